@@ -915,6 +915,8 @@ static fsi_status fsi__co_assemble(fsi__co_impl *c)
 {
     const fsi__sh_view *m = c->sh;
     int k, i, a;
+
+    /* the liquid by itself */
     if (!c->listed) FSI__TRY(fsi__co_list(c, m->now, 2 * c->dx));
     c->pushed = 0;
     fsi__co_liquid_energy(c, 0);
@@ -926,6 +928,8 @@ static fsi_status fsi__co_assemble(fsi__co_impl *c)
         p->slope = -2 * share * (1 - share) * p->weight / c->dx;
         p->step = 0;
     }
+
+    /* what projections gave the solid, and contacts */
     for (i = 0; i < 3 * m->vertices; i++) m->gradient[i] -= c->given[i] / c->sh->h;
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
@@ -943,6 +947,8 @@ static fsi_status fsi__co_assemble(fsi__co_impl *c)
         for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) m->gradient[3 * (size_t)s->node[i] + (size_t)a] += t->pull * s->weight[i] * t->gradient[a];
         for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].gradient += t->pull * t->weight[i];
     }
+
+    /* volumes of components */
     for (i = 0; i < c->cells; i++) {
         const fsi__co_cell *p = &c->cell[i];
         if (p->component < 0) continue;
@@ -1945,6 +1951,7 @@ static void fsi__co_read_bodies(fsi__co_impl *c, const fsi_pressure_solid *solid
     }
 }
 
+/* In place of fsi__ls_solve_pressure: trial_u is free of divergence, and moves with the solid at its faces. */
 static fsi_status fsi__co_project(fsi__co_impl *c, fsi_pressure_flow *flow)
 {
     const fsi_grid *g = c->liquid->grid;
@@ -1953,6 +1960,8 @@ static fsi_status fsi__co_project(fsi__co_impl *c, fsi_pressure_flow *flow)
     const int count = flow->solid_count;
     fsi__co_columns columns;
     int pass, a, others, released = 1;
+
+    /* the faces that move with the solid, and its inertia */
     fsi__co_read_bodies(c, solids);
     FSI__TRY(fsi__co_collect_faces(c, flow));
     if (!c->ended && c->s->desc.correction == FSI_COUPLE_PAPER) FSI__TRY(fsi__co_keep_held(c));
@@ -1961,6 +1970,8 @@ static fsi_status fsi__co_project(fsi__co_impl *c, fsi_pressure_flow *flow)
     if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_lay_inertia(c));
     FSI__TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
+
+    /* one solve, and again from the same velocities without the faces whose liquid would be pulled at too hard */
     for (a = 0; a < g->dim; a++) memcpy(c->ls->next_u[a]->value, flow->u[a]->value, bytes);
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
@@ -1973,6 +1984,8 @@ static fsi_status fsi__co_project(fsi__co_impl *c, fsi_pressure_flow *flow)
         released = pass < 3 ? fsi__co_release(c, flow->cell, flow->pressure) : 0;
         c->stats.released += c->ended ? released : 0;
     }
+
+    /* what it did to the solid and to bodies of both */
     FSI__TRY(fsi__co_take_velocities(c, &columns));
     if (c->ended) FSI__TRY(fsi__sh_check(c->step));
     fsi__co_pick_solids(c, solids, count, 1);

@@ -43,7 +43,11 @@
       those of fsi.h and fsi_solve.h
    FIND IN HERE (search for >>)
       >>materials  >>description  >>simulator  >>obstacles  >>springs  >>looking at it, the API;
-      >>stages of a step, for fsi's own headers, not for you; then the implementation: >>elements  >>topology  >>assembly  >>contacts  >>newton  >>stepping  >>state ...
+      >>stages of a step, for fsi's own headers, not for you; then the implementation, what a step needs:
+      >>topology  >>simulator at work  >>energies  >>contacts  >>crossing  >>assembly  >>pattern  >>newton  >>stepping
+      >>obstacles in a step  >>step; and what is done between steps: >>materials implementation  >>sides and rods of a
+      scene  >>elements of a scene  >>rods of a scene  >>making a scene  >>layout  >>obstacles implementation
+      >>settings and origin  >>state implementation  >>skins implementation  >>create and destroy
 */
 #ifndef FSI_SHELL_H
 #define FSI_SHELL_H
@@ -334,8 +338,8 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
 
 /* ---- >>stages: a step in pieces, for fsi's own headers, not for you ---------------------------------------------- */
 
-/* fsi_shell_step calls these in this order. A solver that moves a shell together with something else (fsi_couple.h) calls
-   them too, and adds its own part where a line ends in +:
+/* fsi_shell_step calls these in this order. A solver that moves a shell together with something else (fsi_couple.h)
+   calls them too, and adds its own part where a line ends in +:
 
       begin                     checks and copies what the owner wrote; what he sees stays as it was
       for each substep:
@@ -359,9 +363,10 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
       check                     the result is finite
       commit                    publishes everything at once, cannot fail
 
-   Errors are those of fsi_shell_step, in s->context, with the name `fn` that begin got. After an error nothing needs to be
-   undone. A node has three numbers: nodes 0 .. vertices - 1 are positions [m]; twists of rods follow (angle [rad], two
-   numbers unused); from first_body on each COUPLED body has two nodes, its centre [m] and its rotation vector since `now`. */
+   Errors are those of fsi_shell_step, in s->context, with the name `fn` that begin got. After an error nothing needs to
+   be undone. A node has three numbers: the first `vertices` nodes are positions [m]; twists of rods follow, an angle
+   [rad] and two numbers unused; from first_body on each COUPLED body has two nodes, its centre [m] and its rotation
+   vector since `now`. */
 typedef struct fsi__sh_step fsi__sh_step; /* scratch of a step, one a shell */
 
 /* A COUPLED body during a step, world axes, in double. */
@@ -378,8 +383,8 @@ typedef struct fsi__sh_body {
     double mass;
 } fsi__sh_body;
 
-/* A shell as its driver sees it. Pointers follow what stages do; all are valid until the shell is changed or destroyed. Read
-   only, but gradient and direction. 3 * nodes numbers unless said otherwise. */
+/* A shell as its driver sees it. Pointers follow what stages do; obstacles that come or go between steps move them, until
+   begin or view_of. Read only, but gradient and direction. 3 * nodes numbers unless said otherwise. */
 typedef struct fsi__sh_view {
     /* fixed by the scene */
     int vertices, edges, triangles, segments, points;
@@ -393,7 +398,8 @@ typedef struct fsi__sh_view {
     const fsi__sh_body *body;     /* bodies */
     /* states, first_body nodes each */
     const double *x;              /* the state that the owner sees */
-    const double *next_x, *next_v; /* what will replace it: at the end of the last substep that was accepted, or as read by read_state */
+    const double *next_x, *next_v; /* what will replace it: at the end of the last substep that was accepted, or as read
+                                      by read_state */
     /* a substep: from predict on */
     double h;                     /* its length [s]: v = (x - start) / h */
     const double *start, *end;    /* where it begins; where fixed numbers end */
@@ -411,30 +417,35 @@ typedef struct fsi__sh_view {
 } fsi__sh_view;
 
 FSI_API const fsi__sh_view *fsi__sh_view_of(const fsi_shell *s);     /* NULL: s is no shell. The address stays. */
-/* Begins a step of dt seconds, 0: look will follow. joint: 1 where others' unknowns are solved for together with the shell's. fn:
-   the function that errors name; it must outlive the step. */
+/* Begins a step of dt seconds, 0: look will follow. joint: 1 where others' unknowns are solved for together with the
+   shell's. fn: the function that errors name; it must outlive the step. */
 FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char *fn, fsi__sh_step **step);
 /* A substep of dt seconds, `share` of the step, that ends at `at` of it (0 to 1). */
 FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, double at);
 FSI_API fsi_status fsi__sh_lag(fsi__sh_step *w, int lag);            /* lag: 0, 1, ... in this substep */
-FSI_API int fsi__sh_iterates(const fsi__sh_step *w);                 /* is another iteration of Newton's method needed? */
+FSI_API int fsi__sh_iterates(const fsi__sh_step *w);                 /* 1: Newton's method needs another iteration */
 FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w);
 FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w);
 FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w);
 FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w);                   /* of the shell alone */
 enum { FSI__SH_SOLVED, FSI__SH_CONSTRAIN, FSI__SH_ASSEMBLE };
-/* status: of the solver. Returns FSI_OK and which stage is to be repeated in *again: FSI__SH_SOLVED: none; FSI__SH_CONSTRAIN: constrain and solve, as the
-   matrix was made more definite; FSI__SH_ASSEMBLE: assemble, constrain and solve, by projected second derivatives. Else the error. */
+/* status: of the solver. Returns FSI_OK and which stage is to be repeated in *again: FSI__SH_SOLVED: none;
+   FSI__SH_CONSTRAIN: constrain and solve, as the matrix was made more definite; FSI__SH_ASSEMBLE: assemble, constrain
+   and solve, by projected second derivatives. Else the error. */
 FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *again);
-FSI_API fsi_status fsi__sh_filter(fsi__sh_step *w, double *t);       /* puts `trial` at the end of the direction; *t: 0 to 1 */
+/* Puts `trial` at the end of the direction; *t: 0 to 1. */
+FSI_API fsi_status fsi__sh_filter(fsi__sh_step *w, double *t);
 FSI_API fsi_status fsi__sh_filter_arcs(fsi__sh_step *w, double *t);  /* shortens *t */
-FSI_API double fsi__sh_next_step(const fsi__sh_step *w);             /* after filter: length of the next iteration's step, extrapolated [m] */
-/* enough: 1: no further iteration is needed once this one's step is taken whole. slope, energy: of the others at `now`, along their own direction [J]. */
+/* After filter: length of the next iteration's step, extrapolated [m]. */
+FSI_API double fsi__sh_next_step(const fsi__sh_step *w);
+/* enough: 1: no further iteration is needed once this one's step is taken whole. slope, energy: of the others at `now`,
+   along their own direction [J]. */
 FSI_API void fsi__sh_search(fsi__sh_step *w, int enough, double slope, double energy);
-/* *is 1: `trial` stands at a share *t of the direction, at most what *t was, and is to be judged. *is 0: the search has ended, *t is the
-   accepted share, 0: none. */
+/* *is 1: `trial` stands at a share *t of the direction, at most what *t was, and is to be judged. *is 0: the search has
+   ended, *t is the accepted share, 0: none. */
 FSI_API fsi_status fsi__sh_try(fsi__sh_step *w, double *t, int *is);
-FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy); /* energy: of the others, at *t of their direction [J] */
+/* energy: of the others, at *t of their direction [J]. */
+FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy);
 FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t);       /* t: as try left it */
 FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w);
 FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w);
@@ -442,31 +453,54 @@ FSI_API void fsi__sh_commit(fsi__sh_step *w);
 /* In place of all substeps where dt is 0: contacts and stats of what there is. */
 FSI_API fsi_status fsi__sh_look(fsi__sh_step *w);
 
-/* Gradient and matrix at `now` of the shell alone, by projected second derivatives: after lag, before an iteration, or after accept. */
+/* Gradient and matrix at `now` of the shell alone, by projected second derivatives: after lag, before an iteration, or
+   after accept. */
 FSI_API fsi_status fsi__sh_weigh(fsi__sh_step *w);
-/* After accept and weigh: velocities at the substep's end become v (3 * nodes; of bodies velocity [m/s] and spin [rad/s]), by an impulse that acts on nodes by that
-   matrix. Contacts, pins and attachments exert what goes with it. Errors: NAN (a body). */
+/* After accept and weigh: velocities at the substep's end become v (3 * nodes; of bodies velocity [m/s] and spin
+   [rad/s]), by an impulse that acts on nodes by that matrix. Contacts, pins and attachments exert what goes with it.
+   Errors: NAN (a body). */
 FSI_API fsi_status fsi__sh_change_velocities(fsi__sh_step *w, const double *v);
 FSI_API void fsi__sh_node_velocities(const fsi__sh_step *w, double *v); /* 3 * nodes: next_v, and those of bodies */
-/* Between predict and lag: impulses [N s] and angular impulses [N m s] on the COUPLED bodies, 6 each; they aim at where these lead. */
+/* Between predict and lag: impulses [N s] and angular impulses [N m s] on the COUPLED bodies, 6 each; they aim at where
+   these lead. */
 FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse);
 /* After accept: who else moves a body has these velocities for it. What is the same in fsi_real stays. */
 FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 velocity, fsi_vec3 spin);
 /* During a step: speed of the fastest vertex, point of a COUPLED body, and pin on its way through the step [m/s]. */
 FSI_API double fsi__sh_fastest(const fsi__sh_step *w);
-FSI_API double fsi__sh_body_reach(const fsi_shell *s, int body);     /* distance of a COUPLED body's farthest point from its centre [m] */
-FSI_API int fsi__sh_has_body(const fsi_shell *s, const fsi_body *body); /* is it, in whatever mode, an obstacle of the shell? */
-FSI_API unsigned fsi__sh_moves(const fsi_shell *s); /* steps of some time, settles, loads and shifts of the origin so far */
+/* Distance of a COUPLED body's farthest point from its centre [m]. */
+FSI_API double fsi__sh_body_reach(const fsi_shell *s, int body);
+/* 1: the body is an obstacle of the shell, in whatever mode. */
+FSI_API int fsi__sh_has_body(const fsi_shell *s, const fsi_body *body);
+/* Steps of some time, settles, loads and shifts of the origin so far. */
+FSI_API unsigned fsi__sh_moves(const fsi_shell *s);
 /* fsi_shell_shift_origin would not fail. */
 FSI_API fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const char *fn);
 /* fsi_shell_load in two: reads and judges a state, which is in next_x, next_v; makes it the shell's, cannot fail. */
 FSI_API fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t size, const char *fn);
 FSI_API void fsi__sh_take_state(fsi_shell *s);
-FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col);       /* of a matrix with sorted columns; -1: there is none */
+/* Index of an entry of a matrix with sorted columns; -1: there is none. */
+FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col);
 
 #endif /* FSI_SHELL_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
+
+/* What does the work in each stage of a step (>>stages says what they are for); names without their fsi__sh_:
+
+      begin          read_in: positions, pins, forces, twists; read_obstacles
+      predict        aim_nodes, aim_bodies: where inertia and forces lead; prescribe, mark_fixed: what is held;
+                     lag_wind, damp: wind and dampers of the substep; begin_stiffness: of contacts
+      lag            lag_friction
+      collide        find_pairs, measure: gaps; stiffen
+      assemble       check_pattern; elements; inertia and drag; add_contacts, add_springs, add_body
+      constrain      add_inertia: where second derivatives are exact; hold_fixed
+      solve          fsi_solver_solve
+      filter         feel_direction: contact forces by that direction; clear: continuous collision detection
+      search         energy: inertia, elements, points_energy; slope
+      advance        move: nodes and frames; friction_agrees
+      accept         feel: forces on pins, springs, obstacles; adapt_stiffness; advance_state: velocities
+      commit         sum_up: stats; publish_obstacle, publish_body */
 
 #if defined(FSI_IMPLEMENTATION) || defined(FSI_SHELL_IMPLEMENTATION)
 #ifndef FSI_SHELL_IMPLEMENTATION_DONE
@@ -496,179 +530,6 @@ static int fsi__sh_take(fsi_vec3 shown, double *kept)
     if (!(shown.x < was.x || shown.x > was.x || shown.y < was.y || shown.y > was.y || shown.z < was.z || shown.z > was.z)) return 0;
     fsi__sh_from(shown, kept);
     return 1;
-}
-
-/* ---- >>materials implementation -------------------------------------------------------------------------------- */
-
-FSI_API fsi_shell_material fsi_shell_default_material(void)
-{
-    fsi_shell_material m;
-    memset(&m, 0, sizeof m);
-    m.cookie = FSI__COOKIE('m', fsi_shell_material);
-    m.density = 1000;
-    m.thickness = m.radius = (fsi_real)0.001;
-    m.young = (fsi_real)1e6;
-    m.poisson = (fsi_real)0.3;
-    m.bend = m.bend_weft = m.bend_shear = -1;
-    m.twist = 1;
-    return m;
-}
-
-/* One line a preset, in the order of FSI_SHELL_PRESETS. Sheets: thickness [m], density [kg/m^3], E warp, E weft [Pa], nu, G [Pa], bend warp, weft
-   [N m]; rods: radius, density, E, -, nu. Sources: docs/shell.md 2. */
-static const struct { double size, density, young, weft, poisson, shear, bend, bend_weft; int rod; fsi_shell_membrane membrane; fsi_shell_bending bending; const char *name; } fsi__sh_presets[] = {
-    { 1.2e-4, 500, 4.0e7, 3.0e7, 0.25, 4.0e5, 3.0e-6, 2.0e-6, 0, FSI_SHELL_STVK, FSI_SHELL_HINGE, "silk" },
-    { 3.5e-4, 450, 2.5e7, 1.5e7, 0.25, 3.0e5, 9.0e-6, 6.0e-6, 0, FSI_SHELL_STVK, FSI_SHELL_HINGE, "cotton" },
-    { 1.2e-3, 860, 5.0e7, 0, 0.35, 0, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "leather" },
-    { 1.0e-3, 1100, 1.5e6, 0, 0.49, 0, -1, -1, 0, FSI_SHELL_NEO_HOOKEAN, FSI_SHELL_SHAPE_OPERATOR, "rubber sheet" },
-    { 2.5e-4, 800, 5.0e7, 0, 0.3, 0, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "leaf" },
-    { 1.0e-4, 800, 5.0e9, 2.5e9, 0.3, 1.3e9, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "paper" },
-    { 2.5e-4, 7850, 2.0e11, 0, 0.29, 0, -1, -1, 1, FSI_SHELL_STVK, FSI_SHELL_HINGE, "steel wire" },
-    { 2.0e-6, 1300, 1.0e10, 0, 0.4, 0, -1, -1, 1, FSI_SHELL_STVK, FSI_SHELL_HINGE, "spider silk" }
-};
-
-static int fsi__sh_is_preset(fsi_shell_preset_kind kind) { return (int)kind >= 0 && kind < FSI_SHELL_PRESET_COUNT; }
-
-FSI_API const char *fsi_shell_preset_name(fsi_shell_preset_kind kind) { return fsi__sh_is_preset(kind) ? fsi__sh_presets[kind].name : ""; }
-
-FSI_API fsi_shell_material fsi_shell_preset(fsi_shell_preset_kind kind)
-{
-    fsi_shell_material m = fsi_shell_default_material();
-    if (!fsi__sh_is_preset(kind)) return m;
-    *(fsi__sh_presets[kind].rod ? &m.radius : &m.thickness) = (fsi_real)fsi__sh_presets[kind].size;
-    m.density = (fsi_real)fsi__sh_presets[kind].density;
-    m.young = (fsi_real)fsi__sh_presets[kind].young;
-    m.young_weft = (fsi_real)fsi__sh_presets[kind].weft;
-    m.poisson = (fsi_real)fsi__sh_presets[kind].poisson;
-    m.shear = (fsi_real)fsi__sh_presets[kind].shear;
-    m.bend = (fsi_real)fsi__sh_presets[kind].bend;
-    m.bend_weft = (fsi_real)fsi__sh_presets[kind].bend_weft;
-    m.membrane = fsi__sh_presets[kind].membrane;
-    m.bending = fsi__sh_presets[kind].bending;
-    if (fsi__sh_presets[kind].rod) m.clearance = m.radius;
-    return m;
-}
-
-/* Numbers that follow from those given. Orthotropic plane stress: nu_12 / E1 = nu_21 / E2. */
-typedef struct fsi__sh_moduli { double c[4]; double d[4]; double mu, lambda; double ea, ei[2], gj, area, polar; } fsi__sh_moduli; /* c, d: 11, 22, 12, 66 */
-
-static fsi__sh_moduli fsi__sh_moduli_of(const fsi_shell_material *m)
-{
-    fsi__sh_moduli r;
-    const double e1 = (double)m->young, e2 = m->young_weft > 0 ? (double)m->young_weft : e1, nu = (double)m->poisson, t = (double)m->thickness;
-    const double nu21 = nu * e2 / e1, g = m->shear > 0 ? (double)m->shear : (e1 < e2 ? e1 : e2) / (2 * (1 + nu)), whole = 1 - nu * nu21, cube = t * t * t / 12;
-    const double a = (double)m->radius, b = m->radius_across > 0 ? (double)m->radius_across : a, section = FSI_PI * a * b;
-    r.c[0] = e1 / whole;
-    r.c[1] = e2 / whole;
-    r.c[2] = nu21 * e1 / whole;
-    r.c[3] = g;
-    r.d[0] = m->bend >= 0 ? (double)m->bend : r.c[0] * cube;
-    r.d[1] = m->bend_weft >= 0 ? (double)m->bend_weft : (m->bend >= 0 ? r.d[0] : r.c[1] * cube);
-    r.d[2] = nu * sqrt(r.d[0] * r.d[1]);
-    if (m->bend < 0 && m->bend_weft < 0) r.d[2] = r.c[2] * cube;
-    r.d[3] = m->bend_shear >= 0 ? (double)m->bend_shear : (m->bend < 0 && m->bend_weft < 0 ? g * cube : (1 - nu) / 2 * sqrt(r.d[0] * r.d[1]));
-    r.mu = g;
-    r.lambda = e1 * nu / (1 - nu * nu) + g;
-    r.area = section;
-    r.ea = e1 * section;
-    r.ei[0] = e1 * section * a * a / 4; /* about the second director: a lies along the first one; I = pi b a^3 / 4 */
-    r.ei[1] = e1 * section * b * b / 4;
-    r.polar = section * (a * a + b * b) / 4;
-    r.gj = (m->shear > 0 ? (double)m->shear : e1 / (2 * (1 + nu))) * section * a * a * b * b / (a * a + b * b);
-    return r;
-}
-
-typedef struct fsi__sh_range { const char *name; fsi_real value; double lo, hi; } fsi__sh_range;
-
-/* The first number that is not finite or outside [lo, hi]. */
-static fsi_status fsi__sh_check_ranges(fsi_context *c, const char *fn, const fsi__sh_range *r, int count, const char *of, int index)
-{
-    int k;
-    for (k = 0; k < count; k++) {
-        const double v = (double)r[k].value;
-        if (!fsi_is_finite(v)) return fsi__fail(c, FSI_ERROR_NAN, fn, index, v, "%s%s is not finite", of, r[k].name);
-        if (v < r[k].lo || v > r[k].hi) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, v, "%s%s is %g, must be %g to %g", of, r[k].name, v, r[k].lo, r[k].hi);
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_material(fsi_context *c, const char *fn, const fsi_shell_material *m, int index)
-{
-    fsi__sh_range r[16];
-    char of[40];
-    int n = 0;
-    fsi_status status;
-#define FSI__SH_RANGE(field, low, high) (r[n].name = #field, r[n].value = m->field, r[n].lo = (low), r[n].hi = (high), n++)
-    FSI__SH_RANGE(density, 1e-12, 1e20);
-    FSI__SH_RANGE(thickness, 1e-9, 1e3);
-    FSI__SH_RANGE(radius, 1e-9, 1e3);
-    FSI__SH_RANGE(radius_across, 0, 1e3);
-    FSI__SH_RANGE(young, 1e-12, 1e20);
-    FSI__SH_RANGE(young_weft, 0, 1e20);
-    FSI__SH_RANGE(poisson, -0.999, 0.5);
-    FSI__SH_RANGE(shear, 0, 1e20);
-    FSI__SH_RANGE(bend, -1, 1e20);
-    FSI__SH_RANGE(bend_weft, -1, 1e20);
-    FSI__SH_RANGE(bend_shear, -1, 1e20);
-    FSI__SH_RANGE(damping_mass, 0, 1e9);
-    FSI__SH_RANGE(damping_stiffness, 0, 1e9);
-    FSI__SH_RANGE(clearance, 0, 1e3);
-#undef FSI__SH_RANGE
-    snprintf(of, sizeof of, "material %d: ", index);
-    if (m->cookie != FSI__COOKIE('m', fsi_shell_material)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, index, 0, "material %d was not filled by fsi_shell_default_material of this version and precision", index);
-    status = fsi__sh_check_ranges(c, fn, r, n, of, index);
-    if (status != FSI_OK) return status;
-    if ((unsigned)m->membrane > FSI_SHELL_NEO_HOOKEAN || (unsigned)m->bending > FSI_SHELL_SHAPE_OPERATOR) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, m->membrane, "material %d: no such membrane or bending", index);
-    if (m->young_weft > 0 && (double)m->poisson * (double)m->poisson * (double)m->young_weft >= (double)m->young) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, (double)m->poisson, "material %d: poisson^2 young_weft must be below young", index);
-    if (m->membrane == FSI_SHELL_NEO_HOOKEAN && m->young_weft > 0 && (m->young_weft < m->young || m->young_weft > m->young)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, (double)m->young_weft, "material %d: neo-Hookean membranes are isotropic", index);
-    return FSI_OK;
-}
-
-FSI_API fsi_shell_desc fsi_shell_default_desc(void)
-{
-    fsi_shell_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('d', fsi_shell_desc);
-    d.dim = 3;
-    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
-    d.substeps = 1;
-    d.max_newton = 100;
-    d.tolerance = (fsi_real)1e-3;
-    d.contact = d.self_contact = 1;
-    d.friction_speed = (fsi_real)3e-4;
-    d.friction_iterations = 1;
-    d.drag = (fsi_real)1.2;
-    return d;
-}
-
-/* The settings that may change; the arrays are looked at by create. */
-static fsi_status fsi__sh_check_settings(fsi_context *c, const char *fn, const fsi_shell_desc *d)
-{
-    fsi__sh_range r[12];
-    int n = 0;
-    fsi_status status;
-#define FSI__SH_RANGE(field, low, high) (r[n].name = #field, r[n].value = (fsi_real)d->field, r[n].lo = (low), r[n].hi = (high), n++)
-    FSI__SH_RANGE(gravity.x, -1e9, 1e9);
-    FSI__SH_RANGE(gravity.y, -1e9, 1e9);
-    FSI__SH_RANGE(gravity.z, -1e9, 1e9);
-    FSI__SH_RANGE(tolerance, 1e-12, 1);
-    FSI__SH_RANGE(contact_range, 0, 1e6);
-    FSI__SH_RANGE(friction, 0, 10);
-    FSI__SH_RANGE(friction_speed, 1e-9, 1e6);
-    FSI__SH_RANGE(wind.x, -1e6, 1e6);
-    FSI__SH_RANGE(wind.y, -1e6, 1e6);
-    FSI__SH_RANGE(wind.z, -1e6, 1e6);
-    FSI__SH_RANGE(air_density, 0, 1e6);
-    FSI__SH_RANGE(drag, 0, 10);
-#undef FSI__SH_RANGE
-    status = fsi__sh_check_ranges(c, fn, r, n, "", -1);
-    if (status != FSI_OK) return status;
-    if ((unsigned)d->integrator > FSI_SHELL_BDF2) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->integrator, "integrator is %d", (int)d->integrator);
-    if (d->substeps < 1 || d->substeps > 1000) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->substeps, "substeps is %d, must be 1 to 1000", d->substeps);
-    if (d->max_newton < 1) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->max_newton, "max_newton is %d, must be positive", d->max_newton);
-    if (d->friction_iterations < 1 || d->friction_iterations > 20) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->friction_iterations, "friction_iterations is %d, must be 1 to 20", d->friction_iterations);
-    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "gravity.z is not 0 in 2D");
-    return FSI_OK;
 }
 
 /* ---- >>topology -------------------------------------------------------------------------------------------------
@@ -720,765 +581,6 @@ typedef struct fsi__sh_model {
     fsi__shell_frame *frame;            /* segments: of the rods at rest */
     double mean_edge, total_mass;
 } fsi__sh_model;
-
-/* What making it needs besides. */
-typedef struct fsi__sh_maker {
-    fsi_context *context;
-    const char *fn;
-    const fsi_shell_desc *desc;
-    fsi__sh_model *m;
-    fsi__sh_moduli *moduli;             /* materials */
-    fsi__sh_side *side;                 /* 3 * triangles, sorted by edge */
-    int sides, runs;                    /* runs: edges of triangles */
-    int *run;                           /* runs + 1: where each begins */
-    int *side_run;                      /* 3 * triangles: run of corner k of triangle t */
-    const fsi_shell_crease **crease;    /* runs: the one there, or NULL */
-    fsi__sh_side *span;                 /* segments, sorted by their ends; `triangle` is the segment */
-    int *degree, *meet;                 /* vertices: segments there; 2 * vertices: the two, where there are two */
-    unsigned char *seen;                /* segments */
-    double *wanted;                     /* vertices + twists: weights of the elements there */
-    fsi__arena temporary;
-} fsi__sh_maker;
-
-static int fsi__sh_compare_pairs(const void *a, const void *b)
-{
-    const int *p = (const int *)a, *q = (const int *)b;
-    if (p[0] != q[0]) return p[0] < q[0] ? -1 : 1;
-    return p[1] < q[1] ? -1 : p[1] > q[1];
-}
-
-static int fsi__sh_compare_sides(const void *a, const void *b)
-{
-    const fsi__sh_side *p = (const fsi__sh_side *)a, *q = (const fsi__sh_side *)b;
-    const int order = fsi__sh_compare_pairs(a, b); /* sides begin with lo, hi */
-    return order ? order : p->triangle < q->triangle ? -1 : p->triangle > q->triangle;
-}
-
-static fsi__sh_side fsi__sh_side_of(int a, int b, int triangle, int corner)
-{
-    fsi__sh_side s;
-    s.lo = a < b ? a : b;
-    s.hi = a < b ? b : a;
-    s.triangle = triangle;
-    s.corner = corner;
-    return s;
-}
-
-/* One from a to b in a sorted list, NULL where there is none. */
-static const fsi__sh_side *fsi__sh_find_side(const fsi__sh_side *list, int count, int a, int b)
-{
-    const fsi__sh_side key = fsi__sh_side_of(a, b, -1, 0);
-    return count > 0 ? (const fsi__sh_side *)bsearch(&key, list, (size_t)count, sizeof key, fsi__sh_compare_pairs) : NULL;
-}
-
-/* Triangles by sides, sides by edges; segments. */
-static void fsi__sh_sort_sides(fsi__sh_maker *k)
-{
-    const int *t = k->m->triangle, *s = k->m->segment;
-    int i, c;
-    for (i = 0; i < k->m->triangles; i++) for (c = 0; c < 3; c++) k->side[k->sides++] = fsi__sh_side_of(t[3 * i + (c + 1) % 3], t[3 * i + (c + 2) % 3], i, c);
-    for (i = 0; i < k->m->segments; i++) k->span[i] = fsi__sh_side_of(s[2 * i], s[2 * i + 1], i, 0);
-    qsort(k->side, (size_t)k->sides, sizeof *k->side, fsi__sh_compare_sides);
-    if (k->m->segments > 0) qsort(k->span, (size_t)k->m->segments, sizeof *k->span, fsi__sh_compare_sides);
-    for (i = 0; i < k->sides; i++) {
-        if (i == 0 || k->side[i].lo != k->side[i - 1].lo || k->side[i].hi != k->side[i - 1].hi) k->run[k->runs++] = i;
-        k->side_run[3 * k->side[i].triangle + k->side[i].corner] = k->runs - 1;
-    }
-    k->run[k->runs] = k->sides;
-}
-
-/* Rods: segments in a row, from one end or branching point to the next, get one direction. */
-static void fsi__sh_walk(fsi__sh_maker *k, int s, int from, unsigned char *seen)
-{
-    const int *seg = k->m->segment;
-    while (s >= 0 && !seen[s]) {
-        const int to = seg[2 * s] == from ? seg[2 * s + 1] : seg[2 * s];
-        seen[s] = 1;
-        k->m->chain[2 * s] = from;
-        k->m->chain[2 * s + 1] = to;
-        s = k->degree[to] == 2 ? (k->meet[2 * to] == s ? k->meet[2 * to + 1] : k->meet[2 * to]) : -1;
-        from = to;
-    }
-}
-
-static void fsi__sh_find_rods(fsi__sh_maker *k, unsigned char *seen)
-{
-    const int *seg = k->m->segment;
-    int s, e;
-    for (s = 0; s < k->m->segments; s++) for (e = 0; e < 2; e++) {
-        const int v = seg[2 * s + e];
-        if (k->degree[v] < 2) k->meet[2 * v + k->degree[v]] = s;
-        k->degree[v]++;
-    }
-    for (s = 0; s < k->m->segments; s++) for (e = 0; e < 2; e++) if (k->degree[seg[2 * s + e]] != 2) fsi__sh_walk(k, s, seg[2 * s + e], seen);
-    for (s = 0; s < k->m->segments; s++) fsi__sh_walk(k, s, seg[2 * s], seen); /* what is left are rings */
-}
-
-/* The segments that come to a vertex and leave it, where there are just these two. */
-static int fsi__sh_passes(const fsi__sh_maker *k, int v, int *in, int *out)
-{
-    int a, b;
-    if (k->degree[v] != 2) return 0;
-    a = k->meet[2 * v];
-    b = k->meet[2 * v + 1];
-    *in = k->m->chain[2 * a + 1] == v ? a : b;
-    *out = k->m->chain[2 * a + 1] == v ? b : a;
-    return 1;
-}
-
-static int fsi__sh_twists(const fsi__sh_maker *k, int s) { return k->m->dim == 3 && k->desc->materials[k->m->segment_material[s]].twist; }
-
-static int fsi__sh_is_plate(const fsi__sh_maker *k, int t) { return k->desc->materials[k->m->triangle_material[t]].bending == FSI_SHELL_SHAPE_OPERATOR; }
-
-/* How many elements of each kind there will be. Where more than two triangles meet, and between a hinge's and a plate's triangle, there are hinges. */
-static int fsi__sh_run_hinges(const fsi__sh_maker *k, int r)
-{
-    const int n = k->run[r + 1] - k->run[r], plates = n == 2 && fsi__sh_is_plate(k, k->side[k->run[r]].triangle) && fsi__sh_is_plate(k, k->side[k->run[r] + 1].triangle);
-    return plates ? 0 : n * (n - 1) / 2;
-}
-
-static void fsi__sh_count_elements(fsi__sh_maker *k)
-{
-    fsi__sh_model *m = k->m;
-    int i, in, out;
-    m->count[FSI__SH_MEMBRANE] = m->triangles;
-    m->count[FSI__SH_STRETCH] = m->segments;
-    m->count[FSI__SH_BEND] = k->desc->joint_count;
-    for (i = 0; i < k->runs; i++) m->count[FSI__SH_HINGE] += fsi__sh_run_hinges(k, i);
-    for (i = 0; i < m->triangles; i++) m->count[FSI__SH_PLATE] += fsi__sh_is_plate(k, i);
-    for (i = 0; i < m->vertices; i++) if (fsi__sh_passes(k, i, &in, &out)) m->count[fsi__sh_twists(k, in) && fsi__sh_twists(k, out) ? FSI__SH_JOINT : FSI__SH_BEND]++;
-    for (i = 0; i < m->segments; i++) m->twist_node[i] = -1;
-    for (i = 0; i < m->vertices; i++) if (fsi__sh_passes(k, i, &in, &out) && fsi__sh_twists(k, in) && fsi__sh_twists(k, out)) m->twist_node[in] = m->twist_node[out] = 0;
-    for (i = 0; i < m->segments; i++) if (m->twist_node[i] == 0) m->twist_node[i] = m->vertices + m->twists++;
-    for (i = 0; i < FSI__SH_KINDS; i++) m->first[i + 1] = m->first[i] + m->count[i];
-}
-
-/* ---- >>elements of a scene ------------------------------------------------------------------------------------- */
-
-static const double *fsi__sh_rest(const fsi__sh_maker *k, int v) { return k->m->rest + 3 * v; }
-
-static void fsi__sh_warp(const fsi__sh_maker *k, int t, double warp[3])
-{
-    double u[3], v[3], n[3];
-    const int *c = k->m->triangle + 3 * t;
-    if (k->desc->warp) {
-        fsi__sh_from(k->desc->warp[t], warp);
-        return;
-    }
-    fsi__sh_sub(fsi__sh_rest(k, c[1]), fsi__sh_rest(k, c[0]), u);
-    fsi__sh_sub(fsi__sh_rest(k, c[2]), fsi__sh_rest(k, c[0]), v);
-    n[0] = u[1] * v[2] - u[2] * v[1];
-    n[1] = u[2] * v[0] - u[0] * v[2];
-    n[2] = u[0] * v[1] - u[1] * v[0];
-    warp[0] = n[0] * n[0] < 0.8 * fsi__sh_dot(n, n);
-    warp[1] = 1 - warp[0];
-    warp[2] = 0;
-}
-
-/* Appends an element: its nodes, its material. */
-static void fsi__sh_append(fsi__sh_maker *k, int kind, int *used, const int *nodes, int material)
-{
-    fsi__sh_model *m = k->m;
-    const int e = m->first[kind] + used[kind]++;
-    int i;
-    for (i = 0; i < fsi__sh_nodes[kind]; i++) m->node[m->start[e] + i] = nodes[i];
-    m->element_material[e] = material;
-}
-
-static void fsi__sh_gather_rest(const fsi__sh_maker *k, const int *nodes, int count, double *x)
-{
-    int i;
-    for (i = 0; i < count; i++) {
-        if (nodes[i] < 0) memset(x + 3 * i, 0, 3 * sizeof *x);
-        else memcpy(x + 3 * i, fsi__sh_rest(k, nodes[i]), 3 * sizeof *x);
-    }
-}
-
-static fsi_status fsi__sh_make_membranes(fsi__sh_maker *k, int *used)
-{
-    fsi__sh_model *m = k->m;
-    int t, i;
-    for (t = 0; t < m->triangles; t++) {
-        const int material = m->triangle_material[t];
-        const fsi__sh_moduli *mod = &k->moduli[material];
-        const double thickness = (double)m->material[material].thickness;
-        fsi__shell_membrane *r = &m->membrane[t];
-        double x[9], warp[3];
-        fsi__sh_gather_rest(k, m->triangle + 3 * t, 3, x);
-        fsi__sh_warp(k, t, warp);
-        if (!fsi__shell_membrane_rest(r, x, warp, thickness)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, t, 0, "triangle %d has no area at rest", t);
-        r->c11 = mod->c[0];
-        r->c22 = mod->c[1];
-        r->c12 = mod->c[2];
-        r->c66 = mod->c[3];
-        r->neo_hookean = m->material[material].membrane == FSI_SHELL_NEO_HOOKEAN;
-        r->mu = mod->mu;
-        r->lambda = mod->lambda;
-        m->area[t] = r->volume / thickness;
-        for (i = 0; i < 3; i++) {
-            m->mass[m->triangle[3 * t + i]] += (double)m->material[material].density * r->volume / 3;
-            m->drag_mass[m->triangle[3 * t + i]] += (double)m->material[material].damping_mass * (double)m->material[material].density * r->volume / 3;
-            if (m->clearance[m->triangle[3 * t + i]] < (double)m->material[material].clearance) m->clearance[m->triangle[3 * t + i]] = (double)m->material[material].clearance;
-        }
-        fsi__sh_append(k, FSI__SH_MEMBRANE, used, m->triangle + 3 * t, material);
-    }
-    return FSI_OK;
-}
-
-/* Bending stiffness for curvature across the side at `corner` of triangle t, in the frame of its warp:
-   D(n) = D11 c^4 + 2 (D12 + 2 D66) c^2 s^2 + D22 s^4. */
-static double fsi__sh_across(const fsi__sh_maker *k, int t, int corner)
-{
-    const fsi__shell_membrane *r = &k->m->membrane[t];
-    const double *d = k->moduli[k->m->triangle_material[t]].d, *g = r->inverse, det = g[0] * g[3] - g[1] * g[2];
-    const double u[2] = { g[3] / det, -g[2] / det }, v[2] = { -g[1] / det, g[0] / det }; /* columns of Dm: sides p0p1 and p0p2 */
-    const double e[2] = { corner == 0 ? v[0] - u[0] : corner == 1 ? v[0] : u[0], corner == 0 ? v[1] - u[1] : corner == 1 ? v[1] : u[1] };
-    const double l2 = e[0] * e[0] + e[1] * e[1], c2 = e[1] * e[1] / l2, s2 = e[0] * e[0] / l2;
-    return d[0] * c2 * c2 + 2 * (d[2] + 2 * d[3]) * c2 * s2 + d[1] * s2 * s2;
-}
-
-/* Each names an edge of two triangles, that no other one names. */
-static fsi_status fsi__sh_place_creases(fsi__sh_maker *k)
-{
-    int i;
-    for (i = 0; i < k->desc->crease_count; i++) {
-        const fsi_shell_crease *c = &k->desc->creases[i];
-        const fsi__sh_side *s = fsi__sh_find_side(k->side, k->sides, c->a, c->b);
-        const int r = s ? k->side_run[3 * s->triangle + s->corner] : 0;
-        if (!s || k->run[r + 1] - k->run[r] < 2) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is no edge of two triangles", i, c->a, c->b);
-        if (k->crease[r]) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is creased already", i, c->a, c->b);
-        k->crease[r] = c;
-    }
-    return FSI_OK;
-}
-
-/* W = k/2 (theta - rest)^2, k = B |e|^2 / (A1 + A2) (coupling.md 6.2); of m triangles each pair takes 2/m. Each of the two gives half; one that is a plate
-   does so only where it has no plate beside it. */
-static void fsi__sh_make_hinge(fsi__sh_maker *k, int *used, const fsi__sh_side *p, const fsi__sh_side *q, int triangles)
-{
-    fsi__sh_model *m = k->m;
-    const int *t = m->triangle + 3 * p->triangle, *u = m->triangle + 3 * q->triangle;
-    const int nodes[4] = { t[(p->corner + 1) % 3], t[(p->corner + 2) % 3], t[p->corner], u[q->corner] };
-    const double stiffness = (fsi__sh_across(k, p->triangle, p->corner) + fsi__sh_across(k, q->triangle, q->corner)) / 2;
-    const fsi_shell_crease *crease = k->crease[k->side_run[3 * p->triangle + p->corner]];
-    fsi__sh_fold *f = &m->fold[used[FSI__SH_HINGE]];
-    double x[12], l = fsi__sh_apart(fsi__sh_rest(k, p->lo), fsi__sh_rest(k, p->hi));
-    fsi__sh_gather_rest(k, nodes, 4, x);
-    f->k = stiffness * l * l / (m->area[p->triangle] + m->area[q->triangle]) * 2 / triangles;
-    f->rest = fsi__shell_angle(x, NULL, NULL);
-    if (crease) {
-        f->rest = (double)crease->angle;
-        f->k *= (double)crease->stiffness;
-    }
-    fsi__sh_append(k, FSI__SH_HINGE, used, nodes, m->triangle_material[p->triangle]);
-}
-
-static void fsi__sh_make_hinges(fsi__sh_maker *k, int *used)
-{
-    int r, a, b;
-    for (r = 0; r < k->runs; r++) {
-        if (!fsi__sh_run_hinges(k, r)) continue;
-        for (a = k->run[r]; a < k->run[r + 1]; a++) for (b = a + 1; b < k->run[r + 1]; b++) fsi__sh_make_hinge(k, used, &k->side[a], &k->side[b], k->run[r + 1] - k->run[r]);
-    }
-}
-
-/* The triangle beside t across `corner`, when both are plates and no third one is there; -1: none. */
-static int fsi__sh_beside(const fsi__sh_maker *k, int t, int corner, int *opposite)
-{
-    const int r = k->side_run[3 * t + corner], b = k->run[r];
-    const fsi__sh_side *s;
-    if (k->run[r + 1] - b != 2) return -1;
-    s = &k->side[k->side[b].triangle == t ? b + 1 : b];
-    if (!fsi__sh_is_plate(k, s->triangle)) return -1;
-    *opposite = k->m->triangle[3 * s->triangle + s->corner];
-    return s->triangle;
-}
-
-static void fsi__shell_plate_crease(fsi__shell_plate *p, int corner, double angle, double stiffness)
-{
-    int i;
-    p->rest[corner] = angle;
-    for (i = 0; i < 3; i++) {
-        p->q[3 * corner + i] *= sqrt(stiffness); /* rows and columns: Q stays positive semidefinite */
-        p->q[3 * i + corner] *= sqrt(stiffness);
-    }
-}
-
-static void fsi__sh_make_plates(fsi__sh_maker *k, int *used)
-{
-    fsi__sh_model *m = k->m;
-    int t, c;
-    for (t = 0; t < m->triangles; t++) {
-        fsi__shell_plate *p = &m->plate[used[FSI__SH_PLATE]];
-        const int *v = m->triangle + 3 * t;
-        int nodes[6], missing = 0;
-        double x[18], warp[3];
-        if (!fsi__sh_is_plate(k, t)) continue;
-        for (c = 0; c < 3; c++) {
-            nodes[c] = v[c];
-            nodes[3 + c] = -1;
-            if (fsi__sh_beside(k, t, c, &nodes[3 + c]) < 0) missing |= 1 << c;
-        }
-        fsi__sh_gather_rest(k, nodes, 6, x);
-        fsi__sh_warp(k, t, warp);
-        fsi__shell_plate_rest(p, x, missing, warp, k->moduli[m->triangle_material[t]].d);
-        for (c = 0; c < 3; c++) {
-            const fsi_shell_crease *crease = missing >> c & 1 ? NULL : k->crease[k->side_run[3 * t + c]];
-            if (crease) fsi__shell_plate_crease(p, c, (double)crease->angle, (double)crease->stiffness);
-        }
-        fsi__sh_append(k, FSI__SH_PLATE, used, nodes, m->triangle_material[t]);
-    }
-}
-
-/* ---- >>rods of a scene ----------------------------------------------------------------------------------------- */
-
-static int fsi__sh_next(const fsi__sh_maker *k, int s)
-{
-    int in, out;
-    return fsi__sh_passes(k, k->m->chain[2 * s + 1], &in, &out) ? out : -1;
-}
-
-/* Frames of a rod from segment s on, carried along without turning about themselves. */
-static void fsi__sh_carry_frame(const fsi__sh_maker *k, const double *x, int s, fsi__shell_frame *frame, unsigned char *seen)
-{
-    static const double upward[3] = { 0, 0, 1 };
-    fsi__shell_frame f = fsi__shell_frame_make(x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1], upward);
-    for (; s >= 0 && !seen[s]; s = fsi__sh_next(k, s)) {
-        seen[s] = 1;
-        fsi__shell_frame_transport(&f, x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1]);
-        frame[s] = f;
-    }
-}
-
-static void fsi__sh_make_frames(const fsi__sh_maker *k, const double *x, fsi__shell_frame *frame, unsigned char *seen)
-{
-    int s, in, out;
-    memset(seen, 0, (size_t)k->m->segments);
-    if (k->desc->segment_director) {
-        for (s = 0; s < k->m->segments; s++) {
-            double hint[3];
-            fsi__sh_from(k->desc->segment_director[s], hint);
-            frame[s] = fsi__shell_frame_make(k->m->rest + 3 * k->m->chain[2 * s], k->m->rest + 3 * k->m->chain[2 * s + 1], hint);
-            fsi__shell_frame_transport(&frame[s], x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1]);
-        }
-        return;
-    }
-    for (s = 0; s < k->m->segments; s++) if (!fsi__sh_passes(k, k->m->chain[2 * s], &in, &out)) fsi__sh_carry_frame(k, x, s, frame, seen);
-    for (s = 0; s < k->m->segments; s++) fsi__sh_carry_frame(k, x, s, frame, seen);
-}
-
-/* In 2D a segment is a sheet, seen from its edge: E t and E t^3 / (12 (1 - nu^2)) a metre of depth. */
-static double fsi__sh_bar_stiffness(const fsi__sh_maker *k, int s)
-{
-    const fsi_shell_material *m = &k->m->material[k->m->segment_material[s]];
-    return k->m->dim == 2 ? (double)m->young * (double)m->thickness : k->moduli[k->m->segment_material[s]].ea;
-}
-
-static double fsi__sh_bow_stiffness(const fsi__sh_maker *k, int s, int axis)
-{
-    const fsi_shell_material *m = &k->m->material[k->m->segment_material[s]];
-    const double t = (double)m->thickness, nu = (double)m->poisson;
-    if (k->m->dim == 2) return m->bend >= 0 ? (double)m->bend : (double)m->young * t * t * t / (12 * (1 - nu * nu));
-    return k->moduli[k->m->segment_material[s]].ei[axis];
-}
-
-static fsi_status fsi__sh_make_bars(fsi__sh_maker *k, int *used)
-{
-    fsi__sh_model *m = k->m;
-    int s, e;
-    for (s = 0; s < m->segments; s++) {
-        const int material = m->segment_material[s], *v = m->segment + 2 * s;
-        const fsi_shell_material *stuff = &m->material[material];
-        const double l = fsi__sh_apart(fsi__sh_rest(k, v[0]), fsi__sh_rest(k, v[1])), section = m->dim == 2 ? (double)stuff->thickness : k->moduli[material].area;
-        if (!(l > 0)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, s, l, "segment %d has no length at rest", s);
-        m->bar[s].ea = fsi__sh_bar_stiffness(k, s);
-        m->bar[s].rest = l;
-        for (e = 0; e < 2; e++) {
-            m->mass[v[e]] += (double)stuff->density * section * l / 2;
-            m->drag_mass[v[e]] += (double)stuff->damping_mass * (double)stuff->density * section * l / 2;
-            if (m->clearance[v[e]] < (double)stuff->clearance) m->clearance[v[e]] = (double)stuff->clearance;
-        }
-        if (m->twist_node[s] >= 0) {
-            m->mass[m->twist_node[s]] = (double)stuff->density * k->moduli[material].polar * l;
-            m->drag_mass[m->twist_node[s]] = (double)stuff->damping_mass * m->mass[m->twist_node[s]];
-            m->twist_of[m->twist_node[s] - m->vertices] = s;
-        }
-        fsi__sh_append(k, FSI__SH_STRETCH, used, v, material);
-    }
-    return FSI_OK;
-}
-
-/* Two stiffnesses in a row, each over half a segment: what gives adds up. */
-static double fsi__sh_in_row(double a, double la, double b, double lb) { return a > 0 && b > 0 ? (la + lb) / (la / a + lb / b) : 0; }
-
-static void fsi__sh_make_joint(fsi__sh_maker *k, int *used, int a, int b)
-{
-    fsi__sh_model *m = k->m;
-    const int nodes[5] = { m->chain[2 * a], m->chain[2 * a + 1], m->chain[2 * b + 1], m->twist_node[a], m->twist_node[b] };
-    const double la = m->bar[a].rest, lb = m->bar[b].rest;
-    const fsi__sh_moduli *p = &k->moduli[m->segment_material[a]], *q = &k->moduli[m->segment_material[b]];
-    const int n = used[FSI__SH_JOINT];
-    fsi__shell_joint *j = &m->joint[n];
-    fsi__shell_frame frame[2];
-    double x[9];
-    int i;
-    fsi__sh_gather_rest(k, nodes, 3, x);
-    memset(j, 0, sizeof *j);
-    j->length = (la + lb) / 2;
-    for (i = 0; i < 2; i++) j->bend[i] = fsi__sh_in_row(p->ei[i], la, q->ei[i], lb);
-    j->twist = fsi__sh_in_row(p->gj, la, q->gj, lb);
-    frame[0] = m->frame[a];
-    frame[1] = m->frame[b];
-    fsi__shell_joint_rest(j, frame, x, 0, 0);
-    m->joint_segment[2 * n] = a;
-    m->joint_segment[2 * n + 1] = b;
-    fsi__sh_append(k, FSI__SH_JOINT, used, nodes, m->segment_material[a]);
-}
-
-static void fsi__sh_make_bow(fsi__sh_maker *k, int *used, const int nodes[3], double b, double la, double lb, int material)
-{
-    fsi__sh_bow *w = &k->m->bow[used[FSI__SH_BEND]];
-    double x[9], u[3], v[3], cosine;
-    fsi__sh_gather_rest(k, nodes, 3, x);
-    fsi__sh_sub(x + 3, x, u);
-    fsi__sh_sub(x + 6, x + 3, v);
-    cosine = fsi__sh_dot(u, v) / (la * lb);
-    w->b = 2 * b / (la + lb);
-    w->rest = cosine > -1 ? 2 * sqrt((cosine < 1 ? 1 - cosine : 0) / (1 + cosine)) : 1e9; /* 2 tan(angle/2) */
-    if (k->m->dim == 2 && u[0] * v[1] < u[1] * v[0]) w->rest = -w->rest;
-    fsi__sh_append(k, FSI__SH_BEND, used, nodes, material);
-}
-
-static fsi_status fsi__sh_make_joints(fsi__sh_maker *k, int *used)
-{
-    fsi__sh_model *m = k->m;
-    int i, in, out;
-    for (i = 0; i < m->vertices; i++) {
-        int nodes[3];
-        if (!fsi__sh_passes(k, i, &in, &out)) continue;
-        if (m->twist_node[in] >= 0 && m->twist_node[out] >= 0 && fsi__sh_twists(k, in) && fsi__sh_twists(k, out)) {
-            fsi__sh_make_joint(k, used, in, out);
-            continue;
-        }
-        nodes[0] = m->chain[2 * in];
-        nodes[1] = i;
-        nodes[2] = m->chain[2 * out + 1];
-        fsi__sh_make_bow(k, used, nodes, fsi__sh_in_row(fsi__sh_bow_stiffness(k, in, 0), m->bar[in].rest, fsi__sh_bow_stiffness(k, out, 0), m->bar[out].rest), m->bar[in].rest, m->bar[out].rest, m->segment_material[in]);
-    }
-    for (i = 0; i < k->desc->joint_count; i++) {
-        const int *v = k->desc->joints + 3 * i;
-        const double la = fsi__sh_apart(fsi__sh_rest(k, v[0]), fsi__sh_rest(k, v[1])), lb = fsi__sh_apart(fsi__sh_rest(k, v[1]), fsi__sh_rest(k, v[2]));
-        const fsi__sh_side *a = fsi__sh_find_side(k->span, m->segments, v[0], v[1]), *b = fsi__sh_find_side(k->span, m->segments, v[1], v[2]);
-        if (!a || !b) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, v[1], "joint %d: there are no segments %d-%d and %d-%d", i, v[0], v[1], v[1], v[2]);
-        fsi__sh_make_bow(k, used, v, fsi__sh_in_row(fsi__sh_bow_stiffness(k, a->triangle, 0), la, fsi__sh_bow_stiffness(k, b->triangle, 0), lb), la, lb, m->segment_material[a->triangle]);
-    }
-    return FSI_OK;
-}
-
-/* Hanging together: each vertex points to a lower one of its part. */
-static int fsi__sh_root(int *part, int v)
-{
-    while (part[v] != v) v = part[v] = part[part[v]];
-    return v;
-}
-
-static void fsi__sh_join(int *part, int a, int b)
-{
-    a = fsi__sh_root(part, a);
-    b = fsi__sh_root(part, b);
-    if (a < b) part[b] = a;
-    else part[a] = b;
-}
-
-static void fsi__sh_find_parts(fsi__sh_model *m)
-{
-    int i;
-    for (i = 0; i < m->vertices; i++) m->part[i] = i;
-    for (i = 0; i < m->triangles; i++) {
-        fsi__sh_join(m->part, m->triangle[3 * i], m->triangle[3 * i + 1]);
-        fsi__sh_join(m->part, m->triangle[3 * i], m->triangle[3 * i + 2]);
-    }
-    for (i = 0; i < m->segments; i++) fsi__sh_join(m->part, m->segment[2 * i], m->segment[2 * i + 1]);
-    for (i = 0; i < m->vertices; i++) m->part[i] = fsi__sh_root(m->part, i);
-}
-
-/* Edges that meet others: those of triangles, and segments that are not among them; and points. */
-static void fsi__sh_list_edges(fsi__sh_maker *k)
-{
-    fsi__sh_model *m = k->m;
-    int r, s, i, n = 0;
-    for (r = 0; r < k->runs; r++) {
-        m->edge[2 * n] = k->side[k->run[r]].lo;
-        m->edge[2 * n++ + 1] = k->side[k->run[r]].hi;
-    }
-    for (s = 0; s < m->segments; s++) {
-        m->edge[2 * n] = m->segment[2 * s] < m->segment[2 * s + 1] ? m->segment[2 * s] : m->segment[2 * s + 1];
-        m->edge[2 * n++ + 1] = m->segment[2 * s] < m->segment[2 * s + 1] ? m->segment[2 * s + 1] : m->segment[2 * s];
-    }
-    qsort(m->edge, (size_t)n, 2 * sizeof *m->edge, fsi__sh_compare_pairs);
-    m->edges = 0;
-    for (i = 0; i < n; i++) {
-        if (i > 0 && m->edge[2 * i] == m->edge[2 * m->edges - 2] && m->edge[2 * i + 1] == m->edge[2 * m->edges - 1]) continue;
-        m->edge[2 * m->edges] = m->edge[2 * i];
-        m->edge[2 * m->edges++ + 1] = m->edge[2 * i + 1];
-    }
-    for (i = r = 0; i < m->edges; i++) { /* both lists are sorted */
-        while (r < k->runs && fsi__sh_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) < 0) r++;
-        m->bare[i] = r >= k->runs || fsi__sh_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) != 0;
-    }
-    m->mean_edge = 0;
-    for (i = 0; i < m->edges; i++) {
-        const double l = fsi__sh_apart(fsi__sh_rest(k, m->edge[2 * i]), fsi__sh_rest(k, m->edge[2 * i + 1]));
-        m->edge_length2[i] = l * l;
-        m->mean_edge += l / m->edges;
-    }
-    m->points = 0;
-    for (i = 0; i < m->vertices; i++) if (m->part[i] == i) m->point[i] = 1;
-    for (i = 0; i < m->vertices; i++) if (m->part[i] != i) m->point[m->part[i]] = 0;
-    for (i = 0; i < m->vertices; i++) if (m->part[i] == i && m->point[i] == 1) m->point[m->points++] = i;
-}
-
-/* Of the mass of each vertex, its elements' shares; an element gets that of the vertex that gives it least. Membranes need most of it: they buckle. */
-static void fsi__sh_share_mass(fsi__sh_model *m, double *wanted)
-{
-    static const double weight[FSI__SH_KINDS] = { 8, 1, 2, 0, 0, 0 };
-    int kind, e, i, pass;
-    for (pass = 0; pass < 2; pass++) for (kind = 0; kind < FSI__SH_KINDS; kind++) for (e = m->first[kind]; e < m->first[kind + 1]; e++) {
-        if (pass == 1) m->share[e] = 1e300;
-        for (i = m->start[e]; i < m->start[e + 1]; i++) {
-            const int v = m->node[i];
-            if (v < 0 || !(weight[kind] > 0)) continue;
-            if (pass == 0) wanted[v] += weight[kind];
-            else if (m->mass[v] * weight[kind] / wanted[v] < m->share[e]) m->share[e] = m->mass[v] * weight[kind] / wanted[v];
-        }
-    }
-}
-
-/* ---- >>making a scene ------------------------------------------------------------------------------------------ */
-
-static fsi_status fsi__sh_check_indices(fsi_context *c, const char *fn, const int *index, int count, int per, const char *what, int vertices)
-{
-    int e, i, j;
-    if (count < 0 || count > 100000000) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, count, "there are %d %ss", count, what);
-    if (count > 0 && !index) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are %d %ss, but their array is NULL", count, what);
-    for (e = 0; e < count; e++) for (i = 0; i < per; i++) {
-        const int v = index[per * e + i];
-        if (v < 0 || v >= vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, v, "%s %d names vertex %d of %d", what, e, v, vertices);
-        for (j = 0; j < i; j++) if (index[per * e + j] == v) return fsi__fail(c, FSI_ERROR_MESH, fn, e, v, "%s %d names vertex %d twice", what, e, v);
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_vectors(fsi_context *c, const char *fn, const fsi_vec3 *x, int count, const char *what, int dim)
-{
-    int i;
-    for (i = 0; x && i < count; i++) {
-        if (!fsi_v3_is_finite(x[i])) return fsi__fail(c, FSI_ERROR_NAN, fn, i, 0, "%s %d is not finite", what, i);
-        if (dim == 2 && (x[i].z < 0 || x[i].z > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)x[i].z, "%s %d has z = %g in 2D", what, i, (double)x[i].z);
-        if (fsi_v3_norm2(x[i]) > (fsi_real)1e24) return fsi__fail(c, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(x[i]), "%s %d is larger than 1e12", what, i);
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_owners(fsi_context *c, const char *fn, const int *material, int count, int materials, const char *what)
-{
-    int i;
-    for (i = 0; material && i < count; i++) if (material[i] < 0 || material[i] >= materials) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, material[i], "%s %d has material %d of %d", what, i, material[i], materials);
-    if (count > 0 && materials == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are no materials");
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_creases(fsi_context *c, const char *fn, const fsi_shell_desc *d)
-{
-    int i;
-    if (d->crease_count < 0 || (d->crease_count > 0 && !d->creases)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->crease_count, "crease_count is %d", d->crease_count);
-    for (i = 0; i < d->crease_count; i++) {
-        const fsi_shell_crease *r = &d->creases[i];
-        if (!fsi_is_finite((double)r->angle) || !fsi_is_finite((double)r->stiffness)) return fsi__fail(c, FSI_ERROR_NAN, fn, i, 0, "crease %d is not finite", i);
-        if (!(fabs((double)r->angle) < 3.1415) || r->stiffness < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)r->angle, "crease %d: angle %g, stiffness %g", i, (double)r->angle, (double)r->stiffness);
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_desc(fsi_context *c, const char *fn, const fsi_shell_desc *d)
-{
-    fsi_status status;
-    int i;
-    if (d->dim != 2 && d->dim != 3) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->dim, "dim is %d, must be 2 or 3", d->dim);
-    status = fsi__sh_check_settings(c, fn, d);
-    if (status != FSI_OK) return status;
-    if (d->vertex_count < 1 || d->vertex_count > 100000000 || !d->vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->vertex_count, "vertex_count is %d, or vertices is NULL", d->vertex_count);
-    if (d->dim == 2 && d->triangle_count > 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->triangle_count, "there are no triangles in 2D");
-    if (d->material_count < 0 || (d->material_count > 0 && !d->materials)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->material_count, "material_count is %d, or materials is NULL", d->material_count);
-    for (i = 0; i < d->material_count && status == FSI_OK; i++) status = fsi__sh_check_material(c, fn, &d->materials[i], i);
-    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->vertices, d->vertex_count, "vertex", d->dim);
-    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->rest, d->vertex_count, "rest position", d->dim);
-    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->warp, d->triangle_count, "warp", 3);
-    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->segment_director, d->segment_count, "segment_director", 3);
-    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->triangles, d->triangle_count, 3, "triangle", d->vertex_count);
-    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->segments, d->segment_count, 2, "segment", d->vertex_count);
-    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->joints, d->joint_count, 3, "joint", d->vertex_count);
-    if (status == FSI_OK) status = fsi__sh_check_owners(c, fn, d->triangle_material, d->triangle_count, d->material_count, "triangle");
-    if (status == FSI_OK) status = fsi__sh_check_owners(c, fn, d->segment_material, d->segment_count, d->material_count, "segment");
-    if (status == FSI_OK) status = fsi__sh_check_creases(c, fn, d);
-    for (i = 0; d->vertex_mass && i < d->vertex_count && status == FSI_OK; i++)
-        if (!(d->vertex_mass[i] >= 0) || !fsi_is_finite((double)d->vertex_mass[i])) status = fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)d->vertex_mass[i], "vertex_mass of vertex %d is %g", i, (double)d->vertex_mass[i]);
-    return status;
-}
-
-/* Scene arrays whose sizes the desc tells, and those that count_elements tells: laid out in two goes, each measured first. */
-static void fsi__sh_lay_given(fsi__sh_maker *k, fsi__arena *a, fsi__arena *t)
-{
-    fsi__sh_model *m = k->m;
-    const size_t nv = (size_t)m->vertices, nt = (size_t)m->triangles, ns = (size_t)m->segments;
-    m->material = (fsi_shell_material *)fsi__take(a, (size_t)m->materials, sizeof *m->material);
-    m->triangle = (int *)fsi__take(a, 3 * nt, sizeof(int));
-    m->segment = (int *)fsi__take(a, 2 * ns, sizeof(int));
-    m->triangle_material = (int *)fsi__take(a, nt, sizeof(int));
-    m->segment_material = (int *)fsi__take(a, ns, sizeof(int));
-    m->chain = (int *)fsi__take(a, 2 * ns, sizeof(int));
-    m->twist_node = (int *)fsi__take(a, ns, sizeof(int));
-    m->twist_of = (int *)fsi__take(a, ns, sizeof(int));
-    m->edge = (int *)fsi__take(a, 2 * (3 * nt + ns), sizeof(int));
-    m->edge_length2 = (double *)fsi__take(a, 3 * nt + ns, sizeof(double));
-    m->point = (int *)fsi__take(a, nv, sizeof(int));
-    m->part = (int *)fsi__take(a, nv, sizeof(int));
-    m->membrane = (fsi__shell_membrane *)fsi__take(a, nt, sizeof *m->membrane);
-    m->area = (double *)fsi__take(a, nt, sizeof(double));
-    m->bar = (fsi__sh_bar *)fsi__take(a, ns, sizeof *m->bar);
-    m->frame = (fsi__shell_frame *)fsi__take(a, ns, sizeof *m->frame);
-    m->mass = (double *)fsi__take(a, nv + ns, sizeof(double));
-    m->drag_mass = (double *)fsi__take(a, nv + ns, sizeof(double));
-    m->bare = (unsigned char *)fsi__take(a, 3 * nt + ns, 1);
-    m->clearance = (double *)fsi__take(a, nv, sizeof(double));
-    m->rest = (double *)fsi__take(a, 3 * nv, sizeof(double));
-    k->moduli = (fsi__sh_moduli *)fsi__take(t, (size_t)m->materials, sizeof *k->moduli);
-    k->side = (fsi__sh_side *)fsi__take(t, 3 * nt, sizeof *k->side);
-    k->run = (int *)fsi__take(t, 3 * nt + 1, sizeof(int));
-    k->side_run = (int *)fsi__take(t, 3 * nt, sizeof(int));
-    k->crease = (const fsi_shell_crease **)fsi__take(t, 3 * nt, sizeof *k->crease);
-    k->span = (fsi__sh_side *)fsi__take(t, ns, sizeof *k->span);
-    k->degree = (int *)fsi__take(t, nv, sizeof(int));
-    k->meet = (int *)fsi__take(t, 2 * nv, sizeof(int));
-    k->seen = (unsigned char *)fsi__take(t, ns, 1);
-    k->wanted = (double *)fsi__take(t, nv + ns, sizeof(double));
-}
-
-static void fsi__sh_lay_counted(fsi__sh_maker *k, fsi__arena *a)
-{
-    fsi__sh_model *m = k->m;
-    const size_t elements = (size_t)m->first[FSI__SH_KINDS];
-    size_t nodes = 0;
-    int kind;
-    for (kind = 0; kind < FSI__SH_KINDS; kind++) nodes += (size_t)m->count[kind] * (size_t)fsi__sh_nodes[kind];
-    m->fold = (fsi__sh_fold *)fsi__take(a, (size_t)m->count[FSI__SH_HINGE], sizeof *m->fold);
-    m->plate = (fsi__shell_plate *)fsi__take(a, (size_t)m->count[FSI__SH_PLATE], sizeof *m->plate);
-    m->joint = (fsi__shell_joint *)fsi__take(a, (size_t)m->count[FSI__SH_JOINT], sizeof *m->joint);
-    m->joint_segment = (int *)fsi__take(a, 2 * (size_t)m->count[FSI__SH_JOINT], sizeof(int));
-    m->bow = (fsi__sh_bow *)fsi__take(a, (size_t)m->count[FSI__SH_BEND], sizeof *m->bow);
-    m->element_material = (int *)fsi__take(a, elements, sizeof(int));
-    m->value_at = (size_t *)fsi__take(a, elements + 1, sizeof(size_t));
-    m->start = (int *)fsi__take(a, elements + 1, sizeof(int));
-    m->node = (int *)fsi__take(a, nodes, sizeof(int));
-    m->share = (double *)fsi__take(a, elements, sizeof(double));
-}
-
-static void fsi__sh_copy_desc(fsi__sh_maker *k)
-{
-    const fsi_shell_desc *d = k->desc;
-    fsi__sh_model *m = k->m;
-    int i;
-    for (i = 0; i < m->materials; i++) {
-        m->material[i] = d->materials[i];
-        k->moduli[i] = fsi__sh_moduli_of(&d->materials[i]);
-    }
-    if (m->triangles) memcpy(m->triangle, d->triangles, 3 * (size_t)m->triangles * sizeof(int));
-    if (m->segments) memcpy(m->segment, d->segments, 2 * (size_t)m->segments * sizeof(int));
-    if (d->triangle_material) memcpy(m->triangle_material, d->triangle_material, (size_t)m->triangles * sizeof(int));
-    if (d->segment_material) memcpy(m->segment_material, d->segment_material, (size_t)m->segments * sizeof(int));
-    for (i = 0; i < m->vertices; i++) {
-        fsi__sh_from((d->rest ? d->rest : d->vertices)[i], m->rest + 3 * i);
-        m->mass[i] = d->vertex_mass ? (double)d->vertex_mass[i] : 0;
-    }
-}
-
-/* Triangles or segments that are there twice. */
-static fsi_status fsi__sh_check_twins(const fsi__sh_maker *k)
-{
-    const fsi__sh_model *m = k->m;
-    int r, a, b;
-    for (r = 0; r < k->runs; r++) for (a = k->run[r]; a < k->run[r + 1]; a++) for (b = a + 1; b < k->run[r + 1]; b++) {
-        const fsi__sh_side *p = &k->side[a], *q = &k->side[b];
-        if (m->triangle[3 * p->triangle + p->corner] == m->triangle[3 * q->triangle + q->corner]) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, q->triangle, p->triangle, "triangles %d and %d have the same vertices", p->triangle, q->triangle);
-    }
-    for (r = 1; r < m->segments; r++) if (fsi__sh_compare_pairs(&k->span[r - 1], &k->span[r]) == 0)
-        return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, k->span[r].triangle, k->span[r - 1].triangle, "segments %d and %d have the same vertices", k->span[r - 1].triangle, k->span[r].triangle);
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_mass(const fsi__sh_maker *k)
-{
-    fsi__sh_model *m = k->m;
-    int i;
-    for (i = 0; i < m->vertices; i++) {
-        if (!(m->mass[i] > 0)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, i, 0, "vertex %d has no mass: it belongs to no element, and vertex_mass gives it none", i);
-        m->total_mass += m->mass[i];
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_make_elements(fsi__sh_maker *k)
-{
-    fsi__sh_model *m = k->m;
-    int used[FSI__SH_KINDS] = { 0 }, kind, i, e = 0;
-    fsi_status status;
-    for (kind = 0; kind < FSI__SH_KINDS; kind++) for (i = 0; i < m->count[kind]; i++, e++) {
-        m->start[e + 1] = m->start[e] + fsi__sh_nodes[kind];
-        m->value_at[e + 1] = m->value_at[e] + 9 * (size_t)(fsi__sh_nodes[kind] * fsi__sh_nodes[kind]);
-    }
-    status = fsi__sh_make_membranes(k, used);
-    if (status != FSI_OK) return status;
-    fsi__sh_make_hinges(k, used);
-    fsi__sh_make_plates(k, used);
-    status = fsi__sh_make_bars(k, used);
-    if (status != FSI_OK) return status;
-    fsi__sh_make_frames(k, m->rest, m->frame, k->seen);
-    status = fsi__sh_make_joints(k, used);
-    if (status != FSI_OK) return status;
-    fsi__sh_find_parts(m);
-    fsi__sh_list_edges(k);
-    fsi__sh_share_mass(m, k->wanted);
-    return fsi__sh_check_mass(k);
-}
-
-/* Everything the desc fixes. On failure the arenas are left to the caller, who frees them anyway. */
-static fsi_status fsi__sh_make_model(fsi__sh_maker *k, fsi__arena *given, fsi__arena *counted)
-{
-    fsi__arena measure[2];
-    fsi__sh_model *m = k->m;
-    fsi_status status;
-    m->dim = k->desc->dim;
-    m->vertices = k->desc->vertex_count;
-    m->triangles = k->desc->triangle_count;
-    m->segments = k->desc->segment_count;
-    m->materials = k->desc->material_count;
-    memset(measure, 0, sizeof measure);
-    fsi__sh_lay_given(k, &measure[0], &measure[1]);
-    if (!fsi__arena_reserve(k->context, given, measure[0].used) || !fsi__arena_reserve(k->context, &k->temporary, measure[1].used)) return fsi__fail(k->context, FSI_ERROR_MEMORY, k->fn, -1, 0, "no memory for %d vertices", m->vertices);
-    fsi__sh_lay_given(k, given, &k->temporary);
-    fsi__sh_copy_desc(k);
-    fsi__sh_sort_sides(k);
-    fsi__sh_find_rods(k, k->seen);
-    status = fsi__sh_check_twins(k);
-    if (status == FSI_OK) status = fsi__sh_place_creases(k);
-    if (status != FSI_OK) return status;
-    fsi__sh_count_elements(k);
-    memset(measure, 0, sizeof measure);
-    fsi__sh_lay_counted(k, &measure[0]);
-    if (!fsi__arena_reserve(k->context, counted, measure[0].used)) return fsi__fail(k->context, FSI_ERROR_MEMORY, k->fn, -1, 0, "no memory for %d elements", m->first[FSI__SH_KINDS]);
-    fsi__sh_lay_counted(k, counted);
-    return fsi__sh_make_elements(k);
-}
 
 /* ---- >>simulator at work --------------------------------------------------------------------------------------- */
 
@@ -1546,8 +648,9 @@ typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; doub
 /* Features of its own that are closer at rest than the barrier reaches. */
 typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
 
-/* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts + friction, where h = gamma dt and
-   v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with w = dt / dt_before. */
+/* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts +
+   friction, where h = gamma dt and v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with
+   w = dt / dt_before. */
 struct fsi__sh_step {
     fsi_shell *s;
     struct fsi__sh_impl *m;
@@ -1564,7 +667,8 @@ struct fsi__sh_step {
     double lap;             /* the clock when the last phase ended */
     double moved;           /* farthest way of a vertex in the last substep [m] */
     double least_gap;       /* over its range, of the last Newton step; 0: there was none */
-    int felt;               /* m->felt are the forces of contacts and friction by which the last Newton step was solved, and which it took whole */
+    int felt;               /* m->felt are the forces of contacts and friction by which the last Newton step was solved,
+                               and which it took whole */
     double tolerance;
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
@@ -1579,7 +683,8 @@ struct fsi__sh_step {
     int lag, iteration, done; /* lags of friction and iterations so far; done: 1: found, 2: gave up */
     double before, left;    /* stats.update, and `remaining`, of the last iteration */
     int stuck;              /* iterations in a row that got nothing prescribed on its way */
-    int tries, raised;      /* solves by the exact matrix that failed in this iteration; how often the projected one's diagonal was raised */
+    int tries, raised;      /* solves by the exact matrix that failed in this iteration; how often the projected one's
+                               diagonal was raised */
     double shift, leant;    /* how much it is raised by next; how much of `lean` the matrix has */
     double slope, merit;    /* of the line search: slope along the direction, energy at `now` */
     int halved, found;      /* how often its share was halved; it has found less energy */
@@ -2895,7 +2000,8 @@ static void fsi__sh_lap(fsi__sh_step *w, double *phase)
     w->lap = now;
 }
 
-/* Gradient, and the Hessian in `total`, at `now`. Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are. */
+/* Gradient, and the Hessian in `total`, at `now`. Far from the solution second derivatives are projected, so that the
+   direction leads down. Near it they are as they are. */
 FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2905,7 +2011,8 @@ FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w)
 
     /* rows and columns for the pairs that are active */
     FSI__TRY(fsi__sh_check_pattern(m, w->fn));
-    FSI__TRY(fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn));
+    FSI__TRY(fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
+        &m->pair_block_capacity, m->actives, w->fn));
 
     /* elements */
     fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
@@ -2973,10 +2080,13 @@ static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
     fsi__sh_impl *m = w->m;
     int r, a;
     if (!(times > 0)) return;
-    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += times * m->model.mass[r] / (w->h * w->h);
+    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++)
+        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] +=
+            times * m->model.mass[r] / (w->h * w->h);
 }
 
-/* The system's right side. An exact matrix gets as much more inertia, `lean` times, as makes it definite: only what buckles is held back. */
+/* The system's right side. An exact matrix gets as much more inertia, `lean` times, as makes it definite: only what
+   buckles is held back. */
 FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2996,7 +2106,8 @@ FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w)
     return fsi_solver_solve(w->m->solver, &system, w->m->scratch, w->m->direction);
 }
 
-/* Where the projected matrix has no positive pivot, by rounding, its diagonal is raised. The exact one gets more inertia, and is given up after five failures. */
+/* Where the projected matrix has no positive pivot, by rounding, its diagonal is raised. The exact one gets more
+   inertia, and is given up after five failures. */
 FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *again)
 {
     fsi__sh_impl *m = w->m;
@@ -3010,6 +2121,7 @@ FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *agai
         return status;
     }
 
+    /* exact: more inertia, in the end projected instead */
     w->stats.retreats++;
     if (w->exact) {
         w->lean = w->lean > 0 ? w->lean * 8 : 1;
@@ -3018,7 +2130,9 @@ FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *agai
         return FSI_OK;
     }
 
-    for (r = 0; r < m->nodes; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] *= 1 + w->shift;
+    /* projected: a larger diagonal */
+    for (r = 0; r < m->nodes; r++) for (a = 0; a < 3; a++)
+        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] *= 1 + w->shift;
     w->shift *= 10;
     if (++w->raised == 10) return status;
     *again = FSI__SH_CONSTRAIN;
@@ -3149,7 +2263,7 @@ FSI_API fsi_status fsi__sh_filter_arcs(fsi__sh_step *w, double *t)
     return FSI_OK;
 }
 
-/* Newton's method converges quadratically: the next step is as much shorter than this one as this one is than the last. */
+/* Newton's method converges: the next step is as much shorter than this one as this one is than the last. */
 FSI_API double fsi__sh_next_step(const fsi__sh_step *w)
 {
     const double next = w->before > w->stats.update ? w->stats.update * w->stats.update / w->before : w->stats.update;
@@ -3221,7 +2335,8 @@ FSI_API fsi_status fsi__sh_try(fsi__sh_step *w, double *t, int *is)
 FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy)
 {
     const double after = fsi__sh_energy(w, &w->m->trial, w->longest) + energy;
-    w->found = w->remaining > 0 ? fsi_is_finite(after) : after <= w->merit + 1e-4 * *t * w->slope + 1e-13 * fabs(w->merit);
+    w->found = w->remaining > 0 ? fsi_is_finite(after)
+        : after <= w->merit + 1e-4 * *t * w->slope + 1e-13 * fabs(w->merit);
     if (!w->found) fsi__sh_halve(w, t);
 }
 
@@ -3234,7 +2349,8 @@ static void fsi__sh_move(fsi__sh_step *w, double t)
     w->crept = t < 1e-3 ? w->crept + 1 : 0;
     fsi__sh_swap(m);
     fsi__sh_carry(m);
-    for (k = 0; k < m->points; k++) m->way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
+    for (k = 0; k < m->points; k++)
+        m->way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
     m->gaps_were = m->gaps_hold; /* at `trial` */
     m->gaps_hold = 0;
 }
@@ -3380,9 +2496,12 @@ FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t)
     if (w->found) fsi__sh_move(w, t);
 
     /* friction that was foreseen must be as it is; a search that found nothing, or next to nothing, ends it */
-    if (w->done && w->found && m->rubs > 0 && (w->felt || w->foresees || !w->hidden)) w->done = w->felt && fsi__sh_friction_agrees(w);
-    if (!w->done && w->joint && !(w->remaining > 0) && w->crept > 1) w->done = 2; /* at a kink: others' energy need not be smooth */
-    if (!w->found && !w->done && !w->exact && !w->foresees) w->done = 2; /* an exact direction, or one of what was foreseen, that leads nowhere is followed by another */
+    if (w->done && w->found && m->rubs > 0 && (w->felt || w->foresees || !w->hidden))
+        w->done = w->felt && fsi__sh_friction_agrees(w);
+    /* at a kink: others' energy need not be smooth */
+    if (!w->done && w->joint && !(w->remaining > 0) && w->crept > 1) w->done = 2;
+    /* an exact direction, or one of what was foreseen, that leads nowhere is followed by another */
+    if (!w->found && !w->done && !w->exact && !w->foresees) w->done = 2;
     w->close = w->found && !(w->remaining > 0) && w->stats.update < 0.01;
     fsi__sh_lap(w, &w->stats.seconds_search);
     w->stats.newton++;
@@ -3390,7 +2509,8 @@ FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t)
 
     /* what is prescribed must get on */
     w->stuck = w->remaining > 0 && w->remaining > 0.999 * w->left ? w->stuck + 1 : 0;
-    if (w->remaining > 0 && (w->stuck > 30 || w->iteration > w->max_newton + 1000 || w->done == 2)) return fsi__sh_blocked(w);
+    if (w->remaining > 0 && (w->stuck > 30 || w->iteration > w->max_newton + 1000 || w->done == 2))
+        return fsi__sh_blocked(w);
     w->left = w->remaining;
     w->iteration++;
     if (!fsi__sh_iterates(w) && w->done != 1) w->stats.degraded += w->done == 0 || w->stats.update > 10 * w->tolerance;
@@ -3429,6 +2549,1923 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w, int lag)
         FSI__TRY(fsi__sh_advance(w, t));
     }
     return FSI_OK;
+}
+
+/* ---- >>stepping ------------------------------------------------------------------------------------------------- */
+
+/* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not thrown apart, but pushed as by gravity. */
+static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    double most = 0;
+    int i;
+    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
+    if (m->next.stiffness > 0 || !m->contact) return FSI_OK;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (status != FSI_OK) return status;
+    fsi__sh_measure(m, m->now.x);
+    for (i = 0; i < m->actives; i++) {
+        const double push = fsi__sh_push(m, &m->pair[m->active[i]]);
+        if (push > most) most = push;
+    }
+    if (w->kappa * most > 10) w->kappa = 10 / most;
+    return FSI_OK;
+}
+
+static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const double base = fsi__sh_base_stiffness(w), least = base < w->kappa ? base : w->kappa;
+    const double grow = w->kappa < base ? 1.2 : 4; /* from softness that it began with, without a kick */
+    double sum = 0, square = 0, want;
+    int i;
+    for (i = 0; i < m->actives; i++) {
+        const double a = w->kappa * fsi__sh_push(m, &m->pair[m->active[i]]); /* acceleration of the lighter one */
+        sum += a;
+        square += a * a;
+    }
+    want = sum > 0 ? square / sum * m->range : 0;
+    if (want < w->kappa / 2) want = w->kappa / 2;
+    if (want > w->kappa * grow) want = w->kappa * grow;
+    if (want < least) want = least;
+    m->next.stiffness = sum > 0 ? (want > 1e9 * base ? 1e9 * base : want) : 0;
+}
+
+/* Where what is prescribed is at share s of the step. */
+static void fsi__sh_prescribe(fsi__sh_impl *m, double s, double *x)
+{
+    const size_t nv = 3 * (size_t)m->model.vertices;
+    size_t i;
+    int o, k, a;
+    for (i = nv; i < 3 * (size_t)m->points; i++) x[i] = m->was_x[i] + s * (m->go_x[i] - m->was_x[i]);
+    for (o = 0; o < m->obstacles; o++) {
+        const fsi__sh_obstacle *ob = &m->obstacle[o];
+        if (!ob->used || !ob->desc.body || ob->body >= 0 || !(s < 1)) continue;
+        for (k = 0; k < ob->features.count[0]; k++) { /* on its arc, and what the owner moved it since, straight */
+            const size_t p = 3 * (size_t)(ob->features.first + k);
+            const fsi_pose pose = fsi_body_pose_at(ob->desc.body, (fsi_real)s);
+            const fsi_vec3 at = fsi_pose_point(pose, fsi__sh_to(m->local + p)), from = fsi_pose_point(ob->desc.body->pose, fsi__sh_to(m->local + p));
+            double now[3], then[3];
+            fsi__sh_from(at, now);
+            fsi__sh_from(from, then);
+            for (a = 0; a < 3; a++) x[p + (size_t)a] = now[a] + (1 - s) * (m->was_x[p + (size_t)a] - then[a]);
+        }
+    }
+}
+
+/* Coefficients of this substep: base, aim and h. */
+static void fsi__sh_aim_nodes(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_state *n = &m->next;
+    const int two = m->settings.integrator == FSI_SHELL_BDF2 && n->dt_before > 0 && !w->settle;
+    const double r = two ? w->dt / n->dt_before : 0, c0 = two ? (1 + r) * (1 + r) / (1 + 2 * r) : 1, c1 = two ? -r * r / (1 + 2 * r) : 0;
+    double gravity[3];
+    int i, a;
+    fsi__sh_from(m->settings.gravity, gravity);
+    w->h = two ? (1 + r) / (1 + 2 * r) * w->dt : w->dt;
+    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
+        const int k = 3 * i + a;
+        const double force = i < m->model.vertices ? m->force[k] / m->model.mass[i] + gravity[a] : 0, v = w->settle ? 0 : c0 * n->v[k] + c1 * n->v_before[k];
+        m->base[k] = c0 * n->x[k] + c1 * n->x_before[k];
+        m->aim[k] = m->base[k] + w->h * v + w->h * w->h * force;
+        m->start_q[k] = n->x[k];
+    }
+}
+
+static void fsi__sh_aim_bodies(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        double turn[3];
+        double *q = m->start_q + 3 * (size_t)(m->first_body + 2 * i);
+        for (a = 0; a < 3; a++) {
+            b->aim[a] = b->owner_center[a] + w->dt * b->velocity[a] + w->dt * w->dt * b->push[a] / b->mass;
+            turn[a] = w->dt * (b->spin[a] + w->dt * b->turning[a]);
+            q[a] = b->center[a];
+            q[3 + a] = 0;
+        }
+        fsi__sh_matrix_of(fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), b->owner_turn)), b->aim_turn);
+        m->now.turn[i] = b->turn;
+    }
+}
+
+FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        const double *given = impulse + 6 * (size_t)i;
+        double spin[3];
+        fsi__sh_from(fsi_m3_mul_v3(fsi_m3_inverse(fsi_body_world_tensor(b->owner_turn, b->body->inertia)),
+            fsi__sh_to(given + 3)), spin);
+        for (a = 0; a < 3; a++) {
+            b->velocity[a] += given[a] / b->mass;
+            b->spin[a] += spin[a];
+        }
+    }
+    fsi__sh_aim_bodies(w);
+}
+
+/* The wind on each triangle: c = drag/2 rho A |u_n| and the normal, from the last velocities. */
+static void fsi__sh_lag_wind(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int t, i, a;
+    if (!m->blows) return;
+    for (t = 0; t < m->model.triangles; t++) {
+        const int *v = m->model.triangle + 3 * t;
+        const double *x = m->next.x;
+        double p[3], q[3], n[3], l, u = -0.0, *c = m->wind + 4 * (size_t)t;
+        fsi__sh_sub(x + 3 * v[1], x + 3 * v[0], p);
+        fsi__sh_sub(x + 3 * v[2], x + 3 * v[0], q);
+        fsi__sh_cross(p, q, n);
+        l = sqrt(fsi__sh_dot(n, n));
+        for (a = 0; a < 3; a++) {
+            c[1 + a] = l > 0 ? n[a] / l : 0;
+            for (i = 0; i < 3; i++) u += c[1 + a] * m->next.v[3 * v[i] + a] / 3;
+            u -= c[1 + a] * m->air[a];
+        }
+        c[0] = (double)m->settings.drag / 2 * (double)m->settings.air_density * (l / 2) * fabs(u);
+    }
+}
+
+/* Where the points get by the end of the substep if they go on as they did; what is prescribed, where it must. */
+static void fsi__sh_foresee(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    memcpy(m->foreseen_x, m->end_x, 3 * (size_t)m->points * sizeof(double));
+    for (i = 0; i < 3 * m->model.vertices; i++) if (!m->fixed[i]) m->foreseen_x[i] = m->start_x[i] + w->dt * m->next.v[i];
+    for (i = m->model.vertices; i < m->points; i++) {
+        const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, i);
+        const fsi__sh_body *b = &m->body[m->owner[i] >= 0 ? m->owner[i] : 0];
+        double turn[3];
+        if (h.count < 2) continue;
+        fsi__sh_cross(b->spin, h.arm, turn);
+        for (a = 0; a < 3; a++) m->foreseen_x[3 * i + a] = m->start_x[3 * i + a] + w->dt * (b->velocity[a] + turn[a]);
+    }
+}
+
+static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
+{
+    int i;
+    for (i = 0; i < m->attachments; i++) if (m->attachment[i].vertex == vertex) return i;
+    return -1;
+}
+
+/* A force on an obstacle, at x. */
+static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, const double *f, const double *x)
+{
+    fsi__sh_obstacle *o = &w->m->obstacle[obstacle];
+    double arm[3] = { 0, 0, 0 }, moment[3], spin[3];
+    int a;
+    if (o->desc.body && o->body < 0) fsi__sh_from(fsi_body_pose_at(o->desc.body, (fsi_real)w->at).position, arm);
+    fsi__sh_sub(x, arm, arm);
+    fsi__sh_cross(x, f, moment);
+    fsi__sh_cross(arm, f, spin);
+    for (a = 0; a < 3; a++) {
+        o->sum[a] += w->share * sign * f[a];
+        o->sum[3 + a] += w->share * sign * moment[a];
+        o->sum[6 + a] += w->share * sign * spin[a];
+    }
+}
+
+/* What holds each held vertex: the gradient of all energies there, contacts' by m->felt. Obstacles feel it, turned round, at what is attached to them. */
+static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    double g[6];
+    int i, k, a, held = 0;
+
+    for (i = 0; i < m->model.vertices; i++) held += m->held[i];
+    if (held == 0) return FSI_OK;
+    fsi__sh_elements(w, m->now.q, FSI__SH_GRADIENT);
+    status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
+    if (status != FSI_OK) return status;
+    for (i = 0; i < m->springs; i++) {
+        const fsi__sh_spring *s = &m->spring[i];
+        const int other = s->used ? fsi__sh_spring_end(m, s) : -1;
+        if (!s->used) continue;
+        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)s->desc.vertex, m->now.x + 3 * (size_t)other, g, NULL);
+        for (a = 0; a < 3; a++) m->gradient[3 * s->desc.vertex + a] += g[a];
+        for (a = 0; a < 3 && other < m->model.vertices; a++) m->gradient[3 * other + a] += g[3 + a];
+    }
+
+    for (i = 0; i < m->model.vertices; i++) for (a = 0; a < 3 && m->held[i]; a++) {
+        k = 3 * i + a;
+        m->gradient[k] += m->model.mass[i] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) + m->model.drag_mass[i] * (m->now.q[k] - m->base[k]) / w->h - m->felt[k];
+        m->hold_sum[k] += w->share * m->gradient[k];
+    }
+    for (i = 0; i < m->attachments; i++) fsi__sh_press(w, m->attachment[i].obstacle, -1, m->gradient + 3 * m->attachment[i].vertex, m->now.q + 3 * m->attachment[i].vertex);
+    return FSI_OK;
+}
+
+/* Springs pull on their anchors. */
+static void fsi__sh_feel_springs(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    for (i = 0; i < m->springs; i++) {
+        fsi__sh_spring *s = &m->spring[i];
+        const int ends[2] = { s->desc.vertex, s->used ? fsi__sh_spring_end(m, s) : 0 };
+        double g[6];
+        if (!s->used) continue;
+        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)ends[0], m->now.x + 3 * (size_t)ends[1], g, NULL);
+        for (a = 0; a < 3; a++) s->sum[a] -= w->share * g[a];
+        if (s->desc.other < 0 && s->desc.obstacle >= 0) fsi__sh_press(w, s->desc.obstacle, -1, g + 3, m->now.x + 3 * (size_t)ends[1]);
+    }
+}
+
+static void fsi__sh_feel_obstacles(fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    int i, k;
+    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
+        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
+        fsi__sh_press(w, k, 1, m->felt + at, m->now.x + at);
+    }
+}
+
+/* Forces of contacts and friction at `now`. */
+static void fsi__sh_feel_contacts(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double x[12], g[12];
+    int i, k, a;
+    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
+    for (i = 0; i < m->actives; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        const int n = fsi_pair_points(p->contact.kind);
+        fsi__sh_gather(m->now.x, p->node, n, x);
+        fsi_contact_energy(&p->contact, x, g, NULL, FSI_HESSIAN_EXACT);
+        for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)p->node[k] + (size_t)a] -= w->kappa * p->mass * g[3 * k + a];
+    }
+    for (i = 0; i < m->rubs; i++) {
+        fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, NULL);
+        for (k = 0; k < m->rub[i].points; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
+    }
+}
+
+/* Velocities change by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g
+   + h H dv then, on both sides: the means get what was not in them yet. */
+static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    double hold[3];
+    size_t j;
+    int i, k, a;
+
+    memcpy(m->dx, m->felt, 3 * (size_t)m->points * sizeof(double));
+    memset(m->direction, 0, 3 * (size_t)m->nodes * sizeof(double));
+    fsi__sh_feel_direction(w);
+    for (i = 0; i < 3 * m->model.vertices; i++) m->lift[i] = m->dx[i] - m->felt[i]; /* of what is held: total has contacts too, from g on */
+    for (i = 0; i < 3 * m->nodes; i++) m->direction[i] = w->h * dv[i];
+    fsi__sh_feel_direction(w);
+    status = fsi_csr_multiply(m->context, &m->total, m->direction, m->scratch);
+    if (status != FSI_OK) return status;
+
+    for (j = 0; j < 3 * (size_t)m->points; j++) {
+        m->dx[j] = m->felt[j] - m->dx[j];
+        m->sum[j] += w->share * m->dx[j];
+    }
+    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
+        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
+        fsi__sh_press(w, k, 1, m->dx + at, m->now.x + at);
+    }
+    for (i = 0; i < m->model.vertices; i++) {
+        if (!m->held[i]) continue;
+        k = fsi__sh_find_attachment(m, i);
+        for (a = 0; a < 3; a++) m->hold_sum[3 * i + a] += w->share * (hold[a] = m->scratch[3 * i + a] + m->lift[3 * i + a]);
+        if (k >= 0) fsi__sh_press(w, m->attachment[k].obstacle, -1, hold, m->now.x + 3 * i);
+    }
+    return FSI_OK;
+}
+
+FSI_API void fsi__sh_node_velocities(const fsi__sh_step *w, double *v)
+{
+    const fsi__sh_impl *m = w->m;
+    const int n = m->first_body;
+    int b;
+    memcpy(v, m->next.v, 3 * (size_t)n * sizeof *v);
+    for (b = 0; b < m->bodies; b++) {
+        memcpy(v + 3 * (size_t)(n + 2 * b), m->body[b].velocity, 3 * sizeof *v);
+        memcpy(v + 3 * (size_t)(n + 2 * b + 1), m->body[b].spin, 3 * sizeof *v);
+    }
+}
+
+FSI_API fsi_status fsi__sh_change_velocities(fsi__sh_step *w, const double *v)
+{
+    fsi__sh_impl *m = w->m;
+    const int n = 3 * m->first_body;
+    int i, b, a;
+    fsi__sh_node_velocities(w, m->scratch);
+    for (i = 0; i < 3 * m->nodes; i++) m->scratch[i] = m->fixed[i] ? 0 : v[i] - m->scratch[i];
+    for (i = 0; i < n; i++) if (!m->fixed[i]) m->next.v[i] = v[i];
+    for (b = 0; b < m->bodies; b++) for (a = 0; a < 3; a++) {
+        m->body[b].velocity[a] = v[n + 6 * b + a];
+        m->body[b].spin[a] = v[n + 6 * b + 3 + a];
+    }
+    if (!fsi__sh_is_finite(v + n, 6 * m->bodies))
+        return fsi__fail(m->context, FSI_ERROR_NAN, w->fn, -1, 0, "the velocity of a body is not finite");
+    return fsi__sh_feel_change(w, m->scratch);
+}
+
+FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 velocity, fsi_vec3 spin)
+{
+    fsi__sh_take(velocity, w->m->body[body].velocity);
+    fsi__sh_take(spin, w->m->body[body].spin);
+}
+
+/* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
+static fsi_status fsi__sh_feel(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    size_t j;
+    int i;
+    m->actives = 0;
+    if (m->contact) fsi__sh_measure(m, m->now.x);
+    if (!w->felt) fsi__sh_feel_contacts(w);
+    if (w->settle || w->stats.substeps == 0) { /* the first of a step */
+        memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
+        memset(m->hold_sum, 0, 3 * (size_t)m->model.vertices * sizeof(double));
+        for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
+        for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
+    }
+    for (j = 0; j < 3 * (size_t)m->points; j++) m->sum[j] += w->share * m->felt[j];
+    fsi__sh_feel_obstacles(w);
+    fsi__sh_feel_springs(w);
+    return fsi__sh_feel_held(w);
+}
+
+static double fsi__sh_min_gap(const fsi__sh_impl *m)
+{
+    double least = 1;
+    int i;
+    for (i = 0; i < m->actives; i++) {
+        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
+        if (gap < least) least = gap;
+    }
+    return least;
+}
+
+/* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of its mesh, whose points are
+   at x, and the distance along its normal. */
+static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, fsi_real s, const double *x, double *out)
+{
+    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
+    const double *p[3];
+    double u[3], v[3], n[3], l;
+    int k, a;
+    if (o->desc.body) {
+        fsi__sh_from(fsi_pose_point(fsi_body_pose_at(o->desc.body, s), fsi__sh_to(local)), out);
+        return;
+    }
+    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
+    fsi__sh_sub(p[1], p[0], u);
+    fsi__sh_sub(p[2], p[0], v);
+    if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
+    else {
+        n[0] = -u[1];
+        n[1] = u[0];
+        n[2] = 0;
+    }
+    l = sqrt(fsi__sh_dot(n, n));
+    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
+}
+
+/* A vertex that is attached to a body goes on its arc; what was between them at the beginning of the step, straight. */
+static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
+{
+    int i, a;
+    for (i = 0; i < m->attachments && s < 1; i++) {
+        const fsi__sh_attachment *t = &m->attachment[i];
+        double from[3], now[3];
+        if (!m->obstacle[t->obstacle].desc.body) continue;
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 0, NULL, from);
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, (fsi_real)s, NULL, now);
+        for (a = 0; a < 3; a++) m->end_q[3 * t->vertex + a] = now[a] + (1 - s) * (m->pin_from[3 * t->vertex + a] - from[a]);
+    }
+}
+
+/* What is held in this substep, and where it goes: pins to their targets, twists to what was written. */
+static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    int i, a;
+    memset(m->fixed, 0, 3 * (size_t)m->nodes);
+    memcpy(m->end_q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
+    w->remaining = 0;
+    for (i = 0; i < p->vertices; i++) for (a = 0; a < 3; a++) {
+        if (p->dim == 2 && a == 2) m->fixed[3 * i + a] = 1;
+        if (!m->held[i]) continue;
+        m->fixed[3 * i + a] = 1;
+        m->end_q[3 * i + a] = m->pin_from[3 * i + a] + s * (m->pin_to[3 * i + a] - m->pin_from[3 * i + a]);
+    }
+    fsi__sh_guide_attached(m, s);
+    for (i = 0; i < 3 * p->vertices; i++) if (m->end_q[i] < m->start_q[i] || m->end_q[i] > m->start_q[i]) w->remaining = 1;
+    for (i = 0; i < p->twists; i++) {
+        const int k = 3 * (p->vertices + i), segment = p->twist_of[i];
+        m->fixed[k + 1] = m->fixed[k + 2] = 1;
+        if (!m->s->twist_held[segment]) continue;
+        m->fixed[k] = 1;
+        m->end_q[k] = m->twist_from[segment] + s * ((double)m->s->twist[segment] - m->twist_from[segment]);
+        if (m->end_q[k] < m->start_q[k] || m->end_q[k] > m->start_q[k]) w->remaining = 1;
+    }
+    if (p->dim == 2) for (i = 0; i < m->bodies; i++) m->fixed[3 * (m->first_body + 2 * i) + 2] = m->fixed[3 * (m->first_body + 2 * i + 1)] = m->fixed[3 * (m->first_body + 2 * i + 1) + 1] = 1;
+    memcpy(m->end_x, m->end_q, 3 * (size_t)p->vertices * sizeof(double));
+    for (i = 3 * p->vertices; i < 3 * m->points; i++) if (m->owner[i / 3] < 0 && (m->end_x[i] < m->now.x[i] || m->end_x[i] > m->now.x[i])) w->remaining = 1;
+}
+
+static double fsi__sh_farthest(const double *x, const double *y, int n)
+{
+    double farthest = 0;
+    int i;
+    for (i = 0; i < n; i++) {
+        const double d = fsi__sh_apart(x + 3 * i, y + 3 * i);
+        if (d > farthest) farthest = d;
+    }
+    return farthest;
+}
+
+/* Velocities, history and frames of the state that comes next. */
+static void fsi__sh_advance_state(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi__sh_state *n = &m->next;
+    const int two = m->settings.integrator == FSI_SHELL_BDF2;
+    int i, a;
+    for (i = 0; i < 3 * m->first_body; i++) {
+        n->x_before[i] = n->x[i];
+        n->v_before[i] = n->v[i];
+        n->v[i] = w->settle ? 0 : (m->now.q[i] - m->base[i]) / w->h;
+        n->x[i] = m->now.q[i];
+    }
+    w->moved = fsi__sh_farthest(n->x, n->x_before, m->model.vertices);
+    n->dt_before = two && !w->settle ? w->dt : 0;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        const double *c = m->now.q + 3 * (size_t)(m->first_body + 2 * i);
+        const fsi_vec3 turned = fsi_quat_rotation_vector(fsi_quat_mul(m->now.turn[i], fsi_quat_conj(b->owner_turn)));
+        for (a = 0; a < 3; a++) {
+            b->velocity[a] = w->settle ? 0 : (c[a] - b->owner_center[a]) / w->dt;
+            b->center[a] = b->owner_center[a] = c[a];
+        }
+        fsi__sh_from(turned, b->spin);
+        for (a = 0; a < 3; a++) b->spin[a] *= w->settle ? 0 : 1 / w->dt;
+        b->turn = b->owner_turn = m->now.turn[i];
+    }
+    if (!w->settle) n->time += w->dt;
+}
+
+/* From the state to where a substep begins: what is aimed at, held and lagged. */
+FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, double at)
+{
+    fsi__sh_impl *m = w->m;
+    int i;
+    w->dt = dt;
+    w->share = share;
+    w->at = at;
+    fsi__sh_aim_nodes(w);
+    fsi__sh_aim_bodies(w);
+    memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
+    memcpy(m->now.x, m->start_q, 3 * (size_t)m->model.vertices * sizeof(double));
+    memcpy(m->now.x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    fsi__sh_spread_bodies(m, &m->now);
+    memcpy(m->start_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
+    fsi__sh_prescribe(m, at, m->end_x);
+    fsi__sh_mark_fixed(w, at);
+    fsi__sh_lag_wind(w);
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
+    m->list_holds = m->pattern_holds = 0;
+    w->slip = (double)m->settings.friction_speed * w->dt;
+    fsi__sh_foresee(w);
+    fsi__sh_damp(w);
+    fsi__sh_show(m);
+    return fsi__sh_begin_stiffness(w);
+}
+
+/* Where Newton's method ended becomes the state. */
+FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    FSI__TRY(fsi__sh_feel(w));
+    fsi__sh_adapt_stiffness(w);
+    fsi__sh_advance_state(w);
+    memcpy(m->stand_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
+    w->stats.substeps++;
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_substep(fsi__sh_step *w, double dt, double share, double at)
+{
+    const int lags = w->settle ? 1 : w->m->settings.friction_iterations;
+    int i;
+    FSI__TRY(fsi__sh_predict(w, dt, share, at));
+    for (i = 0; i < lags; i++) FSI__TRY(fsi__sh_newton(w, i));
+    return fsi__sh_accept(w);
+}
+
+/* ---- >>obstacles in a step --------------------------------------------------------------------------------------- */
+
+static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int *face, double *local)
+{
+    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
+    const fsi_mesh *mesh = o->desc.mesh;
+    fsi_mesh_hit hit;
+    double d[3], n[3];
+    *face = -1;
+    if (o->desc.body) {
+        fsi__sh_from(fsi_pose_local(o->desc.body->pose, at), local);
+        return;
+    }
+    hit = fsi_mesh_closest(mesh, at, FSI_REAL_MAX, -1);
+    *face = hit.face < 0 ? 0 : hit.face;
+    local[0] = (double)hit.bary[1];
+    local[1] = (double)hit.bary[2];
+    fsi__sh_from(fsi_v3_sub(at, hit.point), d);
+    fsi__sh_from(mesh->face_normals[*face], n);
+    local[2] = fsi__sh_dot(d, n);
+}
+
+/* Where its far end is at a share of the step. */
+static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x, double *out)
+{
+    if (!s->used || s->desc.other >= 0 || s->desc.obstacle < 0) memcpy(out, s->stand, 3 * sizeof *out);
+    else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
+}
+
+/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step refuses what is not finite), the rest
+   where the last step left it. */
+static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
+{
+    int i, moved = 0;
+    memcpy(m->stand_x, m->state.x, 3 * (size_t)m->model.vertices * sizeof(double));
+    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    for (i = 0; i < m->model.vertices; i++) if (fsi_v3_is_finite(s->position[i])) moved |= fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
+    return moved;
+}
+
+/* Where each vertex of its mesh is now. */
+static void fsi__sh_place_obstacle(const fsi__sh_obstacle *o, fsi_pose pose, double *x)
+{
+    int i;
+    for (i = 0; i < o->features.count[0]; i++) {
+        if (o->desc.body) fsi__sh_from(fsi_pose_point(pose, fsi__sh_to(o->local + 3 * (size_t)i)), x + 3 * (size_t)i);
+        else fsi__sh_from(o->desc.mesh->vertices[i], x + 3 * (size_t)i);
+    }
+}
+
+static void fsi__sh_read_body(fsi__sh_body *b)
+{
+    const fsi_body *y = b->body;
+    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia), inverse = fsi_m3_inverse(inertia);
+    const double trace = (double)y->inertia.m[0] + (double)y->inertia.m[4] + (double)y->inertia.m[8];
+    int k;
+    b->mass = (double)y->mass;
+    fsi__sh_from(y->pose.position, b->owner_center);
+    fsi__sh_from(y->velocity, b->velocity);
+    fsi__sh_from(y->force, b->push);
+    fsi__sh_from(y->angular_velocity, b->spin);
+    fsi__sh_from(fsi_m3_mul_v3(inverse, y->torque), b->turning);
+    memcpy(b->center, b->left_center, sizeof b->center);
+    b->turn = b->left_turn;
+    b->owner_turn = y->pose.orientation;
+    for (k = 0; k < 9; k++) b->moment[k] = (k % 4 == 0 ? trace / 2 : 0) - (double)y->inertia.m[k];
+}
+
+/* Where obstacles, anchors and attached vertices go in this step. */
+static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
+{
+    int o, i, a;
+    for (o = 0; o < m->obstacles; o++) {
+        fsi__sh_obstacle *ob = &m->obstacle[o];
+        if (!ob->used) continue;
+        if (ob->desc.body) {
+            const fsi_status status = fsi_body_check(m->context, ob->desc.body, o);
+            if (status != FSI_OK) return status;
+            if ((ob->desc.body->mode == FSI_BODY_COUPLED) != (ob->body >= 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, o, 0, "the body of obstacle %d changed its mode: remove the obstacle and add it again", o);
+        }
+        fsi__sh_place_obstacle(ob, ob->desc.body ? ob->desc.body->end : fsi_default_body().pose, m->go_x + 3 * (size_t)ob->features.first);
+        for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
+    }
+    for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
+    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
+    for (i = 0; i < m->attachments; i++) {
+        const fsi__sh_attachment *t = &m->attachment[i];
+        m->held[t->vertex] = 1;
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 1, m->go_x, m->pin_to + 3 * (size_t)t->vertex);
+        for (a = 0; a < 3; a++) m->pin_from[3 * t->vertex + a] = m->next.x[3 * t->vertex + a];
+    }
+    return FSI_OK;
+}
+
+/* After a step of 0 s: nothing was given to it, and it stays where its owner has it. */
+static void fsi__sh_calm_body(fsi_body *b)
+{
+    b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
+    if (b->mode != FSI_BODY_COUPLED) return;
+    b->new_velocity = b->velocity;
+    b->new_angular_velocity = b->angular_velocity;
+    b->end = b->pose;
+}
+
+static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
+{
+    fsi__sh_impl *m = w->m;
+    const size_t first = 3 * (size_t)o->features.first;
+    fsi_body *b = o->body < 0 ? o->desc.body : NULL;
+    int i;
+    memcpy(o->stand, m->stand_x + first, 3 * (size_t)o->features.count[0] * sizeof(double));
+    memcpy(o->force, o->sum, sizeof o->force);
+    memcpy(o->torque, o->sum + 3, sizeof o->torque);
+    if (o->desc.body && !(w->dt > 0)) fsi__sh_calm_body(o->desc.body);
+    else if (b) {
+        const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
+        while (!leading->used || leading->desc.body != b) leading++;
+        if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
+        b->impulse = fsi_v3_madd(b->impulse, (fsi_real)w->dt, fsi__sh_to(o->sum));
+        b->angular_impulse = fsi_v3_madd(b->angular_impulse, (fsi_real)w->dt, fsi__sh_to(o->sum + 6));
+        fsi_body_end_step(b, (fsi_real)w->dt);
+    }
+    for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
+    for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
+}
+
+/* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
+static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
+{
+    fsi_body *y = b->body;
+    const fsi_real dt = (fsi_real)w->dt;
+    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia);
+    fsi_vec3 v, spin;
+    if (!(dt > 0)) return; /* fsi__sh_calm_body has it */
+    fsi_body_begin_step(y, dt);
+    v = fsi__sh_to(b->velocity);
+    spin = fsi__sh_to(b->spin);
+    y->impulse = fsi_v3_scale(fsi_v3_sub(v, y->new_velocity), y->mass);
+    y->angular_impulse = fsi_m3_mul_v3(inertia, fsi_v3_sub(spin, y->new_angular_velocity));
+    y->new_velocity = v;
+    y->new_angular_velocity = spin;
+    fsi_body_end_step(y, dt);
+    y->end.position = fsi__sh_to(b->center);
+    y->end.orientation = b->left_turn = b->turn;
+    memcpy(b->left_center, b->center, sizeof b->center);
+}
+
+static double fsi__sh_spring_energy(const fsi__sh_impl *m, const fsi__sh_spring *s, const double *x)
+{
+    const double l = fsi__sh_apart(x + 3 * (size_t)s->desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, s)) - (double)s->desc.rest_length;
+    return (double)s->desc.stiffness / 2 * l * l;
+}
+
+/* ---- >>step ------------------------------------------------------------------------------------------------------ */
+
+static void fsi__sh_copy_state(const fsi__sh_impl *m, fsi__sh_state *to, const fsi__sh_state *from)
+{
+    const size_t n = 3 * (size_t)m->first_body * sizeof(double);
+    memcpy(to->x, from->x, n);
+    memcpy(to->v, from->v, n);
+    memcpy(to->x_before, from->x_before, n);
+    memcpy(to->v_before, from->v_before, n);
+    if (m->model.segments) memcpy(to->frame, from->frame, (size_t)m->model.segments * sizeof *to->frame);
+    if (m->model.count[FSI__SH_JOINT]) memcpy(to->twist, from->twist, (size_t)m->model.count[FSI__SH_JOINT] * sizeof(double));
+    to->dt_before = from->dt_before;
+    to->stiffness = from->stiffness;
+    to->time = from->time;
+}
+
+static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    int i, what;
+    for (i = 0; i < s->vertex_count; i++) {
+        static const char *const name[4] = { "position", "velocity", "force", "target" };
+        const fsi_vec3 v[4] = { s->position[i], s->velocity[i], s->force[i], s->pinned[i] ? s->target[i] : fsi_v3(0, 0, 0) };
+        for (what = 0; what < 4; what++) {
+            if (!fsi_v3_is_finite(v[what])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the %s of vertex %d is not finite", name[what], i);
+            if (what != 2 && fsi_v3_norm2(v[what]) > (fsi_real)1e24) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, 0, "the %s of vertex %d is larger than 1e12", name[what], i);
+            if (m->model.dim == 2 && (v[what].z < 0 || v[what].z > 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, i, (double)v[what].z, "the %s of vertex %d has z = %g in 2D", name[what], i, (double)v[what].z);
+        }
+    }
+    for (i = 0; i < s->segment_count; i++) {
+        const double twist = s->twist_held[i] ? (double)s->twist[i] : 0;
+        if (!fsi_is_finite(twist)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the twist of segment %d is not finite", i);
+        if (fabs(twist) > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, twist, "the twist of segment %d is %g, larger than 1e8", i, twist);
+    }
+    return FSI_OK;
+}
+
+/* What the owner wrote since the last step goes into `next`. Moved vertices must not have been moved into anything. */
+static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
+{
+    int i, moved = 0;
+    fsi_status status = fsi__sh_check_public(s, fn);
+    if (status != FSI_OK) return status;
+    fsi__sh_copy_state(m, &m->next, &m->state);
+    for (i = 0; i < s->vertex_count; i++) {
+        if (fsi__sh_take(s->position[i], m->next.x + 3 * i)) moved = 1;
+        if (fsi__sh_take(s->velocity[i], m->next.v + 3 * i)) m->next.dt_before = 0;
+        fsi__sh_from(s->force[i], m->force + 3 * i);
+        m->held[i] = s->pinned[i];
+        memcpy(m->pin_from + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
+        memcpy(m->pin_to + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
+        if (s->pinned[i]) fsi__sh_take(s->target[i], m->pin_to + 3 * i);
+    }
+    for (i = 0; i < s->segment_count; i++) m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
+    memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
+    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    if (moved) { /* what led here counts no more */
+        m->next.dt_before = 0;
+        memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
+        m->frame_now = m->next.frame;
+        m->twist_now = m->next.twist;
+        fsi__sh_carry(m);
+    }
+    return moved || m->teleported ? fsi__sh_check_apart(m, fn, m->stand_x) : FSI_OK;
+}
+
+static void fsi__sh_sum_up(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    fsi_shell_stats *t = &w->stats;
+    const int blows = m->blows;
+    int i, a;
+    for (i = 0; i < p->vertices; i++) {
+        const double *x = m->next.x + 3 * i, *v = m->next.v + 3 * i, mass = p->mass[i];
+        double l[3], g[3];
+        fsi__sh_from(m->settings.gravity, g);
+        fsi__sh_cross(x, v, l);
+        t->kinetic_energy += mass / 2 * fsi__sh_dot(v, v);
+        t->potential_energy -= mass * fsi__sh_dot(g, x);
+        for (a = 0; a < 3; a++) {
+            t->momentum[a] += mass * v[a];
+            t->angular_momentum[a] += mass * l[a];
+        }
+    }
+    m->blows = 0; /* what the wind and dampers add is no energy of theirs */
+    w->law = p;
+    t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SH_VALUE);
+    m->blows = blows;
+    t->contact_energy = 0;
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
+    if (m->contact) {
+        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, 0, FSI__SH_PAIR_ENERGY);
+        t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
+        t->min_gap = fsi__sh_min_gap(m);
+    } else t->min_gap = 1;
+    t->candidates = m->contact ? m->pairs : 0;
+    t->contacts = m->actives;
+    t->contact_stiffness = w->kappa;
+    t->analyses = m->solver->stats.analyses - m->analyses_before;
+}
+
+FSI_API void fsi__sh_commit(fsi__sh_step *w)
+{
+    fsi_shell *s = w->s;
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_state old = m->state;
+    int i, o;
+
+    /* the state, and the figures of it */
+    w->dt = w->whole;
+    m->moves += w->dt > 0;
+    fsi__sh_sum_up(w);
+    w->stats.seconds_other += fsi__now(m->context) - w->lap;
+    m->state = m->next;
+    m->next = old;
+
+    /* vertices and segments */
+    for (i = 0; i < s->vertex_count; i++) {
+        s->position[i] = fsi__sh_to(m->state.x + 3 * i);
+        s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
+        m->contact_force[i] = fsi__sh_to(m->sum + 3 * (size_t)i);
+        m->pin_force[i] = fsi__sh_to(m->hold_sum + 3 * (size_t)i);
+        if (!s->pinned[i]) s->target[i] = s->position[i];
+    }
+    for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
+
+    /* obstacles, bodies and springs */
+    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
+    for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
+    for (i = 0; w->settle && i < m->obstacles; i++) if (m->obstacle[i].used && m->obstacle[i].desc.body) m->obstacle[i].desc.body->impulse = m->obstacle[i].desc.body->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
+    for (i = 0; i < m->springs; i++) {
+        memcpy(m->spring[i].stand, m->stand_x + 3 * (size_t)(m->first_anchor + i), 3 * sizeof(double));
+        memcpy(m->spring[i].force, m->spring[i].sum, 3 * sizeof(double));
+    }
+    memcpy(m->was_x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    m->teleported = 0;
+    s->time = m->state.time;
+    w->stats.bytes = m->context->bytes;
+    w->stats.allocs = m->context->allocs;
+    s->stats = w->stats;
+    fsi__sh_show(m);
+}
+
+FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char *fn, fsi__sh_step **step)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_step *w = &m->step;
+    FSI__TRY(fsi__sh_read_in(s, m, fn));
+    FSI__TRY(fsi__sh_read_obstacles(m, fn));
+    memset(w, 0, sizeof *w);
+    w->s = s;
+    w->m = m;
+    w->joint = joint;
+    w->fn = fn;
+    w->law = &m->model;
+    w->whole = w->dt = dt;
+    w->share = 1;
+    w->lap = fsi__now(m->context);
+    w->tolerance = (double)m->settings.tolerance;
+    w->max_newton = m->settings.max_newton;
+    w->in_the_way = -1;
+    m->s = s;
+    m->frame_now = m->next.frame;
+    m->twist_now = m->next.twist;
+    m->analyses_before = m->solver->stats.analyses;
+    fsi__sh_show(m);
+    *step = w;
+    return FSI_OK;
+}
+
+/* What came out is finite, and such as the next step takes. */
+FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    const char *fn = w->fn;
+    int i, a;
+    if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
+    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
+        const double far_off = fmax(fabs(m->next.x[3 * i + a]), fabs(m->next.v[3 * i + a]));
+        const double turned = i < m->model.vertices ? 0 : fabs(m->next.x[3 * i + a]);
+        if (far_off > FSI__SH_FARTHEST || turned > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, far_off, "%s %d would get beyond 5e11 m or m/s, or 1e8 rad", i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices]);
+    }
+    return FSI_OK;
+}
+
+/* A step of 0 s: what is found is `next`, as its owner wrote it. */
+FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const size_t nv = 3 * (size_t)m->model.vertices;
+    fsi_status status = FSI_OK;
+    int i;
+    memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
+    memcpy(m->now.x, m->stand_x, 3 * (size_t)m->points * sizeof(double));
+    memcpy(m->now.x, m->next.x, nv * sizeof(double));
+    for (i = 0; i < m->bodies; i++) {
+        memcpy(m->now.q + 3 * (size_t)(m->first_body + 2 * i), m->body[i].center, 3 * sizeof(double));
+        m->now.turn[i] = m->body[i].turn;
+    }
+    fsi__sh_spread_bodies(m, &m->now);
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
+    memset(m->hold_sum, 0, nv * sizeof(double));
+    for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
+    for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
+    m->rubs = m->actives = m->list_holds = 0;
+    w->settle = 1; /* stiffness of contacts by no dt */
+    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
+    w->settle = 0;
+    if (m->contact) status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (m->contact && status == FSI_OK) fsi__sh_measure(m, m->now.x);
+    return status;
+}
+
+/* One message for what a call did less well than asked. */
+static void fsi__sh_warn(const fsi__sh_impl *m, const fsi_shell_stats *t, const char *fn)
+{
+    if (t->degraded) fsi__warn(m->context, "%s: degraded: %d of %d substeps ended out of balance, the last Newton step went %.2g of a mean edge", fn, t->degraded, t->substeps, t->update);
+}
+
+FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt)
+{
+    const char *fn = "fsi_shell_step";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    const int substeps = dt > 0 && m ? m->settings.substeps : 0;
+    fsi__sh_step *w;
+    int k;
+    if (!m) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__check_dt(m->context, dt, fn));
+    FSI__TRY(fsi__sh_begin(s, (double)dt, 0, fn, &w));
+    if (!substeps) FSI__TRY(fsi__sh_look(w));
+    for (k = 0; k < substeps; k++)
+        FSI__TRY(fsi__sh_substep(w, (double)dt / substeps, 1.0 / substeps,
+            k + 1 < substeps ? (k + 1.0) / substeps : 1));
+    FSI__TRY(fsi__sh_check(w));
+    fsi__sh_commit(w);
+    fsi__sh_warn(m, &s->stats, fn);
+    return FSI_OK;
+}
+
+FSI_API double fsi__sh_fastest(const fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    double most = 0;
+    int i;
+    for (i = 0; i < m->bodies; i++) {
+        const fsi__sh_body *b = &m->body[i];
+        const double spin = sqrt(fsi__sh_dot(b->spin, b->spin));
+        const double speed = sqrt(fsi__sh_dot(b->velocity, b->velocity)) + fsi__sh_body_reach(m->s, i) * spin;
+        most = fmax(most, speed * speed);
+    }
+    for (i = 0; i < m->model.vertices; i++) {
+        const double pin = fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / w->whole;
+        most = fmax(most, fsi__sh_dot(m->next.v + 3 * i, m->next.v + 3 * i));
+        most = fmax(most, pin * pin);
+    }
+    return sqrt(most);
+}
+
+FSI_API double fsi__sh_body_reach(const fsi_shell *s, int body)
+{
+    const fsi__sh_impl *m = fsi__sh_of(s);
+    double most = 0;
+    int i;
+    for (i = m->model.vertices; i < m->points; i++)
+        if (m->owner[i] == body)
+            most = fmax(most, sqrt(fsi__sh_dot(m->local + 3 * (size_t)i, m->local + 3 * (size_t)i)));
+    return most;
+}
+
+FSI_API int fsi__sh_has_body(const fsi_shell *s, const fsi_body *body)
+{
+    const fsi__sh_impl *m = fsi__sh_of(s);
+    int o;
+    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used && m->obstacle[o].desc.body == body) return 1;
+    return 0;
+}
+
+FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
+{
+    const char *fn = "fsi_shell_settle";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_step *w;
+    double dt = 0.01;
+    int k;
+    if (!m) return FSI_ERROR_COOKIE;
+    if (max_steps < 1) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, max_steps, "max_steps is %d, must be positive", max_steps);
+    FSI__TRY(fsi__sh_begin(s, dt, 0, fn, &w));
+    w->settle = 1;
+    for (k = 0;; k++) {
+        const int steps = w->stats.newton;
+        if (k == max_steps) return fsi__fail(m->context, FSI_ERROR_CONVERGENCE, fn, -1, w->stats.update,
+            "not at rest after %d steps: the last one moved a vertex by %g of the mean edge",
+            max_steps, w->stats.update);
+        w->whole = dt;
+        w->stats.degraded = 0;
+        FSI__TRY(fsi__sh_substep(w, dt, 1, 1));
+        if (dt >= 1000 && w->stats.degraded == 0 && w->moved <= w->tolerance * m->model.mean_edge) break;
+        if (w->stats.newton - steps <= 8 && dt < 1000) dt *= 4;
+        if (w->stats.degraded && dt > 0.01) dt /= 4;
+    }
+    FSI__TRY(fsi__sh_check(w));
+    fsi__sh_commit(w);
+    return FSI_OK;
+}
+
+/* ---- >>materials implementation -------------------------------------------------------------------------------- */
+
+FSI_API fsi_shell_material fsi_shell_default_material(void)
+{
+    fsi_shell_material m;
+    memset(&m, 0, sizeof m);
+    m.cookie = FSI__COOKIE('m', fsi_shell_material);
+    m.density = 1000;
+    m.thickness = m.radius = (fsi_real)0.001;
+    m.young = (fsi_real)1e6;
+    m.poisson = (fsi_real)0.3;
+    m.bend = m.bend_weft = m.bend_shear = -1;
+    m.twist = 1;
+    return m;
+}
+
+/* One line a preset, in the order of FSI_SHELL_PRESETS. Sheets: thickness [m], density [kg/m^3], E warp, E weft [Pa], nu, G [Pa], bend warp, weft
+   [N m]; rods: radius, density, E, -, nu. Sources: docs/shell.md 2. */
+static const struct { double size, density, young, weft, poisson, shear, bend, bend_weft; int rod; fsi_shell_membrane membrane; fsi_shell_bending bending; const char *name; } fsi__sh_presets[] = {
+    { 1.2e-4, 500, 4.0e7, 3.0e7, 0.25, 4.0e5, 3.0e-6, 2.0e-6, 0, FSI_SHELL_STVK, FSI_SHELL_HINGE, "silk" },
+    { 3.5e-4, 450, 2.5e7, 1.5e7, 0.25, 3.0e5, 9.0e-6, 6.0e-6, 0, FSI_SHELL_STVK, FSI_SHELL_HINGE, "cotton" },
+    { 1.2e-3, 860, 5.0e7, 0, 0.35, 0, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "leather" },
+    { 1.0e-3, 1100, 1.5e6, 0, 0.49, 0, -1, -1, 0, FSI_SHELL_NEO_HOOKEAN, FSI_SHELL_SHAPE_OPERATOR, "rubber sheet" },
+    { 2.5e-4, 800, 5.0e7, 0, 0.3, 0, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "leaf" },
+    { 1.0e-4, 800, 5.0e9, 2.5e9, 0.3, 1.3e9, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "paper" },
+    { 2.5e-4, 7850, 2.0e11, 0, 0.29, 0, -1, -1, 1, FSI_SHELL_STVK, FSI_SHELL_HINGE, "steel wire" },
+    { 2.0e-6, 1300, 1.0e10, 0, 0.4, 0, -1, -1, 1, FSI_SHELL_STVK, FSI_SHELL_HINGE, "spider silk" }
+};
+
+static int fsi__sh_is_preset(fsi_shell_preset_kind kind) { return (int)kind >= 0 && kind < FSI_SHELL_PRESET_COUNT; }
+
+FSI_API const char *fsi_shell_preset_name(fsi_shell_preset_kind kind) { return fsi__sh_is_preset(kind) ? fsi__sh_presets[kind].name : ""; }
+
+FSI_API fsi_shell_material fsi_shell_preset(fsi_shell_preset_kind kind)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    if (!fsi__sh_is_preset(kind)) return m;
+    *(fsi__sh_presets[kind].rod ? &m.radius : &m.thickness) = (fsi_real)fsi__sh_presets[kind].size;
+    m.density = (fsi_real)fsi__sh_presets[kind].density;
+    m.young = (fsi_real)fsi__sh_presets[kind].young;
+    m.young_weft = (fsi_real)fsi__sh_presets[kind].weft;
+    m.poisson = (fsi_real)fsi__sh_presets[kind].poisson;
+    m.shear = (fsi_real)fsi__sh_presets[kind].shear;
+    m.bend = (fsi_real)fsi__sh_presets[kind].bend;
+    m.bend_weft = (fsi_real)fsi__sh_presets[kind].bend_weft;
+    m.membrane = fsi__sh_presets[kind].membrane;
+    m.bending = fsi__sh_presets[kind].bending;
+    if (fsi__sh_presets[kind].rod) m.clearance = m.radius;
+    return m;
+}
+
+/* Numbers that follow from those given. Orthotropic plane stress: nu_12 / E1 = nu_21 / E2. */
+typedef struct fsi__sh_moduli { double c[4]; double d[4]; double mu, lambda; double ea, ei[2], gj, area, polar; } fsi__sh_moduli; /* c, d: 11, 22, 12, 66 */
+
+static fsi__sh_moduli fsi__sh_moduli_of(const fsi_shell_material *m)
+{
+    fsi__sh_moduli r;
+    const double e1 = (double)m->young, e2 = m->young_weft > 0 ? (double)m->young_weft : e1, nu = (double)m->poisson, t = (double)m->thickness;
+    const double nu21 = nu * e2 / e1, g = m->shear > 0 ? (double)m->shear : (e1 < e2 ? e1 : e2) / (2 * (1 + nu)), whole = 1 - nu * nu21, cube = t * t * t / 12;
+    const double a = (double)m->radius, b = m->radius_across > 0 ? (double)m->radius_across : a, section = FSI_PI * a * b;
+    r.c[0] = e1 / whole;
+    r.c[1] = e2 / whole;
+    r.c[2] = nu21 * e1 / whole;
+    r.c[3] = g;
+    r.d[0] = m->bend >= 0 ? (double)m->bend : r.c[0] * cube;
+    r.d[1] = m->bend_weft >= 0 ? (double)m->bend_weft : (m->bend >= 0 ? r.d[0] : r.c[1] * cube);
+    r.d[2] = nu * sqrt(r.d[0] * r.d[1]);
+    if (m->bend < 0 && m->bend_weft < 0) r.d[2] = r.c[2] * cube;
+    r.d[3] = m->bend_shear >= 0 ? (double)m->bend_shear : (m->bend < 0 && m->bend_weft < 0 ? g * cube : (1 - nu) / 2 * sqrt(r.d[0] * r.d[1]));
+    r.mu = g;
+    r.lambda = e1 * nu / (1 - nu * nu) + g;
+    r.area = section;
+    r.ea = e1 * section;
+    r.ei[0] = e1 * section * a * a / 4; /* about the second director: a lies along the first one; I = pi b a^3 / 4 */
+    r.ei[1] = e1 * section * b * b / 4;
+    r.polar = section * (a * a + b * b) / 4;
+    r.gj = (m->shear > 0 ? (double)m->shear : e1 / (2 * (1 + nu))) * section * a * a * b * b / (a * a + b * b);
+    return r;
+}
+
+typedef struct fsi__sh_range { const char *name; fsi_real value; double lo, hi; } fsi__sh_range;
+
+/* The first number that is not finite or outside [lo, hi]. */
+static fsi_status fsi__sh_check_ranges(fsi_context *c, const char *fn, const fsi__sh_range *r, int count, const char *of, int index)
+{
+    int k;
+    for (k = 0; k < count; k++) {
+        const double v = (double)r[k].value;
+        if (!fsi_is_finite(v)) return fsi__fail(c, FSI_ERROR_NAN, fn, index, v, "%s%s is not finite", of, r[k].name);
+        if (v < r[k].lo || v > r[k].hi) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, v, "%s%s is %g, must be %g to %g", of, r[k].name, v, r[k].lo, r[k].hi);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_material(fsi_context *c, const char *fn, const fsi_shell_material *m, int index)
+{
+    fsi__sh_range r[16];
+    char of[40];
+    int n = 0;
+    fsi_status status;
+#define FSI__SH_RANGE(field, low, high) (r[n].name = #field, r[n].value = m->field, r[n].lo = (low), r[n].hi = (high), n++)
+    FSI__SH_RANGE(density, 1e-12, 1e20);
+    FSI__SH_RANGE(thickness, 1e-9, 1e3);
+    FSI__SH_RANGE(radius, 1e-9, 1e3);
+    FSI__SH_RANGE(radius_across, 0, 1e3);
+    FSI__SH_RANGE(young, 1e-12, 1e20);
+    FSI__SH_RANGE(young_weft, 0, 1e20);
+    FSI__SH_RANGE(poisson, -0.999, 0.5);
+    FSI__SH_RANGE(shear, 0, 1e20);
+    FSI__SH_RANGE(bend, -1, 1e20);
+    FSI__SH_RANGE(bend_weft, -1, 1e20);
+    FSI__SH_RANGE(bend_shear, -1, 1e20);
+    FSI__SH_RANGE(damping_mass, 0, 1e9);
+    FSI__SH_RANGE(damping_stiffness, 0, 1e9);
+    FSI__SH_RANGE(clearance, 0, 1e3);
+#undef FSI__SH_RANGE
+    snprintf(of, sizeof of, "material %d: ", index);
+    if (m->cookie != FSI__COOKIE('m', fsi_shell_material)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, index, 0, "material %d was not filled by fsi_shell_default_material of this version and precision", index);
+    status = fsi__sh_check_ranges(c, fn, r, n, of, index);
+    if (status != FSI_OK) return status;
+    if ((unsigned)m->membrane > FSI_SHELL_NEO_HOOKEAN || (unsigned)m->bending > FSI_SHELL_SHAPE_OPERATOR) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, m->membrane, "material %d: no such membrane or bending", index);
+    if (m->young_weft > 0 && (double)m->poisson * (double)m->poisson * (double)m->young_weft >= (double)m->young) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, (double)m->poisson, "material %d: poisson^2 young_weft must be below young", index);
+    if (m->membrane == FSI_SHELL_NEO_HOOKEAN && m->young_weft > 0 && (m->young_weft < m->young || m->young_weft > m->young)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, (double)m->young_weft, "material %d: neo-Hookean membranes are isotropic", index);
+    return FSI_OK;
+}
+
+FSI_API fsi_shell_desc fsi_shell_default_desc(void)
+{
+    fsi_shell_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('d', fsi_shell_desc);
+    d.dim = 3;
+    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    d.substeps = 1;
+    d.max_newton = 100;
+    d.tolerance = (fsi_real)1e-3;
+    d.contact = d.self_contact = 1;
+    d.friction_speed = (fsi_real)3e-4;
+    d.friction_iterations = 1;
+    d.drag = (fsi_real)1.2;
+    return d;
+}
+
+/* The settings that may change; the arrays are looked at by create. */
+static fsi_status fsi__sh_check_settings(fsi_context *c, const char *fn, const fsi_shell_desc *d)
+{
+    fsi__sh_range r[12];
+    int n = 0;
+    fsi_status status;
+#define FSI__SH_RANGE(field, low, high) (r[n].name = #field, r[n].value = (fsi_real)d->field, r[n].lo = (low), r[n].hi = (high), n++)
+    FSI__SH_RANGE(gravity.x, -1e9, 1e9);
+    FSI__SH_RANGE(gravity.y, -1e9, 1e9);
+    FSI__SH_RANGE(gravity.z, -1e9, 1e9);
+    FSI__SH_RANGE(tolerance, 1e-12, 1);
+    FSI__SH_RANGE(contact_range, 0, 1e6);
+    FSI__SH_RANGE(friction, 0, 10);
+    FSI__SH_RANGE(friction_speed, 1e-9, 1e6);
+    FSI__SH_RANGE(wind.x, -1e6, 1e6);
+    FSI__SH_RANGE(wind.y, -1e6, 1e6);
+    FSI__SH_RANGE(wind.z, -1e6, 1e6);
+    FSI__SH_RANGE(air_density, 0, 1e6);
+    FSI__SH_RANGE(drag, 0, 10);
+#undef FSI__SH_RANGE
+    status = fsi__sh_check_ranges(c, fn, r, n, "", -1);
+    if (status != FSI_OK) return status;
+    if ((unsigned)d->integrator > FSI_SHELL_BDF2) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->integrator, "integrator is %d", (int)d->integrator);
+    if (d->substeps < 1 || d->substeps > 1000) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->substeps, "substeps is %d, must be 1 to 1000", d->substeps);
+    if (d->max_newton < 1) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->max_newton, "max_newton is %d, must be positive", d->max_newton);
+    if (d->friction_iterations < 1 || d->friction_iterations > 20) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->friction_iterations, "friction_iterations is %d, must be 1 to 20", d->friction_iterations);
+    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "gravity.z is not 0 in 2D");
+    return FSI_OK;
+}
+
+/* ---- >>sides and rods of a scene ------------------------------------------------------------------------------ */
+
+/* What making it needs besides. */
+typedef struct fsi__sh_maker {
+    fsi_context *context;
+    const char *fn;
+    const fsi_shell_desc *desc;
+    fsi__sh_model *m;
+    fsi__sh_moduli *moduli;             /* materials */
+    fsi__sh_side *side;                 /* 3 * triangles, sorted by edge */
+    int sides, runs;                    /* runs: edges of triangles */
+    int *run;                           /* runs + 1: where each begins */
+    int *side_run;                      /* 3 * triangles: run of corner k of triangle t */
+    const fsi_shell_crease **crease;    /* runs: the one there, or NULL */
+    fsi__sh_side *span;                 /* segments, sorted by their ends; `triangle` is the segment */
+    int *degree, *meet;                 /* vertices: segments there; 2 * vertices: the two, where there are two */
+    unsigned char *seen;                /* segments */
+    double *wanted;                     /* vertices + twists: weights of the elements there */
+    fsi__arena temporary;
+} fsi__sh_maker;
+
+static int fsi__sh_compare_pairs(const void *a, const void *b)
+{
+    const int *p = (const int *)a, *q = (const int *)b;
+    if (p[0] != q[0]) return p[0] < q[0] ? -1 : 1;
+    return p[1] < q[1] ? -1 : p[1] > q[1];
+}
+
+static int fsi__sh_compare_sides(const void *a, const void *b)
+{
+    const fsi__sh_side *p = (const fsi__sh_side *)a, *q = (const fsi__sh_side *)b;
+    const int order = fsi__sh_compare_pairs(a, b); /* sides begin with lo, hi */
+    return order ? order : p->triangle < q->triangle ? -1 : p->triangle > q->triangle;
+}
+
+static fsi__sh_side fsi__sh_side_of(int a, int b, int triangle, int corner)
+{
+    fsi__sh_side s;
+    s.lo = a < b ? a : b;
+    s.hi = a < b ? b : a;
+    s.triangle = triangle;
+    s.corner = corner;
+    return s;
+}
+
+/* One from a to b in a sorted list, NULL where there is none. */
+static const fsi__sh_side *fsi__sh_find_side(const fsi__sh_side *list, int count, int a, int b)
+{
+    const fsi__sh_side key = fsi__sh_side_of(a, b, -1, 0);
+    return count > 0 ? (const fsi__sh_side *)bsearch(&key, list, (size_t)count, sizeof key, fsi__sh_compare_pairs) : NULL;
+}
+
+/* Triangles by sides, sides by edges; segments. */
+static void fsi__sh_sort_sides(fsi__sh_maker *k)
+{
+    const int *t = k->m->triangle, *s = k->m->segment;
+    int i, c;
+    for (i = 0; i < k->m->triangles; i++) for (c = 0; c < 3; c++) k->side[k->sides++] = fsi__sh_side_of(t[3 * i + (c + 1) % 3], t[3 * i + (c + 2) % 3], i, c);
+    for (i = 0; i < k->m->segments; i++) k->span[i] = fsi__sh_side_of(s[2 * i], s[2 * i + 1], i, 0);
+    qsort(k->side, (size_t)k->sides, sizeof *k->side, fsi__sh_compare_sides);
+    if (k->m->segments > 0) qsort(k->span, (size_t)k->m->segments, sizeof *k->span, fsi__sh_compare_sides);
+    for (i = 0; i < k->sides; i++) {
+        if (i == 0 || k->side[i].lo != k->side[i - 1].lo || k->side[i].hi != k->side[i - 1].hi) k->run[k->runs++] = i;
+        k->side_run[3 * k->side[i].triangle + k->side[i].corner] = k->runs - 1;
+    }
+    k->run[k->runs] = k->sides;
+}
+
+/* Rods: segments in a row, from one end or branching point to the next, get one direction. */
+static void fsi__sh_walk(fsi__sh_maker *k, int s, int from, unsigned char *seen)
+{
+    const int *seg = k->m->segment;
+    while (s >= 0 && !seen[s]) {
+        const int to = seg[2 * s] == from ? seg[2 * s + 1] : seg[2 * s];
+        seen[s] = 1;
+        k->m->chain[2 * s] = from;
+        k->m->chain[2 * s + 1] = to;
+        s = k->degree[to] == 2 ? (k->meet[2 * to] == s ? k->meet[2 * to + 1] : k->meet[2 * to]) : -1;
+        from = to;
+    }
+}
+
+static void fsi__sh_find_rods(fsi__sh_maker *k, unsigned char *seen)
+{
+    const int *seg = k->m->segment;
+    int s, e;
+    for (s = 0; s < k->m->segments; s++) for (e = 0; e < 2; e++) {
+        const int v = seg[2 * s + e];
+        if (k->degree[v] < 2) k->meet[2 * v + k->degree[v]] = s;
+        k->degree[v]++;
+    }
+    for (s = 0; s < k->m->segments; s++) for (e = 0; e < 2; e++) if (k->degree[seg[2 * s + e]] != 2) fsi__sh_walk(k, s, seg[2 * s + e], seen);
+    for (s = 0; s < k->m->segments; s++) fsi__sh_walk(k, s, seg[2 * s], seen); /* what is left are rings */
+}
+
+/* The segments that come to a vertex and leave it, where there are just these two. */
+static int fsi__sh_passes(const fsi__sh_maker *k, int v, int *in, int *out)
+{
+    int a, b;
+    if (k->degree[v] != 2) return 0;
+    a = k->meet[2 * v];
+    b = k->meet[2 * v + 1];
+    *in = k->m->chain[2 * a + 1] == v ? a : b;
+    *out = k->m->chain[2 * a + 1] == v ? b : a;
+    return 1;
+}
+
+static int fsi__sh_twists(const fsi__sh_maker *k, int s) { return k->m->dim == 3 && k->desc->materials[k->m->segment_material[s]].twist; }
+
+static int fsi__sh_is_plate(const fsi__sh_maker *k, int t) { return k->desc->materials[k->m->triangle_material[t]].bending == FSI_SHELL_SHAPE_OPERATOR; }
+
+/* How many elements of each kind there will be. Where more than two triangles meet, and between a hinge's and a plate's triangle, there are hinges. */
+static int fsi__sh_run_hinges(const fsi__sh_maker *k, int r)
+{
+    const int n = k->run[r + 1] - k->run[r], plates = n == 2 && fsi__sh_is_plate(k, k->side[k->run[r]].triangle) && fsi__sh_is_plate(k, k->side[k->run[r] + 1].triangle);
+    return plates ? 0 : n * (n - 1) / 2;
+}
+
+static void fsi__sh_count_elements(fsi__sh_maker *k)
+{
+    fsi__sh_model *m = k->m;
+    int i, in, out;
+    m->count[FSI__SH_MEMBRANE] = m->triangles;
+    m->count[FSI__SH_STRETCH] = m->segments;
+    m->count[FSI__SH_BEND] = k->desc->joint_count;
+    for (i = 0; i < k->runs; i++) m->count[FSI__SH_HINGE] += fsi__sh_run_hinges(k, i);
+    for (i = 0; i < m->triangles; i++) m->count[FSI__SH_PLATE] += fsi__sh_is_plate(k, i);
+    for (i = 0; i < m->vertices; i++) if (fsi__sh_passes(k, i, &in, &out)) m->count[fsi__sh_twists(k, in) && fsi__sh_twists(k, out) ? FSI__SH_JOINT : FSI__SH_BEND]++;
+    for (i = 0; i < m->segments; i++) m->twist_node[i] = -1;
+    for (i = 0; i < m->vertices; i++) if (fsi__sh_passes(k, i, &in, &out) && fsi__sh_twists(k, in) && fsi__sh_twists(k, out)) m->twist_node[in] = m->twist_node[out] = 0;
+    for (i = 0; i < m->segments; i++) if (m->twist_node[i] == 0) m->twist_node[i] = m->vertices + m->twists++;
+    for (i = 0; i < FSI__SH_KINDS; i++) m->first[i + 1] = m->first[i] + m->count[i];
+}
+
+/* ---- >>elements of a scene ------------------------------------------------------------------------------------- */
+
+static const double *fsi__sh_rest(const fsi__sh_maker *k, int v) { return k->m->rest + 3 * v; }
+
+static void fsi__sh_warp(const fsi__sh_maker *k, int t, double warp[3])
+{
+    double u[3], v[3], n[3];
+    const int *c = k->m->triangle + 3 * t;
+    if (k->desc->warp) {
+        fsi__sh_from(k->desc->warp[t], warp);
+        return;
+    }
+    fsi__sh_sub(fsi__sh_rest(k, c[1]), fsi__sh_rest(k, c[0]), u);
+    fsi__sh_sub(fsi__sh_rest(k, c[2]), fsi__sh_rest(k, c[0]), v);
+    n[0] = u[1] * v[2] - u[2] * v[1];
+    n[1] = u[2] * v[0] - u[0] * v[2];
+    n[2] = u[0] * v[1] - u[1] * v[0];
+    warp[0] = n[0] * n[0] < 0.8 * fsi__sh_dot(n, n);
+    warp[1] = 1 - warp[0];
+    warp[2] = 0;
+}
+
+/* Appends an element: its nodes, its material. */
+static void fsi__sh_append(fsi__sh_maker *k, int kind, int *used, const int *nodes, int material)
+{
+    fsi__sh_model *m = k->m;
+    const int e = m->first[kind] + used[kind]++;
+    int i;
+    for (i = 0; i < fsi__sh_nodes[kind]; i++) m->node[m->start[e] + i] = nodes[i];
+    m->element_material[e] = material;
+}
+
+static void fsi__sh_gather_rest(const fsi__sh_maker *k, const int *nodes, int count, double *x)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        if (nodes[i] < 0) memset(x + 3 * i, 0, 3 * sizeof *x);
+        else memcpy(x + 3 * i, fsi__sh_rest(k, nodes[i]), 3 * sizeof *x);
+    }
+}
+
+static fsi_status fsi__sh_make_membranes(fsi__sh_maker *k, int *used)
+{
+    fsi__sh_model *m = k->m;
+    int t, i;
+    for (t = 0; t < m->triangles; t++) {
+        const int material = m->triangle_material[t];
+        const fsi__sh_moduli *mod = &k->moduli[material];
+        const double thickness = (double)m->material[material].thickness;
+        fsi__shell_membrane *r = &m->membrane[t];
+        double x[9], warp[3];
+        fsi__sh_gather_rest(k, m->triangle + 3 * t, 3, x);
+        fsi__sh_warp(k, t, warp);
+        if (!fsi__shell_membrane_rest(r, x, warp, thickness)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, t, 0, "triangle %d has no area at rest", t);
+        r->c11 = mod->c[0];
+        r->c22 = mod->c[1];
+        r->c12 = mod->c[2];
+        r->c66 = mod->c[3];
+        r->neo_hookean = m->material[material].membrane == FSI_SHELL_NEO_HOOKEAN;
+        r->mu = mod->mu;
+        r->lambda = mod->lambda;
+        m->area[t] = r->volume / thickness;
+        for (i = 0; i < 3; i++) {
+            m->mass[m->triangle[3 * t + i]] += (double)m->material[material].density * r->volume / 3;
+            m->drag_mass[m->triangle[3 * t + i]] += (double)m->material[material].damping_mass * (double)m->material[material].density * r->volume / 3;
+            if (m->clearance[m->triangle[3 * t + i]] < (double)m->material[material].clearance) m->clearance[m->triangle[3 * t + i]] = (double)m->material[material].clearance;
+        }
+        fsi__sh_append(k, FSI__SH_MEMBRANE, used, m->triangle + 3 * t, material);
+    }
+    return FSI_OK;
+}
+
+/* Bending stiffness for curvature across the side at `corner` of triangle t, in the frame of its warp:
+   D(n) = D11 c^4 + 2 (D12 + 2 D66) c^2 s^2 + D22 s^4. */
+static double fsi__sh_across(const fsi__sh_maker *k, int t, int corner)
+{
+    const fsi__shell_membrane *r = &k->m->membrane[t];
+    const double *d = k->moduli[k->m->triangle_material[t]].d, *g = r->inverse, det = g[0] * g[3] - g[1] * g[2];
+    const double u[2] = { g[3] / det, -g[2] / det }, v[2] = { -g[1] / det, g[0] / det }; /* columns of Dm: sides p0p1 and p0p2 */
+    const double e[2] = { corner == 0 ? v[0] - u[0] : corner == 1 ? v[0] : u[0], corner == 0 ? v[1] - u[1] : corner == 1 ? v[1] : u[1] };
+    const double l2 = e[0] * e[0] + e[1] * e[1], c2 = e[1] * e[1] / l2, s2 = e[0] * e[0] / l2;
+    return d[0] * c2 * c2 + 2 * (d[2] + 2 * d[3]) * c2 * s2 + d[1] * s2 * s2;
+}
+
+/* Each names an edge of two triangles, that no other one names. */
+static fsi_status fsi__sh_place_creases(fsi__sh_maker *k)
+{
+    int i;
+    for (i = 0; i < k->desc->crease_count; i++) {
+        const fsi_shell_crease *c = &k->desc->creases[i];
+        const fsi__sh_side *s = fsi__sh_find_side(k->side, k->sides, c->a, c->b);
+        const int r = s ? k->side_run[3 * s->triangle + s->corner] : 0;
+        if (!s || k->run[r + 1] - k->run[r] < 2) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is no edge of two triangles", i, c->a, c->b);
+        if (k->crease[r]) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is creased already", i, c->a, c->b);
+        k->crease[r] = c;
+    }
+    return FSI_OK;
+}
+
+/* W = k/2 (theta - rest)^2, k = B |e|^2 / (A1 + A2) (coupling.md 6.2); of m triangles each pair takes 2/m. Each of the two gives half; one that is a plate
+   does so only where it has no plate beside it. */
+static void fsi__sh_make_hinge(fsi__sh_maker *k, int *used, const fsi__sh_side *p, const fsi__sh_side *q, int triangles)
+{
+    fsi__sh_model *m = k->m;
+    const int *t = m->triangle + 3 * p->triangle, *u = m->triangle + 3 * q->triangle;
+    const int nodes[4] = { t[(p->corner + 1) % 3], t[(p->corner + 2) % 3], t[p->corner], u[q->corner] };
+    const double stiffness = (fsi__sh_across(k, p->triangle, p->corner) + fsi__sh_across(k, q->triangle, q->corner)) / 2;
+    const fsi_shell_crease *crease = k->crease[k->side_run[3 * p->triangle + p->corner]];
+    fsi__sh_fold *f = &m->fold[used[FSI__SH_HINGE]];
+    double x[12], l = fsi__sh_apart(fsi__sh_rest(k, p->lo), fsi__sh_rest(k, p->hi));
+    fsi__sh_gather_rest(k, nodes, 4, x);
+    f->k = stiffness * l * l / (m->area[p->triangle] + m->area[q->triangle]) * 2 / triangles;
+    f->rest = fsi__shell_angle(x, NULL, NULL);
+    if (crease) {
+        f->rest = (double)crease->angle;
+        f->k *= (double)crease->stiffness;
+    }
+    fsi__sh_append(k, FSI__SH_HINGE, used, nodes, m->triangle_material[p->triangle]);
+}
+
+static void fsi__sh_make_hinges(fsi__sh_maker *k, int *used)
+{
+    int r, a, b;
+    for (r = 0; r < k->runs; r++) {
+        if (!fsi__sh_run_hinges(k, r)) continue;
+        for (a = k->run[r]; a < k->run[r + 1]; a++) for (b = a + 1; b < k->run[r + 1]; b++) fsi__sh_make_hinge(k, used, &k->side[a], &k->side[b], k->run[r + 1] - k->run[r]);
+    }
+}
+
+/* The triangle beside t across `corner`, when both are plates and no third one is there; -1: none. */
+static int fsi__sh_beside(const fsi__sh_maker *k, int t, int corner, int *opposite)
+{
+    const int r = k->side_run[3 * t + corner], b = k->run[r];
+    const fsi__sh_side *s;
+    if (k->run[r + 1] - b != 2) return -1;
+    s = &k->side[k->side[b].triangle == t ? b + 1 : b];
+    if (!fsi__sh_is_plate(k, s->triangle)) return -1;
+    *opposite = k->m->triangle[3 * s->triangle + s->corner];
+    return s->triangle;
+}
+
+static void fsi__shell_plate_crease(fsi__shell_plate *p, int corner, double angle, double stiffness)
+{
+    int i;
+    p->rest[corner] = angle;
+    for (i = 0; i < 3; i++) {
+        p->q[3 * corner + i] *= sqrt(stiffness); /* rows and columns: Q stays positive semidefinite */
+        p->q[3 * i + corner] *= sqrt(stiffness);
+    }
+}
+
+static void fsi__sh_make_plates(fsi__sh_maker *k, int *used)
+{
+    fsi__sh_model *m = k->m;
+    int t, c;
+    for (t = 0; t < m->triangles; t++) {
+        fsi__shell_plate *p = &m->plate[used[FSI__SH_PLATE]];
+        const int *v = m->triangle + 3 * t;
+        int nodes[6], missing = 0;
+        double x[18], warp[3];
+        if (!fsi__sh_is_plate(k, t)) continue;
+        for (c = 0; c < 3; c++) {
+            nodes[c] = v[c];
+            nodes[3 + c] = -1;
+            if (fsi__sh_beside(k, t, c, &nodes[3 + c]) < 0) missing |= 1 << c;
+        }
+        fsi__sh_gather_rest(k, nodes, 6, x);
+        fsi__sh_warp(k, t, warp);
+        fsi__shell_plate_rest(p, x, missing, warp, k->moduli[m->triangle_material[t]].d);
+        for (c = 0; c < 3; c++) {
+            const fsi_shell_crease *crease = missing >> c & 1 ? NULL : k->crease[k->side_run[3 * t + c]];
+            if (crease) fsi__shell_plate_crease(p, c, (double)crease->angle, (double)crease->stiffness);
+        }
+        fsi__sh_append(k, FSI__SH_PLATE, used, nodes, m->triangle_material[t]);
+    }
+}
+
+/* ---- >>rods of a scene ----------------------------------------------------------------------------------------- */
+
+static int fsi__sh_next(const fsi__sh_maker *k, int s)
+{
+    int in, out;
+    return fsi__sh_passes(k, k->m->chain[2 * s + 1], &in, &out) ? out : -1;
+}
+
+/* Frames of a rod from segment s on, carried along without turning about themselves. */
+static void fsi__sh_carry_frame(const fsi__sh_maker *k, const double *x, int s, fsi__shell_frame *frame, unsigned char *seen)
+{
+    static const double upward[3] = { 0, 0, 1 };
+    fsi__shell_frame f = fsi__shell_frame_make(x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1], upward);
+    for (; s >= 0 && !seen[s]; s = fsi__sh_next(k, s)) {
+        seen[s] = 1;
+        fsi__shell_frame_transport(&f, x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1]);
+        frame[s] = f;
+    }
+}
+
+static void fsi__sh_make_frames(const fsi__sh_maker *k, const double *x, fsi__shell_frame *frame, unsigned char *seen)
+{
+    int s, in, out;
+    memset(seen, 0, (size_t)k->m->segments);
+    if (k->desc->segment_director) {
+        for (s = 0; s < k->m->segments; s++) {
+            double hint[3];
+            fsi__sh_from(k->desc->segment_director[s], hint);
+            frame[s] = fsi__shell_frame_make(k->m->rest + 3 * k->m->chain[2 * s], k->m->rest + 3 * k->m->chain[2 * s + 1], hint);
+            fsi__shell_frame_transport(&frame[s], x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1]);
+        }
+        return;
+    }
+    for (s = 0; s < k->m->segments; s++) if (!fsi__sh_passes(k, k->m->chain[2 * s], &in, &out)) fsi__sh_carry_frame(k, x, s, frame, seen);
+    for (s = 0; s < k->m->segments; s++) fsi__sh_carry_frame(k, x, s, frame, seen);
+}
+
+/* In 2D a segment is a sheet, seen from its edge: E t and E t^3 / (12 (1 - nu^2)) a metre of depth. */
+static double fsi__sh_bar_stiffness(const fsi__sh_maker *k, int s)
+{
+    const fsi_shell_material *m = &k->m->material[k->m->segment_material[s]];
+    return k->m->dim == 2 ? (double)m->young * (double)m->thickness : k->moduli[k->m->segment_material[s]].ea;
+}
+
+static double fsi__sh_bow_stiffness(const fsi__sh_maker *k, int s, int axis)
+{
+    const fsi_shell_material *m = &k->m->material[k->m->segment_material[s]];
+    const double t = (double)m->thickness, nu = (double)m->poisson;
+    if (k->m->dim == 2) return m->bend >= 0 ? (double)m->bend : (double)m->young * t * t * t / (12 * (1 - nu * nu));
+    return k->moduli[k->m->segment_material[s]].ei[axis];
+}
+
+static fsi_status fsi__sh_make_bars(fsi__sh_maker *k, int *used)
+{
+    fsi__sh_model *m = k->m;
+    int s, e;
+    for (s = 0; s < m->segments; s++) {
+        const int material = m->segment_material[s], *v = m->segment + 2 * s;
+        const fsi_shell_material *stuff = &m->material[material];
+        const double l = fsi__sh_apart(fsi__sh_rest(k, v[0]), fsi__sh_rest(k, v[1])), section = m->dim == 2 ? (double)stuff->thickness : k->moduli[material].area;
+        if (!(l > 0)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, s, l, "segment %d has no length at rest", s);
+        m->bar[s].ea = fsi__sh_bar_stiffness(k, s);
+        m->bar[s].rest = l;
+        for (e = 0; e < 2; e++) {
+            m->mass[v[e]] += (double)stuff->density * section * l / 2;
+            m->drag_mass[v[e]] += (double)stuff->damping_mass * (double)stuff->density * section * l / 2;
+            if (m->clearance[v[e]] < (double)stuff->clearance) m->clearance[v[e]] = (double)stuff->clearance;
+        }
+        if (m->twist_node[s] >= 0) {
+            m->mass[m->twist_node[s]] = (double)stuff->density * k->moduli[material].polar * l;
+            m->drag_mass[m->twist_node[s]] = (double)stuff->damping_mass * m->mass[m->twist_node[s]];
+            m->twist_of[m->twist_node[s] - m->vertices] = s;
+        }
+        fsi__sh_append(k, FSI__SH_STRETCH, used, v, material);
+    }
+    return FSI_OK;
+}
+
+/* Two stiffnesses in a row, each over half a segment: what gives adds up. */
+static double fsi__sh_in_row(double a, double la, double b, double lb) { return a > 0 && b > 0 ? (la + lb) / (la / a + lb / b) : 0; }
+
+static void fsi__sh_make_joint(fsi__sh_maker *k, int *used, int a, int b)
+{
+    fsi__sh_model *m = k->m;
+    const int nodes[5] = { m->chain[2 * a], m->chain[2 * a + 1], m->chain[2 * b + 1], m->twist_node[a], m->twist_node[b] };
+    const double la = m->bar[a].rest, lb = m->bar[b].rest;
+    const fsi__sh_moduli *p = &k->moduli[m->segment_material[a]], *q = &k->moduli[m->segment_material[b]];
+    const int n = used[FSI__SH_JOINT];
+    fsi__shell_joint *j = &m->joint[n];
+    fsi__shell_frame frame[2];
+    double x[9];
+    int i;
+    fsi__sh_gather_rest(k, nodes, 3, x);
+    memset(j, 0, sizeof *j);
+    j->length = (la + lb) / 2;
+    for (i = 0; i < 2; i++) j->bend[i] = fsi__sh_in_row(p->ei[i], la, q->ei[i], lb);
+    j->twist = fsi__sh_in_row(p->gj, la, q->gj, lb);
+    frame[0] = m->frame[a];
+    frame[1] = m->frame[b];
+    fsi__shell_joint_rest(j, frame, x, 0, 0);
+    m->joint_segment[2 * n] = a;
+    m->joint_segment[2 * n + 1] = b;
+    fsi__sh_append(k, FSI__SH_JOINT, used, nodes, m->segment_material[a]);
+}
+
+static void fsi__sh_make_bow(fsi__sh_maker *k, int *used, const int nodes[3], double b, double la, double lb, int material)
+{
+    fsi__sh_bow *w = &k->m->bow[used[FSI__SH_BEND]];
+    double x[9], u[3], v[3], cosine;
+    fsi__sh_gather_rest(k, nodes, 3, x);
+    fsi__sh_sub(x + 3, x, u);
+    fsi__sh_sub(x + 6, x + 3, v);
+    cosine = fsi__sh_dot(u, v) / (la * lb);
+    w->b = 2 * b / (la + lb);
+    w->rest = cosine > -1 ? 2 * sqrt((cosine < 1 ? 1 - cosine : 0) / (1 + cosine)) : 1e9; /* 2 tan(angle/2) */
+    if (k->m->dim == 2 && u[0] * v[1] < u[1] * v[0]) w->rest = -w->rest;
+    fsi__sh_append(k, FSI__SH_BEND, used, nodes, material);
+}
+
+static fsi_status fsi__sh_make_joints(fsi__sh_maker *k, int *used)
+{
+    fsi__sh_model *m = k->m;
+    int i, in, out;
+    for (i = 0; i < m->vertices; i++) {
+        int nodes[3];
+        if (!fsi__sh_passes(k, i, &in, &out)) continue;
+        if (m->twist_node[in] >= 0 && m->twist_node[out] >= 0 && fsi__sh_twists(k, in) && fsi__sh_twists(k, out)) {
+            fsi__sh_make_joint(k, used, in, out);
+            continue;
+        }
+        nodes[0] = m->chain[2 * in];
+        nodes[1] = i;
+        nodes[2] = m->chain[2 * out + 1];
+        fsi__sh_make_bow(k, used, nodes, fsi__sh_in_row(fsi__sh_bow_stiffness(k, in, 0), m->bar[in].rest, fsi__sh_bow_stiffness(k, out, 0), m->bar[out].rest), m->bar[in].rest, m->bar[out].rest, m->segment_material[in]);
+    }
+    for (i = 0; i < k->desc->joint_count; i++) {
+        const int *v = k->desc->joints + 3 * i;
+        const double la = fsi__sh_apart(fsi__sh_rest(k, v[0]), fsi__sh_rest(k, v[1])), lb = fsi__sh_apart(fsi__sh_rest(k, v[1]), fsi__sh_rest(k, v[2]));
+        const fsi__sh_side *a = fsi__sh_find_side(k->span, m->segments, v[0], v[1]), *b = fsi__sh_find_side(k->span, m->segments, v[1], v[2]);
+        if (!a || !b) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, v[1], "joint %d: there are no segments %d-%d and %d-%d", i, v[0], v[1], v[1], v[2]);
+        fsi__sh_make_bow(k, used, v, fsi__sh_in_row(fsi__sh_bow_stiffness(k, a->triangle, 0), la, fsi__sh_bow_stiffness(k, b->triangle, 0), lb), la, lb, m->segment_material[a->triangle]);
+    }
+    return FSI_OK;
+}
+
+/* Hanging together: each vertex points to a lower one of its part. */
+static int fsi__sh_root(int *part, int v)
+{
+    while (part[v] != v) v = part[v] = part[part[v]];
+    return v;
+}
+
+static void fsi__sh_join(int *part, int a, int b)
+{
+    a = fsi__sh_root(part, a);
+    b = fsi__sh_root(part, b);
+    if (a < b) part[b] = a;
+    else part[a] = b;
+}
+
+static void fsi__sh_find_parts(fsi__sh_model *m)
+{
+    int i;
+    for (i = 0; i < m->vertices; i++) m->part[i] = i;
+    for (i = 0; i < m->triangles; i++) {
+        fsi__sh_join(m->part, m->triangle[3 * i], m->triangle[3 * i + 1]);
+        fsi__sh_join(m->part, m->triangle[3 * i], m->triangle[3 * i + 2]);
+    }
+    for (i = 0; i < m->segments; i++) fsi__sh_join(m->part, m->segment[2 * i], m->segment[2 * i + 1]);
+    for (i = 0; i < m->vertices; i++) m->part[i] = fsi__sh_root(m->part, i);
+}
+
+/* Edges that meet others: those of triangles, and segments that are not among them; and points. */
+static void fsi__sh_list_edges(fsi__sh_maker *k)
+{
+    fsi__sh_model *m = k->m;
+    int r, s, i, n = 0;
+    for (r = 0; r < k->runs; r++) {
+        m->edge[2 * n] = k->side[k->run[r]].lo;
+        m->edge[2 * n++ + 1] = k->side[k->run[r]].hi;
+    }
+    for (s = 0; s < m->segments; s++) {
+        m->edge[2 * n] = m->segment[2 * s] < m->segment[2 * s + 1] ? m->segment[2 * s] : m->segment[2 * s + 1];
+        m->edge[2 * n++ + 1] = m->segment[2 * s] < m->segment[2 * s + 1] ? m->segment[2 * s + 1] : m->segment[2 * s];
+    }
+    qsort(m->edge, (size_t)n, 2 * sizeof *m->edge, fsi__sh_compare_pairs);
+    m->edges = 0;
+    for (i = 0; i < n; i++) {
+        if (i > 0 && m->edge[2 * i] == m->edge[2 * m->edges - 2] && m->edge[2 * i + 1] == m->edge[2 * m->edges - 1]) continue;
+        m->edge[2 * m->edges] = m->edge[2 * i];
+        m->edge[2 * m->edges++ + 1] = m->edge[2 * i + 1];
+    }
+    for (i = r = 0; i < m->edges; i++) { /* both lists are sorted */
+        while (r < k->runs && fsi__sh_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) < 0) r++;
+        m->bare[i] = r >= k->runs || fsi__sh_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) != 0;
+    }
+    m->mean_edge = 0;
+    for (i = 0; i < m->edges; i++) {
+        const double l = fsi__sh_apart(fsi__sh_rest(k, m->edge[2 * i]), fsi__sh_rest(k, m->edge[2 * i + 1]));
+        m->edge_length2[i] = l * l;
+        m->mean_edge += l / m->edges;
+    }
+    m->points = 0;
+    for (i = 0; i < m->vertices; i++) if (m->part[i] == i) m->point[i] = 1;
+    for (i = 0; i < m->vertices; i++) if (m->part[i] != i) m->point[m->part[i]] = 0;
+    for (i = 0; i < m->vertices; i++) if (m->part[i] == i && m->point[i] == 1) m->point[m->points++] = i;
+}
+
+/* Of the mass of each vertex, its elements' shares; an element gets that of the vertex that gives it least. Membranes need most of it: they buckle. */
+static void fsi__sh_share_mass(fsi__sh_model *m, double *wanted)
+{
+    static const double weight[FSI__SH_KINDS] = { 8, 1, 2, 0, 0, 0 };
+    int kind, e, i, pass;
+    for (pass = 0; pass < 2; pass++) for (kind = 0; kind < FSI__SH_KINDS; kind++) for (e = m->first[kind]; e < m->first[kind + 1]; e++) {
+        if (pass == 1) m->share[e] = 1e300;
+        for (i = m->start[e]; i < m->start[e + 1]; i++) {
+            const int v = m->node[i];
+            if (v < 0 || !(weight[kind] > 0)) continue;
+            if (pass == 0) wanted[v] += weight[kind];
+            else if (m->mass[v] * weight[kind] / wanted[v] < m->share[e]) m->share[e] = m->mass[v] * weight[kind] / wanted[v];
+        }
+    }
+}
+
+/* ---- >>making a scene ------------------------------------------------------------------------------------------ */
+
+static fsi_status fsi__sh_check_indices(fsi_context *c, const char *fn, const int *index, int count, int per, const char *what, int vertices)
+{
+    int e, i, j;
+    if (count < 0 || count > 100000000) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, count, "there are %d %ss", count, what);
+    if (count > 0 && !index) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are %d %ss, but their array is NULL", count, what);
+    for (e = 0; e < count; e++) for (i = 0; i < per; i++) {
+        const int v = index[per * e + i];
+        if (v < 0 || v >= vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, v, "%s %d names vertex %d of %d", what, e, v, vertices);
+        for (j = 0; j < i; j++) if (index[per * e + j] == v) return fsi__fail(c, FSI_ERROR_MESH, fn, e, v, "%s %d names vertex %d twice", what, e, v);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_vectors(fsi_context *c, const char *fn, const fsi_vec3 *x, int count, const char *what, int dim)
+{
+    int i;
+    for (i = 0; x && i < count; i++) {
+        if (!fsi_v3_is_finite(x[i])) return fsi__fail(c, FSI_ERROR_NAN, fn, i, 0, "%s %d is not finite", what, i);
+        if (dim == 2 && (x[i].z < 0 || x[i].z > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)x[i].z, "%s %d has z = %g in 2D", what, i, (double)x[i].z);
+        if (fsi_v3_norm2(x[i]) > (fsi_real)1e24) return fsi__fail(c, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(x[i]), "%s %d is larger than 1e12", what, i);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_owners(fsi_context *c, const char *fn, const int *material, int count, int materials, const char *what)
+{
+    int i;
+    for (i = 0; material && i < count; i++) if (material[i] < 0 || material[i] >= materials) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, material[i], "%s %d has material %d of %d", what, i, material[i], materials);
+    if (count > 0 && materials == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are no materials");
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_creases(fsi_context *c, const char *fn, const fsi_shell_desc *d)
+{
+    int i;
+    if (d->crease_count < 0 || (d->crease_count > 0 && !d->creases)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->crease_count, "crease_count is %d", d->crease_count);
+    for (i = 0; i < d->crease_count; i++) {
+        const fsi_shell_crease *r = &d->creases[i];
+        if (!fsi_is_finite((double)r->angle) || !fsi_is_finite((double)r->stiffness)) return fsi__fail(c, FSI_ERROR_NAN, fn, i, 0, "crease %d is not finite", i);
+        if (!(fabs((double)r->angle) < 3.1415) || r->stiffness < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)r->angle, "crease %d: angle %g, stiffness %g", i, (double)r->angle, (double)r->stiffness);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_desc(fsi_context *c, const char *fn, const fsi_shell_desc *d)
+{
+    fsi_status status;
+    int i;
+    if (d->dim != 2 && d->dim != 3) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->dim, "dim is %d, must be 2 or 3", d->dim);
+    status = fsi__sh_check_settings(c, fn, d);
+    if (status != FSI_OK) return status;
+    if (d->vertex_count < 1 || d->vertex_count > 100000000 || !d->vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->vertex_count, "vertex_count is %d, or vertices is NULL", d->vertex_count);
+    if (d->dim == 2 && d->triangle_count > 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->triangle_count, "there are no triangles in 2D");
+    if (d->material_count < 0 || (d->material_count > 0 && !d->materials)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->material_count, "material_count is %d, or materials is NULL", d->material_count);
+    for (i = 0; i < d->material_count && status == FSI_OK; i++) status = fsi__sh_check_material(c, fn, &d->materials[i], i);
+    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->vertices, d->vertex_count, "vertex", d->dim);
+    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->rest, d->vertex_count, "rest position", d->dim);
+    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->warp, d->triangle_count, "warp", 3);
+    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->segment_director, d->segment_count, "segment_director", 3);
+    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->triangles, d->triangle_count, 3, "triangle", d->vertex_count);
+    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->segments, d->segment_count, 2, "segment", d->vertex_count);
+    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->joints, d->joint_count, 3, "joint", d->vertex_count);
+    if (status == FSI_OK) status = fsi__sh_check_owners(c, fn, d->triangle_material, d->triangle_count, d->material_count, "triangle");
+    if (status == FSI_OK) status = fsi__sh_check_owners(c, fn, d->segment_material, d->segment_count, d->material_count, "segment");
+    if (status == FSI_OK) status = fsi__sh_check_creases(c, fn, d);
+    for (i = 0; d->vertex_mass && i < d->vertex_count && status == FSI_OK; i++)
+        if (!(d->vertex_mass[i] >= 0) || !fsi_is_finite((double)d->vertex_mass[i])) status = fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)d->vertex_mass[i], "vertex_mass of vertex %d is %g", i, (double)d->vertex_mass[i]);
+    return status;
+}
+
+/* Scene arrays whose sizes the desc tells, and those that count_elements tells: laid out in two goes, each measured first. */
+static void fsi__sh_lay_given(fsi__sh_maker *k, fsi__arena *a, fsi__arena *t)
+{
+    fsi__sh_model *m = k->m;
+    const size_t nv = (size_t)m->vertices, nt = (size_t)m->triangles, ns = (size_t)m->segments;
+    m->material = (fsi_shell_material *)fsi__take(a, (size_t)m->materials, sizeof *m->material);
+    m->triangle = (int *)fsi__take(a, 3 * nt, sizeof(int));
+    m->segment = (int *)fsi__take(a, 2 * ns, sizeof(int));
+    m->triangle_material = (int *)fsi__take(a, nt, sizeof(int));
+    m->segment_material = (int *)fsi__take(a, ns, sizeof(int));
+    m->chain = (int *)fsi__take(a, 2 * ns, sizeof(int));
+    m->twist_node = (int *)fsi__take(a, ns, sizeof(int));
+    m->twist_of = (int *)fsi__take(a, ns, sizeof(int));
+    m->edge = (int *)fsi__take(a, 2 * (3 * nt + ns), sizeof(int));
+    m->edge_length2 = (double *)fsi__take(a, 3 * nt + ns, sizeof(double));
+    m->point = (int *)fsi__take(a, nv, sizeof(int));
+    m->part = (int *)fsi__take(a, nv, sizeof(int));
+    m->membrane = (fsi__shell_membrane *)fsi__take(a, nt, sizeof *m->membrane);
+    m->area = (double *)fsi__take(a, nt, sizeof(double));
+    m->bar = (fsi__sh_bar *)fsi__take(a, ns, sizeof *m->bar);
+    m->frame = (fsi__shell_frame *)fsi__take(a, ns, sizeof *m->frame);
+    m->mass = (double *)fsi__take(a, nv + ns, sizeof(double));
+    m->drag_mass = (double *)fsi__take(a, nv + ns, sizeof(double));
+    m->bare = (unsigned char *)fsi__take(a, 3 * nt + ns, 1);
+    m->clearance = (double *)fsi__take(a, nv, sizeof(double));
+    m->rest = (double *)fsi__take(a, 3 * nv, sizeof(double));
+    k->moduli = (fsi__sh_moduli *)fsi__take(t, (size_t)m->materials, sizeof *k->moduli);
+    k->side = (fsi__sh_side *)fsi__take(t, 3 * nt, sizeof *k->side);
+    k->run = (int *)fsi__take(t, 3 * nt + 1, sizeof(int));
+    k->side_run = (int *)fsi__take(t, 3 * nt, sizeof(int));
+    k->crease = (const fsi_shell_crease **)fsi__take(t, 3 * nt, sizeof *k->crease);
+    k->span = (fsi__sh_side *)fsi__take(t, ns, sizeof *k->span);
+    k->degree = (int *)fsi__take(t, nv, sizeof(int));
+    k->meet = (int *)fsi__take(t, 2 * nv, sizeof(int));
+    k->seen = (unsigned char *)fsi__take(t, ns, 1);
+    k->wanted = (double *)fsi__take(t, nv + ns, sizeof(double));
+}
+
+static void fsi__sh_lay_counted(fsi__sh_maker *k, fsi__arena *a)
+{
+    fsi__sh_model *m = k->m;
+    const size_t elements = (size_t)m->first[FSI__SH_KINDS];
+    size_t nodes = 0;
+    int kind;
+    for (kind = 0; kind < FSI__SH_KINDS; kind++) nodes += (size_t)m->count[kind] * (size_t)fsi__sh_nodes[kind];
+    m->fold = (fsi__sh_fold *)fsi__take(a, (size_t)m->count[FSI__SH_HINGE], sizeof *m->fold);
+    m->plate = (fsi__shell_plate *)fsi__take(a, (size_t)m->count[FSI__SH_PLATE], sizeof *m->plate);
+    m->joint = (fsi__shell_joint *)fsi__take(a, (size_t)m->count[FSI__SH_JOINT], sizeof *m->joint);
+    m->joint_segment = (int *)fsi__take(a, 2 * (size_t)m->count[FSI__SH_JOINT], sizeof(int));
+    m->bow = (fsi__sh_bow *)fsi__take(a, (size_t)m->count[FSI__SH_BEND], sizeof *m->bow);
+    m->element_material = (int *)fsi__take(a, elements, sizeof(int));
+    m->value_at = (size_t *)fsi__take(a, elements + 1, sizeof(size_t));
+    m->start = (int *)fsi__take(a, elements + 1, sizeof(int));
+    m->node = (int *)fsi__take(a, nodes, sizeof(int));
+    m->share = (double *)fsi__take(a, elements, sizeof(double));
+}
+
+static void fsi__sh_copy_desc(fsi__sh_maker *k)
+{
+    const fsi_shell_desc *d = k->desc;
+    fsi__sh_model *m = k->m;
+    int i;
+    for (i = 0; i < m->materials; i++) {
+        m->material[i] = d->materials[i];
+        k->moduli[i] = fsi__sh_moduli_of(&d->materials[i]);
+    }
+    if (m->triangles) memcpy(m->triangle, d->triangles, 3 * (size_t)m->triangles * sizeof(int));
+    if (m->segments) memcpy(m->segment, d->segments, 2 * (size_t)m->segments * sizeof(int));
+    if (d->triangle_material) memcpy(m->triangle_material, d->triangle_material, (size_t)m->triangles * sizeof(int));
+    if (d->segment_material) memcpy(m->segment_material, d->segment_material, (size_t)m->segments * sizeof(int));
+    for (i = 0; i < m->vertices; i++) {
+        fsi__sh_from((d->rest ? d->rest : d->vertices)[i], m->rest + 3 * i);
+        m->mass[i] = d->vertex_mass ? (double)d->vertex_mass[i] : 0;
+    }
+}
+
+/* Triangles or segments that are there twice. */
+static fsi_status fsi__sh_check_twins(const fsi__sh_maker *k)
+{
+    const fsi__sh_model *m = k->m;
+    int r, a, b;
+    for (r = 0; r < k->runs; r++) for (a = k->run[r]; a < k->run[r + 1]; a++) for (b = a + 1; b < k->run[r + 1]; b++) {
+        const fsi__sh_side *p = &k->side[a], *q = &k->side[b];
+        if (m->triangle[3 * p->triangle + p->corner] == m->triangle[3 * q->triangle + q->corner]) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, q->triangle, p->triangle, "triangles %d and %d have the same vertices", p->triangle, q->triangle);
+    }
+    for (r = 1; r < m->segments; r++) if (fsi__sh_compare_pairs(&k->span[r - 1], &k->span[r]) == 0)
+        return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, k->span[r].triangle, k->span[r - 1].triangle, "segments %d and %d have the same vertices", k->span[r - 1].triangle, k->span[r].triangle);
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_mass(const fsi__sh_maker *k)
+{
+    fsi__sh_model *m = k->m;
+    int i;
+    for (i = 0; i < m->vertices; i++) {
+        if (!(m->mass[i] > 0)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, i, 0, "vertex %d has no mass: it belongs to no element, and vertex_mass gives it none", i);
+        m->total_mass += m->mass[i];
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_make_elements(fsi__sh_maker *k)
+{
+    fsi__sh_model *m = k->m;
+    int used[FSI__SH_KINDS] = { 0 }, kind, i, e = 0;
+    fsi_status status;
+    for (kind = 0; kind < FSI__SH_KINDS; kind++) for (i = 0; i < m->count[kind]; i++, e++) {
+        m->start[e + 1] = m->start[e] + fsi__sh_nodes[kind];
+        m->value_at[e + 1] = m->value_at[e] + 9 * (size_t)(fsi__sh_nodes[kind] * fsi__sh_nodes[kind]);
+    }
+    status = fsi__sh_make_membranes(k, used);
+    if (status != FSI_OK) return status;
+    fsi__sh_make_hinges(k, used);
+    fsi__sh_make_plates(k, used);
+    status = fsi__sh_make_bars(k, used);
+    if (status != FSI_OK) return status;
+    fsi__sh_make_frames(k, m->rest, m->frame, k->seen);
+    status = fsi__sh_make_joints(k, used);
+    if (status != FSI_OK) return status;
+    fsi__sh_find_parts(m);
+    fsi__sh_list_edges(k);
+    fsi__sh_share_mass(m, k->wanted);
+    return fsi__sh_check_mass(k);
+}
+
+/* Everything the desc fixes. On failure the arenas are left to the caller, who frees them anyway. */
+static fsi_status fsi__sh_make_model(fsi__sh_maker *k, fsi__arena *given, fsi__arena *counted)
+{
+    fsi__arena measure[2];
+    fsi__sh_model *m = k->m;
+    fsi_status status;
+    m->dim = k->desc->dim;
+    m->vertices = k->desc->vertex_count;
+    m->triangles = k->desc->triangle_count;
+    m->segments = k->desc->segment_count;
+    m->materials = k->desc->material_count;
+    memset(measure, 0, sizeof measure);
+    fsi__sh_lay_given(k, &measure[0], &measure[1]);
+    if (!fsi__arena_reserve(k->context, given, measure[0].used) || !fsi__arena_reserve(k->context, &k->temporary, measure[1].used)) return fsi__fail(k->context, FSI_ERROR_MEMORY, k->fn, -1, 0, "no memory for %d vertices", m->vertices);
+    fsi__sh_lay_given(k, given, &k->temporary);
+    fsi__sh_copy_desc(k);
+    fsi__sh_sort_sides(k);
+    fsi__sh_find_rods(k, k->seen);
+    status = fsi__sh_check_twins(k);
+    if (status == FSI_OK) status = fsi__sh_place_creases(k);
+    if (status != FSI_OK) return status;
+    fsi__sh_count_elements(k);
+    memset(measure, 0, sizeof measure);
+    fsi__sh_lay_counted(k, &measure[0]);
+    if (!fsi__arena_reserve(k->context, counted, measure[0].used)) return fsi__fail(k->context, FSI_ERROR_MEMORY, k->fn, -1, 0, "no memory for %d elements", m->first[FSI__SH_KINDS]);
+    fsi__sh_lay_counted(k, counted);
+    return fsi__sh_make_elements(k);
 }
 
 /* ---- >>layout ---------------------------------------------------------------------------------------------------- */
@@ -3639,567 +4676,6 @@ static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
     return status;
 }
 
-/* ---- >>stepping ------------------------------------------------------------------------------------------------- */
-
-/* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not thrown apart, but pushed as by gravity. */
-static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status;
-    double most = 0;
-    int i;
-    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
-    if (m->next.stiffness > 0 || !m->contact) return FSI_OK;
-    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (status != FSI_OK) return status;
-    fsi__sh_measure(m, m->now.x);
-    for (i = 0; i < m->actives; i++) {
-        const double push = fsi__sh_push(m, &m->pair[m->active[i]]);
-        if (push > most) most = push;
-    }
-    if (w->kappa * most > 10) w->kappa = 10 / most;
-    return FSI_OK;
-}
-
-static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const double base = fsi__sh_base_stiffness(w), least = base < w->kappa ? base : w->kappa;
-    const double grow = w->kappa < base ? 1.2 : 4; /* from softness that it began with, without a kick */
-    double sum = 0, square = 0, want;
-    int i;
-    for (i = 0; i < m->actives; i++) {
-        const double a = w->kappa * fsi__sh_push(m, &m->pair[m->active[i]]); /* acceleration of the lighter one */
-        sum += a;
-        square += a * a;
-    }
-    want = sum > 0 ? square / sum * m->range : 0;
-    if (want < w->kappa / 2) want = w->kappa / 2;
-    if (want > w->kappa * grow) want = w->kappa * grow;
-    if (want < least) want = least;
-    m->next.stiffness = sum > 0 ? (want > 1e9 * base ? 1e9 * base : want) : 0;
-}
-
-/* Where what is prescribed is at share s of the step. */
-static void fsi__sh_prescribe(fsi__sh_impl *m, double s, double *x)
-{
-    const size_t nv = 3 * (size_t)m->model.vertices;
-    size_t i;
-    int o, k, a;
-    for (i = nv; i < 3 * (size_t)m->points; i++) x[i] = m->was_x[i] + s * (m->go_x[i] - m->was_x[i]);
-    for (o = 0; o < m->obstacles; o++) {
-        const fsi__sh_obstacle *ob = &m->obstacle[o];
-        if (!ob->used || !ob->desc.body || ob->body >= 0 || !(s < 1)) continue;
-        for (k = 0; k < ob->features.count[0]; k++) { /* on its arc, and what the owner moved it since, straight */
-            const size_t p = 3 * (size_t)(ob->features.first + k);
-            const fsi_pose pose = fsi_body_pose_at(ob->desc.body, (fsi_real)s);
-            const fsi_vec3 at = fsi_pose_point(pose, fsi__sh_to(m->local + p)), from = fsi_pose_point(ob->desc.body->pose, fsi__sh_to(m->local + p));
-            double now[3], then[3];
-            fsi__sh_from(at, now);
-            fsi__sh_from(from, then);
-            for (a = 0; a < 3; a++) x[p + (size_t)a] = now[a] + (1 - s) * (m->was_x[p + (size_t)a] - then[a]);
-        }
-    }
-}
-
-/* Coefficients of this substep: base, aim and h. */
-static void fsi__sh_aim_nodes(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_state *n = &m->next;
-    const int two = m->settings.integrator == FSI_SHELL_BDF2 && n->dt_before > 0 && !w->settle;
-    const double r = two ? w->dt / n->dt_before : 0, c0 = two ? (1 + r) * (1 + r) / (1 + 2 * r) : 1, c1 = two ? -r * r / (1 + 2 * r) : 0;
-    double gravity[3];
-    int i, a;
-    fsi__sh_from(m->settings.gravity, gravity);
-    w->h = two ? (1 + r) / (1 + 2 * r) * w->dt : w->dt;
-    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
-        const int k = 3 * i + a;
-        const double force = i < m->model.vertices ? m->force[k] / m->model.mass[i] + gravity[a] : 0, v = w->settle ? 0 : c0 * n->v[k] + c1 * n->v_before[k];
-        m->base[k] = c0 * n->x[k] + c1 * n->x_before[k];
-        m->aim[k] = m->base[k] + w->h * v + w->h * w->h * force;
-        m->start_q[k] = n->x[k];
-    }
-}
-
-static void fsi__sh_aim_bodies(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    int i, a;
-    for (i = 0; i < m->bodies; i++) {
-        fsi__sh_body *b = &m->body[i];
-        double turn[3];
-        double *q = m->start_q + 3 * (size_t)(m->first_body + 2 * i);
-        for (a = 0; a < 3; a++) {
-            b->aim[a] = b->owner_center[a] + w->dt * b->velocity[a] + w->dt * w->dt * b->push[a] / b->mass;
-            turn[a] = w->dt * (b->spin[a] + w->dt * b->turning[a]);
-            q[a] = b->center[a];
-            q[3 + a] = 0;
-        }
-        fsi__sh_matrix_of(fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), b->owner_turn)), b->aim_turn);
-        m->now.turn[i] = b->turn;
-    }
-}
-
-FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse)
-{
-    fsi__sh_impl *m = w->m;
-    int i, a;
-    for (i = 0; i < m->bodies; i++) {
-        fsi__sh_body *b = &m->body[i];
-        const double *given = impulse + 6 * (size_t)i;
-        double spin[3];
-        fsi__sh_from(fsi_m3_mul_v3(fsi_m3_inverse(fsi_body_world_tensor(b->owner_turn, b->body->inertia)), fsi__sh_to(given + 3)), spin);
-        for (a = 0; a < 3; a++) {
-            b->velocity[a] += given[a] / b->mass;
-            b->spin[a] += spin[a];
-        }
-    }
-    fsi__sh_aim_bodies(w);
-}
-
-/* The wind on each triangle: c = drag/2 rho A |u_n| and the normal, from the last velocities. */
-static void fsi__sh_lag_wind(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    int t, i, a;
-    if (!m->blows) return;
-    for (t = 0; t < m->model.triangles; t++) {
-        const int *v = m->model.triangle + 3 * t;
-        const double *x = m->next.x;
-        double p[3], q[3], n[3], l, u = -0.0, *c = m->wind + 4 * (size_t)t;
-        fsi__sh_sub(x + 3 * v[1], x + 3 * v[0], p);
-        fsi__sh_sub(x + 3 * v[2], x + 3 * v[0], q);
-        fsi__sh_cross(p, q, n);
-        l = sqrt(fsi__sh_dot(n, n));
-        for (a = 0; a < 3; a++) {
-            c[1 + a] = l > 0 ? n[a] / l : 0;
-            for (i = 0; i < 3; i++) u += c[1 + a] * m->next.v[3 * v[i] + a] / 3;
-            u -= c[1 + a] * m->air[a];
-        }
-        c[0] = (double)m->settings.drag / 2 * (double)m->settings.air_density * (l / 2) * fabs(u);
-    }
-}
-
-/* Where the points get by the end of the substep if they go on as they did; what is prescribed, where it must. */
-static void fsi__sh_foresee(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    int i, a;
-    memcpy(m->foreseen_x, m->end_x, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; i < 3 * m->model.vertices; i++) if (!m->fixed[i]) m->foreseen_x[i] = m->start_x[i] + w->dt * m->next.v[i];
-    for (i = m->model.vertices; i < m->points; i++) {
-        const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, i);
-        const fsi__sh_body *b = &m->body[m->owner[i] >= 0 ? m->owner[i] : 0];
-        double turn[3];
-        if (h.count < 2) continue;
-        fsi__sh_cross(b->spin, h.arm, turn);
-        for (a = 0; a < 3; a++) m->foreseen_x[3 * i + a] = m->start_x[3 * i + a] + w->dt * (b->velocity[a] + turn[a]);
-    }
-}
-
-static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
-{
-    int i;
-    for (i = 0; i < m->attachments; i++) if (m->attachment[i].vertex == vertex) return i;
-    return -1;
-}
-
-/* A force on an obstacle, at x. */
-static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, const double *f, const double *x)
-{
-    fsi__sh_obstacle *o = &w->m->obstacle[obstacle];
-    double arm[3] = { 0, 0, 0 }, moment[3], spin[3];
-    int a;
-    if (o->desc.body && o->body < 0) fsi__sh_from(fsi_body_pose_at(o->desc.body, (fsi_real)w->at).position, arm);
-    fsi__sh_sub(x, arm, arm);
-    fsi__sh_cross(x, f, moment);
-    fsi__sh_cross(arm, f, spin);
-    for (a = 0; a < 3; a++) {
-        o->sum[a] += w->share * sign * f[a];
-        o->sum[3 + a] += w->share * sign * moment[a];
-        o->sum[6 + a] += w->share * sign * spin[a];
-    }
-}
-
-/* What holds each held vertex: the gradient of all energies there, contacts' by m->felt. Obstacles feel it, turned round, at what is attached to them. */
-static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status;
-    double g[6];
-    int i, k, a, held = 0;
-
-    for (i = 0; i < m->model.vertices; i++) held += m->held[i];
-    if (held == 0) return FSI_OK;
-    fsi__sh_elements(w, m->now.q, FSI__SH_GRADIENT);
-    status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
-    if (status != FSI_OK) return status;
-    for (i = 0; i < m->springs; i++) {
-        const fsi__sh_spring *s = &m->spring[i];
-        const int other = s->used ? fsi__sh_spring_end(m, s) : -1;
-        if (!s->used) continue;
-        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)s->desc.vertex, m->now.x + 3 * (size_t)other, g, NULL);
-        for (a = 0; a < 3; a++) m->gradient[3 * s->desc.vertex + a] += g[a];
-        for (a = 0; a < 3 && other < m->model.vertices; a++) m->gradient[3 * other + a] += g[3 + a];
-    }
-
-    for (i = 0; i < m->model.vertices; i++) for (a = 0; a < 3 && m->held[i]; a++) {
-        k = 3 * i + a;
-        m->gradient[k] += m->model.mass[i] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) + m->model.drag_mass[i] * (m->now.q[k] - m->base[k]) / w->h - m->felt[k];
-        m->hold_sum[k] += w->share * m->gradient[k];
-    }
-    for (i = 0; i < m->attachments; i++) fsi__sh_press(w, m->attachment[i].obstacle, -1, m->gradient + 3 * m->attachment[i].vertex, m->now.q + 3 * m->attachment[i].vertex);
-    return FSI_OK;
-}
-
-/* Springs pull on their anchors. */
-static void fsi__sh_feel_springs(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    int i, a;
-    for (i = 0; i < m->springs; i++) {
-        fsi__sh_spring *s = &m->spring[i];
-        const int ends[2] = { s->desc.vertex, s->used ? fsi__sh_spring_end(m, s) : 0 };
-        double g[6];
-        if (!s->used) continue;
-        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)ends[0], m->now.x + 3 * (size_t)ends[1], g, NULL);
-        for (a = 0; a < 3; a++) s->sum[a] -= w->share * g[a];
-        if (s->desc.other < 0 && s->desc.obstacle >= 0) fsi__sh_press(w, s->desc.obstacle, -1, g + 3, m->now.x + 3 * (size_t)ends[1]);
-    }
-}
-
-static void fsi__sh_feel_obstacles(fsi__sh_step *w)
-{
-    const fsi__sh_impl *m = w->m;
-    int i, k;
-    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
-        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
-        fsi__sh_press(w, k, 1, m->felt + at, m->now.x + at);
-    }
-}
-
-/* Forces of contacts and friction at `now`. */
-static void fsi__sh_feel_contacts(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    double x[12], g[12];
-    int i, k, a;
-    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        const int n = fsi_pair_points(p->contact.kind);
-        fsi__sh_gather(m->now.x, p->node, n, x);
-        fsi_contact_energy(&p->contact, x, g, NULL, FSI_HESSIAN_EXACT);
-        for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)p->node[k] + (size_t)a] -= w->kappa * p->mass * g[3 * k + a];
-    }
-    for (i = 0; i < m->rubs; i++) {
-        fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, NULL);
-        for (k = 0; k < m->rub[i].points; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
-    }
-}
-
-/* Velocities change by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g + h H dv then, on both sides: the
-   means get what was not in them yet. */
-static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status;
-    double hold[3];
-    size_t j;
-    int i, k, a;
-
-    memcpy(m->dx, m->felt, 3 * (size_t)m->points * sizeof(double));
-    memset(m->direction, 0, 3 * (size_t)m->nodes * sizeof(double));
-    fsi__sh_feel_direction(w);
-    for (i = 0; i < 3 * m->model.vertices; i++) m->lift[i] = m->dx[i] - m->felt[i]; /* of what is held: total has contacts too, from g on */
-    for (i = 0; i < 3 * m->nodes; i++) m->direction[i] = w->h * dv[i];
-    fsi__sh_feel_direction(w);
-    status = fsi_csr_multiply(m->context, &m->total, m->direction, m->scratch);
-    if (status != FSI_OK) return status;
-
-    for (j = 0; j < 3 * (size_t)m->points; j++) {
-        m->dx[j] = m->felt[j] - m->dx[j];
-        m->sum[j] += w->share * m->dx[j];
-    }
-    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
-        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
-        fsi__sh_press(w, k, 1, m->dx + at, m->now.x + at);
-    }
-    for (i = 0; i < m->model.vertices; i++) {
-        if (!m->held[i]) continue;
-        k = fsi__sh_find_attachment(m, i);
-        for (a = 0; a < 3; a++) m->hold_sum[3 * i + a] += w->share * (hold[a] = m->scratch[3 * i + a] + m->lift[3 * i + a]);
-        if (k >= 0) fsi__sh_press(w, m->attachment[k].obstacle, -1, hold, m->now.x + 3 * i);
-    }
-    return FSI_OK;
-}
-
-FSI_API void fsi__sh_node_velocities(const fsi__sh_step *w, double *v)
-{
-    const fsi__sh_impl *m = w->m;
-    const int n = m->first_body;
-    int b;
-    memcpy(v, m->next.v, 3 * (size_t)n * sizeof *v);
-    for (b = 0; b < m->bodies; b++) {
-        memcpy(v + 3 * (size_t)(n + 2 * b), m->body[b].velocity, 3 * sizeof *v);
-        memcpy(v + 3 * (size_t)(n + 2 * b + 1), m->body[b].spin, 3 * sizeof *v);
-    }
-}
-
-FSI_API fsi_status fsi__sh_change_velocities(fsi__sh_step *w, const double *v)
-{
-    fsi__sh_impl *m = w->m;
-    const int n = 3 * m->first_body;
-    int i, b, a;
-    fsi__sh_node_velocities(w, m->scratch);
-    for (i = 0; i < 3 * m->nodes; i++) m->scratch[i] = m->fixed[i] ? 0 : v[i] - m->scratch[i];
-    for (i = 0; i < n; i++) if (!m->fixed[i]) m->next.v[i] = v[i];
-    for (b = 0; b < m->bodies; b++) for (a = 0; a < 3; a++) {
-        m->body[b].velocity[a] = v[n + 6 * b + a];
-        m->body[b].spin[a] = v[n + 6 * b + 3 + a];
-    }
-    if (!fsi__sh_is_finite(v + n, 6 * m->bodies)) return fsi__fail(m->context, FSI_ERROR_NAN, w->fn, -1, 0, "the velocity of a body is not finite");
-    return fsi__sh_feel_change(w, m->scratch);
-}
-
-FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 velocity, fsi_vec3 spin)
-{
-    fsi__sh_take(velocity, w->m->body[body].velocity);
-    fsi__sh_take(spin, w->m->body[body].spin);
-}
-
-/* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
-static fsi_status fsi__sh_feel(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    size_t j;
-    int i;
-    m->actives = 0;
-    if (m->contact) fsi__sh_measure(m, m->now.x);
-    if (!w->felt) fsi__sh_feel_contacts(w);
-    if (w->settle || w->stats.substeps == 0) { /* the first of a step */
-        memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
-        memset(m->hold_sum, 0, 3 * (size_t)m->model.vertices * sizeof(double));
-        for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
-        for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
-    }
-    for (j = 0; j < 3 * (size_t)m->points; j++) m->sum[j] += w->share * m->felt[j];
-    fsi__sh_feel_obstacles(w);
-    fsi__sh_feel_springs(w);
-    return fsi__sh_feel_held(w);
-}
-
-static double fsi__sh_min_gap(const fsi__sh_impl *m)
-{
-    double least = 1;
-    int i;
-    for (i = 0; i < m->actives; i++) {
-        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
-        if (gap < least) least = gap;
-    }
-    return least;
-}
-
-/* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of its mesh, whose points are
-   at x, and the distance along its normal. */
-static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, fsi_real s, const double *x, double *out)
-{
-    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
-    const double *p[3];
-    double u[3], v[3], n[3], l;
-    int k, a;
-    if (o->desc.body) {
-        fsi__sh_from(fsi_pose_point(fsi_body_pose_at(o->desc.body, s), fsi__sh_to(local)), out);
-        return;
-    }
-    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
-    fsi__sh_sub(p[1], p[0], u);
-    fsi__sh_sub(p[2], p[0], v);
-    if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
-    else {
-        n[0] = -u[1];
-        n[1] = u[0];
-        n[2] = 0;
-    }
-    l = sqrt(fsi__sh_dot(n, n));
-    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
-}
-
-/* A vertex that is attached to a body goes on its arc; what was between them at the beginning of the step, straight. */
-static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
-{
-    int i, a;
-    for (i = 0; i < m->attachments && s < 1; i++) {
-        const fsi__sh_attachment *t = &m->attachment[i];
-        double from[3], now[3];
-        if (!m->obstacle[t->obstacle].desc.body) continue;
-        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 0, NULL, from);
-        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, (fsi_real)s, NULL, now);
-        for (a = 0; a < 3; a++) m->end_q[3 * t->vertex + a] = now[a] + (1 - s) * (m->pin_from[3 * t->vertex + a] - from[a]);
-    }
-}
-
-/* What is held in this substep, and where it goes: pins to their targets, twists to what was written. */
-static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
-    int i, a;
-    memset(m->fixed, 0, 3 * (size_t)m->nodes);
-    memcpy(m->end_q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
-    w->remaining = 0;
-    for (i = 0; i < p->vertices; i++) for (a = 0; a < 3; a++) {
-        if (p->dim == 2 && a == 2) m->fixed[3 * i + a] = 1;
-        if (!m->held[i]) continue;
-        m->fixed[3 * i + a] = 1;
-        m->end_q[3 * i + a] = m->pin_from[3 * i + a] + s * (m->pin_to[3 * i + a] - m->pin_from[3 * i + a]);
-    }
-    fsi__sh_guide_attached(m, s);
-    for (i = 0; i < 3 * p->vertices; i++) if (m->end_q[i] < m->start_q[i] || m->end_q[i] > m->start_q[i]) w->remaining = 1;
-    for (i = 0; i < p->twists; i++) {
-        const int k = 3 * (p->vertices + i), segment = p->twist_of[i];
-        m->fixed[k + 1] = m->fixed[k + 2] = 1;
-        if (!m->s->twist_held[segment]) continue;
-        m->fixed[k] = 1;
-        m->end_q[k] = m->twist_from[segment] + s * ((double)m->s->twist[segment] - m->twist_from[segment]);
-        if (m->end_q[k] < m->start_q[k] || m->end_q[k] > m->start_q[k]) w->remaining = 1;
-    }
-    if (p->dim == 2) for (i = 0; i < m->bodies; i++) m->fixed[3 * (m->first_body + 2 * i) + 2] = m->fixed[3 * (m->first_body + 2 * i + 1)] = m->fixed[3 * (m->first_body + 2 * i + 1) + 1] = 1;
-    memcpy(m->end_x, m->end_q, 3 * (size_t)p->vertices * sizeof(double));
-    for (i = 3 * p->vertices; i < 3 * m->points; i++) if (m->owner[i / 3] < 0 && (m->end_x[i] < m->now.x[i] || m->end_x[i] > m->now.x[i])) w->remaining = 1;
-}
-
-static double fsi__sh_farthest(const double *x, const double *y, int n)
-{
-    double farthest = 0;
-    int i;
-    for (i = 0; i < n; i++) {
-        const double d = fsi__sh_apart(x + 3 * i, y + 3 * i);
-        if (d > farthest) farthest = d;
-    }
-    return farthest;
-}
-
-/* Velocities, history and frames of the state that comes next. */
-static void fsi__sh_advance_state(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi__sh_state *n = &m->next;
-    const int two = m->settings.integrator == FSI_SHELL_BDF2;
-    int i, a;
-    for (i = 0; i < 3 * m->first_body; i++) {
-        n->x_before[i] = n->x[i];
-        n->v_before[i] = n->v[i];
-        n->v[i] = w->settle ? 0 : (m->now.q[i] - m->base[i]) / w->h;
-        n->x[i] = m->now.q[i];
-    }
-    w->moved = fsi__sh_farthest(n->x, n->x_before, m->model.vertices);
-    n->dt_before = two && !w->settle ? w->dt : 0;
-    for (i = 0; i < m->bodies; i++) {
-        fsi__sh_body *b = &m->body[i];
-        const double *c = m->now.q + 3 * (size_t)(m->first_body + 2 * i);
-        const fsi_vec3 turned = fsi_quat_rotation_vector(fsi_quat_mul(m->now.turn[i], fsi_quat_conj(b->owner_turn)));
-        for (a = 0; a < 3; a++) {
-            b->velocity[a] = w->settle ? 0 : (c[a] - b->owner_center[a]) / w->dt;
-            b->center[a] = b->owner_center[a] = c[a];
-        }
-        fsi__sh_from(turned, b->spin);
-        for (a = 0; a < 3; a++) b->spin[a] *= w->settle ? 0 : 1 / w->dt;
-        b->turn = b->owner_turn = m->now.turn[i];
-    }
-    if (!w->settle) n->time += w->dt;
-}
-
-/* From the state to where a substep begins: what is aimed at, held and lagged. */
-FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, double at)
-{
-    fsi__sh_impl *m = w->m;
-    int i;
-    w->dt = dt;
-    w->share = share;
-    w->at = at;
-    fsi__sh_aim_nodes(w);
-    fsi__sh_aim_bodies(w);
-    memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
-    memcpy(m->now.x, m->start_q, 3 * (size_t)m->model.vertices * sizeof(double));
-    memcpy(m->now.x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    fsi__sh_spread_bodies(m, &m->now);
-    memcpy(m->start_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
-    fsi__sh_prescribe(m, at, m->end_x);
-    fsi__sh_mark_fixed(w, at);
-    fsi__sh_lag_wind(w);
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
-    m->list_holds = m->pattern_holds = 0;
-    w->slip = (double)m->settings.friction_speed * w->dt;
-    fsi__sh_foresee(w);
-    fsi__sh_damp(w);
-    fsi__sh_show(m);
-    return fsi__sh_begin_stiffness(w);
-}
-
-/* Where Newton's method ended becomes the state. */
-FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    FSI__TRY(fsi__sh_feel(w));
-    fsi__sh_adapt_stiffness(w);
-    fsi__sh_advance_state(w);
-    memcpy(m->stand_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
-    w->stats.substeps++;
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_substep(fsi__sh_step *w, double dt, double share, double at)
-{
-    const int lags = w->settle ? 1 : w->m->settings.friction_iterations;
-    int i;
-    FSI__TRY(fsi__sh_predict(w, dt, share, at));
-    for (i = 0; i < lags; i++) FSI__TRY(fsi__sh_newton(w, i));
-    return fsi__sh_accept(w);
-}
-
-/* ---- >>attachments and springs implementation -------------------------------------------------------------------- */
-
-static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int *face, double *local)
-{
-    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
-    const fsi_mesh *mesh = o->desc.mesh;
-    fsi_mesh_hit hit;
-    double d[3], n[3];
-    *face = -1;
-    if (o->desc.body) {
-        fsi__sh_from(fsi_pose_local(o->desc.body->pose, at), local);
-        return;
-    }
-    hit = fsi_mesh_closest(mesh, at, FSI_REAL_MAX, -1);
-    *face = hit.face < 0 ? 0 : hit.face;
-    local[0] = (double)hit.bary[1];
-    local[1] = (double)hit.bary[2];
-    fsi__sh_from(fsi_v3_sub(at, hit.point), d);
-    fsi__sh_from(mesh->face_normals[*face], n);
-    local[2] = fsi__sh_dot(d, n);
-}
-
-/* Where its far end is at a share of the step. */
-static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x, double *out)
-{
-    if (!s->used || s->desc.other >= 0 || s->desc.obstacle < 0) memcpy(out, s->stand, 3 * sizeof *out);
-    else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
-}
-
-/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step refuses what is not finite), the rest
-   where the last step left it. */
-static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
-{
-    int i, moved = 0;
-    memcpy(m->stand_x, m->state.x, 3 * (size_t)m->model.vertices * sizeof(double));
-    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    for (i = 0; i < m->model.vertices; i++) if (fsi_v3_is_finite(s->position[i])) moved |= fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
-    return moved;
-}
-
 /* ---- >>obstacles implementation ---------------------------------------------------------------------------------- */
 
 FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void)
@@ -4225,16 +4701,6 @@ static void fsi__sh_lay_obstacle(fsi__sh_obstacle *o, fsi__arena *a)
     o->edge_length2 = (double *)fsi__take(a, (size_t)o->features.count[FSI__SH_EDGES], sizeof(double));
     o->local = (double *)fsi__take(a, 3 * n, sizeof(double));
     o->stand = (double *)fsi__take(a, 3 * n, sizeof(double));
-}
-
-/* Where each vertex of its mesh is now. */
-static void fsi__sh_place_obstacle(const fsi__sh_obstacle *o, fsi_pose pose, double *x)
-{
-    int i;
-    for (i = 0; i < o->features.count[0]; i++) {
-        if (o->desc.body) fsi__sh_from(fsi_pose_point(pose, fsi__sh_to(o->local + 3 * (size_t)i)), x + 3 * (size_t)i);
-        else fsi__sh_from(o->desc.mesh->vertices[i], x + 3 * (size_t)i);
-    }
 }
 
 static void fsi__sh_copy_mesh(fsi__sh_obstacle *o)
@@ -4451,103 +4917,6 @@ FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_v
     return FSI_OK;
 }
 
-static void fsi__sh_read_body(fsi__sh_body *b)
-{
-    const fsi_body *y = b->body;
-    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia), inverse = fsi_m3_inverse(inertia);
-    const double trace = (double)y->inertia.m[0] + (double)y->inertia.m[4] + (double)y->inertia.m[8];
-    int k;
-    b->mass = (double)y->mass;
-    fsi__sh_from(y->pose.position, b->owner_center);
-    fsi__sh_from(y->velocity, b->velocity);
-    fsi__sh_from(y->force, b->push);
-    fsi__sh_from(y->angular_velocity, b->spin);
-    fsi__sh_from(fsi_m3_mul_v3(inverse, y->torque), b->turning);
-    memcpy(b->center, b->left_center, sizeof b->center);
-    b->turn = b->left_turn;
-    b->owner_turn = y->pose.orientation;
-    for (k = 0; k < 9; k++) b->moment[k] = (k % 4 == 0 ? trace / 2 : 0) - (double)y->inertia.m[k];
-}
-
-/* Where obstacles, anchors and attached vertices go in this step. */
-static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
-{
-    int o, i, a;
-    for (o = 0; o < m->obstacles; o++) {
-        fsi__sh_obstacle *ob = &m->obstacle[o];
-        if (!ob->used) continue;
-        if (ob->desc.body) {
-            const fsi_status status = fsi_body_check(m->context, ob->desc.body, o);
-            if (status != FSI_OK) return status;
-            if ((ob->desc.body->mode == FSI_BODY_COUPLED) != (ob->body >= 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, o, 0, "the body of obstacle %d changed its mode: remove the obstacle and add it again", o);
-        }
-        fsi__sh_place_obstacle(ob, ob->desc.body ? ob->desc.body->end : fsi_default_body().pose, m->go_x + 3 * (size_t)ob->features.first);
-        for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
-    }
-    for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
-    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
-    for (i = 0; i < m->attachments; i++) {
-        const fsi__sh_attachment *t = &m->attachment[i];
-        m->held[t->vertex] = 1;
-        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 1, m->go_x, m->pin_to + 3 * (size_t)t->vertex);
-        for (a = 0; a < 3; a++) m->pin_from[3 * t->vertex + a] = m->next.x[3 * t->vertex + a];
-    }
-    return FSI_OK;
-}
-
-/* After a step of 0 s: nothing was given to it, and it stays where its owner has it. */
-static void fsi__sh_calm_body(fsi_body *b)
-{
-    b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
-    if (b->mode != FSI_BODY_COUPLED) return;
-    b->new_velocity = b->velocity;
-    b->new_angular_velocity = b->angular_velocity;
-    b->end = b->pose;
-}
-
-static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
-{
-    fsi__sh_impl *m = w->m;
-    const size_t first = 3 * (size_t)o->features.first;
-    fsi_body *b = o->body < 0 ? o->desc.body : NULL;
-    int i;
-    memcpy(o->stand, m->stand_x + first, 3 * (size_t)o->features.count[0] * sizeof(double));
-    memcpy(o->force, o->sum, sizeof o->force);
-    memcpy(o->torque, o->sum + 3, sizeof o->torque);
-    if (o->desc.body && !(w->dt > 0)) fsi__sh_calm_body(o->desc.body);
-    else if (b) {
-        const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
-        while (!leading->used || leading->desc.body != b) leading++;
-        if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
-        b->impulse = fsi_v3_madd(b->impulse, (fsi_real)w->dt, fsi__sh_to(o->sum));
-        b->angular_impulse = fsi_v3_madd(b->angular_impulse, (fsi_real)w->dt, fsi__sh_to(o->sum + 6));
-        fsi_body_end_step(b, (fsi_real)w->dt);
-    }
-    for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
-    for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
-}
-
-/* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
-static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
-{
-    fsi_body *y = b->body;
-    const fsi_real dt = (fsi_real)w->dt;
-    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia);
-    fsi_vec3 v, spin;
-    if (!(dt > 0)) return; /* fsi__sh_calm_body has it */
-    fsi_body_begin_step(y, dt);
-    v = fsi__sh_to(b->velocity);
-    spin = fsi__sh_to(b->spin);
-    y->impulse = fsi_v3_scale(fsi_v3_sub(v, y->new_velocity), y->mass);
-    y->angular_impulse = fsi_m3_mul_v3(inertia, fsi_v3_sub(spin, y->new_angular_velocity));
-    y->new_velocity = v;
-    y->new_angular_velocity = spin;
-    fsi_body_end_step(y, dt);
-    y->end.position = fsi__sh_to(b->center);
-    y->end.orientation = b->left_turn = b->turn;
-    memcpy(b->left_center, b->center, sizeof b->center);
-}
-
 FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
 {
     const char *fn = "fsi_shell_attach";
@@ -4697,13 +5066,7 @@ FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *
     return FSI_OK;
 }
 
-static double fsi__sh_spring_energy(const fsi__sh_impl *m, const fsi__sh_spring *s, const double *x)
-{
-    const double l = fsi__sh_apart(x + 3 * (size_t)s->desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, s)) - (double)s->desc.rest_length;
-    return (double)s->desc.stiffness / 2 * l * l;
-}
-
-/* ---- >>step ------------------------------------------------------------------------------------------------------ */
+/* ---- >>settings and origin --------------------------------------------------------------------------------------- */
 
 FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s) { return fsi__error_of(fsi__sh_of(s) ? s->context : NULL); }
 
@@ -4731,274 +5094,6 @@ FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
     d.drag = desc->drag;
     fsi__sh_take_settings(s, m, &d);
     return FSI_OK;
-}
-
-static void fsi__sh_copy_state(const fsi__sh_impl *m, fsi__sh_state *to, const fsi__sh_state *from)
-{
-    const size_t n = 3 * (size_t)m->first_body * sizeof(double);
-    memcpy(to->x, from->x, n);
-    memcpy(to->v, from->v, n);
-    memcpy(to->x_before, from->x_before, n);
-    memcpy(to->v_before, from->v_before, n);
-    if (m->model.segments) memcpy(to->frame, from->frame, (size_t)m->model.segments * sizeof *to->frame);
-    if (m->model.count[FSI__SH_JOINT]) memcpy(to->twist, from->twist, (size_t)m->model.count[FSI__SH_JOINT] * sizeof(double));
-    to->dt_before = from->dt_before;
-    to->stiffness = from->stiffness;
-    to->time = from->time;
-}
-
-static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
-{
-    fsi__sh_impl *m = fsi__sh_of(s);
-    int i, what;
-    for (i = 0; i < s->vertex_count; i++) {
-        static const char *const name[4] = { "position", "velocity", "force", "target" };
-        const fsi_vec3 v[4] = { s->position[i], s->velocity[i], s->force[i], s->pinned[i] ? s->target[i] : fsi_v3(0, 0, 0) };
-        for (what = 0; what < 4; what++) {
-            if (!fsi_v3_is_finite(v[what])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the %s of vertex %d is not finite", name[what], i);
-            if (what != 2 && fsi_v3_norm2(v[what]) > (fsi_real)1e24) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, 0, "the %s of vertex %d is larger than 1e12", name[what], i);
-            if (m->model.dim == 2 && (v[what].z < 0 || v[what].z > 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, i, (double)v[what].z, "the %s of vertex %d has z = %g in 2D", name[what], i, (double)v[what].z);
-        }
-    }
-    for (i = 0; i < s->segment_count; i++) {
-        const double twist = s->twist_held[i] ? (double)s->twist[i] : 0;
-        if (!fsi_is_finite(twist)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the twist of segment %d is not finite", i);
-        if (fabs(twist) > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, twist, "the twist of segment %d is %g, larger than 1e8", i, twist);
-    }
-    return FSI_OK;
-}
-
-/* What the owner wrote since the last step goes into `next`. Moved vertices must not have been moved into anything. */
-static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
-{
-    int i, moved = 0;
-    fsi_status status = fsi__sh_check_public(s, fn);
-    if (status != FSI_OK) return status;
-    fsi__sh_copy_state(m, &m->next, &m->state);
-    for (i = 0; i < s->vertex_count; i++) {
-        if (fsi__sh_take(s->position[i], m->next.x + 3 * i)) moved = 1;
-        if (fsi__sh_take(s->velocity[i], m->next.v + 3 * i)) m->next.dt_before = 0;
-        fsi__sh_from(s->force[i], m->force + 3 * i);
-        m->held[i] = s->pinned[i];
-        memcpy(m->pin_from + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
-        memcpy(m->pin_to + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
-        if (s->pinned[i]) fsi__sh_take(s->target[i], m->pin_to + 3 * i);
-    }
-    for (i = 0; i < s->segment_count; i++) m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
-    memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
-    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    if (moved) { /* what led here counts no more */
-        m->next.dt_before = 0;
-        memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
-        m->frame_now = m->next.frame;
-        m->twist_now = m->next.twist;
-        fsi__sh_carry(m);
-    }
-    return moved || m->teleported ? fsi__sh_check_apart(m, fn, m->stand_x) : FSI_OK;
-}
-
-static void fsi__sh_sum_up(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
-    fsi_shell_stats *t = &w->stats;
-    const int blows = m->blows;
-    int i, a;
-    for (i = 0; i < p->vertices; i++) {
-        const double *x = m->next.x + 3 * i, *v = m->next.v + 3 * i, mass = p->mass[i];
-        double l[3], g[3];
-        fsi__sh_from(m->settings.gravity, g);
-        fsi__sh_cross(x, v, l);
-        t->kinetic_energy += mass / 2 * fsi__sh_dot(v, v);
-        t->potential_energy -= mass * fsi__sh_dot(g, x);
-        for (a = 0; a < 3; a++) {
-            t->momentum[a] += mass * v[a];
-            t->angular_momentum[a] += mass * l[a];
-        }
-    }
-    m->blows = 0; /* what the wind and dampers add is no energy of theirs */
-    w->law = p;
-    t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SH_VALUE);
-    m->blows = blows;
-    t->contact_energy = 0;
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
-    if (m->contact) {
-        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, 0, FSI__SH_PAIR_ENERGY);
-        t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
-        t->min_gap = fsi__sh_min_gap(m);
-    } else t->min_gap = 1;
-    t->candidates = m->contact ? m->pairs : 0;
-    t->contacts = m->actives;
-    t->contact_stiffness = w->kappa;
-    t->analyses = m->solver->stats.analyses - m->analyses_before;
-}
-
-FSI_API void fsi__sh_commit(fsi__sh_step *w)
-{
-    fsi_shell *s = w->s;
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_state old = m->state;
-    int i, o;
-    w->dt = w->whole;
-    m->moves += w->dt > 0;
-    fsi__sh_sum_up(w);
-    w->stats.seconds_other += fsi__now(m->context) - w->lap;
-    m->state = m->next;
-    m->next = old;
-    for (i = 0; i < s->vertex_count; i++) {
-        s->position[i] = fsi__sh_to(m->state.x + 3 * i);
-        s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
-        m->contact_force[i] = fsi__sh_to(m->sum + 3 * (size_t)i);
-        m->pin_force[i] = fsi__sh_to(m->hold_sum + 3 * (size_t)i);
-        if (!s->pinned[i]) s->target[i] = s->position[i];
-    }
-    for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
-    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
-    for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
-    for (i = 0; w->settle && i < m->obstacles; i++) if (m->obstacle[i].used && m->obstacle[i].desc.body) m->obstacle[i].desc.body->impulse = m->obstacle[i].desc.body->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
-    for (i = 0; i < m->springs; i++) {
-        memcpy(m->spring[i].stand, m->stand_x + 3 * (size_t)(m->first_anchor + i), 3 * sizeof(double));
-        memcpy(m->spring[i].force, m->spring[i].sum, 3 * sizeof(double));
-    }
-    memcpy(m->was_x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    m->teleported = 0;
-    s->time = m->state.time;
-    w->stats.bytes = m->context->bytes;
-    w->stats.allocs = m->context->allocs;
-    s->stats = w->stats;
-    fsi__sh_show(m);
-}
-
-FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char *fn, fsi__sh_step **step)
-{
-    fsi__sh_impl *m = fsi__sh_of(s);
-    fsi__sh_step *w = &m->step;
-    FSI__TRY(fsi__sh_read_in(s, m, fn));
-    FSI__TRY(fsi__sh_read_obstacles(m, fn));
-    memset(w, 0, sizeof *w);
-    w->s = s;
-    w->m = m;
-    w->joint = joint;
-    w->fn = fn;
-    w->law = &m->model;
-    w->whole = w->dt = dt;
-    w->share = 1;
-    w->lap = fsi__now(m->context);
-    w->tolerance = (double)m->settings.tolerance;
-    w->max_newton = m->settings.max_newton;
-    w->in_the_way = -1;
-    m->s = s;
-    m->frame_now = m->next.frame;
-    m->twist_now = m->next.twist;
-    m->analyses_before = m->solver->stats.analyses;
-    fsi__sh_show(m);
-    *step = w;
-    return FSI_OK;
-}
-
-/* What came out is finite, and such as the next step takes. */
-FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w)
-{
-    const fsi__sh_impl *m = w->m;
-    const char *fn = w->fn;
-    int i, a;
-    if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
-    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
-        const double far_off = fmax(fabs(m->next.x[3 * i + a]), fabs(m->next.v[3 * i + a]));
-        const double turned = i < m->model.vertices ? 0 : fabs(m->next.x[3 * i + a]);
-        if (far_off > FSI__SH_FARTHEST || turned > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, far_off, "%s %d would get beyond 5e11 m or m/s, or 1e8 rad", i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices]);
-    }
-    return FSI_OK;
-}
-
-/* A step of 0 s: what is found is `next`, as its owner wrote it. */
-FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const size_t nv = 3 * (size_t)m->model.vertices;
-    fsi_status status = FSI_OK;
-    int i;
-    memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
-    memcpy(m->now.x, m->stand_x, 3 * (size_t)m->points * sizeof(double));
-    memcpy(m->now.x, m->next.x, nv * sizeof(double));
-    for (i = 0; i < m->bodies; i++) {
-        memcpy(m->now.q + 3 * (size_t)(m->first_body + 2 * i), m->body[i].center, 3 * sizeof(double));
-        m->now.turn[i] = m->body[i].turn;
-    }
-    fsi__sh_spread_bodies(m, &m->now);
-    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
-    memset(m->hold_sum, 0, nv * sizeof(double));
-    for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
-    for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
-    m->rubs = m->actives = m->list_holds = 0;
-    w->settle = 1; /* stiffness of contacts by no dt */
-    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
-    w->settle = 0;
-    if (m->contact) status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (m->contact && status == FSI_OK) fsi__sh_measure(m, m->now.x);
-    return status;
-}
-
-/* One message for what a call did less well than asked. */
-static void fsi__sh_warn(const fsi__sh_impl *m, const fsi_shell_stats *t, const char *fn)
-{
-    if (t->degraded) fsi__warn(m->context, "%s: degraded: %d of %d substeps ended out of balance, the last Newton step went %.2g of a mean edge", fn, t->degraded, t->substeps, t->update);
-}
-
-FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt)
-{
-    const char *fn = "fsi_shell_step";
-    fsi__sh_impl *m = fsi__sh_of(s);
-    const int substeps = dt > 0 && m ? m->settings.substeps : 0;
-    fsi__sh_step *w;
-    int k;
-    if (!m) return FSI_ERROR_COOKIE;
-    FSI__TRY(fsi__check_dt(m->context, dt, fn));
-    FSI__TRY(fsi__sh_begin(s, (double)dt, 0, fn, &w));
-    if (!substeps) FSI__TRY(fsi__sh_look(w));
-    for (k = 0; k < substeps; k++)
-        FSI__TRY(fsi__sh_substep(w, (double)dt / substeps, 1.0 / substeps, k + 1 < substeps ? (k + 1.0) / substeps : 1));
-    FSI__TRY(fsi__sh_check(w));
-    fsi__sh_commit(w);
-    fsi__sh_warn(m, &s->stats, fn);
-    return FSI_OK;
-}
-
-FSI_API double fsi__sh_fastest(const fsi__sh_step *w)
-{
-    const fsi__sh_impl *m = w->m;
-    double most = 0;
-    int i;
-    for (i = 0; i < m->bodies; i++) {
-        const fsi__sh_body *b = &m->body[i];
-        const double speed = sqrt(fsi__sh_dot(b->velocity, b->velocity)) + fsi__sh_body_reach(m->s, i) * sqrt(fsi__sh_dot(b->spin, b->spin));
-        most = fmax(most, speed * speed);
-    }
-    for (i = 0; i < m->model.vertices; i++) {
-        const double pin = fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / w->whole;
-        most = fmax(most, fsi__sh_dot(m->next.v + 3 * i, m->next.v + 3 * i));
-        most = fmax(most, pin * pin);
-    }
-    return sqrt(most);
-}
-
-FSI_API double fsi__sh_body_reach(const fsi_shell *s, int body)
-{
-    const fsi__sh_impl *m = fsi__sh_of(s);
-    double most = 0;
-    int i;
-    for (i = m->model.vertices; i < m->points; i++)
-        if (m->owner[i] == body) most = fmax(most, sqrt(fsi__sh_dot(m->local + 3 * (size_t)i, m->local + 3 * (size_t)i)));
-    return most;
-}
-
-FSI_API int fsi__sh_has_body(const fsi_shell *s, const fsi_body *body)
-{
-    const fsi__sh_impl *m = fsi__sh_of(s);
-    int o;
-    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used && m->obstacle[o].desc.body == body) return 1;
-    return 0;
 }
 
 FSI_API fsi_real fsi_shell_suggest_dt(const fsi_shell *s)
@@ -5066,32 +5161,6 @@ FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset)
         m->spring[i].desc.anchor = fsi_v3_add(m->spring[i].desc.anchor, offset);
     }
     fsi__sh_fill_points(m);
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
-{
-    const char *fn = "fsi_shell_settle";
-    fsi__sh_impl *m = fsi__sh_of(s);
-    fsi__sh_step *w;
-    double dt = 0.01;
-    int k;
-    if (!m) return FSI_ERROR_COOKIE;
-    if (max_steps < 1) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, max_steps, "max_steps is %d, must be positive", max_steps);
-    FSI__TRY(fsi__sh_begin(s, dt, 0, fn, &w));
-    w->settle = 1;
-    for (k = 0;; k++) {
-        const int steps = w->stats.newton;
-        if (k == max_steps) return fsi__fail(m->context, FSI_ERROR_CONVERGENCE, fn, -1, w->stats.update, "not at rest after %d steps: the last one moved a vertex by %g of the mean edge", max_steps, w->stats.update);
-        w->whole = dt;
-        w->stats.degraded = 0;
-        FSI__TRY(fsi__sh_substep(w, dt, 1, 1));
-        if (dt >= 1000 && w->stats.degraded == 0 && w->moved <= w->tolerance * m->model.mean_edge) break;
-        if (w->stats.newton - steps <= 8 && dt < 1000) dt *= 4;
-        if (w->stats.degraded && dt > 0.01) dt /= 4;
-    }
-    FSI__TRY(fsi__sh_check(w));
-    fsi__sh_commit(w);
     return FSI_OK;
 }
 
