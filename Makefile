@@ -45,8 +45,7 @@ CASES   := $(basename $(notdir $(wildcard validate/*.c)))
 SCENES  := $(wildcard examples/*.c studies/*/*.c)
 BENCHES := $(basename $(notdir $(wildcard bench/*.c)))
 FUZZERS := $(basename $(notdir $(wildcard tests/fuzz/*.c)))
-# The bodies of fsi_levelset.h and fsi_shell.h are compiled with those of fsi_couple.h.
-UNITS   := $(filter-out fsi_levelset fsi_shell,$(basename $(wildcard fsi*.h)))
+UNITS   := $(basename $(wildcard fsi*.h))
 bodies_of = $(if $(filter fsi,$(1)),FSI_GROUND,$(shell echo $(1) | tr a-z A-Z))_IMPLEMENTATION
 SCRIPTS := compile_matrix names function_lengths header_table conventions
 

@@ -51,13 +51,6 @@
    FIND IN HERE (search for >>)
       >>coupling, the API; then  >>samples  >>contacts  >>system  >>newton  >>velocities  >>viscous drag  >>step
 */
-/* The bodies of fsi_levelset.h and fsi_shell.h are compiled with those of this file: it works on them from inside. */
-#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_LEVELSET_IMPLEMENTATION)
-#define FSI_LEVELSET_IMPLEMENTATION
-#endif
-#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_SHELL_IMPLEMENTATION)
-#define FSI_SHELL_IMPLEMENTATION
-#endif
 #ifndef FSI_COUPLE_H
 #define FSI_COUPLE_H
 
@@ -164,6 +157,26 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
+/* A substep (fsi__co_substep): stages of the liquid (fsi__ls_) and of the shell (fsi__sh_), and what is added to them:
+
+      fsi__ls_open                     speed: fsi__sh_fastest
+      fsi__co_begin                    fsi__sh_predict; make_samples; find_touching: which are at the liquid
+      fsi__ls_force
+      fsi__co_project_both FIRST       collect_faces: that move with the solid; predict: its velocities; make_solid;
+                                       release: what would be pulled; take_velocities; bound_shore
+      fsi__ls_thicken                  drag: before it
+      fsi__ls_advect_surface           ride: behind it
+      fsi__ls_advect, fsi__ls_follow
+      fsi__co_settle                   collect: unknowns of the liquid
+         fsi__co_newton                while fsi__sh_iterates:
+            direct                        fsi__sh_assemble, assemble; fsi__sh_constrain; solve; fsi__sh_retreat
+            filter                        fsi__sh_filter; the sweep of samples; fsi__sh_filter_arcs
+            search                        fsi__sh_try; energy; fsi__sh_judge; accept
+         fsi__sh_accept
+         take                          the level set becomes what was found
+      fsi__ls_settle, fsi__ls_regrid
+      fsi__co_project_both LAST        as FIRST; fsi__sh_change_velocities */
+
 #ifdef FSI_IMPLEMENTATION
 #undef FSI_COUPLE_IMPLEMENTATION
 #define FSI_COUPLE_IMPLEMENTATION
@@ -217,7 +230,8 @@ typedef struct fsi__co_cell {
 
 /* A component. */
 typedef struct fsi__co_part {
-    double h, lam, mu, volume;  /* its constraint, in cells; the multiplier; what |h| weighs in the search; volume, in cells */
+    double h, lam, mu;          /* its constraint, in cells; the multiplier; what |h| weighs in the search */
+    double missing, volume;     /* what it is to gain; its volume, in cells */
     double jj, jd, jp;          /* J D^-1 times J', the gradient, cells' push */
 } fsi__co_part;
 
@@ -226,8 +240,8 @@ typedef struct fsi__co_impl {
     fsi_context *context;
     fsi_levelset *liquid;
     fsi_shell *shell;
-    fsi__ls_impl *ls;
-    fsi__sh_impl *sh;
+    const fsi__ls_view *ls;
+    const fsi__sh_view *sh;
     double dx, volume, density, range;
     unsigned liquid_moves, shell_moves; /* of each after the last call on both */
     fsi_field *start;           /* phi where the substep began */
@@ -261,8 +275,10 @@ typedef struct fsi__co_impl {
     uint64_t *key;              /* of entries that the shell's matrix lacks: row << 32 | col */
     int keys, key_capacity;
     /* of a step */
-    fsi__sh_step step;
+    fsi__sh_step *step;         /* of the shell, and of the liquid */
+    fsi__ls_run *run;
     double dt;                  /* of the call */
+    int newton;                 /* iterations before this substep */
     fsi_couple_stats stats;
     /* faces that move with the solid */
     struct fsi__co_touch *touch;
@@ -287,6 +303,11 @@ typedef struct fsi__co_impl {
     int solid_capacity;
 } fsi__co_impl;
 
+#ifndef FSI__CO_LOOK /* tests look into a step here; flow: of projections, else NULL */
+#define FSI__CO_LOOK(c, when, flow) ((void)0)
+#endif
+enum { FSI__CO_ASSEMBLES, FSI__CO_ASSEMBLED, FSI__CO_SOLVED, FSI__CO_PROJECTS, FSI__CO_PROJECTED };
+
 static fsi__co_impl *fsi__co_of(const fsi_couple *s) { return s && s->cookie == FSI__COOKIE('C', fsi_couple) ? (fsi__co_impl *)s->impl : NULL; }
 
 static fsi_status fsi__co_more(fsi__co_impl *c, void *array, size_t size, int rows, int *capacity, int need)
@@ -307,7 +328,7 @@ static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const dou
 {
     fsi__co_sample *s;
     int k;
-    FSI__LS_TRY(fsi__co_more(c, &c->sample, sizeof *c->sample, c->samples, &c->sample_capacity, c->samples + 1));
+    FSI__TRY(fsi__co_more(c, &c->sample, sizeof *c->sample, c->samples, &c->sample_capacity, c->samples + 1));
     s = &c->sample[c->samples++];
     for (k = 0; k < 3; k++) {
         s->node[k] = node[k];
@@ -354,13 +375,13 @@ static void fsi__co_drop_far(fsi__co_impl *c, const double *x)
 
 static fsi_status fsi__co_sample_edge(fsi__co_impl *c, const double *x, int e)
 {
-    const fsi__sh_model *m = &c->sh->model;
+    const fsi__sh_view *m = c->sh;
     const double length = fsi__sh_apart(x + 3 * (size_t)m->edge[2 * e], x + 3 * (size_t)m->edge[2 * e + 1]);
     const int n = fsi__co_finer(c, e, length), node[3] = { m->edge[2 * e], m->edge[2 * e + 1], -1 };
     int k;
     for (k = 1; k < n; k++) {
         const double t = (double)k / n, weight[3] = { 1 - t, t, 0 };
-        FSI__LS_TRY(fsi__co_add_sample(c, node, weight, length / n * c->dx));
+        FSI__TRY(fsi__co_add_sample(c, node, weight, length / n * c->dx));
         fsi__co_drop_far(c, x);
     }
     return FSI_OK;
@@ -368,7 +389,7 @@ static fsi_status fsi__co_sample_edge(fsi__co_impl *c, const double *x, int e)
 
 static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int t)
 {
-    const fsi__sh_model *m = &c->sh->model;
+    const fsi__sh_view *m = c->sh;
     const int *node = m->triangle + 3 * t;
     double longest = 0;
     int n, i, j;
@@ -376,7 +397,7 @@ static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int 
     n = fsi__co_finer(c, m->edges + t, longest);
     for (i = 1; i < n; i++) for (j = 1; i + j < n; j++) {
         const double weight[3] = { (double)i / n, (double)j / n, (double)(n - i - j) / n };
-        FSI__LS_TRY(fsi__co_add_sample(c, node, weight, m->area[t] / (n * n)));
+        FSI__TRY(fsi__co_add_sample(c, node, weight, m->area[t] / (n * n)));
         fsi__co_drop_far(c, x);
     }
     return FSI_OK;
@@ -385,23 +406,23 @@ static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int 
 /* Adds samples to elements that at x are so long that they need more than they have. */
 static fsi_status fsi__co_sample_elements(fsi__co_impl *c, const double *x)
 {
-    const fsi__sh_model *m = &c->sh->model;
+    const fsi__sh_view *m = c->sh;
     int i;
-    for (i = 0; i < m->edges; i++) FSI__LS_TRY(fsi__co_sample_edge(c, x, i));
-    for (i = 0; i < m->triangles; i++) FSI__LS_TRY(fsi__co_sample_triangle(c, x, i));
+    for (i = 0; i < m->edges; i++) FSI__TRY(fsi__co_sample_edge(c, x, i));
+    for (i = 0; i < m->triangles; i++) FSI__TRY(fsi__co_sample_triangle(c, x, i));
     return FSI_OK;
 }
 
 static fsi_status fsi__co_make_samples(fsi__co_impl *c, const double *x)
 {
-    const fsi__sh_model *m = &c->sh->model;
+    const fsi__sh_view *m = c->sh;
     const double one[3] = { 1, 0, 0 };
     int i;
     c->samples = 0;
     for (i = 0; i < m->edges + m->triangles; i++) c->pieces[i] = 1;
     for (i = 0; i < m->vertices; i++) {
         const int node[3] = { i, -1, -1 };
-        FSI__LS_TRY(fsi__co_add_sample(c, node, one, c->dx * c->dx));
+        FSI__TRY(fsi__co_add_sample(c, node, one, c->dx * c->dx));
     }
     return fsi__co_sample_elements(c, x);
 }
@@ -410,7 +431,7 @@ static fsi_status fsi__co_check_adhesion(const fsi__co_impl *c, const char *fn)
 {
     const fsi_real *adhesion = c->s->adhesion;
     int i;
-    for (i = 0; i < c->sh->model.vertices; i++) {
+    for (i = 0; i < c->sh->vertices; i++) {
         if (!fsi_is_finite((double)adhesion[i])) return fsi__fail(c->context, FSI_ERROR_NAN, fn, i, (double)adhesion[i], "adhesion of vertex %d is not finite", i);
         if (adhesion[i] < 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, i, (double)adhesion[i], "adhesion of vertex %d is %g Pa, must be at least 0", i, (double)adhesion[i]);
     }
@@ -451,7 +472,7 @@ static int fsi__co_entries(const fsi__co_impl *c, const fsi_stencil *at, long lo
 /* phi there, `way` along Newton's step. */
 static double fsi__co_phi(const fsi__co_impl *c, long long entry, double way)
 {
-    if (entry < 0) return (double)c->ls->phi->background;
+    if (entry < 0) return (double)c->liquid->phi->background;
     if (c->map[entry] >= 0) return c->cell[c->map[entry]].value + way * c->cell[c->map[entry]].step;
     return (double)c->ls->next_phi->value[entry];
 }
@@ -564,7 +585,7 @@ static double fsi__co_distance_in(const fsi__co_impl *c, const fsi_field *phi, c
 static fsi_status fsi__co_add_cell(fsi__co_impl *c, long long entry, int component, double weight)
 {
     fsi__co_cell *p;
-    FSI__LS_TRY(fsi__co_more(c, &c->cell, sizeof *c->cell, c->cells, &c->cell_capacity, c->cells + 1));
+    FSI__TRY(fsi__co_more(c, &c->cell, sizeof *c->cell, c->cells, &c->cell_capacity, c->cells + 1));
     p = &c->cell[c->cells];
     memset(p, 0, sizeof *p);
     p->entry = (int)entry;
@@ -588,7 +609,8 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
     fsi__co_past(c, local, away);
     at = fsi_stencil_at(c->s->desc.metric, c->liquid->grid->dim, local, c->dx, NULL);
     n = fsi__co_entries(c, &at, entry);
-    for (k = 0; k < n; k++) if (entry[k] >= 0 && c->map[entry[k]] < 0) FSI__LS_TRY(fsi__co_add_cell(c, entry[k], c->ls->next_label[entry[k]], 1));
+    for (k = 0; k < n; k++) if (entry[k] >= 0 && c->map[entry[k]] < 0)
+        FSI__TRY(fsi__co_add_cell(c, entry[k], c->ls->next_label[entry[k]], 1));
     return FSI_OK;
 }
 
@@ -641,14 +663,14 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         if (past > reach) continue;
         if ((d > reach + c->dx || past > 0) && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
         if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0) s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
-        FSI__LS_TRY(fsi__co_add_stencil(c, p));
-        FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
+        FSI__TRY(fsi__co_add_stencil(c, p));
+        FSI__TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         t = &c->contact[c->contacts++];
         t->sample = k;
         t->d = fsi__co_distance(c, &s->frozen, p, 0, t);
         if (!first || t->d >= FSI__CO_LEAST * c->dx) continue;
         if (t->d > -c->dx) fsi__co_raise(c, t);
-        else if (k >= c->sh->model.vertices) {
+        else if (k >= c->sh->vertices) {
             s->drowned = 1;
             drowned++;
             c->contacts--;
@@ -702,8 +724,8 @@ static fsi_status fsi__co_number(fsi__co_impl *c)
 {
     int k, i;
     c->rows = c->touched = 0;
-    FSI__LS_TRY(fsi__co_more(c, &c->row, sizeof(int), 0, &c->row_capacity, c->contacts));
-    FSI__LS_TRY(fsi__co_more(c, &c->reached, sizeof(int), 0, &c->reached_capacity, c->cells));
+    FSI__TRY(fsi__co_more(c, &c->row, sizeof(int), 0, &c->row_capacity, c->contacts));
+    FSI__TRY(fsi__co_more(c, &c->reached, sizeof(int), 0, &c->reached_capacity, c->cells));
     for (i = 0; i < c->cells; i++) c->cell[i].push = -1;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *t = &c->contact[k];
@@ -716,9 +738,10 @@ static fsi_status fsi__co_number(fsi__co_impl *c)
         }
     }
     for (i = 0; i < c->cells; i++) c->cell[i].push = 0;
-    FSI__LS_TRY(fsi__co_more(c, &c->krylov, 7 * sizeof(double), 0, &c->krylov_capacity, c->rows));
-    FSI__LS_TRY(fsi__co_more(c, &c->way, 6 * sizeof(double), 0, &c->way_capacity, c->sh->total.rows));
-    return fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, c->sh->total.start[c->sh->total.rows]);
+    FSI__TRY(fsi__co_more(c, &c->krylov, 7 * sizeof(double), 0, &c->krylov_capacity, c->rows));
+    FSI__TRY(fsi__co_more(c, &c->way, 6 * sizeof(double), 0, &c->way_capacity, c->sh->matrix->rows));
+    return fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity,
+        c->sh->matrix->start[c->sh->matrix->rows]);
 }
 
 /* Cells: push = W'r. */
@@ -803,7 +826,7 @@ static double fsi__co_bend_scale(const fsi__co_impl *c, const fsi__co_contact *t
 /* A + G'(1 + L)^-1 G, in c->total_value. */
 static void fsi__co_fill(fsi__co_impl *c, const double *lump)
 {
-    const fsi_csr *m = &c->sh->total;
+    const fsi_csr *m = c->sh->matrix;
     int k, i, j, a, b;
     memcpy(c->total_value, m->value, 9 * (size_t)m->start[m->rows] * sizeof(double));
     for (k = 0; k < c->rows; k++) {
@@ -822,7 +845,7 @@ static void fsi__co_fill(fsi__co_impl *c, const double *lump)
 /* The system with L for C: x and r from right sides `load`, `right`; NULL: 0. */
 static fsi_status fsi__co_precondition(fsi__co_impl *c, const double *lump, const double *load, const double *right, double *x, double *r)
 {
-    fsi_csr matrix = c->sh->total;
+    fsi_csr matrix = *c->sh->matrix;
     fsi_system system = fsi_default_system();
     int k;
     matrix.value = c->total_value;
@@ -831,7 +854,7 @@ static fsi_status fsi__co_precondition(fsi__co_impl *c, const double *lump, cons
     else memset(x, 0, 3 * (size_t)matrix.rows * sizeof(double));
     for (k = 0; k < c->rows; k++) r[k] = right[k] / (1 + lump[k]);
     fsi__co_pull(c, r, x);
-    FSI__LS_TRY(fsi_solver_solve(c->sh->solver, &system, x, x));
+    FSI__TRY(fsi_solver_solve(c->sh->solver, &system, x, x));
     for (k = 0; k < c->rows; k++) r[k] = (fsi__co_reach(c, &c->contact[c->row[k]], x, 0) - right[k]) / (1 + lump[k]);
     return FSI_OK;
 }
@@ -840,7 +863,7 @@ static fsi_status fsi__co_precondition(fsi__co_impl *c, const double *lump, cons
    gradients on the system as it is are those on what is left of it when x is eliminated, which is definite. */
 static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double *x, double *r)
 {
-    const int m = c->rows, n = 3 * c->sh->total.rows;
+    const int m = c->rows, n = 3 * c->sh->matrix->rows;
     double *lump = r + m, *residual = lump + m, *way = residual + m, *next = way + m, *pushed = next + m, *more = pushed + m, *way_x = c->way, *next_x = way_x + n, rho = 0;
     int k, i;
     memset(r, 0, 7 * (size_t)m * sizeof *r);
@@ -848,13 +871,13 @@ static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double
     fsi__co_lump(c, lump);
     fsi__co_fill(c, lump);
     for (i = 0; i < m; i++) residual[i] = fsi__co_right(c, &c->contact[c->row[i]]);
-    FSI__LS_TRY(fsi__co_precondition(c, lump, c->sh->scratch, residual, x, r));
+    FSI__TRY(fsi__co_precondition(c, lump, c->sh->right, residual, x, r));
     fsi__co_excess(c, lump, r, more);
     for (i = 0; i < m; i++) residual[i] = -more[i];
     for (k = 0; k < 200; k++) {
         const double before = rho;
         double size = 0, along = 0, beta;
-        FSI__LS_TRY(fsi__co_precondition(c, lump, NULL, residual, next_x, next));
+        FSI__TRY(fsi__co_precondition(c, lump, NULL, residual, next_x, next));
         for (rho = 0, i = 0; i < m; i++) {
             rho -= residual[i] * next[i];
             size += r[i] * r[i];
@@ -881,7 +904,7 @@ static double fsi__co_liquid_energy(fsi__co_impl *c, double way)
 {
     double sum = 0;
     int i;
-    for (i = 0; i < c->parts; i++) c->part[i].h = -c->ls->next.fix[i].missing;
+    for (i = 0; i < c->parts; i++) c->part[i].h = -c->part[i].missing;
     for (i = 0; i < c->cells; i++) {
         const fsi__co_cell *p = &c->cell[i];
         const double value = p->value + way * p->step, off = value - p->target;
@@ -891,12 +914,14 @@ static double fsi__co_liquid_energy(fsi__co_impl *c, double way)
     return c->inertia / 2 * sum;
 }
 
-static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
+/* Adds what the liquid and contacts with it are to the shell's gradient, and the liquid's own gradient. */
+static fsi_status fsi__co_assemble(fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    fsi__sh_impl *m = c->sh;
+    const fsi__sh_view *m = c->sh;
     int k, i, a;
-    if (!c->listed) FSI__LS_TRY(fsi__co_list(c, m->now.x, 2 * c->dx));
+
+    /* the liquid by itself */
+    if (!c->listed) FSI__TRY(fsi__co_list(c, m->now, 2 * c->dx));
     c->pushed = 0;
     fsi__co_liquid_energy(c, 0);
     for (i = 0; i < c->parts; i++) c->part[i].jj = c->part[i].jd = 0;
@@ -907,12 +932,14 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
         p->slope = -2 * share * (1 - share) * p->weight / c->dx;
         p->step = 0;
     }
-    for (i = 0; i < 3 * m->model.vertices; i++) m->gradient[i] -= c->given[i] / c->step.h;
+
+    /* what projections gave the solid, and contacts */
+    for (i = 0; i < 3 * m->vertices; i++) m->gradient[i] -= c->given[i] / c->sh->h;
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
         const fsi__co_sample *s = &c->sample[t->sample];
         fsi_barrier b;
-        fsi__co_place(s, m->now.x, t->x);
+        fsi__co_place(s, m->now, t->x);
         t->d = fsi__co_distance(c, &s->frozen, t->x, 0, t);
         t->root = t->pull = 0;
         if (!(t->d < s->range)) continue;
@@ -924,7 +951,8 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
         for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) m->gradient[3 * (size_t)s->node[i] + (size_t)a] += t->pull * s->weight[i] * t->gradient[a];
         for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].gradient += t->pull * t->weight[i];
     }
-    (void)w;
+
+    /* volumes of components */
     for (i = 0; i < c->cells; i++) {
         const fsi__co_cell *p = &c->cell[i];
         if (p->component < 0) continue;
@@ -951,16 +979,17 @@ static void fsi__co_step_liquid(fsi__co_impl *c, const double *r)
     }
 }
 
-static fsi_status fsi__co_solve(void *user, fsi__sh_step *w, double tolerance)
+#ifndef FSI__CO_ACCURACY /* tests solve more exactly */
+#define FSI__CO_ACCURACY 1e-4 /* of Newton's step: the next one mends more than that */
+#endif
+static fsi_status fsi__co_solve(fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
     fsi_system system = fsi_default_system();
-    (void)w;
-    FSI__LS_TRY(fsi__co_number(c));
-    system.matrix = &c->sh->total;
-    system.tolerance = tolerance;
-    if (c->rows > 0) FSI__LS_TRY(fsi__co_solve_system(c, tolerance, c->sh->direction, c->krylov));
-    else FSI__LS_TRY(fsi_solver_solve(c->sh->solver, &system, c->sh->scratch, c->sh->direction));
+    FSI__TRY(fsi__co_number(c));
+    system.matrix = c->sh->matrix;
+    system.tolerance = FSI__CO_ACCURACY;
+    if (c->rows > 0) FSI__TRY(fsi__co_solve_system(c, system.tolerance, c->sh->direction, c->krylov));
+    else FSI__TRY(fsi_solver_solve(c->sh->solver, &system, c->sh->right, c->sh->direction));
     fsi__co_step_liquid(c, c->krylov);
     return FSI_OK;
 }
@@ -1018,22 +1047,21 @@ static double fsi__co_sweep(fsi__co_impl *c, const fsi__co_sample *sample, const
     return s < 1 ? within[0] + s * c->swept : t;
 }
 
-static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
+/* Shortens the share t of Newton's step to what no liquid bars. */
+static fsi_status fsi__co_filter(fsi__co_impl *c, double *t)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    const fsi__sh_impl *m = c->sh;
+    const fsi__sh_view *m = c->sh;
     double most = 0, way = 0;
     int k, i;
-    (void)w;
     for (i = 0; i < c->cells; i++) most = fmax(most, fabs(c->cell[i].step));
-    for (i = 0; i < m->model.vertices; i++) way = fmax(way, fsi__sh_apart(m->trial.x + 3 * i, m->now.x + 3 * i));
-    if (2 * way + most > c->slack) FSI__LS_TRY(fsi__co_list(c, m->now.x, 2 * (2 * way + most)));
+    for (i = 0; i < m->vertices; i++) way = fmax(way, fsi__sh_apart(m->trial + 3 * i, m->now + 3 * i));
+    if (2 * way + most > c->slack) FSI__TRY(fsi__co_list(c, m->now, 2 * (2 * way + most)));
     c->slack -= 2 * way + most;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_sample *sample = &c->sample[c->contact[k].sample];
         double x[3], move[3], reach;
-        fsi__co_place(sample, m->now.x, x);
-        fsi__co_place(sample, m->trial.x, move);
+        fsi__co_place(sample, m->now, x);
+        fsi__co_place(sample, m->trial, move);
         fsi__sh_sub(move, x, move);
         reach = *t * (most + 2 * sqrt(fsi__sh_dot(move, move))) + 0.1 * c->dx;
         if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) <= reach) *t = fsi__co_sweep(c, sample, x, move, *t);
@@ -1041,14 +1069,13 @@ static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
     return FSI_OK;
 }
 
-static double fsi__co_energy(void *user, fsi__sh_step *w, const double *x, double t)
+/* Energy of the liquid and of contacts with it, `t` along Newton's step of the liquid, vertices at x. */
+static double fsi__co_energy(fsi__co_impl *c, const double *x, double t)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
     double sum = fsi__co_liquid_energy(c, t), p[3];
     int k;
-    (void)w;
     for (k = 0; k < c->parts; k++) sum += c->part[k].mu * fabs(c->part[k].h);
-    for (k = 0; k < 3 * c->sh->model.vertices; k++) sum -= c->given[k] / c->step.h * (x[k] - c->sh->start_q[k]);
+    for (k = 0; k < 3 * c->sh->vertices; k++) sum -= c->given[k] / c->sh->h * (x[k] - c->sh->start[k]);
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_sample *s = &c->sample[c->contact[k].sample];
         fsi__co_place(s, x, p);
@@ -1057,10 +1084,9 @@ static double fsi__co_energy(void *user, fsi__sh_step *w, const double *x, doubl
     return sum;
 }
 
-/* h of the components is that of `now` still, from fsi__co_assemble. */
-static double fsi__co_slope(void *user)
+/* Its slope along Newton's step of the liquid. h of the components is that of `now` still, from fsi__co_assemble. */
+static double fsi__co_slope(const fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
     double sum = 0;
     int i;
     for (i = 0; i < c->cells; i++) sum += c->cell[i].gradient * c->cell[i].step;
@@ -1068,18 +1094,17 @@ static double fsi__co_slope(void *user)
     return sum;
 }
 
-static void fsi__co_accept(void *user, double t)
+static void fsi__co_accept(fsi__co_impl *c, double t)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
     int i;
     for (i = 0; i < c->cells; i++) c->cell[i].value += t * c->cell[i].step;
 }
 
 /* The next step would be as much shorter than this one as this one is than the last. A shell that touches nothing moves as it would alone. */
-static int fsi__co_is_done(void *user, double shell)
+static int fsi__co_is_done(fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    const double enough = (double)c->s->desc.tolerance * c->dx, own = c->step.tolerance * c->sh->model.mean_edge;
+    const double enough = (double)c->s->desc.tolerance * c->dx, own = c->sh->short_step,
+        shell = fsi__sh_next_step(c->step);
     double next;
     int i;
     c->moved = 0;
@@ -1087,6 +1112,60 @@ static int fsi__co_is_done(void *user, double shell)
     next = c->moved_before > c->moved ? c->moved * c->moved / c->moved_before : c->moved;
     c->moved_before = c->moved;
     return next <= enough && shell <= (c->rows > 0 ? fmax(enough, own) : own);
+}
+
+/* Newton's step of liquid and solid. */
+static fsi_status fsi__co_direct(fsi__co_impl *c)
+{
+    int again = FSI__SH_ASSEMBLE;
+    while (again != FSI__SH_SOLVED) {
+        if (again == FSI__SH_ASSEMBLE) {
+            FSI__TRY(fsi__sh_assemble(c->step));
+            FSI__CO_LOOK(c, FSI__CO_ASSEMBLES, NULL);
+            FSI__TRY(fsi__co_assemble(c));
+            FSI__CO_LOOK(c, FSI__CO_ASSEMBLED, NULL);
+        }
+        FSI__TRY(fsi__sh_constrain(c->step));
+        FSI__TRY(fsi__sh_retreat(c->step, fsi__co_solve(c), &again));
+        if (again == FSI__SH_SOLVED) FSI__CO_LOOK(c, FSI__CO_SOLVED, NULL);
+    }
+    return FSI_OK;
+}
+
+/* The line search: both go a share of at most t of Newton's step, which is in *t then, 0: none. */
+static fsi_status fsi__co_search(fsi__co_impl *c, double *t)
+{
+    const double slope = fsi__co_slope(c);
+    const int done = fsi__co_is_done(c);
+    int is;
+    fsi__sh_search(c->step, done, slope, fsi__co_energy(c, c->sh->now, 0));
+    for (;;) {
+        FSI__TRY(fsi__sh_try(c->step, t, &is));
+        if (!is) break;
+        fsi__sh_judge(c->step, t, fsi__co_energy(c, c->sh->trial, *t));
+    }
+    if (*t > 0) fsi__co_accept(c, *t);
+    return FSI_OK;
+}
+
+/* Newton's method for liquid and solid, from where the substep begins. */
+static fsi_status fsi__co_newton(fsi__co_impl *c)
+{
+    double t;
+    int lag;
+    for (lag = 0; lag < c->shell->desc.friction_iterations; lag++) {
+        FSI__TRY(fsi__sh_lag(c->step, lag));
+        while (fsi__sh_iterates(c->step)) {
+            FSI__TRY(fsi__sh_collide(c->step));
+            FSI__TRY(fsi__co_direct(c));
+            FSI__TRY(fsi__sh_filter(c->step, &t));
+            FSI__TRY(fsi__co_filter(c, &t));
+            FSI__TRY(fsi__sh_filter_arcs(c->step, &t));
+            FSI__TRY(fsi__co_search(c, &t));
+            FSI__TRY(fsi__sh_advance(c->step, t));
+        }
+    }
+    return FSI_OK;
 }
 
 /* What Newton's method left of the volumes: components swell or shrink where nothing touches them. */
@@ -1218,7 +1297,7 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
                 away += off * off;
             }
             if (away > FSI__CO_BESIDE * FSI__CO_BESIDE && !round && (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING) continue;
-            FSI__LS_TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
+            FSI__TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
             c->touch[c->touches].axis = axis;
             c->touch[c->touches].entry = (int)e;
             c->touch[c->touches].away = sqrt(away);
@@ -1256,29 +1335,30 @@ static int fsi__co_exchanges(const fsi__co_impl *c)
 typedef struct fsi__co_mass { double whole[3], solid[3]; int cut; } fsi__co_mass;
 
 /* Adds what a cell of liquid sees of the faces on one of its sides. */
-static void fsi__co_weigh_side(const fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow, int e, int side, fsi__co_mass *h)
+static void fsi__co_weigh_side(const fsi__co_impl *c, const fsi_pressure_flow *flow, int e, int side, fsi__co_mass *h)
 {
     const double cell = c->density * c->volume;
     long long at;
-    if (!fsi__ls_neighbor(run, e, side, &at) || flow->cell[at] == FSI_CELL_SOLID || flow->cell[at] == FSI_CELL_LIQUID) h->whole[side >> 1] += cell / 2;
+    if (!fsi__ls_neighbor(c->run, e, side, &at) || flow->cell[at] == FSI_CELL_SOLID
+        || flow->cell[at] == FSI_CELL_LIQUID) h->whole[side >> 1] += cell / 2;
     else h->whole[side >> 1] += cell * fsi__co_wet_share((double)flow->phi->value[e], (double)flow->phi->value[at]);
 }
 
 /* Faces count a column whole where the middle of a cell is wet: a sheet of a cell or two with a rim would weigh 2 to 7 % too
    much on what bears it. So those that move with the solid get what the other faces of their component leave of its mass, along
    each axis. What touches an obstacle keeps its masses: obstacles cut faces. */
-static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
+static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
-    const fsi__ls_impl *m = run->m;
-    const fsi_field *psi = fsi__ls_psi(m);
-    const int entries = run->grid->block_count * run->grid->block_cells, parts = m->trial.count;
+    const fsi__ls_view *m = c->ls;
+    const fsi_field *psi = m->psi;
+    const int entries = c->liquid->grid->block_count * c->liquid->grid->block_cells, parts = m->parts;
     int e, k, side;
-    FSI__LS_TRY(fsi__co_more(c, &c->mass, sizeof *c->mass, 0, &c->mass_capacity, parts + 1));
+    FSI__TRY(fsi__co_more(c, &c->mass, sizeof *c->mass, 0, &c->mass_capacity, parts + 1));
     memset(c->mass, 0, ((size_t)parts + 1) * sizeof *c->mass);
     for (e = 0; e < entries; e++) {
         const int label = m->trial_label[e];
         if (flow->cell[e] != FSI_CELL_LIQUID || label < 0 || label >= parts) continue;
-        for (side = 0; side < 2 * run->grid->dim; side++) fsi__co_weigh_side(c, run, flow, e, side, &c->mass[label]);
+        for (side = 0; side < 2 * c->liquid->grid->dim; side++) fsi__co_weigh_side(c, flow, e, side, &c->mass[label]);
         c->mass[label].cut |= psi && (double)psi->value[e] < c->dx;
     }
     for (k = 0; k < c->faces; k++) if (c->face[k].label >= 0) c->mass[c->face[k].label].solid[c->face[k].axis] += c->face[k].mass;
@@ -1286,7 +1366,7 @@ static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi__ls_run *run
         fsi__co_face *f = &c->face[k];
         const fsi__co_mass *h = &c->mass[f->label < 0 ? 0 : f->label];
         const double own = h->solid[f->axis], rest = h->whole[f->axis] - own;
-        if (f->label >= 0 && !h->cut) f->mass *= fmax(0.5, fmin(1.5, (c->density * m->trial.target[f->label] - rest) / own));
+        if (f->label >= 0 && !h->cut) f->mass *= fmax(0.5, fmin(1.5, (c->density * m->target[f->label] - rest) / own));
     }
     return FSI_OK;
 }
@@ -1317,7 +1397,7 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
         for (i = 0; i < 3 && s->node[i] >= 0; i++) {
             for (n = f->first; n < c->shares && c->share[n].node != s->node[i]; n++) { }
             if (n == c->shares) {
-                FSI__LS_TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 1));
+                FSI__TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 1));
                 c->share[c->shares].node = s->node[i];
                 c->share[c->shares++].weight = 0;
             }
@@ -1351,10 +1431,11 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
 }
 
 /* The shell's COUPLED body that this obstacle of the liquid is fixed to as well; -1: none. */
-static int fsi__co_shared_body(const fsi__co_impl *c, const fsi__ls_obstacle *o)
+static int fsi__co_shared_body(const fsi__co_impl *c, int solid)
 {
+    const fsi_body *body = fsi__ls_solid_of(c->liquid, solid).body;
     int b;
-    for (b = 0; b < c->sh->bodies; b++) if (o->desc.body == c->sh->body[b].body) return b;
+    for (b = 0; b < c->sh->bodies; b++) if (body == c->sh->body[b].body) return b;
     return -1;
 }
 
@@ -1364,20 +1445,20 @@ static void fsi__co_body_drift(const fsi__co_impl *c, const fsi__sh_body *b, dou
     int a;
     fsi__sh_from(fsi_quat_rotation_vector(fsi_quat_mul(b->owner_turn, fsi_quat_conj(b->turn))), drift + 3);
     for (a = 0; a < 3; a++) {
-        drift[a] = (b->owner_center[a] - b->center[a]) / c->step.h;
-        drift[3 + a] /= c->step.h;
+        drift[a] = (b->owner_center[a] - b->center[a]) / c->sh->h;
+        drift[3 + a] /= c->sh->h;
     }
 }
 
 /* A face of an obstacle that is on a body of the shell. */
-static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_obstacle *o, int face, int axis, int body)
+static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_solid *o, int face, int axis, int body)
 {
     const int node[2] = { c->sh->first_body + 2 * body, c->sh->first_body + 2 * body + 1 };
     fsi__co_face *f;
     double x[3], center[3], drift[6];
     int i;
-    FSI__LS_TRY(fsi__co_more(c, &c->face, sizeof *c->face, c->faces, &c->face_capacity, c->faces + 1));
-    FSI__LS_TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 2));
+    FSI__TRY(fsi__co_more(c, &c->face, sizeof *c->face, c->faces, &c->face_capacity, c->faces + 1));
+    FSI__TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 2));
 
     f = &c->face[c->faces++];
     memset(f, 0, sizeof *f);
@@ -1388,7 +1469,7 @@ static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_obstacle 
     f->covered = (double)o->faces->solid[face];
     f->along[axis] = 1;
     fsi__sh_from(fsi__ls_entry_position(c->liquid->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), f->entry), x);
-    fsi__sh_from(o->now.position, center);
+    fsi__sh_from(o->center, center);
     fsi__sh_sub(x, center, x);
     fsi__sh_cross(x, f->along, f->turn);
 
@@ -1405,17 +1486,18 @@ static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_obstacle 
 }
 
 /* Faces beside liquid of the bodies that are COUPLED in both: the shell's matrix answers for them. */
-static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
+static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     const int before = c->faces;
     int k, a, f;
-    for (k = 0; k < run->m->obstacle_count && c->sh->bodies > 0; k++) {
-        const fsi__ls_obstacle *o = &run->m->obstacle[k];
-        const int body = fsi__co_shared_body(c, o);
-        for (a = 0; a < run->grid->dim && body >= 0; a++) for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
-            const long long below = fsi__co_below(run->grid, o->faces->entry[f], a);
-            if (flow->cell[o->faces->entry[f]] == FSI_CELL_LIQUID || (below >= 0 && flow->cell[below] == FSI_CELL_LIQUID))
-                FSI__LS_TRY(fsi__co_add_body_face(c, o, f, a, body));
+    for (k = 0; k < fsi__ls_solids(c->liquid) && c->sh->bodies > 0; k++) {
+        const fsi__ls_solid o = fsi__ls_solid_of(c->liquid, k);
+        const int body = fsi__co_shared_body(c, k), *first = o.faces->first;
+        for (a = 0; a < c->liquid->grid->dim && body >= 0; a++) for (f = first[a]; f < first[a + 1]; f++) {
+            const int e = o.faces->entry[f];
+            const long long below = fsi__co_below(c->liquid->grid, e, a);
+            if (flow->cell[e] == FSI_CELL_LIQUID || (below >= 0 && flow->cell[below] == FSI_CELL_LIQUID))
+                FSI__TRY(fsi__co_add_body_face(c, &o, f, a, body));
         }
     }
     if (c->faces > before) qsort(c->face, (size_t)c->faces, sizeof *c->face, fsi__co_compare_faces); /* by axes */
@@ -1423,7 +1505,7 @@ static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi__ls_run *run
 }
 
 /* All faces that move with the solid. */
-static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
+static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     int k, end;
     c->touches = c->faces = c->shares = 0;
@@ -1432,10 +1514,10 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi__ls_run *run,
         c->pushed += t->d < c->sample[t->sample].range;
         if (!(t->d < fsi__co_touching(c))) continue;
         fsi__co_direct_contact(t);
-        FSI__LS_TRY(fsi__co_find_faces(c, flow->cell, k));
+        FSI__TRY(fsi__co_find_faces(c, flow->cell, k));
     }
     if (c->touches > 0) qsort(c->touch, (size_t)c->touches, sizeof *c->touch, fsi__co_compare_touches);
-    FSI__LS_TRY(fsi__co_more(c, &c->face, sizeof *c->face, 0, &c->face_capacity, c->touches));
+    FSI__TRY(fsi__co_more(c, &c->face, sizeof *c->face, 0, &c->face_capacity, c->touches));
     for (k = 0; k < c->touches; k = end) {
         fsi__co_face *f = &c->face[c->faces++];
         for (end = k + 1; end < c->touches && c->touch[end].axis == c->touch[k].axis && c->touch[end].entry == c->touch[k].entry; end++) { }
@@ -1444,21 +1526,22 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi__ls_run *run,
         f->touch_end = end;
         f->axis = c->touch[k].axis;
         f->entry = c->touch[k].entry;
-        f->label = run->m->trial_label[flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : fsi__co_below(run->grid, f->entry, f->axis)];
-        if (f->label >= run->m->trial.count) f->label = -1;
+        f->label = c->ls->trial_label[flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry
+            : fsi__co_below(c->liquid->grid, f->entry, f->axis)];
+        if (f->label >= c->ls->parts) f->label = -1;
         f->before = (double)flow->u[f->axis]->value[f->entry];
         fsi__co_weigh_touches(c, k, end);
         fsi__co_direct_face(c, flow, f, k, end);
         fsi__co_fill_face(c, flow->phi, f);
-        FSI__LS_TRY(fsi__co_weigh_face(c, f, k, end));
+        FSI__TRY(fsi__co_weigh_face(c, f, k, end));
     }
-    if (fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_balance_masses(c, run, flow));
+    if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_balance_masses(c, flow));
     for (k = 0; k < c->faces; k++) {
         fsi__co_face *f = &c->face[k];
-        const double skin = (flow->cell[f->entry] == FSI_CELL_LIQUID ? 1 : -1) * f->skin * c->volume / c->dx * c->step.dt;
+        const double skin = (flow->cell[f->entry] == FSI_CELL_LIQUID ? 1 : -1) * f->skin * c->volume / c->dx * c->sh->h;
         f->push = f->mass * (f->before - f->base) + (flow->surface_pressure ? skin : 0);
     }
-    return fsi__co_collect_bodies(c, run, flow);
+    return fsi__co_collect_bodies(c, flow);
 }
 
 /* W v of a face, without its base. */
@@ -1478,29 +1561,13 @@ static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, doub
         if (held || !c->sh->fixed[3 * c->share[i].node + a]) out[3 * c->share[i].node + a] += c->share[i].weight * fsi__co_along(f, i)[a] * j;
 }
 
-/* The shell's matrix where it is now, of inertia, elasticity and its own contacts, in `total`, and its own forces there. */
-static fsi_status fsi__co_weigh_solid(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_guest *guest = w->guest;
-    fsi_status status = fsi__sh_check_pattern(m, w->fn);
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
-                                                   &m->pair_block_capacity, m->actives, w->fn);
-    if (status != FSI_OK) return status;
-    w->guest = NULL;
-    w->exact = 0;
-    status = fsi__sh_assemble(w);
-    w->guest = guest;
-    return status;
-}
-
-/* The same where a substep begins: once, for all projections before positions are sought. */
+/* The solid's matrix and gradient where a substep begins: once, for all projections before positions are sought. */
 static fsi_status fsi__co_weigh_start(fsi__co_impl *c)
 {
     if (c->weighed) return FSI_OK;
-    FSI__LS_TRY(fsi__sh_lag_friction(&c->step));
+    FSI__TRY(fsi__sh_lag(c->step, 0));
     c->weighed = 1;
-    return fsi__co_weigh_solid(&c->step);
+    return fsi__sh_weigh(c->step);
 }
 
 static int fsi__co_compare_keys(const void *a, const void *b)
@@ -1511,7 +1578,7 @@ static int fsi__co_compare_keys(const void *a, const void *b)
 
 static fsi_status fsi__co_add_key(fsi__co_impl *c, int row, int col)
 {
-    FSI__LS_TRY(fsi__co_more(c, &c->key, sizeof *c->key, c->keys, &c->key_capacity, c->keys + 2));
+    FSI__TRY(fsi__co_more(c, &c->key, sizeof *c->key, c->keys, &c->key_capacity, c->keys + 2));
     c->key[c->keys++] = (uint64_t)row << 32 | (uint64_t)col;
     if (row != col) c->key[c->keys++] = (uint64_t)col << 32 | (uint64_t)row;
     return FSI_OK;
@@ -1528,26 +1595,27 @@ static void fsi__co_unique_keys(fsi__co_impl *c)
 /* Room for a system of so many rows and entries, of which `own` are the shell's. */
 static fsi_status fsi__co_room(fsi__co_impl *c, int rows, int entries, int own)
 {
-    FSI__LS_TRY(fsi__co_more(c, &c->total_start, sizeof(int), 0, &c->total_rows_capacity, rows + 1));
-    FSI__LS_TRY(fsi__co_more(c, &c->total_col, sizeof(int), 0, &c->total_capacity, entries));
-    FSI__LS_TRY(fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, entries));
-    FSI__LS_TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
-    FSI__LS_TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
-    FSI__LS_TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
-    FSI__LS_TRY(fsi__co_more(c, &c->load, 3 * sizeof(double), 0, &c->load_capacity, rows));
+    FSI__TRY(fsi__co_more(c, &c->total_start, sizeof(int), 0, &c->total_rows_capacity, rows + 1));
+    FSI__TRY(fsi__co_more(c, &c->total_col, sizeof(int), 0, &c->total_capacity, entries));
+    FSI__TRY(fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, entries));
+    FSI__TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
+    FSI__TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
+    FSI__TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
+    FSI__TRY(fsi__co_more(c, &c->load, 3 * sizeof(double), 0, &c->load_capacity, rows));
     return fsi__co_more(c, &c->solution, 3 * sizeof(double), 0, &c->solution_capacity, rows);
 }
 
 /* The pattern of A + W' M W: that of A, and nodes that share a face. */
 static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
 {
-    const fsi_csr *a = &c->sh->total;
+    const fsi_csr *a = c->sh->matrix;
     int k, i, j, e, at;
     c->keys = 0;
     for (k = 0; k < c->faces; k++) for (i = c->face[k].body < 0 ? c->face[k].first : c->face[k].end; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
-        if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0) FSI__LS_TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
+        if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0)
+            FSI__TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
     fsi__co_unique_keys(c);
-    FSI__LS_TRY(fsi__co_room(c, a->rows, a->start[a->rows] + c->keys, a->start[a->rows]));
+    FSI__TRY(fsi__co_room(c, a->rows, a->start[a->rows] + c->keys, a->start[a->rows]));
     for (k = at = e = 0; k < a->rows; k++) {
         c->total_start[k] = at;
         for (i = a->start[k]; i < a->start[k + 1] || (e < c->keys && (int)(c->key[e] >> 32) == k); at++) {
@@ -1580,8 +1648,8 @@ static void fsi__co_put_mass(fsi__co_impl *c, const fsi__co_face *f, int i, int 
 /* Its numbers. */
 static void fsi__co_fill_inertia(fsi__co_impl *c)
 {
-    const fsi_csr *a = &c->sh->total;
-    const double h2 = c->step.h * c->step.h;
+    const fsi_csr *a = c->sh->matrix;
+    const double h2 = c->sh->h * c->sh->h;
     int k, i, j;
     memset(c->total_value, 0, 9 * (size_t)c->total.start[c->total.rows] * sizeof(double));
     for (i = 0; i < a->start[a->rows]; i++) for (j = 0; j < 9; j++) c->total_value[9 * (size_t)c->total_map[i] + (size_t)j] = h2 * a->value[9 * (size_t)i + (size_t)j];
@@ -1592,7 +1660,7 @@ static void fsi__co_fill_inertia(fsi__co_impl *c)
 /* Velocity in this substep of a coordinate that is held. */
 static double fsi__co_held_velocity(const fsi__co_impl *c, int i)
 {
-    return (c->sh->end_q[i] - c->sh->start_q[i]) / c->step.h;
+    return (c->sh->end[i] - c->sh->start[i]) / c->sh->h;
 }
 
 /* What is held keeps its velocity: rows of the identity; what it does to others goes to the right side. */
@@ -1612,32 +1680,21 @@ static void fsi__co_hold(fsi__co_impl *c)
     for (r = 0; r < 3 * c->total.rows; r++) if (fixed[r]) c->right[r] = v[r];
 }
 
-/* Of all nodes, where positions have been found. */
-static void fsi__co_node_velocities(const fsi__co_impl *c, double *v)
-{
-    const int n = c->sh->first_body;
-    int b;
-    memcpy(v, c->sh->next.v, 3 * (size_t)n * sizeof *v);
-    for (b = 0; b < c->sh->bodies; b++) {
-        memcpy(v + 3 * (size_t)(n + 2 * b), c->sh->body[b].velocity, 3 * sizeof *v);
-        memcpy(v + 3 * (size_t)(n + 2 * b + 1), c->sh->body[b].spin, 3 * sizeof *v);
-    }
-}
-
 /* Velocities of the solid before the pressure, in c->v. */
 static fsi_status fsi__co_predict(fsi__co_impl *c)
 {
-    const int n = 3 * c->sh->total.rows;
-    const double h2 = c->step.h * c->step.h;
+    const int n = 3 * c->sh->matrix->rows;
+    const double h2 = c->sh->h * c->sh->h;
     fsi_system system = fsi_default_system();
     double shift = 1e-10;
     int k, i;
     fsi__co_fill_inertia(c);
     memset(c->right, 0, (size_t)n * sizeof *c->right);
-    fsi__co_node_velocities(c, c->v);
-    if (c->ended) FSI__LS_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->v, c->right));
-    for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->step.h * c->sh->gradient[i];
-    for (i = 0; i < (c->ended ? 3 * c->sh->model.vertices : n); i++) c->right[i] += c->given[i]; /* of bodies it is in what they aim at then */
+    fsi__sh_node_velocities(c->step, c->v);
+    if (c->ended) FSI__TRY(fsi_csr_multiply(c->context, c->sh->matrix, c->v, c->right));
+    for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->sh->h * c->sh->gradient[i];
+    /* of bodies it is in what they aim at then */
+    for (i = 0; i < (c->ended ? 3 * c->sh->vertices : n); i++) c->right[i] += c->given[i];
     for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].push, 0, c->right);
     fsi__co_hold(c);
     memcpy(c->load, c->right, (size_t)n * sizeof(double));
@@ -1667,7 +1724,7 @@ static fsi_status fsi__co_respond(void *user, fsi_context *context, const double
     fsi__co_impl *c = (fsi__co_impl *)user;
     int k;
     (void)context;
-    FSI__LS_TRY(fsi__co_yield(c, impulse));
+    FSI__TRY(fsi__co_yield(c, impulse));
     for (k = 0; k < c->faces; k++) change[k] = fsi__co_face_velocity(c, &c->face[k], c->solution);
     return FSI_OK;
 }
@@ -1675,7 +1732,7 @@ static fsi_status fsi__co_respond(void *user, fsi_context *context, const double
 /* How readily faces give way when all are pushed alike: masses alone. */
 static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
 {
-    const double *mass = c->sh->model.mass;
+    const double *mass = c->sh->mass;
     double *pushed = c->solution;
     int k, i;
     memset(pushed, 0, 3 * (size_t)c->total.rows * sizeof(double));
@@ -1695,12 +1752,12 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
 static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, fsi_pressure_solid *solid)
 {
     const int momentum = c->s->desc.correction == FSI_COUPLE_MOMENTUM;
-    const double *v = c->ended ? c->sh->next.v : c->sh->scratch; /* of walls */
+    const double *v = c->ended ? c->sh->next_v : c->v; /* of walls */
     int k, a = 0;
     memset(&c->list, 0, sizeof c->list);
     c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
     c->list.context = c->context;
-    if (fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_predict(c));
+    if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_predict(c));
     if (momentum) v = c->v;
     for (k = 0; k < c->faces; k++) {
         while (a < c->face[k].axis) c->list.first[++a] = k;
@@ -1728,7 +1785,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
 static double fsi__co_press(const fsi__co_impl *c, const fsi_field *pressure, const unsigned char *cell,
     const fsi__co_face *f)
 {
-    const fsi__ls_impl *m = c->ls;
+    const fsi__ls_view *m = c->ls;
     const long long below = fsi__co_below(c->liquid->grid, f->entry, f->axis);
     const long long liquid = cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : below;
     const double first = (double)m->trial_pressure->value[liquid];
@@ -1766,7 +1823,7 @@ static void fsi__co_press_contacts(fsi__co_impl *c, const fsi_field *pressure, c
 static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi_field *pressure)
 {
     const fsi_levelset_desc *d = &c->liquid->desc;
-    const double dt = c->step.dt, rho = c->density, dx = c->dx, g = sqrt((double)fsi_v3_norm2(d->gravity));
+    const double dt = c->sh->h, rho = c->density, dx = c->dx, g = sqrt((double)fsi_v3_norm2(d->gravity));
     /* rounding: moves liquid by 1e-6 dx, and is next to nothing beside weight and tension */
     const double least = fmin(1e-6 * rho * dx * dx / (dt * dt), 1e-4 * (rho * g * dx + (double)d->surface_tension / dx));
     int k, j, kept = 0;
@@ -1786,35 +1843,18 @@ static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi
     return k;
 }
 
-/* The shell's velocities become those that it has together with the liquid; contacts and pins exert what goes with that. */
-static fsi_status fsi__co_change_velocities(fsi__co_impl *c)
-{
-    fsi__sh_impl *m = c->sh;
-    const int n = 3 * m->first_body;
-    int i, b, a;
-    fsi__co_node_velocities(c, c->solution);
-    for (i = 0; i < 3 * m->nodes; i++) c->solution[i] = m->fixed[i] ? 0 : c->v[i] - c->solution[i];
-    for (i = 0; i < n; i++) if (!m->fixed[i]) m->next.v[i] = c->v[i];
-    for (b = 0; b < m->bodies; b++) for (a = 0; a < 3; a++) {
-        m->body[b].velocity[a] = c->v[n + 6 * b + a];
-        m->body[b].spin[a] = c->v[n + 6 * b + 3 + a];
-    }
-    if (!fsi__sh_is_finite(c->v + n, 6 * m->bodies)) return fsi__fail(c->context, FSI_ERROR_NAN, "fsi_couple_step", -1, 0, "the velocity of a body is not finite");
-    return fsi__sh_feel_change(&c->step, c->solution);
-}
-
 /* Velocities of the solid after the pressure. */
 static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns *columns)
 {
     double sum[3] = { 0, 0, 0 }, exchanged = 0, whole = 0;
     int i, k;
     if (!fsi__co_exchanges(c)) return FSI_OK;
-    FSI__LS_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
+    FSI__TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
-    if (c->ended) FSI__LS_TRY(fsi__co_change_velocities(c));
+    if (c->ended) FSI__TRY(fsi__sh_change_velocities(c->step, c->v)); /* contacts and pins exert what goes with that */
 
     /* what was exchanged, and what the solve gained */
-    FSI__LS_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
+    FSI__TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
         const double gives = columns->impulse[k] + f->push - f->mass * fsi__co_face_velocity(c, f, c->v);
@@ -1823,12 +1863,13 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
         if (!c->ended) fsi__co_push_face(c, f, gives, 0, c->given);
         fsi__co_push_face(c, f, gives, 1, c->felt);
     }
-    for (i = 0; i < 3 * c->sh->model.vertices; i++) if (!c->sh->fixed[i]) sum[i % 3] += c->right[i] - c->load[i];
+    for (i = 0; i < 3 * c->sh->vertices; i++) if (!c->sh->fixed[i]) sum[i % 3] += c->right[i] - c->load[i];
     for (i = 3 * c->sh->first_body; i < 3 * c->total.rows; i++) if ((i / 3 - c->sh->first_body) % 2 == 0) {
         sum[i % 3] += c->right[i] - c->load[i];
         whole += fabs(c->load[i]);
     }
-    for (i = 0; i < 3 * c->sh->model.vertices; i++) whole += fabs(c->load[i]); /* of less than a share of it rounding is all */
+    /* of less than a share of it rounding is all */
+    for (i = 0; i < 3 * c->sh->vertices; i++) whole += fabs(c->load[i]);
     if (exchanged > 1e-7 * whole) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
     return FSI_OK;
 }
@@ -1853,12 +1894,13 @@ static fsi_status fsi__co_lay_columns(fsi__co_impl *c, fsi__arena *arena, fsi__c
     return FSI_OK;
 }
 
-/* PAPER, before positions are sought: only what is held is a wall. Its velocities go to the shell's scratch. */
-static void fsi__co_keep_held(fsi__co_impl *c)
+/* PAPER, before positions are sought: only what is held is a wall. Its velocities are in c->v. */
+static fsi_status fsi__co_keep_held(fsi__co_impl *c)
 {
-    const fsi__sh_impl *m = c->sh;
+    const fsi__sh_view *m = c->sh;
     int k, i, a, kept = 0;
-    for (i = 0; i < 3 * m->model.vertices; i++) m->scratch[i] = fsi__co_held_velocity(c, i);
+    FSI__TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, m->nodes));
+    for (i = 0; i < 3 * m->vertices; i++) c->v[i] = fsi__co_held_velocity(c, i);
     for (k = 0; k < c->faces; k++) {
         int held = 1;
         for (i = c->face[k].first; i < c->face[k].end; i++)
@@ -1866,14 +1908,15 @@ static void fsi__co_keep_held(fsi__co_impl *c)
         if (held) c->face[kept++] = c->face[k];
     }
     c->faces = kept;
+    return FSI_OK;
 }
 
 /* The liquid's solids without those that are the shell's too, which it answers for if there are faces; back: what the projection left in them. Returns how many. */
-static int fsi__co_pick_solids(fsi__co_impl *c, const fsi__ls_run *run, fsi_pressure_solid *solids, int count, int back)
+static int fsi__co_pick_solids(fsi__co_impl *c, fsi_pressure_solid *solids, int count, int back)
 {
     int k, to = 0;
     for (k = 0; k < count; k++) {
-        if (c->faces > 0 && fsi__co_shared_body(c, &run->m->obstacle[k]) >= 0) continue;
+        if (c->faces > 0 && fsi__co_shared_body(c, k) >= 0) continue;
         if (back) solids[k] = c->solid[to++];
         else c->solid[to++] = solids[k];
     }
@@ -1902,51 +1945,56 @@ static void fsi__co_report_body(const fsi__co_impl *c, const fsi__co_columns *co
 }
 
 /* What the liquid carries along for such a body (time_order 2) came since positions were found. */
-static void fsi__co_read_bodies(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_solid *solids)
+static void fsi__co_read_bodies(fsi__co_impl *c, const fsi_pressure_solid *solids)
 {
     int k;
-    for (k = 0; k < run->m->obstacle_count && c->ended; k++) {
-        const int body = fsi__co_shared_body(c, &run->m->obstacle[k]);
+    for (k = 0; k < fsi__ls_solids(c->liquid) && c->ended; k++) {
+        const int body = fsi__co_shared_body(c, k);
         if (body < 0) continue;
-        fsi__sh_take(solids[k].linear, c->sh->body[body].velocity);
-        fsi__sh_take(solids[k].angular, c->sh->body[body].spin);
+        fsi__sh_set_body_velocity(c->step, body, solids[k].linear, solids[k].angular);
     }
 }
 
-static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow)
+/* In place of fsi__ls_solve_pressure: trial_u is free of divergence, and moves with the solid at its faces. */
+static fsi_status fsi__co_project(fsi__co_impl *c, fsi_pressure_flow *flow)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    const fsi_grid *g = run->grid;
+    const fsi_grid *g = c->liquid->grid;
     const size_t bytes = (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real);
     fsi_pressure_solid *solids = flow->solids;
     const int count = flow->solid_count;
     fsi__co_columns columns;
     int pass, a, others, released = 1;
-    fsi__co_read_bodies(c, run, solids);
-    FSI__LS_TRY(fsi__co_collect_faces(c, run, flow));
-    if (!c->ended && c->s->desc.correction == FSI_COUPLE_PAPER) fsi__co_keep_held(c);
-    if (!c->ended && c->faces == 0) return fsi_pressure_project(run->m->solver, flow);
-    if (!c->ended && fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_weigh_start(c));
-    if (fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_lay_inertia(c));
-    FSI__LS_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
-    FSI__LS_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
-    for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
+
+    /* the faces that move with the solid, and its inertia */
+    fsi__co_read_bodies(c, solids);
+    FSI__TRY(fsi__co_collect_faces(c, flow));
+    if (!c->ended && c->s->desc.correction == FSI_COUPLE_PAPER) FSI__TRY(fsi__co_keep_held(c));
+    if (!c->ended && c->faces == 0) return fsi_pressure_project(c->ls->solver, flow);
+    if (!c->ended && fsi__co_exchanges(c)) FSI__TRY(fsi__co_weigh_start(c));
+    if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_lay_inertia(c));
+    FSI__TRY(fsi__co_lay_columns(c, &c->columns, &columns));
+    FSI__TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
+
+    /* one solve, and again from the same velocities without the faces whose liquid would be pulled at too hard */
+    for (a = 0; a < g->dim; a++) memcpy(c->ls->next_u[a]->value, flow->u[a]->value, bytes);
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
-        for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
-        others = fsi__co_pick_solids(c, run, solids, count, 0);
-        FSI__LS_TRY(fsi__co_make_solid(c, &columns, &c->solid[others]));
+        for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, c->ls->next_u[a]->value, bytes);
+        others = fsi__co_pick_solids(c, solids, count, 0);
+        FSI__TRY(fsi__co_make_solid(c, &columns, &c->solid[others]));
         flow->solid_count = c->faces > 0 ? others + 1 : others;
-        FSI__LS_TRY(fsi_pressure_project(run->m->solver, flow));
+        FSI__TRY(fsi_pressure_project(c->ls->solver, flow));
         c->stats.faces = c->faces;
         released = pass < 3 ? fsi__co_release(c, flow->cell, flow->pressure) : 0;
         c->stats.released += c->ended ? released : 0;
     }
-    FSI__LS_TRY(fsi__co_take_velocities(c, &columns));
-    if (c->ended) FSI__LS_TRY(fsi__sh_check_result(c->sh, "fsi_couple_step"));
-    fsi__co_pick_solids(c, run, solids, count, 1);
+
+    /* what it did to the solid and to bodies of both */
+    FSI__TRY(fsi__co_take_velocities(c, &columns));
+    if (c->ended) FSI__TRY(fsi__sh_check(c->step));
+    fsi__co_pick_solids(c, solids, count, 1);
     for (a = 0; a < count && c->faces > 0; a++) {
-        const int body = fsi__co_shared_body(c, &run->m->obstacle[a]);
+        const int body = fsi__co_shared_body(c, a);
         if (body >= 0) fsi__co_report_body(c, &columns, body, &solids[a]);
     }
     flow->solids = solids;
@@ -2010,7 +2058,7 @@ static void fsi__co_rub(fsi__co_impl *c, const fsi__co_face *f, int axis, double
     for (i = f->first; i < f->end; i++) {
         const int at = 3 * c->share[i].node + axis;
         v += c->share[i].weight * c->v[at];
-        if (!c->sh->fixed[at]) ease += c->share[i].weight * c->share[i].weight / c->sh->model.mass[c->share[i].node];
+        if (!c->sh->fixed[at]) ease += c->share[i].weight * c->share[i].weight / c->sh->mass[c->share[i].node];
     }
     j = ((double)*u - v) / ease;
     *u -= (fsi_real)(j / mass);
@@ -2020,51 +2068,54 @@ static void fsi__co_rub(fsi__co_impl *c, const fsi__co_face *f, int axis, double
         c->felt[at] += gained;
         if (c->sh->fixed[at]) continue;
         c->given[at] += gained;
-        c->v[at] += gained / c->sh->model.mass[c->share[i].node];
+        c->v[at] += gained / c->sh->mass[c->share[i].node];
     }
 }
 
 /* The drag of the layer at one face that moves with the solid. */
-static void fsi__co_rub_layer(fsi__co_impl *c, fsi__ls_run *run, const fsi__co_face *f)
+static void fsi__co_rub_layer(fsi__co_impl *c, const fsi__co_face *f)
 {
-    const fsi_real *phi = run->m->trial_phi->value;
-    const double depth = ((double)phi[f->entry] + (double)phi[fsi__co_below(run->grid, f->entry, f->axis)] + c->dx) / 2;
-    const double layer = (double)run->s->desc.viscosity * run->dt * c->volume / (c->dx * c->dx); /* half of mu dt / (dx/2), times a cell's area */
+    const fsi_real *phi = c->ls->trial_phi->value;
+    const double depth = ((double)phi[f->entry] + (double)phi[fsi__co_below(c->liquid->grid, f->entry, f->axis)]
+        + c->dx) / 2;
+    /* half of mu dt / (dx/2), times a cell's area */
+    const double layer = (double)c->liquid->desc.viscosity * c->ls->dt * c->volume / (c->dx * c->dx);
     const double side = c->ls->cell[f->entry] == FSI_CELL_LIQUID ? -1 : 1; /* of the solid, seen from the liquid */
     double n[3] = { 0, 0, 0 }, x[3], weight[8], size;
     int face[8], axis, i, a;
     for (i = f->touch; i < f->touch_end; i++) for (a = 0; a < 3; a++) n[a] += c->touch[i].weight * c->contact[c->touch[i].contact].normal[a];
     if (!(n[f->axis] * side > 0)) for (a = 0; a < 3; a++) n[a] = a == f->axis ? side : 0; /* liquid is on both sides of the solid */
     size = sqrt(fsi__sh_dot(n, n));
-    fsi__sh_from(fsi__ls_entry_position(run->grid, (fsi_grid_place)(FSI_FACES_X + f->axis), f->entry), x);
+    fsi__sh_from(fsi__ls_entry_position(c->liquid->grid, (fsi_grid_place)(FSI_FACES_X + f->axis), f->entry), x);
     for (a = 0; a < 3; a++) x[a] -= depth * n[a] / size;
-    for (axis = 0; axis < run->grid->dim; axis++) {
+    for (axis = 0; axis < c->liquid->grid->dim; axis++) {
         const int count = fsi__co_faces_around(c, x, axis, face, weight);
-        for (i = 0; i < count; i++) fsi__co_rub(c, f, axis, layer * fabs(n[f->axis]) / size * weight[i], &run->m->trial_u[axis]->value[face[i]]);
+        for (i = 0; i < count; i++)
+            fsi__co_rub(c, f, axis, layer * fabs(n[f->axis]) / size * weight[i], &c->ls->trial_u[axis]->value[face[i]]);
     }
 }
 
 /* The drag of the whole layer. The liquid's velocities of the trial change, and c->v, which is that of the last projection. */
-static void fsi__co_drag(void *user, fsi__ls_run *run)
+static void fsi__co_drag(fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
     int k;
     if (c->s->desc.slip || !fsi__co_exchanges(c)) return;
-    for (k = 0; k < c->faces; k++) if (c->face[k].body < 0) fsi__co_rub_layer(c, run, &c->face[k]); /* to obstacles it sticks by itself */
-    for (k = c->faces - 1; k >= 0; k--) if (c->face[k].body < 0) fsi__co_rub_layer(c, run, &c->face[k]);
+    /* to obstacles it sticks by itself */
+    for (k = 0; k < c->faces; k++) if (c->face[k].body < 0) fsi__co_rub_layer(c, &c->face[k]);
+    for (k = c->faces - 1; k >= 0; k--) if (c->face[k].body < 0) fsi__co_rub_layer(c, &c->face[k]);
 }
 
 /* How much the surface beside a wet cell lies on the solid: 1 where phi grows towards it, 0 where it turns away by 40 degrees. */
-static double fsi__co_lies(const fsi__co_impl *c, const fsi__ls_run *run, const fsi__co_face *f, int wet)
+static double fsi__co_lies(const fsi__co_impl *c, const fsi__co_face *f, int wet)
 {
-    const fsi_real *phi = run->m->trial_phi->value;
+    const fsi_real *phi = c->ls->trial_phi->value;
     double n[3] = { 0, 0, 0 }, g[3] = { 0, 0, 0 }, size;
     int j, a;
     for (j = f->touch; j < f->touch_end; j++) for (a = 0; a < 3; a++) n[a] += c->touch[j].weight * c->contact[c->touch[j].contact].normal[a];
-    for (a = 0; a < run->grid->dim; a++) {
+    for (a = 0; a < c->liquid->grid->dim; a++) {
         long long lo, hi;
-        if (!fsi__ls_neighbor(run, wet, 2 * a, &lo)) lo = wet; /* a wall of the box: it goes on as it is */
-        if (!fsi__ls_neighbor(run, wet, 2 * a + 1, &hi)) hi = wet;
+        if (!fsi__ls_neighbor(c->run, wet, 2 * a, &lo)) lo = wet; /* a wall of the box: it goes on as it is */
+        if (!fsi__ls_neighbor(c->run, wet, 2 * a + 1, &hi)) hi = wet;
         g[a] = ((double)phi[hi] - (double)phi[lo]) * (lo == wet || hi == wet ? 2 : 1);
     }
     size = sqrt(fsi__sh_dot(n, n) * fsi__sh_dot(g, g));
@@ -2074,12 +2125,10 @@ static double fsi__co_lies(const fsi__co_impl *c, const fsi__ls_run *run, const 
 /* The surface that lies on the solid at rest goes with it, where the first projection closed its faces: advected, it would go with what flows a part of a cell above them,
    and creep (1e-3 of rho g H V in 15 s on a sprung chain; 1e-7 so). Not so where liquid goes past the solid by more than a tenth of a cell in the substep, and
    what is two cells thick or less, whose phi tells of its other side too. */
-static void fsi__co_ride(void *user, fsi__ls_run *run)
+static void fsi__co_ride(fsi__co_impl *c)
 {
-    const fsi__co_impl *c = (const fsi__co_impl *)user;
-    const fsi_grid *g = run->grid;
-    const double *v = c->s->desc.correction == FSI_COUPLE_MOMENTUM ? c->v : c->sh->scratch;
-    const fsi_real *phi = run->m->trial_phi->value;
+    const fsi_grid *g = c->liquid->grid;
+    const fsi_real *phi = c->ls->trial_phi->value;
     int k, i, a, part;
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
@@ -2088,44 +2137,24 @@ static void fsi__co_ride(void *user, fsi__ls_run *run)
         const long long wet = up ? f->entry : below, dry = up ? below : f->entry;
         double way[3] = { 0, 0, 0 }, past[3], ride;
         long long beyond;
-        if (f->body >= 0 || !fsi__ls_neighbor(run, (int)wet, 2 * f->axis + up, &beyond)) continue;
-        for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) way[a] += c->share[i].weight * v[3 * c->share[i].node + a] * run->dt;
-        fsi__sh_from(fsi_grid_sample_velocity(run->m->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)wet)), past);
-        for (a = 0; a < 3; a++) past[a] = past[a] * run->dt - way[a];
+        if (f->body >= 0 || !fsi__ls_neighbor(c->run, (int)wet, 2 * f->axis + up, &beyond)) continue;
+        for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++)
+            way[a] += c->share[i].weight * c->v[3 * c->share[i].node + a] * c->ls->dt;
+        fsi__sh_from(fsi_grid_sample_velocity(c->ls->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)wet)), past);
+        for (a = 0; a < 3; a++) past[a] = past[a] * c->ls->dt - way[a];
         ride = fmin(1, 2 - 20 * sqrt(fsi__sh_dot(past, past)) / c->dx);
         ride = fmin(ride, 2.5 * ((double)(phi[wet] - phi[beyond]) / c->dx - 0.5));
-        if (ride > 0) ride *= fsi__co_lies(c, run, f, (int)wet);
+        if (ride > 0) ride *= fsi__co_lies(c, f, (int)wet);
         for (part = 0; part < 2 && ride > 0; part++) {
             const long long e = part ? wet : dry;
             const fsi_vec3 from = fsi_v3_sub(fsi__ls_entry_position(g, FSI_CELLS, (int)e), fsi__sh_to(way));
-            fsi_real *to = &run->m->next_phi->value[e];
-            *to += (fsi_real)(ride * ((double)fsi_grid_sample_linear(run->m->trial_phi, from) - (double)*to));
+            fsi_real *to = &c->ls->next_phi->value[e];
+            *to += (fsi_real)(ride * ((double)fsi_grid_sample_linear(c->ls->trial_phi, from) - (double)*to));
         }
     }
 }
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
-
-/* Of vertices and points of COUPLED bodies, and of the way that pins have to go. */
-static double fsi__co_speed(void *user)
-{
-    const fsi__co_impl *c = (const fsi__co_impl *)user;
-    const fsi__sh_impl *m = c->sh;
-    double most = 0;
-    int i;
-    for (i = m->model.vertices; i < m->points && m->bodies > 0; i++) {
-        const fsi__sh_body *b = &m->body[m->owner[i] < 0 ? 0 : m->owner[i]];
-        const double arm = sqrt(fsi__sh_dot(m->local + 3 * (size_t)i, m->local + 3 * (size_t)i));
-        const double speed = sqrt(fsi__sh_dot(b->velocity, b->velocity)) + arm * sqrt(fsi__sh_dot(b->spin, b->spin));
-        if (m->owner[i] >= 0) most = fmax(most, speed * speed);
-    }
-    for (i = 0; i < m->model.vertices; i++) {
-        const double pin = fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / c->dt;
-        most = fmax(most, fsi__sh_dot(m->next.v + 3 * i, m->next.v + 3 * i));
-        most = fmax(most, pin * pin);
-    }
-    return sqrt(most);
-}
 
 /* Samples at which there is liquid where the substep begins. One that is nearer than the range has its barrier begin where it
    is, but no nearer than this share of the range: pushed off, liquid at rest would rise without velocities that know. */
@@ -2153,12 +2182,13 @@ static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
         fsi__co_contact t;
         memset(&t, 0, sizeof t);
         t.sample = k;
-        fsi__co_place(&c->sample[k], c->sh->next.x, t.x);
+        fsi__co_place(&c->sample[k], c->sh->next_x, t.x);
         if (fsi__co_begin_past(c, phi, k, t.x)) continue;
         t.d = fsi__co_distance_in(c, phi, t.x, t.gradient);
-        if (!(t.d < fsi__co_touching(c)) || (t.d <= -c->dx && k >= c->sh->model.vertices)) continue; /* those will be left out */
+        /* those will be left out */
+        if (!(t.d < fsi__co_touching(c)) || (t.d <= -c->dx && k >= c->sh->vertices)) continue;
         c->sample[k].range = fmax(FSI__CO_NARROW * c->range, fmin(c->range, t.d));
-        FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
+        FSI__TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         c->contact[c->contacts++] = t;
     }
     return FSI_OK;
@@ -2166,51 +2196,47 @@ static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
 
 /* The liquid's obstacles have the velocities, and when a substep begins the places, that contacts let their bodies have. Not earlier: the pieces of liquid are those that
    the places before have parted. */
-static void fsi__co_move_bodies(const fsi__co_impl *c, fsi__ls_run *run, int begins)
+static void fsi__co_move_bodies(const fsi__co_impl *c, int begins)
 {
     int k;
-    for (k = 0; k < run->m->obstacle_count; k++) {
-        fsi__ls_obstacle *o = &run->m->obstacle[k];
-        const int i = fsi__co_shared_body(c, o);
+    for (k = 0; k < fsi__ls_solids(c->liquid); k++) {
+        const int i = fsi__co_shared_body(c, k);
         const fsi__sh_body *b = i < 0 ? NULL : &c->sh->body[i];
+        fsi_pose pose;
         if (!b) continue;
-        o->work.velocity = o->work.new_velocity = fsi__sh_to(b->velocity);
-        o->work.angular_velocity = o->work.new_angular_velocity = fsi__sh_to(b->spin);
-        if (!begins) continue;
-        o->work.pose.position = fsi__sh_to(b->center);
-        o->work.pose.orientation = b->turn;
-        fsi__ls_stand(run->m, o, run->done);
+        pose.position = fsi__sh_to(b->center);
+        pose.orientation = b->turn;
+        fsi__ls_set_body(c->run, k, fsi__sh_to(b->velocity), fsi__sh_to(b->spin), begins ? &pose : NULL);
     }
 }
 
-static fsi_status fsi__co_begin(void *user, fsi__ls_run *run)
+/* A substep begins: the shell's too; samples, and which of them are at the liquid. */
+static fsi_status fsi__co_begin(fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    if (run->stats.substeps > 0) fsi__co_move_bodies(c, run, 1);
-    memcpy(c->start->value, run->m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
-    c->margin = 32 * c->dx + 4 * run->dt * fsi__co_speed(c);
-    c->step.dt = run->dt;
-    c->step.share = run->dt / c->dt;
+    if (c->ls->substeps > 0) fsi__co_move_bodies(c, 1);
+    memcpy(c->start->value, c->ls->trial_phi->value,
+        (size_t)c->liquid->grid->block_count * (size_t)c->liquid->grid->block_cells * sizeof(fsi_real));
+    c->margin = 32 * c->dx + 4 * c->ls->dt * fsi__sh_fastest(c->step);
     c->weighed = c->ended = c->pushed = 0;
     memset(c->given, 0, 3 * (size_t)c->sh->nodes * sizeof *c->given);
-    FSI__LS_TRY(fsi__sh_open_substep(&c->step, run->done));
-    FSI__LS_TRY(fsi__co_make_samples(c, c->sh->next.x));
+    FSI__TRY(fsi__sh_predict(c->step, c->ls->dt, c->ls->dt / c->dt, c->ls->done));
+    FSI__TRY(fsi__co_make_samples(c, c->sh->next_x));
     c->stats.samples = c->samples;
-    FSI__LS_TRY(fsi__co_check_adhesion(c, "fsi_couple_step"));
-    return fsi__co_find_touching(c, run->m->trial_phi);
+    FSI__TRY(fsi__co_check_adhesion(c, "fsi_couple_step"));
+    return fsi__co_find_touching(c, c->ls->trial_phi);
 }
 
-/* Air cells beside liquid get no divergence (fsi__ls_mark_shore). Near the solid, what cannot pass it would be sent along it, faster, be taken up by the liquid in the
-   next substep, and grow: so there no face gets faster than those of its cell were. */
-static void fsi__co_bound_shore(void *user, fsi__ls_run *run)
+/* Air cells beside liquid get no divergence (fsi__ls_finish_projection). Near the solid, what cannot pass it would be
+   sent along it, faster, be taken up by the liquid in the next substep, and grow: so there no face gets faster than
+   those of its cell were. */
+static void fsi__co_bound_shore(fsi__co_impl *c)
 {
-    const fsi__co_impl *c = (const fsi__co_impl *)user;
-    const fsi_grid *g = run->grid;
+    const fsi_grid *g = c->liquid->grid;
     int k, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
     for (k = 0; k < c->samples; k++) {
         double x[3], local[3];
-        fsi__co_place(&c->sample[k], c->sh->next.x, x);
-        if ((double)fsi_grid_sample_linear(run->m->trial_phi, fsi__sh_to(x)) > 3 * c->dx) continue;
+        fsi__co_place(&c->sample[k], c->sh->next_x, x);
+        if ((double)fsi_grid_sample_linear(c->ls->trial_phi, fsi__sh_to(x)) > 3 * c->dx) continue;
         fsi__co_local(c, x, local);
         if (fsi__co_is_out(c, local)) continue;
         for (a = 0; a < g->dim; a++) {
@@ -2219,43 +2245,44 @@ static void fsi__co_bound_shore(void *user, fsi__ls_run *run)
         }
         for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++) for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++) for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
             const long long e = fsi_grid_entry(g, i[0], i[1], i[2]);
-            if (e >= 0 && run->m->shore[e]) run->m->shore[e] = 2;
+            if (e >= 0 && c->ls->shore[e]) c->ls->shore[e] = 2;
         }
     }
 }
 
 /* Unknowns and constraints of the liquid: its band. */
-static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_collect(fsi__co_impl *c)
 {
-    fsi__ls_impl *m = run->m;
-    const int entries = run->grid->block_count * run->grid->block_cells;
+    const int entries = c->liquid->grid->block_count * c->liquid->grid->block_cells;
     int i;
-    FSI__LS_TRY(fsi__ls_collect_band(run));
-    fsi__ls_sum(run);
-    fsi__ls_spare_nozzles(run);
-    fsi__ls_find_missing(run, 1);
-    FSI__LS_TRY(fsi__co_more(c, &c->map, sizeof(int), 0, &c->map_room, entries));
+    FSI__TRY(fsi__ls_open_volumes(c->run));
+    FSI__TRY(fsi__co_more(c, &c->map, sizeof(int), 0, &c->map_room, entries));
     for (i = 0; i < entries; i++) c->map[i] = -1;
     c->moved_before = 0;
     c->cells = c->ever_listed = c->listed = c->contacts = 0;
-    for (i = 0; i < m->next.first[m->next.count]; i++) if (m->band[i].weight > 0.05) FSI__LS_TRY(fsi__co_add_cell(c, m->band[i].entry, m->next_label[m->band[i].entry], m->band[i].weight));
-    FSI__LS_TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, m->next.count + 1));
-    c->parts = m->next.count;
+    for (i = 0; i < fsi__ls_band(c->run); i++) {
+        double weight;
+        const int entry = fsi__ls_band_cell(c->run, i, &weight);
+        if (weight > 0.05) FSI__TRY(fsi__co_add_cell(c, entry, c->ls->next_label[entry], weight));
+    }
+    c->parts = c->ls->next_parts;
+    FSI__TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, c->parts + 1));
     memset(c->part, 0, ((size_t)c->parts + 1) * sizeof *c->part);
     for (i = 0; i < c->parts; i++) {
-        c->part[i].volume = m->next.fix[i].volume;
+        const fsi__ls_part part = fsi__ls_part_of(c->run, i);
+        c->part[i].missing = part.missing;
+        c->part[i].volume = part.volume;
     }
     return FSI_OK;
 }
 
 /* The barrier bends phi near the solid: what marching sees of it then is another volume than the sum that was held. So what is missing now is given to
    where nothing touches, at most what a substep may move. */
-static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_remeasure(fsi__co_impl *c)
 {
-    fsi__ls_impl *m = run->m;
     int i;
-    for (i = 0; i < c->cells; i++) m->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
-    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    for (i = 0; i < c->cells; i++) c->ls->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
+    FSI__TRY(fsi__ls_remeasure(c->run));
     for (i = 0; i < c->parts; i++) c->part[i].jj = 0;
     for (i = 0; i < c->cells; i++) {
         const fsi__co_cell *p = &c->cell[i];
@@ -2263,9 +2290,11 @@ static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
         if (p->component >= 0) c->part[p->component].jj += p->weight * slope * slope;
     }
     for (i = 0; i < c->parts; i++) {
-        const double area = m->next.shape[i].area, most = 0.2 * c->dx * area, missing = fmax(-most, fmin(most, m->next.target[i] - m->next.shape[i].volume));
+        const fsi__ls_part part = fsi__ls_part_of(c->run, i);
+        const double area = part.area, most = 0.2 * c->dx * area,
+            missing = fmax(-most, fmin(most, part.target - part.measured));
         const double share = area > 0 ? 2 * c->part[i].jj * c->volume / (c->dx * area) : 1;
-        if (!m->next.fix[i].spent) m->next.fix[i].missing += missing / c->volume * fmin(1, share);
+        if (!part.spent) c->part[i].missing += missing / c->volume * fmin(1, share);
     }
     fsi__co_repair(c);
     return FSI_OK;
@@ -2273,7 +2302,7 @@ static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
 
 static void fsi__co_measure(fsi__co_impl *c, fsi__co_contact *t)
 {
-    fsi__co_place(&c->sample[t->sample], c->sh->next.x, t->x);
+    fsi__co_place(&c->sample[t->sample], c->sh->next_x, t->x);
     t->d = fsi__co_distance(c, NULL, t->x, 0, t);
 }
 
@@ -2285,7 +2314,7 @@ static fsi_status fsi__co_free_samples(fsi__co_impl *c)
         fsi__co_contact *t = &c->contact[i];
         fsi__co_measure(c, t);
         if (t->d >= FSI__CO_LEAST * c->dx) continue;
-        FSI__LS_TRY(fsi__co_add_stencil(c, t->x));
+        FSI__TRY(fsi__co_add_stencil(c, t->x));
         fsi__co_measure(c, t);
         fsi__co_raise(c, t);
     }
@@ -2297,15 +2326,15 @@ static fsi_status fsi__co_list_stretched(fsi__co_impl *c)
 {
     const int samples = c->samples;
     int k;
-    FSI__LS_TRY(fsi__co_sample_elements(c, c->sh->next.x));
+    FSI__TRY(fsi__co_sample_elements(c, c->sh->next_x));
     for (k = samples; k < c->samples; k++) {
         fsi__co_contact t;
         memset(&t, 0, sizeof t);
         t.sample = k;
         fsi__co_measure(c, &t);
         if (t.d > fsi__co_touching(c)) continue;
-        FSI__LS_TRY(fsi__co_add_stencil(c, t.x));
-        FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
+        FSI__TRY(fsi__co_add_stencil(c, t.x));
+        FSI__TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         c->contact[c->contacts++] = t;
     }
     return FSI_OK;
@@ -2321,7 +2350,7 @@ static void fsi__co_push_past(fsi__co_impl *c, const fsi__co_contact *t)
     if (!(t->d < s->range) || c->s->desc.correction != FSI_COUPLE_MOMENTUM) return;
     fsi__co_local(c, t->x, local);
     if (!(fsi__co_past(c, local, away) > 0)) return;
-    push = -c->step.h * fsi__co_contact_energy(c, s, t->d).slope;
+    push = -c->sh->h * fsi__co_contact_energy(c, s, t->d).slope;
     for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) {
         const size_t at = 3 * (size_t)s->node[i] + (size_t)a;
         if (c->sh->fixed[at]) continue;
@@ -2331,90 +2360,71 @@ static void fsi__co_push_past(fsi__co_impl *c, const fsi__co_contact *t)
 }
 
 /* Distances at the end; the level set becomes what was found. */
-static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_take(fsi__co_impl *c)
 {
+    double off = 0;
     int i;
     for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
-    FSI__LS_TRY(fsi__co_list_stretched(c));
-    FSI__LS_TRY(fsi__co_free_samples(c));
+    FSI__TRY(fsi__co_list_stretched(c));
+    FSI__TRY(fsi__co_free_samples(c));
     fsi__co_repair(c);
-    FSI__LS_TRY(fsi__co_remeasure(c, run));
+    FSI__TRY(fsi__co_remeasure(c));
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
         fsi__co_measure(c, t);
-        if (!(t->d > 0) && t->sample < c->sh->model.vertices) return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", t->sample, t->d, "vertex %d could not be kept out of the liquid: phi is %g there", t->sample, t->d);
+        if (!(t->d > 0) && t->sample < c->sh->vertices)
+            return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", t->sample, t->d,
+                "vertex %d could not be kept out of the liquid: phi is %g there", t->sample, t->d);
         c->stats.min_distance = fmin(c->stats.min_distance, t->d);
         c->stats.contacts += t->d < c->range;
         fsi__co_push_past(c, t);
     }
     for (i = 0; i < c->parts; i++) {
         const double volume = c->part[i].volume, error = volume > 0 ? fabs(c->part[i].h) / volume : 0;
-        if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
+        if (error > off) off = error;
     }
-    for (i = 0; i < c->cells; i++) {
-        run->flipped += (c->cell[i].value < 0) != (c->cell[i].target < 0);
-        c->ls->shore[c->cell[i].entry] |= c->cell[i].target < 0; /* where droplets are of what vanishes here */
-        c->ls->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
-    }
+    fsi__ls_note_volumes(c->run, off, c->sh->newton - c->newton);
+    for (i = 0; i < c->cells; i++) fsi__ls_put_phi(c->run, c->cell[i].entry, c->cell[i].target, c->cell[i].value);
     return FSI_OK;
 }
 
 /* PAPER: the barrier's push is all that the solid feels: what its own forces and inertia leave over, at what is held the barrier's. */
 static fsi_status fsi__co_feel_push(fsi__co_impl *c)
 {
-    const fsi__sh_impl *m = c->sh;
+    const fsi__sh_view *m = c->sh;
     int k, i, a;
-    FSI__LS_TRY(fsi__co_weigh_solid(&c->step));
-    for (i = 0; i < 3 * m->model.vertices; i++) if (!m->fixed[i]) c->felt[i] += c->step.h * m->gradient[i];
+    FSI__TRY(fsi__sh_weigh(c->step));
+    for (i = 0; i < 3 * m->vertices; i++) if (!m->fixed[i]) c->felt[i] += c->sh->h * m->gradient[i];
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *t = &c->contact[k];
         const fsi__co_sample *s = &c->sample[t->sample];
         for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) {
             const size_t at = 3 * (size_t)s->node[i] + (size_t)a;
-            if (m->fixed[at]) c->felt[at] -= c->step.h * t->pull * s->weight[i] * t->gradient[a];
+            if (m->fixed[at]) c->felt[at] -= c->sh->h * t->pull * s->weight[i] * t->gradient[a];
         }
     }
     return FSI_OK;
 }
 
-/* What projections gave to bodies is in where inertia takes them. */
-static void fsi__co_push_bodies(fsi__co_impl *c)
+static fsi_status fsi__co_settle(fsi__co_impl *c)
 {
-    fsi__sh_impl *m = c->sh;
-    int i, a;
-    for (i = 0; i < m->bodies; i++) {
-        fsi__sh_body *b = &m->body[i];
-        const double *given = c->given + 3 * (size_t)(m->first_body + 2 * i);
-        double spin[3];
-        fsi__sh_from(fsi_m3_mul_v3(fsi_m3_inverse(fsi_body_world_tensor(b->owner_turn, b->body->inertia)), fsi__sh_to(given + 3)), spin);
-        for (a = 0; a < 3; a++) {
-            b->velocity[a] += given[a] / b->mass;
-            b->spin[a] += spin[a];
-        }
-    }
-    fsi__sh_predict_bodies(&c->step);
-}
-
-static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
-{
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    const int newton = c->step.stats.newton;
     const double clock = fsi__now(c->context);
-    FSI__LS_TRY(fsi__co_collect(c, run));
-    c->inertia = c->density * c->volume / (run->dt * run->dt);
+    c->newton = c->sh->newton;
+    FSI__TRY(fsi__co_collect(c));
+    c->inertia = c->density * c->volume / (c->ls->dt * c->ls->dt);
     c->stiffness = (double)c->s->desc.stiffness * c->inertia * c->range * c->range;
     c->stats.contacts = 0;
     c->ended = 1;
-    fsi__co_push_bodies(c);
-    FSI__LS_TRY(fsi__sh_close_substep(&c->step));
-    fsi__co_move_bodies(c, run, 0);
-    if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__LS_TRY(fsi__co_weigh_solid(&c->step));
-    else FSI__LS_TRY(fsi__co_feel_push(c));
-    if (!c->listed) FSI__LS_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
-    FSI__LS_TRY(fsi__co_take(c, run));
-    c->stats.newton += c->step.stats.newton - newton;
+    fsi__sh_push_bodies(c->step, c->given + 3 * (size_t)c->sh->first_body); /* what projections gave to bodies */
+    FSI__TRY(fsi__co_newton(c));
+    FSI__TRY(fsi__sh_accept(c->step));
+    fsi__co_move_bodies(c, 0);
+    if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__TRY(fsi__sh_weigh(c->step));
+    else FSI__TRY(fsi__co_feel_push(c));
+    if (!c->listed) FSI__TRY(fsi__co_list(c, c->sh->next_x, 2 * c->dx));
+    FSI__TRY(fsi__co_take(c));
+    c->stats.newton += c->sh->newton - c->newton;
     c->stats.seconds_newton += fsi__now(c->context) - clock;
-    run->stats.volume_iterations += c->step.stats.newton - newton;
     return FSI_OK;
 }
 
@@ -2426,7 +2436,7 @@ static int fsi__co_carve_element(const fsi__co_impl *c, fsi_field *phi, fsi_pair
     double x[12], local[3];
     int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, i[3], a, k, lost = 0;
     const int n = fsi_pair_points(kind) - 1;
-    for (k = 0; k < n; k++) memcpy(x + 3 * (k + 1), c->sh->state.x + 3 * node[k], 3 * sizeof(double));
+    for (k = 0; k < n; k++) memcpy(x + 3 * (k + 1), c->sh->x + 3 * node[k], 3 * sizeof(double));
     for (a = 0; a < g->dim; a++) {
         double least = HUGE_VAL, most = -HUGE_VAL;
         for (k = 0; k < n; k++) {
@@ -2451,30 +2461,35 @@ static int fsi__co_carve_element(const fsi__co_impl *c, fsi_field *phi, fsi_pair
 }
 
 /* Takes away the liquid beside the solid; components have the volume that is left. */
-static fsi_status fsi__co_carve(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_carve(fsi__co_impl *c, double *share)
 {
-    fsi__ls_impl *m = run->m;
-    const fsi__sh_model *p = &c->sh->model;
+    const fsi__sh_view *p = c->sh;
     int k, lost = 0;
-    double before;
-    FSI__LS_TRY(fsi__ls_begin(run));
-    before = fsi__ls_sum_targets(&m->trial);
-    memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
-    for (k = 0; k < p->triangles; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_TRIANGLE, p->triangle + 3 * k);
-    for (k = 0; k < p->segments; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_EDGE, p->segment + 2 * k);
-    for (k = 0; k < p->points; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_POINT, p->point + k);
-    if (lost > 0) FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
-    FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
-    FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_couple_create"));
-    FSI__LS_TRY(fsi__ls_relabel(run));
-    FSI__LS_TRY(fsi__ls_fill_targets(run));
-    c->s->carved_volume = lost > 0 ? fmax(0, before - fsi__ls_sum_targets(&m->trial)) : 0;
+    double before, now;
+    for (k = 0; k < p->triangles; k++)
+        lost += fsi__co_carve_element(c, c->ls->next_phi, FSI_POINT_TRIANGLE, p->triangle + 3 * k);
+    for (k = 0; k < p->segments; k++)
+        lost += fsi__co_carve_element(c, c->ls->next_phi, FSI_POINT_EDGE, p->segment + 2 * k);
+    for (k = 0; k < p->points; k++)
+        lost += fsi__co_carve_element(c, c->ls->next_phi, FSI_POINT_POINT, p->point + k);
+    FSI__TRY(fsi__ls_measure_edit(c->run, lost > 0, &before, &now));
+    c->s->carved_volume = lost > 0 ? fmax(0, before - now) : 0;
+    *share = c->s->carved_volume / before;
     if (c->s->carved_volume > (double)c->s->desc.largest_loss * before)
-        return fsi__fail(c->context, FSI_ERROR_LIMIT, "fsi_couple_create", -1, c->s->carved_volume, "the solid stands in liquid: %.3g of its volume would be taken away, largest_loss is %.3g", c->s->carved_volume / before, (double)c->s->desc.largest_loss);
-    fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
-    FSI__LS_TRY(fsi__ls_find_speed(run));
-    FSI__LS_TRY(fsi__ls_commit(run));
-    if (c->s->carved_volume > 0) fsi__warn(c->context, "fsi_couple_create: the solid stands in liquid: %.3g of its volume was taken away", c->s->carved_volume / before);
+        return fsi__fail(c->context, FSI_ERROR_LIMIT, "fsi_couple_create", -1, c->s->carved_volume,
+            "the solid stands in liquid: %.3g of its volume would be taken away, largest_loss is %.3g",
+            *share, (double)c->s->desc.largest_loss);
+    return FSI_OK;
+}
+
+static fsi_status fsi__co_make_way(fsi__co_impl *c)
+{
+    double share = 0;
+    FSI__TRY(fsi__ls_begin_edit(c->liquid, "fsi_couple_create", &c->run));
+    FSI__TRY(fsi__ls_end_edit(c->run, fsi__co_carve(c, &share)));
+    if (c->s->carved_volume > 0)
+        fsi__warn(c->context,
+            "fsi_couple_create: the solid stands in liquid: %.3g of its volume was taken away", share);
     return FSI_OK;
 }
 
@@ -2483,15 +2498,15 @@ static fsi_status fsi__co_look(fsi__co_impl *c)
 {
     double x[3];
     int k;
-    FSI__LS_TRY(fsi__sh_look(&c->step));
+    FSI__TRY(fsi__sh_look(c->step));
     c->margin = 32 * c->dx;
-    FSI__LS_TRY(fsi__co_make_samples(c, c->sh->next.x));
-    FSI__LS_TRY(fsi__co_check_adhesion(c, "fsi_couple_step"));
+    FSI__TRY(fsi__co_make_samples(c, c->sh->next_x));
+    FSI__TRY(fsi__co_check_adhesion(c, "fsi_couple_step"));
     c->stats.samples = c->samples;
     for (k = 0; k < c->samples; k++) {
         double d;
-        fsi__co_place(&c->sample[k], c->sh->next.x, x);
-        d = fsi__co_distance_in(c, c->ls->phi, x, NULL);
+        fsi__co_place(&c->sample[k], c->sh->next_x, x);
+        d = fsi__co_distance_in(c, c->liquid->phi, x, NULL);
         c->stats.min_distance = fmin(c->stats.min_distance, d);
         c->stats.contacts += d < c->range;
     }
@@ -2510,15 +2525,17 @@ static fsi_status fsi__co_check_settings(fsi_context *c, const fsi_levelset *liq
 static fsi_status fsi__co_check_together(const fsi__co_impl *c, const char *fn)
 {
     static const char *const text = "the %s was moved by itself while it was coupled: stepped, settled, loaded, or its origin shifted";
-    if (c->ls->moves != c->liquid_moves) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->liquid->time, text, "liquid");
-    if (c->sh->moves != c->shell_moves) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->shell->time, text, "shell");
+    if (fsi__ls_moves(c->liquid) != c->liquid_moves)
+        return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->liquid->time, text, "liquid");
+    if (fsi__sh_moves(c->shell) != c->shell_moves)
+        return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->shell->time, text, "shell");
     return FSI_OK;
 }
 
 static void fsi__co_note_moves(fsi__co_impl *c)
 {
-    c->liquid_moves = c->ls->moves;
-    c->shell_moves = c->sh->moves;
+    c->liquid_moves = fsi__ls_moves(c->liquid);
+    c->shell_moves = fsi__sh_moves(c->shell);
 }
 
 /* One message for what a step did less well than asked; what the liquid lost or did in too long substeps is the liquid's to tell. */
@@ -2529,51 +2546,115 @@ static void fsi__co_warn(const fsi__co_impl *c, const fsi_couple_stats *t)
     fsi__warn(c->context, "fsi_couple_step: degraded: %d of %d substeps ended out of balance, %d samples between vertices lie in the liquid", degraded, t->substeps, t->drowned);
 }
 
-/* Who takes part in the shell's and the liquid's substeps. */
-static void fsi__co_fill_guests(fsi__co_impl *c, fsi__sh_guest *with_shell, fsi__ls_guest *with_liquid)
-{
-    with_shell->user = with_liquid->user = c;
-    with_shell->assemble = fsi__co_assemble;
-    with_shell->solve = fsi__co_solve;
-    with_shell->filter = fsi__co_filter;
-    with_shell->energy = fsi__co_energy;
-    with_shell->slope = fsi__co_slope;
-    with_shell->accept = fsi__co_accept;
-    with_shell->is_done = fsi__co_is_done;
-    with_liquid->function = "fsi_couple_step";
-    with_liquid->speed = fsi__co_speed;
-    with_liquid->begin = fsi__co_begin;
-    with_liquid->settle = fsi__co_settle;
-    with_liquid->ride = fsi__co_ride;
-    with_liquid->project = fsi__co_project;
-    with_liquid->bound_shore = fsi__co_bound_shore;
-    with_liquid->drag = fsi__co_drag;
-}
-
 /* Room for what nodes are given, of which bodies have some. PAPER's walls do not give way. */
 static fsi_status fsi__co_make_step_room(fsi__co_impl *c, const char *fn)
 {
     int k;
-    for (k = 0; k < c->ls->obstacle_count && c->s->desc.correction == FSI_COUPLE_PAPER; k++)
-        if (fsi__co_shared_body(c, &c->ls->obstacle[k]) >= 0)
-            return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, c->ls->obstacle[k].id, 0, "the body of the liquid's obstacle %d is COUPLED in liquid and shell: this needs correction MOMENTUM", c->ls->obstacle[k].id);
-    FSI__LS_TRY(fsi__co_more(c, &c->given, 3 * sizeof(double), 0, &c->given_capacity, c->sh->nodes));
+    for (k = 0; k < fsi__ls_solids(c->liquid) && c->s->desc.correction == FSI_COUPLE_PAPER; k++)
+        if (fsi__co_shared_body(c, k) >= 0) {
+            const int id = fsi__ls_solid_of(c->liquid, k).id;
+            return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, id, 0,
+                "the body of the liquid's obstacle %d is COUPLED in liquid and shell: this needs correction MOMENTUM",
+                id);
+        }
+    FSI__TRY(fsi__co_more(c, &c->given, 3 * sizeof(double), 0, &c->given_capacity, c->sh->nodes));
     return fsi__co_more(c, &c->felt, 3 * sizeof(double), 0, &c->felt_capacity, c->sh->nodes);
 }
 
 /* A PRESCRIBED body that is an obstacle of both has the impulses of both: the shell wrote its own last. */
 static void fsi__co_join_reactions(const fsi__co_impl *c, fsi_real dt)
 {
-    int k, o;
-    for (k = 0; k < c->ls->obstacle_count; k++) {
-        const fsi__ls_obstacle *p = &c->ls->obstacle[k];
-        fsi_body *body = p->desc.body;
-        for (o = 0; o < c->sh->obstacles && (!c->sh->obstacle[o].used || c->sh->obstacle[o].desc.body != body); o++) { }
-        if (!body || body->mode != FSI_BODY_PRESCRIBED || o == c->sh->obstacles) continue;
-        body->impulse = fsi_v3_add(body->impulse, p->impulse);
-        body->angular_impulse = fsi_v3_add(body->angular_impulse, p->spin);
+    int k;
+    for (k = 0; k < fsi__ls_solids(c->liquid); k++) {
+        const fsi__ls_solid p = fsi__ls_solid_of(c->liquid, k);
+        fsi_body *body = p.body;
+        if (!body || body->mode != FSI_BODY_PRESCRIBED || !fsi__sh_has_body(c->shell, body)) continue;
+        body->impulse = fsi_v3_add(body->impulse, p.impulse);
+        body->angular_impulse = fsi_v3_add(body->angular_impulse, p.spin);
         fsi_body_end_step(body, dt);
     }
+}
+
+/* A projection of liquid and solid together. */
+static fsi_status fsi__co_project_both(fsi__co_impl *c, int which)
+{
+    fsi_pressure_flow flow;
+    FSI__TRY(fsi__ls_open_projection(c->run, which, &flow));
+    FSI__CO_LOOK(c, FSI__CO_PROJECTS, &flow);
+    FSI__TRY(fsi__co_project(c, &flow));
+    FSI__CO_LOOK(c, FSI__CO_PROJECTED, &flow);
+    FSI__TRY(fsi__ls_close_projection(c->run));
+    fsi__co_bound_shore(c);
+    fsi__ls_finish_projection(c->run);
+    return FSI_OK;
+}
+
+/* From the trial to the trial: forces, first projection, advection, positions and volumes by one optimisation, last
+   projection. */
+static fsi_status fsi__co_substep(fsi__co_impl *c)
+{
+    FSI__TRY(fsi__co_begin(c));
+    FSI__TRY(fsi__ls_force(c->run));
+    FSI__TRY(fsi__co_project_both(c, FSI__LS_FIRST));
+    if (fsi__ls_smooths(c->run)) {
+        FSI__TRY(fsi__ls_smooth(c->run));
+        FSI__TRY(fsi__co_project_both(c, FSI__LS_AGAIN));
+    }
+    if (c->liquid->desc.viscosity > 0) {
+        fsi__ls_hold_viscous(c->run);
+        fsi__co_drag(c);
+        FSI__TRY(fsi__ls_thicken(c->run));
+        FSI__TRY(fsi__co_project_both(c, FSI__LS_AGAIN));
+    }
+    FSI__TRY(fsi__ls_advect_surface(c->run));
+    fsi__co_ride(c);
+    FSI__TRY(fsi__ls_advect(c->run));
+    FSI__TRY(fsi__ls_follow(c->run));
+    FSI__TRY(fsi__co_settle(c));
+    FSI__TRY(fsi__ls_settle(c->run));
+    FSI__TRY(fsi__ls_regrid(c->run));
+    return fsi__co_project_both(c, FSI__LS_LAST);
+}
+
+static fsi_status fsi__co_substeps(fsi__co_impl *c)
+{
+    while (fsi__ls_left(c->run)) {
+        FSI__TRY(fsi__ls_open(c->run, fsi__sh_fastest(c->step)));
+        FSI__TRY(fsi__co_substep(c));
+        fsi__ls_close(c->run);
+    }
+    return FSI_OK;
+}
+
+/* Both begin, work on scratch, and end. The shell's end is left to fsi__sh_commit. */
+static fsi_status fsi__co_run(fsi__co_impl *c, double dt, const char *fn)
+{
+    FSI__TRY(fsi__sh_begin(c->shell, dt, 1, fn, &c->step));
+    FSI__TRY(fsi__co_make_step_room(c, fn));
+    memset(&c->stats, 0, sizeof c->stats);
+    c->stats.min_distance = (double)c->liquid->phi->background;
+    c->dt = dt;
+    memset(c->felt, 0, 3 * (size_t)c->sh->nodes * sizeof *c->felt);
+    if (!(dt > 0)) FSI__TRY(fsi__co_look(c));
+    FSI__TRY(fsi__ls_begin_step(c->liquid, dt, 1, fn, &c->run));
+    return fsi__ls_end_step(c->run, fsi__co_substeps(c));
+}
+
+/* What others see of the coupling, once liquid and shell have published theirs. */
+static void fsi__co_publish(fsi__co_impl *c)
+{
+    fsi_couple *s = c->s;
+    int i, a;
+    s->time += c->dt;
+    for (i = 0; i < c->sh->vertices; i++)
+        c->public_force[i] = c->dt > 0 ? fsi_v3_scale(fsi__sh_to(c->felt + 3 * (size_t)i), 1 / (fsi_real)c->dt)
+            : fsi_v3(0, 0, 0);
+    for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
+    c->stats.substeps = s->liquid->stats.substeps;
+    c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
+    c->stats.volume_error = s->liquid->stats.volume_error;
+    c->stats.seconds_pressure = s->liquid->stats.seconds_pressure;
+    s->stats = c->stats;
 }
 
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
@@ -2581,52 +2662,29 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     static const char *const fn = "fsi_couple_step";
     fsi__co_impl *c = fsi__co_of(s);
     const double clock = c ? fsi__now(c->context) : 0;
-    fsi__sh_guest with_shell;
-    fsi__ls_guest with_liquid;
     fsi_status status;
-    int i, a;
 
     /* all that is asked for */
     if (!c) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__check_dt(c->context, dt, fn));
-    FSI__LS_TRY(fsi__co_check_settings(c->context, s->liquid, s->shell, fn));
-    FSI__LS_TRY(fsi__co_check_together(c, fn));
+    FSI__TRY(fsi__check_dt(c->context, dt, fn));
+    FSI__TRY(fsi__co_check_settings(c->context, s->liquid, s->shell, fn));
+    FSI__TRY(fsi__co_check_together(c, fn));
     c->density = (double)s->liquid->desc.density;
-    status = fsi__sh_read_in(s->shell, c->sh, fn);
-    if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
-    if (status == FSI_OK) status = fsi__co_make_step_room(c, fn);
 
-    /* the liquid's substeps, the shell's within them */
-    if (status == FSI_OK) {
-        fsi__co_fill_guests(c, &with_shell, &with_liquid);
-        memset(&c->stats, 0, sizeof c->stats);
-        c->stats.min_distance = (double)c->ls->phi->background;
-        c->dt = (double)dt;
-        memset(c->felt, 0, 3 * (size_t)c->sh->nodes * sizeof *c->felt);
-        fsi__sh_begin(&c->step, s->shell, c->sh, fn, (double)dt);
-        c->step.guest = dt > 0 ? &with_shell : NULL;
-        if (!(dt > 0)) status = fsi__co_look(c);
-        if (status == FSI_OK) status = fsi__ls_step(s->liquid, dt, &with_liquid);
-    }
+    /* the step; errors of the shell are in its context */
+    status = fsi__co_run(c, (double)dt, fn);
     if (status != FSI_OK) {
-        if (c->sh->context != c->context && c->sh->context->error.status == status) c->context->error = c->sh->context->error;
+        if (s->shell->context != c->context && s->shell->context->error.status == status)
+            c->context->error = s->shell->context->error;
         return status;
     }
 
     /* what others see */
-    c->step.dt = (double)dt;
-    fsi__sh_publish(s->shell, &c->step);
+    fsi__sh_commit(c->step);
     if (dt > 0) fsi__co_join_reactions(c, dt);
-    s->time += (double)dt;
     fsi__co_note_moves(c);
-    for (i = 0; i < c->sh->model.vertices; i++) c->public_force[i] = dt > 0 ? fsi_v3_scale(fsi__sh_to(c->felt + 3 * (size_t)i), 1 / dt) : fsi_v3(0, 0, 0);
-    for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
-    c->stats.substeps = s->liquid->stats.substeps;
-    c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
-    c->stats.volume_error = s->liquid->stats.volume_error;
-    c->stats.seconds_pressure = s->liquid->stats.seconds_pressure;
-    c->stats.seconds = fsi__now(c->context) - clock;
-    s->stats = c->stats;
+    fsi__co_publish(c);
+    s->stats.seconds = fsi__now(c->context) - clock;
     fsi__co_warn(c, &s->stats);
     return FSI_OK;
 }
@@ -2634,14 +2692,15 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s)
 {
     const fsi__co_impl *c = fsi__co_of(s);
+    const fsi__sh_view *sh;
     double most = 0;
     int i;
     if (!c) return 0;
     for (i = 0; i < s->shell->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(s->shell->velocity[i]));
-    for (i = c->sh->model.vertices; i < c->sh->points; i++) {
-        const fsi_body *body = c->sh->owner[i] < 0 ? NULL : c->sh->body[c->sh->owner[i]].body;
-        const double arm = sqrt(fsi__sh_dot(c->sh->local + 3 * (size_t)i, c->sh->local + 3 * (size_t)i));
-        if (body) most = fmax(most, fsi__ls_fastest(body->velocity, body->angular_velocity, arm));
+    sh = fsi__sh_view_of(s->shell); /* obstacles may have come or gone since the last step */
+    for (i = 0; i < sh->bodies; i++) {
+        const fsi_body *body = sh->body[i].body;
+        most = fmax(most, fsi__ls_fastest(body->velocity, body->angular_velocity, fsi__sh_body_reach(s->shell, i)));
     }
     return fsi__ls_suggest_dt(s->liquid, most, "fsi_couple_suggest_dt");
 }
@@ -2655,8 +2714,9 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
     fsi_levelset_debug_draw(s->liquid, draw);
     fsi_shell_debug_draw(s->shell, draw);
     for (k = 0; draw->point && k < c->samples; k++) {
-        fsi__co_place(&c->sample[k], c->sh->state.x, x);
-        if (fsi__co_distance_in(c, c->ls->phi, x, NULL) < c->range) draw->point(draw->user, fsi__sh_to(x), (fsi_real)(c->dx / 5), 0x00ffff);
+        fsi__co_place(&c->sample[k], c->sh->x, x);
+        if (fsi__co_distance_in(c, c->liquid->phi, x, NULL) < c->range)
+            draw->point(draw->user, fsi__sh_to(x), (fsi_real)(c->dx / 5), 0x00ffff);
     }
 }
 
@@ -2683,8 +2743,8 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
     const fsi__co_impl *c = fsi__co_of(s);
     size_t liquid = 0, shell = 0, need;
     if (!c) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
-    FSI__LS_TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
+    FSI__TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
+    FSI__TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
     need = sizeof head + liquid + shell;
     if (size) *size = need;
     if (!buffer) return size ? FSI_OK : fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "both buffer and size are NULL");
@@ -2695,7 +2755,7 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
     head.time = s->time;
     head.check = fsi_hash(&head.time, sizeof head.time, 0);
     memcpy(buffer, &head, sizeof head);
-    FSI__LS_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head, liquid, NULL));
+    FSI__TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head, liquid, NULL));
     return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + liquid, shell, NULL);
 }
 
@@ -2717,8 +2777,8 @@ static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, siz
 static fsi_status fsi__co_check_outside(const fsi__co_impl *c, const char *fn)
 {
     int i;
-    for (i = 0; i < c->sh->model.vertices; i++) {
-        const double d = fsi__co_distance_in(c, c->ls->trial_phi, c->sh->next.x + 3 * i, NULL);
+    for (i = 0; i < c->sh->vertices; i++) {
+        const double d = fsi__co_distance_in(c, c->ls->trial_phi, c->sh->next_x + 3 * i, NULL);
         if (!(d > -c->dx)) return fsi__fail(c->context, FSI_ERROR_MESH, fn, i, d, "the solid is in the liquid at vertex %d: phi is %g there", i, d);
     }
     return FSI_OK;
@@ -2730,22 +2790,18 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
     static const char *const fn = "fsi_couple_load";
     fsi__co_impl *c = fsi__co_of(s);
     const unsigned char *part;
-    double times[FSI__LS_SAVED] = { 0, 0, 0, 0 };
-    fsi__ls_run run;
     fsi__co_head head;
     fsi_status status;
     if (!c) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__co_read_head(s, buffer, size, &head));
+    FSI__TRY(fsi__co_read_head(s, buffer, size, &head));
     part = (const unsigned char *)buffer + sizeof head;
     status = fsi__sh_read_state(s->shell, part + head.liquid, (size_t)head.shell, fn);
     if (status != FSI_OK) {
         s->context->error = s->shell->context->error;
         return status;
     }
-    FSI__LS_TRY(fsi__ls_read_state(s->liquid, part, (size_t)head.liquid, &run, times));
-    status = fsi__co_check_outside(c, fn);
-    if (status != FSI_OK) return fsi__ls_finish(&run, status);
-    FSI__LS_TRY(fsi__ls_take_state(&run, times));
+    FSI__TRY(fsi__ls_read_state(s->liquid, part, (size_t)head.liquid, &c->run));
+    FSI__TRY(fsi__ls_take_state(c->run, fsi__co_check_outside(c, fn)));
     fsi__sh_take_state(s->shell);
     s->time = head.time;
     fsi__co_note_moves(c);
@@ -2778,7 +2834,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void)
 static fsi_status fsi__co_check_pair(const fsi_couple_desc *d)
 {
     static const char *const fn = "fsi_couple_create";
-    const int liquid = fsi__is_levelset(d->liquid), shell = fsi__sh_of(d->shell) != NULL;
+    const int liquid = fsi__is_levelset(d->liquid), shell = fsi__sh_view_of(d->shell) != NULL;
     fsi_context *c = liquid ? d->liquid->context : shell ? d->shell->context : NULL;
     if (!liquid) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "liquid is %s", d->liquid ? "no fsi_levelset" : "NULL");
     if (!shell) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "shell is %s", d->shell ? "no fsi_shell" : "NULL");
@@ -2810,13 +2866,15 @@ FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *des
     fsi_couple_desc d;
     int i;
     if (!c) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__check_filled(c->context, "fsi_couple_set_desc", desc, FSI__COOKIE('c', fsi_couple_desc), "fsi_couple_default_desc"));
+    FSI__TRY(fsi__check_filled(c->context, "fsi_couple_set_desc", desc, FSI__COOKIE('c', fsi_couple_desc),
+        "fsi_couple_default_desc"));
     d = *desc;
     d.liquid = s->desc.liquid;
     d.shell = s->desc.shell;
     d.largest_loss = s->desc.largest_loss;
-    FSI__LS_TRY(fsi__co_check(c->context, &d, c->dx, "fsi_couple_set_desc"));
-    for (i = 0; (d.adhesion < s->desc.adhesion || d.adhesion > s->desc.adhesion) && i < c->sh->model.vertices; i++) s->adhesion[i] = d.adhesion;
+    FSI__TRY(fsi__co_check(c->context, &d, c->dx, "fsi_couple_set_desc"));
+    for (i = 0; (d.adhesion < s->desc.adhesion || d.adhesion > s->desc.adhesion) && i < c->sh->vertices; i++)
+        s->adhesion[i] = d.adhesion;
     c->range = d.range > 0 ? (double)d.range : c->dx;
     s->desc = d;
     return FSI_OK;
@@ -2829,8 +2887,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     if (!c) return;
     context = c->context;
     if (c->start) fsi_grid_remove_field(c->start);
-    fsi__free(context, s->adhesion, (size_t)c->sh->model.vertices, sizeof *s->adhesion);
-    fsi__free(context, c->pieces, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
+    fsi__free(context, s->adhesion, (size_t)c->sh->vertices, sizeof *s->adhesion);
+    fsi__free(context, c->pieces, (size_t)c->sh->edges + (size_t)c->sh->triangles, sizeof(int));
     fsi__free(context, c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
     fsi__free(context, c->map, (size_t)c->map_room, sizeof(int));
     fsi__free(context, c->cell, (size_t)c->cell_capacity, sizeof *c->cell);
@@ -2856,7 +2914,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
     fsi__free(context, c->given, (size_t)c->given_capacity, 3 * sizeof(double));
     fsi__free(context, c->felt, (size_t)c->felt_capacity, 3 * sizeof(double));
-    fsi__free(context, c->public_force, (size_t)c->sh->model.vertices, sizeof(fsi_vec3));
+    fsi__free(context, c->public_force, (size_t)c->sh->vertices, sizeof(fsi_vec3));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
@@ -2867,11 +2925,11 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
 /* What has a row a vertex or an element. */
 static fsi_status fsi__co_make_room(fsi__co_impl *c)
 {
-    const int n = c->sh->model.vertices;
+    const int n = c->sh->vertices;
     int i;
     c->s->adhesion = (fsi_real *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_real));
     c->s->liquid_force = c->public_force = (fsi_vec3 *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_vec3));
-    c->pieces = (int *)fsi__alloc(c->context, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
+    c->pieces = (int *)fsi__alloc(c->context, (size_t)c->sh->edges + (size_t)c->sh->triangles, sizeof(int));
     if (!c->s->adhesion || !c->public_force || !c->pieces) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
     for (i = 0; i < n; i++) {
         c->s->adhesion[i] = c->s->desc.adhesion;
@@ -2889,8 +2947,8 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('c', fsi_couple_desc)) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__co_check_pair(desc));
-    FSI__LS_TRY(fsi__co_check(desc->liquid->context, desc, (double)desc->liquid->desc.dx, "fsi_couple_create"));
+    FSI__TRY(fsi__co_check_pair(desc));
+    FSI__TRY(fsi__co_check(desc->liquid->context, desc, (double)desc->liquid->desc.dx, "fsi_couple_create"));
     s = (fsi_couple *)fsi__alloc(desc->liquid->context, 1, sizeof *s);
     c = (fsi__co_impl *)fsi__alloc(desc->liquid->context, 1, sizeof *c);
     if (!s || !c) {
@@ -2906,8 +2964,8 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     s->impl = c;
     c->s = s;
     c->total.block = 3;
-    c->ls = (fsi__ls_impl *)desc->liquid->impl;
-    c->sh = (fsi__sh_impl *)desc->shell->impl;
+    c->ls = fsi__ls_view_of(desc->liquid);
+    c->sh = fsi__sh_view_of(desc->shell);
     c->dx = (double)desc->liquid->desc.dx;
     c->volume = desc->liquid->desc.dim == 3 ? c->dx * c->dx * c->dx : c->dx * c->dx;
     c->density = (double)desc->liquid->desc.density;
@@ -2918,12 +2976,10 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     solver.ordering = fsi_dissection();
     status = fsi__co_make_room(c);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
-    if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
-    if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->state.x);
-    if (status == FSI_OK) {
-        fsi__ls_run run = fsi__ls_make_run(desc->liquid);
-        status = fsi__ls_finish(&run, fsi__co_carve(c, &run));
-    }
+    if (status == FSI_OK)
+        status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->liquid->phi->background, &c->start);
+    if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->x);
+    if (status == FSI_OK) status = fsi__co_make_way(c);
     if (status != FSI_OK) {
         fsi_couple_destroy(s);
         return status;

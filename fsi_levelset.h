@@ -53,6 +53,7 @@
    STACK: up to 100 kB in the caller's thread and in each of the context's.
    COST: about 1.2 us a liquid cell and substep, two projections included; 330 bytes a cell of a block.
    FIND IN HERE (search for >>), behind the API
+      >>stages of a step, for fsi's own headers, not for you
       >>simulator  >>obstacles  >>substep: emitters, open sides, kinds of cells, capillary smoothing, viscosity,
       droplets, components and their volumes, the volume constraint, blocks, sinks  >>step  >>step: a substep; and
       the functions that you call: >>fill  >>sources  >>read out  >>state  >>obstacles, from outside  >>create
@@ -328,9 +329,172 @@ FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s);
    Needs memory: draws blocks alone when there is none. */
 FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw *draw);
 
+/* ---- >>stages: a step in pieces, for fsi's own headers, not for you ---------------------------------------------- */
+
+/* fsi_levelset_step calls these in this order. A solver that moves a liquid together with solids (fsi_couple.h) calls
+   them too, and adds its own part where a line ends in +:
+
+      begin_step                checks; copies the state into the trial, on which all stages work
+      while left:
+         open                   length of the substep +; emitters, droplets that rejoin the liquid
+         force                  gravity, surface tension
+         project FIRST
+         if smooths: smooth, project AGAIN
+         if viscous: hold_viscous +, thicken, project AGAIN
+         advect_surface         next_phi: trial_phi carried along trial_u +
+         advect                 next_u likewise; open sides, walls that let go, obstacles, distance
+         follow                 components of next_phi and their targets; droplets
+         keep_volumes, or +     components get their volumes
+         settle                 components that met or parted in that
+         regrid                 blocks for the new surface; next_phi, next_u become the trial's; sinks
+         project LAST
+         close
+      end_step                  publishes the trial at once, or drops it
+
+   and to project is
+
+         open_projection        kinds of cells, obstacles, faces that are known: `flow`
+         solve_pressure, or +   trial_u free of divergence
+         close_projection       pressure, impulses on obstacles, velocities beyond the surface; air cells beside it +
+         finish_projection      their divergence
+
+   Errors are those of fsi_levelset_step, in s->context, with the name `fn` that begin_step got. After begin_step every
+   way leads through end_step. Entries number the cells of blocks: block * block_cells + x + 8 y + 64 z within it. */
+typedef struct fsi__ls_run fsi__ls_run; /* what a call works with; one a liquid where stages are called from outside */
+
+/* A liquid as the driver of its stages sees it. Pointers follow what stages do; fields have the grid of the liquid.
+   Read only, unless said otherwise. */
+typedef struct fsi__ls_view {
+    double dt, done;              /* of the substep: its length [s]; share of the call when it ends */
+    int substeps;                 /* closed so far */
+    fsi_field *trial_phi;         /* [m] where the substep begins; from regrid on where it ends */
+    fsi_field *next_phi;          /* from advect_surface to regrid: where it ends; may be written, from follow on by
+                                     put_phi only */
+    fsi_field *trial_u[3];        /* [m/s] may be written between hold_viscous and thicken */
+    fsi_field *next_u[3];         /* scratch while a projection is open */
+    fsi_field *trial_pressure;    /* [Pa] of the first projection, and those after it added up */
+    fsi_field *curvature, *trust; /* surface tension [Pa], and its weight: see fsi_pressure_flow; from force on */
+    const fsi_field *psi;         /* distance to the nearest obstacle [m]; NULL: there is none */
+    const unsigned char *cell;    /* entries: fsi_pressure_flow's kinds of cells, from open_projection on */
+    const unsigned char *known[3]; /* entries: 1: the velocity of that face is prescribed; from hold_viscous on */
+    unsigned char *shore;         /* entries, between close_projection and finish_projection: 1: air beside liquid,
+                                     whose faces will change; write 2: but none gets faster than the fastest is */
+    const int *trial_label, *next_label; /* entries: component of trial_phi; of next_phi, from follow on; -1: none */
+    int parts, next_parts;        /* components of each */
+    const double *target;         /* parts: volume that each is to have [m^3; 2D: m^2] */
+    fsi_pressure *solver;
+} fsi__ls_view;
+
+/* A component of next_phi, between open_volumes and settle. A cell counts 1. */
+typedef struct fsi__ls_part {
+    double missing;               /* what it is to gain in this substep [cells] */
+    double volume;                /* what it has, and |missing| [cells] */
+    double target, measured, area; /* its target and its volume [m^3; 2D: m^2], its surface [m^2; m] */
+    int spent;                    /* 1: `missing` is all that a substep may change */
+} fsi__ls_part;
+
+/* An obstacle, in the order of flow.solids. */
+typedef struct fsi__ls_solid {
+    int id;
+    fsi_body *body;               /* NULL: none */
+    const fsi_grid_faces *faces;  /* that it covers */
+    fsi_vec3 center;              /* of the body, where the trial has it */
+    fsi_vec3 impulse, spin;       /* by the liquid in this call; spin about the body's centre [N s, N m s] */
+} fsi__ls_solid;
+
+FSI_API int fsi__is_levelset(const fsi_levelset *s);
+FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);   /* the address stays */
+/* Begins a step of dt seconds. joint: 1 where others' velocities are solved for together with the liquid's: pressure is
+   not carried on then (time_order), and walls do not let go. fn: the function that errors name; it must outlive the
+   step. After an error nothing has changed. */
+FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, const char *fn, fsi__ls_run **run);
+FSI_API int fsi__ls_left(const fsi__ls_run *run);                     /* 1: another substep is needed */
+FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed);      /* speed: of what else moves [m/s] */
+FSI_API fsi_status fsi__ls_force(fsi__ls_run *run);
+enum { FSI__LS_AGAIN, FSI__LS_FIRST, FSI__LS_LAST };
+FSI_API fsi_status fsi__ls_open_projection(fsi__ls_run *run, int which, fsi_pressure_flow *flow);
+FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *flow);
+FSI_API fsi_status fsi__ls_close_projection(fsi__ls_run *run);
+FSI_API void fsi__ls_finish_projection(fsi__ls_run *run);
+FSI_API int fsi__ls_smooths(const fsi__ls_run *run);                  /* 1: too long for surface tension by itself */
+FSI_API fsi_status fsi__ls_smooth(fsi__ls_run *run);
+FSI_API void fsi__ls_hold_viscous(fsi__ls_run *run);
+FSI_API fsi_status fsi__ls_thicken(fsi__ls_run *run);
+FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run);
+FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run);
+FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run);
+FSI_API fsi_status fsi__ls_keep_volumes(fsi__ls_run *run);
+FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run);
+FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run);
+FSI_API void fsi__ls_close(fsi__ls_run *run);
+/* status: of the stages so far. FSI_OK: publishes; else, or where that fails, the liquid is as it was. Returns status,
+   or why that failed. */
+FSI_API fsi_status fsi__ls_end_step(fsi__ls_run *run, fsi_status status);
+
+/* In place of keep_volumes: finds the cells of the volume constraint, those of next_phi near the surface, and what
+   components lack. */
+FSI_API fsi_status fsi__ls_open_volumes(fsi__ls_run *run);
+FSI_API int fsi__ls_band(const fsi__ls_run *run);                     /* how many cells these are */
+/* Entry of one; *weight: share of it that is no obstacle. */
+FSI_API int fsi__ls_band_cell(const fsi__ls_run *run, int i, double *weight);
+FSI_API fsi__ls_part fsi__ls_part_of(const fsi__ls_run *run, int i);
+FSI_API fsi_status fsi__ls_remeasure(fsi__ls_run *run);               /* `measured` and `area` of all, by next_phi */
+/* Writes next_phi [m] at an entry: before and after volumes were put right. */
+FSI_API void fsi__ls_put_phi(fsi__ls_run *run, long long entry, double from, double to);
+/* For stats: the largest of components' |h| / volume; iterations of Newton's method. */
+FSI_API void fsi__ls_note_volumes(fsi__ls_run *run, double error, int iterations);
+
+FSI_API int fsi__ls_solids(const fsi_levelset *s);
+FSI_API fsi__ls_solid fsi__ls_solid_of(const fsi_levelset *s, int k); /* k: 0 to fsi__ls_solids - 1 */
+/* Who else moves a COUPLED body says its velocity [m/s], spin [rad/s], and where it is when the substep ends; pose
+   NULL: stays. */
+FSI_API void fsi__ls_set_body(fsi__ls_run *run, int k, fsi_vec3 velocity, fsi_vec3 spin, const fsi_pose *pose);
+
+/* Changes the liquid between steps: next_phi is the state's phi, to be written. */
+FSI_API fsi_status fsi__ls_begin_edit(fsi_levelset *s, const char *fn, fsi__ls_run **run);
+/* changed: 1: cells near the surface were written. Volumes [m^3; 2D: m^2] that components are to have: before; now. */
+FSI_API fsi_status fsi__ls_measure_edit(fsi__ls_run *run, int changed, double *before, double *now);
+FSI_API fsi_status fsi__ls_end_edit(fsi__ls_run *run, fsi_status status); /* as fsi__ls_end_step */
+
+/* fsi_levelset_load in two: reads and judges a state, which is in trial_phi then; takes it, if status is FSI_OK, or
+   drops it. */
+FSI_API fsi_status fsi__ls_read_state(fsi_levelset *s, const void *buffer, size_t size, fsi__ls_run **run);
+FSI_API fsi_status fsi__ls_take_state(fsi__ls_run *run, fsi_status status);
+
+FSI_API unsigned fsi__ls_moves(const fsi_levelset *s); /* steps of some time, loads and shifts of the origin so far */
+/* The largest step that takes one substep where something else moves at `speed` [m/s]; 0: gravity is not finite, fn is
+   told. */
+FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const char *fn);
+/* Speed of the fastest point of a body that reaches so far [m] from its centre, however fast it is [m/s]. */
+FSI_API double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach);
+FSI_API fsi_vec3 fsi__ls_entry_position(const fsi_grid *g, fsi_grid_place place, int e); /* world axes [m] */
+/* The entry beside e; side: 2 * axis, and 1 more upwards. *at -1: no block is there. 0: out of the box or no block. */
+FSI_API int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at);
+/* (1 - tanh y)/2: share of liquid in a cell, y = phi/dx. */
+FSI_FN double fsi__ls_heaviside(double y) { return 1 / (1 + fsi_exp(2 * y)); }
+
 #endif /* FSI_LEVELSET_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
+
+/* What does the work in each stage of a step (>>stages says what they are for); names without their fsi__ls_:
+
+      begin_step         begin: state to trial; begin_obstacles; check_velocity
+      open               open_emitters; condense: droplets; find_speed, largest_dt; emit
+      force              accelerate; push_bodies; curvatures; push: surface tension as a force
+      open_projection    find_solids: psi; find_faces; kinds: of cells; find_rims: where walls may let go; hold_faces
+      solve_pressure     fsi_pressure_project; judge_rims, let_go
+      close_projection   add_pressure; take_impulses: on obstacles; extrapolate; mark_shore
+      finish_projection  close_shore; keep_pressure: what time_order 2 carries on
+      smooth             smooth_axis: capillary smoothing, where the substep is too long for surface tension by itself
+      thicken            fsi_viscosity_solve
+      advect_surface     leave: through open sides; relax; fsi_grid_advect
+      advect             advect_velocity; fill_nozzles; let_air_in; open_gaps; enter_solids; fsi_grid_redistance
+      follow             fly: droplets; follow_components: labels and targets; take_up; drop_foundlings
+      keep_volumes       correct_volumes: collect_band, find_missing, correct, put_band
+      settle             follow_components, where cells changed sides
+      regrid             make_blocks; relabel; drain_all: sinks
+      end_step           check_result; commit: trial to state; commit_obstacles; publish */
 
 #ifdef FSI_IMPLEMENTATION
 #undef FSI_LEVELSET_IMPLEMENTATION
@@ -361,6 +525,7 @@ FSI__STRICT_BEGIN
 #define FSI__LS_BURST 1e12   /* and what u and states may hold; */
 #define FSI__LS_RUNAWAY (sizeof(fsi_real) == 8 ? 1e30 : 1e15) /* what a step may come to, whatever it was given */
 #define FSI__LS_MOST 1e30    /* of any other number of a state */
+#define FSI__LS_SAVED 4 /* numbers of a state behind its head: time, lost, left, carry_dt */
 #define FSI__LS_TRY(call) do { fsi_status status_ = (call); if (status_ != FSI_OK) return status_; } while (0)
 
 /* Targets of the components of one labelling. */
@@ -429,7 +594,40 @@ typedef struct fsi__ls_obstacle {
     fsi_vec3 force, torque;        /* means over the last step */
 } fsi__ls_obstacle;
 
+/* A call of fsi_levelset_step. */
+struct fsi__ls_run {
+    fsi_levelset *s;
+    struct fsi__ls_impl *m;
+    fsi_grid *grid;
+    const char *function;                /* that was called, for messages */
+    fsi_levelset_stats stats;
+    double time, dt;                     /* at the beginning of the substep; of it */
+    double length, done;                 /* of the call [s], 0: it is none of fsi_levelset_step; share of it when the
+                                            substep ends */
+    double left;                         /* of the call when the substep ends [s] */
+    int joint;                           /* others' velocities are solved for together with the liquid's */
+    int which;                           /* projection: FSI__LS_FIRST, AGAIN or LAST */
+    double clock;                        /* of the last lap */
+    double lost_volume, left_volume;
+    int axis;
+    int smooth;                          /* the substep is too long for surface tension by itself */
+    double face_keep, face_add;          /* of a step of the smoothing */
+    int released;                        /* faces of walls that have let go in this substep */
+    int fills;                           /* targets are what components lack or have too much, as long as shapes are
+                                            filled */
+    int flush;                           /* pass of fsi__ls_wet_solids, else 0 */
+    int flipped;                         /* cells that changed sides when volumes were put right */
+    double divergence;                   /* [1/s] that the first projection left: what the second one is to reach */
+    double carry_dt, half;               /* of the substep that `carry` is of, 0: none; half of this one's dt over it */
+    double keep, add;                    /* of fsi__ls_weigh_carry */
+    double before;                       /* volume that components are to have before an edit [m^3] */
+    double saved[FSI__LS_SAVED];         /* of a state that was read */
+    const fsi_field *looked;            /* by fsi__ls_look_for_nan */
+};
+
 typedef struct fsi__ls_impl {
+    fsi__ls_run run;                     /* of stages that are called from outside */
+    fsi__ls_view view;
     unsigned moves;                      /* steps of some time, loads and shifts of the origin so far: who is coupled with it sees what he did not do */
     fsi_context own_context;
     fsi_pressure *solver;
@@ -484,46 +682,6 @@ typedef struct fsi__ls_impl {
     int fresh_blocks;                    /* in new blocks only */
 } fsi__ls_impl;
 
-struct fsi__ls_run;
-
-/* Who is solved together with the liquid (fsi_couple.h). */
-typedef struct fsi__ls_guest {
-    void *user;
-    const char *function;                                               /* that steps both, for messages */
-    double (*speed)(void *user);                                        /* of its fastest point [m/s] */
-    fsi_status (*begin)(void *user, struct fsi__ls_run *run);           /* a substep begins */
-    fsi_status (*settle)(void *user, struct fsi__ls_run *run);          /* in place of fsi__ls_keep_volumes */
-    fsi_status (*project)(void *user, struct fsi__ls_run *run, fsi_pressure_flow *flow); /* in place of fsi_pressure_project */
-    void (*bound_shore)(void *user, struct fsi__ls_run *run);           /* makes 1 in m->shore 2 where no face may get faster than the fastest of its cell is */
-    void (*drag)(void *user, struct fsi__ls_run *run);                  /* viscous: velocities of the trial and the guest's stick to each other */
-    void (*ride)(void *user, struct fsi__ls_run *run);                        /* phi was advected: what lies on it goes with it */
-} fsi__ls_guest;
-
-/* A call of fsi_levelset_step. */
-typedef struct fsi__ls_run {
-    fsi_levelset *s;
-    fsi__ls_impl *m;
-    fsi_grid *grid;
-    const char *function;                /* that was called, for messages */
-    fsi_levelset_stats stats;
-    double time, dt;                     /* at the beginning of the substep; of it */
-    double length, done;                 /* of the call [s], 0: it is none of fsi_levelset_step; share of it when the substep ends */
-    double clock;                        /* of the last lap */
-    double lost_volume, left_volume;
-    int axis;
-    int smooth;                          /* the substep is too long for surface tension by itself */
-    double face_keep, face_add;          /* of a step of the smoothing */
-    int released;                        /* faces of walls that have let go in this substep */
-    int fills;                           /* targets are what components lack or have too much, as long as shapes are filled */
-    int flush;                           /* pass of fsi__ls_wet_solids, else 0 */
-    int flipped;                         /* cells that changed sides when volumes were put right */
-    double divergence;                   /* [1/s] that the first projection left: what the second one is to reach */
-    double carry_dt, half;               /* of the substep that `carry` is of, 0: of none; half of this one's dt over it */
-    double keep, add;                    /* of fsi__ls_weigh_carry */
-    const fsi__ls_guest *guest;          /* NULL: the liquid is alone */
-    const fsi_field *looked;            /* by fsi__ls_look_for_nan */
-} fsi__ls_run;
-
 /* A number that must lie between lo and hi. */
 static fsi_status fsi__ls_check_number(fsi_context *context, const char *fn, const char *name, double x, double lo, double hi)
 {
@@ -538,7 +696,7 @@ static double fsi__ls_speed(fsi_vec3 v)
     return FSI__LS_FASTEST * sqrt(x * x + y * y + z * z);
 }
 
-static int fsi__is_levelset(const fsi_levelset *s) { return s && s->cookie == FSI__COOKIE('l', fsi_levelset); }
+FSI_API int fsi__is_levelset(const fsi_levelset *s) { return s && s->cookie == FSI__COOKIE('l', fsi_levelset); }
 
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s) { return fsi__error_of(s ? s->context : NULL); }
 
@@ -579,6 +737,40 @@ static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
     run.clock = fsi__now(s->context);
     return run;
 }
+
+/* The view follows what moved. */
+static void fsi__ls_show(const fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    fsi__ls_view *v = &m->view;
+    int a;
+    v->dt = run->dt;
+    v->done = run->done;
+    v->substeps = run->stats.substeps;
+    v->trial_phi = m->trial_phi;
+    v->next_phi = m->next_phi;
+    for (a = 0; a < 3; a++) {
+        v->trial_u[a] = m->trial_u[a];
+        v->next_u[a] = m->next_u[a];
+        v->known[a] = m->known[a];
+    }
+    v->trial_pressure = m->trial_pressure;
+    v->curvature = m->curvature;
+    v->trust = m->trust;
+    v->psi = m->obstacle_count > 0 ? m->psi : NULL;
+
+    v->cell = m->cell;
+    v->shore = m->shore;
+    v->trial_label = m->trial_label;
+    v->next_label = m->next_label;
+    v->parts = m->trial.count;
+    v->next_parts = m->next.count;
+    v->target = m->trial.target;
+    v->solver = m->solver;
+}
+
+FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s) { return &((const fsi__ls_impl *)s->impl)->view; }
+FSI_API unsigned fsi__ls_moves(const fsi_levelset *s) { return ((const fsi__ls_impl *)s->impl)->moves; }
 
 /* Room for `count` rows of scratch and at least one, whose contents are lost when it grows. */
 static fsi_status fsi__ls_hold(fsi_context *context, const fsi__column *columns, int column_count, int *capacity, int count)
@@ -660,6 +852,31 @@ static void fsi__ls_push_bodies(fsi__ls_run *run)
         if (fsi__ls_is_coupled(&run->m->obstacle[k])) fsi_body_begin_step(&run->m->obstacle[k].work, (fsi_real)run->dt);
 }
 
+FSI_API int fsi__ls_solids(const fsi_levelset *s) { return ((const fsi__ls_impl *)s->impl)->obstacle_count; }
+
+FSI_API fsi__ls_solid fsi__ls_solid_of(const fsi_levelset *s, int k)
+{
+    const fsi__ls_obstacle *o = &((const fsi__ls_impl *)s->impl)->obstacle[k];
+    fsi__ls_solid solid;
+    solid.id = o->id;
+    solid.body = o->desc.body;
+    solid.faces = o->faces;
+    solid.center = o->now.position;
+    solid.impulse = o->impulse;
+    solid.spin = o->spin;
+    return solid;
+}
+
+FSI_API void fsi__ls_set_body(fsi__ls_run *run, int k, fsi_vec3 velocity, fsi_vec3 spin, const fsi_pose *pose)
+{
+    fsi__ls_obstacle *o = &run->m->obstacle[k];
+    o->work.velocity = o->work.new_velocity = velocity;
+    o->work.angular_velocity = o->work.new_angular_velocity = spin;
+    if (!pose) return;
+    o->work.pose = *pose;
+    fsi__ls_stand(run->m, o, run->done);
+}
+
 /* After it: obstacles go to where the substep ends. */
 static fsi_status fsi__ls_move_obstacles(fsi__ls_run *run)
 {
@@ -678,8 +895,10 @@ static fsi_status fsi__ls_move_obstacles(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Speed of the fastest point of a body [m/s] that reaches so far from its centre. */
-static double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach) { return fsi__ls_speed(linear) + fsi__ls_speed(angular) * reach; }
+FSI_API double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach)
+{
+    return fsi__ls_speed(linear) + fsi__ls_speed(angular) * reach;
+}
 
 /* Speed of the fastest point of an obstacle [m/s]. */
 static fsi_status fsi__ls_obstacle_speed(const fsi__ls_run *run, double *fastest)
@@ -726,7 +945,7 @@ static fsi_vec3 fsi__ls_solid_velocity(const fsi__ls_run *run, const fsi__ls_obs
     return v;
 }
 
-static fsi_vec3 fsi__ls_entry_position(const fsi_grid *g, fsi_grid_place place, int e)
+FSI_API fsi_vec3 fsi__ls_entry_position(const fsi_grid *g, fsi_grid_place place, int e)
 {
     const int c = e % g->block_cells;
     int corner[3];
@@ -938,8 +1157,6 @@ static void fsi__ls_give(fsi__ls_obstacle *o, fsi_vec3 impulse, fsi_vec3 spin)
     o->moment = fsi_v3_add(o->moment, fsi_v3_add(spin, fsi_v3_cross(center, impulse)));
 }
 
-static int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at);
-
 /* Obstacles have their share in what velocities carry along, or momentum would be lost. They get it before the last projection. */
 static void fsi__ls_carry_obstacles(fsi__ls_run *run, double weight)
 {
@@ -1093,12 +1310,12 @@ static void fsi__ls_slip(fsi__ls_run *run)
    Nor is a surface along the solid one where liquid was poured flush with it, q - p = -dx and no gap at t = 0: phi
    stays p there, `along` tells how much. The line would leave a surface at the solid, against which the liquid feels
    no pressure. Half a cell out interpolation may still take in a cell of the solid that has such a surface: while
-   those are looked for h is 1. Beside a guest it is 1 too: a body between liquid and shell jumped. */
+   those are looked for h is 1. Beside a shell it is 1 too: a body between liquid and shell jumped. */
 static double fsi__ls_opposite(const fsi__ls_run *run, fsi_vec3 x, double psi, double cosine)
 {
     const fsi_field *phi = run->m->next_phi;
     const double dx = (double)run->grid->dx, t = psi / dx, s = cosine * dx, bend = t > -2 ? t : -2;
-    const double h = run->flush || run->guest ? 1 : 0.5;
+    const double h = run->flush || run->joint ? 1 : 0.5;
     double p, q, c, slope, line, meets, along;
     fsi_vec3 n;
     fsi_grid_sample_spline(run->m->psi, x, &n);
@@ -1907,7 +2124,7 @@ static void fsi__ls_add_pressure(void *arg, int chunk, int begin, int end)
 }
 
 /* Entry of the cell across face `side` (x-, x+, y-, ...) of the cell at entry e, or of that side of the box itself, -1: none; true if it is a cell. */
-static int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at)
+FSI_API int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at)
 {
     const fsi_grid *g = run->grid;
     const int c = e % g->block_cells, a = side >> 1, d = side & 1 ? 1 : -1, beside = (c >> 3 * a & 7) + d;
@@ -2133,7 +2350,7 @@ static fsi_status fsi__ls_find_rims(fsi__ls_run *run)
 {
     int b, k, side;
     run->m->rim_count = run->released = 0;
-    if (!run->s->desc.release || run->guest) return FSI_OK;
+    if (!run->s->desc.release || run->joint) return FSI_OK;
     if (run->m->obstacle_count > 0) fsi__ls_mark_covered_faces(run, run->m->let_go); /* until a face lets go */
     for (side = 0; side < 2 * run->grid->dim; side++)
         for (b = 0; b < run->grid->block_count && !run->s->desc.open_side[side]; b++) FSI__LS_TRY(fsi__ls_find_wall_rims(run, b, side));
@@ -2222,13 +2439,13 @@ static void fsi__ls_open_gaps(fsi__ls_run *run)
     }
 }
 
-/* The projection, with walls that let go. */
-static fsi_status fsi__ls_project_rims(fsi__ls_run *run, fsi_pressure_flow *flow, int first)
+/* The liquid alone, with walls that let go. */
+FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *flow)
 {
+    const int first = run->which == FSI__LS_FIRST;
     fsi__ls_impl *m = run->m;
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
     int a, pass;
-    if (run->guest) return run->guest->project(run->guest->user, run, flow);
     for (a = 0; a < run->grid->dim && m->rim_count > 0; a++) memcpy(m->next_u[a]->value, m->trial_u[a]->value, cells * sizeof(fsi_real));
     FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
     fsi__ls_see_solids(run);
@@ -2243,46 +2460,56 @@ static fsi_status fsi__ls_project_rims(fsi__ls_run *run, fsi_pressure_flow *flow
     return FSI_OK;
 }
 
-/* Makes trial_u free of divergence on trial_phi. The first projection of a substep carries gravity and surface tension; later ones
-   start from what advection or smoothing left and add no force. */
-static fsi_status fsi__ls_project(fsi__ls_run *run, int first)
+/* Where pressure acts, and what it meets there. The first projection of a substep carries gravity and surface tension;
+   later ones start from what advection or smoothing left and add no force. */
+static fsi_status fsi__ls_fill_flow(fsi__ls_run *run, fsi_pressure_flow *flow)
 {
-    fsi_levelset *s = run->s;
-    fsi_pressure_flow flow = fsi_pressure_default_flow();
+    const fsi_levelset_desc *d = &run->s->desc;
+    const int first = run->which == FSI__LS_FIRST;
     int a;
-    for (a = 0; a < run->grid->dim; a++) flow.u[a] = run->m->trial_u[a];
-    flow.cell = run->m->cell;
-    flow.phi = run->m->trial_phi;
-    flow.density = s->desc.density;
-    flow.dt = (fsi_real)run->dt;
-    if (run->smooth) flow.theta_min = (fsi_real)0.25; /* with thinner cells ripples grow at 5 capillary times, whatever the smoothing (measured) */
-    memcpy(flow.open_side, s->desc.open_side, sizeof flow.open_side);
+
+    /* the liquid */
+    *flow = fsi_pressure_default_flow();
+    for (a = 0; a < run->grid->dim; a++) flow->u[a] = run->m->trial_u[a];
+    flow->cell = run->m->cell;
+    flow->phi = run->m->trial_phi;
+    flow->density = d->density;
+    flow->dt = (fsi_real)run->dt;
+    /* with thinner cells ripples grow at 5 capillary times, whatever the smoothing (measured) */
+    if (run->smooth) flow->theta_min = (fsi_real)0.25;
+    memcpy(flow->open_side, d->open_side, sizeof flow->open_side);
+
+    /* solids, nozzles, and kinds of cells */
     fsi__ls_find_solids(run);
     FSI__LS_TRY(fsi__ls_find_faces(run));
-    fsi__ls_offer_solids(run, &flow);
+    fsi__ls_offer_solids(run, flow);
     fsi__ls_each_block(run, fsi__ls_kinds);
     fsi__ls_mark_nozzles(run);
     FSI__LS_TRY(fsi__ls_find_rims(run));
     fsi__ls_hold_faces(run);
-    if (first && s->desc.surface_tension > 0 && s->desc.tension == FSI_LEVELSET_TENSION_JUMP) {
-        flow.surface_pressure = run->m->curvature;
-        flow.surface_weight = run->m->trust;
+
+    if (first && d->surface_tension > 0 && d->tension == FSI_LEVELSET_TENSION_JUMP) {
+        flow->surface_pressure = run->m->curvature;
+        flow->surface_weight = run->m->trust;
     }
-    flow.pressure = first ? run->m->trial_pressure : run->m->spare;
+    flow->pressure = first ? run->m->trial_pressure : run->m->spare;
     run->m->solver->desc.absolute = first ? 0 : run->divergence;
-    FSI__LS_TRY(fsi__ls_project_rims(run, &flow, first));
+    return FSI_OK;
+}
+
+/* Velocities beyond the surface, and which air cells there get no divergence. */
+FSI_API fsi_status fsi__ls_close_projection(fsi__ls_run *run)
+{
+    const fsi_pressure_stats *t = &run->m->solver->stats;
     run->stats.released += run->released;
-    if (!first) fsi__ls_each_block(run, fsi__ls_add_pressure);
+    if (run->which != FSI__LS_FIRST) fsi__ls_each_block(run, fsi__ls_add_pressure);
     fsi__ls_take_impulses(run);
-    run->divergence = run->m->solver->stats.divergence;
+    run->divergence = t->divergence;
     if (run->divergence > run->stats.divergence) run->stats.divergence = run->divergence;
-    run->stats.pressure_iterations += run->m->solver->stats.iters;
+    run->stats.pressure_iterations += t->iters;
     fsi__ls_lap(run, &run->stats.seconds_pressure);
     FSI__LS_TRY(fsi__ls_extrapolate(run));
     fsi__ls_each_block(run, fsi__ls_mark_shore);
-    if (run->guest) run->guest->bound_shore(run->guest->user, run);
-    fsi__ls_each_block(run, fsi__ls_close_shore);
-    fsi__ls_lap(run, &run->stats.seconds_extrapolation);
     return FSI_OK;
 }
 
@@ -2462,7 +2689,7 @@ static void fsi__ls_smooth_axis(fsi__ls_run *run)
 }
 
 /* Smooths trial_u, which reaches FSI__LS_FAR layers of faces beyond the liquid, near the surface of trial_phi. */
-static fsi_status fsi__ls_smooth(fsi__ls_run *run)
+FSI_API fsi_status fsi__ls_smooth(fsi__ls_run *run)
 {
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
         FSI__LS_TRY(fsi__ls_number_faces(run));
@@ -2533,22 +2760,33 @@ static void fsi__ls_hold_solids(fsi__ls_run *run)
     for (axis = 0; axis < run->grid->dim && run->m->obstacle_count > 0; axis++) fsi__ls_hold_axis(run, axis);
 }
 
-/* One implicit step on the velocities of the trial, and away with the divergence that it made: liquid moves along what is both viscous and free of
-   divergence. Walls of the box and obstacles as their no_slip says; liquid sticks to nozzles. */
-static fsi_status fsi__ls_thicken(fsi__ls_run *run)
+/* Faces whose velocity is known: of nozzles and obstacles, which trial_u has then. */
+FSI_API void fsi__ls_hold_viscous(fsi__ls_run *run)
+{
+    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    int a;
+    for (a = 0; a < run->grid->dim; a++) {
+        memset(run->m->known[a], 0, cells); /* it is not needed otherwise now */
+        fsi__ls_hold_nozzles(run, a, run->m->known[a]);
+    }
+    fsi__ls_hold_solids(run);
+}
+
+/* One implicit step on the velocities of the trial. Walls of the box and obstacles as their no_slip says; liquid sticks
+   to nozzles. A projection follows: liquid moves along what is both viscous and free of divergence. */
+FSI_API fsi_status fsi__ls_thicken(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
-    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
     const fsi_error before = run->s->context->error;
     fsi_viscosity_flow flow = fsi_viscosity_default_flow();
     fsi_status status = FSI_OK;
     int a, side, tries;
+
+    /* the liquid and what it meets */
     for (a = 0; a < run->grid->dim; a++) {
         flow.u[a] = m->trial_u[a];
-        flow.solid[a] = m->known[a]; /* until it is needed again */
-        memset(m->known[a], 0, cells);
-        fsi__ls_hold_nozzles(run, a, m->known[a]);
+        flow.solid[a] = m->known[a];
     }
     flow.phi = m->trial_phi;
     flow.psi = fsi__ls_psi(m);
@@ -2561,8 +2799,8 @@ static fsi_status fsi__ls_thicken(fsi__ls_run *run)
     }
     flow.tolerance = FSI__LS_VISCOSITY_TOLERANCE;
     flow.max_iters = d->max_iters;
-    fsi__ls_hold_solids(run);
-    if (run->guest) run->guest->drag(run->guest->user, run);
+
+    /* where it does not converge, a thinner one */
     for (tries = 0; tries == 0 || (status == FSI_ERROR_CONVERGENCE && tries <= FSI__LS_THINNER); tries++) {
         if (tries > 0) flow.viscosity /= 100;
         status = fsi_viscosity_solve(m->viscosity, &flow);
@@ -2573,7 +2811,7 @@ static fsi_status fsi__ls_thicken(fsi__ls_run *run)
     run->stats.thinned += tries > 1;
     run->stats.degraded |= tries > 1;
     fsi__ls_lap(run, &run->stats.seconds_viscosity);
-    return fsi__ls_project(run, 0);
+    return FSI_OK;
 }
 
 /* ---- >>substep: droplets ------------------------------------------------------------------------------------------
@@ -2991,8 +3229,6 @@ typedef struct fsi__ls_piece { /* up to FSI__LS_PIECE cells of one component: wh
 #define FSI__LS_MOVE_NS 12 /* and when it is moved: fsi__parallel_work */
 #define FSI__LS_NEWTON 30
 
-FSI_FN double fsi__ls_heaviside(double y) { return 1 / (1 + fsi_exp(2 * y)); } /* (1 - tanh y)/2 */
-
 /* Sums of a piece at its present values. H(phi) - H(phi*) is summed as such: small differences stay exact. */
 static void fsi__ls_sum_pieces(void *arg, int chunk, int begin, int end)
 {
@@ -3223,7 +3459,7 @@ static fsi_status fsi__ls_correct_volumes(fsi__ls_run *run, int first, int *agai
 
 /* Gives every component of next_phi the volume that is missing from its target. S and the volume by marching differ by other amounts before and after:
    where that matters, once more. */
-static fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
+FSI_API fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int again;
@@ -3231,6 +3467,57 @@ static fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
     if (!again) return FSI_OK;
     FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
     return fsi__ls_correct_volumes(run, 0, &again);
+}
+
+/* What volumes are missing, for who puts them right in place of fsi__ls_keep_volumes. */
+FSI_API fsi_status fsi__ls_open_volumes(fsi__ls_run *run)
+{
+    FSI__LS_TRY(fsi__ls_collect_band(run));
+    fsi__ls_sum(run);
+    fsi__ls_spare_nozzles(run);
+    fsi__ls_find_missing(run, 1);
+    return FSI_OK;
+}
+
+FSI_API int fsi__ls_band(const fsi__ls_run *run) { return run->m->next.first[run->m->next.count]; }
+
+FSI_API int fsi__ls_band_cell(const fsi__ls_run *run, int i, double *weight)
+{
+    *weight = run->m->band[i].weight;
+    return run->m->band[i].entry;
+}
+
+FSI_API fsi__ls_part fsi__ls_part_of(const fsi__ls_run *run, int i)
+{
+    const fsi__ls_parts *p = &run->m->next;
+    fsi__ls_part part;
+    part.missing = p->fix[i].missing;
+    part.volume = p->fix[i].volume;
+    part.target = p->target[i];
+    part.measured = p->shape[i].volume;
+    part.area = p->shape[i].area;
+    part.spent = p->fix[i].spent;
+    return part;
+}
+
+FSI_API fsi_status fsi__ls_remeasure(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    return fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape);
+}
+
+/* Droplets are where liquid vanishes: `shore` keeps that it was there. */
+FSI_API void fsi__ls_put_phi(fsi__ls_run *run, long long entry, double from, double to)
+{
+    run->flipped += (to < 0) != (from < 0);
+    run->m->shore[entry] |= from < 0;
+    run->m->next_phi->value[entry] = (fsi_real)to;
+}
+
+FSI_API void fsi__ls_note_volumes(fsi__ls_run *run, double error, int iterations)
+{
+    if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
+    run->stats.volume_iterations += iterations;
 }
 
 /* Components of next_phi: labels, grown by three cells, into solids too. */
@@ -3683,34 +3970,66 @@ static fsi_status fsi__ls_advect_velocity(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* The projection after advection. */
-static fsi_status fsi__ls_project_last(fsi__ls_run *run)
+FSI_API fsi_status fsi__ls_open_projection(fsi__ls_run *run, int which, fsi_pressure_flow *flow)
 {
-    fsi__ls_weigh_carry(run, 1, -1);
-    fsi__ls_carry_obstacles(run, run->m->trial_carry[0] ? run->half : 0);
-    FSI__LS_TRY(fsi__ls_project(run, 0));
+    run->which = which;
+    if (which == FSI__LS_LAST) { /* what was carried goes along */
+        fsi__ls_weigh_carry(run, 1, -1);
+        fsi__ls_carry_obstacles(run, run->m->trial_carry[0] ? run->half : 0);
+    }
+    FSI__LS_TRY(fsi__ls_fill_flow(run, flow));
+    fsi__ls_show(run);
+    return FSI_OK;
+}
+
+FSI_API void fsi__ls_finish_projection(fsi__ls_run *run)
+{
+    fsi__ls_each_block(run, fsi__ls_close_shore);
+    fsi__ls_lap(run, &run->stats.seconds_extrapolation);
+    if (run->which != FSI__LS_LAST) return;
+
+    /* what is carried to the next substep */
     fsi__ls_weigh_carry(run, 1, 1);
-    run->carry_dt = run->guest ? 0 : run->dt; /* beside a solid that gives way it is out of time: couple.md 4 */
-    if (!run->m->trial_carry[0] || run->guest) return FSI_OK;
+    run->carry_dt = run->joint ? 0 : run->dt; /* beside a solid that gives way it is out of time: couple.md 4 */
+    if (!run->m->trial_carry[0] || run->joint) return;
     fsi__ls_mark_covered_faces(run, run->m->shore);
     fsi__ls_each_block_long(run, fsi__ls_keep_pressure);
     fsi__ls_each_block_long(run, fsi__ls_keep_inside);
     fsi__ls_keep_obstacles(run);
+}
+
+/* Makes trial_u free of divergence on trial_phi, the liquid alone. */
+static fsi_status fsi__ls_project(fsi__ls_run *run, int which)
+{
+    fsi_pressure_flow flow;
+    FSI__LS_TRY(fsi__ls_open_projection(run, which, &flow));
+    FSI__LS_TRY(fsi__ls_solve_pressure(run, &flow));
+    FSI__LS_TRY(fsi__ls_close_projection(run));
+    fsi__ls_finish_projection(run);
     return FSI_OK;
 }
 
-/* Phi and velocities by one step along the velocities of the trial. */
-static fsi_status fsi__ls_advect(fsi__ls_run *run)
+/* Phi by one step along the velocities of the trial. */
+FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
+    fsi__ls_leave(run);
     if (d->surface_tension > 0) {
         fsi__ls_each_block_long(run, fsi__ls_relax);
         fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     }
     fsi__ls_each_block(run, fsi__ls_mark_band);
     FSI__LS_TRY(fsi_grid_advect(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell, m->next_phi));
-    if (run->guest) run->guest->ride(run->guest->user, run);
+    fsi__ls_show(run);
+    return FSI_OK;
+}
+
+/* Velocities likewise; then the surface meets nozzles, open sides and obstacles. */
+FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    const fsi_levelset_desc *d = &run->s->desc;
     FSI__LS_TRY(fsi__ls_advect_velocity(run));
     fsi__ls_fill_nozzles(run);
     if (fsi__ls_is_open(d)) fsi__ls_each_block(run, fsi__ls_let_air_in);
@@ -3722,8 +4041,8 @@ static fsi_status fsi__ls_advect(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Components of next_phi with their targets, and the volumes put right. */
-static fsi_status fsi__ls_conserve(fsi__ls_run *run)
+/* Components of next_phi with their targets. */
+FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     run->flipped = 0;
@@ -3732,10 +4051,15 @@ static fsi_status fsi__ls_conserve(fsi__ls_run *run)
     fsi__ls_take_up(run);
     fsi__ls_drop_foundlings(run);
     memset(m->shore, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
-    if (run->s->desc.conserve_volume) {
-        FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, FSI__LS_BAND));
-        FSI__LS_TRY(run->guest ? run->guest->settle(run->guest->user, run) : fsi__ls_keep_volumes(run));
-    }
+    if (run->s->desc.conserve_volume) FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, FSI__LS_BAND));
+    fsi__ls_show(run);
+    return FSI_OK;
+}
+
+/* Once volumes have been put right. */
+FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
     fsi__ls_take_next(m);
     if (run->flipped > 0) { /* cells joined or left a component: it may have split or merged */
         FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
@@ -3755,10 +4079,11 @@ static fsi_status fsi__ls_relabel(fsi__ls_run *run)
     return fsi_grid_grow_labels(run->m->trial_label, run->m->trial_phi, 3);
 }
 
-/* Gravity, surface tension and the first projection. A checkerboard of ripples on a flat surface, where the liquid of its cells is thinnest, is stable up
-   to substeps of 1.1 capillary times in 3D and 2 in 2D (measured). Beyond 1 and 1.5 smoothing follows: after the jump, with a projection of its
-   own, as before it it would fail; after the paper's force, before the projection. */
-static fsi_status fsi__ls_force(fsi__ls_run *run)
+/* Gravity and surface tension, before the first projection. A checkerboard of ripples on a flat surface, where the
+   liquid of its cells is thinnest, is stable up to substeps of 1.1 capillary times in 3D and 2 in 2D (measured). Beyond
+   1 and 1.5 smoothing follows: after the jump, with a projection of its own, as before it it would fail; after the
+   paper's force, before the projection. */
+FSI_API fsi_status fsi__ls_force(fsi__ls_run *run)
 {
     const fsi_levelset_desc *d = &run->s->desc;
     const int tension = d->surface_tension > 0, delta = tension && d->tension == FSI_LEVELSET_TENSION_DELTA;
@@ -3773,38 +4098,57 @@ static fsi_status fsi__ls_force(fsi__ls_run *run)
         FSI__LS_TRY(fsi__ls_extrapolate(run));
         FSI__LS_TRY(fsi__ls_smooth(run));
     }
-    FSI__LS_TRY(fsi__ls_project(run, 1));
-    if (delta || !run->smooth) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_smooth(run));
-    return fsi__ls_project(run, 0);
+    fsi__ls_show(run);
+    return FSI_OK;
+}
+
+FSI_API int fsi__ls_smooths(const fsi__ls_run *run)
+{
+    return run->smooth && run->s->desc.tension == FSI_LEVELSET_TENSION_JUMP;
 }
 
 #ifndef FSI__LS_AFTER_PHASE /* tests look into a substep here */
 #define FSI__LS_AFTER_PHASE(run, phase) ((void)0)
 #endif
 
-/* From the trial to the trial: forces, first projection, advection, volumes, second projection. */
-static fsi_status fsi__ls_substep(fsi__ls_run *run)
+/* Blocks for the new surface, which becomes the trial's with its velocities; then sinks drain it. */
+FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int a;
-    if (run->guest) FSI__LS_TRY(run->guest->begin(run->guest->user, run));
-    FSI__LS_TRY(fsi__ls_force(run));
-    FSI__LS_AFTER_PHASE(run, 0);
-    if (run->s->desc.viscosity > 0) FSI__LS_TRY(fsi__ls_thicken(run));
-    FSI__LS_AFTER_PHASE(run, 1);
-    fsi__ls_leave(run);
-    FSI__LS_TRY(fsi__ls_advect(run));
-    FSI__LS_AFTER_PHASE(run, 2);
-    FSI__LS_TRY(fsi__ls_conserve(run));
-    FSI__LS_AFTER_PHASE(run, 3);
     FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     for (a = 0; a < run->grid->dim; a++) fsi__ls_swap_fields(&m->trial_u[a], &m->next_u[a]);
     FSI__LS_TRY(fsi__ls_relabel(run));
     fsi__ls_lap(run, &run->stats.seconds_other);
-    FSI__LS_TRY(fsi__ls_drain_all(run));
-    FSI__LS_TRY(fsi__ls_project_last(run));
+    return fsi__ls_drain_all(run);
+}
+
+/* From the trial to the trial: forces, first projection, advection, volumes, last projection. */
+static fsi_status fsi__ls_substep(fsi__ls_run *run)
+{
+    FSI__LS_TRY(fsi__ls_force(run));
+    FSI__LS_TRY(fsi__ls_project(run, FSI__LS_FIRST));
+    if (fsi__ls_smooths(run)) {
+        FSI__LS_TRY(fsi__ls_smooth(run));
+        FSI__LS_TRY(fsi__ls_project(run, FSI__LS_AGAIN));
+    }
+    FSI__LS_AFTER_PHASE(run, 0);
+    if (run->s->desc.viscosity > 0) {
+        fsi__ls_hold_viscous(run);
+        FSI__LS_TRY(fsi__ls_thicken(run));
+        FSI__LS_TRY(fsi__ls_project(run, FSI__LS_AGAIN));
+    }
+    FSI__LS_AFTER_PHASE(run, 1);
+    FSI__LS_TRY(fsi__ls_advect_surface(run));
+    FSI__LS_TRY(fsi__ls_advect(run));
+    FSI__LS_AFTER_PHASE(run, 2);
+    FSI__LS_TRY(fsi__ls_follow(run));
+    if (run->s->desc.conserve_volume) FSI__LS_TRY(fsi__ls_keep_volumes(run));
+    FSI__LS_TRY(fsi__ls_settle(run));
+    FSI__LS_AFTER_PHASE(run, 3);
+    FSI__LS_TRY(fsi__ls_regrid(run));
+    FSI__LS_TRY(fsi__ls_project(run, FSI__LS_LAST));
     FSI__LS_AFTER_PHASE(run, 4);
     return FSI_OK;
 }
@@ -4143,36 +4487,40 @@ static double fsi__ls_largest_dt(const fsi_levelset_desc *d, double speed, doubl
 static fsi_status fsi__ls_open_emitters(fsi__ls_run *run);
 static fsi_status fsi__ls_condense(fsi__ls_run *run);
 
-static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
+FSI_API int fsi__ls_left(const fsi__ls_run *run) { return run->left > 0; }
+
+/* Begins a substep: what comes in first, then its length. */
+FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed)
 {
     const fsi_levelset_desc *d = &run->s->desc;
-    double left = dt;
-    FSI__LS_TRY(fsi__ls_begin(run));
-    FSI__LS_TRY(fsi__ls_check_velocity(run));
-    while (left > 0) {
-        double count, strongest, speed = 0;
-        const int spare = d->max_substeps - run->stats.substeps;
-        FSI__LS_TRY(fsi__ls_open_emitters(run));
-        FSI__LS_TRY(fsi__ls_condense(run));
-        FSI__LS_TRY(fsi__ls_find_speed(run));
-        FSI__LS_TRY(fsi__ls_obstacle_speed(run, &speed));
-        if (run->guest) speed = fmax(speed, run->guest->speed(run->guest->user));
-        FSI__LS_TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
-        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed, strongest) - 1e-6); /* what suggest_dt rounded */
-        if (!(count >= 1)) count = 1;
-        if (count > spare) count = spare, run->stats.degraded = 1;
-        run->dt = left / count;
-        left = count > 1 ? left - run->dt : 0;
-        fsi__ls_emit(run);
-        run->done = 1 - left / dt;
-        FSI__LS_TRY(fsi__ls_substep(run));
-        run->time += run->dt;
-        run->stats.substeps++;
-    }
+    const int spare = d->max_substeps - run->stats.substeps;
+    double count, strongest, fastest = 0;
+
+    /* everything that moves */
+    FSI__LS_TRY(fsi__ls_open_emitters(run));
+    FSI__LS_TRY(fsi__ls_condense(run));
     FSI__LS_TRY(fsi__ls_find_speed(run));
-    run->stats.cfl = run->stats.max_speed * run->dt / (double)d->dx;
-    FSI__LS_TRY(fsi__ls_check_result(run));
-    return fsi__ls_commit(run);
+    FSI__LS_TRY(fsi__ls_obstacle_speed(run, &fastest));
+    fastest = fmax(fmax(fastest, speed), run->stats.max_speed);
+    FSI__LS_TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
+
+    /* as many substeps of one length as it asks for */
+    count = ceil(run->left / fsi__ls_largest_dt(d, fastest, strongest) - 1e-6); /* what suggest_dt rounded */
+    if (!(count >= 1)) count = 1;
+    if (count > spare) count = spare, run->stats.degraded = 1;
+    run->dt = run->left / count;
+    run->left = count > 1 ? run->left - run->dt : 0;
+    fsi__ls_emit(run);
+    run->done = 1 - run->left / run->length;
+    fsi__ls_show(run);
+    return FSI_OK;
+}
+
+FSI_API void fsi__ls_close(fsi__ls_run *run)
+{
+    run->time += run->dt;
+    run->stats.substeps++;
+    fsi__ls_show(run);
 }
 
 /* After a call that failed psi is again what it was before, which fsi_levelset_phi_at reads. */
@@ -4204,39 +4552,81 @@ static void fsi__ls_warn(const fsi__ls_run *run)
         t->degraded ? "degraded, " : "", t->substeps, t->thinned, lost, 100 * off);
 }
 
-/* fsi_levelset_step, alone or with a guest. */
-static fsi_status fsi__ls_step(fsi_levelset *s, fsi_real dt, const fsi__ls_guest *guest)
+FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, const char *fn, fsi__ls_run **out)
 {
-    fsi__ls_run run;
+    fsi__ls_run *run = &((fsi__ls_impl *)s->impl)->run;
     fsi_status status;
-    int k;
-    FSI__LS_TRY(fsi__check_dt(s->context, dt, "fsi_levelset_step"));
-    FSI__LS_TRY(fsi__ls_check_bodies(s, "fsi_levelset_step"));
-    run = fsi__ls_make_run(s);
-    run.length = (double)dt;
-    run.guest = guest;
-    if (guest) run.function = guest->function;
-    status = fsi__ls_run_substeps(&run, (double)dt);
-    if (status == FSI_OK) {
-        fsi__ls_lap(&run, &run.stats.seconds_other);
-        s->stats = run.stats;
-        s->time += (double)dt;
-        run.m->moves += dt > 0;
-    }
-    for (k = 0; k < run.m->obstacle_count && status == FSI_OK; k++) fsi_body_begin_step(run.m->obstacle[k].desc.body, dt);
-    for (k = 0; k < run.m->obstacle_count && status == FSI_OK; k++) {
-        if (dt > 0) fsi__ls_commit_obstacle(&run.m->obstacle[k], (double)dt);
-        else fsi__ls_calm_obstacle(&run.m->obstacle[k]);
-    }
-    status = fsi__ls_finish(&run, status);
-    if (status == FSI_OK) fsi__ls_warn(&run);
-    return status;
+    FSI__LS_TRY(fsi__ls_check_bodies(s, fn));
+    *run = fsi__ls_make_run(s);
+    run->length = run->left = dt;
+    run->joint = joint;
+    run->function = fn;
+    status = fsi__ls_begin(run);
+    if (status == FSI_OK) status = fsi__ls_check_velocity(run);
+    if (status != FSI_OK) return fsi__ls_finish(run, status);
+    fsi__ls_show(run);
+    *out = run;
+    return FSI_OK;
 }
 
-FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt) { return fsi__is_levelset(s) ? fsi__ls_step(s, dt, NULL) : FSI_ERROR_COOKIE; }
+/* The trial becomes the state. On failure nothing has changed. */
+static fsi_status fsi__ls_commit_step(fsi__ls_run *run)
+{
+    FSI__LS_TRY(fsi__ls_find_speed(run));
+    run->stats.cfl = run->stats.max_speed * run->dt / (double)run->s->desc.dx;
+    FSI__LS_TRY(fsi__ls_check_result(run));
+    return fsi__ls_commit(run);
+}
 
-/* The largest step that takes one substep where something else moves at `speed` [m/s]. */
-static fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const char *function)
+/* What the step did to obstacles and bodies. */
+static void fsi__ls_commit_obstacles(fsi__ls_run *run)
+{
+    const int count = run->m->obstacle_count;
+    int k;
+    for (k = 0; k < count; k++) fsi_body_begin_step(run->m->obstacle[k].desc.body, (fsi_real)run->length);
+    for (k = 0; k < count; k++) {
+        if (run->length > 0) fsi__ls_commit_obstacle(&run->m->obstacle[k], run->length);
+        else fsi__ls_calm_obstacle(&run->m->obstacle[k]);
+    }
+}
+
+FSI_API fsi_status fsi__ls_end_step(fsi__ls_run *run, fsi_status status)
+{
+    fsi_levelset *s = run->s;
+    if (status == FSI_OK) status = fsi__ls_commit_step(run);
+    if (status != FSI_OK) return fsi__ls_finish(run, status);
+    fsi__ls_lap(run, &run->stats.seconds_other);
+    s->stats = run->stats;
+    s->time += run->length;
+    run->m->moves += run->length > 0;
+    fsi__ls_commit_obstacles(run);
+    fsi__ls_publish(s);
+    fsi__ls_show(run);
+    fsi__ls_warn(run);
+    return FSI_OK;
+}
+
+static fsi_status fsi__ls_run_substeps(fsi__ls_run *run)
+{
+    while (fsi__ls_left(run)) {
+        FSI__LS_TRY(fsi__ls_open(run, 0));
+        FSI__LS_TRY(fsi__ls_substep(run));
+        fsi__ls_close(run);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt)
+{
+    static const char *const fn = "fsi_levelset_step";
+    fsi__ls_run *run;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    FSI__LS_TRY(fsi__check_dt(s->context, dt, fn));
+    FSI__LS_TRY(fsi__ls_begin_step(s, (double)dt, 0, fn, &run));
+    return fsi__ls_end_step(run, fsi__ls_run_substeps(run));
+}
+
+FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const char *function)
 {
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     double v, dt, strongest;
@@ -4346,6 +4736,45 @@ static double fsi__ls_sum_targets(const fsi__ls_parts *p)
     int c;
     for (c = 0; c < p->count; c++) sum += p->target[c];
     return sum;
+}
+
+FSI_API fsi_status fsi__ls_begin_edit(fsi_levelset *s, const char *fn, fsi__ls_run **out)
+{
+    fsi__ls_run *run = &((fsi__ls_impl *)s->impl)->run;
+    fsi_status status;
+    *run = fsi__ls_make_run(s);
+    run->function = fn;
+    status = fsi__ls_begin(run);
+    if (status != FSI_OK) return fsi__ls_finish(run, status);
+    run->before = fsi__ls_sum_targets(&run->m->trial);
+    memcpy(run->m->next_phi->value, run->m->trial_phi->value,
+        (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
+    fsi__ls_show(run);
+    *out = run;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__ls_measure_edit(fsi__ls_run *run, int changed, double *before, double *now)
+{
+    fsi__ls_impl *m = run->m;
+    if (changed) FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
+    FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
+    FSI__LS_TRY(fsi__ls_make_room(run->s, run->function));
+    FSI__LS_TRY(fsi__ls_relabel(run));
+    FSI__LS_TRY(fsi__ls_fill_targets(run));
+    *before = run->before;
+    *now = fsi__ls_sum_targets(&m->trial);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__ls_end_edit(fsi__ls_run *run, fsi_status status)
+{
+    if (status == FSI_OK) {
+        fsi__ls_swap_fields(&run->m->trial_phi, &run->m->next_phi);
+        status = fsi__ls_find_speed(run);
+    }
+    if (status == FSI_OK) status = fsi__ls_commit(run);
+    return fsi__ls_finish(run, status);
 }
 
 /* Fills the nozzle of an emitter. */
@@ -4992,7 +5421,7 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 /* Stands first: loading refuses what was saved by an unlike simulator. No padding. */
 typedef struct fsi__ls_head { int64_t dim, n[3], time_order, blocks, components, emitters, sinks, obstacles, droplets; double dx, origin[3]; } fsi__ls_head;
 
-#define FSI__LS_SAVED 4 /* numbers that follow it: time, lost, left, carry_dt */
+
 #define FSI__LS_OBSTACLE_BYTES (sizeof(int64_t) + sizeof(fsi_pose) + 2 * sizeof(fsi_vec3))
 
 static int fsi__ls_saved_fields(const fsi_levelset *s) { return 1 + (1 + s->grid->dim) * s->desc.time_order; }
@@ -5320,9 +5749,9 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     return fsi__ls_find_speed(run);
 }
 
-/* Reads a state into the trial, and judges it: fsi__ls_take_state takes it, fsi__ls_finish with another status drops it. One that is refused is dropped. */
-static fsi_status fsi__ls_read_state(fsi_levelset *s, const void *buffer, size_t size, fsi__ls_run *run, double *times)
+FSI_API fsi_status fsi__ls_read_state(fsi_levelset *s, const void *buffer, size_t size, fsi__ls_run **out)
 {
+    fsi__ls_run *run = &((fsi__ls_impl *)s->impl)->run;
     fsi__ls_head head;
     fsi__stream st;
     fsi_status status;
@@ -5334,15 +5763,18 @@ static fsi_status fsi__ls_read_state(fsi_levelset *s, const void *buffer, size_t
     FSI__LS_TRY(fsi__ls_check_content(s, &head, &st));
     *run = fsi__ls_make_run(s);
     run->function = "fsi_levelset_load";
-    status = fsi__ls_load_trial(run, &head, &st, times);
-    return status == FSI_OK ? FSI_OK : fsi__ls_finish(run, status);
+    status = fsi__ls_load_trial(run, &head, &st, run->saved);
+    if (status != FSI_OK) return fsi__ls_finish(run, status);
+    fsi__ls_show(run);
+    *out = run;
+    return FSI_OK;
 }
 
-/* The trial becomes the state. Errors: MEMORY; then nothing has changed. */
-static fsi_status fsi__ls_take_state(fsi__ls_run *run, const double *times)
+FSI_API fsi_status fsi__ls_take_state(fsi__ls_run *run, fsi_status status)
 {
-    const fsi_status status = fsi__ls_commit(run);
+    const double *times = run->saved;
     int k;
+    if (status == FSI_OK) status = fsi__ls_commit(run);
     for (k = 0; k < run->m->obstacle_count && status == FSI_OK; k++) {
         fsi__ls_obstacle *o = &run->m->obstacle[k];
         if (o->desc.body) o->at = o->now;
@@ -5363,11 +5795,10 @@ static fsi_status fsi__ls_take_state(fsi__ls_run *run, const double *times)
 
 FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t size)
 {
-    fsi__ls_run run;
-    double times[FSI__LS_SAVED] = { 0, 0, 0, 0 };
+    fsi__ls_run *run;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__ls_read_state(s, buffer, size, &run, times));
-    return fsi__ls_take_state(&run, times);
+    FSI__LS_TRY(fsi__ls_read_state(s, buffer, size, &run));
+    return fsi__ls_take_state(run, FSI_OK);
 }
 
 /* ---- >>obstacles, from outside ------------------------------------------------------------------------------------ */

@@ -42,8 +42,12 @@
    MACROS YOU MAY DEFINE
       those of fsi.h and fsi_solve.h
    FIND IN HERE (search for >>)
-      >>materials  >>description  >>simulator  >>obstacles  >>springs  >>looking at it, the API; then the
-      implementation: >>elements  >>topology  >>assembly  >>contacts  >>newton  >>stepping  >>state ...
+      >>materials  >>description  >>simulator  >>obstacles  >>springs  >>looking at it, the API;
+      >>stages of a step, for fsi's own headers, not for you; then the implementation, what a step needs:
+      >>topology  >>simulator at work  >>energies  >>contacts  >>crossing  >>assembly  >>pattern  >>newton  >>stepping
+      >>obstacles in a step  >>step; and what is done between steps: >>materials implementation  >>sides and rods of a
+      scene  >>elements of a scene  >>rods of a scene  >>making a scene  >>layout  >>obstacles implementation
+      >>settings and origin  >>state implementation  >>skins implementation  >>create and destroy
 */
 #ifndef FSI_SHELL_H
 #define FSI_SHELL_H
@@ -332,9 +336,171 @@ FSI_API uint64_t fsi_shell_hash(const fsi_shell *s);
 /* Edges, coloured by what pulls them (red) or pushes them (blue); contact forces; obstacles. */
 FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw);
 
+/* ---- >>stages: a step in pieces, for fsi's own headers, not for you ---------------------------------------------- */
+
+/* fsi_shell_step calls these in this order. A solver that moves a shell together with something else (fsi_couple.h)
+   calls them too, and adds its own part where a line ends in +:
+
+      begin                     checks and copies what the owner wrote; what he sees stays as it was
+      for each substep:
+         predict                where inertia and forces lead; what is held and where it goes
+         for each lag of friction, desc.friction_iterations times:
+            lag                 normal forces and tangents of friction; Newton's method begins
+            while iterates:
+               collide          pairs within reach, their gaps and stiffness
+               until solved:
+                  assemble      gradient and matrix at `now` +
+                  constrain     prescribed motion; the right side
+                  solve         the direction +
+                  retreat       what to do about a singular matrix
+               filter           the share t of the direction that no contact bars +
+               filter_arcs      the same for points that turn with a body
+               search           the line search begins; energy and slope at `now` +
+               while try:       `trial` is put at a share t of the direction
+                  judge         is the energy there low enough? +
+               advance          `now` becomes the accepted trial
+         accept                 contact, pin and spring forces; the shell's state at the substep's end
+      check                     the result is finite
+      commit                    publishes everything at once, cannot fail
+
+   Errors are those of fsi_shell_step, in s->context, with the name `fn` that begin got. After an error nothing needs to
+   be undone. A node has three numbers: the first `vertices` nodes are positions [m]; twists of rods follow, an angle
+   [rad] and two numbers unused; from first_body on each COUPLED body has two nodes, its centre [m] and its rotation
+   vector since `now`. */
+typedef struct fsi__sh_step fsi__sh_step; /* scratch of a step, one a shell */
+
+/* A COUPLED body during a step, world axes, in double. */
+typedef struct fsi__sh_body {
+    fsi_body *body;
+    double center[3], left_center[3]; /* at the beginning of a substep; where the last step left it */
+    fsi_quat turn, left_turn;
+    double owner_center[3];       /* where its owner has it at the beginning of the step, then where substeps take it */
+    fsi_quat owner_turn;
+    double velocity[3], spin[3];  /* [m/s], [rad/s]: at the substep's beginning; after accept at its end */
+    double push[3], turning[3];   /* force; I^-1 torque */
+    double aim[3], aim_turn[9];   /* where inertia and forces lead */
+    double moment[9];             /* (1/2 tr I) 1 - I, body axes: integral of rho x x' */
+    double mass;
+} fsi__sh_body;
+
+/* A shell as its driver sees it. Pointers follow what stages do; obstacles that come or go between steps move them, until
+   begin or view_of. Read only, but gradient and direction. 3 * nodes numbers unless said otherwise. */
+typedef struct fsi__sh_view {
+    /* fixed by the scene */
+    int vertices, edges, triangles, segments, points;
+    const int *edge, *triangle, *segment; /* vertices: 2 an edge, 3 a triangle, 2 a segment */
+    const int *point;             /* points: vertices of no triangle or segment */
+    const double *area;           /* triangles: at rest [m^2; 2D: m] */
+    const double *mass;           /* vertices: [kg; 2D: kg/m] */
+    double mean_edge;             /* at rest [m] */
+    /* obstacles may change these between steps */
+    int first_body, nodes, bodies; /* nodes = first_body + 2 * bodies */
+    const fsi__sh_body *body;     /* bodies */
+    /* states, first_body nodes each */
+    const double *x;              /* the state that the owner sees */
+    const double *next_x, *next_v; /* what will replace it: at the end of the last substep that was accepted, or as read
+                                      by read_state */
+    /* a substep: from predict on */
+    double h;                     /* its length [s]: v = (x - start) / h */
+    const double *start, *end;    /* where it begins; where fixed numbers end */
+    const unsigned char *fixed;   /* 1: prescribed, no unknown */
+    /* an iteration of Newton's method */
+    int newton;                   /* iterations since begin */
+    double short_step;            /* an iteration that moves no vertex farther than this is the last [m] */
+    const double *now, *trial;    /* 3 * vertices: positions where it begins; positions to be tried */
+    double *gradient;             /* of the energy at `now` [J/m], from assemble on: add yours before constrain */
+    const fsi_csr *matrix;        /* second derivatives, 3x3 blocks, sorted columns; from assemble on */
+    const double *fixed_step;     /* the direction of fixed numbers, else 0; from constrain on */
+    const double *right;          /* right side of the system, from constrain on: matrix * direction = right */
+    fsi_solver *solver;           /* keeps the analysis of the matrix's pattern: solve whatever has it by this one */
+    double *direction;            /* to be filled by solve */
+} fsi__sh_view;
+
+FSI_API const fsi__sh_view *fsi__sh_view_of(const fsi_shell *s);     /* NULL: s is no shell. The address stays. */
+/* Begins a step of dt seconds, 0: look will follow. joint: 1 where others' unknowns are solved for together with the
+   shell's. fn: the function that errors name; it must outlive the step. */
+FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char *fn, fsi__sh_step **step);
+/* A substep of dt seconds, `share` of the step, that ends at `at` of it (0 to 1). */
+FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, double at);
+FSI_API fsi_status fsi__sh_lag(fsi__sh_step *w, int lag);            /* lag: 0, 1, ... in this substep */
+FSI_API int fsi__sh_iterates(const fsi__sh_step *w);                 /* 1: Newton's method needs another iteration */
+FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w);
+FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w);
+FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w);
+FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w);                   /* of the shell alone */
+enum { FSI__SH_SOLVED, FSI__SH_CONSTRAIN, FSI__SH_ASSEMBLE };
+/* status: of the solver. Returns FSI_OK and which stage is to be repeated in *again: FSI__SH_SOLVED: none;
+   FSI__SH_CONSTRAIN: constrain and solve, as the matrix was made more definite; FSI__SH_ASSEMBLE: assemble, constrain
+   and solve, by projected second derivatives. Else the error. */
+FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *again);
+/* Puts `trial` at the end of the direction; *t: 0 to 1. */
+FSI_API fsi_status fsi__sh_filter(fsi__sh_step *w, double *t);
+FSI_API fsi_status fsi__sh_filter_arcs(fsi__sh_step *w, double *t);  /* shortens *t */
+/* After filter: length of the next iteration's step, extrapolated [m]. */
+FSI_API double fsi__sh_next_step(const fsi__sh_step *w);
+/* enough: 1: no further iteration is needed once this one's step is taken whole. slope, energy: of the others at `now`,
+   along their own direction [J]. */
+FSI_API void fsi__sh_search(fsi__sh_step *w, int enough, double slope, double energy);
+/* *is 1: `trial` stands at a share *t of the direction, at most what *t was, and is to be judged. *is 0: the search has
+   ended, *t is the accepted share, 0: none. */
+FSI_API fsi_status fsi__sh_try(fsi__sh_step *w, double *t, int *is);
+/* energy: of the others, at *t of their direction [J]. */
+FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy);
+FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t);       /* t: as try left it */
+FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w);
+FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w);
+FSI_API void fsi__sh_commit(fsi__sh_step *w);
+/* In place of all substeps where dt is 0: contacts and stats of what there is. */
+FSI_API fsi_status fsi__sh_look(fsi__sh_step *w);
+
+/* Gradient and matrix at `now` of the shell alone, by projected second derivatives: after lag, before an iteration, or
+   after accept. */
+FSI_API fsi_status fsi__sh_weigh(fsi__sh_step *w);
+/* After accept and weigh: velocities at the substep's end become v (3 * nodes; of bodies velocity [m/s] and spin
+   [rad/s]), by an impulse that acts on nodes by that matrix. Contacts, pins and attachments exert what goes with it.
+   Errors: NAN (a body). */
+FSI_API fsi_status fsi__sh_change_velocities(fsi__sh_step *w, const double *v);
+FSI_API void fsi__sh_node_velocities(const fsi__sh_step *w, double *v); /* 3 * nodes: next_v, and those of bodies */
+/* Between predict and lag: impulses [N s] and angular impulses [N m s] on the COUPLED bodies, 6 each; they aim at where
+   these lead. */
+FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse);
+/* After accept: who else moves a body has these velocities for it. What is the same in fsi_real stays. */
+FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 velocity, fsi_vec3 spin);
+/* During a step: speed of the fastest vertex, point of a COUPLED body, and pin on its way through the step [m/s]. */
+FSI_API double fsi__sh_fastest(const fsi__sh_step *w);
+/* Distance of a COUPLED body's farthest point from its centre [m]. */
+FSI_API double fsi__sh_body_reach(const fsi_shell *s, int body);
+/* 1: the body is an obstacle of the shell, in whatever mode. */
+FSI_API int fsi__sh_has_body(const fsi_shell *s, const fsi_body *body);
+/* Steps of some time, settles, loads and shifts of the origin so far. */
+FSI_API unsigned fsi__sh_moves(const fsi_shell *s);
+/* fsi_shell_shift_origin would not fail. */
+FSI_API fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const char *fn);
+/* fsi_shell_load in two: reads and judges a state, which is in next_x, next_v; makes it the shell's, cannot fail. */
+FSI_API fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t size, const char *fn);
+FSI_API void fsi__sh_take_state(fsi_shell *s);
+/* Index of an entry of a matrix with sorted columns; -1: there is none. */
+FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col);
+
 #endif /* FSI_SHELL_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
+
+/* What does the work in each stage of a step (>>stages says what they are for); names without their fsi__sh_:
+
+      begin          read_in: positions, pins, forces, twists; read_obstacles
+      predict        aim_nodes, aim_bodies: where inertia and forces lead; prescribe, mark_fixed: what is held;
+                     lag_wind, damp: wind and dampers of the substep; begin_stiffness: of contacts
+      lag            lag_friction
+      collide        find_pairs, measure: gaps; stiffen
+      assemble       check_pattern; elements; inertia and drag; add_contacts, add_springs, add_body
+      constrain      add_inertia: where second derivatives are exact; hold_fixed
+      solve          fsi_solver_solve
+      filter         feel_direction: contact forces by that direction; clear: continuous collision detection
+      search         energy: inertia, elements, points_energy; slope
+      advance        move: nodes and frames; friction_agrees
+      accept         feel: forces on pins, springs, obstacles; adapt_stiffness; advance_state: velocities
+      commit         sum_up: stats; publish_obstacle, publish_body */
 
 #ifdef FSI_IMPLEMENTATION
 #undef FSI_SHELL_IMPLEMENTATION
@@ -368,6 +534,3008 @@ static int fsi__sh_take(fsi_vec3 shown, double *kept)
     if (!(shown.x < was.x || shown.x > was.x || shown.y < was.y || shown.y > was.y || shown.z < was.z || shown.z > was.z)) return 0;
     fsi__sh_from(shown, kept);
     return 1;
+}
+
+/* ---- >>topology -------------------------------------------------------------------------------------------------
+
+   What a scene fixes. Unknowns come in nodes of three numbers: first the vertices, then one for the twist of each segment that has one (of which only the
+   first number is used), then two for each COUPLED body (its place, and how far it has turned in this Newton step). Elements come in kinds. */
+
+enum { FSI__SH_MEMBRANE, FSI__SH_HINGE, FSI__SH_PLATE, FSI__SH_STRETCH, FSI__SH_JOINT, FSI__SH_BEND, FSI__SH_KINDS };
+static const int fsi__sh_nodes[FSI__SH_KINDS] = { 3, 4, 6, 2, 5, 3 };
+
+typedef struct fsi__sh_fold { double k, rest; } fsi__sh_fold;          /* HINGE */
+typedef struct fsi__sh_bar { double ea, rest; } fsi__sh_bar;           /* STRETCH */
+typedef struct fsi__sh_bow { double b, rest; } fsi__sh_bow;            /* BEND; rest has a sign in 2D */
+
+/* One side of a triangle. */
+typedef struct fsi__sh_side { int lo, hi, triangle, corner; } fsi__sh_side;
+
+typedef struct fsi__sh_model {
+    int dim, vertices, triangles, segments, twists, materials;
+    int edges;                          /* that meet others: of triangles, each once, and segments */
+    int points;                         /* vertices of no element */
+    int joints;                         /* JOINT and BEND: listed ones at the end */
+    int count[FSI__SH_KINDS], first[FSI__SH_KINDS + 1]; /* elements of a kind; where they begin in the list of all */
+    fsi_shell_material *material;
+    int *triangle, *segment, *triangle_material, *segment_material;
+    int *chain;                         /* 2 * segments: its vertices in the direction that it has as part of a rod */
+    int *twist_node;                    /* segments: its node, -1: none */
+    int *twist_of;                      /* twists: its segment */
+    int *edge, *point;                  /* 2 * edges; points */
+    int *part;                          /* vertices: the lowest vertex that it hangs together with */
+    fsi__shell_membrane *membrane;
+    fsi__sh_fold *fold;
+    fsi__shell_plate *plate;
+    fsi__sh_bar *bar;
+    fsi__shell_joint *joint;
+    fsi__sh_bow *bow;
+    int *joint_segment;                 /* 2 * JOINTs */
+    int *element_material;              /* all elements */
+    int *start, *node;                  /* elements + 1; nodes of each, -1: absent */
+    size_t *value_at;                   /* elements + 1: where the matrix of each is */
+    double *drag_mass;                  /* vertices + twists: alpha M [kg/s] */
+    unsigned char *bare;                /* edges: 1: of no triangle */
+    double *share;                      /* elements: the mass that its lightest vertex has for it [kg] */
+    double *mass;                       /* vertices + twists [kg, kg m^2] */
+    double *clearance;                  /* vertices: what its elements keep, the largest [m] */
+    double *edge_length2;               /* edges: length at rest, squared */
+    double *area;                       /* triangles, at rest */
+    double *rest;                       /* 3 * vertices */
+    fsi__shell_frame *frame;            /* segments: of the rods at rest */
+    double mean_edge, total_mass;
+} fsi__sh_model;
+
+/* ---- >>simulator at work --------------------------------------------------------------------------------------- */
+
+/* Where everything is: what Newton moves, and what follows from it. X lists all points that meet others: the vertices, those of the obstacles, and
+   the far ends of springs. */
+typedef struct fsi__sh_place { double *q, *x; fsi_quat *turn; } fsi__sh_place; /* 3 * nodes; 3 * points; COUPLED bodies */
+
+/* What a step changes. */
+typedef struct fsi__sh_state {
+    double *x, *v;                /* 3 * (vertices + twists): twist nodes use their first number */
+    double *x_before, *v_before;  /* a step ago, for BDF2 */
+    fsi__shell_frame *frame;      /* segments: carried along without turning */
+    double *twist;                /* JOINTs: angle between the frames of its segments */
+    double dt_before;             /* 0: there is no step before */
+    double stiffness;             /* kappa of contacts [m^2/s^2]; 0: there were none */
+    double time;
+} fsi__sh_state;
+
+/* Points, edges and faces that meet those of others. */
+enum { FSI__SH_POINTS, FSI__SH_EDGES, FSI__SH_FACES };
+typedef struct fsi__sh_features {
+    int first;                    /* their points begin here in X */
+    int count[3];
+    const int *index[3];          /* points of each; of points NULL: all, in order */
+    const double *edge_length2;   /* squared, at rest */
+    fsi_boxes *tree[3];           /* NULL: there are none */
+    double *box;                  /* 6 * the largest count: scratch */
+} fsi__sh_features;
+
+typedef struct fsi__sh_obstacle {
+    int used, body;               /* body: index of its COUPLED body, -1: none */
+    fsi_shell_obstacle_desc desc;
+    fsi__sh_features features;
+    int *face, *edge;
+    double *edge_length2;
+    double *local;                /* 3 * points, in the axes of its body */
+    double *stand;                /* 3 * points: where the last step left it */
+    double force[3], torque[3];
+    double sum[9];                /* of the step that is being made: force, its moments about the origin and about the centre of a PRESCRIBED body */
+    fsi__arena memory;
+} fsi__sh_obstacle;
+
+/* Two features that may meet. */
+typedef struct fsi__sh_pair {
+    fsi_contact contact;
+    int node[4];                  /* points in X */
+    int feature[2];
+    double mass;                  /* of the lighter one [kg] */
+    double friction;
+    int coupled;                  /* 1: the matrix has entries for it */
+} fsi__sh_pair;
+
+/* Friction of a pair, with the normal force of the iteration before. */
+typedef struct fsi__sh_rub { fsi_friction friction; int node[4]; int points; } fsi__sh_rub;
+
+typedef struct fsi__sh_spring {
+    int used, face;
+    fsi_shell_spring_desc desc;
+    double local[3], stand[3];    /* on its obstacle; where its far end stands */
+    double length_before, force[3], sum[3]; /* sum: of the step that is being made */
+} fsi__sh_spring;
+
+typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
+
+/* Features of its own that are closer at rest than the barrier reaches. */
+typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
+
+/* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts +
+   friction, where h = gamma dt and v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with
+   w = dt / dt_before. */
+struct fsi__sh_step {
+    fsi_shell *s;
+    struct fsi__sh_impl *m;
+    int joint;              /* 1: others' unknowns are solved for too, which costs more than the shell's */
+    const char *fn;
+    double whole, dt, h;    /* of the step; of the substep [s] */
+    double share, at;       /* of a substep in the step; where in the step this one ends, 0 to 1 */
+    double kappa;           /* stiffness of a pair's barrier over its mass [m^2/s^2] */
+    double slip;            /* way in a step that counts as sticking [m] */
+    double remaining;       /* share of the prescribed way that is left, 1 to 0 */
+    double contact_energy;
+    double longest;         /* no point is farther than this from where the gaps were measured [m] */
+    double lean;            /* inertia added to exact Hessians, times that which is there */
+    double lap;             /* the clock when the last phase ended */
+    double moved;           /* farthest way of a vertex in the last substep [m] */
+    double least_gap;       /* over its range, of the last Newton step; 0: there was none */
+    int felt;               /* m->felt are the forces of contacts and friction by which the last Newton step was solved,
+                               and which it took whole */
+    double tolerance;
+    int max_newton, in_the_way;
+    int settle;             /* 1: no velocities */
+    int hidden;             /* what the last direction promised is below the rounding of the energy */
+    int foresees;           /* the first Newton step: friction's model is about `foreseen_x` */
+    int exact, close;       /* exact Hessians; the last step was a small one */
+    int crept;              /* steps in a row that the search cut to less than a thousandth */
+    const fsi__sh_model *law; /* whose elements: `model`, or `damped` */
+    const double *q;        /* of the pass below */
+    int what;               /* 0: values, 1: gradients too, 2: Hessians too */
+    /* Newton's method */
+    int lag, iteration, done; /* lags of friction and iterations so far; done: 1: found, 2: gave up */
+    double before, left;    /* stats.update, and `remaining`, of the last iteration */
+    int stuck;              /* iterations in a row that got nothing prescribed on its way */
+    int tries, raised;      /* solves by the exact matrix that failed in this iteration; how often the projected one's
+                               diagonal was raised */
+    double shift, leant;    /* how much it is raised by next; how much of `lean` the matrix has */
+    double slope, merit;    /* of the line search: slope along the direction, energy at `now` */
+    int halved, found;      /* how often its share was halved; it has found less energy */
+    fsi_shell_stats stats;
+};
+
+typedef struct fsi__sh_impl {
+    fsi__sh_step step;
+    fsi__sh_view view;
+    unsigned moves;                     /* steps of some time, settles, loads and shifts of the origin so far */
+    fsi_context own;
+    fsi_context *context;
+    fsi_shell *s;
+    fsi_shell_desc settings;            /* its arrays are NULL */
+    fsi__sh_model model;
+    fsi__arena given, counted, fixed_memory, work;
+    fsi__sh_state state, next;
+    int first_body, nodes;              /* vertices + twists; with two for each COUPLED body */
+    int first_anchor, points;
+    int contact, self_contact, damps, blows, teleported;
+    fsi__sh_model damped;               /* `damps`: the model, with a damper in each element */
+    double range, friction, air[3];
+    /* scratch of the size of the scene */
+    unsigned char *held;                /* vertices: pinned or attached */
+    double *force, *pin_from, *pin_to;  /* 3 * vertices */
+    double *hold_sum;                   /* 3 * vertices: mean of what holds them */
+    double *twist_from;                 /* segments */
+    double *wind;                       /* 4 * triangles: c of f = -c n (n.u), and n */
+    double *element_value, *element_vector, *element_energy;
+    fsi_vec3 *contact_force, *pin_force;
+    fsi_real *public_mass;
+    /* scratch that grows with obstacles and springs */
+    fsi__sh_place now, trial;
+    double *start_q, *end_q;            /* 3 * nodes: at the beginning; where what is held goes */
+    double *aim, *base;                 /* 3 * nodes */
+    double *gradient, *direction, *fixed_step, *lift, *scratch; /* 3 * nodes */
+    unsigned char *fixed;               /* 3 * nodes */
+    double *start_x, *end_x;            /* 3 * points */
+    double *was_x, *go_x, *stand_x;     /* 3 * points: at the beginning and the end of a whole step, and between substeps */
+    double *foreseen_x;                 /* 3 * points: at the end of the substep, if all goes on as it did */
+    double *dx, *felt, *sum, *local;    /* 3 * points; felt: forces of contacts and friction; sum: their mean */
+    int *owner;                         /* points: COUPLED body, -1: none */
+    double *reach;                      /* points: half the range, and its clearance */
+    double *around;                     /* 6 * points: boxes in which the list of pairs holds */
+    /* of the state that comes next */
+    fsi__shell_frame *frame_now;
+    double *twist_now;
+    /* the system */
+    fsi_assembly *elastic;
+    fsi_solver *solver;
+    fsi_csr total;
+    int *total_start, *total_col, *total_map;
+    double *total_value;
+    int total_capacity, pattern_holds, patterns, analyses_before; /* patterns: how many there were */
+    int *coupling, couplings, coupling_capacity; /* rows and columns; behind them as much scratch, for sorting */
+    int *cursor;                        /* nodes */
+    /* contacts */
+    fsi__sh_features own_features, lone;
+    fsi_pairs *found;
+    fsi__sh_pair *pair;
+    int pairs, pair_capacity, list_holds;
+    int *active, actives, active_capacity;
+    double *gap, *pair_number, *pair_block;  /* pairs: gap where the iteration began, or less where it is beyond the range, and scratch; active pairs:
+                                                12 + 144 numbers */
+    double *way;                        /* points: how far they went since gaps were measured */
+    int gaps_hold, gaps_were, gap_capacity, pair_number_capacity, pair_block_capacity;
+    fsi__sh_rub *rub;
+    int rubs, rub_capacity;
+    fsi__sh_close *close[2];
+    int closes[2], close_capacity[2];
+    fsi__sh_obstacle *obstacle;
+    int obstacles, obstacle_capacity;
+    fsi__sh_body *body;
+    int bodies, body_capacity, bodies_read; /* bodies_read: center and turn are those of the state that is being loaded */
+    fsi__sh_spring *spring;
+    int springs, spring_capacity;
+    fsi__sh_attachment *attachment;
+    int attachments, attachment_capacity;
+} fsi__sh_impl;
+
+static fsi__sh_impl *fsi__sh_of(const fsi_shell *s) { return s && s->cookie == FSI__COOKIE('s', fsi_shell) ? (fsi__sh_impl *)s->impl : NULL; }
+
+/* The view follows what moved. */
+static void fsi__sh_show(fsi__sh_impl *m)
+{
+    const fsi__sh_model *p = &m->model;
+    fsi__sh_view *v = &m->view;
+    v->vertices = p->vertices;
+    v->edges = p->edges;
+    v->triangles = p->triangles;
+    v->segments = p->segments;
+    v->points = p->points;
+    v->edge = p->edge;
+    v->triangle = p->triangle;
+    v->segment = p->segment;
+    v->point = p->point;
+    v->area = p->area;
+    v->mass = p->mass;
+    v->mean_edge = p->mean_edge;
+
+    v->first_body = m->first_body;
+    v->nodes = m->nodes;
+    v->bodies = m->bodies;
+    v->body = m->body;
+    v->x = m->state.x;
+    v->next_x = m->next.x;
+    v->next_v = m->next.v;
+
+    v->h = m->step.h;
+    v->start = m->start_q;
+    v->end = m->end_q;
+    v->fixed = m->fixed;
+    v->newton = m->step.stats.newton;
+    v->short_step = m->step.tolerance * p->mean_edge;
+    v->now = m->now.x;
+    v->trial = m->trial.x;
+    v->gradient = m->gradient;
+    v->matrix = &m->total;
+    v->fixed_step = m->fixed_step;
+    v->right = m->scratch;
+    v->solver = m->solver;
+    v->direction = m->direction;
+}
+
+FSI_API const fsi__sh_view *fsi__sh_view_of(const fsi_shell *s)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    if (!m) return NULL;
+    fsi__sh_show(m);
+    return &m->view;
+}
+
+FSI_API unsigned fsi__sh_moves(const fsi_shell *s) { return fsi__sh_of(s)->moves; }
+
+static void fsi__sh_take_settings(fsi_shell *s, fsi__sh_impl *m, const fsi_shell_desc *d)
+{
+    m->settings = *d;
+    m->settings.vertices = m->settings.rest = m->settings.warp = m->settings.segment_director = NULL;
+    m->settings.triangles = m->settings.segments = m->settings.triangle_material = m->settings.segment_material = m->settings.joints = NULL;
+    m->settings.materials = NULL;
+    m->settings.vertex_mass = NULL;
+    m->settings.creases = NULL;
+    m->settings.context = m->context;
+    m->friction = (double)d->friction;
+    fsi__sh_from(d->wind, m->air);
+    m->blows = d->air_density > 0 && d->drag > 0 && m->model.triangles > 0;
+    s->desc = m->settings;
+}
+
+/* ---- >>energies ------------------------------------------------------------------------------------------------- */
+
+enum { FSI__SH_VALUE, FSI__SH_GRADIENT, FSI__SH_HESSIAN };
+
+static void fsi__sh_gather(const double *q, const int *node, int count, double *x)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        if (node[i] < 0) memset(x + 3 * i, 0, 3 * sizeof *x);
+        else memcpy(x + 3 * i, q + 3 * (size_t)node[i], 3 * sizeof *x);
+    }
+}
+
+/* A joint has 11 unknowns: three vertices and the first numbers of two twist nodes. */
+static void fsi__sh_spread_joint(const double *g11, const double *h11, double *g, double *h)
+{
+    static const int at[11] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12 };
+    int i, j;
+    if (g) {
+        memset(g, 0, 15 * sizeof *g);
+        for (i = 0; i < 11; i++) g[at[i]] = g11[i];
+    }
+    if (h) {
+        memset(h, 0, 225 * sizeof *h);
+        for (i = 0; i < 11; i++) for (j = 0; j < 11; j++) h[15 * at[i] + at[j]] = h11[11 * i + j];
+    }
+}
+
+static double fsi__sh_joint(const fsi__sh_impl *m, const fsi__shell_joint *rest, int j, const double *x, double *g, double *h, int exact)
+{
+    fsi__shell_frame frame[2];
+    double theta[2], g11[11], h11[121], w;
+    frame[0] = m->frame_now[m->model.joint_segment[2 * j]];
+    frame[1] = m->frame_now[m->model.joint_segment[2 * j + 1]];
+    theta[0] = x[9];
+    theta[1] = x[12];
+    w = fsi__shell_joint_energy(rest, frame, m->twist_now[j], x, theta, g ? g11 : NULL, h ? h11 : NULL, exact);
+    fsi__sh_spread_joint(g11, h11, g, h);
+    return w;
+}
+
+/* Wind on a triangle (lagged coefficient c and normal n): W = c h/2 (n.(v - w))^2 with v the mean velocity of its corners. */
+static double fsi__sh_blow(const fsi__sh_step *w, int t, const double *x, double *g, double *h)
+{
+    const double *c = w->m->wind + 4 * t, *n = c + 1;
+    const int *v = w->m->model.triangle + 3 * t;
+    double u = -fsi__sh_dot(n, w->m->air), force;
+    int i, j, a, b;
+    for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) u += n[a] * (x[3 * i + a] - w->m->base[3 * v[i] + a]) / (3 * w->h);
+    force = c[0] * u / 3;
+    if (g) for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) g[3 * i + a] += force * n[a];
+    if (h) for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) for (j = 0; j < 3; j++) for (b = 0; b < 3; b++) h[9 * (3 * i + a) + 3 * j + b] += c[0] / (9 * w->h) * n[a] * n[b];
+    return c[0] * w->h / 2 * u * u;
+}
+
+static int fsi__sh_kind(const fsi__sh_model *m, int e)
+{
+    int kind = 0;
+    while (e >= m->first[kind + 1]) kind++;
+    return kind;
+}
+
+static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, double *g, double *h)
+{
+    const fsi__sh_model *m = w->law;
+    const int kind = fsi__sh_kind(m, e), i = e - m->first[kind];
+    const double support = m->share[e] / (w->h * w->h);
+    double value;
+    switch (kind) {
+    case FSI__SH_MEMBRANE:
+        value = fsi__shell_membrane_energy(&m->membrane[i], x, g, h, w->exact, support);
+        return w->m->blows ? value + fsi__sh_blow(w, i, x, g, h) : value;
+    case FSI__SH_HINGE: return fsi__shell_hinge(m->fold[i].k, m->fold[i].rest, x, g, h, w->exact, support);
+    case FSI__SH_PLATE: return fsi__shell_plate_energy(&m->plate[i], x, g, h, w->exact, support);
+    case FSI__SH_STRETCH: return fsi__shell_stretch(m->bar[i].ea, m->bar[i].rest, x, g, h, w->exact);
+    case FSI__SH_JOINT: return fsi__sh_joint(w->m, &m->joint[i], i, x, g, h, w->exact);
+    default: return (m->dim == 2 ? fsi__shell_bend_flat : fsi__shell_bend)(m->bow[i].b, m->bow[i].rest, x, g, h, w->exact);
+    }
+}
+
+static void fsi__sh_element_pass(void *arg, int chunk, int begin, int end)
+{
+    fsi__sh_step *w = (fsi__sh_step *)arg;
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    int e;
+    (void)chunk;
+    for (e = begin; e < end; e++) {
+        double x[18], *g = w->what >= FSI__SH_GRADIENT ? m->element_vector + 3 * (size_t)p->start[e] : NULL, *h = w->what >= FSI__SH_HESSIAN ? m->element_value + p->value_at[e] : NULL;
+        fsi__sh_gather(w->q, p->node + p->start[e], p->start[e + 1] - p->start[e], x);
+        m->element_energy[e] = fsi__sh_element(w, e, x, g, h);
+    }
+}
+
+static double fsi__sh_sum(const double *x, int n)
+{
+    double sum[FSI_LANES] = { 0 };
+    int i, l;
+    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (l = 0; l < FSI_LANES; l++) sum[l] += x[i + l];
+    for (l = 0; i + l < n; l++) sum[l] += x[i + l];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+/* Nanoseconds that an element takes at least: its energy; its gradient too; its Hessian too. fsi__parallel_work */
+static double fsi__sh_element_ns(int what)
+{
+    return what >= FSI__SH_HESSIAN ? 200 : (what >= FSI__SH_GRADIENT ? 40 : 30);
+}
+
+static double fsi__sh_elements(fsi__sh_step *w, const double *q, int what)
+{
+    fsi__sh_impl *m = w->m;
+    const int elements = m->model.first[FSI__SH_KINDS];
+    w->q = q;
+    w->what = what;
+    fsi__parallel_work(m->context, elements, 128, fsi__sh_element_ns(what) * elements, fsi__sh_element_pass, w);
+    return fsi__sh_sum(m->element_energy, elements);
+}
+
+/* ---- >>contacts --------------------------------------------------------------------------------------------------
+
+   Everything that meets others consists of features, points, edges and faces, over the points X. Which pairs may meet during a Newton step is found by
+   boxes around each point: where it is, where the step would take it, and a margin. The list holds as long as all points and their next steps
+   stay in their boxes. */
+
+/* Points of a feature in X. */
+static int fsi__sh_feature(const fsi__sh_features *f, int type, int i, int *node)
+{
+    int k;
+    const int n = type + 1;
+    for (k = 0; k < n; k++) node[k] = f->first + (f->index[type] ? f->index[type][n * i + k] : i);
+    return n;
+}
+
+/* Nanoseconds at least: a feature's box; the gap of a pair; its number, of a pair that is far and of one within range;
+   energy, gradient and Hessian of a contact. fsi__parallel_work */
+enum { FSI__SH_BOX_NS = 2, FSI__SH_GAP_NS = 25, FSI__SH_FAR_NS = 1, FSI__SH_NEAR_NS = 40, FSI__SH_CONTACT_NS = 400 };
+
+typedef struct fsi__sh_box_job { const fsi__sh_features *f; int type; const double *around; double *box; } fsi__sh_box_job;
+
+static void fsi__sh_box_pass(void *arg, int chunk, int begin, int end)
+{
+    const fsi__sh_box_job *job = (const fsi__sh_box_job *)arg;
+    int i, k, a;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        double *b = job->box + 6 * (size_t)i;
+        int node[3];
+        const int n = fsi__sh_feature(job->f, job->type, i, node);
+        memcpy(b, job->around + 6 * (size_t)node[0], 6 * sizeof *b);
+        for (k = 1; k < n; k++) {
+            const double *p = job->around + 6 * (size_t)node[k];
+            for (a = 0; a < 3; a++) {
+                if (p[a] < b[a]) b[a] = p[a];
+                if (p[3 + a] > b[3 + a]) b[3 + a] = p[3 + a];
+            }
+        }
+    }
+}
+
+static fsi_status fsi__sh_fit_trees(fsi__sh_impl *m, const fsi__sh_features *f, const double *around)
+{
+    int type;
+    for (type = 0; type < 3; type++) {
+        fsi__sh_box_job job;
+        fsi_status status;
+        double work;
+        if (!f->tree[type]) continue;
+        job.f = f;
+        job.type = type;
+        job.around = around;
+        job.box = f->box;
+        work = (double)FSI__SH_BOX_NS * f->count[type];
+        fsi__parallel_work(m->context, f->count[type], 1024, work, fsi__sh_box_pass, &job);
+        status = fsi_boxes_update(f->tree[type], f->box);
+        if (status != FSI_OK) return status;
+    }
+    return FSI_OK;
+}
+
+/* Which features may meet, and how. */
+typedef struct fsi__sh_meeting { fsi__sh_impl *m; const fsi__sh_features *a, *b; int type_a, type_b; fsi_pair kind; const fsi__sh_obstacle *obstacle; } fsi__sh_meeting;
+
+static int fsi__sh_may_meet(void *user, int i, int j)
+{
+    const fsi__sh_meeting *t = (const fsi__sh_meeting *)user;
+    int p[3], q[3], n, k, a, b;
+    if (t->a->first != t->b->first) return 1;
+    if (t->kind == FSI_POINT_EDGE && t->m->model.dim == 3 && !t->m->model.bare[j]) return 0; /* its triangles meet the point */
+    n = fsi__sh_feature(t->a, t->type_a, i, p);
+    k = fsi__sh_feature(t->b, t->type_b, j, q);
+    for (a = 0; a < n; a++) for (b = 0; b < k; b++) if (p[a] == q[b]) return 0;
+    return 1;
+}
+
+/* The distance at rest of two features that are closer than the barrier reaches; 0: there is none, or they touch at rest. */
+static double fsi__sh_distance_at_rest(const fsi__sh_impl *m, fsi_pair kind, int i, int j)
+{
+    const int set = kind == FSI_EDGE_EDGE;
+    const fsi__sh_close *list = m->close[set];
+    int lo = 0, hi = m->closes[set];
+    while (lo < hi) {
+        const int mid = (lo + hi) / 2;
+        if (list[mid].a < i || (list[mid].a == i && list[mid].b < j)) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < m->closes[set] && list[lo].a == i && list[lo].b == j ? list[lo].d : 0;
+}
+
+static double fsi__sh_feature_mass(const fsi__sh_impl *m, const int *node, int n)
+{
+    double sum = 0;
+    int k;
+    for (k = 0; k < n; k++) {
+        if (node[k] >= m->model.vertices) return 1e300;
+        sum += m->model.mass[node[k]];
+    }
+    return sum / n;
+}
+
+static double fsi__sh_feature_clearance(const fsi__sh_impl *m, const int *node, int n, const fsi__sh_obstacle *o)
+{
+    double c = 0;
+    int k;
+    if (node[0] >= m->model.vertices) return o ? (double)o->desc.clearance : 0;
+    for (k = 0; k < n; k++) if (m->model.clearance[node[k]] > c) c = m->model.clearance[node[k]];
+    return c;
+}
+
+/* e = 1e-3 |u|^2 |v|^2 of the edges at rest (Li et al. 2020, eq. 24). */
+static double fsi__sh_parallel(const fsi__sh_meeting *t, int i, int j) { return t->kind == FSI_EDGE_EDGE ? 1e-3 * t->a->edge_length2[i] * t->b->edge_length2[j] : 0; }
+
+static void fsi__sh_make_pair(const fsi__sh_meeting *t, int i, int j, fsi__sh_pair *p)
+{
+    const fsi__sh_impl *m = t->m;
+    int node[6];
+    const int n = fsi__sh_feature(t->a, t->type_a, i, node), k = fsi__sh_feature(t->b, t->type_b, j, node + n);
+    const double ma = fsi__sh_feature_mass(m, node, n), mb = fsi__sh_feature_mass(m, node + n, k), rest = t->obstacle || t->a == &m->lone ? 0 : fsi__sh_distance_at_rest(m, t->kind, i, j);
+    memset(p, 0, sizeof *p);
+    memcpy(p->node, node, (size_t)(n + k) * sizeof *node);
+    p->feature[0] = i;
+    p->feature[1] = j;
+    p->contact.kind = t->kind;
+    p->contact.range = m->range;
+    p->contact.thickness = fsi__sh_feature_clearance(m, node, n, t->obstacle) + fsi__sh_feature_clearance(m, node + n, k, t->obstacle);
+    p->contact.parallel = fsi__sh_parallel(t, i, j);
+    if (rest > 0) { /* free of force at rest */
+        if (p->contact.thickness > rest / 2) p->contact.thickness = rest / 2;
+        if (p->contact.range > rest - p->contact.thickness) p->contact.range = rest - p->contact.thickness;
+    }
+    p->mass = ma < mb ? ma : mb;
+    p->friction = t->obstacle ? (double)t->obstacle->desc.friction : m->friction;
+}
+
+static fsi_status fsi__sh_meet(fsi__sh_impl *m, const char *fn, const fsi__sh_features *a, int type_a, const fsi__sh_features *b, int type_b, fsi_pair kind, const fsi__sh_obstacle *o)
+{
+    fsi__sh_meeting t;
+    fsi_status status;
+    int k;
+    if (!a->tree[type_a] || !b->tree[type_b]) return FSI_OK;
+    t.m = m;
+    t.a = a;
+    t.b = b;
+    t.type_a = type_a;
+    t.type_b = type_b;
+    t.kind = kind;
+    t.obstacle = o;
+    status = fsi_pairs_find(m->found, a->tree[type_a], b->tree[type_b], fsi__sh_may_meet, &t);
+    if (status != FSI_OK) return status;
+    status = fsi__room_in(m->context, &m->pair, sizeof *m->pair, m->pairs, &m->pair_capacity,
+        m->pairs + m->found->count, fn);
+    if (status != FSI_OK) return status;
+    for (k = 0; k < m->found->count; k++) fsi__sh_make_pair(&t, m->found->index[2 * k], m->found->index[2 * k + 1], &m->pair[m->pairs++]);
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_meet_itself(fsi__sh_impl *m, const char *fn)
+{
+    const fsi__sh_features *f = &m->own_features, *lone = &m->lone;
+    fsi_status status;
+    status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
+    if (status == FSI_OK && m->model.dim == 2) status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    if (status != FSI_OK || m->model.dim == 2) return status;
+    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, NULL);
+    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, f, FSI__SH_EDGES, FSI_EDGE_EDGE, NULL);
+    if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    return status;
+}
+
+static fsi_status fsi__sh_meet_obstacle(fsi__sh_impl *m, const char *fn, const fsi__sh_obstacle *o)
+{
+    const fsi__sh_features *f = &m->own_features, *g = &o->features;
+    fsi_status status;
+    if (m->model.dim == 2) {
+        status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_EDGES, FSI_POINT_EDGE, o);
+        return status != FSI_OK ? status : fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, o);
+    }
+    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
+    if (status == FSI_OK) status = fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
+    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, g, FSI__SH_EDGES, FSI_EDGE_EDGE, o);
+    return status;
+}
+
+/* Do the points and their steps stay in their boxes? The boxes reach range / 2 and the clearance farther than that. */
+static int fsi__sh_list_holds(const fsi__sh_impl *m, const double *x, const double *dx)
+{
+    int i, a;
+    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
+        const double p = x[3 * i + a], q = p + dx[3 * i + a], *b = m->around + 6 * (size_t)i, extra = m->reach[i];
+        if (!(p >= b[a] + extra && q >= b[a] + extra && p <= b[3 + a] - extra && q <= b[3 + a] - extra)) return 0;
+    }
+    return 1;
+}
+
+static void fsi__sh_draw_boxes(fsi__sh_impl *m, const double *x, const double *dx)
+{
+    const double margin = 0.25 * m->range;
+    int i, a;
+    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
+        const double p = x[3 * i + a], q = p + dx[3 * i + a];
+        m->around[6 * (size_t)i + (size_t)a] = (p < q ? p : q) - margin - m->reach[i];
+        m->around[6 * (size_t)i + (size_t)(3 + a)] = (p > q ? p : q) + margin + m->reach[i];
+    }
+}
+
+/* The pairs that may meet while points go from x to x + dx. */
+static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const double *x, const double *dx)
+{
+    fsi_status status;
+    int i;
+    if (m->list_holds && fsi__sh_list_holds(m, x, dx)) return FSI_OK;
+    m->list_holds = m->gaps_hold = m->gaps_were = 0;
+    fsi__sh_draw_boxes(m, x, dx);
+    m->pairs = 0;
+    status = fsi__sh_fit_trees(m, &m->own_features, m->around);
+    if (status == FSI_OK) status = fsi__sh_fit_trees(m, &m->lone, m->around);
+    if (status == FSI_OK && m->self_contact) status = fsi__sh_meet_itself(m, fn);
+    for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
+        if (!m->obstacle[i].used) continue;
+        status = fsi__sh_fit_trees(m, &m->obstacle[i].features, m->around);
+        if (status == FSI_OK) status = fsi__sh_meet_obstacle(m, fn, &m->obstacle[i]);
+    }
+    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_number, sizeof(double), 0,
+        &m->pair_number_capacity, m->pairs, fn);
+    if (status == FSI_OK) status = fsi__room_in(m->context, &m->gap, sizeof(double), 0, &m->gap_capacity, m->pairs, fn);
+    if (status == FSI_OK) status = fsi__room_in(m->context, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs,
+        fn);
+    m->list_holds = status == FSI_OK;
+    return status;
+}
+
+/* A number of every pair. Its gap is measured where an iteration begins; while no point goes farther than `longest` from there, pairs whose gap is larger than
+   twice that need not be looked at again. */
+typedef struct fsi__sh_pair_job { fsi__sh_impl *m; const double *x, *dx; double number, longest; int what; } fsi__sh_pair_job; /* number: kappa; share of a gap to keep */
+enum { FSI__SH_PAIR_GAP, FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP };
+
+/* How much nearer its features can have come since the gap was measured: points of a feature go no farther than its farthest vertex. */
+static double fsi__sh_nearer(const fsi__sh_impl *m, const fsi__sh_pair *p)
+{
+    const int n = fsi_pair_points(p->contact.kind), first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
+    double most[2] = { 0, 0 };
+    int k;
+    for (k = 0; k < n; k++) if (m->way[p->node[k]] > most[k >= first]) most[k >= first] = m->way[p->node[k]];
+    return most[0] + most[1];
+}
+
+static double fsi__sh_pair_number(const fsi__sh_pair_job *job, int i)
+{
+    const fsi__sh_pair *p = &job->m->pair[i];
+    const int n = fsi_pair_points(p->contact.kind);
+    double x[12], dx[12];
+    if (job->what == FSI__SH_PAIR_ENERGY && job->m->gap[i] - 2 * job->longest > p->contact.range) return 0;
+    if (job->what == FSI__SH_PAIR_SWEEP && 0.9 * job->m->gap[i] > 2 * job->longest) return 1;
+    if (job->what == FSI__SH_PAIR_GAP && job->m->gaps_were) {
+        const double least = job->m->gap[i] - fsi__sh_nearer(job->m, p);
+        if (least > p->contact.range) return least;
+    }
+    fsi__sh_gather(job->x, p->node, n, x);
+    if (job->what == FSI__SH_PAIR_GAP) return fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
+    if (job->what == FSI__SH_PAIR_ENERGY) return job->number * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
+    fsi__sh_gather(job->dx, p->node, n, dx);
+    return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, job->number);
+}
+
+static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
+{
+    const fsi__sh_pair_job *job = (const fsi__sh_pair_job *)arg;
+    double *out = job->what == FSI__SH_PAIR_GAP ? job->m->gap : job->m->pair_number;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) out[i] = fsi__sh_pair_number(job, i);
+}
+
+static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, double longest, int what)
+{
+    fsi__sh_pair_job job;
+    const double gaps = m->gaps_were ? (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_GAP_NS * m->actives : (double)FSI__SH_GAP_NS * m->pairs,
+        numbers = (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_NEAR_NS * m->actives;
+    job.m = m;
+    job.x = x;
+    job.dx = dx;
+    job.number = number;
+    job.longest = longest;
+    job.what = what;
+    fsi__parallel_work(m->context, m->pairs, 512, what == FSI__SH_PAIR_GAP ? gaps : numbers, fsi__sh_pair_pass, &job);
+}
+
+/* Gaps at x, where an iteration begins, and the pairs within range, in order. */
+static void fsi__sh_measure(fsi__sh_impl *m, const double *x)
+{
+    int i;
+    if (!m->gaps_hold) fsi__sh_pair_numbers(m, x, NULL, 0, 0, FSI__SH_PAIR_GAP);
+    m->gaps_hold = 1;
+    m->gaps_were = 0;
+    for (i = m->actives = 0; i < m->pairs; i++) if (m->gap[i] < m->pair[i].contact.range) m->active[m->actives++] = i;
+}
+
+/* The longest way of a point. */
+static double fsi__sh_longest_way(const double *dx, int points)
+{
+    double longest = 0;
+    int i;
+    for (i = 0; i < points; i++) if (fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i) > longest) longest = fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i);
+    return sqrt(longest);
+}
+
+/* How far from x, where gaps were measured, towards x + dx nothing touches; *pair is what is in the way. */
+static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, double keep, double longest, int *pair)
+{
+    double t = 1;
+    int i;
+    fsi__sh_pair_numbers(m, x, dx, keep, longest, FSI__SH_PAIR_SWEEP);
+    for (i = 0; i < m->pairs; i++) if (m->pair_number[i] < t) {
+        t = m->pair_number[i];
+        *pair = i;
+    }
+    return t;
+}
+
+/* ---- >>crossing ------------------------------------------------------------------------------------------------- */
+
+/* Edges pq and ab in the plane, at p, q, a, b: does pq pass through the wall over ab, from z = -1 to 1? It is two triangles. */
+static int fsi__sh_crosses_flat(const double *at)
+{
+    double wall[15];
+    memcpy(wall, at, 12 * sizeof *wall);
+    wall[8] = wall[11] = -1; /* a, b below, a above: at z = 0 from a to the middle; then a above, b above, b below: the rest */
+    memcpy(wall + 12, at + 6, 2 * sizeof *wall);
+    wall[14] = 1;
+    if (fsi_edge_crosses_triangle(wall)) return 1;
+    memcpy(wall + 6, at + 9, 2 * sizeof *wall);
+    wall[8] = 1;
+    return fsi_edge_crosses_triangle(wall);
+}
+
+/* Edges of f through faces of g, in the plane through its edges. */
+static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, const fsi__sh_features *f, const fsi__sh_features *g, int *count, int first[5])
+{
+    const int flat = m->model.dim == 2, type = flat ? FSI__SH_EDGES : FSI__SH_FACES;
+    fsi__sh_meeting t;
+    fsi_status status;
+    double at[15];
+    int i, k, node[5] = { 0 };
+    if (!f->tree[FSI__SH_EDGES] || !g->tree[type]) return FSI_OK;
+    memset(&t, 0, sizeof t);
+    t.m = m;
+    t.a = f;
+    t.b = g;
+    t.type_a = FSI__SH_EDGES;
+    t.type_b = type;
+    t.kind = FSI_POINT_TRIANGLE;
+    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[type], fsi__sh_may_meet, &t);
+    if (status != FSI_OK) return status;
+    for (k = 0; k < m->found->count; k++) {
+        fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
+        fsi__sh_feature(g, type, m->found->index[2 * k + 1], node + 2);
+        fsi__sh_gather(x, node, 5, at);
+        if (flat ? !fsi__sh_crosses_flat(at) : !fsi_edge_crosses_triangle(at)) continue;
+        for (i = 0; i < 5 && *count == 0; i++) first[i] = node[i];
+        ++*count;
+    }
+    return FSI_OK;
+}
+
+/* All of them, with the trees as fitted by find_pairs. */
+static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const double *x, int *count, int first[5])
+{
+    fsi_status status;
+    int i;
+    *count = 0;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    m->list_holds = 0;
+    status = fsi__sh_find_pairs(m, fn, x, m->dx);
+    if (status == FSI_OK && m->self_contact) status = fsi__sh_count_crossings(m, x, &m->own_features, &m->own_features, count, first);
+    for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
+        if (!m->obstacle[i].used) continue;
+        status = fsi__sh_count_crossings(m, x, &m->own_features, &m->obstacle[i].features, count, first);
+        if (status == FSI_OK && m->model.dim == 3) status = fsi__sh_count_crossings(m, x, &m->obstacle[i].features, &m->own_features, count, first);
+    }
+    return status;
+}
+
+/* A point of X by a name that its owner knows: vertex 12, vertex 7 of obstacle 1. */
+static void fsi__sh_name(const fsi__sh_impl *m, int point, char *out, size_t size)
+{
+    int i;
+    if (point < m->model.vertices) {
+        snprintf(out, size, "%d", point);
+        return;
+    }
+    for (i = m->obstacles - 1; i > 0 && !(m->obstacle[i].used && m->obstacle[i].features.first <= point); i--) {}
+    snprintf(out, size, "%d of obstacle %d", m->obstacle[i].desc.mesh->vertex_source[point - m->obstacle[i].features.first], i);
+}
+
+static fsi_status fsi__sh_fail_pair(const fsi__sh_impl *m, const char *fn, fsi_status status, const fsi__sh_pair *p, const char *what)
+{
+    static const char *const feature[4][2] = { { "vertex", "vertex" }, { "vertex", "edge" }, { "vertex", "triangle" }, { "edge", "edge" } };
+    const int first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
+    char a[40], b[40];
+    fsi__sh_name(m, p->node[0], a, sizeof a);
+    fsi__sh_name(m, p->node[first], b, sizeof b);
+    return fsi__fail(m->context, status, fn, p->node[0], p->node[first], "%s: the %s that begins at vertex %s and the %s that begins at vertex %s", what, feature[p->contact.kind][0], a, feature[p->contact.kind][1], b);
+}
+
+/* Is everything apart at x? Fits trees and finds pairs. */
+static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const double *x)
+{
+    int count, first[5], i;
+    fsi_status status;
+    if (!m->contact) return FSI_OK;
+    status = fsi__sh_crossings(m, fn, x, &count, first);
+    if (status != FSI_OK) return status;
+    if (count > 0) {
+        char e[2][40], t[3][40];
+        for (i = 0; i < 5; i++) fsi__sh_name(m, first[i], i < 2 ? e[i] : t[i - 2], 40);
+        if (m->model.dim == 2) return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through that of vertices %s and %s (%d such pairs)", e[0], e[1], t[0], t[1], count);
+        return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through the triangle of vertices %s, %s, %s (%d such pairs)", e[0], e[1], t[0], t[1], t[2], count);
+    }
+    for (i = 0; i < m->pairs; i++) {
+        const fsi__sh_pair *p = &m->pair[i];
+        double at[12], d;
+        fsi__sh_gather(x, p->node, fsi_pair_points(p->contact.kind), at);
+        d = fsi_distance_between(p->contact.kind, at).d;
+        if (!(d > p->contact.thickness + 1e-12 * m->model.mean_edge)) return fsi__sh_fail_pair(m, fn, FSI_ERROR_MESH, p, d > 0 ? "these come closer than their clearance" : "these touch");
+    }
+    return FSI_OK;
+}
+
+/* Two held vertices that go to one point; of very many the first are looked at. */
+static int fsi__sh_find_twins(const fsi__sh_impl *m, int twin[2])
+{
+    const int most = 4096;
+    int i, k, seen = 0;
+    for (i = 0; i < m->model.vertices && seen < most; i++) {
+        if (!m->held[i]) continue;
+        seen++;
+        for (k = 0; k < i; k++) if (m->held[k] && !(fsi__sh_apart(m->pin_to + 3 * i, m->pin_to + 3 * k) > 1e-9 * m->model.mean_edge)) {
+            twin[0] = k;
+            twin[1] = i;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static fsi_status fsi__sh_blocked(fsi__sh_step *w)
+{
+    int twin[2];
+    if (fsi__sh_find_twins(w->m, twin)) return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, twin[0], twin[1], "vertices %d and %d are pinned to one point", twin[0], twin[1]);
+    if (w->in_the_way >= 0 && w->in_the_way < w->m->pairs) return fsi__sh_fail_pair(w->m, w->fn, FSI_ERROR_CONVERGENCE, &w->m->pair[w->in_the_way], "a pin or an obstacle cannot get where it should; in the way are");
+    return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, -1, w->remaining, "pins or obstacles cannot get where they should: %g of their way is left", w->remaining);
+}
+
+/* ---- >>assembly ------------------------------------------------------------------------------------------------- */
+
+/* The unknowns that a point hangs on: d x = sum J d q. A vertex is one itself; a point of a COUPLED body hangs on its place and its turn,
+   d x = d c - [r]x d phi; what is prescribed hangs on nothing. */
+typedef struct fsi__sh_hold { int count, node[2]; double arm[3]; } fsi__sh_hold;
+
+static fsi__sh_hold fsi__sh_hold_of(const fsi__sh_impl *m, const fsi__sh_place *at, int point)
+{
+    fsi__sh_hold h;
+    memset(&h, 0, sizeof h);
+    if (point < m->model.vertices) {
+        h.count = 1;
+        h.node[0] = point;
+    } else if (m->owner[point] >= 0) {
+        h.count = 2;
+        h.node[0] = m->first_body + 2 * m->owner[point];
+        h.node[1] = h.node[0] + 1;
+        fsi__sh_sub(at->x + 3 * (size_t)point, at->q + 3 * (size_t)h.node[0], h.arm);
+    }
+    return h;
+}
+
+/* J^T g of the k-th unknown. */
+static void fsi__sh_pull_back(const fsi__sh_hold *h, int k, const double *g, double *out)
+{
+    if (k == 0) memcpy(out, g, 3 * sizeof *out);
+    else fsi__sh_cross(h->arm, g, out);
+}
+
+/* Rows, then columns of a block: J_i^T B J_j. */
+static void fsi__sh_pull_back_block(const fsi__sh_hold *hi, int ki, const fsi__sh_hold *hj, int kj, const double *b, double *out)
+{
+    double rows[9], column[3], back[3];
+    int a, c;
+    if (ki == 0 && kj == 0) {
+        memcpy(out, b, 9 * sizeof *out);
+        return;
+    }
+    for (c = 0; c < 3; c++) { /* J_i^T of each column */
+        for (a = 0; a < 3; a++) column[a] = b[3 * a + c];
+        fsi__sh_pull_back(hi, ki, column, back);
+        for (a = 0; a < 3; a++) rows[3 * a + c] = back[a];
+    }
+    for (a = 0; a < 3; a++) fsi__sh_pull_back(hj, kj, rows + 3 * a, out + 3 * a);
+}
+
+FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col)
+{
+    int lo, hi;
+    if (row >= t->rows) return -1;
+    lo = t->start[row];
+    hi = t->start[row + 1];
+    while (lo < hi) {
+        const int mid = (lo + hi) / 2;
+        if (t->col[mid] < col) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < t->start[row + 1] && t->col[lo] == col ? lo : -1;
+}
+
+/* Adds the derivatives of an energy of n points: gradient 3n, Hessian 3n x 3n, of which the lower triangle of the matrix gets its part. What is prescribed moves on by dx in this step, and takes along what it touches. */
+static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const double *g, const double *h)
+{
+    fsi__sh_impl *m = w->m;
+    fsi__sh_hold hold[4];
+    int i, j, ki, kj, a, c;
+    for (i = 0; i < n; i++) hold[i] = fsi__sh_hold_of(m, &m->now, node[i]);
+    for (i = 0; i < n; i++) for (ki = 0; ki < hold[i].count; ki++) {
+        double back[9], *out = m->gradient + 3 * (size_t)hold[i].node[ki];
+        fsi__sh_pull_back(&hold[i], ki, g + 3 * i, back);
+        for (a = 0; a < 3; a++) out[a] += back[a];
+        for (j = 0; j < n; j++) {
+            double b[9];
+            for (a = 0; a < 3; a++) for (c = 0; c < 3; c++) b[3 * a + c] = h[(size_t)(3 * i + a) * (size_t)(3 * n) + (size_t)(3 * j + c)];
+            for (kj = 0; kj < hold[j].count; kj++) {
+                double *value;
+                if (hold[j].node[kj] > hold[i].node[ki]) continue; /* fsi__sh_mirror */
+                value = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, hold[i].node[ki], hold[j].node[kj]);
+                fsi__sh_pull_back_block(&hold[i], ki, &hold[j], kj, b, back);
+                for (a = 0; a < 9; a++) value[a] += back[a];
+            }
+            if (hold[j].count == 0 && w->remaining > 0) {
+                double way[3], push[3], *lift = m->lift + 3 * (size_t)hold[i].node[ki];
+                fsi__sh_sub(m->end_x + 3 * (size_t)node[j], m->now.x + 3 * (size_t)node[j], way);
+                for (a = 0; a < 3; a++) push[a] = b[3 * a] * way[0] + b[3 * a + 1] * way[1] + b[3 * a + 2] * way[2];
+                fsi__sh_pull_back(&hold[i], ki, push, back);
+                for (a = 0; a < 3; a++) lift[a] += back[a];
+            }
+        }
+    }
+}
+
+/* The upper triangle from the lower one: rows ascend, so do the columns in each, so that a row's entries above the diagonal are met in order. */
+static void fsi__sh_mirror(fsi__sh_impl *m)
+{
+    const fsi_csr *t = &m->total;
+    int r, e, a, b;
+    for (r = 0; r < t->rows; r++) {
+        for (e = t->start[r]; t->col[e] < r; e++) {
+            double *up = t->value + 9 * (size_t)m->cursor[t->col[e]]++;
+            for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) up[3 * a + b] = t->value[9 * (size_t)e + (size_t)(3 * b + a)];
+        }
+        m->cursor[r] = e + 1;
+    }
+}
+
+static void fsi__sh_contact_pass(void *arg, int chunk, int begin, int end)
+{
+    const fsi__sh_step *w = (const fsi__sh_step *)arg;
+    const fsi__sh_impl *m = w->m;
+    int i, k;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        double x[12], *b = m->pair_block + 156 * (size_t)i;
+        const double k2 = w->kappa * p->mass;
+        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
+        fsi_contact_energy(&p->contact, x, b, b + 12, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
+        for (k = 0; k < 156; k++) b[k] *= k2;
+    }
+}
+
+static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, const double *x, double *g, double *h)
+{
+    double at[12] = { 0 }, was[12] = { 0 }; /* g++ does not see that there are points */
+    fsi__sh_gather(x, r->node, r->points, at);
+    fsi__sh_gather(w->m->start_x, r->node, r->points, was);
+    return fsi_friction_energy(&r->friction, at, was, w->slip, g, h, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
+}
+
+/* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep takes it about where the points get if they go on as they did: about
+   rest all contacts stick. */
+static void fsi__sh_rub_model(const fsi__sh_step *w, const fsi__sh_rub *r, double *g, double *h)
+{
+    const int n = 3 * r->points;
+    double about[12], now[12];
+    int i, k;
+    fsi__sh_rub_energy(w, r, w->foresees ? w->m->foreseen_x : w->m->now.x, g, h);
+    if (!w->foresees) return;
+    fsi__sh_gather(w->m->foreseen_x, r->node, r->points, about);
+    fsi__sh_gather(w->m->now.x, r->node, r->points, now);
+    for (i = 0; i < n; i++) for (k = 0; k < n; k++) g[i] -= h[i * n + k] * (about[k] - now[k]);
+}
+
+/* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 dt) (|r| - |r0|)^2, as one: k' = k + c/dt, l' = (k l + c |r0| / dt) / k'. */
+static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const double *x, const double *y, double *g, double *h)
+{
+    const double c = (double)s->desc.damping / w->dt, k = (double)s->desc.stiffness + c, l = ((double)s->desc.stiffness * (double)s->desc.rest_length + c * s->length_before) / k;
+    double r[3], n[3], d, across;
+    int a, b;
+    fsi__sh_sub(x, y, r);
+    d = sqrt(fsi__sh_dot(r, r));
+    for (a = 0; a < 3; a++) n[a] = d > 0 ? r[a] / d : 0;
+    across = l > 0 ? (d > l ? 1 - l / d : 0) : 1;
+    for (a = 0; g && a < 3; a++) {
+        g[a] = k * (r[a] - l * n[a]);
+        g[3 + a] = -g[a];
+    }
+    for (a = 0; h && a < 3; a++) for (b = 0; b < 3; b++) {
+        h[6 * a + b] = h[6 * (3 + a) + 3 + b] = k * ((1 - across) * n[a] * n[b] + (a == b ? across : 0));
+        h[6 * a + 3 + b] = h[6 * (3 + a) + b] = -h[6 * a + b];
+    }
+    return k / 2 * (d - l) * (d - l);
+}
+
+static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s) { return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring); }
+
+/* Energy of what couples points: pairs, friction, springs. No point is farther than `longest` from where gaps were measured. */
+static double fsi__sh_points_energy(fsi__sh_step *w, const double *x, double longest)
+{
+    fsi__sh_impl *m = w->m;
+    double sum = 0;
+    int i;
+    for (i = 0; i < m->rubs; i++) sum += fsi__sh_rub_energy(w, &m->rub[i], x, NULL, NULL);
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used) sum += fsi__sh_pull(w, &m->spring[i], x + 3 * (size_t)m->spring[i].desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]), NULL, NULL);
+    if (!m->contact) return sum;
+    fsi__sh_pair_numbers(m, x, NULL, w->kappa, longest, FSI__SH_PAIR_ENERGY);
+    w->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
+    return sum + w->contact_energy;
+}
+
+static void fsi__sh_add_contacts(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double g[12], h[144];
+    int i;
+    fsi__parallel_work(m->context, m->actives, 64, (double)FSI__SH_CONTACT_NS * m->actives, fsi__sh_contact_pass, w);
+    for (i = 0; i < m->actives; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        fsi__sh_add_points(w, p->node, fsi_pair_points(p->contact.kind), m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12);
+    }
+    for (i = 0; i < m->rubs; i++) {
+        fsi__sh_rub_model(w, &m->rub[i], g, h);
+        fsi__sh_add_points(w, m->rub[i].node, m->rub[i].points, g, h);
+    }
+}
+
+static void fsi__sh_add_springs(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double g[6], h[36];
+    int i, node[2];
+    for (i = 0; i < m->springs; i++) {
+        const fsi__sh_spring *s = &m->spring[i];
+        if (!s->used) continue;
+        node[0] = s->desc.vertex;
+        node[1] = fsi__sh_spring_end(m, s);
+        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)node[0], m->now.x + 3 * (size_t)node[1], g, h);
+        fsi__sh_add_points(w, node, 2, g, h);
+    }
+}
+
+/* ---- >>pattern --------------------------------------------------------------------------------------------------
+
+   The matrix couples what the elements couple, always, and what contacts and springs couple besides. For these the pattern is made anew when a
+   pair needs an entry that is not there; with it come entries for all pairs nearly as close. Pairs within range get theirs also where nothing pushes them
+   yet, as edges that are exactly parallel. */
+
+/* Pairs get entries that are so many times their range apart: more of them make the factor dearer, fewer make another pattern more often. At 2,
+   sheets in a pile are coupled with the next but one too, which doubles the work. */
+#define FSI__SH_NEARLY 1.05
+
+static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *point, int n)
+{
+    int i, j, ki, kj;
+    for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
+        const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
+        const fsi_status status = fsi__room_in(m->context, &m->coupling, 4 * sizeof(int), m->couplings,
+            &m->coupling_capacity, m->couplings + 4, fn); /* a pair of bodies couples four */
+        if (status != FSI_OK) return status;
+        for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) {
+            if (fsi__sh_entry(&m->elastic->matrix, p.node[ki], q.node[kj]) >= 0) continue;
+            m->coupling[2 * m->couplings] = p.node[ki];
+            m->coupling[2 * m->couplings++ + 1] = q.node[kj];
+        }
+    }
+    return FSI_OK;
+}
+
+static int fsi__sh_fits(const fsi__sh_impl *m, const int *point, int n)
+{
+    int i, j, ki, kj;
+    for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
+        const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
+        if (point[j] > point[i]) continue; /* the pattern is symmetric */
+        for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) if (fsi__sh_entry(&m->total, p.node[ki], q.node[kj]) < 0) return 0;
+    }
+    return 1;
+}
+
+static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
+{
+    fsi_status status = FSI_OK;
+    int i, k, node[2];
+    m->couplings = 0;
+    for (i = 0; i < m->pairs && status == FSI_OK; i++) {
+        fsi__sh_pair *p = &m->pair[i];
+        fsi_contact wide = p->contact;
+        double x[12];
+        wide.range *= FSI__SH_NEARLY;
+        p->coupled = m->gap[i] < p->contact.range;
+        if (!p->coupled && m->gap[i] < wide.range) {
+            fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
+            p->coupled = fsi_contact_push(&wide, x, NULL) > 0;
+        }
+        if (p->coupled) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
+    }
+    for (i = 0; i < m->rubs && status == FSI_OK; i++) status = fsi__sh_couple(m, fn, m->rub[i].node, m->rub[i].points);
+    for (i = 0; i < m->springs && status == FSI_OK; i++) {
+        if (!m->spring[i].used) continue;
+        node[0] = m->spring[i].desc.vertex;
+        node[1] = fsi__sh_spring_end(m, &m->spring[i]);
+        status = fsi__sh_couple(m, fn, node, 2);
+    }
+    for (i = 0; i < m->bodies && status == FSI_OK; i++) { /* place and turn */
+        status = fsi__room_in(m->context, &m->coupling, 4 * sizeof(int), m->couplings, &m->coupling_capacity,
+            m->couplings + 4, fn);
+        for (k = 0; k < 4 && status == FSI_OK; k++) {
+            m->coupling[2 * m->couplings] = m->first_body + 2 * i + k / 2;
+            m->coupling[2 * m->couplings++ + 1] = m->first_body + 2 * i + k % 2;
+        }
+    }
+    return status;
+}
+
+/* Couplings by one of their numbers, in order of appearance where it is the same. */
+static void fsi__sh_sort_by(fsi__sh_impl *m, int which, const int *from, int *to)
+{
+    int *first = m->cursor, i, sum = 0;
+    memset(first, 0, (size_t)m->nodes * sizeof *first);
+    for (i = 0; i < m->couplings; i++) first[from[2 * i + which]]++;
+    for (i = 0; i < m->nodes; i++) {
+        const int count = first[i];
+        first[i] = sum;
+        sum += count;
+    }
+    for (i = 0; i < m->couplings; i++) memcpy(to + 2 * first[from[2 * i + which]]++, from + 2 * i, 2 * sizeof *to);
+}
+
+/* By rows, then columns. */
+static void fsi__sh_sort_couplings(fsi__sh_impl *m)
+{
+    int *scratch = m->coupling + 2 * (size_t)m->coupling_capacity;
+    if (m->couplings < 2) return;
+    fsi__sh_sort_by(m, 1, m->coupling, scratch);
+    fsi__sh_sort_by(m, 0, scratch, m->coupling);
+}
+
+/* Rows of the elements' matrix, and couplings sorted into them. */
+static void fsi__sh_merge_rows(fsi__sh_impl *m)
+{
+    const fsi_csr *e = &m->elastic->matrix;
+    int r, n = 0, k = 0, i, c;
+    for (r = 0; r < m->nodes; r++) {
+        const int end = r < e->rows ? e->start[r + 1] : 0;
+        m->total_start[r] = n;
+        i = r < e->rows ? e->start[r] : 0;
+        while (i < end || (k < m->couplings && m->coupling[2 * k] == r)) {
+            const int extra = k < m->couplings && m->coupling[2 * k] == r ? m->coupling[2 * k + 1] : m->nodes;
+            if (i < end && e->col[i] < extra) {
+                m->total_map[i] = n;
+                c = e->col[i++];
+            } else {
+                c = extra;
+                while (k < m->couplings && m->coupling[2 * k] == r && m->coupling[2 * k + 1] == c) k++;
+            }
+            m->total_col[n++] = c;
+        }
+    }
+    m->total_start[m->nodes] = n;
+}
+
+static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
+{
+    const fsi_csr *e = &m->elastic->matrix;
+    fsi__column column[2];
+    fsi_status status = fsi__sh_couple_all(m, fn);
+    int need;
+    if (status != FSI_OK) return status;
+    m->patterns++;
+    fsi__sh_sort_couplings(m);
+    need = e->start[e->rows] + m->couplings;
+    column[0].array = (void **)&m->total_col;
+    column[0].size = sizeof(int);
+    column[1].array = (void **)&m->total_value;
+    column[1].size = 9 * sizeof(double);
+    status = fsi__room(m->context, column, 2, 0, &m->total_capacity, need, fn);
+    if (status != FSI_OK) return status;
+    fsi__sh_merge_rows(m);
+    m->total.rows = m->total.cols = m->nodes;
+    m->total.block = 3;
+    m->total.start = m->total_start;
+    m->total.col = m->total_col;
+    m->total.value = m->total_value;
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
+{
+    int i, fits = m->total.start != NULL && m->pattern_holds;
+    for (i = 0; i < m->actives && fits; i++) {
+        fsi__sh_pair *p = &m->pair[m->active[i]];
+        if (!p->coupled) p->coupled = fits = fsi__sh_fits(m, p->node, fsi_pair_points(p->contact.kind));
+    }
+    m->pattern_holds = 1;
+    return fits ? FSI_OK : fsi__sh_make_pattern(m, fn);
+}
+
+/* ---- >>newton --------------------------------------------------------------------------------------------------- */
+
+/* Bodies, always by backward Euler: 1/2 m |c - aim|^2 / dt^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / dt^2 = -tr(R J A^T) / dt^2 + const
+   (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: what nothing touches goes on turning as it did, and the
+   gyroscopic turn is left to its owner, as fsi_body has it. */
+static void fsi__sh_turned(const fsi__sh_body *b, const double *turn, double *n) /* N = R J A^T */
+{
+    double t[9];
+    int i, j, k;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (t[3 * i + j] = k = 0; k < 3; k++) t[3 * i + j] += turn[3 * i + k] * b->moment[3 * k + j];
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (n[3 * i + j] = k = 0; k < 3; k++) n[3 * i + j] += t[3 * i + k] * b->aim_turn[3 * j + k];
+}
+
+static void fsi__sh_matrix_of(fsi_quat q, double *r)
+{
+    const fsi_mat3 t = fsi_quat_matrix(q);
+    int i;
+    for (i = 0; i < 9; i++) r[i] = (double)t.m[i];
+}
+
+/* Of the turn 1/2 tr((R - A) J (R - A)^T): with the constant, whose rounding would hide what a light sheet on a heavy body changes. */
+static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, const double *center, fsi_quat turn)
+{
+    double r[9], d[3], sum = 0;
+    int i, j, k;
+    fsi__sh_sub(center, b->aim, d);
+    fsi__sh_matrix_of(turn, r);
+    for (i = 0; i < 9; i++) r[i] -= b->aim_turn[i];
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) sum += r[3 * i + j] * b->moment[3 * j + k] * r[3 * i + k];
+    return (b->mass * fsi__sh_dot(d, d) + sum) / (2 * w->dt * w->dt);
+}
+
+static void fsi__sh_add_body(fsi__sh_step *w, int i)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_body *b = &m->body[i];
+    const int node = m->first_body + 2 * i;
+    const double scale = 1 / (w->dt * w->dt), *c = m->now.q + 3 * (size_t)node;
+    double *g = m->gradient + 3 * (size_t)node, *hc = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node, node), *hr = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node + 1, node + 1);
+    double r[9], n[9], aim[9];
+    int a, k;
+    fsi__sh_matrix_of(m->now.turn[i], r);
+    fsi__sh_turned(b, r, n);
+    fsi__sh_turned(b, b->aim_turn, aim); /* at the aim the second derivative is the inertia, which is positive; a right angle away it is not */
+    for (a = 0; a < 3; a++) {
+        g[a] += scale * b->mass * (c[a] - b->aim[a]);
+        hc[4 * a] += scale * b->mass;
+        g[3 + a] += scale * (n[3 * ((a + 2) % 3) + (a + 1) % 3] - n[3 * ((a + 1) % 3) + (a + 2) % 3]);
+        for (k = 0; k < 3; k++) {
+            const double *at = w->exact ? n : aim;
+            hr[3 * a + k] += scale * ((a == k ? at[0] + at[4] + at[8] : 0) - (at[3 * a + k] + at[3 * k + a]) / 2);
+        }
+    }
+}
+
+/* A point at l in the axes of a body. */
+static void fsi__sh_turn_point(const double *center, fsi_quat turn, const double *l, double *x)
+{
+    double r[9];
+    int k;
+    fsi__sh_matrix_of(turn, r);
+    for (k = 0; k < 3; k++) x[k] = center[k] + r[3 * k] * l[0] + r[3 * k + 1] * l[1] + r[3 * k + 2] * l[2];
+}
+
+/* Positions of a COUPLED body's points. */
+static void fsi__sh_spread_bodies(const fsi__sh_impl *m, fsi__sh_place *p)
+{
+    int i;
+    for (i = m->model.vertices; i < m->points; i++) {
+        const int b = m->owner[i];
+        if (b >= 0) fsi__sh_turn_point(p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b], m->local + 3 * (size_t)i, p->x + 3 * (size_t)i);
+    }
+}
+
+/* trial = now + t * direction; what is prescribed goes on towards its end. */
+static void fsi__sh_place_trial(fsi__sh_step *w, double t)
+{
+    fsi__sh_impl *m = w->m;
+    const size_t nv = (size_t)m->model.vertices;
+    size_t i;
+    int b, a;
+    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->trial.q[i] = m->now.q[i] + t * m->direction[i];
+    if (w->remaining > 0 && t >= 1) for (i = 0; i < 3 * nv; i++) if (m->fixed[i]) m->trial.q[i] = m->end_x[i];
+    memcpy(m->trial.x, m->trial.q, 3 * nv * sizeof(double));
+    for (i = 3 * nv; i < 3 * (size_t)m->points; i++) m->trial.x[i] = t < 1 ? m->now.x[i] + t * (m->end_x[i] - m->now.x[i]) : m->end_x[i];
+    for (b = 0; b < m->bodies; b++) {
+        double *turn = m->trial.q + 3 * (size_t)(m->first_body + 2 * b + 1);
+        m->trial.turn[b] = fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), m->now.turn[b]));
+        for (a = 0; a < 3; a++) turn[a] = 0;
+    }
+    fsi__sh_spread_bodies(m, &m->trial);
+}
+
+/* Inertia, and the drag h/2 v' alpha M v, v = (q - base) / h. */
+static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
+{
+    const fsi__sh_impl *m = w->m;
+    double sum = 0;
+    int i;
+    for (i = 0; i < m->first_body; i++) {
+        double d[3], way[3];
+        fsi__sh_sub(q + 3 * i, m->aim + 3 * i, d);
+        fsi__sh_sub(q + 3 * i, m->base + 3 * i, way);
+        sum += m->model.mass[i] * fsi__sh_dot(d, d) + w->h * m->model.drag_mass[i] * fsi__sh_dot(way, way);
+    }
+    return sum / (2 * w->h * w->h);
+}
+
+static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest)
+{
+    fsi__sh_impl *m = w->m;
+    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_points_energy(w, p->x, longest);
+    int b;
+    for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
+    return sum;
+}
+
+/* Damping is objective: it acts on the rates of the strains e that an element's energy is made of, so that turning is free. Over a step
+   1/2 k (e - r)^2 + k beta/(2 dt) (e - e0)^2 = 1/2 (1 + b) k (e - r')^2 + const., b = beta/dt, r' = (r + b e0) / (1 + b), e0 that of the beginning: an
+   element and its damper are one. */
+static void fsi__sh_damp_membrane(fsi__shell_membrane *r, const double *x, double b)
+{
+    const double none[3] = { 0, 0, 0 }, by = r->neo_hookean ? b : 1 + b;
+    double f[2][3], d[3][2];
+    int k;
+    fsi__shell_strain(r, x, f, d);
+    fsi__shell_green(f, none, r->strain);
+    for (k = 0; k < 3; k++) r->strain[k] *= b / by;
+    r->c11 *= by;
+    r->c22 *= by;
+    r->c12 *= by;
+    r->c66 *= by;
+    r->damped = 1;
+}
+
+static void fsi__sh_damp_plate(fsi__shell_plate *r, const double *x, double b)
+{
+    double flap[12];
+    int e;
+    for (e = 0; e < 9; e++) r->q[e] *= 1 + b;
+    for (e = 0; e < 3; e++) {
+        if (r->missing >> e & 1) continue;
+        fsi__shell_gather_flap(x, e, flap);
+        r->rest[e] += b / (1 + b) * fsi__shell_turn(fsi__shell_angle(flap, NULL, NULL), r->rest[e]);
+    }
+}
+
+static void fsi__sh_damp_joint(const fsi__sh_impl *m, fsi__shell_joint *r, int j, const double *x, double b)
+{
+    fsi__shell_frame frame[2];
+    fsi__shell_twisted t;
+    double theta[2];
+    int k;
+    for (k = 0; k < 2; k++) {
+        frame[k] = m->frame_now[m->model.joint_segment[2 * j + k]];
+        theta[k] = x[9 + 3 * k];
+    }
+    t = fsi__shell_twisted_at(frame, m->twist_now[j], x, theta);
+    for (k = 0; k < 2; k++) {
+        r->bend[k] *= 1 + b;
+        r->rest_curvature[k] = (r->rest_curvature[k] + b * t.kappa[k]) / (1 + b);
+    }
+    r->twist *= 1 + b;
+    r->rest_twist = (r->rest_twist + b * t.twist) / (1 + b);
+}
+
+/* An element with its damper: in space a bend without twist has no frame, only a size. */
+static void fsi__sh_damp_element(fsi__sh_impl *m, int e, const double *x, double b)
+{
+    fsi__sh_model *p = &m->damped;
+    const int kind = fsi__sh_kind(p, e), i = e - p->first[kind];
+    switch (kind) {
+    case FSI__SH_MEMBRANE: fsi__sh_damp_membrane(&p->membrane[i], x, b); break;
+    case FSI__SH_HINGE:
+        p->fold[i].rest += b / (1 + b) * fsi__shell_turn(fsi__shell_angle(x, NULL, NULL), p->fold[i].rest);
+        p->fold[i].k *= 1 + b;
+        break;
+    case FSI__SH_PLATE: fsi__sh_damp_plate(&p->plate[i], x, b); break;
+    case FSI__SH_STRETCH: { /* k = ea / rest */
+        const double k = (1 + b) * p->bar[i].ea / p->bar[i].rest;
+        p->bar[i].rest = (p->bar[i].rest + b * fsi__sh_apart(x, x + 3)) / (1 + b);
+        p->bar[i].ea = k * p->bar[i].rest;
+        break;
+    }
+    case FSI__SH_JOINT: fsi__sh_damp_joint(m, &p->joint[i], i, x, b); break;
+    default: {
+        const fsi__shell_bent bent = fsi__shell_bent_at(x);
+        p->bow[i].rest = (p->bow[i].rest + b * (p->dim == 2 ? bent.kb[2] : sqrt(fsi__sh_dot(bent.kb, bent.kb)))) / (1 + b);
+        p->bow[i].b *= 1 + b;
+    }
+    }
+}
+
+/* The elements of this step, which begins at `now`. */
+static void fsi__sh_damp(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    const fsi__sh_model *d = &m->damped;
+    int e;
+    if (!m->damps) return;
+    memcpy(d->membrane, p->membrane, (size_t)p->count[FSI__SH_MEMBRANE] * sizeof *d->membrane);
+    memcpy(d->fold, p->fold, (size_t)p->count[FSI__SH_HINGE] * sizeof *d->fold);
+    memcpy(d->plate, p->plate, (size_t)p->count[FSI__SH_PLATE] * sizeof *d->plate);
+    memcpy(d->bar, p->bar, (size_t)p->count[FSI__SH_STRETCH] * sizeof *d->bar);
+    memcpy(d->joint, p->joint, (size_t)p->count[FSI__SH_JOINT] * sizeof *d->joint);
+    memcpy(d->bow, p->bow, (size_t)p->count[FSI__SH_BEND] * sizeof *d->bow);
+    for (e = 0; e < p->first[FSI__SH_KINDS]; e++) {
+        const double beta = (double)p->material[p->element_material[e]].damping_stiffness;
+        double x[18];
+        if (!(beta > 0)) continue;
+        fsi__sh_gather(m->now.q, p->node + p->start[e], p->start[e + 1] - p->start[e], x);
+        fsi__sh_damp_element(m, e, x, beta / w->dt);
+    }
+    w->law = d;
+}
+
+/* Adds the seconds since the last call to a phase. */
+static void fsi__sh_lap(fsi__sh_step *w, double *phase)
+{
+    const double now = fsi__now(w->m->context);
+    *phase += now - w->lap;
+    w->lap = now;
+}
+
+/* Gradient, and the Hessian in `total`, at `now`. Far from the solution second derivatives are projected, so that the
+   direction leads down. Near it they are as they are. */
+FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi_csr *e = &m->elastic->matrix;
+    size_t i, k;
+    int r, a;
+
+    /* rows and columns for the pairs that are active */
+    FSI__TRY(fsi__sh_check_pattern(m, w->fn));
+    FSI__TRY(fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
+        &m->pair_block_capacity, m->actives, w->fn));
+
+    /* elements */
+    fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
+    FSI__TRY(fsi_assembly_matrix(m->elastic, m->element_value));
+    FSI__TRY(fsi_assembly_vector(m->elastic, m->element_vector, m->gradient));
+    memset(m->gradient + 3 * (size_t)m->first_body, 0, 3 * (size_t)(m->nodes - m->first_body) * sizeof(double));
+    memset(m->total.value, 0, 9 * (size_t)m->total.start[m->total.rows] * sizeof(double));
+    for (i = 0; i < (size_t)e->start[e->rows]; i++) for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k];
+
+    /* inertia and drag */
+    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) {
+        const double drag = m->model.drag_mass[r] / w->h, inertia = m->model.mass[r] / (w->h * w->h), q = m->now.q[3 * r + a];
+        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += inertia + drag;
+        m->gradient[3 * r + a] += inertia * (q - m->aim[3 * r + a]) + drag * (q - m->base[3 * r + a]);
+    }
+
+    /* contacts, springs and bodies */
+    memset(m->lift, 0, 3 * (size_t)m->nodes * sizeof(double));
+    if (m->contact) fsi__sh_add_contacts(w);
+    fsi__sh_add_springs(w);
+    for (r = 0; r < m->bodies; r++) fsi__sh_add_body(w, r);
+    fsi__sh_mirror(m);
+    w->raised = 0;
+    w->shift = 1e-10;
+    fsi__sh_show(m);
+    fsi__sh_lap(w, &w->stats.seconds_assembly);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__sh_weigh(fsi__sh_step *w)
+{
+    w->exact = 0;
+    return fsi__sh_assemble(w);
+}
+
+/* What is held moves as it must: its rows become those of the identity, what it does to others goes to the right side. */
+static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi_csr *t = &m->total;
+    size_t i;
+    int r, e, a, b;
+    memset(m->fixed_step, 0, 3 * (size_t)m->nodes * sizeof(double));
+    if (w->remaining > 0) {
+        fsi_status status;
+        for (i = 0; i < 3 * (size_t)m->first_body; i++) if (m->fixed[i]) m->fixed_step[i] = m->end_q[i] - m->now.q[i];
+        status = fsi_csr_multiply(m->context, t, m->fixed_step, m->scratch);
+        if (status != FSI_OK) return status;
+        for (i = 0; i < 3 * (size_t)m->nodes; i++) m->lift[i] += m->scratch[i];
+    }
+    for (r = 0; r < t->rows; r++) for (e = t->start[r]; e < t->start[r + 1]; e++) for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
+        double *v = &t->value[9 * (size_t)e + (size_t)(3 * a + b)];
+        const int i3 = 3 * r + a, j3 = 3 * t->col[e] + b;
+        if (!m->fixed[i3] && !m->fixed[j3]) continue;
+        if (i3 != j3) *v = 0;
+        else if (!(*v > 0)) *v = 1;
+    }
+    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->direction[i] = m->fixed[i] ? m->total.value[9 * (size_t)fsi__sh_entry(t, (int)(i / 3), (int)(i / 3)) + 4 * (i % 3)] * m->fixed_step[i] : -m->gradient[i] - m->lift[i];
+    return FSI_OK;
+}
+
+/* Adds so many times the inertia to the matrix. */
+static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
+{
+    fsi__sh_impl *m = w->m;
+    int r, a;
+    if (!(times > 0)) return;
+    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++)
+        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] +=
+            times * m->model.mass[r] / (w->h * w->h);
+}
+
+/* The system's right side. An exact matrix gets as much more inertia, `lean` times, as makes it definite: only what
+   buckles is held back. */
+FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    if (w->raised > 0) return FSI_OK;
+    fsi__sh_add_inertia(w, w->exact ? w->lean - w->leant : 0);
+    w->leant = w->lean;
+    FSI__TRY(fsi__sh_hold_fixed(w));
+    memcpy(m->scratch, m->direction, 3 * (size_t)m->nodes * sizeof(double));
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w)
+{
+    fsi_system system = fsi_default_system();
+    system.matrix = &w->m->total;
+    system.tolerance = 1e-6;
+    return fsi_solver_solve(w->m->solver, &system, w->m->scratch, w->m->direction);
+}
+
+/* Where the projected matrix has no positive pivot, by rounding, its diagonal is raised. The exact one gets more
+   inertia, and is given up after five failures. */
+FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *again)
+{
+    fsi__sh_impl *m = w->m;
+    int r, a;
+    *again = FSI__SH_SOLVED;
+
+    /* solved, or an error that no other matrix mends */
+    if (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE) {
+        if (status == FSI_OK && w->exact) w->lean = w->lean > 0.2 ? w->lean / 4 : 0;
+        fsi__sh_lap(w, &w->stats.seconds_solve);
+        return status;
+    }
+
+    /* exact: more inertia, in the end projected instead */
+    w->stats.retreats++;
+    if (w->exact) {
+        w->lean = w->lean > 0 ? w->lean * 8 : 1;
+        w->exact = w->tries++ < 4;
+        *again = w->exact ? FSI__SH_CONSTRAIN : FSI__SH_ASSEMBLE;
+        return FSI_OK;
+    }
+
+    /* projected: a larger diagonal */
+    for (r = 0; r < m->nodes; r++) for (a = 0; a < 3; a++)
+        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] *= 1 + w->shift;
+    w->shift *= 10;
+    if (++w->raised == 10) return status;
+    *again = FSI__SH_CONSTRAIN;
+    return FSI_OK;
+}
+
+/* Where the direction takes a point; what is prescribed goes to its end if it moves in this Newton step. */
+static void fsi__sh_point_way(const fsi__sh_impl *m, int point, int moves, double *way)
+{
+    const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, point);
+    int a;
+    for (a = 0; a < 3; a++) way[a] = 0;
+    if (h.count > 1) fsi__sh_cross(m->direction + 3 * (size_t)h.node[1], h.arm, way);
+    if (h.count > 0) for (a = 0; a < 3; a++) way[a] += m->direction[3 * (size_t)h.node[0] + (size_t)a];
+    else if (moves) fsi__sh_sub(m->end_x + 3 * (size_t)point, m->now.x + 3 * (size_t)point, way);
+}
+
+/* Longest way along the direction of a free vertex, or of a point of a COUPLED body; a twist's is that of a point as far from its segment as an edge is long. */
+static double fsi__sh_longest(const fsi__sh_impl *m)
+{
+    double longest = 0;
+    int i;
+    for (i = 0; i < m->first_body; i++) {
+        const double *d = m->direction + 3 * i, arm = i < m->model.vertices ? 1 : m->model.mean_edge, l = arm * arm * fsi__sh_dot(d, d);
+        if (!m->fixed[3 * i] && l > longest) longest = l;
+    }
+    for (i = m->model.vertices; i < m->points; i++) {
+        double way[3];
+        if (m->owner[i] < 0) continue;
+        fsi__sh_point_way(m, i, 1, way);
+        if (fsi__sh_dot(way, way) > longest) longest = fsi__sh_dot(way, way);
+    }
+    return sqrt(longest);
+}
+
+/* Gradient of a contact's linear model at the end of the direction: out = g + H way. */
+static void fsi__sh_follow_contact(const double *way, int n, const double *g, const double *h, double *out)
+{
+    int i, k;
+    for (i = 0; i < n; i++) for (out[i] = g[i], k = 0; k < n; k++) out[i] += h[i * n + k] * way[k];
+}
+
+/* Puts equal and opposite forces on the closest points of two features, with the total that the points of the first one have: their moments are opposite too. */
+static void fsi__sh_press_closest(fsi_pair kind, const double *x, double *f)
+{
+    const fsi_distance d = fsi_distance_between(kind, x);
+    const int n = fsi_pair_points(kind), first = kind == FSI_EDGE_EDGE ? 2 : 1;
+    double sum[3] = { 0, 0, 0 };
+    int i, a;
+    if (!(d.d > 0)) return;
+    for (i = 0; i < first; i++) for (a = 0; a < 3; a++) sum[a] += f[3 * i + a];
+    for (i = 0; i < n; i++) for (a = 0; a < 3; a++) f[3 * i + a] = d.weight[i] * sum[a];
+}
+
+/* Forces of contacts and friction, as this Newton step counts on them: they are what changes the momentum of both sides, to rounding, however far Newton's
+   method is from its end. */
+static void fsi__sh_feel_direction(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double x[12], way[12], g[12], h[144], f[12];
+    int i, k, a;
+    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
+    for (i = 0; m->contact && i < m->actives + m->rubs; i++) {
+        const fsi__sh_pair *p = i < m->actives ? &m->pair[m->active[i]] : NULL;
+        const fsi__sh_rub *r = p ? NULL : &m->rub[i - m->actives];
+        const int *node = p ? p->node : r->node, n = p ? fsi_pair_points(p->contact.kind) : r->points;
+        for (k = 0; k < n; k++) fsi__sh_point_way(m, node[k], w->remaining > 0, way + 3 * k);
+        if (p) {
+            fsi__sh_gather(m->now.x, node, n, x);
+            for (k = 0; k < 3 * n; k++) x[k] += way[k];
+            fsi__sh_follow_contact(way, 3 * n, m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12, f);
+            fsi__sh_press_closest(p->contact.kind, x, f);
+        } else {
+            fsi__sh_rub_model(w, r, g, h);
+            fsi__sh_follow_contact(way, 3 * n, g, h, f);
+        }
+        for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)node[k] + (size_t)a] -= f[3 * k + a];
+    }
+    w->felt = 1; /* if all of the direction is taken */
+}
+
+/* How much of the straight way to `trial` nothing bars: *t. */
+static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    size_t i;
+    for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
+    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (status != FSI_OK) return status;
+    if (!m->gaps_hold) fsi__sh_measure(m, m->now.x);
+    w->longest = fsi__sh_longest_way(m->dx, m->points);
+    *t = fsi__sh_sweep(m, m->now.x, m->dx, keep, w->longest, &w->in_the_way);
+    return FSI_OK;
+}
+
+/* Points of bodies go on arcs, but what is swept are chords: is the one to this trial free? */
+static fsi_status fsi__sh_clear_arcs(fsi__sh_step *w, int *is)
+{
+    double t = 1;
+    fsi_status status = w->m->contact && w->m->bodies > 0 ? fsi__sh_clear(w, 0.05, &t) : FSI_OK;
+    *is = !(t < 1);
+    return status;
+}
+
+/* How far along the direction nothing touches. Forces are those of this iteration if it may be the last. */
+FSI_API fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
+{
+    w->before = w->stats.update;
+    w->stats.update = fsi__sh_longest(w->m) / w->m->model.mean_edge;
+    w->felt = 0;
+    if (w->joint || w->iteration + 1 >= w->max_newton || w->stats.update <= w->tolerance) fsi__sh_feel_direction(w);
+    *t = 1;
+    fsi__sh_place_trial(w, 1);
+    return w->m->contact ? fsi__sh_clear(w, 0.1, t) : FSI_OK;
+}
+
+FSI_API fsi_status fsi__sh_filter_arcs(fsi__sh_step *w, double *t)
+{
+    int is = 0;
+    while (w->m->contact && *t < 1 && !is) {
+        fsi__sh_place_trial(w, *t);
+        FSI__TRY(fsi__sh_clear_arcs(w, &is));
+        if (!is) *t = *t > 1e-9 ? *t / 2 : 0;
+        if (!(*t > 0)) break;
+    }
+    fsi__sh_lap(w, &w->stats.seconds_contact);
+    return FSI_OK;
+}
+
+/* Newton's method converges: the next step is as much shorter than this one as this one is than the last. */
+FSI_API double fsi__sh_next_step(const fsi__sh_step *w)
+{
+    const double next = w->before > w->stats.update ? w->stats.update * w->stats.update / w->before : w->stats.update;
+    return next * w->m->model.mean_edge;
+}
+
+static double fsi__sh_slope(const fsi__sh_impl *m)
+{
+    double sum = 0;
+    size_t i;
+    for (i = 0; i < 3 * (size_t)m->nodes; i++) if (!m->fixed[i]) sum += m->gradient[i] * m->direction[i];
+    return sum;
+}
+
+static void fsi__sh_swap(fsi__sh_impl *m)
+{
+    const fsi__sh_place p = m->now;
+    m->now = m->trial;
+    m->trial = p;
+    fsi__sh_show(m);
+}
+
+/* Frames go with the rods, reference twists with the frames. */
+static void fsi__sh_carry(fsi__sh_impl *m)
+{
+    const fsi__sh_model *p = &m->model;
+    int i;
+    for (i = 0; i < p->segments; i++) if (p->twist_node[i] >= 0) fsi__shell_frame_transport(&m->frame_now[i], m->now.q + 3 * p->chain[2 * i], m->now.q + 3 * p->chain[2 * i + 1]);
+    for (i = 0; i < p->count[FSI__SH_JOINT]; i++) {
+        fsi__shell_frame f[2];
+        double x[9];
+        f[0] = m->frame_now[p->joint_segment[2 * i]];
+        f[1] = m->frame_now[p->joint_segment[2 * i + 1]];
+        fsi__sh_gather(m->now.q, p->node + p->start[p->first[FSI__SH_JOINT] + i], 3, x);
+        m->twist_now[i] = fsi__shell_joint_twist(f, m->twist_now[i], x);
+    }
+}
+
+/* The line search: from `now` along the direction to less energy, unless something prescribed is still on its way. */
+FSI_API void fsi__sh_search(fsi__sh_step *w, int enough, double slope, double energy)
+{
+    w->done = !(w->remaining > 0) && enough;
+    w->slope = fsi__sh_slope(w->m) + slope;
+    w->merit = fsi__sh_energy(w, &w->m->now, 0) + energy;
+    w->hidden = !(-w->slope > 1e-11 * fabs(w->merit));
+    w->halved = w->found = 0;
+}
+
+static void fsi__sh_halve(fsi__sh_step *w, double *t)
+{
+    w->stats.halvings++;
+    w->halved++;
+    *t /= 2;
+}
+
+FSI_API fsi_status fsi__sh_try(fsi__sh_step *w, double *t, int *is)
+{
+    *is = 0;
+    while (!w->found && w->halved < 40 && !*is) {
+        *is = 1;
+        fsi__sh_place_trial(w, *t);
+        if (w->halved > 0) FSI__TRY(fsi__sh_clear_arcs(w, is));
+        if (!*is) fsi__sh_halve(w, t);
+    }
+    if (!*is && !w->found) *t = 0;
+    return FSI_OK;
+}
+
+FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy)
+{
+    const double after = fsi__sh_energy(w, &w->m->trial, w->longest) + energy;
+    w->found = w->remaining > 0 ? fsi_is_finite(after)
+        : after <= w->merit + 1e-4 * *t * w->slope + 1e-13 * fabs(w->merit);
+    if (!w->found) fsi__sh_halve(w, t);
+}
+
+/* `now` goes to the accepted trial, and frames with it. */
+static void fsi__sh_move(fsi__sh_step *w, double t)
+{
+    fsi__sh_impl *m = w->m;
+    int k;
+    w->remaining *= t < 1 ? 1 - t : 0;
+    w->crept = t < 1e-3 ? w->crept + 1 : 0;
+    fsi__sh_swap(m);
+    fsi__sh_carry(m);
+    for (k = 0; k < m->points; k++)
+        m->way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
+    m->gaps_were = m->gaps_hold; /* at `trial` */
+    m->gaps_hold = 0;
+}
+
+/* Is friction at the end of the last step (from `trial` to `now`) what it was solved with? Sticking is stiff, 2 mu N/slip: a step from rest is short also
+   where a contact must slide. */
+static int fsi__sh_friction_agrees(const fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    double error = 0, all = 0;
+    int i;
+    for (i = 0; i < m->rubs; i++) {
+        const fsi__sh_rub *r = &m->rub[i];
+        double about[12], at[12], was[12], e;
+        fsi__sh_gather(w->foresees ? m->foreseen_x : m->trial.x, r->node, r->points, about);
+        fsi__sh_gather(m->now.x, r->node, r->points, at);
+        fsi__sh_gather(m->start_x, r->node, r->points, was);
+        e = r->friction.force * fsi_friction_error(&r->friction, about, at, was, w->slip, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
+        error += e * e;
+        all += r->friction.force * r->friction.force;
+    }
+    return error <= w->tolerance * w->tolerance * all;
+}
+
+/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). Then what they need, which
+   state.stiffness keeps: it does not jump with dt, as that would throw apart what rests. */
+static double fsi__sh_base_stiffness(const fsi__sh_step *w)
+{
+    const double range = w->m->range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
+    return 5 * range * (a > 10 ? a : 10);
+}
+
+/* Push of a pair [1/m], times the share of its points that are free: what is held needs no push, and would ask for more for ever. */
+static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
+{
+    const int n = fsi_pair_points(p->contact.kind);
+    double x[12], push, free = 0, own = 0;
+    fsi_distance at;
+    int k;
+    fsi__sh_gather(m->now.x, p->node, n, x);
+    push = fsi_contact_push(&p->contact, x, &at);
+    for (k = 0; k < n; k++) {
+        const int i = p->node[k], is_own = i < m->model.vertices || m->owner[i] >= 0;
+        own += is_own ? at.weight[k] * at.weight[k] : 0;
+        free += is_own && !(i < m->model.vertices && m->fixed[3 * i]) ? at.weight[k] * at.weight[k] : 0;
+    }
+    return free < own ? push * (free / own) : push;
+}
+
+#define FSI__SH_NO_GAP 1e-3 /* of a pair's range */
+
+/* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and
+   opens it by no more than twice: the matrix loses all accuracy meanwhile. So where the smallest gap is next to none and
+   falls, softness ends at once: doubled, it lags behind a gap that falls tenfold. Then stiffness doubles while that
+   goes on (after Li et al. 2020, section 4.3). */
+static void fsi__sh_stiffen(fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    const double base = fsi__sh_base_stiffness(w);
+    double least = 1;
+    int i;
+    for (i = 0; i < m->actives; i++) {
+        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
+        if (gap < least && fsi__sh_push(m, &m->pair[m->active[i]]) > 0) least = gap;
+    }
+    if (least < FSI__SH_NO_GAP && least < w->least_gap && w->kappa < 1e9 * base)
+        w->kappa = w->kappa < base / 2 ? base : 2 * w->kappa;
+    w->least_gap = least;
+}
+
+/* Normal forces and tangents, at `now`, for friction until they are taken anew. */
+static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    int i;
+    m->rubs = 0;
+    if (!m->contact || w->settle) return FSI_OK;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (status != FSI_OK) return status;
+    fsi__sh_measure(m, m->now.x);
+    status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
+    for (i = 0; i < m->actives && status == FSI_OK; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        fsi__sh_rub *r = &m->rub[m->rubs];
+        fsi_distance d;
+        double x[12], push;
+        if (!(p->friction > 0)) continue;
+        r->points = fsi_pair_points(p->contact.kind);
+        memcpy(r->node, p->node, sizeof r->node);
+        fsi__sh_gather(m->now.x, p->node, r->points, x);
+        push = fsi_contact_push(&p->contact, x, &d);
+        fsi_friction_lag(&r->friction, p->contact.kind, &d, p->friction * w->kappa * p->mass * push);
+        m->rubs++;
+    }
+    return status;
+}
+
+/* Newton's method from where the last one ended, with friction as it is there. */
+FSI_API fsi_status fsi__sh_lag(fsi__sh_step *w, int lag)
+{
+    FSI__TRY(fsi__sh_lag_friction(w));
+    w->lag = lag;
+    w->iteration = w->done = w->stuck = 0;
+    w->left = 2;
+    w->close = w->crept = 0;
+    w->least_gap = 0;
+    w->lean = 0;
+    w->stats.update = 0;
+    return FSI_OK;
+}
+
+FSI_API int fsi__sh_iterates(const fsi__sh_step *w)
+{
+    return !w->done && (w->iteration < w->max_newton || w->remaining > 0);
+}
+
+/* An iteration begins. */
+FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi__sh_lap(w, &w->stats.seconds_other);
+    w->foresees = w->iteration == 0 && w->lag == 0 && m->rubs > 0;
+    w->exact = w->close;
+    w->tries = 0;
+    w->leant = 0;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    if (m->contact) {
+        FSI__TRY(fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx));
+        fsi__sh_measure(m, m->now.x);
+        fsi__sh_stiffen(w);
+    }
+    fsi__sh_lap(w, &w->stats.seconds_contact);
+    return FSI_OK;
+}
+
+/* An iteration ends: was it the last? t: the share of the direction that was taken. */
+FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t)
+{
+    const fsi__sh_impl *m = w->m;
+    w->felt = w->felt && w->found && !(t < 1);
+    if (w->found) fsi__sh_move(w, t);
+
+    /* friction that was foreseen must be as it is; a search that found nothing, or next to nothing, ends it */
+    if (w->done && w->found && m->rubs > 0 && (w->felt || w->foresees || !w->hidden))
+        w->done = w->felt && fsi__sh_friction_agrees(w);
+    /* at a kink: others' energy need not be smooth */
+    if (!w->done && w->joint && !(w->remaining > 0) && w->crept > 1) w->done = 2;
+    /* an exact direction, or one of what was foreseen, that leads nowhere is followed by another */
+    if (!w->found && !w->done && !w->exact && !w->foresees) w->done = 2;
+    w->close = w->found && !(w->remaining > 0) && w->stats.update < 0.01;
+    fsi__sh_lap(w, &w->stats.seconds_search);
+    w->stats.newton++;
+    w->m->view.newton = w->stats.newton;
+
+    /* what is prescribed must get on */
+    w->stuck = w->remaining > 0 && w->remaining > 0.999 * w->left ? w->stuck + 1 : 0;
+    if (w->remaining > 0 && (w->stuck > 30 || w->iteration > w->max_newton + 1000 || w->done == 2))
+        return fsi__sh_blocked(w);
+    w->left = w->remaining;
+    w->iteration++;
+    if (!fsi__sh_iterates(w) && w->done != 1) w->stats.degraded += w->done == 0 || w->stats.update > 10 * w->tolerance;
+    return FSI_OK;
+}
+
+/* The direction: with more inertia or projected derivatives until the matrix is definite. */
+static fsi_status fsi__sh_direct(fsi__sh_step *w)
+{
+    int again = FSI__SH_ASSEMBLE;
+    while (again != FSI__SH_SOLVED) {
+        if (again == FSI__SH_ASSEMBLE) FSI__TRY(fsi__sh_assemble(w));
+        FSI__TRY(fsi__sh_constrain(w));
+        FSI__TRY(fsi__sh_retreat(w, fsi__sh_solve(w), &again));
+    }
+    return FSI_OK;
+}
+
+/* Newton's method, a shell alone. */
+static fsi_status fsi__sh_newton(fsi__sh_step *w, int lag)
+{
+    double t;
+    int is = 1;
+    FSI__TRY(fsi__sh_lag(w, lag));
+    while (fsi__sh_iterates(w)) {
+        FSI__TRY(fsi__sh_collide(w));
+        FSI__TRY(fsi__sh_direct(w));
+        FSI__TRY(fsi__sh_filter(w, &t));
+        FSI__TRY(fsi__sh_filter_arcs(w, &t));
+        fsi__sh_search(w, w->stats.update <= w->tolerance, 0, 0);
+        for (;;) {
+            FSI__TRY(fsi__sh_try(w, &t, &is));
+            if (!is) break;
+            fsi__sh_judge(w, &t, 0);
+        }
+        FSI__TRY(fsi__sh_advance(w, t));
+    }
+    return FSI_OK;
+}
+
+/* ---- >>stepping ------------------------------------------------------------------------------------------------- */
+
+/* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not thrown apart, but pushed as by gravity. */
+static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    double most = 0;
+    int i;
+    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
+    if (m->next.stiffness > 0 || !m->contact) return FSI_OK;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (status != FSI_OK) return status;
+    fsi__sh_measure(m, m->now.x);
+    for (i = 0; i < m->actives; i++) {
+        const double push = fsi__sh_push(m, &m->pair[m->active[i]]);
+        if (push > most) most = push;
+    }
+    if (w->kappa * most > 10) w->kappa = 10 / most;
+    return FSI_OK;
+}
+
+static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const double base = fsi__sh_base_stiffness(w), least = base < w->kappa ? base : w->kappa;
+    const double grow = w->kappa < base ? 1.2 : 4; /* from softness that it began with, without a kick */
+    double sum = 0, square = 0, want;
+    int i;
+    for (i = 0; i < m->actives; i++) {
+        const double a = w->kappa * fsi__sh_push(m, &m->pair[m->active[i]]); /* acceleration of the lighter one */
+        sum += a;
+        square += a * a;
+    }
+    want = sum > 0 ? square / sum * m->range : 0;
+    if (want < w->kappa / 2) want = w->kappa / 2;
+    if (want > w->kappa * grow) want = w->kappa * grow;
+    if (want < least) want = least;
+    m->next.stiffness = sum > 0 ? (want > 1e9 * base ? 1e9 * base : want) : 0;
+}
+
+/* Where what is prescribed is at share s of the step. */
+static void fsi__sh_prescribe(fsi__sh_impl *m, double s, double *x)
+{
+    const size_t nv = 3 * (size_t)m->model.vertices;
+    size_t i;
+    int o, k, a;
+    for (i = nv; i < 3 * (size_t)m->points; i++) x[i] = m->was_x[i] + s * (m->go_x[i] - m->was_x[i]);
+    for (o = 0; o < m->obstacles; o++) {
+        const fsi__sh_obstacle *ob = &m->obstacle[o];
+        if (!ob->used || !ob->desc.body || ob->body >= 0 || !(s < 1)) continue;
+        for (k = 0; k < ob->features.count[0]; k++) { /* on its arc, and what the owner moved it since, straight */
+            const size_t p = 3 * (size_t)(ob->features.first + k);
+            const fsi_pose pose = fsi_body_pose_at(ob->desc.body, (fsi_real)s);
+            const fsi_vec3 at = fsi_pose_point(pose, fsi__sh_to(m->local + p)), from = fsi_pose_point(ob->desc.body->pose, fsi__sh_to(m->local + p));
+            double now[3], then[3];
+            fsi__sh_from(at, now);
+            fsi__sh_from(from, then);
+            for (a = 0; a < 3; a++) x[p + (size_t)a] = now[a] + (1 - s) * (m->was_x[p + (size_t)a] - then[a]);
+        }
+    }
+}
+
+/* Coefficients of this substep: base, aim and h. */
+static void fsi__sh_aim_nodes(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_state *n = &m->next;
+    const int two = m->settings.integrator == FSI_SHELL_BDF2 && n->dt_before > 0 && !w->settle;
+    const double r = two ? w->dt / n->dt_before : 0, c0 = two ? (1 + r) * (1 + r) / (1 + 2 * r) : 1, c1 = two ? -r * r / (1 + 2 * r) : 0;
+    double gravity[3];
+    int i, a;
+    fsi__sh_from(m->settings.gravity, gravity);
+    w->h = two ? (1 + r) / (1 + 2 * r) * w->dt : w->dt;
+    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
+        const int k = 3 * i + a;
+        const double force = i < m->model.vertices ? m->force[k] / m->model.mass[i] + gravity[a] : 0, v = w->settle ? 0 : c0 * n->v[k] + c1 * n->v_before[k];
+        m->base[k] = c0 * n->x[k] + c1 * n->x_before[k];
+        m->aim[k] = m->base[k] + w->h * v + w->h * w->h * force;
+        m->start_q[k] = n->x[k];
+    }
+}
+
+static void fsi__sh_aim_bodies(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        double turn[3];
+        double *q = m->start_q + 3 * (size_t)(m->first_body + 2 * i);
+        for (a = 0; a < 3; a++) {
+            b->aim[a] = b->owner_center[a] + w->dt * b->velocity[a] + w->dt * w->dt * b->push[a] / b->mass;
+            turn[a] = w->dt * (b->spin[a] + w->dt * b->turning[a]);
+            q[a] = b->center[a];
+            q[3 + a] = 0;
+        }
+        fsi__sh_matrix_of(fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), b->owner_turn)), b->aim_turn);
+        m->now.turn[i] = b->turn;
+    }
+}
+
+FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        const double *given = impulse + 6 * (size_t)i;
+        double spin[3];
+        fsi__sh_from(fsi_m3_mul_v3(fsi_m3_inverse(fsi_body_world_tensor(b->owner_turn, b->body->inertia)),
+            fsi__sh_to(given + 3)), spin);
+        for (a = 0; a < 3; a++) {
+            b->velocity[a] += given[a] / b->mass;
+            b->spin[a] += spin[a];
+        }
+    }
+    fsi__sh_aim_bodies(w);
+}
+
+/* The wind on each triangle: c = drag/2 rho A |u_n| and the normal, from the last velocities. */
+static void fsi__sh_lag_wind(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int t, i, a;
+    if (!m->blows) return;
+    for (t = 0; t < m->model.triangles; t++) {
+        const int *v = m->model.triangle + 3 * t;
+        const double *x = m->next.x;
+        double p[3], q[3], n[3], l, u = -0.0, *c = m->wind + 4 * (size_t)t;
+        fsi__sh_sub(x + 3 * v[1], x + 3 * v[0], p);
+        fsi__sh_sub(x + 3 * v[2], x + 3 * v[0], q);
+        fsi__sh_cross(p, q, n);
+        l = sqrt(fsi__sh_dot(n, n));
+        for (a = 0; a < 3; a++) {
+            c[1 + a] = l > 0 ? n[a] / l : 0;
+            for (i = 0; i < 3; i++) u += c[1 + a] * m->next.v[3 * v[i] + a] / 3;
+            u -= c[1 + a] * m->air[a];
+        }
+        c[0] = (double)m->settings.drag / 2 * (double)m->settings.air_density * (l / 2) * fabs(u);
+    }
+}
+
+/* Where the points get by the end of the substep if they go on as they did; what is prescribed, where it must. */
+static void fsi__sh_foresee(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    memcpy(m->foreseen_x, m->end_x, 3 * (size_t)m->points * sizeof(double));
+    for (i = 0; i < 3 * m->model.vertices; i++) if (!m->fixed[i]) m->foreseen_x[i] = m->start_x[i] + w->dt * m->next.v[i];
+    for (i = m->model.vertices; i < m->points; i++) {
+        const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, i);
+        const fsi__sh_body *b = &m->body[m->owner[i] >= 0 ? m->owner[i] : 0];
+        double turn[3];
+        if (h.count < 2) continue;
+        fsi__sh_cross(b->spin, h.arm, turn);
+        for (a = 0; a < 3; a++) m->foreseen_x[3 * i + a] = m->start_x[3 * i + a] + w->dt * (b->velocity[a] + turn[a]);
+    }
+}
+
+static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
+{
+    int i;
+    for (i = 0; i < m->attachments; i++) if (m->attachment[i].vertex == vertex) return i;
+    return -1;
+}
+
+/* A force on an obstacle, at x. */
+static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, const double *f, const double *x)
+{
+    fsi__sh_obstacle *o = &w->m->obstacle[obstacle];
+    double arm[3] = { 0, 0, 0 }, moment[3], spin[3];
+    int a;
+    if (o->desc.body && o->body < 0) fsi__sh_from(fsi_body_pose_at(o->desc.body, (fsi_real)w->at).position, arm);
+    fsi__sh_sub(x, arm, arm);
+    fsi__sh_cross(x, f, moment);
+    fsi__sh_cross(arm, f, spin);
+    for (a = 0; a < 3; a++) {
+        o->sum[a] += w->share * sign * f[a];
+        o->sum[3 + a] += w->share * sign * moment[a];
+        o->sum[6 + a] += w->share * sign * spin[a];
+    }
+}
+
+/* What holds each held vertex: the gradient of all energies there, contacts' by m->felt. Obstacles feel it, turned round, at what is attached to them. */
+static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    double g[6];
+    int i, k, a, held = 0;
+
+    for (i = 0; i < m->model.vertices; i++) held += m->held[i];
+    if (held == 0) return FSI_OK;
+    fsi__sh_elements(w, m->now.q, FSI__SH_GRADIENT);
+    status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
+    if (status != FSI_OK) return status;
+    for (i = 0; i < m->springs; i++) {
+        const fsi__sh_spring *s = &m->spring[i];
+        const int other = s->used ? fsi__sh_spring_end(m, s) : -1;
+        if (!s->used) continue;
+        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)s->desc.vertex, m->now.x + 3 * (size_t)other, g, NULL);
+        for (a = 0; a < 3; a++) m->gradient[3 * s->desc.vertex + a] += g[a];
+        for (a = 0; a < 3 && other < m->model.vertices; a++) m->gradient[3 * other + a] += g[3 + a];
+    }
+
+    for (i = 0; i < m->model.vertices; i++) for (a = 0; a < 3 && m->held[i]; a++) {
+        k = 3 * i + a;
+        m->gradient[k] += m->model.mass[i] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) + m->model.drag_mass[i] * (m->now.q[k] - m->base[k]) / w->h - m->felt[k];
+        m->hold_sum[k] += w->share * m->gradient[k];
+    }
+    for (i = 0; i < m->attachments; i++) fsi__sh_press(w, m->attachment[i].obstacle, -1, m->gradient + 3 * m->attachment[i].vertex, m->now.q + 3 * m->attachment[i].vertex);
+    return FSI_OK;
+}
+
+/* Springs pull on their anchors. */
+static void fsi__sh_feel_springs(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    for (i = 0; i < m->springs; i++) {
+        fsi__sh_spring *s = &m->spring[i];
+        const int ends[2] = { s->desc.vertex, s->used ? fsi__sh_spring_end(m, s) : 0 };
+        double g[6];
+        if (!s->used) continue;
+        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)ends[0], m->now.x + 3 * (size_t)ends[1], g, NULL);
+        for (a = 0; a < 3; a++) s->sum[a] -= w->share * g[a];
+        if (s->desc.other < 0 && s->desc.obstacle >= 0) fsi__sh_press(w, s->desc.obstacle, -1, g + 3, m->now.x + 3 * (size_t)ends[1]);
+    }
+}
+
+static void fsi__sh_feel_obstacles(fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    int i, k;
+    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
+        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
+        fsi__sh_press(w, k, 1, m->felt + at, m->now.x + at);
+    }
+}
+
+/* Forces of contacts and friction at `now`. */
+static void fsi__sh_feel_contacts(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double x[12], g[12];
+    int i, k, a;
+    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
+    for (i = 0; i < m->actives; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        const int n = fsi_pair_points(p->contact.kind);
+        fsi__sh_gather(m->now.x, p->node, n, x);
+        fsi_contact_energy(&p->contact, x, g, NULL, FSI_HESSIAN_EXACT);
+        for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)p->node[k] + (size_t)a] -= w->kappa * p->mass * g[3 * k + a];
+    }
+    for (i = 0; i < m->rubs; i++) {
+        fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, NULL);
+        for (k = 0; k < m->rub[i].points; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
+    }
+}
+
+/* Velocities change by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g
+   + h H dv then, on both sides: the means get what was not in them yet. */
+static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    double hold[3];
+    size_t j;
+    int i, k, a;
+
+    memcpy(m->dx, m->felt, 3 * (size_t)m->points * sizeof(double));
+    memset(m->direction, 0, 3 * (size_t)m->nodes * sizeof(double));
+    fsi__sh_feel_direction(w);
+    for (i = 0; i < 3 * m->model.vertices; i++) m->lift[i] = m->dx[i] - m->felt[i]; /* of what is held: total has contacts too, from g on */
+    for (i = 0; i < 3 * m->nodes; i++) m->direction[i] = w->h * dv[i];
+    fsi__sh_feel_direction(w);
+    status = fsi_csr_multiply(m->context, &m->total, m->direction, m->scratch);
+    if (status != FSI_OK) return status;
+
+    for (j = 0; j < 3 * (size_t)m->points; j++) {
+        m->dx[j] = m->felt[j] - m->dx[j];
+        m->sum[j] += w->share * m->dx[j];
+    }
+    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
+        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
+        fsi__sh_press(w, k, 1, m->dx + at, m->now.x + at);
+    }
+    for (i = 0; i < m->model.vertices; i++) {
+        if (!m->held[i]) continue;
+        k = fsi__sh_find_attachment(m, i);
+        for (a = 0; a < 3; a++) m->hold_sum[3 * i + a] += w->share * (hold[a] = m->scratch[3 * i + a] + m->lift[3 * i + a]);
+        if (k >= 0) fsi__sh_press(w, m->attachment[k].obstacle, -1, hold, m->now.x + 3 * i);
+    }
+    return FSI_OK;
+}
+
+FSI_API void fsi__sh_node_velocities(const fsi__sh_step *w, double *v)
+{
+    const fsi__sh_impl *m = w->m;
+    const int n = m->first_body;
+    int b;
+    memcpy(v, m->next.v, 3 * (size_t)n * sizeof *v);
+    for (b = 0; b < m->bodies; b++) {
+        memcpy(v + 3 * (size_t)(n + 2 * b), m->body[b].velocity, 3 * sizeof *v);
+        memcpy(v + 3 * (size_t)(n + 2 * b + 1), m->body[b].spin, 3 * sizeof *v);
+    }
+}
+
+FSI_API fsi_status fsi__sh_change_velocities(fsi__sh_step *w, const double *v)
+{
+    fsi__sh_impl *m = w->m;
+    const int n = 3 * m->first_body;
+    int i, b, a;
+    fsi__sh_node_velocities(w, m->scratch);
+    for (i = 0; i < 3 * m->nodes; i++) m->scratch[i] = m->fixed[i] ? 0 : v[i] - m->scratch[i];
+    for (i = 0; i < n; i++) if (!m->fixed[i]) m->next.v[i] = v[i];
+    for (b = 0; b < m->bodies; b++) for (a = 0; a < 3; a++) {
+        m->body[b].velocity[a] = v[n + 6 * b + a];
+        m->body[b].spin[a] = v[n + 6 * b + 3 + a];
+    }
+    if (!fsi__sh_is_finite(v + n, 6 * m->bodies))
+        return fsi__fail(m->context, FSI_ERROR_NAN, w->fn, -1, 0, "the velocity of a body is not finite");
+    return fsi__sh_feel_change(w, m->scratch);
+}
+
+FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 velocity, fsi_vec3 spin)
+{
+    fsi__sh_take(velocity, w->m->body[body].velocity);
+    fsi__sh_take(spin, w->m->body[body].spin);
+}
+
+/* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
+static fsi_status fsi__sh_feel(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    size_t j;
+    int i;
+    m->actives = 0;
+    if (m->contact) fsi__sh_measure(m, m->now.x);
+    if (!w->felt) fsi__sh_feel_contacts(w);
+    if (w->settle || w->stats.substeps == 0) { /* the first of a step */
+        memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
+        memset(m->hold_sum, 0, 3 * (size_t)m->model.vertices * sizeof(double));
+        for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
+        for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
+    }
+    for (j = 0; j < 3 * (size_t)m->points; j++) m->sum[j] += w->share * m->felt[j];
+    fsi__sh_feel_obstacles(w);
+    fsi__sh_feel_springs(w);
+    return fsi__sh_feel_held(w);
+}
+
+static double fsi__sh_min_gap(const fsi__sh_impl *m)
+{
+    double least = 1;
+    int i;
+    for (i = 0; i < m->actives; i++) {
+        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
+        if (gap < least) least = gap;
+    }
+    return least;
+}
+
+/* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of its mesh, whose points are
+   at x, and the distance along its normal. */
+static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, fsi_real s, const double *x, double *out)
+{
+    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
+    const double *p[3];
+    double u[3], v[3], n[3], l;
+    int k, a;
+    if (o->desc.body) {
+        fsi__sh_from(fsi_pose_point(fsi_body_pose_at(o->desc.body, s), fsi__sh_to(local)), out);
+        return;
+    }
+    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
+    fsi__sh_sub(p[1], p[0], u);
+    fsi__sh_sub(p[2], p[0], v);
+    if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
+    else {
+        n[0] = -u[1];
+        n[1] = u[0];
+        n[2] = 0;
+    }
+    l = sqrt(fsi__sh_dot(n, n));
+    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
+}
+
+/* A vertex that is attached to a body goes on its arc; what was between them at the beginning of the step, straight. */
+static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
+{
+    int i, a;
+    for (i = 0; i < m->attachments && s < 1; i++) {
+        const fsi__sh_attachment *t = &m->attachment[i];
+        double from[3], now[3];
+        if (!m->obstacle[t->obstacle].desc.body) continue;
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 0, NULL, from);
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, (fsi_real)s, NULL, now);
+        for (a = 0; a < 3; a++) m->end_q[3 * t->vertex + a] = now[a] + (1 - s) * (m->pin_from[3 * t->vertex + a] - from[a]);
+    }
+}
+
+/* What is held in this substep, and where it goes: pins to their targets, twists to what was written. */
+static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    int i, a;
+    memset(m->fixed, 0, 3 * (size_t)m->nodes);
+    memcpy(m->end_q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
+    w->remaining = 0;
+    for (i = 0; i < p->vertices; i++) for (a = 0; a < 3; a++) {
+        if (p->dim == 2 && a == 2) m->fixed[3 * i + a] = 1;
+        if (!m->held[i]) continue;
+        m->fixed[3 * i + a] = 1;
+        m->end_q[3 * i + a] = m->pin_from[3 * i + a] + s * (m->pin_to[3 * i + a] - m->pin_from[3 * i + a]);
+    }
+    fsi__sh_guide_attached(m, s);
+    for (i = 0; i < 3 * p->vertices; i++) if (m->end_q[i] < m->start_q[i] || m->end_q[i] > m->start_q[i]) w->remaining = 1;
+    for (i = 0; i < p->twists; i++) {
+        const int k = 3 * (p->vertices + i), segment = p->twist_of[i];
+        m->fixed[k + 1] = m->fixed[k + 2] = 1;
+        if (!m->s->twist_held[segment]) continue;
+        m->fixed[k] = 1;
+        m->end_q[k] = m->twist_from[segment] + s * ((double)m->s->twist[segment] - m->twist_from[segment]);
+        if (m->end_q[k] < m->start_q[k] || m->end_q[k] > m->start_q[k]) w->remaining = 1;
+    }
+    if (p->dim == 2) for (i = 0; i < m->bodies; i++) m->fixed[3 * (m->first_body + 2 * i) + 2] = m->fixed[3 * (m->first_body + 2 * i + 1)] = m->fixed[3 * (m->first_body + 2 * i + 1) + 1] = 1;
+    memcpy(m->end_x, m->end_q, 3 * (size_t)p->vertices * sizeof(double));
+    for (i = 3 * p->vertices; i < 3 * m->points; i++) if (m->owner[i / 3] < 0 && (m->end_x[i] < m->now.x[i] || m->end_x[i] > m->now.x[i])) w->remaining = 1;
+}
+
+static double fsi__sh_farthest(const double *x, const double *y, int n)
+{
+    double farthest = 0;
+    int i;
+    for (i = 0; i < n; i++) {
+        const double d = fsi__sh_apart(x + 3 * i, y + 3 * i);
+        if (d > farthest) farthest = d;
+    }
+    return farthest;
+}
+
+/* Velocities, history and frames of the state that comes next. */
+static void fsi__sh_advance_state(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi__sh_state *n = &m->next;
+    const int two = m->settings.integrator == FSI_SHELL_BDF2;
+    int i, a;
+    for (i = 0; i < 3 * m->first_body; i++) {
+        n->x_before[i] = n->x[i];
+        n->v_before[i] = n->v[i];
+        n->v[i] = w->settle ? 0 : (m->now.q[i] - m->base[i]) / w->h;
+        n->x[i] = m->now.q[i];
+    }
+    w->moved = fsi__sh_farthest(n->x, n->x_before, m->model.vertices);
+    n->dt_before = two && !w->settle ? w->dt : 0;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        const double *c = m->now.q + 3 * (size_t)(m->first_body + 2 * i);
+        const fsi_vec3 turned = fsi_quat_rotation_vector(fsi_quat_mul(m->now.turn[i], fsi_quat_conj(b->owner_turn)));
+        for (a = 0; a < 3; a++) {
+            b->velocity[a] = w->settle ? 0 : (c[a] - b->owner_center[a]) / w->dt;
+            b->center[a] = b->owner_center[a] = c[a];
+        }
+        fsi__sh_from(turned, b->spin);
+        for (a = 0; a < 3; a++) b->spin[a] *= w->settle ? 0 : 1 / w->dt;
+        b->turn = b->owner_turn = m->now.turn[i];
+    }
+    if (!w->settle) n->time += w->dt;
+}
+
+/* From the state to where a substep begins: what is aimed at, held and lagged. */
+FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, double at)
+{
+    fsi__sh_impl *m = w->m;
+    int i;
+    w->dt = dt;
+    w->share = share;
+    w->at = at;
+    fsi__sh_aim_nodes(w);
+    fsi__sh_aim_bodies(w);
+    memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
+    memcpy(m->now.x, m->start_q, 3 * (size_t)m->model.vertices * sizeof(double));
+    memcpy(m->now.x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    fsi__sh_spread_bodies(m, &m->now);
+    memcpy(m->start_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
+    fsi__sh_prescribe(m, at, m->end_x);
+    fsi__sh_mark_fixed(w, at);
+    fsi__sh_lag_wind(w);
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
+    m->list_holds = m->pattern_holds = 0;
+    w->slip = (double)m->settings.friction_speed * w->dt;
+    fsi__sh_foresee(w);
+    fsi__sh_damp(w);
+    fsi__sh_show(m);
+    return fsi__sh_begin_stiffness(w);
+}
+
+/* Where Newton's method ended becomes the state. */
+FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    FSI__TRY(fsi__sh_feel(w));
+    fsi__sh_adapt_stiffness(w);
+    fsi__sh_advance_state(w);
+    memcpy(m->stand_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
+    w->stats.substeps++;
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_substep(fsi__sh_step *w, double dt, double share, double at)
+{
+    const int lags = w->settle ? 1 : w->m->settings.friction_iterations;
+    int i;
+    FSI__TRY(fsi__sh_predict(w, dt, share, at));
+    for (i = 0; i < lags; i++) FSI__TRY(fsi__sh_newton(w, i));
+    return fsi__sh_accept(w);
+}
+
+/* ---- >>obstacles in a step --------------------------------------------------------------------------------------- */
+
+static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int *face, double *local)
+{
+    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
+    const fsi_mesh *mesh = o->desc.mesh;
+    fsi_mesh_hit hit;
+    double d[3], n[3];
+    *face = -1;
+    if (o->desc.body) {
+        fsi__sh_from(fsi_pose_local(o->desc.body->pose, at), local);
+        return;
+    }
+    hit = fsi_mesh_closest(mesh, at, FSI_REAL_MAX, -1);
+    *face = hit.face < 0 ? 0 : hit.face;
+    local[0] = (double)hit.bary[1];
+    local[1] = (double)hit.bary[2];
+    fsi__sh_from(fsi_v3_sub(at, hit.point), d);
+    fsi__sh_from(mesh->face_normals[*face], n);
+    local[2] = fsi__sh_dot(d, n);
+}
+
+/* Where its far end is at a share of the step. */
+static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x, double *out)
+{
+    if (!s->used || s->desc.other >= 0 || s->desc.obstacle < 0) memcpy(out, s->stand, 3 * sizeof *out);
+    else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
+}
+
+/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step refuses what is not finite), the rest
+   where the last step left it. */
+static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
+{
+    int i, moved = 0;
+    memcpy(m->stand_x, m->state.x, 3 * (size_t)m->model.vertices * sizeof(double));
+    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    for (i = 0; i < m->model.vertices; i++) if (fsi_v3_is_finite(s->position[i])) moved |= fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
+    return moved;
+}
+
+/* Where each vertex of its mesh is now. */
+static void fsi__sh_place_obstacle(const fsi__sh_obstacle *o, fsi_pose pose, double *x)
+{
+    int i;
+    for (i = 0; i < o->features.count[0]; i++) {
+        if (o->desc.body) fsi__sh_from(fsi_pose_point(pose, fsi__sh_to(o->local + 3 * (size_t)i)), x + 3 * (size_t)i);
+        else fsi__sh_from(o->desc.mesh->vertices[i], x + 3 * (size_t)i);
+    }
+}
+
+static void fsi__sh_read_body(fsi__sh_body *b)
+{
+    const fsi_body *y = b->body;
+    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia), inverse = fsi_m3_inverse(inertia);
+    const double trace = (double)y->inertia.m[0] + (double)y->inertia.m[4] + (double)y->inertia.m[8];
+    int k;
+    b->mass = (double)y->mass;
+    fsi__sh_from(y->pose.position, b->owner_center);
+    fsi__sh_from(y->velocity, b->velocity);
+    fsi__sh_from(y->force, b->push);
+    fsi__sh_from(y->angular_velocity, b->spin);
+    fsi__sh_from(fsi_m3_mul_v3(inverse, y->torque), b->turning);
+    memcpy(b->center, b->left_center, sizeof b->center);
+    b->turn = b->left_turn;
+    b->owner_turn = y->pose.orientation;
+    for (k = 0; k < 9; k++) b->moment[k] = (k % 4 == 0 ? trace / 2 : 0) - (double)y->inertia.m[k];
+}
+
+/* Where obstacles, anchors and attached vertices go in this step. */
+static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
+{
+    int o, i, a;
+    for (o = 0; o < m->obstacles; o++) {
+        fsi__sh_obstacle *ob = &m->obstacle[o];
+        if (!ob->used) continue;
+        if (ob->desc.body) {
+            const fsi_status status = fsi_body_check(m->context, ob->desc.body, o);
+            if (status != FSI_OK) return status;
+            if ((ob->desc.body->mode == FSI_BODY_COUPLED) != (ob->body >= 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, o, 0, "the body of obstacle %d changed its mode: remove the obstacle and add it again", o);
+        }
+        fsi__sh_place_obstacle(ob, ob->desc.body ? ob->desc.body->end : fsi_default_body().pose, m->go_x + 3 * (size_t)ob->features.first);
+        for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
+    }
+    for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
+    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
+    for (i = 0; i < m->attachments; i++) {
+        const fsi__sh_attachment *t = &m->attachment[i];
+        m->held[t->vertex] = 1;
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 1, m->go_x, m->pin_to + 3 * (size_t)t->vertex);
+        for (a = 0; a < 3; a++) m->pin_from[3 * t->vertex + a] = m->next.x[3 * t->vertex + a];
+    }
+    return FSI_OK;
+}
+
+/* After a step of 0 s: nothing was given to it, and it stays where its owner has it. */
+static void fsi__sh_calm_body(fsi_body *b)
+{
+    b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
+    if (b->mode != FSI_BODY_COUPLED) return;
+    b->new_velocity = b->velocity;
+    b->new_angular_velocity = b->angular_velocity;
+    b->end = b->pose;
+}
+
+static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
+{
+    fsi__sh_impl *m = w->m;
+    const size_t first = 3 * (size_t)o->features.first;
+    fsi_body *b = o->body < 0 ? o->desc.body : NULL;
+    int i;
+    memcpy(o->stand, m->stand_x + first, 3 * (size_t)o->features.count[0] * sizeof(double));
+    memcpy(o->force, o->sum, sizeof o->force);
+    memcpy(o->torque, o->sum + 3, sizeof o->torque);
+    if (o->desc.body && !(w->dt > 0)) fsi__sh_calm_body(o->desc.body);
+    else if (b) {
+        const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
+        while (!leading->used || leading->desc.body != b) leading++;
+        if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
+        b->impulse = fsi_v3_madd(b->impulse, (fsi_real)w->dt, fsi__sh_to(o->sum));
+        b->angular_impulse = fsi_v3_madd(b->angular_impulse, (fsi_real)w->dt, fsi__sh_to(o->sum + 6));
+        fsi_body_end_step(b, (fsi_real)w->dt);
+    }
+    for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
+    for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
+}
+
+/* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
+static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
+{
+    fsi_body *y = b->body;
+    const fsi_real dt = (fsi_real)w->dt;
+    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia);
+    fsi_vec3 v, spin;
+    if (!(dt > 0)) return; /* fsi__sh_calm_body has it */
+    fsi_body_begin_step(y, dt);
+    v = fsi__sh_to(b->velocity);
+    spin = fsi__sh_to(b->spin);
+    y->impulse = fsi_v3_scale(fsi_v3_sub(v, y->new_velocity), y->mass);
+    y->angular_impulse = fsi_m3_mul_v3(inertia, fsi_v3_sub(spin, y->new_angular_velocity));
+    y->new_velocity = v;
+    y->new_angular_velocity = spin;
+    fsi_body_end_step(y, dt);
+    y->end.position = fsi__sh_to(b->center);
+    y->end.orientation = b->left_turn = b->turn;
+    memcpy(b->left_center, b->center, sizeof b->center);
+}
+
+static double fsi__sh_spring_energy(const fsi__sh_impl *m, const fsi__sh_spring *s, const double *x)
+{
+    const double l = fsi__sh_apart(x + 3 * (size_t)s->desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, s)) - (double)s->desc.rest_length;
+    return (double)s->desc.stiffness / 2 * l * l;
+}
+
+/* ---- >>step ------------------------------------------------------------------------------------------------------ */
+
+static void fsi__sh_copy_state(const fsi__sh_impl *m, fsi__sh_state *to, const fsi__sh_state *from)
+{
+    const size_t n = 3 * (size_t)m->first_body * sizeof(double);
+    memcpy(to->x, from->x, n);
+    memcpy(to->v, from->v, n);
+    memcpy(to->x_before, from->x_before, n);
+    memcpy(to->v_before, from->v_before, n);
+    if (m->model.segments) memcpy(to->frame, from->frame, (size_t)m->model.segments * sizeof *to->frame);
+    if (m->model.count[FSI__SH_JOINT]) memcpy(to->twist, from->twist, (size_t)m->model.count[FSI__SH_JOINT] * sizeof(double));
+    to->dt_before = from->dt_before;
+    to->stiffness = from->stiffness;
+    to->time = from->time;
+}
+
+static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    int i, what;
+    for (i = 0; i < s->vertex_count; i++) {
+        static const char *const name[4] = { "position", "velocity", "force", "target" };
+        const fsi_vec3 v[4] = { s->position[i], s->velocity[i], s->force[i], s->pinned[i] ? s->target[i] : fsi_v3(0, 0, 0) };
+        for (what = 0; what < 4; what++) {
+            if (!fsi_v3_is_finite(v[what])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the %s of vertex %d is not finite", name[what], i);
+            if (what != 2 && fsi_v3_norm2(v[what]) > (fsi_real)1e24) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, 0, "the %s of vertex %d is larger than 1e12", name[what], i);
+            if (m->model.dim == 2 && (v[what].z < 0 || v[what].z > 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, i, (double)v[what].z, "the %s of vertex %d has z = %g in 2D", name[what], i, (double)v[what].z);
+        }
+    }
+    for (i = 0; i < s->segment_count; i++) {
+        const double twist = s->twist_held[i] ? (double)s->twist[i] : 0;
+        if (!fsi_is_finite(twist)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the twist of segment %d is not finite", i);
+        if (fabs(twist) > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, twist, "the twist of segment %d is %g, larger than 1e8", i, twist);
+    }
+    return FSI_OK;
+}
+
+/* What the owner wrote since the last step goes into `next`. Moved vertices must not have been moved into anything. */
+static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
+{
+    int i, moved = 0;
+    fsi_status status = fsi__sh_check_public(s, fn);
+    if (status != FSI_OK) return status;
+    fsi__sh_copy_state(m, &m->next, &m->state);
+    for (i = 0; i < s->vertex_count; i++) {
+        if (fsi__sh_take(s->position[i], m->next.x + 3 * i)) moved = 1;
+        if (fsi__sh_take(s->velocity[i], m->next.v + 3 * i)) m->next.dt_before = 0;
+        fsi__sh_from(s->force[i], m->force + 3 * i);
+        m->held[i] = s->pinned[i];
+        memcpy(m->pin_from + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
+        memcpy(m->pin_to + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
+        if (s->pinned[i]) fsi__sh_take(s->target[i], m->pin_to + 3 * i);
+    }
+    for (i = 0; i < s->segment_count; i++) m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
+    memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
+    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    if (moved) { /* what led here counts no more */
+        m->next.dt_before = 0;
+        memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
+        m->frame_now = m->next.frame;
+        m->twist_now = m->next.twist;
+        fsi__sh_carry(m);
+    }
+    return moved || m->teleported ? fsi__sh_check_apart(m, fn, m->stand_x) : FSI_OK;
+}
+
+static void fsi__sh_sum_up(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    fsi_shell_stats *t = &w->stats;
+    const int blows = m->blows;
+    int i, a;
+    for (i = 0; i < p->vertices; i++) {
+        const double *x = m->next.x + 3 * i, *v = m->next.v + 3 * i, mass = p->mass[i];
+        double l[3], g[3];
+        fsi__sh_from(m->settings.gravity, g);
+        fsi__sh_cross(x, v, l);
+        t->kinetic_energy += mass / 2 * fsi__sh_dot(v, v);
+        t->potential_energy -= mass * fsi__sh_dot(g, x);
+        for (a = 0; a < 3; a++) {
+            t->momentum[a] += mass * v[a];
+            t->angular_momentum[a] += mass * l[a];
+        }
+    }
+    m->blows = 0; /* what the wind and dampers add is no energy of theirs */
+    w->law = p;
+    t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SH_VALUE);
+    m->blows = blows;
+    t->contact_energy = 0;
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
+    if (m->contact) {
+        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, 0, FSI__SH_PAIR_ENERGY);
+        t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
+        t->min_gap = fsi__sh_min_gap(m);
+    } else t->min_gap = 1;
+    t->candidates = m->contact ? m->pairs : 0;
+    t->contacts = m->actives;
+    t->contact_stiffness = w->kappa;
+    t->analyses = m->solver->stats.analyses - m->analyses_before;
+}
+
+FSI_API void fsi__sh_commit(fsi__sh_step *w)
+{
+    fsi_shell *s = w->s;
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_state old = m->state;
+    int i, o;
+
+    /* the state, and the figures of it */
+    w->dt = w->whole;
+    m->moves += w->dt > 0;
+    fsi__sh_sum_up(w);
+    w->stats.seconds_other += fsi__now(m->context) - w->lap;
+    m->state = m->next;
+    m->next = old;
+
+    /* vertices and segments */
+    for (i = 0; i < s->vertex_count; i++) {
+        s->position[i] = fsi__sh_to(m->state.x + 3 * i);
+        s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
+        m->contact_force[i] = fsi__sh_to(m->sum + 3 * (size_t)i);
+        m->pin_force[i] = fsi__sh_to(m->hold_sum + 3 * (size_t)i);
+        if (!s->pinned[i]) s->target[i] = s->position[i];
+    }
+    for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
+
+    /* obstacles, bodies and springs */
+    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
+    for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
+    for (i = 0; w->settle && i < m->obstacles; i++) if (m->obstacle[i].used && m->obstacle[i].desc.body) m->obstacle[i].desc.body->impulse = m->obstacle[i].desc.body->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
+    for (i = 0; i < m->springs; i++) {
+        memcpy(m->spring[i].stand, m->stand_x + 3 * (size_t)(m->first_anchor + i), 3 * sizeof(double));
+        memcpy(m->spring[i].force, m->spring[i].sum, 3 * sizeof(double));
+    }
+    memcpy(m->was_x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    m->teleported = 0;
+    s->time = m->state.time;
+    w->stats.bytes = m->context->bytes;
+    w->stats.allocs = m->context->allocs;
+    s->stats = w->stats;
+    fsi__sh_show(m);
+}
+
+FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char *fn, fsi__sh_step **step)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_step *w = &m->step;
+    FSI__TRY(fsi__sh_read_in(s, m, fn));
+    FSI__TRY(fsi__sh_read_obstacles(m, fn));
+    memset(w, 0, sizeof *w);
+    w->s = s;
+    w->m = m;
+    w->joint = joint;
+    w->fn = fn;
+    w->law = &m->model;
+    w->whole = w->dt = dt;
+    w->share = 1;
+    w->lap = fsi__now(m->context);
+    w->tolerance = (double)m->settings.tolerance;
+    w->max_newton = m->settings.max_newton;
+    w->in_the_way = -1;
+    m->s = s;
+    m->frame_now = m->next.frame;
+    m->twist_now = m->next.twist;
+    m->analyses_before = m->solver->stats.analyses;
+    fsi__sh_show(m);
+    *step = w;
+    return FSI_OK;
+}
+
+/* What came out is finite, and such as the next step takes. */
+FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    const char *fn = w->fn;
+    int i, a;
+    if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
+    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
+        const double far_off = fmax(fabs(m->next.x[3 * i + a]), fabs(m->next.v[3 * i + a]));
+        const double turned = i < m->model.vertices ? 0 : fabs(m->next.x[3 * i + a]);
+        if (far_off > FSI__SH_FARTHEST || turned > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, far_off, "%s %d would get beyond 5e11 m or m/s, or 1e8 rad", i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices]);
+    }
+    return FSI_OK;
+}
+
+/* A step of 0 s: what is found is `next`, as its owner wrote it. */
+FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const size_t nv = 3 * (size_t)m->model.vertices;
+    fsi_status status = FSI_OK;
+    int i;
+    memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
+    memcpy(m->now.x, m->stand_x, 3 * (size_t)m->points * sizeof(double));
+    memcpy(m->now.x, m->next.x, nv * sizeof(double));
+    for (i = 0; i < m->bodies; i++) {
+        memcpy(m->now.q + 3 * (size_t)(m->first_body + 2 * i), m->body[i].center, 3 * sizeof(double));
+        m->now.turn[i] = m->body[i].turn;
+    }
+    fsi__sh_spread_bodies(m, &m->now);
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
+    memset(m->hold_sum, 0, nv * sizeof(double));
+    for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
+    for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
+    m->rubs = m->actives = m->list_holds = 0;
+    w->settle = 1; /* stiffness of contacts by no dt */
+    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
+    w->settle = 0;
+    if (m->contact) status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (m->contact && status == FSI_OK) fsi__sh_measure(m, m->now.x);
+    return status;
+}
+
+/* One message for what a call did less well than asked. */
+static void fsi__sh_warn(const fsi__sh_impl *m, const fsi_shell_stats *t, const char *fn)
+{
+    if (t->degraded) fsi__warn(m->context, "%s: degraded: %d of %d substeps ended out of balance, the last Newton step went %.2g of a mean edge", fn, t->degraded, t->substeps, t->update);
+}
+
+FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt)
+{
+    const char *fn = "fsi_shell_step";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    const int substeps = dt > 0 && m ? m->settings.substeps : 0;
+    fsi__sh_step *w;
+    int k;
+    if (!m) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__check_dt(m->context, dt, fn));
+    FSI__TRY(fsi__sh_begin(s, (double)dt, 0, fn, &w));
+    if (!substeps) FSI__TRY(fsi__sh_look(w));
+    for (k = 0; k < substeps; k++)
+        FSI__TRY(fsi__sh_substep(w, (double)dt / substeps, 1.0 / substeps,
+            k + 1 < substeps ? (k + 1.0) / substeps : 1));
+    FSI__TRY(fsi__sh_check(w));
+    fsi__sh_commit(w);
+    fsi__sh_warn(m, &s->stats, fn);
+    return FSI_OK;
+}
+
+FSI_API double fsi__sh_fastest(const fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    double most = 0;
+    int i;
+    for (i = 0; i < m->bodies; i++) {
+        const fsi__sh_body *b = &m->body[i];
+        const double spin = sqrt(fsi__sh_dot(b->spin, b->spin));
+        const double speed = sqrt(fsi__sh_dot(b->velocity, b->velocity)) + fsi__sh_body_reach(m->s, i) * spin;
+        most = fmax(most, speed * speed);
+    }
+    for (i = 0; i < m->model.vertices; i++) {
+        const double pin = fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / w->whole;
+        most = fmax(most, fsi__sh_dot(m->next.v + 3 * i, m->next.v + 3 * i));
+        most = fmax(most, pin * pin);
+    }
+    return sqrt(most);
+}
+
+FSI_API double fsi__sh_body_reach(const fsi_shell *s, int body)
+{
+    const fsi__sh_impl *m = fsi__sh_of(s);
+    double most = 0;
+    int i;
+    for (i = m->model.vertices; i < m->points; i++)
+        if (m->owner[i] == body)
+            most = fmax(most, sqrt(fsi__sh_dot(m->local + 3 * (size_t)i, m->local + 3 * (size_t)i)));
+    return most;
+}
+
+FSI_API int fsi__sh_has_body(const fsi_shell *s, const fsi_body *body)
+{
+    const fsi__sh_impl *m = fsi__sh_of(s);
+    int o;
+    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used && m->obstacle[o].desc.body == body) return 1;
+    return 0;
+}
+
+FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
+{
+    const char *fn = "fsi_shell_settle";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_step *w;
+    double dt = 0.01;
+    int k;
+    if (!m) return FSI_ERROR_COOKIE;
+    if (max_steps < 1) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, max_steps, "max_steps is %d, must be positive", max_steps);
+    FSI__TRY(fsi__sh_begin(s, dt, 0, fn, &w));
+    w->settle = 1;
+    for (k = 0;; k++) {
+        const int steps = w->stats.newton;
+        if (k == max_steps) return fsi__fail(m->context, FSI_ERROR_CONVERGENCE, fn, -1, w->stats.update,
+            "not at rest after %d steps: the last one moved a vertex by %g of the mean edge",
+            max_steps, w->stats.update);
+        w->whole = dt;
+        w->stats.degraded = 0;
+        FSI__TRY(fsi__sh_substep(w, dt, 1, 1));
+        if (dt >= 1000 && w->stats.degraded == 0 && w->moved <= w->tolerance * m->model.mean_edge) break;
+        if (w->stats.newton - steps <= 8 && dt < 1000) dt *= 4;
+        if (w->stats.degraded && dt > 0.01) dt /= 4;
+    }
+    FSI__TRY(fsi__sh_check(w));
+    fsi__sh_commit(w);
+    return FSI_OK;
 }
 
 /* ---- >>materials implementation -------------------------------------------------------------------------------- */
@@ -543,55 +3711,7 @@ static fsi_status fsi__sh_check_settings(fsi_context *c, const char *fn, const f
     return FSI_OK;
 }
 
-/* ---- >>topology -------------------------------------------------------------------------------------------------
-
-   What a scene fixes. Unknowns come in nodes of three numbers: first the vertices, then one for the twist of each segment that has one (of which only the
-   first number is used), then two for each COUPLED body (its place, and how far it has turned in this Newton step). Elements come in kinds. */
-
-enum { FSI__SH_MEMBRANE, FSI__SH_HINGE, FSI__SH_PLATE, FSI__SH_STRETCH, FSI__SH_JOINT, FSI__SH_BEND, FSI__SH_KINDS };
-static const int fsi__sh_nodes[FSI__SH_KINDS] = { 3, 4, 6, 2, 5, 3 };
-
-typedef struct fsi__sh_fold { double k, rest; } fsi__sh_fold;          /* HINGE */
-typedef struct fsi__sh_bar { double ea, rest; } fsi__sh_bar;           /* STRETCH */
-typedef struct fsi__sh_bow { double b, rest; } fsi__sh_bow;            /* BEND; rest has a sign in 2D */
-
-/* One side of a triangle. */
-typedef struct fsi__sh_side { int lo, hi, triangle, corner; } fsi__sh_side;
-
-typedef struct fsi__sh_model {
-    int dim, vertices, triangles, segments, twists, materials;
-    int edges;                          /* that meet others: of triangles, each once, and segments */
-    int points;                         /* vertices of no element */
-    int joints;                         /* JOINT and BEND: listed ones at the end */
-    int count[FSI__SH_KINDS], first[FSI__SH_KINDS + 1]; /* elements of a kind; where they begin in the list of all */
-    fsi_shell_material *material;
-    int *triangle, *segment, *triangle_material, *segment_material;
-    int *chain;                         /* 2 * segments: its vertices in the direction that it has as part of a rod */
-    int *twist_node;                    /* segments: its node, -1: none */
-    int *twist_of;                      /* twists: its segment */
-    int *edge, *point;                  /* 2 * edges; points */
-    int *part;                          /* vertices: the lowest vertex that it hangs together with */
-    fsi__shell_membrane *membrane;
-    fsi__sh_fold *fold;
-    fsi__shell_plate *plate;
-    fsi__sh_bar *bar;
-    fsi__shell_joint *joint;
-    fsi__sh_bow *bow;
-    int *joint_segment;                 /* 2 * JOINTs */
-    int *element_material;              /* all elements */
-    int *start, *node;                  /* elements + 1; nodes of each, -1: absent */
-    size_t *value_at;                   /* elements + 1: where the matrix of each is */
-    double *drag_mass;                  /* vertices + twists: alpha M [kg/s] */
-    unsigned char *bare;                /* edges: 1: of no triangle */
-    double *share;                      /* elements: the mass that its lightest vertex has for it [kg] */
-    double *mass;                       /* vertices + twists [kg, kg m^2] */
-    double *clearance;                  /* vertices: what its elements keep, the largest [m] */
-    double *edge_length2;               /* edges: length at rest, squared */
-    double *area;                       /* triangles, at rest */
-    double *rest;                       /* 3 * vertices */
-    fsi__shell_frame *frame;            /* segments: of the rods at rest */
-    double mean_edge, total_mass;
-} fsi__sh_model;
+/* ---- >>sides and rods of a scene ------------------------------------------------------------------------------ */
 
 /* What making it needs besides. */
 typedef struct fsi__sh_maker {
@@ -1352,1807 +4472,6 @@ static fsi_status fsi__sh_make_model(fsi__sh_maker *k, fsi__arena *given, fsi__a
     return fsi__sh_make_elements(k);
 }
 
-/* ---- >>simulator at work --------------------------------------------------------------------------------------- */
-
-/* Where everything is: what Newton moves, and what follows from it. X lists all points that meet others: the vertices, those of the obstacles, and
-   the far ends of springs. */
-typedef struct fsi__sh_place { double *q, *x; fsi_quat *turn; } fsi__sh_place; /* 3 * nodes; 3 * points; COUPLED bodies */
-
-/* What a step changes. */
-typedef struct fsi__sh_state {
-    double *x, *v;                /* 3 * (vertices + twists): twist nodes use their first number */
-    double *x_before, *v_before;  /* a step ago, for BDF2 */
-    fsi__shell_frame *frame;      /* segments: carried along without turning */
-    double *twist;                /* JOINTs: angle between the frames of its segments */
-    double dt_before;             /* 0: there is no step before */
-    double stiffness;             /* kappa of contacts [m^2/s^2]; 0: there were none */
-    double time;
-} fsi__sh_state;
-
-/* Points, edges and faces that meet those of others. */
-enum { FSI__SH_POINTS, FSI__SH_EDGES, FSI__SH_FACES };
-typedef struct fsi__sh_features {
-    int first;                    /* their points begin here in X */
-    int count[3];
-    const int *index[3];          /* points of each; of points NULL: all, in order */
-    const double *edge_length2;   /* squared, at rest */
-    fsi_boxes *tree[3];           /* NULL: there are none */
-    double *box;                  /* 6 * the largest count: scratch */
-} fsi__sh_features;
-
-typedef struct fsi__sh_obstacle {
-    int used, body;               /* body: index of its COUPLED body, -1: none */
-    fsi_shell_obstacle_desc desc;
-    fsi__sh_features features;
-    int *face, *edge;
-    double *edge_length2;
-    double *local;                /* 3 * points, in the axes of its body */
-    double *stand;                /* 3 * points: where the last step left it */
-    double force[3], torque[3];
-    double sum[9];                /* of the step that is being made: force, its moments about the origin and about the centre of a PRESCRIBED body */
-    fsi__arena memory;
-} fsi__sh_obstacle;
-
-/* A COUPLED body: what is solved for, in double. */
-typedef struct fsi__sh_body {
-    fsi_body *body;
-    double center[3], left_center[3]; /* at the beginning of a substep; where the last step left it */
-    fsi_quat turn, left_turn;
-    double owner_center[3];       /* where its owner has it at the beginning of the step, then where substeps take it */
-    fsi_quat owner_turn;
-    double velocity[3], spin[3];
-    double push[3], turning[3];   /* force; I^-1 torque */
-    double aim[3], aim_turn[9];   /* where inertia and forces lead */
-    double moment[9];             /* (1/2 tr I) 1 - I, body axes: integral of rho x x' */
-    double mass;
-} fsi__sh_body;
-
-/* Two features that may meet. */
-typedef struct fsi__sh_pair {
-    fsi_contact contact;
-    int node[4];                  /* points in X */
-    int feature[2];
-    double mass;                  /* of the lighter one [kg] */
-    double friction;
-    int coupled;                  /* 1: the matrix has entries for it */
-} fsi__sh_pair;
-
-/* Friction of a pair, with the normal force of the iteration before. */
-typedef struct fsi__sh_rub { fsi_friction friction; int node[4]; int points; } fsi__sh_rub;
-
-typedef struct fsi__sh_spring {
-    int used, face;
-    fsi_shell_spring_desc desc;
-    double local[3], stand[3];    /* on its obstacle; where its far end stands */
-    double length_before, force[3], sum[3]; /* sum: of the step that is being made */
-} fsi__sh_spring;
-
-typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
-
-/* Features of its own that are closer at rest than the barrier reaches. */
-typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
-
-typedef struct fsi__sh_impl {
-    unsigned moves;                     /* steps of some time, settles, loads and shifts of the origin so far */
-    fsi_context own;
-    fsi_context *context;
-    fsi_shell *s;
-    fsi_shell_desc settings;            /* its arrays are NULL */
-    fsi__sh_model model;
-    fsi__arena given, counted, fixed_memory, work;
-    fsi__sh_state state, next;
-    int first_body, nodes;              /* vertices + twists; with two for each COUPLED body */
-    int first_anchor, points;
-    int contact, self_contact, damps, blows, teleported;
-    fsi__sh_model damped;               /* `damps`: the model, with a damper in each element */
-    double range, friction, air[3];
-    /* scratch of the size of the scene */
-    unsigned char *held;                /* vertices: pinned or attached */
-    double *force, *pin_from, *pin_to;  /* 3 * vertices */
-    double *hold_sum;                   /* 3 * vertices: mean of what holds them */
-    double *twist_from;                 /* segments */
-    double *wind;                       /* 4 * triangles: c of f = -c n (n.u), and n */
-    double *element_value, *element_vector, *element_energy;
-    fsi_vec3 *contact_force, *pin_force;
-    fsi_real *public_mass;
-    /* scratch that grows with obstacles and springs */
-    fsi__sh_place now, trial;
-    double *start_q, *end_q;            /* 3 * nodes: at the beginning; where what is held goes */
-    double *aim, *base;                 /* 3 * nodes */
-    double *gradient, *direction, *fixed_step, *lift, *scratch; /* 3 * nodes */
-    unsigned char *fixed;               /* 3 * nodes */
-    double *start_x, *end_x;            /* 3 * points */
-    double *was_x, *go_x, *stand_x;     /* 3 * points: at the beginning and the end of a whole step, and between substeps */
-    double *foreseen_x;                 /* 3 * points: at the end of the substep, if all goes on as it did */
-    double *dx, *felt, *sum, *local;    /* 3 * points; felt: forces of contacts and friction; sum: their mean */
-    int *owner;                         /* points: COUPLED body, -1: none */
-    double *reach;                      /* points: half the range, and its clearance */
-    double *around;                     /* 6 * points: boxes in which the list of pairs holds */
-    /* of the state that comes next */
-    fsi__shell_frame *frame_now;
-    double *twist_now;
-    /* the system */
-    fsi_assembly *elastic;
-    fsi_solver *solver;
-    fsi_csr total;
-    int *total_start, *total_col, *total_map;
-    double *total_value;
-    int total_capacity, pattern_holds, patterns, analyses_before; /* patterns: how many there were */
-    int *coupling, couplings, coupling_capacity; /* rows and columns; behind them as much scratch, for sorting */
-    int *cursor;                        /* nodes */
-    /* contacts */
-    fsi__sh_features own_features, lone;
-    fsi_pairs *found;
-    fsi__sh_pair *pair;
-    int pairs, pair_capacity, list_holds;
-    int *active, actives, active_capacity;
-    double *gap, *pair_number, *pair_block;  /* pairs: gap where the iteration began, or less where it is beyond the range, and scratch; active pairs:
-                                                12 + 144 numbers */
-    double *way;                        /* points: how far they went since gaps were measured */
-    int gaps_hold, gaps_were, gap_capacity, pair_number_capacity, pair_block_capacity;
-    fsi__sh_rub *rub;
-    int rubs, rub_capacity;
-    fsi__sh_close *close[2];
-    int closes[2], close_capacity[2];
-    fsi__sh_obstacle *obstacle;
-    int obstacles, obstacle_capacity;
-    fsi__sh_body *body;
-    int bodies, body_capacity, bodies_read; /* bodies_read: center and turn are those of the state that is being loaded */
-    fsi__sh_spring *spring;
-    int springs, spring_capacity;
-    fsi__sh_attachment *attachment;
-    int attachments, attachment_capacity;
-} fsi__sh_impl;
-
-static fsi__sh_impl *fsi__sh_of(const fsi_shell *s) { return s && s->cookie == FSI__COOKIE('s', fsi_shell) ? (fsi__sh_impl *)s->impl : NULL; }
-
-static void fsi__sh_take_settings(fsi_shell *s, fsi__sh_impl *m, const fsi_shell_desc *d)
-{
-    m->settings = *d;
-    m->settings.vertices = m->settings.rest = m->settings.warp = m->settings.segment_director = NULL;
-    m->settings.triangles = m->settings.segments = m->settings.triangle_material = m->settings.segment_material = m->settings.joints = NULL;
-    m->settings.materials = NULL;
-    m->settings.vertex_mass = NULL;
-    m->settings.creases = NULL;
-    m->settings.context = m->context;
-    m->friction = (double)d->friction;
-    fsi__sh_from(d->wind, m->air);
-    m->blows = d->air_density > 0 && d->drag > 0 && m->model.triangles > 0;
-    s->desc = m->settings;
-}
-
-/* ---- >>energies ------------------------------------------------------------------------------------------------- */
-
-struct fsi__sh_step;
-
-/* Who is solved together with the shell (fsi_couple.h): its energy and its unknowns join each Newton step. */
-typedef struct fsi__sh_guest {
-    void *user;
-    fsi_status (*assemble)(void *user, struct fsi__sh_step *w);         /* adds its gradient at `now` to that of the nodes */
-    fsi_status (*solve)(void *user, struct fsi__sh_step *w, double tolerance); /* `total` and what it adds, for `direction`, which holds the right side */
-    fsi_status (*filter)(void *user, struct fsi__sh_step *w, double *t);/* shortens the way to `trial` to what nothing bars */
-    double (*energy)(void *user, struct fsi__sh_step *w, const double *x, double t); /* of it, t along its own direction, points at x */
-    double (*slope)(void *user);                                        /* of its energy along its own direction */
-    void (*accept)(void *user, double t);
-    int (*is_done)(void *user, double next);                            /* the next step would be too short to matter; next: of the shell [m] */
-} fsi__sh_guest;
-
-/* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts + friction, where h = gamma dt and
-   v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with w = dt / dt_before. */
-typedef struct fsi__sh_step {
-    fsi_shell *s;
-    fsi__sh_impl *m;
-    const fsi__sh_guest *guest; /* NULL: the shell is alone */
-    const char *fn;
-    double dt, h;
-    double share, at;       /* of a substep in the step; where in the step this one ends, 0 to 1 */
-    double kappa;           /* stiffness of a pair's barrier over its mass [m^2/s^2] */
-    double slip;            /* way in a step that counts as sticking [m] */
-    double remaining;       /* share of the prescribed way that is left, 1 to 0 */
-    double contact_energy;
-    double longest;         /* no point is farther than this from where the gaps were measured [m] */
-    double lean;            /* inertia added to exact Hessians, times that which is there */
-    double lap;             /* the clock when the last phase ended */
-    double moved;           /* farthest way of a vertex in the last substep [m] */
-    double least_gap;       /* over its range, of the last Newton step; 0: there was none */
-    int felt;               /* m->felt are the forces of contacts and friction by which the last Newton step was solved, and which it took whole */
-    double tolerance;
-    int max_newton, in_the_way;
-    int settle;             /* 1: no velocities */
-    int hidden;             /* what the last direction promised is below the rounding of the energy */
-    int foresees;           /* the first Newton step: friction's model is about `foreseen_x` */
-    int exact, close;       /* exact Hessians; the last step was a small one */
-    int crept;              /* steps in a row that the search cut to less than a thousandth */
-    const fsi__sh_model *law; /* whose elements: `model`, or `damped` */
-    const double *q;        /* of the pass below */
-    int what;               /* 0: values, 1: gradients too, 2: Hessians too */
-    fsi_shell_stats stats;
-} fsi__sh_step;
-
-enum { FSI__SH_VALUE, FSI__SH_GRADIENT, FSI__SH_HESSIAN };
-
-static void fsi__sh_gather(const double *q, const int *node, int count, double *x)
-{
-    int i;
-    for (i = 0; i < count; i++) {
-        if (node[i] < 0) memset(x + 3 * i, 0, 3 * sizeof *x);
-        else memcpy(x + 3 * i, q + 3 * (size_t)node[i], 3 * sizeof *x);
-    }
-}
-
-/* A joint has 11 unknowns: three vertices and the first numbers of two twist nodes. */
-static void fsi__sh_spread_joint(const double *g11, const double *h11, double *g, double *h)
-{
-    static const int at[11] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12 };
-    int i, j;
-    if (g) {
-        memset(g, 0, 15 * sizeof *g);
-        for (i = 0; i < 11; i++) g[at[i]] = g11[i];
-    }
-    if (h) {
-        memset(h, 0, 225 * sizeof *h);
-        for (i = 0; i < 11; i++) for (j = 0; j < 11; j++) h[15 * at[i] + at[j]] = h11[11 * i + j];
-    }
-}
-
-static double fsi__sh_joint(const fsi__sh_impl *m, const fsi__shell_joint *rest, int j, const double *x, double *g, double *h, int exact)
-{
-    fsi__shell_frame frame[2];
-    double theta[2], g11[11], h11[121], w;
-    frame[0] = m->frame_now[m->model.joint_segment[2 * j]];
-    frame[1] = m->frame_now[m->model.joint_segment[2 * j + 1]];
-    theta[0] = x[9];
-    theta[1] = x[12];
-    w = fsi__shell_joint_energy(rest, frame, m->twist_now[j], x, theta, g ? g11 : NULL, h ? h11 : NULL, exact);
-    fsi__sh_spread_joint(g11, h11, g, h);
-    return w;
-}
-
-/* Wind on a triangle (lagged coefficient c and normal n): W = c h/2 (n.(v - w))^2 with v the mean velocity of its corners. */
-static double fsi__sh_blow(const fsi__sh_step *w, int t, const double *x, double *g, double *h)
-{
-    const double *c = w->m->wind + 4 * t, *n = c + 1;
-    const int *v = w->m->model.triangle + 3 * t;
-    double u = -fsi__sh_dot(n, w->m->air), force;
-    int i, j, a, b;
-    for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) u += n[a] * (x[3 * i + a] - w->m->base[3 * v[i] + a]) / (3 * w->h);
-    force = c[0] * u / 3;
-    if (g) for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) g[3 * i + a] += force * n[a];
-    if (h) for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) for (j = 0; j < 3; j++) for (b = 0; b < 3; b++) h[9 * (3 * i + a) + 3 * j + b] += c[0] / (9 * w->h) * n[a] * n[b];
-    return c[0] * w->h / 2 * u * u;
-}
-
-static int fsi__sh_kind(const fsi__sh_model *m, int e)
-{
-    int kind = 0;
-    while (e >= m->first[kind + 1]) kind++;
-    return kind;
-}
-
-static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, double *g, double *h)
-{
-    const fsi__sh_model *m = w->law;
-    const int kind = fsi__sh_kind(m, e), i = e - m->first[kind];
-    const double support = m->share[e] / (w->h * w->h);
-    double value;
-    switch (kind) {
-    case FSI__SH_MEMBRANE:
-        value = fsi__shell_membrane_energy(&m->membrane[i], x, g, h, w->exact, support);
-        return w->m->blows ? value + fsi__sh_blow(w, i, x, g, h) : value;
-    case FSI__SH_HINGE: return fsi__shell_hinge(m->fold[i].k, m->fold[i].rest, x, g, h, w->exact, support);
-    case FSI__SH_PLATE: return fsi__shell_plate_energy(&m->plate[i], x, g, h, w->exact, support);
-    case FSI__SH_STRETCH: return fsi__shell_stretch(m->bar[i].ea, m->bar[i].rest, x, g, h, w->exact);
-    case FSI__SH_JOINT: return fsi__sh_joint(w->m, &m->joint[i], i, x, g, h, w->exact);
-    default: return (m->dim == 2 ? fsi__shell_bend_flat : fsi__shell_bend)(m->bow[i].b, m->bow[i].rest, x, g, h, w->exact);
-    }
-}
-
-static void fsi__sh_element_pass(void *arg, int chunk, int begin, int end)
-{
-    fsi__sh_step *w = (fsi__sh_step *)arg;
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
-    int e;
-    (void)chunk;
-    for (e = begin; e < end; e++) {
-        double x[18], *g = w->what >= FSI__SH_GRADIENT ? m->element_vector + 3 * (size_t)p->start[e] : NULL, *h = w->what >= FSI__SH_HESSIAN ? m->element_value + p->value_at[e] : NULL;
-        fsi__sh_gather(w->q, p->node + p->start[e], p->start[e + 1] - p->start[e], x);
-        m->element_energy[e] = fsi__sh_element(w, e, x, g, h);
-    }
-}
-
-static double fsi__sh_sum(const double *x, int n)
-{
-    double sum[FSI_LANES] = { 0 };
-    int i, l;
-    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (l = 0; l < FSI_LANES; l++) sum[l] += x[i + l];
-    for (l = 0; i + l < n; l++) sum[l] += x[i + l];
-    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
-}
-
-/* Nanoseconds that an element takes at least: its energy; its gradient too; its Hessian too. fsi__parallel_work */
-static double fsi__sh_element_ns(int what)
-{
-    return what >= FSI__SH_HESSIAN ? 200 : (what >= FSI__SH_GRADIENT ? 40 : 30);
-}
-
-static double fsi__sh_elements(fsi__sh_step *w, const double *q, int what)
-{
-    fsi__sh_impl *m = w->m;
-    const int elements = m->model.first[FSI__SH_KINDS];
-    w->q = q;
-    w->what = what;
-    fsi__parallel_work(m->context, elements, 128, fsi__sh_element_ns(what) * elements, fsi__sh_element_pass, w);
-    return fsi__sh_sum(m->element_energy, elements);
-}
-
-/* ---- >>contacts --------------------------------------------------------------------------------------------------
-
-   Everything that meets others consists of features, points, edges and faces, over the points X. Which pairs may meet during a Newton step is found by
-   boxes around each point: where it is, where the step would take it, and a margin. The list holds as long as all points and their next steps
-   stay in their boxes. */
-
-/* Points of a feature in X. */
-static int fsi__sh_feature(const fsi__sh_features *f, int type, int i, int *node)
-{
-    int k;
-    const int n = type + 1;
-    for (k = 0; k < n; k++) node[k] = f->first + (f->index[type] ? f->index[type][n * i + k] : i);
-    return n;
-}
-
-/* Nanoseconds at least: a feature's box; the gap of a pair; its number, of a pair that is far and of one within range;
-   energy, gradient and Hessian of a contact. fsi__parallel_work */
-enum { FSI__SH_BOX_NS = 2, FSI__SH_GAP_NS = 25, FSI__SH_FAR_NS = 1, FSI__SH_NEAR_NS = 40, FSI__SH_CONTACT_NS = 400 };
-
-typedef struct fsi__sh_box_job { const fsi__sh_features *f; int type; const double *around; double *box; } fsi__sh_box_job;
-
-static void fsi__sh_box_pass(void *arg, int chunk, int begin, int end)
-{
-    const fsi__sh_box_job *job = (const fsi__sh_box_job *)arg;
-    int i, k, a;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        double *b = job->box + 6 * (size_t)i;
-        int node[3];
-        const int n = fsi__sh_feature(job->f, job->type, i, node);
-        memcpy(b, job->around + 6 * (size_t)node[0], 6 * sizeof *b);
-        for (k = 1; k < n; k++) {
-            const double *p = job->around + 6 * (size_t)node[k];
-            for (a = 0; a < 3; a++) {
-                if (p[a] < b[a]) b[a] = p[a];
-                if (p[3 + a] > b[3 + a]) b[3 + a] = p[3 + a];
-            }
-        }
-    }
-}
-
-static fsi_status fsi__sh_fit_trees(fsi__sh_impl *m, const fsi__sh_features *f, const double *around)
-{
-    int type;
-    for (type = 0; type < 3; type++) {
-        fsi__sh_box_job job;
-        fsi_status status;
-        double work;
-        if (!f->tree[type]) continue;
-        job.f = f;
-        job.type = type;
-        job.around = around;
-        job.box = f->box;
-        work = (double)FSI__SH_BOX_NS * f->count[type];
-        fsi__parallel_work(m->context, f->count[type], 1024, work, fsi__sh_box_pass, &job);
-        status = fsi_boxes_update(f->tree[type], f->box);
-        if (status != FSI_OK) return status;
-    }
-    return FSI_OK;
-}
-
-/* Which features may meet, and how. */
-typedef struct fsi__sh_meeting { fsi__sh_impl *m; const fsi__sh_features *a, *b; int type_a, type_b; fsi_pair kind; const fsi__sh_obstacle *obstacle; } fsi__sh_meeting;
-
-static int fsi__sh_accept(void *user, int i, int j)
-{
-    const fsi__sh_meeting *t = (const fsi__sh_meeting *)user;
-    int p[3], q[3], n, k, a, b;
-    if (t->a->first != t->b->first) return 1;
-    if (t->kind == FSI_POINT_EDGE && t->m->model.dim == 3 && !t->m->model.bare[j]) return 0; /* its triangles meet the point */
-    n = fsi__sh_feature(t->a, t->type_a, i, p);
-    k = fsi__sh_feature(t->b, t->type_b, j, q);
-    for (a = 0; a < n; a++) for (b = 0; b < k; b++) if (p[a] == q[b]) return 0;
-    return 1;
-}
-
-/* The distance at rest of two features that are closer than the barrier reaches; 0: there is none, or they touch at rest. */
-static double fsi__sh_distance_at_rest(const fsi__sh_impl *m, fsi_pair kind, int i, int j)
-{
-    const int set = kind == FSI_EDGE_EDGE;
-    const fsi__sh_close *list = m->close[set];
-    int lo = 0, hi = m->closes[set];
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (list[mid].a < i || (list[mid].a == i && list[mid].b < j)) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < m->closes[set] && list[lo].a == i && list[lo].b == j ? list[lo].d : 0;
-}
-
-static double fsi__sh_feature_mass(const fsi__sh_impl *m, const int *node, int n)
-{
-    double sum = 0;
-    int k;
-    for (k = 0; k < n; k++) {
-        if (node[k] >= m->model.vertices) return 1e300;
-        sum += m->model.mass[node[k]];
-    }
-    return sum / n;
-}
-
-static double fsi__sh_feature_clearance(const fsi__sh_impl *m, const int *node, int n, const fsi__sh_obstacle *o)
-{
-    double c = 0;
-    int k;
-    if (node[0] >= m->model.vertices) return o ? (double)o->desc.clearance : 0;
-    for (k = 0; k < n; k++) if (m->model.clearance[node[k]] > c) c = m->model.clearance[node[k]];
-    return c;
-}
-
-/* e = 1e-3 |u|^2 |v|^2 of the edges at rest (Li et al. 2020, eq. 24). */
-static double fsi__sh_parallel(const fsi__sh_meeting *t, int i, int j) { return t->kind == FSI_EDGE_EDGE ? 1e-3 * t->a->edge_length2[i] * t->b->edge_length2[j] : 0; }
-
-static void fsi__sh_make_pair(const fsi__sh_meeting *t, int i, int j, fsi__sh_pair *p)
-{
-    const fsi__sh_impl *m = t->m;
-    int node[6];
-    const int n = fsi__sh_feature(t->a, t->type_a, i, node), k = fsi__sh_feature(t->b, t->type_b, j, node + n);
-    const double ma = fsi__sh_feature_mass(m, node, n), mb = fsi__sh_feature_mass(m, node + n, k), rest = t->obstacle || t->a == &m->lone ? 0 : fsi__sh_distance_at_rest(m, t->kind, i, j);
-    memset(p, 0, sizeof *p);
-    memcpy(p->node, node, (size_t)(n + k) * sizeof *node);
-    p->feature[0] = i;
-    p->feature[1] = j;
-    p->contact.kind = t->kind;
-    p->contact.range = m->range;
-    p->contact.thickness = fsi__sh_feature_clearance(m, node, n, t->obstacle) + fsi__sh_feature_clearance(m, node + n, k, t->obstacle);
-    p->contact.parallel = fsi__sh_parallel(t, i, j);
-    if (rest > 0) { /* free of force at rest */
-        if (p->contact.thickness > rest / 2) p->contact.thickness = rest / 2;
-        if (p->contact.range > rest - p->contact.thickness) p->contact.range = rest - p->contact.thickness;
-    }
-    p->mass = ma < mb ? ma : mb;
-    p->friction = t->obstacle ? (double)t->obstacle->desc.friction : m->friction;
-}
-
-static fsi_status fsi__sh_meet(fsi__sh_impl *m, const char *fn, const fsi__sh_features *a, int type_a, const fsi__sh_features *b, int type_b, fsi_pair kind, const fsi__sh_obstacle *o)
-{
-    fsi__sh_meeting t;
-    fsi_status status;
-    int k;
-    if (!a->tree[type_a] || !b->tree[type_b]) return FSI_OK;
-    t.m = m;
-    t.a = a;
-    t.b = b;
-    t.type_a = type_a;
-    t.type_b = type_b;
-    t.kind = kind;
-    t.obstacle = o;
-    status = fsi_pairs_find(m->found, a->tree[type_a], b->tree[type_b], fsi__sh_accept, &t);
-    if (status != FSI_OK) return status;
-    status = fsi__room_in(m->context, &m->pair, sizeof *m->pair, m->pairs, &m->pair_capacity,
-        m->pairs + m->found->count, fn);
-    if (status != FSI_OK) return status;
-    for (k = 0; k < m->found->count; k++) fsi__sh_make_pair(&t, m->found->index[2 * k], m->found->index[2 * k + 1], &m->pair[m->pairs++]);
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_meet_itself(fsi__sh_impl *m, const char *fn)
-{
-    const fsi__sh_features *f = &m->own_features, *lone = &m->lone;
-    fsi_status status;
-    status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
-    if (status == FSI_OK && m->model.dim == 2) status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
-    if (status != FSI_OK || m->model.dim == 2) return status;
-    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, NULL);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, f, FSI__SH_EDGES, FSI_EDGE_EDGE, NULL);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
-    return status;
-}
-
-static fsi_status fsi__sh_meet_obstacle(fsi__sh_impl *m, const char *fn, const fsi__sh_obstacle *o)
-{
-    const fsi__sh_features *f = &m->own_features, *g = &o->features;
-    fsi_status status;
-    if (m->model.dim == 2) {
-        status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_EDGES, FSI_POINT_EDGE, o);
-        return status != FSI_OK ? status : fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, o);
-    }
-    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, g, FSI__SH_EDGES, FSI_EDGE_EDGE, o);
-    return status;
-}
-
-/* Do the points and their steps stay in their boxes? The boxes reach range / 2 and the clearance farther than that. */
-static int fsi__sh_list_holds(const fsi__sh_impl *m, const double *x, const double *dx)
-{
-    int i, a;
-    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
-        const double p = x[3 * i + a], q = p + dx[3 * i + a], *b = m->around + 6 * (size_t)i, extra = m->reach[i];
-        if (!(p >= b[a] + extra && q >= b[a] + extra && p <= b[3 + a] - extra && q <= b[3 + a] - extra)) return 0;
-    }
-    return 1;
-}
-
-static void fsi__sh_draw_boxes(fsi__sh_impl *m, const double *x, const double *dx)
-{
-    const double margin = 0.25 * m->range;
-    int i, a;
-    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
-        const double p = x[3 * i + a], q = p + dx[3 * i + a];
-        m->around[6 * (size_t)i + (size_t)a] = (p < q ? p : q) - margin - m->reach[i];
-        m->around[6 * (size_t)i + (size_t)(3 + a)] = (p > q ? p : q) + margin + m->reach[i];
-    }
-}
-
-/* The pairs that may meet while points go from x to x + dx. */
-static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const double *x, const double *dx)
-{
-    fsi_status status;
-    int i;
-    if (m->list_holds && fsi__sh_list_holds(m, x, dx)) return FSI_OK;
-    m->list_holds = m->gaps_hold = m->gaps_were = 0;
-    fsi__sh_draw_boxes(m, x, dx);
-    m->pairs = 0;
-    status = fsi__sh_fit_trees(m, &m->own_features, m->around);
-    if (status == FSI_OK) status = fsi__sh_fit_trees(m, &m->lone, m->around);
-    if (status == FSI_OK && m->self_contact) status = fsi__sh_meet_itself(m, fn);
-    for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
-        if (!m->obstacle[i].used) continue;
-        status = fsi__sh_fit_trees(m, &m->obstacle[i].features, m->around);
-        if (status == FSI_OK) status = fsi__sh_meet_obstacle(m, fn, &m->obstacle[i]);
-    }
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_number, sizeof(double), 0,
-        &m->pair_number_capacity, m->pairs, fn);
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->gap, sizeof(double), 0, &m->gap_capacity, m->pairs, fn);
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs,
-        fn);
-    m->list_holds = status == FSI_OK;
-    return status;
-}
-
-/* A number of every pair. Its gap is measured where an iteration begins; while no point goes farther than `longest` from there, pairs whose gap is larger than
-   twice that need not be looked at again. */
-typedef struct fsi__sh_pair_job { fsi__sh_impl *m; const double *x, *dx; double number, longest; int what; } fsi__sh_pair_job; /* number: kappa; share of a gap to keep */
-enum { FSI__SH_PAIR_GAP, FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP };
-
-/* How much nearer its features can have come since the gap was measured: points of a feature go no farther than its farthest vertex. */
-static double fsi__sh_nearer(const fsi__sh_impl *m, const fsi__sh_pair *p)
-{
-    const int n = fsi_pair_points(p->contact.kind), first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
-    double most[2] = { 0, 0 };
-    int k;
-    for (k = 0; k < n; k++) if (m->way[p->node[k]] > most[k >= first]) most[k >= first] = m->way[p->node[k]];
-    return most[0] + most[1];
-}
-
-static double fsi__sh_pair_number(const fsi__sh_pair_job *job, int i)
-{
-    const fsi__sh_pair *p = &job->m->pair[i];
-    const int n = fsi_pair_points(p->contact.kind);
-    double x[12], dx[12];
-    if (job->what == FSI__SH_PAIR_ENERGY && job->m->gap[i] - 2 * job->longest > p->contact.range) return 0;
-    if (job->what == FSI__SH_PAIR_SWEEP && 0.9 * job->m->gap[i] > 2 * job->longest) return 1;
-    if (job->what == FSI__SH_PAIR_GAP && job->m->gaps_were) {
-        const double least = job->m->gap[i] - fsi__sh_nearer(job->m, p);
-        if (least > p->contact.range) return least;
-    }
-    fsi__sh_gather(job->x, p->node, n, x);
-    if (job->what == FSI__SH_PAIR_GAP) return fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
-    if (job->what == FSI__SH_PAIR_ENERGY) return job->number * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
-    fsi__sh_gather(job->dx, p->node, n, dx);
-    return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, job->number);
-}
-
-static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
-{
-    const fsi__sh_pair_job *job = (const fsi__sh_pair_job *)arg;
-    double *out = job->what == FSI__SH_PAIR_GAP ? job->m->gap : job->m->pair_number;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) out[i] = fsi__sh_pair_number(job, i);
-}
-
-static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, double longest, int what)
-{
-    fsi__sh_pair_job job;
-    const double gaps = m->gaps_were ? (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_GAP_NS * m->actives : (double)FSI__SH_GAP_NS * m->pairs,
-        numbers = (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_NEAR_NS * m->actives;
-    job.m = m;
-    job.x = x;
-    job.dx = dx;
-    job.number = number;
-    job.longest = longest;
-    job.what = what;
-    fsi__parallel_work(m->context, m->pairs, 512, what == FSI__SH_PAIR_GAP ? gaps : numbers, fsi__sh_pair_pass, &job);
-}
-
-/* Gaps at x, where an iteration begins, and the pairs within range, in order. */
-static void fsi__sh_measure(fsi__sh_impl *m, const double *x)
-{
-    int i;
-    if (!m->gaps_hold) fsi__sh_pair_numbers(m, x, NULL, 0, 0, FSI__SH_PAIR_GAP);
-    m->gaps_hold = 1;
-    m->gaps_were = 0;
-    for (i = m->actives = 0; i < m->pairs; i++) if (m->gap[i] < m->pair[i].contact.range) m->active[m->actives++] = i;
-}
-
-/* The longest way of a point. */
-static double fsi__sh_longest_way(const double *dx, int points)
-{
-    double longest = 0;
-    int i;
-    for (i = 0; i < points; i++) if (fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i) > longest) longest = fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i);
-    return sqrt(longest);
-}
-
-/* How far from x, where gaps were measured, towards x + dx nothing touches; *pair is what is in the way. */
-static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, double keep, double longest, int *pair)
-{
-    double t = 1;
-    int i;
-    fsi__sh_pair_numbers(m, x, dx, keep, longest, FSI__SH_PAIR_SWEEP);
-    for (i = 0; i < m->pairs; i++) if (m->pair_number[i] < t) {
-        t = m->pair_number[i];
-        *pair = i;
-    }
-    return t;
-}
-
-/* ---- >>crossing ------------------------------------------------------------------------------------------------- */
-
-/* Edges pq and ab in the plane, at p, q, a, b: does pq pass through the wall over ab, from z = -1 to 1? It is two triangles. */
-static int fsi__sh_crosses_flat(const double *at)
-{
-    double wall[15];
-    memcpy(wall, at, 12 * sizeof *wall);
-    wall[8] = wall[11] = -1; /* a, b below, a above: at z = 0 from a to the middle; then a above, b above, b below: the rest */
-    memcpy(wall + 12, at + 6, 2 * sizeof *wall);
-    wall[14] = 1;
-    if (fsi_edge_crosses_triangle(wall)) return 1;
-    memcpy(wall + 6, at + 9, 2 * sizeof *wall);
-    wall[8] = 1;
-    return fsi_edge_crosses_triangle(wall);
-}
-
-/* Edges of f through faces of g, in the plane through its edges. */
-static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, const fsi__sh_features *f, const fsi__sh_features *g, int *count, int first[5])
-{
-    const int flat = m->model.dim == 2, type = flat ? FSI__SH_EDGES : FSI__SH_FACES;
-    fsi__sh_meeting t;
-    fsi_status status;
-    double at[15];
-    int i, k, node[5] = { 0 };
-    if (!f->tree[FSI__SH_EDGES] || !g->tree[type]) return FSI_OK;
-    memset(&t, 0, sizeof t);
-    t.m = m;
-    t.a = f;
-    t.b = g;
-    t.type_a = FSI__SH_EDGES;
-    t.type_b = type;
-    t.kind = FSI_POINT_TRIANGLE;
-    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[type], fsi__sh_accept, &t);
-    if (status != FSI_OK) return status;
-    for (k = 0; k < m->found->count; k++) {
-        fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
-        fsi__sh_feature(g, type, m->found->index[2 * k + 1], node + 2);
-        fsi__sh_gather(x, node, 5, at);
-        if (flat ? !fsi__sh_crosses_flat(at) : !fsi_edge_crosses_triangle(at)) continue;
-        for (i = 0; i < 5 && *count == 0; i++) first[i] = node[i];
-        ++*count;
-    }
-    return FSI_OK;
-}
-
-/* All of them, with the trees as fitted by find_pairs. */
-static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const double *x, int *count, int first[5])
-{
-    fsi_status status;
-    int i;
-    *count = 0;
-    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    m->list_holds = 0;
-    status = fsi__sh_find_pairs(m, fn, x, m->dx);
-    if (status == FSI_OK && m->self_contact) status = fsi__sh_count_crossings(m, x, &m->own_features, &m->own_features, count, first);
-    for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
-        if (!m->obstacle[i].used) continue;
-        status = fsi__sh_count_crossings(m, x, &m->own_features, &m->obstacle[i].features, count, first);
-        if (status == FSI_OK && m->model.dim == 3) status = fsi__sh_count_crossings(m, x, &m->obstacle[i].features, &m->own_features, count, first);
-    }
-    return status;
-}
-
-/* A point of X by a name that its owner knows: vertex 12, vertex 7 of obstacle 1. */
-static void fsi__sh_name(const fsi__sh_impl *m, int point, char *out, size_t size)
-{
-    int i;
-    if (point < m->model.vertices) {
-        snprintf(out, size, "%d", point);
-        return;
-    }
-    for (i = m->obstacles - 1; i > 0 && !(m->obstacle[i].used && m->obstacle[i].features.first <= point); i--) {}
-    snprintf(out, size, "%d of obstacle %d", m->obstacle[i].desc.mesh->vertex_source[point - m->obstacle[i].features.first], i);
-}
-
-static fsi_status fsi__sh_fail_pair(const fsi__sh_impl *m, const char *fn, fsi_status status, const fsi__sh_pair *p, const char *what)
-{
-    static const char *const feature[4][2] = { { "vertex", "vertex" }, { "vertex", "edge" }, { "vertex", "triangle" }, { "edge", "edge" } };
-    const int first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
-    char a[40], b[40];
-    fsi__sh_name(m, p->node[0], a, sizeof a);
-    fsi__sh_name(m, p->node[first], b, sizeof b);
-    return fsi__fail(m->context, status, fn, p->node[0], p->node[first], "%s: the %s that begins at vertex %s and the %s that begins at vertex %s", what, feature[p->contact.kind][0], a, feature[p->contact.kind][1], b);
-}
-
-/* Is everything apart at x? Fits trees and finds pairs. */
-static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const double *x)
-{
-    int count, first[5], i;
-    fsi_status status;
-    if (!m->contact) return FSI_OK;
-    status = fsi__sh_crossings(m, fn, x, &count, first);
-    if (status != FSI_OK) return status;
-    if (count > 0) {
-        char e[2][40], t[3][40];
-        for (i = 0; i < 5; i++) fsi__sh_name(m, first[i], i < 2 ? e[i] : t[i - 2], 40);
-        if (m->model.dim == 2) return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through that of vertices %s and %s (%d such pairs)", e[0], e[1], t[0], t[1], count);
-        return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through the triangle of vertices %s, %s, %s (%d such pairs)", e[0], e[1], t[0], t[1], t[2], count);
-    }
-    for (i = 0; i < m->pairs; i++) {
-        const fsi__sh_pair *p = &m->pair[i];
-        double at[12], d;
-        fsi__sh_gather(x, p->node, fsi_pair_points(p->contact.kind), at);
-        d = fsi_distance_between(p->contact.kind, at).d;
-        if (!(d > p->contact.thickness + 1e-12 * m->model.mean_edge)) return fsi__sh_fail_pair(m, fn, FSI_ERROR_MESH, p, d > 0 ? "these come closer than their clearance" : "these touch");
-    }
-    return FSI_OK;
-}
-
-/* Two held vertices that go to one point; of very many the first are looked at. */
-static int fsi__sh_find_twins(const fsi__sh_impl *m, int twin[2])
-{
-    const int most = 4096;
-    int i, k, seen = 0;
-    for (i = 0; i < m->model.vertices && seen < most; i++) {
-        if (!m->held[i]) continue;
-        seen++;
-        for (k = 0; k < i; k++) if (m->held[k] && !(fsi__sh_apart(m->pin_to + 3 * i, m->pin_to + 3 * k) > 1e-9 * m->model.mean_edge)) {
-            twin[0] = k;
-            twin[1] = i;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-static fsi_status fsi__sh_blocked(fsi__sh_step *w)
-{
-    int twin[2];
-    if (fsi__sh_find_twins(w->m, twin)) return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, twin[0], twin[1], "vertices %d and %d are pinned to one point", twin[0], twin[1]);
-    if (w->in_the_way >= 0 && w->in_the_way < w->m->pairs) return fsi__sh_fail_pair(w->m, w->fn, FSI_ERROR_CONVERGENCE, &w->m->pair[w->in_the_way], "a pin or an obstacle cannot get where it should; in the way are");
-    return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, -1, w->remaining, "pins or obstacles cannot get where they should: %g of their way is left", w->remaining);
-}
-
-/* ---- >>assembly ------------------------------------------------------------------------------------------------- */
-
-/* The unknowns that a point hangs on: d x = sum J d q. A vertex is one itself; a point of a COUPLED body hangs on its place and its turn,
-   d x = d c - [r]x d phi; what is prescribed hangs on nothing. */
-typedef struct fsi__sh_hold { int count, node[2]; double arm[3]; } fsi__sh_hold;
-
-static fsi__sh_hold fsi__sh_hold_of(const fsi__sh_impl *m, const fsi__sh_place *at, int point)
-{
-    fsi__sh_hold h;
-    memset(&h, 0, sizeof h);
-    if (point < m->model.vertices) {
-        h.count = 1;
-        h.node[0] = point;
-    } else if (m->owner[point] >= 0) {
-        h.count = 2;
-        h.node[0] = m->first_body + 2 * m->owner[point];
-        h.node[1] = h.node[0] + 1;
-        fsi__sh_sub(at->x + 3 * (size_t)point, at->q + 3 * (size_t)h.node[0], h.arm);
-    }
-    return h;
-}
-
-/* J^T g of the k-th unknown. */
-static void fsi__sh_pull_back(const fsi__sh_hold *h, int k, const double *g, double *out)
-{
-    if (k == 0) memcpy(out, g, 3 * sizeof *out);
-    else fsi__sh_cross(h->arm, g, out);
-}
-
-/* Rows, then columns of a block: J_i^T B J_j. */
-static void fsi__sh_pull_back_block(const fsi__sh_hold *hi, int ki, const fsi__sh_hold *hj, int kj, const double *b, double *out)
-{
-    double rows[9], column[3], back[3];
-    int a, c;
-    if (ki == 0 && kj == 0) {
-        memcpy(out, b, 9 * sizeof *out);
-        return;
-    }
-    for (c = 0; c < 3; c++) { /* J_i^T of each column */
-        for (a = 0; a < 3; a++) column[a] = b[3 * a + c];
-        fsi__sh_pull_back(hi, ki, column, back);
-        for (a = 0; a < 3; a++) rows[3 * a + c] = back[a];
-    }
-    for (a = 0; a < 3; a++) fsi__sh_pull_back(hj, kj, rows + 3 * a, out + 3 * a);
-}
-
-static int fsi__sh_entry(const fsi_csr *t, int row, int col) /* -1: there is none */
-{
-    int lo, hi;
-    if (row >= t->rows) return -1;
-    lo = t->start[row];
-    hi = t->start[row + 1];
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (t->col[mid] < col) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < t->start[row + 1] && t->col[lo] == col ? lo : -1;
-}
-
-/* Adds the derivatives of an energy of n points: gradient 3n, Hessian 3n x 3n, of which the lower triangle of the matrix gets its part. What is prescribed moves on by dx in this step, and takes along what it touches. */
-static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const double *g, const double *h)
-{
-    fsi__sh_impl *m = w->m;
-    fsi__sh_hold hold[4];
-    int i, j, ki, kj, a, c;
-    for (i = 0; i < n; i++) hold[i] = fsi__sh_hold_of(m, &m->now, node[i]);
-    for (i = 0; i < n; i++) for (ki = 0; ki < hold[i].count; ki++) {
-        double back[9], *out = m->gradient + 3 * (size_t)hold[i].node[ki];
-        fsi__sh_pull_back(&hold[i], ki, g + 3 * i, back);
-        for (a = 0; a < 3; a++) out[a] += back[a];
-        for (j = 0; j < n; j++) {
-            double b[9];
-            for (a = 0; a < 3; a++) for (c = 0; c < 3; c++) b[3 * a + c] = h[(size_t)(3 * i + a) * (size_t)(3 * n) + (size_t)(3 * j + c)];
-            for (kj = 0; kj < hold[j].count; kj++) {
-                double *value;
-                if (hold[j].node[kj] > hold[i].node[ki]) continue; /* fsi__sh_mirror */
-                value = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, hold[i].node[ki], hold[j].node[kj]);
-                fsi__sh_pull_back_block(&hold[i], ki, &hold[j], kj, b, back);
-                for (a = 0; a < 9; a++) value[a] += back[a];
-            }
-            if (hold[j].count == 0 && w->remaining > 0) {
-                double way[3], push[3], *lift = m->lift + 3 * (size_t)hold[i].node[ki];
-                fsi__sh_sub(m->end_x + 3 * (size_t)node[j], m->now.x + 3 * (size_t)node[j], way);
-                for (a = 0; a < 3; a++) push[a] = b[3 * a] * way[0] + b[3 * a + 1] * way[1] + b[3 * a + 2] * way[2];
-                fsi__sh_pull_back(&hold[i], ki, push, back);
-                for (a = 0; a < 3; a++) lift[a] += back[a];
-            }
-        }
-    }
-}
-
-/* The upper triangle from the lower one: rows ascend, so do the columns in each, so that a row's entries above the diagonal are met in order. */
-static void fsi__sh_mirror(fsi__sh_impl *m)
-{
-    const fsi_csr *t = &m->total;
-    int r, e, a, b;
-    for (r = 0; r < t->rows; r++) {
-        for (e = t->start[r]; t->col[e] < r; e++) {
-            double *up = t->value + 9 * (size_t)m->cursor[t->col[e]]++;
-            for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) up[3 * a + b] = t->value[9 * (size_t)e + (size_t)(3 * b + a)];
-        }
-        m->cursor[r] = e + 1;
-    }
-}
-
-static void fsi__sh_contact_pass(void *arg, int chunk, int begin, int end)
-{
-    const fsi__sh_step *w = (const fsi__sh_step *)arg;
-    const fsi__sh_impl *m = w->m;
-    int i, k;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        double x[12], *b = m->pair_block + 156 * (size_t)i;
-        const double k2 = w->kappa * p->mass;
-        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
-        fsi_contact_energy(&p->contact, x, b, b + 12, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
-        for (k = 0; k < 156; k++) b[k] *= k2;
-    }
-}
-
-static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, const double *x, double *g, double *h)
-{
-    double at[12] = { 0 }, was[12] = { 0 }; /* g++ does not see that there are points */
-    fsi__sh_gather(x, r->node, r->points, at);
-    fsi__sh_gather(w->m->start_x, r->node, r->points, was);
-    return fsi_friction_energy(&r->friction, at, was, w->slip, g, h, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
-}
-
-/* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep takes it about where the points get if they go on as they did: about
-   rest all contacts stick. */
-static void fsi__sh_rub_model(const fsi__sh_step *w, const fsi__sh_rub *r, double *g, double *h)
-{
-    const int n = 3 * r->points;
-    double about[12], now[12];
-    int i, k;
-    fsi__sh_rub_energy(w, r, w->foresees ? w->m->foreseen_x : w->m->now.x, g, h);
-    if (!w->foresees) return;
-    fsi__sh_gather(w->m->foreseen_x, r->node, r->points, about);
-    fsi__sh_gather(w->m->now.x, r->node, r->points, now);
-    for (i = 0; i < n; i++) for (k = 0; k < n; k++) g[i] -= h[i * n + k] * (about[k] - now[k]);
-}
-
-/* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 dt) (|r| - |r0|)^2, as one: k' = k + c/dt, l' = (k l + c |r0| / dt) / k'. */
-static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const double *x, const double *y, double *g, double *h)
-{
-    const double c = (double)s->desc.damping / w->dt, k = (double)s->desc.stiffness + c, l = ((double)s->desc.stiffness * (double)s->desc.rest_length + c * s->length_before) / k;
-    double r[3], n[3], d, across;
-    int a, b;
-    fsi__sh_sub(x, y, r);
-    d = sqrt(fsi__sh_dot(r, r));
-    for (a = 0; a < 3; a++) n[a] = d > 0 ? r[a] / d : 0;
-    across = l > 0 ? (d > l ? 1 - l / d : 0) : 1;
-    for (a = 0; g && a < 3; a++) {
-        g[a] = k * (r[a] - l * n[a]);
-        g[3 + a] = -g[a];
-    }
-    for (a = 0; h && a < 3; a++) for (b = 0; b < 3; b++) {
-        h[6 * a + b] = h[6 * (3 + a) + 3 + b] = k * ((1 - across) * n[a] * n[b] + (a == b ? across : 0));
-        h[6 * a + 3 + b] = h[6 * (3 + a) + b] = -h[6 * a + b];
-    }
-    return k / 2 * (d - l) * (d - l);
-}
-
-static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s) { return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring); }
-
-/* Energy of what couples points: pairs, friction, springs. No point is farther than `longest` from where gaps were measured. */
-static double fsi__sh_points_energy(fsi__sh_step *w, const double *x, double longest)
-{
-    fsi__sh_impl *m = w->m;
-    double sum = 0;
-    int i;
-    for (i = 0; i < m->rubs; i++) sum += fsi__sh_rub_energy(w, &m->rub[i], x, NULL, NULL);
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used) sum += fsi__sh_pull(w, &m->spring[i], x + 3 * (size_t)m->spring[i].desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]), NULL, NULL);
-    if (!m->contact) return sum;
-    fsi__sh_pair_numbers(m, x, NULL, w->kappa, longest, FSI__SH_PAIR_ENERGY);
-    w->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
-    return sum + w->contact_energy;
-}
-
-static void fsi__sh_add_contacts(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    double g[12], h[144];
-    int i;
-    fsi__parallel_work(m->context, m->actives, 64, (double)FSI__SH_CONTACT_NS * m->actives, fsi__sh_contact_pass, w);
-    for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        fsi__sh_add_points(w, p->node, fsi_pair_points(p->contact.kind), m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12);
-    }
-    for (i = 0; i < m->rubs; i++) {
-        fsi__sh_rub_model(w, &m->rub[i], g, h);
-        fsi__sh_add_points(w, m->rub[i].node, m->rub[i].points, g, h);
-    }
-}
-
-static void fsi__sh_add_springs(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    double g[6], h[36];
-    int i, node[2];
-    for (i = 0; i < m->springs; i++) {
-        const fsi__sh_spring *s = &m->spring[i];
-        if (!s->used) continue;
-        node[0] = s->desc.vertex;
-        node[1] = fsi__sh_spring_end(m, s);
-        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)node[0], m->now.x + 3 * (size_t)node[1], g, h);
-        fsi__sh_add_points(w, node, 2, g, h);
-    }
-}
-
-/* ---- >>pattern --------------------------------------------------------------------------------------------------
-
-   The matrix couples what the elements couple, always, and what contacts and springs couple besides. For these the pattern is made anew when a
-   pair needs an entry that is not there; with it come entries for all pairs nearly as close. Pairs within range get theirs also where nothing pushes them
-   yet, as edges that are exactly parallel. */
-
-/* Pairs get entries that are so many times their range apart: more of them make the factor dearer, fewer make another pattern more often. At 2,
-   sheets in a pile are coupled with the next but one too, which doubles the work. */
-#define FSI__SH_NEARLY 1.05
-
-static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *point, int n)
-{
-    int i, j, ki, kj;
-    for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
-        const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
-        const fsi_status status = fsi__room_in(m->context, &m->coupling, 4 * sizeof(int), m->couplings,
-            &m->coupling_capacity, m->couplings + 4, fn); /* a pair of bodies couples four */
-        if (status != FSI_OK) return status;
-        for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) {
-            if (fsi__sh_entry(&m->elastic->matrix, p.node[ki], q.node[kj]) >= 0) continue;
-            m->coupling[2 * m->couplings] = p.node[ki];
-            m->coupling[2 * m->couplings++ + 1] = q.node[kj];
-        }
-    }
-    return FSI_OK;
-}
-
-static int fsi__sh_fits(const fsi__sh_impl *m, const int *point, int n)
-{
-    int i, j, ki, kj;
-    for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
-        const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
-        if (point[j] > point[i]) continue; /* the pattern is symmetric */
-        for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) if (fsi__sh_entry(&m->total, p.node[ki], q.node[kj]) < 0) return 0;
-    }
-    return 1;
-}
-
-static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
-{
-    fsi_status status = FSI_OK;
-    int i, k, node[2];
-    m->couplings = 0;
-    for (i = 0; i < m->pairs && status == FSI_OK; i++) {
-        fsi__sh_pair *p = &m->pair[i];
-        fsi_contact wide = p->contact;
-        double x[12];
-        wide.range *= FSI__SH_NEARLY;
-        p->coupled = m->gap[i] < p->contact.range;
-        if (!p->coupled && m->gap[i] < wide.range) {
-            fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
-            p->coupled = fsi_contact_push(&wide, x, NULL) > 0;
-        }
-        if (p->coupled) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
-    }
-    for (i = 0; i < m->rubs && status == FSI_OK; i++) status = fsi__sh_couple(m, fn, m->rub[i].node, m->rub[i].points);
-    for (i = 0; i < m->springs && status == FSI_OK; i++) {
-        if (!m->spring[i].used) continue;
-        node[0] = m->spring[i].desc.vertex;
-        node[1] = fsi__sh_spring_end(m, &m->spring[i]);
-        status = fsi__sh_couple(m, fn, node, 2);
-    }
-    for (i = 0; i < m->bodies && status == FSI_OK; i++) { /* place and turn */
-        status = fsi__room_in(m->context, &m->coupling, 4 * sizeof(int), m->couplings, &m->coupling_capacity,
-            m->couplings + 4, fn);
-        for (k = 0; k < 4 && status == FSI_OK; k++) {
-            m->coupling[2 * m->couplings] = m->first_body + 2 * i + k / 2;
-            m->coupling[2 * m->couplings++ + 1] = m->first_body + 2 * i + k % 2;
-        }
-    }
-    return status;
-}
-
-/* Couplings by one of their numbers, in order of appearance where it is the same. */
-static void fsi__sh_sort_by(fsi__sh_impl *m, int which, const int *from, int *to)
-{
-    int *first = m->cursor, i, sum = 0;
-    memset(first, 0, (size_t)m->nodes * sizeof *first);
-    for (i = 0; i < m->couplings; i++) first[from[2 * i + which]]++;
-    for (i = 0; i < m->nodes; i++) {
-        const int count = first[i];
-        first[i] = sum;
-        sum += count;
-    }
-    for (i = 0; i < m->couplings; i++) memcpy(to + 2 * first[from[2 * i + which]]++, from + 2 * i, 2 * sizeof *to);
-}
-
-/* By rows, then columns. */
-static void fsi__sh_sort_couplings(fsi__sh_impl *m)
-{
-    int *scratch = m->coupling + 2 * (size_t)m->coupling_capacity;
-    if (m->couplings < 2) return;
-    fsi__sh_sort_by(m, 1, m->coupling, scratch);
-    fsi__sh_sort_by(m, 0, scratch, m->coupling);
-}
-
-/* Rows of the elements' matrix, and couplings sorted into them. */
-static void fsi__sh_merge_rows(fsi__sh_impl *m)
-{
-    const fsi_csr *e = &m->elastic->matrix;
-    int r, n = 0, k = 0, i, c;
-    for (r = 0; r < m->nodes; r++) {
-        const int end = r < e->rows ? e->start[r + 1] : 0;
-        m->total_start[r] = n;
-        i = r < e->rows ? e->start[r] : 0;
-        while (i < end || (k < m->couplings && m->coupling[2 * k] == r)) {
-            const int extra = k < m->couplings && m->coupling[2 * k] == r ? m->coupling[2 * k + 1] : m->nodes;
-            if (i < end && e->col[i] < extra) {
-                m->total_map[i] = n;
-                c = e->col[i++];
-            } else {
-                c = extra;
-                while (k < m->couplings && m->coupling[2 * k] == r && m->coupling[2 * k + 1] == c) k++;
-            }
-            m->total_col[n++] = c;
-        }
-    }
-    m->total_start[m->nodes] = n;
-}
-
-static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
-{
-    const fsi_csr *e = &m->elastic->matrix;
-    fsi__column column[2];
-    fsi_status status = fsi__sh_couple_all(m, fn);
-    int need;
-    if (status != FSI_OK) return status;
-    m->patterns++;
-    fsi__sh_sort_couplings(m);
-    need = e->start[e->rows] + m->couplings;
-    column[0].array = (void **)&m->total_col;
-    column[0].size = sizeof(int);
-    column[1].array = (void **)&m->total_value;
-    column[1].size = 9 * sizeof(double);
-    status = fsi__room(m->context, column, 2, 0, &m->total_capacity, need, fn);
-    if (status != FSI_OK) return status;
-    fsi__sh_merge_rows(m);
-    m->total.rows = m->total.cols = m->nodes;
-    m->total.block = 3;
-    m->total.start = m->total_start;
-    m->total.col = m->total_col;
-    m->total.value = m->total_value;
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
-{
-    int i, fits = m->total.start != NULL && m->pattern_holds;
-    for (i = 0; i < m->actives && fits; i++) {
-        fsi__sh_pair *p = &m->pair[m->active[i]];
-        if (!p->coupled) p->coupled = fits = fsi__sh_fits(m, p->node, fsi_pair_points(p->contact.kind));
-    }
-    m->pattern_holds = 1;
-    return fits ? FSI_OK : fsi__sh_make_pattern(m, fn);
-}
-
-/* ---- >>newton --------------------------------------------------------------------------------------------------- */
-
-/* Bodies, always by backward Euler: 1/2 m |c - aim|^2 / dt^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / dt^2 = -tr(R J A^T) / dt^2 + const
-   (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: what nothing touches goes on turning as it did, and the
-   gyroscopic turn is left to its owner, as fsi_body has it. */
-static void fsi__sh_turned(const fsi__sh_body *b, const double *turn, double *n) /* N = R J A^T */
-{
-    double t[9];
-    int i, j, k;
-    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (t[3 * i + j] = k = 0; k < 3; k++) t[3 * i + j] += turn[3 * i + k] * b->moment[3 * k + j];
-    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (n[3 * i + j] = k = 0; k < 3; k++) n[3 * i + j] += t[3 * i + k] * b->aim_turn[3 * j + k];
-}
-
-static void fsi__sh_matrix_of(fsi_quat q, double *r)
-{
-    const fsi_mat3 t = fsi_quat_matrix(q);
-    int i;
-    for (i = 0; i < 9; i++) r[i] = (double)t.m[i];
-}
-
-/* Of the turn 1/2 tr((R - A) J (R - A)^T): with the constant, whose rounding would hide what a light sheet on a heavy body changes. */
-static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, const double *center, fsi_quat turn)
-{
-    double r[9], d[3], sum = 0;
-    int i, j, k;
-    fsi__sh_sub(center, b->aim, d);
-    fsi__sh_matrix_of(turn, r);
-    for (i = 0; i < 9; i++) r[i] -= b->aim_turn[i];
-    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) sum += r[3 * i + j] * b->moment[3 * j + k] * r[3 * i + k];
-    return (b->mass * fsi__sh_dot(d, d) + sum) / (2 * w->dt * w->dt);
-}
-
-static void fsi__sh_add_body(fsi__sh_step *w, int i)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_body *b = &m->body[i];
-    const int node = m->first_body + 2 * i;
-    const double scale = 1 / (w->dt * w->dt), *c = m->now.q + 3 * (size_t)node;
-    double *g = m->gradient + 3 * (size_t)node, *hc = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node, node), *hr = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node + 1, node + 1);
-    double r[9], n[9], aim[9];
-    int a, k;
-    fsi__sh_matrix_of(m->now.turn[i], r);
-    fsi__sh_turned(b, r, n);
-    fsi__sh_turned(b, b->aim_turn, aim); /* at the aim the second derivative is the inertia, which is positive; a right angle away it is not */
-    for (a = 0; a < 3; a++) {
-        g[a] += scale * b->mass * (c[a] - b->aim[a]);
-        hc[4 * a] += scale * b->mass;
-        g[3 + a] += scale * (n[3 * ((a + 2) % 3) + (a + 1) % 3] - n[3 * ((a + 1) % 3) + (a + 2) % 3]);
-        for (k = 0; k < 3; k++) {
-            const double *at = w->exact ? n : aim;
-            hr[3 * a + k] += scale * ((a == k ? at[0] + at[4] + at[8] : 0) - (at[3 * a + k] + at[3 * k + a]) / 2);
-        }
-    }
-}
-
-/* A point at l in the axes of a body. */
-static void fsi__sh_turn_point(const double *center, fsi_quat turn, const double *l, double *x)
-{
-    double r[9];
-    int k;
-    fsi__sh_matrix_of(turn, r);
-    for (k = 0; k < 3; k++) x[k] = center[k] + r[3 * k] * l[0] + r[3 * k + 1] * l[1] + r[3 * k + 2] * l[2];
-}
-
-/* Positions of a COUPLED body's points. */
-static void fsi__sh_spread_bodies(const fsi__sh_impl *m, fsi__sh_place *p)
-{
-    int i;
-    for (i = m->model.vertices; i < m->points; i++) {
-        const int b = m->owner[i];
-        if (b >= 0) fsi__sh_turn_point(p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b], m->local + 3 * (size_t)i, p->x + 3 * (size_t)i);
-    }
-}
-
-/* trial = now + t * direction; what is prescribed goes on towards its end. */
-static void fsi__sh_try(fsi__sh_step *w, double t)
-{
-    fsi__sh_impl *m = w->m;
-    const size_t nv = (size_t)m->model.vertices;
-    size_t i;
-    int b, a;
-    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->trial.q[i] = m->now.q[i] + t * m->direction[i];
-    if (w->remaining > 0 && t >= 1) for (i = 0; i < 3 * nv; i++) if (m->fixed[i]) m->trial.q[i] = m->end_x[i];
-    memcpy(m->trial.x, m->trial.q, 3 * nv * sizeof(double));
-    for (i = 3 * nv; i < 3 * (size_t)m->points; i++) m->trial.x[i] = t < 1 ? m->now.x[i] + t * (m->end_x[i] - m->now.x[i]) : m->end_x[i];
-    for (b = 0; b < m->bodies; b++) {
-        double *turn = m->trial.q + 3 * (size_t)(m->first_body + 2 * b + 1);
-        m->trial.turn[b] = fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), m->now.turn[b]));
-        for (a = 0; a < 3; a++) turn[a] = 0;
-    }
-    fsi__sh_spread_bodies(m, &m->trial);
-}
-
-/* Inertia, and the drag h/2 v' alpha M v, v = (q - base) / h. */
-static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
-{
-    const fsi__sh_impl *m = w->m;
-    double sum = 0;
-    int i;
-    for (i = 0; i < m->first_body; i++) {
-        double d[3], way[3];
-        fsi__sh_sub(q + 3 * i, m->aim + 3 * i, d);
-        fsi__sh_sub(q + 3 * i, m->base + 3 * i, way);
-        sum += m->model.mass[i] * fsi__sh_dot(d, d) + w->h * m->model.drag_mass[i] * fsi__sh_dot(way, way);
-    }
-    return sum / (2 * w->h * w->h);
-}
-
-static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest, double t)
-{
-    fsi__sh_impl *m = w->m;
-    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_points_energy(w, p->x, longest);
-    int b;
-    for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
-    if (w->guest) sum += w->guest->energy(w->guest->user, w, p->x, t);
-    return sum;
-}
-
-/* Damping is objective: it acts on the rates of the strains e that an element's energy is made of, so that turning is free. Over a step
-   1/2 k (e - r)^2 + k beta/(2 dt) (e - e0)^2 = 1/2 (1 + b) k (e - r')^2 + const., b = beta/dt, r' = (r + b e0) / (1 + b), e0 that of the beginning: an
-   element and its damper are one. */
-static void fsi__sh_damp_membrane(fsi__shell_membrane *r, const double *x, double b)
-{
-    const double none[3] = { 0, 0, 0 }, by = r->neo_hookean ? b : 1 + b;
-    double f[2][3], d[3][2];
-    int k;
-    fsi__shell_strain(r, x, f, d);
-    fsi__shell_green(f, none, r->strain);
-    for (k = 0; k < 3; k++) r->strain[k] *= b / by;
-    r->c11 *= by;
-    r->c22 *= by;
-    r->c12 *= by;
-    r->c66 *= by;
-    r->damped = 1;
-}
-
-static void fsi__sh_damp_plate(fsi__shell_plate *r, const double *x, double b)
-{
-    double flap[12];
-    int e;
-    for (e = 0; e < 9; e++) r->q[e] *= 1 + b;
-    for (e = 0; e < 3; e++) {
-        if (r->missing >> e & 1) continue;
-        fsi__shell_gather_flap(x, e, flap);
-        r->rest[e] += b / (1 + b) * fsi__shell_turn(fsi__shell_angle(flap, NULL, NULL), r->rest[e]);
-    }
-}
-
-static void fsi__sh_damp_joint(const fsi__sh_impl *m, fsi__shell_joint *r, int j, const double *x, double b)
-{
-    fsi__shell_frame frame[2];
-    fsi__shell_twisted t;
-    double theta[2];
-    int k;
-    for (k = 0; k < 2; k++) {
-        frame[k] = m->frame_now[m->model.joint_segment[2 * j + k]];
-        theta[k] = x[9 + 3 * k];
-    }
-    t = fsi__shell_twisted_at(frame, m->twist_now[j], x, theta);
-    for (k = 0; k < 2; k++) {
-        r->bend[k] *= 1 + b;
-        r->rest_curvature[k] = (r->rest_curvature[k] + b * t.kappa[k]) / (1 + b);
-    }
-    r->twist *= 1 + b;
-    r->rest_twist = (r->rest_twist + b * t.twist) / (1 + b);
-}
-
-/* An element with its damper: in space a bend without twist has no frame, only a size. */
-static void fsi__sh_damp_element(fsi__sh_impl *m, int e, const double *x, double b)
-{
-    fsi__sh_model *p = &m->damped;
-    const int kind = fsi__sh_kind(p, e), i = e - p->first[kind];
-    switch (kind) {
-    case FSI__SH_MEMBRANE: fsi__sh_damp_membrane(&p->membrane[i], x, b); break;
-    case FSI__SH_HINGE:
-        p->fold[i].rest += b / (1 + b) * fsi__shell_turn(fsi__shell_angle(x, NULL, NULL), p->fold[i].rest);
-        p->fold[i].k *= 1 + b;
-        break;
-    case FSI__SH_PLATE: fsi__sh_damp_plate(&p->plate[i], x, b); break;
-    case FSI__SH_STRETCH: { /* k = ea / rest */
-        const double k = (1 + b) * p->bar[i].ea / p->bar[i].rest;
-        p->bar[i].rest = (p->bar[i].rest + b * fsi__sh_apart(x, x + 3)) / (1 + b);
-        p->bar[i].ea = k * p->bar[i].rest;
-        break;
-    }
-    case FSI__SH_JOINT: fsi__sh_damp_joint(m, &p->joint[i], i, x, b); break;
-    default: {
-        const fsi__shell_bent bent = fsi__shell_bent_at(x);
-        p->bow[i].rest = (p->bow[i].rest + b * (p->dim == 2 ? bent.kb[2] : sqrt(fsi__sh_dot(bent.kb, bent.kb)))) / (1 + b);
-        p->bow[i].b *= 1 + b;
-    }
-    }
-}
-
-/* The elements of this step, which begins at `now`. */
-static void fsi__sh_damp(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
-    const fsi__sh_model *d = &m->damped;
-    int e;
-    if (!m->damps) return;
-    memcpy(d->membrane, p->membrane, (size_t)p->count[FSI__SH_MEMBRANE] * sizeof *d->membrane);
-    memcpy(d->fold, p->fold, (size_t)p->count[FSI__SH_HINGE] * sizeof *d->fold);
-    memcpy(d->plate, p->plate, (size_t)p->count[FSI__SH_PLATE] * sizeof *d->plate);
-    memcpy(d->bar, p->bar, (size_t)p->count[FSI__SH_STRETCH] * sizeof *d->bar);
-    memcpy(d->joint, p->joint, (size_t)p->count[FSI__SH_JOINT] * sizeof *d->joint);
-    memcpy(d->bow, p->bow, (size_t)p->count[FSI__SH_BEND] * sizeof *d->bow);
-    for (e = 0; e < p->first[FSI__SH_KINDS]; e++) {
-        const double beta = (double)p->material[p->element_material[e]].damping_stiffness;
-        double x[18];
-        if (!(beta > 0)) continue;
-        fsi__sh_gather(m->now.q, p->node + p->start[e], p->start[e + 1] - p->start[e], x);
-        fsi__sh_damp_element(m, e, x, beta / w->dt);
-    }
-    w->law = d;
-}
-
-/* Gradient, and the Hessian in `total`, at `now`. */
-static fsi_status fsi__sh_assemble(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi_csr *e = &m->elastic->matrix;
-    fsi_status status;
-    size_t i, k;
-    int r, a;
-    fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
-    status = fsi_assembly_matrix(m->elastic, m->element_value);
-    if (status == FSI_OK) status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
-    if (status != FSI_OK) return status;
-    memset(m->gradient + 3 * (size_t)m->first_body, 0, 3 * (size_t)(m->nodes - m->first_body) * sizeof(double));
-    memset(m->total.value, 0, 9 * (size_t)m->total.start[m->total.rows] * sizeof(double));
-    for (i = 0; i < (size_t)e->start[e->rows]; i++) for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k];
-    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) {
-        const double drag = m->model.drag_mass[r] / w->h, inertia = m->model.mass[r] / (w->h * w->h), q = m->now.q[3 * r + a];
-        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += inertia + drag;
-        m->gradient[3 * r + a] += inertia * (q - m->aim[3 * r + a]) + drag * (q - m->base[3 * r + a]);
-    }
-    memset(m->lift, 0, 3 * (size_t)m->nodes * sizeof(double));
-    if (m->contact) fsi__sh_add_contacts(w);
-    fsi__sh_add_springs(w);
-    for (r = 0; r < m->bodies; r++) fsi__sh_add_body(w, r);
-    fsi__sh_mirror(m);
-    return w->guest ? w->guest->assemble(w->guest->user, w) : FSI_OK;
-}
-
-/* What is held moves as it must: its rows become those of the identity, what it does to others goes to the right side. */
-static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi_csr *t = &m->total;
-    size_t i;
-    int r, e, a, b;
-    memset(m->fixed_step, 0, 3 * (size_t)m->nodes * sizeof(double));
-    if (w->remaining > 0) {
-        fsi_status status;
-        for (i = 0; i < 3 * (size_t)m->first_body; i++) if (m->fixed[i]) m->fixed_step[i] = m->end_q[i] - m->now.q[i];
-        status = fsi_csr_multiply(m->context, t, m->fixed_step, m->scratch);
-        if (status != FSI_OK) return status;
-        for (i = 0; i < 3 * (size_t)m->nodes; i++) m->lift[i] += m->scratch[i];
-    }
-    for (r = 0; r < t->rows; r++) for (e = t->start[r]; e < t->start[r + 1]; e++) for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
-        double *v = &t->value[9 * (size_t)e + (size_t)(3 * a + b)];
-        const int i3 = 3 * r + a, j3 = 3 * t->col[e] + b;
-        if (!m->fixed[i3] && !m->fixed[j3]) continue;
-        if (i3 != j3) *v = 0;
-        else if (!(*v > 0)) *v = 1;
-    }
-    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->direction[i] = m->fixed[i] ? m->total.value[9 * (size_t)fsi__sh_entry(t, (int)(i / 3), (int)(i / 3)) + 4 * (i % 3)] * m->fixed_step[i] : -m->gradient[i] - m->lift[i];
-    return FSI_OK;
-}
-
-/* The direction. Where the projected matrix has no positive pivot, by rounding, its diagonal is raised; the exact one is given up. */
-static fsi_status fsi__sh_solve(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_system system = fsi_default_system();
-    double shift = 1e-10;
-    fsi_status status = fsi__sh_hold_fixed(w);
-    int k, r, a;
-    if (status != FSI_OK) return status;
-    memcpy(m->scratch, m->direction, 3 * (size_t)m->nodes * sizeof(double));
-    system.matrix = &m->total;
-    system.tolerance = w->guest ? 1e-4 : 1e-6; /* a guest iterates, and its next step mends more than that */
-    for (k = 0; k < 10; k++, shift *= 10) {
-        status = w->guest ? w->guest->solve(w->guest->user, w, system.tolerance) : fsi_solver_solve(m->solver, &system, m->scratch, m->direction);
-        if (w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) return status;
-        w->stats.retreats++;
-        for (r = 0; r < m->nodes; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] *= 1 + shift;
-    }
-    return status;
-}
-
-/* Where the direction takes a point; what is prescribed goes to its end if it moves in this Newton step. */
-static void fsi__sh_point_way(const fsi__sh_impl *m, int point, int moves, double *way)
-{
-    const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, point);
-    int a;
-    for (a = 0; a < 3; a++) way[a] = 0;
-    if (h.count > 1) fsi__sh_cross(m->direction + 3 * (size_t)h.node[1], h.arm, way);
-    if (h.count > 0) for (a = 0; a < 3; a++) way[a] += m->direction[3 * (size_t)h.node[0] + (size_t)a];
-    else if (moves) fsi__sh_sub(m->end_x + 3 * (size_t)point, m->now.x + 3 * (size_t)point, way);
-}
-
-/* Longest way along the direction of a free vertex, or of a point of a COUPLED body; a twist's is that of a point as far from its segment as an edge is long. */
-static double fsi__sh_longest(const fsi__sh_impl *m)
-{
-    double longest = 0;
-    int i;
-    for (i = 0; i < m->first_body; i++) {
-        const double *d = m->direction + 3 * i, arm = i < m->model.vertices ? 1 : m->model.mean_edge, l = arm * arm * fsi__sh_dot(d, d);
-        if (!m->fixed[3 * i] && l > longest) longest = l;
-    }
-    for (i = m->model.vertices; i < m->points; i++) {
-        double way[3];
-        if (m->owner[i] < 0) continue;
-        fsi__sh_point_way(m, i, 1, way);
-        if (fsi__sh_dot(way, way) > longest) longest = fsi__sh_dot(way, way);
-    }
-    return sqrt(longest);
-}
-
-/* Gradient of a contact's linear model at the end of the direction: out = g + H way. */
-static void fsi__sh_follow_contact(const double *way, int n, const double *g, const double *h, double *out)
-{
-    int i, k;
-    for (i = 0; i < n; i++) for (out[i] = g[i], k = 0; k < n; k++) out[i] += h[i * n + k] * way[k];
-}
-
-/* Puts equal and opposite forces on the closest points of two features, with the total that the points of the first one have: their moments are opposite too. */
-static void fsi__sh_press_closest(fsi_pair kind, const double *x, double *f)
-{
-    const fsi_distance d = fsi_distance_between(kind, x);
-    const int n = fsi_pair_points(kind), first = kind == FSI_EDGE_EDGE ? 2 : 1;
-    double sum[3] = { 0, 0, 0 };
-    int i, a;
-    if (!(d.d > 0)) return;
-    for (i = 0; i < first; i++) for (a = 0; a < 3; a++) sum[a] += f[3 * i + a];
-    for (i = 0; i < n; i++) for (a = 0; a < 3; a++) f[3 * i + a] = d.weight[i] * sum[a];
-}
-
-/* Forces of contacts and friction, as this Newton step counts on them: they are what changes the momentum of both sides, to rounding, however far Newton's
-   method is from its end. */
-static void fsi__sh_feel_direction(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    double x[12], way[12], g[12], h[144], f[12];
-    int i, k, a;
-    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; m->contact && i < m->actives + m->rubs; i++) {
-        const fsi__sh_pair *p = i < m->actives ? &m->pair[m->active[i]] : NULL;
-        const fsi__sh_rub *r = p ? NULL : &m->rub[i - m->actives];
-        const int *node = p ? p->node : r->node, n = p ? fsi_pair_points(p->contact.kind) : r->points;
-        for (k = 0; k < n; k++) fsi__sh_point_way(m, node[k], w->remaining > 0, way + 3 * k);
-        if (p) {
-            fsi__sh_gather(m->now.x, node, n, x);
-            for (k = 0; k < 3 * n; k++) x[k] += way[k];
-            fsi__sh_follow_contact(way, 3 * n, m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12, f);
-            fsi__sh_press_closest(p->contact.kind, x, f);
-        } else {
-            fsi__sh_rub_model(w, r, g, h);
-            fsi__sh_follow_contact(way, 3 * n, g, h, f);
-        }
-        for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)node[k] + (size_t)a] -= f[3 * k + a];
-    }
-    w->felt = 1; /* if all of the direction is taken */
-}
-
-/* How much of the straight way to `trial` nothing bars: *t. */
-static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status;
-    size_t i;
-    for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
-    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (status != FSI_OK) return status;
-    if (!m->gaps_hold) fsi__sh_measure(m, m->now.x);
-    w->longest = fsi__sh_longest_way(m->dx, m->points);
-    *t = fsi__sh_sweep(m, m->now.x, m->dx, keep, w->longest, &w->in_the_way);
-    return FSI_OK;
-}
-
-/* Points of bodies go on arcs, but what is swept are chords: is the one to this trial free? */
-static fsi_status fsi__sh_clear_arcs(fsi__sh_step *w, int *is)
-{
-    double t = 1;
-    fsi_status status = w->m->contact && w->m->bodies > 0 ? fsi__sh_clear(w, 0.05, &t) : FSI_OK;
-    *is = !(t < 1);
-    return status;
-}
-
-/* How far along the direction nothing touches. */
-static fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
-{
-    fsi_status status;
-    int is = 0;
-    *t = 1;
-    fsi__sh_try(w, 1);
-    status = w->m->contact ? fsi__sh_clear(w, 0.1, t) : FSI_OK;
-    if (status == FSI_OK && w->guest) status = w->guest->filter(w->guest->user, w, t);
-    if (!w->m->contact) return status;
-    while (status == FSI_OK && *t < 1 && !is) {
-        fsi__sh_try(w, *t);
-        status = fsi__sh_clear_arcs(w, &is);
-        if (!is) *t = *t > 1e-9 ? *t / 2 : 0;
-        if (!(*t > 0)) break;
-    }
-    return status;
-}
-
-static double fsi__sh_slope(const fsi__sh_impl *m)
-{
-    double sum = 0;
-    size_t i;
-    for (i = 0; i < 3 * (size_t)m->nodes; i++) if (!m->fixed[i]) sum += m->gradient[i] * m->direction[i];
-    return sum;
-}
-
-static void fsi__sh_swap(fsi__sh_impl *m)
-{
-    const fsi__sh_place p = m->now;
-    m->now = m->trial;
-    m->trial = p;
-}
-
-/* Frames go with the rods, reference twists with the frames. */
-static void fsi__sh_carry(fsi__sh_impl *m)
-{
-    const fsi__sh_model *p = &m->model;
-    int i;
-    for (i = 0; i < p->segments; i++) if (p->twist_node[i] >= 0) fsi__shell_frame_transport(&m->frame_now[i], m->now.q + 3 * p->chain[2 * i], m->now.q + 3 * p->chain[2 * i + 1]);
-    for (i = 0; i < p->count[FSI__SH_JOINT]; i++) {
-        fsi__shell_frame f[2];
-        double x[9];
-        f[0] = m->frame_now[p->joint_segment[2 * i]];
-        f[1] = m->frame_now[p->joint_segment[2 * i + 1]];
-        fsi__sh_gather(m->now.q, p->node + p->start[p->first[FSI__SH_JOINT] + i], 3, x);
-        m->twist_now[i] = fsi__shell_joint_twist(f, m->twist_now[i], x);
-    }
-}
-
-/* From `now` along the direction, at most t: less energy, unless something prescribed is still on its way. */
-static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
-{
-    fsi__sh_impl *m = w->m;
-    const double slope = fsi__sh_slope(m) + (w->guest ? w->guest->slope(w->guest->user) : 0), before = fsi__sh_energy(w, &m->now, 0, 0);
-    int k, is = 1;
-    *found = 0;
-    w->hidden = !(-slope > 1e-11 * fabs(before));
-    for (k = 0; k < 40 && !*found; k++) {
-        double after;
-        fsi_status status = FSI_OK;
-        fsi__sh_try(w, t);
-        if (k > 0) status = fsi__sh_clear_arcs(w, &is);
-        if (status != FSI_OK) return status;
-        after = is ? fsi__sh_energy(w, &m->trial, w->longest, t) : 0;
-        *found = is && (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before));
-        if (*found) break;
-        w->stats.halvings++;
-        t /= 2;
-    }
-    w->felt = w->felt && *found && !(t < 1);
-    if (!*found) return FSI_OK;
-    w->remaining *= t < 1 ? 1 - t : 0;
-    w->crept = t < 1e-3 ? w->crept + 1 : 0;
-    if (w->guest) w->guest->accept(w->guest->user, t);
-    fsi__sh_swap(m);
-    fsi__sh_carry(m);
-    for (k = 0; k < m->points; k++) m->way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
-    m->gaps_were = m->gaps_hold; /* at `trial` */
-    m->gaps_hold = 0;
-    return FSI_OK;
-}
-
-/* Adds the seconds since the last call to a phase. */
-static void fsi__sh_lap(fsi__sh_step *w, double *phase)
-{
-    const double now = fsi__now(w->m->context);
-    *phase += now - w->lap;
-    w->lap = now;
-}
-
-/* Adds so many times the inertia to the matrix. */
-static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
-{
-    fsi__sh_impl *m = w->m;
-    int r, a;
-    if (!(times > 0)) return;
-    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += times * m->model.mass[r] / (w->h * w->h);
-}
-
-/* Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are, with as much more inertia, `lean`
-   times, as makes their matrix definite: only what buckles is held back. */
-static fsi_status fsi__sh_direct(fsi__sh_step *w)
-{
-    fsi_status status;
-    double added = 0;
-    int k;
-    w->exact = w->close;
-    status = fsi__sh_assemble(w);
-    fsi__sh_lap(w, &w->stats.seconds_assembly);
-    for (k = 0; status == FSI_OK; k++) {
-        fsi__sh_add_inertia(w, w->exact ? w->lean - added : 0);
-        added = w->lean;
-        status = fsi__sh_solve(w);
-        if (!w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) break;
-        w->stats.retreats++;
-        w->lean = w->lean > 0 ? w->lean * 8 : 1;
-        w->exact = k < 4;
-        status = w->exact ? FSI_OK : fsi__sh_assemble(w);
-    }
-    if (status == FSI_OK && w->exact) w->lean = w->lean > 0.2 ? w->lean / 4 : 0;
-    fsi__sh_lap(w, &w->stats.seconds_solve);
-    return status;
-}
-
-/* Is friction at the end of the last step (from `trial` to `now`) what it was solved with? Sticking is stiff, 2 mu N/slip: a step from rest is short also
-   where a contact must slide. */
-static int fsi__sh_friction_agrees(const fsi__sh_step *w)
-{
-    const fsi__sh_impl *m = w->m;
-    double error = 0, all = 0;
-    int i;
-    for (i = 0; i < m->rubs; i++) {
-        const fsi__sh_rub *r = &m->rub[i];
-        double about[12], at[12], was[12], e;
-        fsi__sh_gather(w->foresees ? m->foreseen_x : m->trial.x, r->node, r->points, about);
-        fsi__sh_gather(m->now.x, r->node, r->points, at);
-        fsi__sh_gather(m->start_x, r->node, r->points, was);
-        e = r->friction.force * fsi_friction_error(&r->friction, about, at, was, w->slip, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
-        error += e * e;
-        all += r->friction.force * r->friction.force;
-    }
-    return error <= w->tolerance * w->tolerance * all;
-}
-
-/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). Then what they need, which
-   state.stiffness keeps: it does not jump with dt, as that would throw apart what rests. */
-static double fsi__sh_base_stiffness(const fsi__sh_step *w)
-{
-    const double range = w->m->range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
-    return 5 * range * (a > 10 ? a : 10);
-}
-
-/* Push of a pair [1/m], times the share of its points that are free: what is held needs no push, and would ask for more for ever. */
-static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
-{
-    const int n = fsi_pair_points(p->contact.kind);
-    double x[12], push, free = 0, own = 0;
-    fsi_distance at;
-    int k;
-    fsi__sh_gather(m->now.x, p->node, n, x);
-    push = fsi_contact_push(&p->contact, x, &at);
-    for (k = 0; k < n; k++) {
-        const int i = p->node[k], is_own = i < m->model.vertices || m->owner[i] >= 0;
-        own += is_own ? at.weight[k] * at.weight[k] : 0;
-        free += is_own && !(i < m->model.vertices && m->fixed[3 * i]) ? at.weight[k] * at.weight[k] : 0;
-    }
-    return free < own ? push * (free / own) : push;
-}
-
-#define FSI__SH_NO_GAP 1e-3 /* of a pair's range */
-
-/* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and
-   opens it by no more than twice: the matrix loses all accuracy meanwhile. So where the smallest gap is next to none and
-   falls, softness ends at once: doubled, it lags behind a gap that falls tenfold. Then stiffness doubles while that
-   goes on (after Li et al. 2020, section 4.3). */
-static void fsi__sh_stiffen(fsi__sh_step *w)
-{
-    const fsi__sh_impl *m = w->m;
-    const double base = fsi__sh_base_stiffness(w);
-    double least = 1;
-    int i;
-    for (i = 0; i < m->actives; i++) {
-        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
-        if (gap < least && fsi__sh_push(m, &m->pair[m->active[i]]) > 0) least = gap;
-    }
-    if (least < FSI__SH_NO_GAP && least < w->least_gap && w->kappa < 1e9 * base)
-        w->kappa = w->kappa < base / 2 ? base : 2 * w->kappa;
-    w->least_gap = least;
-}
-
-/* last: there will be no other one if nothing prescribed is on its way. */
-static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int last, int *done)
-{
-    fsi__sh_impl *m = w->m;
-    const double before = w->stats.update;
-    double t, longest, next;
-    fsi_status status;
-    int found;
-    fsi__sh_lap(w, &w->stats.seconds_other);
-    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    status = m->contact ? fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx) : FSI_OK;
-    if (status != FSI_OK) return status;
-    if (m->contact) fsi__sh_measure(m, m->now.x);
-    if (m->contact) fsi__sh_stiffen(w);
-    status = fsi__sh_check_pattern(m, w->fn);
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
-        &m->pair_block_capacity, m->actives, w->fn);
-    fsi__sh_lap(w, &w->stats.seconds_contact);
-    if (status == FSI_OK) status = fsi__sh_direct(w);
-    if (status != FSI_OK) return status;
-    longest = fsi__sh_longest(m);
-    w->stats.update = longest / m->model.mean_edge;
-    w->felt = 0;
-    if (w->guest || last || w->stats.update <= w->tolerance) fsi__sh_feel_direction(w);
-    status = fsi__sh_filter(w, &t);
-    fsi__sh_lap(w, &w->stats.seconds_contact);
-    if (status != FSI_OK) return status;
-    next = w->guest && before > w->stats.update ? w->stats.update * w->stats.update / before : w->stats.update; /* a guest's steps cost more than its last one mends */
-    *done = !(w->remaining > 0) && (w->guest ? w->guest->is_done(w->guest->user, next * m->model.mean_edge) : next <= w->tolerance);
-    status = fsi__sh_search(w, t, &found);
-    if (*done && found && m->rubs > 0 && (w->felt || w->foresees || !w->hidden)) *done = w->felt && fsi__sh_friction_agrees(w);
-    if (!*done && w->guest && !(w->remaining > 0) && w->crept > 1) *done = 2; /* at a kink: a guest's energy need not be smooth */
-    if (!found && !*done && !w->exact && !w->foresees) *done = 2; /* an exact direction, or one of what was foreseen, that leads nowhere is followed by another */
-    w->close = found && !(w->remaining > 0) && w->stats.update < 0.01;
-    fsi__sh_lap(w, &w->stats.seconds_search);
-    return status;
-}
-
-/* solve: how many there were before in this substep. */
-static fsi_status fsi__sh_newton(fsi__sh_step *w, int solve)
-{
-    const fsi__sh_impl *m = w->m;
-    int k, done = 0, stuck = 0;
-    double left = 2;
-    fsi_status status = FSI_OK;
-    w->close = w->crept = 0;
-    w->least_gap = 0;
-    w->lean = 0;
-    w->stats.update = 0;
-    for (k = 0; !done && status == FSI_OK; k++) {
-        if (k >= w->max_newton && !(w->remaining > 0)) break;
-        w->foresees = k == 0 && solve == 0 && m->rubs > 0;
-        status = fsi__sh_newton_step(w, k + 1 >= w->max_newton, &done);
-        w->stats.newton++;
-        stuck = w->remaining > 0 && w->remaining > 0.999 * left ? stuck + 1 : 0;
-        if (w->remaining > 0 && (stuck > 30 || k > w->max_newton + 1000 || done == 2)) return fsi__sh_blocked(w);
-        left = w->remaining;
-    }
-    if (status == FSI_OK && done != 1) w->stats.degraded += done == 0 || w->stats.update > 10 * w->tolerance;
-    return status;
-}
-
 /* ---- >>layout ---------------------------------------------------------------------------------------------------- */
 
 static void fsi__sh_lay_state(fsi__sh_impl *m, fsi__sh_state *n, fsi__arena *a)
@@ -3361,547 +4680,6 @@ static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
     return status;
 }
 
-/* ---- >>stepping ------------------------------------------------------------------------------------------------- */
-
-/* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not thrown apart, but pushed as by gravity. */
-static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status;
-    double most = 0;
-    int i;
-    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
-    if (m->next.stiffness > 0 || !m->contact) return FSI_OK;
-    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (status != FSI_OK) return status;
-    fsi__sh_measure(m, m->now.x);
-    for (i = 0; i < m->actives; i++) {
-        const double push = fsi__sh_push(m, &m->pair[m->active[i]]);
-        if (push > most) most = push;
-    }
-    if (w->kappa * most > 10) w->kappa = 10 / most;
-    return FSI_OK;
-}
-
-static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const double base = fsi__sh_base_stiffness(w), least = base < w->kappa ? base : w->kappa;
-    const double grow = w->kappa < base ? 1.2 : 4; /* from softness that it began with, without a kick */
-    double sum = 0, square = 0, want;
-    int i;
-    for (i = 0; i < m->actives; i++) {
-        const double a = w->kappa * fsi__sh_push(m, &m->pair[m->active[i]]); /* acceleration of the lighter one */
-        sum += a;
-        square += a * a;
-    }
-    want = sum > 0 ? square / sum * m->range : 0;
-    if (want < w->kappa / 2) want = w->kappa / 2;
-    if (want > w->kappa * grow) want = w->kappa * grow;
-    if (want < least) want = least;
-    m->next.stiffness = sum > 0 ? (want > 1e9 * base ? 1e9 * base : want) : 0;
-}
-
-/* Where what is prescribed is at share s of the step. */
-static void fsi__sh_prescribe(fsi__sh_impl *m, double s, double *x)
-{
-    const size_t nv = 3 * (size_t)m->model.vertices;
-    size_t i;
-    int o, k, a;
-    for (i = nv; i < 3 * (size_t)m->points; i++) x[i] = m->was_x[i] + s * (m->go_x[i] - m->was_x[i]);
-    for (o = 0; o < m->obstacles; o++) {
-        const fsi__sh_obstacle *ob = &m->obstacle[o];
-        if (!ob->used || !ob->desc.body || ob->body >= 0 || !(s < 1)) continue;
-        for (k = 0; k < ob->features.count[0]; k++) { /* on its arc, and what the owner moved it since, straight */
-            const size_t p = 3 * (size_t)(ob->features.first + k);
-            const fsi_pose pose = fsi_body_pose_at(ob->desc.body, (fsi_real)s);
-            const fsi_vec3 at = fsi_pose_point(pose, fsi__sh_to(m->local + p)), from = fsi_pose_point(ob->desc.body->pose, fsi__sh_to(m->local + p));
-            double now[3], then[3];
-            fsi__sh_from(at, now);
-            fsi__sh_from(from, then);
-            for (a = 0; a < 3; a++) x[p + (size_t)a] = now[a] + (1 - s) * (m->was_x[p + (size_t)a] - then[a]);
-        }
-    }
-}
-
-/* Coefficients of this substep: base, aim and h. */
-static void fsi__sh_predict(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_state *n = &m->next;
-    const int two = m->settings.integrator == FSI_SHELL_BDF2 && n->dt_before > 0 && !w->settle;
-    const double r = two ? w->dt / n->dt_before : 0, c0 = two ? (1 + r) * (1 + r) / (1 + 2 * r) : 1, c1 = two ? -r * r / (1 + 2 * r) : 0;
-    double gravity[3];
-    int i, a;
-    fsi__sh_from(m->settings.gravity, gravity);
-    w->h = two ? (1 + r) / (1 + 2 * r) * w->dt : w->dt;
-    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
-        const int k = 3 * i + a;
-        const double force = i < m->model.vertices ? m->force[k] / m->model.mass[i] + gravity[a] : 0, v = w->settle ? 0 : c0 * n->v[k] + c1 * n->v_before[k];
-        m->base[k] = c0 * n->x[k] + c1 * n->x_before[k];
-        m->aim[k] = m->base[k] + w->h * v + w->h * w->h * force;
-        m->start_q[k] = n->x[k];
-    }
-}
-
-static void fsi__sh_predict_bodies(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    int i, a;
-    for (i = 0; i < m->bodies; i++) {
-        fsi__sh_body *b = &m->body[i];
-        double turn[3];
-        double *q = m->start_q + 3 * (size_t)(m->first_body + 2 * i);
-        for (a = 0; a < 3; a++) {
-            b->aim[a] = b->owner_center[a] + w->dt * b->velocity[a] + w->dt * w->dt * b->push[a] / b->mass;
-            turn[a] = w->dt * (b->spin[a] + w->dt * b->turning[a]);
-            q[a] = b->center[a];
-            q[3 + a] = 0;
-        }
-        fsi__sh_matrix_of(fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), b->owner_turn)), b->aim_turn);
-        m->now.turn[i] = b->turn;
-    }
-}
-
-/* The wind on each triangle: c = drag/2 rho A |u_n| and the normal, from the last velocities. */
-static void fsi__sh_lag_wind(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    int t, i, a;
-    if (!m->blows) return;
-    for (t = 0; t < m->model.triangles; t++) {
-        const int *v = m->model.triangle + 3 * t;
-        const double *x = m->next.x;
-        double p[3], q[3], n[3], l, u = -0.0, *c = m->wind + 4 * (size_t)t;
-        fsi__sh_sub(x + 3 * v[1], x + 3 * v[0], p);
-        fsi__sh_sub(x + 3 * v[2], x + 3 * v[0], q);
-        fsi__sh_cross(p, q, n);
-        l = sqrt(fsi__sh_dot(n, n));
-        for (a = 0; a < 3; a++) {
-            c[1 + a] = l > 0 ? n[a] / l : 0;
-            for (i = 0; i < 3; i++) u += c[1 + a] * m->next.v[3 * v[i] + a] / 3;
-            u -= c[1 + a] * m->air[a];
-        }
-        c[0] = (double)m->settings.drag / 2 * (double)m->settings.air_density * (l / 2) * fabs(u);
-    }
-}
-
-/* Where the points get by the end of the substep if they go on as they did; what is prescribed, where it must. */
-static void fsi__sh_foresee(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    int i, a;
-    memcpy(m->foreseen_x, m->end_x, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; i < 3 * m->model.vertices; i++) if (!m->fixed[i]) m->foreseen_x[i] = m->start_x[i] + w->dt * m->next.v[i];
-    for (i = m->model.vertices; i < m->points; i++) {
-        const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, i);
-        const fsi__sh_body *b = &m->body[m->owner[i] >= 0 ? m->owner[i] : 0];
-        double turn[3];
-        if (h.count < 2) continue;
-        fsi__sh_cross(b->spin, h.arm, turn);
-        for (a = 0; a < 3; a++) m->foreseen_x[3 * i + a] = m->start_x[3 * i + a] + w->dt * (b->velocity[a] + turn[a]);
-    }
-}
-
-/* Normal forces and tangents, at `now`, for friction until they are taken anew. */
-static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status;
-    int i;
-    m->rubs = 0;
-    if (!m->contact || w->settle) return FSI_OK;
-    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (status != FSI_OK) return status;
-    fsi__sh_measure(m, m->now.x);
-    status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
-    for (i = 0; i < m->actives && status == FSI_OK; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        fsi__sh_rub *r = &m->rub[m->rubs];
-        fsi_distance d;
-        double x[12], push;
-        if (!(p->friction > 0)) continue;
-        r->points = fsi_pair_points(p->contact.kind);
-        memcpy(r->node, p->node, sizeof r->node);
-        fsi__sh_gather(m->now.x, p->node, r->points, x);
-        push = fsi_contact_push(&p->contact, x, &d);
-        fsi_friction_lag(&r->friction, p->contact.kind, &d, p->friction * w->kappa * p->mass * push);
-        m->rubs++;
-    }
-    return status;
-}
-
-static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
-{
-    int i;
-    for (i = 0; i < m->attachments; i++) if (m->attachment[i].vertex == vertex) return i;
-    return -1;
-}
-
-/* A force on an obstacle, at x. */
-static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, const double *f, const double *x)
-{
-    fsi__sh_obstacle *o = &w->m->obstacle[obstacle];
-    double arm[3] = { 0, 0, 0 }, moment[3], spin[3];
-    int a;
-    if (o->desc.body && o->body < 0) fsi__sh_from(fsi_body_pose_at(o->desc.body, (fsi_real)w->at).position, arm);
-    fsi__sh_sub(x, arm, arm);
-    fsi__sh_cross(x, f, moment);
-    fsi__sh_cross(arm, f, spin);
-    for (a = 0; a < 3; a++) {
-        o->sum[a] += w->share * sign * f[a];
-        o->sum[3 + a] += w->share * sign * moment[a];
-        o->sum[6 + a] += w->share * sign * spin[a];
-    }
-}
-
-/* What holds each held vertex: the gradient of all energies there, contacts' by m->felt. Obstacles feel it, turned round, at what is attached to them. */
-static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status;
-    double g[6];
-    int i, k, a, held = 0;
-
-    for (i = 0; i < m->model.vertices; i++) held += m->held[i];
-    if (held == 0) return FSI_OK;
-    fsi__sh_elements(w, m->now.q, FSI__SH_GRADIENT);
-    status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
-    if (status != FSI_OK) return status;
-    for (i = 0; i < m->springs; i++) {
-        const fsi__sh_spring *s = &m->spring[i];
-        const int other = s->used ? fsi__sh_spring_end(m, s) : -1;
-        if (!s->used) continue;
-        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)s->desc.vertex, m->now.x + 3 * (size_t)other, g, NULL);
-        for (a = 0; a < 3; a++) m->gradient[3 * s->desc.vertex + a] += g[a];
-        for (a = 0; a < 3 && other < m->model.vertices; a++) m->gradient[3 * other + a] += g[3 + a];
-    }
-
-    for (i = 0; i < m->model.vertices; i++) for (a = 0; a < 3 && m->held[i]; a++) {
-        k = 3 * i + a;
-        m->gradient[k] += m->model.mass[i] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) + m->model.drag_mass[i] * (m->now.q[k] - m->base[k]) / w->h - m->felt[k];
-        m->hold_sum[k] += w->share * m->gradient[k];
-    }
-    for (i = 0; i < m->attachments; i++) fsi__sh_press(w, m->attachment[i].obstacle, -1, m->gradient + 3 * m->attachment[i].vertex, m->now.q + 3 * m->attachment[i].vertex);
-    return FSI_OK;
-}
-
-/* Springs pull on their anchors. */
-static void fsi__sh_feel_springs(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    int i, a;
-    for (i = 0; i < m->springs; i++) {
-        fsi__sh_spring *s = &m->spring[i];
-        const int ends[2] = { s->desc.vertex, s->used ? fsi__sh_spring_end(m, s) : 0 };
-        double g[6];
-        if (!s->used) continue;
-        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)ends[0], m->now.x + 3 * (size_t)ends[1], g, NULL);
-        for (a = 0; a < 3; a++) s->sum[a] -= w->share * g[a];
-        if (s->desc.other < 0 && s->desc.obstacle >= 0) fsi__sh_press(w, s->desc.obstacle, -1, g + 3, m->now.x + 3 * (size_t)ends[1]);
-    }
-}
-
-static void fsi__sh_feel_obstacles(fsi__sh_step *w)
-{
-    const fsi__sh_impl *m = w->m;
-    int i, k;
-    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
-        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
-        fsi__sh_press(w, k, 1, m->felt + at, m->now.x + at);
-    }
-}
-
-/* Forces of contacts and friction at `now`. */
-static void fsi__sh_feel_contacts(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    double x[12], g[12];
-    int i, k, a;
-    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        const int n = fsi_pair_points(p->contact.kind);
-        fsi__sh_gather(m->now.x, p->node, n, x);
-        fsi_contact_energy(&p->contact, x, g, NULL, FSI_HESSIAN_EXACT);
-        for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)p->node[k] + (size_t)a] -= w->kappa * p->mass * g[3 * k + a];
-    }
-    for (i = 0; i < m->rubs; i++) {
-        fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, NULL);
-        for (k = 0; k < m->rub[i].points; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
-    }
-}
-
-/* A guest changed velocities by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g + h H dv then, on both sides: the
-   means get what was not in them yet. */
-static FSI__UNUSED fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status;
-    double hold[3];
-    size_t j;
-    int i, k, a;
-
-    memcpy(m->dx, m->felt, 3 * (size_t)m->points * sizeof(double));
-    memset(m->direction, 0, 3 * (size_t)m->nodes * sizeof(double));
-    fsi__sh_feel_direction(w);
-    for (i = 0; i < 3 * m->model.vertices; i++) m->lift[i] = m->dx[i] - m->felt[i]; /* of what is held: total has contacts too, from g on */
-    for (i = 0; i < 3 * m->nodes; i++) m->direction[i] = w->h * dv[i];
-    fsi__sh_feel_direction(w);
-    status = fsi_csr_multiply(m->context, &m->total, m->direction, m->scratch);
-    if (status != FSI_OK) return status;
-
-    for (j = 0; j < 3 * (size_t)m->points; j++) {
-        m->dx[j] = m->felt[j] - m->dx[j];
-        m->sum[j] += w->share * m->dx[j];
-    }
-    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
-        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
-        fsi__sh_press(w, k, 1, m->dx + at, m->now.x + at);
-    }
-    for (i = 0; i < m->model.vertices; i++) {
-        if (!m->held[i]) continue;
-        k = fsi__sh_find_attachment(m, i);
-        for (a = 0; a < 3; a++) m->hold_sum[3 * i + a] += w->share * (hold[a] = m->scratch[3 * i + a] + m->lift[3 * i + a]);
-        if (k >= 0) fsi__sh_press(w, m->attachment[k].obstacle, -1, hold, m->now.x + 3 * i);
-    }
-    return FSI_OK;
-}
-
-/* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
-static fsi_status fsi__sh_feel(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    size_t j;
-    int i;
-    m->actives = 0;
-    if (m->contact) fsi__sh_measure(m, m->now.x);
-    if (!w->felt) fsi__sh_feel_contacts(w);
-    if (w->settle || w->stats.substeps == 0) { /* the first of a step */
-        memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
-        memset(m->hold_sum, 0, 3 * (size_t)m->model.vertices * sizeof(double));
-        for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
-        for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
-    }
-    for (j = 0; j < 3 * (size_t)m->points; j++) m->sum[j] += w->share * m->felt[j];
-    fsi__sh_feel_obstacles(w);
-    fsi__sh_feel_springs(w);
-    return fsi__sh_feel_held(w);
-}
-
-static double fsi__sh_min_gap(const fsi__sh_impl *m)
-{
-    double least = 1;
-    int i;
-    for (i = 0; i < m->actives; i++) {
-        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
-        if (gap < least) least = gap;
-    }
-    return least;
-}
-
-/* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of its mesh, whose points are
-   at x, and the distance along its normal. */
-static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, fsi_real s, const double *x, double *out)
-{
-    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
-    const double *p[3];
-    double u[3], v[3], n[3], l;
-    int k, a;
-    if (o->desc.body) {
-        fsi__sh_from(fsi_pose_point(fsi_body_pose_at(o->desc.body, s), fsi__sh_to(local)), out);
-        return;
-    }
-    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
-    fsi__sh_sub(p[1], p[0], u);
-    fsi__sh_sub(p[2], p[0], v);
-    if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
-    else {
-        n[0] = -u[1];
-        n[1] = u[0];
-        n[2] = 0;
-    }
-    l = sqrt(fsi__sh_dot(n, n));
-    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
-}
-
-/* A vertex that is attached to a body goes on its arc; what was between them at the beginning of the step, straight. */
-static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
-{
-    int i, a;
-    for (i = 0; i < m->attachments && s < 1; i++) {
-        const fsi__sh_attachment *t = &m->attachment[i];
-        double from[3], now[3];
-        if (!m->obstacle[t->obstacle].desc.body) continue;
-        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 0, NULL, from);
-        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, (fsi_real)s, NULL, now);
-        for (a = 0; a < 3; a++) m->end_q[3 * t->vertex + a] = now[a] + (1 - s) * (m->pin_from[3 * t->vertex + a] - from[a]);
-    }
-}
-
-/* What is held in this substep, and where it goes: pins to their targets, twists to what was written. */
-static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
-    int i, a;
-    memset(m->fixed, 0, 3 * (size_t)m->nodes);
-    memcpy(m->end_q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
-    w->remaining = 0;
-    for (i = 0; i < p->vertices; i++) for (a = 0; a < 3; a++) {
-        if (p->dim == 2 && a == 2) m->fixed[3 * i + a] = 1;
-        if (!m->held[i]) continue;
-        m->fixed[3 * i + a] = 1;
-        m->end_q[3 * i + a] = m->pin_from[3 * i + a] + s * (m->pin_to[3 * i + a] - m->pin_from[3 * i + a]);
-    }
-    fsi__sh_guide_attached(m, s);
-    for (i = 0; i < 3 * p->vertices; i++) if (m->end_q[i] < m->start_q[i] || m->end_q[i] > m->start_q[i]) w->remaining = 1;
-    for (i = 0; i < p->twists; i++) {
-        const int k = 3 * (p->vertices + i), segment = p->twist_of[i];
-        m->fixed[k + 1] = m->fixed[k + 2] = 1;
-        if (!m->s->twist_held[segment]) continue;
-        m->fixed[k] = 1;
-        m->end_q[k] = m->twist_from[segment] + s * ((double)m->s->twist[segment] - m->twist_from[segment]);
-        if (m->end_q[k] < m->start_q[k] || m->end_q[k] > m->start_q[k]) w->remaining = 1;
-    }
-    if (p->dim == 2) for (i = 0; i < m->bodies; i++) m->fixed[3 * (m->first_body + 2 * i) + 2] = m->fixed[3 * (m->first_body + 2 * i + 1)] = m->fixed[3 * (m->first_body + 2 * i + 1) + 1] = 1;
-    memcpy(m->end_x, m->end_q, 3 * (size_t)p->vertices * sizeof(double));
-    for (i = 3 * p->vertices; i < 3 * m->points; i++) if (m->owner[i / 3] < 0 && (m->end_x[i] < m->now.x[i] || m->end_x[i] > m->now.x[i])) w->remaining = 1;
-}
-
-static double fsi__sh_farthest(const double *x, const double *y, int n)
-{
-    double farthest = 0;
-    int i;
-    for (i = 0; i < n; i++) {
-        const double d = fsi__sh_apart(x + 3 * i, y + 3 * i);
-        if (d > farthest) farthest = d;
-    }
-    return farthest;
-}
-
-/* Velocities, history and frames of the state that comes next. */
-static void fsi__sh_advance_state(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi__sh_state *n = &m->next;
-    const int two = m->settings.integrator == FSI_SHELL_BDF2;
-    int i, a;
-    for (i = 0; i < 3 * m->first_body; i++) {
-        n->x_before[i] = n->x[i];
-        n->v_before[i] = n->v[i];
-        n->v[i] = w->settle ? 0 : (m->now.q[i] - m->base[i]) / w->h;
-        n->x[i] = m->now.q[i];
-    }
-    w->moved = fsi__sh_farthest(n->x, n->x_before, m->model.vertices);
-    n->dt_before = two && !w->settle ? w->dt : 0;
-    for (i = 0; i < m->bodies; i++) {
-        fsi__sh_body *b = &m->body[i];
-        const double *c = m->now.q + 3 * (size_t)(m->first_body + 2 * i);
-        const fsi_vec3 turned = fsi_quat_rotation_vector(fsi_quat_mul(m->now.turn[i], fsi_quat_conj(b->owner_turn)));
-        for (a = 0; a < 3; a++) {
-            b->velocity[a] = w->settle ? 0 : (c[a] - b->owner_center[a]) / w->dt;
-            b->center[a] = b->owner_center[a] = c[a];
-        }
-        fsi__sh_from(turned, b->spin);
-        for (a = 0; a < 3; a++) b->spin[a] *= w->settle ? 0 : 1 / w->dt;
-        b->turn = b->owner_turn = m->now.turn[i];
-    }
-    if (!w->settle) n->time += w->dt;
-}
-
-/* From the state to where a substep begins that ends at share s of the step: what is aimed at, held and lagged. */
-static fsi_status fsi__sh_open_substep(fsi__sh_step *w, double s)
-{
-    fsi__sh_impl *m = w->m;
-    int i;
-    w->at = s;
-    fsi__sh_predict(w);
-    fsi__sh_predict_bodies(w);
-    memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
-    memcpy(m->now.x, m->start_q, 3 * (size_t)m->model.vertices * sizeof(double));
-    memcpy(m->now.x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    fsi__sh_spread_bodies(m, &m->now);
-    memcpy(m->start_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
-    fsi__sh_prescribe(m, s, m->end_x);
-    fsi__sh_mark_fixed(w, s);
-    fsi__sh_lag_wind(w);
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
-    m->list_holds = m->pattern_holds = 0;
-    w->slip = (double)m->settings.friction_speed * w->dt;
-    fsi__sh_foresee(w);
-    fsi__sh_damp(w);
-    return fsi__sh_begin_stiffness(w);
-}
-
-/* From there to its end, which becomes the state. */
-static fsi_status fsi__sh_close_substep(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status = FSI_OK;
-    int i;
-    for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
-        status = fsi__sh_lag_friction(w);
-        if (status == FSI_OK) status = fsi__sh_newton(w, i);
-    }
-    if (status != FSI_OK) return status;
-    status = fsi__sh_feel(w);
-    if (status != FSI_OK) return status;
-    fsi__sh_adapt_stiffness(w);
-    fsi__sh_advance_state(w);
-    memcpy(m->stand_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
-    w->stats.substeps++;
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
-{
-    const fsi_status status = fsi__sh_open_substep(w, s);
-    return status == FSI_OK ? fsi__sh_close_substep(w) : status;
-}
-
-/* ---- >>attachments and springs implementation -------------------------------------------------------------------- */
-
-static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int *face, double *local)
-{
-    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
-    const fsi_mesh *mesh = o->desc.mesh;
-    fsi_mesh_hit hit;
-    double d[3], n[3];
-    *face = -1;
-    if (o->desc.body) {
-        fsi__sh_from(fsi_pose_local(o->desc.body->pose, at), local);
-        return;
-    }
-    hit = fsi_mesh_closest(mesh, at, FSI_REAL_MAX, -1);
-    *face = hit.face < 0 ? 0 : hit.face;
-    local[0] = (double)hit.bary[1];
-    local[1] = (double)hit.bary[2];
-    fsi__sh_from(fsi_v3_sub(at, hit.point), d);
-    fsi__sh_from(mesh->face_normals[*face], n);
-    local[2] = fsi__sh_dot(d, n);
-}
-
-/* Where its far end is at a share of the step. */
-static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x, double *out)
-{
-    if (!s->used || s->desc.other >= 0 || s->desc.obstacle < 0) memcpy(out, s->stand, 3 * sizeof *out);
-    else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
-}
-
-/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step refuses what is not finite), the rest
-   where the last step left it. */
-static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
-{
-    int i, moved = 0;
-    memcpy(m->stand_x, m->state.x, 3 * (size_t)m->model.vertices * sizeof(double));
-    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    for (i = 0; i < m->model.vertices; i++) if (fsi_v3_is_finite(s->position[i])) moved |= fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
-    return moved;
-}
-
 /* ---- >>obstacles implementation ---------------------------------------------------------------------------------- */
 
 FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void)
@@ -3927,16 +4705,6 @@ static void fsi__sh_lay_obstacle(fsi__sh_obstacle *o, fsi__arena *a)
     o->edge_length2 = (double *)fsi__take(a, (size_t)o->features.count[FSI__SH_EDGES], sizeof(double));
     o->local = (double *)fsi__take(a, 3 * n, sizeof(double));
     o->stand = (double *)fsi__take(a, 3 * n, sizeof(double));
-}
-
-/* Where each vertex of its mesh is now. */
-static void fsi__sh_place_obstacle(const fsi__sh_obstacle *o, fsi_pose pose, double *x)
-{
-    int i;
-    for (i = 0; i < o->features.count[0]; i++) {
-        if (o->desc.body) fsi__sh_from(fsi_pose_point(pose, fsi__sh_to(o->local + 3 * (size_t)i)), x + 3 * (size_t)i);
-        else fsi__sh_from(o->desc.mesh->vertices[i], x + 3 * (size_t)i);
-    }
 }
 
 static void fsi__sh_copy_mesh(fsi__sh_obstacle *o)
@@ -4153,103 +4921,6 @@ FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_v
     return FSI_OK;
 }
 
-static void fsi__sh_read_body(fsi__sh_body *b)
-{
-    const fsi_body *y = b->body;
-    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia), inverse = fsi_m3_inverse(inertia);
-    const double trace = (double)y->inertia.m[0] + (double)y->inertia.m[4] + (double)y->inertia.m[8];
-    int k;
-    b->mass = (double)y->mass;
-    fsi__sh_from(y->pose.position, b->owner_center);
-    fsi__sh_from(y->velocity, b->velocity);
-    fsi__sh_from(y->force, b->push);
-    fsi__sh_from(y->angular_velocity, b->spin);
-    fsi__sh_from(fsi_m3_mul_v3(inverse, y->torque), b->turning);
-    memcpy(b->center, b->left_center, sizeof b->center);
-    b->turn = b->left_turn;
-    b->owner_turn = y->pose.orientation;
-    for (k = 0; k < 9; k++) b->moment[k] = (k % 4 == 0 ? trace / 2 : 0) - (double)y->inertia.m[k];
-}
-
-/* Where obstacles, anchors and attached vertices go in this step. */
-static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
-{
-    int o, i, a;
-    for (o = 0; o < m->obstacles; o++) {
-        fsi__sh_obstacle *ob = &m->obstacle[o];
-        if (!ob->used) continue;
-        if (ob->desc.body) {
-            const fsi_status status = fsi_body_check(m->context, ob->desc.body, o);
-            if (status != FSI_OK) return status;
-            if ((ob->desc.body->mode == FSI_BODY_COUPLED) != (ob->body >= 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, o, 0, "the body of obstacle %d changed its mode: remove the obstacle and add it again", o);
-        }
-        fsi__sh_place_obstacle(ob, ob->desc.body ? ob->desc.body->end : fsi_default_body().pose, m->go_x + 3 * (size_t)ob->features.first);
-        for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
-    }
-    for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
-    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
-    for (i = 0; i < m->attachments; i++) {
-        const fsi__sh_attachment *t = &m->attachment[i];
-        m->held[t->vertex] = 1;
-        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 1, m->go_x, m->pin_to + 3 * (size_t)t->vertex);
-        for (a = 0; a < 3; a++) m->pin_from[3 * t->vertex + a] = m->next.x[3 * t->vertex + a];
-    }
-    return FSI_OK;
-}
-
-/* After a step of 0 s: nothing was given to it, and it stays where its owner has it. */
-static void fsi__sh_calm_body(fsi_body *b)
-{
-    b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
-    if (b->mode != FSI_BODY_COUPLED) return;
-    b->new_velocity = b->velocity;
-    b->new_angular_velocity = b->angular_velocity;
-    b->end = b->pose;
-}
-
-static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
-{
-    fsi__sh_impl *m = w->m;
-    const size_t first = 3 * (size_t)o->features.first;
-    fsi_body *b = o->body < 0 ? o->desc.body : NULL;
-    int i;
-    memcpy(o->stand, m->stand_x + first, 3 * (size_t)o->features.count[0] * sizeof(double));
-    memcpy(o->force, o->sum, sizeof o->force);
-    memcpy(o->torque, o->sum + 3, sizeof o->torque);
-    if (o->desc.body && !(w->dt > 0)) fsi__sh_calm_body(o->desc.body);
-    else if (b) {
-        const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
-        while (!leading->used || leading->desc.body != b) leading++;
-        if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
-        b->impulse = fsi_v3_madd(b->impulse, (fsi_real)w->dt, fsi__sh_to(o->sum));
-        b->angular_impulse = fsi_v3_madd(b->angular_impulse, (fsi_real)w->dt, fsi__sh_to(o->sum + 6));
-        fsi_body_end_step(b, (fsi_real)w->dt);
-    }
-    for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
-    for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
-}
-
-/* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
-static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
-{
-    fsi_body *y = b->body;
-    const fsi_real dt = (fsi_real)w->dt;
-    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia);
-    fsi_vec3 v, spin;
-    if (!(dt > 0)) return; /* fsi__sh_calm_body has it */
-    fsi_body_begin_step(y, dt);
-    v = fsi__sh_to(b->velocity);
-    spin = fsi__sh_to(b->spin);
-    y->impulse = fsi_v3_scale(fsi_v3_sub(v, y->new_velocity), y->mass);
-    y->angular_impulse = fsi_m3_mul_v3(inertia, fsi_v3_sub(spin, y->new_angular_velocity));
-    y->new_velocity = v;
-    y->new_angular_velocity = spin;
-    fsi_body_end_step(y, dt);
-    y->end.position = fsi__sh_to(b->center);
-    y->end.orientation = b->left_turn = b->turn;
-    memcpy(b->left_center, b->center, sizeof b->center);
-}
-
 FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
 {
     const char *fn = "fsi_shell_attach";
@@ -4399,13 +5070,7 @@ FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *
     return FSI_OK;
 }
 
-static double fsi__sh_spring_energy(const fsi__sh_impl *m, const fsi__sh_spring *s, const double *x)
-{
-    const double l = fsi__sh_apart(x + 3 * (size_t)s->desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, s)) - (double)s->desc.rest_length;
-    return (double)s->desc.stiffness / 2 * l * l;
-}
-
-/* ---- >>step ------------------------------------------------------------------------------------------------------ */
+/* ---- >>settings and origin --------------------------------------------------------------------------------------- */
 
 FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s) { return fsi__error_of(fsi__sh_of(s) ? s->context : NULL); }
 
@@ -4432,232 +5097,6 @@ FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
     d.air_density = desc->air_density;
     d.drag = desc->drag;
     fsi__sh_take_settings(s, m, &d);
-    return FSI_OK;
-}
-
-static void fsi__sh_copy_state(const fsi__sh_impl *m, fsi__sh_state *to, const fsi__sh_state *from)
-{
-    const size_t n = 3 * (size_t)m->first_body * sizeof(double);
-    memcpy(to->x, from->x, n);
-    memcpy(to->v, from->v, n);
-    memcpy(to->x_before, from->x_before, n);
-    memcpy(to->v_before, from->v_before, n);
-    if (m->model.segments) memcpy(to->frame, from->frame, (size_t)m->model.segments * sizeof *to->frame);
-    if (m->model.count[FSI__SH_JOINT]) memcpy(to->twist, from->twist, (size_t)m->model.count[FSI__SH_JOINT] * sizeof(double));
-    to->dt_before = from->dt_before;
-    to->stiffness = from->stiffness;
-    to->time = from->time;
-}
-
-static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
-{
-    fsi__sh_impl *m = fsi__sh_of(s);
-    int i, what;
-    for (i = 0; i < s->vertex_count; i++) {
-        static const char *const name[4] = { "position", "velocity", "force", "target" };
-        const fsi_vec3 v[4] = { s->position[i], s->velocity[i], s->force[i], s->pinned[i] ? s->target[i] : fsi_v3(0, 0, 0) };
-        for (what = 0; what < 4; what++) {
-            if (!fsi_v3_is_finite(v[what])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the %s of vertex %d is not finite", name[what], i);
-            if (what != 2 && fsi_v3_norm2(v[what]) > (fsi_real)1e24) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, 0, "the %s of vertex %d is larger than 1e12", name[what], i);
-            if (m->model.dim == 2 && (v[what].z < 0 || v[what].z > 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, i, (double)v[what].z, "the %s of vertex %d has z = %g in 2D", name[what], i, (double)v[what].z);
-        }
-    }
-    for (i = 0; i < s->segment_count; i++) {
-        const double twist = s->twist_held[i] ? (double)s->twist[i] : 0;
-        if (!fsi_is_finite(twist)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the twist of segment %d is not finite", i);
-        if (fabs(twist) > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, twist, "the twist of segment %d is %g, larger than 1e8", i, twist);
-    }
-    return FSI_OK;
-}
-
-/* What the owner wrote since the last step goes into `next`. Moved vertices must not have been moved into anything. */
-static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
-{
-    int i, moved = 0;
-    fsi_status status = fsi__sh_check_public(s, fn);
-    if (status != FSI_OK) return status;
-    fsi__sh_copy_state(m, &m->next, &m->state);
-    for (i = 0; i < s->vertex_count; i++) {
-        if (fsi__sh_take(s->position[i], m->next.x + 3 * i)) moved = 1;
-        if (fsi__sh_take(s->velocity[i], m->next.v + 3 * i)) m->next.dt_before = 0;
-        fsi__sh_from(s->force[i], m->force + 3 * i);
-        m->held[i] = s->pinned[i];
-        memcpy(m->pin_from + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
-        memcpy(m->pin_to + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
-        if (s->pinned[i]) fsi__sh_take(s->target[i], m->pin_to + 3 * i);
-    }
-    for (i = 0; i < s->segment_count; i++) m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
-    memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
-    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    if (moved) { /* what led here counts no more */
-        m->next.dt_before = 0;
-        memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
-        m->frame_now = m->next.frame;
-        m->twist_now = m->next.twist;
-        fsi__sh_carry(m);
-    }
-    return moved || m->teleported ? fsi__sh_check_apart(m, fn, m->stand_x) : FSI_OK;
-}
-
-static void fsi__sh_sum_up(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
-    fsi_shell_stats *t = &w->stats;
-    const int blows = m->blows;
-    int i, a;
-    for (i = 0; i < p->vertices; i++) {
-        const double *x = m->next.x + 3 * i, *v = m->next.v + 3 * i, mass = p->mass[i];
-        double l[3], g[3];
-        fsi__sh_from(m->settings.gravity, g);
-        fsi__sh_cross(x, v, l);
-        t->kinetic_energy += mass / 2 * fsi__sh_dot(v, v);
-        t->potential_energy -= mass * fsi__sh_dot(g, x);
-        for (a = 0; a < 3; a++) {
-            t->momentum[a] += mass * v[a];
-            t->angular_momentum[a] += mass * l[a];
-        }
-    }
-    m->blows = 0; /* what the wind and dampers add is no energy of theirs */
-    w->law = p;
-    t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SH_VALUE);
-    m->blows = blows;
-    t->contact_energy = 0;
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
-    if (m->contact) {
-        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, 0, FSI__SH_PAIR_ENERGY);
-        t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
-        t->min_gap = fsi__sh_min_gap(m);
-    } else t->min_gap = 1;
-    t->candidates = m->contact ? m->pairs : 0;
-    t->contacts = m->actives;
-    t->contact_stiffness = w->kappa;
-    t->analyses = m->solver->stats.analyses - m->analyses_before;
-}
-
-/* Everything that others see, at once. */
-static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_state old = m->state;
-    int i, o;
-    m->moves += w->dt > 0;
-    fsi__sh_sum_up(w);
-    w->stats.seconds_other += fsi__now(m->context) - w->lap;
-    m->state = m->next;
-    m->next = old;
-    for (i = 0; i < s->vertex_count; i++) {
-        s->position[i] = fsi__sh_to(m->state.x + 3 * i);
-        s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
-        m->contact_force[i] = fsi__sh_to(m->sum + 3 * (size_t)i);
-        m->pin_force[i] = fsi__sh_to(m->hold_sum + 3 * (size_t)i);
-        if (!s->pinned[i]) s->target[i] = s->position[i];
-    }
-    for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
-    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
-    for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
-    for (i = 0; w->settle && i < m->obstacles; i++) if (m->obstacle[i].used && m->obstacle[i].desc.body) m->obstacle[i].desc.body->impulse = m->obstacle[i].desc.body->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
-    for (i = 0; i < m->springs; i++) {
-        memcpy(m->spring[i].stand, m->stand_x + 3 * (size_t)(m->first_anchor + i), 3 * sizeof(double));
-        memcpy(m->spring[i].force, m->spring[i].sum, 3 * sizeof(double));
-    }
-    memcpy(m->was_x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    m->teleported = 0;
-    s->time = m->state.time;
-    w->stats.bytes = m->context->bytes;
-    w->stats.allocs = m->context->allocs;
-    s->stats = w->stats;
-}
-
-static void fsi__sh_begin(fsi__sh_step *w, fsi_shell *s, fsi__sh_impl *m, const char *fn, double dt)
-{
-    memset(w, 0, sizeof *w);
-    w->s = s;
-    w->m = m;
-    w->fn = fn;
-    w->law = &m->model;
-    w->dt = dt;
-    w->share = 1;
-    w->lap = fsi__now(m->context);
-    w->tolerance = (double)m->settings.tolerance;
-    w->max_newton = m->settings.max_newton;
-    w->in_the_way = -1;
-    m->s = s;
-    m->frame_now = m->next.frame;
-    m->twist_now = m->next.twist;
-    m->analyses_before = m->solver->stats.analyses;
-}
-
-/* What came out is finite, and such as the next step takes. */
-static fsi_status fsi__sh_check_result(const fsi__sh_impl *m, const char *fn)
-{
-    int i, a;
-    if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
-    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
-        const double far_off = fmax(fabs(m->next.x[3 * i + a]), fabs(m->next.v[3 * i + a]));
-        const double turned = i < m->model.vertices ? 0 : fabs(m->next.x[3 * i + a]);
-        if (far_off > FSI__SH_FARTHEST || turned > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, far_off, "%s %d would get beyond 5e11 m or m/s, or 1e8 rad", i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices]);
-    }
-    return FSI_OK;
-}
-
-/* A step of 0 s: what is found is `next`, as its owner wrote it. */
-static fsi_status fsi__sh_look(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const size_t nv = 3 * (size_t)m->model.vertices;
-    fsi_status status = FSI_OK;
-    int i;
-    memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
-    memcpy(m->now.x, m->stand_x, 3 * (size_t)m->points * sizeof(double));
-    memcpy(m->now.x, m->next.x, nv * sizeof(double));
-    for (i = 0; i < m->bodies; i++) {
-        memcpy(m->now.q + 3 * (size_t)(m->first_body + 2 * i), m->body[i].center, 3 * sizeof(double));
-        m->now.turn[i] = m->body[i].turn;
-    }
-    fsi__sh_spread_bodies(m, &m->now);
-    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
-    memset(m->hold_sum, 0, nv * sizeof(double));
-    for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
-    for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
-    m->rubs = m->actives = m->list_holds = 0;
-    w->settle = 1; /* stiffness of contacts by no dt */
-    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
-    w->settle = 0;
-    if (m->contact) status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (m->contact && status == FSI_OK) fsi__sh_measure(m, m->now.x);
-    return status;
-}
-
-/* One message for what a call did less well than asked. */
-static void fsi__sh_warn(const fsi__sh_impl *m, const fsi_shell_stats *t, const char *fn)
-{
-    if (t->degraded) fsi__warn(m->context, "%s: degraded: %d of %d substeps ended out of balance, the last Newton step went %.2g of a mean edge", fn, t->degraded, t->substeps, t->update);
-}
-
-FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt)
-{
-    const char *fn = "fsi_shell_step";
-    fsi__sh_impl *m = fsi__sh_of(s);
-    const int substeps = dt > 0 && m ? m->settings.substeps : 0;
-    fsi__sh_step w;
-    fsi_status status;
-    int k;
-    if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__check_dt(m->context, dt, fn);
-    if (status == FSI_OK) status = fsi__sh_read_in(s, m, fn);
-    if (status == FSI_OK) status = fsi__sh_read_obstacles(m, fn);
-    if (status != FSI_OK) return status;
-    fsi__sh_begin(&w, s, m, fn, substeps ? (double)dt / substeps : 0);
-    w.share = substeps ? 1.0 / substeps : 1;
-    if (!substeps) status = fsi__sh_look(&w);
-    for (k = 0; k < substeps && status == FSI_OK; k++) status = fsi__sh_substep(&w, k + 1 < substeps ? (k + 1.0) / substeps : 1);
-    if (status == FSI_OK) status = fsi__sh_check_result(m, fn);
-    if (status != FSI_OK) return status;
-    w.dt = (double)dt;
-    fsi__sh_publish(s, &w);
-    fsi__sh_warn(m, &s->stats, fn);
     return FSI_OK;
 }
 
@@ -4692,7 +5131,7 @@ static void fsi__sh_add_offset(double *x, size_t n, fsi_vec3 offset)
     for (i = 0; i < 3 * n; i++) x[i] += o[i % 3];
 }
 
-static fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const char *fn)
+FSI_API fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const char *fn)
 {
     int i;
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
@@ -4726,38 +5165,6 @@ FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset)
         m->spring[i].desc.anchor = fsi_v3_add(m->spring[i].desc.anchor, offset);
     }
     fsi__sh_fill_points(m);
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
-{
-    const char *fn = "fsi_shell_settle";
-    fsi__sh_impl *m = fsi__sh_of(s);
-    fsi__sh_step w;
-    fsi_status status;
-    double dt = 0.01;
-    int k;
-    if (!m) return FSI_ERROR_COOKIE;
-    if (max_steps < 1) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, max_steps, "max_steps is %d, must be positive", max_steps);
-    status = fsi__sh_read_in(s, m, fn);
-    if (status == FSI_OK) status = fsi__sh_read_obstacles(m, fn);
-    if (status != FSI_OK) return status;
-    fsi__sh_begin(&w, s, m, fn, dt);
-    w.settle = 1;
-    for (k = 0; status == FSI_OK; k++) {
-        const int steps = w.stats.newton;
-        if (k == max_steps) return fsi__fail(m->context, FSI_ERROR_CONVERGENCE, fn, -1, w.stats.update, "not at rest after %d steps: the last one moved a vertex by %g of the mean edge", max_steps, w.stats.update);
-        w.dt = dt;
-        w.stats.degraded = 0;
-        status = fsi__sh_substep(&w, 1);
-        if (status != FSI_OK) break;
-        if (dt >= 1000 && w.stats.degraded == 0 && w.moved <= w.tolerance * m->model.mean_edge) break;
-        if (w.stats.newton - steps <= 8 && dt < 1000) dt *= 4;
-        if (w.stats.degraded && dt > 0.01) dt /= 4;
-    }
-    if (status == FSI_OK) status = fsi__sh_check_result(m, fn);
-    if (status != FSI_OK) return status;
-    fsi__sh_publish(s, &w);
     return FSI_OK;
 }
 
@@ -4904,8 +5311,7 @@ static void fsi__sh_load_bodies(fsi__sh_impl *m)
     }
 }
 
-/* Reads a state into `next`; nothing that its owner sees changes. */
-static fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t size, const char *fn)
+FSI_API fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t size, const char *fn)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__stream stream;
@@ -4931,8 +5337,7 @@ static fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t si
     return fsi__sh_check_apart(m, fn, m->stand_x);
 }
 
-/* What fsi__sh_read_state read is the state from now on. */
-static void fsi__sh_take_state(fsi_shell *s)
+FSI_API void fsi__sh_take_state(fsi_shell *s)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     const fsi__sh_state old = m->state;
@@ -4955,6 +5360,7 @@ static void fsi__sh_take_state(fsi_shell *s)
     fsi__sh_fill_points(m);
     m->teleported = 0; /* seen to be apart */
     s->time = m->state.time;
+    fsi__sh_show(m);
 }
 
 FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size)

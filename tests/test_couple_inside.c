@@ -4,8 +4,14 @@
 #define FSI_LEVELSET_IMPLEMENTATION
 #define FSI_SHELL_IMPLEMENTATION
 struct fsi__ls_run;
+struct fsi__co_impl;
+struct fsi_pressure_flow;
 static void look_in(struct fsi__ls_run *run, int phase);
+static void look_at(struct fsi__co_impl *c, int when, const struct fsi_pressure_flow *flow);
+static double accuracy = 1e-4;
 #define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
+#define FSI__CO_LOOK(c, when, flow) look_at(c, when, flow)
+#define FSI__CO_ACCURACY accuracy
 #include "kit/test.h"
 #include "../fsi_couple.h"
 #include "kit/test_shell.h"
@@ -17,9 +23,6 @@ static void look_in(struct fsi__ls_run *run, int phase);
 static newton_tally *again; /* each substep's problem is solved again, once; NULL: not */
 static int fresh;           /* it was not yet */
 
-/* The couple's own functions, called through those below. */
-static fsi__sh_guest with_shell;
-static fsi__ls_guest with_liquid;
 static fsi__co_impl *watched;
 
 /* What was seen. */
@@ -70,7 +73,7 @@ static void solve_dense(double *a, double *b, int n)
    B: what contacts have of second derivatives. */
 static void compare_dense(const fsi__co_impl *c)
 {
-    const fsi__sh_impl *m = c->sh;
+    const fsi__sh_impl *m = fsi__sh_of(c->shell);
     const int nx = 3 * m->nodes, n = nx + c->cells + c->parts;
     const size_t w = (size_t)n;
     double *a = (double *)calloc(w * w, sizeof(double)), *b = (double *)calloc(w, sizeof(double)), most[2] = { 0, 0 }, off[2] = { 0, 0 }, scale;
@@ -137,27 +140,30 @@ static void compare_dense(const fsi__co_impl *c)
     free(b);
 }
 
-static fsi_status watch_solve(void *user, fsi__sh_step *w, double tolerance)
+/* How many contacts are rows of the system. */
+static int meeting(const fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    const fsi_status status = fsi__co_solve(user, w, 1e-9 * tolerance);
     int k, meet = 0;
     for (k = 0; k < c->contacts; k++) meet += c->contact[k].root > 0;
-    if (status != FSI_OK || meet == 0) return status;
+    return meet;
+}
+
+static void watch_solve(fsi__co_impl *c)
+{
+    if (meeting(c) == 0) return;
     seen.solves++;
     CHECK(c->sh->solver->stats.negative == 0);
-    if (meet > 2 && seen.dense < 6) compare_dense(c);
-    return status;
+    if (meeting(c) > 2 && seen.dense < 6) compare_dense(c);
 }
 
 /* ---- gradients ------------------------------------------------------------------------------------------------- */
 
-static double energy_at(fsi__co_impl *c, fsi__sh_step *w) { return fsi__co_energy(c, w, c->sh->now.x, 0); }
+static double energy_at(fsi__co_impl *c) { return fsi__co_energy(c, c->sh->now, 0); }
 
 /* Of the energy to phi and to positions, of volumes to phi, by central differences; mu of the merit is 0 before the first solve. */
-static void compare_gradients(fsi__co_impl *c, fsi__sh_step *w, const double *before)
+static void compare_gradients(fsi__co_impl *c, const double *before)
 {
-    const fsi__sh_impl *m = c->sh;
+    const fsi__sh_impl *m = fsi__sh_of(c->shell);
     const double step = 2e-5 * c->dx;
     double most[3] = { 0, 0, 0 }, off[3] = { 0, 0, 0 }, *mu = (double *)malloc(((size_t)c->parts + 1) * sizeof(double)), *h = (double *)malloc(((size_t)c->parts + 1) * sizeof(double));
     int i, k;
@@ -171,10 +177,10 @@ static void compare_gradients(fsi__co_impl *c, fsi__sh_step *w, const double *be
         const double value = p->value;
         double high, low;
         p->value = value + step;
-        high = energy_at(c, w);
+        high = energy_at(c);
         for (k = 0; k < c->parts; k++) h[k] = c->part[k].h;
         p->value = value - step;
-        low = energy_at(c, w);
+        low = energy_at(c);
         for (k = 0; k < c->parts; k++) {
             const double slope = k == p->component ? p->slope : 0;
             most[2] = dmax(most[2], fabs(slope));
@@ -189,9 +195,9 @@ static void compare_gradients(fsi__co_impl *c, fsi__sh_step *w, const double *be
         double high, low;
         if (i % 3 == 2) continue;
         m->now.x[i] = x + step;
-        high = energy_at(c, w);
+        high = energy_at(c);
         m->now.x[i] = x - step;
-        low = energy_at(c, w);
+        low = energy_at(c);
         m->now.x[i] = x;
         most[1] = dmax(most[1], fabs(mine));
         off[1] = dmax(off[1], fabs((high - low) / (2 * step) - mine));
@@ -203,49 +209,42 @@ static void compare_gradients(fsi__co_impl *c, fsi__sh_step *w, const double *be
     free(h);
 }
 
-static fsi_status watch_assemble(void *user, fsi__sh_step *w)
+/* when: before and after the couple adds its part to the gradient. */
+static void watch_assemble(fsi__co_impl *c, int when)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
+    static double *before = NULL;
     const size_t n = 3 * (size_t)c->sh->nodes;
-    double *before = (double *)malloc(n * sizeof(double));
-    fsi_status status;
-    int k, meet = 0;
-    if (!before) abort();
-    memcpy(before, c->sh->gradient, n * sizeof(double));
-    status = fsi__co_assemble(user, w);
-    for (k = 0; k < c->contacts; k++) meet += c->contact[k].root > 0;
-    if (status == FSI_OK && again && fresh) newton_again(c, again);
+    if (when == FSI__CO_ASSEMBLES) {
+        before = (double *)realloc(before, n * sizeof(double));
+        if (!before) abort();
+        memcpy(before, c->sh->gradient, n * sizeof(double));
+        return;
+    }
+    if (again && fresh) newton_again(c, again);
     fresh = 0;
-    if (status == FSI_OK && meet > 2 && seen.gradients < 4) compare_gradients(c, w, before);
+    if (meeting(c) > 2 && seen.gradients < 4) compare_gradients(c, before);
     free(before);
-    return status;
+    before = NULL;
 }
-
-/* ---- momentum at the velocity correction --------------------------------------------------------------------------- */
-
-static fsi_status watch_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow) { return watch_correction((fsi__co_impl *)user, run, flow, &seen.correction); }
 
 /* ---- the way in ---------------------------------------------------------------------------------------------------- */
 
-/* Before a substep's optimisation the couple's functions are put in place of by those above. */
-static void look_in(fsi__ls_run *run, int phase)
+static void look_in(fsi__ls_run *run, int phase) { monolithic_look_in(run, phase); }
+
+static void look_at(struct fsi__co_impl *c, int when, const struct fsi_pressure_flow *flow)
 {
-    monolithic_look_in(run, phase);
-    if (phase != 0 || !watched || !run->guest || run->guest->user != watched) return;
-    fresh = 1;
-    with_shell = *watched->step.guest;
-    with_shell.assemble = watch_assemble;
-    with_shell.solve = watch_solve;
-    watched->step.guest = &with_shell;
-    with_liquid = *run->guest;
-    with_liquid.project = watch_project;
-    run->guest = &with_liquid;
+    if (c != watched) return;
+    if (when == FSI__CO_ASSEMBLES || when == FSI__CO_ASSEMBLED) watch_assemble(c, when);
+    if (when == FSI__CO_SOLVED) watch_solve(c);
+    if (flow && c->ended) watch_correction(c, when, flow, &seen.correction);
+    if (flow && !c->ended) fresh = 1; /* a new substep */
 }
 
 static void watch(pair *p)
 {
     if (p) memset(&seen, 0, sizeof seen);
     watched = p ? (fsi__co_impl *)p->both->impl : NULL;
+    accuracy = p ? 1e-13 : 1e-4;
 }
 
 static void test_newtons_system_is_the_dense_one_and_quasi_definite(void)
@@ -434,10 +433,11 @@ static void spoil_shell(fsi_shell *s)
 static void spoil_couple(fsi_couple *s)
 {
     fsi__co_impl *c = (fsi__co_impl *)s->impl;
-    const size_t n = (size_t)c->sh->model.vertices, cells = (size_t)c->liquid->grid->block_count * (size_t)c->liquid->grid->block_cells;
+    const size_t n = (size_t)c->sh->vertices,
+        cells = (size_t)c->liquid->grid->block_count * (size_t)c->liquid->grid->block_cells;
     spoil(c->start->value, cells, sizeof(fsi_real));
     spoil(c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
-    spoil(c->pieces, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
+    spoil(c->pieces, (size_t)c->sh->edges + (size_t)c->sh->triangles, sizeof(int));
     spoil(c->given, 3 * n, sizeof(double));
     spoil(c->map, (size_t)c->map_room, sizeof(int));
     spoil(c->cell, (size_t)c->cell_capacity, sizeof *c->cell);

@@ -6,8 +6,12 @@
    random scenes and sweeps, and fewer steps. */
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
+struct fsi__co_impl;
+struct fsi_pressure_flow;
 static void look_in(struct fsi__ls_run *run, int phase);
+static void look_at(struct fsi__co_impl *c, int when, const struct fsi_pressure_flow *flow);
 #define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
+#define FSI__CO_LOOK(c, when, flow) look_at(c, when, flow)
 #include "../examples/kit/kit.h"
 #include "../tests/kit/test.h"
 #include "../fsi_couple.h"
@@ -35,8 +39,6 @@ static void at_most(double value, double most, const char *unit, const char *key
 
 /* ---- looking in -------------------------------------------------------------------------------------------------- */
 
-static fsi__sh_guest with_shell;
-static fsi__ls_guest with_liquid;
 static fsi__co_impl *watched;
 static correction_tally corrections;
 
@@ -44,27 +46,16 @@ static const char *const rule_name[4] = { "uniform_mass", "uniform_mass_no_searc
 static newton_tally *again; /* NULL: problems are not solved again */
 static int fresh;           /* the substep's problem was not solved again yet */
 
-static fsi_status solve_again(void *user, fsi__sh_step *w)
+static void look_in(fsi__ls_run *run, int phase) { monolithic_look_in(run, phase); }
+
+static void look_at(struct fsi__co_impl *c, int when, const struct fsi_pressure_flow *flow)
 {
-    const fsi_status status = fsi__co_assemble(user, w);
-    if (status == FSI_OK && fresh && again) newton_again((const fsi__co_impl *)user, again);
+    if (c != watched) return;
+    if (flow && c->ended) watch_correction(c, when, flow, &corrections);
+    if (flow && !c->ended) fresh = 1; /* a new substep */
+    if (when != FSI__CO_ASSEMBLED) return;
+    if (fresh && again) newton_again(c, again);
     fresh = 0;
-    return status;
-}
-
-static fsi_status watch_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow) { return watch_correction((fsi__co_impl *)user, run, flow, &corrections); }
-
-static void look_in(fsi__ls_run *run, int phase)
-{
-    monolithic_look_in(run, phase);
-    if (phase != 0 || !watched || !run->guest || run->guest->user != watched) return;
-    fresh = 1;
-    with_shell = *watched->step.guest;
-    with_shell.assemble = solve_again;
-    watched->step.guest = &with_shell;
-    with_liquid = *run->guest;
-    with_liquid.project = watch_project;
-    run->guest = &with_liquid;
 }
 
 static void watch(pair *p)

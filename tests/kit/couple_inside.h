@@ -4,11 +4,13 @@
    For programs that bring their own bodies. In this order:
       #define FSI_IMPLEMENTATION
       struct fsi__ls_run;
+      struct fsi__co_impl;
       static void look_in(struct fsi__ls_run *run, int phase);
+      static void look_at(struct fsi__co_impl *c, int when, const struct fsi_pressure_flow *flow);
       #define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
+      #define FSI__CO_LOOK(c, when, flow) look_at(c, when, flow)
       #include "../fsi_couple.h"
-   then kit/test.h, kit/test_shell.h, kit/test_couple.h, kit/couple_cases.h and this. look_in is yours: it
-   puts watching functions in place of the couple's own. */
+   then kit/test.h, kit/test_shell.h, kit/test_couple.h, kit/couple_cases.h and this. look_in and look_at are yours. */
 #ifndef FSI_COUPLE_INSIDE_H
 #define FSI_COUPLE_INSIDE_H
 
@@ -59,28 +61,29 @@ TEST_FN double solid_momentum(const fsi__sh_impl *sh, int axis)
 /* Of the solid before velocities are made to agree: where inertia, forces and what the substep's first projection gave it would have led it. */
 TEST_FN double predicted_momentum(const fsi__co_impl *c, int axis)
 {
-    const fsi__sh_impl *m = c->sh;
+    const fsi__sh_impl *m = fsi__sh_of(c->shell);
     double sum = 0;
     int i;
-    for (i = 0; i < m->model.vertices; i++) sum += m->model.mass[i] * (m->fixed[3 * i + axis] ? m->next.v[3 * i + axis] : (m->aim[3 * i + axis] - m->start_q[3 * i + axis]) / c->step.h) + c->given[3 * i + axis];
+    for (i = 0; i < m->model.vertices; i++) sum += m->model.mass[i] * (m->fixed[3 * i + axis] ? m->next.v[3 * i + axis]
+        : (m->aim[3 * i + axis] - m->start_q[3 * i + axis]) / c->sh->h) + c->given[3 * i + axis];
     return sum;
 }
 
 typedef struct correction_tally { int projections, released, pushed; double exchanged, gained; } correction_tally; /* pushed: samples within range;
                                                             largest of all corrections [kg m/s]: what the liquid got; what both gained or lost */
 
-/* fsi__co_project between two looks at the momentum of both. */
-TEST_FN fsi_status watch_correction(fsi__co_impl *c, fsi__ls_run *run, fsi_pressure_flow *flow, correction_tally *t)
+/* Of FSI__CO_PROJECTS and FSI__CO_PROJECTED, once positions are found: momentum of both before and after. */
+TEST_FN void watch_correction(const fsi__co_impl *c, int when, const fsi_pressure_flow *flow, correction_tally *t)
 {
-    double before[3] = { 0, 0, 0 }, got = 0, gained = 0;
+    static double before[3];
+    double got = 0, gained = 0;
     const int dim = c->liquid->grid->dim;
-    fsi_status status;
     int a;
-    for (a = 0; a < dim; a++) before[a] = predicted_momentum(c, a);
-    status = fsi__co_project(c, run, flow);
-    if (status != FSI_OK) return status;
+    for (a = 0; a < dim && when == FSI__CO_PROJECTS; a++) before[a] = predicted_momentum(c, a);
+    if (when != FSI__CO_PROJECTED) return;
     for (a = 0; a < dim; a++) { /* u* is kept in next_u, and the faces are known now */
-        const double liquid = liquid_momentum(c, flow, flow->u, a) - liquid_momentum(c, flow, run->m->next_u, a), both = liquid + solid_momentum(c->sh, a) - before[a];
+        const double liquid = liquid_momentum(c, flow, flow->u, a) - liquid_momentum(c, flow, c->ls->next_u, a);
+        const double both = liquid + solid_momentum(fsi__sh_of(c->shell), a) - before[a];
         got += liquid * liquid;
         gained += both * both;
     }
@@ -89,7 +92,6 @@ TEST_FN fsi_status watch_correction(fsi__co_impl *c, fsi__ls_run *run, fsi_press
     t->pushed += c->pushed;
     t->exchanged = fmax(t->exchanged, sqrt(got));
     t->gained = fmax(t->gained, sqrt(gained));
-    return FSI_OK;
 }
 
 /* ---- the optimisation by other rules ------------------------------------------------------------------------------ */
@@ -140,7 +142,7 @@ TEST_FN newton_problem newton_begin(const fsi__co_impl *c)
         fsi__co_contact t;
         newton_row *r = &p.row[p.rows];
         double x[3], d;
-        fsi__co_place(&c->sample[k], c->sh->now.x, x);
+        fsi__co_place(&c->sample[k], c->sh->now, x);
         d = fsi__co_distance(c, NULL, x, 0, &t);
         if (!(d < 6 * c->dx)) continue;
         memcpy(r->cell, t.cell, sizeof r->cell);
@@ -163,7 +165,7 @@ TEST_FN double newton_merit(newton_problem *p, double way)
     const fsi__co_impl *c = p->c;
     double sum = 0;
     int i, k;
-    for (k = 0; k < p->parts; k++) p->h[k] = -c->ls->next.fix[k].missing;
+    for (k = 0; k < p->parts; k++) p->h[k] = -c->part[k].missing;
     for (i = 0; i < p->cells; i++) {
         const fsi__co_cell *q = &c->cell[i];
         const double value = p->phi[i] + way * p->step[i], off = value - q->target;

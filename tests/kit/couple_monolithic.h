@@ -99,18 +99,11 @@ TEST_FN void monolithic_push(const monolithic *m, const monolithic_face *f, doub
 /* ---- the string -------------------------------------------------------------------------------------------------- */
 
 /* A step by itself: v* in next.v, and the matrix at its end. */
-TEST_FN fsi_status monolithic_predict(monolithic *m, fsi__sh_step *w, double h)
+TEST_FN fsi_status monolithic_predict(monolithic *m, fsi__sh_step **w, double h)
 {
-    static const char *const fn = "monolithic_predict";
-    FSI__LS_TRY(fsi__sh_read_in(m->solid, m->sh, fn));
-    FSI__LS_TRY(fsi__sh_read_obstacles(m->sh, fn));
-    fsi__sh_begin(w, m->solid, m->sh, fn, h);
-    w->dt = h;
-    w->share = 1;
-    FSI__LS_TRY(fsi__sh_substep(w, 1));
-    FSI__LS_TRY(fsi__sh_check_pattern(m->sh, fn));
-    w->exact = 0;
-    return fsi__sh_assemble(w);
+    FSI__TRY(fsi__sh_begin(m->solid, h, 0, "monolithic_predict", w));
+    FSI__TRY(fsi__sh_substep(*w, h, 1, 1));
+    return fsi__sh_weigh(*w);
 }
 
 /* L of A + W' M W; what is held has rows of the identity. right = A v* + W' M u*. */
@@ -231,15 +224,14 @@ TEST_FN void monolithic_move(monolithic *m, double h)
 }
 
 /* In place of fsi_pressure_project: string and liquid have the velocities of one solve. */
-static fsi_status monolithic_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow)
+static fsi_status monolithic_project(monolithic *m, fsi__ls_run *run, fsi_pressure_flow *flow)
 {
-    monolithic *m = (monolithic *)user;
     fsi_pressure_solid solid;
-    fsi__sh_step w;
+    fsi__sh_step *w;
     double string, liquid;
-    FSI__LS_TRY(monolithic_predict(m, &w, run->dt));
+    FSI__TRY(monolithic_predict(m, &w, run->dt));
     monolithic_find_faces(m, flow);
-    monolithic_fill(m, &w, flow);
+    monolithic_fill(m, w, flow);
     monolithic_factorise(m);
     monolithic_solve(m, m->right);
     memcpy(m->v, m->right, (size_t)m->n * sizeof(double));
@@ -248,36 +240,42 @@ static fsi_status monolithic_project(void *user, fsi__ls_run *run, fsi_pressure_
     flow->solid_count = m->faces > 0;
     string = -solid_momentum(m->sh, 1);
     liquid = -flow_momentum(flow, flow->u, 1);
-    FSI__LS_TRY(fsi_pressure_project(run->m->solver, flow));
+    FSI__TRY(fsi_pressure_project(run->m->solver, flow));
     monolithic_move(m, run->dt);
     string += solid_momentum(m->sh, 1);
     liquid += flow_momentum(flow, flow->u, 1);
     m->exchanged = fmax(m->exchanged, fabs(string));
     m->gained = fmax(m->gained, fabs(string + liquid));
-    fsi__sh_publish(m->solid, &w);
+    fsi__sh_commit(w);
     return FSI_OK;
 }
 
 /* Air beside liquid is not sent along the string faster than it was, as with fsi_couple.h; here wherever there is air. */
-static void monolithic_bound_shore(void *user, fsi__ls_run *run)
+static void monolithic_bound_shore(fsi__ls_run *run)
 {
     int i;
-    (void)user;
     for (i = 0; i < run->grid->block_count * run->grid->block_cells; i++) if (run->m->shore[i]) run->m->shore[i] = 2;
+}
+
+/* One more projection of a substep, for both. */
+TEST_FN fsi_status monolithic_project_both(monolithic *m, fsi__ls_run *run)
+{
+    fsi_pressure_flow flow;
+    FSI__TRY(fsi__ls_open_projection(run, FSI__LS_AGAIN, &flow));
+    FSI__TRY(monolithic_project(m, run, &flow));
+    FSI__TRY(fsi__ls_close_projection(run));
+    monolithic_bound_shore(run);
+    fsi__ls_finish_projection(run);
+    return FSI_OK;
 }
 
 /* After the forces of a substep, before anything moves. */
 TEST_FN void monolithic_look_in(fsi__ls_run *run, int phase)
 {
-    fsi__ls_guest guest;
     if (phase != 0 || !monolithic_now || run->s != monolithic_now->water) return;
-    memset(&guest, 0, sizeof guest);
-    guest.user = monolithic_now;
-    guest.project = monolithic_project;
-    guest.bound_shore = monolithic_bound_shore;
-    run->guest = &guest;
-    monolithic_now->status = fsi__ls_project(run, 0);
-    run->guest = NULL;
+    run->joint = 1;
+    monolithic_now->status = monolithic_project_both(monolithic_now, run);
+    run->joint = 0;
 }
 
 TEST_FN void monolithic_begin(monolithic *m, fsi_levelset *water, fsi_shell *solid)
