@@ -35,7 +35,7 @@
 #pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
 #endif
 
-#include "fsi_mesh.h"
+#include "fsi_shape.h"
 
 /* ---- >>neighbours --------------------------------------------------------------------------------------------- */
 
@@ -305,6 +305,13 @@ FSI__STRICT_FN_END
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------- */
 
+/* The largest coordinate of a vector by size, infinite where one is no number. */
+FSI__HOST_FN double fsi__largest_axis(fsi_vec3 v)
+{
+    const double size = fmax(fmax(fabs((double)v.x), fabs((double)v.y)), fabs((double)v.z));
+    return fsi_v3_is_finite(v) ? size : HUGE_VAL;
+}
+
 /* Sorts only: nb->order as fsi_neighbors_build makes it, no lists. */
 FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim);
 /* fsi_neighbors_build that calls `also` for ranks begin .. end-1, in chunks that begin at multiples of 8, in its own parallel loop
@@ -312,31 +319,125 @@ FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int
 typedef void fsi__ranks_fn(void *arg, const int *order, int begin, int end);
 FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg);
 
+/* The table of a liquid's particles: arrays with a row for each particle, some shown by the liquid's own struct, some kept
+   in its impl, which grow, shrink and are saved together.
+
+      position   velocity   force   id   filter   density ...      columns: what the owner enters, in the order of a state
+        row 0
+        row 1      ids grow along the rows and are never used twice: equal ids, equal particles
+        ...
+        row *count - 1                  behind it, up to *capacity, rows may hold anything
+
+   The owner sets the first block, whose addresses must not change, enters its columns, and frees them at the end. */
+enum {
+    FSI__COLUMN_FOUND,   /* what the last step found: not saved */
+    FSI__COLUMN_ANY,     /* saved, any value */
+    FSI__COLUMN_VECTOR,  /* saved: fsi_vec3, no coordinate beyond `most` */
+    FSI__COLUMN_LENGTH,  /* saved: fsi_vec3 no longer than `most` */
+    FSI__COLUMN_REAL,    /* saved: fsi_real, `least` to `most` */
+    FSI__COLUMN_SUM,     /* saved: float, a sum over particles: 0 to one more than there are */
+    FSI__COLUMN_ID       /* saved: uint32_t, grows from row to row and stays below `next` */
+};
+typedef struct fsi__particle_column {
+    const char *name;    /* in messages: "its position" */
+    int kind;
+    double least, most;  /* of what a state may hold */
+    void *shown;         /* address of a pointer to const that shows the array to the user; NULL: none */
+} fsi__particle_column;
+
+#define FSI__PARTICLE_COLUMNS 16
+typedef struct fsi__particles {
+    fsi_context *context;
+    int dim, attribute_count;
+    fsi_real dx;                  /* spacing [m] */
+    double fastest;               /* [m/s]: what is faster is not added */
+    const int *most;              /* particles, 0: no limit */
+    int *count, *capacity;        /* rows in use; rows that there is memory for */
+    fsi_vec3 **position, **velocity;
+    uint32_t **id, **filter;
+    fsi_real **attribute;         /* count * attribute_count; its array stays NULL where there are none */
+    int column_count;
+    uint64_t next;                /* id of the next particle */
+    fsi__column column[FSI__PARTICLE_COLUMNS];
+    fsi__particle_column about[FSI__PARTICLE_COLUMNS];
+} fsi__particles;
+
+/* Enters a column: `array` is the address of the pointer to its array, whose rows take `size` bytes; 0: it is left out. */
+FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind, void *array, size_t size, double least, double most, void *shown);
+FSI_API void fsi__particles_free(fsi__particles *t);
+/* Makes room for `rows` rows, in all or none of the columns. Arrays may move. Errors: MEMORY. */
+FSI_API fsi_status fsi__particles_reserve(fsi__particles *t, const char *fn, int rows);
+/* Rows to make room for when `want` are needed: a half more than there are, at least, so that growing stays seldom. */
+FSI_API int fsi__particles_rows_for(const fsi__particles *t, int want);
+/* Room for all that emitters may let out: `rows` rows in all, of which `ids` take an id. Errors: LIMIT, MEMORY. */
+FSI_API fsi_status fsi__particles_room_for_sources(fsi__particles *t, const char *fn, double rows, double ids);
+/* Appends particles with the next ids; velocities NULL: at rest; filter all ones, all else 0. Then *count has grown, and the
+   owner fills what does not start at 0. Errors: ARGUMENT, NAN, LIMIT, MEMORY; then nothing has changed. */
+FSI_API fsi_status fsi__particles_add(fsi__particles *t, const char *fn, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
+/* Clears row k, beyond the count or not, but for these; attributes NULL: zeros. */
+FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_vec3 velocity, uint32_t id, uint32_t filter, const fsi_real *attributes);
+/* Drops the rows i of the first `rows` with gone[i] != 0; the others keep their order and become all that there are. */
+FSI_API void fsi__particles_compact(fsi__particles *t, int rows, const unsigned char *gone);
+FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, const unsigned char *gone); /* the call of a liquid's API */
+
+/* One field of the particles, as copies take it: numbers, or bytes where they are NULL; width 0: there is no such field. */
+typedef struct fsi__field { const fsi_real *numbers; const unsigned char *bytes; int width; fsi_real unit; } fsi__field;
+FSI_FN fsi__field fsi__field_of(const fsi_real *numbers, const unsigned char *bytes, int width, fsi_real unit)
+{
+    fsi__field f;
+    f.numbers = numbers;
+    f.bytes = bytes;
+    f.width = width;
+    f.unit = unit;
+    return f;
+}
+FSI_FN fsi__field fsi__field_of_vectors(const fsi_vec3 *v) { return fsi__field_of((const fsi_real *)(const void *)v, NULL, 3, 1); }
+/* The copy function of a liquid's API: field `which` of `known`, in its unit, 0 of them positions. */
+FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__field *fields, int known, fsi_vec3 origin, float *out, int stride);
+/* Particles as points of that size, blue without pressure, red at the highest. */
+FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressure, const fsi_debug_draw *draw);
+
+/* Stands first in a liquid's state: loading makes room for `count` before it reads the rest, and refuses what an unlike liquid saved.
+   No padding. */
+typedef struct fsi__liquid_head { int64_t count, dim, attributes, obstacles, emitters, sinks; double spacing; } fsi__liquid_head;
+FSI_API fsi__liquid_head fsi__particles_head(const fsi__particles *t, int obstacles, int emitters, int sinks);
+/* The head of a state against the liquid's own and the bytes that follow it, of which `rest` are no rows. Errors: FORMAT. */
+FSI_API fsi_status fsi__particles_check_head(const fsi__particles *t, const char *fn, const fsi__liquid_head *head, const fsi__liquid_head *own, size_t rest, const fsi__stream *st);
+FSI_API void fsi__particles_state(fsi__stream *st, fsi__particles *t); /* the saved columns, of *count rows */
+/* Could a step have left the columns of a state of `count` rows, which the stream stands before? `offset` is added to positions;
+   next: the id of the next particle. Errors: NAN, FORMAT; name the particle. */
+FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count, uint64_t next, fsi_vec3 offset);
+/* The bytes of a state's rows before the column whose pointer stands at `array`; NULL: of all. */
+FSI_API size_t fsi__particles_bytes(const fsi__particles *t, const void *array, int64_t count);
+
 typedef int fsi__free_fn(const void *simulator, fsi_vec3 x); /* may there be a particle at x? */
 /* Adds one; what it returns other than FSI_OK ends the fill. */
 typedef fsi_status fsi__site_fn(void *simulator, fsi_vec3 x, fsi_vec3 velocity);
-/* A shape that is filled with a lattice of spacing dx: a box, from its corner lo on; what is at least dx/2 inside a closed mesh (of a
-   container: in its liquid), from the corner of its box on; else a sphere, around its centre. */
+/* A shape that is filled with a lattice of spacing dx: a box, from its corner lo on; a sphere, around its centre; what is at least
+   dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. */
+typedef enum fsi__fill_kind { FSI__FILL_BOX, FSI__FILL_SPHERE, FSI__FILL_MESH } fsi__fill_kind;
 typedef struct fsi__fill {
-    fsi_context *context;
     const char *function;
-    int dim;
-    fsi_real dx;
-    fsi_vec3 velocity;        /* of what is added */
-    const fsi_box3 *box;
-    const fsi_mesh *mesh;
-    fsi_vec3 center;
-    fsi_real radius;
+    fsi__fill_kind kind;
+    const fsi_mesh *mesh;     /* of FSI__FILL_MESH, as the caller gave it */
+    fsi_shape shape;
+    fsi_vec3 velocity;        /* of what is added [m/s] */
     fsi_box3 clip;            /* no site outside is looked at; fsi_box3_empty: no bounds */
-    const fsi_vec3 *position; /* count particles that are there: sites nearer than 0.6 dx to one of them stay empty */
-    int count;
     fsi__free_fn *is_free;    /* may there be a particle at x? */
     fsi__site_fn *add;
     void *simulator;
 } fsi__fill;
-/* Calls add for every free site, x fastest, until it fails; warns when there is none. Errors: its own, COOKIE, NAN, ARGUMENT (the shape holds no site), MESH, LIMIT,
-   MEMORY. */
-FSI_API fsi_status fsi__fill_shape(const fsi__fill *fill);
+FSI_API fsi__fill fsi__fill_box(const char *fn, fsi_box3 box, fsi_vec3 velocity);
+FSI_API fsi__fill fsi__fill_sphere(const char *fn, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity);
+FSI_API fsi__fill fsi__fill_mesh(const char *fn, const fsi_mesh *mesh, fsi_vec3 velocity);
+/* Calls add for every free site that is not nearer than 0.6 dx to a particle that was there, x fastest; warns when there is none.
+   *added (NULL is fine): how many. Errors: add's, COOKIE, NAN, ARGUMENT (the shape holds no site), MESH, LIMIT, MEMORY; then
+   the rows are as they were. */
+FSI_API fsi_status fsi__particles_fill(fsi__particles *t, const fsi__fill *fill, int *added);
+/* The shape that a liquid of a closed mesh fills: its solid; of a container, what is outside of it. */
+FSI_API fsi_shape fsi__shape_of_liquid(const fsi_mesh *mesh);
+/* Is x at least dx/2 within it, but for rounding: a box takes all that fits into it? hint: the last face, -1 at first. */
+FSI_API int fsi__is_well_inside(const fsi_shape *shape, fsi_vec3 x, fsi_real dx, int *hint);
 
 /* Cells are cubes a hair wider than the radius. Points are radix-sorted by (z, y, x) of their cell, so that a row of
    cells along x is one run of ranks, and so are any three adjacent cells of a row:
@@ -421,7 +522,7 @@ FSI_API void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_r
 #define FSI_PARTICLES_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_mesh.h"
+#include "fsi_shape.h"
 
 FSI__STRICT_BEGIN
 
@@ -857,43 +958,326 @@ FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *
     return FSI_OK;
 }
 
+/* ---- >>table ---------------------------------------------------------------------------------------------------- */
+
+FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind, void *array, size_t size, double least, double most, void *shown)
+{
+    fsi__particle_column *about = &t->about[t->column_count];
+    if (size == 0) return;
+    FSI_ASSERT(t->column_count < FSI__PARTICLE_COLUMNS);
+    t->column[t->column_count].array = (void **)array;
+    t->column[t->column_count++].size = size;
+    about->name = name;
+    about->kind = kind;
+    about->least = least;
+    about->most = most;
+    about->shown = shown;
+}
+
+/* Arrays may have moved: what shows them to the user follows. */
+static void fsi__particles_show(fsi__particles *t)
+{
+    int k;
+    for (k = 0; k < t->column_count; k++)
+        if (t->about[k].shown) memcpy(t->about[k].shown, t->column[k].array, sizeof(void *));
+}
+
+FSI_API void fsi__particles_free(fsi__particles *t)
+{
+    fsi__free_columns(t->context, t->column, t->column_count, t->column_count > 0 ? *t->capacity : 0);
+}
+
+FSI_API fsi_status fsi__particles_reserve(fsi__particles *t, const char *fn, int rows)
+{
+    const fsi_status status = fsi__grow(t->context, t->column, t->column_count, *t->count, t->capacity, rows, fn);
+    fsi__particles_show(t);
+    return status;
+}
+
+FSI_API int fsi__particles_rows_for(const fsi__particles *t, int want)
+{
+    const int half_more = *t->capacity + *t->capacity / 2;
+    return want <= *t->capacity ? *t->capacity : want < half_more ? half_more : want;
+}
+
+FSI_API fsi_status fsi__particles_room_for_sources(fsi__particles *t, const char *fn, double rows, double ids)
+{
+    if (rows > 0x3fffffff || (double)t->next + ids > 4294967295.0)
+        return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, rows, "emitters would make them %.0f particles, or use up all ids", rows);
+    return fsi__particles_reserve(t, fn, fsi__particles_rows_for(t, (int)rows));
+}
+
+/* Can these be added? */
+static fsi_status fsi__particles_check_new(const fsi__particles *t, const char *fn, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
+{
+    int i, own;
+    if (count < 0 || (count > 0 && !positions))
+        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
+    if (count > 0x3fffffff - *t->count || t->next + (uint64_t)count > 0xffffffffu)
+        return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
+    if (*t->most > 0 && *t->count + count > *t->most)
+        return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles exceed desc.max_particles, %d", count, *t->most);
+    own = fsi__owns(t->column, t->column_count, *t->capacity, positions) || fsi__owns(t->column, t->column_count, *t->capacity, velocities);
+    if (count > 0 && own)
+        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
+    for (i = 0; i < count; i++) {
+        if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i])))
+            return fsi__fail(t->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
+        if (velocities && !(fsi__largest_axis(velocities[i]) <= t->fastest))
+            return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, i, 0, "the velocity of particle %d of those to add is beyond %g m/s", i, t->fastest);
+    }
+    return FSI_OK;
+}
+
+FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_vec3 velocity, uint32_t id, uint32_t filter, const fsi_real *attributes)
+{
+    const size_t n = (size_t)t->attribute_count;
+    int c;
+    for (c = 0; c < t->column_count; c++) memset((unsigned char *)*t->column[c].array + (size_t)k * t->column[c].size, 0, t->column[c].size);
+    if (t->dim == 2) x.z = velocity.z = 0;
+    (*t->position)[k] = x;
+    (*t->velocity)[k] = velocity;
+    (*t->id)[k] = id;
+    (*t->filter)[k] = filter;
+    if (attributes && n > 0) memcpy(*t->attribute + (size_t)k * n, attributes, n * sizeof(fsi_real));
+}
+
+FSI_API fsi_status fsi__particles_add(fsi__particles *t, const char *fn, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
+{
+    fsi_status status = fsi__particles_check_new(t, fn, positions, velocities, count);
+    int i;
+    if (status == FSI_OK) status = fsi__particles_reserve(t, fn, fsi__particles_rows_for(t, *t->count + count));
+    if (status != FSI_OK) return status;
+    for (i = 0; i < count; i++)
+        fsi__particles_new_row(t, *t->count + i, positions[i], velocities ? velocities[i] : fsi_v3(0, 0, 0), (uint32_t)t->next++, 0xffffffffu, NULL);
+    *t->count += count;
+    return FSI_OK;
+}
+
+FSI_API void fsi__particles_compact(fsi__particles *t, int rows, const unsigned char *gone)
+{
+    *t->count = fsi__compact(t->column, t->column_count, rows, gone);
+}
+
+FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, const unsigned char *gone)
+{
+    if (!gone) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "gone is NULL");
+    fsi__particles_compact(t, *t->count, gone);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__field *fields, int known, fsi_vec3 origin, float *out, int stride)
+{
+    const fsi_real shift[3] = { origin.x, origin.y, origin.z };
+    const fsi__field *f = &fields[which >= 0 && which < known ? which : 0];
+    const int width = which >= 0 && which < known ? f->width : 0;
+    int i, k;
+    if (width == 0) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, which, 0, "there is no field %d, or desc does not ask for it", which);
+    if (stride < width) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, stride, "stride is %d, field %d has %d floats", stride, which, width);
+    if (!out && *t->count > 0) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    if (!fsi_v3_is_finite(origin)) return fsi__fail(t->context, FSI_ERROR_NAN, fn, -1, 0, "origin is not finite");
+    for (i = 0; i < *t->count; i++) for (k = 0; k < width; k++) {
+        const fsi_real x = f->numbers ? f->numbers[(size_t)i * (size_t)width + (size_t)k] : f->bytes[i];
+        out[(size_t)i * (size_t)stride + (size_t)k] = (float)(which == 0 ? x - shift[k] : x / f->unit);
+    }
+    return FSI_OK;
+}
+
+FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressure, const fsi_debug_draw *draw)
+{
+    double top = 1;
+    int i;
+    for (i = 0; i < *t->count; i++) top = fmax(top, (double)pressure[i]);
+    for (i = 0; i < *t->count && draw->point; i++) {
+        const uint32_t red = pressure[i] > 0 ? (uint32_t)(255 * (double)pressure[i] / top) : 0;
+        draw->point(draw->user, (*t->position)[i], t->dx, red << 16 | 0x4000u | (255 - red));
+    }
+}
+
+/* ---- >>state of the table ----------------------------------------------------------------------------------------- */
+
+FSI_API fsi__liquid_head fsi__particles_head(const fsi__particles *t, int obstacles, int emitters, int sinks)
+{
+    fsi__liquid_head head;
+    head.count = *t->count;
+    head.dim = t->dim;
+    head.attributes = t->attribute_count;
+    head.obstacles = obstacles;
+    head.emitters = emitters;
+    head.sinks = sinks;
+    head.spacing = (double)t->dx;
+    return head;
+}
+
+FSI_API size_t fsi__particles_bytes(const fsi__particles *t, const void *array, int64_t count)
+{
+    size_t row = 0;
+    int k;
+    for (k = 0; k < t->column_count && (const void *)t->column[k].array != array; k++)
+        if (t->about[k].kind != FSI__COLUMN_FOUND) row += t->column[k].size;
+    return row * (size_t)count;
+}
+
+FSI_API fsi_status fsi__particles_check_head(const fsi__particles *t, const char *fn, const fsi__liquid_head *head, const fsi__liquid_head *own, size_t rest, const fsi__stream *st)
+{
+    const size_t row = fsi__particles_bytes(t, NULL, 1), start = sizeof *head + rest;
+    fsi__liquid_head like = *own;
+    like.count = head->count;
+    if (st->ok && memcmp(head, &like, sizeof like) != 0)
+        return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, -1, head->spacing,
+            "the state is of a %dD liquid with spacing %g, %d obstacles, %d attributes, %d emitters and %d sinks, not of this one",
+            (int)head->dim, head->spacing, (int)head->obstacles, (int)head->attributes, (int)head->emitters, (int)head->sinks);
+    if (!st->ok || st->capacity < start || head->count < 0 || head->count > 0x3fffffff
+        || (st->capacity - start) % row || (st->capacity - start) / row != (size_t)head->count)
+        return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, -1, (double)head->count, "the state holds %.0f particles in %.0f bytes, which do not agree",
+            (double)head->count, (double)st->capacity);
+    return FSI_OK;
+}
+
+FSI_API void fsi__particles_state(fsi__stream *st, fsi__particles *t)
+{
+    int k;
+    for (k = 0; k < t->column_count; k++)
+        if (t->about[k].kind != FSI__COLUMN_FOUND) fsi__bytes(st, *t->column[k].array, (size_t)*t->count * t->column[k].size);
+}
+
+static fsi_status fsi__particles_bad_number(const fsi__particles *t, const char *fn, int64_t i, const char *name, double x)
+{
+    const int finite = fsi_is_finite(x);
+    return fsi__fail(t->context, finite ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, fn, i, x, finite ? "particle %.0f: its %s is %g" : "particle %.0f: its %s is not finite (%g)",
+        (double)i, name, x);
+}
+
+static fsi_status fsi__particles_check_vectors(const fsi__particles *t, const char *fn, const fsi__particle_column *c, fsi__stream *st, int64_t count, fsi_vec3 offset)
+{
+    int64_t i;
+    for (i = 0; i < count; i++) {
+        fsi_vec3 v = { 0, 0, 0 }, moved;
+        double size;
+        fsi__bytes(st, &v, sizeof v);
+        moved = fsi_v3_add(v, offset);
+        size = fmax(fsi__largest_axis(v), c->kind == FSI__COLUMN_LENGTH ? fsi__d3_norm(fsi__d3_of(moved)) : fsi__largest_axis(moved));
+        if (!(size <= c->most)) return fsi__particles_bad_number(t, fn, i, c->name, size);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__particles_check_numbers(const fsi__particles *t, const char *fn, const fsi__particle_column *c, fsi__stream *st, int64_t count)
+{
+    const int is_sum = c->kind == FSI__COLUMN_SUM;
+    const double most = is_sum ? (double)count + 1 : c->most;
+    int64_t i;
+    for (i = 0; i < count; i++) {
+        fsi_real real = 0;
+        float sum = 0;
+        double x;
+        if (is_sum) fsi__bytes(st, &sum, sizeof sum);
+        else fsi__bytes(st, &real, sizeof real);
+        x = is_sum ? (double)sum : (double)real;
+        if (!(x >= c->least && x <= most)) return fsi__particles_bad_number(t, fn, i, c->name, x);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__particles_check_ids(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count, uint64_t next)
+{
+    int64_t i, last = -1;
+    for (i = 0; i < count; i++) {
+        uint32_t id = 0;
+        fsi__bytes(st, &id, sizeof id);
+        if ((int64_t)id <= last || (uint64_t)id >= next)
+            return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, i, (double)id, "particle %.0f: its id is out of order", (double)i);
+        last = (int64_t)id;
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count, uint64_t next, fsi_vec3 offset)
+{
+    int k;
+    for (k = 0; k < t->column_count; k++) {
+        const fsi__particle_column *c = &t->about[k];
+        const int is_place = (const void *)t->column[k].array == (const void *)t->position;
+        fsi_status status = FSI_OK;
+        if (c->kind == FSI__COLUMN_ANY) st->used += (size_t)count * t->column[k].size;
+        else if (c->kind == FSI__COLUMN_ID) status = fsi__particles_check_ids(t, fn, st, count, next);
+        else if (c->kind == FSI__COLUMN_REAL || c->kind == FSI__COLUMN_SUM) status = fsi__particles_check_numbers(t, fn, c, st, count);
+        else if (c->kind != FSI__COLUMN_FOUND) status = fsi__particles_check_vectors(t, fn, c, st, count, is_place ? offset : fsi_v3(0, 0, 0));
+        if (status != FSI_OK) return status;
+    }
+    return st->ok ? FSI_OK : fsi__fail(t->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state ends too early");
+}
+
 /* ---- >>lattices implementation ---------------------------------------------------------------------------- */
 
-/* The lattice of fsi_sample_box, without the points of which `mesh` (may be NULL) says that they are not well inside. */
-static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box, fsi_real spacing, int dim, const fsi_mesh *mesh,
+/* Sites of a cubic lattice, 2D: a square one: of axis k those from first to first + n - 1, site i at lo + dx (i + 1/2). */
+typedef struct fsi__sites { int dim; double dx, lo[3], first[3]; int n[3]; } fsi__sites;
+
+static fsi_vec3 fsi__site(const fsi__sites *s, int i, int j, int k)
+{
+    return fsi_v3((fsi_real)(s->lo[0] + s->dx * (s->first[0] + i + 0.5)), (fsi_real)(s->lo[1] + s->dx * (s->first[1] + j + 0.5)),
+        s->dim == 2 ? 0 : (fsi_real)(s->lo[2] + s->dx * (s->first[2] + k + 0.5)));
+}
+
+/* The lattice over a box, from its corner lo on: along[k] sites along axis k, whole spacings but for `slack`. */
+static void fsi__sites_over(fsi__sites *s, int dim, double dx, fsi_box3 box, double slack, double along[3])
+{
+    int k;
+    memset(s, 0, sizeof *s);
+    s->dim = dim;
+    s->dx = dx;
+    for (k = 0; k < 3; k++) {
+        s->lo[k] = (double)fsi__axis(box.lo, k);
+        along[k] = k == 2 && dim == 2 ? 1 : floor(((double)fsi__axis(box.hi, k) - s->lo[k]) / dx + slack);
+    }
+}
+
+FSI_API fsi_shape fsi__shape_of_liquid(const fsi_mesh *mesh)
+{
+    fsi_shape shape = fsi_shape_mesh(mesh);
+    if (shape.mesh && mesh->container) shape.sign = -1;
+    return shape;
+}
+
+FSI_API int fsi__is_well_inside(const fsi_shape *shape, fsi_vec3 x, fsi_real dx, int *hint)
+{
+    return -shape->distance(shape, x, hint) >= dx / 2 * (fsi_real)0.999;
+}
+
+/* Writes the sites of a lattice that are well inside `shape` (NULL: all). */
+static int fsi__write_sites(const fsi__sites *s, const fsi_shape *shape, fsi_vec3 *out, int capacity)
+{
+    int i, j, k, hint = -1, found = 0;
+    for (k = 0; k < s->n[2]; k++) for (j = 0; j < s->n[1]; j++) for (i = 0; i < s->n[0]; i++) {
+        const fsi_vec3 x = fsi__site(s, i, j, k);
+        if (shape && !fsi__is_well_inside(shape, x, (fsi_real)s->dx, &hint)) continue;
+        if (found < capacity) out[found] = x;
+        found++;
+    }
+    return found;
+}
+
+static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box, fsi_real spacing, int dim, const fsi_shape *shape,
                               fsi_vec3 *out, int capacity, int *count)
 {
-    double n[3], s = (double)spacing, total;
-    int i, j, k, found = 0;
+    double n[3], total;
+    fsi__sites s;
+    int k;
     if (!count || capacity < 0 || (capacity > 0 && !out))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, capacity,
-            "count or out is NULL, or capacity %d is negative", capacity);
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, capacity, "count or out is NULL, or capacity %d is negative", capacity);
     *count = 0;
     if (dim != 2 && dim != 3) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
     if (dim == 2) box.lo.z = box.hi.z = 0;
-    if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_is_finite(s))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, s, "the box or the spacing is not finite");
-    if (!(s > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, s, "spacing is %g, it must be positive", s);
-    n[0] = floor(((double)box.hi.x - (double)box.lo.x) / s + 1e-5); /* a box of whole spacings keeps all of them */
-    n[1] = floor(((double)box.hi.y - (double)box.lo.y) / s + 1e-5);
-    n[2] = dim == 2 ? 1 : floor(((double)box.hi.z - (double)box.lo.z) / s + 1e-5);
+    if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_is_finite((double)spacing))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, (double)spacing, "the box or the spacing is not finite");
+    if (!(spacing > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)spacing, "spacing is %g, it must be positive", (double)spacing);
+    fsi__sites_over(&s, dim, (double)spacing, box, 1e-5, n);
     total = n[0] * n[1] * n[2];
-    if (n[0] < 0 || n[1] < 0 || n[2] < 0)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the box is empty: lo is above hi");
+    if (n[0] < 0 || n[1] < 0 || n[2] < 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the box is empty: lo is above hi");
     if (total < 1) return FSI_OK; /* thinner than a spacing */
-    if (total > 2147483647.0)
-        return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, total, "%g lattice points, more than 2^31 - 1", total);
-    for (k = 0; k < (int)n[2]; k++) for (j = 0; j < (int)n[1]; j++) for (i = 0; i < (int)n[0]; i++) {
-        fsi_vec3 p = fsi_v3((fsi_real)((double)box.lo.x + (i + 0.5) * s), (fsi_real)((double)box.lo.y + (j + 0.5) * s), 0);
-        if (dim == 3) p.z = (fsi_real)((double)box.lo.z + (k + 0.5) * s);
-        if (mesh) { /* in a container the liquid is outside the solid */
-            fsi_real inside = mesh->container ? fsi_mesh_signed_distance(mesh, p) : -fsi_mesh_signed_distance(mesh, p);
-            if (!(inside >= spacing / 2 * (fsi_real)0.999)) continue;
-        }
-        if (found < capacity) out[found] = p;
-        found++;
-    }
-    *count = found;
+    if (total > 2147483647.0) return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, total, "%g lattice points, more than 2^31 - 1", total);
+    for (k = 0; k < 3; k++) s.n[k] = (int)n[k];
+    *count = fsi__write_sites(&s, shape, out, capacity);
     return FSI_OK;
 }
 
@@ -905,183 +1289,233 @@ FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real s
 
 FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_vec3 *out, int capacity, int *count)
 {
+    fsi_shape shape;
     if (!fsi__is_mesh(mesh)) return mesh ? FSI_ERROR_COOKIE : FSI_ERROR_ARGUMENT;
     if (mesh->kind != FSI_MESH_CLOSED)
         return fsi__fail(mesh->context, FSI_ERROR_MESH, "fsi_sample_mesh", -1, 0,
             "the mesh is not closed: it has no inside");
-    return fsi__sample(mesh->context, "fsi_sample_mesh", mesh->box, spacing, mesh->corners, mesh, out, capacity, count);
+    shape = fsi__shape_of_liquid(mesh);
+    return fsi__sample(mesh->context, "fsi_sample_mesh", mesh->box, spacing, mesh->corners, &shape, out, capacity, count);
 }
 
 /* ---- >>filling shapes ------------------------------------------------------------------------------------- */
 
-/* The sites of a fill within its clip: of axis k those from first to first + n - 1, site i at lo + dx (i + 1/2). */
-typedef struct fsi__sites { double lo[3], first[3]; int n[3]; } fsi__sites;
-
 /* Particles that were there, by the cell of side dx that they are in, as seen from the first site. */
 typedef struct fsi__taken { const fsi_vec3 *position; int count, mask, *head, *next; } fsi__taken;
 
-static fsi_status fsi__check_fill(const fsi__fill *f)
+static const char *const fsi__fill_kinds[3] = { "box", "sphere", "mesh" };
+
+static fsi__fill fsi__fill_begin(const char *fn, fsi__fill_kind kind, fsi_vec3 velocity)
+{
+    fsi__fill f;
+    memset(&f, 0, sizeof f);
+    f.function = fn;
+    f.kind = kind;
+    f.velocity = velocity;
+    f.clip = fsi_box3_empty();
+    return f;
+}
+
+FSI_API fsi__fill fsi__fill_box(const char *fn, fsi_box3 box, fsi_vec3 velocity)
+{
+    fsi__fill f = fsi__fill_begin(fn, FSI__FILL_BOX, velocity);
+    f.shape = fsi_shape_box(box);
+    return f;
+}
+
+FSI_API fsi__fill fsi__fill_sphere(const char *fn, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity)
+{
+    fsi__fill f = fsi__fill_begin(fn, FSI__FILL_SPHERE, velocity);
+    f.shape = fsi_shape_sphere(center, radius);
+    return f;
+}
+
+FSI_API fsi__fill fsi__fill_mesh(const char *fn, const fsi_mesh *mesh, fsi_vec3 velocity)
+{
+    fsi__fill f = fsi__fill_begin(fn, FSI__FILL_MESH, velocity);
+    f.mesh = mesh;
+    f.shape = fsi__shape_of_liquid(mesh);
+    return f;
+}
+
+static fsi_status fsi__check_fill(const fsi__particles *t, const fsi__fill *f)
 {
     const fsi_mesh *m = f->mesh;
-    if (!fsi_v3_is_finite(f->velocity)) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, 0, "the velocity is not finite");
-    if (f->box && !(fsi_v3_is_finite(f->box->lo) && fsi_v3_is_finite(f->box->hi))) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, 0, "the box is not finite");
-    if (m && m->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(f->context, FSI_ERROR_COOKIE, f->function, -1, 0, "the mesh was not made by fsi_mesh_create of this version and precision");
-    if (m && m->corners != f->dim) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, m->corners, "the mesh: a %dD simulator needs %s", f->dim, f->dim == 3 ? "triangles" : "segments");
-    if (m && m->kind != FSI_MESH_CLOSED) return fsi__fail(f->context, FSI_ERROR_MESH, f->function, -1, 0, "the mesh is not closed: it has no inside");
-    if (f->box || m) return FSI_OK;
-    if (!fsi_v3_is_finite(f->center) || !fsi_is_finite((double)f->radius)) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, (double)f->radius, "the sphere is not finite");
-    if (!(f->radius > 0)) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, (double)f->radius, "radius is %g, must be positive", (double)f->radius);
+    const fsi_box3 *b = &f->shape.box;
+    const double r = (double)f->shape.radius;
+    if (f->kind == FSI__FILL_MESH && !m) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, 0, "mesh is NULL");
+    if (!fsi_v3_is_finite(f->velocity)) return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, 0, "the velocity is not finite");
+    if (f->kind == FSI__FILL_BOX && !(fsi_v3_is_finite(b->lo) && fsi_v3_is_finite(b->hi)))
+        return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, 0, "the box is not finite");
+    if (m && !fsi__is_mesh(m))
+        return fsi__fail(t->context, FSI_ERROR_COOKIE, f->function, -1, 0, "the mesh was not made by fsi_mesh_create of this version and precision");
+    if (m && m->corners != t->dim)
+        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, m->corners, "the mesh: a %dD simulator needs %s", t->dim, t->dim == 3 ? "triangles" : "segments");
+    if (m && m->kind != FSI_MESH_CLOSED) return fsi__fail(t->context, FSI_ERROR_MESH, f->function, -1, 0, "the mesh is not closed: it has no inside");
+    if (f->kind != FSI__FILL_SPHERE) return FSI_OK;
+    if (!fsi_v3_is_finite(f->shape.center) || !fsi_is_finite(r)) return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, r, "the sphere is not finite");
+    if (!(r > 0)) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, r, "radius is %g, must be positive", r);
     return FSI_OK;
 }
 
-/* Fills `sites`; n 0 where none is within the clip. */
-static fsi_status fsi__plan_fill(const fsi__fill *f, fsi__sites *sites)
+/* Around the centre of a sphere: along[k] sites along axis k. */
+static void fsi__sites_around(fsi__sites *s, const fsi__particles *t, const fsi_shape *sphere, double along[3])
 {
-    const fsi_box3 *b = f->box ? f->box : f->mesh ? &f->mesh->box : NULL;
-    const char *shape = f->box ? "box" : f->mesh ? "mesh" : "sphere";
-    const double dx = (double)f->dx, c[3] = { (double)f->center.x, (double)f->center.y, (double)f->center.z };
-    const double clip[6] = { (double)f->clip.lo.x, (double)f->clip.lo.y, (double)f->clip.lo.z, (double)f->clip.hi.x, (double)f->clip.hi.y, (double)f->clip.hi.z };
+    const double dx = (double)t->dx, r = (double)sphere->radius;
+    const double n = floor(r < 0.5 * sqrt((double)t->dim) * dx ? fmin(2 * r / dx, 1) + 0.5 : 2 * r / dx + 0.5); /* two sites would lie outside: one */
+    int k;
+    memset(s, 0, sizeof *s);
+    s->dim = t->dim;
+    s->dx = dx;
+    for (k = 0; k < 3; k++) {
+        along[k] = k == 2 && t->dim == 2 ? 1 : n;
+        s->lo[k] = (double)fsi__axis(sphere->center, k) - along[k] * dx / 2;
+    }
+}
+
+/* Fills `sites`; n 0 where none is within the clip. */
+static fsi_status fsi__plan_fill(const fsi__particles *t, const fsi__fill *f, fsi__sites *sites)
+{
+    const double dx = (double)t->dx;
     const int bounded = f->clip.lo.x <= f->clip.hi.x;
-    fsi_vec3 size = f->box ? fsi_v3_sub(b->hi, b->lo) : fsi_v3(0, 0, 0);
     double along[3], total = 1;
     int k;
-    if (f->mesh) size = fsi_v3_sub(b->hi, b->lo);
-    along[0] = b ? (double)(size.x / f->dx) : 2 * (double)f->radius / dx;
-    if (!b && (double)f->radius < 0.5 * sqrt((double)f->dim) * dx) along[0] = fmin(along[0], 1); /* two sites would lie outside: one, at the centre */
-    along[1] = b ? (double)(size.y / f->dx) : along[0];
-    along[2] = b ? (double)(size.z / f->dx) : along[0];
+    if (f->kind == FSI__FILL_SPHERE) fsi__sites_around(sites, t, &f->shape, along);
+    else fsi__sites_over(sites, t->dim, dx, f->shape.box, f->kind == FSI__FILL_MESH ? 1e-5 : 0.5, along);
     for (k = 0; k < 3; k++) {
-        double last;
-        along[k] = k == 2 && f->dim == 2 ? 1 : floor(along[k] + (f->mesh ? 1e-5 : 0.5));
-        if (!(along[k] >= 1)) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, along[k], "the %s holds no particle of spacing %g", shape, dx);
-        sites->lo[k] = !b ? c[k] - along[k] * dx / 2 : (double)(k == 0 ? b->lo.x : k == 1 ? b->lo.y : b->lo.z);
-        sites->first[k] = 0;
-        last = along[k] - 1;
-        if (bounded && !(k == 2 && f->dim == 2)) {
-            sites->first[k] = fmax(0, floor((clip[k] - sites->lo[k]) / dx - 0.5));
-            last = fmin(last, ceil((clip[k + 3] - sites->lo[k]) / dx - 0.5));
+        double last = along[k] - 1;
+        if (!(along[k] >= 1)) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, along[k], "the %s holds no particle of spacing %g", fsi__fill_kinds[f->kind], dx);
+        if (bounded && !(k == 2 && t->dim == 2)) {
+            sites->first[k] = fmax(0, floor(((double)fsi__axis(f->clip.lo, k) - sites->lo[k]) / dx - 0.5));
+            last = fmin(last, ceil(((double)fsi__axis(f->clip.hi, k) - sites->lo[k]) / dx - 0.5));
         }
         along[k] = fmax(last - sites->first[k] + 1, 0);
         total *= along[k];
     }
-    if (!(total <= 5e8)) return fsi__fail(f->context, FSI_ERROR_LIMIT, f->function, -1, total, "the %s holds %.0f particles", shape, total);
+    if (!(total <= 5e8)) return fsi__fail(t->context, FSI_ERROR_LIMIT, f->function, -1, total, "the %s holds %.0f particles", fsi__fill_kinds[f->kind], total);
     for (k = 0; k < 3; k++) sites->n[k] = total > 0 ? (int)along[k] : 0;
     return FSI_OK;
 }
 
-static fsi_vec3 fsi__fill_site(const fsi__fill *f, const fsi__sites *s, int i, int j, int k)
-{
-    const double dx = (double)f->dx;
-    return fsi_v3((fsi_real)(s->lo[0] + dx * (s->first[0] + i + 0.5)), (fsi_real)(s->lo[1] + dx * (s->first[1] + j + 0.5)),
-        f->dim == 2 ? 0 : (fsi_real)(s->lo[2] + dx * (s->first[2] + k + 0.5)));
-}
-
 /* The cell of x, which lies within some cells of the sites; 2D: of z nothing is known. */
-static void fsi__taken_cell(const fsi__fill *f, const fsi__sites *s, fsi_vec3 x, int cell[3])
+static void fsi__taken_cell(const fsi__sites *s, fsi_vec3 x, int cell[3])
 {
-    const double dx = (double)f->dx;
-    cell[0] = (int)floor(((double)x.x - s->lo[0]) / dx - s->first[0]);
-    cell[1] = (int)floor(((double)x.y - s->lo[1]) / dx - s->first[1]);
-    cell[2] = f->dim == 2 ? 0 : (int)floor(((double)x.z - s->lo[2]) / dx - s->first[2]);
+    cell[0] = (int)floor(((double)x.x - s->lo[0]) / s->dx - s->first[0]);
+    cell[1] = (int)floor(((double)x.y - s->lo[1]) / s->dx - s->first[1]);
+    cell[2] = s->dim == 2 ? 0 : (int)floor(((double)x.z - s->lo[2]) / s->dx - s->first[2]);
 }
 
 static uint32_t fsi__taken_key(const int cell[3]) { return (uint32_t)cell[0] * 73856093u ^ (uint32_t)cell[1] * 19349663u ^ (uint32_t)cell[2] * 83492791u; }
 
 /* Is x within a cell of the sites? Sites of a mesh and a sphere are fewer, no matter. */
-static int fsi__is_by_sites(const fsi__fill *f, const fsi__sites *s, fsi_vec3 x)
+static int fsi__is_by_sites(const fsi__sites *s, fsi_vec3 x)
 {
-    const double at[3] = { (double)x.x, (double)x.y, (double)x.z };
     int k;
-    for (k = 0; k < f->dim; k++) {
-        const double i = (at[k] - s->lo[k]) / (double)f->dx - s->first[k];
+    for (k = 0; k < s->dim; k++) {
+        const double i = ((double)fsi__axis(x, k) - s->lo[k]) / s->dx - s->first[k];
         if (!(i > -1 && i < s->n[k] + 1)) return 0;
     }
     return 1;
 }
 
 /* Sorts a copy of the particles near the sites, as those of the simulator move when it grows; 0: no memory. */
-static int fsi__make_taken(const fsi__fill *f, const fsi__sites *s, fsi__taken *t, fsi_vec3 **copy)
+static int fsi__make_taken(const fsi__particles *t, const fsi__sites *s, fsi__taken *taken, fsi_vec3 **copy)
 {
+    const fsi_vec3 *x = *t->position;
     int i, n = 0;
     *copy = NULL;
-    memset(t, 0, sizeof *t);
-    for (i = 0; i < f->count; i++) n += fsi__is_by_sites(f, s, f->position[i]);
+    memset(taken, 0, sizeof *taken);
+    for (i = 0; i < *t->count; i++) n += fsi__is_by_sites(s, x[i]);
     if (n == 0) return 1;
-    for (t->mask = 1; t->mask < n && t->mask < 1 << 29; t->mask *= 2) {}
-    t->count = n;
-    *copy = (fsi_vec3 *)fsi__alloc(f->context, (size_t)n, sizeof **copy);
-    t->next = (int *)fsi__alloc(f->context, (size_t)n, sizeof(int));
-    t->head = (int *)fsi__alloc(f->context, (size_t)t->mask, sizeof(int));
-    t->position = *copy;
-    if (!*copy || !t->next || !t->head) return 0;
-    for (i = 0, n = 0; i < f->count; i++) {
+    for (taken->mask = 1; taken->mask < n && taken->mask < 1 << 29; taken->mask *= 2) {}
+    taken->count = n;
+    *copy = (fsi_vec3 *)fsi__alloc(t->context, (size_t)n, sizeof **copy);
+    taken->next = (int *)fsi__alloc(t->context, (size_t)n, sizeof(int));
+    taken->head = (int *)fsi__alloc(t->context, (size_t)taken->mask, sizeof(int));
+    taken->position = *copy;
+    if (!*copy || !taken->next || !taken->head) return 0;
+    for (i = 0, n = 0; i < *t->count; i++) {
         int cell[3], *head;
-        if (!fsi__is_by_sites(f, s, f->position[i])) continue;
-        (*copy)[n] = f->position[i];
-        fsi__taken_cell(f, s, f->position[i], cell);
-        head = &t->head[fsi__taken_key(cell) & (uint32_t)(t->mask - 1)];
-        t->next[n] = *head;
+        if (!fsi__is_by_sites(s, x[i])) continue;
+        (*copy)[n] = x[i];
+        fsi__taken_cell(s, x[i], cell);
+        head = &taken->head[fsi__taken_key(cell) & (uint32_t)(taken->mask - 1)];
+        taken->next[n] = *head;
         *head = ++n; /* 0 ends a list */
     }
     return 1;
 }
 
-static void fsi__free_taken(const fsi__fill *f, fsi__taken *t, fsi_vec3 *copy)
+static void fsi__free_taken(fsi_context *context, fsi__taken *t, fsi_vec3 *copy)
 {
-    fsi__free(f->context, copy, (size_t)t->count, sizeof *copy);
-    fsi__free(f->context, t->next, (size_t)t->count, sizeof(int));
-    fsi__free(f->context, t->head, (size_t)t->mask, sizeof(int));
+    fsi__free(context, copy, (size_t)t->count, sizeof *copy);
+    fsi__free(context, t->next, (size_t)t->count, sizeof(int));
+    fsi__free(context, t->head, (size_t)t->mask, sizeof(int));
 }
 
 /* Is one of the particles that were there nearer to x than 0.6 dx? */
-static int fsi__is_taken(const fsi__fill *f, const fsi__sites *s, const fsi__taken *t, fsi_vec3 x)
+static int fsi__is_taken(const fsi__sites *s, const fsi__taken *t, fsi_vec3 x)
 {
-    const double reach = 0.6 * (double)f->dx;
+    const double reach = 0.6 * s->dx;
     int own[3], cell[3], k, i;
     if (t->count == 0) return 0;
-    fsi__taken_cell(f, s, x, own);
+    fsi__taken_cell(s, x, own);
     for (k = 0; k < 27; k++) {
         cell[0] = own[0] + k % 3 - 1;
         cell[1] = own[1] + k / 3 % 3 - 1;
         cell[2] = own[2] + k / 9 - 1;
         for (i = t->head[fsi__taken_key(cell) & (uint32_t)(t->mask - 1)]; i > 0; i = t->next[i - 1]) {
             fsi_vec3 d = fsi_v3_sub(t->position[i - 1], x);
-            if (f->dim == 2) d.z = 0;
+            if (s->dim == 2) d.z = 0;
             if ((double)fsi_v3_norm2(d) < reach * reach) return 1;
         }
     }
     return 0;
 }
 
-static int fsi__is_in_shape(const fsi__fill *f, fsi_vec3 x)
+/* A box takes all sites, a sphere those within, a mesh those well inside. */
+static int fsi__is_in_shape(const fsi__fill *f, const fsi_shape *shape, fsi_vec3 x, fsi_real dx, int *hint)
 {
-    fsi_vec3 d = fsi_v3_sub(x, f->center);
-    fsi_real distance;
-    if (f->box) return 1;
-    if (f->dim == 2) d.z = 0;
-    if (!f->mesh) return fsi_v3_norm2(d) <= f->radius * f->radius;
-    distance = fsi_mesh_signed_distance(f->mesh, x);
-    return (f->mesh->container ? distance : -distance) >= f->dx / 2 * (fsi_real)0.999;
+    if (f->kind == FSI__FILL_BOX) return 1;
+    return f->kind == FSI__FILL_MESH ? fsi__is_well_inside(shape, x, dx, hint) : shape->distance(shape, x, hint) <= 0;
 }
 
-FSI_API fsi_status fsi__fill_shape(const fsi__fill *f)
+/* Adds the free sites that the shape takes. */
+static fsi_status fsi__add_sites(const fsi__particles *t, const fsi__fill *f, const fsi__sites *s, const fsi__taken *taken)
 {
-    fsi__sites s;
-    fsi__taken taken;
-    fsi_vec3 *copy;
-    fsi_status status = fsi__check_fill(f);
-    int i, j, k, added = 0;
-    if (status == FSI_OK) status = fsi__plan_fill(f, &s);
-    if (status != FSI_OK) return status;
-    if (!fsi__make_taken(f, &s, &taken, &copy)) status = fsi__fail(f->context, FSI_ERROR_MEMORY, f->function, -1, taken.count, "no memory to look at %d particles", taken.count);
-    for (k = 0; k < s.n[2] && status == FSI_OK; k++) for (j = 0; j < s.n[1] && status == FSI_OK; j++) for (i = 0; i < s.n[0] && status == FSI_OK; i++) {
-        const fsi_vec3 x = fsi__fill_site(f, &s, i, j, k);
-        if (!fsi__is_in_shape(f, x) || fsi__is_taken(f, &s, &taken, x) || !f->is_free(f->simulator, x)) continue;
+    fsi_shape shape = f->shape;
+    fsi_status status = FSI_OK;
+    int i, j, k, hint = -1, added = 0;
+    if (s->dim == 2) shape.center.z = 0;
+    for (k = 0; k < s->n[2]; k++) for (j = 0; j < s->n[1]; j++) for (i = 0; i < s->n[0] && status == FSI_OK; i++) {
+        const fsi_vec3 x = fsi__site(s, i, j, k);
+        if (!fsi__is_in_shape(f, &shape, x, t->dx, &hint) || fsi__is_taken(s, taken, x) || !f->is_free(f->simulator, x)) continue;
         status = f->add(f->simulator, x, f->velocity);
         added++;
     }
-    fsi__free_taken(f, &taken, copy);
-    if (status == FSI_OK && added == 0) fsi__warn(f->context, "%s added nothing: all of it lies outside, in obstacles or in liquid", f->function);
+    if (status == FSI_OK && added == 0) fsi__warn(t->context, "%s added nothing: all of it lies outside, in obstacles or in liquid", f->function);
+    return status;
+}
+
+FSI_API fsi_status fsi__particles_fill(fsi__particles *t, const fsi__fill *f, int *added)
+{
+    const uint64_t first = t->next;
+    const int start = *t->count;
+    fsi__sites s;
+    fsi__taken taken;
+    fsi_vec3 *copy;
+    fsi_status status = fsi__check_fill(t, f);
+    if (added) *added = 0;
+    if (status == FSI_OK) status = fsi__plan_fill(t, f, &s);
+    if (status != FSI_OK) return status;
+    if (fsi__make_taken(t, &s, &taken, &copy)) status = fsi__add_sites(t, f, &s, &taken);
+    else status = fsi__fail(t->context, FSI_ERROR_MEMORY, f->function, -1, taken.count, "no memory to look at %d particles", taken.count);
+    fsi__free_taken(t->context, &taken, copy);
+    if (status != FSI_OK) {
+        *t->count = start;
+        t->next = first;
+    }
+    if (added) *added = *t->count - start;
     return status;
 }
 

@@ -150,6 +150,8 @@ FSI_API void fsi__sources_state(fsi__stream *stream, fsi__sources *s);
 FSI_API size_t fsi__sources_state_size(const fsi__sources *s);
 /* Reads what fsi__sources_state wrote: could it have been written by these sources? */
 FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream);
+/* Are the particles of a state, whose `held` stands next, held by emitters that there are? Errors: FORMAT; names the particle. */
+FSI_API fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn, fsi__stream *stream, int64_t count);
 /* index of an emitter, -1 when there is none of that id */
 FSI_API int fsi__sources_find(const fsi__sources *s, int64_t id);
 FSI_API double fsi__sources_fastest(const fsi__sources *s, double speed); /* of speed and what emitters let out [m/s] */
@@ -318,15 +320,14 @@ static void fsi__emitter_plan_mesh(const fsi__sources *s, fsi__emitter *e)
     e->corner = fsi_v3_sub(fsi_v3_add(b->lo, fsi_v3(dx / 2, dx / 2, up)), e->desc.center);
 }
 
-/* Those at least dx/2 inside, but for rounding: a box takes all that fits into it. */
 static void fsi__emitter_mark_mesh(const fsi__sources *s, fsi__emitter *e)
 {
-    const fsi_mesh *mesh = e->desc.mesh;
+    const fsi_shape shape = fsi__shape_of_liquid(e->desc.mesh);
     const fsi_vec3 o = fsi_v3_add(e->desc.center, e->corner);
+    int hint = -1;
     size_t c;
     for (c = 0; c < fsi__emitter_site_count(e); c++) {
-        const fsi_real distance = fsi_mesh_signed_distance(mesh, fsi__emitter_site(e, o, c));
-        e->present[c] = (mesh->container ? distance : -distance) >= s->dx / 2 * (fsi_real)0.999;
+        e->present[c] = (unsigned char)fsi__is_well_inside(&shape, fsi__emitter_site(e, o, c), s->dx, &hint);
         e->sites += e->present[c];
     }
 }
@@ -646,6 +647,18 @@ FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream)
             && f.allowance < 1e15;
     }
     return stream->ok && good;
+}
+
+FSI_API fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn, fsi__stream *stream, int64_t count)
+{
+    int64_t i;
+    for (i = 0; i < count; i++) {
+        uint32_t held = 0;
+        fsi__bytes(stream, &held, sizeof held);
+        if (held > 0 && fsi__sources_find(s, (int64_t)held - 1) < 0)
+            return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)held, "particle %.0f is held by an emitter that there is not", (double)i);
+    }
+    return FSI_OK;
 }
 
 /* ---- >>sources at work ------------------------------------------------------------------------------------------ */

@@ -511,8 +511,6 @@ typedef struct fsi__sph_body {
     fsi__sph_body_drag drag;
 } fsi__sph_body;
 
-#define FSI__SPH_COLUMNS 13   /* arrays of the particles, at most */
-
 typedef struct fsi__sph_impl {
     fsi_context own_context;
     fsi__sph_kernel kernel;
@@ -520,7 +518,7 @@ typedef struct fsi__sph_impl {
     uint32_t *source;        /* count: 1 + id of the emitter that holds the particle, 0: none */
     unsigned char *marker;   /* count, or NULL */
     fsi_real *aeration;
-    uint64_t next_particle;  /* id of the next one */
+    fsi__particles particles;
     fsi__sources sources;
     fsi_vec3 *warm;          /* count: (x1 - x*)/dt^2 of the last substep, x* before viscosity [m/s^2] */
     fsi_real *kappa;         /* count: contact stiffness / kappa0, at least 1 */
@@ -664,7 +662,6 @@ FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
 
 /* Hands on what went wrong, if anything did. */
 #define FSI__SPH_TRY(call) do { const fsi_status fsi__status = (call); if (fsi__status != FSI_OK) return fsi__status; } while (0)
-static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity);
 static void fsi__sph_make_patches(const fsi_mesh *mesh, int *patch, int *stack);
 static void fsi__sph_free_obstacle(fsi_context *context, fsi__sph_obstacle *o);
 static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
@@ -2270,7 +2267,6 @@ static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
     fsi__sph_put_sums(run, chunk, placed, pinched, 0, 0);
 }
 
-static void fsi__sph_compact(fsi_sph *s, const unsigned char *gone);
 static void fsi__sph_find_normal(fsi__sph_run *run, int r, double *unused);
 static void fsi__sph_viscous_begin(fsi__sph_run *run, int r, double *unused);
 static void fsi__sph_viscous_weights(fsi__sph_run *run);
@@ -3918,35 +3914,13 @@ FSI_FN void fsi__sph_add_scaled(double sum[3], double scale, fsi_vec3 v) /* sum 
     sum[2] += scale * (double)v.z;
 }
 
-/* Fills what no solve looks at of a particle's row k, also beyond the count: there it is seen when the count is. */
-static void fsi__sph_new_row(fsi_sph *s, int k, uint32_t id, uint32_t filter, const fsi_real *attributes)
-{
-    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    const size_t n = (size_t)s->desc.attribute_count;
-    size_t j;
-    s->force[k] = fsi_v3(0, 0, 0);
-    s->filter[k] = filter;
-    im->id[k] = id;
-    for (j = 0; j < n; j++) s->attribute[(size_t)k * n + j] = attributes ? attributes[j] : 0;
-    if (!im->marker) return;
-    im->marker[k] = FSI_SPH_LIQUID;
-    im->aeration[k] = 0;
-}
-
-/* Rows to make room for when `want` are needed: a half more than there are, at least, so that growing stays seldom. */
-static int fsi__sph_rows_for(const fsi_sph *s, int want)
-{
-    const int half_more = s->capacity + s->capacity / 2;
-    return want <= s->capacity ? s->capacity : want < half_more ? half_more : want;
-}
-
 /* Makes room in the particles' arrays for all that the emitters can let out in the step. */
 static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
 {
     static const char fn[] = "fsi_sph_step";
     fsi_sph *s = run->s;
-    const fsi__sph_impl *im = run->im;
-    double more = 0, ghosts = 0, want;
+    fsi__sph_impl *im = run->im;
+    double more = 0, ghosts = 0;
     int k;
     run->room = s->count;
     if (im->sources.emitter_count == 0) return FSI_OK;
@@ -3962,17 +3936,15 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
         ghosts += fills ? 0 : e->sites;
     }
     if (s->desc.max_particles > 0) more = fmin(more, fmax(s->desc.max_particles - s->count, 0));
-    want = s->count + more + ghosts;
-    if (want > 0x3fffffff || (double)im->next_particle + more > 4294967295.0)
-        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, want, "emitters would make them %.0f particles, or use up all ids", want);
-    run->room = fsi__sph_rows_for(s, (int)want);
-    return fsi__sph_reserve(s, run->room);
+    FSI__SPH_TRY(fsi__particles_room_for_sources(&im->particles, fn, s->count + more + ghosts, more));
+    run->room = s->capacity;
+    return FSI_OK;
 }
 
 static void fsi__sph_begin_sources(fsi__sph_run *run)
 {
     const fsi__sph_impl *im = run->im;
-    run->next_particle = im->next_particle;
+    run->next_particle = im->particles.next;
     fsi__source_begin(&run->sources);
     if (run->gone) memset(run->gone, 0, (size_t)run->room);
     if (run->source && run->n > 0) memcpy(run->source, im->source, (size_t)run->n * sizeof *run->source);
@@ -4100,12 +4072,14 @@ static void fsi__sph_emit_sites(fsi__sph_run *run, int k, double advance, int la
     const long long left = fsi__sph_allowed(run, k);
     long long emitted = 0, blocked = 0, refused;
     size_t c;
+    int i;
     if (left > 0) fsi__source_block(&run->sources, k, layers, o, run->x, run->n, e->desc.shape != FSI_EMITTER_MESH ? run->source : NULL);
     for (c = lattice * (size_t)layers; left > 0 && c-- > 0;) {
         if (!e->present[c % lattice]) continue;
         blocked += run->sources.blocked[c];
         if (run->sources.blocked[c] || emitted == left) continue;
-        fsi__sph_new_row(run->s, fsi__sph_append(run, e, fsi__emitter_site(e, o, c)), (uint32_t)run->next_particle++, e->desc.filter, e->attributes);
+        i = fsi__sph_append(run, e, fsi__emitter_site(e, o, c));
+        fsi__particles_new_row(&run->im->particles, i, run->x[i], run->v[i], (uint32_t)run->next_particle++, e->desc.filter, e->attributes);
         emitted++;
     }
     refused = (long long)e->sites * layers - emitted - blocked;
@@ -4161,14 +4135,14 @@ static void fsi__sph_drain_off(fsi__sph_run *run, double dt)
 static void fsi__sph_commit_sources(fsi__sph_run *run)
 {
     fsi__sph_impl *im = run->im;
-    im->next_particle = run->next_particle;
+    im->particles.next = run->next_particle;
     fsi__source_commit(&run->sources);
     if (run->source && run->n > 0) memcpy(im->source, run->source, (size_t)run->n * sizeof *run->source);
     if (run->marked > 0) {
         memcpy(im->marker, run->marker, (size_t)run->marked);
         memcpy(im->aeration, run->aeration, (size_t)run->marked * sizeof *run->aeration);
     }
-    if (run->stats.removed > 0) fsi__sph_compact(run->s, run->gone);
+    if (run->stats.removed > 0) fsi__particles_compact(&im->particles, run->n, run->gone);
 }
 
 /* ---- >>markers ------------------------------------------------------------------------------------------------
@@ -4542,17 +4516,10 @@ static fsi_status fsi__sph_check_body(const fsi_sph *s, const fsi_body *body, in
     return FSI_OK;
 }
 
-/* The largest coordinate of a vector, infinite where one is NaN. */
-static double fsi__sph_size(fsi_vec3 v)
-{
-    const double size = fmax(fmax(fabs((double)v.x), fabs((double)v.y)), fabs((double)v.z));
-    return fsi_v3_is_finite(v) ? size : HUGE_VAL;
-}
-
 /* A vector of particle i that must be finite, and no larger than `most`. */
 static fsi_status fsi__sph_check_size(const fsi_sph *s, const char *fn, long long i, const char *what, fsi_vec3 v, double most)
 {
-    const double size = fsi__sph_size(v);
+    const double size = fsi__largest_axis(v);
     if (size <= most) return FSI_OK;
     if (!fsi_v3_is_finite(v)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, what);
     return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, size, "particle %.0f: its %s is %g, more than %g", (double)i, what, size, most);
@@ -4916,27 +4883,39 @@ FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *remov
 
 /* ---- >>particles ---------------------------------------------------------------------------------------------- */
 
-enum { FSI__SPH_SAVED = 11 }; /* the first columns are state; fsi__sph_check_rows knows the first ten */
-
-/* The arrays of the particles that there are; *saved (NULL is fine) of them are state, the others what the last step found. */
-static int fsi__sph_columns(fsi_sph *s, fsi__column *columns, int *saved)
+/* The table of the particles, in the order of a state. */
+static void fsi__sph_make_table(fsi_sph *s)
 {
-    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t), byte = s->desc.markers ? 1 : 0;
-    const struct { void *array; size_t size; } all[FSI__SPH_COLUMNS] = {
-        { &s->position, vector }, { &s->velocity, vector }, { &s->force, vector }, { &im->warm, vector },
-        { &im->kappa, real }, { &im->pressure, real }, { &im->density_ratio, real },
-        { &im->id, word }, { &s->filter, word }, { &im->source, word }, { &s->attribute, (size_t)s->desc.attribute_count * real },
-        { &im->marker, byte }, { &im->aeration, byte * real }
-    };
-    int k, n = 0;
-    for (k = 0; k < FSI__SPH_COLUMNS; k++) {
-        if (k == FSI__SPH_SAVED && saved) *saved = n;
-        if (all[k].size == 0) continue;
-        columns[n].array = (void **)all[k].array;
-        columns[n++].size = all[k].size;
-    }
-    return n;
+    const double pull = FSI__SPH_PULL * (double)s->particle_mass, most = FSI__SPH_CORRECTION;
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    fsi__particles *t = &im->particles;
+    t->context = s->context;
+    t->dim = s->desc.dim;
+    t->attribute_count = s->desc.attribute_count;
+    t->dx = s->desc.spacing;
+    t->fastest = HUGE_VAL;
+    t->most = &s->desc.max_particles;
+    t->count = &s->count;
+    t->capacity = &s->capacity;
+    t->position = &s->position;
+    t->velocity = &s->velocity;
+    t->id = &im->id;
+    t->filter = &s->filter;
+    t->attribute = &s->attribute;
+    fsi__particles_column(t, "position", FSI__COLUMN_VECTOR, &s->position, vector, 0, FSI__SPH_FAR, NULL);
+    fsi__particles_column(t, "velocity", FSI__COLUMN_VECTOR, &s->velocity, vector, 0, FSI__SPH_FAST, NULL);
+    fsi__particles_column(t, "force", FSI__COLUMN_VECTOR, &s->force, vector, 0, pull, NULL);
+    fsi__particles_column(t, "correction", FSI__COLUMN_VECTOR, &im->warm, vector, 0, most, NULL);
+    fsi__particles_column(t, "contact stiffness", FSI__COLUMN_REAL, &im->kappa, real, 0.999, 101, NULL);
+    fsi__particles_column(t, "pressure", FSI__COLUMN_REAL, &im->pressure, real, 0, most, &s->pressure);
+    fsi__particles_column(t, "density ratio", FSI__COLUMN_REAL, &im->density_ratio, real, 0, most, &s->density_ratio);
+    fsi__particles_column(t, "id", FSI__COLUMN_ID, &im->id, word, 0, 0, &s->id);
+    fsi__particles_column(t, "filter", FSI__COLUMN_ANY, &s->filter, word, 0, 0, NULL);
+    fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->source, word, 0, 0, NULL);
+    fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0, 0, NULL);
+    fsi__particles_column(t, "marker", FSI__COLUMN_FOUND, &im->marker, byte, 0, 0, &s->marker);
+    fsi__particles_column(t, "aeration", FSI__COLUMN_FOUND, &im->aeration, byte * real, 0, 0, &s->aeration);
 }
 
 /* The corners of a box, x first; in 2D the first four, in the plane. */
@@ -5028,9 +5007,10 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     s->desc = *desc;
     s->impl = im;
     fsi__sph_derive(s);
+    fsi__sph_make_table(s);
     status = fsi_neighbors_create(&im->neighbors, s->context);
     if (status == FSI_OK) status = fsi__sph_make_domain(s);
-    if (status == FSI_OK) status = fsi__sph_reserve(s, desc->reserve);
+    if (status == FSI_OK) status = fsi__particles_reserve(&im->particles, "fsi_sph_create", desc->reserve);
     if (status != FSI_OK) {
         fsi_sph_destroy(s);
         return status;
@@ -5061,7 +5041,6 @@ FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc)
 
 FSI_API void fsi_sph_destroy(fsi_sph *s)
 {
-    fsi__column columns[FSI__SPH_COLUMNS];
     fsi__sph_impl *im;
     fsi_context *context;
     int k;
@@ -5075,76 +5054,28 @@ FSI_API void fsi_sph_destroy(fsi_sph *s)
     fsi_neighbors_destroy(im->neighbors);
     fsi__arena_free(context, &im->scratch);
     fsi__arena_free(context, &im->walls);
-    fsi__free_columns(context, columns, fsi__sph_columns(s, columns, NULL), s->capacity);
+    fsi__particles_free(&im->particles);
     s->cookie = 0;
     fsi__free(s->desc.context, s, 1, sizeof *s + sizeof *im); /* not from the context that it may hold itself */
 }
 
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s) { return fsi__error_of(s ? s->context : NULL); }
 
-static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity)
-{
-    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    fsi__column columns[FSI__SPH_COLUMNS];
-    fsi_status status = fsi__grow(s->context, columns, fsi__sph_columns(s, columns, NULL), s->count, &s->capacity, capacity, "fsi_sph_add_particles");
-    s->pressure = im->pressure;
-    s->density_ratio = im->density_ratio;
-    s->id = im->id;
-    s->marker = im->marker;
-    s->aeration = im->aeration;
-    return status;
-}
-
-/* Does p point into an array that growing moves? */
-static int fsi__sph_owns(fsi_sph *s, const void *p)
-{
-    fsi__column columns[FSI__SPH_COLUMNS];
-    return fsi__owns(columns, fsi__sph_columns(s, columns, NULL), s->capacity, p);
-}
-
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
 {
-    static const char fn[] = "fsi_sph_add_particles";
     fsi__sph_impl *im;
-    int i;
+    int k;
     FSI__SPH_TRY(fsi__sph_check(s));
-    if (count < 0 || (count > 0 && !positions)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
     im = (fsi__sph_impl *)s->impl;
-    if (count > 0x3fffffff - s->count || im->next_particle + (uint64_t)count > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
-    if (s->desc.max_particles > 0 && s->count + count > s->desc.max_particles)
-        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles exceed desc.max_particles, %d", count, s->desc.max_particles);
-    if (count > 0 && (fsi__sph_owns(s, positions) || fsi__sph_owns(s, velocities)))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
-    for (i = 0; i < count; i++)
-        if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i]))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
-    FSI__SPH_TRY(fsi__sph_reserve(s, fsi__sph_rows_for(s, s->count + count)));
-    for (i = 0; i < count; i++) {
-        const int k = s->count + i;
-        s->position[k] = positions[i];
-        s->velocity[k] = velocities ? velocities[i] : fsi_v3(0, 0, 0);
-        if (s->desc.dim == 2) s->position[k].z = s->velocity[k].z = 0;
-        im->warm[k] = fsi_v3(0, 0, 0);
-        im->kappa[k] = im->density_ratio[k] = 1;
-        im->pressure[k] = 0;
-        im->source[k] = 0;
-        fsi__sph_new_row(s, k, (uint32_t)im->next_particle++, 0xffffffffu, NULL);
-    }
-    s->count += count;
+    FSI__SPH_TRY(fsi__particles_add(&im->particles, "fsi_sph_add_particles", positions, velocities, count));
+    for (k = s->count - count; k < s->count; k++) im->kappa[k] = im->density_ratio[k] = 1;
     return FSI_OK;
-}
-
-static void fsi__sph_compact(fsi_sph *s, const unsigned char *gone)
-{
-    fsi__column columns[FSI__SPH_COLUMNS];
-    s->count = fsi__compact(columns, fsi__sph_columns(s, columns, NULL), s->count, gone);
 }
 
 FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone)
 {
     FSI__SPH_TRY(fsi__sph_check(s));
-    if (!gone) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_particles", -1, 0, "gone is NULL");
-    fsi__sph_compact(s, gone);
-    return FSI_OK;
+    return fsi__particles_remove(&((fsi__sph_impl *)s->impl)->particles, "fsi_sph_remove_particles", gone);
 }
 
 /* Nearest distance to an obstacle's faces is at least dx/2, and x is on the liquid's side of all. */
@@ -5181,65 +5112,30 @@ static fsi_box3 fsi__sph_fill_bounds(const fsi_sph *s)
     return bounds;
 }
 
-/* Fills the shape that `fill` names; on failure nothing has changed. */
-static fsi_status fsi__sph_fill(fsi_sph *s, fsi__fill *fill, fsi_vec3 velocity, int *added)
+static fsi_status fsi__sph_fill(fsi_sph *s, fsi__fill fill, int *added)
 {
-    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    const uint64_t first = im->next_particle;
-    const int start = s->count;
-    fsi_status status;
-    fill->context = s->context;
-    fill->dim = s->desc.dim;
-    fill->dx = s->desc.spacing;
-    fill->velocity = velocity;
-    fill->clip = fsi__sph_fill_bounds(s);
-    fill->position = s->position;
-    fill->count = s->count;
-    fill->is_free = fsi__sph_site_is_free;
-    fill->add = fsi__sph_add_site;
-    fill->simulator = s;
-    status = fsi__fill_shape(fill);
-    if (status != FSI_OK) {
-        s->count = start;
-        im->next_particle = first;
-    }
-    if (added) *added = s->count - start;
-    return status;
+    if (added) *added = 0;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    fill.clip = fsi__sph_fill_bounds(s);
+    fill.is_free = fsi__sph_site_is_free;
+    fill.add = fsi__sph_add_site;
+    fill.simulator = s;
+    return fsi__particles_fill(&((fsi__sph_impl *)s->impl)->particles, &fill, added);
 }
 
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
 {
-    fsi__fill fill;
-    if (added) *added = 0;
-    FSI__SPH_TRY(fsi__sph_check(s));
-    memset(&fill, 0, sizeof fill);
-    fill.function = "fsi_sph_fill_box";
-    fill.box = &box;
-    return fsi__sph_fill(s, &fill, velocity, added);
+    return fsi__sph_fill(s, fsi__fill_box("fsi_sph_fill_box", box, velocity), added);
 }
 
 FSI_API fsi_status fsi_sph_fill_sphere(fsi_sph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added)
 {
-    fsi__fill fill;
-    if (added) *added = 0;
-    FSI__SPH_TRY(fsi__sph_check(s));
-    memset(&fill, 0, sizeof fill);
-    fill.function = "fsi_sph_fill_sphere";
-    fill.center = center;
-    fill.radius = radius;
-    return fsi__sph_fill(s, &fill, velocity, added);
+    return fsi__sph_fill(s, fsi__fill_sphere("fsi_sph_fill_sphere", center, radius, velocity), added);
 }
 
 FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added)
 {
-    fsi__fill fill;
-    if (added) *added = 0;
-    FSI__SPH_TRY(fsi__sph_check(s));
-    if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_fill_mesh", -1, 0, "mesh is NULL");
-    memset(&fill, 0, sizeof fill);
-    fill.function = "fsi_sph_fill_mesh";
-    fill.mesh = mesh;
-    return fsi__sph_fill(s, &fill, velocity, added);
+    return fsi__sph_fill(s, fsi__fill_mesh("fsi_sph_fill_mesh", mesh, velocity), added);
 }
 
 /* ---- >>obstacles ---------------------------------------------------------------------------------------------- */
@@ -5456,35 +5352,20 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     return FSI_OK;
 }
 
-/* The numbers of a field, *width for each particle, 0: there is no such field. NULL for markers, which are bytes. */
-static const fsi_real *fsi__sph_field_numbers(const fsi_sph *s, fsi_sph_field field, int *width)
-{
-    const int marked = s->desc.markers != 0;
-    const struct { const void *numbers; int width; } fields[] = { /* as fsi_sph_field counts them */
-        { s->position, 3 }, { s->velocity, 3 }, { s->force, 3 }, { s->pressure, 1 }, { s->density_ratio, 1 },
-        { s->aeration, marked }, { NULL, marked }, { s->attribute, s->desc.attribute_count }
-    };
-    const int known = (int)field >= 0 && (int)field <= FSI_SPH_ATTRIBUTE;
-    *width = known ? fields[field].width : 0;
-    return known ? (const fsi_real *)fields[field].numbers : NULL;
-}
-
 FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride)
 {
-    static const char fn[] = "fsi_sph_copy";
-    const fsi_real shift[3] = { origin.x, origin.y, origin.z }, *numbers;
-    int i, k, width;
+    fsi__field fields[FSI_SPH_ATTRIBUTE + 1];
     FSI__SPH_TRY(fsi__sph_check(s));
-    numbers = fsi__sph_field_numbers(s, field, &width);
-    if (width == 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, (long long)field, 0, "there is no field %d, or desc does not ask for it", (int)field);
-    if (stride < width) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, stride, "stride is %d, field %d has %d floats", stride, (int)field, width);
-    if (!out && s->count > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    if (!fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "origin is not finite");
-    for (i = 0; i < s->count; i++) for (k = 0; k < width; k++) {
-        const fsi_real x = numbers ? numbers[(size_t)i * (size_t)width + (size_t)k] : s->marker[i];
-        out[(size_t)i * (size_t)stride + (size_t)k] = (float)(field == FSI_SPH_POSITION ? x - shift[k] : x);
-    }
-    return FSI_OK;
+    fields[FSI_SPH_POSITION] = fsi__field_of_vectors(s->position);
+    fields[FSI_SPH_VELOCITY] = fsi__field_of_vectors(s->velocity);
+    fields[FSI_SPH_FORCE] = fsi__field_of_vectors(s->force);
+    fields[FSI_SPH_PRESSURE] = fsi__field_of(s->pressure, NULL, 1, 1);
+    fields[FSI_SPH_DENSITY_RATIO] = fsi__field_of(s->density_ratio, NULL, 1, 1);
+    fields[FSI_SPH_AERATION] = fsi__field_of(s->aeration, NULL, s->desc.markers != 0, 1);
+    fields[FSI_SPH_MARKER] = fsi__field_of(NULL, s->marker, s->desc.markers != 0, 1);
+    fields[FSI_SPH_ATTRIBUTE] = fsi__field_of(s->attribute, NULL, s->desc.attribute_count, 1);
+    return fsi__particles_copy(&((const fsi__sph_impl *)s->impl)->particles, "fsi_sph_copy", (int)field, fields,
+        FSI_SPH_ATTRIBUTE + 1, origin, out, stride);
 }
 
 /* ---- >>questions ---------------------------------------------------------------------------------------------- */
@@ -5571,15 +5452,10 @@ FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
 FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw)
 {
     const fsi__sph_impl *im;
-    int i, o, k;
-    double top = 1;
+    int o, k;
     if (!draw || fsi__sph_check(s) != FSI_OK) return;
     im = (const fsi__sph_impl *)s->impl;
-    for (i = 0; i < s->count; i++) if ((double)s->pressure[i] > top) top = (double)s->pressure[i];
-    for (i = 0; i < s->count && draw->point; i++) { /* blue without pressure, red at the highest */
-        uint32_t red = (uint32_t)(255 * (double)s->pressure[i] / top);
-        draw->point(draw->user, s->position[i], s->desc.spacing, red << 16 | 0x4000u | (255 - red));
-    }
+    fsi__particles_draw(&im->particles, s->pressure, draw);
     for (o = 0; o < im->obstacle_count && draw->line; o++) {
         const fsi_mesh *m = im->obstacle[o].mesh;
         for (k = 0; k < m->corners * m->face_count; k++) {
@@ -5597,43 +5473,28 @@ static void fsi__sph_state(fsi__stream *st, void *simulator)
 {
     fsi_sph *s = (fsi_sph *)simulator;
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    fsi__column columns[FSI__SPH_COLUMNS];
-    int k, saved;
-    fsi__sph_columns(s, columns, &saved);
+    int k;
     fsi__bytes(st, &s->time, sizeof s->time);
     fsi__bytes(st, &s->stats.wall_speed, sizeof s->stats.wall_speed);
     fsi__bytes(st, &s->desc.origin, sizeof s->desc.origin);
-    fsi__bytes(st, &im->next_particle, sizeof im->next_particle);
+    fsi__bytes(st, &im->particles.next, sizeof im->particles.next);
     fsi__sources_state(st, &im->sources);
-    for (k = 0; k < saved; k++) fsi__bytes(st, *columns[k].array, (size_t)s->count * columns[k].size);
+    fsi__particles_state(st, &im->particles);
     for (k = 0; k < im->obstacle_count; k++) {
         fsi__bytes(st, im->obstacle[k].warm, sizeof im->obstacle[k].warm);
         fsi__bytes(st, &im->obstacle[k].at, sizeof im->obstacle[k].at);
     }
 }
 
-/* Stands first: loading makes room for `count` before it reads the rest, and refuses what was saved by an unlike
-   simulator. No padding. */
-typedef struct fsi__sph_state_head { int64_t count, dim, attributes, obstacles, emitters, sinks; double spacing; } fsi__sph_state_head;
-
-static fsi__sph_state_head fsi__sph_make_head(const fsi_sph *s)
+static fsi__liquid_head fsi__sph_make_head(const fsi_sph *s)
 {
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    fsi__sph_state_head head;
-    head.count = s->count;
-    head.dim = s->desc.dim;
-    head.attributes = s->desc.attribute_count;
-    head.obstacles = im->obstacle_count;
-    head.emitters = im->sources.emitter_count;
-    head.sinks = im->sources.sink_count;
-    head.spacing = (double)s->desc.spacing;
-    return head;
+    return fsi__particles_head(&im->particles, im->obstacle_count, im->sources.emitter_count, im->sources.sink_count);
 }
 
 static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
 {
-    fsi_sph *s = (fsi_sph *)simulator;
-    fsi__sph_state_head head = fsi__sph_make_head(s);
+    fsi__liquid_head head = fsi__sph_make_head((fsi_sph *)simulator);
     fsi__bytes(st, &head, sizeof head);
     fsi__sph_state(st, simulator);
 }
@@ -5656,64 +5517,24 @@ FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity,
 }
 
 /* The state's head against the simulator and the bytes that follow it. */
-static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__sph_state_head *head, const fsi__stream *st)
+static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__liquid_head *head, const fsi__stream *st)
 {
-    static const char fn[] = "fsi_sph_load";
-    fsi__sph_state_head own = fsi__sph_make_head(s);
-    fsi__column columns[FSI__SPH_COLUMNS];
-    size_t row = 0, start = sizeof *head + 2 * sizeof(double) + sizeof(fsi_vec3) + sizeof(uint64_t) + fsi__sources_state_size(&((const fsi__sph_impl *)s->impl)->sources)
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    const fsi__liquid_head own = fsi__sph_make_head(s);
+    const size_t rest = 2 * sizeof(double) + sizeof(fsi_vec3) + sizeof(uint64_t) + fsi__sources_state_size(&im->sources)
         + (size_t)own.obstacles * FSI__SPH_OBSTACLE_BYTES;
-    int k, saved;
-    own.count = head->count;
-    if (st->ok && memcmp(head, &own, sizeof own) != 0)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->spacing, "the state is of a %dD liquid with spacing %g, %d obstacles, %d attributes, %d emitters and %d sinks, not of this one",
-            (int)head->dim, head->spacing, (int)head->obstacles, (int)head->attributes, (int)head->emitters, (int)head->sinks);
-    fsi__sph_columns((fsi_sph *)(uintptr_t)s, columns, &saved);
-    for (k = 0; k < saved; k++) row += columns[k].size;
-    if (!st->ok || st->capacity < start || head->count < 0 || head->count > 0x3fffffff || (st->capacity - start) % row || (st->capacity - start) / row != (size_t)head->count)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->count, "the state holds %.0f particles in %.0f bytes, which do not agree", (double)head->count, (double)st->capacity);
-    return FSI_OK;
+    return fsi__particles_check_head(&im->particles, "fsi_sph_load", head, &own, rest, st);
 }
 
-/* The particles of a state: column after column, as fsi__sph_columns has them. */
-static fsi_status fsi__sph_check_rows(const fsi_sph *s, int64_t count, uint64_t next, fsi__stream *st)
+/* The particles of a state. */
+static fsi_status fsi__sph_check_rows(const fsi_sph *s, int64_t count, uint64_t next, fsi_vec3 offset, fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";
-    const struct { const char *name; double most; } vectors[4] = {
-        { "position", FSI__SPH_FAR }, { "velocity", FSI__SPH_FAST }, { "force", FSI__SPH_PULL * (double)s->particle_mass }, { "correction", FSI__SPH_CORRECTION }
-    };
-    const struct { const char *name; double lo, hi; } reals[3] = { { "contact stiffness", 0.999, 101 }, { "pressure", 0, FSI__SPH_CORRECTION }, { "density ratio", 0, FSI__SPH_CORRECTION } };
-    int64_t i, last = -1;
-    int k;
-    for (k = 0; k < 4; k++) {
-        for (i = 0; i < count; i++) {
-            fsi_vec3 v = { 0, 0, 0 };
-            fsi__bytes(st, &v, sizeof v);
-            FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, vectors[k].name, v, vectors[k].most));
-        }
-    }
-    for (k = 0; k < 3; k++) {
-        for (i = 0; i < count; i++) {
-            fsi_real x = 0;
-            fsi__bytes(st, &x, sizeof x);
-            if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, reals[k].name);
-            if (!((double)x >= reals[k].lo && (double)x <= reals[k].hi)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)x, "particle %.0f: its %s is %g", (double)i, reals[k].name, (double)x);
-        }
-    }
-    for (i = 0; i < count; i++) {
-        uint32_t id = 0;
-        fsi__bytes(st, &id, sizeof id);
-        if ((int64_t)id <= last || (uint64_t)id >= next) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)id, "particle %.0f: its id is out of order", (double)i);
-        last = (int64_t)id;
-    }
-    st->used += (size_t)count * sizeof(uint32_t); /* filters: any */
-    for (i = 0; i < count; i++) {
-        uint32_t source = 0;
-        fsi__bytes(st, &source, sizeof source);
-        if (source > 0 && fsi__sources_find(&((const fsi__sph_impl *)s->impl)->sources, (int64_t)source - 1) < 0)
-            return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)source, "particle %.0f is held by an emitter that there is not", (double)i);
-    }
-    return st->ok ? FSI_OK : fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state ends too early");
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    const size_t start = st->used;
+    FSI__SPH_TRY(fsi__particles_check_state(&im->particles, fn, st, count, next, offset));
+    st->used = start + fsi__particles_bytes(&im->particles, &im->source, count);
+    return fsi__sources_check_held(&im->sources, fn, st, count);
 }
 
 /* Obstacle k of a state: what the last solve changed of its body, and the pose where the last step left it. */
@@ -5734,7 +5555,7 @@ static fsi_status fsi__sph_check_saved_obstacle(const fsi_sph *s, int k, fsi__st
 }
 
 /* Everything finite and possible that must be, so that a step can use it? `st` stands behind the head, and returns there. */
-static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_head *head, fsi__stream *st)
+static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_head *head, fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";
     const size_t start = st->used;
@@ -5749,9 +5570,9 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_
     if (!fsi_is_finite(time) || !fsi_is_finite(wall_speed) || !fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time, origin or speed of walls of the state is not finite");
     if (!(wall_speed >= 0 && wall_speed <= FSI__SPH_FAST)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, wall_speed, "the speed of walls of the state is %g", wall_speed);
     if (!(fabs(time) <= FSI__HUGE)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, time, "the time of the state is %g", time);
-    if (!(fsi__sph_size(origin) <= FSI__SPH_FAR)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__sph_size(origin), "the origin of the state is %g m away", fsi__sph_size(origin));
+    if (!(fsi__largest_axis(origin) <= FSI__SPH_FAR)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__largest_axis(origin), "the origin of the state is %g m away", fsi__largest_axis(origin));
     if (!fsi__sph_check_sources(s, st, &next)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
-    FSI__SPH_TRY(fsi__sph_check_rows(s, head->count, next, st));
+    FSI__SPH_TRY(fsi__sph_check_rows(s, head->count, next, fsi_v3_sub(s->desc.origin, origin), st));
     st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
     for (k = 0; k < im->obstacle_count; k++) FSI__SPH_TRY(fsi__sph_check_saved_obstacle(s, k, st));
     st->used = start;
@@ -5788,7 +5609,7 @@ static void fsi__sph_load_origin(fsi_sph *s, fsi_vec3 now)
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
 {
     fsi__sph_impl *im;
-    fsi__sph_state_head head;
+    fsi__liquid_head head;
     fsi__stream st;
     fsi_vec3 origin;
     int k;
@@ -5798,8 +5619,8 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
     fsi__bytes(&st, &head, sizeof head);
     FSI__SPH_TRY(fsi__sph_check_head(s, &head, &st));
     FSI__SPH_TRY(fsi__sph_check_content(s, &head, &st));
-    FSI__SPH_TRY(fsi__sph_reserve(s, (int)head.count));
     im = (fsi__sph_impl *)s->impl;
+    FSI__SPH_TRY(fsi__particles_reserve(&im->particles, "fsi_sph_load", (int)head.count));
     s->count = (int)head.count;
     origin = s->desc.origin;
     fsi__sph_state(&st, s);

@@ -425,7 +425,6 @@ enum {
 #define FSI__WC_SKIN 0.4              /* how far lists reach beyond the kernel, at most [dx] */
 #define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
 #define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
-#define FSI__WC_COLUMNS 13 /* of particles */
 #define FSI__WC_FARTHEST (0.5 * FSI__MESH_REACH) /* no coordinate of a particle is beyond [m] */
 #define FSI__WC_FASTEST 1e9 /* no particle, body or obstacle moves or turns faster [m/s, rad/s] */
 #define FSI__WC_STIFF 1.1   /* where Tait's equation goes over into its tangent [rho0] */
@@ -517,7 +516,7 @@ typedef struct fsi__wc_impl {
     fsi__wc_obstacle *obstacle;
     int obstacle_count, obstacle_capacity, next_id;
     int layers;              /* how many of them are SAMPLES */
-    uint64_t next_particle;
+    fsi__particles particles;
     int64_t filter_count, filter_next; /* substeps since the Shepard filter: as of the last step, in this one */
     double amax;             /* greatest acceleration of the last substep */
     double wall_speed;       /* fastest point of an obstacle in the last step */
@@ -2663,9 +2662,6 @@ static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double
    it at the emitter's velocity, and push what is in front of them. What has not passed the plane by the end of the step is taken out, and
    made anew where it stood when the next step begins. */
 
-static fsi_status fsi__wc_reserve(fsi_wcsph *s, int capacity);
-static int fsi__wc_columns(fsi_wcsph *s, fsi__column *columns, int *saved);
-
 /* The layers of emitter k that pass its plane in the step, and one more; 0 where it lets nothing out. MESH: 1 when it is to be filled. */
 static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
 {
@@ -2681,8 +2677,8 @@ static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
 static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
 {
     fsi_wcsph *s = run->s;
-    const fsi__wc_impl *im = run->im;
-    double more = 0, want;
+    fsi__wc_impl *im = run->im;
+    double more = 0;
     int k;
     for (k = 0; k < im->sources.emitter_count; k++) {
         const fsi__emitter *e = &im->sources.emitter[k];
@@ -2692,13 +2688,9 @@ static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
         run->sources.cells = (size_t)fmax((double)run->sources.cells, cells);
         more += layers * e->sites;
     }
-    want = s->count + more;
-    if (want > 0x3fffffff || (double)im->next_particle + more > 4294967295.0)
-        return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, -1, want, "emitters would make them %.0f particles, or use up all ids", want);
+    FSI__WC_TRY(fsi__particles_room_for_sources(&im->particles, run->fn, s->count + more, more));
     run->more = (int)more;
-    if (run->more == 0) return FSI_OK;
-    k = s->capacity + s->capacity / 2;
-    return s->count + run->more <= s->capacity ? FSI_OK : fsi__wc_reserve(s, s->count + run->more < k ? k : s->count + run->more);
+    return FSI_OK;
 }
 
 /* A new row behind the others, which the step works on and nobody else sees yet. */
@@ -2706,17 +2698,12 @@ static void fsi__wc_append(fsi__wc_run *run, const fsi__emitter *e, fsi_vec3 x, 
 {
     fsi_wcsph *s = run->s;
     fsi__wc_impl *im = run->im;
-    const size_t width = (size_t)s->desc.attribute_count;
     const int i = run->n++;
     FSI_ASSERT(i < s->capacity);
-    s->position[i] = im->last[i] = x;
-    s->velocity[i] = fsi__emitter_velocity(e);
-    s->force[i] = fsi_v3(0, 0, 0);
+    fsi__particles_new_row(&im->particles, i, x, fsi__emitter_velocity(e), 0, e->desc.filter, e->attributes);
     s->density[i] = s->desc.density;
-    s->filter[i] = im->seen[i] = e->desc.filter;
-    im->pressure[i] = im->room[i] = 0;
-    im->ratio[i] = 0;
-    if (width > 0) memcpy(s->attribute + (size_t)i * width, e->attributes, width * sizeof(fsi_real));
+    im->last[i] = x;
+    im->seen[i] = e->desc.filter;
     run->source[i] = e->desc.shape == FSI_EMITTER_MESH ? 0 : (uint32_t)(e->flow.id + 1);
     run->gone[i] = ghost ? FSI__WC_GHOST : 0;
     fsi__wc_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_of(s->velocity[i]), (double)s->particle_mass));
@@ -2839,17 +2826,16 @@ static void fsi__wc_commit_sources(fsi__wc_run *run)
 {
     fsi_wcsph *s = run->s;
     fsi__wc_impl *im = run->im;
-    fsi__column columns[FSI__WC_COLUMNS];
     const double m = (double)s->particle_mass;
     int i;
     if (!run->gone) return;
     for (i = 0; i < run->n; i++) {
         if (run->gone[i]) fsi__wc_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_of(s->velocity[i]), -m));
-        if (i >= run->born && run->gone[i] != FSI__WC_GHOST) im->id[i] = (uint32_t)im->next_particle++;
+        if (i >= run->born && run->gone[i] != FSI__WC_GHOST) im->id[i] = (uint32_t)im->particles.next++;
     }
     fsi__source_commit(&run->sources);
     if (run->source && run->n > 0) memcpy(im->source, run->source, (size_t)run->n * sizeof *run->source);
-    s->count = fsi__compact(columns, fsi__wc_columns(s, columns, NULL), run->n, run->gone);
+    fsi__particles_compact(&im->particles, run->n, run->gone);
     run->stats.particles = s->count;
 }
 
@@ -3461,37 +3447,40 @@ static void fsi__wc_derive(fsi_wcsph *s)
     ((fsi__wc_impl *)s->impl)->sound_speed = (double)s->sound_speed;
 }
 
-enum { FSI__WC_SAVED = 9 };
-
-/* The arrays of the particles that there are; *saved (NULL is fine) of them are state, the others what the last step found. */
-static int fsi__wc_columns(fsi_wcsph *s, fsi__column *columns, int *saved)
+/* The table of the particles, in the order of a state. */
+static void fsi__wc_make_table(fsi_wcsph *s)
 {
-    fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
     const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t);
-    const struct { void *array; size_t size; } all[FSI__WC_COLUMNS] = {
-        { &s->position, vector }, { &s->velocity, vector }, { &s->force, vector }, { &s->density, real },
-        { &im->ratio, sizeof(float) }, { &im->id, word }, { &s->filter, word }, { &s->attribute, (size_t)s->desc.attribute_count * real },
-        { &im->source, word },
-        { &im->pressure, real }, { &im->room, real }, { &im->last, vector }, { &im->seen, word }
-    };
-    int k, n = 0;
-    for (k = 0; k < FSI__WC_COLUMNS; k++) {
-        if (k == FSI__WC_SAVED && saved) *saved = n;
-        if (all[k].size == 0) continue;
-        columns[n].array = (void **)all[k].array;
-        columns[n++].size = all[k].size;
-    }
-    return n;
-}
-
-static fsi_status fsi__wc_reserve(fsi_wcsph *s, int capacity)
-{
+    const double rho0 = (double)s->desc.density, thin = 1.0 / (FSI__WC_DENSEST * FSI__WC_DENSEST), thick = 1.001 * FSI__WC_DENSEST;
+    const double pull = 1e12 * FSI__WC_FASTEST * (double)s->particle_mass; /* in the shortest step */
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
-    fsi__column columns[FSI__WC_COLUMNS];
-    fsi_status status = fsi__grow(s->context, columns, fsi__wc_columns(s, columns, NULL), s->count, &s->capacity, capacity, "fsi_wcsph_add_particles");
-    s->pressure = im->pressure;
-    s->id = im->id;
-    return status;
+    fsi__particles *t = &im->particles;
+    t->context = s->context;
+    t->dim = s->desc.dim;
+    t->attribute_count = s->desc.attribute_count;
+    t->dx = s->desc.spacing;
+    t->fastest = FSI__WC_FASTEST;
+    t->most = &s->desc.max_particles;
+    t->count = &s->count;
+    t->capacity = &s->capacity;
+    t->position = &s->position;
+    t->velocity = &s->velocity;
+    t->id = &im->id;
+    t->filter = &s->filter;
+    t->attribute = &s->attribute;
+    fsi__particles_column(t, "position", FSI__COLUMN_LENGTH, &s->position, vector, 0, FSI__WC_FARTHEST, NULL);
+    fsi__particles_column(t, "velocity", FSI__COLUMN_LENGTH, &s->velocity, vector, 0, FSI__WC_FASTEST, NULL);
+    fsi__particles_column(t, "force", FSI__COLUMN_LENGTH, &s->force, vector, 0, pull, NULL);
+    fsi__particles_column(t, "density", FSI__COLUMN_REAL, &s->density, real, rho0 * thin, rho0 * thick, NULL);
+    fsi__particles_column(t, "summed density", FSI__COLUMN_SUM, &im->ratio, sizeof(float), 0, 0, NULL);
+    fsi__particles_column(t, "id", FSI__COLUMN_ID, &im->id, word, 0, 0, &s->id);
+    fsi__particles_column(t, "filter", FSI__COLUMN_ANY, &s->filter, word, 0, 0, NULL);
+    fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0, 0, NULL);
+    fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->source, word, 0, 0, NULL);
+    fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->pressure, real, 0, 0, &s->pressure);
+    fsi__particles_column(t, "room", FSI__COLUMN_FOUND, &im->room, real, 0, 0, NULL);
+    fsi__particles_column(t, "last place", FSI__COLUMN_FOUND, &im->last, vector, 0, 0, NULL);
+    fsi__particles_column(t, "last filter", FSI__COLUMN_FOUND, &im->seen, word, 0, 0, NULL);
 }
 
 FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
@@ -3519,7 +3508,8 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     s->impl = im;
     im->surfaces_changed = 1;
     fsi__wc_derive(s);
-    status = fsi__wc_reserve(s, desc->reserve);
+    fsi__wc_make_table(s);
+    status = fsi__particles_reserve(&im->particles, fn, desc->reserve);
     if (status != FSI_OK) {
         fsi_wcsph_destroy(s);
         return status;
@@ -3568,7 +3558,6 @@ static void fsi__wc_free_obstacle(fsi_context *context, fsi__wc_obstacle *o)
 
 FSI_API void fsi_wcsph_destroy(fsi_wcsph *s)
 {
-    fsi__column columns[FSI__WC_COLUMNS];
     fsi__wc_impl *im;
     fsi_context *context;
     int k;
@@ -3582,7 +3571,7 @@ FSI_API void fsi_wcsph_destroy(fsi_wcsph *s)
     fsi__arena_free(context, &im->scratch);
     fsi__arena_free(context, &im->lists);
     fsi__arena_free(context, &im->touch);
-    fsi__free_columns(context, columns, fsi__wc_columns(s, columns, NULL), s->capacity);
+    fsi__particles_free(&im->particles);
     s->cookie = 0;
     fsi__free(s->desc.context, s, 1, sizeof *s + sizeof *im); /* not from the context that it may hold itself */
 }
@@ -3591,65 +3580,24 @@ FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s) { return fsi__error
 
 /* ---- >>particles ---------------------------------------------------------------------------------------------- */
 
-static int fsi__wc_owns(fsi_wcsph *s, const void *p)
-{
-    fsi__column columns[FSI__WC_COLUMNS];
-    return fsi__owns(columns, fsi__wc_columns(s, columns, NULL), s->capacity, p);
-}
-
-/* Room for `want` rows, half as many again where it must grow, within the budget. */
-static int fsi__wc_rows_for(const fsi_wcsph *s, int want)
-{
-    int rows = want <= s->capacity ? s->capacity : s->capacity > 0 ? want + want / 2 : want;
-    if (s->desc.max_particles > 0 && rows > s->desc.max_particles) rows = s->desc.max_particles;
-    return rows < want ? want : rows;
-}
-
 FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
 {
-    static const char fn[] = "fsi_wcsph_add_particles";
     fsi__wc_impl *im;
-    int i;
+    int k;
     FSI__WC_TRY(fsi__wc_check(s));
-    if (count < 0 || (count > 0 && !positions)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
     im = (fsi__wc_impl *)s->impl;
-    if (count > 0x3fffffff - s->count || im->next_particle + (uint64_t)count > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
-    if (s->desc.max_particles > 0 && s->count + count > s->desc.max_particles)
-        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles exceed desc.max_particles, %d", count, s->desc.max_particles);
-    if (count > 0 && (fsi__wc_owns(s, positions) || fsi__wc_owns(s, velocities)))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
-    for (i = 0; i < count; i++)
-    {
-        if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i]))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
-        if (velocities && !fsi__wc_within(velocities[i], FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, 0, "the velocity of particle %d of those to add is beyond %g m/s", i, FSI__WC_FASTEST);
-    }
-    FSI__WC_TRY(fsi__wc_reserve(s, fsi__wc_rows_for(s, s->count + count)));
-    for (i = 0; i < count; i++) {
-        const int k = s->count + i;
-        s->position[k] = positions[i];
-        s->velocity[k] = velocities ? velocities[i] : fsi_v3(0, 0, 0);
-        if (s->desc.dim == 2) s->position[k].z = s->velocity[k].z = 0;
-        s->force[k] = fsi_v3(0, 0, 0);
+    FSI__WC_TRY(fsi__particles_add(&im->particles, "fsi_wcsph_add_particles", positions, velocities, count));
+    for (k = s->count - count; k < s->count; k++) {
         s->density[k] = s->desc.density;
-        s->filter[k] = 0xffffffffu;
-        im->pressure[k] = im->room[k] = 0;
-        im->ratio[k] = 0;
-        im->source[k] = 0;
         im->last[k] = s->position[k];
-        im->id[k] = (uint32_t)im->next_particle++;
-        if (s->attribute) memset(s->attribute + (size_t)k * (size_t)s->desc.attribute_count, 0, (size_t)s->desc.attribute_count * sizeof(fsi_real));
     }
-    s->count += count;
     return FSI_OK;
 }
 
 FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char *gone)
 {
-    fsi__column columns[FSI__WC_COLUMNS];
     FSI__WC_TRY(fsi__wc_check(s));
-    if (!gone) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_wcsph_remove_particles", -1, 0, "gone is NULL");
-    s->count = fsi__compact(columns, fsi__wc_columns(s, columns, NULL), s->count, gone);
-    return FSI_OK;
+    return fsi__particles_remove(&((fsi__wc_impl *)s->impl)->particles, "fsi_wcsph_remove_particles", gone);
 }
 
 /* Distance of x to an obstacle's surface where it is now. */
@@ -3704,65 +3652,30 @@ static int fsi__wc_is_free(const fsi_wcsph *s, fsi_vec3 x)
 static int fsi__wc_site_is_free(const void *simulator, fsi_vec3 x) { return fsi__wc_is_free((const fsi_wcsph *)simulator, x); }
 static fsi_status fsi__wc_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity) { return fsi_wcsph_add_particles((fsi_wcsph *)simulator, &x, &velocity, 1); }
 
-/* Fills the shape that `fill` names; on failure nothing has changed. */
-static fsi_status fsi__wc_fill(fsi_wcsph *s, fsi__fill *fill, fsi_vec3 velocity, int *added)
+static fsi_status fsi__wc_fill(fsi_wcsph *s, fsi__fill fill, int *added)
 {
-    fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
-    const uint64_t first = im->next_particle;
-    const int start = s->count;
-    fsi_status status;
-    fill->context = s->context;
-    fill->dim = s->desc.dim;
-    fill->dx = s->desc.spacing;
-    fill->velocity = velocity;
-    fill->clip = fsi__wc_has_domain(s) ? s->desc.domain : fsi_box3_empty();
-    fill->position = s->position;
-    fill->count = s->count;
-    fill->is_free = fsi__wc_site_is_free;
-    fill->add = fsi__wc_add_site;
-    fill->simulator = s;
-    status = fsi__fill_shape(fill);
-    if (status != FSI_OK) {
-        s->count = start;
-        im->next_particle = first;
-    }
-    if (added) *added = s->count - start;
-    return status;
+    if (added) *added = 0;
+    FSI__WC_TRY(fsi__wc_check(s));
+    fill.clip = fsi__wc_has_domain(s) ? s->desc.domain : fsi_box3_empty();
+    fill.is_free = fsi__wc_site_is_free;
+    fill.add = fsi__wc_add_site;
+    fill.simulator = s;
+    return fsi__particles_fill(&((fsi__wc_impl *)s->impl)->particles, &fill, added);
 }
 
 FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
 {
-    fsi__fill fill;
-    if (added) *added = 0;
-    FSI__WC_TRY(fsi__wc_check(s));
-    memset(&fill, 0, sizeof fill);
-    fill.function = "fsi_wcsph_fill_box";
-    fill.box = &box;
-    return fsi__wc_fill(s, &fill, velocity, added);
+    return fsi__wc_fill(s, fsi__fill_box("fsi_wcsph_fill_box", box, velocity), added);
 }
 
 FSI_API fsi_status fsi_wcsph_fill_sphere(fsi_wcsph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added)
 {
-    fsi__fill fill;
-    if (added) *added = 0;
-    FSI__WC_TRY(fsi__wc_check(s));
-    memset(&fill, 0, sizeof fill);
-    fill.function = "fsi_wcsph_fill_sphere";
-    fill.center = center;
-    fill.radius = radius;
-    return fsi__wc_fill(s, &fill, velocity, added);
+    return fsi__wc_fill(s, fsi__fill_sphere("fsi_wcsph_fill_sphere", center, radius, velocity), added);
 }
 
 FSI_API fsi_status fsi_wcsph_fill_mesh(fsi_wcsph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added)
 {
-    fsi__fill fill;
-    if (added) *added = 0;
-    FSI__WC_TRY(fsi__wc_check(s));
-    if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_wcsph_fill_mesh", -1, 0, "mesh is NULL");
-    memset(&fill, 0, sizeof fill);
-    fill.function = "fsi_wcsph_fill_mesh";
-    fill.mesh = mesh;
-    return fsi__wc_fill(s, &fill, velocity, added);
+    return fsi__wc_fill(s, fsi__fill_mesh("fsi_wcsph_fill_mesh", mesh, velocity), added);
 }
 
 /* ---- >>emitters and sinks --------------------------------------------------------------------------------------- */
@@ -4134,27 +4047,16 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world)
 
 FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi_vec3 origin, float *out, int stride)
 {
-    static const char fn[] = "fsi_wcsph_copy";
-    const fsi_real shift[3] = { origin.x, origin.y, origin.z }, *from[6];
-    int width[6] = { 3, 3, 3, 1, 1, 0 }, i, k, w;
+    fsi__field fields[FSI_WCSPH_ATTRIBUTE + 1];
     FSI__WC_TRY(fsi__wc_check(s));
-    from[0] = (const fsi_real *)(const void *)s->position;
-    from[1] = (const fsi_real *)(const void *)s->velocity;
-    from[2] = (const fsi_real *)(const void *)s->force;
-    from[3] = s->pressure;
-    from[4] = s->density;
-    from[5] = s->attribute;
-    width[5] = s->desc.attribute_count;
-    w = (int)field >= 0 && field <= FSI_WCSPH_ATTRIBUTE ? width[field] : 0;
-    if (w == 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, (long long)field, 0, "there is no field %d, or desc does not ask for it", (int)field);
-    if (stride < w) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, stride, "stride is %d, field %d has %d floats", stride, (int)field, w);
-    if (!out && s->count > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    if (!fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "origin is not finite");
-    for (i = 0; i < s->count; i++) for (k = 0; k < w; k++) {
-        const fsi_real x = from[field][(size_t)i * (size_t)w + (size_t)k];
-        out[(size_t)i * (size_t)stride + (size_t)k] = (float)(field == FSI_WCSPH_POSITION ? x - shift[k] : field == FSI_WCSPH_DENSITY_RATIO ? x / s->desc.density : x);
-    }
-    return FSI_OK;
+    fields[FSI_WCSPH_POSITION] = fsi__field_of_vectors(s->position);
+    fields[FSI_WCSPH_VELOCITY] = fsi__field_of_vectors(s->velocity);
+    fields[FSI_WCSPH_FORCE] = fsi__field_of_vectors(s->force);
+    fields[FSI_WCSPH_PRESSURE] = fsi__field_of(s->pressure, NULL, 1, 1);
+    fields[FSI_WCSPH_DENSITY_RATIO] = fsi__field_of(s->density, NULL, 1, s->desc.density);
+    fields[FSI_WCSPH_ATTRIBUTE] = fsi__field_of(s->attribute, NULL, s->desc.attribute_count, 1);
+    return fsi__particles_copy(&((const fsi__wc_impl *)s->impl)->particles, "fsi_wcsph_copy", (int)field, fields,
+        FSI_WCSPH_ATTRIBUTE + 1, origin, out, stride);
 }
 
 FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s)
@@ -4280,15 +4182,10 @@ FSI_API int fsi_wcsph_count_inside(const fsi_wcsph *s, int *first)
 FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw)
 {
     const fsi__wc_impl *im;
-    int i, o, k;
-    double top = 1;
+    int o, k;
     if (!draw || fsi__wc_check(s) != FSI_OK) return;
     im = (const fsi__wc_impl *)s->impl;
-    for (i = 0; i < s->count; i++) if ((double)s->pressure[i] > top) top = (double)s->pressure[i];
-    for (i = 0; i < s->count && draw->point; i++) { /* blue without pressure, red at the highest */
-        uint32_t red = s->pressure[i] > 0 ? (uint32_t)(255 * (double)s->pressure[i] / top) : 0;
-        draw->point(draw->user, s->position[i], s->desc.spacing, red << 16 | 0x4000u | (255 - red));
-    }
+    fsi__particles_draw(&im->particles, s->pressure, draw);
     for (o = 0; o < im->obstacle_count && draw->line; o++) {
         const fsi_mesh *m = im->obstacle[o].mesh;
         const int fixed = im->obstacle[o].desc.body != NULL;
@@ -4387,41 +4284,28 @@ static void fsi__wc_state(fsi__stream *st, void *simulator)
 {
     fsi_wcsph *s = (fsi_wcsph *)simulator;
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
-    fsi__column columns[FSI__WC_COLUMNS];
-    int k, saved;
-    fsi__wc_columns(s, columns, &saved);
+    int k;
     if (st->mode != FSI__HASH || s->desc.origin.x != 0 || s->desc.origin.y != 0 || s->desc.origin.z != 0) fsi__bytes(st, &s->desc.origin, sizeof s->desc.origin);
     fsi__bytes(st, &s->time, sizeof s->time);
     fsi__bytes(st, &im->amax, sizeof im->amax);
     fsi__bytes(st, &im->wall_speed, sizeof im->wall_speed);
     fsi__bytes(st, &im->sound_speed, sizeof im->sound_speed);
     fsi__bytes(st, &im->filter_count, sizeof im->filter_count);
-    fsi__bytes(st, &im->next_particle, sizeof im->next_particle);
+    fsi__bytes(st, &im->particles.next, sizeof im->particles.next);
     fsi__sources_state(st, &im->sources);
-    for (k = 0; k < saved; k++) fsi__bytes(st, *columns[k].array, (size_t)s->count * columns[k].size);
+    fsi__particles_state(st, &im->particles);
     for (k = 0; k < im->obstacle_count; k++) fsi__bytes(st, &im->obstacle[k].at, sizeof im->obstacle[k].at);
 }
 
-/* Stands first: loading makes room for `count` before it reads the rest, and refuses what an unlike simulator saved. No padding. */
-typedef struct fsi__wc_head { int64_t count, dim, attributes, obstacles, emitters, sinks; double spacing; } fsi__wc_head;
-
-static fsi__wc_head fsi__wc_make_head(const fsi_wcsph *s)
+static fsi__liquid_head fsi__wc_make_head(const fsi_wcsph *s)
 {
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
-    fsi__wc_head head;
-    head.count = s->count;
-    head.dim = s->desc.dim;
-    head.attributes = s->desc.attribute_count;
-    head.obstacles = im->obstacle_count;
-    head.emitters = im->sources.emitter_count;
-    head.sinks = im->sources.sink_count;
-    head.spacing = (double)s->desc.spacing;
-    return head;
+    return fsi__particles_head(&im->particles, im->obstacle_count, im->sources.emitter_count, im->sources.sink_count);
 }
 
 static void fsi__wc_state_counted(fsi__stream *st, void *simulator)
 {
-    fsi__wc_head head = fsi__wc_make_head((fsi_wcsph *)simulator);
+    fsi__liquid_head head = fsi__wc_make_head((fsi_wcsph *)simulator);
     fsi__bytes(st, &head, sizeof head);
     fsi__wc_state(st, simulator);
 }
@@ -4433,22 +4317,13 @@ FSI_API fsi_status fsi_wcsph_save(const fsi_wcsph *s, void *buffer, size_t capac
 }
 
 /* The state's head against the simulator and the bytes that follow it. */
-static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__wc_head *head, const fsi__stream *st)
+static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__liquid_head *head, const fsi__stream *st)
 {
     static const char fn[] = "fsi_wcsph_load";
-    fsi__wc_head own = fsi__wc_make_head(s);
-    fsi__column columns[FSI__WC_COLUMNS];
-    size_t row = 0, start = sizeof *head + sizeof(fsi_vec3) + 6 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose)
-        + fsi__sources_state_size(&((const fsi__wc_impl *)s->impl)->sources);
-    int k, saved;
-    own.count = head->count;
-    if (st->ok && memcmp(head, &own, sizeof own) != 0)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->spacing, "the state is of a %dD liquid with spacing %g, %d obstacles, %d attributes, %d emitters and %d sinks, not of this one",
-            (int)head->dim, head->spacing, (int)head->obstacles, (int)head->attributes, (int)head->emitters, (int)head->sinks);
-    fsi__wc_columns((fsi_wcsph *)(uintptr_t)s, columns, &saved);
-    for (k = 0; k < saved; k++) row += columns[k].size;
-    if (!st->ok || st->capacity < start || head->count < 0 || head->count > 0x3fffffff || (st->capacity - start) % row || (st->capacity - start) / row != (size_t)head->count)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->count, "the state holds %.0f particles in %.0f bytes, which do not agree", (double)head->count, (double)st->capacity);
+    const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
+    const fsi__liquid_head own = fsi__wc_make_head(s);
+    const size_t rest = sizeof(fsi_vec3) + 6 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose) + fsi__sources_state_size(&im->sources);
+    FSI__WC_TRY(fsi__particles_check_head(&im->particles, fn, head, &own, rest, st));
     if (s->desc.max_particles > 0 && head->count > s->desc.max_particles)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)head->count, "the state holds %d particles, desc.max_particles is %d", (int)head->count, s->desc.max_particles);
     return FSI_OK;
@@ -4458,58 +4333,6 @@ static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__wc_head *hea
 static fsi_status fsi__wc_bad_state(const fsi_wcsph *s, long long element, double value, const char *what)
 {
     return fsi__fail(s->context, fsi_is_finite(value) ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, "fsi_wcsph_load", element, value, "%s %.0f of the state is %g", what, (double)element, value);
-}
-
-/* Reads vectors that must be within `most`. */
-static fsi_status fsi__wc_check_vectors(const fsi_wcsph *s, fsi__stream *st, size_t count, double most, fsi_vec3 offset, const char *what)
-{
-    size_t k;
-    for (k = 0; k < count; k++) {
-        fsi_vec3 v = fsi_v3(0, 0, 0);
-        double x;
-        fsi__bytes(st, &v, sizeof v);
-        x = fsi__d3_norm(fsi__d3_add(fsi__d3_of(v), fsi__d3_of(offset)));
-        if (!fsi__wc_within(v, most) || !(x <= most)) return fsi__wc_bad_state(s, (long long)k, x, what);
-    }
-    return FSI_OK;
-}
-
-/* Densities, what they were summed to, and ids, which grow and are below `next`. */
-static fsi_status fsi__wc_check_scalars(const fsi_wcsph *s, fsi__stream *st, size_t count, uint64_t next)
-{
-    const double rho0 = (double)s->desc.density;
-    int64_t last = -1;
-    size_t k;
-    for (k = 0; k < count; k++) {
-        fsi_real rho = 0;
-        fsi__bytes(st, &rho, sizeof rho);
-        if (!((double)rho >= rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST) && (double)rho <= 1.001 * FSI__WC_DENSEST * rho0)) return fsi__wc_bad_state(s, (long long)k, (double)rho, "density");
-    }
-    for (k = 0; k < count; k++) {
-        float ratio = -1;
-        fsi__bytes(st, &ratio, sizeof ratio);
-        if (!(ratio >= 0 && (double)ratio <= (double)count + 1)) return fsi__wc_bad_state(s, (long long)k, (double)ratio, "summed density");
-    }
-    for (k = 0; k < count; k++) {
-        uint32_t id = 0;
-        fsi__bytes(st, &id, sizeof id);
-        if ((int64_t)id <= last || id >= next) return fsi__wc_bad_state(s, (long long)k, (double)id, "id");
-        last = (int64_t)id;
-    }
-    return FSI_OK;
-}
-
-/* Particles are held by emitters that there are. */
-static fsi_status fsi__wc_check_held(const fsi_wcsph *s, fsi__stream *st, size_t count)
-{
-    size_t k;
-    for (k = 0; k < count; k++) {
-        uint32_t held = 0;
-        fsi__bytes(st, &held, sizeof held);
-        if (held > 0 && fsi__sources_find(&((const fsi__wc_impl *)s->impl)->sources, (int64_t)held - 1) < 0)
-            return fsi__wc_bad_state(s, (long long)k, (double)held, "emitter");
-    }
-    return FSI_OK;
 }
 
 static fsi_status fsi__wc_check_poses(const fsi_wcsph *s, fsi__stream *st, size_t count)
@@ -4530,16 +4353,16 @@ static fsi_status fsi__wc_check_poses(const fsi_wcsph *s, fsi__stream *st, size_
 }
 
 /* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
-static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__wc_head *head, fsi__stream *st)
+static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_head *head, fsi__stream *st)
 {
     static const char fn[] = "fsi_wcsph_load";
-    const size_t start = st->used, n = (size_t)head->count;
+    const size_t start = st->used;
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
-    fsi_vec3 origin = fsi_v3(0, 0, 0), none = fsi_v3(0, 0, 0);
+    fsi_vec3 origin = fsi_v3(0, 0, 0);
     double first[4] = { 0, 0, 0, 0 };
     int64_t filter = 0;
     uint64_t next = 0;
-    size_t k;
+    size_t rows, k;
     fsi__bytes(st, &origin, sizeof origin);
     fsi__bytes(st, first, sizeof first);
     fsi__bytes(st, &filter, sizeof filter);
@@ -4549,12 +4372,10 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__wc_head *
     if (filter < 0 || filter > (int64_t)1 << 60 || next > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts of the state are not possible");
     if (!fsi__sources_check_state(&im->sources, st))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
-    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__WC_FARTHEST, fsi_v3_sub(s->desc.origin, origin), "distance from the origin of particle"));
-    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__WC_FASTEST, none, "speed of particle"));
-    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, 1e12 * FSI__WC_FASTEST * (double)s->particle_mass, none, "force on particle")); /* in the shortest step */
-    FSI__WC_TRY(fsi__wc_check_scalars(s, st, n, next));
-    st->used += n * (sizeof(uint32_t) + (size_t)s->desc.attribute_count * sizeof(fsi_real)); /* filters and attributes: any */
-    FSI__WC_TRY(fsi__wc_check_held(s, st, n));
+    rows = st->used;
+    FSI__WC_TRY(fsi__particles_check_state(&im->particles, fn, st, head->count, next, fsi_v3_sub(s->desc.origin, origin)));
+    st->used = rows + fsi__particles_bytes(&im->particles, &im->source, head->count);
+    FSI__WC_TRY(fsi__sources_check_held(&im->sources, fn, st, head->count));
     st->used = st->capacity - (size_t)head->obstacles * sizeof(fsi_pose);
     FSI__WC_TRY(fsi__wc_check_poses(s, st, (size_t)head->obstacles));
     st->used = start;
@@ -4575,7 +4396,7 @@ static void fsi__wc_load_obstacle(const fsi_wcsph *s, fsi__wc_obstacle *o)
 FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
 {
     fsi__wc_impl *im;
-    fsi__wc_head head;
+    fsi__liquid_head head;
     fsi__stream st;
     fsi_vec3 origin, offset;
     int k;
@@ -4585,8 +4406,8 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
     fsi__bytes(&st, &head, sizeof head);
     FSI__WC_TRY(fsi__wc_check_head(s, &head, &st));
     FSI__WC_TRY(fsi__wc_check_content(s, &head, &st));
-    FSI__WC_TRY(fsi__wc_reserve(s, (int)head.count));
     im = (fsi__wc_impl *)s->impl;
+    FSI__WC_TRY(fsi__particles_reserve(&im->particles, "fsi_wcsph_load", (int)head.count));
     s->count = (int)head.count;
     origin = s->desc.origin;
     fsi__wc_state(&st, s);
