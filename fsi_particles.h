@@ -381,19 +381,19 @@ FSI_API void fsi__particles_compact(fsi__particles *t, int rows, const unsigned 
 FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, const unsigned char *gone); /* the call of a liquid's API */
 
 /* One field of the particles, as copies take it: numbers, or bytes where they are NULL; width 0: there is no such field. */
-typedef struct fsi__field { const fsi_real *numbers; const unsigned char *bytes; int width; fsi_real unit; } fsi__field;
-FSI_FN fsi__field fsi__field_of(const fsi_real *numbers, const unsigned char *bytes, int width, fsi_real unit)
+typedef struct fsi__export { const fsi_real *numbers; const unsigned char *bytes; int width; fsi_real unit; } fsi__export;
+FSI_FN fsi__export fsi__export_of(const fsi_real *numbers, const unsigned char *bytes, int width, fsi_real unit)
 {
-    fsi__field f;
+    fsi__export f;
     f.numbers = numbers;
     f.bytes = bytes;
     f.width = width;
     f.unit = unit;
     return f;
 }
-FSI_FN fsi__field fsi__field_of_vectors(const fsi_vec3 *v) { return fsi__field_of((const fsi_real *)(const void *)v, NULL, 3, 1); }
+FSI_FN fsi__export fsi__export_of_vectors(const fsi_vec3 *v) { return fsi__export_of((const fsi_real *)(const void *)v, NULL, 3, 1); }
 /* The copy function of a liquid's API: field `which` of `known`, in its unit, 0 of them positions. */
-FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__field *fields, int known, fsi_vec3 origin, float *out, int stride);
+FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__export *fields, int known, fsi_vec3 origin, float *out, int stride);
 /* Particles as points of that size, blue without pressure, red at the highest. */
 FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressure, const fsi_debug_draw *draw);
 
@@ -1066,10 +1066,10 @@ FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, cons
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__field *fields, int known, fsi_vec3 origin, float *out, int stride)
+FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__export *fields, int known, fsi_vec3 origin, float *out, int stride)
 {
     const fsi_real shift[3] = { origin.x, origin.y, origin.z };
-    const fsi__field *f = &fields[which >= 0 && which < known ? which : 0];
+    const fsi__export *f = &fields[which >= 0 && which < known ? which : 0];
     const int width = which >= 0 && which < known ? f->width : 0;
     int i, k;
     if (width == 0) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, which, 0, "there is no field %d, or desc does not ask for it", which);

@@ -5354,16 +5354,16 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
 
 FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride)
 {
-    fsi__field fields[FSI_SPH_ATTRIBUTE + 1];
+    fsi__export fields[FSI_SPH_ATTRIBUTE + 1];
     FSI__SPH_TRY(fsi__sph_check(s));
-    fields[FSI_SPH_POSITION] = fsi__field_of_vectors(s->position);
-    fields[FSI_SPH_VELOCITY] = fsi__field_of_vectors(s->velocity);
-    fields[FSI_SPH_FORCE] = fsi__field_of_vectors(s->force);
-    fields[FSI_SPH_PRESSURE] = fsi__field_of(s->pressure, NULL, 1, 1);
-    fields[FSI_SPH_DENSITY_RATIO] = fsi__field_of(s->density_ratio, NULL, 1, 1);
-    fields[FSI_SPH_AERATION] = fsi__field_of(s->aeration, NULL, s->desc.markers != 0, 1);
-    fields[FSI_SPH_MARKER] = fsi__field_of(NULL, s->marker, s->desc.markers != 0, 1);
-    fields[FSI_SPH_ATTRIBUTE] = fsi__field_of(s->attribute, NULL, s->desc.attribute_count, 1);
+    fields[FSI_SPH_POSITION] = fsi__export_of_vectors(s->position);
+    fields[FSI_SPH_VELOCITY] = fsi__export_of_vectors(s->velocity);
+    fields[FSI_SPH_FORCE] = fsi__export_of_vectors(s->force);
+    fields[FSI_SPH_PRESSURE] = fsi__export_of(s->pressure, NULL, 1, 1);
+    fields[FSI_SPH_DENSITY_RATIO] = fsi__export_of(s->density_ratio, NULL, 1, 1);
+    fields[FSI_SPH_AERATION] = fsi__export_of(s->aeration, NULL, s->desc.markers != 0, 1);
+    fields[FSI_SPH_MARKER] = fsi__export_of(NULL, s->marker, s->desc.markers != 0, 1);
+    fields[FSI_SPH_ATTRIBUTE] = fsi__export_of(s->attribute, NULL, s->desc.attribute_count, 1);
     return fsi__particles_copy(&((const fsi__sph_impl *)s->impl)->particles, "fsi_sph_copy", (int)field, fields,
         FSI_SPH_ATTRIBUTE + 1, origin, out, stride);
 }

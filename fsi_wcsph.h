@@ -4047,14 +4047,14 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world)
 
 FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi_vec3 origin, float *out, int stride)
 {
-    fsi__field fields[FSI_WCSPH_ATTRIBUTE + 1];
+    fsi__export fields[FSI_WCSPH_ATTRIBUTE + 1];
     FSI__WC_TRY(fsi__wc_check(s));
-    fields[FSI_WCSPH_POSITION] = fsi__field_of_vectors(s->position);
-    fields[FSI_WCSPH_VELOCITY] = fsi__field_of_vectors(s->velocity);
-    fields[FSI_WCSPH_FORCE] = fsi__field_of_vectors(s->force);
-    fields[FSI_WCSPH_PRESSURE] = fsi__field_of(s->pressure, NULL, 1, 1);
-    fields[FSI_WCSPH_DENSITY_RATIO] = fsi__field_of(s->density, NULL, 1, s->desc.density);
-    fields[FSI_WCSPH_ATTRIBUTE] = fsi__field_of(s->attribute, NULL, s->desc.attribute_count, 1);
+    fields[FSI_WCSPH_POSITION] = fsi__export_of_vectors(s->position);
+    fields[FSI_WCSPH_VELOCITY] = fsi__export_of_vectors(s->velocity);
+    fields[FSI_WCSPH_FORCE] = fsi__export_of_vectors(s->force);
+    fields[FSI_WCSPH_PRESSURE] = fsi__export_of(s->pressure, NULL, 1, 1);
+    fields[FSI_WCSPH_DENSITY_RATIO] = fsi__export_of(s->density, NULL, 1, s->desc.density);
+    fields[FSI_WCSPH_ATTRIBUTE] = fsi__export_of(s->attribute, NULL, s->desc.attribute_count, 1);
     return fsi__particles_copy(&((const fsi__wc_impl *)s->impl)->particles, "fsi_wcsph_copy", (int)field, fields,
         FSI_WCSPH_ATTRIBUTE + 1, origin, out, stride);
 }
