@@ -293,8 +293,8 @@ FSI__STRICT_BEGIN
 /* The differences between the points of one feature and those of the other span a flat piece; the distance of the
    features is its distance from the origin (the Minkowski difference). It is a point, an edge, a triangle or a
    parallelogram with these corners and sides:
-      POINT_POINT     p-q                     POINT_EDGE   p-a, p-b              side a-b (from the first corner to the
-      second)
+      POINT_POINT     p-q
+      POINT_EDGE      p-a, p-b                side a-b (from the first corner to the second)
       POINT_TRIANGLE  p-a, p-b, p-c           sides b-a, c-a (the piece is p-a - s (b-a) - t (c-a))
       EDGE_EDGE       a-c, a-d, b-c, b-d      sides b-a, d-c (the piece is a-c + s (b-a) - t (d-c))
    All are differences of the given numbers, so that a far origin costs nothing, and all are linear in time when the
@@ -899,15 +899,12 @@ static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
    apart as long as all corners r_k(t) = r_k + t v_k of their difference (above) have n . r_k(t) >= g, and these are
    linear in t:
 
-            |   / corner 3            At time t take n towards the closest point: the lowest corner stands as high as
-                                      the distance.
-      n.r_k |  /   ____ corner 1      The first time at which a corner comes down to the height g is safe, found by a
-                                      division each,
-            | /___/                   and the search goes on from there with a new n. It is over when the gap has come
-                                      down to nearly
-            |/   \                    g, or when no corner comes down within the step.
+            |   / corner 3            At time t, n points to the closest point: the lowest corner is at the distance.
+      n.r_k |  /   ____ corner 1      The first time at which a corner reaches the height g is safe; a division for
+            | /___/                   each corner finds it. The search continues from there with a new n. It ends when
+            |/   \                    the gap is nearly g, or when no corner reaches g within the step.
           g |.....\..............
-            |      \ corner 2         A point heading straight for a face arrives at once; most pairs need one n.
+            |      \ corner 2         For a point that moves straight towards a face one n is enough, as for most pairs.
             +------------------- t
                    safe
 
@@ -964,11 +961,9 @@ static double fsi__ccd_detour(const fsi__gap *at, fsi__d3 r, const fsi__gap *fro
 
 /* A direction that stays while features turn about each other at a tiny gap leads nowhere; there n has to turn with
    them. As polynomials of time:
-      corner   n = q, a corner of the piece:               |q|^2 >= g^2,            and (q_j - q).q >= 0 for the other
-      corners
-      side     n = (q x e) x -e, e a side from corner q:    |q x e|^2 >= g^2 |e|^2, and f.n >= 0 for the side f that
-      leaves it
-      face     n = e1 x e2:                                 |q.n| >= g |n|
+      corner   n = q, a corner of the piece:               |q|^2 >= g^2, (q_j - q).q >= 0 for the other corners q_j
+      side     n = (q x e) x -e, e a side from corner q:   |q x e|^2 >= g^2 |e|^2, f.n >= 0 for the other side f at q
+      face     n = e1 x e2:                                |q.n| >= g |n|
    Each condition keeps the piece g away from the origin: its corners have q_j.n >= g |n|. The hull of each polynomial
    tells how long it holds. */
 typedef struct fsi__path { fsi__bernstein x[3]; double size; } fsi__path; /* a vector; largest coefficient */

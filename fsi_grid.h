@@ -61,7 +61,7 @@
 
    Cell (i, j, k) has its centre at origin + (i + 1/2, j + 1/2, k + 1/2) dx. Its entry of a face field belongs to its
    LOWER face: that of FSI_FACES_X stands at origin + (i, j + 1/2, k + 1/2) dx. So that the upper wall's faces have a
-   place too, the index covers one cell more than n along each axis. In 2D k = 0, n[2] = 1, z is not looked at. */
+   place too, the index covers one cell more than n along each axis. In 2D k = 0, n[2] = 1, z is ignored. */
 #define FSI_GRID_BLOCK 8 /* cells along an edge of a block */
 
 /* Where the numbers of a field stand. The axis of a face field is its value minus FSI_FACES_X. */
@@ -157,8 +157,8 @@ FSI_API fsi_real fsi_grid_at(const fsi_field *field, int i, int j, int k);
 /* ---- >>sampling -----------------------------------------------------------------------------------------------
 
    Values between the entries. Beyond its outermost entries a field goes on as a constant; where no block is stands its
-   background. What is no field gives 0, a position that is NaN counts as the lower corner of the box. In 2D z is not
-   looked at. */
+   background. What is no field gives 0, a position that is NaN counts as the lower corner of the box. In 2D z is
+   ignored. */
 
 /* Linear in 2D between 4 entries, in 3D between 8. */
 FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x);
@@ -166,8 +166,8 @@ FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x);
    value returned [1/m]; in 2D its z is 0. It flattens over the outermost entry: at a wall, half a cell beyond the
    centres, the normal part is 0. */
 FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3 *gradient);
-/* Each component linear between its own faces. u: one field a place FSI_FACES_X, _Y, _Z, of one grid; in 2D u[2] is not
-   looked at. What is no such velocity counts as 0. */
+/* Each component linear between its own faces. u: one field a place FSI_FACES_X, _Y, _Z, of one grid; in 2D u[2] is
+   ignored. What is no such velocity counts as 0. */
 FSI_API fsi_vec3 fsi_grid_sample_velocity(fsi_field *const u[3], fsi_vec3 x);
 /* Where x goes along u in dt seconds, back if dt < 0. order 2: midpoint rule, 3: Ralston (1962); else as 2. Every point
    on the way is clamped into the box, x too. x comes back as it is when u is no velocity or dt is not finite. */
@@ -982,15 +982,15 @@ FSI_API fsi_vec3 fsi_grid_trace(fsi_field *const u[3], fsi_vec3 x, fsi_real dt, 
    they can meet is gathered into boxes, and batches of 64 entries go through the stages side by side, in cells from the
    corner of the block.
 
-         u, where the stages are evaluated:        the field, where the traces end:       The few that leave a box,
-         where the
-           +----------+                             +---------+                           velocity next door is higher
-           or the way
-           | +-----+  |                             |     o   |                           is long, are done again one by
-           one with
-           | |block|  |    flow  <-----             | +---\-+ |                           what may look anywhere.
+         u, where the stages are evaluated:        the field, where the traces end:
+           +----------+                             +---------+
+           | +-----+  |                             |     o   |
+           | |block|  |    flow  <-----             | +---\-+ |
            | +-----+  |                             +-|    \|-+
-           +----------+                               |block| */
+           +----------+                               |block|
+
+   Few traces leave a box, where the velocity of a neighbouring block is higher or the trace is long. They are computed
+   again one by one, by the functions that sample the field anywhere. */
 
 /* entries that the boxes have room for; tasks at most */
 enum { FSI__ADVECT_U = 2048, FSI__ADVECT_FROM = 4096, FSI__GRID_CHUNKS = 256 };
@@ -1445,7 +1445,7 @@ FSI_API uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int 
 
 /* ---- >>extrapolation implementation ----------------------------------------------------------------------------
 
-   Only those entries are looked at that get a value. A layer reads the masks and values of the layers before it only,
+   Only entries that get a value are visited. A layer reads the masks and values of the layers before it only,
    so that blocks can go in any order. */
 typedef struct fsi__extrapolate {
     fsi_field *f;

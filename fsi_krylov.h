@@ -112,7 +112,7 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
 /* ---- >>preconditioners ---------------------------------------------------------------------------------------- */
 
 /* Which M stands for A, symmetric and positive definite; MIC0 needs fewest iterations. `upper`: only entries with col
-   >= row are looked at. Several threads help the incomplete factors only where there are several columns. */
+   >= row are read. Several threads help the incomplete factors only where there are several columns. */
 typedef enum fsi_precond_kind {
     FSI_PRECOND_JACOBI,       /* the diagonal */
     FSI_PRECOND_BLOCK_JACOBI, /* the blocks on the diagonal */
@@ -148,7 +148,7 @@ typedef struct fsi_precond {
 } fsi_precond;
 
 FSI_API fsi_precond_desc fsi_precond_default_desc(void); /* fills every field */
-/* Analyses the pattern of the whole of A; values are not looked at. A is not kept. *out is NULL on failure. Errors:
+/* Analyses the pattern of the whole of A; values are not read. A is not kept. *out is NULL on failure. Errors:
    COOKIE, ARGUMENT (names the row: no diagonal, or an entry without its mirror image), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const fsi_precond_desc *desc);
 FSI_API void fsi_precond_destroy(fsi_precond *p); /* NULL is fine */

@@ -162,7 +162,7 @@ FSI_API fsi_status fsi_mesh_set(fsi_mesh *mesh, const fsi_vec3 *vertices, int co
 FSI_API fsi_status fsi_mesh_set_rigid(fsi_mesh *mesh, fsi_pose previous, fsi_pose now);
 
 /* The functions below read only, allocate nothing and may be called from many threads at once. Given a NULL mesh, NaN,
-   or a face that does not exist, they find nothing: face -1, t = FSI_REAL_MAX. In 2D z is not looked at. */
+   or a face that does not exist, they find nothing: face -1, t = FSI_REAL_MAX. In 2D z is ignored. */
 
 /* Closest point of one face to x, with its feature's pseudonormal and side. */
 FSI_API fsi_mesh_hit fsi_mesh_closest_on_face(const fsi_mesh *mesh, int face, fsi_vec3 x);

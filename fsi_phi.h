@@ -47,7 +47,7 @@
 /* ---- >>distance ------------------------------------------------------------------------------------------------ */
 
 /* A level set phi lives in FSI_CELLS: below 0 in liquid. What stands in no block is air, so its background must be
-   above 0. What lies beyond the walls of the box is never looked at. All of these work in scratch that the grid keeps:
+   above 0. What lies beyond the walls of the box is ignored. All of these work in scratch that the grid keeps:
    once it is as large as it gets, they allocate nothing. One of them at a time on one grid. */
 
 /* out = the signed distance |grad out| = 1 to the surface phi = 0 where it is nearer than band * dx, +-band * dx
@@ -109,7 +109,7 @@ FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int 
       FSI_GRID_REMOVE   phi = max(phi, -d)    difference; no block comes or goes
 
    What is further than band dx from the surface is filled by its sign, block by block. Where shapes meet, phi is the
-   distance to the nearer one only: redistance it. In 2D z is not looked at. Errors: COOKIE, ARGUMENT (names what is out
+   distance to the nearer one only: redistance it. In 2D z is ignored. Errors: COOKIE, ARGUMENT (names what is out
    of its range), NAN, LIMIT, MEMORY; nothing has changed then. */
 typedef enum fsi_grid_operation { FSI_GRID_ADD, FSI_GRID_REMOVE } fsi_grid_operation;
 
@@ -2139,10 +2139,8 @@ FSI_API fsi_status fsi_grid_mesh_distance(fsi_field *psi, const fsi_mesh *mesh, 
 /* Nodes are the centres of cells, and two more layers at each wall:
 
        node     -2|-1    0     1            n-1    n|n+1
-                  |   .     .     .      .     .    |            the wall stands at | : nodes -2 and -1 are at the same
-                  place
-       phi      + | phi  phi   phi          phi  phi| +          -1 has the value of 0, n that of n-1; -2 and n+1 are
-       outside
+                  |   .     .     .      .     .    |            | : a wall; nodes -2 and -1 are at the same place
+       phi      + | phi  phi   phi          phi  phi| +          phi_-1 = phi_0, phi_n = phi_n-1; -2 and n+1: outside
 
    so that the cubes between -2 and -1, which have no thickness, hold the caps. An edge from a node on the wall, in the
    liquid, to one of those outside has its vertex at the node. Where walls meet, a node has several such edges: they
@@ -2636,7 +2634,7 @@ static fsi_status fsi__gs_number(fsi_context *context, fsi__gs_impl *m)
     return FSI_OK;
 }
 
-/* Room for the result; the former one is kept, and where it is told. */
+/* Room for the result; the former one stays valid until the new one is complete. */
 static fsi_status fsi__gs_grow(fsi_grid_surface *s, fsi__gs_impl *m)
 {
     const fsi__gs_slot *end = m->slots + m->slot_count;

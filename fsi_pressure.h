@@ -95,10 +95,10 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *g
    cut faces and bodies, Gibou et al. 2002 for the free surface). With the share `open` of a face that no solid covers,
    and beta = 1/density there,
 
-      dt/dx^2 sum over faces of open beta (p_i - p_nb)/theta = -div_i,       div_i = 1/dx sum of +-(open u + sum over
-      solids of share v)
-      u -= dt beta (p_upper - p_lower)/(theta dx),                           bodies gain dt sum of share dx^(d-1)
-      (p_lower - p_upper) n
+      dt/dx^2 sum over faces of open beta (p_i - p_nb)/theta = -div_i
+      div_i = 1/dx sum over faces of +-(open u + sum over solids of share v)
+      u -= dt beta (p_upper - p_lower)/(theta dx)
+      impulse of a body = dt sum over its faces of share dx^(d-1) (p_lower - p_upper) n
 
    theta is 1, but where a liquid cell i meets an air cell j: phi_i/(phi_i - phi_j), at least theta_min, and p_nb is the
    pressure at the surface. Coupled bodies, and solids that yield, move with what they gain in the same solve: added
@@ -290,7 +290,7 @@ static void fsi__faces_classify(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Do all faces near the points lo .. hi - 1 look the same way, to 26 degrees? In 2D nobody asks. */
+/* Do all faces near the points lo .. hi - 1 look the same way, to 26 degrees? Not used in 2D. */
 static int fsi__faces_is_smooth(const fsi__sampling *s, const int *lo, const int *hi)
 {
     const fsi_mesh *mesh = s->shape->mesh;
@@ -615,9 +615,10 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
    contiguous numbers; neighbours that do not exist are read from a pad of zeros behind the last brick.
 
         row y + 1        |-----brick----|-----brick----|                        upper[0]
-        row y                           |-----brick----|-----brick----|         at     two segments: what is below the
-        first
-        row y - 1                       |-----brick----|  zeros ...             lower[0] does not go on below the second
+        row y                           |-----brick----|-----brick----|         at
+        row y - 1                       |-----brick----|  zeros ...             lower[0]
+
+   Row y has two segments here: the bricks below the first one do not continue below the second.
 
    The preconditioner of conjugate gradients is a V-cycle in float. A coarse cell is 2 x 2 x 2 cells; its faces are the
    sums of theirs over 2, for the distance between centres is twice as far. Its value goes to all its cells: with two
@@ -2296,7 +2297,7 @@ static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
     fsi__pressure_feel_bodies(m, label, G, size);
     fsi__pressure_feel_all_yields(job, label, G, size, own, own_size);
 
-    /* In units of the largest answers; what is left after elimination is felt by nobody. */
+    /* In units of the largest answers; the null space of G is felt by no body and no solid. */
     for (p = 0; p < n; p++)
         for (q = 0; q < n; q++)
             if (size[p] > 0 && size[q] > 0) G[p * n + q] /= sqrt(size[p] * size[q]);

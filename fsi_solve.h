@@ -108,7 +108,7 @@ FSI_API fsi_assembly_desc fsi_assembly_default_desc(void); /* fills every field 
 FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_desc *desc);
 FSI_API void fsi_assembly_destroy(fsi_assembly *s); /* NULL is fine */
 /* matrix.value = the sum of the element matrices. value: one after the other, that of m vertices as (m block) x (m
-   block) numbers row by row; what belongs to pinned vertices is not looked at. Each entry is summed in the order of the
+   block) numbers row by row; what belongs to pinned vertices is ignored. Each entry is summed in the order of the
    elements, whatever the number of threads. A sum of symmetric matrices is symmetric to the bit, unless an element
    names a vertex twice: then to rounding. Allocates nothing. Errors: COOKIE, ARGUMENT, NAN (names the element, or the
    row whose sum overflows; the matrix stays as it was). */
@@ -168,7 +168,7 @@ typedef struct fsi_ldlt_stats {
 typedef struct fsi_ldlt {
     uint32_t cookie;
     fsi_context *context;
-    fsi_ldlt_desc desc;         /* as given; `last` and `sign` are not looked at any more */
+    fsi_ldlt_desc desc;         /* as given; `last` and `sign` are not read any more */
     int rows, block;
     int factored;               /* 1: solve may be called */
     int factorings;             /* calls of factor so far */
@@ -177,7 +177,7 @@ typedef struct fsi_ldlt {
 } fsi_ldlt;
 
 FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void); /* fills every field */
-/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries
+/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not read. Entries
    may be zero, the diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same
    pattern, with or without the upper triangle as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT
    (names the block row or the field), NAN (a field), LIMIT, MEMORY. */
@@ -270,7 +270,7 @@ FSI_API fsi_solver_desc fsi_solver_default_desc(void); /* fills every field */
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc);
 FSI_API void fsi_solver_destroy(fsi_solver *s); /* NULL is fine */
 /* A x = b; b, x: as many numbers as A has rows; may be the same. x is a guess on entry for an op, the host's solver and
-   `reuse`, else not looked at. What this calls (op, precond, the host's solver) must not call it for the same solver.
+   `reuse`, else not read. What this calls (op, precond, the host's solver) must not call it for the same solver.
    Allocates only when the pattern, the size or the kind of system changed, and the first time that an old factor is
    tried. Errors: those of what is called, NAN, MEMORY, and CONVERGENCE where the residual stays above the tolerance:
    whatever fails, x stays as it was. */
@@ -1044,8 +1044,7 @@ FSI_API uint64_t fsi__order_mix(uint64_t x)
 
    The quotient graph. A vertex is a variable, not yet eliminated, or an element. Each has one list in q:
 
-        variable i:  elements E(i) | variables A(i)      joined to A(i) by an edge of the matrix, to the rest through
-                                                         E(i)
+        variable i:  elements E(i) | variables A(i)      edges of the matrix join it to A(i), elements E(i) to others
         element e:   variables L(e)                      the rows of its column of the factor
 
    Eliminating p makes the element L(p) = A(p) + union of L(e), e in E(p), which absorbs those elements. Each i in L(p)
@@ -1637,10 +1636,9 @@ static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, cons
    same form a supernode; its front is a small dense symmetric matrix over its own columns and the rows below:
 
             own   rows below
-      own  [ F11           ]   F is A's entries there plus what the children in the elimination tree left over.
-                               Eliminating the
-      rows [ F21   F22     ]   own columns gives columns of L, kept in the panel [L11; L21], and F22 - L21 D L21^T, the
-                               update that the parent takes in at the rows that it knows them by.
+      own  [ F11           ]   F is the sum of A's entries there and of the updates of the children in the elimination
+      rows [ F21   F22     ]   tree. Elimination of the own columns gives columns of L, kept in the panel [L11; L21],
+                               and the update F22 - L21 D L21^T, which is added to the front of the parent.
 
    Everything that depends on the pattern alone is found once: the order, the tree, the supernodes, where each entry of
    A and of each update goes, and where updates lie in memory. They lie on two stacks: a front and its children on
@@ -3140,7 +3138,7 @@ FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *de
     return FSI_OK;
 }
 
-/* Is x looked at before it is written? */
+/* Is x read before it is written? */
 static int fsi__solver_guesses(const fsi_solver *s, const fsi_system *y)
 {
     return y->op || s->desc.solve || s->desc.reuse > 0;

@@ -28,7 +28,7 @@
    the plane what came out moves on like a piston, at the emitter's velocity, whatever pushes. MESH fills a closed mesh
    with a lattice of particles of that velocity, once or every `period` seconds; it holds nothing. Sites of which a
    particle is nearer than 0.6 dx stay empty (stats.blocked): BOX and DISC take that particle along instead. So do all
-   that a budget does not allow (stats.refused). Obstacles are not looked at: the plane may lie in a wall, but the way
+   that a budget does not allow (stats.refused). Obstacles are ignored: the plane may lie in a wall, but the way
    out must be free. */
 typedef enum fsi_emitter_shape { FSI_EMITTER_DISC, FSI_EMITTER_BOX, FSI_EMITTER_MESH } fsi_emitter_shape;
 
@@ -63,7 +63,7 @@ typedef enum fsi_sink_shape { FSI_SINK_BOX, FSI_SINK_SPHERE, FSI_SINK_DISC, FSI_
 typedef struct fsi_sink_desc {
     uint32_t cookie;
     fsi_sink_shape shape;              /* default BOX */
-    fsi_box3 box;                      /* BOX [m]; 2D: z is not looked at; no default */
+    fsi_box3 box;                      /* BOX [m]; 2D: z is ignored; no default */
     fsi_vec3 center;                   /* SPHERE, DISC [m] */
     fsi_vec3 direction;                /* DISC: its axis, any length but 0; default (1, 0, 0) */
     fsi_real radius;                   /* SPHERE, DISC [m]; no default */

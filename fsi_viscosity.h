@@ -86,13 +86,13 @@ typedef struct fsi_viscosity_flow {
     const fsi_field *phi;           /* level set at cells [m], negative in liquid */
     const fsi_real *mu;             /* NULL: `viscosity` everywhere; else at cells, block_count * block_cells [Pa
                                        s], >= 0; read where liquid is */
-    fsi_real viscosity;             /* mu [Pa s], >= 0; not looked at where mu is given */
+    fsi_real viscosity;             /* mu [Pa s], >= 0; not read where mu is given */
     fsi_real density, dt;           /* [kg/m^3] > 0, default 1000; [s] >= 0, default 0 */
     unsigned char wall_no_slip[6];  /* sides of the box, x- x+ y- y+ z- z+: 1 the liquid sticks, 0 (default) free
                                        slip */
     unsigned char wall_closed[6];   /* 1 (default): the normal velocity stands in u at the side's faces; 0: open, no
                                        stress there */
-    fsi_vec3 wall_velocity[6];      /* velocity of a no-slip side; its normal part is not looked at [m/s] */
+    fsi_vec3 wall_velocity[6];      /* velocity of a no-slip side; its normal part is ignored [m/s] */
     const unsigned char *solid[3];  /* NULL: none; else one byte an entry of a face field: 0 liquid or air, 1 no slip, 2
                                        free slip. Of both, u there is the solid's velocity and is kept; edges that touch
                                        a free-slip face carry no stress */
@@ -647,7 +647,7 @@ static void fsi__viscous_draw(const fsi__viscous *w, int b, const fsi__viscous_s
     }
 }
 
-/* Takes the stresses away that nobody is to feel. An edge between an unknown and a solid lies in the solid's surface if
+/* Removes the stresses that act on no unknown. An edge between an unknown and a solid lies in the solid's surface if
    its two other faces are prescribed too: the solid's velocity holds there, half a cell from the unknown, on half the
    cube. That is a drag of 2k towards it, less the half difference of the others; it goes to mass and b. Where psi
    crosses zero between the two, fsi__viscous_draw has the distance, and the stress stays as it is. Returns whether any
@@ -660,7 +660,7 @@ static int fsi__viscous_prune(const fsi__viscous *w, const fsi__viscous_set *set
     int a, b, i, j, held = 0;
 
     /* Stresses in cells. */
-    for (i = 0; i + first < w->span; i++) { /* cells -1..8 but for the last ones, which no one reads */
+    for (i = 0; i + first < w->span; i++) { /* cells -1..8 but for the last ones, which are not read */
         int prescribed = 0;
         for (a = 0; a < w->dim; a++) {
             const int l = kind[a][i], h = kind[a][i + st[a]];
@@ -1112,12 +1112,10 @@ static fsi_status fsi__viscous_be_exact(fsi__viscous *w, fsi__viscosity *s)
    So the preconditioner adds the same on coarser grids (Bramble, Pasciak and Xu 1990, Parallel multilevel
    preconditioners):
 
-      z = D_0^-1 r + P (D_1^-1 r_1 + P (D_2^-1 r_2 + ...)),  r_l = P^T r_(l-1)       P: linear interpolation, faces to
-      faces
+      z = D_0^-1 r + P (D_1^-1 r_1 + P (D_2^-1 r_2 + ...)),  r_l = P^T r_(l-1),  P: linear interpolation between faces
 
-      fine    |   |   |   |   |        along its own axis a face stands on a coarse face (weight 1) or between two (1/2,
-                                       1/2),
-      coarse  |       |       |        along the others 1/4 of a coarse cell off its middle (3/4, 1/4)
+      fine    |   |   |   |   |        weights along its own axis: 1 on a coarse face, 1/2 and 1/2 between two;
+      coarse  |       |       |        along the others: 3/4 and 1/4, at a quarter of a coarse cell from its middle
 
    A coarse grid has blocks wherever a weight leads, also beyond the box, so that no boundary needs a rule. Its D
    follows from the row sums of A, S = A 1: mass and the pull of prescribed faces stay as they are, the rest, D_0 - S,
