@@ -103,9 +103,9 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *g
    theta is 1, but where a liquid cell i meets an air cell j: phi_i/(phi_i - phi_j), at least theta_min, and p_nb is the
    pressure at the surface. Coupled bodies, and solids that yield, move with what they gain in the same solve: added
    mass, whatever their density. */
-enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known, unknown, and no flow: the faces of a solid
-                                                           cell are walls. What the faces of a solid cover in part only
-                                                           are no solid cells: they stay what they are */
+enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known; pressure unknown; no flow: the faces of a
+                                                           solid cell are walls. Cells whose faces are covered in part
+                                                           are not solid cells */
 
 /* One solid that meets the liquid. Where the shares of several solids in a face sum up to more than 1, they are scaled
    to 1. */
@@ -136,10 +136,10 @@ typedef struct fsi_pressure_solid {
     /* default NULL: does not yield. Not with `coupled` */
     fsi_status (*respond)(void *user, fsi_context *context, const double *impulse, double *change);
     void *user;
-    const fsi_real *yielding;          /* faces->count, >= 0: how readily each face gives way: 0 as a wall, 1 (or more)
-                                          as freely as the liquid. Only the number of iterations depends on it. Limp
-                                          cloth: M/(M + its mass at the face), or density dx^d times R's row sum there
-                                          (not its diagonal); a rigid plate: NULL, which is 0. Read with respond only */
+    const fsi_real *yielding;          /* faces->count, >= 0: compliance of each face: 0 as a wall, 1 (or more) as free
+                                          as the liquid. Only the number of iterations depends on it. Limp cloth:
+                                          M/(M + its mass at the face), or density dx^d times R's row sum there (not its
+                                          diagonal); a rigid plate: NULL, which is 0. Read with respond only */
 } fsi_pressure_solid;
 
 typedef struct fsi_pressure_flow {
@@ -165,10 +165,10 @@ typedef struct fsi_pressure_flow {
                                                 default 0 */
     fsi_pressure_solid *solids;              /* solid_count */
     int solid_count;
-    const unsigned char *let_go;             /* at cells: the wall or solid at the face below along axis a does not hold
-                                                liquid in the cell above that face, bit a, or below it, bit 3 + a. For
-                                                that cell it is as an open side, with its velocity in u; the solid gets
-                                                no impulse there; NULL: all hold */
+    const unsigned char *let_go;             /* at cells: liquid may separate from the wall or solid at the face below
+                                                along axis a: bit a for the cell above that face, bit 3 + a for the cell
+                                                below it. For that cell the face is an open side, with its velocity in
+                                                u; the solid gets no impulse there; NULL: liquid separates nowhere */
     fsi_field *pressure;                     /* out: at liquid cells [Pa], 0 in all others; none of the fields above;
                                                 NULL: not wanted */
 } fsi_pressure_flow;
@@ -244,8 +244,8 @@ FSI__STRICT_BEGIN
 /* Corners that lie that many cells outside of the mesh count as inside. */
 #define FSI__FACES_TOUCH (sizeof(fsi_real) == 8 ? (fsi_real)1e-5 : (fsi_real)1e-4)
 
-/* The corners of a block that the mesh comes near to have a slot of 9 x 9 x 9 distances (2D: 9 x 9). Those that belong
-   to the next block are copied from there; a block that is not near stands for its sign; where no block is, they are
+/* A block near the mesh has a slot of 9 x 9 x 9 distances at its corners (2D: 9 x 9). Corners of the next block are
+   copied from its slot; a block that is not near has one sign for all corners; where there is no block, distances are
    computed. */
 typedef struct fsi__faces_impl {
     const fsi_grid *grid;
@@ -290,7 +290,7 @@ static void fsi__faces_classify(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Do all faces near the points lo .. hi - 1 look the same way, to 26 degrees? Not used in 2D. */
+/* Do the normals of all faces near the points lo .. hi - 1 agree within 26 degrees? Not used in 2D. */
 static int fsi__faces_is_smooth(const fsi__sampling *s, const int *lo, const int *hi)
 {
     const fsi_mesh *mesh = s->shape->mesh;
@@ -360,7 +360,8 @@ static fsi_real fsi__faces_share(const fsi_real *v, const fsi_real *t)
         for (k = 0; !(v[k] < 0 && v[(k + 1) & 3] < 0); k++) continue;
         return fsi_max((t[(k + 1) & 3] + 1 - t[(k + 3) & 3]) / 2, FSI_REAL_EPS);
     }
-    inside = opposite ? v[0] + v[1] + v[2] + v[3] >= 0 : count == 1; /* do the lines cut off what is inside? */
+    /* do the lines cut off the inside corners? */
+    inside = opposite ? v[0] + v[1] + v[2] + v[3] >= 0 : count == 1;
     for (k = 0; k < 4; k++)
         if ((v[k] < 0) == inside) cut += t[k] * (1 - t[(k + 3) & 3]) / 2;
     return fsi_max(inside ? cut : 1 - cut, FSI_REAL_EPS); /* never 0 where a corner is inside */
@@ -998,7 +999,7 @@ static void fsi__mg_relax(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* The same from x = 0; the rows of the first colour then see nothing beside them. */
+/* The same from x = 0, where the first colour has no neighbour terms. */
 static void fsi__mg_relax_zero(void *arg, int chunk, int begin, int end)
 {
     const fsi__mg_job *job = (const fsi__mg_job *)arg;
@@ -1127,8 +1128,8 @@ static void fsi__mg_sweep(fsi__mg *g, fsi__mg_level *m, int back, int zero)
     m->t = x;
 }
 
-/* level[0].x = an approximation of A^-1 level[0].r: one V-cycle. What comes after the coarse levels is the adjoint of
-   what comes before. */
+/* level[0].x = an approximation of A^-1 level[0].r: one V-cycle. The sweeps after the coarse levels are the adjoint of
+   those before them, so that it is symmetric. */
 static void fsi__mg_cycle(fsi__mg *g)
 {
     fsi__mg_job job;
@@ -1177,7 +1178,8 @@ static void fsi__mg_cycle(fsi__mg *g)
 #define FSI__PRESSURE_NS_ROWS 60     /* to make its equations */
 #define FSI__PRESSURE_RUNS 512      /* runs a task */
 #define FSI__PRESSURE_LIGHTEST 1e-5  /* a body has at least this share of the mass of the liquid that moves with it */
-#define FSI__PRESSURE_WAY_OUT 1e-3  /* a body lets liquid move whose faces do not cancel to within this share */
+#define FSI__PRESSURE_WAY_OUT 1e-3  /* a body lets a piece of liquid move when its forces there do not cancel to within
+                                       this fraction */
 
 /* Solids in the faces of one block. */
 typedef struct fsi__pressure_cut {
@@ -1232,8 +1234,8 @@ typedef struct fsi__pressure_impl {
     int *first_yield;               /* those of solid k from first_yield[k] on; */
     int *first_pushed;              /* solid_count + 1: where its faces start in the next two, which hold all of them */
     double *pushed, *change;        /* impulse and response of each face */
-    double *null;                   /* nulls of `touching` numbers, one a piece: pressures of pieces that nothing feels;
-                                       orthonormal over the cells */
+    double *null;                   /* `nulls` vectors of `touching` numbers, one a piece: a basis of the pressures of
+                                       pieces that act on nothing; orthonormal over the cells */
     int touching, nulls;            /* touching: pieces that meet a body or a solid that yields; 0 where no solid
                                        yields */
 } fsi__pressure_impl;
@@ -1625,7 +1627,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         const double closed = (double)cut->closed[a][e];
         s.open = closed < 1 ? 1 - closed : 0;
         s.flux = cut->flux[a][e] / (closed > 1 ? closed : 1);
-        /* what has let go of one side is closed to the other, whatever its share */
+        /* liquid that has separated on one side leaves the face closed to the other side, whatever its fraction */
         if (s.open < FSI__PRESSURE_OPEN || gone) s.open = 0;
     }
     if (s.cell == FSI_CELL_SOLID || s.open == 0) {
@@ -1648,8 +1650,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     return s;
 }
 
-/* All sides. Matrix and velocities see the same coefficients, to the last bit of a double: those between unknowns are
-   floats, those to air have a sum that is a float, which is returned. */
+/* All sides of a cell. Matrix and velocities use the same coefficients, to the last bit of a double: those between
+   unknowns are floats, those to air have a sum that is a float, which is returned. */
 static float fsi__pressure_look_sides(const fsi__pressure_job *job, const fsi__pressure_here *h, int x,
     fsi__pressure_side *s)
 {
@@ -1806,7 +1808,7 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
                 }
             }
 
-            /* The right side, and what the stop and the counts need. */
+            /* The right side, and the sums that the stopping test and stats need. */
             m->b[at] = sum > 0 ? known - div / (double)g->dx : 0;
             reference = fabs(reference - div / (double)g->dx);
             partial[0] += fabs(m->b[at]) + fabs(div) + sum;
@@ -1997,7 +1999,7 @@ static fsi_status fsi__pressure_ask(fsi__pressure_job *job, int k)
         : fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "what respond wrote is not finite: solids", k);
 }
 
-/* The impulses of pressures v, and what all solids that yield make of them. */
+/* The impulses of pressures v on all solids that yield, and the changes of velocity that they return. */
 static fsi_status fsi__pressure_ask_all(fsi__pressure_job *job, const double *v)
 {
     const fsi__pressure_impl *m = job->m;
@@ -2071,7 +2073,8 @@ static void fsi__pressure_join(fsi__pressure_impl *m, int *label)
         }
 }
 
-/* piece[].way: what the pressure 1 in all of a group's cells does to body b, and size, with all signs made equal. */
+/* piece[].way: the force and torque of the pressure 1 in all cells of a group on body b; size: the same with all terms
+   made positive. */
 static void fsi__pressure_push_by_groups(fsi__pressure_impl *m, const int *label, int b)
 {
     int f, k, p, side;
@@ -2099,9 +2102,9 @@ static int fsi__pressure_joined(const fsi__pressure_impl *m, int p)
     return p;
 }
 
-/* A piece that moves a body, because its faces there do not cancel (a piston), is not closed: its pressure is what the
-   body makes it. But all pieces together that move the same bodies may well be (the chambers on both sides of the
-   piston): they form a group, which is tried again. */
+/* A piece whose pressure moves a body, because its forces there do not cancel (a piston), is not closed: its pressure
+   is determined by the body. But all pieces together that move the same bodies may be closed (the chambers on both
+   sides of the piston): they form a group, for which the test is repeated. */
 static void fsi__pressure_group(fsi__pressure_impl *m, const int *label)
 {
     int b, k, p, pass;
@@ -2148,8 +2151,8 @@ static void fsi__pressure_number_touching(fsi__pressure_job *job, const int *lab
         if (m->piece[p].touching == 0) m->piece[p].touching = m->touching++;
 }
 
-/* G += what bodies feel of the touching pieces, each row in units of the largest that could be felt; size[p]: what
-   piece p could make them feel. */
+/* G += the Gram matrix of the forces on bodies of a unit pressure in each touching piece, each row in units of the
+   largest possible one; size[p]: the largest possible force of piece p. */
 static void fsi__pressure_feel_bodies(fsi__pressure_impl *m, const int *label, double *G, double *size)
 {
     int b, k, p, q;
@@ -2243,7 +2246,7 @@ static void fsi__pressure_eliminate(double *G, int n, int *pivot)
     }
 }
 
-/* m->null from what is left of G, with cells[p] cells a piece. */
+/* m->null: a basis of the null space of G, with cells[p] cells a piece. */
 static void fsi__pressure_collect_nulls(fsi__pressure_impl *m, const double *G, const double *size,
     const double *cells, const int *pivot)
 {
@@ -2264,9 +2267,9 @@ static void fsi__pressure_collect_nulls(fsi__pressure_impl *m, const double *G, 
     }
 }
 
-/* Where solids yield: the pressures of pieces, one number a piece, that neither they nor bodies feel. What a face of a
-   solid does to others is in its answer only, so it is asked, once for each piece; the signs made equal tell how large
-   an answer could be, and with it what is none. */
+/* Where solids yield: the null space of the pressures of pieces, one number a piece, which exert no force on bodies and
+   solids. How a face of a solid couples to others is known only through respond, which is called once for each piece;
+   the same sums with all signs made equal give the scale below which a result counts as zero. */
 static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
 {
     fsi__pressure_impl *m = job->m;
@@ -2291,13 +2294,13 @@ static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
         if (!pass && !fsi__arena_room(job->s->context, &m->nulls_memory, measure.used)) return 0;
     }
 
-    /* What bodies and solids feel of each piece. */
+    /* The forces of each piece on bodies and solids. */
     memset(G, 0, (size_t)n * (size_t)n * sizeof *G);
     for (p = 0; p < n; p++) size[p] = 0;
     fsi__pressure_feel_bodies(m, label, G, size);
     fsi__pressure_feel_all_yields(job, label, G, size, own, own_size);
 
-    /* In units of the largest answers; the null space of G is felt by no body and no solid. */
+    /* In units of the largest possible forces; pressures in the null space of G act on no body and no solid. */
     for (p = 0; p < n; p++)
         for (q = 0; q < n; q++)
             if (size[p] > 0 && size[q] > 0) G[p * n + q] /= sqrt(size[p] * size[q]);
@@ -2421,7 +2424,7 @@ static void fsi__pressure_shift_runs(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* What leaves touching pieces is only what nothing feels of their sums. Returns the sum of |what that was|. */
+/* The null-space part of the sums over touching pieces is removed from v. Returns the sum of its absolute values. */
 static double fsi__pressure_center_touching(fsi__pressure_impl *m)
 {
     double taken = 0;
@@ -2444,7 +2447,7 @@ static double fsi__pressure_center_touching(fsi__pressure_impl *m)
     return taken;
 }
 
-/* Takes the mean of each closed piece out of v; returns the sum of |what that was|. */
+/* Subtracts from v its mean over each closed piece; returns the sum of the absolute values of what is subtracted. */
 static double fsi__pressure_center(fsi__pressure_job *job, double *v)
 {
     fsi__pressure_impl *m = job->m;
@@ -2577,7 +2580,7 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
         if (b->coupled) fsi__pressure_number_columns(job, b, count);
     }
 
-    /* Room for answers of the V-cycle, unless there are too many. */
+    /* Room for the V-cycle's results V H^T, unless there are too many. */
     if (m->columns == 0 || m->columns > FSI__PRESSURE_RESPONSES) return 1;
     if (!fsi__arena_room(job->s->context, &m->responses_memory, responses * (size_t)m->columns)) return 0;
     m->response = (float *)(void *)m->responses_memory.base;
@@ -2732,7 +2735,7 @@ static void fsi__pressure_precondition(fsi__pressure_impl *m)
         m->h[i] /= m->s[i * n + i];
     }
 
-    /* The answer to that, from the stored ones, or by another V-cycle. */
+    /* The correction V H^T h, from the stored columns or by another V-cycle. */
     if (m->response) {
         const int bricks = m->mg.level[0].bricks;
         const double work = (double)FSI__PRESSURE_NS * (1 + m->bodies) * bricks;
