@@ -83,8 +83,8 @@ typedef struct fsi_field {
     uint32_t cookie;
     fsi_grid *grid;
     fsi_grid_place place;
-    fsi_real background;   /* what stands in blocks that do not exist, and what new blocks are filled with */
-    int scratch;           /* default 0; 1: what stands in it is not worth keeping when blocks come or go. Yours to
+    fsi_real background;   /* the value in blocks that do not exist, and the initial value in new blocks */
+    int scratch;           /* default 0; 1: scratch, whose values need not be kept when blocks come or go. Yours to
                               write */
     fsi_real *value;       /* grid->block_count * grid->block_cells; yours to write */
 } fsi_field;
@@ -169,8 +169,9 @@ FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3
 /* Each component linear between its own faces. u: one field a place FSI_FACES_X, _Y, _Z, of one grid; in 2D u[2] is
    ignored. What is no such velocity counts as 0. */
 FSI_API fsi_vec3 fsi_grid_sample_velocity(fsi_field *const u[3], fsi_vec3 x);
-/* Where x goes along u in dt seconds, back if dt < 0. order 2: midpoint rule, 3: Ralston (1962); else as 2. Every point
-   on the way is clamped into the box, x too. x comes back as it is when u is no velocity or dt is not finite. */
+/* The end of the path of x along u in dt seconds, backwards if dt < 0. order 2: midpoint rule, 3: Ralston (1962); else
+   as 2. All points of the path are clamped into the box, x too. Returns x itself when u is no velocity or dt is not
+   finite. */
 FSI_API fsi_vec3 fsi_grid_trace(fsi_field *const u[3], fsi_vec3 x, fsi_real dt, int order);
 
 /* ---- >>advection ---------------------------------------------------------------------------------------------- */
@@ -254,7 +255,7 @@ FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *fie
     const char *function);
 /* The grid's scratch, with room for `size` bytes and some growth. */
 FSI_API fsi_status fsi__grid_room(const fsi_grid *g, size_t size, const char *function);
-FSI_API fsi__arena *fsi__grid_scratch(const fsi_grid *g); /* what fsi__grid_room made room in */
+FSI_API fsi__arena *fsi__grid_scratch(const fsi_grid *g); /* the arena of fsi__grid_room */
 FSI_API int fsi__grid_capacity(const fsi_grid *g); /* blocks that it has room for */
 /* What all functions here ask of phi. */
 FSI_API fsi_status fsi__level_set_check(const fsi_field *phi, const char *function);
@@ -333,7 +334,7 @@ FSI__STRICT_BEGIN
 
 /* ---- >>grid implementation ------------------------------------------------------------------------------------ */
 
-#define FSI__GRID_FIELDS 60 /* with the list of places what one fsi__grow can hold */
+#define FSI__GRID_FIELDS 60 /* with the two lists of places, the most columns of one fsi__grow */
 
 typedef struct fsi__grid_impl {
     fsi_field *fields[FSI__GRID_FIELDS];
@@ -500,9 +501,9 @@ FSI_API void fsi_grid_remove_field(fsi_field *field)
 
 #define FSI__GRID_MOVE_NS 0.2 /* nanoseconds at least for a number: fsi__parallel_work */
 
-/* The move of one field from the old set of blocks to the new one, in place: what stays closes up to the left, in
-   ascending order; then it spreads to its new numbers, in descending order. Both lists ascend, so that neither
-   overwrites what it needs. */
+/* The move of one field from the old set of blocks to the new one, in place: blocks that stay move to the front, in
+   ascending order; then all move to their new numbers, in descending order. Both lists ascend, so that no block is
+   overwritten before it is moved. */
 typedef struct fsi__grid_move {
     fsi_grid *grid;
     const unsigned char *wanted;
@@ -541,8 +542,8 @@ static void fsi__grid_move_fields(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Room for `count` blocks in every field and in the lists of places. All of them are asked for anew when there are more
-   blocks than ever: so for a quarter more and 4 kB a field, if there are as many places. */
+/* Room for `count` blocks in every field and in the lists of places. All of them are allocated anew when there are more
+   blocks than ever: therefore for a quarter more and 4 kB a field, if there are as many places. */
 static fsi_status fsi__grid_reserve(fsi_grid *g, int count, const char *function)
 {
     fsi__grid_impl *m = (fsi__grid_impl *)g->impl;
@@ -671,7 +672,7 @@ FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const i
                 const fsi_real *source = b < 0 ? NULL : field->value + (size_t)b * (size_t)g->block_cells
                     + (size_t)(((z & 7) * 8 + (y & 7)) * 8 + (x & 7));
                 next[0] = fsi__clamp_int((x | 7) + 1, last[0] + 1);
-                /* lengths that the compiler knows */
+                /* constant lengths, for the compiler */
                 if (source && next[0] - x == 8) fsi__gather_rows(source, 0, to, 8, ny, nz, sy, sz);
                 else if (source && next[0] - x == 1) fsi__gather_rows(source, 0, to, 1, ny, nz, sy, sz);
                 else if (source && next[0] - x == 2) fsi__gather_rows(source, 0, to, 2, ny, nz, sy, sz);
@@ -998,7 +999,7 @@ enum { FSI__ADVECT_U = 2048, FSI__ADVECT_FROM = 4096, FSI__GRID_CHUNKS = 256 };
 typedef struct fsi__reach { int lo[3], n[3]; } fsi__reach; /* a box of entries, counted from the corner of the block */
 
 typedef struct fsi__advect {
-    int count;                       /* fields that go the same way */
+    int count;                       /* fields that are advected along the same traces */
     const fsi_field *from[3];
     fsi_field *to[3];
     const unsigned char *where[3];
@@ -1035,7 +1036,7 @@ static int fsi__block_range(const fsi_real *v, int count, fsi_real *least, fsi_r
             const fsi_real x = v[k + t];
             lo[t] = x < lo[t] ? x : lo[t];
             hi[t] = x > hi[t] ? x : hi[t];
-            zero[t] += x * 0; /* NaN for what is not finite */
+            zero[t] += x * 0; /* NaN where a number is not finite */
         }
     for (t = 1; t < 8; t++) {
         lo[0] = fsi_min(lo[0], lo[t]);
@@ -1203,7 +1204,7 @@ FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_blo
         }
 }
 
-/* With what the compiler can know of them. */
+/* With constants for the compiler. */
 static void fsi__advect_rows_2(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows,
     fsi_real *out)
 {
@@ -1215,7 +1216,7 @@ static void fsi__advect_rows_3(const fsi__advect *job, const fsi__advect_block *
     fsi__advect_rows(job, s, row, rows, out, 3);
 }
 
-/* Finds what the block's traces reach and gathers it; 0 when a number of the block is not finite. */
+/* Finds the boxes that the block's traces reach and gathers them; 0 when a number of the block is not finite. */
 static int fsi__advect_begin(const fsi__advect *job, fsi__advect_block *s)
 {
     const fsi_grid *g = job->u[0]->grid;

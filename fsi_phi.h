@@ -90,7 +90,7 @@ typedef struct fsi_grid_component {
    triangles) of each cube between 8 cell centres, and over the half cell from the last centre to a wall as between the
    last two. Where the liquid corners of a tetrahedron bear several labels, it is shared among them in equal parts; what
    is liquid at a wall only bears the label, if grown, of the cell there. solid (NULL: there is none): a field of cells
-   that holds the distance to solids as fsi_grid_mesh_distance makes it; of a cell counts the share
+   that holds the distance to solids as fsi_grid_mesh_distance makes it; of a cell counts the fraction
    clamp(1/2 + solid/dx, 0, 1), linear between centres as phi is. A sphere of radius R comes out smaller by
    (dx/R)^2 / 2, a circle by (dx/R)^2 / 6, planes are exact. u (NULL ok): fields of the face velocities of all axes, on
    the same grid. Errors: COOKIE, ARGUMENT (place, background, count < 0, out is NULL), NAN (names the entry of phi or
@@ -1160,7 +1160,7 @@ typedef struct fsi__march {
     fsi__sums *only;                   /* when all liquid around bears one label: its sums */
     double lower[3][9], width[3][9];   /* of the cubes along each axis: lower corner from that of the box, edge; width
                                           0: none there */
-    fsi_real phi[1000], share[1000];   /* gathered, 1 cell around; share of a cell that is no solid, when cut */
+    fsi_real phi[1000], share[1000];   /* gathered, 1 cell around; fraction of a cell that is no solid, when cut */
     double u[3][1000];                 /* likewise, when asked for: velocity, the mean of a cell's faces */
 } fsi__march;
 
@@ -1229,8 +1229,8 @@ static void fsi__sums_add(fsi__sums *s, double volume, const double x[3], const 
     }
 }
 
-/* A tetrahedron of liquid: its share of that between the corners v, and four times the barycentric coordinates of its
-   centre in that. */
+/* A tetrahedron of liquid: its fraction of that between the corners v, and four times the barycentric coordinates of
+   its centre in that. */
 static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, double m0, double m1, double m2,
     double m3)
 {
@@ -1254,8 +1254,8 @@ static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, d
     }
 }
 
-/* The liquid in the tetrahedron between four corners. With t the cuts of its edges, as shares of them from the liquid
-   end, liquid are
+/* The liquid in the tetrahedron between four corners. With t the cuts of its edges, as fractions of them from the
+   liquid end, liquid are
 
       1 corner:  a, ab, ac, ad;   2: the prism (a, ac, ad), (b, bc, bd);   3: the prism (a, b, c), (ad, bd, cd)
 

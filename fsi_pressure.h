@@ -43,7 +43,7 @@
       fsi_grid_destroy(grid);
 
    WHAT IS IN HERE (search for >>)
-      >>cut faces      what share of each face a mesh covers
+      >>cut faces      the fraction of each face that a mesh covers
       >>pressure       projection: free surface, walls, cut faces, variable density, rigid bodies, solids that yield;
                        multigrid and conjugate gradients
       >>stages         for fsi's own headers, not for you; then the implementation, by the same names, and >>multigrid
@@ -70,7 +70,7 @@ typedef struct fsi_grid_faces {
     int count;
     int first[4];            /* those of axis a are first[a] .. first[a + 1] - 1 */
     const int *entry;        /* count: entry in the face fields of that axis, ascending */
-    const fsi_real *solid;   /* count: share of the face in the solid, (0, 1] */
+    const fsi_real *solid;   /* count: fraction of the face in the solid, (0, 1] */
     void *impl;
 } fsi_grid_faces;
 
@@ -78,7 +78,7 @@ typedef struct fsi_grid_faces {
    is fine. */
 FSI_API fsi_status fsi_grid_faces_create(fsi_grid_faces **out, fsi_context *context);
 FSI_API void fsi_grid_faces_destroy(fsi_grid_faces *faces);
-/* Finds the faces that a CLOSED mesh (of a container: what is outside of it) covers where it now is. The share of a
+/* Finds the faces that a CLOSED mesh (of a container: what is outside of it) covers where it now is. The fraction of a
    face is that of the polygon through the points where the mesh crosses its sides between corners inside and outside
    (found by rays within a block of an edge of the mesh, from the distances at the corners else): exact for a plane,
    second order else. A corner on the surface, or outside of it by less than 1e-5 dx (float: 1e-4), counts as inside: a
@@ -92,8 +92,8 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *g
 /* ---- >>pressure ----------------------------------------------------------------------------------------------- */
 
 /* The pressure that makes a liquid divergence-free, on the liquid's cells only (Batty, Bertails and Bridson 2007 for
-   cut faces and bodies, Gibou et al. 2002 for the free surface). With the share `open` of a face that no solid covers,
-   and beta = 1/density there,
+   cut faces and bodies, Gibou et al. 2002 for the free surface). With the fraction `open` of a face that no solid
+   covers, and beta = 1/density there,
 
       dt/dx^2 sum over faces of open beta (p_i - p_nb)/theta = -div_i
       div_i = 1/dx sum over faces of +-(open u + sum over solids of share v)
@@ -107,8 +107,8 @@ enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known; press
                                                            solid cell are walls. Cells whose faces are covered in part
                                                            are not solid cells */
 
-/* One solid that meets the liquid. Where the shares of several solids in a face sum up to more than 1, they are scaled
-   to 1. */
+/* One solid that meets the liquid. Where the fractions of several solids in a face sum up to more than 1, they are
+   scaled to 1. */
 typedef struct fsi_pressure_solid {
     const fsi_grid_faces *faces;       /* built on the grid as it is now */
     const fsi_real *velocity;          /* faces->count: normal velocity of the solid at each face [m/s]; NULL: 0. Not
@@ -347,8 +347,8 @@ static void fsi__faces_border(const fsi__faces_impl *m, const fsi__sampling *s, 
                                                                            : s->limit;
 }
 
-/* Share of a square where values at its corners, in order around it, are negative, as some but not all are: corners cut
-   off by straight lines. Its side from corner k to k + 1 is cut at t[k] of its length. Where opposite corners are
+/* Fraction of a square where values at its corners, in order around it, are negative, as some but not all are: corners
+   cut off by straight lines. Its side from corner k to k + 1 is cut at t[k] of its length. Where opposite corners are
    inside, the mean of all four tells whether they are one. */
 static fsi_real fsi__faces_share(const fsi_real *v, const fsi_real *t)
 {
@@ -367,9 +367,9 @@ static fsi_real fsi__faces_share(const fsi_real *v, const fsi_real *t)
     return fsi_max(inside ? cut : 1 - cut, FSI_REAL_EPS); /* never 0 where a corner is inside */
 }
 
-/* Share in the solid of the side from corner p to p + dx along an axis, a and b the distances at its ends: up to where
-   the mesh crosses it. Where it is smooth, distances tell as well as a ray and are faster; around edges they are not
-   straight, and a wall 0.15 dx behind a corner was seen at 0.5 dx. */
+/* Fraction in the solid of the side from corner p to p + dx along an axis, a and b the distances at its ends: up to
+   where the mesh crosses it. Where it is smooth, distances tell as well as a ray and are faster; around edges they are
+   not straight, and a wall 0.15 dx behind a corner was seen at 0.5 dx. */
 static fsi_real fsi__faces_crossing(const fsi__faces_impl *m, fsi_vec3 p, int axis, int smooth, fsi_real a, fsi_real b)
 {
     const fsi_real dx = m->grid->dx;
@@ -453,7 +453,7 @@ static void fsi__faces_count(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Share of face (x, y, z) of an axis from the distances of its block's slot. */
+/* Fraction of face (x, y, z) of an axis from the distances of its block's slot. */
 static fsi_real fsi__faces_of_slot(const fsi__faces_impl *m, const fsi__sampling *s, int smooth, int axis,
     const int *at, int x, int y, int z)
 {
@@ -1177,14 +1177,14 @@ static void fsi__mg_cycle(fsi__mg *g)
 #define FSI__PRESSURE_NS_KIND 16     /* to tell whether it is rough, */
 #define FSI__PRESSURE_NS_ROWS 60     /* to make its equations */
 #define FSI__PRESSURE_RUNS 512      /* runs a task */
-#define FSI__PRESSURE_LIGHTEST 1e-5  /* a body has at least this share of the mass of the liquid that moves with it */
+#define FSI__PRESSURE_LIGHTEST 1e-5  /* the least mass of a body, over that of the liquid that moves with it */
 #define FSI__PRESSURE_WAY_OUT 1e-3  /* a body lets a piece of liquid move when its forces there do not cancel to within
                                        this fraction */
 
 /* Solids in the faces of one block. */
 typedef struct fsi__pressure_cut {
-    fsi_real closed[3][512];        /* share that solids cover; above 1 where they overlap */
-    double flux[3][512];            /* sum of their shares times velocities [m/s] */
+    fsi_real closed[3][512];        /* fraction that solids cover; above 1 where they overlap */
+    double flux[3][512];            /* sum of their fractions times velocities [m/s] */
 } fsi__pressure_cut;
 
 /* A face between cells `lower` and `upper` (-1: no unknown there) that a coupled body covers in part: a row of H. */
@@ -1228,8 +1228,8 @@ typedef struct fsi__pressure_impl {
     int *column, columns;           /* 6 a body: the column of V H^T that a row of H has, -1: the preconditioner leaves
                                        it out */
     float *response;                /* these columns, one after the other; NULL: none, or too many to keep */
-    double *heavier;                /* 2 a body: the share of its inverse mass and inverse inertia that counts, below 1
-                                       where these are huge */
+    double *heavier;                /* 2 a body: the fraction of its inverse mass and inverse inertia that counts, below
+                                       1 where these are huge */
     fsi__pressure_yield *yield;     /* of solids that yield, */
     int *first_yield;               /* those of solid k from first_yield[k] on; */
     int *first_pushed;              /* solid_count + 1: where its faces start in the next two, which hold all of them */
@@ -1431,7 +1431,7 @@ static double fsi__pressure_solid_velocity(const fsi__pressure_job *job, const f
     return (double)(axis == 0 ? v.x : (axis == 1 ? v.y : v.z));
 }
 
-/* Adds up shares and fluxes of all solids. */
+/* Adds up fractions and fluxes of all solids. */
 static void fsi__pressure_add_solids(fsi__pressure_job *job)
 {
     const fsi_grid *g = job->grid;
@@ -1552,7 +1552,7 @@ static int fsi__pressure_gone(const fsi__pressure_job *job, long long entry, int
 typedef struct fsi__pressure_side {
     long long entry;     /* in the face field, -1: its block does not exist */
     long long there;     /* the cell behind it, likewise */
-    double open, flux;   /* share that no solid covers; sum of the solids' shares times velocities */
+    double open, flux;   /* fraction that no solid covers; sum of the solids' fractions times velocities */
     double a;            /* coefficient of the pressure difference, 0: closed */
     int air;             /* 1: `beyond` stands behind it rather than another unknown */
     double beyond;       /* q there */
@@ -1896,7 +1896,7 @@ static long long fsi__pressure_pushed(const fsi__pressure_job *job, long long en
     return upper ? entry : fsi__pressure_below(job, entry, axis);
 }
 
-/* Share of face f that its solid covers, when solids overlap there. */
+/* Fraction of face f that its solid covers, when solids overlap there. */
 static double fsi__pressure_share(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis)
 {
     const int entry = b->faces->entry[f], cut = job->m->cut[entry / job->grid->block_cells];
@@ -2486,8 +2486,8 @@ static double fsi__pressure_center(fsi__pressure_job *job, double *v)
 #define FSI__PRESSURE_RESPONSES 24   /* columns of V H^T that are kept */
 #define FSI__PRESSURE_HEAVY 4        /* no heavy body displaces more than this many times its mass */
 
-/* H of a face: its share times the normal n and its moment x n, through B; B's block for turning is the Cholesky factor
-   of the inverse inertia. */
+/* H of a face: its fraction times the normal n and its moment x n, through B; B's block for turning is the Cholesky
+   factor of the inverse inertia. */
 static void fsi__pressure_row(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis, double share,
     double *h)
 {
@@ -2622,7 +2622,8 @@ static void fsi__pressure_pull(fsi__pressure_impl *m, double factor, double *v, 
 }
 
 /* Floats cannot carry bodies of no mass at all: where the largest number on the diagonal of s is too large in three
-   rows (j) these are scaled down, which makes the body heavier. Returns the share of its inverse mass that is left. */
+   rows (j) these are scaled down, which makes the body heavier. Returns the fraction of its inverse mass that is
+   left. */
 static double fsi__pressure_weigh(fsi__pressure_impl *m, int j)
 {
     const int n = 6 * m->bodies;

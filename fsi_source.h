@@ -78,7 +78,7 @@ FSI_API fsi_sink_desc fsi_sink_default_desc(void); /* fills every field */
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
 #define FSI__SOURCE_BLOCKED 0.6 /* an emitter's site is blocked by what is nearer than this [dx] */
-#define FSI__SOURCE_PISTON 2    /* emitters hold what they emitted this far [dx] */
+#define FSI__SOURCE_PISTON 2    /* particles move with the inflow up to this distance from the emitter [dx] */
 #define FSI__SOURCE_SINKS 254   /* at most */
 #define FSI__SOURCE_FAR 1e15    /* from the origin, at most [m] */
 
@@ -136,7 +136,8 @@ typedef struct fsi__source_run {
 /* The calls of a liquid's API, by the same names; fn is that of the public function. */
 FSI_API fsi_status fsi__sources_add_emitter(fsi__sources *s, const char *fn, const fsi_emitter_desc *desc, int *id);
 FSI_API fsi_status fsi__sources_set_emitter(fsi__sources *s, const char *fn, int id, const fsi_emitter_desc *desc);
-/* held: of `count` particles, 1 + id of the emitter that holds them, 0 none; it lets go of them. */
+/* held: for each of `count` particles 1 + id of the emitter whose inflow it still moves with, 0: none; those of this
+   emitter become 0. */
 FSI_API fsi_status fsi__sources_remove_emitter(fsi__sources *s, const char *fn, int id, uint32_t *held, int count);
 FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char *fn, int id, long long *emitted,
     long long *blocked, long long *refused);
@@ -148,7 +149,7 @@ FSI_API void fsi__sources_shift(fsi__sources *s, fsi_vec3 offset); /* everything
 /* The bytes of all flows and drains, and how many these are. */
 FSI_API void fsi__sources_state(fsi__stream *stream, fsi__sources *s);
 FSI_API size_t fsi__sources_state_size(const fsi__sources *s);
-/* Reads what fsi__sources_state wrote: could it have been written by these sources? */
+/* Reads the bytes of fsi__sources_state; 0 when these sources could not have written them. */
 FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream);
 /* index of an emitter, -1 when there is none of that id */
 FSI_API int fsi__sources_find(const fsi__sources *s, int64_t id);
@@ -177,7 +178,7 @@ FSI_API fsi_vec3 fsi__source_first_site(const fsi__source_run *run, int k, doubl
    ok): and takes along who is not held yet, or it would stand there for ever. */
 FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3 o, const fsi_vec3 *x, int n,
     uint32_t *held);
-/* The emitter that at time `clock` still pushes a particle at x which `held` says it holds; NULL: none. */
+/* The emitter whose inflow the particle at x still moves with at time `clock`, by its entry of `held`; NULL: none. */
 FSI_API const fsi__emitter *fsi__source_holder(const fsi__source_run *run, uint32_t held, fsi_vec3 x, double clock);
 /* gone[i] = 1 + sink that takes particle i, 0: none; how many in all. Entries that are already 255 stay, and count no
    more. */
@@ -496,7 +497,7 @@ FSI_API fsi_status fsi__sources_set_emitter(fsi__sources *s, const char *fn, int
     FSI__TRY(fsi__sources_find_emitter(s, fn, id, &old));
     FSI__TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
     memcpy(old->flow.center, e.flow.center, sizeof e.flow.center);
-    e.flow = old->flow; /* the place is new, all else goes on */
+    e.flow = old->flow; /* only the place is new; the flow continues */
     fsi__sources_free_emitter(s, old);
     *old = e;
     return FSI_OK;
