@@ -28,9 +28,10 @@
 
    WHAT IS IN HERE (search for >>)
       >>vectors >>elementary functions >>matrices    plain value types, no operator magic
-      >>bodies         what a rigid body and a liquid tell each other;  >>dense  Cholesky of small systems
+      >>bodies         what a liquid and an engine exchange of a rigid body;  >>dense  Cholesky of small systems
       >>context        services of the host;  >>status  what can go wrong;  >>debug draw
       >>acceleration   a field by the host;  >>stages  for fsi's own headers, not for you
+   fsi_m3_svd and fsi_m3_polar are for those who write elastic bodies: the rotation and stretch of a deformation.
    Meshes are in fsi_mesh.h, neighbours and lattices in fsi_particles.h, surfaces to draw in fsi_surface.h.
 
    MACROS YOU MAY DEFINE (the same in every file that includes an fsi header)
@@ -851,7 +852,7 @@ typedef struct fsi__where {
     long long element;    /* error.element */
     int dim;              /* 2: vectors have z = 0 */
 } fsi__where;
-/* Errors: NAN, ARGUMENT; for the first row that is not kept. Texts: "desc.dx is not finite"; "desc.cfl is 5, must be 0
+/* Errors: NAN, ARGUMENT, of the first row that is violated. Texts: "desc.dx is not finite"; "desc.cfl is 5, must be 0
    to 1". */
 FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where, const void *desc,
     const fsi__field *rows, int count);
@@ -1103,7 +1104,7 @@ static double fsi__field_value(const fsi__field *row, const void *desc)
 static void fsi__range_text(char *text, size_t size, const fsi__field *row, double lo, double hi)
 {
     const int from = lo >= -FSI__HUGE, to = hi <= FSI__HUGE, open = (row->flags & (FSI__ABOVE | FSI__BELOW)) != 0;
-    const int two = row->kind == FSI__INT && hi - lo < 2;
+    const int two = (row->kind == FSI__INT || row->kind == FSI__BYTE) && hi - lo > 0.5 && hi - lo < 1.5;
     const char *more = row->flags & FSI__OR_ZERO ? ", or 0" : row->flags & FSI__OR_UNSET ? ", or -1" : "";
     const char *above = row->flags & FSI__ABOVE ? "above" : "at least",
         *below = row->flags & FSI__BELOW ? "below" : "at most";

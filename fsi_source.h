@@ -141,6 +141,7 @@ FSI_API fsi_status fsi__sources_set_emitter(fsi__sources *s, const char *fn, int
 FSI_API fsi_status fsi__sources_remove_emitter(fsi__sources *s, const char *fn, int id, uint32_t *held, int count);
 FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char *fn, int id, long long *emitted,
     long long *blocked, long long *refused);
+/* The same for sinks. */
 FSI_API fsi_status fsi__sources_add_sink(fsi__sources *s, const char *fn, const fsi_sink_desc *desc, int *id);
 FSI_API fsi_status fsi__sources_remove_sink(fsi__sources *s, const char *fn, int id);
 FSI_API fsi_status fsi__sources_sink_total(const fsi__sources *s, const char *fn, int id, long long *removed);
