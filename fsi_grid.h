@@ -361,7 +361,7 @@ static fsi_status fsi__grid_check(const fsi_grid_desc *d)
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_grid_desc, dim, FSI__INT, 2, 3, 0),
-        FSI__FIELD(fsi_grid_desc, dx, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_grid_desc, dx, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FINITE(fsi_grid_desc, origin),
         FSI__FIELD(fsi_grid_desc, n[0], FSI__INT, 1, 16384, 0),
         FSI__FIELD(fsi_grid_desc, n[1], FSI__INT, 1, 16384, 0),

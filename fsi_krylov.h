@@ -920,9 +920,9 @@ static fsi_status fsi__krylov_check_desc(const fsi_krylov_desc *d, const char *f
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_krylov_desc, method, FSI__INT, 0, FSI_KRYLOV_MINRES, 0),
-        FSI__FIELD(fsi_krylov_desc, rows, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_krylov_desc, rows, FSI__INT, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_krylov_desc, columns, FSI__INT, 1, FSI__KRYLOV_MOST, 0),
-        FSI__FIELD(fsi_krylov_desc, max_iters, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_krylov_desc, max_iters, FSI__INT, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_krylov_desc, tolerance, FSI__DOUBLE, 0, 1, 0)
     };
     const fsi__where at = { fn, "desc.", -1, 3 };

@@ -1743,8 +1743,8 @@ static fsi_status fsi__make_check(const fsi_mesh_desc *d)
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_mesh_desc, corners, FSI__INT, 2, 4, 0),
-        FSI__FIELD(fsi_mesh_desc, vertex_count, FSI__INT, 1, HUGE_VAL, 0),
-        FSI__FIELD(fsi_mesh_desc, element_count, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FIELD(fsi_mesh_desc, vertex_count, FSI__INT, 1, FSI__HUGE, 0),
+        FSI__FIELD(fsi_mesh_desc, element_count, FSI__INT, 1, FSI__HUGE, 0),
         FSI__FIELD(fsi_mesh_desc, weld, FSI__REAL, 0, 0.1, 0),
         FSI__FIELD(fsi_mesh_desc, max_hole, FSI__INT, 0, 256, 0),
         FSI__FIELD(fsi_mesh_desc, kind, FSI__INT, 0, 2, 0),

@@ -3060,14 +3060,14 @@ static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure
 static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *flow)
 {
     static const fsi__field numbers[] = {
-        FSI__FIELD(fsi_pressure_flow, density, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
-        FSI__FIELD(fsi_pressure_flow, dt, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_pressure_flow, density, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
+        FSI__FIELD(fsi_pressure_flow, dt, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FIELD(fsi_pressure_flow, theta_min, FSI__REAL, 0, 1, FSI__ABOVE)
     };
     static const fsi__field limits[] = {
-        FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, HUGE_VAL, 0),
-        FSI__FIELD(fsi_pressure_desc, absolute, FSI__DOUBLE, 0, HUGE_VAL, 0),
-        FSI__FIELD(fsi_pressure_desc, max_iters, FSI__INT, 0, HUGE_VAL, 0)
+        FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, FSI__HUGE, 0),
+        FSI__FIELD(fsi_pressure_desc, absolute, FSI__DOUBLE, 0, FSI__HUGE, 0),
+        FSI__FIELD(fsi_pressure_desc, max_iters, FSI__INT, 0, FSI__HUGE, 0)
     };
     static const fsi__where of_flow = { "fsi_pressure_project", "flow.", -1, 3 };
     static const fsi__where of_desc = { "fsi_pressure_project", "desc.", -1, 3 };

@@ -3118,7 +3118,7 @@ FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *de
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_solver_desc, order, FSI__INT, 0, FSI_LDLT_NATURAL, 0),
-        FSI__FIELD(fsi_solver_desc, reuse, FSI__INT, 0, HUGE_VAL, 0)
+        FSI__FIELD(fsi_solver_desc, reuse, FSI__INT, 0, FSI__HUGE, 0)
     };
     static const fsi__where at = { "fsi_solver_create", "desc.", -1, 3 };
     const char *fn = at.function;
@@ -3149,7 +3149,7 @@ static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const do
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_system, tolerance, FSI__DOUBLE, 0, 1, 0),
-        FSI__FIELD(fsi_system, max_iters, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_system, max_iters, FSI__INT, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_system, pivots, FSI__INT, 0, FSI_LDLT_ANY, 0)
     };
     static const fsi__where at = { "fsi_solver_solve", "system.", -1, 3 };

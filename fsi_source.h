@@ -365,9 +365,9 @@ static fsi_status fsi__sources_check_emitter(const fsi__sources *s, const char *
         FSI__DIRECTION(fsi_emitter_desc, direction),
         FSI__FIELD(fsi_emitter_desc, velocity, FSI__VEC3, 0, 1e9, 0),
         FSI__FIELD(fsi_emitter_desc, speed, FSI__REAL, 0, 1e9, 0),
-        FSI__FIELD(fsi_emitter_desc, start, FSI__DOUBLE, -HUGE_VAL, HUGE_VAL, 0),
-        FSI__FIELD(fsi_emitter_desc, stop, FSI__DOUBLE, -HUGE_VAL, HUGE_VAL, 0),
-        FSI__FIELD(fsi_emitter_desc, period, FSI__DOUBLE, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_emitter_desc, start, FSI__DOUBLE, -FSI__HUGE, FSI__HUGE, 0),
+        FSI__FIELD(fsi_emitter_desc, stop, FSI__DOUBLE, -FSI__HUGE, FSI__HUGE, 0),
+        FSI__FIELD(fsi_emitter_desc, period, FSI__DOUBLE, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_emitter_desc, budget, FSI__LONG, 0, 9e18, 0)
     };
     const double least = 0.25 * (double)s->dx, most = 4096 * (double)s->dx;

@@ -277,9 +277,9 @@ static fsi_status fsi__sf_check_desc(const fsi_surface_desc *d)
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_surface_desc, dim, FSI__INT, 2, 3, 0),
-        FSI__FIELD(fsi_surface_desc, spacing, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_surface_desc, spacing, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FIELD(fsi_surface_desc, support, FSI__REAL, 1.5, 6, 0),
-        FSI__FIELD(fsi_surface_desc, cell, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_surface_desc, cell, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FIELD(fsi_surface_desc, attribute_count, FSI__INT, 0, 1024, 0)
     };
     static const fsi__where at = { "fsi_surface_create", "desc.", -1, 3 };

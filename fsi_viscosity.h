@@ -1542,11 +1542,11 @@ static void fsi__viscous_commit(void *arg, int chunk, int begin, int end)
 static fsi_status fsi__viscous_check(const fsi_viscosity_flow *flow, fsi_context *context)
 {
     static const fsi__field rows[] = {
-        FSI__FIELD(fsi_viscosity_flow, viscosity, FSI__REAL, 0, HUGE_VAL, 0),
-        FSI__FIELD(fsi_viscosity_flow, density, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
-        FSI__FIELD(fsi_viscosity_flow, dt, FSI__REAL, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_viscosity_flow, viscosity, FSI__REAL, 0, FSI__HUGE, 0),
+        FSI__FIELD(fsi_viscosity_flow, density, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
+        FSI__FIELD(fsi_viscosity_flow, dt, FSI__REAL, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_viscosity_flow, tolerance, FSI__DOUBLE, 0, 1, FSI__ABOVE | FSI__BELOW),
-        FSI__FIELD(fsi_viscosity_flow, max_iters, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FIELD(fsi_viscosity_flow, max_iters, FSI__INT, 1, FSI__HUGE, 0),
         FSI__FINITE(fsi_viscosity_flow, wall_velocity[0]), FSI__FINITE(fsi_viscosity_flow, wall_velocity[1]),
         FSI__FINITE(fsi_viscosity_flow, wall_velocity[2]), FSI__FINITE(fsi_viscosity_flow, wall_velocity[3]),
         FSI__FINITE(fsi_viscosity_flow, wall_velocity[4]), FSI__FINITE(fsi_viscosity_flow, wall_velocity[5])

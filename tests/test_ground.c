@@ -70,8 +70,8 @@ static drops_desc drops_default_desc(void)
 static fsi_status drops_create(drops **out, const drops_desc *desc)
 {
     static const fsi__field rows[] = {
-        FSI__FIELD(drops_desc, max_move, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
-        FSI__FIELD(drops_desc, max_substeps, FSI__INT, 0, HUGE_VAL, 0), FSI__FINITE(drops_desc, gravity)
+        FSI__FIELD(drops_desc, max_move, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
+        FSI__FIELD(drops_desc, max_substeps, FSI__INT, 0, FSI__HUGE, 0), FSI__FINITE(drops_desc, gravity)
     };
     static const fsi__where at = { "drops_create", "desc.", -1, 3 };
     const char *fn = at.function;
@@ -1107,7 +1107,7 @@ static void test_descs_are_checked_by_tables(void)
 static void test_ranges_of_tables_may_be_open(void)
 {
     static const fsi__field rows[] = {
-        FSI__FIELD(checked_desc, rate, FSI__DOUBLE, -HUGE_VAL, 4, 0), FSI__FIELD(checked_desc, whole, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FIELD(checked_desc, rate, FSI__DOUBLE, -FSI__HUGE, 4, 0), FSI__FIELD(checked_desc, whole, FSI__INT, 1, FSI__HUGE, 0),
         FSI__FIELD(checked_desc, choice, FSI__INT, 0, 0, FSI__TO_LAST), FSI__FINITE(checked_desc, offset)
     };
     static const fsi__where at = { "check", "", -1, 2 };
