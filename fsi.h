@@ -28,9 +28,10 @@
 
    WHAT IS IN HERE (search for >>)
       >>vectors >>elementary functions >>matrices    plain value types, no operator magic
-      >>bodies         what a rigid body and a liquid tell each other;  >>dense  Cholesky of small systems
+      >>bodies         what a liquid and an engine exchange of a rigid body;  >>dense  Cholesky of small systems
       >>context        services of the host;  >>status  what can go wrong;  >>debug draw
       >>acceleration   a field by the host;  >>stages  for fsi's own headers, not for you
+   fsi_m3_svd and fsi_m3_polar are for those who write elastic bodies: the rotation and stretch of a deformation.
    Meshes are in fsi_mesh.h, neighbours and lattices in fsi_particles.h, surfaces to draw in fsi_surface.h.
 
    MACROS YOU MAY DEFINE (the same in every file that includes an fsi header)
@@ -821,7 +822,7 @@ FSI_API void fsi__warn(fsi_context *context, const char *format, ...) FSI__PRINT
     do { const fsi_status fsi__tried = (call); if (fsi__tried != FSI_OK) return fsi__tried; } while (0)
 
 /* Descs are checked by tables, a row a field: a number must be finite and lie from lo to hi, and so must the length of
-   a vector, which in 2D lies in the plane. An end beyond FSI__HUGE, as HUGE_VAL, is none. Flags change the range. */
+   a vector, which in 2D lies in the plane. FSI__HUGE and -FSI__HUGE are no ends. Flags change the range. */
 typedef enum fsi__field_kind {
     FSI__INT,     /* int, and every enum */
     FSI__LONG,    /* long long */
@@ -847,7 +848,7 @@ typedef struct fsi__field {
 #define FSI__FIELD(type, field, kind, lo, hi, flags) \
     { #field, offsetof(type, field), (int)(kind), (int)(flags), lo, hi }
 /* A row for a vector of any length. */
-#define FSI__FINITE(type, field) FSI__FIELD(type, field, FSI__VEC3, 0, HUGE_VAL, 0)
+#define FSI__FINITE(type, field) FSI__FIELD(type, field, FSI__VEC3, 0, FSI__HUGE, 0)
 /* A row for a direction: a vector with a length, whose square is an fsi_real. */
 #define FSI__DIRECTION(type, field) FSI__FIELD(type, field, FSI__VEC3, 1e-18, 1e18, 0)
 /* Whose desc it is, for messages. */
@@ -857,7 +858,7 @@ typedef struct fsi__where {
     long long element;    /* error.element */
     int dim;              /* 2: vectors have z = 0 */
 } fsi__where;
-/* Errors: NAN, ARGUMENT; for the first row that is not kept. Texts: "desc.dx is not finite"; "desc.cfl is 5, must be 0
+/* Errors: NAN, ARGUMENT, of the first row that is violated. Texts: "desc.dx is not finite"; "desc.cfl is 5, must be 0
    to 1". */
 FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where, const void *desc,
     const fsi__field *rows, int count);
@@ -1136,8 +1137,8 @@ static double fsi__field_value(const fsi__field *row, const void *desc)
 /* "0 to 1", "2 or 3", "above 0", "at least 1, below 4", "1e-3 to 1, or 0". */
 static void fsi__range_text(char *text, size_t size, const fsi__field *row, double lo, double hi)
 {
-    const int from = lo >= -FSI__HUGE, to = hi <= FSI__HUGE, open = (row->flags & (FSI__ABOVE | FSI__BELOW)) != 0;
-    const int two = row->kind == FSI__INT && hi - lo < 2;
+    const int from = lo > -FSI__HUGE, to = hi < FSI__HUGE, open = (row->flags & (FSI__ABOVE | FSI__BELOW)) != 0;
+    const int two = (row->kind == FSI__INT || row->kind == FSI__BYTE) && hi - lo > 0.5 && hi - lo < 1.5;
     const char *more = row->flags & FSI__OR_ZERO ? ", or 0" : row->flags & FSI__OR_UNSET ? ", or -1" : "";
     const char *above = row->flags & FSI__ABOVE ? "above" : "at least",
         *below = row->flags & FSI__BELOW ? "below" : "at most";
@@ -1158,8 +1159,8 @@ FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where
         const fsi__field *row = &rows[k];
         const double x = fsi__field_value(row, desc);
         double lo = row->flags & FSI__FROM_LAST ? last : row->lo, hi = row->flags & FSI__TO_LAST ? last : row->hi;
-        if (row->kind == FSI__REAL && lo >= -FSI__HUGE) lo = (double)(fsi_real)lo;
-        if (row->kind == FSI__REAL && hi <= FSI__HUGE) hi = (double)(fsi_real)hi;
+        if (row->kind == FSI__REAL && lo > -FSI__HUGE) lo = (double)(fsi_real)lo;
+        if (row->kind == FSI__REAL && hi < FSI__HUGE) hi = (double)(fsi_real)hi;
         last = x;
 
         /* Finite, and in the plane. */
@@ -2039,7 +2040,7 @@ FSI_API fsi_status fsi_body_check(fsi_context *context, const fsi_body *body, in
     static const fsi__field mode[] = { FSI__FIELD(fsi_body, mode, FSI__INT, 0, 1, 0) };
     static const fsi__field coupled[] = {
         FSI__FINITE(fsi_body, velocity), FSI__FINITE(fsi_body, angular_velocity), FSI__FINITE(fsi_body, force),
-        FSI__FINITE(fsi_body, torque), FSI__FIELD(fsi_body, mass, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE)
+        FSI__FINITE(fsi_body, torque), FSI__FIELD(fsi_body, mass, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE)
     };
     char of[32];
     fsi__where at = { "fsi_body_check", NULL, 0, 3 };

@@ -293,8 +293,8 @@ FSI__STRICT_BEGIN
 /* The differences between the points of one feature and those of the other span a flat piece; the distance of the
    features is its distance from the origin (the Minkowski difference). It is a point, an edge, a triangle or a
    parallelogram with these corners and sides:
-      POINT_POINT     p-q                     POINT_EDGE   p-a, p-b              side a-b (from the first corner to the
-      second)
+      POINT_POINT     p-q
+      POINT_EDGE      p-a, p-b                side a-b (from the first corner to the second)
       POINT_TRIANGLE  p-a, p-b, p-c           sides b-a, c-a (the piece is p-a - s (b-a) - t (c-a))
       EDGE_EDGE       a-c, a-d, b-c, b-d      sides b-a, d-c (the piece is a-c + s (b-a) - t (d-c))
    All are differences of the given numbers, so that a far origin costs nothing, and all are linear in time when the
@@ -355,8 +355,8 @@ FSI_FN double fsi__gap_size(const fsi__gap *g)
 /* The point r of a piece that is closest to the origin, rr = |r|^2; s and t as above; region as in fsi_distance. */
 typedef struct fsi__nearest { fsi__d3 r; double s, t, rr; int region; } fsi__nearest;
 
-/* The edge from q0 to q1 = q0 + e: s in [0, 1]. Between them r is made normal to e once more, as what rounding leaves
-   along e can be much of a short r. */
+/* The edge from q0 to q1 = q0 + e: s in [0, 1]. Inside the edge r is made normal to e a second time, as the rounding
+   error along e can be large relative to a short r. */
 FSI_FN fsi__nearest fsi__nearest_segment(fsi__d3 q0, fsi__d3 q1, fsi__d3 e)
 {
     fsi__nearest n;
@@ -508,7 +508,8 @@ FSI__HOST_FN void fsi__nearest_of(fsi_pair kind, const fsi__gap *g, fsi__nearest
     }
 }
 
-/* Brings sizes that squares of squares would not stand to about 1; the factor, or 0 for what counts as touching. */
+/* Scales sizes whose fourth powers would overflow or underflow to about 1; returns the factor, or 0 where the features
+   count as touching. */
 static double fsi__gap_tame(fsi__gap *g)
 {
     double size = fsi__gap_size(g), scale;
@@ -716,7 +717,7 @@ static void fsi__mollifier_hessian(const fsi__mollifier *m, double s, int projec
     }
 }
 
-/* h += s w w^T x n n^T + sum_k s_z z_k z_k^T x n n^T, what is normal only. */
+/* h += s w w^T x n n^T + sum_k s_z z_k z_k^T x n n^T, the normal part alone. */
 static void fsi__normal_spread(const fsi__frame *f, const double *w, double s, double s_z, int points, double *h)
 {
     double n[3], nn[9];
@@ -899,15 +900,12 @@ static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
    apart as long as all corners r_k(t) = r_k + t v_k of their difference (above) have n . r_k(t) >= g, and these are
    linear in t:
 
-            |   / corner 3            At time t take n towards the closest point: the lowest corner stands as high as
-                                      the distance.
-      n.r_k |  /   ____ corner 1      The first time at which a corner comes down to the height g is safe, found by a
-                                      division each,
-            | /___/                   and the search goes on from there with a new n. It is over when the gap has come
-                                      down to nearly
-            |/   \                    g, or when no corner comes down within the step.
+            |   / corner 3            At time t, n points to the closest point: the lowest corner is at the distance.
+      n.r_k |  /   ____ corner 1      The first time at which a corner reaches the height g is safe; a division for
+            | /___/                   each corner finds it. The search continues from there with a new n. It ends when
+            |/   \                    the gap is nearly g, or when no corner reaches g within the step.
           g |.....\..............
-            |      \ corner 2         A point heading straight for a face arrives at once; most pairs need one n.
+            |      \ corner 2         For a point that moves straight towards a face one n is enough, as for most pairs.
             +------------------- t
                    safe
 
@@ -918,7 +916,7 @@ static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
 #define FSI__CCD_TURNS 48
 #define FSI__CCD_PATIENCE 4 /* turns with directions that stay, before others are tried as well */
 
-/* The first time after t at which a corner comes down to g in direction n; at most 1, and t when there is no way. */
+/* The first time after t at which a corner reaches height g in direction n; at most 1, and t when that is now. */
 FSI_FN double fsi__ccd_advance(const fsi__gap *r, const fsi__gap *v, int corners, fsi__d3 n, double r_error,
     double v_error, double g, double t)
 {
@@ -964,11 +962,9 @@ static double fsi__ccd_detour(const fsi__gap *at, fsi__d3 r, const fsi__gap *fro
 
 /* A direction that stays while features turn about each other at a tiny gap leads nowhere; there n has to turn with
    them. As polynomials of time:
-      corner   n = q, a corner of the piece:               |q|^2 >= g^2,            and (q_j - q).q >= 0 for the other
-      corners
-      side     n = (q x e) x -e, e a side from corner q:    |q x e|^2 >= g^2 |e|^2, and f.n >= 0 for the side f that
-      leaves it
-      face     n = e1 x e2:                                 |q.n| >= g |n|
+      corner   n = q, a corner of the piece:               |q|^2 >= g^2, (q_j - q).q >= 0 for the other corners q_j
+      side     n = (q x e) x -e, e a side from corner q:   |q x e|^2 >= g^2 |e|^2, f.n >= 0 for the other side f at q
+      face     n = e1 x e2:                                |q.n| >= g |n|
    Each condition keeps the piece g away from the origin: its corners have q_j.n >= g |n|. The hull of each polynomial
    tells how long it holds. */
 typedef struct fsi__path { fsi__bernstein x[3]; double size; } fsi__path; /* a vector; largest coefficient */
@@ -1260,7 +1256,7 @@ static double fsi__bernstein_weights(fsi__bernstein *w, int width, double f0, do
     return 2;
 }
 
-/* A sample on its way through the grid. */
+/* A sample that moves through the grid. */
 typedef struct fsi__drift {
     int dim, width, base[3];
     double y[3], step[3];  /* place and move in cells, so that LINEAR has f = y + t step - base, SPLINE f = y + t
@@ -1285,7 +1281,7 @@ static int fsi__drift_read(fsi__drift *d, const fsi_field_reader *field)
     return 1;
 }
 
-/* d(t) for t from `from` to `to`, one axis after the other; returns what rounding can do to it. */
+/* d(t) for t from `from` to `to`, one axis after the other; returns a bound of its rounding error. */
 static double fsi__drift_polynomial(const fsi__drift *d, double from, double to, fsi__bernstein *out)
 {
     fsi__bernstein p[27], w[3];
@@ -1318,7 +1314,7 @@ static double fsi__drift_polynomial(const fsi__drift *d, double from, double to,
     return 2.3e-16 * (128 + 4 * off) * error * d->most;
 }
 
-/* SPLINE: the time at which the sample leaves the cell that it is in, and through which axis. */
+/* SPLINE: the time at which the sample leaves its cell, and through which axis. */
 static double fsi__drift_leave(const fsi__drift *d, int *axis)
 {
     double first = 1;
@@ -1334,9 +1330,9 @@ static double fsi__drift_leave(const fsi__drift *d, int *axis)
     return first;
 }
 
-/* One stencil, from time `from` to `to`: the time that is reached. *g: what must be kept, found at the start of the
-   sweep (*g < 0). Where the hull of the whole leads nowhere, as LINEAR far from its cell is steep, that of the first
-   half is taken, and so on. */
+/* One stencil, from time `from` to `to`; returns the time that is reached. *g: the distance that must be kept, found at
+   the start of the sweep (*g < 0). Where the hull of the whole interval gives no progress, as LINEAR is steep far from
+   its cell, the first half is taken, and so on. */
 static double fsi__drift_advance(const fsi__drift *d, double from, double to, double keep, double *g, double *enough)
 {
     fsi__bernstein p;
@@ -1350,7 +1346,7 @@ static double fsi__drift_advance(const fsi__drift *d, double from, double to, do
         *enough = 1.01 * *g;
     }
 
-    /* The safe time of the hull; what is left of the polynomial goes on from there. */
+    /* The safe time of the hull; the rest of the polynomial is searched from there. */
     for (turn = 0; turn < 128; turn++) {
         if (!(p.c[0] - error > *g)) return from;
         u = fsi__bernstein_reach(&p, *g + error);
@@ -2006,7 +2002,7 @@ static void fsi__hunt_task(void *arg, int chunk, int begin, int end)
 
 static const char *const fsi__pairs_name = "fsi_pairs_find";
 
-/* Room for each task: what it needs, and an equal share of what is left. */
+/* Room for each task: what it needs, and an equal part of the rest. */
 static void fsi__pairs_lay(fsi__pairs *im, int chunks, int64_t total)
 {
     const int share = (int)((im->capacity - total) / chunks);

@@ -698,7 +698,7 @@ FSI_API double fsi__shell_bend(double stiffness, double rest, const double *x, d
         fsi__shell_cosine(&b, c1, c2);
         for (i = 0; i < 6; i++) for (k = 0; k < 6; k++)
             h6[6 * i + k] = (second * du * du + slope * ddu) * c1[i] * c1[k] + slope * du * c2[6 * i + k];
-    } else if (h) { /* along kb the full stiffness, across it what is left of it */
+    } else if (h) { /* along kb the full stiffness, across it the part that the force supports */
         const double across = ratio < 1 ? stiffness * (1 - ratio) : 0, along = u > 0 ? (stiffness - across) / u : 0;
         for (i = 0; i < 6; i++) for (k = 0; k < 6; k++) {
             h6[6 * i + k] = along * pull[i] * pull[k];
@@ -736,7 +736,8 @@ static void fsi__shell_transport(const double *a, const double *b, double *v)
     int i;
     fsi__sh_cross(a, b, n);
     fsi__sh_cross(n, v, w);
-    if (!(c > 1e-12)) return; /* the way back: any axis across will do, the director's own leaves it */
+    if (!(c > 1e-12)) return; /* antiparallel tangents: any axis across will do; the director's own leaves it
+                                 unchanged */
     d = fsi__sh_dot(n, v) / c;
     for (i = 0; i < 3; i++) v[i] = (c - 1) * v[i] + w[i] + d * n[i];
 }

@@ -61,7 +61,7 @@
 
    Cell (i, j, k) has its centre at origin + (i + 1/2, j + 1/2, k + 1/2) dx. Its entry of a face field belongs to its
    LOWER face: that of FSI_FACES_X stands at origin + (i, j + 1/2, k + 1/2) dx. So that the upper wall's faces have a
-   place too, the index covers one cell more than n along each axis. In 2D k = 0, n[2] = 1, z is not looked at. */
+   place too, the index covers one cell more than n along each axis. In 2D k = 0, n[2] = 1, z is ignored. */
 #define FSI_GRID_BLOCK 8 /* cells along an edge of a block */
 
 /* Where the numbers of a field stand. The axis of a face field is its value minus FSI_FACES_X. */
@@ -83,8 +83,8 @@ typedef struct fsi_field {
     uint32_t cookie;
     fsi_grid *grid;
     fsi_grid_place place;
-    fsi_real background;   /* what stands in blocks that do not exist, and what new blocks are filled with */
-    int scratch;           /* default 0; 1: what stands in it is not worth keeping when blocks come or go. Yours to
+    fsi_real background;   /* the value in blocks that do not exist, and the initial value in new blocks */
+    int scratch;           /* default 0; 1: scratch, whose values need not be kept when blocks come or go. Yours to
                               write */
     fsi_real *value;       /* grid->block_count * grid->block_cells; yours to write */
 } fsi_field;
@@ -157,8 +157,8 @@ FSI_API fsi_real fsi_grid_at(const fsi_field *field, int i, int j, int k);
 /* ---- >>sampling -----------------------------------------------------------------------------------------------
 
    Values between the entries. Beyond its outermost entries a field goes on as a constant; where no block is stands its
-   background. What is no field gives 0, a position that is NaN counts as the lower corner of the box. In 2D z is not
-   looked at. */
+   background. What is no field gives 0, a position that is NaN counts as the lower corner of the box. In 2D z is
+   ignored. */
 
 /* Linear in 2D between 4 entries, in 3D between 8. */
 FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x);
@@ -166,11 +166,12 @@ FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x);
    value returned [1/m]; in 2D its z is 0. It flattens over the outermost entry: at a wall, half a cell beyond the
    centres, the normal part is 0. */
 FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3 *gradient);
-/* Each component linear between its own faces. u: one field a place FSI_FACES_X, _Y, _Z, of one grid; in 2D u[2] is not
-   looked at. What is no such velocity counts as 0. */
+/* Each component linear between its own faces. u: one field a place FSI_FACES_X, _Y, _Z, of one grid; in 2D u[2] is
+   ignored. What is no such velocity counts as 0. */
 FSI_API fsi_vec3 fsi_grid_sample_velocity(fsi_field *const u[3], fsi_vec3 x);
-/* Where x goes along u in dt seconds, back if dt < 0. order 2: midpoint rule, 3: Ralston (1962); else as 2. Every point
-   on the way is clamped into the box, x too. x comes back as it is when u is no velocity or dt is not finite. */
+/* The end of the path of x along u in dt seconds, backwards if dt < 0. order 2: midpoint rule, 3: Ralston (1962); else
+   as 2. All points of the path are clamped into the box, x too. Returns x itself when u is no velocity or dt is not
+   finite. */
 FSI_API fsi_vec3 fsi_grid_trace(fsi_field *const u[3], fsi_vec3 x, fsi_real dt, int order);
 
 /* ---- >>advection ---------------------------------------------------------------------------------------------- */
@@ -254,7 +255,7 @@ FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *fie
     const char *function);
 /* The grid's scratch, with room for `size` bytes and some growth. */
 FSI_API fsi_status fsi__grid_room(const fsi_grid *g, size_t size, const char *function);
-FSI_API fsi__arena *fsi__grid_scratch(const fsi_grid *g); /* what fsi__grid_room made room in */
+FSI_API fsi__arena *fsi__grid_scratch(const fsi_grid *g); /* the arena of fsi__grid_room */
 FSI_API int fsi__grid_capacity(const fsi_grid *g); /* blocks that it has room for */
 /* What all functions here ask of phi. */
 FSI_API fsi_status fsi__level_set_check(const fsi_field *phi, const char *function);
@@ -333,7 +334,7 @@ FSI__STRICT_BEGIN
 
 /* ---- >>grid implementation ------------------------------------------------------------------------------------ */
 
-#define FSI__GRID_FIELDS 60 /* with the list of places what one fsi__grow can hold */
+#define FSI__GRID_FIELDS 60 /* with the two lists of places, the most columns of one fsi__grow */
 
 typedef struct fsi__grid_impl {
     fsi_field *fields[FSI__GRID_FIELDS];
@@ -360,7 +361,7 @@ static fsi_status fsi__grid_check(const fsi_grid_desc *d)
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_grid_desc, dim, FSI__INT, 2, 3, 0),
-        FSI__FIELD(fsi_grid_desc, dx, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_grid_desc, dx, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FINITE(fsi_grid_desc, origin),
         FSI__FIELD(fsi_grid_desc, n[0], FSI__INT, 1, 16384, 0),
         FSI__FIELD(fsi_grid_desc, n[1], FSI__INT, 1, 16384, 0),
@@ -500,9 +501,9 @@ FSI_API void fsi_grid_remove_field(fsi_field *field)
 
 #define FSI__GRID_MOVE_NS 0.2 /* nanoseconds at least for a number: fsi__parallel_work */
 
-/* The move of one field from the old set of blocks to the new one, in place: what stays closes up to the left, in
-   ascending order; then it spreads to its new numbers, in descending order. Both lists ascend, so that neither
-   overwrites what it needs. */
+/* The move of one field from the old set of blocks to the new one, in place: blocks that stay move to the front, in
+   ascending order; then all move to their new numbers, in descending order. Both lists ascend, so that no block is
+   overwritten before it is moved. */
 typedef struct fsi__grid_move {
     fsi_grid *grid;
     const unsigned char *wanted;
@@ -541,8 +542,8 @@ static void fsi__grid_move_fields(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Room for `count` blocks in every field and in the lists of places. All of them are asked for anew when there are more
-   blocks than ever: so for a quarter more and 4 kB a field, if there are as many places. */
+/* Room for `count` blocks in every field and in the lists of places. All of them are allocated anew when there are more
+   blocks than ever: therefore for a quarter more and 4 kB a field, if there are as many places. */
 static fsi_status fsi__grid_reserve(fsi_grid *g, int count, const char *function)
 {
     fsi__grid_impl *m = (fsi__grid_impl *)g->impl;
@@ -671,7 +672,7 @@ FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const i
                 const fsi_real *source = b < 0 ? NULL : field->value + (size_t)b * (size_t)g->block_cells
                     + (size_t)(((z & 7) * 8 + (y & 7)) * 8 + (x & 7));
                 next[0] = fsi__clamp_int((x | 7) + 1, last[0] + 1);
-                /* lengths that the compiler knows */
+                /* constant lengths, for the compiler */
                 if (source && next[0] - x == 8) fsi__gather_rows(source, 0, to, 8, ny, nz, sy, sz);
                 else if (source && next[0] - x == 1) fsi__gather_rows(source, 0, to, 1, ny, nz, sy, sz);
                 else if (source && next[0] - x == 2) fsi__gather_rows(source, 0, to, 2, ny, nz, sy, sz);
@@ -982,15 +983,15 @@ FSI_API fsi_vec3 fsi_grid_trace(fsi_field *const u[3], fsi_vec3 x, fsi_real dt, 
    they can meet is gathered into boxes, and batches of 64 entries go through the stages side by side, in cells from the
    corner of the block.
 
-         u, where the stages are evaluated:        the field, where the traces end:       The few that leave a box,
-         where the
-           +----------+                             +---------+                           velocity next door is higher
-           or the way
-           | +-----+  |                             |     o   |                           is long, are done again one by
-           one with
-           | |block|  |    flow  <-----             | +---\-+ |                           what may look anywhere.
+         u, where the stages are evaluated:        the field, where the traces end:
+           +----------+                             +---------+
+           | +-----+  |                             |     o   |
+           | |block|  |    flow  <-----             | +---\-+ |
            | +-----+  |                             +-|    \|-+
-           +----------+                               |block| */
+           +----------+                               |block|
+
+   Few traces leave a box, where the velocity of a neighbouring block is higher or the trace is long. They are computed
+   again one by one, by the functions that sample the field anywhere. */
 
 /* entries that the boxes have room for; tasks at most */
 enum { FSI__ADVECT_U = 2048, FSI__ADVECT_FROM = 4096, FSI__GRID_CHUNKS = 256 };
@@ -998,7 +999,7 @@ enum { FSI__ADVECT_U = 2048, FSI__ADVECT_FROM = 4096, FSI__GRID_CHUNKS = 256 };
 typedef struct fsi__reach { int lo[3], n[3]; } fsi__reach; /* a box of entries, counted from the corner of the block */
 
 typedef struct fsi__advect {
-    int count;                       /* fields that go the same way */
+    int count;                       /* fields that are advected along the same traces */
     const fsi_field *from[3];
     fsi_field *to[3];
     const unsigned char *where[3];
@@ -1035,7 +1036,7 @@ static int fsi__block_range(const fsi_real *v, int count, fsi_real *least, fsi_r
             const fsi_real x = v[k + t];
             lo[t] = x < lo[t] ? x : lo[t];
             hi[t] = x > hi[t] ? x : hi[t];
-            zero[t] += x * 0; /* NaN for what is not finite */
+            zero[t] += x * 0; /* NaN where a number is not finite */
         }
     for (t = 1; t < 8; t++) {
         lo[0] = fsi_min(lo[0], lo[t]);
@@ -1203,7 +1204,7 @@ FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_blo
         }
 }
 
-/* With what the compiler can know of them. */
+/* With constants for the compiler. */
 static void fsi__advect_rows_2(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows,
     fsi_real *out)
 {
@@ -1215,7 +1216,7 @@ static void fsi__advect_rows_3(const fsi__advect *job, const fsi__advect_block *
     fsi__advect_rows(job, s, row, rows, out, 3);
 }
 
-/* Finds what the block's traces reach and gathers it; 0 when a number of the block is not finite. */
+/* Finds the boxes that the block's traces reach and gathers them; 0 when a number of the block is not finite. */
 static int fsi__advect_begin(const fsi__advect *job, fsi__advect_block *s)
 {
     const fsi_grid *g = job->u[0]->grid;
@@ -1445,7 +1446,7 @@ FSI_API uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int 
 
 /* ---- >>extrapolation implementation ----------------------------------------------------------------------------
 
-   Only those entries are looked at that get a value. A layer reads the masks and values of the layers before it only,
+   Only entries that get a value are visited. A layer reads the masks and values of the layers before it only,
    so that blocks can go in any order. */
 typedef struct fsi__extrapolate {
     fsi_field *f;

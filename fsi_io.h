@@ -136,7 +136,7 @@ typedef size_t fsi_io_write_fn(void *user, const void *data, size_t size);
 
 /* The destination of a writer: a file or your function. A file that could not be completed stays as it is. */
 typedef struct fsi_io_out {
-    fsi_context *context;   /* memory and errors; NULL: malloc, no text of what went wrong */
+    fsi_context *context;   /* memory and errors; NULL: malloc, and no message of an error */
     const char *path;       /* file to create or replace; NULL: use `write` */
     fsi_io_write_fn *write;
     void *user;             /* its first argument */
@@ -440,7 +440,7 @@ typedef struct fsi__io_store {
     fsi__io_polygon *polygons;
     int uv_count, uv_capacity, corner_uv_count, corner_uv_capacity, triangle_uv_capacity;
     fsi_real *uv;     /* pairs */
-    int uv_per_vertex; /* 1: uv holds a pair for each vertex */
+    int uv_per_vertex; /* 1: uv has a pair for each vertex */
     int *corner_uv;   /* of the first corner_uv_count corners, -1 none; those after have none */
     int *triangle_uv;
     int triangle_count, triangle_capacity, segment_count, segment_capacity, fan_count;
@@ -822,7 +822,7 @@ static void fsi__io_skip_line(fsi__io_input *in)
     if (in->p < in->end) fsi__io_break(in);
 }
 
-/* Length of what stands at p up to the next blank or line ending. */
+/* Length of the word at p, up to the next blank or line ending. */
 static size_t fsi__io_token(const fsi__io_input *in)
 {
     const unsigned char *q = in->p;

@@ -112,7 +112,7 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
 /* ---- >>preconditioners ---------------------------------------------------------------------------------------- */
 
 /* Which M stands for A, symmetric and positive definite; MIC0 needs fewest iterations. `upper`: only entries with col
-   >= row are looked at. Several threads help the incomplete factors only where there are several columns. */
+   >= row are read. Several threads help the incomplete factors only where there are several columns. */
 typedef enum fsi_precond_kind {
     FSI_PRECOND_JACOBI,       /* the diagonal */
     FSI_PRECOND_BLOCK_JACOBI, /* the blocks on the diagonal */
@@ -148,7 +148,7 @@ typedef struct fsi_precond {
 } fsi_precond;
 
 FSI_API fsi_precond_desc fsi_precond_default_desc(void); /* fills every field */
-/* Analyses the pattern of the whole of A; values are not looked at. A is not kept. *out is NULL on failure. Errors:
+/* Analyses the pattern of the whole of A; values are not read. A is not kept. *out is NULL on failure. Errors:
    COOKIE, ARGUMENT (names the row: no diagonal, or an entry without its mirror image), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const fsi_precond_desc *desc);
 FSI_API void fsi_precond_destroy(fsi_precond *p); /* NULL is fine */
@@ -396,7 +396,7 @@ static fsi_status fsi__krylov_not_finite(fsi_krylov *k)
         "iteration %d: what A or M gave is not finite, or its square is not", k->stats.iters);
 }
 
-/* z = M^-1 r; *rz = r z, 0 when it is not told from 0. */
+/* z = M^-1 r; *rz = r z, or 0 when it is 0 to rounding. */
 static fsi_status fsi__krylov_precondition(fsi_krylov *k, const double *r, double *z, double rr, double *rz)
 {
     const fsi_operator *m = fsi__krylov_of(k)->m;
@@ -426,8 +426,9 @@ static fsi_status fsi__krylov_product(fsi_krylov *k, const double *p, double *q,
     return FSI_OK;
 }
 
-/* Has rounding, eps |A| |d|, put as much between the residual and the true one as is left of it (Greenbaum 1997)? Then
-   the recurrence tells no more. Where b is not in the range of A, d grows until this ends it. */
+/* A| |d|, put|Is the drift between the recurrence's residual and the true one, eps |A| |d|, as large as the residual
+   itself (Greenbaum 1997)? Then further iterations gain nothing. Where b is not in the range of A, d grows until this
+   ends it. */
 static int fsi__krylov_drifted(const fsi_krylov *k, double dd, double left)
 {
     return 2.2e-16 * fsi__krylov_of(k)->a_norm * sqrt(dd) > left;
@@ -754,8 +755,8 @@ static fsi_status fsi__krylov_orthonormal(fsi_krylov *k, fsi__krylov_block_job *
     return FSI_OK;
 }
 
-/* Rounds until all columns have arrived, or one finds no direction that is told from the others. What d still lacks of
-   the last round is added by the next round's pass, or by one in which Q ends. */
+/* Iterations until all columns have converged, or one has no search direction that is independent of the others. The
+   last update of d is added by the pass of the next iteration, or by one in which Q ends. */
 static fsi_status fsi__krylov_block(fsi_krylov *k)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
@@ -773,7 +774,7 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
     for (;;) {
         fsi_status status = good ? FSI_OK : fsi__krylov_not_finite(k);
 
-        /* p and what d lacks; the pass also ends in rank 0. */
+        /* p and the last update of d; the pass also ends in rank 0. */
         job.rank = 0;
         if (status == FSI_OK && full && k->stats.iters < im->limit && !fsi__krylov_arrived(&job))
             status = fsi__krylov_orthonormal(k, &job);
@@ -803,7 +804,7 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
    residual is the next r. It replaces x where it is better. A column that a round did not bring down to half its
    residual is given up. */
 
-/* The true residual of x + sigma d in each column in work; those that need no more, or got no further, leave. */
+/* The true residual of x + sigma d in each active column; columns that have converged or stagnated become inactive. */
 static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
@@ -850,8 +851,7 @@ static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
     return FSI_OK;
 }
 
-/* Rounds on the columns in work, with max_iters more iterations at most. What it returns leaves the caller's x as it
-   was. */
+/* Rounds on the active columns, with max_iters more iterations at most. On failure the caller's x stays as it was. */
 static fsi_status fsi__krylov_rounds(fsi_krylov *k)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
@@ -920,9 +920,9 @@ static fsi_status fsi__krylov_check_desc(const fsi_krylov_desc *d, const char *f
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_krylov_desc, method, FSI__INT, 0, FSI_KRYLOV_MINRES, 0),
-        FSI__FIELD(fsi_krylov_desc, rows, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_krylov_desc, rows, FSI__INT, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_krylov_desc, columns, FSI__INT, 1, FSI__KRYLOV_MOST, 0),
-        FSI__FIELD(fsi_krylov_desc, max_iters, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_krylov_desc, max_iters, FSI__INT, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_krylov_desc, tolerance, FSI__DOUBLE, 0, 1, 0)
     };
     const fsi__where at = { fn, "desc.", -1, 3 };
@@ -1125,7 +1125,7 @@ static const char fsi__precond_create_name[] = "fsi_precond_create", fsi__precon
    0, 1e-3, 4e-3, ... 65. At the last, a definite matrix of numbers with up to 65 neighbours a row is diagonally
    dominant, so that none can fail. */
 
-/* a_ji -= F or what is done about it. at: where to look for it in row j, moves on. */
+/* a_ji -= F; where there is no entry, what MIC(0) does instead. at: where the search in row j begins, moved on. */
 static void fsi__ic_update(fsi__precond_impl *im, int b, int j, int i, int *at, const double *f, double modification)
 {
     const int bb = b * b;
@@ -1169,7 +1169,7 @@ static void fsi__ic_eliminate(fsi__precond_impl *im, int b, int k, double modifi
     }
 }
 
-/* Diagonal blocks, and what is above them if there is room, from A. */
+/* Diagonal blocks, and the blocks above them if there is room */
 static void fsi__precond_load(fsi__precond_impl *im, const fsi_csr *a, double shift)
 {
     const int b = a->block, bb = b * b;

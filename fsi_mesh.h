@@ -162,7 +162,7 @@ FSI_API fsi_status fsi_mesh_set(fsi_mesh *mesh, const fsi_vec3 *vertices, int co
 FSI_API fsi_status fsi_mesh_set_rigid(fsi_mesh *mesh, fsi_pose previous, fsi_pose now);
 
 /* The functions below read only, allocate nothing and may be called from many threads at once. Given a NULL mesh, NaN,
-   or a face that does not exist, they find nothing: face -1, t = FSI_REAL_MAX. In 2D z is not looked at. */
+   or a face that does not exist, they find nothing: face -1, t = FSI_REAL_MAX. In 2D z is ignored. */
 
 /* Closest point of one face to x, with its feature's pseudonormal and side. */
 FSI_API fsi_mesh_hit fsi_mesh_closest_on_face(const fsi_mesh *mesh, int face, fsi_vec3 x);
@@ -298,7 +298,7 @@ FSI_FN int fsi__is_mesh(const fsi_mesh *mesh) { return mesh && mesh->cookie == F
 /* onto the plane of a mesh of segments */
 FSI_FN fsi_vec3 fsi__flatten(int corners, fsi_vec3 x) { return corners == 2 ? fsi_v3(x.x, x.y, 0) : x; }
 FSI__STRICT_FN_END
-/* The first item, -1: none. Set first what `kind` needs: box; point; origin and direction. */
+/* The first item, -1: none. Before the call set the members that `kind` reads: box; point; origin and direction. */
 FSI_API int fsi__walk_begin(fsi__walk *w, int kind, const fsi__node *nodes, double limit);
 FSI_API int fsi__walk_next(fsi__walk *w, double limit); /* the next item, -1 at the end */
 FSI_API int fsi__walk_box(fsi__walk *w, const fsi__node *nodes, fsi_box3 box); /* the same for the items in a box */
@@ -561,7 +561,8 @@ FSI_API int fsi__walk_box(fsi__walk *w, const fsi__node *nodes, fsi_box3 box)
 typedef struct fsi__face {
     int corner[3], neighbor[3], edge[3]; /* segments use the first two; neighbor is negative at an open edge */
     int group, source;
-    short turned, dropped; /* turned: over, against what the caller gave; dropped: to go at the end of the stage */
+    short turned, dropped; /* turned: orientation reversed with respect to the caller's; dropped: removed at the end of
+                              the stage */
 } fsi__face;
 
 typedef struct fsi__maker {
@@ -870,9 +871,8 @@ static int fsi__sort_run(const fsi__sorter *s, int begin) /* end of the run of i
     return i;
 }
 
-/* Among faces with the same corners those that look one way cancel those that look the other. What is left of a
-   boundary: nothing, or one face. Sheets keep the first. Faces of tetrahedra cancel inside and must be single
-   outside. */
+/* Faces with the same corners cancel in pairs of opposite orientation. Of a closed mesh nothing or one face must
+   remain; sheets keep the first. Faces of tetrahedra cancel inside and must be single outside. */
 static fsi_status fsi__judge_twins(fsi__maker *m, const fsi__sorter *s, int begin, int end)
 {
     int i, net = 0, first[2] = { -1, -1 }, kept, tets = m->desc->corners == 4;
@@ -1088,8 +1088,8 @@ static void fsi__find_cut(const fsi__maker *m, int f, int v, double reach, fsi__
     }
 }
 
-/* Cutting a needle at a vertex near its third corner leaves a part without area, which goes as it does when it was
-   given. */
+/* A needle that is cut at a vertex near its third corner leaves a part without area, which is dropped as degenerate
+   faces of the caller are. */
 static void fsi__drop_flat(fsi__maker *m)
 {
     int f, kept = 0;
@@ -1213,7 +1213,7 @@ static fsi_status fsi__flood(fsi__maker *m, int seed, int *queue, int *count)
     return FSI_OK;
 }
 
-/* Groups; in each all faces look the way most of them did, closed ones outward. */
+/* Connected groups, each oriented consistently as most of its faces were, closed ones outward. */
 static fsi_status fsi__make_orient(fsi__maker *m)
 {
     int f, i, n = 0, *queue;
@@ -1289,7 +1289,7 @@ static int fsi__fill_hole(fsi__maker *m, const int *loop, int n, double *cost, i
     return 1;
 }
 
-/* Fills holes of closed meshes that are small, and smaller than what they are a hole in. */
+/* Fills holes of closed meshes that have few edges, fewer than the group that they are in has faces. */
 static fsi_status fsi__make_fill(fsi__maker *m)
 {
     int h, g, n, most = m->desc->max_hole, faces = m->face_count, *loop, *by, *size;
@@ -1390,7 +1390,7 @@ static fsi_box3 fsi__faces_swept_box(const fsi_mesh *m, int begin, int end)
     return m->moving ? fsi_box3_join(b, fsi__faces_box(m, m->previous, begin, end)) : b;
 }
 
-/* Boxes of leaves from their faces, of inner nodes from their children, which stand behind them. */
+/* Boxes of leaves from their faces, of inner nodes from their children, which have higher indices. */
 static void fsi__mesh_refit(fsi__mesh *w)
 {
     int i;
@@ -1479,7 +1479,7 @@ static void fsi__mesh_layout(fsi__mesh *w, const fsi__maker *m, fsi__arena *aren
     p->face_edge = (int *)fsi__take(arena, 3 * f, sizeof(int));
 }
 
-/* Copies faces from the maker, and what follows from them. */
+/* Copies faces from the maker, and derives the arrays that depend on them. */
 static void fsi__mesh_fill(fsi__mesh *w, const fsi__maker *m)
 {
     fsi_mesh *p = &w->pub;
@@ -1620,7 +1620,7 @@ static fsi_status fsi__judge_shells(fsi__maker *m, const fsi__mesh *w)
     fsi__list_shells(m, &list, s, boxes);
     fsi__plant(boxes, m->group_count, order, nodes);
 
-    /* Each shell inside another one faces the other way. */
+    /* A shell directly inside another one must have the opposite orientation. */
     fsi__nest_shells(&w->pub, list.order, s, boxes, nodes, order, 1e-9 * m->diagonal);
     for (g = 0; g < m->group_count; g++) if (s[g].holder >= 0 && (s[g].given > 0) == (s[s[g].holder].given > 0)) {
         int inner = m->face[list.order[s[g].first]].source, outer = m->face[list.order[s[s[g].holder].first]].source;
@@ -1743,8 +1743,8 @@ static fsi_status fsi__make_check(const fsi_mesh_desc *d)
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_mesh_desc, corners, FSI__INT, 2, 4, 0),
-        FSI__FIELD(fsi_mesh_desc, vertex_count, FSI__INT, 1, HUGE_VAL, 0),
-        FSI__FIELD(fsi_mesh_desc, element_count, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FIELD(fsi_mesh_desc, vertex_count, FSI__INT, 1, FSI__HUGE, 0),
+        FSI__FIELD(fsi_mesh_desc, element_count, FSI__INT, 1, FSI__HUGE, 0),
         FSI__FIELD(fsi_mesh_desc, weld, FSI__REAL, 0, 0.1, 0),
         FSI__FIELD(fsi_mesh_desc, max_hole, FSI__INT, 0, 256, 0),
         FSI__FIELD(fsi_mesh_desc, kind, FSI__INT, 0, 2, 0),

@@ -101,7 +101,7 @@ typedef struct fsi__order_cut {
     int *pull[2];            /* of a separator vertex: weight of its neighbours on a side */
     fsi__order_heap heap[2]; /* by gain, for moves to that side */
     int *list, count;        /* the separator */
-    int *trail, trail_count; /* what changed its side in this pass, and from which */
+    int *trail, trail_count; /* vertices that changed sides in this pass, and their former sides */
     signed char *was;
     unsigned char *locked;   /* moved in this pass */
     int rows[3], most;       /* weight of sides and separator; most a side should have */
@@ -410,7 +410,7 @@ static int fsi__order_partner(const fsi__order_level *g, const int *match, int v
     return best;
 }
 
-/* Pairs what is left alone with the next one that is alone beside the same neighbour. */
+/* Pairs each unmatched vertex with the next unmatched neighbour of a common neighbour. */
 static void fsi__order_pair_alone(const fsi__order_level *g, int *match, int heavy)
 {
     int v, u, k, alone;
@@ -734,7 +734,8 @@ static fsi_status fsi__order_dissect_pieces(fsi__order_nd *s, int n)
     return FSI_OK;
 }
 
-/* Rank 0 is dissected. How rank 1 fills does not depend on the order of rank 0, so minimum degree tells its order. */
+/* Rank 0 is dissected. The fill of rank 1 does not depend on the order of rank 0, so its order is found by minimum
+   degree. */
 static fsi_status fsi__order_dissect_ranks(fsi__order_nd *s)
 {
     const fsi__order_net *g = s->g;

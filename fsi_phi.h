@@ -47,7 +47,7 @@
 /* ---- >>distance ------------------------------------------------------------------------------------------------ */
 
 /* A level set phi lives in FSI_CELLS: below 0 in liquid. What stands in no block is air, so its background must be
-   above 0. What lies beyond the walls of the box is never looked at. All of these work in scratch that the grid keeps:
+   above 0. What lies beyond the walls of the box is ignored. All of these work in scratch that the grid keeps:
    once it is as large as it gets, they allocate nothing. One of them at a time on one grid. */
 
 /* out = the signed distance |grad out| = 1 to the surface phi = 0 where it is nearer than band * dx, +-band * dx
@@ -90,7 +90,7 @@ typedef struct fsi_grid_component {
    triangles) of each cube between 8 cell centres, and over the half cell from the last centre to a wall as between the
    last two. Where the liquid corners of a tetrahedron bear several labels, it is shared among them in equal parts; what
    is liquid at a wall only bears the label, if grown, of the cell there. solid (NULL: there is none): a field of cells
-   that holds the distance to solids as fsi_grid_mesh_distance makes it; of a cell counts the share
+   that holds the distance to solids as fsi_grid_mesh_distance makes it; of a cell counts the fraction
    clamp(1/2 + solid/dx, 0, 1), linear between centres as phi is. A sphere of radius R comes out smaller by
    (dx/R)^2 / 2, a circle by (dx/R)^2 / 6, planes are exact. u (NULL ok): fields of the face velocities of all axes, on
    the same grid. Errors: COOKIE, ARGUMENT (place, background, count < 0, out is NULL), NAN (names the entry of phi or
@@ -109,7 +109,7 @@ FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int 
       FSI_GRID_REMOVE   phi = max(phi, -d)    difference; no block comes or goes
 
    What is further than band dx from the surface is filled by its sign, block by block. Where shapes meet, phi is the
-   distance to the nearer one only: redistance it. In 2D z is not looked at. Errors: COOKIE, ARGUMENT (names what is out
+   distance to the nearer one only: redistance it. In 2D z is ignored. Errors: COOKIE, ARGUMENT (names what is out
    of its range), NAN, LIMIT, MEMORY; nothing has changed then. */
 typedef enum fsi_grid_operation { FSI_GRID_ADD, FSI_GRID_REMOVE } fsi_grid_operation;
 
@@ -241,7 +241,8 @@ typedef struct fsi__waves {
     uint64_t *source;           /* bits of cells that make sheets */
     int *first;                 /* block_count + 1: number of each block's first sheet */
     fsi__sheet *sheet;
-    double *fitted, *exact;     /* distance of the cell that made it, in cells: to it; what the cell takes */
+    double *fitted, *exact;     /* of the cell that made it: distance by the fit [dx]; the distance that the cell takes
+                                   [dx] */
     float *distance;            /* each entry: in cells, up to `band`; below 0 what keeps it: minus that of sources, -64
                                    beyond the box */
     int *nearest;               /* each entry: its sheet; -1: none yet */
@@ -318,9 +319,9 @@ static double fsi__sheet_point(const fsi_real *u, const int stride[3], int dim, 
     return best;
 }
 
-/* Fits done over and over on what they made would carry the surface away, a checkerboard first (measured: 5e-5 dx the
-   first time, 5e-2 dx after 300). So a cell that is off its distance by less than this share of it goes only part of
-   the way, as far as it is off: what is a distance stays. */
+/* Repeated fits to their own result would move the surface, a checkerboard pattern first (measured: by 5e-5 dx the
+   first time, 5e-2 dx after 300 times). So where the fit differs from |phi| by less than this fraction of it, the
+   correction is reduced in proportion: a field that is a distance does not change. */
 #define FSI__SHEET_STEADY 0.05
 #define FSI__SHEET_REACH2 2.25f /* of smooth ones */
 
@@ -331,9 +332,10 @@ FSI_FN double fsi__sheet_stays(double own, double to, double share)
     return off < 1 ? own + off * (to - own) : to;
 }
 
-/* The sheet that the cell at u sees, u being a layer of 2 cells around it. Returns its distance. With q phi for phi, q
-   the reciprocal of the largest slope, g and H gradient and Hessian at x: the surface lies t along -g,
-      phi - |g| t + n.Hn t^2 / 2 = 0;   it bends by P H P / |g|, P = 1 - n n^T. */
+/* The sheet of the cell at u, which is an entry of an array that holds at least 2 layers of cells around it. Returns
+   its distance. With phi scaled by q, the reciprocal of the largest slope, and g and H its gradient and Hessian at x,
+   the surface lies at the distance t along -g:
+      phi - |g| t + n.Hn t^2 / 2 = 0;  its curvature is P H P / |g|, P = 1 - n n^T. */
 static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, double dx, fsi__sheet *s)
 {
     const double c = (double)u[0], side = c < 0 ? -1 : 1;
@@ -449,7 +451,7 @@ static void fsi__waves_sources(void *arg, int chunk, int begin, int end)
             count += fsi__mask_count(source[z]);
         }
 
-        /* How many; the block's colour; no news. */
+        /* Their number, the block's colour, no changed faces. */
         m->first[b + 1] = count;
         m->turn[b] = (unsigned char)(((corner[0] ^ corner[1] ^ corner[2]) >> 3) & 1);
         m->news[b] = 0;
@@ -500,13 +502,14 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* What the sources take. Where the fit is not smooth, at edges and in sheets of a cell or two, the cells on both sides
-   of a crossing would move it, each in its own way, and wear the liquid away (measured: sheets of 1 to 1.4 dx lost 7 to
-   25 % of it in 100 times, at worst half; now 4 %). There each goes half the way to the distance at which its crossings
-   stay, for those that its neighbours across found: two cells that do so keep theirs. (After Hartmann, Meinke &
-   Schroeder, J. Comput. Phys. 229 (2010), whose constraint is the whole of that way.) What is nearly that distance
-   stays: put back in each step to the shape that the fit likes, the rim of a thin puddle would be no shape at which
-   surface tension rests, which then drives an eddy there for ever (5 mm/s at a rim two cells high). */
+/* The distances of the sources. Where the fit is not smooth, at edges and in sheets of a cell or two, the cells on both
+   sides of a crossing would each move it differently and the liquid would lose volume (measured: sheets of 1 to 1.4 dx
+   lost 7 to 25 % in 100 times, at worst half; now 4 %). There a distance becomes the mean of the fit and of the
+   distance at which the crossings with neighbours stay, given their fits: two cells that do so keep their crossing
+   (after Hartmann, Meinke and Schroeder, J. Comput. Phys. 229 (2010), whose constraint takes the second one alone). A
+   value that is nearly a distance is not changed: if each step restored the shape that the fit prefers, the rim of a
+   thin puddle would have no shape at which surface tension is in equilibrium, and would drive an eddy without end (5
+   mm/s at a rim two cells high). */
 #define FSI__SHEET_KEPT 0.5
 static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
 {
@@ -522,7 +525,7 @@ static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
         double sum = 0, weight = 0;
         m->exact[id] = m->fitted[id];
 
-        /* The mean with what neighbours across the surface say. */
+        /* The mean of the fit and of the distance that the neighbours across the surface imply. */
         for (side = 0; side < 2 * g->dim && s->reach2 < FSI__SHEET_REACH2; side++) {
             const int *step = fsi__step(side);
             const long long e = fsi_grid_entry(g, i + step[0], j + step[1], k + step[2]);
@@ -589,7 +592,7 @@ static int fsi__wave_offer(const fsi__waves *m, int id, size_t e, const float ce
     return 1;
 }
 
-/* The cells of a block that have something to offer, first come, first served. */
+/* A queue of the cells of a block whose sheet may be nearer to a neighbour than its own. */
 typedef struct fsi__wave {
     uint64_t queued[8];
     unsigned short queue[512];
@@ -625,8 +628,8 @@ static int fsi__face_cell(int side, int t)
     }
 }
 
-/* Block b takes its turn: its own sources offer the first time, the faces of its neighbours where they have news, then
-   all who gained. */
+/* One turn of block b: the queue begins with its own sources (the first time) and with cells at faces that a
+   neighbour's changed cells improve; it ends when no cell improves another. */
 static void fsi__wave_run(const fsi__waves *m, int b)
 {
     static const int step[6] = { -1, 1, -8, 8, -64, 64 }, faces[8] = { 1, 0, 0, 0, 0, 0, 0, 2 };
@@ -655,7 +658,7 @@ static void fsi__wave_run(const fsi__waves *m, int b)
         }
     }
 
-    /* Entries that gained offer their sheet to the neighbours that could gain from it. */
+    /* Entries that changed pass their sheet to the neighbours that could improve by it. */
     while (w.head != w.tail) {
         c = w.queue[w.head++ & 511];
         w.queued[c >> 6] &= ~((uint64_t)1 << (c & 63));
@@ -789,8 +792,8 @@ typedef struct fsi__pieces {
     fsi__mask mask;
     int *label;
     int *first;     /* block_count + 1: number of each block's first piece */
-    int *lead;      /* each piece: one that comes before it and hangs together with it, itself if there is none; at last
-                       its component */
+    int *lead;      /* for each piece a piece before it in the same component, itself if there is none; at the end the
+                       component */
     int *at[3];     /* each piece: k, j, i of its first cell */
     int *order, *spare, *start, *leader;
 } fsi__pieces;
@@ -885,7 +888,7 @@ static void fsi__pieces_join(const fsi__pieces *m, int p, int q)
     else m->lead[p] = q;
 }
 
-/* Joins what touches across the lower faces of block b. */
+/* Joins the pieces that touch across */
 static void fsi__pieces_touch(const fsi__pieces *m, int b)
 {
     const fsi_grid *g = m->grid;
@@ -1157,7 +1160,7 @@ typedef struct fsi__march {
     fsi__sums *only;                   /* when all liquid around bears one label: its sums */
     double lower[3][9], width[3][9];   /* of the cubes along each axis: lower corner from that of the box, edge; width
                                           0: none there */
-    fsi_real phi[1000], share[1000];   /* gathered, 1 cell around; share of a cell that is no solid, when cut */
+    fsi_real phi[1000], share[1000];   /* gathered, 1 cell around; fraction of a cell that is no solid, when cut */
     double u[3][1000];                 /* likewise, when asked for: velocity, the mean of a cell's faces */
 } fsi__march;
 
@@ -1226,8 +1229,8 @@ static void fsi__sums_add(fsi__sums *s, double volume, const double x[3], const 
     }
 }
 
-/* A tetrahedron of liquid: its share of that between the corners v, and four times the barycentric coordinates of its
-   centre in that. */
+/* A tetrahedron of liquid: its fraction of that between the corners v, and four times the barycentric coordinates of
+   its centre in that. */
 static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, double m0, double m1, double m2,
     double m3)
 {
@@ -1251,8 +1254,8 @@ static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, d
     }
 }
 
-/* The liquid in the tetrahedron between four corners. With t the cuts of its edges, as shares of them from the liquid
-   end, liquid are
+/* The liquid in the tetrahedron between four corners. With t the cuts of its edges, as fractions of them from the
+   liquid end, liquid are
 
       1 corner:  a, ab, ac, ad;   2: the prism (a, ac, ad), (b, bc, bd);   3: the prism (a, b, c), (ad, bd, cd)
 
@@ -1306,7 +1309,7 @@ static void fsi__cube_tetrahedron(fsi__cube *q, const int corner[4])
     for (k = 0; k < n && !q->single; k++) if (q->sums[v[k]]) q->sums[v[k]]->area += rate / n;
 }
 
-/* The corners and cuts of a cube that stands out of what its sums have reached so far. */
+/* Extends the bounding box of the sums by the corners and cuts of a cube that lies beyond it. */
 static void fsi__cube_reach(const fsi__cube *q)
 {
     double x[3], y[3];
@@ -2139,10 +2142,8 @@ FSI_API fsi_status fsi_grid_mesh_distance(fsi_field *psi, const fsi_mesh *mesh, 
 /* Nodes are the centres of cells, and two more layers at each wall:
 
        node     -2|-1    0     1            n-1    n|n+1
-                  |   .     .     .      .     .    |            the wall stands at | : nodes -2 and -1 are at the same
-                  place
-       phi      + | phi  phi   phi          phi  phi| +          -1 has the value of 0, n that of n-1; -2 and n+1 are
-       outside
+                  |   .     .     .      .     .    |            | : a wall; nodes -2 and -1 are at the same place
+       phi      + | phi  phi   phi          phi  phi| +          phi_-1 = phi_0, phi_n = phi_n-1; -2 and n+1: outside
 
    so that the cubes between -2 and -1, which have no thickness, hold the caps. An edge from a node on the wall, in the
    liquid, to one of those outside has its vertex at the node. Where walls meet, a node has several such edges: they
@@ -2636,7 +2637,7 @@ static fsi_status fsi__gs_number(fsi_context *context, fsi__gs_impl *m)
     return FSI_OK;
 }
 
-/* Room for the result; the former one is kept, and where it is told. */
+/* Room for the result; the former one stays valid until the new one is complete. */
 static fsi_status fsi__gs_grow(fsi_grid_surface *s, fsi__gs_impl *m)
 {
     const fsi__gs_slot *end = m->slots + m->slot_count;

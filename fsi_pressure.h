@@ -43,7 +43,7 @@
       fsi_grid_destroy(grid);
 
    WHAT IS IN HERE (search for >>)
-      >>cut faces      what share of each face a mesh covers
+      >>cut faces      the fraction of each face that a mesh covers
       >>pressure       projection: free surface, walls, cut faces, variable density, rigid bodies, solids that yield;
                        multigrid and conjugate gradients
       >>stages         for fsi's own headers, not for you; then the implementation, by the same names, and >>multigrid
@@ -70,7 +70,7 @@ typedef struct fsi_grid_faces {
     int count;
     int first[4];            /* those of axis a are first[a] .. first[a + 1] - 1 */
     const int *entry;        /* count: entry in the face fields of that axis, ascending */
-    const fsi_real *solid;   /* count: share of the face in the solid, (0, 1] */
+    const fsi_real *solid;   /* count: fraction of the face in the solid, (0, 1] */
     void *impl;
 } fsi_grid_faces;
 
@@ -78,7 +78,7 @@ typedef struct fsi_grid_faces {
    is fine. */
 FSI_API fsi_status fsi_grid_faces_create(fsi_grid_faces **out, fsi_context *context);
 FSI_API void fsi_grid_faces_destroy(fsi_grid_faces *faces);
-/* Finds the faces that a CLOSED mesh (of a container: what is outside of it) covers where it now is. The share of a
+/* Finds the faces that a CLOSED mesh (of a container: what is outside of it) covers where it now is. The fraction of a
    face is that of the polygon through the points where the mesh crosses its sides between corners inside and outside
    (found by rays within a block of an edge of the mesh, from the distances at the corners else): exact for a plane,
    second order else. A corner on the surface, or outside of it by less than 1e-5 dx (float: 1e-4), counts as inside: a
@@ -92,23 +92,23 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *g
 /* ---- >>pressure ----------------------------------------------------------------------------------------------- */
 
 /* The pressure that makes a liquid divergence-free, on the liquid's cells only (Batty, Bertails and Bridson 2007 for
-   cut faces and bodies, Gibou et al. 2002 for the free surface). With the share `open` of a face that no solid covers,
-   and beta = 1/density there,
+   cut faces and bodies, Gibou et al. 2002 for the free surface). With the fraction `open` of a face that no solid
+   covers, and beta = 1/density there,
 
-      dt/dx^2 sum over faces of open beta (p_i - p_nb)/theta = -div_i,       div_i = 1/dx sum of +-(open u + sum over
-      solids of share v)
-      u -= dt beta (p_upper - p_lower)/(theta dx),                           bodies gain dt sum of share dx^(d-1)
-      (p_lower - p_upper) n
+      dt/dx^2 sum over faces of open beta (p_i - p_nb)/theta = -div_i
+      div_i = 1/dx sum over faces of +-(open u + sum over solids of share v)
+      u -= dt beta (p_upper - p_lower)/(theta dx)
+      impulse of a body = dt sum over its faces of share dx^(d-1) (p_lower - p_upper) n
 
    theta is 1, but where a liquid cell i meets an air cell j: phi_i/(phi_i - phi_j), at least theta_min, and p_nb is the
    pressure at the surface. Coupled bodies, and solids that yield, move with what they gain in the same solve: added
    mass, whatever their density. */
-enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known, unknown, and no flow: the faces of a solid
-                                                           cell are walls. What the faces of a solid cover in part only
-                                                           are no solid cells: they stay what they are */
+enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known; pressure unknown; no flow: the faces of a
+                                                           solid cell are walls. Cells whose faces are covered in part
+                                                           are not solid cells */
 
-/* One solid that meets the liquid. Where the shares of several solids in a face sum up to more than 1, they are scaled
-   to 1. */
+/* One solid that meets the liquid. Where the fractions of several solids in a face sum up to more than 1, they are
+   scaled to 1. */
 typedef struct fsi_pressure_solid {
     const fsi_grid_faces *faces;       /* built on the grid as it is now */
     const fsi_real *velocity;          /* faces->count: normal velocity of the solid at each face [m/s]; NULL: 0. Not
@@ -136,10 +136,10 @@ typedef struct fsi_pressure_solid {
     /* default NULL: does not yield. Not with `coupled` */
     fsi_status (*respond)(void *user, fsi_context *context, const double *impulse, double *change);
     void *user;
-    const fsi_real *yielding;          /* faces->count, >= 0: how readily each face gives way: 0 as a wall, 1 (or more)
-                                          as freely as the liquid. Only the number of iterations depends on it. Limp
-                                          cloth: M/(M + its mass at the face), or density dx^d times R's row sum there
-                                          (not its diagonal); a rigid plate: NULL, which is 0. Read with respond only */
+    const fsi_real *yielding;          /* faces->count, >= 0: compliance of each face: 0 as a wall, 1 (or more) as free
+                                          as the liquid. Only the number of iterations depends on it. Limp cloth:
+                                          M/(M + its mass at the face), or density dx^d times R's row sum there (not its
+                                          diagonal); a rigid plate: NULL, which is 0. Read with respond only */
 } fsi_pressure_solid;
 
 typedef struct fsi_pressure_flow {
@@ -165,10 +165,10 @@ typedef struct fsi_pressure_flow {
                                                 default 0 */
     fsi_pressure_solid *solids;              /* solid_count */
     int solid_count;
-    const unsigned char *let_go;             /* at cells: the wall or solid at the face below along axis a does not hold
-                                                liquid in the cell above that face, bit a, or below it, bit 3 + a. For
-                                                that cell it is as an open side, with its velocity in u; the solid gets
-                                                no impulse there; NULL: all hold */
+    const unsigned char *let_go;             /* at cells: liquid may separate from the wall or solid at the face below
+                                                along axis a: bit a for the cell above that face, bit 3 + a for the cell
+                                                below it. For that cell the face is an open side, with its velocity in
+                                                u; the solid gets no impulse there; NULL: liquid separates nowhere */
     fsi_field *pressure;                     /* out: at liquid cells [Pa], 0 in all others; none of the fields above;
                                                 NULL: not wanted */
 } fsi_pressure_flow;
@@ -244,8 +244,8 @@ FSI__STRICT_BEGIN
 /* Corners that lie that many cells outside of the mesh count as inside. */
 #define FSI__FACES_TOUCH (sizeof(fsi_real) == 8 ? (fsi_real)1e-5 : (fsi_real)1e-4)
 
-/* The corners of a block that the mesh comes near to have a slot of 9 x 9 x 9 distances (2D: 9 x 9). Those that belong
-   to the next block are copied from there; a block that is not near stands for its sign; where no block is, they are
+/* A block near the mesh has a slot of 9 x 9 x 9 distances at its corners (2D: 9 x 9). Corners of the next block are
+   copied from its slot; a block that is not near has one sign for all corners; where there is no block, distances are
    computed. */
 typedef struct fsi__faces_impl {
     const fsi_grid *grid;
@@ -290,7 +290,7 @@ static void fsi__faces_classify(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Do all faces near the points lo .. hi - 1 look the same way, to 26 degrees? In 2D nobody asks. */
+/* Do the normals of all faces near the points lo .. hi - 1 agree within 26 degrees? Not used in 2D. */
 static int fsi__faces_is_smooth(const fsi__sampling *s, const int *lo, const int *hi)
 {
     const fsi_mesh *mesh = s->shape->mesh;
@@ -347,8 +347,8 @@ static void fsi__faces_border(const fsi__faces_impl *m, const fsi__sampling *s, 
                                                                            : s->limit;
 }
 
-/* Share of a square where values at its corners, in order around it, are negative, as some but not all are: corners cut
-   off by straight lines. Its side from corner k to k + 1 is cut at t[k] of its length. Where opposite corners are
+/* Fraction of a square where values at its corners, in order around it, are negative, as some but not all are: corners
+   cut off by straight lines. Its side from corner k to k + 1 is cut at t[k] of its length. Where opposite corners are
    inside, the mean of all four tells whether they are one. */
 static fsi_real fsi__faces_share(const fsi_real *v, const fsi_real *t)
 {
@@ -360,15 +360,16 @@ static fsi_real fsi__faces_share(const fsi_real *v, const fsi_real *t)
         for (k = 0; !(v[k] < 0 && v[(k + 1) & 3] < 0); k++) continue;
         return fsi_max((t[(k + 1) & 3] + 1 - t[(k + 3) & 3]) / 2, FSI_REAL_EPS);
     }
-    inside = opposite ? v[0] + v[1] + v[2] + v[3] >= 0 : count == 1; /* do the lines cut off what is inside? */
+    /* do the lines cut off the inside corners? */
+    inside = opposite ? v[0] + v[1] + v[2] + v[3] >= 0 : count == 1;
     for (k = 0; k < 4; k++)
         if ((v[k] < 0) == inside) cut += t[k] * (1 - t[(k + 3) & 3]) / 2;
     return fsi_max(inside ? cut : 1 - cut, FSI_REAL_EPS); /* never 0 where a corner is inside */
 }
 
-/* Share in the solid of the side from corner p to p + dx along an axis, a and b the distances at its ends: up to where
-   the mesh crosses it. Where it is smooth, distances tell as well as a ray and are faster; around edges they are not
-   straight, and a wall 0.15 dx behind a corner was seen at 0.5 dx. */
+/* Fraction in the solid of the side from corner p to p + dx along an axis, a and b the distances at its ends: up to
+   where the mesh crosses it. Where it is smooth, distances tell as well as a ray and are faster; around edges they are
+   not straight, and a wall 0.15 dx behind a corner was seen at 0.5 dx. */
 static fsi_real fsi__faces_crossing(const fsi__faces_impl *m, fsi_vec3 p, int axis, int smooth, fsi_real a, fsi_real b)
 {
     const fsi_real dx = m->grid->dx;
@@ -452,7 +453,7 @@ static void fsi__faces_count(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Share of face (x, y, z) of an axis from the distances of its block's slot. */
+/* Fraction of face (x, y, z) of an axis from the distances of its block's slot. */
 static fsi_real fsi__faces_of_slot(const fsi__faces_impl *m, const fsi__sampling *s, int smooth, int axis,
     const int *at, int x, int y, int z)
 {
@@ -615,9 +616,10 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
    contiguous numbers; neighbours that do not exist are read from a pad of zeros behind the last brick.
 
         row y + 1        |-----brick----|-----brick----|                        upper[0]
-        row y                           |-----brick----|-----brick----|         at     two segments: what is below the
-        first
-        row y - 1                       |-----brick----|  zeros ...             lower[0] does not go on below the second
+        row y                           |-----brick----|-----brick----|         at
+        row y - 1                       |-----brick----|  zeros ...             lower[0]
+
+   Row y has two segments here: the bricks below the first one do not continue below the second.
 
    The preconditioner of conjugate gradients is a V-cycle in float. A coarse cell is 2 x 2 x 2 cells; its faces are the
    sums of theirs over 2, for the distance between centres is twice as far. Its value goes to all its cells: with two
@@ -997,7 +999,7 @@ static void fsi__mg_relax(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* The same from x = 0; the rows of the first colour then see nothing beside them. */
+/* The same from x = 0, where the first colour has no neighbour terms. */
 static void fsi__mg_relax_zero(void *arg, int chunk, int begin, int end)
 {
     const fsi__mg_job *job = (const fsi__mg_job *)arg;
@@ -1126,8 +1128,8 @@ static void fsi__mg_sweep(fsi__mg *g, fsi__mg_level *m, int back, int zero)
     m->t = x;
 }
 
-/* level[0].x = an approximation of A^-1 level[0].r: one V-cycle. What comes after the coarse levels is the adjoint of
-   what comes before. */
+/* level[0].x = an approximation of A^-1 level[0].r: one V-cycle. The sweeps after the coarse levels are the adjoint of
+   those before them, so that it is symmetric. */
 static void fsi__mg_cycle(fsi__mg *g)
 {
     fsi__mg_job job;
@@ -1175,13 +1177,14 @@ static void fsi__mg_cycle(fsi__mg *g)
 #define FSI__PRESSURE_NS_KIND 16     /* to tell whether it is rough, */
 #define FSI__PRESSURE_NS_ROWS 60     /* to make its equations */
 #define FSI__PRESSURE_RUNS 512      /* runs a task */
-#define FSI__PRESSURE_LIGHTEST 1e-5  /* a body has at least this share of the mass of the liquid that moves with it */
-#define FSI__PRESSURE_WAY_OUT 1e-3  /* a body lets liquid move whose faces do not cancel to within this share */
+#define FSI__PRESSURE_LIGHTEST 1e-5  /* the least mass of a body, over that of the liquid that moves with it */
+#define FSI__PRESSURE_WAY_OUT 1e-3  /* a body lets a piece of liquid move when its forces there do not cancel to within
+                                       this fraction */
 
 /* Solids in the faces of one block. */
 typedef struct fsi__pressure_cut {
-    fsi_real closed[3][512];        /* share that solids cover; above 1 where they overlap */
-    double flux[3][512];            /* sum of their shares times velocities [m/s] */
+    fsi_real closed[3][512];        /* fraction that solids cover; above 1 where they overlap */
+    double flux[3][512];            /* sum of their fractions times velocities [m/s] */
 } fsi__pressure_cut;
 
 /* A face between cells `lower` and `upper` (-1: no unknown there) that a coupled body covers in part: a row of H. */
@@ -1225,14 +1228,14 @@ typedef struct fsi__pressure_impl {
     int *column, columns;           /* 6 a body: the column of V H^T that a row of H has, -1: the preconditioner leaves
                                        it out */
     float *response;                /* these columns, one after the other; NULL: none, or too many to keep */
-    double *heavier;                /* 2 a body: the share of its inverse mass and inverse inertia that counts, below 1
-                                       where these are huge */
+    double *heavier;                /* 2 a body: the fraction of its inverse mass and inverse inertia that counts, below
+                                       1 where these are huge */
     fsi__pressure_yield *yield;     /* of solids that yield, */
     int *first_yield;               /* those of solid k from first_yield[k] on; */
     int *first_pushed;              /* solid_count + 1: where its faces start in the next two, which hold all of them */
     double *pushed, *change;        /* impulse and response of each face */
-    double *null;                   /* nulls of `touching` numbers, one a piece: pressures of pieces that nothing feels;
-                                       orthonormal over the cells */
+    double *null;                   /* `nulls` vectors of `touching` numbers, one a piece: a basis of the pressures of
+                                       pieces that act on nothing; orthonormal over the cells */
     int touching, nulls;            /* touching: pieces that meet a body or a solid that yields; 0 where no solid
                                        yields */
 } fsi__pressure_impl;
@@ -1428,7 +1431,7 @@ static double fsi__pressure_solid_velocity(const fsi__pressure_job *job, const f
     return (double)(axis == 0 ? v.x : (axis == 1 ? v.y : v.z));
 }
 
-/* Adds up shares and fluxes of all solids. */
+/* Adds up fractions and fluxes of all solids. */
 static void fsi__pressure_add_solids(fsi__pressure_job *job)
 {
     const fsi_grid *g = job->grid;
@@ -1549,7 +1552,7 @@ static int fsi__pressure_gone(const fsi__pressure_job *job, long long entry, int
 typedef struct fsi__pressure_side {
     long long entry;     /* in the face field, -1: its block does not exist */
     long long there;     /* the cell behind it, likewise */
-    double open, flux;   /* share that no solid covers; sum of the solids' shares times velocities */
+    double open, flux;   /* fraction that no solid covers; sum of the solids' fractions times velocities */
     double a;            /* coefficient of the pressure difference, 0: closed */
     int air;             /* 1: `beyond` stands behind it rather than another unknown */
     double beyond;       /* q there */
@@ -1624,7 +1627,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         const double closed = (double)cut->closed[a][e];
         s.open = closed < 1 ? 1 - closed : 0;
         s.flux = cut->flux[a][e] / (closed > 1 ? closed : 1);
-        /* what has let go of one side is closed to the other, whatever its share */
+        /* liquid that has separated on one side leaves the face closed to the other side, whatever its fraction */
         if (s.open < FSI__PRESSURE_OPEN || gone) s.open = 0;
     }
     if (s.cell == FSI_CELL_SOLID || s.open == 0) {
@@ -1647,8 +1650,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     return s;
 }
 
-/* All sides. Matrix and velocities see the same coefficients, to the last bit of a double: those between unknowns are
-   floats, those to air have a sum that is a float, which is returned. */
+/* All sides of a cell. Matrix and velocities use the same coefficients, to the last bit of a double: those between
+   unknowns are floats, those to air have a sum that is a float, which is returned. */
 static float fsi__pressure_look_sides(const fsi__pressure_job *job, const fsi__pressure_here *h, int x,
     fsi__pressure_side *s)
 {
@@ -1805,7 +1808,7 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
                 }
             }
 
-            /* The right side, and what the stop and the counts need. */
+            /* The right side, and the sums that the stopping test and stats need. */
             m->b[at] = sum > 0 ? known - div / (double)g->dx : 0;
             reference = fabs(reference - div / (double)g->dx);
             partial[0] += fabs(m->b[at]) + fabs(div) + sum;
@@ -1893,7 +1896,7 @@ static long long fsi__pressure_pushed(const fsi__pressure_job *job, long long en
     return upper ? entry : fsi__pressure_below(job, entry, axis);
 }
 
-/* Share of face f that its solid covers, when solids overlap there. */
+/* Fraction of face f that its solid covers, when solids overlap there. */
 static double fsi__pressure_share(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis)
 {
     const int entry = b->faces->entry[f], cut = job->m->cut[entry / job->grid->block_cells];
@@ -1996,7 +1999,7 @@ static fsi_status fsi__pressure_ask(fsi__pressure_job *job, int k)
         : fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "what respond wrote is not finite: solids", k);
 }
 
-/* The impulses of pressures v, and what all solids that yield make of them. */
+/* The impulses of pressures v on all solids that yield, and the changes of velocity that they return. */
 static fsi_status fsi__pressure_ask_all(fsi__pressure_job *job, const double *v)
 {
     const fsi__pressure_impl *m = job->m;
@@ -2070,7 +2073,8 @@ static void fsi__pressure_join(fsi__pressure_impl *m, int *label)
         }
 }
 
-/* piece[].way: what the pressure 1 in all of a group's cells does to body b, and size, with all signs made equal. */
+/* piece[].way: the force and torque of the pressure 1 in all cells of a group on body b; size: the same with all terms
+   made positive. */
 static void fsi__pressure_push_by_groups(fsi__pressure_impl *m, const int *label, int b)
 {
     int f, k, p, side;
@@ -2098,9 +2102,9 @@ static int fsi__pressure_joined(const fsi__pressure_impl *m, int p)
     return p;
 }
 
-/* A piece that moves a body, because its faces there do not cancel (a piston), is not closed: its pressure is what the
-   body makes it. But all pieces together that move the same bodies may well be (the chambers on both sides of the
-   piston): they form a group, which is tried again. */
+/* A piece whose pressure moves a body, because its forces there do not cancel (a piston), is not closed: its pressure
+   is determined by the body. But all pieces together that move the same bodies may be closed (the chambers on both
+   sides of the piston): they form a group, for which the test is repeated. */
 static void fsi__pressure_group(fsi__pressure_impl *m, const int *label)
 {
     int b, k, p, pass;
@@ -2147,8 +2151,8 @@ static void fsi__pressure_number_touching(fsi__pressure_job *job, const int *lab
         if (m->piece[p].touching == 0) m->piece[p].touching = m->touching++;
 }
 
-/* G += what bodies feel of the touching pieces, each row in units of the largest that could be felt; size[p]: what
-   piece p could make them feel. */
+/* G += the Gram matrix of the forces on bodies of a unit pressure in each touching piece, each row in units of the
+   largest possible one; size[p]: the largest possible force of piece p. */
 static void fsi__pressure_feel_bodies(fsi__pressure_impl *m, const int *label, double *G, double *size)
 {
     int b, k, p, q;
@@ -2242,7 +2246,7 @@ static void fsi__pressure_eliminate(double *G, int n, int *pivot)
     }
 }
 
-/* m->null from what is left of G, with cells[p] cells a piece. */
+/* m->null: a basis of the null space of G, with cells[p] cells a piece. */
 static void fsi__pressure_collect_nulls(fsi__pressure_impl *m, const double *G, const double *size,
     const double *cells, const int *pivot)
 {
@@ -2263,9 +2267,9 @@ static void fsi__pressure_collect_nulls(fsi__pressure_impl *m, const double *G, 
     }
 }
 
-/* Where solids yield: the pressures of pieces, one number a piece, that neither they nor bodies feel. What a face of a
-   solid does to others is in its answer only, so it is asked, once for each piece; the signs made equal tell how large
-   an answer could be, and with it what is none. */
+/* Where solids yield: the null space of the pressures of pieces, one number a piece, which exert no force on bodies and
+   solids. How a face of a solid couples to others is known only through respond, which is called once for each piece;
+   the same sums with all signs made equal give the scale below which a result counts as zero. */
 static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
 {
     fsi__pressure_impl *m = job->m;
@@ -2290,13 +2294,13 @@ static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
         if (!pass && !fsi__arena_room(job->s->context, &m->nulls_memory, measure.used)) return 0;
     }
 
-    /* What bodies and solids feel of each piece. */
+    /* The forces of each piece on bodies and solids. */
     memset(G, 0, (size_t)n * (size_t)n * sizeof *G);
     for (p = 0; p < n; p++) size[p] = 0;
     fsi__pressure_feel_bodies(m, label, G, size);
     fsi__pressure_feel_all_yields(job, label, G, size, own, own_size);
 
-    /* In units of the largest answers; what is left after elimination is felt by nobody. */
+    /* In units of the largest possible forces; pressures in the null space of G act on no body and no solid. */
     for (p = 0; p < n; p++)
         for (q = 0; q < n; q++)
             if (size[p] > 0 && size[q] > 0) G[p * n + q] /= sqrt(size[p] * size[q]);
@@ -2420,7 +2424,7 @@ static void fsi__pressure_shift_runs(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* What leaves touching pieces is only what nothing feels of their sums. Returns the sum of |what that was|. */
+/* The null-space part of the sums over touching pieces is removed from v. Returns the sum of its absolute values. */
 static double fsi__pressure_center_touching(fsi__pressure_impl *m)
 {
     double taken = 0;
@@ -2443,7 +2447,7 @@ static double fsi__pressure_center_touching(fsi__pressure_impl *m)
     return taken;
 }
 
-/* Takes the mean of each closed piece out of v; returns the sum of |what that was|. */
+/* Subtracts from v its mean over each closed piece; returns the sum of the absolute values of what is subtracted. */
 static double fsi__pressure_center(fsi__pressure_job *job, double *v)
 {
     fsi__pressure_impl *m = job->m;
@@ -2482,8 +2486,8 @@ static double fsi__pressure_center(fsi__pressure_job *job, double *v)
 #define FSI__PRESSURE_RESPONSES 24   /* columns of V H^T that are kept */
 #define FSI__PRESSURE_HEAVY 4        /* no heavy body displaces more than this many times its mass */
 
-/* H of a face: its share times the normal n and its moment x n, through B; B's block for turning is the Cholesky factor
-   of the inverse inertia. */
+/* H of a face: its fraction times the normal n and its moment x n, through B; B's block for turning is the Cholesky
+   factor of the inverse inertia. */
 static void fsi__pressure_row(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis, double share,
     double *h)
 {
@@ -2576,7 +2580,7 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
         if (b->coupled) fsi__pressure_number_columns(job, b, count);
     }
 
-    /* Room for answers of the V-cycle, unless there are too many. */
+    /* Room for the V-cycle's results V H^T, unless there are too many. */
     if (m->columns == 0 || m->columns > FSI__PRESSURE_RESPONSES) return 1;
     if (!fsi__arena_room(job->s->context, &m->responses_memory, responses * (size_t)m->columns)) return 0;
     m->response = (float *)(void *)m->responses_memory.base;
@@ -2618,7 +2622,8 @@ static void fsi__pressure_pull(fsi__pressure_impl *m, double factor, double *v, 
 }
 
 /* Floats cannot carry bodies of no mass at all: where the largest number on the diagonal of s is too large in three
-   rows (j) these are scaled down, which makes the body heavier. Returns the share of its inverse mass that is left. */
+   rows (j) these are scaled down, which makes the body heavier. Returns the fraction of its inverse mass that is
+   left. */
 static double fsi__pressure_weigh(fsi__pressure_impl *m, int j)
 {
     const int n = 6 * m->bodies;
@@ -2731,7 +2736,7 @@ static void fsi__pressure_precondition(fsi__pressure_impl *m)
         m->h[i] /= m->s[i * n + i];
     }
 
-    /* The answer to that, from the stored ones, or by another V-cycle. */
+    /* The correction V H^T h, from the stored columns or by another V-cycle. */
     if (m->response) {
         const int bricks = m->mg.level[0].bricks;
         const double work = (double)FSI__PRESSURE_NS * (1 + m->bodies) * bricks;
@@ -3055,14 +3060,14 @@ static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure
 static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *flow)
 {
     static const fsi__field numbers[] = {
-        FSI__FIELD(fsi_pressure_flow, density, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
-        FSI__FIELD(fsi_pressure_flow, dt, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_pressure_flow, density, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
+        FSI__FIELD(fsi_pressure_flow, dt, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FIELD(fsi_pressure_flow, theta_min, FSI__REAL, 0, 1, FSI__ABOVE)
     };
     static const fsi__field limits[] = {
-        FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, HUGE_VAL, 0),
-        FSI__FIELD(fsi_pressure_desc, absolute, FSI__DOUBLE, 0, HUGE_VAL, 0),
-        FSI__FIELD(fsi_pressure_desc, max_iters, FSI__INT, 0, HUGE_VAL, 0)
+        FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, FSI__HUGE, 0),
+        FSI__FIELD(fsi_pressure_desc, absolute, FSI__DOUBLE, 0, FSI__HUGE, 0),
+        FSI__FIELD(fsi_pressure_desc, max_iters, FSI__INT, 0, FSI__HUGE, 0)
     };
     static const fsi__where of_flow = { "fsi_pressure_project", "flow.", -1, 3 };
     static const fsi__where of_desc = { "fsi_pressure_project", "desc.", -1, 3 };

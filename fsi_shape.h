@@ -213,10 +213,10 @@ static void fsi__scatter_point(const fsi__sampling *s, int face, int x, int y, i
         *out = (fsi_real)fsi__foot_hit(mesh, face, p, &foot).side * s->shape->sign * fsi_sqrt(foot.d2);
 }
 
-/* The face goes to those points lo .. hi - 1 that are nearer to it than to what they know of. It lies in a disc of its
-   plane, which tells of most points that they are not: with h the distance to the plane and t that to the axis of the
-   disc, d^2 >= h^2 + max(t - radius, 0)^2, which is below best^2 = h^2 + left when u = t^2 - radius^2 - left is below 2
-   radius sqrt(left). */
+/* Tests the face at the points lo .. hi - 1 and keeps it where it is nearer than the best face so far. The face lies in
+   a disc of its plane, by which most points are excluded: with h the distance to the plane and t that to the axis of
+   the disc, d^2 >= h^2 + max(t - radius, 0)^2, which is below best^2 = h^2 + left when u = t^2 - radius^2 - left is
+   below 2 radius sqrt(left). */
 static void fsi__scatter_face(const fsi__sampling *s, const int *lo, const int *hi, int face)
 {
     const fsi_mesh *mesh = s->shape->mesh;

@@ -108,7 +108,7 @@ FSI_API fsi_assembly_desc fsi_assembly_default_desc(void); /* fills every field 
 FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_desc *desc);
 FSI_API void fsi_assembly_destroy(fsi_assembly *s); /* NULL is fine */
 /* matrix.value = the sum of the element matrices. value: one after the other, that of m vertices as (m block) x (m
-   block) numbers row by row; what belongs to pinned vertices is not looked at. Each entry is summed in the order of the
+   block) numbers row by row; what belongs to pinned vertices is ignored. Each entry is summed in the order of the
    elements, whatever the number of threads. A sum of symmetric matrices is symmetric to the bit, unless an element
    names a vertex twice: then to rounding. Allocates nothing. Errors: COOKIE, ARGUMENT, NAN (names the element, or the
    row whose sum overflows; the matrix stays as it was). */
@@ -168,7 +168,7 @@ typedef struct fsi_ldlt_stats {
 typedef struct fsi_ldlt {
     uint32_t cookie;
     fsi_context *context;
-    fsi_ldlt_desc desc;         /* as given; `last` and `sign` are not looked at any more */
+    fsi_ldlt_desc desc;         /* as given; `last` and `sign` are not read any more */
     int rows, block;
     int factored;               /* 1: solve may be called */
     int factorings;             /* calls of factor so far */
@@ -177,7 +177,7 @@ typedef struct fsi_ldlt {
 } fsi_ldlt;
 
 FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void); /* fills every field */
-/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries
+/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not read. Entries
    may be zero, the diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same
    pattern, with or without the upper triangle as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT
    (names the block row or the field), NAN (a field), LIMIT, MEMORY. */
@@ -270,7 +270,7 @@ FSI_API fsi_solver_desc fsi_solver_default_desc(void); /* fills every field */
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc);
 FSI_API void fsi_solver_destroy(fsi_solver *s); /* NULL is fine */
 /* A x = b; b, x: as many numbers as A has rows; may be the same. x is a guess on entry for an op, the host's solver and
-   `reuse`, else not looked at. What this calls (op, precond, the host's solver) must not call it for the same solver.
+   `reuse`, else not read. What this calls (op, precond, the host's solver) must not call it for the same solver.
    Allocates only when the pattern, the size or the kind of system changed, and the first time that an old factor is
    tried. Errors: those of what is called, NAN, MEMORY, and CONVERGENCE where the residual stays above the tolerance:
    whatever fails, x stays as it was. */
@@ -528,8 +528,8 @@ FSI_API fsi_operator fsi_csr_operator(const fsi_csr *a)
     return o;
 }
 
-/* Around a call of the host's: of what fails there is a message afterwards, its own or this one; what does not fail
-   leaves the last one alone. */
+/* Around a call of the host's function: after a failure the context has a message, the host's own or this one; after a
+   success the former message stays. */
 static fsi_error fsi__callback_begin(fsi_context *c)
 {
     fsi_error before;
@@ -595,7 +595,7 @@ typedef struct fsi__assembly_impl {
     int *seen, *place;           /* of each vertex: while the pattern is made */
     int *bad;                    /* of each task: a row that is not finite, -1: none */
     double *value, *sum;
-    fsi__arena memory[2];        /* of what is known from the start; of what depends on the number of entries */
+    fsi__arena memory[2];        /* sizes known from the start; sizes that depend on the number of entries */
 } fsi__assembly_impl;
 
 static void fsi__assembly_lay(fsi__assembly_impl *im, fsi__arena *m, const fsi_assembly_desc *d, int blocks)
@@ -621,7 +621,7 @@ static void fsi__assembly_lay_entries(fsi__assembly_impl *im, fsi__arena *m, siz
     im->sum = (double *)fsi__take(m, entries * (size_t)(block * block), sizeof(double));
 }
 
-/* What would read out of bounds, and what an int cannot count, is found here. *blocks: of all element matrices. */
+/* Refuses indices that would read out of bounds and sizes beyond an int. *blocks: of all element matrices. */
 static fsi_status fsi__assembly_check(const fsi_assembly_desc *d, const char *fn, int *blocks)
 {
     fsi_context *c = d->context;
@@ -1044,8 +1044,7 @@ FSI_API uint64_t fsi__order_mix(uint64_t x)
 
    The quotient graph. A vertex is a variable, not yet eliminated, or an element. Each has one list in q:
 
-        variable i:  elements E(i) | variables A(i)      joined to A(i) by an edge of the matrix, to the rest through
-                                                         E(i)
+        variable i:  elements E(i) | variables A(i)      edges of the matrix join it to A(i), elements E(i) to others
         element e:   variables L(e)                      the rows of its column of the factor
 
    Eliminating p makes the element L(p) = A(p) + union of L(e), e in E(p), which absorbs those elements. Each i in L(p)
@@ -1157,8 +1156,8 @@ static fsi_status fsi__order_md_begin(fsi_context *c, fsi__order_md *s, const fs
     return FSI_OK;
 }
 
-/* Moves all lists together, in the order in which they lie: the first entry of each is kept in `at` and replaced by a
-   negative number that tells whose list it is. */
+/* Compacts all lists, in the order in which they lie: the first entry of each is kept in `at` and replaced by a
+   negative number that names the owner of the list. */
 static void fsi__order_md_compact(fsi__order_md *s)
 {
     int i, k, from, to = 0;
@@ -1231,8 +1230,8 @@ static void fsi__order_md_outside(fsi__order_md *s, int p)
     }
 }
 
-/* Drops what p covers from the list of i and puts p among its elements; degree[i] becomes the bound less |L(p) - i|.
-   0: nothing but p is left. */
+/* Removes from the list of i the elements and variables that p contains, and adds p to its elements; degree[i] becomes
+   the bound less |L(p) - i|. 0: nothing but p is left. */
 static int fsi__order_md_prune(fsi__order_md *s, int i, int p)
 {
     int *own = s->q + s->at[i];
@@ -1325,7 +1324,7 @@ static void fsi__order_md_merge_bucket(fsi__order_md *s, int bucket)
     s->bucket[bucket] = -1;
 }
 
-/* The new degrees; takes what was merged or eliminated out of L(p). */
+/* The new degrees; removes merged and eliminated variables from L(p). */
 static void fsi__order_md_settle(fsi__order_md *s, int p)
 {
     int *list = s->q + s->at[p];
@@ -1356,7 +1355,8 @@ static void fsi__order_md_eliminate(fsi__order_md *s, int p)
     fsi__order_md_join(s, p);
     fsi__order_md_outside(s, p);
 
-    /* Each neighbour loses what p covers; those that have nothing left follow, the others are sorted by hash. */
+    /* Each neighbour drops what p contains; those that are left with p alone are eliminated with it, the others are
+       sorted by hash. */
     for (k = 0; k < s->len[p]; k++) {
         i = s->q[s->at[p] + k];
         if (!fsi__order_md_prune(s, i, p) && s->rank[i] <= s->rank_now) {
@@ -1637,10 +1637,9 @@ static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, cons
    same form a supernode; its front is a small dense symmetric matrix over its own columns and the rows below:
 
             own   rows below
-      own  [ F11           ]   F is A's entries there plus what the children in the elimination tree left over.
-                               Eliminating the
-      rows [ F21   F22     ]   own columns gives columns of L, kept in the panel [L11; L21], and F22 - L21 D L21^T, the
-                               update that the parent takes in at the rows that it knows them by.
+      own  [ F11           ]   F is the sum of A's entries there and of the updates of the children in the elimination
+      rows [ F21   F22     ]   tree. Elimination of the own columns gives columns of L, kept in the panel [L11; L21],
+                               and the update F22 - L21 D L21^T, which is added to the front of the parent.
 
    Everything that depends on the pattern alone is found once: the order, the tree, the supernodes, where each entry of
    A and of each update goes, and where updates lie in memory. They lie on two stacks: a front and its children on
@@ -1660,7 +1659,7 @@ enum {
 };
 #define FSI__LDLT_NS 0.055      /* nanoseconds at least that a product takes a term of its sums; */
 #define FSI__LDLT_NS_TAKE 0.25  /* and a number of an update that goes to the parent's: fsi__parallel_work */
-#define FSI__LDLT_FRONT 2000.0 /* what a front itself costs, beside its arithmetic */
+#define FSI__LDLT_FRONT 2000.0 /* overhead of a front, beside its arithmetic */
 #define FSI__LDLT_SMALL 1e6  /* less work than this is one task */
 #define FSI__LDLT_SHARE 16.0 /* a subtree is a task when it is less than this part of the work */
 
@@ -1683,10 +1682,10 @@ typedef struct fsi__ldlt_task { int begin, end; size_t pack; } fsi__ldlt_task;
 
 /* What one task found of its pivots; rows in elimination order. */
 typedef struct fsi__ldlt_verdict {
-    int bad;                   /* first that was refused, -1: none; and what it was */
+    int bad;                   /* the first pivot that was refused, -1: none; its value */
     double pivot;
     int negative, weakest;
-    double ratio;              /* of the weakest pivot to what it was made of */
+    double ratio;              /* of the weakest pivot to the sum of the absolute values of its terms */
     double growth;             /* largest ratio of what a pivot was made of to the largest entry of its row */
 } fsi__ldlt_verdict;
 
@@ -1695,8 +1694,8 @@ typedef void fsi__ldlt_tile_fn(int k, const double *a, const double *b, double *
 typedef struct fsi__ldlt_impl {
     int *perm, *inverse;       /* perm[k]: block row of A that is eliminated k-th */
     fsi__ldlt_node *node;
-    int *row, *at, *run;       /* rows of fronts; where the parent knows them, and how many from each on are neighbours
-                                  there too */
+    int *row, *at, *run;       /* rows of fronts; their places in the parent's front, and the length of the run of
+                                  consecutive places from each on */
     fsi__ldlt_entry *entry;
     size_t row_count, entry_count;
     double *panel, *update, *pack;
@@ -1706,7 +1705,7 @@ typedef struct fsi__ldlt_impl {
     fsi__ldlt_verdict *verdict; /* of each task, and of what is above them */
     fsi__ldlt_tile_fn *tile;   /* the fastest that this machine has */
     uint64_t pattern;          /* hash of the matrix that was analysed */
-    double *scale, *x;         /* in elimination order: largest entry of each row; what is solved for */
+    double *scale, *x;         /* in elimination order: largest entry of each row; right side, then solution */
     signed char *sign;         /* that pivots must have, NULL: any */
     fsi__arena memory[3];      /* of rows, of the structure, of numbers */
     int keeps;                 /* the next two are kept for another pattern */
@@ -1730,8 +1729,8 @@ FSI__NOINLINE static void fsi__ldlt_tile(int k, const double *a, const double *b
     for (j = 0; j < FSI__LDLT_NR; j++) for (i = 0; i < FSI__LDLT_MR; i++) c[(size_t)j * ldc + (size_t)i] -= sum[j][i];
 }
 
-/* The same arithmetic, so the same bits, in vectors of four: three times as fast where the machine has them, which is
-   asked at run time. */
+/* The same arithmetic, so the same bits, in vectors of four: three times as fast on processors with AVX, which is
+   detected at run time. */
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(FSI_NO_SIMD)
 typedef double fsi__ldlt_four __attribute__((vector_size(32), aligned(8), may_alias));
 
@@ -1918,8 +1917,8 @@ static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int 
     }
 }
 
-/* May d be the pivot of row k? It is a_kk less the sum of l_kj^2 d_j; made = |a_kk| + sum of l_kj^2 |d_j| is what its
-   rounding goes by. */
+/* Is d accepted as the pivot of row k? d = a_kk - sum of l_kj^2 d_j; its rounding error is proportional to
+   made = |a_kk| + sum of l_kj^2 |d_j|. */
 static int fsi__ldlt_judge(const fsi_ldlt *f, fsi__ldlt_verdict *v, int k, double d, double made)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
@@ -1988,7 +1987,7 @@ static int fsi__ldlt_factor_panel(const fsi_ldlt *f, double *panel, int ld, int 
 
 /* ---- >>symbolic ------------------------------------------------------------------------------------------------ */
 
-/* What the analysis works on: the graph of A's lower triangle, both ways, in block rows of A. */
+/* The data of the analysis: the graph of A's lower triangle, both ways, in block rows of A. */
 typedef struct fsi__ldlt_graph {
     int n, *start, *adj;       /* neighbours of row r: adj[start[r] .. start[r+1]-1], ascending, without r */
     int *perm, *inverse;
@@ -2053,9 +2052,9 @@ static void fsi__ldlt_tree(fsi__ldlt_graph *g)
     }
 }
 
-/* Sizes of L's columns without forming them (Gilbert, Ng and Peyton, 1994): row i of L is a subtree of the elimination
-   tree, whose leaves are found by first descendants; each adds one, and each branching takes the doubly counted path
-   off. */
+/* Column counts of L without forming it (Gilbert, Ng and Peyton, 1994): the structure of row i of L is a subtree of the
+   elimination tree, whose leaves are found by first descendants. Each leaf adds one to the counts on its path to the
+   root; a path shared by two leaves is subtracted at their least common ancestor. */
 static void fsi__ldlt_counts(fsi__ldlt_graph *g)
 {
     const int n = g->n;
@@ -2163,8 +2162,8 @@ static void fsi__ldlt_link(const fsi__ldlt_graph *g, const fsi__ldlt_group *grou
     }
 }
 
-/* Rows below each supernode, ascending: row i is below those on the ways from its neighbours j < i up to its own. rows
-   NULL: counts. */
+/* Rows below each supernode, ascending: row i is below those on the paths of the tree from its neighbours j < i up to
+   its own. rows NULL: counts. */
 static void fsi__ldlt_rows(const fsi__ldlt_graph *g, fsi__ldlt_node *node, const int *node_of, int count, int *rows)
 {
     int *mark = g->mark, i, e, s;
@@ -2243,7 +2242,7 @@ static void fsi__ldlt_route(fsi__ldlt_impl *im, const fsi_csr *a, const int *nod
     }
 }
 
-/* Where the parent knows the rows below each front. */
+/* The places of the rows below each front in the parent's front. */
 static void fsi__ldlt_relate(fsi__ldlt_impl *im, int node_count)
 {
     int s, k;
@@ -2527,7 +2526,7 @@ static double fsi__ldlt_work(const fsi_ldlt *f, const fsi__ldlt_node *node)
     return w * (w * w / 3 + below * (w + below)) + FSI__LDLT_FRONT;
 }
 
-/* Cuts the tree in tasks; returns their number, without what is above them. */
+/* Cuts the tree into tasks; returns their number, without the fronts above them. */
 static int fsi__ldlt_cut(fsi_ldlt *f, double *work)
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
@@ -3119,7 +3118,7 @@ FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *de
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_solver_desc, order, FSI__INT, 0, FSI_LDLT_NATURAL, 0),
-        FSI__FIELD(fsi_solver_desc, reuse, FSI__INT, 0, HUGE_VAL, 0)
+        FSI__FIELD(fsi_solver_desc, reuse, FSI__INT, 0, FSI__HUGE, 0)
     };
     static const fsi__where at = { "fsi_solver_create", "desc.", -1, 3 };
     const char *fn = at.function;
@@ -3140,7 +3139,7 @@ FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *de
     return FSI_OK;
 }
 
-/* Is x looked at before it is written? */
+/* Is x read before it is written? */
 static int fsi__solver_guesses(const fsi_solver *s, const fsi_system *y)
 {
     return y->op || s->desc.solve || s->desc.reuse > 0;
@@ -3150,7 +3149,7 @@ static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const do
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_system, tolerance, FSI__DOUBLE, 0, 1, 0),
-        FSI__FIELD(fsi_system, max_iters, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_system, max_iters, FSI__INT, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_system, pivots, FSI__INT, 0, FSI_LDLT_ANY, 0)
     };
     static const fsi__where at = { "fsi_solver_solve", "system.", -1, 3 };
@@ -3238,9 +3237,9 @@ static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int ro
     return FSI_OK;
 }
 
-/* As asked (to the rounding of sums), or, for a matrix that is nearly singular, as near as rounding lets it be: what a
-   backward stable solve leaves in each row is 1e-14 or less. Of a singular one x is so large that this says nothing;
-   hence the other bound. */
+/* Within the tolerance (or the rounding of sums), or, for a matrix that is nearly singular, as close as rounding
+   allows: a backward stable solve has a componentwise backward error of 1e-14 or less. For a singular matrix x is so
+   large that this bound means nothing; hence the other one. */
 static int fsi__solver_is_done(const fsi_solver *s, const fsi_system *y, const double *b)
 {
     const fsi__solver_impl *im = (const fsi__solver_impl *)s->impl;
@@ -3301,7 +3300,7 @@ static uint64_t fsi__solver_kind(const fsi_solver *s, const fsi_system *y)
     return h;
 }
 
-/* A factor of the matrix at hand, by way of what is left of the last one. *solved: 1 when an old factor was enough and
+/* A factor of the matrix at hand, by reuse of the last one where possible. *solved: 1 when an old factor was enough and
    im->x is the solution. */
 static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const double *b, int *solved)
 {
@@ -3376,7 +3375,7 @@ static fsi_status fsi__solver_host(fsi_solver *s, const fsi_system *y, const dou
         s->desc.solve(s->desc.user, s->context, y, b, im->x), "the host's solver");
 }
 
-/* im->x becomes the solution, im->r what is left of b. */
+/* im->x becomes the solution, im->r its residual */
 static fsi_status fsi__solver_run(fsi_solver *s, const fsi_system *y, int rows, const double *b)
 {
     fsi_status status;

@@ -28,7 +28,7 @@
    the plane what came out moves on like a piston, at the emitter's velocity, whatever pushes. MESH fills a closed mesh
    with a lattice of particles of that velocity, once or every `period` seconds; it holds nothing. Sites of which a
    particle is nearer than 0.6 dx stay empty (stats.blocked): BOX and DISC take that particle along instead. So do all
-   that a budget does not allow (stats.refused). Obstacles are not looked at: the plane may lie in a wall, but the way
+   that a budget does not allow (stats.refused). Obstacles are ignored: the plane may lie in a wall, but the way
    out must be free. */
 typedef enum fsi_emitter_shape { FSI_EMITTER_DISC, FSI_EMITTER_BOX, FSI_EMITTER_MESH } fsi_emitter_shape;
 
@@ -63,7 +63,7 @@ typedef enum fsi_sink_shape { FSI_SINK_BOX, FSI_SINK_SPHERE, FSI_SINK_DISC, FSI_
 typedef struct fsi_sink_desc {
     uint32_t cookie;
     fsi_sink_shape shape;              /* default BOX */
-    fsi_box3 box;                      /* BOX [m]; 2D: z is not looked at; no default */
+    fsi_box3 box;                      /* BOX [m]; 2D: z is ignored; no default */
     fsi_vec3 center;                   /* SPHERE, DISC [m] */
     fsi_vec3 direction;                /* DISC: its axis, any length but 0; default (1, 0, 0) */
     fsi_real radius;                   /* SPHERE, DISC [m]; no default */
@@ -78,7 +78,7 @@ FSI_API fsi_sink_desc fsi_sink_default_desc(void); /* fills every field */
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
 #define FSI__SOURCE_BLOCKED 0.6 /* an emitter's site is blocked by what is nearer than this [dx] */
-#define FSI__SOURCE_PISTON 2    /* emitters hold what they emitted this far [dx] */
+#define FSI__SOURCE_PISTON 2    /* particles move with the inflow up to this distance from the emitter [dx] */
 #define FSI__SOURCE_SINKS 254   /* at most */
 #define FSI__SOURCE_FAR 1e15    /* from the origin, at most [m] */
 
@@ -136,10 +136,12 @@ typedef struct fsi__source_run {
 /* The calls of a liquid's API, by the same names; fn is that of the public function. */
 FSI_API fsi_status fsi__sources_add_emitter(fsi__sources *s, const char *fn, const fsi_emitter_desc *desc, int *id);
 FSI_API fsi_status fsi__sources_set_emitter(fsi__sources *s, const char *fn, int id, const fsi_emitter_desc *desc);
-/* held: of `count` particles, 1 + id of the emitter that holds them, 0 none; it lets go of them. */
+/* held: for each of `count` particles 1 + id of the emitter whose inflow it still moves with, 0: none; those of this
+   emitter become 0. */
 FSI_API fsi_status fsi__sources_remove_emitter(fsi__sources *s, const char *fn, int id, uint32_t *held, int count);
 FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char *fn, int id, long long *emitted,
     long long *blocked, long long *refused);
+/* The same for sinks. */
 FSI_API fsi_status fsi__sources_add_sink(fsi__sources *s, const char *fn, const fsi_sink_desc *desc, int *id);
 FSI_API fsi_status fsi__sources_remove_sink(fsi__sources *s, const char *fn, int id);
 FSI_API fsi_status fsi__sources_sink_total(const fsi__sources *s, const char *fn, int id, long long *removed);
@@ -148,7 +150,7 @@ FSI_API void fsi__sources_shift(fsi__sources *s, fsi_vec3 offset); /* everything
 /* The bytes of all flows and drains, and how many these are. */
 FSI_API void fsi__sources_state(fsi__stream *stream, fsi__sources *s);
 FSI_API size_t fsi__sources_state_size(const fsi__sources *s);
-/* Reads what fsi__sources_state wrote: could it have been written by these sources? */
+/* Reads the bytes of fsi__sources_state; 0 when these sources could not have written them. */
 FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream);
 /* Are the particles of a state, whose `held` stands next, held by emitters that there are? Errors: FORMAT; names the particle. */
 FSI_API fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn, fsi__stream *stream, int64_t count);
@@ -179,7 +181,7 @@ FSI_API fsi_vec3 fsi__source_first_site(const fsi__source_run *run, int k, doubl
    ok): and takes along who is not held yet, or it would stand there for ever. */
 FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3 o, const fsi_vec3 *x, int n,
     uint32_t *held);
-/* The emitter that at time `clock` still pushes a particle at x which `held` says it holds; NULL: none. */
+/* The emitter whose inflow the particle at x still moves with at time `clock`, by its entry of `held`; NULL: none. */
 FSI_API const fsi__emitter *fsi__source_holder(const fsi__source_run *run, uint32_t held, fsi_vec3 x, double clock);
 /* gone[i] = 1 + sink that takes particle i, 0: none; how many in all. Entries that are already 255 stay, and count no
    more. */
@@ -364,9 +366,9 @@ static fsi_status fsi__sources_check_emitter(const fsi__sources *s, const char *
         FSI__DIRECTION(fsi_emitter_desc, direction),
         FSI__FIELD(fsi_emitter_desc, velocity, FSI__VEC3, 0, 1e9, 0),
         FSI__FIELD(fsi_emitter_desc, speed, FSI__REAL, 0, 1e9, 0),
-        FSI__FIELD(fsi_emitter_desc, start, FSI__DOUBLE, -HUGE_VAL, HUGE_VAL, 0),
-        FSI__FIELD(fsi_emitter_desc, stop, FSI__DOUBLE, -HUGE_VAL, HUGE_VAL, 0),
-        FSI__FIELD(fsi_emitter_desc, period, FSI__DOUBLE, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_emitter_desc, start, FSI__DOUBLE, -FSI__HUGE, FSI__HUGE, 0),
+        FSI__FIELD(fsi_emitter_desc, stop, FSI__DOUBLE, -FSI__HUGE, FSI__HUGE, 0),
+        FSI__FIELD(fsi_emitter_desc, period, FSI__DOUBLE, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_emitter_desc, budget, FSI__LONG, 0, 9e18, 0)
     };
     const double least = 0.25 * (double)s->dx, most = 4096 * (double)s->dx;
@@ -497,7 +499,7 @@ FSI_API fsi_status fsi__sources_set_emitter(fsi__sources *s, const char *fn, int
     FSI__TRY(fsi__sources_find_emitter(s, fn, id, &old));
     FSI__TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
     memcpy(old->flow.center, e.flow.center, sizeof e.flow.center);
-    e.flow = old->flow; /* the place is new, all else goes on */
+    e.flow = old->flow; /* only the place is new; the flow continues */
     fsi__sources_free_emitter(s, old);
     *old = e;
     return FSI_OK;

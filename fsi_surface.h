@@ -130,7 +130,7 @@ FSI__STRICT_BEGIN
 #define FSI__SF_GRAIN 8        /* blocks a chunk */
 #define FSI__SF_ROWS (FSI__SF_MAX * FSI__SF_MAX)
 #define FSI__SF_APRON ((FSI__SF_MAX + 1) * (FSI__SF_MAX + 1) * (FSI__SF_MAX + 1))
-enum { FSI__SF_INSIDE = -1, FSI__SF_OUTSIDE = -2 }; /* what stands in for the node values of a block without a slot */
+enum { FSI__SF_INSIDE = -1, FSI__SF_OUTSIDE = -2 }; /* value of all nodes of a block without a slot */
 
 typedef struct fsi__sf_block {
     int at[3];              /* spans at .. at + 1 supports */
@@ -174,7 +174,7 @@ struct fsi__sf_impl {
     int *map;
     int slot_count;
     const fsi_real *attributes;      /* the caller's, during an update */
-    fsi__sf_pass *pass;              /* what fsi__sf_run does to each slot */
+    fsi__sf_pass *pass;              /* called by fsi__sf_run for each slot */
     fsi_vec3 *vertices, *normals;
     fsi_real *vertex_attributes;
     int *elements;
@@ -277,9 +277,9 @@ static fsi_status fsi__sf_check_desc(const fsi_surface_desc *d)
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_surface_desc, dim, FSI__INT, 2, 3, 0),
-        FSI__FIELD(fsi_surface_desc, spacing, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_surface_desc, spacing, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FIELD(fsi_surface_desc, support, FSI__REAL, 1.5, 6, 0),
-        FSI__FIELD(fsi_surface_desc, cell, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_surface_desc, cell, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FIELD(fsi_surface_desc, attribute_count, FSI__INT, 0, 1024, 0)
     };
     static const fsi__where at = { "fsi_surface_create", "desc.", -1, 3 };

@@ -62,7 +62,7 @@
       J(u) = 1/2 sum_faces rho V W_f |u - u*|^2  +  dt sum_stresses mu V W_s D(u):D(u),    D = (grad u + grad u^T)/2
 
    is least (Batty and Bridson 2008, Accurate Viscous Free Surfaces for Buckling, Coiling, and Rotating Liquids). u* is
-   the velocity before, V the volume of a cell, W the share of the liquid in the cell-sized cube around a face or a
+   the velocity before, V the volume of a cell, W the fraction of the liquid in the cell-sized cube around a face or a
    stress: diagonal stresses stand at cell centres, the others at edges (2D: nodes). No stress crosses the free surface,
    since nothing in J says otherwise; a rigid motion costs nothing.
 
@@ -73,7 +73,7 @@ typedef struct fsi_viscosity {
     int unknowns;       /* of the last call: faces whose velocity viscosity may change */
     int iterations;
     double residual;    /* bound on the error of the change of u over that change, in the norm of J; above `tolerance`
-                           only where it is what rounding of u makes */
+                           only where rounding of u does not allow less */
     double seconds;     /* by the clock hook */
     size_t bytes;       /* held for unknowns */
     void *impl;
@@ -81,18 +81,18 @@ typedef struct fsi_viscosity {
 
 typedef struct fsi_viscosity_flow {
     uint32_t cookie;
-    fsi_field *u[3];                /* in: velocity [m/s], extrapolated beyond the liquid; out: after viscosity, on the
-                                       faces whose cube holds liquid, or whose stresses' cubes do */
+    fsi_field *u[3];                /* in: velocity [m/s], extrapolated beyond the liquid; out: after viscosity, on
+                                       faces whose cube contains liquid, or on which a stress acts whose cube does */
     const fsi_field *phi;           /* level set at cells [m], negative in liquid */
     const fsi_real *mu;             /* NULL: `viscosity` everywhere; else at cells, block_count * block_cells [Pa
                                        s], >= 0; read where liquid is */
-    fsi_real viscosity;             /* mu [Pa s], >= 0; not looked at where mu is given */
+    fsi_real viscosity;             /* mu [Pa s], >= 0; not read where mu is given */
     fsi_real density, dt;           /* [kg/m^3] > 0, default 1000; [s] >= 0, default 0 */
     unsigned char wall_no_slip[6];  /* sides of the box, x- x+ y- y+ z- z+: 1 the liquid sticks, 0 (default) free
                                        slip */
     unsigned char wall_closed[6];   /* 1 (default): the normal velocity stands in u at the side's faces; 0: open, no
                                        stress there */
-    fsi_vec3 wall_velocity[6];      /* velocity of a no-slip side; its normal part is not looked at [m/s] */
+    fsi_vec3 wall_velocity[6];      /* velocity of a no-slip side; its normal part is ignored [m/s] */
     const unsigned char *solid[3];  /* NULL: none; else one byte an entry of a face field: 0 liquid or air, 1 no slip, 2
                                        free slip. Of both, u there is the solid's velocity and is kept; edges that touch
                                        a free-slip face carry no stress */
@@ -119,8 +119,8 @@ FSI_API fsi_status fsi_viscosity_solve(fsi_viscosity *s, fsi_viscosity_flow *flo
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
 FSI__STRICT_FN_BEGIN
-/* Share of a square with d.x < t, where d.x spreads over the sum of two uniform intervals of lengths a >= b >= 0 about
-   0. */
+/* Fraction of a square with d.x < t, where d.x spreads over the sum of two uniform intervals of lengths a >= b >= 0
+   about 0. */
 FSI_FN double fsi__viscous_plane(double t, double a, double b)
 {
     const double s = fabs(t), tail = (a + b) / 2 - s,
@@ -223,7 +223,7 @@ typedef struct fsi__viscous {
     float *r, *p, *q;                /* r: over `scale` */
     double *part;                    /* FSI__VISCOUS_PARTS * count: sums of blocks */
     long long *bad;                  /* count: entry of a bad mu, -2: not finite, else -1 */
-    int free;                        /* nothing holds the liquid: then */
+    int free;                        /* the liquid touches no wall or solid: then */
     double motion[6];                /* the rigid motion that is taken from x */
     double step, turn, scale;        /* of this iteration */
     fsi__viscous_level level[FSI__VISCOUS_LEVELS + 1]; /* 0: the grid itself */
@@ -271,9 +271,9 @@ FSI_FN void fsi__viscous_between(int dim, const double *corner, int slope, doubl
         }
 }
 
-/* Shares of the liquid in the cubes of half a cell around these points: those of the half spaces that phi and its
+/* Fractions of the liquid in the cubes of half a cell around these points: those of the half spaces that phi and its
    gradient there tell, phi < 0 where g.x < -phi; 1 or 0 where all corners agree. Exact in 2D; in 3D the third, shortest
-   interval is taken at its two Gauss points. The shares of -phi are 1 less these. */
+   interval is taken at its two Gauss points. The fractions of -phi are 1 less these. */
 FSI_FN void fsi__viscous_shares(int dim, const double *corner, double *share)
 {
     double phi[8], g[3][8] = { { 0, 0, 0, 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0, 0, 0, 0 } };
@@ -292,7 +292,7 @@ FSI_FN void fsi__viscous_shares(int dim, const double *corner, double *share)
     }
 }
 
-/* Shares of all half cells -3..16 along each axis, in a box of 20. Beyond open sides there is nothing; beyond closed
+/* Fractions of all half cells -3..16 along each axis, in a box of 20. Beyond open sides there is nothing; beyond closed
    ones, as within. */
 static void fsi__viscous_halves(const fsi__viscous *w, int b, const fsi_real *phi, float *half)
 {
@@ -310,7 +310,7 @@ static void fsi__viscous_halves(const fsi__viscous *w, int b, const fsi_real *ph
             open |= dead[a][i];
         }
 
-    /* Shares by the corner values of each cell. */
+    /* Fractions by the corner values of each cell. */
     for (z = 0; z < (dim == 3 ? 10 : 1); z++) for (y = 0; y < 10; y++) for (x = 0; x < 10; x++) {
         double c[8], share[8];
         float *h = half + ((dim == 3 ? 2 * z : 0) * 20 + 2 * y) * 20 + 2 * x;
@@ -589,8 +589,8 @@ static double fsi__viscous_psi(const fsi__viscous *w, const fsi_real *psi, int a
     return ((double)psi[e] + (double)psi[e - stride[axis]]) / 2;
 }
 
-/* How far from the face `unknown` towards its neighbour `held` the solid begins, over their distance; 1: not between
-   them. */
+/* Where the solid begins between the face `unknown` and its neighbour `held`, as a fraction of their distance; 1: not
+   between them. */
 static double fsi__viscous_gap(const fsi__viscous *w, const fsi_real *psi, int axis, int unknown, int held)
 {
     const double out = fsi__viscous_psi(w, psi, axis, unknown), in = fsi__viscous_psi(w, psi, axis, held);
@@ -614,10 +614,9 @@ static double fsi__viscous_lead(const fsi__viscous *w, int b, int axis, int held
     return u - (double)w->flow->u[axis]->value[e];
 }
 
-/* A stress of k between an unknown and a face inside a solid takes the solid's velocity for that of the face, a cell
-   away; it holds at gap times that distance already. The stress there is k/gap, so the unknown is drawn by k
-   (1/gap - 1) more, towards the velocity that the solid would have at it (a liquid that turns with its solid feels
-   nothing). */
+/* A stress of k between an unknown and a face inside a solid uses the solid's velocity at that face, a cell away; the
+   solid begins at gap times that distance. The stress there is k/gap, so a drag of k (1/gap - 1) is added, towards the
+   velocity that the solid would have at the unknown (a liquid that turns with its solid has no stress). */
 static void fsi__viscous_draw(const fsi__viscous *w, int b, const fsi__viscous_set *set, const fsi_real *psi,
     double (*u)[FSI__VISCOUS_SPAN], unsigned char (*kind)[FSI__VISCOUS_SPAN], float (*drag)[FSI__VISCOUS_SPAN],
     double (*pull)[FSI__VISCOUS_SPAN])
@@ -647,7 +646,7 @@ static void fsi__viscous_draw(const fsi__viscous *w, int b, const fsi__viscous_s
     }
 }
 
-/* Takes the stresses away that nobody is to feel. An edge between an unknown and a solid lies in the solid's surface if
+/* Removes the stresses that act on no unknown. An edge between an unknown and a solid lies in the solid's surface if
    its two other faces are prescribed too: the solid's velocity holds there, half a cell from the unknown, on half the
    cube. That is a drag of 2k towards it, less the half difference of the others; it goes to mass and b. Where psi
    crosses zero between the two, fsi__viscous_draw has the distance, and the stress stays as it is. Returns whether any
@@ -660,7 +659,7 @@ static int fsi__viscous_prune(const fsi__viscous *w, const fsi__viscous_set *set
     int a, b, i, j, held = 0;
 
     /* Stresses in cells. */
-    for (i = 0; i + first < w->span; i++) { /* cells -1..8 but for the last ones, which no one reads */
+    for (i = 0; i + first < w->span; i++) { /* cells -1..8 but for the last ones, which are not read */
         int prescribed = 0;
         for (a = 0; a < w->dim; a++) {
             const int l = kind[a][i], h = kind[a][i + st[a]];
@@ -759,7 +758,7 @@ static long long fsi__viscous_assemble(const fsi__viscous *w, int b, const fsi__
     long long bad = -1;
     int a, c;
 
-    /* Shares and masses. */
+    /* Fractions and masses. */
     fsi__grid_gather(w->flow->phi, b, 2, phi);
     fsi__viscous_halves(w, b, phi, half);
     memset(mass, 0, sizeof mass);
@@ -767,13 +766,13 @@ static long long fsi__viscous_assemble(const fsi__viscous *w, int b, const fsi__
     memset(set->cell, 0, (size_t)(set->mass - set->cell) * sizeof(float));
     for (a = 0; a < w->dim; a++) fsi__viscous_mean(w->dim, half, 1 << a, 0.125f, mass[a]);
 
-    /* Stresses by the shares. */
+    /* Stresses by the fractions. */
     if (w->flow->mu) bad = fsi__viscous_weigh(w, b, half);
     fsi__viscous_mean(w->dim, half, 0, 2 * times, set->cell);
     for (a = 0; a < w->dim; a++) for (c = a + 1; c < w->dim; c++)
         fsi__viscous_mean(w->dim, half, 1 << a | 1 << c, times, set->edge[a + c - 1]);
 
-    /* Faces, solids, and what they prescribe. */
+    /* Faces, and the velocities that walls and solids prescribe. */
     fsi__viscous_faces(w, b, place == 0, u, kind);
     if (near_solid) fsi__grid_gather(w->flow->psi, b, 2, psi);
     *held = fsi__viscous_prune(w, set, u, kind, near_solid ? psi : NULL, drag, pull);
@@ -799,9 +798,9 @@ static void fsi__viscous_within(const fsi__viscous *w)
     }
 }
 
-/* Coefficients and right side of the blocks that are solved in. part: b.m^-1 b; the same of D u*, of which rounding
-   leaves some share; unknowns; whether something holds them; the largest entry of D where m is 1: what holds an unknown
-   fast needs no coarser grid */
+/* Coefficients and right side of the blocks with unknowns. part: b.m^-1 b; the same of D u*, of whose size rounding
+   errors are a fraction; unknowns; whether a wall or solid acts on them; the largest entry of D where m is 1: unknowns
+   with a large drag need no coarser grid */
 static void fsi__viscous_begin(void *arg, int chunk, int begin, int end)
 {
     fsi__viscous *w = (fsi__viscous *)arg;
@@ -1112,12 +1111,10 @@ static fsi_status fsi__viscous_be_exact(fsi__viscous *w, fsi__viscosity *s)
    So the preconditioner adds the same on coarser grids (Bramble, Pasciak and Xu 1990, Parallel multilevel
    preconditioners):
 
-      z = D_0^-1 r + P (D_1^-1 r_1 + P (D_2^-1 r_2 + ...)),  r_l = P^T r_(l-1)       P: linear interpolation, faces to
-      faces
+      z = D_0^-1 r + P (D_1^-1 r_1 + P (D_2^-1 r_2 + ...)),  r_l = P^T r_(l-1),  P: linear interpolation between faces
 
-      fine    |   |   |   |   |        along its own axis a face stands on a coarse face (weight 1) or between two (1/2,
-                                       1/2),
-      coarse  |       |       |        along the others 1/4 of a coarse cell off its middle (3/4, 1/4)
+      fine    |   |   |   |   |        weights along its own axis: 1 on a coarse face, 1/2 and 1/2 between two;
+      coarse  |       |       |        along the others: 3/4 and 1/4, at a quarter of a coarse cell from its middle
 
    A coarse grid has blocks wherever a weight leads, also beyond the box, so that no boundary needs a rule. Its D
    follows from the row sums of A, S = A 1: mass and the pull of prescribed faces stay as they are, the rest, D_0 - S,
@@ -1125,7 +1122,7 @@ static fsi_status fsi__viscous_be_exact(fsi__viscous *w, fsi__viscosity *s)
 
       D_l = S_l + T_l,  S_l = P^T S_(l-1),  T_l = P^T T_(l-1) / 4,  T_0 = D_0 - S */
 
-/* Weights of fine entries 2J-1 .. 2J+2 in coarse entry J, and the other way: across, and along the faces' own axis. */
+/* Weights of fine entries 2J-1 .. 2J+2 in coarse entry J, and the transpose: across, and along the faces' own axis. */
 static const float fsi__viscous_weight[2][4] = { { 0.25f, 0.75f, 0.75f, 0.25f }, { 0.5f, 1, 0.5f, 0 } };
 
 /* The block at a place, -1. */
@@ -1205,8 +1202,8 @@ static void fsi__viscous_restrict(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* out[i] = what in[0..5], the coarse entries from one before to one behind, give to fine entry i < 8; each is `wide`
-   numbers, `from` or `to` from the next. */
+/* out[i] = the value at fine entry i < 8 interpolated from in[0..5], the coarse entries from one before to one behind;
+   each is `wide` numbers, `from` or `to` from the next. */
 FSI_FN void fsi__viscous_expand(const float *weight, const float *in, int from, int wide, float *out, int to)
 {
     int m, x;
@@ -1486,7 +1483,8 @@ static void fsi__viscous_moments(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* c = G^-1 g, 6 rows, by L D L^T; what is no motion of its own (one face, a row of faces) is left out. */
+/* c = G^-1 g, 6 rows, by L D L^T; motions that are linear combinations of others (one face, a row of faces) are left
+   out. */
 static void fsi__viscous_solve_moments(int n, double *gram, double *g)
 {
     double l[6][6], d[6];
@@ -1544,11 +1542,11 @@ static void fsi__viscous_commit(void *arg, int chunk, int begin, int end)
 static fsi_status fsi__viscous_check(const fsi_viscosity_flow *flow, fsi_context *context)
 {
     static const fsi__field rows[] = {
-        FSI__FIELD(fsi_viscosity_flow, viscosity, FSI__REAL, 0, HUGE_VAL, 0),
-        FSI__FIELD(fsi_viscosity_flow, density, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
-        FSI__FIELD(fsi_viscosity_flow, dt, FSI__REAL, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_viscosity_flow, viscosity, FSI__REAL, 0, FSI__HUGE, 0),
+        FSI__FIELD(fsi_viscosity_flow, density, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
+        FSI__FIELD(fsi_viscosity_flow, dt, FSI__REAL, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_viscosity_flow, tolerance, FSI__DOUBLE, 0, 1, FSI__ABOVE | FSI__BELOW),
-        FSI__FIELD(fsi_viscosity_flow, max_iters, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FIELD(fsi_viscosity_flow, max_iters, FSI__INT, 1, FSI__HUGE, 0),
         FSI__FINITE(fsi_viscosity_flow, wall_velocity[0]), FSI__FINITE(fsi_viscosity_flow, wall_velocity[1]),
         FSI__FINITE(fsi_viscosity_flow, wall_velocity[2]), FSI__FINITE(fsi_viscosity_flow, wall_velocity[3]),
         FSI__FINITE(fsi_viscosity_flow, wall_velocity[4]), FSI__FINITE(fsi_viscosity_flow, wall_velocity[5])

@@ -69,14 +69,19 @@ static drops_desc drops_default_desc(void)
 
 static fsi_status drops_create(drops **out, const drops_desc *desc)
 {
-    static const char fn[] = "drops_create";
+    static const fsi__field rows[] = {
+        FSI__FIELD(drops_desc, max_move, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
+        FSI__FIELD(drops_desc, max_substeps, FSI__INT, 0, FSI__HUGE, 0), FSI__FINITE(drops_desc, gravity)
+    };
+    static const fsi__where at = { "drops_create", "desc.", -1, 3 };
+    const char *fn = at.function;
     fsi_context *c = desc && desc->cookie == FSI__COOKIE('D', drops_desc) ? desc->context : NULL;
     drops *d;
     if (!out || !desc) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "out or desc is NULL");
     *out = NULL;
     if (desc->cookie != FSI__COOKIE('D', drops_desc)) return FSI_ERROR_COOKIE;
     if (c && c->cookie != FSI__COOKIE('c', fsi_context)) return FSI_ERROR_COOKIE;
-    if (!(desc->max_move > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->max_move, "max_move is %g, must be > 0", (double)desc->max_move);
+    FSI__TRY(FSI__CHECK_TABLE(c, &at, desc, rows));
     d = (drops *)fsi__alloc(c, 1, sizeof *d + sizeof(drops_impl));
     if (!d) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the simulator");
     d->cookie = FSI__COOKIE('d', drops);
@@ -1027,6 +1032,101 @@ static void test_growing_columns_is_all_or_nothing(void)
 
 /* ---- tests: numbers and the clock ----------------------------------------------------------------------------- */
 
+/* A desc with a field of each kind, and a table that uses each flag. */
+typedef struct checked_desc {
+    int whole, choice;
+    long long budget;
+    unsigned char side[2];
+    fsi_real length, lower, upper;
+    double rate;
+    fsi_vec3 offset, direction;
+} checked_desc;
+
+static const fsi__field checked_rows[] = {
+    FSI__FIELD(checked_desc, whole, FSI__INT, 1, 1000, 0), FSI__FIELD(checked_desc, choice, FSI__INT, 2, 3, 0),
+    FSI__FIELD(checked_desc, budget, FSI__LONG, 0, 9e18, 0), FSI__FIELD(checked_desc, side[1], FSI__BYTE, 0, 1, 0),
+    FSI__FIELD(checked_desc, length, FSI__REAL, 0.1, 0.7, FSI__OR_ZERO), FSI__FIELD(checked_desc, lower, FSI__REAL, 0, 9, 0),
+    FSI__FIELD(checked_desc, upper, FSI__REAL, 0, 9, FSI__FROM_LAST),
+    FSI__FIELD(checked_desc, rate, FSI__DOUBLE, 0, 1, FSI__ABOVE | FSI__BELOW | FSI__OR_UNSET),
+    FSI__FIELD(checked_desc, offset, FSI__VEC3, 0, 5, 0), FSI__DIRECTION(checked_desc, direction)
+};
+
+static checked_desc checked_good(void)
+{
+    checked_desc d;
+    memset(&d, 0, sizeof d);
+    d.whole = 1000;
+    d.choice = 2;
+    d.budget = 9000000000000000000LL;
+    d.length = (fsi_real)0.7; /* the end itself, as an fsi_real */
+    d.lower = d.upper = 3;
+    d.rate = 0.5;
+    d.direction = fsi_v3(0, 2, 0);
+    return d;
+}
+
+static void check_refused(const checked_desc *d, int dim, fsi_status status, const char *text)
+{
+    fsi_context c = fsi_default_context();
+    const fsi__where at = { "check", "desc.", 7, dim };
+    CHECK(FSI__CHECK_TABLE(&c, &at, d, checked_rows) == status);
+    if (status == FSI_OK) return;
+    CHECK(strcmp(c.error.message, text) == 0 && c.error.element == 7 && strcmp(c.error.function, "check") == 0);
+    CHECK(FSI__CHECK_TABLE(NULL, &at, d, checked_rows) == status); /* nowhere to say it */
+}
+
+static void test_descs_are_checked_by_tables(void)
+{
+    const fsi_real nan = (fsi_real)test_nan(), inf = (fsi_real)test_inf();
+    checked_desc d = checked_good();
+#define REFUSED(change, status, text) do { d = checked_good(); change; check_refused(&d, 3, status, text); } while (0)
+    REFUSED((void)0, FSI_OK, "");
+    REFUSED(d.whole = 0, FSI_ERROR_ARGUMENT, "desc.whole is 0, must be 1 to 1000");
+    REFUSED(d.choice = 4, FSI_ERROR_ARGUMENT, "desc.choice is 4, must be 2 or 3");
+    REFUSED(d.budget = -1, FSI_ERROR_ARGUMENT, "desc.budget is -1, must be 0 to 9e+18");
+    REFUSED(d.side[1] = 2, FSI_ERROR_ARGUMENT, "desc.side[1] is 2, must be 0 or 1");
+    REFUSED(d.length = 0, FSI_OK, "");
+    REFUSED(d.length = (fsi_real)0.75, FSI_ERROR_ARGUMENT, "desc.length is 0.75, must be 0.1 to 0.7, or 0");
+    REFUSED(d.length = nan, FSI_ERROR_NAN, "desc.length is not finite");
+    REFUSED(d.length = -inf, FSI_ERROR_NAN, "desc.length is not finite");
+    REFUSED(d.upper = 2, FSI_ERROR_ARGUMENT, "desc.upper is 2, must be 3 to 9");
+    REFUSED(d.rate = -1, FSI_OK, "");
+    REFUSED(d.rate = 0, FSI_ERROR_ARGUMENT, "desc.rate is 0, must be above 0, below 1, or -1");
+    REFUSED(d.rate = 1, FSI_ERROR_ARGUMENT, "desc.rate is 1, must be above 0, below 1, or -1");
+    REFUSED(d.offset = fsi_v3(0, 4, 4), FSI_ERROR_ARGUMENT, "the length of desc.offset is 5.65685, must be 0 to 5");
+    REFUSED(d.offset.y = nan, FSI_ERROR_NAN, "desc.offset is not finite");
+    REFUSED(d.direction.y = 0, FSI_ERROR_ARGUMENT, "the length of desc.direction is 0, must be 1e-18 to 1e+18");
+#undef REFUSED
+    d = checked_good();
+    check_refused(&d, 2, FSI_OK, "");
+    d.offset.z = 1;
+    check_refused(&d, 2, FSI_ERROR_ARGUMENT, "desc.offset.z is 1, but the plane of dim 2 is x, y");
+}
+
+/* Ends that are none, and the field before as the upper end. */
+static void test_ranges_of_tables_may_be_open(void)
+{
+    static const fsi__field rows[] = {
+        FSI__FIELD(checked_desc, rate, FSI__DOUBLE, -FSI__HUGE, 4, 0), FSI__FIELD(checked_desc, whole, FSI__INT, 1, FSI__HUGE, 0),
+        FSI__FIELD(checked_desc, choice, FSI__INT, 0, 0, FSI__TO_LAST), FSI__FINITE(checked_desc, offset)
+    };
+    static const fsi__where at = { "check", "", -1, 2 };
+    fsi_context c = fsi_default_context();
+    checked_desc d = checked_good();
+    d.rate = -1e300;
+    d.offset.x = FSI_REAL_MAX;
+    CHECK(FSI__CHECK_TABLE(&c, &at, &d, rows) == FSI_OK);
+    d.choice = 1001;
+    CHECK(FSI__CHECK_TABLE(&c, &at, &d, rows) == FSI_ERROR_ARGUMENT);
+    CHECK(strcmp(c.error.message, "choice is 1001, must be 0 to 1000") == 0);
+    d.whole = 0;
+    CHECK(FSI__CHECK_TABLE(&c, &at, &d, rows) == FSI_ERROR_ARGUMENT);
+    CHECK(strcmp(c.error.message, "whole is 0, must be at least 1") == 0);
+    d.rate = 5;
+    CHECK(FSI__CHECK_TABLE(&c, &at, &d, rows) == FSI_ERROR_ARGUMENT);
+    CHECK(strcmp(c.error.message, "rate is 5, must be at most 4") == 0);
+}
+
 static void test_is_finite_by_bits(void)
 {
     CHECK(fsi_is_finite(0) && fsi_is_finite(-1e308) && fsi_is_finite(4.9e-324) && fsi_is_finite((double)FSI_REAL_MAX));
@@ -1083,6 +1183,8 @@ int main(int argc, char **argv)
     RUN(test_absurd_sizes_are_refused);
     RUN(test_scratch_is_aligned_and_kept);
     RUN(test_growing_columns_is_all_or_nothing);
+    RUN(test_descs_are_checked_by_tables);
+    RUN(test_ranges_of_tables_may_be_open);
     RUN(test_is_finite_by_bits);
     RUN(test_phase_times_come_from_the_clock_hook);
     return TEST_END();
