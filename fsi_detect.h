@@ -12,7 +12,7 @@
 
    WHAT IS IN HERE (search for >>)
       >>kinds of bodies;  >>stages  for fsi's own headers, not for you;  then >>broad phase  >>speeds  >>narrow phase
-      >>hidden points
+      >>hidden points  >>solids
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
    PRECISION: double.
@@ -88,9 +88,22 @@ FSI_API fsi_status fsi__cd_search(const fsi__cd_scene *w, double dt, const char 
 FSI_API void fsi__cd_free(fsi_context *context, fsi__cd_found *found);
 FSI_API int fsi__cd_active(const fsi__cd_scene *w, int id);   /* dynamic and awake, or kinematic with a velocity */
 FSI_API int fsi__cd_may_meet(const fsi__cd_scene *w, int a, int b); /* by kinds, filters, and no joint between them */
-FSI_API int fsi__cd_boxes_meet(const fsi__col_placed *p, const fsi__col_placed *q, int dim);
 FSI_API double fsi__cd_thickness(const fsi__cd_scene *w, int a, int b); /* the smaller one; b < 0: a plane */
 FSI_API double fsi__cd_margin(const fsi__cd_scene *w, int a, int b);  /* closer bodies are in contact [m] */
+/* The parts of a body, about its centre of mass. make: errors as those of fsi__col_make_part; then `solid` is to be
+   freed. */
+FSI_API fsi_status fsi__cd_make_solid(fsi_context *context, fsi__cd_solid *solid, const fsi_rigid_shape *shapes, int n,
+    fsi_vec3 center, int dim, const char *fn);
+FSI_API void fsi__cd_free_solid(fsi_context *context, fsi__cd_solid *solid);
+FSI_API double fsi__cd_volume(const fsi__cd_solid *solid, int dim);
+/* FSI_REAL_MAX: no parts */
+FSI_API double fsi__cd_distance(const fsi__cd_solid *solid, const fsi_pose *pose, fsi__d3 x);
+FSI_API double fsi__cd_overlap(const fsi__cd_scene *w, int a, const fsi_pose *pose_a, int b, const fsi_pose *pose_b);
+FSI_API void fsi__cd_draw(const fsi_debug_draw *draw, const fsi__cd_solid *solid, const fsi_pose *pose, int dim,
+    uint32_t rgb);
+/* A closed mesh of part `shape`, -1: of all. id: the body that errors name. */
+FSI_API fsi_status fsi__cd_tessellate(fsi_context *context, const fsi__cd_solid *solid, const fsi_pose *pose, int shape,
+    double edge, int dim, fsi_mesh **out, int id, const char *fn);
 /* Union-find: parent[k] == k is the root of a group, its smallest member. */
 FSI_API int fsi__cd_root(int *parent, int k);
 FSI_API void fsi__cd_join(int *parent, int a, int b);
@@ -291,7 +304,7 @@ static fsi_status fsi__cd_add_pair(const fsi__cd_scene *w, int p, int q, int mos
     return FSI_OK;
 }
 
-FSI_API int fsi__cd_boxes_meet(const fsi__col_placed *p, const fsi__col_placed *q, int dim)
+static int fsi__cd_boxes_meet(const fsi__col_placed *p, const fsi__col_placed *q, int dim)
 {
     int k;
     for (k = 0; k < dim; k++) if (p->lo[k] > q->hi[k] || q->lo[k] > p->hi[k]) return 0;
@@ -758,6 +771,136 @@ FSI_API void fsi__cd_free(fsi_context *context, fsi__cd_found *found)
     fsi__free(context, found->order, (size_t)found->order_capacity, sizeof *found->order);
     fsi__free(context, found->pair, (size_t)found->pair_capacity, sizeof *found->pair);
     fsi__free(context, found->point, (size_t)found->point_capacity, sizeof *found->point);
+}
+
+/* ---- >>solids: the parts of a body ------------------------------------------------------------------------------- */
+
+FSI_API fsi_status fsi__cd_make_solid(fsi_context *context, fsi__cd_solid *solid, const fsi_rigid_shape *shapes, int n,
+    fsi_vec3 center, int dim, const char *fn)
+{
+    int k;
+    memset(solid, 0, sizeof *solid);
+    solid->link = -1;
+    solid->part = (fsi__col_part *)fsi__alloc(context, (size_t)n, sizeof *solid->part);
+    if (!solid->part) return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, n, "no memory for %d shapes", n);
+    solid->parts = n;
+    for (k = 0; k < n; k++) {
+        fsi__col_part *part = &solid->part[k];
+        FSI__TRY(fsi__col_make_part(context, part, &shapes[k], fsi__d3_of(center), dim, fn, k));
+        solid->thick = fmax(solid->thick, part->thick);
+        solid->reach = fmax(solid->reach, part->reach);
+    }
+    return FSI_OK;
+}
+
+FSI_API void fsi__cd_free_solid(fsi_context *context, fsi__cd_solid *solid)
+{
+    int k;
+    for (k = 0; k < solid->parts; k++) fsi__col_free_part(context, &solid->part[k]);
+    fsi__free(context, solid->part, (size_t)solid->parts, sizeof *solid->part);
+    memset(solid, 0, sizeof *solid);
+}
+
+FSI_API double fsi__cd_volume(const fsi__cd_solid *solid, int dim)
+{
+    double volume = 0;
+    int k;
+    for (k = 0; k < solid->parts; k++) volume += fsi__col_volume(&solid->part[k], dim);
+    return volume;
+}
+
+/* Part k of a body with that pose of its centre of mass. */
+static void fsi__cd_place_part(const fsi__cd_solid *solid, int k, const fsi_pose *pose, fsi__col_placed *p)
+{
+    double turn[9];
+    fsi__d9_of_quat(pose->orientation, turn);
+    fsi__col_place(&solid->part[k], fsi__d3_of(pose->position), turn, p);
+    fsi__col_bound(p, 0);
+}
+
+FSI_API double fsi__cd_distance(const fsi__cd_solid *solid, const fsi_pose *pose, fsi__d3 x)
+{
+    double best = (double)FSI_REAL_MAX, d;
+    fsi__col_placed p;
+    fsi__d3 n;
+    int k;
+    for (k = 0; k < solid->parts; k++) {
+        fsi__cd_place_part(solid, k, pose, &p);
+        d = fsi__col_distance(&p, x, (double)FSI_REAL_MAX, &n);
+        best = d < best ? d : best;
+    }
+    return best;
+}
+
+/* The deepest contact point of two bodies; 0: none. */
+FSI_API double fsi__cd_overlap(const fsi__cd_scene *w, int a, const fsi_pose *pose_a, int b, const fsi_pose *pose_b)
+{
+    fsi__col_placed p, q;
+    fsi__col_manifold h;
+    double deepest = 0;
+    int i, j, k;
+    for (i = 0; i < w->solid[a].parts; i++) for (j = 0; j < w->solid[b].parts; j++) {
+        fsi__cd_place_part(&w->solid[a], i, pose_a, &p);
+        fsi__cd_place_part(&w->solid[b], j, pose_b, &q);
+        if (!fsi__cd_boxes_meet(&p, &q, w->dim)) continue;
+        h.margin = 0;
+        fsi__col_collide(&h, &p, &q, w->dim);
+        for (k = 0; k < h.n; k++) deepest = fmax(deepest, h.point[k].depth);
+    }
+    return deepest;
+}
+
+FSI_API void fsi__cd_draw(const fsi_debug_draw *draw, const fsi__cd_solid *solid, const fsi_pose *pose, int dim,
+    uint32_t rgb)
+{
+    fsi__col_placed p;
+    int k;
+    for (k = 0; k < solid->parts; k++) {
+        fsi__cd_place_part(solid, k, pose, &p);
+        fsi__col_draw_part(draw, &p, dim, rgb);
+    }
+}
+
+static void fsi__cd_skin(const fsi__cd_solid *solid, const fsi_pose *pose, int shape, double edge, int dim,
+    fsi__col_skin *s)
+{
+    fsi__col_placed p;
+    int k;
+    s->vertices = s->elements = 0;
+    for (k = 0; k < solid->parts; k++) if (shape < 0 || shape == k) {
+        fsi__cd_place_part(solid, k, pose, &p);
+        fsi__col_skin_part(s, &p, edge, dim);
+    }
+}
+
+FSI_API fsi_status fsi__cd_tessellate(fsi_context *context, const fsi__cd_solid *solid, const fsi_pose *pose, int shape,
+    double edge, int dim, fsi_mesh **out, int id, const char *fn)
+{
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_status status = FSI_ERROR_MEMORY;
+    fsi__col_skin s;
+    size_t corners;
+
+    /* counted, then filled */
+    memset(&s, 0, sizeof s);
+    fsi__cd_skin(solid, pose, shape, edge, dim, &s);
+    d.vertex_count = s.vertices;
+    corners = (size_t)dim * (size_t)s.elements;
+    s.vertex = (fsi_vec3 *)fsi__alloc(context, (size_t)d.vertex_count, sizeof *s.vertex);
+    s.element = (int *)fsi__alloc(context, corners, sizeof *s.element);
+    if (s.vertex && s.element) {
+        fsi__cd_skin(solid, pose, shape, edge, dim, &s);
+        d.context = context;
+        d.vertices = s.vertex;
+        d.elements = s.element;
+        d.element_count = s.elements;
+        d.corners = dim;
+        d.weld = 0;
+        status = fsi_mesh_create(out, &d);
+    } else fsi__fail(context, status, fn, id, s.vertices, "no memory for a mesh of %d vertices", s.vertices);
+    fsi__free(context, s.vertex, (size_t)d.vertex_count, sizeof *s.vertex);
+    fsi__free(context, s.element, corners, sizeof *s.element);
+    return status;
 }
 
 FSI__STRICT_END

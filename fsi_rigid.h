@@ -1881,16 +1881,12 @@ FSI_API fsi_pose fsi_rigid_pose(const fsi_rigid *w, int id)
 FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *w, int id, fsi_mass_properties *out)
 {
     static const char fn[] = "fsi_rigid_mass";
-    const fsi__cd_solid *solid;
     const fsi__rg_record *r;
-    double volume = 0;
     int k;
     FSI__TRY(fsi__rg_check_id(w, id, fn));
     if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
     r = &fsi__rg_of(w)->record[id];
-    solid = &fsi__rg_of(w)->solid[id];
-    for (k = 0; k < solid->parts; k++) volume += fsi__col_volume(&solid->part[k], w->desc.dim);
-    out->volume = (fsi_real)volume;
+    out->volume = (fsi_real)fsi__cd_volume(&fsi__rg_of(w)->solid[id], w->desc.dim);
     out->mass = (fsi_real)r->mass;
     out->center = w->body[id]->pose.position;
     for (k = 0; k < 9; k++) out->inertia.m[k] = (fsi_real)r->inertia[k];
@@ -1900,18 +1896,8 @@ FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *w, int id, fsi_mass_propertie
 
 FSI_API fsi_real fsi_rigid_distance(const fsi_rigid *w, int id, fsi_vec3 x)
 {
-    double best = (double)FSI_REAL_MAX, turn[9], d;
-    fsi__col_placed p;
-    fsi__d3 n;
-    int k;
     if (fsi__rg_check(w) != FSI_OK || !fsi__rg_is_body(w, id) || !fsi_v3_is_finite(x)) return FSI_REAL_MAX;
-    fsi__d9_of_quat(w->body[id]->pose.orientation, turn);
-    for (k = 0; k < fsi__rg_of(w)->solid[id].parts; k++) {
-        fsi__col_place(&fsi__rg_of(w)->solid[id].part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
-        d = fsi__col_distance(&p, fsi__d3_of(x), (double)FSI_REAL_MAX, &n);
-        best = d < best ? d : best;
-    }
-    return (fsi_real)best;
+    return (fsi_real)fsi__cd_distance(&fsi__rg_of(w)->solid[id], &w->body[id]->pose, fsi__d3_of(x));
 }
 
 /* Wakes a body and those it fell asleep with, in the published state. */
@@ -1986,29 +1972,6 @@ static void fsi__rg_refresh_tree(fsi_rigid *w, fsi__jt_tree *t)
     }
 }
 
-/* The deepest contact point of two bodies as published; 0: none. */
-static double fsi__rg_overlap_of(const fsi_rigid *w, int a, int b)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    double turn[2][9], deepest = 0;
-    fsi__col_placed p, q;
-    fsi__col_manifold h;
-    int i, j, k;
-    fsi__d9_of_quat(im->body[a]->pose.orientation, turn[0]);
-    fsi__d9_of_quat(im->body[b]->pose.orientation, turn[1]);
-    for (i = 0; i < im->solid[a].parts; i++) for (j = 0; j < im->solid[b].parts; j++) {
-        fsi__col_place(&im->solid[a].part[i], fsi__d3_of(im->body[a]->pose.position), turn[0], &p);
-        fsi__col_place(&im->solid[b].part[j], fsi__d3_of(im->body[b]->pose.position), turn[1], &q);
-        fsi__col_bound(&p, 0);
-        fsi__col_bound(&q, 0);
-        if (!fsi__cd_boxes_meet(&p, &q, w->desc.dim)) continue;
-        h.margin = 0;
-        fsi__col_collide(&h, &p, &q, w->desc.dim);
-        for (k = 0; k < h.n; k++) deepest = fmax(deepest, h.point[k].depth);
-    }
-    return deepest;
-}
-
 /* The deepest overlap of a body with another one, if it is more than 5 % of the smaller thickness; *other: which. */
 static double fsi__rg_deepest(const fsi_rigid *w, int id, int *other)
 {
@@ -2018,7 +1981,7 @@ static double fsi__rg_deepest(const fsi_rigid *w, int id, int *other)
     *other = -1;
     for (k = 0; k < w->count; k++) {
         if (k == id || w->kind[k] == FSI_RIGID_NONE || !fsi__cd_may_meet(&scene, id, k)) continue;
-        depth = fsi__rg_overlap_of(w, id, k);
+        depth = fsi__cd_overlap(&scene, id, &w->body[id]->pose, k, &w->body[k]->pose);
         if (depth > 0.05 * fsi__cd_thickness(&scene, id, k) && depth > worst) { worst = depth; *other = k; }
     }
     return worst;
@@ -2249,51 +2212,10 @@ FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *w, int id)
 
 /* ---- >>tessellation and drawing ---------------------------------------------------------------------------------- */
 
-static void fsi__rg_skin_body(const fsi_rigid *w, int id, int shape, double edge, fsi__col_skin *s)
-{
-    const fsi__cd_solid *r = &fsi__rg_of(w)->solid[id];
-    fsi__col_placed p;
-    double turn[9];
-    int k;
-    s->vertices = s->elements = 0;
-    fsi__d9_of_quat(w->body[id]->pose.orientation, turn);
-    for (k = 0; k < r->parts; k++) if (shape < 0 || shape == k) {
-        fsi__col_place(&r->part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
-        fsi__col_skin_part(s, &p, edge, w->desc.dim);
-    }
-}
-
-/* The mesh of a skin that has been counted. */
-static fsi_status fsi__rg_make_skin(fsi_rigid *w, int id, int shape, double edge, fsi__col_skin s, fsi_mesh **out,
-    const char *fn)
-{
-    const size_t vertices = (size_t)s.vertices, corners = (size_t)w->desc.dim * (size_t)s.elements;
-    fsi_mesh_desc d = fsi_mesh_default_desc();
-    fsi_status status;
-    s.vertex = (fsi_vec3 *)fsi__alloc(w->context, vertices, sizeof *s.vertex);
-    s.element = (int *)fsi__alloc(w->context, corners, sizeof *s.element);
-    if (s.vertex && s.element) {
-        fsi__rg_skin_body(w, id, shape, edge, &s);
-        d.context = w->context;
-        d.vertices = s.vertex;
-        d.vertex_count = s.vertices;
-        d.elements = s.element;
-        d.element_count = s.elements;
-        d.corners = w->desc.dim;
-        d.weld = 0;
-        status = fsi_mesh_create(out, &d);
-    } else status = fsi__fail(w->context, FSI_ERROR_MEMORY, fn, id, s.vertices, "no memory for a mesh of %d vertices",
-        s.vertices);
-    fsi__free(w->context, s.vertex, vertices, sizeof *s.vertex);
-    fsi__free(w->context, s.element, corners, sizeof *s.element);
-    return status;
-}
-
 FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_real edge, fsi_mesh **out)
 {
     static const char fn[] = "fsi_rigid_tessellate";
     const fsi_status odd = fsi_is_finite((double)edge) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN;
-    fsi__col_skin s;
     if (out) *out = NULL;
     FSI__TRY(fsi__rg_check_id(w, id, fn));
     if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
@@ -2303,24 +2225,16 @@ FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_rea
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d has no shapes", id);
     if (odd == FSI_ERROR_NAN || edge < 0)
         return fsi__fail(w->context, odd, fn, id, (double)edge, "edge is %g", (double)edge);
-    memset(&s, 0, sizeof s);
-    fsi__rg_skin_body(w, id, shape, (double)edge, &s);
-    return fsi__rg_make_skin(w, id, shape, (double)edge, s, out, fn);
+    return fsi__cd_tessellate(w->context, &fsi__rg_of(w)->solid[id], &w->body[id]->pose, shape, (double)edge,
+        w->desc.dim,
+        out, id, fn);
 }
 
 static void fsi__rg_draw_body(const fsi_rigid *w, int id, const fsi_debug_draw *draw)
 {
     static const uint32_t colour[4] = { 0, 0x606060, 0x2060c0, 0xe0a020 };
-    const fsi__cd_solid *solid = &fsi__rg_of(w)->solid[id];
-    const fsi_pose *pose = &w->body[id]->pose;
-    fsi__col_placed p;
-    double turn[9];
-    int k;
-    fsi__d9_of_quat(pose->orientation, turn);
-    for (k = 0; k < solid->parts; k++) {
-        fsi__col_place(&solid->part[k], fsi__d3_of(pose->position), turn, &p);
-        fsi__col_draw_part(draw, &p, w->desc.dim, w->asleep[id] ? 0x909090 : colour[w->kind[id]]);
-    }
+    const uint32_t rgb = w->asleep[id] ? 0x909090 : colour[w->kind[id]];
+    fsi__cd_draw(draw, &fsi__rg_of(w)->solid[id], &w->body[id]->pose, w->desc.dim, rgb);
 }
 
 FSI_API void fsi_rigid_debug_draw(const fsi_rigid *w, const fsi_debug_draw *draw)
@@ -2355,14 +2269,6 @@ FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void)
     d.friction = d.restitution = -1;
     d.filter = d.mask = 0xffffffffu;
     return d;
-}
-
-static void fsi__rg_free_solid(fsi_rigid *w, fsi__cd_solid *s)
-{
-    int k;
-    for (k = 0; k < s->parts; k++) fsi__col_free_part(w->context, &s->part[k]);
-    fsi__free(w->context, s->part, (size_t)s->parts, sizeof *s->part);
-    memset(s, 0, sizeof *s);
 }
 
 /* Mass, centre and inertia of a body: those given, or the sum over its shapes by the parallel axis theorem. */
@@ -2468,26 +2374,6 @@ static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_bo
     return FSI_OK;
 }
 
-static fsi_status fsi__rg_make_solid(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi__cd_solid *s, fsi_vec3 center,
-    const char *fn)
-{
-    int k;
-    s->part = (fsi__col_part *)fsi__alloc(w->context, (size_t)d->shape_count, sizeof *s->part);
-    if (!s->part)
-        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, d->shape_count, "no memory for %d shapes",
-            d->shape_count);
-    s->parts = d->shape_count;
-    for (k = 0; k < s->parts; k++) {
-        FSI__TRY(fsi__col_make_part(w->context, &s->part[k], &d->shapes[k], fsi__d3_of(center), w->desc.dim, fn, k));
-        if (s->part[k].thick > s->thick) s->thick = s->part[k].thick;
-        if (s->part[k].reach > s->reach) s->reach = s->part[k].reach;
-    }
-    s->filter = d->filter;
-    s->mask = d->mask;
-    s->link = -1;
-    return FSI_OK;
-}
-
 static void fsi__rg_make_record(const fsi_rigid_body_desc *d, const fsi_mass_properties *mass, int id,
     fsi__rg_record *r)
 {
@@ -2565,9 +2451,10 @@ static fsi_status fsi__rg_put_body(fsi_rigid *w, const fsi_rigid_body_desc *d, i
     b = (fsi_body *)fsi__alloc(w->context, 1, sizeof *b);
     if (!b) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for a body");
     status = fsi__rg_make_body(w, d, &mass, b, fn, index);
-    if (status == FSI_OK) status = fsi__rg_make_solid(w, d, &solid, mass.center, fn);
+    if (status == FSI_OK)
+        status = fsi__cd_make_solid(w->context, &solid, d->shapes, d->shape_count, mass.center, w->desc.dim, fn);
     if (status != FSI_OK) {
-        fsi__rg_free_solid(w, &solid);
+        fsi__cd_free_solid(w->context, &solid);
         fsi__free(w->context, b, 1, sizeof *b);
         return status;
     }
@@ -2575,6 +2462,8 @@ static fsi_status fsi__rg_put_body(fsi_rigid *w, const fsi_rigid_body_desc *d, i
     /* its row of the arrays */
     fsi__rg_make_record(d, &mass, id, &im->record[id]);
     im->solid[id] = solid;
+    im->solid[id].filter = d->filter;
+    im->solid[id].mask = d->mask;
     im->body[id] = b;
     im->kind[id] = (unsigned char)d->kind;
     im->asleep[id] = (unsigned char)(d->kind == FSI_RIGID_DYNAMIC && d->asleep);
@@ -2597,7 +2486,7 @@ static void fsi__rg_drop_body(fsi_rigid *w, int id)
     fsi__rg_impl *im = fsi__rg_of(w);
     fsi__rg_wake_now(w, id);
     fsi__rg_part_contacts(w, id);
-    fsi__rg_free_solid(w, &im->solid[id]);
+    fsi__cd_free_solid(w->context, &im->solid[id]);
     memset(&im->record[id], 0, sizeof im->record[id]);
     fsi__free(w->context, im->body[id], 1, sizeof *im->body[id]);
     im->body[id] = NULL;
@@ -3309,7 +3198,7 @@ FSI_API void fsi_rigid_destroy(fsi_rigid *w)
     context = w->context;
     for (k = 0; k < w->tree_count; k++) fsi__jt_destroy(context, im->tree[k]);
     for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) {
-        fsi__rg_free_solid(w, &im->solid[k]);
+        fsi__cd_free_solid(w->context, &im->solid[k]);
         fsi__free(context, im->body[k], 1, sizeof *im->body[k]);
     }
 
