@@ -22,7 +22,9 @@
    WHAT IS IN HERE (search for >>)
       >>neighbours     all pairs within a radius, unbounded domain
       >>lattices       particles that fill a box or a mesh
-      >>lanes          pair arithmetic, eight neighbours at a time;  >>stages  both for fsi's own headers, not for you
+      >>lanes          pair arithmetic, eight neighbours at a time, and behind it
+      >>stages         for fsi's own headers, not for you: the table of a liquid's particles (>>table: add, remove, fill,
+                       ids, attributes, filters, copies, save and load), and what they look like (>>markers)
    MACROS: those of fsi.h.
    UNITS: SI.
    PRECISION: positions in fsi_real, lanes in float (FSI_LANES_DOUBLE: double), sums of lanes in double.
@@ -301,6 +303,99 @@ FSI_FN double fsi__d8_sum(fsi__d8 s)
 }
 #endif
 
+FSI_FN fsi__lane fsi__lane_dot(const fsi__lane a[3], fsi__lane x, fsi__lane y, fsi__lane z)
+{
+    return a[0] * x + a[1] * y + a[2] * z;
+}
+FSI_FN fsi__lane fsi__lane_norm2(const fsi__lane a[3]) { return fsi__lane_dot(a, a[0], a[1], a[2]); }
+
+/* Vectors in lanes, a triple of them and one w: what is computed keeps the w of a. */
+FSI_FN fsi__lane4 fsi__lane4_make(double x, double y, double z)
+{
+    fsi__lane4 a;
+    a.x = (fsi__lane)x;
+    a.y = (fsi__lane)y;
+    a.z = (fsi__lane)z;
+    a.w = 0;
+    return a;
+}
+
+FSI_FN fsi__lane4 fsi__lane4_madd(fsi__lane4 a, fsi__lane s, fsi__lane4 b) /* a + s b */
+{
+    a.x += s * b.x;
+    a.y += s * b.y;
+    a.z += s * b.z;
+    return a;
+}
+
+FSI_FN fsi__lane4 fsi__lane4_scale(fsi__lane4 a, fsi__lane s)
+{
+    a.x *= s;
+    a.y *= s;
+    a.z *= s;
+    return a;
+}
+
+FSI_FN fsi__lane4 fsi__lane4_from(const fsi__lane a[3])
+{
+    return fsi__lane4_make((double)a[0], (double)a[1], (double)a[2]);
+}
+FSI_FN fsi__lane4 fsi__lane4_of(fsi_vec3 v) { return fsi__lane4_make((double)v.x, (double)v.y, (double)v.z); }
+FSI_FN fsi_vec3 fsi__lane4_v3(fsi__lane4 a) { return fsi_v3((fsi_real)a.x, (fsi_real)a.y, (fsi_real)a.z); }
+FSI_FN double fsi__lane4_dot(fsi__lane4 a, fsi__lane4 b)
+{
+    return (double)a.x * (double)b.x + (double)a.y * (double)b.y + (double)a.z * (double)b.z;
+}
+FSI_FN fsi__lane fsi__lane4_norm(fsi__lane4 a) { return (fsi__lane)sqrt(fsi__lane4_dot(a, a)); }
+
+FSI_FN void fsi__lanes_to_doubles(double *out, const fsi__lane *a)
+{
+    out[0] = (double)a[0];
+    out[1] = (double)a[1];
+    out[2] = (double)a[2];
+}
+
+/* A place as coordinates, in units of 1/per_h. */
+FSI_FN fsi__record fsi__record_at(fsi_vec3 x, double per_h)
+{
+    fsi__record r;
+    r.x = fsi__to_coord((double)x.x * per_h);
+    r.y = fsi__to_coord((double)x.y * per_h);
+    r.z = fsi__to_coord((double)x.z * per_h);
+    r.w = 0;
+    return r;
+}
+
+/* Room that a list of `size` neighbours takes: whole groups of lanes. */
+FSI_FN int fsi__padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
+
+FSI_FN fsi__f8 fsi__f8_dot(fsi__f8 ax, fsi__f8 ay, fsi__f8 az, fsi__f8 bx, fsi__f8 by, fsi__f8 bz)
+{
+    return fsi__f8_add(fsi__f8_add(fsi__f8_mul(ax, bx), fsi__f8_mul(ay, by)), fsi__f8_mul(az, bz));
+}
+
+/* Sums of vectors, and of a number, over neighbours. */
+typedef struct fsi__lane_sums { fsi__f8 x, y, z, d; } fsi__lane_sums;
+
+FSI_FN void fsi__add_weighted(fsi__lane_sums *sum, fsi__f8 w, fsi__f8 x, fsi__f8 y, fsi__f8 z)
+{
+    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(w, x));
+    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(w, y));
+    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(w, z));
+}
+
+FSI_FN fsi__lane_sums fsi__no_lane_sums(void)
+{
+    fsi__lane_sums sum;
+    sum.x = sum.y = sum.z = sum.d = fsi__f8_set(0);
+    return sum;
+}
+
+FSI_FN fsi__lane4 fsi__fold(const fsi__lane_sums *sum)
+{
+    return fsi__lane4_make((double)fsi__f8_sum(sum->x), (double)fsi__f8_sum(sum->y), (double)fsi__f8_sum(sum->z));
+}
+
 FSI__STRICT_FN_END
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------- */
@@ -319,10 +414,12 @@ FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int
 typedef void fsi__ranks_fn(void *arg, const int *order, int begin, int end);
 FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg);
 
-/* The table of a liquid's particles: arrays with a row for each particle, some shown by the liquid's own struct, some kept
-   in its impl, which grow, shrink and are saved together.
+FSI_API double fsi__longest(const fsi_vec3 *v, int n); /* length of the longest of n vectors, 0 without any */
 
-      position   velocity   force   id   filter   density ...      columns: what the owner enters, in the order of a state
+/* The table of a liquid's particles: arrays with a row for each particle, some shown by the liquid's own struct, some
+   kept in its impl, which grow, shrink and are saved together.
+
+      position   velocity   force   id   filter   density ...      columns, as the owner enters them: the order of a state
         row 0
         row 1      ids grow along the rows and are never used twice: equal ids, equal particles
         ...
@@ -362,8 +459,10 @@ typedef struct fsi__particles {
     fsi__particle_column about[FSI__PARTICLE_COLUMNS];
 } fsi__particles;
 
-/* Enters a column: `array` is the address of the pointer to its array, whose rows take `size` bytes; 0: it is left out. */
-FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind, void *array, size_t size, double least, double most, void *shown);
+/* Enters a column: `array` is the address of the pointer to its array, whose rows take `size` bytes; 0: it is left
+   out. */
+FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind, void *array, size_t size,
+    double least, double most, void *shown);
 FSI_API void fsi__particles_free(fsi__particles *t);
 /* Makes room for `rows` rows, in all or none of the columns. Arrays may move. Errors: MEMORY. */
 FSI_API fsi_status fsi__particles_reserve(fsi__particles *t, const char *fn, int rows);
@@ -371,16 +470,20 @@ FSI_API fsi_status fsi__particles_reserve(fsi__particles *t, const char *fn, int
 FSI_API int fsi__particles_rows_for(const fsi__particles *t, int want);
 /* Room for all that emitters may let out: `rows` rows in all, of which `ids` take an id. Errors: LIMIT, MEMORY. */
 FSI_API fsi_status fsi__particles_room_for_sources(fsi__particles *t, const char *fn, double rows, double ids);
-/* Appends particles with the next ids; velocities NULL: at rest; filter all ones, all else 0. Then *count has grown, and the
-   owner fills what does not start at 0. Errors: ARGUMENT, NAN, LIMIT, MEMORY; then nothing has changed. */
-FSI_API fsi_status fsi__particles_add(fsi__particles *t, const char *fn, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
+/* Appends particles with the next ids; velocities NULL: at rest; filter all ones, all else 0. Then *count has grown,
+   and the owner fills what does not start at 0. Errors: ARGUMENT, NAN, LIMIT, MEMORY; then nothing has changed. */
+FSI_API fsi_status fsi__particles_add(fsi__particles *t, const char *fn, const fsi_vec3 *positions,
+    const fsi_vec3 *velocities, int count);
 /* Clears row k, beyond the count or not, but for these; attributes NULL: zeros. */
-FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_vec3 velocity, uint32_t id, uint32_t filter, const fsi_real *attributes);
+FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_vec3 velocity, uint32_t id,
+    uint32_t filter, const fsi_real *attributes);
 /* Drops the rows i of the first `rows` with gone[i] != 0; the others keep their order and become all that there are. */
 FSI_API void fsi__particles_compact(fsi__particles *t, int rows, const unsigned char *gone);
-FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, const unsigned char *gone); /* the call of a liquid's API */
+/* The call of a liquid's API. */
+FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, const unsigned char *gone);
 
-/* One field of the particles, as copies take it: numbers, or bytes where they are NULL; width 0: there is no such field. */
+/* One field of the particles, as copies take it: numbers, or bytes where they are NULL; width 0: there is no such
+   field. */
 typedef struct fsi__export { const fsi_real *numbers; const unsigned char *bytes; int width; fsi_real unit; } fsi__export;
 FSI_FN fsi__export fsi__export_of(const fsi_real *numbers, const unsigned char *bytes, int width, fsi_real unit)
 {
@@ -391,30 +494,64 @@ FSI_FN fsi__export fsi__export_of(const fsi_real *numbers, const unsigned char *
     f.unit = unit;
     return f;
 }
-FSI_FN fsi__export fsi__export_of_vectors(const fsi_vec3 *v) { return fsi__export_of((const fsi_real *)(const void *)v, NULL, 3, 1); }
+FSI_FN fsi__export fsi__export_of_vectors(const fsi_vec3 *v)
+{
+    return fsi__export_of((const fsi_real *)(const void *)v, NULL, 3, 1);
+}
 /* The copy function of a liquid's API: field `which` of `known`, in its unit, 0 of them positions. */
-FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__export *fields, int known, fsi_vec3 origin, float *out, int stride);
+FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__export *fields,
+    int known, fsi_vec3 origin, float *out, int stride);
 /* Particles as points of that size, blue without pressure, red at the highest. */
 FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressure, const fsi_debug_draw *draw);
 
-/* Stands first in a liquid's state: loading makes room for `count` before it reads the rest, and refuses what an unlike liquid saved.
-   No padding. */
-typedef struct fsi__liquid_head { int64_t count, dim, attributes, obstacles, emitters, sinks; double spacing; } fsi__liquid_head;
+/* Stands first in a liquid's state: loading makes room for `count` before it reads the rest, and refuses what an
+   unlike liquid saved. No padding. */
+typedef struct fsi__liquid_head { int64_t count, dim, attributes, obstacles, emitters, sinks; double spacing;
+    } fsi__liquid_head;
 FSI_API fsi__liquid_head fsi__particles_head(const fsi__particles *t, int obstacles, int emitters, int sinks);
-/* The head of a state against the liquid's own and the bytes that follow it, of which `rest` are no rows. Errors: FORMAT. */
-FSI_API fsi_status fsi__particles_check_head(const fsi__particles *t, const char *fn, const fsi__liquid_head *head, const fsi__liquid_head *own, size_t rest, const fsi__stream *st);
+/* The head of a state against the liquid's own and the bytes that follow it, of which `rest` are no rows. Errors:
+   FORMAT. */
+FSI_API fsi_status fsi__particles_check_head(const fsi__particles *t, const char *fn, const fsi__liquid_head *head,
+    const fsi__liquid_head *own, size_t rest, const fsi__stream *st);
 FSI_API void fsi__particles_state(fsi__stream *st, fsi__particles *t); /* the saved columns, of *count rows */
-/* Could a step have left the columns of a state of `count` rows, which the stream stands before? `offset` is added to positions;
-   next: the id of the next particle. Errors: NAN, FORMAT; name the particle. */
-FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count, uint64_t next, fsi_vec3 offset);
+/* Could a step have left the columns of a state of `count` rows, which the stream stands before? `offset` is added to
+   positions; next: the id of the next particle. Errors: NAN, FORMAT; name the particle. */
+FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count,
+    uint64_t next, fsi_vec3 offset);
 /* The bytes of a state's rows before the column whose pointer stands at `array`; NULL: of all. */
 FSI_API size_t fsi__particles_bytes(const fsi__particles *t, const void *array, int64_t count);
+
+/* ---- >>markers: spray, foam and bubbles (for fsi's own headers) ------------------------------
+
+   Ihmsen et al., "Unified spray, foam and air bubbles for particle-based fluids" (2012), with W(q) = 1 - q:
+      trapped air    v_diff = sum_j |v_ij| (1 - v^_ij . x^_ij) W      neighbours that come nearer, 2; that part, 0
+      wave crest     kappa  = sum_j (1 - n^_i . n^_j) W               over neighbours behind i's tangent plane, v^.n^ >= 0.6
+   and what is made of both: Phi(v^2/2) (Phi(v_diff) + Phi(kappa)), Phi from 0 at a quantity's minimum to 1 at its
+   maximum. The sums are taken over what they are of W alone in the middle of the liquid, so that thresholds do not
+   depend on dimension and support, and v_diff is a speed. Normals are -sum x^_ji (1-q)^2; where they are shorter than
+   0.4 of what a flat surface gives there is no surface, and particles without one are no part of a crest. */
+enum { FSI__IS_LIQUID, FSI__IS_SPRAY, FSI__IS_FOAM, FSI__IS_BUBBLE };
+
+/* What they are found from; all arrays in rank order. */
+typedef struct fsi__foam {
+    int dim;
+    double ratio;                       /* H over the spacing */
+    const int *first, *size, *list;     /* neighbours, padded */
+    const fsi__record *place;           /* in units of H */
+    const fsi__lane4 *velocity;         /* [m/s] */
+    fsi__lane4 *normal;                 /* unit normal, 0 without a surface */
+    fsi__lane4 *found;                  /* x: trapped air [m/s], y: neighbours */
+    fsi_real air[2], crest[2], energy[2]; /* least and most: trapped air [m/s], crests, v^2/2 [J/kg] */
+} fsi__foam;
+FSI_API void fsi__find_air(const fsi__foam *f, int r);              /* normal and found of a rank */
+/* What the particle looks like; *aeration: how much foam it makes, 0 to 1. When fsi__find_air has seen all. */
+FSI_API int fsi__find_marker(const fsi__foam *f, int r, fsi_real *aeration);
 
 typedef int fsi__free_fn(const void *simulator, fsi_vec3 x); /* may there be a particle at x? */
 /* Adds one; what it returns other than FSI_OK ends the fill. */
 typedef fsi_status fsi__site_fn(void *simulator, fsi_vec3 x, fsi_vec3 velocity);
-/* A shape that is filled with a lattice of spacing dx: a box, from its corner lo on; a sphere, around its centre; what is at least
-   dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. */
+/* A shape that is filled with a lattice of spacing dx: a box, from its corner lo on; a sphere, around its centre;
+   what is at least dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. */
 typedef enum fsi__fill_kind { FSI__FILL_BOX, FSI__FILL_SPHERE, FSI__FILL_MESH } fsi__fill_kind;
 typedef struct fsi__fill {
     const char *function;
@@ -430,13 +567,14 @@ typedef struct fsi__fill {
 FSI_API fsi__fill fsi__fill_box(const char *fn, fsi_box3 box, fsi_vec3 velocity);
 FSI_API fsi__fill fsi__fill_sphere(const char *fn, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity);
 FSI_API fsi__fill fsi__fill_mesh(const char *fn, const fsi_mesh *mesh, fsi_vec3 velocity);
-/* Calls add for every free site that is not nearer than 0.6 dx to a particle that was there, x fastest; warns when there is none.
-   *added (NULL is fine): how many. Errors: add's, COOKIE, NAN, ARGUMENT (the shape holds no site), MESH, LIMIT, MEMORY; then
-   the rows are as they were. */
+/* Calls add for every free site that is not nearer than 0.6 dx to a particle that was there, x fastest; warns when
+   there is none. *added (NULL is fine): how many. Errors: add's, COOKIE, NAN, ARGUMENT (the shape holds no site),
+   MESH, LIMIT, MEMORY; then the rows are as they were. */
 FSI_API fsi_status fsi__particles_fill(fsi__particles *t, const fsi__fill *fill, int *added);
 /* The shape that a liquid of a closed mesh fills: its solid; of a container, what is outside of it. */
 FSI_API fsi_shape fsi__shape_of_liquid(const fsi_mesh *mesh);
-/* Is x at least dx/2 within it, but for rounding: a box takes all that fits into it? hint: the last face, -1 at first. */
+/* Is x at least dx/2 within it, but for rounding: a box takes all that fits into it? hint: the last face, -1 at
+   first. */
 FSI_API int fsi__is_well_inside(const fsi_shape *shape, fsi_vec3 x, fsi_real dx, int *hint);
 
 /* Cells are cubes a hair wider than the radius. Points are radix-sorted by (z, y, x) of their cell, so that a row of
@@ -960,7 +1098,16 @@ FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *
 
 /* ---- >>table ---------------------------------------------------------------------------------------------------- */
 
-FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind, void *array, size_t size, double least, double most, void *shown)
+FSI_API double fsi__longest(const fsi_vec3 *v, int n)
+{
+    double most = 0;
+    int i;
+    for (i = 0; i < n; i++) most = fmax(most, (double)fsi_v3_norm2(v[i]));
+    return sqrt(most);
+}
+
+FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind, void *array, size_t size,
+    double least, double most, void *shown)
 {
     fsi__particle_column *about = &t->about[t->column_count];
     if (size == 0) return;
@@ -1003,37 +1150,46 @@ FSI_API int fsi__particles_rows_for(const fsi__particles *t, int want)
 FSI_API fsi_status fsi__particles_room_for_sources(fsi__particles *t, const char *fn, double rows, double ids)
 {
     if (rows > 0x3fffffff || (double)t->next + ids > 4294967295.0)
-        return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, rows, "emitters would make them %.0f particles, or use up all ids", rows);
+        return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, rows,
+            "emitters would make them %.0f particles, or use up all ids", rows);
     return fsi__particles_reserve(t, fn, fsi__particles_rows_for(t, (int)rows));
 }
 
 /* Can these be added? */
-static fsi_status fsi__particles_check_new(const fsi__particles *t, const char *fn, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
+static fsi_status fsi__particles_check_new(const fsi__particles *t, const char *fn, const fsi_vec3 *positions,
+    const fsi_vec3 *velocities, int count)
 {
     int i, own;
     if (count < 0 || (count > 0 && !positions))
-        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
+        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count,
+            positions ? "given" : "NULL");
     if (count > 0x3fffffff - *t->count || t->next + (uint64_t)count > 0xffffffffu)
         return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
     if (*t->most > 0 && *t->count + count > *t->most)
-        return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles exceed desc.max_particles, %d", count, *t->most);
-    own = fsi__owns(t->column, t->column_count, *t->capacity, positions) || fsi__owns(t->column, t->column_count, *t->capacity, velocities);
+        return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, count,
+            "%d more particles exceed desc.max_particles, %d", count, *t->most);
+    own = fsi__owns(t->column, t->column_count, *t->capacity, positions)
+        || fsi__owns(t->column, t->column_count, *t->capacity, velocities);
     if (count > 0 && own)
-        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
+        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+            "positions or velocities are the simulator's own arrays, which may move");
     for (i = 0; i < count; i++) {
         if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i])))
             return fsi__fail(t->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
         if (velocities && !(fsi__largest_axis(velocities[i]) <= t->fastest))
-            return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, i, 0, "the velocity of particle %d of those to add is beyond %g m/s", i, t->fastest);
+            return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, i, 0,
+                "the velocity of particle %d of those to add is beyond %g m/s", i, t->fastest);
     }
     return FSI_OK;
 }
 
-FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_vec3 velocity, uint32_t id, uint32_t filter, const fsi_real *attributes)
+FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_vec3 velocity, uint32_t id,
+    uint32_t filter, const fsi_real *attributes)
 {
     const size_t n = (size_t)t->attribute_count;
     int c;
-    for (c = 0; c < t->column_count; c++) memset((unsigned char *)*t->column[c].array + (size_t)k * t->column[c].size, 0, t->column[c].size);
+    for (c = 0; c < t->column_count; c++) memset((unsigned char *)*t->column[c].array + (size_t)k * t->column[c].size,
+        0, t->column[c].size);
     if (t->dim == 2) x.z = velocity.z = 0;
     (*t->position)[k] = x;
     (*t->velocity)[k] = velocity;
@@ -1042,14 +1198,16 @@ FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_ve
     if (attributes && n > 0) memcpy(*t->attribute + (size_t)k * n, attributes, n * sizeof(fsi_real));
 }
 
-FSI_API fsi_status fsi__particles_add(fsi__particles *t, const char *fn, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
+FSI_API fsi_status fsi__particles_add(fsi__particles *t, const char *fn, const fsi_vec3 *positions,
+    const fsi_vec3 *velocities, int count)
 {
     fsi_status status = fsi__particles_check_new(t, fn, positions, velocities, count);
     int i;
     if (status == FSI_OK) status = fsi__particles_reserve(t, fn, fsi__particles_rows_for(t, *t->count + count));
     if (status != FSI_OK) return status;
     for (i = 0; i < count; i++)
-        fsi__particles_new_row(t, *t->count + i, positions[i], velocities ? velocities[i] : fsi_v3(0, 0, 0), (uint32_t)t->next++, 0xffffffffu, NULL);
+        fsi__particles_new_row(t, *t->count + i, positions[i], velocities ? velocities[i] : fsi_v3(0, 0, 0),
+            (uint32_t)t->next++, 0xffffffffu, NULL);
     *t->count += count;
     return FSI_OK;
 }
@@ -1066,14 +1224,17 @@ FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, cons
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__export *fields, int known, fsi_vec3 origin, float *out, int stride)
+FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__export *fields,
+    int known, fsi_vec3 origin, float *out, int stride)
 {
     const fsi_real shift[3] = { origin.x, origin.y, origin.z };
     const fsi__export *f = &fields[which >= 0 && which < known ? which : 0];
     const int width = which >= 0 && which < known ? f->width : 0;
     int i, k;
-    if (width == 0) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, which, 0, "there is no field %d, or desc does not ask for it", which);
-    if (stride < width) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, stride, "stride is %d, field %d has %d floats", stride, which, width);
+    if (width == 0) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, which, 0,
+        "there is no field %d, or desc does not ask for it", which);
+    if (stride < width) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, stride,
+        "stride is %d, field %d has %d floats", stride, which, width);
     if (!out && *t->count > 0) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
     if (!fsi_v3_is_finite(origin)) return fsi__fail(t->context, FSI_ERROR_NAN, fn, -1, 0, "origin is not finite");
     for (i = 0; i < *t->count; i++) for (k = 0; k < width; k++) {
@@ -1094,7 +1255,7 @@ FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressu
     }
 }
 
-/* ---- >>state of the table ----------------------------------------------------------------------------------------- */
+/* ---- >>state of the table ---------------------------------------------------------------------------------------- */
 
 FSI_API fsi__liquid_head fsi__particles_head(const fsi__particles *t, int obstacles, int emitters, int sinks)
 {
@@ -1118,18 +1279,21 @@ FSI_API size_t fsi__particles_bytes(const fsi__particles *t, const void *array, 
     return row * (size_t)count;
 }
 
-FSI_API fsi_status fsi__particles_check_head(const fsi__particles *t, const char *fn, const fsi__liquid_head *head, const fsi__liquid_head *own, size_t rest, const fsi__stream *st)
+FSI_API fsi_status fsi__particles_check_head(const fsi__particles *t, const char *fn, const fsi__liquid_head *head,
+    const fsi__liquid_head *own, size_t rest, const fsi__stream *st)
 {
     const size_t row = fsi__particles_bytes(t, NULL, 1), start = sizeof *head + rest;
     fsi__liquid_head like = *own;
     like.count = head->count;
     if (st->ok && memcmp(head, &like, sizeof like) != 0)
         return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, -1, head->spacing,
-            "the state is of a %dD liquid with spacing %g, %d obstacles, %d attributes, %d emitters and %d sinks, not of this one",
-            (int)head->dim, head->spacing, (int)head->obstacles, (int)head->attributes, (int)head->emitters, (int)head->sinks);
+            "the state is of a %dD liquid with spacing %g, %d obstacles, %d attributes, %d emitters and %d sinks, "
+            "not of this one", (int)head->dim, head->spacing, (int)head->obstacles, (int)head->attributes,
+            (int)head->emitters, (int)head->sinks);
     if (!st->ok || st->capacity < start || head->count < 0 || head->count > 0x3fffffff
         || (st->capacity - start) % row || (st->capacity - start) / row != (size_t)head->count)
-        return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, -1, (double)head->count, "the state holds %.0f particles in %.0f bytes, which do not agree",
+        return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, -1, (double)head->count,
+            "the state holds %.0f particles in %.0f bytes, which do not agree",
             (double)head->count, (double)st->capacity);
     return FSI_OK;
 }
@@ -1138,17 +1302,20 @@ FSI_API void fsi__particles_state(fsi__stream *st, fsi__particles *t)
 {
     int k;
     for (k = 0; k < t->column_count; k++)
-        if (t->about[k].kind != FSI__COLUMN_FOUND) fsi__bytes(st, *t->column[k].array, (size_t)*t->count * t->column[k].size);
+        if (t->about[k].kind != FSI__COLUMN_FOUND)
+            fsi__bytes(st, *t->column[k].array, (size_t)*t->count * t->column[k].size);
 }
 
-static fsi_status fsi__particles_bad_number(const fsi__particles *t, const char *fn, int64_t i, const char *name, double x)
+static fsi_status fsi__particles_bad_number(const fsi__particles *t, const char *fn, int64_t i, const char *name,
+    double x)
 {
     const int finite = fsi_is_finite(x);
-    return fsi__fail(t->context, finite ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, fn, i, x, finite ? "particle %.0f: its %s is %g" : "particle %.0f: its %s is not finite (%g)",
-        (double)i, name, x);
+    if (finite) return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, i, x, "particle %.0f: its %s is %g", (double)i, name, x);
+    return fsi__fail(t->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, name);
 }
 
-static fsi_status fsi__particles_check_vectors(const fsi__particles *t, const char *fn, const fsi__particle_column *c, fsi__stream *st, int64_t count, fsi_vec3 offset)
+static fsi_status fsi__particles_check_vectors(const fsi__particles *t, const char *fn, const fsi__particle_column *c,
+    fsi__stream *st, int64_t count, fsi_vec3 offset)
 {
     int64_t i;
     for (i = 0; i < count; i++) {
@@ -1156,13 +1323,15 @@ static fsi_status fsi__particles_check_vectors(const fsi__particles *t, const ch
         double size;
         fsi__bytes(st, &v, sizeof v);
         moved = fsi_v3_add(v, offset);
-        size = fmax(fsi__largest_axis(v), c->kind == FSI__COLUMN_LENGTH ? fsi__d3_norm(fsi__d3_of(moved)) : fsi__largest_axis(moved));
+        size = fmax(fsi__largest_axis(v), c->kind == FSI__COLUMN_LENGTH ? fsi__d3_norm(fsi__d3_of(moved))
+            : fsi__largest_axis(moved));
         if (!(size <= c->most)) return fsi__particles_bad_number(t, fn, i, c->name, size);
     }
     return FSI_OK;
 }
 
-static fsi_status fsi__particles_check_numbers(const fsi__particles *t, const char *fn, const fsi__particle_column *c, fsi__stream *st, int64_t count)
+static fsi_status fsi__particles_check_numbers(const fsi__particles *t, const char *fn, const fsi__particle_column *c,
+    fsi__stream *st, int64_t count)
 {
     const int is_sum = c->kind == FSI__COLUMN_SUM;
     const double most = is_sum ? (double)count + 1 : c->most;
@@ -1179,20 +1348,23 @@ static fsi_status fsi__particles_check_numbers(const fsi__particles *t, const ch
     return FSI_OK;
 }
 
-static fsi_status fsi__particles_check_ids(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count, uint64_t next)
+static fsi_status fsi__particles_check_ids(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count,
+    uint64_t next)
 {
     int64_t i, last = -1;
     for (i = 0; i < count; i++) {
         uint32_t id = 0;
         fsi__bytes(st, &id, sizeof id);
         if ((int64_t)id <= last || (uint64_t)id >= next)
-            return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, i, (double)id, "particle %.0f: its id is out of order", (double)i);
+            return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, i, (double)id, "particle %.0f: its id is out of order",
+                (double)i);
         last = (int64_t)id;
     }
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count, uint64_t next, fsi_vec3 offset)
+FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count,
+    uint64_t next, fsi_vec3 offset)
 {
     int k;
     for (k = 0; k < t->column_count; k++) {
@@ -1201,21 +1373,139 @@ FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const cha
         fsi_status status = FSI_OK;
         if (c->kind == FSI__COLUMN_ANY) st->used += (size_t)count * t->column[k].size;
         else if (c->kind == FSI__COLUMN_ID) status = fsi__particles_check_ids(t, fn, st, count, next);
-        else if (c->kind == FSI__COLUMN_REAL || c->kind == FSI__COLUMN_SUM) status = fsi__particles_check_numbers(t, fn, c, st, count);
-        else if (c->kind != FSI__COLUMN_FOUND) status = fsi__particles_check_vectors(t, fn, c, st, count, is_place ? offset : fsi_v3(0, 0, 0));
+        else if (c->kind == FSI__COLUMN_REAL || c->kind == FSI__COLUMN_SUM)
+            status = fsi__particles_check_numbers(t, fn, c, st, count);
+        else if (c->kind != FSI__COLUMN_FOUND)
+            status = fsi__particles_check_vectors(t, fn, c, st, count, is_place ? offset : fsi_v3(0, 0, 0));
         if (status != FSI_OK) return status;
     }
     return st->ok ? FSI_OK : fsi__fail(t->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state ends too early");
 }
 
+/* ---- >>markers: their sums --------------------------------------------------------------------------------------- */
+
+/* A full neighbourhood in the limit of many particles: sum W, number of neighbours, length of a flat surface's
+   normal. */
+typedef struct fsi__foam_full { fsi__lane weight, count, normal; } fsi__foam_full;
+
+static fsi__foam_full fsi__foam_full_of(int dim, double ratio)
+{
+    const double r2 = ratio * ratio;
+    fsi__foam_full full;
+    full.weight = (fsi__lane)(dim == 3 ? FSI_PI / 3 * r2 * ratio : FSI_PI / 3 * r2);
+    full.count = (fsi__lane)((dim == 3 ? 4 * FSI_PI / 3 * r2 * ratio : FSI_PI * r2) - 1);
+    full.normal = (fsi__lane)(dim == 3 ? FSI_PI / 30 * r2 * ratio : r2 / 6);
+    return full;
+}
+
+FSI_FN fsi__lane fsi__foam_share(fsi__lane x, const fsi_real *range)
+{
+    const fsi__lane lo = (fsi__lane)range[0], hi = (fsi__lane)range[1];
+    return x <= lo ? 0 : x >= hi ? 1 : (x - lo) / (hi - lo);
+}
+
+/* Eight neighbours: x_ij in coordinate steps, its length, and W. */
+typedef struct fsi__foam_pair { fsi__f8 x, y, z, r, w; } fsi__foam_pair;
+
+FSI_FN fsi__foam_pair fsi__foam_pair_at(const fsi__foam *f, const int *list, int i)
+{
+    fsi__foam_pair p;
+    fsi__f8_gather(f->place, list, &f->place[i], &p.x, &p.y, &p.z, &p.w);
+    p.r = fsi__f8_sqrt(fsi__f8_dot(p.x, p.y, p.z, p.x, p.y, p.z));
+    p.w = fsi__f8_max(fsi__f8_sub(fsi__f8_set(1), fsi__f8_mul(p.r, fsi__f8_set((fsi__lane)FSI__COORD_UNIT))),
+        fsi__f8_set(0));
+    return p;
+}
+
+/* Eight neighbours: sums of the normal (x, y, z) and of trapped air (d), and their number within H. */
+FSI_FN fsi__f8 fsi__foam_add_air(const fsi__foam *f, const int *list, int i, fsi__lane_sums *sum)
+{
+    const fsi__f8 one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
+    const fsi__lane4 *vi = &f->velocity[i];
+    const fsi__foam_pair p = fsi__foam_pair_at(f, list, i);
+    fsi__f8 per_r, x, y, z, v, way;
+    fsi__f8_gather_vectors(f->velocity, list, &x, &y, &z);
+    x = fsi__f8_sub(fsi__f8_set(vi->x), x);
+    y = fsi__f8_sub(fsi__f8_set(vi->y), y);
+    z = fsi__f8_sub(fsi__f8_set(vi->z), z);
+    v = fsi__f8_sqrt(fsi__f8_dot(x, y, z, x, y, z));
+    per_r = fsi__f8_if_greater(p.r, tiny, fsi__f8_div(one, fsi__f8_max(p.r, tiny)));
+    way = fsi__f8_mul(per_r, fsi__f8_dot(x, y, z, p.x, p.y, p.z)); /* - v_ij . x^_ij */
+    sum->d = fsi__f8_add(sum->d, fsi__f8_mul(p.w, fsi__f8_if_greater(p.r, tiny, fsi__f8_add(v, way))));
+    fsi__add_weighted(sum, fsi__f8_sub(zero, fsi__f8_mul(per_r, fsi__f8_mul(p.w, p.w))), p.x, p.y, p.z);
+    return fsi__f8_if_greater(p.w, zero, one);
+}
+
+FSI_API void fsi__find_air(const fsi__foam *f, int r)
+{
+    const fsi__foam_full full = fsi__foam_full_of(f->dim, f->ratio);
+    const int *list = f->list + f->first[r], size = fsi__padded(f->size[r]);
+    fsi__lane_sums sum = fsi__no_lane_sums();
+    fsi__f8 count = fsi__f8_set(0);
+    fsi__lane4 n;
+    fsi__lane length;
+    int k;
+    for (k = 0; k < size; k += FSI_LANES) count = fsi__f8_add(count, fsi__foam_add_air(f, list + k, r, &sum));
+    n = fsi__fold(&sum);
+    length = fsi__lane4_norm(n);
+    n.w = length > (fsi__lane)0.4 * full.normal ? 1 / length : 0;
+    f->normal[r].x = n.x * n.w;
+    f->normal[r].y = n.y * n.w;
+    f->normal[r].z = n.z * n.w;
+    f->found[r].x = fsi__f8_sum(sum.d) / full.weight;
+    f->found[r].y = fsi__f8_sum(count) - (fsi__lane)(size - f->size[r]);
+}
+
+/* Eight neighbours' part of the crest at i; only those with a surface, |n^_j| = 1, count. */
+FSI_FN fsi__f8 fsi__foam_pair_crest(const fsi__foam *f, const int *list, int i)
+{
+    const fsi__lane4 *n = &f->normal[i];
+    const fsi__f8 nx = fsi__f8_set(n->x), ny = fsi__f8_set(n->y), nz = fsi__f8_set(n->z);
+    const fsi__foam_pair p = fsi__foam_pair_at(f, list, i);
+    fsi__f8 x, y, z, behind, bend;
+    fsi__f8_gather_vectors(f->normal, list, &x, &y, &z);
+    behind = fsi__f8_dot(p.x, p.y, p.z, nx, ny, nz);
+    bend = fsi__f8_dot(x, y, z, fsi__f8_sub(x, nx), fsi__f8_sub(y, ny), fsi__f8_sub(z, nz));
+    return fsi__f8_if_greater(fsi__f8_set(0), behind, fsi__f8_mul(p.w, bend));
+}
+
+static fsi__lane fsi__foam_crest(const fsi__foam *f, int r)
+{
+    const int *list = f->list + f->first[r], size = fsi__padded(f->size[r]);
+    const fsi__lane4 *n = &f->normal[r], *v = &f->velocity[r];
+    const fsi__lane speed = fsi__lane4_norm(*v);
+    fsi__f8 sum = fsi__f8_set(0);
+    int k;
+    if (!(v->x * n->x + v->y * n->y + v->z * n->z >= (fsi__lane)0.6 * speed) || !(speed > 0)) return 0;
+    for (k = 0; k < size; k += FSI_LANES) sum = fsi__f8_add(sum, fsi__foam_pair_crest(f, list + k, r));
+    return fsi__f8_sum(sum);
+}
+
+/* Spray has fewer than 6, bubbles more than 20 of the 32.5 neighbours that there are at H = 2 dx in 3D (shares of
+   them else). */
+FSI_API int fsi__find_marker(const fsi__foam *f, int r, fsi_real *aeration)
+{
+    const fsi__foam_full full = fsi__foam_full_of(f->dim, f->ratio);
+    const fsi__lane4 *v = &f->velocity[r];
+    const fsi__lane count = f->found[r].y / full.count * (fsi__lane)32.5;
+    fsi__lane air = fsi__foam_share(f->found[r].x, f->air);
+    air += fsi__foam_share(fsi__foam_crest(f, r) / full.weight, f->crest);
+    air = (air < 1 ? air : 1) * fsi__foam_share((v->x * v->x + v->y * v->y + v->z * v->z) / 2, f->energy);
+    *aeration = (fsi_real)air;
+    if (count < 6) return FSI__IS_SPRAY;
+    return !(air > 0) ? FSI__IS_LIQUID : count > 20 ? FSI__IS_BUBBLE : FSI__IS_FOAM;
+}
+
 /* ---- >>lattices implementation ---------------------------------------------------------------------------- */
 
-/* Sites of a cubic lattice, 2D: a square one: of axis k those from first to first + n - 1, site i at lo + dx (i + 1/2). */
+/* Sites of a cubic lattice, 2D: a square one: of axis k those from first to first + n - 1, site i at lo + dx (i +
+   1/2). */
 typedef struct fsi__sites { int dim; double dx, lo[3], first[3]; int n[3]; } fsi__sites;
 
 static fsi_vec3 fsi__site(const fsi__sites *s, int i, int j, int k)
 {
-    return fsi_v3((fsi_real)(s->lo[0] + s->dx * (s->first[0] + i + 0.5)), (fsi_real)(s->lo[1] + s->dx * (s->first[1] + j + 0.5)),
+    return fsi_v3((fsi_real)(s->lo[0] + s->dx * (s->first[0] + i + 0.5)),
+        (fsi_real)(s->lo[1] + s->dx * (s->first[1] + j + 0.5)),
         s->dim == 2 ? 0 : (fsi_real)(s->lo[2] + s->dx * (s->first[2] + k + 0.5)));
 }
 
@@ -1257,25 +1547,30 @@ static int fsi__write_sites(const fsi__sites *s, const fsi_shape *shape, fsi_vec
     return found;
 }
 
-static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box, fsi_real spacing, int dim, const fsi_shape *shape,
+static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box, fsi_real spacing, int dim,
+    const fsi_shape *shape,
                               fsi_vec3 *out, int capacity, int *count)
 {
     double n[3], total;
     fsi__sites s;
     int k;
     if (!count || capacity < 0 || (capacity > 0 && !out))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, capacity, "count or out is NULL, or capacity %d is negative", capacity);
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, capacity,
+            "count or out is NULL, or capacity %d is negative", capacity);
     *count = 0;
     if (dim != 2 && dim != 3) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
     if (dim == 2) box.lo.z = box.hi.z = 0;
     if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_is_finite((double)spacing))
         return fsi__fail(context, FSI_ERROR_NAN, fn, -1, (double)spacing, "the box or the spacing is not finite");
-    if (!(spacing > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)spacing, "spacing is %g, it must be positive", (double)spacing);
+    if (!(spacing > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)spacing,
+        "spacing is %g, it must be positive", (double)spacing);
     fsi__sites_over(&s, dim, (double)spacing, box, 1e-5, n);
     total = n[0] * n[1] * n[2];
-    if (n[0] < 0 || n[1] < 0 || n[2] < 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the box is empty: lo is above hi");
+    if (n[0] < 0 || n[1] < 0 || n[2] < 0)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the box is empty: lo is above hi");
     if (total < 1) return FSI_OK; /* thinner than a spacing */
-    if (total > 2147483647.0) return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, total, "%g lattice points, more than 2^31 - 1", total);
+    if (total > 2147483647.0) return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, total,
+        "%g lattice points, more than 2^31 - 1", total);
     for (k = 0; k < 3; k++) s.n[k] = (int)n[k];
     *count = fsi__write_sites(&s, shape, out, capacity);
     return FSI_OK;
@@ -1295,7 +1590,8 @@ FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_v
         return fsi__fail(mesh->context, FSI_ERROR_MESH, "fsi_sample_mesh", -1, 0,
             "the mesh is not closed: it has no inside");
     shape = fsi__shape_of_liquid(mesh);
-    return fsi__sample(mesh->context, "fsi_sample_mesh", mesh->box, spacing, mesh->corners, &shape, out, capacity, count);
+    return fsi__sample(mesh->context, "fsi_sample_mesh", mesh->box, spacing, mesh->corners, &shape, out, capacity,
+        count);
 }
 
 /* ---- >>filling shapes ------------------------------------------------------------------------------------- */
@@ -1343,18 +1639,25 @@ static fsi_status fsi__check_fill(const fsi__particles *t, const fsi__fill *f)
     const fsi_mesh *m = f->mesh;
     const fsi_box3 *b = &f->shape.box;
     const double r = (double)f->shape.radius;
-    if (f->kind == FSI__FILL_MESH && !m) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, 0, "mesh is NULL");
-    if (!fsi_v3_is_finite(f->velocity)) return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, 0, "the velocity is not finite");
+    if (f->kind == FSI__FILL_MESH && !m)
+        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, 0, "mesh is NULL");
+    if (!fsi_v3_is_finite(f->velocity)) return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, 0,
+        "the velocity is not finite");
     if (f->kind == FSI__FILL_BOX && !(fsi_v3_is_finite(b->lo) && fsi_v3_is_finite(b->hi)))
         return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, 0, "the box is not finite");
     if (m && !fsi__is_mesh(m))
-        return fsi__fail(t->context, FSI_ERROR_COOKIE, f->function, -1, 0, "the mesh was not made by fsi_mesh_create of this version and precision");
+        return fsi__fail(t->context, FSI_ERROR_COOKIE, f->function, -1, 0,
+            "the mesh was not made by fsi_mesh_create of this version and precision");
     if (m && m->corners != t->dim)
-        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, m->corners, "the mesh: a %dD simulator needs %s", t->dim, t->dim == 3 ? "triangles" : "segments");
-    if (m && m->kind != FSI_MESH_CLOSED) return fsi__fail(t->context, FSI_ERROR_MESH, f->function, -1, 0, "the mesh is not closed: it has no inside");
+        return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, m->corners,
+            "the mesh: a %dD simulator needs %s", t->dim, t->dim == 3 ? "triangles" : "segments");
+    if (m && m->kind != FSI_MESH_CLOSED)
+        return fsi__fail(t->context, FSI_ERROR_MESH, f->function, -1, 0, "the mesh is not closed: it has no inside");
     if (f->kind != FSI__FILL_SPHERE) return FSI_OK;
-    if (!fsi_v3_is_finite(f->shape.center) || !fsi_is_finite(r)) return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, r, "the sphere is not finite");
-    if (!(r > 0)) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, r, "radius is %g, must be positive", r);
+    if (!fsi_v3_is_finite(f->shape.center) || !fsi_is_finite(r))
+        return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, r, "the sphere is not finite");
+    if (!(r > 0)) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, r,
+        "radius is %g, must be positive", r);
     return FSI_OK;
 }
 
@@ -1362,7 +1665,8 @@ static fsi_status fsi__check_fill(const fsi__particles *t, const fsi__fill *f)
 static void fsi__sites_around(fsi__sites *s, const fsi__particles *t, const fsi_shape *sphere, double along[3])
 {
     const double dx = (double)t->dx, r = (double)sphere->radius;
-    const double n = floor(r < 0.5 * sqrt((double)t->dim) * dx ? fmin(2 * r / dx, 1) + 0.5 : 2 * r / dx + 0.5); /* two sites would lie outside: one */
+    const int is_small = r < 0.5 * sqrt((double)t->dim) * dx; /* two sites would lie outside: one */
+    const double n = floor((is_small ? fmin(2 * r / dx, 1) : 2 * r / dx) + 0.5);
     int k;
     memset(s, 0, sizeof *s);
     s->dim = t->dim;
@@ -1384,7 +1688,8 @@ static fsi_status fsi__plan_fill(const fsi__particles *t, const fsi__fill *f, fs
     else fsi__sites_over(sites, t->dim, dx, f->shape.box, f->kind == FSI__FILL_MESH ? 1e-5 : 0.5, along);
     for (k = 0; k < 3; k++) {
         double last = along[k] - 1;
-        if (!(along[k] >= 1)) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, along[k], "the %s holds no particle of spacing %g", fsi__fill_kinds[f->kind], dx);
+        if (!(along[k] >= 1)) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, along[k],
+            "the %s holds no particle of spacing %g", fsi__fill_kinds[f->kind], dx);
         if (bounded && !(k == 2 && t->dim == 2)) {
             sites->first[k] = fmax(0, floor(((double)fsi__axis(f->clip.lo, k) - sites->lo[k]) / dx - 0.5));
             last = fmin(last, ceil(((double)fsi__axis(f->clip.hi, k) - sites->lo[k]) / dx - 0.5));
@@ -1392,7 +1697,8 @@ static fsi_status fsi__plan_fill(const fsi__particles *t, const fsi__fill *f, fs
         along[k] = fmax(last - sites->first[k] + 1, 0);
         total *= along[k];
     }
-    if (!(total <= 5e8)) return fsi__fail(t->context, FSI_ERROR_LIMIT, f->function, -1, total, "the %s holds %.0f particles", fsi__fill_kinds[f->kind], total);
+    if (!(total <= 5e8)) return fsi__fail(t->context, FSI_ERROR_LIMIT, f->function, -1, total,
+        "the %s holds %.0f particles", fsi__fill_kinds[f->kind], total);
     for (k = 0; k < 3; k++) sites->n[k] = total > 0 ? (int)along[k] : 0;
     return FSI_OK;
 }
@@ -1481,7 +1787,8 @@ static int fsi__is_in_shape(const fsi__fill *f, const fsi_shape *shape, fsi_vec3
 }
 
 /* Adds the free sites that the shape takes. */
-static fsi_status fsi__add_sites(const fsi__particles *t, const fsi__fill *f, const fsi__sites *s, const fsi__taken *taken)
+static fsi_status fsi__add_sites(const fsi__particles *t, const fsi__fill *f, const fsi__sites *s,
+    const fsi__taken *taken)
 {
     fsi_shape shape = f->shape;
     fsi_status status = FSI_OK;
@@ -1489,11 +1796,13 @@ static fsi_status fsi__add_sites(const fsi__particles *t, const fsi__fill *f, co
     if (s->dim == 2) shape.center.z = 0;
     for (k = 0; k < s->n[2]; k++) for (j = 0; j < s->n[1]; j++) for (i = 0; i < s->n[0] && status == FSI_OK; i++) {
         const fsi_vec3 x = fsi__site(s, i, j, k);
-        if (!fsi__is_in_shape(f, &shape, x, t->dx, &hint) || fsi__is_taken(s, taken, x) || !f->is_free(f->simulator, x)) continue;
+        if (!fsi__is_in_shape(f, &shape, x, t->dx, &hint) || fsi__is_taken(s, taken, x)
+            || !f->is_free(f->simulator, x)) continue;
         status = f->add(f->simulator, x, f->velocity);
         added++;
     }
-    if (status == FSI_OK && added == 0) fsi__warn(t->context, "%s added nothing: all of it lies outside, in obstacles or in liquid", f->function);
+    if (status == FSI_OK && added == 0) fsi__warn(t->context,
+        "%s added nothing: all of it lies outside, in obstacles or in liquid", f->function);
     return status;
 }
 
@@ -1509,7 +1818,8 @@ FSI_API fsi_status fsi__particles_fill(fsi__particles *t, const fsi__fill *f, in
     if (status == FSI_OK) status = fsi__plan_fill(t, f, &s);
     if (status != FSI_OK) return status;
     if (fsi__make_taken(t, &s, &taken, &copy)) status = fsi__add_sites(t, f, &s, &taken);
-    else status = fsi__fail(t->context, FSI_ERROR_MEMORY, f->function, -1, taken.count, "no memory to look at %d particles", taken.count);
+    else status = fsi__fail(t->context, FSI_ERROR_MEMORY, f->function, -1, taken.count,
+        "no memory to look at %d particles", taken.count);
     fsi__free_taken(t->context, &taken, copy);
     if (status != FSI_OK) {
         *t->count = start;

@@ -152,7 +152,8 @@ FSI_API void fsi__sources_state(fsi__stream *stream, fsi__sources *s);
 FSI_API size_t fsi__sources_state_size(const fsi__sources *s);
 /* Reads the bytes of fsi__sources_state; 0 when these sources could not have written them. */
 FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream);
-/* Are the particles of a state, whose `held` stands next, held by emitters that there are? Errors: FORMAT; names the particle. */
+/* Are the particles of a state, whose `held` stands next, held by emitters that there are? Errors: FORMAT; names the
+   particle. */
 FSI_API fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn, fsi__stream *stream, int64_t count);
 /* index of an emitter, -1 when there is none of that id */
 FSI_API int fsi__sources_find(const fsi__sources *s, int64_t id);
@@ -181,7 +182,14 @@ FSI_API fsi_vec3 fsi__source_first_site(const fsi__source_run *run, int k, doubl
    ok): and takes along who is not held yet, or it would stand there for ever. */
 FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3 o, const fsi_vec3 *x, int n,
     uint32_t *held);
-/* The emitter whose inflow the particle at x still moves with at time `clock`, by its entry of `held`; NULL: none. */
+/* Lets out `layers` lattices of emitter k from o on, the oldest first, at most `left` particles: calls add for each
+   site that is not blocked, and books what it did. The last `behind` of them are still behind the plane: they come
+   along, and count for nothing. */
+typedef void fsi__emit_fn(void *owner, const fsi__emitter *e, fsi_vec3 x, int is_behind);
+typedef struct fsi__emission { long long emitted, blocked, refused; } fsi__emission;
+FSI_API fsi__emission fsi__source_emit(fsi__source_run *run, int k, int layers, int behind, fsi_vec3 o,
+    long long left, fsi__emit_fn *add, void *owner);
+/* The emitter that at time `clock` still pushes a particle at x which `held` says it holds; NULL: none. */
 FSI_API const fsi__emitter *fsi__source_holder(const fsi__source_run *run, uint32_t held, fsi_vec3 x, double clock);
 /* gone[i] = 1 + sink that takes particle i, 0: none; how many in all. Entries that are already 255 stay, and count no
    more. */
@@ -658,7 +666,8 @@ FSI_API fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn
         uint32_t held = 0;
         fsi__bytes(stream, &held, sizeof held);
         if (held > 0 && fsi__sources_find(s, (int64_t)held - 1) < 0)
-            return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)held, "particle %.0f is held by an emitter that there is not", (double)i);
+            return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)held,
+                "particle %.0f is held by an emitter that there is not", (double)i);
     }
     return FSI_OK;
 }
@@ -778,6 +787,29 @@ FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3
     memset(run->blocked, 0, fsi__emitter_site_count(e) * (size_t)layers);
     for (i = 0; i < n; i++)
         if (fsi__source_block_near(run, e, layers, o, x[i]) && held && !held[i]) held[i] = (uint32_t)(e->flow.id + 1);
+}
+
+FSI_API fsi__emission fsi__source_emit(fsi__source_run *run, int k, int layers, int behind, fsi_vec3 o,
+    long long left, fsi__emit_fn *add, void *owner)
+{
+    const fsi__emitter *e = &run->sources->emitter[k];
+    const size_t lattice = fsi__emitter_site_count(e);
+    fsi__flow *flow = &run->flow[k];
+    fsi__emission out = { 0, 0, 0 };
+    size_t c;
+    for (c = lattice * (size_t)layers; left > 0 && c-- > 0;) {
+        const int is_behind = c < lattice * (size_t)behind;
+        if (!e->present[c % lattice]) continue;
+        out.blocked += run->blocked[c] && !is_behind;
+        if (run->blocked[c] || out.emitted == left) continue;
+        add(owner, e, fsi__emitter_site(e, o, c), is_behind);
+        out.emitted += !is_behind;
+    }
+    out.refused = (long long)e->sites * (layers - behind) - out.emitted - out.blocked;
+    flow->emitted += out.emitted;
+    flow->blocked += out.blocked;
+    flow->refused += out.refused;
+    return out;
 }
 
 static int fsi__sink_holds(const fsi_sink_desc *d, int dim, fsi_vec3 x)

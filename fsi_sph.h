@@ -55,33 +55,27 @@
    WHAT IT DOES NOT DO (yet)
       Several liquids.
 
-   MACROS: those of fsi.h, and
-      FSI_SPH_PARTS        obstacles that one particle tells apart (stats.crowded), 1 to 255: each takes 120 bytes for a particle near
-                           walls, and 100 of stack                                       default: 4
+   MACROS: those of fsi.h, and FSI_SPH_PARTS of fsi_sph_walls.h.
    STACK: up to 64 kB in the caller's thread and in each of the context's; give fibers and small threads that much.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
       boundary integrals in double. Recommended: double (the default); float saves memory, not time.
    COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a particle; see docs/sph.md.
    FIND IN HERE (search for >>), behind the API
-      >>work space  >>contact potential  >>pair sums  >>moving obstacles  >>coupled bodies
-      >>faces within reach  >>placement  >>walls of one particle  >>the solve  >>surface tension
-      >>after the solve  >>viscosity  >>emitters and sinks at work  >>markers  >>substep  >>step; and the
-      functions that you call: >>making and changing  >>emitters and sinks  >>particles  >>obstacles
-      >>origin and copies  >>questions  >>state
+      >>work space  >>contacts  >>pair sums  >>moving obstacles  >>coupled bodies  >>faces within reach  >>placement
+      >>walls of one particle  >>the solve  >>surface tension  >>after the solve  >>viscosity
+      >>emitters and sinks at work  >>markers  >>substep  >>step; and the functions that you call:
+      >>making and changing  >>emitters and sinks  >>particles  >>obstacles  >>origin and copies  >>questions  >>state
+      What stands by itself: fsi_particles.h (the table of particles, neighbours), fsi_obstacle.h (walls that move),
+      fsi_source.h (taps and drains), fsi_sph_walls.h, fsi_sph_tension.h, fsi_sph_viscosity.h
 */
 #ifndef FSI_SPH_H
 #define FSI_SPH_H
 
+#include "fsi_obstacle.h"
 #include "fsi_source.h"
-#include "fsi_sph_walls.h"
-
-#ifndef FSI_SPH_PARTS
-#define FSI_SPH_PARTS 4
-#endif
-#if FSI_SPH_PARTS < 1 || FSI_SPH_PARTS > 255
-#error "FSI_SPH_PARTS must be 1 to 255"
-#endif
+#include "fsi_sph_tension.h"
+#include "fsi_sph_viscosity.h"
 
 /* How velocities follow from the solve. POSITIONS: (x1 - x0)/dt. FORCES: v* plus
    dt/m times the pairwise antisymmetric forces at the last iterate: internal impulses cancel to rounding, but what the
@@ -349,9 +343,6 @@ FSI_API uint64_t fsi_sph_hash(const fsi_sph *s);
 /* Particles coloured by pressure, and the edges of obstacles. */
 FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw);
 
-/* The contact potential's force and diagonal (sph.md 5): cm = -c'_-, cp = c'_+/gamma for gamma = d/dhat. */
-FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, double *cp);
-
 #endif /* FSI_SPH_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -365,8 +356,10 @@ FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, dou
 #define FSI_SPH_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_obstacle.h"
 #include "fsi_source.h"
-#include "fsi_sph_walls.h"
+#include "fsi_sph_tension.h"
+#include "fsi_sph_viscosity.h"
 
 FSI__STRICT_BEGIN
 
@@ -374,9 +367,6 @@ FSI__STRICT_BEGIN
 
 #define FSI__SPH_GRAIN 512    /* particles a chunk */
 #define FSI__SPH_GROUP 8      /* particles that share one search for faces */
-#define FSI__SPH_FACES 2048   /* faces within reach of one particle, at most: 45 kB of stack */
-#define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
-#define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
 #ifndef FSI__SPH_AFTER_PASS
 #define FSI__SPH_AFTER_PASS(run) ((void)0) /* tests spoil numbers here */
 #endif
@@ -433,65 +423,12 @@ enum {
 #define FSI__SPH_STEP_NOISE 1e-7
 #endif
 
-/* A plane that a particle must not pass: gap(u) = gap + n.(u - at), in units of H. */
-typedef struct fsi__sph_plane_contact { fsi__lane n[3], gap; int part; } fsi__sph_plane_contact;
-
-/* What one obstacle does to one particle. A coupled body moves within the solve: then u - at is measured from it, that is, less
-   its own way at the particle's place since the wall was made. */
-typedef struct fsi__sph_part {
-    int owner;                   /* index of the obstacle */
-    int body;                    /* index of the coupled body it is fixed to, -1: its motion is given */
-    int face;                    /* the closest one, and the weights of its corners at the closest point */
-    fsi__lane bary[3];
-    fsi__lane g[3], diagonal;    /* its shares of those of the wall */
-    fsi__lane arm[3], moved[3];  /* coupled: place seen from the body's centre, the body's way there when the wall was made [H] */
-    fsi__lane force[3], weight;  /* coupled: force and diagonal of the last sweep */
-    double impulse[3];           /* after the solve: given to the particle, over its mass [m/s] */
-    fsi__lane drag, surface[3];  /* viscous coefficient; velocity of the wall where its motion is given [m/s] */
-} fsi__sph_part;
-
-/* What the walls do to one particle, first order around the displacement `at`: lambda_B(u) = lambda + g.(u - at). */
-typedef struct fsi__sph_wall {
-    fsi__lane lambda, g[3];  /* times s_B */
-    fsi__lane diagonal;      /* s_B sum I_s / max(|d_s|, 0.05) */
-    fsi__lane at[3];
-    fsi__lane clear;         /* unsigned distance from all meshes at `at` (at most the reach) */
-    fsi__lane kappa;         /* contact stiffness, kappa dt^2/(rho0 H^2) */
-    int order;               /* N of the contact potential */
-    int inside;              /* 1 when some gap was negative in the last sweep */
-    int placed;              /* 1: its end position was moved out of a solid */
-    int coupled;             /* 1: some part moves within the solve */
-    int pushed;              /* 1: the walls gave it an impulse in this substep */
-    int contact_count, part_count;
-    int crowded;             /* 1: more obstacles than parts: the last part stands for all the others */
-    fsi__sph_plane_contact contact[FSI__SPH_CONTACTS];
-    fsi__sph_part part[FSI_SPH_PARTS];
-} fsi__sph_wall;
-
 typedef struct fsi__sph_obstacle {
-    int id;
-    fsi_sph_obstacle_desc desc;
-    const fsi_mesh *mesh;    /* where the solver sees it: desc.mesh, or its shadow */
-    fsi_mesh *shadow;        /* moves through the substeps; NULL until the obstacle moves */
-    int *patch, *stack;      /* face -> coplanar patch; room to find them */
-    int face_count, vertex_count;
-    fsi_vec3 *rest;          /* vertex_count: where the last step left it; fixed to a body: in its axes */
-    fsi_pose at;             /* where the last step left its body */
+    fsi__obstacle base;
+    fsi_sph_obstacle_desc desc; /* as given */
     double warm[6];          /* coupled: what the last solve changed of its acceleration [m/s^2], [rad/s^2] */
-    int body;                /* of the running step: index of its body, -1 none */
-    int moves;               /* in the running step */
-    double speed;            /* of its fastest vertex [m/s] */
-    fsi_vec3 *vertex_impulse;/* vertex_count, of the running step [N s]; NULL unless asked for */
-    fsi_vec3 impulse, moment;/* of the running step: given to the obstacle [N s], about the origin [N m s] */
-    fsi_vec3 force, torque;  /* of the last step, the same over its length */
+    double speed;            /* of its fastest vertex in the running step [m/s] */
 } fsi__sph_obstacle;
-
-/* A coupled body in the viscous solve: velocity and H times rate of rotation [m/s] where there are six; momenta over m. */
-typedef struct fsi__sph_body_drag {
-    double before[6], v[6], d[6], p[6];
-    double r[6];
-    double block[6][6];      /* of the operator's diagonal, lower half */
-} fsi__sph_body_drag;
 
 /* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H and
    rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of m H^2. */
@@ -508,7 +445,6 @@ typedef struct fsi__sph_body {
     fsi_vec3 line, line_moment; /* impulse of contact lines in this substep [N s], about its centre */
     double q[6], qz[6], star[6], step[6], residual[6], warm[6]; /* PRESCRIBED: they stay 0 */
     double block[6][6];      /* of the diagonal, lower half */
-    fsi__sph_body_drag drag;
 } fsi__sph_body;
 
 typedef struct fsi__sph_impl {
@@ -524,33 +460,11 @@ typedef struct fsi__sph_impl {
     fsi_real *kappa;         /* count: contact stiffness / kappa0, at least 1 */
     fsi_real *pressure, *density_ratio;
     fsi_neighbors *neighbors;
-    fsi__sph_obstacle *obstacle;
-    int obstacle_count, obstacle_capacity, next_id;
+    fsi__obstacles obstacles;
+    fsi__sph_obstacle *obstacle; /* its rows */
     fsi_mesh *domain;
     fsi__arena scratch, walls;
 } fsi__sph_impl;
-
-/* A symmetric 3 x 3 matrix. */
-typedef struct fsi__sph_block { fsi__lane xx, yy, zz, xy, xz, yz; } fsi__sph_block;
-
-/* The viscous solve of one substep, rank order. Velocities in m/s, positions in m; allocated where there is viscosity. */
-typedef struct fsi__sph_viscosity {
-    double pair, wall;          /* weight of (1-q)(2-q), and of a wall's diagonal */
-    double alpha, beta;
-    double taken;               /* share of the residual that the new velocity takes */
-    int round;                  /* exact residuals so far */
-    fsi_vec3 *x;                /* where particles are */
-    double (*before)[3], (*v)[3]; /* their velocity without viscosity, and with it */
-    fsi__lane4 *d, *r, *p, *q;  /* correction of v, residual, direction, the operator on it */
-    double (*last_v)[3];        /* v and d of the round before: v = last_v + last_d */
-    fsi__lane4 *last_d;
-    double (*room_v[2])[3];     /* rounds have v and d here by turns; v of the first is `before` itself */
-    fsi__lane4 *room_d[2];
-    fsi__sph_block *inverse;    /* of the operator's diagonal blocks */
-} fsi__sph_viscosity;
-
-/* Surface particles that hang together: sum of their accelerations by surface tension, of their areas, and of what is near a wall. */
-typedef struct fsi__sph_drop { double sum[3], area, contact; } fsi__sph_drop;
 
 /* What a pass does to the particle of rank r; `sum` are its chunk's partial sums. */
 struct fsi__sph_run;
@@ -586,6 +500,9 @@ typedef struct fsi__sph_run {
     double share;               /* and of the substep */
     fsi__sph_body *body;        /* those of the obstacles, each once */
     int body_count, coupled_count;
+    fsi__walls walls;
+    fsi__sph_scene scene;
+    fsi__tension surface;
     /* creation order */
     fsi_vec3 *x, *v, *warm;     /* become the public state */
     fsi_real *kappa, *pressure, *lambda_out;
@@ -593,7 +510,7 @@ typedef struct fsi__sph_run {
     fsi_vec3 *drag;             /* what viscosity gave in this substep [m/s^2]; NULL: there is none */
     fsi_vec3 *tension;          /* acceleration by surface tension [m/s^2]; NULL: none */
     fsi_vec3 *line;             /* the part of the velocity that a contact line gave [m/s] */
-    unsigned char *state;       /* what placing did to where the solve starts: FSI__SPH_PLACED ... */
+    unsigned char *state;       /* what placing did to where the solve starts: FSI__PLACED ... */
     /* rank order */
     const int *order, *first, *size, *list;
     fsi__record *base, *z, *zp; /* u = 0, the point where the gradient is taken, the same with pressure */
@@ -602,7 +519,7 @@ typedef struct fsi__sph_run {
     fsi__lane4 *normal;         /* under surface tension: m n of the surface through a particle, or what comes of it */
     fsi__lane4 *sheet;          /* the same smoothed */
     int *drop;                  /* surface particle -> one that stands for all it hangs together with, -1: none */
-    struct fsi__sph_drop *drops;
+    fsi__drop *drops;
     fsi__lane *lambda;
     int *slot;                  /* rank -> wall, -1: none */
     int *group_slot;            /* group -> first wall, -1: none */
@@ -624,6 +541,7 @@ typedef struct fsi__sph_run {
     unsigned char *marker;      /* room; NULL without markers */
     fsi_real *aeration;
     int marked;                 /* particles with markers */
+    fsi__foam foam;
 } fsi__sph_run;
 
 /* sqrt(rho0 dx^3/sigma): the time of capillary waves of one spacing. */
@@ -662,8 +580,6 @@ FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
 
 /* Hands on what went wrong, if anything did. */
 #define FSI__SPH_TRY(call) do { const fsi_status fsi__status = (call); if (fsi__status != FSI_OK) return fsi__status; } while (0)
-static void fsi__sph_make_patches(const fsi_mesh *mesh, int *patch, int *stack);
-static void fsi__sph_free_obstacle(fsi_context *context, fsi__sph_obstacle *o);
 static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
 static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int end);
 static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end);
@@ -671,44 +587,7 @@ enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK
 /* Where the density is taken: at z; where the solve starts, u = 0, while z still holds u*; there and at u*; at u*, which iterates take. */
 enum { FSI__SPH_ON_THE_WAY, FSI__SPH_AT_GUESS, FSI__SPH_AT_BOTH, FSI__SPH_AT_STAR };
 
-FSI_FN fsi__lane fsi__lane_dot(const fsi__lane a[3], fsi__lane x, fsi__lane y, fsi__lane z) { return a[0] * x + a[1] * y + a[2] * z; }
-FSI_FN fsi__lane fsi__lane_norm2(const fsi__lane a[3]) { return fsi__lane_dot(a, a[0], a[1], a[2]); }
-
-/* Vectors in lanes, a triple of them and one w: what is computed keeps the w of a. */
-FSI_FN fsi__lane4 fsi__lane4_make(double x, double y, double z)
-{
-    fsi__lane4 a;
-    a.x = (fsi__lane)x;
-    a.y = (fsi__lane)y;
-    a.z = (fsi__lane)z;
-    a.w = 0;
-    return a;
-}
-
-FSI_FN fsi__lane4 fsi__lane4_madd(fsi__lane4 a, fsi__lane s, fsi__lane4 b) /* a + s b */
-{
-    a.x += s * b.x;
-    a.y += s * b.y;
-    a.z += s * b.z;
-    return a;
-}
-
-FSI_FN fsi__lane4 fsi__lane4_scale(fsi__lane4 a, fsi__lane s)
-{
-    a.x *= s;
-    a.y *= s;
-    a.z *= s;
-    return a;
-}
-
-FSI_FN fsi__lane4 fsi__lane4_from(const fsi__lane a[3]) { return fsi__lane4_make((double)a[0], (double)a[1], (double)a[2]); }
-FSI_FN fsi__lane4 fsi__lane4_of(fsi_vec3 v) { return fsi__lane4_make((double)v.x, (double)v.y, (double)v.z); }
-FSI_FN fsi_vec3 fsi__lane4_v3(fsi__lane4 a) { return fsi_v3((fsi_real)a.x, (fsi_real)a.y, (fsi_real)a.z); }
-FSI_FN double fsi__lane4_dot(fsi__lane4 a, fsi__lane4 b) { return (double)a.x * (double)b.x + (double)a.y * (double)b.y + (double)a.z * (double)b.z; }
-FSI_FN fsi__lane fsi__lane4_norm(fsi__lane4 a) { return (fsi__lane)sqrt(fsi__lane4_dot(a, a)); }
-
 /* Vectors of doubles, whatever fsi_real is. */
-FSI_FN double fsi__sph_dot3(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 FSI_FN fsi_vec3 fsi__sph_real3(const double *v) { return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]); }
 
 FSI_FN void fsi__sph_to_doubles(double *out, fsi_vec3 v, double scale)
@@ -718,26 +597,17 @@ FSI_FN void fsi__sph_to_doubles(double *out, fsi_vec3 v, double scale)
     out[2] = scale * (double)v.z;
 }
 
-FSI_FN void fsi__sph_add3(double *sum, fsi_vec3 v)
-{
-    sum[0] += (double)v.x;
-    sum[1] += (double)v.y;
-    sum[2] += (double)v.z;
-}
-
-/* A place as coordinates. */
-FSI_FN fsi__record fsi__sph_record(fsi_vec3 x, double per_h)
-{
-    fsi__record r;
-    r.x = fsi__to_coord((double)x.x * per_h);
-    r.y = fsi__to_coord((double)x.y * per_h);
-    r.z = fsi__to_coord((double)x.z * per_h);
-    r.w = 0;
-    return r;
-}
-
 /* The wall of rank r, NULL where there is none. */
-FSI_FN fsi__sph_wall *fsi__sph_wall_of(const fsi__sph_run *run, int r) { return run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL; }
+FSI_FN fsi__sph_wall *fsi__sph_wall_of(const fsi__sph_run *run, int r)
+{
+    return run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+}
+
+/* What the viscous solve has of a body. */
+FSI_FN fsi__sph_body_drag *fsi__sph_drag_of(const fsi__sph_run *run, const fsi__sph_body *b)
+{
+    return &run->viscous.body[b - run->body];
+}
 
 /* Folds column k of the chunks' partial sums, in order. */
 static double fsi__sph_sum(const fsi__sph_run *run, int k)
@@ -852,9 +722,9 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
         run->normal = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
         run->sheet = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
         run->drop = (int *)fsi__take(a, n, sizeof(int));
-        run->drops = (fsi__sph_drop *)fsi__take(a, n, sizeof(fsi__sph_drop));
+        run->drops = (fsi__drop *)fsi__take(a, n, sizeof(fsi__drop));
     }
-    run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacle_count, sizeof(fsi__sph_body));
+    run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body));
     if (run->s->desc.viscosity > 0) {
         run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
         o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -869,39 +739,12 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
         o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
         o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
         o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
+        o->body = (fsi__sph_body_drag *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body_drag));
     }
     fsi__sph_layout_sources(run, a);
 }
 
-/* ---- >>contact potential -------------------------------------------------------------------------------------- */
-
-/* c(g) = sum_{n=n0}^N (1-g)^n / n for g < 1 (sph.md 5, equation 15). c' = -cm + cp g with cm = sum_{k odd} C(N,k) g^(k-1)
-   (less 1 for n0 = 2) and cp = sum_{k even >= 2} C(N,k) g^(k-2): both >= 0, no division by g. */
-FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, double *cp)
-{
-    double g = gamma < -2 ? -2 : gamma, g2 = g * g, power = 1, binomial;
-    int k;
-    if (order > 64) order = 64;
-    binomial = order;
-    *cm = first == 2 ? -1 : 0;
-    *cp = 0;
-    for (k = 1; k <= order; k++) {
-        if (k & 1) *cm += binomial * power;
-        else {
-            *cp += binomial * power;
-            power *= g2;
-        }
-        binomial *= (double)(order - k) / (k + 1);
-    }
-}
-
-static double fsi__sph_contact_energy(double gamma, int first, int order)
-{
-    double t = 1 - (gamma < -2 ? -2 : gamma), power = first == 2 ? t : 1, sum = 0;
-    int n;
-    for (n = first; n <= order; n++) sum += (power *= t) / n;
-    return sum;
-}
+/* ---- >>contacts ----------------------------------------------------------------------------------------------- */
 
 /* The way of a coupled body at `arm` from its centre: c + r x arm, first order in the rotation since its meshes were placed. */
 FSI_FN void fsi__sph_way(const double *q, const fsi__lane *arm, fsi__lane *way)
@@ -982,8 +825,6 @@ FSI_FN fsi__f8 fsi__sph_pair_density(const fsi__record *z, const int *list, cons
     return fsi__f8_mul(fsi__f8_mul(q, q), q);
 }
 
-FSI_FN int fsi__sph_padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
-
 /* s_B lambda_B at u. */
 static fsi__lane fsi__sph_wall_lambda(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u, int which)
 {
@@ -1002,7 +843,7 @@ static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, const fsi__record 
 {
     const int *list = run->list + run->first[i];
     fsi__f8 sum = fsi__f8_set(0);
-    int k, size = run->size[i], padded = fsi__sph_padded(size);
+    int k, size = run->size[i], padded = fsi__padded(size);
     fsi__lane lambda;
     for (k = 0; k < padded; k += FSI_LANES) sum = fsi__f8_add(sum, fsi__sph_pair_density(z, list + k, &z[i]));
     lambda = (fsi__lane)run->im->kernel.peak * (fsi__f8_sum(sum) + (fsi__lane)(1 - (padded - size)));
@@ -1065,9 +906,8 @@ static void fsi__sph_density(void *arg, int chunk, int begin, int end)
 
 /* Sums over pairs: f = sum (p_i + p_j) (1-q)^2/q d, e = sum a_ij (1-q)^2/q (sph.md 6). Pairs nearer than 1e-6 H are left
    out: they have no direction. */
-typedef struct fsi__sph_sums { fsi__f8 x, y, z, d; } fsi__sph_sums;
-
-FSI_FN void fsi__sph_pair_gradient(const fsi__record *zp, const int *list, const fsi__record *at, fsi__f8 self, fsi__f8 mine, fsi__f8 its, fsi__sph_sums *sum)
+FSI_FN void fsi__sph_pair_gradient(const fsi__record *zp, const int *list, const fsi__record *at, fsi__f8 self,
+    fsi__f8 mine, fsi__f8 its, fsi__lane_sums *sum)
 {
     const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
     fsi__f8 dx, dy, dz, p, r2, r, q, w, f;
@@ -1091,9 +931,9 @@ static fsi__lane4 fsi__sph_pressure_on(const fsi__sph_run *run, int i)
     const fsi__lane scale = (fsi__lane)(3 * run->mu * run->im->kernel.peak);
     const fsi__lane idle = run->s->desc.full_diagonal ? 2 : (fsi__lane)FSI__SPH_PAIR_IDLE, pressed = run->s->desc.full_diagonal ? 0 : (fsi__lane)FSI__SPH_PAIR_PRESSED;
     const fsi__f8 zero = fsi__f8_set(0), self = fsi__f8_set(at->w), mine = fsi__f8_set(at->w > 0 ? idle + pressed : idle), its = fsi__f8_set(pressed);
-    fsi__sph_sums sum;
+    fsi__lane_sums sum;
     fsi__lane4 out;
-    int k, size = fsi__sph_padded(run->size[i]);
+    int k, size = fsi__padded(run->size[i]);
     sum.x = sum.y = sum.z = sum.d = zero;
     for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_gradient(run->zp, list + k, at, self, mine, its, &sum);
     out.x = -scale * fsi__f8_sum(sum.x); /* f d has no unit: d and 1/r are both in coordinate steps */
@@ -1270,36 +1110,12 @@ static fsi_vec3 fsi__sph_spin_to_rate(fsi_quat orientation, fsi_mat3 inertia, fs
     return fsi_m3_mul_v3(fsi_body_world_tensor(orientation, fsi_m3_inverse(inertia)), spin);
 }
 
-/* Rotation vector from one pose to another, the shorter way round. */
-static fsi_vec3 fsi__sph_turn_between(fsi_pose a, fsi_pose b) { return fsi_quat_rotation_vector(fsi_quat_mul(b.orientation, fsi_quat_conj(a.orientation))); }
-
-/* Puts an obstacle's shadow where the last step left it. */
-static void fsi__sph_stand(fsi__sph_obstacle *o)
-{
-    if (!o->shadow) return;
-    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
-    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
-}
-
-static void fsi__sph_stand_all(fsi__sph_impl *im)
-{
-    int o;
-    for (o = 0; o < im->obstacle_count; o++) if (im->obstacle[o].moves) fsi__sph_stand(&im->obstacle[o]);
-}
-
-/* What the owner ordered, for the whole step: fraction s of the way from where the last step left something to the body's end. */
-static fsi_pose fsi__sph_pose_at(const fsi__sph_body *b, fsi_pose from, double s)
-{
-    fsi_body way = b->work;
-    way.pose = from;
-    return fsi_body_pose_at(&way, (fsi_real)s);
-}
-
 /* Sweeps an obstacle through the substep, from where the last step left it, which need not be where it left others of its body. */
 static void fsi__sph_move_along(const fsi__sph_run *run, fsi__sph_obstacle *o, const fsi__sph_body *b)
 {
-    if (b->coupled) fsi__mesh_follow_rigid(o->shadow, o->rest, run->done > 0 ? b->from : o->at, b->at);
-    else fsi__mesh_follow_rigid(o->shadow, o->rest, fsi__sph_pose_at(b, o->at, run->done), fsi__sph_pose_at(b, o->at, run->done + run->share));
+    if (b->coupled) fsi__mesh_follow_rigid(o->base.shadow, o->base.rest, run->done > 0 ? b->from : o->base.at, b->at);
+    else fsi__mesh_follow_rigid(o->base.shadow, o->base.rest, fsi__pose_on_the_way(&b->work, o->base.at, run->done),
+        fsi__pose_on_the_way(&b->work, o->base.at, run->done + run->share));
 }
 
 /* Puts the obstacles where this substep ends, as far as that is known, sweeping them there from where it begins. */
@@ -1307,14 +1123,12 @@ static void fsi__sph_move_obstacles(fsi__sph_run *run, int coupled_only)
 {
     double clock = fsi__now(run->s->context);
     int k;
-    for (k = 0; k < run->im->obstacle_count; k++) {
+    for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__sph_obstacle *o = &run->im->obstacle[k];
-        const fsi__sph_body *b = o->body >= 0 ? &run->body[o->body] : NULL;
-        if (!o->moves || (coupled_only && !(b && b->coupled))) continue;
-        if (!b) {
-            fsi__mesh_follow(o->shadow, o->rest, o->desc.mesh->vertices, (fsi_real)run->done, (fsi_real)(run->done + run->share));
-            fsi__sph_make_patches(o->mesh, o->patch, o->stack);
-        } else fsi__sph_move_along(run, o, b);
+        const fsi__sph_body *b = o->base.body >= 0 ? &run->body[o->base.body] : NULL;
+        if (!o->base.moves || (coupled_only && !(b && b->coupled))) continue;
+        if (b) fsi__sph_move_along(run, o, b);
+        else fsi__obstacle_follow(&o->base, run->done, run->share);
         run->stats.refits++;
     }
     fsi__sph_lap(run, &run->stats.seconds_motion, &clock);
@@ -1366,13 +1180,6 @@ static fsi_pose fsi__sph_body_star(const fsi__sph_run *run, const fsi__sph_body 
     return star;
 }
 
-/* The plane knows two velocities and one rotation: the other rows of a body's matrix become those of the identity. */
-static void fsi__sph_flatten(double a[6][6])
-{
-    int k, j;
-    for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) a[k][j] = a[j][k] = k == j;
-}
-
 static void fsi__sph_body_inertia(const fsi__sph_run *run, fsi__sph_body *b)
 {
     const fsi_mat3 inertia = fsi_body_world_tensor(b->base.orientation, b->work.inertia);
@@ -1383,7 +1190,7 @@ static void fsi__sph_body_inertia(const fsi__sph_run *run, fsi__sph_body *b)
         b->inertia[k][k] = (double)b->work.mass / m;
         for (j = 0; j < 3; j++) b->inertia[3 + k][3 + j] = (double)inertia.m[3 * k + j] / (m * run->h * run->h);
     }
-    if (run->s->desc.dim == 2) fsi__sph_flatten(b->inertia);
+    if (run->s->desc.dim == 2) fsi__flatten6(b->inertia);
 }
 
 /* Momentum, pose without liquid, and where the solve starts: there, or as far from it as in the last substep. */
@@ -1392,7 +1199,7 @@ static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
     const fsi_real dt = (fsi_real)run->dt;
     fsi_pose star, at;
     if (!b->coupled) {
-        b->at = fsi__sph_pose_at(b, b->from, run->done + run->share);
+        b->at = fsi__pose_on_the_way(&b->work, b->from, run->done + run->share);
         return;
     }
     b->star_velocity = fsi_v3_madd(b->velocity, dt / b->work.mass, b->work.force);
@@ -1430,28 +1237,6 @@ static double fsi__sph_body_energy(const fsi__sph_run *run)
     return sum;
 }
 
-/* Solves the symmetric positive definite 6x6 system A x = b by Cholesky's method; of A it reads the lower half. */
-static void fsi__sph_solve6(double A[6][6], const double *b, double *x)
-{
-    double a[6][6];
-    int i, j, k;
-    memcpy(a, A, sizeof a);
-    for (j = 0; j < 6; j++) {
-        for (k = 0; k < j; k++) for (i = j; i < 6; i++) a[i][j] -= a[i][k] * a[j][k];
-        a[j][j] = sqrt(a[j][j]);
-        for (i = j + 1; i < 6; i++) a[i][j] /= a[j][j];
-    }
-    for (i = 0; i < 6; i++) {
-        x[i] = b[i];
-        for (k = 0; k < i; k++) x[i] -= a[i][k] * x[k];
-        x[i] /= a[i][i];
-    }
-    for (i = 5; i >= 0; i--) {
-        for (k = i + 1; k < 6; k++) x[i] -= a[k][i] * x[k];
-        x[i] /= a[i][i];
-    }
-}
-
 /* Adds one particle's part to a body's residual and block of the diagonal (lower half). */
 static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body, double block[6][6])
 {
@@ -1485,9 +1270,9 @@ static double fsi__sph_step_body(const fsi__sph_run *run, fsi__sph_body *body)
     int k;
     if (run->s->desc.dim == 2) {
         body->residual[2] = body->residual[3] = body->residual[4] = 0;
-        fsi__sph_flatten(body->block);
+        fsi__flatten6(body->block);
     }
-    fsi__sph_solve6(body->block, body->residual, body->step);
+    fsi__solve6(body->block, body->residual, body->step);
     length = sqrt(fsi__sph_dot3(body->step, body->step)) + sqrt(fsi__sph_dot3(body->step + 3, body->step + 3)) * body->reach;
     for (k = 0; k < 6 && length > FSI__SPH_STEP_MAX; k++) body->step[k] *= FSI__SPH_STEP_MAX / length;
     for (k = 0; k < 6; k++) restart -= body->residual[k] * (body->qz[k] + run->omega * body->step[k] - body->q[k]);
@@ -1560,7 +1345,8 @@ static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
         if (!body->coupled) continue;
         for (k = 0; k < 6; k++) {
             d[k] = body->qz[k] - body->star[k];
-            body->warm[k] = fsi__sph_warm_share(run) * d[k] * (k < 3 ? run->h : 1) / (run->dt * run->dt) + (run->drag ? body->drag.d[k] : 0);
+            body->warm[k] = fsi__sph_warm_share(run) * d[k] * (k < 3 ? run->h : 1) / (run->dt * run->dt)
+                + (run->drag ? fsi__sph_drag_of(run, body)->d[k] : 0);
         }
         change = fsi_v3_scale(fsi__sph_real3(d), (fsi_real)run->h * per_dt);
         turn = fsi_v3_scale(fsi__sph_real3(d + 3), per_dt);
@@ -1577,76 +1363,25 @@ static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
 
 /* ---- >>faces within reach ------------------------------------------------------------------------------------- */
 
-/* Faces near a group of particles, of all obstacles: entry k is face[k] of obstacle owner[k]. */
-typedef struct fsi__sph_faces {
-    int count;
-    int face[FSI__SPH_FACES], owner[FSI__SPH_FACES];
-} fsi__sph_faces;
-
-/* All faces whose swept box meets `box`, of obstacles that act on `filter`. Returns 0 when there are too many. */
-static int fsi__sph_find_faces(const fsi__sph_impl *im, fsi_box3 box, uint32_t filter, fsi__sph_faces *out)
-{
-    int o, k;
-    out->count = 0;
-    for (o = 0; o < im->obstacle_count; o++) {
-        const fsi_mesh *mesh = im->obstacle[o].mesh;
-        int room = FSI__SPH_FACES - out->count, found;
-        if (!(im->obstacle[o].desc.mask & filter) || !fsi_box3_overlap(mesh->box, box)) continue;
-        found = fsi_mesh_query_swept_box(mesh, box, out->face + out->count, room);
-        if (found > room) return 0;
-        for (k = 0; k < found; k++) out->owner[out->count++] = o;
-    }
-    return 1;
-}
-
-/* Box of a particle's way from a to b, inflated by `reach`. */
-static fsi_box3 fsi__sph_path_box(fsi_vec3 a, fsi_vec3 b, fsi_real reach)
-{
-    return fsi_box3_inflate(fsi_box3_grow(fsi_box3_grow(fsi_box3_empty(), a), b), reach);
-}
-
 /* Faces for ranks begin .. end-1, or for `i` alone when the group has too many. */
-static void fsi__sph_group_faces(fsi__sph_run *run, int begin, int end, fsi_real reach, fsi__sph_faces *faces)
+static void fsi__sph_group_faces(fsi__sph_run *run, int begin, int end, fsi_real reach, fsi__faces *faces)
 {
     fsi_box3 box = fsi_box3_empty();
     uint32_t filter = 0;
     int r;
     for (r = begin; r < end; r++) {
         int i = run->order[r];
-        box = fsi_box3_join(box, fsi__sph_path_box(run->x[i], run->guess[i], reach));
+        box = fsi_box3_join(box, fsi__path_box(run->x[i], run->guess[i], reach));
         filter |= run->s->filter[i];
     }
-    if (!fsi__sph_find_faces(run->im, box, filter, faces)) faces->count = -1; /* one by one */
-}
-
-/* The box that a face sweeps. */
-static fsi_box3 fsi__sph_face_box(const fsi_mesh *mesh, int face)
-{
-    fsi_box3 box = fsi_box3_empty();
-    int k;
-    for (k = 0; k < mesh->corners; k++) {
-        int v = mesh->faces[mesh->corners * face + k];
-        box = fsi_box3_grow(box, mesh->vertices[v]);
-        if (mesh->moving) box = fsi_box3_grow(box, mesh->previous[v]);
-    }
-    return box;
+    if (!fsi__find_faces(&run->im->obstacles, box, filter, faces)) faces->count = -1; /* one by one */
 }
 
 /* Faces for particle i on its way to x alone: those of its group whose box its own box meets, or a search of its own. */
-static const fsi__sph_faces *fsi__sph_own_faces(fsi__sph_run *run, int chunk, const fsi__sph_faces *group, fsi__sph_faces *own, int i, fsi_vec3 x, fsi_real reach)
+static const fsi__faces *fsi__sph_own_faces(fsi__sph_run *run, int chunk, const fsi__faces *group, fsi__faces *own,
+    int i, fsi_vec3 x, fsi_real reach)
 {
-    const fsi_box3 box = fsi__sph_path_box(run->x[i], x, reach);
-    const uint32_t filter = run->s->filter[i];
-    int k;
-    own->count = 0;
-    if (group) {
-        for (k = 0; k < group->count; k++) {
-            const fsi__sph_obstacle *o = &run->im->obstacle[group->owner[k]];
-            if (!(o->desc.mask & filter) || !fsi_box3_overlap(box, fsi__sph_face_box(o->mesh, group->face[k]))) continue;
-            own->face[own->count] = group->face[k];
-            own->owner[own->count++] = group->owner[k];
-        }
-    } else if (!fsi__sph_find_faces(run->im, box, filter, own)) {
+    if (!fsi__own_faces(&run->im->obstacles, group, fsi__path_box(run->x[i], x, reach), run->s->filter[i], own)) {
         if (!run->overflow[chunk]) run->overflow[chunk] = i + 1;
         own->count = 0;
     }
@@ -1654,164 +1389,6 @@ static const fsi__sph_faces *fsi__sph_own_faces(fsi__sph_run *run, int chunk, co
 }
 
 /* ---- >>placement ---------------------------------------------------------------------------------------------- */
-
-FSI_FN int fsi__sph_two_sided(const fsi__sph_impl *im, int owner) { return im->obstacle[owner].mesh->kind == FSI_MESH_TWO_SIDED; }
-
-/* The first face that the way from a to b passes through from the liquid's side; normal turned to that side. */
-static fsi_mesh_hit fsi__sph_first_hit(const fsi__sph_impl *im, const fsi__sph_faces *faces, fsi_vec3 a, fsi_vec3 b)
-{
-    fsi_mesh_hit best;
-    int k;
-    best.face = -1;
-    best.t = 2;
-    for (k = 0; k < faces->count; k++) {
-        int both = fsi__sph_two_sided(im, faces->owner[k]);
-        fsi_mesh_hit hit = fsi_mesh_sweep_face(im->obstacle[faces->owner[k]].mesh, faces->face[k], a, b, both ? 0 : 1);
-        if (hit.face < 0 || !(hit.t < best.t)) continue;
-        best = hit;
-        if (both && hit.side < 0) best.normal = fsi_v3_scale(hit.normal, -1); /* a may be behind where the sheet ends */
-    }
-    return best;
-}
-
-/* Does x lie beyond the walls of the domain, as far as they act on such a particle? */
-static int fsi__sph_is_outside(const fsi_sph *s, uint32_t filter, fsi_vec3 x)
-{
-    const fsi_box3 *d = &s->desc.domain;
-    if (!((const fsi__sph_impl *)s->impl)->domain || filter == 0) return 0;
-    return !(x.x > d->lo.x && x.x < d->hi.x && x.y > d->lo.y && x.y < d->hi.y && (s->desc.dim == 2 || (x.z > d->lo.z && x.z < d->hi.z)));
-}
-
-/* x between lo and hi, `gap` off both where there is room. */
-FSI_FN fsi_real fsi__sph_between(fsi_real x, fsi_real lo, fsi_real hi, fsi_real gap)
-{
-    return hi - lo > 2 * gap ? fsi_clamp(x, lo + gap, hi - gap) : (lo + hi) / 2;
-}
-
-/* The point nearest to x that lies within those walls and where they do not push yet. */
-static fsi_vec3 fsi__sph_into_domain(const fsi__sph_run *run, uint32_t filter, fsi_vec3 x)
-{
-    const fsi_box3 *d = &run->s->desc.domain;
-    const fsi_real gap = (fsi_real)(run->dhat * run->h);
-    if (!fsi__sph_is_outside(run->s, filter, x)) return x;
-    x.x = fsi__sph_between(x.x, d->lo.x, d->hi.x, gap);
-    x.y = fsi__sph_between(x.y, d->lo.y, d->hi.y, gap);
-    if (run->s->desc.dim == 3) x.z = fsi__sph_between(x.z, d->lo.z, d->hi.z, gap);
-    return x;
-}
-
-/* The closest point of obstacle o when x is in its solid, wherever its faces are; else face -1. */
-static fsi_mesh_hit fsi__sph_inside_of(const fsi__sph_obstacle *o, fsi_vec3 x)
-{
-    const fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), x);
-    fsi_mesh_hit hit;
-    hit.face = -1;
-    if (o->mesh->kind != FSI_MESH_CLOSED || (!o->mesh->container && !fsi_box3_overlap(at, o->mesh->box))) return hit;
-    hit = fsi_mesh_closest(o->mesh, x, FSI_REAL_MAX, -1);
-    if (hit.side >= 0) hit.face = -1;
-    return hit;
-}
-
-/* Is x in a solid that acts on such a particle, or outside the domain? */
-static int fsi__sph_is_blocked(const fsi_sph *s, uint32_t filter, fsi_vec3 x)
-{
-    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    int o;
-    if (fsi__sph_is_outside(s, filter, x)) return 1;
-    for (o = 0; o < im->obstacle_count; o++) {
-        if (im->obstacle[o].desc.mesh == im->domain || !(im->obstacle[o].desc.mask & filter)) continue;
-        if (fsi__sph_inside_of(&im->obstacle[o], x).face >= 0) return 1;
-    }
-    return 0;
-}
-
-/* The closest point of the closed obstacle that x is inside of, as its faces in reach tell and the whole mesh confirms; face -1: x is
-   free of them. */
-static fsi_mesh_hit fsi__sph_inside(const fsi__sph_impl *im, const fsi__sph_faces *faces, fsi_vec3 x)
-{
-    fsi_mesh_hit best, hit;
-    int k = 0, owner;
-    best.face = -1;
-    while (k < faces->count) {
-        owner = faces->owner[k];
-        best.face = -1;
-        for (best.t = FSI_REAL_MAX; k < faces->count && faces->owner[k] == owner; k++) {
-            hit = fsi_mesh_closest_on_face(im->obstacle[owner].mesh, faces->face[k], x);
-            if (hit.t < best.t) best = hit;
-        }
-        if (best.face >= 0 && best.side < 0) best = fsi__sph_inside_of(&im->obstacle[owner], x);
-        else best.face = -1;
-        if (best.face >= 0) return best;
-    }
-    return best;
-}
-
-enum { FSI__SPH_FREE = 0, FSI__SPH_PLACED = 1, FSI__SPH_PINCHED = 2, FSI__SPH_FORCED = 4 };
-
-/* Tries a ring of points around x, growing up to H; 0: none is free. */
-static int fsi__sph_search_free(const fsi__sph_run *run, uint32_t filter, fsi_vec3 *x)
-{
-    int ring, k;
-    for (ring = 1; ring <= 8; ring++) {
-        for (k = 0; k < 26; k++) {
-            int code = k < 13 ? k : k + 1; /* skips the centre of the 3x3x3 cube */
-            fsi_vec3 d = fsi_v3((fsi_real)(code % 3 - 1), (fsi_real)(code / 3 % 3 - 1), (fsi_real)(code / 9 - 1)), y;
-            if (run->s->desc.dim == 2 && code / 9 != 1) continue;
-            y = fsi_v3_madd(*x, (fsi_real)(run->h * ring / 8), fsi_v3_unit(d));
-            if (fsi__sph_is_blocked(run->s, filter, y)) continue;
-            *x = y;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Where no way leads out that its faces tell: back to where the particle came from, on to where it wanted to be though a solid has
-   passed between, or to a free place nearby. Else it stays between the solids that close on it. */
-static int fsi__sph_squeeze(const fsi__sph_run *run, uint32_t filter, fsi_vec3 from, fsi_vec3 wanted, fsi_vec3 *x)
-{
-    *x = from;
-    if (!fsi__sph_is_blocked(run->s, filter, from)) return FSI__SPH_PLACED;
-    *x = wanted = fsi__sph_into_domain(run, filter, wanted);
-    if (!fsi__sph_is_blocked(run->s, filter, wanted)) return FSI__SPH_PLACED | FSI__SPH_FORCED;
-    if (fsi__sph_search_free(run, filter, x)) return FSI__SPH_PLACED | FSI__SPH_FORCED;
-    *x = from = fsi__sph_into_domain(run, filter, from);
-    if (fsi__sph_search_free(run, filter, x)) return FSI__SPH_PLACED | FSI__SPH_FORCED;
-    return FSI__SPH_PLACED | FSI__SPH_FORCED | FSI__SPH_PINCHED;
-}
-
-/* Moves *x, wanted after the way from `from`, out of all solids (sph.md 8): onto the end position of the face it would
-   pass, a hair in front of it, keeping the tangential motion; again for the next face, as corners need. What a face carries
-   away from where `own` was looked for meets others there: they are looked for anew. Says what it did: FORCED where that
-   is no motion but a correction. */
-static int fsi__sph_place(const fsi__sph_run *run, fsi__sph_faces *own, int i, fsi_vec3 from, fsi_real reach, fsi_vec3 *x)
-{
-    const fsi_real eps = (fsi_real)(0.01 * run->dhat * run->h);
-    const uint32_t filter = run->s->filter[i];
-    const fsi_vec3 wanted = *x;
-    fsi_box3 known = fsi__sph_path_box(from, *x, reach);
-    int round, state = FSI__SPH_FREE;
-    for (round = 0; round < 8; round++) {
-        fsi_mesh_hit hit = fsi__sph_first_hit(run->im, own, from, *x);
-        if (hit.face >= 0) {
-            fsi_real depth = fsi_v3_dot(fsi_v3_sub(*x, hit.point), hit.normal);
-            if (round >= 4 || depth >= eps) *x = fsi_v3_madd(hit.point, eps, hit.normal);
-            else *x = fsi_v3_madd(*x, eps - depth, hit.normal);
-        } else {
-            hit = fsi__sph_inside(run->im, own, *x);
-            if (hit.face < 0 && (state == FSI__SPH_FREE || !fsi__sph_is_blocked(run->s, filter, *x))) return state;
-            if (hit.face < 0) break;
-            *x = fsi_v3_madd(hit.point, eps, hit.normal);
-            state |= FSI__SPH_FORCED;
-        }
-        state |= FSI__SPH_PLACED;
-        if (fsi_box3_overlap(known, fsi_box3_grow(fsi_box3_empty(), *x))) continue;
-        known = fsi__sph_path_box(from, *x, reach);
-        if (!fsi__sph_find_faces(run->im, known, filter, own)) break;
-    }
-    *x = wanted;
-    return fsi__sph_squeeze(run, filter, from, wanted, x);
-}
 
 /* A correction moves all of the substep: where it starts, where inertia would take it. It gives no velocity. */
 static void fsi__sph_force(fsi__sph_run *run, int i, fsi_vec3 guess)
@@ -1825,236 +1402,30 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     const fsi_real reach = (fsi_real)(0.05 * run->h);
-    fsi__sph_faces group, own;
+    fsi__faces group, own;
     int g, r;
     for (g = begin; g < end; g += FSI__SPH_GROUP) {
         int stop = g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end;
         fsi__sph_group_faces(run, g, stop, reach, &group);
         for (r = g; r < stop; r++) {
-            const int i = run->order[r], held = fsi__sph_held(run, i), astray = !held && fsi__sph_is_outside(run->s, run->s->filter[i], run->x[i]);
+            const int i = run->order[r], held = fsi__sph_held(run, i), astray = !held
+                && fsi__walls_leave_out(&run->walls, run->s->filter[i], run->x[i]);
             const fsi_vec3 guess = run->guess[i];
-            run->state[i] = FSI__SPH_FREE;
+            run->state[i] = FSI__FREE;
             if (fsi__sph_ghost(run, i) || (group.count == 0 && !astray)) continue;
-            if (astray) run->state[i] = (unsigned char)fsi__sph_squeeze(run, run->s->filter[i], run->x[i], run->x[i], &run->guess[i]);
+            if (astray) run->state[i] = (unsigned char)fsi__squeeze(&run->walls, run->s->filter[i], run->x[i],
+                run->x[i], &run->guess[i]);
             else {
                 fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, guess, reach);
-                run->state[i] = (unsigned char)fsi__sph_place(run, &own, i, run->x[i], reach, &run->guess[i]);
+                run->state[i] = (unsigned char)fsi__place(&run->walls, &own, run->s->filter[i], run->x[i], reach,
+                    &run->guess[i]);
             }
-            if (run->state[i] & FSI__SPH_FORCED) fsi__sph_force(run, i, guess);
+            if (run->state[i] & FSI__FORCED) fsi__sph_force(run, i, guess);
         }
     }
 }
 
 /* ---- >>walls of one particle ---------------------------------------------------------------------------------- */
-
-/* Distance of x from the edge (k, k+1) of a triangle. */
-static fsi_real fsi__sph_edge_distance(const fsi_mesh *mesh, int face, int k, fsi_vec3 x)
-{
-    fsi_vec3 a = mesh->vertices[mesh->faces[3 * face + k]], b = mesh->vertices[mesh->faces[3 * face + (k == 2 ? 0 : k + 1)]];
-    fsi_vec3 ab = fsi_v3_sub(b, a), ax = fsi_v3_sub(x, a);
-    fsi_real l2 = fsi_v3_norm2(ab), t = l2 > 0 ? fsi_clamp(fsi_v3_dot(ax, ab) / l2, 0, 1) : 0;
-    return fsi_v3_norm(fsi_v3_sub(ax, fsi_v3_scale(ab, t)));
-}
-
-/* Is the support disc of x within the coplanar patch of this face, as far as this face can tell? */
-static int fsi__sph_covers(const fsi__sph_obstacle *o, int face, fsi_vec3 x, fsi_real support)
-{
-    int k;
-    if (o->mesh->corners != 3) return 0;
-    for (k = 0; k < 3; k++) {
-        int other = o->mesh->face_neighbor[3 * face + k];
-        if (other >= 0 && o->patch[other] == o->patch[face]) continue;
-        if (fsi__sph_edge_distance(o->mesh, face, k, x) < support) return 0;
-    }
-    return 1;
-}
-
-/* The same contact seen twice, or a face whose closest point lies on a feature that a closer face shares, adds nothing:
-   only local minima of the distance push. */
-typedef struct fsi__sph_near {
-    fsi_mesh_hit hit;
-    int owner, part;
-    fsi_real side;  /* +1; for sheets the side the particle is on */
-} fsi__sph_near;
-
-/* Does face b hold every corner of face a that the closest point of a depends on? */
-static int fsi__sph_shares_feature(const fsi_mesh *mesh, const fsi_mesh_hit *a, int b)
-{
-    int k, j, needed = 0, shared = 0;
-    for (k = 0; k < mesh->corners; k++) {
-        if (a->bary[k] < (fsi_real)1e-6) continue;
-        needed++;
-        for (j = 0; j < mesh->corners; j++) shared += mesh->faces[mesh->corners * b + j] == mesh->faces[mesh->corners * a->face + k];
-    }
-    return needed < mesh->corners && shared == needed;
-}
-
-static int fsi__sph_is_minimum(const fsi__sph_impl *im, const fsi__sph_near *list, int k)
-{
-    const fsi_mesh *mesh = im->obstacle[list[k].owner].mesh;
-    int j;
-    for (j = 0; j < k; j++)
-        if (list[j].owner == list[k].owner && fsi__sph_shares_feature(mesh, &list[k].hit, list[j].hit.face)) return 0;
-    return 1;
-}
-
-/* Sign of the closest feature of each obstacle's connected group: a contact counts only when it agrees (sph.md 5). */
-static int fsi__sph_group_side(const fsi__sph_impl *im, const fsi__sph_near *list, int k)
-{
-    const int *group = im->obstacle[list[k].owner].mesh->face_group;
-    int j;
-    for (j = 0; j < k; j++)
-        if (list[j].owner == list[k].owner && group[list[j].hit.face] == group[list[k].hit.face]) return list[j].hit.side;
-    return list[k].hit.side;
-}
-
-static void fsi__sph_make_contacts(const fsi__sph_run *run, const fsi__sph_near *list, int count, fsi_vec3 x, fsi__sph_wall *w)
-{
-    const double h = run->h;
-    int k;
-    w->contact_count = 0;
-    for (k = 0; k < count && w->contact_count < FSI__SPH_CONTACTS; k++) {
-        fsi__sph_plane_contact *c = &w->contact[w->contact_count];
-        const fsi__sph_near *item = &list[k];
-        int sheet = fsi__sph_two_sided(run->im, item->owner), side = sheet ? (int)item->side * item->hit.side : item->hit.side;
-        fsi_vec3 away = fsi_v3_sub(x, item->hit.point), n = fsi_v3_scale(item->hit.normal, sheet ? item->side : 1);
-        if (!fsi__sph_is_minimum(run->im, list, k)) continue;
-        if (!sheet && item->hit.side != fsi__sph_group_side(run->im, list, k)) continue;
-        if (side < 0 && w->contact_count > 0) continue; /* inside: only the way out that is shortest */
-        if ((double)item->hit.t > 1e-4 * run->dhat * h) n = fsi_v3_scale(away, (fsi_real)side / item->hit.t);
-        c->n[0] = (fsi__lane)n.x;
-        c->n[1] = (fsi__lane)n.y;
-        c->n[2] = (fsi__lane)n.z;
-        c->gap = (fsi__lane)(side * (double)item->hit.t / h);
-        c->part = item->part;
-        w->contact_count++;
-    }
-}
-
-/* Which side of a sheet the particle is on: the sign of its closest point, turned when the way from the start of the step
-   passed through the sheet. */
-static fsi_real fsi__sph_sheet_side(const fsi__sph_impl *im, const fsi__sph_faces *faces, int owner, fsi_vec3 from, fsi_vec3 x)
-{
-    const fsi_mesh *mesh = im->obstacle[owner].mesh;
-    fsi_real best = FSI_REAL_MAX;
-    int k, side = 1, crossings = 0;
-    for (k = 0; k < faces->count; k++) {
-        fsi_mesh_hit hit;
-        if (faces->owner[k] != owner) continue;
-        hit = fsi_mesh_closest_on_face(mesh, faces->face[k], x);
-        if (hit.t < best) {
-            best = hit.t;
-            side = hit.side;
-        }
-        crossings += fsi_mesh_sweep_face(mesh, faces->face[k], from, x, 0).face >= 0;
-    }
-    return (fsi_real)(crossings & 1 ? -side : side);
-}
-
-/* One particle's surroundings. */
-typedef struct fsi__sph_view {
-    fsi_vec3 x;
-    fsi_real closest;       /* distance from the nearest face, at most H */
-    int inside;             /* closed obstacles it is in */
-    int flat;               /* 1: all that is in reach is one coplanar patch that covers the support disc */
-    int reach_count, near_count, part_count, crowded;
-    int reach[FSI__SPH_FACES];           /* faces within H: index into the faces, ~index where a sheet's normal is turned */
-    unsigned char reach_part[FSI__SPH_FACES];
-    int part_owner[FSI_SPH_PARTS];      /* the obstacles they belong to, and the closest point of each */
-    fsi_mesh_hit part_hit[FSI_SPH_PARTS];
-    fsi__sph_near close_by[FSI__SPH_CLOSEST]; /* the nearest faces within the contact band, nearest first */
-} fsi__sph_view;
-
-/* The part of an obstacle, a new one unless all are taken, with its closest face. */
-static int fsi__sph_part_of(fsi__sph_view *view, int owner, const fsi_mesh_hit *hit)
-{
-    int k = view->part_count - 1;
-    if (k < 0 || (view->part_owner[k] != owner && view->part_count < FSI_SPH_PARTS)) {
-        k = view->part_count++;
-        view->part_owner[k] = owner;
-        view->part_hit[k] = *hit;
-    }
-    if (view->part_owner[k] != owner) view->crowded = 1;
-    else if (hit->t < view->part_hit[k].t) view->part_hit[k] = *hit;
-    return k;
-}
-
-/* Keeps the nearest items, nearest first; equal ones in order of coming. */
-static void fsi__sph_keep_near(fsi__sph_view *view, const fsi__sph_near *item)
-{
-    int j = view->near_count;
-    if (j == FSI__SPH_CLOSEST && !(item->hit.t < view->close_by[j - 1].hit.t)) return;
-    if (j < FSI__SPH_CLOSEST) view->near_count++;
-    else j--;
-    for (; j > 0 && view->close_by[j - 1].hit.t > item->hit.t; j--) view->close_by[j] = view->close_by[j - 1];
-    view->close_by[j] = *item;
-}
-
-static void fsi__sph_look_around(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 from, fsi_vec3 x, fsi__sph_view *view)
-{
-    const fsi__sph_impl *im = run->im;
-    const fsi_real support = (fsi_real)run->h, band = (fsi_real)((run->dhat + 2 * FSI__SPH_MOVE) * run->h);
-    fsi__sph_near item;
-    fsi_real nearest = support;
-    int k, patch = -1, within = 0;
-    view->x = x;
-    view->closest = support;
-    view->inside = view->reach_count = view->near_count = view->part_count = view->crowded = 0;
-    view->flat = run->s->desc.boundary == FSI_SPH_BOUNDARY_EXACT;
-    item.owner = -1;
-    item.side = 1;
-    for (k = 0; k < faces->count; k++) {
-        const fsi__sph_obstacle *o = &im->obstacle[faces->owner[k]];
-        if (faces->owner[k] != item.owner) {
-            item.owner = faces->owner[k];
-            item.side = fsi__sph_two_sided(im, item.owner) ? fsi__sph_sheet_side(im, faces, item.owner, from, x) : 1;
-            view->flat &= view->reach_count == 0;
-            patch = -1;
-            nearest = support;
-            within = 0;
-        }
-        item.hit = fsi_mesh_closest_on_face(o->mesh, faces->face[k], x);
-        if (!(item.hit.t < support)) continue;
-        if (item.hit.t < nearest) { /* of this obstacle */
-            int now = item.hit.side < 0 && o->mesh->kind == FSI_MESH_CLOSED;
-            view->inside += now - within;
-            within = now;
-            nearest = item.hit.t;
-        }
-        view->closest = fsi_min(view->closest, nearest);
-        if (view->flat) view->flat = (patch < 0 || patch == o->patch[faces->face[k]]) && fsi__sph_covers(o, faces->face[k], x, support);
-        patch = o->patch[faces->face[k]];
-        item.part = fsi__sph_part_of(view, item.owner, &item.hit);
-        view->reach_part[view->reach_count] = (unsigned char)item.part;
-        view->reach[view->reach_count++] = item.side > 0 ? k : ~k;
-        if (item.hit.t < band) fsi__sph_keep_near(view, &item);
-    }
-}
-
-/* lambda_B = chi + sum L_s, grad = - sum I_s n_s (sph.md 4.2), the chi left out, for each obstacle. */
-static void fsi__sph_integrate(const fsi__sph_run *run, const fsi__sph_faces *faces, const fsi__sph_view *view, fsi__sph_integral *sum)
-{
-    int j, k;
-    memset(sum, 0, FSI_SPH_PARTS * sizeof *sum);
-    for (j = 0; j < view->reach_count; j++) {
-        const fsi_mesh *mesh;
-        fsi__sph_face f;
-        fsi_vec3 n;
-        k = view->reach[j] < 0 ? ~view->reach[j] : view->reach[j];
-        mesh = run->im->obstacle[faces->owner[k]].mesh;
-        n = mesh->face_normals[faces->face[k]];
-        if (view->flat) {
-            f.delta = (double)view->closest / run->h;
-            f.L = fsi__sph_plane(3, f.delta, &f.weight);
-            if (fsi_v3_dot(fsi_v3_sub(view->x, mesh->vertices[mesh->faces[3 * faces->face[k]]]), n) < 0) f.L = -f.L;
-            fsi__sph_add_face(sum, f, n, view->reach[j] < 0 ? -1 : 1);
-            break;
-        }
-        f = fsi__sph_face_at(mesh, faces->face[k], view->x, (fsi_real)(1 / run->h));
-        if (run->s->desc.boundary == FSI_SPH_BOUNDARY_PAPER) f.L = fsi__sph_paper_at(mesh, faces->face[k], view->x, run->h, &f);
-        fsi__sph_add_face(&sum[view->reach_part[j]], f, n, view->reach[j] < 0 ? -1 : 1);
-    }
-}
 
 /* The place of x seen from a body, and the body's way there so far. */
 static void fsi__sph_make_arm(const fsi__sph_run *run, fsi__sph_part *part, fsi_vec3 x)
@@ -2076,7 +1447,7 @@ static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *vi
     for (j = 0; j < view->part_count; j++) {
         fsi__sph_part *part = &w->part[j];
         const fsi_mesh_hit *hit = &view->part_hit[j];
-        const int body = run->im->obstacle[view->part_owner[j]].body;
+        const int body = run->im->obstacle[view->part_owner[j]].base.body;
         memset(part, 0, sizeof *part);
         part->owner = view->part_owner[j];
         part->body = body >= 0 && run->body[body].coupled ? body : -1;
@@ -2095,13 +1466,14 @@ static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *vi
 }
 
 /* Everything the walls do to a particle that came from `from` and is at x, displacement u. */
-static void fsi__sph_make_wall(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 from, fsi_vec3 x, const fsi__lane4 *u, fsi__sph_wall *w)
+static void fsi__sph_make_wall(const fsi__sph_run *run, const fsi__faces *faces, fsi_vec3 from, fsi_vec3 x,
+    const fsi__lane4 *u, fsi__sph_wall *w)
 {
     const double scale = run->s->desc.wall_calibrate ? run->im->kernel.wall : 1;
     fsi__sph_view view;
     fsi__sph_integral sum[FSI_SPH_PARTS];
-    fsi__sph_look_around(run, faces, from, x, &view);
-    fsi__sph_integrate(run, faces, &view, sum);
+    fsi__sph_look_around(&run->scene, faces, from, x, &view);
+    fsi__sph_integrate(&run->scene, faces, &view, sum);
     w->lambda = (fsi__lane)(scale * view.inside);
     w->g[0] = w->g[1] = w->g[2] = w->diagonal = 0;
     fsi__sph_make_parts(run, &view, sum, scale, w);
@@ -2109,7 +1481,7 @@ static void fsi__sph_make_wall(const fsi__sph_run *run, const fsi__sph_faces *fa
     w->at[1] = u->y;
     w->at[2] = u->z;
     w->clear = (fsi__lane)(view.inside ? 0 : (double)view.closest / run->h);
-    fsi__sph_make_contacts(run, view.close_by, view.near_count, x, w);
+    fsi__sph_make_contacts(&run->scene, view.close_by, view.near_count, x, w);
 }
 
 /* Coupled bodies stand at `at` for the queries: a place seen from one that has moved since. */
@@ -2134,7 +1506,7 @@ FSI_FN fsi_vec3 fsi__sph_world(const fsi__sph_run *run, int i, const fsi__lane4 
 /* Which groups of ranks have faces within reach. */
 static void fsi__sph_mark_groups(fsi__sph_run *run, int begin, int end)
 {
-    fsi__sph_faces faces;
+    fsi__faces faces;
     int g;
     for (g = begin; g < end; g += FSI__SPH_GROUP) {
         fsi__sph_group_faces(run, g, g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end, (fsi_real)run->h, &faces);
@@ -2146,7 +1518,7 @@ static void fsi__sph_mark_groups(fsi__sph_run *run, int begin, int end)
 static void fsi__sph_make_walls(fsi__sph_run *run, int chunk, int begin, int end)
 {
     const fsi_real reach = (fsi_real)run->h;
-    fsi__sph_faces group, own;
+    fsi__faces group, own;
     int g, r;
     for (g = begin; g < end; g += FSI__SPH_GROUP) {
         int stop = g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end, slot = run->group_slot[g / FSI__SPH_GROUP];
@@ -2168,7 +1540,7 @@ static void fsi__sph_make_walls(fsi__sph_run *run, int chunk, int begin, int end
 static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int end)
 {
     const double limit = run->s->desc.always_reevaluate ? -1 : FSI__SPH_MOVE * FSI__SPH_MOVE;
-    fsi__sph_faces faces;
+    fsi__faces faces;
     int r, done = 0;
     for (r = begin; r < end; r++) {
         const fsi__lane4 *u = &run->uz[r];
@@ -2207,12 +1579,12 @@ static int fsi__sph_is_deep(const fsi__sph_run *run, int r)
     const int i = run->order[r];
     const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
     int o, k;
-    for (o = 0; o < run->im->obstacle_count; o++) {
+    for (o = 0; o < run->im->obstacles.count; o++) {
         const fsi__sph_obstacle *obstacle = &run->im->obstacle[o];
-        if (obstacle->desc.mesh == run->im->domain || !(obstacle->desc.mask & run->s->filter[i])) continue;
+        if (obstacle->base.given == run->im->domain || !(obstacle->base.mask & run->s->filter[i])) continue;
         for (k = 0; w && k < w->part_count && w->part[k].owner != o; k++) {}
         if (w && k < w->part_count) continue;
-        if (fsi__sph_inside_of(obstacle, run->target[i]).face >= 0) return 1;
+        if (fsi__inside_of(&obstacle->base, run->target[i]).face >= 0) return 1;
     }
     return 0;
 }
@@ -2225,7 +1597,7 @@ static int fsi__sph_count_deep(const fsi__sph_run *run, int begin, int end)
     int r, known = -1, deep = 0, count = 0;
     for (r = begin; r < end; r++) {
         const int i = run->order[r];
-        if (fsi__sph_ghost(run, i) || fsi__sph_held(run, i) || (run->state[i] & FSI__SPH_PINCHED)) continue;
+        if (fsi__sph_ghost(run, i) || fsi__sph_held(run, i) || (run->state[i] & FSI__PINCHED)) continue;
         if (!alone || known < 0 || run->s->filter[i] != run->s->filter[known]) deep = fsi__sph_is_deep(run, r);
         known = i;
         count += deep;
@@ -2234,12 +1606,12 @@ static int fsi__sph_count_deep(const fsi__sph_run *run, int begin, int end)
 }
 
 /* End position of rank r, taken out of the solids where the solve left it inside. */
-static int fsi__sph_place_rank(fsi__sph_run *run, int chunk, int r, fsi__sph_faces *faces)
+static int fsi__sph_place_rank(fsi__sph_run *run, int chunk, int r, fsi__faces *faces)
 {
     const int i = run->order[r];
     const fsi_real reach = (fsi_real)run->h;
     fsi__sph_own_faces(run, chunk, NULL, faces, i, run->target[i], reach);
-    return fsi__sph_place(run, faces, i, run->x[i], reach, &run->target[i]);
+    return fsi__place(&run->walls, faces, run->s->filter[i], run->x[i], reach, &run->target[i]);
 }
 
 /* End positions (what had to be placed is counted). Most particles have not moved far enough since their distance was measured, at a
@@ -2247,7 +1619,7 @@ static int fsi__sph_place_rank(fsi__sph_run *run, int chunk, int r, fsi__sph_fac
 static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    fsi__sph_faces faces;
+    fsi__faces faces;
     int r, placed = 0, pinched = 0;
     for (r = begin; r < end; r++) {
         const int i = run->order[r];
@@ -2255,19 +1627,21 @@ static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
         int state;
         run->target[i] = fsi__sph_world(run, i, &run->u[r]);
         state = run->state[i];
-        run->state[i] = FSI__SPH_FREE;
-        if (!(state & FSI__SPH_PINCHED) && (!w || fsi__sph_ghost(run, i) || (!w->inside && fsi__sph_cleared(run, w, &run->u[r])))) continue;
+        run->state[i] = FSI__FREE;
+        if (!(state & FSI__PINCHED) && (!w || fsi__sph_ghost(run, i)
+            || (!w->inside && fsi__sph_cleared(run, w, &run->u[r])))) continue;
         state = fsi__sph_place_rank(run, chunk, r, &faces);
         run->state[i] = (unsigned char)state;
-        if (w) w->placed = (state & FSI__SPH_PLACED) != 0;
-        placed += (state & FSI__SPH_PLACED) != 0;
-        pinched += (state & FSI__SPH_PINCHED) != 0;
+        if (w) w->placed = (state & FSI__PLACED) != 0;
+        placed += (state & FSI__PLACED) != 0;
+        pinched += (state & FSI__PINCHED) != 0;
     }
     for (r = begin; r < end && run->done + run->share > 1 - 1e-9; r += FSI__SPH_GROUP) pinched += fsi__sph_count_deep(run, r, r + FSI__SPH_GROUP < end ? r + FSI__SPH_GROUP : end);
     fsi__sph_put_sums(run, chunk, placed, pinched, 0, 0);
 }
 
 static void fsi__sph_find_normal(fsi__sph_run *run, int r, double *unused);
+static void fsi__sph_start_tension(fsi__sph_run *run);
 static void fsi__sph_viscous_begin(fsi__sph_run *run, int r, double *unused);
 static void fsi__sph_viscous_weights(fsi__sph_run *run);
 
@@ -2303,7 +1677,10 @@ FSI_FN void fsi__sph_look_at_star(fsi__sph_run *run, int r)
 }
 
 /* Where the substep starts, as coordinates. */
-FSI_FN void fsi__sph_gather_start(fsi__sph_run *run, int r) { run->zp[r] = fsi__sph_record(run->x[run->order[r]], 1 / run->h); }
+FSI_FN void fsi__sph_gather_start(fsi__sph_run *run, int r)
+{
+    run->zp[r] = fsi__record_at(run->x[run->order[r]], 1 / run->h);
+}
 
 /* Rank order from the neighbour lists: coordinates, x* as a displacement, iterates at rest. */
 static void fsi__sph_gather(fsi__sph_run *run, int begin, int end)
@@ -2330,24 +1707,26 @@ static void fsi__sph_gather(fsi__sph_run *run, int begin, int end)
 }
 
 /* Removes pairs that a sheet separates from rank r's list, if it acts on both. */
-static void fsi__sph_cut_list(fsi__sph_run *run, const fsi__sph_faces *faces, int r)
+static void fsi__sph_cut_list(fsi__sph_run *run, const fsi__faces *faces, int r)
 {
     int *list = (int *)(uintptr_t)(run->list + run->first[r]), *size = (int *)(uintptr_t)(run->size + r), k, j, kept = 0;
     for (k = 0; k < *size; k++) {
         int a = run->order[r], b = run->order[list[k]], cut = 0;
         for (j = 0; j < faces->count && !cut; j++) {
-            if (!fsi__sph_two_sided(run->im, faces->owner[j]) || !(run->im->obstacle[faces->owner[j]].desc.mask & run->s->filter[b])) continue;
-            cut = fsi__mesh_parts(run->im->obstacle[faces->owner[j]].mesh, faces->face[j], run->guess[a < b ? a : b], run->guess[a < b ? b : a]);
+            if (!fsi__is_sheet(&run->im->obstacles, faces->owner[j])
+                || !(run->im->obstacle[faces->owner[j]].base.mask & run->s->filter[b])) continue;
+            cut = fsi__mesh_parts(run->im->obstacle[faces->owner[j]].base.mesh, faces->face[j],
+                run->guess[a < b ? a : b], run->guess[a < b ? b : a]);
         }
         if (!cut) list[kept++] = list[k];
     }
-    for (k = kept; k < fsi__sph_padded(*size); k++) list[k] = r;
+    for (k = kept; k < fsi__padded(*size); k++) list[k] = r;
     *size = kept;
 }
 
 static void fsi__sph_cut_pairs(fsi__sph_run *run, int chunk, int begin, int end)
 {
-    fsi__sph_faces faces;
+    fsi__faces faces;
     int r;
     for (r = begin; r < end; r++) {
         if (run->slot[r] < 0) continue;
@@ -2377,7 +1756,8 @@ static fsi_status fsi__sph_check_overflow(const fsi__sph_run *run)
     for (c = 0; c < run->chunks; c++) {
         if (!run->overflow[c]) continue;
         i = run->overflow[c] - 1;
-        return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_sph_step", i, FSI__SPH_FACES, "particle %d has more than %d faces within reach: the mesh is too fine for this spacing", i, FSI__SPH_FACES);
+        return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_sph_step", i, FSI__FACES,
+            "particle %d has more than %d faces within reach: the mesh is too fine for this spacing", i, FSI__FACES);
     }
     return FSI_OK;
 }
@@ -2445,7 +1825,8 @@ static fsi_status fsi__sph_attach(fsi__sph_run *run)
     run->first = nb->first;
     run->size = nb->size;
     run->list = nb->list;
-    for (run->sheets = 0, o = 0; o < run->im->obstacle_count; o++) run->sheets |= fsi__sph_two_sided(run->im, o);
+    for (run->sheets = 0, o = 0; o < run->im->obstacles.count; o++) run->sheets |= fsi__is_sheet(&run->im->obstacles,
+        o);
     fsi__sph_lap(run, &run->stats.seconds_neighbors, &clock);
     FSI__SPH_AFTER_PASS(run);
     return fsi__sph_reserve_walls(run);
@@ -2459,6 +1840,7 @@ static fsi_status fsi__sph_first_attach(fsi__sph_run *run)
     run->due = 0;
     FSI__SPH_TRY(fsi__sph_attach(run));
     clock = fsi__now(run->s->context);
+    if (run->tension) fsi__sph_start_tension(run);
     if (run->s->desc.viscosity > 0) fsi__sph_viscous_weights(run);
     fsi__sph_parallel(run, fsi__sph_walls_range, fsi__sph_wall_work(run));
     run->fresh = 0;
@@ -2726,22 +2108,8 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
     return FSI_OK;
 }
 
-/* ---- >>surface tension ----------------------------------------------------------------------------------------
+/* ---- >>surface tension ---------------------------------------------------------------------------------------- */
 
-   The force on a surface element dA is sigma kappa n dA, n the normal inward, kappa = -div n the curvature (Brackbill's continuum
-   surface force). Four sums over the neighbours make it, at the places x0 where the substep starts, on its lists:
-
-      normal      N_i = V sum_j grad W_ij + the solid's share as if it were liquid; m_i = (|N_i| - 0.4)+^2, n_i = N_i/|N_i|
-      smoothed    n_i <- sum_j m_j n_j w_ij, to length 1; near a wall turned to the contact angle (below)
-      curvature   kappa_i = (dim-1) sum_j m_j t.(n_i - n_j) w'_ij / sum_j m_j t.t w'_ij,  t = the part of x_j - x_i along the surface
-      force       a_i = sigma kappa_i A_i n_i/(rho0 V), with kappa smoothed as n was; the areas A_i = s V m_i / sum_j m_j w_ij.
-
-   The areas are shares of the surface around a particle, so that a surface's areas sum to its size; s follows from a lattice. Forces of
-   surface particles that hang together are made to cancel: what their sum lacks to zero is shared out by area. Where they touch a wall
-   the sum is what the contact line holds, and the wall's. docs/sph.md tells why pairwise forces were not taken. */
-
-#define FSI__SPH_CURVATURE 1.0 /* largest curvature, over (dim-1)/dx */
-#define FSI__SPH_HOLLOW -0.3   /* least one, times H: hollows pull outward, and what lies below, which does not hang on, would let the surface go */
 /* Surface tension of this substep: of a smaller one, when the substep is too long for the waves of the whole. */
 static double fsi__sph_sigma(const fsi__sph_run *run)
 {
@@ -2749,273 +2117,56 @@ static double fsi__sph_sigma(const fsi__sph_run *run)
     return (double)run->s->desc.surface_tension * fmin(1, share * share);
 }
 
-FSI_FN fsi__f8 fsi__f8_dot(fsi__f8 ax, fsi__f8 ay, fsi__f8 az, fsi__f8 bx, fsi__f8 by, fsi__f8 bz)
-{
-    return fsi__f8_add(fsi__f8_add(fsi__f8_mul(ax, bx), fsi__f8_mul(ay, by)), fsi__f8_mul(az, bz));
-}
-
-/* What a pair needs: difference in units of H, 1 - q^2 or 0. */
-typedef struct fsi__sph_pair { fsi__f8 x, y, z, t; } fsi__sph_pair;
-
-FSI_FN fsi__sph_pair fsi__sph_pair_at(const fsi__sph_run *run, const int *list, int r)
-{
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT);
-    fsi__sph_pair p;
-    fsi__f8 w;
-    fsi__f8_gather(run->zp, list, &run->zp[r], &p.x, &p.y, &p.z, &w);
-    p.x = fsi__f8_mul(p.x, unit);
-    p.y = fsi__f8_mul(p.y, unit);
-    p.z = fsi__f8_mul(p.z, unit);
-    p.t = fsi__f8_max(fsi__f8_sub(fsi__f8_set(1), fsi__f8_dot(p.x, p.y, p.z, p.x, p.y, p.z)), fsi__f8_set(0));
-    return p;
-}
-
-FSI_FN void fsi__sph_add_weighted(fsi__sph_sums *sum, fsi__f8 w, fsi__f8 x, fsi__f8 y, fsi__f8 z)
-{
-    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(w, x));
-    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(w, y));
-    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(w, z));
-}
-
-FSI_FN fsi__sph_sums fsi__sph_no_sums(void)
-{
-    fsi__sph_sums sum;
-    sum.x = sum.y = sum.z = sum.d = fsi__f8_set(0);
-    return sum;
-}
-
-FSI_FN fsi__lane4 fsi__sph_fold(const fsi__sph_sums *sum)
-{
-    return fsi__lane4_make((double)fsi__f8_sum(sum->x), (double)fsi__f8_sum(sum->y), (double)fsi__f8_sum(sum->z));
-}
-
-/* sum_j (1-q^2)^3 a_j over the neighbours of rank r; w: how often too much the padding counts r itself, which belongs to it once. */
-FSI_FN fsi__lane4 fsi__sph_smoothed(const fsi__sph_run *run, const fsi__lane4 *a, int r)
-{
-    const int *list = run->list + run->first[r], size = fsi__sph_padded(run->size[r]);
-    fsi__sph_sums sum = fsi__sph_no_sums();
-    fsi__lane4 out;
-    int k;
-    for (k = 0; k < size; k += FSI_LANES) {
-        const fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
-        fsi__f8 x, y, z;
-        fsi__f8_gather_vectors(a, list + k, &x, &y, &z);
-        fsi__sph_add_weighted(&sum, fsi__f8_mul(fsi__f8_mul(p.t, p.t), p.t), x, y, z);
-    }
-    out = fsi__sph_fold(&sum);
-    out.w = (fsi__lane)(size - run->size[r] - 1);
-    return out;
-}
-
-/* The colour's slope that a half-space of liquid at distance delta adds, over the slope of the boundary integral. */
-static double fsi__sph_color_of_plane(int dim, double delta)
-{
-    double slope, t = 1 - delta * delta;
-    fsi__sph_plane(dim, delta, &slope);
-    if (!(slope > 1e-6)) return 0;
-    return fsi__sph_color_c(dim) * (dim == 3 ? FSI_PI / 4 * t * t * t * t : 32.0 / 35 * t * t * t * sqrt(t)) / slope;
-}
-
-/* The wall of rank r where it is liquid's surface that is near it, else NULL. */
-static fsi__sph_wall *fsi__sph_wall_near(const fsi__sph_run *run, int r)
-{
-    fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
-    return w && w->part_count > 0 && w->clear < 1 ? w : NULL;
-}
-
+/* The passes over its particles. */
 static void fsi__sph_find_normal(fsi__sph_run *run, int r, double *unused)
 {
-    const int *list = run->list + run->first[r], size = fsi__sph_padded(run->size[r]), dim = run->s->desc.dim;
-    const fsi__lane scale = (fsi__lane)(6 * fsi__sph_color_c(dim) * run->im->kernel.volume);
-    const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
-    fsi__sph_sums sum = fsi__sph_no_sums();
-    fsi__lane4 n;
-    fsi__lane length, m;
-    int k;
     (void)unused;
-    for (k = 0; k < size; k += FSI_LANES) {
-        const fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
-        fsi__sph_add_weighted(&sum, fsi__f8_mul(p.t, p.t), p.x, p.y, p.z);
-    }
-    n = fsi__lane4_scale(fsi__sph_fold(&sum), scale);
-    if (w) n = fsi__lane4_madd(n, (fsi__lane)(1 / (double)run->s->wall_factor * fsi__sph_color_of_plane(dim, (double)w->clear)), fsi__lane4_from(w->g));
-    length = (fsi__lane)sqrt((double)(n.x * n.x + n.y * n.y + n.z * n.z));
-    m = (fsi__lane)fsi__sph_surface((double)length);
-    n = fsi__lane4_scale(n, length > 0 ? m / length : 0);
-    n.w = m;
-    run->normal[r] = n;
-}
-
-/* Work of adhesion over that of cohesion at this contact angle [degrees], 0 to 1 (Young and Dupre). */
-FSI__HOST_FN double fsi__sph_wetting(fsi_real angle) { return fmin(fmax((1 + fsi_cos((double)angle * (FSI_PI / 180))) / 2, 0), 1); }
-
-/* The wall's normal [into the liquid] at a particle and the mean wetting of its obstacles. */
-static double fsi__sph_mean_wetting(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
-{
-    const double length = sqrt((double)w->g[0] * (double)w->g[0] + (double)w->g[1] * (double)w->g[1] + (double)w->g[2] * (double)w->g[2]);
-    double sum = 0, all = 0;
-    int k;
-    for (k = 0; k < w->part_count; k++) {
-        const double g = sqrt((double)fsi__lane_norm2(w->part[k].g));
-        sum += g * fsi__sph_wetting(run->im->obstacle[w->part[k].owner].desc.contact_angle);
-        all += g;
-    }
-    for (k = 0; k < 3; k++) n[k] = length > 0 ? -(double)w->g[k] / length : 0;
-    return all > 0 ? sum / all : 0;
-}
-
-/* At a wall with normal b the surface has the contact angle: n = tau sin(theta) - b cos(theta), tau its direction along the wall. This
-   fades in over the distance H (as in Breinlinger et al. 2013). */
-static void fsi__sph_turn_normal(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
-{
-    double b[3], tau[3], cosine = 2 * fsi__sph_mean_wetting(run, w, b) - 1, sine = sqrt(1 - cosine * cosine), f = (double)w->clear, length;
-    int k;
-    for (k = 0; k < 3; k++) tau[k] = n[k] - fsi__sph_dot3(n, b) * b[k];
-    length = sqrt(fsi__sph_dot3(tau, tau));
-    if (!(length > 1e-3)) return; /* the surface lies along the wall: a film, or what the wall does not hold */
-    for (k = 0; k < 3; k++) n[k] = f * n[k] + (1 - f) * (sine * tau[k] / length - cosine * b[k]);
+    fsi__tension_find_normal(&run->surface, r);
 }
 
 static void fsi__sph_smooth_normal(fsi__sph_run *run, int r, double *unused)
 {
-    const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
-    const fsi__lane4 own = run->normal[r];
-    fsi__lane4 sum;
-    double n[3], length;
-    int k;
     (void)unused;
-    run->sheet[r] = fsi__lane4_make(0, 0, 0);
-    if (!(own.w > 0)) return;
-    sum = fsi__sph_smoothed(run, run->normal, r);
-    n[0] = (double)sum.x - (double)sum.w * (double)own.x;
-    n[1] = (double)sum.y - (double)sum.w * (double)own.y;
-    n[2] = (double)sum.z - (double)sum.w * (double)own.z;
-    length = sqrt(fsi__sph_dot3(n, n));
-    for (k = 0; k < 3 && length > 0; k++) n[k] /= length;
-    if (w) fsi__sph_turn_normal(run, w, n);
-    length = sqrt(fsi__sph_dot3(n, n));
-    length = length > 0 ? (double)own.w / length : 0;
-    run->sheet[r] = fsi__lane4_make(n[0] * length, n[1] * length, n[2] * length);
-    run->sheet[r].w = own.w;
+    fsi__tension_smooth_normal(&run->surface, r);
 }
 
-/* Curvature [1/H] of the surface at rank r. t.n_i = 0 leaves -m_j t.n_j above. */
-static fsi__lane fsi__sph_curvature_at(const fsi__sph_run *run, int r)
-{
-    const int *list = run->list + run->first[r], size = fsi__sph_padded(run->size[r]);
-    const fsi__lane4 *s = &run->sheet[r];
-    const fsi__f8 nx = fsi__f8_set(s->x / s->w), ny = fsi__f8_set(s->y / s->w), nz = fsi__f8_set(s->z / s->w);
-    const double most = FSI__SPH_CURVATURE * run->h / (double)run->s->desc.spacing;
-    fsi__f8 above = fsi__f8_set(0), below = above;
-    double bend, length, c;
-    int k;
-    for (k = 0; k < size; k += FSI_LANES) {
-        fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
-        fsi__f8 x, y, z, m, w = fsi__f8_mul(p.t, p.t), dn = fsi__f8_dot(p.x, p.y, p.z, nx, ny, nz);
-        fsi__f8_gather_vectors(run->sheet, list + k, &x, &y, &z);
-        m = fsi__f8_sqrt(fsi__f8_dot(x, y, z, x, y, z));
-        p.x = fsi__f8_sub(p.x, fsi__f8_mul(dn, nx));
-        p.y = fsi__f8_sub(p.y, fsi__f8_mul(dn, ny));
-        p.z = fsi__f8_sub(p.z, fsi__f8_mul(dn, nz));
-        above = fsi__f8_sub(above, fsi__f8_mul(w, fsi__f8_dot(p.x, p.y, p.z, x, y, z)));
-        below = fsi__f8_add(below, fsi__f8_mul(fsi__f8_mul(w, m), fsi__f8_dot(p.x, p.y, p.z, p.x, p.y, p.z)));
-    }
-    bend = (double)fsi__f8_sum(above);
-    length = (double)fsi__f8_sum(below);
-    c = length > 0 ? bend / length : 0;
-    return (fsi__lane)((run->s->desc.dim - 1) * (c > most ? most : c < -most ? -most : c));
-}
-
-/* normal: m kappa, m, for the sums of the last pass. */
 static void fsi__sph_find_curvature(fsi__sph_run *run, int r, double *unused)
 {
-    const fsi__lane m = run->sheet[r].w;
     (void)unused;
-    run->normal[r] = fsi__lane4_make(m > 0 ? (double)(m * fsi__sph_curvature_at(run, r)) : 0, (double)m, 0);
+    fsi__tension_find_curvature(&run->surface, r);
 }
 
-/* Accelerations; sheet.w becomes the particle's area over dx^(dim-1), which nobody else reads here. A wall hides a part of the surface around it. */
 static void fsi__sph_pull_surface(fsi__sph_run *run, int r, double *unused)
 {
-    const fsi_sph_desc *d = &run->s->desc;
-    const double h = run->h, scale = fsi__sph_sigma(run) / ((double)d->density * h * h), ratio = h / (double)d->spacing;
-    const fsi__lane4 own = run->normal[r], n = run->sheet[r];
-    const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
-    fsi__lane4 sum;
-    double b, kappa, share, area, slope;
     (void)unused;
-    run->tension[run->order[r]] = run->line[run->order[r]] = fsi_v3(0, 0, 0);
-    if (!(n.w > 0)) return;
-    sum = fsi__sph_smoothed(run, run->normal, r);
-    b = (double)(sum.y - sum.w * own.y);
-    kappa = (double)(sum.x - sum.w * own.x) / b;
-    kappa = fmax(kappa, FSI__SPH_HOLLOW);
-    if (w) b /= 1 - fsi__sph_plane(d->dim, (double)w->clear, &slope);
-    area = share = run->im->kernel.sheet * (double)n.w / b;
-    if (d->dim == 3) area *= 1 + run->im->kernel.depth * kappa / 2; /* the surface itself is larger */
-    area *= scale * kappa / (double)n.w;
-    run->sheet[r].w = (fsi__lane)(share / ratio);
-    run->tension[run->order[r]] = fsi_v3((fsi_real)(area * (double)n.x), (fsi_real)(area * (double)n.y), (fsi_real)(area * (double)n.z));
+    fsi__tension_pull(&run->surface, r);
 }
 
-static int fsi__sph_drop_of(int *drop, int r)
+/* What these share, in this substep. */
+static void fsi__sph_start_tension(fsi__sph_run *run)
 {
-    while (drop[r] != r) r = drop[r] = drop[drop[r]];
-    return r;
-}
-
-/* Joins surface particles that are neighbours; the lowest rank stands for all. */
-static void fsi__sph_find_drops(fsi__sph_run *run)
-{
-    int r, k;
-    for (r = 0; r < run->n; r++) {
-        const int *list = run->list + run->first[r];
-        run->drop[r] = run->sheet[r].w > 0 ? r : -1;
-        if (run->drop[r] < 0) continue;
-        memset(&run->drops[r], 0, sizeof run->drops[r]);
-        for (k = 0; k < run->size[r]; k++) {
-            int a, b;
-            if (list[k] >= r || run->drop[list[k]] < 0) continue;
-            a = fsi__sph_drop_of(run->drop, list[k]);
-            b = fsi__sph_drop_of(run->drop, r);
-            if (a < b) run->drop[b] = a;
-            else run->drop[a] = b;
-        }
-    }
-}
-
-/* How much of a contact line is at rank r. */
-static double fsi__sph_contact_share(const fsi__sph_run *run, int r)
-{
-    const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
-    return w ? (double)run->sheet[r].w * (1 - (double)w->clear) : 0;
-}
-
-static void fsi__sph_sum_drops(fsi__sph_run *run)
-{
-    int r;
-    for (r = 0; r < run->n; r++) {
-        fsi__sph_drop *d;
-        if (run->drop[r] < 0) continue;
-        run->drop[r] = fsi__sph_drop_of(run->drop, r);
-        d = &run->drops[run->drop[r]];
-        fsi__sph_add3(d->sum, run->tension[run->order[r]]);
-        d->area += (double)run->sheet[r].w;
-        d->contact += fsi__sph_contact_share(run, r);
-    }
-}
-
-/* The obstacle that has most of a particle's wall. */
-static int fsi__sph_main_part(const fsi__sph_wall *w)
-{
-    fsi__lane most = -1;
-    int k, best = 0;
-    for (k = 0; k < w->part_count; k++) {
-        if (!(fsi__lane_norm2(w->part[k].g) > most)) continue;
-        most = fsi__lane_norm2(w->part[k].g);
-        best = k;
-    }
-    return best;
+    fsi__tension *t = &run->surface;
+    t->dim = run->s->desc.dim;
+    t->n = run->n;
+    t->h = run->h;
+    t->dx = (double)run->s->desc.spacing;
+    t->scale = fsi__sph_sigma(run) / ((double)run->s->desc.density * run->h * run->h);
+    t->kernel = &run->im->kernel;
+    t->wall_factor = run->s->wall_factor;
+    t->obstacles = &run->im->obstacles;
+    t->order = run->order;
+    t->first = run->first;
+    t->size = run->size;
+    t->list = run->list;
+    t->place = run->zp;
+    t->slot = run->slot;
+    t->wall = run->wall;
+    t->normal = run->normal;
+    t->sheet = run->sheet;
+    t->drop = run->drop;
+    t->drops = run->drops;
+    t->pull = run->tension;
+    t->line = run->line;
 }
 
 /* A coupled body takes the reaction to a contact line's pull on particle i as it takes the host's forces. */
@@ -3045,13 +2196,14 @@ static void fsi__sph_share_drops(fsi__sph_run *run)
 {
     int r;
     for (r = 0; r < run->n; r++) {
-        const fsi__sph_drop *d = run->drop[r] >= 0 ? &run->drops[run->drop[r]] : NULL;
+        const fsi__drop *d = run->drop[r] >= 0 ? &run->drops[run->drop[r]] : NULL;
         const int i = run->order[r];
         double share;
         fsi_vec3 part;
         int body;
         if (!d) continue;
-        share = d->contact > 0 ? fsi__sph_contact_share(run, r) / d->contact * run->dt : (double)run->sheet[r].w / d->area;
+        share = d->contact > 0 ? fsi__tension_contact_share(&run->surface, r) / d->contact * run->dt
+            : (double)run->sheet[r].w / d->area;
         if (!(share > 0)) continue;
         part = fsi_v3((fsi_real)(share * d->sum[0]), (fsi_real)(share * d->sum[1]), (fsi_real)(share * d->sum[2]));
         if (!(d->contact > 0)) {
@@ -3093,8 +2245,8 @@ static void fsi__sph_tension(fsi__sph_run *run)
     fsi__sph_for_each(run, fsi__sph_smooth_normal, FSI__SPH_NS_SMOOTH_NORMAL); /* fsi__sph_walls_range found the normals */
     fsi__sph_for_each(run, fsi__sph_find_curvature, FSI__SPH_NS_CURVATURE);
     fsi__sph_for_each(run, fsi__sph_pull_surface, FSI__SPH_NS_PULL);
-    fsi__sph_find_drops(run);
-    fsi__sph_sum_drops(run);
+    fsi__tension_find_drops(&run->surface);
+    fsi__tension_sum_drops(&run->surface);
     fsi__sph_share_drops(run);
     fsi__sph_for_each(run, fsi__sph_apply_tension, run->s->desc.viscosity > 0 ? 0 : FSI__SPH_NS_APPLY); /* little beside viscosity */
     run->stats.degraded |= fsi__sph_is_too_long(run);
@@ -3129,24 +2281,19 @@ static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v
 {
     const fsi_vec3 way = fsi_v3_scale(moved, (fsi_real)(1 / run->dt));
     fsi__lane4 d = fsi__lane4_madd(run->u[r], -1, run->star[r]);
-    if (state == FSI__SPH_PLACED) return way;
-    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES && state == FSI__SPH_FREE) d = fsi__lane4_madd(d, run->step[r].w, run->step[r]);
+    if (state == FSI__PLACED) return way;
+    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES && state == FSI__FREE) d =
+        fsi__lane4_madd(d, run->step[r].w, run->step[r]);
     v = fsi_v3_madd(v, (fsi_real)(run->h / run->dt), fsi__lane4_v3(d));
-    return state == FSI__SPH_FREE ? v : fsi__sph_at_most(way, fsi_v3_norm(v));
+    return state == FSI__FREE ? v : fsi__sph_at_most(way, fsi_v3_norm(v));
 }
 
 /* Velocity [m/s] of an obstacle at the closest point of one of its faces. */
 static fsi_vec3 fsi__sph_wall_velocity(const fsi__sph_run *run, const fsi__sph_part *part)
 {
-    const fsi_mesh *mesh = run->im->obstacle[part->owner].mesh;
-    fsi_vec3 v = fsi_v3(0, 0, 0);
-    int k;
-    if (!mesh->moving) return v;
-    for (k = 0; k < mesh->corners; k++) {
-        int c = mesh->faces[mesh->corners * part->face + k];
-        v = fsi_v3_madd(v, (fsi_real)((double)part->bary[k] / run->dt), fsi_v3_sub(mesh->vertices[c], mesh->previous[c]));
-    }
-    return v;
+    double bary[3];
+    fsi__lanes_to_doubles(bary, part->bary);
+    return fsi__d3_real(fsi__obstacle_velocity(&run->im->obstacle[part->owner].base, part->face, bary, run->dt));
 }
 
 /* Coulomb friction (sph.md 10): what slides along a wall loses up to `friction` times the normal impulse. Returns that bound, over m
@@ -3262,14 +2409,9 @@ static void fsi__sph_finish(fsi__sph_run *run, int chunk, int begin, int end)
 /* Adds an impulse of the liquid at x to an obstacle. */
 static void fsi__sph_push_obstacle(fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3 x, fsi_vec3 given)
 {
-    fsi__sph_obstacle *o = &run->im->obstacle[part->owner];
-    int j;
-    o->impulse = fsi_v3_add(o->impulse, given);
-    o->moment = fsi_v3_add(o->moment, fsi_v3_cross(x, given));
-    for (j = 0; j < o->mesh->corners && o->vertex_impulse; j++) {
-        fsi_vec3 *v = &o->vertex_impulse[o->mesh->faces[o->mesh->corners * part->face + j]];
-        *v = fsi_v3_madd(*v, (fsi_real)part->bary[j], given);
-    }
+    double bary[3];
+    fsi__lanes_to_doubles(bary, part->bary);
+    fsi__obstacle_push(&run->im->obstacle[part->owner].base, part->face, bary, fsi__d3_of(x), fsi__d3_of(given));
 }
 
 static void fsi__sph_push_body(fsi__sph_body *b, fsi_vec3 x, fsi_vec3 given)
@@ -3290,7 +2432,7 @@ static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
         for (k = 0; w && k < w->part_count; k++) {
             const fsi__sph_part *part = &w->part[k];
             const fsi_vec3 x = run->x[run->order[r]], given = fsi_v3_scale(fsi__sph_real3(part->impulse), -run->s->particle_mass);
-            const int body = run->im->obstacle[part->owner].body;
+            const int body = run->im->obstacle[part->owner].base.body;
             fsi__sph_push_obstacle(run, part, x, given);
             for (j = 0; j < 3 && part->body >= 0; j++) wall[j] -= part->impulse[j];
             if (body >= 0 && part->body < 0) fsi__sph_push_body(&run->body[body], x, given);
@@ -3350,13 +2492,14 @@ static void fsi__sph_gather_velocity(void *arg, int chunk, int begin, int end)
 
 /* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij w_i w_j, all at once; the old velocities are in `u`, W~ where the last density was taken. Without w, where lambda > 2/c
    a particle would get more than the whole difference, and velocities would grow by (c lambda - 1) each substep. */
-FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
+FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i, fsi__lane_sums *sum)
 {
     const fsi__lane4 *vi = &run->u[i];
     fsi__f8 w = fsi__sph_pair_density(run->zp, list, &run->zp[i]), x, y, z, share;
     fsi__f8_gather_four(run->u, list, &x, &y, &z, &share);
     w = fsi__f8_mul(w, fsi__f8_mul(share, fsi__f8_set(vi->w)));
-    fsi__sph_add_weighted(sum, w, fsi__f8_sub(x, fsi__f8_set(vi->x)), fsi__f8_sub(y, fsi__f8_set(vi->y)), fsi__f8_sub(z, fsi__f8_set(vi->z)));
+    fsi__add_weighted(sum, w, fsi__f8_sub(x, fsi__f8_set(vi->x)), fsi__f8_sub(y, fsi__f8_set(vi->y)),
+        fsi__f8_sub(z, fsi__f8_set(vi->z)));
 }
 
 static void fsi__sph_smooth(void *arg, int chunk, int begin, int end)
@@ -3366,11 +2509,11 @@ static void fsi__sph_smooth(void *arg, int chunk, int begin, int end)
     int r, k;
     (void)chunk;
     for (r = begin; r < end; r++) {
-        const int *list = run->list + run->first[r], size = fsi__sph_padded(run->size[r]);
+        const int *list = run->list + run->first[r], size = fsi__padded(run->size[r]);
         fsi_vec3 *v = &run->v[run->order[r]];
-        fsi__sph_sums sum = fsi__sph_no_sums();
+        fsi__lane_sums sum = fsi__no_lane_sums();
         for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_smooth(run, list + k, r, &sum);
-        *v = fsi_v3_madd(*v, c, fsi__lane4_v3(fsi__sph_fold(&sum)));
+        *v = fsi_v3_madd(*v, c, fsi__lane4_v3(fsi__fold(&sum)));
     }
 }
 
@@ -3412,56 +2555,21 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
 
 /* ---- >>viscosity ---------------------------------------------------------------------------------------------- */
 
-/* Backward Euler, at the positions the substep starts from, before the pressure: after it, every substep would let the liquid
-   slip by the dt^2 g that pressure leaves it (after Weiler et al., "A Physically Consistent Implicit Viscosity Solver for SPH
-   Fluids", 2018):
-
-      v = v* + dt nu L v,    (L v)_i = sum_j k_ij e_ij e_ij.(v_j - v_i) + sum_walls drag_i (v_wall - v_i),    e_ij = (x_j - x_i)/r
-
-   The pair forces are central and opposite: they keep linear and angular momentum, and leave rigid motion alone. With k ~ (1-q)(2-q)
-   a settled liquid and a lattice, whose rows Weiler's weight favours, feel the same viscosity within 7 % (docs/sph.md).
-
-   drag: the solid continues the velocity linearly, to v_wall at its surface, so what lies at the distance s along the normal moves
-   against x_i by (v_i - v_wall) s/d. Integrated over a plane that is about 2 I/d, I/d summed over the faces is the diagonal of the
-   boundary integral, and a factor makes it the lattice's sum at d = dx/2, where it counts most.
-
-   Conjugate gradients in lanes find the correction of a residual that is measured in double; v takes what is left of it as
-   well, which makes it v* plus the sum of opposite forces: momentum is kept to rounding however early the iteration ends.
-   While the residual is less than half of what viscosity changes, |v - v*|, kinetic energy cannot grow: with K = -dt nu L,
-   x the iterate, r its residual and v = x + r, |v*|^2 - |v|^2 = |v* - v|^2 + 2 x.Kx + 2 r.Kx >= |v* - v| (|v* - v| - 2 |r|). */
-
-/* What the walls give to rank r that moves with v; returns their share of the diagonal. Coupled bodies find it in part->force and
-   part->weight. delta: for directions p, to which velocities that are given add nothing; then part->force is what the operator
-   takes from the particle, the opposite. */
-static double fsi__sph_viscous_push(const fsi__sph_run *run, int r, const double *v, int delta, double *sum)
-{
-    fsi__sph_wall *w = fsi__sph_wall_of(run, r);
-    double diagonal = 0;
-    int k, j;
-    sum[0] = sum[1] = sum[2] = 0;
-    for (k = 0; w && k < w->part_count; k++) {
-        fsi__sph_part *part = &w->part[k];
-        const double *q = part->body < 0 ? NULL : delta ? run->body[part->body].drag.p : run->body[part->body].drag.v;
-        for (j = 0; j < 3; j++) {
-            const int j1 = (j + 1) % 3, j2 = (j + 2) % 3;
-            double way = q ? q[j] + q[3 + j1] * (double)part->arm[j2] - q[3 + j2] * (double)part->arm[j1] : delta ? 0 : (double)part->surface[j];
-            double push = (double)part->drag * (way - v[j]);
-            part->force[j] = (fsi__lane)(delta ? -push : push);
-            sum[j] += push;
-        }
-        part->weight = part->drag;
-        diagonal += (double)part->drag;
-    }
-    return diagonal;
-}
-
 /* Weights of this substep. */
 static void fsi__sph_viscous_weights(fsi__sph_run *run)
 {
     const fsi_sph_desc *d = &run->s->desc;
     const double rate = run->dt * (double)d->viscosity / ((double)d->density * run->h * run->h);
-    run->viscous.pair = rate * run->im->kernel.viscous;
-    run->viscous.wall = rate * run->im->kernel.drag / (d->wall_calibrate ? run->im->kernel.wall : 1);
+    fsi__sph_viscosity *o = &run->viscous;
+    o->h = run->h;
+    o->first = run->first;
+    o->size = run->size;
+    o->list = run->list;
+    o->place = run->zp;
+    o->slot = run->slot;
+    o->wall = run->wall;
+    o->pair = rate * run->im->kernel.viscous;
+    o->drag = rate * run->im->kernel.drag / (d->wall_calibrate ? run->im->kernel.wall : 1);
 }
 
 /* Places and velocities, coefficients of the walls, and how their surfaces move. */
@@ -3474,171 +2582,35 @@ static void fsi__sph_viscous_begin(fsi__sph_run *run, int r, double *unused)
     (void)unused;
     o->x[r] = run->x[i];
     fsi__sph_to_doubles(o->before[r], run->v[i], 1);
-    run->zp[r] = fsi__sph_record(run->x[i], 1 / run->h);
+    run->zp[r] = fsi__record_at(run->x[i], 1 / run->h);
     for (k = 0; w && k < w->part_count; k++) {
         fsi__sph_part *part = &w->part[k];
         const fsi_vec3 v = fsi__sph_wall_velocity(run, part);
-        part->drag = run->im->obstacle[part->owner].desc.no_slip ? (fsi__lane)o->wall * part->diagonal : 0;
+        part->drag = run->im->obstacle[part->owner].desc.no_slip ? (fsi__lane)o->drag * part->diagonal : 0;
         part->surface[0] = (fsi__lane)v.x;
         part->surface[1] = (fsi__lane)v.y;
         part->surface[2] = (fsi__lane)v.z;
     }
 }
 
-FSI_FN fsi__lane4 fsi__sph_block_mul(const fsi__sph_block *m, fsi__lane4 a)
+/* The passes over its particles. */
+static void fsi__sph_viscous_residual(fsi__sph_run *run, int r, double *sum)
 {
-    fsi__lane4 out;
-    out.x = m->xx * a.x + m->xy * a.y + m->xz * a.z;
-    out.y = m->xy * a.x + m->yy * a.y + m->yz * a.z;
-    out.z = m->xz * a.x + m->yz * a.y + m->zz * a.z;
-    out.w = 0;
-    return out;
+    fsi__viscous_residual(&run->viscous, r, sum);
 }
-
-/* Inverse of m = { xx, yy, zz, xy, xz, yz }, whose eigenvalues are 1 or more. */
-static fsi__sph_block fsi__sph_block_inverse(const double m[6])
+static void fsi__sph_viscous_first_turn(fsi__sph_run *run, int r, double *sum)
 {
-    const double xx = m[1] * m[2] - m[5] * m[5], xy = m[4] * m[5] - m[3] * m[2], xz = m[3] * m[5] - m[4] * m[1];
-    const double per_det = 1 / (m[0] * xx + m[3] * xy + m[4] * xz);
-    fsi__sph_block out;
-    out.xx = (fsi__lane)(xx * per_det);
-    out.yy = (fsi__lane)((m[0] * m[2] - m[4] * m[4]) * per_det);
-    out.zz = (fsi__lane)((m[0] * m[1] - m[3] * m[3]) * per_det);
-    out.xy = (fsi__lane)(xy * per_det);
-    out.xz = (fsi__lane)(xz * per_det);
-    out.yz = (fsi__lane)((m[3] * m[4] - m[0] * m[5]) * per_det);
-    return out;
+    fsi__viscous_first_turn(&run->viscous, r, sum);
 }
-
-/* The velocity of rank i with the last correction, if there is one. */
-FSI_FN void fsi__sph_viscous_velocity(const fsi__sph_viscosity *o, int i, int corrected, double v[3])
+static void fsi__sph_viscous_apply(fsi__sph_run *run, int r, double *sum) { fsi__viscous_apply(&run->viscous, r, sum); }
+static void fsi__sph_viscous_advance(fsi__sph_run *run, int r, double *sum)
 {
-    v[0] = corrected ? o->last_v[i][0] + (double)o->last_d[i].x : o->v[i][0];
-    v[1] = corrected ? o->last_v[i][1] + (double)o->last_d[i].y : o->v[i][1];
-    v[2] = corrected ? o->last_v[i][2] + (double)o->last_d[i].z : o->v[i][2];
+    fsi__viscous_advance(&run->viscous, r, sum);
 }
-
-/* Adds sum_j k e e.(v_j - v_i) in double to `sum`, and the diagonal block, sum_j k e e^T. */
-FSI_FN void fsi__sph_viscous_force(const fsi__sph_run *run, int i, int corrected, double sum[3], double block[6])
+static void fsi__sph_viscous_turn(fsi__sph_run *run, int r, double *unused)
 {
-    const fsi__sph_viscosity *o = &run->viscous;
-    const int *list = run->list + run->first[i];
-    const double per_h = 1 / run->h, *vi = o->v[i];
-    int k, size = run->size[i];
-    for (k = 0; k < size; k++) {
-        const fsi_vec3 *xj = &o->x[list[k]];
-        double x = (double)(xj->x - o->x[i].x) * per_h, y = (double)(xj->y - o->x[i].y) * per_h, z = (double)(xj->z - o->x[i].z) * per_h;
-        double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along, vj[3];
-        if (!(q < 1 && q > 1e-6)) continue; /* as in the pressure: without a direction */
-        fsi__sph_viscous_velocity(o, list[k], corrected, vj);
-        weight = o->pair * (1 - q) * (2 - q) / r2;
-        along = weight * (x * (vj[0] - vi[0]) + y * (vj[1] - vi[1]) + z * (vj[2] - vi[2]));
-        sum[0] += along * x;
-        sum[1] += along * y;
-        sum[2] += along * z;
-        block[0] += weight * x * x;
-        block[1] += weight * y * y;
-        block[2] += weight * z * z;
-        block[3] += weight * x * y;
-        block[4] += weight * x * z;
-        block[5] += weight * y * z;
-    }
-}
-
-/* v takes the last correction. r = v* - v + dt nu L v, from which conjugate gradients start.
-   Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
-static void fsi__sph_viscous_residual(fsi__sph_run *run, int i, double *sum)
-{
-    fsi__sph_viscosity *o = &run->viscous;
-    double block[6] = { 0, 0, 0, 0, 0, 0 }, push[3], change[3], r[3], stay;
-    int k;
-    if (o->round > 1) fsi__sph_viscous_velocity(o, i, 1, o->v[i]);
-    stay = 1 + fsi__sph_viscous_push(run, i, o->v[i], 0, push);
-    memcpy(change, push, sizeof change);
-    if (o->round > 1) fsi__sph_viscous_force(run, i, 1, change, block);
-    else fsi__sph_viscous_force(run, i, 0, change, block);
-    for (k = 0; k < 3; k++) {
-        r[k] = o->before[i][k] - o->v[i][k] + change[k];
-        block[k] += stay;
-        sum[0] += r[k] * r[k];
-        sum[1] += change[k] * change[k];
-        sum[2] += o->before[i][k] * o->before[i][k];
-        sum[3 + k] += push[k];
-    }
-    o->inverse[i] = fsi__sph_block_inverse(block);
-    o->r[i] = fsi__lane4_make(r[0], r[1], r[2]);
-    o->d[i] = fsi__lane4_make(0, 0, 0);
-}
-
-/* The same pair sum in lanes: k e e.(p_j - p_i). */
-FSI_FN void fsi__sph_pair_viscous(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
-{
-    const fsi__lane4 *pi = &run->viscous.p[i];
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
-    fsi__f8 dx, dy, dz, x, y, z, r2, r, q, f;
-    fsi__f8_gather(run->zp, list, &run->zp[i], &dx, &dy, &dz, &f);
-    fsi__f8_gather_vectors(run->viscous.p, list, &x, &y, &z);
-    r2 = fsi__f8_dot(dx, dy, dz, dx, dy, dz);
-    r = fsi__f8_sqrt(r2);
-    q = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(r, unit)), zero);
-    f = fsi__f8_dot(dx, dy, dz, fsi__f8_sub(x, fsi__f8_set(pi->x)), fsi__f8_sub(y, fsi__f8_set(pi->y)), fsi__f8_sub(z, fsi__f8_set(pi->z)));
-    f = fsi__f8_mul(fsi__f8_mul(q, fsi__f8_add(q, one)), f);
-    f = fsi__f8_if_greater(r, tiny, fsi__f8_div(f, fsi__f8_max(r2, tiny)));
-    fsi__sph_add_weighted(sum, f, dx, dy, dz);
-}
-
-/* q = p - dt nu L p. Sum: p.q. */
-static void fsi__sph_viscous_apply(fsi__sph_run *run, int i, double *total)
-{
-    fsi__sph_viscosity *o = &run->viscous;
-    const int *list = run->list + run->first[i], size = fsi__sph_padded(run->size[i]);
-    const fsi__lane4 p = o->p[i];
-    fsi__sph_sums sum = fsi__sph_no_sums();
-    double at[3], push[3];
-    int k;
-    at[0] = (double)p.x;
-    at[1] = (double)p.y;
-    at[2] = (double)p.z;
-    (void)fsi__sph_viscous_push(run, i, at, 1, push);
-    for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_viscous(run, list + k, i, &sum);
-    o->q[i] = fsi__lane4_madd(p, -(fsi__lane)o->pair, fsi__sph_fold(&sum));
-    o->q[i] = fsi__lane4_madd(o->q[i], -1, fsi__lane4_make(push[0], push[1], push[2]));
-    total[0] += fsi__lane4_dot(p, o->q[i]);
-}
-
-/* Adds up r.z, |r|^2, |v + d + r - v*|^2; returns z = r over the diagonal block. */
-FSI_FN fsi__lane4 fsi__sph_viscous_add_norms(const fsi__sph_viscosity *o, int i, double *sum)
-{
-    const fsi__lane4 d = o->d[i], r = o->r[i], z = fsi__sph_block_mul(&o->inverse[i], r);
-    double change[3];
-    change[0] = o->v[i][0] - o->before[i][0] + (double)(d.x + r.x);
-    change[1] = o->v[i][1] - o->before[i][1] + (double)(d.y + r.y);
-    change[2] = o->v[i][2] - o->before[i][2] + (double)(d.z + r.z);
-    sum[0] += fsi__lane4_dot(r, z);
-    sum[1] += fsi__lane4_dot(r, r);
-    sum[2] += fsi__sph_dot3(change, change);
-    return z;
-}
-
-/* The first direction, p = z. */
-static void fsi__sph_viscous_first_turn(fsi__sph_run *run, int i, double *sum) { run->viscous.p[i] = fsi__sph_viscous_add_norms(&run->viscous, i, sum); }
-
-/* The next one, p = z + beta p. */
-static void fsi__sph_viscous_turn(fsi__sph_run *run, int i, double *unused)
-{
-    fsi__sph_viscosity *o = &run->viscous;
     (void)unused;
-    o->p[i] = fsi__lane4_madd(fsi__sph_block_mul(&o->inverse[i], o->r[i]), (fsi__lane)o->beta, o->p[i]);
-}
-
-/* d += alpha p, r -= alpha q. */
-static void fsi__sph_viscous_advance(fsi__sph_run *run, int i, double *sum)
-{
-    fsi__sph_viscosity *o = &run->viscous;
-    const fsi__lane alpha = (fsi__lane)o->alpha;
-    o->d[i] = fsi__lane4_madd(o->d[i], alpha, o->p[i]);
-    o->r[i] = fsi__lane4_madd(o->r[i], -alpha, o->q[i]);
-    (void)fsi__sph_viscous_add_norms(o, i, sum);
+    fsi__viscous_turn(&run->viscous, r);
 }
 
 /* The new velocities and where they lead. The last call counts. */
@@ -3673,30 +2645,13 @@ static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end && run->viscous.round > 1; r++) fsi__sph_viscous_end(run, r, NULL);
 }
 
-FSI_FN double fsi__sph_dot6(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]; }
-
-/* y = A x, of A the lower half. */
-static void fsi__sph_times6(double A[6][6], const double *x, double *y)
-{
-    int k, j;
-    for (k = 0; k < 6; k++) for (y[k] = 0, j = 0; j < 6; j++) y[k] += (j <= k ? A[k][j] : A[j][k]) * x[j];
-}
-
-/* x.A x */
-static double fsi__sph_norm6(double A[6][6], const double *x)
-{
-    double y[6];
-    fsi__sph_times6(A, x, y);
-    return fsi__sph_dot6(x, y);
-}
-
 /* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls on them the
    opposite of those on the particles (of which part->force holds the last).
    This is the operator on p: residual becomes inertia times p less what the particles do, in order of ranks; block, its diagonal. */
 static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
 {
     int r, k;
-    fsi__sph_times6(b->inertia, b->drag.p, b->residual);
+    fsi__times6(b->inertia, fsi__sph_drag_of(run, b)->p, b->residual);
     memcpy(b->block, b->inertia, sizeof b->block);
     for (r = 0; r < run->n; r++) {
         const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
@@ -3705,68 +2660,69 @@ static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
     }
     if (run->s->desc.dim == 2) {
         b->residual[2] = b->residual[3] = b->residual[4] = 0;
-        fsi__sph_flatten(b->block);
+        fsi__flatten6(b->block);
     }
 }
 
 /* Velocities that a body would have without liquid. */
 static void fsi__sph_body_drag_begin(const fsi__sph_run *run, fsi__sph_body *b)
 {
-    fsi__sph_to_doubles(b->drag.before, b->star_velocity, 1);
-    fsi__sph_to_doubles(b->drag.before + 3, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), run->h);
-    memcpy(b->drag.v, b->drag.before, sizeof b->drag.v);
+    fsi__sph_to_doubles(fsi__sph_drag_of(run, b)->before, b->star_velocity, 1);
+    fsi__sph_to_doubles(fsi__sph_drag_of(run, b)->before + 3,
+        fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), run->h);
+    memcpy(fsi__sph_drag_of(run, b)->v, fsi__sph_drag_of(run, b)->before, sizeof fsi__sph_drag_of(run, b)->v);
 }
 
 /* r = M (v* - v) + forces, and the block of the diagonal. Adds to |r|^2, |change|^2, |v*|^2 as particles count there. */
 static void fsi__sph_body_drag_residual(fsi__sph_run *run, fsi__sph_body *b, double *sum)
 {
-    fsi__sph_body_drag *o = &b->drag;
+    fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
     double change[6], z[6];
     int k;
     for (k = 0; k < 6; k++) o->p[k] = o->before[k] - o->v[k];
     fsi__sph_body_felt(run, b);
     memcpy(o->block, b->block, sizeof o->block);
     memcpy(o->r, b->residual, sizeof o->r);
-    fsi__sph_solve6(b->inertia, o->r, z);
+    fsi__solve6(b->inertia, o->r, z);
     for (k = 0; k < 6; k++) change[k] = z[k] - o->p[k];
-    sum[0] += fsi__sph_dot6(o->r, z);
-    sum[1] += fsi__sph_norm6(b->inertia, change);
-    sum[2] += fsi__sph_norm6(b->inertia, o->before);
+    sum[0] += fsi__dot6(o->r, z);
+    sum[1] += fsi__norm6(b->inertia, change);
+    sum[2] += fsi__norm6(b->inertia, o->before);
     memset(o->d, 0, sizeof o->d);
     memset(o->p, 0, sizeof o->p);
 }
 
 static void fsi__sph_body_drag_turn(fsi__sph_run *run, fsi__sph_body *b, double *unused)
 {
-    fsi__sph_body_drag *o = &b->drag;
+    fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
     double z[6];
     int k;
     (void)unused;
-    fsi__sph_solve6(o->block, o->r, z);
+    fsi__solve6(o->block, o->r, z);
     for (k = 0; k < 6; k++) o->p[k] = z[k] + run->viscous.beta * o->p[k];
 }
 
 static void fsi__sph_body_drag_apply(fsi__sph_run *run, fsi__sph_body *b, double *sum)
 {
     fsi__sph_body_felt(run, b);
-    sum[0] += fsi__sph_dot6(b->drag.p, b->residual);
+    sum[0] += fsi__dot6(fsi__sph_drag_of(run, b)->p, b->residual);
 }
 
 static void fsi__sph_body_drag_advance(fsi__sph_run *run, fsi__sph_body *b, double *sum)
 {
-    fsi__sph_body_drag *o = &b->drag;
+    fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
     double change[6], z[6];
     int k;
     for (k = 0; k < 6; k++) {
         o->d[k] += run->viscous.alpha * o->p[k];
         o->r[k] -= run->viscous.alpha * b->residual[k];
     }
-    fsi__sph_solve6(o->block, o->r, z);
-    sum[0] += fsi__sph_dot6(o->r, z);
-    fsi__sph_solve6(b->inertia, o->r, z);
-    sum[1] += fsi__sph_dot6(o->r, z);
+    fsi__solve6(o->block, o->r, z);
+    sum[0] += fsi__dot6(o->r, z);
+    fsi__solve6(b->inertia, o->r, z);
+    sum[1] += fsi__dot6(o->r, z);
     for (k = 0; k < 6; k++) change[k] = o->v[k] + o->d[k] + z[k] - o->before[k];
-    sum[2] += fsi__sph_norm6(b->inertia, change);
+    sum[2] += fsi__norm6(b->inertia, change);
 }
 
 static void fsi__sph_body_drag_correct(fsi__sph_run *run, fsi__sph_body *b, double *unused)
@@ -3774,7 +2730,7 @@ static void fsi__sph_body_drag_correct(fsi__sph_run *run, fsi__sph_body *b, doub
     int k;
     (void)run;
     (void)unused;
-    for (k = 0; k < 6; k++) b->drag.v[k] += b->drag.d[k];
+    for (k = 0; k < 6; k++) fsi__sph_drag_of(run, b)->v[k] += fsi__sph_drag_of(run, b)->d[k];
 }
 
 /* What viscosity did to a coupled body; where its momentum leads now. */
@@ -3784,10 +2740,11 @@ static void fsi__sph_body_drag_end(fsi__sph_run *run, fsi__sph_body *b, double *
     fsi_vec3 turn;
     int k;
     (void)unused;
-    fsi__sph_solve6(b->inertia, b->drag.r, z);
+    fsi__solve6(b->inertia, fsi__sph_drag_of(run, b)->r, z);
     for (k = 0; k < 6; k++) {
-        change[k] = b->drag.v[k] + run->viscous.taken * z[k] - b->drag.before[k];
-        b->drag.d[k] = change[k] / (k < 3 ? run->dt : run->dt * run->h); /* acceleration, for the next start */
+        change[k] = fsi__sph_drag_of(run, b)->v[k] + run->viscous.taken * z[k] - fsi__sph_drag_of(run, b)->before[k];
+        /* acceleration, for the next start */
+        fsi__sph_drag_of(run, b)->d[k] = change[k] / (k < 3 ? run->dt : run->dt * run->h);
     }
     turn = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), fsi_v3_scale(fsi__sph_real3(change + 3), (fsi_real)(1 / run->h)));
     b->star_velocity = fsi_v3_add(b->star_velocity, fsi__sph_real3(change));
@@ -4063,33 +3020,30 @@ static void fsi__sph_count_held(fsi__sph_run *run)
     run->holding = (int)fsi__sph_sum(run, 3);
 }
 
+/* A particle that emitter e lets out. */
+static void fsi__sph_emit(void *owner, const fsi__emitter *e, fsi_vec3 x, int is_behind)
+{
+    fsi__sph_run *run = (fsi__sph_run *)owner;
+    const int i = fsi__sph_append(run, e, x);
+    (void)is_behind;
+    fsi__particles_new_row(&run->im->particles, i, x, run->v[i], (uint32_t)run->next_particle++, e->desc.filter,
+        e->attributes);
+}
+
 /* Lets out `layers` copies of emitter k's sites, the youngest of which has come `advance` layers far. The oldest come first. */
 static void fsi__sph_emit_sites(fsi__sph_run *run, int k, double advance, int layers)
 {
     const fsi__emitter *e = &run->im->sources.emitter[k];
     const fsi_vec3 o = fsi__source_first_site(&run->sources, k, advance);
-    const size_t lattice = fsi__emitter_site_count(e);
     const long long left = fsi__sph_allowed(run, k);
-    long long emitted = 0, blocked = 0, refused;
-    size_t c;
-    int i;
+    fsi__emission out;
     if (left > 0) fsi__source_block(&run->sources, k, layers, o, run->x, run->n, e->desc.shape != FSI_EMITTER_MESH ? run->source : NULL);
-    for (c = lattice * (size_t)layers; left > 0 && c-- > 0;) {
-        if (!e->present[c % lattice]) continue;
-        blocked += run->sources.blocked[c];
-        if (run->sources.blocked[c] || emitted == left) continue;
-        i = fsi__sph_append(run, e, fsi__emitter_site(e, o, c));
-        fsi__particles_new_row(&run->im->particles, i, run->x[i], run->v[i], (uint32_t)run->next_particle++, e->desc.filter, e->attributes);
-        emitted++;
-    }
-    refused = (long long)e->sites * layers - emitted - blocked;
-    run->sources.flow[k].emitted += emitted;
-    run->sources.flow[k].blocked += blocked;
-    run->sources.flow[k].refused += refused;
-    run->stats.emitted += (int)emitted;
-    run->stats.blocked += (int)blocked;
-    run->stats.refused += (int)refused;
-    fsi__sph_add_scaled(run->stats.source_impulse, (double)run->s->particle_mass * (double)emitted, fsi__emitter_velocity(e));
+    out = fsi__source_emit(&run->sources, k, layers, 0, o, left, fsi__sph_emit, run);
+    run->stats.emitted += (int)out.emitted;
+    run->stats.blocked += (int)out.blocked;
+    run->stats.refused += (int)out.refused;
+    fsi__sph_add_scaled(run->stats.source_impulse, (double)run->s->particle_mass * (double)out.emitted,
+        fsi__emitter_velocity(e));
 }
 
 /* Lets out the layers that crossed the plane of emitter k until `now`, or fills its mesh when that is due. */
@@ -4145,144 +3099,53 @@ static void fsi__sph_commit_sources(fsi__sph_run *run)
     if (run->stats.removed > 0) fsi__particles_compact(&im->particles, run->n, run->gone);
 }
 
-/* ---- >>markers ------------------------------------------------------------------------------------------------
+/* ---- >>markers ------------------------------------------------------------------------------------------------ */
 
-   Ihmsen et al., "Unified spray, foam and air bubbles for particle-based fluids" (2012), with W(q) = 1 - q:
-      trapped air    v_diff = sum_j |v_ij| (1 - v^_ij . x^_ij) W      neighbours that come nearer, 2; that part, 0
-      wave crest     kappa  = sum_j (1 - n^_i . n^_j) W               over neighbours behind i's tangent plane, when v^.n^ >= 0.6
-   and what is made of both: Phi(v^2/2) (Phi(v_diff) + Phi(kappa)), Phi from 0 at a quantity's minimum to 1 at its maximum.
-   The sums are taken over what they are of W alone in the middle of the liquid, so that thresholds do not depend on
-   dimension and support, and v_diff is a speed. Normals are -sum x^_ji (1-q)^2; where they are shorter than 0.4 of what a
-   flat surface gives there is no surface, and particles without one are no part of a crest. */
-
-/* A full neighbourhood in the limit of many particles: sum W, number of neighbours, length of a flat surface's normal. */
-typedef struct fsi__sph_full { fsi__lane weight, count, normal; } fsi__sph_full;
-
-static fsi__sph_full fsi__sph_full_of(int dim, double ratio)
-{
-    const double r2 = ratio * ratio;
-    fsi__sph_full full;
-    full.weight = (fsi__lane)(dim == 3 ? FSI_PI / 3 * r2 * ratio : FSI_PI / 3 * r2);
-    full.count = (fsi__lane)((dim == 3 ? 4 * FSI_PI / 3 * r2 * ratio : FSI_PI * r2) - 1);
-    full.normal = (fsi__lane)(dim == 3 ? FSI_PI / 30 * r2 * ratio : r2 / 6);
-    return full;
-}
-
-FSI_FN fsi__lane fsi__sph_share(fsi__lane x, fsi_real least, fsi_real most)
-{
-    fsi__lane lo = (fsi__lane)least, hi = (fsi__lane)most;
-    return x <= lo ? 0 : x >= hi ? 1 : (x - lo) / (hi - lo);
-}
-
-FSI_FN fsi__f8 fsi__sph_dot8(fsi__f8 ax, fsi__f8 ay, fsi__f8 az, fsi__f8 bx, fsi__f8 by, fsi__f8 bz)
-{
-    return fsi__f8_add(fsi__f8_add(fsi__f8_mul(ax, bx), fsi__f8_mul(ay, by)), fsi__f8_mul(az, bz));
-}
-
-/* Eight neighbours' x_ij in coordinate steps, and t = W. */
-FSI_FN fsi__sph_pair fsi__sph_pair_linear(const fsi__sph_run *run, const int *list, int i, fsi__f8 *r)
-{
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT);
-    fsi__sph_pair p;
-    fsi__f8_gather(run->zp, list, &run->zp[i], &p.x, &p.y, &p.z, &p.t);
-    *r = fsi__f8_sqrt(fsi__sph_dot8(p.x, p.y, p.z, p.x, p.y, p.z));
-    p.t = fsi__f8_max(fsi__f8_sub(fsi__f8_set(1), fsi__f8_mul(*r, unit)), fsi__f8_set(0));
-    return p;
-}
-
-/* Eight neighbours: sums of the normal (x, y, z) and of trapped air (d), and their number within H. Velocities are in u. */
-FSI_FN fsi__f8 fsi__sph_pair_air(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
-{
-    const fsi__f8 one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
-    const fsi__lane4 *vi = &run->u[i];
-    fsi__f8 r, per_r, x, y, z, v, way;
-    const fsi__sph_pair p = fsi__sph_pair_linear(run, list, i, &r);
-    fsi__f8_gather_vectors(run->u, list, &x, &y, &z);
-    x = fsi__f8_sub(fsi__f8_set(vi->x), x);
-    y = fsi__f8_sub(fsi__f8_set(vi->y), y);
-    z = fsi__f8_sub(fsi__f8_set(vi->z), z);
-    v = fsi__f8_sqrt(fsi__sph_dot8(x, y, z, x, y, z));
-    per_r = fsi__f8_if_greater(r, tiny, fsi__f8_div(one, fsi__f8_max(r, tiny)));
-    way = fsi__f8_mul(per_r, fsi__sph_dot8(x, y, z, p.x, p.y, p.z)); /* - v_ij . x^_ij */
-    sum->d = fsi__f8_add(sum->d, fsi__f8_mul(p.t, fsi__f8_if_greater(r, tiny, fsi__f8_add(v, way))));
-    fsi__sph_add_weighted(sum, fsi__f8_sub(zero, fsi__f8_mul(per_r, fsi__f8_mul(p.t, p.t))), p.x, p.y, p.z);
-    return fsi__f8_if_greater(p.t, zero, one);
-}
-
-/* star: unit normal, 0 without a surface; step: x trapped air [m/s], y neighbours. */
+/* Velocities are in u; normals go to star, what else is found to step. */
 static void fsi__sph_find_air(void *arg, int chunk, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi__sph_full full = fsi__sph_full_of(run->s->desc.dim, (double)run->s->desc.support);
-    int r, k;
+    const fsi__sph_run *run = (const fsi__sph_run *)arg;
+    int r;
     (void)chunk;
-    for (r = begin; r < end; r++) {
-        const int *list = run->list + run->first[r];
-        const int size = fsi__sph_padded(run->size[r]);
-        fsi__sph_sums sum;
-        fsi__f8 count = fsi__f8_set(0);
-        fsi__lane4 n;
-        fsi__lane length;
-        sum.x = sum.y = sum.z = sum.d = count;
-        for (k = 0; k < size; k += FSI_LANES) count = fsi__f8_add(count, fsi__sph_pair_air(run, list + k, r, &sum));
-        n = fsi__sph_fold(&sum);
-        length = fsi__lane4_norm(n);
-        n.w = length > (fsi__lane)0.4 * full.normal ? 1 / length : 0;
-        run->star[r].x = n.x * n.w;
-        run->star[r].y = n.y * n.w;
-        run->star[r].z = n.z * n.w;
-        run->step[r].x = fsi__f8_sum(sum.d) / full.weight;
-        run->step[r].y = fsi__f8_sum(count) - (fsi__lane)(size - run->size[r]);
-    }
+    for (r = begin; r < end; r++) fsi__find_air(&run->foam, r);
 }
 
-/* Eight neighbours' part of the crest at i; only those with a surface, |n^_j| = 1, count. */
-FSI_FN fsi__f8 fsi__sph_pair_crest(const fsi__sph_run *run, const int *list, int i)
-{
-    const fsi__lane4 *n = &run->star[i];
-    const fsi__f8 nx = fsi__f8_set(n->x), ny = fsi__f8_set(n->y), nz = fsi__f8_set(n->z);
-    fsi__f8 r, x, y, z, behind, bend;
-    const fsi__sph_pair p = fsi__sph_pair_linear(run, list, i, &r);
-    fsi__f8_gather_vectors(run->star, list, &x, &y, &z);
-    behind = fsi__sph_dot8(p.x, p.y, p.z, nx, ny, nz);
-    bend = fsi__sph_dot8(x, y, z, fsi__f8_sub(x, nx), fsi__f8_sub(y, ny), fsi__f8_sub(z, nz));
-    return fsi__f8_if_greater(fsi__f8_set(0), behind, fsi__f8_mul(p.t, bend));
-}
-
-static fsi__lane fsi__sph_crest(const fsi__sph_run *run, int r)
-{
-    const int *list = run->list + run->first[r];
-    const fsi__lane4 *n = &run->star[r], *v = &run->u[r];
-    const fsi__lane speed = fsi__lane4_norm(*v);
-    fsi__f8 sum = fsi__f8_set(0);
-    int k, size = fsi__sph_padded(run->size[r]);
-    if (!(v->x * n->x + v->y * n->y + v->z * n->z >= (fsi__lane)0.6 * speed) || !(speed > 0)) return 0;
-    for (k = 0; k < size; k += FSI_LANES) sum = fsi__f8_add(sum, fsi__sph_pair_crest(run, list + k, r));
-    return fsi__f8_sum(sum);
-}
-
-/* Spray has fewer than 6, bubbles more than 20 of the 32.5 neighbours that there are at H = 2 dx in 3D (shares of them else). */
 static void fsi__sph_set_markers(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi_sph_desc *d = &run->s->desc;
-    const fsi__sph_full full = fsi__sph_full_of(d->dim, (double)d->support);
     int r;
     (void)chunk;
     for (r = begin; r < end; r++) {
-        const fsi__lane4 *v = &run->u[r];
-        const fsi__lane count = run->step[r].y / full.count * (fsi__lane)32.5;
-        fsi__lane air = fsi__sph_share(run->step[r].x, d->trapped_air_min, d->trapped_air_max);
-        air += fsi__sph_share(fsi__sph_crest(run, r) / full.weight, d->wave_crest_min, d->wave_crest_max);
-        air = (air < 1 ? air : 1) * fsi__sph_share((v->x * v->x + v->y * v->y + v->z * v->z) / 2, d->spray_energy_min, d->spray_energy_max);
-        run->aeration[run->order[r]] = (fsi_real)air;
-        run->marker[run->order[r]] = (unsigned char)(count < 6 ? FSI_SPH_SPRAY : !(air > 0) ? FSI_SPH_LIQUID : count > 20 ? FSI_SPH_BUBBLE : FSI_SPH_FOAM);
+        const int i = run->order[r];
+        run->marker[i] = (unsigned char)fsi__find_marker(&run->foam, r, &run->aeration[i]); /* FSI_SPH_LIQUID ... */
     }
+}
+
+static void fsi__sph_start_foam(fsi__sph_run *run)
+{
+    const fsi_sph_desc *d = &run->s->desc;
+    fsi__foam *f = &run->foam;
+    f->dim = d->dim;
+    f->ratio = (double)d->support;
+    f->first = run->first;
+    f->size = run->size;
+    f->list = run->list;
+    f->place = run->zp;
+    f->velocity = run->u;
+    f->normal = run->star;
+    f->found = run->step;
+    f->air[0] = d->trapped_air_min;
+    f->air[1] = d->trapped_air_max;
+    f->crest[0] = d->wave_crest_min;
+    f->crest[1] = d->wave_crest_max;
+    f->energy[0] = d->spray_energy_min;
+    f->energy[1] = d->spray_energy_max;
 }
 
 static void fsi__sph_mark(fsi__sph_run *run)
 {
     if (!run->marker || run->n == 0) return;
+    fsi__sph_start_foam(run);
     fsi__sph_parallel(run, fsi__sph_gather_velocity, FSI__SPH_NS_GATHER);
     fsi__sph_parallel(run, fsi__sph_find_air, FSI__SPH_NS_AIR);
     fsi__sph_parallel(run, fsi__sph_set_markers, FSI__SPH_NS_MARKERS);
@@ -4399,14 +3262,6 @@ static fsi_status fsi__sph_check(const fsi_sph *s)
     return s->cookie == FSI__COOKIE('s', fsi_sph) ? FSI_OK : FSI_ERROR_COOKIE;
 }
 
-static double fsi__sph_longest(const fsi_vec3 *v, int n)
-{
-    double most = 0;
-    int i;
-    for (i = 0; i < n; i++) most = fmax(most, (double)fsi_v3_norm2(v[i]));
-    return sqrt(most);
-}
-
 static int fsi__sph_body_is_finite(const fsi__sph_body *b)
 {
     const fsi_quat *q = &b->at.orientation;
@@ -4462,17 +3317,9 @@ static void fsi__sph_commit_body(fsi__sph_body *b, double dt)
 /* Where the step leaves an obstacle, and what it felt. */
 static void fsi__sph_commit_obstacle(const fsi__sph_run *run, fsi__sph_obstacle *o, double dt)
 {
-    const fsi_mesh *mesh = o->desc.mesh;
-    const fsi_real per_dt = (fsi_real)(1 / dt);
-    int v;
-    o->force = fsi_v3_scale(o->impulse, per_dt);
-    o->torque = fsi_v3_scale(o->moment, per_dt);
-    for (v = 0; v < mesh->source_count && o->vertex_impulse; v++)
-        o->desc.vertex_force[v] = mesh->source_vertex[v] < 0 || mesh->vertex_source[mesh->source_vertex[v]] != v ? fsi_v3(0, 0, 0) : fsi_v3_scale(o->vertex_impulse[mesh->source_vertex[v]], per_dt);
-    if (o->body >= 0) {
-        o->at = run->body[o->body].at;
-        memcpy(o->warm, run->body[o->body].warm, sizeof o->warm);
-    } else if (o->moves) memcpy(o->rest, mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
+    const fsi__sph_body *b = o->base.body >= 0 ? &run->body[o->base.body] : NULL;
+    fsi__obstacle_commit(&o->base, dt, b ? &b->at : NULL);
+    if (b) memcpy(o->warm, b->warm, sizeof o->warm);
 }
 
 static void fsi__sph_commit(fsi__sph_run *run, double dt)
@@ -4489,7 +3336,7 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
         memcpy(run->im->pressure, run->pressure, n * sizeof *run->pressure);
         memcpy(run->im->density_ratio, run->lambda_out, n * sizeof *run->lambda_out);
     }
-    for (k = 0; k < run->im->obstacle_count && dt > 0; k++) fsi__sph_commit_obstacle(run, &run->im->obstacle[k], dt);
+    for (k = 0; k < run->im->obstacles.count && dt > 0; k++) fsi__sph_commit_obstacle(run, &run->im->obstacle[k], dt);
     for (k = 0; k < run->body_count && dt > 0; k++) fsi__sph_commit_body(&run->body[k], dt);
     fsi__sph_commit_sources(run);
     if (!(dt > 0)) run->stats.wall_speed = s->stats.wall_speed;
@@ -4498,21 +3345,14 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
     s->stats = run->stats;
 }
 
-/* A body that a step can use, if there is one. */
-static fsi_status fsi__sph_check_body(const fsi_sph *s, const fsi_body *body, int id, const char *function)
+/* The bodies of all obstacles: can a step use them? */
+static fsi_status fsi__sph_check_bodies(const fsi_sph *s, const char *fn)
 {
-    double off, tilt;
-    fsi_mat3 world;
-    if (!body) return FSI_OK;
-    FSI__SPH_TRY(fsi_body_check(s->context, body, id));
-    off = (double)fsi_v3_norm(body->pose.position);
-    if (body->mode == FSI_BODY_PRESCRIBED) off = fmax(off, (double)fsi_v3_norm(body->end.position));
-    if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
-    if (s->desc.dim == 3 || body->mode != FSI_BODY_COUPLED) return FSI_OK;
-    world = fsi_body_world_tensor(body->pose.orientation, body->inertia);
-    tilt = fmax(fabs((double)world.m[2]), fabs((double)world.m[5]));
-    if (tilt > 1e-6 * (double)world.m[8])
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt, "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of the plane of dim 2", id, tilt);
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    int k;
+    for (k = 0; k < im->obstacles.count; k++)
+        FSI__SPH_TRY(fsi__check_carrier(s->context, fn, im->obstacle[k].base.carrier, im->obstacle[k].base.id,
+            s->desc.dim, 0));
     return FSI_OK;
 }
 
@@ -4528,10 +3368,9 @@ static fsi_status fsi__sph_check_size(const fsi_sph *s, const char *fn, long lon
 static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
 {
     static const char fn[] = "fsi_sph_step";
-    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     int i;
     FSI__SPH_TRY(fsi__check_dt(s->context, dt, fn));
-    for (i = 0; i < im->obstacle_count; i++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, fn));
+    FSI__SPH_TRY(fsi__sph_check_bodies(s, fn));
     for (i = 0; i < s->count; i++) {
         FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "position", s->position[i], FSI__SPH_FAR));
         FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "velocity", s->velocity[i], FSI__SPH_FAST));
@@ -4559,8 +3398,10 @@ static fsi_status fsi__sph_drift(fsi__sph_run *run)
 /* The length of the next substep: CFL with the speed that gravity and forces add, at least what is left over max_substeps. */
 static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int substeps_left)
 {
-    double pull = (double)fsi_v3_norm(run->s->desc.gravity) + fsi__sph_longest(run->s->force, run->n) / (double)run->s->particle_mass;
-    double speed = fmax(fsi__sources_fastest(&run->im->sources, fsi__sph_longest(run->v, run->n)) + pull * left, run->stats.wall_speed);
+    double pull = (double)fsi_v3_norm(run->s->desc.gravity)
+        + fsi__longest(run->s->force, run->n) / (double)run->s->particle_mass;
+    double speed = fmax(fsi__sources_fastest(&run->im->sources, fsi__longest(run->v, run->n)) + pull * left,
+        run->stats.wall_speed);
     double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
     if (run->tension) count = fmax(count, ceil(left / fsi__sph_tension_dt(run->s) - 1e-9));
     count = fmax(count, ceil(left / fsi__sph_stiff_dt(run->s, FSI__SPH_SOFT) - 1e-9));
@@ -4574,18 +3415,19 @@ static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int 
 static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double dt)
 {
     fsi__sph_body *b;
-    double reach = fsi__sph_longest(o->rest, o->vertex_count) / run->h;
+    const double reach = o->base.reach / run->h;
     int k;
-    for (k = 0; k < run->body_count && run->body[k].user != o->desc.body; k++) {}
-    o->body = k;
+    for (k = 0; k < run->body_count && run->body[k].user != o->base.carrier; k++) {}
+    o->base.body = k;
     b = &run->body[k];
     if (k == run->body_count) {
         run->body_count++;
         memset(b, 0, sizeof *b);
-        b->user = o->desc.body;
+        if (run->viscous.body) memset(&run->viscous.body[k], 0, sizeof *run->viscous.body);
+        b->user = o->base.carrier;
         b->work = *b->user;
         b->coupled = b->work.mode == FSI_BODY_COUPLED;
-        b->from = o->at;
+        b->from = o->base.at;
         b->base = b->work.pose;
         b->velocity = b->work.velocity;
         b->spin = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), b->work.angular_velocity);
@@ -4599,16 +3441,15 @@ static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double 
 /* The speed of an obstacle's fastest vertex, were it to move evenly through the step. */
 static double fsi__sph_obstacle_speed(const fsi__sph_run *run, const fsi__sph_obstacle *o, double dt)
 {
-    double most = 0;
-    int v;
-    if (o->body >= 0) {
-        const fsi__sph_body *b = &run->body[o->body];
-        const fsi_vec3 c = b->coupled ? fsi_v3_madd(b->velocity, (fsi_real)dt / b->work.mass, b->work.force) : fsi_v3_scale(fsi_v3_sub(b->work.end.position, o->at.position), (fsi_real)(1 / dt));
-        const fsi_vec3 turn = b->coupled ? b->work.new_angular_velocity : fsi_v3_scale(fsi__sph_turn_between(o->at, b->work.end), (fsi_real)(1 / dt));
+    if (o->base.body >= 0) {
+        const fsi__sph_body *b = &run->body[o->base.body];
+        const fsi_vec3 c = b->coupled ? fsi_v3_madd(b->velocity, (fsi_real)dt / b->work.mass, b->work.force)
+            : fsi_v3_scale(fsi_v3_sub(b->work.end.position, o->base.at.position), (fsi_real)(1 / dt));
+        const fsi_vec3 turn = b->coupled ? b->work.new_angular_velocity
+            : fsi_v3_scale(fsi__turn_between(o->base.at, b->work.end), (fsi_real)(1 / dt));
         return (double)fsi_v3_norm(c) + (double)fsi_v3_norm(turn) * b->reach * run->h;
     }
-    for (v = 0; v < o->vertex_count && o->moves; v++) most = fmax(most, (double)fsi_v3_norm2(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])));
-    return sqrt(most) / dt;
+    return fsi__obstacle_way(&o->base) / dt;
 }
 
 /* The liquid's bounding box, inflated by what it may move in the step and the reach of its kernel. */
@@ -4617,7 +3458,7 @@ static fsi_box3 fsi__sph_liquid_box(const fsi__sph_run *run, double dt)
     fsi_box3 box = fsi_box3_empty();
     int i;
     for (i = 0; i < run->n; i++) box = fsi_box3_grow(box, run->s->position[i]);
-    return fsi_box3_inflate(box, (fsi_real)(run->h + dt * fsi__sph_longest(run->s->velocity, run->n)));
+    return fsi_box3_inflate(box, (fsi_real)(run->h + dt * fsi__longest(run->s->velocity, run->n)));
 }
 
 /* What moves in this step, and how fast. Makes shadows of meshes that move for the first time. */
@@ -4625,22 +3466,18 @@ static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
 {
     const fsi_box3 liquid = fsi__sph_liquid_box(run, dt);
     int k;
-    for (k = 0; k < run->im->obstacle_count; k++) {
+    for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__sph_obstacle *o = &run->im->obstacle[k];
-        const size_t size = (size_t)o->vertex_count * sizeof(fsi_vec3);
-        o->body = -1;
-        o->impulse = o->moment = fsi_v3(0, 0, 0);
-        if (o->vertex_impulse) memset(o->vertex_impulse, 0, size);
-        if (o->desc.body) fsi__sph_begin_body(run, o, dt);
-        o->moves = o->desc.body || memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving);
+        fsi__obstacle_begin(&run->im->obstacles, &o->base);
+        if (o->base.carrier) fsi__sph_begin_body(run, o, dt);
         o->speed = dt > 0 ? fsi__sph_obstacle_speed(run, o, dt) : 0;
-        if (!(o->speed <= FSI__SPH_FAST)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_sph_step", o->id, o->speed, "obstacle %d moves at %g m/s, more than %g", o->id, o->speed, FSI__SPH_FAST);
-        if (o->speed > run->stats.wall_speed && fsi_box3_overlap(liquid, fsi_box3_inflate(o->mesh->box, (fsi_real)(o->speed * dt)))) run->stats.wall_speed = o->speed;
-        if (o->shadow || (!o->moves && !o->desc.mesh->moving)) continue; /* its mesh may be moving on its own account */
-        o->shadow = fsi__mesh_shadow(run->s->context, o->desc.mesh);
-        if (!o->shadow) return fsi__fail(run->s->context, FSI_ERROR_MEMORY, "fsi_sph_step", o->id, 0, "no memory to move obstacle %d", o->id);
-        o->mesh = o->shadow;
-        fsi__sph_stand(o);
+        if (!(o->speed <= FSI__SPH_FAST))
+            return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_sph_step", o->base.id, o->speed,
+            "obstacle %d moves at %g m/s, more than %g", o->base.id, o->speed, FSI__SPH_FAST);
+        if (o->speed > run->stats.wall_speed
+            && fsi_box3_overlap(liquid, fsi_box3_inflate(o->base.mesh->box,
+            (fsi_real)(o->speed * dt)))) run->stats.wall_speed = o->speed;
+        FSI__SPH_TRY(fsi__obstacle_shade(&run->im->obstacles, &o->base, "fsi_sph_step"));
     }
     return FSI_OK;
 }
@@ -4657,6 +3494,17 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     fsi__sph_set_count(run, run->room);
     run->h = (double)s->support;
     run->dhat = (double)s->desc.contact_thickness * (double)s->desc.spacing / run->h;
+    run->walls.list = &run->im->obstacles;
+    run->walls.domain = run->im->domain;
+    run->walls.box = &s->desc.domain;
+    run->walls.gap = run->dhat * run->h;
+    run->walls.hair = 0.01 * run->dhat * run->h;
+    run->walls.reach = run->h;
+    run->scene.obstacles = &run->im->obstacles;
+    run->scene.h = run->h;
+    run->scene.dhat = run->dhat;
+    run->scene.band = 2 * FSI__SPH_MOVE;
+    run->scene.boundary = s->desc.boundary;
     fsi__sph_layout(run, &measure);
     if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles", run->room);
     fsi__sph_layout(run, &run->im->scratch);
@@ -4735,7 +3583,7 @@ FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
     if (status == FSI_OK && dt > 0) fsi__sph_drain_off(&run, (double)dt);
     if (status == FSI_OK) status = fsi__sph_measure(&run);
     if (status != FSI_OK) {
-        fsi__sph_stand_all(run.im);
+        fsi__obstacles_stand(&run.im->obstacles);
         return status;
     }
     s->time += (double)dt;
@@ -4818,23 +3666,11 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
 
 /* ---- >>emitters and sinks ------------------------------------------------------------------------------------- */
 
-/* A number that must lie between lo and hi. */
-static fsi_status fsi__sph_check_number(const fsi_sph *s, const char *fn, const char *name, double x, double lo, double hi)
-{
-    return fsi__check_number(s->context, fn, name, x, lo, hi);
-}
-
 /* Simulator and desc; its cookie stands first. `maker` is the function that fills it. */
 static fsi_status fsi__sph_check_filled(const fsi_sph *s, const char *fn, const void *desc, uint32_t cookie, const char *maker)
 {
     FSI__SPH_TRY(fsi__sph_check(s));
     return fsi__check_filled(s->context, fn, desc, cookie, maker);
-}
-
-/* A mesh of the simulator's dimension; `closed`: one that has an inside. */
-static fsi_status fsi__sph_check_mesh(const fsi_sph *s, const char *fn, const fsi_mesh *mesh, int closed)
-{
-    return fsi__check_mesh(s->context, fn, mesh, s->desc.dim, closed);
 }
 
 FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id)
@@ -4913,17 +3749,10 @@ static void fsi__sph_make_table(fsi_sph *s)
     fsi__particles_column(t, "id", FSI__COLUMN_ID, &im->id, word, 0, 0, &s->id);
     fsi__particles_column(t, "filter", FSI__COLUMN_ANY, &s->filter, word, 0, 0, NULL);
     fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->source, word, 0, 0, NULL);
-    fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0, 0, NULL);
+    fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0,
+        0, NULL);
     fsi__particles_column(t, "marker", FSI__COLUMN_FOUND, &im->marker, byte, 0, 0, &s->marker);
     fsi__particles_column(t, "aeration", FSI__COLUMN_FOUND, &im->aeration, byte * real, 0, 0, &s->aeration);
-}
-
-/* The corners of a box, x first; in 2D the first four, in the plane. */
-static void fsi__sph_domain_corners(const fsi_sph *s, const fsi_box3 *b, fsi_vec3 *v)
-{
-    const fsi_real bottom = s->desc.dim == 2 ? 0 : b->lo.z;
-    int k;
-    for (k = 0; k < 8; k++) v[k] = fsi_v3(k & 1 ? b->hi.x : b->lo.x, k & 2 ? b->hi.y : b->lo.y, k & 4 ? b->hi.z : bottom);
 }
 
 /* What desc says of the domain's walls. */
@@ -4931,38 +3760,22 @@ static void fsi__sph_set_domain(fsi_sph *s)
 {
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     int k;
-    for (k = 0; k < im->obstacle_count; k++) {
-        fsi_sph_obstacle_desc *o = &im->obstacle[k].desc;
-        if (o->mesh != im->domain) continue;
-        o->friction = s->desc.domain_friction;
-        o->contact_angle = s->desc.domain_contact_angle;
-        o->no_slip = s->desc.domain_no_slip;
+    for (k = 0; k < im->obstacles.count; k++) {
+        fsi__sph_obstacle *o = &im->obstacle[k];
+        if (o->base.given != im->domain) continue;
+        o->desc.friction = s->desc.domain_friction;
+        o->desc.contact_angle = o->base.contact_angle = s->desc.domain_contact_angle;
+        o->desc.no_slip = s->desc.domain_no_slip;
     }
 }
 
 /* Walls of the domain: the box seen from inside. */
 static fsi_status fsi__sph_make_domain(fsi_sph *s)
 {
-    static const int sides[8] = { 0, 1, 1, 3, 3, 2, 2, 0 };
-    static const int triangles[36] = { 0, 6, 4, 0, 2, 6, 1, 7, 3, 1, 5, 7, 0, 5, 1, 0, 4, 5, 2, 7, 6, 2, 3, 7, 0, 3, 2, 0, 1, 3, 4, 7, 5, 4, 6, 7 };
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     const fsi_box3 *b = &s->desc.domain;
-    const int flat = s->desc.dim == 2;
-    fsi_mesh_desc d = fsi_mesh_default_desc();
-    fsi_vec3 corner[8];
     if (b->lo.x == FSI_REAL_MAX && b->hi.x == -FSI_REAL_MAX) return FSI_OK; /* fsi_box3_empty */
-    if (!fsi_v3_is_finite(b->lo) || !fsi_v3_is_finite(b->hi) || !(b->lo.x < b->hi.x && b->lo.y < b->hi.y && (flat || b->lo.z < b->hi.z)))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, 0, "desc.domain is not a box");
-    fsi__sph_domain_corners(s, b, corner);
-    d.context = s->context;
-    d.vertices = corner;
-    d.vertex_count = flat ? 4 : 8;
-    d.elements = flat ? sides : triangles;
-    d.element_count = flat ? 4 : 12;
-    d.corners = s->desc.dim;
-    d.kind = FSI_MESH_CLOSED;
-    d.container = 1;
-    FSI__SPH_TRY(fsi_mesh_create(&im->domain, &d));
+    FSI__SPH_TRY(fsi__make_box_container(s->context, "fsi_sph_create", *b, s->desc.dim, &im->domain));
     FSI__SPH_TRY(fsi_sph_add_mesh(s, im->domain, NULL));
     fsi__sph_set_domain(s);
     return FSI_OK;
@@ -5004,6 +3817,10 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     im->sources.dim = desc->dim;
     im->sources.attribute_count = desc->attribute_count;
     im->sources.dx = desc->spacing;
+    im->obstacles.context = s->context;
+    im->obstacles.dim = desc->dim;
+    im->obstacles.patched = 1;
+    im->obstacles.size = sizeof *im->obstacle;
     s->desc = *desc;
     s->impl = im;
     fsi__sph_derive(s);
@@ -5043,12 +3860,10 @@ FSI_API void fsi_sph_destroy(fsi_sph *s)
 {
     fsi__sph_impl *im;
     fsi_context *context;
-    int k;
     if (fsi__sph_check(s) != FSI_OK) return;
     im = (fsi__sph_impl *)s->impl;
     context = s->context;
-    for (k = 0; k < im->obstacle_count; k++) fsi__sph_free_obstacle(context, &im->obstacle[k]);
-    fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
+    fsi__obstacles_free(&im->obstacles);
     fsi__sources_free(&im->sources);
     fsi_mesh_destroy(im->domain);
     fsi_neighbors_destroy(im->neighbors);
@@ -5083,8 +3898,8 @@ static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
 {
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     int o;
-    for (o = 0; o < im->obstacle_count; o++) {
-        const fsi_mesh *mesh = im->obstacle[o].mesh;
+    for (o = 0; o < im->obstacles.count; o++) {
+        const fsi_mesh *mesh = im->obstacle[o].base.mesh;
         fsi_mesh_hit hit = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
         if (hit.face >= 0 && (hit.t < s->desc.spacing * (fsi_real)0.499 || (mesh->kind == FSI_MESH_CLOSED && hit.side < 0))) return 0;
     }
@@ -5100,8 +3915,8 @@ static fsi_box3 fsi__sph_fill_bounds(const fsi_sph *s)
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     fsi_box3 bounds = fsi_box3_empty();
     int o;
-    for (o = 0; o < im->obstacle_count; o++) {
-        const fsi_mesh *mesh = im->obstacle[o].mesh;
+    for (o = 0; o < im->obstacles.count; o++) {
+        const fsi_mesh *mesh = im->obstacle[o].base.mesh;
         const fsi_box3 b = mesh->box;
         if (!mesh->container || mesh->kind != FSI_MESH_CLOSED) continue;
         if (!(bounds.lo.x <= bounds.hi.x)) bounds = b;
@@ -5140,26 +3955,6 @@ FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 
 
 /* ---- >>obstacles ---------------------------------------------------------------------------------------------- */
 
-/* Coplanar patches: faces joined across edges with the same plane, flooded from each face in turn. */
-static void fsi__sph_make_patches(const fsi_mesh *mesh, int *patch, int *stack)
-{
-    int f, k, top, n = mesh->corners == 3 ? 3 : 0;
-    for (f = 0; f < mesh->face_count; f++) patch[f] = -1;
-    for (f = 0; f < mesh->face_count; f++) {
-        if (patch[f] >= 0) continue;
-        patch[f] = f;
-        for (stack[0] = f, top = 1; top > 0;) {
-            int a = stack[--top];
-            for (k = 0; k < n; k++) {
-                int b = mesh->face_neighbor[3 * a + k];
-                if (b < 0 || patch[b] >= 0 || !((double)fsi_v3_norm2(fsi_v3_sub(mesh->face_normals[b], mesh->face_normals[f])) < 1e-20)) continue;
-                patch[b] = f;
-                stack[top++] = b;
-            }
-        }
-    }
-}
-
 FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void)
 {
     fsi_sph_obstacle_desc d;
@@ -5171,53 +3966,14 @@ FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void)
     return d;
 }
 
-static void fsi__sph_free_obstacle(fsi_context *context, fsi__sph_obstacle *o)
-{
-    const size_t faces = (size_t)o->face_count, vertices = (size_t)o->vertex_count;
-    fsi__free(context, o->patch, faces, sizeof(int));
-    fsi__free(context, o->stack, faces, sizeof(int));
-    fsi__free(context, o->rest, vertices, sizeof(fsi_vec3));
-    fsi__free(context, o->vertex_impulse, vertices, sizeof(fsi_vec3));
-    fsi_mesh_destroy(o->shadow);
-}
-
-/* Takes an obstacle for where its mesh, or its body, is. */
-static void fsi__sph_set_obstacle(fsi__sph_obstacle *o)
-{
-    if (o->desc.body) o->at = o->desc.body->pose;
-    else memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof(fsi_vec3));
-    fsi__sph_stand(o);
-    if (!o->desc.body) fsi__sph_make_patches(o->mesh, o->patch, o->stack); /* it may have bent */
-}
-
-/* All that an obstacle owns; 0: no memory. */
-static int fsi__sph_make_obstacle(fsi_sph *s, fsi__sph_obstacle *o)
-{
-    const fsi_mesh *mesh = o->desc.mesh;
-    const size_t faces = (size_t)mesh->face_count, vertices = (size_t)mesh->vertex_count;
-    int v;
-    o->mesh = mesh;
-    o->face_count = mesh->face_count;
-    o->vertex_count = mesh->vertex_count;
-    o->patch = (int *)fsi__alloc(s->context, faces, sizeof(int));
-    o->stack = (int *)fsi__alloc(s->context, faces, sizeof(int));
-    o->rest = (fsi_vec3 *)fsi__alloc(s->context, vertices, sizeof(fsi_vec3));
-    if (o->desc.vertex_force) o->vertex_impulse = (fsi_vec3 *)fsi__alloc(s->context, vertices, sizeof(fsi_vec3));
-    if (o->desc.body) o->mesh = o->shadow = fsi__mesh_shadow(s->context, mesh);
-    if (!o->patch || !o->stack || !o->rest || (o->desc.vertex_force && !o->vertex_impulse) || !o->mesh) return 0;
-    fsi__sph_make_patches(mesh, o->patch, o->stack);
-    for (v = 0; v < mesh->vertex_count && o->desc.body; v++) o->rest[v] = fsi_pose_local(o->desc.body->pose, mesh->vertices[v]);
-    fsi__sph_set_obstacle(o);
-    return 1;
-}
-
 static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, const fsi_sph_obstacle_desc *d)
 {
     FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "fsi_sph_default_obstacle_desc"));
-    FSI__SPH_TRY(fsi__sph_check_mesh(s, fn, d->mesh, 0));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "friction", (double)d->friction, 0, 10));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "contact_angle", (double)d->contact_angle, 0, 180));
-    return fsi__sph_check_body(s, d->body, ((const fsi__sph_impl *)s->impl)->next_id, fn);
+    FSI__SPH_TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
+    FSI__SPH_TRY(fsi__check_number(s->context, fn, "friction", (double)d->friction, 0, 10));
+    FSI__SPH_TRY(fsi__check_number(s->context, fn, "contact_angle", (double)d->contact_angle, 0, 180));
+    return fsi__check_carrier(s->context, fn, d->body, ((const fsi__sph_impl *)s->impl)->obstacles.next_id,
+        s->desc.dim, 0);
 }
 
 FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_sph_obstacle_desc *desc, int *id)
@@ -5225,21 +3981,17 @@ FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_sph_obstacle_desc 
     static const char fn[] = "fsi_sph_add_obstacle";
     fsi__sph_impl *im;
     fsi__sph_obstacle *o;
+    int made;
     FSI__SPH_TRY(fsi__sph_check_obstacle(s, fn, desc));
     im = (fsi__sph_impl *)s->impl;
-    FSI__SPH_TRY(fsi__room_in(s->context, &im->obstacle, sizeof *im->obstacle, im->obstacle_count,
-        &im->obstacle_capacity, im->obstacle_count + 1, fn));
-    o = &im->obstacle[im->obstacle_count];
-    memset(o, 0, sizeof *o);
+    o = (fsi__sph_obstacle *)fsi__obstacles_begin(&im->obstacles, fn, desc->mesh, desc->body, desc->mask,
+        desc->vertex_force);
+    im->obstacle = (fsi__sph_obstacle *)im->obstacles.rows;
+    if (!o) return FSI_ERROR_MEMORY;
     o->desc = *desc;
-    o->body = -1;
-    if (!fsi__sph_make_obstacle(s, o)) {
-        fsi__sph_free_obstacle(s->context, o);
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, o->face_count, "no memory for an obstacle of %d faces", o->face_count);
-    }
-    o->id = im->next_id++;
-    if (id) *id = o->id;
-    im->obstacle_count++;
+    o->base.contact_angle = desc->contact_angle;
+    made = fsi__obstacles_keep(&im->obstacles);
+    if (id) *id = made;
     return FSI_OK;
 }
 
@@ -5251,29 +4003,24 @@ FSI_API fsi_status fsi_sph_add_mesh(fsi_sph *s, const fsi_mesh *mesh, int *id)
 }
 
 /* Simulator and id; the latter's obstacle, which is not the domain. */
-static fsi_status fsi__sph_find_obstacle(const fsi_sph *s, const char *fn, int id, fsi__sph_obstacle **obstacle)
+static fsi_status fsi__sph_find_obstacle(const fsi_sph *s, const char *fn, int id, int *k)
 {
-    fsi__sph_impl *im;
-    int k;
-    *obstacle = NULL;
+    const fsi__sph_impl *im;
     FSI__SPH_TRY(fsi__sph_check(s));
-    im = (fsi__sph_impl *)s->impl;
-    for (k = 0; k < im->obstacle_count; k++) {
-        *obstacle = &im->obstacle[k];
-        if ((*obstacle)->id == id && (*obstacle)->desc.mesh != im->domain) return FSI_OK;
-    }
+    im = (const fsi__sph_impl *)s->impl;
+    *k = fsi__obstacles_find(&im->obstacles, fn, id);
+    if (*k < 0) return FSI_ERROR_ARGUMENT;
+    if (im->obstacle[*k].base.given != im->domain) return FSI_OK;
     return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no obstacle %d", id);
 }
 
 FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id)
 {
     fsi__sph_impl *im;
-    fsi__sph_obstacle *o;
-    FSI__SPH_TRY(fsi__sph_find_obstacle(s, "fsi_sph_remove_obstacle", id, &o));
+    int k;
+    FSI__SPH_TRY(fsi__sph_find_obstacle(s, "fsi_sph_remove_obstacle", id, &k));
     im = (fsi__sph_impl *)s->impl;
-    fsi__sph_free_obstacle(s->context, o);
-    im->obstacle_count--;
-    memmove(o, o + 1, (size_t)(im->obstacle + im->obstacle_count - o) * sizeof *o);
+    fsi__obstacles_remove(&im->obstacles, k);
     return FSI_OK;
 }
 
@@ -5281,20 +4028,24 @@ FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id)
 {
     static const char fn[] = "fsi_sph_teleport_obstacle";
     fsi__sph_obstacle *o;
-    FSI__SPH_TRY(fsi__sph_find_obstacle(s, fn, id, &o));
-    FSI__SPH_TRY(fsi__sph_check_body(s, o->desc.body, id, fn));
-    fsi__sph_set_obstacle(o);
+    int k;
+    FSI__SPH_TRY(fsi__sph_find_obstacle(s, fn, id, &k));
+    o = &((fsi__sph_impl *)s->impl)->obstacle[k];
+    FSI__SPH_TRY(fsi__check_carrier(s->context, fn, o->base.carrier, id, s->desc.dim, 0));
+    fsi__obstacle_set(&((fsi__sph_impl *)s->impl)->obstacles, &o->base);
     return FSI_OK;
 }
 
 FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque)
 {
-    fsi__sph_obstacle *o;
+    const fsi__sph_obstacle *o;
+    int k;
     if (force) *force = fsi_v3(0, 0, 0);
     if (torque) *torque = fsi_v3(0, 0, 0);
-    FSI__SPH_TRY(fsi__sph_find_obstacle(s, "fsi_sph_obstacle_reaction", id, &o));
-    if (force) *force = o->force;
-    if (torque) *torque = o->torque;
+    FSI__SPH_TRY(fsi__sph_find_obstacle(s, "fsi_sph_obstacle_reaction", id, &k));
+    o = &((const fsi__sph_impl *)s->impl)->obstacle[k];
+    if (force) *force = o->base.force;
+    if (torque) *torque = o->base.torque;
     return FSI_OK;
 }
 
@@ -5306,15 +4057,6 @@ static fsi_box3 fsi__sph_shift_box(fsi_box3 b, fsi_vec3 offset)
     b.lo = fsi_v3_add(b.lo, offset);
     b.hi = fsi_v3_add(b.hi, offset);
     return b;
-}
-
-/* Where the last step left an obstacle. */
-static void fsi__sph_shift_obstacle(fsi__sph_obstacle *o, fsi_vec3 offset)
-{
-    int v;
-    if (o->desc.body) o->at.position = fsi_v3_add(o->at.position, offset);
-    else for (v = 0; v < o->vertex_count; v++) o->rest[v] = fsi_v3_add(o->rest[v], offset);
-    fsi__sph_stand(o);
 }
 
 /* Particles and emitters: what a state holds of places. */
@@ -5331,7 +4073,6 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     static const char fn[] = "fsi_sph_shift_origin";
     fsi__sph_impl *im;
     fsi_box3 box;
-    fsi_vec3 corner[8];
     int i;
     FSI__SPH_TRY(fsi__sph_check(s));
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
@@ -5341,11 +4082,10 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     im = (fsi__sph_impl *)s->impl;
     box = fsi__sph_shift_box(s->desc.domain, offset);
     if (im->domain) {
-        fsi__sph_domain_corners(s, &box, corner);
-        FSI__SPH_TRY(fsi_mesh_set(im->domain, corner, im->domain->source_count));
+        FSI__SPH_TRY(fsi__set_box_container(im->domain, box));
     }
     s->desc.domain = box;
-    for (i = 0; i < im->obstacle_count; i++) fsi__sph_shift_obstacle(&im->obstacle[i], offset);
+    for (i = 0; i < im->obstacles.count; i++) fsi__obstacle_shift(&im->obstacles, &im->obstacle[i].base, offset);
     fsi__sph_shift_liquid(s, offset);
     fsi__sources_shift(&im->sources, offset);
     s->desc.origin = fsi_v3_add(s->desc.origin, offset);
@@ -5375,8 +4115,9 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
     double speed, g, dx, cfl, accurate;
     if (fsi__sph_check(s) != FSI_OK) return 0;
     dx = (double)s->desc.spacing * (double)s->desc.cfl;
-    g = (double)fsi_v3_norm(s->desc.gravity) + fsi__sph_longest(s->force, s->count) / (double)s->particle_mass;
-    speed = fsi__sources_fastest(&((const fsi__sph_impl *)s->impl)->sources, fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed));
+    g = (double)fsi_v3_norm(s->desc.gravity) + fsi__longest(s->force, s->count) / (double)s->particle_mass;
+    speed = fsi__sources_fastest(&((const fsi__sph_impl *)s->impl)->sources,
+        fmax(fsi__longest(s->velocity, s->count), s->stats.wall_speed));
     cfl = speed > 0 || g > 0 ? 2 * dx / (speed + sqrt(speed * speed + 4 * g * dx)) : 1; /* dx = v t + g t^2 */
     accurate = s->desc.surface_tension > 0 ? fsi__sph_tension_dt(s) : fsi__sph_stiff_dt(s, FSI__SPH_ACCURATE);
     return (fsi_real)(cfl < accurate ? cfl : accurate);
@@ -5430,17 +4171,7 @@ static int fsi__sph_is_inside(const void *liquid, int i)
 {
     const fsi_sph *s = (const fsi_sph *)liquid;
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    const fsi_vec3 x = s->position[i];
-    const fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), x);
-    int o;
-    for (o = 0; o < im->obstacle_count; o++) {
-        const fsi_mesh *mesh = im->obstacle[o].mesh;
-        double w;
-        if (mesh->kind != FSI_MESH_CLOSED || !(im->obstacle[o].desc.mask & s->filter[i])) continue;
-        w = fsi_box3_overlap(at, mesh->box) ? fsi_mesh_winding_number(mesh, x) : 0;
-        if (!((mesh->container ? 1 + w : w) < 0.5)) return 1;
-    }
-    return 0;
+    return fsi__obstacles_hold(&im->obstacles, s->filter[i], s->position[i]);
 }
 
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
@@ -5452,17 +4183,10 @@ FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
 FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw)
 {
     const fsi__sph_impl *im;
-    int o, k;
     if (!draw || fsi__sph_check(s) != FSI_OK) return;
     im = (const fsi__sph_impl *)s->impl;
     fsi__particles_draw(&im->particles, s->pressure, draw);
-    for (o = 0; o < im->obstacle_count && draw->line; o++) {
-        const fsi_mesh *m = im->obstacle[o].mesh;
-        for (k = 0; k < m->corners * m->face_count; k++) {
-            int face = k / m->corners, next = m->corners * face + (k + 1) % m->corners;
-            draw->line(draw->user, m->vertices[m->faces[k]], m->vertices[m->faces[next]], 0x808080u);
-        }
-    }
+    fsi__obstacles_draw(&im->obstacles, draw);
 }
 
 /* ---- >>state -------------------------------------------------------------------------------------------------- */
@@ -5480,16 +4204,16 @@ static void fsi__sph_state(fsi__stream *st, void *simulator)
     fsi__bytes(st, &im->particles.next, sizeof im->particles.next);
     fsi__sources_state(st, &im->sources);
     fsi__particles_state(st, &im->particles);
-    for (k = 0; k < im->obstacle_count; k++) {
+    for (k = 0; k < im->obstacles.count; k++) {
         fsi__bytes(st, im->obstacle[k].warm, sizeof im->obstacle[k].warm);
-        fsi__bytes(st, &im->obstacle[k].at, sizeof im->obstacle[k].at);
+        fsi__bytes(st, &im->obstacle[k].base.at, sizeof im->obstacle[k].base.at);
     }
 }
 
 static fsi__liquid_head fsi__sph_make_head(const fsi_sph *s)
 {
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    return fsi__particles_head(&im->particles, im->obstacle_count, im->sources.emitter_count, im->sources.sink_count);
+    return fsi__particles_head(&im->particles, im->obstacles.count, im->sources.emitter_count, im->sources.sink_count);
 }
 
 static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
@@ -5541,17 +4265,15 @@ static fsi_status fsi__sph_check_rows(const fsi_sph *s, int64_t count, uint64_t 
 static fsi_status fsi__sph_check_saved_obstacle(const fsi_sph *s, int k, fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";
-    double warm[6] = { 0, 0, 0, 0, 0, 0 }, turn;
+    double warm[6] = { 0, 0, 0, 0, 0, 0 };
     fsi_pose at;
     int j, good = 1;
     memset(&at, 0, sizeof at);
     fsi__bytes(st, warm, sizeof warm);
     fsi__bytes(st, &at, sizeof at);
     for (j = 0; j < 6; j++) good &= fabs(warm[j]) <= FSI__SPH_CORRECTION;
-    turn = (double)at.orientation.w * (double)at.orientation.w + (double)at.orientation.x * (double)at.orientation.x + (double)at.orientation.y * (double)at.orientation.y + (double)at.orientation.z * (double)at.orientation.z;
-    if (!good || !fsi_v3_is_finite(at.position) || !fsi_is_finite(turn)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, k, 0, "the state of obstacle %d is not finite", k);
-    if (((const fsi__sph_impl *)s->impl)->obstacle[k].desc.body && !(fabs(turn - 1) < 1e-3)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, turn, "the orientation of obstacle %d is no rotation", k);
-    return FSI_OK;
+    if (!good) return fsi__fail(s->context, FSI_ERROR_NAN, fn, k, 0, "the state of obstacle %d is not finite", k);
+    return fsi__obstacle_check_pose(&((const fsi__sph_impl *)s->impl)->obstacles, fn, k, at);
 }
 
 /* Everything finite and possible that must be, so that a step can use it? `st` stands behind the head, and returns there. */
@@ -5570,27 +4292,22 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     if (!fsi_is_finite(time) || !fsi_is_finite(wall_speed) || !fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time, origin or speed of walls of the state is not finite");
     if (!(wall_speed >= 0 && wall_speed <= FSI__SPH_FAST)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, wall_speed, "the speed of walls of the state is %g", wall_speed);
     if (!(fabs(time) <= FSI__HUGE)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, time, "the time of the state is %g", time);
-    if (!(fsi__largest_axis(origin) <= FSI__SPH_FAR)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__largest_axis(origin), "the origin of the state is %g m away", fsi__largest_axis(origin));
+    if (!(fsi__largest_axis(origin) <= FSI__SPH_FAR))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__largest_axis(origin),
+        "the origin of the state is %g m away", fsi__largest_axis(origin));
     if (!fsi__sph_check_sources(s, st, &next)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
     FSI__SPH_TRY(fsi__sph_check_rows(s, head->count, next, fsi_v3_sub(s->desc.origin, origin), st));
     st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
-    for (k = 0; k < im->obstacle_count; k++) FSI__SPH_TRY(fsi__sph_check_saved_obstacle(s, k, st));
+    for (k = 0; k < im->obstacles.count; k++) FSI__SPH_TRY(fsi__sph_check_saved_obstacle(s, k, st));
     st->used = start;
-    for (k = 0; k < im->obstacle_count; k++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
-    return FSI_OK;
+    return fsi__sph_check_bodies(s, fn);
 }
 
 /* Takes an obstacle for where it is now. Where that is, but for rounding, where its body was when the state was saved, it starts from
    there, as the run that was saved did. */
 static void fsi__sph_load_obstacle(const fsi_sph *s, fsi__sph_obstacle *o)
 {
-    const fsi_pose saved = o->at;
-    double off;
-    fsi__sph_set_obstacle(o);
-    if (!o->desc.body) return;
-    off = (double)fsi_v3_norm(fsi_v3_sub(o->at.position, saved.position)) + (double)fsi_v3_norm(fsi__sph_turn_between(saved, o->at)) * fsi__sph_longest(o->rest, o->vertex_count);
-    if (off < 1e-3 * (double)s->desc.spacing) o->at = saved;
-    fsi__sph_stand(o);
+    fsi__obstacle_load(&((const fsi__sph_impl *)s->impl)->obstacles, &o->base, 1e-3 * (double)s->desc.spacing);
 }
 
 /* Moves what was loaded from where the origin was then to where it is now. */
@@ -5602,8 +4319,9 @@ static void fsi__sph_load_origin(fsi_sph *s, fsi_vec3 now)
     s->desc.origin = now;
     if (!(fsi_v3_norm2(offset) > 0)) return;
     fsi__sph_shift_liquid(s, offset);
-    for (k = 0; k < im->obstacle_count; k++)
-        if (im->obstacle[k].desc.body) im->obstacle[k].at.position = fsi_v3_add(im->obstacle[k].at.position, offset);
+    for (k = 0; k < im->obstacles.count; k++)
+        if (im->obstacle[k].base.carrier) im->obstacle[k].base.at.position =
+            fsi_v3_add(im->obstacle[k].base.at.position, offset);
 }
 
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
@@ -5629,7 +4347,7 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
         memset(im->marker, FSI_SPH_LIQUID, (size_t)s->count);
         memset(im->aeration, 0, (size_t)s->count * sizeof *im->aeration);
     }
-    for (k = 0; k < im->obstacle_count; k++) fsi__sph_load_obstacle(s, &im->obstacle[k]);
+    for (k = 0; k < im->obstacles.count; k++) fsi__sph_load_obstacle(s, &im->obstacle[k]);
     return FSI_OK;
 }
 

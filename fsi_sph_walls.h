@@ -27,15 +27,28 @@
       your own particles: fsi_sph.h is built on it. The kernel is the spiky one, W(r) = c (1 - r/support)^3. 2D
       (segments) and 3D (triangles).
    WHAT IS IN HERE (search for >>)
-      >>boundary       the integral;  >>stages  for fsi's own headers, not for you;  >>kernel  >>boundary integrals
-   MACROS: those of fsi.h.
+      >>boundary       the integral
+      >>contact        the potential that keeps particles off walls
+      >>stages         for fsi's own headers, not for you:  >>kernel  its constants,  >>walls of one particle  what it
+                       sees of the faces near it, their contact planes, shares and closest points
+   MACROS: those of fsi.h, and
+      FSI_SPH_PARTS        obstacles that one particle of fsi_sph.h tells apart (stats.crowded), 1 to 255: each takes
+                           120 bytes for a particle near walls, and 100 of stack         default: 4
    UNITS: lengths in whatever unit the mesh has.
    PRECISION: double.
 */
 #ifndef FSI_SPH_WALLS_H
 #define FSI_SPH_WALLS_H
 
-#include "fsi_mesh.h"
+#include "fsi_obstacle.h"
+#include "fsi_particles.h"
+
+#ifndef FSI_SPH_PARTS
+#define FSI_SPH_PARTS 4
+#endif
+#if FSI_SPH_PARTS < 1 || FSI_SPH_PARTS > 255
+#error "FSI_SPH_PARTS must be 1 to 255"
+#endif
 
 /* ---- >>boundary ------------------------------------------------------------------------------------------- */
 
@@ -46,6 +59,11 @@ typedef enum fsi_sph_boundary { FSI_SPH_BOUNDARY_EXACT, FSI_SPH_BOUNDARY_PAPER }
 /* The boundary integrals by themselves (sph.md 4): lambda = solid's share of the kernel at x, gradient [1/m]. */
 FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula,
     double *lambda, double gradient[3]);
+
+/* ---- >>contact -------------------------------------------------------------------------------------------- */
+
+/* The contact potential's force and diagonal (sph.md 5): cm = -c'_-, cp = c'_+/gamma for gamma = d/dhat. */
+FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, double *cp);
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
@@ -76,6 +94,92 @@ typedef struct fsi__sph_integral {
     double lambda, g[3], diagonal;
 } fsi__sph_integral;
 
+
+/* ---- >>walls of one particle ------------------------------------------------------------------------------------ */
+
+#define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
+#define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
+
+/* A plane that a particle must not pass: gap(u) = gap + n.(u - at), in units of H. */
+typedef struct fsi__sph_plane_contact { fsi__lane n[3], gap; int part; } fsi__sph_plane_contact;
+
+/* What one obstacle does to one particle. A coupled body moves within the solve: then u - at is measured from it,
+   that is, less its own way at the particle's place since the wall was made. */
+typedef struct fsi__sph_part {
+    int owner;                   /* index of the obstacle */
+    int body;                    /* index of the coupled body it is fixed to, -1: its motion is given */
+    int face;                    /* the closest one, and the weights of its corners at the closest point */
+    fsi__lane bary[3];
+    fsi__lane g[3], diagonal;    /* its shares of those of the wall */
+    /* coupled: place seen from the body's centre, the body's way there when the wall was made [H] */
+    fsi__lane arm[3], moved[3];
+    fsi__lane force[3], weight;  /* coupled: force and diagonal of the last sweep */
+    double impulse[3];           /* after the solve: given to the particle, over its mass [m/s] */
+    fsi__lane drag, surface[3];  /* viscous coefficient; velocity of the wall where its motion is given [m/s] */
+} fsi__sph_part;
+
+/* What the walls do to one particle, first order around the displacement `at`: lambda_B(u) = lambda + g.(u - at). */
+typedef struct fsi__sph_wall {
+    fsi__lane lambda, g[3];  /* times s_B */
+    fsi__lane diagonal;      /* s_B sum I_s / max(|d_s|, 0.05) */
+    fsi__lane at[3];
+    fsi__lane clear;         /* unsigned distance from all meshes at `at` (at most the reach) */
+    fsi__lane kappa;         /* contact stiffness, kappa dt^2/(rho0 H^2) */
+    int order;               /* N of the contact potential */
+    int inside;              /* 1 when some gap was negative in the last sweep */
+    int placed;              /* 1: its end position was moved out of a solid */
+    int coupled;             /* 1: some part moves within the solve */
+    int pushed;              /* 1: the walls gave it an impulse in this substep */
+    int contact_count, part_count;
+    int crowded;             /* 1: more obstacles than parts: the last part stands for all the others */
+    fsi__sph_plane_contact contact[FSI__SPH_CONTACTS];
+    fsi__sph_part part[FSI_SPH_PARTS];
+} fsi__sph_wall;
+
+/* The same contact seen twice, or a face whose closest point lies on a feature that a closer face shares, adds nothing:
+   only local minima of the distance push. */
+typedef struct fsi__sph_near {
+    fsi_mesh_hit hit;
+    int owner, part;
+    fsi_real side;  /* +1; for sheets the side the particle is on */
+} fsi__sph_near;
+
+/* What is the same for all particles. */
+typedef struct fsi__sph_scene {
+    const fsi__obstacles *obstacles;
+    double h;                /* H [m] */
+    double dhat, band;       /* contact thickness; how far from where its walls are made a particle may go [H] */
+    fsi_sph_boundary boundary;
+} fsi__sph_scene;
+
+/* One particle's surroundings. */
+typedef struct fsi__sph_view {
+    fsi_vec3 x;
+    fsi_real closest;       /* distance from the nearest face, at most H */
+    int inside;             /* closed obstacles it is in */
+    int flat;               /* 1: all that is in reach is one coplanar patch that covers the support disc */
+    int reach_count, near_count, part_count, crowded;
+    int reach[FSI__FACES];           /* faces within H: index into the faces, ~index where a sheet's normal is turned */
+    unsigned char reach_part[FSI__FACES];
+    int part_owner[FSI_SPH_PARTS];      /* the obstacles they belong to, and the closest point of each */
+    fsi_mesh_hit part_hit[FSI_SPH_PARTS];
+    fsi__sph_near close_by[FSI__SPH_CLOSEST]; /* the nearest faces within the contact band, nearest first */
+} fsi__sph_view;
+
+/* What a particle that came from `from` sees at x of the faces near its way. */
+FSI_API void fsi__sph_look_around(const fsi__sph_scene *scene, const fsi__faces *faces, fsi_vec3 from, fsi_vec3 x,
+    fsi__sph_view *view);
+/* lambda_B = chi + sum L_s, grad = - sum I_s n_s (sph.md 4.2), the chi left out, for each of FSI_SPH_PARTS
+   obstacles. */
+FSI_API void fsi__sph_integrate(const fsi__sph_scene *scene, const fsi__faces *faces, const fsi__sph_view *view,
+    fsi__sph_integral *sum);
+FSI_API double fsi__sph_contact_energy(double gamma, int first, int order); /* c itself, over kappa */
+/* The contact planes of a wall, from the nearest faces. */
+FSI_API void fsi__sph_make_contacts(const fsi__sph_scene *scene, const fsi__sph_near *list, int count, fsi_vec3 x,
+    fsi__sph_wall *w);
+
+/* ---- >>kernel: its constants ------------------------------------------------------------------------------------ */
+
 /* The constants for a support of `ratio` spacings. */
 FSI_API fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio);
 /* Share of the kernel behind a plane at distance delta H >= 0 (sph.md 4.1, 4.3), and its slope -d/ddelta. */
@@ -90,6 +194,14 @@ FSI_API double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, dou
 FSI_API void fsi__sph_add_face(fsi__sph_integral *sum, fsi__sph_face f, fsi_vec3 n, double side);
 
 FSI__STRICT_FN_BEGIN
+FSI_FN double fsi__sph_dot3(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+FSI_FN void fsi__sph_add3(double *sum, fsi_vec3 v)
+{
+    sum[0] += (double)v.x;
+    sum[1] += (double)v.y;
+    sum[2] += (double)v.z;
+}
+
 FSI_FN double fsi__sph_c(int dim) { return (dim == 3 ? 15 : 10) / FSI_PI; }
 /* A smooth kernel for the surface's normal: W(q) = c (1-q^2)^3 in units of H. */
 FSI_FN double fsi__sph_color_c(int dim) { return dim == 3 ? 315 / (64 * FSI_PI) : 4 / FSI_PI; }
@@ -114,7 +226,8 @@ FSI__STRICT_FN_END
 #define FSI_SPH_WALLS_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_mesh.h"
+#include "fsi_obstacle.h"
+#include "fsi_particles.h"
 
 FSI__STRICT_BEGIN
 
@@ -407,6 +520,236 @@ FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_rea
     }
     *lambda = sum.lambda + (mesh->kind == FSI_MESH_CLOSED && closest.face >= 0 && closest.side < 0);
     for (k = 0; k < 3; k++) gradient[k] = sum.g[k] / (double)support;
+}
+
+/* ---- >>contact potential ----------------------------------------------------------------------------------------- */
+
+/* c(g) = sum_{n=n0}^N (1-g)^n / n for g < 1 (sph.md 5, equation 15). c' = -cm + cp g with cm = sum_{k odd} C(N,k)
+   g^(k-1) (less 1 for n0 = 2) and cp = sum_{k even >= 2} C(N,k) g^(k-2): both >= 0, no division by g. */
+FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, double *cp)
+{
+    double g = gamma < -2 ? -2 : gamma, g2 = g * g, power = 1, binomial;
+    int k;
+    if (order > 64) order = 64;
+    binomial = order;
+    *cm = first == 2 ? -1 : 0;
+    *cp = 0;
+    for (k = 1; k <= order; k++) {
+        if (k & 1) *cm += binomial * power;
+        else {
+            *cp += binomial * power;
+            power *= g2;
+        }
+        binomial *= (double)(order - k) / (k + 1);
+    }
+}
+
+FSI_API double fsi__sph_contact_energy(double gamma, int first, int order)
+{
+    double t = 1 - (gamma < -2 ? -2 : gamma), power = first == 2 ? t : 1, sum = 0;
+    int n;
+    for (n = first; n <= order; n++) sum += (power *= t) / n;
+    return sum;
+}
+
+/* ---- >>walls of one particle: from its faces --------------------------------------------------------------------- */
+
+/* Distance of x from the edge (k, k+1) of a triangle. */
+static fsi_real fsi__sph_edge_distance(const fsi_mesh *mesh, int face, int k, fsi_vec3 x)
+{
+    fsi_vec3 a = mesh->vertices[mesh->faces[3 * face + k]],
+        b = mesh->vertices[mesh->faces[3 * face + (k == 2 ? 0 : k + 1)]];
+    fsi_vec3 ab = fsi_v3_sub(b, a), ax = fsi_v3_sub(x, a);
+    fsi_real l2 = fsi_v3_norm2(ab), t = l2 > 0 ? fsi_clamp(fsi_v3_dot(ax, ab) / l2, 0, 1) : 0;
+    return fsi_v3_norm(fsi_v3_sub(ax, fsi_v3_scale(ab, t)));
+}
+
+/* Is the support disc of x within the coplanar patch of this face, as far as this face can tell? */
+static int fsi__sph_covers(const fsi__obstacle *o, int face, fsi_vec3 x, fsi_real support)
+{
+    int k;
+    if (o->mesh->corners != 3) return 0;
+    for (k = 0; k < 3; k++) {
+        int other = o->mesh->face_neighbor[3 * face + k];
+        if (other >= 0 && o->patch[other] == o->patch[face]) continue;
+        if (fsi__sph_edge_distance(o->mesh, face, k, x) < support) return 0;
+    }
+    return 1;
+}
+
+/* Does face b hold every corner of face a that the closest point of a depends on? */
+static int fsi__sph_shares_feature(const fsi_mesh *mesh, const fsi_mesh_hit *a, int b)
+{
+    int k, j, needed = 0, shared = 0;
+    for (k = 0; k < mesh->corners; k++) {
+        if (a->bary[k] < (fsi_real)1e-6) continue;
+        needed++;
+        for (j = 0; j < mesh->corners; j++) shared += mesh->faces[mesh->corners * b + j] == mesh->faces[mesh->corners
+            * a->face + k];
+    }
+    return needed < mesh->corners && shared == needed;
+}
+
+static int fsi__sph_is_minimum(const fsi__obstacles *obstacles, const fsi__sph_near *list, int k)
+{
+    const fsi_mesh *mesh = fsi__obstacle_at(obstacles, list[k].owner)->mesh;
+    int j;
+    for (j = 0; j < k; j++)
+        if (list[j].owner == list[k].owner && fsi__sph_shares_feature(mesh, &list[k].hit, list[j].hit.face)) return 0;
+    return 1;
+}
+
+/* Sign of the closest feature of each obstacle's connected group: a contact counts only when it agrees (sph.md 5). */
+static int fsi__sph_group_side(const fsi__obstacles *obstacles, const fsi__sph_near *list, int k)
+{
+    const int *group = fsi__obstacle_at(obstacles, list[k].owner)->mesh->face_group;
+    int j;
+    for (j = 0; j < k; j++)
+        if (list[j].owner == list[k].owner && group[list[j].hit.face] == group[list[k].hit.face])
+            return list[j].hit.side;
+    return list[k].hit.side;
+}
+
+FSI_API void fsi__sph_make_contacts(const fsi__sph_scene *scene, const fsi__sph_near *list, int count, fsi_vec3 x,
+    fsi__sph_wall *w)
+{
+    const double h = scene->h;
+    int k;
+    w->contact_count = 0;
+    for (k = 0; k < count && w->contact_count < FSI__SPH_CONTACTS; k++) {
+        fsi__sph_plane_contact *c = &w->contact[w->contact_count];
+        const fsi__sph_near *item = &list[k];
+        int sheet = fsi__is_sheet(scene->obstacles, item->owner), side = sheet ? (int)item->side * item->hit.side
+            : item->hit.side;
+        fsi_vec3 away = fsi_v3_sub(x, item->hit.point), n = fsi_v3_scale(item->hit.normal, sheet ? item->side : 1);
+        if (!fsi__sph_is_minimum(scene->obstacles, list, k)) continue;
+        if (!sheet && item->hit.side != fsi__sph_group_side(scene->obstacles, list, k)) continue;
+        if (side < 0 && w->contact_count > 0) continue; /* inside: only the way out that is shortest */
+        if ((double)item->hit.t > 1e-4 * scene->dhat * h) n = fsi_v3_scale(away, (fsi_real)side / item->hit.t);
+        c->n[0] = (fsi__lane)n.x;
+        c->n[1] = (fsi__lane)n.y;
+        c->n[2] = (fsi__lane)n.z;
+        c->gap = (fsi__lane)(side * (double)item->hit.t / h);
+        c->part = item->part;
+        w->contact_count++;
+    }
+}
+
+/* Which side of a sheet the particle is on: the sign of its closest point, turned when the way from the start of the
+   step passed through the sheet. */
+static fsi_real fsi__sph_sheet_side(const fsi__obstacles *obstacles, const fsi__faces *faces, int owner,
+    fsi_vec3 from, fsi_vec3 x)
+{
+    const fsi_mesh *mesh = fsi__obstacle_at(obstacles, owner)->mesh;
+    fsi_real best = FSI_REAL_MAX;
+    int k, side = 1, crossings = 0;
+    for (k = 0; k < faces->count; k++) {
+        fsi_mesh_hit hit;
+        if (faces->owner[k] != owner) continue;
+        hit = fsi_mesh_closest_on_face(mesh, faces->face[k], x);
+        if (hit.t < best) {
+            best = hit.t;
+            side = hit.side;
+        }
+        crossings += fsi_mesh_sweep_face(mesh, faces->face[k], from, x, 0).face >= 0;
+    }
+    return (fsi_real)(crossings & 1 ? -side : side);
+}
+
+/* The part of an obstacle, a new one unless all are taken, with its closest face. */
+static int fsi__sph_part_of(fsi__sph_view *view, int owner, const fsi_mesh_hit *hit)
+{
+    int k = view->part_count - 1;
+    if (k < 0 || (view->part_owner[k] != owner && view->part_count < FSI_SPH_PARTS)) {
+        k = view->part_count++;
+        view->part_owner[k] = owner;
+        view->part_hit[k] = *hit;
+    }
+    if (view->part_owner[k] != owner) view->crowded = 1;
+    else if (hit->t < view->part_hit[k].t) view->part_hit[k] = *hit;
+    return k;
+}
+
+/* Keeps the nearest items, nearest first; equal ones in order of coming. */
+static void fsi__sph_keep_near(fsi__sph_view *view, const fsi__sph_near *item)
+{
+    int j = view->near_count;
+    if (j == FSI__SPH_CLOSEST && !(item->hit.t < view->close_by[j - 1].hit.t)) return;
+    if (j < FSI__SPH_CLOSEST) view->near_count++;
+    else j--;
+    for (; j > 0 && view->close_by[j - 1].hit.t > item->hit.t; j--) view->close_by[j] = view->close_by[j - 1];
+    view->close_by[j] = *item;
+}
+
+FSI_API void fsi__sph_look_around(const fsi__sph_scene *scene, const fsi__faces *faces, fsi_vec3 from, fsi_vec3 x,
+    fsi__sph_view *view)
+{
+    const fsi__obstacles *obstacles = scene->obstacles;
+    const fsi_real support = (fsi_real)scene->h, band = (fsi_real)((scene->dhat + scene->band) * scene->h);
+    fsi__sph_near item;
+    fsi_real nearest = support;
+    int k, patch = -1, within = 0;
+    view->x = x;
+    view->closest = support;
+    view->inside = view->reach_count = view->near_count = view->part_count = view->crowded = 0;
+    view->flat = scene->boundary == FSI_SPH_BOUNDARY_EXACT;
+    item.owner = -1;
+    item.side = 1;
+    for (k = 0; k < faces->count; k++) {
+        const fsi__obstacle *o = fsi__obstacle_at(obstacles, faces->owner[k]);
+        if (faces->owner[k] != item.owner) {
+            item.owner = faces->owner[k];
+            item.side = fsi__is_sheet(obstacles, item.owner)
+                ? fsi__sph_sheet_side(obstacles, faces, item.owner, from, x) : 1;
+            view->flat &= view->reach_count == 0;
+            patch = -1;
+            nearest = support;
+            within = 0;
+        }
+        item.hit = fsi_mesh_closest_on_face(o->mesh, faces->face[k], x);
+        if (!(item.hit.t < support)) continue;
+        if (item.hit.t < nearest) { /* of this obstacle */
+            int now = item.hit.side < 0 && o->mesh->kind == FSI_MESH_CLOSED;
+            view->inside += now - within;
+            within = now;
+            nearest = item.hit.t;
+        }
+        view->closest = fsi_min(view->closest, nearest);
+        if (view->flat) view->flat = (patch < 0 || patch == o->patch[faces->face[k]])
+            && fsi__sph_covers(o, faces->face[k], x, support);
+        patch = o->patch[faces->face[k]];
+        item.part = fsi__sph_part_of(view, item.owner, &item.hit);
+        view->reach_part[view->reach_count] = (unsigned char)item.part;
+        view->reach[view->reach_count++] = item.side > 0 ? k : ~k;
+        if (item.hit.t < band) fsi__sph_keep_near(view, &item);
+    }
+}
+
+/* lambda_B = chi + sum L_s, grad = - sum I_s n_s (sph.md 4.2), the chi left out, for each obstacle. */
+FSI_API void fsi__sph_integrate(const fsi__sph_scene *scene, const fsi__faces *faces, const fsi__sph_view *view,
+    fsi__sph_integral *sum)
+{
+    int j, k;
+    memset(sum, 0, FSI_SPH_PARTS * sizeof *sum);
+    for (j = 0; j < view->reach_count; j++) {
+        const fsi_mesh *mesh;
+        fsi__sph_face f;
+        fsi_vec3 n;
+        k = view->reach[j] < 0 ? ~view->reach[j] : view->reach[j];
+        mesh = fsi__obstacle_at(scene->obstacles, faces->owner[k])->mesh;
+        n = mesh->face_normals[faces->face[k]];
+        if (view->flat) {
+            f.delta = (double)view->closest / scene->h;
+            f.L = fsi__sph_plane(3, f.delta, &f.weight);
+            if (fsi_v3_dot(fsi_v3_sub(view->x, mesh->vertices[mesh->faces[3 * faces->face[k]]]), n) < 0) f.L = -f.L;
+            fsi__sph_add_face(sum, f, n, view->reach[j] < 0 ? -1 : 1);
+            break;
+        }
+        f = fsi__sph_face_at(mesh, faces->face[k], view->x, (fsi_real)(1 / scene->h));
+        if (scene->boundary == FSI_SPH_BOUNDARY_PAPER) f.L =
+            fsi__sph_paper_at(mesh, faces->face[k], view->x, scene->h, &f);
+        fsi__sph_add_face(&sum[view->reach_part[j]], f, n, view->reach[j] < 0 ? -1 : 1);
+    }
 }
 
 FSI__STRICT_END

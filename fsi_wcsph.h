@@ -69,10 +69,12 @@
       >>bodies in a step  >>position correction  >>substep  >>emitters and sinks at work  >>step; and the
       functions that you call: >>making and changing  >>particles  >>emitters and sinks  >>obstacles
       >>questions  >>contact systems by themselves  >>state
+      What stands by itself: fsi_particles.h (the table of particles), fsi_obstacle.h (walls that move), fsi_source.h
 */
 #ifndef FSI_WCSPH_H
 #define FSI_WCSPH_H
 
+#include "fsi_obstacle.h"
 #include "fsi_rigid.h"
 #include "fsi_source.h"
 
@@ -405,6 +407,7 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
 #define FSI_WCSPH_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_obstacle.h"
 #include "fsi_rigid.h"
 #include "fsi_source.h"
 
@@ -436,14 +439,8 @@ enum {
 typedef struct fsi__wc_sample { fsi_vec3 x, n; fsi_real r; } fsi__wc_sample;
 
 typedef struct fsi__wc_obstacle {
-    int id;
-    fsi_wcsph_obstacle_desc desc;
-    const fsi_mesh *mesh;    /* where contacts are looked for: desc.mesh, or its shadow */
-    fsi_mesh *shadow;        /* fixed to a body: stands in the body's axes; else swept through substeps, NULL until it moves */
-    int vertex_count;
-    fsi_vec3 *rest;          /* vertex_count: where the last step left it; fixed to a body: in its axes */
-    fsi_pose at;             /* where the last step left its body */
-    double reach;            /* of its vertices from the body's centre [m] */
+    fsi__obstacle base;      /* the shadow of what a body carries stands in the body's axes */
+    fsi_wcsph_obstacle_desc desc; /* as given */
     int sample_count;        /* SAMPLES */
     fsi__wc_sample *sample;  /* sample_count, sorted by cell */
     fsi_vec3 *shown, *shown_normal; /* sample_count: where they are now, for who asks */
@@ -451,15 +448,11 @@ typedef struct fsi__wc_obstacle {
     int cells[3];
     fsi_vec3 corner;         /* of the cells; their side is dx */
     /* Of the running step: */
-    int body;                /* index of its body, -1 none */
-    int moves;
     double gap;              /* least distance of particles' centres: r_F, or nearly 0 with offset_compensation [m] */
     fsi_pose start;          /* where the step finds it: `at`, or where its PRESCRIBED body says */
     fsi_pose from, to;       /* of its axes, at both ends of the substep; identity without a body */
     fsi_box3 box;            /* swept in the substep */
     double motion;           /* most that a point of it moves in the substep [m] */
-    double impulse[3], moment[3]; /* given to the obstacle [N s], about the origin [N m s] */
-    fsi_vec3 force, torque;  /* of the last step, the same over its length */
 } fsi__wc_obstacle;
 
 /* A body in a step. Velocities with the inertia of `from`. */
@@ -513,8 +506,8 @@ typedef struct fsi__wc_impl {
     fsi_real *room;          /* least possible distance to any surface, as of `last` */
     fsi_vec3 *last;          /* where the last step left the particle */
     uint32_t *seen;          /* its filter then */
-    fsi__wc_obstacle *obstacle;
-    int obstacle_count, obstacle_capacity, next_id;
+    fsi__obstacles obstacles;
+    fsi__wc_obstacle *obstacle; /* its rows */
     int layers;              /* how many of them are SAMPLES */
     fsi__particles particles;
     int64_t filter_count, filter_next; /* substeps since the Shepard filter: as of the last step, in this one */
@@ -626,7 +619,7 @@ static fsi_status fsi__wc_of_world(const fsi__wc_run *run, fsi_status status)
 
 static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
 {
-    const size_t n = (size_t)run->n, c = (size_t)run->chunks, o = (size_t)run->im->obstacle_count;
+    const size_t n = (size_t)run->n, c = (size_t)run->chunks, o = (size_t)run->im->obstacles.count;
     fsi__nb_layout(&run->b, a);
     run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -655,14 +648,6 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
     fsi__source_layout(&run->sources, a);
     if (run->im->sources.emitter_count > 0) run->source = (uint32_t *)fsi__take(a, n, sizeof(uint32_t));
     if (run->im->sources.emitter_count + run->im->sources.sink_count > 0) run->gone = (unsigned char *)fsi__take(a, n, 1);
-}
-
-static double fsi__wc_longest(const fsi_vec3 *v, int n)
-{
-    double most = 0;
-    int i;
-    for (i = 0; i < n; i++) most = fmax(most, (double)fsi_v3_norm2(v[i]));
-    return sqrt(most);
 }
 
 /* The longest substep that is stable and accurate (direct_forcing.md 2.2). */
@@ -1080,7 +1065,8 @@ static int fsi__wc_near_samples(const fsi__wc_run *run, const fsi__wc_obstacle *
     t->push = o->gap - t->d;
     if (!(t->d < o->gap)) return 1;
     m = fsi__d3_of(o->sample[nearest].n);
-    if (o->mesh->kind == FSI_MESH_TWO_SIDED) side = known_side < 0 || known_side > 0 ? known_side : fsi__d3_dot(fsi__d3_of(fsi_v3_sub(x, o->sample[nearest].x)), m) < 0 ? -1 : 1;
+    if (o->base.mesh->kind == FSI_MESH_TWO_SIDED) side = known_side < 0 || known_side > 0 ? known_side
+        : fsi__d3_dot(fsi__d3_of(fsi_v3_sub(x, o->sample[nearest].x)), m) < 0 ? -1 : 1;
     n = fsi__d3_scale(m, 1e-9 * side);
     while ((k = fsi__wc_next_sample(&again)) >= 0) {
         const double r2 = (double)fsi_v3_norm2(fsi_v3_sub(x, o->sample[k].x)), w = 1 - sqrt(r2) / (2 * dx);
@@ -1101,7 +1087,7 @@ static void fsi__wc_near_mesh(const fsi__wc_obstacle *o, fsi_vec3 x, const fsi_m
 {
     const fsi__d3 away = fsi__d3_of(fsi_v3_sub(x, hit->point));
     const double r = (double)hit->t;
-    const int one_sided = o->mesh->kind != FSI_MESH_TWO_SIDED;
+    const int one_sided = o->base.mesh->kind != FSI_MESH_TWO_SIDED;
     t->d = one_sided && hit->side < 0 ? -r : r;
     if (r > 1e-6 * o->gap) t->n = fsi__d3_scale(away, 1 / (t->d < 0 ? -r : r));
     else t->n = fsi__d3_scale(fsi__d3_of(hit->normal), one_sided ? 1 : hit->side);
@@ -1111,7 +1097,7 @@ static void fsi__wc_near_mesh(const fsi__wc_obstacle *o, fsi_vec3 x, const fsi_m
 /* The way from l0 to l led through a face: back to the side it came from. */
 static void fsi__wc_cross(const fsi__wc_obstacle *o, fsi_vec3 l, const fsi_mesh_hit *hit, fsi__wc_touch *t)
 {
-    const double side = o->mesh->kind == FSI_MESH_TWO_SIDED ? hit->side : 1;
+    const double side = o->base.mesh->kind == FSI_MESH_TWO_SIDED ? hit->side : 1;
     t->crossed = 1;
     t->n = fsi__d3_scale(fsi__d3_of(hit->normal), side);
     t->d = fmin(fsi__d3_dot(t->n, fsi__d3_of(fsi_v3_sub(l, hit->point))), 0);
@@ -1164,8 +1150,9 @@ static const fsi__wc_list *fsi__wc_make_list(const fsi__wc_run *run, int r, int 
     } else {
         fsi__walk w;
         w.point = l;
-        for (k = fsi__walk_begin(&w, FSI__WALK_POINT, fsi__nodes(o->mesh), reach * reach); fits && k >= 0; k = fsi__walk_next(&w, reach * reach)) {
-            const double far_off = sqrt((double)fsi__closest_foot(o->mesh, k, l).d2);
+        for (k = fsi__walk_begin(&w, FSI__WALK_POINT, fsi__nodes(o->base.mesh), reach * reach); fits
+            && k >= 0; k = fsi__walk_next(&w, reach * reach)) {
+            const double far_off = sqrt((double)fsi__closest_foot(o->base.mesh, k, l).d2);
             if (far_off < reach) fits = fsi__wc_add_item(run->item + first, &count, room, k, far_off);
         }
     }
@@ -1193,13 +1180,13 @@ static fsi_mesh_hit fsi__wc_closest_listed(const fsi__wc_run *run, const fsi__wc
     int k, face = -1;
     memset(&best, 0, sizeof best);
     for (k = list->first; k < list->first + list->count && (double)run->item[k].d - off <= least; k++) {
-        const fsi__foot f = fsi__closest_foot(o->mesh, run->item[k].index, l);
+        const fsi__foot f = fsi__closest_foot(o->base.mesh, run->item[k].index, l);
         if (!((double)f.d2 < least * least)) continue;
         best = f;
         least = sqrt((double)f.d2);
         face = run->item[k].index;
     }
-    return face < 0 ? fsi__no_hit() : fsi__foot_hit(o->mesh, face, l, &best);
+    return face < 0 ? fsi__no_hit() : fsi__foot_hit(o->base.mesh, face, l, &best);
 }
 
 /* Distance of SAMPLES, where the mesh is t->d away or more: balls reach at most r_P beyond it. */
@@ -1222,12 +1209,13 @@ static void fsi__wc_look_at_samples(const fsi__wc_run *run, const fsi__wc_obstac
 static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, fsi_vec3 x0, fsi_vec3 x, double known, double reach)
 {
     const fsi__wc_obstacle *o = &run->im->obstacle[obstacle];
-    const fsi_vec3 l0 = fsi__flatten(o->mesh->corners, o->body >= 0 ? fsi_pose_local(o->from, x0) : x0);
-    const fsi_vec3 l = fsi__flatten(o->mesh->corners, o->body >= 0 ? fsi_pose_local(o->to, x) : x);
-    const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->body < 0 ? o->motion : 0), dx = (double)run->s->desc.spacing;
+    const fsi_vec3 l0 = fsi__flatten(o->base.mesh->corners, o->base.body >= 0 ? fsi_pose_local(o->from, x0) : x0);
+    const fsi_vec3 l = fsi__flatten(o->base.mesh->corners, o->base.body >= 0 ? fsi_pose_local(o->to, x) : x);
+    const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->base.body < 0 ? o->motion : 0),
+        dx = (double)run->s->desc.spacing;
     const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
     const int lost = r >= 0 && !(known > 0); /* it may be in a solid, deeper than lists and searches for what is near reach: never taken for far off */
-    const int listed = r >= 0 && !lost && !run->starting && !o->moves;
+    const int listed = r >= 0 && !lost && !run->starting && !o->base.moves;
     const fsi__wc_list *list = listed ? fsi__wc_find_list(run, r, obstacle) : NULL;
     const double off = list ? (double)fsi_v3_norm(fsi_v3_sub(l, list->at)) : 0;
     const double farthest = fmax(reach, listed ? fsi__wc_reach(run) : 0) + (layer ? o->gap : 0);
@@ -1248,7 +1236,7 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
             const double sure = fmin(reach, fsi__wc_matters(run, o) + FSI__WC_MARGIN * dx - off);
             hit = fsi__wc_closest_listed(run, o, list, l, off, sure);
             t.d = sure;
-        } else hit = fsi_mesh_closest(o->mesh, l, run->starting || lost ? FSI_REAL_MAX : (fsi_real)farthest, -1);
+        } else hit = fsi_mesh_closest(o->base.mesh, l, run->starting || lost ? FSI_REAL_MAX : (fsi_real)farthest, -1);
         if (hit.face >= 0) {
             fsi__wc_near_mesh(o, l, &hit, &t);
             t.face = hit.face;
@@ -1260,7 +1248,7 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
         t.d = fmin(t.d, layer ? farthest : reach);
     }
     if (way > 0 && way >= known * 0.999999 && !run->starting) {
-        const fsi_mesh_hit cut = fsi_mesh_sweep(o->mesh, l0, l, o->mesh->kind == FSI_MESH_TWO_SIDED ? 0 : 1);
+        const fsi_mesh_hit cut = fsi_mesh_sweep(o->base.mesh, l0, l, o->base.mesh->kind == FSI_MESH_TWO_SIDED ? 0 : 1);
         if (cut.face >= 0) {
             fsi__wc_cross(o, l, &cut, &t);
             side = cut.side;
@@ -1272,7 +1260,7 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
     }
     if (layer && t.face >= 0 && !t.crossed && t.d > -o->gap) fsi__wc_look_at_samples(run, o, l, side, list, &t);
     t.point = fsi__d3_madd(fsi__d3_of(l), -t.d, t.n);
-    if (o->body >= 0) {
+    if (o->base.body >= 0) {
         t.n = fsi__wc_rotate(o->to, t.n);
         t.point = fsi__d3_madd(fsi__d3_of(x), -t.d, t.n);
     }
@@ -1289,13 +1277,16 @@ static void fsi__wc_look_around(const fsi__wc_run *run, int begin, int end, doub
     for (r = begin; r < end; r++) box = fsi_box3_grow(fsi_box3_grow(box, run->x[r]), run->x1[r]);
     box = fsi_box3_inflate(box, (fsi_real)reach);
     near_by->count = 0;
-    for (k = 0; k < run->im->obstacle_count; k++) {
+    for (k = 0; k < run->im->obstacles.count; k++) {
         if (!fsi_box3_overlap(box, run->im->obstacle[k].box)) continue;
         if (near_by->count == FSI__WC_NEAR) { near_by->count = -1; return; }
         near_by->index[near_by->count++] = k;
     }
 }
-static int fsi__wc_around_count(const fsi__wc_run *run, const fsi__wc_around *a) { return a->count < 0 ? run->im->obstacle_count : a->count; }
+static int fsi__wc_around_count(const fsi__wc_run *run, const fsi__wc_around *a)
+{
+    return a->count < 0 ? run->im->obstacles.count : a->count;
+}
 static int fsi__wc_around_at(const fsi__wc_around *a, int k) { return a->count < 0 ? k : a->index[k]; }
 
 /* Does this obstacle act on the particle, and is it near? */
@@ -1303,7 +1294,8 @@ static int fsi__wc_meets(const fsi__wc_run *run, const fsi__wc_obstacle *o, int 
 {
     fsi_box3 at;
     at.lo = at.hi = x;
-    return (o->desc.mask & run->s->filter[run->src[r]]) && fsi_box3_overlap(fsi_box3_inflate(at, (fsi_real)reach), o->box);
+    return (o->base.mask & run->s->filter[run->src[r]])
+        && fsi_box3_overlap(fsi_box3_inflate(at, (fsi_real)reach), o->box);
 }
 
 static int fsi__wc_has_domain(const fsi_wcsph *s) { return s->desc.domain.lo.x <= s->desc.domain.hi.x; }
@@ -1357,7 +1349,7 @@ static double fsi__wc_wall_share(const fsi__wc_run *run, int r)
         const double at = fsi__wc_axis(run->x[r], k / 2), wall = fsi__wc_axis(k & 1 ? d->domain.hi : d->domain.lo, k / 2);
         sum += fsi__wc_layers(d->dim, fabs(at - wall) + rp, 2 * rp, hs);
     }
-    for (k = 0; k < run->im->obstacle_count && (double)run->room[r] < run->h; k++) {
+    for (k = 0; k < run->im->obstacles.count && (double)run->room[r] < run->h; k++) {
         const fsi__wc_obstacle *o = &run->im->obstacle[k];
         fsi__wc_touch t;
         if (!fsi__wc_meets(run, o, r, run->x[r], run->h)) continue;
@@ -1378,20 +1370,9 @@ static void fsi__wc_enter(fsi__wc_run *run, int chunk, const fsi__wc_contact *c)
 /* Velocity of a surface at a point: predicted, and at the start of the substep. */
 static fsi__d3 fsi__wc_surface_velocity(const fsi__wc_run *run, const fsi__wc_obstacle *o, const fsi__wc_touch *t, fsi__d3 arm, int start)
 {
-    if (o->body >= 0) {
-        const fsi__wc_body *b = &run->body[o->body];
-        return start ? fsi__d3_add(b->v0, fsi__d3_cross(b->w0, arm)) : fsi__d3_add(b->v, fsi__d3_cross(b->w, arm));
-    } else {
-        const fsi_mesh *m = o->mesh;
-        fsi__d3 v = fsi__d3_make(0, 0, 0);
-        int k;
-        if (!o->moves || t->face < 0) return v;
-        for (k = 0; k < m->corners; k++) {
-            const int c = m->faces[m->corners * t->face + k];
-            v = fsi__d3_madd(v, t->bary[k] / run->dt, fsi__d3_of(fsi_v3_sub(m->vertices[c], m->previous[c])));
-        }
-        return v;
-    }
+    const fsi__wc_body *b = o->base.body >= 0 ? &run->body[o->base.body] : NULL;
+    if (!b) return fsi__obstacle_velocity(&o->base, t->face, t->bary, run->dt);
+    return start ? fsi__d3_add(b->v0, fsi__d3_cross(b->w0, arm)) : fsi__d3_add(b->v, fsi__d3_cross(b->w, arm));
 }
 
 /* A touch becomes a contact: u* and e_n' of direct_forcing.md 4. */
@@ -1406,12 +1387,12 @@ static void fsi__wc_make_contact(fsi__wc_run *run, int chunk, int r, int obstacl
     c.rank = r;
     c.m = (double)run->s->particle_mass;
     c.obstacle = obstacle;
-    c.body = o && o->body >= 0 && run->body[o->body].coupled ? o->body : -1;
+    c.body = o && o->base.body >= 0 && run->body[o->base.body].coupled ? o->base.body : -1;
     c.n = t->n;
     c.point = t->point;
     c.slip = (double)(o ? o->desc.slip : run->s->desc.domain_slip);
     if (o) {
-        if (o->body >= 0) c.arm = fsi__d3_sub(c.point, run->body[o->body].center);
+        if (o->base.body >= 0) c.arm = fsi__d3_sub(c.point, run->body[o->base.body].center);
         c.wall = fsi__wc_surface_velocity(run, o, t, c.arm, 0);
         u0 = fsi__d3_sub(before, fsi__wc_surface_velocity(run, o, t, c.arm, 1));
     }
@@ -1966,13 +1947,13 @@ static void fsi__wc_book_obstacles(fsi__wc_run *run)
     int c, k;
     for (c = 0; c < run->chunks; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k++) {
         const fsi__wc_contact *t = &run->contact[k];
-        double *impulse = t->obstacle >= 0 ? run->im->obstacle[t->obstacle].impulse : run->domain_impulse;
-        double *moment = t->obstacle >= 0 ? run->im->obstacle[t->obstacle].moment : run->domain_moment;
+        double *impulse = t->obstacle >= 0 ? run->im->obstacle[t->obstacle].base.impulse : run->domain_impulse;
+        double *moment = t->obstacle >= 0 ? run->im->obstacle[t->obstacle].base.moment : run->domain_moment;
         const fsi__d3 j = fsi__d3_scale(t->j, -1);
         fsi__wc_put(impulse, j);
         fsi__wc_put(moment, fsi__d3_cross(t->point, j));
-        if (t->obstacle >= 0 && t->body < 0 && run->im->obstacle[t->obstacle].body >= 0) { /* PRESCRIBED */
-            fsi__wc_body *b = &run->body[run->im->obstacle[t->obstacle].body];
+        if (t->obstacle >= 0 && t->body < 0 && run->im->obstacle[t->obstacle].base.body >= 0) { /* PRESCRIBED */
+            fsi__wc_body *b = &run->body[run->im->obstacle[t->obstacle].base.body];
             b->impulse = fsi__d3_add(b->impulse, j);
             b->moment = fsi__d3_add(b->moment, fsi__d3_cross(t->arm, j));
         }
@@ -2157,28 +2138,18 @@ static void fsi__wc_keep_records(fsi__wc_run *run)
 
 /* ---- >>bodies in a step --------------------------------------------------------------------------------------- */
 
-static fsi_vec3 fsi__wc_turn_between(fsi_pose a, fsi_pose b) { return fsi_quat_rotation_vector(fsi_quat_mul(b.orientation, fsi_quat_conj(a.orientation))); }
-
-/* The pose of a PRESCRIBED body at fraction s of the step, from where the last step left it. */
-static fsi_pose fsi__wc_pose_at(const fsi__wc_body *b, fsi_pose from, double s)
-{
-    fsi_body way = b->work;
-    way.pose = from;
-    return fsi_body_pose_at(&way, (fsi_real)s);
-}
-
 /* Enters an obstacle's body into the step's table, unless it is there. */
 static void fsi__wc_begin_body(fsi__wc_run *run, fsi__wc_obstacle *o, double dt)
 {
     fsi__wc_body *b;
     int k;
-    for (k = 0; k < run->body_count && run->body[k].user != o->desc.body; k++) {}
-    o->body = k;
+    for (k = 0; k < run->body_count && run->body[k].user != o->base.carrier; k++) {}
+    o->base.body = k;
     b = &run->body[k];
     if (k == run->body_count) {
         run->body_count++;
         memset(b, 0, sizeof *b);
-        b->user = o->desc.body;
+        b->user = o->base.carrier;
         b->work = *b->user;
         b->rg = run->im->world ? fsi__rg_find(run->im->world, b->user) : -1;
         b->coupled = b->work.mode == FSI_BODY_COUPLED || b->rg >= 0;
@@ -2189,10 +2160,10 @@ static void fsi__wc_begin_body(fsi__wc_run *run, fsi__wc_obstacle *o, double dt)
         b->w = fsi__d3_of(b->work.angular_velocity);
         if (!b->coupled && dt > 0) { /* all through the step */
             b->v = fsi__d3_scale(fsi__d3_of(fsi_v3_sub(b->work.end.position, o->start.position)), 1 / dt);
-            b->w = fsi__d3_scale(fsi__d3_of(fsi__wc_turn_between(o->start, b->work.end)), 1 / dt);
+            b->w = fsi__d3_scale(fsi__d3_of(fsi__turn_between(o->start, b->work.end)), 1 / dt);
         }
     }
-    b->reach = fmax(b->reach, o->reach);
+    b->reach = fmax(b->reach, o->base.reach);
 }
 
 /* Where a body would be at the end of the substep without liquid (steps 2 and 3): v* = v + dt F/M, w* = w + dt I^-1 tau. */
@@ -2205,9 +2176,9 @@ static void fsi__wc_predict_body(fsi__wc_run *run, fsi__wc_body *b)
     b->v0 = b->v;
     b->w0 = b->w;
     if (!b->coupled) {
-        const fsi_pose next = fsi__wc_pose_at(b, b->begin, run->done + run->share);
+        const fsi_pose next = fsi__pose_on_the_way(&b->work, b->begin, run->done + run->share);
         b->v = b->v0 = fsi__d3_scale(fsi__d3_of(fsi_v3_sub(next.position, b->from.position)), 1 / dt);
-        b->w = b->w0 = fsi__d3_scale(fsi__d3_of(fsi__wc_turn_between(b->from, next)), 1 / dt);
+        b->w = b->w0 = fsi__d3_scale(fsi__d3_of(fsi__turn_between(b->from, next)), 1 / dt);
         b->to = next;
         return;
     }
@@ -2286,7 +2257,7 @@ static void fsi__wc_widen(const fsi__wc_run *run, fsi__wc_obstacle *o)
 {
     const fsi_real end = FSI_REAL_MAX / 4;
     if (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES) o->box = fsi_box3_inflate(o->box, run->s->radius);
-    if (!o->mesh->container) return;
+    if (!o->base.mesh->container) return;
     o->box.lo = fsi_v3(-end, -end, -end);
     o->box.hi = fsi_v3(end, end, end);
 }
@@ -2296,28 +2267,32 @@ static void fsi__wc_move_obstacles(fsi__wc_run *run, int coupled_only)
 {
     double most = 0;
     int k;
-    for (k = 0; k < run->im->obstacle_count; k++) {
+    for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__wc_obstacle *o = &run->im->obstacle[k];
-        if (o->body >= 0) {
-            const fsi__wc_body *b = &run->body[o->body];
+        if (o->base.body >= 0) {
+            const fsi__wc_body *b = &run->body[o->base.body];
             fsi_vec3 c[2];
             o->from = run->done > 0 ? b->from : o->start; /* several obstacles of one body may have been left apart */
             o->to = b->to;
-            o->motion = (double)fsi_v3_norm(fsi_v3_sub(o->to.position, o->from.position)) + o->reach * (double)fsi_v3_norm(fsi__wc_turn_between(o->from, o->to));
+            o->motion = (double)fsi_v3_norm(fsi_v3_sub(o->to.position, o->from.position)) + o->base.reach
+                * (double)fsi_v3_norm(fsi__turn_between(o->from, o->to));
             c[0] = o->from.position;
             c[1] = o->to.position;
-            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_grow(fsi_box3_empty(), c[0]), c[1]), (fsi_real)o->reach);
+            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_grow(fsi_box3_empty(), c[0]), c[1]),
+                (fsi_real)o->base.reach);
         } else if (!coupled_only) {
-            if (o->moves) fsi__mesh_follow(o->shadow, o->rest, o->desc.mesh->vertices, (fsi_real)run->done, (fsi_real)(run->done + run->share));
-            o->box = o->mesh->box;
+            if (o->base.moves) fsi__obstacle_follow(&o->base, run->done, run->share);
+            o->box = o->base.mesh->box;
             o->motion = 0;
-            if (o->moves) {
+            if (o->base.moves) {
                 int v;
-                for (v = 0; v < o->vertex_count; v++) o->motion = fmax(o->motion, (double)fsi_v3_norm2(fsi_v3_sub(o->mesh->vertices[v], o->mesh->previous[v])));
+                for (v = 0; v < o->base.vertex_count; v++) o->motion =
+                    fmax(o->motion, (double)fsi_v3_norm2(fsi_v3_sub(o->base.mesh->vertices[v],
+                    o->base.mesh->previous[v])));
                 o->motion = sqrt(o->motion);
             }
         }
-        if (o->body >= 0 || !coupled_only) fsi__wc_widen(run, o);
+        if (o->base.body >= 0 || !coupled_only) fsi__wc_widen(run, o);
         most = fmax(most, o->motion);
     }
     run->motion = most;
@@ -2435,10 +2410,10 @@ static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_aroun
         p = fsi__wc_round(run, a, r, run->starting ? at : x0, known, reach, &y, 1);
         if ((!p.crossed && p.slack > top.slack) || round == 0) { top = p; best = at; }
         if (p.slack >= -eps && !p.crossed) break;
-        if (run->im->obstacle_count == 0 && round == 0) { best = y; top = p; break; } /* walls of a box: done */
+        if (run->im->obstacles.count == 0 && round == 0) { best = y; top = p; break; } /* walls of a box: done */
     }
     *x = best;
-    if ((top.slack >= -eps && !top.crossed) || (run->im->obstacle_count == 0)) return top;
+    if ((top.slack >= -eps && !top.crossed) || (run->im->obstacles.count == 0)) return top;
     if (!(top.slack > 0 - 0.05 * (double)run->s->desc.spacing) || top.crossed) top = fsi__wc_search(run, a, r, x, known, reach);
     *pinched = !(top.slack >= -eps);
     return top;
@@ -2595,13 +2570,10 @@ static fsi_status fsi__wc_bad_number(const fsi__wc_run *run)
 static double fsi__wc_wall_speed(const fsi__wc_run *run, double dt)
 {
     double most = 0;
-    int b, k, v;
+    int b, k;
     for (b = 0; b < run->body_count; b++) most = fmax(most, fsi__d3_norm(run->body[b].v) + fsi__d3_norm(run->body[b].w) * run->body[b].reach);
-    for (k = 0; k < run->im->obstacle_count; k++) {
-        const fsi__wc_obstacle *o = &run->im->obstacle[k];
-        double way = 0;
-        for (v = 0; v < o->vertex_count && o->body < 0 && o->moves; v++) way = fmax(way, (double)fsi_v3_norm2(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])));
-        most = fmax(most, sqrt(way) / dt);
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        if (run->im->obstacle[k].base.moves) most = fmax(most, fsi__obstacle_way(&run->im->obstacle[k].base) / dt);
     }
     return most;
 }
@@ -2694,8 +2666,9 @@ static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
 }
 
 /* A new row behind the others, which the step works on and nobody else sees yet. */
-static void fsi__wc_append(fsi__wc_run *run, const fsi__emitter *e, fsi_vec3 x, int ghost)
+static void fsi__wc_append(void *owner, const fsi__emitter *e, fsi_vec3 x, int ghost)
 {
+    fsi__wc_run *run = (fsi__wc_run *)owner;
     fsi_wcsph *s = run->s;
     fsi__wc_impl *im = run->im;
     const int i = run->n++;
@@ -2714,27 +2687,16 @@ static void fsi__wc_line_up(fsi__wc_run *run, int k, int layers)
 {
     const fsi__emitter *e = &run->im->sources.emitter[k];
     const int fills = e->desc.shape == FSI_EMITTER_MESH, most = run->s->desc.max_particles;
-    const size_t lattice = fsi__emitter_site_count(e);
     const fsi_vec3 o = fsi__source_first_site(&run->sources, k, fills ? 0 : run->sources.flow[k].advance - layers);
-    long long left = 0x7fffffff, emitted = 0, blocked = 0, due = (long long)e->sites * (fills ? 1 : layers - 1);
-    size_t c;
+    long long left = 0x7fffffff;
+    fsi__emission out;
     if (most > 0) left = most - run->s->count - run->stats.emitted;
     if (e->desc.budget > 0 && e->desc.budget - run->sources.flow[k].emitted < left) left = e->desc.budget - run->sources.flow[k].emitted;
     if (left > 0) fsi__source_block(&run->sources, k, layers, o, run->s->position, run->n, fills ? NULL : run->source);
-    for (c = lattice * (size_t)layers; left > 0 && c-- > 0;) {
-        const int ghost = !fills && c < lattice;
-        if (!e->present[c % lattice]) continue;
-        blocked += run->sources.blocked[c] && !ghost;
-        if (run->sources.blocked[c] || emitted == left) continue;
-        fsi__wc_append(run, e, fsi__emitter_site(e, o, c), ghost);
-        emitted += !ghost;
-    }
-    run->sources.flow[k].emitted += emitted;
-    run->sources.flow[k].blocked += blocked;
-    run->sources.flow[k].refused += due - emitted - blocked;
-    run->stats.emitted += (int)emitted;
-    run->stats.blocked += (int)blocked;
-    run->stats.refused += (int)(due - emitted - blocked);
+    out = fsi__source_emit(&run->sources, k, layers, !fills, o, left, fsi__wc_append, run);
+    run->stats.emitted += (int)out.emitted;
+    run->stats.blocked += (int)out.blocked;
+    run->stats.refused += (int)out.refused;
 }
 
 /* Before the first substep; run->n grows. */
@@ -2977,24 +2939,14 @@ static fsi_status fsi__wc_check(const fsi_wcsph *s)
     return s->cookie == FSI__COOKIE('w', fsi_wcsph) ? FSI_OK : FSI_ERROR_COOKIE;
 }
 
-/* A body that a step can use, if there is one. */
-static fsi_status fsi__wc_check_body(const fsi_wcsph *s, const fsi_body *body, int id, const char *function)
+/* The bodies of all obstacles: can a step use them? */
+static fsi_status fsi__wc_check_bodies(const fsi_wcsph *s, const char *fn)
 {
-    double off, tilt;
-    fsi_mat3 world;
-    if (!body) return FSI_OK;
-    FSI__WC_TRY(fsi_body_check(s->context, body, id));
-    off = (double)fsi_v3_norm(body->pose.position);
-    if (body->mode == FSI_BODY_PRESCRIBED) off = fmax(off, (double)fsi_v3_norm(body->end.position));
-    if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
-    if (s->desc.dim == 3 || body->mode != FSI_BODY_COUPLED) return FSI_OK;
-    off = fabs((double)body->velocity.z) + fabs((double)body->force.z) + fabs((double)body->angular_velocity.x) + fabs((double)body->angular_velocity.y)
-        + fabs((double)body->torque.x) + fabs((double)body->torque.y) + fabs((double)body->pose.position.z);
-    if (off > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, off, "the body of obstacle %d leaves the plane of dim 2: z of position, velocity, force, and x, y of angular velocity and torque must be 0", id);
-    world = fsi_body_world_tensor(body->pose.orientation, body->inertia);
-    tilt = fmax(fabs((double)world.m[2]), fabs((double)world.m[5]));
-    if (tilt > 1e-6 * (double)world.m[8])
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt, "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of the plane of dim 2", id, tilt);
+    const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
+    int k;
+    for (k = 0; k < im->obstacles.count; k++)
+        FSI__WC_TRY(fsi__check_carrier(s->context, fn, im->obstacle[k].base.carrier, im->obstacle[k].base.id,
+            s->desc.dim, 1));
     return FSI_OK;
 }
 
@@ -3003,25 +2955,29 @@ static int fsi__wc_within(fsi_vec3 v, double most) { return fabs((double)v.x) <=
 /* Bodies and meshes that move faster than anything may, or that a force would make so. */
 static fsi_status fsi__wc_check_way(const fsi_wcsph *s, const fsi__wc_obstacle *o, double dt, const char *fn)
 {
-    const fsi_body *b = o->desc.body;
-    double way = 0, speed;
+    const fsi_body *b = o->base.carrier;
+    double way, speed;
     fsi_mat3 inverse;
-    int v;
     if (!(dt > 0)) return FSI_OK;
-    for (v = 0; v < o->vertex_count && !b; v++) way = fmax(way, (double)fsi_v3_norm(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])));
-    speed = way / dt;
-    if (!(speed <= FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->id, speed, "the mesh of obstacle %d moves at %g m/s, the most is %g", o->id, speed, FSI__WC_FASTEST);
+    speed = fsi__obstacle_way(&o->base) / dt;
+    if (!(speed <= FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->base.id, speed,
+        "the mesh of obstacle %d moves at %g m/s, the most is %g", o->base.id, speed, FSI__WC_FASTEST);
     if (!b) return FSI_OK;
     speed = (double)fsi_v3_norm(fsi_v3_sub(b->end.position, b->pose.position)) / dt;
-    if (b->mode == FSI_BODY_PRESCRIBED && !(speed <= FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->id, speed, "the body of obstacle %d moves at %g m/s, the most is %g", o->id, speed, FSI__WC_FASTEST);
+    if (b->mode == FSI_BODY_PRESCRIBED && !(speed <= FSI__WC_FASTEST))
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->base.id, speed,
+        "the body of obstacle %d moves at %g m/s, the most is %g", o->base.id, speed, FSI__WC_FASTEST);
     if (b->mode != FSI_BODY_COUPLED) return FSI_OK;
     if (!fsi__wc_within(b->velocity, FSI__WC_FASTEST) || !fsi__wc_within(b->angular_velocity, FSI__WC_FASTEST))
-        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->id, (double)b->velocity.x, "the velocity of the body of obstacle %d is beyond %g m/s or rad/s", o->id, FSI__WC_FASTEST);
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->base.id, (double)b->velocity.x,
+            "the velocity of the body of obstacle %d is beyond %g m/s or rad/s", o->base.id, FSI__WC_FASTEST);
     speed = fsi__d3_norm(fsi__d3_of(b->force)) * dt / (double)b->mass;
     inverse = fsi_m3_inverse(b->inertia); /* no eigenvalue is above its trace */
     way = fsi__d3_norm(fsi__d3_of(b->torque)) * dt * ((double)inverse.m[0] + (double)inverse.m[4] + (double)inverse.m[8]);
     if (speed <= FSI__WC_FASTEST && way <= FSI__WC_FASTEST) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->id, speed, "the %s on the body of obstacle %d would make it faster than %g m/s or rad/s", speed <= FSI__WC_FASTEST ? "torque" : "force", o->id, FSI__WC_FASTEST);
+    return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->base.id, speed,
+        "the %s on the body of obstacle %d would make it faster than %g m/s or rad/s", speed <= FSI__WC_FASTEST
+        ? "torque" : "force", o->base.id, FSI__WC_FASTEST);
 }
 
 static fsi_status fsi__wc_check_particle(const fsi_wcsph *s, int i, double dt, const char *fn)
@@ -3045,10 +3001,8 @@ static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const cha
     int i;
     FSI__WC_TRY(fsi__check_dt(s->context, dt, fn));
     if (im->world && fsi__rg_contacts_of(im->world).begun) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the world has begun a step of its own: end it first");
-    for (i = 0; i < im->obstacle_count; i++) {
-        FSI__WC_TRY(fsi__wc_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, fn));
-        FSI__WC_TRY(fsi__wc_check_way(s, &im->obstacle[i], (double)dt, fn));
-    }
+    FSI__WC_TRY(fsi__wc_check_bodies(s, fn));
+    for (i = 0; i < im->obstacles.count; i++) FSI__WC_TRY(fsi__wc_check_way(s, &im->obstacle[i], (double)dt, fn));
     for (i = 0; i < s->count; i++) FSI__WC_TRY(fsi__wc_check_particle(s, i, (double)dt, fn));
     return FSI_OK;
 }
@@ -3056,7 +3010,7 @@ static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const cha
 /* A PRESCRIBED body starts where its pose says; others go on from where the last step left them. */
 static int fsi__wc_starts_by_itself(const fsi__wc_run *run, const fsi__wc_obstacle *o)
 {
-    const fsi_body *b = o->desc.body;
+    const fsi_body *b = o->base.carrier;
     return b && b->mode == FSI_BODY_PRESCRIBED && !(run->im->world && fsi__rg_find(run->im->world, b) >= 0);
 }
 
@@ -3064,28 +3018,22 @@ static int fsi__wc_starts_by_itself(const fsi__wc_run *run, const fsi__wc_obstac
 static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
 {
     int k;
-    for (k = 0; k < run->im->obstacle_count; k++) {
+    for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__wc_obstacle *o = &run->im->obstacle[k];
-        const size_t size = (size_t)o->vertex_count * sizeof(fsi_vec3);
-        o->body = -1;
-        memset(o->impulse, 0, sizeof o->impulse);
-        memset(o->moment, 0, sizeof o->moment);
+        fsi__obstacle_begin(&run->im->obstacles, &o->base);
         o->gap = (double)run->s->radius;
-        o->start = fsi__wc_starts_by_itself(run, o) ? o->desc.body->pose : o->at;
-        run->anew |= memcmp(&o->start, &o->at, sizeof o->at) != 0;
-        o->moves = !o->desc.body && (memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving));
-        if (o->desc.body) {
+        o->start = fsi__wc_starts_by_itself(run, o) ? o->base.carrier->pose : o->base.at;
+        run->anew |= memcmp(&o->start, &o->base.at, sizeof o->base.at) != 0;
+        if (o->base.carrier) {
             fsi__wc_begin_body(run, o, dt);
-            if (run->s->desc.offset_compensation && run->body[o->body].coupled) o->gap = 0.02 * (double)run->s->desc.spacing;
+            if (run->s->desc.offset_compensation && run->body[o->base.body].coupled) o->gap = 0.02
+                * (double)run->s->desc.spacing;
         }
         o->from = o->to = o->start;
-        if (o->moves && o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES)
-            return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, o->id, 0, "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", o->id);
-        if (o->desc.body || o->shadow || (!o->moves && !o->desc.mesh->moving)) continue;
-        o->shadow = fsi__mesh_shadow(run->s->context, o->desc.mesh);
-        if (!o->shadow) return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, o->id, 0, "no memory to move obstacle %d", o->id);
-        o->mesh = o->shadow;
-        fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
+        if (o->base.moves && o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES)
+            return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, o->base.id, 0,
+                "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", o->base.id);
+        FSI__WC_TRY(fsi__obstacle_shade(&run->im->obstacles, &o->base, run->fn));
     }
     return FSI_OK;
 }
@@ -3097,11 +3045,11 @@ static fsi_status fsi__wc_start_places(fsi__wc_run *run)
     run->starting = 1;
     run->motion = 0;
     run->dt = 0;
-    for (k = 0; k < run->im->obstacle_count; k++) { /* where the last step left them */
+    for (k = 0; k < run->im->obstacles.count; k++) { /* where the last step left them */
         fsi__wc_obstacle *o = &run->im->obstacle[k];
-        if (o->body >= 0) {
-            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), o->start.position), (fsi_real)o->reach);
-        } else o->box = o->mesh->box;
+        if (o->base.body >= 0) {
+            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), o->start.position), (fsi_real)o->base.reach);
+        } else o->box = o->base.mesh->box;
         fsi__wc_widen(run, o);
     }
     fsi__wc_parallel(run, fsi__wc_drift, FSI__WC_NS_DRIFT);
@@ -3167,8 +3115,8 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     memcpy(run->rho, s->density, n * sizeof *run->rho);
     memcpy(run->room, im->room, n * sizeof *run->room);
     memcpy(run->ratio, im->ratio, n * sizeof *run->ratio);
-    run->fastest = fsi__wc_longest(s->velocity, run->n);
-    run->off = fsi__wc_longest(s->position, run->n);
+    run->fastest = fsi__longest(s->velocity, run->n);
+    run->off = fsi__longest(s->position, run->n);
     for (i = 0; i < run->n; i++) {
         run->src[i] = i;
         run->pinched[i] = 0;
@@ -3267,12 +3215,9 @@ static void fsi__wc_commit_solids(fsi__wc_run *run, double dt)
 {
     const fsi_real per_dt = (fsi_real)(1 / dt);
     int k;
-    for (k = 0; k < run->im->obstacle_count; k++) {
+    for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__wc_obstacle *o = &run->im->obstacle[k];
-        o->force = fsi_v3_scale(fsi__d3_real(fsi__d3_at(o->impulse)), per_dt);
-        o->torque = fsi_v3_scale(fsi__d3_real(fsi__d3_at(o->moment)), per_dt);
-        if (o->body >= 0) o->at = run->body[o->body].to;
-        else if (o->moves) memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
+        fsi__obstacle_commit(&o->base, dt, o->base.body >= 0 ? &run->body[o->base.body].to : NULL);
     }
     run->im->domain_force = fsi_v3_scale(fsi__d3_real(fsi__d3_at(run->domain_impulse)), per_dt);
     run->im->domain_torque = fsi_v3_scale(fsi__d3_real(fsi__d3_at(run->domain_moment)), per_dt);
@@ -3313,16 +3258,6 @@ static void fsi__wc_commit(fsi__wc_run *run, double dt)
     s->time += dt;
 }
 
-/* Puts meshes that move by themselves back to where the last step left them. */
-static void fsi__wc_stand(const fsi__wc_impl *im)
-{
-    int k;
-    for (k = 0; k < im->obstacle_count; k++) {
-        const fsi__wc_obstacle *o = &im->obstacle[k];
-        if (o->shadow && !o->desc.body) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
-    }
-}
-
 /* What the step did not do as it should have: one message for all. */
 static void fsi__wc_warn(const fsi_wcsph *s)
 {
@@ -3354,7 +3289,7 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
     if (status == FSI_OK && run.n > 0) fsi__wc_lap(&run, &run.stats.seconds_pairs, &clock);
     if (status == FSI_OK) status = fsi__wc_run_substeps(&run, (double)dt);
     if (status != FSI_OK) {
-        fsi__wc_stand(run.im);
+        fsi__obstacles_stand(&run.im->obstacles);
         if (run.im->world) fsi__rg_drop(run.im->world);
         return status;
     }
@@ -3451,7 +3386,8 @@ static void fsi__wc_derive(fsi_wcsph *s)
 static void fsi__wc_make_table(fsi_wcsph *s)
 {
     const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t);
-    const double rho0 = (double)s->desc.density, thin = 1.0 / (FSI__WC_DENSEST * FSI__WC_DENSEST), thick = 1.001 * FSI__WC_DENSEST;
+    const double rho0 = (double)s->desc.density, thin = 1.0 / (FSI__WC_DENSEST * FSI__WC_DENSEST), thick = 1.001
+        * FSI__WC_DENSEST;
     const double pull = 1e12 * FSI__WC_FASTEST * (double)s->particle_mass; /* in the shortest step */
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
     fsi__particles *t = &im->particles;
@@ -3475,7 +3411,8 @@ static void fsi__wc_make_table(fsi_wcsph *s)
     fsi__particles_column(t, "summed density", FSI__COLUMN_SUM, &im->ratio, sizeof(float), 0, 0, NULL);
     fsi__particles_column(t, "id", FSI__COLUMN_ID, &im->id, word, 0, 0, &s->id);
     fsi__particles_column(t, "filter", FSI__COLUMN_ANY, &s->filter, word, 0, 0, NULL);
-    fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0, 0, NULL);
+    fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0,
+        0, NULL);
     fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->source, word, 0, 0, NULL);
     fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->pressure, real, 0, 0, &s->pressure);
     fsi__particles_column(t, "room", FSI__COLUMN_FOUND, &im->room, real, 0, 0, NULL);
@@ -3504,6 +3441,10 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     im->sources.dim = desc->dim;
     im->sources.attribute_count = desc->attribute_count;
     im->sources.dx = desc->spacing;
+    im->obstacles.context = s->context;
+    im->obstacles.dim = desc->dim;
+    im->obstacles.local = 1;
+    im->obstacles.size = sizeof *im->obstacle;
     s->desc = *desc;
     s->impl = im;
     im->surfaces_changed = 1;
@@ -3548,12 +3489,10 @@ FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc)
 static void fsi__wc_free_obstacle(fsi_context *context, fsi__wc_obstacle *o)
 {
     const size_t n = (size_t)o->sample_count;
-    fsi__free(context, o->rest, (size_t)o->vertex_count, sizeof(fsi_vec3));
     fsi__free(context, o->sample, n, sizeof(fsi__wc_sample));
     fsi__free(context, o->shown, n, sizeof(fsi_vec3));
     fsi__free(context, o->shown_normal, n, sizeof(fsi_vec3));
     fsi__free(context, o->cell, (size_t)o->cells[0] * (size_t)o->cells[1] * (size_t)o->cells[2] + 1, sizeof(int));
-    fsi_mesh_destroy(o->shadow);
 }
 
 FSI_API void fsi_wcsph_destroy(fsi_wcsph *s)
@@ -3564,8 +3503,8 @@ FSI_API void fsi_wcsph_destroy(fsi_wcsph *s)
     if (fsi__wc_check(s) != FSI_OK) return;
     im = (fsi__wc_impl *)s->impl;
     context = s->context;
-    for (k = 0; k < im->obstacle_count; k++) fsi__wc_free_obstacle(context, &im->obstacle[k]);
-    fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
+    for (k = 0; k < im->obstacles.count; k++) fsi__wc_free_obstacle(context, &im->obstacle[k]);
+    fsi__obstacles_free(&im->obstacles);
     fsi__free(context, im->need, (size_t)im->need_count, sizeof(int));
     fsi__sources_free(&im->sources);
     fsi__arena_free(context, &im->scratch);
@@ -3604,15 +3543,15 @@ FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char 
 static double fsi__wc_distance_to(const fsi_wcsph *s, const fsi__wc_obstacle *o, fsi_vec3 x)
 {
     const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
-    const fsi_vec3 l = o->desc.body ? fsi_pose_local(o->at, x) : x;
-    const fsi_mesh_hit hit = fsi_mesh_closest(o->mesh, l, FSI_REAL_MAX, -1);
-    double d = hit.side < 0 && o->mesh->kind != FSI_MESH_TWO_SIDED ? -(double)hit.t : (double)hit.t, least;
+    const fsi_vec3 l = o->base.carrier ? fsi_pose_local(o->base.at, x) : x;
+    const fsi_mesh_hit hit = fsi_mesh_closest(o->base.mesh, l, FSI_REAL_MAX, -1);
+    double d = hit.side < 0 && o->base.mesh->kind != FSI_MESH_TWO_SIDED ? -(double)hit.t : (double)hit.t, least;
     if (!layer) return d;
     { /* the nearest sample is within a spacing and r_P of the nearest point of the mesh */
         const double reach = (double)hit.t + 2 * (double)s->desc.spacing;
         if (fsi__wc_nearest_sample(o, fsi__wc_seek_cells(o, (double)s->desc.spacing, l, reach), l, reach, &least) < 0) least = (double)FSI_REAL_MAX;
     }
-    return o->mesh->kind == FSI_MESH_CLOSED && d < 0 && least > d ? d : least;
+    return o->base.mesh->kind == FSI_MESH_CLOSED && d < 0 && least > d ? d : least;
 }
 
 FSI_API fsi_real fsi_wcsph_distance(const fsi_wcsph *s, fsi_vec3 x, int *obstacle)
@@ -3624,11 +3563,11 @@ FSI_API fsi_real fsi_wcsph_distance(const fsi_wcsph *s, fsi_vec3 x, int *obstacl
     if (fsi__wc_check(s) != FSI_OK || !fsi_v3_is_finite(x)) return FSI_REAL_MAX;
     im = (const fsi__wc_impl *)s->impl;
     if (fsi__wc_has_domain(s)) best = fsi__wc_clamp(s, &x, 0) + (double)s->radius;
-    for (k = 0; k < im->obstacle_count; k++) {
+    for (k = 0; k < im->obstacles.count; k++) {
         const double d = fsi__wc_distance_to(s, &im->obstacle[k], x);
         if (!(d < best)) continue;
         best = d;
-        if (obstacle) *obstacle = im->obstacle[k].id;
+        if (obstacle) *obstacle = im->obstacle[k].base.id;
     }
     return (fsi_real)best;
 }
@@ -3640,11 +3579,12 @@ static int fsi__wc_is_free(const fsi_wcsph *s, fsi_vec3 x)
     const fsi_real least = s->radius * (fsi_real)0.998;
     int k;
     if (fsi__wc_has_domain(s) && fsi__wc_clamp(s, &x, 0) < (double)(least - s->radius)) return 0;
-    for (k = 0; k < im->obstacle_count; k++) {
+    for (k = 0; k < im->obstacles.count; k++) {
         const fsi__wc_obstacle *o = &im->obstacle[k];
         fsi_box3 at;
-        at.lo = at.hi = o->desc.body ? fsi_pose_local(o->at, x) : x;
-        if ((o->mesh->container || fsi_box3_overlap(fsi_box3_inflate(at, s->desc.spacing), o->mesh->box)) && fsi__wc_distance_to(s, o, x) < (double)least) return 0;
+        at.lo = at.hi = o->base.carrier ? fsi_pose_local(o->base.at, x) : x;
+        if ((o->base.mesh->container || fsi_box3_overlap(fsi_box3_inflate(at, s->desc.spacing), o->base.mesh->box))
+            && fsi__wc_distance_to(s, o, x) < (double)least) return 0;
     }
     return 1;
 }
@@ -3750,14 +3690,6 @@ FSI_API fsi_wcsph_obstacle_desc fsi_wcsph_default_obstacle_desc(void)
     return d;
 }
 
-/* Takes an obstacle for where its mesh, or its body, is. */
-static void fsi__wc_set_obstacle(fsi__wc_obstacle *o)
-{
-    if (o->desc.body) { o->at = o->desc.body->pose; return; }
-    memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof(fsi_vec3));
-    if (o->shadow) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
-}
-
 /* Samples of one mesh: corners, edges, faces, each cut in steps of at most `step`. Counts, or writes. */
 typedef struct fsi__wc_layer { const fsi_mesh *mesh; fsi__wc_sample *out; int count; double depth, radius; } fsi__wc_layer;
 
@@ -3852,14 +3784,15 @@ static int fsi__wc_sample_cell(const fsi__wc_obstacle *o, fsi_vec3 x, double dx)
 /* Lays samples on the mesh where it is queried, and sorts them by cells of side dx. 0: no memory, or too many cells. */
 static int fsi__wc_make_samples(fsi_wcsph *s, fsi__wc_obstacle *o)
 {
-    const double dx = (double)s->desc.spacing, step = dx * (double)o->desc.sample_spacing, depth = o->mesh->kind == FSI_MESH_TWO_SIDED ? 0 : dx / 2;
+    const double dx = (double)s->desc.spacing, step = dx * (double)o->desc.sample_spacing, depth =
+        o->base.mesh->kind == FSI_MESH_TWO_SIDED ? 0 : dx / 2;
     fsi_box3 box = fsi_box3_empty();
     fsi__wc_sample *loose;
     double cells = 1;
-    int k, n = fsi__wc_lay_mesh(o->mesh, step, depth, dx / 2, NULL);
+    int k, n = fsi__wc_lay_mesh(o->base.mesh, step, depth, dx / 2, NULL);
     loose = (fsi__wc_sample *)fsi__alloc(s->context, (size_t)n, sizeof *loose);
     if (!loose) return 0;
-    fsi__wc_lay_mesh(o->mesh, step, depth, dx / 2, loose);
+    fsi__wc_lay_mesh(o->base.mesh, step, depth, dx / 2, loose);
     for (k = 0; k < n; k++) box = fsi_box3_grow(box, loose[k].x);
     o->corner = box.lo;
     for (k = 0; k < 3; k++) {
@@ -3885,47 +3818,19 @@ static int fsi__wc_make_samples(fsi_wcsph *s, fsi__wc_obstacle *o)
     return o->sample && o->shown && o->shown_normal && o->cell;
 }
 
-/* All that an obstacle owns; 0: no memory. */
-static int fsi__wc_make_obstacle(fsi_wcsph *s, fsi__wc_obstacle *o)
-{
-    const fsi_mesh *mesh = o->desc.mesh;
-    int v;
-    o->mesh = mesh;
-    o->vertex_count = mesh->vertex_count;
-    o->rest = (fsi_vec3 *)fsi__alloc(s->context, (size_t)mesh->vertex_count, sizeof(fsi_vec3));
-    if (!o->rest) return 0;
-    if (o->desc.body) {
-        o->mesh = o->shadow = fsi__mesh_shadow(s->context, mesh);
-        if (!o->shadow) return 0;
-        for (v = 0; v < mesh->vertex_count; v++) {
-            o->rest[v] = fsi_pose_local(o->desc.body->pose, mesh->vertices[v]);
-            o->reach = fmax(o->reach, (double)fsi_v3_norm(o->rest[v]));
-        }
-        fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1); /* in the body's axes it stands still for ever */
-    }
-    fsi__wc_set_obstacle(o);
-    return o->desc.surface == FSI_WCSPH_SURFACE_MESH || fsi__wc_make_samples(s, o);
-}
-
-static fsi_status fsi__wc_check_number(const fsi_wcsph *s, const char *fn, const char *name, double x, double lo, double hi)
-{
-    if (x >= lo && x <= hi) return FSI_OK;
-    return fsi__fail(s->context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, x, "desc.%s is %g, must be %g to %g", name, x, lo, hi);
-}
-
 static fsi_status fsi__wc_check_obstacle(const fsi_wcsph *s, const char *fn, const fsi_wcsph_obstacle_desc *d)
 {
     FSI__WC_TRY(fsi__wc_check_filled(s, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc), "fsi_wcsph_default_obstacle_desc"));
-    if (!d->mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
-    if (d->mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version and precision");
-    if (d->mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, d->mesh->corners, "desc.mesh has faces of %d corners, dim is %d", d->mesh->corners, s->desc.dim);
+    FSI__WC_TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
     if (d->mesh->report.self_intersections > 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, d->mesh->report.first_intersection, d->mesh->report.self_intersections,
         "desc.mesh crosses itself in %d places, first at element %d", d->mesh->report.self_intersections, d->mesh->report.first_intersection);
-    FSI__WC_TRY(fsi__wc_check_number(s, fn, "slip", (double)d->slip, 0, 1));
-    FSI__WC_TRY(fsi__wc_check_number(s, fn, "restitution", (double)d->restitution, 0, 1));
-    FSI__WC_TRY(fsi__wc_check_number(s, fn, "surface", (double)d->surface, 0, 1));
-    FSI__WC_TRY(fsi__wc_check_number(s, fn, "sample_spacing", (double)d->sample_spacing, 0.2 * (1 - 1e-6), 0.7 * (1 + 1e-6)));
-    return fsi__wc_check_body(s, d->body, ((const fsi__wc_impl *)s->impl)->next_id, fn);
+    FSI__WC_TRY(fsi__check_number(s->context, fn, "slip", (double)d->slip, 0, 1));
+    FSI__WC_TRY(fsi__check_number(s->context, fn, "restitution", (double)d->restitution, 0, 1));
+    FSI__WC_TRY(fsi__check_number(s->context, fn, "surface", (double)d->surface, 0, 1));
+    FSI__WC_TRY(fsi__check_number(s->context, fn, "sample_spacing", (double)d->sample_spacing, 0.2 * (1 - 1e-6),
+        0.7 * (1 + 1e-6)));
+    return fsi__check_carrier(s->context, fn, d->body, ((const fsi__wc_impl *)s->impl)->obstacles.next_id,
+        s->desc.dim, 1);
 }
 
 FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id)
@@ -3933,24 +3838,22 @@ FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle
     static const char fn[] = "fsi_wcsph_add_obstacle";
     fsi__wc_impl *im;
     fsi__wc_obstacle *o;
+    int made;
     FSI__WC_TRY(fsi__wc_check_obstacle(s, fn, desc));
     im = (fsi__wc_impl *)s->impl;
-    FSI__WC_TRY(fsi__room_in(s->context, &im->obstacle, sizeof *im->obstacle, im->obstacle_count,
-        &im->obstacle_capacity, im->obstacle_count + 1, fn));
-    o = &im->obstacle[im->obstacle_count];
-    memset(o, 0, sizeof *o);
+    o = (fsi__wc_obstacle *)fsi__obstacles_begin(&im->obstacles, fn, desc->mesh, desc->body, desc->mask, NULL);
+    im->obstacle = (fsi__wc_obstacle *)im->obstacles.rows;
+    if (!o) return FSI_ERROR_MEMORY;
     o->desc = *desc;
-    o->body = -1;
     o->gap = (double)s->radius;
-    o->at.orientation = fsi_quat_identity();
-    if (!fsi__wc_make_obstacle(s, o)) {
+    if (!desc->body) o->base.at.orientation = fsi_quat_identity();
+    if (desc->surface == FSI_WCSPH_SURFACE_SAMPLES && !fsi__wc_make_samples(s, o)) {
         fsi__wc_free_obstacle(s->context, o);
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, desc->mesh->face_count, "no memory for an obstacle of %d faces", desc->mesh->face_count);
+        return fsi__obstacles_let_go(&im->obstacles, fn, desc->mesh);
     }
-    o->id = im->next_id++;
     im->layers += o->sample_count > 0;
-    if (id) *id = o->id;
-    im->obstacle_count++;
+    made = fsi__obstacles_keep(&im->obstacles);
+    if (id) *id = made;
     im->surfaces_changed = 1;
     return FSI_OK;
 }
@@ -3965,18 +3868,18 @@ FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_bo
     return fsi_wcsph_add_obstacle(s, &d, id);
 }
 
-static fsi_status fsi__wc_find_obstacle(const fsi_wcsph *s, const char *fn, int id, fsi__wc_obstacle **obstacle)
+/* Simulator and id; the latter's obstacle. */
+static fsi_status fsi__wc_find_obstacle(const fsi_wcsph *s, const char *fn, int id, fsi__wc_obstacle **o)
 {
-    fsi__wc_impl *im;
+    const fsi__wc_impl *im;
     int k;
-    *obstacle = NULL;
+    *o = NULL;
     FSI__WC_TRY(fsi__wc_check(s));
-    im = (fsi__wc_impl *)s->impl;
-    for (k = 0; k < im->obstacle_count; k++) {
-        *obstacle = &im->obstacle[k];
-        if ((*obstacle)->id == id) return FSI_OK;
-    }
-    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no obstacle %d", id);
+    im = (const fsi__wc_impl *)s->impl;
+    k = fsi__obstacles_find(&im->obstacles, fn, id);
+    if (k < 0) return FSI_ERROR_ARGUMENT;
+    *o = &im->obstacle[k];
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id)
@@ -3987,8 +3890,7 @@ FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id)
     im = (fsi__wc_impl *)s->impl;
     im->layers -= o->sample_count > 0;
     fsi__wc_free_obstacle(s->context, o);
-    im->obstacle_count--;
-    memmove(o, o + 1, (size_t)(im->obstacle + im->obstacle_count - o) * sizeof *o);
+    fsi__obstacles_remove(&im->obstacles, (int)(o - im->obstacle));
     return FSI_OK;
 }
 
@@ -3997,10 +3899,10 @@ FSI_API fsi_status fsi_wcsph_teleport_obstacle(fsi_wcsph *s, int id)
     static const char fn[] = "fsi_wcsph_teleport_obstacle";
     fsi__wc_obstacle *o;
     FSI__WC_TRY(fsi__wc_find_obstacle(s, fn, id, &o));
-    FSI__WC_TRY(fsi__wc_check_body(s, o->desc.body, id, fn));
-    if (!o->desc.body && o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES && memcmp(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest) != 0)
+    FSI__WC_TRY(fsi__check_carrier(s->context, fn, o->base.carrier, id, s->desc.dim, 1));
+    if (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES && fsi__obstacle_way(&o->base) > 0)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", id);
-    fsi__wc_set_obstacle(o);
+    fsi__obstacle_set(&((fsi__wc_impl *)s->impl)->obstacles, &o->base);
     ((fsi__wc_impl *)s->impl)->surfaces_changed = 1;
     return FSI_OK;
 }
@@ -4012,8 +3914,8 @@ FSI_API fsi_status fsi_wcsph_obstacle_reaction(const fsi_wcsph *s, int id, fsi_v
     if (torque) *torque = fsi_v3(0, 0, 0);
     FSI__WC_TRY(fsi__wc_check(s));
     if (id != -1) FSI__WC_TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_obstacle_reaction", id, &o));
-    if (force) *force = o ? o->force : ((const fsi__wc_impl *)s->impl)->domain_force;
-    if (torque) *torque = o ? o->torque : ((const fsi__wc_impl *)s->impl)->domain_torque;
+    if (force) *force = o ? o->base.force : ((const fsi__wc_impl *)s->impl)->domain_force;
+    if (torque) *torque = o ? o->base.torque : ((const fsi__wc_impl *)s->impl)->domain_torque;
     return FSI_OK;
 }
 
@@ -4024,8 +3926,8 @@ FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *c
     if (count) *count = 0;
     FSI__WC_TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_obstacle_samples", id, &o));
     for (k = 0; k < o->sample_count; k++) {
-        o->shown[k] = o->desc.body ? fsi_pose_point(o->at, o->sample[k].x) : o->sample[k].x;
-        o->shown_normal[k] = o->desc.body ? fsi_quat_rotate(o->at.orientation, o->sample[k].n) : o->sample[k].n;
+        o->shown[k] = o->base.carrier ? fsi_pose_point(o->base.at, o->sample[k].x) : o->sample[k].x;
+        o->shown_normal[k] = o->base.carrier ? fsi_quat_rotate(o->base.at.orientation, o->sample[k].n) : o->sample[k].n;
     }
     if (count) *count = o->sample_count;
     if (points) *points = o->shown;
@@ -4066,13 +3968,16 @@ FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s)
     int k;
     if (fsi__wc_check(s) != FSI_OK) return 0;
     im = (const fsi__wc_impl *)s->impl;
-    speed = fsi__sources_fastest(&im->sources, fsi__wc_longest(s->velocity, s->count));
+    speed = fsi__sources_fastest(&im->sources, fsi__longest(s->velocity, s->count));
     wall = im->wall_speed;
-    for (k = 0; k < im->obstacle_count; k++) {
-        const fsi_body *b = im->obstacle[k].desc.body;
-        if (b && b->mode == FSI_BODY_COUPLED) wall = fmax(wall, (double)fsi_v3_norm(b->velocity) + im->obstacle[k].reach * (double)fsi_v3_norm(b->angular_velocity));
+    for (k = 0; k < im->obstacles.count; k++) {
+        const fsi_body *b = im->obstacle[k].base.carrier;
+        if (b && b->mode == FSI_BODY_COUPLED) wall =
+            fmax(wall, (double)fsi_v3_norm(b->velocity) + im->obstacle[k].base.reach
+            * (double)fsi_v3_norm(b->angular_velocity));
     }
-    g = fmax(im->amax, (double)fsi_v3_norm(s->desc.gravity) + fsi__wc_longest(s->force, s->count) / (double)s->particle_mass);
+    g = fmax(im->amax, (double)fsi_v3_norm(s->desc.gravity)
+        + fsi__longest(s->force, s->count) / (double)s->particle_mass);
     return (fsi_real)fsi__wc_limit(s, g, speed, speed + wall);
 }
 
@@ -4104,15 +4009,14 @@ FSI_API fsi_vec3 fsi_wcsph_velocity_at(const fsi_wcsph *s, fsi_vec3 x)
 }
 
 /* Where the last step left an obstacle. Samples of what no body carries stand in the world. */
-static void fsi__wc_shift_obstacle(fsi__wc_obstacle *o, fsi_vec3 offset)
+static void fsi__wc_shift_obstacle(const fsi__wc_impl *im, fsi__wc_obstacle *o, fsi_vec3 offset)
 {
     int k;
-    o->at.position = fsi_v3_add(o->at.position, offset);
-    if (o->desc.body) return;
-    for (k = 0; k < o->vertex_count; k++) o->rest[k] = fsi_v3_add(o->rest[k], offset);
+    fsi__obstacle_shift(&im->obstacles, &o->base, offset);
+    if (o->base.carrier) return;
+    o->base.at.position = fsi_v3_add(o->base.at.position, offset);
     for (k = 0; k < o->sample_count; k++) o->sample[k].x = fsi_v3_add(o->sample[k].x, offset);
     o->corner = fsi_v3_add(o->corner, offset);
-    if (o->shadow) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
 }
 
 static void fsi__wc_shift_particles(fsi_wcsph *s, fsi_vec3 offset)
@@ -4143,7 +4047,7 @@ FSI_API fsi_status fsi_wcsph_shift_origin(fsi_wcsph *s, fsi_vec3 offset)
     im = (fsi__wc_impl *)s->impl;
     fsi__wc_shift_particles(s, offset);
     fsi__sources_shift(&im->sources, offset);
-    for (i = 0; i < im->obstacle_count; i++) fsi__wc_shift_obstacle(&im->obstacle[i], offset);
+    for (i = 0; i < im->obstacles.count; i++) fsi__wc_shift_obstacle(im, &im->obstacle[i], offset);
     if (fsi__wc_has_domain(s)) {
         s->desc.domain.lo = fsi_v3_add(s->desc.domain.lo, offset);
         s->desc.domain.hi = fsi_v3_add(s->desc.domain.hi, offset);
@@ -4159,18 +4063,8 @@ static int fsi__wc_is_inside(const void *liquid, int i)
     const fsi_wcsph *s = (const fsi_wcsph *)liquid;
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     fsi_vec3 x = s->position[i];
-    int k;
     if (fsi__wc_has_domain(s) && fsi__wc_clamp(s, &x, 0) < -(double)s->radius) return 1;
-    for (k = 0; k < im->obstacle_count; k++) {
-        const fsi__wc_obstacle *o = &im->obstacle[k];
-        const fsi_vec3 l = o->desc.body ? fsi_pose_local(o->at, x) : x;
-        const fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), l);
-        double w;
-        if (o->mesh->kind != FSI_MESH_CLOSED || !(o->desc.mask & s->filter[i])) continue;
-        w = fsi_box3_overlap(at, o->mesh->box) ? fsi_mesh_winding_number(o->mesh, l) : 0;
-        if (!((o->mesh->container ? 1 + w : w) < 0.5)) return 1;
-    }
-    return 0;
+    return fsi__obstacles_hold(&im->obstacles, s->filter[i], x);
 }
 
 FSI_API int fsi_wcsph_count_inside(const fsi_wcsph *s, int *first)
@@ -4182,19 +4076,10 @@ FSI_API int fsi_wcsph_count_inside(const fsi_wcsph *s, int *first)
 FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw)
 {
     const fsi__wc_impl *im;
-    int o, k;
     if (!draw || fsi__wc_check(s) != FSI_OK) return;
     im = (const fsi__wc_impl *)s->impl;
     fsi__particles_draw(&im->particles, s->pressure, draw);
-    for (o = 0; o < im->obstacle_count && draw->line; o++) {
-        const fsi_mesh *m = im->obstacle[o].mesh;
-        const int fixed = im->obstacle[o].desc.body != NULL;
-        for (k = 0; k < m->corners * m->face_count; k++) {
-            const int face = k / m->corners, next = m->corners * face + (k + 1) % m->corners;
-            const fsi_vec3 a = m->vertices[m->faces[k]], b = m->vertices[m->faces[next]];
-            draw->line(draw->user, fixed ? fsi_pose_point(im->obstacle[o].at, a) : a, fixed ? fsi_pose_point(im->obstacle[o].at, b) : b, 0x808080u);
-        }
-    }
+    fsi__obstacles_draw(&im->obstacles, draw);
 }
 
 /* ---- >>contact systems by themselves -------------------------------------------------------------------------- */
@@ -4294,13 +4179,13 @@ static void fsi__wc_state(fsi__stream *st, void *simulator)
     fsi__bytes(st, &im->particles.next, sizeof im->particles.next);
     fsi__sources_state(st, &im->sources);
     fsi__particles_state(st, &im->particles);
-    for (k = 0; k < im->obstacle_count; k++) fsi__bytes(st, &im->obstacle[k].at, sizeof im->obstacle[k].at);
+    for (k = 0; k < im->obstacles.count; k++) fsi__bytes(st, &im->obstacle[k].base.at, sizeof im->obstacle[k].base.at);
 }
 
 static fsi__liquid_head fsi__wc_make_head(const fsi_wcsph *s)
 {
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
-    return fsi__particles_head(&im->particles, im->obstacle_count, im->sources.emitter_count, im->sources.sink_count);
+    return fsi__particles_head(&im->particles, im->obstacles.count, im->sources.emitter_count, im->sources.sink_count);
 }
 
 static void fsi__wc_state_counted(fsi__stream *st, void *simulator)
@@ -4322,7 +4207,8 @@ static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__liquid_head 
     static const char fn[] = "fsi_wcsph_load";
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     const fsi__liquid_head own = fsi__wc_make_head(s);
-    const size_t rest = sizeof(fsi_vec3) + 6 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose) + fsi__sources_state_size(&im->sources);
+    const size_t rest = sizeof(fsi_vec3) + 6 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose)
+        + fsi__sources_state_size(&im->sources);
     FSI__WC_TRY(fsi__particles_check_head(&im->particles, fn, head, &own, rest, st));
     if (s->desc.max_particles > 0 && head->count > s->desc.max_particles)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)head->count, "the state holds %d particles, desc.max_particles is %d", (int)head->count, s->desc.max_particles);
@@ -4335,23 +4221,6 @@ static fsi_status fsi__wc_bad_state(const fsi_wcsph *s, long long element, doubl
     return fsi__fail(s->context, fsi_is_finite(value) ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, "fsi_wcsph_load", element, value, "%s %.0f of the state is %g", what, (double)element, value);
 }
 
-static fsi_status fsi__wc_check_poses(const fsi_wcsph *s, fsi__stream *st, size_t count)
-{
-    size_t k;
-    for (k = 0; k < count; k++) {
-        fsi_pose at;
-        fsi_quat q;
-        double n;
-        memset(&at, 0, sizeof at);
-        fsi__bytes(st, &at, sizeof at);
-        q = at.orientation;
-        n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w);
-        if (!fsi__wc_within(at.position, FSI__MESH_REACH)) return fsi__wc_bad_state(s, (long long)k, (double)fsi_v3_norm(at.position), "distance from the origin of obstacle");
-        if (!(fabs(n - 1) <= 1e-3) && !(n <= 0 && !((const fsi__wc_impl *)s->impl)->obstacle[k].desc.body)) return fsi__wc_bad_state(s, (long long)k, n, "length of the quaternion of obstacle");
-    }
-    return FSI_OK;
-}
-
 /* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
 static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_head *head, fsi__stream *st)
 {
@@ -4362,35 +4231,32 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_he
     double first[4] = { 0, 0, 0, 0 };
     int64_t filter = 0;
     uint64_t next = 0;
-    size_t rows, k;
+    fsi_pose at;
+    size_t rows;
+    int k;
+    memset(&at, 0, sizeof at);
     fsi__bytes(st, &origin, sizeof origin);
     fsi__bytes(st, first, sizeof first);
     fsi__bytes(st, &filter, sizeof filter);
     fsi__bytes(st, &next, sizeof next);
     if (!fsi__wc_within(origin, 1e15)) return fsi__wc_bad_state(s, 0, (double)fsi_v3_norm(origin), "origin");
-    for (k = 0; k < 4; k++) if (!(first[k] >= 0 && first[k] <= 1e60)) return fsi__wc_bad_state(s, (long long)k, first[k], "time or speed");
+    for (k = 0; k < 4; k++) if (!(first[k] >= 0 && first[k] <= 1e60))
+        return fsi__wc_bad_state(s, k, first[k], "time or speed");
     if (filter < 0 || filter > (int64_t)1 << 60 || next > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts of the state are not possible");
     if (!fsi__sources_check_state(&im->sources, st))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
     rows = st->used;
-    FSI__WC_TRY(fsi__particles_check_state(&im->particles, fn, st, head->count, next, fsi_v3_sub(s->desc.origin, origin)));
+    FSI__WC_TRY(fsi__particles_check_state(&im->particles, fn, st, head->count, next,
+        fsi_v3_sub(s->desc.origin, origin)));
     st->used = rows + fsi__particles_bytes(&im->particles, &im->source, head->count);
     FSI__WC_TRY(fsi__sources_check_held(&im->sources, fn, st, head->count));
     st->used = st->capacity - (size_t)head->obstacles * sizeof(fsi_pose);
-    FSI__WC_TRY(fsi__wc_check_poses(s, st, (size_t)head->obstacles));
+    for (k = 0; k < im->obstacles.count; k++) {
+        fsi__bytes(st, &at, sizeof at);
+        FSI__WC_TRY(fsi__obstacle_check_pose(&im->obstacles, fn, k, at));
+    }
     st->used = start;
-    for (k = 0; k < (size_t)head->obstacles; k++) FSI__WC_TRY(fsi__wc_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
-    return FSI_OK;
-}
-
-/* Takes an obstacle for where it is now; where that is, but for rounding, where its body was when the state was saved, it starts from
-   there, as the run that was saved did. */
-static void fsi__wc_load_obstacle(const fsi_wcsph *s, fsi__wc_obstacle *o)
-{
-    const fsi_pose saved = o->at;
-    fsi__wc_set_obstacle(o);
-    if (!o->desc.body) return;
-    if ((double)fsi_v3_norm(fsi_v3_sub(o->at.position, saved.position)) + (double)fsi_v3_norm(fsi__wc_turn_between(saved, o->at)) * o->reach < 1e-3 * (double)s->desc.spacing) o->at = saved;
+    return fsi__wc_check_bodies(s, fn);
 }
 
 FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
@@ -4415,11 +4281,14 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
     s->desc.origin = origin;
     if (offset.x != 0 || offset.y != 0 || offset.z != 0) {
         fsi__wc_shift_particles(s, offset);
-        for (k = 0; k < im->obstacle_count; k++) im->obstacle[k].at.position = fsi_v3_add(im->obstacle[k].at.position, offset);
+        for (k = 0; k < im->obstacles.count; k++) im->obstacle[k].base.at.position =
+            fsi_v3_add(im->obstacle[k].base.at.position, offset);
     }
     im->surfaces_changed = 1;
     for (k = 0; k < s->count; k++) im->pressure[k] = (fsi_real)fsi__wc_pressure_at(s, im->sound_speed, fsi__wc_felt(s, (double)s->density[k], (double)im->ratio[k]));
-    for (k = 0; k < im->obstacle_count; k++) fsi__wc_load_obstacle(s, &im->obstacle[k]);
+    /* but for rounding */
+    for (k = 0; k < im->obstacles.count; k++)
+        fsi__obstacle_load(&im->obstacles, &im->obstacle[k].base, 1e-3 * (double)s->desc.spacing);
     return FSI_OK;
 }
 

@@ -65,7 +65,7 @@ static void build_teeth(void)
 }
 
 /* Contact energy of a particle at x, in units of kappa V; -1 in the solid. */
-static double contact_energy_at(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 x)
+static double contact_energy_at(const fsi__sph_run *run, const fsi__faces *faces, fsi_vec3 x)
 {
     fsi__lane4 u;
     fsi__sph_wall w;
@@ -82,7 +82,7 @@ static void draw_band(ex_image *im, double dhat, int left, int top)
 {
     fsi_sph_desc d = make_desc(2, 1);
     fsi__sph_run run;
-    fsi__sph_faces faces;
+    fsi__faces faces;
     fsi_sph *s;
     fsi_mesh *teeth;
     char text[40];
@@ -93,7 +93,7 @@ static void draw_band(ex_image *im, double dhat, int left, int top)
     teeth = make_solid(s);
     add_particle(s, v3(0, 0, 0), v3(0, 0, 0));
     ex_check(&app, fsi__sph_begin(&run, s, 1e-3));
-    fsi__sph_find_faces(run.im, teeth->box, 0xffffffffu, &faces);
+    fsi__find_faces(&run.im->obstacles, teeth->box, 0xffffffffu, &faces);
     for (j = 0; j < PANEL_H; j++) {
         for (i = 0; i < PANEL_W; i++) {
             fsi_vec3 x = v3(24.0 * (i + 0.5) / PANEL_W, 24.0 * (PANEL_H - j - 0.5) / PANEL_W - 1, 0);

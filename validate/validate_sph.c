@@ -292,8 +292,8 @@ static double first_order_error(fsi_sph *s, double dt, double sums[2])
         const fsi__lane4 *u = &run.uz[r];
         double exact = 0, lambda, gradient[3], e;
         if (run.slot[r] < 0) continue;
-        for (o = 0; o < run.im->obstacle_count; o++) {
-            fsi_sph_boundary_integral(run.im->obstacle[o].mesh, fsi__sph_world(&run, run.order[r], u), s->support, FSI_SPH_BOUNDARY_EXACT, &lambda, gradient);
+        for (o = 0; o < run.im->obstacles.count; o++) {
+            fsi_sph_boundary_integral(run.im->obstacle[o].base.mesh, fsi__sph_world(&run, run.order[r], u), s->support, FSI_SPH_BOUNDARY_EXACT, &lambda, gradient);
             exact += (double)s->wall_factor * lambda;
         }
         e = fabs((double)(w->lambda + fsi__lane_dot(w->g, u->x - w->at[0], u->y - w->at[1], u->z - w->at[2])) - exact);
