@@ -54,7 +54,7 @@
    COST: about 1.2 us a liquid cell and substep, two projections included; 330 bytes a cell of a block.
    FIND IN HERE (search for >>), behind the API
       >>simulator  >>obstacles  >>substep: emitters, open sides, kinds of cells, capillary smoothing, viscosity,
-      droplets, components and their volumes, the volume constraint, blocks, sinks  >>step  >>step: a substep; and
+      droplets, components and their volumes, the volume constraint, the momentum that advection loses, blocks, sinks  >>step  >>step: a substep; and
       the functions that you call: >>fill  >>sources  >>read out  >>state  >>obstacles, from outside  >>create
 */
 #ifndef FSI_LEVELSET_H
@@ -3319,16 +3319,20 @@ static fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int sha
 
 /* ---- >>substep: the momentum that advection loses ---------------------------------------------------------------- */
 
-/* Semi-Lagrangian advection keeps no momentum, least in cells that a solid cuts, and marching counts it in other shares of these than the projection does.
-   So each component has a momentum that is due to it, over density,
+/* Semi-Lagrangian advection keeps no momentum, least in cells that a solid cuts, and marching counts these in other
+   shares than the projection does. So each component has a momentum, over density, that is due to it:
 
-       due = V/S sum of volume times velocity, both by marching (S its volume, V its target)   before advection, and owed, what it lacked when the last substep ended
-       due += dt p/rho dx^(d-1) n                  what walls and obstacles, n out of them, push it with in the last projection and by the pressure that is carried on
-       u += (due - its momentum)/V                 before that projection, at the faces of its cells;   owed = due - its momentum   after it
+       M = V/S sum of volume times velocity, by marching;  S its volume, V its target
+       due = M + owed                        before advection; owed: what it lacked when the last substep ended
+       due += sum dt p/rho dx^(d-1) n        what obstacles and walls, n out of them, push it with in the last projection, and
+                                             by the pressure that is carried on
+       u += (due - M)/V                      before that projection, at the faces of its cells
+       owed = due - M                        after it
 
-   and is handed on as targets are. Kin, components that split from one or merged to one, are given one velocity by what all of them lack: which of them lost it
-   nobody knows. So reaction and loss of momentum agree over an impact. Velocities change by 0.05 dx/dt at most in a substep, and no more is owed. Left out are
-   liquid that nothing solid is near to, as it loses next to nothing, components that liquid comes to or leaves, and what fsi_couple.h solves with a shell. */
+   It is handed on as targets are; droplets bring theirs, open sides take what leaves. Kin, components that split from one
+   or merged to one, get one velocity by what all of them lack, as nobody knows which of them lost it. So the reaction is
+   what the liquid loses. A push changes velocities by at most 0.05 dx/dt, and no more is owed. Left out are components that
+   no obstacle touches, that an emitter pours into or a sink takes from, and all liquid beside the shell of fsi_couple.h. */
 #define FSI__LS_MOST_PUSH 0.05 /* cells a substep */
 
 static int fsi__ls_keeps_momentum(const fsi__ls_run *run)
@@ -3349,7 +3353,7 @@ static fsi_status fsi__ls_measure_motion(fsi__ls_run *run)
     return fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, m->trial_u, fsi__ls_psi(m), m->trial.shape);
 }
 
-/* Pressure of cell `cell` pushes at a wall on its upper or lower side `gain` [m^3 s/kg] as much momentum into its component. */
+/* What a solid that bears the pressure of a cell gives to the component there: `gain` times that, below 0 where it is above the cell. */
 static void fsi__ls_push_back(fsi__ls_run *run, const fsi_field *pressure, long long cell, int axis, double gain)
 {
     const int label = run->m->trial_label[cell];
