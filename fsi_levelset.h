@@ -55,7 +55,7 @@
    FIND IN HERE (search for >>), behind the API
       >>stages of a step, for fsi's own headers, not for you
       >>simulator  >>obstacles  >>substep: emitters, open sides, kinds of cells, capillary smoothing, viscosity,
-      droplets, components and their volumes, the volume constraint, blocks, sinks  >>step  >>step: a substep; and
+      droplets, components and their volumes, the volume constraint, the momentum that advection loses, blocks, sinks  >>step  >>step: a substep; and
       the functions that you call: >>fill  >>sources  >>read out  >>state  >>obstacles, from outside  >>create
 */
 #ifndef FSI_LEVELSET_H
@@ -520,6 +520,7 @@ FSI__STRICT_BEGIN
 #define FSI__LS_FLUSH 0.02 /* [dx] liquid that is as near as that to a solid, along it, touches it */
 #define FSI__LS_TIE 1e-3 /* [dx] what is as near as that to a solid's surface is in it */
 #define FSI__LS_VISCOSITY_TOLERANCE 1e-4 /* error of what viscosity changes over that change */
+#define FSI__LS_UNLIKE 100 /* substeps as much shorter do not tell how pressure accelerates the next one */
 #define FSI__LS_THINNER 3 /* how often it may be lowered where it does not converge */
 #define FSI__LS_FASTEST 1e9  /* [m/s]: what is given as faster is taken for a mistake; what liquid that is squeezed out reaches, */
 #define FSI__LS_BURST 1e12   /* and what u and states may hold; */
@@ -537,6 +538,8 @@ typedef struct fsi__ls_parts {
     int *first;                          /* its cells in the band; one more stands at the end */
     double *leaving;                     /* what goes through open sides in this substep [m^3] */
     struct fsi__ls_fix *fix;             /* how far its volume is corrected */
+    double *owed;                        /* 3 each: momentum over density that it lacks between substeps [m^4/s; 2D: m^3/s] */
+    struct fsi__ls_motion *motion;       /* its momentum within one */
     fsi_grid_component *shape;
 } fsi__ls_parts;
 
@@ -1182,11 +1185,10 @@ static double fsi__ls_carried_beside(const fsi__ls_run *run, int face, int axis,
     return (double)m->trial_carried->value[at];
 }
 
-/* spare: the sum of the shares that all obstacles cover of each face across `axis` that one of them covers, at least 1. */
-static void fsi__ls_add_shares(const fsi__ls_run *run, int axis)
+/* sum: of the shares that all obstacles cover of each face across `axis` that one of them covers, at least 1. */
+static void fsi__ls_add_shares(const fsi__ls_run *run, int axis, fsi_real *sum)
 {
     const fsi__ls_impl *m = run->m;
-    fsi_real *sum = m->spare->value;
     int pass, k, f;
     for (pass = 0; pass < 3; pass++)
         for (k = 0; k < m->obstacle_count; k++) {
@@ -1206,7 +1208,7 @@ static void fsi__ls_keep_obstacles(fsi__ls_run *run)
     int a, k, f;
     for (k = 0; k < run->m->obstacle_count; k++) run->m->obstacle[k].trial_carry[0] = run->m->obstacle[k].trial_carry[1] = fsi_v3(0, 0, 0);
     for (a = 0; a < g->dim && run->m->obstacle_count > 0; a++) {
-        fsi__ls_add_shares(run, a);
+        fsi__ls_add_shares(run, a, run->m->spare->value);
         for (k = 0; k < run->m->obstacle_count; k++) {
             fsi__ls_obstacle *o = &run->m->obstacle[k];
             const fsi_vec3 center = o->desc.body ? o->now.position : fsi_v3(0, 0, 0), n = fsi_v3(a == 0, a == 1, a == 2);
@@ -1666,6 +1668,33 @@ static double fsi__ls_emitter_speed(const fsi__ls_impl *m)
     return most;
 }
 
+/* Momentum of a component within a substep, over density. */
+typedef struct fsi__ls_motion {
+    double due[3];                       /* what it must have [m^4/s; 2D: m^3/s] */
+    double lack[3], volume;              /* of all its kin, where it names itself: what they lack of it, and their targets */
+    int kin;                             /* a component that split from the same one, or merged with the same; that may name another */
+    int heir;                            /* of an old component: one that came of it or of its kin, -1: none yet */
+    int open;                            /* liquid comes or is drained: its momentum is not kept; */
+    int touches;                         /* and only if an obstacle is beside it */
+} fsi__ls_motion;
+
+static void fsi__ls_forget_motion(fsi__ls_parts *p)
+{
+    int c;
+    for (c = 0; c < p->count; c++) {
+        memset(&p->motion[c], 0, sizeof p->motion[c]);
+        p->motion[c].kin = c;
+        p->motion[c].heir = -1;
+    }
+}
+
+/* A volume of velocity v has joined it. */
+static void fsi__ls_add_due(fsi__ls_parts *p, int component, double volume, fsi_vec3 v)
+{
+    int a;
+    for (a = 0; a < 3; a++) p->motion[component].due[a] += volume * (double)fsi__ls_component(v, a);
+}
+
 /* ---- >>substep: open sides --------------------------------------------------------------------------------------- */
 
 /* Share of the face of a cell in side `side` of the box that is liquid: where phi, linear along the side as its differences there say, is below 0. */
@@ -1705,6 +1734,7 @@ static void fsi__ls_leave_block(fsi__ls_run *run, int b, int side)
         if (out > p->target[label]) out = p->target[label];
         p->target[label] -= out;
         p->leaving[label] += out;
+        fsi__ls_add_due(p, label, -out, fsi_grid_sample_velocity(run->m->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)e)));
         run->left_volume += out;
     }
 }
@@ -2984,6 +3014,7 @@ static void fsi__ls_take_up(fsi__ls_run *run)
         if (part > 0) {
             m->next.target[label] += part;
             m->next.parents[label]++;
+            fsi__ls_add_due(&m->next, label, part, p.velocity);
             fsi_grid_sample_spline(m->next_phi, p.position, &out);
             fsi__ls_push_cell(run, fsi_v3_madd(p.position, (fsi_real)-fmax(phi + dx / 2, 0), fsi_v3_unit(out)), p.velocity, part / (part + cell));
             p.volume -= part;
@@ -3114,6 +3145,29 @@ static fsi_status fsi__ls_link_components(fsi__ls_run *run, int trace)
 /* O_ij of a link. */
 static double fsi__ls_flow(const fsi__ls_parts *next, const fsi__ls_link *l) { return next->shape[l->to].volume * l->cells / next->cells[l->to]; }
 
+/* The one that stands for it and all its kin. */
+static int fsi__ls_kin(const fsi__ls_parts *p, int c)
+{
+    while (p->motion[c].kin != c) c = p->motion[c].kin;
+    return c;
+}
+
+/* A new component has a share of the momentum of an old one, and is kin to all that come of that one and of its kin. */
+static void fsi__ls_hand_on_motion(fsi__ls_impl *m, int from, int to, double share)
+{
+    const fsi__ls_motion *old = &m->trial.motion[from];
+    fsi__ls_motion *all = m->next.motion, *own = &all[to];
+    int *heir = &m->trial.motion[fsi__ls_kin(&m->trial, from)].heir, a;
+    for (a = 0; a < 3; a++) {
+        own->due[a] += share * old->due[a];
+        m->next.owed[3 * to + a] += share * m->trial.owed[3 * from + a];
+    }
+    own->open |= old->open;
+    own->touches |= old->touches;
+    if (*heir < 0) *heir = to;
+    all[fsi__ls_kin(&m->next, to)].kin = fsi__ls_kin(&m->next, *heir);
+}
+
 /* What became of a component that nothing is linked to: if it was leaving through an open side, the rest has left too. Else the label next to where
    it was gets its target, if there is one within three cells (labels are grown that far); else it becomes droplets, or is lost where volume is not kept. */
 static fsi_status fsi__ls_bequeath(fsi__ls_run *run, int from, int trace)
@@ -3128,6 +3182,7 @@ static fsi_status fsi__ls_bequeath(fsi__ls_run *run, int from, int trace)
     for (e = 0; e < cells; e++)
         if (m->trial_label[e] == from && m->next_label[e] >= 0) {
             m->next.target[m->next_label[e]] += m->trial.target[from];
+            fsi__ls_hand_on_motion(m, from, m->next_label[e], 1);
             return FSI_OK;
         }
     if (!run->fills && run->length > 0 && run->s->desc.conserve_volume) return fsi__ls_shatter(run, from, trace);
@@ -3136,7 +3191,7 @@ static fsi_status fsi__ls_bequeath(fsi__ls_run *run, int from, int trace)
 }
 
 /* Links k to end are those of one old component: it hands its target on to the components that these lead to. */
-static void fsi__ls_share_target(const fsi__ls_impl *m, int k, int end)
+static void fsi__ls_share_target(fsi__ls_impl *m, int k, int end)
 {
     const fsi__ls_parts *next = &m->next;
     const double target = m->trial.target[m->link[k].from];
@@ -3144,10 +3199,15 @@ static void fsi__ls_share_target(const fsi__ls_impl *m, int k, int end)
     int i;
     if (end - k == 1) {
         next->target[m->link[k].to] += target;
+        fsi__ls_hand_on_motion(m, m->link[k].from, m->link[k].to, 1);
         return;
     }
     for (i = k; i < end; i++) sum += fsi__ls_flow(next, &m->link[i]);
-    for (i = k; i < end; i++) next->target[m->link[i].to] += sum > 0 ? target * fsi__ls_flow(next, &m->link[i]) / sum : target / (end - k);
+    for (i = k; i < end; i++) {
+        const double flow = fsi__ls_flow(next, &m->link[i]);
+        next->target[m->link[i].to] += sum > 0 ? target * flow / sum : target / (end - k);
+        fsi__ls_hand_on_motion(m, m->link[i].from, m->link[i].to, sum > 0 ? flow / sum : 1.0 / (end - k));
+    }
 }
 
 /* Targets of the next components from those of the present ones, by the links. Shapes of components count where one has split. */
@@ -3159,7 +3219,10 @@ static fsi_status fsi__ls_hand_on_targets(fsi__ls_run *run, int trace)
     for (k = 0; k < next->count; k++) {
         next->target[k] = next->cells[k] = next->leaving[k] = 0;
         next->parents[k] = 0;
+        next->owed[3 * k] = next->owed[3 * k + 1] = next->owed[3 * k + 2] = 0;
     }
+    fsi__ls_forget_motion(next);
+    for (k = 0; k < m->trial.count; k++) m->trial.motion[k].heir = -1;
     for (k = 0; k < m->link_count; k++) {
         next->cells[m->link[k].to] += m->link[k].cells;
         next->parents[m->link[k].to] += m->link[k].from >= 0;
@@ -3272,7 +3335,7 @@ static void fsi__ls_move_pieces(void *arg, int chunk, int begin, int end)
     }
 }
 
-#define FSI__LS_PARTS 7
+#define FSI__LS_PARTS 9
 static void fsi__ls_part_columns(fsi__ls_parts *p, fsi__column *c)
 {
     c[0].array = (void **)&p->target;  c[0].size = sizeof *p->target;
@@ -3282,6 +3345,8 @@ static void fsi__ls_part_columns(fsi__ls_parts *p, fsi__column *c)
     c[4].array = (void **)&p->fix;     c[4].size = sizeof *p->fix;
     c[5].array = (void **)&p->shape;   c[5].size = sizeof *p->shape;
     c[6].array = (void **)&p->leaving; c[6].size = sizeof *p->leaving;
+    c[7].array = (void **)&p->owed;    c[7].size = 3 * sizeof *p->owed;
+    c[8].array = (void **)&p->motion;  c[8].size = sizeof *p->motion;
 }
 
 /* Room for `count` components in all three lists, which take turns. */
@@ -3543,6 +3608,204 @@ static fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int sha
     return fsi__ls_hand_on_targets(run, trace);
 }
 
+/* ---- >>substep: the momentum that advection loses ---------------------------------------------------------------- */
+
+/* Semi-Lagrangian advection keeps no momentum, least in cells that a solid cuts, and marching counts these in other
+   shares than the projection does. So each component has a momentum, over density, that is due to it:
+
+       M = V/S sum of volume times velocity, by marching;  S its volume, V its target
+       due = M + owed                        before advection; owed: what it lacked when the last substep ended
+       due += sum dt p/rho dx^(d-1) n        what obstacles and walls, n out of them, push it with in the last projection, and
+                                             by the pressure that is carried on
+       u += (due - M)/V                      before that projection, at the faces of its cells
+       owed = due - M                        after it
+
+   It is handed on as targets are; droplets bring theirs, open sides take what leaves. Kin, components that split from one
+   or merged to one, get one velocity by what all of them lack, as nobody knows which of them lost it. So the reaction is
+   what the liquid loses. A push changes velocities by at most 0.05 dx/dt, and no more is owed. Left out are components that
+   no obstacle touches, that an emitter pours into or a sink takes from, and all liquid beside the shell of fsi_couple.h. */
+#define FSI__LS_MOST_PUSH 0.05 /* cells a substep */
+
+static int fsi__ls_keeps_momentum(const fsi__ls_run *run)
+{
+    return run->m->obstacle_count > 0 && !run->joint && run->s->desc.conserve_volume && run->length > 0;
+}
+
+/* By the trial's shapes. */
+static double fsi__ls_momentum(const fsi__ls_parts *p, int c, int axis)
+{
+    const fsi_grid_component *shape = &p->shape[c];
+    return shape->volume > 0 ? (double)fsi__ls_component(shape->momentum, axis) * p->target[c] / shape->volume : 0;
+}
+
+static fsi_status fsi__ls_measure_motion(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    return fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, m->trial_u, fsi__ls_psi(m), m->trial.shape);
+}
+
+/* What a solid that bears the pressure of a cell gives to the component there: `gain` times that, below 0 where it is above the cell. */
+static void fsi__ls_push_back(fsi__ls_run *run, const fsi_field *pressure, long long cell, int axis, double gain)
+{
+    const int label = run->m->trial_label[cell];
+    if (label >= 0) run->m->trial.motion[label].due[axis] += gain * (double)pressure->value[cell];
+}
+
+/* Of obstacles. Those that have let go of a cell do not push it. */
+static void fsi__ls_feel_obstacles(fsi__ls_run *run, const fsi_field *pressure, int axis, double gain)
+{
+    const fsi__ls_impl *m = run->m;
+    fsi_real *shares = m->next_phi->value; /* free before advection and behind the last projection */
+    int k, f;
+    fsi__ls_add_shares(run, axis, shares);
+    for (k = 0; k < m->obstacle_count; k++) {
+        const fsi_grid_faces *faces = m->obstacle[k].faces;
+        for (f = faces->first[axis]; f < faces->first[axis + 1]; f++) {
+            const int e = faces->entry[f], gone = run->released > 0 ? m->let_go[e] >> axis : 0;
+            const double share = gain * (double)faces->solid[f] / (double)shares[e];
+            long long below;
+            if (!fsi__ls_neighbor(run, e, 2 * axis, &below)) continue; /* a wall */
+            if (!(gone & 8)) fsi__ls_push_back(run, pressure, below, axis, -share);
+            if (!(gone & 1)) fsi__ls_push_back(run, pressure, e, axis, share);
+        }
+    }
+}
+
+/* Of walls. */
+static void fsi__ls_feel_walls(fsi__ls_run *run, const fsi_field *pressure, int axis, double gain)
+{
+    const fsi_grid *g = run->grid;
+    int b, c, side, corner[3];
+    for (b = 0; b < g->block_count; b++) {
+        fsi_grid_corner(g, b, corner);
+        for (side = 0; side < 2; side++) {
+            const int layer = (side ? g->n[axis] - 1 : 0) - corner[axis];
+            if (layer < 0 || layer > 7 || run->s->desc.open_side[2 * axis + side]) continue;
+            for (c = 0; c < g->block_cells; c++) {
+                long long face = b * g->block_cells + c;
+                if ((c >> 3 * axis & 7) != layer) continue;
+                if (side) (void)fsi__ls_neighbor(run, (int)face, 2 * axis + 1, &face);
+                if (face < 0 || !fsi__ls_has_let_go(run, (int)face, axis)) fsi__ls_push_back(run, pressure, b * g->block_cells + c, axis, side ? -gain : gain);
+            }
+        }
+    }
+}
+
+/* What a pressure does for `time` through all of them. */
+static void fsi__ls_feel(fsi__ls_run *run, const fsi_field *pressure, double time)
+{
+    const double dx = (double)run->grid->dx, gain = time * dx * (run->grid->dim == 3 ? dx : 1) / (double)run->s->desc.density;
+    int a;
+    for (a = 0; a < run->grid->dim && fsi__ls_keeps_momentum(run); a++) {
+        fsi__ls_feel_obstacles(run, pressure, a, gain);
+        fsi__ls_feel_walls(run, pressure, a, gain);
+    }
+}
+
+/* Components that a nozzle pours into. */
+static void fsi__ls_mark_open(const fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int k, cell[3];
+    for (k = 0; k < m->emitter_count; k++) {
+        long long at = 0, entry;
+        while (m->emitter[k].trial.open && fsi__ls_nozzle_cell(&m->emitter[k], run->grid, &at, cell))
+            if ((entry = fsi_grid_entry(run->grid, cell[0], cell[1], cell[2])) >= 0 && m->trial_label[entry] >= 0) m->trial.motion[m->trial_label[entry]].open = 1;
+    }
+}
+
+/* Before advection: what must be left of the momentum behind it. fsi__ls_leave takes what leaves. */
+static fsi_status fsi__ls_expect_momentum(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int c, a;
+    if (!fsi__ls_keeps_momentum(run)) return FSI_OK;
+    FSI__LS_TRY(fsi__ls_measure_motion(run));
+    fsi__ls_forget_motion(&m->trial);
+    fsi__ls_mark_open(run);
+    for (c = 0; c < m->trial.count; c++)
+        for (a = 0; a < 3; a++) m->trial.motion[c].due[a] = m->trial.owed[3 * c + a] + fsi__ls_momentum(&m->trial, c, a);
+    if (m->trial_carried && run->carry_dt * FSI__LS_UNLIKE >= run->dt) fsi__ls_feel(run, m->trial_carried, run->dt / 2);
+    return FSI_OK;
+}
+
+/* Components with a cell beside an obstacle. */
+static void fsi__ls_mark_touching(const fsi__ls_run *run)
+{
+    const fsi__ls_impl *m = run->m;
+    const int end = run->grid->block_count * run->grid->block_cells;
+    int e;
+    for (e = 0; e < end; e++)
+        if (m->trial_phi->value[e] < 0 && m->psi->value[e] < run->grid->dx && m->trial_label[e] >= 0) m->trial.motion[m->trial_label[e]].touches = 1;
+}
+
+/* What all kin lack, at most what a push can give; 0 where one of them is open or none touches an obstacle. Shapes are measured. */
+static void fsi__ls_add_lacks(const fsi__ls_run *run)
+{
+    fsi__ls_parts *p = &run->m->trial;
+    const double dx = (double)run->grid->dx;
+    int c, a;
+    for (c = 0; c < p->count; c++) p->motion[c].lack[0] = p->motion[c].lack[1] = p->motion[c].lack[2] = p->motion[c].volume = 0;
+    for (c = 0; c < p->count; c++) {
+        fsi__ls_motion *kin = &p->motion[fsi__ls_kin(p, c)];
+        kin->volume += p->target[c];
+        kin->open |= p->motion[c].open;
+        kin->touches |= p->motion[c].touches;
+        for (a = 0; a < 3; a++) kin->lack[a] += p->motion[c].due[a] - fsi__ls_momentum(p, c, a);
+    }
+    for (c = 0; c < p->count; c++) {
+        const double most = p->motion[c].open || !p->motion[c].touches ? 0 : FSI__LS_MOST_PUSH * dx / run->dt * p->motion[c].volume;
+        for (a = 0; a < 3; a++) p->motion[c].lack[a] = fmax(-most, fmin(most, p->motion[c].lack[a]));
+    }
+}
+
+/* A face belongs to the component of the liquid beside it. */
+static void fsi__ls_push_faces(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi__ls_impl *m = run->m;
+    const int cells = run->grid->block_cells;
+    int e, a;
+    (void)chunk;
+    for (e = begin * cells; e < end * cells; e++)
+        for (a = 0; a < run->grid->dim; a++) {
+            const fsi__ls_motion *kin;
+            long long below;
+            int c = m->trial_phi->value[e] < 0 ? m->trial_label[e] : -1;
+            if (!fsi__ls_neighbor(run, e, 2 * a, &below)) continue;
+            if (c < 0 && m->trial_phi->value[below] < 0) c = m->trial_label[below];
+            if (c < 0) continue;
+            kin = &m->trial.motion[fsi__ls_kin(&m->trial, c)];
+            if (kin->volume > 0) m->trial_u[a]->value[e] += (fsi_real)(kin->lack[a] / kin->volume);
+        }
+}
+
+/* Before the last projection: gives back what is missing. */
+static fsi_status fsi__ls_keep_momentum(fsi__ls_run *run)
+{
+    if (!fsi__ls_keeps_momentum(run)) return FSI_OK;
+    FSI__LS_TRY(fsi__ls_measure_motion(run));
+    fsi__ls_mark_touching(run);
+    fsi__ls_add_lacks(run);
+    fsi__ls_each_block(run, fsi__ls_push_faces);
+    return FSI_OK;
+}
+
+/* Behind it: what is missing still, which kin share. */
+static fsi_status fsi__ls_owe_momentum(fsi__ls_run *run)
+{
+    fsi__ls_parts *p = &run->m->trial;
+    int c, a;
+    if (!fsi__ls_keeps_momentum(run)) return FSI_OK;
+    FSI__LS_TRY(fsi__ls_measure_motion(run));
+    fsi__ls_add_lacks(run);
+    for (c = 0; c < p->count; c++) {
+        const fsi__ls_motion *kin = &p->motion[fsi__ls_kin(p, c)];
+        for (a = 0; a < 3; a++) p->owed[3 * c + a] = kin->volume > 0 ? kin->lack[a] * p->target[c] / kin->volume : 0;
+    }
+    return FSI_OK;
+}
+
 /* ---- >>substep: blocks ------------------------------------------------------------------------------------------- */
 
 /* Which blocks must exist: those of every cell with phi < reach. A cell nearer to the surface than that by r cells
@@ -3792,6 +4055,7 @@ static double fsi__ls_lower_targets(fsi__ls_impl *m)
         if (!(less > 0)) continue;
         if (!(m->next.shape[c].volume > 0) || less > m->trial.target[c]) less = m->trial.target[c];
         m->trial.target[c] -= less;
+        m->trial.motion[c].open = 1;
         all += less;
     }
     return all;
@@ -3878,7 +4142,6 @@ static fsi_status fsi__ls_drain_all(fsi__ls_run *run)
        c                0  : p2 - 0  : p3 - p2 : p4 - p3     #
 
    After a substep that was much shorter, c says what an impulse did, not how pressure accelerates: it is left out. */
-#define FSI__LS_UNLIKE 100
 static void fsi__ls_weigh_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -3989,6 +4252,7 @@ FSI_API void fsi__ls_finish_projection(fsi__ls_run *run)
     if (run->which != FSI__LS_LAST) return;
 
     /* what is carried to the next substep */
+    fsi__ls_feel(run, run->m->spare, run->dt);
     fsi__ls_weigh_carry(run, 1, 1);
     run->carry_dt = run->joint ? 0 : run->dt; /* beside a solid that gives way it is out of time: couple.md 4 */
     if (!run->m->trial_carry[0] || run->joint) return;
@@ -4121,6 +4385,7 @@ FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run)
     for (a = 0; a < run->grid->dim; a++) fsi__ls_swap_fields(&m->trial_u[a], &m->next_u[a]);
     FSI__LS_TRY(fsi__ls_relabel(run));
     fsi__ls_lap(run, &run->stats.seconds_other);
+    FSI__LS_TRY(fsi__ls_keep_momentum(run));
     return fsi__ls_drain_all(run);
 }
 
@@ -4140,6 +4405,7 @@ static fsi_status fsi__ls_substep(fsi__ls_run *run)
         FSI__LS_TRY(fsi__ls_project(run, FSI__LS_AGAIN));
     }
     FSI__LS_AFTER_PHASE(run, 1);
+    FSI__LS_TRY(fsi__ls_expect_momentum(run));
     FSI__LS_TRY(fsi__ls_advect_surface(run));
     FSI__LS_TRY(fsi__ls_advect(run));
     FSI__LS_AFTER_PHASE(run, 2);
@@ -4149,6 +4415,7 @@ static fsi_status fsi__ls_substep(fsi__ls_run *run)
     FSI__LS_AFTER_PHASE(run, 3);
     FSI__LS_TRY(fsi__ls_regrid(run));
     FSI__LS_TRY(fsi__ls_project(run, FSI__LS_LAST));
+    FSI__LS_TRY(fsi__ls_owe_momentum(run));
     FSI__LS_AFTER_PHASE(run, 4);
     return FSI_OK;
 }
@@ -4187,7 +4454,9 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
     if (m->parts.count > 0) {
         memcpy(m->trial.target, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
         memcpy(m->trial.shape, m->parts.shape, (size_t)m->parts.count * sizeof *m->parts.shape);
+        memcpy(m->trial.owed, m->parts.owed, (size_t)m->parts.count * 3 * sizeof *m->parts.owed);
     }
+    fsi__ls_forget_motion(&m->trial);
     m->trial_droplet_count = 0;
     FSI__LS_TRY(fsi__ls_grow_droplets(run, m->droplet_count));
     m->trial_droplet_count = m->droplet_count;
@@ -5468,6 +5737,7 @@ static void fsi__ls_state(fsi__stream *st, void *simulator)
         fsi__bytes(st, m->obstacle[k].carry, sizeof m->obstacle[k].carry);
     }
     fsi__bytes(st, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
+    fsi__bytes(st, m->parts.owed, (size_t)m->parts.count * 3 * sizeof *m->parts.owed);
     fsi__bytes(st, m->droplet, (size_t)m->droplet_count * sizeof *m->droplet);
     fsi__bytes(st, (void *)(uintptr_t)s->grid->place, (size_t)s->grid->block_count * sizeof *s->grid->place);
     fsi__bytes(st, m->phi->value, size);
@@ -5500,7 +5770,7 @@ static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *
     if (st->ok && memcmp(head, &own, sizeof own) != 0)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->dx, "the state is of a box of %d x %d x %d cells of %g with %d emitters, %d sinks and %d obstacles, or elsewhere: not of this one",
             (int)head->n[0], (int)head->n[1], (int)head->n[2], head->dx, (int)head->emitters, (int)head->sinks, (int)head->obstacles);
-    start = FSI__LS_SAVED * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) + (size_t)own.obstacles * FSI__LS_OBSTACLE_BYTES + (size_t)(head->components & 0x7fffffff) * sizeof(double)
+    start = FSI__LS_SAVED * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) + (size_t)own.obstacles * FSI__LS_OBSTACLE_BYTES + (size_t)(head->components & 0x7fffffff) * 4 * sizeof(double)
         + (size_t)(head->droplets & 0x7fffffff) * sizeof(fsi_levelset_droplet);
     if (!st->ok || head->components < 0 || head->components > 0x7fffffff || head->droplets < 0 || head->droplets > 0x7fffffff - 1000 || head->blocks < 0 || head->blocks > 0x7fffffff || left < start || (left - start) % block || (left - start) / block != (size_t)head->blocks)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->blocks, "the state holds %.0f blocks in %.0f bytes, which do not agree", (double)head->blocks, (double)st->capacity);
@@ -5619,6 +5889,7 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     for (k = 0; k < m->sink_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
     for (k = 0; k < m->obstacle_count; k++) FSI__LS_TRY(fsi__ls_check_place(s, st, &m->obstacle[k]));
     FSI__LS_TRY(fsi__ls_check_range(s, st, (size_t)head->components, 0, FSI__LS_MOST));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, 3 * (size_t)head->components, sizeof(double), FSI__LS_MOST)); /* owed */
     for (k = 0; k < (int)head->droplets; k++) FSI__LS_TRY(fsi__ls_check_droplet(s, st, k));
     for (k = 0; k < (int)head->blocks; k++) {
         before = place;
@@ -5725,6 +5996,7 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
         fsi__ls_load_obstacle(run, &m->obstacle[k], saved);
     }
     fsi__bytes(st, m->trial.target, (size_t)head->components * sizeof *m->trial.target);
+    fsi__bytes(st, m->trial.owed, (size_t)head->components * 3 * sizeof *m->trial.owed);
     m->trial_droplet_count = 0;
     FSI__LS_TRY(fsi__ls_grow_droplets(run, (int)head->droplets));
     fsi__bytes(st, m->trial_droplet, (size_t)head->droplets * sizeof *m->trial_droplet);
@@ -5746,6 +6018,7 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     if (count != head->components) return fsi__fail(run->s->context, FSI_ERROR_FORMAT, fn, -1, count,
         "the liquid of the state is in %d components where obstacles stand now, and was in %d when it was saved: put obstacles back first", count, (int)head->components);
     m->trial.count = count;
+    fsi__ls_forget_motion(&m->trial);
     return fsi__ls_find_speed(run);
 }
 
