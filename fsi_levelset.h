@@ -340,11 +340,11 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
          force                  gravity, surface tension
          project FIRST
          if smooths: smooth, project AGAIN
-         if viscous: hold_viscous +, thicken, project AGAIN
+         if desc.viscosity > 0: hold_viscous +, thicken, project AGAIN
          advect_surface         next_phi: trial_phi carried along trial_u +
          advect                 next_u likewise; open sides, walls that let go, obstacles, distance
          follow                 components of next_phi and their targets; droplets
-         keep_volumes, or +     components get their volumes
+         keep_volumes, or +     components get their volumes, where desc.conserve_volume asks for it
          settle                 components that met or parted in that
          regrid                 blocks for the new surface; next_phi, next_u become the trial's; sinks
          project LAST
@@ -403,7 +403,8 @@ typedef struct fsi__ls_solid {
 } fsi__ls_solid;
 
 FSI_API int fsi__is_levelset(const fsi_levelset *s);
-FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);   /* the address stays */
+/* The address stays; what is there is valid from begin_step, begin_edit or read_state to the end of that call. */
+FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);
 /* Begins a step of dt seconds. joint: 1 where others' velocities are solved for together with the liquid's: pressure is
    not carried on then (time_order), and walls do not let go. fn: the function that errors name; it must outlive the
    step. After an error nothing has changed. */

@@ -5,6 +5,7 @@
       #define FSI_IMPLEMENTATION
       struct fsi__ls_run;
       struct fsi__co_impl;
+      struct fsi_pressure_flow;
       static void look_in(struct fsi__ls_run *run, int phase);
       static void look_at(struct fsi__co_impl *c, int when, const struct fsi_pressure_flow *flow);
       #define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
