@@ -105,9 +105,9 @@ typedef struct fsi_distance {
     double weight[4];  /* d * normal = sum of weight[i] x[i] over the points: for the first feature its barycentric
                           coordinates, for the second minus its own. The gradient of d to point i is weight[i] * normal.
                           Unused ones are 0 */
-    int region;        /* which points span the smallest corner, edge or face that holds the closest points: bit i for
-                          point i. A point above the middle of a triangle: binary 1111; nearest to its edge bc: 1101; to
-                          its corner a: 0011 */
+    int region;        /* the points whose weights are not 0, which span the corner, edge or face that contains the
+                          closest points: bit i for point i. A point above the middle of a triangle: binary 1111;
+                          nearest to its edge bc: 1101; to its corner a: 0011 */
 } fsi_distance;
 /* The distance between two features, in any position: degenerate ones (edges of no length, triangles of no area) and
    edges that are parallel included. It is always the distance of two points of the features, to rounding the smallest
@@ -134,9 +134,9 @@ typedef enum fsi_hessian { FSI_HESSIAN_EXACT, FSI_HESSIAN_PROJECTED } fsi_hessia
    gap that is not positive, and for bad input, the energy is infinite and the derivatives are 0. */
 FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double *gradient, double *hessian,
     fsi_hessian which);
-/* The push that goes with it, -m db/dd >= 0 [1/m], to be multiplied by the stiffness: the normal force on the first
-   feature is push * normal. at (NULL ok): the distance. For friction and stats. Infinite at a gap that is not
-   positive. */
+/* The derivative of this energy along the gap, push = -m db/dd >= 0 [1/m], to be multiplied by the stiffness: the
+   normal force on the first feature is push * normal. at (NULL ok): the distance. For friction and stats. Infinite at a
+   gap that is not positive. */
 FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_distance *at);
 
 /* ---- >>crossing ------------------------------------------------------------------------------------------------- */
@@ -193,9 +193,9 @@ typedef struct fsi_field_reader {
 } fsi_field_reader;
 /* As fsi_ccd for a sample that moves from x to x + move while phi changes: the largest t, nearly, with d(s) >= keep
    d(0) for all s <= t. Within the cells of one stencil d is a polynomial of t, of degree 3 to 7, and lies above the
-   hull of its Bernstein coefficients, whose zero is a safe time from which the search goes on; where the stencil
+   hull of its Bernstein coefficients, whose zero is a safe time from which the search continues; where the stencil
    changes, the next polynomial follows. t is 0 when d(0) is not positive beyond rounding, or for bad input; t < 1 means
-   that d comes down to 1.01 keep d(0) there (or that 4096 stencils were passed). frozen: as in fsi_stencil_at; LINEAR
+   that d falls to 1.01 keep d(0) there (or that 4096 stencils were passed). frozen: as in fsi_stencil_at; LINEAR
    without it keeps the base cell of x. */
 FSI_API double fsi_stencil_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move,
     const fsi_field_reader *field, const fsi_stencil *frozen, double keep);
@@ -259,10 +259,10 @@ typedef struct fsi_pairs {
 FSI_API fsi_status fsi_pairs_create(fsi_pairs **out, fsi_context *context); /* Errors: COOKIE, MEMORY, ARGUMENT */
 FSI_API void fsi_pairs_destroy(fsi_pairs *p); /* NULL is fine */
 /* All pairs (i of a, j of b) whose boxes overlap or touch, each once; a == b: those with i < j. accept(user, i, j) != 0
-   keeps a pair; NULL keeps all. It is called from tasks, maybe twice for a pair, and must say the same then. Sorted by
-   i, then by j, whatever the number of threads. Allocates only when there are more pairs than before. Errors: COOKIE,
-   ARGUMENT (NULL; boxes that were never updated; accept changes its mind), LIMIT (more than 2^29 pairs), MEMORY: the
-   result of the last call stays. */
+   keeps a pair; NULL keeps all. It is called from tasks, maybe twice for a pair, and must return the same then. Sorted
+   by i, then by j, whatever the number of threads. Allocates only when there are more pairs than before. Errors:
+   COOKIE, ARGUMENT (NULL; boxes that were never updated; accept returns different results for a pair), LIMIT (more than
+   2^29 pairs), MEMORY: the result of the last call stays. */
 FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_boxes *b,
     int (*accept)(void *user, int i, int j), void *user);
 

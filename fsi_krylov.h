@@ -118,15 +118,17 @@ typedef enum fsi_precond_kind {
     FSI_PRECOND_BLOCK_JACOBI, /* the blocks on the diagonal */
     FSI_PRECOND_IC0,          /* upper: L L^T with the blocks of A's pattern, equal to A there (Meijerink and van der
                                  Vorst 1977) */
-    FSI_PRECOND_MIC0          /* upper: the same, and what is dropped goes to the diagonal (Gustafsson 1978): keeps the
-                                 sums of A's rows, for blocks but for what is not symmetric in those that are dropped */
+    FSI_PRECOND_MIC0          /* upper: the same, and dropped entries are added to the diagonal (Gustafsson 1978): keeps
+                                 the sums of A's rows, for blocks but for the unsymmetric part of those that are
+                                 dropped */
 } fsi_precond_kind;
 
 typedef struct fsi_precond_desc {
     uint32_t cookie;
     fsi_context *context;     /* default NULL */
     fsi_precond_kind kind;    /* default MIC0 */
-    double modification;      /* MIC0: share of the dropped entries that goes to the diagonal, 0 to 1, default 0.97 */
+    double modification;      /* MIC0: fraction of the dropped entries that is added to the diagonal, 0 to 1, default
+                                 0.97 */
 } fsi_precond_desc;
 
 typedef struct fsi_precond_stats {

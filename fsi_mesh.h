@@ -196,9 +196,10 @@ FSI_API fsi_mesh_hit fsi_mesh_sweep(const fsi_mesh *mesh, fsi_vec3 x0, fsi_vec3 
    or moved inside out). */
 FSI_API fsi_status fsi_mesh_mass(const fsi_mesh *mesh, fsi_real density, fsi_real thickness, fsi_mass_properties *out);
 
-/* Closest point of a triangle to the origin, by the regions that its edges and corners own (Ericson 2005, section
-   5.1.5). Fills the weights of the corners and returns what holds the point: 0 the face, 1 + k edge (k, k+1), 4 + k
-   corner k. Areas are formed from edge vectors (Gram form), so that a point far away does not cancel them. */
+/* Closest point of a triangle to the origin, by the Voronoi regions of its edges and corners (Ericson 2005, section
+   5.1.5). Fills the weights of the corners and returns the feature that contains the point: 0 the face, 1 + k edge (k,
+   k+1), 4 + k corner k. Areas are formed from edge vectors (Gram form), so that a point far away does not cancel
+   them. */
 FSI__STRICT_FN_BEGIN
 FSI_FN int fsi__weights(fsi_real *bary, fsi_real b, fsi_real c, int feature)
 {
@@ -251,11 +252,11 @@ FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, c
 
 /* A mesh that moves by itself and shares the topology of its original, which must outlive it. NULL: no memory. */
 FSI_API fsi_mesh *fsi__mesh_shadow(fsi_context *context, const fsi_mesh *mesh);
-/* Makes a shadow sweep: between positions a and b (vertex_count each) from fraction s to t of the way; or from pose a
-   to pose b, applied to `local` (vertex_count). */
+/* Makes a shadow sweep: between positions a and b (vertex_count each) from fraction s to t of the motion; or from pose
+   a to pose b, applied to `local` (vertex_count). */
 FSI_API void fsi__mesh_follow(fsi_mesh *shadow, const fsi_vec3 *a, const fsi_vec3 *b, fsi_real s, fsi_real t);
 FSI_API void fsi__mesh_follow_rigid(fsi_mesh *shadow, const fsi_vec3 *local, fsi_pose a, fsi_pose b);
-/* Does the way from a to b pass through the face where it now is? */
+/* Does the segment from a to b cross the face at its present place? */
 FSI_API int fsi__mesh_parts(const fsi_mesh *mesh, int face, fsi_vec3 a, fsi_vec3 b);
 
 #define FSI__MESH_STACK 64 /* a tree is never deeper: see fsi__plant */
@@ -267,9 +268,10 @@ typedef struct fsi__node {
     int first, count;
 } fsi__node;
 
-/* Visits the items of a tree, leaf by leaf; leaves whose key is above `limit`, which may fall on the way, are left out.
-   The key of a box is 0 or infinite (does it meet a given one?), its squared distance to a point, or where a ray enters
-   it. The child with the lower key comes first, the left one of equals: so a box finds its items in ascending order. */
+/* Visits the items of a tree, leaf by leaf; leaves whose key is above `limit`, which may decrease meanwhile, are left
+   out. The key of a box is 0 or infinite (does it meet a given one?), its squared distance to a point, or where a ray
+   enters it. The child with the lower key comes first, the left one of equals: so a box finds its items in ascending
+   order. */
 enum { FSI__WALK_BOX, FSI__WALK_POINT, FSI__WALK_RAY };
 typedef struct fsi__walk {
     const fsi__node *nodes;
@@ -306,7 +308,7 @@ FSI_API int fsi__walk_box(fsi__walk *w, const fsi__node *nodes, fsi_box3 box); /
 FSI_API fsi_box3 fsi__faces_box(const fsi_mesh *m, const fsi_vec3 *x, int begin, int end);
 FSI_API fsi_mesh_hit fsi__no_hit(void); /* face -1 */
 FSI_API fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x); /* of face `face` */
-/* What fsi_mesh_closest_on_face says of it: with normal and side. */
+/* The result of fsi_mesh_closest_on_face: with normal and side. */
 FSI_API fsi_mesh_hit fsi__foot_hit(const fsi_mesh *m, int face, fsi_vec3 x, const fsi__foot *f);
 FSI_API const fsi__node *fsi__nodes(const fsi_mesh *mesh); /* the tree of its faces, as they are now */
 FSI_API void fsi__sort(fsi__sorter *s); /* a stable counting pass for each key, the last one first */

@@ -108,7 +108,7 @@ FSI_API fsi_assembly_desc fsi_assembly_default_desc(void); /* fills every field 
 FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_desc *desc);
 FSI_API void fsi_assembly_destroy(fsi_assembly *s); /* NULL is fine */
 /* matrix.value = the sum of the element matrices. value: one after the other, that of m vertices as (m block) x (m
-   block) numbers row by row; what belongs to pinned vertices is ignored. Each entry is summed in the order of the
+   block) numbers row by row; rows and columns of pinned vertices are ignored. Each entry is summed in the order of the
    elements, whatever the number of threads. A sum of symmetric matrices is symmetric to the bit, unless an element
    names a vertex twice: then to rounding. Allocates nothing. Errors: COOKIE, ARGUMENT, NAN (names the element, or the
    row whose sum overflows; the matrix stays as it was). */
@@ -132,8 +132,8 @@ typedef struct fsi_ordering fsi_ordering;
 /* What is known of the pivots. What breaks it is refused. */
 typedef enum fsi_ldlt_pivots {
     FSI_LDLT_POSITIVE,  /* all are positive: the matrix is definite */
-    FSI_LDLT_SIGNED,    /* they have the signs that `sign` says: the matrix is quasi-definite */
-    FSI_LDLT_ANY        /* nothing is known; stats.negative tells the inertia */
+    FSI_LDLT_SIGNED,    /* they have the signs given by `sign`: the matrix is quasi-definite */
+    FSI_LDLT_ANY        /* signs are unknown; stats.negative is their number */
 } fsi_ldlt_pivots;
 
 typedef struct fsi_ldlt_desc {
@@ -152,13 +152,12 @@ typedef struct fsi_ldlt_desc {
 typedef struct fsi_ldlt_stats {
     int fronts, tasks;          /* of the analysis: supernodes, subtrees that are tasks */
     double entries, flops;      /* numbers stored for L and D; additions and multiplications of a factorisation */
-    size_t bytes;               /* held */
+    size_t bytes;               /* of memory */
     int negative;               /* of the last factorisation: pivots that are negative */
-    int weakest_row;            /* row of A whose pivot is smallest over what it was made of, see smallest_pivot, -1:
-                                   the matrix is empty; */
+    int weakest_row;            /* row of A with the smallest |d_k| / (|a_kk| + sum_j l_kj^2 |d_j|), -1: none */
     double weakest_pivot;       /* that ratio */
-    double growth;              /* largest ratio of what a pivot was made of to the largest entry of its row: at most 2
-                                   for definite matrices. Solutions are good to about growth * 1e-16 before refinement;
+    double growth;              /* largest (|a_kk| + sum_j l_kj^2 |d_j|) over the largest entry of row k: at most 2 for
+                                   definite matrices. Solutions are good to about growth * 1e-16 before refinement;
                                    where that is not far below weakest_pivot, with ANY, neither they nor `negative` are
                                    certain */
     double seconds_order, seconds_analyse, seconds_factor; /* by the clock hook; analyse holds order */
@@ -177,8 +176,8 @@ typedef struct fsi_ldlt {
 } fsi_ldlt;
 
 FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void); /* fills every field */
-/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not read. Entries
-   may be zero, the diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same
+/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not read. Entries may be
+   zero; the diagonal may be missing, and fsi_ldlt_factor fails where that leaves no pivot. Later calls take the same
    pattern, with or without the upper triangle as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT
    (names the block row or the field), NAN (a field), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc);
@@ -228,8 +227,8 @@ typedef struct fsi_system {
 } fsi_system;
 FSI_API fsi_system fsi_default_system(void); /* fills every field */
 
-/* The host's solver: x = A^-1 b, x holds a guess on entry. What it returns other than FSI_OK is passed on. Its x is
-   checked: finite, and as close as asked. Never called from a task. */
+/* The host's solver: x = A^-1 b, x is a guess on entry. A status other than FSI_OK is passed on. Its x is checked:
+   finite, and within the tolerance. Never called from a task. */
 typedef fsi_status fsi_solve_fn(void *user, fsi_context *context, const fsi_system *system, const double *b, double *x);
 
 /* CG and MINRES behind a solver: fsi_krylov_iteration() of fsi_krylov.h is one. */
