@@ -255,6 +255,8 @@ static double fsi__ct_mobility(const fsi__ct_system *s, const fsi__ct_row *row, 
                   && s->body[row->a].tree == s->body[row->b].tree;
     double sum = 0;
     int i, k;
+
+    /* the sum over both sides; of two links of one tree, together */
     for (i = 0; i < 2; i++) {
         const fsi__d3 r = i ? row->rb : row->ra;
         if (side[i] < FSI__CT_WORLD) sum += s->particle[-2 - side[i]].inverse_mass * fsi__d3_dot(d, e);
