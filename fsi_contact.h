@@ -1126,7 +1126,7 @@ static int fsi__ct_is_moderate(const fsi__ct_system *s, const fsi__ct_island *o)
 
 /* Rounds until one changes no velocity by more than 0.3 enough. quick: few steps, no continuation. Returns 1 when the
    solution is accepted: the rounds have converged well enough for sweeps to go on from it, and a separation is
-   moderate. They do not converge where bodies are jammed between others that nothing can stop. */
+   moderate. They do not converge where bodies are squeezed between others of prescribed motion. */
 static int fsi__ct_run_rounds(const fsi__ct_system *s, const fsi__ct_island *o, double enough, int separating,
     int quick)
 {
