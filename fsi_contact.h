@@ -255,6 +255,8 @@ static double fsi__ct_mobility(const fsi__ct_system *s, const fsi__ct_row *row, 
                   && s->body[row->a].tree == s->body[row->b].tree;
     double sum = 0;
     int i, k;
+
+    /* the sum over both sides; of two links of one tree, together */
     for (i = 0; i < 2; i++) {
         const fsi__d3 r = i ? row->rb : row->ra;
         if (side[i] < FSI__CT_WORLD) sum += s->particle[-2 - side[i]].inverse_mass * fsi__d3_dot(d, e);
@@ -1124,7 +1126,7 @@ static int fsi__ct_is_moderate(const fsi__ct_system *s, const fsi__ct_island *o)
 
 /* Rounds until one changes no velocity by more than 0.3 enough. quick: few steps, no continuation. Returns 1 when the
    solution is accepted: the rounds have converged well enough for sweeps to go on from it, and a separation is
-   moderate. They do not converge where bodies are jammed between others that nothing can stop. */
+   moderate. They do not converge where bodies are squeezed between others of prescribed motion. */
 static int fsi__ct_run_rounds(const fsi__ct_system *s, const fsi__ct_island *o, double enough, int separating,
     int quick)
 {

@@ -35,8 +35,8 @@ typedef enum fsi_rigid_kind { FSI_RIGID_NONE, FSI_RIGID_STATIC, FSI_RIGID_KINEMA
 typedef struct fsi__cd_solid {
     fsi__col_part *part;
     int parts;
-    /* of the farthest point from the centre; half the smallest extent of its largest part */
-    double reach, thick;
+    double reach;                 /* of the farthest point from the centre of mass */
+    double thick;                 /* half the smallest extent of its largest part */
     uint32_t filter, mask;
     int link;                     /* of its tree; -1: free */
 } fsi__cd_solid;
@@ -56,7 +56,7 @@ typedef struct fsi__cd_note {
     int struck;                   /* of a group's root: some body of it may be stopped in this substep */
 } fsi__cd_note;
 
-/* What the search finds, sorted by bodies, and its scratch. */
+/* Results of the search, sorted by bodies, and its scratch. */
 typedef struct fsi__cd_found {
     fsi__col_placed *placed;      /* all parts at the substep's start */
     int *order;                   /* of parts along the axis of the sweep */

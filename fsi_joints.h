@@ -57,7 +57,7 @@ typedef struct fsi_rigid_tree {
 
 typedef struct fsi__jt_track { double *time; fsi_real *value; int count; double period; } fsi__jt_track;
 
-/* What a joint's coordinate follows. */
+/* A joint's coordinate moves freely, or follows a target or a track. */
 enum { FSI__JT_FREE, FSI__JT_TARGET, FSI__JT_TRACK };
 
 /* The joint between a link and its parent. */

@@ -156,7 +156,7 @@ typedef struct fsi_rigid_contact {
     uint64_t key;              /* names the pair of features: equal from step to step while they stay in contact */
 } fsi_rigid_contact;
 
-/* What the last successful step did. */
+/* Counts and sums of the last successful step. */
 typedef struct fsi_rigid_stats {
     int bodies, awake, islands;   /* bodies that are not removed; dynamic ones awake; groups of awake bodies in
                                      contact */
@@ -404,7 +404,7 @@ FSI_API void fsi__rg_accept(fsi_rigid *world, double dt);
 FSI_API void fsi__rg_commit(fsi_rigid *world, double dt);
 FSI_API void fsi__rg_drop(fsi_rigid *world);
 FSI_API fsi__ct_body *fsi__rg_bodies(const fsi_rigid *world); /* count of them; valid until commit or drop */
-/* What collide found and solve did. */
+/* Results of collide and solve. */
 typedef struct fsi__rg_contacts {
     const fsi__ct_row *row;       /* contacts between bodies, then the caller's rows; NULL: there are none */
     int count;                    /* contacts between bodies */
@@ -534,7 +534,7 @@ FSI_API fsi_status fsi__rg_check(const fsi_rigid *w)
     return !w ? FSI_ERROR_ARGUMENT : (w->cookie == FSI__COOKIE('W', fsi_rigid) ? FSI_OK : FSI_ERROR_COOKIE);
 }
 
-/* The contact problem as it stands. */
+/* The arrays that the contact solver works on. */
 FSI__NOINLINE static fsi__ct_system fsi__rg_system(const fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -558,7 +558,7 @@ FSI__NOINLINE static fsi__ct_system fsi__rg_system(const fsi_rigid *w)
     return s;
 }
 
-/* What the search for contacts reads. */
+/* The arrays that the search for contacts reads. */
 FSI__NOINLINE static fsi__cd_scene fsi__rg_scene(const fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -1080,7 +1080,7 @@ FSI_API fsi_status fsi__rg_rows(fsi_rigid *w, int n, fsi__ct_row **rows, const c
     return FSI_OK;
 }
 
-/* ---- >>solve, and what drivers ask for --------------------------------------------------------------------------- */
+/* ---- >>solve, and queries of a driver ---------------------------------------------------------------------------- */
 
 FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__ct_particle *particles, double enough)
 {
@@ -1372,8 +1372,8 @@ static void fsi__rg_make_islands(fsi_rigid *w)
     }
 }
 
-/* Reasons for and against sleep, by the root of an island: */
-enum { FSI__RG_CARRIED = 1, FSI__RG_RESTLESS = 2 }; /* a body that stands still carries it; some body is not at rest */
+/* Reasons for and against sleep, by the root of an island: something at rest carries it; some body is not at rest. */
+enum { FSI__RG_CARRIED = 1, FSI__RG_RESTLESS = 2 };
 
 static void fsi__rg_add_verdict(fsi__rg_impl *im, int id, int reason)
 {

@@ -16,9 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const double DT = 1e-3; /* the step that what was loaded must take [s] */
 
 /* What a moment or a force, at the end of its lever, may turn a link by in the step [rad]. */
-static double turned(const fsi__rg_record *r, double reach, double moment, double force)
+static double turned(const fsi_rigid *w, int id, double moment, double force)
 {
-    return (fabs(moment) + fabs(force) * reach) * fsi__rg_turned_by(r) * DT * DT;
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    return (fabs(moment) + fabs(force) * im->solid[id].reach) * fsi__rg_turned_by(&im->record[id]) * DT * DT;
 }
 
 /* May links of a tree turn by more than a radian in the step? What they do to each other grows as their rates squared
@@ -35,10 +36,9 @@ static int links_whirl(const fsi_rigid *w, int tree)
         const int id = t->body[k], c = t->column[k], slides = t->joint[k] == FSI_RIGID_PRISMATIC;
         const fsi__jt_joint *link = &fsi__rg_of(w)->tree[tree]->link[k];
         const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
-        const double reach = fsi__rg_of(w)->solid[id].reach;
         const double force = (double)fsi_v3_norm(fsi_v3_add(w->force[id], r->once_force));
-        turn += turned(r, reach, (double)fsi_v3_norm(fsi_v3_add(w->torque[id], r->once_torque)), force);
-        turn += turned(r, reach, slides ? 0 : link->force, slides ? link->force : 0);
+        turn += turned(w, id, (double)fsi_v3_norm(fsi_v3_add(w->torque[id], r->once_torque)), force);
+        turn += turned(w, id, slides ? 0 : link->force, slides ? link->force : 0);
         if (c < 0 || slides) continue;
         turn += fabs((double)t->rate[c]) * DT;
         if (t->scripted[c]) turn += fabs(fsi__jt_script(link, w->time + DT) - (double)t->q[c]);
