@@ -2592,21 +2592,21 @@ static void fsi__sph_viscous_begin(fsi__sph_run *run, int r, double *unused)
 /* The passes over its particles. */
 static void fsi__sph_viscous_residual(fsi__sph_run *run, int r, double *sum)
 {
-    fsi__viscous_residual(&run->viscous, r, sum);
+    fsi__sph_drag_residual(&run->viscous, r, sum);
 }
 static void fsi__sph_viscous_first_turn(fsi__sph_run *run, int r, double *sum)
 {
-    fsi__viscous_first_turn(&run->viscous, r, sum);
+    fsi__sph_drag_first_turn(&run->viscous, r, sum);
 }
-static void fsi__sph_viscous_apply(fsi__sph_run *run, int r, double *sum) { fsi__viscous_apply(&run->viscous, r, sum); }
+static void fsi__sph_viscous_apply(fsi__sph_run *run, int r, double *sum) { fsi__sph_drag_apply(&run->viscous, r, sum); }
 static void fsi__sph_viscous_advance(fsi__sph_run *run, int r, double *sum)
 {
-    fsi__viscous_advance(&run->viscous, r, sum);
+    fsi__sph_drag_advance(&run->viscous, r, sum);
 }
 static void fsi__sph_viscous_turn(fsi__sph_run *run, int r, double *unused)
 {
     (void)unused;
-    fsi__viscous_turn(&run->viscous, r);
+    fsi__sph_drag_turn(&run->viscous, r);
 }
 
 /* The new velocities and where they lead. The last call counts. */
