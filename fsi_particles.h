@@ -23,8 +23,8 @@
       >>neighbours     all pairs within a radius, unbounded domain
       >>lattices       particles that fill a box or a mesh
       >>lanes          pair arithmetic, eight neighbours at a time, and behind it
-      >>stages         for fsi's own headers, not for you: the table of a liquid's particles (>>table: add, remove, fill,
-                       ids, attributes, filters, copies, save and load), and what they look like (>>markers)
+      >>stages         for fsi's own headers, not for you: the table of a liquid's particles (>>table: add, remove,
+                       fill, ids, attributes, filters, copies, save and load), and what they look like (>>markers)
    MACROS: those of fsi.h.
    UNITS: SI.
    PRECISION: positions in fsi_real, lanes in float (FSI_LANES_DOUBLE: double), sums of lanes in double.
@@ -419,7 +419,7 @@ FSI_API double fsi__longest(const fsi_vec3 *v, int n); /* length of the longest 
 /* The table of a liquid's particles: arrays with a row for each particle, some shown by the liquid's own struct, some
    kept in its impl, which grow, shrink and are saved together.
 
-      position   velocity   force   id   filter   density ...      columns, as the owner enters them: the order of a state
+      position   velocity   force   id   filter   density ...      columns, in the order of a state
         row 0
         row 1      ids grow along the rows and are never used twice: equal ids, equal particles
         ...
@@ -525,7 +525,7 @@ FSI_API size_t fsi__particles_bytes(const fsi__particles *t, const void *array, 
 
    Ihmsen et al., "Unified spray, foam and air bubbles for particle-based fluids" (2012), with W(q) = 1 - q:
       trapped air    v_diff = sum_j |v_ij| (1 - v^_ij . x^_ij) W      neighbours that come nearer, 2; that part, 0
-      wave crest     kappa  = sum_j (1 - n^_i . n^_j) W               over neighbours behind i's tangent plane, v^.n^ >= 0.6
+      wave crest     kappa  = sum_j (1 - n^_i . n^_j) W       over neighbours behind i's tangent plane, v^.n^ >= 0.6
    and what is made of both: Phi(v^2/2) (Phi(v_diff) + Phi(kappa)), Phi from 0 at a quantity's minimum to 1 at its
    maximum. The sums are taken over what they are of W alone in the middle of the liquid, so that thresholds do not
    depend on dimension and support, and v_diff is a speed. Normals are -sum x^_ji (1-q)^2; where they are shorter than
@@ -1305,9 +1305,9 @@ FSI_API void fsi__particles_state(fsi__stream *st, fsi__particles *t)
 static fsi_status fsi__particles_bad_number(const fsi__particles *t, const char *fn, int64_t i, const char *name,
     double x)
 {
-    const int finite = fsi_is_finite(x);
-    if (finite) return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, i, x, "particle %.0f: its %s is %g", (double)i, name, x);
-    return fsi__fail(t->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, name);
+    if (!fsi_is_finite(x))
+        return fsi__fail(t->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, name);
+    return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, i, x, "particle %.0f: its %s is %g", (double)i, name, x);
 }
 
 static fsi_status fsi__particles_check_vectors(const fsi__particles *t, const char *fn, const fsi__particle_column *c,

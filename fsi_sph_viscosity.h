@@ -221,8 +221,8 @@ FSI_API void fsi__sph_drag_residual(const fsi__sph_viscosity *o, int i, double *
 FSI_FN void fsi__sph_drag_pair(const fsi__sph_viscosity *o, const int *list, int i, fsi__lane_sums *sum)
 {
     const fsi__lane4 *pi = &o->p[i];
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny =
-        fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0);
+    const fsi__f8 tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
     fsi__f8 dx, dy, dz, x, y, z, r2, r, q, f;
     fsi__f8_gather(o->place, list, &o->place[i], &dx, &dy, &dz, &f);
     fsi__f8_gather_vectors(o->p, list, &x, &y, &z);
