@@ -1156,6 +1156,8 @@ static fsi_status fsi__particles_check_new(const fsi__particles *t, const char *
     const fsi_vec3 *velocities, int count)
 {
     int i, own;
+
+    /* How many there may be. */
     if (count < 0 || (count > 0 && !positions))
         return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count,
             positions ? "given" : "NULL");
@@ -1164,6 +1166,8 @@ static fsi_status fsi__particles_check_new(const fsi__particles *t, const char *
     if (*t->most > 0 && *t->count + count > *t->most)
         return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, count,
             "%d more particles exceed desc.max_particles, %d", count, *t->most);
+
+    /* Where they are read from, and what is read. */
     own = fsi__owns(t->column, t->column_count, *t->capacity, positions)
         || fsi__owns(t->column, t->column_count, *t->capacity, velocities);
     if (count > 0 && own)
@@ -1184,8 +1188,10 @@ FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_ve
 {
     const size_t n = (size_t)t->attribute_count;
     int c;
-    for (c = 0; c < t->column_count; c++) memset((unsigned char *)*t->column[c].array + (size_t)k * t->column[c].size,
-        0, t->column[c].size);
+    for (c = 0; c < t->column_count; c++) {
+        const size_t size = t->column[c].size;
+        memset((unsigned char *)*t->column[c].array + (size_t)k * size, 0, size);
+    }
     if (t->dim == 2) x.z = velocity.z = 0;
     (*t->position)[k] = x;
     (*t->velocity)[k] = velocity;
@@ -1544,22 +1550,26 @@ static int fsi__write_sites(const fsi__sites *s, const fsi_shape *shape, fsi_vec
 }
 
 static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box, fsi_real spacing, int dim,
-    const fsi_shape *shape,
-                              fsi_vec3 *out, int capacity, int *count)
+    const fsi_shape *shape, fsi_vec3 *out, int capacity, int *count)
 {
     double n[3], total;
     fsi__sites s;
     int k;
+
+    /* The arguments. */
     if (!count || capacity < 0 || (capacity > 0 && !out))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, capacity,
             "count or out is NULL, or capacity %d is negative", capacity);
     *count = 0;
-    if (dim != 2 && dim != 3) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
+    if (dim != 2 && dim != 3)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
     if (dim == 2) box.lo.z = box.hi.z = 0;
     if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_is_finite((double)spacing))
         return fsi__fail(context, FSI_ERROR_NAN, fn, -1, (double)spacing, "the box or the spacing is not finite");
     if (!(spacing > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)spacing,
         "spacing is %g, it must be positive", (double)spacing);
+
+    /* The lattice, and its sites within the shape. */
     fsi__sites_over(&s, dim, (double)spacing, box, 1e-5, n);
     total = n[0] * n[1] * n[2];
     if (n[0] < 0 || n[1] < 0 || n[2] < 0)
