@@ -247,14 +247,14 @@ FSI_API fsi_status fsi__check_carrier(fsi_context *context, const char *fn, cons
         + fabs((double)body->pose.position.z);
     if (in_plane && off > 0)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, id, off,
-            "the body of obstacle %d leaves the plane of dim 2: z of "
-            "position, velocity, force, and x, y of angular velocity and torque must be 0", id);
+            "the body of obstacle %d leaves the plane of dim 2: z of position, velocity, force, and x, y of angular "
+            "velocity and torque must be 0", id);
     world = fsi_body_world_tensor(body->pose.orientation, body->inertia);
     tilt = fmax(fabs((double)world.m[2]), fabs((double)world.m[5]));
     if (!(tilt > 1e-6 * (double)world.m[8])) return FSI_OK;
     return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, id, tilt,
-        "the body of obstacle %d has a product of inertia with z of %g, "
-        "which would turn it out of the plane of dim 2", id, tilt);
+        "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of the plane of dim 2",
+        id, tilt);
 }
 
 static void fsi__obstacle_free(const fsi__obstacles *list, fsi__obstacle *o)
@@ -376,8 +376,10 @@ FSI_API void fsi__obstacle_stand(const fsi__obstacles *list, fsi__obstacle *o)
 FSI_API void fsi__obstacles_stand(const fsi__obstacles *list)
 {
     int k;
-    for (k = 0; k < list->count; k++) if (fsi__obstacle_at(list, k)->moves)
-        fsi__obstacle_stand(list, fsi__obstacle_at(list, k));
+    for (k = 0; k < list->count; k++) {
+        fsi__obstacle *o = fsi__obstacle_at(list, k);
+        if (o->moves) fsi__obstacle_stand(list, o);
+    }
 }
 
 FSI_API void fsi__obstacle_set(const fsi__obstacles *list, fsi__obstacle *o)
@@ -411,8 +413,8 @@ FSI_API void fsi__obstacle_shift(const fsi__obstacles *list, fsi__obstacle *o, f
 FSI_API fsi_status fsi__obstacle_check_pose(const fsi__obstacles *list, const char *fn, int k, fsi_pose at)
 {
     const fsi_quat q = at.orientation;
-    const double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w, turn = x * x + y * y + z * z + w
-        * w;
+    const double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w;
+    const double turn = x * x + y * y + z * z + w * w;
     const double off = (double)fsi_v3_norm(at.position);
     if (!fsi_v3_is_finite(at.position) || !fsi_is_finite(turn))
         return fsi__fail(list->context, FSI_ERROR_NAN, fn, k, 0, "the pose of obstacle %d in the state is not finite",
@@ -452,8 +454,8 @@ FSI_API double fsi__obstacle_way(const fsi__obstacle *o)
 {
     double most = 0;
     int v;
-    for (v = 0; v < o->vertex_count && !o->carrier; v++) most =
-        fmax(most, (double)fsi_v3_norm2(fsi_v3_sub(o->given->vertices[v], o->rest[v])));
+    for (v = 0; v < o->vertex_count && !o->carrier; v++)
+        most = fmax(most, (double)fsi_v3_norm2(fsi_v3_sub(o->given->vertices[v], o->rest[v])));
     return sqrt(most);
 }
 
@@ -519,8 +521,8 @@ FSI_API void fsi__obstacles_draw(const fsi__obstacles *list, const fsi_debug_dra
         for (k = 0; k < m->corners * m->face_count; k++) {
             const int face = k / m->corners, next = m->corners * face + (k + 1) % m->corners;
             const fsi_vec3 a = m->vertices[m->faces[k]], b = m->vertices[m->faces[next]];
-            draw->line(draw->user, posed ? fsi_pose_point(row->at, a) : a, posed ? fsi_pose_point(row->at, b)
-                : b, 0x808080u);
+            const fsi_vec3 from = posed ? fsi_pose_point(row->at, a) : a, to = posed ? fsi_pose_point(row->at, b) : b;
+            draw->line(draw->user, from, to, 0x808080u);
         }
     }
 }
@@ -536,9 +538,8 @@ static void fsi__box_corners(fsi_box3 b, int dim, fsi_vec3 *v)
 FSI_API fsi_status fsi__make_box_container(fsi_context *context, const char *fn, fsi_box3 b, int dim, fsi_mesh **mesh)
 {
     static const int sides[8] = { 0, 1, 1, 3, 3, 2, 2, 0 };
-    static const int triangles[36] = { 0, 6, 4, 0, 2, 6, 1, 7, 3, 1, 5, 7, 0, 5, 1, 0, 4, 5, 2, 7, 6, 2, 3, 7, 0, 3,
-        2, 0, 1, 3,
-        4, 7, 5, 4, 6, 7 };
+    static const int triangles[36] = { 0, 6, 4, 0, 2, 6, 1, 7, 3, 1, 5, 7, 0, 5, 1, 0, 4, 5, 2, 7, 6, 2, 3, 7, 0, 3, 2,
+        0, 1, 3, 4, 7, 5, 4, 6, 7 };
     const int flat = dim == 2, wide = b.lo.x < b.hi.x && b.lo.y < b.hi.y && (flat || b.lo.z < b.hi.z);
     fsi_mesh_desc d = fsi_mesh_default_desc();
     fsi_vec3 corner[8];

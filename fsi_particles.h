@@ -23,8 +23,8 @@
       >>neighbours     all pairs within a radius, unbounded domain
       >>lattices       particles that fill a box or a mesh
       >>lanes          pair arithmetic, eight neighbours at a time, and behind it
-      >>stages         for fsi's own headers, not for you: the table of a liquid's particles (>>table: add, remove, fill,
-                       ids, attributes, filters, copies, save and load), and what they look like (>>markers)
+      >>stages         for fsi's own headers, not for you: the table of a liquid's particles (>>table: add, remove,
+                       fill, ids, attributes, filters, copies, save and load), and what they look like (>>markers)
    MACROS: those of fsi.h.
    UNITS: SI.
    PRECISION: positions in fsi_real, lanes in float (FSI_LANES_DOUBLE: double), sums of lanes in double.
@@ -419,7 +419,7 @@ FSI_API double fsi__longest(const fsi_vec3 *v, int n); /* length of the longest 
 /* The table of a liquid's particles: arrays with a row for each particle, some shown by the liquid's own struct, some
    kept in its impl, which grow, shrink and are saved together.
 
-      position   velocity   force   id   filter   density ...      columns, as the owner enters them: the order of a state
+      position   velocity   force   id   filter   density ...      columns, in the order of a state
         row 0
         row 1      ids grow along the rows and are never used twice: equal ids, equal particles
         ...
@@ -525,7 +525,7 @@ FSI_API size_t fsi__particles_bytes(const fsi__particles *t, const void *array, 
 
    Ihmsen et al., "Unified spray, foam and air bubbles for particle-based fluids" (2012), with W(q) = 1 - q:
       trapped air    v_diff = sum_j |v_ij| (1 - v^_ij . x^_ij) W      neighbours that come nearer, 2; that part, 0
-      wave crest     kappa  = sum_j (1 - n^_i . n^_j) W               over neighbours behind i's tangent plane, v^.n^ >= 0.6
+      wave crest     kappa  = sum_j (1 - n^_i . n^_j) W       over neighbours behind i's tangent plane, v^.n^ >= 0.6
    and what is made of both: Phi(v^2/2) (Phi(v_diff) + Phi(kappa)), Phi from 0 at a quantity's minimum to 1 at its
    maximum. The sums are taken over what they are of W alone in the middle of the liquid, so that thresholds do not
    depend on dimension and support, and v_diff is a speed. Normals are -sum x^_ji (1-q)^2; where they are shorter than
@@ -1160,6 +1160,8 @@ static fsi_status fsi__particles_check_new(const fsi__particles *t, const char *
     const fsi_vec3 *velocities, int count)
 {
     int i, own;
+
+    /* How many there may be. */
     if (count < 0 || (count > 0 && !positions))
         return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count,
             positions ? "given" : "NULL");
@@ -1168,6 +1170,8 @@ static fsi_status fsi__particles_check_new(const fsi__particles *t, const char *
     if (*t->most > 0 && *t->count + count > *t->most)
         return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, -1, count,
             "%d more particles exceed desc.max_particles, %d", count, *t->most);
+
+    /* Where they are read from, and what is read. */
     own = fsi__owns(t->column, t->column_count, *t->capacity, positions)
         || fsi__owns(t->column, t->column_count, *t->capacity, velocities);
     if (count > 0 && own)
@@ -1188,8 +1192,10 @@ FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_ve
 {
     const size_t n = (size_t)t->attribute_count;
     int c;
-    for (c = 0; c < t->column_count; c++) memset((unsigned char *)*t->column[c].array + (size_t)k * t->column[c].size,
-        0, t->column[c].size);
+    for (c = 0; c < t->column_count; c++) {
+        const size_t size = t->column[c].size;
+        memset((unsigned char *)*t->column[c].array + (size_t)k * size, 0, size);
+    }
     if (t->dim == 2) x.z = velocity.z = 0;
     (*t->position)[k] = x;
     (*t->velocity)[k] = velocity;
@@ -1309,9 +1315,9 @@ FSI_API void fsi__particles_state(fsi__stream *st, fsi__particles *t)
 static fsi_status fsi__particles_bad_number(const fsi__particles *t, const char *fn, int64_t i, const char *name,
     double x)
 {
-    const int finite = fsi_is_finite(x);
-    if (finite) return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, i, x, "particle %.0f: its %s is %g", (double)i, name, x);
-    return fsi__fail(t->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, name);
+    if (!fsi_is_finite(x))
+        return fsi__fail(t->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, name);
+    return fsi__fail(t->context, FSI_ERROR_FORMAT, fn, i, x, "particle %.0f: its %s is %g", (double)i, name, x);
 }
 
 static fsi_status fsi__particles_check_vectors(const fsi__particles *t, const char *fn, const fsi__particle_column *c,
@@ -1548,22 +1554,26 @@ static int fsi__write_sites(const fsi__sites *s, const fsi_shape *shape, fsi_vec
 }
 
 static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box, fsi_real spacing, int dim,
-    const fsi_shape *shape,
-                              fsi_vec3 *out, int capacity, int *count)
+    const fsi_shape *shape, fsi_vec3 *out, int capacity, int *count)
 {
     double n[3], total;
     fsi__sites s;
     int k;
+
+    /* The arguments. */
     if (!count || capacity < 0 || (capacity > 0 && !out))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, capacity,
             "count or out is NULL, or capacity %d is negative", capacity);
     *count = 0;
-    if (dim != 2 && dim != 3) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
+    if (dim != 2 && dim != 3)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
     if (dim == 2) box.lo.z = box.hi.z = 0;
     if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_is_finite((double)spacing))
         return fsi__fail(context, FSI_ERROR_NAN, fn, -1, (double)spacing, "the box or the spacing is not finite");
     if (!(spacing > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)spacing,
         "spacing is %g, it must be positive", (double)spacing);
+
+    /* The lattice, and its sites within the shape. */
     fsi__sites_over(&s, dim, (double)spacing, box, 1e-5, n);
     total = n[0] * n[1] * n[2];
     if (n[0] < 0 || n[1] < 0 || n[2] < 0)

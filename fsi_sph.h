@@ -1408,8 +1408,8 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
         int stop = g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end;
         fsi__sph_group_faces(run, g, stop, reach, &group);
         for (r = g; r < stop; r++) {
-            const int i = run->order[r], held = fsi__sph_held(run, i), astray = !held
-                && fsi__walls_leave_out(&run->walls, run->s->filter[i], run->x[i]);
+            const int i = run->order[r], held = fsi__sph_held(run, i);
+            const int astray = !held && fsi__walls_leave_out(&run->walls, run->s->filter[i], run->x[i]);
             const fsi_vec3 guess = run->guess[i];
             run->state[i] = FSI__FREE;
             if (fsi__sph_ghost(run, i) || (group.count == 0 && !astray)) continue;
@@ -1825,8 +1825,8 @@ static fsi_status fsi__sph_attach(fsi__sph_run *run)
     run->first = nb->first;
     run->size = nb->size;
     run->list = nb->list;
-    for (run->sheets = 0, o = 0; o < run->im->obstacles.count; o++) run->sheets |= fsi__is_sheet(&run->im->obstacles,
-        o);
+    run->sheets = 0;
+    for (o = 0; o < run->im->obstacles.count; o++) run->sheets |= fsi__is_sheet(&run->im->obstacles, o);
     fsi__sph_lap(run, &run->stats.seconds_neighbors, &clock);
     FSI__SPH_AFTER_PASS(run);
     return fsi__sph_reserve_walls(run);
@@ -2282,8 +2282,8 @@ static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v
     const fsi_vec3 way = fsi_v3_scale(moved, (fsi_real)(1 / run->dt));
     fsi__lane4 d = fsi__lane4_madd(run->u[r], -1, run->star[r]);
     if (state == FSI__PLACED) return way;
-    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES && state == FSI__FREE) d =
-        fsi__lane4_madd(d, run->step[r].w, run->step[r]);
+    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES && state == FSI__FREE)
+        d = fsi__lane4_madd(d, run->step[r].w, run->step[r]);
     v = fsi_v3_madd(v, (fsi_real)(run->h / run->dt), fsi__lane4_v3(d));
     return state == FSI__FREE ? v : fsi__sph_at_most(way, fsi_v3_norm(v));
 }
@@ -2596,21 +2596,28 @@ static void fsi__sph_viscous_begin(fsi__sph_run *run, int r, double *unused)
 /* The passes over its particles. */
 static void fsi__sph_viscous_residual(fsi__sph_run *run, int r, double *sum)
 {
-    fsi__viscous_residual(&run->viscous, r, sum);
+    fsi__sph_drag_residual(&run->viscous, r, sum);
 }
+
 static void fsi__sph_viscous_first_turn(fsi__sph_run *run, int r, double *sum)
 {
-    fsi__viscous_first_turn(&run->viscous, r, sum);
+    fsi__sph_drag_first_turn(&run->viscous, r, sum);
 }
-static void fsi__sph_viscous_apply(fsi__sph_run *run, int r, double *sum) { fsi__viscous_apply(&run->viscous, r, sum); }
+
+static void fsi__sph_viscous_apply(fsi__sph_run *run, int r, double *sum)
+{
+    fsi__sph_drag_apply(&run->viscous, r, sum);
+}
+
 static void fsi__sph_viscous_advance(fsi__sph_run *run, int r, double *sum)
 {
-    fsi__viscous_advance(&run->viscous, r, sum);
+    fsi__sph_drag_advance(&run->viscous, r, sum);
 }
+
 static void fsi__sph_viscous_turn(fsi__sph_run *run, int r, double *unused)
 {
     (void)unused;
-    fsi__viscous_turn(&run->viscous, r);
+    fsi__sph_drag_turn(&run->viscous, r);
 }
 
 /* The new velocities and where they lead. The last call counts. */
@@ -4320,8 +4327,8 @@ static void fsi__sph_load_origin(fsi_sph *s, fsi_vec3 now)
     if (!(fsi_v3_norm2(offset) > 0)) return;
     fsi__sph_shift_liquid(s, offset);
     for (k = 0; k < im->obstacles.count; k++)
-        if (im->obstacle[k].base.carrier) im->obstacle[k].base.at.position =
-            fsi_v3_add(im->obstacle[k].base.at.position, offset);
+        if (im->obstacle[k].base.carrier)
+            im->obstacle[k].base.at.position = fsi_v3_add(im->obstacle[k].base.at.position, offset);
 }
 
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)

@@ -60,15 +60,15 @@ typedef struct fsi__sph_viscosity {
 /* The passes, for the particle of rank i; sum: partial sums of the ranks so far. */
 /* v takes the last correction: r = v* - v + dt nu L v. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3)
    [m/s]. */
-FSI_API void fsi__viscous_residual(const fsi__sph_viscosity *o, int i, double *sum);
+FSI_API void fsi__sph_drag_residual(const fsi__sph_viscosity *o, int i, double *sum);
 /* The first direction, p = z, z: r over the diagonal block. Sums: r.z, |r|^2, |v + d + r - v*|^2. */
-FSI_API void fsi__viscous_first_turn(const fsi__sph_viscosity *o, int i, double *sum);
+FSI_API void fsi__sph_drag_first_turn(const fsi__sph_viscosity *o, int i, double *sum);
 /* q = p - dt nu L p. Sum: p.q. */
-FSI_API void fsi__viscous_apply(const fsi__sph_viscosity *o, int i, double *total);
+FSI_API void fsi__sph_drag_apply(const fsi__sph_viscosity *o, int i, double *total);
 /* d += alpha p, r -= alpha q. Sums: as of the first direction. */
-FSI_API void fsi__viscous_advance(const fsi__sph_viscosity *o, int i, double *sum);
+FSI_API void fsi__sph_drag_advance(const fsi__sph_viscosity *o, int i, double *sum);
 /* The next direction, p = z + beta p. */
-FSI_API void fsi__viscous_turn(const fsi__sph_viscosity *o, int i);
+FSI_API void fsi__sph_drag_turn(const fsi__sph_viscosity *o, int i);
 
 #endif /* FSI_SPH_VISCOSITY_H */
 
@@ -110,7 +110,7 @@ FSI__STRICT_BEGIN
 /* What the walls give to rank r that moves with v; returns their share of the diagonal. Coupled bodies find it in
    part->force and part->weight. delta: for directions p, to which velocities that are given add nothing; then
    part->force is what the operator takes from the particle, the opposite. */
-static double fsi__viscous_push(const fsi__sph_viscosity *o, int r, const double *v, int delta, double *sum)
+static double fsi__sph_drag_push(const fsi__sph_viscosity *o, int r, const double *v, int delta, double *sum)
 {
     fsi__sph_wall *w = o->slot[r] >= 0 ? &o->wall[o->slot[r]] : NULL;
     double diagonal = 0;
@@ -159,7 +159,7 @@ static fsi__sph_block fsi__sph_block_inverse(const double m[6])
 }
 
 /* The velocity of rank i with the last correction, if there is one. */
-FSI_FN void fsi__viscous_velocity(const fsi__sph_viscosity *o, int i, int corrected, double v[3])
+FSI_FN void fsi__sph_drag_velocity(const fsi__sph_viscosity *o, int i, int corrected, double v[3])
 {
     v[0] = corrected ? o->last_v[i][0] + (double)o->last_d[i].x : o->v[i][0];
     v[1] = corrected ? o->last_v[i][1] + (double)o->last_d[i].y : o->v[i][1];
@@ -167,7 +167,7 @@ FSI_FN void fsi__viscous_velocity(const fsi__sph_viscosity *o, int i, int correc
 }
 
 /* Adds sum_j k e e.(v_j - v_i) in double to `sum`, and the diagonal block, sum_j k e e^T. */
-FSI_FN void fsi__viscous_force(const fsi__sph_viscosity *o, int i, int corrected, double sum[3], double block[6])
+FSI_FN void fsi__sph_drag_force(const fsi__sph_viscosity *o, int i, int corrected, double sum[3], double block[6])
 {
     const int *list = o->list + o->first[i];
     const double per_h = 1 / o->h, *vi = o->v[i];
@@ -178,7 +178,7 @@ FSI_FN void fsi__viscous_force(const fsi__sph_viscosity *o, int i, int corrected
             z = (double)(xj->z - o->x[i].z) * per_h;
         double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along, vj[3];
         if (!(q < 1 && q > 1e-6)) continue; /* as in the pressure: without a direction */
-        fsi__viscous_velocity(o, list[k], corrected, vj);
+        fsi__sph_drag_velocity(o, list[k], corrected, vj);
         weight = o->pair * (1 - q) * (2 - q) / r2;
         along = weight * (x * (vj[0] - vi[0]) + y * (vj[1] - vi[1]) + z * (vj[2] - vi[2]));
         sum[0] += along * x;
@@ -195,15 +195,15 @@ FSI_FN void fsi__viscous_force(const fsi__sph_viscosity *o, int i, int corrected
 
 /* v takes the last correction. r = v* - v + dt nu L v, from which conjugate gradients start.
    Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
-FSI_API void fsi__viscous_residual(const fsi__sph_viscosity *o, int i, double *sum)
+FSI_API void fsi__sph_drag_residual(const fsi__sph_viscosity *o, int i, double *sum)
 {
     double block[6] = { 0, 0, 0, 0, 0, 0 }, push[3], change[3], r[3], stay;
     int k;
-    if (o->round > 1) fsi__viscous_velocity(o, i, 1, o->v[i]);
-    stay = 1 + fsi__viscous_push(o, i, o->v[i], 0, push);
+    if (o->round > 1) fsi__sph_drag_velocity(o, i, 1, o->v[i]);
+    stay = 1 + fsi__sph_drag_push(o, i, o->v[i], 0, push);
     memcpy(change, push, sizeof change);
-    if (o->round > 1) fsi__viscous_force(o, i, 1, change, block);
-    else fsi__viscous_force(o, i, 0, change, block);
+    if (o->round > 1) fsi__sph_drag_force(o, i, 1, change, block);
+    else fsi__sph_drag_force(o, i, 0, change, block);
     for (k = 0; k < 3; k++) {
         r[k] = o->before[i][k] - o->v[i][k] + change[k];
         block[k] += stay;
@@ -218,11 +218,11 @@ FSI_API void fsi__viscous_residual(const fsi__sph_viscosity *o, int i, double *s
 }
 
 /* The same pair sum in lanes: k e e.(p_j - p_i). */
-FSI_FN void fsi__viscous_pair(const fsi__sph_viscosity *o, const int *list, int i, fsi__lane_sums *sum)
+FSI_FN void fsi__sph_drag_pair(const fsi__sph_viscosity *o, const int *list, int i, fsi__lane_sums *sum)
 {
     const fsi__lane4 *pi = &o->p[i];
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny =
-        fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0);
+    const fsi__f8 tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
     fsi__f8 dx, dy, dz, x, y, z, r2, r, q, f;
     fsi__f8_gather(o->place, list, &o->place[i], &dx, &dy, &dz, &f);
     fsi__f8_gather_vectors(o->p, list, &x, &y, &z);
@@ -237,7 +237,7 @@ FSI_FN void fsi__viscous_pair(const fsi__sph_viscosity *o, const int *list, int 
 }
 
 /* q = p - dt nu L p. Sum: p.q. */
-FSI_API void fsi__viscous_apply(const fsi__sph_viscosity *o, int i, double *total)
+FSI_API void fsi__sph_drag_apply(const fsi__sph_viscosity *o, int i, double *total)
 {
     const int *list = o->list + o->first[i], size = fsi__padded(o->size[i]);
     const fsi__lane4 p = o->p[i];
@@ -247,15 +247,15 @@ FSI_API void fsi__viscous_apply(const fsi__sph_viscosity *o, int i, double *tota
     at[0] = (double)p.x;
     at[1] = (double)p.y;
     at[2] = (double)p.z;
-    (void)fsi__viscous_push(o, i, at, 1, push);
-    for (k = 0; k < size; k += FSI_LANES) fsi__viscous_pair(o, list + k, i, &sum);
+    (void)fsi__sph_drag_push(o, i, at, 1, push);
+    for (k = 0; k < size; k += FSI_LANES) fsi__sph_drag_pair(o, list + k, i, &sum);
     o->q[i] = fsi__lane4_madd(p, -(fsi__lane)o->pair, fsi__fold(&sum));
     o->q[i] = fsi__lane4_madd(o->q[i], -1, fsi__lane4_make(push[0], push[1], push[2]));
     total[0] += fsi__lane4_dot(p, o->q[i]);
 }
 
 /* Adds up r.z, |r|^2, |v + d + r - v*|^2; returns z = r over the diagonal block. */
-FSI_FN fsi__lane4 fsi__viscous_add_norms(const fsi__sph_viscosity *o, int i, double *sum)
+FSI_FN fsi__lane4 fsi__sph_drag_add_norms(const fsi__sph_viscosity *o, int i, double *sum)
 {
     const fsi__lane4 d = o->d[i], r = o->r[i], z = fsi__sph_block_mul(&o->inverse[i], r);
     double change[3];
@@ -269,24 +269,24 @@ FSI_FN fsi__lane4 fsi__viscous_add_norms(const fsi__sph_viscosity *o, int i, dou
 }
 
 /* The first direction, p = z. */
-FSI_API void fsi__viscous_first_turn(const fsi__sph_viscosity *o, int i, double *sum)
+FSI_API void fsi__sph_drag_first_turn(const fsi__sph_viscosity *o, int i, double *sum)
 {
-    o->p[i] = fsi__viscous_add_norms(o, i, sum);
+    o->p[i] = fsi__sph_drag_add_norms(o, i, sum);
 }
 
 /* The next one, p = z + beta p. */
-FSI_API void fsi__viscous_turn(const fsi__sph_viscosity *o, int i)
+FSI_API void fsi__sph_drag_turn(const fsi__sph_viscosity *o, int i)
 {
     o->p[i] = fsi__lane4_madd(fsi__sph_block_mul(&o->inverse[i], o->r[i]), (fsi__lane)o->beta, o->p[i]);
 }
 
 /* d += alpha p, r -= alpha q. */
-FSI_API void fsi__viscous_advance(const fsi__sph_viscosity *o, int i, double *sum)
+FSI_API void fsi__sph_drag_advance(const fsi__sph_viscosity *o, int i, double *sum)
 {
     const fsi__lane alpha = (fsi__lane)o->alpha;
     o->d[i] = fsi__lane4_madd(o->d[i], alpha, o->p[i]);
     o->r[i] = fsi__lane4_madd(o->r[i], -alpha, o->q[i]);
-    (void)fsi__viscous_add_norms(o, i, sum);
+    (void)fsi__sph_drag_add_norms(o, i, sum);
 }
 
 FSI__STRICT_END

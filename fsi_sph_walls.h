@@ -746,8 +746,8 @@ FSI_API void fsi__sph_integrate(const fsi__sph_scene *scene, const fsi__faces *f
             break;
         }
         f = fsi__sph_face_at(mesh, faces->face[k], view->x, (fsi_real)(1 / scene->h));
-        if (scene->boundary == FSI_SPH_BOUNDARY_PAPER) f.L =
-            fsi__sph_paper_at(mesh, faces->face[k], view->x, scene->h, &f);
+        if (scene->boundary == FSI_SPH_BOUNDARY_PAPER)
+            f.L = fsi__sph_paper_at(mesh, faces->face[k], view->x, scene->h, &f);
         fsi__sph_add_face(&sum[view->reach_part[j]], f, n, view->reach[j] < 0 ? -1 : 1);
     }
 }

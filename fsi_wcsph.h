@@ -1150,8 +1150,8 @@ static const fsi__wc_list *fsi__wc_make_list(const fsi__wc_run *run, int r, int 
     } else {
         fsi__walk w;
         w.point = l;
-        for (k = fsi__walk_begin(&w, FSI__WALK_POINT, fsi__nodes(o->base.mesh), reach * reach); fits
-            && k >= 0; k = fsi__walk_next(&w, reach * reach)) {
+        k = fsi__walk_begin(&w, FSI__WALK_POINT, fsi__nodes(o->base.mesh), reach * reach);
+        for (; fits && k >= 0; k = fsi__walk_next(&w, reach * reach)) {
             const double far_off = sqrt((double)fsi__closest_foot(o->base.mesh, k, l).d2);
             if (far_off < reach) fits = fsi__wc_add_item(run->item + first, &count, room, k, far_off);
         }
@@ -1211,8 +1211,8 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
     const fsi__wc_obstacle *o = &run->im->obstacle[obstacle];
     const fsi_vec3 l0 = fsi__flatten(o->base.mesh->corners, o->base.body >= 0 ? fsi_pose_local(o->from, x0) : x0);
     const fsi_vec3 l = fsi__flatten(o->base.mesh->corners, o->base.body >= 0 ? fsi_pose_local(o->to, x) : x);
-    const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->base.body < 0 ? o->motion : 0),
-        dx = (double)run->s->desc.spacing;
+    const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->base.body < 0 ? o->motion : 0);
+    const double dx = (double)run->s->desc.spacing;
     const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
     const int lost = r >= 0 && !(known > 0); /* it may be in a solid, deeper than lists and searches for what is near reach: never taken for far off */
     const int listed = r >= 0 && !lost && !run->starting && !o->base.moves;
@@ -2285,10 +2285,10 @@ static void fsi__wc_move_obstacles(fsi__wc_run *run, int coupled_only)
             o->box = o->base.mesh->box;
             o->motion = 0;
             if (o->base.moves) {
+                const fsi_mesh *m = o->base.mesh;
                 int v;
-                for (v = 0; v < o->base.vertex_count; v++) o->motion =
-                    fmax(o->motion, (double)fsi_v3_norm2(fsi_v3_sub(o->base.mesh->vertices[v],
-                    o->base.mesh->previous[v])));
+                for (v = 0; v < m->vertex_count; v++)
+                    o->motion = fmax(o->motion, (double)fsi_v3_norm2(fsi_v3_sub(m->vertices[v], m->previous[v])));
                 o->motion = sqrt(o->motion);
             }
         }
@@ -3026,8 +3026,8 @@ static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
         run->anew |= memcmp(&o->start, &o->base.at, sizeof o->base.at) != 0;
         if (o->base.carrier) {
             fsi__wc_begin_body(run, o, dt);
-            if (run->s->desc.offset_compensation && run->body[o->base.body].coupled) o->gap = 0.02
-                * (double)run->s->desc.spacing;
+            if (run->s->desc.offset_compensation && run->body[o->base.body].coupled)
+                o->gap = 0.02 * (double)run->s->desc.spacing;
         }
         o->from = o->to = o->start;
         if (o->base.moves && o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES)
@@ -3386,8 +3386,8 @@ static void fsi__wc_derive(fsi_wcsph *s)
 static void fsi__wc_make_table(fsi_wcsph *s)
 {
     const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t);
-    const double rho0 = (double)s->desc.density, thin = 1.0 / (FSI__WC_DENSEST * FSI__WC_DENSEST), thick = 1.001
-        * FSI__WC_DENSEST;
+    const double rho0 = (double)s->desc.density;
+    const double thin = 1.0 / (FSI__WC_DENSEST * FSI__WC_DENSEST), thick = 1.001 * FSI__WC_DENSEST;
     const double pull = 1e12 * FSI__WC_FASTEST * (double)s->particle_mass; /* in the shortest step */
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
     fsi__particles *t = &im->particles;
@@ -3784,8 +3784,8 @@ static int fsi__wc_sample_cell(const fsi__wc_obstacle *o, fsi_vec3 x, double dx)
 /* Lays samples on the mesh where it is queried, and sorts them by cells of side dx. 0: no memory, or too many cells. */
 static int fsi__wc_make_samples(fsi_wcsph *s, fsi__wc_obstacle *o)
 {
-    const double dx = (double)s->desc.spacing, step = dx * (double)o->desc.sample_spacing, depth =
-        o->base.mesh->kind == FSI_MESH_TWO_SIDED ? 0 : dx / 2;
+    const double dx = (double)s->desc.spacing, step = dx * (double)o->desc.sample_spacing;
+    const double depth = o->base.mesh->kind == FSI_MESH_TWO_SIDED ? 0 : dx / 2;
     fsi_box3 box = fsi_box3_empty();
     fsi__wc_sample *loose;
     double cells = 1;
@@ -3972,9 +3972,9 @@ FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s)
     wall = im->wall_speed;
     for (k = 0; k < im->obstacles.count; k++) {
         const fsi_body *b = im->obstacle[k].base.carrier;
-        if (b && b->mode == FSI_BODY_COUPLED) wall =
-            fmax(wall, (double)fsi_v3_norm(b->velocity) + im->obstacle[k].base.reach
-            * (double)fsi_v3_norm(b->angular_velocity));
+        const double reach = im->obstacle[k].base.reach;
+        if (b && b->mode == FSI_BODY_COUPLED)
+            wall = fmax(wall, (double)fsi_v3_norm(b->velocity) + reach * (double)fsi_v3_norm(b->angular_velocity));
     }
     g = fmax(im->amax, (double)fsi_v3_norm(s->desc.gravity)
         + fsi__longest(s->force, s->count) / (double)s->particle_mass);
@@ -4240,8 +4240,8 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_he
     fsi__bytes(st, &filter, sizeof filter);
     fsi__bytes(st, &next, sizeof next);
     if (!fsi__wc_within(origin, 1e15)) return fsi__wc_bad_state(s, 0, (double)fsi_v3_norm(origin), "origin");
-    for (k = 0; k < 4; k++) if (!(first[k] >= 0 && first[k] <= 1e60))
-        return fsi__wc_bad_state(s, k, first[k], "time or speed");
+    for (k = 0; k < 4; k++)
+        if (!(first[k] >= 0 && first[k] <= 1e60)) return fsi__wc_bad_state(s, k, first[k], "time or speed");
     if (filter < 0 || filter > (int64_t)1 << 60 || next > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts of the state are not possible");
     if (!fsi__sources_check_state(&im->sources, st))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
@@ -4281,12 +4281,12 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
     s->desc.origin = origin;
     if (offset.x != 0 || offset.y != 0 || offset.z != 0) {
         fsi__wc_shift_particles(s, offset);
-        for (k = 0; k < im->obstacles.count; k++) im->obstacle[k].base.at.position =
-            fsi_v3_add(im->obstacle[k].base.at.position, offset);
+        for (k = 0; k < im->obstacles.count; k++)
+            im->obstacle[k].base.at.position = fsi_v3_add(im->obstacle[k].base.at.position, offset);
     }
     im->surfaces_changed = 1;
     for (k = 0; k < s->count; k++) im->pressure[k] = (fsi_real)fsi__wc_pressure_at(s, im->sound_speed, fsi__wc_felt(s, (double)s->density[k], (double)im->ratio[k]));
-    /* but for rounding */
+    /* Those that are, but for rounding, where the state has them start from there, as the run that was saved did. */
     for (k = 0; k < im->obstacles.count; k++)
         fsi__obstacle_load(&im->obstacles, &im->obstacle[k].base, 1e-3 * (double)s->desc.spacing);
     return FSI_OK;

@@ -1,4 +1,4 @@
-/* test_obstacle.c - walls of a liquid by themselves (fsi_obstacle.h): the list, its motion, what it is given, placement.
+/* test_obstacle.c - walls of a liquid by themselves (fsi_obstacle.h): the list, motion, reactions, placement.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_obstacle.h"
@@ -117,9 +117,12 @@ static void test_reactions_add_up(void)
     fsi_mesh_destroy(tank);
 }
 
-/* Teleporting takes an obstacle for where its body is; loading keeps the saved place where that is the same but for rounding. */
+/* Teleporting takes an obstacle for where its body is; loading keeps the saved place where that is the same but for
+   rounding. */
 static void test_bodies_are_taken_where_they_are(void)
 {
+    const fsi_vec3 in_wall = fsi_v3((fsi_real)2.9, (fsi_real)0.5, (fsi_real)0.5);
+    const fsi_vec3 in_tank = fsi_v3((fsi_real)3.1, (fsi_real)0.5, (fsi_real)0.5);
     int local;
     for (local = 0; local < 2; local++) {
         fsi_context context = fsi_default_context();
@@ -132,9 +135,8 @@ static void test_bodies_are_taken_where_they_are(void)
         body.pose.position = fsi_v3(3, 0, 0);
         fsi__obstacle_set(&list, o);
         CHECK_NEAR(o->at.position.x, 3, 0);
-        CHECK(fsi__obstacles_hold(&list, 1u, fsi_v3((fsi_real)2.9, (fsi_real)0.5, (fsi_real)0.5))); /* in the tank's wall */
-        CHECK(!fsi__obstacles_hold(&list, 1u, fsi_v3((fsi_real)3.1, (fsi_real)0.5, (fsi_real)0.5)));
-        CHECK(!fsi__obstacles_hold(&list, 2u, fsi_v3((fsi_real)2.9, (fsi_real)0.5, (fsi_real)0.5)));
+        CHECK(fsi__obstacles_hold(&list, 1u, in_wall) && !fsi__obstacles_hold(&list, 2u, in_wall));
+        CHECK(!fsi__obstacles_hold(&list, 1u, in_tank));
         o->at = saved;
         o->at.position = fsi_v3((fsi_real)3.0001, 0, 0);
         fsi__obstacle_load(&list, o, 1e-3);
@@ -153,7 +155,8 @@ static void test_bodies_are_taken_where_they_are(void)
     }
 }
 
-/* A particle that would leave the tank stops a hair in front of its wall, keeping its way along it; one that is outside comes in. */
+/* A particle that would leave the tank stops a hair in front of its wall, keeping its way along it; one that is outside
+   comes in. */
 static void test_particles_stay_out_of_solids(void)
 {
     fsi_context context = fsi_default_context();
