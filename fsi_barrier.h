@@ -383,10 +383,9 @@ FSI_FN void fsi__nearest_side_of_triangle(const fsi__gap *g, int k, fsi__nearest
 {
     fsi__d3 a = fsi__d3_at(g->v), b = fsi__d3_at(g->v + 3), c = fsi__d3_at(g->v + 6);
     fsi__d3 e1 = fsi__d3_at(g->v + FSI__GAP_SIDE), e2 = fsi__d3_at(g->v + FSI__GAP_SIDE + 3);
-    fsi__nearest n = k == 0 ? fsi__nearest_segment(a, b, fsi__d3_scale(e1, -1)) : k == 1
-        ? fsi__nearest_segment(a, c, fsi__d3_scale(e2, -1))
-                                                                                         : fsi__nearest_segment(b, c,
-                                                                                             fsi__d3_sub(e1, e2));
+    fsi__nearest n = k == 0 ? fsi__nearest_segment(a, b, fsi__d3_scale(e1, -1))
+        : k == 1 ? fsi__nearest_segment(a, c, fsi__d3_scale(e2, -1))
+        : fsi__nearest_segment(b, c, fsi__d3_sub(e1, e2));
     int first = n.region & 1, second = n.region >> 1;
     if (!(n.rr < best->rr)) return;
     *best = n;

@@ -126,9 +126,7 @@ FSI__STRICT_FN_BEGIN
 FSI_FN void fsi__sh_sub(const double *a, const double *b, double *out)
 {
     int k;
-    for (k = 0;
-    k < 3;
-    k++) out[k] = a[k] - b[k];
+    for (k = 0; k < 3; k++) out[k] = a[k] - b[k];
 }
 FSI_FN double fsi__sh_dot(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 FSI_FN double fsi__sh_apart(const double *a, const double *b)

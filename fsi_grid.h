@@ -206,8 +206,7 @@ FSI_API fsi_status fsi_grid_advect(const fsi_field *from, fsi_field *const u[3],
    everywhere): one list a component, any may be NULL. Errors: as fsi_grid_advect; COOKIE also when `to` is no
    velocity. */
 FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field *const u[3], fsi_real dt,
-    fsi_grid_scheme scheme, int order,
-                                            const unsigned char *const where[3], fsi_field *const to[3]);
+    fsi_grid_scheme scheme, int order, const unsigned char *const where[3], fsi_field *const to[3]);
 
 /* ---- >>extrapolation ------------------------------------------------------------------------------------------ */
 
@@ -973,8 +972,8 @@ FSI_API fsi_vec3 fsi_grid_trace(fsi_field *const u[3], fsi_vec3 x, fsi_real dt, 
     if (!g || !fsi_is_finite((double)dt)) return x;
     fsi__grid_cells(g, x, c);
     fsi__trace(u, corner, c, dt / g->dx, order == 3 ? 3 : 2);
-    return fsi_v3(g->origin.x + c[0] * g->dx, g->origin.y + c[1] * g->dx, g->dim == 3 ? g->origin.z + c[2] * g->dx
-        : x.z);
+    return fsi_v3(g->origin.x + c[0] * g->dx, g->origin.y + c[1] * g->dx,
+        g->dim == 3 ? g->origin.z + c[2] * g->dx : x.z);
 }
 
 /* ---- >>advection implementation --------------------------------------------------------------------------------
@@ -1378,8 +1377,7 @@ FSI_API fsi_status fsi_grid_advect(const fsi_field *from, fsi_field *const u[3],
 }
 
 FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field *const u[3], fsi_real dt,
-    fsi_grid_scheme scheme, int order,
-                                            const unsigned char *const where[3], fsi_field *const to[3])
+    fsi_grid_scheme scheme, int order, const unsigned char *const where[3], fsi_field *const to[3])
 {
     static const char *const f = "fsi_grid_advect_velocity";
     fsi__advect job;

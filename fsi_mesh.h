@@ -1291,7 +1291,7 @@ static int fsi__fill_hole(fsi__maker *m, const int *loop, int n, double *cost, i
     return 1;
 }
 
-/* Fills holes of closed meshes that have few edges, fewer than the group that they are in has faces. */
+/* Fills holes of closed meshes that have few edges, and whose patch has less than half as many faces as their group. */
 static fsi_status fsi__make_fill(fsi__maker *m)
 {
     int h, g, n, most = m->desc->max_hole, faces = m->face_count, *loop, *by, *size;
@@ -1308,8 +1308,8 @@ static fsi_status fsi__make_fill(fsi__maker *m)
     loop = (int *)fsi__take(&m->scratch, (size_t)most, sizeof(int));
     size = (int *)fsi__take(&m->scratch, (size_t)m->group_count, sizeof(int));
 
+    /* The size of each group; then the loops of open edges. */
     memset(size, 0, (size_t)m->group_count * sizeof(int));
-
     for (h = 0; h < faces; h++) size[m->face[h].group]++;
     for (h = 0; h < 3 * faces; h++) {
         for (g = h, n = 0; m->face[g / 3].neighbor[g % 3] == -1; g = fsi__next_open(m, g), n++) {

@@ -1263,12 +1263,12 @@ static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, d
 static void fsi__cube_tetrahedron(fsi__cube *q, const int corner[4])
 {
     /* for each set of liquid corners: how many, and all corners, liquid ones first */
-    static const unsigned char sorted[16][5] = { { 0, 0, 1, 2, 3 }, { 1, 0, 1, 2, 3 }, { 1, 1, 0, 2, 3 },
-        { 2, 0, 1, 2, 3 }, { 1, 2, 0, 1, 3 }, { 2, 0, 2, 1, 3 },
-                                                 { 2, 1, 2, 0, 3 }, { 3, 0, 1, 2, 3 }, { 1, 3, 0, 1, 2 },
-                                                     { 2, 0, 3, 1, 2 }, { 2, 1, 3, 0, 2 }, { 3, 0, 1, 3, 2 },
-                                                 { 2, 2, 3, 0, 1 }, { 3, 0, 2, 3, 1 }, { 3, 1, 2, 3, 0 },
-                                                     { 4, 0, 1, 2, 3 } };
+    static const unsigned char sorted[16][5] = {
+        { 0, 0, 1, 2, 3 }, { 1, 0, 1, 2, 3 }, { 1, 1, 0, 2, 3 }, { 2, 0, 1, 2, 3 },
+        { 1, 2, 0, 1, 3 }, { 2, 0, 2, 1, 3 }, { 2, 1, 2, 0, 3 }, { 3, 0, 1, 2, 3 },
+        { 1, 3, 0, 1, 2 }, { 2, 0, 3, 1, 2 }, { 2, 1, 3, 0, 2 }, { 3, 0, 1, 3, 2 },
+        { 2, 2, 3, 0, 1 }, { 3, 0, 2, 3, 1 }, { 3, 1, 2, 3, 0 }, { 4, 0, 1, 2, 3 }
+    };
     double f[4], t[4], rate = 0, slope = 0;
     int v[4], n, set = 0, k;
     for (k = 0; k < 4; k++) set |= (q->phi[corner[k]] < 0) << k;
@@ -2432,8 +2432,8 @@ static fsi_real fsi__gs_coordinate(const fsi_grid *g, int axis, int node) /* in 
 
 static fsi_vec3 fsi__gs_gradient(const fsi_real *v, const int *stride, int dim)
 {
-    return fsi_v3(v[stride[0]] - v[-stride[0]], v[stride[1]] - v[-stride[1]], dim == 3 ? v[stride[2]] - v[-stride[2]]
-        : 0);
+    return fsi_v3(v[stride[0]] - v[-stride[0]], v[stride[1]] - v[-stride[1]],
+        dim == 3 ? v[stride[2]] - v[-stride[2]] : 0);
 }
 
 /* The vertex of a node along an axis, from the values around it; axis 3: at the node itself, on the wall. */

@@ -341,10 +341,9 @@ static void fsi__faces_border(const fsi__faces_impl *m, const fsi__sampling *s, 
     for (z = lo[2]; z < hi[2]; z++)
         for (y = lo[1]; y < hi[1]; y++)
             for (x = lo[0]; x < hi[0]; x++)
-                s->out[z * s->stride[2] + y * s->stride[1] + x] = from
-                    ? from[(z & 7) * s->stride[2] + (y & 7) * s->stride[1] + (x & 7)]
-                                                                       : state == FSI__SIDE_INSIDE ? -s->limit
-                                                                           : s->limit;
+                s->out[z * s->stride[2] + y * s->stride[1] + x] =
+                    from ? from[(z & 7) * s->stride[2] + (y & 7) * s->stride[1] + (x & 7)]
+                    : state == FSI__SIDE_INSIDE ? -s->limit : s->limit;
 }
 
 /* Fraction of a square where values at its corners, in order around it, are negative, as some but not all are: corners
@@ -407,8 +406,8 @@ static void fsi__faces_top(const fsi_grid *g, const int *corner, int axis, int *
 {
     int a;
     for (a = 0; a < 3; a++)
-        top[a] = fsi__clamp_int(fsi_grid_size(g, (fsi_grid_place)(FSI_FACES_X + axis), a) - corner[a], a < g->dim ? 8
-            : 1);
+        top[a] = fsi__clamp_int(fsi_grid_size(g, (fsi_grid_place)(FSI_FACES_X + axis), a) - corner[a],
+            a < g->dim ? 8 : 1);
     for (a = 0; a < 3; a++)
         if (top[a] < 0) top[a] = 0;
 }
@@ -1347,8 +1346,8 @@ static int fsi__pressure_scan(fsi__pressure_job *job, int fill)
                         int wet = 0;
                         for (c = 0; c < 8; c++) wet |= cell[c] == FSI_CELL_LIQUID;
                         if (fill)
-                            job->m->brick[(size_t)b * (size_t)(g->block_cells / 8) + (size_t)(at / 8)] = wet ? count
-                                : -1;
+                            job->m->brick[(size_t)b * (size_t)(g->block_cells / 8) + (size_t)(at / 8)] =
+                                wet ? count : -1;
                         if (fill && wet) {
                             int corner[3], here;
                             fsi_grid_corner(g, b, corner);
@@ -1991,8 +1990,8 @@ static fsi_status fsi__pressure_ask(fsi__pressure_job *job, int k)
     if (c) c->error.status = FSI_OK;
     job->status = b->respond(b->user, c, m->pushed + m->first_pushed[k], change);
     if (job->status != FSI_OK)
-        return !c || c->error.status == FSI_OK ? fsi__pressure_refuse(job->s, job->status, "respond failed: solids", k)
-            : job->status;
+        return !c || c->error.status == FSI_OK
+            ? fsi__pressure_refuse(job->s, job->status, "respond failed: solids", k) : job->status;
     if (c) c->error = before;
     for (f = 0; f < n; f++) finite &= fsi_is_finite(change[f]);
     return job->status = finite ? FSI_OK

@@ -2624,8 +2624,8 @@ static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_
 static size_t fsi__ldlt_pack_size(const fsi_ldlt *f, const fsi__ldlt_node *node)
 {
     const int wide = fsi__ldlt_wide(f, node);
-    return (2 * (size_t)fsi__ldlt_tall(f, node) + FSI__LDLT_MR + FSI__LDLT_NR) * (size_t)(wide < FSI__LDLT_KC ? wide
-        : FSI__LDLT_KC);
+    return (2 * (size_t)fsi__ldlt_tall(f, node) + FSI__LDLT_MR + FSI__LDLT_NR)
+        * (size_t)(wide < FSI__LDLT_KC ? wide : FSI__LDLT_KC);
 }
 
 /* Where memory is addressed by 32 bits, sizes could wrap around before it runs out: no front, nor all panels, may come

@@ -282,7 +282,7 @@ static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
     fsi__sph_lattice out = { 0, 0, 0, 0, 0 };
     int i, j, k, depth = dim == 3 ? 6 : 0;
 
-    /* Sums over the sites within the support; those of a half-space count as missing. */
+    /* Sums over the sites within the support, and over the half of them that a wall cuts off. */
     for (k = -depth; k <= depth; k++) {
         for (j = -6; j <= 6; j++) {
             for (i = -6; i <= 6; i++) {
@@ -335,7 +335,7 @@ static double fsi__sph_calibrate_sheet(int dim, double ratio, double *depth)
         m[k] = fsi__sph_surface(gradient);
     }
 
-    /* Shares of the layers. */
+    /* The contribution of each layer, V m/b. */
     for (k = 0; k < 3; k++) {
         double b = 0;
         for (j = 0; j < 3; j++) {
