@@ -357,46 +357,16 @@ FSI_API void fsi__jt_loads(fsi__jt_tree *t, const double *q, const double *u)
     }
 }
 
-/* Cholesky of the n x n matrix a (lower part), in place. Returns 0 when it is not positive definite. */
-static int fsi__jt_factor(double *a, int n)
-{
-    int i, j, k;
-    for (j = 0; j < n; j++) {
-        double d = a[j * n + j];
-        for (k = 0; k < j; k++) d -= a[j * n + k] * a[j * n + k];
-        if (!(d > 0)) return 0;
-        a[j * n + j] = d = sqrt(d);
-        for (i = j + 1; i < n; i++) {
-            double s = a[i * n + j];
-            for (k = 0; k < j; k++) s -= a[i * n + k] * a[j * n + k];
-            a[i * n + j] = s / d;
-        }
-    }
-    return 1;
-}
-
-static void fsi__jt_backsolve(const double *a, int n, double *x) /* x = (L L^T)^-1 x */
-{
-    int i, k;
-    for (i = 0; i < n; i++) {
-        for (k = 0; k < i; k++) x[i] -= a[i * n + k] * x[k];
-        x[i] /= a[i * n + i];
-    }
-    for (i = n - 1; i >= 0; i--) {
-        for (k = i + 1; k < n; k++) x[i] -= a[k * n + i] * x[k];
-        x[i] /= a[i * n + i];
-    }
-}
-
 FSI_API void fsi__jt_solve(const fsi__jt_tree *t, const double *g, double *y)
 {
     const int n = t->view.coordinates;
     int k;
     for (k = 0; k < n; k++) y[k] = t->scripted[k] ? 0 : g[k];
-    fsi__jt_backsolve(t->L, n, y);
+    fsi_dense_cholesky_solve(n, t->L, y);
 }
 
-/* A = M + dt D + dt^2 K in L, factored; rows and columns of scripted joints are those of the identity. */
+/* A = M + dt D + dt^2 K in L, factored by fsi_dense_cholesky; rows and columns of scripted joints are those of the
+   identity. */
 static int fsi__jt_factor_system(fsi__jt_tree *t, double dt)
 {
     const int n = t->view.coordinates;
@@ -406,7 +376,7 @@ static int fsi__jt_factor_system(fsi__jt_tree *t, double dt)
         t->L[k * n + k] += dt * (t->D[k] + dt * t->K[k]);
         for (i = 0; i < n && t->scripted[k]; i++) t->L[i * n + k] = t->L[k * n + i] = i == k;
     }
-    return fsi__jt_factor(t->L, n);
+    return fsi_dense_cholesky(NULL, n, t->L) == FSI_OK;
 }
 
 FSI_API int fsi__jt_factor_mass(fsi__jt_tree *t) { return fsi__jt_factor_system(t, 0); }
@@ -441,7 +411,7 @@ static void fsi__jt_change(fsi__jt_tree *t, double dt, double end, const double 
         t->rhs[k] = (fsi__jt_script(&t->link[l], end) - t->q1[k]) / dt - t->u0[k];
         for (i = 0; i < n; i++) if (!t->scripted[i]) t->rhs[i] -= t->M[i * n + k] * t->rhs[k];
     }
-    fsi__jt_backsolve(t->L, n, t->rhs);
+    fsi_dense_cholesky_solve(n, t->L, t->rhs);
 }
 
 /* Rates without contacts, implicit in springs and dampers:
@@ -594,8 +564,8 @@ static int fsi__jt_keep_momentum(fsi__jt_tree *t, const double *h, fsi__d3 c)
     /* the moment about the new centre */
     if (r == 6) { b[0] += shift.x; b[1] += shift.y; b[2] += shift.z; }
     else b[0] += shift.z;
-    if (!fsi__jt_factor(a, r)) return 0;
-    fsi__jt_backsolve(a, r, b);
+    if (fsi_dense_cholesky(NULL, r, a) != FSI_OK) return 0;
+    fsi_dense_cholesky_solve(r, a, b);
     for (i = 0; i < r; i++) t->u[i] = b[i];
     return 1;
 }
