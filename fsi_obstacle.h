@@ -24,6 +24,11 @@
 #ifndef FSI_OBSTACLE_H
 #define FSI_OBSTACLE_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_mesh.h"
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
@@ -195,6 +200,10 @@ FSI_API int fsi__place(const fsi__walls *w, fsi__faces *own, uint32_t filter, fs
 /* Where no way leads out that its faces tell: back to where the particle came from, on to where it wanted to be
    though a solid has passed between, or to a free place nearby. Else it stays between the solids that close on it. */
 FSI_API int fsi__squeeze(const fsi__walls *w, uint32_t filter, fsi_vec3 from, fsi_vec3 wanted, fsi_vec3 *x);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_OBSTACLE_H */
 

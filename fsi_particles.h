@@ -429,7 +429,7 @@ FSI_API double fsi__longest(const fsi_vec3 *v, int n); /* length of the longest 
 enum {
     FSI__COLUMN_FOUND,   /* what the last step found: not saved */
     FSI__COLUMN_ANY,     /* saved, any value */
-    FSI__COLUMN_VECTOR,  /* saved: fsi_vec3, no coordinate beyond `most` */
+    FSI__COLUMN_VECTOR,  /* saved: fsi_vec3, no coordinate beyond `most`: LIMIT */
     FSI__COLUMN_LENGTH,  /* saved: fsi_vec3 no longer than `most` */
     FSI__COLUMN_REAL,    /* saved: fsi_real, `least` to `most` */
     FSI__COLUMN_SUM,     /* saved: float, a sum over particles: 0 to one more than there are */
@@ -515,7 +515,7 @@ FSI_API fsi_status fsi__particles_check_head(const fsi__particles *t, const char
     const fsi__liquid_head *own, size_t rest, const fsi__stream *st);
 FSI_API void fsi__particles_state(fsi__stream *st, fsi__particles *t); /* the saved columns, of *count rows */
 /* Could a step have left the columns of a state of `count` rows, which the stream stands before? `offset` is added to
-   positions; next: the id of the next particle. Errors: NAN, FORMAT; name the particle. */
+   positions; next: the id of the next particle. Errors: NAN, FORMAT, LIMIT; name the particle. */
 FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count,
     uint64_t next, fsi_vec3 offset);
 /* The bytes of a state's rows before the column whose pointer stands at `array`; NULL: of all. */
@@ -1331,7 +1331,11 @@ static fsi_status fsi__particles_check_vectors(const fsi__particles *t, const ch
         moved = fsi_v3_add(v, offset);
         size = fmax(fsi__largest_axis(v), c->kind == FSI__COLUMN_LENGTH ? fsi__d3_norm(fsi__d3_of(moved))
             : fsi__largest_axis(moved));
-        if (!(size <= c->most)) return fsi__particles_bad_number(t, fn, i, c->name, size);
+        if (size <= c->most) continue;
+        if (c->kind == FSI__COLUMN_LENGTH || !fsi_is_finite(size))
+            return fsi__particles_bad_number(t, fn, i, c->name, size);
+        return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, i, size, "particle %.0f: its %s is %g, more than %g",
+            (double)i, c->name, size, c->most);
     }
     return FSI_OK;
 }

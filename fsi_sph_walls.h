@@ -40,6 +40,11 @@
 #ifndef FSI_SPH_WALLS_H
 #define FSI_SPH_WALLS_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_obstacle.h"
 #include "fsi_particles.h"
 
@@ -212,6 +217,10 @@ FSI_FN double fsi__sph_surface(double gradient)
     return gradient > FSI__SPH_SURFACE ? (gradient - FSI__SPH_SURFACE) * (gradient - FSI__SPH_SURFACE) : 0;
 }
 FSI__STRICT_FN_END
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_SPH_WALLS_H */
 
