@@ -142,7 +142,11 @@ FSI_API void fsi__ct_spread(fsi__ct_body *body, const fsi__jt_tree *t);   /* vel
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_CONTACT_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_CONTACT_IMPLEMENTATION
+#define FSI_CONTACT_IMPLEMENTATION
+#endif
+#ifdef FSI_CONTACT_IMPLEMENTATION
 #ifndef FSI_CONTACT_IMPLEMENTATION_DONE
 #define FSI_CONTACT_IMPLEMENTATION_DONE
 

@@ -122,7 +122,11 @@ FSI_API fsi_status fsi__cd_room(fsi_context *context, void *array, size_t size, 
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_DETECT_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_DETECT_IMPLEMENTATION
+#define FSI_DETECT_IMPLEMENTATION
+#endif
+#ifdef FSI_DETECT_IMPLEMENTATION
 #ifndef FSI_DETECT_IMPLEMENTATION_DONE
 #define FSI_DETECT_IMPLEMENTATION_DONE
 

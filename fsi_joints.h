@@ -147,7 +147,11 @@ FSI_API double fsi__jt_size(const fsi__jt_tree *t); /* how far its joints can be
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_JOINTS_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_JOINTS_IMPLEMENTATION
+#define FSI_JOINTS_IMPLEMENTATION
+#endif
+#ifdef FSI_JOINTS_IMPLEMENTATION
 #ifndef FSI_JOINTS_IMPLEMENTATION_DONE
 #define FSI_JOINTS_IMPLEMENTATION_DONE
 

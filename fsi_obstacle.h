@@ -209,7 +209,11 @@ FSI_API int fsi__squeeze(const fsi__walls *w, uint32_t filter, fsi_vec3 from, fs
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_OBSTACLE_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_OBSTACLE_IMPLEMENTATION
+#define FSI_OBSTACLE_IMPLEMENTATION
+#endif
+#ifdef FSI_OBSTACLE_IMPLEMENTATION
 #ifndef FSI_OBSTACLE_IMPLEMENTATION_DONE
 #define FSI_OBSTACLE_IMPLEMENTATION_DONE
 

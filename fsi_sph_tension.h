@@ -63,7 +63,11 @@ FSI_API int fsi__sph_main_part(const fsi__sph_wall *w); /* the obstacle that has
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SPH_TENSION_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SPH_TENSION_IMPLEMENTATION
+#define FSI_SPH_TENSION_IMPLEMENTATION
+#endif
+#ifdef FSI_SPH_TENSION_IMPLEMENTATION
 #ifndef FSI_SPH_TENSION_IMPLEMENTATION_DONE
 #define FSI_SPH_TENSION_IMPLEMENTATION_DONE
 

@@ -74,7 +74,11 @@ FSI_API void fsi__sph_drag_turn(const fsi__sph_viscosity *o, int i);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SPH_VISCOSITY_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SPH_VISCOSITY_IMPLEMENTATION
+#define FSI_SPH_VISCOSITY_IMPLEMENTATION
+#endif
+#ifdef FSI_SPH_VISCOSITY_IMPLEMENTATION
 #ifndef FSI_SPH_VISCOSITY_IMPLEMENTATION_DONE
 #define FSI_SPH_VISCOSITY_IMPLEMENTATION_DONE
 
