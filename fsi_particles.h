@@ -43,12 +43,14 @@
 
 /* All pairs of points closer than a radius, over an unbounded domain. Points are sorted by cell (rank space): rank r is
    the caller's point order[r]. The neighbours of rank r are list[first[r]] .. list[first[r] + size[r] - 1], ranks in
-   ascending order, without r itself; behind them r is repeated up to the next multiple of FSI_LANES. Symmetric: b is in a's list exactly when a is in b's. Coincident points are neighbours. */
+   ascending order, without r itself; behind them r is repeated up to the next multiple of FSI_LANES. Symmetric: b is in
+   a's list exactly when a is in b's. Coincident points are neighbours. */
 typedef struct fsi_neighbors {
     uint32_t cookie;
     fsi_context *context;
     int count;             /* points */
-    const int *order;      /* count: rank -> the caller's index; equal input gives equal order, ties in caller's order */
+    const int *order;      /* count: rank -> the caller's index; equal input gives equal order, ties in caller's
+                              order */
     const int *first;      /* count: offsets into list, multiples of FSI_LANES; there may be gaps between lists */
     const int *list;       /* ranks */
     const int *size;       /* count: neighbours of each rank */
@@ -66,20 +68,21 @@ FSI_API fsi_status fsi_neighbors_build(fsi_neighbors *nb, const fsi_vec3 *x, int
 
 /* ---- >>lattices ------------------------------------------------------------------------------------------- */
 
-/* Particles on a cubic lattice (2D: square, z = 0), half a spacing away from box.lo, as many as fit: along each axis the
-   number of whole spacings in the box. *count is how many there are; the first `capacity` of them are written to `out`
-   (NULL with capacity 0 only counts), x running fastest. Errors: ARGUMENT (empty box, spacing <= 0, dim), NAN, LIMIT;
-   context may be NULL. */
-FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real spacing, int dim, fsi_vec3 *out, int capacity, int *count);
+/* Particles on a cubic lattice (2D: square, z = 0), half a spacing away from box.lo, as many as fit: along each axis
+   the number of whole spacings in the box. *count is how many there are; the first `capacity` of them are written to
+   `out` (NULL with capacity 0 only counts), x running fastest. Errors: ARGUMENT (empty box, spacing <= 0, dim), NAN,
+   LIMIT; context may be NULL. */
+FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real spacing, int dim, fsi_vec3 *out,
+                                  int capacity, int *count);
 /* The points of that lattice over the mesh's bounding box that lie at least spacing/2 inside a closed mesh. */
 FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_vec3 *out, int capacity, int *count);
 
 /* ---- >>lanes: pair arithmetic, eight neighbours at a time (for fsi's own headers) ------------------------------- */
 
-/* Pair loops read neighbours through records of 16 bytes: three coordinates in fixed point and one number to ride along.
-   Differences of fixed-point coordinates are exact and wrap around: the same bits wherever the scene is, pair forces
-   exactly opposite, no loss far from the origin. FSI_LANES_DOUBLE does all this in double (verification; slower).
-   FSI_NO_SIMD uses plain C, with the same bits. */
+/* Pair loops read neighbours through records of 16 bytes: three coordinates in fixed point and one number to ride
+   along. Differences of fixed-point coordinates are exact and wrap around: the same bits wherever the scene is, pair
+   forces exactly opposite, no loss far from the origin. FSI_LANES_DOUBLE does all this in double (verification;
+   slower). FSI_NO_SIMD uses plain C, with the same bits. */
 #if defined(FSI_LANES_DOUBLE)
 typedef double fsi__lane;
 typedef double fsi__coord;
@@ -92,7 +95,8 @@ typedef int32_t fsi__coord;
 typedef struct fsi__record { fsi__coord x, y, z; fsi__lane w; } fsi__record;
 typedef struct fsi__lane4 { fsi__lane x, y, z, w; } fsi__lane4;
 
-#if defined(__SSE2__) && !defined(FSI_NO_SIMD) && !defined(FSI_LANES_DOUBLE) && !defined(__CUDACC__) && !defined(__TINYC__)
+#if defined(__SSE2__) && !defined(FSI_NO_SIMD) && !defined(FSI_LANES_DOUBLE) && !defined(__CUDACC__) &&                \
+    !defined(__TINYC__)
 #if defined(__AVX__)
 #define FSI__AVX
 #include <immintrin.h>
@@ -144,7 +148,10 @@ FSI_FN fsi__f8 fsi__f8_mul(fsi__f8 a, fsi__f8 b) { return _mm256_mul_ps(a, b); }
 FSI_FN fsi__f8 fsi__f8_div(fsi__f8 a, fsi__f8 b) { return _mm256_div_ps(a, b); }
 FSI_FN fsi__f8 fsi__f8_max(fsi__f8 a, fsi__f8 b) { return _mm256_max_ps(a, b); }
 FSI_FN fsi__f8 fsi__f8_sqrt(fsi__f8 a) { return _mm256_sqrt_ps(a); }
-FSI_FN fsi__f8 fsi__f8_if_greater(fsi__f8 a, fsi__f8 b, fsi__f8 c) { return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ), c); }
+FSI_FN fsi__f8 fsi__f8_if_greater(fsi__f8 a, fsi__f8 b, fsi__f8 c)
+{
+    return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ), c);
+}
 FSI_FN fsi__lane fsi__f8_sum(fsi__f8 a)
 {
     fsi__lane t[4];
@@ -154,9 +161,12 @@ FSI_FN fsi__lane fsi__f8_sum(fsi__f8 a)
 /* Columns of eight rows of four floats: rows 0-3 go to the low half, 4-7 to the high half. */
 FSI_FN void fsi__f8_columns(const float *rows, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z, fsi__f8 *w)
 {
-#define FSI__ROWS(k) _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows + 4 * (size_t)index[k])), _mm_loadu_ps(rows + 4 * (size_t)index[k + 4]), 1)
+#define FSI__ROWS(k)                                                                                                   \
+    _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows + 4 * (size_t)index[k])),                            \
+                         _mm_loadu_ps(rows + 4 * (size_t)index[k + 4]), 1)
     __m256 a = FSI__ROWS(0), b = FSI__ROWS(1), c = FSI__ROWS(2), d = FSI__ROWS(3);
-    __m256 ab = _mm256_unpacklo_ps(a, b), cd = _mm256_unpacklo_ps(c, d), AB = _mm256_unpackhi_ps(a, b), CD = _mm256_unpackhi_ps(c, d);
+    __m256 ab = _mm256_unpacklo_ps(a, b), cd = _mm256_unpacklo_ps(c, d), AB = _mm256_unpackhi_ps(a, b),
+           CD = _mm256_unpackhi_ps(c, d);
 #undef FSI__ROWS
     *x = _mm256_shuffle_ps(ab, cd, 0x44);
     *y = _mm256_shuffle_ps(ab, cd, 0xee);
@@ -166,7 +176,8 @@ FSI_FN void fsi__f8_columns(const float *rows, const int *index, fsi__f8 *x, fsi
 FSI_FN fsi__f8 fsi__f8_apart(fsi__f8 coordinate, int32_t at)
 {
     __m256i i = _mm256_castps_si256(coordinate);
-    __m128i lo = _mm_sub_epi32(_mm256_castsi256_si128(i), _mm_set1_epi32(at)), hi = _mm_sub_epi32(_mm256_extractf128_si256(i, 1), _mm_set1_epi32(at));
+    __m128i lo = _mm_sub_epi32(_mm256_castsi256_si128(i), _mm_set1_epi32(at)),
+            hi = _mm_sub_epi32(_mm256_extractf128_si256(i, 1), _mm_set1_epi32(at));
     return _mm256_cvtepi32_ps(_mm256_insertf128_si256(_mm256_castsi128_si256(lo), hi, 1));
 }
 #elif defined(FSI__SSE2)
@@ -179,7 +190,10 @@ FSI_FN fsi__f8 fsi__f8_mul(fsi__f8 a, fsi__f8 b) { return fsi__f8_make(_mm_mul_p
 FSI_FN fsi__f8 fsi__f8_div(fsi__f8 a, fsi__f8 b) { return fsi__f8_make(_mm_div_ps(a.a, b.a), _mm_div_ps(a.b, b.b)); }
 FSI_FN fsi__f8 fsi__f8_max(fsi__f8 a, fsi__f8 b) { return fsi__f8_make(_mm_max_ps(a.a, b.a), _mm_max_ps(a.b, b.b)); }
 FSI_FN fsi__f8 fsi__f8_sqrt(fsi__f8 a) { return fsi__f8_make(_mm_sqrt_ps(a.a), _mm_sqrt_ps(a.b)); }
-FSI_FN fsi__f8 fsi__f8_if_greater(fsi__f8 a, fsi__f8 b, fsi__f8 c) { return fsi__f8_make(_mm_and_ps(_mm_cmpgt_ps(a.a, b.a), c.a), _mm_and_ps(_mm_cmpgt_ps(a.b, b.b), c.b)); }
+FSI_FN fsi__f8 fsi__f8_if_greater(fsi__f8 a, fsi__f8 b, fsi__f8 c)
+{
+    return fsi__f8_make(_mm_and_ps(_mm_cmpgt_ps(a.a, b.a), c.a), _mm_and_ps(_mm_cmpgt_ps(a.b, b.b), c.b));
+}
 FSI_FN fsi__lane fsi__f8_sum(fsi__f8 a)
 {
     fsi__lane t[4];
@@ -189,7 +203,8 @@ FSI_FN fsi__lane fsi__f8_sum(fsi__f8 a)
 FSI_FN void fsi__f8_columns(const float *rows, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z, fsi__f8 *w)
 {
 #define FSI__ROW(k) _mm_loadu_ps(rows + 4 * (size_t)index[k])
-    __m128 a = FSI__ROW(0), b = FSI__ROW(1), c = FSI__ROW(2), d = FSI__ROW(3), e = FSI__ROW(4), f = FSI__ROW(5), g = FSI__ROW(6), h = FSI__ROW(7);
+    __m128 a = FSI__ROW(0), b = FSI__ROW(1), c = FSI__ROW(2), d = FSI__ROW(3), e = FSI__ROW(4), f = FSI__ROW(5),
+           g = FSI__ROW(6), h = FSI__ROW(7);
 #undef FSI__ROW
     _MM_TRANSPOSE4_PS(a, b, c, d);
     _MM_TRANSPOSE4_PS(e, f, g, h);
@@ -201,7 +216,8 @@ FSI_FN void fsi__f8_columns(const float *rows, const int *index, fsi__f8 *x, fsi
 FSI_FN fsi__f8 fsi__f8_apart(fsi__f8 c, int32_t at)
 {
     const __m128i i = _mm_set1_epi32(at);
-    return fsi__f8_make(_mm_cvtepi32_ps(_mm_sub_epi32(_mm_castps_si128(c.a), i)), _mm_cvtepi32_ps(_mm_sub_epi32(_mm_castps_si128(c.b), i)));
+    return fsi__f8_make(_mm_cvtepi32_ps(_mm_sub_epi32(_mm_castps_si128(c.a), i)),
+                        _mm_cvtepi32_ps(_mm_sub_epi32(_mm_castps_si128(c.b), i)));
 }
 #else
 typedef struct fsi__f8 { fsi__lane v[8]; } fsi__f8;
@@ -225,7 +241,8 @@ FSI_FN fsi__lane fsi__f8_sum(fsi__f8 a)
 #endif
 
 /* Difference of eight records to `at` in coordinate steps, and what rides along. */
-FSI_FN void fsi__f8_gather(const fsi__record *records, const int *index, const fsi__record *at, fsi__f8 *dx, fsi__f8 *dy, fsi__f8 *dz, fsi__f8 *w)
+FSI_FN void fsi__f8_gather(const fsi__record *records, const int *index, const fsi__record *at, fsi__f8 *dx,
+                           fsi__f8 *dy, fsi__f8 *dz, fsi__f8 *w)
 {
 #if defined(FSI__AVX) || defined(FSI__SSE2)
     fsi__f8_columns((const float *)(const void *)records, index, dx, dy, dz, w);
@@ -245,7 +262,8 @@ FSI_FN void fsi__f8_gather(const fsi__record *records, const int *index, const f
 }
 
 /* Eight vectors, by component, and the number that rides along with each. */
-FSI_FN void fsi__f8_gather_four(const fsi__lane4 *from, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z, fsi__f8 *w)
+FSI_FN void fsi__f8_gather_four(const fsi__lane4 *from, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z,
+                                fsi__f8 *w)
 {
 #if defined(FSI__AVX) || defined(FSI__SSE2)
     fsi__f8_columns(&from->x, index, x, y, z, w);
@@ -265,7 +283,8 @@ FSI_FN void fsi__f8_gather_vectors(const fsi__lane4 *from, const int *index, fsi
     fsi__f8_gather_four(from, index, x, y, z, &w);
 }
 
-/* Sums of lanes in double: where opposite pair forces must cancel to rounding of double. Folded as fsi__f8_sum folds. */
+/* Sums of lanes in double: where opposite pair forces must cancel to rounding of double. Folded as fsi__f8_sum
+   folds. */
 #if defined(FSI__AVX)
 typedef struct fsi__d8 { __m256d a, b; } fsi__d8;
 FSI_FN fsi__d8 fsi__d8_zero(void) { fsi__d8 r; r.a = r.b = _mm256_setzero_pd(); return r; }
@@ -409,10 +428,11 @@ FSI__HOST_FN double fsi__largest_axis(fsi_vec3 v)
 
 /* Sorts only: nb->order as fsi_neighbors_build makes it, no lists. */
 FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim);
-/* fsi_neighbors_build that calls `also` for ranks begin .. end-1, in chunks that begin at multiples of 8, in its own parallel loop
-   (perhaps twice), and before that for none; order is what nb->order becomes. */
+/* fsi_neighbors_build that calls `also` for ranks begin .. end-1, in chunks that begin at multiples of 8, in its own
+   parallel loop (perhaps twice), and before that for none; order is what nb->order becomes. */
 typedef void fsi__ranks_fn(void *arg, const int *order, int begin, int end);
-FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg);
+FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim,
+                                             fsi__ranks_fn *also, void *arg);
 
 FSI_API double fsi__longest(const fsi_vec3 *v, int n); /* length of the longest of n vectors, 0 without any */
 
@@ -484,7 +504,12 @@ FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, cons
 
 /* One field of the particles, as copies take it: numbers, or bytes where they are NULL; width 0: there is no such
    field. */
-typedef struct fsi__export { const fsi_real *numbers; const unsigned char *bytes; int width; fsi_real unit; } fsi__export;
+typedef struct fsi__export {
+    const fsi_real *numbers;
+    const unsigned char *bytes;
+    int width;
+    fsi_real unit;
+} fsi__export;
 FSI_FN fsi__export fsi__export_of(const fsi_real *numbers, const unsigned char *bytes, int width, fsi_real unit)
 {
     fsi__export f;
@@ -628,14 +653,16 @@ typedef struct fsi__nb_tile {
 
 /* Appends rank i's neighbours among the tile to list + m (as far as `room` goes) and returns the new m. `exact`: the
    float test cannot be trusted here. */
-FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fsi_vec3 at, int exact, int *list, size_t m, size_t room);
+FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fsi_vec3 at, int exact, int *list,
+                            size_t m, size_t room);
 /* Moves the runs on to the cells x - 1 .. x + 1; returns how many candidates they hold. */
 FSI_API int fsi__nb_advance(const fsi__nb_build *b, int x, fsi__nb_runs *runs);
 /* Is a rank's cell so near to where coordinates are clamped that floats cannot be trusted? */
 FSI_API int fsi__nb_clamped(const fsi__nb_build *b, int r);
 FSI_API void fsi__nb_layout(fsi__nb_build *b, fsi__arena *a); /* its arrays, for b->count points */
 /* Copies candidates number from .. from+TILE-1 of the runs, those around rank i. */
-FSI_API void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, int i, fsi_vec3 at, fsi__nb_tile *tile);
+FSI_API void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, int i, fsi_vec3 at,
+                          fsi__nb_tile *tile);
 /* Gives every chunk room for its lists. The first try guesses; chunks that need more say so. */
 FSI_API fsi_status fsi__nb_make_lists(fsi_context *context, fsi__nb_build *b, fsi__arena *lists, const char *function);
 /* Sorts the points of a build that has been laid out. */
@@ -745,7 +772,7 @@ static int fsi__nb_cell(const fsi__nb_build *b, const fsi_vec3 *x, int axis)
 /* Cell coordinates, packed into the fewest bits that hold their range. */
 static void fsi__nb_make_keys(fsi__nb_build *b)
 {
-    int lo[3] = { FSI__NB_CLAMP, FSI__NB_CLAMP, FSI__NB_CLAMP }, hi[3] = { -FSI__NB_CLAMP, -FSI__NB_CLAMP, -FSI__NB_CLAMP };
+    int lo[3] = {FSI__NB_CLAMP, FSI__NB_CLAMP, FSI__NB_CLAMP}, hi[3] = {-FSI__NB_CLAMP, -FSI__NB_CLAMP, -FSI__NB_CLAMP};
     int i, k, c[3];
     for (i = 0; i < b->count; i++) {
         for (k = 0; k < 3; k++) {
@@ -753,7 +780,8 @@ static void fsi__nb_make_keys(fsi__nb_build *b)
             if (c[k] < lo[k]) lo[k] = c[k];
             if (c[k] > hi[k]) hi[k] = c[k];
         }
-        b->key[i] = (uint64_t)(c[0] + FSI__NB_CLAMP) | (uint64_t)(c[1] + FSI__NB_CLAMP) << 21 | (uint64_t)(c[2] + FSI__NB_CLAMP) << 42;
+        b->key[i] = (uint64_t)(c[0] + FSI__NB_CLAMP) | (uint64_t)(c[1] + FSI__NB_CLAMP) << 21 |
+                    (uint64_t)(c[2] + FSI__NB_CLAMP) << 42;
         b->order[i] = i;
     }
     for (k = 0; k < 3; k++) {
@@ -870,7 +898,8 @@ FSI_API int fsi__nb_advance(const fsi__nb_build *b, int x, fsi__nb_runs *runs)
     return total;
 }
 
-FSI_API void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, int i, fsi_vec3 at, fsi__nb_tile *tile)
+FSI_API void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, int i, fsi_vec3 at,
+                          fsi__nb_tile *tile)
 {
     int k, n = 0;
     tile->shift = -i - 1; /* not in this tile */
@@ -896,9 +925,11 @@ static int fsi__nb_exact(const fsi__nb_build *b, int i, int j)
     return fsi_v3_norm2(d) < b->radius2;
 }
 
-FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fsi_vec3 at, int exact, int *list, size_t m, size_t room)
+FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fsi_vec3 at, int exact, int *list,
+                            size_t m, size_t room)
 {
-    const float x = (float)(b->sorted[i].x - at.x), y = (float)(b->sorted[i].y - at.y), z = b->dim == 3 ? (float)(b->sorted[i].z - at.z) : 0.0f;
+    const float x = (float)(b->sorted[i].x - at.x), y = (float)(b->sorted[i].y - at.y),
+                z = b->dim == 3 ? (float)(b->sorted[i].z - at.z) : 0.0f;
     const float sure = (float)b->radius2 * 0.99999f, maybe = (float)b->radius2 * 1.00001f;
     int k, n = tile->count, unsure = 0, *to;
     for (k = 0; k < n; k++) {
@@ -938,14 +969,16 @@ FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, f
 FSI_API int fsi__nb_clamped(const fsi__nb_build *b, int r)
 {
     const fsi_vec3 *at = &b->sorted[r];
-    int exact = b->cell_x[r] <= 1 - FSI__NB_CLAMP || b->cell_x[r] >= FSI__NB_CLAMP - 2 || b->inv_cell > 1e15 || b->inv_cell < 1e-15;
+    int exact = b->cell_x[r] <= 1 - FSI__NB_CLAMP || b->cell_x[r] >= FSI__NB_CLAMP - 2 || b->inv_cell > 1e15 ||
+                b->inv_cell < 1e-15;
     exact |= fsi__nb_cell(b, at, 1) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, at, 1) >= FSI__NB_CLAMP - 2;
     exact |= fsi__nb_cell(b, at, 2) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, at, 2) >= FSI__NB_CLAMP - 2;
     return exact;
 }
 
 /* Lists of the ranks begin .. end-1 of one cell; `total` candidates. */
-static size_t fsi__nb_cell_lists(const fsi__nb_build *b, const fsi__nb_runs *runs, int total, int begin, int end, fsi__nb_tile *tile, int *list, size_t m, size_t room, size_t base)
+static size_t fsi__nb_cell_lists(const fsi__nb_build *b, const fsi__nb_runs *runs, int total, int begin, int end,
+                                 fsi__nb_tile *tile, int *list, size_t m, size_t room, size_t base)
 {
     fsi_vec3 at = b->sorted[begin];
     int i, from, exact = fsi__nb_clamped(b, begin);
@@ -1003,7 +1036,9 @@ FSI_API fsi_status fsi__nb_make_lists(fsi_context *context, fsi__nb_build *b, fs
                     "more than 2^31 neighbours: the radius is too large for these points");
             b->base[c + 1] = (size_t)sum;
         }
-        if (!fsi__arena_reserve(context, lists, b->base[b->chunk_count] * sizeof(int))) return fsi__fail(context, FSI_ERROR_MEMORY, function, -1, 0, "no memory for the neighbour lists of %d points", b->count);
+        if (!fsi__arena_reserve(context, lists, b->base[b->chunk_count] * sizeof(int)))
+            return fsi__fail(context, FSI_ERROR_MEMORY, function, -1, 0,
+                             "no memory for the neighbour lists of %d points", b->count);
         b->list = (int *)fsi__take(lists, b->base[b->chunk_count], sizeof(int));
         fsi__parallel_work(context, b->count, FSI__NB_GRAIN, FSI__NB_WORK * b->count, fsi__nb_chunk, b);
         for (c = 0, try_again = 0; c < b->chunk_count; c++) try_again |= b->need[c] > b->base[c + 1] - b->base[c];
@@ -1016,16 +1051,24 @@ static fsi_status fsi__nb_check(fsi_neighbors *nb, const fsi_vec3 *x, int count,
     static const char fn[] = "fsi_neighbors_build";
     int i;
     if (nb->cookie != FSI__COOKIE('n', fsi_neighbors)) return FSI_ERROR_COOKIE;
-    if (count < 0 || (count > 0 && !x)) return fsi__fail(nb->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, points are %s", count, x ? "given" : "NULL");
-    if (!(radius > 0) || !fsi_is_finite((double)radius) || !(radius * radius > 0) || !fsi_is_finite((double)(radius * radius))) return fsi__fail(nb->context, FSI_ERROR_ARGUMENT, fn, -1, (double)radius, "the radius %g is not a positive length", (double)radius);
-    if (dim != 2 && dim != 3) return fsi__fail(nb->context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, must be 2 or 3", dim);
+    if (count < 0 || (count > 0 && !x))
+        return fsi__fail(nb->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, points are %s", count,
+                         x ? "given" : "NULL");
+    if (!(radius > 0) || !fsi_is_finite((double)radius) || !(radius * radius > 0) ||
+        !fsi_is_finite((double)(radius * radius)))
+        return fsi__fail(nb->context, FSI_ERROR_ARGUMENT, fn, -1, (double)radius,
+                         "the radius %g is not a positive length", (double)radius);
+    if (dim != 2 && dim != 3)
+        return fsi__fail(nb->context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, must be 2 or 3", dim);
     for (i = 0; i < count; i++)
-        if (!fsi_v3_is_finite(x[i])) return fsi__fail(nb->context, FSI_ERROR_NAN, fn, i, 0, "point %d is not finite", i);
+        if (!fsi_v3_is_finite(x[i]))
+            return fsi__fail(nb->context, FSI_ERROR_NAN, fn, i, 0, "point %d is not finite", i);
     return FSI_OK;
 }
 
 /* Sorts the points of a build, in impl->fresh. */
-static fsi_status fsi__nb_begin(fsi_neighbors *nb, fsi__nb_build *b, const fsi_vec3 *x, int count, fsi_real radius, int dim)
+static fsi_status fsi__nb_begin(fsi_neighbors *nb, fsi__nb_build *b, const fsi_vec3 *x, int count, fsi_real radius,
+                                int dim)
 {
     fsi__nb_impl *impl = (fsi__nb_impl *)nb->impl;
     fsi__arena measure;
@@ -1038,7 +1081,9 @@ static fsi_status fsi__nb_begin(fsi_neighbors *nb, fsi__nb_build *b, const fsi_v
     b->inv_cell = 1 / ((double)radius * 1.00001);
     b->chunk_count = fsi__chunks(count, FSI__NB_GRAIN);
     fsi__nb_layout(b, &measure);
-    if (!fsi__arena_reserve(nb->context, &impl->fresh, measure.used)) return fsi__fail(nb->context, FSI_ERROR_MEMORY, "fsi_neighbors_build", -1, count, "no memory to sort %d points", count);
+    if (!fsi__arena_reserve(nb->context, &impl->fresh, measure.used))
+        return fsi__fail(nb->context, FSI_ERROR_MEMORY, "fsi_neighbors_build", -1, count, "no memory to sort %d points",
+                         count);
     fsi__nb_layout(b, &impl->fresh);
     fsi__nb_rank(b);
     return FSI_OK;
@@ -1073,7 +1118,8 @@ FSI_API fsi_status fsi_neighbors_build(fsi_neighbors *nb, const fsi_vec3 *x, int
     return fsi__neighbors_build_with(nb, x, count, radius, dim, NULL, NULL);
 }
 
-FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg)
+FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim,
+                                             fsi__ranks_fn *also, void *arg)
 {
     fsi__nb_impl *impl;
     fsi__nb_build b;
@@ -1590,8 +1636,8 @@ static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real spacing, int dim, fsi_vec3 *out, int capacity,
-                                  int *count)
+FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real spacing, int dim, fsi_vec3 *out,
+                                  int capacity, int *count)
 {
     return fsi__sample(context, "fsi_sample_box", box, spacing, dim, NULL, out, capacity, count);
 }
@@ -1725,7 +1771,10 @@ static void fsi__taken_cell(const fsi__sites *s, fsi_vec3 x, int cell[3])
     cell[2] = s->dim == 2 ? 0 : (int)floor(((double)x.z - s->lo[2]) / s->dx - s->first[2]);
 }
 
-static uint32_t fsi__taken_key(const int cell[3]) { return (uint32_t)cell[0] * 73856093u ^ (uint32_t)cell[1] * 19349663u ^ (uint32_t)cell[2] * 83492791u; }
+static uint32_t fsi__taken_key(const int cell[3])
+{
+    return (uint32_t)cell[0] * 73856093u ^ (uint32_t)cell[1] * 19349663u ^ (uint32_t)cell[2] * 83492791u;
+}
 
 /* Is x within a cell of the sites? Sites of a mesh and a sphere are fewer, no matter. */
 static int fsi__is_by_sites(const fsi__sites *s, fsi_vec3 x)

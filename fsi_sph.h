@@ -27,7 +27,8 @@
       fsi_sph_destroy(water);
 
    FILL AND ASK
-      fsi_sph_fill_box, _fill_sphere, _fill_mesh              lattices; what is outside, in obstacles or in liquid is left out
+      fsi_sph_fill_box, _fill_sphere, _fill_mesh              lattices; what is outside, in obstacles or in liquid is
+      left out
       fsi_sph_velocity_at, _pressure_at, _fraction_at         of the liquid at a point
 
    WALLS ARE TRIANGLE MESHES
@@ -35,8 +36,8 @@
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
       if (fsi_mesh_create(&mesh, &m) != FSI_OK) ...; // says which triangle is wrong
       fsi_sph_add_mesh(water, mesh, NULL);
-      Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. They may move, deform, or be
-      fixed to rigid bodies (fsi_body) that move as told, or as the liquid moves them.
+      Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. They may move,
+      deform, or be fixed to rigid bodies (fsi_body) that move as told, or as the liquid moves them.
 
    TAPS AND DRAINS
       fsi_emitter_desc tap = fsi_emitter_default_desc();
@@ -45,13 +46,13 @@
       fsi_sph_add_sink(water, &drain, NULL);        // takes out what is inside at the end of a step
 
    WHAT IT DOES
-      One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy: inertia,
-      compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation Involving Complex
-      Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing of motion stay stable;
-      no particle that starts outside a solid ends inside it, unless solids leave it no room (stats.pinched), none leaves the domain.
-      Viscosity in Pa s is implicit, with no-slip walls (after Weiler et
-      al., "A Physically Consistent Implicit Viscosity Solver for SPH Fluids"). Surface tension in N/m and contact angles.
-      Numbers to choose: spacing, depth; all else has a default that works.
+      One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy:
+      inertia, compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation
+      Involving Complex Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing
+      of motion stay stable; no particle that starts outside a solid ends inside it, unless solids leave it no room
+      (stats.pinched), none leaves the domain. Viscosity in Pa s is implicit, with no-slip walls (after Weiler et
+      al., "A Physically Consistent Implicit Viscosity Solver for SPH Fluids"). Surface tension in N/m and contact
+      angles. Numbers to choose: spacing, depth; all else has a default that works.
    WHAT IT DOES NOT DO (yet)
       Several liquids.
 
@@ -60,8 +61,8 @@
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
       boundary integrals in double. Recommended: double (the default); float saves memory, not time.
-   COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a particle; see docs/sph.md.
-   FIND IN HERE (search for >>), behind the API
+   COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a
+   particle; see docs/sph.md. FIND IN HERE (search for >>), behind the API
       >>work space  >>contacts  >>pair sums  >>moving obstacles  >>coupled bodies  >>faces within reach  >>placement
       >>walls of one particle  >>the solve  >>surface tension  >>after the solve  >>viscosity
       >>emitters and sinks at work  >>markers  >>substep  >>step; and the functions that you call:
@@ -90,50 +91,61 @@ typedef struct fsi_sph_desc {
     fsi_real spacing;        /* dx, rest distance of particles [m]; default 0.02; particle volume is dx^dim */
     fsi_real support;        /* H / dx, 1.8 to 3; default 2 */
     fsi_real density;        /* rho0 [kg/m^3]; default 1000 */
-    fsi_real viscosity;      /* dynamic viscosity [Pa s], implicit, no-slip at walls; where it is set, xsph is not applied but for
-                                what surface tension takes; default 0: none but xsph, walls are slippery */
+    fsi_real viscosity;      /* dynamic viscosity [Pa s], implicit, no-slip at walls; where it is set, xsph is not
+                                applied but for what surface tension takes; default 0: none but xsph, walls are
+                                slippery */
     fsi_vec3 gravity;        /* [m/s^2]; default (0, 0, -9.81) */
-    fsi_real depth;          /* greatest depth expected [m]; sets the stiffness; default 1: too much for drops, where it costs
-                                substeps under surface tension and digits without */
+    fsi_real depth;          /* greatest depth expected [m]; sets the stiffness; default 1: too much for drops, where it
+                                costs substeps under surface tension and digits without */
     fsi_real compressibility;/* compression at that depth; default 0.01 */
-    fsi_real stiffness;      /* mu, bulk modulus [Pa]; default 0: (density |g| depth + surface_tension / dx) / (compressibility gk^2);
-                                without gravity the first part stands for 9.81 m/s^2, and is left out under surface tension */
+    fsi_real stiffness;      /* mu, bulk modulus [Pa]; default 0: (density |g| depth + surface_tension / dx) /
+                                (compressibility gk^2); without gravity the first part stands for 9.81 m/s^2, and is
+                                left out under surface tension */
     int min_iters, max_iters;/* sweeps a substep, and at most as many iterations of viscosity; default 8, 200 */
-    fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and walls
-                                have moved them in all (and 1e-4 of their way), on average, and less than ten times that is missing, by
-                                their rate; or by no more than rounding would; default 5e-4;
+    fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and
+                                walls have moved them in all (and 1e-4 of their way), on average, and less than ten
+                                times that is missing, by their rate; or by no more than rounding would; default 5e-4;
                                 0: always max_iters sweeps, for measurements, and no care of what they leave over */
-    fsi_real body_tolerance; /* and when the force between liquid and each coupled body is off by less than this share; default 0.05 */
+    fsi_real body_tolerance; /* and when the force between liquid and each coupled body is off by less than this share;
+                                default 0.05 */
     int accelerate;          /* Nesterov with restart; default 1 */
     int warm_start;          /* start from the last step's correction; default 1 */
     int full_diagonal;       /* count every pair in the diagonal, not only those under pressure; default 0 */
     fsi_sph_velocity velocity_update; /* default POSITIONS */
-    fsi_real cfl;            /* substeps are chosen so that no particle moves farther than cfl * dx in one; default 0.3 */
+    fsi_real cfl;            /* substeps are chosen so that no particle moves farther than cfl * dx in one; default
+                                0.3 */
     int max_substeps;        /* of one call; 1: no substepping; default 50 */
-    int budget;              /* sweeps one call may spend, and as many iterations of viscosity: shared out among as many substeps as
-                                then have min_iters each; 0: no limit; what is cut is flagged in stats.degraded; default 0 */
+    int budget;              /* sweeps one call may spend, and as many iterations of viscosity: shared out among as many
+                                substeps as then have min_iters each; 0: no limit; what is cut is flagged in
+                                stats.degraded; default 0 */
     fsi_sph_boundary boundary; /* default EXACT */
     int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
-    int always_reevaluate;   /* boundary integrals in every sweep instead of first-order updates; default 0 (slow, for verification) */
+    int always_reevaluate;   /* boundary integrals in every sweep instead of first-order updates; default 0 (slow, for
+                                verification) */
     fsi_real contact_thickness; /* dhat / dx; default 0.5 */
     fsi_real contact_stiffness; /* kappa0 / mu; default 1 */
-    int contact_first;       /* lowest power n0 of the contact potential: 2 (default, C1) or 1 (the paper's, may cycle) */
+    int contact_first;       /* lowest power n0 of the contact potential: 2 (default, C1) or 1 (the paper's, may
+                                cycle) */
     int contact_order, contact_max_order; /* N at the start of a step and its bound; default 3, 24 */
-    fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; surface tension takes more: 2 dt/sqrt(rho0 dx^3/sigma) */
-    fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost; substeps are then as short as
-                                fsi_sph_suggest_dt says, if max_substeps allows */
+    fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; surface tension takes more: 2 dt/sqrt(rho0
+                                dx^3/sigma) */
+    fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost; substeps are then as
+                                short as fsi_sph_suggest_dt says, if max_substeps allows */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
-    fsi_vec3 origin;         /* where the world's first origin is now: fsi_sph_shift_origin moves it and the domain; default 0 */
+    fsi_vec3 origin;         /* where the world's first origin is now: fsi_sph_shift_origin moves it and the domain;
+                                default 0 */
     fsi_real domain_friction, domain_contact_angle; /* of these walls, as an obstacle's; default 0, 180 degrees */
     int domain_no_slip;      /* default 1 */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
     int attribute_count;     /* numbers of your own that each particle carries, 0 to 64; default 0 */
     int markers;             /* 1: each step fills `marker` and `aeration`; default 0 */
-    fsi_real trapped_air_min, trapped_air_max; /* [m/s], where air begins to be trapped and where it is all the water can take;
+    fsi_real trapped_air_min, trapped_air_max; /* [m/s], where air begins to be trapped and where it is all the water
+                                                  can take;
                                 default 0.2, 1: the range seen where a jet plunges into a pool */
     fsi_real wave_crest_min, wave_crest_max;   /* no unit, the same for the curvature of crests; default 0.25, 1 */
-    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] from which on, and above which, that makes foam; default 0.5, 5 */
+    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] from which on, and above which, that makes foam;
+                                                    default 0.5, 5 */
 } fsi_sph_desc;
 
 /* What a particle looks like. */
@@ -143,41 +155,49 @@ enum { FSI_SPH_LIQUID, FSI_SPH_SPRAY, FSI_SPH_FOAM, FSI_SPH_BUBBLE };
 typedef struct fsi_sph_stats {
     int particles, substeps, iterations, restarts, halvings, rebuilds, reevaluations;
     int warm_rejected;            /* substeps that started cold although warm_start is set */
-                                  /* the next three, crowded and refused are told by one warning a step, where there is something to tell */
-    int degraded;                 /* 1: the budget or max_iters ended a solve early: such steps stay stable, but the liquid is softer
-                                     and its velocities are smoothed, as by xsph 0.5; or max_substeps left substeps that are too long for
-                                     the stiffness (mu dt^2 > 500 rho0 dx^2: a pool would boil) or for surface tension: then these are
-                                     lowered to what the substeps can bear, and velocities are smoothed */
-    int placed, pinched;          /* particles put back outside a solid, which gives them no velocity where it is more than their way; without a
-                                     free place within H, or too deep in a solid that was put there: they stay until the solids
-                                     part (but never outside the domain), and are counted in each substep, the deep ones at the end */
+                                  /* the next three, crowded and refused are told by one warning a step, where there is
+                                     something to tell */
+    int degraded;                 /* 1: the budget or max_iters ended a solve early: such steps stay stable, but the
+                                     liquid is softer and its velocities are smoothed, as by xsph 0.5; or max_substeps
+                                     left substeps that are too long for the stiffness (mu dt^2 > 500 rho0 dx^2: a pool
+                                     would boil) or for surface tension: then these are lowered to what the substeps can
+                                     bear, and velocities are smoothed */
+    int placed, pinched;          /* particles put back outside a solid, which gives them no velocity where it is more
+                                     than their way; without a free place within H, or too deep in a solid that was put
+                                     there: they stay until the solids part (but never outside the domain), and are
+                                     counted in each substep, the deep ones at the end */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
-    int crowded;                  /* particles with more than FSI_SPH_PARTS obstacles within H: what those beyond do is booked on the
-                                     last of them, last substep */
+    int crowded;                  /* particles with more than FSI_SPH_PARTS obstacles within H: what those beyond do is
+                                     booked on the last of them, last substep */
     size_t pairs;                 /* neighbours, last substep */
     double mean_compression;      /* mean of max(lambda - 1, 0), over particles and substeps */
     double max_compression;       /* largest lambda - 1, last substep */
     double residual;              /* last sweep's displacement over the whole correction, means; last substep */
     double body_residual;         /* unbalanced share of the force on a coupled body, the largest; last substep */
     int viscosity_iterations;     /* of conjugate gradients */
-    double viscosity_residual;    /* what they left over, as a share of the velocity that viscosity changed; last substep */
+    double viscosity_residual;    /* what they left over, as a share of the velocity that viscosity changed; last
+                                     substep */
     double max_speed;             /* [m/s], at the end */
     double cfl;                   /* max_speed * substep / dx */
     double momentum[3];           /* [kg m/s], at the end */
-    double momentum_defect;       /* |change of momentum that is neither gravity, external force nor wall| / sum m|v|, largest
-                                     substep, before it was taken out */
+    double momentum_defect;       /* |change of momentum that is neither gravity, external force nor wall| / sum m|v|,
+                                     largest substep, before it was taken out */
     double wall_impulse[3];       /* given to the liquid by obstacles, bodies and domain [N s] */
     double wall_speed;            /* of the fastest point of an obstacle in the liquid's reach [m/s] */
     int refits;                   /* obstacles moved, each once a substep */
     double external_impulse[3];   /* by gravity and by `force` [N s] */
-    double source_impulse[3];     /* by emitters, with what they emit and by holding it on its way, less what left through
-                                     sinks [N s]. The momentum has changed by the sum of these three, and by the part of
-                                     momentum_defect that could not be taken out */
+    double source_impulse[3];     /* by emitters, with what they emit and by holding it on its way, less what left
+                                     through sinks [N s]. The momentum has changed by the sum of these three, and by the
+                                     part of momentum_defect that could not be taken out */
     int emitted, removed;         /* particles that came from emitters and left through sinks */
-    int blocked, refused;         /* sites of emitters that stayed empty: a particle was nearer than 0.6 dx; a budget was used up */
+    int blocked, refused;         /* sites of emitters that stayed empty: a particle was nearer than 0.6 dx; a budget
+                                     was used up */
     double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
-    double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of m H^2/dt^2 */
-    double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update, seconds_viscosity, seconds_other; /* by the clock hook */
+    double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of m
+                                        H^2/dt^2 */
+    /* by the clock hook */
+    double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update,
+        seconds_viscosity, seconds_other;
     size_t bytes;                 /* held through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_sph_stats;
@@ -194,11 +214,13 @@ typedef struct fsi_sph {
     const fsi_real *pressure;  /* count [Pa] */
     const fsi_real *density_ratio; /* count, lambda = rho/rho0 */
     const uint32_t *id;        /* count, never used twice, growing along the array */
-    uint32_t *filter;          /* count, bits that masks of obstacles are compared with; default 0xffffffff; yours to write */
-    fsi_real *attribute;       /* count * desc.attribute_count, 0 unless an emitter says otherwise; yours to write, any value;
-                                  NULL when there are none */
+    uint32_t *filter;          /* count, bits that masks of obstacles are compared with; default 0xffffffff; yours to
+                                  write */
+    fsi_real *attribute;       /* count * desc.attribute_count, 0 unless an emitter says otherwise; yours to write, any
+                                  value; NULL when there are none */
     const unsigned char *marker; /* count, FSI_SPH_LIQUID, SPRAY, FOAM or BUBBLE; NULL unless desc.markers. Not saved */
-    const fsi_real *aeration;  /* count, 0 to 1: how much foam the particle makes; NULL unless desc.markers. Not saved */
+    const fsi_real *aeration;  /* count, 0 to 1: how much foam the particle makes; NULL unless desc.markers. Not
+                                  saved */
     double time;               /* seconds simulated */
     fsi_real particle_mass;    /* [kg] (2D: per metre) */
     fsi_real particle_volume;  /* dx^dim */
@@ -206,8 +228,8 @@ typedef struct fsi_sph {
     fsi_real stiffness;        /* mu [Pa] */
     fsi_real kernel_scale;     /* sigma: makes the lattice sum one (sph.md 2) */
     fsi_real gradient_factor;  /* gk of the lattice (sph.md 2) */
-    fsi_real pressure_factor;  /* pressure = pressure_factor mu max(lambda - 1, 0): gk of the closest packing where that is
-                                  smaller, since a liquid at rest settles into it */
+    fsi_real pressure_factor;  /* pressure = pressure_factor mu max(lambda - 1, 0): gk of the closest packing where that
+                                  is smaller, since a liquid at rest settles into it */
     fsi_real wall_factor;      /* s_B (sph.md 4.4) */
     fsi_sph_stats stats;
     void *impl;
@@ -218,53 +240,60 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void);
 /* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc);
 FSI_API void fsi_sph_destroy(fsi_sph *s); /* NULL is fine */
-/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain, origin,
-   attribute_count and markers may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing
-   has changed. */
+/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain,
+   origin, attribute_count and markers may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name
+   the field); then nothing has changed. */
 FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc);
-/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
+   Never NULL. */
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
-/* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. What is put into
-   a solid, here, by writing positions or by adding an obstacle over liquid, comes out within a step where the surface is
-   nearer than H; the rest stays, counted in stats.pinched (and by fsi_sph_count_inside). What is put outside the domain is put back
-   just within its walls. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
+/* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. What is put
+   into a solid, here, by writing positions or by adding an obstacle over liquid, comes out within a step where the
+   surface is nearer than H; the rest stays, counted in stats.pinched (and by fsi_sph_count_inside). What is put outside
+   the domain is put back just within its walls. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
-/* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre; what is at least
-   dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves with `velocity` [m/s]. Left out is
-   what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer than 0.6 dx to a particle that was there: the
-   same box filled twice is filled once. *added (NULL is fine): how many particles that were, 0 after an error; none is told by a
-   warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT
-   (max_particles, 5e8 sites within the domain); then nothing has changed. */
+/* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre;
+   what is at least dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves
+   with `velocity` [m/s]. Left out is what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer
+   than 0.6 dx to a particle that was there: the same box filled twice is filled once. *added (NULL is fine): how many
+   particles that were, 0 after an error; none is told by a warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than
+   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites within the domain); then nothing
+   has changed. */
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_sph_fill_sphere(fsi_sph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
 /* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
 FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone);
 
-/* A mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed first. A
-   closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it from where the last step left it:
-      by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move or fsi_mesh_move_rigid, by less
+/* A mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed
+   first. A closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it from where the
+   last step left it:
+      by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move or fsi_mesh_move_rigid,
+      by less
                       than 60 degrees a step (corners move in straight lines)
-      by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid, body->force and
+      by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid,
+      body->force and
                       body->torque take it; liquid and body are solved together, which is stable for bodies much lighter
-                      than the liquid too. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
-                      `end`, where the step left it. Whoever integrates the pose himself may come out slightly elsewhere: the
-                      next step sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn about z
-                      only; those whose inertia has products with z, as they stand, are refused (ARGUMENT).
+                      than the liquid too. The outputs of fsi_body are written when the step has succeeded, for COUPLED
+                      also `end`, where the step left it. Whoever integrates the pose himself may come out slightly
+                      elsewhere: the next step sweeps the difference. Several obstacles may be fixed to one body. 2D:
+                      COUPLED bodies turn about z only; those whose inertia has products with z, as they stand, are
+                      refused (ARGUMENT).
    Substeps move obstacles along. */
 typedef struct fsi_sph_obstacle_desc {
     uint32_t cookie;
     const fsi_mesh *mesh;
-    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment;
-                                the mesh itself is not looked at any more */
+    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
+                                moment; the mesh itself is not looked at any more */
     uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
-    fsi_real contact_angle;  /* under surface tension, through the liquid, 0 to 180 degrees. Work of adhesion over that of cohesion is
-                                (1 + cos(contact_angle))/2 (Young and Dupre); default 180: the liquid does not wet it */
-    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what the liquid did to each of
-                                the caller's vertices, mean over the step [N] */
+    fsi_real contact_angle;  /* under surface tension, through the liquid, 0 to 180 degrees. Work of adhesion over that
+                                of cohesion is (1 + cos(contact_angle))/2 (Young and Dupre); default 180: the liquid
+                                does not wet it */
+    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what the liquid did
+                                to each of the caller's vertices, mean over the step [N] */
 } fsi_sph_obstacle_desc;
 
 FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void); /* fills every field; set mesh */
@@ -274,29 +303,34 @@ FSI_API fsi_status fsi_sph_add_mesh(fsi_sph *s, const fsi_mesh *mesh, int *id); 
 FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. */
 FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id);
-/* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. Of COUPLED bodies
-   it is what the particles felt; what the body got, body->reaction_force, differs by what the solve left unbalanced (body_tolerance). */
+/* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. Of
+   COUPLED bodies it is what the particles felt; what the body got, body->reaction_force, differs by what the solve left
+   unbalanced (body_tolerance). */
 FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
-/* Emitters and sinks: fsi_source.h has their descs. Layers come out as if they had crossed the inlet plane between substeps. */
-/* *id names it in calls below (NULL is fine). From now on a step may move the particles' arrays; desc.reserve makes that
-   seldom, and is what a step makes scratch for. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT. */
+/* Emitters and sinks: fsi_source.h has their descs. Layers come out as if they had crossed the inlet plane between
+   substeps. */
+/* *id names it in calls below (NULL is fine). From now on a step may move the particles' arrays; desc.reserve makes
+   that seldom, and is what a step makes scratch for. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
+   LIMIT. */
 FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id);
 /* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
 FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_emitter_desc *desc);
 FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id); /* lets go of what it held */
 /* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
-FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked, long long *refused);
+FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked,
+                                         long long *refused);
 
-/* Sinks remove the particles that are inside at the end of a step. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT (254 sinks). */
+/* Sinks remove the particles that are inside at the end of a step. Errors: COOKIE, ARGUMENT and NAN (name the field),
+   MESH, MEMORY, LIMIT (254 sinks). */
 FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sink_desc *desc, int *id);
 FSI_API fsi_status fsi_sph_remove_sink(fsi_sph *s, int id);
 FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *removed);
 
-/* Adds offset [m] to the positions of particles, domain, emitters and sinks, and to where the last step left obstacles: a world
-   whose origin moves along. Meshes and bodies are yours: add it to them as well before the next step (fsi_mesh_set; pose and
-   end). Apart from rounding, later steps go as without. Errors: NAN, LIMIT (the domain would lie too far off); then nothing has
-   changed. */
+/* Adds offset [m] to the positions of particles, domain, emitters and sinks, and to where the last step left obstacles:
+   a world whose origin moves along. Meshes and bodies are yours: add it to them as well before the next step
+   (fsi_mesh_set; pose and end). Apart from rounding, later steps go as without. Errors: NAN, LIMIT (the domain would
+   lie too far off); then nothing has changed. */
 FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset);
 
 /* What fsi_sph_copy copies, and how many floats of a particle that are. */
@@ -305,14 +339,15 @@ typedef enum fsi_sph_field {
     FSI_SPH_PRESSURE, FSI_SPH_DENSITY_RATIO, FSI_SPH_AERATION, FSI_SPH_MARKER,       /* 1 */
     FSI_SPH_ATTRIBUTE                                                                /* desc.attribute_count */
 } fsi_sph_field;
-/* Copies one field as packed floats, as a GPU wants them: out[i * stride + k] for particle i. Several fields interleave by
-   calls with out + 3, out + 6 ... `origin` is taken off positions before they are rounded to float. Errors: ARGUMENT
+/* Copies one field as packed floats, as a GPU wants them: out[i * stride + k] for particle i. Several fields interleave
+   by calls with out + 3, out + 6 ... `origin` is taken off positions before they are rounded to float. Errors: ARGUMENT
    (unknown field, one that the desc did not ask for, stride too short, out NULL), NAN (origin). */
 FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride);
 
-/* Advances exactly dt seconds, 1e-12 to 1000; dt = 0: nothing moves, stats are filled. Errors: ARGUMENT (dt), NAN (names the particle
-   and what was not finite), MEMORY, LIMIT (a particle farther than 1e15 m from the origin, faster than 1e12 m/s or pulled by more than 1e18
-   m/s^2, an obstacle as fast, more than 2,048 faces near a particle); then nothing has changed. */
+/* Advances exactly dt seconds, 1e-12 to 1000; dt = 0: nothing moves, stats are filled. Errors: ARGUMENT (dt), NAN
+   (names the particle and what was not finite), MEMORY, LIMIT (a particle farther than 1e15 m from the origin, faster
+   than 1e12 m/s or pulled by more than 1e18 m/s^2, an obstacle as fast, more than 2,048 faces near a particle); then
+   nothing has changed. */
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt);
 /* The largest step that moves no particle farther than cfl * dx, keeps the stiffness number S = mu dt^2/(rho0 dx^2)
    below 10 and resolves capillary waves, dt <= sqrt(rho0 dx^3/sigma)/6 [s]. */
@@ -324,17 +359,17 @@ FSI_API fsi_real fsi_sph_pressure_at(const fsi_sph *s, fsi_vec3 x);
 FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x);
 /* Velocity [m/s] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
 FSI_API fsi_vec3 fsi_sph_velocity_at(const fsi_sph *s, fsi_vec3 x);
-/* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL ok).
-   Independent of everything that the solver uses; O(particles near obstacles * faces), on all
+/* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL
+   ok). Independent of everything that the solver uses; O(particles near obstacles * faces), on all
    threads of the context. */
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first);
 
-/* State: particles with ids, filters and attributes, warm starts, how far emitters and sinks have come, time. Obstacles, bodies,
-   descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another dim, spacing, attribute_count
-   or number of obstacles, other emitters or sinks are refused), after putting moving meshes (fsi_mesh_set) and bodies back: load
-   takes them for where they are then (bodies that are where they were, but for rounding, start from there to the bit). What was
-   saved with another desc.origin is shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is
-   refused, nothing changes. */
+/* State: particles with ids, filters and attributes, warm starts, how far emitters and sinks have come, time.
+   Obstacles, bodies, descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another
+   dim, spacing, attribute_count or number of obstacles, other emitters or sinks are refused), after putting moving
+   meshes (fsi_mesh_set) and bodies back: load takes them for where they are then (bodies that are where they were, but
+   for rounding, start from there to the bit). What was saved with another desc.origin is shifted to the present one.
+   NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -376,43 +411,67 @@ FSI__STRICT_BEGIN
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
 #define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
 #define FSI__SPH_MEND 0.1     /* largest velocity that makes up for a defect of momentum, over the mean speed */
-#define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: from 800 on a pool at rest boils (docs/sph.md) */
+#define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: from 800 on a pool at rest boils
+                                 (docs/sph.md) */
 #define FSI__SPH_ACCURATE 10.0 /* what it is where accuracy counts: fsi_sph_suggest_dt, surface tension */
-/* A solve keeps the share rho of the error of its guess, in its slowest modes. Guesses that add all of the last correction make
-   pressure a force that lags by dt rho/(1 - rho), and lags above dt, that is, rho > 1/2, gain energy faster than backward Euler takes
-   it away: deep liquid in large steps boils. So sweeps go on until what is missing, not only what the last one added, is small (LEFT
-   times the tolerance). Where more than LAG of the correction is missing all the same, for tolerance, max_iters or budget, the next
-   guess adds half of it, which cannot gain energy, and more XSPH keeps neighbours in step. */
+/* A solve keeps the share rho of the error of its guess, in its slowest modes. Guesses that add all of the last
+   correction make pressure a force that lags by dt rho/(1 - rho), and lags above dt, that is, rho > 1/2, gain energy
+   faster than backward Euler takes it away: deep liquid in large steps boils. So sweeps go on until what is missing,
+   not only what the last one added, is small (LEFT times the tolerance). Where more than LAG of the correction is
+   missing all the same, for tolerance, max_iters or budget, the next guess adds half of it, which cannot gain energy,
+   and more XSPH keeps neighbours in step. */
 #define FSI__SPH_LEFT 10
 #define FSI__SPH_LAG 0.01
 #define FSI__SPH_LAG_WARM 0.5
 #define FSI__SPH_LAG_XSPH 0.5
-/* Surface tension needs this much XSPH in the time of a capillary wave of one spacing: what single particles at the surface are given
-   must be shared by those below, or it piles up until they leave. */
+/* Surface tension needs this much XSPH in the time of a capillary wave of one spacing: what single particles at the
+   surface are given must be shared by those below, or it piles up until they leave. */
 #define FSI__SPH_TENSION_XSPH 2
 /* What a step takes: beyond, squares and differences of what it computes would not be finite or mean nothing. */
 #define FSI__SPH_FAR 1e15     /* farthest from the origin [m] */
 #define FSI__SPH_FAST 1e12    /* fastest [m/s] */
 #define FSI__SPH_PULL 1e18    /* largest acceleration by forces [m/s^2] */
 #define FSI__SPH_CORRECTION 1e30 /* largest that a state holds [m/s^2] */
-#define FSI__SPH_STILL 1e-4   /* a correction below this share of the particles' way needs no more digits than one of this size */
+#define FSI__SPH_STILL 1e-4   /* a correction below this share of the particles' way needs no more digits than one of
+                                 this size */
 #define FSI__SPH_SUMS 16      /* partial sums a chunk, in banks of four: the parts of a pass have one each */
-/* What the passes over all particles take of one thread [nanoseconds a particle]: the least that was measured in any scene at
-   -O3 -march=native (AMD EPYC), so that none is handed to other threads for too little. */
+/* What the passes over all particles take of one thread [nanoseconds a particle]: the least that was measured in any
+   scene at -O3 -march=native (AMD EPYC), so that none is handed to other threads for too little. */
 enum {
-    FSI__SPH_NS_START = 6, FSI__SPH_NS_PLACE = 3, FSI__SPH_NS_WALLS = 1, FSI__SPH_NS_WALL = 100,
-    FSI__SPH_NS_DENSITY = 16, FSI__SPH_NS_GRADIENT = 37, FSI__SPH_NS_UPDATE = 3, FSI__SPH_NS_RESET = 1,
-    FSI__SPH_NS_NORMAL = 30, FSI__SPH_NS_SMOOTH_NORMAL = 6, FSI__SPH_NS_CURVATURE = 4, FSI__SPH_NS_PULL = 9, FSI__SPH_NS_APPLY = 5,
-    FSI__SPH_NS_BEGIN = 10, FSI__SPH_NS_RESIDUAL = 100, FSI__SPH_NS_TURN = 2, FSI__SPH_NS_MULTIPLY = 28, FSI__SPH_NS_ADVANCE = 7,
-    FSI__SPH_NS_VISCOUS_END = 6, FSI__SPH_NS_FINISH = 12, FSI__SPH_NS_SMOOTH = 23, FSI__SPH_NS_MOMENTUM = 2,
-    FSI__SPH_NS_SHIFT = 2, FSI__SPH_NS_GATHER = 1, FSI__SPH_NS_AIR = 35, FSI__SPH_NS_MARKERS = 7
+    FSI__SPH_NS_START = 6,
+    FSI__SPH_NS_PLACE = 3,
+    FSI__SPH_NS_WALLS = 1,
+    FSI__SPH_NS_WALL = 100,
+    FSI__SPH_NS_DENSITY = 16,
+    FSI__SPH_NS_GRADIENT = 37,
+    FSI__SPH_NS_UPDATE = 3,
+    FSI__SPH_NS_RESET = 1,
+    FSI__SPH_NS_NORMAL = 30,
+    FSI__SPH_NS_SMOOTH_NORMAL = 6,
+    FSI__SPH_NS_CURVATURE = 4,
+    FSI__SPH_NS_PULL = 9,
+    FSI__SPH_NS_APPLY = 5,
+    FSI__SPH_NS_BEGIN = 10,
+    FSI__SPH_NS_RESIDUAL = 100,
+    FSI__SPH_NS_TURN = 2,
+    FSI__SPH_NS_MULTIPLY = 28,
+    FSI__SPH_NS_ADVANCE = 7,
+    FSI__SPH_NS_VISCOUS_END = 6,
+    FSI__SPH_NS_FINISH = 12,
+    FSI__SPH_NS_SMOOTH = 23,
+    FSI__SPH_NS_MOMENTUM = 2,
+    FSI__SPH_NS_SHIFT = 2,
+    FSI__SPH_NS_GATHER = 1,
+    FSI__SPH_NS_AIR = 35,
+    FSI__SPH_NS_MARKERS = 7
 };
-#define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it changes */
+#define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it
+                                 changes */
 #define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this share of the velocity itself */
 #define FSI__SPH_VISCOUS_ROUNDS 4   /* exact residuals, at most */
-/* The diagonal counts a pair with this weight when neither particle is under pressure, and adds the second for each that
-   is. 0 and 1 would be the active diagonal of sph.md 6; these were measured to need fewer sweeps and, since pairs that come
-   under pressure are expected, almost never to raise the energy. */
+/* The diagonal counts a pair with this weight when neither particle is under pressure, and adds the second for each
+   that is. 0 and 1 would be the active diagonal of sph.md 6; these were measured to need fewer sweeps and, since pairs
+   that come under pressure are expected, almost never to raise the energy. */
 #define FSI__SPH_PAIR_IDLE 0.5
 #define FSI__SPH_PAIR_PRESSED 0.35
 #if defined(FSI_LANES_DOUBLE)
@@ -430,8 +489,9 @@ typedef struct fsi__sph_obstacle {
     double speed;            /* of its fastest vertex in the running step [m/s] */
 } fsi__sph_obstacle;
 
-/* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H and
-   rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of m H^2. */
+/* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H
+   and rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of m
+   H^2. */
 typedef struct fsi__sph_body {
     fsi_body *user, work;    /* the work copy takes the outputs, which are handed out at commit */
     int coupled;
@@ -553,19 +613,31 @@ FSI_FN double fsi__sph_capillary_time(const fsi_sph *s)
 
 /* The longest step that keeps the stiffness number mu dt^2/(rho0 dx^2) below 10. */
 /* The step whose mu dt^2/(rho0 dx^2) is that number. */
-FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s, double stiffness_number) { return (double)s->desc.spacing * sqrt(stiffness_number * (double)s->desc.density / (double)s->stiffness); }
+FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s, double stiffness_number)
+{
+    return (double)s->desc.spacing * sqrt(stiffness_number * (double)s->desc.density / (double)s->stiffness);
+}
 
 #define FSI__SPH_CAPILLARY (1.0 / 6) /* share of the capillary time that a substep may take */
 
 FSI_FN double fsi__sph_capillary_dt(const fsi_sph *s) { return FSI__SPH_CAPILLARY * fsi__sph_capillary_time(s); }
 
-/* Substeps under tension: stiffer ones would leave enough of each solve unfinished to kick single particles off the surface. */
-FSI_FN double fsi__sph_tension_dt(const fsi_sph *s) { return fmin(fsi__sph_capillary_dt(s), fsi__sph_stiff_dt(s, FSI__SPH_ACCURATE)); }
+/* Substeps under tension: stiffer ones would leave enough of each solve unfinished to kick single particles off the
+   surface. */
+FSI_FN double fsi__sph_tension_dt(const fsi_sph *s)
+{
+    return fmin(fsi__sph_capillary_dt(s), fsi__sph_stiff_dt(s, FSI__SPH_ACCURATE));
+}
 
 /* Did max_substeps leave a substep that is too long for the stiffness, or for surface tension? */
-FSI_FN int fsi__sph_is_too_long(const fsi__sph_run *run) { return run->stiffness < (double)run->s->stiffness || (run->tension && run->dt > 1.001 * fsi__sph_tension_dt(run->s)); }
+FSI_FN int fsi__sph_is_too_long(const fsi__sph_run *run)
+{
+    return run->stiffness < (double)run->s->stiffness ||
+           (run->tension && run->dt > 1.001 * fsi__sph_tension_dt(run->s));
+}
 
-/* More of the correction is missing than an undamped guess may carry on. With tolerance 0 the caller minds that himself. */
+/* More of the correction is missing than an undamped guess may carry on. With tolerance 0 the caller minds that
+   himself. */
 FSI_FN int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
 
 /* Share of this substep's correction in the next guess; of XSPH in this substep. */
@@ -579,12 +651,17 @@ FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
 }
 
 /* Hands on what went wrong, if anything did. */
-#define FSI__SPH_TRY(call) do { const fsi_status fsi__status = (call); if (fsi__status != FSI_OK) return fsi__status; } while (0)
+#define FSI__SPH_TRY(call)                                                                                             \
+    do {                                                                                                               \
+        const fsi_status fsi__status = (call);                                                                         \
+        if (fsi__status != FSI_OK) return fsi__status;                                                                 \
+    } while (0)
 static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
 static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int end);
 static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end);
 enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK }; /* how iterates are moved back */
-/* Where the density is taken: at z; where the solve starts, u = 0, while z still holds u*; there and at u*; at u*, which iterates take. */
+/* Where the density is taken: at z; where the solve starts, u = 0, while z still holds u*; there and at u*; at u*,
+   which iterates take. */
 enum { FSI__SPH_ON_THE_WAY, FSI__SPH_AT_GUESS, FSI__SPH_AT_BOTH, FSI__SPH_AT_STAR };
 
 /* Vectors of doubles, whatever fsi_real is. */
@@ -622,7 +699,8 @@ static double fsi__sph_largest(const fsi__sph_run *run, int k)
 {
     double most = 0;
     int c;
-    for (c = 0; c < run->chunks; c++) if (run->part[c * FSI__SPH_SUMS + k] > most) most = run->part[c * FSI__SPH_SUMS + k];
+    for (c = 0; c < run->chunks; c++)
+        if (run->part[c * FSI__SPH_SUMS + k] > most) most = run->part[c * FSI__SPH_SUMS + k];
     return most;
 }
 
@@ -635,10 +713,14 @@ static void fsi__sph_put_sums_at(fsi__sph_run *run, int chunk, int bank, double 
     part[3] = d;
 }
 
-static void fsi__sph_put_sums(fsi__sph_run *run, int chunk, double a, double b, double c, double d) { fsi__sph_put_sums_at(run, chunk, 0, a, b, c, d); }
+static void fsi__sph_put_sums(fsi__sph_run *run, int chunk, double a, double b, double c, double d)
+{
+    fsi__sph_put_sums_at(run, chunk, 0, a, b, c, d);
+}
 
-/* One pass over the particles, which takes `work` nanoseconds for each (0: never worth a dispatch). A pass is at most one dispatch; what
-   reads nothing that its last part wrote for other particles goes into the same one, as one function of a range that calls others. */
+/* One pass over the particles, which takes `work` nanoseconds for each (0: never worth a dispatch). A pass is at most
+   one dispatch; what reads nothing that its last part wrote for other particles goes into the same one, as one function
+   of a range that calls others. */
 static void fsi__sph_parallel(fsi__sph_run *run, fsi__range_fn *fn, double work)
 {
     fsi__parallel_work(run->s->context, run->n, FSI__SPH_GRAIN, work * run->n, fn, run);
@@ -746,7 +828,8 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
 
 /* ---- >>contacts ----------------------------------------------------------------------------------------------- */
 
-/* The way of a coupled body at `arm` from its centre: c + r x arm, first order in the rotation since its meshes were placed. */
+/* The way of a coupled body at `arm` from its centre: c + r x arm, first order in the rotation since its meshes were
+   placed. */
 FSI_FN void fsi__sph_way(const double *q, const fsi__lane *arm, fsi__lane *way)
 {
     way[0] = (fsi__lane)(q[0] + q[4] * (double)arm[2] - q[5] * (double)arm[1]);
@@ -758,7 +841,8 @@ FSI_FN void fsi__sph_way(const double *q, const fsi__lane *arm, fsi__lane *way)
 enum { FSI__SPH_AT_U, FSI__SPH_AT_Z };
 
 /* Displacement u seen from part k of a wall, since the wall was made. */
-FSI_FN void fsi__sph_relative(const fsi__sph_run *run, const fsi__sph_wall *w, int k, const fsi__lane4 *u, int which, fsi__lane *d)
+FSI_FN void fsi__sph_relative(const fsi__sph_run *run, const fsi__sph_wall *w, int k, const fsi__lane4 *u, int which,
+                              fsi__lane *d)
 {
     d[0] = u->x - w->at[0];
     d[1] = u->y - w->at[1];
@@ -786,7 +870,8 @@ FSI_FN double fsi__sph_gamma(const fsi__sph_run *run, const fsi__sph_wall *w, in
 /* Force (as displacement), diagonal and energy of a particle's contacts at z; part -1: with all obstacles. */
 typedef struct fsi__sph_push { double x, y, z, diagonal, energy; } fsi__sph_push;
 
-static fsi__sph_push fsi__sph_contacts_at(const fsi__sph_run *run, const fsi__sph_wall *w, int part, const fsi__lane4 *u, int which)
+static fsi__sph_push fsi__sph_contacts_at(const fsi__sph_run *run, const fsi__sph_wall *w, int part,
+                                          const fsi__lane4 *u, int which)
 {
     fsi__sph_push out = { 0, 0, 0, 0, 0 };
     int c, first = run->s->desc.contact_first;
@@ -813,8 +898,8 @@ static fsi__sph_push fsi__sph_contacts(const fsi__sph_run *run, const fsi__sph_w
 
 /* ---- >>pair sums ---------------------------------------------------------------------------------------------- */
 
-/* lambda_i = sigma V c (1 + sum_j (1-q_ij)^3) + wall; pressure p = max(lambda - 1, 0) (sph.md 3). Also the energy at z in
-   units of m H^2/dt^2: |u - u*|^2/2 + mu' p^2/2 + contacts. */
+/* lambda_i = sigma V c (1 + sum_j (1-q_ij)^3) + wall; pressure p = max(lambda - 1, 0) (sph.md 3). Also the energy at z
+   in units of m H^2/dt^2: |u - u*|^2/2 + mu' p^2/2 + contacts. */
 FSI_FN fsi__f8 fsi__sph_pair_density(const fsi__record *z, const int *list, const fsi__record *at)
 {
     const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0);
@@ -839,7 +924,8 @@ static fsi__lane fsi__sph_wall_lambda(const fsi__sph_run *run, const fsi__sph_wa
 }
 
 /* Of rank i, which u has moved to z[i]. */
-static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, const fsi__record *z, int i, const fsi__lane4 *u, int which)
+static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, const fsi__record *z, int i, const fsi__lane4 *u,
+                                     int which)
 {
     const int *list = run->list + run->first[i];
     fsi__f8 sum = fsi__f8_set(0);
@@ -853,12 +939,14 @@ static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, const fsi__record 
 FSI_FN fsi__lane fsi__sph_pressure_of(fsi__lane lambda) { return lambda <= 1 ? 0 : lambda - 1; } /* NaN stays NaN */
 
 /* Adds its part to the energy. */
-FSI__HOST_FN double fsi__sph_add_energy(const fsi__sph_run *run, double energy, int i, fsi__lane p, const fsi__lane4 *u, int which)
+FSI__HOST_FN double fsi__sph_add_energy(const fsi__sph_run *run, double energy, int i, fsi__lane p, const fsi__lane4 *u,
+                                        int which)
 {
     const fsi__lane4 *star = &run->star[i];
     const fsi__lane dx = u->x - star->x, dy = u->y - star->y, dz = u->z - star->z;
     energy += 0.5 * (double)(dx * dx + dy * dy + dz * dz) + 0.5 * run->mu * (double)p * (double)p;
-    return run->slot[i] >= 0 ? energy + fsi__sph_contacts_at(run, &run->wall[run->slot[i]], -1, u, which).energy : energy;
+    return run->slot[i] >= 0 ? energy + fsi__sph_contacts_at(run, &run->wall[run->slot[i]], -1, u, which).energy
+                             : energy;
 }
 
 /* x* as a displacement, where pairs may be that far off; else no displacement. */
@@ -892,7 +980,8 @@ static void fsi__sph_density(void *arg, int chunk, int begin, int end)
     if (run->refresh) fsi__sph_refresh_walls(run, chunk, begin, end);
     for (i = begin; i < end && run->outset == FSI__SPH_AT_STAR; i++) run->u[i] = run->uz[i] = fsi__sph_star_of(run, i);
     for (i = begin; i < end; i++) {
-        const fsi__lane lambda = fsi__sph_density_of(run, z, i, &run->uz[i], FSI__SPH_AT_Z), p = fsi__sph_pressure_of(lambda);
+        const fsi__lane lambda = fsi__sph_density_of(run, z, i, &run->uz[i], FSI__SPH_AT_Z),
+                        p = fsi__sph_pressure_of(lambda);
         energy = fsi__sph_add_energy(run, energy, i, p, &run->uz[i], FSI__SPH_AT_Z);
         run->lambda[i] = lambda;
         run->zp[i] = z[i];
@@ -904,12 +993,13 @@ static void fsi__sph_density(void *arg, int chunk, int begin, int end)
     if (run->outset == FSI__SPH_AT_BOTH) fsi__sph_star_energy(run, chunk, begin, end);
 }
 
-/* Sums over pairs: f = sum (p_i + p_j) (1-q)^2/q d, e = sum a_ij (1-q)^2/q (sph.md 6). Pairs nearer than 1e-6 H are left
-   out: they have no direction. */
+/* Sums over pairs: f = sum (p_i + p_j) (1-q)^2/q d, e = sum a_ij (1-q)^2/q (sph.md 6). Pairs nearer than 1e-6 H are
+   left out: they have no direction. */
 FSI_FN void fsi__sph_pair_gradient(const fsi__record *zp, const int *list, const fsi__record *at, fsi__f8 self,
     fsi__f8 mine, fsi__f8 its, fsi__lane_sums *sum)
 {
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0),
+                  tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
     fsi__f8 dx, dy, dz, p, r2, r, q, w, f;
     fsi__f8_gather(zp, list, at, &dx, &dy, &dz, &p);
     r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz));
@@ -929,8 +1019,10 @@ static fsi__lane4 fsi__sph_pressure_on(const fsi__sph_run *run, int i)
     const int *list = run->list + run->first[i];
     const fsi__record *at = &run->zp[i];
     const fsi__lane scale = (fsi__lane)(3 * run->mu * run->im->kernel.peak);
-    const fsi__lane idle = run->s->desc.full_diagonal ? 2 : (fsi__lane)FSI__SPH_PAIR_IDLE, pressed = run->s->desc.full_diagonal ? 0 : (fsi__lane)FSI__SPH_PAIR_PRESSED;
-    const fsi__f8 zero = fsi__f8_set(0), self = fsi__f8_set(at->w), mine = fsi__f8_set(at->w > 0 ? idle + pressed : idle), its = fsi__f8_set(pressed);
+    const fsi__lane idle = run->s->desc.full_diagonal ? 2 : (fsi__lane)FSI__SPH_PAIR_IDLE,
+                    pressed = run->s->desc.full_diagonal ? 0 : (fsi__lane)FSI__SPH_PAIR_PRESSED;
+    const fsi__f8 zero = fsi__f8_set(0), self = fsi__f8_set(at->w),
+                  mine = fsi__f8_set(at->w > 0 ? idle + pressed : idle), its = fsi__f8_set(pressed);
     fsi__lane_sums sum;
     fsi__lane4 out;
     int k, size = fsi__padded(run->size[i]);
@@ -974,12 +1066,13 @@ static void fsi__sph_part_forces(fsi__sph_run *run, int begin, int end)
     int r, k;
     for (r = begin; r < end; r++) {
         fsi__sph_wall *w = fsi__sph_wall_of(run, r);
-        for (k = 0; w && w->coupled && k < w->part_count; k++) fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
+        for (k = 0; w && w->coupled && k < w->part_count; k++)
+            fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
     }
 }
 
-/* r_i = (x* - x) + pressure + walls = -(dt^2/m) dE/dx_i, D_i its diagonal, step = r/D (sph.md 6, equation 28 rewritten).
-   Sums: restart test (z - y).D(y - x), lengths of the steps, largest of them (third), lengths of x - x*. */
+/* r_i = (x* - x) + pressure + walls = -(dt^2/m) dE/dx_i, D_i its diagonal, step = r/D (sph.md 6, equation 28
+   rewritten). Sums: restart test (z - y).D(y - x), lengths of the steps, largest of them (third), lengths of x - x*. */
 static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1015,7 +1108,8 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         }
         t.w = f.w;
         run->step[i] = t;
-        restart -= (double)f.w * (double)(t.x * (uz->x + omega * t.x - u->x) + t.y * (uz->y + omega * t.y - u->y) + t.z * (uz->z + omega * t.z - u->z));
+        restart -= (double)f.w * (double)(t.x * (uz->x + omega * t.x - u->x) + t.y * (uz->y + omega * t.y - u->y) +
+                                          t.z * (uz->z + omega * t.z - u->z));
         steps += (double)length;
         if ((double)length > most) most = (double)length;
     }
@@ -1026,7 +1120,8 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
 /* N and kappa of one particle's contacts after a sweep (sph.md 5, equations 31, 32). Returns 1 when they changed. */
 static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__lane4 *u, fsi__lane p)
 {
-    double most = 0, sx = 0, sy = 0, sz = 0, press = 0, slope, kappa, fx = -(double)(w->g[0] * p) * run->mu, fy = -(double)(w->g[1] * p) * run->mu, fz = -(double)(w->g[2] * p) * run->mu;
+    double most = 0, sx = 0, sy = 0, sz = 0, press = 0, slope, kappa, fx = -(double)(w->g[0] * p) * run->mu,
+           fy = -(double)(w->g[1] * p) * run->mu, fz = -(double)(w->g[2] * p) * run->mu;
     int c, inside = 0, was = w->inside;
     for (c = 0; c < w->contact_count; c++) inside |= fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_U) < 0;
     w->inside = inside;
@@ -1037,7 +1132,8 @@ static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__
     if (!was || inside) return 0;
     for (c = 0; c < w->contact_count; c++) { /* just came out: press on as hard as the liquid does */
         const fsi__lane *n = w->contact[c].n;
-        double g = fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_U), cm, cp, along = -(fx * (double)n[0] + fy * (double)n[1] + fz * (double)n[2]);
+        double g = fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_U), cm, cp,
+               along = -(fx * (double)n[0] + fy * (double)n[1] + fz * (double)n[2]);
         if (!(g < 1)) continue;
         fsi_sph_contact(g, run->s->desc.contact_first, w->order, &cm, &cp);
         sx += (cp * g - cm) / run->dhat * (double)n[0];
@@ -1071,9 +1167,10 @@ FSI_FN fsi__record fsi__sph_moved(const fsi__record *base, const fsi__lane4 *u)
     return r;
 }
 
-/* y = z + omega step; z = y + beta (y - x); x = y. Displacements stay below 2 H, since sweeps are short and lists are made anew
-   after a move of skin H: coordinates do not wrap.
-   Sums: walls whose N or kappa changed, walls to be evaluated anew; largest: the square of the way since the lists were made. */
+/* y = z + omega step; z = y + beta (y - x); x = y. Displacements stay below 2 H, since sweeps are short and lists are
+   made anew after a move of skin H: coordinates do not wrap.
+   Sums: walls whose N or kappa changed, walls to be evaluated anew; largest: the square of the way since the lists were
+   made. */
 static void fsi__sph_update(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1110,7 +1207,8 @@ static fsi_vec3 fsi__sph_spin_to_rate(fsi_quat orientation, fsi_mat3 inertia, fs
     return fsi_m3_mul_v3(fsi_body_world_tensor(orientation, fsi_m3_inverse(inertia)), spin);
 }
 
-/* Sweeps an obstacle through the substep, from where the last step left it, which need not be where it left others of its body. */
+/* Sweeps an obstacle through the substep, from where the last step left it, which need not be where it left others of
+   its body. */
 static void fsi__sph_move_along(const fsi__sph_run *run, fsi__sph_obstacle *o, const fsi__sph_body *b)
 {
     if (b->coupled) fsi__mesh_follow_rigid(o->base.shadow, o->base.rest, run->done > 0 ? b->from : o->base.at, b->at);
@@ -1137,12 +1235,13 @@ static void fsi__sph_move_obstacles(fsi__sph_run *run, int coupled_only)
 /* ---- >>coupled bodies ------------------------------------------------------------------------------------------
 
    The six unknowns of a body take part in the minimisation (sph.md 11). The energy gains its inertia,
-      E_b = M |c - c*|^2 / (2 dt^2) + (r - r*).I (r - r*) / (2 dt^2),     c*, r*: where its momentum and the host's forces take it,
-   and the walls depend on u - w, w = c + r x a the body's way at the particle's place. So -dE/dc = M (c* - c)/dt^2 - sum F_i and
-   -dE/dr = I (r* - r)/dt^2 - sum a_i x F_i: what a particle is given is taken from the body, to rounding, at every iterate. The body's
-   block of the diagonal is its inertia plus sum d_i J_i^T J_i, J_i = (1, -[a_i]x), d_i what the particle's own diagonal holds of that
-   obstacle. k (u - w)^2 <= 2 k u^2 + 2 k w^2 would ask for twice that on both sides; this took a quarter fewer sweeps, and the
-   step control saw no energy rise. */
+      E_b = M |c - c*|^2 / (2 dt^2) + (r - r*).I (r - r*) / (2 dt^2),     c*, r*: where its momentum and the host's
+      forces take it,
+   and the walls depend on u - w, w = c + r x a the body's way at the particle's place. So -dE/dc = M (c* - c)/dt^2 -
+   sum F_i and -dE/dr = I (r* - r)/dt^2 - sum a_i x F_i: what a particle is given is taken from the body, to rounding,
+   at every iterate. The body's block of the diagonal is its inertia plus sum d_i J_i^T J_i, J_i = (1, -[a_i]x), d_i
+   what the particle's own diagonal holds of that obstacle. k (u - w)^2 <= 2 k u^2 + 2 k w^2 would ask for twice that on
+   both sides; this took a quarter fewer sweeps, and the step control saw no energy rise. */
 
 /* The pose that lies q (in units of H) from `at`. */
 static fsi_pose fsi__sph_body_pose(const fsi__sph_run *run, const fsi__sph_body *b, const double *q)
@@ -1157,7 +1256,8 @@ static fsi_pose fsi__sph_body_pose(const fsi__sph_run *run, const fsi__sph_body 
 static void fsi__sph_body_way(const fsi__sph_run *run, const fsi__sph_body *b, fsi_pose to, double *q)
 {
     fsi__sph_to_doubles(q, fsi_v3_sub(to.position, b->at.position), 1 / run->h);
-    fsi__sph_to_doubles(q + 3, fsi_quat_rotation_vector(fsi_quat_mul(to.orientation, fsi_quat_conj(b->at.orientation))), 1);
+    fsi__sph_to_doubles(q + 3, fsi_quat_rotation_vector(fsi_quat_mul(to.orientation, fsi_quat_conj(b->at.orientation))),
+                        1);
 }
 
 /* Makes `at` the place that q of the former one stands for. */
@@ -1176,7 +1276,8 @@ static fsi_pose fsi__sph_body_star(const fsi__sph_run *run, const fsi__sph_body 
     const fsi_real dt = (fsi_real)run->dt;
     fsi_pose star;
     star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
-    star.orientation = fsi_quat_integrate(b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), dt);
+    star.orientation = fsi_quat_integrate(
+        b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), dt);
     return star;
 }
 
@@ -1208,8 +1309,10 @@ static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
     if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
     at = star = fsi__sph_body_star(run, b);
     if (run->s->desc.warm_start) {
-        const fsi_vec3 shift = fsi_v3_scale(fsi__sph_real3(b->warm), dt * dt), turn = fsi_v3_scale(fsi__sph_real3(b->warm + 3), dt * dt);
-        const fsi_real way = fsi_v3_norm(shift) + fsi_v3_norm(turn) * (fsi_real)(b->reach * run->h), most = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
+        const fsi_vec3 shift = fsi_v3_scale(fsi__sph_real3(b->warm), dt * dt),
+                       turn = fsi_v3_scale(fsi__sph_real3(b->warm + 3), dt * dt);
+        const fsi_real way = fsi_v3_norm(shift) + fsi_v3_norm(turn) * (fsi_real)(b->reach * run->h),
+                       most = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
         const fsi_real part = way > most ? most / way : 1;
         at.position = fsi_v3_madd(star.position, part, shift);
         at.orientation = fsi_quat_integrate(star.orientation, turn, part);
@@ -1273,7 +1376,8 @@ static double fsi__sph_step_body(const fsi__sph_run *run, fsi__sph_body *body)
         fsi__flatten6(body->block);
     }
     fsi__solve6(body->block, body->residual, body->step);
-    length = sqrt(fsi__sph_dot3(body->step, body->step)) + sqrt(fsi__sph_dot3(body->step + 3, body->step + 3)) * body->reach;
+    length =
+        sqrt(fsi__sph_dot3(body->step, body->step)) + sqrt(fsi__sph_dot3(body->step + 3, body->step + 3)) * body->reach;
     for (k = 0; k < 6 && length > FSI__SPH_STEP_MAX; k++) body->step[k] *= FSI__SPH_STEP_MAX / length;
     for (k = 0; k < 6; k++) restart -= body->residual[k] * (body->qz[k] + run->omega * body->step[k] - body->q[k]);
     return restart;
@@ -1289,7 +1393,8 @@ static double fsi__sph_body_imbalance(const fsi__sph_body *b)
     return sqrt(fsi__sph_dot3(b->residual, b->residual)) / (sqrt(fsi__sph_dot3(f, f)) + 1e-6 * mass);
 }
 
-/* As fsi__sph_update does for particles. Returns the longest way of a body from where its meshes stand, at their rims [H]. */
+/* As fsi__sph_update does for particles. Returns the longest way of a body from where its meshes stand, at their rims
+   [H]. */
 static double fsi__sph_update_bodies(fsi__sph_run *run)
 {
     double most = 0;
@@ -1308,8 +1413,8 @@ static double fsi__sph_update_bodies(fsi__sph_run *run)
     return most;
 }
 
-/* The last step of the bodies, whole: what the liquid does to them where it is now, and their momenta, agree then however early the
-   solve ends. The way that a heavy body lacks is short, but times its mass it is all there is. */
+/* The last step of the bodies, whole: what the liquid does to them where it is now, and their momenta, agree then
+   however early the solve ends. The way that a heavy body lacks is short, but times its mass it is all there is. */
 static void fsi__sph_settle_bodies(fsi__sph_run *run)
 {
     int b, k;
@@ -1331,8 +1436,8 @@ static void fsi__sph_reset_bodies(fsi__sph_run *run, int how)
     }
 }
 
-/* Where the solve has brought the bodies: poses, momenta, and the impulses that the liquid gave them, of which it returns the sum
-   [N s]. Their velocities are what the poses say, as for the particles. */
+/* Where the solve has brought the bodies: poses, momenta, and the impulses that the liquid gave them, of which it
+   returns the sum [N s]. Their velocities are what the poses say, as for the particles. */
 static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
 {
     const fsi_real per_dt = (fsi_real)(1 / run->dt);
@@ -1377,7 +1482,8 @@ static void fsi__sph_group_faces(fsi__sph_run *run, int begin, int end, fsi_real
     if (!fsi__find_faces(&run->im->obstacles, box, filter, faces)) faces->count = -1; /* one by one */
 }
 
-/* Faces for particle i on its way to x alone: those of its group whose box its own box meets, or a search of its own. */
+/* Faces for particle i on its way to x alone: those of its group whose box its own box meets, or a search of its
+   own. */
 static const fsi__faces *fsi__sph_own_faces(fsi__sph_run *run, int chunk, const fsi__faces *group, fsi__faces *own,
     int i, fsi_vec3 x, fsi_real reach)
 {
@@ -1438,7 +1544,8 @@ static void fsi__sph_make_arm(const fsi__sph_run *run, fsi__sph_part *part, fsi_
     fsi__sph_way(body->qz, part->arm, part->moved);
 }
 
-static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *view, const fsi__sph_integral *sum, double scale, fsi__sph_wall *w)
+static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *view, const fsi__sph_integral *sum,
+                                double scale, fsi__sph_wall *w)
 {
     int j, k;
     w->coupled = 0;
@@ -1531,7 +1638,9 @@ static void fsi__sph_make_walls(fsi__sph_run *run, int chunk, int begin, int end
             w->order = run->s->desc.contact_order;
             w->kappa = (fsi__lane)(run->kappa0 * (double)run->kappa[i]);
             w->inside = w->placed = 0;
-            fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, run->guess[i], reach), run->x[i], run->guess[i], &run->uz[r], w);
+            fsi__sph_make_wall(
+                run, fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, run->guess[i], reach),
+                run->x[i], run->guess[i], &run->uz[r], w);
         }
     }
 }
@@ -1554,7 +1663,8 @@ static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int 
         dz = u->z - w->at[2];
         if (!((double)(dx * dx + dy * dy + dz * dz) > limit)) continue;
         x = fsi__sph_seen(run, w, fsi__sph_world(run, run->order[r], u));
-        fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], x, (fsi_real)run->h), run->x[run->order[r]], x, u, w);
+        fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], x, (fsi_real)run->h),
+                           run->x[run->order[r]], x, u, w);
         w->clear = 0; /* it may have passed through something on the way here */
         done++;
     }
@@ -1589,8 +1699,8 @@ static int fsi__sph_is_deep(const fsi__sph_run *run, int r)
     return 0;
 }
 
-/* At the end of a step: how many of ranks begin .. end-1, a group, are too deep in a solid to be led out. Where no face is near, one of
-   them speaks for all with its filter. */
+/* At the end of a step: how many of ranks begin .. end-1, a group, are too deep in a solid to be led out. Where no face
+   is near, one of them speaks for all with its filter. */
 static int fsi__sph_count_deep(const fsi__sph_run *run, int begin, int end)
 {
     const int alone = run->group_slot[begin / FSI__SPH_GROUP] < 0;
@@ -1614,8 +1724,8 @@ static int fsi__sph_place_rank(fsi__sph_run *run, int chunk, int r, fsi__faces *
     return fsi__place(&run->walls, faces, run->s->filter[i], run->x[i], reach, &run->target[i]);
 }
 
-/* End positions (what had to be placed is counted). Most particles have not moved far enough since their distance was measured, at a
-   place that was free, to have met anything. Sums: placed, pinched. */
+/* End positions (what had to be placed is counted). Most particles have not moved far enough since their distance was
+   measured, at a place that was free, to have met anything. Sums: placed, pinched. */
 static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1636,7 +1746,8 @@ static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
         placed += (state & FSI__PLACED) != 0;
         pinched += (state & FSI__PINCHED) != 0;
     }
-    for (r = begin; r < end && run->done + run->share > 1 - 1e-9; r += FSI__SPH_GROUP) pinched += fsi__sph_count_deep(run, r, r + FSI__SPH_GROUP < end ? r + FSI__SPH_GROUP : end);
+    for (r = begin; r < end && run->done + run->share > 1 - 1e-9; r += FSI__SPH_GROUP)
+        pinched += fsi__sph_count_deep(run, r, r + FSI__SPH_GROUP < end ? r + FSI__SPH_GROUP : end);
     fsi__sph_put_sums(run, chunk, placed, pinched, 0, 0);
 }
 
@@ -1651,17 +1762,21 @@ static void fsi__sph_viscous_weights(fsi__sph_run *run);
    What emitters hold moves on as it is. Sums: dt (g + f/m). */
 static void fsi__sph_predict(fsi__sph_run *run, int chunk, int begin, int end)
 {
-    const fsi_real dt = (fsi_real)run->dt, per_mass = 1 / run->s->particle_mass, longest = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
+    const fsi_real dt = (fsi_real)run->dt, per_mass = 1 / run->s->particle_mass,
+                   longest = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
     double sum[3] = { 0, 0, 0 };
     int i;
     for (i = begin; i < end; i++) {
-        fsi_vec3 a = fsi__sph_held(run, i) ? fsi_v3(0, 0, 0) : fsi_v3_madd(run->s->desc.gravity, per_mass, run->s->force[i]), shift = fsi_v3_scale(run->warm[i], dt * dt);
+        fsi_vec3 a = fsi__sph_held(run, i) ? fsi_v3(0, 0, 0)
+                                           : fsi_v3_madd(run->s->desc.gravity, per_mass, run->s->force[i]),
+                 shift = fsi_v3_scale(run->warm[i], dt * dt);
         fsi_real length = fsi_v3_norm(shift);
         run->v[i] = fsi_v3_madd(run->v[i], dt, a);
         if (run->s->desc.dim == 2) run->x[i].z = run->v[i].z = shift.z = 0;
         run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
         if (!run->s->desc.warm_start) length = 0;
-        run->guess[i] = length > 0 ? fsi_v3_madd(run->target[i], length > longest ? longest / length : 1, shift) : run->target[i];
+        run->guess[i] =
+            length > 0 ? fsi_v3_madd(run->target[i], length > longest ? longest / length : 1, shift) : run->target[i];
         sum[0] += run->dt * (double)a.x;
         sum[1] += run->dt * (double)a.y;
         sum[2] += run->s->desc.dim == 2 ? 0 : run->dt * (double)a.z;
@@ -1709,7 +1824,8 @@ static void fsi__sph_gather(fsi__sph_run *run, int begin, int end)
 /* Removes pairs that a sheet separates from rank r's list, if it acts on both. */
 static void fsi__sph_cut_list(fsi__sph_run *run, const fsi__faces *faces, int r)
 {
-    int *list = (int *)(uintptr_t)(run->list + run->first[r]), *size = (int *)(uintptr_t)(run->size + r), k, j, kept = 0;
+    int *list = (int *)(uintptr_t)(run->list + run->first[r]), *size = (int *)(uintptr_t)(run->size + r), k, j,
+        kept = 0;
     for (k = 0; k < *size; k++) {
         int a = run->order[r], b = run->order[list[k]], cut = 0;
         for (j = 0; j < faces->count && !cut; j++) {
@@ -1730,7 +1846,10 @@ static void fsi__sph_cut_pairs(fsi__sph_run *run, int chunk, int begin, int end)
     int r;
     for (r = begin; r < end; r++) {
         if (run->slot[r] < 0) continue;
-        fsi__sph_cut_list(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], run->guess[run->order[r]], (fsi_real)((1 + FSI__SPH_SKIN) * run->h)), r);
+        fsi__sph_cut_list(run,
+                          fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], run->guess[run->order[r]],
+                                             (fsi_real)((1 + FSI__SPH_SKIN) * run->h)),
+                          r);
     }
 }
 
@@ -1744,7 +1863,8 @@ static fsi_status fsi__sph_reserve_walls(fsi__sph_run *run)
         count += FSI__SPH_GROUP;
     }
     if (!fsi__arena_room(run->s->context, &run->im->walls, (size_t)count * sizeof(fsi__sph_wall)))
-        return fsi__fail(run->s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, count, "no memory for the walls of %d particles", count);
+        return fsi__fail(run->s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, count,
+                         "no memory for the walls of %d particles", count);
     run->wall = (fsi__sph_wall *)fsi__take(&run->im->walls, (size_t)count, sizeof(fsi__sph_wall));
     run->wall_count = count;
     return FSI_OK;
@@ -1770,13 +1890,14 @@ static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since)
     *since = now;
 }
 
-/* Walls do not act on what is still behind an inlet plane; coupled bodies do not feel what emitters hold, which would not
-   give way to them. */
+/* Walls do not act on what is still behind an inlet plane; coupled bodies do not feel what emitters hold, which would
+   not give way to them. */
 static void fsi__sph_part_walls(fsi__sph_run *run, int begin, int end)
 {
     int r, k;
     for (r = begin; r < end; r++) {
-        const fsi__sph_wall *w = run->slot[r] >= 0 && fsi__sph_held(run, run->order[r]) ? &run->wall[run->slot[r]] : NULL;
+        const fsi__sph_wall *w =
+            run->slot[r] >= 0 && fsi__sph_held(run, run->order[r]) ? &run->wall[run->slot[r]] : NULL;
         if (fsi__sph_ghost(run, run->order[r])) run->slot[r] = -1;
         for (k = 0; w && k < w->part_count; k++) if (w->part[k].body >= 0) run->slot[r] = -1;
     }
@@ -1818,8 +1939,11 @@ static fsi_status fsi__sph_attach(fsi__sph_run *run)
     fsi_neighbors *nb = run->im->neighbors;
     double clock = fsi__now(run->s->context);
     int o;
-    fsi_status status = fsi__neighbors_build_with(nb, run->guess, run->n, (fsi_real)(run->h * (1 + FSI__SPH_SKIN)), run->s->desc.dim, fsi__sph_rank_range, run);
-    if (status == FSI_ERROR_NAN) return fsi__fail(run->s->context, status, "fsi_sph_step", run->s->context->error.element, 0, "particle %d: its predicted position is not finite", (int)run->s->context->error.element);
+    fsi_status status = fsi__neighbors_build_with(nb, run->guess, run->n, (fsi_real)(run->h * (1 + FSI__SPH_SKIN)),
+                                                  run->s->desc.dim, fsi__sph_rank_range, run);
+    if (status == FSI_ERROR_NAN)
+        return fsi__fail(run->s->context, status, "fsi_sph_step", run->s->context->error.element, 0,
+                         "particle %d: its predicted position is not finite", (int)run->s->context->error.element);
     if (status != FSI_OK) return status;
     run->order = nb->order;
     run->first = nb->first;
@@ -1868,7 +1992,9 @@ static fsi_status fsi__sph_reattach(fsi__sph_run *run)
     run->stats.rebuilds++;
     for (b = 0; b < run->body_count; b++) {
         fsi__sph_body *body = &run->body[b];
-        if (body->coupled) fsi__sph_body_settle(run, body, fsi__sph_body_pose(run, body, body->star), fsi__sph_body_pose(run, body, body->qz));
+        if (body->coupled)
+            fsi__sph_body_settle(run, body, fsi__sph_body_pose(run, body, body->star),
+                                 fsi__sph_body_pose(run, body, body->qz));
     }
     fsi__sph_move_obstacles(run, 1);
     fsi__sph_parallel(run, fsi__sph_restart_range, FSI__SPH_NS_PLACE);
@@ -1917,8 +2043,9 @@ static void fsi__sph_reset(fsi__sph_run *run, int how)
     fsi__sph_reset_bodies(run, how);
 }
 
-/* One global step control (sph.md 6). Every sweep takes the gradient at the extrapolated point z, whose energy comes with
-   its density for free. Energy that rises after an extrapolation: back to the plain step; after a plain step: half as far. */
+/* One global step control (sph.md 6). Every sweep takes the gradient at the extrapolated point z, whose energy comes
+   with its density for free. Energy that rises after an extrapolation: back to the plain step; after a plain step: half
+   as far. */
 typedef struct fsi__sph_control {
     double t;           /* Nesterov's sequence */
     double energy;      /* at the last point that was accepted */
@@ -1948,8 +2075,8 @@ static int fsi__sph_judge(fsi__sph_run *run, fsi__sph_control *c, double e)
     return 0;
 }
 
-/* Takes the step that the last gradient gave, extrapolating as Nesterov does. *drift: how far particles and bodies are from where
-   lists and walls were made [H]. Returns 1 when some walls are to be made anew. */
+/* Takes the step that the last gradient gave, extrapolating as Nesterov does. *drift: how far particles and bodies are
+   from where lists and walls were made [H]. Returns 1 when some walls are to be made anew. */
 static int fsi__sph_advance(fsi__sph_run *run, fsi__sph_control *c, double restart, double *drift)
 {
     double clock = fsi__now(run->s->context), next, way;
@@ -1975,7 +2102,8 @@ static fsi_status fsi__sph_bad_number(const fsi__sph_run *run)
     for (r = 0; r < run->n; r++) {
         const fsi__lane4 *u = &run->uz[r];
         if (fsi_is_finite((double)run->lambda[r]) && fsi_is_finite((double)(u->x + u->y + u->z))) continue;
-        return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", run->order[r], (double)run->lambda[r], "particle %d: its density in the solve is not finite", run->order[r]);
+        return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", run->order[r], (double)run->lambda[r],
+                         "particle %d: its density in the solve is not finite", run->order[r]);
     }
     return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, 0, "the energy of the solve is not finite");
 }
@@ -2009,7 +2137,9 @@ static double fsi__sph_step_bodies(fsi__sph_run *run)
     for (r = 0; r < run->n; r++) {
         const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
         if (!w || !w->coupled) continue;
-        for (k = 0; k < w->part_count; k++) if (w->part[k].body >= 0) fsi__sph_add_to_body(&w->part[k], &run->body[w->part[k].body], run->body[w->part[k].body].block);
+        for (k = 0; k < w->part_count; k++)
+            if (w->part[k].body >= 0)
+                fsi__sph_add_to_body(&w->part[k], &run->body[w->part[k].body], run->body[w->part[k].body].block);
     }
     run->stats.body_residual = 0;
     for (b = 0; b < run->body_count; b++) {
@@ -2021,8 +2151,8 @@ static double fsi__sph_step_bodies(fsi__sph_run *run)
     return restart;
 }
 
-/* Steps of particles and bodies; returns the restart test, and leaves in stats.residual how much they still move. When that is no
-   more than rounding would, there is nothing to gain, and nothing tells how much is missing. */
+/* Steps of particles and bodies; returns the restart test, and leaves in stats.residual how much they still move. When
+   that is no more than rounding would, there is nothing to gain, and nothing tells how much is missing. */
 static double fsi__sph_gradients(fsi__sph_run *run)
 {
     double clock = fsi__now(run->s->context), restart, moved;
@@ -2039,11 +2169,13 @@ static double fsi__sph_gradients(fsi__sph_run *run)
 /* Residuals of two sweeps: the last two whose number was a power of two. */
 typedef struct fsi__sph_decay { double early, late; int early_sweep, late_sweep; } fsi__sph_decay;
 
-/* Share of the correction that is missing after sweep k, when the residuals go on falling as they did since about half way:
-   sum_j late (late/early)^(j/sweeps) = late sweeps / ln(early/late). */
+/* Share of the correction that is missing after sweep k, when the residuals go on falling as they did since about half
+   way: sum_j late (late/early)^(j/sweeps) = late sweeps / ln(early/late). */
 static double fsi__sph_left_over(const fsi__sph_decay *d, int k, double residual)
 {
-    return residual < d->early ? residual * (k - d->early_sweep) / fsi_log(d->early / residual) : residual > 0 ? HUGE_VAL : 0;
+    return residual < d->early ? residual * (k - d->early_sweep) / fsi_log(d->early / residual)
+           : residual > 0      ? HUGE_VAL
+                               : 0;
 }
 
 static void fsi__sph_note_residual(fsi__sph_decay *d, int k, double residual)
@@ -2092,10 +2224,13 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             break;
         }
         stale = fsi__sph_advance(run, &c, restart, &drift);
-        /* A particle and a light body that meet both go the whole way, too far: judged before the walls are made anew, as another energy. */
-        if (run->coupled_count && (stale || drift > FSI__SPH_SKIN) && !fsi__sph_judge(run, &c, fsi__sph_energy(run))) continue;
+        /* A particle and a light body that meet both go the whole way, too far: judged before the walls are made anew,
+           as another energy. */
+        if (run->coupled_count && (stale || drift > FSI__SPH_SKIN) && !fsi__sph_judge(run, &c, fsi__sph_energy(run)))
+            continue;
         run->refresh = stale && !(drift > FSI__SPH_SKIN);
-        if (drift > FSI__SPH_SKIN) { /* pairs not in the lists are farther than (1 - skin) H: 1e-3 of the kernel's peak at most */
+        if (drift > FSI__SPH_SKIN) { /* pairs not in the lists are farther than (1 - skin) H: 1e-3 of the kernel's peak
+                                        at most */
             status = fsi__sph_reattach(run);
             if (status != FSI_OK) return status;
             c.t = 1;
@@ -2172,7 +2307,8 @@ static void fsi__sph_start_tension(fsi__sph_run *run)
 /* A coupled body takes the reaction to a contact line's pull on particle i as it takes the host's forces. */
 static void fsi__sph_pull_body(fsi__sph_run *run, fsi__sph_body *b, int i)
 {
-    const fsi_vec3 given = fsi_v3_scale(run->line[i], -run->s->particle_mass), moment = fsi_v3_cross(fsi_v3_sub(run->x[i], b->base.position), given);
+    const fsi_vec3 given = fsi_v3_scale(run->line[i], -run->s->particle_mass),
+                   moment = fsi_v3_cross(fsi_v3_sub(run->x[i], b->base.position), given);
     b->line = fsi_v3_add(b->line, given);
     b->line_moment = fsi_v3_add(b->line_moment, moment);
     b->star_velocity = fsi_v3_madd(b->star_velocity, 1 / b->work.mass, given);
@@ -2191,7 +2327,8 @@ static void fsi__sph_pull_bodies(fsi__sph_run *run)
     }
 }
 
-/* Shares out the sum of each drop: to its particles by area, so that none is left, or to the wall that its contact line is on. */
+/* Shares out the sum of each drop: to its particles by area, so that none is left, or to the wall that its contact line
+   is on. */
 static void fsi__sph_share_drops(fsi__sph_run *run)
 {
     int r;
@@ -2234,7 +2371,8 @@ static void fsi__sph_apply_tension(fsi__sph_run *run, int r, double *unused)
     (void)unused;
     run->v[i] = fsi_v3_madd(run->v[i], dt, a);
     run->target[i] = fsi_v3_madd(run->target[i], dt * dt, a);
-    run->star[r] = fsi__lane4_madd(run->star[r], 1, fsi__lane4_make(scale * (double)a.x, scale * (double)a.y, scale * (double)a.z));
+    run->star[r] = fsi__lane4_madd(run->star[r], 1,
+                                   fsi__lane4_make(scale * (double)a.x, scale * (double)a.y, scale * (double)a.z));
     if (run->s->desc.viscosity > 0) fsi__sph_viscous_begin(run, r, unused);
     else fsi__sph_unmove(run, r);
 }
@@ -2242,13 +2380,15 @@ static void fsi__sph_apply_tension(fsi__sph_run *run, int r, double *unused)
 static void fsi__sph_tension(fsi__sph_run *run)
 {
     double clock = fsi__now(run->s->context);
-    fsi__sph_for_each(run, fsi__sph_smooth_normal, FSI__SPH_NS_SMOOTH_NORMAL); /* fsi__sph_walls_range found the normals */
+    /* fsi__sph_walls_range found the normals */
+    fsi__sph_for_each(run, fsi__sph_smooth_normal, FSI__SPH_NS_SMOOTH_NORMAL);
     fsi__sph_for_each(run, fsi__sph_find_curvature, FSI__SPH_NS_CURVATURE);
     fsi__sph_for_each(run, fsi__sph_pull_surface, FSI__SPH_NS_PULL);
     fsi__tension_find_drops(&run->surface);
     fsi__tension_sum_drops(&run->surface);
     fsi__sph_share_drops(run);
-    fsi__sph_for_each(run, fsi__sph_apply_tension, run->s->desc.viscosity > 0 ? 0 : FSI__SPH_NS_APPLY); /* little beside viscosity */
+    /* little beside viscosity */
+    fsi__sph_for_each(run, fsi__sph_apply_tension, run->s->desc.viscosity > 0 ? 0 : FSI__SPH_NS_APPLY);
     run->stats.degraded |= fsi__sph_is_too_long(run);
     fsi__sph_lap(run, &run->stats.seconds_other, &clock);
 }
@@ -2296,8 +2436,8 @@ static fsi_vec3 fsi__sph_wall_velocity(const fsi__sph_run *run, const fsi__sph_p
     return fsi__d3_real(fsi__obstacle_velocity(&run->im->obstacle[part->owner].base, part->face, bary, run->dt));
 }
 
-/* Coulomb friction (sph.md 10): what slides along a wall loses up to `friction` times the normal impulse. Returns that bound, over m
-   [m/s], of a part whose force is known, and where it pushes. */
+/* Coulomb friction (sph.md 10): what slides along a wall loses up to `friction` times the normal impulse. Returns that
+   bound, over m [m/s], of a part whose force is known, and where it pushes. */
 static fsi_real fsi__sph_grip(const fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3 *normal)
 {
     const fsi_vec3 force = fsi_v3((fsi_real)part->force[0], (fsi_real)part->force[1], (fsi_real)part->force[2]);
@@ -2305,7 +2445,8 @@ static fsi_real fsi__sph_grip(const fsi__sph_run *run, const fsi__sph_part *part
     return run->im->obstacle[part->owner].desc.friction * fsi_v3_norm(force) * (fsi_real)(run->h / run->dt);
 }
 
-/* The change of a velocity that slips by `slip`, of which friction can end the share `yield`, less than 1 where the wall gives way. */
+/* The change of a velocity that slips by `slip`, of which friction can end the share `yield`, less than 1 where the
+   wall gives way. */
 static fsi_vec3 fsi__sph_friction(fsi_real grip, fsi_vec3 slip, fsi_real yield)
 {
     const fsi_real speed = fsi_v3_norm(slip);
@@ -2314,8 +2455,8 @@ static fsi_vec3 fsi__sph_friction(fsi_real grip, fsi_vec3 slip, fsi_real yield)
 
 static fsi_vec3 fsi__sph_along(fsi_vec3 v, fsi_vec3 normal) { return fsi_v3_madd(v, -fsi_v3_dot(v, normal), normal); }
 
-/* Shares out what the walls gave to a particle, `given` [m/s], among the obstacles: to each its force, and of what the unfinished
-   solve adds to that, a share that goes by the force. Returns 0 when no obstacle pushes it. */
+/* Shares out what the walls gave to a particle, `given` [m/s], among the obstacles: to each its force, and of what the
+   unfinished solve adds to that, a share that goes by the force. Returns 0 when no obstacle pushes it. */
 static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec3 given)
 {
     const double scale = run->h / run->dt;
@@ -2333,7 +2474,8 @@ static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec
         sum = weight[0] = 1;
     }
     for (j = 0; j < w->part_count; j++)
-        for (k = 0; k < 3; k++) w->part[j].impulse[k] += scale * (double)w->part[j].force[k] + rest[k] * weight[j] / sum;
+        for (k = 0; k < 3; k++)
+            w->part[j].impulse[k] += scale * (double)w->part[j].force[k] + rest[k] * weight[j] / sum;
     return 1;
 }
 
@@ -2358,7 +2500,8 @@ static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before
     }
     given = fsi_v3_sub(fsi_v3_sub(*v, before), pressure);
     w->pushed = fsi__sph_share_out(run, w, given);
-    if (run->tension && w->part_count > 0) { /* the velocity holds the contact line's pull already, and coupled bodies theirs */
+    if (run->tension && w->part_count > 0) { /* the velocity holds the contact line's pull already, and coupled bodies
+                                                theirs */
         fsi__sph_add3(w->part[fsi__sph_main_part(w)].impulse, run->line[run->order[r]]);
         fsi__sph_add3(sum, run->line[run->order[r]]);
     }
@@ -2371,7 +2514,8 @@ FSI_FN int fsi__sph_is_inner(const fsi__sph_run *run, int r)
     return run->step[r].w > 1 && (run->slot[r] < 0 || !run->wall[run->slot[r]].pushed);
 }
 
-/* A velocity, and in w its share in XSPH: 1, less where the liquid is pressed together to more than twice its density. */
+/* A velocity, and in w its share in XSPH: 1, less where the liquid is pressed together to more than twice its
+   density. */
 FSI_FN fsi__lane4 fsi__sph_xsph_velocity(const fsi__sph_run *run, int r, fsi_vec3 v)
 {
     fsi__lane4 u = fsi__lane4_of(v);
@@ -2379,8 +2523,8 @@ FSI_FN fsi__lane4 fsi__sph_xsph_velocity(const fsi__sph_run *run, int r, fsi_vec
     return u;
 }
 
-/* New velocities and positions in creation order. Sums: what the walls gave, that is, whatever moved a particle that they push and
-   was neither gravity nor its neighbours (3) [m/s]; inner particles under pressure (1).
+/* New velocities and positions in creation order. Sums: what the walls gave, that is, whatever moved a particle that
+   they push and was neither gravity nor its neighbours (3) [m/s]; inner particles under pressure (1).
    u becomes the velocity, for XSPH. */
 static void fsi__sph_finish(fsi__sph_run *run, int chunk, int begin, int end)
 {
@@ -2420,8 +2564,8 @@ static void fsi__sph_push_body(fsi__sph_body *b, fsi_vec3 x, fsi_vec3 given)
     b->work.angular_impulse = fsi_v3_add(b->work.angular_impulse, fsi_v3_cross(fsi_v3_sub(x, b->at.position), given));
 }
 
-/* Adds up what the liquid gave to each obstacle, in order of ranks. Coupled bodies have what the solve gave them: that goes out of
-   the sum `wall`. */
+/* Adds up what the liquid gave to each obstacle, in order of ranks. Coupled bodies have what the solve gave them: that
+   goes out of the sum `wall`. */
 static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
 {
     int r, k, j;
@@ -2431,7 +2575,8 @@ static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
         if (w) run->stats.crowded += w->crowded;
         for (k = 0; w && k < w->part_count; k++) {
             const fsi__sph_part *part = &w->part[k];
-            const fsi_vec3 x = run->x[run->order[r]], given = fsi_v3_scale(fsi__sph_real3(part->impulse), -run->s->particle_mass);
+            const fsi_vec3 x = run->x[run->order[r]],
+                           given = fsi_v3_scale(fsi__sph_real3(part->impulse), -run->s->particle_mass);
             const int body = run->im->obstacle[part->owner].base.body;
             fsi__sph_push_obstacle(run, part, x, given);
             for (j = 0; j < 3 && part->body >= 0; j++) wall[j] -= part->impulse[j];
@@ -2440,8 +2585,8 @@ static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
     }
 }
 
-/* Friction between rank r and a coupled body: an impulse of 1/(1/m + t.J M^-1 J^T t) ends a slip of 1 m/s along t. Changes both;
-   returns the change of the particle's velocity. */
+/* Friction between rank r and a coupled body: an impulse of 1/(1/m + t.J M^-1 J^T t) ends a slip of 1 m/s along t.
+   Changes both; returns the change of the particle's velocity. */
 static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part *part)
 {
     const fsi_real m = run->s->particle_mass;
@@ -2467,13 +2612,15 @@ static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part 
     return rub;
 }
 
-/* Friction of coupled bodies; adds what it gave the liquid to the sum `wall`. One particle after the other, in order of ranks, each
-   against what the last one left, so the sum takes no more than there is however light the body. */
+/* Friction of coupled bodies; adds what it gave the liquid to the sum `wall`. One particle after the other, in order of
+   ranks, each against what the last one left, so the sum takes no more than there is however light the body. */
 static void fsi__sph_rub_bodies(fsi__sph_run *run, double wall[3])
 {
     int b, r, k;
     for (b = 0; b < run->body_count; b++)
-        if (run->body[b].coupled) run->body[b].per_spin = fsi_body_world_tensor(run->body[b].at.orientation, fsi_m3_inverse(run->body[b].work.inertia));
+        if (run->body[b].coupled)
+            run->body[b].per_spin =
+                fsi_body_world_tensor(run->body[b].at.orientation, fsi_m3_inverse(run->body[b].work.inertia));
     for (r = 0; r < run->n && run->coupled_count; r++) {
         const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
         for (k = 0; w && k < w->part_count; k++)
@@ -2490,8 +2637,9 @@ static void fsi__sph_gather_velocity(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end; r++) run->u[r] = fsi__lane4_of(run->v[run->order[r]]);
 }
 
-/* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij w_i w_j, all at once; the old velocities are in `u`, W~ where the last density was taken. Without w, where lambda > 2/c
-   a particle would get more than the whole difference, and velocities would grow by (c lambda - 1) each substep. */
+/* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij w_i w_j, all at once; the old velocities are in `u`, W~ where
+   the last density was taken. Without w, where lambda > 2/c a particle would get more than the whole difference, and
+   velocities would grow by (c lambda - 1) each substep. */
 FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i, fsi__lane_sums *sum)
 {
     const fsi__lane4 *vi = &run->u[i];
@@ -2524,11 +2672,14 @@ static void fsi__sph_shift_velocity(fsi__sph_run *run, int r, double *unused)
 }
 
 /* Is it a body on which the solve left more unbalanced than it may? */
-static int fsi__sph_is_unbalanced(const fsi__sph_run *run, const fsi__sph_body *b) { return b->coupled && b->imbalance > (double)run->s->desc.body_tolerance; }
+static int fsi__sph_is_unbalanced(const fsi__sph_run *run, const fsi__sph_body *b)
+{
+    return b->coupled && b->imbalance > (double)run->s->desc.body_tolerance;
+}
 
-/* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve and rounding, is
-   taken out evenly from the inner particles under pressure, of which single drops in flight have none, and from unbalanced bodies: a
-   heavy one that stands somewhat off has far too much. */
+/* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve
+   and rounding, is taken out evenly from the inner particles under pressure, of which single drops in flight have none,
+   and from unbalanced bodies: a heavy one that stands somewhat off has far too much. */
 static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], const double wall[3], double active)
 {
     double after[4], defect[3], d;
@@ -2538,14 +2689,18 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
     for (k = 0; k < 3; k++) defect[k] = after[k] - before[k] - wall[k];
     d = after[3] > 0 ? sqrt(fsi__sph_dot3(defect, defect)) / after[3] : 0;
     if (d > run->stats.momentum_defect) run->stats.momentum_defect = d;
-    for (b = 0; b < run->body_count; b++) if (fsi__sph_is_unbalanced(run, &run->body[b])) active += (double)(run->body[b].work.mass / run->s->particle_mass);
+    for (b = 0; b < run->body_count; b++)
+        if (fsi__sph_is_unbalanced(run, &run->body[b]))
+            active += (double)(run->body[b].work.mass / run->s->particle_mass);
     if (!(active > 0.01 * run->n)) return; /* too few to carry it: it stays in the statistics */
     shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
-    run->shift = fsi__sph_at_most(shift, (fsi_real)(FSI__SPH_MEND * after[3] / run->n)); /* else a few would be shot away for all */
+    /* else a few would be shot away for all */
+    run->shift = fsi__sph_at_most(shift, (fsi_real)(FSI__SPH_MEND * after[3] / run->n));
     fsi__sph_for_each(run, fsi__sph_shift_velocity, FSI__SPH_NS_SHIFT);
     for (b = 0; b < run->body_count; b++) {
         fsi__sph_body *body = &run->body[b];
-        const fsi_vec3 back = fsi__sph_at_most(shift, fsi_v3_norm(fsi_v3_sub(body->velocity, body->star_velocity))); /* what it got */
+        /* what it got */
+        const fsi_vec3 back = fsi__sph_at_most(shift, fsi_v3_norm(fsi_v3_sub(body->velocity, body->star_velocity)));
         if (!fsi__sph_is_unbalanced(run, body)) continue;
         body->velocity = fsi_v3_sub(body->velocity, back);
         body->work.impulse = fsi_v3_madd(body->work.impulse, -body->work.mass, back);
@@ -2641,8 +2796,8 @@ static void fsi__sph_viscous_end(fsi__sph_run *run, int r, double *unused)
     fsi__sph_unmove(run, r);
 }
 
-/* What needs no neighbours goes with the residual: in banks 2 and 3 the sums from which iterations start, with their first direction;
-   from the second round on, whose residual is expected to be the last, the new velocities. */
+/* What needs no neighbours goes with the residual: in banks 2 and 3 the sums from which iterations start, with their
+   first direction; from the second round on, whose residual is expected to be the last, the new velocities. */
 static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -2652,9 +2807,10 @@ static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end && run->viscous.round > 1; r++) fsi__sph_viscous_end(run, r, NULL);
 }
 
-/* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls on them the
-   opposite of those on the particles (of which part->force holds the last).
-   This is the operator on p: residual becomes inertia times p less what the particles do, in order of ranks; block, its diagonal. */
+/* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls
+   on them the opposite of those on the particles (of which part->force holds the last).
+   This is the operator on p: residual becomes inertia times p less what the particles do, in order of ranks; block, its
+   diagonal. */
 static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
 {
     int r, k;
@@ -2663,7 +2819,8 @@ static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
     for (r = 0; r < run->n; r++) {
         const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
         if (!w || !w->coupled) continue;
-        for (k = 0; k < w->part_count; k++) if (w->part[k].body == (int)(b - run->body)) fsi__sph_add_to_body(&w->part[k], b, b->block);
+        for (k = 0; k < w->part_count; k++)
+            if (w->part[k].body == (int)(b - run->body)) fsi__sph_add_to_body(&w->part[k], b, b->block);
     }
     if (run->s->desc.dim == 2) {
         b->residual[2] = b->residual[3] = b->residual[4] = 0;
@@ -2680,7 +2837,8 @@ static void fsi__sph_body_drag_begin(const fsi__sph_run *run, fsi__sph_body *b)
     memcpy(fsi__sph_drag_of(run, b)->v, fsi__sph_drag_of(run, b)->before, sizeof fsi__sph_drag_of(run, b)->v);
 }
 
-/* r = M (v* - v) + forces, and the block of the diagonal. Adds to |r|^2, |change|^2, |v*|^2 as particles count there. */
+/* r = M (v* - v) + forces, and the block of the diagonal. Adds to |r|^2, |change|^2, |v*|^2 as particles count
+   there. */
 static void fsi__sph_body_drag_residual(fsi__sph_run *run, fsi__sph_body *b, double *sum)
 {
     fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
@@ -2753,7 +2911,8 @@ static void fsi__sph_body_drag_end(fsi__sph_run *run, fsi__sph_body *b, double *
         /* acceleration, for the next start */
         fsi__sph_drag_of(run, b)->d[k] = change[k] / (k < 3 ? run->dt : run->dt * run->h);
     }
-    turn = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), fsi_v3_scale(fsi__sph_real3(change + 3), (fsi_real)(1 / run->h)));
+    turn = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia),
+                         fsi_v3_scale(fsi__sph_real3(change + 3), (fsi_real)(1 / run->h)));
     b->star_velocity = fsi_v3_add(b->star_velocity, fsi__sph_real3(change));
     b->star_spin = fsi_v3_add(b->star_spin, turn);
     b->work.impulse = fsi_v3_madd(b->work.impulse, b->work.mass, fsi__sph_real3(change));
@@ -2772,14 +2931,15 @@ static void fsi__sph_viscous_sum(fsi__sph_run *run, int bank, fsi__sph_body_fn *
 }
 
 /* One pass over all unknowns. */
-static void fsi__sph_viscous_pass(fsi__sph_run *run, fsi__sph_rank_fn *particle, double work, fsi__sph_body_fn *body, double sum[6])
+static void fsi__sph_viscous_pass(fsi__sph_run *run, fsi__sph_rank_fn *particle, double work, fsi__sph_body_fn *body,
+                                  double sum[6])
 {
     fsi__sph_for_each(run, particle, work);
     fsi__sph_viscous_sum(run, 0, body, sum);
 }
 
-/* The residual of v with the last round's correction, and all that a first advance needs but the bodies. Each round has its own v and d:
-   no pass may write what it reads of neighbours. */
+/* The residual of v with the last round's correction, and all that a first advance needs but the bodies. Each round has
+   its own v and d: no pass may write what it reads of neighbours. */
 static void fsi__sph_viscous_measure(fsi__sph_run *run, int round, double sum[6])
 {
     fsi__sph_viscosity *o = &run->viscous;
@@ -2794,7 +2954,8 @@ static void fsi__sph_viscous_measure(fsi__sph_run *run, int round, double sum[6]
     fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_residual, sum);
 }
 
-/* One run of conjugate gradients, from what was measured down to the residual |r| <= share |v - v*|; d is the correction. */
+/* One run of conjugate gradients, from what was measured down to the residual |r| <= share |v - v*|; d is the
+   correction. */
 static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
 {
     fsi__sph_viscosity *o = &run->viscous;
@@ -2816,7 +2977,8 @@ static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double shar
     fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_correct, sum); /* particles take theirs with the next residual */
 }
 
-/* Iterates until the residual is small; leaves it in `sum`. It ends early when this substep or this call may spend no more iterations. */
+/* Iterates until the residual is small; leaves it in `sum`. It ends early when this substep or this call may spend no
+   more iterations. */
 static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
 {
     const double share = FSI__SPH_VISCOUS * FSI__SPH_VISCOUS, noise = FSI__SPH_VISCOUS_NOISE * FSI__SPH_VISCOUS_NOISE;
@@ -2825,10 +2987,13 @@ static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
     int round, allowed;
     for (round = 1;; round++) {
         fsi__sph_viscous_measure(run, round, sum);
-        if (!fsi_is_finite(sum[0] + sum[1])) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, sum[0], "the velocity that viscosity gives is not finite");
+        if (!fsi_is_finite(sum[0] + sum[1]))
+            return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, sum[0],
+                             "the velocity that viscosity gives is not finite");
         if (sum[0] <= share * sum[1] + noise * sum[2]) return FSI_OK;
         allowed = start + run->sweeps - run->stats.viscosity_iterations;
-        if (d->budget && d->budget - run->stats.viscosity_iterations < allowed) allowed = d->budget - run->stats.viscosity_iterations;
+        if (d->budget && d->budget - run->stats.viscosity_iterations < allowed)
+            allowed = d->budget - run->stats.viscosity_iterations;
         if (allowed <= 0 || round == FSI__SPH_VISCOUS_ROUNDS) {
             run->stats.degraded = 1;
             return FSI_OK;
@@ -2844,7 +3009,8 @@ static void fsi__sph_viscous_reactions(fsi__sph_run *run)
     int r, k;
     for (r = 0; r < run->n; r++) {
         fsi__sph_wall *w = fsi__sph_wall_of(run, r);
-        for (k = 0; w && k < 3 * w->part_count; k++) w->part[k / 3].impulse[k % 3] = (double)w->part[k / 3].force[k % 3];
+        for (k = 0; w && k < 3 * w->part_count; k++)
+            w->part[k / 3].impulse[k % 3] = (double)w->part[k / 3].force[k % 3];
     }
     fsi__sph_collect_reactions(run, unused);
 }
@@ -2891,9 +3057,11 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
     for (k = 0; k < im->sources.emitter_count; k++) {
         const fsi__emitter *e = &im->sources.emitter[k];
         const int fills = e->desc.shape == FSI_EMITTER_MESH;
-        double layers = fsi__emitter_most_layers(e, dt, s->desc.max_substeps), lattice = (double)fsi__emitter_site_count(e), out = layers * e->sites;
+        double layers = fsi__emitter_most_layers(e, dt, s->desc.max_substeps),
+               lattice = (double)fsi__emitter_site_count(e), out = layers * e->sites;
         if (!(layers * lattice <= 0x3fffffff))
-            return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, e->flow.id, layers, "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
+            return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, e->flow.id, layers,
+                             "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
         run->sources.cells = (size_t)fmax((double)run->sources.cells, fills ? lattice : lattice * layers);
         if (e->desc.budget > 0) out = fmin(out, (double)(e->desc.budget - e->flow.emitted));
         more += fmax(out, 0);
@@ -2914,7 +3082,8 @@ static void fsi__sph_begin_sources(fsi__sph_run *run)
     if (run->source && run->n > 0) memcpy(run->source, im->source, (size_t)run->n * sizeof *run->source);
 }
 
-/* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: velocity given (3), particles held. */
+/* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: velocity given (3), particles
+   held. */
 static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -2934,8 +3103,8 @@ static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
     fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], held);
 }
 
-/* Neither neighbours nor walls have moved what emitters hold: the emitter took what neighbours gave it, and walls are out
-   of it from here on. Sums: velocity that the emitter gave. */
+/* Neither neighbours nor walls have moved what emitters hold: the emitter took what neighbours gave it, and walls are
+   out of it from here on. Sums: velocity that the emitter gave. */
 static void fsi__sph_part_range(fsi__sph_run *run, int chunk, int begin, int end)
 {
     double sum[3] = { 0, 0, 0 };
@@ -2988,12 +3157,13 @@ static long long fsi__sph_allowed(const fsi__sph_run *run, int k)
     const int most = run->s->desc.max_particles, count = run->n - run->ghosts;
     long long left = run->room - count;
     if (most > 0 && most - count < left) left = most - count;
-    if (d->budget > 0 && d->budget - run->sources.flow[k].emitted < left) left = d->budget - run->sources.flow[k].emitted;
+    if (d->budget > 0 && d->budget - run->sources.flow[k].emitted < left)
+        left = d->budget - run->sources.flow[k].emitted;
     return left > 0 ? left : 0;
 }
 
-/* The next layer of an emitter, still behind its plane, takes part in the solve: else liquid from the side, which stands under
-   pressure, would flow into the gap behind the last layer. */
+/* The next layer of an emitter, still behind its plane, takes part in the solve: else liquid from the side, which
+   stands under pressure, would flow into the gap behind the last layer. */
 static void fsi__sph_add_ghosts(fsi__sph_run *run, int k)
 {
     const fsi__emitter *e = &run->im->sources.emitter[k];
@@ -3015,7 +3185,8 @@ static void fsi__sph_hold(fsi__sph_run *run)
     run->holding = run->source != NULL;
     if (!run->source) return;
     for (k = 0; k < run->im->sources.emitter_count; k++)
-        if (fsi__emitter_flows(&run->im->sources.emitter[k], run->clock) && fsi__sph_allowed(run, k) > 0) fsi__sph_add_ghosts(run, k);
+        if (fsi__emitter_flows(&run->im->sources.emitter[k], run->clock) && fsi__sph_allowed(run, k) > 0)
+            fsi__sph_add_ghosts(run, k);
 }
 
 /* Behind that pass. */
@@ -3037,14 +3208,17 @@ static void fsi__sph_emit(void *owner, const fsi__emitter *e, fsi_vec3 x, int is
         e->attributes);
 }
 
-/* Lets out `layers` copies of emitter k's sites, the youngest of which has come `advance` layers far. The oldest come first. */
+/* Lets out `layers` copies of emitter k's sites, the youngest of which has come `advance` layers far. The oldest come
+   first. */
 static void fsi__sph_emit_sites(fsi__sph_run *run, int k, double advance, int layers)
 {
     const fsi__emitter *e = &run->im->sources.emitter[k];
     const fsi_vec3 o = fsi__source_first_site(&run->sources, k, advance);
     const long long left = fsi__sph_allowed(run, k);
     fsi__emission out;
-    if (left > 0) fsi__source_block(&run->sources, k, layers, o, run->x, run->n, e->desc.shape != FSI_EMITTER_MESH ? run->source : NULL);
+    if (left > 0)
+        fsi__source_block(&run->sources, k, layers, o, run->x, run->n,
+                          e->desc.shape != FSI_EMITTER_MESH ? run->source : NULL);
     out = fsi__source_emit(&run->sources, k, layers, 0, o, left, fsi__sph_emit, run);
     run->stats.emitted += (int)out.emitted;
     run->stats.blocked += (int)out.blocked;
@@ -3088,7 +3262,8 @@ static void fsi__sph_drain_off(fsi__sph_run *run, double dt)
 {
     int i;
     if (!run->gone) return;
-    run->stats.removed = fsi__source_drain(&run->sources, dt, (double)run->s->particle_volume, run->x, run->n, run->gone);
+    run->stats.removed =
+        fsi__source_drain(&run->sources, dt, (double)run->s->particle_volume, run->x, run->n, run->gone);
     for (i = 0; i < run->n; i++)
         if (run->gone[i]) fsi__sph_add_scaled(run->stats.source_impulse, -(double)run->s->particle_mass, run->v[i]);
 }
@@ -3184,7 +3359,8 @@ static fsi_status fsi__sph_start_substep(fsi__sph_run *run, double before[4])
     for (b = 0; b < 3; b++) run->stats.external_impulse[b] += (double)run->s->particle_mass * fsi__sph_sum(run, 4 + b);
     fsi__sph_momentum(run, before);
     run->way = before[3] * run->dt / run->h;
-    if (run->im->neighbors->count != run->n) status = fsi__neighbors_sort(run->im->neighbors, run->x, run->n, (fsi_real)run->h, run->s->desc.dim);
+    if (run->im->neighbors->count != run->n)
+        status = fsi__neighbors_sort(run->im->neighbors, run->x, run->n, (fsi_real)run->h, run->s->desc.dim);
     if (status != FSI_OK) return status;
     run->order = run->im->neighbors->order;
     fsi__sph_parallel(run, fsi__sph_place_start, FSI__SPH_NS_PLACE);
@@ -3253,7 +3429,8 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
         st->source_impulse[k] += mass * run->given[k];
     }
     fsi__sph_mend_momentum(run, before, wall, active);
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
+    for (b = 0; b < run->body_count; b++)
+        if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
     st->substeps++;
     st->wall_particles = run->wall_count;
     st->pairs = run->im->neighbors->pair_count;
@@ -3275,7 +3452,8 @@ static int fsi__sph_body_is_finite(const fsi__sph_body *b)
     double warm = 0;
     int k;
     for (k = 0; k < 6; k++) warm += b->warm[k];
-    return fsi_v3_is_finite(b->at.position) && fsi_is_finite((double)(q->w + q->x + q->y + q->z)) && (!b->coupled || (fsi_v3_is_finite(b->velocity) && fsi_v3_is_finite(b->spin))) &&
+    return fsi_v3_is_finite(b->at.position) && fsi_is_finite((double)(q->w + q->x + q->y + q->z)) &&
+           (!b->coupled || (fsi_v3_is_finite(b->velocity) && fsi_v3_is_finite(b->spin))) &&
            fsi_v3_is_finite(b->work.impulse) && fsi_v3_is_finite(b->work.angular_impulse) && fsi_is_finite(warm);
 }
 
@@ -3290,8 +3468,11 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
     st->particles = run->n - st->removed;
     for (i = 0; i < run->n; i++) {
         const fsi_vec3 *x = &run->x[i], *v = &run->v[i];
-        const double rest = (double)(run->lambda_out[i] + run->pressure[i] + run->kappa[i] + (i < run->marked ? run->aeration[i] : 0));
-        if (!fsi_v3_is_finite(*x) || !fsi_v3_is_finite(*v) || !fsi_v3_is_finite(run->warm[i]) || !fsi_is_finite(rest)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its new state is not finite", i);
+        const double rest =
+            (double)(run->lambda_out[i] + run->pressure[i] + run->kappa[i] + (i < run->marked ? run->aeration[i] : 0));
+        if (!fsi_v3_is_finite(*x) || !fsi_v3_is_finite(*v) || !fsi_v3_is_finite(run->warm[i]) || !fsi_is_finite(rest))
+            return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0,
+                             "particle %d: its new state is not finite", i);
         if (run->gone && run->gone[i]) continue;
         fastest = fmax(fastest, (double)fsi_v3_norm2(*v));
         fsi__sph_add_scaled(st->momentum, m, *v);
@@ -3303,7 +3484,9 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
         return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "the new state of body %d is not finite", i);
     }
     st->max_speed = sqrt(fastest);
-    if (!(st->max_speed <= FSI__SPH_FAST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, "fsi_sph_step", -1, st->max_speed, "a particle would come out at %g m/s, more than %g", st->max_speed, FSI__SPH_FAST);
+    if (!(st->max_speed <= FSI__SPH_FAST))
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, "fsi_sph_step", -1, st->max_speed,
+                         "a particle would come out at %g m/s, more than %g", st->max_speed, FSI__SPH_FAST);
     st->cfl = st->max_speed * run->dt / (double)s->desc.spacing;
     return FSI_OK;
 }
@@ -3364,12 +3547,15 @@ static fsi_status fsi__sph_check_bodies(const fsi_sph *s, const char *fn)
 }
 
 /* A vector of particle i that must be finite, and no larger than `most`. */
-static fsi_status fsi__sph_check_size(const fsi_sph *s, const char *fn, long long i, const char *what, fsi_vec3 v, double most)
+static fsi_status fsi__sph_check_size(const fsi_sph *s, const char *fn, long long i, const char *what, fsi_vec3 v,
+                                      double most)
 {
     const double size = fsi__largest_axis(v);
     if (size <= most) return FSI_OK;
-    if (!fsi_v3_is_finite(v)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, what);
-    return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, size, "particle %.0f: its %s is %g, more than %g", (double)i, what, size, most);
+    if (!fsi_v3_is_finite(v))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, what);
+    return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, size, "particle %.0f: its %s is %g, more than %g", (double)i,
+                     what, size, most);
 }
 
 static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
@@ -3397,12 +3583,14 @@ static fsi_status fsi__sph_drift(fsi__sph_run *run)
     }
     fsi__sph_finish_bodies(run, none);
     fsi__sph_move_obstacles(run, 0);
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
+    for (b = 0; b < run->body_count; b++)
+        if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
     run->stats.substeps++;
     return FSI_OK;
 }
 
-/* The length of the next substep: CFL with the speed that gravity and forces add, at least what is left over max_substeps. */
+/* The length of the next substep: CFL with the speed that gravity and forces add, at least what is left over
+   max_substeps. */
 static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int substeps_left)
 {
     double pull = (double)fsi_v3_norm(run->s->desc.gravity)
@@ -3412,7 +3600,9 @@ static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int 
     double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
     if (run->tension) count = fmax(count, ceil(left / fsi__sph_tension_dt(run->s) - 1e-9));
     count = fmax(count, ceil(left / fsi__sph_stiff_dt(run->s, FSI__SPH_SOFT) - 1e-9));
-    if (run->s->desc.budget > 0) count = fmin(count, floor((double)(run->s->desc.budget - run->stats.iterations) / run->s->desc.min_iters)); /* few good ones */
+    /* few good ones */
+    if (run->s->desc.budget > 0)
+        count = fmin(count, floor((double)(run->s->desc.budget - run->stats.iterations) / run->s->desc.min_iters));
     if (!(count >= 1)) count = 1;
     if (count > substeps_left) count = substeps_left;
     return left / count;
@@ -3513,7 +3703,9 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     run->scene.band = 2 * FSI__SPH_MOVE;
     run->scene.boundary = s->desc.boundary;
     fsi__sph_layout(run, &measure);
-    if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles", run->room);
+    if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles",
+                         run->room);
     fsi__sph_layout(run, &run->im->scratch);
     FSI__SPH_TRY(fsi__sph_begin_obstacles(run, dt));
     memset(run->overflow, 0, (size_t)run->chunks * sizeof(int));
@@ -3542,7 +3734,8 @@ static double fsi__sph_softened(fsi__sph_run *run)
 static int fsi__sph_sweeps(const fsi__sph_run *run, double left)
 {
     const fsi_sph_desc *d = &run->s->desc;
-    const double share = (d->budget - run->stats.iterations) / ceil(left / run->dt - 1e-9) - 1; /* the last one is only judged */
+    /* the last one is only judged */
+    const double share = (d->budget - run->stats.iterations) / ceil(left / run->dt - 1e-9) - 1;
     return d->budget && share < d->max_iters ? (int)fmax(share, 1) : d->max_iters;
 }
 
@@ -3575,8 +3768,9 @@ static void fsi__sph_warn(const fsi_sph *s)
 {
     const fsi_sph_stats *st = &s->stats;
     if (!st->degraded && st->placed == 0 && st->pinched == 0 && st->crowded == 0 && st->refused == 0) return;
-    fsi__warn(s->context, "fsi_sph_step at %g s:%s %d particles placed, %d pinched, %d crowded, %d refused by budgets of emitters", s->time, st->degraded ? " degraded;" : "", st->placed,
-        st->pinched, st->crowded, st->refused);
+    fsi__warn(s->context,
+              "fsi_sph_step at %g s:%s %d particles placed, %d pinched, %d crowded, %d refused by budgets of emitters",
+              s->time, st->degraded ? " degraded;" : "", st->placed, st->pinched, st->crowded, st->refused);
 }
 
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
@@ -3644,29 +3838,58 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
 #define FSI__SPH_FIELD(field, lo, hi) { #field, (double)d->field, (double)(lo), (double)(hi) }
 static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, const fsi_sph_desc *d)
 {
-    const struct { const char *name; double value, lo, hi; } range[] = {
-        FSI__SPH_FIELD(dim, 2, 3), FSI__SPH_FIELD(spacing, 1e-9, 1e9), FSI__SPH_FIELD(support, 1.8, 3), FSI__SPH_FIELD(density, 1e-6, 1e9),
-        FSI__SPH_FIELD(depth, 1e-9, 1e9), FSI__SPH_FIELD(compressibility, 1e-6, 0.5), FSI__SPH_FIELD(stiffness, 0, 1e18),
-        FSI__SPH_FIELD(max_iters, 1, 10000), FSI__SPH_FIELD(min_iters, 1, d->max_iters), FSI__SPH_FIELD(tolerance, 0, 1),
-        FSI__SPH_FIELD(cfl, 1e-3, 100), FSI__SPH_FIELD(max_substeps, 1, 1000000), FSI__SPH_FIELD(budget, 0, 1e9),
-        FSI__SPH_FIELD(contact_thickness, 0.05, 2), FSI__SPH_FIELD(contact_stiffness, 1e-6, 1e6), FSI__SPH_FIELD(contact_first, 1, 2),
-        FSI__SPH_FIELD(contact_max_order, 2, 64), FSI__SPH_FIELD(contact_order, 2, d->contact_max_order), FSI__SPH_FIELD(xsph, 0, 0.5),
-        FSI__SPH_FIELD(reserve, 0, 1e9), FSI__SPH_FIELD(boundary, 0, 1), FSI__SPH_FIELD(velocity_update, 0, 1),
-        FSI__SPH_FIELD(body_tolerance, 0, 1), FSI__SPH_FIELD(viscosity, 0, 1e6), FSI__SPH_FIELD(surface_tension, 0, 1e6),
-        FSI__SPH_FIELD(domain_friction, 0, 10), FSI__SPH_FIELD(domain_contact_angle, 0, 180),
-        FSI__SPH_FIELD(max_particles, 0, 1e9), FSI__SPH_FIELD(attribute_count, 0, 64),
-        FSI__SPH_FIELD(trapped_air_min, 0, 1e9), FSI__SPH_FIELD(trapped_air_max, d->trapped_air_min, 1e9),
-        FSI__SPH_FIELD(wave_crest_min, 0, 1e9), FSI__SPH_FIELD(wave_crest_max, d->wave_crest_min, 1e9),
-        FSI__SPH_FIELD(spray_energy_min, 0, 1e9), FSI__SPH_FIELD(spray_energy_max, d->spray_energy_min, 1e9)
-    };
+    const struct { const char *name; double value, lo, hi;
+    } range[] = {FSI__SPH_FIELD(dim, 2, 3),
+                 FSI__SPH_FIELD(spacing, 1e-9, 1e9),
+                 FSI__SPH_FIELD(support, 1.8, 3),
+                 FSI__SPH_FIELD(density, 1e-6, 1e9),
+                 FSI__SPH_FIELD(depth, 1e-9, 1e9),
+                 FSI__SPH_FIELD(compressibility, 1e-6, 0.5),
+                 FSI__SPH_FIELD(stiffness, 0, 1e18),
+                 FSI__SPH_FIELD(max_iters, 1, 10000),
+                 FSI__SPH_FIELD(min_iters, 1, d->max_iters),
+                 FSI__SPH_FIELD(tolerance, 0, 1),
+                 FSI__SPH_FIELD(cfl, 1e-3, 100),
+                 FSI__SPH_FIELD(max_substeps, 1, 1000000),
+                 FSI__SPH_FIELD(budget, 0, 1e9),
+                 FSI__SPH_FIELD(contact_thickness, 0.05, 2),
+                 FSI__SPH_FIELD(contact_stiffness, 1e-6, 1e6),
+                 FSI__SPH_FIELD(contact_first, 1, 2),
+                 FSI__SPH_FIELD(contact_max_order, 2, 64),
+                 FSI__SPH_FIELD(contact_order, 2, d->contact_max_order),
+                 FSI__SPH_FIELD(xsph, 0, 0.5),
+                 FSI__SPH_FIELD(reserve, 0, 1e9),
+                 FSI__SPH_FIELD(boundary, 0, 1),
+                 FSI__SPH_FIELD(velocity_update, 0, 1),
+                 FSI__SPH_FIELD(body_tolerance, 0, 1),
+                 FSI__SPH_FIELD(viscosity, 0, 1e6),
+                 FSI__SPH_FIELD(surface_tension, 0, 1e6),
+                 FSI__SPH_FIELD(domain_friction, 0, 10),
+                 FSI__SPH_FIELD(domain_contact_angle, 0, 180),
+                 FSI__SPH_FIELD(max_particles, 0, 1e9),
+                 FSI__SPH_FIELD(attribute_count, 0, 64),
+                 FSI__SPH_FIELD(trapped_air_min, 0, 1e9),
+                 FSI__SPH_FIELD(trapped_air_max, d->trapped_air_min, 1e9),
+                 FSI__SPH_FIELD(wave_crest_min, 0, 1e9),
+                 FSI__SPH_FIELD(wave_crest_max, d->wave_crest_min, 1e9),
+                 FSI__SPH_FIELD(spray_energy_min, 0, 1e9),
+                 FSI__SPH_FIELD(spray_energy_max, d->spray_energy_min, 1e9)};
     const int n = (int)(sizeof range / sizeof *range);
     int k;
     for (k = 0; k < n; k++)
-        if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6))) /* floats may round */
-            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
-    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
-    if (!((double)fsi_v3_norm(d->gravity) <= 1e9)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity), "desc.gravity is %g m/s^2, must be at most 1e9", (double)fsi_v3_norm(d->gravity));
-    if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
+        /* floats may round */
+        if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6)))
+            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k,
+                             range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value,
+                             range[k].lo, range[k].hi);
+    if (!fsi_v3_is_finite(d->gravity))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (!((double)fsi_v3_norm(d->gravity) <= 1e9))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity),
+                         "desc.gravity is %g m/s^2, must be at most 1e9", (double)fsi_v3_norm(d->gravity));
+    if (d->dim == 2 && d->gravity.z != 0)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z,
+                         "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
     return FSI_OK;
 }
 #undef FSI__SPH_FIELD
@@ -3674,7 +3897,8 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
 /* ---- >>emitters and sinks ------------------------------------------------------------------------------------- */
 
 /* Simulator and desc; its cookie stands first. `maker` is the function that fills it. */
-static fsi_status fsi__sph_check_filled(const fsi_sph *s, const char *fn, const void *desc, uint32_t cookie, const char *maker)
+static fsi_status fsi__sph_check_filled(const fsi_sph *s, const char *fn, const void *desc, uint32_t cookie,
+                                        const char *maker)
 {
     FSI__SPH_TRY(fsi__sph_check(s));
     return fsi__check_filled(s->context, fn, desc, cookie, maker);
@@ -3700,10 +3924,12 @@ FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id)
     return fsi__sources_remove_emitter(&im->sources, "fsi_sph_remove_emitter", id, im->source, s->count);
 }
 
-FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked, long long *refused)
+FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked,
+                                         long long *refused)
 {
     FSI__SPH_TRY(fsi__sph_check(s));
-    return fsi__sources_emitter_total(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_emitter_total", id, emitted, blocked, refused);
+    return fsi__sources_emitter_total(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_emitter_total", id, emitted,
+                                      blocked, refused);
 }
 
 FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sink_desc *desc, int *id)
@@ -3729,7 +3955,8 @@ FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *remov
 /* The table of the particles, in the order of a state. */
 static void fsi__sph_make_table(fsi_sph *s)
 {
-    const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t), byte = s->desc.markers ? 1 : 0;
+    const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t),
+                 byte = s->desc.markers ? 1 : 0;
     const double pull = FSI__SPH_PULL * (double)s->particle_mass, most = FSI__SPH_CORRECTION;
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     fsi__particles *t = &im->particles;
@@ -3802,7 +4029,10 @@ static void fsi__sph_derive(fsi_sph *s)
     s->pressure_factor = (fsi_real)im->kernel.settled;
     s->wall_factor = (fsi_real)(d->wall_calibrate ? im->kernel.wall : 1);
     pull = g > 0 ? g : d->surface_tension > 0 ? 0 : 9.81;
-    s->stiffness = d->stiffness > 0 ? d->stiffness : (fsi_real)(((double)d->density * pull * (double)d->depth + (double)d->surface_tension / dx) / ((double)d->compressibility * im->kernel.gk * im->kernel.gk));
+    s->stiffness = d->stiffness > 0
+                       ? d->stiffness
+                       : (fsi_real)(((double)d->density * pull * (double)d->depth + (double)d->surface_tension / dx) /
+                                    ((double)d->compressibility * im->kernel.gk * im->kernel.gk));
 }
 
 FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
@@ -3812,7 +4042,8 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     fsi_status status;
     if (out) *out = NULL;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
-    if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
+    /* its context cannot be trusted either */
+    if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     FSI__SPH_TRY(fsi__sph_check_desc(desc->context, "fsi_sph_create", desc));
     s = (fsi_sph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_sph_create", -1, 0, "no memory for the simulator");
@@ -3847,10 +4078,11 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
 FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc)
 {
     static const char fn[] = "fsi_sph_set_desc";
-    static const struct { const char *name; size_t offset, size; } fixed[] = {
-        FSI__SPH_FIXED(context), FSI__SPH_FIXED(dim), FSI__SPH_FIXED(spacing), FSI__SPH_FIXED(support), FSI__SPH_FIXED(density), FSI__SPH_FIXED(domain),
-        FSI__SPH_FIXED(origin), FSI__SPH_FIXED(attribute_count), FSI__SPH_FIXED(markers)
-    };
+    static const struct { const char *name; size_t offset, size;
+    } fixed[] = {
+        FSI__SPH_FIXED(context), FSI__SPH_FIXED(dim),    FSI__SPH_FIXED(spacing), FSI__SPH_FIXED(support),
+        FSI__SPH_FIXED(density), FSI__SPH_FIXED(domain), FSI__SPH_FIXED(origin),  FSI__SPH_FIXED(attribute_count),
+        FSI__SPH_FIXED(markers)};
     int k;
     FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('d', fsi_sph_desc), "fsi_sph_default_desc"));
     FSI__SPH_TRY(fsi__sph_check_desc(s->context, fn, desc));
@@ -3908,13 +4140,21 @@ static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
     for (o = 0; o < im->obstacles.count; o++) {
         const fsi_mesh *mesh = im->obstacle[o].base.mesh;
         fsi_mesh_hit hit = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
-        if (hit.face >= 0 && (hit.t < s->desc.spacing * (fsi_real)0.499 || (mesh->kind == FSI_MESH_CLOSED && hit.side < 0))) return 0;
+        if (hit.face >= 0 &&
+            (hit.t < s->desc.spacing * (fsi_real)0.499 || (mesh->kind == FSI_MESH_CLOSED && hit.side < 0)))
+            return 0;
     }
     return 1;
 }
 
-static int fsi__sph_site_is_free(const void *simulator, fsi_vec3 x) { return fsi__sph_is_free((const fsi_sph *)simulator, x); }
-static fsi_status fsi__sph_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity) { return fsi_sph_add_particles((fsi_sph *)simulator, &x, &velocity, 1); }
+static int fsi__sph_site_is_free(const void *simulator, fsi_vec3 x)
+{
+    return fsi__sph_is_free((const fsi_sph *)simulator, x);
+}
+static fsi_status fsi__sph_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
+{
+    return fsi_sph_add_particles((fsi_sph *)simulator, &x, &velocity, 1);
+}
 
 /* What the domain and containers leave of space. */
 static fsi_box3 fsi__sph_fill_bounds(const fsi_sph *s)
@@ -3975,7 +4215,8 @@ FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void)
 
 static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, const fsi_sph_obstacle_desc *d)
 {
-    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "fsi_sph_default_obstacle_desc"));
+    FSI__SPH_TRY(
+        fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "fsi_sph_default_obstacle_desc"));
     FSI__SPH_TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
     FSI__SPH_TRY(fsi__check_number(s->context, fn, "friction", (double)d->friction, 0, 10));
     FSI__SPH_TRY(fsi__check_number(s->context, fn, "contact_angle", (double)d->contact_angle, 0, 180));
@@ -4085,7 +4326,8 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (s->desc.dim == 2) offset.z = 0;
     for (i = 0; i < s->count; i++)
-        if (!fsi_v3_is_finite(fsi_v3_add(s->position[i], offset))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its new place is not finite", i);
+        if (!fsi_v3_is_finite(fsi_v3_add(s->position[i], offset)))
+            return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its new place is not finite", i);
     im = (fsi__sph_impl *)s->impl;
     box = fsi__sph_shift_box(s->desc.domain, offset);
     if (im->domain) {
@@ -4162,7 +4404,8 @@ FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x)
 {
     double p, v[3];
     if (fsi__sph_check(s) != FSI_OK) return 0;
-    return (fsi_real)(fsi__sph_probe(s, x, &p, v) * fsi__sph_c(s->desc.dim) * ((const fsi__sph_impl *)s->impl)->kernel.volume);
+    return (fsi_real)(fsi__sph_probe(s, x, &p, v) * fsi__sph_c(s->desc.dim) *
+                      ((const fsi__sph_impl *)s->impl)->kernel.volume);
 }
 
 FSI_API fsi_vec3 fsi_sph_velocity_at(const fsi_sph *s, fsi_vec3 x)
@@ -4230,8 +4473,8 @@ static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
     fsi__sph_state(st, simulator);
 }
 
-/* Could this have been saved by a simulator with these emitters and sinks? Reads what stands before the particles; *next: the id of
-   the next particle. */
+/* Could this have been saved by a simulator with these emitters and sinks? Reads what stands before the particles;
+   *next: the id of the next particle. */
 static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st, uint64_t *next)
 {
     int good;
@@ -4244,7 +4487,8 @@ static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st, uint64_t *n
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size)
 {
     FSI__SPH_TRY(fsi__sph_check(s));
-    return fsi__save(s->context, s->cookie, fsi__sph_state_counted, (void *)(uintptr_t)s, buffer, capacity, size, "fsi_sph_save");
+    return fsi__save(s->context, s->cookie, fsi__sph_state_counted, (void *)(uintptr_t)s, buffer, capacity, size,
+                     "fsi_sph_save");
 }
 
 /* The state's head against the simulator and the bytes that follow it. */
@@ -4283,7 +4527,8 @@ static fsi_status fsi__sph_check_saved_obstacle(const fsi_sph *s, int k, fsi__st
     return fsi__obstacle_check_pose(&((const fsi__sph_impl *)s->impl)->obstacles, fn, k, at);
 }
 
-/* Everything finite and possible that must be, so that a step can use it? `st` stands behind the head, and returns there. */
+/* Everything finite and possible that must be, so that a step can use it? `st` stands behind the head, and returns
+   there. */
 static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_head *head, fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";
@@ -4296,13 +4541,20 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     fsi__bytes(st, &time, sizeof time);
     fsi__bytes(st, &wall_speed, sizeof wall_speed);
     fsi__bytes(st, &origin, sizeof origin);
-    if (!fsi_is_finite(time) || !fsi_is_finite(wall_speed) || !fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time, origin or speed of walls of the state is not finite");
-    if (!(wall_speed >= 0 && wall_speed <= FSI__SPH_FAST)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, wall_speed, "the speed of walls of the state is %g", wall_speed);
-    if (!(fabs(time) <= FSI__HUGE)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, time, "the time of the state is %g", time);
+    if (!fsi_is_finite(time) || !fsi_is_finite(wall_speed) || !fsi_v3_is_finite(origin))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0,
+                         "the time, origin or speed of walls of the state is not finite");
+    if (!(wall_speed >= 0 && wall_speed <= FSI__SPH_FAST))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, wall_speed, "the speed of walls of the state is %g",
+                         wall_speed);
+    if (!(fabs(time) <= FSI__HUGE))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, time, "the time of the state is %g", time);
     if (!(fsi__largest_axis(origin) <= FSI__SPH_FAR))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__largest_axis(origin),
         "the origin of the state is %g m away", fsi__largest_axis(origin));
-    if (!fsi__sph_check_sources(s, st, &next)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
+    if (!fsi__sph_check_sources(s, st, &next))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0,
+                         "the state is of other emitters or sinks than this liquid has");
     FSI__SPH_TRY(fsi__sph_check_rows(s, head->count, next, fsi_v3_sub(s->desc.origin, origin), st));
     st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
     for (k = 0; k < im->obstacles.count; k++) FSI__SPH_TRY(fsi__sph_check_saved_obstacle(s, k, st));
@@ -4310,8 +4562,8 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     return fsi__sph_check_bodies(s, fn);
 }
 
-/* Takes an obstacle for where it is now. Where that is, but for rounding, where its body was when the state was saved, it starts from
-   there, as the run that was saved did. */
+/* Takes an obstacle for where it is now. Where that is, but for rounding, where its body was when the state was saved,
+   it starts from there, as the run that was saved did. */
 static void fsi__sph_load_obstacle(const fsi_sph *s, fsi__sph_obstacle *o)
 {
     fsi__obstacle_load(&((const fsi__sph_impl *)s->impl)->obstacles, &o->base, 1e-3 * (double)s->desc.spacing);

@@ -38,8 +38,8 @@
    WALLS AND BODIES ARE MESHES
       fsi_wcsph_add_mesh(water, mesh, NULL);    // static, or moved by fsi_mesh_move_rigid between steps
       fsi_wcsph_add_body(water, mesh, &body, NULL); // PRESCRIBED: one-way; COUPLED: two-way
-      Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. The surface is the mesh
-      itself (default), or a single layer of samples made from it (desc.surface).
+      Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. The surface is the
+      mesh itself (default), or a single layer of samples made from it (desc.surface).
 
    TAPS AND DRAINS
       fsi_emitter_desc tap = fsi_emitter_default_desc();   // fsi_source.h
@@ -50,19 +50,20 @@
    WHAT IT DOES
       One liquid with a free surface, 2D and 3D: WCSPH with Tait's equation (its tangent beyond 1.1 rho0),
       explicit kick and drift, substeps chosen inside.
-      Contacts with solids are solved as velocity conditions with any slip and restitution, positions are corrected after
-      (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md tells what was mended).
-      After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3 dx, within 1000 dx of the origin), but those counted as
-      pinched in gaps narrower than dx, or buried; none else is inside a solid, none leaves the domain. Bodies of a fsi_rigid world that touch each
-      other and the liquid are solved together (fsi_wcsph_set_world).
-      Numbers to choose: spacing, depth or speed; all else has a default that works.
+      Contacts with solids are solved as velocity conditions with any slip and restitution, positions are corrected
+      after (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md tells
+      what was mended). After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3
+      dx, within 1000 dx of the origin), but those counted as pinched in gaps narrower than dx, or buried; none else is
+      inside a solid, none leaves the domain. Bodies of a fsi_rigid world that touch each other and the liquid are
+      solved together (fsi_wcsph_set_world). Numbers to choose: spacing, depth or speed; all else has a default that
+      works.
    WHAT IT DOES NOT DO
       Surface tension, several liquids, obstacles that deform (bodies are rigid; a mesh may be moved, not bent).
 
    MACROS: those of fsi.h.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
-   PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, contact systems and sums in double.
-      Recommended: double; float needs half the memory: for millions of particles.
+   PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, contact systems and sums in
+      double. Recommended: double; float needs half the memory: for millions of particles.
    COST: see docs/wcsph.md.
    FIND IN HERE (search for >>), behind the API
       >>work space  >>neighbours of a rank  >>pair sums  >>surfaces  >>contacts  >>contact systems  >>response
@@ -78,8 +79,8 @@
 #include "fsi_rigid.h"
 #include "fsi_source.h"
 
-/* Where densities come from (direct_forcing.md 2.1). CONTINUITY: rho is moved by the divergence of velocity, and filtered every
-   `shepard_every` substeps. SUMMATION: rho = sum m W, at least rho0. SUMMATION_WALL: the same with
+/* Where densities come from (direct_forcing.md 2.1). CONTINUITY: rho is moved by the divergence of velocity, and
+   filtered every `shepard_every` substeps. SUMMATION: rho = sum m W, at least rho0. SUMMATION_WALL: the same with
    layers of samples behind each wall in the sum, taken for plane. */
 typedef enum fsi_wcsph_density {
     FSI_WCSPH_CONTINUITY,
@@ -90,23 +91,27 @@ typedef enum fsi_wcsph_density {
 /* How impulses between liquid and COUPLED bodies are found (direct_forcing.md 5, 6). */
 typedef enum fsi_wcsph_solver {
     FSI_WCSPH_AUTO,        /* GLOBAL; PGS where a particle touches several bodies or bodies touch each other */
-    FSI_WCSPH_GLOBAL,      /* a 6 x 6 system a body, all its contacts at once. A particle between several bodies is given to the one
-                              that it would go into fastest; from the others only its place is kept apart */
+    FSI_WCSPH_GLOBAL,      /* a 6 x 6 system a body, all its contacts at once. A particle between several bodies is
+                              given to the one that it would go into fastest; from the others only its place is kept
+                              apart */
     FSI_WCSPH_LOCAL,       /* each contact by itself (the paper's local approach): overshoots once sum m_i > M */
     FSI_WCSPH_LOCAL_SPLIT, /* the same with the body's mass shared out among its contacts: never overshoots */
     FSI_WCSPH_PGS          /* projected Gauss-Seidel over all contacts */
 } fsi_wcsph_solver;
 
-/* CONSISTENT: no tangential impulse at slip 1 (direct_forcing.md 5.1). PAPER: the tangential velocity is tied to what was predicted. */
+/* CONSISTENT: no tangential impulse at slip 1 (direct_forcing.md 5.1). PAPER: the tangential velocity is tied to what
+   was predicted. */
 typedef enum fsi_wcsph_slip { FSI_WCSPH_SLIP_CONSISTENT, FSI_WCSPH_SLIP_PAPER } fsi_wcsph_slip;
 
-/* What the surface of an obstacle is. MESH: its triangles (segments), by closest point. SAMPLES: particles of radius r_P laid on it,
-   as the paper has it; their offset surface is what counts. */
+/* What the surface of an obstacle is. MESH: its triangles (segments), by closest point. SAMPLES: particles of radius
+   r_P laid on it, as the paper has it; their offset surface is what counts. */
 typedef enum fsi_wcsph_surface { FSI_WCSPH_SURFACE_MESH, FSI_WCSPH_SURFACE_SAMPLES } fsi_wcsph_surface;
 
-/* What becomes of particles that are inside an obstacle when a step begins (added over liquid, written there, teleported). */
+/* What becomes of particles that are inside an obstacle when a step begins (added over liquid, written there,
+   teleported). */
 typedef enum fsi_wcsph_start {
-    FSI_WCSPH_DISPLACE,    /* put outside, to the nearest place that is free of solids (stats.displaced), before anything moves */
+    FSI_WCSPH_DISPLACE,    /* put outside, to the nearest place that is free of solids (stats.displaced), before
+                              anything moves */
     FSI_WCSPH_REFUSE       /* the step fails with ARGUMENT and names the particle */
 } fsi_wcsph_start;
 
@@ -120,34 +125,41 @@ typedef struct fsi_wcsph_desc {
     fsi_real density;        /* rho0 [kg/m^3]; default 1000 */
     fsi_vec3 gravity;        /* [m/s^2]; default (0, 0, -9.81) (2D: set y) */
     fsi_real depth;          /* greatest depth expected [m]; default 1 */
-    fsi_real speed;          /* greatest speed expected, of impacts and bodies too [m/s]; default 0: sqrt(2 |g| depth) */
+    fsi_real speed;          /* greatest speed expected, of impacts and bodies too [m/s]; default 0: sqrt(2 |g|
+                                depth) */
     fsi_real sound_speed;    /* c_s [m/s]; default 0: 10 max(speed, sqrt(2 |g| depth)) */
     fsi_real alpha;          /* artificial viscosity, 0 to 10; default 0.1; 3 is syrup */
     fsi_real eta;            /* its regulariser; default 0.01 */
     int visc_bulk_only;      /* 1 (default): it acts between particles that approach; 0: always, also along shear */
     fsi_wcsph_density density_mode; /* default CONTINUITY */
     int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0: never; default 30 */
-    fsi_real diffusion;      /* CONTINUITY: delta of the density diffusion of Molteni and Colagrossi (2009), away from the slope
-                                that rest asks for, 0 to 0.2; keeps the pressure smooth; default 0.1; 0: the spec's plain form */
-    fsi_real guard;          /* CONTINUITY: pressure is that of the summation density less this share of rho0 where that is more, 0 to 1: keeps
-                                drops and jets, whose moved densities know nothing of each other, out of each other; default 0.02; 1: off */
+    fsi_real diffusion;      /* CONTINUITY: delta of the density diffusion of Molteni and Colagrossi (2009), away from
+                                the slope that rest asks for, 0 to 0.2; keeps the pressure smooth; default 0.1; 0: the
+                                spec's plain form */
+    fsi_real guard;          /* CONTINUITY: pressure is that of the summation density less this share of rho0 where that
+                                is more, 0 to 1: keeps drops and jets, whose moved densities know nothing of each other,
+                                out of each other; default 0.02; 1: off */
     int clamp_pressure;      /* 1 (default): no negative pressure; 0: down to -0.02 rho0 c_s^2 */
     fsi_wcsph_slip slip_mode;/* default CONSISTENT */
-    int paper_separation;    /* 1: a separating contact damps the tangential velocity, as in (9); default 0: it does nothing */
+    int paper_separation;    /* 1: a separating contact damps the tangential velocity, as in (9); default 0: it does
+                                nothing */
     int position_two_way;    /* 1: the position correction pushes the body back; default 0 */
-    int offset_compensation; /* 1: the surface of COUPLED bodies, and of all of a world, is moved inward by r_F, so that they displace their own
-                                volume: particles then come as near as 0 to them; default 0 */
+    int offset_compensation; /* 1: the surface of COUPLED bodies, and of all of a world, is moved inward by r_F, so that
+                                they displace their own volume: particles then come as near as 0 to them; default 0 */
     fsi_wcsph_solver solver; /* default AUTO */
     int active_passes;       /* GLOBAL: solves of the unilateral active set, 1 to 16; default 4 */
     int sweeps;              /* PGS: at most; default 50 */
-    fsi_real tolerance;      /* PGS: ends when no impulse changes by more than this times m times the fastest contact; default 1e-4 */
+    fsi_real tolerance;      /* PGS: ends when no impulse changes by more than this times m times the fastest contact;
+                                default 1e-4 */
     fsi_real cfl;            /* factor on all limits of the substep, 0.01 to 1; default 1 */
-    int max_substeps;        /* of one call; default 10000. Where more are needed they are made longer, and the liquid softer in them:
-                                c' = min(0.4 cfl hs/dt - v, 0.125 cfl hs/(alpha dt)), p = c'^2 (rho - rho0) (stats.degraded, sound_speed);
-                                a pool of depth d is then compressed by about |g| d/c'^2 */
+    int max_substeps;        /* of one call; default 10000. Where more are needed they are made longer, and the liquid
+                                softer in them: c' = min(0.4 cfl hs/dt - v, 0.125 cfl hs/(alpha dt)), p = c'^2 (rho -
+                                rho0) (stats.degraded, sound_speed); a pool of depth d is then compressed by about |g|
+                                d/c'^2 */
     fsi_wcsph_start start_inside; /* default DISPLACE */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
-    fsi_vec3 origin;         /* where the world's first origin is now: fsi_wcsph_shift_origin moves it and all places; default 0 */
+    fsi_vec3 origin;         /* where the world's first origin is now: fsi_wcsph_shift_origin moves it and all places;
+                                default 0 */
     fsi_real domain_slip, domain_restitution; /* of these walls, as an obstacle's; default 1, 0 */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
@@ -157,7 +169,8 @@ typedef struct fsi_wcsph_desc {
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_wcsph_stats {
     int particles, substeps;
-    int degraded;                 /* 1: more than max_substeps were needed, and some were longer and softer than they should be */
+    int degraded;                 /* 1: more than max_substeps were needed, and some were longer and softer than they
+                                     should be */
     double substep;               /* the last one [s] */
     double sound_speed;           /* the least c of a substep [m/s]: fsi_wcsph.sound_speed unless degraded */
     int contacts;                 /* of liquid with obstacles and domain, last substep */
@@ -167,13 +180,17 @@ typedef struct fsi_wcsph_stats {
     int passes;                   /* solves of active sets, the most of a substep */
     int released;                 /* contacts that the active set let go of */
     int sweeps;                   /* of PGS */
-    double residual;              /* of PGS: largest last change of an impulse over m times the fastest contact, last substep */
+    double residual;              /* of PGS: largest last change of an impulse over m times the fastest contact, last
+                                     substep */
     int corrected;                /* particles whose position was corrected */
     double max_correction;        /* the farthest [m] */
     int pinched;                  /* particles at the end that no place r_F away from all surfaces was found for */
-    int displaced;                /* particles that were inside a solid, or outside the domain, when the step began, and were put outside */
-    int inside, lost;             /* particles at the end inside a solid, by the step's own distances; outside the domain: 0, or a bug */
-    double min_gap;               /* particles that are not pinched are at least so far from surfaces, less r_F, at the end [m]; FSI_REAL_MAX: none near */
+    int displaced;                /* particles that were inside a solid, or outside the domain, when the step began, and
+                                     were put outside */
+    int inside, lost;             /* particles at the end inside a solid, by the step's own distances; outside the
+                                     domain: 0, or a bug */
+    double min_gap;               /* particles that are not pinched are at least so far from surfaces, less r_F, at the
+                                     end [m]; FSI_REAL_MAX: none near */
     double density_ratio_max;     /* largest summation density over rho0, all particles, at the end */
     double density_ratio_inner;   /* the same of particles farther than H from all surfaces */
     double density_drift;         /* mean rho/rho0 - 1 */
@@ -186,19 +203,21 @@ typedef struct fsi_wcsph_stats {
     double body_impulse[3];       /* given to the liquid by COUPLED bodies [N s] */
     double external_impulse[3];   /* by gravity and by `force` [N s] */
     double source_impulse[3];     /* by emitters, with what they let out, less what sinks took along [N s] */
-    int emitted, blocked, refused;/* particles that emitters let out; sites that stayed empty as liquid stood there, or for a budget */
+    int emitted, blocked, refused;/* particles that emitters let out; sites that stayed empty as liquid stood there, or
+                                     for a budget */
     int removed;                  /* by sinks */
-    double momentum_error;        /* |change of momentum of liquid and COUPLED bodies - all impulses above and force dt of the bodies|
-                                     / sum m |v|, largest substep */
-    double exchange_error;        /* |angular impulse at x_cp that the liquid got + what COUPLED bodies got| / sum |x_cp||F| dt, largest substep */
-    double angular_error;         /* change of the true angular momentum of liquid and COUPLED bodies by contacts that x_F - x_cp
-                                     and the position correction make [kg m^2/s], sum of sizes */
+    double momentum_error;        /* |change of momentum of liquid and COUPLED bodies - all impulses above and force dt
+                                     of the bodies| / sum m |v|, largest substep */
+    double exchange_error;        /* |angular impulse at x_cp that the liquid got + what COUPLED bodies got| / sum
+                                     |x_cp||F| dt, largest substep */
+    double angular_error;         /* change of the true angular momentum of liquid and COUPLED bodies by contacts that
+                                     x_F - x_cp and the position correction make [kg m^2/s], sum of sizes */
     double angular_bound;         /* its bound: sum r_F |F_t| dt + sum m |x_correction||v| [kg m^2/s] */
     double tangential_impulse;    /* sum |F_t| dt over contacts [N s] */
     double kinetic_energy, potential_energy; /* of the liquid [J]; potential: -m g.x, zero at the origin */
     double seconds_neighbors, seconds_pairs, seconds_integrate;                    /* the liquid's, by the clock hook */
-    double seconds_contacts, seconds_response, seconds_correction;                 /* the boundaries': finding contacts and keeping records
-                                     of what they did; solving them; keeping distances */
+    /* the boundaries': finding contacts and keeping records of what they did; solving them; keeping distances */
+    double seconds_contacts, seconds_response, seconds_correction;
     double seconds_other;
     size_t pairs;                 /* neighbours, each pair once, last substep */
     size_t bytes;                 /* held through its context */
@@ -212,13 +231,15 @@ typedef struct fsi_wcsph {
     fsi_wcsph_desc desc;       /* as given, or set since */
     int count, capacity;
     fsi_vec3 *position;        /* count, creation order [m]; may be written between steps (teleport) */
-    fsi_vec3 *velocity;        /* count [m/s]: half a substep behind the positions (the first kick is a whole one: momentum grows by force
-                                  times dt in the first step, too); may be written between steps */
+    fsi_vec3 *velocity;        /* count [m/s]: half a substep behind the positions (the first kick is a whole one:
+                                  momentum grows by force times dt in the first step, too); may be written between
+                                  steps */
     fsi_vec3 *force;           /* count, external force on each particle [N]; yours to write, kept from step to step */
     fsi_real *density;         /* count [kg/m^3]; CONTINUITY: state, may be written (> 0); else from the last substep */
     const fsi_real *pressure;  /* count [Pa] */
     const uint32_t *id;        /* count, never used twice, growing along the array */
-    uint32_t *filter;          /* count, bits that masks of obstacles are compared with; default 0xffffffff; yours to write */
+    uint32_t *filter;          /* count, bits that masks of obstacles are compared with; default 0xffffffff; yours to
+                                  write */
     fsi_real *attribute;       /* count * desc.attribute_count; yours to write, any value; NULL when there are none */
     double time;               /* seconds simulated */
     fsi_real particle_mass;    /* [kg] (2D: per metre) */
@@ -234,54 +255,65 @@ FSI_API fsi_wcsph_desc fsi_wcsph_default_desc(void);
 /* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc);
 FSI_API void fsi_wcsph_destroy(fsi_wcsph *s); /* NULL is fine */
-/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain, origin and
-   attribute_count may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
+/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain,
+   origin and attribute_count may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the field);
+   then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc);
-/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
+   Never NULL. */
 FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s);
 
-/* Appends particles; `velocities` NULL: at rest; at most 1e9 m/s. Arrays may move; the arguments must not point into them. Densities start at
-   rho0, or what SUMMATION makes of them; fsi_wcsph_settle_density gives them the weight of the water above. Errors: NAN (names the
-   particle), ARGUMENT, MEMORY, LIMIT (max_particles). What lies in a solid is seen to by the next step (desc.start_inside). */
-FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
-/* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre; what is at least
-   dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves with `velocity` [m/s]. Left out is
-   what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer than 0.6 dx to a particle that was there: the
-   same box filled twice is filled once. *added (NULL is fine): how many particles that were, 0 after an error; none is told by a
-   warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT
-   (max_particles, 5e8 sites within the domain); then nothing has changed. */
+/* Appends particles; `velocities` NULL: at rest; at most 1e9 m/s. Arrays may move; the arguments must not point into
+   them. Densities start at rho0, or what SUMMATION makes of them; fsi_wcsph_settle_density gives them the weight of the
+   water above. Errors: NAN (names the particle), ARGUMENT, MEMORY, LIMIT (max_particles). What lies in a solid is seen
+   to by the next step (desc.start_inside). */
+FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities,
+                                           int count);
+/* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre;
+   what is at least dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves
+   with `velocity` [m/s]. Left out is what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer
+   than 0.6 dx to a particle that was there: the same box filled twice is filled once. *added (NULL is fine): how many
+   particles that were, 0 after an error; none is told by a warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than
+   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites within the domain); then nothing
+   has changed. */
 FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_wcsph_fill_sphere(fsi_wcsph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_wcsph_fill_mesh(fsi_wcsph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
 /* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
 FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char *gone);
-/* Densities of a liquid at rest whose surface is at `level`: a point on it [m]. rho = rho0 (1 + 7 |g| d/c_s^2)^(1/7), d the depth
-   along gravity. A pool that starts so does not swing up and down. Error: NAN. */
+/* Densities of a liquid at rest whose surface is at `level`: a point on it [m]. rho = rho0 (1 + 7 |g| d/c_s^2)^(1/7), d
+   the depth along gravity. A pool that starts so does not swing up and down. Error: NAN. */
 FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level);
 
-/* A mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed first. A
-   closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it, from where the last step left it:
-      by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move_rigid, by less than 60 degrees
+/* A mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed
+   first. A closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it, from where the
+   last step left it:
+      by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move_rigid, by less than 60
+      degrees
                       a step. Corners move in straight lines
-      by a body       PRESCRIBED: from body->pose to body->end, on an arc, by less than 180 degrees a step; where pose is not where the
-                      last step left it, the body starts anew there: what it stands in then is displaced or refused (start_inside),
-                      nothing is swept, its velocity is (end - pose)/dt. COUPLED: where liquid, body->force and
-                      body->torque take it. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
-                      `end`, where the step left it: fsi_body_accept(body) goes on from exactly there. Whoever integrates the pose
-                      himself comes out slightly elsewhere: the next step sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn about z
+      by a body       PRESCRIBED: from body->pose to body->end, on an arc, by less than 180 degrees a step; where pose
+      is not where the
+                      last step left it, the body starts anew there: what it stands in then is displaced or refused
+                      (start_inside), nothing is swept, its velocity is (end - pose)/dt. COUPLED: where liquid,
+                      body->force and body->torque take it. The outputs of fsi_body are written when the step has
+                      succeeded, for COUPLED also `end`, where the step left it: fsi_body_accept(body) goes on from
+                      exactly there. Whoever integrates the pose himself comes out slightly elsewhere: the next step
+                      sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn about z
                       only; those whose inertia has products with z are refused (ARGUMENT).
-   OPEN meshes act on one side, their rim must stay out of the liquid's reach. TWO_SIDED meshes act on both. Meshes that cross
-   themselves are refused (MESH). */
+   OPEN meshes act on one side, their rim must stay out of the liquid's reach. TWO_SIDED meshes act on both. Meshes that
+   cross themselves are refused (MESH). */
 typedef struct fsi_wcsph_obstacle_desc {
     uint32_t cookie;
     const fsi_mesh *mesh;
-    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment;
-                                the mesh itself is not looked at any more */
+    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
+                                moment; the mesh itself is not looked at any more */
     uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
-    fsi_real slip;           /* e_t: share of the tangential velocity that a contact leaves, in each substep: 0 no-slip, 1 free slip; 0.5 (default) and
-                                0.9 hold nearly like 0; for a drag of its own rate k [1/s] take about 1 - k * substep */
+    fsi_real slip;           /* e_t: share of the tangential velocity that a contact leaves, in each substep: 0 no-slip,
+                                1 free slip; 0.5 (default) and 0.9 hold nearly like 0; for a drag of its own rate k
+                                [1/s] take about 1 - k * substep */
     fsi_real restitution;    /* e_n, 0 to 1; default 0 */
-    fsi_wcsph_surface surface; /* default MESH; SAMPLES move with a body only: where the mesh itself is moved or teleported, the step
+    fsi_wcsph_surface surface; /* default MESH; SAMPLES move with a body only: where the mesh itself is moved or
+                                  teleported, the step
                                 fails with ARGUMENT */
     fsi_real sample_spacing; /* SAMPLES: of the layer, in units of dx, 0.2 to 0.7 (more would leak); default 0.5 */
 } fsi_wcsph_obstacle_desc;
@@ -290,39 +322,45 @@ FSI_API fsi_wcsph_obstacle_desc fsi_wcsph_default_obstacle_desc(void); /* fills 
 /* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH, MEMORY. */
 FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id);
 FSI_API fsi_status fsi_wcsph_add_mesh(fsi_wcsph *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
-FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id); /* likewise, fixed to a body */
+/* likewise, fixed to a body */
+FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id);
 FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id);
-/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Particles that are
-   inside then are displaced by that step. */
+/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Particles
+   that are inside then are displaced by that step. */
 FSI_API fsi_status fsi_wcsph_teleport_obstacle(fsi_wcsph *s, int id);
-/* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. Of COUPLED bodies it
-   is exactly what they got. id -1: the domain's walls. */
+/* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. Of
+   COUPLED bodies it is exactly what they got. id -1: the domain's walls. */
 FSI_API fsi_status fsi_wcsph_obstacle_reaction(const fsi_wcsph *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
-/* The samples of an obstacle (SAMPLES only): count and, where they are now, points and unit normals, valid until the next step or
-   change of obstacles. The radius r_P is dx/2; r_P inside the mesh for solids (nearer and smaller where they are
-   thinner than dx), on it for sheets. NULL is fine. */
-FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *count, const fsi_vec3 **points, const fsi_vec3 **normals);
+/* The samples of an obstacle (SAMPLES only): count and, where they are now, points and unit normals, valid until the
+   next step or change of obstacles. The radius r_P is dx/2; r_P inside the mesh for solids (nearer and smaller where
+   they are thinner than dx), on it for sheets. NULL is fine. */
+FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *count, const fsi_vec3 **points,
+                                              const fsi_vec3 **normals);
 
-/* Lets the step advance a world of fsi_rigid.h (NULL: no more). Bodies of the world that were added here by fsi_rigid_body's
-   pointer are obstacles, in contact with liquid, planes and each other; contacts are solved in one PGS, poses are integrated, and the
-   world is committed together with the liquid: do not call fsi_rigid_step or fsi_body_integrate on it as well. Bodies that are no
-   obstacles here move along without touching the liquid. Contacts of its bodies are relaxed by the world's own sweeps and tolerance; where liquid is among
-   them they end sooner, once no velocity changes by more than desc.tolerance times the fastest contact, and by 0.01 |g| dt. dim must agree. The world must outlive the simulator. Errors: ARGUMENT. */
+/* Lets the step advance a world of fsi_rigid.h (NULL: no more). Bodies of the world that were added here by
+   fsi_rigid_body's pointer are obstacles, in contact with liquid, planes and each other; contacts are solved in one
+   PGS, poses are integrated, and the world is committed together with the liquid: do not call fsi_rigid_step or
+   fsi_body_integrate on it as well. Bodies that are no obstacles here move along without touching the liquid. Contacts
+   of its bodies are relaxed by the world's own sweeps and tolerance; where liquid is among them they end sooner, once
+   no velocity changes by more than desc.tolerance times the fastest contact, and by 0.01 |g| dt. dim must agree. The
+   world must outlive the simulator. Errors: ARGUMENT. */
 FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world);
 
-/* Emitters and sinks: fsi_source.h has their descs. An emitter lets out from the first step that begins at `start` or later; during a step
-   the layers that it lets out come along behind each other, from behind the inlet plane, and push the liquid there like a piston; nothing
-   pushes them back, and walls do not hold them, until they are 2 dx in front of it. A mesh is filled at the beginning of a step. *id names
-   it in calls below (NULL is fine). A step may now move the particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT and
-   NAN (name the field), MESH, MEMORY, LIMIT. */
+/* Emitters and sinks: fsi_source.h has their descs. An emitter lets out from the first step that begins at `start` or
+   later; during a step the layers that it lets out come along behind each other, from behind the inlet plane, and push
+   the liquid there like a piston; nothing pushes them back, and walls do not hold them, until they are 2 dx in front of
+   it. A mesh is filled at the beginning of a step. *id names it in calls below (NULL is fine). A step may now move the
+   particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
+   LIMIT. */
 FSI_API fsi_status fsi_wcsph_add_emitter(fsi_wcsph *s, const fsi_emitter_desc *desc, int *id);
 /* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
 FSI_API fsi_status fsi_wcsph_set_emitter(fsi_wcsph *s, int id, const fsi_emitter_desc *desc);
 FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id); /* lets go of what it held */
 /* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
-FSI_API fsi_status fsi_wcsph_emitter_total(const fsi_wcsph *s, int id, long long *emitted, long long *blocked, long long *refused);
-/* Sinks remove the particles that are inside at the end of a step. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
-   LIMIT (254 sinks). */
+FSI_API fsi_status fsi_wcsph_emitter_total(const fsi_wcsph *s, int id, long long *emitted, long long *blocked,
+                                           long long *refused);
+/* Sinks remove the particles that are inside at the end of a step. Errors: COOKIE, ARGUMENT and NAN (name the field),
+   MESH, MEMORY, LIMIT (254 sinks). */
 FSI_API fsi_status fsi_wcsph_add_sink(fsi_wcsph *s, const fsi_sink_desc *desc, int *id);
 FSI_API fsi_status fsi_wcsph_remove_sink(fsi_wcsph *s, int id);
 FSI_API fsi_status fsi_wcsph_sink_total(const fsi_wcsph *s, int id, long long *removed);
@@ -333,41 +371,45 @@ typedef enum fsi_wcsph_field {
     FSI_WCSPH_PRESSURE, FSI_WCSPH_DENSITY_RATIO,             /* 1 */
     FSI_WCSPH_ATTRIBUTE                                      /* desc.attribute_count */
 } fsi_wcsph_field;
-/* Copies one field as packed floats, as a GPU wants them: out[i * stride + k] for particle i. `origin` is taken off positions
-   before they are rounded to float. Errors: ARGUMENT (unknown field, stride too short, out NULL), NAN (origin). */
+/* Copies one field as packed floats, as a GPU wants them: out[i * stride + k] for particle i. `origin` is taken off
+   positions before they are rounded to float. Errors: ARGUMENT (unknown field, stride too short, out NULL), NAN
+   (origin). */
 FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi_vec3 origin, float *out, int stride);
 
-/* Advances exactly dt seconds, 1e-12 to 1000, in substeps of at most fsi_wcsph_suggest_dt, or longer where desc.max_substeps does not
-   suffice; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt; a density; a body that fsi_body_check refuses), NAN (names the
-   particle and what was not finite), MEMORY, LIMIT (a particle, body or obstacle faster than 1e9 m/s, or a force that would make it so:
-   named); then nothing has changed. */
+/* Advances exactly dt seconds, 1e-12 to 1000, in substeps of at most fsi_wcsph_suggest_dt, or longer where
+   desc.max_substeps does not suffice; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt; a density; a body that
+   fsi_body_check refuses), NAN (names the particle and what was not finite), MEMORY, LIMIT (a particle, body or
+   obstacle faster than 1e9 m/s, or a force that would make it so: named); then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt);
-/* The substep that holds now: cfl min(0.4 hs/(c_s + v), 0.25 sqrt(hs/|a|), 0.125 hs^2/(alpha hs c_s), 0.5 dx/v_rel), v the fastest
-   particle, v_rel that relative to the fastest obstacle (direct_forcing.md 2.2) [s]. */
+/* The substep that holds now: cfl min(0.4 hs/(c_s + v), 0.25 sqrt(hs/|a|), 0.125 hs^2/(alpha hs c_s), 0.5 dx/v_rel), v
+   the fastest particle, v_rel that relative to the fastest obstacle (direct_forcing.md 2.2) [s]. */
 FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s);
 
-/* Adds offset [m] to the positions of particles and domain, and to where the last step left obstacles: a world whose origin moves
-   along. Meshes and bodies are yours: add it to them as well before the next step (fsi_mesh_set; pose and end); for those of a
-   fsi_rigid world fsi_rigid_shift_origin does so. Apart from rounding, later steps go as without. Errors: NAN, LIMIT (a particle would
-   lie too far off); then nothing has changed. */
+/* Adds offset [m] to the positions of particles and domain, and to where the last step left obstacles: a world whose
+   origin moves along. Meshes and bodies are yours: add it to them as well before the next step (fsi_mesh_set; pose and
+   end); for those of a fsi_rigid world fsi_rigid_shift_origin does so. Apart from rounding, later steps go as without.
+   Errors: NAN, LIMIT (a particle would lie too far off); then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_shift_origin(fsi_wcsph *s, fsi_vec3 offset);
 
-/* Velocity [m/s] of the liquid at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
+/* Velocity [m/s] of the liquid at a point: Shepard average of the particles within H; 0 where there are none.
+   O(count). */
 FSI_API fsi_vec3 fsi_wcsph_velocity_at(const fsi_wcsph *s, fsi_vec3 x);
 /* Pressure [Pa] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
 FSI_API fsi_real fsi_wcsph_pressure_at(const fsi_wcsph *s, fsi_vec3 x);
-/* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL ok).
-   Independent of everything that the step uses; O(particles near obstacles * faces), on all threads of the context. */
+/* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL
+   ok). Independent of everything that the step uses; O(particles near obstacles * faces), on all threads of the
+   context. */
 FSI_API int fsi_wcsph_count_inside(const fsi_wcsph *s, int *first);
-/* Distance of x to the nearest surface, negative inside, -1 at *obstacle for the domain (NULL ok); FSI_REAL_MAX: none. Of MESH obstacles
-   the mesh, of SAMPLES the offset surface. Where the obstacles are now. */
+/* Distance of x to the nearest surface, negative inside, -1 at *obstacle for the domain (NULL ok); FSI_REAL_MAX: none.
+   Of MESH obstacles the mesh, of SAMPLES the offset surface. Where the obstacles are now. */
 FSI_API fsi_real fsi_wcsph_distance(const fsi_wcsph *s, fsi_vec3 x, int *obstacle);
 
-/* State: particles with ids, filters, densities, attributes, poses of bodies, time. Obstacles, bodies, the world and desc are not
-   saved: load into a simulator made alike (another dim, spacing, attribute_count or number of obstacles is refused), after putting
-   meshes and bodies back: load takes them for where they are then. A state saved with another desc.origin is shifted to the present
-   one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes, and so is one in which a number is not
-   finite or out of the range that steps take: what is loaded can be stepped. */
+/* State: particles with ids, filters, densities, attributes, poses of bodies, time. Obstacles, bodies, the world and
+   desc are not saved: load into a simulator made alike (another dim, spacing, attribute_count or number of obstacles is
+   refused), after putting meshes and bodies back: load takes them for where they are then. A state saved with another
+   desc.origin is shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing
+   changes, and so is one in which a number is not finite or out of the range that steps take: what is loaded can be
+   stepped. */
 FSI_API fsi_status fsi_wcsph_save(const fsi_wcsph *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -380,19 +422,23 @@ FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw
 typedef struct fsi_wcsph_contact {
     fsi_vec3 arm;            /* r = x_cp - x_c [m] */
     fsi_vec3 normal;         /* n, unit, from the body to the liquid */
-    fsi_vec3 predicted;      /* u*, relative velocity before contact [m/s]; contacts with u*.n > 0 should not be given */
+    fsi_vec3 predicted;      /* u*, relative velocity before contact [m/s]; contacts with u*.n > 0 should not be
+                                given */
     fsi_real rebound;        /* e_n' >= 0: what u.n is to be [m/s] */
     fsi_real slip;           /* e_t */
     fsi_real mass;           /* m_i [kg] */
 } fsi_wcsph_contact;
-/* The system matrix (row major 6 x 6) and right side of contacts that stick, scaled by dt: A (dv, dw) = b, dv = dt a, dw = dt al.
-   mass 0 with inertia 0: a body that does not move. */
-FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode, double a[36], double b[6]);
-/* Solves: impulse[i] = dt F_i given to particle i [N s] (arrays of doubles, 3 a contact), dv[0..2], dv[3..5] the changes of the
-   body's velocity and angular velocity. solver: GLOBAL (active set of `passes` solves; *used of them were needed, NULL ok), LOCAL,
-   LOCAL_SPLIT or PGS (`passes` sweeps): the solvers of a step. Errors, nothing written but *used: ARGUMENT, SINGULAR, MEMORY (malloc). */
-FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode,
-                                            fsi_wcsph_solver solver, int passes, double *impulse, double dv[6], int *used);
+/* The system matrix (row major 6 x 6) and right side of contacts that stick, scaled by dt: A (dv, dw) = b, dv = dt a,
+   dw = dt al. mass 0 with inertia 0: a body that does not move. */
+FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia,
+                                      fsi_wcsph_slip mode, double a[36], double b[6]);
+/* Solves: impulse[i] = dt F_i given to particle i [N s] (arrays of doubles, 3 a contact), dv[0..2], dv[3..5] the
+   changes of the body's velocity and angular velocity. solver: GLOBAL (active set of `passes` solves; *used of them
+   were needed, NULL ok), LOCAL, LOCAL_SPLIT or PGS (`passes` sweeps): the solvers of a step. Errors, nothing written
+   but *used: ARGUMENT, SINGULAR, MEMORY (malloc). */
+FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass,
+                                            fsi_mat3 inertia, fsi_wcsph_slip mode, fsi_wcsph_solver solver, int passes,
+                                            double *impulse, double dv[6], int *used);
 
 #endif /* FSI_WCSPH_H */
 
@@ -415,10 +461,21 @@ FSI__STRICT_BEGIN
 
 #define FSI__WC_TRY(call) do { fsi_status fsi__s = (call); if (fsi__s != FSI_OK) return fsi__s; } while (0)
 #define FSI__WC_GRAIN FSI__NB_GRAIN   /* ranks a chunk */
-/* What the passes over all particles take of one thread [nanoseconds a particle], as it was measured at least: fsi__parallel_work. */
+/* What the passes over all particles take of one thread [nanoseconds a particle], as it was measured at least:
+   fsi__parallel_work. */
 enum {
-    FSI__WC_NS_PAIRS = 100, FSI__WC_NS_DRIFT = 7, FSI__WC_NS_COPY = 1, FSI__WC_NS_RECORDS = 13, FSI__WC_NS_PRESSURES = 2, FSI__WC_NS_MOMENTUM = 3,
-    FSI__WC_NS_PREDICT = 2, FSI__WC_NS_DETECT = 10, FSI__WC_NS_RESPOND = 1, FSI__WC_NS_MEASURE = 5, FSI__WC_NS_INNER = 25, FSI__WC_NS_SCATTER = 18
+    FSI__WC_NS_PAIRS = 100,
+    FSI__WC_NS_DRIFT = 7,
+    FSI__WC_NS_COPY = 1,
+    FSI__WC_NS_RECORDS = 13,
+    FSI__WC_NS_PRESSURES = 2,
+    FSI__WC_NS_MOMENTUM = 3,
+    FSI__WC_NS_PREDICT = 2,
+    FSI__WC_NS_DETECT = 10,
+    FSI__WC_NS_RESPOND = 1,
+    FSI__WC_NS_MEASURE = 5,
+    FSI__WC_NS_INNER = 25,
+    FSI__WC_NS_SCATTER = 18
 };
 #define FSI__WC_SUMS 24               /* partial sums a chunk */
 #ifndef FSI__WC_LISTED
@@ -486,9 +543,10 @@ typedef struct fsi__wc_contact {
     fsi__d3 j;               /* impulse given to the particle [N s] */
 } fsi__wc_contact;
 
-/* What of an obstacle may be nearest to a particle: its faces (SAMPLES: samples) nearer than what must be known and FSI__WC_MARGIN, by distance.
-   As with lists of neighbours: made on the way, good until the particle has moved that far in the obstacle's axes, forgotten when there is no room
-   for more, or the step ends. Without a list the search goes through the whole obstacle, with the same result. */
+/* What of an obstacle may be nearest to a particle: its faces (SAMPLES: samples) nearer than what must be known and
+   FSI__WC_MARGIN, by distance. As with lists of neighbours: made on the way, good until the particle has moved that far
+   in the obstacle's axes, forgotten when there is no room for more, or the step ends. Without a list the search goes
+   through the whole obstacle, with the same result. */
 typedef struct fsi__wc_item { int index; float d; } fsi__wc_item; /* d: then, at least so far away [m] */
 typedef struct fsi__wc_list {
     int obstacle, next;      /* next: list of the same particle, -1 none */
@@ -570,7 +628,8 @@ typedef struct fsi__wc_run {
     /* Sources; rows in creation order: */
     fsi__source_run sources;
     uint32_t *source;        /* n, as of fsi__wc_impl; NULL: there are no emitters */
-    unsigned char *gone;     /* n: 1 + sink that takes the particle, FSI__WC_GHOST, 0; NULL: neither emitters nor sinks */
+    unsigned char *gone;     /* n: 1 + sink that takes the particle, FSI__WC_GHOST, 0; NULL: neither emitters nor
+                                sinks */
     int born;                /* rows from here on came out of emitters in this step */
     int more;                /* rows that there is room for behind those of s->count */
 } fsi__wc_run;
@@ -594,7 +653,10 @@ static double fsi__wc_largest(const fsi__wc_run *run, int k)
     for (c = 0; c < run->chunks; c++) most = fmax(most, run->part[c * FSI__WC_SUMS + k]);
     return most;
 }
-static fsi__d3 fsi__wc_sum3(const fsi__wc_run *run, int k) { return fsi__d3_make(fsi__wc_sum(run, k), fsi__wc_sum(run, k + 1), fsi__wc_sum(run, k + 2)); }
+static fsi__d3 fsi__wc_sum3(const fsi__wc_run *run, int k)
+{
+    return fsi__d3_make(fsi__wc_sum(run, k), fsi__wc_sum(run, k + 1), fsi__wc_sum(run, k + 2));
+}
 static double *fsi__wc_parts(fsi__wc_run *run, int chunk)
 {
     double *p = run->part + chunk * FSI__WC_SUMS;
@@ -602,7 +664,10 @@ static double *fsi__wc_parts(fsi__wc_run *run, int chunk)
     return p;
 }
 FSI_FN void fsi__wc_put(double *p, fsi__d3 a) { p[0] += a.x; p[1] += a.y; p[2] += a.z; }
-static void fsi__wc_parallel(fsi__wc_run *run, fsi__range_fn *fn, double work) { fsi__parallel_work(run->s->context, run->n, FSI__WC_GRAIN, work * run->n, fn, run); }
+static void fsi__wc_parallel(fsi__wc_run *run, fsi__range_fn *fn, double work)
+{
+    fsi__parallel_work(run->s->context, run->n, FSI__WC_GRAIN, work * run->n, fn, run);
+}
 static void fsi__wc_lap(const fsi__wc_run *run, double *phase, double *since)
 {
     double now = fsi__now(run->s->context);
@@ -613,7 +678,8 @@ static void fsi__wc_lap(const fsi__wc_run *run, double *phase, double *since)
 /* What the world says of its failure is what the liquid's caller reads. */
 static fsi_status fsi__wc_of_world(const fsi__wc_run *run, fsi_status status)
 {
-    if (status != FSI_OK && run->im->world->context != run->s->context) run->s->context->error = run->im->world->context->error;
+    if (status != FSI_OK && run->im->world->context != run->s->context)
+        run->s->context->error = run->im->world->context->error;
     return status;
 }
 
@@ -647,13 +713,15 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
     run->body = (fsi__wc_body *)fsi__take(a, o, sizeof(fsi__wc_body));
     fsi__source_layout(&run->sources, a);
     if (run->im->sources.emitter_count > 0) run->source = (uint32_t *)fsi__take(a, n, sizeof(uint32_t));
-    if (run->im->sources.emitter_count + run->im->sources.sink_count > 0) run->gone = (unsigned char *)fsi__take(a, n, 1);
+    if (run->im->sources.emitter_count + run->im->sources.sink_count > 0)
+        run->gone = (unsigned char *)fsi__take(a, n, 1);
 }
 
 /* The longest substep that is stable and accurate (direct_forcing.md 2.2). */
 static double fsi__wc_limit(const fsi_wcsph *s, double amax, double speed, double relative)
 {
-    const double hs = (double)s->support / 2, c = (double)s->sound_speed, dx = (double)s->desc.spacing, alpha = (double)s->desc.alpha;
+    const double hs = (double)s->support / 2, c = (double)s->sound_speed, dx = (double)s->desc.spacing,
+                 alpha = (double)s->desc.alpha;
     double dt = 0.4 * hs / (c + speed);
     if (amax > 0) dt = fmin(dt, 0.25 * sqrt(hs / amax));
     if (alpha > 0) dt = fmin(dt, 0.125 * hs / (alpha * c));
@@ -663,11 +731,12 @@ static double fsi__wc_limit(const fsi_wcsph *s, double amax, double speed, doubl
 
 /* The speed of sound with which a substep of dt is stable (desc.max_substeps): from the limits above,
       c' + v <= 0.4 cfl hs/dt,   c' <= 0.125 cfl hs/(alpha dt);
-   what the first leaves beside fast particles is at least a tenth. The linear law keeps it the same however much the liquid is compressed:
-   with Tait's c grows as rho^3, and what is softer is compressed more. */
+   what the first leaves beside fast particles is at least a tenth. The linear law keeps it the same however much the
+   liquid is compressed: with Tait's c grows as rho^3, and what is softer is compressed more. */
 static double fsi__wc_soft(const fsi_wcsph *s, double dt, double speed)
 {
-    const double hs = (double)s->support / 2, cfl = (double)s->desc.cfl, alpha = (double)s->desc.alpha, room = 0.4 * cfl * hs / dt;
+    const double hs = (double)s->support / 2, cfl = (double)s->desc.cfl, alpha = (double)s->desc.alpha,
+                 room = 0.4 * cfl * hs / dt;
     double c = fmax(room - speed, 0.1 * room);
     if (alpha > 0) c = fmin(c, 0.125 * cfl * hs / (alpha * dt));
     return fmin(c, (double)s->sound_speed);
@@ -675,8 +744,9 @@ static double fsi__wc_soft(const fsi_wcsph *s, double dt, double speed)
 
 /* ---- >>neighbours of a rank ----------------------------------------------------------------------------------- */
 
-/* Ranks are sorted by cell; lists reach `skin` farther than the kernel, so that they serve until something has moved half of
-   that. With very many particles they are not kept: a pass makes those of one cell, uses them, and forgets them. */
+/* Ranks are sorted by cell; lists reach `skin` farther than the kernel, so that they serve until something has moved
+   half of that. With very many particles they are not kept: a pass makes those of one cell, uses them, and forgets
+   them. */
 typedef void fsi__wc_rank_fn(fsi__wc_run *run, int r, const int *list, int size, double *part);
 
 typedef struct fsi__wc_pass { fsi__wc_run *run; fsi__wc_rank_fn *fn; } fsi__wc_pass;
@@ -735,9 +805,11 @@ static fsi_status fsi__wc_pairs(fsi__wc_run *run, fsi__wc_rank_fn *fn)
     fsi__wc_pass pass;
     pass.run = run;
     pass.fn = fn;
-    fsi__parallel_work(run->s->context, run->n, FSI__WC_GRAIN, (double)FSI__WC_NS_PAIRS * run->n, run->b.list ? fsi__wc_listed : fsi__wc_found, &pass);
+    fsi__parallel_work(run->s->context, run->n, FSI__WC_GRAIN, (double)FSI__WC_NS_PAIRS * run->n,
+                       run->b.list ? fsi__wc_listed : fsi__wc_found, &pass);
     if (!(fsi__wc_sum(run, FSI__WC_SUMS - 1) > 0)) return FSI_OK;
-    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, -1, FSI__WC_ROOM, "a particle has more than %d neighbours", FSI__WC_ROOM);
+    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, -1, FSI__WC_ROOM,
+                     "a particle has more than %d neighbours", FSI__WC_ROOM);
 }
 
 /* Brings an array of ranks into a new order. */
@@ -769,11 +841,13 @@ static void fsi__wc_tidy_lists(fsi__wc_run *run)
 static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
 {
     fsi__nb_build *b = &run->b;
-    const double dx = (double)run->s->desc.spacing, step = fsi__wc_limit(run->s, 0, run->fastest, run->fastest) * run->fastest;
+    const double dx = (double)run->s->desc.spacing,
+                 step = fsi__wc_limit(run->s, 0, run->fastest, run->fastest) * run->fastest;
     double reach;
     run->moved = 0;
     if (run->n == 0) return FSI_OK;
-    run->skin = fmin(0.15 * dx + 3 * step, FSI__WC_SKIN * dx); /* worn out after a few substeps, also where liquid is fast */
+    run->skin = fmin(0.15 * dx + 3 * step, FSI__WC_SKIN * dx); /* worn out after a few substeps, also where liquid is
+                                                                  fast */
     reach = run->h + run->skin;
     memcpy(run->x1, run->x, (size_t)run->n * sizeof *run->x); /* the sort reads them in the old order */
     b->x = run->x1;
@@ -800,44 +874,55 @@ static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
 
 /* Cubic spline (direct_forcing.md 2) with q = r/hs, a = max(2-q, 0), b = max(1-q, 0):
       W = alpha (a^3/4 - b^3),   dW/dr / r = alpha/hs^2 (3 b^2 - 3/4 a^2)/q =: alpha/hs^2 g. */
-FSI_FN double fsi__wc_alpha(int dim, double hs) { return dim == 3 ? 1 / (FSI_PI * hs * hs * hs) : 10 / (7 * FSI_PI * hs * hs); }
+FSI_FN double fsi__wc_alpha(int dim, double hs)
+{
+    return dim == 3 ? 1 / (FSI_PI * hs * hs * hs) : 10 / (7 * FSI_PI * hs * hs);
+}
 #define FSI__WC_Q (2 * FSI__COORD_UNIT) /* coordinates are in units of H = 2 hs */
 
 typedef struct fsi__wc_lanes { fsi__f8 dx, dy, dz, w, r2, a, b, g; } fsi__wc_lanes;
 
 FSI_FN void fsi__wc_kernel8(const fsi__record *z, const int *list, const fsi__record *at, fsi__wc_lanes *k)
 {
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__WC_Q), one = fsi__f8_set(1), two = fsi__f8_set(2), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)1e-6);
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__WC_Q), one = fsi__f8_set(1), two = fsi__f8_set(2),
+                  zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)1e-6);
     fsi__f8 q;
     fsi__f8_gather(z, list, at, &k->dx, &k->dy, &k->dz, &k->w);
     k->r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(k->dx, k->dx), fsi__f8_mul(k->dy, k->dy)), fsi__f8_mul(k->dz, k->dz));
     q = fsi__f8_mul(fsi__f8_sqrt(k->r2), unit);
     k->a = fsi__f8_max(fsi__f8_sub(two, q), zero);
     k->b = fsi__f8_max(fsi__f8_sub(one, q), zero);
-    k->g = fsi__f8_sub(fsi__f8_mul(fsi__f8_set(3), fsi__f8_mul(k->b, k->b)), fsi__f8_mul(fsi__f8_set((fsi__lane)0.75), fsi__f8_mul(k->a, k->a)));
+    k->g = fsi__f8_sub(fsi__f8_mul(fsi__f8_set(3), fsi__f8_mul(k->b, k->b)),
+                       fsi__f8_mul(fsi__f8_set((fsi__lane)0.75), fsi__f8_mul(k->a, k->a)));
     k->g = fsi__f8_div(k->g, fsi__f8_max(q, tiny));
 }
 
 FSI_FN int fsi__wc_padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
 
-/* Tait (6). Its speed of sound grows as rho^3, while the substep is chosen for c_s; so beyond FSI__WC_STIFF rho0, where only what is crushed
-   or was put upon each other is, it goes on along its tangent: such particles part at about c_s instead of a hundred times that. */
+/* Tait (6). Its speed of sound grows as rho^3, while the substep is chosen for c_s; so beyond FSI__WC_STIFF rho0, where
+   only what is crushed or was put upon each other is, it goes on along its tangent: such particles part at about c_s
+   instead of a hundred times that. */
 FSI_FN double fsi__wc_tait(const fsi_wcsph *s, double rho)
 {
     const double full = rho / (double)s->desc.density, r = full < FSI__WC_STIFF ? full : FSI__WC_STIFF, r2 = r * r;
     const double b = (double)s->desc.density * (double)s->sound_speed * (double)s->sound_speed;
-    const double p = b / 7 * (r2 * r2 * r2 * r - 1) + (full > r ? b * r2 * r2 * r2 * (full - r) : 0), low = s->desc.clamp_pressure ? 0 : -0.02 * b;
+    const double p = b / 7 * (r2 * r2 * r2 * r - 1) + (full > r ? b * r2 * r2 * r2 * (full - r) : 0),
+                 low = s->desc.clamp_pressure ? 0 : -0.02 * b;
     return p < low ? low : p;
 }
 
 /* Of the running substep: Tait's, or in softer ones p = c'^2 (rho - rho0). */
 FSI_FN double fsi__wc_pressure_at(const fsi_wcsph *s, double c, double rho)
 {
-    const double rho0 = (double)s->desc.density, p = c * c * (rho - rho0), low = s->desc.clamp_pressure ? 0 : -0.02 * rho0 * c * c;
+    const double rho0 = (double)s->desc.density, p = c * c * (rho - rho0),
+                 low = s->desc.clamp_pressure ? 0 : -0.02 * rho0 * c * c;
     if (!(c < (double)s->sound_speed)) return fsi__wc_tait(s, rho);
     return p < low ? low : p;
 }
-FSI_FN double fsi__wc_pressure_of(const fsi__wc_run *run, double rho) { return fsi__wc_pressure_at(run->s, run->c, rho); }
+FSI_FN double fsi__wc_pressure_of(const fsi__wc_run *run, double rho)
+{
+    return fsi__wc_pressure_at(run->s, run->c, rho);
+}
 
 /* The density that pressure is made of: rho, or where more particles meet than it knows of, theirs. */
 FSI_FN double fsi__wc_felt(const fsi_wcsph *s, double rho, double ratio)
@@ -869,7 +954,8 @@ static void fsi__wc_records(void *arg, int chunk, int begin, int end)
 static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
 
 /* Density after the drift (direct_forcing.md 2.1), with velocities and places of its end:
-      CONTINUITY   rho += dt sum_j m v_ij . grad W_ij  + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0 (-dW/dr/r)
+      CONTINUITY   rho += dt sum_j m v_ij . grad W_ij  + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0
+      (-dW/dr/r)
                    rho_H = rho0/c_s^2 g.(x_j - x_i): what rest asks for is left alone (Fourtakas et al. 2019)
       filter       rho  = sum m W / sum (m/rho_j) W  + the same increment, which the old rho_j do not know yet
       SUMMATION    rho  = max(rho0, sum m W)
@@ -877,11 +963,15 @@ static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
 static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, double *part)
 {
     const fsi_wcsph *s = run->s;
-    const double hs = run->h / 2, alpha = fsi__wc_alpha(s->desc.dim, hs), m = (double)s->particle_mass, rho0 = (double)s->desc.density;
+    const double hs = run->h / 2, alpha = fsi__wc_alpha(s->desc.dim, hs), m = (double)s->particle_mass,
+                 rho0 = (double)s->desc.density;
     const fsi__lane4 *at = &run->zv[i];
-    const fsi__f8 vx = fsi__f8_set(at->x), vy = fsi__f8_set(at->y), vz = fsi__f8_set(at->z), rho = fsi__f8_set(at->w), one = fsi__f8_set(1);
+    const fsi__f8 vx = fsi__f8_set(at->x), vy = fsi__f8_set(at->y), vz = fsi__f8_set(at->z), rho = fsi__f8_set(at->w),
+                  one = fsi__f8_set(1);
     const double steep = rho0 / (run->c * run->c) * FSI__COORD_UNIT * run->h;
-    const fsi__f8 hx = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.x)), hy = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.y)), hz = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.z));
+    const fsi__f8 hx = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.x)),
+                  hy = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.y)),
+                  hz = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.z));
     fsi__f8 w = fsi__f8_set(0), div = w, dif = w, vol = w;
     int k, padded = fsi__wc_padded(size), self = 1 - (padded - size);
     double sum;
@@ -890,7 +980,8 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
         fsi__wc_lanes p;
         fsi__wc_kernel8(run->zr, list + k, &run->zr[i], &p);
         fsi__f8_gather_four(run->zv, list + k, &ux, &uy, &uz, &other);
-        kernel = fsi__f8_sub(fsi__f8_mul(fsi__f8_set((fsi__lane)0.25), fsi__f8_mul(fsi__f8_mul(p.a, p.a), p.a)), fsi__f8_mul(fsi__f8_mul(p.b, p.b), p.b));
+        kernel = fsi__f8_sub(fsi__f8_mul(fsi__f8_set((fsi__lane)0.25), fsi__f8_mul(fsi__f8_mul(p.a, p.a), p.a)),
+                             fsi__f8_mul(fsi__f8_mul(p.b, p.b), p.b));
         w = fsi__f8_add(w, kernel);
         ux = fsi__f8_mul(fsi__f8_sub(ux, vx), p.dx);
         uy = fsi__f8_mul(fsi__f8_sub(uy, vy), p.dy);
@@ -907,7 +998,9 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
     else {
         const double rate = m * alpha / (hs * hs) * ((double)fsi__f8_sum(div) * FSI__COORD_UNIT * run->h
                           - 2 * (double)s->desc.diffusion * hs * run->c / rho0 * (double)fsi__f8_sum(dif));
-        const double from = run->filter ? sum / (m * alpha * ((double)fsi__f8_sum(vol) + (double)self / (double)run->rho[i])) : (double)run->rho[i];
+        const double from = run->filter
+                                ? sum / (m * alpha * ((double)fsi__f8_sum(vol) + (double)self / (double)run->rho[i]))
+                                : (double)run->rho[i];
         run->a[i].x = (fsi_real)fmax(from + run->dt * rate, 0.1 * rho0);
     }
     if ((double)run->a[i].x > FSI__WC_DENSEST * rho0) run->a[i].x = (fsi_real)(FSI__WC_DENSEST * rho0);
@@ -923,8 +1016,9 @@ static fsi__d3 fsi__wc_outside(const fsi__wc_run *run, int r)
     return fsi__d3_make((double)f.x, (double)f.y, run->s->desc.dim == 3 ? (double)f.z : 0);
 }
 
-/* Acceleration (4): pressure and viscosity, summed in double, so that pairs cancel to rounding; gravity and forces from outside.
-      Pi_ij = -nu (v_ij.x_ij)/(|x_ij|^2 + eta hs^2),  nu = 2 alpha hs c_s/(rho_i + rho_j),  between particles that approach. */
+/* Acceleration (4): pressure and viscosity, summed in double, so that pairs cancel to rounding; gravity and forces from
+      outside. Pi_ij = -nu (v_ij.x_ij)/(|x_ij|^2 + eta hs^2),  nu = 2 alpha hs c_s/(rho_i + rho_j),  between particles
+      that approach. */
 static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, double *part)
 {
     const fsi_wcsph *s = run->s;
@@ -932,7 +1026,8 @@ static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, do
     const double hs = run->h / 2, unit = FSI__COORD_UNIT * run->h, m = (double)s->particle_mass;
     const double scale = m * fsi__wc_alpha(d->dim, hs) / (hs * hs) * unit;
     const fsi__lane4 *at = &run->zv[i];
-    const fsi__f8 vx = fsi__f8_set(at->x), vy = fsi__f8_set(at->y), vz = fsi__f8_set(at->z), rho = fsi__f8_set(at->w), p = fsi__f8_set(run->zr[i].w), zero = fsi__f8_set(0);
+    const fsi__f8 vx = fsi__f8_set(at->x), vy = fsi__f8_set(at->y), vz = fsi__f8_set(at->z), rho = fsi__f8_set(at->w),
+                  p = fsi__f8_set(run->zr[i].w), zero = fsi__f8_set(0);
     const fsi__f8 nu = fsi__f8_set((fsi__lane)(2 * (double)d->alpha * hs * run->c / unit));
     const fsi__f8 soft = fsi__f8_set((fsi__lane)((double)d->eta / (4 * FSI__COORD_UNIT * FSI__COORD_UNIT)));
     fsi__d8 x = fsi__d8_zero(), y = x, z = x;
@@ -986,7 +1081,12 @@ static void fsi__wc_take_density(void *arg, int chunk, int begin, int end)
 /* ---- >>surfaces ----------------------------------------------------------------------------------------------- */
 
 FSI_FN double fsi__wc_axis(fsi_vec3 a, int k) { return (double)(k == 0 ? a.x : k == 1 ? a.y : a.z); }
-FSI_FN void fsi__wc_set_axis(fsi_vec3 *a, int k, double x) { if (k == 0) a->x = (fsi_real)x; else if (k == 1) a->y = (fsi_real)x; else a->z = (fsi_real)x; }
+FSI_FN void fsi__wc_set_axis(fsi_vec3 *a, int k, double x)
+{
+    if (k == 0) a->x = (fsi_real)x;
+    else if (k == 1) a->y = (fsi_real)x;
+    else a->z = (fsi_real)x;
+}
 
 /* What a surface looks like from a particle. */
 typedef struct fsi__wc_touch {
@@ -997,10 +1097,17 @@ typedef struct fsi__wc_touch {
     double bary[3];
 } fsi__wc_touch;
 
-FSI_FN fsi__d3 fsi__wc_rotate(fsi_pose p, fsi__d3 a) { return fsi__d3_of(fsi_quat_rotate(p.orientation, fsi__d3_real(a))); }
+FSI_FN fsi__d3 fsi__wc_rotate(fsi_pose p, fsi__d3 a)
+{
+    return fsi__d3_of(fsi_quat_rotate(p.orientation, fsi__d3_real(a)));
+}
 
 /* Samples that may be within `reach` of x, one by one: those of a list, or of the cells around. */
-typedef struct fsi__wc_seek { const fsi__wc_obstacle *o; const fsi__wc_item *item; int at, end, lo[3], hi[3], y, z; } fsi__wc_seek;
+typedef struct fsi__wc_seek {
+    const fsi__wc_obstacle *o;
+    const fsi__wc_item *item;
+    int at, end, lo[3], hi[3], y, z;
+} fsi__wc_seek;
 
 static fsi__wc_seek fsi__wc_seek_cells(const fsi__wc_obstacle *o, double dx, fsi_vec3 x, double reach)
 {
@@ -1050,10 +1157,13 @@ static int fsi__wc_nearest_sample(const fsi__wc_obstacle *o, fsi__wc_seek seek, 
     return nearest;
 }
 
-/* The offset surface is the hull of balls around the samples, of radius r_P, or less in thin places (S1, direct_forcing.md 3):
+/* The offset surface is the hull of balls around the samples, of radius r_P, or less in thin places (S1,
+   direct_forcing.md 3):
       d = min (|x - x_P| - r_P),   n = sum n_P (1 - |x - x_P|/(2 dx))^2, made unit;
-   a particle moves along n until it is clear of all balls. The normal is made for those that are too near. `seek`: all samples within `reach`. */
-static int fsi__wc_near_samples(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 x, double known_side, const fsi__wc_seek *seek, double reach, fsi__wc_touch *t)
+   a particle moves along n until it is clear of all balls. The normal is made for those that are too near. `seek`: all
+   samples within `reach`. */
+static int fsi__wc_near_samples(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 x, double known_side,
+                                const fsi__wc_seek *seek, double reach, fsi__wc_touch *t)
 {
     const double dx = (double)run->s->desc.spacing;
     const int nearest = fsi__wc_nearest_sample(o, *seek, x, reach - dx / 2, &t->d);
@@ -1076,7 +1186,8 @@ static int fsi__wc_near_samples(const fsi__wc_run *run, const fsi__wc_obstacle *
     again = *seek;
     while ((k = fsi__wc_next_sample(&again)) >= 0) {
         const fsi_vec3 y = fsi_v3_sub(x, o->sample[k].x);
-        const double r2 = (double)fsi_v3_norm2(y), b = fsi__d3_dot(n, fsi__d3_of(y)), full = o->gap + (double)o->sample[k].r;
+        const double r2 = (double)fsi_v3_norm2(y), b = fsi__d3_dot(n, fsi__d3_of(y)),
+                     full = o->gap + (double)o->sample[k].r;
         if (r2 < full * full) t->push = fmax(t->push, sqrt(b * b + full * full - r2) - b);
     }
     return 1;
@@ -1107,11 +1218,15 @@ static void fsi__wc_cross(const fsi__wc_obstacle *o, fsi_vec3 l, const fsi_mesh_
 /* How near things must be to matter to particles of an obstacle: exact distances are needed below this [m]. */
 static double fsi__wc_matters(const fsi__wc_run *run, const fsi__wc_obstacle *o)
 {
-    return o->gap + (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES ? 0.6 : 0) * (double)run->s->desc.spacing; /* r_P of a ball, and a bit */
+    /* r_P of a ball, and a bit */
+    return o->gap + (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES ? 0.6 : 0) * (double)run->s->desc.spacing;
 }
 
 /* How far obstacles are looked for [m]. */
-static double fsi__wc_reach(const fsi__wc_run *run) { return (double)run->s->radius + 2 * (double)run->s->desc.spacing; }
+static double fsi__wc_reach(const fsi__wc_run *run)
+{
+    return (double)run->s->radius + 2 * (double)run->s->desc.spacing;
+}
 
 static const fsi__wc_list *fsi__wc_find_list(const fsi__wc_run *run, int r, int obstacle)
 {
@@ -1137,7 +1252,8 @@ static const fsi__wc_list *fsi__wc_make_list(const fsi__wc_run *run, int r, int 
 {
     const fsi__wc_obstacle *o = &run->im->obstacle[obstacle];
     const double dx = (double)run->s->desc.spacing, reach = fsi__wc_matters(run, o) + FSI__WC_MARGIN * dx;
-    const int c = r / FSI__WC_GRAIN, at = c * run->list_room + run->lists[c], first = c * run->item_room + run->items[c], room = run->item_room - run->items[c];
+    const int c = r / FSI__WC_GRAIN, at = c * run->list_room + run->lists[c],
+              first = c * run->item_room + run->items[c], room = run->item_room - run->items[c];
     int k, count = 0, fits = room > 0;
     if (run->lists[c] == run->list_room) return NULL;
     if (!(d < reach)) fits = 1; /* it says how far away the obstacle is */
@@ -1173,7 +1289,8 @@ static const fsi__wc_list *fsi__wc_make_list(const fsi__wc_run *run, int r, int 
 }
 
 /* The closest point among the faces of a list that is `off` old; face -1: none is within `reach`. */
-static fsi_mesh_hit fsi__wc_closest_listed(const fsi__wc_run *run, const fsi__wc_obstacle *o, const fsi__wc_list *list, fsi_vec3 l, double off, double reach)
+static fsi_mesh_hit fsi__wc_closest_listed(const fsi__wc_run *run, const fsi__wc_obstacle *o, const fsi__wc_list *list,
+                                           fsi_vec3 l, double off, double reach)
 {
     fsi__foot best;
     double least = reach;
@@ -1190,9 +1307,11 @@ static fsi_mesh_hit fsi__wc_closest_listed(const fsi__wc_run *run, const fsi__wc
 }
 
 /* Distance of SAMPLES, where the mesh is t->d away or more: balls reach at most r_P beyond it. */
-static void fsi__wc_look_at_samples(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 l, double side, const fsi__wc_list *list, fsi__wc_touch *t)
+static void fsi__wc_look_at_samples(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 l, double side,
+                                    const fsi__wc_list *list, fsi__wc_touch *t)
 {
-    const double dx = (double)run->s->desc.spacing, reach = fsi__wc_matters(run, o), mesh = t->d - dx / 2, far_off = reach - dx / 2;
+    const double dx = (double)run->s->desc.spacing, reach = fsi__wc_matters(run, o), mesh = t->d - dx / 2,
+                 far_off = reach - dx / 2;
     fsi__wc_seek seek;
     if (mesh > far_off) { t->d = mesh; return; }
     if (list) {
@@ -1204,9 +1323,11 @@ static void fsi__wc_look_at_samples(const fsi__wc_run *run, const fsi__wc_obstac
     if (!fsi__wc_near_samples(run, o, l, side, &seek, reach, t)) t->d = far_off;
 }
 
-/* Looks at an obstacle from x, where the particle got to from x0 while the obstacle went from `from` to `to`. known: it was at least
-   so far away at x0. r: the particle, whose distance must be exact only where it matters; else it is a lower bound; -1: exact within `reach`. */
-static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, fsi_vec3 x0, fsi_vec3 x, double known, double reach)
+/* Looks at an obstacle from x, where the particle got to from x0 while the obstacle went from `from` to `to`. known: it
+   was at least so far away at x0. r: the particle, whose distance must be exact only where it matters; else it is a
+   lower bound; -1: exact within `reach`. */
+static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, fsi_vec3 x0, fsi_vec3 x, double known,
+                                   double reach)
 {
     const fsi__wc_obstacle *o = &run->im->obstacle[obstacle];
     const fsi_vec3 l0 = fsi__flatten(o->base.mesh->corners, o->base.body >= 0 ? fsi_pose_local(o->from, x0) : x0);
@@ -1214,7 +1335,8 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
     const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->base.body < 0 ? o->motion : 0);
     const double dx = (double)run->s->desc.spacing;
     const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
-    const int lost = r >= 0 && !(known > 0); /* it may be in a solid, deeper than lists and searches for what is near reach: never taken for far off */
+    const int lost = r >= 0 && !(known > 0); /* it may be in a solid, deeper than lists and searches for what is near
+                                                reach: never taken for far off */
     const int listed = r >= 0 && !lost && !run->starting && !o->base.moves;
     const fsi__wc_list *list = listed ? fsi__wc_find_list(run, r, obstacle) : NULL;
     const double off = list ? (double)fsi_v3_norm(fsi_v3_sub(l, list->at)) : 0;
@@ -1311,12 +1433,17 @@ static fsi_box3 fsi__wc_free_box(const fsi_wcsph *s)
     box.hi = fsi_v3(end, end, end);
     return box;
 }
-FSI_FN int fsi__wc_holds(const fsi_box3 *b, fsi_vec3 x) { return x.x >= b->lo.x && x.x <= b->hi.x && x.y >= b->lo.y && x.y <= b->hi.y && x.z >= b->lo.z && x.z <= b->hi.z; }
+FSI_FN int fsi__wc_holds(const fsi_box3 *b, fsi_vec3 x)
+{
+    return x.x >= b->lo.x && x.x <= b->hi.x && x.y >= b->lo.y && x.y <= b->hi.y && x.z >= b->lo.z && x.z <= b->hi.z;
+}
 
-/* What layers of samples at depths r_P, r_P + dx ... behind a plane add to the density (SUMMATION_WALL), over rho0, each layer dx thick:
+/* What layers of samples at depths r_P, r_P + dx ... behind a plane add to the density (SUMMATION_WALL), over rho0,
+   each layer dx thick:
       sum dx P(d + depth),   P(z) = int W over a plane at distance z;   with q = z/hs, a = max(2-q, 0), b = max(1-q, 0)
       3D   P = 2/hs (a^4/8 - a^5/20 - (b^4/4 - b^5/5));      2D   a line, by Simpson's rule.
-   A particle at r_F then has rho0. (The spec's one layer with volumes 1/sum_l W_kl adds 0.352 there, where 0.208 is missing.) */
+   A particle at r_F then has rho0. (The spec's one layer with volumes 1/sum_l W_kl adds 0.352 there, where 0.208 is
+   missing.) */
 static double fsi__wc_spline(double q)
 {
     const double a = q < 2 ? 2 - q : 0, b = q < 1 ? 1 - q : 0;
@@ -1328,7 +1455,8 @@ static double fsi__wc_plane(int dim, double q)
     double sum = 0;
     int k;
     if (dim == 3) return 2 * (a * a * a * a * (1.0 / 8 - a / 20) - b * b * b * b * (1.0 / 4 - b / 5));
-    for (k = 0; k <= 32; k++) sum += (k == 0 || k == 32 ? 1 : k & 1 ? 4 : 2) * fsi__wc_spline(sqrt(q * q + step * step * k * k));
+    for (k = 0; k <= 32; k++)
+        sum += (k == 0 || k == 32 ? 1 : k & 1 ? 4 : 2) * fsi__wc_spline(sqrt(q * q + step * step * k * k));
     return sum * step / 3 * 10 / (7 * FSI_PI);
 }
 
@@ -1346,7 +1474,8 @@ static double fsi__wc_wall_share(const fsi__wc_run *run, int r)
     double sum = 0;
     int k;
     for (k = 0; k < 2 * d->dim && fsi__wc_has_domain(run->s); k++) {
-        const double at = fsi__wc_axis(run->x[r], k / 2), wall = fsi__wc_axis(k & 1 ? d->domain.hi : d->domain.lo, k / 2);
+        const double at = fsi__wc_axis(run->x[r], k / 2),
+                     wall = fsi__wc_axis(k & 1 ? d->domain.hi : d->domain.lo, k / 2);
         sum += fsi__wc_layers(d->dim, fabs(at - wall) + rp, 2 * rp, hs);
     }
     for (k = 0; k < run->im->obstacles.count && (double)run->room[r] < run->h; k++) {
@@ -1368,7 +1497,8 @@ static void fsi__wc_enter(fsi__wc_run *run, int chunk, const fsi__wc_contact *c)
 }
 
 /* Velocity of a surface at a point: predicted, and at the start of the substep. */
-static fsi__d3 fsi__wc_surface_velocity(const fsi__wc_run *run, const fsi__wc_obstacle *o, const fsi__wc_touch *t, fsi__d3 arm, int start)
+static fsi__d3 fsi__wc_surface_velocity(const fsi__wc_run *run, const fsi__wc_obstacle *o, const fsi__wc_touch *t,
+                                        fsi__d3 arm, int start)
 {
     const fsi__wc_body *b = o->base.body >= 0 ? &run->body[o->base.body] : NULL;
     if (!b) return fsi__obstacle_velocity(&o->base, t->face, t->bary, run->dt);
@@ -1409,7 +1539,8 @@ static void fsi__wc_touch_domain(fsi__wc_run *run, int chunk, int r)
     const double rf = (double)run->s->radius;
     int k;
     for (k = 0; k < 2 * d->dim; k++) {
-        const double at = fsi__wc_axis(run->x1[r], k / 2), wall = fsi__wc_axis(k & 1 ? d->domain.hi : d->domain.lo, k / 2), sign = k & 1 ? -1 : 1;
+        const double at = fsi__wc_axis(run->x1[r], k / 2),
+                     wall = fsi__wc_axis(k & 1 ? d->domain.hi : d->domain.lo, k / 2), sign = k & 1 ? -1 : 1;
         fsi__wc_touch t;
         memset(&t, 0, sizeof t);
         t.face = -1;
@@ -1473,7 +1604,8 @@ static fsi_status fsi__wc_reserve_contacts(fsi__wc_run *run)
     for (c = total = 0; c < run->chunks; c++) {
         const int need = run->im->need[c];
         run->base[c] = total;
-        if (total > 0x3fffffff - need) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, c, total, "more than 2^30 contacts");
+        if (total > 0x3fffffff - need)
+            return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, c, total, "more than 2^30 contacts");
         total += need + need / 4 + 64;
     }
     run->base[run->chunks] = total;
@@ -1497,7 +1629,8 @@ static fsi_status fsi__wc_find_contacts(fsi__wc_run *run)
         fsi__wc_parallel(run, fsi__wc_detect, FSI__WC_NS_DETECT);
         for (c = again = 0; c < run->chunks; c++) {
             again |= run->used[c] > run->base[c + 1] - run->base[c];
-            if (again || run->used[c] > run->im->need[c]) run->im->need[c] = run->used[c] > run->im->need[c] ? run->used[c] : run->im->need[c];
+            if (again || run->used[c] > run->im->need[c])
+                run->im->need[c] = run->used[c] > run->im->need[c] ? run->used[c] : run->im->need[c];
         }
     }
     for (c = run->contact_count = 0; c < run->chunks; c++) run->contact_count += run->used[c];
@@ -1514,7 +1647,10 @@ static fsi_status fsi__wc_find_contacts(fsi__wc_run *run)
    `active` 2 (separating, desc.paper_separation): the tangential part only. e_t = 1: along n, to the last bit. */
 static fsi__d3 fsi__wc_impulse(const fsi__wc_contact *c, fsi__d3 dv, int paper, double *along)
 {
-    const double un = fsi__d3_dot(c->u, c->n), vn = fsi__d3_dot(dv, c->n), normal = c->active == 1 ? c->rebound - un + vn : paper ? vn : 0;
+    const double un = fsi__d3_dot(c->u, c->n), vn = fsi__d3_dot(dv, c->n),
+                 normal = c->active == 1 ? c->rebound - un + vn
+                          : paper        ? vn
+                                         : 0;
     const double grip = 1 - c->slip;
     fsi__d3 t = fsi__d3_scale(fsi__d3_madd(c->u, -un, c->n), -grip);
     t = fsi__d3_madd(t, paper ? 1 : grip, fsi__d3_madd(dv, -vn, c->n));
@@ -1527,7 +1663,9 @@ static void fsi__wc_add_contact(const fsi__wc_contact *c, int paper, double A[6]
 {
     const fsi__d3 r = c->arm, rn = fsi__d3_cross(r, c->n);
     const double q[6] = { c->n.x, c->n.y, c->n.z, rn.x, rn.y, rn.z }, rr = fsi__d3_dot(r, r);
-    const double all = c->m * (paper ? 1 : 1 - c->slip), along = c->m * (paper ? 0 : c->active == 1 ? c->slip : c->slip - 1);
+    const double all = c->m * (paper ? 1 : 1 - c->slip), along = c->m * (paper            ? 0
+                                                                         : c->active == 1 ? c->slip
+                                                                                          : c->slip - 1);
     const double R[3] = { r.x, r.y, r.z };
     double along_unused;
     fsi__d3 j = fsi__wc_impulse(c, fsi__d3_make(0, 0, 0), paper, &along_unused), rj = fsi__d3_cross(r, j);
@@ -1578,8 +1716,10 @@ static int fsi__wc_solve6(double A[6][6], const double *b, double *x)
     return 1;
 }
 
-/* One contact by itself: (E/m + C K) j = b with the body's mobility K = k (E/M + R^T I^-1 R), k bodies' worth of mass sharing. */
-static fsi__d3 fsi__wc_local(const fsi__wc_contact *c, double inverse_mass, const fsi_mat3 *inverse, double k, int paper, double *along)
+/* One contact by itself: (E/m + C K) j = b with the body's mobility K = k (E/M + R^T I^-1 R), k bodies' worth of mass
+   sharing. */
+static fsi__d3 fsi__wc_local(const fsi__wc_contact *c, double inverse_mass, const fsi_mat3 *inverse, double k,
+                             int paper, double *along)
 {
     const double m = c->m;
     const fsi__d3 zero = fsi__d3_make(0, 0, 0), b = fsi__d3_scale(fsi__wc_impulse(c, zero, paper, along), 1 / m);
@@ -1612,8 +1752,9 @@ static fsi__d3 fsi__wc_local(const fsi__wc_contact *c, double inverse_mass, cons
 /* Books an impulse that a particle got. */
 static void fsi__wc_book(fsi__wc_contact *c, fsi__d3 j) { c->j = fsi__d3_add(c->j, j); }
 
-/* Contacts of one particle with what the liquid cannot move: first v += b each, then normal parts until all hold (walls at right angles
-   need one sweep more, acute corners a few). `again`: bodies have been seen to; only what they spoilt is mended. */
+/* Contacts of one particle with what the liquid cannot move: first v += b each, then normal parts until all hold (walls
+   at right angles need one sweep more, acute corners a few). `again`: bodies have been seen to; only what they spoilt
+   is mended. */
 static void fsi__wc_settle(fsi__wc_run *run, fsi__wc_contact *c, int count, int again)
 {
     const double m = (double)run->s->particle_mass;
@@ -1642,7 +1783,8 @@ static void fsi__wc_settle(fsi__wc_run *run, fsi__wc_contact *c, int count, int 
     for (k = 0; k < count && !again; k++) { /* bodies see the particle as it is now */
         if (c[k].body < 0) continue;
         c[k].u = fsi__d3_sub(v, c[k].wall);
-        if (c[k].active != 2 && !(fsi__d3_dot(c[k].u, c[k].n) <= 0)) c[k].active = run->s->desc.paper_separation ? 2 : 0;
+        if (c[k].active != 2 && !(fsi__d3_dot(c[k].u, c[k].n) <= 0))
+            c[k].active = run->s->desc.paper_separation ? 2 : 0;
     }
 }
 
@@ -1697,10 +1839,11 @@ static void fsi__wc_sort_contacts(fsi__wc_run *run)
     for (b = 0; b < run->body_count; b++) run->body[b].count = 0;
     for (pass = 0; pass < 2; pass++) {
         for (c = 0; c < run->chunks; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k++) {
-            fsi__wc_body *to = run->contact[k].body >= 0 && run->contact[k].active ? &run->body[run->contact[k].body] : NULL;
-            if (!to) continue;
-            if (pass == 0) to->count++;
-            else run->by_body[to->first + to->count++] = k;
+                fsi__wc_body *to =
+                    run->contact[k].body >= 0 && run->contact[k].active ? &run->body[run->contact[k].body] : NULL;
+                if (!to) continue;
+                if (pass == 0) to->count++;
+                else run->by_body[to->first + to->count++] = k;
         }
         for (b = 0; b < run->body_count && pass == 0; b++) {
             run->body[b].first = sum;
@@ -1710,8 +1853,10 @@ static void fsi__wc_sort_contacts(fsi__wc_run *run)
     }
 }
 
-/* GLOBAL: solves, lets go of contacts that pull, solves again. Returns the solves that it took; 0: the system is singular. */
-static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count, double mass, const fsi_mat3 *inertia, int paper, int passes, int *released)
+/* GLOBAL: solves, lets go of contacts that pull, solves again. Returns the solves that it took; 0: the system is
+   singular. */
+static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count, double mass, const fsi_mat3 *inertia,
+                          int paper, int passes, int *released)
 {
     double A[6][6], b[6], x[6], along, top;
     int k, pass, dropped = 1;
@@ -1723,7 +1868,8 @@ static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count,
             fsi__wc_contact *c = &contact[index[k]];
             c->j = fsi__d3_make(0, 0, 0);
             if (!c->active) continue;
-            c->j = fsi__wc_impulse(c, fsi__d3_add(fsi__d3_at(x), fsi__d3_cross(fsi__d3_at(x + 3), c->arm)), paper, &along);
+            c->j =
+                fsi__wc_impulse(c, fsi__d3_add(fsi__d3_at(x), fsi__d3_cross(fsi__d3_at(x + 3), c->arm)), paper, &along);
             top = fmax(top, fsi__d3_dot(c->j, c->j));
         }
         for (k = dropped = 0; k < count && pass + 1 < passes; k++) {
@@ -1737,7 +1883,8 @@ static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count,
     return pass;
 }
 
-/* A body's velocities take what its contacts gave: M dv = -sum j, I dw = -sum r x j, the same sums that particles got. */
+/* A body's velocities take what its contacts gave: M dv = -sum j, I dw = -sum r x j, the same sums that particles
+   got. */
 static void fsi__wc_push_body(fsi__wc_body *b, const fsi__wc_contact *contact, const int *index)
 {
     fsi__d3 j = fsi__d3_make(0, 0, 0), h = j;
@@ -1756,7 +1903,9 @@ static fsi__d3 fsi__wc_mul_inverse(const fsi_mat3 *inverse, fsi__d3 h)
 {
     double w[3];
     int k;
-    for (k = 0; k < 3; k++) w[k] = (double)inverse->m[3 * k] * h.x + (double)inverse->m[3 * k + 1] * h.y + (double)inverse->m[3 * k + 2] * h.z;
+    for (k = 0; k < 3; k++)
+        w[k] =
+            (double)inverse->m[3 * k] * h.x + (double)inverse->m[3 * k + 1] * h.y + (double)inverse->m[3 * k + 2] * h.z;
     return fsi__d3_at(w);
 }
 
@@ -1767,7 +1916,8 @@ static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
     b->w = fsi__d3_add(b->w, fsi__wc_mul_inverse(&b->inverse, h));
 }
 
-/* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no separating contacts. */
+/* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no
+   separating contacts. */
 static void fsi__wc_hand_over(fsi__wc_run *run, const fsi__wc_body *body, const int *index)
 {
     int k;
@@ -1793,11 +1943,14 @@ static void fsi__wc_respond_body(void *arg, int chunk, int begin, int end)
         const int *index = run->by_body + body->first;
         const double share = d->solver == FSI_WCSPH_LOCAL ? 1 : body->count;
         double along;
-        if (!body->coupled || body->count == 0 || (body->rg >= 0 && run->im->world && fsi__rg_bodies(run->im->world)[body->rg].tree >= 0)) continue;
+        if (!body->coupled || body->count == 0 ||
+            (body->rg >= 0 && run->im->world && fsi__rg_bodies(run->im->world)[body->rg].tree >= 0))
+            continue;
         body->local = d->solver == FSI_WCSPH_LOCAL || d->solver == FSI_WCSPH_LOCAL_SPLIT;
         if (!body->local) {
             int released = 0;
-            int passes = fsi__wc_global(run->contact, index, body->count, (double)body->work.mass, &body->inertia, paper, d->active_passes, &released);
+            int passes = fsi__wc_global(run->contact, index, body->count, (double)body->work.mass, &body->inertia,
+                                        paper, d->active_passes, &released);
             body->local = passes == 0; /* a singular system: LOCAL_SPLIT, which needs none */
             body->passes = passes;
             body->released = released;
@@ -1840,13 +1993,14 @@ static void fsi__wc_apply_chunk(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Projected Gauss-Seidel (direct_forcing.md 6): what one contact's impulse changes by, u its relative velocity now. Along the normal the
-   sum stays >= 0, across it at most as large as along it. */
+/* Projected Gauss-Seidel (direct_forcing.md 6): what one contact's impulse changes by, u its relative velocity now.
+   Along the normal the sum stays >= 0, across it at most as large as along it. */
 static fsi__d3 fsi__wc_relax(const fsi__wc_contact *c, double inverse_mass, const fsi_mat3 *inverse, fsi__d3 u)
 {
     const fsi__d3 turn = fsi__d3_of(fsi_m3_mul_v3(*inverse, fsi__d3_real(fsi__d3_cross(c->arm, c->n))));
     const double base = 1 / c->m + inverse_mass, kn = base + fsi__d3_dot(c->n, fsi__d3_cross(turn, c->arm));
-    const double trace = (double)inverse->m[0] + (double)inverse->m[4] + (double)inverse->m[8], jn = fsi__d3_dot(c->j, c->n), un = fsi__d3_dot(u, c->n);
+    const double trace = (double)inverse->m[0] + (double)inverse->m[4] + (double)inverse->m[8],
+                 jn = fsi__d3_dot(c->j, c->n), un = fsi__d3_dot(u, c->n);
     const double fresh = c->active == 1 ? fmax(0, jn + (c->rebound - un) / kn) : jn, star = fsi__d3_dot(c->u, c->n);
     const fsi__d3 step = fsi__d3_scale(c->n, fresh - jn), jt = fsi__d3_madd(c->j, -jn, c->n);
     fsi__d3 t;
@@ -1865,7 +2019,8 @@ static double fsi__wc_relax_contact(fsi__wc_run *run, fsi__wc_contact *c)
 {
     fsi__wc_body *b = &run->body[c->body];
     const fsi__d3 v = fsi__d3_of(run->v[c->rank]), u = fsi__d3_sub(v, fsi__d3_add(b->v, fsi__d3_cross(b->w, c->arm)));
-    const fsi__d3 step = fsi__wc_relax(c, 1 / (double)b->work.mass, &b->inverse, u), moment = fsi__d3_cross(c->arm, step);
+    const fsi__d3 step = fsi__wc_relax(c, 1 / (double)b->work.mass, &b->inverse, u),
+                  moment = fsi__d3_cross(c->arm, step);
     c->j = fsi__d3_add(c->j, step);
     run->v[c->rank] = fsi__d3_real(fsi__d3_madd(v, 1 / c->m, step));
     b->impulse = fsi__d3_sub(b->impulse, step);
@@ -1903,7 +2058,9 @@ static void fsi__wc_pgs(fsi__wc_run *run)
         for (b = 0; b < run->body_count; b++) {
             const fsi__wc_body *body = &run->body[sweep & 1 ? run->body_count - 1 - b : b]; /* there and back */
             for (k = 0; k < body->count && body->entangled && body->rg < 0; k++)
-                change = fmax(change, fsi__wc_relax_contact(run, &run->contact[run->by_body[body->first + (sweep & 1 ? body->count - 1 - k : k)]]));
+                change = fmax(
+                    change, fsi__wc_relax_contact(
+                                run, &run->contact[run->by_body[body->first + (sweep & 1 ? body->count - 1 - k : k)]]));
         }
         if (!(change > (double)d->tolerance * speed)) { sweep++; break; }
     }
@@ -1926,7 +2083,8 @@ static void fsi__wc_account(void *arg, int chunk, int begin, int end)
         const double size = fsi__d3_norm(c->j), along = fsi__d3_dot(c->j, c->n);
         double across = fsi__d3_norm(fsi__d3_madd(c->j, -along, c->n));
         if (!(size > 0)) continue;
-        if (!(c->slip < 1) && run->s->desc.slip_mode == FSI_WCSPH_SLIP_CONSISTENT) across = 0; /* j is a number times n */
+        /* j is a number times n */
+        if (!(c->slip < 1) && run->s->desc.slip_mode == FSI_WCSPH_SLIP_CONSISTENT) across = 0;
         part[6] += across;
         if (c->body < 0) { fsi__wc_put(part, c->j); continue; }
         fsi__wc_put(part + 3, c->j);
@@ -1973,13 +2131,15 @@ static void fsi__wc_measure_contacts(fsi__wc_run *run)
     turn = fsi__wc_sum3(run, 7);
     arms = fsi__wc_sum(run, 10);
     for (b = 0; b < run->body_count; b++) if (run->body[b].coupled)
-        turn = fsi__d3_add(turn, fsi__d3_add(fsi__d3_cross(run->body[b].center, run->body[b].impulse), run->body[b].moment));
+            turn = fsi__d3_add(
+                turn, fsi__d3_add(fsi__d3_cross(run->body[b].center, run->body[b].impulse), run->body[b].moment));
     if (arms > 0) st->exchange_error = fmax(st->exchange_error, fsi__d3_norm(turn) / arms);
     st->angular_error += fsi__d3_norm(fsi__wc_sum3(run, 11));
     st->angular_bound += fsi__wc_sum(run, 14);
 }
 
-/* Bodies whose contacts cannot be solved by themselves: they share a particle with another one, or touch something of the world. */
+/* Bodies whose contacts cannot be solved by themselves: they share a particle with another one, or touch something of
+   the world. */
 static void fsi__wc_entangle(fsi__wc_run *run, int several)
 {
     const int all = run->s->desc.solver == FSI_WCSPH_PGS;
@@ -1998,7 +2158,8 @@ static void fsi__wc_entangle(fsi__wc_run *run, int several)
         int bodies = 0;
         n = fsi__wc_same_rank(run->contact + k, run->base[c] + run->used[c] - k);
         for (l = k; l < k + n; l++) bodies += run->contact[l].body >= 0 && run->contact[l].active;
-        for (l = k; l < k + n && bodies > 1; l++) if (run->contact[l].body >= 0) run->body[run->contact[l].body].entangled = 1;
+        for (l = k; l < k + n && bodies > 1; l++)
+            if (run->contact[l].body >= 0) run->body[run->contact[l].body].entangled = 1;
     }
     for (b = 0; b < run->body_count; b++) {
         run->body[b].entangled &= run->body[b].coupled;
@@ -2063,7 +2224,9 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
     run->stats.sweeps += run->row_count > 0 ? touch.sweeps - sweeps : 0;
     run->stats.residual = run->row_count > 0 && speed > 0 ? touch.residual / speed : 0;
     row = touch.row ? touch.row + touch.count : NULL; /* NULL where there never was one */
-    for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].entangled) run->body[b].impulse = run->body[b].moment = fsi__d3_make(0, 0, 0);
+    for (b = 0; b < run->body_count; b++)
+        if (run->body[b].rg >= 0 && run->body[b].entangled)
+            run->body[b].impulse = run->body[b].moment = fsi__d3_make(0, 0, 0);
     for (k = 0; k < run->row_count; k++) {
         fsi__wc_contact *t = &run->contact[run->row[k]];
         fsi__wc_body *body = &run->body[t->body];
@@ -2166,7 +2329,8 @@ static void fsi__wc_begin_body(fsi__wc_run *run, fsi__wc_obstacle *o, double dt)
     b->reach = fmax(b->reach, o->base.reach);
 }
 
-/* Where a body would be at the end of the substep without liquid (steps 2 and 3): v* = v + dt F/M, w* = w + dt I^-1 tau. */
+/* Where a body would be at the end of the substep without liquid (steps 2 and 3): v* = v + dt F/M, w* = w + dt I^-1
+   tau. */
 static void fsi__wc_predict_body(fsi__wc_run *run, fsi__wc_body *b)
 {
     const double dt = run->dt;
@@ -2310,7 +2474,8 @@ typedef struct fsi__wc_place {
 /* Of distances [m]: well below what is promised, and above the rounding of a place so far from the origin. */
 static double fsi__wc_tolerance(const fsi__wc_run *run)
 {
-    return fmax((double)run->s->desc.spacing * (sizeof(fsi_real) == sizeof(double) ? 1e-7 : 1e-4), (double)FSI_REAL_EPS * run->off);
+    return fmax((double)run->s->desc.spacing * (sizeof(fsi_real) == sizeof(double) ? 1e-7 : 1e-4),
+                (double)FSI_REAL_EPS * run->off);
 }
 
 /* Pushes x out of the domain's walls; returns its slack before. */
@@ -2320,7 +2485,8 @@ static double fsi__wc_clamp(const fsi_wcsph *s, fsi_vec3 *x, int push)
     double least = FSI__HUGE;
     int k;
     for (k = 0; k < s->desc.dim; k++) {
-        const double at = fsi__wc_axis(*x, k), lo = fsi__wc_axis(s->desc.domain.lo, k) + rf, hi = fsi__wc_axis(s->desc.domain.hi, k) - rf;
+        const double at = fsi__wc_axis(*x, k), lo = fsi__wc_axis(s->desc.domain.lo, k) + rf,
+                     hi = fsi__wc_axis(s->desc.domain.hi, k) - rf;
         least = fmin(least, fmin(at - lo, hi - at));
         if (!push) continue;
         if (lo > hi) fsi__wc_set_axis(x, k, 0.5 * (lo + hi));
@@ -2333,11 +2499,14 @@ static double fsi__wc_clamp(const fsi_wcsph *s, fsi_vec3 *x, int push)
 /* No place that a particle may take lies outside the domain, whatever pushes. */
 static void fsi__wc_keep_in(const fsi__wc_run *run, fsi_vec3 *x)
 {
-    if (fsi__wc_has_domain(run->s) && fsi__wc_clamp(run->s, x, 0) < -fsi__wc_tolerance(run)) fsi__wc_clamp(run->s, x, 1);
+    if (fsi__wc_has_domain(run->s) && fsi__wc_clamp(run->s, x, 0) < -fsi__wc_tolerance(run))
+        fsi__wc_clamp(run->s, x, 1);
 }
 
-/* One round over all surfaces: measures the place *x as it is found by each, and with `push` moves it out of each in turn. */
-static fsi__wc_place fsi__wc_round(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 x0, double known, double reach, fsi_vec3 *x, int push)
+/* One round over all surfaces: measures the place *x as it is found by each, and with `push` moves it out of each in
+   turn. */
+static fsi__wc_place fsi__wc_round(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 x0, double known,
+                                   double reach, fsi_vec3 *x, int push)
 {
     const double eps = fsi__wc_tolerance(run);
     fsi__wc_place p;
@@ -2364,13 +2533,15 @@ static fsi__wc_place fsi__wc_round(const fsi__wc_run *run, const fsi__wc_around 
 static fsi_vec3 fsi__wc_direction(int k, int dim)
 {
     const int at = k >= 13 ? k + 1 : k;
-    const fsi_vec3 d = fsi_v3((fsi_real)(at % 3 - 1), (fsi_real)(at / 3 % 3 - 1), dim == 3 ? (fsi_real)(at / 9 - 1) : 0);
+    const fsi_vec3 d =
+        fsi_v3((fsi_real)(at % 3 - 1), (fsi_real)(at / 3 % 3 - 1), dim == 3 ? (fsi_real)(at / 9 - 1) : 0);
     return fsi_v3_unit(d);
 }
 
-/* Finds a place for a particle that iteration leaves in a solid or too near: the first free one around, the nearest first; else the one
-   with the most room. */
-static fsi__wc_place fsi__wc_search(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 *x, double known, double reach)
+/* Finds a place for a particle that iteration leaves in a solid or too near: the first free one around, the nearest
+   first; else the one with the most room. */
+static fsi__wc_place fsi__wc_search(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 *x, double known,
+                                    double reach)
 {
     const double dx = (double)run->s->desc.spacing, eps = fsi__wc_tolerance(run);
     const fsi_vec3 start = *x;
@@ -2392,7 +2563,8 @@ static fsi__wc_place fsi__wc_search(const fsi__wc_run *run, const fsi__wc_around
 #define FSI__WC_ROUNDS 24
 
 /* Moves a particle to where it keeps its distance from everything (20); returns what it found in the end. */
-static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_around *a, int r, double known, double reach, fsi_vec3 *x, int *pinched)
+static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_around *a, int r, double known, double reach,
+                                     fsi_vec3 *x, int *pinched)
 {
     const double eps = fsi__wc_tolerance(run);
     const fsi_vec3 x0 = run->starting ? *x : run->x[r];
@@ -2414,7 +2586,8 @@ static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_aroun
     }
     *x = best;
     if ((top.slack >= -eps && !top.crossed) || (run->im->obstacles.count == 0)) return top;
-    if (!(top.slack > 0 - 0.05 * (double)run->s->desc.spacing) || top.crossed) top = fsi__wc_search(run, a, r, x, known, reach);
+    if (!(top.slack > 0 - 0.05 * (double)run->s->desc.spacing) || top.crossed)
+        top = fsi__wc_search(run, a, r, x, known, reach);
     *pinched = !(top.slack >= -eps);
     return top;
 }
@@ -2422,7 +2595,8 @@ static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_aroun
 /* One particle that may have come too near to something: its place, its room, and what was done for the sums. */
 static void fsi__wc_settle_place(fsi__wc_run *run, const fsi__wc_around *a, int r, double known, double *part)
 {
-    const double rf = (double)run->s->radius, dx = (double)run->s->desc.spacing, full = fsi__wc_reach(run), m = (double)run->s->particle_mass;
+    const double rf = (double)run->s->radius, dx = (double)run->s->desc.spacing, full = fsi__wc_reach(run),
+                 m = (double)run->s->particle_mass;
     const fsi_vec3 free_x = run->x1[r];
     const double way = (double)fsi_v3_norm(fsi_v3_sub(free_x, run->x[r])) + run->motion;
     double moved;
@@ -2475,7 +2649,8 @@ static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
     fsi__wc_look_around(run, begin, end, full, &a);
     for (r = begin; r < end; r++) {
         const fsi_vec3 x = run->x1[r];
-        const double known = (double)run->room[r], left = a.count == 0 ? full : known - (double)fsi_v3_norm(fsi_v3_sub(x, run->x[r])) - run->motion;
+        const double known = (double)run->room[r],
+                     left = a.count == 0 ? full : known - (double)fsi_v3_norm(fsi_v3_sub(x, run->x[r])) - run->motion;
         double off;
         if (fsi__wc_is_held(run, r)) {
             run->room[r] = 0;
@@ -2492,8 +2667,8 @@ static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
     part[10] = bad;
 }
 
-/* The correction pushes back (desc.position_two_way): each body moves by - sum m dx/(M + sum m), dx what its particles will be moved by,
-   as their contact points foretell. */
+/* The correction pushes back (desc.position_two_way): each body moves by - sum m dx/(M + sum m), dx what its particles
+   will be moved by, as their contact points foretell. */
 static void fsi__wc_push_back(fsi__wc_run *run)
 {
     const double m = (double)run->s->particle_mass;
@@ -2505,7 +2680,8 @@ static void fsi__wc_push_back(fsi__wc_run *run)
         double mass = (double)body->work.mass;
         for (k = 0; k < body->count && body->coupled; k++) {
             const fsi__wc_contact *c = &run->contact[run->by_body[body->first + k]];
-            const fsi__d3 point = fsi__d3_of(fsi_v3_add(body->to.position, fsi_quat_rotate(turn, fsi__d3_real(c->arm))));
+            const fsi__d3 point =
+                fsi__d3_of(fsi_v3_add(body->to.position, fsi_quat_rotate(turn, fsi__d3_real(c->arm))));
             const fsi__d3 n = fsi__d3_of(fsi_quat_rotate(turn, fsi__d3_real(c->n)));
             const fsi__d3 x = fsi__d3_madd(fsi__d3_of(run->x[c->rank]), run->dt, fsi__d3_of(run->v[c->rank]));
             const double lack = run->im->obstacle[c->obstacle].gap - fsi__d3_dot(fsi__d3_sub(x, point), n);
@@ -2513,7 +2689,8 @@ static void fsi__wc_push_back(fsi__wc_run *run)
             if (lack > 0) sum = fsi__d3_madd(sum, m * lack, n);
         }
         if (!(body->count > 0 && body->coupled)) continue;
-        if (body->rg >= 0 && fsi__rg_bodies(run->im->world)[body->rg].tree >= 0) continue; /* a link goes where its joints let it */
+        /* a link goes where its joints let it */
+        if (body->rg >= 0 && fsi__rg_bodies(run->im->world)[body->rg].tree >= 0) continue;
         body->to.position = fsi_v3_madd(body->to.position, (fsi_real)(-1 / mass), fsi__d3_real(sum));
         if (body->rg >= 0) fsi__rg_bodies(run->im->world)[body->rg].pose.position = body->to.position;
     }
@@ -2544,8 +2721,9 @@ static fsi_status fsi__wc_renew_density(fsi__wc_run *run, double dt)
     run->stats.density_ratio_max = fsi__wc_largest(run, 1);
     run->stats.pairs = (size_t)(fsi__wc_sum(run, 2) / 2);
     run->rho_mean = 1;
-    if (run->s->desc.density_mode == FSI_WCSPH_CONTINUITY && mean > 1.02 && dt > 0) { /* below 1 it is spray, whose densities mean nothing: raising all would
-                                                                                make pressure, and energy, out of nothing; desc.guard sees to liquid */
+    /* below 1 it is spray, whose densities mean nothing: raising all would make pressure, and energy, out of nothing;
+       desc.guard sees to liquid */
+    if (run->s->desc.density_mode == FSI_WCSPH_CONTINUITY && mean > 1.02 && dt > 0) {
         run->rho_mean = 1 / mean;
         run->stats.density_resets++;
     }
@@ -2558,12 +2736,17 @@ static fsi_status fsi__wc_bad_number(const fsi__wc_run *run)
 {
     int r, worst = -1, index = -1, finite;
     for (r = 0; r < run->n; r++) {
-        const int bad = !fsi__wc_possible(run->x1[r], run->v[r]) || !fsi_v3_is_finite(run->a[r]) || !fsi_is_finite((double)run->rho[r]);
+        const int bad = !fsi__wc_possible(run->x1[r], run->v[r]) || !fsi_v3_is_finite(run->a[r]) ||
+                        !fsi_is_finite((double)run->rho[r]);
         if (bad && (worst < 0 || run->src[r] < index)) index = run->src[worst = r];
     }
-    finite = worst >= 0 && fsi_v3_is_finite(run->x1[worst]) && fsi_v3_is_finite(run->v[worst]) && fsi_v3_is_finite(run->a[worst]) && fsi_is_finite((double)run->rho[worst]);
-    if (!finite) return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, index, 0, "particle %d: its new state is not finite", index);
-    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, index, (double)fsi_v3_norm(run->v[worst]), "particle %d would be too far from the origin, or faster than %g m/s", index, FSI__WC_FASTEST);
+    finite = worst >= 0 && fsi_v3_is_finite(run->x1[worst]) && fsi_v3_is_finite(run->v[worst]) &&
+             fsi_v3_is_finite(run->a[worst]) && fsi_is_finite((double)run->rho[worst]);
+    if (!finite)
+        return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, index, 0, "particle %d: its new state is not finite",
+                         index);
+    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, index, (double)fsi_v3_norm(run->v[worst]),
+                     "particle %d would be too far from the origin, or faster than %g m/s", index, FSI__WC_FASTEST);
 }
 
 /* Speed of the fastest point of an obstacle during the step [m/s]. */
@@ -2571,7 +2754,8 @@ static double fsi__wc_wall_speed(const fsi__wc_run *run, double dt)
 {
     double most = 0;
     int b, k;
-    for (b = 0; b < run->body_count; b++) most = fmax(most, fsi__d3_norm(run->body[b].v) + fsi__d3_norm(run->body[b].w) * run->body[b].reach);
+    for (b = 0; b < run->body_count; b++)
+        most = fmax(most, fsi__d3_norm(run->body[b].v) + fsi__d3_norm(run->body[b].w) * run->body[b].reach);
     for (k = 0; k < run->im->obstacles.count; k++) {
         if (run->im->obstacle[k].base.moves) most = fmax(most, fsi__obstacle_way(&run->im->obstacle[k].base) / dt);
     }
@@ -2616,13 +2800,15 @@ static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double
 {
     fsi_wcsph_stats *st = &run->stats;
     const fsi__wc_balance after = fsi__wc_weigh(run);
-    const fsi__d3 pull = fsi__d3_madd(before.force, run->n * (double)run->s->particle_mass, fsi__d3_of(run->s->desc.gravity));
+    const fsi__d3 pull =
+        fsi__d3_madd(before.force, run->n * (double)run->s->particle_mass, fsi__d3_of(run->s->desc.gravity));
     fsi__d3 error = fsi__d3_sub(fsi__d3_sub(after.p, before.p), fsi__d3_scale(pull, run->dt));
     const double size = fmax(after.size, before.size);
     int b;
     fsi__wc_put(st->external_impulse, fsi__d3_scale(pull, run->dt));
     for (b = 0; b < run->body_count; b++) if (run->body[b].coupled)
-        error = run->body[b].rg >= 0 ? fsi__d3_add(error, run->body[b].impulse) : fsi__d3_madd(error, -run->dt, fsi__d3_of(run->body[b].work.force));
+            error = run->body[b].rg >= 0 ? fsi__d3_add(error, run->body[b].impulse)
+                                         : fsi__d3_madd(error, -run->dt, fsi__d3_of(run->body[b].work.force));
     error = fsi__d3_sub(error, fsi__d3_sub(fsi__d3_at(st->wall_impulse), fsi__d3_at(walls)));
     error = fsi__d3_sub(error, fsi__d3_sub(fsi__d3_at(st->source_impulse), fsi__d3_at(given)));
     if (size > 0) st->momentum_error = fmax(st->momentum_error, fsi__d3_norm(error) / size);
@@ -2630,11 +2816,12 @@ static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double
 
 /* ---- >>emitters and sinks at work -------------------------------------------------------------------------------
 
-   The layers that an emitter lets out in a step, and one more behind them, stand behind its inlet plane when the step begins, move through
-   it at the emitter's velocity, and push what is in front of them. What has not passed the plane by the end of the step is taken out, and
-   made anew where it stood when the next step begins. */
+   The layers that an emitter lets out in a step, and one more behind them, stand behind its inlet plane when the step
+   begins, move through it at the emitter's velocity, and push what is in front of them. What has not passed the plane
+   by the end of the step is taken out, and made anew where it stood when the next step begins. */
 
-/* The layers of emitter k that pass its plane in the step, and one more; 0 where it lets nothing out. MESH: 1 when it is to be filled. */
+/* The layers of emitter k that pass its plane in the step, and one more; 0 where it lets nothing out. MESH: 1 when it
+   is to be filled. */
 static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
 {
     const fsi__emitter *e = &run->im->sources.emitter[k];
@@ -2656,7 +2843,8 @@ static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
         const fsi__emitter *e = &im->sources.emitter[k];
         const double layers = fsi__wc_layers_due(run, k, dt), cells = layers * (double)fsi__emitter_site_count(e);
         if (!(cells <= 0x3fffffff))
-            return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, e->flow.id, layers, "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
+            return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, e->flow.id, layers,
+                             "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
         run->sources.cells = (size_t)fmax((double)run->sources.cells, cells);
         more += layers * e->sites;
     }
@@ -2691,7 +2879,8 @@ static void fsi__wc_line_up(fsi__wc_run *run, int k, int layers)
     long long left = 0x7fffffff;
     fsi__emission out;
     if (most > 0) left = most - run->s->count - run->stats.emitted;
-    if (e->desc.budget > 0 && e->desc.budget - run->sources.flow[k].emitted < left) left = e->desc.budget - run->sources.flow[k].emitted;
+    if (e->desc.budget > 0 && e->desc.budget - run->sources.flow[k].emitted < left)
+        left = e->desc.budget - run->sources.flow[k].emitted;
     if (left > 0) fsi__source_block(&run->sources, k, layers, o, run->s->position, run->n, fills ? NULL : run->source);
     out = fsi__source_emit(&run->sources, k, layers, !fills, o, left, fsi__wc_append, run);
     run->stats.emitted += (int)out.emitted;
@@ -2720,8 +2909,8 @@ static void fsi__wc_begin_sources(fsi__wc_run *run, double dt)
     }
 }
 
-/* The velocity that an emitter gives to rank r, in *v; 0: none does any more. When it has stopped, what is still behind its plane stays
-   there, and what has come out moves on until a wall in the plane does not push it. */
+/* The velocity that an emitter gives to rank r, in *v; 0: none does any more. When it has stopped, what is still behind
+   its plane stays there, and what has come out moves on until a wall in the plane does not push it. */
 static int fsi__wc_held_velocity(const fsi__wc_run *run, int r, double clock, fsi_vec3 *v)
 {
     const uint32_t held = run->source[run->src[r]];
@@ -2732,7 +2921,8 @@ static int fsi__wc_held_velocity(const fsi__wc_run *run, int r, double clock, fs
     *v = fsi__emitter_velocity(e);
     if (fsi__source_holder(&run->sources, held, run->x[r], clock)) return 1;
     if (run->gone[run->src[r]] == FSI__WC_GHOST) *v = e->desc.velocity;
-    along = fsi__d3_dot(fsi__d3_sub(fsi__d3_of(run->x[r]), fsi__d3_at(run->sources.flow[k].center)), fsi__d3_of(e->desc.direction));
+    along = fsi__d3_dot(fsi__d3_sub(fsi__d3_of(run->x[r]), fsi__d3_at(run->sources.flow[k].center)),
+                        fsi__d3_of(e->desc.direction));
     return clock >= e->desc.stop && along < (double)run->s->radius;
 }
 
@@ -2860,7 +3050,8 @@ static fsi_status fsi__wc_finish_substep(fsi__wc_run *run)
     if (run->moved > 0.5 * run->skin) FSI__WC_TRY(fsi__wc_rebuild(run));
     fsi__wc_lap(run, &run->stats.seconds_neighbors, &clock);
     run->im->filter_next++;
-    run->filter = d->density_mode == FSI_WCSPH_CONTINUITY && d->shepard_every > 0 && run->im->filter_next >= d->shepard_every;
+    run->filter =
+        d->density_mode == FSI_WCSPH_CONTINUITY && d->shepard_every > 0 && run->im->filter_next >= d->shepard_every;
     if (run->filter) run->im->filter_next = 0;
     FSI__WC_TRY(fsi__wc_renew_density(run, run->dt));
     fsi__wc_lap(run, &run->stats.seconds_pairs, &clock);
@@ -2899,7 +3090,8 @@ static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
         double limit, speed, count;
         fsi__wc_balance before;
         memset(&before, 0, sizeof before);
-        if (run->stats.degraded) run->c = fsi__wc_soft(run->s, left / (d->max_substeps - run->stats.substeps), run->fastest);
+        if (run->stats.degraded)
+            run->c = fsi__wc_soft(run->s, left / (d->max_substeps - run->stats.substeps), run->fastest);
         if (run->n > 0) FSI__WC_TRY(fsi__wc_forces(run));
         speed = run->stats.max_speed;
         run->wall_speed = fsi__wc_wall_speed(run, dt);
@@ -2950,7 +3142,10 @@ static fsi_status fsi__wc_check_bodies(const fsi_wcsph *s, const char *fn)
     return FSI_OK;
 }
 
-static int fsi__wc_within(fsi_vec3 v, double most) { return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most; }
+static int fsi__wc_within(fsi_vec3 v, double most)
+{
+    return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
+}
 
 /* Bodies and meshes that move faster than anything may, or that a force would make so. */
 static fsi_status fsi__wc_check_way(const fsi_wcsph *s, const fsi__wc_obstacle *o, double dt, const char *fn)
@@ -2973,7 +3168,8 @@ static fsi_status fsi__wc_check_way(const fsi_wcsph *s, const fsi__wc_obstacle *
             "the velocity of the body of obstacle %d is beyond %g m/s or rad/s", o->base.id, FSI__WC_FASTEST);
     speed = fsi__d3_norm(fsi__d3_of(b->force)) * dt / (double)b->mass;
     inverse = fsi_m3_inverse(b->inertia); /* no eigenvalue is above its trace */
-    way = fsi__d3_norm(fsi__d3_of(b->torque)) * dt * ((double)inverse.m[0] + (double)inverse.m[4] + (double)inverse.m[8]);
+    way =
+        fsi__d3_norm(fsi__d3_of(b->torque)) * dt * ((double)inverse.m[0] + (double)inverse.m[4] + (double)inverse.m[8]);
     if (speed <= FSI__WC_FASTEST && way <= FSI__WC_FASTEST) return FSI_OK;
     return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->base.id, speed,
         "the %s on the body of obstacle %d would make it faster than %g m/s or rad/s", speed <= FSI__WC_FASTEST
@@ -2983,16 +3179,28 @@ static fsi_status fsi__wc_check_way(const fsi_wcsph *s, const fsi__wc_obstacle *
 static fsi_status fsi__wc_check_particle(const fsi_wcsph *s, int i, double dt, const char *fn)
 {
     const double rho = (double)s->density[i], rho0 = (double)s->desc.density;
-    const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : !fsi_is_finite(rho) ? "density" : NULL;
+    const char *what = !fsi_v3_is_finite(s->position[i])   ? "position"
+                       : !fsi_v3_is_finite(s->velocity[i]) ? "velocity"
+                       : !fsi_v3_is_finite(s->force[i])    ? "force"
+                       : !fsi_is_finite(rho)               ? "density"
+                                                           : NULL;
     double x;
     if (what) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its %s is not finite", i, what);
     if (!(rho >= rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST) && rho <= 1.001 * FSI__WC_DENSEST * rho0))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, i, rho, "particle %d: its density is %g, it must be %g to %g", i, rho, rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST), FSI__WC_DENSEST * rho0);
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, i, rho,
+                         "particle %d: its density is %g, it must be %g to %g", i, rho,
+                         rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST), FSI__WC_DENSEST * rho0);
     x = fsi__d3_norm(fsi__d3_of(s->position[i]));
-    if (!fsi__wc_within(s->position[i], FSI__WC_FARTHEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x, "particle %d is %g from the origin", i, x);
-    if (!fsi__wc_within(s->velocity[i], FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->velocity[i]), "particle %d: its velocity is beyond %g m/s", i, FSI__WC_FASTEST);
+    if (!fsi__wc_within(s->position[i], FSI__WC_FARTHEST))
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x, "particle %d is %g from the origin", i, x);
+    if (!fsi__wc_within(s->velocity[i], FSI__WC_FASTEST))
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->velocity[i]),
+                         "particle %d: its velocity is beyond %g m/s", i, FSI__WC_FASTEST);
     x = fsi__d3_norm(fsi__d3_of(s->force[i])) * dt / (double)s->particle_mass;
-    return x <= FSI__WC_FASTEST ? FSI_OK : fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x, "particle %d: its force would make it faster than %g m/s", i, FSI__WC_FASTEST);
+    return x <= FSI__WC_FASTEST
+               ? FSI_OK
+               : fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x,
+                           "particle %d: its force would make it faster than %g m/s", i, FSI__WC_FASTEST);
 }
 
 static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const char *fn)
@@ -3000,7 +3208,9 @@ static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const cha
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     int i;
     FSI__WC_TRY(fsi__check_dt(s->context, dt, fn));
-    if (im->world && fsi__rg_contacts_of(im->world).begun) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the world has begun a step of its own: end it first");
+    if (im->world && fsi__rg_contacts_of(im->world).begun)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+                         "the world has begun a step of its own: end it first");
     FSI__WC_TRY(fsi__wc_check_bodies(s, fn));
     for (i = 0; i < im->obstacles.count; i++) FSI__WC_TRY(fsi__wc_check_way(s, &im->obstacle[i], (double)dt, fn));
     for (i = 0; i < s->count; i++) FSI__WC_TRY(fsi__wc_check_particle(s, i, (double)dt, fn));
@@ -3057,8 +3267,11 @@ static fsi_status fsi__wc_start_places(fsi__wc_run *run)
     run->stats.displaced = (int)fsi__wc_sum(run, 11);
     if (run->s->desc.start_inside == FSI_WCSPH_REFUSE && run->stats.displaced > 0) {
         int worst = 0x7fffffff;
-        for (r = 0; r < run->n; r++) if (fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) > run->s->radius && run->src[r] < worst) worst = run->src[r];
-        return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, worst, run->stats.displaced, "particle %d, and %d in all, are inside a solid", worst, run->stats.displaced);
+        for (r = 0; r < run->n; r++)
+            if (fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) > run->s->radius && run->src[r] < worst)
+                worst = run->src[r];
+        return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, worst, run->stats.displaced,
+                         "particle %d, and %d in all, are inside a solid", worst, run->stats.displaced);
     }
     run->moved = sqrt(fsi__wc_largest(run, 9));
     fsi__wc_parallel(run, fsi__wc_take_places, FSI__WC_NS_COPY);
@@ -3087,20 +3300,26 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     im->filter_next = im->filter_count;
     run->anew = im->surfaces_changed;
     fsi__wc_layout(run, &measure);
-    if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles", s->count);
+    if (!fsi__arena_reserve(s->context, &im->scratch, measure.used))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles", s->count);
     fsi__wc_layout(run, &im->scratch);
     if (im->need_count < run->chunks) {
         int *need = (int *)fsi__alloc(s->context, (size_t)run->chunks, sizeof(int));
-        if (!need) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles", s->count);
+        if (!need)
+            return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles",
+                             s->count);
         fsi__free(s->context, im->need, (size_t)im->need_count, sizeof(int));
         im->need = need;
         im->need_count = run->chunks;
     }
-    if (run->n <= FSI__WC_LISTED && n > 0) { /* room for the longest lists of a liquid that is not compressed by more than 15 % */
+    if (run->n <= FSI__WC_LISTED && n > 0) { /* room for the longest lists of a liquid that is not compressed by more
+                                                than 15 % */
         const double reach = ((double)s->support + FSI__WC_SKIN * (double)s->desc.spacing) / (double)s->desc.spacing;
         const double each = 1.15 * (s->desc.dim == 3 ? 4.2 * reach * reach * reach : 3.2 * reach * reach) + FSI_LANES;
         const size_t room = (size_t)((double)n * each + 4 * FSI__NB_TILE * (double)run->chunks) * sizeof(int);
-        if (im->lists.size < room && !fsi__arena_reserve(s->context, &im->lists, room)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory for the neighbour lists of %d particles", s->count);
+        if (im->lists.size < room && !fsi__arena_reserve(s->context, &im->lists, room))
+            return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count,
+                             "no memory for the neighbour lists of %d particles", s->count);
     }
     FSI__WC_TRY(fsi__wc_begin_obstacles(run, dt));
     run->n = s->count;
@@ -3121,7 +3340,8 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
         run->src[i] = i;
         run->pinched[i] = 0;
         if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
-        if (run->anew || im->seen[i] != s->filter[i] || memcmp(&im->last[i], &s->position[i], sizeof(fsi_vec3)) != 0) run->room[i] = 0;
+        if (run->anew || im->seen[i] != s->filter[i] || memcmp(&im->last[i], &s->position[i], sizeof(fsi_vec3)) != 0)
+            run->room[i] = 0;
     }
     return FSI_OK;
 }
@@ -3144,7 +3364,8 @@ static void fsi__wc_measure_chunk(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Largest summation density of particles farther than H from every surface. Whether they are is asked only of those that would count. */
+/* Largest summation density of particles farther than H from every surface. Whether they are is asked only of those
+   that would count. */
 static void fsi__wc_inner_chunk(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
@@ -3158,7 +3379,9 @@ static void fsi__wc_inner_chunk(void *arg, int chunk, int begin, int end)
         if (fsi__wc_is_held(run, r)) continue;
         if (fsi__wc_has_domain(run->s)) least = fsi__wc_clamp(run->s, &run->x[r], 0) + (double)run->s->radius;
         part[2] += least < 0;
-        if (!run->pinched[r]) gap = fmin(gap, fmin(least - (double)run->s->radius, a.count ? (double)run->room[r] - (double)run->s->radius : FSI__HUGE));
+        if (!run->pinched[r])
+            gap = fmin(gap, fmin(least - (double)run->s->radius,
+                                 a.count ? (double)run->room[r] - (double)run->s->radius : FSI__HUGE));
         if (!((double)run->ratio[r] > part[0]) || least < far_off) continue;
         for (k = 0; k < fsi__wc_around_count(run, &a) && least >= far_off && (double)run->room[r] < far_off; k++) {
             const int index = fsi__wc_around_at(&a, k);
@@ -3204,7 +3427,8 @@ static void fsi__wc_scatter(void *arg, int chunk, int begin, int end)
         s->velocity[i] = run->v[r];
         s->density[i] = run->rho[r];
         run->im->ratio[i] = run->ratio[r];
-        run->im->pressure[i] = (fsi_real)fsi__wc_pressure_of(run, fsi__wc_felt(s, (double)run->rho[r], (double)run->ratio[r]));
+        run->im->pressure[i] =
+            (fsi_real)fsi__wc_pressure_of(run, fsi__wc_felt(s, (double)run->rho[r], (double)run->ratio[r]));
         run->im->room[i] = run->room[r];
         run->im->seen[i] = s->filter[i];
     }
@@ -3228,9 +3452,11 @@ static void fsi__wc_commit_solids(fsi__wc_run *run, double dt)
         work->angular_impulse = fsi__d3_real(b->turn);
         fsi_body_end_step(work, (fsi_real)dt);
         if (b->coupled) { /* with the orientation of `pose`: I^-1 L there */
-            const fsi_vec3 spin = fsi_m3_mul_v3(fsi_body_world_tensor(b->to.orientation, work->inertia), fsi__d3_real(b->w));
+            const fsi_vec3 spin =
+                fsi_m3_mul_v3(fsi_body_world_tensor(b->to.orientation, work->inertia), fsi__d3_real(b->w));
             work->new_velocity = fsi__d3_real(b->v);
-            work->new_angular_velocity = fsi_m3_mul_v3(fsi_body_world_tensor(work->pose.orientation, fsi_m3_inverse(work->inertia)), spin);
+            work->new_angular_velocity =
+                fsi_m3_mul_v3(fsi_body_world_tensor(work->pose.orientation, fsi_m3_inverse(work->inertia)), spin);
             work->end = b->to;
         }
         if (b->rg < 0) *b->user = *work;
@@ -3263,8 +3489,10 @@ static void fsi__wc_warn(const fsi_wcsph *s)
 {
     const fsi_wcsph_stats *st = &s->stats;
     if (!(st->degraded || st->pinched || st->inside || st->lost)) return;
-    fsi__warn(s->context, "fsi_wcsph_step: %d pinched, %d inside, %d lost%s (speed of sound %g of %g m/s, density up to %.3g rho0)", st->pinched, st->inside, st->lost,
-        st->degraded ? ", degraded: max_substeps is too small" : "", st->sound_speed, (double)s->sound_speed, st->density_ratio_max);
+    fsi__warn(s->context,
+              "fsi_wcsph_step: %d pinched, %d inside, %d lost%s (speed of sound %g of %g m/s, density up to %.3g rho0)",
+              st->pinched, st->inside, st->lost, st->degraded ? ", degraded: max_substeps is too small" : "",
+              st->sound_speed, (double)s->sound_speed, st->density_ratio_max);
 }
 
 FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
@@ -3277,14 +3505,16 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
     FSI__WC_TRY(fsi__wc_check_state(s, dt, fn));
     start = clock = fsi__now(s->context);
     status = fsi__wc_begin(&run, s, (double)dt, fn);
-    if (status == FSI_OK && run.im->world && dt > 0) status = fsi__wc_of_world(&run, fsi__rg_begin(run.im->world, (double)dt, fn));
+    if (status == FSI_OK && run.im->world && dt > 0)
+        status = fsi__wc_of_world(&run, fsi__rg_begin(run.im->world, (double)dt, fn));
     if (status == FSI_OK && run.n > 0) status = fsi__wc_rebuild(&run);
     if (status == FSI_OK && run.n > 0) {
         fsi__wc_lap(&run, &run.stats.seconds_neighbors, &clock);
         status = fsi__wc_start_places(&run);
         fsi__wc_lap(&run, &run.stats.seconds_correction, &clock);
     }
-    if (status == FSI_OK && run.n > 0 && (s->desc.density_mode != FSI_WCSPH_CONTINUITY || !(dt > 0))) status = fsi__wc_renew_density(&run, 0);
+    if (status == FSI_OK && run.n > 0 && (s->desc.density_mode != FSI_WCSPH_CONTINUITY || !(dt > 0)))
+        status = fsi__wc_renew_density(&run, 0);
     else if (status == FSI_OK) fsi__wc_parallel(&run, fsi__wc_records, FSI__WC_NS_RECORDS);
     if (status == FSI_OK && run.n > 0) fsi__wc_lap(&run, &run.stats.seconds_pairs, &clock);
     if (status == FSI_OK) status = fsi__wc_run_substeps(&run, (double)dt);
@@ -3295,7 +3525,8 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
     }
     if (dt > 0) fsi__wc_drain(&run, (double)dt);
     if (run.n > 0) fsi__wc_measure(&run);
-    phases = run.stats.seconds_neighbors + run.stats.seconds_pairs + run.stats.seconds_integrate + run.stats.seconds_contacts + run.stats.seconds_response + run.stats.seconds_correction;
+    phases = run.stats.seconds_neighbors + run.stats.seconds_pairs + run.stats.seconds_integrate +
+             run.stats.seconds_contacts + run.stats.seconds_response + run.stats.seconds_correction;
     run.stats.seconds_other = fsi__now(s->context) - start - phases;
     fsi__wc_commit(&run, (double)dt);
     fsi__wc_warn(s);
@@ -3337,26 +3568,54 @@ FSI_API fsi_wcsph_desc fsi_wcsph_default_desc(void)
 #define FSI__WC_FIELD(field, lo, hi) { #field, (double)d->field, (double)(lo), (double)(hi) }
 static fsi_status fsi__wc_check_desc(fsi_context *context, const char *fn, const fsi_wcsph_desc *d)
 {
-    const struct { const char *name; double value, lo, hi; } range[] = {
-        FSI__WC_FIELD(dim, 2, 3), FSI__WC_FIELD(spacing, 1e-9, 1e9), FSI__WC_FIELD(support, 2, 3), FSI__WC_FIELD(density, 1e-6, 1e9),
-        FSI__WC_FIELD(depth, 1e-9, 1e9), FSI__WC_FIELD(speed, 0, 1e6), FSI__WC_FIELD(sound_speed, 0, 1e7), FSI__WC_FIELD(alpha, 0, 10),
-        FSI__WC_FIELD(eta, 1e-6, 1), FSI__WC_FIELD(density_mode, 0, 2), FSI__WC_FIELD(shepard_every, 0, 1e9), FSI__WC_FIELD(diffusion, 0, 0.2), FSI__WC_FIELD(guard, 0, 1),
-        FSI__WC_FIELD(slip_mode, 0, 1), FSI__WC_FIELD(solver, 0, 4), FSI__WC_FIELD(active_passes, 1, 16), FSI__WC_FIELD(sweeps, 1, 100000),
-        FSI__WC_FIELD(tolerance, 0, 1), FSI__WC_FIELD(cfl, 0.01, 1), FSI__WC_FIELD(max_substeps, 1, 100000000), FSI__WC_FIELD(start_inside, 0, 1),
-        FSI__WC_FIELD(domain_slip, 0, 1), FSI__WC_FIELD(domain_restitution, 0, 1), FSI__WC_FIELD(reserve, 0, 1e9),
-        FSI__WC_FIELD(max_particles, 0, 1e9), FSI__WC_FIELD(attribute_count, 0, 64)
-    };
+    const struct { const char *name; double value, lo, hi;
+    } range[] = {FSI__WC_FIELD(dim, 2, 3),
+                 FSI__WC_FIELD(spacing, 1e-9, 1e9),
+                 FSI__WC_FIELD(support, 2, 3),
+                 FSI__WC_FIELD(density, 1e-6, 1e9),
+                 FSI__WC_FIELD(depth, 1e-9, 1e9),
+                 FSI__WC_FIELD(speed, 0, 1e6),
+                 FSI__WC_FIELD(sound_speed, 0, 1e7),
+                 FSI__WC_FIELD(alpha, 0, 10),
+                 FSI__WC_FIELD(eta, 1e-6, 1),
+                 FSI__WC_FIELD(density_mode, 0, 2),
+                 FSI__WC_FIELD(shepard_every, 0, 1e9),
+                 FSI__WC_FIELD(diffusion, 0, 0.2),
+                 FSI__WC_FIELD(guard, 0, 1),
+                 FSI__WC_FIELD(slip_mode, 0, 1),
+                 FSI__WC_FIELD(solver, 0, 4),
+                 FSI__WC_FIELD(active_passes, 1, 16),
+                 FSI__WC_FIELD(sweeps, 1, 100000),
+                 FSI__WC_FIELD(tolerance, 0, 1),
+                 FSI__WC_FIELD(cfl, 0.01, 1),
+                 FSI__WC_FIELD(max_substeps, 1, 100000000),
+                 FSI__WC_FIELD(start_inside, 0, 1),
+                 FSI__WC_FIELD(domain_slip, 0, 1),
+                 FSI__WC_FIELD(domain_restitution, 0, 1),
+                 FSI__WC_FIELD(reserve, 0, 1e9),
+                 FSI__WC_FIELD(max_particles, 0, 1e9),
+                 FSI__WC_FIELD(attribute_count, 0, 64)};
     const int n = (int)(sizeof range / sizeof *range);
     const double g = (double)fsi_v3_norm(d->gravity);
     int k;
     for (k = 0; k < n; k++)
-        if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6))) /* floats may round */
-            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
-    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
-    if (!(g <= 1e6)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, g, "desc.gravity is %g m/s^2, the most is 1e6", g);
-    if (!fsi__wc_within(d->origin, 1e15)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.origin is not finite, or beyond 1e15 m");
-    if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
-    if (!(g > 0) && !(d->speed > 0) && !(d->sound_speed > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "without gravity desc.speed or desc.sound_speed must be given");
+        /* floats may round */
+        if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6)))
+            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k,
+                             range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value,
+                             range[k].lo, range[k].hi);
+    if (!fsi_v3_is_finite(d->gravity))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (!(g <= 1e6))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, g, "desc.gravity is %g m/s^2, the most is 1e6", g);
+    if (!fsi__wc_within(d->origin, 1e15))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.origin is not finite, or beyond 1e15 m");
+    if (d->dim == 2 && d->gravity.z != 0)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z,
+                         "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
+    if (!(g > 0) && !(d->speed > 0) && !(d->sound_speed > 0))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+                         "without gravity desc.speed or desc.sound_speed must be given");
     return FSI_OK;
 }
 #undef FSI__WC_FIELD
@@ -3366,7 +3625,8 @@ static fsi_status fsi__wc_check_domain(const fsi_wcsph_desc *d, const char *fn)
     const fsi_box3 *b = &d->domain;
     const int flat = d->dim == 2;
     if (b->lo.x == FSI_REAL_MAX && b->hi.x == -FSI_REAL_MAX) return FSI_OK; /* fsi_box3_empty */
-    if (!fsi_v3_is_finite(b->lo) || !fsi_v3_is_finite(b->hi) || !(b->hi.x - b->lo.x > d->spacing && b->hi.y - b->lo.y > d->spacing && (flat || b->hi.z - b->lo.z > d->spacing)))
+    if (!fsi_v3_is_finite(b->lo) || !fsi_v3_is_finite(b->hi) ||
+        !(b->hi.x - b->lo.x > d->spacing && b->hi.y - b->lo.y > d->spacing && (flat || b->hi.z - b->lo.z > d->spacing)))
         return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain is not a box wider than a particle");
     return FSI_OK;
 }
@@ -3428,7 +3688,8 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     fsi_status status;
     if (out) *out = NULL;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
-    if (desc->cookie != FSI__COOKIE('e', fsi_wcsph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
+    /* its context cannot be trusted either */
+    if (desc->cookie != FSI__COOKIE('e', fsi_wcsph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     FSI__WC_TRY(fsi__wc_check_desc(desc->context, fn, desc));
     FSI__WC_TRY(fsi__wc_check_domain(desc, fn));
     s = (fsi_wcsph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
@@ -3459,7 +3720,8 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     return FSI_OK;
 }
 
-static fsi_status fsi__wc_check_filled(const fsi_wcsph *s, const char *fn, const void *desc, uint32_t cookie, const char *maker)
+static fsi_status fsi__wc_check_filled(const fsi_wcsph *s, const char *fn, const void *desc, uint32_t cookie,
+                                       const char *maker)
 {
     FSI__WC_TRY(fsi__wc_check(s));
     return fsi__check_filled(s->context, fn, desc, cookie, maker);
@@ -3469,10 +3731,9 @@ static fsi_status fsi__wc_check_filled(const fsi_wcsph *s, const char *fn, const
 FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc)
 {
     static const char fn[] = "fsi_wcsph_set_desc";
-    static const struct { const char *name; size_t offset, size; } fixed[] = {
-        FSI__WC_FIXED(context), FSI__WC_FIXED(dim), FSI__WC_FIXED(spacing), FSI__WC_FIXED(support), FSI__WC_FIXED(density), FSI__WC_FIXED(domain), FSI__WC_FIXED(origin),
-        FSI__WC_FIXED(attribute_count)
-    };
+    static const struct { const char *name; size_t offset, size;
+    } fixed[] = {FSI__WC_FIXED(context), FSI__WC_FIXED(dim),    FSI__WC_FIXED(spacing), FSI__WC_FIXED(support),
+                 FSI__WC_FIXED(density), FSI__WC_FIXED(domain), FSI__WC_FIXED(origin),  FSI__WC_FIXED(attribute_count)};
     int k;
     FSI__WC_TRY(fsi__wc_check_filled(s, fn, desc, FSI__COOKIE('e', fsi_wcsph_desc), "fsi_wcsph_default_desc"));
     FSI__WC_TRY(fsi__wc_check_desc(s->context, fn, desc));
@@ -3519,7 +3780,8 @@ FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s) { return fsi__error
 
 /* ---- >>particles ---------------------------------------------------------------------------------------------- */
 
-FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
+FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities,
+                                           int count)
 {
     fsi__wc_impl *im;
     int k;
@@ -3549,7 +3811,8 @@ static double fsi__wc_distance_to(const fsi_wcsph *s, const fsi__wc_obstacle *o,
     if (!layer) return d;
     { /* the nearest sample is within a spacing and r_P of the nearest point of the mesh */
         const double reach = (double)hit.t + 2 * (double)s->desc.spacing;
-        if (fsi__wc_nearest_sample(o, fsi__wc_seek_cells(o, (double)s->desc.spacing, l, reach), l, reach, &least) < 0) least = (double)FSI_REAL_MAX;
+        if (fsi__wc_nearest_sample(o, fsi__wc_seek_cells(o, (double)s->desc.spacing, l, reach), l, reach, &least) < 0)
+            least = (double)FSI_REAL_MAX;
     }
     return o->base.mesh->kind == FSI_MESH_CLOSED && d < 0 && least > d ? d : least;
 }
@@ -3589,8 +3852,14 @@ static int fsi__wc_is_free(const fsi_wcsph *s, fsi_vec3 x)
     return 1;
 }
 
-static int fsi__wc_site_is_free(const void *simulator, fsi_vec3 x) { return fsi__wc_is_free((const fsi_wcsph *)simulator, x); }
-static fsi_status fsi__wc_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity) { return fsi_wcsph_add_particles((fsi_wcsph *)simulator, &x, &velocity, 1); }
+static int fsi__wc_site_is_free(const void *simulator, fsi_vec3 x)
+{
+    return fsi__wc_is_free((const fsi_wcsph *)simulator, x);
+}
+static fsi_status fsi__wc_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
+{
+    return fsi_wcsph_add_particles((fsi_wcsph *)simulator, &x, &velocity, 1);
+}
 
 static fsi_status fsi__wc_fill(fsi_wcsph *s, fsi__fill fill, int *added)
 {
@@ -3640,10 +3909,12 @@ FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id)
     return fsi__sources_remove_emitter(&im->sources, "fsi_wcsph_remove_emitter", id, im->source, s->count);
 }
 
-FSI_API fsi_status fsi_wcsph_emitter_total(const fsi_wcsph *s, int id, long long *emitted, long long *blocked, long long *refused)
+FSI_API fsi_status fsi_wcsph_emitter_total(const fsi_wcsph *s, int id, long long *emitted, long long *blocked,
+                                           long long *refused)
 {
     FSI__WC_TRY(fsi__wc_check(s));
-    return fsi__sources_emitter_total(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_emitter_total", id, emitted, blocked, refused);
+    return fsi__sources_emitter_total(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_emitter_total", id, emitted,
+                                      blocked, refused);
 }
 
 FSI_API fsi_status fsi_wcsph_add_sink(fsi_wcsph *s, const fsi_sink_desc *desc, int *id)
@@ -3669,10 +3940,12 @@ FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level)
     const double c = s ? (double)s->sound_speed : 1;
     int i;
     FSI__WC_TRY(fsi__wc_check(s));
-    if (!fsi_v3_is_finite(level)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_wcsph_settle_density", -1, 0, "level is not finite");
+    if (!fsi_v3_is_finite(level))
+        return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_wcsph_settle_density", -1, 0, "level is not finite");
     for (i = 0; i < s->count; i++) { /* B ((rho/rho0)^7 - 1) = rho0 |g| d, B = rho0 c^2/7 */
         const double head = (double)fsi_v3_dot(s->desc.gravity, fsi_v3_sub(s->position[i], level));
-        s->density[i] = (fsi_real)((double)s->desc.density * (head > 0 ? fsi_exp(fsi_log(1 + 7 * head / (c * c)) / 7) : 1));
+        s->density[i] =
+            (fsi_real)((double)s->desc.density * (head > 0 ? fsi_exp(fsi_log(1 + 7 * head / (c * c)) / 7) : 1));
     }
     return FSI_OK;
 }
@@ -3691,9 +3964,15 @@ FSI_API fsi_wcsph_obstacle_desc fsi_wcsph_default_obstacle_desc(void)
 }
 
 /* Samples of one mesh: corners, edges, faces, each cut in steps of at most `step`. Counts, or writes. */
-typedef struct fsi__wc_layer { const fsi_mesh *mesh; fsi__wc_sample *out; int count; double depth, radius; } fsi__wc_layer;
+typedef struct fsi__wc_layer {
+    const fsi_mesh *mesh;
+    fsi__wc_sample *out;
+    int count;
+    double depth, radius;
+} fsi__wc_layer;
 
-/* One sample r_P inside; where the solid is thinner than 2 r_P, in its middle, and as small: else it would push from the other side. */
+/* One sample r_P inside; where the solid is thinner than 2 r_P, in its middle, and as small: else it would push from
+   the other side. */
 static void fsi__wc_lay(fsi__wc_layer *l, fsi_vec3 x, fsi_vec3 n)
 {
     double depth = l->depth;
@@ -3730,7 +4009,10 @@ static void fsi__wc_lay_rows(fsi__wc_layer *l, const fsi_mesh *m, int f, double 
     for (i = 1; i < rows; i++) {
         const int n = fsi__wc_cuts(longest * (rows - i) / rows, step);
         for (j = 1; j < n; j++)
-            fsi__wc_lay(l, fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)rows, w), (fsi_real)(rows - i) * (fsi_real)j / ((fsi_real)rows * (fsi_real)n), u), m->face_normals[f]);
+            fsi__wc_lay(l,
+                        fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)rows, w),
+                                    (fsi_real)(rows - i) * (fsi_real)j / ((fsi_real)rows * (fsi_real)n), u),
+                        m->face_normals[f]);
     }
 }
 
@@ -3753,7 +4035,8 @@ static void fsi__wc_lay_face(fsi__wc_layer *l, const fsi_mesh *m, int f, double 
     for (i = 0; i < 3; i++) { /* an edge belongs to the face with the lower number */
         const int other = m->face_neighbor[3 * f + i];
         if (other >= 0 && other < f) continue;
-        fsi__wc_lay_edge(l, m->vertices[c[i]], m->vertices[c[(i + 1) % 3]], other < 0 ? m->face_normals[f] : m->edge_normals[m->face_edge[3 * f + i]], step);
+        fsi__wc_lay_edge(l, m->vertices[c[i]], m->vertices[c[(i + 1) % 3]],
+                         other < 0 ? m->face_normals[f] : m->edge_normals[m->face_edge[3 * f + i]], step);
     }
 }
 
@@ -3820,10 +4103,14 @@ static int fsi__wc_make_samples(fsi_wcsph *s, fsi__wc_obstacle *o)
 
 static fsi_status fsi__wc_check_obstacle(const fsi_wcsph *s, const char *fn, const fsi_wcsph_obstacle_desc *d)
 {
-    FSI__WC_TRY(fsi__wc_check_filled(s, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc), "fsi_wcsph_default_obstacle_desc"));
+    FSI__WC_TRY(
+        fsi__wc_check_filled(s, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc), "fsi_wcsph_default_obstacle_desc"));
     FSI__WC_TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
-    if (d->mesh->report.self_intersections > 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, d->mesh->report.first_intersection, d->mesh->report.self_intersections,
-        "desc.mesh crosses itself in %d places, first at element %d", d->mesh->report.self_intersections, d->mesh->report.first_intersection);
+    if (d->mesh->report.self_intersections > 0)
+        return fsi__fail(s->context, FSI_ERROR_MESH, fn, d->mesh->report.first_intersection,
+                         d->mesh->report.self_intersections,
+                         "desc.mesh crosses itself in %d places, first at element %d",
+                         d->mesh->report.self_intersections, d->mesh->report.first_intersection);
     FSI__WC_TRY(fsi__check_number(s->context, fn, "slip", (double)d->slip, 0, 1));
     FSI__WC_TRY(fsi__check_number(s->context, fn, "restitution", (double)d->restitution, 0, 1));
     FSI__WC_TRY(fsi__check_number(s->context, fn, "surface", (double)d->surface, 0, 1));
@@ -3858,7 +4145,10 @@ FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_wcsph_add_mesh(fsi_wcsph *s, const fsi_mesh *mesh, int *id) { return fsi_wcsph_add_body(s, mesh, NULL, id); }
+FSI_API fsi_status fsi_wcsph_add_mesh(fsi_wcsph *s, const fsi_mesh *mesh, int *id)
+{
+    return fsi_wcsph_add_body(s, mesh, NULL, id);
+}
 
 FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id)
 {
@@ -3901,7 +4191,8 @@ FSI_API fsi_status fsi_wcsph_teleport_obstacle(fsi_wcsph *s, int id)
     FSI__WC_TRY(fsi__wc_find_obstacle(s, fn, id, &o));
     FSI__WC_TRY(fsi__check_carrier(s->context, fn, o->base.carrier, id, s->desc.dim, 1));
     if (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES && fsi__obstacle_way(&o->base) > 0)
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", id);
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0,
+                         "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", id);
     fsi__obstacle_set(&((fsi__wc_impl *)s->impl)->obstacles, &o->base);
     ((fsi__wc_impl *)s->impl)->surfaces_changed = 1;
     return FSI_OK;
@@ -3919,7 +4210,8 @@ FSI_API fsi_status fsi_wcsph_obstacle_reaction(const fsi_wcsph *s, int id, fsi_v
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *count, const fsi_vec3 **points, const fsi_vec3 **normals)
+FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *count, const fsi_vec3 **points,
+                                              const fsi_vec3 **normals)
 {
     fsi__wc_obstacle *o;
     int k;
@@ -3939,8 +4231,12 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world)
 {
     static const char fn[] = "fsi_wcsph_set_world";
     FSI__WC_TRY(fsi__wc_check(s));
-    if (world && fsi__rg_check(world) != FSI_OK) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "world was not made by fsi_rigid_create of this version and precision");
-    if (world && world->desc.dim != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, world->desc.dim, "the world's dim is %d, the liquid's %d", world->desc.dim, s->desc.dim);
+    if (world && fsi__rg_check(world) != FSI_OK)
+        return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
+                         "world was not made by fsi_rigid_create of this version and precision");
+    if (world && world->desc.dim != s->desc.dim)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, world->desc.dim,
+                         "the world's dim is %d, the liquid's %d", world->desc.dim, s->desc.dim);
     ((fsi__wc_impl *)s->impl)->world = world;
     return FSI_OK;
 }
@@ -4041,9 +4337,11 @@ FSI_API fsi_status fsi_wcsph_shift_origin(fsi_wcsph *s, fsi_vec3 offset)
     FSI__WC_TRY(fsi__wc_check(s));
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (s->desc.dim == 2) offset.z = 0;
-    if (!fsi__wc_within(fsi_v3_add(s->desc.origin, offset), 1e15)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
+    if (!fsi__wc_within(fsi_v3_add(s->desc.origin, offset), 1e15))
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
     for (i = 0; i < s->count; i++)
-        if (!fsi__wc_within(fsi_v3_add(s->position[i], offset), FSI__WC_FARTHEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, 0, "particle %d would lie too far off", i);
+        if (!fsi__wc_within(fsi_v3_add(s->position[i], offset), FSI__WC_FARTHEST))
+            return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, 0, "particle %d would lie too far off", i);
     im = (fsi__wc_impl *)s->impl;
     fsi__wc_shift_particles(s, offset);
     fsi__sources_shift(&im->sources, offset);
@@ -4098,7 +4396,8 @@ static fsi__wc_contact fsi__wc_contact_of(const fsi_wcsph_contact *from)
     return c;
 }
 
-FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode, double a[36], double b[6])
+FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia,
+                                      fsi_wcsph_slip mode, double a[36], double b[6])
 {
     double A[6][6];
     int k, l;
@@ -4112,7 +4411,8 @@ FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int cou
 }
 
 /* PGS, forth and back, of one body, whose dv goes along. */
-static void fsi__wc_solve_pgs(fsi__wc_contact *contact, int count, double inverse_mass, const fsi_mat3 *inverse, int sweeps)
+static void fsi__wc_solve_pgs(fsi__wc_contact *contact, int count, double inverse_mass, const fsi_mat3 *inverse,
+                              int sweeps)
 {
     fsi__d3 dv = fsi__d3_make(0, 0, 0), dw = dv;
     int k, sweep;
@@ -4126,10 +4426,12 @@ static void fsi__wc_solve_pgs(fsi__wc_contact *contact, int count, double invers
     }
 }
 
-FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode,
-                                            fsi_wcsph_solver solver, int passes, double *impulse, double dv[6], int *used)
+FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass,
+                                            fsi_mat3 inertia, fsi_wcsph_slip mode, fsi_wcsph_solver solver, int passes,
+                                            double *impulse, double dv[6], int *used)
 {
-    const int paper = mode == FSI_WCSPH_SLIP_PAPER, fixed = !(mass > 0), global = !fixed && (solver == FSI_WCSPH_GLOBAL || solver == FSI_WCSPH_AUTO);
+    const int paper = mode == FSI_WCSPH_SLIP_PAPER, fixed = !(mass > 0),
+              global = !fixed && (solver == FSI_WCSPH_GLOBAL || solver == FSI_WCSPH_AUTO);
     const double inverse_mass = fixed ? 0 : 1 / (double)mass, share = solver == FSI_WCSPH_LOCAL_SPLIT ? count : 1;
     fsi_mat3 inverse = fsi_m3_inverse(inertia);
     fsi__wc_contact *contact;
@@ -4137,14 +4439,17 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
     double along;
     int *index, k, released = 0, took = solver == FSI_WCSPH_PGS ? passes : 1;
     if (used) *used = 0;
-    if (count < 0 || (count > 0 && (!contacts || !impulse)) || !dv || passes < 1 || mass < 0 || (int)solver < 0 || solver > FSI_WCSPH_PGS) return FSI_ERROR_ARGUMENT;
+    if (count < 0 || (count > 0 && (!contacts || !impulse)) || !dv || passes < 1 || mass < 0 || (int)solver < 0 ||
+        solver > FSI_WCSPH_PGS)
+        return FSI_ERROR_ARGUMENT;
     if (fixed) memset(&inverse, 0, sizeof inverse);
     contact = (fsi__wc_contact *)fsi__alloc(NULL, (size_t)count, sizeof *contact);
     index = (int *)fsi__alloc(NULL, (size_t)count, sizeof *index);
     for (k = 0; k < count && contact && index; k++) {
         contact[k] = fsi__wc_contact_of(&contacts[k]);
         index[k] = k;
-        if (!global && solver != FSI_WCSPH_PGS) contact[k].j = fsi__wc_local(&contact[k], inverse_mass, &inverse, share, paper, &along);
+        if (!global && solver != FSI_WCSPH_PGS)
+            contact[k].j = fsi__wc_local(&contact[k], inverse_mass, &inverse, share, paper, &along);
     }
     if (!contact || !index) took = -1;
     else if (solver == FSI_WCSPH_PGS) fsi__wc_solve_pgs(contact, count, inverse_mass, &inverse, passes);
@@ -4170,7 +4475,8 @@ static void fsi__wc_state(fsi__stream *st, void *simulator)
     fsi_wcsph *s = (fsi_wcsph *)simulator;
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
     int k;
-    if (st->mode != FSI__HASH || s->desc.origin.x != 0 || s->desc.origin.y != 0 || s->desc.origin.z != 0) fsi__bytes(st, &s->desc.origin, sizeof s->desc.origin);
+    if (st->mode != FSI__HASH || s->desc.origin.x != 0 || s->desc.origin.y != 0 || s->desc.origin.z != 0)
+        fsi__bytes(st, &s->desc.origin, sizeof s->desc.origin);
     fsi__bytes(st, &s->time, sizeof s->time);
     fsi__bytes(st, &im->amax, sizeof im->amax);
     fsi__bytes(st, &im->wall_speed, sizeof im->wall_speed);
@@ -4198,7 +4504,8 @@ static void fsi__wc_state_counted(fsi__stream *st, void *simulator)
 FSI_API fsi_status fsi_wcsph_save(const fsi_wcsph *s, void *buffer, size_t capacity, size_t *size)
 {
     FSI__WC_TRY(fsi__wc_check(s));
-    return fsi__save(s->context, s->cookie, fsi__wc_state_counted, (void *)(uintptr_t)s, buffer, capacity, size, "fsi_wcsph_save");
+    return fsi__save(s->context, s->cookie, fsi__wc_state_counted, (void *)(uintptr_t)s, buffer, capacity, size,
+                     "fsi_wcsph_save");
 }
 
 /* The state's head against the simulator and the bytes that follow it. */
@@ -4211,14 +4518,17 @@ static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__liquid_head 
         + fsi__sources_state_size(&im->sources);
     FSI__WC_TRY(fsi__particles_check_head(&im->particles, fn, head, &own, rest, st));
     if (s->desc.max_particles > 0 && head->count > s->desc.max_particles)
-        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)head->count, "the state holds %d particles, desc.max_particles is %d", (int)head->count, s->desc.max_particles);
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)head->count,
+                         "the state holds %d particles, desc.max_particles is %d", (int)head->count,
+                         s->desc.max_particles);
     return FSI_OK;
 }
 
 /* A number of a state that no step could have left, or can start from. */
 static fsi_status fsi__wc_bad_state(const fsi_wcsph *s, long long element, double value, const char *what)
 {
-    return fsi__fail(s->context, fsi_is_finite(value) ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, "fsi_wcsph_load", element, value, "%s %.0f of the state is %g", what, (double)element, value);
+    return fsi__fail(s->context, fsi_is_finite(value) ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, "fsi_wcsph_load", element,
+                     value, "%s %.0f of the state is %g", what, (double)element, value);
 }
 
 /* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
@@ -4242,9 +4552,11 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_he
     if (!fsi__wc_within(origin, 1e15)) return fsi__wc_bad_state(s, 0, (double)fsi_v3_norm(origin), "origin");
     for (k = 0; k < 4; k++)
         if (!(first[k] >= 0 && first[k] <= 1e60)) return fsi__wc_bad_state(s, k, first[k], "time or speed");
-    if (filter < 0 || filter > (int64_t)1 << 60 || next > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts of the state are not possible");
+    if (filter < 0 || filter > (int64_t)1 << 60 || next > 0xffffffffu)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts of the state are not possible");
     if (!fsi__sources_check_state(&im->sources, st))
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0,
+                         "the state is of other emitters or sinks than this liquid has");
     rows = st->used;
     FSI__WC_TRY(fsi__particles_check_state(&im->particles, fn, st, head->count, next,
         fsi_v3_sub(s->desc.origin, origin)));
@@ -4285,7 +4597,9 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
             im->obstacle[k].base.at.position = fsi_v3_add(im->obstacle[k].base.at.position, offset);
     }
     im->surfaces_changed = 1;
-    for (k = 0; k < s->count; k++) im->pressure[k] = (fsi_real)fsi__wc_pressure_at(s, im->sound_speed, fsi__wc_felt(s, (double)s->density[k], (double)im->ratio[k]));
+    for (k = 0; k < s->count; k++)
+        im->pressure[k] = (fsi_real)fsi__wc_pressure_at(s, im->sound_speed,
+                                                        fsi__wc_felt(s, (double)s->density[k], (double)im->ratio[k]));
     /* Those that are, but for rounding, where the state has them start from there, as the run that was saved did. */
     for (k = 0; k < im->obstacles.count; k++)
         fsi__obstacle_load(&im->obstacles, &im->obstacle[k].base, 1e-3 * (double)s->desc.spacing);
