@@ -1,4 +1,4 @@
-/* fsi_shell.h - cloth, leaves, paper, webs and rods: implicit dynamics of triangles, segments and points that never pass through each other
+/* fsi_shell.h - cloth, leaves, paper, webs and rods: implicit dynamics of solids that never pass through each other
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -44,22 +44,24 @@
    MACROS YOU MAY DEFINE
       those of fsi.h and fsi_solve.h
    FIND IN HERE (search for >>)
-      materials and description are in fsi_shell_model.h;
+      materials and description are in fsi_shell_model.h, search for contacts in fsi_shell_contact.h;
       >>simulator  >>obstacles  >>springs  >>looking at it, the API;
       >>stages of a step, for fsi's own headers, not for you; then the implementation, what a step needs:
-      >>simulator at work  >>contacts  >>crossing  >>assembly  >>pattern  >>newton  >>stepping  >>obstacles in a step
+      >>simulator at work  >>contacts  >>assembly  >>pattern  >>newton  >>stepping  >>obstacles in a step
       >>step; and what is done between steps: >>layout  >>obstacles implementation  >>settings and origin
       >>state implementation  >>skins implementation  >>create and destroy
 */
 #ifndef FSI_SHELL_H
 #define FSI_SHELL_H
 
-#include "fsi_barrier.h"
+#include "fsi_shell_contact.h"
 #include "fsi_shell_model.h"
 #include "fsi_mesh.h"
 #include "fsi_order.h"
 
 /* ---- >>simulator ----------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_shell_desc fsi_shell_default_desc(void); /* fills every field; set vertices, elements and materials */
 
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_shell_stats {
@@ -411,7 +413,8 @@ FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* What does the work in each stage of a step (>>stages says what they are for); names without their fsi__sh_:
+/* What does the work in each stage of a step (>>stages says what they are for); names without their fsi__sh_,
+   fsi__sm_ (fsi_shell_model.h), fsi__sc_ (fsi_shell_contact.h):
 
       begin          read_in: positions, pins, forces, twists; read_obstacles
       predict        aim_nodes, aim_bodies: where inertia and forces lead; prescribe, mark_fixed: what is held;
@@ -436,13 +439,12 @@ FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col);
 #define FSI_SHELL_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_barrier.h"
+#include "fsi_shell_contact.h"
 #include "fsi_shell_model.h"
 #include "fsi_mesh.h"
 #include "fsi_order.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 FSI__STRICT_BEGIN
 
@@ -482,21 +484,10 @@ typedef struct fsi__sh_state {
     double time;
 } fsi__sh_state;
 
-/* Points, edges and faces that meet those of others. */
-enum { FSI__SH_POINTS, FSI__SH_EDGES, FSI__SH_FACES };
-typedef struct fsi__sh_features {
-    int first;                    /* their points begin here in X */
-    int count[3];
-    const int *index[3];          /* points of each; of points NULL: all, in order */
-    const double *edge_length2;   /* squared, at rest */
-    fsi_boxes *tree[3];           /* NULL: there are none */
-    double *box;                  /* 6 * the largest count: scratch */
-} fsi__sh_features;
-
 typedef struct fsi__sh_obstacle {
     int used, body;               /* body: index of its COUPLED body, -1: none */
     fsi_shell_obstacle_desc desc;
-    fsi__sh_features features;
+    fsi__sc_features features;
     int *face, *edge;
     double *edge_length2;
     double *local;                /* 3 * points, in the axes of its body */
@@ -506,16 +497,6 @@ typedef struct fsi__sh_obstacle {
                                      centre of a PRESCRIBED body */
     fsi__arena memory;
 } fsi__sh_obstacle;
-
-/* Two features that may meet. */
-typedef struct fsi__sh_pair {
-    fsi_contact contact;
-    int node[4];                  /* points in X */
-    int feature[2];
-    double mass;                  /* of the lighter one [kg] */
-    double friction;
-    int coupled;                  /* 1: the matrix has entries for it */
-} fsi__sh_pair;
 
 /* Friction of a pair, with the normal force of the iteration before. */
 typedef struct fsi__sh_rub { fsi_friction friction; int node[4]; int points; } fsi__sh_rub;
@@ -528,9 +509,6 @@ typedef struct fsi__sh_spring {
 } fsi__sh_spring;
 
 typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
-
-/* Features of its own that are closer at rest than the barrier reaches. */
-typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
 
 /* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts +
    friction, where h = gamma dt and v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with
@@ -586,9 +564,9 @@ typedef struct fsi__sh_impl {
     fsi__sh_state state, next;
     int first_body, nodes;              /* vertices + twists; with two for each COUPLED body */
     int first_anchor, points;
-    int contact, self_contact, damps, blows, teleported;
+    int contact, damps, blows, teleported;
     fsi__sm_model damped;               /* `damps`: the model, with a damper in each element */
-    double range, friction, air[3];
+    double air[3];
     /* scratch of the size of the scene */
     unsigned char *held;                /* vertices: pinned or attached */
     double *force, *pin_from, *pin_to;  /* 3 * vertices */
@@ -610,8 +588,6 @@ typedef struct fsi__sh_impl {
     double *foreseen_x;                 /* 3 * points: at the end of the substep, if all goes on as it did */
     double *dx, *felt, *sum, *local;    /* 3 * points; felt: forces of contacts and friction; sum: their mean */
     int *owner;                         /* points: COUPLED body, -1: none */
-    double *reach;                      /* points: half the range, and its clearance */
-    double *around;                     /* 6 * points: boxes in which the list of pairs holds */
     /* of the state that comes next */
     fsi__shell_frame *frame_now;
     double *twist_now;
@@ -625,19 +601,9 @@ typedef struct fsi__sh_impl {
     int *coupling, couplings, coupling_capacity; /* rows and columns; behind them as much scratch, for sorting */
     int *cursor;                        /* nodes */
     /* contacts */
-    fsi__sh_features own_features, lone;
-    fsi_pairs *found;
-    fsi__sh_pair *pair;
-    int pairs, pair_capacity, list_holds;
-    int *active, actives, active_capacity;
-    double *gap, *pair_number, *pair_block;  /* pairs: gap where the iteration began, or less where it is beyond the
-                                                range, and scratch; active pairs: 12 + 144 numbers */
-    double *way;                        /* points: how far they went since gaps were measured */
-    int gaps_hold, gaps_were, gap_capacity, pair_number_capacity, pair_block_capacity;
+    fsi__sc_contacts contacts;
     fsi__sh_rub *rub;
     int rubs, rub_capacity;
-    fsi__sh_close *close[2];
-    int closes[2], close_capacity[2];
     fsi__sh_obstacle *obstacle;
     int obstacles, obstacle_capacity;
     fsi__sh_body *body;
@@ -716,411 +682,30 @@ static void fsi__sh_take_settings(fsi_shell *s, fsi__sh_impl *m, const fsi_shell
     m->settings.vertex_mass = NULL;
     m->settings.creases = NULL;
     m->settings.context = m->context;
-    m->friction = (double)d->friction;
+    m->contacts.friction = (double)d->friction;
     fsi__sh_from(d->wind, m->air);
     m->blows = d->air_density > 0 && d->drag > 0 && m->model.triangles > 0;
     s->desc = m->settings;
 }
 
-/* ---- >>contacts --------------------------------------------------------------------------------------------------
-
-   Everything that meets others consists of features, points, edges and faces, over the points X. Which pairs may meet
-   during a Newton step is found by boxes around each point: where it is, where the step would take it, and a margin.
-   The list holds as long as all points and their next steps stay in their boxes. */
-
-/* Points of a feature in X. */
-static int fsi__sh_feature(const fsi__sh_features *f, int type, int i, int *node)
-{
-    int k;
-    const int n = type + 1;
-    for (k = 0; k < n; k++) node[k] = f->first + (f->index[type] ? f->index[type][n * i + k] : i);
-    return n;
-}
-
-/* Nanoseconds at least: a feature's box; the gap of a pair; its number, of a pair that is far and of one within range;
-   energy, gradient and Hessian of a contact. fsi__parallel_work */
-enum { FSI__SH_BOX_NS = 2, FSI__SH_GAP_NS = 25, FSI__SH_FAR_NS = 1, FSI__SH_NEAR_NS = 40, FSI__SH_CONTACT_NS = 400 };
-
-typedef struct fsi__sh_box_job {
-    const fsi__sh_features *f;
-    int type;
-    const double *around;
-    double *box;
-} fsi__sh_box_job;
-
-static void fsi__sh_box_pass(void *arg, int chunk, int begin, int end)
-{
-    const fsi__sh_box_job *job = (const fsi__sh_box_job *)arg;
-    int i, k, a;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        double *b = job->box + 6 * (size_t)i;
-        int node[3];
-        const int n = fsi__sh_feature(job->f, job->type, i, node);
-        memcpy(b, job->around + 6 * (size_t)node[0], 6 * sizeof *b);
-        for (k = 1; k < n; k++) {
-            const double *p = job->around + 6 * (size_t)node[k];
-            for (a = 0; a < 3; a++) {
-                if (p[a] < b[a]) b[a] = p[a];
-                if (p[3 + a] > b[3 + a]) b[3 + a] = p[3 + a];
-            }
-        }
-    }
-}
-
-static fsi_status fsi__sh_fit_trees(fsi__sh_impl *m, const fsi__sh_features *f, const double *around)
-{
-    int type;
-    for (type = 0; type < 3; type++) {
-        fsi__sh_box_job job;
-        fsi_status status;
-        double work;
-        if (!f->tree[type]) continue;
-        job.f = f;
-        job.type = type;
-        job.around = around;
-        job.box = f->box;
-        work = (double)FSI__SH_BOX_NS * f->count[type];
-        fsi__parallel_work(m->context, f->count[type], 1024, work, fsi__sh_box_pass, &job);
-        status = fsi_boxes_update(f->tree[type], f->box);
-        if (status != FSI_OK) return status;
-    }
-    return FSI_OK;
-}
-
-/* Which features may meet, and how. */
-typedef struct fsi__sh_meeting {
-    fsi__sh_impl *m;
-    const fsi__sh_features *a, *b;
-    int type_a, type_b;
-    fsi_pair kind;
-    const fsi__sh_obstacle *obstacle;
-} fsi__sh_meeting;
-
-static int fsi__sh_may_meet(void *user, int i, int j)
-{
-    const fsi__sh_meeting *t = (const fsi__sh_meeting *)user;
-    int p[3], q[3], n, k, a, b;
-    if (t->a->first != t->b->first) return 1;
-    /* its triangles meet the point */
-    if (t->kind == FSI_POINT_EDGE && t->m->model.dim == 3 && !t->m->model.bare[j]) return 0;
-    n = fsi__sh_feature(t->a, t->type_a, i, p);
-    k = fsi__sh_feature(t->b, t->type_b, j, q);
-    for (a = 0; a < n; a++) for (b = 0; b < k; b++) if (p[a] == q[b]) return 0;
-    return 1;
-}
-
-/* The distance at rest of two features that are closer than the barrier reaches; 0: there is none, or they touch at
-   rest. */
-static double fsi__sh_distance_at_rest(const fsi__sh_impl *m, fsi_pair kind, int i, int j)
-{
-    const int set = kind == FSI_EDGE_EDGE;
-    const fsi__sh_close *list = m->close[set];
-    int lo = 0, hi = m->closes[set];
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (list[mid].a < i || (list[mid].a == i && list[mid].b < j)) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < m->closes[set] && list[lo].a == i && list[lo].b == j ? list[lo].d : 0;
-}
-
-static double fsi__sh_feature_mass(const fsi__sh_impl *m, const int *node, int n)
-{
-    double sum = 0;
-    int k;
-    for (k = 0; k < n; k++) {
-        if (node[k] >= m->model.vertices) return 1e300;
-        sum += m->model.mass[node[k]];
-    }
-    return sum / n;
-}
-
-static double fsi__sh_feature_clearance(const fsi__sh_impl *m, const int *node, int n, const fsi__sh_obstacle *o)
-{
-    double c = 0;
-    int k;
-    if (node[0] >= m->model.vertices) return o ? (double)o->desc.clearance : 0;
-    for (k = 0; k < n; k++) if (m->model.clearance[node[k]] > c) c = m->model.clearance[node[k]];
-    return c;
-}
-
-/* e = 1e-3 |u|^2 |v|^2 of the edges at rest (Li et al. 2020, eq. 24). */
-static double fsi__sh_parallel(const fsi__sh_meeting *t, int i, int j)
-{
-    return t->kind == FSI_EDGE_EDGE ? 1e-3 * t->a->edge_length2[i] * t->b->edge_length2[j] : 0;
-}
-
-static void fsi__sh_make_pair(const fsi__sh_meeting *t, int i, int j, fsi__sh_pair *p)
-{
-    const fsi__sh_impl *m = t->m;
-    int node[6];
-    const int n = fsi__sh_feature(t->a, t->type_a, i, node), k = fsi__sh_feature(t->b, t->type_b, j, node + n);
-    const double ma = fsi__sh_feature_mass(m, node, n), mb = fsi__sh_feature_mass(m, node + n, k),
-                 rest = t->obstacle || t->a == &m->lone ? 0 : fsi__sh_distance_at_rest(m, t->kind, i, j);
-    memset(p, 0, sizeof *p);
-    memcpy(p->node, node, (size_t)(n + k) * sizeof *node);
-    p->feature[0] = i;
-    p->feature[1] = j;
-    p->contact.kind = t->kind;
-    p->contact.range = m->range;
-    p->contact.thickness =
-        fsi__sh_feature_clearance(m, node, n, t->obstacle) + fsi__sh_feature_clearance(m, node + n, k, t->obstacle);
-    p->contact.parallel = fsi__sh_parallel(t, i, j);
-    if (rest > 0) { /* free of force at rest */
-        if (p->contact.thickness > rest / 2) p->contact.thickness = rest / 2;
-        if (p->contact.range > rest - p->contact.thickness) p->contact.range = rest - p->contact.thickness;
-    }
-    p->mass = ma < mb ? ma : mb;
-    p->friction = t->obstacle ? (double)t->obstacle->desc.friction : m->friction;
-}
-
-static fsi_status fsi__sh_meet(fsi__sh_impl *m, const char *fn, const fsi__sh_features *a, int type_a,
-                               const fsi__sh_features *b, int type_b, fsi_pair kind, const fsi__sh_obstacle *o)
-{
-    fsi__sh_meeting t;
-    fsi_status status;
-    int k;
-    if (!a->tree[type_a] || !b->tree[type_b]) return FSI_OK;
-    t.m = m;
-    t.a = a;
-    t.b = b;
-    t.type_a = type_a;
-    t.type_b = type_b;
-    t.kind = kind;
-    t.obstacle = o;
-    status = fsi_pairs_find(m->found, a->tree[type_a], b->tree[type_b], fsi__sh_may_meet, &t);
-    if (status != FSI_OK) return status;
-    status = fsi__room_in(m->context, &m->pair, sizeof *m->pair, m->pairs, &m->pair_capacity,
-        m->pairs + m->found->count, fn);
-    if (status != FSI_OK) return status;
-    for (k = 0; k < m->found->count; k++)
-        fsi__sh_make_pair(&t, m->found->index[2 * k], m->found->index[2 * k + 1], &m->pair[m->pairs++]);
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_meet_itself(fsi__sh_impl *m, const char *fn)
-{
-    const fsi__sh_features *f = &m->own_features, *lone = &m->lone;
-    fsi_status status;
-    status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
-    if (status == FSI_OK && m->model.dim == 2)
-        status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
-    if (status != FSI_OK || m->model.dim == 2) return status;
-    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, NULL);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, f, FSI__SH_EDGES, FSI_EDGE_EDGE, NULL);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
-    return status;
-}
-
-static fsi_status fsi__sh_meet_obstacle(fsi__sh_impl *m, const char *fn, const fsi__sh_obstacle *o)
-{
-    const fsi__sh_features *f = &m->own_features, *g = &o->features;
-    fsi_status status;
-    if (m->model.dim == 2) {
-        status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_EDGES, FSI_POINT_EDGE, o);
-        return status != FSI_OK ? status : fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, o);
-    }
-    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, g, FSI__SH_EDGES, FSI_EDGE_EDGE, o);
-    return status;
-}
-
-/* Do the points and their steps stay in their boxes? The boxes reach range / 2 and the clearance farther than that. */
-static int fsi__sh_list_holds(const fsi__sh_impl *m, const double *x, const double *dx)
-{
-    int i, a;
-    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
-        const double p = x[3 * i + a], q = p + dx[3 * i + a], *b = m->around + 6 * (size_t)i, extra = m->reach[i];
-        if (!(p >= b[a] + extra && q >= b[a] + extra && p <= b[3 + a] - extra && q <= b[3 + a] - extra)) return 0;
-    }
-    return 1;
-}
-
-static void fsi__sh_draw_boxes(fsi__sh_impl *m, const double *x, const double *dx)
-{
-    const double margin = 0.25 * m->range;
-    int i, a;
-    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
-        const double p = x[3 * i + a], q = p + dx[3 * i + a];
-        m->around[6 * (size_t)i + (size_t)a] = (p < q ? p : q) - margin - m->reach[i];
-        m->around[6 * (size_t)i + (size_t)(3 + a)] = (p > q ? p : q) + margin + m->reach[i];
-    }
-}
+/* ---- >>contacts -------------------------------------------------------------------------------------------------- */
 
 /* The pairs that may meet while points go from x to x + dx. */
 static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const double *x, const double *dx)
 {
-    fsi_status status;
-    int i;
-    if (m->list_holds && fsi__sh_list_holds(m, x, dx)) return FSI_OK;
-    m->list_holds = m->gaps_hold = m->gaps_were = 0;
-    fsi__sh_draw_boxes(m, x, dx);
-    m->pairs = 0;
-    status = fsi__sh_fit_trees(m, &m->own_features, m->around);
-    if (status == FSI_OK) status = fsi__sh_fit_trees(m, &m->lone, m->around);
-    if (status == FSI_OK && m->self_contact) status = fsi__sh_meet_itself(m, fn);
-    for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
-        if (!m->obstacle[i].used) continue;
-        status = fsi__sh_fit_trees(m, &m->obstacle[i].features, m->around);
-        if (status == FSI_OK) status = fsi__sh_meet_obstacle(m, fn, &m->obstacle[i]);
+    int i, holds;
+    FSI__TRY(fsi__sc_begin_pairs(&m->contacts, fn, x, dx, m->points, &holds));
+    if (holds) return FSI_OK;
+    for (i = 0; i < m->obstacles; i++) {
+        const fsi__sh_obstacle *o = &m->obstacle[i];
+        fsi__sc_wall wall;
+        if (!o->used) continue;
+        wall.features = &o->features;
+        wall.clearance = (double)o->desc.clearance;
+        wall.friction = (double)o->desc.friction;
+        FSI__TRY(fsi__sc_add_wall(&m->contacts, fn, &wall));
     }
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_number, sizeof(double), 0,
-        &m->pair_number_capacity, m->pairs, fn);
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->gap, sizeof(double), 0, &m->gap_capacity, m->pairs, fn);
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs,
-        fn);
-    m->list_holds = status == FSI_OK;
-    return status;
-}
-
-/* A number of every pair. Its gap is measured where an iteration begins; while no point goes farther than `longest`
-   from there, pairs whose gap is larger than twice that need not be looked at again. */
-/* number: kappa; share of a gap to keep */
-typedef struct fsi__sh_pair_job {
-    fsi__sh_impl *m;
-    const double *x, *dx;
-    double number, longest;
-    int what;
-} fsi__sh_pair_job;
-enum { FSI__SH_PAIR_GAP, FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP };
-
-/* How much nearer its features can have come since the gap was measured: points of a feature go no farther than its
-   farthest vertex. */
-static double fsi__sh_nearer(const fsi__sh_impl *m, const fsi__sh_pair *p)
-{
-    const int n = fsi_pair_points(p->contact.kind), first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
-    double most[2] = { 0, 0 };
-    int k;
-    for (k = 0; k < n; k++) if (m->way[p->node[k]] > most[k >= first]) most[k >= first] = m->way[p->node[k]];
-    return most[0] + most[1];
-}
-
-static double fsi__sh_pair_number(const fsi__sh_pair_job *job, int i)
-{
-    const fsi__sh_pair *p = &job->m->pair[i];
-    const int n = fsi_pair_points(p->contact.kind);
-    double x[12], dx[12];
-    if (job->what == FSI__SH_PAIR_ENERGY && job->m->gap[i] - 2 * job->longest > p->contact.range) return 0;
-    if (job->what == FSI__SH_PAIR_SWEEP && 0.9 * job->m->gap[i] > 2 * job->longest) return 1;
-    if (job->what == FSI__SH_PAIR_GAP && job->m->gaps_were) {
-        const double least = job->m->gap[i] - fsi__sh_nearer(job->m, p);
-        if (least > p->contact.range) return least;
-    }
-    fsi__sh_gather(job->x, p->node, n, x);
-    if (job->what == FSI__SH_PAIR_GAP) return fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
-    if (job->what == FSI__SH_PAIR_ENERGY)
-        return job->number * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
-    fsi__sh_gather(job->dx, p->node, n, dx);
-    return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, job->number);
-}
-
-static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
-{
-    const fsi__sh_pair_job *job = (const fsi__sh_pair_job *)arg;
-    double *out = job->what == FSI__SH_PAIR_GAP ? job->m->gap : job->m->pair_number;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) out[i] = fsi__sh_pair_number(job, i);
-}
-
-static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, double longest,
-                                 int what)
-{
-    fsi__sh_pair_job job;
-    const double gaps = m->gaps_were ? (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_GAP_NS * m->actives
-                                     : (double)FSI__SH_GAP_NS * m->pairs,
-                 numbers = (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_NEAR_NS * m->actives;
-    job.m = m;
-    job.x = x;
-    job.dx = dx;
-    job.number = number;
-    job.longest = longest;
-    job.what = what;
-    fsi__parallel_work(m->context, m->pairs, 512, what == FSI__SH_PAIR_GAP ? gaps : numbers, fsi__sh_pair_pass, &job);
-}
-
-/* Gaps at x, where an iteration begins, and the pairs within range, in order. */
-static void fsi__sh_measure(fsi__sh_impl *m, const double *x)
-{
-    int i;
-    if (!m->gaps_hold) fsi__sh_pair_numbers(m, x, NULL, 0, 0, FSI__SH_PAIR_GAP);
-    m->gaps_hold = 1;
-    m->gaps_were = 0;
-    for (i = m->actives = 0; i < m->pairs; i++) if (m->gap[i] < m->pair[i].contact.range) m->active[m->actives++] = i;
-}
-
-/* The longest way of a point. */
-static double fsi__sh_longest_way(const double *dx, int points)
-{
-    double longest = 0;
-    int i;
-    for (i = 0; i < points; i++)
-        if (fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i) > longest)
-            longest = fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i);
-    return sqrt(longest);
-}
-
-/* How far from x, where gaps were measured, towards x + dx nothing touches; *pair is what is in the way. */
-static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, double keep, double longest, int *pair)
-{
-    double t = 1;
-    int i;
-    fsi__sh_pair_numbers(m, x, dx, keep, longest, FSI__SH_PAIR_SWEEP);
-    for (i = 0; i < m->pairs; i++) if (m->pair_number[i] < t) {
-        t = m->pair_number[i];
-        *pair = i;
-    }
-    return t;
-}
-
-/* ---- >>crossing ------------------------------------------------------------------------------------------------- */
-
-/* Edges pq and ab in the plane, at p, q, a, b: does pq pass through the wall over ab, from z = -1 to 1? It is two
-   triangles. */
-static int fsi__sh_crosses_flat(const double *at)
-{
-    double wall[15];
-    memcpy(wall, at, 12 * sizeof *wall);
-    wall[8] = wall[11] = -1; /* a, b below, a above: at z = 0 from a to the middle; then a above, b above, b below: the
-                                rest */
-    memcpy(wall + 12, at + 6, 2 * sizeof *wall);
-    wall[14] = 1;
-    if (fsi_edge_crosses_triangle(wall)) return 1;
-    memcpy(wall + 6, at + 9, 2 * sizeof *wall);
-    wall[8] = 1;
-    return fsi_edge_crosses_triangle(wall);
-}
-
-/* Edges of f through faces of g, in the plane through its edges. */
-static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, const fsi__sh_features *f,
-                                          const fsi__sh_features *g, int *count, int first[5])
-{
-    const int flat = m->model.dim == 2, type = flat ? FSI__SH_EDGES : FSI__SH_FACES;
-    fsi__sh_meeting t;
-    fsi_status status;
-    double at[15];
-    int i, k, node[5] = { 0 };
-    if (!f->tree[FSI__SH_EDGES] || !g->tree[type]) return FSI_OK;
-    memset(&t, 0, sizeof t);
-    t.m = m;
-    t.a = f;
-    t.b = g;
-    t.type_a = FSI__SH_EDGES;
-    t.type_b = type;
-    t.kind = FSI_POINT_TRIANGLE;
-    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[type], fsi__sh_may_meet, &t);
-    if (status != FSI_OK) return status;
-    for (k = 0; k < m->found->count; k++) {
-        fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
-        fsi__sh_feature(g, type, m->found->index[2 * k + 1], node + 2);
-        fsi__sh_gather(x, node, 5, at);
-        if (flat ? !fsi__sh_crosses_flat(at) : !fsi_edge_crosses_triangle(at)) continue;
-        for (i = 0; i < 5 && *count == 0; i++) first[i] = node[i];
-        ++*count;
-    }
-    return FSI_OK;
+    return fsi__sc_end_pairs(&m->contacts, fn);
 }
 
 /* All of them, with the trees as fitted by find_pairs. */
@@ -1130,15 +715,15 @@ static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const doubl
     int i;
     *count = 0;
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    m->list_holds = 0;
+    m->contacts.list_holds = 0;
     status = fsi__sh_find_pairs(m, fn, x, m->dx);
-    if (status == FSI_OK && m->self_contact)
-        status = fsi__sh_count_crossings(m, x, &m->own_features, &m->own_features, count, first);
+    if (status == FSI_OK && m->contacts.self_contact)
+        status = fsi__sc_count_crossings(&m->contacts, x, &m->contacts.own, &m->contacts.own, count, first);
     for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
         if (!m->obstacle[i].used) continue;
-        status = fsi__sh_count_crossings(m, x, &m->own_features, &m->obstacle[i].features, count, first);
+        status = fsi__sc_count_crossings(&m->contacts, x, &m->contacts.own, &m->obstacle[i].features, count, first);
         if (status == FSI_OK && m->model.dim == 3)
-            status = fsi__sh_count_crossings(m, x, &m->obstacle[i].features, &m->own_features, count, first);
+            status = fsi__sc_count_crossings(&m->contacts, x, &m->obstacle[i].features, &m->contacts.own, count, first);
     }
     return status;
 }
@@ -1156,7 +741,7 @@ static void fsi__sh_name(const fsi__sh_impl *m, int point, char *out, size_t siz
              m->obstacle[i].desc.mesh->vertex_source[point - m->obstacle[i].features.first], i);
 }
 
-static fsi_status fsi__sh_fail_pair(const fsi__sh_impl *m, const char *fn, fsi_status status, const fsi__sh_pair *p,
+static fsi_status fsi__sh_fail_pair(const fsi__sh_impl *m, const char *fn, fsi_status status, const fsi__sc_pair *p,
                                     const char *what)
 {
     static const char *const feature[4][2] = {
@@ -1190,8 +775,8 @@ static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const dou
             "the edge of vertices %s and %s passes through the triangle of vertices %s, %s, %s (%d such pairs)", e[0],
             e[1], t[0], t[1], t[2], count);
     }
-    for (i = 0; i < m->pairs; i++) {
-        const fsi__sh_pair *p = &m->pair[i];
+    for (i = 0; i < m->contacts.pairs; i++) {
+        const fsi__sc_pair *p = &m->contacts.pair[i];
         double at[12], d;
         fsi__sh_gather(x, p->node, fsi_pair_points(p->contact.kind), at);
         d = fsi_distance_between(p->contact.kind, at).d;
@@ -1226,8 +811,8 @@ static fsi_status fsi__sh_blocked(fsi__sh_step *w)
     if (fsi__sh_find_twins(w->m, twin))
         return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, twin[0], twin[1],
                          "vertices %d and %d are pinned to one point", twin[0], twin[1]);
-    if (w->in_the_way >= 0 && w->in_the_way < w->m->pairs)
-        return fsi__sh_fail_pair(w->m, w->fn, FSI_ERROR_CONVERGENCE, &w->m->pair[w->in_the_way],
+    if (w->in_the_way >= 0 && w->in_the_way < w->m->contacts.pairs)
+        return fsi__sh_fail_pair(w->m, w->fn, FSI_ERROR_CONVERGENCE, &w->m->contacts.pair[w->in_the_way],
                                  "a pin or an obstacle cannot get where it should; in the way are");
     return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, -1, w->remaining,
                      "pins or obstacles cannot get where they should: %g of their way is left", w->remaining);
@@ -1344,22 +929,6 @@ static void fsi__sh_mirror(fsi__sh_impl *m)
     }
 }
 
-static void fsi__sh_contact_pass(void *arg, int chunk, int begin, int end)
-{
-    const fsi__sh_step *w = (const fsi__sh_step *)arg;
-    const fsi__sh_impl *m = w->m;
-    int i, k;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        double x[12], *b = m->pair_block + 156 * (size_t)i;
-        const double k2 = w->kappa * p->mass;
-        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
-        fsi_contact_energy(&p->contact, x, b, b + 12, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
-        for (k = 0; k < 156; k++) b[k] *= k2;
-    }
-}
-
 static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, const double *x, double *g, double *h)
 {
     double at[12] = { 0 }, was[12] = { 0 }; /* g++ does not see that there are points */
@@ -1425,8 +994,7 @@ static double fsi__sh_points_energy(fsi__sh_step *w, const double *x, double lon
             sum += fsi__sh_pull(w, &m->spring[i], x + 3 * (size_t)m->spring[i].desc.vertex,
                                 x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]), NULL, NULL);
     if (!m->contact) return sum;
-    fsi__sh_pair_numbers(m, x, NULL, w->kappa, longest, FSI__SH_PAIR_ENERGY);
-    w->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
+    w->contact_energy = fsi__sc_energy(&m->contacts, x, w->kappa, longest);
     return sum + w->contact_energy;
 }
 
@@ -1435,11 +1003,11 @@ static void fsi__sh_add_contacts(fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     double g[12], h[144];
     int i;
-    fsi__parallel_work(m->context, m->actives, 64, (double)FSI__SH_CONTACT_NS * m->actives, fsi__sh_contact_pass, w);
-    for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        fsi__sh_add_points(w, p->node, fsi_pair_points(p->contact.kind), m->pair_block + 156 * (size_t)i,
-                           m->pair_block + 156 * (size_t)i + 12);
+    fsi__sc_derive(&m->contacts, m->now.x, w->kappa, w->exact);
+    for (i = 0; i < m->contacts.actives; i++) {
+        const fsi__sc_pair *p = &m->contacts.pair[m->contacts.active[i]];
+        fsi__sh_add_points(w, p->node, fsi_pair_points(p->contact.kind), m->contacts.pair_block + 156 * (size_t)i,
+                           m->contacts.pair_block + 156 * (size_t)i + 12);
     }
     for (i = 0; i < m->rubs; i++) {
         fsi__sh_rub_model(w, &m->rub[i], g, h);
@@ -1507,13 +1075,13 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
     fsi_status status = FSI_OK;
     int i, k, node[2];
     m->couplings = 0;
-    for (i = 0; i < m->pairs && status == FSI_OK; i++) {
-        fsi__sh_pair *p = &m->pair[i];
+    for (i = 0; i < m->contacts.pairs && status == FSI_OK; i++) {
+        fsi__sc_pair *p = &m->contacts.pair[i];
         fsi_contact wide = p->contact;
         double x[12];
         wide.range *= FSI__SH_NEARLY;
-        p->coupled = m->gap[i] < p->contact.range;
-        if (!p->coupled && m->gap[i] < wide.range) {
+        p->coupled = m->contacts.gap[i] < p->contact.range;
+        if (!p->coupled && m->contacts.gap[i] < wide.range) {
             fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
             p->coupled = fsi_contact_push(&wide, x, NULL) > 0;
         }
@@ -1612,8 +1180,8 @@ static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
 static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
 {
     int i, fits = m->total.start != NULL && m->pattern_holds;
-    for (i = 0; i < m->actives && fits; i++) {
-        fsi__sh_pair *p = &m->pair[m->active[i]];
+    for (i = 0; i < m->contacts.actives && fits; i++) {
+        fsi__sc_pair *p = &m->contacts.pair[m->contacts.active[i]];
         if (!p->coupled) p->coupled = fits = fsi__sh_fits(m, p->node, fsi_pair_points(p->contact.kind));
     }
     m->pattern_holds = 1;
@@ -1801,8 +1369,8 @@ FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w)
 
     /* rows and columns for the pairs that are active */
     FSI__TRY(fsi__sh_check_pattern(m, w->fn));
-    FSI__TRY(fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
-        &m->pair_block_capacity, m->actives, w->fn));
+    FSI__TRY(fsi__room_in(m->context, &m->contacts.pair_block, 156 * sizeof(double), 0,
+        &m->contacts.pair_block_capacity, m->contacts.actives, w->fn));
 
     /* elements */
     fsi__sh_elements(w, m->now.q, FSI__SM_HESSIAN);
@@ -1998,16 +1566,16 @@ static void fsi__sh_feel_direction(fsi__sh_step *w)
     double x[12], way[12], g[12], h[144], f[12];
     int i, k, a;
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; m->contact && i < m->actives + m->rubs; i++) {
-        const fsi__sh_pair *p = i < m->actives ? &m->pair[m->active[i]] : NULL;
-        const fsi__sh_rub *r = p ? NULL : &m->rub[i - m->actives];
+    for (i = 0; m->contact && i < m->contacts.actives + m->rubs; i++) {
+        const fsi__sc_pair *p = i < m->contacts.actives ? &m->contacts.pair[m->contacts.active[i]] : NULL;
+        const fsi__sh_rub *r = p ? NULL : &m->rub[i - m->contacts.actives];
         const int *node = p ? p->node : r->node, n = p ? fsi_pair_points(p->contact.kind) : r->points;
         for (k = 0; k < n; k++) fsi__sh_point_way(m, node[k], w->remaining > 0, way + 3 * k);
         if (p) {
             fsi__sh_gather(m->now.x, node, n, x);
             for (k = 0; k < 3 * n; k++) x[k] += way[k];
-            fsi__sh_follow_contact(way, 3 * n, m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12,
-                                   f);
+            fsi__sh_follow_contact(way, 3 * n, m->contacts.pair_block + 156 * (size_t)i,
+                                   m->contacts.pair_block + 156 * (size_t)i + 12, f);
             fsi__sh_press_closest(p->contact.kind, x, f);
         } else {
             fsi__sh_rub_model(w, r, g, h);
@@ -2027,9 +1595,9 @@ static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
     for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    if (!m->gaps_hold) fsi__sh_measure(m, m->now.x);
-    w->longest = fsi__sh_longest_way(m->dx, m->points);
-    *t = fsi__sh_sweep(m, m->now.x, m->dx, keep, w->longest, &w->in_the_way);
+    if (!m->contacts.gaps_hold) fsi__sc_measure(&m->contacts, m->now.x);
+    w->longest = fsi__sc_longest_way(m->dx, m->points);
+    *t = fsi__sc_sweep(&m->contacts, m->now.x, m->dx, keep, w->longest, &w->in_the_way);
     return FSI_OK;
 }
 
@@ -2138,9 +1706,9 @@ static void fsi__sh_move(fsi__sh_step *w, double t)
     fsi__sh_swap(m);
     fsi__sm_carry(&m->model, m->now.q, m->frame_now, m->twist_now);
     for (k = 0; k < m->points; k++)
-        m->way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
-    m->gaps_were = m->gaps_hold; /* at `trial` */
-    m->gaps_hold = 0;
+        m->contacts.way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
+    m->contacts.gaps_were = m->contacts.gaps_hold; /* at `trial` */
+    m->contacts.gaps_hold = 0;
 }
 
 /* Is friction at the end of the last step (from `trial` to `now`) what it was solved with? Sticking is stiff, 2 mu
@@ -2169,13 +1737,13 @@ static int fsi__sh_friction_agrees(const fsi__sh_step *w)
    rests. */
 static double fsi__sh_base_stiffness(const fsi__sh_step *w)
 {
-    const double range = w->m->range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
+    const double range = w->m->contacts.range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
     return 5 * range * (a > 10 ? a : 10);
 }
 
 /* Push of a pair [1/m], times the share of its points that are free: what is held needs no push, and would ask for more
    for ever. */
-static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
+static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sc_pair *p)
 {
     const int n = fsi_pair_points(p->contact.kind);
     double x[12], push, free = 0, own = 0;
@@ -2203,9 +1771,10 @@ static void fsi__sh_stiffen(fsi__sh_step *w)
     const double base = fsi__sh_base_stiffness(w);
     double least = 1;
     int i;
-    for (i = 0; i < m->actives; i++) {
-        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
-        if (gap < least && fsi__sh_push(m, &m->pair[m->active[i]]) > 0) least = gap;
+    for (i = 0; i < m->contacts.actives; i++) {
+        const double gap =
+            m->contacts.gap[m->contacts.active[i]] / m->contacts.pair[m->contacts.active[i]].contact.range;
+        if (gap < least && fsi__sh_push(m, &m->contacts.pair[m->contacts.active[i]]) > 0) least = gap;
     }
     if (least < FSI__SH_NO_GAP && least < w->least_gap && w->kappa < 1e9 * base)
         w->kappa = w->kappa < base / 2 ? base : 2 * w->kappa;
@@ -2223,10 +1792,10 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    fsi__sh_measure(m, m->now.x);
-    status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
-    for (i = 0; i < m->actives && status == FSI_OK; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
+    fsi__sc_measure(&m->contacts, m->now.x);
+    status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->contacts.actives, w->fn);
+    for (i = 0; i < m->contacts.actives && status == FSI_OK; i++) {
+        const fsi__sc_pair *p = &m->contacts.pair[m->contacts.active[i]];
         fsi__sh_rub *r = &m->rub[m->rubs];
         fsi_distance d;
         double x[12], push;
@@ -2272,7 +1841,7 @@ FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     if (m->contact) {
         FSI__TRY(fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx));
-        fsi__sh_measure(m, m->now.x);
+        fsi__sc_measure(&m->contacts, m->now.x);
         fsi__sh_stiffen(w);
     }
     fsi__sh_lap(w, &w->stats.seconds_contact);
@@ -2357,9 +1926,9 @@ static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    fsi__sh_measure(m, m->now.x);
-    for (i = 0; i < m->actives; i++) {
-        const double push = fsi__sh_push(m, &m->pair[m->active[i]]);
+    fsi__sc_measure(&m->contacts, m->now.x);
+    for (i = 0; i < m->contacts.actives; i++) {
+        const double push = fsi__sh_push(m, &m->contacts.pair[m->contacts.active[i]]);
         if (push > most) most = push;
     }
     if (w->kappa * most > 10) w->kappa = 10 / most;
@@ -2373,12 +1942,13 @@ static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
     const double grow = w->kappa < base ? 1.2 : 4; /* from softness that it began with, without a kick */
     double sum = 0, square = 0, want;
     int i;
-    for (i = 0; i < m->actives; i++) {
-        const double a = w->kappa * fsi__sh_push(m, &m->pair[m->active[i]]); /* acceleration of the lighter one */
+    for (i = 0; i < m->contacts.actives; i++) {
+        /* acceleration of the lighter one */
+        const double a = w->kappa * fsi__sh_push(m, &m->contacts.pair[m->contacts.active[i]]);
         sum += a;
         square += a * a;
     }
-    want = sum > 0 ? square / sum * m->range : 0;
+    want = sum > 0 ? square / sum * m->contacts.range : 0;
     if (want < w->kappa / 2) want = w->kappa / 2;
     if (want > w->kappa * grow) want = w->kappa * grow;
     if (want < least) want = least;
@@ -2579,8 +2149,8 @@ static void fsi__sh_feel_contacts(fsi__sh_step *w)
     double x[12], g[12];
     int i, k, a;
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
+    for (i = 0; i < m->contacts.actives; i++) {
+        const fsi__sc_pair *p = &m->contacts.pair[m->contacts.active[i]];
         const int n = fsi_pair_points(p->contact.kind);
         fsi__sh_gather(m->now.x, p->node, n, x);
         fsi_contact_energy(&p->contact, x, g, NULL, FSI_HESSIAN_EXACT);
@@ -2673,8 +2243,8 @@ static fsi_status fsi__sh_feel(fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     size_t j;
     int i;
-    m->actives = 0;
-    if (m->contact) fsi__sh_measure(m, m->now.x);
+    m->contacts.actives = 0;
+    if (m->contact) fsi__sc_measure(&m->contacts, m->now.x);
     if (!w->felt) fsi__sh_feel_contacts(w);
     if (w->settle || w->stats.substeps == 0) { /* the first of a step */
         memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
@@ -2686,17 +2256,6 @@ static fsi_status fsi__sh_feel(fsi__sh_step *w)
     fsi__sh_feel_obstacles(w);
     fsi__sh_feel_springs(w);
     return fsi__sh_feel_held(w);
-}
-
-static double fsi__sh_min_gap(const fsi__sh_impl *m)
-{
-    double least = 1;
-    int i;
-    for (i = 0; i < m->actives; i++) {
-        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
-        if (gap < least) least = gap;
-    }
-    return least;
 }
 
 /* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of
@@ -2846,7 +2405,7 @@ FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, dou
         if (m->spring[i].used)
             m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex,
                                                        m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
-    m->list_holds = m->pattern_holds = 0;
+    m->contacts.list_holds = m->pattern_holds = 0;
     w->slip = (double)m->settings.friction_speed * w->dt;
     fsi__sh_foresee(w);
     fsi__sh_damp(w);
@@ -3145,12 +2704,11 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
     for (i = 0; i < m->springs; i++)
         if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
     if (m->contact) {
-        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, 0, FSI__SH_PAIR_ENERGY);
-        t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
-        t->min_gap = fsi__sh_min_gap(m);
+        t->contact_energy = fsi__sc_energy(&m->contacts, m->now.x, w->kappa, 0);
+        t->min_gap = fsi__sc_min_gap(&m->contacts);
     } else t->min_gap = 1;
-    t->candidates = m->contact ? m->pairs : 0;
-    t->contacts = m->actives;
+    t->candidates = m->contact ? m->contacts.pairs : 0;
+    t->contacts = m->contacts.actives;
     t->contact_stiffness = w->kappa;
     t->analyses = m->solver->stats.analyses - m->analyses_before;
 }
@@ -3270,12 +2828,12 @@ FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
     memset(m->hold_sum, 0, nv * sizeof(double));
     for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
     for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
-    m->rubs = m->actives = m->list_holds = 0;
+    m->rubs = m->contacts.actives = m->contacts.list_holds = 0;
     w->settle = 1; /* stiffness of contacts by no dt */
     w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
     w->settle = 0;
     if (m->contact) status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (m->contact && status == FSI_OK) fsi__sh_measure(m, m->now.x);
+    if (m->contact && status == FSI_OK) fsi__sc_measure(&m->contacts, m->now.x);
     return status;
 }
 
@@ -3421,7 +2979,7 @@ static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
     if (m->damps) fsi__sm_lay_damped(&m->model, &m->damped, a);
     if (features < (size_t)p->edges) features = (size_t)p->edges;
     if (features < (size_t)p->triangles) features = (size_t)p->triangles;
-    m->own_features.box = m->lone.box = (double *)fsi__take(a, 6 * features, sizeof(double));
+    m->contacts.own.box = m->contacts.lone.box = (double *)fsi__take(a, 6 * features, sizeof(double));
 }
 
 /* What grows with obstacles and springs: all scratch. */
@@ -3440,10 +2998,10 @@ static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
     m->trial.turn = (fsi_quat *)fsi__take(a, b, sizeof(fsi_quat));
     m->fixed = (unsigned char *)fsi__take(a, n, 1);
     m->owner = (int *)fsi__take(a, (size_t)m->points, sizeof(int));
-    m->reach = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
-    m->way = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
+    m->contacts.reach = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
+    m->contacts.way = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
     m->cursor = (int *)fsi__take(a, (size_t)m->nodes, sizeof(int));
-    m->around = (double *)fsi__take(a, 6 * (size_t)m->points, sizeof(double));
+    m->contacts.around = (double *)fsi__take(a, 6 * (size_t)m->points, sizeof(double));
     m->total_start = (int *)fsi__take(a, (size_t)m->nodes + 1, sizeof(int));
 }
 
@@ -3453,7 +3011,9 @@ static void fsi__sh_spread_reach(fsi__sh_impl *m, const int *node, int n)
     double most = 0;
     int k;
     for (k = 0; k < n; k++) if (m->model.clearance[node[k]] > most) most = m->model.clearance[node[k]];
-    for (k = 0; k < n; k++) if (m->reach[node[k]] < m->range / 2 + most) m->reach[node[k]] = m->range / 2 + most;
+    for (k = 0; k < n; k++)
+        if (m->contacts.reach[node[k]] < m->contacts.range / 2 + most)
+            m->contacts.reach[node[k]] = m->contacts.range / 2 + most;
 }
 
 /* Who owns each point, and where it stands. */
@@ -3462,7 +3022,7 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
     int i, o, k;
     for (i = 0; i < m->model.vertices; i++) {
         m->owner[i] = -1;
-        m->reach[i] = m->range / 2 + m->model.clearance[i];
+        m->contacts.reach[i] = m->contacts.range / 2 + m->model.clearance[i];
     }
     for (i = 0; i < m->model.triangles; i++) fsi__sh_spread_reach(m, m->model.triangle + 3 * i, 3);
     for (i = 0; i < m->model.segments; i++) fsi__sh_spread_reach(m, m->model.segment + 2 * i, 2);
@@ -3471,7 +3031,7 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
         for (k = 0; ob->used && k < ob->features.count[0]; k++) {
             i = ob->features.first + k;
             m->owner[i] = ob->body;
-            m->reach[i] = m->range / 2 + (double)ob->desc.clearance;
+            m->contacts.reach[i] = m->contacts.range / 2 + (double)ob->desc.clearance;
             memcpy(m->was_x + 3 * (size_t)i, ob->stand + 3 * (size_t)k, 3 * sizeof(double));
             memcpy(m->local + 3 * (size_t)i, ob->local + 3 * (size_t)k, 3 * sizeof(double));
         }
@@ -3480,7 +3040,7 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
         const fsi__sh_spring *s = &m->spring[k];
         i = m->first_anchor + k;
         m->owner[i] = s->used && s->desc.other < 0 && s->desc.obstacle >= 0 ? m->obstacle[s->desc.obstacle].body : -1;
-        m->reach[i] = 0;
+        m->contacts.reach[i] = 0;
         memcpy(m->was_x + 3 * (size_t)i, s->stand, 3 * sizeof(double));
         memcpy(m->local + 3 * (size_t)i, s->local, 3 * sizeof(double));
     }
@@ -3517,7 +3077,7 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
     memset(m->work.base, 0, m->work.size);
     fsi__sh_lay_places(m, &m->work);
     m->total.start = NULL;
-    m->list_holds = m->pattern_holds = 0;
+    m->contacts.list_holds = m->pattern_holds = 0;
     for (o = 0, m->points = m->model.vertices; o < m->obstacles; o++) {
         if (!m->obstacle[o].used) continue;
         m->obstacle[o].features.first = m->points;
@@ -3528,52 +3088,14 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-/* Trees over the features, no tree where there are none. */
-static fsi_status fsi__sh_make_trees(fsi_context *c, fsi__sh_features *f)
-{
-    int k;
-    fsi_status status = FSI_OK;
-    for (k = 0; k < 3 && status == FSI_OK; k++)
-        if (f->count[k] > 0) status = fsi_boxes_create(&f->tree[k], c, f->count[k]);
-    return status;
-}
-
-static void fsi__sh_free_trees(fsi__sh_features *f)
-{
-    int k;
-    for (k = 0; k < 3; k++) {
-        fsi_boxes_destroy(f->tree[k]);
-        f->tree[k] = NULL;
-    }
-}
-
 /* Pairs of its own features that are closer at rest than the barrier reaches: within them forces begin at less. */
 static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
 {
-    const fsi_pair kind[2] = { m->model.dim == 2 ? FSI_POINT_EDGE : FSI_POINT_TRIANGLE, FSI_EDGE_EDGE };
-    fsi_status status;
-    int k, set;
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    m->list_holds = 0;
+    m->contacts.list_holds = 0;
     memcpy(m->now.x, m->model.rest, 3 * (size_t)m->model.vertices * sizeof(double));
-    status = fsi__sh_find_pairs(m, fn, m->now.x, m->dx);
-    for (k = 0; k < m->pairs && status == FSI_OK; k++) {
-        const fsi__sh_pair *p = &m->pair[k];
-        double x[12], d;
-        set = p->contact.kind == FSI_EDGE_EDGE;
-        if (p->contact.kind != kind[set] || m->model.part[p->node[0]] != m->model.part[p->node[2]]) continue;
-        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
-        d = fsi_distance_between(p->contact.kind, x).d;
-        if (!(d > 1e-6 * m->model.mean_edge) || d >= p->contact.range + p->contact.thickness) continue;
-        status = fsi__room_in(m->context, &m->close[set], sizeof(fsi__sh_close), m->closes[set],
-            &m->close_capacity[set], m->closes[set] + 1, fn);
-        if (status != FSI_OK) break;
-        m->close[set][m->closes[set]].a = p->feature[0];
-        m->close[set][m->closes[set]].b = p->feature[1];
-        m->close[set][m->closes[set]++].d = d;
-    }
-    m->list_holds = 0;
-    return status;
+    FSI__TRY(fsi__sh_find_pairs(m, fn, m->now.x, m->dx));
+    return fsi__sc_list_close(&m->contacts, fn, m->now.x, m->model.part, m->model.mean_edge);
 }
 
 /* ---- >>obstacles implementation ---------------------------------------------------------------------------------- */
@@ -3588,17 +3110,17 @@ FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void)
 
 static void fsi__sh_free_obstacle(fsi__sh_impl *m, fsi__sh_obstacle *o)
 {
-    fsi__sh_free_trees(&o->features);
+    fsi__sc_free_trees(&o->features);
     fsi__arena_free(m->context, &o->memory);
     memset(o, 0, sizeof *o);
 }
 
 static void fsi__sh_lay_obstacle(fsi__sh_obstacle *o, fsi__arena *a)
 {
-    const size_t n = (size_t)o->features.count[FSI__SH_POINTS];
-    o->face = (int *)fsi__take(a, 3 * (size_t)o->features.count[FSI__SH_FACES], sizeof(int));
-    o->edge = (int *)fsi__take(a, 2 * (size_t)o->features.count[FSI__SH_EDGES], sizeof(int));
-    o->edge_length2 = (double *)fsi__take(a, (size_t)o->features.count[FSI__SH_EDGES], sizeof(double));
+    const size_t n = (size_t)o->features.count[FSI__SC_POINTS];
+    o->face = (int *)fsi__take(a, 3 * (size_t)o->features.count[FSI__SC_FACES], sizeof(int));
+    o->edge = (int *)fsi__take(a, 2 * (size_t)o->features.count[FSI__SC_EDGES], sizeof(int));
+    o->edge_length2 = (double *)fsi__take(a, (size_t)o->features.count[FSI__SC_EDGES], sizeof(double));
     o->local = (double *)fsi__take(a, 3 * n, sizeof(double));
     o->stand = (double *)fsi__take(a, 3 * n, sizeof(double));
 }
@@ -3620,13 +3142,13 @@ static void fsi__sh_copy_mesh(fsi__sh_obstacle *o)
             e[1] = mesh->faces[3 * f + (k + 1) % 3];
         }
     }
-    for (i = 0; i < o->features.count[FSI__SH_EDGES]; i++) {
+    for (i = 0; i < o->features.count[FSI__SC_EDGES]; i++) {
         const double l =
             fsi__sh_apart(o->stand + 3 * (size_t)o->edge[2 * i], o->stand + 3 * (size_t)o->edge[2 * i + 1]);
         o->edge_length2[i] = l * l;
     }
-    o->features.index[FSI__SH_EDGES] = o->edge;
-    o->features.index[FSI__SH_FACES] = o->face;
+    o->features.index[FSI__SC_EDGES] = o->edge;
+    o->features.index[FSI__SC_FACES] = o->face;
     o->features.edge_length2 = o->edge_length2;
 }
 
@@ -3697,9 +3219,9 @@ static fsi_status fsi__sh_fill_obstacle(fsi__sh_impl *m, const char *fn, fsi__sh
     memset(o, 0, sizeof *o);
     o->desc = *d;
     o->body = -1;
-    o->features.count[FSI__SH_POINTS] = d->mesh->vertex_count;
-    o->features.count[FSI__SH_EDGES] = d->mesh->corners == 2 ? d->mesh->face_count : d->mesh->edge_count;
-    o->features.count[FSI__SH_FACES] = d->mesh->corners == 2 ? 0 : d->mesh->face_count;
+    o->features.count[FSI__SC_POINTS] = d->mesh->vertex_count;
+    o->features.count[FSI__SC_EDGES] = d->mesh->corners == 2 ? d->mesh->face_count : d->mesh->edge_count;
+    o->features.count[FSI__SC_FACES] = d->mesh->corners == 2 ? 0 : d->mesh->face_count;
     for (k = largest = 0; k < 3; k++) if (o->features.count[k] > largest) largest = o->features.count[k];
     memset(&measure, 0, sizeof measure);
     fsi__sh_lay_obstacle(o, &measure);
@@ -3710,7 +3232,7 @@ static fsi_status fsi__sh_fill_obstacle(fsi__sh_impl *m, const char *fn, fsi__sh
     fsi__sh_lay_obstacle(o, &o->memory);
     o->features.box = (double *)fsi__take(&o->memory, 6 * (size_t)largest, sizeof(double));
     fsi__sh_copy_mesh(o);
-    status = m->contact ? fsi__sh_make_trees(m->context, &o->features) : FSI_OK;
+    status = m->contact ? fsi__sc_make_trees(m->context, &o->features) : FSI_OK;
     if (status == FSI_OK) status = fsi__sh_find_body(m, fn, d->body, &o->body);
     o->used = status == FSI_OK;
     return status;
@@ -4215,7 +3737,8 @@ static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
 {
     const fsi__sh_state *n = &m->next;
     /* as fsi__sh_adapt_stiffness leaves it */
-    const double shortest = 1e-15, stiffest = 1e9 * 5 * m->range * fmax(m->range / (shortest * shortest), 10);
+    const double shortest = 1e-15,
+                 stiffest = 1e9 * 5 * m->contacts.range * fmax(m->contacts.range / (shortest * shortest), 10);
     fsi_status status = fsi__sh_check_places(m, fn);
     int i;
     if (status == FSI_OK) status = fsi__sh_check_frames(m, fn);
@@ -4362,7 +3885,7 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
     for (i = 0; draw->line && i < m->obstacles; i++) {
         const fsi__sh_obstacle *o = &m->obstacle[i];
         int e;
-        for (e = 0; o->used && e < o->features.count[FSI__SH_EDGES]; e++)
+        for (e = 0; o->used && e < o->features.count[FSI__SC_EDGES]; e++)
             draw->line(draw->user, fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e]),
                        fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e + 1]), 0x808080);
     }
@@ -4588,21 +4111,21 @@ static fsi_status fsi__sh_make_solvers(fsi__sh_impl *m)
     if (!m->contact || m->first_body >= 3000) d.ordering = fsi_dissection();
     status = fsi_assembly_create(&m->elastic, &a);
     if (status == FSI_OK) status = fsi_solver_create(&m->solver, &d);
-    if (status == FSI_OK) status = fsi_pairs_create(&m->found, m->context);
+    if (status == FSI_OK) status = fsi_pairs_create(&m->contacts.found, m->context);
     return status;
 }
 
 static void fsi__sh_list_features(fsi__sh_impl *m)
 {
-    fsi__sh_features *f = &m->own_features;
-    f->count[FSI__SH_POINTS] = m->model.vertices;
-    f->count[FSI__SH_EDGES] = m->model.edges;
-    f->count[FSI__SH_FACES] = m->model.triangles;
-    f->index[FSI__SH_EDGES] = m->model.edge;
-    f->index[FSI__SH_FACES] = m->model.triangle;
+    fsi__sc_features *f = &m->contacts.own;
+    f->count[FSI__SC_POINTS] = m->model.vertices;
+    f->count[FSI__SC_EDGES] = m->model.edges;
+    f->count[FSI__SC_FACES] = m->model.triangles;
+    f->index[FSI__SC_EDGES] = m->model.edge;
+    f->index[FSI__SC_FACES] = m->model.triangle;
     f->edge_length2 = m->model.edge_length2;
-    m->lone.count[FSI__SH_POINTS] = m->model.points;
-    m->lone.index[FSI__SH_POINTS] = m->model.point;
+    m->contacts.lone.count[FSI__SC_POINTS] = m->model.points;
+    m->contacts.lone.index[FSI__SC_POINTS] = m->model.point;
 }
 
 /* The state at the beginning: at rest where the desc puts it. */
@@ -4637,16 +4160,21 @@ static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
     m->first_body = m->model.vertices + m->model.twists;
     for (i = 0; i < m->model.materials; i++) if (m->model.material[i].damping_stiffness > 0) m->damps = 1;
     m->contact = k->desc->contact != 0;
-    m->self_contact = k->desc->self_contact != 0;
-    m->range = k->desc->contact_range > 0 ? (double)k->desc->contact_range
+    m->contacts.self_contact = k->desc->self_contact != 0;
+    m->contacts.range = k->desc->contact_range > 0 ? (double)k->desc->contact_range
                : m->model.edges > 0       ? 0.15 * m->model.mean_edge
                                           : 1e-3;
-    if (!(m->model.mean_edge > 0)) m->model.mean_edge = m->range / 0.15;
+    if (!(m->model.mean_edge > 0)) m->model.mean_edge = m->contacts.range / 0.15;
     fsi__sh_take_settings(s, m, k->desc);
+    m->contacts.dim = m->model.dim;
+    m->contacts.vertices = m->model.vertices;
+    m->contacts.mass = m->model.mass;
+    m->contacts.clearance = m->model.clearance;
+    m->contacts.bare = m->model.bare;
     fsi__sh_list_features(m);
     status = fsi__sh_make_solvers(m);
-    if (status == FSI_OK && m->contact) status = fsi__sh_make_trees(m->context, &m->own_features);
-    if (status == FSI_OK && m->contact) status = fsi__sh_make_trees(m->context, &m->lone);
+    if (status == FSI_OK && m->contact) status = fsi__sc_make_trees(m->context, &m->contacts.own);
+    if (status == FSI_OK && m->contact) status = fsi__sc_make_trees(m->context, &m->contacts.lone);
     if (status != FSI_OK) return status;
     memset(&measure, 0, sizeof measure);
     fsi__sh_lay_fixed(s, m, &measure);
@@ -4656,7 +4184,7 @@ static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
     fsi__sh_lay_fixed(s, m, &m->fixed_memory);
     fsi__sh_start_state(s, m, k);
     status = fsi__sh_resize(m, fn);
-    if (status == FSI_OK && m->contact && m->self_contact) status = fsi__sh_list_close(m, fn);
+    if (status == FSI_OK && m->contact && m->contacts.self_contact) status = fsi__sh_list_close(m, fn);
     return status == FSI_OK ? fsi__sh_check_apart(m, fn, m->state.x) : status;
 }
 
@@ -4670,25 +4198,17 @@ FSI_API void fsi_shell_destroy(fsi_shell *s)
     c = m->context;
     own = m->own;
     if (c == &m->own) c = &own; /* goes with m */
+    fsi__sc_free(&m->contacts);
     fsi_assembly_destroy(m->elastic);
     fsi_solver_destroy(m->solver);
-    fsi_pairs_destroy(m->found);
-    fsi__sh_free_trees(&m->own_features);
-    fsi__sh_free_trees(&m->lone);
     fsi__arena_free(m->context, &m->given);
     fsi__arena_free(m->context, &m->counted);
     fsi__arena_free(m->context, &m->fixed_memory);
     fsi__arena_free(m->context, &m->work);
-    fsi__free(m->context, m->pair, (size_t)m->pair_capacity, sizeof *m->pair);
-    fsi__free(m->context, m->pair_number, (size_t)m->pair_number_capacity, sizeof(double));
-    fsi__free(m->context, m->gap, (size_t)m->gap_capacity, sizeof(double));
-    fsi__free(m->context, m->active, (size_t)m->active_capacity, sizeof(int));
-    fsi__free(m->context, m->pair_block, (size_t)m->pair_block_capacity, 156 * sizeof(double));
     fsi__free(m->context, m->rub, (size_t)m->rub_capacity, sizeof *m->rub);
     fsi__free(m->context, m->coupling, (size_t)m->coupling_capacity, 4 * sizeof(int));
     fsi__free(m->context, m->total_col, (size_t)m->total_capacity, sizeof(int));
     fsi__free(m->context, m->total_value, (size_t)m->total_capacity, 9 * sizeof(double));
-    for (i = 0; i < 2; i++) fsi__free(m->context, m->close[i], (size_t)m->close_capacity[i], sizeof(fsi__sh_close));
     fsi__free(m->context, m->obstacle, (size_t)m->obstacle_capacity, sizeof *m->obstacle);
     fsi__free(m->context, m->body, (size_t)m->body_capacity, sizeof *m->body);
     fsi__free(m->context, m->spring, (size_t)m->spring_capacity, sizeof *m->spring);
@@ -4696,6 +4216,23 @@ FSI_API void fsi_shell_destroy(fsi_shell *s)
     s->cookie = 0;
     fsi__free(c, m, 1, sizeof *m);
     fsi__free(c, s, 1, sizeof *s);
+}
+
+FSI_API fsi_shell_desc fsi_shell_default_desc(void)
+{
+    fsi_shell_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('d', fsi_shell_desc);
+    d.dim = 3;
+    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    d.substeps = 1;
+    d.max_newton = 100;
+    d.tolerance = (fsi_real)1e-3;
+    d.contact = d.self_contact = 1;
+    d.friction_speed = (fsi_real)3e-4;
+    d.friction_iterations = 1;
+    d.drag = (fsi_real)1.2;
+    return d;
 }
 
 FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
@@ -4721,7 +4258,7 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
     s->cookie = FSI__COOKIE('s', fsi_shell);
     s->impl = m;
     m->own = fsi_default_context();
-    m->context = s->context = desc->context ? desc->context : &m->own;
+    m->context = m->contacts.context = s->context = desc->context ? desc->context : &m->own;
     memset(&k, 0, sizeof k);
     k.context = m->context;
     k.fn = fn;
@@ -4739,7 +4276,7 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
     s->triangles = m->model.triangle;
     s->segments = m->model.segment;
     s->mean_edge = (fsi_real)m->model.mean_edge;
-    s->contact_range = (fsi_real)m->range;
+    s->contact_range = (fsi_real)m->contacts.range;
     s->stats.min_gap = 1;
     s->stats.bytes = m->context->bytes;
     s->stats.allocs = m->context->allocs;

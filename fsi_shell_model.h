@@ -23,7 +23,7 @@
 
 #include "fsi_elements.h"
 
-/* ---- >>materials ----------------------------------------------------------------------------------------------- */
+/* ---- >>materials ------------------------------------------------------------------------------------------------- */
 
 typedef enum fsi_shell_membrane {
     FSI_SHELL_STVK,        /* St. Venant-Kirchhoff, orthotropic: small strains, large turns: cloth, paper */
@@ -81,7 +81,7 @@ FSI_API fsi_shell_material fsi_shell_preset(fsi_shell_preset_kind kind);
 /* "silk" ..., "" for one that does not exist */
 FSI_API const char *fsi_shell_preset_name(fsi_shell_preset_kind kind);
 
-/* ---- >>description --------------------------------------------------------------------------------------------- */
+/* ---- >>description ----------------------------------------------------------------------------------------------- */
 
 typedef enum fsi_shell_integrator {
     FSI_SHELL_BACKWARD_EULER, /* first order, damps what it cannot resolve: robust */
@@ -97,7 +97,7 @@ typedef struct fsi_shell_crease {
     fsi_real stiffness;   /* times that of the uncreased edge, >= 0: paper that was folded is softer there */
 } fsi_shell_crease;
 
-/* How to make one. The caller's arrays are copied. */
+/* How to make a fsi_shell; fsi_shell_default_desc fills it. The caller's arrays are copied. */
 typedef struct fsi_shell_desc {
     uint32_t cookie;
     fsi_context *context;            /* default NULL */
@@ -147,8 +147,6 @@ typedef struct fsi_shell_desc {
     fsi_real drag;                   /* c of that, 0 to 10; default 1.2 */
 } fsi_shell_desc;
 
-FSI_API fsi_shell_desc fsi_shell_default_desc(void); /* fills every field; set vertices, elements and materials */
-
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
 /* What a scene fixes. Unknowns come in nodes of three numbers: first the vertices, then one for the twist of each
@@ -197,8 +195,7 @@ typedef struct fsi__sm_model {
     double mean_edge, total_mass;
 } fsi__sm_model;
 
-/* Numbers that follow from those given. Orthotropic plane stress: nu_12 / E1 = nu_21 / E2. */
-/* c, d: 11, 22, 12, 66 */
+/* Numbers that follow from those given. Orthotropic plane stress: nu_12 / E1 = nu_21 / E2. c, d: 11, 22, 12, 66. */
 typedef struct fsi__sm_moduli {
     double c[4];
     double d[4];
@@ -228,12 +225,12 @@ typedef struct fsi__sm_maker {
 /* A number that must be finite and in [lo, hi]. */
 typedef struct fsi__sm_range { const char *name; fsi_real value; double lo, hi; } fsi__sm_range;
 
-enum { FSI__SM_VALUE, FSI__SM_GRADIENT, FSI__SM_HESSIAN };
+enum { FSI__SM_VALUE, FSI__SM_GRADIENT, FSI__SM_HESSIAN }; /* each with those before it */
 
 /* The energies of all elements at q [J]. */
 typedef struct fsi__sm_pass {
     fsi_context *context;
-    const fsi__sm_model *model;
+    const fsi__sm_model *model;   /* without dampers, or with */
     const double *q;              /* 3 * (vertices + twists) */
     const fsi__shell_frame *frame; /* segments: reference frames at q */
     const double *twist;          /* JOINTs: angle between the frames of its segments */
@@ -242,7 +239,7 @@ typedef struct fsi__sm_pass {
     const double *base;           /* 3 * vertices: velocities are (q - base) / h */
     double h;                     /* [s] */
     int exact;                    /* 0: projected Hessians */
-    int what;                     /* FSI__SM_VALUE; GRADIENT: value and gradient; HESSIAN: all three */
+    int what;                     /* FSI__SM_VALUE, ... */
     double *energy, *vector, *value; /* results: elements; gradients at 3 * start; Hessians at value_at */
 } fsi__sm_pass;
 
@@ -251,7 +248,7 @@ FSI_API fsi_status fsi__sm_check_ranges(fsi_context *c, const char *fn, const fs
                                         const char *of, int index);
 /* The settings that may change after create. */
 FSI_API fsi_status fsi__sm_check_settings(fsi_context *c, const char *fn, const fsi_shell_desc *d);
-FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_shell_desc *d);
+FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_shell_desc *d); /* all of it */
 /* Finite, below 1e12, in the plane where dim is 2. x: may be NULL. */
 FSI_API fsi_status fsi__sm_check_vectors(fsi_context *c, const char *fn, const fsi_vec3 *x, int count, const char *what,
                                          int dim);
@@ -281,6 +278,15 @@ FSI_API void fsi__sm_damp(const fsi__sm_model *p, fsi__sm_model *d, const fsi__s
 #ifndef FSI_SHELL_MODEL_IMPLEMENTATION_DONE
 #define FSI_SHELL_MODEL_IMPLEMENTATION_DONE
 
+/* Making a model: fsi__sm_check_desc, then fsi__sm_make_model
+
+      copy_desc, sort_sides, find_rods   triangles by edges; segments in a row get one direction
+      place_creases, count_elements      how many elements of each kind there are
+      make_membranes, make_hinges, make_plates, make_bars, make_frames, make_joints
+      find_parts, list_edges, share_mass what hangs together; edges that meet others; masses of elements
+
+   A substep: fsi__sm_lag_wind, fsi__sm_damp; fsi__sm_energies of each iterate, fsi__sm_carry when it is accepted. */
+
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_elements.h"
 
@@ -292,7 +298,7 @@ FSI__STRICT_BEGIN
 /* Nodes of each kind of element. */
 static const int fsi__sm_nodes[FSI__SM_KINDS] = { 3, 4, 6, 2, 5, 3 };
 
-/* ---- >>material numbers -------------------------------------------------------------------------------- */
+/* ---- >>material numbers ------------------------------------------------------------------------------------------ */
 
 FSI_API fsi_shell_material fsi_shell_default_material(void)
 {
@@ -441,23 +447,6 @@ static fsi_status fsi__sm_check_material(fsi_context *c, const char *fn, const f
     return FSI_OK;
 }
 
-FSI_API fsi_shell_desc fsi_shell_default_desc(void)
-{
-    fsi_shell_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('d', fsi_shell_desc);
-    d.dim = 3;
-    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
-    d.substeps = 1;
-    d.max_newton = 100;
-    d.tolerance = (fsi_real)1e-3;
-    d.contact = d.self_contact = 1;
-    d.friction_speed = (fsi_real)3e-4;
-    d.friction_iterations = 1;
-    d.drag = (fsi_real)1.2;
-    return d;
-}
-
 /* The settings that may change; the arrays are looked at by create. */
 FSI_API fsi_status fsi__sm_check_settings(fsi_context *c, const char *fn, const fsi_shell_desc *d)
 {
@@ -496,7 +485,7 @@ FSI_API fsi_status fsi__sm_check_settings(fsi_context *c, const char *fn, const 
     return FSI_OK;
 }
 
-/* ---- >>sides and rods of a scene ------------------------------------------------------------------------------ */
+/* ---- >>sides and rods of a scene --------------------------------------------------------------------------------- */
 
 
 static int fsi__sm_compare_pairs(const void *a, const void *b)
@@ -629,7 +618,7 @@ static void fsi__sm_count_elements(fsi__sm_maker *k)
     for (i = 0; i < FSI__SM_KINDS; i++) m->first[i + 1] = m->first[i] + m->count[i];
 }
 
-/* ---- >>elements of a scene ------------------------------------------------------------------------------------- */
+/* ---- >>elements of a scene --------------------------------------------------------------------------------------- */
 
 static const double *fsi__sm_rest(const fsi__sm_maker *k, int v) { return k->m->rest + 3 * v; }
 
@@ -813,7 +802,7 @@ static void fsi__sm_make_plates(fsi__sm_maker *k, int *used)
     }
 }
 
-/* ---- >>rods of a scene ----------------------------------------------------------------------------------------- */
+/* ---- >>rods of a scene ------------------------------------------------------------------------------------------- */
 
 static int fsi__sm_next(const fsi__sm_maker *k, int s)
 {
@@ -1061,7 +1050,7 @@ static void fsi__sm_share_mass(fsi__sm_model *m, double *wanted)
             }
 }
 
-/* ---- >>making a scene ------------------------------------------------------------------------------------------ */
+/* ---- >>making a scene -------------------------------------------------------------------------------------------- */
 
 static fsi_status fsi__sm_check_indices(fsi_context *c, const char *fn, const int *index, int count, int per,
                                         const char *what, int vertices)
@@ -1330,7 +1319,7 @@ FSI_API fsi_status fsi__sm_make_model(fsi__sm_maker *k, fsi__arena *given, fsi__
     return fsi__sm_make_elements(k);
 }
 
-/* ---- >>energies ------------------------------------------------------------------------------------------------- */
+/* ---- >>energies -------------------------------------------------------------------------------------------------- */
 
 /* A joint has 11 unknowns: three vertices and the first numbers of two twist nodes. */
 static void fsi__sm_spread_joint(const double *g11, const double *h11, double *g, double *h)
@@ -1434,15 +1423,14 @@ FSI_API double fsi__sm_energies(fsi__sm_pass *w)
     return fsi__sh_sum(w->energy, elements);
 }
 
-/* ---- >>frames and wind ------------------------------------------------------------------------------------------ */
+/* ---- >>frames and wind ------------------------------------------------------------------------------------------- */
 
 FSI_API void fsi__sm_carry(const fsi__sm_model *m, const double *q, fsi__shell_frame *frame, double *twist)
 {
     int i;
     for (i = 0; i < m->segments; i++)
         if (m->twist_node[i] >= 0)
-            fsi__shell_frame_transport(&frame[i], q + 3 * m->chain[2 * i],
-                                       q + 3 * m->chain[2 * i + 1]);
+            fsi__shell_frame_transport(&frame[i], q + 3 * m->chain[2 * i], q + 3 * m->chain[2 * i + 1]);
     for (i = 0; i < m->count[FSI__SM_JOINT]; i++) {
         fsi__shell_frame f[2];
         double x[9];
@@ -1473,7 +1461,7 @@ FSI_API void fsi__sm_lag_wind(const fsi__sm_model *m, const double *x, const dou
     }
 }
 
-/* ---- >>damping -------------------------------------------------------------------------------------------------- */
+/* ---- >>damping --------------------------------------------------------------------------------------------------- */
 
 FSI_API void fsi__sm_lay_damped(const fsi__sm_model *m, fsi__sm_model *d, fsi__arena *a)
 {

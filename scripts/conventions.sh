@@ -75,7 +75,7 @@ for x in $simulators; do
         grep -qE '^    int max_substeps;' fsi_$x.h && ! grep -qE '^    int .*degraded' fsi_$x.h && echo "max_substeps without stats.degraded"
     } | found "fsi_$x.h: too many substeps degrade"
     {
-        grep -qE "fsi_${x}_error\(.*fsi__error_of\(" fsi_$x.h || echo "fsi_${x}_error does not return fsi__error_of"
+        grep -qzE "fsi_${x}_error\([^;{]*\{[^}]*fsi__error_of\(" fsi_$x.h || echo "fsi_${x}_error does not return fsi__error_of"
     } | found "fsi_$x.h: errors of no simulator"
     {
         declared fsi_$x.h | grep -oE "fsi_${x}_add_obstacle\([^)]*\)" | grep -vE "\(fsi_$x \*[a-z]+, const fsi_${x}_obstacle_desc \*[a-z]+, int \*id\)"
