@@ -61,7 +61,8 @@
 
 /* ---- >>simulator ----------------------------------------------------------------------------------------------- */
 
-FSI_API fsi_shell_desc fsi_shell_default_desc(void); /* fills every field; set vertices, elements and materials */
+/* Fills every field of the description (fsi_shell_model.h); set vertices, elements and materials. */
+FSI_API fsi_shell_desc fsi_shell_default_desc(void);
 
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_shell_stats {
@@ -469,8 +470,7 @@ static int fsi__sh_take(fsi_vec3 shown, double *kept)
 /* ---- >>simulator at work --------------------------------------------------------------------------------------- */
 
 /* Where everything is: what Newton moves, and what follows from it. X lists all points that meet others: the vertices,
-   those of the obstacles, and the far ends of springs. */
-/* 3 * nodes; 3 * points; COUPLED bodies */
+   those of the obstacles, and the far ends of springs. q: 3 * nodes; x: 3 * points; turn: COUPLED bodies. */
 typedef struct fsi__sh_place { double *q, *x; fsi_quat *turn; } fsi__sh_place;
 
 /* What a step changes. */
@@ -708,7 +708,7 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
     return fsi__sc_end_pairs(&m->contacts, fn);
 }
 
-/* All of them, with the trees as fitted by find_pairs. */
+/* All edges that pass through faces at x: how many, and the points of the first one. Fits trees and finds pairs. */
 static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const double *x, int *count, int first[5])
 {
     fsi_status status;
@@ -1308,7 +1308,7 @@ static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
     return sum / (2 * w->h * w->h);
 }
 
-/* Energies of all elements at q; gradients and Hessians too. */
+/* Energy of all elements at q [J]; what: FSI__SM_VALUE, ..., gradients to element_vector, Hessians to element_value. */
 static double fsi__sh_elements(const fsi__sh_step *w, const double *q, int what)
 {
     const fsi__sh_impl *m = w->m;

@@ -97,9 +97,9 @@ for h in $headers; do
             want=$(echo "$type" | sed -E 's/^fsi_([a-z0-9]+)_(.*)/fsi_\1_default_\2/; t; s/^fsi_(.*)/fsi_default_\1/')
             [ "$name" = "$want" ] || echo "$name fills $type: it should be $want"
         done
-        # Those there must be: every desc.
+        # Those there must be: every desc, in its header or one that includes it.
         sed -nE 's/^\} (fsi_[a-z_0-9]+_desc);/\1/p' $h | while read -r type; do
-            grep -qE "^FSI_API $type fsi_[a-z_0-9]*default_[a-z_0-9]+\(void\);" $h || echo "nothing fills $type"
+            grep -qE "^FSI_API $type fsi_[a-z_0-9]*default_[a-z_0-9]+\(void\);" $headers || echo "nothing fills $type"
         done
     } | found "$h: names of defaults"
 done
