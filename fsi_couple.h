@@ -14,9 +14,9 @@
       fsi_levelset *water; fsi_shell *cloth; fsi_couple *both;
       l.context = d.context = &ctx;
       ...                                                  // fill both descs
-      if (fsi_levelset_create(&water, &l) != FSI_OK || fsi_shell_create(&cloth, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
-      fsi_levelset_fill_sphere(water, fsi_v3(0.05f, 0.05f, 0.08f), 0.01f, fsi_v3(0, 0, -1), NULL);
-      e.liquid = water;
+      if (fsi_levelset_create(&water, &l) != FSI_OK || fsi_shell_create(&cloth, &d) != FSI_OK) {
+      puts(ctx.error.message); return 1; } fsi_levelset_fill_sphere(water, fsi_v3(0.05f, 0.05f, 0.08f), 0.01f, fsi_v3(0,
+      0, -1), NULL); e.liquid = water;
       e.shell = cloth;
       if (fsi_couple_create(&both, &e) != FSI_OK) { puts(ctx.error.message); return 1; }
       for (step = 0; step < 100; step++)
@@ -24,28 +24,36 @@
       fsi_couple_destroy(both);                            // then the other two
 
    HOW IT WORKS
-      Every projection is solved with the solid: faces of liquid cells at it move with it, and it gets the pressure's impulse. So liquid and solid move
-      together where they touch, phi* and x*. Where they overlap then, as in an impact, one minimisation finds the smallest change of both that keeps
-      every sample of the solid outside of the liquid, by a barrier on phi at the sample, and every component's volume. docs/couple.md derives it.
+      Every projection is solved with the solid: faces of liquid cells at it move with it, and it gets the pressure's
+      impulse. So liquid and solid move together where they touch, phi* and x*. Where they overlap then, as in an
+      impact, one minimisation finds the smallest change of both that keeps every sample of the solid outside of the
+      liquid, by a barrier on phi at the sample, and every component's volume. docs/couple.md derives it.
    WHAT IT DOES (search for it)
-      fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps: fill, pin, attach, add obstacles to each
+      fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps:
+      fill, pin, attach, add obstacles to each
       s->carved_volume, desc.largest_loss     liquid that create took away where the solid stands; how much it may be
-      fsi_couple_step, _suggest_dt            advances both; a step that fails changes neither, nor does one where one of them was stepped alone
-      fsi_couple_set_desc                     other settings from now on; gravity is each one's own: fsi_shell_set_desc, fsi_levelset_set_desc
+      fsi_couple_step, _suggest_dt            advances both; a step that fails changes neither, nor does one where one
+      of them was stepped alone
+      fsi_couple_set_desc                     other settings from now on; gravity is each one's own: fsi_shell_set_desc,
+      fsi_levelset_set_desc
       fsi_couple_shift_origin                 both, in a world whose origin moves along
       fsi_couple_debug_draw                   both, and where they touch
       fsi_couple_save, _load, _hash           to the bit
-      s->adhesion                             what liquid at each vertex bears before it lets go: wetting and non-wetting parts
+      s->adhesion                             what liquid at each vertex bears before it lets go: wetting and
+      non-wetting parts
       s->liquid_force                         on each vertex and pin
-      bodies                                  an fsi_body may be an obstacle of the shell, of the liquid, or (added to each) of both: see below
+      bodies                                  an fsi_body may be an obstacle of the shell, of the liquid, or (added to
+      each) of both: see below
       s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
-      fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. Velocities of the liquid are of first order in time, whatever
-      its time_order. Air between liquid and solid has no pressure. A wetting solid holds liquid (`adhesion`); nothing draws liquid along it: no contact angle.
-   BODIES: PRESCRIBED or COUPLED. One in both has the impulses of both, added up; obstacle_reaction of each has its own share. COUPLED in the
-      shell alone: solved with the shell's positions, then with the velocities of liquid and shell. COUPLED in both: one system of pressure, shell
-      and body, by correction MOMENTUM; use fsi_body_accept, as the shell leaves it where contacts let it go. Measured stable down to a
-      thousandth of the liquid's density (docs/couple.md 5).
+      fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. Velocities of the liquid are of first order in
+      time, whatever its time_order. Air between liquid and solid has no pressure. A wetting solid holds liquid
+      (`adhesion`); nothing draws liquid along it: no contact angle.
+   BODIES: PRESCRIBED or COUPLED. One in both has the impulses of both, added up; obstacle_reaction of each has its own
+      share. COUPLED in the shell alone: solved with the shell's positions, then with the velocities of liquid and
+      shell. COUPLED in both: one system of pressure, shell and body, by correction MOMENTUM; use fsi_body_accept, as
+      the shell leaves it where contacts let it go. Measured stable down to a thousandth of the liquid's density
+      (docs/couple.md 5).
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    FIND IN HERE (search for >>)
@@ -59,29 +67,37 @@
 
 /* ---- >>coupling ------------------------------------------------------------------------------------------------ */
 
-/* How velocities are made to agree after positions. MOMENTUM: liquid and solid exchange the impulses of one solve. PAPER: the liquid meets the solid as a wall
-   that moves; what it does to the solid is the barrier's push alone, so that momentum is not conserved (for comparison, and for solids that are held or
-   far heavier than the liquid). */
+/* How velocities are made to agree after positions. MOMENTUM: liquid and solid exchange the impulses of one solve.
+   PAPER: the liquid meets the solid as a wall that moves; what it does to the solid is the barrier's push alone, so
+   that momentum is not conserved (for comparison, and for solids that are held or far heavier than the liquid). */
 typedef enum fsi_couple_correction { FSI_COUPLE_MOMENTUM, FSI_COUPLE_PAPER } fsi_couple_correction;
 
 /* How to couple. Start from fsi_couple_default_desc(). */
 typedef struct fsi_couple_desc {
     uint32_t cookie;
-    fsi_levelset *liquid;      /* referenced, as is shell; both must outlive the coupling, which alone may step them; no default */
+    fsi_levelset *liquid;      /* referenced, as is shell; both must outlive the coupling, which alone may step them; no
+                                  default */
     fsi_shell *shell;
     fsi_metric metric;         /* how phi is read at a sample; default SPLINE */
-    fsi_real range;            /* d_hat: the barrier begins at this distance [m], or where liquid at rest already is nearer; default 0: dx */
+    fsi_real range;            /* d_hat: the barrier begins at this distance [m], or where liquid at rest already is
+                                  nearer; default 0: dx */
     fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
-    fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a half of it are divided; default 1; 0: vertices
-                                  only, which leak where they are far apart */
-    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface and vertices by less than tolerance * dx; default 7e-3 */
+    fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a
+                                  half of it are divided; default 1; 0: vertices only, which leak where they are far
+                                  apart */
+    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface and vertices by less
+                                  than tolerance * dx; default 7e-3 */
     fsi_couple_correction correction; /* default MOMENTUM */
-    fsi_real adhesion;         /* the largest pull that liquid at the solid bears before it lets go [Pa], of all vertices at first: see fsi_couple; default 0: it bears
-                                  none, the solid does not get wet */
-    fsi_real largest_loss;     /* create refuses (LIMIT) to take away more than this share of the liquid's volume, 0 to 1; default 1: it never refuses */
-    int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared; momentum is then kept to the error of the
-                                  surface's staircase. Default 0: faces at the solid move with it along their axis, which holds the liquid back where the
-                                  solid lies across the grid, and a viscous liquid sticks to it by MOMENTUM (couple.md 4); momentum is kept to rounding */
+    fsi_real adhesion;         /* the largest pull that liquid at the solid bears before it lets go [Pa], of all
+                                  vertices at first: see fsi_couple; default 0: it bears none, the solid does not get
+                                  wet */
+    fsi_real largest_loss;     /* create refuses (LIMIT) to take away more than this share of the liquid's volume, 0 to
+                                  1; default 1: it never refuses */
+    int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared;
+                                  momentum is then kept to the error of the surface's staircase. Default 0: faces at the
+                                  solid move with it along their axis, which holds the liquid back where the solid lies
+                                  across the grid, and a viscous liquid sticks to it by MOMENTUM (couple.md 4); momentum
+                                  is kept to rounding */
 } fsi_couple_desc;
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set liquid and shell */
@@ -90,14 +106,17 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set
 typedef struct fsi_couple_stats {
     int substeps, newton;      /* substeps; Newton steps of liquid and solid together */
     int samples, contacts;     /* samples of the solid; those within range at the end */
-    int degraded;              /* substeps in which Newton's method of the shell ended out of balance; one more where the liquid's own stats.degraded is set */
-    int drowned;               /* samples between vertices that stretching put into the liquid: left out until they are free; largest of the substeps */
-    int faces, released;       /* faces of liquid that moved with the solid at the end; those that were let go then, as they would have pulled by more than adhesion */
+    int degraded;              /* substeps in which Newton's method of the shell ended out of balance; one more where
+                                  the liquid's own stats.degraded is set */
+    int drowned;               /* samples between vertices that stretching put into the liquid: left out until they are
+                                  free; largest of the substeps */
+    int faces, released;       /* faces of liquid that moved with the solid at the end; those that were let go then, as
+                                  they would have pulled by more than adhesion */
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end, as fsi_levelset_stats has it */
     double momentum[3];        /* of liquid and solid, bodies not counted, at the end [kg m/s] */
-    double momentum_error;     /* MOMENTUM: what liquid and solid gained or lost together when velocities were made to agree, over what they exchanged; largest of
-                                  the substeps; what is held is left out */
+    double momentum_error;     /* MOMENTUM: what liquid and solid gained or lost together when velocities were made to
+                                  agree, over what they exchanged; largest of the substeps; what is held is left out */
     double seconds_newton, seconds_pressure, seconds; /* optimisation; projections; all */
 } fsi_couple_stats;
 
@@ -108,49 +127,62 @@ typedef struct fsi_couple {
     fsi_levelset *liquid;
     fsi_shell *shell;
     double time;               /* [s] */
-    double carved_volume;      /* liquid that create took away, as it was nearer than 1.5 dx to the solid [m^3; 2D: m^2] */
-    fsi_real *adhesion;        /* of each vertex of the shell [Pa], at least 0, between vertices by their weights: write it between steps; a setting, which neither save,
-                                  load nor hash know. rho g h holds a layer h thick; on a rod it acts on a strip two cells wide, which is what the liquid sees of it */
-    const fsi_vec3 *liquid_force; /* what the liquid does to each vertex of the shell, pinned ones included: its pressure, tension and adhesion at faces that
-                                     move with it; mean of the last step [N; 2D: N/m], world axes, times its dt the impulse [N s]; 0 after a step of 0 s. The
-                                     sum over all vertices, turned round, is what the liquid got. What holds a pinned vertex is shell->pin_force less
-                                     this; contacts are in shell->contact_force. What a side of the box pushes out
-                                     is in here too, without a reaction of the liquid. With gravity and shell->force
-                                     these are the change of the shell's momentum, by MOMENTUM to rounding; of springs
-                                     and wind the forces are those where positions end */
+    double carved_volume;      /* liquid that create took away, as it was nearer than 1.5 dx to the solid [m^3; 2D:
+                                  m^2] */
+    fsi_real *adhesion;        /* of each vertex of the shell [Pa], at least 0, between vertices by their weights: write
+                                  it between steps; a setting, which neither save, load nor hash know. rho g h holds a
+                                  layer h thick; on a rod it acts on a strip two cells wide, which is what the liquid
+                                  sees of it */
+    const fsi_vec3 *liquid_force; /* what the liquid does to each vertex of the shell, pinned ones included: its
+                                     pressure, tension and adhesion at faces that move with it; mean of the last step
+                                     [N; 2D: N/m], world axes, times its dt the impulse [N s]; 0 after a step of 0 s.
+                                     The sum over all vertices, turned round, is what the liquid got. What holds a
+                                     pinned vertex is shell->pin_force less this; contacts are in shell->contact_force.
+                                     What a side of the box pushes out is in here too, without a reaction of the liquid.
+                                     With gravity and shell->force these are the change of the shell's momentum, by
+                                     MOMENTUM to rounding; of springs and wind the forces are those where positions
+                                     end */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
 
-/* Liquid nearer than 1.5 dx to the solid is taken away: s->carved_volume says how much, a message (level 1) tells it. Errors: COOKIE; ARGUMENT (names the
-   field: liquid and shell of another dim, an integrator other than BACKWARD_EULER, conserve_volume 0); NAN; MEMORY; LIMIT (more than desc.largest_loss would be
-   taken); then neither has changed. *out is NULL on failure; the text is in the liquid's context, without a liquid in the shell's. */
+/* Liquid nearer than 1.5 dx to the solid is taken away: s->carved_volume says how much, a message (level 1) tells it.
+   Errors: COOKIE; ARGUMENT (names the field: liquid and shell of another dim, an integrator other than BACKWARD_EULER,
+   conserve_volume 0); NAN; MEMORY; LIMIT (more than desc.largest_loss would be taken); then neither has changed. *out
+   is NULL on failure; the text is in the liquid's context, without a liquid in the shell's. */
 FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *desc);
 FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL is fine */
-/* Other settings from now on: start from s->desc. liquid, shell and largest_loss are not looked at. An `adhesion` other than that of s->desc is written to
-   all vertices. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
+/* Other settings from now on: start from s->desc. liquid, shell and largest_loss are not looked at. An `adhesion` other
+   than that of s->desc is written to all vertices. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has
+   changed. */
 FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *desc);
-/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
+   Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
-/* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices and COUPLED bodies counted. dt = 0 only looks: nothing
-   moves, stats are those of what there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped,
-   settled, loaded or shifted by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
-   refuses; or adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a sample lies deep in the liquid: it was written there; names it), CONVERGENCE (a vertex could not be kept out of the
+/* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices and COUPLED bodies counted.
+   dt = 0 only looks: nothing moves, stats are those of what there is. A call that did less than asked says so (level
+   1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped, settled, loaded or
+   shifted by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one
+   has settings now that create refuses; or adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a
+   sample lies deep in the liquid: it was written there; names it), CONVERGENCE (a vertex could not be kept out of the
    liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
-/* The largest step that takes one substep now [s], if pins and PRESCRIBED obstacles move no faster than liquid, vertices and COUPLED bodies; 1e-12 to 1000.
-   0: s is none, or the liquid's desc.acceleration is not finite now, which fsi_couple_error tells. */
+/* The largest step that takes one substep now [s], if pins and PRESCRIBED obstacles move no faster than liquid,
+   vertices and COUPLED bodies; 1e-12 to 1000. 0: s is none, or the liquid's desc.acceleration is not finite now, which
+   fsi_couple_error tells. */
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s);
-/* Adds offset [m] to both: fsi_levelset_shift_origin and fsi_shell_shift_origin say what to do with meshes and bodies, and with states that were saved
-   before. Errors: COOKIE, NAN, LIMIT (one of both would be too far off); then nothing has changed. */
+/* Adds offset [m] to both: fsi_levelset_shift_origin and fsi_shell_shift_origin say what to do with meshes and bodies,
+   and with states that were saved before. Errors: COOKIE, NAN, LIMIT (one of both would be too far off); then nothing
+   has changed. */
 FSI_API fsi_status fsi_couple_shift_origin(fsi_couple *s, fsi_vec3 offset);
-/* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. load also refuses (MESH, names the vertex) a solid that lies in the
-   liquid, and then neither has changed. */
+/* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. load also refuses (MESH,
+   names the vertex) a solid that lies in the liquid, and then neither has changed. */
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size);
 /* Hash of both states. */
 FSI_API uint64_t fsi_couple_hash(const fsi_couple *s);
-/* What fsi_levelset_debug_draw and fsi_shell_debug_draw do, and of the last step the samples within range of the liquid (points). */
+/* What fsi_levelset_debug_draw and fsi_shell_debug_draw do, and of the last step the samples within range of the liquid
+   (points). */
 FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *draw);
 
 #endif /* FSI_COUPLE_H */
@@ -195,14 +227,16 @@ FSI__STRICT_BEGIN
 
 /* ---- >>samples --------------------------------------------------------------------------------------------------
 
-   Points of the solid at which it meets the liquid: its vertices, and so many on edges and triangles, as long as these are when a step begins, that none
-   is farther than one and a half `sample_spacing` from the next. Those so far out of the box that no substep brings them in are left out. */
+   Points of the solid at which it meets the liquid: its vertices, and so many on edges and triangles, as long as these
+   are when a step begins, that none is farther than one and a half `sample_spacing` from the next. Those so far out of
+   the box that no substep brings them in are left out. */
 
 typedef struct fsi__co_sample {
     int node[3], drowned;       /* x = sum weight x[node]; -1: none; drowned: left out in this substep */
     double weight[3], area;
     double range;               /* where its barrier begins in this substep [m] */
-    fsi_stencil frozen;         /* LINEAR: its cells serve from when it is listed to the substep's end, as d has kinks between cells; dim 0: none yet */
+    fsi_stencil frozen;         /* LINEAR: its cells serve from when it is listed to the substep's end, as d has kinks
+                                   between cells; dim 0: none yet */
 } fsi__co_sample;
 
 /* A sample within reach of the liquid, where Newton's method now is. */
@@ -267,7 +301,8 @@ typedef struct fsi__co_impl {
     double *krylov;             /* 7 * rows: r, and what it takes to find them */
     double *way;                /* 6 * nodes */
     int krylov_capacity, way_capacity;
-    /* a matrix of the shell's nodes: of that system, with the shell's own pattern; then of velocities, with one of its own */
+    /* a matrix of the shell's nodes: of that system, with the shell's own pattern; then of velocities, with one of its
+       own */
     fsi_csr total;
     int *total_start, *total_col, *total_map, total_rows_capacity, total_capacity, map_capacity;
     double *total_value, *right, *solution;
@@ -292,7 +327,8 @@ typedef struct fsi__co_impl {
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
-    double *given;              /* 3 * nodes [N s, N m s]: what projections gave the solid in this substep before positions are sought */
+    double *given;              /* 3 * nodes [N s, N m s]: what projections gave the solid in this substep before
+                                   positions are sought */
     double *felt;               /* 3 * nodes: what the liquid gave all nodes in this step */
     int v_capacity, load_capacity, given_capacity, felt_capacity;
     fsi_vec3 *public_force;     /* vertices: liquid_force */
@@ -308,7 +344,10 @@ typedef struct fsi__co_impl {
 #endif
 enum { FSI__CO_ASSEMBLES, FSI__CO_ASSEMBLED, FSI__CO_SOLVED, FSI__CO_PROJECTS, FSI__CO_PROJECTED };
 
-static fsi__co_impl *fsi__co_of(const fsi_couple *s) { return s && s->cookie == FSI__COOKIE('C', fsi_couple) ? (fsi__co_impl *)s->impl : NULL; }
+static fsi__co_impl *fsi__co_of(const fsi_couple *s)
+{
+    return s && s->cookie == FSI__COOKIE('C', fsi_couple) ? (fsi__co_impl *)s->impl : NULL;
+}
 
 static fsi_status fsi__co_more(fsi__co_impl *c, void *array, size_t size, int rows, int *capacity, int need)
 {
@@ -318,7 +357,8 @@ static fsi_status fsi__co_more(fsi__co_impl *c, void *array, size_t size, int ro
 /* Into how many pieces an element of this length is to be divided; 1 when the samples it has are as many. */
 static int fsi__co_finer(fsi__co_impl *c, int element, double length)
 {
-    const double spacing = (double)c->s->desc.sample_spacing * c->dx, pieces = spacing > 0 ? fmin(floor(length / spacing + 0.5), 1000) : 1;
+    const double spacing = (double)c->s->desc.sample_spacing * c->dx,
+                 pieces = spacing > 0 ? fmin(floor(length / spacing + 0.5), 1000) : 1;
     if (!(pieces > c->pieces[element])) return 1;
     c->pieces[element] = (int)pieces;
     return c->pieces[element];
@@ -344,7 +384,8 @@ static void fsi__co_place(const fsi__co_sample *s, const double *x, double *out)
 {
     int k, a;
     for (a = 0; a < 3; a++) out[a] = 0;
-    for (k = 0; k < 3 && s->node[k] >= 0; k++) for (a = 0; a < 3; a++) out[a] += s->weight[k] * x[3 * (size_t)s->node[k] + (size_t)a];
+    for (k = 0; k < 3 && s->node[k] >= 0; k++)
+        for (a = 0; a < 3; a++) out[a] += s->weight[k] * x[3 * (size_t)s->node[k] + (size_t)a];
 }
 
 static void fsi__co_local(const fsi__co_impl *c, const double *x, double *out)
@@ -393,7 +434,8 @@ static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int 
     const int *node = m->triangle + 3 * t;
     double longest = 0;
     int n, i, j;
-    for (i = 0; i < 3; i++) longest = fmax(longest, fsi__sh_apart(x + 3 * (size_t)node[i], x + 3 * (size_t)node[(i + 1) % 3]));
+    for (i = 0; i < 3; i++)
+        longest = fmax(longest, fsi__sh_apart(x + 3 * (size_t)node[i], x + 3 * (size_t)node[(i + 1) % 3]));
     n = fsi__co_finer(c, m->edges + t, longest);
     for (i = 1; i < n; i++) for (j = 1; i + j < n; j++) {
         const double weight[3] = { (double)i / n, (double)j / n, (double)(n - i - j) / n };
@@ -432,8 +474,12 @@ static fsi_status fsi__co_check_adhesion(const fsi__co_impl *c, const char *fn)
     const fsi_real *adhesion = c->s->adhesion;
     int i;
     for (i = 0; i < c->sh->vertices; i++) {
-        if (!fsi_is_finite((double)adhesion[i])) return fsi__fail(c->context, FSI_ERROR_NAN, fn, i, (double)adhesion[i], "adhesion of vertex %d is not finite", i);
-        if (adhesion[i] < 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, i, (double)adhesion[i], "adhesion of vertex %d is %g Pa, must be at least 0", i, (double)adhesion[i]);
+        if (!fsi_is_finite((double)adhesion[i]))
+            return fsi__fail(c->context, FSI_ERROR_NAN, fn, i, (double)adhesion[i],
+                             "adhesion of vertex %d is not finite", i);
+        if (adhesion[i] < 0)
+            return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, i, (double)adhesion[i],
+                             "adhesion of vertex %d is %g Pa, must be at least 0", i, (double)adhesion[i]);
     }
     return FSI_OK;
 }
@@ -462,10 +508,12 @@ static long long fsi__co_entry(const fsi__co_impl *c, const int *cell)
 static int fsi__co_entries(const fsi__co_impl *c, const fsi_stencil *at, long long *entry)
 {
     int i[3], a, cell[3], n = 0;
-    for (i[2] = 0; i[2] < (at->dim == 3 ? at->width : 1); i[2]++) for (i[1] = 0; i[1] < at->width; i[1]++) for (i[0] = 0; i[0] < at->width; i[0]++) {
-        for (a = 0; a < 3; a++) cell[a] = at->base[a] + i[a];
-        entry[n++] = fsi__co_entry(c, cell);
-    }
+    for (i[2] = 0; i[2] < (at->dim == 3 ? at->width : 1); i[2]++)
+        for (i[1] = 0; i[1] < at->width; i[1]++)
+            for (i[0] = 0; i[0] < at->width; i[0]++) {
+                for (a = 0; a < 3; a++) cell[a] = at->base[a] + i[a];
+                entry[n++] = fsi__co_entry(c, cell);
+            }
     return n;
 }
 
@@ -500,23 +548,31 @@ static double fsi__co_past(const fsi__co_impl *c, double *local, double *away)
 /* What of -d'' is positive, phi being the values of a stencil. */
 static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, double *out)
 {
-    const double curve[2][3] = { { 0, 0, 0 }, { 1, -2, 1 } }; /* second derivatives of a LINEAR and a SPLINE stencil's weights, times dx^2 */
+    const double curve[2][3] = { { 0, 0, 0 }, { 1, -2, 1 } }; /* second derivatives of a LINEAR and a SPLINE stencil's
+                                                                 weights, times dx^2 */
     const int depth = at->dim == 3 ? at->width : 1;
     fsi_mat3 h, v;
     fsi_vec3 value;
     double part[3];
     int i[3], a, b, c, k = 0;
     memset(&h, 0, sizeof h);
-    for (i[2] = 0; i[2] < depth; i[2]++) for (i[1] = 0; i[1] < at->width; i[1]++) for (i[0] = 0; i[0] < at->width; i[0]++, k++)
-        for (a = 0; a < at->dim; a++) for (b = 0; b <= a; b++) {
-            double w = -phi[k] / dx; /* -d'' dx is a number */
-            for (c = 0; c < at->dim; c++) w *= c == a && c == b ? curve[at->width - 2][i[c]] : c == a || c == b ? at->slope[c][i[c]] * dx : at->weight[c][i[c]];
-            h.m[3 * a + b] += (fsi_real)w;
-        }
+    for (i[2] = 0; i[2] < depth; i[2]++)
+        for (i[1] = 0; i[1] < at->width; i[1]++)
+            for (i[0] = 0; i[0] < at->width; i[0]++, k++)
+                for (a = 0; a < at->dim; a++)
+                    for (b = 0; b <= a; b++) {
+                        double w = -phi[k] / dx; /* -d'' dx is a number */
+                        for (c = 0; c < at->dim; c++)
+                            w *= c == a && c == b   ? curve[at->width - 2][i[c]]
+                                 : c == a || c == b ? at->slope[c][i[c]] * dx
+                                                    : at->weight[c][i[c]];
+                        h.m[3 * a + b] += (fsi_real)w;
+                    }
     fsi_m3_eigen(h, &value, &v);
     fsi__sh_from(value, part);
     for (a = 0; a < 3; a++) for (b = 0; b < 3; b++)
-        for (out[3 * a + b] = 0, c = 0; c < 3; c++) if (part[c] > 0) out[3 * a + b] += part[c] / dx * (double)v.m[3 * a + c] * (double)v.m[3 * b + c];
+            for (out[3 * a + b] = 0, c = 0; c < 3; c++)
+                if (part[c] > 0) out[3 * a + b] += part[c] / dx * (double)v.m[3 * a + c] * (double)v.m[3 * b + c];
 }
 
 /* d past the sides, phi being `value` at their end. */
@@ -535,7 +591,8 @@ static double fsi__co_distance_past(double past, const double *away, double valu
 /* d of a sample at x, `way` along Newton's step. frozen: of the contact; NULL: none. out, not NULL: what d hangs on.
    Past the sides it is max(phi, 0), which is the same along their normal there, and the way to them: what comes back
    meets no jump at air, and never liquid, which the side holds. */
-static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen, const double *x, double way, fsi__co_contact *out)
+static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen, const double *x, double way,
+                               fsi__co_contact *out)
 {
     const int dim = c->liquid->grid->dim;
     double local[3], away[3], phi[27] = { 0 }, value, past;
@@ -614,8 +671,8 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
     return FSI_OK;
 }
 
-/* A sample that is nearer than this [dx] when a substep begins or its optimisation is over, as it came from out of the box or between cells that LINEAR contacts did
-   not look at, is given this distance. */
+/* A sample that is nearer than this [dx] when a substep begins or its optimisation is over, as it came from out of the
+   box or between cells that LINEAR contacts did not look at, is given this distance. */
 #define FSI__CO_LEAST 0.01
 
 /* The smallest change of phi that takes liquid away from a contact. */
@@ -624,10 +681,13 @@ static void fsi__co_raise(fsi__co_impl *c, const fsi__co_contact *t)
     double size = 0;
     int i;
     for (i = 0; i < 27; i++) if (t->cell[i] >= 0) size += t->weight[i] * t->weight[i];
-    for (i = 0; i < 27; i++) if (t->cell[i] >= 0 && size > 0) c->cell[t->cell[i]].value += t->weight[i] * (FSI__CO_LEAST * c->dx - t->d) / size;
+    for (i = 0; i < 27; i++)
+        if (t->cell[i] >= 0 && size > 0)
+            c->cell[t->cell[i]].value += t->weight[i] * (FSI__CO_LEAST * c->dx - t->d) / size;
 }
 
-/* Liquid nearer than this is at the solid: a little more than the barrier's range, so that what rests does not flicker. */
+/* Liquid nearer than this is at the solid: a little more than the barrier's range, so that what rests does not
+   flicker. */
 static double fsi__co_touching(const fsi__co_impl *c) { return c->range + 0.25 * c->dx; }
 
 /* What a contact adds to the energy, of d. */
@@ -662,7 +722,8 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         past = fsi__co_past(c, local, away);
         if (past > reach) continue;
         if ((d > reach + c->dx || past > 0) && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
-        if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0) s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
+        if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0)
+            s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
         FSI__TRY(fsi__co_add_stencil(c, p));
         FSI__TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         t = &c->contact[c->contacts++];
@@ -684,17 +745,22 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
 
 /* ---- >>system ----------------------------------------------------------------------------------------------------
 
-   With D the liquid's inertia, A what the shell's matrix is, and of each contact r = sqrt(beta) (change of d), beta = kb b'', the liquid's unknowns and the
-   multipliers lam of the volumes are eliminated exactly (coupling.md 5.6), which leaves
+   With D the liquid's inertia, A what the shell's matrix is, and of each contact r = sqrt(beta) (change of d), beta =
+   kb b'', the liquid's unknowns and the multipliers lam of the volumes are eliminated exactly (coupling.md 5.6), which
+   leaves
 
-      | A   G' | |dx|   | -g_x                           |      W = sqrt(beta) grad_phi d,  G = sqrt(beta) grad_x d,  C = W D^-1 (1 - Q) W'
-      | G -1-C | |r |   | W D^-1 (g + J'(h - JD^-1 g)/jj) |      J = slope of the volumes,  jj = J D^-1 J' (diagonal),  Q = J' jj^-1 J D^-1
+      | A   G' | |dx|   | -g_x                           |      W = sqrt(beta) grad_phi d,  G = sqrt(beta) grad_x d,  C
+      = W D^-1 (1 - Q) W'
+      | G -1-C | |r |   | W D^-1 (g + J'(h - JD^-1 g)/jj) |      J = slope of the volumes,  jj = J D^-1 J' (diagonal),
+      Q = J' jj^-1 J D^-1
 
       lam = (h - J D^-1 (g + W'r)) / jj,      dphi = -D^-1 (g + W'r + J'lam)
 
-   C couples contacts up to three cells apart: a factor of this would cost ten of the shell's. So C is replaced by the sums of the rows of |W| D^-1 |W|' on the
-   diagonal, L. r goes then by itself, and A + G'(1 + L)^-1 G has its entries where A has them. L - C >= 0: conjugate gradients with this factor, of which r alone are
-   the unknowns, take about five steps. A has also what of kb b' d'' (d'' to x) is positive: a light solid in a dent of the liquid would jump from side to side without. */
+   C couples contacts up to three cells apart: a factor of this would cost ten of the shell's. So C is replaced by the
+   sums of the rows of |W| D^-1 |W|' on the diagonal, L. r goes then by itself, and A + G'(1 + L)^-1 G has its entries
+   where A has them. L - C >= 0: conjugate gradients with this factor, of which r alone are the unknowns, take about
+   five steps. A has also what of kb b' d'' (d'' to x) is positive: a light solid in a dent of the liquid would jump
+   from side to side without. */
 
 /* out += G'f, or -= of what is held. */
 static void fsi__co_pull(const fsi__co_impl *c, const double *f, double *out)
@@ -704,7 +770,8 @@ static void fsi__co_pull(const fsi__co_impl *c, const double *f, double *out)
         const fsi__co_contact *t = &c->contact[c->row[k]];
         const fsi__co_sample *s = &c->sample[t->sample];
         for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++)
-            if (!c->sh->fixed[3 * s->node[i] + a]) out[3 * (size_t)s->node[i] + (size_t)a] += t->root * s->weight[i] * t->gradient[a] * f[k];
+                if (!c->sh->fixed[3 * s->node[i] + a])
+                    out[3 * (size_t)s->node[i] + (size_t)a] += t->root * s->weight[i] * t->gradient[a] * f[k];
     }
 }
 
@@ -715,7 +782,8 @@ static double fsi__co_reach(const fsi__co_impl *c, const fsi__co_contact *t, con
     double sum = 0;
     int i, a;
     for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++)
-        if (c->sh->fixed[3 * s->node[i] + a] == held) sum += s->weight[i] * t->gradient[a] * x[3 * (size_t)s->node[i] + (size_t)a];
+            if (c->sh->fixed[3 * s->node[i] + a] == held)
+                sum += s->weight[i] * t->gradient[a] * x[3 * (size_t)s->node[i] + (size_t)a];
     return t->root * sum;
 }
 
@@ -783,7 +851,8 @@ static void fsi__co_excess(fsi__co_impl *c, const double *lump, const double *r,
     fsi__co_sum_push(c);
     for (i = 0; i < c->touched; i++) {
         fsi__co_cell *p = &c->cell[c->reached[i]];
-        if (p->component >= 0 && c->part[p->component].jj > 0) p->push -= p->slope * c->part[p->component].jp / c->part[p->component].jj;
+        if (p->component >= 0 && c->part[p->component].jj > 0)
+            p->push -= p->slope * c->part[p->component].jp / c->part[p->component].jj;
     }
     for (k = 0; k < c->rows; k++) out[k] = lump[k] * r[k] - fsi__co_gather(c, &c->contact[c->row[k]]);
 }
@@ -812,7 +881,8 @@ static void fsi__co_lump(fsi__co_impl *c, double *lump)
     }
     for (k = 0; k < c->rows; k++) {
         const fsi__co_contact *t = &c->contact[c->row[k]];
-        for (lump[k] = 0, i = 0; i < 27; i++) if (t->cell[i] >= 0) lump[k] += t->root * fabs(t->weight[i]) * c->cell[t->cell[i]].push / c->inertia;
+        for (lump[k] = 0, i = 0; i < 27; i++)
+            if (t->cell[i] >= 0) lump[k] += t->root * fabs(t->weight[i]) * c->cell[t->cell[i]].push / c->inertia;
     }
 }
 
@@ -837,13 +907,16 @@ static void fsi__co_fill(fsi__co_impl *c, const double *lump)
             double *block = c->total_value + 9 * (size_t)fsi__sh_entry(m, s->node[i], s->node[j]);
             const double scale = t->root * t->root * s->weight[i] * s->weight[j] / (1 + lump[k]);
             for (a = 0; a < 3; a++) for (b = 0; b < 3; b++)
-                if (!c->sh->fixed[3 * s->node[i] + a] && !c->sh->fixed[3 * s->node[j] + b]) block[3 * a + b] += scale * t->gradient[a] * t->gradient[b] + bend * s->weight[i] * s->weight[j] * t->bend[3 * a + b];
+                    if (!c->sh->fixed[3 * s->node[i] + a] && !c->sh->fixed[3 * s->node[j] + b])
+                        block[3 * a + b] += scale * t->gradient[a] * t->gradient[b] +
+                                            bend * s->weight[i] * s->weight[j] * t->bend[3 * a + b];
         }
     }
 }
 
 /* The system with L for C: x and r from right sides `load`, `right`; NULL: 0. */
-static fsi_status fsi__co_precondition(fsi__co_impl *c, const double *lump, const double *load, const double *right, double *x, double *r)
+static fsi_status fsi__co_precondition(fsi__co_impl *c, const double *lump, const double *load, const double *right,
+                                       double *x, double *r)
 {
     fsi_csr matrix = *c->sh->matrix;
     fsi_system system = fsi_default_system();
@@ -859,12 +932,14 @@ static fsi_status fsi__co_precondition(fsi__co_impl *c, const double *lump, cons
     return FSI_OK;
 }
 
-/* Newton's step of the solid, x, and r to a relative error of `tolerance`. What the first solve leaves is a residual among the r alone, and so do all that follow: conjugate
-   gradients on the system as it is are those on what is left of it when x is eliminated, which is definite. */
+/* Newton's step of the solid, x, and r to a relative error of `tolerance`. What the first solve leaves is a residual
+   among the r alone, and so do all that follow: conjugate gradients on the system as it is are those on what is left of
+   it when x is eliminated, which is definite. */
 static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double *x, double *r)
 {
     const int m = c->rows, n = 3 * c->sh->matrix->rows;
-    double *lump = r + m, *residual = lump + m, *way = residual + m, *next = way + m, *pushed = next + m, *more = pushed + m, *way_x = c->way, *next_x = way_x + n, rho = 0;
+    double *lump = r + m, *residual = lump + m, *way = residual + m, *next = way + m, *pushed = next + m,
+           *more = pushed + m, *way_x = c->way, *next_x = way_x + n, rho = 0;
     int k, i;
     memset(r, 0, 7 * (size_t)m * sizeof *r);
     memset(way_x, 0, (size_t)n * sizeof *way_x);
@@ -894,7 +969,8 @@ static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double
         for (i = 0; i < m; i++) r[i] += rho / along * way[i];
         for (i = 0; i < m; i++) residual[i] -= rho / along * (pushed[i] + more[i]);
     }
-    return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", -1, rho, "the system of %d contacts did not converge", m);
+    return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", -1, rho,
+                     "the system of %d contacts did not converge", m);
 }
 
 /* ---- >>newton ---------------------------------------------------------------------------------------------------- */
@@ -943,12 +1019,16 @@ static fsi_status fsi__co_assemble(fsi__co_impl *c)
         t->d = fsi__co_distance(c, &s->frozen, t->x, 0, t);
         t->root = t->pull = 0;
         if (!(t->d < s->range)) continue;
-        if (!(t->d > 0)) return fsi__fail(c->context, FSI_ERROR_MESH, "fsi_couple_step", t->sample, t->d, "the solid is in the liquid at vertex %d: phi is %g there", s->node[0], t->d);
+        if (!(t->d > 0))
+            return fsi__fail(c->context, FSI_ERROR_MESH, "fsi_couple_step", t->sample, t->d,
+                             "the solid is in the liquid at vertex %d: phi is %g there", s->node[0], t->d);
         b = fsi__co_contact_energy(c, s, t->d);
         t->root = sqrt(b.curvature);
         t->pull = b.slope;
         c->pushed++;
-        for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) m->gradient[3 * (size_t)s->node[i] + (size_t)a] += t->pull * s->weight[i] * t->gradient[a];
+        for (i = 0; i < 3 && s->node[i] >= 0; i++)
+            for (a = 0; a < 3; a++)
+                m->gradient[3 * (size_t)s->node[i] + (size_t)a] += t->pull * s->weight[i] * t->gradient[a];
         for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].gradient += t->pull * t->weight[i];
     }
 
@@ -975,7 +1055,8 @@ static void fsi__co_step_liquid(fsi__co_impl *c, const double *r)
     }
     for (i = 0; i < c->cells; i++) {
         fsi__co_cell *p = &c->cell[i];
-        p->step = -(p->gradient + p->push + (p->component >= 0 ? p->slope * c->part[p->component].lam : 0)) / c->inertia;
+        p->step =
+            -(p->gradient + p->push + (p->component >= 0 ? p->slope * c->part[p->component].lam : 0)) / c->inertia;
     }
 }
 
@@ -999,13 +1080,15 @@ static void fsi__co_read(void *user, const int base[3], const int count[3], doub
 {
     const fsi__co_impl *c = (const fsi__co_impl *)user;
     int i[3], cell[3], a, k = 0;
-    for (i[2] = 0; i[2] < count[2]; i[2]++) for (i[1] = 0; i[1] < count[1]; i[1]++) for (i[0] = 0; i[0] < count[0]; i[0]++, k++) {
-        long long e;
-        for (a = 0; a < 3; a++) cell[a] = base[a] + i[a];
-        e = fsi__co_entry(c, cell);
-        phi[k] = fsi__co_phi(c, e, c->swept_from);
-        dphi[k] = e >= 0 && c->map[e] >= 0 ? c->swept * c->cell[c->map[e]].step : 0;
-    }
+    for (i[2] = 0; i[2] < count[2]; i[2]++)
+        for (i[1] = 0; i[1] < count[1]; i[1]++)
+            for (i[0] = 0; i[0] < count[0]; i[0]++, k++) {
+                long long e;
+                for (a = 0; a < 3; a++) cell[a] = base[a] + i[a];
+                e = fsi__co_entry(c, cell);
+                phi[k] = fsi__co_phi(c, e, c->swept_from);
+                dphi[k] = e >= 0 && c->map[e] >= 0 ? c->swept * c->cell[c->map[e]].step : 0;
+            }
 }
 
 /* Which share of a way, from within[0] to within[1], leads through the box and its sides; 0 if none does. */
@@ -1100,7 +1183,8 @@ static void fsi__co_accept(fsi__co_impl *c, double t)
     for (i = 0; i < c->cells; i++) c->cell[i].value += t * c->cell[i].step;
 }
 
-/* The next step would be as much shorter than this one as this one is than the last. A shell that touches nothing moves as it would alone. */
+/* The next step would be as much shorter than this one as this one is than the last. A shell that touches nothing moves
+   as it would alone. */
 static int fsi__co_is_done(fsi__co_impl *c)
 {
     const double enough = (double)c->s->desc.tolerance * c->dx, own = c->sh->short_step,
@@ -1108,7 +1192,8 @@ static int fsi__co_is_done(fsi__co_impl *c)
     double next;
     int i;
     c->moved = 0;
-    for (i = 0; i < c->cells; i++) if (fabs(c->cell[i].value) < 2 * c->dx) c->moved = fmax(c->moved, fabs(c->cell[i].step));
+    for (i = 0; i < c->cells; i++)
+        if (fabs(c->cell[i].value) < 2 * c->dx) c->moved = fmax(c->moved, fabs(c->cell[i].step));
     next = c->moved_before > c->moved ? c->moved * c->moved / c->moved_before : c->moved;
     c->moved_before = c->moved;
     return next <= enough && shell <= (c->rows > 0 ? fmax(enough, own) : own);
@@ -1173,7 +1258,9 @@ static void fsi__co_repair(fsi__co_impl *c)
 {
     int round, i, k, left = 1;
     for (i = 0; i < c->cells; i++) c->cell[i].gradient = c->cell[i].component >= 0 ? 1 : 0; /* may move */
-    for (k = 0; k < c->contacts; k++) for (i = 0; i < 27 && c->contact[k].d < 1.5 * c->range; i++) if (c->contact[k].cell[i] >= 0) c->cell[c->contact[k].cell[i]].gradient = 0;
+    for (k = 0; k < c->contacts; k++)
+        for (i = 0; i < 27 && c->contact[k].d < 1.5 * c->range; i++)
+            if (c->contact[k].cell[i] >= 0) c->cell[c->contact[k].cell[i]].gradient = 0;
     for (round = 0; round < 10 && left; round++) {
         left = 0;
         fsi__co_liquid_energy(c, 0);
@@ -1186,32 +1273,38 @@ static void fsi__co_repair(fsi__co_impl *c)
         }
         for (k = 0; k < c->parts; k++) {
             fsi__co_part *p = &c->part[k];
-            p->lam = p->jj * c->dx * c->dx > 1 && fabs(p->h) > c->liquid->desc.volume_tolerance * p->volume ? p->h / p->jj : 0;
+            p->lam = p->jj * c->dx * c->dx > 1 && fabs(p->h) > c->liquid->desc.volume_tolerance * p->volume
+                         ? p->h / p->jj
+                         : 0;
             left |= p->lam < 0 || p->lam > 0;
         }
-        for (i = 0; i < c->cells; i++) if (c->cell[i].component >= 0) c->cell[i].value -= c->cell[i].slope * c->part[c->cell[i].component].lam;
+        for (i = 0; i < c->cells; i++)
+            if (c->cell[i].component >= 0) c->cell[i].value -= c->cell[i].slope * c->part[c->cell[i].component].lam;
     }
     fsi__co_liquid_energy(c, 0);
 }
 
 /* ---- >>velocities ------------------------------------------------------------------------------------------------
 
-   Faces of liquid at the solid move with it, u = W v, W the mean of the nearest samples. MOMENTUM: in each projection of a
-   substep v is solved for together with the pressure. A being the solid's inertia with its stiffness, A = h^2 `total`, M the
-   liquid's mass at each face, S what surface tension does there and j the impulses of the pressure on them (docs/couple.md 3),
+   Faces of liquid at the solid move with it, u = W v, W the mean of the nearest samples. MOMENTUM: in each projection
+   of a substep v is solved for together with the pressure. A being the solid's inertia with its stiffness, A = h^2
+   `total`, M the liquid's mass at each face, S what surface tension does there and j the impulses of the pressure on
+   them (docs/couple.md 3),
 
       (A + W' M W) v = r + W' (M u* + S + j)
          before positions are sought   r = -h (the shell's own forces' gradient at the start) + given
          after                         r = A v1 - h (their gradient at x) + given,   v1: where positions went
       given += W' (j + S + M (u* - W v)),   which positions are sought with as a force, given / h
 
-   At x the gradient is given / h and what contacts gave, or as far off as Newton's method left it: so contacts' push is taken
-   back. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains.
+   At x the gradient is given / h and what contacts gave, or as far off as Newton's method left it: so contacts' push is
+   taken back. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains.
 
-   The shell's COUPLED bodies are nodes of A. One that is an obstacle of the liquid too has its faces in W, u = n.v + (r x n).w, without mass:
-   liquid, shell and body are one system. Of what it is given follow its velocity and spin, from which positions are sought. */
+   The shell's COUPLED bodies are nodes of A. One that is an obstacle of the liquid too has its faces in W, u = n.v + (r
+   x n).w, without mass: liquid, shell and body are one system. Of what it is given follow its velocity and spin, from
+   which positions are sought. */
 
-typedef struct fsi__co_touch { int axis, entry, contact; double away, weight; } fsi__co_touch; /* a contact near a face that looks at it, so far from its middle */
+/* a contact near a face that looks at it, so far from its middle */
+typedef struct fsi__co_touch { int axis, entry, contact; double away, weight; } fsi__co_touch;
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
 typedef struct fsi__co_face {
     int axis, entry, label;       /* label: of its liquid */
@@ -1220,7 +1313,8 @@ typedef struct fsi__co_face {
     double mass, before, hold;    /* of liquid there; u*; adhesion of what it moves with */
     double skin;                  /* capillary pressure at the surface there [Pa] */
     double push;                  /* M (u* - base), and S where the projection has tension [N s] */
-    double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a n */
+    double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a
+                                     n */
     int body;                     /* of the shell, whose face it is, in both; -1: a face that moves with the shell */
     double turn[3], covered;      /* body: r x n, which goes with its spin; share of the face */
 } fsi__co_face;
@@ -1229,7 +1323,10 @@ typedef struct fsi__co_face {
 typedef struct fsi__co_columns { int *entry; fsi_real *solid, *velocity, *yielding; double *impulse; } fsi__co_columns;
 
 /* What it moves with: a share's velocity, or, of a body, the second one's spin. */
-static const double *fsi__co_along(const fsi__co_face *f, int share) { return f->body >= 0 && share > f->first ? f->turn : f->along; }
+static const double *fsi__co_along(const fsi__co_face *f, int share)
+{
+    return f->body >= 0 && share > f->first ? f->turn : f->along;
+}
 
 static int fsi__co_compare_faces(const void *a, const void *b)
 {
@@ -1253,15 +1350,18 @@ static long long fsi__co_below(const fsi_grid *g, int entry, int axis)
     const int in = entry % g->block_cells;
     int corner[3];
     fsi_grid_corner(g, entry / g->block_cells, corner);
-    return fsi_grid_entry(g, corner[0] + (in & 7) - (axis == 0), corner[1] + (in >> 3 & 7) - (axis == 1), corner[2] + (in >> 6) - (axis == 2));
+    return fsi_grid_entry(g, corner[0] + (in & 7) - (axis == 0), corner[1] + (in >> 3 & 7) - (axis == 1),
+                          corner[2] + (in >> 6) - (axis == 2));
 }
 
-/* Faces look at a contact whose normal along their axis is more than FACING: others would be walls to liquid that moves past it. Those closer than BESIDE [dx] move with
-   it anyway: left open, liquid at rest would stream through them into the air around an edge of the solid. */
+/* Faces look at a contact whose normal along their axis is more than FACING: others would be walls to liquid that moves
+   past it. Those closer than BESIDE [dx] move with it anyway: left open, liquid at rest would stream through them into
+   the air around an edge of the solid. */
 #define FSI__CO_FACING 0.05
 #define FSI__CO_BESIDE 1.2
 
-/* Which way the solid is, seen from the liquid; 0: there is liquid on both sides of it, between which phi has a ridge. */
+/* Which way the solid is, seen from the liquid; 0: there is liquid on both sides of it, between which phi has a
+   ridge. */
 static void fsi__co_direct_contact(fsi__co_contact *t)
 {
     const double size = sqrt(fsi__sh_dot(t->gradient, t->gradient));
@@ -1273,8 +1373,10 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
 static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int contact)
 {
     const fsi_grid *g = c->liquid->grid;
-    const int wets = fsi__co_adhesion(c, &c->sample[c->contact[contact].sample]) > 0; /* liquid may hang farther off than the barrier reaches */
-    const double half = (wets ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x, *normal = c->contact[contact].normal;
+    /* liquid may hang farther off than the barrier reaches */
+    const int wets = fsi__co_adhesion(c, &c->sample[c->contact[contact].sample]) > 0;
+    const double half = (wets ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x,
+                 *normal = c->contact[contact].normal;
     const int round = !(fsi__sh_dot(normal, normal) > 0);
     double local[3];
     int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
@@ -1287,22 +1389,30 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             if (lo[a] < (a == axis ? 1 : 0)) lo[a] = a == axis ? 1 : 0;
             if (hi[a] > g->n[a] - 1) hi[a] = g->n[a] - 1;
         }
-        for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++) for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++) for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
-            double away = 0;
-            const long long e = fsi_grid_entry(g, i[0], i[1], i[2]), below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
-            if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID)) continue;
-            if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
-            for (a = 0; a < g->dim; a++) {
-                const double off = local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5);
-                away += off * off;
-            }
-            if (away > FSI__CO_BESIDE * FSI__CO_BESIDE && !round && (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING) continue;
-            FSI__TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
-            c->touch[c->touches].axis = axis;
-            c->touch[c->touches].entry = (int)e;
-            c->touch[c->touches].away = sqrt(away);
-            c->touch[c->touches++].contact = contact;
-        }
+        for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++)
+            for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
+                for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
+                    double away = 0;
+                    const long long e = fsi_grid_entry(g, i[0], i[1], i[2]),
+                                    below =
+                                        fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
+                    if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID))
+                        continue;
+                    if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
+                    for (a = 0; a < g->dim; a++) {
+                        const double off = local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5);
+                        away += off * off;
+                    }
+                    if (away > FSI__CO_BESIDE * FSI__CO_BESIDE && !round &&
+                        (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING)
+                        continue;
+                    FSI__TRY(
+                        fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
+                    c->touch[c->touches].axis = axis;
+                    c->touch[c->touches].entry = (int)e;
+                    c->touch[c->touches].away = sqrt(away);
+                    c->touch[c->touches++].contact = contact;
+                }
     }
     return FSI_OK;
 }
@@ -1344,9 +1454,9 @@ static void fsi__co_weigh_side(const fsi__co_impl *c, const fsi_pressure_flow *f
     else h->whole[side >> 1] += cell * fsi__co_wet_share((double)flow->phi->value[e], (double)flow->phi->value[at]);
 }
 
-/* Faces count a column whole where the middle of a cell is wet: a sheet of a cell or two with a rim would weigh 2 to 7 % too
-   much on what bears it. So those that move with the solid get what the other faces of their component leave of its mass, along
-   each axis. What touches an obstacle keeps its masses: obstacles cut faces. */
+/* Faces count a column whole where the middle of a cell is wet: a sheet of a cell or two with a rim would weigh 2 to 7
+   % too much on what bears it. So those that move with the solid get what the other faces of their component leave of
+   its mass, along each axis. What touches an obstacle keeps its masses: obstacles cut faces. */
 static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     const fsi__ls_view *m = c->ls;
@@ -1361,7 +1471,8 @@ static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flo
         for (side = 0; side < 2 * c->liquid->grid->dim; side++) fsi__co_weigh_side(c, flow, e, side, &c->mass[label]);
         c->mass[label].cut |= psi && (double)psi->value[e] < c->dx;
     }
-    for (k = 0; k < c->faces; k++) if (c->face[k].label >= 0) c->mass[c->face[k].label].solid[c->face[k].axis] += c->face[k].mass;
+    for (k = 0; k < c->faces; k++)
+        if (c->face[k].label >= 0) c->mass[c->face[k].label].solid[c->face[k].axis] += c->face[k].mass;
     for (k = 0; k < c->faces; k++) {
         fsi__co_face *f = &c->face[k];
         const fsi__co_mass *h = &c->mass[f->label < 0 ? 0 : f->label];
@@ -1371,7 +1482,8 @@ static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flo
     return FSI_OK;
 }
 
-/* Weights of the touches of one face: by area, and none for what is more than half a cell farther away than the closest one. */
+/* Weights of the touches of one face: by area, and none for what is more than half a cell farther away than the closest
+   one. */
 static void fsi__co_weigh_touches(fsi__co_impl *c, int k, int end)
 {
     double nearest = HUGE_VAL, sum = 0;
@@ -1423,8 +1535,10 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
     }
     size = sqrt(fsi__sh_dot(n, n));
     if (!(size > 0)) return;
-    liquid = flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : fsi__co_below(c->liquid->grid, f->entry, f->axis);
-    fsi__sh_from(fsi_grid_sample_velocity(flow->u, fsi__ls_entry_position(c->liquid->grid, FSI_CELLS, (int)liquid)), v); /* in air u* is but continued */
+    liquid = flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry
+                                                     : fsi__co_below(c->liquid->grid, f->entry, f->axis);
+    /* in air u* is but continued */
+    fsi__sh_from(fsi_grid_sample_velocity(flow->u, fsi__ls_entry_position(c->liquid->grid, FSI_CELLS, (int)liquid)), v);
     v[f->axis] = f->before;
     for (a = 0; a < 3; a++) f->along[a] = n[f->axis] * n[a] / (size * size);
     f->base = f->before - fsi__sh_dot(f->along, v);
@@ -1439,7 +1553,8 @@ static int fsi__co_shared_body(const fsi__co_impl *c, int solid)
     return -1;
 }
 
-/* Where its owner has a body is not where the last step left it: this is no velocity of it, but of the way that contacts see. */
+/* Where its owner has a body is not where the last step left it: this is no velocity of it, but of the way that
+   contacts see. */
 static void fsi__co_body_drift(const fsi__co_impl *c, const fsi__sh_body *b, double *drift)
 {
     int a;
@@ -1520,7 +1635,9 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
     FSI__TRY(fsi__co_more(c, &c->face, sizeof *c->face, 0, &c->face_capacity, c->touches));
     for (k = 0; k < c->touches; k = end) {
         fsi__co_face *f = &c->face[c->faces++];
-        for (end = k + 1; end < c->touches && c->touch[end].axis == c->touch[k].axis && c->touch[end].entry == c->touch[k].entry; end++) { }
+        for (end = k + 1;
+             end < c->touches && c->touch[end].axis == c->touch[k].axis && c->touch[end].entry == c->touch[k].entry;
+             end++) {}
         f->body = -1;
         f->touch = k;
         f->touch_end = end;
@@ -1549,7 +1666,8 @@ static double fsi__co_face_velocity(const fsi__co_impl *c, const fsi__co_face *f
 {
     double sum = 0;
     int i;
-    for (i = f->first; i < f->end; i++) sum += c->share[i].weight * fsi__sh_dot(fsi__co_along(f, i), v + 3 * (size_t)c->share[i].node);
+    for (i = f->first; i < f->end; i++)
+        sum += c->share[i].weight * fsi__sh_dot(fsi__co_along(f, i), v + 3 * (size_t)c->share[i].node);
     return sum;
 }
 
@@ -1558,7 +1676,8 @@ static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, doub
 {
     int i, a;
     for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++)
-        if (held || !c->sh->fixed[3 * c->share[i].node + a]) out[3 * c->share[i].node + a] += c->share[i].weight * fsi__co_along(f, i)[a] * j;
+            if (held || !c->sh->fixed[3 * c->share[i].node + a])
+                out[3 * c->share[i].node + a] += c->share[i].weight * fsi__co_along(f, i)[a] * j;
 }
 
 /* The solid's matrix and gradient where a substep begins: once, for all projections before positions are sought. */
@@ -1611,15 +1730,18 @@ static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
     const fsi_csr *a = c->sh->matrix;
     int k, i, j, e, at;
     c->keys = 0;
-    for (k = 0; k < c->faces; k++) for (i = c->face[k].body < 0 ? c->face[k].first : c->face[k].end; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
-        if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0)
-            FSI__TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
+    for (k = 0; k < c->faces; k++)
+        for (i = c->face[k].body < 0 ? c->face[k].first : c->face[k].end; i < c->face[k].end; i++)
+            for (j = i + 1; j < c->face[k].end; j++)
+                if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0)
+                    FSI__TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
     fsi__co_unique_keys(c);
     FSI__TRY(fsi__co_room(c, a->rows, a->start[a->rows] + c->keys, a->start[a->rows]));
     for (k = at = e = 0; k < a->rows; k++) {
         c->total_start[k] = at;
         for (i = a->start[k]; i < a->start[k + 1] || (e < c->keys && (int)(c->key[e] >> 32) == k); at++) {
-            const int own = i < a->start[k + 1] ? a->col[i] : a->rows, more = e < c->keys && (int)(c->key[e] >> 32) == k ? (int)(c->key[e] & 0xffffffffu) : a->rows;
+            const int own = i < a->start[k + 1] ? a->col[i] : a->rows,
+                      more = e < c->keys && (int)(c->key[e] >> 32) == k ? (int)(c->key[e] & 0xffffffffu) : a->rows;
             c->total_col[at] = own < more ? own : more;
             if (own < more) c->total_map[i++] = at;
             else e++;
@@ -1637,7 +1759,8 @@ static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
 static void fsi__co_put_mass(fsi__co_impl *c, const fsi__co_face *f, int i, int j)
 {
     const double mass = f->mass * c->share[i].weight * c->share[j].weight;
-    const int row = c->share[i].node, col = c->share[j].node, e = fsi__sh_entry(&c->total, row, col), back = fsi__sh_entry(&c->total, col, row);
+    const int row = c->share[i].node, col = c->share[j].node, e = fsi__sh_entry(&c->total, row, col),
+              back = fsi__sh_entry(&c->total, col, row);
     int a, b;
     for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
         c->total_value[9 * (size_t)e + (size_t)(3 * a + b)] += mass * f->along[a] * f->along[b];
@@ -1652,9 +1775,12 @@ static void fsi__co_fill_inertia(fsi__co_impl *c)
     const double h2 = c->sh->h * c->sh->h;
     int k, i, j;
     memset(c->total_value, 0, 9 * (size_t)c->total.start[c->total.rows] * sizeof(double));
-    for (i = 0; i < a->start[a->rows]; i++) for (j = 0; j < 9; j++) c->total_value[9 * (size_t)c->total_map[i] + (size_t)j] = h2 * a->value[9 * (size_t)i + (size_t)j];
-    for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end && c->face[k].mass > 0; i++) for (j = i; j < c->face[k].end; j++)
-        fsi__co_put_mass(c, &c->face[k], i, j);
+    for (i = 0; i < a->start[a->rows]; i++)
+        for (j = 0; j < 9; j++)
+            c->total_value[9 * (size_t)c->total_map[i] + (size_t)j] = h2 * a->value[9 * (size_t)i + (size_t)j];
+    for (k = 0; k < c->faces; k++)
+        for (i = c->face[k].first; i < c->face[k].end && c->face[k].mass > 0; i++)
+            for (j = i; j < c->face[k].end; j++) fsi__co_put_mass(c, &c->face[k], i, j);
 }
 
 /* Velocity in this substep of a coordinate that is held. */
@@ -1670,13 +1796,16 @@ static void fsi__co_hold(fsi__co_impl *c)
     double *v = c->solution;
     int r, e, a, b;
     for (r = 0; r < 3 * c->total.rows; r++) v[r] = fixed[r] ? fsi__co_held_velocity(c, r) : 0;
-    for (r = 0; r < c->total.rows; r++) for (e = c->total_start[r]; e < c->total_start[r + 1]; e++) for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
-        double *value = &c->total_value[9 * (size_t)e + (size_t)(3 * a + b)];
-        const int i = 3 * r + a, j = 3 * c->total_col[e] + b;
-        if (!fixed[i] && !fixed[j]) continue;
-        if (!fixed[i]) c->right[i] -= *value * v[j];
-        *value = i == j ? 1 : 0;
-    }
+    for (r = 0; r < c->total.rows; r++)
+        for (e = c->total_start[r]; e < c->total_start[r + 1]; e++)
+            for (a = 0; a < 3; a++)
+                for (b = 0; b < 3; b++) {
+                    double *value = &c->total_value[9 * (size_t)e + (size_t)(3 * a + b)];
+                    const int i = 3 * r + a, j = 3 * c->total_col[e] + b;
+                    if (!fixed[i] && !fixed[j]) continue;
+                    if (!fixed[i]) c->right[i] -= *value * v[j];
+                    *value = i == j ? 1 : 0;
+                }
     for (r = 0; r < 3 * c->total.rows; r++) if (fixed[r]) c->right[r] = v[r];
 }
 
@@ -1702,7 +1831,8 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     for (k = 0; k < 6; k++, shift *= 10) { /* rounding, as in fsi__sh_solve */
         const fsi_status status = fsi_solver_solve(c->inertial, &system, c->right, c->v);
         if (status != FSI_ERROR_SINGULAR) return status;
-        for (i = 0; i < n; i++) c->total_value[9 * (size_t)fsi__sh_entry(&c->total, i / 3, i / 3) + (size_t)(4 * (i % 3))] *= 1 + shift;
+        for (i = 0; i < n; i++)
+            c->total_value[9 * (size_t)fsi__sh_entry(&c->total, i / 3, i / 3) + (size_t)(4 * (i % 3))] *= 1 + shift;
     }
     return fsi_solver_solve(c->inertial, &system, c->right, c->v);
 }
@@ -1740,7 +1870,8 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
         double sum = 0;
-        for (i = f->first; i < f->end && f->body < 0; i++) { /* a body gives way to few pressures only, which the iteration finds */
+        for (i = f->first; i < f->end && f->body < 0; i++) { /* a body gives way to few pressures only, which the
+                                                                iteration finds */
             const double p = fabs(fsi__sh_dot(f->along, pushed + 3 * (size_t)c->share[i].node));
             sum += c->share[i].weight * p / (mass[c->share[i].node] + f->mass * p);
         }
@@ -1793,7 +1924,8 @@ static double fsi__co_press(const fsi__co_impl *c, const fsi_field *pressure, co
     return later + (first < 0 || first > 0 ? first - f->skin : 0); /* 0: it was no liquid at the first projection */
 }
 
-/* Which mean of a contact a face belongs to: the first; where liquid is on both sides of the solid, that of its direction. */
+/* Which mean of a contact a face belongs to: the first; where liquid is on both sides of the solid, that of its
+   direction. */
 static int fsi__co_side(const fsi__co_contact *t, const unsigned char *cell, const fsi__co_face *f)
 {
     return fsi__sh_dot(t->normal, t->normal) > 0 ? 0 : 2 * f->axis + (cell[f->entry] != FSI_CELL_LIQUID);
@@ -1818,14 +1950,15 @@ static void fsi__co_press_contacts(fsi__co_impl *c, const fsi_field *pressure, c
     }
 }
 
-/* Takes out the faces whose liquid would be pulled at by more than adhesion; returns how many. The pressure at faces is as
-   uneven as the surface's staircase: contacts have means of it. */
+/* Takes out the faces whose liquid would be pulled at by more than adhesion; returns how many. The pressure at faces is
+   as uneven as the surface's staircase: contacts have means of it. */
 static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi_field *pressure)
 {
     const fsi_levelset_desc *d = &c->liquid->desc;
     const double dt = c->sh->h, rho = c->density, dx = c->dx, g = sqrt((double)fsi_v3_norm2(d->gravity));
     /* rounding: moves liquid by 1e-6 dx, and is next to nothing beside weight and tension */
-    const double least = fmin(1e-6 * rho * dx * dx / (dt * dt), 1e-4 * (rho * g * dx + (double)d->surface_tension / dx));
+    const double least =
+        fmin(1e-6 * rho * dx * dx / (dt * dt), 1e-4 * (rho * g * dx + (double)d->surface_tension / dx));
     int k, j, kept = 0;
     fsi__co_press_contacts(c, pressure, cell);
     for (k = 0; k < c->faces; k++) {
@@ -1870,7 +2003,8 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     }
     /* of less than a share of it rounding is all */
     for (i = 0; i < 3 * c->sh->vertices; i++) whole += fabs(c->load[i]);
-    if (exchanged > 1e-7 * whole) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
+    if (exchanged > 1e-7 * whole)
+        c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
     return FSI_OK;
 }
 
@@ -1911,7 +2045,8 @@ static fsi_status fsi__co_keep_held(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* The liquid's solids without those that are the shell's too, which it answers for if there are faces; back: what the projection left in them. Returns how many. */
+/* The liquid's solids without those that are the shell's too, which it answers for if there are faces; back: what the
+   projection left in them. Returns how many. */
 static int fsi__co_pick_solids(fsi__co_impl *c, fsi_pressure_solid *solids, int count, int back)
 {
     int k, to = 0;
@@ -2004,19 +2139,20 @@ static fsi_status fsi__co_project(fsi__co_impl *c, fsi_pressure_flow *flow)
 
 /* ---- >>viscous drag ----------------------------------------------------------------------------------------------
 
-   A viscous liquid sticks to the solid that it touches. In the layer of half a cell along the solid the shear is linear: a face that moves
-   with the solid, of area A = |n_axis| times a cell's, bears the traction
+   A viscous liquid sticks to the solid that it touches. In the layer of half a cell along the solid the shear is
+   linear: a face that moves with the solid, of area A = |n_axis| times a cell's, bears the traction
 
       tau = mu (u(y) - W v) / (dx/2),   y = x - (phi + dx/2) n, half a cell inside the liquid
 
-   along each axis. Pair by pair, a face f near y and the nodes of W exchange the impulse of one implicit step, which no viscosity makes
-   overshoot: k = A mu dt w / (dx/2), w the weight of f in u(y), M the mass at f,
+   along each axis. Pair by pair, a face f near y and the nodes of W exchange the impulse of one implicit step, which no
+   viscosity makes overshoot: k = A mu dt w / (dx/2), w the weight of f in u(y), M the mass at f,
 
       j = (u - W v) / (1/k + 1/M + sum W^2/m)
 
    Twice in opposite orders, with half of k each. What the liquid loses the solid gains. */
 
-/* The faces of an axis around y, between two cells of liquid, with their weights of the velocity there. Returns how many. */
+/* The faces of an axis around y, between two cells of liquid, with their weights of the velocity there. Returns how
+   many. */
 static int fsi__co_faces_around(const fsi__co_impl *c, const double *y, int axis, int *face, double *weight)
 {
     const fsi_grid *g = c->liquid->grid;
@@ -2040,7 +2176,10 @@ static int fsi__co_faces_around(const fsi__co_impl *c, const double *y, int axis
         if (out || !(w > 0)) continue;
         e = fsi_grid_entry(g, i[0], i[1], i[2]);
         below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
-        if (e < 0 || below < 0 || c->ls->cell[e] != FSI_CELL_LIQUID || c->ls->cell[below] != FSI_CELL_LIQUID || c->ls->known[axis][e]) continue; /* known: an obstacle's or a nozzle's */
+        /* known: an obstacle's or a nozzle's */
+        if (e < 0 || below < 0 || c->ls->cell[e] != FSI_CELL_LIQUID || c->ls->cell[below] != FSI_CELL_LIQUID ||
+            c->ls->known[axis][e])
+            continue;
         face[n] = (int)e;
         weight[n++] = w;
         sum += w;
@@ -2083,8 +2222,10 @@ static void fsi__co_rub_layer(fsi__co_impl *c, const fsi__co_face *f)
     const double side = c->ls->cell[f->entry] == FSI_CELL_LIQUID ? -1 : 1; /* of the solid, seen from the liquid */
     double n[3] = { 0, 0, 0 }, x[3], weight[8], size;
     int face[8], axis, i, a;
-    for (i = f->touch; i < f->touch_end; i++) for (a = 0; a < 3; a++) n[a] += c->touch[i].weight * c->contact[c->touch[i].contact].normal[a];
-    if (!(n[f->axis] * side > 0)) for (a = 0; a < 3; a++) n[a] = a == f->axis ? side : 0; /* liquid is on both sides of the solid */
+    for (i = f->touch; i < f->touch_end; i++)
+        for (a = 0; a < 3; a++) n[a] += c->touch[i].weight * c->contact[c->touch[i].contact].normal[a];
+    /* liquid is on both sides of the solid */
+    if (!(n[f->axis] * side > 0)) for (a = 0; a < 3; a++) n[a] = a == f->axis ? side : 0;
     size = sqrt(fsi__sh_dot(n, n));
     fsi__sh_from(fsi__ls_entry_position(c->liquid->grid, (fsi_grid_place)(FSI_FACES_X + f->axis), f->entry), x);
     for (a = 0; a < 3; a++) x[a] -= depth * n[a] / size;
@@ -2095,7 +2236,8 @@ static void fsi__co_rub_layer(fsi__co_impl *c, const fsi__co_face *f)
     }
 }
 
-/* The drag of the whole layer. The liquid's velocities of the trial change, and c->v, which is that of the last projection. */
+/* The drag of the whole layer. The liquid's velocities of the trial change, and c->v, which is that of the last
+   projection. */
 static void fsi__co_drag(fsi__co_impl *c)
 {
     int k;
@@ -2105,13 +2247,15 @@ static void fsi__co_drag(fsi__co_impl *c)
     for (k = c->faces - 1; k >= 0; k--) if (c->face[k].body < 0) fsi__co_rub_layer(c, &c->face[k]);
 }
 
-/* How much the surface beside a wet cell lies on the solid: 1 where phi grows towards it, 0 where it turns away by 40 degrees. */
+/* How much the surface beside a wet cell lies on the solid: 1 where phi grows towards it, 0 where it turns away by 40
+   degrees. */
 static double fsi__co_lies(const fsi__co_impl *c, const fsi__co_face *f, int wet)
 {
     const fsi_real *phi = c->ls->trial_phi->value;
     double n[3] = { 0, 0, 0 }, g[3] = { 0, 0, 0 }, size;
     int j, a;
-    for (j = f->touch; j < f->touch_end; j++) for (a = 0; a < 3; a++) n[a] += c->touch[j].weight * c->contact[c->touch[j].contact].normal[a];
+    for (j = f->touch; j < f->touch_end; j++)
+        for (a = 0; a < 3; a++) n[a] += c->touch[j].weight * c->contact[c->touch[j].contact].normal[a];
     for (a = 0; a < c->liquid->grid->dim; a++) {
         long long lo, hi;
         if (!fsi__ls_neighbor(c->run, wet, 2 * a, &lo)) lo = wet; /* a wall of the box: it goes on as it is */
@@ -2122,9 +2266,10 @@ static double fsi__co_lies(const fsi__co_impl *c, const fsi__co_face *f, int wet
     return size > 0 ? fmax(0, fmin(1, (fsi__sh_dot(n, g) / size - 0.77) / 0.2)) : 0;
 }
 
-/* The surface that lies on the solid at rest goes with it, where the first projection closed its faces: advected, it would go with what flows a part of a cell above them,
-   and creep (1e-3 of rho g H V in 15 s on a sprung chain; 1e-7 so). Not so where liquid goes past the solid by more than a tenth of a cell in the substep, and
-   what is two cells thick or less, whose phi tells of its other side too. */
+/* The surface that lies on the solid at rest goes with it, where the first projection closed its faces: advected, it
+   would go with what flows a part of a cell above them, and creep (1e-3 of rho g H V in 15 s on a sprung chain; 1e-7
+   so). Not so where liquid goes past the solid by more than a tenth of a cell in the substep, and what is two cells
+   thick or less, whose phi tells of its other side too. */
 static void fsi__co_ride(fsi__co_impl *c)
 {
     const fsi_grid *g = c->liquid->grid;
@@ -2156,8 +2301,9 @@ static void fsi__co_ride(fsi__co_impl *c)
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-/* Samples at which there is liquid where the substep begins. One that is nearer than the range has its barrier begin where it
-   is, but no nearer than this share of the range: pushed off, liquid at rest would rise without velocities that know. */
+/* Samples at which there is liquid where the substep begins. One that is nearer than the range has its barrier begin
+   where it is, but no nearer than this share of the range: pushed off, liquid at rest would rise without velocities
+   that know. */
 #define FSI__CO_NARROW 0.75
 
 /* Is the sample past a side of the box? Then its barrier begins where it is: what rests there is not pushed. */
@@ -2194,8 +2340,8 @@ static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
     return FSI_OK;
 }
 
-/* The liquid's obstacles have the velocities, and when a substep begins the places, that contacts let their bodies have. Not earlier: the pieces of liquid are those that
-   the places before have parted. */
+/* The liquid's obstacles have the velocities, and when a substep begins the places, that contacts let their bodies
+   have. Not earlier: the pieces of liquid are those that the places before have parted. */
 static void fsi__co_move_bodies(const fsi__co_impl *c, int begins)
 {
     int k;
@@ -2243,10 +2389,12 @@ static void fsi__co_bound_shore(fsi__co_impl *c)
             lo[a] = (int)fmax(0, floor(local[a] / c->dx - 2.5));
             hi[a] = (int)fmin(g->n[a] - 1, floor(local[a] / c->dx + 2.5));
         }
-        for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++) for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++) for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
-            const long long e = fsi_grid_entry(g, i[0], i[1], i[2]);
-            if (e >= 0 && c->ls->shore[e]) c->ls->shore[e] = 2;
-        }
+        for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++)
+            for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
+                for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
+                    const long long e = fsi_grid_entry(g, i[0], i[1], i[2]);
+                    if (e >= 0 && c->ls->shore[e]) c->ls->shore[e] = 2;
+                }
     }
 }
 
@@ -2276,8 +2424,8 @@ static fsi_status fsi__co_collect(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* The barrier bends phi near the solid: what marching sees of it then is another volume than the sum that was held. So what is missing now is given to
-   where nothing touches, at most what a substep may move. */
+/* The barrier bends phi near the solid: what marching sees of it then is another volume than the sum that was held. So
+   what is missing now is given to where nothing touches, at most what a substep may move. */
 static fsi_status fsi__co_remeasure(fsi__co_impl *c)
 {
     int i;
@@ -2388,7 +2536,8 @@ static fsi_status fsi__co_take(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* PAPER: the barrier's push is all that the solid feels: what its own forces and inertia leave over, at what is held the barrier's. */
+/* PAPER: the barrier's push is all that the solid feels: what its own forces and inertia leave over, at what is held
+   the barrier's. */
 static fsi_status fsi__co_feel_push(fsi__co_impl *c)
 {
     const fsi__sh_view *m = c->sh;
@@ -2447,16 +2596,18 @@ static int fsi__co_carve_element(const fsi__co_impl *c, fsi_field *phi, fsi_pair
         lo[a] = (int)fmax(0, floor((least - reach) / c->dx));
         hi[a] = (int)fmin(g->n[a] - 1, ceil((most + reach) / c->dx));
     }
-    for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++) for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++) for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
-        const long long e = fsi_grid_entry(g, i[0], i[1], i[2]);
-        fsi_real at;
-        if (e < 0) continue;
-        fsi__sh_from(fsi_grid_position(g, FSI_CELLS, i[0], i[1], i[2]), x);
-        at = (fsi_real)(reach - fsi_distance_between(kind, x).d);
-        if (at <= phi->value[e]) continue;
-        lost += phi->value[e] < 0;
-        phi->value[e] = at;
-    }
+    for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++)
+        for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
+            for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
+                const long long e = fsi_grid_entry(g, i[0], i[1], i[2]);
+                fsi_real at;
+                if (e < 0) continue;
+                fsi__sh_from(fsi_grid_position(g, FSI_CELLS, i[0], i[1], i[2]), x);
+                at = (fsi_real)(reach - fsi_distance_between(kind, x).d);
+                if (at <= phi->value[e]) continue;
+                lost += phi->value[e] < 0;
+                phi->value[e] = at;
+            }
     return lost;
 }
 
@@ -2514,17 +2665,21 @@ static fsi_status fsi__co_look(fsi__co_impl *c)
 }
 
 /* Settings that a coupling needs, which a set_desc of one part may have changed. */
-static fsi_status fsi__co_check_settings(fsi_context *c, const fsi_levelset *liquid, const fsi_shell *shell, const char *fn)
+static fsi_status fsi__co_check_settings(fsi_context *c, const fsi_levelset *liquid, const fsi_shell *shell,
+                                         const char *fn)
 {
-    if (shell->desc.integrator != FSI_SHELL_BACKWARD_EULER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
-    if (!liquid->desc.conserve_volume) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
+    if (shell->desc.integrator != FSI_SHELL_BACKWARD_EULER)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
+    if (!liquid->desc.conserve_volume)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
     return FSI_OK;
 }
 
 /* Neither has been somewhere by itself. */
 static fsi_status fsi__co_check_together(const fsi__co_impl *c, const char *fn)
 {
-    static const char *const text = "the %s was moved by itself while it was coupled: stepped, settled, loaded, or its origin shifted";
+    static const char *const text =
+        "the %s was moved by itself while it was coupled: stepped, settled, loaded, or its origin shifted";
     if (fsi__ls_moves(c->liquid) != c->liquid_moves)
         return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->liquid->time, text, "liquid");
     if (fsi__sh_moves(c->shell) != c->shell_moves)
@@ -2538,12 +2693,16 @@ static void fsi__co_note_moves(fsi__co_impl *c)
     c->shell_moves = fsi__sh_moves(c->shell);
 }
 
-/* One message for what a step did less well than asked; what the liquid lost or did in too long substeps is the liquid's to tell. */
+/* One message for what a step did less well than asked; what the liquid lost or did in too long substeps is the
+   liquid's to tell. */
 static void fsi__co_warn(const fsi__co_impl *c, const fsi_couple_stats *t)
 {
     const int degraded = c->shell->stats.degraded;
     if (degraded == 0 && t->drowned == 0) return;
-    fsi__warn(c->context, "fsi_couple_step: degraded: %d of %d substeps ended out of balance, %d samples between vertices lie in the liquid", degraded, t->substeps, t->drowned);
+    fsi__warn(c->context,
+              "fsi_couple_step: degraded: %d of %d substeps ended out of balance, %d samples between vertices lie in "
+              "the liquid",
+              degraded, t->substeps, t->drowned);
 }
 
 /* Room for what nodes are given, of which bodies have some. PAPER's walls do not give way. */
@@ -2720,7 +2879,8 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
     }
 }
 
-typedef struct fsi__co_head { uint64_t cookie, liquid, shell, check; double time; } fsi__co_head; /* bytes of the states that follow; hash of time */
+/* bytes of the states that follow; hash of time */
+typedef struct fsi__co_head { uint64_t cookie, liquid, shell, check; double time; } fsi__co_head;
 
 FSI_API fsi_status fsi_couple_shift_origin(fsi_couple *s, fsi_vec3 offset)
 {
@@ -2747,8 +2907,11 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
     FSI__TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
     need = sizeof head + liquid + shell;
     if (size) *size = need;
-    if (!buffer) return size ? FSI_OK : fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "both buffer and size are NULL");
-    if (capacity < need) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)need, "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
+    if (!buffer)
+        return size ? FSI_OK : fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "both buffer and size are NULL");
+    if (capacity < need)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)need,
+                         "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
     head.cookie = FSI__COOKIE('C', fsi_couple);
     head.liquid = liquid;
     head.shell = shell;
@@ -2763,13 +2926,19 @@ static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, siz
 {
     static const char *const fn = "fsi_couple_load";
     if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
-    if (size < sizeof *head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
+    if (size < sizeof *head)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0,
+                         "the buffer ends after %.0f bytes, inside its header", (double)size);
     memcpy(head, buffer, sizeof *head);
-    if (head->cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
+    if (head->cookie != FSI__COOKIE('C', fsi_couple))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
     if (head->liquid > size || head->shell > size || head->liquid + head->shell != size - sizeof *head)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
-    if (fsi_hash(&head->time, sizeof head->time, 0) != head->check) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is damaged: a checksum differs");
-    if (!(head->time >= 0 && head->time <= 1e15)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, head->time, "the state's time is %g seconds", head->time);
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0,
+                         "the parts of the state do not fill the buffer");
+    if (fsi_hash(&head->time, sizeof head->time, 0) != head->check)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is damaged: a checksum differs");
+    if (!(head->time >= 0 && head->time <= 1e15))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, head->time, "the state's time is %g seconds", head->time);
     return FSI_OK;
 }
 
@@ -2779,7 +2948,9 @@ static fsi_status fsi__co_check_outside(const fsi__co_impl *c, const char *fn)
     int i;
     for (i = 0; i < c->sh->vertices; i++) {
         const double d = fsi__co_distance_in(c, c->ls->trial_phi, c->sh->next_x + 3 * i, NULL);
-        if (!(d > -c->dx)) return fsi__fail(c->context, FSI_ERROR_MESH, fn, i, d, "the solid is in the liquid at vertex %d: phi is %g there", i, d);
+        if (!(d > -c->dx))
+            return fsi__fail(c->context, FSI_ERROR_MESH, fn, i, d,
+                             "the solid is in the liquid at vertex %d: phi is %g there", i, d);
     }
     return FSI_OK;
 }
@@ -2815,7 +2986,10 @@ FSI_API uint64_t fsi_couple_hash(const fsi_couple *s)
     return fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell);
 }
 
-FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s) { return fsi__error_of(fsi__co_of(s) ? s->context : NULL); }
+FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s)
+{
+    return fsi__error_of(fsi__co_of(s) ? s->context : NULL);
+}
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void)
 {
@@ -2836,9 +3010,12 @@ static fsi_status fsi__co_check_pair(const fsi_couple_desc *d)
     static const char *const fn = "fsi_couple_create";
     const int liquid = fsi__is_levelset(d->liquid), shell = fsi__sh_view_of(d->shell) != NULL;
     fsi_context *c = liquid ? d->liquid->context : shell ? d->shell->context : NULL;
-    if (!liquid) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "liquid is %s", d->liquid ? "no fsi_levelset" : "NULL");
+    if (!liquid)
+        return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "liquid is %s", d->liquid ? "no fsi_levelset" : "NULL");
     if (!shell) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "shell is %s", d->shell ? "no fsi_shell" : "NULL");
-    if (d->liquid->desc.dim != d->shell->desc.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->shell->desc.dim, "liquid has dim %d, shell %d", d->liquid->desc.dim, d->shell->desc.dim);
+    if (d->liquid->desc.dim != d->shell->desc.dim)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->shell->desc.dim, "liquid has dim %d, shell %d",
+                         d->liquid->desc.dim, d->shell->desc.dim);
     return fsi__co_check_settings(c, d->liquid, d->shell, fn);
 }
 
@@ -2846,15 +3023,22 @@ static fsi_status fsi__co_check_pair(const fsi_couple_desc *d)
 static fsi_status fsi__co_check(fsi_context *c, const fsi_couple_desc *d, double dx, const char *fn)
 {
     const double least[6] = { 0, 0.1, 0.2, 0, 0, 0 }, most[6] = { 16 * dx, 100, 10, 0.1, HUGE_VAL, 1 };
-    const double value[6] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing, (double)d->tolerance, (double)d->adhesion, (double)d->largest_loss };
-    static const char *const name[6] = { "range", "stiffness", "sample_spacing", "tolerance", "adhesion", "largest_loss" };
+    const double value[6] = {(double)d->range,     (double)d->stiffness, (double)d->sample_spacing,
+                             (double)d->tolerance, (double)d->adhesion,  (double)d->largest_loss};
+    static const char *const name[6] = {"range",     "stiffness", "sample_spacing",
+                                        "tolerance", "adhesion",  "largest_loss"};
     int k;
-    if (d->metric != FSI_METRIC_LINEAR && d->metric != FSI_METRIC_SPLINE) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->metric, "metric is not an fsi_metric");
-    if (d->correction != FSI_COUPLE_MOMENTUM && d->correction != FSI_COUPLE_PAPER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->correction, "correction is not an fsi_couple_correction");
+    if (d->metric != FSI_METRIC_LINEAR && d->metric != FSI_METRIC_SPLINE)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->metric, "metric is not an fsi_metric");
+    if (d->correction != FSI_COUPLE_MOMENTUM && d->correction != FSI_COUPLE_PAPER)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->correction,
+                         "correction is not an fsi_couple_correction");
     for (k = 0; k < 6; k++) {
         if (!fsi_is_finite(value[k])) return fsi__fail(c, FSI_ERROR_NAN, fn, -1, value[k], "%s is not finite", name[k]);
         if (k == 2 && !(value[k] < 0 || value[k] > 0)) continue; /* vertices only */
-        if (value[k] < least[k] || value[k] > most[k]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, value[k], "%s is %g, must be %g to %g", name[k], value[k], least[k], most[k]);
+        if (value[k] < least[k] || value[k] > most[k])
+            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, value[k], "%s is %g, must be %g to %g", name[k], value[k],
+                             least[k], most[k]);
     }
     if (!(d->tolerance > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "tolerance is 0");
     return FSI_OK;
@@ -2930,7 +3114,8 @@ static fsi_status fsi__co_make_room(fsi__co_impl *c)
     c->s->adhesion = (fsi_real *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_real));
     c->s->liquid_force = c->public_force = (fsi_vec3 *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_vec3));
     c->pieces = (int *)fsi__alloc(c->context, (size_t)c->sh->edges + (size_t)c->sh->triangles, sizeof(int));
-    if (!c->s->adhesion || !c->public_force || !c->pieces) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
+    if (!c->s->adhesion || !c->public_force || !c->pieces)
+        return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
     for (i = 0; i < n; i++) {
         c->s->adhesion[i] = c->s->desc.adhesion;
         c->public_force[i] = fsi_v3(0, 0, 0);
@@ -2954,7 +3139,8 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     if (!s || !c) {
         fsi__free(desc->liquid->context, s, 1, sizeof *s);
         fsi__free(desc->liquid->context, c, 1, sizeof *c);
-        return fsi__fail(desc->liquid->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, 0, "no memory for a coupling");
+        return fsi__fail(desc->liquid->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, 0,
+                         "no memory for a coupling");
     }
     s->cookie = FSI__COOKIE('C', fsi_couple);
     s->context = c->context = desc->liquid->context;

@@ -67,6 +67,7 @@ typedef struct fsi__shell_joint {
 /* Vectors of three numbers. */
 FSI_API void fsi__sh_cross(const double *a, const double *b, double *out);
 FSI_API int fsi__sh_is_finite(const double *x, int n);
+FSI_API double fsi__sh_sum(const double *x, int n); /* in fixed order */
 /* Fills what follows from the shape at rest: three corners, their warp direction; 0: it has no area. The material is
    set by the caller. */
 FSI_API int fsi__shell_membrane_rest(fsi__shell_membrane *m, const double *rest, const double warp[3],
@@ -137,6 +138,15 @@ FSI_FN double fsi__sh_apart(const double *a, const double *b)
 }
 FSI_FN void fsi__sh_from(fsi_vec3 v, double *out) { out[0] = (double)v.x; out[1] = (double)v.y; out[2] = (double)v.z; }
 FSI_FN fsi_vec3 fsi__sh_to(const double *v) { return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]); }
+/* The numbers of so many nodes, 0 where a node is -1. */
+FSI_FN void fsi__sh_gather(const double *q, const int *node, int count, double *x)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        if (node[i] < 0) memset(x + 3 * i, 0, 3 * sizeof *x);
+        else memcpy(x + 3 * i, q + 3 * (size_t)node[i], 3 * sizeof *x);
+    }
+}
 /* theta - rest, the short way round. */
 FSI_FN double fsi__shell_turn(double angle, double rest)
 {
@@ -173,6 +183,15 @@ FSI_API void fsi__sh_cross(const double *a, const double *b, double *out)
     out[0] = a[1] * b[2] - a[2] * b[1];
     out[1] = a[2] * b[0] - a[0] * b[2];
     out[2] = a[0] * b[1] - a[1] * b[0];
+}
+
+FSI_API double fsi__sh_sum(const double *x, int n)
+{
+    double sum[FSI_LANES] = { 0 };
+    int i, l;
+    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (l = 0; l < FSI_LANES; l++) sum[l] += x[i + l];
+    for (l = 0; i + l < n; l++) sum[l] += x[i + l];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
 FSI_API int fsi__sh_is_finite(const double *x, int n)

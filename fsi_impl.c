@@ -22,6 +22,8 @@
 #include "fsi_rigid.h"
 #include "fsi_shape.h"
 #include "fsi_shell.h"
+#include "fsi_shell_contact.h"
+#include "fsi_shell_model.h"
 #include "fsi_solve.h"
 #include "fsi_source.h"
 #include "fsi_sph.h"

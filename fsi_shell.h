@@ -1,4 +1,4 @@
-/* fsi_shell.h - cloth, leaves, paper, webs and rods: implicit dynamics of triangles, segments and points that never pass through each other
+/* fsi_shell.h - cloth, leaves, paper, webs and rods: implicit dynamics of solids that never pass through each other
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -28,13 +28,15 @@
       fsi_shell_destroy(s);
 
    WHAT IT DOES
-      Any mix of triangles (cloth, leaves, paper, rubber), segments (rods, hair, wires, webs) and points in one object: edges with
-      one, two or more triangles, rods that branch, rods sewn to sheets. Membranes (St. Venant-Kirchhoff, orthotropic, or stable
-      neo-Hookean), bending by hinges or by the shape operator of each triangle, rods that stretch, bend and twist. One implicit solve a
-      step: Newton's method on the incremental potential with exact step filters (Li et al. 2020, 2021), so that nothing ever
-      passes through anything, whatever the step. Friction, pins, springs, wind, meshes and bodies as obstacles. Forces of contacts, pins, springs; vertex normals.
+      Any mix of triangles (cloth, leaves, paper, rubber), segments (rods, hair, wires, webs) and points in one object:
+      edges with one, two or more triangles, rods that branch, rods sewn to sheets. Membranes (St. Venant-Kirchhoff,
+      orthotropic, or stable neo-Hookean), bending by hinges or by the shape operator of each triangle, rods that
+      stretch, bend and twist. One implicit solve a step: Newton's method on the incremental potential with exact step
+      filters (Li et al. 2020, 2021), so that nothing ever passes through anything, whatever the step. Friction, pins,
+      springs, wind, meshes and bodies as obstacles. Forces of contacts, pins, springs; vertex normals.
    WHAT IT DOES NOT DO
-      Plasticity, tearing, strain limiting: stretch is resisted, not forbidden. Obstacles do not collide with each other.
+      Plasticity, tearing, strain limiting: stretch is resisted, not forbidden. Obstacles do not collide with each
+      other.
    UNITS
       SI: metres, kilograms, seconds, newtons, pascals. 2D: segments only, all per metre of depth.
    PRECISION
@@ -42,143 +44,44 @@
    MACROS YOU MAY DEFINE
       those of fsi.h and fsi_solve.h
    FIND IN HERE (search for >>)
-      >>materials  >>description  >>simulator  >>obstacles  >>springs  >>looking at it, the API;
+      materials and description are in fsi_shell_model.h, search for contacts in fsi_shell_contact.h;
+      >>simulator  >>obstacles  >>springs  >>looking at it, the API;
       >>stages of a step, for fsi's own headers, not for you; then the implementation, what a step needs:
-      >>topology  >>simulator at work  >>energies  >>contacts  >>crossing  >>assembly  >>pattern  >>newton  >>stepping
-      >>obstacles in a step  >>step; and what is done between steps: >>materials implementation  >>sides and rods of a
-      scene  >>elements of a scene  >>rods of a scene  >>making a scene  >>layout  >>obstacles implementation
-      >>settings and origin  >>state implementation  >>skins implementation  >>create and destroy
+      >>simulator at work  >>contacts  >>assembly  >>pattern  >>newton  >>stepping  >>obstacles in a step
+      >>step; and what is done between steps: >>layout  >>obstacles implementation  >>settings and origin
+      >>state implementation  >>skins implementation  >>create and destroy
 */
 #ifndef FSI_SHELL_H
 #define FSI_SHELL_H
 
-#include "fsi_barrier.h"
-#include "fsi_elements.h"
+#include "fsi_shell_contact.h"
+#include "fsi_shell_model.h"
 #include "fsi_mesh.h"
 #include "fsi_order.h"
 
-/* ---- >>materials ----------------------------------------------------------------------------------------------- */
-
-typedef enum fsi_shell_membrane {
-    FSI_SHELL_STVK,        /* St. Venant-Kirchhoff, orthotropic: small strains, large turns: cloth, paper */
-    FSI_SHELL_NEO_HOOKEAN  /* stable neo-Hookean, isotropic: large strains: rubber */
-} fsi_shell_membrane;
-
-typedef enum fsi_shell_bending {
-    FSI_SHELL_HINGE,          /* each edge resists by itself (Grinspun et al. 2003): cheap; stiffness depends on the mesh, shell.md */
-    FSI_SHELL_SHAPE_OPERATOR  /* the three edges of a triangle together: plate theory with Poisson's effect; nearly twice the cost */
-} fsi_shell_bending;
-
-/* What triangles and segments are made of. Sheets use thickness, segments radius; both may share one material. */
-typedef struct fsi_shell_material {
-    uint32_t cookie;
-    fsi_real density;      /* [kg/m^3], > 0; default 1000 */
-    fsi_real thickness;    /* of triangles, in 2D of segments [m], > 0; default 0.001 */
-    fsi_real radius;       /* of segments, of a round section; of an elliptic one the half axis along the first director [m], > 0; default 0.001 */
-    fsi_real radius_across;/* the other half axis; default 0: as radius */
-    fsi_real young;        /* Young's modulus, along the warp [Pa], > 0; default 1e6 */
-    fsi_real young_weft;   /* across it, triangles only; default 0: as young */
-    fsi_real poisson;      /* warp to weft, triangles; -0.999 to 0.5; default 0.3 */
-    fsi_real shear;        /* shear modulus [Pa]; default 0: young / (2 (1 + nu)), of the softer direction */
-    fsi_real bend, bend_weft; /* bending stiffness of triangles along warp and weft [N m]; default -1: E t^3 / (12 (1 - nu^2)). Woven cloth bends far
-                                 more easily than that: measured values go here */
-    fsi_real bend_shear;   /* resistance to being twisted, D66 [N m]; default -1: G t^3 / 12 where bend is -1, else (1 - nu)/2 sqrt(bend bend_weft) */
-    fsi_shell_membrane membrane; /* default STVK */
-    fsi_shell_bending bending;   /* default HINGE */
-    int twist;             /* segments resist being twisted, one unknown more each; default 1. 0: in 3D they know how far they are bent, not whither:
-                              rest curvature and dampers act on its size */
-    fsi_real damping_mass; /* Rayleigh, alpha [1/s], as if moving through a thick medium; default 0 */
-    fsi_real damping_stiffness; /* beta [s]: damps strain rates (shell.md 6); default 0 */
-    fsi_real clearance;    /* nothing comes closer to the middle of sheet or rod than this, beside what the other one asks for: half a
-                              thickness, a radius [m]; default 0. Neighbours that are closer at rest are let be */
-} fsi_shell_material;
-
-/* name, what it is; thickness or radius, density, moduli: shell.md 2 gives the sources */
-#define FSI_SHELL_PRESETS(X) \
-    X(FSI_SHELL_SILK, "silk") X(FSI_SHELL_COTTON, "cotton") X(FSI_SHELL_LEATHER, "leather") X(FSI_SHELL_RUBBER, "rubber sheet") \
-    X(FSI_SHELL_LEAF, "leaf") X(FSI_SHELL_PAPER, "paper") X(FSI_SHELL_STEEL_WIRE, "steel wire") X(FSI_SHELL_SPIDER_SILK, "spider silk")
-#define FSI__SHELL_PRESET_ENUM(name, text) name,
-typedef enum fsi_shell_preset_kind { FSI_SHELL_PRESETS(FSI__SHELL_PRESET_ENUM) FSI_SHELL_PRESET_COUNT } fsi_shell_preset_kind;
-
-FSI_API fsi_shell_material fsi_shell_default_material(void); /* fills every field */
-FSI_API fsi_shell_material fsi_shell_preset(fsi_shell_preset_kind kind); /* a material by physical numbers; the default one for a kind that does not exist */
-FSI_API const char *fsi_shell_preset_name(fsi_shell_preset_kind kind);   /* "silk" ..., "" for one that does not exist */
-
-/* ---- >>description --------------------------------------------------------------------------------------------- */
-
-typedef enum fsi_shell_integrator {
-    FSI_SHELL_BACKWARD_EULER, /* first order, damps what it cannot resolve: robust */
-    FSI_SHELL_BDF2            /* second order, far less damping: flags, swinging, vibration; the first step after a start is backward Euler */
-} fsi_shell_integrator;
-
-/* A fold that rests at an angle of its own. */
-typedef struct fsi_shell_crease {
-    int a, b;             /* an edge of two triangles; each has one crease at most */
-    fsi_real angle;       /* [rad], in (-pi, pi); 0 flat; positive: the triangle in which a comes before b, and the other one, fold away from the side
-                             its normal points to (their normals spread) */
-    fsi_real stiffness;   /* times that of the uncreased edge, >= 0: paper that was folded is softer there */
-} fsi_shell_crease;
-
-/* How to make one. The caller's arrays are copied. */
-typedef struct fsi_shell_desc {
-    uint32_t cookie;
-    fsi_context *context;            /* default NULL */
-    int dim;                         /* 3 (default) or 2 (z = 0, segments only) */
-    const fsi_vec3 *vertices;        /* vertex_count positions at the start [m] */
-    int vertex_count;
-    const fsi_vec3 *rest;            /* where triangles and segments are free of stress, vertex_count; default NULL: vertices */
-    const int *triangles;            /* 3 * triangle_count indices */
-    int triangle_count;
-    const int *segments;             /* 2 * segment_count indices */
-    int segment_count;
-    const fsi_shell_material *materials; /* material_count of them, copied */
-    int material_count;
-    const int *triangle_material, *segment_material; /* one index each; default NULL: material 0 */
-    const fsi_vec3 *warp;            /* direction of the warp in rest space, one a triangle; default NULL: x, or y where the triangle faces x */
-    const fsi_vec3 *segment_director;/* rest direction of the half axis `radius` of each segment, made normal to it; default NULL: carried along each rod
-                                        without turning */
-    const fsi_real *vertex_mass;     /* added to each vertex [kg], vertex_count; points need it: vertices without an element; default NULL: 0 */
-    const int *joints;               /* 3 * joint_count indices a, b, c: segments ab and bc resist being bent at b. Where exactly two segments meet
-                                        they do so unasked; this is for branching rods */
-    int joint_count;
-    const fsi_shell_crease *creases; /* crease_count folds; default NULL */
-    int crease_count;
-    fsi_vec3 gravity;                /* [m/s^2]; default (0, 0, -9.81) */
-    fsi_shell_integrator integrator; /* default BACKWARD_EULER */
-    int substeps;                    /* of each step, 1 to 1000; default 1 */
-    int max_newton;                  /* Newton steps a substep; what they leave over is flagged in stats.degraded; default 100 */
-    fsi_real tolerance;              /* Newton ends when it moves no vertex farther than tolerance * mean edge, and misses, root mean square, no more
-                                        than this share of Coulomb's force; default 1e-3 */
-    int contact;                     /* self-contact and obstacles; 0: everything passes through everything, and it is faster; default 1 */
-    int self_contact;                /* 0: obstacles only; default 1 */
-    fsi_real contact_range;          /* d_hat: repulsion begins at this gap [m]; default 0: 0.15 of the mean edge */
-    fsi_real friction;               /* Coulomb's coefficient between its own parts, 0 to 10; default 0 */
-    fsi_real friction_speed;         /* slower than this counts as sticking [m/s], > 0; default 3e-4 */
-    int friction_iterations;         /* solves a substep, each with the normal forces of the one before, 1 to 20; default 1 */
-    fsi_vec3 wind;                   /* velocity of the air [m/s]; default 0 */
-    fsi_real air_density;            /* [kg/m^3]; triangles feel the air, f = c/2 rho A |u_n| u_n along the normal; default 0: none; air: 1.2 */
-    fsi_real drag;                   /* c of that, 0 to 10; default 1.2 */
-} fsi_shell_desc;
-
-FSI_API fsi_shell_desc fsi_shell_default_desc(void); /* fills every field; set vertices, elements and materials */
-
 /* ---- >>simulator ----------------------------------------------------------------------------------------------- */
+
+/* Fills every field of the description (fsi_shell_model.h); set vertices, elements and materials. */
+FSI_API fsi_shell_desc fsi_shell_default_desc(void);
 
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_shell_stats {
     int substeps, newton;         /* substeps; Newton steps, each a matrix, a factorisation and a search */
     int halvings, retreats;       /* steps halved by the line search; factorisations repeated with a shifted diagonal */
-    int degraded;                 /* substeps that ended at max_newton, or ten tolerances away where rounding hides all descent: free of intersections,
-                                     but not in balance */
+    int degraded;                 /* substeps that ended at max_newton, or ten tolerances away where rounding hides all
+                                     descent: free of intersections, but not in balance */
     int analyses;                 /* patterns analysed: one at first, and when the contacts couple other vertices */
     int candidates, contacts;     /* pairs looked at, pairs within range; last substep */
     double update;                /* longest way of the last Newton step, over the mean edge */
-    double min_gap;               /* smallest distance of two features less what they must keep, over its range; 1 when none is within range; at the end */
+    double min_gap;               /* smallest distance of two features less what they must keep, over its range; 1 when
+                                     none is within range; at the end */
     double contact_stiffness;     /* kappa of the barrier over the mass of a pair [m^2/s^2] */
-    double kinetic_energy, elastic_energy, potential_energy, contact_energy; /* [J] at the end; elastic: springs too; potential: -m g.x, zero at the origin */
+    /* [J] at the end; elastic: springs too; potential: -m g.x, zero at the origin */
+    double kinetic_energy, elastic_energy, potential_energy, contact_energy;
     double momentum[3], angular_momentum[3]; /* of the vertices, about the origin, at the end */
-    double seconds_assembly, seconds_solve, seconds_contact, seconds_search, seconds_other; /* by the clock hook: elements and matrix; factor and solve; pairs,
-                                     their energies and CCD; energies in the line search */
+    /* by the clock hook: elements and matrix; factor and solve; pairs, their energies and CCD; energies in the line
+       search */
+    double seconds_assembly, seconds_solve, seconds_contact, seconds_search, seconds_other;
     size_t bytes;                 /* held through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_shell_stats;
@@ -190,21 +93,26 @@ typedef struct fsi_shell {
     fsi_shell_desc desc;          /* as given, or set since; its arrays are not kept: NULL */
     int vertex_count, triangle_count, segment_count;
     const int *triangles, *segments; /* copies of the desc's */
-    fsi_vec3 *position;           /* vertex_count [m]; yours to write between steps (teleport): the next step checks that nothing intersects */
+    fsi_vec3 *position;           /* vertex_count [m]; yours to write between steps (teleport): the next step checks
+                                     that nothing intersects */
     fsi_vec3 *velocity;           /* vertex_count [m/s]; yours to write */
     fsi_vec3 *force;              /* vertex_count, external force [N]; yours to write, kept from step to step */
-    unsigned char *pinned;        /* vertex_count: 1: held; yours to write. Two at the end of a rod clamp it, half an edge behind the inner
-                                     one; at the inner one if the segment between is far stiffer (shell.md 3) */
-    fsi_vec3 *target;             /* vertex_count: where a pinned vertex is at the end of the coming step; at first, and after each step in which it was
-                                     not pinned, its position; yours to write */
-    fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to a frame that is carried along without
-                                     turning; yours to write while held */
+    unsigned char *pinned;        /* vertex_count: 1: held; yours to write. Two at the end of a rod clamp it, half an
+                                     edge behind the inner one; at the inner one if the segment between is far stiffer
+                                     (shell.md 3) */
+    fsi_vec3 *target;             /* vertex_count: where a pinned vertex is at the end of the coming step; at first, and
+                                     after each step in which it was not pinned, its position; yours to write */
+    fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to
+                                     a frame that is carried along without turning; yours to write while held */
     unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
-    const fsi_vec3 *contact_force;/* vertex_count: sum of what contacts (the barrier's push) and friction do to each vertex, of its own parts and of obstacles; mean
-                                     of the last step's substeps [N; 2D: N/m], world axes; not pins, springs, wind, nor liquid. As the last solve had them, in
-                                     fsi_couple.h that of velocities: the momenta of both sides change by them to rounding. Its own parts' sum to 0 */
-    const fsi_vec3 *pin_force;    /* vertex_count: of what holds a pinned or attached vertex where it must be, mean of the last step's substeps [N]; 0 where
-                                     nothing does; in fsi_couple.h it does not count what the liquid pushes: less liquid_force there */
+    const fsi_vec3 *contact_force;/* vertex_count: sum of what contacts (the barrier's push) and friction do to each
+                                     vertex, of its own parts and of obstacles; mean of the last step's substeps [N; 2D:
+                                     N/m], world axes; not pins, springs, wind, nor liquid. As the last solve had them,
+                                     in fsi_couple.h that of velocities: the momenta of both sides change by them to
+                                     rounding. Its own parts' sum to 0 */
+    const fsi_vec3 *pin_force;    /* vertex_count: of what holds a pinned or attached vertex where it must be, mean of
+                                     the last step's substeps [N]; 0 where nothing does; in fsi_couple.h it does not
+                                     count what the liquid pushes: less liquid_force there */
     const fsi_real *mass;         /* vertex_count [kg] */
     double time;                  /* seconds simulated */
     fsi_real mean_edge;           /* at rest [m] */
@@ -213,70 +121,82 @@ typedef struct fsi_shell {
     void *impl;
 } fsi_shell;
 
-/* Errors: COOKIE; ARGUMENT, NAN (name the field or the element); MESH (an element without length or area at rest; elements that intersect or touch, named);
-   MEMORY; LIMIT. *out is NULL on failure. */
+/* Errors: COOKIE; ARGUMENT, NAN (name the field or the element); MESH (an element without length or area at rest;
+   elements that intersect or touch, named); MEMORY; LIMIT. *out is NULL on failure. */
 FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc);
 FSI_API void fsi_shell_destroy(fsi_shell *s); /* NULL is fine */
-/* Other settings from now on: start from s->desc. gravity, integrator, substeps, max_newton, tolerance, friction*, wind, air_density and drag may
-   change; other fields are not looked at. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
+/* Other settings from now on: start from s->desc. gravity, integrator, substeps, max_newton, tolerance, friction*,
+   wind, air_density and drag may change; other fields are not looked at. Errors: COOKIE, ARGUMENT and NAN (name the
+   field); then nothing has changed. */
 FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc);
-/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
+   Never NULL. */
 FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s);
 
-/* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: what was written is taken, nothing moves, stats are those of what there is, forces, reactions
-   and impulses 0, new velocities of COUPLED bodies those that they have. Errors: ARGUMENT (dt); NAN (names vertex and array); LIMIT (a vertex beyond
-   1e12 m, or one that would get beyond 5e11 m or m/s; a twist beyond 1e8); MESH (teleported into an intersection, named); CONVERGENCE (pins or
-   obstacles cannot get where they should without an intersection: names two vertices that are pinned to one point, or a pair in the way); MEMORY;
-   SINGULAR; then nothing has changed. A step that ends with stats.degraded says so to the context's hook (level 1). */
+/* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: what was written is taken, nothing moves, stats are
+   those of what there is, forces, reactions and impulses 0, new velocities of COUPLED bodies those that they have.
+   Errors: ARGUMENT (dt); NAN (names vertex and array); LIMIT (a vertex beyond 1e12 m, or one that would get beyond 5e11
+   m or m/s; a twist beyond 1e8); MESH (teleported into an intersection, named); CONVERGENCE (pins or obstacles cannot
+   get where they should without an intersection: names two vertices that are pinned to one point, or a pair in the
+   way); MEMORY; SINGULAR; then nothing has changed. A step that ends with stats.degraded says so to the context's hook
+   (level 1). */
 FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt);
-/* The time in which the fastest vertex travels half a mean edge, once for each of desc.substeps [s], at most 1000 (all rest). Longer steps are stable and
-   free of intersections too, but blur what moves. 0: s is none. */
+/* The time in which the fastest vertex travels half a mean edge, once for each of desc.substeps [s], at most 1000 (all
+   rest). Longer steps are stable and free of intersections too, but blur what moves. 0: s is none. */
 FSI_API fsi_real fsi_shell_suggest_dt(const fsi_shell *s);
-/* Adds offset [m] (2D: z is not looked at) to positions, targets, anchors of springs in space, and to where the last step left obstacles: a world whose origin
-   moves along. Meshes and bodies are yours: add it to them as well before the next step (fsi_mesh_set; pose and end). Apart from rounding, later steps go as
-   without. Errors: COOKIE, NAN, LIMIT (a vertex would get beyond 5e11 m; names it); then nothing has changed. */
+/* Adds offset [m] (2D: z is not looked at) to positions, targets, anchors of springs in space, and to where the last
+   step left obstacles: a world whose origin moves along. Meshes and bodies are yours: add it to them as well before the
+   next step (fsi_mesh_set; pose and end). Apart from rounding, later steps go as without. Errors: COOKIE, NAN, LIMIT (a
+   vertex would get beyond 5e11 m; names it); then nothing has changed. */
 FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset);
-/* Rest under gravity, forces, pins and contacts: minimises the energy without inertia, by steps of time that grow, velocities dropped, until no vertex
-   moves farther than tolerance * mean edge in a step of 1000 s, at most max_steps of them. Errors: as step, and CONVERGENCE; then nothing has changed. */
+/* Rest under gravity, forces, pins and contacts: minimises the energy without inertia, by steps of time that grow,
+   velocities dropped, until no vertex moves farther than tolerance * mean edge in a step of 1000 s, at most max_steps
+   of them. Errors: as step, and CONVERGENCE; then nothing has changed. */
 FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps);
 
 /* ---- >>obstacles ----------------------------------------------------------------------------------------------- */
 
-/* A mesh of triangles (2D: segments) that nothing passes through, from either side: referenced, not copied; mesh and body must outlive the simulator or
-   be removed first. Every step sweeps it from where the last step left it:
+/* A mesh of triangles (2D: segments) that nothing passes through, from either side: referenced, not copied; mesh and
+   body must outlive the simulator or be removed first. Every step sweeps it from where the last step left it:
       by its mesh     to where its mesh is when the step is called
-      by a body       PRESCRIBED: to body->end. COUPLED: where contacts, body->force and body->torque take it, solved together. Outputs of fsi_body are
-                      written when the step has succeeded, for COUPLED also `end`; whoever integrates the pose himself may come out slightly
-                      elsewhere: the next step sweeps the difference. */
+      by a body       PRESCRIBED: to body->end. COUPLED: where contacts, body->force and body->torque take it, solved
+      together. Outputs of fsi_body are
+                      written when the step has succeeded, for COUPLED also `end`; whoever integrates the pose himself
+                      may come out slightly elsewhere: the next step sweeps the difference. */
 typedef struct fsi_shell_obstacle_desc {
     uint32_t cookie;
     const fsi_mesh *mesh;
-    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment */
+    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
+                                moment */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     fsi_real clearance;      /* as fsi_shell_material.clearance; default 0 */
-    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: contacts and friction that it felt, mean of the substeps [N] */
+    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: contacts and
+                                friction that it felt, mean of the substeps [N] */
 } fsi_shell_obstacle_desc;
 
 FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void); /* fills every field; set mesh */
-/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is there, also where `position` was
-   written since the last step, named), MEMORY. */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is
+   there, also where `position` was written since the last step, named), MEMORY. */
 FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle_desc *desc, int *id);
 FSI_API fsi_status fsi_shell_add_mesh(fsi_shell *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
 FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id);
-/* Takes an obstacle for where its mesh, or its body's pose, is now, with all that are on one COUPLED body: the next step does not sweep it there, but checks
-   for intersections. */
+/* Takes an obstacle for where its mesh, or its body's pose, is now, with all that are on one COUPLED body: the next
+   step does not sweep it there, but checks for intersections. */
 FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id);
-/* What it felt from contacts, friction, springs and what is attached to it, mean of the last step's substeps: force [N], torque about the world's origin [N m];
-   NULL is fine. Bodies get the same as impulses; settle, for which no time passes, gives them none. */
+/* What it felt from contacts, friction, springs and what is attached to it, mean of the last step's substeps: force
+   [N], torque about the world's origin [N m]; NULL is fine. Bodies get the same as impulses; settle, for which no time
+   passes, gives them none. */
 FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
-/* Holds a vertex, pinned from now on, where it is relative to an obstacle that is not COUPLED: on its body, or on the closest face of its mesh, as it deforms. */
+/* Holds a vertex, pinned from now on, where it is relative to an obstacle that is not COUPLED: on its body, or on the
+   closest face of its mesh, as it deforms. */
 FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle);
 /* Not attached any more, as when its obstacle is removed; pinned only if it was so before, then where it is now. */
 FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex);
 
 /* ---- >>springs ------------------------------------------------------------------------------------------------- */
 
-/* Between two vertices, a vertex and a point in space, or a vertex and a point of an obstacle (of COUPLED bodies too: a stiff attachment). */
+/* Between two vertices, a vertex and a point in space, or a vertex and a point of an obstacle (of COUPLED bodies too: a
+   stiff attachment). */
 typedef struct fsi_shell_spring_desc {
     uint32_t cookie;
     int vertex;              /* no default */
@@ -291,43 +211,51 @@ typedef struct fsi_shell_spring_desc {
 FSI_API fsi_shell_spring_desc fsi_shell_default_spring_desc(void); /* fills every field */
 /* Errors: COOKIE, ARGUMENT, NAN (name the field), MEMORY. */
 FSI_API fsi_status fsi_shell_add_spring(fsi_shell *s, const fsi_shell_spring_desc *desc, int *id);
-FSI_API fsi_status fsi_shell_set_spring(fsi_shell *s, int id, const fsi_shell_spring_desc *desc);  /* other ends, or other numbers */
+/* other ends, or other numbers */
+FSI_API fsi_status fsi_shell_set_spring(fsi_shell *s, int id, const fsi_shell_spring_desc *desc);
 FSI_API fsi_status fsi_shell_remove_spring(fsi_shell *s, int id);
-FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *force); /* on `vertex`, mean of the last step's substeps [N] */
+/* on `vertex`, mean of the last step's substeps [N] */
+FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *force);
 
 /* ---- >>looking at it ------------------------------------------------------------------------------------------- */
 
-/* Unit normals of the vertices where s->position is now: the mean of their triangles' normals, weighted by area; 2D: of their segments' normals, left of the way from first
-   to second vertex, weighted by length. out: vertex_count; 0 where a vertex has none, as in rods. Errors: COOKIE, ARGUMENT (out). */
+/* Unit normals of the vertices where s->position is now: the mean of their triangles' normals, weighted by area; 2D: of
+   their segments' normals, left of the way from first to second vertex, weighted by length. out: vertex_count; 0 where
+   a vertex has none, as in rods. Errors: COOKIE, ARGUMENT (out). */
 FSI_API fsi_status fsi_shell_vertex_normals(fsi_shell *s, fsi_vec3 *out);
 
-/* Pairs of an edge and a triangle (2D: of edges) that pass through each other, its own and obstacles', by exact arithmetic on `position`: 0 as long as contact is on (which
-   it must be for this). What the solver does to keep them apart is not asked. -1: no memory. */
+/* Pairs of an edge and a triangle (2D: of edges) that pass through each other, its own and obstacles', by exact
+   arithmetic on `position`: 0 as long as contact is on (which it must be for this). What the solver does to keep them
+   apart is not asked. -1: no memory. */
 FSI_API int fsi_shell_count_intersections(fsi_shell *s);
 
-/* A fine mesh that follows the triangles of a coarse one, for rendering: each of its vertices keeps its place on the nearest triangle, by barycentric
-   coordinates, and its distance along a normal that is smooth from triangle to triangle. */
+/* A fine mesh that follows the triangles of a coarse one, for rendering: each of its vertices keeps its place on the
+   nearest triangle, by barycentric coordinates, and its distance along a normal that is smooth from triangle to
+   triangle. */
 typedef struct fsi_shell_skin {
     uint32_t cookie;
     fsi_context *context;
     int count;               /* vertices */
     const int *triangle;     /* count: the triangle that each is fixed to */
-    const double *weight;    /* 3 * count: barycentric coordinates of its second and third corner; distance along the normal [m] */
+    const double *weight;    /* 3 * count: barycentric coordinates of its second and third corner; distance along the
+                                normal [m] */
     void *impl;
 } fsi_shell_skin;
-/* As the vertices `fine` (count) lie relative to the triangles where s->position is now. Errors: COOKIE, ARGUMENT (no triangles), NAN, MESH, MEMORY. *out is
-   NULL on failure. */
+/* As the vertices `fine` (count) lie relative to the triangles where s->position is now. Errors: COOKIE, ARGUMENT (no
+   triangles), NAN, MESH, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_shell_skin_create(fsi_shell_skin **out, const fsi_shell *s, const fsi_vec3 *fine, int count);
 FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin); /* NULL is fine */
-/* Where the fine vertices are now: out (count); their normals (count, NULL ok), those of the coarse surface. s: the simulator that it was made with. Allocates
-   nothing. Errors: COOKIE, ARGUMENT. */
+/* Where the fine vertices are now: out (count); their normals (count, NULL ok), those of the coarse surface. s: the
+   simulator that it was made with. Allocates nothing. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals);
 
-/* State: positions, velocities, twists, frames, history of the integrator, stiffness of contacts, time. Obstacles, springs, pins and settings are
-   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back: obstacles are taken to stand where these are (COUPLED
-   bodies that are where they were, but for rounding to fsi_real, start from there to the bit). NULL buffer asks the size. What load takes a step can start
-   from. Errors of load: COOKIE; ARGUMENT (buffer NULL, a body; names it); FORMAT (a damaged or foreign buffer, a number that no state has, named);
-   MESH (with contact on: surfaces cross or touch where obstacles stand now; named); MEMORY; then nothing has changed. */
+/* State: positions, velocities, twists, frames, history of the integrator, stiffness of contacts, time. Obstacles,
+   springs, pins and settings are not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and
+   bodies back: obstacles are taken to stand where these are (COUPLED bodies that are where they were, but for rounding
+   to fsi_real, start from there to the bit). NULL buffer asks the size. What load takes a step can start from. Errors
+   of load: COOKIE; ARGUMENT (buffer NULL, a body; names it); FORMAT (a damaged or foreign buffer, a number that no
+   state has, named); MESH (with contact on: surfaces cross or touch where obstacles stand now; named); MEMORY; then
+   nothing has changed. */
 FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -383,8 +311,8 @@ typedef struct fsi__sh_body {
     double mass;
 } fsi__sh_body;
 
-/* A shell as its driver sees it. Pointers follow what stages do; obstacles that come or go between steps move them, until
-   begin or view_of. Read only, but gradient and direction. 3 * nodes numbers unless said otherwise. */
+/* A shell as its driver sees it. Pointers follow what stages do; obstacles that come or go between steps move them,
+   until begin or view_of. Read only, but gradient and direction. 3 * nodes numbers unless said otherwise. */
 typedef struct fsi__sh_view {
     /* fixed by the scene */
     int vertices, edges, triangles, segments, points;
@@ -486,7 +414,8 @@ FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* What does the work in each stage of a step (>>stages says what they are for); names without their fsi__sh_:
+/* What does the work in each stage of a step (>>stages says what they are for); names without their fsi__sh_,
+   fsi__sm_ (fsi_shell_model.h), fsi__sc_ (fsi_shell_contact.h):
 
       begin          read_in: positions, pins, forces, twists; read_obstacles
       predict        aim_nodes, aim_bodies: where inertia and forces lead; prescribe, mark_fixed: what is held;
@@ -511,19 +440,19 @@ FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col);
 #define FSI_SHELL_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_barrier.h"
-#include "fsi_elements.h"
+#include "fsi_shell_contact.h"
+#include "fsi_shell_model.h"
 #include "fsi_mesh.h"
 #include "fsi_order.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 FSI__STRICT_BEGIN
 
 /* ---- >>limits ------------------------------------------------------------------------------------------------- */
 
-/* No number of a place or velocity gets larger [m, m/s]: what a step leaves, the next one takes, which refuses vectors longer than 1e12. */
+/* No number of a place or velocity gets larger [m, m/s]: what a step leaves, the next one takes, which refuses vectors
+   longer than 1e12. */
 #define FSI__SH_FARTHEST 5e11
 #define FSI__SH_MOST_TWIST 1e8 /* of a segment [rad]: fsi_sincos knows no angle above 1e9 */
 
@@ -531,66 +460,18 @@ FSI__STRICT_BEGIN
 static int fsi__sh_take(fsi_vec3 shown, double *kept)
 {
     const fsi_vec3 was = fsi__sh_to(kept);
-    if (!(shown.x < was.x || shown.x > was.x || shown.y < was.y || shown.y > was.y || shown.z < was.z || shown.z > was.z)) return 0;
+    if (!(shown.x < was.x || shown.x > was.x || shown.y < was.y || shown.y > was.y || shown.z < was.z ||
+          shown.z > was.z))
+        return 0;
     fsi__sh_from(shown, kept);
     return 1;
 }
 
-/* ---- >>topology -------------------------------------------------------------------------------------------------
-
-   What a scene fixes. Unknowns come in nodes of three numbers: first the vertices, then one for the twist of each segment that has one (of which only the
-   first number is used), then two for each COUPLED body (its place, and how far it has turned in this Newton step). Elements come in kinds. */
-
-enum { FSI__SH_MEMBRANE, FSI__SH_HINGE, FSI__SH_PLATE, FSI__SH_STRETCH, FSI__SH_JOINT, FSI__SH_BEND, FSI__SH_KINDS };
-static const int fsi__sh_nodes[FSI__SH_KINDS] = { 3, 4, 6, 2, 5, 3 };
-
-typedef struct fsi__sh_fold { double k, rest; } fsi__sh_fold;          /* HINGE */
-typedef struct fsi__sh_bar { double ea, rest; } fsi__sh_bar;           /* STRETCH */
-typedef struct fsi__sh_bow { double b, rest; } fsi__sh_bow;            /* BEND; rest has a sign in 2D */
-
-/* One side of a triangle. */
-typedef struct fsi__sh_side { int lo, hi, triangle, corner; } fsi__sh_side;
-
-typedef struct fsi__sh_model {
-    int dim, vertices, triangles, segments, twists, materials;
-    int edges;                          /* that meet others: of triangles, each once, and segments */
-    int points;                         /* vertices of no element */
-    int joints;                         /* JOINT and BEND: listed ones at the end */
-    int count[FSI__SH_KINDS], first[FSI__SH_KINDS + 1]; /* elements of a kind; where they begin in the list of all */
-    fsi_shell_material *material;
-    int *triangle, *segment, *triangle_material, *segment_material;
-    int *chain;                         /* 2 * segments: its vertices in the direction that it has as part of a rod */
-    int *twist_node;                    /* segments: its node, -1: none */
-    int *twist_of;                      /* twists: its segment */
-    int *edge, *point;                  /* 2 * edges; points */
-    int *part;                          /* vertices: the lowest vertex that it hangs together with */
-    fsi__shell_membrane *membrane;
-    fsi__sh_fold *fold;
-    fsi__shell_plate *plate;
-    fsi__sh_bar *bar;
-    fsi__shell_joint *joint;
-    fsi__sh_bow *bow;
-    int *joint_segment;                 /* 2 * JOINTs */
-    int *element_material;              /* all elements */
-    int *start, *node;                  /* elements + 1; nodes of each, -1: absent */
-    size_t *value_at;                   /* elements + 1: where the matrix of each is */
-    double *drag_mass;                  /* vertices + twists: alpha M [kg/s] */
-    unsigned char *bare;                /* edges: 1: of no triangle */
-    double *share;                      /* elements: the mass that its lightest vertex has for it [kg] */
-    double *mass;                       /* vertices + twists [kg, kg m^2] */
-    double *clearance;                  /* vertices: what its elements keep, the largest [m] */
-    double *edge_length2;               /* edges: length at rest, squared */
-    double *area;                       /* triangles, at rest */
-    double *rest;                       /* 3 * vertices */
-    fsi__shell_frame *frame;            /* segments: of the rods at rest */
-    double mean_edge, total_mass;
-} fsi__sh_model;
-
 /* ---- >>simulator at work --------------------------------------------------------------------------------------- */
 
-/* Where everything is: what Newton moves, and what follows from it. X lists all points that meet others: the vertices, those of the obstacles, and
-   the far ends of springs. */
-typedef struct fsi__sh_place { double *q, *x; fsi_quat *turn; } fsi__sh_place; /* 3 * nodes; 3 * points; COUPLED bodies */
+/* Where everything is: what Newton moves, and what follows from it. X lists all points that meet others: the vertices,
+   those of the obstacles, and the far ends of springs. q: 3 * nodes; x: 3 * points; turn: COUPLED bodies. */
+typedef struct fsi__sh_place { double *q, *x; fsi_quat *turn; } fsi__sh_place;
 
 /* What a step changes. */
 typedef struct fsi__sh_state {
@@ -603,39 +484,19 @@ typedef struct fsi__sh_state {
     double time;
 } fsi__sh_state;
 
-/* Points, edges and faces that meet those of others. */
-enum { FSI__SH_POINTS, FSI__SH_EDGES, FSI__SH_FACES };
-typedef struct fsi__sh_features {
-    int first;                    /* their points begin here in X */
-    int count[3];
-    const int *index[3];          /* points of each; of points NULL: all, in order */
-    const double *edge_length2;   /* squared, at rest */
-    fsi_boxes *tree[3];           /* NULL: there are none */
-    double *box;                  /* 6 * the largest count: scratch */
-} fsi__sh_features;
-
 typedef struct fsi__sh_obstacle {
     int used, body;               /* body: index of its COUPLED body, -1: none */
     fsi_shell_obstacle_desc desc;
-    fsi__sh_features features;
+    fsi__sc_features features;
     int *face, *edge;
     double *edge_length2;
     double *local;                /* 3 * points, in the axes of its body */
     double *stand;                /* 3 * points: where the last step left it */
     double force[3], torque[3];
-    double sum[9];                /* of the step that is being made: force, its moments about the origin and about the centre of a PRESCRIBED body */
+    double sum[9];                /* of the step that is being made: force, its moments about the origin and about the
+                                     centre of a PRESCRIBED body */
     fsi__arena memory;
 } fsi__sh_obstacle;
-
-/* Two features that may meet. */
-typedef struct fsi__sh_pair {
-    fsi_contact contact;
-    int node[4];                  /* points in X */
-    int feature[2];
-    double mass;                  /* of the lighter one [kg] */
-    double friction;
-    int coupled;                  /* 1: the matrix has entries for it */
-} fsi__sh_pair;
 
 /* Friction of a pair, with the normal force of the iteration before. */
 typedef struct fsi__sh_rub { fsi_friction friction; int node[4]; int points; } fsi__sh_rub;
@@ -648,9 +509,6 @@ typedef struct fsi__sh_spring {
 } fsi__sh_spring;
 
 typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
-
-/* Features of its own that are closer at rest than the barrier reaches. */
-typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
 
 /* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts +
    friction, where h = gamma dt and v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with
@@ -680,9 +538,7 @@ struct fsi__sh_step {
     int foresees;           /* the first Newton step: friction's model is about `foreseen_x` */
     int exact, close;       /* exact Hessians; the last step was a small one */
     int crept;              /* steps in a row that the search cut to less than a thousandth */
-    const fsi__sh_model *law; /* whose elements: `model`, or `damped` */
-    const double *q;        /* of the pass below */
-    int what;               /* 0: values, 1: gradients too, 2: Hessians too */
+    const fsi__sm_model *law; /* whose elements: `model`, or `damped` */
     /* Newton's method */
     int lag, iteration, done; /* lags of friction and iterations so far; done: 1: found, 2: gave up */
     double before, left;    /* stats.update, and `remaining`, of the last iteration */
@@ -703,14 +559,14 @@ typedef struct fsi__sh_impl {
     fsi_context *context;
     fsi_shell *s;
     fsi_shell_desc settings;            /* its arrays are NULL */
-    fsi__sh_model model;
+    fsi__sm_model model;
     fsi__arena given, counted, fixed_memory, work;
     fsi__sh_state state, next;
     int first_body, nodes;              /* vertices + twists; with two for each COUPLED body */
     int first_anchor, points;
-    int contact, self_contact, damps, blows, teleported;
-    fsi__sh_model damped;               /* `damps`: the model, with a damper in each element */
-    double range, friction, air[3];
+    int contact, damps, blows, teleported;
+    fsi__sm_model damped;               /* `damps`: the model, with a damper in each element */
+    double air[3];
     /* scratch of the size of the scene */
     unsigned char *held;                /* vertices: pinned or attached */
     double *force, *pin_from, *pin_to;  /* 3 * vertices */
@@ -727,12 +583,11 @@ typedef struct fsi__sh_impl {
     double *gradient, *direction, *fixed_step, *lift, *scratch; /* 3 * nodes */
     unsigned char *fixed;               /* 3 * nodes */
     double *start_x, *end_x;            /* 3 * points */
-    double *was_x, *go_x, *stand_x;     /* 3 * points: at the beginning and the end of a whole step, and between substeps */
+    double *was_x, *go_x, *stand_x;     /* 3 * points: at the beginning and the end of a whole step, and between
+                                           substeps */
     double *foreseen_x;                 /* 3 * points: at the end of the substep, if all goes on as it did */
     double *dx, *felt, *sum, *local;    /* 3 * points; felt: forces of contacts and friction; sum: their mean */
     int *owner;                         /* points: COUPLED body, -1: none */
-    double *reach;                      /* points: half the range, and its clearance */
-    double *around;                     /* 6 * points: boxes in which the list of pairs holds */
     /* of the state that comes next */
     fsi__shell_frame *frame_now;
     double *twist_now;
@@ -746,35 +601,29 @@ typedef struct fsi__sh_impl {
     int *coupling, couplings, coupling_capacity; /* rows and columns; behind them as much scratch, for sorting */
     int *cursor;                        /* nodes */
     /* contacts */
-    fsi__sh_features own_features, lone;
-    fsi_pairs *found;
-    fsi__sh_pair *pair;
-    int pairs, pair_capacity, list_holds;
-    int *active, actives, active_capacity;
-    double *gap, *pair_number, *pair_block;  /* pairs: gap where the iteration began, or less where it is beyond the range, and scratch; active pairs:
-                                                12 + 144 numbers */
-    double *way;                        /* points: how far they went since gaps were measured */
-    int gaps_hold, gaps_were, gap_capacity, pair_number_capacity, pair_block_capacity;
+    fsi__sc_contacts contacts;
     fsi__sh_rub *rub;
     int rubs, rub_capacity;
-    fsi__sh_close *close[2];
-    int closes[2], close_capacity[2];
     fsi__sh_obstacle *obstacle;
     int obstacles, obstacle_capacity;
     fsi__sh_body *body;
-    int bodies, body_capacity, bodies_read; /* bodies_read: center and turn are those of the state that is being loaded */
+    int bodies, body_capacity, bodies_read; /* bodies_read: center and turn are those of the state that is being
+                                               loaded */
     fsi__sh_spring *spring;
     int springs, spring_capacity;
     fsi__sh_attachment *attachment;
     int attachments, attachment_capacity;
 } fsi__sh_impl;
 
-static fsi__sh_impl *fsi__sh_of(const fsi_shell *s) { return s && s->cookie == FSI__COOKIE('s', fsi_shell) ? (fsi__sh_impl *)s->impl : NULL; }
+static fsi__sh_impl *fsi__sh_of(const fsi_shell *s)
+{
+    return s && s->cookie == FSI__COOKIE('s', fsi_shell) ? (fsi__sh_impl *)s->impl : NULL;
+}
 
 /* The view follows what moved. */
 static void fsi__sh_show(fsi__sh_impl *m)
 {
-    const fsi__sh_model *p = &m->model;
+    const fsi__sm_model *p = &m->model;
     fsi__sh_view *v = &m->view;
     v->vertices = p->vertices;
     v->edges = p->edges;
@@ -827,515 +676,54 @@ static void fsi__sh_take_settings(fsi_shell *s, fsi__sh_impl *m, const fsi_shell
 {
     m->settings = *d;
     m->settings.vertices = m->settings.rest = m->settings.warp = m->settings.segment_director = NULL;
-    m->settings.triangles = m->settings.segments = m->settings.triangle_material = m->settings.segment_material = m->settings.joints = NULL;
+    m->settings.triangles = m->settings.segments = m->settings.triangle_material = m->settings.segment_material =
+        m->settings.joints = NULL;
     m->settings.materials = NULL;
     m->settings.vertex_mass = NULL;
     m->settings.creases = NULL;
     m->settings.context = m->context;
-    m->friction = (double)d->friction;
+    m->contacts.friction = (double)d->friction;
     fsi__sh_from(d->wind, m->air);
     m->blows = d->air_density > 0 && d->drag > 0 && m->model.triangles > 0;
     s->desc = m->settings;
 }
 
-/* ---- >>energies ------------------------------------------------------------------------------------------------- */
-
-enum { FSI__SH_VALUE, FSI__SH_GRADIENT, FSI__SH_HESSIAN };
-
-static void fsi__sh_gather(const double *q, const int *node, int count, double *x)
-{
-    int i;
-    for (i = 0; i < count; i++) {
-        if (node[i] < 0) memset(x + 3 * i, 0, 3 * sizeof *x);
-        else memcpy(x + 3 * i, q + 3 * (size_t)node[i], 3 * sizeof *x);
-    }
-}
-
-/* A joint has 11 unknowns: three vertices and the first numbers of two twist nodes. */
-static void fsi__sh_spread_joint(const double *g11, const double *h11, double *g, double *h)
-{
-    static const int at[11] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12 };
-    int i, j;
-    if (g) {
-        memset(g, 0, 15 * sizeof *g);
-        for (i = 0; i < 11; i++) g[at[i]] = g11[i];
-    }
-    if (h) {
-        memset(h, 0, 225 * sizeof *h);
-        for (i = 0; i < 11; i++) for (j = 0; j < 11; j++) h[15 * at[i] + at[j]] = h11[11 * i + j];
-    }
-}
-
-static double fsi__sh_joint(const fsi__sh_impl *m, const fsi__shell_joint *rest, int j, const double *x, double *g, double *h, int exact)
-{
-    fsi__shell_frame frame[2];
-    double theta[2], g11[11], h11[121], w;
-    frame[0] = m->frame_now[m->model.joint_segment[2 * j]];
-    frame[1] = m->frame_now[m->model.joint_segment[2 * j + 1]];
-    theta[0] = x[9];
-    theta[1] = x[12];
-    w = fsi__shell_joint_energy(rest, frame, m->twist_now[j], x, theta, g ? g11 : NULL, h ? h11 : NULL, exact);
-    fsi__sh_spread_joint(g11, h11, g, h);
-    return w;
-}
-
-/* Wind on a triangle (lagged coefficient c and normal n): W = c h/2 (n.(v - w))^2 with v the mean velocity of its corners. */
-static double fsi__sh_blow(const fsi__sh_step *w, int t, const double *x, double *g, double *h)
-{
-    const double *c = w->m->wind + 4 * t, *n = c + 1;
-    const int *v = w->m->model.triangle + 3 * t;
-    double u = -fsi__sh_dot(n, w->m->air), force;
-    int i, j, a, b;
-    for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) u += n[a] * (x[3 * i + a] - w->m->base[3 * v[i] + a]) / (3 * w->h);
-    force = c[0] * u / 3;
-    if (g) for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) g[3 * i + a] += force * n[a];
-    if (h) for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) for (j = 0; j < 3; j++) for (b = 0; b < 3; b++) h[9 * (3 * i + a) + 3 * j + b] += c[0] / (9 * w->h) * n[a] * n[b];
-    return c[0] * w->h / 2 * u * u;
-}
-
-static int fsi__sh_kind(const fsi__sh_model *m, int e)
-{
-    int kind = 0;
-    while (e >= m->first[kind + 1]) kind++;
-    return kind;
-}
-
-static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, double *g, double *h)
-{
-    const fsi__sh_model *m = w->law;
-    const int kind = fsi__sh_kind(m, e), i = e - m->first[kind];
-    const double support = m->share[e] / (w->h * w->h);
-    double value;
-    switch (kind) {
-    case FSI__SH_MEMBRANE:
-        value = fsi__shell_membrane_energy(&m->membrane[i], x, g, h, w->exact, support);
-        return w->m->blows ? value + fsi__sh_blow(w, i, x, g, h) : value;
-    case FSI__SH_HINGE: return fsi__shell_hinge(m->fold[i].k, m->fold[i].rest, x, g, h, w->exact, support);
-    case FSI__SH_PLATE: return fsi__shell_plate_energy(&m->plate[i], x, g, h, w->exact, support);
-    case FSI__SH_STRETCH: return fsi__shell_stretch(m->bar[i].ea, m->bar[i].rest, x, g, h, w->exact);
-    case FSI__SH_JOINT: return fsi__sh_joint(w->m, &m->joint[i], i, x, g, h, w->exact);
-    default: return (m->dim == 2 ? fsi__shell_bend_flat : fsi__shell_bend)(m->bow[i].b, m->bow[i].rest, x, g, h, w->exact);
-    }
-}
-
-static void fsi__sh_element_pass(void *arg, int chunk, int begin, int end)
-{
-    fsi__sh_step *w = (fsi__sh_step *)arg;
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
-    int e;
-    (void)chunk;
-    for (e = begin; e < end; e++) {
-        double x[18], *g = w->what >= FSI__SH_GRADIENT ? m->element_vector + 3 * (size_t)p->start[e] : NULL, *h = w->what >= FSI__SH_HESSIAN ? m->element_value + p->value_at[e] : NULL;
-        fsi__sh_gather(w->q, p->node + p->start[e], p->start[e + 1] - p->start[e], x);
-        m->element_energy[e] = fsi__sh_element(w, e, x, g, h);
-    }
-}
-
-static double fsi__sh_sum(const double *x, int n)
-{
-    double sum[FSI_LANES] = { 0 };
-    int i, l;
-    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (l = 0; l < FSI_LANES; l++) sum[l] += x[i + l];
-    for (l = 0; i + l < n; l++) sum[l] += x[i + l];
-    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
-}
-
-/* Nanoseconds that an element takes at least: its energy; its gradient too; its Hessian too. fsi__parallel_work */
-static double fsi__sh_element_ns(int what)
-{
-    return what >= FSI__SH_HESSIAN ? 200 : (what >= FSI__SH_GRADIENT ? 40 : 30);
-}
-
-static double fsi__sh_elements(fsi__sh_step *w, const double *q, int what)
-{
-    fsi__sh_impl *m = w->m;
-    const int elements = m->model.first[FSI__SH_KINDS];
-    w->q = q;
-    w->what = what;
-    fsi__parallel_work(m->context, elements, 128, fsi__sh_element_ns(what) * elements, fsi__sh_element_pass, w);
-    return fsi__sh_sum(m->element_energy, elements);
-}
-
-/* ---- >>contacts --------------------------------------------------------------------------------------------------
-
-   Everything that meets others consists of features, points, edges and faces, over the points X. Which pairs may meet during a Newton step is found by
-   boxes around each point: where it is, where the step would take it, and a margin. The list holds as long as all points and their next steps
-   stay in their boxes. */
-
-/* Points of a feature in X. */
-static int fsi__sh_feature(const fsi__sh_features *f, int type, int i, int *node)
-{
-    int k;
-    const int n = type + 1;
-    for (k = 0; k < n; k++) node[k] = f->first + (f->index[type] ? f->index[type][n * i + k] : i);
-    return n;
-}
-
-/* Nanoseconds at least: a feature's box; the gap of a pair; its number, of a pair that is far and of one within range;
-   energy, gradient and Hessian of a contact. fsi__parallel_work */
-enum { FSI__SH_BOX_NS = 2, FSI__SH_GAP_NS = 25, FSI__SH_FAR_NS = 1, FSI__SH_NEAR_NS = 40, FSI__SH_CONTACT_NS = 400 };
-
-typedef struct fsi__sh_box_job { const fsi__sh_features *f; int type; const double *around; double *box; } fsi__sh_box_job;
-
-static void fsi__sh_box_pass(void *arg, int chunk, int begin, int end)
-{
-    const fsi__sh_box_job *job = (const fsi__sh_box_job *)arg;
-    int i, k, a;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        double *b = job->box + 6 * (size_t)i;
-        int node[3];
-        const int n = fsi__sh_feature(job->f, job->type, i, node);
-        memcpy(b, job->around + 6 * (size_t)node[0], 6 * sizeof *b);
-        for (k = 1; k < n; k++) {
-            const double *p = job->around + 6 * (size_t)node[k];
-            for (a = 0; a < 3; a++) {
-                if (p[a] < b[a]) b[a] = p[a];
-                if (p[3 + a] > b[3 + a]) b[3 + a] = p[3 + a];
-            }
-        }
-    }
-}
-
-static fsi_status fsi__sh_fit_trees(fsi__sh_impl *m, const fsi__sh_features *f, const double *around)
-{
-    int type;
-    for (type = 0; type < 3; type++) {
-        fsi__sh_box_job job;
-        fsi_status status;
-        double work;
-        if (!f->tree[type]) continue;
-        job.f = f;
-        job.type = type;
-        job.around = around;
-        job.box = f->box;
-        work = (double)FSI__SH_BOX_NS * f->count[type];
-        fsi__parallel_work(m->context, f->count[type], 1024, work, fsi__sh_box_pass, &job);
-        status = fsi_boxes_update(f->tree[type], f->box);
-        if (status != FSI_OK) return status;
-    }
-    return FSI_OK;
-}
-
-/* Which features may meet, and how. */
-typedef struct fsi__sh_meeting { fsi__sh_impl *m; const fsi__sh_features *a, *b; int type_a, type_b; fsi_pair kind; const fsi__sh_obstacle *obstacle; } fsi__sh_meeting;
-
-static int fsi__sh_may_meet(void *user, int i, int j)
-{
-    const fsi__sh_meeting *t = (const fsi__sh_meeting *)user;
-    int p[3], q[3], n, k, a, b;
-    if (t->a->first != t->b->first) return 1;
-    if (t->kind == FSI_POINT_EDGE && t->m->model.dim == 3 && !t->m->model.bare[j]) return 0; /* its triangles meet the point */
-    n = fsi__sh_feature(t->a, t->type_a, i, p);
-    k = fsi__sh_feature(t->b, t->type_b, j, q);
-    for (a = 0; a < n; a++) for (b = 0; b < k; b++) if (p[a] == q[b]) return 0;
-    return 1;
-}
-
-/* The distance at rest of two features that are closer than the barrier reaches; 0: there is none, or they touch at rest. */
-static double fsi__sh_distance_at_rest(const fsi__sh_impl *m, fsi_pair kind, int i, int j)
-{
-    const int set = kind == FSI_EDGE_EDGE;
-    const fsi__sh_close *list = m->close[set];
-    int lo = 0, hi = m->closes[set];
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (list[mid].a < i || (list[mid].a == i && list[mid].b < j)) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < m->closes[set] && list[lo].a == i && list[lo].b == j ? list[lo].d : 0;
-}
-
-static double fsi__sh_feature_mass(const fsi__sh_impl *m, const int *node, int n)
-{
-    double sum = 0;
-    int k;
-    for (k = 0; k < n; k++) {
-        if (node[k] >= m->model.vertices) return 1e300;
-        sum += m->model.mass[node[k]];
-    }
-    return sum / n;
-}
-
-static double fsi__sh_feature_clearance(const fsi__sh_impl *m, const int *node, int n, const fsi__sh_obstacle *o)
-{
-    double c = 0;
-    int k;
-    if (node[0] >= m->model.vertices) return o ? (double)o->desc.clearance : 0;
-    for (k = 0; k < n; k++) if (m->model.clearance[node[k]] > c) c = m->model.clearance[node[k]];
-    return c;
-}
-
-/* e = 1e-3 |u|^2 |v|^2 of the edges at rest (Li et al. 2020, eq. 24). */
-static double fsi__sh_parallel(const fsi__sh_meeting *t, int i, int j) { return t->kind == FSI_EDGE_EDGE ? 1e-3 * t->a->edge_length2[i] * t->b->edge_length2[j] : 0; }
-
-static void fsi__sh_make_pair(const fsi__sh_meeting *t, int i, int j, fsi__sh_pair *p)
-{
-    const fsi__sh_impl *m = t->m;
-    int node[6];
-    const int n = fsi__sh_feature(t->a, t->type_a, i, node), k = fsi__sh_feature(t->b, t->type_b, j, node + n);
-    const double ma = fsi__sh_feature_mass(m, node, n), mb = fsi__sh_feature_mass(m, node + n, k), rest = t->obstacle || t->a == &m->lone ? 0 : fsi__sh_distance_at_rest(m, t->kind, i, j);
-    memset(p, 0, sizeof *p);
-    memcpy(p->node, node, (size_t)(n + k) * sizeof *node);
-    p->feature[0] = i;
-    p->feature[1] = j;
-    p->contact.kind = t->kind;
-    p->contact.range = m->range;
-    p->contact.thickness = fsi__sh_feature_clearance(m, node, n, t->obstacle) + fsi__sh_feature_clearance(m, node + n, k, t->obstacle);
-    p->contact.parallel = fsi__sh_parallel(t, i, j);
-    if (rest > 0) { /* free of force at rest */
-        if (p->contact.thickness > rest / 2) p->contact.thickness = rest / 2;
-        if (p->contact.range > rest - p->contact.thickness) p->contact.range = rest - p->contact.thickness;
-    }
-    p->mass = ma < mb ? ma : mb;
-    p->friction = t->obstacle ? (double)t->obstacle->desc.friction : m->friction;
-}
-
-static fsi_status fsi__sh_meet(fsi__sh_impl *m, const char *fn, const fsi__sh_features *a, int type_a, const fsi__sh_features *b, int type_b, fsi_pair kind, const fsi__sh_obstacle *o)
-{
-    fsi__sh_meeting t;
-    fsi_status status;
-    int k;
-    if (!a->tree[type_a] || !b->tree[type_b]) return FSI_OK;
-    t.m = m;
-    t.a = a;
-    t.b = b;
-    t.type_a = type_a;
-    t.type_b = type_b;
-    t.kind = kind;
-    t.obstacle = o;
-    status = fsi_pairs_find(m->found, a->tree[type_a], b->tree[type_b], fsi__sh_may_meet, &t);
-    if (status != FSI_OK) return status;
-    status = fsi__room_in(m->context, &m->pair, sizeof *m->pair, m->pairs, &m->pair_capacity,
-        m->pairs + m->found->count, fn);
-    if (status != FSI_OK) return status;
-    for (k = 0; k < m->found->count; k++) fsi__sh_make_pair(&t, m->found->index[2 * k], m->found->index[2 * k + 1], &m->pair[m->pairs++]);
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_meet_itself(fsi__sh_impl *m, const char *fn)
-{
-    const fsi__sh_features *f = &m->own_features, *lone = &m->lone;
-    fsi_status status;
-    status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
-    if (status == FSI_OK && m->model.dim == 2) status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
-    if (status != FSI_OK || m->model.dim == 2) return status;
-    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, NULL);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, f, FSI__SH_EDGES, FSI_EDGE_EDGE, NULL);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
-    return status;
-}
-
-static fsi_status fsi__sh_meet_obstacle(fsi__sh_impl *m, const char *fn, const fsi__sh_obstacle *o)
-{
-    const fsi__sh_features *f = &m->own_features, *g = &o->features;
-    fsi_status status;
-    if (m->model.dim == 2) {
-        status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_EDGES, FSI_POINT_EDGE, o);
-        return status != FSI_OK ? status : fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, o);
-    }
-    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, g, FSI__SH_EDGES, FSI_EDGE_EDGE, o);
-    return status;
-}
-
-/* Do the points and their steps stay in their boxes? The boxes reach range / 2 and the clearance farther than that. */
-static int fsi__sh_list_holds(const fsi__sh_impl *m, const double *x, const double *dx)
-{
-    int i, a;
-    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
-        const double p = x[3 * i + a], q = p + dx[3 * i + a], *b = m->around + 6 * (size_t)i, extra = m->reach[i];
-        if (!(p >= b[a] + extra && q >= b[a] + extra && p <= b[3 + a] - extra && q <= b[3 + a] - extra)) return 0;
-    }
-    return 1;
-}
-
-static void fsi__sh_draw_boxes(fsi__sh_impl *m, const double *x, const double *dx)
-{
-    const double margin = 0.25 * m->range;
-    int i, a;
-    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
-        const double p = x[3 * i + a], q = p + dx[3 * i + a];
-        m->around[6 * (size_t)i + (size_t)a] = (p < q ? p : q) - margin - m->reach[i];
-        m->around[6 * (size_t)i + (size_t)(3 + a)] = (p > q ? p : q) + margin + m->reach[i];
-    }
-}
+/* ---- >>contacts -------------------------------------------------------------------------------------------------- */
 
 /* The pairs that may meet while points go from x to x + dx. */
 static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const double *x, const double *dx)
 {
-    fsi_status status;
-    int i;
-    if (m->list_holds && fsi__sh_list_holds(m, x, dx)) return FSI_OK;
-    m->list_holds = m->gaps_hold = m->gaps_were = 0;
-    fsi__sh_draw_boxes(m, x, dx);
-    m->pairs = 0;
-    status = fsi__sh_fit_trees(m, &m->own_features, m->around);
-    if (status == FSI_OK) status = fsi__sh_fit_trees(m, &m->lone, m->around);
-    if (status == FSI_OK && m->self_contact) status = fsi__sh_meet_itself(m, fn);
-    for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
-        if (!m->obstacle[i].used) continue;
-        status = fsi__sh_fit_trees(m, &m->obstacle[i].features, m->around);
-        if (status == FSI_OK) status = fsi__sh_meet_obstacle(m, fn, &m->obstacle[i]);
+    int i, holds;
+    FSI__TRY(fsi__sc_begin_pairs(&m->contacts, fn, x, dx, m->points, &holds));
+    if (holds) return FSI_OK;
+    for (i = 0; i < m->obstacles; i++) {
+        const fsi__sh_obstacle *o = &m->obstacle[i];
+        fsi__sc_wall wall;
+        if (!o->used) continue;
+        wall.features = &o->features;
+        wall.clearance = (double)o->desc.clearance;
+        wall.friction = (double)o->desc.friction;
+        FSI__TRY(fsi__sc_add_wall(&m->contacts, fn, &wall));
     }
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_number, sizeof(double), 0,
-        &m->pair_number_capacity, m->pairs, fn);
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->gap, sizeof(double), 0, &m->gap_capacity, m->pairs, fn);
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs,
-        fn);
-    m->list_holds = status == FSI_OK;
-    return status;
+    return fsi__sc_end_pairs(&m->contacts, fn);
 }
 
-/* A number of every pair. Its gap is measured where an iteration begins; while no point goes farther than `longest` from there, pairs whose gap is larger than
-   twice that need not be looked at again. */
-typedef struct fsi__sh_pair_job { fsi__sh_impl *m; const double *x, *dx; double number, longest; int what; } fsi__sh_pair_job; /* number: kappa; share of a gap to keep */
-enum { FSI__SH_PAIR_GAP, FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP };
-
-/* How much nearer its features can have come since the gap was measured: points of a feature go no farther than its farthest vertex. */
-static double fsi__sh_nearer(const fsi__sh_impl *m, const fsi__sh_pair *p)
-{
-    const int n = fsi_pair_points(p->contact.kind), first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
-    double most[2] = { 0, 0 };
-    int k;
-    for (k = 0; k < n; k++) if (m->way[p->node[k]] > most[k >= first]) most[k >= first] = m->way[p->node[k]];
-    return most[0] + most[1];
-}
-
-static double fsi__sh_pair_number(const fsi__sh_pair_job *job, int i)
-{
-    const fsi__sh_pair *p = &job->m->pair[i];
-    const int n = fsi_pair_points(p->contact.kind);
-    double x[12], dx[12];
-    if (job->what == FSI__SH_PAIR_ENERGY && job->m->gap[i] - 2 * job->longest > p->contact.range) return 0;
-    if (job->what == FSI__SH_PAIR_SWEEP && 0.9 * job->m->gap[i] > 2 * job->longest) return 1;
-    if (job->what == FSI__SH_PAIR_GAP && job->m->gaps_were) {
-        const double least = job->m->gap[i] - fsi__sh_nearer(job->m, p);
-        if (least > p->contact.range) return least;
-    }
-    fsi__sh_gather(job->x, p->node, n, x);
-    if (job->what == FSI__SH_PAIR_GAP) return fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
-    if (job->what == FSI__SH_PAIR_ENERGY) return job->number * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
-    fsi__sh_gather(job->dx, p->node, n, dx);
-    return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, job->number);
-}
-
-static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
-{
-    const fsi__sh_pair_job *job = (const fsi__sh_pair_job *)arg;
-    double *out = job->what == FSI__SH_PAIR_GAP ? job->m->gap : job->m->pair_number;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) out[i] = fsi__sh_pair_number(job, i);
-}
-
-static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, double longest, int what)
-{
-    fsi__sh_pair_job job;
-    const double gaps = m->gaps_were ? (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_GAP_NS * m->actives : (double)FSI__SH_GAP_NS * m->pairs,
-        numbers = (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_NEAR_NS * m->actives;
-    job.m = m;
-    job.x = x;
-    job.dx = dx;
-    job.number = number;
-    job.longest = longest;
-    job.what = what;
-    fsi__parallel_work(m->context, m->pairs, 512, what == FSI__SH_PAIR_GAP ? gaps : numbers, fsi__sh_pair_pass, &job);
-}
-
-/* Gaps at x, where an iteration begins, and the pairs within range, in order. */
-static void fsi__sh_measure(fsi__sh_impl *m, const double *x)
-{
-    int i;
-    if (!m->gaps_hold) fsi__sh_pair_numbers(m, x, NULL, 0, 0, FSI__SH_PAIR_GAP);
-    m->gaps_hold = 1;
-    m->gaps_were = 0;
-    for (i = m->actives = 0; i < m->pairs; i++) if (m->gap[i] < m->pair[i].contact.range) m->active[m->actives++] = i;
-}
-
-/* The longest way of a point. */
-static double fsi__sh_longest_way(const double *dx, int points)
-{
-    double longest = 0;
-    int i;
-    for (i = 0; i < points; i++) if (fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i) > longest) longest = fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i);
-    return sqrt(longest);
-}
-
-/* How far from x, where gaps were measured, towards x + dx nothing touches; *pair is what is in the way. */
-static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, double keep, double longest, int *pair)
-{
-    double t = 1;
-    int i;
-    fsi__sh_pair_numbers(m, x, dx, keep, longest, FSI__SH_PAIR_SWEEP);
-    for (i = 0; i < m->pairs; i++) if (m->pair_number[i] < t) {
-        t = m->pair_number[i];
-        *pair = i;
-    }
-    return t;
-}
-
-/* ---- >>crossing ------------------------------------------------------------------------------------------------- */
-
-/* Edges pq and ab in the plane, at p, q, a, b: does pq pass through the wall over ab, from z = -1 to 1? It is two triangles. */
-static int fsi__sh_crosses_flat(const double *at)
-{
-    double wall[15];
-    memcpy(wall, at, 12 * sizeof *wall);
-    wall[8] = wall[11] = -1; /* a, b below, a above: at z = 0 from a to the middle; then a above, b above, b below: the rest */
-    memcpy(wall + 12, at + 6, 2 * sizeof *wall);
-    wall[14] = 1;
-    if (fsi_edge_crosses_triangle(wall)) return 1;
-    memcpy(wall + 6, at + 9, 2 * sizeof *wall);
-    wall[8] = 1;
-    return fsi_edge_crosses_triangle(wall);
-}
-
-/* Edges of f through faces of g, in the plane through its edges. */
-static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, const fsi__sh_features *f, const fsi__sh_features *g, int *count, int first[5])
-{
-    const int flat = m->model.dim == 2, type = flat ? FSI__SH_EDGES : FSI__SH_FACES;
-    fsi__sh_meeting t;
-    fsi_status status;
-    double at[15];
-    int i, k, node[5] = { 0 };
-    if (!f->tree[FSI__SH_EDGES] || !g->tree[type]) return FSI_OK;
-    memset(&t, 0, sizeof t);
-    t.m = m;
-    t.a = f;
-    t.b = g;
-    t.type_a = FSI__SH_EDGES;
-    t.type_b = type;
-    t.kind = FSI_POINT_TRIANGLE;
-    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[type], fsi__sh_may_meet, &t);
-    if (status != FSI_OK) return status;
-    for (k = 0; k < m->found->count; k++) {
-        fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
-        fsi__sh_feature(g, type, m->found->index[2 * k + 1], node + 2);
-        fsi__sh_gather(x, node, 5, at);
-        if (flat ? !fsi__sh_crosses_flat(at) : !fsi_edge_crosses_triangle(at)) continue;
-        for (i = 0; i < 5 && *count == 0; i++) first[i] = node[i];
-        ++*count;
-    }
-    return FSI_OK;
-}
-
-/* All of them, with the trees as fitted by find_pairs. */
+/* All edges that pass through faces at x: how many, and the points of the first one. Fits trees and finds pairs. */
 static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const double *x, int *count, int first[5])
 {
     fsi_status status;
     int i;
     *count = 0;
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    m->list_holds = 0;
+    m->contacts.list_holds = 0;
     status = fsi__sh_find_pairs(m, fn, x, m->dx);
-    if (status == FSI_OK && m->self_contact) status = fsi__sh_count_crossings(m, x, &m->own_features, &m->own_features, count, first);
+    if (status == FSI_OK && m->contacts.self_contact)
+        status = fsi__sc_count_crossings(&m->contacts, x, &m->contacts.own, &m->contacts.own, count, first);
     for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
         if (!m->obstacle[i].used) continue;
-        status = fsi__sh_count_crossings(m, x, &m->own_features, &m->obstacle[i].features, count, first);
-        if (status == FSI_OK && m->model.dim == 3) status = fsi__sh_count_crossings(m, x, &m->obstacle[i].features, &m->own_features, count, first);
+        status = fsi__sc_count_crossings(&m->contacts, x, &m->contacts.own, &m->obstacle[i].features, count, first);
+        if (status == FSI_OK && m->model.dim == 3)
+            status = fsi__sc_count_crossings(&m->contacts, x, &m->obstacle[i].features, &m->contacts.own, count, first);
     }
     return status;
 }
@@ -1349,17 +737,22 @@ static void fsi__sh_name(const fsi__sh_impl *m, int point, char *out, size_t siz
         return;
     }
     for (i = m->obstacles - 1; i > 0 && !(m->obstacle[i].used && m->obstacle[i].features.first <= point); i--) {}
-    snprintf(out, size, "%d of obstacle %d", m->obstacle[i].desc.mesh->vertex_source[point - m->obstacle[i].features.first], i);
+    snprintf(out, size, "%d of obstacle %d",
+             m->obstacle[i].desc.mesh->vertex_source[point - m->obstacle[i].features.first], i);
 }
 
-static fsi_status fsi__sh_fail_pair(const fsi__sh_impl *m, const char *fn, fsi_status status, const fsi__sh_pair *p, const char *what)
+static fsi_status fsi__sh_fail_pair(const fsi__sh_impl *m, const char *fn, fsi_status status, const fsi__sc_pair *p,
+                                    const char *what)
 {
-    static const char *const feature[4][2] = { { "vertex", "vertex" }, { "vertex", "edge" }, { "vertex", "triangle" }, { "edge", "edge" } };
+    static const char *const feature[4][2] = {
+        {"vertex", "vertex"}, {"vertex", "edge"}, {"vertex", "triangle"}, {"edge", "edge"}};
     const int first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
     char a[40], b[40];
     fsi__sh_name(m, p->node[0], a, sizeof a);
     fsi__sh_name(m, p->node[first], b, sizeof b);
-    return fsi__fail(m->context, status, fn, p->node[0], p->node[first], "%s: the %s that begins at vertex %s and the %s that begins at vertex %s", what, feature[p->contact.kind][0], a, feature[p->contact.kind][1], b);
+    return fsi__fail(m->context, status, fn, p->node[0], p->node[first],
+                     "%s: the %s that begins at vertex %s and the %s that begins at vertex %s", what,
+                     feature[p->contact.kind][0], a, feature[p->contact.kind][1], b);
 }
 
 /* Is everything apart at x? Fits trees and finds pairs. */
@@ -1373,15 +766,23 @@ static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const dou
     if (count > 0) {
         char e[2][40], t[3][40];
         for (i = 0; i < 5; i++) fsi__sh_name(m, first[i], i < 2 ? e[i] : t[i - 2], 40);
-        if (m->model.dim == 2) return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through that of vertices %s and %s (%d such pairs)", e[0], e[1], t[0], t[1], count);
-        return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through the triangle of vertices %s, %s, %s (%d such pairs)", e[0], e[1], t[0], t[1], t[2], count);
+        if (m->model.dim == 2)
+            return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count,
+                             "the edge of vertices %s and %s passes through that of vertices %s and %s (%d such pairs)",
+                             e[0], e[1], t[0], t[1], count);
+        return fsi__fail(
+            m->context, FSI_ERROR_MESH, fn, first[0], count,
+            "the edge of vertices %s and %s passes through the triangle of vertices %s, %s, %s (%d such pairs)", e[0],
+            e[1], t[0], t[1], t[2], count);
     }
-    for (i = 0; i < m->pairs; i++) {
-        const fsi__sh_pair *p = &m->pair[i];
+    for (i = 0; i < m->contacts.pairs; i++) {
+        const fsi__sc_pair *p = &m->contacts.pair[i];
         double at[12], d;
         fsi__sh_gather(x, p->node, fsi_pair_points(p->contact.kind), at);
         d = fsi_distance_between(p->contact.kind, at).d;
-        if (!(d > p->contact.thickness + 1e-12 * m->model.mean_edge)) return fsi__sh_fail_pair(m, fn, FSI_ERROR_MESH, p, d > 0 ? "these come closer than their clearance" : "these touch");
+        if (!(d > p->contact.thickness + 1e-12 * m->model.mean_edge))
+            return fsi__sh_fail_pair(m, fn, FSI_ERROR_MESH, p,
+                                     d > 0 ? "these come closer than their clearance" : "these touch");
     }
     return FSI_OK;
 }
@@ -1394,11 +795,12 @@ static int fsi__sh_find_twins(const fsi__sh_impl *m, int twin[2])
     for (i = 0; i < m->model.vertices && seen < most; i++) {
         if (!m->held[i]) continue;
         seen++;
-        for (k = 0; k < i; k++) if (m->held[k] && !(fsi__sh_apart(m->pin_to + 3 * i, m->pin_to + 3 * k) > 1e-9 * m->model.mean_edge)) {
-            twin[0] = k;
-            twin[1] = i;
-            return 1;
-        }
+        for (k = 0; k < i; k++)
+            if (m->held[k] && !(fsi__sh_apart(m->pin_to + 3 * i, m->pin_to + 3 * k) > 1e-9 * m->model.mean_edge)) {
+                twin[0] = k;
+                twin[1] = i;
+                return 1;
+            }
     }
     return 0;
 }
@@ -1406,15 +808,20 @@ static int fsi__sh_find_twins(const fsi__sh_impl *m, int twin[2])
 static fsi_status fsi__sh_blocked(fsi__sh_step *w)
 {
     int twin[2];
-    if (fsi__sh_find_twins(w->m, twin)) return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, twin[0], twin[1], "vertices %d and %d are pinned to one point", twin[0], twin[1]);
-    if (w->in_the_way >= 0 && w->in_the_way < w->m->pairs) return fsi__sh_fail_pair(w->m, w->fn, FSI_ERROR_CONVERGENCE, &w->m->pair[w->in_the_way], "a pin or an obstacle cannot get where it should; in the way are");
-    return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, -1, w->remaining, "pins or obstacles cannot get where they should: %g of their way is left", w->remaining);
+    if (fsi__sh_find_twins(w->m, twin))
+        return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, twin[0], twin[1],
+                         "vertices %d and %d are pinned to one point", twin[0], twin[1]);
+    if (w->in_the_way >= 0 && w->in_the_way < w->m->contacts.pairs)
+        return fsi__sh_fail_pair(w->m, w->fn, FSI_ERROR_CONVERGENCE, &w->m->contacts.pair[w->in_the_way],
+                                 "a pin or an obstacle cannot get where it should; in the way are");
+    return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, -1, w->remaining,
+                     "pins or obstacles cannot get where they should: %g of their way is left", w->remaining);
 }
 
 /* ---- >>assembly ------------------------------------------------------------------------------------------------- */
 
-/* The unknowns that a point hangs on: d x = sum J d q. A vertex is one itself; a point of a COUPLED body hangs on its place and its turn,
-   d x = d c - [r]x d phi; what is prescribed hangs on nothing. */
+/* The unknowns that a point hangs on: d x = sum J d q. A vertex is one itself; a point of a COUPLED body hangs on its
+   place and its turn, d x = d c - [r]x d phi; what is prescribed hangs on nothing. */
 typedef struct fsi__sh_hold { int count, node[2]; double arm[3]; } fsi__sh_hold;
 
 static fsi__sh_hold fsi__sh_hold_of(const fsi__sh_impl *m, const fsi__sh_place *at, int point)
@@ -1441,7 +848,8 @@ static void fsi__sh_pull_back(const fsi__sh_hold *h, int k, const double *g, dou
 }
 
 /* Rows, then columns of a block: J_i^T B J_j. */
-static void fsi__sh_pull_back_block(const fsi__sh_hold *hi, int ki, const fsi__sh_hold *hj, int kj, const double *b, double *out)
+static void fsi__sh_pull_back_block(const fsi__sh_hold *hi, int ki, const fsi__sh_hold *hj, int kj, const double *b,
+                                    double *out)
 {
     double rows[9], column[3], back[3];
     int a, c;
@@ -1471,7 +879,8 @@ FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col)
     return lo < t->start[row + 1] && t->col[lo] == col ? lo : -1;
 }
 
-/* Adds the derivatives of an energy of n points: gradient 3n, Hessian 3n x 3n, of which the lower triangle of the matrix gets its part. What is prescribed moves on by dx in this step, and takes along what it touches. */
+/* Adds the derivatives of an energy of n points: gradient 3n, Hessian 3n x 3n, of which the lower triangle of the
+   matrix gets its part. What is prescribed moves on by dx in this step, and takes along what it touches. */
 static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const double *g, const double *h)
 {
     fsi__sh_impl *m = w->m;
@@ -1484,7 +893,8 @@ static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const do
         for (a = 0; a < 3; a++) out[a] += back[a];
         for (j = 0; j < n; j++) {
             double b[9];
-            for (a = 0; a < 3; a++) for (c = 0; c < 3; c++) b[3 * a + c] = h[(size_t)(3 * i + a) * (size_t)(3 * n) + (size_t)(3 * j + c)];
+            for (a = 0; a < 3; a++)
+                for (c = 0; c < 3; c++) b[3 * a + c] = h[(size_t)(3 * i + a) * (size_t)(3 * n) + (size_t)(3 * j + c)];
             for (kj = 0; kj < hold[j].count; kj++) {
                 double *value;
                 if (hold[j].node[kj] > hold[i].node[ki]) continue; /* fsi__sh_mirror */
@@ -1503,7 +913,8 @@ static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const do
     }
 }
 
-/* The upper triangle from the lower one: rows ascend, so do the columns in each, so that a row's entries above the diagonal are met in order. */
+/* The upper triangle from the lower one: rows ascend, so do the columns in each, so that a row's entries above the
+   diagonal are met in order. */
 static void fsi__sh_mirror(fsi__sh_impl *m)
 {
     const fsi_csr *t = &m->total;
@@ -1511,25 +922,10 @@ static void fsi__sh_mirror(fsi__sh_impl *m)
     for (r = 0; r < t->rows; r++) {
         for (e = t->start[r]; t->col[e] < r; e++) {
             double *up = t->value + 9 * (size_t)m->cursor[t->col[e]]++;
-            for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) up[3 * a + b] = t->value[9 * (size_t)e + (size_t)(3 * b + a)];
+            for (a = 0; a < 3; a++)
+                for (b = 0; b < 3; b++) up[3 * a + b] = t->value[9 * (size_t)e + (size_t)(3 * b + a)];
         }
         m->cursor[r] = e + 1;
-    }
-}
-
-static void fsi__sh_contact_pass(void *arg, int chunk, int begin, int end)
-{
-    const fsi__sh_step *w = (const fsi__sh_step *)arg;
-    const fsi__sh_impl *m = w->m;
-    int i, k;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        double x[12], *b = m->pair_block + 156 * (size_t)i;
-        const double k2 = w->kappa * p->mass;
-        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
-        fsi_contact_energy(&p->contact, x, b, b + 12, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
-        for (k = 0; k < 156; k++) b[k] *= k2;
     }
 }
 
@@ -1538,11 +934,12 @@ static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, co
     double at[12] = { 0 }, was[12] = { 0 }; /* g++ does not see that there are points */
     fsi__sh_gather(x, r->node, r->points, at);
     fsi__sh_gather(w->m->start_x, r->node, r->points, was);
-    return fsi_friction_energy(&r->friction, at, was, w->slip, g, h, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
+    return fsi_friction_energy(&r->friction, at, was, w->slip, g, h,
+                               w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
 }
 
-/* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep takes it about where the points get if they go on as they did: about
-   rest all contacts stick. */
+/* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep takes it about where the
+   points get if they go on as they did: about rest all contacts stick. */
 static void fsi__sh_rub_model(const fsi__sh_step *w, const fsi__sh_rub *r, double *g, double *h)
 {
     const int n = 3 * r->points;
@@ -1555,10 +952,13 @@ static void fsi__sh_rub_model(const fsi__sh_step *w, const fsi__sh_rub *r, doubl
     for (i = 0; i < n; i++) for (k = 0; k < n; k++) g[i] -= h[i * n + k] * (about[k] - now[k]);
 }
 
-/* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 dt) (|r| - |r0|)^2, as one: k' = k + c/dt, l' = (k l + c |r0| / dt) / k'. */
-static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const double *x, const double *y, double *g, double *h)
+/* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 dt) (|r| - |r0|)^2, as one: k' = k + c/dt, l' = (k l + c
+   |r0| / dt) / k'. */
+static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const double *x, const double *y, double *g,
+                           double *h)
 {
-    const double c = (double)s->desc.damping / w->dt, k = (double)s->desc.stiffness + c, l = ((double)s->desc.stiffness * (double)s->desc.rest_length + c * s->length_before) / k;
+    const double c = (double)s->desc.damping / w->dt, k = (double)s->desc.stiffness + c,
+                 l = ((double)s->desc.stiffness * (double)s->desc.rest_length + c * s->length_before) / k;
     double r[3], n[3], d, across;
     int a, b;
     fsi__sh_sub(x, y, r);
@@ -1576,19 +976,25 @@ static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const
     return k / 2 * (d - l) * (d - l);
 }
 
-static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s) { return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring); }
+static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s)
+{
+    return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring);
+}
 
-/* Energy of what couples points: pairs, friction, springs. No point is farther than `longest` from where gaps were measured. */
+/* Energy of what couples points: pairs, friction, springs. No point is farther than `longest` from where gaps were
+   measured. */
 static double fsi__sh_points_energy(fsi__sh_step *w, const double *x, double longest)
 {
     fsi__sh_impl *m = w->m;
     double sum = 0;
     int i;
     for (i = 0; i < m->rubs; i++) sum += fsi__sh_rub_energy(w, &m->rub[i], x, NULL, NULL);
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used) sum += fsi__sh_pull(w, &m->spring[i], x + 3 * (size_t)m->spring[i].desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]), NULL, NULL);
+    for (i = 0; i < m->springs; i++)
+        if (m->spring[i].used)
+            sum += fsi__sh_pull(w, &m->spring[i], x + 3 * (size_t)m->spring[i].desc.vertex,
+                                x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]), NULL, NULL);
     if (!m->contact) return sum;
-    fsi__sh_pair_numbers(m, x, NULL, w->kappa, longest, FSI__SH_PAIR_ENERGY);
-    w->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
+    w->contact_energy = fsi__sc_energy(&m->contacts, x, w->kappa, longest);
     return sum + w->contact_energy;
 }
 
@@ -1597,10 +1003,11 @@ static void fsi__sh_add_contacts(fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     double g[12], h[144];
     int i;
-    fsi__parallel_work(m->context, m->actives, 64, (double)FSI__SH_CONTACT_NS * m->actives, fsi__sh_contact_pass, w);
-    for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        fsi__sh_add_points(w, p->node, fsi_pair_points(p->contact.kind), m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12);
+    fsi__sc_derive(&m->contacts, m->now.x, w->kappa, w->exact);
+    for (i = 0; i < m->contacts.actives; i++) {
+        const fsi__sc_pair *p = &m->contacts.pair[m->contacts.active[i]];
+        fsi__sh_add_points(w, p->node, fsi_pair_points(p->contact.kind), m->contacts.pair_block + 156 * (size_t)i,
+                           m->contacts.pair_block + 156 * (size_t)i + 12);
     }
     for (i = 0; i < m->rubs; i++) {
         fsi__sh_rub_model(w, &m->rub[i], g, h);
@@ -1625,12 +1032,12 @@ static void fsi__sh_add_springs(fsi__sh_step *w)
 
 /* ---- >>pattern --------------------------------------------------------------------------------------------------
 
-   The matrix couples what the elements couple, always, and what contacts and springs couple besides. For these the pattern is made anew when a
-   pair needs an entry that is not there; with it come entries for all pairs nearly as close. Pairs within range get theirs also where nothing pushes them
-   yet, as edges that are exactly parallel. */
+   The matrix couples what the elements couple, always, and what contacts and springs couple besides. For these the
+   pattern is made anew when a pair needs an entry that is not there; with it come entries for all pairs nearly as
+   close. Pairs within range get theirs also where nothing pushes them yet, as edges that are exactly parallel. */
 
-/* Pairs get entries that are so many times their range apart: more of them make the factor dearer, fewer make another pattern more often. At 2,
-   sheets in a pile are coupled with the next but one too, which doubles the work. */
+/* Pairs get entries that are so many times their range apart: more of them make the factor dearer, fewer make another
+   pattern more often. At 2, sheets in a pile are coupled with the next but one too, which doubles the work. */
 #define FSI__SH_NEARLY 1.05
 
 static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *point, int n)
@@ -1656,7 +1063,9 @@ static int fsi__sh_fits(const fsi__sh_impl *m, const int *point, int n)
     for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
         const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
         if (point[j] > point[i]) continue; /* the pattern is symmetric */
-        for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) if (fsi__sh_entry(&m->total, p.node[ki], q.node[kj]) < 0) return 0;
+        for (ki = 0; ki < p.count; ki++)
+            for (kj = 0; kj < q.count; kj++)
+                if (fsi__sh_entry(&m->total, p.node[ki], q.node[kj]) < 0) return 0;
     }
     return 1;
 }
@@ -1666,13 +1075,13 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
     fsi_status status = FSI_OK;
     int i, k, node[2];
     m->couplings = 0;
-    for (i = 0; i < m->pairs && status == FSI_OK; i++) {
-        fsi__sh_pair *p = &m->pair[i];
+    for (i = 0; i < m->contacts.pairs && status == FSI_OK; i++) {
+        fsi__sc_pair *p = &m->contacts.pair[i];
         fsi_contact wide = p->contact;
         double x[12];
         wide.range *= FSI__SH_NEARLY;
-        p->coupled = m->gap[i] < p->contact.range;
-        if (!p->coupled && m->gap[i] < wide.range) {
+        p->coupled = m->contacts.gap[i] < p->contact.range;
+        if (!p->coupled && m->contacts.gap[i] < wide.range) {
             fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
             p->coupled = fsi_contact_push(&wide, x, NULL) > 0;
         }
@@ -1771,8 +1180,8 @@ static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
 static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
 {
     int i, fits = m->total.start != NULL && m->pattern_holds;
-    for (i = 0; i < m->actives && fits; i++) {
-        fsi__sh_pair *p = &m->pair[m->active[i]];
+    for (i = 0; i < m->contacts.actives && fits; i++) {
+        fsi__sc_pair *p = &m->contacts.pair[m->contacts.active[i]];
         if (!p->coupled) p->coupled = fits = fsi__sh_fits(m, p->node, fsi_pair_points(p->contact.kind));
     }
     m->pattern_holds = 1;
@@ -1781,15 +1190,19 @@ static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
 
 /* ---- >>newton --------------------------------------------------------------------------------------------------- */
 
-/* Bodies, always by backward Euler: 1/2 m |c - aim|^2 / dt^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / dt^2 = -tr(R J A^T) / dt^2 + const
-   (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: what nothing touches goes on turning as it did, and the
-   gyroscopic turn is left to its owner, as fsi_body has it. */
+/* Bodies, always by backward Euler: 1/2 m |c - aim|^2 / dt^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / dt^2
+   = -tr(R J A^T) / dt^2 + const (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: what
+   nothing touches goes on turning as it did, and the gyroscopic turn is left to its owner, as fsi_body has it. */
 static void fsi__sh_turned(const fsi__sh_body *b, const double *turn, double *n) /* N = R J A^T */
 {
     double t[9];
     int i, j, k;
-    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (t[3 * i + j] = k = 0; k < 3; k++) t[3 * i + j] += turn[3 * i + k] * b->moment[3 * k + j];
-    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (n[3 * i + j] = k = 0; k < 3; k++) n[3 * i + j] += t[3 * i + k] * b->aim_turn[3 * j + k];
+    for (i = 0; i < 3; i++)
+        for (j = 0; j < 3; j++)
+            for (t[3 * i + j] = k = 0; k < 3; k++) t[3 * i + j] += turn[3 * i + k] * b->moment[3 * k + j];
+    for (i = 0; i < 3; i++)
+        for (j = 0; j < 3; j++)
+            for (n[3 * i + j] = k = 0; k < 3; k++) n[3 * i + j] += t[3 * i + k] * b->aim_turn[3 * j + k];
 }
 
 static void fsi__sh_matrix_of(fsi_quat q, double *r)
@@ -1799,7 +1212,8 @@ static void fsi__sh_matrix_of(fsi_quat q, double *r)
     for (i = 0; i < 9; i++) r[i] = (double)t.m[i];
 }
 
-/* Of the turn 1/2 tr((R - A) J (R - A)^T): with the constant, whose rounding would hide what a light sheet on a heavy body changes. */
+/* Of the turn 1/2 tr((R - A) J (R - A)^T): with the constant, whose rounding would hide what a light sheet on a heavy
+   body changes. */
 static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, const double *center, fsi_quat turn)
 {
     double r[9], d[3], sum = 0;
@@ -1807,7 +1221,9 @@ static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, 
     fsi__sh_sub(center, b->aim, d);
     fsi__sh_matrix_of(turn, r);
     for (i = 0; i < 9; i++) r[i] -= b->aim_turn[i];
-    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) sum += r[3 * i + j] * b->moment[3 * j + k] * r[3 * i + k];
+    for (i = 0; i < 3; i++)
+        for (j = 0; j < 3; j++)
+            for (k = 0; k < 3; k++) sum += r[3 * i + j] * b->moment[3 * j + k] * r[3 * i + k];
     return (b->mass * fsi__sh_dot(d, d) + sum) / (2 * w->dt * w->dt);
 }
 
@@ -1817,12 +1233,14 @@ static void fsi__sh_add_body(fsi__sh_step *w, int i)
     const fsi__sh_body *b = &m->body[i];
     const int node = m->first_body + 2 * i;
     const double scale = 1 / (w->dt * w->dt), *c = m->now.q + 3 * (size_t)node;
-    double *g = m->gradient + 3 * (size_t)node, *hc = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node, node), *hr = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node + 1, node + 1);
+    double *g = m->gradient + 3 * (size_t)node, *hc = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node, node),
+           *hr = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node + 1, node + 1);
     double r[9], n[9], aim[9];
     int a, k;
     fsi__sh_matrix_of(m->now.turn[i], r);
     fsi__sh_turned(b, r, n);
-    fsi__sh_turned(b, b->aim_turn, aim); /* at the aim the second derivative is the inertia, which is positive; a right angle away it is not */
+    fsi__sh_turned(b, b->aim_turn, aim); /* at the aim the second derivative is the inertia, which is positive; a right
+                                            angle away it is not */
     for (a = 0; a < 3; a++) {
         g[a] += scale * b->mass * (c[a] - b->aim[a]);
         hc[4 * a] += scale * b->mass;
@@ -1849,7 +1267,9 @@ static void fsi__sh_spread_bodies(const fsi__sh_impl *m, fsi__sh_place *p)
     int i;
     for (i = m->model.vertices; i < m->points; i++) {
         const int b = m->owner[i];
-        if (b >= 0) fsi__sh_turn_point(p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b], m->local + 3 * (size_t)i, p->x + 3 * (size_t)i);
+        if (b >= 0)
+            fsi__sh_turn_point(p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b], m->local + 3 * (size_t)i,
+                               p->x + 3 * (size_t)i);
     }
 }
 
@@ -1863,7 +1283,8 @@ static void fsi__sh_place_trial(fsi__sh_step *w, double t)
     for (i = 0; i < 3 * (size_t)m->nodes; i++) m->trial.q[i] = m->now.q[i] + t * m->direction[i];
     if (w->remaining > 0 && t >= 1) for (i = 0; i < 3 * nv; i++) if (m->fixed[i]) m->trial.q[i] = m->end_x[i];
     memcpy(m->trial.x, m->trial.q, 3 * nv * sizeof(double));
-    for (i = 3 * nv; i < 3 * (size_t)m->points; i++) m->trial.x[i] = t < 1 ? m->now.x[i] + t * (m->end_x[i] - m->now.x[i]) : m->end_x[i];
+    for (i = 3 * nv; i < 3 * (size_t)m->points; i++)
+        m->trial.x[i] = t < 1 ? m->now.x[i] + t * (m->end_x[i] - m->now.x[i]) : m->end_x[i];
     for (b = 0; b < m->bodies; b++) {
         double *turn = m->trial.q + 3 * (size_t)(m->first_body + 2 * b + 1);
         m->trial.turn[b] = fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), m->now.turn[b]));
@@ -1887,113 +1308,46 @@ static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
     return sum / (2 * w->h * w->h);
 }
 
+/* Energy of all elements at q [J]; what: FSI__SM_VALUE, ..., gradients to element_vector, Hessians to element_value. */
+static double fsi__sh_elements(const fsi__sh_step *w, const double *q, int what)
+{
+    const fsi__sh_impl *m = w->m;
+    fsi__sm_pass p;
+    p.context = m->context;
+    p.model = w->law;
+    p.q = q;
+    p.frame = m->frame_now;
+    p.twist = m->twist_now;
+    p.wind = m->blows ? m->wind : NULL;
+    p.air = m->air;
+    p.base = m->base;
+    p.h = w->h;
+    p.exact = w->exact;
+    p.what = what;
+    p.energy = m->element_energy;
+    p.vector = m->element_vector;
+    p.value = m->element_value;
+    return fsi__sm_energies(&p);
+}
+
 static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest)
 {
     fsi__sh_impl *m = w->m;
-    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_points_energy(w, p->x, longest);
+    double sum =
+        fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SM_VALUE) + fsi__sh_points_energy(w, p->x, longest);
     int b;
-    for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
+    for (b = 0; b < m->bodies; b++)
+        sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
     return sum;
-}
-
-/* Damping is objective: it acts on the rates of the strains e that an element's energy is made of, so that turning is free. Over a step
-   1/2 k (e - r)^2 + k beta/(2 dt) (e - e0)^2 = 1/2 (1 + b) k (e - r')^2 + const., b = beta/dt, r' = (r + b e0) / (1 + b), e0 that of the beginning: an
-   element and its damper are one. */
-static void fsi__sh_damp_membrane(fsi__shell_membrane *r, const double *x, double b)
-{
-    const double none[3] = { 0, 0, 0 }, by = r->neo_hookean ? b : 1 + b;
-    double f[2][3], d[3][2];
-    int k;
-    fsi__shell_strain(r, x, f, d);
-    fsi__shell_green(f, none, r->strain);
-    for (k = 0; k < 3; k++) r->strain[k] *= b / by;
-    r->c11 *= by;
-    r->c22 *= by;
-    r->c12 *= by;
-    r->c66 *= by;
-    r->damped = 1;
-}
-
-static void fsi__sh_damp_plate(fsi__shell_plate *r, const double *x, double b)
-{
-    double flap[12];
-    int e;
-    for (e = 0; e < 9; e++) r->q[e] *= 1 + b;
-    for (e = 0; e < 3; e++) {
-        if (r->missing >> e & 1) continue;
-        fsi__shell_gather_flap(x, e, flap);
-        r->rest[e] += b / (1 + b) * fsi__shell_turn(fsi__shell_angle(flap, NULL, NULL), r->rest[e]);
-    }
-}
-
-static void fsi__sh_damp_joint(const fsi__sh_impl *m, fsi__shell_joint *r, int j, const double *x, double b)
-{
-    fsi__shell_frame frame[2];
-    fsi__shell_twisted t;
-    double theta[2];
-    int k;
-    for (k = 0; k < 2; k++) {
-        frame[k] = m->frame_now[m->model.joint_segment[2 * j + k]];
-        theta[k] = x[9 + 3 * k];
-    }
-    t = fsi__shell_twisted_at(frame, m->twist_now[j], x, theta);
-    for (k = 0; k < 2; k++) {
-        r->bend[k] *= 1 + b;
-        r->rest_curvature[k] = (r->rest_curvature[k] + b * t.kappa[k]) / (1 + b);
-    }
-    r->twist *= 1 + b;
-    r->rest_twist = (r->rest_twist + b * t.twist) / (1 + b);
-}
-
-/* An element with its damper: in space a bend without twist has no frame, only a size. */
-static void fsi__sh_damp_element(fsi__sh_impl *m, int e, const double *x, double b)
-{
-    fsi__sh_model *p = &m->damped;
-    const int kind = fsi__sh_kind(p, e), i = e - p->first[kind];
-    switch (kind) {
-    case FSI__SH_MEMBRANE: fsi__sh_damp_membrane(&p->membrane[i], x, b); break;
-    case FSI__SH_HINGE:
-        p->fold[i].rest += b / (1 + b) * fsi__shell_turn(fsi__shell_angle(x, NULL, NULL), p->fold[i].rest);
-        p->fold[i].k *= 1 + b;
-        break;
-    case FSI__SH_PLATE: fsi__sh_damp_plate(&p->plate[i], x, b); break;
-    case FSI__SH_STRETCH: { /* k = ea / rest */
-        const double k = (1 + b) * p->bar[i].ea / p->bar[i].rest;
-        p->bar[i].rest = (p->bar[i].rest + b * fsi__sh_apart(x, x + 3)) / (1 + b);
-        p->bar[i].ea = k * p->bar[i].rest;
-        break;
-    }
-    case FSI__SH_JOINT: fsi__sh_damp_joint(m, &p->joint[i], i, x, b); break;
-    default: {
-        const fsi__shell_bent bent = fsi__shell_bent_at(x);
-        p->bow[i].rest = (p->bow[i].rest + b * (p->dim == 2 ? bent.kb[2] : sqrt(fsi__sh_dot(bent.kb, bent.kb)))) / (1 + b);
-        p->bow[i].b *= 1 + b;
-    }
-    }
 }
 
 /* The elements of this step, which begins at `now`. */
 static void fsi__sh_damp(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
-    const fsi__sh_model *d = &m->damped;
-    int e;
     if (!m->damps) return;
-    memcpy(d->membrane, p->membrane, (size_t)p->count[FSI__SH_MEMBRANE] * sizeof *d->membrane);
-    memcpy(d->fold, p->fold, (size_t)p->count[FSI__SH_HINGE] * sizeof *d->fold);
-    memcpy(d->plate, p->plate, (size_t)p->count[FSI__SH_PLATE] * sizeof *d->plate);
-    memcpy(d->bar, p->bar, (size_t)p->count[FSI__SH_STRETCH] * sizeof *d->bar);
-    memcpy(d->joint, p->joint, (size_t)p->count[FSI__SH_JOINT] * sizeof *d->joint);
-    memcpy(d->bow, p->bow, (size_t)p->count[FSI__SH_BEND] * sizeof *d->bow);
-    for (e = 0; e < p->first[FSI__SH_KINDS]; e++) {
-        const double beta = (double)p->material[p->element_material[e]].damping_stiffness;
-        double x[18];
-        if (!(beta > 0)) continue;
-        fsi__sh_gather(m->now.q, p->node + p->start[e], p->start[e + 1] - p->start[e], x);
-        fsi__sh_damp_element(m, e, x, beta / w->dt);
-    }
-    w->law = d;
+    fsi__sm_damp(&m->model, &m->damped, m->frame_now, m->twist_now, m->now.q, w->dt);
+    w->law = &m->damped;
 }
 
 /* Adds the seconds since the last call to a phase. */
@@ -2015,22 +1369,24 @@ FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w)
 
     /* rows and columns for the pairs that are active */
     FSI__TRY(fsi__sh_check_pattern(m, w->fn));
-    FSI__TRY(fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
-        &m->pair_block_capacity, m->actives, w->fn));
+    FSI__TRY(fsi__room_in(m->context, &m->contacts.pair_block, 156 * sizeof(double), 0,
+        &m->contacts.pair_block_capacity, m->contacts.actives, w->fn));
 
     /* elements */
-    fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
+    fsi__sh_elements(w, m->now.q, FSI__SM_HESSIAN);
     FSI__TRY(fsi_assembly_matrix(m->elastic, m->element_value));
     FSI__TRY(fsi_assembly_vector(m->elastic, m->element_vector, m->gradient));
     memset(m->gradient + 3 * (size_t)m->first_body, 0, 3 * (size_t)(m->nodes - m->first_body) * sizeof(double));
     memset(m->total.value, 0, 9 * (size_t)m->total.start[m->total.rows] * sizeof(double));
-    for (i = 0; i < (size_t)e->start[e->rows]; i++) for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k];
+    for (i = 0; i < (size_t)e->start[e->rows]; i++)
+        for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k];
 
     /* inertia and drag */
     for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) {
-        const double drag = m->model.drag_mass[r] / w->h, inertia = m->model.mass[r] / (w->h * w->h), q = m->now.q[3 * r + a];
-        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += inertia + drag;
-        m->gradient[3 * r + a] += inertia * (q - m->aim[3 * r + a]) + drag * (q - m->base[3 * r + a]);
+            const double drag = m->model.drag_mass[r] / w->h, inertia = m->model.mass[r] / (w->h * w->h),
+                         q = m->now.q[3 * r + a];
+            m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += inertia + drag;
+            m->gradient[3 * r + a] += inertia * (q - m->aim[3 * r + a]) + drag * (q - m->base[3 * r + a]);
     }
 
     /* contacts, springs and bodies */
@@ -2052,7 +1408,8 @@ FSI_API fsi_status fsi__sh_weigh(fsi__sh_step *w)
     return fsi__sh_assemble(w);
 }
 
-/* What is held moves as it must: its rows become those of the identity, what it does to others goes to the right side. */
+/* What is held moves as it must: its rows become those of the identity, what it does to others goes to the right
+   side. */
 static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2067,14 +1424,21 @@ static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
         if (status != FSI_OK) return status;
         for (i = 0; i < 3 * (size_t)m->nodes; i++) m->lift[i] += m->scratch[i];
     }
-    for (r = 0; r < t->rows; r++) for (e = t->start[r]; e < t->start[r + 1]; e++) for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
-        double *v = &t->value[9 * (size_t)e + (size_t)(3 * a + b)];
-        const int i3 = 3 * r + a, j3 = 3 * t->col[e] + b;
-        if (!m->fixed[i3] && !m->fixed[j3]) continue;
-        if (i3 != j3) *v = 0;
-        else if (!(*v > 0)) *v = 1;
-    }
-    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->direction[i] = m->fixed[i] ? m->total.value[9 * (size_t)fsi__sh_entry(t, (int)(i / 3), (int)(i / 3)) + 4 * (i % 3)] * m->fixed_step[i] : -m->gradient[i] - m->lift[i];
+    for (r = 0; r < t->rows; r++)
+        for (e = t->start[r]; e < t->start[r + 1]; e++)
+            for (a = 0; a < 3; a++)
+                for (b = 0; b < 3; b++) {
+                    double *v = &t->value[9 * (size_t)e + (size_t)(3 * a + b)];
+                    const int i3 = 3 * r + a, j3 = 3 * t->col[e] + b;
+                    if (!m->fixed[i3] && !m->fixed[j3]) continue;
+                    if (i3 != j3) *v = 0;
+                    else if (!(*v > 0)) *v = 1;
+                }
+    for (i = 0; i < 3 * (size_t)m->nodes; i++)
+        m->direction[i] = m->fixed[i]
+                              ? m->total.value[9 * (size_t)fsi__sh_entry(t, (int)(i / 3), (int)(i / 3)) + 4 * (i % 3)] *
+                                    m->fixed_step[i]
+                              : -m->gradient[i] - m->lift[i];
     return FSI_OK;
 }
 
@@ -2154,13 +1518,15 @@ static void fsi__sh_point_way(const fsi__sh_impl *m, int point, int moves, doubl
     else if (moves) fsi__sh_sub(m->end_x + 3 * (size_t)point, m->now.x + 3 * (size_t)point, way);
 }
 
-/* Longest way along the direction of a free vertex, or of a point of a COUPLED body; a twist's is that of a point as far from its segment as an edge is long. */
+/* Longest way along the direction of a free vertex, or of a point of a COUPLED body; a twist's is that of a point as
+   far from its segment as an edge is long. */
 static double fsi__sh_longest(const fsi__sh_impl *m)
 {
     double longest = 0;
     int i;
     for (i = 0; i < m->first_body; i++) {
-        const double *d = m->direction + 3 * i, arm = i < m->model.vertices ? 1 : m->model.mean_edge, l = arm * arm * fsi__sh_dot(d, d);
+        const double *d = m->direction + 3 * i, arm = i < m->model.vertices ? 1 : m->model.mean_edge,
+                     l = arm * arm * fsi__sh_dot(d, d);
         if (!m->fixed[3 * i] && l > longest) longest = l;
     }
     for (i = m->model.vertices; i < m->points; i++) {
@@ -2179,7 +1545,8 @@ static void fsi__sh_follow_contact(const double *way, int n, const double *g, co
     for (i = 0; i < n; i++) for (out[i] = g[i], k = 0; k < n; k++) out[i] += h[i * n + k] * way[k];
 }
 
-/* Puts equal and opposite forces on the closest points of two features, with the total that the points of the first one have: their moments are opposite too. */
+/* Puts equal and opposite forces on the closest points of two features, with the total that the points of the first one
+   have: their moments are opposite too. */
 static void fsi__sh_press_closest(fsi_pair kind, const double *x, double *f)
 {
     const fsi_distance d = fsi_distance_between(kind, x);
@@ -2191,23 +1558,24 @@ static void fsi__sh_press_closest(fsi_pair kind, const double *x, double *f)
     for (i = 0; i < n; i++) for (a = 0; a < 3; a++) f[3 * i + a] = d.weight[i] * sum[a];
 }
 
-/* Forces of contacts and friction, as this Newton step counts on them: they are what changes the momentum of both sides, to rounding, however far Newton's
-   method is from its end. */
+/* Forces of contacts and friction, as this Newton step counts on them: they are what changes the momentum of both
+   sides, to rounding, however far Newton's method is from its end. */
 static void fsi__sh_feel_direction(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     double x[12], way[12], g[12], h[144], f[12];
     int i, k, a;
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; m->contact && i < m->actives + m->rubs; i++) {
-        const fsi__sh_pair *p = i < m->actives ? &m->pair[m->active[i]] : NULL;
-        const fsi__sh_rub *r = p ? NULL : &m->rub[i - m->actives];
+    for (i = 0; m->contact && i < m->contacts.actives + m->rubs; i++) {
+        const fsi__sc_pair *p = i < m->contacts.actives ? &m->contacts.pair[m->contacts.active[i]] : NULL;
+        const fsi__sh_rub *r = p ? NULL : &m->rub[i - m->contacts.actives];
         const int *node = p ? p->node : r->node, n = p ? fsi_pair_points(p->contact.kind) : r->points;
         for (k = 0; k < n; k++) fsi__sh_point_way(m, node[k], w->remaining > 0, way + 3 * k);
         if (p) {
             fsi__sh_gather(m->now.x, node, n, x);
             for (k = 0; k < 3 * n; k++) x[k] += way[k];
-            fsi__sh_follow_contact(way, 3 * n, m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12, f);
+            fsi__sh_follow_contact(way, 3 * n, m->contacts.pair_block + 156 * (size_t)i,
+                                   m->contacts.pair_block + 156 * (size_t)i + 12, f);
             fsi__sh_press_closest(p->contact.kind, x, f);
         } else {
             fsi__sh_rub_model(w, r, g, h);
@@ -2227,9 +1595,9 @@ static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
     for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    if (!m->gaps_hold) fsi__sh_measure(m, m->now.x);
-    w->longest = fsi__sh_longest_way(m->dx, m->points);
-    *t = fsi__sh_sweep(m, m->now.x, m->dx, keep, w->longest, &w->in_the_way);
+    if (!m->contacts.gaps_hold) fsi__sc_measure(&m->contacts, m->now.x);
+    w->longest = fsi__sc_longest_way(m->dx, m->points);
+    *t = fsi__sc_sweep(&m->contacts, m->now.x, m->dx, keep, w->longest, &w->in_the_way);
     return FSI_OK;
 }
 
@@ -2290,22 +1658,6 @@ static void fsi__sh_swap(fsi__sh_impl *m)
     fsi__sh_show(m);
 }
 
-/* Frames go with the rods, reference twists with the frames. */
-static void fsi__sh_carry(fsi__sh_impl *m)
-{
-    const fsi__sh_model *p = &m->model;
-    int i;
-    for (i = 0; i < p->segments; i++) if (p->twist_node[i] >= 0) fsi__shell_frame_transport(&m->frame_now[i], m->now.q + 3 * p->chain[2 * i], m->now.q + 3 * p->chain[2 * i + 1]);
-    for (i = 0; i < p->count[FSI__SH_JOINT]; i++) {
-        fsi__shell_frame f[2];
-        double x[9];
-        f[0] = m->frame_now[p->joint_segment[2 * i]];
-        f[1] = m->frame_now[p->joint_segment[2 * i + 1]];
-        fsi__sh_gather(m->now.q, p->node + p->start[p->first[FSI__SH_JOINT] + i], 3, x);
-        m->twist_now[i] = fsi__shell_joint_twist(f, m->twist_now[i], x);
-    }
-}
-
 /* The line search: from `now` along the direction to less energy, unless something prescribed is still on its way. */
 FSI_API void fsi__sh_search(fsi__sh_step *w, int enough, double slope, double energy)
 {
@@ -2352,15 +1704,15 @@ static void fsi__sh_move(fsi__sh_step *w, double t)
     w->remaining *= t < 1 ? 1 - t : 0;
     w->crept = t < 1e-3 ? w->crept + 1 : 0;
     fsi__sh_swap(m);
-    fsi__sh_carry(m);
+    fsi__sm_carry(&m->model, m->now.q, m->frame_now, m->twist_now);
     for (k = 0; k < m->points; k++)
-        m->way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
-    m->gaps_were = m->gaps_hold; /* at `trial` */
-    m->gaps_hold = 0;
+        m->contacts.way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
+    m->contacts.gaps_were = m->contacts.gaps_hold; /* at `trial` */
+    m->contacts.gaps_hold = 0;
 }
 
-/* Is friction at the end of the last step (from `trial` to `now`) what it was solved with? Sticking is stiff, 2 mu N/slip: a step from rest is short also
-   where a contact must slide. */
+/* Is friction at the end of the last step (from `trial` to `now`) what it was solved with? Sticking is stiff, 2 mu
+   N/slip: a step from rest is short also where a contact must slide. */
 static int fsi__sh_friction_agrees(const fsi__sh_step *w)
 {
     const fsi__sh_impl *m = w->m;
@@ -2372,23 +1724,26 @@ static int fsi__sh_friction_agrees(const fsi__sh_step *w)
         fsi__sh_gather(w->foresees ? m->foreseen_x : m->trial.x, r->node, r->points, about);
         fsi__sh_gather(m->now.x, r->node, r->points, at);
         fsi__sh_gather(m->start_x, r->node, r->points, was);
-        e = r->friction.force * fsi_friction_error(&r->friction, about, at, was, w->slip, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
+        e = r->friction.force * fsi_friction_error(&r->friction, about, at, was, w->slip,
+                                                   w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
         error += e * e;
         all += r->friction.force * r->friction.force;
     }
     return error <= w->tolerance * w->tolerance * all;
 }
 
-/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). Then what they need, which
-   state.stiffness keeps: it does not jump with dt, as that would throw apart what rests. */
+/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10
+   m/s^2). Then what they need, which state.stiffness keeps: it does not jump with dt, as that would throw apart what
+   rests. */
 static double fsi__sh_base_stiffness(const fsi__sh_step *w)
 {
-    const double range = w->m->range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
+    const double range = w->m->contacts.range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
     return 5 * range * (a > 10 ? a : 10);
 }
 
-/* Push of a pair [1/m], times the share of its points that are free: what is held needs no push, and would ask for more for ever. */
-static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
+/* Push of a pair [1/m], times the share of its points that are free: what is held needs no push, and would ask for more
+   for ever. */
+static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sc_pair *p)
 {
     const int n = fsi_pair_points(p->contact.kind);
     double x[12], push, free = 0, own = 0;
@@ -2407,8 +1762,8 @@ static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
 #define FSI__SH_NO_GAP 1e-3 /* of a pair's range */
 
 /* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and
-   opens it by no more than twice: the matrix loses all accuracy meanwhile. So where the smallest gap is next to none and
-   falls, softness ends at once: doubled, it lags behind a gap that falls tenfold. Then stiffness doubles while that
+   opens it by no more than twice: the matrix loses all accuracy meanwhile. So where the smallest gap is next to none
+   and falls, softness ends at once: doubled, it lags behind a gap that falls tenfold. Then stiffness doubles while that
    goes on (after Li et al. 2020, section 4.3). */
 static void fsi__sh_stiffen(fsi__sh_step *w)
 {
@@ -2416,9 +1771,10 @@ static void fsi__sh_stiffen(fsi__sh_step *w)
     const double base = fsi__sh_base_stiffness(w);
     double least = 1;
     int i;
-    for (i = 0; i < m->actives; i++) {
-        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
-        if (gap < least && fsi__sh_push(m, &m->pair[m->active[i]]) > 0) least = gap;
+    for (i = 0; i < m->contacts.actives; i++) {
+        const double gap =
+            m->contacts.gap[m->contacts.active[i]] / m->contacts.pair[m->contacts.active[i]].contact.range;
+        if (gap < least && fsi__sh_push(m, &m->contacts.pair[m->contacts.active[i]]) > 0) least = gap;
     }
     if (least < FSI__SH_NO_GAP && least < w->least_gap && w->kappa < 1e9 * base)
         w->kappa = w->kappa < base / 2 ? base : 2 * w->kappa;
@@ -2436,10 +1792,10 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    fsi__sh_measure(m, m->now.x);
-    status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
-    for (i = 0; i < m->actives && status == FSI_OK; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
+    fsi__sc_measure(&m->contacts, m->now.x);
+    status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->contacts.actives, w->fn);
+    for (i = 0; i < m->contacts.actives && status == FSI_OK; i++) {
+        const fsi__sc_pair *p = &m->contacts.pair[m->contacts.active[i]];
         fsi__sh_rub *r = &m->rub[m->rubs];
         fsi_distance d;
         double x[12], push;
@@ -2485,7 +1841,7 @@ FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     if (m->contact) {
         FSI__TRY(fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx));
-        fsi__sh_measure(m, m->now.x);
+        fsi__sc_measure(&m->contacts, m->now.x);
         fsi__sh_stiffen(w);
     }
     fsi__sh_lap(w, &w->stats.seconds_contact);
@@ -2557,7 +1913,8 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w, int lag)
 
 /* ---- >>stepping ------------------------------------------------------------------------------------------------- */
 
-/* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not thrown apart, but pushed as by gravity. */
+/* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not
+   thrown apart, but pushed as by gravity. */
 static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2569,9 +1926,9 @@ static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    fsi__sh_measure(m, m->now.x);
-    for (i = 0; i < m->actives; i++) {
-        const double push = fsi__sh_push(m, &m->pair[m->active[i]]);
+    fsi__sc_measure(&m->contacts, m->now.x);
+    for (i = 0; i < m->contacts.actives; i++) {
+        const double push = fsi__sh_push(m, &m->contacts.pair[m->contacts.active[i]]);
         if (push > most) most = push;
     }
     if (w->kappa * most > 10) w->kappa = 10 / most;
@@ -2585,12 +1942,13 @@ static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
     const double grow = w->kappa < base ? 1.2 : 4; /* from softness that it began with, without a kick */
     double sum = 0, square = 0, want;
     int i;
-    for (i = 0; i < m->actives; i++) {
-        const double a = w->kappa * fsi__sh_push(m, &m->pair[m->active[i]]); /* acceleration of the lighter one */
+    for (i = 0; i < m->contacts.actives; i++) {
+        /* acceleration of the lighter one */
+        const double a = w->kappa * fsi__sh_push(m, &m->contacts.pair[m->contacts.active[i]]);
         sum += a;
         square += a * a;
     }
-    want = sum > 0 ? square / sum * m->range : 0;
+    want = sum > 0 ? square / sum * m->contacts.range : 0;
     if (want < w->kappa / 2) want = w->kappa / 2;
     if (want > w->kappa * grow) want = w->kappa * grow;
     if (want < least) want = least;
@@ -2610,7 +1968,8 @@ static void fsi__sh_prescribe(fsi__sh_impl *m, double s, double *x)
         for (k = 0; k < ob->features.count[0]; k++) { /* on its arc, and what the owner moved it since, straight */
             const size_t p = 3 * (size_t)(ob->features.first + k);
             const fsi_pose pose = fsi_body_pose_at(ob->desc.body, (fsi_real)s);
-            const fsi_vec3 at = fsi_pose_point(pose, fsi__sh_to(m->local + p)), from = fsi_pose_point(ob->desc.body->pose, fsi__sh_to(m->local + p));
+            const fsi_vec3 at = fsi_pose_point(pose, fsi__sh_to(m->local + p)),
+                           from = fsi_pose_point(ob->desc.body->pose, fsi__sh_to(m->local + p));
             double now[3], then[3];
             fsi__sh_from(at, now);
             fsi__sh_from(from, then);
@@ -2625,14 +1984,16 @@ static void fsi__sh_aim_nodes(fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     const fsi__sh_state *n = &m->next;
     const int two = m->settings.integrator == FSI_SHELL_BDF2 && n->dt_before > 0 && !w->settle;
-    const double r = two ? w->dt / n->dt_before : 0, c0 = two ? (1 + r) * (1 + r) / (1 + 2 * r) : 1, c1 = two ? -r * r / (1 + 2 * r) : 0;
+    const double r = two ? w->dt / n->dt_before : 0, c0 = two ? (1 + r) * (1 + r) / (1 + 2 * r) : 1,
+                 c1 = two ? -r * r / (1 + 2 * r) : 0;
     double gravity[3];
     int i, a;
     fsi__sh_from(m->settings.gravity, gravity);
     w->h = two ? (1 + r) / (1 + 2 * r) * w->dt : w->dt;
     for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
         const int k = 3 * i + a;
-        const double force = i < m->model.vertices ? m->force[k] / m->model.mass[i] + gravity[a] : 0, v = w->settle ? 0 : c0 * n->v[k] + c1 * n->v_before[k];
+        const double force = i < m->model.vertices ? m->force[k] / m->model.mass[i] + gravity[a] : 0,
+                     v = w->settle ? 0 : c0 * n->v[k] + c1 * n->v_before[k];
         m->base[k] = c0 * n->x[k] + c1 * n->x_before[k];
         m->aim[k] = m->base[k] + w->h * v + w->h * w->h * force;
         m->start_q[k] = n->x[k];
@@ -2653,7 +2014,8 @@ static void fsi__sh_aim_bodies(fsi__sh_step *w)
             q[a] = b->center[a];
             q[3 + a] = 0;
         }
-        fsi__sh_matrix_of(fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), b->owner_turn)), b->aim_turn);
+        fsi__sh_matrix_of(fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), b->owner_turn)),
+                          b->aim_turn);
         m->now.turn[i] = b->turn;
     }
 }
@@ -2676,36 +2038,14 @@ FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse)
     fsi__sh_aim_bodies(w);
 }
 
-/* The wind on each triangle: c = drag/2 rho A |u_n| and the normal, from the last velocities. */
-static void fsi__sh_lag_wind(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    int t, i, a;
-    if (!m->blows) return;
-    for (t = 0; t < m->model.triangles; t++) {
-        const int *v = m->model.triangle + 3 * t;
-        const double *x = m->next.x;
-        double p[3], q[3], n[3], l, u = -0.0, *c = m->wind + 4 * (size_t)t;
-        fsi__sh_sub(x + 3 * v[1], x + 3 * v[0], p);
-        fsi__sh_sub(x + 3 * v[2], x + 3 * v[0], q);
-        fsi__sh_cross(p, q, n);
-        l = sqrt(fsi__sh_dot(n, n));
-        for (a = 0; a < 3; a++) {
-            c[1 + a] = l > 0 ? n[a] / l : 0;
-            for (i = 0; i < 3; i++) u += c[1 + a] * m->next.v[3 * v[i] + a] / 3;
-            u -= c[1 + a] * m->air[a];
-        }
-        c[0] = (double)m->settings.drag / 2 * (double)m->settings.air_density * (l / 2) * fabs(u);
-    }
-}
-
 /* Where the points get by the end of the substep if they go on as they did; what is prescribed, where it must. */
 static void fsi__sh_foresee(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     int i, a;
     memcpy(m->foreseen_x, m->end_x, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; i < 3 * m->model.vertices; i++) if (!m->fixed[i]) m->foreseen_x[i] = m->start_x[i] + w->dt * m->next.v[i];
+    for (i = 0; i < 3 * m->model.vertices; i++)
+        if (!m->fixed[i]) m->foreseen_x[i] = m->start_x[i] + w->dt * m->next.v[i];
     for (i = m->model.vertices; i < m->points; i++) {
         const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, i);
         const fsi__sh_body *b = &m->body[m->owner[i] >= 0 ? m->owner[i] : 0];
@@ -2740,7 +2080,8 @@ static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, cons
     }
 }
 
-/* What holds each held vertex: the gradient of all energies there, contacts' by m->felt. Obstacles feel it, turned round, at what is attached to them. */
+/* What holds each held vertex: the gradient of all energies there, contacts' by m->felt. Obstacles feel it, turned
+   round, at what is attached to them. */
 static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2750,7 +2091,7 @@ static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
 
     for (i = 0; i < m->model.vertices; i++) held += m->held[i];
     if (held == 0) return FSI_OK;
-    fsi__sh_elements(w, m->now.q, FSI__SH_GRADIENT);
+    fsi__sh_elements(w, m->now.q, FSI__SM_GRADIENT);
     status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
     if (status != FSI_OK) return status;
     for (i = 0; i < m->springs; i++) {
@@ -2764,10 +2105,13 @@ static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
 
     for (i = 0; i < m->model.vertices; i++) for (a = 0; a < 3 && m->held[i]; a++) {
         k = 3 * i + a;
-        m->gradient[k] += m->model.mass[i] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) + m->model.drag_mass[i] * (m->now.q[k] - m->base[k]) / w->h - m->felt[k];
+        m->gradient[k] += m->model.mass[i] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) +
+                          m->model.drag_mass[i] * (m->now.q[k] - m->base[k]) / w->h - m->felt[k];
         m->hold_sum[k] += w->share * m->gradient[k];
     }
-    for (i = 0; i < m->attachments; i++) fsi__sh_press(w, m->attachment[i].obstacle, -1, m->gradient + 3 * m->attachment[i].vertex, m->now.q + 3 * m->attachment[i].vertex);
+    for (i = 0; i < m->attachments; i++)
+        fsi__sh_press(w, m->attachment[i].obstacle, -1, m->gradient + 3 * m->attachment[i].vertex,
+                      m->now.q + 3 * m->attachment[i].vertex);
     return FSI_OK;
 }
 
@@ -2783,7 +2127,8 @@ static void fsi__sh_feel_springs(fsi__sh_step *w)
         if (!s->used) continue;
         fsi__sh_pull(w, s, m->now.x + 3 * (size_t)ends[0], m->now.x + 3 * (size_t)ends[1], g, NULL);
         for (a = 0; a < 3; a++) s->sum[a] -= w->share * g[a];
-        if (s->desc.other < 0 && s->desc.obstacle >= 0) fsi__sh_press(w, s->desc.obstacle, -1, g + 3, m->now.x + 3 * (size_t)ends[1]);
+        if (s->desc.other < 0 && s->desc.obstacle >= 0)
+            fsi__sh_press(w, s->desc.obstacle, -1, g + 3, m->now.x + 3 * (size_t)ends[1]);
     }
 }
 
@@ -2804,16 +2149,18 @@ static void fsi__sh_feel_contacts(fsi__sh_step *w)
     double x[12], g[12];
     int i, k, a;
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
-    for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
+    for (i = 0; i < m->contacts.actives; i++) {
+        const fsi__sc_pair *p = &m->contacts.pair[m->contacts.active[i]];
         const int n = fsi_pair_points(p->contact.kind);
         fsi__sh_gather(m->now.x, p->node, n, x);
         fsi_contact_energy(&p->contact, x, g, NULL, FSI_HESSIAN_EXACT);
-        for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)p->node[k] + (size_t)a] -= w->kappa * p->mass * g[3 * k + a];
+        for (k = 0; k < n; k++)
+            for (a = 0; a < 3; a++) m->felt[3 * (size_t)p->node[k] + (size_t)a] -= w->kappa * p->mass * g[3 * k + a];
     }
     for (i = 0; i < m->rubs; i++) {
         fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, NULL);
-        for (k = 0; k < m->rub[i].points; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
+        for (k = 0; k < m->rub[i].points; k++)
+            for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
     }
 }
 
@@ -2830,7 +2177,8 @@ static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
     memcpy(m->dx, m->felt, 3 * (size_t)m->points * sizeof(double));
     memset(m->direction, 0, 3 * (size_t)m->nodes * sizeof(double));
     fsi__sh_feel_direction(w);
-    for (i = 0; i < 3 * m->model.vertices; i++) m->lift[i] = m->dx[i] - m->felt[i]; /* of what is held: total has contacts too, from g on */
+    /* of what is held: total has contacts too, from g on */
+    for (i = 0; i < 3 * m->model.vertices; i++) m->lift[i] = m->dx[i] - m->felt[i];
     for (i = 0; i < 3 * m->nodes; i++) m->direction[i] = w->h * dv[i];
     fsi__sh_feel_direction(w);
     status = fsi_csr_multiply(m->context, &m->total, m->direction, m->scratch);
@@ -2847,7 +2195,8 @@ static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
     for (i = 0; i < m->model.vertices; i++) {
         if (!m->held[i]) continue;
         k = fsi__sh_find_attachment(m, i);
-        for (a = 0; a < 3; a++) m->hold_sum[3 * i + a] += w->share * (hold[a] = m->scratch[3 * i + a] + m->lift[3 * i + a]);
+        for (a = 0; a < 3; a++)
+            m->hold_sum[3 * i + a] += w->share * (hold[a] = m->scratch[3 * i + a] + m->lift[3 * i + a]);
         if (k >= 0) fsi__sh_press(w, m->attachment[k].obstacle, -1, hold, m->now.x + 3 * i);
     }
     return FSI_OK;
@@ -2894,8 +2243,8 @@ static fsi_status fsi__sh_feel(fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     size_t j;
     int i;
-    m->actives = 0;
-    if (m->contact) fsi__sh_measure(m, m->now.x);
+    m->contacts.actives = 0;
+    if (m->contact) fsi__sc_measure(&m->contacts, m->now.x);
     if (!w->felt) fsi__sh_feel_contacts(w);
     if (w->settle || w->stats.substeps == 0) { /* the first of a step */
         memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
@@ -2909,20 +2258,10 @@ static fsi_status fsi__sh_feel(fsi__sh_step *w)
     return fsi__sh_feel_held(w);
 }
 
-static double fsi__sh_min_gap(const fsi__sh_impl *m)
-{
-    double least = 1;
-    int i;
-    for (i = 0; i < m->actives; i++) {
-        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
-        if (gap < least) least = gap;
-    }
-    return least;
-}
-
-/* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of its mesh, whose points are
-   at x, and the distance along its normal. */
-static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, fsi_real s, const double *x, double *out)
+/* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of
+   its mesh, whose points are at x, and the distance along its normal. */
+static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, fsi_real s,
+                                   const double *x, double *out)
 {
     const fsi__sh_obstacle *o = &m->obstacle[obstacle];
     const double *p[3];
@@ -2932,7 +2271,10 @@ static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face
         fsi__sh_from(fsi_pose_point(fsi_body_pose_at(o->desc.body, s), fsi__sh_to(local)), out);
         return;
     }
-    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
+    for (k = 0; k < 3; k++)
+        p[k] =
+            x + 3 * (size_t)(o->features.first +
+                             o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
     fsi__sh_sub(p[1], p[0], u);
     fsi__sh_sub(p[2], p[0], v);
     if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
@@ -2942,7 +2284,9 @@ static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face
         n[2] = 0;
     }
     l = sqrt(fsi__sh_dot(n, n));
-    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
+    for (a = 0; a < 3; a++)
+        out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) +
+                 (l > 0 ? local[2] * n[a] / l : 0);
 }
 
 /* A vertex that is attached to a body goes on its arc; what was between them at the beginning of the step, straight. */
@@ -2955,7 +2299,8 @@ static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
         if (!m->obstacle[t->obstacle].desc.body) continue;
         fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 0, NULL, from);
         fsi__sh_place_attached(m, t->obstacle, t->face, t->local, (fsi_real)s, NULL, now);
-        for (a = 0; a < 3; a++) m->end_q[3 * t->vertex + a] = now[a] + (1 - s) * (m->pin_from[3 * t->vertex + a] - from[a]);
+        for (a = 0; a < 3; a++)
+            m->end_q[3 * t->vertex + a] = now[a] + (1 - s) * (m->pin_from[3 * t->vertex + a] - from[a]);
     }
 }
 
@@ -2963,7 +2308,7 @@ static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
 static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
 {
     fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
+    const fsi__sm_model *p = &m->model;
     int i, a;
     memset(m->fixed, 0, 3 * (size_t)m->nodes);
     memcpy(m->end_q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
@@ -2975,7 +2320,8 @@ static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
         m->end_q[3 * i + a] = m->pin_from[3 * i + a] + s * (m->pin_to[3 * i + a] - m->pin_from[3 * i + a]);
     }
     fsi__sh_guide_attached(m, s);
-    for (i = 0; i < 3 * p->vertices; i++) if (m->end_q[i] < m->start_q[i] || m->end_q[i] > m->start_q[i]) w->remaining = 1;
+    for (i = 0; i < 3 * p->vertices; i++)
+        if (m->end_q[i] < m->start_q[i] || m->end_q[i] > m->start_q[i]) w->remaining = 1;
     for (i = 0; i < p->twists; i++) {
         const int k = 3 * (p->vertices + i), segment = p->twist_of[i];
         m->fixed[k + 1] = m->fixed[k + 2] = 1;
@@ -2984,9 +2330,13 @@ static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
         m->end_q[k] = m->twist_from[segment] + s * ((double)m->s->twist[segment] - m->twist_from[segment]);
         if (m->end_q[k] < m->start_q[k] || m->end_q[k] > m->start_q[k]) w->remaining = 1;
     }
-    if (p->dim == 2) for (i = 0; i < m->bodies; i++) m->fixed[3 * (m->first_body + 2 * i) + 2] = m->fixed[3 * (m->first_body + 2 * i + 1)] = m->fixed[3 * (m->first_body + 2 * i + 1) + 1] = 1;
+    if (p->dim == 2)
+        for (i = 0; i < m->bodies; i++)
+            m->fixed[3 * (m->first_body + 2 * i) + 2] = m->fixed[3 * (m->first_body + 2 * i + 1)] =
+                m->fixed[3 * (m->first_body + 2 * i + 1) + 1] = 1;
     memcpy(m->end_x, m->end_q, 3 * (size_t)p->vertices * sizeof(double));
-    for (i = 3 * p->vertices; i < 3 * m->points; i++) if (m->owner[i / 3] < 0 && (m->end_x[i] < m->now.x[i] || m->end_x[i] > m->now.x[i])) w->remaining = 1;
+    for (i = 3 * p->vertices; i < 3 * m->points; i++)
+        if (m->owner[i / 3] < 0 && (m->end_x[i] < m->now.x[i] || m->end_x[i] > m->now.x[i])) w->remaining = 1;
 }
 
 static double fsi__sh_farthest(const double *x, const double *y, int n)
@@ -3042,14 +2392,20 @@ FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, dou
     fsi__sh_aim_bodies(w);
     memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
     memcpy(m->now.x, m->start_q, 3 * (size_t)m->model.vertices * sizeof(double));
-    memcpy(m->now.x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    memcpy(m->now.x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices,
+           3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
     fsi__sh_spread_bodies(m, &m->now);
     memcpy(m->start_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
     fsi__sh_prescribe(m, at, m->end_x);
     fsi__sh_mark_fixed(w, at);
-    fsi__sh_lag_wind(w);
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
-    m->list_holds = m->pattern_holds = 0;
+    if (m->blows)
+        fsi__sm_lag_wind(&m->model, m->next.x, m->next.v, m->air, (double)m->settings.drag,
+                         (double)m->settings.air_density, m->wind);
+    for (i = 0; i < m->springs; i++)
+        if (m->spring[i].used)
+            m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex,
+                                                       m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
+    m->contacts.list_holds = m->pattern_holds = 0;
     w->slip = (double)m->settings.friction_speed * w->dt;
     fsi__sh_foresee(w);
     fsi__sh_damp(w);
@@ -3101,20 +2457,23 @@ static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int
 }
 
 /* Where its far end is at a share of the step. */
-static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x, double *out)
+static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x,
+                                 double *out)
 {
     if (!s->used || s->desc.other >= 0 || s->desc.obstacle < 0) memcpy(out, s->stand, 3 * sizeof *out);
     else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
 }
 
-/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step refuses what is not finite), the rest
-   where the last step left it. */
+/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step
+   refuses what is not finite), the rest where the last step left it. */
 static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
 {
     int i, moved = 0;
     memcpy(m->stand_x, m->state.x, 3 * (size_t)m->model.vertices * sizeof(double));
-    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    for (i = 0; i < m->model.vertices; i++) if (fsi_v3_is_finite(s->position[i])) moved |= fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
+    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices,
+           3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    for (i = 0; i < m->model.vertices; i++)
+        if (fsi_v3_is_finite(s->position[i])) moved |= fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
     return moved;
 }
 
@@ -3156,13 +2515,19 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
         if (ob->desc.body) {
             const fsi_status status = fsi_body_check(m->context, ob->desc.body, o);
             if (status != FSI_OK) return status;
-            if ((ob->desc.body->mode == FSI_BODY_COUPLED) != (ob->body >= 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, o, 0, "the body of obstacle %d changed its mode: remove the obstacle and add it again", o);
+            if ((ob->desc.body->mode == FSI_BODY_COUPLED) != (ob->body >= 0))
+                return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, o, 0,
+                                 "the body of obstacle %d changed its mode: remove the obstacle and add it again", o);
         }
-        fsi__sh_place_obstacle(ob, ob->desc.body ? ob->desc.body->end : fsi_default_body().pose, m->go_x + 3 * (size_t)ob->features.first);
-        for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
+        fsi__sh_place_obstacle(ob, ob->desc.body ? ob->desc.body->end : fsi_default_body().pose,
+                               m->go_x + 3 * (size_t)ob->features.first);
+        for (i = 0; i < 3 * ob->features.count[0]; i++)
+            if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i]))
+                return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
     }
     for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
-    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
+    for (i = 0; i < m->springs; i++)
+        fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
     for (i = 0; i < m->attachments; i++) {
         const fsi__sh_attachment *t = &m->attachment[i];
         m->held[t->vertex] = 1;
@@ -3201,7 +2566,8 @@ static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
         fsi_body_end_step(b, (fsi_real)w->dt);
     }
     for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
-    for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
+    for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++)
+        o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
 }
 
 /* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
@@ -3227,7 +2593,8 @@ static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
 
 static double fsi__sh_spring_energy(const fsi__sh_impl *m, const fsi__sh_spring *s, const double *x)
 {
-    const double l = fsi__sh_apart(x + 3 * (size_t)s->desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, s)) - (double)s->desc.rest_length;
+    const double l = fsi__sh_apart(x + 3 * (size_t)s->desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, s)) -
+                     (double)s->desc.rest_length;
     return (double)s->desc.stiffness / 2 * l * l;
 }
 
@@ -3241,7 +2608,8 @@ static void fsi__sh_copy_state(const fsi__sh_impl *m, fsi__sh_state *to, const f
     memcpy(to->x_before, from->x_before, n);
     memcpy(to->v_before, from->v_before, n);
     if (m->model.segments) memcpy(to->frame, from->frame, (size_t)m->model.segments * sizeof *to->frame);
-    if (m->model.count[FSI__SH_JOINT]) memcpy(to->twist, from->twist, (size_t)m->model.count[FSI__SH_JOINT] * sizeof(double));
+    if (m->model.count[FSI__SM_JOINT])
+        memcpy(to->twist, from->twist, (size_t)m->model.count[FSI__SM_JOINT] * sizeof(double));
     to->dt_before = from->dt_before;
     to->stiffness = from->stiffness;
     to->time = from->time;
@@ -3253,17 +2621,27 @@ static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
     int i, what;
     for (i = 0; i < s->vertex_count; i++) {
         static const char *const name[4] = { "position", "velocity", "force", "target" };
-        const fsi_vec3 v[4] = { s->position[i], s->velocity[i], s->force[i], s->pinned[i] ? s->target[i] : fsi_v3(0, 0, 0) };
+        const fsi_vec3 v[4] = {s->position[i], s->velocity[i], s->force[i],
+                               s->pinned[i] ? s->target[i] : fsi_v3(0, 0, 0)};
         for (what = 0; what < 4; what++) {
-            if (!fsi_v3_is_finite(v[what])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the %s of vertex %d is not finite", name[what], i);
-            if (what != 2 && fsi_v3_norm2(v[what]) > (fsi_real)1e24) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, 0, "the %s of vertex %d is larger than 1e12", name[what], i);
-            if (m->model.dim == 2 && (v[what].z < 0 || v[what].z > 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, i, (double)v[what].z, "the %s of vertex %d has z = %g in 2D", name[what], i, (double)v[what].z);
+            if (!fsi_v3_is_finite(v[what]))
+                return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the %s of vertex %d is not finite", name[what],
+                                 i);
+            if (what != 2 && fsi_v3_norm2(v[what]) > (fsi_real)1e24)
+                return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, 0, "the %s of vertex %d is larger than 1e12",
+                                 name[what], i);
+            if (m->model.dim == 2 && (v[what].z < 0 || v[what].z > 0))
+                return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, i, (double)v[what].z,
+                                 "the %s of vertex %d has z = %g in 2D", name[what], i, (double)v[what].z);
         }
     }
     for (i = 0; i < s->segment_count; i++) {
         const double twist = s->twist_held[i] ? (double)s->twist[i] : 0;
-        if (!fsi_is_finite(twist)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the twist of segment %d is not finite", i);
-        if (fabs(twist) > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, twist, "the twist of segment %d is %g, larger than 1e8", i, twist);
+        if (!fsi_is_finite(twist))
+            return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the twist of segment %d is not finite", i);
+        if (fabs(twist) > FSI__SH_MOST_TWIST)
+            return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, twist,
+                             "the twist of segment %d is %g, larger than 1e8", i, twist);
     }
     return FSI_OK;
 }
@@ -3284,15 +2662,17 @@ static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
         memcpy(m->pin_to + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
         if (s->pinned[i]) fsi__sh_take(s->target[i], m->pin_to + 3 * i);
     }
-    for (i = 0; i < s->segment_count; i++) m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
+    for (i = 0; i < s->segment_count; i++)
+        m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
     memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
-    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices,
+           3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
     if (moved) { /* what led here counts no more */
         m->next.dt_before = 0;
         memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
         m->frame_now = m->next.frame;
         m->twist_now = m->next.twist;
-        fsi__sh_carry(m);
+        fsi__sm_carry(&m->model, m->now.q, m->frame_now, m->twist_now);
     }
     return moved || m->teleported ? fsi__sh_check_apart(m, fn, m->stand_x) : FSI_OK;
 }
@@ -3300,7 +2680,7 @@ static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
 static void fsi__sh_sum_up(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
-    const fsi__sh_model *p = &m->model;
+    const fsi__sm_model *p = &m->model;
     fsi_shell_stats *t = &w->stats;
     const int blows = m->blows;
     int i, a;
@@ -3318,17 +2698,17 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
     }
     m->blows = 0; /* what the wind and dampers add is no energy of theirs */
     w->law = p;
-    t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SH_VALUE);
+    t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SM_VALUE);
     m->blows = blows;
     t->contact_energy = 0;
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
+    for (i = 0; i < m->springs; i++)
+        if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
     if (m->contact) {
-        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, 0, FSI__SH_PAIR_ENERGY);
-        t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
-        t->min_gap = fsi__sh_min_gap(m);
+        t->contact_energy = fsi__sc_energy(&m->contacts, m->now.x, w->kappa, 0);
+        t->min_gap = fsi__sc_min_gap(&m->contacts);
     } else t->min_gap = 1;
-    t->candidates = m->contact ? m->pairs : 0;
-    t->contacts = m->actives;
+    t->candidates = m->contact ? m->contacts.pairs : 0;
+    t->contacts = m->contacts.actives;
     t->contact_stiffness = w->kappa;
     t->analyses = m->solver->stats.analyses - m->analyses_before;
 }
@@ -3356,17 +2736,23 @@ FSI_API void fsi__sh_commit(fsi__sh_step *w)
         m->pin_force[i] = fsi__sh_to(m->hold_sum + 3 * (size_t)i);
         if (!s->pinned[i]) s->target[i] = s->position[i];
     }
-    for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
+    for (i = 0; i < s->segment_count; i++)
+        if (m->model.twist_node[i] >= 0 && !s->twist_held[i])
+            s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
 
     /* obstacles, bodies and springs */
     for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
     for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
-    for (i = 0; w->settle && i < m->obstacles; i++) if (m->obstacle[i].used && m->obstacle[i].desc.body) m->obstacle[i].desc.body->impulse = m->obstacle[i].desc.body->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
+    /* no time has passed */
+    for (i = 0; w->settle && i < m->obstacles; i++)
+        if (m->obstacle[i].used && m->obstacle[i].desc.body)
+            m->obstacle[i].desc.body->impulse = m->obstacle[i].desc.body->angular_impulse = fsi_v3(0, 0, 0);
     for (i = 0; i < m->springs; i++) {
         memcpy(m->spring[i].stand, m->stand_x + 3 * (size_t)(m->first_anchor + i), 3 * sizeof(double));
         memcpy(m->spring[i].force, m->spring[i].sum, 3 * sizeof(double));
     }
-    memcpy(m->was_x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    memcpy(m->was_x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices,
+           3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
     m->teleported = 0;
     s->time = m->state.time;
     w->stats.bytes = m->context->bytes;
@@ -3408,11 +2794,16 @@ FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w)
     const fsi__sh_impl *m = w->m;
     const char *fn = w->fn;
     int i, a;
-    if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
+    if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body))
+        return fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
     for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
         const double far_off = fmax(fabs(m->next.x[3 * i + a]), fabs(m->next.v[3 * i + a]));
         const double turned = i < m->model.vertices ? 0 : fabs(m->next.x[3 * i + a]);
-        if (far_off > FSI__SH_FARTHEST || turned > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, far_off, "%s %d would get beyond 5e11 m or m/s, or 1e8 rad", i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices]);
+        if (far_off > FSI__SH_FARTHEST || turned > FSI__SH_MOST_TWIST)
+            return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, far_off,
+                             "%s %d would get beyond 5e11 m or m/s, or 1e8 rad",
+                             i < m->model.vertices ? "vertex" : "twist",
+                             i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices]);
     }
     return FSI_OK;
 }
@@ -3437,19 +2828,22 @@ FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
     memset(m->hold_sum, 0, nv * sizeof(double));
     for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
     for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
-    m->rubs = m->actives = m->list_holds = 0;
+    m->rubs = m->contacts.actives = m->contacts.list_holds = 0;
     w->settle = 1; /* stiffness of contacts by no dt */
     w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
     w->settle = 0;
     if (m->contact) status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (m->contact && status == FSI_OK) fsi__sh_measure(m, m->now.x);
+    if (m->contact && status == FSI_OK) fsi__sc_measure(&m->contacts, m->now.x);
     return status;
 }
 
 /* One message for what a call did less well than asked. */
 static void fsi__sh_warn(const fsi__sh_impl *m, const fsi_shell_stats *t, const char *fn)
 {
-    if (t->degraded) fsi__warn(m->context, "%s: degraded: %d of %d substeps ended out of balance, the last Newton step went %.2g of a mean edge", fn, t->degraded, t->substeps, t->update);
+    if (t->degraded)
+        fsi__warn(m->context,
+                  "%s: degraded: %d of %d substeps ended out of balance, the last Newton step went %.2g of a mean edge",
+                  fn, t->degraded, t->substeps, t->update);
 }
 
 FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt)
@@ -3518,7 +2912,9 @@ FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
     double dt = 0.01;
     int k;
     if (!m) return FSI_ERROR_COOKIE;
-    if (max_steps < 1) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, max_steps, "max_steps is %d, must be positive", max_steps);
+    if (max_steps < 1)
+        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, max_steps, "max_steps is %d, must be positive",
+                         max_steps);
     FSI__TRY(fsi__sh_begin(s, dt, 0, fn, &w));
     w->settle = 1;
     for (k = 0;; k++) {
@@ -3538,940 +2934,6 @@ FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
     return FSI_OK;
 }
 
-/* ---- >>materials implementation -------------------------------------------------------------------------------- */
-
-FSI_API fsi_shell_material fsi_shell_default_material(void)
-{
-    fsi_shell_material m;
-    memset(&m, 0, sizeof m);
-    m.cookie = FSI__COOKIE('m', fsi_shell_material);
-    m.density = 1000;
-    m.thickness = m.radius = (fsi_real)0.001;
-    m.young = (fsi_real)1e6;
-    m.poisson = (fsi_real)0.3;
-    m.bend = m.bend_weft = m.bend_shear = -1;
-    m.twist = 1;
-    return m;
-}
-
-/* One line a preset, in the order of FSI_SHELL_PRESETS. Sheets: thickness [m], density [kg/m^3], E warp, E weft [Pa], nu, G [Pa], bend warp, weft
-   [N m]; rods: radius, density, E, -, nu. Sources: docs/shell.md 2. */
-static const struct { double size, density, young, weft, poisson, shear, bend, bend_weft; int rod; fsi_shell_membrane membrane; fsi_shell_bending bending; const char *name; } fsi__sh_presets[] = {
-    { 1.2e-4, 500, 4.0e7, 3.0e7, 0.25, 4.0e5, 3.0e-6, 2.0e-6, 0, FSI_SHELL_STVK, FSI_SHELL_HINGE, "silk" },
-    { 3.5e-4, 450, 2.5e7, 1.5e7, 0.25, 3.0e5, 9.0e-6, 6.0e-6, 0, FSI_SHELL_STVK, FSI_SHELL_HINGE, "cotton" },
-    { 1.2e-3, 860, 5.0e7, 0, 0.35, 0, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "leather" },
-    { 1.0e-3, 1100, 1.5e6, 0, 0.49, 0, -1, -1, 0, FSI_SHELL_NEO_HOOKEAN, FSI_SHELL_SHAPE_OPERATOR, "rubber sheet" },
-    { 2.5e-4, 800, 5.0e7, 0, 0.3, 0, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "leaf" },
-    { 1.0e-4, 800, 5.0e9, 2.5e9, 0.3, 1.3e9, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "paper" },
-    { 2.5e-4, 7850, 2.0e11, 0, 0.29, 0, -1, -1, 1, FSI_SHELL_STVK, FSI_SHELL_HINGE, "steel wire" },
-    { 2.0e-6, 1300, 1.0e10, 0, 0.4, 0, -1, -1, 1, FSI_SHELL_STVK, FSI_SHELL_HINGE, "spider silk" }
-};
-
-static int fsi__sh_is_preset(fsi_shell_preset_kind kind) { return (int)kind >= 0 && kind < FSI_SHELL_PRESET_COUNT; }
-
-FSI_API const char *fsi_shell_preset_name(fsi_shell_preset_kind kind) { return fsi__sh_is_preset(kind) ? fsi__sh_presets[kind].name : ""; }
-
-FSI_API fsi_shell_material fsi_shell_preset(fsi_shell_preset_kind kind)
-{
-    fsi_shell_material m = fsi_shell_default_material();
-    if (!fsi__sh_is_preset(kind)) return m;
-    *(fsi__sh_presets[kind].rod ? &m.radius : &m.thickness) = (fsi_real)fsi__sh_presets[kind].size;
-    m.density = (fsi_real)fsi__sh_presets[kind].density;
-    m.young = (fsi_real)fsi__sh_presets[kind].young;
-    m.young_weft = (fsi_real)fsi__sh_presets[kind].weft;
-    m.poisson = (fsi_real)fsi__sh_presets[kind].poisson;
-    m.shear = (fsi_real)fsi__sh_presets[kind].shear;
-    m.bend = (fsi_real)fsi__sh_presets[kind].bend;
-    m.bend_weft = (fsi_real)fsi__sh_presets[kind].bend_weft;
-    m.membrane = fsi__sh_presets[kind].membrane;
-    m.bending = fsi__sh_presets[kind].bending;
-    if (fsi__sh_presets[kind].rod) m.clearance = m.radius;
-    return m;
-}
-
-/* Numbers that follow from those given. Orthotropic plane stress: nu_12 / E1 = nu_21 / E2. */
-typedef struct fsi__sh_moduli { double c[4]; double d[4]; double mu, lambda; double ea, ei[2], gj, area, polar; } fsi__sh_moduli; /* c, d: 11, 22, 12, 66 */
-
-static fsi__sh_moduli fsi__sh_moduli_of(const fsi_shell_material *m)
-{
-    fsi__sh_moduli r;
-    const double e1 = (double)m->young, e2 = m->young_weft > 0 ? (double)m->young_weft : e1, nu = (double)m->poisson, t = (double)m->thickness;
-    const double nu21 = nu * e2 / e1, g = m->shear > 0 ? (double)m->shear : (e1 < e2 ? e1 : e2) / (2 * (1 + nu)), whole = 1 - nu * nu21, cube = t * t * t / 12;
-    const double a = (double)m->radius, b = m->radius_across > 0 ? (double)m->radius_across : a, section = FSI_PI * a * b;
-    r.c[0] = e1 / whole;
-    r.c[1] = e2 / whole;
-    r.c[2] = nu21 * e1 / whole;
-    r.c[3] = g;
-    r.d[0] = m->bend >= 0 ? (double)m->bend : r.c[0] * cube;
-    r.d[1] = m->bend_weft >= 0 ? (double)m->bend_weft : (m->bend >= 0 ? r.d[0] : r.c[1] * cube);
-    r.d[2] = nu * sqrt(r.d[0] * r.d[1]);
-    if (m->bend < 0 && m->bend_weft < 0) r.d[2] = r.c[2] * cube;
-    r.d[3] = m->bend_shear >= 0 ? (double)m->bend_shear : (m->bend < 0 && m->bend_weft < 0 ? g * cube : (1 - nu) / 2 * sqrt(r.d[0] * r.d[1]));
-    r.mu = g;
-    r.lambda = e1 * nu / (1 - nu * nu) + g;
-    r.area = section;
-    r.ea = e1 * section;
-    r.ei[0] = e1 * section * a * a / 4; /* about the second director: a lies along the first one; I = pi b a^3 / 4 */
-    r.ei[1] = e1 * section * b * b / 4;
-    r.polar = section * (a * a + b * b) / 4;
-    r.gj = (m->shear > 0 ? (double)m->shear : e1 / (2 * (1 + nu))) * section * a * a * b * b / (a * a + b * b);
-    return r;
-}
-
-typedef struct fsi__sh_range { const char *name; fsi_real value; double lo, hi; } fsi__sh_range;
-
-/* The first number that is not finite or outside [lo, hi]. */
-static fsi_status fsi__sh_check_ranges(fsi_context *c, const char *fn, const fsi__sh_range *r, int count, const char *of, int index)
-{
-    int k;
-    for (k = 0; k < count; k++) {
-        const double v = (double)r[k].value;
-        if (!fsi_is_finite(v)) return fsi__fail(c, FSI_ERROR_NAN, fn, index, v, "%s%s is not finite", of, r[k].name);
-        if (v < r[k].lo || v > r[k].hi) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, v, "%s%s is %g, must be %g to %g", of, r[k].name, v, r[k].lo, r[k].hi);
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_material(fsi_context *c, const char *fn, const fsi_shell_material *m, int index)
-{
-    fsi__sh_range r[16];
-    char of[40];
-    int n = 0;
-    fsi_status status;
-#define FSI__SH_RANGE(field, low, high) (r[n].name = #field, r[n].value = m->field, r[n].lo = (low), r[n].hi = (high), n++)
-    FSI__SH_RANGE(density, 1e-12, 1e20);
-    FSI__SH_RANGE(thickness, 1e-9, 1e3);
-    FSI__SH_RANGE(radius, 1e-9, 1e3);
-    FSI__SH_RANGE(radius_across, 0, 1e3);
-    FSI__SH_RANGE(young, 1e-12, 1e20);
-    FSI__SH_RANGE(young_weft, 0, 1e20);
-    FSI__SH_RANGE(poisson, -0.999, 0.5);
-    FSI__SH_RANGE(shear, 0, 1e20);
-    FSI__SH_RANGE(bend, -1, 1e20);
-    FSI__SH_RANGE(bend_weft, -1, 1e20);
-    FSI__SH_RANGE(bend_shear, -1, 1e20);
-    FSI__SH_RANGE(damping_mass, 0, 1e9);
-    FSI__SH_RANGE(damping_stiffness, 0, 1e9);
-    FSI__SH_RANGE(clearance, 0, 1e3);
-#undef FSI__SH_RANGE
-    snprintf(of, sizeof of, "material %d: ", index);
-    if (m->cookie != FSI__COOKIE('m', fsi_shell_material)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, index, 0, "material %d was not filled by fsi_shell_default_material of this version and precision", index);
-    status = fsi__sh_check_ranges(c, fn, r, n, of, index);
-    if (status != FSI_OK) return status;
-    if ((unsigned)m->membrane > FSI_SHELL_NEO_HOOKEAN || (unsigned)m->bending > FSI_SHELL_SHAPE_OPERATOR) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, m->membrane, "material %d: no such membrane or bending", index);
-    if (m->young_weft > 0 && (double)m->poisson * (double)m->poisson * (double)m->young_weft >= (double)m->young) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, (double)m->poisson, "material %d: poisson^2 young_weft must be below young", index);
-    if (m->membrane == FSI_SHELL_NEO_HOOKEAN && m->young_weft > 0 && (m->young_weft < m->young || m->young_weft > m->young)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, (double)m->young_weft, "material %d: neo-Hookean membranes are isotropic", index);
-    return FSI_OK;
-}
-
-FSI_API fsi_shell_desc fsi_shell_default_desc(void)
-{
-    fsi_shell_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('d', fsi_shell_desc);
-    d.dim = 3;
-    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
-    d.substeps = 1;
-    d.max_newton = 100;
-    d.tolerance = (fsi_real)1e-3;
-    d.contact = d.self_contact = 1;
-    d.friction_speed = (fsi_real)3e-4;
-    d.friction_iterations = 1;
-    d.drag = (fsi_real)1.2;
-    return d;
-}
-
-/* The settings that may change; the arrays are looked at by create. */
-static fsi_status fsi__sh_check_settings(fsi_context *c, const char *fn, const fsi_shell_desc *d)
-{
-    fsi__sh_range r[12];
-    int n = 0;
-    fsi_status status;
-#define FSI__SH_RANGE(field, low, high) (r[n].name = #field, r[n].value = (fsi_real)d->field, r[n].lo = (low), r[n].hi = (high), n++)
-    FSI__SH_RANGE(gravity.x, -1e9, 1e9);
-    FSI__SH_RANGE(gravity.y, -1e9, 1e9);
-    FSI__SH_RANGE(gravity.z, -1e9, 1e9);
-    FSI__SH_RANGE(tolerance, 1e-12, 1);
-    FSI__SH_RANGE(contact_range, 0, 1e6);
-    FSI__SH_RANGE(friction, 0, 10);
-    FSI__SH_RANGE(friction_speed, 1e-9, 1e6);
-    FSI__SH_RANGE(wind.x, -1e6, 1e6);
-    FSI__SH_RANGE(wind.y, -1e6, 1e6);
-    FSI__SH_RANGE(wind.z, -1e6, 1e6);
-    FSI__SH_RANGE(air_density, 0, 1e6);
-    FSI__SH_RANGE(drag, 0, 10);
-#undef FSI__SH_RANGE
-    status = fsi__sh_check_ranges(c, fn, r, n, "", -1);
-    if (status != FSI_OK) return status;
-    if ((unsigned)d->integrator > FSI_SHELL_BDF2) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->integrator, "integrator is %d", (int)d->integrator);
-    if (d->substeps < 1 || d->substeps > 1000) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->substeps, "substeps is %d, must be 1 to 1000", d->substeps);
-    if (d->max_newton < 1) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->max_newton, "max_newton is %d, must be positive", d->max_newton);
-    if (d->friction_iterations < 1 || d->friction_iterations > 20) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->friction_iterations, "friction_iterations is %d, must be 1 to 20", d->friction_iterations);
-    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "gravity.z is not 0 in 2D");
-    return FSI_OK;
-}
-
-/* ---- >>sides and rods of a scene ------------------------------------------------------------------------------ */
-
-/* What making it needs besides. */
-typedef struct fsi__sh_maker {
-    fsi_context *context;
-    const char *fn;
-    const fsi_shell_desc *desc;
-    fsi__sh_model *m;
-    fsi__sh_moduli *moduli;             /* materials */
-    fsi__sh_side *side;                 /* 3 * triangles, sorted by edge */
-    int sides, runs;                    /* runs: edges of triangles */
-    int *run;                           /* runs + 1: where each begins */
-    int *side_run;                      /* 3 * triangles: run of corner k of triangle t */
-    const fsi_shell_crease **crease;    /* runs: the one there, or NULL */
-    fsi__sh_side *span;                 /* segments, sorted by their ends; `triangle` is the segment */
-    int *degree, *meet;                 /* vertices: segments there; 2 * vertices: the two, where there are two */
-    unsigned char *seen;                /* segments */
-    double *wanted;                     /* vertices + twists: weights of the elements there */
-    fsi__arena temporary;
-} fsi__sh_maker;
-
-static int fsi__sh_compare_pairs(const void *a, const void *b)
-{
-    const int *p = (const int *)a, *q = (const int *)b;
-    if (p[0] != q[0]) return p[0] < q[0] ? -1 : 1;
-    return p[1] < q[1] ? -1 : p[1] > q[1];
-}
-
-static int fsi__sh_compare_sides(const void *a, const void *b)
-{
-    const fsi__sh_side *p = (const fsi__sh_side *)a, *q = (const fsi__sh_side *)b;
-    const int order = fsi__sh_compare_pairs(a, b); /* sides begin with lo, hi */
-    return order ? order : p->triangle < q->triangle ? -1 : p->triangle > q->triangle;
-}
-
-static fsi__sh_side fsi__sh_side_of(int a, int b, int triangle, int corner)
-{
-    fsi__sh_side s;
-    s.lo = a < b ? a : b;
-    s.hi = a < b ? b : a;
-    s.triangle = triangle;
-    s.corner = corner;
-    return s;
-}
-
-/* One from a to b in a sorted list, NULL where there is none. */
-static const fsi__sh_side *fsi__sh_find_side(const fsi__sh_side *list, int count, int a, int b)
-{
-    const fsi__sh_side key = fsi__sh_side_of(a, b, -1, 0);
-    return count > 0 ? (const fsi__sh_side *)bsearch(&key, list, (size_t)count, sizeof key, fsi__sh_compare_pairs) : NULL;
-}
-
-/* Triangles by sides, sides by edges; segments. */
-static void fsi__sh_sort_sides(fsi__sh_maker *k)
-{
-    const int *t = k->m->triangle, *s = k->m->segment;
-    int i, c;
-    for (i = 0; i < k->m->triangles; i++) for (c = 0; c < 3; c++) k->side[k->sides++] = fsi__sh_side_of(t[3 * i + (c + 1) % 3], t[3 * i + (c + 2) % 3], i, c);
-    for (i = 0; i < k->m->segments; i++) k->span[i] = fsi__sh_side_of(s[2 * i], s[2 * i + 1], i, 0);
-    qsort(k->side, (size_t)k->sides, sizeof *k->side, fsi__sh_compare_sides);
-    if (k->m->segments > 0) qsort(k->span, (size_t)k->m->segments, sizeof *k->span, fsi__sh_compare_sides);
-    for (i = 0; i < k->sides; i++) {
-        if (i == 0 || k->side[i].lo != k->side[i - 1].lo || k->side[i].hi != k->side[i - 1].hi) k->run[k->runs++] = i;
-        k->side_run[3 * k->side[i].triangle + k->side[i].corner] = k->runs - 1;
-    }
-    k->run[k->runs] = k->sides;
-}
-
-/* Rods: segments in a row, from one end or branching point to the next, get one direction. */
-static void fsi__sh_walk(fsi__sh_maker *k, int s, int from, unsigned char *seen)
-{
-    const int *seg = k->m->segment;
-    while (s >= 0 && !seen[s]) {
-        const int to = seg[2 * s] == from ? seg[2 * s + 1] : seg[2 * s];
-        seen[s] = 1;
-        k->m->chain[2 * s] = from;
-        k->m->chain[2 * s + 1] = to;
-        s = k->degree[to] == 2 ? (k->meet[2 * to] == s ? k->meet[2 * to + 1] : k->meet[2 * to]) : -1;
-        from = to;
-    }
-}
-
-static void fsi__sh_find_rods(fsi__sh_maker *k, unsigned char *seen)
-{
-    const int *seg = k->m->segment;
-    int s, e;
-    for (s = 0; s < k->m->segments; s++) for (e = 0; e < 2; e++) {
-        const int v = seg[2 * s + e];
-        if (k->degree[v] < 2) k->meet[2 * v + k->degree[v]] = s;
-        k->degree[v]++;
-    }
-    for (s = 0; s < k->m->segments; s++) for (e = 0; e < 2; e++) if (k->degree[seg[2 * s + e]] != 2) fsi__sh_walk(k, s, seg[2 * s + e], seen);
-    for (s = 0; s < k->m->segments; s++) fsi__sh_walk(k, s, seg[2 * s], seen); /* what is left are rings */
-}
-
-/* The segments that come to a vertex and leave it, where there are just these two. */
-static int fsi__sh_passes(const fsi__sh_maker *k, int v, int *in, int *out)
-{
-    int a, b;
-    if (k->degree[v] != 2) return 0;
-    a = k->meet[2 * v];
-    b = k->meet[2 * v + 1];
-    *in = k->m->chain[2 * a + 1] == v ? a : b;
-    *out = k->m->chain[2 * a + 1] == v ? b : a;
-    return 1;
-}
-
-static int fsi__sh_twists(const fsi__sh_maker *k, int s) { return k->m->dim == 3 && k->desc->materials[k->m->segment_material[s]].twist; }
-
-static int fsi__sh_is_plate(const fsi__sh_maker *k, int t) { return k->desc->materials[k->m->triangle_material[t]].bending == FSI_SHELL_SHAPE_OPERATOR; }
-
-/* How many elements of each kind there will be. Where more than two triangles meet, and between a hinge's and a plate's triangle, there are hinges. */
-static int fsi__sh_run_hinges(const fsi__sh_maker *k, int r)
-{
-    const int n = k->run[r + 1] - k->run[r], plates = n == 2 && fsi__sh_is_plate(k, k->side[k->run[r]].triangle) && fsi__sh_is_plate(k, k->side[k->run[r] + 1].triangle);
-    return plates ? 0 : n * (n - 1) / 2;
-}
-
-static void fsi__sh_count_elements(fsi__sh_maker *k)
-{
-    fsi__sh_model *m = k->m;
-    int i, in, out;
-    m->count[FSI__SH_MEMBRANE] = m->triangles;
-    m->count[FSI__SH_STRETCH] = m->segments;
-    m->count[FSI__SH_BEND] = k->desc->joint_count;
-    for (i = 0; i < k->runs; i++) m->count[FSI__SH_HINGE] += fsi__sh_run_hinges(k, i);
-    for (i = 0; i < m->triangles; i++) m->count[FSI__SH_PLATE] += fsi__sh_is_plate(k, i);
-    for (i = 0; i < m->vertices; i++) if (fsi__sh_passes(k, i, &in, &out)) m->count[fsi__sh_twists(k, in) && fsi__sh_twists(k, out) ? FSI__SH_JOINT : FSI__SH_BEND]++;
-    for (i = 0; i < m->segments; i++) m->twist_node[i] = -1;
-    for (i = 0; i < m->vertices; i++) if (fsi__sh_passes(k, i, &in, &out) && fsi__sh_twists(k, in) && fsi__sh_twists(k, out)) m->twist_node[in] = m->twist_node[out] = 0;
-    for (i = 0; i < m->segments; i++) if (m->twist_node[i] == 0) m->twist_node[i] = m->vertices + m->twists++;
-    for (i = 0; i < FSI__SH_KINDS; i++) m->first[i + 1] = m->first[i] + m->count[i];
-}
-
-/* ---- >>elements of a scene ------------------------------------------------------------------------------------- */
-
-static const double *fsi__sh_rest(const fsi__sh_maker *k, int v) { return k->m->rest + 3 * v; }
-
-static void fsi__sh_warp(const fsi__sh_maker *k, int t, double warp[3])
-{
-    double u[3], v[3], n[3];
-    const int *c = k->m->triangle + 3 * t;
-    if (k->desc->warp) {
-        fsi__sh_from(k->desc->warp[t], warp);
-        return;
-    }
-    fsi__sh_sub(fsi__sh_rest(k, c[1]), fsi__sh_rest(k, c[0]), u);
-    fsi__sh_sub(fsi__sh_rest(k, c[2]), fsi__sh_rest(k, c[0]), v);
-    n[0] = u[1] * v[2] - u[2] * v[1];
-    n[1] = u[2] * v[0] - u[0] * v[2];
-    n[2] = u[0] * v[1] - u[1] * v[0];
-    warp[0] = n[0] * n[0] < 0.8 * fsi__sh_dot(n, n);
-    warp[1] = 1 - warp[0];
-    warp[2] = 0;
-}
-
-/* Appends an element: its nodes, its material. */
-static void fsi__sh_append(fsi__sh_maker *k, int kind, int *used, const int *nodes, int material)
-{
-    fsi__sh_model *m = k->m;
-    const int e = m->first[kind] + used[kind]++;
-    int i;
-    for (i = 0; i < fsi__sh_nodes[kind]; i++) m->node[m->start[e] + i] = nodes[i];
-    m->element_material[e] = material;
-}
-
-static void fsi__sh_gather_rest(const fsi__sh_maker *k, const int *nodes, int count, double *x)
-{
-    int i;
-    for (i = 0; i < count; i++) {
-        if (nodes[i] < 0) memset(x + 3 * i, 0, 3 * sizeof *x);
-        else memcpy(x + 3 * i, fsi__sh_rest(k, nodes[i]), 3 * sizeof *x);
-    }
-}
-
-static fsi_status fsi__sh_make_membranes(fsi__sh_maker *k, int *used)
-{
-    fsi__sh_model *m = k->m;
-    int t, i;
-    for (t = 0; t < m->triangles; t++) {
-        const int material = m->triangle_material[t];
-        const fsi__sh_moduli *mod = &k->moduli[material];
-        const double thickness = (double)m->material[material].thickness;
-        fsi__shell_membrane *r = &m->membrane[t];
-        double x[9], warp[3];
-        fsi__sh_gather_rest(k, m->triangle + 3 * t, 3, x);
-        fsi__sh_warp(k, t, warp);
-        if (!fsi__shell_membrane_rest(r, x, warp, thickness)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, t, 0, "triangle %d has no area at rest", t);
-        r->c11 = mod->c[0];
-        r->c22 = mod->c[1];
-        r->c12 = mod->c[2];
-        r->c66 = mod->c[3];
-        r->neo_hookean = m->material[material].membrane == FSI_SHELL_NEO_HOOKEAN;
-        r->mu = mod->mu;
-        r->lambda = mod->lambda;
-        m->area[t] = r->volume / thickness;
-        for (i = 0; i < 3; i++) {
-            m->mass[m->triangle[3 * t + i]] += (double)m->material[material].density * r->volume / 3;
-            m->drag_mass[m->triangle[3 * t + i]] += (double)m->material[material].damping_mass * (double)m->material[material].density * r->volume / 3;
-            if (m->clearance[m->triangle[3 * t + i]] < (double)m->material[material].clearance) m->clearance[m->triangle[3 * t + i]] = (double)m->material[material].clearance;
-        }
-        fsi__sh_append(k, FSI__SH_MEMBRANE, used, m->triangle + 3 * t, material);
-    }
-    return FSI_OK;
-}
-
-/* Bending stiffness for curvature across the side at `corner` of triangle t, in the frame of its warp:
-   D(n) = D11 c^4 + 2 (D12 + 2 D66) c^2 s^2 + D22 s^4. */
-static double fsi__sh_across(const fsi__sh_maker *k, int t, int corner)
-{
-    const fsi__shell_membrane *r = &k->m->membrane[t];
-    const double *d = k->moduli[k->m->triangle_material[t]].d, *g = r->inverse, det = g[0] * g[3] - g[1] * g[2];
-    const double u[2] = { g[3] / det, -g[2] / det }, v[2] = { -g[1] / det, g[0] / det }; /* columns of Dm: sides p0p1 and p0p2 */
-    const double e[2] = { corner == 0 ? v[0] - u[0] : corner == 1 ? v[0] : u[0], corner == 0 ? v[1] - u[1] : corner == 1 ? v[1] : u[1] };
-    const double l2 = e[0] * e[0] + e[1] * e[1], c2 = e[1] * e[1] / l2, s2 = e[0] * e[0] / l2;
-    return d[0] * c2 * c2 + 2 * (d[2] + 2 * d[3]) * c2 * s2 + d[1] * s2 * s2;
-}
-
-/* Each names an edge of two triangles, that no other one names. */
-static fsi_status fsi__sh_place_creases(fsi__sh_maker *k)
-{
-    int i;
-    for (i = 0; i < k->desc->crease_count; i++) {
-        const fsi_shell_crease *c = &k->desc->creases[i];
-        const fsi__sh_side *s = fsi__sh_find_side(k->side, k->sides, c->a, c->b);
-        const int r = s ? k->side_run[3 * s->triangle + s->corner] : 0;
-        if (!s || k->run[r + 1] - k->run[r] < 2) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is no edge of two triangles", i, c->a, c->b);
-        if (k->crease[r]) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is creased already", i, c->a, c->b);
-        k->crease[r] = c;
-    }
-    return FSI_OK;
-}
-
-/* W = k/2 (theta - rest)^2, k = B |e|^2 / (A1 + A2) (coupling.md 6.2); of m triangles each pair takes 2/m. Each of the two gives half; one that is a plate
-   does so only where it has no plate beside it. */
-static void fsi__sh_make_hinge(fsi__sh_maker *k, int *used, const fsi__sh_side *p, const fsi__sh_side *q, int triangles)
-{
-    fsi__sh_model *m = k->m;
-    const int *t = m->triangle + 3 * p->triangle, *u = m->triangle + 3 * q->triangle;
-    const int nodes[4] = { t[(p->corner + 1) % 3], t[(p->corner + 2) % 3], t[p->corner], u[q->corner] };
-    const double stiffness = (fsi__sh_across(k, p->triangle, p->corner) + fsi__sh_across(k, q->triangle, q->corner)) / 2;
-    const fsi_shell_crease *crease = k->crease[k->side_run[3 * p->triangle + p->corner]];
-    fsi__sh_fold *f = &m->fold[used[FSI__SH_HINGE]];
-    double x[12], l = fsi__sh_apart(fsi__sh_rest(k, p->lo), fsi__sh_rest(k, p->hi));
-    fsi__sh_gather_rest(k, nodes, 4, x);
-    f->k = stiffness * l * l / (m->area[p->triangle] + m->area[q->triangle]) * 2 / triangles;
-    f->rest = fsi__shell_angle(x, NULL, NULL);
-    if (crease) {
-        f->rest = (double)crease->angle;
-        f->k *= (double)crease->stiffness;
-    }
-    fsi__sh_append(k, FSI__SH_HINGE, used, nodes, m->triangle_material[p->triangle]);
-}
-
-static void fsi__sh_make_hinges(fsi__sh_maker *k, int *used)
-{
-    int r, a, b;
-    for (r = 0; r < k->runs; r++) {
-        if (!fsi__sh_run_hinges(k, r)) continue;
-        for (a = k->run[r]; a < k->run[r + 1]; a++) for (b = a + 1; b < k->run[r + 1]; b++) fsi__sh_make_hinge(k, used, &k->side[a], &k->side[b], k->run[r + 1] - k->run[r]);
-    }
-}
-
-/* The triangle beside t across `corner`, when both are plates and no third one is there; -1: none. */
-static int fsi__sh_beside(const fsi__sh_maker *k, int t, int corner, int *opposite)
-{
-    const int r = k->side_run[3 * t + corner], b = k->run[r];
-    const fsi__sh_side *s;
-    if (k->run[r + 1] - b != 2) return -1;
-    s = &k->side[k->side[b].triangle == t ? b + 1 : b];
-    if (!fsi__sh_is_plate(k, s->triangle)) return -1;
-    *opposite = k->m->triangle[3 * s->triangle + s->corner];
-    return s->triangle;
-}
-
-static void fsi__shell_plate_crease(fsi__shell_plate *p, int corner, double angle, double stiffness)
-{
-    int i;
-    p->rest[corner] = angle;
-    for (i = 0; i < 3; i++) {
-        p->q[3 * corner + i] *= sqrt(stiffness); /* rows and columns: Q stays positive semidefinite */
-        p->q[3 * i + corner] *= sqrt(stiffness);
-    }
-}
-
-static void fsi__sh_make_plates(fsi__sh_maker *k, int *used)
-{
-    fsi__sh_model *m = k->m;
-    int t, c;
-    for (t = 0; t < m->triangles; t++) {
-        fsi__shell_plate *p = &m->plate[used[FSI__SH_PLATE]];
-        const int *v = m->triangle + 3 * t;
-        int nodes[6], missing = 0;
-        double x[18], warp[3];
-        if (!fsi__sh_is_plate(k, t)) continue;
-        for (c = 0; c < 3; c++) {
-            nodes[c] = v[c];
-            nodes[3 + c] = -1;
-            if (fsi__sh_beside(k, t, c, &nodes[3 + c]) < 0) missing |= 1 << c;
-        }
-        fsi__sh_gather_rest(k, nodes, 6, x);
-        fsi__sh_warp(k, t, warp);
-        fsi__shell_plate_rest(p, x, missing, warp, k->moduli[m->triangle_material[t]].d);
-        for (c = 0; c < 3; c++) {
-            const fsi_shell_crease *crease = missing >> c & 1 ? NULL : k->crease[k->side_run[3 * t + c]];
-            if (crease) fsi__shell_plate_crease(p, c, (double)crease->angle, (double)crease->stiffness);
-        }
-        fsi__sh_append(k, FSI__SH_PLATE, used, nodes, m->triangle_material[t]);
-    }
-}
-
-/* ---- >>rods of a scene ----------------------------------------------------------------------------------------- */
-
-static int fsi__sh_next(const fsi__sh_maker *k, int s)
-{
-    int in, out;
-    return fsi__sh_passes(k, k->m->chain[2 * s + 1], &in, &out) ? out : -1;
-}
-
-/* Frames of a rod from segment s on, carried along without turning about themselves. */
-static void fsi__sh_carry_frame(const fsi__sh_maker *k, const double *x, int s, fsi__shell_frame *frame, unsigned char *seen)
-{
-    static const double upward[3] = { 0, 0, 1 };
-    fsi__shell_frame f = fsi__shell_frame_make(x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1], upward);
-    for (; s >= 0 && !seen[s]; s = fsi__sh_next(k, s)) {
-        seen[s] = 1;
-        fsi__shell_frame_transport(&f, x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1]);
-        frame[s] = f;
-    }
-}
-
-static void fsi__sh_make_frames(const fsi__sh_maker *k, const double *x, fsi__shell_frame *frame, unsigned char *seen)
-{
-    int s, in, out;
-    memset(seen, 0, (size_t)k->m->segments);
-    if (k->desc->segment_director) {
-        for (s = 0; s < k->m->segments; s++) {
-            double hint[3];
-            fsi__sh_from(k->desc->segment_director[s], hint);
-            frame[s] = fsi__shell_frame_make(k->m->rest + 3 * k->m->chain[2 * s], k->m->rest + 3 * k->m->chain[2 * s + 1], hint);
-            fsi__shell_frame_transport(&frame[s], x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1]);
-        }
-        return;
-    }
-    for (s = 0; s < k->m->segments; s++) if (!fsi__sh_passes(k, k->m->chain[2 * s], &in, &out)) fsi__sh_carry_frame(k, x, s, frame, seen);
-    for (s = 0; s < k->m->segments; s++) fsi__sh_carry_frame(k, x, s, frame, seen);
-}
-
-/* In 2D a segment is a sheet, seen from its edge: E t and E t^3 / (12 (1 - nu^2)) a metre of depth. */
-static double fsi__sh_bar_stiffness(const fsi__sh_maker *k, int s)
-{
-    const fsi_shell_material *m = &k->m->material[k->m->segment_material[s]];
-    return k->m->dim == 2 ? (double)m->young * (double)m->thickness : k->moduli[k->m->segment_material[s]].ea;
-}
-
-static double fsi__sh_bow_stiffness(const fsi__sh_maker *k, int s, int axis)
-{
-    const fsi_shell_material *m = &k->m->material[k->m->segment_material[s]];
-    const double t = (double)m->thickness, nu = (double)m->poisson;
-    if (k->m->dim == 2) return m->bend >= 0 ? (double)m->bend : (double)m->young * t * t * t / (12 * (1 - nu * nu));
-    return k->moduli[k->m->segment_material[s]].ei[axis];
-}
-
-static fsi_status fsi__sh_make_bars(fsi__sh_maker *k, int *used)
-{
-    fsi__sh_model *m = k->m;
-    int s, e;
-    for (s = 0; s < m->segments; s++) {
-        const int material = m->segment_material[s], *v = m->segment + 2 * s;
-        const fsi_shell_material *stuff = &m->material[material];
-        const double l = fsi__sh_apart(fsi__sh_rest(k, v[0]), fsi__sh_rest(k, v[1])), section = m->dim == 2 ? (double)stuff->thickness : k->moduli[material].area;
-        if (!(l > 0)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, s, l, "segment %d has no length at rest", s);
-        m->bar[s].ea = fsi__sh_bar_stiffness(k, s);
-        m->bar[s].rest = l;
-        for (e = 0; e < 2; e++) {
-            m->mass[v[e]] += (double)stuff->density * section * l / 2;
-            m->drag_mass[v[e]] += (double)stuff->damping_mass * (double)stuff->density * section * l / 2;
-            if (m->clearance[v[e]] < (double)stuff->clearance) m->clearance[v[e]] = (double)stuff->clearance;
-        }
-        if (m->twist_node[s] >= 0) {
-            m->mass[m->twist_node[s]] = (double)stuff->density * k->moduli[material].polar * l;
-            m->drag_mass[m->twist_node[s]] = (double)stuff->damping_mass * m->mass[m->twist_node[s]];
-            m->twist_of[m->twist_node[s] - m->vertices] = s;
-        }
-        fsi__sh_append(k, FSI__SH_STRETCH, used, v, material);
-    }
-    return FSI_OK;
-}
-
-/* Two stiffnesses in a row, each over half a segment: what gives adds up. */
-static double fsi__sh_in_row(double a, double la, double b, double lb) { return a > 0 && b > 0 ? (la + lb) / (la / a + lb / b) : 0; }
-
-static void fsi__sh_make_joint(fsi__sh_maker *k, int *used, int a, int b)
-{
-    fsi__sh_model *m = k->m;
-    const int nodes[5] = { m->chain[2 * a], m->chain[2 * a + 1], m->chain[2 * b + 1], m->twist_node[a], m->twist_node[b] };
-    const double la = m->bar[a].rest, lb = m->bar[b].rest;
-    const fsi__sh_moduli *p = &k->moduli[m->segment_material[a]], *q = &k->moduli[m->segment_material[b]];
-    const int n = used[FSI__SH_JOINT];
-    fsi__shell_joint *j = &m->joint[n];
-    fsi__shell_frame frame[2];
-    double x[9];
-    int i;
-    fsi__sh_gather_rest(k, nodes, 3, x);
-    memset(j, 0, sizeof *j);
-    j->length = (la + lb) / 2;
-    for (i = 0; i < 2; i++) j->bend[i] = fsi__sh_in_row(p->ei[i], la, q->ei[i], lb);
-    j->twist = fsi__sh_in_row(p->gj, la, q->gj, lb);
-    frame[0] = m->frame[a];
-    frame[1] = m->frame[b];
-    fsi__shell_joint_rest(j, frame, x, 0, 0);
-    m->joint_segment[2 * n] = a;
-    m->joint_segment[2 * n + 1] = b;
-    fsi__sh_append(k, FSI__SH_JOINT, used, nodes, m->segment_material[a]);
-}
-
-static void fsi__sh_make_bow(fsi__sh_maker *k, int *used, const int nodes[3], double b, double la, double lb, int material)
-{
-    fsi__sh_bow *w = &k->m->bow[used[FSI__SH_BEND]];
-    double x[9], u[3], v[3], cosine;
-    fsi__sh_gather_rest(k, nodes, 3, x);
-    fsi__sh_sub(x + 3, x, u);
-    fsi__sh_sub(x + 6, x + 3, v);
-    cosine = fsi__sh_dot(u, v) / (la * lb);
-    w->b = 2 * b / (la + lb);
-    w->rest = cosine > -1 ? 2 * sqrt((cosine < 1 ? 1 - cosine : 0) / (1 + cosine)) : 1e9; /* 2 tan(angle/2) */
-    if (k->m->dim == 2 && u[0] * v[1] < u[1] * v[0]) w->rest = -w->rest;
-    fsi__sh_append(k, FSI__SH_BEND, used, nodes, material);
-}
-
-static fsi_status fsi__sh_make_joints(fsi__sh_maker *k, int *used)
-{
-    fsi__sh_model *m = k->m;
-    int i, in, out;
-    for (i = 0; i < m->vertices; i++) {
-        int nodes[3];
-        if (!fsi__sh_passes(k, i, &in, &out)) continue;
-        if (m->twist_node[in] >= 0 && m->twist_node[out] >= 0 && fsi__sh_twists(k, in) && fsi__sh_twists(k, out)) {
-            fsi__sh_make_joint(k, used, in, out);
-            continue;
-        }
-        nodes[0] = m->chain[2 * in];
-        nodes[1] = i;
-        nodes[2] = m->chain[2 * out + 1];
-        fsi__sh_make_bow(k, used, nodes, fsi__sh_in_row(fsi__sh_bow_stiffness(k, in, 0), m->bar[in].rest, fsi__sh_bow_stiffness(k, out, 0), m->bar[out].rest), m->bar[in].rest, m->bar[out].rest, m->segment_material[in]);
-    }
-    for (i = 0; i < k->desc->joint_count; i++) {
-        const int *v = k->desc->joints + 3 * i;
-        const double la = fsi__sh_apart(fsi__sh_rest(k, v[0]), fsi__sh_rest(k, v[1])), lb = fsi__sh_apart(fsi__sh_rest(k, v[1]), fsi__sh_rest(k, v[2]));
-        const fsi__sh_side *a = fsi__sh_find_side(k->span, m->segments, v[0], v[1]), *b = fsi__sh_find_side(k->span, m->segments, v[1], v[2]);
-        if (!a || !b) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, v[1], "joint %d: there are no segments %d-%d and %d-%d", i, v[0], v[1], v[1], v[2]);
-        fsi__sh_make_bow(k, used, v, fsi__sh_in_row(fsi__sh_bow_stiffness(k, a->triangle, 0), la, fsi__sh_bow_stiffness(k, b->triangle, 0), lb), la, lb, m->segment_material[a->triangle]);
-    }
-    return FSI_OK;
-}
-
-/* Hanging together: each vertex points to a lower one of its part. */
-static int fsi__sh_root(int *part, int v)
-{
-    while (part[v] != v) v = part[v] = part[part[v]];
-    return v;
-}
-
-static void fsi__sh_join(int *part, int a, int b)
-{
-    a = fsi__sh_root(part, a);
-    b = fsi__sh_root(part, b);
-    if (a < b) part[b] = a;
-    else part[a] = b;
-}
-
-static void fsi__sh_find_parts(fsi__sh_model *m)
-{
-    int i;
-    for (i = 0; i < m->vertices; i++) m->part[i] = i;
-    for (i = 0; i < m->triangles; i++) {
-        fsi__sh_join(m->part, m->triangle[3 * i], m->triangle[3 * i + 1]);
-        fsi__sh_join(m->part, m->triangle[3 * i], m->triangle[3 * i + 2]);
-    }
-    for (i = 0; i < m->segments; i++) fsi__sh_join(m->part, m->segment[2 * i], m->segment[2 * i + 1]);
-    for (i = 0; i < m->vertices; i++) m->part[i] = fsi__sh_root(m->part, i);
-}
-
-/* Edges that meet others: those of triangles, and segments that are not among them; and points. */
-static void fsi__sh_list_edges(fsi__sh_maker *k)
-{
-    fsi__sh_model *m = k->m;
-    int r, s, i, n = 0;
-    for (r = 0; r < k->runs; r++) {
-        m->edge[2 * n] = k->side[k->run[r]].lo;
-        m->edge[2 * n++ + 1] = k->side[k->run[r]].hi;
-    }
-    for (s = 0; s < m->segments; s++) {
-        m->edge[2 * n] = m->segment[2 * s] < m->segment[2 * s + 1] ? m->segment[2 * s] : m->segment[2 * s + 1];
-        m->edge[2 * n++ + 1] = m->segment[2 * s] < m->segment[2 * s + 1] ? m->segment[2 * s + 1] : m->segment[2 * s];
-    }
-    qsort(m->edge, (size_t)n, 2 * sizeof *m->edge, fsi__sh_compare_pairs);
-    m->edges = 0;
-    for (i = 0; i < n; i++) {
-        if (i > 0 && m->edge[2 * i] == m->edge[2 * m->edges - 2] && m->edge[2 * i + 1] == m->edge[2 * m->edges - 1]) continue;
-        m->edge[2 * m->edges] = m->edge[2 * i];
-        m->edge[2 * m->edges++ + 1] = m->edge[2 * i + 1];
-    }
-    for (i = r = 0; i < m->edges; i++) { /* both lists are sorted */
-        while (r < k->runs && fsi__sh_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) < 0) r++;
-        m->bare[i] = r >= k->runs || fsi__sh_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) != 0;
-    }
-    m->mean_edge = 0;
-    for (i = 0; i < m->edges; i++) {
-        const double l = fsi__sh_apart(fsi__sh_rest(k, m->edge[2 * i]), fsi__sh_rest(k, m->edge[2 * i + 1]));
-        m->edge_length2[i] = l * l;
-        m->mean_edge += l / m->edges;
-    }
-    m->points = 0;
-    for (i = 0; i < m->vertices; i++) if (m->part[i] == i) m->point[i] = 1;
-    for (i = 0; i < m->vertices; i++) if (m->part[i] != i) m->point[m->part[i]] = 0;
-    for (i = 0; i < m->vertices; i++) if (m->part[i] == i && m->point[i] == 1) m->point[m->points++] = i;
-}
-
-/* Of the mass of each vertex, its elements' shares; an element gets that of the vertex that gives it least. Membranes need most of it: they buckle. */
-static void fsi__sh_share_mass(fsi__sh_model *m, double *wanted)
-{
-    static const double weight[FSI__SH_KINDS] = { 8, 1, 2, 0, 0, 0 };
-    int kind, e, i, pass;
-    for (pass = 0; pass < 2; pass++) for (kind = 0; kind < FSI__SH_KINDS; kind++) for (e = m->first[kind]; e < m->first[kind + 1]; e++) {
-        if (pass == 1) m->share[e] = 1e300;
-        for (i = m->start[e]; i < m->start[e + 1]; i++) {
-            const int v = m->node[i];
-            if (v < 0 || !(weight[kind] > 0)) continue;
-            if (pass == 0) wanted[v] += weight[kind];
-            else if (m->mass[v] * weight[kind] / wanted[v] < m->share[e]) m->share[e] = m->mass[v] * weight[kind] / wanted[v];
-        }
-    }
-}
-
-/* ---- >>making a scene ------------------------------------------------------------------------------------------ */
-
-static fsi_status fsi__sh_check_indices(fsi_context *c, const char *fn, const int *index, int count, int per, const char *what, int vertices)
-{
-    int e, i, j;
-    if (count < 0 || count > 100000000) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, count, "there are %d %ss", count, what);
-    if (count > 0 && !index) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are %d %ss, but their array is NULL", count, what);
-    for (e = 0; e < count; e++) for (i = 0; i < per; i++) {
-        const int v = index[per * e + i];
-        if (v < 0 || v >= vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, v, "%s %d names vertex %d of %d", what, e, v, vertices);
-        for (j = 0; j < i; j++) if (index[per * e + j] == v) return fsi__fail(c, FSI_ERROR_MESH, fn, e, v, "%s %d names vertex %d twice", what, e, v);
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_vectors(fsi_context *c, const char *fn, const fsi_vec3 *x, int count, const char *what, int dim)
-{
-    int i;
-    for (i = 0; x && i < count; i++) {
-        if (!fsi_v3_is_finite(x[i])) return fsi__fail(c, FSI_ERROR_NAN, fn, i, 0, "%s %d is not finite", what, i);
-        if (dim == 2 && (x[i].z < 0 || x[i].z > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)x[i].z, "%s %d has z = %g in 2D", what, i, (double)x[i].z);
-        if (fsi_v3_norm2(x[i]) > (fsi_real)1e24) return fsi__fail(c, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(x[i]), "%s %d is larger than 1e12", what, i);
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_owners(fsi_context *c, const char *fn, const int *material, int count, int materials, const char *what)
-{
-    int i;
-    for (i = 0; material && i < count; i++) if (material[i] < 0 || material[i] >= materials) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, material[i], "%s %d has material %d of %d", what, i, material[i], materials);
-    if (count > 0 && materials == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are no materials");
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_creases(fsi_context *c, const char *fn, const fsi_shell_desc *d)
-{
-    int i;
-    if (d->crease_count < 0 || (d->crease_count > 0 && !d->creases)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->crease_count, "crease_count is %d", d->crease_count);
-    for (i = 0; i < d->crease_count; i++) {
-        const fsi_shell_crease *r = &d->creases[i];
-        if (!fsi_is_finite((double)r->angle) || !fsi_is_finite((double)r->stiffness)) return fsi__fail(c, FSI_ERROR_NAN, fn, i, 0, "crease %d is not finite", i);
-        if (!(fabs((double)r->angle) < 3.1415) || r->stiffness < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)r->angle, "crease %d: angle %g, stiffness %g", i, (double)r->angle, (double)r->stiffness);
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_desc(fsi_context *c, const char *fn, const fsi_shell_desc *d)
-{
-    fsi_status status;
-    int i;
-    if (d->dim != 2 && d->dim != 3) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->dim, "dim is %d, must be 2 or 3", d->dim);
-    status = fsi__sh_check_settings(c, fn, d);
-    if (status != FSI_OK) return status;
-    if (d->vertex_count < 1 || d->vertex_count > 100000000 || !d->vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->vertex_count, "vertex_count is %d, or vertices is NULL", d->vertex_count);
-    if (d->dim == 2 && d->triangle_count > 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->triangle_count, "there are no triangles in 2D");
-    if (d->material_count < 0 || (d->material_count > 0 && !d->materials)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->material_count, "material_count is %d, or materials is NULL", d->material_count);
-    for (i = 0; i < d->material_count && status == FSI_OK; i++) status = fsi__sh_check_material(c, fn, &d->materials[i], i);
-    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->vertices, d->vertex_count, "vertex", d->dim);
-    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->rest, d->vertex_count, "rest position", d->dim);
-    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->warp, d->triangle_count, "warp", 3);
-    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->segment_director, d->segment_count, "segment_director", 3);
-    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->triangles, d->triangle_count, 3, "triangle", d->vertex_count);
-    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->segments, d->segment_count, 2, "segment", d->vertex_count);
-    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->joints, d->joint_count, 3, "joint", d->vertex_count);
-    if (status == FSI_OK) status = fsi__sh_check_owners(c, fn, d->triangle_material, d->triangle_count, d->material_count, "triangle");
-    if (status == FSI_OK) status = fsi__sh_check_owners(c, fn, d->segment_material, d->segment_count, d->material_count, "segment");
-    if (status == FSI_OK) status = fsi__sh_check_creases(c, fn, d);
-    for (i = 0; d->vertex_mass && i < d->vertex_count && status == FSI_OK; i++)
-        if (!(d->vertex_mass[i] >= 0) || !fsi_is_finite((double)d->vertex_mass[i])) status = fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)d->vertex_mass[i], "vertex_mass of vertex %d is %g", i, (double)d->vertex_mass[i]);
-    return status;
-}
-
-/* Scene arrays whose sizes the desc tells, and those that count_elements tells: laid out in two goes, each measured first. */
-static void fsi__sh_lay_given(fsi__sh_maker *k, fsi__arena *a, fsi__arena *t)
-{
-    fsi__sh_model *m = k->m;
-    const size_t nv = (size_t)m->vertices, nt = (size_t)m->triangles, ns = (size_t)m->segments;
-    m->material = (fsi_shell_material *)fsi__take(a, (size_t)m->materials, sizeof *m->material);
-    m->triangle = (int *)fsi__take(a, 3 * nt, sizeof(int));
-    m->segment = (int *)fsi__take(a, 2 * ns, sizeof(int));
-    m->triangle_material = (int *)fsi__take(a, nt, sizeof(int));
-    m->segment_material = (int *)fsi__take(a, ns, sizeof(int));
-    m->chain = (int *)fsi__take(a, 2 * ns, sizeof(int));
-    m->twist_node = (int *)fsi__take(a, ns, sizeof(int));
-    m->twist_of = (int *)fsi__take(a, ns, sizeof(int));
-    m->edge = (int *)fsi__take(a, 2 * (3 * nt + ns), sizeof(int));
-    m->edge_length2 = (double *)fsi__take(a, 3 * nt + ns, sizeof(double));
-    m->point = (int *)fsi__take(a, nv, sizeof(int));
-    m->part = (int *)fsi__take(a, nv, sizeof(int));
-    m->membrane = (fsi__shell_membrane *)fsi__take(a, nt, sizeof *m->membrane);
-    m->area = (double *)fsi__take(a, nt, sizeof(double));
-    m->bar = (fsi__sh_bar *)fsi__take(a, ns, sizeof *m->bar);
-    m->frame = (fsi__shell_frame *)fsi__take(a, ns, sizeof *m->frame);
-    m->mass = (double *)fsi__take(a, nv + ns, sizeof(double));
-    m->drag_mass = (double *)fsi__take(a, nv + ns, sizeof(double));
-    m->bare = (unsigned char *)fsi__take(a, 3 * nt + ns, 1);
-    m->clearance = (double *)fsi__take(a, nv, sizeof(double));
-    m->rest = (double *)fsi__take(a, 3 * nv, sizeof(double));
-    k->moduli = (fsi__sh_moduli *)fsi__take(t, (size_t)m->materials, sizeof *k->moduli);
-    k->side = (fsi__sh_side *)fsi__take(t, 3 * nt, sizeof *k->side);
-    k->run = (int *)fsi__take(t, 3 * nt + 1, sizeof(int));
-    k->side_run = (int *)fsi__take(t, 3 * nt, sizeof(int));
-    k->crease = (const fsi_shell_crease **)fsi__take(t, 3 * nt, sizeof *k->crease);
-    k->span = (fsi__sh_side *)fsi__take(t, ns, sizeof *k->span);
-    k->degree = (int *)fsi__take(t, nv, sizeof(int));
-    k->meet = (int *)fsi__take(t, 2 * nv, sizeof(int));
-    k->seen = (unsigned char *)fsi__take(t, ns, 1);
-    k->wanted = (double *)fsi__take(t, nv + ns, sizeof(double));
-}
-
-static void fsi__sh_lay_counted(fsi__sh_maker *k, fsi__arena *a)
-{
-    fsi__sh_model *m = k->m;
-    const size_t elements = (size_t)m->first[FSI__SH_KINDS];
-    size_t nodes = 0;
-    int kind;
-    for (kind = 0; kind < FSI__SH_KINDS; kind++) nodes += (size_t)m->count[kind] * (size_t)fsi__sh_nodes[kind];
-    m->fold = (fsi__sh_fold *)fsi__take(a, (size_t)m->count[FSI__SH_HINGE], sizeof *m->fold);
-    m->plate = (fsi__shell_plate *)fsi__take(a, (size_t)m->count[FSI__SH_PLATE], sizeof *m->plate);
-    m->joint = (fsi__shell_joint *)fsi__take(a, (size_t)m->count[FSI__SH_JOINT], sizeof *m->joint);
-    m->joint_segment = (int *)fsi__take(a, 2 * (size_t)m->count[FSI__SH_JOINT], sizeof(int));
-    m->bow = (fsi__sh_bow *)fsi__take(a, (size_t)m->count[FSI__SH_BEND], sizeof *m->bow);
-    m->element_material = (int *)fsi__take(a, elements, sizeof(int));
-    m->value_at = (size_t *)fsi__take(a, elements + 1, sizeof(size_t));
-    m->start = (int *)fsi__take(a, elements + 1, sizeof(int));
-    m->node = (int *)fsi__take(a, nodes, sizeof(int));
-    m->share = (double *)fsi__take(a, elements, sizeof(double));
-}
-
-static void fsi__sh_copy_desc(fsi__sh_maker *k)
-{
-    const fsi_shell_desc *d = k->desc;
-    fsi__sh_model *m = k->m;
-    int i;
-    for (i = 0; i < m->materials; i++) {
-        m->material[i] = d->materials[i];
-        k->moduli[i] = fsi__sh_moduli_of(&d->materials[i]);
-    }
-    if (m->triangles) memcpy(m->triangle, d->triangles, 3 * (size_t)m->triangles * sizeof(int));
-    if (m->segments) memcpy(m->segment, d->segments, 2 * (size_t)m->segments * sizeof(int));
-    if (d->triangle_material) memcpy(m->triangle_material, d->triangle_material, (size_t)m->triangles * sizeof(int));
-    if (d->segment_material) memcpy(m->segment_material, d->segment_material, (size_t)m->segments * sizeof(int));
-    for (i = 0; i < m->vertices; i++) {
-        fsi__sh_from((d->rest ? d->rest : d->vertices)[i], m->rest + 3 * i);
-        m->mass[i] = d->vertex_mass ? (double)d->vertex_mass[i] : 0;
-    }
-}
-
-/* Triangles or segments that are there twice. */
-static fsi_status fsi__sh_check_twins(const fsi__sh_maker *k)
-{
-    const fsi__sh_model *m = k->m;
-    int r, a, b;
-    for (r = 0; r < k->runs; r++) for (a = k->run[r]; a < k->run[r + 1]; a++) for (b = a + 1; b < k->run[r + 1]; b++) {
-        const fsi__sh_side *p = &k->side[a], *q = &k->side[b];
-        if (m->triangle[3 * p->triangle + p->corner] == m->triangle[3 * q->triangle + q->corner]) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, q->triangle, p->triangle, "triangles %d and %d have the same vertices", p->triangle, q->triangle);
-    }
-    for (r = 1; r < m->segments; r++) if (fsi__sh_compare_pairs(&k->span[r - 1], &k->span[r]) == 0)
-        return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, k->span[r].triangle, k->span[r - 1].triangle, "segments %d and %d have the same vertices", k->span[r - 1].triangle, k->span[r].triangle);
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_check_mass(const fsi__sh_maker *k)
-{
-    fsi__sh_model *m = k->m;
-    int i;
-    for (i = 0; i < m->vertices; i++) {
-        if (!(m->mass[i] > 0)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, i, 0, "vertex %d has no mass: it belongs to no element, and vertex_mass gives it none", i);
-        m->total_mass += m->mass[i];
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__sh_make_elements(fsi__sh_maker *k)
-{
-    fsi__sh_model *m = k->m;
-    int used[FSI__SH_KINDS] = { 0 }, kind, i, e = 0;
-    fsi_status status;
-    for (kind = 0; kind < FSI__SH_KINDS; kind++) for (i = 0; i < m->count[kind]; i++, e++) {
-        m->start[e + 1] = m->start[e] + fsi__sh_nodes[kind];
-        m->value_at[e + 1] = m->value_at[e] + 9 * (size_t)(fsi__sh_nodes[kind] * fsi__sh_nodes[kind]);
-    }
-    status = fsi__sh_make_membranes(k, used);
-    if (status != FSI_OK) return status;
-    fsi__sh_make_hinges(k, used);
-    fsi__sh_make_plates(k, used);
-    status = fsi__sh_make_bars(k, used);
-    if (status != FSI_OK) return status;
-    fsi__sh_make_frames(k, m->rest, m->frame, k->seen);
-    status = fsi__sh_make_joints(k, used);
-    if (status != FSI_OK) return status;
-    fsi__sh_find_parts(m);
-    fsi__sh_list_edges(k);
-    fsi__sh_share_mass(m, k->wanted);
-    return fsi__sh_check_mass(k);
-}
-
-/* Everything the desc fixes. On failure the arenas are left to the caller, who frees them anyway. */
-static fsi_status fsi__sh_make_model(fsi__sh_maker *k, fsi__arena *given, fsi__arena *counted)
-{
-    fsi__arena measure[2];
-    fsi__sh_model *m = k->m;
-    fsi_status status;
-    m->dim = k->desc->dim;
-    m->vertices = k->desc->vertex_count;
-    m->triangles = k->desc->triangle_count;
-    m->segments = k->desc->segment_count;
-    m->materials = k->desc->material_count;
-    memset(measure, 0, sizeof measure);
-    fsi__sh_lay_given(k, &measure[0], &measure[1]);
-    if (!fsi__arena_reserve(k->context, given, measure[0].used) || !fsi__arena_reserve(k->context, &k->temporary, measure[1].used)) return fsi__fail(k->context, FSI_ERROR_MEMORY, k->fn, -1, 0, "no memory for %d vertices", m->vertices);
-    fsi__sh_lay_given(k, given, &k->temporary);
-    fsi__sh_copy_desc(k);
-    fsi__sh_sort_sides(k);
-    fsi__sh_find_rods(k, k->seen);
-    status = fsi__sh_check_twins(k);
-    if (status == FSI_OK) status = fsi__sh_place_creases(k);
-    if (status != FSI_OK) return status;
-    fsi__sh_count_elements(k);
-    memset(measure, 0, sizeof measure);
-    fsi__sh_lay_counted(k, &measure[0]);
-    if (!fsi__arena_reserve(k->context, counted, measure[0].used)) return fsi__fail(k->context, FSI_ERROR_MEMORY, k->fn, -1, 0, "no memory for %d elements", m->first[FSI__SH_KINDS]);
-    fsi__sh_lay_counted(k, counted);
-    return fsi__sh_make_elements(k);
-}
-
 /* ---- >>layout ---------------------------------------------------------------------------------------------------- */
 
 static void fsi__sh_lay_state(fsi__sh_impl *m, fsi__sh_state *n, fsi__arena *a)
@@ -4482,26 +2944,14 @@ static void fsi__sh_lay_state(fsi__sh_impl *m, fsi__sh_state *n, fsi__arena *a)
     n->x_before = (double *)fsi__take(a, k, sizeof(double));
     n->v_before = (double *)fsi__take(a, k, sizeof(double));
     n->frame = (fsi__shell_frame *)fsi__take(a, (size_t)m->model.segments, sizeof *n->frame);
-    n->twist = (double *)fsi__take(a, (size_t)m->model.count[FSI__SH_JOINT], sizeof(double));
-}
-
-/* What has the size of the scene. */
-static void fsi__sh_lay_damped(fsi__sh_impl *m, fsi__arena *a)
-{
-    fsi__sh_model *d = &m->damped;
-    *d = m->model;
-    d->membrane = (fsi__shell_membrane *)fsi__take(a, (size_t)d->count[FSI__SH_MEMBRANE], sizeof *d->membrane);
-    d->fold = (fsi__sh_fold *)fsi__take(a, (size_t)d->count[FSI__SH_HINGE], sizeof *d->fold);
-    d->plate = (fsi__shell_plate *)fsi__take(a, (size_t)d->count[FSI__SH_PLATE], sizeof *d->plate);
-    d->bar = (fsi__sh_bar *)fsi__take(a, (size_t)d->count[FSI__SH_STRETCH], sizeof *d->bar);
-    d->joint = (fsi__shell_joint *)fsi__take(a, (size_t)d->count[FSI__SH_JOINT], sizeof *d->joint);
-    d->bow = (fsi__sh_bow *)fsi__take(a, (size_t)d->count[FSI__SH_BEND], sizeof *d->bow);
+    n->twist = (double *)fsi__take(a, (size_t)m->model.count[FSI__SM_JOINT], sizeof(double));
 }
 
 static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
 {
-    fsi__sh_model *p = &m->model;
-    const size_t nv = (size_t)p->vertices, elements = (size_t)p->first[FSI__SH_KINDS], entries = (size_t)m->elastic->matrix.start[m->elastic->matrix.rows];
+    fsi__sm_model *p = &m->model;
+    const size_t nv = (size_t)p->vertices, elements = (size_t)p->first[FSI__SM_KINDS],
+                 entries = (size_t)m->elastic->matrix.start[m->elastic->matrix.rows];
     size_t features = nv;
     fsi__sh_lay_state(m, &m->state, a);
     fsi__sh_lay_state(m, &m->next, a);
@@ -4526,29 +2976,32 @@ static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
     m->element_vector = (double *)fsi__take(a, 3 * (size_t)p->start[elements], sizeof(double));
     m->element_energy = (double *)fsi__take(a, elements, sizeof(double));
     m->total_map = (int *)fsi__take(a, entries, sizeof(int));
-    if (m->damps) fsi__sh_lay_damped(m, a);
+    if (m->damps) fsi__sm_lay_damped(&m->model, &m->damped, a);
     if (features < (size_t)p->edges) features = (size_t)p->edges;
     if (features < (size_t)p->triangles) features = (size_t)p->triangles;
-    m->own_features.box = m->lone.box = (double *)fsi__take(a, 6 * features, sizeof(double));
+    m->contacts.own.box = m->contacts.lone.box = (double *)fsi__take(a, 6 * features, sizeof(double));
 }
 
 /* What grows with obstacles and springs: all scratch. */
 static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
 {
     const size_t n = 3 * (size_t)m->nodes, p = 3 * (size_t)m->points, b = (size_t)m->bodies;
-    double **const of_nodes[] = { &m->now.q, &m->trial.q, &m->start_q, &m->end_q, &m->aim, &m->base, &m->gradient, &m->direction, &m->fixed_step, &m->lift, &m->scratch };
-    double **const of_points[] = { &m->now.x, &m->trial.x, &m->start_x, &m->end_x, &m->was_x, &m->go_x, &m->foreseen_x, &m->stand_x, &m->dx, &m->felt, &m->sum, &m->local };
+    double **const of_nodes[] = {&m->now.q,    &m->trial.q,   &m->start_q,    &m->end_q, &m->aim,    &m->base,
+                                 &m->gradient, &m->direction, &m->fixed_step, &m->lift,  &m->scratch};
+    double **const of_points[] = {&m->now.x,      &m->trial.x, &m->start_x, &m->end_x, &m->was_x, &m->go_x,
+                                  &m->foreseen_x, &m->stand_x, &m->dx,      &m->felt,  &m->sum,   &m->local};
     size_t k;
     for (k = 0; k < sizeof of_nodes / sizeof *of_nodes; k++) *of_nodes[k] = (double *)fsi__take(a, n, sizeof(double));
-    for (k = 0; k < sizeof of_points / sizeof *of_points; k++) *of_points[k] = (double *)fsi__take(a, p, sizeof(double));
+    for (k = 0; k < sizeof of_points / sizeof *of_points; k++)
+        *of_points[k] = (double *)fsi__take(a, p, sizeof(double));
     m->now.turn = (fsi_quat *)fsi__take(a, b, sizeof(fsi_quat));
     m->trial.turn = (fsi_quat *)fsi__take(a, b, sizeof(fsi_quat));
     m->fixed = (unsigned char *)fsi__take(a, n, 1);
     m->owner = (int *)fsi__take(a, (size_t)m->points, sizeof(int));
-    m->reach = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
-    m->way = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
+    m->contacts.reach = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
+    m->contacts.way = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
     m->cursor = (int *)fsi__take(a, (size_t)m->nodes, sizeof(int));
-    m->around = (double *)fsi__take(a, 6 * (size_t)m->points, sizeof(double));
+    m->contacts.around = (double *)fsi__take(a, 6 * (size_t)m->points, sizeof(double));
     m->total_start = (int *)fsi__take(a, (size_t)m->nodes + 1, sizeof(int));
 }
 
@@ -4558,7 +3011,9 @@ static void fsi__sh_spread_reach(fsi__sh_impl *m, const int *node, int n)
     double most = 0;
     int k;
     for (k = 0; k < n; k++) if (m->model.clearance[node[k]] > most) most = m->model.clearance[node[k]];
-    for (k = 0; k < n; k++) if (m->reach[node[k]] < m->range / 2 + most) m->reach[node[k]] = m->range / 2 + most;
+    for (k = 0; k < n; k++)
+        if (m->contacts.reach[node[k]] < m->contacts.range / 2 + most)
+            m->contacts.reach[node[k]] = m->contacts.range / 2 + most;
 }
 
 /* Who owns each point, and where it stands. */
@@ -4567,7 +3022,7 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
     int i, o, k;
     for (i = 0; i < m->model.vertices; i++) {
         m->owner[i] = -1;
-        m->reach[i] = m->range / 2 + m->model.clearance[i];
+        m->contacts.reach[i] = m->contacts.range / 2 + m->model.clearance[i];
     }
     for (i = 0; i < m->model.triangles; i++) fsi__sh_spread_reach(m, m->model.triangle + 3 * i, 3);
     for (i = 0; i < m->model.segments; i++) fsi__sh_spread_reach(m, m->model.segment + 2 * i, 2);
@@ -4576,7 +3031,7 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
         for (k = 0; ob->used && k < ob->features.count[0]; k++) {
             i = ob->features.first + k;
             m->owner[i] = ob->body;
-            m->reach[i] = m->range / 2 + (double)ob->desc.clearance;
+            m->contacts.reach[i] = m->contacts.range / 2 + (double)ob->desc.clearance;
             memcpy(m->was_x + 3 * (size_t)i, ob->stand + 3 * (size_t)k, 3 * sizeof(double));
             memcpy(m->local + 3 * (size_t)i, ob->local + 3 * (size_t)k, 3 * sizeof(double));
         }
@@ -4585,7 +3040,7 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
         const fsi__sh_spring *s = &m->spring[k];
         i = m->first_anchor + k;
         m->owner[i] = s->used && s->desc.other < 0 && s->desc.obstacle >= 0 ? m->obstacle[s->desc.obstacle].body : -1;
-        m->reach[i] = 0;
+        m->contacts.reach[i] = 0;
         memcpy(m->was_x + 3 * (size_t)i, s->stand, 3 * sizeof(double));
         memcpy(m->local + 3 * (size_t)i, s->local, 3 * sizeof(double));
     }
@@ -4622,7 +3077,7 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
     memset(m->work.base, 0, m->work.size);
     fsi__sh_lay_places(m, &m->work);
     m->total.start = NULL;
-    m->list_holds = m->pattern_holds = 0;
+    m->contacts.list_holds = m->pattern_holds = 0;
     for (o = 0, m->points = m->model.vertices; o < m->obstacles; o++) {
         if (!m->obstacle[o].used) continue;
         m->obstacle[o].features.first = m->points;
@@ -4633,51 +3088,14 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-/* Trees over the features, no tree where there are none. */
-static fsi_status fsi__sh_make_trees(fsi_context *c, fsi__sh_features *f)
-{
-    int k;
-    fsi_status status = FSI_OK;
-    for (k = 0; k < 3 && status == FSI_OK; k++) if (f->count[k] > 0) status = fsi_boxes_create(&f->tree[k], c, f->count[k]);
-    return status;
-}
-
-static void fsi__sh_free_trees(fsi__sh_features *f)
-{
-    int k;
-    for (k = 0; k < 3; k++) {
-        fsi_boxes_destroy(f->tree[k]);
-        f->tree[k] = NULL;
-    }
-}
-
 /* Pairs of its own features that are closer at rest than the barrier reaches: within them forces begin at less. */
 static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
 {
-    const fsi_pair kind[2] = { m->model.dim == 2 ? FSI_POINT_EDGE : FSI_POINT_TRIANGLE, FSI_EDGE_EDGE };
-    fsi_status status;
-    int k, set;
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    m->list_holds = 0;
+    m->contacts.list_holds = 0;
     memcpy(m->now.x, m->model.rest, 3 * (size_t)m->model.vertices * sizeof(double));
-    status = fsi__sh_find_pairs(m, fn, m->now.x, m->dx);
-    for (k = 0; k < m->pairs && status == FSI_OK; k++) {
-        const fsi__sh_pair *p = &m->pair[k];
-        double x[12], d;
-        set = p->contact.kind == FSI_EDGE_EDGE;
-        if (p->contact.kind != kind[set] || m->model.part[p->node[0]] != m->model.part[p->node[2]]) continue;
-        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
-        d = fsi_distance_between(p->contact.kind, x).d;
-        if (!(d > 1e-6 * m->model.mean_edge) || d >= p->contact.range + p->contact.thickness) continue;
-        status = fsi__room_in(m->context, &m->close[set], sizeof(fsi__sh_close), m->closes[set],
-            &m->close_capacity[set], m->closes[set] + 1, fn);
-        if (status != FSI_OK) break;
-        m->close[set][m->closes[set]].a = p->feature[0];
-        m->close[set][m->closes[set]].b = p->feature[1];
-        m->close[set][m->closes[set]++].d = d;
-    }
-    m->list_holds = 0;
-    return status;
+    FSI__TRY(fsi__sh_find_pairs(m, fn, m->now.x, m->dx));
+    return fsi__sc_list_close(&m->contacts, fn, m->now.x, m->model.part, m->model.mean_edge);
 }
 
 /* ---- >>obstacles implementation ---------------------------------------------------------------------------------- */
@@ -4692,17 +3110,17 @@ FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void)
 
 static void fsi__sh_free_obstacle(fsi__sh_impl *m, fsi__sh_obstacle *o)
 {
-    fsi__sh_free_trees(&o->features);
+    fsi__sc_free_trees(&o->features);
     fsi__arena_free(m->context, &o->memory);
     memset(o, 0, sizeof *o);
 }
 
 static void fsi__sh_lay_obstacle(fsi__sh_obstacle *o, fsi__arena *a)
 {
-    const size_t n = (size_t)o->features.count[FSI__SH_POINTS];
-    o->face = (int *)fsi__take(a, 3 * (size_t)o->features.count[FSI__SH_FACES], sizeof(int));
-    o->edge = (int *)fsi__take(a, 2 * (size_t)o->features.count[FSI__SH_EDGES], sizeof(int));
-    o->edge_length2 = (double *)fsi__take(a, (size_t)o->features.count[FSI__SH_EDGES], sizeof(double));
+    const size_t n = (size_t)o->features.count[FSI__SC_POINTS];
+    o->face = (int *)fsi__take(a, 3 * (size_t)o->features.count[FSI__SC_FACES], sizeof(int));
+    o->edge = (int *)fsi__take(a, 2 * (size_t)o->features.count[FSI__SC_EDGES], sizeof(int));
+    o->edge_length2 = (double *)fsi__take(a, (size_t)o->features.count[FSI__SC_EDGES], sizeof(double));
     o->local = (double *)fsi__take(a, 3 * n, sizeof(double));
     o->stand = (double *)fsi__take(a, 3 * n, sizeof(double));
 }
@@ -4724,23 +3142,28 @@ static void fsi__sh_copy_mesh(fsi__sh_obstacle *o)
             e[1] = mesh->faces[3 * f + (k + 1) % 3];
         }
     }
-    for (i = 0; i < o->features.count[FSI__SH_EDGES]; i++) {
-        const double l = fsi__sh_apart(o->stand + 3 * (size_t)o->edge[2 * i], o->stand + 3 * (size_t)o->edge[2 * i + 1]);
+    for (i = 0; i < o->features.count[FSI__SC_EDGES]; i++) {
+        const double l =
+            fsi__sh_apart(o->stand + 3 * (size_t)o->edge[2 * i], o->stand + 3 * (size_t)o->edge[2 * i + 1]);
         o->edge_length2[i] = l * l;
     }
-    o->features.index[FSI__SH_EDGES] = o->edge;
-    o->features.index[FSI__SH_FACES] = o->face;
+    o->features.index[FSI__SC_EDGES] = o->edge;
+    o->features.index[FSI__SC_FACES] = o->face;
     o->features.edge_length2 = o->edge_length2;
 }
 
 static fsi_status fsi__sh_check_obstacle(fsi__sh_impl *m, const char *fn, const fsi_shell_obstacle_desc *d)
 {
-    fsi__sh_range r[2];
+    fsi__sm_range r[2];
     fsi_context *c = m->context;
     fsi_status status;
-    if (!d || d->cookie != FSI__COOKIE('o', fsi_shell_obstacle_desc)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_shell_default_obstacle_desc of this version and precision");
+    if (!d || d->cookie != FSI__COOKIE('o', fsi_shell_obstacle_desc))
+        return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0,
+                         "desc was not filled by fsi_shell_default_obstacle_desc of this version and precision");
     if (!d->mesh || d->mesh->cookie == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
-    if (d->mesh->corners != m->model.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->mesh->corners, "mesh has faces of %d corners in %dD", d->mesh->corners, m->model.dim);
+    if (d->mesh->corners != m->model.dim)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->mesh->corners, "mesh has faces of %d corners in %dD",
+                         d->mesh->corners, m->model.dim);
     r[0].name = "friction";
     r[0].value = d->friction;
     r[0].lo = 0;
@@ -4749,7 +3172,7 @@ static fsi_status fsi__sh_check_obstacle(fsi__sh_impl *m, const char *fn, const 
     r[1].value = d->clearance;
     r[1].lo = 0;
     r[1].hi = 1e3;
-    status = fsi__sh_check_ranges(c, fn, r, 2, "", -1);
+    status = fsi__sm_check_ranges(c, fn, r, 2, "", -1);
     if (status != FSI_OK) return status;
     return d->body ? fsi_body_check(c, d->body, 0) : FSI_OK;
 }
@@ -4787,7 +3210,8 @@ static void fsi__sh_drop_bodies(fsi__sh_impl *m)
     }
 }
 
-static fsi_status fsi__sh_fill_obstacle(fsi__sh_impl *m, const char *fn, fsi__sh_obstacle *o, const fsi_shell_obstacle_desc *d)
+static fsi_status fsi__sh_fill_obstacle(fsi__sh_impl *m, const char *fn, fsi__sh_obstacle *o,
+                                        const fsi_shell_obstacle_desc *d)
 {
     fsi__arena measure;
     fsi_status status;
@@ -4795,18 +3219,20 @@ static fsi_status fsi__sh_fill_obstacle(fsi__sh_impl *m, const char *fn, fsi__sh
     memset(o, 0, sizeof *o);
     o->desc = *d;
     o->body = -1;
-    o->features.count[FSI__SH_POINTS] = d->mesh->vertex_count;
-    o->features.count[FSI__SH_EDGES] = d->mesh->corners == 2 ? d->mesh->face_count : d->mesh->edge_count;
-    o->features.count[FSI__SH_FACES] = d->mesh->corners == 2 ? 0 : d->mesh->face_count;
+    o->features.count[FSI__SC_POINTS] = d->mesh->vertex_count;
+    o->features.count[FSI__SC_EDGES] = d->mesh->corners == 2 ? d->mesh->face_count : d->mesh->edge_count;
+    o->features.count[FSI__SC_FACES] = d->mesh->corners == 2 ? 0 : d->mesh->face_count;
     for (k = largest = 0; k < 3; k++) if (o->features.count[k] > largest) largest = o->features.count[k];
     memset(&measure, 0, sizeof measure);
     fsi__sh_lay_obstacle(o, &measure);
     measure.used += 6 * sizeof(double) * (size_t)largest + 64;
-    if (!fsi__arena_reserve(m->context, &o->memory, measure.used)) return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for an obstacle of %d vertices", d->mesh->vertex_count);
+    if (!fsi__arena_reserve(m->context, &o->memory, measure.used))
+        return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for an obstacle of %d vertices",
+                         d->mesh->vertex_count);
     fsi__sh_lay_obstacle(o, &o->memory);
     o->features.box = (double *)fsi__take(&o->memory, 6 * (size_t)largest, sizeof(double));
     fsi__sh_copy_mesh(o);
-    status = m->contact ? fsi__sh_make_trees(m->context, &o->features) : FSI_OK;
+    status = m->contact ? fsi__sc_make_trees(m->context, &o->features) : FSI_OK;
     if (status == FSI_OK) status = fsi__sh_find_body(m, fn, d->body, &o->body);
     o->used = status == FSI_OK;
     return status;
@@ -4876,7 +3302,8 @@ FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id)
     if (!m) return FSI_ERROR_COOKIE;
     o = fsi__sh_obstacle_of(m, fn, id);
     if (!o) return FSI_ERROR_ARGUMENT;
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) m->spring[i].used = 0;
+    for (i = 0; i < m->springs; i++)
+        if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) m->spring[i].used = 0;
     for (i = m->attachments - 1; i >= 0; i--) if (m->attachment[i].obstacle == id) fsi__sh_let_go(s, m, i);
     fsi__sh_free_obstacle(m, o);
     fsi__sh_drop_bodies(m);
@@ -4897,12 +3324,15 @@ FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id)
         fsi__sh_from(body->pose.position, m->body[o->body].left_center);
         m->body[o->body].left_turn = body->pose.orientation;
     }
-    for (k = 0; k < m->obstacles; k++) if (k == id || (o->body >= 0 && m->obstacle[k].body == o->body)) fsi__sh_place_obstacle(&m->obstacle[k], body ? body->pose : fsi_default_body().pose, m->obstacle[k].stand);
+    for (k = 0; k < m->obstacles; k++)
+        if (k == id || (o->body >= 0 && m->obstacle[k].body == o->body))
+            fsi__sh_place_obstacle(&m->obstacle[k], body ? body->pose : fsi_default_body().pose, m->obstacle[k].stand);
     fsi__sh_fill_points(m);
     for (i = 0; i < m->springs; i++) {
         fsi__sh_spring *p = &m->spring[i];
         k = p->used && p->desc.other < 0 ? p->desc.obstacle : -1;
-        if (k >= 0 && (k == id || (o->body >= 0 && m->obstacle[k].body == o->body))) fsi__sh_place_anchor(m, p, 0, m->was_x, p->stand);
+        if (k >= 0 && (k == id || (o->body >= 0 && m->obstacle[k].body == o->body)))
+            fsi__sh_place_anchor(m, p, 0, m->was_x, p->stand);
     }
     fsi__sh_fill_points(m);
     m->teleported = 1;
@@ -4928,10 +3358,14 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
     fsi_status status;
     int i;
     if (!m) return FSI_ERROR_COOKIE;
-    if (vertex < 0 || vertex >= s->vertex_count) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, vertex, vertex, "there is no vertex %d", vertex);
+    if (vertex < 0 || vertex >= s->vertex_count)
+        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, vertex, vertex, "there is no vertex %d", vertex);
     if (!fsi__sh_obstacle_of(m, fn, obstacle)) return FSI_ERROR_ARGUMENT;
-    if (m->obstacle[obstacle].body >= 0) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, obstacle, 0, "obstacle %d has a COUPLED body: attach by a spring", obstacle);
-    if (!fsi_v3_is_finite(s->position[vertex])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, vertex, 0, "the position of vertex %d is not finite", vertex);
+    if (m->obstacle[obstacle].body >= 0)
+        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, obstacle, 0,
+                         "obstacle %d has a COUPLED body: attach by a spring", obstacle);
+    if (!fsi_v3_is_finite(s->position[vertex]))
+        return fsi__fail(m->context, FSI_ERROR_NAN, fn, vertex, 0, "the position of vertex %d is not finite", vertex);
     i = fsi__sh_find_attachment(m, vertex);
     if (i < 0) {
         status = fsi__room_in(m->context, &m->attachment, sizeof *m->attachment, m->attachments,
@@ -4953,7 +3387,9 @@ FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex)
     fsi__sh_impl *m = fsi__sh_of(s);
     int i;
     if (!m) return FSI_ERROR_COOKIE;
-    if (vertex < 0 || vertex >= s->vertex_count) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, "fsi_shell_detach", vertex, vertex, "there is no vertex %d", vertex);
+    if (vertex < 0 || vertex >= s->vertex_count)
+        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, "fsi_shell_detach", vertex, vertex, "there is no vertex %d",
+                         vertex);
     i = fsi__sh_find_attachment(m, vertex);
     if (i >= 0) fsi__sh_let_go(s, m, i);
     return FSI_OK;
@@ -4972,12 +3408,18 @@ FSI_API fsi_shell_spring_desc fsi_shell_default_spring_desc(void)
 static fsi_status fsi__sh_check_spring(const fsi_shell *s, const char *fn, const fsi_shell_spring_desc *d)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
-    fsi__sh_range r[6];
-    if (!d || d->cookie != FSI__COOKIE('p', fsi_shell_spring_desc)) return fsi__fail(m->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_shell_default_spring_desc of this version and precision");
-    if (d->vertex < 0 || d->vertex >= s->vertex_count) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->vertex, "vertex is %d of %d", d->vertex, s->vertex_count);
-    if (d->other >= s->vertex_count || d->other == d->vertex) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->other, "other is %d", d->other);
+    fsi__sm_range r[6];
+    if (!d || d->cookie != FSI__COOKIE('p', fsi_shell_spring_desc))
+        return fsi__fail(m->context, FSI_ERROR_COOKIE, fn, -1, 0,
+                         "desc was not filled by fsi_shell_default_spring_desc of this version and precision");
+    if (d->vertex < 0 || d->vertex >= s->vertex_count)
+        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->vertex, "vertex is %d of %d", d->vertex,
+                         s->vertex_count);
+    if (d->other >= s->vertex_count || d->other == d->vertex)
+        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->other, "other is %d", d->other);
     if (d->other < 0 && d->obstacle >= 0 && !fsi__sh_obstacle_of(m, fn, d->obstacle)) return FSI_ERROR_ARGUMENT;
-#define FSI__SH_RANGE(i, field, low, high) (r[i].name = #field, r[i].value = d->field, r[i].lo = (low), r[i].hi = (high))
+#define FSI__SH_RANGE(i, field, low, high)                                                                             \
+    (r[i].name = #field, r[i].value = d->field, r[i].lo = (low), r[i].hi = (high))
     FSI__SH_RANGE(0, stiffness, 1e-12, 1e15);
     FSI__SH_RANGE(1, rest_length, 0, 1e9);
     FSI__SH_RANGE(2, damping, 0, 1e15);
@@ -4985,7 +3427,7 @@ static fsi_status fsi__sh_check_spring(const fsi_shell *s, const char *fn, const
     FSI__SH_RANGE(4, anchor.y, -1e12, 1e12);
     FSI__SH_RANGE(5, anchor.z, -1e12, 1e12);
 #undef FSI__SH_RANGE
-    return fsi__sh_check_ranges(m->context, fn, r, 6, "", -1);
+    return fsi__sm_check_ranges(m->context, fn, r, 6, "", -1);
 }
 
 static void fsi__sh_tie(fsi__sh_impl *m, fsi__sh_spring *s, const fsi_shell_spring_desc *d)
@@ -5072,7 +3514,10 @@ FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *
 
 /* ---- >>settings and origin --------------------------------------------------------------------------------------- */
 
-FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s) { return fsi__error_of(fsi__sh_of(s) ? s->context : NULL); }
+FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s)
+{
+    return fsi__error_of(fsi__sh_of(s) ? s->context : NULL);
+}
 
 FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
 {
@@ -5080,9 +3525,10 @@ FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
     fsi_shell_desc d;
     fsi_status status;
     if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__check_filled(m->context, "fsi_shell_set_desc", desc, FSI__COOKIE('d', fsi_shell_desc), "fsi_shell_default_desc");
+    status = fsi__check_filled(m->context, "fsi_shell_set_desc", desc, FSI__COOKIE('d', fsi_shell_desc),
+                               "fsi_shell_default_desc");
     if (status != FSI_OK) return status;
-    status = fsi__sh_check_settings(m->context, "fsi_shell_set_desc", desc);
+    status = fsi__sm_check_settings(m->context, "fsi_shell_set_desc", desc);
     if (status != FSI_OK) return status;
     d = m->settings;
     d.gravity = desc->gravity;
@@ -5137,7 +3583,9 @@ FSI_API fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, cons
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     for (i = 0; i < s->vertex_count; i++) {
         const fsi_vec3 x = fsi_v3_add(s->position[i], offset);
-        if (!((double)fsi_v3_norm(x) <= FSI__SH_FARTHEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(x), "vertex %d would get beyond %g m", i, FSI__SH_FARTHEST);
+        if (!((double)fsi_v3_norm(x) <= FSI__SH_FARTHEST))
+            return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(x),
+                             "vertex %d would get beyond %g m", i, FSI__SH_FARTHEST);
     }
     return FSI_OK;
 }
@@ -5158,7 +3606,9 @@ FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset)
     m->moves++;
     fsi__sh_add_offset(m->state.x, (size_t)m->model.vertices, offset);
     fsi__sh_add_offset(m->state.x_before, (size_t)m->model.vertices, offset);
-    for (i = 0; i < m->obstacles; i++) if (m->obstacle[i].used) fsi__sh_add_offset(m->obstacle[i].stand, (size_t)m->obstacle[i].features.count[0], offset);
+    for (i = 0; i < m->obstacles; i++)
+        if (m->obstacle[i].used)
+            fsi__sh_add_offset(m->obstacle[i].stand, (size_t)m->obstacle[i].features.count[0], offset);
     for (i = 0; i < m->bodies; i++) fsi__sh_add_offset(m->body[i].left_center, 1, offset);
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) {
         fsi__sh_add_offset(m->spring[i].stand, 1, offset);
@@ -5179,11 +3629,13 @@ FSI_API int fsi_shell_count_intersections(fsi_shell *s)
     return fsi__sh_crossings(m, "fsi_shell_count_intersections", m->stand_x, &count, first) == FSI_OK ? count : -1;
 }
 
-/* Where the last step left COUPLED bodies, in double: their owners have it in fsi_real. A state of other bodies is read over. */
+/* Where the last step left COUPLED bodies, in double: their owners have it in fsi_real. A state of other bodies is read
+   over. */
 static void fsi__sh_stream_bodies(fsi__stream *stream, fsi__sh_impl *m)
 {
     const int reads = stream->mode == FSI__READ;
-    const size_t size = sizeof m->body->left_center + sizeof m->body->left_turn, left = reads && stream->ok ? stream->capacity - stream->used : 0;
+    const size_t size = sizeof m->body->left_center + sizeof m->body->left_turn,
+                 left = reads && stream->ok ? stream->capacity - stream->used : 0;
     int i;
     m->bodies_read = reads && m->bodies > 0 && left == (size_t)m->bodies * size;
     if (reads && !m->bodies_read && left % size == 0) stream->used += left;
@@ -5202,9 +3654,9 @@ static void fsi__sh_stream(fsi__stream *stream, void *simulator)
     const size_t k = 3 * (size_t)m->first_body * sizeof(double);
     size[0] = m->model.vertices;
     size[1] = m->model.segments;
-    size[2] = m->model.first[FSI__SH_KINDS];
+    size[2] = m->model.first[FSI__SM_KINDS];
     fsi__bytes(stream, size, sizeof size);
-    if (size[0] != m->model.vertices || size[1] != m->model.segments || size[2] != m->model.first[FSI__SH_KINDS]) {
+    if (size[0] != m->model.vertices || size[1] != m->model.segments || size[2] != m->model.first[FSI__SM_KINDS]) {
         stream->ok = 0;
         return;
     }
@@ -5213,7 +3665,7 @@ static void fsi__sh_stream(fsi__stream *stream, void *simulator)
     fsi__bytes(stream, n->x_before, k);
     fsi__bytes(stream, n->v_before, k);
     fsi__bytes(stream, n->frame, (size_t)m->model.segments * sizeof *n->frame);
-    fsi__bytes(stream, n->twist, (size_t)m->model.count[FSI__SH_JOINT] * sizeof(double));
+    fsi__bytes(stream, n->twist, (size_t)m->model.count[FSI__SM_JOINT] * sizeof(double));
     fsi__bytes(stream, &n->dt_before, sizeof n->dt_before);
     fsi__bytes(stream, &n->stiffness, sizeof n->stiffness);
     fsi__bytes(stream, &n->time, sizeof n->time);
@@ -5227,7 +3679,8 @@ FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capac
     return fsi__save(m->context, s->cookie, fsi__sh_stream, m, buffer, capacity, size, "fsi_shell_save");
 }
 
-/* Positions and velocities, now and a step ago: those that a step takes from its owner, and nothing in directions that there are not. */
+/* Positions and velocities, now and a step ago: those that a step takes from its owner, and nothing in directions that
+   there are not. */
 static fsi_status fsi__sh_check_places(const fsi__sh_impl *m, const char *fn)
 {
     static const char *const name[4] = { "position", "velocity", "last position", "last velocity" };
@@ -5241,7 +3694,10 @@ static fsi_status fsi__sh_check_places(const fsi__sh_impl *m, const char *fn)
         const double value = of[k][3 * i + a];
         const int none = i < m->model.vertices ? m->model.dim == 2 && a == 2 : a > 0;
         const double most = none ? 0 : i >= m->model.vertices && k % 2 == 0 ? FSI__SH_MOST_TWIST : FSI__SH_FARTHEST;
-        if (!(fabs(value) <= most)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, value, "the state's %s of %s %d is %g", name[k], i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices], value);
+        if (!(fabs(value) <= most))
+            return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, value, "the state's %s of %s %d is %g", name[k],
+                             i < m->model.vertices ? "vertex" : "twist",
+                             i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices], value);
     }
     return FSI_OK;
 }
@@ -5249,50 +3705,72 @@ static fsi_status fsi__sh_check_places(const fsi__sh_impl *m, const char *fn)
 /* Frames: unit vectors, the tangent along its segment, the director across it. */
 static fsi_status fsi__sh_check_frames(const fsi__sh_impl *m, const char *fn)
 {
-    const fsi__sh_model *p = &m->model;
+    const fsi__sm_model *p = &m->model;
     int i;
     for (i = 0; i < p->segments; i++) {
         const fsi__shell_frame *f = &m->next.frame[i];
         double t[3], off, size = fsi__sh_dot(f->director, f->director);
         fsi__shell_tangent(m->next.x + 3 * p->chain[2 * i], m->next.x + 3 * p->chain[2 * i + 1], t);
         off = p->twist_node[i] < 0 ? 0 : fsi__sh_apart(t, f->tangent) + fabs(fsi__sh_dot(f->director, f->tangent));
-        if (!(off <= 1e-6) || (p->twist_node[i] >= 0 && !(fabs(size - 1) <= 1e-6)) || !(size + fsi__sh_dot(f->tangent, f->tangent) <= 3))
-            return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, off, "the state's frame of segment %d is not along the segment, or not of unit vectors across each other", i);
+        if (!(off <= 1e-6) || (p->twist_node[i] >= 0 && !(fabs(size - 1) <= 1e-6)) ||
+            !(size + fsi__sh_dot(f->tangent, f->tangent) <= 3))
+            return fsi__fail(
+                m->context, FSI_ERROR_FORMAT, fn, i, off,
+                "the state's frame of segment %d is not along the segment, or not of unit vectors across each other",
+                i);
     }
-    for (i = 0; i < p->count[FSI__SH_JOINT]; i++) if (!(fabs(m->next.twist[i]) <= 1e6))
-        return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, p->joint_segment[2 * i], m->next.twist[i], "the state's twist between segments %d and %d is %g", p->joint_segment[2 * i], p->joint_segment[2 * i + 1], m->next.twist[i]);
+    for (i = 0; i < p->count[FSI__SM_JOINT]; i++) if (!(fabs(m->next.twist[i]) <= 1e6))
+            return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, p->joint_segment[2 * i], m->next.twist[i],
+                             "the state's twist between segments %d and %d is %g", p->joint_segment[2 * i],
+                             p->joint_segment[2 * i + 1], m->next.twist[i]);
     return FSI_OK;
 }
 
-static double fsi__sh_quat_size2(fsi_quat q) { return (double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w; }
+static double fsi__sh_quat_size2(fsi_quat q)
+{
+    return (double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z +
+           (double)q.w * (double)q.w;
+}
 
 /* `next` is a state that a step can have left: what is not about where things are. */
 static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
 {
     const fsi__sh_state *n = &m->next;
-    const double shortest = 1e-15, stiffest = 1e9 * 5 * m->range * fmax(m->range / (shortest * shortest), 10); /* as fsi__sh_adapt_stiffness leaves it */
+    /* as fsi__sh_adapt_stiffness leaves it */
+    const double shortest = 1e-15,
+                 stiffest = 1e9 * 5 * m->contacts.range * fmax(m->contacts.range / (shortest * shortest), 10);
     fsi_status status = fsi__sh_check_places(m, fn);
     int i;
     if (status == FSI_OK) status = fsi__sh_check_frames(m, fn);
     if (status != FSI_OK) return status;
-    if (!(n->dt_before >= 0 && n->dt_before <= 1000) || (n->dt_before > 0 && n->dt_before < shortest)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->dt_before, "the state's last substep is %g seconds", n->dt_before);
-    if (!(n->stiffness >= 0 && n->stiffness <= stiffest)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->stiffness, "the state's stiffness of contacts is %g", n->stiffness);
-    if (!(n->time >= 0 && n->time <= 1e15)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->time, "the state's time is %g seconds", n->time);
+    if (!(n->dt_before >= 0 && n->dt_before <= 1000) || (n->dt_before > 0 && n->dt_before < shortest))
+        return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->dt_before, "the state's last substep is %g seconds",
+                         n->dt_before);
+    if (!(n->stiffness >= 0 && n->stiffness <= stiffest))
+        return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->stiffness, "the state's stiffness of contacts is %g",
+                         n->stiffness);
+    if (!(n->time >= 0 && n->time <= 1e15))
+        return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->time, "the state's time is %g seconds", n->time);
     for (i = 0; i < m->bodies && m->bodies_read; i++) {
         const fsi__sh_body *b = &m->body[i];
         const double turn = fabs(fsi__sh_quat_size2(b->turn) - 1);
-        if (!fsi__sh_is_finite(b->center, 3) || !(turn <= 1e-3)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, turn, "the state's place of COUPLED body %d is not finite, or its orientation is no unit quaternion", i);
+        if (!fsi__sh_is_finite(b->center, 3) || !(turn <= 1e-3))
+            return fsi__fail(
+                m->context, FSI_ERROR_FORMAT, fn, i, turn,
+                "the state's place of COUPLED body %d is not finite, or its orientation is no unit quaternion", i);
     }
     return FSI_OK;
 }
 
-/* Where obstacle o is put by a load, in x: by its mesh, by its body, and where a COUPLED one is where it was, there to the last bit. */
+/* Where obstacle o is put by a load, in x: by its mesh, by its body, and where a COUPLED one is where it was, there to
+   the last bit. */
 static void fsi__sh_load_obstacle(const fsi__sh_impl *m, const fsi__sh_obstacle *o, double *x)
 {
     const fsi__sh_body *b = o->body >= 0 ? &m->body[o->body] : NULL;
     int i;
     fsi__sh_place_obstacle(o, o->desc.body ? o->desc.body->pose : fsi_default_body().pose, x);
-    for (i = 0; b && i < o->features.count[0]; i++) fsi__sh_turn_point(b->center, b->turn, o->local + 3 * (size_t)i, x + 3 * (size_t)i);
+    for (i = 0; b && i < o->features.count[0]; i++)
+        fsi__sh_turn_point(b->center, b->turn, o->local + 3 * (size_t)i, x + 3 * (size_t)i);
 }
 
 /* COUPLED bodies by the state where their owners have them there, else where these have them. */
@@ -5303,7 +3781,8 @@ static void fsi__sh_load_bodies(fsi__sh_impl *m)
         fsi__sh_body *b = &m->body[i];
         const fsi_pose pose = b->body->pose;
         const fsi_vec3 was = fsi__sh_to(b->center);
-        const int same = m->bodies_read && fsi_v3_norm2(fsi_v3_sub(was, pose.position)) <= 0 && memcmp(&b->turn, &pose.orientation, sizeof b->turn) == 0;
+        const int same = m->bodies_read && fsi_v3_norm2(fsi_v3_sub(was, pose.position)) <= 0 &&
+                         memcmp(&b->turn, &pose.orientation, sizeof b->turn) == 0;
         if (!same) {
             fsi__sh_from(pose.position, b->center);
             b->turn = pose.orientation;
@@ -5319,9 +3798,12 @@ FSI_API fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t s
     int o;
     if (status != FSI_OK) return status;
     fsi__sh_stream(&stream, m);
-    if (!stream.ok || stream.used != stream.capacity) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, (double)size, "the buffer is of another scene");
+    if (!stream.ok || stream.used != stream.capacity)
+        return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, (double)size, "the buffer is of another scene");
     status = fsi__sh_check_numbers(m, fn);
-    for (o = 0; o < m->obstacles && status == FSI_OK; o++) if (m->obstacle[o].used && m->obstacle[o].desc.body) status = fsi_body_check(m->context, m->obstacle[o].desc.body, o);
+    for (o = 0; o < m->obstacles && status == FSI_OK; o++)
+        if (m->obstacle[o].used && m->obstacle[o].desc.body)
+            status = fsi_body_check(m->context, m->obstacle[o].desc.body, o);
     if (status != FSI_OK) return status;
 
     /* apart, where all of it will stand? */
@@ -5332,7 +3814,8 @@ FSI_API fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t s
         const fsi__sh_obstacle *ob = &m->obstacle[o];
         if (!ob->used) continue;
         fsi__sh_load_obstacle(m, ob, m->stand_x + 3 * (size_t)ob->features.first);
-        if (!fsi__sh_is_finite(m->stand_x + 3 * (size_t)ob->features.first, 3 * ob->features.count[0])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
+        if (!fsi__sh_is_finite(m->stand_x + 3 * (size_t)ob->features.first, 3 * ob->features.count[0]))
+            return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
     }
     return fsi__sh_check_apart(m, fn, m->stand_x);
 }
@@ -5349,12 +3832,14 @@ FSI_API void fsi__sh_take_state(fsi_shell *s)
         s->position[i] = s->target[i] = fsi__sh_to(m->state.x + 3 * i);
         s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
     }
-    for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
+    for (i = 0; i < s->segment_count; i++)
+        if (m->model.twist_node[i] >= 0) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
     for (i = 0; i < m->bodies; i++) {
         memcpy(m->body[i].left_center, m->body[i].center, sizeof m->body[i].center);
         m->body[i].left_turn = m->body[i].turn;
     }
-    for (i = 0; i < m->obstacles; i++) if (m->obstacle[i].used) fsi__sh_load_obstacle(m, &m->obstacle[i], m->obstacle[i].stand);
+    for (i = 0; i < m->obstacles; i++)
+        if (m->obstacle[i].used) fsi__sh_load_obstacle(m, &m->obstacle[i], m->obstacle[i].stand);
     fsi__sh_fill_points(m);
     for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 0, m->was_x, m->spring[i].stand);
     fsi__sh_fill_points(m);
@@ -5372,7 +3857,10 @@ FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size)
     return status;
 }
 
-FSI_API uint64_t fsi_shell_hash(const fsi_shell *s) { return fsi__sh_of(s) ? fsi__state_hash(fsi__sh_stream, s->impl) : 0; }
+FSI_API uint64_t fsi_shell_hash(const fsi_shell *s)
+{
+    return fsi__sh_of(s) ? fsi__state_hash(fsi__sh_stream, s->impl) : 0;
+}
 
 FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw)
 {
@@ -5381,26 +3869,38 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
     if (!m || !draw) return;
     for (i = 0; draw->line && i < m->model.edges; i++) {
         const int a = m->model.edge[2 * i], b = m->model.edge[2 * i + 1];
-        const double rest = sqrt(m->model.edge_length2[i]), strain = (double)fsi_v3_norm(fsi_v3_sub(s->position[a], s->position[b])) / rest - 1;
+        const double rest = sqrt(m->model.edge_length2[i]),
+                     strain = (double)fsi_v3_norm(fsi_v3_sub(s->position[a], s->position[b])) / rest - 1;
         const double level = strain > 0.1 ? 1 : strain < -0.1 ? -1 : strain * 10;
-        const uint32_t red = (uint32_t)(255 * (level < 0 ? 1 + level : 1)), blue = (uint32_t)(255 * (level > 0 ? 1 - level : 1)), green = red < blue ? red : blue;
+        const uint32_t red = (uint32_t)(255 * (level < 0 ? 1 + level : 1)),
+                       blue = (uint32_t)(255 * (level > 0 ? 1 - level : 1)), green = red < blue ? red : blue;
         draw->line(draw->user, s->position[a], s->position[b], red << 16 | green << 8 | blue);
     }
     for (i = 0; draw->line && i < s->vertex_count; i++) {
         const fsi_vec3 f = m->contact_force[i];
-        if (fsi_v3_norm2(f) > 0) draw->line(draw->user, s->position[i], fsi_v3_madd(s->position[i], (fsi_real)0.1 / s->mass[i], f), 0x00ff00);
+        if (fsi_v3_norm2(f) > 0)
+            draw->line(draw->user, s->position[i], fsi_v3_madd(s->position[i], (fsi_real)0.1 / s->mass[i], f),
+                       0x00ff00);
     }
     for (i = 0; draw->line && i < m->obstacles; i++) {
         const fsi__sh_obstacle *o = &m->obstacle[i];
         int e;
-        for (e = 0; o->used && e < o->features.count[FSI__SH_EDGES]; e++) draw->line(draw->user, fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e]), fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e + 1]), 0x808080);
+        for (e = 0; o->used && e < o->features.count[FSI__SC_EDGES]; e++)
+            draw->line(draw->user, fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e]),
+                       fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e + 1]), 0x808080);
     }
-    for (i = 0; draw->point && i < s->vertex_count; i++) if (s->pinned[i]) draw->point(draw->user, s->position[i], s->mean_edge / 5, 0xff00ff);
+    for (i = 0; draw->point && i < s->vertex_count; i++)
+        if (s->pinned[i]) draw->point(draw->user, s->position[i], s->mean_edge / 5, 0xff00ff);
 }
 
 /* ---- >>skins implementation -------------------------------------------------------------------------------------- */
 
-typedef struct fsi__sh_skin { int *triangle; double *weight, *normal; int vertices, triangles; fsi__arena memory; } fsi__sh_skin;
+typedef struct fsi__sh_skin {
+    int *triangle;
+    double *weight, *normal;
+    int vertices, triangles;
+    fsi__arena memory;
+} fsi__sh_skin;
 
 /* Unit normals of vertices, weighted by area; in 2D of segments, by length. */
 static void fsi__sh_smooth(const fsi_shell *s, double *normal)
@@ -5439,7 +3939,8 @@ FSI_API fsi_status fsi_shell_vertex_normals(fsi_shell *s, fsi_vec3 *out)
 }
 
 /* A point of a triangle's plane, and the smooth normal there. */
-static void fsi__sh_skin_point(const fsi_shell *s, const double *normal, int t, const double *weight, double *p, double *n)
+static void fsi__sh_skin_point(const fsi_shell *s, const double *normal, int t, const double *weight, double *p,
+                               double *n)
 {
     const int *v = s->triangles + 3 * t;
     const double b[3] = { 1 - weight[0] - weight[1], weight[0], weight[1] };
@@ -5459,7 +3960,8 @@ static void fsi__sh_skin_point(const fsi_shell *s, const double *normal, int t, 
     for (a = 0; a < 3; a++) n[a] = l > 0 ? n[a] / l : 0;
 }
 
-/* Weights and distance of x on triangle t: distance along the normal, then weights of what is left of x without it, a few times over. */
+/* Weights and distance of x on triangle t: distance along the normal, then weights of what is left of x without it, a
+   few times over. */
 static void fsi__sh_skin_fit(const fsi_shell *s, const double *normal, int t, const double *x, double *weight)
 {
     const int *v = s->triangles + 3 * t;
@@ -5531,8 +4033,9 @@ FSI_API fsi_status fsi_shell_skin_create(fsi_shell_skin **out, const fsi_shell *
     *out = NULL;
     if (!fsi__sh_of(s)) return FSI_ERROR_COOKIE;
     if (s->triangle_count == 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are no triangles");
-    if (count < 1 || !fine) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, or fine is NULL", count);
-    status = fsi__sh_check_vectors(s->context, fn, fine, count, "fine vertex", 3);
+    if (count < 1 || !fine)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, or fine is NULL", count);
+    status = fsi__sm_check_vectors(s->context, fn, fine, count, "fine vertex", 3);
     if (status != FSI_OK) return status;
     skin = (fsi_shell_skin *)fsi__alloc(s->context, 1, sizeof *skin);
     k = (fsi__sh_skin *)fsi__alloc(s->context, 1, sizeof *k);
@@ -5578,7 +4081,8 @@ FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *
     int i, a;
     if (!skin || skin->cookie != FSI__COOKIE('k', fsi_shell_skin) || !fsi__sh_of(s)) return FSI_ERROR_COOKIE;
     k = (fsi__sh_skin *)skin->impl;
-    if (k->vertices != s->vertex_count || k->triangles != s->triangle_count) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the skin was made for another simulator");
+    if (k->vertices != s->vertex_count || k->triangles != s->triangle_count)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the skin was made for another simulator");
     if (!out) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
     fsi__sh_smooth(s, k->normal);
     for (i = 0; i < skin->count; i++) {
@@ -5600,77 +4104,87 @@ static fsi_status fsi__sh_make_solvers(fsi__sh_impl *m)
     fsi_status status;
     a.context = d.context = m->context;
     a.vertices = m->first_body;
-    a.elements = m->model.first[FSI__SH_KINDS];
+    a.elements = m->model.first[FSI__SM_KINDS];
     a.start = m->model.start;
     a.vertex = m->model.node;
-    if (!m->contact || m->first_body >= 3000) d.ordering = fsi_dissection(); /* contacts change the pattern: order quickly */
+    /* contacts change the pattern: order quickly */
+    if (!m->contact || m->first_body >= 3000) d.ordering = fsi_dissection();
     status = fsi_assembly_create(&m->elastic, &a);
     if (status == FSI_OK) status = fsi_solver_create(&m->solver, &d);
-    if (status == FSI_OK) status = fsi_pairs_create(&m->found, m->context);
+    if (status == FSI_OK) status = fsi_pairs_create(&m->contacts.found, m->context);
     return status;
 }
 
 static void fsi__sh_list_features(fsi__sh_impl *m)
 {
-    fsi__sh_features *f = &m->own_features;
-    f->count[FSI__SH_POINTS] = m->model.vertices;
-    f->count[FSI__SH_EDGES] = m->model.edges;
-    f->count[FSI__SH_FACES] = m->model.triangles;
-    f->index[FSI__SH_EDGES] = m->model.edge;
-    f->index[FSI__SH_FACES] = m->model.triangle;
+    fsi__sc_features *f = &m->contacts.own;
+    f->count[FSI__SC_POINTS] = m->model.vertices;
+    f->count[FSI__SC_EDGES] = m->model.edges;
+    f->count[FSI__SC_FACES] = m->model.triangles;
+    f->index[FSI__SC_EDGES] = m->model.edge;
+    f->index[FSI__SC_FACES] = m->model.triangle;
     f->edge_length2 = m->model.edge_length2;
-    m->lone.count[FSI__SH_POINTS] = m->model.points;
-    m->lone.index[FSI__SH_POINTS] = m->model.point;
+    m->contacts.lone.count[FSI__SC_POINTS] = m->model.points;
+    m->contacts.lone.index[FSI__SC_POINTS] = m->model.point;
 }
 
 /* The state at the beginning: at rest where the desc puts it. */
-static void fsi__sh_start_state(fsi_shell *s, fsi__sh_impl *m, fsi__sh_maker *k)
+static void fsi__sh_start_state(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
 {
-    fsi__sh_model *p = &m->model;
+    fsi__sm_model *p = &m->model;
     int i;
     for (i = 0; i < p->vertices; i++) {
         fsi__sh_from(k->desc->vertices[i], m->state.x + 3 * i);
         s->position[i] = s->target[i] = k->desc->vertices[i];
         m->public_mass[i] = (fsi_real)p->mass[i];
     }
-    fsi__sh_make_frames(k, m->state.x, m->state.frame, k->seen);
-    for (i = 0; i < p->count[FSI__SH_JOINT]; i++) {
+    fsi__sm_make_frames(k, m->state.x, m->state.frame, k->seen);
+    for (i = 0; i < p->count[FSI__SM_JOINT]; i++) {
         fsi__shell_frame f[2];
         double x[9];
         f[0] = m->state.frame[p->joint_segment[2 * i]];
         f[1] = m->state.frame[p->joint_segment[2 * i + 1]];
-        fsi__sh_gather(m->state.x, p->node + p->start[p->first[FSI__SH_JOINT] + i], 3, x);
+        fsi__sh_gather(m->state.x, p->node + p->start[p->first[FSI__SM_JOINT] + i], 3, x);
         m->state.twist[i] = fsi__shell_joint_twist(f, p->joint[i].rest_twist, x);
     }
 }
 
 /* All that can fail. */
-static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sh_maker *k)
+static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
 {
     const char *fn = k->fn;
     fsi__arena measure;
-    fsi_status status = fsi__sh_make_model(k, &m->given, &m->counted);
+    fsi_status status = fsi__sm_make_model(k, &m->given, &m->counted);
     int i;
     if (status != FSI_OK) return status;
     m->first_body = m->model.vertices + m->model.twists;
     for (i = 0; i < m->model.materials; i++) if (m->model.material[i].damping_stiffness > 0) m->damps = 1;
     m->contact = k->desc->contact != 0;
-    m->self_contact = k->desc->self_contact != 0;
-    m->range = k->desc->contact_range > 0 ? (double)k->desc->contact_range : m->model.edges > 0 ? 0.15 * m->model.mean_edge : 1e-3;
-    if (!(m->model.mean_edge > 0)) m->model.mean_edge = m->range / 0.15;
+    m->contacts.self_contact = k->desc->self_contact != 0;
+    m->contacts.range = k->desc->contact_range > 0 ? (double)k->desc->contact_range
+               : m->model.edges > 0       ? 0.15 * m->model.mean_edge
+                                          : 1e-3;
+    if (!(m->model.mean_edge > 0)) m->model.mean_edge = m->contacts.range / 0.15;
     fsi__sh_take_settings(s, m, k->desc);
+    m->contacts.dim = m->model.dim;
+    m->contacts.vertices = m->model.vertices;
+    m->contacts.mass = m->model.mass;
+    m->contacts.clearance = m->model.clearance;
+    m->contacts.bare = m->model.bare;
     fsi__sh_list_features(m);
     status = fsi__sh_make_solvers(m);
-    if (status == FSI_OK && m->contact) status = fsi__sh_make_trees(m->context, &m->own_features);
-    if (status == FSI_OK && m->contact) status = fsi__sh_make_trees(m->context, &m->lone);
+    if (status == FSI_OK && m->contact) status = fsi__sc_make_trees(m->context, &m->contacts.own);
+    if (status == FSI_OK && m->contact) status = fsi__sc_make_trees(m->context, &m->contacts.lone);
     if (status != FSI_OK) return status;
     memset(&measure, 0, sizeof measure);
     fsi__sh_lay_fixed(s, m, &measure);
-    if (!fsi__arena_reserve(m->context, &m->fixed_memory, measure.used)) return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for %d elements", m->model.first[FSI__SH_KINDS]);
+    if (!fsi__arena_reserve(m->context, &m->fixed_memory, measure.used))
+        return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for %d elements",
+                         m->model.first[FSI__SM_KINDS]);
     fsi__sh_lay_fixed(s, m, &m->fixed_memory);
     fsi__sh_start_state(s, m, k);
     status = fsi__sh_resize(m, fn);
-    if (status == FSI_OK && m->contact && m->self_contact) status = fsi__sh_list_close(m, fn);
+    if (status == FSI_OK && m->contact && m->contacts.self_contact) status = fsi__sh_list_close(m, fn);
     return status == FSI_OK ? fsi__sh_check_apart(m, fn, m->state.x) : status;
 }
 
@@ -5684,25 +4198,17 @@ FSI_API void fsi_shell_destroy(fsi_shell *s)
     c = m->context;
     own = m->own;
     if (c == &m->own) c = &own; /* goes with m */
+    fsi__sc_free(&m->contacts);
     fsi_assembly_destroy(m->elastic);
     fsi_solver_destroy(m->solver);
-    fsi_pairs_destroy(m->found);
-    fsi__sh_free_trees(&m->own_features);
-    fsi__sh_free_trees(&m->lone);
     fsi__arena_free(m->context, &m->given);
     fsi__arena_free(m->context, &m->counted);
     fsi__arena_free(m->context, &m->fixed_memory);
     fsi__arena_free(m->context, &m->work);
-    fsi__free(m->context, m->pair, (size_t)m->pair_capacity, sizeof *m->pair);
-    fsi__free(m->context, m->pair_number, (size_t)m->pair_number_capacity, sizeof(double));
-    fsi__free(m->context, m->gap, (size_t)m->gap_capacity, sizeof(double));
-    fsi__free(m->context, m->active, (size_t)m->active_capacity, sizeof(int));
-    fsi__free(m->context, m->pair_block, (size_t)m->pair_block_capacity, 156 * sizeof(double));
     fsi__free(m->context, m->rub, (size_t)m->rub_capacity, sizeof *m->rub);
     fsi__free(m->context, m->coupling, (size_t)m->coupling_capacity, 4 * sizeof(int));
     fsi__free(m->context, m->total_col, (size_t)m->total_capacity, sizeof(int));
     fsi__free(m->context, m->total_value, (size_t)m->total_capacity, 9 * sizeof(double));
-    for (i = 0; i < 2; i++) fsi__free(m->context, m->close[i], (size_t)m->close_capacity[i], sizeof(fsi__sh_close));
     fsi__free(m->context, m->obstacle, (size_t)m->obstacle_capacity, sizeof *m->obstacle);
     fsi__free(m->context, m->body, (size_t)m->body_capacity, sizeof *m->body);
     fsi__free(m->context, m->spring, (size_t)m->spring_capacity, sizeof *m->spring);
@@ -5712,17 +4218,35 @@ FSI_API void fsi_shell_destroy(fsi_shell *s)
     fsi__free(c, s, 1, sizeof *s);
 }
 
+FSI_API fsi_shell_desc fsi_shell_default_desc(void)
+{
+    fsi_shell_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('d', fsi_shell_desc);
+    d.dim = 3;
+    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    d.substeps = 1;
+    d.max_newton = 100;
+    d.tolerance = (fsi_real)1e-3;
+    d.contact = d.self_contact = 1;
+    d.friction_speed = (fsi_real)3e-4;
+    d.friction_iterations = 1;
+    d.drag = (fsi_real)1.2;
+    return d;
+}
+
 FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
 {
     const char *fn = "fsi_shell_create";
-    fsi__sh_maker k;
+    fsi__sm_maker k;
     fsi__sh_impl *m;
     fsi_shell *s;
     fsi_status status;
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('d', fsi_shell_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    status = fsi__sh_check_desc(desc->context, fn, desc);
+    if (!desc || desc->cookie != FSI__COOKIE('d', fsi_shell_desc) || !fsi__is_context(desc->context))
+        return FSI_ERROR_COOKIE;
+    status = fsi__sm_check_desc(desc->context, fn, desc);
     if (status != FSI_OK) return status;
     s = (fsi_shell *)fsi__alloc(desc->context, 1, sizeof *s);
     m = (fsi__sh_impl *)fsi__alloc(desc->context, 1, sizeof *m);
@@ -5734,7 +4258,7 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
     s->cookie = FSI__COOKIE('s', fsi_shell);
     s->impl = m;
     m->own = fsi_default_context();
-    m->context = s->context = desc->context ? desc->context : &m->own;
+    m->context = m->contacts.context = s->context = desc->context ? desc->context : &m->own;
     memset(&k, 0, sizeof k);
     k.context = m->context;
     k.fn = fn;
@@ -5752,7 +4276,7 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
     s->triangles = m->model.triangle;
     s->segments = m->model.segment;
     s->mean_edge = (fsi_real)m->model.mean_edge;
-    s->contact_range = (fsi_real)m->range;
+    s->contact_range = (fsi_real)m->contacts.range;
     s->stats.min_gap = 1;
     s->stats.bytes = m->context->bytes;
     s->stats.allocs = m->context->allocs;

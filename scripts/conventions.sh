@@ -75,7 +75,7 @@ for x in $simulators; do
         grep -qE '^    int max_substeps;' fsi_$x.h && ! grep -qE '^    int .*degraded' fsi_$x.h && echo "max_substeps without stats.degraded"
     } | found "fsi_$x.h: too many substeps degrade"
     {
-        grep -qE "fsi_${x}_error\(.*fsi__error_of\(" fsi_$x.h || echo "fsi_${x}_error does not return fsi__error_of"
+        grep -qzE "fsi_${x}_error\([^;{]*\{[^}]*fsi__error_of\(" fsi_$x.h || echo "fsi_${x}_error does not return fsi__error_of"
     } | found "fsi_$x.h: errors of no simulator"
     {
         declared fsi_$x.h | grep -oE "fsi_${x}_add_obstacle\([^)]*\)" | grep -vE "\(fsi_$x \*[a-z]+, const fsi_${x}_obstacle_desc \*[a-z]+, int \*id\)"
@@ -97,9 +97,9 @@ for h in $headers; do
             want=$(echo "$type" | sed -E 's/^fsi_([a-z0-9]+)_(.*)/fsi_\1_default_\2/; t; s/^fsi_(.*)/fsi_default_\1/')
             [ "$name" = "$want" ] || echo "$name fills $type: it should be $want"
         done
-        # Those there must be: every desc.
+        # Those there must be: every desc, in its header or one that includes it.
         sed -nE 's/^\} (fsi_[a-z_0-9]+_desc);/\1/p' $h | while read -r type; do
-            grep -qE "^FSI_API $type fsi_[a-z_0-9]*default_[a-z_0-9]+\(void\);" $h || echo "nothing fills $type"
+            grep -qE "^FSI_API $type fsi_[a-z_0-9]*default_[a-z_0-9]+\(void\);" $headers || echo "nothing fills $type"
         done
     } | found "$h: names of defaults"
 done

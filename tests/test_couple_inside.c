@@ -390,10 +390,10 @@ static void spoil(void *array, size_t count, size_t size)
 static void spoil_shell(fsi_shell *s)
 {
     fsi__sh_impl *m = (fsi__sh_impl *)s->impl;
-    const fsi__sh_model *p = &m->model;
+    const fsi__sm_model *p = &m->model;
     const size_t n = 3 * (size_t)m->nodes * sizeof(double), x = 3 * (size_t)m->points * sizeof(double), q = 3 * (size_t)m->first_body * sizeof(double), v = 3 * (size_t)p->vertices * sizeof(double);
     void *const of_nodes[11] = { m->now.q, m->trial.q, m->start_q, m->end_q, m->aim, m->base, m->gradient, m->direction, m->fixed_step, m->lift, m->scratch };
-    void *const of_points[10] = { m->now.x, m->trial.x, m->start_x, m->end_x, m->go_x, m->stand_x, m->dx, m->felt, m->sum, m->around };
+    void *const of_points[10] = { m->now.x, m->trial.x, m->start_x, m->end_x, m->go_x, m->stand_x, m->dx, m->felt, m->sum, m->contacts.around };
     void *const of_state[4] = { m->next.x, m->next.v, m->next.x_before, m->next.v_before };
     void *const of_vertices[3] = { m->force, m->pin_from, m->pin_to };
     int i;
@@ -405,28 +405,28 @@ static void spoil_shell(fsi_shell *s)
     spoil(m->trial.turn, (size_t)m->bodies, sizeof(fsi_quat));
     spoil(m->fixed, 3 * (size_t)m->nodes, 1);
     spoil(m->next.frame, (size_t)p->segments, sizeof *m->next.frame);
-    spoil(m->next.twist, (size_t)p->count[FSI__SH_JOINT], sizeof(double));
+    spoil(m->next.twist, (size_t)p->count[FSI__SM_JOINT], sizeof(double));
     spoil(m->held, (size_t)p->vertices, 1);
     spoil(m->twist_from, (size_t)p->segments, sizeof(double));
     spoil(m->wind, 4 * (size_t)p->triangles, sizeof(double));
-    spoil(m->element_value, p->value_at[p->first[FSI__SH_KINDS]], sizeof(double));
-    spoil(m->element_vector, 3 * (size_t)p->start[p->first[FSI__SH_KINDS]], sizeof(double));
-    spoil(m->element_energy, (size_t)p->first[FSI__SH_KINDS], sizeof(double));
+    spoil(m->element_value, p->value_at[p->first[FSI__SM_KINDS]], sizeof(double));
+    spoil(m->element_vector, 3 * (size_t)p->start[p->first[FSI__SM_KINDS]], sizeof(double));
+    spoil(m->element_energy, (size_t)p->first[FSI__SM_KINDS], sizeof(double));
     spoil(m->total_value, (size_t)m->total_capacity, 9 * sizeof(double));
     spoil(m->total_col, (size_t)m->total_capacity, sizeof(int));
     spoil(m->coupling, (size_t)m->coupling_capacity, 2 * sizeof(int));
-    spoil(m->pair, (size_t)m->pair_capacity, sizeof *m->pair);
-    spoil(m->active, (size_t)m->active_capacity, sizeof(int));
-    spoil(m->gap, (size_t)m->gap_capacity, sizeof(double));
-    spoil(m->pair_number, (size_t)m->pair_number_capacity, sizeof(double));
-    spoil(m->pair_block, (size_t)m->pair_block_capacity, 156 * sizeof(double));
+    spoil(m->contacts.pair, (size_t)m->contacts.pair_capacity, sizeof *m->contacts.pair);
+    spoil(m->contacts.active, (size_t)m->contacts.active_capacity, sizeof(int));
+    spoil(m->contacts.gap, (size_t)m->contacts.gap_capacity, sizeof(double));
+    spoil(m->contacts.pair_number, (size_t)m->contacts.pair_number_capacity, sizeof(double));
+    spoil(m->contacts.pair_block, (size_t)m->contacts.pair_block_capacity, 156 * sizeof(double));
     spoil(m->rub, (size_t)m->rub_capacity, sizeof *m->rub);
-    spoil(m->own_features.box, 6 * (size_t)p->vertices, sizeof(double));
+    spoil(m->contacts.own.box, 6 * (size_t)p->vertices, sizeof(double));
     if (!m->damps) return;
-    spoil(m->damped.membrane, (size_t)p->count[FSI__SH_MEMBRANE], sizeof *p->membrane);
-    spoil(m->damped.fold, (size_t)p->count[FSI__SH_HINGE], sizeof *p->fold);
-    spoil(m->damped.bar, (size_t)p->count[FSI__SH_STRETCH], sizeof *p->bar);
-    spoil(m->damped.joint, (size_t)p->count[FSI__SH_JOINT], sizeof *p->joint);
+    spoil(m->damped.membrane, (size_t)p->count[FSI__SM_MEMBRANE], sizeof *p->membrane);
+    spoil(m->damped.fold, (size_t)p->count[FSI__SM_HINGE], sizeof *p->fold);
+    spoil(m->damped.bar, (size_t)p->count[FSI__SM_STRETCH], sizeof *p->bar);
+    spoil(m->damped.joint, (size_t)p->count[FSI__SM_JOINT], sizeof *p->joint);
 }
 
 /* And of the coupling; the number of rows and the like stay as they are. */

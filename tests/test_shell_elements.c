@@ -539,14 +539,14 @@ static void test_gaps_that_were_not_measured_are_no_larger(void)
     int k, i, kept = 0, wrong = 0;
     for (k = 0; k < 8; k++) {
         CHECK(fsi_shell_step(s, (fsi_real)(1 / 60.0)) == FSI_OK);
-        for (i = 0; i < m->pairs; i++) {
-            const fsi__sh_pair *p = &m->pair[i];
+        for (i = 0; i < m->contacts.pairs; i++) {
+            const fsi__sc_pair *p = &m->contacts.pair[i];
             double x[12], gap;
             fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
             gap = fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
-            wrong += !(m->gap[i] <= gap * (1 + 1e-9));
-            wrong += gap < p->contact.range && !(m->gap[i] >= gap * (1 - 1e-9));
-            kept += m->gap[i] < gap * (1 - 1e-6);
+            wrong += !(m->contacts.gap[i] <= gap * (1 + 1e-9));
+            wrong += gap < p->contact.range && !(m->contacts.gap[i] >= gap * (1 - 1e-9));
+            kept += m->contacts.gap[i] < gap * (1 - 1e-6);
         }
     }
     CHECK(wrong == 0 && kept > 100);

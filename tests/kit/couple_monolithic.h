@@ -67,7 +67,7 @@ TEST_FN void monolithic_add_face(monolithic *m, const fsi_pressure_flow *flow, i
 /* A line through centres of cells that a segment crosses gives a face. One that is crossed twice counts once. */
 TEST_FN void monolithic_find_faces(monolithic *m, const fsi_pressure_flow *flow)
 {
-    const fsi__sh_model *p = &m->sh->model;
+    const fsi__sm_model *p = &m->sh->model;
     int s, axis, k, kept = 0;
     m->faces = 0;
     for (s = 0; s < p->segments; s++) for (axis = 0; axis < 2; axis++) {
