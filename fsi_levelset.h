@@ -28,188 +28,81 @@
       fsi_levelset_destroy(water);
 
    HOW IT WORKS
-      The liquid is where phi < 0, on a sparse grid (fsi_grid.h). A step moves phi and the velocities along themselves, gives each connected
-      component the volume that it should have by the smallest change of phi, and makes the velocities free of divergence, before and after
-      (the fluid part of the paper on level-set liquid coupled to shells and rods). Targets of volumes follow the liquid through splits and
-      merges: their sum changes only where liquid is added or taken. A component that vanishes, too thin for the grid, goes on as droplets.
-      Walls and obstacles let go of liquid that they would pull at, where air gets between (desc.release).
+      The liquid is where phi < 0, on a sparse grid (fsi_grid.h). A step moves phi and the velocities along themselves,
+      gives each connected component the volume that it should have by the smallest change of phi, and makes the
+      velocities free of divergence, before and after (the fluid part of the paper on level-set liquid coupled to shells
+      and rods). Targets of volumes follow the liquid through splits and merges: their sum changes only where liquid is
+      added or taken. A component that vanishes, too thin for the grid, goes on as droplets. Walls and obstacles let go
+      of liquid that they would pull at, where air gets between (desc.release).
    WHAT IT DOES (search for it)
-      fsi_levelset_create, _destroy, _error      from a desc: size, gravity, surface tension, viscosity, open sides, contact angle, schemes
+      fsi_levelset_create, _destroy, _error      from a desc: size, gravity, surface tension, viscosity, open sides,
+                                                 contact angle, schemes
       fsi_levelset_fill_sphere, _box, _mesh      adds liquid
-      fsi_levelset_add_emitter, _sink ...        taps and drains, with what has come and gone; _set_volume swells or shrinks a component
-      fsi_levelset_add_obstacle, _add_mesh   closed meshes that rest, move, carry an fsi_body or are carried by the liquid; _obstacle_reaction
+      fsi_levelset_add_emitter, _sink ...        taps and drains, with what has come and gone; _set_volume swells or
+                                                 shrinks a component
+      fsi_levelset_add_obstacle, _add_mesh       closed meshes that rest, move, carry an fsi_body or are carried by the
+                                                 liquid; _obstacle_reaction
       fsi_levelset_step, _suggest_dt             advances; a step that fails changes nothing
-      s->component, s->droplet, s->stats         each part with volume, centre, momentum; what is too small for the grid; energies, times a phase, iterations
+      s->component, s->droplet, s->stats         each part with volume, centre, momentum; what is too small for the
+                                                 grid; energies, times a phase, iterations
       fsi_levelset_phi_at, _velocity_at, _pressure_at, _copy, _debug_draw       reading out; _update_surface for a mesh
-      fsi_levelset_set_desc, _shift_origin       gravity, acceleration, tension ... from now on; a world whose origin moves along
+      fsi_levelset_set_desc, _shift_origin       gravity, acceleration, tension ... from now on; a world whose origin
+                                                 moves along
       fsi_levelset_save, _load, _hash            to the bit
    WHAT IT DOES NOT DO
-      Air is a pressure of 0: no bubbles that keep their volume. Viscosity does not drag bodies: they feel pressure alone. Obstacles thinner than a
-      cell may let liquid through. Films thinner than half a cell become droplets: points that neither meet each other in flight nor feel tension, viscosity
-      or the shell of fsi_couple.h, and push no obstacle. COUPLED bodies, and beside a shell all walls, hold liquid that they would pull at.
+      Air is a pressure of 0: no bubbles that keep their volume. Viscosity does not drag bodies: they feel pressure
+      alone. Obstacles thinner than a cell may let liquid through. Films thinner than half a cell become droplets:
+      points that neither meet each other in flight nor feel tension, viscosity or the shell of fsi_couple.h, and push
+      no obstacle. COUPLED bodies, and beside a shell all walls, hold liquid that they would pull at.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    PRECISION: fields in fsi_real, sums and volumes in double. Recommended: double.
    STACK: up to 100 kB in the caller's thread and in each of the context's.
    COST: about 1.2 us a liquid cell and substep, two projections included; 330 bytes a cell of a block.
+   WHAT LIES BELOW
+      fsi_levelset_state.h    fsi_levelset_desc, and fsi_levelset with its stats, which you read
+      fsi_levelset_walls.h    fsi_levelset_obstacle_desc; obstacles in the grid, walls that let go
+      fsi_levelset_parts.h    fsi_levelset_emitter_desc, fsi_levelset_sink_desc; droplets, components and their volumes
    FIND IN HERE (search for >>), behind the API
       >>stages of a step, for fsi's own headers, not for you
-      >>simulator  >>obstacles  >>substep: emitters, open sides, kinds of cells, capillary smoothing, viscosity,
-      droplets, components and their volumes, the volume constraint, the momentum that advection loses, blocks, sinks  >>step  >>step: a substep; and
-      the functions that you call: >>fill  >>sources  >>read out  >>state  >>obstacles, from outside  >>create
+      >>simulator  >>substep: open sides, kinds of cells, capillary smoothing, viscosity, blocks, sinks  >>step  >>step:
+      a substep; and the functions that you call: >>fill  >>sources  >>read out  >>state  >>obstacles, from outside
+      >>create
 */
 #ifndef FSI_LEVELSET_H
 #define FSI_LEVELSET_H
 
-#include "fsi_pressure.h"
-#include "fsi_viscosity.h"
+#include "fsi_levelset_parts.h"
 
-/* How surface tension acts. JUMP: the pressure jumps by gamma times curvature where the surface crosses a face (ghost fluid).
-   DELTA: the paper's force, spread over a band of 6 cells (its equation 8, one-sided: half of it would act on air): noisy, for comparison. */
-typedef enum fsi_levelset_tension { FSI_LEVELSET_TENSION_JUMP, FSI_LEVELSET_TENSION_DELTA } fsi_levelset_tension;
-
-/* How to make a simulator. Start from fsi_levelset_default_desc(). */
-typedef struct fsi_levelset_desc {
-    uint32_t cookie;
-    fsi_context *context;      /* default NULL: malloc, serial or OpenMP, no clock */
-    int dim;                   /* 3 (default) or 2 */
-    int n[3];                  /* cells of the box along each axis; default 64 */
-    fsi_real dx;               /* edge of a cell [m]; default 1.0/64 */
-    fsi_vec3 origin;           /* lower corner of the box [m]; default 0 */
-    fsi_real density;          /* [kg/m^3]; default 1000 */
-    fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: none but that of advection */
-    fsi_real surface_tension;  /* gamma [N/m]; default 0 */
-    fsi_levelset_tension tension; /* default JUMP */
-    fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81) */
-    fsi_acceleration_fn *acceleration; /* of the liquid, beside gravity, as it depends on place and time; default NULL: none. Asked at the faces and cells in
-                                          and next to liquid, for the middle of each substep, and for its beginning, which chooses its length. COUPLED bodies
-                                          have theirs by body->force. Not saved; not in potential_energy. In 2D its z is not looked at */
-    void *acceleration_user;   /* its first argument; default NULL */
-    unsigned char open_side[6];/* of the box, x-, x+, y-, y+, z-, z+: 1: liquid leaves there against air of pressure 0; default 0: a wall */
-    unsigned char no_slip[6];  /* walls of the box where viscosity > 0: 1 (default): the liquid sticks, 0: it slides */
-    fsi_real contact_angle;    /* of the walls of the box, through the liquid [degrees], 10 to 170; default 90 */
-    int release;               /* 1 (default): at the rim of the liquid, where air can get in, walls of the box, obstacles and PRESCRIBED bodies do not
-                                  pull at it by more than surface_tension (1 + cos contact_angle)/dx; 0: liquid leaves them only as its surface moves
-                                  along them. COUPLED bodies always hold it, and so do all beside the shell of fsi_couple.h */
-    fsi_real cfl;              /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 4; default 0.7 */
-    fsi_real capillary_cfl;    /* nor longer than this times sqrt(density dx^3/(4 pi surface_tension)), 0.05 to 5; default 1. Up to 1 (2D: 1.5) short
-                                  waves are stable; longer substeps damp them at the price of a second projection */
-    int max_substeps;          /* of one call; default 50 */
-    int conserve_volume;       /* default 1: each component keeps its volume; 0: what advection loses is lost */
-    int time_order;            /* of the motion of velocities; default 2: vortices and waves keep their energy; 1: the longer the substeps, the more they lose */
-    fsi_grid_scheme velocity_scheme, phi_scheme; /* advection; default CUBIC; LINEAR blurs and takes about a tenth less time, see docs/levelset.md */
-    double pressure_tolerance; /* divergence left by the first projection, as a share of the largest before; default 1e-6 */
-    int max_iters;             /* of a pressure solve; default 200: beyond that a step fails with FSI_ERROR_CONVERGENCE */
-    double volume_tolerance;   /* |S - V0| / V0 of each component; default 1e-8 */
-    int reserve;               /* blocks of 8^dim cells to make room for; default 0 */
-} fsi_levelset_desc;
-
-/* A connected piece of liquid. */
-typedef struct fsi_levelset_component {
-    double target;             /* volume that it is to have [m^3]; 2D: area [m^2] */
-    fsi_grid_component shape;  /* what its surface encloses now */
-} fsi_levelset_component;
-
-/* Liquid that the grid cannot hold: what a film thinner than half a cell, or a drop smaller than a cell, leaves where its cells become air. It flies as a
-   point, lies down on walls and obstacles, and joins liquid that it touches, or others, once they are enough for a drop of radius dx. */
-typedef struct fsi_levelset_droplet {
-    fsi_vec3 position, velocity;      /* [m], [m/s] */
-    double volume;                    /* [m^3]; 2D: area [m^2] */
-} fsi_levelset_droplet;
-
-/* What the last successful step did. Sums over its substeps unless said otherwise. */
-typedef struct fsi_levelset_stats {
-    int substeps;
-    int blocks;                       /* at the end */
-    int pressure_iterations, volume_iterations, viscosity_iterations, smoothing_iterations;
-    double divergence;                /* largest left over by a projection [1/s] */
-    int degraded;                     /* 1: max_substeps left substeps longer than they should be, or some were `thinned` */
-    int released;                     /* faces of walls and obstacles that let go */
-    int thinned;                      /* substeps whose viscosity did not converge and was lowered: see fsi_levelset_step */
-    int splits, merges;               /* components that came from one, and that went into one */
-    double volume, target;            /* of all components and droplets, at the end [m^3] */
-    double droplet_volume;            /* of the droplets alone, which both contain [m^3] */
-    double volume_error;              /* (volume - target - lost_volume) over all liquid that there was: target, lost_volume, left_volume and what sinks took, but for
-                                         those removed since. What is lost stays in it */
-    double lost_volume;               /* since creation: of droplets that an obstacle came down on, and, without conserve_volume, of components that vanished [m^3] */
-    double left_volume;               /* through open sides of the box, since creation [m^3] */
-    double advection_loss;            /* what components had too much (< 0: lacked) after advection, before it was put right [m^3]: its errors, and
-                                         what set_volume asks for and a substep cannot give at once */
-    double smoothed_error;            /* largest |S - V0| / V0 after an optimisation */
-    double max_speed, cfl;            /* at the end [m/s]; max_speed * substep / dx */
-    double momentum[3];               /* of components and droplets [kg m/s], at the end */
-    double kinetic_energy, potential_energy; /* likewise [J]; potential: -m g.x */
-    double seconds_advection, seconds_distance, seconds_volume, seconds_pressure, seconds_extrapolation, seconds_viscosity, seconds_other;
-    size_t bytes;                     /* held through its context */
-    long long allocs;
-} fsi_levelset_stats;
-
-/* A liquid. Read everything; write only what is marked. Fields and arrays are others after every call that changes the liquid: fetch them anew (`value` of
-   fields also after one that had no memory). */
-typedef struct fsi_levelset {
-    uint32_t cookie;
-    fsi_context *context;             /* never NULL */
-    fsi_levelset_desc desc;           /* as given; set_desc and shift_origin change it */
-    fsi_grid *grid;                   /* which blocks there are; read only */
-    const fsi_field *phi;             /* at cells [m]: negative in the liquid, distance to its surface up to 8 dx, +-8 dx beyond; in obstacles it goes on
-                                         as interpolation beside them wants it, negative too: fsi_levelset_phi_at does not */
-    fsi_field *u[3];                  /* on faces [m/s]; yours to write between steps; 2D: u[2] is NULL */
-    const fsi_field *pressure;        /* at cells, of the last step [Pa]; 0 outside of the liquid */
-    const int *label;                 /* entries of cells: component, also of the cells around it; -1 none */
-    int component_count;
-    const fsi_levelset_component *component;
-    int droplet_count;                /* phi, labels and components say nothing of droplets: draw them beside the surface, as balls of their volume */
-    const fsi_levelset_droplet *droplet;
-    double time;                      /* [s] */
-    fsi_levelset_stats stats;
-    void *impl;
-} fsi_levelset;
-
-FSI_API fsi_levelset_desc fsi_levelset_default_desc(void); /* fills every field */
 /* An empty box. Errors: COOKIE, ARGUMENT, NAN (name the field of the desc), LIMIT, MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_desc *desc);
 FSI_API void fsi_levelset_destroy(fsi_levelset *s); /* NULL is fine */
-/* Another desc from now on, start from s->desc: gravity, acceleration, tension, viscosity, open sides, steps, schemes, tolerances. What memory and state depend on
-   stays: context, dim, n, dx, origin, density, time_order, reserve. Errors: COOKIE, ARGUMENT and NAN (name the field); nothing has changed then. */
+/* Another desc from now on, start from s->desc: gravity, acceleration, tension, viscosity, open sides, steps, schemes,
+   tolerances. What memory and state depend on stays: context, dim, n, dx, origin, density, time_order, reserve. Errors:
+   COOKIE, ARGUMENT and NAN (name the field); nothing has changed then. */
 FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_desc *desc);
-/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
+   Never NULL. */
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s);
 
-/* Adds liquid that moves with `velocity` [m/s]; where there is liquid already, it keeps its own. What lies outside of the box is left out. Targets grow by
-   what the new liquid measures, which is *added [m^3; 2D: m^2] (NULL is fine): 0, and a message of level 1, where nothing was added: outside of the box, where
-   there was liquid, smaller than a cell. At most 1e9 m/s. center, radius, box in metres; the mesh is CLOSED. Sides of a box of liquid on the walls are no surface, nor
-   is what lies within 0.02 dx of an obstacle, along it.
-   Errors: COOKIE, ARGUMENT (radius, empty box, mesh, speed), NAN, MESH, LIMIT, MEMORY; nothing has changed then. */
-FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, double *added);
+/* Adds liquid that moves with `velocity` [m/s]; where there is liquid already, it keeps its own. What lies outside of
+   the box is left out. Targets grow by what the new liquid measures, which is *added [m^3; 2D: m^2] (NULL is fine): 0,
+   and a message of level 1, where nothing was added: outside of the box, where there was liquid, smaller than a cell.
+   At most 1e9 m/s. center, radius, box in metres; the mesh is CLOSED. Sides of a box of liquid on the walls are no
+   surface, nor is what lies within 0.02 dx of an obstacle, along it. Errors: COOKIE, ARGUMENT (radius, empty box, mesh,
+   speed), NAN, MESH, LIMIT, MEMORY; nothing has changed then. */
+FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity,
+                                            double *added);
 /* The same with a box. */
 FSI_API fsi_status fsi_levelset_fill_box(fsi_levelset *s, fsi_box3 box, fsi_vec3 velocity, double *added);
 /* The same with what a mesh encloses. */
 FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh, fsi_vec3 velocity, double *added);
 
-/* Gives a component another volume to have [m^3; 2D: m^2]: later steps move its surface there, by at most 0.2 dx a substep. It may lie between 0
-   and all of the box. Errors: COOKIE, ARGUMENT (there is no such component; volume), NAN. */
+/* Gives a component another volume to have [m^3; 2D: m^2]: later steps move its surface there, by at most 0.2 dx a
+   substep. It may lie between 0 and all of the box. Errors: COOKIE, ARGUMENT (there is no such component; volume),
+   NAN. */
 FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, double volume);
 
-/* Emitters let liquid out of a disc or a rectangle. From 2 dx before the inlet plane to dx behind it they hold a nozzle: that is full of liquid,
-   moves with the emitter and has the flow's velocity; other liquid cannot enter. The plane may lie in a wall of the box or anywhere within. When
-   it opens, the nozzle is filled; from then on the component at the inlet gets area * speed * dt, to rounding. When it shuts, and when
-   it is removed, what is in the nozzle is liquid as any other. While no cell of its nozzle lies in the box it emits nothing. */
-typedef enum fsi_levelset_emitter_shape { FSI_LEVELSET_EMITTER_DISC, FSI_LEVELSET_EMITTER_BOX } fsi_levelset_emitter_shape;
-
-typedef struct fsi_levelset_emitter_desc {
-    uint32_t cookie;
-    fsi_levelset_emitter_shape shape;  /* default DISC */
-    fsi_vec3 center;                   /* of the inlet [m]; 2D: z = 0 */
-    fsi_vec3 direction;                /* of the flow, any length but 0; default (1, 0, 0); 2D: z = 0 */
-    fsi_real radius;                   /* DISC, at least dx; 2D: half the width of the slot [m]; no default */
-    fsi_real half_width, half_height;  /* BOX, along `side` and across it, at least dx; 2D: half_height is not used [m]; no default */
-    fsi_vec3 side;                     /* BOX: made perpendicular to direction; default 0: some direction; 2D: not used */
-    fsi_real speed;                    /* of the flow along direction, not negative [m/s]; 0: shut; default 1 */
-    fsi_vec3 velocity;                 /* of the emitter itself, which moves along and adds it to the liquid's [m/s]; default 0 */
-    double start, stop;                /* from and until this `time` [s]; default 0, no end */
-} fsi_levelset_emitter_desc;
-
-FSI_API fsi_levelset_emitter_desc fsi_levelset_default_emitter_desc(void); /* fills every field */
 /* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT and NAN (name the field), MEMORY. */
 FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_emitter_desc *desc, int *id);
 /* Another speed, place, shape ... from now on; what was emitted counts on. At a new place it opens anew. */
@@ -218,83 +111,53 @@ FSI_API fsi_status fsi_levelset_remove_emitter(fsi_levelset *s, int id);
 /* What it emitted so far, with what filled its nozzle (NULL is fine) [m^3; 2D: m^2]. */
 FSI_API fsi_status fsi_levelset_emitter_total(const fsi_levelset *s, int id, double *volume);
 
-/* Sinks remove the liquid that is inside at the end of a substep, and lower the volumes that components are to have by that much. */
-typedef enum fsi_levelset_sink_shape { FSI_LEVELSET_SINK_BOX, FSI_LEVELSET_SINK_SPHERE, FSI_LEVELSET_SINK_MESH } fsi_levelset_sink_shape;
-
-typedef struct fsi_levelset_sink_desc {
-    uint32_t cookie;
-    fsi_levelset_sink_shape shape;     /* default BOX */
-    fsi_box3 box;                      /* BOX [m]; 2D: z is not looked at; no default */
-    fsi_vec3 center;                   /* SPHERE [m] */
-    fsi_real radius;                   /* SPHERE [m]; no default */
-    const fsi_mesh *mesh;              /* MESH: closed; referenced, must outlive the sink, may be moved between steps */
-    fsi_real rate;                     /* most liquid it takes [m^3/s] (2D: [m^2/s]), from its middle; default 0: no limit */
-} fsi_levelset_sink_desc;
-
-FSI_API fsi_levelset_sink_desc fsi_levelset_default_sink_desc(void); /* fills every field */
 /* Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY. */
 FSI_API fsi_status fsi_levelset_add_sink(fsi_levelset *s, const fsi_levelset_sink_desc *desc, int *id);
 FSI_API fsi_status fsi_levelset_remove_sink(fsi_levelset *s, int id);
-FSI_API fsi_status fsi_levelset_sink_total(const fsi_levelset *s, int id, double *volume); /* what it removed so far [m^3; 2D: m^2] */
+/* what it removed so far [m^3; 2D: m^2] */
+FSI_API fsi_status fsi_levelset_sink_total(const fsi_levelset *s, int id, double *volume);
 
-/* A CLOSED mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed first. It
-   keeps liquid out, or in when it was made as a container. What is thinner than a cell may be passed through. Every step sweeps it from where
-   the last step left it:
-      by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move or fsi_mesh_move_rigid, by less
-                      than 60 degrees a step (corners move in straight lines)
-      by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid, body->force and
-                      body->torque take it; liquid and body are solved together, which is stable for bodies much lighter
-                      than the liquid too. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
-                      `end`, where the step left it. Whoever integrates the pose himself may come out slightly elsewhere: the
-                      next step begins there. Several obstacles may be fixed to one PRESCRIBED body, one to a COUPLED one. 2D: bodies
-                      turn about z only; those that are turned otherwise, COUPLED ones too whose angular velocity or torque is not along z
-                      or whose inertia has products with z, as they stand, are refused (ARGUMENT).
-   Substeps move obstacles along. Where obstacles meet, the nearest surface counts. */
-typedef struct fsi_levelset_obstacle_desc {
-    uint32_t cookie;
-    const fsi_mesh *mesh;
-    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment;
-                                the mesh itself is not looked at any more */
-    int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1. The wall is where the mesh is: to 0.03 dx where it
-                                lies along the grid, to 0.1 dx where it is tilted */
-    fsi_real contact_angle;  /* through the liquid [degrees], 10 to 170; default 90 */
-} fsi_levelset_obstacle_desc;
-
-FSI_API fsi_levelset_obstacle_desc fsi_levelset_default_obstacle_desc(void); /* fills every field; set mesh */
-/* *id (NULL ok) names it in calls below. Liquid that it is put over is gone: components have the volume that is left. Errors: COOKIE,
-   ARGUMENT, NAN (name the field), MESH (not closed), LIMIT, MEMORY; nothing has changed then. */
+/* *id (NULL ok) names it in calls below. Liquid that it is put over is gone: components have the volume that is left.
+   Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (not closed), LIMIT, MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_levelset_obstacle_desc *desc, int *id);
-FSI_API fsi_status fsi_levelset_add_mesh(fsi_levelset *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
+/* the same with all defaults */
+FSI_API fsi_status fsi_levelset_add_mesh(fsi_levelset *s, const fsi_mesh *mesh, int *id);
 /* Where it was is air. Errors as above. */
 FSI_API fsi_status fsi_levelset_remove_obstacle(fsi_levelset *s, int id);
-/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Where it was is air, liquid where it
-   is now is gone. Errors as above. */
+/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Where it was
+   is air, liquid where it is now is gone. Errors as above. */
 FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id);
-/* What the liquid's pressure did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]; 2D: a metre of depth. */
+/* What the liquid's pressure did to an obstacle, mean over the last step: force [N], torque about the world's origin [N
+   m]; 2D: a metre of depth. */
 FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
-/* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. dt = 0 moves nothing and gives no impulse: reactions and impulses are 0 after it,
-   new velocities of COUPLED bodies those that they have. What went less well than asked (stats: degraded, thinned, lost_volume, a volume_error
-   that has grown by 1 % since it was told) is told by one message of level 1. Steps so long that max_substeps are too few (degraded) may throw liquid about, but lose none. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite, or the place where
-   desc.acceleration is not),
-   CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, before or after, droplets after; obstacles faster than 1e9), MEMORY; then
-   nothing has changed.
-   Where viscosity does not converge (spray with viscosity dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three times:
-   small drops are as good as rigid then too, all keep their momentum, none gains energy, pools are thinner for that substep. stats.thinned counts. */
+/* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. dt = 0 moves nothing and gives no impulse:
+   reactions and impulses are 0 after it, new velocities of COUPLED bodies those that they have. What went less well
+   than asked (stats: degraded, thinned, lost_volume, a volume_error that has grown by 1 % since it was told) is told by
+   one message of level 1. Steps so long that max_substeps are too few (degraded) may throw liquid about, but lose none.
+   Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite, or the place where
+   desc.acceleration is not), CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, before
+   or after, droplets after; obstacles faster than 1e9), MEMORY; then nothing has changed. Where viscosity does not
+   converge (spray with viscosity dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three
+   times: small drops are as good as rigid then too, all keep their momentum, none gains energy, pools are thinner for
+   that substep. stats.thinned counts. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
-/* The largest step that takes one substep now [s], 1e-12 to 1000, if meshes and PRESCRIBED bodies move no faster than the liquid; 0 where
-   desc.acceleration is not finite now, which fsi_levelset_error tells. */
+/* The largest step that takes one substep now [s], 1e-12 to 1000, if meshes and PRESCRIBED bodies move no faster than
+   the liquid; 0 where desc.acceleration is not finite now, which fsi_levelset_error tells. */
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 
-/* Adds offset [m] to the box (desc.origin), droplets, emitters and sinks, and to where the last step left obstacles: a world whose origin moves along. Meshes and
-   bodies are yours: add it to them as well before the next call (fsi_mesh_set; pose and end). Apart from rounding, later steps go as without; states
-   that were saved before are refused until it is shifted back. Errors: COOKIE, NAN, LIMIT (the box would lie too far off); then nothing has changed. */
+/* Adds offset [m] to the box (desc.origin), droplets, emitters and sinks, and to where the last step left obstacles: a
+   world whose origin moves along. Meshes and bodies are yours: add it to them as well before the next call
+   (fsi_mesh_set; pose and end). Apart from rounding, later steps go as without; states that were saved before are
+   refused until it is shifted back. Errors: COOKIE, NAN, LIMIT (the box would lie too far off); then nothing has
+   changed. */
 FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);
 
-/* Linear between the entries; beyond the box as at its sides, where a coordinate is NaN as at its lower side; in 2D z is not looked at; 0 (phi: 8 dx) far from the
-   liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an obstacle pressure passes into that of the cell in front of the wall, which it is at the wall
-   (desc.acceleration is asked there): its integral over a wall is the reaction. In an obstacle, as the last call left it, phi is at least the depth below its
-   surface, up to 6 dx: there is no liquid. */
+/* Linear between the entries; beyond the box as at its sides, where a coordinate is NaN as at its lower side; in 2D z
+   is not looked at; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an
+   obstacle pressure passes into that of the cell in front of the wall, which it is at the wall (desc.acceleration is
+   asked there): its integral over a wall is the reaction. In an obstacle, as the last call left it, phi is at least the
+   depth below its surface, up to 6 dx: there is no liquid. */
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x);
@@ -304,29 +167,34 @@ typedef enum fsi_levelset_field {
     FSI_LEVELSET_PHI, FSI_LEVELSET_PRESSURE, /* 1 */
     FSI_LEVELSET_VELOCITY                    /* at the centre: 3 (in 2D too) */
 } fsi_levelset_field;
-/* Copies a field of the cells lo .. lo + n - 1 as packed floats, as a GPU or a file wants them: cell (i, j, k) of these at
-   out[(k n[1] + j) n[0] + i], 3 numbers each for velocities; phi as fsi_levelset_phi_at has it. lo and n NULL: the whole box, desc.n cells. In 2D lo[2] and n[2] are not looked at.
-   Errors: COOKIE, ARGUMENT (unknown field, cells beyond the box, out NULL). */
-FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field field, const int *lo, const int *n, float *out);
+/* Copies a field of the cells lo .. lo + n - 1 as packed floats, as a GPU or a file wants them: cell (i, j, k) of these
+   at out[(k n[1] + j) n[0] + i], 3 numbers each for velocities; phi as fsi_levelset_phi_at has it. lo and n NULL: the
+   whole box, desc.n cells. In 2D lo[2] and n[2] are not looked at. Errors: COOKIE, ARGUMENT (unknown field, cells
+   beyond the box, out NULL). */
+FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field field, const int *lo, const int *n,
+                                     float *out);
 
-/* The surface of the liquid for a picture, by fsi_grid_surface_update, whose page says what `capped` and the arrays are. Where an obstacle stands, as the
-   last call left it, the liquid ends dx/4 inside: the mesh closes there, hidden by the obstacle. Works in scratch of s: no other call on s at the same time.
-   Errors: COOKIE, and those of fsi_grid_surface_update; the former surface stays then. */
+/* The surface of the liquid for a picture, by fsi_grid_surface_update, whose page says what `capped` and the arrays
+   are. Where an obstacle stands, as the last call left it, the liquid ends dx/4 inside: the mesh closes there, hidden
+   by the obstacle. Works in scratch of s: no other call on s at the same time. Errors: COOKIE, and those of
+   fsi_grid_surface_update; the former surface stays then. */
 FSI_API fsi_status fsi_levelset_update_surface(const fsi_levelset *s, fsi_grid_surface *surface, int capped);
 
-/* State: blocks with level set, velocities and pressure, volumes that components are to have, droplets, time, how far emitters and sinks have come. Obstacles,
-   bodies, descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another dim, n, dx, origin, time_order, other
-   obstacles, emitters or sinks, by their ids, are refused), after putting moving meshes (fsi_mesh_set) and bodies back: load takes them for where they
-   are then (bodies that are where they were, but for rounding, start from there to the bit), and refuses (FORMAT) a state whose liquid they cut into
-   another number of components than it was saved with. Labels and shapes of components are found anew. NULL buffer asks the
-   size. Errors: COOKIE, LIMIT (capacity), FORMAT (a damaged or foreign buffer), NAN, MEMORY; nothing changes then. */
+/* State: blocks with level set, velocities and pressure, volumes that components are to have, droplets, time, how far
+   emitters and sinks have come. Obstacles, bodies, descs of emitters and sinks, and desc are not saved: load into a
+   simulator made alike (another dim, n, dx, origin, time_order, other obstacles, emitters or sinks, by their ids, are
+   refused), after putting moving meshes (fsi_mesh_set) and bodies back: load takes them for where they are then (bodies
+   that are where they were, but for rounding, start from there to the bit), and refuses (FORMAT) a state whose liquid
+   they cut into another number of components than it was saved with. Labels and shapes of components are found anew.
+   NULL buffer asks the size. Errors: COOKIE, LIMIT (capacity), FORMAT (a damaged or foreign buffer), NAN, MEMORY;
+   nothing changes then. */
 FSI_API fsi_status fsi_levelset_save(const fsi_levelset *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
 FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s);
 
-/* The surface, coloured by component (3D: triangles, or their edges where there is no `triangle`; 2D: lines), droplets as points, and in grey the edges of blocks.
-   Needs memory: draws blocks alone when there is none. */
+/* The surface, coloured by component (3D: triangles, or their edges where there is no `triangle`; 2D: lines), droplets
+   as points, and in grey the edges of blocks. Needs memory: draws blocks alone when there is none. */
 FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw *draw);
 
 /* ---- >>stages: a step in pieces, for fsi's own headers, not for you ---------------------------------------------- */
@@ -359,50 +227,9 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
          finish_projection      their divergence
 
    Errors are those of fsi_levelset_step, in s->context, with the name `fn` that begin_step got. After begin_step every
-   way leads through end_step. Entries number the cells of blocks: block * block_cells + x + 8 y + 64 z within it. */
-typedef struct fsi__ls_run fsi__ls_run; /* what a call works with; one a liquid where stages are called from outside */
+   way leads through end_step. Entries number the cells of blocks: block * block_cells + x + 8 y + 64 z within it.
+   fsi_levelset_walls.h declares solve_pressure, fsi_levelset_parts.h keep_volumes, with what may take its place. */
 
-/* A liquid as the driver of its stages sees it. Pointers follow what stages do; fields have the grid of the liquid.
-   Read only, unless said otherwise. */
-typedef struct fsi__ls_view {
-    double dt, done;              /* of the substep: its length [s]; share of the call when it ends */
-    int substeps;                 /* closed so far */
-    fsi_field *trial_phi;         /* [m] where the substep begins; from regrid on where it ends */
-    fsi_field *next_phi;          /* from advect_surface to regrid: where it ends; may be written, from follow on by
-                                     put_phi only */
-    fsi_field *trial_u[3];        /* [m/s] may be written between hold_viscous and thicken */
-    fsi_field *next_u[3];         /* scratch while a projection is open */
-    fsi_field *trial_pressure;    /* [Pa] of the first projection, and those after it added up */
-    fsi_field *curvature, *trust; /* surface tension [Pa], and its weight: see fsi_pressure_flow; from force on */
-    const fsi_field *psi;         /* distance to the nearest obstacle [m]; NULL: there is none */
-    const unsigned char *cell;    /* entries: fsi_pressure_flow's kinds of cells, from open_projection on */
-    const unsigned char *known[3]; /* entries: 1: the velocity of that face is prescribed; from hold_viscous on */
-    unsigned char *shore;         /* entries, between close_projection and finish_projection: 1: air beside liquid,
-                                     whose faces will change; write 2: but none gets faster than the fastest is */
-    const int *trial_label, *next_label; /* entries: component of trial_phi; of next_phi, from follow on; -1: none */
-    int parts, next_parts;        /* components of each */
-    const double *target;         /* parts: volume that each is to have [m^3; 2D: m^2] */
-    fsi_pressure *solver;
-} fsi__ls_view;
-
-/* A component of next_phi, between open_volumes and settle. A cell counts 1. */
-typedef struct fsi__ls_part {
-    double missing;               /* what it is to gain in this substep [cells] */
-    double volume;                /* what it has, and |missing| [cells] */
-    double target, measured, area; /* its target and its volume [m^3; 2D: m^2], its surface [m^2; m] */
-    int spent;                    /* 1: `missing` is all that a substep may change */
-} fsi__ls_part;
-
-/* An obstacle, in the order of flow.solids. */
-typedef struct fsi__ls_solid {
-    int id;
-    fsi_body *body;               /* NULL: none */
-    const fsi_grid_faces *faces;  /* that it covers */
-    fsi_vec3 center;              /* of the body, where the trial has it */
-    fsi_vec3 impulse, spin;       /* by the liquid in this call; spin about the body's centre [N s, N m s] */
-} fsi__ls_solid;
-
-FSI_API int fsi__is_levelset(const fsi_levelset *s);
 /* The address stays; what is there is valid from begin_step, begin_edit or read_state to the end of that call. */
 FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);
 /* Begins a step of dt seconds. joint: 1 where others' velocities are solved for together with the liquid's: pressure is
@@ -412,9 +239,7 @@ FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, con
 FSI_API int fsi__ls_left(const fsi__ls_run *run);                     /* 1: another substep is needed */
 FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed);      /* speed: of what else moves [m/s] */
 FSI_API fsi_status fsi__ls_force(fsi__ls_run *run);
-enum { FSI__LS_AGAIN, FSI__LS_FIRST, FSI__LS_LAST };
 FSI_API fsi_status fsi__ls_open_projection(fsi__ls_run *run, int which, fsi_pressure_flow *flow);
-FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *flow);
 FSI_API fsi_status fsi__ls_close_projection(fsi__ls_run *run);
 FSI_API void fsi__ls_finish_projection(fsi__ls_run *run);
 FSI_API int fsi__ls_smooths(const fsi__ls_run *run);                  /* 1: too long for surface tension by itself */
@@ -424,32 +249,12 @@ FSI_API fsi_status fsi__ls_thicken(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run);
-FSI_API fsi_status fsi__ls_keep_volumes(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run);
 FSI_API void fsi__ls_close(fsi__ls_run *run);
 /* status: of the stages so far. FSI_OK: publishes; else, or where that fails, the liquid is as it was. Returns status,
    or why that failed. */
 FSI_API fsi_status fsi__ls_end_step(fsi__ls_run *run, fsi_status status);
-
-/* In place of keep_volumes: finds the cells of the volume constraint, those of next_phi near the surface, and what
-   components lack. */
-FSI_API fsi_status fsi__ls_open_volumes(fsi__ls_run *run);
-FSI_API int fsi__ls_band(const fsi__ls_run *run);                     /* how many cells these are */
-/* Entry of one; *weight: share of it that is no obstacle. */
-FSI_API int fsi__ls_band_cell(const fsi__ls_run *run, int i, double *weight);
-FSI_API fsi__ls_part fsi__ls_part_of(const fsi__ls_run *run, int i);
-FSI_API fsi_status fsi__ls_remeasure(fsi__ls_run *run);               /* `measured` and `area` of all, by next_phi */
-/* Writes next_phi [m] at an entry: before and after volumes were put right. */
-FSI_API void fsi__ls_put_phi(fsi__ls_run *run, long long entry, double from, double to);
-/* For stats: the largest of components' |h| / volume; iterations of Newton's method. */
-FSI_API void fsi__ls_note_volumes(fsi__ls_run *run, double error, int iterations);
-
-FSI_API int fsi__ls_solids(const fsi_levelset *s);
-FSI_API fsi__ls_solid fsi__ls_solid_of(const fsi_levelset *s, int k); /* k: 0 to fsi__ls_solids - 1 */
-/* Who else moves a COUPLED body says its velocity [m/s], spin [rad/s], and where it is when the substep ends; pose
-   NULL: stays. */
-FSI_API void fsi__ls_set_body(fsi__ls_run *run, int k, fsi_vec3 velocity, fsi_vec3 spin, const fsi_pose *pose);
 
 /* Changes the liquid between steps: next_phi is the state's phi, to be written. */
 FSI_API fsi_status fsi__ls_begin_edit(fsi_levelset *s, const char *fn, fsi__ls_run **run);
@@ -466,13 +271,6 @@ FSI_API unsigned fsi__ls_moves(const fsi_levelset *s); /* steps of some time, lo
 /* The largest step that takes one substep where something else moves at `speed` [m/s]; 0: gravity is not finite, fn is
    told. */
 FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const char *fn);
-/* Speed of the fastest point of a body that reaches so far [m] from its centre, however fast it is [m/s]. */
-FSI_API double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach);
-FSI_API fsi_vec3 fsi__ls_entry_position(const fsi_grid *g, fsi_grid_place place, int e); /* world axes [m] */
-/* The entry beside e; side: 2 * axis, and 1 more upwards. *at -1: no block is there. 0: out of the box or no block. */
-FSI_API int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at);
-/* (1 - tanh y)/2: share of liquid in a cell, y = phi/dx. */
-FSI_FN double fsi__ls_heaviside(double y) { return 1 / (1 + fsi_exp(2 * y)); }
 
 #endif /* FSI_LEVELSET_H */
 
@@ -506,228 +304,19 @@ FSI_FN double fsi__ls_heaviside(double y) { return 1 / (1 + fsi_exp(2 * y)); }
 #define FSI_LEVELSET_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_pressure.h"
-#include "fsi_viscosity.h"
+#include "fsi_levelset_parts.h"
 #include <stdlib.h>
 
 FSI__STRICT_BEGIN
 
 /* ---- >>simulator ---------------------------------------------------------------------------------------------- */
 
-#define FSI__LS_BAND 8   /* phi is a distance this many cells from the surface */
-#define FSI__LS_GRAIN 16 /* blocks a task */
-#define FSI__LS_MOST_GROWTH 0.2 /* cells that a surface is moved in a substep, to give a component its volume */
 #define FSI__LS_FAR 7    /* layers of faces beyond the liquid that reach over 3.5 cells */
-#define FSI__LS_FLUSH 0.02 /* [dx] liquid that is as near as that to a solid, along it, touches it */
-#define FSI__LS_TIE 1e-3 /* [dx] what is as near as that to a solid's surface is in it */
 #define FSI__LS_VISCOSITY_TOLERANCE 1e-4 /* error of what viscosity changes over that change */
-#define FSI__LS_UNLIKE 100 /* substeps as much shorter do not tell how pressure accelerates the next one */
 #define FSI__LS_THINNER 3 /* how often it may be lowered where it does not converge */
-#define FSI__LS_FASTEST 1e9  /* [m/s]: what is given as faster is taken for a mistake; what liquid that is squeezed out reaches, */
-#define FSI__LS_BURST 1e12   /* and what u and states may hold; */
-#define FSI__LS_RUNAWAY (sizeof(fsi_real) == 8 ? 1e30 : 1e15) /* what a step may come to, whatever it was given */
 #define FSI__LS_MOST 1e30    /* of any other number of a state */
-#define FSI__LS_SAVED 4 /* numbers of a state behind its head: time, lost, left, carry_dt */
-#define FSI__LS_TRY(call) do { fsi_status status_ = (call); if (status_ != FSI_OK) return status_; } while (0)
-
-/* Targets of the components of one labelling. */
-typedef struct fsi__ls_parts {
-    int count, capacity;
-    double *target;                      /* volume [m^3] */
-    double *cells;                       /* that are linked to old components */
-    int *parents;                        /* how many */
-    int *first;                          /* its cells in the band; one more stands at the end */
-    double *leaving;                     /* what goes through open sides in this substep [m^3] */
-    struct fsi__ls_fix *fix;             /* how far its volume is corrected */
-    double *owed;                        /* 3 each: momentum over density that it lacks between substeps [m^4/s; 2D: m^3/s] */
-    struct fsi__ls_motion *motion;       /* its momentum within one */
-    fsi_grid_component *shape;
-} fsi__ls_parts;
-
-/* Cells of new component `to` that came from old component `from`. */
-typedef struct fsi__ls_link {
-    int from, to;
-    double cells;
-} fsi__ls_link;
-
-/* What a step changes of an emitter or a sink. No padding: saved as it stands. */
-typedef struct fsi__ls_source {
-    int64_t id, open;                    /* 1: its nozzle is there */
-    double total, pending;               /* what has come or gone; what is still to */
-    double center[3];                    /* where the emitter is now */
-} fsi__ls_source;
-
-typedef struct fsi__ls_emitter {
-    fsi_levelset_emitter_desc desc;      /* its direction made unit */
-    fsi_vec3 axis[3];                    /* of the inlet; the last along the flow */
-    double half[2], area;                /* half its extent along the first two */
-    fsi__ls_source flow, trial;
-} fsi__ls_emitter;
-
-typedef struct fsi__ls_sink {
-    fsi_levelset_sink_desc desc;
-    fsi__ls_source flow, trial;
-} fsi__ls_sink;
-
-/* Where a mesh is nearest to one of the faces that it covers; face -2: nobody has asked. */
-typedef struct fsi__ls_foot {
-    int face;
-    fsi_real bary[3];
-} fsi__ls_foot;
-
-/* A solid in the liquid. */
-typedef struct fsi__ls_obstacle {
-    fsi_levelset_obstacle_desc desc;
-    int id, vertex_count;
-    int moves;                     /* in this call */
-    fsi_mesh *shadow;              /* stands where the trial has it: */
-    fsi_pose now;                  /* with a body: its pose there */
-    double stands;                 /* without: the share of the call's way */
-    fsi_vec3 *rest;                /* vertex_count: with a body in its axes, else where the last step left them [m] */
-    double reach;                  /* with a body: of the farthest vertex from its centre [m] */
-    fsi_pose at;                   /* of its body, where the last step left it */
-    fsi_body work;                 /* copy of its body; COUPLED: moves along; PRESCRIBED: sweeps from `at` */
-    fsi_grid_faces *faces;         /* that it covers */
-    int stale_faces;               /* they are to be found again */
-    fsi_real *velocity;            /* of the solid at its faces, normal to them [m/s] */
-    fsi__ls_foot *foot;            /* without a body: of its faces */
-    int velocity_capacity;         /* of these two */
-    double slope;                  /* grad phi . n at it, n out of the solid: cosine of the contact angle */
-    fsi_vec3 impulse, moment, spin;/* by the liquid in this call; moment about the world's origin, spin about the body's centre [N s, N m s] */
-    fsi_vec3 carry[2], trial_carry[2]; /* time_order 2: impulse and spin by `carried`, as for velocities */
-    fsi_vec3 force, torque;        /* means over the last step */
-} fsi__ls_obstacle;
-
-/* A call of fsi_levelset_step. */
-struct fsi__ls_run {
-    fsi_levelset *s;
-    struct fsi__ls_impl *m;
-    fsi_grid *grid;
-    const char *function;                /* that was called, for messages */
-    fsi_levelset_stats stats;
-    double time, dt;                     /* at the beginning of the substep; of it */
-    double length, done;                 /* of the call [s], 0: it is none of fsi_levelset_step; share of it when the
-                                            substep ends */
-    double left;                         /* of the call when the substep ends [s] */
-    int joint;                           /* others' velocities are solved for together with the liquid's */
-    int which;                           /* projection: FSI__LS_FIRST, AGAIN or LAST */
-    double clock;                        /* of the last lap */
-    double lost_volume, left_volume;
-    int axis;
-    int smooth;                          /* the substep is too long for surface tension by itself */
-    double face_keep, face_add;          /* of a step of the smoothing */
-    int released;                        /* faces of walls that have let go in this substep */
-    int fills;                           /* targets are what components lack or have too much, as long as shapes are
-                                            filled */
-    int flush;                           /* pass of fsi__ls_wet_solids, else 0 */
-    int flipped;                         /* cells that changed sides when volumes were put right */
-    double divergence;                   /* [1/s] that the first projection left: what the second one is to reach */
-    double carry_dt, half;               /* of the substep that `carry` is of, 0: none; half of this one's dt over it */
-    double keep, add;                    /* of fsi__ls_weigh_carry */
-    double before;                       /* volume that components are to have before an edit [m^3] */
-    double saved[FSI__LS_SAVED];         /* of a state that was read */
-    const fsi_field *looked;            /* by fsi__ls_look_for_nan */
-};
-
-typedef struct fsi__ls_impl {
-    fsi__ls_run run;                     /* of stages that are called from outside */
-    fsi__ls_view view;
-    unsigned moves;                      /* steps of some time, loads and shifts of the origin so far: who is coupled with it sees what he did not do */
-    fsi_context own_context;
-    fsi_pressure *solver;
-    fsi_viscosity *viscosity;
-    fsi_grid_surface *surface;           /* for pictures */
-    /* The state, as the caller sees it; the trial that a call works on, which becomes the state when the call succeeds; what a substep makes next. */
-    fsi_field *phi, *trial_phi, *next_phi, *u[3], *trial_u[3], *next_u[3], *pressure, *trial_pressure;
-    fsi_field *curvature;                /* times the surface tension [Pa], of the surface where the substep began: from fsi__ls_force to its end */
-    fsi_field *trust;                    /* in it, 0.01 to 1: low where phi has a ridge */
-    fsi_field *spare;                    /* pressure of a later projection until it is added, distances to a sink or a solid that is gone */
-    int *label, *trial_label, *next_label; /* an int an entry */
-    int *later_label;                    /* takes the place of a state's label that has become too small; else NULL */
-    int label_room;                      /* blocks that the state's label has room for, the others have `room` */
-    fsi__ls_parts parts, trial, next;
-    unsigned char *cell, *known[3];      /* a byte an entry: kinds of cells for the pressure solver; faces whose velocity is known */
-    unsigned char *let_go;               /* likewise: of fsi_pressure_flow; read while run->released > 0 only */
-    struct fsi__ls_rim *rim;             /* faces of walls that air can get to */
-    int rim_count, rim_capacity;
-    unsigned char *shore;                /* likewise: air beside liquid; from advection until volumes are put right: liquid so far; behind the last projection: faces that obstacles cover */
-    int room;                            /* blocks that these arrays have room for */
-    unsigned char *wanted, *before;      /* a byte a place of a block: those that are asked for, that there were before the call */
-    int *uniform, *next_uniform;         /* of labels, a block: the only one in it, -1 none, -2 several */
-    fsi_levelset_component *component;   /* what the caller sees */
-    int component_capacity;
-    fsi_levelset_droplet *droplet, *trial_droplet;
-    int droplet_count, trial_droplet_count, droplet_capacity, trial_droplet_capacity;
-    struct fsi__ls_cell *band;           /* cells of the volume constraint, by component; `piece`s of these */
-    struct fsi__ls_piece *piece;
-    int band_capacity, piece_capacity, piece_count;
-    fsi__ls_link *link;
-    int link_count, link_capacity;
-    struct fsi__ls_face *face;           /* that capillary smoothing changes, of one axis; change and left over of each */
-    double *face_change, *face_left;
-    int face_count, face_capacity;
-    double *sum;                         /* one a task */
-    int sum_capacity;
-    double lost_volume, left_volume, kinetic_energy;
-    double told_error;                   /* volume_error in the last message that told it, 0: it was in order since; no state */
-    fsi_field *carry[3], *trial_carry[3]; /* time_order 2: what pressure did to u in the last substep after advection [m/s]; else NULL */
-    fsi_field *carried, *trial_carried;  /* that pressure [Pa], 0 in cells at the surface */
-    double carry_dt;                     /* of that substep */
-    fsi__ls_emitter *emitter;
-    fsi__ls_sink *sink;
-    int emitter_count, emitter_capacity, next_emitter, sink_count, sink_capacity, next_sink;
-    fsi__ls_obstacle *obstacle;
-    fsi_pressure_solid *solid;           /* one an obstacle */
-    int obstacle_count, obstacle_capacity, next_id;
-    fsi_field *psi, *owner;              /* distance to the nearest solid, number of its obstacle; NULL until there was one */
-    fsi_field *still_psi, *still_owner;  /* the same of those that rest */
-    int *built, built_count;             /* places of the blocks that these, and the faces of obstacles, were made for */
-    int stale_psi, stale_still, stale_faces; /* they are to be made again, */
-    int fresh_blocks;                    /* in new blocks only */
-} fsi__ls_impl;
-
-/* A number that must lie between lo and hi. */
-static fsi_status fsi__ls_check_number(fsi_context *context, const char *fn, const char *name, double x, double lo, double hi)
-{
-    if (x >= lo && x <= hi) return FSI_OK;
-    return fsi__fail(context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, x, "%s is %g, must be %g to %g", name, x, lo, hi);
-}
-
-/* Length of a velocity, which may be of any size. */
-static double fsi__ls_speed(fsi_vec3 v)
-{
-    const double x = (double)v.x / FSI__LS_FASTEST, y = (double)v.y / FSI__LS_FASTEST, z = (double)v.z / FSI__LS_FASTEST;
-    return FSI__LS_FASTEST * sqrt(x * x + y * y + z * z);
-}
-
-FSI_API int fsi__is_levelset(const fsi_levelset *s) { return s && s->cookie == FSI__COOKIE('l', fsi_levelset); }
 
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s) { return fsi__error_of(s ? s->context : NULL); }
-
-FSI_API fsi_levelset_desc fsi_levelset_default_desc(void)
-{
-    fsi_levelset_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('L', fsi_levelset_desc);
-    d.dim = 3;
-    d.n[0] = d.n[1] = d.n[2] = 64;
-    d.dx = (fsi_real)(1.0 / 64);
-    d.density = 1000;
-    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
-    memset(d.no_slip, 1, sizeof d.no_slip);
-    d.contact_angle = 90;
-    d.release = 1;
-    d.time_order = 2;
-    d.velocity_scheme = d.phi_scheme = FSI_ADVECT_CUBIC;
-    d.capillary_cfl = 1;
-    d.cfl = (fsi_real)0.7;
-    d.max_substeps = 50;
-    d.conserve_volume = 1;
-    d.pressure_tolerance = 1e-6;
-    d.max_iters = 200;
-    d.volume_tolerance = 1e-8;
-    return d;
-}
 
 static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
 {
@@ -762,7 +351,6 @@ static void fsi__ls_show(const fsi__ls_run *run)
     v->curvature = m->curvature;
     v->trust = m->trust;
     v->psi = m->obstacle_count > 0 ? m->psi : NULL;
-
     v->cell = m->cell;
     v->shore = m->shore;
     v->trial_label = m->trial_label;
@@ -776,929 +364,15 @@ static void fsi__ls_show(const fsi__ls_run *run)
 FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s) { return &((const fsi__ls_impl *)s->impl)->view; }
 FSI_API unsigned fsi__ls_moves(const fsi_levelset *s) { return ((const fsi__ls_impl *)s->impl)->moves; }
 
-/* Room for `count` rows of scratch and at least one, whose contents are lost when it grows. */
-static fsi_status fsi__ls_hold(fsi_context *context, const fsi__column *columns, int column_count, int *capacity, int count)
+static void fsi__ls_each_block_long(fsi__ls_run *run, fsi__range_fn *fn)
 {
-    return fsi__room(context, columns, column_count, 0, capacity, count > 0 ? count : 1, "fsi_levelset_step");
-}
-
-static void fsi__ls_lap(fsi__ls_run *run, double *seconds)
-{
-    const double now = fsi__now(run->s->context);
-    *seconds += now - run->clock;
-    run->clock = now;
-}
-
-static void fsi__ls_each_block(fsi__ls_run *run, fsi__range_fn *fn) { fsi__grid_light(run->grid, FSI__LS_GRAIN, 300, fn, run); }
-static void fsi__ls_each_block_long(fsi__ls_run *run, fsi__range_fn *fn) { fsi__grid_light(run->grid, FSI__LS_GRAIN, 1000, fn, run); }
-
-/* ---- >>obstacles ------------------------------------------------------------------------------------------------- */
-
-/* Solids cut the grid twice: faces by the share that they cover, which is what pressure sees; cells by psi, the distance to the nearest solid,
-   negative inside, of which volumes count the share clamp(1/2 + psi/dx, 0, 1). Level set and velocities go on into solids, so that interpolation
-   beside them finds what belongs there:
-
-       psi > 0           -dx < psi < 0            psi < -dx                            psi < -depth
-       liquid and air    may have open faces      no flow; phi and u continued         air                                  */
-
-static int fsi__ls_is_coupled(const fsi__ls_obstacle *o) { return o->desc.body && o->work.mode == FSI_BODY_COUPLED; }
-
-/* Cells that phi and u are carried into solids, and into the air: as far as anything moves, and what interpolation looks at. */
-static int fsi__ls_reach(const fsi_levelset_desc *d)
-{
-    const int cfl = (int)ceil((double)d->cfl) + 2;
-    return cfl > 4 ? cfl : 4;
-}
-
-static int fsi__ls_same_pose(const fsi_pose *a, const fsi_pose *b) { return memcmp(a, b, sizeof *a) == 0; }
-
-/* Puts an obstacle where it is a share of the call's way on. */
-static void fsi__ls_stand(fsi__ls_impl *m, fsi__ls_obstacle *o, double share)
-{
-    const fsi_pose pose = fsi__ls_is_coupled(o) ? o->work.pose : fsi_body_pose_at(&o->work, (fsi_real)share);
-    if (o->desc.body ? fsi__ls_same_pose(&pose, &o->now) : !(o->stands < share) && !(o->stands > share)) return;
-    o->now = pose;
-    o->stands = share;
-    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, pose, pose);
-    else if (!o->moves) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
-    else fsi__mesh_follow(o->shadow, o->rest, o->desc.mesh->vertices, (fsi_real)share, (fsi_real)share);
-    m->stale_psi = m->stale_faces = o->stale_faces = 1;
-    m->stale_still |= !o->moves;
-}
-
-/* Bodies and meshes as they are at the beginning of a call that lasts dt seconds. */
-static void fsi__ls_begin_obstacles(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    int k;
-    for (k = 0; k < m->obstacle_count; k++) {
-        fsi__ls_obstacle *o = &m->obstacle[k];
-        const int moved = o->moves;
-        o->impulse = o->moment = o->spin = fsi_v3(0, 0, 0);
-        memcpy(o->trial_carry, o->carry, sizeof o->carry);
-        if (!o->desc.body && run->length > 0) o->moves = memcmp(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest) != 0;
-        else if (run->length > 0) {
-            o->work = *o->desc.body;
-            if (!fsi__ls_is_coupled(o)) o->work.pose = o->at;
-            o->moves = fsi__ls_is_coupled(o) || !fsi__ls_same_pose(&o->at, &o->work.end);
-            fsi_body_begin_step(&o->work, (fsi_real)run->length);
-        } else o->work.pose = o->at;
-        fsi__ls_stand(m, o, 0);
-        m->stale_still |= o->moves != moved;
-    }
-}
-
-/* Before the first projection of a substep: bodies feel all but the liquid. */
-static void fsi__ls_push_bodies(fsi__ls_run *run)
-{
-    int k;
-    for (k = 0; k < run->m->obstacle_count; k++)
-        if (fsi__ls_is_coupled(&run->m->obstacle[k])) fsi_body_begin_step(&run->m->obstacle[k].work, (fsi_real)run->dt);
-}
-
-FSI_API int fsi__ls_solids(const fsi_levelset *s) { return ((const fsi__ls_impl *)s->impl)->obstacle_count; }
-
-FSI_API fsi__ls_solid fsi__ls_solid_of(const fsi_levelset *s, int k)
-{
-    const fsi__ls_obstacle *o = &((const fsi__ls_impl *)s->impl)->obstacle[k];
-    fsi__ls_solid solid;
-    solid.id = o->id;
-    solid.body = o->desc.body;
-    solid.faces = o->faces;
-    solid.center = o->now.position;
-    solid.impulse = o->impulse;
-    solid.spin = o->spin;
-    return solid;
-}
-
-FSI_API void fsi__ls_set_body(fsi__ls_run *run, int k, fsi_vec3 velocity, fsi_vec3 spin, const fsi_pose *pose)
-{
-    fsi__ls_obstacle *o = &run->m->obstacle[k];
-    o->work.velocity = o->work.new_velocity = velocity;
-    o->work.angular_velocity = o->work.new_angular_velocity = spin;
-    if (!pose) return;
-    o->work.pose = *pose;
-    fsi__ls_stand(run->m, o, run->done);
-}
-
-/* After it: obstacles go to where the substep ends. */
-static fsi_status fsi__ls_move_obstacles(fsi__ls_run *run)
-{
-    double off;
-    int k;
-    for (k = 0; k < run->m->obstacle_count; k++) {
-        fsi__ls_obstacle *o = &run->m->obstacle[k];
-        if (fsi__ls_is_coupled(o)) {
-            fsi_body_integrate(&o->work, (fsi_real)run->dt);
-            o->work.new_angular_velocity = o->work.angular_velocity;
-            off = (double)fsi_v3_norm(o->work.pose.position) + (double)fsi_v3_norm(o->work.angular_velocity) * run->dt * o->reach;
-            if (!(off <= FSI__MESH_REACH)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, o->id, off, "the body of obstacle %d went as far as %g m", o->id, off);
-        }
-        if (o->moves) fsi__ls_stand(run->m, o, run->done);
-    }
-    return FSI_OK;
-}
-
-FSI_API double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach)
-{
-    return fsi__ls_speed(linear) + fsi__ls_speed(angular) * reach;
-}
-
-/* Speed of the fastest point of an obstacle [m/s]. */
-static fsi_status fsi__ls_obstacle_speed(const fsi__ls_run *run, double *fastest)
-{
-    const double limit = run->stats.substeps == 0 ? FSI__LS_FASTEST : FSI__LS_RUNAWAY;
-    double most = 0;
-    int k, v;
-    for (k = 0; k < run->m->obstacle_count; k++) {
-        const fsi__ls_obstacle *o = &run->m->obstacle[k];
-        double speed = 0;
-        if (fsi__ls_is_coupled(o)) speed = fsi__ls_fastest(o->work.velocity, o->work.angular_velocity, o->reach);
-        else if (o->desc.body) speed = fsi__ls_fastest(o->work.new_velocity, o->work.new_angular_velocity, o->reach);
-        for (v = 0; v < o->vertex_count && !o->desc.body && o->moves; v++) {
-            const double way = (double)fsi_v3_norm(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])) / run->length;
-            if (way > speed) speed = way;
-        }
-        if (!(speed <= limit)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, o->id, speed, "obstacle %d moves at %g m/s, at most %g is taken", o->id, speed, limit);
-        if (speed > most) most = speed;
-    }
-    *fastest = most;
-    return FSI_OK;
-}
-
-/* Velocity of a solid at x, the middle of its face f: of its body, or of the point of its mesh that is nearest, which is looked for once as long as the
-   mesh stands there. Between steps meshes rest. */
-static fsi_vec3 fsi__ls_solid_velocity(const fsi__ls_run *run, const fsi__ls_obstacle *o, int f, fsi_vec3 x)
-{
-    const fsi_mesh *mesh = o->shadow;
-    fsi_vec3 v = fsi_v3(0, 0, 0);
-    fsi__ls_foot *foot;
-    int c;
-    if (!o->moves || !(o->desc.body || run->length > 0)) return v;
-    if (o->desc.body) return fsi_rigid_velocity(o->work.new_velocity, o->work.new_angular_velocity, o->now.position, x);
-    foot = o->foot + f;
-    if (foot->face < -1) {
-        const fsi_mesh_hit hit = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
-        foot->face = hit.face;
-        memcpy(foot->bary, hit.bary, sizeof foot->bary);
-    }
-    for (c = 0; c < mesh->corners && foot->face >= 0; c++) {
-        const int vertex = mesh->faces[mesh->corners * foot->face + c];
-        v = fsi_v3_madd(v, foot->bary[c] / (fsi_real)run->length, fsi_v3_sub(o->desc.mesh->vertices[vertex], o->rest[vertex]));
-    }
-    return v;
-}
-
-FSI_API fsi_vec3 fsi__ls_entry_position(const fsi_grid *g, fsi_grid_place place, int e)
-{
-    const int c = e % g->block_cells;
-    int corner[3];
-    fsi_grid_corner(g, e / g->block_cells, corner);
-    return fsi_grid_position(g, place, corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6));
-}
-
-static fsi_real fsi__ls_component(fsi_vec3 v, int axis) { return axis == 0 ? v.x : (axis == 1 ? v.y : v.z); }
-static int fsi__ls_face_axis(const fsi_grid_faces *f, int k) { return k < f->first[1] ? 0 : (k < f->first[2] ? 1 : 2); }
-
-/* Faces of one obstacle, a task some of them. */
-typedef struct fsi__ls_face_job {
-    const fsi__ls_run *run;
-    fsi__ls_obstacle *o;
-} fsi__ls_face_job;
-
-/* Runs a loop over the obstacle's faces that takes `work` nanoseconds at least for one: fsi__parallel_work. */
-static void fsi__ls_run_faces(fsi__ls_face_job *job, int grain, double work, fsi__range_fn *fn)
-{
-    const int count = job->o->faces->count;
-    fsi__parallel_work(job->run->s->context, count, grain, work * count, fn, job);
-}
-
-static void fsi__ls_face_velocities(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_face_job *job = (const fsi__ls_face_job *)arg;
-    const fsi_grid_faces *faces = job->o->faces;
-    int f;
-    (void)chunk;
-    for (f = begin; f < end; f++) {
-        const int axis = fsi__ls_face_axis(faces, f);
-        const fsi_vec3 x = fsi__ls_entry_position(job->run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), faces->entry[f]);
-        job->o->velocity[f] = fsi__ls_component(fsi__ls_solid_velocity(job->run, job->o, f, x), axis);
-    }
-}
-
-/* In 2D bodies turn about z only. */
-static fsi_status fsi__ls_check_plane(const fsi_levelset *s, const fsi_body *body, int id, const char *function)
-{
-    const int coupled = body->mode == FSI_BODY_COUPLED;
-    const fsi_quat a = body->pose.orientation, b = coupled ? a : body->end.orientation;
-    const double tilt = fmax(fmax(fabs((double)a.x), fabs((double)a.y)), fmax(fabs((double)b.x), fabs((double)b.y)));
-    const double turn = !coupled ? 0 : fmax(fmax(fabs((double)body->angular_velocity.x), fabs((double)body->angular_velocity.y)), fmax(fabs((double)body->torque.x), fabs((double)body->torque.y)));
-    if (tilt <= 1e-3 && !(turn > 0)) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt, "the body of obstacle %d %s out of the plane of dim 2", id, tilt <= 1e-3 ? "turns" : "is turned");
-}
-
-/* A body that a step can use, if there is one; `self` is the number of the obstacle that it carries. */
-static fsi_status fsi__ls_check_body(const fsi_levelset *s, const fsi_body *body, int id, int self, const char *function)
-{
-    const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
-    fsi_mat3 world;
-    double off, tilt;
-    int k;
-    if (!body) return FSI_OK;
-    FSI__LS_TRY(fsi_body_check(s->context, body, id));
-    off = (double)fsi_v3_norm(body->pose.position);
-    if (body->mode == FSI_BODY_PRESCRIBED && (double)fsi_v3_norm(body->end.position) > off) off = (double)fsi_v3_norm(body->end.position);
-    if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
-    if (s->desc.dim == 2) FSI__LS_TRY(fsi__ls_check_plane(s, body, id, function));
-    if (body->mode != FSI_BODY_COUPLED) return FSI_OK;
-    for (k = 0; k < m->obstacle_count; k++)
-        if (k != self && m->obstacle[k].desc.body == body)
-            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, m->obstacle[k].id, "the body of obstacle %d is COUPLED and carries obstacle %d already", id, m->obstacle[k].id);
-    if (s->desc.dim == 3) return FSI_OK;
-    world = fsi_body_world_tensor(body->pose.orientation, body->inertia);
-    tilt = fabs((double)world.m[2]) > fabs((double)world.m[5]) ? fabs((double)world.m[2]) : fabs((double)world.m[5]);
-    if (tilt > 1e-6 * (double)world.m[8])
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt, "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of the plane of dim 2", id, tilt);
-    return FSI_OK;
-}
-
-static fsi_status fsi__ls_check_bodies(const fsi_levelset *s, const char *function)
-{
-    const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
-    int k;
-    for (k = 0; k < m->obstacle_count; k++) FSI__LS_TRY(fsi__ls_check_body(s, m->obstacle[k].desc.body, m->obstacle[k].id, k, function));
-    return FSI_OK;
-}
-
-/* What was made for other blocks than there are now is out of date. Looked at before a call ends too: blocks that went may come back. */
-static void fsi__ls_notice_blocks(fsi__ls_impl *m, const fsi_grid *g)
-{
-    const size_t size = (size_t)g->block_count * sizeof *g->place;
-    int k;
-    if (g->block_count == m->built_count && (size == 0 || memcmp(m->built, g->place, size) == 0)) return;
-    if (size > 0) memcpy(m->built, g->place, size);
-    m->built_count = g->block_count;
-    m->fresh_blocks = m->stale_faces = 1;
-    for (k = 0; k < m->obstacle_count; k++) m->obstacle[k].stale_faces = 1;
-}
-
-/* psi = min(psi, distance to obstacle k) in block b, where it is smaller owner = k. */
-static void fsi__ls_measure_obstacle(const fsi__ls_impl *m, int b, int k, fsi_field *psi, fsi_field *owner)
-{
-    const size_t cells = (size_t)psi->grid->block_cells, first = (size_t)b * cells;
-    fsi_real distance[512];
-    fsi__distance_job job;
-    size_t c;
-    job.grid = psi->grid;
-    job.shape = fsi_shape_mesh(m->obstacle[k].shadow);
-    job.limit = m->psi->background;
-    fsi__distance_block(&job, b, FSI__SIDE_CUT, distance);
-    for (c = 0; c < cells; c++) {
-        if (!(distance[c] < psi->value[first + c])) continue;
-        psi->value[first + c] = distance[c];
-        owner->value[first + c] = (fsi_real)k;
-    }
-}
-
-/* Distances of a block: to the obstacles that rest only when it is new, which its background tells; to those that move also when one did. */
-static void fsi__ls_measure_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    const fsi__ls_impl *m = run->m;
-    const size_t cells = (size_t)run->grid->block_cells;
-    const fsi_real limit = m->psi->background;
-    int b, k;
-    size_t e;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        const size_t first = (size_t)b * cells;
-        const int fresh = m->still_psi->value[first] > limit;
-        if (!fresh && !m->stale_psi) continue;
-        for (e = first; e < first + cells && fresh; e++) {
-            m->still_psi->value[e] = limit;
-            m->still_owner->value[e] = 0;
-        }
-        for (k = 0; k < m->obstacle_count && fresh; k++)
-            if (!m->obstacle[k].moves) fsi__ls_measure_obstacle(m, b, k, m->still_psi, m->still_owner);
-        memcpy(m->psi->value + first, m->still_psi->value + first, cells * sizeof(fsi_real));
-        memcpy(m->owner->value + first, m->still_owner->value + first, cells * sizeof(fsi_real));
-        for (k = 0; k < m->obstacle_count; k++)
-            if (m->obstacle[k].moves) fsi__ls_measure_obstacle(m, b, k, m->psi, m->owner);
-    }
-}
-
-/* psi = the smallest of the distances to all obstacles, owner the number of the obstacle that it is the distance to. */
-static void fsi__ls_find_solids(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
-    size_t e;
-    if (m->obstacle_count == 0) return;
-    fsi__ls_notice_blocks(m, run->grid);
-    for (e = 0; e < cells && m->stale_still; e++) m->still_psi->value[e] = m->still_psi->background;
-    if (m->stale_psi || m->stale_still || m->fresh_blocks) fsi__ls_each_block(run, fsi__ls_measure_blocks);
-    m->stale_psi = m->stale_still = m->fresh_blocks = 0;
-}
-
-/* The faces that each obstacle covers. */
-static fsi_status fsi__ls_find_faces(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    fsi__column column[2];
-    int k, f;
-    if (m->obstacle_count == 0) return FSI_OK;
-    fsi__ls_notice_blocks(m, run->grid);
-    column[0].size = sizeof(fsi_real);
-    column[1].size = sizeof(fsi__ls_foot);
-    for (k = 0; k < m->obstacle_count && m->stale_faces; k++) {
-        fsi__ls_obstacle *o = &m->obstacle[k];
-        if (!o->stale_faces) continue;
-        FSI__LS_TRY(fsi_grid_faces_build(o->faces, run->grid, o->shadow));
-        column[0].array = (void **)&o->velocity;
-        column[1].array = (void **)&o->foot;
-        FSI__LS_TRY(fsi__ls_hold(run->s->context, column, o->desc.body ? 1 : 2, &o->velocity_capacity, o->faces->count));
-        for (f = 0; f < o->faces->count && !o->desc.body; f++) o->foot[f].face = -2;
-        o->stale_faces = 0;
-    }
-    m->stale_faces = 0;
-    return FSI_OK;
-}
-
-/* The obstacles as the pressure solver wants them. */
-static void fsi__ls_offer_solids(fsi__ls_run *run, fsi_pressure_flow *flow)
-{
-    fsi__ls_impl *m = run->m;
-    fsi__ls_face_job job;
-    int k;
-    job.run = run;
-    for (k = 0; k < m->obstacle_count; k++) {
-        fsi__ls_obstacle *o = job.o = &m->obstacle[k];
-        fsi_pressure_solid *p = &m->solid[k];
-        memset(p, 0, sizeof *p);
-        p->faces = o->faces;
-        if (o->desc.body) p->center = o->now.position;
-        p->coupled = fsi__ls_is_coupled(o);
-        if (p->coupled) {
-            p->mass = (double)o->work.mass;
-            p->inverse_inertia = fsi_body_world_tensor(o->work.pose.orientation, fsi_m3_inverse(o->work.inertia));
-            p->linear = o->work.new_velocity;
-            p->angular = o->work.new_angular_velocity;
-        } else if (o->moves) {
-            fsi__ls_run_faces(&job, 1024, 8, fsi__ls_face_velocities);
-            p->velocity = o->velocity;
-        }
-    }
-    flow->solids = m->solid;
-    flow->solid_count = m->obstacle_count;
-}
-
-/* The liquid gives an obstacle an impulse and, about its centre, a spin. */
-static void fsi__ls_give(fsi__ls_obstacle *o, fsi_vec3 impulse, fsi_vec3 spin)
-{
-    const fsi_vec3 center = o->desc.body ? o->now.position : fsi_v3(0, 0, 0);
-    o->impulse = fsi_v3_add(o->impulse, impulse);
-    o->spin = fsi_v3_add(o->spin, spin);
-    o->moment = fsi_v3_add(o->moment, fsi_v3_add(spin, fsi_v3_cross(center, impulse)));
-}
-
-/* Obstacles have their share in what velocities carry along, or momentum would be lost. They get it before the last projection. */
-static void fsi__ls_carry_obstacles(fsi__ls_run *run, double weight)
-{
-    int k;
-    for (k = 0; k < run->m->obstacle_count; k++) {
-        fsi__ls_obstacle *o = &run->m->obstacle[k];
-        const fsi_vec3 impulse = fsi_v3_scale(o->trial_carry[0], (fsi_real)weight), spin = fsi_v3_scale(o->trial_carry[1], (fsi_real)weight);
-        fsi__ls_give(o, impulse, spin);
-        if (!fsi__ls_is_coupled(o)) continue;
-        o->work.velocity = o->work.new_velocity = fsi_v3_madd(o->work.new_velocity, 1 / o->work.mass, impulse);
-        o->work.angular_velocity = o->work.new_angular_velocity =
-            fsi_v3_add(o->work.new_angular_velocity, fsi_m3_mul_v3(fsi_body_world_tensor(o->work.pose.orientation, fsi_m3_inverse(o->work.inertia)), spin));
-    }
-}
-
-/* Pressure that is carried on in the cell above or below face `face`, which a solid covers: 0 where that has let go of the cell. */
-static double fsi__ls_carried_beside(const fsi__ls_run *run, int face, int axis, int upper)
-{
-    const fsi__ls_impl *m = run->m;
-    long long at = face;
-    if (run->released > 0 && m->let_go[face] >> (upper ? axis : 3 + axis) & 1) return 0;
-    if (!upper && !fsi__ls_neighbor(run, face, 2 * axis, &at)) return 0;
-    return (double)m->trial_carried->value[at];
-}
-
-/* sum: of the shares that all obstacles cover of each face across `axis` that one of them covers, at least 1. */
-static void fsi__ls_add_shares(const fsi__ls_run *run, int axis, fsi_real *sum)
-{
-    const fsi__ls_impl *m = run->m;
-    int pass, k, f;
-    for (pass = 0; pass < 3; pass++)
-        for (k = 0; k < m->obstacle_count; k++) {
-            const fsi_grid_faces *faces = m->obstacle[k].faces;
-            for (f = faces->first[axis]; f < faces->first[axis + 1]; f++) {
-                fsi_real *s = &sum[faces->entry[f]];
-                *s = pass == 0 ? 0 : (pass == 1 ? *s + faces->solid[f] : (*s > 1 ? *s : 1));
-            }
-        }
-}
-
-/* Afterwards it is what the carried pressure pushes them with, as fsi_pressure_solid counts it. */
-static void fsi__ls_keep_obstacles(fsi__ls_run *run)
-{
-    const fsi_grid *g = run->grid;
-    const double dx = (double)g->dx, area = run->dt * dx * (g->dim == 3 ? dx : 1);
-    int a, k, f;
-    for (k = 0; k < run->m->obstacle_count; k++) run->m->obstacle[k].trial_carry[0] = run->m->obstacle[k].trial_carry[1] = fsi_v3(0, 0, 0);
-    for (a = 0; a < g->dim && run->m->obstacle_count > 0; a++) {
-        fsi__ls_add_shares(run, a, run->m->spare->value);
-        for (k = 0; k < run->m->obstacle_count; k++) {
-            fsi__ls_obstacle *o = &run->m->obstacle[k];
-            const fsi_vec3 center = o->desc.body ? o->now.position : fsi_v3(0, 0, 0), n = fsi_v3(a == 0, a == 1, a == 2);
-            double push = 0, spin[3] = { 0, 0, 0 };
-            for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
-                const int e = o->faces->entry[f];
-                const double share = (double)o->faces->solid[f] / (double)run->m->spare->value[e];
-                const double p = area * share * (fsi__ls_carried_beside(run, e, a, 0) - fsi__ls_carried_beside(run, e, a, 1));
-                const fsi_vec3 arm = fsi_v3_cross(fsi_v3_sub(fsi__ls_entry_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), e), center), n);
-                push += p;
-                spin[0] += p * (double)arm.x;
-                spin[1] += p * (double)arm.y;
-                spin[2] += p * (double)arm.z;
-            }
-            o->trial_carry[0] = fsi_v3_madd(o->trial_carry[0], (fsi_real)push, n);
-            o->trial_carry[1] = fsi_v3_add(o->trial_carry[1],
-                fsi_v3(g->dim == 3 ? (fsi_real)spin[0] : 0, g->dim == 3 ? (fsi_real)spin[1] : 0, (fsi_real)spin[2]));
-        }
-    }
-}
-
-/* What the projection did to them. */
-static void fsi__ls_take_impulses(fsi__ls_run *run)
-{
-    int k;
-    for (k = 0; k < run->m->obstacle_count; k++) {
-        const fsi_pressure_solid *p = &run->m->solid[k];
-        fsi__ls_obstacle *o = &run->m->obstacle[k];
-        fsi__ls_give(o, p->impulse, p->angular_impulse);
-        if (!p->coupled) continue;
-        o->work.velocity = o->work.new_velocity = p->linear;
-        o->work.angular_velocity = o->work.new_angular_velocity = p->angular;
-    }
-}
-
-/* Has the wall or obstacle at the face below cell e let go? */
-static int fsi__ls_has_let_go(const fsi__ls_run *run, int e, int axis) { return run->released > 0 && run->m->let_go[e] >> axis & 9; }
-
-/* Faces of axis run->axis that are all solid are not known: velocities go on into them. */
-static void fsi__ls_forget_solid_faces(const fsi__ls_run *run)
-{
-    const fsi__ls_impl *m = run->m;
-    int k, f;
-    for (k = 0; k < m->obstacle_count && !m->stale_faces; k++) {
-        const fsi_grid_faces *faces = m->obstacle[k].faces;
-        for (f = faces->first[run->axis]; f < faces->first[run->axis + 1]; f++)
-            if (faces->solid[f] > (fsi_real)0.999 && !fsi__ls_has_let_go(run, faces->entry[f], run->axis)) m->known[run->axis][faces->entry[f]] = 0;
-    }
-}
-
-/* Of what goes on into a solid, the part normal to it is the solid's own, u - n (n . (u - v)); where liquid sticks all of it is. */
-static void fsi__ls_slip_faces(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_face_job *job = (const fsi__ls_face_job *)arg;
-    const fsi__ls_run *run = job->run;
-    const fsi_grid_faces *faces = job->o->faces;
-    const int sticks = job->o->desc.no_slip && run->s->desc.viscosity > 0;
-    const fsi_real deep = (fsi_real)-fsi__ls_reach(&run->s->desc) * run->grid->dx;
-    int f;
-    (void)chunk;
-    for (f = begin; f < end; f++) {
-        const int axis = fsi__ls_face_axis(faces, f), e = faces->entry[f];
-        const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), e);
-        fsi_vec3 n, v, off;
-        job->o->velocity[f] = run->m->trial_u[axis]->value[e];
-        if (!(faces->solid[f] > (fsi_real)0.999) || fsi__ls_has_let_go(run, e, axis)) continue;
-        v = fsi__ls_solid_velocity(run, job->o, f, x);
-        if (sticks || run->m->psi->value[e] < deep) {
-            job->o->velocity[f] = fsi__ls_component(v, axis);
-            continue;
-        }
-        fsi_grid_sample_spline(run->m->psi, x, &n);
-        n = fsi_v3_unit(n);
-        off = fsi_v3_sub(fsi_grid_sample_velocity(run->m->trial_u, x), v);
-        job->o->velocity[f] -= fsi__ls_component(n, axis) * fsi_v3_dot(n, off);
-    }
-}
-
-static void fsi__ls_slip(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    fsi__ls_face_job job;
-    int k, f;
-    job.run = run;
-    for (k = 0; k < m->obstacle_count && !m->stale_faces; k++) {
-        fsi__ls_obstacle *o = job.o = &m->obstacle[k];
-        fsi__ls_run_faces(&job, 256, 12, fsi__ls_slip_faces);
-        for (f = 0; f < o->faces->count; f++) m->trial_u[fsi__ls_face_axis(o->faces, f)]->value[o->faces->entry[f]] = o->velocity[f];
-    }
-}
-
-/* phi at x, inside a solid, from two points opposite, p half a cell out of it and q a cell farther. Along the normal
-   n, t cells out of the solid, it goes on as a straight line through both, phi = p + (q - p)(t - h), h = 1/2; under
-   surface tension as the parabola through both whose slope at the solid is the cosine of the contact angle,
-   grad phi . n = s: phi = a + s t + c t^2, c = (q - p - s)/(2 h + 1), from t = -2 on straight. A surface along the solid,
-   |q - p| = dx, does not meet it: the parabola would fill a gap of half a cell with liquid, and dry a film. There the
-   line stands, between both w = min(1, 2 (1 - (q - p)^2/dx^2)/(1 - s^2/dx^2)) of the parabola. Half a cell out of a wall
-   along the grid is the first centre. A line from a whole cell out would count that by half only: liquid that arrives
-   at a wall would lose volume there, and air beside an edge would fill with liquid.
-
-   Nor is a surface along the solid one where liquid was poured flush with it, q - p = -dx and no gap at t = 0: phi
-   stays p there, `along` tells how much. The line would leave a surface at the solid, against which the liquid feels
-   no pressure. Half a cell out interpolation may still take in a cell of the solid that has such a surface: while
-   those are looked for h is 1. Beside a shell it is 1 too: a body between liquid and shell jumped. */
-static double fsi__ls_opposite(const fsi__ls_run *run, fsi_vec3 x, double psi, double cosine)
-{
-    const fsi_field *phi = run->m->next_phi;
-    const double dx = (double)run->grid->dx, t = psi / dx, s = cosine * dx, bend = t > -2 ? t : -2;
-    const double h = run->flush || run->joint ? 1 : 0.5;
-    double p, q, c, slope, line, meets, along;
-    fsi_vec3 n;
-    fsi_grid_sample_spline(run->m->psi, x, &n);
-    n = fsi_v3_unit(n);
-    x = fsi_v3_madd(x, (fsi_real)(h * dx - psi), n);
-    p = (double)fsi_grid_sample_linear(phi, x);
-    q = (double)fsi_grid_sample_linear(phi, fsi_v3_madd(x, run->grid->dx, n));
-    slope = q - p > dx ? dx : (q - p < -dx ? -dx : q - p);
-    along = run->flush && p - slope * h < FSI__LS_FLUSH * dx ? fmin(fmax((-slope / dx - 0.3) / 0.2, 0), 1) : 0;
-    line = p + slope * (t - h) * (1 - along);
-    if (along > 0 || !(run->s->desc.surface_tension > 0)) return line;
-    c = (slope - s) / (2 * h + 1);
-    meets = 2 * (dx * dx - slope * slope) / (dx * dx - s * s);
-    p += c * (bend * (2 * t - bend) - h * h) + s * (t - h);
-    return meets >= 1 ? p : line + meets * (p - line);
-}
-
-/* phi at cell e inside a solid. */
-static fsi_real fsi__ls_continued(const fsi__ls_run *run, int e, double psi)
-{
-    const fsi__ls_impl *m = run->m;
-    const double deep = FSI__LS_BAND * (double)run->grid->dx;
-    const double phi = fsi__ls_opposite(run, fsi__ls_entry_position(run->grid, FSI_CELLS, e), psi, m->obstacle[(int)m->owner->value[e]].slope);
-    return (fsi_real)fmin(fmax(phi, -deep), deep);
-}
-
-static void fsi__ls_extend_phi(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    const fsi__ls_impl *m = run->m;
-    const fsi_grid *g = run->grid;
-    const double dx = (double)g->dx, bottom = -(fsi__ls_reach(&run->s->desc) + 1) * dx;
-    int e;
-    (void)chunk;
-    for (e = begin * g->block_cells; e < end * g->block_cells; e++) {
-        const double psi = (double)m->psi->value[e];
-        m->trial_phi->value[e] = !(psi < FSI__LS_TIE * dx) ? m->next_phi->value[e] : psi < bottom ? (fsi_real)(FSI__LS_BAND * dx) : fsi__ls_continued(run, e, psi);
-    }
-}
-
-/* Curvature inside a solid is that of the cell opposite: what phi goes on with there is no measure of it. */
-static void fsi__ls_extend_curvature(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    const fsi__ls_impl *m = run->m;
-    const fsi_grid *g = run->grid;
-    int e;
-    (void)chunk;
-    for (e = begin * g->block_cells; e < end * g->block_cells; e++) {
-        const fsi_real psi = m->psi->value[e];
-        long long at;
-        fsi_vec3 x, n;
-        if (!(psi < 0) || psi < -2 * g->dx || fabs((double)m->trial_phi->value[e]) > 2 * (double)g->dx) continue;
-        x = fsi__ls_entry_position(g, FSI_CELLS, e);
-        fsi_grid_sample_spline(m->psi, x, &n);
-        x = fsi_v3_sub(fsi_v3_madd(x, g->dx - psi, fsi_v3_unit(n)), g->origin);
-        at = fsi_grid_entry(g, (int)(x.x / g->dx), (int)(x.y / g->dx), g->dim == 3 ? (int)(x.z / g->dx) : 0);
-        if (at < 0 || !(fabs((double)m->trial_phi->value[at]) < 2 * (double)g->dx)) continue;
-        m->curvature->value[e] = m->curvature->value[at];
-        m->trust->value[e] = m->trust->value[at];
-    }
-}
-
-/* spare = next_phi, gone on into solids: what was poured, and liquid that is flush with a solid (all else went on in the last step); after the
-   first pass, everywhere. */
-static void fsi__ls_wet_solid(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    const fsi__ls_impl *m = run->m;
-    const fsi_grid *g = run->grid;
-    const double most = FSI__LS_TIE * (double)g->dx, least = -2 * (double)g->dx;
-    int e;
-    (void)chunk;
-    for (e = begin * g->block_cells; e < end * g->block_cells; e++) {
-        const double psi = (double)m->psi->value[e];
-        const fsi_real before = m->next_phi->value[e];
-        const int all = run->flush > 1 || before < m->trial_phi->value[e];
-        fsi_real phi;
-        m->spare->value[e] = before;
-        if (!(psi < most && psi > least) || !(all || before > 0)) continue;
-        phi = fsi__ls_continued(run, e, psi);
-        if (all || phi < g->dx / -2) m->spare->value[e] = phi;
-    }
-}
-
-/* After a fill, or when solids have changed: next_phi has no surface where liquid is flush with a solid. Beside the rim of such a surface phi is the
-   distance to it until it is found anew without: then it can go on straight. */
-static fsi_status fsi__ls_wet_solids(fsi__ls_run *run)
-{
-    const fsi__ls_impl *m = run->m;
-    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
-    size_t e;
-    if (m->obstacle_count == 0) return FSI_OK;
-    fsi__ls_find_solids(run);
-    for (run->flush = 1; run->flush < 4; run->flush++) {
-        int closed = 0;
-        fsi__ls_each_block(run, fsi__ls_wet_solid);
-        for (e = 0; e < cells; e++) {
-            closed |= m->next_phi->value[e] > 0 && m->spare->value[e] < run->grid->dx / -2;
-            m->next_phi->value[e] = m->spare->value[e];
-        }
-        if (!closed) break;
-        FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
-    }
-    run->flush = 0;
-    return FSI_OK;
-}
-
-/* After advection: obstacles move, next_phi goes on into them. */
-static fsi_status fsi__ls_enter_solids(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    fsi_field *swap = m->next_phi;
-    if (m->obstacle_count == 0) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_move_obstacles(run));
-    fsi__ls_find_solids(run);
-    fsi__ls_each_block(run, fsi__ls_extend_phi);
-    m->next_phi = m->trial_phi;
-    m->trial_phi = swap;
-    return FSI_OK;
-}
-
-/* Cells that are no part of any component, NULL: all may be. */
-static const unsigned char *fsi__ls_mask(fsi__ls_run *run)
-{
-    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
-    size_t e;
-    if (run->m->obstacle_count == 0) return NULL;
-    for (e = 0; e < cells; e++) run->m->cell[e] = run->m->psi->value[e] < 0;
-    return run->m->cell;
-}
-
-/* Distance to solids for fsi_grid_volumes. */
-static const fsi_field *fsi__ls_psi(const fsi__ls_impl *m) { return m->obstacle_count > 0 ? m->psi : NULL; }
-
-/* Share of a cell that is no solid. */
-static double fsi__ls_clear_share(const fsi__ls_run *run, size_t e)
-{
-    const double share = run->m->obstacle_count > 0 ? 0.5 + (double)run->m->psi->value[e] / (double)run->grid->dx : 1;
-    return share > 1 ? 1 : (share > 0 ? share : 0);
-}
-
-/* Beyond a wall of the box phi goes on with the slope of its contact angle. box: gathered with one cell around. */
-static void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box)
-{
-    const fsi_grid *g = run->grid;
-    const fsi_real tilt = (fsi_real)((double)g->dx * cos((double)run->s->desc.contact_angle * FSI_PI / 180));
-    const int step[3] = { 1, 10, 100 }, end = g->dim == 3 ? 1000 : 100;
-    int corner[3], a, side, c;
-    if (fabs((double)tilt) < 1e-9 * (double)g->dx) return;
-    fsi_grid_corner(g, b, corner);
-    for (a = 0; a < g->dim; a++)
-        for (side = 0; side < 2; side++) {
-            const int ghost = side ? g->n[a] - corner[a] + 1 : 0;
-            if (run->s->desc.open_side[2 * a + side] || ghost < 0 || ghost > 9 || (!side && corner[a] > 0)) continue;
-            for (c = 0; c < end; c++)
-                if (c / step[a] % 10 == ghost) box[c] -= tilt;
-        }
-}
-
-/* ---- >>substep: emitters ----------------------------------------------------------------------------------------- */
-
-/* A nozzle reaches from 2 dx before the inlet plane to dx behind it: in a wall of the box that is one layer of cells. Cells with their
-   centre in it are SOLID to the pressure solver and liquid in phi.
-
-              -2 dx   plane   dx
-                +-------|------+        speed u on all its faces, 0 on those at its back (before -1.5 dx):
-             0  |   u   |   u  |  u     it takes nothing out of a pool that it stands in
-                +-------|------+
-*/
-
-/* Distance to what two surfaces at distances p and q, perpendicular to each other, enclose. */
-FSI_FN double fsi__ls_corner(double p, double q)
-{
-    const double most = p > q ? p : q;
-    return p > 0 && q > 0 ? sqrt(p * p + q * q) : most;
-}
-
-/* Signed distance from x to the nozzle, and how far behind the inlet plane x is. */
-static double fsi__ls_nozzle_distance(const fsi__ls_emitter *e, const fsi_grid *g, fsi_vec3 x, double *along)
-{
-    const double *c = e->trial.center, q[3] = { (double)x.x - c[0], (double)x.y - c[1], (double)x.z - c[2] };
-    double at[3], section;
-    int k;
-    for (k = 0; k < 3; k++) at[k] = q[0] * (double)e->axis[k].x + q[1] * (double)e->axis[k].y + q[2] * (double)e->axis[k].z;
-    *along = at[2];
-    if (g->dim == 2) section = fabs(at[0]) - e->half[0];
-    else if (e->desc.shape == FSI_LEVELSET_EMITTER_DISC) section = sqrt(at[0] * at[0] + at[1] * at[1]) - e->half[0];
-    else section = fsi__ls_corner(fabs(at[0]) - e->half[0], fabs(at[1]) - e->half[1]);
-    return fsi__ls_corner(section, fabs(at[2] + 0.5 * (double)g->dx) - 1.5 * (double)g->dx);
-}
-
-/* Cells lo .. hi - 1 whose centre may be nearer to the nozzle than `margin` dx. */
-static void fsi__ls_nozzle_range(const fsi__ls_emitter *e, const fsi_grid *g, double margin, int *lo, int *hi)
-{
-    const double dx = (double)g->dx, origin[3] = { (double)g->origin.x, (double)g->origin.y, (double)g->origin.z };
-    double axis[3][3];
-    int a, k;
-    for (k = 0; k < 3; k++) {
-        axis[k][0] = (double)e->axis[k].x;
-        axis[k][1] = (double)e->axis[k].y;
-        axis[k][2] = (double)e->axis[k].z;
-    }
-    for (a = 0; a < 3; a++) {
-        const double middle = (e->trial.center[a] - origin[a]) / dx - 0.5 * axis[2][a];
-        const double half = (fabs(axis[0][a]) * e->half[0] + fabs(axis[1][a]) * e->half[1]) / dx + 1.5 * fabs(axis[2][a]) + margin;
-        lo[a] = middle - half > 0 ? (int)(middle - half < g->n[a] ? middle - half : g->n[a]) : 0;
-        hi[a] = middle + half < g->n[a] ? (int)(middle + half > 0 ? ceil(middle + half) : 0) : g->n[a];
-        if (a >= g->dim) lo[a] = 0, hi[a] = 1;
-    }
-}
-
-/* Its cells one after another: the next one from number *at of the range on; 0: no more. */
-static int fsi__ls_nozzle_cell(const fsi__ls_emitter *e, const fsi_grid *g, long long *at, int *cell)
-{
-    long long nx, ny;
-    int lo[3], hi[3];
-    double along;
-    fsi__ls_nozzle_range(e, g, 0, lo, hi);
-    nx = hi[0] - lo[0];
-    ny = hi[1] - lo[1];
-    if (nx <= 0 || ny <= 0) return 0;
-    for (; *at / nx / ny < hi[2] - lo[2]; ++*at) {
-        cell[0] = lo[0] + (int)(*at % nx);
-        cell[1] = lo[1] + (int)(*at / nx % ny);
-        cell[2] = lo[2] + (int)(*at / nx / ny);
-        if (!(fsi__ls_nozzle_distance(e, g, fsi_grid_position(g, FSI_CELLS, cell[0], cell[1], cell[2]), &along) < 0)) continue;
-        ++*at;
-        return 1;
-    }
-    return 0;
-}
-
-/* Velocity of faces of axis `axis` of an open nozzle. mark (NULL ok): becomes 1 there. */
-static void fsi__ls_hold_nozzle(const fsi__ls_run *run, const fsi__ls_emitter *e, int axis, unsigned char *mark)
-{
-    const fsi_grid *g = run->grid;
-    const double own = (double)fsi__ls_component(e->desc.velocity, axis), flow = (double)e->desc.speed * (double)fsi__ls_component(e->desc.direction, axis);
-    long long at = 0;
-    int cell[3], upper;
-    while (e->trial.open && fsi__ls_nozzle_cell(e, g, &at, cell))
-        for (upper = 0; upper < 2; upper++) {
-            const int i = cell[0] + (upper && axis == 0), j = cell[1] + (upper && axis == 1), k = cell[2] + (upper && axis == 2);
-            const long long face = fsi_grid_entry(g, i, j, k);
-            double along;
-            fsi__ls_nozzle_distance(e, g, fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + axis), i, j, k), &along);
-            if (face < 0) continue;
-            run->m->trial_u[axis]->value[face] = (fsi_real)(own + (along > -1.5 * (double)g->dx ? flow : 0));
-            if (mark) mark[face] = 1;
-        }
-}
-
-static void fsi__ls_hold_nozzles(const fsi__ls_run *run, int axis, unsigned char *mark)
-{
-    int k;
-    for (k = 0; k < run->m->emitter_count; k++) fsi__ls_hold_nozzle(run, &run->m->emitter[k], axis, mark);
-}
-
-/* Open nozzles are walls to the pressure. */
-static void fsi__ls_mark_nozzles(const fsi__ls_run *run)
-{
-    int k, cell[3];
-    for (k = 0; k < run->m->emitter_count; k++) {
-        const fsi__ls_emitter *e = &run->m->emitter[k];
-        long long at = 0;
-        while (e->trial.open && fsi__ls_nozzle_cell(e, run->grid, &at, cell)) {
-            const long long entry = fsi_grid_entry(run->grid, cell[0], cell[1], cell[2]);
-            if (entry >= 0) run->m->cell[entry] = (unsigned char)FSI_CELL_SOLID;
-        }
-    }
-}
-
-/* phi = min(phi, distance to the nozzle), as far as phi is a distance. */
-static void fsi__ls_fill_nozzle(const fsi__ls_emitter *e, fsi_field *phi)
-{
-    const fsi_grid *g = phi->grid;
-    int lo[3], hi[3], i, j, k;
-    double along;
-    fsi__ls_nozzle_range(e, g, FSI__LS_BAND, lo, hi);
-    for (k = lo[2]; k < hi[2]; k++)
-        for (j = lo[1]; j < hi[1]; j++)
-            for (i = lo[0]; i < hi[0]; i++) {
-                const long long entry = fsi_grid_entry(g, i, j, k);
-                const fsi_real d = (fsi_real)fsi__ls_nozzle_distance(e, g, fsi_grid_position(g, FSI_CELLS, i, j, k), &along);
-                if (entry >= 0 && d < phi->value[entry]) phi->value[entry] = d;
-            }
-}
-
-/* The same, with the blocks that it needs. */
-static fsi_status fsi__ls_add_nozzle(fsi__ls_run *run, const fsi__ls_emitter *e)
-{
-    const fsi_grid *g = run->grid;
-    const size_t places = fsi__grid_places(g);
-    int lo[3], hi[3], i, j, k;
-    size_t p;
-    for (p = 0; p < places; p++) run->m->wanted[p] = (unsigned char)(g->index[p] >= 0);
-    fsi__ls_nozzle_range(e, g, FSI__LS_BAND, lo, hi);
-    for (k = lo[2] >> 3; k <= (hi[2] - 1) >> 3; k++)
-        for (j = lo[1] >> 3; j <= (hi[1] - 1) >> 3; j++)
-            for (i = lo[0] >> 3; i <= (hi[0] - 1) >> 3; i++) run->m->wanted[((size_t)k * (size_t)g->blocks[1] + (size_t)j) * (size_t)g->blocks[0] + (size_t)i] = 1;
-    FSI__LS_TRY(fsi_grid_set_blocks(run->grid, run->m->wanted));
-    fsi__ls_fill_nozzle(e, run->m->next_phi);
-    return FSI_OK;
-}
-
-/* Open nozzles stay full. */
-static void fsi__ls_fill_nozzles(fsi__ls_run *run)
-{
-    int k;
-    for (k = 0; k < run->m->emitter_count; k++)
-        if (run->m->emitter[k].trial.open) fsi__ls_fill_nozzle(&run->m->emitter[k], run->m->next_phi);
-}
-
-/* The component at the inlet is to have what flows in: area * speed * that part of the substep in which it flows. A nozzle opens when a substep
-   begins; what flowed before waits for that. Then the emitter moves to where it is at the end of the substep. */
-static void fsi__ls_emit(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    int k, a, cell[3];
-    for (k = 0; k < m->emitter_count; k++) {
-        fsi__ls_emitter *e = &m->emitter[k];
-        const double t = run->time, start = e->desc.start > t ? e->desc.start : t, stop = e->desc.stop < t + run->dt ? e->desc.stop : t + run->dt;
-        long long at = 0;
-        if (!e->trial.open && !(e->desc.start > t)) e->trial.pending = 0;
-        else if (stop > start) e->trial.pending += e->area * (double)e->desc.speed * (stop - start);
-        while (e->trial.open && e->trial.pending > 0 && fsi__ls_nozzle_cell(e, run->grid, &at, cell)) {
-            const long long entry = fsi_grid_entry(run->grid, cell[0], cell[1], cell[2]);
-            if (entry < 0 || m->trial_label[entry] < 0) continue;
-            m->trial.target[m->trial_label[entry]] += e->trial.pending;
-            e->trial.total += e->trial.pending;
-            e->trial.pending = 0;
-        }
-        for (a = 0; a < 3; a++) e->trial.center[a] += run->dt * (double)fsi__ls_component(e->desc.velocity, a);
-    }
-}
-
-/* Fastest of the emitters [m/s]. */
-static double fsi__ls_emitter_speed(const fsi__ls_impl *m)
-{
-    double most = 0, v;
-    int k;
-    for (k = 0; k < m->emitter_count; k++) {
-        v = sqrt((double)fsi_v3_norm2(m->emitter[k].desc.velocity));
-        most = v > most ? v : most;
-        v = (double)m->emitter[k].desc.speed;
-        most = m->emitter[k].trial.open && v > most ? v : most;
-    }
-    return most;
-}
-
-/* Momentum of a component within a substep, over density. */
-typedef struct fsi__ls_motion {
-    double due[3];                       /* what it must have [m^4/s; 2D: m^3/s] */
-    double lack[3], volume;              /* of all its kin, where it names itself: what they lack of it, and their targets */
-    int kin;                             /* a component that split from the same one, or merged with the same; that may name another */
-    int heir;                            /* of an old component: one that came of it or of its kin, -1: none yet */
-    int open;                            /* liquid comes or is drained: its momentum is not kept; */
-    int touches;                         /* and only if an obstacle is beside it */
-} fsi__ls_motion;
-
-static void fsi__ls_forget_motion(fsi__ls_parts *p)
-{
-    int c;
-    for (c = 0; c < p->count; c++) {
-        memset(&p->motion[c], 0, sizeof p->motion[c]);
-        p->motion[c].kin = c;
-        p->motion[c].heir = -1;
-    }
-}
-
-/* A volume of velocity v has joined it. */
-static void fsi__ls_add_due(fsi__ls_parts *p, int component, double volume, fsi_vec3 v)
-{
-    int a;
-    for (a = 0; a < 3; a++) p->motion[component].due[a] += volume * (double)fsi__ls_component(v, a);
+    fsi__grid_light(run->grid, FSI__LS_GRAIN, 1000, fn, run);
 }
 
 /* ---- >>substep: open sides --------------------------------------------------------------------------------------- */
 
-/* Share of the face of a cell in side `side` of the box that is liquid: where phi, linear along the side as its differences there say, is below 0. */
+/* Share of the face of a cell in side `side` of the box that is liquid: where phi, linear along the side as its
+   differences there say, is below 0. */
 static double fsi__ls_wet_share(const fsi__ls_run *run, const int *cell, int side)
 {
     const fsi_field *phi = run->m->trial_phi;
@@ -1708,11 +382,12 @@ static double fsi__ls_wet_share(const fsi__ls_run *run, const int *cell, int sid
         if (a != side >> 1)
             slope[k++] = fabs((double)fsi_grid_at(phi, cell[0] + (a == 0), cell[1] + (a == 1), cell[2] + (a == 2))
                 - (double)fsi_grid_at(phi, cell[0] - (a == 0), cell[1] - (a == 1), cell[2] - (a == 2))) / 2;
-    return fsi__viscous_plane(-(double)fsi_grid_at(phi, cell[0], cell[1], cell[2]), slope[slope[0] < slope[1]], slope[!(slope[0] < slope[1])]);
+    return fsi__viscous_plane(-(double)fsi_grid_at(phi, cell[0], cell[1], cell[2]), slope[slope[0] < slope[1]],
+                              slope[!(slope[0] < slope[1])]);
 }
 
-/* What leaves through the faces of block b in side `side`: components are to have less by the sum of u.n dt dx^(d-1) times the share that is wet and
-   no solid. */
+/* What leaves through the faces of block b in side `side`: components are to have less by the sum of u.n dt dx^(d-1)
+   times the share that is wet and no solid. */
 static void fsi__ls_leave_block(fsi__ls_run *run, int b, int side)
 {
     const fsi_grid *g = run->grid;
@@ -1727,7 +402,9 @@ static void fsi__ls_leave_block(fsi__ls_run *run, int b, int side)
         const int label = run->m->trial_label[e];
         long long at;
         double out;
-        if (cell[a] != (side & 1 ? g->n[a] - 1 : 0) || label < 0 || cell[0] >= g->n[0] || cell[1] >= g->n[1] || cell[2] >= g->n[2]) continue;
+        if (cell[a] != (side & 1 ? g->n[a] - 1 : 0) || label < 0 || cell[0] >= g->n[0] || cell[1] >= g->n[1] ||
+            cell[2] >= g->n[2])
+            continue;
         at = fsi_grid_entry(g, cell[0] + (side == 1), cell[1] + (side == 3), cell[2] + (side == 5));
         out = at < 0 ? 0 : (side & 1 ? 1 : -1) * (double)run->m->trial_u[a]->value[at] * run->dt * face;
         if (!(out > 0)) continue;
@@ -1735,7 +412,8 @@ static void fsi__ls_leave_block(fsi__ls_run *run, int b, int side)
         if (out > p->target[label]) out = p->target[label];
         p->target[label] -= out;
         p->leaving[label] += out;
-        fsi__ls_add_due(p, label, -out, fsi_grid_sample_velocity(run->m->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)e)));
+        fsi__ls_add_due(p, label, -out,
+                        fsi_grid_sample_velocity(run->m->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)e)));
         run->left_volume += out;
     }
 }
@@ -1749,9 +427,10 @@ static void fsi__ls_leave(fsi__ls_run *run)
         for (b = 0; run->s->desc.open_side[side] && b < run->grid->block_count; b++) fsi__ls_leave_block(run, b, side);
 }
 
-/* What comes in through an open side is air. Where a step back along the velocity ends less than half a cell from such a side or beyond it, phi is
-   what it goes on to from the last two cells, if the last one is air. If it is liquid, the surface comes off the side, which it does at that
-   cell's centre, once it moves by more than a tenth of a cell: nearer to the side it has no place on the grid. */
+/* What comes in through an open side is air. Where a step back along the velocity ends less than half a cell from such
+   a side or beyond it, phi is what it goes on to from the last two cells, if the last one is air. If it is liquid, the
+   surface comes off the side, which it does at that cell's centre, once it moves by more than a tenth of a cell: nearer
+   to the side it has no place on the grid. */
 static double fsi__ls_incoming(const fsi__ls_run *run, const int *cell, int side, double way)
 {
     const int a = side >> 1, step = side & 1 ? -1 : 1, last = side & 1 ? run->grid->n[a] - 1 : 0;
@@ -1779,8 +458,13 @@ static void fsi__ls_let_air_in(void *arg, int chunk, int begin, int end)
             const size_t at = (size_t)b * (size_t)g->block_cells + (size_t)c;
             for (side = 0; side < 2 * g->dim && m->next_phi->value[at] < g->dx; side++) {
                 const int a = side >> 1;
-                const double u = ((double)m->trial_u[a]->value[at] + (double)fsi_grid_at(m->trial_u[a], cell[0] + (a == 0), cell[1] + (a == 1), cell[2] + (a == 2))) / 2;
-                const double from = cell[a] - u * run->dt / (double)g->dx, way = side & 1 ? from - (g->n[a] - 1) : -from; /* beyond the last centre [dx] */
+                const double u =
+                    ((double)m->trial_u[a]->value[at] +
+                     (double)fsi_grid_at(m->trial_u[a], cell[0] + (a == 0), cell[1] + (a == 1), cell[2] + (a == 2))) /
+                    2;
+                /* beyond the last centre [dx] */
+                const double from = cell[a] - u * run->dt / (double)g->dx,
+                             way = side & 1 ? from - (g->n[a] - 1) : -from;
                 double come;
                 if (!run->s->desc.open_side[side] || !(way > 0)) continue;
                 come = fsi__ls_incoming(run, cell, side, way);
@@ -1804,7 +488,8 @@ static void fsi__ls_add_gravity(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const size_t cells = (size_t)run->grid->block_cells;
-    const double g[3] = { (double)run->s->desc.gravity.x, (double)run->s->desc.gravity.y, (double)run->s->desc.gravity.z };
+    const double g[3] = {(double)run->s->desc.gravity.x, (double)run->s->desc.gravity.y,
+                         (double)run->s->desc.gravity.z};
     int a;
     size_t e;
     (void)chunk;
@@ -1815,23 +500,10 @@ static void fsi__ls_add_gravity(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* desc.acceleration at x, and whether it is finite. */
-static int fsi__ls_acceleration(const fsi_levelset *s, fsi_vec3 x, double time, double a[3])
-{
-    const fsi_vec3 v = s->desc.acceleration(s->desc.acceleration_user, x, time);
-    a[0] = (double)v.x;
-    a[1] = (double)v.y;
-    a[2] = s->desc.dim == 3 ? (double)v.z : 0;
-    return fsi_is_finite(a[0]) && fsi_is_finite(a[1]) && fsi_is_finite(a[2]);
-}
-
-static fsi_status fsi__ls_bad_acceleration(const fsi_levelset *s, const char *function, fsi_vec3 x, double time)
-{
-    return fsi__fail(s->context, FSI_ERROR_NAN, function, -1, time, "desc.acceleration is not finite at (%g, %g, %g), %g s", (double)x.x, (double)x.y, (double)x.z, time);
-}
-
-/* The largest acceleration of liquid [m/s^2] by gravity and desc.acceleration: at cells that phi is the level set of. */
-static fsi_status fsi__ls_strongest(const fsi_levelset *s, const char *function, const fsi_field *phi, double time, double *most)
+/* The largest acceleration of liquid [m/s^2] by gravity and desc.acceleration: at cells that phi is the level set
+   of. */
+static fsi_status fsi__ls_strongest(const fsi_levelset *s, const char *function, const fsi_field *phi, double time,
+                                    double *most)
 {
     const double g[3] = { (double)s->desc.gravity.x, (double)s->desc.gravity.y, (double)s->desc.gravity.z };
     const int cells = s->grid->block_count * s->grid->block_cells;
@@ -1843,14 +515,16 @@ static fsi_status fsi__ls_strongest(const fsi_levelset *s, const char *function,
         if (!(phi->value[e] < s->grid->dx)) continue;
         x = fsi__ls_entry_position(s->grid, FSI_CELLS, e);
         if (!fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, function, x, time);
-        *most = fmax(*most, sqrt((a[0] + g[0]) * (a[0] + g[0]) + (a[1] + g[1]) * (a[1] + g[1]) + (a[2] + g[2]) * (a[2] + g[2])));
+        *most = fmax(
+            *most, sqrt((a[0] + g[0]) * (a[0] + g[0]) + (a[1] + g[1]) * (a[1] + g[1]) + (a[2] + g[2]) * (a[2] + g[2])));
     }
     return FSI_OK;
 }
 
 static fsi_status fsi__ls_grow_sums(fsi__ls_run *run, int *chunks);
 
-/* desc.acceleration on the faces of axis run->axis next to liquid. sum: the last one where that is not finite, -1: none. */
+/* desc.acceleration on the faces of axis run->axis next to liquid. sum: the last one where that is not finite, -1:
+   none. */
 static void fsi__ls_accelerate_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -1863,8 +537,12 @@ static void fsi__ls_accelerate_blocks(void *arg, int chunk, int begin, int end)
     int e;
     run->m->sum[chunk] = -1;
     for (e = begin * cells; e < end * cells; e++) {
-        if (!(phi[e] < 2 * run->grid->dx) && !(fsi__ls_neighbor(run, e, 2 * run->axis, &below) && phi[below] < 2 * run->grid->dx)) continue;
-        if (!fsi__ls_acceleration(run->s, fsi__ls_entry_position(run->grid, run->m->trial_u[run->axis]->place, e), time, a)) run->m->sum[chunk] = e;
+        if (!(phi[e] < 2 * run->grid->dx) &&
+            !(fsi__ls_neighbor(run, e, 2 * run->axis, &below) && phi[below] < 2 * run->grid->dx))
+            continue;
+        if (!fsi__ls_acceleration(run->s, fsi__ls_entry_position(run->grid, run->m->trial_u[run->axis]->place, e), time,
+                                  a))
+            run->m->sum[chunk] = e;
         else u[e] += (fsi_real)(run->dt * a[run->axis]);
     }
 }
@@ -1879,13 +557,16 @@ static fsi_status fsi__ls_accelerate(fsi__ls_run *run)
         fsi__ls_each_block(run, fsi__ls_accelerate_blocks);
         for (k = 0; k < chunks; k++)
             if (run->m->sum[k] >= 0)
-                return fsi__ls_bad_acceleration(run->s, run->function, fsi__ls_entry_position(run->grid, run->m->trial_u[run->axis]->place, (int)run->m->sum[k]), run->time + 0.5 * run->dt);
+                return fsi__ls_bad_acceleration(
+                    run->s, run->function,
+                    fsi__ls_entry_position(run->grid, run->m->trial_u[run->axis]->place, (int)run->m->sum[k]),
+                    run->time + 0.5 * run->dt);
     }
     return FSI_OK;
 }
 
-/* A principal curvature of the surface, `phi` away from the level that has k there, all in cells: held within 1, what a grid
-   can tell. */
+/* A principal curvature of the surface, `phi` away from the level that has k there, all in cells: held within 1, what a
+   grid can tell. */
 FSI_FN double fsi__ls_principal(double k, double phi)
 {
     const double shift = 1 - k * phi;
@@ -1893,11 +574,12 @@ FSI_FN double fsi__ls_principal(double k, double phi)
     return k > 1 ? 1 : (k < -1 ? -1 : k);
 }
 
-/* Curvature [1/m] of the surface where it is nearest, from phi around a cell by centred differences, g = grad phi, H its second derivatives.
-   The level through the cell has the sum of curvatures kap = (g.g tr H - g.H g)/|g|^3 and the Gaussian curvature K = g.adj(H) g/|g|^4 (0 in 2D), so
-   the principal ones kap/2 +- sqrt(kap^2/4 - K). Those of parallel surfaces are k/(1 - k phi), phi away. Without
-   that step the faces of a cell that is barely liquid would see different pressures over next to no distance. Each is held by itself: the
-   rim of a puddle is bent once in 3D too, and with a bound of 2/dx on the sum it would be driven round. */
+/* Curvature [1/m] of the surface where it is nearest, from phi around a cell by centred differences, g = grad phi, H
+   its second derivatives. The level through the cell has the sum of curvatures kap = (g.g tr H - g.H g)/|g|^3 and the
+   Gaussian curvature K = g.adj(H) g/|g|^4 (0 in 2D), so the principal ones kap/2 +- sqrt(kap^2/4 - K). Those of
+   parallel surfaces are k/(1 - k phi), phi away. Without that step the faces of a cell that is barely liquid would see
+   different pressures over next to no distance. Each is held by itself: the rim of a puddle is bent once in 3D too, and
+   with a bound of 2/dx on the sum it would be driven round. */
 FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, double dx)
 {
     double g[3] = { 0, 0, 0 }, h[3][3], g2 = 0, trace = 0, along = 0, adjoint = 0, kap, phi, apart;
@@ -1908,7 +590,9 @@ FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, dou
         g2 += g[a] * g[a];
         trace += h[a][a] = (double)p[step[a]] - 2 * (double)*p + (double)p[-step[a]];
         for (b = 0; b < a; b++)
-            h[a][b] = h[b][a] = ((double)p[step[a] + step[b]] - (double)p[step[a] - step[b]] - (double)p[step[b] - step[a]] + (double)p[-step[a] - step[b]]) / 4;
+            h[a][b] = h[b][a] = ((double)p[step[a] + step[b]] - (double)p[step[a] - step[b]] -
+                                 (double)p[step[b] - step[a]] + (double)p[-step[a] - step[b]]) /
+                                4;
     }
     if (!(g2 > 1e-12 * dx * dx)) return 0;
     for (a = 0; a < 3; a++)
@@ -1925,8 +609,9 @@ FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, dou
     return (fsi__ls_principal(kap / 2 + apart, phi) + fsi__ls_principal(kap / 2 - apart, phi)) / dx;
 }
 
-/* How far one surface alone is near a cell: the slope of phi across it is 1 there, but on a ridge between two surfaces, as in
-   a sheet of a cell or two or between drops. What is called curvature there is that of neither: the other side's is taken. */
+/* How far one surface alone is near a cell: the slope of phi across it is 1 there, but on a ridge between two surfaces,
+   as in a sheet of a cell or two or between drops. What is called curvature there is that of neither: the other side's
+   is taken. */
 FSI_FN double fsi__ls_trust(const fsi_real *p, int dim, const int *step, double dx)
 {
     double slope2 = 0, share;
@@ -1964,14 +649,15 @@ static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Waves of two or three cells along the surface gain energy from the noise of every step and lose none. What takes it away is a flow of the
-   surface along itself towards even curvature (surface diffusion, Mullins 1957, J. Appl. Phys. 28), V_n = M Laplacian_s(kap), which keeps
-   volume and leaves spheres alone:
+/* Waves of two or three cells along the surface gain energy from the noise of every step and lose none. What takes it
+   away is a flow of the surface along itself towards even curvature (surface diffusion, Mullins 1957, J. Appl. Phys.
+   28), V_n = M Laplacian_s(kap), which keeps volume and leaves spheres alone:
 
        phi -= c dx^4 min(1, dt/t_c) Laplacian(kap),   t_c = sqrt(rho dx^3/(4 pi gamma)),   c = 0.005
 
-   The curvature at a cell being that of the surface below it, its Laplacian is that along the surface. A step takes 64 c = 0.32 of the
-   amplitude of a checkerboard (3D) and c (k dx)^4 of that of a resolved wave: 3e-5 of an ellipsoid's with 16 cells a diameter. */
+   The curvature at a cell being that of the surface below it, its Laplacian is that along the surface. A step takes 64
+   c = 0.32 of the amplitude of a checkerboard (3D) and c (k dx)^4 of that of a resolved wave: 3e-5 of an ellipsoid's
+   with 16 cells a diameter. */
 #define FSI__LS_RELAX 0.005
 
 /* The time in which the shortest waves of the grid move on [s]. */
@@ -1981,9 +667,10 @@ static double fsi__ls_capillary_time(const fsi_levelset_desc *d)
     return sqrt((double)d->density * dx * dx * dx / (4 * FSI_PI * ((double)d->surface_tension + 1e-300)));
 }
 
-/* Whether liquid and air are as deep as that on both sides of the surface that is nearest to a cell: there its curvature can
-   be told. A rim two cells high has no Laplacian of it, and would be driven round for ever. */
+/* Whether liquid and air are as deep as that on both sides of the surface that is nearest to a cell: there its
+   curvature can be told. A rim two cells high has no Laplacian of it, and would be driven round for ever. */
 #define FSI__LS_RESOLVED 1.5 /* [dx], two cells from the surface */
+
 static int fsi__ls_is_resolved(const fsi__ls_run *run, int e)
 {
     const fsi_grid *g = run->grid;
@@ -2020,13 +707,16 @@ static void fsi__ls_relax(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         const fsi_real *phi = run->m->trial_phi->value + (size_t)b * (size_t)g->block_cells;
         fsi_real *out = run->m->next_phi->value + (size_t)b * (size_t)g->block_cells;
-        const fsi_real *psi = run->m->obstacle_count > 0 ? run->m->psi->value + (size_t)b * (size_t)g->block_cells : NULL;
+        const fsi_real *psi =
+            run->m->obstacle_count > 0 ? run->m->psi->value + (size_t)b * (size_t)g->block_cells : NULL;
         memcpy(out, phi, (size_t)g->block_cells * sizeof *out);
         fsi__grid_gather(run->m->curvature, b, 1, box);
         for (c = 0; c < g->block_cells; c++) {
-            const fsi_real *p = box + (g->dim == 3 ? ((c >> 6) + 1) * 100 : 0) + (((c >> 3) & 7) + 1) * 10 + (c & 7) + 1;
+            const fsi_real *p =
+                box + (g->dim == 3 ? ((c >> 6) + 1) * 100 : 0) + (((c >> 3) & 7) + 1) * 10 + (c & 7) + 1;
             double move = 0;
-            if (!(fabs((double)phi[c]) < 2 * dx) || (psi && (double)psi[c] < 2 * dx)) continue; /* its curvature is bent by a solid nearby */
+            /* its curvature is bent by a solid nearby */
+            if (!(fabs((double)phi[c]) < 2 * dx) || (psi && (double)psi[c] < 2 * dx)) continue;
             for (a = 0; a < g->dim; a++) move += (double)p[step[a]] - 2 * (double)*p + (double)p[-step[a]];
             if (!(move < 0 || move > 0) || !fsi__ls_is_resolved(run, b * g->block_cells + c)) continue;
             move *= weight;
@@ -2054,8 +744,11 @@ static void fsi__ls_push(void *arg, int chunk, int begin, int end)
         for (c = 0; c < g->block_cells; c++) {
             const int at = (g->dim == 3 ? ((c >> 6) + 1) * 100 : 0) + (((c >> 3) & 7) + 1) * 10 + (c & 7) + 1;
             for (a = 0; a < g->dim; a++) {
-                const double hi = (double)phi[at] / dx, lo = (double)phi[at - step[a]] / dx, pull = ((double)kap[at] + (double)kap[at - step[a]]) / 2;
-                if (hi + lo < 0) run->m->trial_u[a]->value[(size_t)b * (size_t)g->block_cells + (size_t)c] -= (fsi_real)(weight * 2 * fsi__ls_delta((hi + lo) / 2) * pull * (hi - lo));
+                const double hi = (double)phi[at] / dx, lo = (double)phi[at - step[a]] / dx,
+                             pull = ((double)kap[at] + (double)kap[at - step[a]]) / 2;
+                if (hi + lo < 0)
+                    run->m->trial_u[a]->value[(size_t)b * (size_t)g->block_cells + (size_t)c] -=
+                        (fsi_real)(weight * 2 * fsi__ls_delta((hi + lo) / 2) * pull * (hi - lo));
             }
         }
     }
@@ -2069,7 +762,8 @@ static void fsi__ls_kinds(void *arg, int chunk, int begin, int end)
     size_t e;
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        run->m->cell[e] = run->m->trial_phi->value[e] < 0 ? (unsigned char)FSI_CELL_LIQUID : (unsigned char)FSI_CELL_AIR;
+        run->m->cell[e] =
+            run->m->trial_phi->value[e] < 0 ? (unsigned char)FSI_CELL_LIQUID : (unsigned char)FSI_CELL_AIR;
     for (e = (size_t)begin * cells; e < (size_t)end * cells && run->m->obstacle_count > 0; e++)
         if (run->m->psi->value[e] < -run->grid->dx) run->m->cell[e] = FSI_CELL_SOLID;
 }
@@ -2089,11 +783,13 @@ static void fsi__ls_known_faces(void *arg, int chunk, int begin, int end)
         unsigned char *known = run->m->known[a] + (size_t)b * cells;
         long long at;
         fsi_grid_corner(g, b, corner);
-        at = fsi_grid_entry(g, corner[0] - (a == 0), corner[1] - (a == 1), corner[2] - (a == 2)); /* the block before, or none */
+        /* the block before, or none */
+        at = fsi_grid_entry(g, corner[0] - (a == 0), corner[1] - (a == 1), corner[2] - (a == 2));
         before = at < 0 ? NULL : run->m->cell + (size_t)(at / g->block_cells) * cells;
         for (c = 0; c < g->block_cells; c++) {
             const int first = (a == 0 ? c & 7 : (a == 1 ? (c >> 3) & 7 : c >> 6)) == 0;
-            const int lower = !first ? cell[c - step] == FSI_CELL_LIQUID : before && before[c + 7 * step] == FSI_CELL_LIQUID;
+            const int lower =
+                !first ? cell[c - step] == FSI_CELL_LIQUID : before && before[c + 7 * step] == FSI_CELL_LIQUID;
             known[c] = (unsigned char)(lower || cell[c] == FSI_CELL_LIQUID);
         }
     }
@@ -2130,7 +826,8 @@ static void fsi__ls_hold_faces(fsi__ls_run *run)
 /* Velocities of trial_u, known next to the cells of kind liquid, spread beyond them. */
 static fsi_status fsi__ls_extrapolate(fsi__ls_run *run)
 {
-    const int reach = run->smooth && fsi__ls_reach(&run->s->desc) < FSI__LS_FAR ? FSI__LS_FAR : fsi__ls_reach(&run->s->desc);
+    const int reach =
+        run->smooth && fsi__ls_reach(&run->s->desc) < FSI__LS_FAR ? FSI__LS_FAR : fsi__ls_reach(&run->s->desc);
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
         fsi__ls_each_block(run, fsi__ls_known_faces);
         fsi__ls_forget_solid_faces(run);
@@ -2151,31 +848,14 @@ static void fsi__ls_add_pressure(void *arg, int chunk, int begin, int end)
     const fsi_real *add = run->m->spare->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) sum[e] = run->m->cell[e] == FSI_CELL_LIQUID ? sum[e] + add[e] : 0;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        sum[e] = run->m->cell[e] == FSI_CELL_LIQUID ? sum[e] + add[e] : 0;
 }
 
-/* Entry of the cell across face `side` (x-, x+, y-, ...) of the cell at entry e, or of that side of the box itself, -1: none; true if it is a cell. */
-FSI_API int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at)
-{
-    const fsi_grid *g = run->grid;
-    const int c = e % g->block_cells, a = side >> 1, d = side & 1 ? 1 : -1, beside = (c >> 3 * a & 7) + d;
-    int i[3];
-    if (beside >= 0 && beside < 8 && (d < 0 || g->n[a] % 8 == 0)) { /* in the same block */
-        *at = e + d * (1 << 3 * a);
-        return 1;
-    }
-    fsi_grid_corner(g, e / g->block_cells, i);
-    i[0] += c & 7;
-    i[1] += (c >> 3) & 7;
-    i[2] += c >> 6;
-    i[a] += d;
-    *at = fsi_grid_entry(g, i[0], i[1], i[2]);
-    return *at >= 0 && i[a] < g->n[a];
-}
-
-/* Extrapolation carries velocities outward as they are; the surface, which moves with what stands on both sides of it, would lag by k dx/4 in a wave
-   (measured: capillary waves 1.6 % too slow at 32 cells). So air cells beside liquid get no divergence either: what is over leaves through their faces
-   towards cells that do not touch liquid. Each such face belongs to one cell. */
+/* Extrapolation carries velocities outward as they are; the surface, which moves with what stands on both sides of it,
+   would lag by k dx/4 in a wave (measured: capillary waves 1.6 % too slow at 32 cells). So air cells beside liquid get
+   no divergence either: what is over leaves through their faces towards cells that do not touch liquid. Each such face
+   belongs to one cell. */
 static void fsi__ls_mark_shore(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -2229,266 +909,6 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
                 *out[side] = (fsi_real)(m->shore[e] == 1 ? u : fmax(-most, fmin(most, u)));
             }
     }
-}
-
-/* Walls that let go. A wall pushes liquid, and pulls at it through the liquid only: where air gets between both, it does not,
-
-       p >= -gamma (1 + cos angle)/dx   or   p = 0 and u.n <= 0        at the wall's face, n into the wall,
-
-   as a gap that is a cell wide costs what Young and Dupre say. Air gets in at the rim, where the liquid beside a wall has air beside it along the wall:
-
-               wall                          wall
-       ####################          ####################
-         air   |  liquid               air : gap  |              the gap's pressure is that of air; once it is half a cell wide
-               |______  ...                 \_____|_ ...          its cell is air, and the next one is at the rim
-
-   Inside, and where there is no air, liquid keeps what pressure it has. A film under a ceiling is peeled at sqrt(g dx) so, which goes to nothing on finer grids:
-   there the surface itself runs in along the wall, at half sqrt(g h) (Benjamin 1968), and waves on the film drip. The solve is made with walls that hold, and
-   repeated, at most thrice, with the faces that would pull let go and those that would be run into held. */
-typedef struct fsi__ls_rim {
-    int cell, face, side, let_go; /* side: of the cell, where the solid is */
-    int obstacle, number;         /* whose face it is, and which of its faces; -1: a wall of the box */
-    double angle;                 /* of contact [degrees] */
-    double start, stop;           /* velocity at the face before the projection; its part normal to the solid, which that stops if it holds */
-    double pull, force;           /* acceleration by gravity and desc.acceleration: that part of it, and its size */
-    double solid;                 /* velocity of the solid at the face, as the last solve left it */
-} fsi__ls_rim;
-
-#define FSI__LS_RELEASES 3
-
-/* The faces that obstacles cover, bit a of an entry: axis a. */
-static void fsi__ls_mark_covered_faces(const fsi__ls_run *run, unsigned char *covered)
-{
-    const fsi__ls_impl *m = run->m;
-    int k, f;
-    memset(covered, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
-    for (k = 0; k < m->obstacle_count; k++) {
-        const fsi_grid_faces *faces = m->obstacle[k].faces;
-        for (f = 0; f < faces->count; f++)
-            if (faces->solid[f] > (fsi_real)0.999) covered[faces->entry[f]] |= (unsigned char)(1 << fsi__ls_face_axis(faces, f));
-    }
-}
-
-/* Is a face of the cell open? Cells that obstacles shut in have an extended phi, but no liquid or air. */
-static int fsi__ls_is_clear(const fsi__ls_run *run, int e)
-{
-    long long at;
-    int side;
-    for (side = 0; side < 2 * run->grid->dim && run->m->obstacle_count > 0; side++)
-        if (fsi__ls_neighbor(run, e, side, &at) && !(run->m->let_go[side & 1 ? at : (long long)e] >> (side >> 1) & 1)) return 1;
-    return run->m->obstacle_count == 0;
-}
-
-/* Is the face on a side of liquid cell e, behind which there is a solid, at the rim, where there is air beside the cell? */
-static int fsi__ls_is_rim(const fsi__ls_run *run, int e, int side, long long *face)
-{
-    const fsi__ls_impl *m = run->m;
-    long long at;
-    int k, air = 0;
-    if (m->cell[e] != FSI_CELL_LIQUID) return 0;
-    for (k = 0; k < 2 * run->grid->dim && !air; k++)
-        air = k >> 1 != side >> 1 && fsi__ls_neighbor(run, e, k, &at) && m->cell[at] == FSI_CELL_AIR && fsi__ls_is_clear(run, (int)at);
-    *face = e;
-    if (side & 1) fsi__ls_neighbor(run, e, side, face);
-    return air && *face >= 0 && fsi__ls_is_clear(run, e);
-}
-
-/* Velocity of the liquid at a rim's face, by the faces of its cell, which are all known. */
-static fsi_vec3 fsi__ls_rim_flow(const fsi__ls_run *run, const fsi__ls_rim *rim)
-{
-    double v[3] = { 0, 0, 0 };
-    int a;
-    for (a = 0; a < run->grid->dim; a++) {
-        const fsi_real *u = run->m->trial_u[a]->value;
-        long long at;
-        v[a] = (double)u[a == rim->side >> 1 ? rim->face : rim->cell];
-        fsi__ls_neighbor(run, rim->cell, 2 * a + 1, &at);
-        if (a != rim->side >> 1 && at >= 0) v[a] = (v[a] + (double)u[at]) / 2;
-    }
-    return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]);
-}
-
-/* That and the acceleration there, their parts normal to the solid. */
-static fsi_status fsi__ls_measure_rim(const fsi__ls_run *run, const fsi__ls_obstacle *o, fsi__ls_rim *rim)
-{
-    const fsi_levelset *s = run->s;
-    const int axis = rim->side >> 1;
-    const double time = run->time + 0.5 * run->dt;
-    const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), rim->face);
-    fsi_vec3 n = fsi_v3(axis == 0, axis == 1, axis == 2), g = s->desc.gravity, v = fsi__ls_rim_flow(run, rim);
-    double a[3] = { 0, 0, 0 };
-    if (s->desc.acceleration && !fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, run->function, x, time);
-    g = fsi_v3_add(g, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
-    if (o) {
-        fsi_grid_sample_spline(run->m->psi, x, &n);
-        n = fsi_v3_unit(n);
-        v = fsi_v3_sub(v, fsi__ls_solid_velocity(run, o, rim->number, x));
-    }
-    rim->force = (double)fsi_v3_norm(g);
-    rim->start = (double)run->m->trial_u[axis]->value[rim->face];
-    rim->stop = (double)(fsi__ls_component(n, axis) * fsi_v3_dot(n, v));
-    rim->pull = (double)(fsi__ls_component(n, axis) * fsi_v3_dot(n, g));
-    return FSI_OK;
-}
-
-/* Adds the face on a side of cell e if it is at the rim. */
-static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, const fsi__ls_obstacle *o, int number)
-{
-    fsi__ls_impl *m = run->m;
-    long long face;
-    fsi__ls_rim *rim;
-    if (!fsi__ls_is_rim(run, e, side, &face)) return FSI_OK;
-    FSI__LS_TRY(fsi__room_in(run->s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1, run->function));
-    rim = &m->rim[m->rim_count++];
-    rim->cell = e;
-    rim->face = (int)face;
-    rim->side = side;
-    rim->let_go = 0;
-    rim->obstacle = o ? (int)(o - m->obstacle) : -1;
-    rim->number = number;
-    rim->angle = (double)(o ? o->desc.contact_angle : run->s->desc.contact_angle);
-    return fsi__ls_measure_rim(run, o, rim);
-}
-
-/* Faces of block b in a side of the box. */
-static fsi_status fsi__ls_find_wall_rims(fsi__ls_run *run, int b, int side)
-{
-    const fsi_grid *g = run->grid;
-    const int a = side >> 1, layer = side & 1 ? g->n[a] - 1 : 0;
-    int corner[3], c;
-    fsi_grid_corner(g, b, corner);
-    if (layer < corner[a] || layer > corner[a] + 7) return FSI_OK;
-    for (c = 0; c < g->block_cells; c++)
-        if (corner[a] + (c >> 3 * a & 7) == layer) FSI__LS_TRY(fsi__ls_add_rim(run, b * g->block_cells + c, side, NULL, 0));
-    return FSI_OK;
-}
-
-/* Faces that an obstacle covers, of the cells on both sides. */
-static fsi_status fsi__ls_find_obstacle_rims(fsi__ls_run *run, const fsi__ls_obstacle *o)
-{
-    int f;
-    for (f = 0; f < o->faces->count; f++) {
-        const int a = fsi__ls_face_axis(o->faces, f), e = o->faces->entry[f];
-        long long below;
-        if (!(o->faces->solid[f] > (fsi_real)0.999) || !fsi__ls_neighbor(run, e, 2 * a, &below)) continue;
-        FSI__LS_TRY(fsi__ls_add_rim(run, e, 2 * a, o, f));
-        FSI__LS_TRY(fsi__ls_add_rim(run, (int)below, 2 * a + 1, o, f));
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__ls_find_rims(fsi__ls_run *run)
-{
-    int b, k, side;
-    run->m->rim_count = run->released = 0;
-    if (!run->s->desc.release || run->joint) return FSI_OK;
-    if (run->m->obstacle_count > 0) fsi__ls_mark_covered_faces(run, run->m->let_go); /* until a face lets go */
-    for (side = 0; side < 2 * run->grid->dim; side++)
-        for (b = 0; b < run->grid->block_count && !run->s->desc.open_side[side]; b++) FSI__LS_TRY(fsi__ls_find_wall_rims(run, b, side));
-    for (k = 0; k < run->m->obstacle_count; k++)
-        if (!fsi__ls_is_coupled(&run->m->obstacle[k])) FSI__LS_TRY(fsi__ls_find_obstacle_rims(run, &run->m->obstacle[k]));
-    return FSI_OK;
-}
-
-/* Velocity of the solid at a rim's face after a solve. */
-static double fsi__ls_rim_velocity(const fsi__ls_run *run, const fsi__ls_rim *rim)
-{
-    const int axis = rim->side >> 1;
-    const fsi_pressure_solid *p = rim->obstacle < 0 ? NULL : &run->m->solid[rim->obstacle];
-    if (p && p->coupled) {
-        const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), rim->face);
-        return (double)fsi__ls_component(fsi_rigid_velocity(p->linear, p->angular, p->center, x), axis);
-    }
-    return p && p->velocity ? (double)p->velocity[rim->number] : 0;
-}
-
-static void fsi__ls_see_solids(fsi__ls_run *run)
-{
-    int k;
-    for (k = 0; k < run->m->rim_count; k++) run->m->rim[k].solid = fsi__ls_rim_velocity(run, &run->m->rim[k]);
-}
-
-/* Velocity with which the liquid runs into the solid at a rim's face. */
-static double fsi__ls_rim_closing(const fsi__ls_run *run, const fsi__ls_rim *rim)
-{
-    return (rim->side & 1 ? 1 : -1) * ((double)run->m->trial_u[rim->side >> 1]->value[rim->face] - rim->solid);
-}
-
-/* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at a wall that holds is that of the cell
-   and what stops the liquid between both, (p - p_cell)/(dx/2) = rho u.n/dt, in all projections of the substep so far: the first one's u.n is that of the
-   accelerations. Small pulls are rounding, and what goes on within a cell. */
-static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
-{
-    fsi__ls_impl *m = run->m;
-    const fsi_levelset_desc *d = &run->s->desc;
-    const double dx = (double)run->grid->dx, rho = (double)d->density;
-    int k, changed = 0;
-    for (k = 0; k < m->rim_count; k++) {
-        fsi__ls_rim *rim = &m->rim[k];
-        const double into = rim->side & 1 ? 1 : -1, stop = rim->stop + (first ? 0 : rim->pull * run->dt);
-        const double cell = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]);
-        const double p = cell + into * stop * rho * dx / (2 * run->dt);
-        const double hold = (double)d->surface_tension * (1 + cos(rim->angle * FSI_PI / 180)) / dx;
-        const double least = 0.1 * rho * rim->force * dx + 1e-3 * rho * dx * dx / (run->dt * run->dt);
-        const int go = rim->let_go ? !(fsi__ls_rim_closing(run, rim) > 0) : more && p < -hold - least;
-        changed += go != rim->let_go;
-        rim->let_go = go;
-    }
-    return changed;
-}
-
-/* The velocities before the projection, which next_u has kept, and the faces that have let go. */
-static void fsi__ls_let_go(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
-    int a, k;
-    for (a = 0; a < run->grid->dim; a++) memcpy(m->trial_u[a]->value, m->next_u[a]->value, cells * sizeof(fsi_real));
-    memset(m->let_go, 0, cells);
-    for (k = run->released = 0; k < m->rim_count; k++) {
-        const fsi__ls_rim *rim = &m->rim[k];
-        if (!rim->let_go) continue;
-        m->let_go[rim->face] |= (unsigned char)(1 << ((rim->side >> 1) + (rim->side & 1 ? 3 : 0)));
-        m->trial_u[rim->side >> 1]->value[rim->face] = (fsi_real)rim->start;
-        run->released++;
-    }
-}
-
-/* Where a gap opens by more than a tenth of a cell in a substep the surface comes off the solid, which it does at the nearest centre out of it: nearer it
-   has no place on the grid. */
-static void fsi__ls_open_gaps(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    int k;
-    for (k = 0; k < m->rim_count && run->released > 0; k++) {
-        const fsi__ls_rim *rim = &m->rim[k];
-        const double gap = -fsi__ls_rim_closing(run, rim) * run->dt;
-        long long at = rim->cell;
-        if (!rim->let_go || !(gap > 0.1 * (double)run->grid->dx)) continue;
-        if (m->obstacle_count > 0 && m->psi->value[at] < 0 && !fsi__ls_neighbor(run, rim->cell, rim->side ^ 1, &at)) continue;
-        if ((double)m->next_phi->value[at] < gap) m->next_phi->value[at] = (fsi_real)gap;
-    }
-}
-
-/* The liquid alone, with walls that let go. */
-FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *flow)
-{
-    const int first = run->which == FSI__LS_FIRST;
-    fsi__ls_impl *m = run->m;
-    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
-    int a, pass;
-    for (a = 0; a < run->grid->dim && m->rim_count > 0; a++) memcpy(m->next_u[a]->value, m->trial_u[a]->value, cells * sizeof(fsi_real));
-    FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
-    fsi__ls_see_solids(run);
-    for (pass = 0; pass < FSI__LS_RELEASES && fsi__ls_judge_rims(run, first, pass < FSI__LS_RELEASES - 1) > 0; pass++) {
-        run->stats.pressure_iterations += m->solver->stats.iters;
-        fsi__ls_let_go(run);
-        fsi__ls_offer_solids(run, flow);
-        flow->let_go = run->released > 0 ? m->let_go : NULL;
-        FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
-        fsi__ls_see_solids(run);
-    }
-    return FSI_OK;
 }
 
 /* Where pressure acts, and what it meets there. The first projection of a substep carries gravity and surface tension;
@@ -2550,10 +970,12 @@ FSI_API fsi_status fsi__ls_close_projection(fsi__ls_run *run)
 
        (I - div(a grad)) u+ = u,    a = 4 dt^2 gamma delta(phi)/rho (1 - (d phi)^2)
 
-   over the faces where phi, mean of the cells beside them, is nearer than 3.5 cells; a stands between two faces, between which phi differs by
-   d phi cells. That last factor, the diagonal of 1 - n n^T, keeps to derivatives along the surface: with those across it, as the paper has them, the air beside
-   the liquid drives it (measured in 2D: mode 2 of a drop of 43 cells grows by 6 % a period at 3 capillary times, by 2 % at 4). 4 is what a drop in 3D needs at 5. Divided by its diagonal the matrix
-   has its eigenvalues in [1, 1 + 2 s]/(1 + s), s being the largest sum of a/dx^2 around a face, so that the Chebyshev iteration (Golub and Varga
+   over the faces where phi, mean of the cells beside them, is nearer than 3.5 cells; a stands between two faces,
+   between which phi differs by d phi cells. That last factor, the diagonal of 1 - n n^T, keeps to derivatives along the
+   surface: with those across it, as the paper has them, the air beside the liquid drives it (measured in 2D: mode 2 of
+   a drop of 43 cells grows by 6 % a period at 3 capillary times, by 2 % at 4). 4 is what a drop in 3D needs at 5.
+   Divided by its diagonal the matrix has its eigenvalues in [1, 1 + 2 s]/(1 + s), s being the largest sum of a/dx^2
+   around a face, so that the Chebyshev iteration (Golub and Varga
    1961) needs no inner products: the same bits for any number of threads. */
 typedef struct fsi__ls_face {
     int entry, beside[6];      /* numbers of the faces beside it, -1: none */
@@ -2571,7 +993,8 @@ static void fsi__ls_face_columns(fsi__ls_impl *m, fsi__column *c)
     c[2].array = (void **)&m->face_left;   c[2].size = sizeof *m->face_left;
 }
 
-/* Phi at the face of run->axis below cell c of block b, in dx; 9 if it is no face that may change: on a side of the box, or far away. */
+/* Phi at the face of run->axis below cell c of block b, in dx; 9 if it is no face that may change: on a side of the
+   box, or far away. */
 static double fsi__ls_face_phi(const fsi__ls_run *run, int b, int c, const int *corner)
 {
     const fsi_grid *g = run->grid;
@@ -2627,11 +1050,15 @@ static void fsi__ls_link_faces(void *arg, int chunk, int begin, int end)
         f->sum = 0;
         for (side = 0; side < 2 * g->dim; side++) {
             const int d = side & 1 ? 1 : -1, a = side >> 1;
-            const long long e = fsi_grid_entry(g, corner[0] + (c & 7) + (a == 0) * d, corner[1] + ((c >> 3) & 7) + (a == 1) * d, corner[2] + (c >> 6) + (a == 2) * d);
+            const long long e =
+                fsi_grid_entry(g, corner[0] + (c & 7) + (a == 0) * d, corner[1] + ((c >> 3) & 7) + (a == 1) * d,
+                               corner[2] + (c >> 6) + (a == 2) * d);
             const int other = e < 0 ? -1 : run->m->next_label[e];
             const double across = other < 0 ? 1 : f->phi - run->m->face[other].phi;
             f->beside[side] = other;
-            f->weight[side] = fabs(across) >= 1 ? 0 : (1 - across * across) * scale * fsi__ls_delta((f->phi + run->m->face[other].phi) / 2);
+            f->weight[side] = fabs(across) >= 1 ? 0
+                                                : (1 - across * across) * scale *
+                                                      fsi__ls_delta((f->phi + run->m->face[other].phi) / 2);
             f->sum += f->weight[side];
         }
     }
@@ -2654,7 +1081,8 @@ static void fsi__ls_smooth_start(void *arg, int chunk, int begin, int end)
     const fsi__ls_impl *m = run->m;
     int i;
     (void)chunk;
-    for (i = begin; i < end; i++) m->face_left[i] = fsi__ls_face_flow(&m->face[i], m->face_change, m->face_change[i], 2 * run->grid->dim);
+    for (i = begin; i < end; i++)
+        m->face_left[i] = fsi__ls_face_flow(&m->face[i], m->face_change, m->face_change[i], 2 * run->grid->dim);
 }
 
 /* u += change, left -= D^-1 (I - div(a grad)) change. */
@@ -2678,7 +1106,8 @@ static void fsi__ls_smooth_turn(void *arg, int chunk, int begin, int end)
     const fsi__ls_impl *m = run->m;
     int i;
     (void)chunk;
-    for (i = begin; i < end; i++) m->face_change[i] = run->face_keep * m->face_change[i] + run->face_add * m->face_left[i];
+    for (i = begin; i < end; i++)
+        m->face_change[i] = run->face_keep * m->face_change[i] + run->face_add * m->face_left[i];
 }
 
 /* A face takes `work` nanoseconds at least: fsi__parallel_work. */
@@ -2687,8 +1116,8 @@ static void fsi__ls_each_face(fsi__ls_run *run, double work, fsi__range_fn *fn)
     fsi__parallel_work(run->s->context, run->m->face_count, FSI__LS_FACES, work * run->m->face_count, fn, run);
 }
 
-/* With eigenvalues in [c - h, c + h], q = c/h: change_0 = left/c, change_k = r_k r_(k-1) change_(k-1) + 2 r_k/h left, r_0 = 1/q, r_k = 1/(2 q - r_(k-1));
-   after n steps 2 (q + sqrt(q^2 - 1))^-n of the change is left at most. */
+/* With eigenvalues in [c - h, c + h], q = c/h: change_0 = left/c, change_k = r_k r_(k-1) change_(k-1) + 2 r_k/h left,
+   r_0 = 1/q, r_k = 1/(2 q - r_(k-1)); after n steps 2 (q + sqrt(q^2 - 1))^-n of the change is left at most. */
 static void fsi__ls_smooth_axis(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
@@ -2704,7 +1133,8 @@ static void fsi__ls_smooth_axis(fsi__ls_run *run)
     q = c / h;
     r = 1 / q;
     need = fsi_log(2 / FSI__LS_SMOOTHED) / fsi_log(q + sqrt(q * q - 1));
-    rounds = need < FSI__LS_SMOOTH_ROUNDS ? (int)ceil(need) : FSI__LS_SMOOTH_ROUNDS; /* substeps that are absurdly long */
+    /* substeps that are absurdly long */
+    rounds = need < FSI__LS_SMOOTH_ROUNDS ? (int)ceil(need) : FSI__LS_SMOOTH_ROUNDS;
     fsi__ls_each_face(run, 5, fsi__ls_smooth_start);
     run->face_keep = 0;
     run->face_add = 1 / c;
@@ -2751,16 +1181,19 @@ static double fsi__ls_face_psi(const fsi__ls_run *run, int axis, int e)
 /* A face with its middle in a solid, also in its surface, is prescribed, and so is one that it covers. */
 static int fsi__ls_holds_face(const fsi__ls_run *run, const fsi__ls_obstacle *o, int f)
 {
-    return o->faces->solid[f] > (fsi_real)0.999
-        || !(fsi__ls_face_psi(run, fsi__ls_face_axis(o->faces, f), o->faces->entry[f]) > FSI__LS_TIE * (double)run->grid->dx);
+    return o->faces->solid[f] > (fsi_real)0.999 ||
+           !(fsi__ls_face_psi(run, fsi__ls_face_axis(o->faces, f), o->faces->entry[f]) >
+             FSI__LS_TIE * (double)run->grid->dx);
 }
 
-/* The prescribed faces of an axis: 1 in `known` where liquid sticks, 2 where it slides. Of several obstacles at a face each counts by the share that it
-   covers, whatever their order: the velocity is the mean of those that the liquid sticks to. */
+/* The prescribed faces of an axis: 1 in `known` where liquid sticks, 2 where it slides. Of several obstacles at a face
+   each counts by the share that it covers, whatever their order: the velocity is the mean of those that the liquid
+   sticks to. */
 static void fsi__ls_hold_axis(fsi__ls_run *run, int axis)
 {
     fsi__ls_impl *m = run->m;
-    fsi_real *const sum = m->next_u[axis]->value, *const stick = m->next_phi->value, *const slide = m->spare->value; /* none holds anything now */
+    /* none holds anything now */
+    fsi_real *const sum = m->next_u[axis]->value, *const stick = m->next_phi->value, *const slide = m->spare->value;
     int pass, k, f;
     for (pass = 0; pass < 3; pass++)
         for (k = 0; k < m->obstacle_count; k++) {
@@ -2845,973 +1278,12 @@ FSI_API fsi_status fsi__ls_thicken(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* ---- >>substep: droplets ------------------------------------------------------------------------------------------
-
-   A film thinner than half a cell has no cell centre in it: all of a component may vanish in one substep, with many cells of volume. What it was to have is
-   then shared among droplets, one a cell that was liquid, each with the velocity of its place. A droplet of volume V at x
-
-       flies          v += dt g, x += dt v; walls and obstacles stop what of v goes into them, open sides let it out
-       is taken up    where phi(x) < r(V), its radius: the component is to have V more, and the cell there, of volume C, V/(V + C) of the difference of velocities
-       condenses      with the others in the cells around it, once a ball of all their volume has a radius of dx                                          */
-
-static double fsi__ls_cell_volume(const fsi_grid *g) { return (double)g->dx * (double)g->dx * (g->dim == 3 ? (double)g->dx : 1); }
-
-static double fsi__ls_radius(int dim, double volume) { return dim == 3 ? pow(volume * 3 / (4 * FSI_PI), 1.0 / 3) : sqrt(volume / FSI_PI); }
-
-static long long fsi__ls_entry_at(const fsi_grid *g, fsi_vec3 x, int *cell)
-{
-    const double from[3] = { (double)(x.x - g->origin.x), (double)(x.y - g->origin.y), (double)(x.z - g->origin.z) };
-    int a;
-    for (a = 0; a < 3; a++) cell[a] = a < g->dim ? fsi__clamp_int((int)(from[a] / (double)g->dx), g->n[a] - 1) : 0;
-    return fsi_grid_entry(g, cell[0], cell[1], cell[2]);
-}
-
-/* Puts x on the near side of the obstacle that it is in; *depth: how far it was in it, 0: it is in none. Returns 0 where no way out is known. */
-static int fsi__ls_leave_solid(const fsi__ls_run *run, fsi_vec3 *x, fsi_vec3 *normal, double *depth)
-{
-    const double psi = run->m->obstacle_count > 0 ? (double)fsi_grid_sample_linear(run->m->psi, *x) : 0;
-    *depth = 0;
-    if (!(psi < 0)) return 1;
-    fsi_grid_sample_spline(run->m->psi, *x, normal);
-    if (!((double)fsi_v3_norm(*normal) > 0.5)) return 0;
-    *normal = fsi_v3_unit(*normal);
-    *depth = -psi;
-    *x = fsi_v3_madd(*x, (fsi_real)-psi, *normal);
-    return 1;
-}
-
-/* Moves a droplet to x as far as walls and obstacles let it; those leave the velocity normal to them with which it came to lie there. Returns 0 when it is
-   gone: out of the box through an open side, or where an obstacle is that came down on it. */
-static int fsi__ls_put_droplet(fsi__ls_run *run, fsi_levelset_droplet *p, fsi_vec3 x)
-{
-    const fsi_grid *g = run->grid;
-    const fsi_real per_dt = run->dt > 0 ? (fsi_real)(1 / run->dt) : 0;
-    fsi_real *to[3], *v[3];
-    const fsi_real from[3] = { p->position.x, p->position.y, p->position.z }, origin[3] = { g->origin.x, g->origin.y, g->origin.z };
-    fsi_vec3 normal = fsi_v3(0, 0, 0);
-    double depth;
-    int a, side, round;
-    to[0] = &x.x, to[1] = &x.y, to[2] = &x.z;
-    v[0] = &p->velocity.x, v[1] = &p->velocity.y, v[2] = &p->velocity.z;
-    for (round = 0; round < 2; round++) { /* the obstacle may have pushed it into a wall */
-        for (a = 0; a < g->dim; a++) {
-            const fsi_real end = origin[a] + (fsi_real)g->n[a] * g->dx;
-            side = *to[a] < origin[a] ? 2 * a : (*to[a] > end ? 2 * a + 1 : -1);
-            if (side < 0) continue;
-            if (run->s->desc.open_side[side]) {
-                run->left_volume += p->volume;
-                return 0;
-            }
-            *to[a] = side & 1 ? end : origin[a];
-            *v[a] = (*to[a] - from[a]) * per_dt;
-        }
-        if (round > 0) break;
-        if (!fsi__ls_leave_solid(run, &x, &normal, &depth)) {
-            run->lost_volume += p->volume;
-            return 0;
-        }
-        if (!(depth > 0)) break;
-        p->velocity = fsi_v3_madd(p->velocity, -fsi_v3_dot(p->velocity, normal), normal);
-        if (depth <= (double)g->dx) p->velocity = fsi_v3_madd(p->velocity, per_dt * fsi_v3_dot(fsi_v3_sub(x, p->position), normal), normal);
-    }
-    p->position = x;
-    return 1;
-}
-
-/* Room for `count` of the trial's, which commit makes the state's. */
-static fsi_status fsi__ls_grow_droplets(fsi__ls_run *run, int count)
-{
-    fsi__ls_impl *m = run->m;
-    return fsi__room_in(run->s->context, &m->trial_droplet, sizeof *m->trial_droplet, m->trial_droplet_count, &m->trial_droplet_capacity, count,
-        run->function);
-}
-
-/* Adds a droplet to the trial; `moves`: a substep takes it along from there. */
-static fsi_status fsi__ls_add_droplet(fsi__ls_run *run, fsi_vec3 x, double volume, int moves)
-{
-    fsi__ls_impl *m = run->m;
-    fsi_levelset_droplet p;
-    memset(&p, 0, sizeof p);
-    p.position = x;
-    p.velocity = fsi_grid_sample_velocity(m->trial_u, x);
-    p.volume = volume;
-    if (!(volume > 0) || !fsi__ls_put_droplet(run, &p, fsi_v3_madd(x, (fsi_real)(moves ? run->dt : 0), p.velocity))) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_grow_droplets(run, m->trial_droplet_count + 1));
-    m->trial_droplet[m->trial_droplet_count++] = p;
-    return FSI_OK;
-}
-
-/* Was the cell liquid when the substep began? In obstacles phi goes on, but nothing is there. */
-static int fsi__ls_was_liquid(const fsi__ls_impl *m, int e)
-{
-    return m->shore[e] && !(m->obstacle_count > 0 && m->psi->value[e] < -m->psi->grid->dx);
-}
-
-/* A component that vanished becomes droplets: where it was liquid, or in the middle of its label. */
-static fsi_status fsi__ls_shatter(fsi__ls_run *run, int component, int moves)
-{
-    const fsi__ls_impl *m = run->m;
-    const int end = run->grid->block_count * run->grid->block_cells;
-    fsi_vec3 middle = fsi_v3(0, 0, 0);
-    int e, count = 0, all = 0;
-    for (e = 0; e < end; e++) {
-        if (m->trial_label[e] != component) continue;
-        count += fsi__ls_was_liquid(m, e);
-        middle = fsi_v3_add(middle, fsi__ls_entry_position(run->grid, FSI_CELLS, e));
-        all++;
-    }
-    if (count == 0 && all > 0) return fsi__ls_add_droplet(run, fsi_v3_scale(middle, 1 / (fsi_real)all), m->trial.target[component], moves);
-    for (e = 0; e < end && count > 0; e++)
-        if (m->trial_label[e] == component && fsi__ls_was_liquid(m, e))
-            FSI__LS_TRY(fsi__ls_add_droplet(run, fsi__ls_entry_position(run->grid, FSI_CELLS, e), m->trial.target[component] / count, moves));
-    if (count == 0) run->lost_volume += m->trial.target[component];
-    return FSI_OK;
-}
-
-/* They fly for a substep. */
-static fsi_status fsi__ls_fly(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    const double time = run->time + 0.5 * run->dt;
-    int k, kept = 0;
-    for (k = 0; k < m->trial_droplet_count; k++) {
-        fsi_levelset_droplet *p = &m->trial_droplet[k];
-        double a[3] = { 0, 0, 0 };
-        if (run->s->desc.acceleration && !fsi__ls_acceleration(run->s, p->position, time, a)) return fsi__ls_bad_acceleration(run->s, run->function, p->position, time);
-        p->velocity = fsi_v3_madd(p->velocity, (fsi_real)run->dt, fsi_v3_add(run->s->desc.gravity, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2])));
-        if (fsi__ls_put_droplet(run, p, fsi_v3_madd(p->position, (fsi_real)run->dt, p->velocity))) m->trial_droplet[kept++] = *p;
-    }
-    m->trial_droplet_count = kept;
-    return FSI_OK;
-}
-
-/* Gives the cell at x of the next velocities a share of v. */
-static void fsi__ls_push_cell(fsi__ls_run *run, fsi_vec3 x, fsi_vec3 v, double share)
-{
-    int cell[3], a, side;
-    (void)fsi__ls_entry_at(run->grid, x, cell);
-    for (a = 0; a < run->grid->dim; a++)
-        for (side = 0; side < 2; side++) {
-            const long long at = fsi_grid_entry(run->grid, cell[0] + side * (a == 0), cell[1] + side * (a == 1), cell[2] + side * (a == 2));
-            fsi_real *u = at < 0 ? NULL : &run->m->next_u[a]->value[at];
-            if (u) *u += (fsi_real)(share * ((double)fsi__ls_component(v, a) - (double)*u));
-        }
-}
-
-/* Droplets that touch next_phi join its components, which have labels, shapes and targets by now: as far as those can grow in this substep. */
-static void fsi__ls_take_up(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    const double dx = (double)run->grid->dx, cell = fsi__ls_cell_volume(run->grid);
-    int k, kept = 0, place[3];
-    for (k = 0; k < m->trial_droplet_count; k++) {
-        fsi_levelset_droplet p = m->trial_droplet[k];
-        const double phi = (double)fsi_grid_sample_linear(m->next_phi, p.position);
-        const long long at = phi < fsi__ls_radius(run->grid->dim, p.volume) ? fsi__ls_entry_at(run->grid, p.position, place) : -1;
-        const int label = at < 0 ? -1 : m->next_label[at];
-        const double room = label < 0 ? 0 : m->next.shape[label].volume + FSI__LS_MOST_GROWTH * dx * m->next.shape[label].area - m->next.target[label];
-        const double part = room < p.volume ? room : p.volume;
-        fsi_vec3 out;
-        if (part > 0) {
-            m->next.target[label] += part;
-            m->next.parents[label]++;
-            fsi__ls_add_due(&m->next, label, part, p.velocity);
-            fsi_grid_sample_spline(m->next_phi, p.position, &out);
-            fsi__ls_push_cell(run, fsi_v3_madd(p.position, (fsi_real)-fmax(phi + dx / 2, 0), fsi_v3_unit(out)), p.velocity, part / (part + cell));
-            p.volume -= part;
-        }
-        if (p.volume > 1e-9 * cell || !(part > 0)) m->trial_droplet[kept++] = p;
-        else m->next.target[label] += p.volume;
-    }
-    m->trial_droplet_count = kept;
-}
-
-/* ---- >>substep: components and their volumes ------------------------------------------------------------------- */
-
-/* Targets follow the liquid. n_ij counts the liquid cells of new component j that came from old component i (labels reach beyond the liquid, and where
-   those of two drops meet they are none's: counted too, they would mix the targets of drops that pass each other); with V_j what the
-   surface of j encloses, O_ij = V_j n_ij / n_j is the volume that went from i to j, and
-       target_j = sum_i target_i O_ij / sum_j' O_ij'
-   keeps the total through every split and merge. */
-
-static int fsi__ls_compare_links(const void *a, const void *b)
-{
-    const fsi__ls_link *p = (const fsi__ls_link *)a, *q = (const fsi__ls_link *)b;
-    return p->from != q->from ? (p->from < q->from ? -1 : 1) : (p->to < q->to ? -1 : p->to > q->to);
-}
-
-/* Cells that came one after another from and to the same components share a link. */
-static fsi_status fsi__ls_add_link(fsi__ls_run *run, int from, int to, int cells)
-{
-    fsi__ls_impl *m = run->m;
-    fsi__ls_link *last = m->link_count > 0 ? &m->link[m->link_count - 1] : NULL;
-    if (!last || last->from != from || last->to != to) {
-        FSI__LS_TRY(fsi__room_in(run->s->context, &m->link, sizeof *m->link, m->link_count, &m->link_capacity,
-            m->link_count + 1, run->function));
-        last = &m->link[m->link_count++];
-        last->from = from;
-        last->to = to;
-        last->cells = 0;
-    }
-    last->cells += cells;
-    return FSI_OK;
-}
-
-/* The only label among those of a block, -1 when there is none, -2 when there are several. */
-static int fsi__ls_only(const int *label, int cells)
-{
-    int c, only = -1;
-    for (c = 0; c < cells; c++) {
-        if (label[c] < 0 || label[c] == only) continue;
-        if (only >= 0) return -2;
-        only = label[c];
-    }
-    return only;
-}
-
-static void fsi__ls_uniform_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    const int cells = run->grid->block_cells;
-    int b;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        run->m->uniform[b] = fsi__ls_only(run->m->trial_label + (size_t)b * (size_t)cells, cells);
-        run->m->next_uniform[b] = fsi__ls_only(run->m->next_label + (size_t)b * (size_t)cells, cells);
-    }
-}
-
-/* The only old label in block b and around it, as above. */
-static int fsi__ls_only_around(const fsi__ls_run *run, int b)
-{
-    const fsi_grid *g = run->grid;
-    int corner[3], i, j, k, only = -1;
-    fsi_grid_corner(g, b, corner);
-    for (k = g->dim == 3 ? -8 : 0; k <= (g->dim == 3 ? 8 : 0); k += 8)
-        for (j = -8; j <= 8; j += 8)
-            for (i = -8; i <= 8; i += 8) {
-                const long long at = fsi_grid_entry(g, corner[0] + i, corner[1] + j, corner[2] + k);
-                const int u = at < 0 ? -1 : run->m->uniform[at / g->block_cells];
-                if (u == -1 || u == only) continue;
-                if (u == -2 || only >= 0) return -2;
-                only = u;
-            }
-    return only;
-}
-
-/* Old component at the place that liquid in cell c of block b came from; without `trace` that it is in. */
-static int fsi__ls_origin(const fsi__ls_run *run, int b, int c, int trace)
-{
-    const fsi_grid *g = run->grid;
-    int corner[3], i[3], a;
-    long long at;
-    fsi_grid_corner(g, b, corner);
-    i[0] = corner[0] + (c & 7);
-    i[1] = corner[1] + ((c >> 3) & 7);
-    i[2] = corner[2] + (c >> 6);
-    if (trace) {
-        const fsi_vec3 x = fsi_grid_trace(run->m->trial_u, fsi_grid_position(g, FSI_CELLS, i[0], i[1], i[2]), (fsi_real)-run->dt, 2);
-        const double from[3] = { (double)(x.x - g->origin.x), (double)(x.y - g->origin.y), (double)(x.z - g->origin.z) };
-        for (a = 0; a < g->dim; a++) i[a] = fsi__clamp_int((int)(from[a] / (double)g->dx), g->n[a] - 1);
-    }
-    at = fsi_grid_entry(g, i[0], i[1], i[2]);
-    return at < 0 ? -1 : run->m->trial_label[at];
-}
-
-/* Links between the components in `trial_label` and those in `next_label`, sorted and each once. */
-static fsi_status fsi__ls_link_components(fsi__ls_run *run, int trace)
-{
-    fsi__ls_impl *m = run->m;
-    const int cells = run->grid->block_cells;
-    int b, c, k, kept;
-    m->link_count = 0;
-    fsi__ls_each_block(run, fsi__ls_uniform_blocks);
-    for (b = 0; b < run->grid->block_count; b++) {
-        const int *label = m->next_label + (size_t)b * (size_t)cells;
-        const fsi_real *phi = m->next_phi->value + (size_t)b * (size_t)cells, *psi = m->obstacle_count > 0 ? m->psi->value + (size_t)b * (size_t)cells : NULL;
-        const int from = m->next_uniform[b] == -1 ? -1 : fsi__ls_only_around(run, b);
-        for (c = 0; c < cells; c++)
-            if (label[c] >= 0 && phi[c] < 0 && !(psi && psi[c] < 0)) FSI__LS_TRY(fsi__ls_add_link(run, from >= 0 ? from : fsi__ls_origin(run, b, c, trace), label[c], 1));
-    }
-    if (m->link_count == 0) return FSI_OK;
-    qsort(m->link, (size_t)m->link_count, sizeof *m->link, fsi__ls_compare_links);
-    for (k = 1, kept = 0; k < m->link_count; k++) {
-        if (m->link[k].from == m->link[kept].from && m->link[k].to == m->link[kept].to) m->link[kept].cells += m->link[k].cells;
-        else m->link[++kept] = m->link[k];
-    }
-    m->link_count = kept + 1;
-    return FSI_OK;
-}
-
-/* O_ij of a link. */
-static double fsi__ls_flow(const fsi__ls_parts *next, const fsi__ls_link *l) { return next->shape[l->to].volume * l->cells / next->cells[l->to]; }
-
-/* The one that stands for it and all its kin. */
-static int fsi__ls_kin(const fsi__ls_parts *p, int c)
-{
-    while (p->motion[c].kin != c) c = p->motion[c].kin;
-    return c;
-}
-
-/* A new component has a share of the momentum of an old one, and is kin to all that come of that one and of its kin. */
-static void fsi__ls_hand_on_motion(fsi__ls_impl *m, int from, int to, double share)
-{
-    const fsi__ls_motion *old = &m->trial.motion[from];
-    fsi__ls_motion *all = m->next.motion, *own = &all[to];
-    int *heir = &m->trial.motion[fsi__ls_kin(&m->trial, from)].heir, a;
-    for (a = 0; a < 3; a++) {
-        own->due[a] += share * old->due[a];
-        m->next.owed[3 * to + a] += share * m->trial.owed[3 * from + a];
-    }
-    own->open |= old->open;
-    own->touches |= old->touches;
-    if (*heir < 0) *heir = to;
-    all[fsi__ls_kin(&m->next, to)].kin = fsi__ls_kin(&m->next, *heir);
-}
-
-/* What became of a component that nothing is linked to: if it was leaving through an open side, the rest has left too. Else the label next to where
-   it was gets its target, if there is one within three cells (labels are grown that far); else it becomes droplets, or is lost where volume is not kept. */
-static fsi_status fsi__ls_bequeath(fsi__ls_run *run, int from, int trace)
-{
-    fsi__ls_impl *m = run->m;
-    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
-    size_t e;
-    if (m->trial.leaving[from] > 0) {
-        run->left_volume += m->trial.target[from];
-        return FSI_OK;
-    }
-    for (e = 0; e < cells; e++)
-        if (m->trial_label[e] == from && m->next_label[e] >= 0) {
-            m->next.target[m->next_label[e]] += m->trial.target[from];
-            fsi__ls_hand_on_motion(m, from, m->next_label[e], 1);
-            return FSI_OK;
-        }
-    if (!run->fills && run->length > 0 && run->s->desc.conserve_volume) return fsi__ls_shatter(run, from, trace);
-    run->lost_volume += m->trial.target[from];
-    return FSI_OK;
-}
-
-/* Links k to end are those of one old component: it hands its target on to the components that these lead to. */
-static void fsi__ls_share_target(fsi__ls_impl *m, int k, int end)
-{
-    const fsi__ls_parts *next = &m->next;
-    const double target = m->trial.target[m->link[k].from];
-    double sum = 0;
-    int i;
-    if (end - k == 1) {
-        next->target[m->link[k].to] += target;
-        fsi__ls_hand_on_motion(m, m->link[k].from, m->link[k].to, 1);
-        return;
-    }
-    for (i = k; i < end; i++) sum += fsi__ls_flow(next, &m->link[i]);
-    for (i = k; i < end; i++) {
-        const double flow = fsi__ls_flow(next, &m->link[i]);
-        next->target[m->link[i].to] += sum > 0 ? target * flow / sum : target / (end - k);
-        fsi__ls_hand_on_motion(m, m->link[i].from, m->link[i].to, sum > 0 ? flow / sum : 1.0 / (end - k));
-    }
-}
-
-/* Targets of the next components from those of the present ones, by the links. Shapes of components count where one has split. */
-static fsi_status fsi__ls_hand_on_targets(fsi__ls_run *run, int trace)
-{
-    fsi__ls_impl *m = run->m;
-    fsi__ls_parts *next = &m->next;
-    int k, end, from, expected = 0;
-    for (k = 0; k < next->count; k++) {
-        next->target[k] = next->cells[k] = next->leaving[k] = 0;
-        next->parents[k] = 0;
-        next->owed[3 * k] = next->owed[3 * k + 1] = next->owed[3 * k + 2] = 0;
-    }
-    fsi__ls_forget_motion(next);
-    for (k = 0; k < m->trial.count; k++) m->trial.motion[k].heir = -1;
-    for (k = 0; k < m->link_count; k++) {
-        next->cells[m->link[k].to] += m->link[k].cells;
-        next->parents[m->link[k].to] += m->link[k].from >= 0;
-    }
-    for (k = 0; k < next->count; k++) run->stats.merges += next->parents[k] > 1 ? next->parents[k] - 1 : 0;
-    for (k = 0; k < m->link_count; k = end) {
-        from = m->link[k].from;
-        for (end = k; end < m->link_count && m->link[end].from == from; end++) continue;
-        if (from < 0) continue; /* liquid without a parent */
-        for (; expected < from; expected++) FSI__LS_TRY(fsi__ls_bequeath(run, expected, trace));
-        expected = from + 1;
-        run->stats.splits += end - k - 1;
-        fsi__ls_share_target(m, k, end);
-    }
-    for (; expected < m->trial.count; expected++) FSI__LS_TRY(fsi__ls_bequeath(run, expected, trace));
-    return FSI_OK;
-}
-
-/* Liquid that came from nowhere (an artefact of interpolation) goes back there. Its cells become air. */
-static void fsi__ls_drop_foundlings(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
-    size_t e;
-    int k, any = 0;
-    for (k = 0; k < m->next.count; k++) any |= !(m->next.parents[k] > 0);
-    if (!any) return;
-    for (e = 0; e < cells; e++)
-        if (m->next_label[e] >= 0 && !(m->next.parents[m->next_label[e]] > 0) && m->next_phi->value[e] < 0) {
-            m->next_phi->value[e] = run->grid->dx;
-            run->flipped++;
-        }
-}
-
-/* ---- >>substep: the volume constraint --------------------------------------------------------------------------- */
-
-/* Of each component c:
-
-       minimise 1/2 sum_i s_i (phi_i - phi*_i)^2   subject to   h = S(phi) - V0 = 0,   S = sum_i s_i H(phi_i) dx^d,  H = (1 - tanh(phi/dx))/2
-       V0 = S(phi*) + w (target - V),  V by marching; at most 0.2 dx times the surface at once
-
-   over the cells of c nearer than a band to its surface, s_i the share of a cell that is no solid: J_i = H'(phi_i) dx^d,
-   lam = (h - J's(phi - phi*))/J'sJ,  phi = phi* - J lam,  until h is small and phi rests. Both S take the same tails, so that those of another component
-   nearby cancel. w: the correction moves the surface, where H' is largest, by lam/(2 dx), which adds lam A/(2 dx) to the volume, A being its area,
-   but lam J'J to S (a plane: lam A/(3 dx)). So w = 2 dx J'J/A, two thirds for a plane; w = 1 would overshoot by half. Marching, linear between
-   cells, sees ln cosh 1 = 0.87 of that on average, so that 13 % of what is missing are left to the next step. To ask for all of it pays in the mean, but
-   films on walls, which marching sees in jumps of half a cell, overshoot then (measured: a faucet off by 0.67 % in one step, not 0.08 %). */
-typedef struct fsi__ls_cell { /* a cell of that band */
-    int entry;
-    double start, value;        /* phi*, phi [dx] */
-    double share, now;          /* H of these */
-    double weight;              /* s */
-} fsi__ls_cell;
-
-typedef struct fsi__ls_fix { /* all in cells */
-    double missing, lam, h, jj, jd, moved, volume;
-    int spent; /* what the surface may move in a substep it has moved */
-} fsi__ls_fix;
-
-typedef struct fsi__ls_piece { /* up to FSI__LS_PIECE cells of one component: what a task sums */
-    int component, begin, end;
-    double h, jj, jd, moved;
-} fsi__ls_piece;
-
-#define FSI__LS_PIECE 4096
-#define FSI__LS_SUM_NS 1   /* nanoseconds that a cell of the band takes at least in sums, */
-#define FSI__LS_MOVE_NS 12 /* and when it is moved: fsi__parallel_work */
-#define FSI__LS_NEWTON 30
-
-/* Sums of a piece at its present values. H(phi) - H(phi*) is summed as such: small differences stay exact. */
-static void fsi__ls_sum_pieces(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    int k, i;
-    (void)chunk;
-    for (k = begin; k < end; k++) {
-        fsi__ls_piece *p = &run->m->piece[k];
-        double h = 0, jj = 0, jd = 0;
-        for (i = p->begin; i < p->end; i++) {
-            const fsi__ls_cell *c = &run->m->band[i];
-            const double at = c->now, slope = -2 * at * (1 - at);
-            h += c->weight * (at - c->share);
-            jj += c->weight * slope * slope;
-            jd += c->weight * slope * (c->value - c->start);
-        }
-        p->h = h;
-        p->jj = jj;
-        p->jd = jd;
-    }
-}
-
-/* phi = phi* - J lam; `moved` is the largest change within two cells of the surface. */
-static void fsi__ls_move_pieces(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    int k, i;
-    (void)chunk;
-    for (k = begin; k < end; k++) {
-        fsi__ls_piece *p = &run->m->piece[k];
-        const double lam = run->m->next.fix[p->component].lam;
-        double moved = 0;
-        for (i = p->begin; i < p->end; i++) {
-            fsi__ls_cell *c = &run->m->band[i];
-            const double next = c->start + 2 * c->now * (1 - c->now) * lam, change = fabs(next - c->value);
-            if (fabs(c->value) < 2 && change > moved) moved = change;
-            c->value = next;
-            c->now = fsi__ls_heaviside(next);
-        }
-        p->moved = moved;
-    }
-}
-
-#define FSI__LS_PARTS 9
-static void fsi__ls_part_columns(fsi__ls_parts *p, fsi__column *c)
-{
-    c[0].array = (void **)&p->target;  c[0].size = sizeof *p->target;
-    c[1].array = (void **)&p->cells;   c[1].size = sizeof *p->cells;
-    c[2].array = (void **)&p->parents; c[2].size = sizeof *p->parents;
-    c[3].array = (void **)&p->first;   c[3].size = sizeof *p->first;
-    c[4].array = (void **)&p->fix;     c[4].size = sizeof *p->fix;
-    c[5].array = (void **)&p->shape;   c[5].size = sizeof *p->shape;
-    c[6].array = (void **)&p->leaving; c[6].size = sizeof *p->leaving;
-    c[7].array = (void **)&p->owed;    c[7].size = 3 * sizeof *p->owed;
-    c[8].array = (void **)&p->motion;  c[8].size = sizeof *p->motion;
-}
-
-/* Room for `count` components in all three lists, which take turns. */
-static fsi_status fsi__ls_grow_parts(fsi__ls_run *run, int count)
-{
-    fsi__ls_parts *parts[3];
-    fsi__column columns[FSI__LS_PARTS];
-    int k;
-    parts[0] = &run->m->parts;
-    parts[1] = &run->m->trial;
-    parts[2] = &run->m->next;
-    for (k = 0; k < 3; k++) {
-        fsi__ls_parts *p = parts[k];
-        fsi__ls_part_columns(p, columns);
-        FSI__LS_TRY(fsi__room(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + 1,
-            run->function));
-    }
-    return FSI_OK;
-}
-
-/* The band's cells, sorted by component, and their pieces. */
-static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    fsi__ls_parts *p = &m->next;
-    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
-    const double dx = (double)run->grid->dx, cfl = (double)run->s->desc.cfl, band = cfl > 4.0 / 3 ? 3 * cfl : 4;
-    const fsi_real *phi = m->next_phi->value, edge = (fsi_real)(band * dx);
-    fsi__column column;
-    int c, k, at, pieces = 0;
-    size_t e;
-    for (c = 0; c <= p->count; c++) p->first[c] = 0;
-    for (e = 0; e < cells; e++)
-        if (m->next_label[e] >= 0 && phi[e] < edge && phi[e] > -edge) p->first[m->next_label[e] + 1]++;
-    for (c = 0; c < p->count; c++) {
-        pieces += (p->first[c + 1] - 1) / FSI__LS_PIECE + 1;
-        p->first[c + 1] += p->first[c];
-    }
-    column.array = (void **)&m->band;
-    column.size = sizeof *m->band;
-    FSI__LS_TRY(fsi__ls_hold(run->s->context, &column, 1, &m->band_capacity, p->first[p->count]));
-    column.array = (void **)&m->piece;
-    column.size = sizeof *m->piece;
-    FSI__LS_TRY(fsi__ls_hold(run->s->context, &column, 1, &m->piece_capacity, pieces));
-    for (e = 0; e < cells; e++)
-        if (m->next_label[e] >= 0 && phi[e] < edge && phi[e] > -edge) {
-            fsi__ls_cell *cell = &m->band[p->first[m->next_label[e]]++];
-            cell->entry = (int)e;
-            cell->start = cell->value = (double)phi[e] / dx;
-            cell->share = cell->now = fsi__ls_heaviside(cell->start);
-            cell->weight = fsi__ls_clear_share(run, e);
-        }
-    for (c = p->count; c > 0; c--) p->first[c] = p->first[c - 1]; /* filling moved each to the beginning of the next */
-    p->first[0] = 0;
-    for (c = k = 0; c < p->count; c++)
-        for (at = p->first[c]; at < p->first[c + 1]; at += FSI__LS_PIECE, k++) {
-            m->piece[k].component = c;
-            m->piece[k].begin = at;
-            m->piece[k].end = at + FSI__LS_PIECE < p->first[c + 1] ? at + FSI__LS_PIECE : p->first[c + 1];
-        }
-    m->piece_count = k;
-    return FSI_OK;
-}
-
-/* Open nozzles stay as they are: the rest of the surface gives or takes what is missing. */
-static void fsi__ls_spare_nozzles(const fsi__ls_run *run)
-{
-    const fsi__ls_impl *m = run->m;
-    int k, i, cell[3], any = 0;
-    memset(m->cell, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
-    for (k = 0; k < m->emitter_count; k++) {
-        long long at = 0, entry;
-        while (m->emitter[k].trial.open && fsi__ls_nozzle_cell(&m->emitter[k], run->grid, &at, cell))
-            if ((entry = fsi_grid_entry(run->grid, cell[0], cell[1], cell[2])) >= 0) m->cell[entry] = 1, any = 1;
-    }
-    for (i = 0; any && i < m->next.first[m->next.count]; i++)
-        if (m->cell[m->band[i].entry]) m->band[i].weight = 0;
-}
-
-static void fsi__ls_run_pieces(fsi__ls_run *run, double work, fsi__range_fn *fn)
-{
-    const double cells = (double)run->m->next.first[run->m->next.count];
-    fsi__parallel_work(run->s->context, run->m->piece_count, 1, work * cells, fn, run);
-}
-
-/* Sums of every component. */
-static void fsi__ls_sum(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    int c, k;
-    fsi__ls_run_pieces(run, FSI__LS_SUM_NS, fsi__ls_sum_pieces);
-    for (c = 0; c < m->next.count; c++) m->next.fix[c].h = m->next.fix[c].jj = m->next.fix[c].jd = 0;
-    for (k = 0; k < m->piece_count; k++) {
-        fsi__ls_fix *f = &m->next.fix[m->piece[k].component];
-        f->h += m->piece[k].h;
-        f->jj += m->piece[k].jj;
-        f->jd += m->piece[k].jd;
-    }
-}
-
-/* One Newton step of all components; returns how many are not there yet. */
-static int fsi__ls_correct(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    fsi__ls_fix *fix = m->next.fix;
-    int c, k, left = 0;
-    fsi__ls_sum(run);
-    for (c = 0; c < m->next.count; c++) fix[c].h -= fix[c].missing, fix[c].moved = 0;
-    for (c = 0; c < m->next.count; c++) fix[c].lam = fix[c].jj > 1e-12 ? (fix[c].h - fix[c].jd) / fix[c].jj : 0;
-    fsi__ls_run_pieces(run, FSI__LS_MOVE_NS, fsi__ls_move_pieces);
-    for (k = 0; k < m->piece_count; k++) {
-        fsi__ls_fix *f = &fix[m->piece[k].component];
-        if (m->piece[k].moved > f->moved) f->moved = m->piece[k].moved;
-    }
-    for (c = 0; c < m->next.count; c++) left += !(fabs(fix[c].h) <= run->s->desc.volume_tolerance * fix[c].volume && fix[c].moved <= 1e-4);
-    return left;
-}
-
-/* What is missing from the targets, at most 0.2 dx times the surface in a substep: `first`, the first time in it. */
-static void fsi__ls_find_missing(fsi__ls_run *run, int first)
-{
-    fsi__ls_impl *m = run->m;
-    const double dx = (double)run->grid->dx, cell = run->grid->dim == 3 ? dx * dx * dx : dx * dx;
-    int c;
-    for (c = 0; c < m->next.count; c++) {
-        fsi__ls_fix *f = &m->next.fix[c];
-        const double missing = m->next.target[c] - m->next.shape[c].volume, area = m->next.shape[c].area, most = FSI__LS_MOST_GROWTH * dx * area;
-        const double share = area > 0 ? 2 * f->jj * cell / (dx * area) : 1, part = missing > most ? most : (missing < -most ? -most : missing);
-        f->missing = !first && f->spent ? 0 : part / cell * (share > 1 ? 1 : share);
-        f->spent = first && fabs(missing) >= most;
-        f->volume = m->next.shape[c].volume / cell + fabs(f->missing);
-        if (f->volume < 0.5) f->volume = 0.5; /* S counts at least half of a cell with phi < 0, of which marching may see next to nothing */
-        if (first) run->stats.advection_loss -= missing;
-    }
-}
-
-/* The band's values become next_phi's. Returns whether marching may now see another volume than was aimed at: where the correction was
-   more than 1.5 %, which is 1 % of S. */
-static int fsi__ls_put_band(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    int c, i, again = 0;
-    for (c = 0; c < m->next.count; c++) {
-        const fsi__ls_fix *f = &m->next.fix[c];
-        for (i = m->next.first[c]; i < m->next.first[c + 1]; i++) {
-            fsi_real *phi = &m->next_phi->value[m->band[i].entry];
-            const fsi_real value = (fsi_real)m->band[i].value * run->grid->dx;
-            run->flipped += (value < 0) != (*phi < 0);
-            m->shore[m->band[i].entry] |= *phi < 0;
-            *phi = value;
-        }
-        again |= !f->spent && f->volume > 8 && fabs(f->missing) > 0.01 * f->volume;
-    }
-    return again;
-}
-
-/* Moves every component of next_phi towards its target; *again: once may not do. */
-static fsi_status fsi__ls_correct_volumes(fsi__ls_run *run, int first, int *again)
-{
-    fsi__ls_impl *m = run->m;
-    int c, round, left = 1;
-    FSI__LS_TRY(fsi__ls_collect_band(run));
-    fsi__ls_sum(run);
-    fsi__ls_spare_nozzles(run);
-    fsi__ls_find_missing(run, first);
-    for (round = 0; round < FSI__LS_NEWTON && left > 0; round++) left = fsi__ls_correct(run);
-    run->stats.volume_iterations += round;
-    for (c = 0; c < m->next.count; c++) {
-        const double error = m->next.fix[c].volume > 0 ? fabs(m->next.fix[c].h) / m->next.fix[c].volume : 0;
-        if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
-    }
-    *again = fsi__ls_put_band(run);
-    return FSI_OK;
-}
-
-/* Gives every component of next_phi the volume that is missing from its target. S and the volume by marching differ by other amounts before and after:
-   where that matters, once more. */
-FSI_API fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    int again;
-    FSI__LS_TRY(fsi__ls_correct_volumes(run, 1, &again));
-    if (!again) return FSI_OK;
-    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
-    return fsi__ls_correct_volumes(run, 0, &again);
-}
-
-/* What volumes are missing, for who puts them right in place of fsi__ls_keep_volumes. */
-FSI_API fsi_status fsi__ls_open_volumes(fsi__ls_run *run)
-{
-    FSI__LS_TRY(fsi__ls_collect_band(run));
-    fsi__ls_sum(run);
-    fsi__ls_spare_nozzles(run);
-    fsi__ls_find_missing(run, 1);
-    return FSI_OK;
-}
-
-FSI_API int fsi__ls_band(const fsi__ls_run *run) { return run->m->next.first[run->m->next.count]; }
-
-FSI_API int fsi__ls_band_cell(const fsi__ls_run *run, int i, double *weight)
-{
-    *weight = run->m->band[i].weight;
-    return run->m->band[i].entry;
-}
-
-FSI_API fsi__ls_part fsi__ls_part_of(const fsi__ls_run *run, int i)
-{
-    const fsi__ls_parts *p = &run->m->next;
-    fsi__ls_part part;
-    part.missing = p->fix[i].missing;
-    part.volume = p->fix[i].volume;
-    part.target = p->target[i];
-    part.measured = p->shape[i].volume;
-    part.area = p->shape[i].area;
-    part.spent = p->fix[i].spent;
-    return part;
-}
-
-FSI_API fsi_status fsi__ls_remeasure(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    return fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape);
-}
-
-/* Droplets are where liquid vanishes: `shore` keeps that it was there. */
-FSI_API void fsi__ls_put_phi(fsi__ls_run *run, long long entry, double from, double to)
-{
-    run->flipped += (to < 0) != (from < 0);
-    run->m->shore[entry] |= from < 0;
-    run->m->next_phi->value[entry] = (fsi_real)to;
-}
-
-FSI_API void fsi__ls_note_volumes(fsi__ls_run *run, double error, int iterations)
-{
-    if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
-    run->stats.volume_iterations += iterations;
-}
-
-/* Components of next_phi: labels, grown by three cells, into solids too. */
-static fsi_status fsi__ls_find_components(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    int count;
-    FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->next_label, &count));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, count));
-    m->next.count = count;
-    return fsi_grid_grow_labels(m->next_label, m->next_phi, 3);
-}
-
-/* Components of next_phi, with their targets; `trace`: velocities moved them there. Their shapes are found when asked for, or when they are needed. */
-static fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int shapes)
-{
-    fsi__ls_impl *m = run->m;
-    int k;
-    FSI__LS_TRY(fsi__ls_find_components(run));
-    FSI__LS_TRY(fsi__ls_link_components(run, trace));
-    for (k = 1; k < m->link_count; k++) shapes |= m->link[k].from == m->link[k - 1].from; /* a split */
-    if (shapes) FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
-    return fsi__ls_hand_on_targets(run, trace);
-}
-
-/* ---- >>substep: the momentum that advection loses ---------------------------------------------------------------- */
-
-/* Semi-Lagrangian advection keeps no momentum, least in cells that a solid cuts, and marching counts these in other
-   shares than the projection does. So each component has a momentum, over density, that is due to it:
-
-       M = V/S sum of volume times velocity, by marching;  S its volume, V its target
-       due = M + owed                        before advection; owed: what it lacked when the last substep ended
-       due += sum dt p/rho dx^(d-1) n        what obstacles and walls, n out of them, push it with in the last projection, and
-                                             by the pressure that is carried on
-       u += (due - M)/V                      before that projection, at the faces of its cells
-       owed = due - M                        after it
-
-   It is handed on as targets are; droplets bring theirs, open sides take what leaves. Kin, components that split from one
-   or merged to one, get one velocity by what all of them lack, as nobody knows which of them lost it. So the reaction is
-   what the liquid loses. A push changes velocities by at most 0.05 dx/dt, and no more is owed. Left out are components that
-   no obstacle touches, that an emitter pours into or a sink takes from, and all liquid beside the shell of fsi_couple.h. */
-#define FSI__LS_MOST_PUSH 0.05 /* cells a substep */
-
-static int fsi__ls_keeps_momentum(const fsi__ls_run *run)
-{
-    return run->m->obstacle_count > 0 && !run->joint && run->s->desc.conserve_volume && run->length > 0;
-}
-
-/* By the trial's shapes. */
-static double fsi__ls_momentum(const fsi__ls_parts *p, int c, int axis)
-{
-    const fsi_grid_component *shape = &p->shape[c];
-    return shape->volume > 0 ? (double)fsi__ls_component(shape->momentum, axis) * p->target[c] / shape->volume : 0;
-}
-
-static fsi_status fsi__ls_measure_motion(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    return fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, m->trial_u, fsi__ls_psi(m), m->trial.shape);
-}
-
-/* What a solid that bears the pressure of a cell gives to the component there: `gain` times that, below 0 where it is above the cell. */
-static void fsi__ls_push_back(fsi__ls_run *run, const fsi_field *pressure, long long cell, int axis, double gain)
-{
-    const int label = run->m->trial_label[cell];
-    if (label >= 0) run->m->trial.motion[label].due[axis] += gain * (double)pressure->value[cell];
-}
-
-/* Of obstacles. Those that have let go of a cell do not push it. */
-static void fsi__ls_feel_obstacles(fsi__ls_run *run, const fsi_field *pressure, int axis, double gain)
-{
-    const fsi__ls_impl *m = run->m;
-    fsi_real *shares = m->next_phi->value; /* free before advection and behind the last projection */
-    int k, f;
-    fsi__ls_add_shares(run, axis, shares);
-    for (k = 0; k < m->obstacle_count; k++) {
-        const fsi_grid_faces *faces = m->obstacle[k].faces;
-        for (f = faces->first[axis]; f < faces->first[axis + 1]; f++) {
-            const int e = faces->entry[f], gone = run->released > 0 ? m->let_go[e] >> axis : 0;
-            const double share = gain * (double)faces->solid[f] / (double)shares[e];
-            long long below;
-            if (!fsi__ls_neighbor(run, e, 2 * axis, &below)) continue; /* a wall */
-            if (!(gone & 8)) fsi__ls_push_back(run, pressure, below, axis, -share);
-            if (!(gone & 1)) fsi__ls_push_back(run, pressure, e, axis, share);
-        }
-    }
-}
-
-/* Of walls. */
-static void fsi__ls_feel_walls(fsi__ls_run *run, const fsi_field *pressure, int axis, double gain)
-{
-    const fsi_grid *g = run->grid;
-    int b, c, side, corner[3];
-    for (b = 0; b < g->block_count; b++) {
-        fsi_grid_corner(g, b, corner);
-        for (side = 0; side < 2; side++) {
-            const int layer = (side ? g->n[axis] - 1 : 0) - corner[axis];
-            if (layer < 0 || layer > 7 || run->s->desc.open_side[2 * axis + side]) continue;
-            for (c = 0; c < g->block_cells; c++) {
-                long long face = b * g->block_cells + c;
-                if ((c >> 3 * axis & 7) != layer) continue;
-                if (side) (void)fsi__ls_neighbor(run, (int)face, 2 * axis + 1, &face);
-                if (face < 0 || !fsi__ls_has_let_go(run, (int)face, axis)) fsi__ls_push_back(run, pressure, b * g->block_cells + c, axis, side ? -gain : gain);
-            }
-        }
-    }
-}
-
-/* What a pressure does for `time` through all of them. */
-static void fsi__ls_feel(fsi__ls_run *run, const fsi_field *pressure, double time)
-{
-    const double dx = (double)run->grid->dx, gain = time * dx * (run->grid->dim == 3 ? dx : 1) / (double)run->s->desc.density;
-    int a;
-    for (a = 0; a < run->grid->dim && fsi__ls_keeps_momentum(run); a++) {
-        fsi__ls_feel_obstacles(run, pressure, a, gain);
-        fsi__ls_feel_walls(run, pressure, a, gain);
-    }
-}
-
-/* Components that a nozzle pours into. */
-static void fsi__ls_mark_open(const fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    int k, cell[3];
-    for (k = 0; k < m->emitter_count; k++) {
-        long long at = 0, entry;
-        while (m->emitter[k].trial.open && fsi__ls_nozzle_cell(&m->emitter[k], run->grid, &at, cell))
-            if ((entry = fsi_grid_entry(run->grid, cell[0], cell[1], cell[2])) >= 0 && m->trial_label[entry] >= 0) m->trial.motion[m->trial_label[entry]].open = 1;
-    }
-}
-
-/* Before advection: what must be left of the momentum behind it. fsi__ls_leave takes what leaves. */
-static fsi_status fsi__ls_expect_momentum(fsi__ls_run *run)
-{
-    fsi__ls_impl *m = run->m;
-    int c, a;
-    if (!fsi__ls_keeps_momentum(run)) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_measure_motion(run));
-    fsi__ls_forget_motion(&m->trial);
-    fsi__ls_mark_open(run);
-    for (c = 0; c < m->trial.count; c++)
-        for (a = 0; a < 3; a++) m->trial.motion[c].due[a] = m->trial.owed[3 * c + a] + fsi__ls_momentum(&m->trial, c, a);
-    if (m->trial_carried && run->carry_dt * FSI__LS_UNLIKE >= run->dt) fsi__ls_feel(run, m->trial_carried, run->dt / 2);
-    return FSI_OK;
-}
-
-/* Components with a cell beside an obstacle. */
-static void fsi__ls_mark_touching(const fsi__ls_run *run)
-{
-    const fsi__ls_impl *m = run->m;
-    const int end = run->grid->block_count * run->grid->block_cells;
-    int e;
-    for (e = 0; e < end; e++)
-        if (m->trial_phi->value[e] < 0 && m->psi->value[e] < run->grid->dx && m->trial_label[e] >= 0) m->trial.motion[m->trial_label[e]].touches = 1;
-}
-
-/* What all kin lack, at most what a push can give; 0 where one of them is open or none touches an obstacle. Shapes are measured. */
-static void fsi__ls_add_lacks(const fsi__ls_run *run)
-{
-    fsi__ls_parts *p = &run->m->trial;
-    const double dx = (double)run->grid->dx;
-    int c, a;
-    for (c = 0; c < p->count; c++) p->motion[c].lack[0] = p->motion[c].lack[1] = p->motion[c].lack[2] = p->motion[c].volume = 0;
-    for (c = 0; c < p->count; c++) {
-        fsi__ls_motion *kin = &p->motion[fsi__ls_kin(p, c)];
-        kin->volume += p->target[c];
-        kin->open |= p->motion[c].open;
-        kin->touches |= p->motion[c].touches;
-        for (a = 0; a < 3; a++) kin->lack[a] += p->motion[c].due[a] - fsi__ls_momentum(p, c, a);
-    }
-    for (c = 0; c < p->count; c++) {
-        const double most = p->motion[c].open || !p->motion[c].touches ? 0 : FSI__LS_MOST_PUSH * dx / run->dt * p->motion[c].volume;
-        for (a = 0; a < 3; a++) p->motion[c].lack[a] = fmax(-most, fmin(most, p->motion[c].lack[a]));
-    }
-}
-
-/* A face belongs to the component of the liquid beside it. */
-static void fsi__ls_push_faces(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    const fsi__ls_impl *m = run->m;
-    const int cells = run->grid->block_cells;
-    int e, a;
-    (void)chunk;
-    for (e = begin * cells; e < end * cells; e++)
-        for (a = 0; a < run->grid->dim; a++) {
-            const fsi__ls_motion *kin;
-            long long below;
-            int c = m->trial_phi->value[e] < 0 ? m->trial_label[e] : -1;
-            if (!fsi__ls_neighbor(run, e, 2 * a, &below)) continue;
-            if (c < 0 && m->trial_phi->value[below] < 0) c = m->trial_label[below];
-            if (c < 0) continue;
-            kin = &m->trial.motion[fsi__ls_kin(&m->trial, c)];
-            if (kin->volume > 0) m->trial_u[a]->value[e] += (fsi_real)(kin->lack[a] / kin->volume);
-        }
-}
-
-/* Before the last projection: gives back what is missing. */
-static fsi_status fsi__ls_keep_momentum(fsi__ls_run *run)
-{
-    if (!fsi__ls_keeps_momentum(run)) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_measure_motion(run));
-    fsi__ls_mark_touching(run);
-    fsi__ls_add_lacks(run);
-    fsi__ls_each_block(run, fsi__ls_push_faces);
-    return FSI_OK;
-}
-
-/* Behind it: what is missing still, which kin share. */
-static fsi_status fsi__ls_owe_momentum(fsi__ls_run *run)
-{
-    fsi__ls_parts *p = &run->m->trial;
-    int c, a;
-    if (!fsi__ls_keeps_momentum(run)) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_measure_motion(run));
-    fsi__ls_add_lacks(run);
-    for (c = 0; c < p->count; c++) {
-        const fsi__ls_motion *kin = &p->motion[fsi__ls_kin(p, c)];
-        for (a = 0; a < 3; a++) p->owed[3 * c + a] = kin->volume > 0 ? kin->lack[a] * p->target[c] / kin->volume : 0;
-    }
-    return FSI_OK;
-}
-
 /* ---- >>substep: blocks ------------------------------------------------------------------------------------------- */
 
 /* Which blocks must exist: those of every cell with phi < reach. A cell nearer to the surface than that by r cells
    asks for the blocks that r cells around it touch; |grad phi| <= 1 sees to it that none is missed.
-   Of the 27 blocks around that at `corner` those that `seen` has bits for, 3 an axis; returns how many nobody had asked for. ask 0: only that. */
+   Of the 27 blocks around that at `corner` those that `seen` has bits for, 3 an axis; returns how many nobody had asked
+   for. ask 0: only that. */
 static int fsi__ls_want(const fsi_grid *g, const int *corner, unsigned seen, int ask, unsigned char *wanted)
 {
     int i, j, k, fresh = 0;
@@ -3842,7 +1314,9 @@ static void fsi__ls_want_around(const fsi_grid *g, const fsi_real *phi, int b, d
         int a;
         if (!((double)phi[c] < reach * (double)g->dx)) continue;
         r = (int)(reach - (double)phi[c] / (double)g->dx);
-        for (a = 0; a < 3; a++) key |= (2u | (unsigned)(at[a] - r < 0 && a < g->dim) | (unsigned)(at[a] + r > 7 && a < g->dim) << 2) << (3 * a);
+        for (a = 0; a < 3; a++)
+            key |= (2u | (unsigned)(at[a] - r < 0 && a < g->dim) | (unsigned)(at[a] + r > 7 && a < g->dim) << 2)
+                   << (3 * a);
         asked[key] = 1;
     }
     for (c = 0; c < 512; c++)
@@ -3858,7 +1332,8 @@ static fsi_status fsi__ls_make_blocks(fsi__ls_run *run, int keep)
     size_t p;
     int b;
     for (p = 0; p < places; p++) run->m->wanted[p] = (unsigned char)(keep && g->index[p] >= 0);
-    for (b = 0; b < g->block_count; b++) fsi__ls_want_around(g, run->m->next_phi->value + (size_t)b * (size_t)g->block_cells, b, reach, run->m->wanted);
+    for (b = 0; b < g->block_count; b++)
+        fsi__ls_want_around(g, run->m->next_phi->value + (size_t)b * (size_t)g->block_cells, b, reach, run->m->wanted);
     for (b = 0; b < run->m->trial_droplet_count; b++) {
         int cell[3];
         (void)fsi__ls_entry_at(g, run->m->trial_droplet[b].position, cell);
@@ -3871,6 +1346,7 @@ static fsi_status fsi__ls_make_blocks(fsi__ls_run *run, int keep)
 
 /* Arrays with entries for each block, beside the fields. */
 #define FSI__LS_ENTRIES 12
+
 static void fsi__ls_entry_columns(fsi_levelset *s, fsi__column *c)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
@@ -3929,7 +1405,8 @@ static void fsi__ls_take_next(fsi__ls_impl *m)
     fsi__ls_swap_labels(&m->trial_label, &m->next_label);
 }
 
-/* Cells whose level set matters after a substep: what the next surface may touch, and what it is fitted to. And which are liquid. */
+/* Cells whose level set matters after a substep: what the next surface may touch, and what it is fitted to. And which
+   are liquid. */
 static void fsi__ls_mark_band(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -3962,12 +1439,15 @@ static void fsi__ls_measure_sink(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         fsi_grid_corner(g, b, corner);
         for (c = 0; c < g->block_cells; c++)
-            job->run->m->spare->value[(size_t)b * (size_t)g->block_cells + (size_t)c] =
-                job->shape.distance(&job->shape, fsi_grid_position(g, FSI_CELLS, corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6)), &hint);
+            job->run->m->spare->value[(size_t)b * (size_t)g->block_cells + (size_t)c] = job->shape.distance(
+                &job->shape,
+                fsi_grid_position(g, FSI_CELLS, corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6)),
+                &hint);
     }
 }
 
-/* Distance to a sink at the cells of all blocks. Sides of a box that reach the walls lie far beyond, as for fsi_grid_fill_box. */
+/* Distance to a sink at the cells of all blocks. Sides of a box that reach the walls lie far beyond, as for
+   fsi_grid_fill_box. */
 static fsi_status fsi__ls_find_sink(fsi__ls_drain *job, const fsi_levelset_sink_desc *d)
 {
     const fsi_grid *g = job->run->grid;
@@ -3994,7 +1474,8 @@ static void fsi__ls_carve_blocks(void *arg, int chunk, int begin, int end)
     const fsi_real offset = (fsi_real)job->offset;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) m->next_phi->value[e] = fsi_max(m->trial_phi->value[e], -(m->spare->value[e] + offset));
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        m->next_phi->value[e] = fsi_max(m->trial_phi->value[e], -(m->spare->value[e] + offset));
 }
 
 /* next_phi = max(trial_phi, -(d + offset)), and what that takes from each component, by marching before and after. */
@@ -4006,12 +1487,14 @@ static fsi_status fsi__ls_carve(fsi__ls_drain *job, double offset)
     job->offset = offset;
     fsi__grid_light(run->grid, FSI__LS_GRAIN, 150, fsi__ls_carve_blocks, job);
     FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->next.shape));
-    for (c = 0, job->taken = 0; c < m->trial.count; c++) job->taken += m->trial.shape[c].volume - m->next.shape[c].volume;
+    for (c = 0, job->taken = 0; c < m->trial.count; c++)
+        job->taken += m->trial.shape[c].volume - m->next.shape[c].volume;
     return FSI_OK;
 }
 
-/* The depth at which a sink takes no more than `most`, and no less than a thousandth less. How wide what is taken is, taken^(1/dim), falls about evenly
-   with depth: false position (Illinois) on that, and bisection where it is slow. A cell deeper than the deepest nothing is taken. over, under: that at the ends, beyond the middle of that range. Where
+/* The depth at which a sink takes no more than `most`, and no less than a thousandth less. How wide what is taken is,
+   taken^(1/dim), falls about evenly with depth: false position (Illinois) on that, and bisection where it is slow. A
+   cell deeper than the deepest nothing is taken. over, under: that at the ends, beyond the middle of that range. Where
    many cells are equally deep, all that there is may be too much at once: then nothing is taken until enough is due. */
 static fsi_status fsi__ls_carve_at_most(fsi__ls_drain *job, double deepest, double most)
 {
@@ -4042,11 +1525,13 @@ static double fsi__ls_depth_of_sink(const fsi__ls_run *run)
     double depth = 0;
     size_t e;
     for (e = 0; e < cells; e++)
-        if ((double)run->m->trial_phi->value[e] < dx && -(double)run->m->spare->value[e] > depth) depth = -(double)run->m->spare->value[e];
+        if ((double)run->m->trial_phi->value[e] < dx && -(double)run->m->spare->value[e] > depth)
+            depth = -(double)run->m->spare->value[e];
     return depth;
 }
 
-/* Components that have lost something are to have that much less: one that is gone, nothing. Returns by how much in all. */
+/* Components that have lost something are to have that much less: one that is gone, nothing. Returns by how much in
+   all. */
 static double fsi__ls_lower_targets(fsi__ls_impl *m)
 {
     double all = 0;
@@ -4070,7 +1555,9 @@ static void fsi__ls_drain_droplets(fsi__ls_drain *job, fsi__ls_sink *sink)
     int k, kept = 0, hint = -1;
     for (k = 0; k < m->trial_droplet_count; k++) {
         fsi_levelset_droplet p = m->trial_droplet[k];
-        const fsi_real d = sink->desc.shape == FSI_LEVELSET_SINK_MESH ? fsi_grid_sample_linear(m->spare, p.position) : job->shape.distance(&job->shape, p.position, &hint);
+        const fsi_real d = sink->desc.shape == FSI_LEVELSET_SINK_MESH
+                               ? fsi_grid_sample_linear(m->spare, p.position)
+                               : job->shape.distance(&job->shape, p.position, &hint);
         const double part = d < 0 ? fmax(0, fmin(p.volume, left)) : 0;
         left -= part;
         sink->trial.total += part;
@@ -4124,23 +1611,27 @@ static fsi_status fsi__ls_drain_all(fsi__ls_run *run)
 
 /* ---- >>step: a substep ------------------------------------------------------------------------------------------- */
 
-/* Time order 2. A first-order step, advection and then all of the pressure, loses energy in every vortex, the more the longer the step. Here half of
-   the pressure goes along with the liquid that it pushes, the trapezoidal rule:
+/* Time order 2. A first-order step, advection and then all of the pressure, loses energy in every vortex, the more the
+   longer the step. Here half of the pressure goes along with the liquid that it pushes, the trapezoidal rule:
 
-       u* = (u + c/2) where it came from,   u' = u* + the pressure that makes it free of divergence,   c' = u' - u* + c/2
+       u* = (u + c/2) where it came from,
+       u' = u* + the pressure that makes it free of divergence,
+       c' = u' - u* + c/2
 
-   c, the `carry`, is what pressure after advection did in the substep before, scaled to the length of this one. It is half of the reflection of Zehnder,
-   Narain and Thomaszewski 2018 (An Advection-Reflection Solver for Detail-Preserving Fluid Simulation), which reflects by all of c, unstable here.
-   A vortex in a box of 64^2 keeps 99.97 % of its energy for four seconds, 82.6 % without (cubic interpolation).
-   As pressure changes no velocity that is free of divergence but by its own share, E + |c|^2/2 cannot grow while the liquid stays where it is. Faces that
-   the surface passes break that: they push little liquid now and a cell of it later. c is 0 there; with it a dam break over a box went from 700 to 3200 J
-   in 0.04 s. So that c is the gradient of one pressure still, by which obstacles and walls lose what the liquid gains, that pressure is 0 in each cell
-   that has such a face: a force by the pressure that was there would push at the surface, with nothing behind it,
+   c, the `carry`, is what pressure after advection did in the substep before, scaled to the length of this one. It is
+   half of the reflection of Zehnder, Narain and Thomaszewski 2018 (An Advection-Reflection Solver for Detail-Preserving
+   Fluid Simulation), which reflects by all of c, unstable here. A vortex in a box of 64^2 keeps 99.97 % of its energy
+   for four seconds, 82.6 % without (cubic interpolation). As pressure changes no velocity that is free of divergence
+   but by its own share, E + |c|^2/2 cannot grow while the liquid stays where it is. Faces that the surface passes break
+   that: they push little liquid now and a cell of it later. c is 0 there; with it a dam break over a box went from 700
+   to 3200 J in 0.04 s. So that c is the gradient of one pressure still, by which obstacles and walls lose what the
+   liquid gains, that pressure is 0 in each cell that has such a face: a force by the pressure that was there would push
+   at the surface, with nothing behind it,
 
                      air | liquid                               solid
        pressure after      p1        p2        p3        p4  #
-       carried             0         p2        p3        p4  #            sum of dx^3 rho c = dt dx^2 p4 = what the solid gets
-       c                0  : p2 - 0  : p3 - p2 : p4 - p3     #
+       carried             0         p2        p3        p4  #            sum of dx^3 rho c = dt dx^2 p4
+       c                0  : p2 - 0  : p3 - p2 : p4 - p3     #            = what the solid gets
 
    After a substep that was much shorter, c says what an impulse did, not how pressure accelerates: it is left out. */
 static void fsi__ls_weigh_blocks(void *arg, int chunk, int begin, int end)
@@ -4175,7 +1666,8 @@ static int fsi__ls_is_surface(const fsi__ls_run *run, int e)
     return 0;
 }
 
-/* Pressure that is carried on: all that there was after advection, which stays in `spare`, but 0 in cells at the surface. */
+/* Pressure that is carried on: all that there was after advection, which stays in `spare`, but 0 in cells at the
+   surface. */
 static void fsi__ls_keep_pressure(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -4207,7 +1699,9 @@ static void fsi__ls_keep_inside(void *arg, int chunk, int begin, int end)
         for (a = 0; a < run->grid->dim; a++) {
             fsi_real *c = &m->trial_carry[a]->value[e];
             long long below;
-            if (m->cell[e] != FSI_CELL_LIQUID || !fsi__ls_neighbor(run, e, 2 * a, &below) || m->cell[below] != FSI_CELL_LIQUID) *c = 0;
+            if (m->cell[e] != FSI_CELL_LIQUID || !fsi__ls_neighbor(run, e, 2 * a, &below) ||
+                m->cell[below] != FSI_CELL_LIQUID)
+                *c = 0;
             else if (!(m->shore[e] >> a & 1)) *c += scale * ((all[e] - kept[e]) - (all[below] - kept[below]));
         }
 }
@@ -4229,7 +1723,8 @@ static fsi_status fsi__ls_advect_velocity(fsi__ls_run *run)
     for (a = 0; a < 3; a++) known[a] = m->known[a];
     run->half = run->carry_dt * FSI__LS_UNLIKE >= run->dt ? run->dt / (2 * run->carry_dt) : 0;
     fsi__ls_weigh_carry(run, run->half, 1);
-    FSI__LS_TRY(fsi_grid_advect_velocity(from, m->trial_u, (fsi_real)run->dt, run->s->desc.velocity_scheme, 2, known, m->next_u));
+    FSI__LS_TRY(fsi_grid_advect_velocity(from, m->trial_u, (fsi_real)run->dt, run->s->desc.velocity_scheme, 2, known,
+                                         m->next_u));
     fsi__ls_weigh_carry(run, 1, -1);
     return FSI_OK;
 }
@@ -4426,7 +1921,8 @@ static void fsi__ls_copy_state(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const fsi__ls_impl *m = run->m;
-    const size_t cells = (size_t)run->grid->block_cells, at = (size_t)begin * cells, count = (size_t)(end - begin) * cells;
+    const size_t cells = (size_t)run->grid->block_cells, at = (size_t)begin * cells,
+                 count = (size_t)(end - begin) * cells;
     int a;
     (void)chunk;
     memcpy(m->trial_label + at, m->label + at, count * sizeof *m->label);
@@ -4445,7 +1941,8 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
     const size_t places = fsi__grid_places(run->grid);
     size_t p;
     int k;
-    for (p = 0; p < places; p++) m->before[p] = run->grid->index[p] >= 0; /* first of all: what a failure goes back to */
+    /* first of all: what a failure goes back to */
+    for (p = 0; p < places; p++) m->before[p] = run->grid->index[p] >= 0;
     FSI__LS_TRY(fsi__ls_make_room(run->s, run->function));
     FSI__LS_TRY(fsi__ls_grow_parts(run, m->parts.count));
     for (k = 0; k < m->emitter_count; k++) m->emitter[k].trial = m->emitter[k].flow;
@@ -4498,9 +1995,11 @@ static void fsi__ls_commit_obstacle(fsi__ls_obstacle *o, double dt)
     body->angular_impulse = fsi_v3_add(body->angular_impulse, o->spin);
     fsi_body_end_step(body, (fsi_real)dt);
     if (!fsi__ls_is_coupled(o)) return;
-    body->new_velocity = o->work.new_velocity; /* the solver may have taken a body of next to no mass for a heavier one */
+    body->new_velocity = o->work.new_velocity; /* the solver may have taken a body of next to no mass for a heavier
+                                                  one */
     spin = fsi_m3_mul_v3(fsi_body_world_tensor(o->work.pose.orientation, body->inertia), o->work.new_angular_velocity);
-    body->new_angular_velocity = fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, fsi_m3_inverse(body->inertia)), spin);
+    body->new_angular_velocity =
+        fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, fsi_m3_inverse(body->inertia)), spin);
     body->end = o->at;
 }
 
@@ -4526,7 +2025,8 @@ static fsi_status fsi__ls_grow_sums(fsi__ls_run *run, int *chunks)
     return fsi__ls_hold(run->s->context, &column, 1, &run->m->sum_capacity, *chunks);
 }
 
-/* Kinetic energy of a task's blocks over density and the volume of a cell: of the liquid's share of each cell, u^2 of an axis as the mean of its faces. */
+/* Kinetic energy of a task's blocks over density and the volume of a cell: of the liquid's share of each cell, u^2 of
+   an axis as the mean of its faces. */
 static void fsi__ls_energies(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -4572,20 +2072,23 @@ static void fsi__ls_swap_droplets(fsi__ls_impl *m)
     m->trial_droplet_capacity = capacity;
 }
 
-/* The trial becomes the state, in the blocks that it needs. Once there is room for the components nothing can fail: fewer blocks need no memory. */
+/* The trial becomes the state, in the blocks that it needs. Once there is room for the components nothing can fail:
+   fewer blocks need no memory. */
 static fsi_status fsi__ls_commit(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int a, count;
     fsi__ls_swap_fields(&m->next_phi, &m->trial_phi);
     FSI__LS_TRY(fsi__ls_make_blocks(run, 0));
-    if (run->grid->block_count > m->room) FSI__LS_TRY(fsi__ls_make_room(run->s, run->function)); /* of droplets that a sink made */
+    /* of droplets that a sink made */
+    if (run->grid->block_count > m->room) FSI__LS_TRY(fsi__ls_make_room(run->s, run->function));
     fsi__ls_notice_blocks(m, run->grid);
     FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->trial_label, &count));
     FSI__LS_TRY(fsi_grid_grow_labels(m->trial_label, m->next_phi, 3));
     FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, count, m->trial_u, fsi__ls_psi(m), m->trial.shape));
     FSI__LS_TRY(fsi__ls_find_energy(run));
-    FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, run->function)); /* last: the caller sees where they stand */
+    /* last: the caller sees where they stand */
+    FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, run->function));
     fsi__ls_swap_fields(&m->next_phi, &m->phi);
     fsi__ls_swap_fields(&m->trial_pressure, &m->pressure);
     fsi__ls_swap_fields(&m->trial_carried, &m->carried);
@@ -4629,7 +2132,8 @@ static void fsi__ls_count_droplets(fsi_levelset *s)
 static void fsi__ls_publish(fsi_levelset *s)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
-    const double rho = (double)s->desc.density, g[3] = { (double)s->desc.gravity.x, (double)s->desc.gravity.y, (double)s->desc.gravity.z };
+    const double rho = (double)s->desc.density,
+                 g[3] = {(double)s->desc.gravity.x, (double)s->desc.gravity.y, (double)s->desc.gravity.z};
     fsi_levelset_stats *t = &s->stats;
     double given;
     int a, c;
@@ -4677,7 +2181,8 @@ static void fsi__ls_speeds(void *arg, int chunk, int begin, int end)
     size_t e;
     for (a = 0; a < g->dim; a++) {
         const fsi_real *u = run->m->trial_u[a]->value;
-        for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) most = phi[e] < g->dx && fabs((double)u[e]) > most ? fabs((double)u[e]) : most;
+        for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+            most = phi[e] < g->dx && fabs((double)u[e]) > most ? fabs((double)u[e]) : most;
     }
     run->m->sum[chunk] = most;
 }
@@ -4703,8 +2208,13 @@ static fsi_status fsi__ls_check_entries(fsi__ls_run *run, const fsi_field *f, co
     for (k = 0; k < chunks; k++) {
         const long long e = (long long)run->m->sum[k];
         const double u = e < 0 ? 0 : (double)f->value[e];
-        if (e >= 0 && !fsi_is_finite(u)) return fsi__fail(run->s->context, FSI_ERROR_NAN, run->function, e, u, "entry %lld of u[%d] is not finite%s", e, run->axis, end);
-        if (e >= 0) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, e, u, "entry %lld of u[%d] is %g m/s%s, at most %g is taken", e, run->axis, u, end, FSI__LS_BURST);
+        if (e >= 0 && !fsi_is_finite(u))
+            return fsi__fail(run->s->context, FSI_ERROR_NAN, run->function, e, u, "entry %lld of u[%d] is not finite%s",
+                             e, run->axis, end);
+        if (e >= 0)
+            return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, e, u,
+                             "entry %lld of u[%d] is %g m/s%s, at most %g is taken", e, run->axis, u, end,
+                             FSI__LS_BURST);
     }
     return FSI_OK;
 }
@@ -4712,7 +2222,8 @@ static fsi_status fsi__ls_check_entries(fsi__ls_run *run, const fsi_field *f, co
 /* The caller may have written velocities. */
 static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
 {
-    for (run->axis = 0; run->axis < run->grid->dim; run->axis++) FSI__LS_TRY(fsi__ls_check_entries(run, run->m->u[run->axis], ""));
+    for (run->axis = 0; run->axis < run->grid->dim; run->axis++)
+        FSI__LS_TRY(fsi__ls_check_entries(run, run->m->u[run->axis], ""));
     return FSI_OK;
 }
 
@@ -4723,7 +2234,8 @@ static fsi_status fsi__ls_check_result(fsi__ls_run *run)
     int k;
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
         FSI__LS_TRY(fsi__ls_check_entries(run, run->m->trial_u[run->axis], end));
-        if (run->m->trial_carry[run->axis]) FSI__LS_TRY(fsi__ls_check_entries(run, run->m->trial_carry[run->axis], end));
+        if (run->m->trial_carry[run->axis])
+            FSI__LS_TRY(fsi__ls_check_entries(run, run->m->trial_carry[run->axis], end));
     }
     for (k = 0; k < run->m->trial_droplet_count; k++) {
         const double speed = fsi__ls_speed(run->m->trial_droplet[k].velocity);
@@ -4739,13 +2251,17 @@ static fsi_status fsi__ls_find_speed(fsi__ls_run *run)
     FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
     fsi__ls_each_block(run, fsi__ls_speeds);
     run->stats.max_speed = fsi__ls_emitter_speed(run->m);
-    for (k = 0; k < chunks; k++) run->stats.max_speed = run->m->sum[k] > run->stats.max_speed ? run->m->sum[k] : run->stats.max_speed;
-    for (k = 0; k < run->m->trial_droplet_count; k++) run->stats.max_speed = fmax(run->stats.max_speed, fsi__ls_speed(run->m->trial_droplet[k].velocity));
+    for (k = 0; k < chunks; k++)
+        run->stats.max_speed = run->m->sum[k] > run->stats.max_speed ? run->m->sum[k] : run->stats.max_speed;
+    for (k = 0; k < run->m->trial_droplet_count; k++)
+        run->stats.max_speed = fmax(run->stats.max_speed, fsi__ls_speed(run->m->trial_droplet[k].velocity));
     if (run->stats.max_speed <= FSI__LS_RUNAWAY) return FSI_OK;
-    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, -1, run->stats.max_speed, "the liquid moves at %g m/s, at most %g is taken", run->stats.max_speed, FSI__LS_RUNAWAY);
+    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, -1, run->stats.max_speed,
+                     "the liquid moves at %g m/s, at most %g is taken", run->stats.max_speed, FSI__LS_RUNAWAY);
 }
 
-/* The largest substep [s] that moves nothing farther than cfl dx, acceleration g counted, dt (v + g dt) = cfl dx, and that follows capillary waves. */
+/* The largest substep [s] that moves nothing farther than cfl dx, acceleration g counted, dt (v + g dt) = cfl dx, and
+   that follows capillary waves. */
 static double fsi__ls_largest_dt(const fsi_levelset_desc *d, double speed, double g)
 {
     const double dx = (double)d->dx, way = (double)d->cfl * dx;
@@ -4756,7 +2272,6 @@ static double fsi__ls_largest_dt(const fsi_levelset_desc *d, double speed, doubl
 
 static fsi_status fsi__ls_open_emitters(fsi__ls_run *run);
 static fsi_status fsi__ls_condense(fsi__ls_run *run);
-
 FSI_API int fsi__ls_left(const fsi__ls_run *run) { return run->left > 0; }
 
 /* Begins a substep: what comes in first, then its length. */
@@ -4801,7 +2316,8 @@ static void fsi__ls_look_back(fsi_levelset *s)
     fsi__ls_find_solids(&run);
 }
 
-/* The end of a call that worked on the trial. One that failed leaves the blocks that there were: fewer than now, which cannot fail. */
+/* The end of a call that worked on the trial. One that failed leaves the blocks that there were: fewer than now, which
+   cannot fail. */
 static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
 {
     if (status == FSI_OK) fsi__ls_publish(run->s);
@@ -4809,7 +2325,8 @@ static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
     return status;
 }
 
-/* What a step did less than it was asked for. A volume that is off is told when it has grown by 1 % since that was told last, or was in order since then. */
+/* What a step did less than it was asked for. A volume that is off is told when it has grown by 1 % since that was told
+   last, or was in order since then. */
 static void fsi__ls_warn(const fsi__ls_run *run)
 {
     const fsi_levelset_stats *t = &run->s->stats;
@@ -4818,8 +2335,9 @@ static void fsi__ls_warn(const fsi__ls_run *run)
     if (!(off > 0.01)) run->m->told_error = 0;
     if (!t->degraded && !(lost > 0) && !grew) return;
     run->m->told_error = off > 0.01 ? off : 0;
-    fsi__warn(run->s->context, "fsi_levelset_step to %g s: %s%d substeps, %d of them thinned, volume lost %g, off by %.2g %%", run->s->time,
-        t->degraded ? "degraded, " : "", t->substeps, t->thinned, lost, 100 * off);
+    fsi__warn(run->s->context,
+              "fsi_levelset_step to %g s: %s%d substeps, %d of them thinned, volume lost %g, off by %.2g %%",
+              run->s->time, t->degraded ? "degraded, " : "", t->substeps, t->thinned, lost, 100 * off);
 }
 
 FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, const char *fn, fsi__ls_run **out)
@@ -4904,7 +2422,9 @@ FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const c
     speed = fmax(speed, fmax(fsi__ls_emitter_speed(m), s->stats.max_speed));
     for (k = 0; k < m->obstacle_count; k++) {
         const fsi_body *body = m->obstacle[k].desc.body;
-        v = body && body->mode == FSI_BODY_COUPLED ? fsi__ls_fastest(body->velocity, body->angular_velocity, m->obstacle[k].reach) : 0;
+        v = body && body->mode == FSI_BODY_COUPLED
+                ? fsi__ls_fastest(body->velocity, body->angular_velocity, m->obstacle[k].reach)
+                : 0;
         speed = v > speed ? v : speed;
     }
     if (fsi__ls_strongest(s, function, s->phi, s->time, &strongest) != FSI_OK) return 0;
@@ -4912,7 +2432,10 @@ FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const c
     return dt < 1000 ? (dt > 1e-12 ? (fsi_real)dt : (fsi_real)1.001e-12) : 1000;
 }
 
-FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s) { return fsi__is_levelset(s) ? fsi__ls_suggest_dt(s, 0, "fsi_levelset_suggest_dt") : 0; }
+FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s)
+{
+    return fsi__is_levelset(s) ? fsi__ls_suggest_dt(s, 0, "fsi_levelset_suggest_dt") : 0;
+}
 
 /* ---- >>fill ------------------------------------------------------------------------------------------------------ */
 
@@ -4943,7 +2466,9 @@ static void fsi__ls_mark_liquid(fsi__ls_run *run, int which)
     size_t e;
     for (e = 0; e < cells; e++) {
         const int old = m->trial_phi->value[e] < 0, now = m->next_phi->value[e] < 0;
-        m->cell[e] = (unsigned char)((which & FSI__LS_OLD && old) || (which & FSI__LS_NEW && now && !old) ? FSI_CELL_LIQUID : FSI_CELL_AIR);
+        m->cell[e] =
+            (unsigned char)((which & FSI__LS_OLD && old) || (which & FSI__LS_NEW && now && !old) ? FSI_CELL_LIQUID
+                                                                                                 : FSI_CELL_AIR);
     }
 }
 
@@ -4968,8 +2493,8 @@ static fsi_status fsi__ls_fill_velocity(fsi__ls_run *run, fsi_vec3 velocity)
     return fsi__ls_extrapolate(run);
 }
 
-/* What old components lack or have too much, they hand on; new liquid has the volume that it has. One that was to shrink further than to what an
-   obstacle leaves of it is to vanish. */
+/* What old components lack or have too much, they hand on; new liquid has the volume that it has. One that was to
+   shrink further than to what an obstacle leaves of it is to vanish. */
 static fsi_status fsi__ls_fill_targets(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
@@ -4988,7 +2513,8 @@ static fsi_status fsi__ls_pour(fsi__ls_run *run, const fsi__ls_shape *shape, fsi
 {
     fsi__ls_impl *m = run->m;
     run->released = 0; /* faces have other numbers then */
-    memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
+    memcpy(m->next_phi->value, m->trial_phi->value,
+           (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
     FSI__LS_TRY(shape->emitter ? fsi__ls_add_nozzle(run, shape->emitter) : fsi__ls_fill_shape(m->next_phi, shape));
     FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
     FSI__LS_TRY(fsi__ls_make_room(run->s, shape->function));
@@ -5096,8 +2622,10 @@ static void fsi__ls_gather_droplets(fsi__ls_run *run, const int *cell, fsi_level
             continue;
         }
         all->volume += p.volume;
-        all->position = fsi_v3_madd(all->position, (fsi_real)(p.volume / all->volume), fsi_v3_sub(p.position, all->position));
-        all->velocity = fsi_v3_madd(all->velocity, (fsi_real)(p.volume / all->volume), fsi_v3_sub(p.velocity, all->velocity));
+        all->position =
+            fsi_v3_madd(all->position, (fsi_real)(p.volume / all->volume), fsi_v3_sub(p.position, all->position));
+        all->velocity =
+            fsi_v3_madd(all->velocity, (fsi_real)(p.volume / all->volume), fsi_v3_sub(p.velocity, all->velocity));
     }
     m->trial_droplet_count = kept;
 }
@@ -5136,7 +2664,8 @@ static int fsi__ls_find_cluster(const fsi__ls_run *run, int *at)
     int k, i, j, l;
     memset(m->spare->value, 0, (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real));
     for (k = 0; k < m->trial_droplet_count; k++)
-        if ((e = fsi__ls_entry_at(g, m->trial_droplet[k].position, at)) >= 0) m->spare->value[e] += (fsi_real)m->trial_droplet[k].volume;
+        if ((e = fsi__ls_entry_at(g, m->trial_droplet[k].position, at)) >= 0)
+            m->spare->value[e] += (fsi_real)m->trial_droplet[k].volume;
     for (k = 0; k < m->trial_droplet_count; k++) {
         double sum = 0;
         (void)fsi__ls_entry_at(g, m->trial_droplet[k].position, at);
@@ -5165,7 +2694,9 @@ static fsi_status fsi__ls_open_emitters(fsi__ls_run *run)
     for (k = 0; k < run->m->emitter_count; k++) {
         fsi__ls_emitter *e = &run->m->emitter[k];
         long long at = 0;
-        if (!(e->desc.speed > 0 && e->desc.start <= run->time && run->time < e->desc.stop && fsi__ls_nozzle_cell(e, run->grid, &at, cell))) e->trial.open = 0;
+        if (!(e->desc.speed > 0 && e->desc.start <= run->time && run->time < e->desc.stop &&
+              fsi__ls_nozzle_cell(e, run->grid, &at, cell)))
+            e->trial.open = 0;
         else if (!e->trial.open) FSI__LS_TRY(fsi__ls_open_nozzle(run, e));
     }
     return FSI_OK;
@@ -5195,8 +2726,10 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
     fsi_status status;
     double more;
     if (added) *added = 0;
-    if (!fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
-    FSI__LS_TRY(fsi__ls_check_number(s->context, shape->function, "the speed", fsi__ls_speed(velocity), 0, FSI__LS_FASTEST));
+    if (!fsi_v3_is_finite(velocity))
+        return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
+    FSI__LS_TRY(
+        fsi__ls_check_number(s->context, shape->function, "the speed", fsi__ls_speed(velocity), 0, FSI__LS_FASTEST));
     run = fsi__ls_make_run(s);
     run.function = shape->function;
     status = fsi__ls_fill_trial(&run, shape, velocity);
@@ -5206,13 +2739,16 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
     more = fsi__ls_all_targets(s) - before;
     if (!(more > 1e-6 * pow((double)s->grid->dx, s->grid->dim))) { /* rounding of the sums */
         more = 0;
-        fsi__warn(s->context, "%s added nothing: the place is out of the box, full already, in a solid, or smaller than a cell", shape->function);
+        fsi__warn(s->context,
+                  "%s added nothing: the place is out of the box, full already, in a solid, or smaller than a cell",
+                  shape->function);
     }
     if (added) *added = more;
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, double *added)
+FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity,
+                                            double *added)
 {
     fsi__ls_shape shape;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
@@ -5244,43 +2780,28 @@ FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh,
     return fsi__ls_fill(s, &shape, velocity, added);
 }
 
-/* ---- >>sources ---------------------------------------------------------------------------------------------------- */
-
-FSI_API fsi_levelset_emitter_desc fsi_levelset_default_emitter_desc(void)
-{
-    fsi_levelset_emitter_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('e', fsi_levelset_emitter_desc);
-    d.direction = fsi_v3(1, 0, 0);
-    d.speed = 1;
-    d.stop = FSI__HUGE;
-    return d;
-}
-
-FSI_API fsi_levelset_sink_desc fsi_levelset_default_sink_desc(void)
-{
-    fsi_levelset_sink_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('k', fsi_levelset_sink_desc);
-    d.box = fsi_box3_empty();
-    return d;
-}
+/* ---- >>sources
+   ---------------------------------------------------------------------------------------------------- */
 
 /* A vector that must be finite, and in 2D lie in the plane. */
 static fsi_status fsi__ls_check_vector(const fsi_levelset *s, const char *fn, const char *name, fsi_vec3 x)
 {
     if (!fsi_v3_is_finite(x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "desc.%s is not finite", name);
-    if (s->desc.dim == 2 && (x.z < 0 || x.z > 0)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)x.z, "desc.%s.z is %g, but the plane of dim 2 is x, y", name, (double)x.z);
+    if (s->desc.dim == 2 && (x.z < 0 || x.z > 0))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)x.z,
+                         "desc.%s.z is %g, but the plane of dim 2 is x, y", name, (double)x.z);
     return FSI_OK;
 }
 
 /* Simulator and desc; its cookie stands first. `kind` names the function that fills it. */
-static fsi_status fsi__ls_check_filled(const fsi_levelset *s, const char *fn, const void *desc, uint32_t cookie, const char *kind)
+static fsi_status fsi__ls_check_filled(const fsi_levelset *s, const char *fn, const void *desc, uint32_t cookie,
+                                       const char *kind)
 {
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
     if (*(const uint32_t *)desc == cookie) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_levelset_default_%s_desc of this version and precision", kind);
+    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
+                     "desc was not filled by fsi_levelset_default_%s_desc of this version and precision", kind);
 }
 
 static fsi_status fsi__ls_check_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d)
@@ -5296,39 +2817,47 @@ static fsi_status fsi__ls_check_emitter(const fsi_levelset *s, const char *fn, c
     if (!(fsi_v3_norm(d->direction) > 0) || !fsi_is_finite((double)fsi_v3_norm2(d->direction)))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.direction has no length, or too much");
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.speed", (double)d->speed, 0, FSI__LS_FASTEST));
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "the speed of desc.velocity", fsi__ls_speed(d->velocity), 0, FSI__LS_FASTEST));
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "the speed of desc.velocity", fsi__ls_speed(d->velocity), 0,
+                                     FSI__LS_FASTEST));
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.start", d->start, -FSI__HUGE, FSI__HUGE));
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.stop", d->stop, -FSI__HUGE, FSI__HUGE));
-    if (d->shape == FSI_LEVELSET_EMITTER_DISC) return fsi__ls_check_number(s->context, fn, "desc.radius", (double)d->radius, least, most);
+    if (d->shape == FSI_LEVELSET_EMITTER_DISC)
+        return fsi__ls_check_number(s->context, fn, "desc.radius", (double)d->radius, least, most);
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.half_width", (double)d->half_width, least, most));
     if (s->desc.dim == 2) return FSI_OK;
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.half_height", (double)d->half_height, least, most));
     return fsi__ls_check_vector(s, fn, "side", d->side);
 }
 
-/* Axes of the inlet: the last along the flow, the first along `side`, or where there is none along the coordinate axis that is farthest from
-   the flow; and its area. */
+/* Axes of the inlet: the last along the flow, the first along `side`, or where there is none along the coordinate axis
+   that is farthest from the flow; and its area. */
 static fsi_status fsi__ls_make_inlet(const fsi_levelset *s, const char *fn, fsi__ls_emitter *e)
 {
     const fsi_vec3 flow = e->desc.direction, size = fsi_v3(fsi_abs(flow.x), fsi_abs(flow.y), fsi_abs(flow.z));
     const int disc = e->desc.shape == FSI_LEVELSET_EMITTER_DISC;
     fsi_vec3 side = e->desc.side;
     if (s->desc.dim == 2) side = fsi_v3(-flow.y, flow.x, 0);
-    else if (disc || !(fsi_v3_norm2(side) > 0)) side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0) : (size.y <= size.z ? fsi_v3(0, 1, 0) : fsi_v3(0, 0, 1));
+    else if (disc || !(fsi_v3_norm2(side) > 0))
+        side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0)
+                                                    : (size.y <= size.z ? fsi_v3(0, 1, 0) : fsi_v3(0, 0, 1));
     side = fsi_v3_unit(side);
     side = fsi_v3_madd(side, -fsi_v3_dot(side, flow), flow);
-    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.side is parallel to the direction, or too long");
+    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+                         "desc.side is parallel to the direction, or too long");
     e->axis[0] = fsi_v3_unit(side);
     e->axis[1] = s->desc.dim == 2 ? fsi_v3(0, 0, 1) : fsi_v3_cross(flow, e->axis[0]);
     e->axis[2] = flow;
     e->half[0] = (double)(disc ? e->desc.radius : e->desc.half_width);
     e->half[1] = disc ? e->half[0] : (double)e->desc.half_height;
-    e->area = s->desc.dim == 2 ? 2 * e->half[0] : (disc ? FSI_PI * e->half[0] * e->half[0] : 4 * e->half[0] * e->half[1]);
+    e->area =
+        s->desc.dim == 2 ? 2 * e->half[0] : (disc ? FSI_PI * e->half[0] * e->half[0] : 4 * e->half[0] * e->half[1]);
     return FSI_OK;
 }
 
 /* A new emitter from a desc of the caller's. */
-static fsi_status fsi__ls_make_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d, fsi__ls_emitter *e)
+static fsi_status fsi__ls_make_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d,
+                                       fsi__ls_emitter *e)
 {
     FSI__LS_TRY(fsi__ls_check_emitter(s, fn, d));
     memset(e, 0, sizeof *e);
@@ -5410,7 +2939,10 @@ static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, cons
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.rate", (double)d->rate, 0, 1e30));
     if (d->shape == FSI_LEVELSET_SINK_MESH) {
         const fsi_status status = fsi__grid_check_mesh(s->context, s->grid, d->mesh, fn);
-        return status == FSI_ERROR_COOKIE ? fsi__fail(s->context, status, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version and precision") : status;
+        return status == FSI_ERROR_COOKIE
+                   ? fsi__fail(s->context, status, fn, -1, 0,
+                               "desc.mesh was not made by fsi_mesh_create of this version and precision")
+                   : status;
     }
     if (d->shape == FSI_LEVELSET_SINK_BOX) {
         if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->desc.dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
@@ -5478,7 +3010,8 @@ FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, doubl
     fsi__ls_impl *m;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     m = (fsi__ls_impl *)s->impl;
-    if (component < 0 || component >= m->parts.count) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, component, 0, "there is no component %d", component);
+    if (component < 0 || component >= m->parts.count)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, component, 0, "there is no component %d", component);
     most = (double)s->grid->n[0] * s->grid->n[1] * s->grid->n[2] * pow((double)s->grid->dx, s->grid->dim);
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "volume", volume, 0, most));
     m->parts.target[component] = volume;
@@ -5486,7 +3019,8 @@ FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, doubl
     return FSI_OK;
 }
 
-/* ---- >>read out --------------------------------------------------------------------------------------------------- */
+/* ---- >>read out
+   --------------------------------------------------------------------------------------------------- */
 
 /* phi without what goes on into solids deeper than `skin`. */
 FSI_FN fsi_real fsi__ls_outside(fsi_real phi, fsi_real psi, fsi_real skin) { return fsi_max(phi, -psi - skin); }
@@ -5496,11 +3030,13 @@ FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x)
     const fsi_field *psi;
     if (!fsi__is_levelset(s)) return 0;
     psi = fsi__ls_psi((const fsi__ls_impl *)s->impl);
-    return psi ? fsi__ls_outside(fsi_grid_sample_linear(s->phi, x), fsi_grid_sample_linear(psi, x), 0) : fsi_grid_sample_linear(s->phi, x);
+    return psi ? fsi__ls_outside(fsi_grid_sample_linear(s->phi, x), fsi_grid_sample_linear(psi, x), 0)
+               : fsi_grid_sample_linear(s->phi, x);
 }
 
-/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g (desc.acceleration in it, as it is now): what the cell pushes that part of
-   the wall with. Interpolation there would take in cells in the solid, which have no pressure, and at an edge those behind it. */
+/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g (desc.acceleration in it, as it is
+   now): what the cell pushes that part of the wall with. Interpolation there would take in cells in the solid, which
+   have no pressure, and at an edge those behind it. */
 static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_real psi)
 {
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
@@ -5510,7 +3046,8 @@ static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_rea
     int k;
     fsi_grid_sample_spline(m->psi, x, &n);
     n = fsi_v3_unit(n);
-    if (s->desc.acceleration && fsi__ls_acceleration(s, x, s->time, a)) pull = fsi_v3_add(pull, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
+    if (s->desc.acceleration && fsi__ls_acceleration(s, x, s->time, a))
+        pull = fsi_v3_add(pull, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
     for (k = 0; k < 2; k++) { /* a cell that is all but covered has none either: the next one */
         const fsi_real way = (fsi_real)(0.01 + 0.5 * k) * g->dx - (psi < 0 ? psi : 0);
         long long at;
@@ -5547,7 +3084,10 @@ FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x)
     return w > 0 ? w * p + (1 - w) * fsi__ls_wall_pressure(s, x, psi) : fsi__ls_wall_pressure(s, x, psi);
 }
 
-FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x) { return fsi__is_levelset(s) ? fsi_grid_sample_velocity(s->u, x) : fsi_v3(0, 0, 0); }
+FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x)
+{
+    return fsi__is_levelset(s) ? fsi_grid_sample_velocity(s->u, x) : fsi_v3(0, 0, 0);
+}
 
 typedef struct fsi__ls_copy {
     const fsi_levelset *s;
@@ -5572,12 +3112,17 @@ static void fsi__ls_copy_rows(void *arg, int chunk, int begin, int end)
             if (psi) *out++ = (float)fsi__ls_outside(fsi_grid_at(f, i, j, k), fsi_grid_at(psi, i, j, k), 0);
             else if (job->field != FSI_LEVELSET_VELOCITY) *out++ = (float)fsi_grid_at(f, i, j, k);
             else
-                for (a = 0; a < 3; a++) *out++ = s->u[a] ? (float)((fsi_grid_at(s->u[a], i, j, k) + fsi_grid_at(s->u[a], i + (a == 0), j + (a == 1), k + (a == 2))) / 2) : 0;
+                for (a = 0; a < 3; a++)
+                    *out++ = s->u[a] ? (float)((fsi_grid_at(s->u[a], i, j, k) +
+                                                fsi_grid_at(s->u[a], i + (a == 0), j + (a == 1), k + (a == 2))) /
+                                               2)
+                                     : 0;
         }
     }
 }
 
-FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field field, const int *lo, const int *n, float *out)
+FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field field, const int *lo, const int *n,
+                                     float *out)
 {
     static const char *const fn = "fsi_levelset_copy";
     fsi__ls_copy job;
@@ -5585,7 +3130,8 @@ FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field f
     int a;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "field", (double)(int)field, 0, 2));
-    if (!out || !lo != !n) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "%s is NULL", out ? (lo ? "n" : "lo") : "out");
+    if (!out || !lo != !n)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "%s is NULL", out ? (lo ? "n" : "lo") : "out");
     job.s = s;
     job.field = field;
     job.out = out;
@@ -5593,10 +3139,13 @@ FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field f
         job.lo[a] = lo && a < s->grid->dim ? lo[a] : 0;
         job.n[a] = n && a < s->grid->dim ? n[a] : s->grid->n[a];
         if (job.lo[a] < 0 || job.n[a] < 0 || job.lo[a] > s->grid->n[a] - job.n[a])
-            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, a, job.n[a], "%d cells from %d on along axis %d are not within the box of %d", job.n[a], job.lo[a], a, s->grid->n[a]);
+            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, a, job.n[a],
+                             "%d cells from %d on along axis %d are not within the box of %d", job.n[a], job.lo[a], a,
+                             s->grid->n[a]);
     }
     rows = (double)job.n[1] * job.n[2];
-    if (rows > 2147483647.0) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, rows, "%g rows of cells are more than 2^31 - 1", rows);
+    if (rows > 2147483647.0)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, rows, "%g rows of cells are more than 2^31 - 1", rows);
     work = (field == FSI_LEVELSET_VELOCITY ? 30.0 : 5.0) * rows * job.n[0]; /* nanoseconds at least */
     fsi__parallel_work(s->context, (int)rows, 16, work, fsi__ls_copy_rows, &job);
     return FSI_OK;
@@ -5627,10 +3176,13 @@ static int fsi__ls_component_at(const fsi_levelset *s, fsi_vec3 x)
     return entry < 0 || s->label[entry] < 0 ? 0 : s->label[entry];
 }
 
-static void fsi__ls_draw_element(const fsi_levelset *s, const fsi_debug_draw *draw, const fsi_grid_surface *f, const int *v)
+static void fsi__ls_draw_element(const fsi_levelset *s, const fsi_debug_draw *draw, const fsi_grid_surface *f,
+                                 const int *v)
 {
     const fsi_vec3 x = f->vertices[v[0]], y = f->vertices[v[1]], z = f->vertices[v[f->corners - 1]];
-    const uint32_t rgb = fsi__ls_color(fsi__ls_component_at(s, fsi_v3_scale(fsi_v3_add(fsi_v3_add(x, y), f->corners == 3 ? z : fsi_v3(0, 0, 0)), 1 / (fsi_real)f->corners)));
+    const uint32_t rgb = fsi__ls_color(
+        fsi__ls_component_at(s, fsi_v3_scale(fsi_v3_add(fsi_v3_add(x, y), f->corners == 3 ? z : fsi_v3(0, 0, 0)),
+                                             1 / (fsi_real)f->corners)));
     if (f->corners == 3 && draw->triangle) {
         draw->triangle(draw->user, x, y, z, rgb);
         return;
@@ -5650,9 +3202,15 @@ static void fsi__ls_draw_block(const fsi_levelset *s, const fsi_debug_draw *draw
     fsi_grid_corner(g, b, corner);
     for (c = 0; c < 1 << g->dim; c++)
         for (a = 0; a < g->dim; a++) {
-            const fsi_vec3 lo = fsi_v3_madd(g->origin, g->dx, fsi_v3((fsi_real)corner[0], (fsi_real)corner[1], g->dim == 3 ? (fsi_real)corner[2] : 0));
-            const fsi_vec3 x = fsi_v3_madd(lo, size, fsi_v3((fsi_real)(c & 1), (fsi_real)(c >> 1 & 1), (fsi_real)(c >> 2)));
-            if (!(c >> a & 1)) draw->line(draw->user, x, fsi_v3_madd(x, size, fsi_v3((fsi_real)(a == 0), (fsi_real)(a == 1), (fsi_real)(a == 2))), 0x606060u);
+            const fsi_vec3 lo =
+                fsi_v3_madd(g->origin, g->dx,
+                            fsi_v3((fsi_real)corner[0], (fsi_real)corner[1], g->dim == 3 ? (fsi_real)corner[2] : 0));
+            const fsi_vec3 x =
+                fsi_v3_madd(lo, size, fsi_v3((fsi_real)(c & 1), (fsi_real)(c >> 1 & 1), (fsi_real)(c >> 2)));
+            if (!(c >> a & 1))
+                draw->line(draw->user, x,
+                           fsi_v3_madd(x, size, fsi_v3((fsi_real)(a == 0), (fsi_real)(a == 1), (fsi_real)(a == 2))),
+                           0x606060u);
         }
 }
 
@@ -5680,20 +3238,24 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
     if (!draw || !fsi__is_levelset(s)) return;
     f = ((const fsi__ls_impl *)s->impl)->surface;
     if (fsi_levelset_update_surface(s, ((fsi__ls_impl *)s->impl)->surface, 1) == FSI_OK)
-        for (k = 0; k < f->element_count; k++) fsi__ls_draw_element(s, draw, f, f->elements + (size_t)f->corners * (size_t)k);
+        for (k = 0; k < f->element_count; k++)
+            fsi__ls_draw_element(s, draw, f, f->elements + (size_t)f->corners * (size_t)k);
     for (k = 0; k < s->grid->block_count && draw->line; k++) fsi__ls_draw_block(s, draw, k);
     for (k = 0; k < s->droplet_count && draw->point; k++)
-        draw->point(draw->user, s->droplet[k].position, (fsi_real)(2 * fsi__ls_radius(s->desc.dim, s->droplet[k].volume)), fsi__ls_color(0));
+        draw->point(draw->user, s->droplet[k].position,
+                    (fsi_real)(2 * fsi__ls_radius(s->desc.dim, s->droplet[k].volume)), fsi__ls_color(0));
 }
 
-/* ---- >>state ------------------------------------------------------------------------------------------------------ */
+/* ---- >>state
+   ------------------------------------------------------------------------------------------------------ */
 
 /* Stands first: loading refuses what was saved by an unlike simulator. No padding. */
-typedef struct fsi__ls_head { int64_t dim, n[3], time_order, blocks, components, emitters, sinks, obstacles, droplets; double dx, origin[3]; } fsi__ls_head;
-
+typedef struct fsi__ls_head {
+    int64_t dim, n[3], time_order, blocks, components, emitters, sinks, obstacles, droplets;
+    double dx, origin[3];
+} fsi__ls_head;
 
 #define FSI__LS_OBSTACLE_BYTES (sizeof(int64_t) + sizeof(fsi_pose) + 2 * sizeof(fsi_vec3))
-
 static int fsi__ls_saved_fields(const fsi_levelset *s) { return 1 + (1 + s->grid->dim) * s->desc.time_order; }
 
 static fsi__ls_head fsi__ls_make_head(const fsi_levelset *s)
@@ -5753,28 +3315,43 @@ static void fsi__ls_state(fsi__stream *st, void *simulator)
 FSI_API fsi_status fsi_levelset_save(const fsi_levelset *s, void *buffer, size_t capacity, size_t *size)
 {
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    return fsi__save(s->context, s->cookie, fsi__ls_state, (void *)(uintptr_t)s, buffer, capacity, size, "fsi_levelset_save");
+    return fsi__save(s->context, s->cookie, fsi__ls_state, (void *)(uintptr_t)s, buffer, capacity, size,
+                     "fsi_levelset_save");
 }
 
-FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s) { return fsi__is_levelset(s) ? fsi__state_hash(fsi__ls_state, (void *)(uintptr_t)s) : 0; }
+FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s)
+{
+    return fsi__is_levelset(s) ? fsi__state_hash(fsi__ls_state, (void *)(uintptr_t)s) : 0;
+}
 
 /* The state's head against the simulator and the bytes that follow it. */
 static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *head, const fsi__stream *st)
 {
     static const char *const fn = "fsi_levelset_load";
-    const size_t block = sizeof(int) + (size_t)fsi__ls_saved_fields(s) * (size_t)s->grid->block_cells * sizeof(fsi_real), left = st->capacity - sizeof *head;
+    const size_t block =
+                     sizeof(int) + (size_t)fsi__ls_saved_fields(s) * (size_t)s->grid->block_cells * sizeof(fsi_real),
+                 left = st->capacity - sizeof *head;
     fsi__ls_head own = fsi__ls_make_head(s);
     size_t start;
     own.blocks = head->blocks;
     own.components = head->components;
     own.droplets = head->droplets;
     if (st->ok && memcmp(head, &own, sizeof own) != 0)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->dx, "the state is of a box of %d x %d x %d cells of %g with %d emitters, %d sinks and %d obstacles, or elsewhere: not of this one",
-            (int)head->n[0], (int)head->n[1], (int)head->n[2], head->dx, (int)head->emitters, (int)head->sinks, (int)head->obstacles);
-    start = FSI__LS_SAVED * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) + (size_t)own.obstacles * FSI__LS_OBSTACLE_BYTES + (size_t)(head->components & 0x7fffffff) * 4 * sizeof(double)
-        + (size_t)(head->droplets & 0x7fffffff) * sizeof(fsi_levelset_droplet);
-    if (!st->ok || head->components < 0 || head->components > 0x7fffffff || head->droplets < 0 || head->droplets > 0x7fffffff - 1000 || head->blocks < 0 || head->blocks > 0x7fffffff || left < start || (left - start) % block || (left - start) / block != (size_t)head->blocks)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->blocks, "the state holds %.0f blocks in %.0f bytes, which do not agree", (double)head->blocks, (double)st->capacity);
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->dx,
+                         "the state is of a box of %d x %d x %d cells of %g with %d emitters, %d sinks and %d "
+                         "obstacles, or elsewhere: not of this one",
+                         (int)head->n[0], (int)head->n[1], (int)head->n[2], head->dx, (int)head->emitters,
+                         (int)head->sinks, (int)head->obstacles);
+    start = FSI__LS_SAVED * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) +
+            (size_t)own.obstacles * FSI__LS_OBSTACLE_BYTES +
+            (size_t)(head->components & 0x7fffffff) * 4 * sizeof(double) +
+            (size_t)(head->droplets & 0x7fffffff) * sizeof(fsi_levelset_droplet);
+    if (!st->ok || head->components < 0 || head->components > 0x7fffffff || head->droplets < 0 ||
+        head->droplets > 0x7fffffff - 1000 || head->blocks < 0 || head->blocks > 0x7fffffff || left < start ||
+        (left - start) % block || (left - start) / block != (size_t)head->blocks)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->blocks,
+                         "the state holds %.0f blocks in %.0f bytes, which do not agree", (double)head->blocks,
+                         (double)st->capacity);
     return FSI_OK;
 }
 
@@ -5785,10 +3362,12 @@ static fsi_status fsi__ls_check_flow(const fsi_levelset *s, fsi__stream *st, con
     fsi__ls_source f = *own;
     int a, possible;
     fsi__bytes(st, &f, sizeof f);
-    possible = f.id == own->id && (f.open == 0 || f.open == 1) && fabs(f.total) <= FSI__LS_MOST && fabs(f.pending) <= FSI__LS_MOST;
+    possible = f.id == own->id && (f.open == 0 || f.open == 1) && fabs(f.total) <= FSI__LS_MOST &&
+               fabs(f.pending) <= FSI__LS_MOST;
     for (a = 0; a < 3; a++) possible &= fabs(f.center[a]) <= FSI__LS_MOST;
     if (possible) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, own->id, 0, "the state is of other emitters or sinks than this liquid has");
+    return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, own->id, 0,
+                     "the state is of other emitters or sinks than this liquid has");
 }
 
 /* Numbers of a state that must be finite, and no farther from 0 than `most`. */
@@ -5800,8 +3379,12 @@ static fsi_status fsi__ls_check_reals(const fsi_levelset *s, fsi__stream *st, si
         fsi_real r = 0;
         fsi__bytes(st, size == sizeof d ? (void *)&d : (void *)&r, size);
         if (size != sizeof d) d = (double)r;
-        if (!fsi_is_finite(d)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_levelset_load", (long long)st->used, 0, "the state is not finite at byte %.0f", (double)st->used);
-        if (fabs(d) > most) return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", (long long)st->used, d, "the state holds %g at byte %.0f, where at most %g may stand", d, (double)st->used, most);
+        if (!fsi_is_finite(d))
+            return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_levelset_load", (long long)st->used, 0,
+                             "the state is not finite at byte %.0f", (double)st->used);
+        if (fabs(d) > most)
+            return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", (long long)st->used, d,
+                             "the state holds %g at byte %.0f, where at most %g may stand", d, (double)st->used, most);
     }
     return FSI_OK;
 }
@@ -5814,8 +3397,9 @@ static fsi_status fsi__ls_check_range(const fsi_levelset *s, fsi__stream *st, si
         double d = 0;
         fsi__bytes(st, &d, sizeof d);
         if (!(d >= lo && d <= hi))
-            return fsi__fail(s->context, d == d ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, "fsi_levelset_load", (long long)st->used, d,
-                "the state holds %g at byte %.0f, where %g to %g may stand", d, (double)st->used, lo, hi);
+            return fsi__fail(s->context, d == d ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, "fsi_levelset_load",
+                             (long long)st->used, d, "the state holds %g at byte %.0f, where %g to %g may stand", d,
+                             (double)st->used, lo, hi);
     }
     return FSI_OK;
 }
@@ -5832,7 +3416,8 @@ static fsi_status fsi__ls_check_kick(const fsi_levelset *s, const fsi__stream *s
     kick[1] = fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, fsi_m3_inverse(body->inertia)), kick[1]);
     speed = fsi__ls_speed(kick[0]) / (double)body->mass + fsi__ls_speed(kick[1]) * o->reach;
     if (speed <= most) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", o->id, speed, "the liquid of the state would throw obstacle %d away at %g m/s", o->id, speed);
+    return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", o->id, speed,
+                     "the liquid of the state would throw obstacle %d away at %g m/s", o->id, speed);
 }
 
 /* Where an obstacle stood, and what pressure did to it: could it be this one? */
@@ -5845,12 +3430,17 @@ static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, co
     memset(&at, 0, sizeof at);
     fsi__bytes(st, &id, sizeof id);
     if (id != o->id)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, (double)id, "the state is of obstacle %.0f where this liquid has obstacle %d", (double)id, o->id);
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, (double)id,
+                         "the state is of obstacle %.0f where this liquid has obstacle %d", (double)id, o->id);
     fsi__bytes(st, &at, sizeof at);
-    if (!fsi_v3_is_finite(at.position) || !fsi_is_finite((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w)))
-        return fsi__fail(s->context, FSI_ERROR_NAN, fn, o->id, 0, "the pose of obstacle %d in the state is not finite", o->id);
-    if (!((double)fsi_v3_norm(at.position) <= FSI__MESH_REACH) || (o->desc.body && !(fabs((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w) - 1) <= 1e-3)))
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, 0, "obstacle %d of the state is turned by no unit quaternion, or too far away", o->id);
+    if (!fsi_v3_is_finite(at.position) ||
+        !fsi_is_finite((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w)))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, o->id, 0, "the pose of obstacle %d in the state is not finite",
+                         o->id);
+    if (!((double)fsi_v3_norm(at.position) <= FSI__MESH_REACH) ||
+        (o->desc.body && !(fabs((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w) - 1) <= 1e-3)))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, 0,
+                         "obstacle %d of the state is turned by no unit quaternion, or too far away", o->id);
     FSI__LS_TRY(fsi__ls_check_reals(s, st, 6, sizeof(fsi_real), FSI__LS_MOST));
     return fsi__ls_check_kick(s, st, o);
 }
@@ -5865,10 +3455,14 @@ static fsi_status fsi__ls_check_droplet(const fsi_levelset *s, fsi__stream *st, 
     memset(&p, 0, sizeof p);
     fsi__bytes(st, &p, sizeof p);
     off = fsi_v3_sub(p.position, g->origin);
-    if ((double)off.x >= -slack && (double)off.x <= g->n[0] * (double)g->dx + slack && (double)off.y >= -slack && (double)off.y <= g->n[1] * (double)g->dx + slack
-        && (g->dim == 2 ? off.z * off.z <= 0 && p.velocity.z * p.velocity.z <= 0 : (double)off.z >= -slack && (double)off.z <= g->n[2] * (double)g->dx + slack)
-        && fsi__ls_speed(p.velocity) <= FSI__LS_BURST && p.volume > 0 && p.volume <= FSI__LS_MOST) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", k, p.volume, "droplet %d of the state lies out of the box, is too fast, or of volume %g", k, p.volume);
+    if ((double)off.x >= -slack && (double)off.x <= g->n[0] * (double)g->dx + slack && (double)off.y >= -slack &&
+        (double)off.y <= g->n[1] * (double)g->dx + slack &&
+        (g->dim == 2 ? off.z * off.z <= 0 && p.velocity.z * p.velocity.z <= 0
+                     : (double)off.z >= -slack && (double)off.z <= g->n[2] * (double)g->dx + slack) &&
+        fsi__ls_speed(p.velocity) <= FSI__LS_BURST && p.volume > 0 && p.volume <= FSI__LS_MOST)
+        return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", k, p.volume,
+                     "droplet %d of the state lies out of the box, is too fast, or of volume %g", k, p.volume);
 }
 
 /* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
@@ -5877,7 +3471,8 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     static const char *const fn = "fsi_levelset_load";
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     const size_t start = st->used, cells = (size_t)head->blocks * (size_t)s->grid->block_cells;
-    const double most_pressure = (double)FSI_REAL_MAX / 16, most_pull = 0.5 * FSI__LS_BURST / FSI__LS_UNLIKE; /* [m/s] that carried pressure gives in a substep */
+    /* [m/s] that carried pressure gives in a substep */
+    const double most_pressure = (double)FSI_REAL_MAX / 16, most_pull = 0.5 * FSI__LS_BURST / FSI__LS_UNLIKE;
     double carry_dt = 0, most_carried;
     fsi__stream peek;
     int k, place = -1, before;
@@ -5885,7 +3480,9 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     peek = *st;
     fsi__bytes(&peek, &carry_dt, sizeof carry_dt);
     FSI__LS_TRY(fsi__ls_check_range(s, st, 1, 0, 1000)); /* carry_dt */
-    most_carried = carry_dt > 0 ? fmin(most_pressure, most_pull * (double)s->desc.density * (double)s->grid->dx / carry_dt) : most_pressure;
+    most_carried = carry_dt > 0
+                       ? fmin(most_pressure, most_pull * (double)s->desc.density * (double)s->grid->dx / carry_dt)
+                       : most_pressure;
     for (k = 0; k < m->emitter_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->emitter[k].flow));
     for (k = 0; k < m->sink_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
     for (k = 0; k < m->obstacle_count; k++) FSI__LS_TRY(fsi__ls_check_place(s, st, &m->obstacle[k]));
@@ -5895,12 +3492,16 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     for (k = 0; k < (int)head->blocks; k++) {
         before = place;
         fsi__bytes(st, &place, sizeof place);
-        if (place <= before || (size_t)place >= fsi__grid_places(s->grid)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, place, "block %d of the state stands at place %d", k, place);
+        if (place <= before || (size_t)place >= fsi__grid_places(s->grid))
+            return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, place, "block %d of the state stands at place %d", k,
+                             place);
     }
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), 1.001 * FSI__LS_BAND * (double)s->grid->dx)); /* phi */
+    /* phi */
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), 1.001 * FSI__LS_BAND * (double)s->grid->dx));
     FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_pressure));
     if (m->carried) FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_carried));
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells * (size_t)(s->grid->dim * (m->carried ? 2 : 1)), sizeof(fsi_real), FSI__LS_BURST));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells * (size_t)(s->grid->dim * (m->carried ? 2 : 1)), sizeof(fsi_real),
+                                    FSI__LS_BURST));
     st->used = start;
     return FSI_OK;
 }
@@ -5929,7 +3530,9 @@ static fsi_status fsi__ls_check_beyond(const fsi__ls_run *run)
         fsi_grid_corner(g, e / g->block_cells, corner);
         for (a = 0; a < g->dim; a++)
             if (corner[a] + (c >> 3 * a & 7) >= g->n[a])
-                return fsi__fail(run->s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", e, (double)run->m->trial_phi->value[e], "the state holds liquid beyond the box, at entry %d", e);
+                return fsi__fail(run->s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", e,
+                                 (double)run->m->trial_phi->value[e],
+                                 "the state holds liquid beyond the box, at entry %d", e);
     }
     return FSI_OK;
 }
@@ -5959,15 +3562,18 @@ static fsi_status fsi__ls_load_blocks(fsi__ls_run *run, fsi__stream *st, int blo
     return fsi__ls_make_room(run->s, "fsi_levelset_load");
 }
 
-/* Puts an obstacle where its mesh or body is now. Where that is, but for rounding, where its body was when the state was saved, it stands there. */
+/* Puts an obstacle where its mesh or body is now. Where that is, but for rounding, where its body was when the state
+   was saved, it stands there. */
 static void fsi__ls_load_obstacle(const fsi__ls_run *run, fsi__ls_obstacle *o, fsi_pose saved)
 {
     const fsi_body *body = o->desc.body;
     if (!body) fsi__mesh_follow(o->shadow, o->desc.mesh->vertices, o->desc.mesh->vertices, 0, 0);
     else {
-        const double turn = (double)fsi_v3_norm(fsi_quat_rotation_vector(fsi_quat_mul(body->pose.orientation, fsi_quat_conj(saved.orientation))));
+        const double turn = (double)fsi_v3_norm(
+            fsi_quat_rotation_vector(fsi_quat_mul(body->pose.orientation, fsi_quat_conj(saved.orientation))));
         const double off = (double)fsi_v3_norm(fsi_v3_sub(body->pose.position, saved.position)) + turn * o->reach;
-        /* A COUPLED body's owner may have it a bit aside of where the liquid had put it: the shell or joints had a say. */
+        /* A COUPLED body's owner may have it a bit aside of where the liquid had put it: the shell or joints had a
+           say. */
         const double aside = body->mode == FSI_BODY_COUPLED ? 0.1 : 1e-3;
         o->now = off < aside * (double)run->grid->dx ? saved : body->pose;
         fsi__mesh_follow_rigid(o->shadow, o->rest, o->now, o->now);
@@ -6016,8 +3622,11 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     run->carry_dt = times[3];
     fsi__ls_find_solids(run);
     FSI__LS_TRY(fsi_grid_label(m->trial_phi, fsi__ls_mask(run), m->trial_label, &count));
-    if (count != head->components) return fsi__fail(run->s->context, FSI_ERROR_FORMAT, fn, -1, count,
-        "the liquid of the state is in %d components where obstacles stand now, and was in %d when it was saved: put obstacles back first", count, (int)head->components);
+    if (count != head->components)
+        return fsi__fail(run->s->context, FSI_ERROR_FORMAT, fn, -1, count,
+                         "the liquid of the state is in %d components where obstacles stand now, and was in %d when it "
+                         "was saved: put obstacles back first",
+                         count, (int)head->components);
     m->trial.count = count;
     fsi__ls_forget_motion(&m->trial);
     return fsi__ls_find_speed(run);
@@ -6075,27 +3684,22 @@ FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t
     return fsi__ls_take_state(run, FSI_OK);
 }
 
-/* ---- >>obstacles, from outside ------------------------------------------------------------------------------------ */
-
-FSI_API fsi_levelset_obstacle_desc fsi_levelset_default_obstacle_desc(void)
-{
-    fsi_levelset_obstacle_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('o', fsi_levelset_obstacle_desc);
-    d.no_slip = 1;
-    d.contact_angle = 90;
-    return d;
-}
+/* ---- >>obstacles, from outside
+   ------------------------------------------------------------------------------------ */
 
 static fsi_status fsi__ls_check_obstacle(const fsi_levelset *s, const fsi_levelset_obstacle_desc *d, const char *f)
 {
     const double angle = d ? (double)d->contact_angle : 0;
     if (!d || d->cookie != FSI__COOKIE('o', fsi_levelset_obstacle_desc))
-        return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0, "desc was not filled by fsi_levelset_default_obstacle_desc of this version and precision");
+        return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0,
+                         "desc was not filled by fsi_levelset_default_obstacle_desc of this version and precision");
     FSI__LS_TRY(fsi__grid_check_mesh(s->context, s->grid, d->mesh, f));
     if (!(angle >= 10 && angle <= 170))
-        return fsi__fail(s->context, angle == angle ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, -1, angle, "desc.contact_angle is %g, must be 10 to 170", angle);
-    if (d->no_slip != 0 && d->no_slip != 1) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, d->no_slip, "desc.no_slip is %d, must be 0 or 1", d->no_slip);
+        return fsi__fail(s->context, angle == angle ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, -1, angle,
+                         "desc.contact_angle is %g, must be 10 to 170", angle);
+    if (d->no_slip != 0 && d->no_slip != 1)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, d->no_slip, "desc.no_slip is %d, must be 0 or 1",
+                         d->no_slip);
     return fsi__ls_check_body(s, d->body, ((const fsi__ls_impl *)s->impl)->next_id, -1, f);
 }
 
@@ -6129,7 +3733,9 @@ static fsi_status fsi__ls_make_obstacle(fsi_levelset *s, fsi__ls_obstacle *o, co
     o->slope = cos((double)o->desc.contact_angle * FSI_PI / 180);
     o->shadow = fsi__mesh_shadow(s->context, mesh);
     o->rest = (fsi_vec3 *)fsi__alloc(s->context, (size_t)mesh->vertex_count, sizeof *o->rest);
-    if (!o->shadow || !o->rest) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, mesh->vertex_count, "no memory for an obstacle of %d vertices", mesh->vertex_count);
+    if (!o->shadow || !o->rest)
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, mesh->vertex_count,
+                         "no memory for an obstacle of %d vertices", mesh->vertex_count);
     for (v = 0; v < mesh->vertex_count && o->desc.body; v++) {
         o->rest[v] = fsi_pose_local(o->desc.body->pose, mesh->vertices[v]);
         if ((double)fsi_v3_norm(o->rest[v]) > o->reach) o->reach = (double)fsi_v3_norm(o->rest[v]);
@@ -6151,7 +3757,8 @@ static fsi_status fsi__ls_grow_obstacles(fsi_levelset *s, const char *f)
     column[1].size = sizeof *m->solid;
     if (!m->psi) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, limit, &m->psi));
     if (!m->owner) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->owner));
-    if (!m->still_psi) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 2 * limit, &m->still_psi)); /* beyond what is measured */
+    /* beyond what is measured */
+    if (!m->still_psi) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 2 * limit, &m->still_psi));
     if (!m->still_owner) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->still_owner));
     return fsi__room(s->context, column, 2, m->obstacle_count, &m->obstacle_capacity, m->obstacle_count + 1, f);
 }
@@ -6174,7 +3781,8 @@ static fsi_status fsi__ls_meet_solids(fsi__ls_run *run, const fsi_mesh *gone)
 {
     fsi__ls_impl *m = run->m;
     FSI__LS_TRY(fsi__ls_begin(run));
-    memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
+    memcpy(m->next_phi->value, m->trial_phi->value,
+           (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
     if (gone) FSI__LS_TRY(fsi__ls_clear_solid(run, gone));
     FSI__LS_TRY(fsi__ls_wet_solids(run));
     FSI__LS_TRY(fsi__ls_fill_targets(run));
@@ -6341,13 +3949,18 @@ static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const 
     int side;
     for (k = 0; k < sizeof range / sizeof *range; k++)
         if (!(range[k].value >= range[k].lo && range[k].value <= range[k].hi))
-            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, (long long)k, range[k].value,
-                "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
+            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f,
+                             (long long)k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name,
+                             range[k].value, range[k].lo, range[k].hi);
     for (side = 0; side < 6; side++)
         if (d->open_side[side] > 1 || d->no_slip[side] > 1)
-            return fsi__fail(context, FSI_ERROR_ARGUMENT, f, side, 0, "desc.open_side[%d] is %d and no_slip %d, must be 0 or 1", side, (int)d->open_side[side], (int)d->no_slip[side]);
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, f, side, 0,
+                             "desc.open_side[%d] is %d and no_slip %d, must be 0 or 1", side, (int)d->open_side[side],
+                             (int)d->no_slip[side]);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, f, -1, 0, "desc.gravity is not finite");
-    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
+    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, (double)d->gravity.z,
+                         "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
     return FSI_OK;
 }
 
@@ -6356,14 +3969,14 @@ static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const 
 FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_desc *desc)
 {
     static const char *const fn = "fsi_levelset_set_desc";
-    static const struct { const char *name; size_t offset, size; } fixed[] = {
-        FSI__LS_FIXED(context), FSI__LS_FIXED(dim), FSI__LS_FIXED(n), FSI__LS_FIXED(dx), FSI__LS_FIXED(origin), FSI__LS_FIXED(density),
-        FSI__LS_FIXED(time_order), FSI__LS_FIXED(reserve)
-    };
+    static const struct { const char *name; size_t offset, size;
+    } fixed[] = {FSI__LS_FIXED(context), FSI__LS_FIXED(dim),     FSI__LS_FIXED(n),          FSI__LS_FIXED(dx),
+                 FSI__LS_FIXED(origin),  FSI__LS_FIXED(density), FSI__LS_FIXED(time_order), FSI__LS_FIXED(reserve)};
     fsi__ls_impl *m;
     int k;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('L', fsi_levelset_desc), "fsi_levelset_default_desc"));
+    FSI__LS_TRY(
+        fsi__check_filled(s->context, fn, desc, FSI__COOKIE('L', fsi_levelset_desc), "fsi_levelset_default_desc"));
     FSI__LS_TRY(fsi__ls_check_desc(s->context, fn, desc));
     for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
         if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)
@@ -6417,7 +4030,9 @@ FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset)
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (s->desc.dim == 2) offset.z = 0;
     origin = fsi_v3_add(s->grid->origin, offset);
-    if (!((double)fsi_v3_norm(origin) <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)fsi_v3_norm(origin), "the box would lie %g m off", (double)fsi_v3_norm(origin));
+    if (!((double)fsi_v3_norm(origin) <= FSI__MESH_REACH))
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)fsi_v3_norm(origin), "the box would lie %g m off",
+                         (double)fsi_v3_norm(origin));
     m = (fsi__ls_impl *)s->impl;
     m->moves++;
     s->grid->origin = origin;
@@ -6491,7 +4106,9 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
     }
     m->wanted = (unsigned char *)fsi__alloc(s->context, fsi__grid_places(s->grid), 1);
     m->before = (unsigned char *)fsi__alloc(s->context, fsi__grid_places(s->grid), 1);
-    if (!m->wanted || !m->before) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_levelset_create", -1, 0, "no memory for the list of blocks");
+    if (!m->wanted || !m->before)
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_levelset_create", -1, 0,
+                         "no memory for the list of blocks");
     return fsi__ls_reserve(s, m);
 }
 
@@ -6502,10 +4119,12 @@ FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_de
     fsi_status status;
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('L', fsi_levelset_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    if (!desc || desc->cookie != FSI__COOKIE('L', fsi_levelset_desc) || !fsi__is_context(desc->context))
+        return FSI_ERROR_COOKIE;
     FSI__LS_TRY(fsi__ls_check_desc(desc->context, "fsi_levelset_create", desc));
     s = (fsi_levelset *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *m);
-    if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_levelset_create", -1, 0, "no memory for a simulator");
+    if (!s)
+        return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_levelset_create", -1, 0, "no memory for a simulator");
     m = (fsi__ls_impl *)(void *)(s + 1);
     m->own_context = fsi_default_context();
     s->cookie = FSI__COOKIE('l', fsi_levelset);
