@@ -1,22 +1,41 @@
-#!/bin/sh
-# Fails when README's table of headers is stale; with --write, rewrites it between its two markers.
+#!/bin/bash
+# Fails when README's table of headers is stale; --write rewrites it between its two markers, --time measures as well.
 # SPDX-License-Identifier: MIT
+# A row holds a header and its parts: fsi_sph.h, fsi_sph_walls.h ... Seconds are those of the compiler at -O2 for their
+# bodies alone. They are measured only on request, as each machine has its own; else the table keeps what it has.
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p build
 
-table() {
-    version=$(sed -n 's/^#define FSI_VERSION_STRING "\(.*\)"/\1/p' fsi.h)
-    echo "| file | version | lines | what for | includes |"
+seconds() { # HEADER...
+    local h bodies TIMEFORMAT=%U
+    for h in "$@"; do
+        [ $h = fsi.h ] && bodies=FSI_GROUND || bodies=$(basename $h .h | tr a-z A-Z)
+        { time ${CC:-cc} -std=c99 -O2 -D${bodies}_IMPLEMENTATION -x c -c $h -o build/unit.o; } 2>&1
+    done | awk '{ s += $1 } END { printf "%.1f", s }'
+}
+
+table() { # 1: measure
+    echo "| files | lines | s | what for | includes |"
     echo "|---|---|---|---|---|"
-    for header in fsi.h $(ls fsi_*.h 2> /dev/null); do
+    for header in fsi.h $(ls fsi_*.h); do
+        name=${header%.h}
+        owner=$name
+        while [ "${owner%_*}" != fsi ] && owner=${owner%_*} && [ "$owner" != fsi ] && [ ! -f $owner.h ]; do :; done
+        [ $owner != $name ] && [ $owner != fsi ] && [ -f $owner.h ] && continue
+        parts=$([ $name = fsi ] || ls ${name}_*.h 2> /dev/null)
+        files="[\`$header\`]($header)"
+        for p in $parts; do files="$files, [\`${p#"$name"}\`]($p)"; done
+        lines=$(cat $header $parts | wc -l | tr -d ' ')
         purpose=$(sed -n "1s/^.*$header - //p" "$header" | sed 's/ *\*\/$//; s/\.$//')
-        includes=$(sed -n 's/^#include "\(fsi[a-z_]*\.h\)".*/`\1`/p' "$header" | sort -u | paste -s -d , - | sed 's/,/, /g')
-        echo "| [\`$header\`]($header) | $version | $(wc -l < "$header" | tr -d ' ') | $purpose | ${includes:--} |"
+        includes=$(sed -n 's/^#include "\(fsi[a-z_]*\)\.h".*/\1/p' $header $parts | sort -u | grep -v -E "^$name(_|\$)" |
+                   sed 's/^fsi_//; s/^fsi$/fsi.h/' | paste -s -d , - | sed 's/,/, /g')
+        if [ "$1" ]; then s=$(seconds $header $parts); else s=$(sed -n "s/^| \[\`$header\`\][^|]*|[^|]*| \([0-9]*\.[0-9]\) |.*/\1/p" README.md); fi
+        echo "| $files | $lines | ${s:--} | $purpose | ${includes:--} |"
     done
 }
 
-{ sed '/<!-- headers -->/q' README.md; table; sed -n '/<!-- end headers -->/,$p' README.md; } > build/README.md
-[ "$1" = --write ] && cp build/README.md README.md
+{ sed '/<!-- headers -->/q' README.md; table $([ "$1" = --time ] && echo 1); sed -n '/<!-- end headers -->/,$p' README.md; } > build/README.md
+case $1 in --write|--time) cp build/README.md README.md ;; esac
 if cmp -s build/README.md README.md; then
     echo "ok README.md: its table of headers is current"
     echo "1 passed, 0 failed"
