@@ -282,7 +282,7 @@ FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const c
       open               open_emitters; condense: droplets; find_speed, largest_dt; emit
       force              accelerate; push_bodies; curvatures; push: surface tension as a force
       open_projection    find_solids: psi; find_faces; kinds: of cells; find_rims: where walls may let go; hold_faces
-      solve_pressure     fsi_pressure_project; judge_rims, let_go
+      solve_pressure     in fsi_levelset_walls.h
       close_projection   add_pressure; take_impulses: on obstacles; extrapolate; mark_shore
       finish_projection  close_shore; keep_pressure: what time_order 2 carries on
       smooth             smooth_axis: capillary smoothing, where the substep is too long for surface tension by itself
@@ -290,7 +290,7 @@ FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const c
       advect_surface     leave: through open sides; relax; fsi_grid_advect
       advect             advect_velocity; fill_nozzles; let_air_in; open_gaps; enter_solids; fsi_grid_redistance
       follow             fly: droplets; follow_components: labels and targets; take_up; drop_foundlings
-      keep_volumes       correct_volumes: collect_band, find_missing, correct, put_band
+      keep_volumes       in fsi_levelset_parts.h
       settle             follow_components, where cells changed sides
       regrid             make_blocks; relabel; drain_all: sinks
       end_step           check_result; commit: trial to state; commit_obstacles; publish */

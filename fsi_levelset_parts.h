@@ -156,9 +156,9 @@ FSI_API int fsi__ls_nozzle_cell(const fsi__ls_emitter *e, const fsi_grid *g, lon
 FSI_API void fsi__ls_hold_nozzles(const fsi__ls_run *run, int axis, unsigned char *mark);
 /* Open nozzles are walls to the pressure. */
 FSI_API void fsi__ls_mark_nozzles(const fsi__ls_run *run);
-/* The same, with the blocks that it needs. */
+/* A nozzle opens: adds the blocks that it needs and fills it, in next_phi. */
 FSI_API fsi_status fsi__ls_add_nozzle(fsi__ls_run *run, const fsi__ls_emitter *e);
-/* Open nozzles stay full. */
+/* Open nozzles stay full, in next_phi. */
 FSI_API void fsi__ls_fill_nozzles(fsi__ls_run *run);
 /* The component at the inlet is to have what flows in: area * speed * that part of the substep in which it flows. A
    nozzle opens when a substep begins; what flowed before waits for that. Then the emitter moves to where it is at the
@@ -1289,7 +1289,7 @@ static void fsi__ls_push_back(fsi__ls_run *run, const fsi_field *pressure, long 
     if (label >= 0) run->m->trial.motion[label].due[axis] += gain * (double)pressure->value[cell];
 }
 
-/* Of obstacles. Those that have let go of a cell do not push it. */
+/* Through obstacles. Those that have let go of a cell do not push it. */
 static void fsi__ls_feel_obstacles(fsi__ls_run *run, const fsi_field *pressure, int axis, double gain)
 {
     const fsi__ls_impl *m = run->m;
@@ -1309,7 +1309,7 @@ static void fsi__ls_feel_obstacles(fsi__ls_run *run, const fsi_field *pressure, 
     }
 }
 
-/* Of walls. */
+/* Through walls. */
 static void fsi__ls_feel_walls(fsi__ls_run *run, const fsi_field *pressure, int axis, double gain)
 {
     const fsi_grid *g = run->grid;
