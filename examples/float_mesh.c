@@ -1,11 +1,12 @@
 /* cc -O3 -I. examples/float_mesh.c -lm -o float_mesh && ./float_mesh [file.obj]
    SPDX-License-Identifier: MIT
 
-   A solid of half the water's density falls into a pool and comes to float: any closed OBJ or PLY that you name, scaled to fit
-   the tank, else a ring. It is a COUPLED fsi_body: level-set liquid and body are solved together, and this program
-   integrates its pose. share= is the part of its volume below the water level, over its density ratio; draft_error= compares how deep it
-   hangs with how deep a body of that weight hangs in still water, turned as it is: both are means over the later part of
-   the run, in which it still bobs. A --density above 1000 sinks, and rests on springs along the floor. */
+   A solid of half the water's density falls into a pool and comes to float: any closed OBJ or PLY that you name, scaled
+   to fit the tank, else a ring. It is a COUPLED fsi_body: level-set liquid and body are solved together, and this
+   program integrates its pose. share= is the part of its volume below the water level, over its density ratio;
+   draft_error= compares how deep it hangs with how deep a body of that weight hangs in still water, turned as it is:
+   both are means over the later part of the run, in which it still bobs. A --density above 1000 sinks, and rests on
+   springs along the floor. */
 #define FSI_IMPLEMENTATION
 #include "kit/kit.h"
 #include "fsi_levelset.h"

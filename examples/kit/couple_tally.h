@@ -6,6 +6,7 @@
 #define FSI_KIT_COUPLE_TALLY_H
 
 #include "kit.h"
+#include "shell_tally.h"
 #include "../../fsi_couple.h"
 
 /* Sums over all steps. Start from zeros. */
@@ -35,7 +36,11 @@ EX_FN void ex_couple_step(ex_app *app, ex_couple_tally *t, fsi_couple *s, double
     app->sim_seconds = s->time;
 }
 
-/* Closes the last line but for what an example adds: t_step= is seconds a substep. */
+/* Closes the last line but for what an example adds. min_distance= is the smallest distance of the liquid from any sample of the
+   solid, over the size of a cell: above 0, nothing ever passed through; volume_error= the largest |volume / target - 1|;
+   momentum_error= what liquid and solid gained or lost together when their velocities were made to agree, over what they
+   exchanged; newton_mean= Newton steps a substep; t_p=, t_n=, t_step= seconds a substep for projections, for the
+   optimisation, and in all. */
 EX_FN void ex_couple_figures(ex_app *app, const ex_couple_tally *t, const fsi_couple *s)
 {
     const double steps = t->steps > 0 ? (double)t->steps : 1;

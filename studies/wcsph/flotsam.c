@@ -54,7 +54,7 @@ typedef struct scene_of {
 static fsi_mesh *make_ring(ex_app *app)
 {
     ex_mesh m = ex_torus(0.17, 0.065, 24, 12);
-    return ex_wcsph_mesh(app, &m, FSI_MESH_CLOSED);
+    return ex_solid(app, &m, FSI_MESH_CLOSED);
 }
 
 /* Two beams, one across the other, in one piece. */
