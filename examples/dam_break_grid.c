@@ -2,9 +2,8 @@
    SPDX-License-Identifier: MIT
 
    The dam break of dam_break.c, there with particles, here with a level set on a grid: water breaks over a box, and
-   plots compare two level gauges and eight pressure gauges with the experiment (marin.h). The box is a mesh that cuts
-   the grid's cells. marin.h explains the figures. --res 40 --frames 125 is the size of the data's own recommendation,
-   to 5 s. */
+   plots compare level gauges and pressure gauges with the experiment (marin.h). The box is a mesh that cuts the grid's
+   cells. --res 40 --frames 125 is the size of the data's own recommendation, to 5 s. */
 #define FSI_IMPLEMENTATION
 #include "kit/kit.h"
 #include "fsi_levelset.h"

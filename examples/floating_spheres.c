@@ -24,11 +24,11 @@ static double density(int k) { return 100 + 800.0 * (k * 7 % BALLS) / (BALLS - 1
 
 static void add_ball(ex_app *app, ex_afloat *w, int k, double drop)
 {
-    fsi_rigid_shape ball = fsi_rigid_sphere((fsi_real)RADIUS);
+    fsi_rigid_shape ball = fsi_rigid_sphere(RADIUS);
     fsi_pose pose;
-    ball.density = (fsi_real)density(k);
-    pose.position = fsi_v3((fsi_real)(LENGTH * (k % 6 + 0.5 + 0.1 * (k & 1)) / 6), (fsi_real)(WIDTH * (0.3 + 0.4 * (k / 6))),
-                           (fsi_real)(LEVEL + drop + RADIUS * (1.1 + 0.5 * (k % 3))));
+    ball.density = density(k);
+    pose.position = fsi_v3(LENGTH * (k % 6 + 0.5 + 0.1 * (k & 1)) / 6, WIDTH * (0.3 + 0.4 * (k / 6)),
+                           LEVEL + drop + RADIUS * (1.1 + 0.5 * (k % 3)));
     pose.orientation = fsi_quat_identity();
     ex_afloat_add(app, w, ball, pose);
 }
@@ -56,7 +56,7 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const ex_afloa
     int k;
     ex_wcsph_draw_liquid(app, scene, skin, w->s, balls, 1);
     for (k = 0; k < BALLS; k++)
-        ex_draw_body(scene, w->mesh[k], w->made[k], w->body[k]->pose, ex_map_color(EX_MAP_HEAT, 0.2 + 0.6 * density(k) / 900));
+        ex_draw_body(scene, w->mesh[k], w->made[k], w->body[k]->pose, ex_map_color(EX_MAP_HEAT, density(k) / 1500 + 0.2));
     ex_save_scene(app, scene, frame, "%.2f s", w->s->time);
 }
 
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     for (k = 0; k < BALLS; k++) add_ball(&app, &w, k, drop);
     ex_afloat_fill(&app, &w);
     skin = ex_particle_surface(&app, (double)w.s->desc.spacing);
-    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)0.8), 28, 20);
+    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3(LENGTH, WIDTH, 0.8), 28, 20);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 1; k <= 4; k++) ex_wcsph_step(&app, &w.tally, w.s, FRAME * (frame + k / 4.0) - w.s->time);

@@ -79,7 +79,8 @@ int main(int argc, char **argv)
             ex_draw_cloth(&scene, cloth, 0.002, 0xc8432f, 0xe9c9a8);
             ex_save_scene(&app, &scene, frame, "%.2f s", cloth->time);
         }
-        ex_write_triangles(&app, "cloth", frame, cloth->position, cloth->vertex_count, mesh.triangles, mesh.triangle_count);
+        ex_write_triangles(&app, "cloth", frame, cloth->position, cloth->vertex_count, mesh.triangles,
+                           mesh.triangle_count);
         ex_progress(&app, frame + 1);
     }
 

@@ -65,7 +65,6 @@ int main(int argc, char **argv)
     app.frames = 30;
     ex_real(&app, "viscosity", &viscosity, 0, 1e4, "[Pa s]");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
-
     cake = shape_cylinder_mesh(&app, middle(0), CAKE, 0.03, 64);
     s = make_honey(&app, viscosity, cake);
     nozzle = add_nozzle(&app, s);

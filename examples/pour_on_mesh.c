@@ -30,18 +30,18 @@ static void pour(ex_app *app, fsi_sph *s, int *layers)
     }
 }
 
-/* The solid is in the middle of the tank, so far above its floor that water flows below it. The domain is higher than the
-   tank: what splashes up comes down again. */
+/* Water flows below the solid. The domain is higher than the tank: what splashes up comes down again. */
 static fsi_sph *make_tank(ex_app *app, ex_mesh *shape, int substeps, fsi_mesh **mesh)
 {
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_sph *s;
+    double gap = 3.0 / app->res; /* between the solid and the floor */
     desc.context = &app->context;
     desc.spacing = 1.0 / app->res;
     desc.depth = 0.5;
     desc.domain = ex_box3(0, 0, 0, 1, 1, 1.5);
     if (!substeps) desc.max_substeps = 1;
-    ex_fit(shape->vertices, shape->vertex_count, ex_box3(0.12, 0.12, 3 * desc.spacing, 0.88, 0.88, 3 * desc.spacing + 0.5));
+    ex_fit(shape->vertices, shape->vertex_count, ex_box3(0.12, 0.12, gap, 0.88, 0.88, gap + 0.5));
     *mesh = ex_solid(app, shape, FSI_MESH_CLOSED);
     printf("mesh: %d triangles, %d connected pieces\n", (*mesh)->face_count, (*mesh)->group_count);
     ex_check(app, fsi_sph_create(&s, &desc));
