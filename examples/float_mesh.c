@@ -15,8 +15,8 @@
 #define TANK 1.0    /* its length, width and height [m] */
 #define LEVEL 0.42  /* of the water at first */
 
-/* Water with the body in it. The liquid is told of the body while mesh and body stand where the file put them; then the body
-   is taken over the pool, tilted. */
+/* Water with the body in it. The liquid is told of the body while mesh and body stand where the file put them; then the
+   body is taken over the pool, tilted. */
 static fsi_levelset *make_pool(ex_app *app, ex_floater *f)
 {
     fsi_levelset_desc desc = fsi_levelset_default_desc();

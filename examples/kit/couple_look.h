@@ -10,12 +10,14 @@
 #include "couple_tally.h"
 #include "levelset_tally.h"
 
-/* Liquid rings the point x in the slice of cells across the x axis: from the air there, over cells of air that share a side, no way leads out of the box. */
+/* Liquid rings the point x in the slice of cells across the x axis: from the air there, over cells of air that share a
+   side, no way leads out of the box. */
 EX_FN int ex_is_ringed(const fsi_levelset *s, fsi_vec3 x)
 {
     const fsi_grid *g = s->grid;
     const double dx = (double)g->dx;
-    const int ny = g->n[1], nz = g->n[2], i = (int)floor((double)x.x / dx), start = (int)floor((double)x.z / dx) * ny + (int)floor((double)x.y / dx);
+    const int ny = g->n[1], nz = g->n[2], i = (int)floor((double)x.x / dx),
+        start = (int)floor((double)x.z / dx) * ny + (int)floor((double)x.y / dx);
     int *queue, head = 0, tail = 0, out = 0;
     unsigned char *seen;
     if (start < 0 || start >= ny * nz) return 0;

@@ -1,8 +1,8 @@
 /* floater.h - a closed mesh as a COUPLED fsi_body that the program moves, in a tank that pushes back.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h. ex_floater_make; tell the liquid of mesh and body; then set body.pose, and ex_floater_move after each
-   change of it. ex_floater_push before each step. */
+   Include it after kit.h. ex_floater_make; tell the liquid of mesh and body; then set body.pose, and ex_floater_move
+   after each change of it. ex_floater_push before each step. */
 #ifndef FSI_KIT_FLOATER_H
 #define FSI_KIT_FLOATER_H
 
@@ -59,6 +59,7 @@ static void ex__push_off(ex_floater *f, fsi_vec3 n, double wall)
     fsi_body *b = &f->body;
     const double mass = (double)b->mass;
     double deep = 0, force;
+    fsi_vec3 u;
     int v, at = -1;
     for (v = 0; v < f->mesh->vertex_count; v++) {
         double d = wall - (double)fsi_v3_dot(n, f->x[v]);
@@ -67,7 +68,8 @@ static void ex__push_off(ex_floater *f, fsi_vec3 n, double wall)
         at = v;
     }
     if (at < 0) return;
-    force = 1000 * mass * deep - 25 * mass * (double)fsi_v3_dot(n, fsi_rigid_velocity(b->velocity, b->angular_velocity, b->pose.position, f->x[at]));
+    u = fsi_rigid_velocity(b->velocity, b->angular_velocity, b->pose.position, f->x[at]);
+    force = 1000 * mass * deep - 25 * mass * (double)fsi_v3_dot(n, u);
     if (force <= 0) return;
     b->force = fsi_v3_madd(b->force, (fsi_real)force, n);
     b->torque = fsi_v3_madd(b->torque, (fsi_real)force, fsi_v3_cross(fsi_v3_sub(f->x[at], b->pose.position), n));

@@ -41,8 +41,8 @@ EX_FN void ex_levelset_step(ex_app *app, ex_levelset_tally *t, fsi_levelset *s, 
     app->sim_seconds = s->time;
 }
 
-/* Closes the last line but for what an example adds: volume_error= the largest |volume / target - 1|, seconds_per_step= CPU
-   time a substep, without pictures. */
+/* Closes the last line but for what an example adds: volume_error= the largest |volume / target - 1|, seconds_per_step=
+   CPU time a substep, without pictures. */
 EX_FN void ex_levelset_figures(ex_app *app, const ex_levelset_tally *t, const fsi_levelset *s)
 {
     app->hash = fsi_levelset_hash(s);

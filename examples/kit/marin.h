@@ -1,4 +1,5 @@
-/* marin.h - the dam break of the Maritime Research Institute Netherlands: its geometry, what was measured, gauges, figures and plots.
+/* marin.h - the dam break of the Maritime Research Institute Netherlands: its geometry, what was measured, gauges,
+   figures and plots.
    SPDX-License-Identifier: MIT
 
    Kleefsman et al. 2005, J. Comput. Phys. 206, 363; SPHERIC benchmark 2. Include it after kit.h. Each example fills a
@@ -83,7 +84,8 @@ EX_FN marin_record marin_begin(double seconds)
     marin_record r;
     int k;
     memset(&r, 0, sizeof r);
-    for (k = 0; k < MARIN_COLUMNS; k++) r.column[k] = (double *)ex_alloc(NULL, (size_t)(seconds / MARIN_SAMPLE) + 4, sizeof(double));
+    for (k = 0; k < MARIN_COLUMNS; k++)
+        r.column[k] = (double *)ex_alloc(NULL, (size_t)(seconds / MARIN_SAMPLE) + 4, sizeof(double));
     return r;
 }
 
@@ -96,8 +98,9 @@ EX_FN double marin_level_of(const double *filled)
     return k == MARIN_BINS ? MARIN_TOP : k == 0 ? 0 : bin * (k + (filled[k] - 0.5) / (filled[k] - filled[k + 1]));
 }
 
-/* The level of particles dx apart in a column 2 dx wide around (px, 0.5). A particle is its volume, spread over z - dx .. z + dx
-   by a hat function: so the layers of a lattice add up to one, and its surface is where it should be. */
+/* The level of particles dx apart in a column 2 dx wide around (px, 0.5). A particle is its volume, spread over
+   z - dx .. z + dx by a hat function: so the layers of a lattice add up to one, and its surface is where it should
+   be. */
 EX_FN double marin_level_of_particles(const fsi_vec3 *x, int count, double dx, double px)
 {
     double filled[MARIN_BINS + 1] = { 0 }, bin = MARIN_TOP / MARIN_BINS;
@@ -202,7 +205,8 @@ static void marin__plot_pair(ex_app *app, const marin_record *r, int a, int b, c
     for (k = 0; k < 2; k++) {
         for (i = 0; i < n; i++) {
             x[k][i] = a < MARIN_P1 ? 0.05 * i : 0.34 + 0.02 * i;
-            y[k][i] = a < MARIN_P1 ? 0.001 * marin_level[pick[k] - MARIN_H2][i] : 10.0 * marin_pressure[pick[k] - MARIN_P1][i];
+            y[k][i] = a < MARIN_P1 ? 0.001 * marin_level[pick[k] - MARIN_H2][i]
+                : 10.0 * marin_pressure[pick[k] - MARIN_P1][i];
         }
         snprintf(label[k], sizeof label[k], "%s measured", names[pick[k]]);
         ex_plot_series(&plot, label[k], x[k], y[k], n, EX_MARK_DOTS);
@@ -231,9 +235,9 @@ EX_FN void marin_picture(ex_app *app, ex_scene *scene, const fsi_mesh *obstacle,
     ex_save_scene(app, scene, frame, "%.2f s", time);
 }
 
-/* Plots beside the experiment, and figures: h2_rms= and h4_rms= the errors of levels [m]; h1_arrival= and h3_arrival= when the
-   front came [s] (measured: 0.920 and 0.218); p1_error= and p3_error= the mean pressures from 0.6 to 0.9 s over the measured
-   ones, less 1. Frees the record. */
+/* Plots beside the experiment, and figures: h2_rms= and h4_rms= the errors of levels [m]; h1_arrival= and h3_arrival=
+   when the front came [s] (measured: 0.920 and 0.218); p1_error= and p3_error= the mean pressures from 0.6 to 0.9 s
+   over the measured ones, less 1. Frees the record. */
 EX_FN void marin_end(ex_app *app, marin_record *r)
 {
     int k;

@@ -1,7 +1,9 @@
-/* sph_crates.h - the examples with cubes in a liquid of fsi_sph.h, whoever owns them: cubes as COUPLED bodies, and the picture.
+/* sph_crates.h - the examples with cubes in a liquid of fsi_sph.h, whoever owns them: cubes as COUPLED bodies, and the
+   picture.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h. ex_crate_add makes a cube that stands at the origin; set body.pose, then fsi_sph_teleport_obstacle. */
+   Include it after kit.h. ex_crate_add makes a cube that stands at the origin; set body.pose, then
+   fsi_sph_teleport_obstacle. */
 #ifndef FSI_KIT_SPH_CRATES_H
 #define FSI_KIT_SPH_CRATES_H
 
@@ -43,8 +45,8 @@ EX_FN double ex_crate_below(const ex_crate *c, double level)
     return (double)below / (n * n * n);
 }
 
-/* Sums over the calls of ex_crates_watch of a crate's share below the mean water level, over the share that its weight asks for.
-   Start from zeros. */
+/* Sums over the calls of ex_crates_watch of a crate's share below the mean water level, over the share that its weight
+   asks for. Start from zeros. */
 typedef struct ex_crate_shares {
     double sum[8];
     int count;

@@ -162,7 +162,7 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     const fsi_shell *s = w->leaf;
     int k;
     ex_draw_liquid(app, scene, w->surface, w->liquid);
-    ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles, s->triangle_count, THICK, 0x4f9a3f, 0x8fbf6a);
+    ex_draw_cloth(scene, s, THICK, 0x4f9a3f, 0x8fbf6a);
     for (k = 0; k < s->segment_count; k++) {
         fsi_vec3 ends[2];
         ends[0] = s->position[s->segments[2 * k]];

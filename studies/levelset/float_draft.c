@@ -15,12 +15,14 @@
 #define TANK 1.0    /* its length, width and height [m] */
 #define LEVEL 0.42  /* of the water at first */
 
-/* What was measured, as sums. It bobs for long: weights that rise and fall smoothly over the last two thirds of the run take that out. */
+/* What was measured, as sums. It bobs for long: weights that rise and fall smoothly over the last two thirds of the run
+   take that out. */
 typedef struct record {
     double share, draft, wanted, weight;
 } record;
 
-/* Volume of a closed mesh below z = level: each triangle, cut there, with the point (0, 0, level) makes a pyramid; the lid has none. */
+/* Volume of a closed mesh below z = level: each triangle, cut there, with the point (0, 0, level) makes a pyramid; the
+   lid has none. */
 static double volume_below(const ex_floater *f, double level)
 {
     const fsi_vec3 o = fsi_v3(0, 0, (fsi_real)level);
@@ -29,7 +31,8 @@ static double volume_below(const ex_floater *f, double level)
     for (i = 0; i < f->mesh->face_count; i++) {
         fsi_vec3 p[4];
         for (k = n = 0; k < 3; k++) {
-            fsi_vec3 a = fsi_v3_sub(f->x[f->mesh->faces[3 * i + k]], o), b = fsi_v3_sub(f->x[f->mesh->faces[3 * i + (k + 1) % 3]], o);
+            fsi_vec3 a = fsi_v3_sub(f->x[f->mesh->faces[3 * i + k]], o),
+                b = fsi_v3_sub(f->x[f->mesh->faces[3 * i + (k + 1) % 3]], o);
             if (a.z < 0) p[n++] = a;
             if ((a.z < 0) != (b.z < 0)) p[n++] = fsi_v3_madd(a, a.z / (a.z - b.z), fsi_v3_sub(b, a));
         }
@@ -38,7 +41,8 @@ static double volume_below(const ex_floater *f, double level)
     return sum;
 }
 
-/* The level at which area * level - (what the body displaces below it) is `volume`. With area 0: at which it displaces -volume. */
+/* The level at which area * level - (what the body displaces below it) is `volume`. With area 0: at which it displaces
+   -volume. */
 static double level_where(const ex_floater *f, double area, double volume)
 {
     double lo = 0, hi = TANK;
@@ -51,8 +55,8 @@ static double level_where(const ex_floater *f, double area, double volume)
     return lo;
 }
 
-/* Water with the body in it. The liquid is told of the body while mesh and body stand where the file put them; then the body
-   is taken over the pool, tilted. */
+/* Water with the body in it. The liquid is told of the body while mesh and body stand where the file put them; then the
+   body is taken over the pool, tilted. */
 static fsi_levelset *make_pool(ex_app *app, ex_floater *f, double tilt)
 {
     fsi_levelset_desc desc = fsi_levelset_default_desc();
@@ -75,7 +79,8 @@ static fsi_levelset *make_pool(ex_app *app, ex_floater *f, double tilt)
 
 static void measure(const ex_floater *f, const fsi_levelset *s, double density, double length, record *r)
 {
-    const double from = length / 3, weight = s->time > from ? pow(sin(FSI_PI * (s->time - from) / (length - from)), 2) : 0;
+    const double from = length / 3, late = (s->time - from) / (length - from);
+    const double weight = s->time > from ? pow(sin(FSI_PI * late), 2) : 0;
     const double level = level_where(f, TANK * TANK, s->stats.volume), ratio = fmin(density / 1000, 1);
     r->share += weight * volume_below(f, level) / (ratio * f->volume);
     r->draft += weight * (level - ex_floater_lowest(f));

@@ -341,8 +341,7 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_s
     uint32_t *colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     int k;
     if (surface) {
-        ex_check(app, fsi_surface_update(surface, s->position, s->count, NULL));
-        ex_draw_surface(scene, surface->vertices, surface->normals, surface->vertex_count, surface->elements, surface->element_count);
+        ex_draw_particles(app, scene, surface, s->position, s->count);
     } else {
         ex_speed_colors(s->velocity, s->count, v->speed, colors);
         ex_draw_spheres(scene, s->position, s->count, (double)s->desc.spacing / 2, colors, 0);
