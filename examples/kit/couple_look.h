@@ -1,4 +1,5 @@
-/* couple_look.h - what several examples of fsi_couple.h draw and look at: liquid, a solid that is ringed by it, liquid that is one through a sheet.
+/* couple_look.h - what several examples of fsi_couple.h look at: a solid that liquid rings, liquid under a sheet or one
+   through it.
    SPDX-License-Identifier: MIT
 
    Include it after kit.h. */
@@ -6,31 +7,17 @@
 #define FSI_KIT_COUPLE_LOOK_H
 
 #include "kit.h"
-#include "../../fsi_levelset.h"
+#include "couple_tally.h"
+#include "levelset_tally.h"
 
-/* The liquid's surface as it is now. */
-EX_FN void ex_draw_liquid(ex_app *app, ex_scene *scene, fsi_grid_surface *surface, const fsi_levelset *s)
-{
-    ex_check(app, fsi_levelset_update_surface(s, surface, 1));
-    ex_draw_surface(scene, surface->vertices, NULL, surface->vertex_count, surface->elements, surface->element_count);
-}
-
-/* What was drawn, as a frame, with `decimals` of its time in milliseconds. */
-EX_FN void ex_save_scene(ex_app *app, ex_scene *scene, double time, int decimals, int frame)
-{
-    ex_image *image = ex_render(scene);
-    char text[64];
-    snprintf(text, sizeof text, "%.*f ms", decimals, 1000 * time);
-    ex_text(image, 20, 34, 13, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
-}
-
-/* Liquid rings the point x in the slice of cells across the x axis: from the air there, over cells of air that share a side, no way leads out of the box. */
+/* Liquid rings the point x in the slice of cells across the x axis: from the air there, over cells of air that share a
+   side, no way leads out of the box. */
 EX_FN int ex_is_ringed(const fsi_levelset *s, fsi_vec3 x)
 {
     const fsi_grid *g = s->grid;
     const double dx = (double)g->dx;
-    const int ny = g->n[1], nz = g->n[2], i = (int)floor((double)x.x / dx), start = (int)floor((double)x.z / dx) * ny + (int)floor((double)x.y / dx);
+    const int ny = g->n[1], nz = g->n[2], i = (int)floor((double)x.x / dx),
+        start = (int)floor((double)x.z / dx) * ny + (int)floor((double)x.y / dx);
     int *queue, head = 0, tail = 0, out = 0;
     unsigned char *seen;
     if (start < 0 || start >= ny * nz) return 0;
@@ -81,6 +68,42 @@ EX_FN double ex_share_of_largest(const fsi_levelset *s)
 
 /* A coordinate of x. */
 EX_FN double ex__along(fsi_vec3 x, int axis) { return (double)(axis == 0 ? x.x : axis == 1 ? x.y : x.z); }
+
+/* Cells of liquid under a cloth: their centres look up through a triangle, before they see the sky. */
+EX_FN int ex_count_below(const fsi_levelset *liquid, const fsi_shell *s)
+{
+    const fsi_grid *g = liquid->grid;
+    const double dx = (double)g->dx;
+    int t, k, a, count = 0;
+    for (t = 0; t < s->triangle_count; t++) {
+        const fsi_vec3 *p[3];
+        double lo[2], hi[2], area;
+        int i, j, n[2][2];
+        for (k = 0; k < 3; k++) p[k] = &s->position[s->triangles[3 * t + k]];
+        for (a = 0; a < 2; a++) {
+            const double x = ex__along(*p[0], a), y = ex__along(*p[1], a), z = ex__along(*p[2], a);
+            lo[a] = fmin(x, fmin(y, z));
+            hi[a] = fmax(x, fmax(y, z));
+            n[a][0] = (int)ceil(lo[a] / dx - 0.5);
+            n[a][1] = (int)floor(hi[a] / dx - 0.5);
+        }
+        area = (double)((p[1]->x - p[0]->x) * (p[2]->y - p[0]->y) - (p[2]->x - p[0]->x) * (p[1]->y - p[0]->y));
+        for (j = n[1][0]; j <= n[1][1]; j++) for (i = n[0][0]; i <= n[0][1]; i++) {
+            const double x = (i + 0.5) * dx, y = (j + 0.5) * dx;
+            double b[3], z;
+            int top, c;
+            for (k = 0; k < 3; k++) {
+                const fsi_vec3 *q = p[(k + 1) % 3], *r = p[(k + 2) % 3];
+                b[k] = (((double)q->x - x) * ((double)r->y - y) - ((double)r->x - x) * ((double)q->y - y)) / area;
+            }
+            if (b[0] < 0 || b[1] < 0 || b[2] < 0) continue;
+            z = b[0] * (double)p[0]->z + b[1] * (double)p[1]->z + b[2] * (double)p[2]->z;
+            top = (int)floor(z / dx - 0.5);
+            for (c = 0; c <= top && c < g->n[2]; c++) count += (double)fsi_grid_at(liquid->phi, i, j, c) < 0;
+        }
+    }
+    return count;
+}
 
 /* Pairs of liquid cells beside each other along an axis with a triangle between their centres. */
 EX_FN int ex__count_pierced_along(const fsi_levelset *s, const fsi_vec3 *p, int axis)

@@ -1,11 +1,14 @@
-/* couple_tally.h - what the examples of fsi_couple.h count in every step: how close liquid and solid came, volumes, Newton steps, seconds.
+/* couple_tally.h - what the examples of fsi_couple.h count in every step: how close liquid and solid came, volumes,
+   Newton steps, seconds.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h. ex_couple_step makes a step and counts it, ex_couple_figures and then ex_couple_end belong before ex_end. */
+   Include it after kit.h. ex_couple_step makes a step and counts it, ex_couple_figures and then ex_couple_end belong
+   before ex_end. */
 #ifndef FSI_KIT_COUPLE_TALLY_H
 #define FSI_KIT_COUPLE_TALLY_H
 
 #include "kit.h"
+#include "shell_tally.h"
 #include "../../fsi_couple.h"
 
 /* Sums over all steps. Start from zeros. */
@@ -35,7 +38,11 @@ EX_FN void ex_couple_step(ex_app *app, ex_couple_tally *t, fsi_couple *s, double
     app->sim_seconds = s->time;
 }
 
-/* Closes the last line but for what an example adds: t_step= is seconds a substep. */
+/* Closes the last line but for what an example adds. min_distance= is the smallest distance of the liquid from any
+   sample of the solid, over the size of a cell: above 0, nothing ever passed through; volume_error= the largest
+   |volume / target - 1|; momentum_error= what liquid and solid gained or lost together when their velocities were made
+   to agree, over what they exchanged; newton_mean= Newton steps a substep; t_p=, t_n=, t_step= seconds a substep for
+   projections, for the optimisation, and in all. */
 EX_FN void ex_couple_figures(ex_app *app, const ex_couple_tally *t, const fsi_couple *s)
 {
     const double steps = t->steps > 0 ? (double)t->steps : 1;
@@ -43,7 +50,8 @@ EX_FN void ex_couple_figures(ex_app *app, const ex_couple_tally *t, const fsi_co
     ex_figure(app, "vertices", "%.0f", s->shell->vertex_count);
     ex_figure(app, "min_distance", "%.3f", t->least);
     ex_figure(app, "volume_error", "%.1e", t->volume_error);
-    if (t->momentum_error > 0) ex_figure(app, "momentum_error", "%.1e", t->momentum_error); /* a solid that is held all over exchanges none */
+    /* a solid that is held all over exchanges none */
+    if (t->momentum_error > 0) ex_figure(app, "momentum_error", "%.1e", t->momentum_error);
     ex_figure(app, "newton_mean", "%.2f", (double)t->newton / steps);
     ex_figure(app, "t_p", "%.4f", t->t_p / steps);
     ex_figure(app, "t_n", "%.4f", t->t_n / steps);

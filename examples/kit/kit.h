@@ -25,7 +25,7 @@
               if (app.images) {                                            // not after --no-images
                   ex_draw_spheres(&scene, x, count, radius, NULL, 0x2277cc);  // or ex_draw_surface: as water
                   ex_draw_mesh(&scene, vertices, NULL, vertex_count, triangles, triangle_count, 0xd9a15b);
-                  ex_save_frame(&app, ex_render(&scene), frame);           // out/drop_0000.png ...; empties the scene
+                  ex_save_scene(&app, &scene, frame, "%.2f s", time);      // out/drop_0000.png ...; empties the scene
               }
               ex_progress(&app, frame + 1);
           }
@@ -44,8 +44,10 @@
       scene.h     camera, light, what is drawn
       raster.h    the z-buffer
       render.h    shadows, liquids, the picture
+      solids.h    closed meshes that fsi knows
+      liquids.h   surfaces of particles
    Not included here, as few programs need them: shapes.h (solids of outlines), marin.h (an experiment), and for each
-   simulator what its programs draw and count: NAME_tally.h, NAME_look.h, sph_crates.h.
+   simulator what its programs draw and count: NAME_tally.h, NAME_look.h; sph_crates.h and floater.h: bodies that float.
    Colours are 0xRRGGBB as seen on the screen (sRGB). */
 #ifndef FSI_KIT_H
 #define FSI_KIT_H
@@ -64,6 +66,7 @@
 #include "scene.h"
 #include "raster.h"
 #include "render.h"
-#include "../../fsi_surface.h"
+#include "solids.h"
+#include "liquids.h"
 
 #endif /* FSI_KIT_H */

@@ -2,12 +2,20 @@
    SPDX-License-Identifier: MIT
 
    ex_mesh ex_mesh_make ex_mesh_free ex_mesh_move ex_mesh_add; ex_load_mesh reads OBJ and PLY; ex_box ex_sphere ex_torus
-   ex_knot ex_grid make closed meshes and a lattice; ex_fit scales vertices into a box. shapes.h makes solids of outlines. */
+   ex_knot ex_grid make closed meshes and a lattice; ex_box3 is a box as fsi takes it; ex_fit scales vertices into a box. shapes.h makes solids of outlines. */
 #ifndef FSI_KIT_MESH_H
 #define FSI_KIT_MESH_H
 
 #include "app.h"
 #include "../../fsi_io.h"
+
+EX_FN fsi_box3 ex_box3(double x0, double y0, double z0, double x1, double y1, double z1)
+{
+    fsi_box3 b;
+    b.lo = fsi_v3((fsi_real)x0, (fsi_real)y0, (fsi_real)z0);
+    b.hi = fsi_v3((fsi_real)x1, (fsi_real)y1, (fsi_real)z1);
+    return b;
+}
 
 /* Vertices and triangles as fsi_mesh_desc wants them: counter-clockwise seen from outside. Free with ex_mesh_free. */
 typedef struct ex_mesh {

@@ -1,10 +1,11 @@
 /* render.h - from samples to the picture: shadows, light of the sky, the look of liquids, tone.
    SPDX-License-Identifier: MIT
 
-   ex_render runs the passes in the order that scene.h lists, each row a task of its own. */
+   ex_render runs the passes in the order that scene.h lists, each row a task of its own; ex_save_scene also saves. */
 #ifndef FSI_KIT_RENDER_H
 #define FSI_KIT_RENDER_H
 
+#include "files.h"
 #include "raster.h"
 
 /* ---- >>shading ------------------------------------------------------------------------------------------------ */
@@ -496,6 +497,17 @@ EX_FN ex_image *ex_render(ex_scene *s)
     ex__run(s, s->height, ex__tone_row, s);
     for (k = 0; k < EX__KINDS; k++) s->count[k] = 0;
     return &s->image;
+}
+
+/* Renders the scene and saves it as a frame, with a number in its corner: format holds one conversion of a double, such
+   as "%.2f s"; NULL: no text. */
+EX_FN void ex_save_scene(ex_app *app, ex_scene *s, int frame, const char *format, double value)
+{
+    ex_image *image = ex_render(s);
+    char text[64];
+    if (format) snprintf(text, sizeof text, format, value);
+    if (format) ex_text(image, 24, 34, 12, EX_LEFT, 0x3a4550, text);
+    ex_save_frame(app, image, frame);
 }
 
 #endif /* FSI_KIT_RENDER_H */

@@ -5,37 +5,27 @@
 #ifndef FSI_KIT_RIGID_LOOK_H
 #define FSI_KIT_RIGID_LOOK_H
 
-/* A closed mesh of a body as it stood when it was made, in the body's axes from its centre. */
+/* A closed mesh of a body as it stood when its pose was `made`. */
 typedef struct ex_skin {
     fsi_mesh *mesh;
-    fsi_vec3 *local, *x; /* vertex_count */
+    fsi_pose made;
     int id;
 } ex_skin;
 
 EX_FN ex_skin ex_skin_of(ex_app *app, fsi_rigid *world, int id)
 {
     ex_skin s;
-    int v;
     s.id = id;
+    s.made = world->body[id]->pose;
     ex_check(app, fsi_rigid_tessellate(world, id, -1, 0, &s.mesh));
-    s.local = (fsi_vec3 *)ex_alloc(NULL, (size_t)s.mesh->vertex_count, sizeof *s.local);
-    s.x = (fsi_vec3 *)ex_alloc(NULL, (size_t)s.mesh->vertex_count, sizeof *s.x);
-    for (v = 0; v < s.mesh->vertex_count; v++) s.local[v] = fsi_pose_local(world->body[id]->pose, s.mesh->vertices[v]);
     return s;
 }
 
-EX_FN void ex_draw_skin(ex_scene *scene, const fsi_rigid *world, ex_skin *s, uint32_t rgb)
+EX_FN void ex_draw_skin(ex_scene *scene, const fsi_rigid *world, const ex_skin *s, uint32_t rgb)
 {
-    int v;
-    for (v = 0; v < s->mesh->vertex_count; v++) s->x[v] = fsi_pose_point(world->body[s->id]->pose, s->local[v]);
-    ex_draw_mesh(scene, s->x, NULL, s->mesh->vertex_count, s->mesh->faces, s->mesh->face_count, rgb);
+    ex_draw_body(scene, s->mesh, s->made, world->body[s->id]->pose, rgb);
 }
 
-EX_FN void ex_skin_free(ex_skin *s)
-{
-    fsi_mesh_destroy(s->mesh);
-    free(s->local);
-    free(s->x);
-}
+EX_FN void ex_skin_free(ex_skin *s) { fsi_mesh_destroy(s->mesh); }
 
-#endif
+#endif /* FSI_KIT_RIGID_LOOK_H */

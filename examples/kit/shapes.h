@@ -377,4 +377,18 @@ EX_FN fsi_mesh *shape_mesh(ex_app *app, const shape *s, fsi_mesh_kind kind, int 
     return mesh;
 }
 
+/* A cylinder that stands on z = foot.z, of so many sides. */
+EX_FN fsi_mesh *shape_cylinder_mesh(ex_app *app, fsi_vec3 foot, double radius, double height, int sides)
+{
+    shape s = shape_empty();
+    fsi_pose pose = fsi_default_body().pose;
+    fsi_mesh *mesh;
+    shape_cylinder(&s, radius, 0, height, sides);
+    pose.position = foot;
+    shape_transform(&s, 0, pose);
+    mesh = shape_mesh(app, &s, FSI_MESH_CLOSED, 0);
+    shape_free(&s);
+    return mesh;
+}
+
 #endif /* FSI_KIT_SHAPES_H */

@@ -21,6 +21,7 @@ typedef struct ex_tally {
 EX_FN void ex_tally_step(ex_app *app, ex_tally *t, const fsi_sph *s, fsi_box3 room, int inside)
 {
     app->steps += s->stats.substeps;
+    app->sim_seconds = s->time;
     if (inside) t->inside += fsi_sph_count_inside(s, NULL);
     t->lost += ex_count_outside(s->position, s->count, room);
     t->placed += s->stats.placed;
@@ -32,8 +33,11 @@ EX_FN void ex_tally_step(ex_app *app, ex_tally *t, const fsi_sph *s, fsi_box3 ro
     t->calls++;
 }
 
-EX_FN void ex_tally_figures(ex_app *app, const ex_tally *t)
+/* Closes the last line but for what an example adds. */
+EX_FN void ex_tally_figures(ex_app *app, const ex_tally *t, const fsi_sph *s)
 {
+    app->hash = fsi_sph_hash(s);
+    ex_figure(app, "particles", "%.0f", t->most);
     ex_figure(app, "inside", "%.0f", t->inside);
     ex_figure(app, "lost", "%.0f", t->lost);
     ex_figure(app, "placed", "%.0f", t->placed);

@@ -534,37 +534,6 @@ EX_FN void ex_afloat_end(ex_afloat *w)
 
 /* ---- pictures ---------------------------------------------------------------------------------------------------- */
 
-/* Draws a mesh where its body is; `mesh` as it stood when body->pose was `made`. */
-EX_FN void ex_wcsph_draw_body(ex_scene *scene, const fsi_mesh *mesh, fsi_pose made, const fsi_body *body, uint32_t rgb)
-{
-    fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)mesh->vertex_count, sizeof *x);
-    int v;
-    for (v = 0; v < mesh->vertex_count; v++) x[v] = fsi_pose_point(body->pose, fsi_pose_local(made, mesh->vertices[v]));
-    ex_draw_mesh(scene, x, NULL, mesh->vertex_count, mesh->faces, mesh->face_count, rgb);
-    free(x);
-}
-
-/* What ex_wcsph_draw_liquid needs. */
-EX_FN fsi_surface *ex_wcsph_skin(ex_app *app, const fsi_wcsph *s)
-{
-    fsi_surface_desc d = fsi_surface_default_desc();
-    fsi_surface *skin;
-    d.context = &app->context;
-    d.spacing = s->desc.spacing;
-    ex_check(app, fsi_surface_create(&skin, &d));
-    return skin;
-}
-
-/* Renders the scene with the time [s] in a corner. */
-EX_FN void ex_wcsph_picture(ex_app *app, ex_scene *scene, double time, int decimals, int frame)
-{
-    ex_image *image = ex_render(scene);
-    char text[64];
-    snprintf(text, sizeof text, "%.*f s", decimals, time);
-    ex_text(image, 24, 34, 12, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
-}
-
 /* Draws the liquid: its surface, or with `balls` its particles, coloured by speed (fast: the brightest [m/s]). */
 EX_FN void ex_wcsph_draw_liquid(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_wcsph *s, int balls, double fast)
 {
@@ -575,24 +544,7 @@ EX_FN void ex_wcsph_draw_liquid(ex_app *app, ex_scene *scene, fsi_surface *skin,
         free(rgb);
         return;
     }
-    ex_check(app, fsi_surface_update(skin, s->position, s->count, NULL));
-    ex_draw_surface(scene, skin->vertices, skin->normals, skin->vertex_count, skin->elements, skin->element_count);
-}
-
-/* A closed mesh of the context of the app; frees m. */
-EX_FN fsi_mesh *ex_wcsph_mesh(ex_app *app, ex_mesh *m, fsi_mesh_kind kind)
-{
-    fsi_mesh_desc d = fsi_mesh_default_desc();
-    fsi_mesh *mesh;
-    d.context = &app->context;
-    d.vertices = m->vertices;
-    d.vertex_count = m->vertex_count;
-    d.elements = m->triangles;
-    d.element_count = m->triangle_count;
-    d.kind = kind;
-    ex_check(app, fsi_mesh_create(&mesh, &d));
-    ex_mesh_free(m);
-    return mesh;
+    ex_draw_particles(app, scene, skin, s->position, s->count);
 }
 
 #endif /* FSI_KIT_WCSPH_TALLY_H */

@@ -123,9 +123,9 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->cloth;
     ex_draw_liquid(app, scene, w->surface, w->water);
-    ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles, s->triangle_count, THICK, 0xe9c9a8, 0xc8432f);
+    ex_draw_cloth(scene, s, THICK, 0xe9c9a8, 0xc8432f);
     ex_draw_box(scene, scene->box, 1.2, 0x9aa5b0);
-    ex_save_scene(app, scene, s->time, 0, frame);
+    ex_save_scene(app, scene, frame, "%.0f ms", 1000 * s->time);
 }
 
 int main(int argc, char **argv)

@@ -69,8 +69,8 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->band;
     ex_draw_liquid(app, scene, w->surface, w->liquid);
-    ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles, s->triangle_count, 0.00005, 0xc8432f, 0xe9c9a8);
-    ex_save_scene(app, scene, s->time, 1, frame);
+    ex_draw_cloth(scene, s, 0.00005, 0xc8432f, 0xe9c9a8);
+    ex_save_scene(app, scene, frame, "%.1f ms", 1000 * s->time);
 }
 
 static ex_scene begin_scene(ex_app *app)

@@ -186,8 +186,8 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->shell;
     ex_draw_liquid(app, scene, w->surface, w->liquid);
-    ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles, s->triangle_count, THICK, 0xf0e6d2, 0xd9653b);
-    ex_save_scene(app, scene, s->time, 0, frame);
+    ex_draw_cloth(scene, s, THICK, 0xf0e6d2, 0xd9653b);
+    ex_save_scene(app, scene, frame, "%.0f ms", 1000 * s->time);
 }
 
 int main(int argc, char **argv)

@@ -162,14 +162,14 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     const fsi_shell *s = w->leaf;
     int k;
     ex_draw_liquid(app, scene, w->surface, w->liquid);
-    ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles, s->triangle_count, THICK, 0x4f9a3f, 0x8fbf6a);
+    ex_draw_cloth(scene, s, THICK, 0x4f9a3f, 0x8fbf6a);
     for (k = 0; k < s->segment_count; k++) {
         fsi_vec3 ends[2];
         ends[0] = s->position[s->segments[2 * k]];
         ends[1] = s->position[s->segments[2 * k + 1]];
         ex_draw_rod(scene, ends, 2, RIB, NULL, 0x86b35a);
     }
-    ex_save_scene(app, scene, s->time, 1, frame);
+    ex_save_scene(app, scene, frame, "%.1f ms", 1000 * s->time);
 }
 
 int main(int argc, char **argv)

@@ -134,9 +134,9 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     stalk[0] = fsi_v3_sub(s->position[0], fsi_v3(0, 0, (fsi_real)(STALK + THICK)));
     stalk[1] = fsi_v3(stalk[0].x, stalk[0].y, 0);
     ex_draw_liquid(app, scene, w->surface, w->liquid);
-    ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles, s->triangle_count, THICK, 0x4f9a3f, 0x8fbf6a);
+    ex_draw_cloth(scene, s, THICK, 0x4f9a3f, 0x8fbf6a);
     ex_draw_rod(scene, stalk, 2, STALK, NULL, 0x86b35a);
-    ex_save_scene(app, scene, s->time, 0, frame);
+    ex_save_scene(app, scene, frame, "%.0f ms", 1000 * s->time);
 }
 
 int main(int argc, char **argv)

@@ -133,7 +133,7 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     int r;
     ex_draw_liquid(app, scene, w->surface, w->liquid);
     for (r = 0; r < RODS; r++) ex_draw_rod(scene, s->position + w->first[r], w->first[r + 1] - w->first[r], THICK, NULL, r < UPPER ? 0xc8432f : 0xd9a15b);
-    ex_save_scene(app, scene, s->time, 0, frame);
+    ex_save_scene(app, scene, frame, "%.0f ms", 1000 * s->time);
 }
 
 int main(int argc, char **argv)

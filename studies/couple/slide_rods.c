@@ -100,7 +100,7 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     int r;
     ex_draw_liquid(app, scene, w->surface, w->liquid);
     for (r = 0; r < 2; r++) ex_draw_rod(scene, s->position + r * w->count, w->count, THICK, NULL, 0xc8432f);
-    ex_save_scene(app, scene, s->time, 0, frame);
+    ex_save_scene(app, scene, frame, "%.0f ms", 1000 * s->time);
 }
 
 int main(int argc, char **argv)

@@ -147,7 +147,7 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
         ends[1] = s->position[s->segments[2 * k + 1]];
         ex_draw_rod(scene, ends, 2, THICK, NULL, 0x6b4a3a);
     }
-    ex_save_scene(app, scene, s->time, 0, frame);
+    ex_save_scene(app, scene, frame, "%.0f ms", 1000 * s->time);
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_levelset.h"
+#include "../../examples/kit/levelset_tally.h"
 
 #define WIDTH 0.008   /* of the box [m] */
 #define HEIGHT 0.056  /* [m] */
@@ -70,15 +71,9 @@ static int in_beam(const fsi_levelset *s)
 
 static void draw(ex_app *app, ex_scene *scene, fsi_grid_surface *surface, const fsi_levelset *s, int frame)
 {
-    ex_image *image;
-    char text[64];
-    ex_check(app, fsi_grid_surface_update(surface, s->phi, 1));
-    ex_draw_surface(scene, surface->vertices, NULL, surface->vertex_count, surface->elements, surface->element_count);
+    ex_draw_liquid(app, scene, surface, s);
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.0f ms", 1000 * s->time);
-    ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, frame, "%.0f ms", 1000 * s->time);
 }
 
 int main(int argc, char **argv)

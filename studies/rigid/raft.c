@@ -10,6 +10,7 @@
 #include "fsi_sph.h"
 #include "fsi_levelset.h"
 #include "fsi_rigid.h"
+#include "../../examples/kit/levelset_tally.h"
 #include "../../examples/kit/rigid_look.h"
 
 #define FRAME 0.05
@@ -103,22 +104,12 @@ static void add_bodies(ex_app *app, fsi_rigid *w)
 
 static void draw(ex_app *app, ex_scene *scene, const water *liquid, const fsi_rigid *w, ex_skin *skin, int frame)
 {
-    ex_image *image;
-    char text[64];
     int k;
-    if (liquid->grid) {
-        ex_check(app, fsi_levelset_update_surface(liquid->grid, liquid->level, 1));
-        ex_draw_surface(scene, liquid->level->vertices, NULL, liquid->level->vertex_count, liquid->level->elements, liquid->level->element_count);
-    } else {
-        ex_check(app, fsi_surface_update(liquid->skin, liquid->sph->position, liquid->sph->count, NULL));
-        ex_draw_surface(scene, liquid->skin->vertices, liquid->skin->normals, liquid->skin->vertex_count, liquid->skin->elements, liquid->skin->element_count);
-    }
+    if (liquid->grid) ex_draw_liquid(app, scene, liquid->level, liquid->grid);
+    else ex_draw_particles(app, scene, liquid->skin, liquid->sph->position, liquid->sph->count);
     for (k = 0; k < BODIES; k++) ex_draw_skin(scene, w, &skin[k], color[k]);
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", w->time);
-    ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, frame, "%.2f s", w->time);
 }
 
 /* Bodies that hang together with the raft by contacts. */

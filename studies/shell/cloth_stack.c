@@ -373,15 +373,10 @@ static void make_sheets(ex_app *app, state *w, double tolerance, double friction
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->shell;
-    ex_image *image;
-    char text[64];
     int k;
     for (k = 0; k < SHEETS; k++) ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles + 3 * w->face[k], w->face[k + 1] - w->face[k], 0.001, front[k], back[k]);
     ex_draw_mesh(scene, w->solid.vertices, NULL, w->solid.vertex_count, w->solid.triangles, w->solid.triangle_count, 0xb9a58c);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", s->time);
-    ex_text(image, 24, 40, 13, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, frame, "%.2f s", s->time);
 }
 
 static ex_scene begin_scene(ex_app *app)

@@ -93,8 +93,6 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     const fsi_vec3 pole[2] = { { (fsi_real)-0.008, 0, 0 }, { (fsi_real)-0.008, 0, (fsi_real)(BOTTOM + WIDTH + 0.08) } };
     enum { STRIPES = 5 }; /* they show how it is folded */
     const int nx = app->res, ny = app->res * 2 / 3;
-    ex_image *image;
-    char text[64];
     int k;
     ex_draw_rod(scene, pole, 2, 0.012, NULL, 0x8a8f98);
     for (k = 0; k < STRIPES; k++) { /* triangles come in rows, from below */
@@ -102,10 +100,7 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
         const uint32_t paint = k % 2 ? 0xf3ecd9 : 0x1f828c;
         ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles + 6 * nx * first, 2 * nx * (end - first), 0.001, paint, paint);
     }
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", s->time);
-    ex_text(image, 20, 32, 12, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, frame, "%.2f s", s->time);
 }
 
 static ex_scene begin_scene(ex_app *app)

@@ -207,13 +207,8 @@ static double depth_of(const state *w)
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->shell;
-    ex_image *image;
-    char text[64];
-    ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles, s->triangle_count, THICK, 0xf0e6d2, 0xd9653b);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", s->time);
-    ex_text(image, 20, 32, 12, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_draw_cloth(scene, s, THICK, 0xf0e6d2, 0xd9653b);
+    ex_save_scene(app, scene, frame, "%.2f s", s->time);
 }
 
 static ex_scene begin_scene(ex_app *app)

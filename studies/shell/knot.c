@@ -155,15 +155,10 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->shell;
     uint32_t *paint = (uint32_t *)ex_alloc(NULL, (size_t)w->count, sizeof *paint);
-    ex_image *image;
-    char text[64];
     int i;
     for (i = 0; i < w->count; i++) paint[i] = i * 2 < w->count ? 0xc8432f : 0xe3c08a;
     ex_draw_rod(scene, s->position, w->count, RADIUS, paint, 0);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", s->time);
-    ex_text(image, 20, 30, 12, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, frame, "%.2f s", s->time);
     free(paint);
 }
 

@@ -239,18 +239,15 @@ int main(int argc, char **argv)
             for (k = 0; k < GEARS; k++) fsi_body_integrate(&gears[k].body, (fsi_real)step);
             ex_tally_step(&app, &tally, s, desc.domain, dt > 0 && !full);
         }
-        app.sim_seconds = s->time;
         if (full || !(dt > 0)) tally.inside += fsi_sph_count_inside(s, NULL);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         if (app.images) draw(&app, &scene, gears, s, frame);
         ex_progress(&app, frame + 1);
     }
 
-    app.hash = fsi_sph_hash(s);
-    ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "triangles", "%.0f", triangles);
     ex_figure(&app, "gap_dx", "%.3f", smallest_gap(gears) / (double)desc.spacing);
-    ex_tally_figures(&app, &tally);
+    ex_tally_figures(&app, &tally, s);
     ex_scene_end(&scene);
     fsi_sph_destroy(s);
     for (k = 0; k < GEARS; k++) fsi_mesh_destroy(gears[k].mesh);

@@ -156,12 +156,10 @@ int main(int argc, char **argv)
             advance(&app, &e, s, FRAME / 10);
             ex_tally_step(&app, &tally, s, desc.domain, 1);
         }
-        app.sim_seconds = s->time;
         if (app.images) ex_crates_picture(&app, &scene, surface, s, e.crates, CRATES, frame);
         ex_progress(&app, frame + 1);
     }
 
-    app.hash = fsi_sph_hash(s);
     for (k = 0; k < CRATES; k++) {
         double z = e.crates[k].body.pose.position.z;
         if (z < lowest) lowest = z;
@@ -169,7 +167,7 @@ int main(int argc, char **argv)
     }
     ex_figure(&app, "lowest", "%.3f", lowest / (SIDE / 2));
     ex_figure(&app, "floating", "%.0f", floating);
-    ex_tally_figures(&app, &tally);
+    ex_tally_figures(&app, &tally, s);
     ex_scene_end(&scene);
     fsi_surface_destroy(surface);
     fsi_sph_destroy(s);

@@ -229,17 +229,14 @@ int main(int argc, char **argv)
             ex_tally_step(&app, &tally, s, c.kind == CLOSED ? room : desc.domain, 1);
             follow(&c, s, step);
         }
-        app.sim_seconds = s->time;
         if (app.images) draw(&app, &scene, s, &c, frame);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         ex_progress(&app, frame + 1);
     }
 
-    app.hash = fsi_sph_hash(s);
-    ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "triangles", "%.0f", c.mesh->face_count);
     ex_figure(&app, "dx_mm", "%.3g", 1000 * (double)desc.spacing);
-    ex_tally_figures(&app, &tally);
+    ex_tally_figures(&app, &tally, s);
     ex_figure(&app, "leaked", "%.0f", c.leaked);
     free(c.was);
     ex_scene_end(&scene);

@@ -323,19 +323,16 @@ int main(int argc, char **argv)
             ex_tally_step(&app, &tally, s, p.house->box, dt > 0 && !full);
             measure(&p, s, right, step);
         }
-        app.sim_seconds = s->time;
         if (full ? frame + 1 == app.frames : !(dt > 0)) tally.inside += fsi_sph_count_inside(s, NULL);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         if (app.images) draw(&app, &scene, &p, s, frame);
         ex_progress(&app, frame + 1);
     }
 
-    app.hash = fsi_sph_hash(s);
-    ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "triangles", "%.0f", p.house->face_count + p.rotor[0]->face_count + p.rotor[1]->face_count);
     ex_figure(&app, "gap_dx", "%.3f", smallest_gap(&p) / p.dx);
     if (p.turns > 0) ex_figure(&app, "flow_ratio", "%.4f", p.measured / (p.turns * displaced(&p)));
-    ex_tally_figures(&app, &tally);
+    ex_tally_figures(&app, &tally, s);
     free(right);
     ex_scene_end(&scene);
     fsi_sph_destroy(s);

@@ -109,18 +109,12 @@ static fsi_vec3 momentum(const fsi_sph *s)
 /* Both liquids side by side. */
 static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, fsi_sph *const *liquid, double ms, int frame)
 {
-    ex_image *image;
     fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)(liquid[0]->count + liquid[1]->count), sizeof *x);
-    char text[64];
     int k, i, n = 0;
     for (k = 0; k < 2; k++)
         for (i = 0; i < liquid[k]->count; i++) x[n++] = fsi_v3_add(liquid[k]->position[i], fsi_v3(k ? 0.0015 : -0.0035, 0, 0));
-    ex_check(app, fsi_surface_update(surface, x, n, NULL));
-    ex_draw_surface(scene, surface->vertices, surface->normals, surface->vertex_count, surface->elements, surface->element_count);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.1f ms", ms);
-    ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_draw_particles(app, scene, surface, x, n);
+    ex_save_scene(app, scene, frame, "%.1f ms", ms);
     free(x);
 }
 

@@ -312,18 +312,15 @@ int main(int argc, char **argv)
             if (s->time > 2 * end / 3) measure(&app, s, &m);
             ex_tally_step(&app, &tally, s, desc.domain, 1);
         }
-        app.sim_seconds = s->time;
         if (app.images) draw(&app, &scene, s, &m, frame);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         ex_progress(&app, frame + 1);
     }
 
-    app.hash = fsi_sph_hash(s);
-    ex_figure(&app, "particles", "%.0f", tally.most);
     ex_figure(&app, "triangles", "%.0f", triangles);
     ex_figure(&app, "torque", "%.1f", m.torque / (double)m.samples);
     ex_figure(&app, "euler", "%.1f", m.euler / (double)m.samples);
-    ex_tally_figures(&app, &tally);
+    ex_tally_figures(&app, &tally, s);
     ex_figure(&app, "blocked", "%.0f", tally.blocked);
     ex_figure(&app, "t_step", "%.4f", t_step / (double)tally.calls);
     ex_scene_end(&scene);

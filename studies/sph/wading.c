@@ -341,8 +341,7 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_s
     uint32_t *colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     int k;
     if (surface) {
-        ex_check(app, fsi_surface_update(surface, s->position, s->count, NULL));
-        ex_draw_surface(scene, surface->vertices, surface->normals, surface->vertex_count, surface->elements, surface->element_count);
+        ex_draw_particles(app, scene, surface, s->position, s->count);
     } else {
         ex_speed_colors(s->velocity, s->count, v->speed, colors);
         ex_draw_spheres(scene, s->position, s->count, (double)s->desc.spacing / 2, colors, 0);
@@ -434,17 +433,14 @@ int main(int argc, char **argv)
             t_step += advance(&app, &v, s, dt / 1000);
             ex_tally_step(&app, &tally, s, desc.domain, 1);
         }
-        app.sim_seconds = s->time;
         if (app.images) draw(&app, &scene, surface, s, &v, ground, frame);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         ex_progress(&app, frame + 1);
     }
 
-    app.hash = fsi_sph_hash(s);
-    ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "triangles", "%.0f", triangles);
     ex_figure(&app, "dt_ms", "%g", dt);
-    ex_tally_figures(&app, &tally);
+    ex_tally_figures(&app, &tally, s);
     ex_figure(&app, "t_step", "%.4f", t_step / (double)tally.calls);
     ex_scene_end(&scene);
     fsi_surface_destroy(surface);

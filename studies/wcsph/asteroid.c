@@ -49,7 +49,7 @@ static fsi_mesh *make_rock(ex_app *app, int level)
         const double bump = 0.12 * sin(3 * x + 1.3) * cos(2.5 * y) + 0.08 * sin(5 * z - 2 * x) + 0.04 * sin(9 * y + 7 * x) - 0.1 * x * x;
         m.vertices[i] = fsi_v3_scale(u, (fsi_real)(RADIUS * (1 + bump)));
     }
-    return ex_wcsph_mesh(app, &m, FSI_MESH_CLOSED);
+    return ex_solid(app, &m, FSI_MESH_CLOSED);
 }
 
 typedef struct state {
@@ -129,16 +129,16 @@ int main(int argc, char **argv)
     launch_rock(&app, &w, speed, angle);
     ex_check(&app, fsi_wcsph_fill_box(w.s, w.pool, fsi_v3(0, 0, 0), NULL));
     ex_check(&app, fsi_wcsph_settle_density(w.s, w.pool.hi));
-    skin = ex_wcsph_skin(&app, w.s);
+    skin = ex_particle_surface(&app, (double)w.s->desc.spacing);
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)SIDE, (fsi_real)SIDE, (fsi_real)1.3), -65, 22);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 1; k <= 5; k++) step(&app, &w, every * (frame + k / 5.0), 2 * frame >= app.frames);
         if (app.images) {
             ex_wcsph_draw_liquid(&app, &scene, skin, w.s, balls, speed / 2);
-            ex_wcsph_draw_body(&scene, w.mesh, fsi_default_body().pose, &w.rock, 0x8a7765);
+            ex_draw_body(&scene, w.mesh, fsi_default_body().pose, w.rock.pose, 0x8a7765);
             ex_draw_box(&scene, w.pool, 1.5, 0x7d8894);
-            ex_wcsph_picture(&app, &scene, w.s->time, 2, frame);
+            ex_save_scene(&app, &scene, frame, "%.2f s", w.s->time);
         }
         ex_write_particles(&app, "water", frame, w.s->position, w.s->velocity, w.s->count);
         ex_progress(&app, frame + 1);

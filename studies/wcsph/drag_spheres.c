@@ -65,7 +65,7 @@ static void make_tank(ex_app *app, tank *t, const fsi_mesh *mesh, double alpha)
     }
     ex_check(app, fsi_wcsph_fill_box(t->s, pool, fsi_v3(0, 0, 0), NULL));
     ex_check(app, fsi_wcsph_settle_density(t->s, pool.hi));
-    t->skin = ex_wcsph_skin(app, t->s);
+    t->skin = ex_particle_surface(app, (double)t->s->desc.spacing);
 }
 
 /* Vertices moved along x, for the picture. */
@@ -89,7 +89,7 @@ static void draw_tank(ex_app *app, ex_scene *scene, tank *t, const fsi_mesh *mes
     for (k = 0; k < 2; k++) {
         fsi_body b = t->sphere[k];
         b.pose.position.x += (fsi_real)by;
-        ex_wcsph_draw_body(scene, mesh, fsi_default_body().pose, &b, color[k]);
+        ex_draw_body(scene, mesh, fsi_default_body().pose, b.pose, color[k]);
     }
     walls.lo = fsi_v3((fsi_real)by, 0, 0);
     walls.hi = fsi_v3((fsi_real)(by + LENGTH), (fsi_real)WIDTH, (fsi_real)(LEVEL + 0.05));
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 3 || app.res > 24) ex_die("--res is not between 3 and 24");
     ball = ex_sphere(fsi_v3(0, 0, 0), RADIUS, app.res > 8 ? 4 : 3);
-    mesh = ex_wcsph_mesh(&app, &ball, FSI_MESH_CLOSED);
+    mesh = ex_solid(&app, &ball, FSI_MESH_CLOSED);
     make_tank(&app, &tanks[0], mesh, thin);
     make_tank(&app, &tanks[1], mesh, thick);
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)(2 * LENGTH + GAP), (fsi_real)WIDTH, (fsi_real)LEVEL), 12, 10);
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
         }
         if (app.images) {
             for (k = 0; k < 2; k++) draw_tank(&app, &scene, &tanks[k], mesh, k * (LENGTH + GAP));
-            ex_wcsph_picture(&app, &scene, tanks[0].s->time, 2, frame);
+            ex_save_scene(&app, &scene, frame, "%.2f s", tanks[0].s->time);
         }
         for (k = 0; k < 2; k++) ex_write_particles(&app, tank_name[k], frame, tanks[k].s->position, tanks[k].s->velocity, tanks[k].s->count);
         ex_progress(&app, frame + 1);

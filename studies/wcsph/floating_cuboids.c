@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     ex_afloat_begin(&app, &w.tank, LENGTH, WIDTH, LEVEL, HEIGHT / app.res);
     for (k = 0; k < BLOCKS; k++) add_block(&app, &w, k, drop);
     ex_afloat_fill(&app, &w.tank);
-    skin = ex_wcsph_skin(&app, w.tank.s);
+    skin = ex_particle_surface(&app, (double)w.tank.s->desc.spacing);
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)0.65), 28, 16);
 
     for (frame = 0; frame < app.frames; frame++) {
@@ -149,8 +149,8 @@ int main(int argc, char **argv)
         }
         if (app.images) {
             ex_wcsph_draw_liquid(&app, &scene, skin, w.tank.s, balls, 1);
-            for (k = 0; k < BLOCKS; k++) ex_wcsph_draw_body(&scene, w.tank.mesh[k], w.tank.made[k], w.tank.body[k], color[k]);
-            ex_wcsph_picture(&app, &scene, w.tank.s->time, 2, frame);
+            for (k = 0; k < BLOCKS; k++) ex_draw_body(&scene, w.tank.mesh[k], w.tank.made[k], w.tank.body[k]->pose, color[k]);
+            ex_save_scene(&app, &scene, frame, "%.2f s", w.tank.s->time);
         }
         ex_write_particles(&app, "water", frame, w.tank.s->position, w.tank.s->velocity, w.tank.s->count);
         ex_progress(&app, frame + 1);

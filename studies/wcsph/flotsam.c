@@ -54,7 +54,7 @@ typedef struct scene_of {
 static fsi_mesh *make_ring(ex_app *app)
 {
     ex_mesh m = ex_torus(0.17, 0.065, 24, 12);
-    return ex_wcsph_mesh(app, &m, FSI_MESH_CLOSED);
+    return ex_solid(app, &m, FSI_MESH_CLOSED);
 }
 
 /* Two beams, one across the other, in one piece. */
@@ -254,11 +254,8 @@ static void finish(ex_app *app, const scene_of *w, int touching, double deepest)
 
 static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const scene_of *w, int frame)
 {
-    ex_image *image;
-    char text[32];
     int k, i;
-    ex_check(app, fsi_surface_update(skin, w->water->position, w->water->count, NULL));
-    ex_draw_surface(scene, skin->vertices, skin->normals, skin->vertex_count, skin->elements, skin->element_count);
+    ex_draw_particles(app, scene, skin, w->water->position, w->water->count);
     for (k = 0; k < w->pieces; k++) {
         const piece *p = &w->piece[k];
         fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)p->mesh->vertex_count, sizeof *x);
@@ -276,10 +273,7 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const scene_of
         ex_draw_mesh(scene, x, NULL, 4, sides, 2, 0xd9c6a0);
     }
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", w->water->time);
-    ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, frame, "%.2f s", w->water->time);
 }
 
 static void end_scene(scene_of *w)

@@ -181,8 +181,8 @@ static int sweep(ex_app *app, throw_desc d)
 static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const throw_state *w, const throw_desc *d, int frame)
 {
     ex_wcsph_draw_liquid(app, scene, skin, w->water, d->balls, d->speed / 2);
-    ex_wcsph_draw_body(scene, w->mesh, w->made, &w->stone, 0x9a8f86);
-    ex_wcsph_picture(app, scene, w->water->time, 3, frame);
+    ex_draw_body(scene, w->mesh, w->made, w->stone.pose, 0x9a8f86);
+    ex_save_scene(app, scene, frame, "%.3f s", w->water->time);
 }
 
 int main(int argc, char **argv)
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
     if (sweeping) return sweep(&app, d);
 
     make_throw(&app, &w, &d);
-    skin = ex_wcsph_skin(&app, w.water);
+    skin = ex_particle_surface(&app, (double)w.water->desc.spacing);
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)d.length, (fsi_real)WIDTH, (fsi_real)0.07), 32, 18);
     for (frame = 0; frame < app.frames && !w.over; frame++) {
         for (k = 0; k < 4; k++) step_throw(&app, &w, &d, FRAME / 4);

@@ -207,7 +207,7 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const place *p
     const ex_afloat *w = &p->basin;
     int k;
     ex_wcsph_draw_liquid(app, scene, skin, w->s, balls, 2);
-    for (k = 0; k < BALLS; k++) ex_wcsph_draw_body(scene, w->mesh[k], w->made[k], w->body[k], color[k]);
+    for (k = 0; k < BALLS; k++) ex_draw_body(scene, w->mesh[k], w->made[k], w->body[k]->pose, color[k]);
     for (k = 0; k < 2; k++) { /* the overflow's rim, and its side edges */
         const fsi_real y = (fsi_real)(k * WIDTH);
         ex_draw_line(scene, fsi_v3((fsi_real)LENGTH, y, (fsi_real)RIM), fsi_v3((fsi_real)LENGTH, y, (fsi_real)HIGH), 3, 0x7d8894);
@@ -215,7 +215,7 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const place *p
     ex_draw_line(scene, fsi_v3((fsi_real)LENGTH, 0, (fsi_real)RIM), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)RIM), 3, 0xc8432f);
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
     ex_draw_mesh(scene, p->pipe.x, NULL, p->pipe.nx, p->pipe.e, p->pipe.ne, 0x8f99a3);
-    ex_wcsph_picture(app, scene, w->s->time, 2, frame);
+    ex_save_scene(app, scene, frame, "%.2f s", w->s->time);
 }
 
 int main(int argc, char **argv)
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     add_balls(&app, &p);
     add_tap(&app, &p, speed);
     fill(&app, &p);
-    skin = ex_wcsph_skin(&app, p.basin.s);
+    skin = ex_particle_surface(&app, (double)p.basin.s->desc.spacing);
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)HIGH), 24, 20);
 
     for (frame = 0; frame < app.frames; frame++) {

@@ -193,17 +193,11 @@ static void draw_vessel(ex_scene *scene, const vessel *v, uint32_t rgb)
 static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_wcsph *s, vessel *const *vessels, int count, int frame)
 {
     static const uint32_t rgb[2] = { 0xc98a4b, 0xd9c3a0 };
-    ex_image *image;
-    char text[32];
     int k;
-    ex_check(app, fsi_surface_update(skin, s->position, s->count, NULL));
-    ex_draw_surface(scene, skin->vertices, skin->normals, skin->vertex_count, skin->elements, skin->element_count);
+    ex_draw_particles(app, scene, skin, s->position, s->count);
     for (k = 0; k < count; k++) draw_vessel(scene, vessels[k], rgb[k]);
     if (count == 1) ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", s->time);
-    ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, frame, "%.2f s", s->time);
 }
 
 /* ---- scenes -------------------------------------------------------------------------------------------------------- */
