@@ -865,6 +865,17 @@ FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where
 /* The same for all rows of an array. */
 #define FSI__CHECK_TABLE(context, where, desc, rows) \
     fsi__check_rows(context, where, desc, rows, (int)(sizeof(rows) / sizeof *(rows)))
+/* Fields that a set_desc cannot change: a row each, compared byte by byte. */
+typedef struct fsi__fixed {
+    const char *name;
+    size_t offset, size;
+} fsi__fixed;
+#define FSI__FIXED(type, field) { #field, offsetof(type, field), sizeof ((type *)0)->field }
+/* Are these fields of `desc` those of `now`, what the simulator has? Error: ARGUMENT, "desc.dim cannot change". */
+FSI_API fsi_status fsi__check_fixed(fsi_context *context, const char *function, const void *desc, const void *now,
+    const fsi__fixed *rows, int count);
+#define FSI__CHECK_FIXED(context, function, desc, now, rows) \
+    fsi__check_fixed(context, function, desc, now, rows, (int)(sizeof(rows) / sizeof *(rows)))
 /* A number that is no field, as one row. */
 FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo,
     double hi);
@@ -1190,6 +1201,16 @@ FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function,
     const fsi__where at = { function, "desc.", -1, 3 };
     const fsi__field row = { name, 0, FSI__DOUBLE, 0, lo, hi };
     return fsi__check_rows(context, &at, &x, &row, 1);
+}
+
+FSI_API fsi_status fsi__check_fixed(fsi_context *context, const char *function, const void *desc, const void *now,
+    const fsi__fixed *rows, int count)
+{
+    int k;
+    for (k = 0; k < count; k++)
+        if (memcmp((const char *)desc + rows[k].offset, (const char *)now + rows[k].offset, rows[k].size) != 0)
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc.%s cannot change", rows[k].name);
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie,

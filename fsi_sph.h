@@ -650,12 +650,6 @@ FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
     return fsi__sph_is_too_long(run) || fsi__sph_lags(run) ? FSI__SPH_LAG_XSPH : fmin(share, FSI__SPH_LAG_XSPH);
 }
 
-/* Hands on what went wrong, if anything did. */
-#define FSI__SPH_TRY(call)                                                                                             \
-    do {                                                                                                               \
-        const fsi_status fsi__status = (call);                                                                         \
-        if (fsi__status != FSI_OK) return fsi__status;                                                                 \
-    } while (0)
 static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
 static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int end);
 static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end);
@@ -1962,7 +1956,7 @@ static fsi_status fsi__sph_first_attach(fsi__sph_run *run)
     double clock;
     run->fresh = 1;
     run->due = 0;
-    FSI__SPH_TRY(fsi__sph_attach(run));
+    FSI__TRY(fsi__sph_attach(run));
     clock = fsi__now(run->s->context);
     if (run->tension) fsi__sph_start_tension(run);
     if (run->s->desc.viscosity > 0) fsi__sph_viscous_weights(run);
@@ -3068,7 +3062,7 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
         ghosts += fills ? 0 : e->sites;
     }
     if (s->desc.max_particles > 0) more = fmin(more, fmax(s->desc.max_particles - s->count, 0));
-    FSI__SPH_TRY(fsi__particles_room_for_sources(&im->particles, fn, s->count + more + ghosts, more));
+    FSI__TRY(fsi__particles_room_for_sources(&im->particles, fn, s->count + more + ghosts, more));
     run->room = s->capacity;
     return FSI_OK;
 }
@@ -3541,7 +3535,7 @@ static fsi_status fsi__sph_check_bodies(const fsi_sph *s, const char *fn)
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     int k;
     for (k = 0; k < im->obstacles.count; k++)
-        FSI__SPH_TRY(fsi__check_carrier(s->context, fn, im->obstacle[k].base.carrier, im->obstacle[k].base.id,
+        FSI__TRY(fsi__check_carrier(s->context, fn, im->obstacle[k].base.carrier, im->obstacle[k].base.id,
             s->desc.dim, 0));
     return FSI_OK;
 }
@@ -3562,12 +3556,12 @@ static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
 {
     static const char fn[] = "fsi_sph_step";
     int i;
-    FSI__SPH_TRY(fsi__check_dt(s->context, dt, fn));
-    FSI__SPH_TRY(fsi__sph_check_bodies(s, fn));
+    FSI__TRY(fsi__check_dt(s->context, dt, fn));
+    FSI__TRY(fsi__sph_check_bodies(s, fn));
     for (i = 0; i < s->count; i++) {
-        FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "position", s->position[i], FSI__SPH_FAR));
-        FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "velocity", s->velocity[i], FSI__SPH_FAST));
-        FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "force", s->force[i], FSI__SPH_PULL * (double)s->particle_mass));
+        FSI__TRY(fsi__sph_check_size(s, fn, i, "position", s->position[i], FSI__SPH_FAR));
+        FSI__TRY(fsi__sph_check_size(s, fn, i, "velocity", s->velocity[i], FSI__SPH_FAST));
+        FSI__TRY(fsi__sph_check_size(s, fn, i, "force", s->force[i], FSI__SPH_PULL * (double)s->particle_mass));
     }
     return FSI_OK;
 }
@@ -3674,7 +3668,7 @@ static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
         if (o->speed > run->stats.wall_speed
             && fsi_box3_overlap(liquid, fsi_box3_inflate(o->base.mesh->box,
             (fsi_real)(o->speed * dt)))) run->stats.wall_speed = o->speed;
-        FSI__SPH_TRY(fsi__obstacle_shade(&run->im->obstacles, &o->base, "fsi_sph_step"));
+        FSI__TRY(fsi__obstacle_shade(&run->im->obstacles, &o->base, "fsi_sph_step"));
     }
     return FSI_OK;
 }
@@ -3687,7 +3681,7 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     run->im = (fsi__sph_impl *)s->impl;
     run->sources.sources = &run->im->sources;
     run->clock = s->time;
-    FSI__SPH_TRY(fsi__sph_make_room(run, dt));
+    FSI__TRY(fsi__sph_make_room(run, dt));
     fsi__sph_set_count(run, run->room);
     run->h = (double)s->support;
     run->dhat = (double)s->desc.contact_thickness * (double)s->desc.spacing / run->h;
@@ -3707,7 +3701,7 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
         return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles",
                          run->room);
     fsi__sph_layout(run, &run->im->scratch);
-    FSI__SPH_TRY(fsi__sph_begin_obstacles(run, dt));
+    FSI__TRY(fsi__sph_begin_obstacles(run, dt));
     memset(run->overflow, 0, (size_t)run->chunks * sizeof(int));
     fsi__sph_set_count(run, s->count);
     fsi__sph_begin_sources(run);
@@ -3777,8 +3771,8 @@ FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
 {
     fsi__sph_run run;
     fsi_status status;
-    FSI__SPH_TRY(fsi__sph_check(s));
-    FSI__SPH_TRY(fsi__sph_check_state(s, dt));
+    FSI__TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check_state(s, dt));
     status = fsi__sph_begin(&run, s, (double)dt);
     if (status == FSI_OK) status = fsi__sph_run_substeps(&run, (double)dt);
     if (status == FSI_OK && dt > 0) fsi__sph_drain_off(&run, (double)dt);
@@ -3834,65 +3828,50 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     return d;
 }
 
-/* One entry per field that has a range; of two fields that bound each other, the bound first. */
-#define FSI__SPH_FIELD(field, lo, hi) { #field, (double)d->field, (double)(lo), (double)(hi) }
 static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, const fsi_sph_desc *d)
 {
-    const struct { const char *name; double value, lo, hi;
-    } range[] = {FSI__SPH_FIELD(dim, 2, 3),
-                 FSI__SPH_FIELD(spacing, 1e-9, 1e9),
-                 FSI__SPH_FIELD(support, 1.8, 3),
-                 FSI__SPH_FIELD(density, 1e-6, 1e9),
-                 FSI__SPH_FIELD(depth, 1e-9, 1e9),
-                 FSI__SPH_FIELD(compressibility, 1e-6, 0.5),
-                 FSI__SPH_FIELD(stiffness, 0, 1e18),
-                 FSI__SPH_FIELD(max_iters, 1, 10000),
-                 FSI__SPH_FIELD(min_iters, 1, d->max_iters),
-                 FSI__SPH_FIELD(tolerance, 0, 1),
-                 FSI__SPH_FIELD(cfl, 1e-3, 100),
-                 FSI__SPH_FIELD(max_substeps, 1, 1000000),
-                 FSI__SPH_FIELD(budget, 0, 1e9),
-                 FSI__SPH_FIELD(contact_thickness, 0.05, 2),
-                 FSI__SPH_FIELD(contact_stiffness, 1e-6, 1e6),
-                 FSI__SPH_FIELD(contact_first, 1, 2),
-                 FSI__SPH_FIELD(contact_max_order, 2, 64),
-                 FSI__SPH_FIELD(contact_order, 2, d->contact_max_order),
-                 FSI__SPH_FIELD(xsph, 0, 0.5),
-                 FSI__SPH_FIELD(reserve, 0, 1e9),
-                 FSI__SPH_FIELD(boundary, 0, 1),
-                 FSI__SPH_FIELD(velocity_update, 0, 1),
-                 FSI__SPH_FIELD(body_tolerance, 0, 1),
-                 FSI__SPH_FIELD(viscosity, 0, 1e6),
-                 FSI__SPH_FIELD(surface_tension, 0, 1e6),
-                 FSI__SPH_FIELD(domain_friction, 0, 10),
-                 FSI__SPH_FIELD(domain_contact_angle, 0, 180),
-                 FSI__SPH_FIELD(max_particles, 0, 1e9),
-                 FSI__SPH_FIELD(attribute_count, 0, 64),
-                 FSI__SPH_FIELD(trapped_air_min, 0, 1e9),
-                 FSI__SPH_FIELD(trapped_air_max, d->trapped_air_min, 1e9),
-                 FSI__SPH_FIELD(wave_crest_min, 0, 1e9),
-                 FSI__SPH_FIELD(wave_crest_max, d->wave_crest_min, 1e9),
-                 FSI__SPH_FIELD(spray_energy_min, 0, 1e9),
-                 FSI__SPH_FIELD(spray_energy_max, d->spray_energy_min, 1e9)};
-    const int n = (int)(sizeof range / sizeof *range);
-    int k;
-    for (k = 0; k < n; k++)
-        /* floats may round */
-        if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6)))
-            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k,
-                             range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value,
-                             range[k].lo, range[k].hi);
-    if (!fsi_v3_is_finite(d->gravity))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
-    if (!((double)fsi_v3_norm(d->gravity) <= 1e9))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity),
-                         "desc.gravity is %g m/s^2, must be at most 1e9", (double)fsi_v3_norm(d->gravity));
-    if (d->dim == 2 && d->gravity.z != 0)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z,
-                         "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
-    return FSI_OK;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_sph_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_sph_desc, spacing, FSI__REAL, 1e-9, 1e9, 0),
+        FSI__FIELD(fsi_sph_desc, support, FSI__REAL, 1.8, 3, 0),
+        FSI__FIELD(fsi_sph_desc, density, FSI__REAL, 1e-6, 1e9, 0),
+        FSI__FIELD(fsi_sph_desc, depth, FSI__REAL, 1e-9, 1e9, 0),
+        FSI__FIELD(fsi_sph_desc, compressibility, FSI__REAL, 1e-6, 0.5, 0),
+        FSI__FIELD(fsi_sph_desc, stiffness, FSI__REAL, 0, 1e18, 0),
+        FSI__FIELD(fsi_sph_desc, max_iters, FSI__INT, 1, 10000, 0),
+        FSI__FIELD(fsi_sph_desc, min_iters, FSI__INT, 1, 0, FSI__TO_LAST),
+        FSI__FIELD(fsi_sph_desc, tolerance, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_sph_desc, cfl, FSI__REAL, 1e-3, 100, 0),
+        FSI__FIELD(fsi_sph_desc, max_substeps, FSI__INT, 1, 1000000, 0),
+        FSI__FIELD(fsi_sph_desc, budget, FSI__INT, 0, 1e9, 0),
+        FSI__FIELD(fsi_sph_desc, contact_thickness, FSI__REAL, 0.05, 2, 0),
+        FSI__FIELD(fsi_sph_desc, contact_stiffness, FSI__REAL, 1e-6, 1e6, 0),
+        FSI__FIELD(fsi_sph_desc, contact_first, FSI__INT, 1, 2, 0),
+        FSI__FIELD(fsi_sph_desc, contact_max_order, FSI__INT, 2, 64, 0),
+        FSI__FIELD(fsi_sph_desc, contact_order, FSI__INT, 2, 0, FSI__TO_LAST),
+        FSI__FIELD(fsi_sph_desc, xsph, FSI__REAL, 0, 0.5, 0),
+        FSI__FIELD(fsi_sph_desc, reserve, FSI__INT, 0, 1e9, 0),
+        FSI__FIELD(fsi_sph_desc, boundary, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_sph_desc, velocity_update, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_sph_desc, body_tolerance, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_sph_desc, viscosity, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_sph_desc, surface_tension, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_sph_desc, domain_friction, FSI__REAL, 0, 10, 0),
+        FSI__FIELD(fsi_sph_desc, domain_contact_angle, FSI__REAL, 0, 180, 0),
+        FSI__FIELD(fsi_sph_desc, max_particles, FSI__INT, 0, 1e9, 0),
+        FSI__FIELD(fsi_sph_desc, attribute_count, FSI__INT, 0, 64, 0),
+        FSI__FIELD(fsi_sph_desc, trapped_air_min, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_sph_desc, trapped_air_max, FSI__REAL, 0, 1e9, FSI__FROM_LAST),
+        FSI__FIELD(fsi_sph_desc, wave_crest_min, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_sph_desc, wave_crest_max, FSI__REAL, 0, 1e9, FSI__FROM_LAST),
+        FSI__FIELD(fsi_sph_desc, spray_energy_min, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_sph_desc, spray_energy_max, FSI__REAL, 0, 1e9, FSI__FROM_LAST),
+        FSI__FIELD(fsi_sph_desc, gravity, FSI__VEC3, 0, 1e9, 0),
+        FSI__FINITE(fsi_sph_desc, origin)
+    };
+    const fsi__where at = { fn, "desc.", -1, d->dim };
+    return FSI__CHECK_TABLE(context, &at, d, rows);
 }
-#undef FSI__SPH_FIELD
 
 /* ---- >>emitters and sinks ------------------------------------------------------------------------------------- */
 
@@ -3900,26 +3879,26 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
 static fsi_status fsi__sph_check_filled(const fsi_sph *s, const char *fn, const void *desc, uint32_t cookie,
                                         const char *maker)
 {
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     return fsi__check_filled(s->context, fn, desc, cookie, maker);
 }
 
 FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id)
 {
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     return fsi__sources_add_emitter(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_add_emitter", desc, id);
 }
 
 FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_emitter_desc *desc)
 {
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     return fsi__sources_set_emitter(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_set_emitter", id, desc);
 }
 
 FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id)
 {
     fsi__sph_impl *im;
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     im = (fsi__sph_impl *)s->impl;
     return fsi__sources_remove_emitter(&im->sources, "fsi_sph_remove_emitter", id, im->source, s->count);
 }
@@ -3927,26 +3906,26 @@ FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id)
 FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked,
                                          long long *refused)
 {
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     return fsi__sources_emitter_total(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_emitter_total", id, emitted,
                                       blocked, refused);
 }
 
 FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sink_desc *desc, int *id)
 {
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     return fsi__sources_add_sink(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_add_sink", desc, id);
 }
 
 FSI_API fsi_status fsi_sph_remove_sink(fsi_sph *s, int id)
 {
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     return fsi__sources_remove_sink(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_remove_sink", id);
 }
 
 FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *removed)
 {
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     return fsi__sources_sink_total(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_sink_total", id, removed);
 }
 
@@ -4009,8 +3988,8 @@ static fsi_status fsi__sph_make_domain(fsi_sph *s)
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     const fsi_box3 *b = &s->desc.domain;
     if (b->lo.x == FSI_REAL_MAX && b->hi.x == -FSI_REAL_MAX) return FSI_OK; /* fsi_box3_empty */
-    FSI__SPH_TRY(fsi__make_box_container(s->context, "fsi_sph_create", *b, s->desc.dim, &im->domain));
-    FSI__SPH_TRY(fsi_sph_add_mesh(s, im->domain, NULL));
+    FSI__TRY(fsi__make_box_container(s->context, "fsi_sph_create", *b, s->desc.dim, &im->domain));
+    FSI__TRY(fsi_sph_add_mesh(s, im->domain, NULL));
     fsi__sph_set_domain(s);
     return FSI_OK;
 }
@@ -4044,7 +4023,7 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
     /* its context cannot be trusted either */
     if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    FSI__SPH_TRY(fsi__sph_check_desc(desc->context, "fsi_sph_create", desc));
+    FSI__TRY(fsi__sph_check_desc(desc->context, "fsi_sph_create", desc));
     s = (fsi_sph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_sph_create", -1, 0, "no memory for the simulator");
     im = (fsi__sph_impl *)(void *)(s + 1);
@@ -4074,21 +4053,17 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     return FSI_OK;
 }
 
-#define FSI__SPH_FIXED(field) { #field, offsetof(fsi_sph_desc, field), sizeof ((fsi_sph_desc *)0)->field }
 FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc)
 {
     static const char fn[] = "fsi_sph_set_desc";
-    static const struct { const char *name; size_t offset, size;
-    } fixed[] = {
-        FSI__SPH_FIXED(context), FSI__SPH_FIXED(dim),    FSI__SPH_FIXED(spacing), FSI__SPH_FIXED(support),
-        FSI__SPH_FIXED(density), FSI__SPH_FIXED(domain), FSI__SPH_FIXED(origin),  FSI__SPH_FIXED(attribute_count),
-        FSI__SPH_FIXED(markers)};
-    int k;
-    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('d', fsi_sph_desc), "fsi_sph_default_desc"));
-    FSI__SPH_TRY(fsi__sph_check_desc(s->context, fn, desc));
-    for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
-        if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)
-            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, k, 0, "desc.%s cannot change", fixed[k].name);
+    static const fsi__fixed fixed[] = {
+        FSI__FIXED(fsi_sph_desc, context), FSI__FIXED(fsi_sph_desc, dim), FSI__FIXED(fsi_sph_desc, spacing),
+        FSI__FIXED(fsi_sph_desc, support), FSI__FIXED(fsi_sph_desc, density), FSI__FIXED(fsi_sph_desc, domain),
+        FSI__FIXED(fsi_sph_desc, origin), FSI__FIXED(fsi_sph_desc, attribute_count), FSI__FIXED(fsi_sph_desc, markers)
+    };
+    FSI__TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('d', fsi_sph_desc), "fsi_sph_default_desc"));
+    FSI__TRY(fsi__sph_check_desc(s->context, fn, desc));
+    FSI__TRY(FSI__CHECK_FIXED(s->context, fn, desc, &s->desc, fixed));
     s->desc = *desc;
     fsi__sph_derive(s);
     fsi__sph_set_domain(s);
@@ -4119,16 +4094,16 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
 {
     fsi__sph_impl *im;
     int k;
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     im = (fsi__sph_impl *)s->impl;
-    FSI__SPH_TRY(fsi__particles_add(&im->particles, "fsi_sph_add_particles", positions, velocities, count));
+    FSI__TRY(fsi__particles_add(&im->particles, "fsi_sph_add_particles", positions, velocities, count));
     for (k = s->count - count; k < s->count; k++) im->kappa[k] = im->density_ratio[k] = 1;
     return FSI_OK;
 }
 
 FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone)
 {
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     return fsi__particles_remove(&((fsi__sph_impl *)s->impl)->particles, "fsi_sph_remove_particles", gone);
 }
 
@@ -4177,7 +4152,7 @@ static fsi_box3 fsi__sph_fill_bounds(const fsi_sph *s)
 static fsi_status fsi__sph_fill(fsi_sph *s, fsi__fill fill, int *added)
 {
     if (added) *added = 0;
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     fill.clip = fsi__sph_fill_bounds(s);
     fill.is_free = fsi__sph_site_is_free;
     fill.add = fsi__sph_add_site;
@@ -4215,11 +4190,14 @@ FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void)
 
 static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, const fsi_sph_obstacle_desc *d)
 {
-    FSI__SPH_TRY(
-        fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "fsi_sph_default_obstacle_desc"));
-    FSI__SPH_TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
-    FSI__SPH_TRY(fsi__check_number(s->context, fn, "friction", (double)d->friction, 0, 10));
-    FSI__SPH_TRY(fsi__check_number(s->context, fn, "contact_angle", (double)d->contact_angle, 0, 180));
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_sph_obstacle_desc, friction, FSI__REAL, 0, 10, 0),
+        FSI__FIELD(fsi_sph_obstacle_desc, contact_angle, FSI__REAL, 0, 180, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    FSI__TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "fsi_sph_default_obstacle_desc"));
+    FSI__TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     return fsi__check_carrier(s->context, fn, d->body, ((const fsi__sph_impl *)s->impl)->obstacles.next_id,
         s->desc.dim, 0);
 }
@@ -4230,7 +4208,7 @@ FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_sph_obstacle_desc 
     fsi__sph_impl *im;
     fsi__sph_obstacle *o;
     int made;
-    FSI__SPH_TRY(fsi__sph_check_obstacle(s, fn, desc));
+    FSI__TRY(fsi__sph_check_obstacle(s, fn, desc));
     im = (fsi__sph_impl *)s->impl;
     o = (fsi__sph_obstacle *)fsi__obstacles_begin(&im->obstacles, fn, desc->mesh, desc->body, desc->mask,
         desc->vertex_force);
@@ -4254,7 +4232,7 @@ FSI_API fsi_status fsi_sph_add_mesh(fsi_sph *s, const fsi_mesh *mesh, int *id)
 static fsi_status fsi__sph_find_obstacle(const fsi_sph *s, const char *fn, int id, int *k)
 {
     const fsi__sph_impl *im;
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     im = (const fsi__sph_impl *)s->impl;
     *k = fsi__obstacles_find(&im->obstacles, fn, id);
     if (*k < 0) return FSI_ERROR_ARGUMENT;
@@ -4266,7 +4244,7 @@ FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id)
 {
     fsi__sph_impl *im;
     int k;
-    FSI__SPH_TRY(fsi__sph_find_obstacle(s, "fsi_sph_remove_obstacle", id, &k));
+    FSI__TRY(fsi__sph_find_obstacle(s, "fsi_sph_remove_obstacle", id, &k));
     im = (fsi__sph_impl *)s->impl;
     fsi__obstacles_remove(&im->obstacles, k);
     return FSI_OK;
@@ -4277,9 +4255,9 @@ FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id)
     static const char fn[] = "fsi_sph_teleport_obstacle";
     fsi__sph_obstacle *o;
     int k;
-    FSI__SPH_TRY(fsi__sph_find_obstacle(s, fn, id, &k));
+    FSI__TRY(fsi__sph_find_obstacle(s, fn, id, &k));
     o = &((fsi__sph_impl *)s->impl)->obstacle[k];
-    FSI__SPH_TRY(fsi__check_carrier(s->context, fn, o->base.carrier, id, s->desc.dim, 0));
+    FSI__TRY(fsi__check_carrier(s->context, fn, o->base.carrier, id, s->desc.dim, 0));
     fsi__obstacle_set(&((fsi__sph_impl *)s->impl)->obstacles, &o->base);
     return FSI_OK;
 }
@@ -4290,7 +4268,7 @@ FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 
     int k;
     if (force) *force = fsi_v3(0, 0, 0);
     if (torque) *torque = fsi_v3(0, 0, 0);
-    FSI__SPH_TRY(fsi__sph_find_obstacle(s, "fsi_sph_obstacle_reaction", id, &k));
+    FSI__TRY(fsi__sph_find_obstacle(s, "fsi_sph_obstacle_reaction", id, &k));
     o = &((const fsi__sph_impl *)s->impl)->obstacle[k];
     if (force) *force = o->base.force;
     if (torque) *torque = o->base.torque;
@@ -4322,7 +4300,7 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     fsi__sph_impl *im;
     fsi_box3 box;
     int i;
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (s->desc.dim == 2) offset.z = 0;
     for (i = 0; i < s->count; i++)
@@ -4331,7 +4309,7 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     im = (fsi__sph_impl *)s->impl;
     box = fsi__sph_shift_box(s->desc.domain, offset);
     if (im->domain) {
-        FSI__SPH_TRY(fsi__set_box_container(im->domain, box));
+        FSI__TRY(fsi__set_box_container(im->domain, box));
     }
     s->desc.domain = box;
     for (i = 0; i < im->obstacles.count; i++) fsi__obstacle_shift(&im->obstacles, &im->obstacle[i].base, offset);
@@ -4344,7 +4322,7 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
 FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride)
 {
     fsi__export fields[FSI_SPH_ATTRIBUTE + 1];
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     fields[FSI_SPH_POSITION] = fsi__export_of_vectors(s->position);
     fields[FSI_SPH_VELOCITY] = fsi__export_of_vectors(s->velocity);
     fields[FSI_SPH_FORCE] = fsi__export_of_vectors(s->force);
@@ -4486,7 +4464,7 @@ static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st, uint64_t *n
 
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size)
 {
-    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__sph_check(s));
     return fsi__save(s->context, s->cookie, fsi__sph_state_counted, (void *)(uintptr_t)s, buffer, capacity, size,
                      "fsi_sph_save");
 }
@@ -4507,7 +4485,7 @@ static fsi_status fsi__sph_check_rows(const fsi_sph *s, int64_t count, uint64_t 
     static const char fn[] = "fsi_sph_load";
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     const size_t start = st->used;
-    FSI__SPH_TRY(fsi__particles_check_state(&im->particles, fn, st, count, next, offset));
+    FSI__TRY(fsi__particles_check_state(&im->particles, fn, st, count, next, offset));
     st->used = start + fsi__particles_bytes(&im->particles, &im->source, count);
     return fsi__sources_check_held(&im->sources, fn, st, count);
 }
@@ -4555,9 +4533,9 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     if (!fsi__sph_check_sources(s, st, &next))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0,
                          "the state is of other emitters or sinks than this liquid has");
-    FSI__SPH_TRY(fsi__sph_check_rows(s, head->count, next, fsi_v3_sub(s->desc.origin, origin), st));
+    FSI__TRY(fsi__sph_check_rows(s, head->count, next, fsi_v3_sub(s->desc.origin, origin), st));
     st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
-    for (k = 0; k < im->obstacles.count; k++) FSI__SPH_TRY(fsi__sph_check_saved_obstacle(s, k, st));
+    for (k = 0; k < im->obstacles.count; k++) FSI__TRY(fsi__sph_check_saved_obstacle(s, k, st));
     st->used = start;
     return fsi__sph_check_bodies(s, fn);
 }
@@ -4590,14 +4568,14 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
     fsi__stream st;
     fsi_vec3 origin;
     int k;
-    FSI__SPH_TRY(fsi__sph_check(s));
-    FSI__SPH_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load"));
+    FSI__TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load"));
     memset(&head, 0, sizeof head);
     fsi__bytes(&st, &head, sizeof head);
-    FSI__SPH_TRY(fsi__sph_check_head(s, &head, &st));
-    FSI__SPH_TRY(fsi__sph_check_content(s, &head, &st));
+    FSI__TRY(fsi__sph_check_head(s, &head, &st));
+    FSI__TRY(fsi__sph_check_content(s, &head, &st));
     im = (fsi__sph_impl *)s->impl;
-    FSI__SPH_TRY(fsi__particles_reserve(&im->particles, "fsi_sph_load", (int)head.count));
+    FSI__TRY(fsi__particles_reserve(&im->particles, "fsi_sph_load", (int)head.count));
     s->count = (int)head.count;
     origin = s->desc.origin;
     fsi__sph_state(&st, s);

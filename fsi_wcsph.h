@@ -459,7 +459,6 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
 
 FSI__STRICT_BEGIN
 
-#define FSI__WC_TRY(call) do { fsi_status fsi__s = (call); if (fsi__s != FSI_OK) return fsi__s; } while (0)
 #define FSI__WC_GRAIN FSI__NB_GRAIN   /* ranks a chunk */
 /* What the passes over all particles take of one thread [nanoseconds a particle], as it was measured at least:
    fsi__parallel_work. */
@@ -1625,7 +1624,7 @@ static fsi_status fsi__wc_find_contacts(fsi__wc_run *run)
 {
     int c, again = 1;
     while (again) {
-        FSI__WC_TRY(fsi__wc_reserve_contacts(run));
+        FSI__TRY(fsi__wc_reserve_contacts(run));
         fsi__wc_parallel(run, fsi__wc_detect, FSI__WC_NS_DETECT);
         for (c = again = 0; c < run->chunks; c++) {
             again |= run->used[c] > run->base[c + 1] - run->base[c];
@@ -2185,7 +2184,7 @@ static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
         run->row[rows++] = k;
     }
     run->row_count = rows;
-    FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_rows(w, rows, &row, run->fn)));
+    FSI__TRY(fsi__wc_of_world(run, fsi__rg_rows(w, rows, &row, run->fn)));
     for (k = 0; k < rows; k++) {
         const fsi__wc_contact *t = &run->contact[run->row[k]];
         row[k].a = FSI__CT_PARTICLE(t->slot);
@@ -2211,7 +2210,7 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
     const double g = (double)fsi_v3_norm(w->desc.gravity);
     double speed = 0, enough;
     int b, k, sweeps;
-    FSI__WC_TRY(fsi__wc_fill_rows(run));
+    FSI__TRY(fsi__wc_fill_rows(run));
     moving = fsi__rg_bodies(w);
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].coupled && !run->body[b].entangled)
         fsi__rg_push(w, run->body[b].rg, run->body[b].impulse, run->body[b].moment);
@@ -2280,14 +2279,14 @@ static fsi_status fsi__wc_respond(fsi__wc_run *run)
         fsi__wc_entangle(run, several && d->solver == FSI_WCSPH_AUTO);
         fsi__wc_sort_contacts(run);
         fsi__parallel(run->s->context, run->body_count, 1, fsi__wc_respond_body, run);
-        if (run->im->world) FSI__WC_TRY(fsi__wc_solve_world(run));
+        if (run->im->world) FSI__TRY(fsi__wc_solve_world(run));
         if (run->entangled) fsi__wc_pgs(run);
         fsi__wc_parallel(run, fsi__wc_apply_chunk, FSI__WC_NS_RESPOND);
         for (b = 0; b < run->body_count; b++) {
             if (run->body[b].passes > run->stats.passes) run->stats.passes = run->body[b].passes;
             run->stats.released += run->body[b].released;
         }
-    } else if (run->im->world) FSI__WC_TRY(fsi__wc_solve_world(run));
+    } else if (run->im->world) FSI__TRY(fsi__wc_solve_world(run));
     return FSI_OK;
 }
 
@@ -2372,8 +2371,8 @@ static fsi_status fsi__wc_predict_world(fsi__wc_run *run)
     int b, k;
     if (!w) return FSI_OK;
     fsi__rg_aim_kinematic(w, run->left);
-    FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_predict(w, run->dt, run->fn)));
-    FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_collide(w, run->dt, run->fn)));
+    FSI__TRY(fsi__wc_of_world(run, fsi__rg_predict(w, run->dt, run->fn)));
+    FSI__TRY(fsi__wc_of_world(run, fsi__rg_collide(w, run->dt, run->fn)));
     moving = fsi__rg_bodies(w);
     for (b = 0; b < run->body_count; b++) {
         fsi__wc_body *body = &run->body[b];
@@ -2405,7 +2404,7 @@ static fsi_status fsi__wc_advance_world(fsi__wc_run *run)
     const fsi__ct_body *moving;
     int b;
     if (!w) return FSI_OK;
-    FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_advance(w, run->dt, run->fn)));
+    FSI__TRY(fsi__wc_of_world(run, fsi__rg_advance(w, run->dt, run->fn)));
     moving = fsi__rg_bodies(w);
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0) {
         const fsi__ct_body *m = &moving[run->body[b].rg];
@@ -2848,7 +2847,7 @@ static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
         run->sources.cells = (size_t)fmax((double)run->sources.cells, cells);
         more += layers * e->sites;
     }
-    FSI__WC_TRY(fsi__particles_room_for_sources(&im->particles, run->fn, s->count + more, more));
+    FSI__TRY(fsi__particles_room_for_sources(&im->particles, run->fn, s->count + more, more));
     run->more = (int)more;
     return FSI_OK;
 }
@@ -3000,7 +2999,7 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
     memcpy(walls, st->wall_impulse, sizeof walls);
     memcpy(given, st->source_impulse, sizeof given);
     for (b = 0; b < run->body_count; b++) fsi__wc_predict_body(run, &run->body[b]);
-    FSI__WC_TRY(fsi__wc_predict_world(run));
+    FSI__TRY(fsi__wc_predict_world(run));
     for (b = 0; b < run->body_count; b++) {
         fsi__wc_body *body = &run->body[b];
         fsi__wc_move_body(run, body, 0);
@@ -3011,9 +3010,9 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
     fsi__wc_parallel(run, fsi__wc_predict, FSI__WC_NS_PREDICT);
     fsi__wc_hold(run);
     fsi__wc_lap(run, &st->seconds_integrate, &clock);
-    FSI__WC_TRY(fsi__wc_find_contacts(run));
+    FSI__TRY(fsi__wc_find_contacts(run));
     fsi__wc_lap(run, &st->seconds_contacts, &clock);
-    FSI__WC_TRY(fsi__wc_respond(run));
+    FSI__TRY(fsi__wc_respond(run));
     fsi__wc_lap(run, &st->seconds_response, &clock);
     fsi__wc_keep_records(run);
     fsi__wc_lap(run, &st->seconds_contacts, &clock);
@@ -3023,7 +3022,7 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
         run->body[b].turn = fsi__d3_add(run->body[b].turn, run->body[b].moment);
         fsi__wc_move_body(run, &run->body[b], 1);
     }
-    FSI__WC_TRY(fsi__wc_advance_world(run));
+    FSI__TRY(fsi__wc_advance_world(run));
     fsi__wc_lap(run, &st->seconds_integrate, &clock);
     if (run->s->desc.position_two_way) fsi__wc_push_back(run);
     fsi__wc_move_obstacles(run, 1);
@@ -3047,13 +3046,13 @@ static fsi_status fsi__wc_finish_substep(fsi__wc_run *run)
 {
     const fsi_wcsph_desc *d = &run->s->desc;
     double clock = fsi__now(run->s->context);
-    if (run->moved > 0.5 * run->skin) FSI__WC_TRY(fsi__wc_rebuild(run));
+    if (run->moved > 0.5 * run->skin) FSI__TRY(fsi__wc_rebuild(run));
     fsi__wc_lap(run, &run->stats.seconds_neighbors, &clock);
     run->im->filter_next++;
     run->filter =
         d->density_mode == FSI_WCSPH_CONTINUITY && d->shepard_every > 0 && run->im->filter_next >= d->shepard_every;
     if (run->filter) run->im->filter_next = 0;
-    FSI__WC_TRY(fsi__wc_renew_density(run, run->dt));
+    FSI__TRY(fsi__wc_renew_density(run, run->dt));
     fsi__wc_lap(run, &run->stats.seconds_pairs, &clock);
     return FSI_OK;
 }
@@ -3062,7 +3061,7 @@ static fsi_status fsi__wc_forces(fsi__wc_run *run)
 {
     double clock = fsi__now(run->s->context);
     fsi__wc_parallel(run, fsi__wc_pressures, FSI__WC_NS_PRESSURES);
-    FSI__WC_TRY(fsi__wc_pairs(run, fsi__wc_force));
+    FSI__TRY(fsi__wc_pairs(run, fsi__wc_force));
     run->amax = sqrt(fsi__wc_largest(run, 0));
     run->stats.max_speed = run->fastest = sqrt(fsi__wc_largest(run, 1));
     fsi__wc_lap(run, &run->stats.seconds_pairs, &clock);
@@ -3074,10 +3073,10 @@ static fsi_status fsi__wc_drift_bodies(fsi__wc_run *run)
 {
     int b;
     for (b = 0; b < run->body_count; b++) fsi__wc_predict_body(run, &run->body[b]);
-    FSI__WC_TRY(fsi__wc_predict_world(run));
+    FSI__TRY(fsi__wc_predict_world(run));
     if (run->im->world) fsi__rg_solve(run->im->world, run->dt, NULL, 0);
     for (b = 0; b < run->body_count; b++) fsi__wc_move_body(run, &run->body[b], 1);
-    FSI__WC_TRY(fsi__wc_advance_world(run));
+    FSI__TRY(fsi__wc_advance_world(run));
     if (run->im->world) fsi__rg_accept(run->im->world, run->dt);
     return FSI_OK;
 }
@@ -3092,7 +3091,7 @@ static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
         memset(&before, 0, sizeof before);
         if (run->stats.degraded)
             run->c = fsi__wc_soft(run->s, left / (d->max_substeps - run->stats.substeps), run->fastest);
-        if (run->n > 0) FSI__WC_TRY(fsi__wc_forces(run));
+        if (run->n > 0) FSI__TRY(fsi__wc_forces(run));
         speed = run->stats.max_speed;
         run->wall_speed = fsi__wc_wall_speed(run, dt);
         limit = run->n > 0 ? fsi__wc_limit(run->s, run->amax, speed, speed + run->wall_speed) : left;
@@ -3102,7 +3101,7 @@ static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
             if (!run->stats.degraded) {
                 run->stats.degraded = 1;
                 run->c = fsi__wc_soft(run->s, left / count, speed);
-                FSI__WC_TRY(fsi__wc_forces(run));
+                FSI__TRY(fsi__wc_forces(run));
             }
             run->stats.sound_speed = fmin(run->stats.sound_speed, run->c);
         }
@@ -3112,9 +3111,9 @@ static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
         run->share = count > 1 ? run->dt / dt : 1 - run->done;
         if (run->n > 0) {
             before = fsi__wc_weigh(run);
-            FSI__WC_TRY(fsi__wc_substep(run, before));
-            FSI__WC_TRY(fsi__wc_finish_substep(run));
-        } else FSI__WC_TRY(fsi__wc_drift_bodies(run));
+            FSI__TRY(fsi__wc_substep(run, before));
+            FSI__TRY(fsi__wc_finish_substep(run));
+        } else FSI__TRY(fsi__wc_drift_bodies(run));
         fsi__wc_move_emitters(run);
         run->stats.substeps++;
         run->stats.substep = run->dt;
@@ -3137,7 +3136,7 @@ static fsi_status fsi__wc_check_bodies(const fsi_wcsph *s, const char *fn)
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     int k;
     for (k = 0; k < im->obstacles.count; k++)
-        FSI__WC_TRY(fsi__check_carrier(s->context, fn, im->obstacle[k].base.carrier, im->obstacle[k].base.id,
+        FSI__TRY(fsi__check_carrier(s->context, fn, im->obstacle[k].base.carrier, im->obstacle[k].base.id,
             s->desc.dim, 1));
     return FSI_OK;
 }
@@ -3207,13 +3206,13 @@ static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const cha
 {
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     int i;
-    FSI__WC_TRY(fsi__check_dt(s->context, dt, fn));
+    FSI__TRY(fsi__check_dt(s->context, dt, fn));
     if (im->world && fsi__rg_contacts_of(im->world).begun)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
                          "the world has begun a step of its own: end it first");
-    FSI__WC_TRY(fsi__wc_check_bodies(s, fn));
-    for (i = 0; i < im->obstacles.count; i++) FSI__WC_TRY(fsi__wc_check_way(s, &im->obstacle[i], (double)dt, fn));
-    for (i = 0; i < s->count; i++) FSI__WC_TRY(fsi__wc_check_particle(s, i, (double)dt, fn));
+    FSI__TRY(fsi__wc_check_bodies(s, fn));
+    for (i = 0; i < im->obstacles.count; i++) FSI__TRY(fsi__wc_check_way(s, &im->obstacle[i], (double)dt, fn));
+    for (i = 0; i < s->count; i++) FSI__TRY(fsi__wc_check_particle(s, i, (double)dt, fn));
     return FSI_OK;
 }
 
@@ -3243,7 +3242,7 @@ static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
         if (o->base.moves && o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES)
             return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, o->base.id, 0,
                 "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", o->base.id);
-        FSI__WC_TRY(fsi__obstacle_shade(&run->im->obstacles, &o->base, run->fn));
+        FSI__TRY(fsi__obstacle_shade(&run->im->obstacles, &o->base, run->fn));
     }
     return FSI_OK;
 }
@@ -3292,7 +3291,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     run->length = dt;
     run->h = (double)s->support;
     run->sources.sources = &im->sources;
-    FSI__WC_TRY(fsi__wc_make_room(run, dt));
+    FSI__TRY(fsi__wc_make_room(run, dt));
     n = (size_t)(run->n = s->count + run->more);
     run->b.count = run->n;
     run->chunks = run->b.chunk_count = fsi__chunks(run->n, FSI__WC_GRAIN);
@@ -3321,7 +3320,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
             return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count,
                              "no memory for the neighbour lists of %d particles", s->count);
     }
-    FSI__WC_TRY(fsi__wc_begin_obstacles(run, dt));
+    FSI__TRY(fsi__wc_begin_obstacles(run, dt));
     run->n = s->count;
     fsi__wc_begin_sources(run, dt);
     n = (size_t)run->n;
@@ -3501,8 +3500,8 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
     fsi__wc_run run;
     fsi_status status;
     double start, clock, phases;
-    FSI__WC_TRY(fsi__wc_check(s));
-    FSI__WC_TRY(fsi__wc_check_state(s, dt, fn));
+    FSI__TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check_state(s, dt, fn));
     start = clock = fsi__now(s->context);
     status = fsi__wc_begin(&run, s, (double)dt, fn);
     if (status == FSI_OK && run.im->world && dt > 0)
@@ -3564,61 +3563,45 @@ FSI_API fsi_wcsph_desc fsi_wcsph_default_desc(void)
     return d;
 }
 
-/* One entry per field that has a range. */
-#define FSI__WC_FIELD(field, lo, hi) { #field, (double)d->field, (double)(lo), (double)(hi) }
 static fsi_status fsi__wc_check_desc(fsi_context *context, const char *fn, const fsi_wcsph_desc *d)
 {
-    const struct { const char *name; double value, lo, hi;
-    } range[] = {FSI__WC_FIELD(dim, 2, 3),
-                 FSI__WC_FIELD(spacing, 1e-9, 1e9),
-                 FSI__WC_FIELD(support, 2, 3),
-                 FSI__WC_FIELD(density, 1e-6, 1e9),
-                 FSI__WC_FIELD(depth, 1e-9, 1e9),
-                 FSI__WC_FIELD(speed, 0, 1e6),
-                 FSI__WC_FIELD(sound_speed, 0, 1e7),
-                 FSI__WC_FIELD(alpha, 0, 10),
-                 FSI__WC_FIELD(eta, 1e-6, 1),
-                 FSI__WC_FIELD(density_mode, 0, 2),
-                 FSI__WC_FIELD(shepard_every, 0, 1e9),
-                 FSI__WC_FIELD(diffusion, 0, 0.2),
-                 FSI__WC_FIELD(guard, 0, 1),
-                 FSI__WC_FIELD(slip_mode, 0, 1),
-                 FSI__WC_FIELD(solver, 0, 4),
-                 FSI__WC_FIELD(active_passes, 1, 16),
-                 FSI__WC_FIELD(sweeps, 1, 100000),
-                 FSI__WC_FIELD(tolerance, 0, 1),
-                 FSI__WC_FIELD(cfl, 0.01, 1),
-                 FSI__WC_FIELD(max_substeps, 1, 100000000),
-                 FSI__WC_FIELD(start_inside, 0, 1),
-                 FSI__WC_FIELD(domain_slip, 0, 1),
-                 FSI__WC_FIELD(domain_restitution, 0, 1),
-                 FSI__WC_FIELD(reserve, 0, 1e9),
-                 FSI__WC_FIELD(max_particles, 0, 1e9),
-                 FSI__WC_FIELD(attribute_count, 0, 64)};
-    const int n = (int)(sizeof range / sizeof *range);
-    const double g = (double)fsi_v3_norm(d->gravity);
-    int k;
-    for (k = 0; k < n; k++)
-        /* floats may round */
-        if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6)))
-            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k,
-                             range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value,
-                             range[k].lo, range[k].hi);
-    if (!fsi_v3_is_finite(d->gravity))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
-    if (!(g <= 1e6))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, g, "desc.gravity is %g m/s^2, the most is 1e6", g);
-    if (!fsi__wc_within(d->origin, 1e15))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.origin is not finite, or beyond 1e15 m");
-    if (d->dim == 2 && d->gravity.z != 0)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z,
-                         "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
-    if (!(g > 0) && !(d->speed > 0) && !(d->sound_speed > 0))
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_wcsph_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_wcsph_desc, spacing, FSI__REAL, 1e-9, 1e9, 0),
+        FSI__FIELD(fsi_wcsph_desc, support, FSI__REAL, 2, 3, 0),
+        FSI__FIELD(fsi_wcsph_desc, density, FSI__REAL, 1e-6, 1e9, 0),
+        FSI__FIELD(fsi_wcsph_desc, depth, FSI__REAL, 1e-9, 1e9, 0),
+        FSI__FIELD(fsi_wcsph_desc, speed, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_wcsph_desc, sound_speed, FSI__REAL, 0, 1e7, 0),
+        FSI__FIELD(fsi_wcsph_desc, alpha, FSI__REAL, 0, 10, 0),
+        FSI__FIELD(fsi_wcsph_desc, eta, FSI__REAL, 1e-6, 1, 0),
+        FSI__FIELD(fsi_wcsph_desc, density_mode, FSI__INT, 0, 2, 0),
+        FSI__FIELD(fsi_wcsph_desc, shepard_every, FSI__INT, 0, 1e9, 0),
+        FSI__FIELD(fsi_wcsph_desc, diffusion, FSI__REAL, 0, 0.2, 0),
+        FSI__FIELD(fsi_wcsph_desc, guard, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_wcsph_desc, slip_mode, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_wcsph_desc, solver, FSI__INT, 0, 4, 0),
+        FSI__FIELD(fsi_wcsph_desc, active_passes, FSI__INT, 1, 16, 0),
+        FSI__FIELD(fsi_wcsph_desc, sweeps, FSI__INT, 1, 100000, 0),
+        FSI__FIELD(fsi_wcsph_desc, tolerance, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_wcsph_desc, cfl, FSI__REAL, 0.01, 1, 0),
+        FSI__FIELD(fsi_wcsph_desc, max_substeps, FSI__INT, 1, 100000000, 0),
+        FSI__FIELD(fsi_wcsph_desc, start_inside, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_wcsph_desc, domain_slip, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_wcsph_desc, domain_restitution, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_wcsph_desc, reserve, FSI__INT, 0, 1e9, 0),
+        FSI__FIELD(fsi_wcsph_desc, max_particles, FSI__INT, 0, 1e9, 0),
+        FSI__FIELD(fsi_wcsph_desc, attribute_count, FSI__INT, 0, 64, 0),
+        FSI__FIELD(fsi_wcsph_desc, gravity, FSI__VEC3, 0, 1e6, 0),
+        FSI__FIELD(fsi_wcsph_desc, origin, FSI__VEC3, 0, 1e15, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, d->dim };
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, d, rows));
+    if (!(fsi_v3_norm(d->gravity) > 0) && !(d->speed > 0) && !(d->sound_speed > 0))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0,
                          "without gravity desc.speed or desc.sound_speed must be given");
     return FSI_OK;
 }
-#undef FSI__WC_FIELD
 
 static fsi_status fsi__wc_check_domain(const fsi_wcsph_desc *d, const char *fn)
 {
@@ -3690,8 +3673,8 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
     /* its context cannot be trusted either */
     if (desc->cookie != FSI__COOKIE('e', fsi_wcsph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    FSI__WC_TRY(fsi__wc_check_desc(desc->context, fn, desc));
-    FSI__WC_TRY(fsi__wc_check_domain(desc, fn));
+    FSI__TRY(fsi__wc_check_desc(desc->context, fn, desc));
+    FSI__TRY(fsi__wc_check_domain(desc, fn));
     s = (fsi_wcsph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the simulator");
     im = (fsi__wc_impl *)(void *)(s + 1);
@@ -3723,29 +3706,26 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
 static fsi_status fsi__wc_check_filled(const fsi_wcsph *s, const char *fn, const void *desc, uint32_t cookie,
                                        const char *maker)
 {
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     return fsi__check_filled(s->context, fn, desc, cookie, maker);
 }
 
-#define FSI__WC_FIXED(field) { #field, offsetof(fsi_wcsph_desc, field), sizeof ((fsi_wcsph_desc *)0)->field }
 FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc)
 {
     static const char fn[] = "fsi_wcsph_set_desc";
-    static const struct { const char *name; size_t offset, size;
-    } fixed[] = {FSI__WC_FIXED(context), FSI__WC_FIXED(dim),    FSI__WC_FIXED(spacing), FSI__WC_FIXED(support),
-                 FSI__WC_FIXED(density), FSI__WC_FIXED(domain), FSI__WC_FIXED(origin),  FSI__WC_FIXED(attribute_count)};
-    int k;
-    FSI__WC_TRY(fsi__wc_check_filled(s, fn, desc, FSI__COOKIE('e', fsi_wcsph_desc), "fsi_wcsph_default_desc"));
-    FSI__WC_TRY(fsi__wc_check_desc(s->context, fn, desc));
-    for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
-        if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)
-            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, k, 0, "desc.%s cannot change", fixed[k].name);
+    static const fsi__fixed fixed[] = {
+        FSI__FIXED(fsi_wcsph_desc, context), FSI__FIXED(fsi_wcsph_desc, dim), FSI__FIXED(fsi_wcsph_desc, spacing),
+        FSI__FIXED(fsi_wcsph_desc, support), FSI__FIXED(fsi_wcsph_desc, density), FSI__FIXED(fsi_wcsph_desc, domain),
+        FSI__FIXED(fsi_wcsph_desc, origin), FSI__FIXED(fsi_wcsph_desc, attribute_count)
+    };
+    FSI__TRY(fsi__wc_check_filled(s, fn, desc, FSI__COOKIE('e', fsi_wcsph_desc), "fsi_wcsph_default_desc"));
+    FSI__TRY(fsi__wc_check_desc(s->context, fn, desc));
+    FSI__TRY(FSI__CHECK_FIXED(s->context, fn, desc, &s->desc, fixed));
     ((fsi__wc_impl *)s->impl)->surfaces_changed |= desc->offset_compensation != s->desc.offset_compensation;
     s->desc = *desc;
     fsi__wc_derive(s);
     return FSI_OK;
 }
-#undef FSI__WC_FIXED
 
 static void fsi__wc_free_obstacle(fsi_context *context, fsi__wc_obstacle *o)
 {
@@ -3785,9 +3765,9 @@ FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positio
 {
     fsi__wc_impl *im;
     int k;
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     im = (fsi__wc_impl *)s->impl;
-    FSI__WC_TRY(fsi__particles_add(&im->particles, "fsi_wcsph_add_particles", positions, velocities, count));
+    FSI__TRY(fsi__particles_add(&im->particles, "fsi_wcsph_add_particles", positions, velocities, count));
     for (k = s->count - count; k < s->count; k++) {
         s->density[k] = s->desc.density;
         im->last[k] = s->position[k];
@@ -3797,7 +3777,7 @@ FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positio
 
 FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char *gone)
 {
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     return fsi__particles_remove(&((fsi__wc_impl *)s->impl)->particles, "fsi_wcsph_remove_particles", gone);
 }
 
@@ -3864,7 +3844,7 @@ static fsi_status fsi__wc_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocit
 static fsi_status fsi__wc_fill(fsi_wcsph *s, fsi__fill fill, int *added)
 {
     if (added) *added = 0;
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     fill.clip = fsi__wc_has_domain(s) ? s->desc.domain : fsi_box3_empty();
     fill.is_free = fsi__wc_site_is_free;
     fill.add = fsi__wc_add_site;
@@ -3891,20 +3871,20 @@ FSI_API fsi_status fsi_wcsph_fill_mesh(fsi_wcsph *s, const fsi_mesh *mesh, fsi_v
 
 FSI_API fsi_status fsi_wcsph_add_emitter(fsi_wcsph *s, const fsi_emitter_desc *desc, int *id)
 {
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     return fsi__sources_add_emitter(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_add_emitter", desc, id);
 }
 
 FSI_API fsi_status fsi_wcsph_set_emitter(fsi_wcsph *s, int id, const fsi_emitter_desc *desc)
 {
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     return fsi__sources_set_emitter(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_set_emitter", id, desc);
 }
 
 FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id)
 {
     fsi__wc_impl *im;
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     im = (fsi__wc_impl *)s->impl;
     return fsi__sources_remove_emitter(&im->sources, "fsi_wcsph_remove_emitter", id, im->source, s->count);
 }
@@ -3912,26 +3892,26 @@ FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id)
 FSI_API fsi_status fsi_wcsph_emitter_total(const fsi_wcsph *s, int id, long long *emitted, long long *blocked,
                                            long long *refused)
 {
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     return fsi__sources_emitter_total(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_emitter_total", id, emitted,
                                       blocked, refused);
 }
 
 FSI_API fsi_status fsi_wcsph_add_sink(fsi_wcsph *s, const fsi_sink_desc *desc, int *id)
 {
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     return fsi__sources_add_sink(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_add_sink", desc, id);
 }
 
 FSI_API fsi_status fsi_wcsph_remove_sink(fsi_wcsph *s, int id)
 {
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     return fsi__sources_remove_sink(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_remove_sink", id);
 }
 
 FSI_API fsi_status fsi_wcsph_sink_total(const fsi_wcsph *s, int id, long long *removed)
 {
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     return fsi__sources_sink_total(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_sink_total", id, removed);
 }
 
@@ -3939,7 +3919,7 @@ FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level)
 {
     const double c = s ? (double)s->sound_speed : 1;
     int i;
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     if (!fsi_v3_is_finite(level))
         return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_wcsph_settle_density", -1, 0, "level is not finite");
     for (i = 0; i < s->count; i++) { /* B ((rho/rho0)^7 - 1) = rho0 |g| d, B = rho0 c^2/7 */
@@ -4103,19 +4083,22 @@ static int fsi__wc_make_samples(fsi_wcsph *s, fsi__wc_obstacle *o)
 
 static fsi_status fsi__wc_check_obstacle(const fsi_wcsph *s, const char *fn, const fsi_wcsph_obstacle_desc *d)
 {
-    FSI__WC_TRY(
-        fsi__wc_check_filled(s, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc), "fsi_wcsph_default_obstacle_desc"));
-    FSI__WC_TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_wcsph_obstacle_desc, slip, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_wcsph_obstacle_desc, restitution, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_wcsph_obstacle_desc, surface, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_wcsph_obstacle_desc, sample_spacing, FSI__REAL, 0.2, 0.7, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    FSI__TRY(fsi__wc_check_filled(s, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc),
+        "fsi_wcsph_default_obstacle_desc"));
+    FSI__TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
     if (d->mesh->report.self_intersections > 0)
         return fsi__fail(s->context, FSI_ERROR_MESH, fn, d->mesh->report.first_intersection,
                          d->mesh->report.self_intersections,
                          "desc.mesh crosses itself in %d places, first at element %d",
                          d->mesh->report.self_intersections, d->mesh->report.first_intersection);
-    FSI__WC_TRY(fsi__check_number(s->context, fn, "slip", (double)d->slip, 0, 1));
-    FSI__WC_TRY(fsi__check_number(s->context, fn, "restitution", (double)d->restitution, 0, 1));
-    FSI__WC_TRY(fsi__check_number(s->context, fn, "surface", (double)d->surface, 0, 1));
-    FSI__WC_TRY(fsi__check_number(s->context, fn, "sample_spacing", (double)d->sample_spacing, 0.2 * (1 - 1e-6),
-        0.7 * (1 + 1e-6)));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     return fsi__check_carrier(s->context, fn, d->body, ((const fsi__wc_impl *)s->impl)->obstacles.next_id,
         s->desc.dim, 1);
 }
@@ -4126,7 +4109,7 @@ FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle
     fsi__wc_impl *im;
     fsi__wc_obstacle *o;
     int made;
-    FSI__WC_TRY(fsi__wc_check_obstacle(s, fn, desc));
+    FSI__TRY(fsi__wc_check_obstacle(s, fn, desc));
     im = (fsi__wc_impl *)s->impl;
     o = (fsi__wc_obstacle *)fsi__obstacles_begin(&im->obstacles, fn, desc->mesh, desc->body, desc->mask, NULL);
     im->obstacle = (fsi__wc_obstacle *)im->obstacles.rows;
@@ -4164,7 +4147,7 @@ static fsi_status fsi__wc_find_obstacle(const fsi_wcsph *s, const char *fn, int 
     const fsi__wc_impl *im;
     int k;
     *o = NULL;
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     im = (const fsi__wc_impl *)s->impl;
     k = fsi__obstacles_find(&im->obstacles, fn, id);
     if (k < 0) return FSI_ERROR_ARGUMENT;
@@ -4176,7 +4159,7 @@ FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id)
 {
     fsi__wc_impl *im;
     fsi__wc_obstacle *o;
-    FSI__WC_TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_remove_obstacle", id, &o));
+    FSI__TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_remove_obstacle", id, &o));
     im = (fsi__wc_impl *)s->impl;
     im->layers -= o->sample_count > 0;
     fsi__wc_free_obstacle(s->context, o);
@@ -4188,8 +4171,8 @@ FSI_API fsi_status fsi_wcsph_teleport_obstacle(fsi_wcsph *s, int id)
 {
     static const char fn[] = "fsi_wcsph_teleport_obstacle";
     fsi__wc_obstacle *o;
-    FSI__WC_TRY(fsi__wc_find_obstacle(s, fn, id, &o));
-    FSI__WC_TRY(fsi__check_carrier(s->context, fn, o->base.carrier, id, s->desc.dim, 1));
+    FSI__TRY(fsi__wc_find_obstacle(s, fn, id, &o));
+    FSI__TRY(fsi__check_carrier(s->context, fn, o->base.carrier, id, s->desc.dim, 1));
     if (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES && fsi__obstacle_way(&o->base) > 0)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0,
                          "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", id);
@@ -4203,8 +4186,8 @@ FSI_API fsi_status fsi_wcsph_obstacle_reaction(const fsi_wcsph *s, int id, fsi_v
     fsi__wc_obstacle *o = NULL;
     if (force) *force = fsi_v3(0, 0, 0);
     if (torque) *torque = fsi_v3(0, 0, 0);
-    FSI__WC_TRY(fsi__wc_check(s));
-    if (id != -1) FSI__WC_TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_obstacle_reaction", id, &o));
+    FSI__TRY(fsi__wc_check(s));
+    if (id != -1) FSI__TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_obstacle_reaction", id, &o));
     if (force) *force = o ? o->base.force : ((const fsi__wc_impl *)s->impl)->domain_force;
     if (torque) *torque = o ? o->base.torque : ((const fsi__wc_impl *)s->impl)->domain_torque;
     return FSI_OK;
@@ -4216,7 +4199,7 @@ FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *c
     fsi__wc_obstacle *o;
     int k;
     if (count) *count = 0;
-    FSI__WC_TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_obstacle_samples", id, &o));
+    FSI__TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_obstacle_samples", id, &o));
     for (k = 0; k < o->sample_count; k++) {
         o->shown[k] = o->base.carrier ? fsi_pose_point(o->base.at, o->sample[k].x) : o->sample[k].x;
         o->shown_normal[k] = o->base.carrier ? fsi_quat_rotate(o->base.at.orientation, o->sample[k].n) : o->sample[k].n;
@@ -4230,7 +4213,7 @@ FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *c
 FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world)
 {
     static const char fn[] = "fsi_wcsph_set_world";
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     if (world && fsi__rg_check(world) != FSI_OK)
         return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
                          "world was not made by fsi_rigid_create of this version and precision");
@@ -4246,7 +4229,7 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world)
 FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi_vec3 origin, float *out, int stride)
 {
     fsi__export fields[FSI_WCSPH_ATTRIBUTE + 1];
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     fields[FSI_WCSPH_POSITION] = fsi__export_of_vectors(s->position);
     fields[FSI_WCSPH_VELOCITY] = fsi__export_of_vectors(s->velocity);
     fields[FSI_WCSPH_FORCE] = fsi__export_of_vectors(s->force);
@@ -4334,7 +4317,7 @@ FSI_API fsi_status fsi_wcsph_shift_origin(fsi_wcsph *s, fsi_vec3 offset)
     static const char fn[] = "fsi_wcsph_shift_origin";
     fsi__wc_impl *im;
     int i;
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (s->desc.dim == 2) offset.z = 0;
     if (!fsi__wc_within(fsi_v3_add(s->desc.origin, offset), 1e15))
@@ -4503,7 +4486,7 @@ static void fsi__wc_state_counted(fsi__stream *st, void *simulator)
 
 FSI_API fsi_status fsi_wcsph_save(const fsi_wcsph *s, void *buffer, size_t capacity, size_t *size)
 {
-    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__wc_check(s));
     return fsi__save(s->context, s->cookie, fsi__wc_state_counted, (void *)(uintptr_t)s, buffer, capacity, size,
                      "fsi_wcsph_save");
 }
@@ -4516,7 +4499,7 @@ static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__liquid_head 
     const fsi__liquid_head own = fsi__wc_make_head(s);
     const size_t rest = sizeof(fsi_vec3) + 6 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose)
         + fsi__sources_state_size(&im->sources);
-    FSI__WC_TRY(fsi__particles_check_head(&im->particles, fn, head, &own, rest, st));
+    FSI__TRY(fsi__particles_check_head(&im->particles, fn, head, &own, rest, st));
     if (s->desc.max_particles > 0 && head->count > s->desc.max_particles)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)head->count,
                          "the state holds %d particles, desc.max_particles is %d", (int)head->count,
@@ -4558,14 +4541,14 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_he
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0,
                          "the state is of other emitters or sinks than this liquid has");
     rows = st->used;
-    FSI__WC_TRY(fsi__particles_check_state(&im->particles, fn, st, head->count, next,
+    FSI__TRY(fsi__particles_check_state(&im->particles, fn, st, head->count, next,
         fsi_v3_sub(s->desc.origin, origin)));
     st->used = rows + fsi__particles_bytes(&im->particles, &im->source, head->count);
-    FSI__WC_TRY(fsi__sources_check_held(&im->sources, fn, st, head->count));
+    FSI__TRY(fsi__sources_check_held(&im->sources, fn, st, head->count));
     st->used = st->capacity - (size_t)head->obstacles * sizeof(fsi_pose);
     for (k = 0; k < im->obstacles.count; k++) {
         fsi__bytes(st, &at, sizeof at);
-        FSI__WC_TRY(fsi__obstacle_check_pose(&im->obstacles, fn, k, at));
+        FSI__TRY(fsi__obstacle_check_pose(&im->obstacles, fn, k, at));
     }
     st->used = start;
     return fsi__wc_check_bodies(s, fn);
@@ -4578,14 +4561,14 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
     fsi__stream st;
     fsi_vec3 origin, offset;
     int k;
-    FSI__WC_TRY(fsi__wc_check(s));
-    FSI__WC_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_wcsph_load"));
+    FSI__TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_wcsph_load"));
     memset(&head, 0, sizeof head);
     fsi__bytes(&st, &head, sizeof head);
-    FSI__WC_TRY(fsi__wc_check_head(s, &head, &st));
-    FSI__WC_TRY(fsi__wc_check_content(s, &head, &st));
+    FSI__TRY(fsi__wc_check_head(s, &head, &st));
+    FSI__TRY(fsi__wc_check_content(s, &head, &st));
     im = (fsi__wc_impl *)s->impl;
-    FSI__WC_TRY(fsi__particles_reserve(&im->particles, "fsi_wcsph_load", (int)head.count));
+    FSI__TRY(fsi__particles_reserve(&im->particles, "fsi_wcsph_load", (int)head.count));
     s->count = (int)head.count;
     origin = s->desc.origin;
     fsi__wc_state(&st, s);
