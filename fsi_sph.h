@@ -92,8 +92,7 @@ typedef struct fsi_sph_desc {
     fsi_real support;        /* H / dx, 1.8 to 3; default 2 */
     fsi_real density;        /* rho0 [kg/m^3]; default 1000 */
     fsi_real viscosity;      /* dynamic viscosity [Pa s], implicit, no-slip at walls; where it is set, xsph is not
-                                applied but for what surface tension takes; default 0: none but xsph, walls are
-                                slippery */
+                                applied but for what surface tension takes; default 0: none but xsph, slippery walls */
     fsi_vec3 gravity;        /* [m/s^2]; default (0, 0, -9.81) */
     fsi_real depth;          /* greatest depth expected [m]; sets the stiffness; default 1: too much for drops, where it
                                 costs substeps under surface tension and digits without */
@@ -106,34 +105,29 @@ typedef struct fsi_sph_desc {
                                 walls have moved them in all (and 1e-4 of their way), on average, and less than ten
                                 times that is missing, by their rate; or by no more than rounding would; default 5e-4;
                                 0: always max_iters sweeps, for measurements, and no care of what they leave over */
-    fsi_real body_tolerance; /* and when the force between liquid and each coupled body is off by less than this share;
-                                default 0.05 */
+    fsi_real body_tolerance; /* and when forces on coupled bodies are off by less than this share; default 0.05 */
     int accelerate;          /* Nesterov with restart; default 1 */
     int warm_start;          /* start from the last step's correction; default 1 */
     int full_diagonal;       /* count every pair in the diagonal, not only those under pressure; default 0 */
     fsi_sph_velocity velocity_update; /* default POSITIONS */
-    fsi_real cfl;            /* substeps are chosen so that no particle moves farther than cfl * dx in one; default
-                                0.3 */
+    fsi_real cfl;            /* no particle moves farther than cfl * dx in a substep; default 0.3 */
     int max_substeps;        /* of one call; 1: no substepping; default 50 */
     int budget;              /* sweeps one call may spend, and as many iterations of viscosity: shared out among as many
                                 substeps as then have min_iters each; 0: no limit; what is cut is flagged in
                                 stats.degraded; default 0 */
     fsi_sph_boundary boundary; /* default EXACT */
     int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
-    int always_reevaluate;   /* boundary integrals in every sweep instead of first-order updates; default 0 (slow, for
-                                verification) */
+    int always_reevaluate;   /* boundary integrals in every sweep, no first-order updates; default 0 (verification)  */
     fsi_real contact_thickness; /* dhat / dx; default 0.5 */
     fsi_real contact_stiffness; /* kappa0 / mu; default 1 */
-    int contact_first;       /* lowest power n0 of the contact potential: 2 (default, C1) or 1 (the paper's, may
-                                cycle) */
+    int contact_first;       /* lowest power n0 of the contact potential: 2 (C1; default), 1 (the paper's: may cycle) */
     int contact_order, contact_max_order; /* N at the start of a step and its bound; default 3, 24 */
     fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; surface tension takes more: 2 dt/sqrt(rho0
                                 dx^3/sigma) */
     fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost; substeps are then as
                                 short as fsi_sph_suggest_dt says, if max_substeps allows */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
-    fsi_vec3 origin;         /* where the world's first origin is now: fsi_sph_shift_origin moves it and the domain;
-                                default 0 */
+    fsi_vec3 origin;         /* the world's first origin now: fsi_sph_shift_origin moves it and the domain; default 0 */
     fsi_real domain_friction, domain_contact_angle; /* of these walls, as an obstacle's; default 0, 180 degrees */
     int domain_no_slip;      /* default 1 */
     int reserve;             /* particles to make room for; default 0 */
@@ -144,8 +138,7 @@ typedef struct fsi_sph_desc {
                                                   can take;
                                 default 0.2, 1: the range seen where a jet plunges into a pool */
     fsi_real wave_crest_min, wave_crest_max;   /* no unit, the same for the curvature of crests; default 0.25, 1 */
-    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] from which on, and above which, that makes foam;
-                                                    default 0.5, 5 */
+    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] from where it makes foam, and most; default 0.5, 5 */
 } fsi_sph_desc;
 
 /* What a particle looks like. */
@@ -155,8 +148,7 @@ enum { FSI_SPH_LIQUID, FSI_SPH_SPRAY, FSI_SPH_FOAM, FSI_SPH_BUBBLE };
 typedef struct fsi_sph_stats {
     int particles, substeps, iterations, restarts, halvings, rebuilds, reevaluations;
     int warm_rejected;            /* substeps that started cold although warm_start is set */
-                                  /* the next three, crowded and refused are told by one warning a step, where there is
-                                     something to tell */
+                                  /* the next three, crowded and refused are told by one warning a step, if any */
     int degraded;                 /* 1: the budget or max_iters ended a solve early: such steps stay stable, but the
                                      liquid is softer and its velocities are smoothed, as by xsph 0.5; or max_substeps
                                      left substeps that are too long for the stiffness (mu dt^2 > 500 rho0 dx^2: a pool
@@ -175,8 +167,7 @@ typedef struct fsi_sph_stats {
     double residual;              /* last sweep's displacement over the whole correction, means; last substep */
     double body_residual;         /* unbalanced share of the force on a coupled body, the largest; last substep */
     int viscosity_iterations;     /* of conjugate gradients */
-    double viscosity_residual;    /* what they left over, as a share of the velocity that viscosity changed; last
-                                     substep */
+    double viscosity_residual;    /* left over, as a share of the velocity that viscosity changed; last substep */
     double max_speed;             /* [m/s], at the end */
     double cfl;                   /* max_speed * substep / dx */
     double momentum[3];           /* [kg m/s], at the end */
@@ -190,11 +181,9 @@ typedef struct fsi_sph_stats {
                                      through sinks [N s]. The momentum has changed by the sum of these three, and by the
                                      part of momentum_defect that could not be taken out */
     int emitted, removed;         /* particles that came from emitters and left through sinks */
-    int blocked, refused;         /* sites of emitters that stayed empty: a particle was nearer than 0.6 dx; a budget
-                                     was used up */
+    int blocked, refused;         /* sites of emitters left empty: a particle was nearer than 0.6 dx; a budget ended */
     double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
-    double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of m
-                                        H^2/dt^2 */
+    double energy_start, energy_end; /* objective of the first substep's solve before, after [m H^2/dt^2] */
     /* by the clock hook */
     double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update,
         seconds_viscosity, seconds_other;
@@ -214,13 +203,11 @@ typedef struct fsi_sph {
     const fsi_real *pressure;  /* count [Pa] */
     const fsi_real *density_ratio; /* count, lambda = rho/rho0 */
     const uint32_t *id;        /* count, never used twice, growing along the array */
-    uint32_t *filter;          /* count, bits that masks of obstacles are compared with; default 0xffffffff; yours to
-                                  write */
+    uint32_t *filter;          /* count, bits compared with masks of obstacles; default 0xffffffff; yours to write */
     fsi_real *attribute;       /* count * desc.attribute_count, 0 unless an emitter says otherwise; yours to write, any
                                   value; NULL when there are none */
     const unsigned char *marker; /* count, FSI_SPH_LIQUID, SPRAY, FOAM or BUBBLE; NULL unless desc.markers. Not saved */
-    const fsi_real *aeration;  /* count, 0 to 1: how much foam the particle makes; NULL unless desc.markers. Not
-                                  saved */
+    const fsi_real *aeration;  /* count, 0 to 1: how much foam it makes; NULL unless desc.markers. Not saved */
     double time;               /* seconds simulated */
     fsi_real particle_mass;    /* [kg] (2D: per metre) */
     fsi_real particle_volume;  /* dx^dim */
@@ -258,8 +245,7 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
    with `velocity` [m/s]. Left out is what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer
    than 0.6 dx to a particle that was there: the same box filled twice is filled once. *added (NULL is fine): how many
    particles that were, 0 after an error; none is told by a warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than
-   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites within the domain); then nothing
-   has changed. */
+   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing changes. */
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_sph_fill_sphere(fsi_sph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
@@ -290,8 +276,7 @@ typedef struct fsi_sph_obstacle_desc {
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
     fsi_real contact_angle;  /* under surface tension, through the liquid, 0 to 180 degrees. Work of adhesion over that
-                                of cohesion is (1 + cos(contact_angle))/2 (Young and Dupre); default 180: the liquid
-                                does not wet it */
+                                of cohesion is (1 + cos(contact_angle))/2 (Young and Dupre); default 180: not wetted */
     fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what the liquid did
                                 to each of the caller's vertices, mean over the step [N] */
 } fsi_sph_obstacle_desc;
@@ -308,11 +293,9 @@ FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id);
    unbalanced (body_tolerance). */
 FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
-/* Emitters and sinks: fsi_source.h has their descs. Layers come out as if they had crossed the inlet plane between
-   substeps. */
+/* Emitters and sinks: descs in fsi_source.h. Layers come out as if they crossed the inlet plane between substeps. */
 /* *id names it in calls below (NULL is fine). From now on a step may move the particles' arrays; desc.reserve makes
-   that seldom, and is what a step makes scratch for. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
-   LIMIT. */
+   that seldom, and sizes a step's scratch. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT. */
 FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id);
 /* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
 FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_emitter_desc *desc);
@@ -360,8 +343,7 @@ FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x);
 /* Velocity [m/s] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
 FSI_API fsi_vec3 fsi_sph_velocity_at(const fsi_sph *s, fsi_vec3 x);
 /* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL
-   ok). Independent of everything that the solver uses; O(particles near obstacles * faces), on all
-   threads of the context. */
+   ok). Independent of all that the solver uses; O(particles near obstacles * faces), on all the context's threads. */
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first);
 
 /* State: particles with ids, filters and attributes, warm starts, how far emitters and sinks have come, time.
@@ -411,8 +393,7 @@ FSI__STRICT_BEGIN
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
 #define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
 #define FSI__SPH_MEND 0.1     /* largest velocity that makes up for a defect of momentum, over the mean speed */
-#define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: from 800 on a pool at rest boils
-                                 (docs/sph.md) */
+#define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: above 800 pools at rest boil (docs/sph.md) */
 #define FSI__SPH_ACCURATE 10.0 /* what it is where accuracy counts: fsi_sph_suggest_dt, surface tension */
 /* A solve keeps the share rho of the error of its guess, in its slowest modes. Guesses that add all of the last
    correction make pressure a force that lags by dt rho/(1 - rho), and lags above dt, that is, rho > 1/2, gain energy
@@ -432,8 +413,7 @@ FSI__STRICT_BEGIN
 #define FSI__SPH_FAST 1e12    /* fastest [m/s] */
 #define FSI__SPH_PULL 1e18    /* largest acceleration by forces [m/s^2] */
 #define FSI__SPH_CORRECTION 1e30 /* largest that a state holds [m/s^2] */
-#define FSI__SPH_STILL 1e-4   /* a correction below this share of the particles' way needs no more digits than one of
-                                 this size */
+#define FSI__SPH_STILL 1e-4   /* corrections below this share of the way need no more digits than one of this size */
 #define FSI__SPH_SUMS 16      /* partial sums a chunk, in banks of four: the parts of a pass have one each */
 /* What the passes over all particles take of one thread [nanoseconds a particle]: the least that was measured in any
    scene at -O3 -march=native (AMD EPYC), so that none is handed to other threads for too little. */
@@ -465,8 +445,7 @@ enum {
     FSI__SPH_NS_AIR = 35,
     FSI__SPH_NS_MARKERS = 7
 };
-#define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it
-                                 changes */
+#define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when this share of what it changes is left over */
 #define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this share of the velocity itself */
 #define FSI__SPH_VISCOUS_ROUNDS 4   /* exact residuals, at most */
 /* The diagonal counts a pair with this weight when neither particle is under pressure, and adds the second for each
@@ -490,8 +469,7 @@ typedef struct fsi__sph_obstacle {
 } fsi__sph_obstacle;
 
 /* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H
-   and rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of m
-   H^2. */
+   and rotation vector, from `at`, where its meshes stand while the solve runs. Masses in m, inertias in m H^2. */
 typedef struct fsi__sph_body {
     fsi_body *user, work;    /* the work copy takes the outputs, which are handed out at commit */
     int coupled;
@@ -622,8 +600,7 @@ FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s, double stiffness_number)
 
 FSI_FN double fsi__sph_capillary_dt(const fsi_sph *s) { return FSI__SPH_CAPILLARY * fsi__sph_capillary_time(s); }
 
-/* Substeps under tension: stiffer ones would leave enough of each solve unfinished to kick single particles off the
-   surface. */
+/* Substeps under tension: stiffer ones leave enough of each solve unfinished to kick particles off the surface. */
 FSI_FN double fsi__sph_tension_dt(const fsi_sph *s)
 {
     return fmin(fsi__sph_capillary_dt(s), fsi__sph_stiff_dt(s, FSI__SPH_ACCURATE));
@@ -636,8 +613,7 @@ FSI_FN int fsi__sph_is_too_long(const fsi__sph_run *run)
            (run->tension && run->dt > 1.001 * fsi__sph_tension_dt(run->s));
 }
 
-/* More of the correction is missing than an undamped guess may carry on. With tolerance 0 the caller minds that
-   himself. */
+/* More of the correction is missing than an undamped guess may carry on; with tolerance 0 the caller minds that. */
 FSI_FN int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
 
 /* Share of this substep's correction in the next guess; of XSPH in this substep. */
@@ -654,8 +630,7 @@ static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
 static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int end);
 static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end);
 enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK }; /* how iterates are moved back */
-/* Where the density is taken: at z; where the solve starts, u = 0, while z still holds u*; there and at u*; at u*,
-   which iterates take. */
+/* Where the density is taken: at z; at u = 0, while z holds u*; there and at u*; at u*, which iterates take. */
 enum { FSI__SPH_ON_THE_WAY, FSI__SPH_AT_GUESS, FSI__SPH_AT_BOTH, FSI__SPH_AT_STAR };
 
 /* Vectors of doubles, whatever fsi_real is. */
@@ -822,8 +797,7 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
 
 /* ---- >>contacts ----------------------------------------------------------------------------------------------- */
 
-/* The way of a coupled body at `arm` from its centre: c + r x arm, first order in the rotation since its meshes were
-   placed. */
+/* The way of a coupled body at `arm` from its centre: c + r x arm, first order in the turn since meshes were placed. */
 FSI_FN void fsi__sph_way(const double *q, const fsi__lane *arm, fsi__lane *way)
 {
     way[0] = (fsi__lane)(q[0] + q[4] * (double)arm[2] - q[5] * (double)arm[1]);
@@ -1163,8 +1137,7 @@ FSI_FN fsi__record fsi__sph_moved(const fsi__record *base, const fsi__lane4 *u)
 
 /* y = z + omega step; z = y + beta (y - x); x = y. Displacements stay below 2 H, since sweeps are short and lists are
    made anew after a move of skin H: coordinates do not wrap.
-   Sums: walls whose N or kappa changed, walls to be evaluated anew; largest: the square of the way since the lists were
-   made. */
+   Sums: walls whose N or kappa changed, walls to evaluate anew; largest: the squared way since the lists were made. */
 static void fsi__sph_update(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1476,8 +1449,7 @@ static void fsi__sph_group_faces(fsi__sph_run *run, int begin, int end, fsi_real
     if (!fsi__find_faces(&run->im->obstacles, box, filter, faces)) faces->count = -1; /* one by one */
 }
 
-/* Faces for particle i on its way to x alone: those of its group whose box its own box meets, or a search of its
-   own. */
+/* Faces for particle i on its way to x: those of its group whose box its own meets, or a search of its own. */
 static const fsi__faces *fsi__sph_own_faces(fsi__sph_run *run, int chunk, const fsi__faces *group, fsi__faces *own,
     int i, fsi_vec3 x, fsi_real reach)
 {
@@ -1884,8 +1856,7 @@ static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since)
     *since = now;
 }
 
-/* Walls do not act on what is still behind an inlet plane; coupled bodies do not feel what emitters hold, which would
-   not give way to them. */
+/* Walls do not act on what is behind an inlet plane; coupled bodies do not feel what emitters hold: it is not moved. */
 static void fsi__sph_part_walls(fsi__sph_run *run, int begin, int end)
 {
     int r, k;
@@ -2038,8 +2009,7 @@ static void fsi__sph_reset(fsi__sph_run *run, int how)
 }
 
 /* One global step control (sph.md 6). Every sweep takes the gradient at the extrapolated point z, whose energy comes
-   with its density for free. Energy that rises after an extrapolation: back to the plain step; after a plain step: half
-   as far. */
+   with its density for free. Energy that rises after an extrapolation: plain step; after a plain step: half as far. */
 typedef struct fsi__sph_control {
     double t;           /* Nesterov's sequence */
     double energy;      /* at the last point that was accepted */
@@ -2321,8 +2291,7 @@ static void fsi__sph_pull_bodies(fsi__sph_run *run)
     }
 }
 
-/* Shares out the sum of each drop: to its particles by area, so that none is left, or to the wall that its contact line
-   is on. */
+/* Shares out the sum of a drop: to its particles by area, so that none is left, or to the wall of its contact line. */
 static void fsi__sph_share_drops(fsi__sph_run *run)
 {
     int r;
@@ -2439,8 +2408,7 @@ static fsi_real fsi__sph_grip(const fsi__sph_run *run, const fsi__sph_part *part
     return run->im->obstacle[part->owner].desc.friction * fsi_v3_norm(force) * (fsi_real)(run->h / run->dt);
 }
 
-/* The change of a velocity that slips by `slip`, of which friction can end the share `yield`, less than 1 where the
-   wall gives way. */
+/* Change of a velocity that slips by `slip`; friction can end the share `yield`, below 1 where the wall gives way. */
 static fsi_vec3 fsi__sph_friction(fsi_real grip, fsi_vec3 slip, fsi_real yield)
 {
     const fsi_real speed = fsi_v3_norm(slip);
@@ -2494,8 +2462,7 @@ static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before
     }
     given = fsi_v3_sub(fsi_v3_sub(*v, before), pressure);
     w->pushed = fsi__sph_share_out(run, w, given);
-    if (run->tension && w->part_count > 0) { /* the velocity holds the contact line's pull already, and coupled bodies
-                                                theirs */
+    if (run->tension && w->part_count > 0) { /* velocity and coupled bodies hold the contact line's pull already */
         fsi__sph_add3(w->part[fsi__sph_main_part(w)].impulse, run->line[run->order[r]]);
         fsi__sph_add3(sum, run->line[run->order[r]]);
     }
@@ -2508,8 +2475,7 @@ FSI_FN int fsi__sph_is_inner(const fsi__sph_run *run, int r)
     return run->step[r].w > 1 && (run->slot[r] < 0 || !run->wall[run->slot[r]].pushed);
 }
 
-/* A velocity, and in w its share in XSPH: 1, less where the liquid is pressed together to more than twice its
-   density. */
+/* A velocity, and in w its share in XSPH: 1, less where the liquid is pressed to more than twice its density. */
 FSI_FN fsi__lane4 fsi__sph_xsph_velocity(const fsi__sph_run *run, int r, fsi_vec3 v)
 {
     fsi__lane4 u = fsi__lane4_of(v);
@@ -2803,8 +2769,7 @@ static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
 
 /* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls
    on them the opposite of those on the particles (of which part->force holds the last).
-   This is the operator on p: residual becomes inertia times p less what the particles do, in order of ranks; block, its
-   diagonal. */
+   The operator on p: residual = inertia times p less what particles do, in order of ranks; block, its diagonal. */
 static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
 {
     int r, k;
@@ -2831,8 +2796,7 @@ static void fsi__sph_body_drag_begin(const fsi__sph_run *run, fsi__sph_body *b)
     memcpy(fsi__sph_drag_of(run, b)->v, fsi__sph_drag_of(run, b)->before, sizeof fsi__sph_drag_of(run, b)->v);
 }
 
-/* r = M (v* - v) + forces, and the block of the diagonal. Adds to |r|^2, |change|^2, |v*|^2 as particles count
-   there. */
+/* r = M (v* - v) + forces, and the diagonal's block. Adds to |r|^2, |change|^2, |v*|^2 as particles do. */
 static void fsi__sph_body_drag_residual(fsi__sph_run *run, fsi__sph_body *b, double *sum)
 {
     fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
@@ -2948,8 +2912,7 @@ static void fsi__sph_viscous_measure(fsi__sph_run *run, int round, double sum[6]
     fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_residual, sum);
 }
 
-/* One run of conjugate gradients, from what was measured down to the residual |r| <= share |v - v*|; d is the
-   correction. */
+/* One run of conjugate gradients, from what was measured to |r| <= share |v - v*|; d is the correction. */
 static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
 {
     fsi__sph_viscosity *o = &run->viscous;
@@ -2971,8 +2934,7 @@ static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double shar
     fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_correct, sum); /* particles take theirs with the next residual */
 }
 
-/* Iterates until the residual is small; leaves it in `sum`. It ends early when this substep or this call may spend no
-   more iterations. */
+/* Iterates until the residual, left in `sum`, is small, or this substep or this call may spend no more iterations. */
 static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
 {
     const double share = FSI__SPH_VISCOUS * FSI__SPH_VISCOUS, noise = FSI__SPH_VISCOUS_NOISE * FSI__SPH_VISCOUS_NOISE;
@@ -3076,8 +3038,7 @@ static void fsi__sph_begin_sources(fsi__sph_run *run)
     if (run->source && run->n > 0) memcpy(run->source, im->source, (size_t)run->n * sizeof *run->source);
 }
 
-/* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: velocity given (3), particles
-   held. */
+/* Gives what emitters hold their velocity, lets go of what is far enough. Sums: velocity given (3), particles held. */
 static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -3202,8 +3163,7 @@ static void fsi__sph_emit(void *owner, const fsi__emitter *e, fsi_vec3 x, int is
         e->attributes);
 }
 
-/* Lets out `layers` copies of emitter k's sites, the youngest of which has come `advance` layers far. The oldest come
-   first. */
+/* Lets out `layers` copies of emitter k's sites, the oldest first; the youngest has come `advance` layers far. */
 static void fsi__sph_emit_sites(fsi__sph_run *run, int k, double advance, int layers)
 {
     const fsi__emitter *e = &run->im->sources.emitter[k];
@@ -3583,8 +3543,7 @@ static fsi_status fsi__sph_drift(fsi__sph_run *run)
     return FSI_OK;
 }
 
-/* The length of the next substep: CFL with the speed that gravity and forces add, at least what is left over
-   max_substeps. */
+/* The length of the next substep: CFL with the speed that gravity and forces add, at least left/substeps_left. */
 static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int substeps_left)
 {
     double pull = (double)fsi_v3_norm(run->s->desc.gravity)
@@ -4505,8 +4464,7 @@ static fsi_status fsi__sph_check_saved_obstacle(const fsi_sph *s, int k, fsi__st
     return fsi__obstacle_check_pose(&((const fsi__sph_impl *)s->impl)->obstacles, fn, k, at);
 }
 
-/* Everything finite and possible that must be, so that a step can use it? `st` stands behind the head, and returns
-   there. */
+/* Everything finite and possible, so that a step can use it? `st` stands behind the head, and returns there. */
 static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_head *head, fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";

@@ -92,8 +92,7 @@ typedef enum fsi_wcsph_density {
 typedef enum fsi_wcsph_solver {
     FSI_WCSPH_AUTO,        /* GLOBAL; PGS where a particle touches several bodies or bodies touch each other */
     FSI_WCSPH_GLOBAL,      /* a 6 x 6 system a body, all its contacts at once. A particle between several bodies is
-                              given to the one that it would go into fastest; from the others only its place is kept
-                              apart */
+                              given to the one that it would enter fastest; others only keep it apart */
     FSI_WCSPH_LOCAL,       /* each contact by itself (the paper's local approach): overshoots once sum m_i > M */
     FSI_WCSPH_LOCAL_SPLIT, /* the same with the body's mass shared out among its contacts: never overshoots */
     FSI_WCSPH_PGS          /* projected Gauss-Seidel over all contacts */
@@ -107,8 +106,7 @@ typedef enum fsi_wcsph_slip { FSI_WCSPH_SLIP_CONSISTENT, FSI_WCSPH_SLIP_PAPER } 
    r_P laid on it, as the paper has it; their offset surface is what counts. */
 typedef enum fsi_wcsph_surface { FSI_WCSPH_SURFACE_MESH, FSI_WCSPH_SURFACE_SAMPLES } fsi_wcsph_surface;
 
-/* What becomes of particles that are inside an obstacle when a step begins (added over liquid, written there,
-   teleported). */
+/* What becomes of particles inside an obstacle when a step begins (added over liquid, written there, teleported). */
 typedef enum fsi_wcsph_start {
     FSI_WCSPH_DISPLACE,    /* put outside, to the nearest place that is free of solids (stats.displaced), before
                               anything moves */
@@ -125,8 +123,7 @@ typedef struct fsi_wcsph_desc {
     fsi_real density;        /* rho0 [kg/m^3]; default 1000 */
     fsi_vec3 gravity;        /* [m/s^2]; default (0, 0, -9.81) (2D: set y) */
     fsi_real depth;          /* greatest depth expected [m]; default 1 */
-    fsi_real speed;          /* greatest speed expected, of impacts and bodies too [m/s]; default 0: sqrt(2 |g|
-                                depth) */
+    fsi_real speed;          /* greatest speed expected, impacts and bodies too [m/s]; default 0: sqrt(2 |g| depth) */
     fsi_real sound_speed;    /* c_s [m/s]; default 0: 10 max(speed, sqrt(2 |g| depth)) */
     fsi_real alpha;          /* artificial viscosity, 0 to 10; default 0.1; 3 is syrup */
     fsi_real eta;            /* its regulariser; default 0.01 */
@@ -141,25 +138,21 @@ typedef struct fsi_wcsph_desc {
                                 out of each other; default 0.02; 1: off */
     int clamp_pressure;      /* 1 (default): no negative pressure; 0: down to -0.02 rho0 c_s^2 */
     fsi_wcsph_slip slip_mode;/* default CONSISTENT */
-    int paper_separation;    /* 1: a separating contact damps the tangential velocity, as in (9); default 0: it does
-                                nothing */
+    int paper_separation;    /* 1: separating contacts damp tangential velocities, as in (9); default 0: they do not */
     int position_two_way;    /* 1: the position correction pushes the body back; default 0 */
     int offset_compensation; /* 1: the surface of COUPLED bodies, and of all of a world, is moved inward by r_F, so that
                                 they displace their own volume: particles then come as near as 0 to them; default 0 */
     fsi_wcsph_solver solver; /* default AUTO */
     int active_passes;       /* GLOBAL: solves of the unilateral active set, 1 to 16; default 4 */
     int sweeps;              /* PGS: at most; default 50 */
-    fsi_real tolerance;      /* PGS: ends when no impulse changes by more than this times m times the fastest contact;
-                                default 1e-4 */
+    fsi_real tolerance;      /* PGS: ends when no impulse changes by over this * m * fastest contact; default 1e-4 */
     fsi_real cfl;            /* factor on all limits of the substep, 0.01 to 1; default 1 */
     int max_substeps;        /* of one call; default 10000. Where more are needed they are made longer, and the liquid
                                 softer in them: c' = min(0.4 cfl hs/dt - v, 0.125 cfl hs/(alpha dt)), p = c'^2 (rho -
-                                rho0) (stats.degraded, sound_speed); a pool of depth d is then compressed by about |g|
-                                d/c'^2 */
+                                rho0) (stats.degraded, sound_speed); a pool of depth d is compressed by |g| d/c'^2 */
     fsi_wcsph_start start_inside; /* default DISPLACE */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
-    fsi_vec3 origin;         /* where the world's first origin is now: fsi_wcsph_shift_origin moves it and all places;
-                                default 0 */
+    fsi_vec3 origin;         /* the world's first origin now: fsi_wcsph_shift_origin moves it and places; default 0 */
     fsi_real domain_slip, domain_restitution; /* of these walls, as an obstacle's; default 1, 0 */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
@@ -169,8 +162,7 @@ typedef struct fsi_wcsph_desc {
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_wcsph_stats {
     int particles, substeps;
-    int degraded;                 /* 1: more than max_substeps were needed, and some were longer and softer than they
-                                     should be */
+    int degraded;                 /* 1: max_substeps did not suffice: some were longer and softer than they should be */
     double substep;               /* the last one [s] */
     double sound_speed;           /* the least c of a substep [m/s]: fsi_wcsph.sound_speed unless degraded */
     int contacts;                 /* of liquid with obstacles and domain, last substep */
@@ -180,15 +172,12 @@ typedef struct fsi_wcsph_stats {
     int passes;                   /* solves of active sets, the most of a substep */
     int released;                 /* contacts that the active set let go of */
     int sweeps;                   /* of PGS */
-    double residual;              /* of PGS: largest last change of an impulse over m times the fastest contact, last
-                                     substep */
+    double residual;              /* of PGS: largest last change of an impulse / (m * fastest contact), last substep */
     int corrected;                /* particles whose position was corrected */
     double max_correction;        /* the farthest [m] */
     int pinched;                  /* particles at the end that no place r_F away from all surfaces was found for */
-    int displaced;                /* particles that were inside a solid, or outside the domain, when the step began, and
-                                     were put outside */
-    int inside, lost;             /* particles at the end inside a solid, by the step's own distances; outside the
-                                     domain: 0, or a bug */
+    int displaced;                /* particles put outside: in a solid, or out of the domain, when the step began */
+    int inside, lost;             /* at the end, particles in a solid, by the step's distances; out of the domain: 0 */
     double min_gap;               /* particles that are not pinched are at least so far from surfaces, less r_F, at the
                                      end [m]; FSI_REAL_MAX: none near */
     double density_ratio_max;     /* largest summation density over rho0, all particles, at the end */
@@ -203,8 +192,7 @@ typedef struct fsi_wcsph_stats {
     double body_impulse[3];       /* given to the liquid by COUPLED bodies [N s] */
     double external_impulse[3];   /* by gravity and by `force` [N s] */
     double source_impulse[3];     /* by emitters, with what they let out, less what sinks took along [N s] */
-    int emitted, blocked, refused;/* particles that emitters let out; sites that stayed empty as liquid stood there, or
-                                     for a budget */
+    int emitted, blocked, refused;/* particles that emitters let out; sites left empty: liquid stood there; a budget */
     int removed;                  /* by sinks */
     double momentum_error;        /* |change of momentum of liquid and COUPLED bodies - all impulses above and force dt
                                      of the bodies| / sum m |v|, largest substep */
@@ -232,14 +220,12 @@ typedef struct fsi_wcsph {
     int count, capacity;
     fsi_vec3 *position;        /* count, creation order [m]; may be written between steps (teleport) */
     fsi_vec3 *velocity;        /* count [m/s]: half a substep behind the positions (the first kick is a whole one:
-                                  momentum grows by force times dt in the first step, too); may be written between
-                                  steps */
+                                  momentum grows by force dt in the first step, too); may be written between steps */
     fsi_vec3 *force;           /* count, external force on each particle [N]; yours to write, kept from step to step */
     fsi_real *density;         /* count [kg/m^3]; CONTINUITY: state, may be written (> 0); else from the last substep */
     const fsi_real *pressure;  /* count [Pa] */
     const uint32_t *id;        /* count, never used twice, growing along the array */
-    uint32_t *filter;          /* count, bits that masks of obstacles are compared with; default 0xffffffff; yours to
-                                  write */
+    uint32_t *filter;          /* count, bits compared with masks of obstacles; default 0xffffffff; yours to write */
     fsi_real *attribute;       /* count * desc.attribute_count; yours to write, any value; NULL when there are none */
     double time;               /* seconds simulated */
     fsi_real particle_mass;    /* [kg] (2D: per metre) */
@@ -274,8 +260,7 @@ FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positio
    with `velocity` [m/s]. Left out is what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer
    than 0.6 dx to a particle that was there: the same box filled twice is filled once. *added (NULL is fine): how many
    particles that were, 0 after an error; none is told by a warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than
-   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites within the domain); then nothing
-   has changed. */
+   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing changes. */
 FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_wcsph_fill_sphere(fsi_wcsph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_wcsph_fill_mesh(fsi_wcsph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
@@ -350,8 +335,7 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world);
    later; during a step the layers that it lets out come along behind each other, from behind the inlet plane, and push
    the liquid there like a piston; nothing pushes them back, and walls do not hold them, until they are 2 dx in front of
    it. A mesh is filled at the beginning of a step. *id names it in calls below (NULL is fine). A step may now move the
-   particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
-   LIMIT. */
+   particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT, NAN (the field), MESH, MEMORY, LIMIT. */
 FSI_API fsi_status fsi_wcsph_add_emitter(fsi_wcsph *s, const fsi_emitter_desc *desc, int *id);
 /* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
 FSI_API fsi_status fsi_wcsph_set_emitter(fsi_wcsph *s, int id, const fsi_emitter_desc *desc);
@@ -372,8 +356,7 @@ typedef enum fsi_wcsph_field {
     FSI_WCSPH_ATTRIBUTE                                      /* desc.attribute_count */
 } fsi_wcsph_field;
 /* Copies one field as packed floats, as a GPU wants them: out[i * stride + k] for particle i. `origin` is taken off
-   positions before they are rounded to float. Errors: ARGUMENT (unknown field, stride too short, out NULL), NAN
-   (origin). */
+   positions before they become float. Errors: ARGUMENT (unknown field, stride too short, out NULL), NAN (origin). */
 FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi_vec3 origin, float *out, int stride);
 
 /* Advances exactly dt seconds, 1e-12 to 1000, in substeps of at most fsi_wcsph_suggest_dt, or longer where
@@ -391,14 +374,12 @@ FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s);
    Errors: NAN, LIMIT (a particle would lie too far off); then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_shift_origin(fsi_wcsph *s, fsi_vec3 offset);
 
-/* Velocity [m/s] of the liquid at a point: Shepard average of the particles within H; 0 where there are none.
-   O(count). */
+/* Velocity [m/s] of the liquid at a point: Shepard average of the particles within H; 0 without any. O(count). */
 FSI_API fsi_vec3 fsi_wcsph_velocity_at(const fsi_wcsph *s, fsi_vec3 x);
 /* Pressure [Pa] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
 FSI_API fsi_real fsi_wcsph_pressure_at(const fsi_wcsph *s, fsi_vec3 x);
 /* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL
-   ok). Independent of everything that the step uses; O(particles near obstacles * faces), on all threads of the
-   context. */
+   ok). Independent of all that the step uses; O(particles near obstacles * faces), on all the context's threads. */
 FSI_API int fsi_wcsph_count_inside(const fsi_wcsph *s, int *first);
 /* Distance of x to the nearest surface, negative inside, -1 at *obstacle for the domain (NULL ok); FSI_REAL_MAX: none.
    Of MESH obstacles the mesh, of SAMPLES the offset surface. Where the obstacles are now. */
@@ -408,8 +389,7 @@ FSI_API fsi_real fsi_wcsph_distance(const fsi_wcsph *s, fsi_vec3 x, int *obstacl
    desc are not saved: load into a simulator made alike (another dim, spacing, attribute_count or number of obstacles is
    refused), after putting meshes and bodies back: load takes them for where they are then. A state saved with another
    desc.origin is shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing
-   changes, and so is one in which a number is not finite or out of the range that steps take: what is loaded can be
-   stepped. */
+   changes, and so is one in which a number is not finite or out of the range of steps: what is loaded can be used. */
 FSI_API fsi_status fsi_wcsph_save(const fsi_wcsph *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -422,8 +402,7 @@ FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw
 typedef struct fsi_wcsph_contact {
     fsi_vec3 arm;            /* r = x_cp - x_c [m] */
     fsi_vec3 normal;         /* n, unit, from the body to the liquid */
-    fsi_vec3 predicted;      /* u*, relative velocity before contact [m/s]; contacts with u*.n > 0 should not be
-                                given */
+    fsi_vec3 predicted;      /* u*, relative velocity before contact [m/s]; give no contacts with u*.n > 0 */
     fsi_real rebound;        /* e_n' >= 0: what u.n is to be [m/s] */
     fsi_real slip;           /* e_t */
     fsi_real mass;           /* m_i [kg] */
@@ -460,8 +439,7 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
 FSI__STRICT_BEGIN
 
 #define FSI__WC_GRAIN FSI__NB_GRAIN   /* ranks a chunk */
-/* What the passes over all particles take of one thread [nanoseconds a particle], as it was measured at least:
-   fsi__parallel_work. */
+/* What the passes over all particles take of a thread at least, as measured [ns a particle]: fsi__parallel_work. */
 enum {
     FSI__WC_NS_PAIRS = 100,
     FSI__WC_NS_DRIFT = 7,
@@ -627,8 +605,7 @@ typedef struct fsi__wc_run {
     /* Sources; rows in creation order: */
     fsi__source_run sources;
     uint32_t *source;        /* n, as of fsi__wc_impl; NULL: there are no emitters */
-    unsigned char *gone;     /* n: 1 + sink that takes the particle, FSI__WC_GHOST, 0; NULL: neither emitters nor
-                                sinks */
+    unsigned char *gone;     /* n: 1 + sink that takes it, FSI__WC_GHOST, 0; NULL: neither emitters nor sinks */
     int born;                /* rows from here on came out of emitters in this step */
     int more;                /* rows that there is room for behind those of s->count */
 } fsi__wc_run;
@@ -744,8 +721,7 @@ static double fsi__wc_soft(const fsi_wcsph *s, double dt, double speed)
 /* ---- >>neighbours of a rank ----------------------------------------------------------------------------------- */
 
 /* Ranks are sorted by cell; lists reach `skin` farther than the kernel, so that they serve until something has moved
-   half of that. With very many particles they are not kept: a pass makes those of one cell, uses them, and forgets
-   them. */
+   half of that. With very many particles they are not kept: a pass makes those of a cell, uses and forgets them. */
 typedef void fsi__wc_rank_fn(fsi__wc_run *run, int r, const int *list, int size, double *part);
 
 typedef struct fsi__wc_pass { fsi__wc_run *run; fsi__wc_rank_fn *fn; } fsi__wc_pass;
@@ -845,8 +821,7 @@ static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
     double reach;
     run->moved = 0;
     if (run->n == 0) return FSI_OK;
-    run->skin = fmin(0.15 * dx + 3 * step, FSI__WC_SKIN * dx); /* worn out after a few substeps, also where liquid is
-                                                                  fast */
+    run->skin = fmin(0.15 * dx + 3 * step, FSI__WC_SKIN * dx); /* lasts a few substeps, even in fast liquid */
     reach = run->h + run->skin;
     memcpy(run->x1, run->x, (size_t)run->n * sizeof *run->x); /* the sort reads them in the old order */
     b->x = run->x1;
@@ -1441,8 +1416,7 @@ FSI_FN int fsi__wc_holds(const fsi_box3 *b, fsi_vec3 x)
    each layer dx thick:
       sum dx P(d + depth),   P(z) = int W over a plane at distance z;   with q = z/hs, a = max(2-q, 0), b = max(1-q, 0)
       3D   P = 2/hs (a^4/8 - a^5/20 - (b^4/4 - b^5/5));      2D   a line, by Simpson's rule.
-   A particle at r_F then has rho0. (The spec's one layer with volumes 1/sum_l W_kl adds 0.352 there, where 0.208 is
-   missing.) */
+   A particle at r_F then has rho0 (the spec's one layer of volumes 1/sum_l W_kl adds 0.352 there; 0.208 is missing). */
 static double fsi__wc_spline(double q)
 {
     const double a = q < 2 ? 2 - q : 0, b = q < 1 ? 1 - q : 0;
@@ -1752,8 +1726,7 @@ static fsi__d3 fsi__wc_local(const fsi__wc_contact *c, double inverse_mass, cons
 static void fsi__wc_book(fsi__wc_contact *c, fsi__d3 j) { c->j = fsi__d3_add(c->j, j); }
 
 /* Contacts of one particle with what the liquid cannot move: first v += b each, then normal parts until all hold (walls
-   at right angles need one sweep more, acute corners a few). `again`: bodies have been seen to; only what they spoilt
-   is mended. */
+   at right angles need one sweep more, acute corners a few). `again`: after bodies; only what they spoilt is mended. */
 static void fsi__wc_settle(fsi__wc_run *run, fsi__wc_contact *c, int count, int again)
 {
     const double m = (double)run->s->particle_mass;
@@ -1852,8 +1825,7 @@ static void fsi__wc_sort_contacts(fsi__wc_run *run)
     }
 }
 
-/* GLOBAL: solves, lets go of contacts that pull, solves again. Returns the solves that it took; 0: the system is
-   singular. */
+/* GLOBAL: solves, lets go of contacts that pull, solves again. Returns the solves; 0: the system is singular. */
 static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count, double mass, const fsi_mat3 *inertia,
                           int paper, int passes, int *released)
 {
@@ -1882,8 +1854,7 @@ static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count,
     return pass;
 }
 
-/* A body's velocities take what its contacts gave: M dv = -sum j, I dw = -sum r x j, the same sums that particles
-   got. */
+/* A body's velocities take what its contacts gave: M dv = -sum j, I dw = -sum r x j, the sums that particles got. */
 static void fsi__wc_push_body(fsi__wc_body *b, const fsi__wc_contact *contact, const int *index)
 {
     fsi__d3 j = fsi__d3_make(0, 0, 0), h = j;
@@ -1915,8 +1886,7 @@ static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
     b->w = fsi__d3_add(b->w, fsi__wc_mul_inverse(&b->inverse, h));
 }
 
-/* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no
-   separating contacts. */
+/* PGS starts from what GLOBAL found of entangled bodies. It lets go itself; rows of the world have no such contacts. */
 static void fsi__wc_hand_over(fsi__wc_run *run, const fsi__wc_body *body, const int *index)
 {
     int k;
@@ -2137,8 +2107,7 @@ static void fsi__wc_measure_contacts(fsi__wc_run *run)
     st->angular_bound += fsi__wc_sum(run, 14);
 }
 
-/* Bodies whose contacts cannot be solved by themselves: they share a particle with another one, or touch something of
-   the world. */
+/* Bodies whose contacts cannot be solved alone: they share a particle with another, or touch something of the world. */
 static void fsi__wc_entangle(fsi__wc_run *run, int several)
 {
     const int all = run->s->desc.solver == FSI_WCSPH_PGS;
@@ -2328,8 +2297,7 @@ static void fsi__wc_begin_body(fsi__wc_run *run, fsi__wc_obstacle *o, double dt)
     b->reach = fmax(b->reach, o->base.reach);
 }
 
-/* Where a body would be at the end of the substep without liquid (steps 2 and 3): v* = v + dt F/M, w* = w + dt I^-1
-   tau. */
+/* Where a body would end the substep without liquid (steps 2 and 3): v* = v + dt F/M, w* = w + dt I^-1 tau. */
 static void fsi__wc_predict_body(fsi__wc_run *run, fsi__wc_body *b)
 {
     const double dt = run->dt;
@@ -2502,8 +2470,7 @@ static void fsi__wc_keep_in(const fsi__wc_run *run, fsi_vec3 *x)
         fsi__wc_clamp(run->s, x, 1);
 }
 
-/* One round over all surfaces: measures the place *x as it is found by each, and with `push` moves it out of each in
-   turn. */
+/* One round over all surfaces: measures the place *x as each finds it, and with `push` moves it out of each in turn. */
 static fsi__wc_place fsi__wc_round(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 x0, double known,
                                    double reach, fsi_vec3 *x, int push)
 {
@@ -2819,8 +2786,7 @@ static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double
    begins, move through it at the emitter's velocity, and push what is in front of them. What has not passed the plane
    by the end of the step is taken out, and made anew where it stood when the next step begins. */
 
-/* The layers of emitter k that pass its plane in the step, and one more; 0 where it lets nothing out. MESH: 1 when it
-   is to be filled. */
+/* The layers of emitter k that pass its plane in the step, and one more; 0: it lets nothing out. MESH: 1 when due. */
 static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
 {
     const fsi__emitter *e = &run->im->sources.emitter[k];
@@ -3311,8 +3277,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
         im->need = need;
         im->need_count = run->chunks;
     }
-    if (run->n <= FSI__WC_LISTED && n > 0) { /* room for the longest lists of a liquid that is not compressed by more
-                                                than 15 % */
+    if (run->n <= FSI__WC_LISTED && n > 0) { /* room for the longest lists of a liquid compressed by 15 % at most */
         const double reach = ((double)s->support + FSI__WC_SKIN * (double)s->desc.spacing) / (double)s->desc.spacing;
         const double each = 1.15 * (s->desc.dim == 3 ? 4.2 * reach * reach * reach : 3.2 * reach * reach) + FSI_LANES;
         const size_t room = (size_t)((double)n * each + 4 * FSI__NB_TILE * (double)run->chunks) * sizeof(int);
@@ -3363,8 +3328,7 @@ static void fsi__wc_measure_chunk(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Largest summation density of particles farther than H from every surface. Whether they are is asked only of those
-   that would count. */
+/* Largest summation density of particles farther than H from every surface, which is asked only of those that count. */
 static void fsi__wc_inner_chunk(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
@@ -3951,8 +3915,7 @@ typedef struct fsi__wc_layer {
     double depth, radius;
 } fsi__wc_layer;
 
-/* One sample r_P inside; where the solid is thinner than 2 r_P, in its middle, and as small: else it would push from
-   the other side. */
+/* A sample r_P inside; where the solid is thinner than 2 r_P, in its middle and as small, not to push from behind. */
 static void fsi__wc_lay(fsi__wc_layer *l, fsi_vec3 x, fsi_vec3 n)
 {
     double depth = l->depth;
