@@ -269,17 +269,21 @@ static ex__vec *ex__smooth_normals(const fsi_vec3 *vertices, int vertex_count, c
 static void ex__add_mesh(ex_scene *s, ex__kind kind, const fsi_vec3 *vertices, const fsi_vec3 *normals, int vertex_count,
                          const int *triangles, int triangle_count, const uint32_t *colors, uint32_t rgb, uint32_t lit)
 {
-    ex__vec *smooth = normals ? NULL : ex__smooth_normals(vertices, vertex_count, triangles, triangle_count);
-    ex__tri **list = kind == EX__WATER ? &s->water : &s->tris;
+    const int water = kind == EX__WATER;
+    ex__vec *smooth = normals && !water ? NULL : ex__smooth_normals(vertices, vertex_count, triangles, triangle_count);
+    ex__tri **list = water ? &s->water : &s->tris;
+    ex__vec face;
     int i, k;
     *list = (ex__tri *)ex__room(s, kind, *list, triangle_count, sizeof **list);
     for (i = 0; i < triangle_count; i++) {
         ex__tri *t = *list + s->count[kind];
         for (k = 0; k < 3; k++) t->p[k] = ex__narrow(vertices[triangles[3 * i + k]]);
         s->count[kind] += ex__drawable(t->p[0]) && ex__drawable(t->p[1]) && ex__drawable(t->p[2]);
+        face = ex__unit(ex__area(vertices, triangles + 3 * i));
         for (k = 0; k < 3; k++) {
             int v = triangles[3 * i + k];
             t->n[k] = normals ? ex__narrow(normals[v]) : smooth[3 * i + k];
+            if (water && ex__dot3(t->n[k], face) < 0.7f) t->n[k] = smooth[3 * i + k];
             t->c[k] = ((colors ? colors[v] : rgb) & 0xffffffu) | lit << 24;
         }
     }
@@ -308,7 +312,8 @@ EX_FN void ex_draw_walls(ex_scene *s, const fsi_vec3 *vertices, int vertex_count
     ex__add_mesh(s, EX__TRIS, vertices, NULL, vertex_count, triangles, triangle_count, NULL, rgb, EX__WALL);
 }
 
-/* The surface of a liquid, closed, its triangles counter-clockwise seen from outside; normals as above. */
+/* The surface of a liquid, closed, its triangles counter-clockwise seen from outside; normals as above. One that is more
+   than 45 degrees off a face does not count there: where a wall cuts the surface off is an edge. */
 EX_FN void ex_draw_surface(ex_scene *s, const fsi_vec3 *vertices, const fsi_vec3 *normals, int vertex_count,
                            const int *triangles, int triangle_count)
 {
