@@ -1,4 +1,5 @@
-/* Speed of fsi_barrier.h: distances, energies with derivatives, sweeps beside ACCD, the level-set filter, the broad phase of a sheet of cloth.
+/* Speed of fsi_barrier.h: distances, energies with derivatives, sweeps beside ACCD, the level-set filter, the broad
+   phase of a sheet of cloth.
    usage: bench_barrier [part of a name]. With -fopenmp: by the wall's clock.
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
@@ -49,7 +50,10 @@ static void make_turning(fsi_pair kind, query *q, int n)
         double axis[3];
         for (k = 0; k < (kind == FSI_EDGE_EDGE ? 6 : 3); k++) q[i].x[k] += (gap - at.d) * at.normal[k % 3];
         for (k = 0; k < 3; k++) axis[k] = uniform(-1, 1);
-        for (k = 0; k < 12; k++) q[i].dx[k] = k < 3 ? 0 : axis[(k + 1) % 3] * (q[i].x[k / 3 * 3 + (k + 2) % 3] - q[i].x[(k + 2) % 3]) - axis[(k + 2) % 3] * (q[i].x[k / 3 * 3 + (k + 1) % 3] - q[i].x[(k + 1) % 3]);
+        for (k = 0; k < 12; k++)
+            q[i].dx[k] = k < 3 ? 0
+                               : axis[(k + 1) % 3] * (q[i].x[k / 3 * 3 + (k + 2) % 3] - q[i].x[(k + 2) % 3]) -
+                                     axis[(k + 2) % 3] * (q[i].x[k / 3 * 3 + (k + 1) % 3] - q[i].x[(k + 1) % 3]);
     }
 }
 
@@ -57,7 +61,8 @@ static void make_turning(fsi_pair kind, query *q, int n)
 static double accd(fsi_pair kind, const double *x, const double *dx, double thickness, double keep)
 {
     const int n = fsi_pair_points(kind), first = kind == FSI_EDGE_EDGE ? 2 : 1;
-    double y[12], p[12], mean[3] = { 0, 0, 0 }, speed[2] = { 0, 0 }, d = fsi_distance_between(kind, x).d - thickness, stop = keep * d, t = 0, step;
+    double y[12], p[12], mean[3] = {0, 0, 0}, speed[2] = {0, 0}, d = fsi_distance_between(kind, x).d - thickness,
+                         stop = keep * d, t = 0, step;
     int i, k, turn;
     for (i = 0; i < n; i++) for (k = 0; k < 3; k++) mean[k] += dx[3 * i + k] / n;
     for (i = 0; i < n; i++) {
@@ -116,7 +121,8 @@ static void bench_sweeps(const char *what, void (*make)(fsi_pair, query *, int),
         double t, worst, seconds;
         make((fsi_pair)kind, q, QUERIES);
         seconds = time_sweeps(q, (fsi_pair)kind, fsi_ccd, &t, &worst);
-        printf("sweep %s %-15s %6.3f us, worst %5.1f us, mean t %.4f", what, kinds[kind], 1e6 * seconds, 1e6 * worst, t);
+        printf("sweep %s %-15s %6.3f us, worst %5.1f us, mean t %.4f", what, kinds[kind], 1e6 * seconds, 1e6 * worst,
+               t);
         if (compare) {
             seconds = time_sweeps(q, (fsi_pair)kind, accd, &t, &worst);
             printf("   ACCD %6.3f us, worst %6.1f us, mean t %.4f", 1e6 * seconds, 1e6 * worst, t);
@@ -140,13 +146,16 @@ static void bench_energies(void)
         make_cloth(c.kind, q, QUERIES);
         printf("%-15s%s", kinds[c.kind], kind < 4 ? "           " : " mollified ");
         for (what = 0; what < 5; what++) {
-            static const char *const names[5] = { "distance", "energy", "and gradient", "and projected Hessian", "exact Hessian" };
+            static const char *const names[5] = {"distance", "energy", "and gradient", "and projected Hessian",
+                                                 "exact Hessian"};
             double times[ROUNDS];
             for (r = 0; r < ROUNDS; r++) {
                 double start = cpu_seconds(NULL);
                 for (i = 0; i < QUERIES; i++) {
                     if (what == 0) sink += fsi_distance_between(c.kind, q[i].x).d;
-                    else sink += fsi_contact_energy(&c, q[i].x, what > 1 ? g : NULL, what > 2 ? h : NULL, what == 3 ? FSI_HESSIAN_PROJECTED : FSI_HESSIAN_EXACT);
+                    else
+                        sink += fsi_contact_energy(&c, q[i].x, what > 1 ? g : NULL, what > 2 ? h : NULL,
+                                                   what == 3 ? FSI_HESSIAN_PROJECTED : FSI_HESSIAN_EXACT);
                 }
                 times[r] = (cpu_seconds(NULL) - start) / QUERIES;
             }
@@ -194,7 +203,8 @@ static void bench_levelset(void)
     }
 }
 
-/* The edges of a sheet of n x n vertices, folded twice so that its layers lie 0.002 apart; swept boxes. Edges with a common vertex are left out. */
+/* The edges of a sheet of n x n vertices, folded twice so that its layers lie 0.002 apart; swept boxes. Edges with a
+   common vertex are left out. */
 typedef struct sheet { int edges, *end; double *box; } sheet;
 
 static int apart(void *user, int i, int j)
@@ -259,7 +269,9 @@ static void bench_boxes(int n)
         if (step) find += bench_seconds(NULL) - start;
         else first = bench_seconds(NULL) - start;
     }
-    printf("broad phase, %d edges against themselves: update %.2f ms, %d pairs in %.2f ms (the first time %.2f ms), tree made %d times in 40 steps\n", s.edges, update / 40 * 1e3, p->count, find / 40 * 1e3, first * 1e3, b->rebuilds);
+    printf("broad phase, %d edges against themselves: update %.2f ms, %d pairs in %.2f ms (the first time %.2f ms), "
+           "tree made %d times in 40 steps\n",
+           s.edges, update / 40 * 1e3, p->count, find / 40 * 1e3, first * 1e3, b->rebuilds);
     fsi_pairs_destroy(p);
     fsi_boxes_destroy(b);
     free(s.end);

@@ -1,6 +1,8 @@
-/* Speed of a substep of fsi_couple.h: the drop of examples/drop_on_cloth.c on a cloth that is held at its corners, from just above it until it is deepest in it;
+/* Speed of a substep of fsi_couple.h: the drop of examples/drop_on_cloth.c on a cloth that is held at its corners,
+   from just above it until it is deepest in it;
    then how time and memory grow with cells and vertices together, and with vertices alone. One thread, CPU time.
-   usage: bench_couple [res [seconds [fine]]]: only the drop at this res; the cloth's edges are shorter by `fine`. SPDX-License-Identifier: MIT */
+   usage: bench_couple [res [seconds [fine]]]: only the drop at this res; the cloth's edges are shorter by `fine`.
+   SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
 #include "../fsi_couple.h"
@@ -37,7 +39,8 @@ static fsi_shell *make_cloth(fsi_context *c, int n)
     fsi_shell *s;
     if (!x || !t) exit(1);
     for (j = 0; j < side; j++) for (i = 0; i < side; i++)
-        x[j * side + i] = fsi_v3((fsi_real)((BOX - CLOTH) / 2 + CLOTH * i / n), (fsi_real)((BOX - CLOTH) / 2 + CLOTH * j / n), (fsi_real)HEIGHT);
+            x[j * side + i] = fsi_v3((fsi_real)((BOX - CLOTH) / 2 + CLOTH * i / n),
+                                     (fsi_real)((BOX - CLOTH) / 2 + CLOTH * j / n), (fsi_real)HEIGHT);
     for (j = 0; j < n; j++) for (i = 0; i < n; i++) {
         const int a = j * side + i, square[6] = { a, a + 1, a + side + 1, a, a + side + 1, a + side };
         for (k = 0; k < 6; k++) t[count++] = square[k];
@@ -68,7 +71,9 @@ static fsi_levelset *make_drop(fsi_context *c, int res)
     d.dx = (fsi_real)(BOX / res);
     d.surface_tension = (fsi_real)0.02;
     must(c, fsi_levelset_create(&s, &d));
-    must(c, fsi_levelset_fill_sphere(s, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(HEIGHT + 1.4 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-0.5), NULL));
+    must(c, fsi_levelset_fill_sphere(
+                s, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(HEIGHT + 1.4 * RADIUS)),
+                (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-0.5), NULL));
     return s;
 }
 
@@ -131,9 +136,11 @@ static double growth(const record *r, figure f) { return log(deep(r, f) / deep(r
 
 static void say(const record *r, int res)
 {
-    printf("res %3d, %6d vertices, %4d substeps: mean t_N %.4f s, t_P %.4f, t %.4f, %.1f Newton steps; deep in contact t_N %.4f s, t_P %.4f, t %.4f, %.1f Newton steps, %.0f contacts, %.0f faces; %.0f MB\n",
-           res, r->vertices, r->substeps, mean(r, NEWTON_SECONDS), mean(r, PRESSURE_SECONDS), mean(r, SECONDS), mean(r, NEWTON), deep(r, NEWTON_SECONDS), deep(r, PRESSURE_SECONDS), deep(r, SECONDS),
-           deep(r, NEWTON), deep(r, CONTACTS), deep(r, FACES), r->megabytes);
+    printf("res %3d, %6d vertices, %4d substeps: mean t_N %.4f s, t_P %.4f, t %.4f, %.1f Newton steps; deep in contact "
+           "t_N %.4f s, t_P %.4f, t %.4f, %.1f Newton steps, %.0f contacts, %.0f faces; %.0f MB\n",
+           res, r->vertices, r->substeps, mean(r, NEWTON_SECONDS), mean(r, PRESSURE_SECONDS), mean(r, SECONDS),
+           mean(r, NEWTON), deep(r, NEWTON_SECONDS), deep(r, PRESSURE_SECONDS), deep(r, SECONDS), deep(r, NEWTON),
+           deep(r, CONTACTS), deep(r, FACES), r->megabytes);
     fflush(stdout);
 }
 
@@ -151,7 +158,9 @@ static void grow(void)
         say(&r[k], res[k]);
         if (k > 0) {
             const double step = log((double)res[k] / res[k - 1]);
-            printf("   from res %d: t ~ res^%.2f, t_N ~ res^%.2f, t_P ~ res^%.2f, memory ~ res^%.2f\n", res[k - 1], growth(r + k, SECONDS) / step, growth(r + k, NEWTON_SECONDS) / step, growth(r + k, PRESSURE_SECONDS) / step, log(r[k].megabytes / r[k - 1].megabytes) / step);
+            printf("   from res %d: t ~ res^%.2f, t_N ~ res^%.2f, t_P ~ res^%.2f, memory ~ res^%.2f\n", res[k - 1],
+                   growth(r + k, SECONDS) / step, growth(r + k, NEWTON_SECONDS) / step,
+                   growth(r + k, PRESSURE_SECONDS) / step, log(r[k].megabytes / r[k - 1].megabytes) / step);
         }
     }
 }
@@ -168,8 +177,10 @@ static void refine_cloth(void)
         say(&r[k], 64);
         if (k > 0) {
             const double step = log((double)r[k].vertices / r[k - 1].vertices);
-            printf("   from %d vertices: t ~ vertices^%.2f, t_N ~ vertices^%.2f, t_P ~ vertices^%.2f, memory ~ vertices^%.2f\n", r[k - 1].vertices, growth(r + k, SECONDS) / step,
-                   growth(r + k, NEWTON_SECONDS) / step, growth(r + k, PRESSURE_SECONDS) / step, log(r[k].megabytes / r[k - 1].megabytes) / step);
+            printf("   from %d vertices: t ~ vertices^%.2f, t_N ~ vertices^%.2f, t_P ~ vertices^%.2f, memory ~ "
+                   "vertices^%.2f\n",
+                   r[k - 1].vertices, growth(r + k, SECONDS) / step, growth(r + k, NEWTON_SECONDS) / step,
+                   growth(r + k, PRESSURE_SECONDS) / step, log(r[k].megabytes / r[k - 1].megabytes) / step);
         }
     }
 }

@@ -47,9 +47,11 @@ static fsi_mesh *make_ball(scene *s, fsi_vec3 center, fsi_real radius, int level
         x[k] = fsi_v3(axis == 0 ? side : 0, axis == 1 ? side : 0, axis == 2 ? side : 0);
     }
     for (level = 0; level < levels; level++, count *= 4)
-        for (k = count / 3 - 1; k >= 0; k--) { /* from the last on: four take the place of one and of three that were moved before */
+        for (k = count / 3 - 1; k >= 0; k--) { /* from the last on: four take the place of one and of three that were
+                                                  moved before */
             const fsi_vec3 a = x[3 * k], b = x[3 * k + 1], c = x[3 * k + 2];
-            const fsi_vec3 ab = fsi_v3_unit(fsi_v3_add(a, b)), bc = fsi_v3_unit(fsi_v3_add(b, c)), ca = fsi_v3_unit(fsi_v3_add(c, a));
+            const fsi_vec3 ab = fsi_v3_unit(fsi_v3_add(a, b)), bc = fsi_v3_unit(fsi_v3_add(b, c)),
+                           ca = fsi_v3_unit(fsi_v3_add(c, a));
             const fsi_vec3 four[12] = { a, ab, ca, ab, b, bc, ca, bc, c, ab, bc, ca };
             memcpy(x + 12 * k, four, sizeof four);
         }
@@ -158,7 +160,8 @@ int main(int argc, char **argv)
     make_scene(&s, argc > 1 ? atoi(argv[1]) : 128);
     s.stream = stream_rate();
     cells = (double)s.grid->block_count * s.grid->block_cells;
-    printf("%d blocks, %.2f M entries a field; mesh of %d triangles\n", s.grid->block_count, 1e-6 * cells, s.mesh->face_count);
+    printf("%d blocks, %.2f M entries a field; mesh of %d triangles\n", s.grid->block_count, 1e-6 * cells,
+           s.mesh->face_count);
     for (k = 0; k < sizeof list / sizeof *list; k++) {
         const double least = list[k].bytes * cells / s.stream;
         int t;
@@ -167,8 +170,10 @@ int main(int argc, char **argv)
             list[k].pass(&s);
             time[t] = bench_seconds(NULL) - start;
         }
-        printf("%-28s %7.1f ms %6.1f ns an entry, floor %5.1f ms (x %.0f)\n", list[k].name, 1e3 * median(time, ROUNDS), 1e9 * median(time, ROUNDS) / cells, 1e3 * least, median(time, ROUNDS) / least);
+        printf("%-28s %7.1f ms %6.1f ns an entry, floor %5.1f ms (x %.0f)\n", list[k].name, 1e3 * median(time, ROUNDS),
+               1e9 * median(time, ROUNDS) / cells, 1e3 * least, median(time, ROUNDS) / least);
     }
-    printf("%d component(s), %d triangles of surface, %d faces cut or covered\n", s.count, s.surface->element_count, s.faces->count);
+    printf("%d component(s), %d triangles of surface, %d faces cut or covered\n", s.count, s.surface->element_count,
+           s.faces->count);
     return 0;
 }

@@ -1,4 +1,5 @@
-/* bench_io.c - speed of reading and writing a mesh of 200,000 triangles and a picture, beside one pass over the same bytes.
+/* bench_io.c - speed of reading and writing a mesh of 200,000 triangles and a picture, beside one pass over the same
+   bytes.
    SPDX-License-Identifier: MIT
 
    cc -O3 bench/bench_io.c -o bench_io -lm && ./bench_io */
@@ -32,7 +33,8 @@ static unsigned char pixels[3 * WIDTH * HEIGHT];
 static void make_mesh(fsi_io_mesh *m)
 {
     int i, j, *t = triangles;
-    for (i = 0; i < SIDE * SIDE; i++) x[i] = fsi_v3((fsi_real)(i % SIDE) / 7, (fsi_real)(i / SIDE) / 7, (fsi_real)sin(i / 11.0));
+    for (i = 0; i < SIDE * SIDE; i++)
+        x[i] = fsi_v3((fsi_real)(i % SIDE) / 7, (fsi_real)(i / SIDE) / 7, (fsi_real)sin(i / 11.0));
     for (j = 0; j + 1 < SIDE; j++) {
         for (i = 0; i + 1 < SIDE; i++, t += 6) {
             int a = j * SIDE + i;
@@ -47,7 +49,8 @@ static void make_mesh(fsi_io_mesh *m)
     m->vertex_count = SIDE * SIDE;
     m->triangles = triangles;
     m->triangle_count = 2 * (SIDE - 1) * (SIDE - 1);
-    for (i = 0; i < 3 * WIDTH * HEIGHT; i++) pixels[i] = (unsigned char)(128 + 100 * sin(i % (3 * WIDTH) / 300.0) * cos(i / (3 * WIDTH) / 60.0));
+    for (i = 0; i < 3 * WIDTH * HEIGHT; i++)
+        pixels[i] = (unsigned char)(128 + 100 * sin(i % (3 * WIDTH) / 300.0) * cos(i / (3 * WIDTH) / 60.0));
 }
 
 /* 0 OBJ, 1 PLY ascii, 2 PLY binary, 3 VTP, 4 PNG. */
@@ -61,7 +64,8 @@ static fsi_status write_one(int what, fsi_io_out out, const fsi_io_mesh *m)
 static fsi_status read_one(int what, const bytes *b)
 {
     fsi_io_mesh m;
-    fsi_status status = what == 0 ? fsi_io_read_obj(&m, NULL, b->data, b->size) : fsi_io_read_ply(&m, NULL, b->data, b->size);
+    fsi_status status =
+        what == 0 ? fsi_io_read_obj(&m, NULL, b->data, b->size) : fsi_io_read_ply(&m, NULL, b->data, b->size);
     fsi_io_destroy_mesh(&m);
     return status;
 }

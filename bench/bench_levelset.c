@@ -1,5 +1,7 @@
-/* Speed of a substep of fsi_levelset.h: a ball that falls into a pool, a solid ball in a pool, a drop in boxes of different sizes; each phase beside what memory would need
-   to stream, once each, the fields that it reads and writes in the blocks that exist. One thread: CPU time; two: of the wall.
+/* Speed of a substep of fsi_levelset.h: a ball that falls into a pool, a solid ball in a pool, a drop in boxes of
+   different sizes; each phase beside what memory would need
+   to stream, once each, the fields that it reads and writes in the blocks that exist. One thread: CPU time; two: of the
+   wall.
    usage: bench_levelset [n: only the ball, in n^3] [and any word: only the solid ball]. SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
@@ -8,7 +10,8 @@
 #include "bench.h"
 
 enum { WARM = 4, STEPS = 9, PHASES = 8 };
-static const char *const phase_name[PHASES] = { "all", "advection", "distance", "volume", "pressure", "extrapolation", "viscosity", "other" };
+static const char *const phase_name[PHASES] = {"all",      "advection",     "distance",  "volume",
+                                               "pressure", "extrapolation", "viscosity", "other"};
 static double stream; /* bytes a second */
 static double tasks;  /* CPU seconds in what several threads could share */
 
@@ -47,7 +50,8 @@ static long long liquid_cells(const fsi_levelset *s)
 /* Bytes that the phases of a substep must move, each number that they read or write once. */
 static void count_bytes(const fsi_levelset *s, double *bytes)
 {
-    const double w = sizeof(fsi_real), entries = (double)s->grid->block_count * s->grid->block_cells, liquid = (double)liquid_cells(s);
+    const double w = sizeof(fsi_real), entries = (double)s->grid->block_count * s->grid->block_cells,
+                 liquid = (double)liquid_cells(s);
     const double iteration = (4 * 16 + 12 + 16) * 8.0 / 7 + 13 * 8; /* of the pressure solver, see bench_pressure.c */
     int k;
     bytes[1] = 8 * w * entries;                                      /* phi and u, from and to */
@@ -56,7 +60,8 @@ static void count_bytes(const fsi_levelset *s, double *bytes)
     bytes[4] = (iteration * s->stats.pressure_iterations + 2 * 8 * w) * liquid; /* u, phi, pressure: twice */
     bytes[5] = 2 * 3 * (2 * w + 1) * entries;                        /* u and which are known, twice */
     bytes[6] = 0;
-    bytes[7] = (2 * (5 * w + sizeof(int)) + 4 * w + sizeof(int)) * entries; /* the copy that a failure leaves alone; momentum of components */
+    /* the copy that a failure leaves alone; momentum of components */
+    bytes[7] = (2 * (5 * w + sizeof(int)) + 4 * w + sizeof(int)) * entries;
     for (k = 1, bytes[0] = 0; k < PHASES; k++) bytes[0] += bytes[k];
 }
 
@@ -99,11 +104,16 @@ static double run(fsi_levelset *s, const char *name, int threads, fsi_body *body
     }
     count_bytes(s, bytes);
     for (k = 0; k < PHASES; k++) middle[k] = median(seconds[k], STEPS);
-    printf("%-14s %3d^3, %d thread%s: %7.1f ms a substep, %.2f us a liquid cell; %.1f iterations, %lld cells, %d blocks, %.1f MB, hash %016llx\n", name, s->grid->n[0], threads, threads > 1 ? "s" : "",
-           1e3 * middle[0], 1e6 * middle[0] / (double)liquid_cells(s), (double)iterations / STEPS, liquid_cells(s), s->stats.blocks, 1e-6 * (double)s->stats.bytes, (unsigned long long)fsi_levelset_hash(s));
+    printf("%-14s %3d^3, %d thread%s: %7.1f ms a substep, %.2f us a liquid cell; %.1f iterations, %lld cells, %d "
+           "blocks, %.1f MB, hash %016llx\n",
+           name, s->grid->n[0], threads, threads > 1 ? "s" : "", 1e3 * middle[0],
+           1e6 * middle[0] / (double)liquid_cells(s), (double)iterations / STEPS, liquid_cells(s), s->stats.blocks,
+           1e-6 * (double)s->stats.bytes, (unsigned long long)fsi_levelset_hash(s));
     if (threads == 1) printf("    %.0f %% of it in tasks\n", 100 * share / all);
     for (k = 1; k < PHASES; k++)
-        if (bytes[k] > 0 || middle[k] > 1e-4) printf("    %-14s %7.1f ms, floor %5.1f ms (x %.0f)\n", phase_name[k], 1e3 * middle[k], 1e3 * bytes[k] / stream, middle[k] * stream / (bytes[k] + 1e-300));
+        if (bytes[k] > 0 || middle[k] > 1e-4)
+            printf("    %-14s %7.1f ms, floor %5.1f ms (x %.0f)\n", phase_name[k], 1e3 * middle[k],
+                   1e3 * bytes[k] / stream, middle[k] * stream / (bytes[k] + 1e-300));
     fflush(stdout);
     return middle[0];
 }
@@ -152,7 +162,8 @@ static fsi_mesh *make_ball(fsi_vec3 at, double radius)
     int e[6 * POLE], i, j, n = 0;
     for (j = 0; j <= DOWN; j++)
         for (i = 0; i < ROUND; i++) {
-            const int k = (i + 1) % ROUND, here = (j - 1) * ROUND, above = j == 1 ? POLE : here - ROUND + i, below = j == DOWN - 1 ? POLE + 1 : here + ROUND + k;
+            const int k = (i + 1) % ROUND, here = (j - 1) * ROUND, above = j == 1 ? POLE : here - ROUND + i,
+                      below = j == DOWN - 1 ? POLE + 1 : here + ROUND + k;
             const double out = radius * sin(pi * j / DOWN), turn = 2 * pi * i / ROUND;
             const fsi_vec3 x = fsi_v3_add(at, point(out * cos(turn), out * sin(turn), radius * cos(pi * j / DOWN)));
             v[j == 0 ? POLE : j == DOWN ? POLE + 1 : here + i] = x;
@@ -189,7 +200,8 @@ static double solid_ball(const char *name, int n, int kind, int threads)
     if (kind == COUPLED) {
         body.mode = FSI_BODY_COUPLED;
         body.mass = (fsi_real)mass;
-        body.inertia = fsi_m3_diagonal(point(0.4 * mass * 0.15 * 0.15, 0.4 * mass * 0.15 * 0.15, 0.4 * mass * 0.15 * 0.15));
+        body.inertia =
+            fsi_m3_diagonal(point(0.4 * mass * 0.15 * 0.15, 0.4 * mass * 0.15 * 0.15, 0.4 * mass * 0.15 * 0.15));
         body.force = point(0, -9.81 * mass, 0);
     } else body.velocity = point(0.5, 0.1, 0);
     o.mesh = mesh;
@@ -207,8 +219,10 @@ static double solid_ball(const char *name, int n, int kind, int threads)
 static void solid_balls(int n, int threads)
 {
     const double none = solid_ball("no solid", n, NO_BALL, threads), rests = solid_ball("it rests", n, RESTS, threads);
-    const double moves = solid_ball("PRESCRIBED", n, PRESCRIBED, threads), carried = solid_ball("COUPLED", n, COUPLED, threads);
-    printf("a substep with a ball that rests, moves, is carried takes %.2f, %.2f, %.2f times as long as without\n", rests / none, moves / none, carried / none);
+    const double moves = solid_ball("PRESCRIBED", n, PRESCRIBED, threads),
+                 carried = solid_ball("COUPLED", n, COUPLED, threads);
+    printf("a substep with a ball that rests, moves, is carried takes %.2f, %.2f, %.2f times as long as without\n",
+           rests / none, moves / none, carried / none);
 }
 
 /* About 100000 cells of liquid, which turn and fall in the middle of a box of n^3 cells of 1/64 m. */
@@ -218,7 +232,8 @@ static double drop(int n)
     fsi_levelset *s = make(&c, n, 1.0 / 64, 0.0728, 1);
     const double middle = n / 128.0;
     double time;
-    must(s, fsi_levelset_fill_sphere(s, point(middle, middle + 0.02, middle), (fsi_real)(28.8 / 64), point(0, 0.5, 0), NULL));
+    must(s, fsi_levelset_fill_sphere(s, point(middle, middle + 0.02, middle), (fsi_real)(28.8 / 64), point(0, 0.5, 0),
+                                     NULL));
     time = run(s, "drop", 1, NULL);
     fsi_levelset_destroy(s);
     return time;

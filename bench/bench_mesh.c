@@ -21,14 +21,15 @@ static void line(const char *name, double value, const char *unit) { printf("%-2
    come in an order in which each is close to the one before, as those of sorted particles do. */
 static fsi_vec3 at_surface(double part, double off)
 {
-    double s = 2 * FSI_PI * floor(part * 400) / 400 + uniform(0, 2 * FSI_PI / 400), t = 2 * FSI_PI * fmod(400 * part, 1),
-        r = 0.5 + uniform(-off, off), w = 1 + r * cos(t);
+    double s = 2 * FSI_PI * floor(part * 400) / 400 + uniform(0, 2 * FSI_PI / 400),
+           t = 2 * FSI_PI * fmod(400 * part, 1), r = 0.5 + uniform(-off, off), w = 1 + r * cos(t);
     return v3(w * cos(s), w * sin(s), r * sin(t));
 }
 
 int main(int argc, char **argv)
 {
-    int faces = argc > 1 ? atoi(argv[1]) : 200000, nu = (int)sqrt(faces * 1.25), nv = faces / 2 / nu, i, j, k, n = 200000, found[64];
+    int faces = argc > 1 ? atoi(argv[1]) : 200000, nu = (int)sqrt(faces * 1.25), nv = faces / 2 / nu, i, j, k,
+        n = 200000, found[64];
     fsi_context context = fsi_default_context();
     fsi_mesh_desc d = fsi_mesh_default_desc();
     fsi_mesh *m;

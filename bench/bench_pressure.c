@@ -21,7 +21,9 @@ static double random_number(void)
 
 static double ball(fsi_vec3 x, double cx, double cy, double cz, double r)
 {
-    return sqrt(((double)x.x - cx) * ((double)x.x - cx) + ((double)x.y - cy) * ((double)x.y - cy) + ((double)x.z - cz) * ((double)x.z - cz)) - r;
+    return sqrt(((double)x.x - cx) * ((double)x.x - cx) + ((double)x.y - cy) * ((double)x.y - cy) +
+                ((double)x.z - cz) * ((double)x.z - cz)) -
+           r;
 }
 
 static double shape(fsi_vec3 x, int drops)
@@ -43,7 +45,8 @@ static void *need(size_t count, size_t size)
     return p;
 }
 
-/* A box of n^3 cells with walls; velocity smooth, divergent, and rough; to 1e-6. two: air is solved too, 1000 times lighter. */
+/* A box of n^3 cells with walls; velocity smooth, divergent, and rough; to 1e-6. two: air is solved too, 1000 times
+   lighter. */
 static void bench(const char *name, int n, int drops, int two, int rounds)
 {
     fsi_context c = fsi_default_context();
@@ -89,7 +92,10 @@ static void bench(const char *name, int n, int drops, int two, int rounds)
                 const fsi_vec3 x = fsi_grid_position(g, (fsi_grid_place)(FSI_FACES_X + a), q[0], q[1], q[2]);
                 const double v = shape(x, drops) * n + 0.5, air = v < 0 ? 0 : (v > 1 ? 1 : v);
                 beta[a]->value[at] = (fsi_real)(1 / (1000 * (1 - air) + air));
-                keep[a][at] = (fsi_real)(q[a] == 0 || q[a] == n ? 0 : fsi_sin(3 * (double)x.x + a) * fsi_cos(2 * (double)x.y) + 0.2 * random_number());
+                keep[a][at] =
+                    (fsi_real)(q[a] == 0 || q[a] == n
+                                   ? 0
+                                   : fsi_sin(3 * (double)x.x + a) * fsi_cos(2 * (double)x.y) + 0.2 * random_number());
             }
         }
     for (a = 0; a < 3; a++) {
@@ -108,12 +114,14 @@ static void bench(const char *name, int n, int drops, int two, int rounds)
         all[t] = bench_seconds(NULL) - start;
         setup[t] = s->stats.seconds_setup;
     }
-    /* a cell and iteration: 4 sweeps, residual and transfers in float, on all levels 8/7 of that, and 13 doubles of the conjugate gradients;
-       seven coefficients for each of these where the density is not the least (43 %) */
+    /* a cell and iteration: 4 sweeps, residual and transfers in float, on all levels 8/7 of that, and 13 doubles of the
+       conjugate gradients; seven coefficients for each of these where the density is not the least (43 %) */
     bytes = (4 * 16 + 12 + 16) * 8.0 / 7 + 13 * 8 + (two ? 0.43 * 28 * (5 * 8.0 / 7 + 1) : 0);
     floor_seconds = bytes * (double)s->stats.unknowns * s->stats.iters / stream;
-    printf("%-10s %3d^3 %8lld unknowns %2d iterations, largest residual %.1e, %5.1f MB: set-up %6.1f ms, all %7.1f ms, floor of the iterations %6.1f ms (x %.1f)\n", name, n,
-           s->stats.unknowns, s->stats.iters, s->stats.residual, (double)s->stats.bytes * 1e-6, 1e3 * median(setup, rounds), 1e3 * median(all, rounds), 1e3 * floor_seconds,
+    printf("%-10s %3d^3 %8lld unknowns %2d iterations, largest residual %.1e, %5.1f MB: set-up %6.1f ms, all %7.1f ms, "
+           "floor of the iterations %6.1f ms (x %.1f)\n",
+           name, n, s->stats.unknowns, s->stats.iters, s->stats.residual, (double)s->stats.bytes * 1e-6,
+           1e3 * median(setup, rounds), 1e3 * median(all, rounds), 1e3 * floor_seconds,
            (median(all, rounds) - median(setup, rounds)) / floor_seconds);
     fsi_pressure_destroy(s);
     fsi_grid_destroy(g);

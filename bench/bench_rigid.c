@@ -1,4 +1,5 @@
-/* Speed of fsi_rigid.h: a step of walls of boxes and of heaps of rings against their contacts, trees against their links, growth.
+/* Speed of fsi_rigid.h: a step of walls of boxes and of heaps of rings against their contacts, trees against their
+   links, growth.
    usage: bench_rigid [part of a name]. With -fopenmp: by the wall's clock.
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
@@ -55,9 +56,12 @@ static void time_steps(fsi_rigid *w, const char *name, int settle)
         solve[k] = w->stats.seconds_solve;
         sweeps += (double)w->stats.sweeps / STEPS;
     }
-    printf("%-20s %6d bodies %7d contacts  step %9.1f us  collide %5.2f us/body  solve %6.3f us/contact/sweep (%.0f sweeps)  %5.0f bytes/body\n", name,
-           w->stats.bodies, w->stats.contacts, 1e6 * median(t, STEPS), 1e6 * median(collide, STEPS) / w->stats.bodies,
-           w->stats.contacts && sweeps > 0 ? 1e6 * median(solve, STEPS) / w->stats.contacts / sweeps : 0, sweeps, (double)w->stats.bytes / w->stats.bodies);
+    printf("%-20s %6d bodies %7d contacts  step %9.1f us  collide %5.2f us/body  solve %6.3f us/contact/sweep (%.0f "
+           "sweeps)  %5.0f bytes/body\n",
+           name, w->stats.bodies, w->stats.contacts, 1e6 * median(t, STEPS),
+           1e6 * median(collide, STEPS) / w->stats.bodies,
+           w->stats.contacts && sweeps > 0 ? 1e6 * median(solve, STEPS) / w->stats.contacts / sweeps : 0, sweeps,
+           (double)w->stats.bytes / w->stats.bodies);
     fflush(stdout);
 }
 
@@ -70,7 +74,8 @@ static void bench_wall(int courses)
     char name[32];
     int k, i;
     for (k = 0; k < courses; k++)
-        for (i = 0; i < courses - k; i++) add(w, &brick, fsi_v3((fsi_real)(0.21 * (i + 0.5 * k)), 0, (fsi_real)(0.05 + 0.1 * k)), 0);
+        for (i = 0; i < courses - k; i++)
+            add(w, &brick, fsi_v3((fsi_real)(0.21 * (i + 0.5 * k)), 0, (fsi_real)(0.05 + 0.1 * k)), 0);
     snprintf(name, sizeof name, "wall_%d", courses);
     time_steps(w, name, 30);
     fsi_rigid_destroy(w);
@@ -87,7 +92,10 @@ static void bench_heap(int n)
     s[0] = fsi_rigid_box(fsi_v3((fsi_real)0.1, (fsi_real)0.08, (fsi_real)0.12));
     s[1] = fsi_rigid_sphere((fsi_real)0.1);
     s[2] = fsi_rigid_capsule((fsi_real)0.06, (fsi_real)0.08);
-    for (i = 0; i < 5 * n * n; i++) add(w, &s[i % 3], fsi_v3((fsi_real)(0.25 * (i % n)), (fsi_real)(0.25 * (i / n % n)), (fsi_real)(0.2 + 0.3 * (i / n / n))), 0.3 * i);
+    for (i = 0; i < 5 * n * n; i++)
+        add(w, &s[i % 3],
+            fsi_v3((fsi_real)(0.25 * (i % n)), (fsi_real)(0.25 * (i / n % n)), (fsi_real)(0.2 + 0.3 * (i / n / n))),
+            0.3 * i);
     snprintf(name, sizeof name, "heap_%d", 5 * n * n);
     time_steps(w, name, 60);
     fsi_rigid_destroy(w);

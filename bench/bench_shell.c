@@ -1,4 +1,5 @@
-/* Speed of a Newton step of fsi_shell.h: a cloth hung at its four corners into which a ball is pressed, from 20 x 20 to 220 x 220 vertices; each phase, steps of
+/* Speed of a Newton step of fsi_shell.h: a cloth hung at its four corners into which a ball is pressed, from 20 x 20
+   to 220 x 220 vertices; each phase, steps of
    Newton a time step of 1/100 s, memory; single elements; a cloth of 20 x 20 in real time. One thread, CPU time.
    usage: bench_shell [n: only the cloth of n x n]. SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
@@ -25,10 +26,13 @@ static fsi_shell *cloth(fsi_context *c, int n)
     int *t = (int *)malloc(6 * (size_t)(n * n) * sizeof *t), i, j, k, count = 0;
     fsi_shell *s;
     if (!x || !t) exit(1);
-    for (j = 0; j < n; j++) for (i = 0; i < n; i++) x[j * n + i] = fsi_v3((fsi_real)i / (fsi_real)(n - 1), (fsi_real)j / (fsi_real)(n - 1), 1);
+    for (j = 0; j < n; j++)
+        for (i = 0; i < n; i++)
+            x[j * n + i] = fsi_v3((fsi_real)i / (fsi_real)(n - 1), (fsi_real)j / (fsi_real)(n - 1), 1);
     for (j = 0; j + 1 < n; j++) for (i = 0; i + 1 < n; i++) {
-        const int a = j * n + i, cell[2][6] = { { a, a + 1, a + n, a + 1, a + n + 1, a + n }, { a, a + 1, a + n + 1, a, a + n + 1, a + n } };
-        for (k = 0; k < 6; k++) t[count++] = cell[(i + j) & 1][k];
+            const int a = j * n + i, cell[2][6] = {{a, a + 1, a + n, a + 1, a + n + 1, a + n},
+                                                   {a, a + 1, a + n + 1, a, a + n + 1, a + n}};
+            for (k = 0; k < 6; k++) t[count++] = cell[(i + j) & 1][k];
     }
     d.context = c;
     d.vertices = x;
@@ -54,16 +58,18 @@ static fsi_mesh *ball(fsi_context *c, fsi_vec3 center)
     fsi_mesh *mesh;
     for (j = 1; j < M; j++) for (i = 0; i < 2 * M; i++) {
         const double a = FSI_PI * j / M, b = FSI_PI * i / M;
-        x[(j - 1) * 2 * M + i] = fsi_v3_madd(center, (fsi_real)0.2, fsi_v3((fsi_real)(sin(a) * cos(b)), (fsi_real)(sin(a) * sin(b)), (fsi_real)cos(a)));
+        x[(j - 1) * 2 * M + i] = fsi_v3_madd(
+            center, (fsi_real)0.2, fsi_v3((fsi_real)(sin(a) * cos(b)), (fsi_real)(sin(a) * sin(b)), (fsi_real)cos(a)));
     }
     x[2 * M * (M - 1)] = fsi_v3_madd(center, (fsi_real)0.2, fsi_v3(0, 0, 1));
     x[2 * M * (M - 1) + 1] = fsi_v3_madd(center, (fsi_real)0.2, fsi_v3(0, 0, -1));
     for (j = 0; j < M; j++) for (i = 0; i < 2 * M; i++) {
-        const int next = (i + 1) % (2 * M), top = 2 * M * (M - 1), a = (j - 1) * 2 * M + i, b = (j - 1) * 2 * M + next, e = j * 2 * M + i, f = j * 2 * M + next;
-        const int face[2][3] = { { j == 0 ? top : a, e, f }, { a, j == M - 1 ? top + 1 : f, b } };
-        int k;
-        for (k = 0; k < 3 && j < M - 1; k++) t[count++] = face[0][k];
-        for (k = 0; k < 3 && j > 0; k++) t[count++] = face[1][k];
+            const int next = (i + 1) % (2 * M), top = 2 * M * (M - 1), a = (j - 1) * 2 * M + i,
+                      b = (j - 1) * 2 * M + next, e = j * 2 * M + i, f = j * 2 * M + next;
+            const int face[2][3] = {{j == 0 ? top : a, e, f}, {a, j == M - 1 ? top + 1 : f, b}};
+            int k;
+            for (k = 0; k < 3 && j < M - 1; k++) t[count++] = face[0][k];
+            for (k = 0; k < 3 && j > 0; k++) t[count++] = face[1][k];
     }
     d.context = c;
     d.vertices = x;
@@ -108,10 +114,13 @@ static void press(int n)
         if (k >= 4) rest += s->stats.newton;
         if (s->stats.newton > most) most = s->stats.newton;
     }
-    printf("%6d vertices: %.4f s a Newton step: elements and matrix %.4f, factor and solve %.4f, contacts and CCD %.4f, search %.4f, other %.4f; "
-           "%.1f Newton steps a time step (%.1f after the impact, at most %d), %d analyses, %d candidates, %d contacts, %.0f MB\n",
-           n * n, median(phase[0], STEPS), median(phase[1], STEPS), median(phase[2], STEPS), median(phase[3], STEPS), median(phase[4], STEPS), median(phase[5], STEPS),
-           (double)newton / STEPS, (double)rest / (STEPS - 4), most, analyses, s->stats.candidates, s->stats.contacts, 1e-6 * (double)c.peak_bytes);
+    printf("%6d vertices: %.4f s a Newton step: elements and matrix %.4f, factor and solve %.4f, contacts and CCD "
+           "%.4f, search %.4f, other %.4f; "
+           "%.1f Newton steps a time step (%.1f after the impact, at most %d), %d analyses, %d candidates, %d "
+           "contacts, %.0f MB\n",
+           n * n, median(phase[0], STEPS), median(phase[1], STEPS), median(phase[2], STEPS), median(phase[3], STEPS),
+           median(phase[4], STEPS), median(phase[5], STEPS), (double)newton / STEPS, (double)rest / (STEPS - 4), most,
+           analyses, s->stats.candidates, s->stats.contacts, 1e-6 * (double)c.peak_bytes);
     fflush(stdout);
     fsi_shell_destroy(s);
     fsi_mesh_destroy(mesh);
@@ -133,25 +142,44 @@ static void real_time(void)
         if (cpu_seconds(NULL) - begin > worst) worst = cpu_seconds(NULL) - begin;
     }
     total = cpu_seconds(NULL) - start;
-    printf("20 x 20 cloth swinging for 2 s at 1/60 s, self-contact on: %.2f CPU s a second, longest step %.4f s\n", total / 2, worst);
+    printf("20 x 20 cloth swinging for 2 s at 1/60 s, self-contact on: %.2f CPU s a second, longest step %.4f s\n",
+           total / 2, worst);
     fsi_shell_destroy(s);
 }
 
-typedef struct kind { const char *name; double (*energy)(const double *x, double *g, double *h, int exact); int n; } kind;
+typedef struct kind {
+    const char *name;
+    double (*energy)(const double *x, double *g, double *h, int exact);
+    int n;
+} kind;
 
 static fsi__shell_membrane membrane_rest;
 static fsi__shell_plate plate_rest;
 static fsi__shell_joint joint_rest;
 static fsi__shell_frame frames[2];
-static double membrane(const double *x, double *g, double *h, int exact) { return fsi__shell_membrane_energy(&membrane_rest, x, g, h, exact, 0.1); }
-static double hinge(const double *x, double *g, double *h, int exact) { return fsi__shell_hinge(1, 0, x, g, h, exact, 0.1); }
-static double plate(const double *x, double *g, double *h, int exact) { return fsi__shell_plate_energy(&plate_rest, x, g, h, exact, 0.1); }
-static double joint(const double *x, double *g, double *h, int exact) { return fsi__shell_joint_energy(&joint_rest, frames, 0, x, x + 9, g, h, exact); }
+static double membrane(const double *x, double *g, double *h, int exact)
+{
+    return fsi__shell_membrane_energy(&membrane_rest, x, g, h, exact, 0.1);
+}
+static double hinge(const double *x, double *g, double *h, int exact)
+{
+    return fsi__shell_hinge(1, 0, x, g, h, exact, 0.1);
+}
+static double plate(const double *x, double *g, double *h, int exact)
+{
+    return fsi__shell_plate_energy(&plate_rest, x, g, h, exact, 0.1);
+}
+static double joint(const double *x, double *g, double *h, int exact)
+{
+    return fsi__shell_joint_energy(&joint_rest, frames, 0, x, x + 9, g, h, exact);
+}
 
 static void elements(void)
 {
-    static const kind kinds[4] = { { "membrane", membrane, 9 }, { "hinge", hinge, 12 }, { "shape operator", plate, 18 }, { "rod joint", joint, 11 } };
-    static const double rest[18] = { 0, 0, 0, 1, 0, 0, 0.5, 0.9, 0, 1.5, 0.9, 0, -0.5, 0.9, 0, 0.5, -0.9, 0 }, warp[3] = { 1, 0, 0 }, d[4] = { 1, 1, 0.3, 0.35 };
+    static const kind kinds[4] = {
+        {"membrane", membrane, 9}, {"hinge", hinge, 12}, {"shape operator", plate, 18}, {"rod joint", joint, 11}};
+    static const double rest[18] = {0, 0, 0, 1, 0, 0, 0.5, 0.9, 0, 1.5, 0.9, 0, -0.5, 0.9, 0, 0.5, -0.9, 0},
+                        warp[3] = {1, 0, 0}, d[4] = {1, 1, 0.3, 0.35};
     enum { N = 100000 };
     double g[18], h[324], sink = 0;
     uint64_t seed = 1;
@@ -176,7 +204,8 @@ static void elements(void)
             }
             ns[what] = (cpu_seconds(NULL) - start) / N * 1e9;
         }
-        printf("%-14s value %4.0f ns, gradient %4.0f, projected Hessian %5.0f, exact %5.0f\n", kinds[k].name, ns[0], ns[1], ns[2], ns[3]);
+        printf("%-14s value %4.0f ns, gradient %4.0f, projected Hessian %5.0f, exact %5.0f\n", kinds[k].name, ns[0],
+               ns[1], ns[2], ns[3]);
     }
     if (sink < 0) puts("");
 }

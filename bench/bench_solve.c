@@ -20,11 +20,12 @@ static void *need(size_t count, size_t size)
 /* One block row that sees neighbours (dx, dy, dz), `count` of them; off the grid they are left out. */
 typedef struct stencil { int count; int at[24][3]; } stencil;
 
-/* A triangulated sheet: the vertices of the six triangles around each, and those across their outer edges, which hinges join. */
+/* A triangulated sheet: the vertices of the six triangles around each, and those across their outer edges, which hinges
+   join. */
 static stencil sheet_stencil(void)
 {
-    static const int at[13][3] = { { -1, -2, 0 }, { -2, -1, 0 }, { -1, -1, 0 }, { 0, -1, 0 }, { 1, -1, 0 }, { -1, 0, 0 }, { 0, 0, 0 },
-                                   { 1, 0, 0 }, { -1, 1, 0 }, { 0, 1, 0 }, { 1, 1, 0 }, { 2, 1, 0 }, { 1, 2, 0 } };
+    static const int at[13][3] = {{-1, -2, 0}, {-2, -1, 0}, {-1, -1, 0}, {0, -1, 0}, {1, -1, 0}, {-1, 0, 0}, {0, 0, 0},
+                                  {1, 0, 0},   {-1, 1, 0},  {0, 1, 0},   {1, 1, 0},  {2, 1, 0},  {1, 2, 0}};
     stencil s;
     s.count = 13;
     memcpy(s.at, at, sizeof at);
@@ -33,7 +34,7 @@ static stencil sheet_stencil(void)
 
 static stencil poisson_stencil(void)
 {
-    static const int at[7][3] = { { 0, 0, -1 }, { 0, -1, 0 }, { -1, 0, 0 }, { 0, 0, 0 }, { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
+    static const int at[7][3] = {{0, 0, -1}, {0, -1, 0}, {-1, 0, 0}, {0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     stencil s;
     s.count = 7;
     memcpy(s.at, at, sizeof at);
@@ -45,7 +46,8 @@ static fsi_csr make_matrix(int nx, int ny, int nz, const stencil *s, int block, 
 {
     const int n = nx * ny * nz;
     fsi_csr a;
-    int *start = (int *)need((size_t)(n + dense), sizeof(int)), *col = (int *)need((size_t)n * (size_t)(s->count + 2 * dense) + (size_t)(dense * dense), sizeof(int));
+    int *start = (int *)need((size_t)(n + dense), sizeof(int)),
+        *col = (int *)need((size_t)n * (size_t)(s->count + 2 * dense) + (size_t)(dense * dense), sizeof(int));
     int r, k, p, q, e = 0;
     for (r = 0; r < n; r++) {
         for (k = 0; k < s->count; k++) {
@@ -64,13 +66,17 @@ static fsi_csr make_matrix(int nx, int ny, int nz, const stencil *s, int block, 
     a.start = start;
     a.col = col;
     a.value = (double *)need((size_t)e * (size_t)(block * block), sizeof(double));
-    for (r = 0; r < n + dense; r++) for (k = start[r]; k < start[r + 1]; k++) for (p = 0; p < block; p++) for (q = 0; q < block; q++) {
-        const int i = r > col[k] ? r : col[k], j = r > col[k] ? col[k] : r, x = r > col[k] ? p : q, y = r > col[k] ? q : p;
-        double v = -0.5 * (double)((i * 31 + j * 17 + x * 5 + y * 3) % 7) / 7;
-        if (i == j) v = p == q ? (i < n ? s->count * block : -1.0 * n) : 0.1;
-        else if (i >= n && j >= n) v = 0;
-        a.value[(size_t)(k * block + p) * (size_t)block + (size_t)q] = v;
-    }
+    for (r = 0; r < n + dense; r++)
+        for (k = start[r]; k < start[r + 1]; k++)
+            for (p = 0; p < block; p++)
+                for (q = 0; q < block; q++) {
+                    const int i = r > col[k] ? r : col[k], j = r > col[k] ? col[k] : r, x = r > col[k] ? p : q,
+                              y = r > col[k] ? q : p;
+                    double v = -0.5 * (double)((i * 31 + j * 17 + x * 5 + y * 3) % 7) / 7;
+                    if (i == j) v = p == q ? (i < n ? s->count * block : -1.0 * n) : 0.1;
+                    else if (i >= n && j >= n) v = 0;
+                    a.value[(size_t)(k * block + p) * (size_t)block + (size_t)q] = v;
+                }
     return a;
 }
 
@@ -131,9 +137,12 @@ static void bench(const char *name, int nx, int ny, int nz, const stencil *s, in
         left = refine(f, &a, b, x, r);
         refined[t] = bench_seconds(NULL) - start;
     }
-    printf("%s: %d rows, %.1f M numbers in L, %.2f Gflop, %.0f MB; order %.3f s, analyse and factor %.3f s, factor again %.3f s (%.1f Gflop/s), solve %.4f s (floor %.4f), refine %.4f s, residual %.1e\n", name, n,
-           f->stats.entries * 1e-6, f->stats.flops * 1e-9, (double)f->stats.bytes * 1e-6, median(order, rounds), median(first, rounds), median(again, rounds), f->stats.flops / median(again, rounds) * 1e-9,
-           median(solve, rounds), 16 * f->stats.entries / stream, median(refined, rounds), left);
+    printf("%s: %d rows, %.1f M numbers in L, %.2f Gflop, %.0f MB; order %.3f s, analyse and factor %.3f s, factor "
+           "again %.3f s (%.1f Gflop/s), solve %.4f s (floor %.4f), refine %.4f s, residual %.1e\n",
+           name, n, f->stats.entries * 1e-6, f->stats.flops * 1e-9, (double)f->stats.bytes * 1e-6,
+           median(order, rounds), median(first, rounds), median(again, rounds),
+           f->stats.flops / median(again, rounds) * 1e-9, median(solve, rounds), 16 * f->stats.entries / stream,
+           median(refined, rounds), left);
     fsi_ldlt_destroy(f);
     free((void *)(size_t)a.start);
     free((void *)(size_t)a.col);
@@ -149,7 +158,8 @@ static void bench(const char *name, int nx, int ny, int nz, const stencil *s, in
 static void bench_assembly(int side)
 {
     const int n = side * side, cells = (side - 1) * (side - 1), triangles = 2 * cells, hinges = 3 * cells;
-    int *start = (int *)need((size_t)(triangles + hinges), sizeof(int)), *vertex = (int *)need((size_t)(3 * triangles + 4 * hinges), sizeof(int));
+    int *start = (int *)need((size_t)(triangles + hinges), sizeof(int)),
+        *vertex = (int *)need((size_t)(3 * triangles + 4 * hinges), sizeof(int));
     fsi_assembly_desc d = fsi_assembly_default_desc();
     fsi_assembly *s = NULL;
     double make[5], gather[5], bytes, *value;
@@ -157,7 +167,9 @@ static void bench_assembly(int side)
     size_t q;
     for (y = 0; y + 1 < side; y++) for (x = 0; x + 1 < side; x++) {
         const int v = y * side + x, corner[2][3] = { { v, v + 1, v + side + 1 }, { v, v + side + 1, v + side } };
-        const int across[3][4] = { { v, v + side + 1, v + 1, v + side }, { v + 1, v + side + 1, v, v + side + 2 }, { v + side, v + side + 1, v, v + 2 * side + 1 } };
+        const int across[3][4] = {{v, v + side + 1, v + 1, v + side},
+                                  {v + 1, v + side + 1, v, v + side + 2},
+                                  {v + side, v + side + 1, v, v + 2 * side + 1}};
         const int is_there[3] = { 1, x + 2 < side, y + 2 < side };
         for (t = 0; t < 2; t++, k += 3, start[++e] = k) memcpy(vertex + k, corner[t], sizeof corner[t]);
         for (t = 0; t < 3; t++) {
@@ -185,8 +197,9 @@ static void bench_assembly(int side)
         gather[t] = bench_seconds(NULL) - clock;
     }
     bytes = 8 * (double)s->numbers + 72.0 * s->matrix.start[n];
-    printf("assembly: %d vertices, %.2f M blocks; create %.4f s, matrix %.4f s (%.1f ns a block; floor %.4f s)\n", n, (double)s->numbers / 9e6,
-           median(make, 5), median(gather, 5), median(gather, 5) / ((double)s->numbers / 9) * 1e9, bytes / stream);
+    printf("assembly: %d vertices, %.2f M blocks; create %.4f s, matrix %.4f s (%.1f ns a block; floor %.4f s)\n", n,
+           (double)s->numbers / 9e6, median(make, 5), median(gather, 5),
+           median(gather, 5) / ((double)s->numbers / 9) * 1e9, bytes / stream);
     fsi_assembly_destroy(s);
     free(start);
     free(vertex);
@@ -222,14 +235,19 @@ static void bench_iteration(int side)
         e.context = &c;
         e.kind = (fsi_precond_kind)kind;
         if (kind == FSI_PRECOND_BLOCK_JACOBI) continue; /* the same for numbers */
-        if (fsi_precond_create(&p, &a, &e) != FSI_OK || fsi_precond_factor(p, &a) != FSI_OK || fsi_krylov_create(&k, &d) != FSI_OK) exit(1);
+        if (fsi_precond_create(&p, &a, &e) != FSI_OK || fsi_precond_factor(p, &a) != FSI_OK ||
+            fsi_krylov_create(&k, &d) != FSI_OK)
+            exit(1);
         clock = bench_seconds(NULL) - clock;
         m = fsi_precond_operator(p);
         memset(x, 0, sizeof *x * (size_t)a.rows);
         if (fsi_krylov_solve(k, &o, &m, b, x) != FSI_OK) exit(1);
-        bytes = matrix + 96.0 * a.rows + (kind == FSI_PRECOND_JACOBI ? 24.0 * a.rows : 2 * 12 * (p->stats.entries - a.rows) + 40.0 * a.rows);
-        printf("Poisson %d^3 by CG, preconditioner %d: set-up %.3f s, %d iterations, %.3f s (%.1f ns a row an iteration; floor %.1f)\n", side, kind, clock,
-               k->stats.iters, k->stats.seconds, k->stats.seconds / k->stats.iters / a.rows * 1e9, bytes / stream / a.rows * 1e9);
+        bytes = matrix + 96.0 * a.rows +
+                (kind == FSI_PRECOND_JACOBI ? 24.0 * a.rows : 2 * 12 * (p->stats.entries - a.rows) + 40.0 * a.rows);
+        printf("Poisson %d^3 by CG, preconditioner %d: set-up %.3f s, %d iterations, %.3f s (%.1f ns a row an "
+               "iteration; floor %.1f)\n",
+               side, kind, clock, k->stats.iters, k->stats.seconds, k->stats.seconds / k->stats.iters / a.rows * 1e9,
+               bytes / stream / a.rows * 1e9);
         fsi_krylov_destroy(k);
         fsi_precond_destroy(p);
     }

@@ -61,10 +61,12 @@ int main(int argc, char **argv)
     box.hi = fsi_v3(2, 1, (fsi_real)0.5); /* jittered, and one particle in fifty in the air */
     fsi_sample_box(&context, box, dx, 3, x, n * n * n, &count);
     for (i = 0; i < count; i++)
-        x[i] = i % 50 ? fsi_v3_madd(x[i], (fsi_real)0.1 * dx, fsi_v3((fsi_real)uniform(), (fsi_real)uniform(), (fsi_real)uniform()))
+        x[i] = i % 50 ? fsi_v3_madd(x[i], (fsi_real)0.1 * dx,
+                                    fsi_v3((fsi_real)uniform(), (fsi_real)uniform(), (fsi_real)uniform()))
                       : fsi_v3((fsi_real)(2 * uniform()), (fsi_real)uniform(), (fsi_real)(0.5 + uniform()));
     measure(s, &context, "splash", x, count);
-    for (i = 0; i < count; i++) x[i] = fsi_v3((fsi_real)(2 * uniform()), (fsi_real)uniform(), (fsi_real)uniform()); /* at random, half as dense */
+    /* at random, half as dense */
+    for (i = 0; i < count; i++) x[i] = fsi_v3((fsi_real)(2 * uniform()), (fsi_real)uniform(), (fsi_real)uniform());
     measure(s, &context, "spray", x, count);
     fsi_surface_destroy(s);
     free(x);

@@ -1,4 +1,5 @@
-/* Speed of the weakly compressible liquid beside the floor that arithmetic and memory set, and of contacts' solvers against their number
+/* Speed of the weakly compressible liquid beside the floor that arithmetic and memory set, and of contacts' solvers
+   against their number
    (the paper's figure 4). usage: bench_wcsph [particles along an edge of the largest pool, default 46]
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L

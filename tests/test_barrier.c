@@ -1,4 +1,5 @@
-/* test_barrier.c - barrier, distances, contact energies and friction of fsi_barrier.h: derivatives against differences, distances against
+/* test_barrier.c - barrier, distances, contact energies and friction of fsi_barrier.h: derivatives against
+   differences, distances against
    a slow reference in higher precision, semidefinite Hessians, bad input.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
@@ -7,9 +8,11 @@
 
 enum { STATES = TEST_SLOWED ? 300 : 3000 };
 
-/* ---- differences --------------------------------------------------------------------------------------------------- */
+/* ---- differences
+   --------------------------------------------------------------------------------------------------- */
 
-/* The derivative to number i of a function that fills m numbers, by central differences of fourth order; 0 when a region changes nearby. */
+/* The derivative to number i of a function that fills m numbers, by central differences of fourth order; 0 when a
+   region changes nearby. */
 typedef int function(void *user, const double *x, double *out);
 
 static int difference(function *f, void *user, const double *x, int n, int i, double step, int m, double *out)
@@ -40,7 +43,14 @@ static double deviation(function *f, void *user, const double *x, int n, int m, 
     return worst;
 }
 
-typedef struct subject { fsi_pair kind; int region; fsi_contact contact; fsi_friction friction; const double *x0; double slip; } subject;
+typedef struct subject {
+    fsi_pair kind;
+    int region;
+    fsi_contact contact;
+    fsi_friction friction;
+    const double *x0;
+    double slip;
+} subject;
 
 static int distance_of(void *user, const double *x, double *out)
 {
@@ -87,7 +97,9 @@ static int is_semidefinite(const double *h, int n, double tiny)
     for (i = 0; i < n * n; i++) a[i] = h[i] + (i % (n + 1) == 0 ? tiny * most : 0);
     for (k = 0; k < n; k++) {
         if (!(a[k * n + k] >= 0)) return 0;
-        for (i = k + 1; i < n; i++) for (j = k + 1; j < n; j++) if (a[k * n + k] > 0) a[i * n + j] -= a[i * n + k] * a[k * n + j] / a[k * n + k];
+        for (i = k + 1; i < n; i++)
+            for (j = k + 1; j < n; j++)
+                if (a[k * n + k] > 0) a[i * n + j] -= a[i * n + k] * a[k * n + j] / a[k * n + k];
     }
     return 1;
 }
@@ -114,14 +126,16 @@ static void some_state(query *q, fsi_pair kind, uint64_t *r)
     set_gap(q, between(r, 0.1, 0.4));
 }
 
-/* ---- barrier -------------------------------------------------------------------------------------------------------- */
+/* ---- barrier
+   -------------------------------------------------------------------------------------------------------- */
 
 static void test_barrier_has_two_continuous_derivatives(void)
 {
     const double range = 0.3;
     double d, h = 1e-5;
     for (d = 0.001; d < 0.35; d += 0.000917) {
-        fsi_barrier b = fsi_barrier_at(d, range), lo = fsi_barrier_at(d - h * d, range), hi = fsi_barrier_at(d + h * d, range);
+        fsi_barrier b = fsi_barrier_at(d, range), lo = fsi_barrier_at(d - h * d, range),
+                    hi = fsi_barrier_at(d + h * d, range);
         CHECK_NEAR((hi.value - lo.value) / (2 * h * d), b.slope, 1e-7 * (fabs(b.slope) + 0.1));
         CHECK_NEAR((hi.slope - lo.slope) / (2 * h * d), b.curvature, 1e-7 * (b.curvature + 100));
         CHECK(b.value >= 0 && b.slope <= 0 && b.curvature >= 0);
@@ -144,7 +158,8 @@ static void test_barrier_is_infinite_at_contact_and_safe_for_bad_input(void)
     CHECK(fsi_barrier_at(1e-320, 0.1).value > 700);
 }
 
-/* ---- distances ------------------------------------------------------------------------------------------------------ */
+/* ---- distances
+   ------------------------------------------------------------------------------------------------------ */
 
 /* Weights are barycentric, and d * normal is what they span. */
 static void check_distance(const query *q, double size, double tolerance)
@@ -169,7 +184,8 @@ static void check_distance(const query *q, double size, double tolerance)
         off = fmax(off, fabs(r - at.d * at.normal[k]));
     }
     CHECK(off <= tolerance * 10 * size);
-    if (at.d > 0) CHECK_NEAR(at.normal[0] * at.normal[0] + at.normal[1] * at.normal[1] + at.normal[2] * at.normal[2], 1, 1e-14);
+    if (at.d > 0)
+        CHECK_NEAR(at.normal[0] * at.normal[0] + at.normal[1] * at.normal[1] + at.normal[2] * at.normal[2], 1, 1e-14);
 }
 
 static void test_distances_agree_with_a_slow_reference(void)
@@ -204,7 +220,8 @@ static void test_distances_of_extreme_sizes(void)
 
 static void test_features_that_touch_have_distance_zero(void)
 {
-    static const double x[12] = { 0.25, 0.25, 0,   0, 0, 0,   1, 0, 0,   0, 1, 0 }, cross[12] = { -1, 0, 0,   1, 0, 0,   0, -1, 0,   0, 1, 0 };
+    static const double x[12] = {0.25, 0.25, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0},
+                        cross[12] = {-1, 0, 0, 1, 0, 0, 0, -1, 0, 0, 1, 0};
     double zero[12] = { 0 };
     fsi_distance at = fsi_distance_between(FSI_POINT_TRIANGLE, x);
     int k;
@@ -237,7 +254,8 @@ static void test_derivatives_of_distances(void)
     CHECK_NEAR(worst, 0, 1e-6);
 }
 
-/* ---- contact -------------------------------------------------------------------------------------------------------- */
+/* ---- contact
+   -------------------------------------------------------------------------------------------------------- */
 
 static void test_derivatives_of_contact(void)
 {
@@ -291,8 +309,10 @@ static void test_projected_hessians_are_semidefinite_and_close(void)
         for (j = 0; j < n; j++) { /* along the push */
             int k;
             for (k = 0; k < n; k++) {
-                off += (h[j * n + k] - exact[j * n + k]) * at.weight[j / 3] * at.normal[j % 3] * at.weight[k / 3] * at.normal[k % 3] * at.d * at.d;
-                size += exact[j * n + k] * at.weight[j / 3] * at.normal[j % 3] * at.weight[k / 3] * at.normal[k % 3] * at.d * at.d;
+                off += (h[j * n + k] - exact[j * n + k]) * at.weight[j / 3] * at.normal[j % 3] * at.weight[k / 3] *
+                       at.normal[k % 3] * at.d * at.d;
+                size += exact[j * n + k] * at.weight[j / 3] * at.normal[j % 3] * at.weight[k / 3] * at.normal[k % 3] *
+                        at.d * at.d;
             }
         }
     }
@@ -377,7 +397,8 @@ static void test_contact_of_bad_input_is_infinite(void)
     }
 }
 
-/* ---- friction ------------------------------------------------------------------------------------------------------- */
+/* ---- friction
+   ------------------------------------------------------------------------------------------------------- */
 
 static void test_derivatives_of_friction(void)
 {
@@ -427,7 +448,8 @@ static void test_friction_is_coulombs_when_it_slips(void)
     for (k = 0; k < 12; k++) CHECK(g[k] == 0);
 }
 
-/* A quadratic model about rest, 2 u/slip, leaves out that friction ends at 1; one about where it slips is right. Less than 1 is what sticking can bear. */
+/* A quadratic model about rest, 2 u/slip, leaves out that friction ends at 1; one about where it slips is right. Less
+   than 1 is what sticking can bear. */
 static void test_friction_says_what_its_model_missed(void)
 {
     const double slip = 0.01;
@@ -446,13 +468,16 @@ static void test_friction_says_what_its_model_missed(void)
     far[0] = x0[0] + 2 * slip;
     CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_EXACT), 0, 1e-12);
     x[1] = x0[1] + 3 * slip;   /* the model: (1, 1.5); the law: (1, 1)/sqrt 2 */
-    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_EXACT), sqrt(0.2928932188134525 * 0.2928932188134525 + 0.7928932188134525 * 0.7928932188134525), 1e-12);
+    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_EXACT),
+               sqrt(0.2928932188134525 * 0.2928932188134525 + 0.7928932188134525 * 0.7928932188134525), 1e-12);
     x[1] = x0[1];
     x[0] = x0[0] + slip;       /* half as stiff as the parabola: (1 + 1/2)/2 at half of 2 slip */
     CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_PROJECTED), 0.25, 1e-12);
     x[0] = x0[0] + 3 * slip;
     CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_PROJECTED), 0.25, 1e-12);
-    CHECK(fsi_friction_error(NULL, far, x, x0, slip, FSI_HESSIAN_EXACT) == 0 && fsi_friction_error(&f, NULL, x, x0, slip, FSI_HESSIAN_EXACT) == 0 && fsi_friction_error(&f, far, x, x0, 0, FSI_HESSIAN_EXACT) == 0);
+    CHECK(fsi_friction_error(NULL, far, x, x0, slip, FSI_HESSIAN_EXACT) == 0 &&
+          fsi_friction_error(&f, NULL, x, x0, slip, FSI_HESSIAN_EXACT) == 0 &&
+          fsi_friction_error(&f, far, x, x0, 0, FSI_HESSIAN_EXACT) == 0);
     x[0] = test_nan();
     CHECK(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_EXACT) == 0);
 }
@@ -471,10 +496,12 @@ static void test_friction_of_bad_input_is_none(void)
         CHECK(fsi_friction_energy(&f, y, x, 0.1, g, h, FSI_HESSIAN_EXACT) == 0 && g[0] == 0 && h[0] == 0);
     }
     fsi_friction_lag(&f, FSI_POINT_TRIANGLE, &at, 1);
-    CHECK(fsi_friction_energy(&f, y, x, 0, g, h, FSI_HESSIAN_EXACT) == 0 && fsi_friction_energy(&f, y, x, test_nan(), g, h, FSI_HESSIAN_EXACT) == 0);
+    CHECK(fsi_friction_energy(&f, y, x, 0, g, h, FSI_HESSIAN_EXACT) == 0 &&
+          fsi_friction_energy(&f, y, x, test_nan(), g, h, FSI_HESSIAN_EXACT) == 0);
     y[3] = test_nan();
     CHECK(fsi_friction_energy(&f, y, x, 0.1, g, h, FSI_HESSIAN_EXACT) == 0 && g[0] == 0);
-    CHECK(fsi_friction_energy(NULL, y, x, 0.1, NULL, NULL, FSI_HESSIAN_EXACT) == 0 && fsi_friction_energy(&f, NULL, x, 0.1, g, h, FSI_HESSIAN_EXACT) == 0);
+    CHECK(fsi_friction_energy(NULL, y, x, 0.1, NULL, NULL, FSI_HESSIAN_EXACT) == 0 &&
+          fsi_friction_energy(&f, NULL, x, 0.1, g, h, FSI_HESSIAN_EXACT) == 0);
     fsi_friction_lag(&f, FSI_POINT_TRIANGLE, NULL, 1);
     CHECK(f.force == 0);
     fsi_friction_lag(NULL, FSI_POINT_TRIANGLE, NULL, 1);

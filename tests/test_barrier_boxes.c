@@ -1,4 +1,5 @@
-/* test_barrier_boxes.c - the broad phase of fsi_barrier.h against brute force: random, clustered, flat, huge, empty and moving boxes, any number
+/* test_barrier_boxes.c - the broad phase of fsi_barrier.h against brute force: random, clustered, flat, huge, empty
+   and moving boxes, any number
    of threads, no allocation in the steady state, failing allocations, bad input.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
@@ -66,7 +67,9 @@ static void test_pairs_are_those_of_brute_force(void)
         const int n = kind == SAME && counts[c] > 300 ? 300 : counts[c], m = n > 10 ? n / 2 : n;
         fsi_boxes *a, *b;
         fsi_pairs *p;
-        if (!CHECK(fsi_boxes_create(&a, NULL, n) == FSI_OK && fsi_boxes_create(&b, NULL, m) == FSI_OK && fsi_pairs_create(&p, NULL) == FSI_OK)) return;
+        if (!CHECK(fsi_boxes_create(&a, NULL, n) == FSI_OK && fsi_boxes_create(&b, NULL, m) == FSI_OK &&
+                   fsi_pairs_create(&p, NULL) == FSI_OK))
+            return;
         fill(boxes_a, n, kind, &r);
         fill(boxes_b, m, kind, &r);
         CHECK(fsi_boxes_update(a, boxes_a) == FSI_OK && fsi_boxes_update(b, boxes_b) == FSI_OK);
@@ -111,7 +114,9 @@ static uint64_t hash_with(int threads, int adversarial)
     fsi_pairs *p;
     int step;
     if (threads) test_threads(&c, threads, adversarial);
-    if (!CHECK(fsi_boxes_create(&a, &c, MANY) == FSI_OK && fsi_boxes_create(&b, &c, MANY / 3) == FSI_OK && fsi_pairs_create(&p, &c) == FSI_OK)) return 0;
+    if (!CHECK(fsi_boxes_create(&a, &c, MANY) == FSI_OK && fsi_boxes_create(&b, &c, MANY / 3) == FSI_OK &&
+               fsi_pairs_create(&p, &c) == FSI_OK))
+        return 0;
     for (step = 0; step < 4; step++) {
         fill(boxes_a, MANY, step, &r);
         fill(boxes_b, MANY / 3, step, &r);
@@ -149,7 +154,8 @@ static void test_the_steady_state_allocates_nothing(void)
         CHECK(fsi_boxes_update(a, boxes_a) == FSI_OK && fsi_pairs_find(p, a, a, NULL, NULL) == FSI_OK);
         if (step == 0) most = p->count;
         CHECK(p->count <= most);
-        for (i = 0; i < MANY; i++) for (k = 0; k < 3; k++) { /* mirrored and stretched: the same pairs elsewhere, then fewer */
+        for (i = 0; i < MANY; i++) for (k = 0; k < 3; k++) { /* mirrored and stretched: the same pairs elsewhere, then
+                                                                fewer */
             const double lo = boxes_a[6 * i + k];
             boxes_a[6 * i + k] = -boxes_a[6 * i + 3 + k];
             boxes_a[6 * i + 3 + k] = -lo - (step % 4 == 3 ? 0.02 * (boxes_a[6 * i + 3 + k] - lo) : 0);
@@ -214,10 +220,13 @@ static void test_bad_boxes_are_refused_by_name(void)
     fsi_pairs *p, *q = NULL;
     double *bad = boxes_b;
     int k, calls = 0;
-    CHECK(fsi_boxes_create(NULL, &c, 3) == FSI_ERROR_ARGUMENT && fsi_boxes_create(&a, &c, -1) == FSI_ERROR_ARGUMENT && a == NULL);
+    CHECK(fsi_boxes_create(NULL, &c, 3) == FSI_ERROR_ARGUMENT && fsi_boxes_create(&a, &c, -1) == FSI_ERROR_ARGUMENT &&
+          a == NULL);
     CHECK(fsi_boxes_create(&a, &c, (1 << 28) + 1) == FSI_ERROR_LIMIT && a == NULL);
     CHECK(fsi_pairs_create(NULL, &c) == FSI_ERROR_ARGUMENT);
-    if (!CHECK(fsi_boxes_create(&a, &c, 300) == FSI_OK && fsi_boxes_create(&b, &c, 0) == FSI_OK && fsi_pairs_create(&p, &c) == FSI_OK)) return;
+    if (!CHECK(fsi_boxes_create(&a, &c, 300) == FSI_OK && fsi_boxes_create(&b, &c, 0) == FSI_OK &&
+               fsi_pairs_create(&p, &c) == FSI_OK))
+        return;
     CHECK(fsi_pairs_find(p, a, a, NULL, NULL) == FSI_ERROR_ARGUMENT); /* not yet placed */
     fill(boxes_a, 300, UNIFORM, &r);
     CHECK(fsi_boxes_update(a, boxes_a) == FSI_OK && fsi_pairs_find(p, a, a, NULL, NULL) == FSI_OK);
@@ -227,11 +236,15 @@ static void test_bad_boxes_are_refused_by_name(void)
         CHECK(fsi_boxes_update(a, bad) == (k == 2 ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN) && c.error.element == 123);
         CHECK(fsi_pairs_find(p, a, a, NULL, NULL) == FSI_OK && faults(p, boxes_a, 300, boxes_a, 300, 0) == 0);
     }
-    CHECK(fsi_boxes_update(a, NULL) == FSI_ERROR_ARGUMENT && fsi_boxes_update(NULL, bad) == FSI_ERROR_COOKIE && fsi_boxes_update(b, NULL) == FSI_OK);
-    CHECK(fsi_pairs_find(p, a, NULL, NULL, NULL) == FSI_ERROR_ARGUMENT && fsi_pairs_find(NULL, a, a, NULL, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_boxes_update(a, NULL) == FSI_ERROR_ARGUMENT && fsi_boxes_update(NULL, bad) == FSI_ERROR_COOKIE &&
+          fsi_boxes_update(b, NULL) == FSI_OK);
+    CHECK(fsi_pairs_find(p, a, NULL, NULL, NULL) == FSI_ERROR_ARGUMENT &&
+          fsi_pairs_find(NULL, a, a, NULL, NULL) == FSI_ERROR_COOKIE);
     memset(&other, 0, sizeof other);
-    CHECK(fsi_pairs_find(p, a, &other, NULL, NULL) == FSI_ERROR_COOKIE && fsi_boxes_update(&other, bad) == FSI_ERROR_COOKIE);
-    CHECK(fsi_pairs_find(p, a, b, NULL, NULL) == FSI_OK && p->count == 0 && fsi_pairs_find(p, b, b, NULL, NULL) == FSI_OK && p->count == 0);
+    CHECK(fsi_pairs_find(p, a, &other, NULL, NULL) == FSI_ERROR_COOKIE &&
+          fsi_boxes_update(&other, bad) == FSI_ERROR_COOKIE);
+    CHECK(fsi_pairs_find(p, a, b, NULL, NULL) == FSI_OK && p->count == 0 &&
+          fsi_pairs_find(p, b, b, NULL, NULL) == FSI_OK && p->count == 0);
     fill(boxes_a, 300, SAME, &r);
     CHECK(fsi_pairs_create(&q, &c) == FSI_OK && fsi_boxes_update(a, boxes_a) == FSI_OK);
     CHECK(fsi_pairs_find(q, a, a, capricious, &calls) == FSI_OK || c.error.status == FSI_ERROR_ARGUMENT);

@@ -27,7 +27,8 @@ static int crosses(int64_t x[5][3])
     return (s >= 0 && t >= 0 && u >= 0) || (s <= 0 && t <= 0 && u <= 0);
 }
 
-/* Small ranges: most cases touch a rim or a corner. Large ones, far from the origin, in units in which sums round: a factor of two changes no bit. */
+/* Small ranges: most cases touch a rim or a corner. Large ones, far from the origin, in units in which sums round: a
+   factor of two changes no bit. */
 static void test_crossings_are_those_of_whole_numbers(void)
 {
     static const int64_t ranges[4] = { 2, 4, 30, 400000 };

@@ -1,4 +1,5 @@
-/* test_barrier_sweeps.c - continuous collision detection of fsi_barrier.h against first times in higher precision, and its level-set filter
+/* test_barrier_sweeps.c - continuous collision detection of fsi_barrier.h against first times in higher precision, and
+   its level-set filter
    against fine sampling. validate/validate_barrier.c does the same ten million times.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
@@ -7,7 +8,8 @@
 
 enum { QUERIES = TEST_SLOWED ? 100 : 1500 };
 
-/* ---- pairs ---------------------------------------------------------------------------------------------------------- */
+/* ---- pairs
+   ---------------------------------------------------------------------------------------------------------- */
 
 static void test_sweeps_miss_nothing_and_never_stall(void)
 {
@@ -100,31 +102,38 @@ static void test_sweeps_of_bad_input_go_nowhere(void)
     CHECK(fsi_ccd(FSI_POINT_TRIANGLE, NULL, dx, 0, 0.1) == 0 && fsi_ccd(FSI_POINT_TRIANGLE, x, NULL, 0, 0.1) == 0);
     CHECK(fsi_ccd((fsi_pair)9, x, dx, 0, 0.1) == 0 && fsi_ccd(FSI_POINT_TRIANGLE, x, dx, -1, 0.1) == 0);
     CHECK(fsi_ccd(FSI_POINT_TRIANGLE, x, dx, 0, 0) == 0 && fsi_ccd(FSI_POINT_TRIANGLE, x, dx, 0, 1) == 0);
-    CHECK(fsi_ccd(FSI_POINT_TRIANGLE, x, dx, 0.05, 0.1) == 0 && fsi_ccd(FSI_POINT_TRIANGLE, x, dx, 0.06, 0.1) == 0); /* touching, inside */
+    /* touching, inside */
+    CHECK(fsi_ccd(FSI_POINT_TRIANGLE, x, dx, 0.05, 0.1) == 0 && fsi_ccd(FSI_POINT_TRIANGLE, x, dx, 0.06, 0.1) == 0);
     for (k = 0; k < 12; k++) x[k] = dx[k] = 0;
     CHECK(fsi_ccd(FSI_EDGE_EDGE, x, dx, 0, 0.1) == 0);
 }
 
-/* Near the border of two regions, with gaps so small that the closest points' difference points anywhere: found among ten million. */
+/* Near the border of two regions, with gaps so small that the closest points' difference points anywhere: found among
+   ten million. */
 static void test_sweeps_from_where_rounding_turns_the_normal(void)
 {
     static const fsi_pair kind[2] = { FSI_POINT_TRIANGLE, FSI_EDGE_EDGE };
     static const double keep[2] = { 0.152318601569568, 0.1 };
     static const double x[2][12] = {
-        { -0.64067196113997271, -0.54819296417123919, -0.57967627447847958, -0.047840004565614214, -0.9615463688695649, -0.017599351674608688,
-          -0.64067196113995895, -0.54819296417116936, -0.57967627447844539, -0.56314302697437735, -0.072280740712599156, -0.96997493577531846 },
-        { -5.3091396605760403e-05, 4.0236278733484792e-05, 0.00022754489530041143, -2.3663044391256259e-05, 0.00030075526745868052, 0.00015284110433849265,
-          -0.00027617483930626822, 4.3054994595597502e-05, 0.00027931951374657077, -2.3663044391258068e-05, 0.00030075526745868182, 0.00015284110433849072 } };
+        {-0.64067196113997271, -0.54819296417123919, -0.57967627447847958, -0.047840004565614214, -0.9615463688695649,
+         -0.017599351674608688, -0.64067196113995895, -0.54819296417116936, -0.57967627447844539, -0.56314302697437735,
+         -0.072280740712599156, -0.96997493577531846},
+        {-5.3091396605760403e-05, 4.0236278733484792e-05, 0.00022754489530041143, -2.3663044391256259e-05,
+         0.00030075526745868052, 0.00015284110433849265, -0.00027617483930626822, 4.3054994595597502e-05,
+         0.00027931951374657077, -2.3663044391258068e-05, 0.00030075526745868182, 0.00015284110433849072}};
     static const double dx[2][12] = {
-        { 0.2245319249554602, 0.29895460605455265, -0.066247248716044982, -0.36692451666332826, -0.26778993505685789, -0.035151132485264247,
-          0.28748098487459356, -0.27782544085005684, 0.21115025461968268, -0.22253847670563903, 0.30511533527257401, 0.40406898469803093 },
-        { -0.00074067238497808289, 0.00040583276094977646, -0.00083557883026424398, -0.00056957066261677128, 2.4438551804628275e-05, -0.0003839649826829239,
-          0.00076200206028245948, 0.0001637379730660726, -0.00015541452121040791, -0.00056957066261677128, 0.0002978657820766346, -0.0003839649826829239 } };
+        {0.2245319249554602, 0.29895460605455265, -0.066247248716044982, -0.36692451666332826, -0.26778993505685789,
+         -0.035151132485264247, 0.28748098487459356, -0.27782544085005684, 0.21115025461968268, -0.22253847670563903,
+         0.30511533527257401, 0.40406898469803093},
+        {-0.00074067238497808289, 0.00040583276094977646, -0.00083557883026424398, -0.00056957066261677128,
+         2.4438551804628275e-05, -0.0003839649826829239, 0.00076200206028245948, 0.0001637379730660726,
+         -0.00015541452121040791, -0.00056957066261677128, 0.0002978657820766346, -0.0003839649826829239}};
     int k;
     for (k = 0; k < 2; k++) CHECK(fsi_ccd(kind[k], x[k], dx[k], 0, keep[k]) > 0);
 }
 
-/* ---- level set ------------------------------------------------------------------------------------------------------ */
+/* ---- level set
+   ------------------------------------------------------------------------------------------------------ */
 
 /* A box of cells -N .. N along each axis; outside the border's values hold. */
 enum { N = 8, ROW = 2 * N + 1 };
@@ -158,7 +167,8 @@ static void make_grid(grid *g, uint64_t *r, double noise)
     g->reads = 0;
 }
 
-static double distance_at(grid *g, fsi_metric metric, int dim, const double *x, const double *move, double t, const fsi_stencil *frozen)
+static double distance_at(grid *g, fsi_metric metric, int dim, const double *x, const double *move, double t,
+                          const fsi_stencil *frozen)
 {
     double y[3], phi[27], dphi[27];
     int k, count[3] = { 1, 1, 1 };
@@ -255,7 +265,9 @@ static void test_levelset_filter_is_safe_and_does_not_stall(void)
         t = fsi_stencil_ccd((fsi_metric)metric, dim, 0.1, x, move, &field, i % 2 ? &s : NULL, keep);
         CHECK(d0 > 1e-12 ? t > 0 && t <= 1 : d0 > 0 || t == 0);
         if (!(d0 > 0)) continue;
-        for (k = 0; k <= 200; k++) if (!CHECK(distance_at(&g, (fsi_metric)metric, dim, x, move, t * k / 200, &s) >= keep * d0 * (1 - 1e-9))) break;
+        for (k = 0; k <= 200; k++)
+            if (!CHECK(distance_at(&g, (fsi_metric)metric, dim, x, move, t * k / 200, &s) >= keep * d0 * (1 - 1e-9)))
+                break;
         hits += t < 1;
         late += t < 1 && distance_at(&g, (fsi_metric)metric, dim, x, move, t, &s) <= 1.0101 * keep * d0 + 1e-12;
     }

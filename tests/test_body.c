@@ -27,7 +27,8 @@ static fsi_body random_body(void)
     b.velocity = random_vec();
     b.angular_velocity = random_vec();
     b.mass = (fsi_real)0.7;
-    b.inertia = fsi_body_world_tensor(fsi_quat_from_rotation_vector(random_vec()), fsi_m3_diagonal(fsi_v3(1, 2, (fsi_real)2.5)));
+    b.inertia = fsi_body_world_tensor(fsi_quat_from_rotation_vector(random_vec()),
+                                      fsi_m3_diagonal(fsi_v3(1, 2, (fsi_real)2.5)));
     return b;
 }
 
@@ -46,14 +47,19 @@ static void test_sweep_starts_and_ends_exactly_and_moves_at_constant_rates(void)
         CHECK(memcmp(&p, &b.pose, sizeof p) == 0);
         p = fsi_body_pose_at(&b, 1);
         CHECK(memcmp(&p, &b.end, sizeof p) == 0);
-        CHECK_NEAR(distance(fsi_pose_point(fsi_body_pose_at(&b, 1 - (fsi_real)EPS), local), fsi_pose_point(b.end, local)), 0, 50 * EPS);
+        CHECK_NEAR(
+            distance(fsi_pose_point(fsi_body_pose_at(&b, 1 - (fsi_real)EPS), local), fsi_pose_point(b.end, local)), 0,
+            50 * EPS);
         fsi_body_begin_step(&b, dt);
         for (k = 1; k < 10; k++) { /* velocity of a material point by central differences */
             fsi_real s = (fsi_real)(0.1 * k);
-            fsi_vec3 x0 = fsi_pose_point(fsi_body_pose_at(&b, s - h), local), x1 = fsi_pose_point(fsi_body_pose_at(&b, s + h), local);
+            fsi_vec3 x0 = fsi_pose_point(fsi_body_pose_at(&b, s - h), local),
+                     x1 = fsi_pose_point(fsi_body_pose_at(&b, s + h), local);
             fsi_vec3 v = fsi_v3_scale(fsi_v3_sub(x1, x0), 1 / (2 * h * dt));
             p = fsi_body_pose_at(&b, s);
-            CHECK_NEAR(distance(v, fsi_rigid_velocity(b.new_velocity, b.new_angular_velocity, p.position, fsi_pose_point(p, local))), 0, TOL(1e-6, 0.2));
+            CHECK_NEAR(distance(v, fsi_rigid_velocity(b.new_velocity, b.new_angular_velocity, p.position,
+                                                      fsi_pose_point(p, local))),
+                       0, TOL(1e-6, 0.2));
             CHECK_NEAR(distance(fsi_pose_local(p, fsi_pose_point(p, local)), local), 0, 20 * EPS);
         }
         fsi_body_integrate(&b, dt);
@@ -82,14 +88,17 @@ static void test_impulses_change_momentum_by_just_that_much(void)
         CHECK_NEAR(distance(b.angular_impulse, moment), 0, 40 * EPS);
         CHECK_NEAR(distance(fsi_v3_scale(b.reaction_force, dt), sum), 0, 40 * EPS);
         CHECK_NEAR(distance(fsi_v3_scale(b.reaction_torque, dt), moment), 0, 80 * EPS);
-        CHECK_NEAR(distance(fsi_v3_scale(fsi_v3_sub(b.new_velocity, b.velocity), b.mass), fsi_v3_madd(sum, dt, b.force)), 0, 40 * EPS);
+        CHECK_NEAR(
+            distance(fsi_v3_scale(fsi_v3_sub(b.new_velocity, b.velocity), b.mass), fsi_v3_madd(sum, dt, b.force)), 0,
+            40 * EPS);
         sunk = b; /* the momentum that goes with the new angular velocity at the old orientation */
         sunk.angular_velocity = b.new_angular_velocity;
         CHECK_NEAR(distance(fsi_v3_sub(angular_momentum(&sunk), l0), fsi_v3_madd(moment, dt, b.torque)), 0, 200 * EPS);
     }
 }
 
-/* An intermediate-axis flip (Dzhanibekov): the momentum stays to rounding, the energy does not drift, the axis turns over. */
+/* An intermediate-axis flip (Dzhanibekov): the momentum stays to rounding, the energy does not drift, the axis turns
+   over. */
 static void test_free_body_keeps_angular_momentum_and_energy(void)
 {
     fsi_body b = fsi_default_body();
@@ -155,7 +164,8 @@ static void test_mass_properties_make_a_body(void)
     p.center = fsi_v3(1, 2, 0);
     p.inertia.m[8] = 4; /* 2D: about z only */
     b = fsi_body_from_mass(&p);
-    CHECK(b.mode == FSI_BODY_COUPLED && b.mass == 3 && b.pose.position.y == 2 && b.inertia.m[0] == 2 && b.inertia.m[8] == 4);
+    CHECK(b.mode == FSI_BODY_COUPLED && b.mass == 3 && b.pose.position.y == 2 && b.inertia.m[0] == 2 &&
+          b.inertia.m[8] == 4);
     CHECK(fsi_body_check(NULL, &b, 0) == FSI_OK);
 }
 
@@ -177,7 +187,8 @@ static void test_impossible_bodies_are_refused_by_name(void)
     REFUSED(b.pose.position.y = nan, FSI_ERROR_NAN, "pose.position");
     REFUSED(b.pose.orientation.w = nan, FSI_ERROR_NAN, "pose.orientation");
     REFUSED(b.pose.orientation.w += 1, FSI_ERROR_ARGUMENT, "quaternion pose.orientation");
-    REFUSED((b.mode = FSI_BODY_PRESCRIBED, b.end.orientation = fsi_quat_make(0, 0, 0, 0)), FSI_ERROR_ARGUMENT, "end.orientation");
+    REFUSED((b.mode = FSI_BODY_PRESCRIBED, b.end.orientation = fsi_quat_make(0, 0, 0, 0)), FSI_ERROR_ARGUMENT,
+            "end.orientation");
     REFUSED((b.mode = FSI_BODY_PRESCRIBED, b.end.position.z = (fsi_real)test_inf()), FSI_ERROR_NAN, "end.position");
     REFUSED(b.velocity.x = nan, FSI_ERROR_NAN, "velocity");
     REFUSED(b.angular_velocity.x = nan, FSI_ERROR_NAN, "angular_velocity");

@@ -1,15 +1,18 @@
-/* test_couple.c - a liquid and thin solids that move together: nothing passes through, volumes stay, momentum is exchanged.
+/* test_couple.c - a liquid and thin solids that move together: nothing passes through, volumes stay, momentum is
+   exchanged.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_couple.h"
 #include "kit/test_shell.h"
 #include "kit/test_couple.h"
 
-/* ---- nothing passes through ---------------------------------------------------------------------------------------- */
+/* ---- nothing passes through
+   ---------------------------------------------------------------------------------------- */
 
 /* A drop falls on fixed points at height 14, spacing in cells; pieces > 0: a string of as many edges, 5 cells
    long, held. */
-static void drop_on_points(pair *p, fsi_metric metric, double spacing, double cfl, double speed, int steps, double dt, int pieces)
+static void drop_on_points(pair *p, fsi_metric metric, double spacing, double cfl, double speed, int steps, double dt,
+                           int pieces)
 {
     int k;
     pair_begin(p, 48);
@@ -33,9 +36,12 @@ static void test_a_drop_rests_on_a_row_of_points(void)
     int k, metric;
     for (metric = 0; metric < 2; metric++) for (k = 0; k < (TEST_SLOWED ? 1 : 3); k++) {
         pair p;
-        drop_on_points(&p, metric ? FSI_METRIC_LINEAR : FSI_METRIC_SPLINE, 1, cfl[k], 0.4, TEST_SLOWED ? 20 : 50, 2e-3, 0);
-        printf("   %s cfl %g: smallest distance %.3f dx, Newton %.2f a substep of %d, volume error %.1e (optimisation %.1e), below %d\n", metric ? "linear" : "spline", cfl[k], p.least,
-            (double)p.newton / p.substeps, p.substeps, p.error, p.water->stats.smoothed_error, p.most_below);
+        drop_on_points(&p, metric ? FSI_METRIC_LINEAR : FSI_METRIC_SPLINE, 1, cfl[k], 0.4, TEST_SLOWED ? 20 : 50, 2e-3,
+                       0);
+        printf("   %s cfl %g: smallest distance %.3f dx, Newton %.2f a substep of %d, volume error %.1e (optimisation "
+               "%.1e), below %d\n",
+               metric ? "linear" : "spline", cfl[k], p.least, (double)p.newton / p.substeps, p.substeps, p.error,
+               p.water->stats.smoothed_error, p.most_below);
         CHECK(p.least > 0 && p.least < 2);
         CHECK(p.newton <= 10 * p.substeps);
         CHECK(p.error <= 0.01); /* of what the surface encloses */
@@ -65,13 +71,14 @@ static void test_edges_of_five_cells_do_not_leak(void)
 {
     pair p;
     drop_on_points(&p, FSI_METRIC_SPLINE, 5, 0.7, 0.3, TEST_SLOWED ? 15 : 50, 2e-3, 10);
-    printf("   string of edges 5 dx long: smallest distance %.3f dx, cells below %d, samples %d\n", p.least, p.most_below, p.both->stats.samples);
+    printf("   string of edges 5 dx long: smallest distance %.3f dx, cells below %d, samples %d\n", p.least,
+           p.most_below, p.both->stats.samples);
     CHECK(p.most_below == 0);
     pair_end(&p);
 }
 
-/* Sample and surface move along the same normal, one to seven cells towards each other in a substep. (At eight, the most that cfl 4
-   allows both, Newton's method stalls: known, not mended.) */
+/* Sample and surface move along the same normal, one to seven cells towards each other in a substep. (At eight, the
+   most that cfl 4 allows both, Newton's method stalls: known, not mended.) */
 static void test_head_on_at_high_speed(void)
 {
     static const double speed[3] = { 2, 10, 40 }, cells[3] = { 1, 4, 7 };
@@ -91,7 +98,9 @@ static void test_head_on_at_high_speed(void)
         p.solid->velocity[0] = v3(0, speed[k] / 2, 0);
         for (j = 0; j < 10; j++) if (!pair_step(&p, dt)) break;
         travelled = (double)p.solid->position[0].y / CELL - 16.5;
-        printf("   closing at %g m/s, %g cells a step: smallest distance %.3f dx, the point went %.1f dx, Newton %.1f\n", speed[k], cells[k], p.least, travelled, (double)p.newton / p.substeps);
+        printf(
+            "   closing at %g m/s, %g cells a step: smallest distance %.3f dx, the point went %.1f dx, Newton %.1f\n",
+            speed[k], cells[k], p.least, travelled, (double)p.newton / p.substeps);
         CHECK(j == 10 && p.least > 0);
         CHECK(p.newton < 20 * p.substeps);
         CHECK(fabs(travelled) < 40);
@@ -99,7 +108,8 @@ static void test_head_on_at_high_speed(void)
     }
 }
 
-/* ---- rest, fall, energy -------------------------------------------------------------------------------------------- */
+/* ---- rest, fall, energy
+   -------------------------------------------------------------------------------------------- */
 
 /* Bond number rho g R^2 / gamma = 0.013: round but for where it touches. */
 static void test_a_drop_rests_on_a_held_string(void)
@@ -131,7 +141,9 @@ static void test_a_drop_rests_on_a_held_string(void)
         if (p.both->stats.contacts > high) high = p.both->stats.contacts;
         below += pair_below(&p, 12.3);
     }
-    printf("   %d substeps: centre within %.3f dx, faces changed %d times (now %d), contacts %d to %d, below %d, fastest %.1e m/s\n", p.substeps, most - least, changes, faces, low, high, below, p.water->stats.max_speed);
+    printf("   %d substeps: centre within %.3f dx, faces changed %d times (now %d), contacts %d to %d, below %d, "
+           "fastest %.1e m/s\n",
+           p.substeps, most - least, changes, faces, low, high, below, p.water->stats.max_speed);
     CHECK(most - least < 0.5);
     CHECK(below == 0);
     CHECK(changes <= steps / 4);
@@ -155,7 +167,8 @@ static void test_drop_and_string_fall_side_by_side(void)
     for (i = 0; i < p.solid->vertex_count; i++) string += 40 * CELL - (double)p.solid->position[i].y;
     string /= p.solid->vertex_count;
     k = (int)(9.81 / 2 * p.both->time * p.both->time / CELL);
-    printf("   fell %.3f (drop) and %.3f (string) of g t^2/2 = %d cells\n", drop / (9.81 / 2 * p.both->time * p.both->time), string / (9.81 / 2 * p.both->time * p.both->time), k);
+    printf("   fell %.3f (drop) and %.3f (string) of g t^2/2 = %d cells\n",
+           drop / (9.81 / 2 * p.both->time * p.both->time), string / (9.81 / 2 * p.both->time * p.both->time), k);
     CHECK_NEAR(drop, 9.81 / 2 * p.both->time * p.both->time, 9.81 / 2 * p.both->time * dt + 0.1 * CELL);
     CHECK_NEAR(string, 9.81 / 2 * p.both->time * p.both->time, 9.81 / 2 * p.both->time * dt + TOL(1e-9, 1e-7));
     CHECK_NEAR(drop, string, 0.1 * CELL);
@@ -169,7 +182,8 @@ static double energy_of(const pair *p)
     return a->kinetic_energy + a->potential_energy + b->kinetic_energy + b->elastic_energy + b->potential_energy;
 }
 
-/* A drop thrown on a soft undamped string, held at its ends: what both have never grows beyond 1 % of what there was to be had. */
+/* A drop thrown on a soft undamped string, held at its ends: what both have never grows beyond 1 % of what there was to
+   be had. */
 static void test_energy_never_grows(void)
 {
     double start = 0, worst = 0, first;
@@ -189,12 +203,14 @@ static void test_energy_never_grows(void)
         worst = fmax(worst, energy_of(&p) - start);
     }
     first = 0.5 * 1000 * PI * 36 * CELL * CELL * 0.25;
-    printf("   energy grew by %.4f of the throw's at most, %.3f of it left; distance %.3f dx\n", worst / first, (energy_of(&p) - start) / first + 1, p.least);
+    printf("   energy grew by %.4f of the throw's at most, %.3f of it left; distance %.3f dx\n", worst / first,
+           (energy_of(&p) - start) / first + 1, p.least);
     CHECK(start > 0 && worst <= 0.01 * first);
     pair_end(&p);
 }
 
-/* ---- components ----------------------------------------------------------------------------------------------------- */
+/* ---- components
+   ----------------------------------------------------------------------------------------------------- */
 
 static double targets(const pair *p)
 {
@@ -222,7 +238,8 @@ static void test_a_drop_split_by_a_rod_keeps_its_target(void)
         CHECK_NEAR((targets(&p) + p.water->stats.lost_volume) / start, 1, 1e-12);
         if (p.water->component_count > most) most = p.water->component_count;
     }
-    printf("   %d pieces at most, %d in the end, volume error %.1e, lost %.1e\n", most, p.water->component_count, p.error, p.water->stats.lost_volume / start);
+    printf("   %d pieces at most, %d in the end, volume error %.1e, lost %.1e\n", most, p.water->component_count,
+           p.error, p.water->stats.lost_volume / start);
     CHECK(most > 1);
     CHECK(p.error <= 0.01);
     pair_end(&p);
@@ -256,7 +273,8 @@ static void test_drops_beside_a_sheet_exchange_no_volume(void)
     pair_end(&p);
 }
 
-/* ---- solids that are moved, obstacles, each alone ---------------------------------------------------------------------- */
+/* ---- solids that are moved, obstacles, each alone
+   ---------------------------------------------------------------------- */
 
 static void test_pins_that_move_push_the_liquid(void)
 {
@@ -325,7 +343,9 @@ static void test_a_liquid_far_from_the_shell_is_as_if_alone(void)
     pair_pin(&p);
     d = p.l;
     CHECK(fsi_levelset_create(&alone, &d) == FSI_OK);
-    for (k = 0; k < 2; k++) CHECK(fsi_levelset_fill_sphere(k ? alone : p.water, v3(30 * CELL, 12 * CELL, 0), REAL(7 * CELL), v3(0.1, -0.2, 0), NULL) == FSI_OK);
+    for (k = 0; k < 2; k++)
+        CHECK(fsi_levelset_fill_sphere(k ? alone : p.water, v3(30 * CELL, 12 * CELL, 0), REAL(7 * CELL),
+                                       v3(0.1, -0.2, 0), NULL) == FSI_OK);
     for (k = 0; k < 20; k++) {
         if (!pair_step(&p, 1e-3)) break;
         CHECK(fsi_levelset_step(alone, REAL(1e-3)) == FSI_OK);
@@ -396,7 +416,8 @@ static void test_a_drop_goes_down_a_slope(void)
     }
 }
 
-/* ---- wetting ----------------------------------------------------------------------------------------------------------- */
+/* ---- wetting
+   ----------------------------------------------------------------------------------------------------------- */
 
 /* A layer from wall to wall, its top a cell below a held string of so many edges. */
 static void layer_under_string(pair *p, int pieces, double height, double thick, double gravity, double adhesion)
@@ -415,11 +436,13 @@ static void layer_under_string(pair *p, int pieces, double height, double thick,
 /* It pulls by rho g h. The pressure that decides is that half a cell below its top: 0.8 to 0.9 of that. */
 static void test_a_layer_hangs_if_adhesion_bears_its_weight(void)
 {
-    static const struct { double thick, share, dt; int pieces, metric, slip, paper; } at[] = {
-        { 6, 0, 1e-3, 40, 0, 0, 0 }, { 6, 0.75, 1e-3, 40, 0, 0, 0 }, { 6, 1.2, 1e-3, 40, 0, 0, 0 }, { 3, 0.7, 1e-3, 40, 0, 0, 0 }, { 3, 1.2, 1e-3, 40, 0, 0, 0 },
-        { 6, 0.75, 1e-3, 97, 0, 0, 0 }, { 6, 1.2, 1e-3, 97, 0, 0, 0 }, { 6, 0.75, 1e-3, 9, 0, 0, 0 }, { 6, 1.2, 1e-3, 9, 0, 0, 0 }, { 6, 0.75, 4e-4, 40, 0, 0, 0 }, { 6, 1.2, 4e-4, 40, 0, 0, 0 },
-        { 6, 0.75, 1e-3, 40, 1, 0, 0 }, { 6, 1.2, 1e-3, 40, 1, 0, 0 }, { 6, 0.75, 1e-3, 40, 0, 1, 0 }, { 6, 1.2, 1e-3, 40, 0, 1, 0 }, { 6, 0.75, 1e-3, 40, 0, 0, 1 }, { 6, 1.2, 1e-3, 40, 0, 0, 1 }
-    };
+    static const struct { double thick, share, dt; int pieces, metric, slip, paper;
+    } at[] = {{6, 0, 1e-3, 40, 0, 0, 0},    {6, 0.75, 1e-3, 40, 0, 0, 0}, {6, 1.2, 1e-3, 40, 0, 0, 0},
+              {3, 0.7, 1e-3, 40, 0, 0, 0},  {3, 1.2, 1e-3, 40, 0, 0, 0},  {6, 0.75, 1e-3, 97, 0, 0, 0},
+              {6, 1.2, 1e-3, 97, 0, 0, 0},  {6, 0.75, 1e-3, 9, 0, 0, 0},  {6, 1.2, 1e-3, 9, 0, 0, 0},
+              {6, 0.75, 4e-4, 40, 0, 0, 0}, {6, 1.2, 4e-4, 40, 0, 0, 0},  {6, 0.75, 1e-3, 40, 1, 0, 0},
+              {6, 1.2, 1e-3, 40, 1, 0, 0},  {6, 0.75, 1e-3, 40, 0, 1, 0}, {6, 1.2, 1e-3, 40, 0, 1, 0},
+              {6, 0.75, 1e-3, 40, 0, 0, 1}, {6, 1.2, 1e-3, 40, 0, 0, 1}};
     int k, i;
     for (k = 0; k < (TEST_SLOWED ? 5 : (int)(sizeof at / sizeof *at)); k++) {
         const int steps = (int)(0.04 / at[k].dt + 0.5);
@@ -433,8 +456,10 @@ static void test_a_layer_hangs_if_adhesion_bears_its_weight(void)
         layer_under_string(&p, at[k].pieces, 30, at[k].thick, 9.81, at[k].share * 1000 * 9.81 * at[k].thick * CELL);
         for (fell = 29 - at[k].thick / 2, i = 0; i < steps; i++) if (!pair_step(&p, at[k].dt)) break;
         fell -= pair_height(&p);
-        printf("   %g cells, %g of the weight%s%s%s, %d edges, dt %g: fell %.3f of %.3f cells, distance %.3f dx, Newton %.1f\n", at[k].thick, at[k].share, at[k].metric ? ", linear" : "", at[k].slip ? ", slip" : "",
-            at[k].paper ? ", paper" : "", at[k].pieces, at[k].dt, fell, due, p.least, (double)p.newton / p.substeps);
+        printf("   %g cells, %g of the weight%s%s%s, %d edges, dt %g: fell %.3f of %.3f cells, distance %.3f dx, "
+               "Newton %.1f\n",
+               at[k].thick, at[k].share, at[k].metric ? ", linear" : "", at[k].slip ? ", slip" : "",
+               at[k].paper ? ", paper" : "", at[k].pieces, at[k].dt, fell, due, p.least, (double)p.newton / p.substeps);
         if (at[k].share > 1) CHECK(fabs(fell) <= 0.2);
         else CHECK(fabs(fell - due) <= 0.15 * due);
         pair_end(&p);
@@ -456,8 +481,9 @@ static void test_a_dry_layer_falls_in_the_shortest_steps(void)
     pair_end(&p);
 }
 
-/* Bond number 0.07: it stays round, and touches along 2 sqrt(2 R dx / 4), where it is nearer than 1.25 dx. As pressure there is not even, what bears it may be off by
-   half. A drop of twice the radius weighs 2.8 times as much a metre of that. */
+/* Bond number 0.07: it stays round, and touches along 2 sqrt(2 R dx / 4), where it is nearer than 1.25 dx. As pressure
+   there is not even, what bears it may be off by half. A drop of twice the radius weighs 2.8 times as much a metre of
+   that. */
 static void test_a_drop_hangs_until_it_is_too_heavy(void)
 {
     static const double share[4] = { 0, 0.6, 1.6, 1.6 };
@@ -478,7 +504,9 @@ static void test_a_drop_hangs_until_it_is_too_heavy(void)
         pair_drop(&p, 20.2, 29.1 - radius, radius, 0, 0);
         for (fell = 29.1 - radius, i = 0; i < (TEST_SLOWED ? 30 : 75); i++) if (!pair_step(&p, 2e-3)) break;
         fell -= pair_height(&p);
-        printf("   radius %g cells, %g of its weight: fell %.3f cells (freely %.2f), %d contacts, %d faces, distance %.3f dx\n", radius, share[k], fell, fall, p.both->stats.contacts, p.both->stats.faces, p.least);
+        printf("   radius %g cells, %g of its weight: fell %.3f cells (freely %.2f), %d contacts, %d faces, distance "
+               "%.3f dx\n",
+               radius, share[k], fell, fall, p.both->stats.contacts, p.both->stats.faces, p.least);
         if (k == 2) CHECK(fabs(fell) <= 1 && p.both->stats.faces > 0);
         else CHECK(fell > 0.5 * fall * (TEST_SLOWED ? 0.16 : 1) && p.both->stats.faces == 0);
         pair_end(&p);
@@ -525,11 +553,13 @@ static void test_a_layer_follows_a_string_that_is_drawn_away(void)
         pair_begin(&p, 40);
         layer_under_string(&p, 40, 20, 6, 0, (wet ? 1.2 : 0.75) * 1000 * a * 6 * CELL);
         for (rose = -16, k = 1; k <= (int)(end / dt + 0.5); k++) {
-            for (i = 0; i < p.solid->vertex_count; i++) p.solid->target[i].y = REAL(20 * CELL + a / 2 * k * dt * k * dt);
+            for (i = 0; i < p.solid->vertex_count; i++)
+                p.solid->target[i].y = REAL(20 * CELL + a / 2 * k * dt * k * dt);
             if (!pair_step(&p, dt)) break;
         }
         rose += pair_height(&p);
-        printf("   %s: layer rose %.3f cells, string %.3f, distance %.3f dx\n", wet ? "wetting" : "not", rose, a / 2 * end * end / CELL, p.least);
+        printf("   %s: layer rose %.3f cells, string %.3f, distance %.3f dx\n", wet ? "wetting" : "not", rose,
+               a / 2 * end * end / CELL, p.least);
         if (wet) CHECK_NEAR(rose, a / 2 * end * end / CELL, 0.3);
         else CHECK(rose < 0.5);
         pair_end(&p);
@@ -560,7 +590,8 @@ static void test_what_a_plate_gives_the_drop_loses(void)
             if (!pair_step(&p, 1e-3)) break;
             error = fmax(error, p.both->stats.momentum_error);
         }
-        printf("   %s: gained / exchanged %.1e, both have %.4f of the start's, the plate %.3f\n", wet ? "wetting" : "dry", error, p.both->stats.momentum[1] / start, p.solid->stats.momentum[1] / start);
+        printf("   %s: gained / exchanged %.1e, both have %.4f of the start's, the plate %.3f\n",
+               wet ? "wetting" : "dry", error, p.both->stats.momentum[1] / start, p.solid->stats.momentum[1] / start);
         CHECK(error <= TOL(1e-6, 1e-3));
         CHECK_NEAR(p.both->stats.momentum[1] / start, 1, 0.01);
         if (wet) CHECK(p.solid->stats.momentum[1] / start > 0.03 && error > 0);
@@ -569,7 +600,8 @@ static void test_what_a_plate_gives_the_drop_loses(void)
     }
 }
 
-/* ---- promises ---------------------------------------------------------------------------------------------------------- */
+/* ---- promises
+   ---------------------------------------------------------------------------------------------------------- */
 
 static void promise_scene(pair *p, int n)
 {
@@ -629,7 +661,8 @@ static void test_a_step_that_fails_changes_nothing(void)
         if (!done) {
             failed++;
             CHECK(status == FSI_ERROR_MEMORY);
-            CHECK(fsi_couple_hash(p.both) == before[0] && fsi_levelset_hash(p.water) == before[1] && fsi_shell_hash(p.solid) == before[2]);
+            CHECK(fsi_couple_hash(p.both) == before[0] && fsi_levelset_hash(p.water) == before[1] &&
+                  fsi_shell_hash(p.solid) == before[2]);
             CHECK(!(fabs(p.both->time - time) > 0));
             pair_step(&p, 5e-3); /* and goes on */
         }
@@ -643,7 +676,8 @@ static void test_a_step_that_fails_changes_nothing(void)
 static void expect(fsi_couple *s, fsi_status status, fsi_status want, const char *name)
 {
     const fsi_error *e = fsi_couple_error(s);
-    if (!CHECK(status == want) || !CHECK(e && strstr(e->message, name))) printf("   %d, want %d: %s\n", (int)status, (int)want, e ? e->message : "");
+    if (!CHECK(status == want) || !CHECK(e && strstr(e->message, name)))
+        printf("   %d, want %d: %s\n", (int)status, (int)want, e ? e->message : "");
 }
 
 static void test_bad_steps_are_refused(void)
@@ -691,7 +725,8 @@ static void refuse(const pair *p, const fsi_couple_desc *d, fsi_status want, con
 {
     fsi_couple *s = (fsi_couple *)(void *)&s;
     const fsi_status status = fsi_couple_create(&s, d);
-    if (!CHECK(status == want) || !CHECK(s == NULL) || !CHECK(strstr(p->context.error.message, name))) printf("   %d, want %d: %s\n", (int)status, (int)want, p->context.error.message);
+    if (!CHECK(status == want) || !CHECK(s == NULL) || !CHECK(strstr(p->context.error.message, name)))
+        printf("   %d, want %d: %s\n", (int)status, (int)want, p->context.error.message);
 }
 
 static void test_bad_descs_are_refused(void)

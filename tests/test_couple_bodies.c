@@ -24,7 +24,8 @@ static void add_crate(pair *p, crate *c, double x, double y, double a, double b,
     c->in_liquid = -1;
     d.mesh = c->mesh;
     d.body = &c->body;
-    if (wet && !CHECK(fsi_levelset_add_obstacle(p->water, &d, &c->in_liquid) == FSI_OK)) printf("   %s\n", p->context.error.message);
+    if (wet && !CHECK(fsi_levelset_add_obstacle(p->water, &d, &c->in_liquid) == FSI_OK))
+        printf("   %s\n", p->context.error.message);
 }
 
 static void couple(pair *p)
@@ -86,7 +87,9 @@ static void rest_on_a_chain(double density, int wet, double dt, int steps, doubl
         level += (double)c.body.pose.position.y / CELL / (steps - from);
     }
     *off = sum / weight - 1;
-    printf("   density %g, %s: pins bear %.4f of the weight, fastest %.1e m/s, crate at %.2f, volume error %.1e, distance %.3f dx\n", density, wet ? "in the pool" : "beside drops", sum / weight, *fastest, level, p.error, p.least);
+    printf("   density %g, %s: pins bear %.4f of the weight, fastest %.1e m/s, crate at %.2f, volume error %.1e, "
+           "distance %.3f dx\n",
+           density, wet ? "in the pool" : "beside drops", sum / weight, *fastest, level, p.error, p.least);
     pair_end(&p);
     fsi_mesh_destroy(c.mesh);
 }
@@ -104,12 +107,14 @@ static void test_pins_bear_body_and_liquid(void)
 static double energy(const pair *p, const fsi_body *b)
 {
     const fsi_shell_stats *s = &p->solid->stats;
-    return p->water->stats.kinetic_energy + s->kinetic_energy + s->elastic_energy + s->contact_energy
-        + (double)b->mass / 2 * (double)fsi_v3_norm2(b->velocity) + (double)b->inertia.m[8] / 2 * (double)(b->angular_velocity.z * b->angular_velocity.z);
+    return p->water->stats.kinetic_energy + s->kinetic_energy + s->elastic_energy + s->contact_energy +
+           (double)b->mass / 2 * (double)fsi_v3_norm2(b->velocity) +
+           (double)b->inertia.m[8] / 2 * (double)(b->angular_velocity.z * b->angular_velocity.z);
 }
 
-/* No gravity, no tension. A crate flies at an upright string, which a drop touches: wet 0: behind the string; 1: before it, where the crate, which is in
-   the liquid too, meets it first. Shell and body have what the liquid gave them, and all three what the crate had. */
+/* No gravity, no tension. A crate flies at an upright string, which a drop touches: wet 0: behind the string; 1: before
+   it, where the crate, which is in the liquid too, meets it first. Shell and body have what the liquid gave them, and
+   all three what the crate had. */
 static void throw_a_crate(int wet, double density, double *off, double *loss, double *rise)
 {
     const double dt = 1e-3;
@@ -158,17 +163,23 @@ static void throw_a_crate(int wet, double density, double *off, double *loss, do
         slowest = fmin(slowest, (double)c.body.velocity.x / 0.2);
     }
     *off = 0;
-    *off = fmax(*off, fabs(p.solid->stats.momentum[0] + (double)(c.body.mass * c.body.velocity.x) - before[0] - given[0]) / before[0]);
-    *off = fmax(*off, fabs(p.solid->stats.momentum[1] + (double)(c.body.mass * c.body.velocity.y) - given[1]) / before[0]);
+    *off =
+        fmax(*off, fabs(p.solid->stats.momentum[0] + (double)(c.body.mass * c.body.velocity.x) - before[0] - given[0]) /
+                       before[0]);
+    *off =
+        fmax(*off, fabs(p.solid->stats.momentum[1] + (double)(c.body.mass * c.body.velocity.y) - given[1]) / before[0]);
     *loss = 1 - (p.both->stats.momentum[0] + (double)(c.body.mass * c.body.velocity.x)) / before[0];
-    printf("   density %g, drop %s: shell and body off by %.1e, all three by %.4f, solves by %.1e; crate at %.2f of its speed, string gave it %.3f; energy rose by %.1e, is %.3f; volume error %.1e, distance %.3f dx\n",
-        density, wet ? "before" : "behind", *off, *loss, error, (double)c.body.velocity.x / 0.2, contact / before[0], *rise, most / kinetic, p.error, p.least);
+    printf("   density %g, drop %s: shell and body off by %.1e, all three by %.4f, solves by %.1e; crate at %.2f of "
+           "its speed, string gave it %.3f; energy rose by %.1e, is %.3f; volume error %.1e, distance %.3f dx\n",
+           density, wet ? "before" : "behind", *off, *loss, error, (double)c.body.velocity.x / 0.2, contact / before[0],
+           *rise, most / kinetic, p.error, p.least);
     CHECK(k == steps && slowest < 0.9 && error <= TOL(1e-6, 1e-3));
     pair_end(&p);
     fsi_mesh_destroy(c.mesh);
 }
 
-/* The liquid alone with such a body (fsi_levelset_step) loses 0.07 of the momentum and gains 1.3e-2 of the energy in a step of this. */
+/* The liquid alone with such a body (fsi_levelset_step) loses 0.07 of the momentum and gains 1.3e-2 of the energy in a
+   step of this. */
 static void test_momentum_of_liquid_shell_and_a_thrown_body(void)
 {
     double off, loss, rise;
@@ -181,7 +192,8 @@ static void test_momentum_of_liquid_shell_and_a_thrown_body(void)
     }
 }
 
-/* A drop drives a crate, which is in both, at a string that is held at its ends, without gravity: they stop it. However light it is, no energy comes from nowhere. */
+/* A drop drives a crate, which is in both, at a string that is held at its ends, without gravity: they stop it. However
+   light it is, no energy comes from nowhere. */
 static void drive_a_crate(double density, double *off, double *rise, double *left)
 {
     const double dt = 1e-3;
@@ -214,15 +226,18 @@ static void drive_a_crate(double density, double *off, double *rise, double *lef
             given += dt * (double)(p.solid->pinned[i] ? p.solid->pin_force[i].x : p.both->liquid_force[i].x);
         CHECK(fsi_levelset_obstacle_reaction(p.water, c.in_liquid, &f, NULL) == FSI_OK);
         given += dt * (double)f.x;
-        *off = fmax(*off, fabs(p.solid->stats.momentum[0] + (double)(c.body.mass * c.body.velocity.x) - before - given) / whole);
+        *off =
+            fmax(*off,
+                 fabs(p.solid->stats.momentum[0] + (double)(c.body.mass * c.body.velocity.x) - before - given) / whole);
         now = energy(&p, &c.body);
         if (k == 0) first = last = now;
         *rise = fmax(*rise, (now - last) / first);
         last = now;
     }
     *left = last / first;
-    printf("   density %g: string and crate off by %.1e of the drop's momentum; energy rose by %.1e in a step, %.3f left; volume error %.1e, distance %.3f dx, %d substeps, %d Newton steps\n",
-        density, *off, *rise, *left, p.error, p.least, p.substeps, p.newton);
+    printf("   density %g: string and crate off by %.1e of the drop's momentum; energy rose by %.1e in a step, %.3f "
+           "left; volume error %.1e, distance %.3f dx, %d substeps, %d Newton steps\n",
+           density, *off, *rise, *left, p.error, p.least, p.substeps, p.newton);
     pair_end(&p);
     fsi_mesh_destroy(c.mesh);
 }
@@ -240,7 +255,8 @@ static void test_a_light_body_between_liquid_and_shell(void)
     }
 }
 
-/* A drop falls on a string pinned at its ends: what the pins bear, less the liquid's force on them, is what the string's momentum lacks. */
+/* A drop falls on a string pinned at its ends: what the pins bear, less the liquid's force on them, is what the
+   string's momentum lacks. */
 static void test_pin_forces_are_what_holds_pins_against_the_liquid(void)
 {
     const double dt = 1e-3;
@@ -254,7 +270,8 @@ static void test_pin_forces_are_what_holds_pins_against_the_liquid(void)
     pair_drop(&p, 8.3, 16.2, 4.5, 0.1, -0.3);
     for (i = 0; i <= 24; i++) weight -= 9.81 * (double)p.solid->mass[i];
     for (k = 0; k < 60; k++) {
-        double sum[2] = { p.solid->stats.momentum[0], weight * dt + p.solid->stats.momentum[1] }; /* what it will have */
+        /* what it will have */
+        double sum[2] = { p.solid->stats.momentum[0], weight * dt + p.solid->stats.momentum[1] };
         pair_step(&p, dt);
         for (i = 0; i <= 24; i++) {
             const fsi_vec3 f = p.both->liquid_force[i], hold = fsi_v3_sub(p.solid->pin_force[i], f);
@@ -264,7 +281,8 @@ static void test_pin_forces_are_what_holds_pins_against_the_liquid(void)
         }
         for (a = 0; a < 2; a++) off = fmax(off, fabs(p.solid->stats.momentum[a] - sum[a]));
     }
-    printf("   off by %.1e of what the drop has; the liquid pushes a pin by %.2g N/m\n", off / (1000 * p.water->stats.volume * 0.3), most);
+    printf("   off by %.1e of what the drop has; the liquid pushes a pin by %.2g N/m\n",
+           off / (1000 * p.water->stats.volume * 0.3), most);
     CHECK(off <= TOL(1e-8, 1e-4) * 1000 * p.water->stats.volume * 0.3);
     CHECK(most > 0);
     pair_end(&p);
@@ -272,7 +290,8 @@ static void test_pin_forces_are_what_holds_pins_against_the_liquid(void)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* A crate in both lies between a string, held at its ends, and a drop on top of it, all of which meet within a few steps. */
+/* A crate in both lies between a string, held at its ends, and a drop on top of it, all of which meet within a few
+   steps. */
 static void begin_pile(pair *p, crate *c, int counted)
 {
     pair_begin(p, 24);
@@ -345,7 +364,8 @@ static void test_a_saved_state_with_a_body_goes_on_to_the_bit(void)
         free(state);
     }
     for (k = 0; k < 5; k++) {
-        CHECK(fsi_couple_hash(q.both) == fsi_couple_hash(p.both) && memcmp(&c.body.pose, &d.body.pose, sizeof c.body.pose) == 0);
+        CHECK(fsi_couple_hash(q.both) == fsi_couple_hash(p.both) &&
+              memcmp(&c.body.pose, &d.body.pose, sizeof c.body.pose) == 0);
         go_on(&p, &c, 1);
         go_on(&q, &d, 1);
     }
@@ -374,7 +394,8 @@ static void test_a_body_is_as_it_was_after_a_failing_allocation(void)
             if (status != FSI_OK) {
                 done = 0;
                 failed++;
-                CHECK(status == FSI_ERROR_MEMORY && hash == fsi_couple_hash(p.both) && memcmp(&was, &c.body, sizeof was) == 0);
+                CHECK(status == FSI_ERROR_MEMORY && hash == fsi_couple_hash(p.both) &&
+                      memcmp(&was, &c.body, sizeof was) == 0);
                 test_fail_allocator(&p.context, 0);
                 if (!CHECK(fsi_couple_step(p.both, REAL(1e-3)) == FSI_OK)) printf("   %s\n", p.context.error.message);
             }
@@ -389,7 +410,8 @@ static void test_a_body_is_as_it_was_after_a_failing_allocation(void)
     CHECK(done && failed > 5);
 }
 
-/* A step of 0 s leaves a body where it is and gives it nothing; PAPER's walls do not give way to one that is COUPLED in both; bodies count in suggest_dt. */
+/* A step of 0 s leaves a body where it is and gives it nothing; PAPER's walls do not give way to one that is COUPLED in
+   both; bodies count in suggest_dt. */
 static void test_calls_with_a_body(void)
 {
     fsi_couple_desc d;
@@ -402,8 +424,10 @@ static void test_calls_with_a_body(void)
     go_on(&p, &c, 5);
     was = c.body;
     CHECK(fsi_couple_step(p.both, 0) == FSI_OK);
-    CHECK(memcmp(&was.pose, &c.body.pose, sizeof was.pose) == 0 && memcmp(&was.pose, &c.body.end, sizeof was.pose) == 0);
-    CHECK(!(fsi_v3_norm(c.body.impulse) > 0) && memcmp(&c.body.new_velocity, &c.body.velocity, sizeof was.velocity) == 0);
+    CHECK(memcmp(&was.pose, &c.body.pose, sizeof was.pose) == 0 &&
+          memcmp(&was.pose, &c.body.end, sizeof was.pose) == 0);
+    CHECK(!(fsi_v3_norm(c.body.impulse) > 0) &&
+          memcmp(&c.body.new_velocity, &c.body.velocity, sizeof was.velocity) == 0);
 
     c.body.velocity = v3(0, 5, 0);
     dt = (double)fsi_couple_suggest_dt(p.both);
@@ -414,14 +438,16 @@ static void test_calls_with_a_body(void)
     d = p.both->desc;
     d.correction = FSI_COUPLE_PAPER;
     CHECK(fsi_couple_set_desc(p.both, &d) == FSI_OK);
-    CHECK(fsi_couple_step(p.both, REAL(1e-4)) == FSI_ERROR_ARGUMENT && strstr(fsi_couple_error(p.both)->message, "COUPLED in liquid and shell"));
+    CHECK(fsi_couple_step(p.both, REAL(1e-4)) == FSI_ERROR_ARGUMENT &&
+          strstr(fsi_couple_error(p.both)->message, "COUPLED in liquid and shell"));
     d.correction = FSI_COUPLE_MOMENTUM;
     CHECK(fsi_couple_set_desc(p.both, &d) == FSI_OK);
     CHECK(fsi_couple_step(p.both, REAL(1e-4)) == FSI_OK);
     end_pile(&p, &c);
 }
 
-/* A PRESCRIBED block in both holds a string up, on which a drop lies, and stands in a drop of its own: its reaction is what both say, together. */
+/* A PRESCRIBED block in both holds a string up, on which a drop lies, and stands in a drop of its own: its reaction is
+   what both say, together. */
 static void test_a_prescribed_body_has_the_reactions_of_both(void)
 {
     fsi_levelset_obstacle_desc d = fsi_levelset_default_obstacle_desc();
@@ -452,8 +478,10 @@ static void test_a_prescribed_body_has_the_reactions_of_both(void)
         CHECK(fsi_levelset_obstacle_reaction(p.water, id[1], &f[1], &t[1]) == FSI_OK);
         liquid = fmax(liquid, (double)fsi_v3_norm(f[1]));
         shell = fmax(shell, (double)fsi_v3_norm(f[0]));
-        CHECK((double)fsi_v3_norm(fsi_v3_sub(body.reaction_force, fsi_v3_add(f[0], f[1]))) <= TOL(1e-12, 1e-5) * (1 + liquid + shell));
-        CHECK((double)fsi_v3_norm(fsi_v3_sub(body.impulse, fsi_v3_scale(body.reaction_force, REAL(1e-3)))) <= TOL(1e-14, 1e-7));
+        CHECK((double)fsi_v3_norm(fsi_v3_sub(body.reaction_force, fsi_v3_add(f[0], f[1]))) <=
+              TOL(1e-12, 1e-5) * (1 + liquid + shell));
+        CHECK((double)fsi_v3_norm(fsi_v3_sub(body.impulse, fsi_v3_scale(body.reaction_force, REAL(1e-3)))) <=
+              TOL(1e-14, 1e-7));
         body.pose = body.end;
     }
     printf("   at most %.2g N/m of the liquid, %.2g of the string\n", liquid, shell);

@@ -1,4 +1,5 @@
-/* test_couple_calls.c - what fsi_couple.h promises beside physics: nothing lost in silence, states that can be used, memory, calls that its siblings have
+/* test_couple_calls.c - what fsi_couple.h promises beside physics: nothing lost in silence, states that can be used,
+   memory, calls that its siblings have
    SPDX-License-Identifier: MIT */
 #include <time.h>
 #include "kit/test.h"
@@ -39,8 +40,10 @@ static void drop_it(pair *p)
         p->solid->pinned[0] = p->solid->pinned[20] = 1;
         pair_drop(p, 16.2, 17, 5, 0, -0.3);
     } else {
-        for (i = 0; i < p->solid->vertex_count; i++) if (fabs((double)p->solid->position[i].x / CELL - 8) > 4.9) p->solid->pinned[i] = 1;
-        CHECK(fsi_levelset_fill_sphere(p->water, v3(8.1 * CELL, 8.2 * CELL, 10 * CELL), REAL(3 * CELL), v3(0, 0, -0.3), NULL) == FSI_OK);
+        for (i = 0; i < p->solid->vertex_count; i++)
+            if (fabs((double)p->solid->position[i].x / CELL - 8) > 4.9) p->solid->pinned[i] = 1;
+        CHECK(fsi_levelset_fill_sphere(p->water, v3(8.1 * CELL, 8.2 * CELL, 10 * CELL), REAL(3 * CELL), v3(0, 0, -0.3),
+                                       NULL) == FSI_OK);
     }
 }
 
@@ -58,10 +61,12 @@ static void steps_ok(pair *p, int n, double dt)
 
 static void expect(const pair *p, fsi_status status, fsi_status want, const char *name)
 {
-    if (!CHECK(status == want) || !CHECK(strstr(p->context.error.message, name))) printf("   %d, want %d: %s\n", (int)status, (int)want, p->context.error.message);
+    if (!CHECK(status == want) || !CHECK(strstr(p->context.error.message, name)))
+        printf("   %d, want %d: %s\n", (int)status, (int)want, p->context.error.message);
 }
 
-/* ---- what create takes away ---------------------------------------------------------------------------------------- */
+/* ---- what create takes away
+   ---------------------------------------------------------------------------------------- */
 
 /* A string through the middle of a drop: what goes is counted and told, and can be refused. */
 static void test_liquid_that_create_takes_away_is_counted_told_and_refusable(void)
@@ -139,12 +144,14 @@ static void test_who_was_stepped_alone_is_noticed(void)
     CHECK(fsi_shell_settle(p.solid, 500) == FSI_OK);
     expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was moved by itself");
     CHECK(fsi_couple_load(p.both, state, size) == FSI_OK);
-    CHECK(fsi_shell_shift_origin(p.solid, v3(0, CELL, 0)) == FSI_OK && fsi_couple_shift_origin(p.both, v3(0, CELL, 0)) == FSI_OK);
+    CHECK(fsi_shell_shift_origin(p.solid, v3(0, CELL, 0)) == FSI_OK &&
+          fsi_couple_shift_origin(p.both, v3(0, CELL, 0)) == FSI_OK);
     expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was moved by itself");
     CHECK(fsi_couple_shift_origin(p.both, v3(0, -CELL, 0)) == FSI_OK && fsi_couple_load(p.both, state, size) == FSI_OK);
     CHECK(fsi_levelset_shift_origin(p.water, v3(CELL, 0, 0)) == FSI_OK);
     expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "liquid was moved by itself");
-    CHECK(fsi_levelset_shift_origin(p.water, v3(-CELL, 0, 0)) == FSI_OK && fsi_couple_load(p.both, state, size) == FSI_OK);
+    CHECK(fsi_levelset_shift_origin(p.water, v3(-CELL, 0, 0)) == FSI_OK &&
+          fsi_couple_load(p.both, state, size) == FSI_OK);
     CHECK(fsi_levelset_step(p.water, 0) == FSI_OK && fsi_shell_step(p.solid, 0) == FSI_OK); /* looking is no step */
     steps_ok(&p, 1, 1e-3);
     free(state);
@@ -189,7 +196,8 @@ static void test_settings_change_between_steps(void)
     d.slip = 1;
     d.liquid = NULL;
     CHECK(fsi_couple_set_desc(p.both, &d) == FSI_OK);
-    CHECK(p.both->desc.stiffness > 19 && p.both->desc.slip == 1 && p.both->desc.liquid == p.water && p.both->adhesion[3] > 6);
+    CHECK(p.both->desc.stiffness > 19 && p.both->desc.slip == 1 && p.both->desc.liquid == p.water &&
+          p.both->adhesion[3] > 6);
     d.adhesion = 100;
     CHECK(fsi_couple_set_desc(p.both, &d) == FSI_OK && p.both->adhesion[3] > 99 && p.both->adhesion[0] > 99);
     d.stiffness = 0;
@@ -205,7 +213,8 @@ static void test_settings_change_between_steps(void)
     pair_end(&p);
 }
 
-/* What create asks of both parts a set_desc of one can take back: the next step says so, and goes on when it is as it was. */
+/* What create asks of both parts a set_desc of one can take back: the next step says so, and goes on when it is as it
+   was. */
 static void test_settings_of_one_part_that_a_coupling_cannot_have_are_refused(void)
 {
     fsi_levelset_desc l;
@@ -288,10 +297,12 @@ static void test_a_suggested_step_minds_the_acceleration(void)
     CHECK(p.both->stats.substeps == 1);
     pull = test_nan();
     CHECK_NEAR(fsi_couple_suggest_dt(p.both), 0, 0);
-    CHECK(strstr(fsi_couple_error(p.both)->message, "desc.acceleration") && strcmp(fsi_couple_error(p.both)->function, "fsi_couple_suggest_dt") == 0);
+    CHECK(strstr(fsi_couple_error(p.both)->message, "desc.acceleration") &&
+          strcmp(fsi_couple_error(p.both)->function, "fsi_couple_suggest_dt") == 0);
     CHECK_NEAR(fsi_levelset_suggest_dt(p.water), 0, 0);
     CHECK(strcmp(fsi_couple_error(p.both)->function, "fsi_levelset_suggest_dt") == 0);
-    CHECK(fsi_couple_step(p.both, REAL(1e-3)) == FSI_ERROR_NAN && strcmp(fsi_couple_error(p.both)->function, "fsi_couple_step") == 0);
+    CHECK(fsi_couple_step(p.both, REAL(1e-3)) == FSI_ERROR_NAN &&
+          strcmp(fsi_couple_error(p.both)->function, "fsi_couple_step") == 0);
     pair_end(&p);
 }
 
@@ -308,9 +319,11 @@ static void test_a_moving_origin_changes_nothing(void)
     CHECK(fsi_couple_shift_origin(q.both, offset) == FSI_OK);
     steps_ok(&p, 4, 0.004);
     steps_ok(&q, 4, 0.004);
-    CHECK_NEAR(q.water->stats.volume, p.water->stats.volume, TOL(1e-5, 1e-3) * p.water->stats.volume); /* a face at the edge of a reach is on either side of it */
+    /* a face at the edge of a reach is on either side of it */
+    CHECK_NEAR(q.water->stats.volume, p.water->stats.volume, TOL(1e-5, 1e-3) * p.water->stats.volume);
     for (i = 0; i < p.solid->vertex_count; i++)
-        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(q.solid->position[i], offset), p.solid->position[i])), 0, TOL(1e-7, 1e-3));
+        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(q.solid->position[i], offset), p.solid->position[i])), 0,
+                   TOL(1e-7, 1e-3));
     CHECK(fsi_couple_shift_origin(NULL, offset) == FSI_ERROR_COOKIE);
     CHECK(fsi_couple_shift_origin(p.both, v3(0, test_nan(), 0)) == FSI_ERROR_NAN);
     CHECK(fsi_couple_shift_origin(p.both, v3(1e15, 0, 0)) == FSI_ERROR_LIMIT);
@@ -318,8 +331,19 @@ static void test_a_moving_origin_changes_nothing(void)
     pair_end(&q);
 }
 
-static void count_point(void *user, fsi_vec3 x, fsi_real size, uint32_t color) { (void)x; (void)size; ((int *)user)[color == 0x00ffff ? 1 : 0]++; }
-static void count_line(void *user, fsi_vec3 a, fsi_vec3 b, uint32_t color) { (void)a; (void)b; (void)color; ((int *)user)[2]++; }
+static void count_point(void *user, fsi_vec3 x, fsi_real size, uint32_t color)
+{
+    (void)x;
+    (void)size;
+    ((int *)user)[color == 0x00ffff ? 1 : 0]++;
+}
+static void count_line(void *user, fsi_vec3 a, fsi_vec3 b, uint32_t color)
+{
+    (void)a;
+    (void)b;
+    (void)color;
+    ((int *)user)[2]++;
+}
 
 static void test_debug_draw_shows_both_and_where_they_touch(void)
 {
@@ -363,7 +387,8 @@ static void test_a_vertex_that_flies_off_costs_little(void)
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-/* Head: cookie, bytes of the liquid and of the shell, check, time; then liquid, shell. Those two begin with 32 bytes: hash at 24. */
+/* Head: cookie, bytes of the liquid and of the shell, check, time; then liquid, shell. Those two begin with 32 bytes:
+   hash at 24. */
 typedef struct head { uint64_t cookie, liquid, shell, check; double time; } head;
 
 static void refit(unsigned char *state)
@@ -382,7 +407,8 @@ static void refit(unsigned char *state)
     memcpy(part + 24, &hash, 8);
 }
 
-/* Words of time and of the shell's part become others: refused, and nothing changes, or the next step can be made. The liquid's part is the liquid's to judge. */
+/* Words of time and of the shell's part become others: refused, and nothing changes, or the next step can be made. The
+   liquid's part is the liquid's to judge. */
 static void test_a_state_that_load_takes_can_be_used(void)
 {
     const double bad[6] = { test_nan(), test_inf(), 1e300, -1, 1e30, 1e-3 };
@@ -420,7 +446,9 @@ static void test_a_state_that_load_takes_can_be_used(void)
         hash = fsi_couple_hash(p.both);
         status = fsi_couple_step(p.both, REAL(2e-3));
         if (status == FSI_OK) CHECK(fsi_is_finite(p.both->stats.momentum[0] + p.both->stats.min_distance));
-        else if (!CHECK((status == FSI_ERROR_CONVERGENCE || status == FSI_ERROR_LIMIT) && fsi_couple_hash(p.both) == hash)) printf("   %d: %s\n", k, p.context.error.message);
+        else if (!CHECK((status == FSI_ERROR_CONVERGENCE || status == FSI_ERROR_LIMIT) &&
+                        fsi_couple_hash(p.both) == hash))
+            printf("   %d: %s\n", k, p.context.error.message);
     }
     printf("   %d taken, %d refused\n", taken, refused);
     CHECK(taken > 3 && refused > 10);
@@ -484,7 +512,8 @@ static fsi_mesh *block_in_the_drop(void)
     return m;
 }
 
-/* An obstacle that lies in liquid, what the liquid did to it, and a mesh that was moved since: a refused load touches none of it. */
+/* An obstacle that lies in liquid, what the liquid did to it, and a mesh that was moved since: a refused load touches
+   none of it. */
 static void test_a_refused_load_leaves_obstacles_as_they_were(void)
 {
     const double y = 17 * CELL;
@@ -556,7 +585,8 @@ static fsi_status build(pair *p, int *stage, void *state, size_t size, int steps
     return status;
 }
 
-/* Create, step and load with each allocation failing, that one alone and all from it on: nothing changed, nothing leaked, and the same bits when tried again. */
+/* Create, step and load with each allocation failing, that one alone and all from it on: nothing changed, nothing
+   leaked, and the same bits when tried again. */
 static void test_failing_allocations_change_nothing(void)
 {
     const int steps = 3, dims = TEST_SLOWED ? 2 : 3;
@@ -594,9 +624,12 @@ static void test_failing_allocations_change_nothing(void)
                 seen[stage]++;
                 CHECK(status == FSI_ERROR_MEMORY && p.context.error.status == FSI_ERROR_MEMORY);
                 hash = stage > 0 ? fsi_couple_hash(p.both) : fsi_levelset_hash(p.water);
-                if (!once) CHECK(build(&p, &stage, state, size, steps) == FSI_ERROR_MEMORY && hash == (stage > 0 ? fsi_couple_hash(p.both) : fsi_levelset_hash(p.water)));
+                if (!once)
+                    CHECK(build(&p, &stage, state, size, steps) == FSI_ERROR_MEMORY &&
+                          hash == (stage > 0 ? fsi_couple_hash(p.both) : fsi_levelset_hash(p.water)));
                 test_fail_allocator(&p.context, 0);
-                if (!CHECK(build(&p, &stage, state, size, steps) == FSI_OK)) printf("   %ld: stage %d: %s\n", fail, stage, p.context.error.message);
+                if (!CHECK(build(&p, &stage, state, size, steps) == FSI_OK))
+                    printf("   %ld: stage %d: %s\n", fail, stage, p.context.error.message);
             }
             test_fail_allocator(&p.context, 0);
             if (!CHECK(fsi_couple_hash(p.both) == want[0])) printf("   after allocation %ld failed\n", fail);
@@ -604,7 +637,8 @@ static void test_failing_allocations_change_nothing(void)
             CHECK(fsi_couple_hash(p.both) == want[1]);
             pair_end(&p);
         }
-        printf("   %dD: %ld allocations failed, in stages %ld %ld %ld %ld %ld\n", dim, failed, seen[0], seen[1], seen[2], seen[3], seen[4]);
+        printf("   %dD: %ld allocations failed, in stages %ld %ld %ld %ld %ld\n", dim, failed, seen[0], seen[1],
+               seen[2], seen[3], seen[4]);
         for (k = 0; k < 2; k++) CHECK(seen[k] > 0);
         CHECK(done); /* a load into a simulator that has been there needs no memory */
         free(state);
@@ -624,7 +658,8 @@ static void test_a_steady_state_allocates_nothing(void)
         steps_ok(&p, dim == 2 ? 100 : 40, 1e-3);
         CHECK(p.both->stats.faces > 0);
         /* in float a count reaches a new peak once */
-        if (!CHECK(p.context.allocs - allocs <= TOL(0, 2))) printf("   %dD: %lld allocations\n", dim, p.context.allocs - allocs);
+        if (!CHECK(p.context.allocs - allocs <= TOL(0, 2)))
+            printf("   %dD: %lld allocations\n", dim, p.context.allocs - allocs);
         pair_end(&p);
     }
 }

@@ -35,7 +35,8 @@ static struct {
 
 static double dmax(double a, double b) { return a > b ? a : b; }
 
-/* ---- Newton's system against a dense one -------------------------------------------------------------------------- */
+/* ---- Newton's system against a dense one
+   -------------------------------------------------------------------------- */
 
 /* Gauss with partial pivoting; the solution replaces b. */
 static void solve_dense(double *a, double *b, int n)
@@ -43,7 +44,8 @@ static void solve_dense(double *a, double *b, int n)
     int i, j, k;
     for (k = 0; k < n; k++) {
         int best = k;
-        for (i = k + 1; i < n; i++) if (fabs(a[(size_t)i * (size_t)n + (size_t)k]) > fabs(a[(size_t)best * (size_t)n + (size_t)k])) best = i;
+        for (i = k + 1; i < n; i++)
+            if (fabs(a[(size_t)i * (size_t)n + (size_t)k]) > fabs(a[(size_t)best * (size_t)n + (size_t)k])) best = i;
         for (j = 0; j < n && best != k; j++) {
             const double t = a[(size_t)k * (size_t)n + (size_t)j];
             a[(size_t)k * (size_t)n + (size_t)j] = a[(size_t)best * (size_t)n + (size_t)j];
@@ -69,19 +71,25 @@ static void solve_dense(double *a, double *b, int n)
 
 /* All unknowns at once, (x, phi, lam): | A + B + beta g g'  beta g w'  0  |
                                          | beta w g'      D + beta w w'  J' |
-                                         | 0              J              0  |, x scaled by a cell as phi is; rows of what is held are those of the identity;
+                                         | 0              J              0  |, x scaled by a cell as phi is; rows of
+                                         what is held are those of the identity;
    B: what contacts have of second derivatives. */
 static void compare_dense(const fsi__co_impl *c)
 {
     const fsi__sh_impl *m = fsi__sh_of(c->shell);
     const int nx = 3 * m->nodes, n = nx + c->cells + c->parts;
     const size_t w = (size_t)n;
-    double *a = (double *)calloc(w * w, sizeof(double)), *b = (double *)calloc(w, sizeof(double)), most[2] = { 0, 0 }, off[2] = { 0, 0 }, scale;
+    double *a = (double *)calloc(w * w, sizeof(double)), *b = (double *)calloc(w, sizeof(double)), most[2] = {0, 0},
+           off[2] = {0, 0}, scale;
     int r, e, i, j, k, q;
     if (!a || !b) abort();
     scale = c->inertia;
-    for (r = 0; r < m->nodes; r++) for (e = m->total.start[r]; e < m->total.start[r + 1]; e++) for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
-        a[(size_t)(3 * r + i) * w + (size_t)(3 * m->total.col[e] + j)] = m->total.value[9 * (size_t)e + (size_t)(3 * i + j)];
+    for (r = 0; r < m->nodes; r++)
+        for (e = m->total.start[r]; e < m->total.start[r + 1]; e++)
+            for (i = 0; i < 3; i++)
+                for (j = 0; j < 3; j++)
+                    a[(size_t)(3 * r + i) * w + (size_t)(3 * m->total.col[e] + j)] =
+                        m->total.value[9 * (size_t)e + (size_t)(3 * i + j)];
     for (i = 0; i < nx; i++) b[i] = m->scratch[i];
     for (i = 0; i < c->cells; i++) {
         const fsi__co_cell *p = &c->cell[i];
@@ -93,7 +101,8 @@ static void compare_dense(const fsi__co_impl *c)
     }
     for (i = 0; i < c->parts; i++) {
         b[nx + c->cells + i] = -c->part[i].h;
-        if (!(c->part[i].jj > 0)) a[(size_t)(nx + c->cells + i) * w + (size_t)(nx + c->cells + i)] = 1, b[nx + c->cells + i] = 0;
+        if (!(c->part[i].jj > 0))
+            a[(size_t)(nx + c->cells + i) * w + (size_t)(nx + c->cells + i)] = 1, b[nx + c->cells + i] = 0;
     }
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *t = &c->contact[k];
@@ -108,17 +117,23 @@ static void compare_dense(const fsi__co_impl *c)
             at[count] = nx + t->cell[i];
             v[count++] = t->root * t->weight[i];
         }
-        for (i = 0; t->root > 0 && i < 3 && s->node[i] >= 0; i++) for (j = 0; j < 3 && s->node[j] >= 0; j++) for (q = 0; q < 9; q++) {
-            const int row = 3 * s->node[i] + q / 3, col = 3 * s->node[j] + q % 3;
-            if (!m->fixed[row] && !m->fixed[col]) a[(size_t)row * w + (size_t)col] += fsi__co_bend_scale(c, t) * s->weight[i] * s->weight[j] * t->bend[q];
-        }
+        for (i = 0; t->root > 0 && i < 3 && s->node[i] >= 0; i++)
+            for (j = 0; j < 3 && s->node[j] >= 0; j++)
+                for (q = 0; q < 9; q++) {
+                    const int row = 3 * s->node[i] + q / 3, col = 3 * s->node[j] + q % 3;
+                    if (!m->fixed[row] && !m->fixed[col])
+                        a[(size_t)row * w + (size_t)col] +=
+                            fsi__co_bend_scale(c, t) * s->weight[i] * s->weight[j] * t->bend[q];
+                }
         for (i = 0; i < count; i++) for (j = 0; j < count; j++) {
             if (at[i] < nx && m->fixed[at[i]]) continue;
             if (at[j] < nx && m->fixed[at[j]]) b[at[i]] -= v[i] * v[j] * m->fixed_step[at[j]];
             else a[(size_t)at[i] * w + (size_t)at[j]] += v[i] * v[j];
         }
     }
-    for (i = 0; i < n; i++) for (j = 0; j < n; j++) if (i < nx + c->cells && j < nx + c->cells) a[(size_t)i * w + (size_t)j] /= scale;
+    for (i = 0; i < n; i++)
+        for (j = 0; j < n; j++)
+            if (i < nx + c->cells && j < nx + c->cells) a[(size_t)i * w + (size_t)j] /= scale;
     for (i = 0; i < nx + c->cells; i++) b[i] /= scale; /* lam is over it then */
     solve_dense(a, b, n);
     for (i = 0; i < nx; i++) {
@@ -160,12 +175,14 @@ static void watch_solve(fsi__co_impl *c)
 
 static double energy_at(fsi__co_impl *c) { return fsi__co_energy(c, c->sh->now, 0); }
 
-/* Of the energy to phi and to positions, of volumes to phi, by central differences; mu of the merit is 0 before the first solve. */
+/* Of the energy to phi and to positions, of volumes to phi, by central differences; mu of the merit is 0 before the
+   first solve. */
 static void compare_gradients(fsi__co_impl *c, const double *before)
 {
     const fsi__sh_impl *m = fsi__sh_of(c->shell);
     const double step = 2e-5 * c->dx;
-    double most[3] = { 0, 0, 0 }, off[3] = { 0, 0, 0 }, *mu = (double *)malloc(((size_t)c->parts + 1) * sizeof(double)), *h = (double *)malloc(((size_t)c->parts + 1) * sizeof(double));
+    double most[3] = {0, 0, 0}, off[3] = {0, 0, 0}, *mu = (double *)malloc(((size_t)c->parts + 1) * sizeof(double)),
+           *h = (double *)malloc(((size_t)c->parts + 1) * sizeof(double));
     int i, k;
     if (!mu || !h) abort();
     for (i = 0; i < c->parts; i++) {
@@ -227,7 +244,8 @@ static void watch_assemble(fsi__co_impl *c, int when)
     before = NULL;
 }
 
-/* ---- the way in ---------------------------------------------------------------------------------------------------- */
+/* ---- the way in
+   ---------------------------------------------------------------------------------------------------- */
 
 static void look_in(fsi__ls_run *run, int phase) { monolithic_look_in(run, phase); }
 
@@ -267,8 +285,10 @@ static void test_newtons_system_is_the_dense_one_and_quasi_definite(void)
             p.solid->target[0].y += REAL(1e-2 * CELL);
             if (!pair_step(&p, 1e-3)) break;
         }
-        printf("   %s%s: %d dense solves, worst difference %.1e of positions, %.1e of lam; gradients (%d): to phi %.1e, to x %.1e, of volumes %.1e\n", metric ? "linear" : "spline", wall ? " at a wall" : "",
-            seen.dense, seen.dense_error, seen.lam_error, seen.gradients, seen.gradient_error[0], seen.gradient_error[1], seen.gradient_error[2]);
+        printf("   %s%s: %d dense solves, worst difference %.1e of positions, %.1e of lam; gradients (%d): to phi "
+               "%.1e, to x %.1e, of volumes %.1e\n",
+               metric ? "linear" : "spline", wall ? " at a wall" : "", seen.dense, seen.dense_error, seen.lam_error,
+               seen.gradients, seen.gradient_error[0], seen.gradient_error[1], seen.gradient_error[2]);
         CHECK(seen.dense == 6);
         CHECK(seen.dense_error <= 1e-8);
         CHECK(seen.lam_error <= 1e-8);
@@ -279,9 +299,11 @@ static void test_newtons_system_is_the_dense_one_and_quasi_definite(void)
     }
 }
 
-/* A drop hits a free plate, no gravity. share: mass of the plate over the drop's. Worst gain of both at a velocity correction over the largest exchange;
-   *kept: momentum of both at the end over the start's; *plate: speed of the plate at the end over the drop's at the start. */
-static double hit_plate(double share, double speed, fsi_couple_correction correction, int steps, double *kept, double *plate)
+/* A drop hits a free plate, no gravity. share: mass of the plate over the drop's. Worst gain of both at a velocity
+   correction over the largest exchange; *kept: momentum of both at the end over the start's; *plate: speed of the plate
+   at the end over the drop's at the start. */
+static double hit_plate(double share, double speed, fsi_couple_correction correction, int steps, double *kept,
+                        double *plate)
 {
     const double drop = 1000 * FSI_PI * 36 * CELL * CELL;
     pair p;
@@ -313,8 +335,10 @@ static void test_what_the_liquid_loses_the_plate_gains(void)
     for (fast = 0; fast < 2; fast++) for (k = 0; k < 5; k += TEST_SLOWED ? 3 : 1) {
         double kept, plate;
         const double error = hit_plate(share[k], fast ? -1 : -0.3, FSI_COUPLE_MOMENTUM, 20, &kept, &plate);
-        printf("   %s, plate / drop %g: gained / exchanged %.1e in %d corrections, pushed %d, released %d; momentum after the run %.4f, plate's speed %.3f\n", fast ? "fast" : "slow",
-            share[k], error, seen.correction.projections, seen.correction.pushed, seen.correction.released, kept, plate);
+        printf("   %s, plate / drop %g: gained / exchanged %.1e in %d corrections, pushed %d, released %d; momentum "
+               "after the run %.4f, plate's speed %.3f\n",
+               fast ? "fast" : "slow", share[k], error, seen.correction.projections, seen.correction.pushed,
+               seen.correction.released, kept, plate);
         pushed += seen.correction.pushed;
         released += seen.correction.released;
         CHECK(seen.correction.exchanged > 0);
@@ -331,14 +355,16 @@ static void test_the_papers_correction_loses_momentum(void)
     int k;
     for (k = 0; k < 3; k++) {
         const double error = hit_plate(share[k], -1, FSI_COUPLE_PAPER, 20, &kept, &plate);
-        printf("   plate / drop %g: gained / exchanged %.2f; momentum after the run %.4f, plate's speed %.3f\n", share[k], error, kept, plate);
+        printf("   plate / drop %g: gained / exchanged %.2f; momentum after the run %.4f, plate's speed %.3f\n",
+               share[k], error, kept, plate);
         if (k > 0) CHECK(error > 0.1);
         if (k > 0) CHECK(kept < 0.7);
     }
 }
 
-/* Newton steps a substep, a drop on a row of held points: an unknown that weighs as its share of liquid costs more of them, at large steps many more. (One
-   substep of some hundred at CFL 2 is hard by either mass, its search is cut 29 times: with steps of 4 ms there is one in these three.) */
+/* Newton steps a substep, a drop on a row of held points: an unknown that weighs as its share of liquid costs more of
+   them, at large steps many more. (One substep of some hundred at CFL 2 is hard by either mass, its search is cut 29
+   times: with steps of 4 ms there is one in these three.) */
 static void test_newton_steps_by_uniform_mass_and_the_papers(void)
 {
     static const double cfl[2] = { 0.7, 2 };
@@ -353,8 +379,9 @@ static void test_newton_steps_by_uniform_mass_and_the_papers(void)
         for (f = 0; f < (TEST_SLOWED ? 1 : 3); f++) if (!pair_step(&p, 3.8e-3)) break;
         again = NULL;
         watch(NULL);
-        printf("   CFL %g: %d problems, Newton steps %.2f, to 1e-4 dx %.2f, by the paper's mass %.2f, cut %d and %d\n", cfl[k], t.problems, (double)p.newton / p.substeps,
-            (double)t.steps[0] / t.problems, (double)t.steps[2] / t.problems, t.cut[0], t.cut[2]);
+        printf("   CFL %g: %d problems, Newton steps %.2f, to 1e-4 dx %.2f, by the paper's mass %.2f, cut %d and %d\n",
+               cfl[k], t.problems, (double)p.newton / p.substeps, (double)t.steps[0] / t.problems,
+               (double)t.steps[2] / t.problems, t.cut[0], t.cut[2]);
         CHECK(t.problems == p.substeps);
         CHECK(p.newton <= 6 * p.substeps && t.steps[0] <= 6 * t.problems);
         CHECK(t.steps[2] > (k ? 1.4 : 1) * t.steps[0]);
@@ -369,8 +396,10 @@ static void test_velocities_alone_let_liquid_through(void)
     int v;
     for (v = 0; v < 2; v++) {
         const passage string = run_passage(HELD_STRING, 1, v, 60), plate = run_passage(FREE_PLATE, 1, v, 60);
-        printf("   by %s: string %d cells through, %lld of %lld samples in liquid; plate %d, %lld of %lld, gained / exchanged %.1e, momentum kept %.4f\n", v ? "velocities" : "positions",
-            string.below, string.wet, string.samples, plate.below, plate.wet, plate.samples, plate.gained, plate.kept);
+        printf("   by %s: string %d cells through, %lld of %lld samples in liquid; plate %d, %lld of %lld, gained / "
+               "exchanged %.1e, momentum kept %.4f\n",
+               v ? "velocities" : "positions", string.below, string.wet, string.samples, plate.below, plate.wet,
+               plate.samples, plate.gained, plate.kept);
         CHECK((string.below > 0) == v && (string.wet > 0) == v && (plate.wet > 0) == v);
         CHECK(string.error <= 0.01 && plate.error <= 0.01);
         CHECK_NEAR(plate.kept, 1, 0.03); /* what the liquid's own motion gains or loses, too */
@@ -378,7 +407,8 @@ static void test_velocities_alone_let_liquid_through(void)
     }
 }
 
-/* ---- scratch has one owner ----------------------------------------------------------------------------------------- */
+/* ---- scratch has one owner
+   ----------------------------------------------------------------------------------------- */
 
 /* Bytes of ones: NaN, and an index of nothing. */
 static void spoil(void *array, size_t count, size_t size)
@@ -391,9 +421,12 @@ static void spoil_shell(fsi_shell *s)
 {
     fsi__sh_impl *m = (fsi__sh_impl *)s->impl;
     const fsi__sm_model *p = &m->model;
-    const size_t n = 3 * (size_t)m->nodes * sizeof(double), x = 3 * (size_t)m->points * sizeof(double), q = 3 * (size_t)m->first_body * sizeof(double), v = 3 * (size_t)p->vertices * sizeof(double);
-    void *const of_nodes[11] = { m->now.q, m->trial.q, m->start_q, m->end_q, m->aim, m->base, m->gradient, m->direction, m->fixed_step, m->lift, m->scratch };
-    void *const of_points[10] = { m->now.x, m->trial.x, m->start_x, m->end_x, m->go_x, m->stand_x, m->dx, m->felt, m->sum, m->contacts.around };
+    const size_t n = 3 * (size_t)m->nodes * sizeof(double), x = 3 * (size_t)m->points * sizeof(double),
+                 q = 3 * (size_t)m->first_body * sizeof(double), v = 3 * (size_t)p->vertices * sizeof(double);
+    void *const of_nodes[11] = {m->now.q,    m->trial.q,   m->start_q,    m->end_q, m->aim,    m->base,
+                                m->gradient, m->direction, m->fixed_step, m->lift,  m->scratch};
+    void *const of_points[10] = {m->now.x,   m->trial.x, m->start_x, m->end_x, m->go_x,
+                                 m->stand_x, m->dx,      m->felt,    m->sum,   m->contacts.around};
     void *const of_state[4] = { m->next.x, m->next.v, m->next.x_before, m->next.v_before };
     void *const of_vertices[3] = { m->force, m->pin_from, m->pin_to };
     int i;
@@ -464,7 +497,8 @@ static void spoil_couple(fsi_couple *s)
     spoil_shell(s->shell);
 }
 
-/* A drop on a wetting string that touches itself nowhere; 3D: a ball on two layers of cloth, with friction and dampers. */
+/* A drop on a wetting string that touches itself nowhere; 3D: a ball on two layers of cloth, with friction and
+   dampers. */
 static void spoiled_scene(pair *p, int dim, int counted)
 {
     int i, first = 0;
@@ -486,12 +520,16 @@ static void spoiled_scene(pair *p, int dim, int counted)
         scene_shift(&p->c, i, 0, 0, 0.5 * CELL);
     }
     pair_make(p);
-    for (i = 0; i < p->solid->vertex_count; i++) p->solid->pinned[i] = dim == 2 ? i % 20 == 0 : fabs((double)p->solid->position[i].x / CELL - 8) > 4.5;
+    for (i = 0; i < p->solid->vertex_count; i++)
+        p->solid->pinned[i] = dim == 2 ? i % 20 == 0 : fabs((double)p->solid->position[i].x / CELL - 8) > 4.5;
     if (dim == 2) pair_drop(p, 16.2, 17, 5, 0, -0.3);
-    else CHECK(fsi_levelset_fill_sphere(p->water, v3(8.1 * CELL, 8.2 * CELL, 9.5 * CELL), REAL(3 * CELL), v3(0, 0, -0.3), NULL) == FSI_OK);
+    else
+        CHECK(fsi_levelset_fill_sphere(p->water, v3(8.1 * CELL, 8.2 * CELL, 9.5 * CELL), REAL(3 * CELL), v3(0, 0, -0.3),
+                                       NULL) == FSI_OK);
 }
 
-/* Before each step, and after each step that memory failed, all scratch is spoilt: the bits are those of a run that nobody disturbed. */
+/* Before each step, and after each step that memory failed, all scratch is spoilt: the bits are those of a run that
+   nobody disturbed. */
 static void test_nothing_is_read_from_scratch_before_it_is_filled(void)
 {
     int dim;

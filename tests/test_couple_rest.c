@@ -104,7 +104,8 @@ static double felt(const tank *t)
 {
     double sum = 0;
     int i;
-    for (i = 0; i < t->p.solid->vertex_count; i++) sum -= (double)(t->dim == 3 ? t->p.both->liquid_force[i].z : t->p.both->liquid_force[i].y);
+    for (i = 0; i < t->p.solid->vertex_count; i++)
+        sum -= (double)(t->dim == 3 ? t->p.both->liquid_force[i].z : t->p.both->liquid_force[i].y);
     return sum / t->weight;
 }
 
@@ -113,7 +114,8 @@ static double held(const tank *t)
 {
     double sum = felt(t) * t->weight;
     int i;
-    for (i = 0; i < t->p.solid->vertex_count; i++) sum += (double)(t->dim == 3 ? t->p.solid->pin_force[i].z : t->p.solid->pin_force[i].y);
+    for (i = 0; i < t->p.solid->vertex_count; i++)
+        sum += (double)(t->dim == 3 ? t->p.solid->pin_force[i].z : t->p.solid->pin_force[i].y);
     return sum / (t->weight + t->load);
 }
 
@@ -124,7 +126,8 @@ static double energy(const tank *t)
     return l->kinetic_energy + l->potential_energy + s->kinetic_energy + s->elastic_energy + s->potential_energy;
 }
 
-/* Largest kinetic energy of the liquid in the last quarter of so many seconds, and rise of all energy after `calm` of them, of rho g H V; mean support then. */
+/* Largest kinetic energy of the liquid in the last quarter of so many seconds, and rise of all energy after `calm` of
+   them, of rho g H V; mean support then. */
 typedef struct calm { double moves, rises, bears; } calm;
 
 static calm tank_run(tank *t, double dt, double seconds, double calm_at)
@@ -148,7 +151,8 @@ static calm tank_run(tank *t, double dt, double seconds, double calm_at)
     return c;
 }
 
-/* The first projection must see the solid: liquid that falls into it by g dt^2 and is pushed back boils (1 m/s after 7 s at 1/50 s and 64 cells). */
+/* The first projection must see the solid: liquid that falls into it by g dt^2 and is pushed back boils (1 m/s after 7
+   s at 1/50 s and 64 cells). */
 static void test_a_pool_rests_on_a_held_chain(void)
 {
     static const double dt[3] = { 1.0 / 24, 1.0 / 60, 1.0 / 240 }, shift[3] = { 0, 0.3, 0.71 };
@@ -160,10 +164,12 @@ static void test_a_pool_rests_on_a_held_chain(void)
         pair_pin(&t.p);
         tank_fill(&t);
         c = tank_run(&t, dt[k], k == 2 ? 4 : 10, 2);
-        printf("   %d cells, dt %.4f: kinetic energy %.1e of rho g H V, rises by %.1e, distance %.3f dx, pushes by %.5f of its weight\n", t.n, dt[k], c.moves, c.rises,
-               t.p.both->stats.min_distance * t.n, felt(&t));
+        printf("   %d cells, dt %.4f: kinetic energy %.1e of rho g H V, rises by %.1e, distance %.3f dx, pushes by "
+               "%.5f of its weight\n",
+               t.n, dt[k], c.moves, c.rises, t.p.both->stats.min_distance * t.n, felt(&t));
         CHECK(c.moves <= TOL(1e-12, 1e-8) && c.rises <= 1e-4);
-        CHECK_NEAR(felt(&t), 1, 0.015); /* masses of faces where the surface cuts columns: a tenth of a cell in height */
+        CHECK_NEAR(felt(&t), 1, 0.015); /* masses of faces where the surface cuts columns: a tenth of a cell in
+                                           height */
         CHECK_NEAR(held(&t), 1, 0.015);
         pair_end(&t.p);
     }
@@ -191,7 +197,8 @@ static void test_a_pool_rests_by_every_rule(void)
         tank_fill(&t);
         c = tank_run(&t, 1.0 / 60, 6, 2);
         printf("   rule %d: kinetic energy %.1e of rho g H V, rises by %.1e\n", k, c.moves, c.rises);
-        CHECK(c.moves <= (k == 3 ? 1e-6 : TOL(1e-9, 1e-8)) && c.rises <= 1e-4); /* walls hold the surface at 90 degrees */
+        /* walls hold the surface at 90 degrees */
+        CHECK(c.moves <= (k == 3 ? 1e-6 : TOL(1e-9, 1e-8)) && c.rises <= 1e-4);
         pair_end(&t.p);
     }
 }
@@ -216,14 +223,16 @@ static void test_a_pool_moves_with_its_floor(void)
             carried = t.p.water->stats.momentum[1] / (mass * speed) - 1;
             if (k > 10) most = fmax(most, fabs(carried)); /* waves of the start are flat by then */
         }
-        printf("   floor %+.2f m/s: momentum of the pool off by %.1e, distance %.3f dx\n", speed, most, t.p.both->stats.min_distance * t.n);
+        printf("   floor %+.2f m/s: momentum of the pool off by %.1e, distance %.3f dx\n", speed, most,
+               t.p.both->stats.min_distance * t.n);
         CHECK(most <= 0.02);
         CHECK((double)t.p.solid->position[0].y < FLOOR + height);
         pair_end(&t.p);
     }
 }
 
-/* A drop falls on a string that flies: in every step the string's momentum changes by liquid_force and its own weight, by both corrections. */
+/* A drop falls on a string that flies: in every step the string's momentum changes by liquid_force and its own weight,
+   by both corrections. */
 static void test_the_liquids_force_is_what_the_string_gets(void)
 {
     int k;
@@ -249,7 +258,8 @@ static void test_the_liquids_force_is_what_the_string_gets(void)
             }
             all += fabs(sum[1]);
             for (a = 0; a < 2; a++) {
-                worst = fmax(worst, fabs(p.solid->stats.momentum[a] - before[a] - sum[a] + (a == 1 ? 9.81 * mass * dt : 0)));
+                worst = fmax(worst,
+                             fabs(p.solid->stats.momentum[a] - before[a] - sum[a] + (a == 1 ? 9.81 * mass * dt : 0)));
                 before[a] = p.solid->stats.momentum[a];
             }
         }
@@ -268,7 +278,8 @@ static void test_a_pool_rests_on_a_held_cloth(void)
     pair_pin(&t.p);
     tank_fill(&t);
     c = tank_run(&t, 1.0 / 30, TEST_SLOWED ? 1 : 5, 0.8);
-    printf("   kinetic energy %.1e of rho g H V, rises by %.1e, distance %.3f dx\n", c.moves, c.rises, t.p.both->stats.min_distance * t.n);
+    printf("   kinetic energy %.1e of rho g H V, rises by %.1e, distance %.3f dx\n", c.moves, c.rises,
+           t.p.both->stats.min_distance * t.n);
     CHECK(c.moves <= TOL(1e-12, 1e-8) && c.rises <= 1e-4);
     pair_end(&t.p);
 }
@@ -286,15 +297,17 @@ static void test_springs_bear_the_weight_of_a_pool(void)
         tank_fill(&t);
         c = tank_run(&t, 1.0 / 60, TEST_SLOWED ? 3 : 6, TEST_SLOWED ? 2 : 3);
         CHECK_NEAR(felt(&t), c.bears, 2e-3);
-        printf("   %dD, %d cells: springs bear %.5f of the weight, kinetic energy %.1e of rho g H V, all rises by %.1e\n", dim, t.n, c.bears, c.moves, c.rises);
+        printf(
+            "   %dD, %d cells: springs bear %.5f of the weight, kinetic energy %.1e of rho g H V, all rises by %.1e\n",
+            dim, t.n, c.bears, c.moves, c.rises);
         CHECK_NEAR(c.bears, 1, 0.002);
         CHECK(c.moves <= 1e-6 && c.rises <= 1e-4);
         pair_end(&t.p);
     }
 }
 
-/* At balance, gaps too: held for a second, then let go on springs that bear just its weight. All energy stays; what it rises
-   by when springs are let go before gaps have settled is an impact (docs/couple.md 5). */
+/* At balance, gaps too: held for a second, then let go on springs that bear just its weight. All energy stays; what it
+   rises by when springs are let go before gaps have settled is an impact (docs/couple.md 5). */
 static void test_a_pool_at_balance_keeps_its_energy(void)
 {
     calm c;
@@ -313,7 +326,8 @@ static void test_a_pool_at_balance_keeps_its_energy(void)
     pair_end(&t.p);
 }
 
-/* The surface that lies on the solid must not creep: at the walls of the tank it rose, and what this displaced lifted the rest by 1e-4 of rho g H V a second. */
+/* The surface that lies on the solid must not creep: at the walls of the tank it rose, and what this displaced lifted
+   the rest by 1e-4 of rho g H V a second. */
 static void test_a_sprung_pool_does_not_creep_up(void)
 {
     calm c;
@@ -328,8 +342,8 @@ static void test_a_sprung_pool_does_not_creep_up(void)
     pair_end(&t.p);
 }
 
-/* A puddle so many cells high and wide in a box of 0.14 m, on a chain of which each vertex hangs on a spring. Returns what the springs bear of its weight in the second half
-   of so many seconds, and its speed then, root mean square. */
+/* A puddle so many cells high and wide in a box of 0.14 m, on a chain of which each vertex hangs on a spring. Returns
+   what the springs bear of its weight in the second half of so many seconds, and its speed then, root mean square. */
 static double puddle_rests(int n, double high, double wide, double tension, double dt, double seconds, double *speed)
 {
     const double side = 0.14, dx = side / n, floor_at = (floor(0.3 * n) + 0.3) * dx;
@@ -373,31 +387,36 @@ static double puddle_rests(int n, double high, double wide, double tension, doub
     return bears;
 }
 
-/* Sheets of a cell or two weigh what they are, and stay what they are: worn away by redistancing and given back everywhere they went on at 0.1 m/s and weighed 1.06 to 1.08 times that.
-   Their rims come to rest, for which the liquid must stick to the chain: it slid to and fro on it at 1 to 3 cm/s for ever. Two cells of 24 spread to less than one, whose rims may
-   still go on. */
+/* Sheets of a cell or two weigh what they are, and stay what they are: worn away by redistancing and given back
+   everywhere they went on at 0.1 m/s and weighed 1.06 to 1.08 times that. Their rims come to rest, for which the liquid
+   must stick to the chain: it slid to and fro on it at 1 to 3 cm/s for ever. Two cells of 24 spread to less than one,
+   whose rims may still go on. */
 static void test_puddles_weigh_what_they_are(void)
 {
-    static const struct { int n; double high, wide, tension, dt, seconds, within, speed; } row[6] = {
-        { 24, 1.5, 12, 0, 1.0 / 60, 6, 0.005, 1e-3 }, { 36, 2, 18, 0.07, 1.0 / 60, 6, 0.015, 2e-3 }, { 32, 4, 16, 0.07, 1.0 / 60, 10, 0.005, 2e-3 },
-        { 24, 2, 12, 0.07, 1.0 / 60, 6, 0.015, 0.05 }, { 24, 2, 12, 0.07, 1.0 / 30, 6, 0.015, 0.05 },
-        { 24, 3, 12, 0.07, 1.0 / 30, 6, 0.015, 1e-3 } };
+    static const struct { int n; double high, wide, tension, dt, seconds, within, speed;
+    } row[6] = {{24, 1.5, 12, 0, 1.0 / 60, 6, 0.005, 1e-3},   {36, 2, 18, 0.07, 1.0 / 60, 6, 0.015, 2e-3},
+                {32, 4, 16, 0.07, 1.0 / 60, 10, 0.005, 2e-3}, {24, 2, 12, 0.07, 1.0 / 60, 6, 0.015, 0.05},
+                {24, 2, 12, 0.07, 1.0 / 30, 6, 0.015, 0.05},  {24, 3, 12, 0.07, 1.0 / 30, 6, 0.015, 1e-3}};
     int k;
     for (k = 0; k < (TEST_SLOWED ? 1 : 6); k++) {
         double speed;
-        const double bears = puddle_rests(row[k].n, row[k].high, row[k].wide, row[k].tension, row[k].dt, row[k].seconds, &speed);
-        printf("   %g cells, %g N/m, dt %.4f: springs bear %.4f of the weight, %.1e m/s\n", row[k].high, row[k].tension, row[k].dt, bears, speed);
+        const double bears =
+            puddle_rests(row[k].n, row[k].high, row[k].wide, row[k].tension, row[k].dt, row[k].seconds, &speed);
+        printf("   %g cells, %g N/m, dt %.4f: springs bear %.4f of the weight, %.1e m/s\n", row[k].high, row[k].tension,
+               row[k].dt, bears, speed);
         CHECK_NEAR(bears, 1, row[k].within);
         CHECK(speed <= row[k].speed);
     }
 }
 
-/* Stokes' second problem in a closed pool: its floor moves to and fro along itself, x = a sin(w t). With k = (1 + i)/delta, delta = sqrt(2 nu/w),
-   u = B + (U - B) exp(-k y), and as much flows back as goes along: B = -U/(k H - 1). So the liquid drags the floor by mu U k/(1 - 1/(k H)) a unit
-   of area. Returns that amplitude over theory's; *ahead: of theory's phase, in degrees. */
+/* Stokes' second problem in a closed pool: its floor moves to and fro along itself, x = a sin(w t). With k = (1 +
+   i)/delta, delta = sqrt(2 nu/w), u = B + (U - B) exp(-k y), and as much flows back as goes along: B = -U/(k H - 1). So
+   the liquid drags the floor by mu U k/(1 - 1/(k H)) a unit of area. Returns that amplitude over theory's; *ahead: of
+   theory's phase, in degrees. */
 static double pool_drags(int n, double shift, double deep, double dt, double *ahead)
 {
-    const double period = 1, w = 2 * FSI_PI / period, dx = 1.0 / n, delta = deep * dx, nu = delta * delta * w / 2, a = 0.2 * dx;
+    const double period = 1, w = 2 * FSI_PI / period, dx = 1.0 / n, delta = deep * dx, nu = delta * delta * w / 2,
+                 a = 0.2 * dx;
     const double back = delta / (2 * 0.5), share = hypot(1 - back, back); /* 1 - 1/(k H) = 1 - back + i back */
     const int steps = (int)(period / dt + 0.5), first = n / 4, end = 3 * n / 4;
     double in_phase = 0, quarter = 0;
@@ -424,12 +443,15 @@ static double pool_drags(int n, double shift, double deep, double dt, double *ah
 
 static void test_a_viscous_pool_sticks_to_its_floor(void)
 {
-    static const struct { double shift, deep, dt; } row[3] = { { 0.3, 2.5, 1.0 / 60 }, { 0.7, 2.5, 1.0 / 60 }, { 0.3, 5, 1.0 / 240 } };
+    static const struct {
+        double shift, deep, dt;
+    } row[3] = {{0.3, 2.5, 1.0 / 60}, {0.7, 2.5, 1.0 / 60}, {0.3, 5, 1.0 / 240}};
     int k;
     for (k = 0; k < (TEST_SLOWED ? 1 : 3); k++) {
         double ahead;
         const double drag = pool_drags(48, row[k].shift, row[k].deep, row[k].dt, &ahead);
-        printf("   layer of %g cells, floor at %.1f, dt %.4f: drag %.3f of theory, %.1f degrees ahead\n", row[k].deep, row[k].shift, row[k].dt, drag, ahead);
+        printf("   layer of %g cells, floor at %.1f, dt %.4f: drag %.3f of theory, %.1f degrees ahead\n", row[k].deep,
+               row[k].shift, row[k].dt, drag, ahead);
         CHECK_NEAR(drag, 1, 0.16);
         CHECK_NEAR(ahead, 0, 4);
     }

@@ -1,4 +1,5 @@
-/* test_couple_scenes.c - random scenes of liquid and solids, the filter of Newton's steps beside the paper's, rebounds and impacts.
+/* test_couple_scenes.c - random scenes of liquid and solids, the filter of Newton's steps beside the paper's, rebounds
+   and impacts.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_couple.h"
@@ -18,8 +19,9 @@ static void test_random_scenes_keep_every_promise(void)
     for (m = 0; m < 2; m++) {
         const random_tally *t = &tally[m];
         if (t->scenes == 0) continue;
-        printf("   %s: %d scenes, %d with threads, %d loaded, %d steps without memory; smallest distance %.3f, %.3f at four samples a cell\n", m ? "spline" : "linear", t->scenes, t->threads, t->loaded, t->failed,
-            t->least, t->dense_least);
+        printf("   %s: %d scenes, %d with threads, %d loaded, %d steps without memory; smallest distance %.3f, %.3f at "
+               "four samples a cell\n",
+               m ? "spline" : "linear", t->scenes, t->threads, t->loaded, t->failed, t->least, t->dense_least);
         CHECK(t->refused == 0 && t->broken == 0 && t->unlike == 0 && t->leaking == 0);
         CHECK(t->least > 0 && t->dense_least > 0);
     }
@@ -49,7 +51,9 @@ static void test_sweeps_are_neither_stalled_nor_late(void)
     int m;
     for (m = 0; m < 2; m++) {
         const sweep_tally t = compare_sweeps((fsi_metric)m, 3000);
-        printf("   %d pairs: printed stalls %d, late %d; ours %d, %d, mean of the way to the touch %.3f; %d in and out again\n", t.pairs, t.printed.stalled, t.printed.late, t.ours.stalled, t.ours.late, t.ours.mean, t.crossed);
+        printf("   %d pairs: printed stalls %d, late %d; ours %d, %d, mean of the way to the touch %.3f; %d in and out "
+               "again\n",
+               t.pairs, t.printed.stalled, t.printed.late, t.ours.stalled, t.ours.late, t.ours.mean, t.crossed);
         CHECK(t.pairs > 1000);
         CHECK(t.ours.stalled == 0 && t.ours.late == 0 && t.crossed_late == 0);
         CHECK(t.ours.mean > 0.85);
@@ -57,8 +61,8 @@ static void test_sweeps_are_neither_stalled_nor_late(void)
     }
 }
 
-/* Beyond still water, at rest, 0.02 to 0.5 cells past the side (which is a cell thick): free points stay, what holds pinned ones is no
-   force of the liquid. */
+/* Beyond still water, at rest, 0.02 to 0.5 cells past the side (which is a cell thick): free points stay, what holds
+   pinned ones is no force of the liquid. */
 static void test_what_rests_past_a_side_is_left_alone(void)
 {
     static const double aside[3] = { 0.02, 0.2, 0.5 };
@@ -161,7 +165,8 @@ static void test_a_gate_bends_like_a_clamped_beam(void)
     CHECK(gate_elastica(load) > 0.45 * GATE);
 }
 
-/* Cells of 0.625 mm give 39.0 mm. With the chain's end on the floor it is 44.8 and 42.4 mm here, clamped by pins alone 47.0 and 45.2 mm. */
+/* Cells of 0.625 mm give 39.0 mm. With the chain's end on the floor it is 44.8 and 42.4 mm here, clamped by pins alone
+   47.0 and 45.2 mm. */
 static void test_a_gate_under_a_dam_break_does_not_hang_on_the_cells(void)
 {
     gate_run r[2];
@@ -169,8 +174,8 @@ static void test_a_gate_under_a_dam_break_does_not_hang_on_the_cells(void)
     for (k = 0; k < (TEST_SLOWED ? 1 : 2); k++) {
         const gate_kind kind = { k ? 10e-3 / 3 : 5e-3, 1, 1 };
         r[k] = gate_break(&kind, 0.1);
-        printf("   cells of %.2f mm: %.2f mm at %.3f s, held %.4f of hydrostatics, momentum off by %.1e\n", 1e3 * kind.dx,
-            1e3 * r[k].peak, r[k].time, r[k].held, r[k].missing);
+        printf("   cells of %.2f mm: %.2f mm at %.3f s, held %.4f of hydrostatics, momentum off by %.1e\n",
+               1e3 * kind.dx, 1e3 * r[k].peak, r[k].time, r[k].held, r[k].missing);
         CHECK(fabs(r[k].held - 1) <= 0.03);
         CHECK(fabs(r[k].peak / 39e-3 - 1) <= 0.05);
         CHECK(r[k].missing <= TOL(1e-8, 1e-4));

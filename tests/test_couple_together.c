@@ -1,4 +1,5 @@
-/* test_couple_together.c - several features of fsi_couple.h at once: pressure across a sheet, obstacles and bodies in both simulators, self-contact, 3D.
+/* test_couple_together.c - several features of fsi_couple.h at once: pressure across a sheet, obstacles and bodies in
+   both simulators, self-contact, 3D.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_couple.h"
@@ -25,7 +26,8 @@ static double level_at(const pair *p, int i)
 {
     int j;
     for (j = p->l.n[1] - 2; j >= 0; j--) {
-        const double below = (double)fsi_grid_at(p->water->phi, i, j, 0), above = (double)fsi_grid_at(p->water->phi, i, j + 1, 0);
+        const double below = (double)fsi_grid_at(p->water->phi, i, j, 0),
+                     above = (double)fsi_grid_at(p->water->phi, i, j + 1, 0);
         if (below < 0) return j + 0.5 + below / (below - above);
     }
     return 0;
@@ -61,7 +63,8 @@ static void calm(pair *p, double keep)
     for (a = 0; a < p->l.dim; a++) for (i = 0; i < n; i++) p->water->u[a]->value[i] *= (fsi_real)keep;
 }
 
-/* 20 cells of liquid left of an upright string, 10 right of it. Viscosity calms it; it slides along the walls of the box. */
+/* 20 cells of liquid left of an upright string, 10 right of it. Viscosity calms it; it slides along the walls of the
+   box. */
 static void begin_dam(pair *p)
 {
     pair_begin(p, DAM_WIDTH);
@@ -156,8 +159,10 @@ static void test_a_sheet_on_springs_carries_the_difference_of_pressure(void)
     pair_end(&p);
 }
 
-/* The end of an elastic string under the pressure of two levels, from (0, 0) at `angle` to the vertical; *bulge: its largest x. All in SI. */
-static void lay_curtain(double tension, double stiffness, const double level[2], double angle, double *x, double *y, double *bulge)
+/* The end of an elastic string under the pressure of two levels, from (0, 0) at `angle` to the vertical; *bulge: its
+   largest x. All in SI. */
+static void lay_curtain(double tension, double stiffness, const double level[2], double angle, double *x, double *y,
+                        double *bulge)
 {
     const int n = 400;
     const double length = DAM_SEGMENTS * CELL * (1 + tension / stiffness), ds = length / n;
@@ -173,7 +178,8 @@ static void lay_curtain(double tension, double stiffness, const double level[2],
     }
 }
 
-/* Statics of a string that carries normal pressure, held at both ends of its rest length: tension T is the same all along, curvature p / T. */
+/* Statics of a string that carries normal pressure, held at both ends of its rest length: tension T is the same all
+   along, curvature p / T. */
 static double curtain_bulge(double stiffness, const double level[2])
 {
     double low = 1e-3 * stiffness, high = stiffness, x, y, bulge = 0;
@@ -211,7 +217,9 @@ static void test_a_curtain_bulges_as_statics_say(void)
     for (side = 0; side < 2; side++) level[side] = CELL * mean_level(&p, side ? 28 : 0, side ? 40 : 17);
     for (i = 0; i < p.solid->vertex_count; i++) bulge = fmax(bulge, (double)p.solid->position[i].x - DAM * CELL);
     want = curtain_bulge(stiffness, level);
-    printf("   levels %.2f and %.2f, bulge %.3f cells, statics %.3f, distance %.3f dx, volume error %.1e, fastest %.1e\n", level[0] / CELL, level[1] / CELL, bulge / CELL, want / CELL, p.least, p.error, p.water->stats.max_speed);
+    printf(
+        "   levels %.2f and %.2f, bulge %.3f cells, statics %.3f, distance %.3f dx, volume error %.1e, fastest %.1e\n",
+        level[0] / CELL, level[1] / CELL, bulge / CELL, want / CELL, p.least, p.error, p.water->stats.max_speed);
     CHECK(p.water->component_count == 2);
     CHECK(want > 1.5 * CELL);
     CHECK(fabs(bulge / want - 1) <= 0.05);
@@ -236,20 +244,26 @@ static void test_liquid_on_a_sheet_does_not_press_on_that_below(void)
     start = p.water->component[0].target;
     for (k = 0; k < 80; k++) {
         if (!pair_step(&p, 2e-3) || !CHECK(p.water->component_count == 2)) break;
-        for (i = 0; i < 2; i++) worst = fmax(worst, fabs(p.water->component[i].shape.volume / p.water->component[i].target - 1));
-        worst = fmax(worst, fmin(fabs(p.water->component[0].target / start - 1), fabs(p.water->component[1].target / start - 1)));
+        for (i = 0; i < 2; i++)
+            worst = fmax(worst, fabs(p.water->component[i].shape.volume / p.water->component[i].target - 1));
+        worst = fmax(worst, fmin(fabs(p.water->component[0].target / start - 1),
+                                 fabs(p.water->component[1].target / start - 1)));
     }
     top = WEIGHT * (mean_level(&p, 2, 30) - 14.5) * CELL;
     bottom = WEIGHT * (under - 0.5) * CELL;
-    for (i = 8; i < 24; i++) for (k = 0; k < 2; k++) pressure[k] += (double)fsi_grid_at(p.water->pressure, i, k ? 14 : 0, 0) / 16;
-    printf("   volumes off by %.1e, pressure on the sheet %.1f Pa of %.1f, on the floor %.1f of %.1f, distance %.3f dx\n", worst, pressure[1], top, pressure[0], bottom, p.least);
+    for (i = 8; i < 24; i++)
+        for (k = 0; k < 2; k++) pressure[k] += (double)fsi_grid_at(p.water->pressure, i, k ? 14 : 0, 0) / 16;
+    printf(
+        "   volumes off by %.1e, pressure on the sheet %.1f Pa of %.1f, on the floor %.1f of %.1f, distance %.3f dx\n",
+        worst, pressure[1], top, pressure[0], bottom, p.least);
     CHECK(worst <= TOL(1e-3, 2e-3));
     CHECK_NEAR(pressure[1] / top, 1, 0.05);
     CHECK_NEAR(pressure[0] / bottom, 1, 0.05);
     pair_end(&p);
 }
 
-/* A held string in mid-liquid, which is free to go round its ends: there is air beside it, and pressure goes on with depth as if it were not there. */
+/* A held string in mid-liquid, which is free to go round its ends: there is air beside it, and pressure goes on with
+   depth as if it were not there. */
 static void test_a_sheet_in_the_liquid_lets_pressure_be(void)
 {
     const int steps = 80;
@@ -272,9 +286,12 @@ static void test_a_sheet_in_the_liquid_lets_pressure_be(void)
     for (k = 0; k < steps; k++) {
         if (!pair_step(&p, 2e-3) || !CHECK(p.water->component_count == 1)) break;
         worst = fmax(worst, fabs(p.water->component[0].shape.volume / start - 1));
-        for (i = 16; i < 24 && 2 * k >= steps; i++) jump += (double)(fsi_grid_at(p.water->pressure, i, 11, 0) - fsi_grid_at(p.water->pressure, i, 17, 0)) / (8 * steps / 2);
+        for (i = 16; i < 24 && 2 * k >= steps; i++)
+            jump += (double)(fsi_grid_at(p.water->pressure, i, 11, 0) - fsi_grid_at(p.water->pressure, i, 17, 0)) /
+                    (8 * steps / 2);
     }
-    printf("   volume off by %.1e, pressure across the sheet %.1f Pa of %.1f, distance %.3f dx, fastest %.1e m/s\n", worst, jump, WEIGHT * 6 * CELL, p.least, p.water->stats.max_speed);
+    printf("   volume off by %.1e, pressure across the sheet %.1f Pa of %.1f, distance %.3f dx, fastest %.1e m/s\n",
+           worst, jump, WEIGHT * 6 * CELL, p.least, p.water->stats.max_speed);
     CHECK(worst <= 1e-3);
     CHECK_NEAR(jump / (WEIGHT * 6 * CELL), 1, 0.05);
     CHECK(p.water->stats.max_speed < 0.05); /* free fall into the layer of air: 0.5 */
@@ -283,7 +300,8 @@ static void test_a_sheet_in_the_liquid_lets_pressure_be(void)
 
 /* ---- what does not seal ---------------------------------------------------------------------------------------- */
 
-/* Liquid on a row of held points 5 cells apart, and on the string that joins them; share of it that is below them after a while. */
+/* Liquid on a row of held points 5 cells apart, and on the string that joins them; share of it that is below them after
+   a while. */
 static double drained(int edges, double *least)
 {
     int i, j, k, below = 0, all = 0;
@@ -310,7 +328,8 @@ static void test_points_drain_what_their_string_holds(void)
 {
     double least[2];
     const double points = drained(0, &least[0]), string = drained(1, &least[1]);
-    printf("   below the points %.3f of the liquid, below the string %.3f; distances %.3f and %.3f dx\n", points, string, least[0], least[1]);
+    printf("   below the points %.3f of the liquid, below the string %.3f; distances %.3f and %.3f dx\n", points,
+           string, least[0], least[1]);
     CHECK(points > 0.4);
     CHECK(!(string > 0));
 }
@@ -327,7 +346,8 @@ static void add_to_both(pair *p, const fsi_mesh *mesh, fsi_body *body)
     add_mesh(p->solid, mesh, body, 0);
 }
 
-/* Cells of liquid behind a string: right of one that stands, below one that lies. block: cells that it covers are none; NULL: there is none. */
+/* Cells of liquid behind a string: right of one that stands, below one that lies. block: cells that it covers are none;
+   NULL: there is none. */
 static int wet_behind(const pair *p, const fsi_box3 *block)
 {
     const fsi_vec3 *x = p->solid->position, first = x[0], last = x[p->solid->vertex_count - 1];
@@ -336,11 +356,16 @@ static int wet_behind(const pair *p, const fsi_box3 *block)
     for (j = 0; j < p->l.n[1]; j++) for (i = 0; i < p->l.n[0]; i++) {
         const double cx = (i + 0.5) * CELL, cy = (j + 0.5) * CELL;
         if (!(fsi_grid_at(p->water->phi, i, j, 0) < 0)) continue;
-        if (block && cx > (double)block->lo.x && cx < (double)block->hi.x && cy > (double)block->lo.y && cy < (double)block->hi.y) continue;
+        if (block && cx > (double)block->lo.x && cx < (double)block->hi.x && cy > (double)block->lo.y &&
+            cy < (double)block->hi.y)
+            continue;
         for (k = 0; k < p->solid->segment_count; k++) {
             const fsi_vec3 a = x[p->solid->segments[2 * k]], b = x[p->solid->segments[2 * k + 1]];
-            const double s = upright ? (cy - (double)a.y) / (double)(b.y - a.y) : (cx - (double)a.x) / (double)(b.x - a.x);
-            if (s >= 0 && s <= 1) count += upright ? cx > (double)a.x + s * (double)(b.x - a.x) : cy < (double)a.y + s * (double)(b.y - a.y);
+            const double s =
+                upright ? (cy - (double)a.y) / (double)(b.y - a.y) : (cx - (double)a.x) / (double)(b.x - a.x);
+            if (s >= 0 && s <= 1)
+                count +=
+                    upright ? cx > (double)a.x + s * (double)(b.x - a.x) : cy < (double)a.y + s * (double)(b.y - a.y);
         }
     }
     return count;
@@ -354,8 +379,9 @@ static fsi_body body_at(double x, double y)
     return b;
 }
 
-/* No gravity, no tension (which would pull at the block where the surface meets it): a block moves at 0.2 m/s against a drop, which drives a loose upright
-   string of nearly its mass before it. Both have what the block gave them, but for what the liquid's own motion loses. */
+/* No gravity, no tension (which would pull at the block where the surface meets it): a block moves at 0.2 m/s against a
+   drop, which drives a loose upright string of nearly its mass before it. Both have what the block gave them, but for
+   what the liquid's own motion loses. */
 static void test_a_piston_pushes_liquid_that_pushes_cloth(void)
 {
     const double dt = 1e-3, speed = 0.2;
@@ -389,7 +415,9 @@ static void test_a_piston_pushes_liquid_that_pushes_cloth(void)
     }
     got = p.both->stats.momentum[0];
     for (i = 0; i < p.solid->vertex_count; i++) front += (double)p.solid->position[i].x / CELL / p.solid->vertex_count;
-    printf("   block gave %.4f kg m/s a metre, both have %.4f, of it the string %.4f; string from 26 to %.2f, volume error %.1e, distance %.3f dx\n", given, got, p.solid->stats.momentum[0], front, p.error, p.least);
+    printf("   block gave %.4f kg m/s a metre, both have %.4f, of it the string %.4f; string from 26 to %.2f, volume "
+           "error %.1e, distance %.3f dx\n",
+           given, got, p.solid->stats.momentum[0], front, p.error, p.least);
     CHECK(front > 26.3 && p.solid->stats.momentum[0] > 0.2 * got);
     CHECK(p.error <= 0.03); /* for single steps, in which films part on the block */
     CHECK(p.both->stats.momentum_error <= TOL(1e-6, 1e-4));
@@ -432,7 +460,9 @@ static void test_a_body_swept_through_lifts_cloth_and_drop(void)
         lowest_drop = fmin(lowest_drop, pair_height(&p));
     }
     rise = pair_height(&p) - lowest_drop;
-    printf("   block up to %.1f cells, string %.3f above it at least, drop rose by %.2f, wet below %d, volume error %.1e, distance %.3f dx\n", (double)body.pose.position.y / CELL + 3, gap, rise, behind, p.error, p.least);
+    printf("   block up to %.1f cells, string %.3f above it at least, drop rose by %.2f, wet below %d, volume error "
+           "%.1e, distance %.3f dx\n",
+           (double)body.pose.position.y / CELL + 3, gap, rise, behind, p.error, p.least);
     CHECK(k == steps && gap > 0 && fsi_shell_count_intersections(p.solid) == 0);
     CHECK(p.error <= 0.01);
     CHECK(behind == 0);
@@ -477,7 +507,9 @@ static void test_a_body_floats_beside_a_floating_cloth(void)
         fsi_body_integrate(&body, REAL(dt));
     }
     for (i = 0; i < p.solid->vertex_count; i++) above &= (double)p.solid->position[i].y / CELL > level;
-    printf("   crate at %.3f, the water's level %.3f; string above it %d, volume error %.1e, distance %.3f dx, fastest %.1e m/s\n", mean, level, above, p.error, p.least, p.water->stats.max_speed);
+    printf("   crate at %.3f, the water's level %.3f; string above it %d, volume error %.1e, distance %.3f dx, fastest "
+           "%.1e m/s\n",
+           mean, level, above, p.error, p.least, p.water->stats.max_speed);
     CHECK_NEAR(mean, level, 0.5);
     CHECK(above && p.least > 0);
     CHECK(p.error <= 1e-3);
@@ -506,7 +538,8 @@ static int pair_sheet(pair *p, int cuts, double wide, double z)
 
 static void pair_ball(pair *p, double x, double y, double z, double radius, fsi_vec3 velocity)
 {
-    CHECK(fsi_levelset_fill_sphere(p->water, v3(x * CELL, y * CELL, z * CELL), REAL(radius * CELL), velocity, NULL) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(p->water, v3(x * CELL, y * CELL, z * CELL), REAL(radius * CELL), velocity, NULL) ==
+          FSI_OK);
 }
 
 /* Holds the rim of the square that the box's middle is the middle of, half cells wide. */
@@ -524,7 +557,9 @@ static void pin_rim(pair *p, double half)
 static int wet_under(const pair *p, double z)
 {
     int i, j, k, count = 0;
-    for (k = 0; k + 0.5 < z; k++) for (j = 0; j < p->l.n[1]; j++) for (i = 0; i < p->l.n[0]; i++) count += fsi_grid_at(p->water->phi, i, j, k) < 0;
+    for (k = 0; k + 0.5 < z; k++)
+        for (j = 0; j < p->l.n[1]; j++)
+            for (i = 0; i < p->l.n[0]; i++) count += fsi_grid_at(p->water->phi, i, j, k) < 0;
     return count;
 }
 
@@ -549,11 +584,13 @@ static void test_two_sheets_under_a_drop_do_not_cross(void)
         crossed += fsi_shell_count_intersections(p.solid);
         met += p.solid->stats.contacts > 0;
         gap = fmin(gap, p.solid->stats.min_gap);
-        for (i = second, low = 1e30; i < p.solid->vertex_count; i++) low = fmin(low, (double)p.solid->position[i].z / CELL);
+        for (i = second, low = 1e30; i < p.solid->vertex_count; i++)
+            low = fmin(low, (double)p.solid->position[i].z / CELL);
         below += wet_under(&p, low);
     }
-    printf("   in contact in %d of %d steps, gap %.3f of the range, upper sheet down to %.2f, liquid below %d, volume error %.1e, distance %.3f dx, Newton %.1f a substep\n", met, k, gap, low, below, p.error, p.least,
-        (double)p.newton / p.substeps);
+    printf("   in contact in %d of %d steps, gap %.3f of the range, upper sheet down to %.2f, liquid below %d, volume "
+           "error %.1e, distance %.3f dx, Newton %.1f a substep\n",
+           met, k, gap, low, below, p.error, p.least, (double)p.newton / p.substeps);
     CHECK(crossed == 0 && gap > 0);
     CHECK(TEST_SLOWED || met > 5);
     CHECK(below == 0 && p.error <= 0.01);
@@ -603,13 +640,18 @@ static void test_head_on_at_high_speed_in_3d(void)
         p.l.capillary_cfl = 5;
         p.l.surface_tension = 0;
         p.l.gravity = p.c.desc.gravity = v3(0, 0, 0);
-        scene_point(&p.c, (16 - 8.2 * (double)n.x) * CELL, (16 - 8.2 * (double)n.y) * CELL, (16 - 8.2 * (double)n.z) * CELL, 1e-3);
+        scene_point(&p.c, (16 - 8.2 * (double)n.x) * CELL, (16 - 8.2 * (double)n.y) * CELL,
+                    (16 - 8.2 * (double)n.z) * CELL, 1e-3);
         pair_make(&p);
         pair_ball(&p, 16, 16, 16, 5, fsi_v3_scale(n, REAL(-speed[k] / 2)));
         p.solid->velocity[0] = fsi_v3_scale(n, REAL(speed[k] / 2));
         for (j = 0; j < 6; j++) if (!pair_step(&p, dt)) break;
-        travelled = apart(p.solid->position[0], v3((16 - 8.2 * (double)n.x) * CELL, (16 - 8.2 * (double)n.y) * CELL, (16 - 8.2 * (double)n.z) * CELL)) / CELL;
-        printf("   closing at %g m/s, %g cells a step: smallest distance %.3f dx, the point went %.1f dx, Newton %.1f\n", speed[k], cells[k], p.least, travelled, (double)p.newton / p.substeps);
+        travelled = apart(p.solid->position[0], v3((16 - 8.2 * (double)n.x) * CELL, (16 - 8.2 * (double)n.y) * CELL,
+                                                   (16 - 8.2 * (double)n.z) * CELL)) /
+                    CELL;
+        printf(
+            "   closing at %g m/s, %g cells a step: smallest distance %.3f dx, the point went %.1f dx, Newton %.1f\n",
+            speed[k], cells[k], p.least, travelled, (double)p.newton / p.substeps);
         CHECK(j == 6 && p.least > 0);
         CHECK(p.newton < 20 * p.substeps);
         CHECK(travelled < 40);
@@ -625,7 +667,8 @@ static void fly_shifted(int shift, int steps, fsi_vec3 *rod, fsi_vec3 *drop, dou
     pair p;
     pair_begin_3d(&p, 28);
     p.l.gravity = p.c.desc.gravity = v3(0, 0, 0);
-    scene_rod(&p.c, 6, v3((6.7 + s) * CELL, (5.2 + s) * CELL, (9 + s) * CELL), v3((6.4 + s) * CELL, (13.3 + s) * CELL, (9.6 + s) * CELL));
+    scene_rod(&p.c, 6, v3((6.7 + s) * CELL, (5.2 + s) * CELL, (9 + s) * CELL),
+              v3((6.4 + s) * CELL, (13.3 + s) * CELL, (9.6 + s) * CELL));
     pair_make(&p);
     for (i = 0; i < 7; i++) p.solid->velocity[i] = v3(0.6, 0, 0);
     pair_ball(&p, 12.37 + s, 9.13 + s, 9.31 + s, 4, v3(-0.2, 0, 0));
@@ -645,20 +688,23 @@ static void test_borders_of_blocks_do_not_show(void)
     int k, i;
     fly_shifted(0, 5, rod[0], &drop[0], &least[0]);
     CHECK(least[0] < 0.95);
-    CHECK((double)rod[0][3].x > 8 * CELL && (double)rod[0][3].x < 9 * CELL); /* over the border at 8, and held back: 9.55 if it flew freely */
+    /* over the border at 8, and held back: 9.55 if it flew freely */
+    CHECK((double)rod[0][3].x > 8 * CELL && (double)rod[0][3].x < 9 * CELL);
     for (k = 0; k < 3; k++) {
         double off = 0, way;
         fly_shifted(shift[k], 5, rod[1], &drop[1], &least[1]);
         for (i = 0; i < 7; i++) off = fmax(off, apart(rod[0][i], rod[1][i]));
         way = apart(drop[0], drop[1]);
-        printf("   shifted by %d cells: rod at %.3f differs by %.1e cells, drop by %.1e; distance %.3f dx\n", shift[k], (double)rod[0][3].x / CELL, off / CELL, way / CELL, least[1]);
+        printf("   shifted by %d cells: rod at %.3f differs by %.1e cells, drop by %.1e; distance %.3f dx\n", shift[k],
+               (double)rod[0][3].x / CELL, off / CELL, way / CELL, least[1]);
         CHECK(off <= 0.02 * CELL && way <= 0.02 * CELL);
     }
 }
 
 /* ---- more than can be done ------------------------------------------------------------------------------------- */
 
-typedef struct tally { int done, degraded, refused, changed, broken; } tally; /* steps that were done, of these flagged; refused; that changed something then; NaN */
+/* steps that were done, of these flagged; refused; that changed something then; NaN */
+typedef struct tally { int done, degraded, refused, changed, broken; } tally;
 
 static void count_step(pair *p, double dt, tally *t)
 {
@@ -668,8 +714,11 @@ static void count_step(pair *p, double dt, tally *t)
     const size_t n = (size_t)p->water->grid->block_count * (size_t)p->water->grid->block_cells;
     double sum = p->both->stats.min_distance + p->both->stats.volume_error;
     size_t i;
-    for (i = 0; i < n; i++) sum += fabs((double)p->water->phi->value[i]) + fabs((double)p->water->u[0]->value[i]) + fabs((double)p->water->u[1]->value[i]);
-    for (i = 0; i < (size_t)p->solid->vertex_count; i++) sum += (double)fsi_v3_norm(p->solid->position[i]) + (double)fsi_v3_norm(p->solid->velocity[i]);
+    for (i = 0; i < n; i++)
+        sum += fabs((double)p->water->phi->value[i]) + fabs((double)p->water->u[0]->value[i]) +
+               fabs((double)p->water->u[1]->value[i]);
+    for (i = 0; i < (size_t)p->solid->vertex_count; i++)
+        sum += (double)fsi_v3_norm(p->solid->position[i]) + (double)fsi_v3_norm(p->solid->velocity[i]);
     t->broken += !fsi_is_finite(sum);
     if (status == FSI_OK) {
         t->done++;
@@ -685,7 +734,8 @@ static void count_step(pair *p, double dt, tally *t)
 
 static void say_tally(const char *what, const pair *p, const tally *t)
 {
-    printf("   %s: %d steps done, %d flagged, %d refused; distance %.3f dx, volume error %.1e\n", what, t->done, t->degraded, t->refused, p->least, p->both->stats.volume_error);
+    printf("   %s: %d steps done, %d flagged, %d refused; distance %.3f dx, volume error %.1e\n", what, t->done,
+           t->degraded, t->refused, p->least, p->both->stats.volume_error);
     CHECK(t->changed == 0 && t->broken == 0);
 }
 
@@ -736,13 +786,16 @@ static double least_along(const pair *p)
     for (i = 0; i < s->segment_count; i++) {
         const fsi_vec3 a = s->position[s->segments[2 * i]], b = s->position[s->segments[2 * i + 1]];
         const int n = 1 + (int)(4 * (double)fsi_v3_norm(fsi_v3_sub(b, a)) / CELL);
-        for (k = 0; k <= n; k++) least = fmin(least, (double)fsi_grid_sample_linear(p->water->phi, fsi_v3_madd(a, REAL((double)k / n), fsi_v3_sub(b, a))) / CELL);
+        for (k = 0; k <= n; k++)
+            least = fmin(least, (double)fsi_grid_sample_linear(p->water->phi,
+                                                               fsi_v3_madd(a, REAL((double)k / n), fsi_v3_sub(b, a))) /
+                                    CELL);
     }
     return least;
 }
 
-/* The middle of a string, held at its ends too, is pulled up through a drop that lies on it, 2.5 cells a substep, and stretches it to more than twice its length, in
-   so many calls. */
+/* The middle of a string, held at its ends too, is pulled up through a drop that lies on it, 2.5 cells a substep, and
+   stretches it to more than twice its length, in so many calls. */
 static void pull_through(int calls)
 {
     const double speed = 20, dt = 30 * CELL / speed / calls;
@@ -761,8 +814,9 @@ static void pull_through(int calls)
         count_step(&p, dt, &t);
         least = fmin(least, least_along(&p));
     }
-    printf("   the pin went from 14 to %.1f cells in %d calls, pieces %d, drowned %d, smallest phi between samples %.3f dx\n", (double)p.solid->position[13].y / CELL, calls, p.water->component_count,
-        p.both->stats.drowned, least);
+    printf("   the pin went from 14 to %.1f cells in %d calls, pieces %d, drowned %d, smallest phi between samples "
+           "%.3f dx\n",
+           (double)p.solid->position[13].y / CELL, calls, p.water->component_count, p.both->stats.drowned, least);
     say_tally("a pin at 20 m/s", &p, &t);
     CHECK(t.done == calls && least > 0);
     pair_end(&p);

@@ -19,10 +19,12 @@ static double *dense_of(kind what, int n, uint64_t *random)
     for (i = 0; i < n; i++) for (j = 0; j <= i; j++) {
         const int step = abs(i - j);
         double v = b[i * n + j];
-        if (what == DEFINITE || what == GRADED_DEFINITE) for (k = 0, v = i == j; k < n; k++) v += b[i * n + k] * b[j * n + k];
+        if (what == DEFINITE || what == GRADED_DEFINITE)
+            for (k = 0, v = i == j; k < n; k++) v += b[i * n + k] * b[j * n + k];
         if (what == GRADED_DEFINITE) v *= pow(10, -40.0 * (i + j) / n); /* over 10^80 */
         if (what == HILBERT) v = 1.0 / (i + j + 1);
-        if (what == LAPLACE_LARGE || what == LAPLACE_TINY) v = (step == 0 ? 2 : step == 1 ? -1 : 0) * (what == LAPLACE_LARGE ? 4e279 : 1e-300);
+        if (what == LAPLACE_LARGE || what == LAPLACE_TINY)
+            v = (step == 0 ? 2 : step == 1 ? -1 : 0) * (what == LAPLACE_LARGE ? 4e279 : 1e-300);
         a[i * n + j] = a[j * n + i] = v;
     }
     free(b);
@@ -76,7 +78,8 @@ static void test_dense_systems_match_elimination_with_pivoting(void)
     static const kind all[3] = { DEFINITE, LAPLACE_LARGE, LAPLACE_TINY };
     uint64_t random = 11;
     int round, k;
-    for (round = 0; round < 200; round++) check_solve(all[round % 3], round < 24 ? round / 3 : (int)(test_random(&random) * 60), 1e-9, &random);
+    for (round = 0; round < 200; round++)
+        check_solve(all[round % 3], round < 24 ? round / 3 : (int)(test_random(&random) * 60), 1e-9, &random);
     for (k = 0; k < 3; k++) check_solve(all[k], DENSE_MOST, 1e-9, &random);
 }
 
@@ -137,7 +140,8 @@ static void test_singular_matrices_are_refused(void)
     for (n = 2; n < 120; n += 7) {
         fsi_context c = fsi_default_context();
         double *a = dense_make(n);
-        for (i = 0; i < n; i++) for (j = 0; j < n; j++) a[i * n + j] = i == j ? (i == 0 || i == n - 1 ? 1 : 2) : abs(i - j) == 1 ? -1 : 0;
+        for (i = 0; i < n; i++)
+            for (j = 0; j < n; j++) a[i * n + j] = i == j ? (i == 0 || i == n - 1 ? 1 : 2) : abs(i - j) == 1 ? -1 : 0;
         CHECK(fsi_dense_cholesky(&c, n, a) == FSI_ERROR_SINGULAR && c.error.element == n - 1);
         CHECK(strstr(c.error.message, "row ") != NULL);
         free(a);
@@ -166,7 +170,8 @@ static void test_bad_dense_input_is_named(void)
     CHECK(fsi_dense_cholesky(&c, 3, a) == FSI_OK);
     CHECK(fsi_dense_cholesky_solve(-1, a, x) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_dense_cholesky_solve(3, NULL, x) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_dense_cholesky_solve(3, a, NULL) == FSI_ERROR_ARGUMENT && fsi_dense_cholesky_solve(0, NULL, NULL) == FSI_OK);
+    CHECK(fsi_dense_cholesky_solve(3, a, NULL) == FSI_ERROR_ARGUMENT &&
+          fsi_dense_cholesky_solve(0, NULL, NULL) == FSI_OK);
     x[1] = test_nan(), CHECK(fsi_dense_cholesky_solve(3, a, x) == FSI_ERROR_NAN && x[0] == 1 && x[2] == 3);
     x[1] = 1e200; /* overflows */
     CHECK(fsi_dense_cholesky_solve(3, a, x) == FSI_ERROR_NAN && x[0] == 0 && x[1] == 0 && x[2] == 0);

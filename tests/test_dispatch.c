@@ -188,7 +188,8 @@ static void test_nothing_is_dispatched_for_little_work(void)
         most = seen.count[0];
         if (!CHECK(seen.count[1] == most && seen.count[2] == most)) continue;
         for (i = 0; i < most; i++) little += median(seen.time[0][i], seen.time[1][i], seen.time[2][i]) < (float)bound;
-        printf("      %s: %d dispatches, %d of them for less than %.0f us\n", scene_name[kind], most, little, 1e6 * bound);
+        printf("      %s: %d dispatches, %d of them for less than %.0f us\n", scene_name[kind], most, little,
+               1e6 * bound);
         CHECK(little <= 0.02 * most);
     }
 }

@@ -32,7 +32,8 @@ static int parse(ex_app *app, switches *sw, int argc, const char *const *args)
 
 static void test_switches_are_read(void)
 {
-    static const char *const args[] = { "--count=-3", "--loud", "in.obj", "--dt", "0.25", "--title", "--x", "--frames", "7", "--write=vtp" };
+    static const char *const args[] = {"--count=-3", "--loud", "in.obj",   "--dt", "0.25",
+                                       "--title",    "--x",    "--frames", "7",    "--write=vtp"};
     ex_app app;
     switches sw;
     if (!CHECK(parse(&app, &sw, 9, args))) return;
@@ -48,14 +49,29 @@ static void test_switches_are_read(void)
 
 static void test_wrong_switches_are_refused(void)
 {
-    static const char *const args[][2] = { { "--bogus", "1" }, { "--count=6", "--loud" }, { "--count", "1.5" }, { "--count", "x" }, { "--count=", "--loud" },
-        { "--loud=1", "--loud" }, { "--dt", "nan" }, { "--dt", "1e999" }, { "--dt=0.1s", "--loud" }, { "--loud", "--dt" }, { "a", "b" }, { "-count", "1" },
-        { "--countdown", "1" }, { "--frames", "0" }, { "--write", "pdf" }, { "--threads", "-1" }, { "", "" } };
+    static const char *const args[][2] = {{"--bogus", "1"},
+                                          {"--count=6", "--loud"},
+                                          {"--count", "1.5"},
+                                          {"--count", "x"},
+                                          {"--count=", "--loud"},
+                                          {"--loud=1", "--loud"},
+                                          {"--dt", "nan"},
+                                          {"--dt", "1e999"},
+                                          {"--dt=0.1s", "--loud"},
+                                          {"--loud", "--dt"},
+                                          {"a", "b"},
+                                          {"-count", "1"},
+                                          {"--countdown", "1"},
+                                          {"--frames", "0"},
+                                          {"--write", "pdf"},
+                                          {"--threads", "-1"},
+                                          {"", ""}};
     ex_app app;
     switches sw;
     size_t i;
     for (i = 0; i < sizeof args / sizeof args[0]; i++)
-        if (!CHECK(!parse(&app, &sw, 2, args[i]) && app.exit_code == 2)) printf("taken: %s %s\n", args[i][0], args[i][1]);
+        if (!CHECK(!parse(&app, &sw, 2, args[i]) && app.exit_code == 2))
+            printf("taken: %s %s\n", args[i][0], args[i][1]);
 }
 
 /* ---- threads -------------------------------------------------------------------------------------------------- */
@@ -184,7 +200,8 @@ static ex_scene flat_scene(ex_app *app)
     return s;
 }
 
-/* The rim of a prism of 24 sides is an edge, though the triangles of its caps, fans around a corner, are of all sizes; its side is round. */
+/* The rim of a prism of 24 sides is an edge, though the triangles of its caps, fans around a corner, are of all sizes;
+   its side is round. */
 static void test_round_sides_are_smooth_and_rims_are_sharp(void)
 {
     enum { SIDES = 24 };
@@ -192,9 +209,12 @@ static void test_round_sides_are_smooth_and_rims_are_sharp(void)
     ex_scene s = ex_scene_begin(&app);
     fsi_vec3 x[2 * SIDES];
     int e[3 * (4 * SIDES - 4)], k, c, n = 0;
-    for (k = 0; k < 2 * SIDES; k++) x[k] = fsi_v3((fsi_real)cos(2 * FSI_PI * (k % SIDES) / SIDES), (fsi_real)sin(2 * FSI_PI * (k % SIDES) / SIDES), k < SIDES ? 0 : 1);
+    for (k = 0; k < 2 * SIDES; k++)
+        x[k] = fsi_v3((fsi_real)cos(2 * FSI_PI * (k % SIDES) / SIDES), (fsi_real)sin(2 * FSI_PI * (k % SIDES) / SIDES),
+                      k < SIDES ? 0 : 1);
     for (k = 0; k < SIDES; k++) {
-        const int i = k, j = (k + 1) % SIDES, t[2][3] = { { i, j, j + SIDES }, { i, j + SIDES, i + SIDES } }, cap[2][3] = { { 0, j, i }, { SIDES, i + SIDES, j + SIDES } };
+        const int i = k, j = (k + 1) % SIDES, t[2][3] = {{i, j, j + SIDES}, {i, j + SIDES, i + SIDES}},
+                  cap[2][3] = {{0, j, i}, {SIDES, i + SIDES, j + SIDES}};
         for (c = 0; c < 6; c++) e[n++] = t[c / 3][c % 3];
         for (c = 0; c < 6 && i > 0 && j > 0; c++) e[n++] = cap[c / 3][c % 3];
     }
@@ -236,7 +256,8 @@ static void test_camera_shows_the_whole_box(void)
     }
 }
 
-/* However high above the ground all of it floats, in the sun's view emptiness lies deeper than the ground: that is lit. */
+/* However high above the ground all of it floats, in the sun's view emptiness lies deeper than the ground: that is
+   lit. */
 static void test_ground_far_below_is_in_the_sun(void)
 {
     ex_app app = quiet_app();
@@ -249,7 +270,8 @@ static void test_ground_far_below_is_in_the_sun(void)
     ex_look_at_box(&s, box, 25, 8);
     ex_draw_spheres(&s, &top, 1, 0.2, NULL, 0xff0000);
     ex__set_up(&s);
-    for (k = 0; k < 4; k++) CHECK(ex__to_view(&s.sunlight.view, ex__narrow(ex__corner(box, k))).z < s.sunlight.view.back);
+    for (k = 0; k < 4; k++)
+        CHECK(ex__to_view(&s.sunlight.view, ex__narrow(ex__corner(box, k))).z < s.sunlight.view.back);
     ex_scene_end(&s);
 }
 
@@ -365,7 +387,9 @@ static uint64_t picture_hash(int threads)
     box.lo = fsi_v3(-4, -4, -2);
     box.hi = fsi_v3(4, 4, 2);
     ex_look_at_box(&s, box, 40, 25);
-    for (i = 0; i < 300; i++) balls[i] = fsi_v3((fsi_real)(8 * test_random(&seed) - 4), (fsi_real)(8 * test_random(&seed) - 4), (fsi_real)(4 * test_random(&seed) - 2));
+    for (i = 0; i < 300; i++)
+        balls[i] = fsi_v3((fsi_real)(8 * test_random(&seed) - 4), (fsi_real)(8 * test_random(&seed) - 4),
+                          (fsi_real)(4 * test_random(&seed) - 2));
     ex_draw_spheres(&s, balls, 300, 0.1, NULL, 0x3366cc);
     ex_draw_mesh(&s, knot.vertices, NULL, knot.vertex_count, knot.triangles, knot.triangle_count, 0xdd8844);
     ex_draw_surface(&s, water.vertices, NULL, water.vertex_count, water.triangles, water.triangle_count);
@@ -432,7 +456,8 @@ static void test_colour_maps_grow_lighter(void)
     CHECK(ex_map_color(EX_MAP_HEAT, test_nan()) == 0x808080);
     for (i = 0; i <= 100; i++) {
         uint32_t c = ex_map_color(EX_MAP_HEAT, i / 100.0);
-        int light = (int)(2126 * pow(c >> 16 & 255u, 2.2) / 1e6 + 7152 * pow(c >> 8 & 255u, 2.2) / 1e6 + 722 * pow(c & 255u, 2.2) / 1e6);
+        int light = (int)(2126 * pow(c >> 16 & 255u, 2.2) / 1e6 + 7152 * pow(c >> 8 & 255u, 2.2) / 1e6 +
+                          722 * pow(c & 255u, 2.2) / 1e6);
         CHECK(light >= last);
         last = light;
     }

@@ -1,4 +1,5 @@
-/* test_fills.c - boxes, spheres and meshes filled with particles, by both particle liquids: what is left out, and what is said about it.
+/* test_fills.c - boxes, spheres and meshes filled with particles, by both particle liquids: what is left out, and what
+   is said about it.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_sph.h"
@@ -43,10 +44,13 @@ static void test_box_filled_twice_is_filled_once(void)
         CHECK(fsi_sph_fill_box(s, box, v3(0, 0, 0), &added) == FSI_OK && added == 0 && s->count == want);
         CHECK(fsi_wcsph_fill_box(w, box, v3(0, 0, 0), &added) == FSI_OK && added == 0 && w->count == want);
         CHECK(warnings == 2);
-        CHECK(fsi_sph_fill_box(s, box3(0.25, 0.015, 0, 0.75, 0.4, 0.3), v3(0, 0, 0), &added) == FSI_OK && added == want / 2); /* shifted by 0.3 dx: half of it is new */
+        /* shifted by 0.3 dx: half of it is new */
+        CHECK(fsi_sph_fill_box(s, box3(0.25, 0.015, 0, 0.75, 0.4, 0.3), v3(0, 0, 0), &added) == FSI_OK &&
+              added == want / 2);
         step_ok(s, 0.002);
         CHECK(s->stats.max_speed < 0.5);
-        CHECK(fsi_sph_fill_box(s, box3(3, 3, 3, 4, 4, 4), v3(0, 0, 0), &added) == FSI_OK && added == 0 && warnings == 3);
+        CHECK(fsi_sph_fill_box(s, box3(3, 3, 3, 4, 4, 4), v3(0, 0, 0), &added) == FSI_OK && added == 0 &&
+              warnings == 3);
         fsi_sph_destroy(s);
         fsi_wcsph_destroy(w);
     }
@@ -58,7 +62,9 @@ static void test_boxes_that_touch_are_filled_whole(void)
     fsi_sph_desc d = make_desc(3, 0.05);
     fsi_sph *s = make_sph(&d);
     int k, added;
-    for (k = 0; k < 3; k++) CHECK(fsi_sph_fill_box(s, box3(0.2 * k, 0, 0, 0.2 * k + 0.2, 0.2, 0.2), v3(k, 0, 0), &added) == FSI_OK && added == 64);
+    for (k = 0; k < 3; k++)
+        CHECK(fsi_sph_fill_box(s, box3(0.2 * k, 0, 0, 0.2 * k + 0.2, 0.2, 0.2), v3(k, 0, 0), &added) == FSI_OK &&
+              added == 64);
     CHECK_NEAR(s->position[1].x, 0.075, TOL(1e-15, 1e-7));
     CHECK_NEAR(s->position[64].x, 0.225, TOL(1e-15, 1e-7));
     CHECK(s->velocity[128].x == 2);
@@ -76,21 +82,25 @@ static void test_enormous_box_is_cut_to_the_domain(void)
         d.domain = box3(0, 0, 0, 0.5, 0.4, 0.3);
         d.max_particles = 60;
         s = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s, box3(-1e6, -1e6, -1e6, 1e6, 1e6, 1e6), v3(0, 0, 0), &added) == FSI_ERROR_LIMIT && added == 0 && s->count == 0);
+        CHECK(fsi_sph_fill_box(s, box3(-1e6, -1e6, -1e6, 1e6, 1e6, 1e6), v3(0, 0, 0), &added) == FSI_ERROR_LIMIT &&
+              added == 0 && s->count == 0);
         d = s->desc;
         d.max_particles = 0;
         CHECK(fsi_sph_set_desc(s, &d) == FSI_OK);
-        CHECK(fsi_sph_fill_box(s, box3(-1e6, -1e6, -1e6, 1e6, 1e6, 1e6), v3(0, 0, 0), &added) == FSI_OK && added >= (dim == 2 ? 63 : 63 * 5) && added <= (dim == 2 ? 80 : 480));
+        CHECK(fsi_sph_fill_box(s, box3(-1e6, -1e6, -1e6, 1e6, 1e6, 1e6), v3(0, 0, 0), &added) == FSI_OK &&
+              added >= (dim == 2 ? 63 : 63 * 5) && added <= (dim == 2 ? 80 : 480));
         CHECK(fsi_sph_count_inside(s, NULL) == 0);
         w = make_weak(dim, 0.05, d.domain, NULL);
-        CHECK(fsi_wcsph_fill_box(w, box3(-1e6, -1e6, -1e6, 1e6, 1e6, 1e6), v3(0, 0, 0), &added) == FSI_OK && added >= (dim == 2 ? 63 : 63 * 5));
+        CHECK(fsi_wcsph_fill_box(w, box3(-1e6, -1e6, -1e6, 1e6, 1e6, 1e6), v3(0, 0, 0), &added) == FSI_OK &&
+              added >= (dim == 2 ? 63 : 63 * 5));
         fsi_wcsph_destroy(w);
         fsi_sph_destroy(s);
         d.domain = fsi_box3_empty();
         d.max_particles = 200;
         s = make_sph(&d); /* nor without walls */
         CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 20, 20, 20), v3(0, 0, 0), &added) == FSI_ERROR_LIMIT && s->count == 0);
-        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 1e9, 1e9, 1e9), v3(0, 0, 0), &added) == FSI_ERROR_LIMIT && s->count == 0);
+        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 1e9, 1e9, 1e9), v3(0, 0, 0), &added) == FSI_ERROR_LIMIT &&
+              s->count == 0);
         fsi_sph_destroy(s);
         CHECK((double)(clock() - start) / CLOCKS_PER_SEC < 5);
     }
@@ -107,7 +117,8 @@ static void test_spheres_and_meshes_hold_their_volume(void)
         fsi_mesh *bar = make_block(dim, 0.1, 0.06, 0.04);
         const int want = dim == 2 ? 10 * 6 : 10 * 4 * 6;
         int i;
-        CHECK(fsi_sph_fill_sphere(s, v3(0.3, 0.2, 0.1), (fsi_real)r, v3(1, 2, 0), &added) == FSI_OK && added == s->count);
+        CHECK(fsi_sph_fill_sphere(s, v3(0.3, 0.2, 0.1), (fsi_real)r, v3(1, 2, 0), &added) == FSI_OK &&
+              added == s->count);
         CHECK_NEAR(added * (double)s->particle_volume, ball, 0.06 * ball);
         for (i = 0; i < s->count; i++) {
             fsi_vec3 x = fsi_v3_sub(s->position[i], v3(0.3, 0.2, dim == 2 ? 0 : 0.1));
@@ -171,7 +182,8 @@ static void test_fill_without_memory_changes_nothing(void)
         CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.5, 0.5, 0.5), v3(0, 0, 0), &added) == FSI_OK && added == 125);
         test_fail_allocator(&context, fail);
         status = fsi_sph_fill_box(s, box3(0, 0, 0, 1, 1, 1), v3(0, 0, 0), &added);
-        CHECK(status == FSI_OK ? added == 875 && s->count == 1000 : status == FSI_ERROR_MEMORY && added == 0 && s->count == 125);
+        CHECK(status == FSI_OK ? added == 875 && s->count == 1000
+                               : status == FSI_ERROR_MEMORY && added == 0 && s->count == 125);
         test_fail_allocator(&context, 0);
         CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 1, 1, 1), v3(0, 0, 0), &added) == FSI_OK && s->count == 1000);
         fsi_sph_destroy(s);

@@ -39,7 +39,8 @@ static void fill_field(fsi_field *f)
     for (b = 0; b < g->block_count; b++) {
         fsi_grid_corner(g, b, corner);
         for (c = 0; c < g->block_cells; c++)
-            f->value[(size_t)b * (size_t)g->block_cells + (size_t)c] = value_at(corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6));
+            f->value[(size_t)b * (size_t)g->block_cells + (size_t)c] =
+                value_at(corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6));
     }
 }
 
@@ -61,11 +62,13 @@ static void test_two_dimensions_are_one_layer(void)
     CHECK_NEAR(fsi_grid_position(g, FSI_FACES_X, 2, 3, 0).x, 1.5, 1e-6);
     CHECK_NEAR(fsi_grid_position(g, FSI_FACES_X, 2, 3, 0).y, 2.875, 1e-6);
     CHECK_NEAR(fsi_grid_position(g, FSI_CELLS, 2, 3, 0).x, 1.625, 1e-6);
-    CHECK(fsi_grid_size(g, FSI_FACES_X, 0) == 21 && fsi_grid_size(g, FSI_FACES_X, 1) == 9 && fsi_grid_size(g, FSI_CELLS, 0) == 20);
+    CHECK(fsi_grid_size(g, FSI_FACES_X, 0) == 21 && fsi_grid_size(g, FSI_FACES_X, 1) == 9 &&
+          fsi_grid_size(g, FSI_CELLS, 0) == 20);
     fsi_grid_destroy(g);
 }
 
-/* Blocks come and go at random; what stays keeps its values, what is new holds the background, and entries lead where they should. */
+/* Blocks come and go at random; what stays keeps its values, what is new holds the background, and entries lead where
+   they should. */
 static void test_blocks_come_and_go_and_values_stay(void)
 {
     int dim, round;
@@ -74,8 +77,10 @@ static void test_blocks_come_and_go_and_values_stay(void)
         fsi_context context = fsi_default_context();
         fsi_grid *g = make_grid(&context, dim, 40, 33, 24);
         fsi_field *a, *b, *idle;
-        unsigned char *wanted = (unsigned char *)malloc((size_t)place_count(g)), *before = (unsigned char *)calloc((size_t)place_count(g), 1);
-        CHECK(fsi_grid_add_field(g, FSI_CELLS, 7, &a) == FSI_OK && fsi_grid_add_field(g, FSI_FACES_Y, -3, &b) == FSI_OK);
+        unsigned char *wanted = (unsigned char *)malloc((size_t)place_count(g)),
+                      *before = (unsigned char *)calloc((size_t)place_count(g), 1);
+        CHECK(fsi_grid_add_field(g, FSI_CELLS, 7, &a) == FSI_OK &&
+              fsi_grid_add_field(g, FSI_FACES_Y, -3, &b) == FSI_OK);
         CHECK(fsi_grid_add_field(g, FSI_CELLS, 0, &idle) == FSI_OK);
         idle->scratch = 1;
         for (round = 0; round < 30; round++) {
@@ -96,7 +101,8 @@ static void test_blocks_come_and_go_and_values_stay(void)
                     const int i = corner[0] + (c & 7), j = corner[1] + ((c >> 3) & 7), k = corner[2] + (c >> 6);
                     const long long e = fsi_grid_entry(g, i, j, k);
                     wrong += e != (long long)block * g->block_cells + c;
-                    wrong += a->value[e] != (before[p] ? value_at(i, j, k) : 7) || b->value[e] != (before[p] ? value_at(i, j, k) : -3);
+                    wrong += a->value[e] != (before[p] ? value_at(i, j, k) : 7) ||
+                             b->value[e] != (before[p] ? value_at(i, j, k) : -3);
                 }
             }
             CHECK(g->block_count == n);
@@ -181,7 +187,8 @@ static void test_bad_input_is_refused_by_name(void)
     CHECK(fsi_grid_create(&g, &d) == FSI_OK);
     CHECK(fsi_grid_add_field(NULL, FSI_CELLS, 0, &f) == FSI_ERROR_COOKIE);
     CHECK(fsi_grid_add_field(g, FSI_CELLS, 0, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_grid_add_field(g, (fsi_grid_place)9, 0, &f) == FSI_ERROR_ARGUMENT && strstr(context.error.message, "place"));
+    CHECK(fsi_grid_add_field(g, (fsi_grid_place)9, 0, &f) == FSI_ERROR_ARGUMENT &&
+          strstr(context.error.message, "place"));
     CHECK(fsi_grid_add_field(g, FSI_CELLS, (fsi_real)NAN, &f) == FSI_ERROR_NAN);
     CHECK(fsi_grid_set_blocks(NULL, NULL) == FSI_ERROR_COOKIE);
     CHECK(fsi_grid_set_blocks(g, NULL) == FSI_ERROR_ARGUMENT);
@@ -230,7 +237,8 @@ static void test_every_allocation_may_fail(void)
             f->value[11] = 9;
             memset(wanted, 1, sizeof wanted);
             status = fsi_grid_set_blocks(g, wanted);
-            if (status != FSI_OK) CHECK(g->block_count == 1 && g->index[3] == 0 && g->index[4] == -1 && f->value[11] == 9);
+            if (status != FSI_OK)
+                CHECK(g->block_count == 1 && g->index[3] == 0 && g->index[4] == -1 && f->value[11] == 9);
         }
         if (status == FSI_OK) status = fsi_grid_add_field(g, FSI_FACES_Z, 0, &v);
         CHECK(status == FSI_OK || status == FSI_ERROR_MEMORY);
@@ -243,7 +251,10 @@ static void test_every_allocation_may_fail(void)
 /* Of what a grid is made of, a part that cannot be had costs nothing. */
 static struct { long count, fail_at; } heap;
 
-static void *fail_once(void *user, size_t size, size_t align) { return ++heap.count == heap.fail_at ? NULL : test__alloc(user, size, align); }
+static void *fail_once(void *user, size_t size, size_t align)
+{
+    return ++heap.count == heap.fail_at ? NULL : test__alloc(user, size, align);
+}
 
 static void test_one_failing_allocation_loses_nothing(void)
 {

@@ -1,4 +1,5 @@
-/* test_grid_advect.c - sampling, tracing, advection and extrapolation on the sparse grid against slow references and exact results.
+/* test_grid_advect.c - sampling, tracing, advection and extrapolation on the sparse grid against slow references and
+   exact results.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_grid.h"
@@ -71,7 +72,8 @@ static void fill(fsi_field *f, function3 *value)
 static void fill_random(fsi_field *f, double size, uint64_t *random)
 {
     int e;
-    for (e = 0; e < f->grid->block_count * f->grid->block_cells; e++) f->value[e] = (fsi_real)(size * (2 * test_random(random) - 1));
+    for (e = 0; e < f->grid->block_count * f->grid->block_cells; e++)
+        f->value[e] = (fsi_real)(size * (2 * test_random(random) - 1));
 }
 /* A position in the box, grown by `margin` cells. */
 static fsi_vec3 anywhere(const fsi_grid *g, double margin, uint64_t *random)
@@ -79,7 +81,8 @@ static fsi_vec3 anywhere(const fsi_grid *g, double margin, uint64_t *random)
     double c[3];
     int a;
     for (a = 0; a < 3; a++) c[a] = -margin + (g->n[a] + 2 * margin) * test_random(random);
-    return fsi_v3(g->origin.x + (fsi_real)c[0] * g->dx, g->origin.y + (fsi_real)c[1] * g->dx, g->dim == 3 ? g->origin.z + (fsi_real)c[2] * g->dx : (fsi_real)7);
+    return fsi_v3(g->origin.x + (fsi_real)c[0] * g->dx, g->origin.y + (fsi_real)c[1] * g->dx,
+                  g->dim == 3 ? g->origin.z + (fsi_real)c[2] * g->dx : (fsi_real)7);
 }
 
 /* ---- slow references ------------------------------------------------------------------------------------------ */
@@ -109,7 +112,8 @@ static double slow_sample(const fsi_field *f, fsi_vec3 x, int scheme)
     const fsi_grid *g = f->grid;
     const int reach = reaches[scheme], limit = limits[scheme];
     double slack;
-    const double p[3] = { (double)((x.x - g->origin.x) / g->dx), (double)((x.y - g->origin.y) / g->dx), (double)((x.z - g->origin.z) / g->dx) };
+    const double p[3] = {(double)((x.x - g->origin.x) / g->dx), (double)((x.y - g->origin.y) / g->dx),
+                         (double)((x.z - g->origin.z) / g->dx)};
     double w[3][6] = { { 0 } }, sum = 0, least = 1e300, most = -1e300;
     int base[3] = { 0, 0, 0 }, a, i, j, k;
     for (a = 0; a < g->dim; a++) {
@@ -117,15 +121,19 @@ static double slow_sample(const fsi_field *f, fsi_vec3 x, int scheme)
         base[a] = (int)q;
         slow_weights(scheme, q - base[a], w[a]);
     }
-    for (k = 0; k < (g->dim == 3 ? 2 * reach + 2 : 1); k++) for (j = 0; j < 2 * reach + 2; j++) for (i = 0; i < 2 * reach + 2; i++) {
-        const double v = (double)fsi_grid_at(f, base[0] + i - reach, base[1] + j - reach, g->dim == 3 ? base[2] + k - reach : 0);
-        const int in = abs(2 * (i - reach) - 1) <= 1 + 2 * limit && abs(2 * (j - reach) - 1) <= 1 + 2 * limit && (g->dim == 2 || abs(2 * (k - reach) - 1) <= 1 + 2 * limit);
-        sum += w[0][i] * w[1][j] * (g->dim == 3 ? w[2][k] : 1) * v;
-        if (in) {
-            least = fmin(least, v);
-            most = fmax(most, v);
-        }
-    }
+    for (k = 0; k < (g->dim == 3 ? 2 * reach + 2 : 1); k++)
+        for (j = 0; j < 2 * reach + 2; j++)
+            for (i = 0; i < 2 * reach + 2; i++) {
+                const double v = (double)fsi_grid_at(f, base[0] + i - reach, base[1] + j - reach,
+                                                     g->dim == 3 ? base[2] + k - reach : 0);
+                const int in = abs(2 * (i - reach) - 1) <= 1 + 2 * limit && abs(2 * (j - reach) - 1) <= 1 + 2 * limit &&
+                               (g->dim == 2 || abs(2 * (k - reach) - 1) <= 1 + 2 * limit);
+                sum += w[0][i] * w[1][j] * (g->dim == 3 ? w[2][k] : 1) * v;
+                if (in) {
+                    least = fmin(least, v);
+                    most = fmax(most, v);
+                }
+            }
     slack = scheme == FSI_ADVECT_QUINTIC ? (most - least) / 4 : 0;
     return fmin(fmax(sum, least - slack), most + slack);
 }
@@ -133,7 +141,10 @@ static double slow_sample(const fsi_field *f, fsi_vec3 x, int scheme)
 /* ---- sampling ------------------------------------------------------------------------------------------------- */
 
 static double plane(double x, double y, double z) { return 0.3 + 2 * x - 1.5 * y + 0.7 * z; }
-static double bowl(double x, double y, double z) { return 0.3 + 2 * x - 1.5 * y + x * x - 2 * x * y + 3 * y * y + 0.7 * z * z - y * z; }
+static double bowl(double x, double y, double z)
+{
+    return 0.3 + 2 * x - 1.5 * y + x * x - 2 * x * y + 3 * y * y + 0.7 * z * z - y * z;
+}
 static double wave(double x, double y, double z) { return sin(3 * x + 2 * y - z) + cos(2 * x - 4 * y + 3 * z); }
 
 static void check_exactness(int dim)
@@ -146,14 +157,17 @@ static void check_exactness(int dim)
         fill(w.f[k], plane);
         for (r = 0; r < 500; r++) {
             const fsi_vec3 x = anywhere(w.g, -0.5, &random);
-            CHECK_NEAR(fsi_grid_sample_linear(w.f[k], x), plane((double)x.x, (double)x.y, dim == 3 ? (double)x.z : 0), TOL(1e-14, 3e-6));
+            CHECK_NEAR(fsi_grid_sample_linear(w.f[k], x), plane((double)x.x, (double)x.y, dim == 3 ? (double)x.z : 0),
+                       TOL(1e-14, 3e-6));
         }
         fill(w.f[k], bowl);
         for (r = 0; r < 500; r++) {
             const fsi_vec3 x = anywhere(w.g, -2, &random);
-            const double z = dim == 3 ? (double)x.z : 0, h = (double)w.g->dx, laplace = dim == 3 ? 2 + 6 + 1.4 : 2 + 6, tolerance = TOL(1e-13, 4e-4);
+            const double z = dim == 3 ? (double)x.z : 0, h = (double)w.g->dx, laplace = dim == 3 ? 2 + 6 + 1.4 : 2 + 6,
+                         tolerance = TOL(1e-13, 4e-4);
             fsi_vec3 grad;
-            CHECK_NEAR(fsi_grid_sample_spline(w.f[k], x, &grad), bowl((double)x.x, (double)x.y, z) + h * h / 8 * laplace, TOL(1e-14, 4e-6));
+            CHECK_NEAR(fsi_grid_sample_spline(w.f[k], x, &grad),
+                       bowl((double)x.x, (double)x.y, z) + h * h / 8 * laplace, TOL(1e-14, 4e-6));
             CHECK_NEAR(grad.x, 2 + 2 * (double)x.x - 2 * (double)x.y, tolerance);
             CHECK_NEAR(grad.y, -1.5 - 2 * (double)x.x + 6 * (double)x.y - z, tolerance);
             CHECK_NEAR(grad.z, dim == 3 ? 1.4 * z - (double)x.y : 0, tolerance);
@@ -163,8 +177,13 @@ static void check_exactness(int dim)
 }
 static void test_linear_fields_and_parabolas_are_sampled_exactly(void) { check_exactness(2); check_exactness(3); }
 
-/* A cubic's truncation error is third order; the clamp acts only at extrema, so that errors are counted by their median. */
-static int by_size(const void *a, const void *b) { const double x = *(const double *)a, y = *(const double *)b; return x < y ? -1 : x > y; }
+/* A cubic's truncation error is third order; the clamp acts only at extrema, so that errors are counted by their
+   median. */
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
 static double median_error(int dim, int n, fsi_real (*sample)(const fsi_field *, fsi_vec3))
 {
     uint64_t random = 3;
@@ -196,7 +215,8 @@ static void test_sampling_converges_with_its_order(void)
 {
     int dim;
     for (dim = 2; dim <= 3; dim++) {
-        const double ratio = median_error(dim, 16, fsi_grid_sample_linear) / median_error(dim, 32, fsi_grid_sample_linear);
+        const double ratio =
+            median_error(dim, 16, fsi_grid_sample_linear) / median_error(dim, 32, fsi_grid_sample_linear);
         CHECK_NEAR(ratio, 4, 1.2);
     }
 }
@@ -253,7 +273,8 @@ static void test_the_spline_is_smooth_and_its_gradient_is_its_own(void)
                 p = a == 0 ? &lo.x : a == 1 ? &lo.y : &lo.z, *p -= (fsi_real)h;
                 p = a == 0 ? &hi.x : a == 1 ? &hi.y : &hi.z, *p += (fsi_real)h;
                 steps = a == 0 ? (double)(hi.x - lo.x) : a == 1 ? (double)(hi.y - lo.y) : (double)(hi.z - lo.z);
-                slope = (double)(fsi_grid_sample_spline(w.f[1], hi, &up) - fsi_grid_sample_spline(w.f[1], lo, &down)) / steps;
+                slope = (double)(fsi_grid_sample_spline(w.f[1], hi, &up) - fsi_grid_sample_spline(w.f[1], lo, &down)) /
+                        steps;
                 CHECK_NEAR(g[a], slope, TOL(5e-3, 1.5)); /* second differences are up to 6/dx^2 = 4400 */
                 jump = a == 0 ? (double)(up.x - down.x) : a == 1 ? (double)(up.y - down.y) : (double)(up.z - down.z);
                 CHECK_NEAR(jump, 0, 6000 * steps + TOL(1e-9, 1e-1));
@@ -314,7 +335,8 @@ static void test_traces_end_within_the_box(void)
         world_open(&w, dim, 12, 20, 9, 0.7, &random);
         for (r = 0; r < dim; r++) fill_random(w.u[r], 1, &random);
         box.lo = w.g->origin;
-        box.hi = fsi_v3(box.lo.x + (fsi_real)w.g->n[0] * w.g->dx, box.lo.y + (fsi_real)w.g->n[1] * w.g->dx, box.lo.z + (fsi_real)w.g->n[2] * w.g->dx);
+        box.hi = fsi_v3(box.lo.x + (fsi_real)w.g->n[0] * w.g->dx, box.lo.y + (fsi_real)w.g->n[1] * w.g->dx,
+                        box.lo.z + (fsi_real)w.g->n[2] * w.g->dx);
         box = fsi_box3_inflate(box, TOL((fsi_real)1e-14, (fsi_real)1e-6));
         for (r = 0; r < 2000; r++) {
             const fsi_real dt = (fsi_real)(r & 1 ? -1e30 : test_random(&random));
@@ -323,7 +345,8 @@ static void test_traces_end_within_the_box(void)
                 CHECK(x.z == 7);
                 x.z = 0;
             }
-            CHECK(x.x >= box.lo.x && x.x <= box.hi.x && x.y >= box.lo.y && x.y <= box.hi.y && x.z >= box.lo.z && x.z <= box.hi.z);
+            CHECK(x.x >= box.lo.x && x.x <= box.hi.x && x.y >= box.lo.y && x.y <= box.hi.y && x.z >= box.lo.z &&
+                  x.z <= box.hi.z);
         }
         world_close(&w);
     }
@@ -331,7 +354,8 @@ static void test_traces_end_within_the_box(void)
 
 /* ---- advection ------------------------------------------------------------------------------------------------ */
 
-/* Every entry is what the public trace and the slow sample say, however far the way is, near walls and missing blocks. */
+/* Every entry is what the public trace and the slow sample say, however far the way is, near walls and missing
+   blocks. */
 static void check_advection(int dim, double keep, double cfl)
 {
     uint64_t random = 29;
@@ -350,12 +374,14 @@ static void check_advection(int dim, double keep, double cfl)
         for (e = 0; e < entries(&w); e += dim == 3 ? 3 : 1) {
             cell_of(w.g, e, c);
             if (is_inside(w.g, w.f[k]->place, c)) {
-                const fsi_vec3 x = fsi_grid_trace(w.u, fsi_grid_position(w.g, w.f[k]->place, c[0], c[1], c[2]), -dt, order);
+                const fsi_vec3 x =
+                    fsi_grid_trace(w.u, fsi_grid_position(w.g, w.f[k]->place, c[0], c[1], c[2]), -dt, order);
                 const double v = (double)w.to[k]->value[e], tolerance = TOL(1e-11, 1e-3) * (1 + cfl);
                 double want = 0;
                 int side; /* at an entry, as where a wall stops the trace, the clamps of both sides are right */
                 for (side = -1; side == -1 || (side < 2 && !(fabs(v - want) <= tolerance)); side++)
-                    want = slow_sample(w.f[k], fsi_v3_madd(x, (fsi_real)(side * TOL(1e-12, 1e-6)), fsi_v3_sub(middle, x)), scheme);
+                    want = slow_sample(
+                        w.f[k], fsi_v3_madd(x, (fsi_real)(side * TOL(1e-12, 1e-6)), fsi_v3_sub(middle, x)), scheme);
                 CHECK_NEAR(v, want, tolerance);
                 checked++;
             } else CHECK(w.to[k]->value[e] == w.f[k]->value[e]);
@@ -386,7 +412,8 @@ static void test_a_translation_by_whole_cells_is_exact(void)
         for (k = 0; k < dim; k++) for (e = 0; e < entries(&w); e++) w.u[k]->value[e] = (fsi_real)step[k];
         for (k = 0; k <= dim; k++) {
             fill_random(w.f[k], 1, &random);
-            CHECK(fsi_grid_advect(w.f[k], w.u, w.g->dx, (fsi_grid_scheme)scheme, 2 + scheme % 2, NULL, w.to[k]) == FSI_OK);
+            CHECK(fsi_grid_advect(w.f[k], w.u, w.g->dx, (fsi_grid_scheme)scheme, 2 + scheme % 2, NULL, w.to[k]) ==
+                  FSI_OK);
             for (e = 0; e < entries(&w); e++) {
                 cell_of(w.g, e, c);
                 if (c[0] < 5 || c[0] > 20 || c[1] < 5 || c[1] > 14 || (dim == 3 && (c[2] < 5 || c[2] > 12))) continue;
@@ -400,7 +427,10 @@ static void test_a_translation_by_whole_cells_is_exact(void)
 }
 
 /* What each scheme is exact for, moved by a part of a cell: from = p(x), to = p(x - u dt); away from the walls. */
-static double degree5(double x, double y, double z) { return pow(x, 5) - 2 * pow(y - 0.5, 5) + x * y * y * y + z * z * z * z * (1 + x) + 20 * (x + y + z); }
+static double degree5(double x, double y, double z)
+{
+    return pow(x, 5) - 2 * pow(y - 0.5, 5) + x * y * y * y + z * z * z * z * (1 + x) + 20 * (x + y + z);
+}
 static void test_advected_polynomials_are_exact_to_the_degree_of_the_scheme(void)
 {
     static function3 *const of[3] = { plane, bowl, degree5 };
@@ -420,8 +450,10 @@ static void test_advected_polynomials_are_exact_to_the_degree_of_the_scheme(void
                 cell_of(w.g, e, c);
                 if (c[0] < 4 || c[0] > 19 || c[1] < 4 || c[1] > 15 || (dim == 3 && (c[2] < 4 || c[2] > 12))) continue;
                 x = fsi_grid_position(w.g, w.f[k]->place, c[0], c[1], c[2]);
-                want = of[scheme]((double)x.x - dt * u[0], (double)x.y - dt * u[1], dim == 3 ? (double)x.z - dt * u[2] : 0);
-                if (scheme == 1 && fabs((double)w.to[k]->value[e] - want) > 1e-3) continue; /* the bowl's bottom is clamped */
+                want = of[scheme]((double)x.x - dt * u[0], (double)x.y - dt * u[1],
+                                  dim == 3 ? (double)x.z - dt * u[2] : 0);
+                /* the bowl's bottom is clamped */
+                if (scheme == 1 && fabs((double)w.to[k]->value[e] - want) > 1e-3) continue;
                 CHECK_NEAR(w.to[k]->value[e], want, scheme == 1 ? TOL(1e-3, 1e-3) : TOL(2e-13, 6e-5));
             }
         }
@@ -439,7 +471,8 @@ static void test_advection_makes_no_extrema_beyond_what_its_scheme_allows(void)
         for (k = 0; k < dim; k++) fill_random(w.u[k], 1, &random);
         for (e = 0; e < entries(&w); e++) w.f[0]->value[e] = test_random(&random) < 0.5 ? 0 : 1;
         CHECK(fsi_grid_advect(w.f[0], w.u, w.g->dx, (fsi_grid_scheme)scheme, 2, NULL, w.to[0]) == FSI_OK);
-        for (e = 0; e < entries(&w); e++) CHECK(fabs((double)w.to[0]->value[e] - 0.5) <= (scheme == FSI_ADVECT_QUINTIC ? 0.75 : 0.5));
+        for (e = 0; e < entries(&w); e++)
+            CHECK(fabs((double)w.to[0]->value[e] - 0.5) <= (scheme == FSI_ADVECT_QUINTIC ? 0.75 : 0.5));
         world_close(&w);
     }
 }
@@ -491,18 +524,21 @@ static void test_a_velocity_goes_as_its_components_do(void)
         }
         CHECK(fsi_grid_advect_velocity(w.u, w.u, 2 * w.g->dx, (fsi_grid_scheme)scheme, 2, where, w.to + 1) == FSI_OK);
         for (k = 0; k < dim; k++) {
-            CHECK(fsi_grid_advect(w.u[k], w.u, 2 * w.g->dx, (fsi_grid_scheme)scheme, 2, where[k], w.f[1 + k]) == FSI_OK);
+            CHECK(fsi_grid_advect(w.u[k], w.u, 2 * w.g->dx, (fsi_grid_scheme)scheme, 2, where[k], w.f[1 + k]) ==
+                  FSI_OK);
             CHECK(memcmp(w.to[1 + k]->value, w.f[1 + k]->value, sizeof(fsi_real) * (size_t)entries(&w)) == 0);
         }
-        CHECK(fsi_grid_advect_velocity(w.u, w.u, 0, (fsi_grid_scheme)scheme, 3, NULL, w.to + 1) == FSI_OK); /* no time, no change */
-        for (k = 0; k < dim; k++) CHECK(memcmp(w.to[1 + k]->value, w.u[k]->value, sizeof(fsi_real) * (size_t)entries(&w)) == 0);
+        /* no time, no change */
+        CHECK(fsi_grid_advect_velocity(w.u, w.u, 0, (fsi_grid_scheme)scheme, 3, NULL, w.to + 1) == FSI_OK);
+        for (k = 0; k < dim; k++)
+            CHECK(memcmp(w.to[1 + k]->value, w.u[k]->value, sizeof(fsi_real) * (size_t)entries(&w)) == 0);
         free(some);
         world_close(&w);
     }
 }
 
-/* Zalesak's disc on 50^2 cells, one turn at CFL 4 and 0.5; the mean distance of the areas in cells beside the clamped bicubic, 0.25 and 0.80,
-   and the bilinear, 1.20 and 2.09, of published baselines. */
+/* Zalesak's disc on 50^2 cells, one turn at CFL 4 and 0.5; the mean distance of the areas in cells beside the clamped
+   bicubic, 0.25 and 0.80, and the bilinear, 1.20 and 2.09, of published baselines. */
 static double disc(double x, double y)
 {
     const double d = hypot(x - 50, y - 75) - 15, sx = 2.5 - fabs(x - 50), sy = 85 - y;
@@ -525,7 +561,8 @@ static double disc_error(fsi_grid_scheme scheme, double cfl)
     d.dx = 2;
     memset(wanted, 1, sizeof wanted);
     CHECK(fsi_grid_create(&g, &d) == FSI_OK && fsi_grid_set_blocks(g, wanted) == FSI_OK);
-    CHECK(fsi_grid_add_field(g, FSI_FACES_X, 0, &u[0]) == FSI_OK && fsi_grid_add_field(g, FSI_FACES_Y, 0, &u[1]) == FSI_OK);
+    CHECK(fsi_grid_add_field(g, FSI_FACES_X, 0, &u[0]) == FSI_OK &&
+          fsi_grid_add_field(g, FSI_FACES_Y, 0, &u[1]) == FSI_OK);
     CHECK(fsi_grid_add_field(g, FSI_CELLS, 0, &phi) == FSI_OK);
     CHECK(fsi_grid_add_field(g, FSI_CELLS, 0, &next) == FSI_OK);
     fill(u[0], spin_x);
@@ -544,9 +581,11 @@ static double disc_error(fsi_grid_scheme scheme, double cfl)
 }
 static void test_a_slotted_disc_keeps_its_shape(void)
 {
-    const double cubic = disc_error(FSI_ADVECT_CUBIC, 4), quintic = disc_error(FSI_ADVECT_QUINTIC, 4), linear = disc_error(FSI_ADVECT_LINEAR, 4);
+    const double cubic = disc_error(FSI_ADVECT_CUBIC, 4), quintic = disc_error(FSI_ADVECT_QUINTIC, 4),
+                 linear = disc_error(FSI_ADVECT_LINEAR, 4);
     const double cubic_small = disc_error(FSI_ADVECT_CUBIC, 0.5), quintic_small = disc_error(FSI_ADVECT_QUINTIC, 0.5);
-    printf("      slotted disc: linear %.3f cubic %.3f %.3f quintic %.3f %.3f\n", linear, cubic, cubic_small, quintic, quintic_small);
+    printf("      slotted disc: linear %.3f cubic %.3f %.3f quintic %.3f %.3f\n", linear, cubic, cubic_small, quintic,
+           quintic_small);
     CHECK(linear < 1.4 && cubic < 0.35 && quintic < 0.3 && quintic < linear);
     CHECK(cubic_small < 0.9 && quintic_small < 0.35);
 }
@@ -567,7 +606,8 @@ static double wave_kept(fsi_grid_scheme scheme)
     d.dx = 1;
     memset(wanted, 1, sizeof wanted);
     CHECK(fsi_grid_create(&g, &d) == FSI_OK && fsi_grid_set_blocks(g, wanted) == FSI_OK);
-    CHECK(fsi_grid_add_field(g, FSI_FACES_X, 0, &u[0]) == FSI_OK && fsi_grid_add_field(g, FSI_FACES_Y, 0, &u[1]) == FSI_OK);
+    CHECK(fsi_grid_add_field(g, FSI_FACES_X, 0, &u[0]) == FSI_OK &&
+          fsi_grid_add_field(g, FSI_FACES_Y, 0, &u[1]) == FSI_OK);
     CHECK(fsi_grid_add_field(g, FSI_CELLS, 0, &f) == FSI_OK);
     CHECK(fsi_grid_add_field(g, FSI_CELLS, 0, &next) == FSI_OK);
     for (e = 0; e < g->block_count * 64; e++) u[0]->value[e] = 1;
@@ -575,7 +615,8 @@ static double wave_kept(fsi_grid_scheme scheme)
     for (k = 0; k <= 128; k++) {
         for (e = 0; k % 128 == 0 && e < g->block_count * 64; e++) {
             cell_of(g, e, c);
-            if (c[0] >= 104 && c[0] < 120 && c[1] < 15) *(k ? &sum : &first) += (double)f->value[e] * (double)f->value[e];
+            if (c[0] >= 104 && c[0] < 120 && c[1] < 15)
+                *(k ? &sum : &first) += (double)f->value[e] * (double)f->value[e];
         }
         CHECK(fsi_grid_advect(f, u, (fsi_real)0.5, scheme, 2, NULL, next) == FSI_OK);
         t = f, f = next, next = t;
@@ -583,13 +624,16 @@ static double wave_kept(fsi_grid_scheme scheme)
     fsi_grid_destroy(g);
     return sum / first;
 }
-/* Half a cell a step multiplies a wave of angle a a cell by sum w cos((k + 1/2) a): linear cos(a/2), quintic with 150, -25, 3 over 128. */
+/* Half a cell a step multiplies a wave of angle a a cell by sum w cos((k + 1/2) a): linear cos(a/2), quintic with 150,
+   -25, 3 over 128. */
 static void test_energy_of_a_short_wave_is_kept_in_the_order_of_the_schemes(void)
 {
-    const double linear = wave_kept(FSI_ADVECT_LINEAR), cubic = wave_kept(FSI_ADVECT_CUBIC), quintic = wave_kept(FSI_ADVECT_QUINTIC);
+    const double linear = wave_kept(FSI_ADVECT_LINEAR), cubic = wave_kept(FSI_ADVECT_CUBIC),
+                 quintic = wave_kept(FSI_ADVECT_QUINTIC);
     printf("      energy kept: linear %.3g cubic %.3f quintic %.3f\n", linear, cubic, quintic);
     CHECK_NEAR(log(linear), 256 * log(cos(FSI_PI / 8)), 1);
-    CHECK_NEAR(log(quintic), 256 * log((150 * cos(FSI_PI / 8) - 25 * cos(3 * FSI_PI / 8) + 3 * cos(5 * FSI_PI / 8)) / 128), 0.05);
+    CHECK_NEAR(log(quintic),
+               256 * log((150 * cos(FSI_PI / 8) - 25 * cos(3 * FSI_PI / 8) + 3 * cos(5 * FSI_PI / 8)) / 128), 0.05);
     CHECK(cubic > 1000 * linear && cubic < quintic);
 }
 
@@ -642,7 +686,8 @@ static void check_extrapolation(int dim, double keep, double share, int layers)
     start = (fsi_real *)malloc(sizeof *start * (size_t)entries(&w));
     for (k = 0; k <= dim; k++) {
         fill_random(w.f[k], 1, &random);
-        for (e = 0; e < entries(&w); e++) known[e] = test_random(&random) < share ? (unsigned char)(1 + 9 * (e & 1)) : 0;
+        for (e = 0; e < entries(&w); e++)
+            known[e] = test_random(&random) < share ? (unsigned char)(1 + 9 * (e & 1)) : 0;
         for (e = 0; e < entries(&w); e++) same[e] = known[e] != 0;
         memcpy(w.to[k]->value, w.f[k]->value, sizeof *start * (size_t)entries(&w));
         CHECK(fsi_grid_extrapolate(w.f[k], known, layers) == FSI_OK);
@@ -718,7 +763,8 @@ static uint64_t run(int dim, int threads, int detour)
     for (k = 0; k <= dim; k++) {
         fill(w.f[k], wave);
         scheme = k % 3;
-        CHECK(fsi_grid_advect(w.f[k], w.u, (fsi_real)0.05, (fsi_grid_scheme)scheme, 2 + k % 2, NULL, w.to[k]) == FSI_OK);
+        CHECK(fsi_grid_advect(w.f[k], w.u, (fsi_real)0.05, (fsi_grid_scheme)scheme, 2 + k % 2, NULL, w.to[k]) ==
+              FSI_OK);
         for (e = 0; e < entries(&w); e++) known[e] = w.to[k]->value[e] > 1;
         CHECK(fsi_grid_extrapolate(w.to[k], known, 5) == FSI_OK);
         hash = fsi_hash(w.to[k]->value, sizeof(fsi_real) * (size_t)entries(&w), hash);
@@ -745,7 +791,8 @@ static void test_samplers_take_any_argument(void)
     int dim;
     for (dim = 2; dim <= 3; dim++) {
         const fsi_real nan = (fsi_real)test_nan(), inf = (fsi_real)test_inf();
-        const fsi_vec3 bad[4] = { { nan, nan, nan }, { inf, inf, inf }, { -inf, -inf, -inf }, { (fsi_real)1e30, nan, (fsi_real)-1e30 } };
+        const fsi_vec3 bad[4] = {
+            {nan, nan, nan}, {inf, inf, inf}, {-inf, -inf, -inf}, {(fsi_real)1e30, nan, (fsi_real)-1e30}};
         uint64_t random = 61;
         world w;
         fsi_field *u[3];
@@ -771,13 +818,15 @@ static void test_samplers_take_any_argument(void)
         w.f[0]->cookie = cookie;
         u[0] = w.u[1], u[1] = w.u[0], u[2] = w.u[2]; /* swapped components are no velocity */
         CHECK(fsi_grid_sample_velocity(u, x).x == 0 && fsi_grid_sample_velocity(NULL, x).y == 0);
-        CHECK(fsi_grid_trace(u, x, 1, 2).x == x.x && fsi_grid_trace(NULL, x, 1, 2).y == x.y && fsi_grid_trace(w.u, x, nan, 2).x == x.x);
+        CHECK(fsi_grid_trace(u, x, 1, 2).x == x.x && fsi_grid_trace(NULL, x, 1, 2).y == x.y &&
+              fsi_grid_trace(w.u, x, nan, 2).x == x.x);
         CHECK(fsi_grid_trace(w.u, x, (fsi_real)0.01, 77).x == fsi_grid_trace(w.u, x, (fsi_real)0.01, 2).x);
         world_close(&w);
     }
 }
 
-#define REFUSED(call, what, text) (w.context.error.message[0] = 0, CHECK((call) == (what)), CHECK(strstr(w.context.error.message, text) != NULL))
+#define REFUSED(call, what, text)                                                                                      \
+    (w.context.error.message[0] = 0, CHECK((call) == (what)), CHECK(strstr(w.context.error.message, text) != NULL))
 
 static void test_bad_input_is_named(void)
 {
@@ -800,21 +849,34 @@ static void test_bad_input_is_named(void)
         CHECK(fsi_grid_extrapolate(w.f[0], known, 3) == FSI_ERROR_COOKIE);
         w.f[0]->cookie = cookie;
         CHECK(fsi_grid_extrapolate(NULL, known, 3) == FSI_ERROR_COOKIE);
-        REFUSED(fsi_grid_advect(w.f[0], NULL, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT, "u is no velocity");
+        REFUSED(fsi_grid_advect(w.f[0], NULL, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
+                "u is no velocity");
         u[1] = NULL;
-        REFUSED(fsi_grid_advect(w.f[0], u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT, "u is no velocity");
+        REFUSED(fsi_grid_advect(w.f[0], u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
+                "u is no velocity");
         u[1] = w.f[0];
-        REFUSED(fsi_grid_advect(w.f[0], u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT, "u is no velocity");
-        REFUSED(fsi_grid_advect(w.f[0], other.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT, "u is no velocity");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.f[0]), FSI_ERROR_ARGUMENT, "to[0] is from[0]");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[1]), FSI_ERROR_ARGUMENT, "at one place");
-        REFUSED(fsi_grid_advect(other.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT, "at one place");
-        REFUSED(fsi_grid_advect(w.f[2], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.u[1]), FSI_ERROR_ARGUMENT, "to[0] is u[1]");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, (fsi_grid_scheme)3, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT, "scheme is 3");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 1, NULL, w.to[0]), FSI_ERROR_ARGUMENT, "order is 1");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 4, NULL, w.to[0]), FSI_ERROR_ARGUMENT, "order is 4");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, (fsi_real)test_nan(), FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_NAN, "dt");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, (fsi_real)test_inf(), FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_NAN, "dt");
+        REFUSED(fsi_grid_advect(w.f[0], u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
+                "u is no velocity");
+        REFUSED(fsi_grid_advect(w.f[0], other.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
+                "u is no velocity");
+        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.f[0]), FSI_ERROR_ARGUMENT,
+                "to[0] is from[0]");
+        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[1]), FSI_ERROR_ARGUMENT,
+                "at one place");
+        REFUSED(fsi_grid_advect(other.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
+                "at one place");
+        REFUSED(fsi_grid_advect(w.f[2], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.u[1]), FSI_ERROR_ARGUMENT,
+                "to[0] is u[1]");
+        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, (fsi_grid_scheme)3, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
+                "scheme is 3");
+        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 1, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
+                "order is 1");
+        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 4, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
+                "order is 4");
+        REFUSED(fsi_grid_advect(w.f[0], w.u, (fsi_real)test_nan(), FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_NAN,
+                "dt");
+        REFUSED(fsi_grid_advect(w.f[0], w.u, (fsi_real)test_inf(), FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_NAN,
+                "dt");
         for (k = 0; k < dim; k++) {
             char name[8] = "u[0]";
             const int at = entries(&w) - 5;
@@ -826,18 +888,24 @@ static void test_bad_input_is_named(void)
         }
         CHECK(fsi_grid_advect_velocity(w.u, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, NULL) == FSI_ERROR_COOKIE);
         CHECK(fsi_grid_advect_velocity(w.u, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, u) == FSI_ERROR_COOKIE);
-        REFUSED(fsi_grid_advect_velocity(NULL, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to + 1), FSI_ERROR_ARGUMENT, "from is no velocity");
-        REFUSED(fsi_grid_advect_velocity(w.u, other.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to + 1), FSI_ERROR_ARGUMENT, "u is no velocity");
-        REFUSED(fsi_grid_advect_velocity(w.f + 1, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.u), FSI_ERROR_ARGUMENT, "to[0] is u[0]");
-        REFUSED(fsi_grid_advect_velocity(w.f + 1, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.f + 1), FSI_ERROR_ARGUMENT, "to[0] is from[0]");
+        REFUSED(fsi_grid_advect_velocity(NULL, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to + 1), FSI_ERROR_ARGUMENT,
+                "from is no velocity");
+        REFUSED(fsi_grid_advect_velocity(w.u, other.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to + 1), FSI_ERROR_ARGUMENT,
+                "u is no velocity");
+        REFUSED(fsi_grid_advect_velocity(w.f + 1, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.u), FSI_ERROR_ARGUMENT,
+                "to[0] is u[0]");
+        REFUSED(fsi_grid_advect_velocity(w.f + 1, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.f + 1), FSI_ERROR_ARGUMENT,
+                "to[0] is from[0]");
         w.f[1]->value[3] = (fsi_real)test_nan();
-        REFUSED(fsi_grid_advect(w.f[1], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[1]), FSI_ERROR_NAN, "from[0] is not finite at entry 3");
+        REFUSED(fsi_grid_advect(w.f[1], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[1]), FSI_ERROR_NAN,
+                "from[0] is not finite at entry 3");
         known[3] = 1;
         REFUSED(fsi_grid_extrapolate(w.f[1], known, 2), FSI_ERROR_NAN, "not finite");
         REFUSED(fsi_grid_extrapolate(w.f[0], NULL, 2), FSI_ERROR_ARGUMENT, "known is NULL");
         REFUSED(fsi_grid_extrapolate(w.f[0], known, 0), FSI_ERROR_ARGUMENT, "layers is 0");
         REFUSED(fsi_grid_extrapolate(w.f[0], known, 255), FSI_ERROR_ARGUMENT, "layers is 255");
-        for (k = 0; k < entries(&w); k++) w.u[0]->value[k] = (fsi_real)(k & 1 ? 1 : -1) * FSI_REAL_MAX; /* finite, and absurd */
+        /* finite, and absurd */
+        for (k = 0; k < entries(&w); k++) w.u[0]->value[k] = (fsi_real)(k & 1 ? 1 : -1) * FSI_REAL_MAX;
         CHECK(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_QUINTIC, 3, NULL, w.to[0]) == FSI_OK);
         for (k = 0; k < entries(&w); k++) CHECK(fsi_is_finite((double)w.to[0]->value[k]));
         free(known);
@@ -883,7 +951,8 @@ static void test_every_allocation_may_fail(void)
             for (e = 0; e < entries(&w); e++) CHECK(w.f[0]->value[e] == w.to[0]->value[e]);
         } else {
             const long count = test_alloc_count();
-            CHECK(fsi_grid_extrapolate(w.f[0], known, 4) == FSI_OK && fsi_grid_advect(w.f[0], w.u, 1, FSI_ADVECT_QUINTIC, 3, NULL, w.to[0]) == FSI_OK);
+            CHECK(fsi_grid_extrapolate(w.f[0], known, 4) == FSI_OK &&
+                  fsi_grid_advect(w.f[0], w.u, 1, FSI_ADVECT_QUINTIC, 3, NULL, w.to[0]) == FSI_OK);
             CHECK(test_alloc_count() == count); /* the steady state */
         }
         free(known);

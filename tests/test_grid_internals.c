@@ -52,7 +52,8 @@ static void check_gather(const fsi_field *f, int h)
         for (z = 0; z < layers; z++)
             for (y = 0; y < s; y++)
                 for (x = 0; x < s; x++)
-                    wrong += box[(z * s + y) * s + x] != fsi_grid_at(f, corner[0] + x - h, corner[1] + y - h, g->dim == 3 ? corner[2] + z - h : 0);
+                    wrong += box[(z * s + y) * s + x] !=
+                             fsi_grid_at(f, corner[0] + x - h, corner[1] + y - h, g->dim == 3 ? corner[2] + z - h : 0);
     }
     CHECK(wrong == 0);
     free(box);
@@ -124,19 +125,23 @@ static void test_a_gather_needs_no_block(void)
                 fsi_grid_corner(g, b, at);
                 fsi__grid_gather(f, b, h, x);
                 fsi__grid_gather_at(f, at, h, y);
-                CHECK(memcmp(x, y, sizeof x[0] * (size_t)((8 + 2 * h) * (8 + 2 * h) * (dim == 3 ? 8 + 2 * h : 1))) == 0);
+                CHECK(memcmp(x, y, sizeof x[0] * (size_t)((8 + 2 * h) * (8 + 2 * h) * (dim == 3 ? 8 + 2 * h : 1))) ==
+                      0);
             }
         at[0] = -8, at[1] = 8, at[2] = dim == 3 ? -8 : 0;
         fsi__grid_gather_at(f, at, 1, x);
         for (k = 0; k < (dim == 3 ? 10 : 1); k++)
-            for (i = 0; i < 10; i++) CHECK(!(x[(k * 10 + 4) * 10 + i] < fsi_grid_at(f, i - 9, 11, k - 9)) && !(x[(k * 10 + 4) * 10 + i] > fsi_grid_at(f, i - 9, 11, k - 9)));
+            for (i = 0; i < 10; i++)
+                CHECK(!(x[(k * 10 + 4) * 10 + i] < fsi_grid_at(f, i - 9, 11, k - 9)) &&
+                      !(x[(k * 10 + 4) * 10 + i] > fsi_grid_at(f, i - 9, 11, k - 9)));
         fsi_grid_destroy(g);
     }
 }
 
 /* ---- faces ---------------------------------------------------------------------------------------------------- */
 
-/* All signs at the corners of a face that is cut: its share and that of the other side add up, and lie within (0, 1]. */
+/* All signs at the corners of a face that is cut: its share and that of the other side add up, and lie within (0,
+   1]. */
 static void test_shares_of_both_sides_make_the_whole(void)
 {
     uint64_t random = 2;

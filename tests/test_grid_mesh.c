@@ -1,4 +1,5 @@
-/* test_grid_mesh.c - what is put into a grid and read out of it: shapes, the faces that a mesh cuts, the surface of a level set.
+/* test_grid_mesh.c - what is put into a grid and read out of it: shapes, the faces that a mesh cuts, the surface of a
+   level set.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_pressure.h"
@@ -40,7 +41,8 @@ static void blocks_of(fsi_grid *g, double share, uint64_t *random)
     free(wanted);
 }
 
-static fsi_mesh *mesh_of(fsi_context *context, int corners, const fsi_vec3 *x, int vertices, const int *e, int elements, int container)
+static fsi_mesh *mesh_of(fsi_context *context, int corners, const fsi_vec3 *x, int vertices, const int *e, int elements,
+                         int container)
 {
     fsi_mesh_desc d = fsi_mesh_default_desc();
     fsi_mesh *m = NULL;
@@ -56,7 +58,8 @@ static fsi_mesh *mesh_of(fsi_context *context, int corners, const fsi_vec3 *x, i
 }
 
 /* A ball: a cube of 6 n x n squares (2D: 4 n sides), blown up. inflate 0: the cube [-r, r]^3 itself, turned by q. */
-static fsi_mesh *ball_of(fsi_context *context, int dim, fsi_vec3 center, double r, int n, int container, int inflate, fsi_quat q)
+static fsi_mesh *ball_of(fsi_context *context, int dim, fsi_vec3 center, double r, int n, int container, int inflate,
+                         fsi_quat q)
 {
     const int rows = dim == 3 ? n : 1;
     fsi_vec3 *x = (fsi_vec3 *)malloc(sizeof *x * (size_t)(6 * (n + 1) * (rows + 1)));
@@ -75,11 +78,13 @@ static fsi_mesh *ball_of(fsi_context *context, int dim, fsi_vec3 center, double 
                     p[(f / 2 + 2) % 3] = w;
                 } else p[1 - f / 2] = (f & 1) == (f / 2) ? -u : u;
                 size = inflate ? r / sqrt(p[0] * p[0] + p[1] * p[1] + p[2] * p[2]) : r;
-                x[v++] = fsi_v3_add(center, fsi_quat_rotate(q, fsi_v3(REAL(size * p[0]), REAL(size * p[1]), REAL(size * p[2]))));
+                x[v++] = fsi_v3_add(
+                    center, fsi_quat_rotate(q, fsi_v3(REAL(size * p[0]), REAL(size * p[1]), REAL(size * p[2]))));
             }
         for (j = 0; j < (dim == 3 ? n : 1); j++)
             for (i = 0; i < n; i++) {
-                const int a = base + j * (n + 1) + i, both[6] = { a, a + 1, a + n + 2, a, a + n + 2, a + n + 1 }, side[2] = { a, a + 1 };
+                const int a = base + j * (n + 1) + i, both[6] = {a, a + 1, a + n + 2, a, a + n + 2, a + n + 1},
+                          side[2] = {a, a + 1};
                 for (k = 0; k < (dim == 3 ? 6 : 2); k++) t[e++] = dim == 3 ? both[k] : side[k];
             }
     }
@@ -89,14 +94,20 @@ static fsi_mesh *ball_of(fsi_context *context, int dim, fsi_vec3 center, double 
     return m;
 }
 
-static fsi_mesh *sphere_of(fsi_context *c, int dim, fsi_vec3 center, double r, int n) { return ball_of(c, dim, center, r, n, 0, 1, fsi_quat_identity()); }
+static fsi_mesh *sphere_of(fsi_context *c, int dim, fsi_vec3 center, double r, int n)
+{
+    return ball_of(c, dim, center, r, n, 0, 1, fsi_quat_identity());
+}
 
-/* ---- filling ------------------------------------------------------------------------------------------------------ */
+/* ---- filling
+   ------------------------------------------------------------------------------------------------------ */
 
 typedef double distance_fn(const void *shape, const fsi_grid *g, fsi_vec3 x);
 
-/* All cells of the box against min(before, d) or max(before, -d); blocks exist just where there is a cell below band dx. */
-static void check_filled(const fsi_field *phi, fsi_grid_operation op, int band, double before, distance_fn *distance, const void *shape, double tolerance)
+/* All cells of the box against min(before, d) or max(before, -d); blocks exist just where there is a cell below band
+   dx. */
+static void check_filled(const fsi_field *phi, fsi_grid_operation op, int band, double before, distance_fn *distance,
+                         const void *shape, double tolerance)
 {
     const fsi_grid *g = phi->grid;
     const double limit = band * (double)g->dx;
@@ -106,7 +117,8 @@ static void check_filled(const fsi_field *phi, fsi_grid_operation op, int band, 
     for (k = 0; k < g->n[2]; k++)
         for (j = 0; j < g->n[1]; j++)
             for (i = 0; i < g->n[0]; i++) {
-                const double d = fmin(fmax(distance(shape, g, fsi_grid_position(g, FSI_CELLS, i, j, k)), -limit), limit);
+                const double d =
+                    fmin(fmax(distance(shape, g, fsi_grid_position(g, FSI_CELLS, i, j, k)), -limit), limit);
                 const double want = op == FSI_GRID_ADD ? fmin(before, d) : fmax(before, -d);
                 const double off = fabs((double)fsi_grid_at(phi, i, j, k) - want);
                 p = ((k >> 3) * g->blocks[1] + (j >> 3)) * g->blocks[0] + (i >> 3);
@@ -117,7 +129,8 @@ static void check_filled(const fsi_field *phi, fsi_grid_operation op, int band, 
             }
     CHECK_NEAR(worst / (double)g->dx, 0, tolerance);
     CHECK(deep > 0 || band > 4);
-    for (p = 0; op == FSI_GRID_ADD && p < g->blocks[0] * g->blocks[1] * g->blocks[2]; p++) CHECK(needed[p] == 2 || (g->index[p] >= 0) == (needed[p] == 1));
+    for (p = 0; op == FSI_GRID_ADD && p < g->blocks[0] * g->blocks[1] * g->blocks[2]; p++)
+        CHECK(needed[p] == 2 || (g->index[p] >= 0) == (needed[p] == 1));
     free(needed);
 }
 
@@ -140,7 +153,8 @@ static void test_balls_fill_to_their_distance(void)
             fsi_grid *g = grid_of(NULL, dim, 57, 40, 33, 0.1, fsi_v3(REAL(-1), REAL(2), REAL(0.5)));
             fsi_field *phi = field_of(g, band * 0.1);
             ball b;
-            b.center = fsi_v3(REAL(1 + 0.8 * test_random(&random)), REAL(4 + test_random(&random)), REAL(2 + test_random(&random)));
+            b.center = fsi_v3(REAL(1 + 0.8 * test_random(&random)), REAL(4 + test_random(&random)),
+                              REAL(2 + test_random(&random)));
             b.radius = 1.1 + 0.1 * test_random(&random);
             CHECK(fsi_grid_fill_sphere(phi, FSI_GRID_ADD, b.center, REAL(b.radius), band) == FSI_OK);
             check_filled(phi, FSI_GRID_ADD, band, band * 0.1, distance_to_ball, &b, TOL(1e-12, 1e-4));
@@ -151,8 +165,9 @@ static void test_balls_fill_to_their_distance(void)
 static double distance_to_box(const void *shape, const fsi_grid *g, fsi_vec3 x)
 {
     const fsi_box3 *b = (const fsi_box3 *)shape;
-    const double q[3] = { fmax((double)(b->lo.x - x.x), (double)(x.x - b->hi.x)), fmax((double)(b->lo.y - x.y), (double)(x.y - b->hi.y)),
-                          g->dim == 3 ? fmax((double)(b->lo.z - x.z), (double)(x.z - b->hi.z)) : -1e30 };
+    const double q[3] = {fmax((double)(b->lo.x - x.x), (double)(x.x - b->hi.x)),
+                         fmax((double)(b->lo.y - x.y), (double)(x.y - b->hi.y)),
+                         g->dim == 3 ? fmax((double)(b->lo.z - x.z), (double)(x.z - b->hi.z)) : -1e30};
     const double most = fmax(q[0], fmax(q[1], q[2])), a = fmax(q[0], 0), c = fmax(q[1], 0), e = fmax(q[2], 0);
     return most > 0 ? sqrt(a * a + c * c + e * e) : most;
 }
@@ -192,7 +207,9 @@ static void test_a_pool_between_walls_has_only_a_top(void)
         CHECK(fsi_grid_fill_box(phi, FSI_GRID_ADD, b, 6) == FSI_OK);
         for (k = 0; k < g->n[2]; k++)
             for (j = 0; j < g->n[1]; j++)
-                for (i = 0; i < g->n[0]; i++) worst = fmax(worst, fabs((double)fsi_grid_at(phi, i, j, k) - fmin(fmax((j + 0.5) * 0.05 - 0.81, -0.3), 0.3)));
+                for (i = 0; i < g->n[0]; i++)
+                    worst = fmax(worst, fabs((double)fsi_grid_at(phi, i, j, k) -
+                                             fmin(fmax((j + 0.5) * 0.05 - 0.81, -0.3), 0.3)));
         CHECK_NEAR(worst, 0, TOL(1e-12, 1e-6));
         fsi_grid_destroy(g);
     }
@@ -206,7 +223,8 @@ static double distance_to_mesh(const void *shape, const fsi_grid *g, fsi_vec3 x)
     return m->container ? -d : d;
 }
 
-/* Coarse meshes go face by face, fine ones point by point; a cube whose sides go through the centres of cells is the hardest for signs. */
+/* Coarse meshes go face by face, fine ones point by point; a cube whose sides go through the centres of cells is the
+   hardest for signs. */
 static void test_meshes_fill_to_their_distance(void)
 {
     int dim, kind;
@@ -215,10 +233,15 @@ static void test_meshes_fill_to_their_distance(void)
             fsi_grid *g = grid_of(NULL, dim, 40, 36, 38, 0.125, fsi_v3(REAL(-2.5), REAL(-2.25), REAL(-2.375)));
             fsi_field *phi = field_of(g, 0.5);
             const fsi_quat turn = fsi_quat_from_axis_angle(fsi_v3(1, 2, 3), REAL(kind == 2 ? 0.9 : 0));
-            const fsi_vec3 center = kind == 3 ? fsi_v3(REAL(0.0625), REAL(0.0625), REAL(0.0625)) : fsi_v3(REAL(0.11), REAL(-0.23), REAL(0.07));
+            const fsi_vec3 center = kind == 3 ? fsi_v3(REAL(0.0625), REAL(0.0625), REAL(0.0625))
+                                              : fsi_v3(REAL(0.11), REAL(-0.23), REAL(0.07));
             const double size = kind == 3 ? 1.25 : kind == 2 && dim == 2 ? 1.1 : 1.3;
             const fsi_quat flat = fsi_quat_from_axis_angle(fsi_v3(0, 0, 1), REAL(kind == 2 ? 0.5 : 0));
-            fsi_mesh *m = ball_of(NULL, dim, center, size, kind == 1 ? (dim == 3 ? 90 : 4000) : kind < 2 ? 8 : 2, kind == 4, kind < 2, dim == 3 ? turn : flat);
+            fsi_mesh *m = ball_of(NULL, dim, center, size,
+                                  kind == 1  ? (dim == 3 ? 90 : 4000)
+                                  : kind < 2 ? 8
+                                             : 2,
+                                  kind == 4, kind < 2, dim == 3 ? turn : flat);
             CHECK(fsi_grid_fill_mesh(phi, FSI_GRID_ADD, m, 4) == FSI_OK);
             check_filled(phi, FSI_GRID_ADD, 4, 0.5, distance_to_mesh, m, TOL(1e-11, 1e-3));
             fsi_mesh_destroy(m);
@@ -234,7 +257,8 @@ static void test_the_distance_to_a_mesh_is_that_of_a_search(void)
             for (n = 3; n <= 48; n += 45) {
                 fsi_grid *g = grid_of(NULL, dim, 50, 43, 41, 0.1, fsi_v3(0, 0, 0));
                 fsi_field *psi = field_of(g, 0);
-                fsi_mesh *m = ball_of(NULL, dim, fsi_v3(REAL(2.3), REAL(2.1), REAL(2)), 1.4, n, container, 1, fsi_quat_identity());
+                fsi_mesh *m = ball_of(NULL, dim, fsi_v3(REAL(2.3), REAL(2.1), REAL(2)), 1.4, n, container, 1,
+                                      fsi_quat_identity());
                 uint64_t random = 3;
                 double worst = 0;
                 blocks_of(g, 0.8, &random);
@@ -248,8 +272,13 @@ static void test_the_distance_to_a_mesh_is_that_of_a_search(void)
                         corner[1] += c / 8 % 8;
                         corner[2] += c / 64;
                         if (corner[0] >= g->n[0] || corner[1] >= g->n[1] || corner[2] >= g->n[2]) continue;
-                        worst = fmax(worst, fabs((double)psi->value[b * g->block_cells + c] -
-                            fmin(fmax((double)fsi_mesh_signed_distance(m, fsi_grid_position(g, FSI_CELLS, corner[0], corner[1], corner[2])), -limit), limit)));
+                        worst = fmax(
+                            worst,
+                            fabs((double)psi->value[b * g->block_cells + c] -
+                                 fmin(fmax((double)fsi_mesh_signed_distance(
+                                               m, fsi_grid_position(g, FSI_CELLS, corner[0], corner[1], corner[2])),
+                                           -limit),
+                                      limit)));
                     }
                 CHECK_NEAR(worst, 0, TOL(1e-12, 1e-5));
                 fsi_mesh_destroy(m);
@@ -257,7 +286,8 @@ static void test_the_distance_to_a_mesh_is_that_of_a_search(void)
             }
 }
 
-/* ---- cut faces ---------------------------------------------------------------------------------------------------- */
+/* ---- cut faces
+   ---------------------------------------------------------------------------------------------------- */
 
 /* The shares as a face field a axis: 0 where there is none, -1 where no block is. */
 static void spread_shares(const fsi_grid_faces *f, fsi_field *const *fields)
@@ -277,7 +307,8 @@ static void spread_shares(const fsi_grid_faces *f, fsi_field *const *fields)
 static void face_fields(fsi_grid *g, fsi_field **fields)
 {
     int a;
-    for (a = 0; a < g->dim; a++) CHECK(fsi_grid_add_field(g, (fsi_grid_place)(FSI_FACES_X + a), -1, &fields[a]) == FSI_OK);
+    for (a = 0; a < g->dim; a++)
+        CHECK(fsi_grid_add_field(g, (fsi_grid_place)(FSI_FACES_X + a), -1, &fields[a]) == FSI_OK);
 }
 
 static fsi_grid_faces *faces_of(fsi_context *c, const fsi_grid *g, const fsi_mesh *m)
@@ -288,7 +319,8 @@ static fsi_grid_faces *faces_of(fsi_context *c, const fsi_grid *g, const fsi_mes
     return f;
 }
 
-/* Share of the square at p with sides u, v (2D: side u) below the plane n.x = level: the polygon clipped, by the shoelace formula. */
+/* Share of the square at p with sides u, v (2D: side u) below the plane n.x = level: the polygon clipped, by the
+   shoelace formula. */
 static double share_below(const double *p, const double *u, const double *v, int dim, const double *n, double level)
 {
     double d[4], x[10][2], area = 0;
@@ -296,7 +328,12 @@ static double share_below(const double *p, const double *u, const double *v, int
     int k, a, count = 0;
     for (k = 0; k < 4; k++)
         for (a = 0, d[k] = -level; a < 3; a++) d[k] += n[a] * (p[a] + s[k][0] * u[a] + s[k][1] * v[a]);
-    if (dim == 2) return fmin(fmax(fmin(d[0], d[1]) >= 0 ? 0 : fmax(d[0], d[1]) <= 0 ? 1 : -fmin(d[0], d[1]) / fabs(d[0] - d[1]), 0), 1);
+    if (dim == 2)
+        return fmin(fmax(fmin(d[0], d[1]) >= 0   ? 0
+                         : fmax(d[0], d[1]) <= 0 ? 1
+                                                 : -fmin(d[0], d[1]) / fabs(d[0] - d[1]),
+                         0),
+                    1);
     for (k = 0; k < 4; k++) {
         const int m = (k + 1) & 3;
         if (d[k] < 0) x[count][0] = s[k][0], x[count++][1] = s[k][1];
@@ -309,7 +346,8 @@ static double share_below(const double *p, const double *u, const double *v, int
     return area;
 }
 
-/* One side of a large turned cube crosses the grid: shares are those of the plane, and those of a cell close it with a piece of the plane. */
+/* One side of a large turned cube crosses the grid: shares are those of the plane, and those of a cell close it with a
+   piece of the plane. */
 static void test_faces_cut_by_a_plane_are_exact(void)
 {
     int dim, trial, a, i, j, k;
@@ -318,7 +356,9 @@ static void test_faces_cut_by_a_plane_are_exact(void)
         for (trial = 0; trial < 6; trial++) {
             fsi_grid *g = grid_of(NULL, dim, 21, 18, 16, 0.5, fsi_v3(-5, -4, -4));
             fsi_field *share[3];
-            const fsi_vec3 axis = dim == 3 ? fsi_v3(REAL(test_random(&random) - 0.5), REAL(test_random(&random) - 0.5), REAL(test_random(&random) - 0.5)) : fsi_v3(0, 0, 1);
+            const fsi_vec3 axis = dim == 3 ? fsi_v3(REAL(test_random(&random) - 0.5), REAL(test_random(&random) - 0.5),
+                                                    REAL(test_random(&random) - 0.5))
+                                           : fsi_v3(0, 0, 1);
             const fsi_quat q = fsi_quat_from_axis_angle(axis, REAL(trial == 0 ? 0 : 6 * test_random(&random)));
             const fsi_vec3 normal = fsi_quat_rotate(q, fsi_v3(1, 0, 0));
             const double level = trial == 0 ? 0.5 : test_random(&random), size = 40;
@@ -338,16 +378,20 @@ static void test_faces_cut_by_a_plane_are_exact(void)
                             double u[3] = { 0, 0, 0 }, v[3] = { 0, 0, 0 };
                             u[dim == 3 ? (a + 1) % 3 : 1 - a] = 0.5;
                             if (dim == 3) v[(a + 2) % 3] = 0.5;
-                            worst = fmax(worst, fabs((double)fsi_grid_at(share[a], i, j, k) - share_below(p, u, v, dim, n, trial == 0 ? level + 1e-12 : level)));
+                            worst = fmax(worst, fabs((double)fsi_grid_at(share[a], i, j, k) -
+                                                     share_below(p, u, v, dim, n, trial == 0 ? level + 1e-12 : level)));
                         } /* trial 0: the plane lies in faces of the grid, which are covered */
             CHECK_NEAR(worst, 0, TOL(1e-11, 1e-4));
             for (k = 0; k < g->n[2]; k++)
                 for (j = 0; j < g->n[1]; j++)
                     for (i = 0; i < g->n[0]; i++) {
-                        const double s[3] = { (double)(fsi_grid_at(share[0], i + 1, j, k) - fsi_grid_at(share[0], i, j, k)),
-                                              (double)(fsi_grid_at(share[1], i, j + 1, k) - fsi_grid_at(share[1], i, j, k)),
-                                              dim == 3 ? (double)(fsi_grid_at(share[2], i, j, k + 1) - fsi_grid_at(share[2], i, j, k)) : 0 };
-                        tilt = fmax(tilt, fabs(s[0] * n[1] - s[1] * n[0]) + fabs(s[1] * n[2] - s[2] * n[1]) + fabs(s[2] * n[0] - s[0] * n[2]));
+                        const double s[3] = {
+                            (double)(fsi_grid_at(share[0], i + 1, j, k) - fsi_grid_at(share[0], i, j, k)),
+                            (double)(fsi_grid_at(share[1], i, j + 1, k) - fsi_grid_at(share[1], i, j, k)),
+                            dim == 3 ? (double)(fsi_grid_at(share[2], i, j, k + 1) - fsi_grid_at(share[2], i, j, k))
+                                     : 0};
+                        tilt = fmax(tilt, fabs(s[0] * n[1] - s[1] * n[0]) + fabs(s[1] * n[2] - s[2] * n[1]) +
+                                              fabs(s[2] * n[0] - s[0] * n[2]));
                     }
             CHECK_NEAR(tilt, 0, TOL(1e-11, 1e-3));
             fsi_grid_faces_destroy(f);
@@ -386,8 +430,11 @@ static void test_shares_give_the_volume_of_a_ball(void)
     int dim, axis;
     for (dim = 2; dim <= 3; dim++)
         for (axis = 0; axis < dim; axis++) {
-            if (getenv("TEST_QUALITY")) printf("%d %d: %g %g\n", dim, axis, ball_volume_error(dim, 8, axis, 0), ball_volume_error(dim, 16, axis, 0));
-            const double e8 = ball_volume_error(dim, 8, axis, 0), e16 = ball_volume_error(dim, 16, axis, 0), other = ball_volume_error(dim, 8, axis, 1);
+            if (getenv("TEST_QUALITY"))
+                printf("%d %d: %g %g\n", dim, axis, ball_volume_error(dim, 8, axis, 0),
+                       ball_volume_error(dim, 16, axis, 0));
+            const double e8 = ball_volume_error(dim, 8, axis, 0), e16 = ball_volume_error(dim, 16, axis, 0),
+                         other = ball_volume_error(dim, 8, axis, 1);
             CHECK_NEAR(e8, 0, 0.01);
             CHECK_NEAR(e16, e8 / 4, 0.0008); /* second order */
             CHECK_NEAR(other, e8, TOL(1e-10, 1e-5)); /* a container holds what the solid displaces */
@@ -399,7 +446,8 @@ static void test_faces_do_not_depend_on_the_blocks_around(void)
 {
     int dim, a, k;
     for (dim = 2; dim <= 3; dim++) {
-        fsi_grid *g = grid_of(NULL, dim, 43, 40, 47, 1, fsi_v3(0, 0, 0)), *h = grid_of(NULL, dim, 43, 40, 47, 1, fsi_v3(0, 0, 0));
+        fsi_grid *g = grid_of(NULL, dim, 43, 40, 47, 1, fsi_v3(0, 0, 0)),
+                 *h = grid_of(NULL, dim, 43, 40, 47, 1, fsi_v3(0, 0, 0));
         fsi_mesh *m = sphere_of(NULL, dim, fsi_v3(REAL(21.3), REAL(20.1), REAL(24.6)), 17.7, 15);
         fsi_grid_faces *all, *some;
         fsi_field *whole[3], *part[3];
@@ -417,7 +465,9 @@ static void test_faces_do_not_depend_on_the_blocks_around(void)
                 int corner[3], c = k % h->block_cells;
                 fsi_grid_corner(h, k / h->block_cells, corner);
                 corner[0] += c % 8, corner[1] += c / 8 % 8, corner[2] += c / 64;
-                worst = fmax(worst, fabs((double)(part[a]->value[k] - whole[a]->value[fsi_grid_entry(g, corner[0], corner[1], corner[2])])));
+                worst =
+                    fmax(worst, fabs((double)(part[a]->value[k] -
+                                              whole[a]->value[fsi_grid_entry(g, corner[0], corner[1], corner[2])])));
                 full += part[a]->value[k] >= 1;
             }
         CHECK_NEAR(worst, 0, TOL(1e-12, 1e-4));
@@ -430,7 +480,8 @@ static void test_faces_do_not_depend_on_the_blocks_around(void)
     }
 }
 
-/* A side is cut where the mesh crosses it, also where distances are not straight: around the corners of a square, the upright edges of a cube. */
+/* A side is cut where the mesh crosses it, also where distances are not straight: around the corners of a square, the
+   upright edges of a cube. */
 static void sides_are_cut_where_the_mesh_crosses(int dim)
 {
     const fsi_quat q = fsi_quat_from_axis_angle(fsi_v3(0, 0, 1), REAL(0.4));
@@ -451,10 +502,12 @@ static void sides_are_cut_where_the_mesh_crosses(int dim)
         for (j = 0; j < 16; j++)
             for (i = 0; i < 16; i++) {
                 const fsi_vec3 at = fsi_quat_rotate(fsi_quat_conj(q), fsi_v3_sub(fsi_v3(REAL(i), REAL(j), 0), center));
-                const fsi_vec3 way = fsi_quat_rotate(fsi_quat_conj(q), a == 0 ? fsi_v3(0, 1, 0) : fsi_v3(1, 0, 0)), end = fsi_v3_add(at, way);
+                const fsi_vec3 way = fsi_quat_rotate(fsi_quat_conj(q), a == 0 ? fsi_v3(0, 1, 0) : fsi_v3(1, 0, 0)),
+                               end = fsi_v3_add(at, way);
                 const double p[2] = { (double)at.x, (double)at.y }, w[2] = { (double)way.x, (double)way.y };
                 double from = 0, to = 1;
-                if ((fmax(fabs(p[0]), fabs(p[1])) < 4.2) == (fmax(fabs((double)end.x), fabs((double)end.y)) < 4.2)) continue;
+                if ((fmax(fabs(p[0]), fabs(p[1])) < 4.2) == (fmax(fabs((double)end.x), fabs((double)end.y)) < 4.2))
+                    continue;
                 for (e = 0; e < 2; e++) { /* the part of the side between the two lines of each pair */
                     const double s = (-4.2 - p[e]) / w[e], t = (4.2 - p[e]) / w[e];
                     from = fmax(from, fmin(s, t));
@@ -484,7 +537,8 @@ static void test_walls_in_the_grid_cover_its_faces(void)
         for (out = -1; out <= 1; out++) { /* exactly there, and off by what rounding of a file of floats does */
             const double dx = 0.02, off = out * TOL(1e-6, 1e-5) * dx;
             fsi_grid *g = grid_of(NULL, dim, 16, 16, dim == 3 ? 16 : 1, dx, fsi_v3(0, 0, 0));
-            fsi_mesh *m = ball_of(NULL, dim, fsi_v3(REAL(8 * dx), REAL(8 * dx), dim == 3 ? REAL(8 * dx) : 0), 4 * dx + off, 1, 0, 0, fsi_quat_identity());
+            fsi_mesh *m = ball_of(NULL, dim, fsi_v3(REAL(8 * dx), REAL(8 * dx), dim == 3 ? REAL(8 * dx) : 0),
+                                  4 * dx + off, 1, 0, 0, fsi_quat_identity());
             fsi_field *share[3];
             fsi_grid_faces *f;
             uint64_t random = 1;
@@ -509,7 +563,8 @@ static void test_walls_in_the_grid_cover_its_faces(void)
         }
 }
 
-/* ---- level set surface --------------------------------------------------------------------------------------------- */
+/* ---- level set surface
+   --------------------------------------------------------------------------------------------- */
 
 static fsi_grid_surface *surface_of(fsi_context *c, const fsi_field *phi, int capped)
 {
@@ -529,15 +584,18 @@ static double element_size(const fsi_grid_surface *s, int e) /* area or length *
 {
     const int *c = s->elements + s->corners * e;
     const fsi_vec3 u = fsi_v3_sub(s->vertices[c[1]], s->vertices[c[0]]);
-    return s->corners == 2 ? (double)fsi_v3_norm(u) : (double)fsi_v3_norm(fsi_v3_cross(u, fsi_v3_sub(s->vertices[c[2]], s->vertices[c[0]]))) / 2;
+    return s->corners == 2 ? (double)fsi_v3_norm(u)
+                           : (double)fsi_v3_norm(fsi_v3_cross(u, fsi_v3_sub(s->vertices[c[2]], s->vertices[c[0]]))) / 2;
 }
 
-/* What a surface is, in numbers. open: edges (2D: ends) that lack a partner in the other direction; all else must be in order. */
+/* What a surface is, in numbers. open: edges (2D: ends) that lack a partner in the other direction; all else must be in
+   order. */
 typedef struct shape { int open, euler; double volume, area, thinnest; } shape;
 static shape shape_of(const fsi_grid_surface *s)
 {
     const int c = s->corners, edges = c == 3 ? 3 * s->element_count : 2 * s->element_count;
-    int *pair = (int *)malloc(sizeof(int) * 4 * (size_t)(edges + 1)), *used = (int *)calloc((size_t)s->vertex_count + 1, sizeof(int)), e, k, twins = 0;
+    int *pair = (int *)malloc(sizeof(int) * 4 * (size_t)(edges + 1)),
+        *used = (int *)calloc((size_t)s->vertex_count + 1, sizeof(int)), e, k, twins = 0;
     shape r;
     memset(&r, 0, sizeof r);
     r.thinnest = 1e30;
@@ -557,7 +615,8 @@ static shape shape_of(const fsi_grid_surface *s)
         }
         r.area += element_size(s, e);
         r.thinnest = fmin(r.thinnest, element_size(s, e));
-        r.volume += c == 3 ? (double)fsi_v3_dot(p, fsi_v3_cross(q, t)) / 6 : ((double)q.x * (double)p.y - (double)p.x * (double)q.y) / 2;
+        r.volume += c == 3 ? (double)fsi_v3_dot(p, fsi_v3_cross(q, t)) / 6
+                           : ((double)q.x * (double)p.y - (double)p.x * (double)q.y) / 2;
     }
     for (k = 0; k < s->vertex_count; k++) CHECK(used[k]);
     qsort(pair, (size_t)edges, 2 * sizeof(int), compare_pairs);
@@ -583,7 +642,8 @@ static void check_normals(const fsi_grid_surface *s, double cosine)
     for (e = 0; e < s->element_count; e++) {
         const int *c = s->elements + s->corners * e;
         const fsi_vec3 u = fsi_v3_sub(s->vertices[c[1]], s->vertices[c[0]]);
-        const fsi_vec3 n = fsi_v3_unit(s->corners == 3 ? fsi_v3_cross(u, fsi_v3_sub(s->vertices[c[2]], s->vertices[c[0]])) : fsi_v3(-u.y, u.x, 0));
+        const fsi_vec3 n = fsi_v3_unit(
+            s->corners == 3 ? fsi_v3_cross(u, fsi_v3_sub(s->vertices[c[2]], s->vertices[c[0]])) : fsi_v3(-u.y, u.x, 0));
         for (k = 0; k < s->corners; k++) worst = fmin(worst, (double)fsi_v3_dot(n, s->normals[c[k]]));
     }
     CHECK(worst >= cosine);
@@ -593,7 +653,8 @@ static void check_normals(const fsi_grid_surface *s, double cosine)
 static void ball_errors(int dim, double radius, double *volume, double *area, double *normal)
 {
     const int n = (int)(2 * radius) + 12;
-    const fsi_vec3 center = fsi_v3(REAL((0.5 * n + 0.137) / radius), REAL((0.5 * n - 0.211) / radius), REAL(dim == 3 ? (0.5 * n + 0.071) / radius : 0));
+    const fsi_vec3 center = fsi_v3(REAL((0.5 * n + 0.137) / radius), REAL((0.5 * n - 0.211) / radius),
+                                   REAL(dim == 3 ? (0.5 * n + 0.071) / radius : 0));
     fsi_grid *g = grid_of(NULL, dim, n, n, n, 1 / radius, fsi_v3(0, 0, 0));
     fsi_field *phi = field_of(g, 3 / radius);
     fsi_grid_surface *s;
@@ -608,7 +669,8 @@ static void ball_errors(int dim, double radius, double *volume, double *area, do
     *volume = r.volume / (dim == 3 ? 4 * FSI_PI / 3 : FSI_PI) - 1;
     *area = r.area / (dim == 3 ? 4 * FSI_PI : 2 * FSI_PI) - 1;
     *normal = 0;
-    for (k = 0; k < s->vertex_count; k++) *normal = fmax(*normal, 1 - (double)fsi_v3_dot(s->normals[k], fsi_v3_unit(fsi_v3_sub(s->vertices[k], center))));
+    for (k = 0; k < s->vertex_count; k++)
+        *normal = fmax(*normal, 1 - (double)fsi_v3_dot(s->normals[k], fsi_v3_unit(fsi_v3_sub(s->vertices[k], center))));
     *normal = sqrt(2 * fmax(*normal, 0)); /* the angle */
     {
         fsi_context c = fsi_default_context();
@@ -644,8 +706,8 @@ static void test_the_surface_of_a_ball_converges(void)
     }
 }
 
-/* Random signs in random blocks: all cases of a cube, ambiguous faces, walls, edges and corners of the box, blocks next to none. Closed all the
-   same; and what is left open at the walls lies there. */
+/* Random signs in random blocks: all cases of a cube, ambiguous faces, walls, edges and corners of the box, blocks next
+   to none. Closed all the same; and what is left open at the walls lies there. */
 static void test_noise_has_a_closed_surface(void)
 {
     static const int sizes[][3] = { { 17, 16, 15 }, { 24, 9, 23 }, { 1, 8, 7 }, { 1, 1, 1 }, { 33, 2, 31 } };
@@ -664,7 +726,8 @@ static void test_noise_has_a_closed_surface(void)
             blocks_of(g, trial < 5 ? 2 : 0.6, &random);
             for (k = 0; k < g->block_count * g->block_cells; k++) {
                 const int full = trial % 4 == 3 && k / g->block_cells % 2; /* blocks that are liquid all over */
-                const double value = test_random(&random) - (full ? 1.01 : (trial % 3) * 0.25), tiny = test_random(&random);
+                const double value = test_random(&random) - (full ? 1.01 : (trial % 3) * 0.25),
+                             tiny = test_random(&random);
                 phi->value[k] = REAL(tiny < 0.05 && !full ? 0 : tiny < 0.1 ? 1e-30 * value : value);
             }
             s = surface_of(NULL, phi, 1);
@@ -676,7 +739,8 @@ static void test_noise_has_a_closed_surface(void)
             for (k = 0; dim == 3 && k + 1 < n[2]; k++)
                 for (j = 0; j + 1 < n[1]; j++)
                     for (i = 0; i + 1 < n[0]; i++) {
-                        for (l = c = 0; c < 8; c++) l |= (fsi_grid_at(phi, i + (c & 1), j + (c >> 1 & 1), k + (c >> 2)) < 0) << c;
+                        for (l = c = 0; c < 8; c++)
+                            l |= (fsi_grid_at(phi, i + (c & 1), j + (c >> 1 & 1), k + (c >> 2)) < 0) << c;
                         cases += !seen[l];
                         seen[l] = 1;
                     }
@@ -747,7 +811,8 @@ static void test_a_ball_in_a_corner_is_an_eighth(void)
         }
 }
 
-/* ---- promises ------------------------------------------------------------------------------------------------------- */
+/* ---- promises
+   ------------------------------------------------------------------------------------------------------- */
 
 /* Everything in a row; the hash of all results, 0 and the status when one failed. */
 static fsi_status everything(fsi_context *c, int dim, uint64_t *hash)
@@ -777,15 +842,19 @@ static fsi_status everything(fsi_context *c, int dim, uint64_t *hash)
         const int blocks = g->block_count;
         const uint64_t before = fsi_hash(phi->value, (size_t)(blocks * g->block_cells) * sizeof(fsi_real), 1);
         if (k == 0) status = fsi_grid_fill_box(phi, FSI_GRID_ADD, pool, 4);
-        if (k == 1) status = fsi_grid_fill_sphere(phi, FSI_GRID_ADD, fsi_v3(REAL(0.5), REAL(0.7), REAL(0.5)), REAL(0.2), 4);
+        if (k == 1)
+            status = fsi_grid_fill_sphere(phi, FSI_GRID_ADD, fsi_v3(REAL(0.5), REAL(0.7), REAL(0.5)), REAL(0.2), 4);
         if (k == 2) status = fsi_grid_fill_mesh(phi, FSI_GRID_REMOVE, m, 4);
         if (k == 3) status = fsi_grid_mesh_distance(psi, m, 3);
         if (k == 4) status = fsi_grid_faces_build(f, g, m);
         if (k == 5) status = fsi_grid_surface_update(s, phi, 1);
-        if (status != FSI_OK) CHECK(g->block_count == blocks && before == fsi_hash(phi->value, (size_t)(blocks * g->block_cells) * sizeof(fsi_real), 1));
+        if (status != FSI_OK)
+            CHECK(g->block_count == blocks &&
+                  before == fsi_hash(phi->value, (size_t)(blocks * g->block_cells) * sizeof(fsi_real), 1));
     }
     if (status == FSI_OK) {
-        const size_t cells = (size_t)(g->block_count * g->block_cells), v = (size_t)s->vertex_count, n = (size_t)f->count;
+        const size_t cells = (size_t)(g->block_count * g->block_cells), v = (size_t)s->vertex_count,
+                     n = (size_t)f->count;
         CHECK(n > 100 && v > 100);
         h = fsi_hash(phi->value, cells * sizeof(fsi_real), h);
         h = fsi_hash(psi->value, cells * sizeof(fsi_real), h);
@@ -796,7 +865,8 @@ static fsi_status everything(fsi_context *c, int dim, uint64_t *hash)
         h = fsi_hash(s->elements, (size_t)(s->element_count * s->corners) * sizeof(int), h);
         { /* once more, with memory at hand: the same, and nothing is allocated */
             const long long allocs = c ? c->allocs : 0;
-            CHECK(fsi_grid_mesh_distance(psi, m, 3) == FSI_OK && fsi_grid_faces_build(f, g, m) == FSI_OK && fsi_grid_surface_update(s, phi, 1) == FSI_OK);
+            CHECK(fsi_grid_mesh_distance(psi, m, 3) == FSI_OK && fsi_grid_faces_build(f, g, m) == FSI_OK &&
+                  fsi_grid_surface_update(s, phi, 1) == FSI_OK);
             CHECK(!c || c->allocs == allocs);
             CHECK((size_t)s->vertex_count == v && (size_t)f->count == n);
         }
@@ -846,7 +916,8 @@ static void test_every_allocation_may_fail(void)
 static void test_the_former_result_survives_a_failure(void)
 {
     fsi_context c = fsi_default_context();
-    fsi_mesh *tiny = sphere_of(NULL, 3, fsi_v3(16, 16, 16), 3, 4), *large = sphere_of(NULL, 3, fsi_v3(16, 16, 16), 12, 12);
+    fsi_mesh *tiny = sphere_of(NULL, 3, fsi_v3(16, 16, 16), 3, 4),
+             *large = sphere_of(NULL, 3, fsi_v3(16, 16, 16), 12, 12);
     fsi_grid *g;
     fsi_field *phi;
     fsi_grid_surface *s;
@@ -861,7 +932,8 @@ static void test_the_former_result_survives_a_failure(void)
     f = faces_of(&c, g, tiny);
     CHECK(fsi_grid_fill_sphere(phi, FSI_GRID_ADD, fsi_v3(16, 16, 16), 13, 4) == FSI_OK);
     vertices = s->vertex_count, elements = s->element_count, count = f->count;
-    before = fsi_hash(s->vertices, (size_t)vertices * sizeof(fsi_vec3), fsi_hash(s->elements, (size_t)(3 * elements) * sizeof(int), 1));
+    before = fsi_hash(s->vertices, (size_t)vertices * sizeof(fsi_vec3),
+                      fsi_hash(s->elements, (size_t)(3 * elements) * sizeof(int), 1));
     list = fsi_hash(f->solid, (size_t)count * sizeof(fsi_real), fsi_hash(f->entry, (size_t)count * sizeof(int), 1));
     for (k = 0; k < 8; k++) {
         fsi_status status;
@@ -872,11 +944,15 @@ static void test_the_former_result_survives_a_failure(void)
         failures++;
         CHECK(status == FSI_ERROR_MEMORY && s->vertex_count >= vertices && f->count == count);
         if (s->vertex_count == vertices)
-            CHECK(s->element_count == elements && before == fsi_hash(s->vertices, (size_t)vertices * sizeof(fsi_vec3), fsi_hash(s->elements, (size_t)(3 * elements) * sizeof(int), 1)));
-        CHECK(list == fsi_hash(f->solid, (size_t)count * sizeof(fsi_real), fsi_hash(f->entry, (size_t)count * sizeof(int), 1)));
+            CHECK(s->element_count == elements &&
+                  before == fsi_hash(s->vertices, (size_t)vertices * sizeof(fsi_vec3),
+                                     fsi_hash(s->elements, (size_t)(3 * elements) * sizeof(int), 1)));
+        CHECK(list ==
+              fsi_hash(f->solid, (size_t)count * sizeof(fsi_real), fsi_hash(f->entry, (size_t)count * sizeof(int), 1)));
     }
     CHECK(failures >= 5);
-    CHECK(fsi_grid_surface_update(s, phi, 1) == FSI_OK && s->vertex_count > 2 * vertices && fsi_grid_faces_build(f, g, large) == FSI_OK && f->count > 2 * count);
+    CHECK(fsi_grid_surface_update(s, phi, 1) == FSI_OK && s->vertex_count > 2 * vertices &&
+          fsi_grid_faces_build(f, g, large) == FSI_OK && f->count > 2 * count);
     fsi_grid_surface_destroy(s);
     fsi_grid_faces_destroy(f);
     fsi_mesh_destroy(tiny);
@@ -890,7 +966,8 @@ static int refused(const fsi_context *c, fsi_status status, fsi_status wanted, c
     return status == wanted && strstr(c->error.message, what) != NULL;
 }
 
-/* What a mesh covers is what the pressure solver takes for walls: wholly covered faces stand still, the rest is free of divergence. */
+/* What a mesh covers is what the pressure solver takes for walls: wholly covered faces stand still, the rest is free of
+   divergence. */
 static void test_the_pressure_solver_takes_these_faces(void)
 {
     int dim, a;
@@ -913,14 +990,17 @@ static void test_the_pressure_solver_takes_these_faces(void)
         box.hi = fsi_v3(3, 1, 3);
         memset(&solid, 0, sizeof solid);
         CHECK(fsi_grid_fill_box(phi, FSI_GRID_ADD, box, 4) == FSI_OK && fsi_pressure_create(&s, &d) == FSI_OK);
-        CHECK(fsi_grid_faces_create(&faces, &c) == FSI_OK && fsi_grid_faces_build(faces, g, m) == FSI_OK && faces->count > 0);
+        CHECK(fsi_grid_faces_create(&faces, &c) == FSI_OK && fsi_grid_faces_build(faces, g, m) == FSI_OK &&
+              faces->count > 0);
         cells = (size_t)g->block_count * (size_t)g->block_cells;
         cell = (unsigned char *)calloc(cells, 1);
         if (!CHECK(cell)) return;
         for (e = 0; e < cells; e++) cell[e] = phi->value[e] < 0 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
-        for (a = 0; a < dim; a++) CHECK(fsi_grid_add_field(g, (fsi_grid_place)(1 + a), a == 1 ? REAL(-0.5) : 0, &f.u[a]) == FSI_OK);
+        for (a = 0; a < dim; a++)
+            CHECK(fsi_grid_add_field(g, (fsi_grid_place)(1 + a), a == 1 ? REAL(-0.5) : 0, &f.u[a]) == FSI_OK);
         for (i = 0; i < 16; i++)
-            for (e = 0; e < (size_t)(dim == 3 ? 16 : 1); e++) f.u[1]->value[fsi_grid_entry(g, i, 0, (int)e)] = 0; /* the floor */
+            /* the floor */
+            for (e = 0; e < (size_t)(dim == 3 ? 16 : 1); e++) f.u[1]->value[fsi_grid_entry(g, i, 0, (int)e)] = 0;
         solid.faces = faces;
         f.cell = cell;
         f.phi = phi;
@@ -963,7 +1043,8 @@ static fsi_mesh *sheet_of(void)
 static void test_bad_input_is_named(void)
 {
     fsi_context c = fsi_default_context();
-    fsi_grid *g = grid_of(&c, 3, 16, 16, 16, 0.1, fsi_v3(0, 0, 0)), *flat = grid_of(&c, 2, 16, 16, 1, 0.1, fsi_v3(0, 0, 0));
+    fsi_grid *g = grid_of(&c, 3, 16, 16, 16, 0.1, fsi_v3(0, 0, 0)),
+             *flat = grid_of(&c, 2, 16, 16, 1, 0.1, fsi_v3(0, 0, 0));
     fsi_field *phi = field_of(g, 0.4), *low = field_of(g, 0.1), *plane = field_of(flat, 0.4), *face = NULL, broken;
     fsi_mesh *m = sphere_of(&c, 3, fsi_v3(REAL(0.8), REAL(0.8), REAL(0.8)), 0.3, 4), *sheet = sheet_of();
     const fsi_vec3 x = fsi_v3(REAL(0.5), REAL(0.5), REAL(0.5)), nan3 = fsi_v3(REAL(test_nan()), 0, 0);
@@ -979,7 +1060,9 @@ static void test_bad_input_is_named(void)
     CHECK(refused(&c, fsi_grid_fill_sphere(&broken, FSI_GRID_ADD, x, 1, 4), FSI_ERROR_COOKIE, ""));
     CHECK(refused(&c, fsi_grid_fill_sphere(face, FSI_GRID_ADD, x, 1, 4), FSI_ERROR_ARGUMENT, "cells"));
     CHECK(refused(&c, fsi_grid_fill_sphere(phi, (fsi_grid_operation)k, x, 1, 4), FSI_ERROR_ARGUMENT, "operation"));
-    for (k = -1; k < 20; k += 18) { CHECK(refused(&c, fsi_grid_fill_sphere(phi, FSI_GRID_ADD, x, 1, k), FSI_ERROR_ARGUMENT, "band")); }
+    for (k = -1; k < 20; k += 18) {
+        CHECK(refused(&c, fsi_grid_fill_sphere(phi, FSI_GRID_ADD, x, 1, k), FSI_ERROR_ARGUMENT, "band"));
+    }
     CHECK(refused(&c, fsi_grid_fill_sphere(low, FSI_GRID_ADD, x, 1, 4), FSI_ERROR_ARGUMENT, "background"));
     CHECK(refused(&c, fsi_grid_fill_sphere(phi, FSI_GRID_ADD, x, nan, 4), FSI_ERROR_NAN, "radius"));
     CHECK(refused(&c, fsi_grid_fill_sphere(phi, FSI_GRID_ADD, x, inf, 4), FSI_ERROR_NAN, "radius"));
@@ -1008,7 +1091,8 @@ static void test_bad_input_is_named(void)
 static void test_bad_cuts_and_surfaces_are_named(void)
 {
     fsi_context c = fsi_default_context();
-    fsi_grid *g = grid_of(&c, 3, 16, 16, 16, 0.1, fsi_v3(0, 0, 0)), *flat = grid_of(&c, 2, 16, 16, 1, 0.1, fsi_v3(0, 0, 0));
+    fsi_grid *g = grid_of(&c, 3, 16, 16, 16, 0.1, fsi_v3(0, 0, 0)),
+             *flat = grid_of(&c, 2, 16, 16, 1, 0.1, fsi_v3(0, 0, 0));
     fsi_field *phi = field_of(g, 0.4), *below = field_of(g, -1), *face = NULL, broken;
     fsi_mesh *m = sphere_of(&c, 3, fsi_v3(REAL(0.8), REAL(0.8), REAL(0.8)), 0.3, 4), *sheet = sheet_of();
     const fsi_vec3 x = fsi_v3(REAL(0.5), REAL(0.5), REAL(0.5));
@@ -1020,8 +1104,10 @@ static void test_bad_cuts_and_surfaces_are_named(void)
     broken = *phi;
     broken.cookie++;
     CHECK(fsi_grid_add_field(g, FSI_FACES_X, 1, &face) == FSI_OK);
-    CHECK(fsi_grid_faces_create(NULL, NULL) == FSI_ERROR_ARGUMENT && fsi_grid_surface_create(NULL, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_grid_faces_create(&f, &foreign) == FSI_ERROR_COOKIE && !f && fsi_grid_surface_create(&s, &foreign) == FSI_ERROR_COOKIE && !s);
+    CHECK(fsi_grid_faces_create(NULL, NULL) == FSI_ERROR_ARGUMENT &&
+          fsi_grid_surface_create(NULL, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_grid_faces_create(&f, &foreign) == FSI_ERROR_COOKIE && !f &&
+          fsi_grid_surface_create(&s, &foreign) == FSI_ERROR_COOKIE && !s);
     CHECK(fsi_grid_faces_create(&f, &c) == FSI_OK && fsi_grid_surface_create(&s, &c) == FSI_OK);
     CHECK(refused(&c, fsi_grid_faces_build(NULL, g, m), FSI_ERROR_COOKIE, ""));
     CHECK(refused(&c, fsi_grid_faces_build(f, NULL, m), FSI_ERROR_COOKIE, ""));
@@ -1033,7 +1119,8 @@ static void test_bad_cuts_and_surfaces_are_named(void)
     CHECK(refused(&c, fsi_grid_surface_update(s, face, 1), FSI_ERROR_ARGUMENT, "cells"));
     CHECK(refused(&c, fsi_grid_surface_update(s, below, 1), FSI_ERROR_ARGUMENT, "background"));
     CHECK(g->block_count == 0);
-    CHECK(fsi_grid_faces_build(f, g, m) == FSI_OK && f->count == 0 && fsi_grid_surface_update(s, phi, 1) == FSI_OK && s->vertex_count == 0);
+    CHECK(fsi_grid_faces_build(f, g, m) == FSI_OK && f->count == 0 && fsi_grid_surface_update(s, phi, 1) == FSI_OK &&
+          s->vertex_count == 0);
     CHECK(fsi_grid_fill_sphere(phi, FSI_GRID_ADD, x, REAL(0.3), 4) == FSI_OK && g->block_count > 0);
     phi->value[fsi_grid_entry(g, 3, 4, 5)] = nan;
     CHECK(refused(&c, fsi_grid_surface_update(s, phi, 1), FSI_ERROR_NAN, "(3, 4, 5)"));
@@ -1041,7 +1128,8 @@ static void test_bad_cuts_and_surfaces_are_named(void)
     phi->value[fsi_grid_entry(g, 3, 4, 5)] = -inf;
     CHECK(refused(&c, fsi_grid_surface_update(s, phi, 1), FSI_ERROR_NAN, "(3, 4, 5)"));
     CHECK(fsi_grid_fill_sphere(phi, FSI_GRID_ADD, fsi_v3(REAL(1e30), 0, 0), 1, 4) == FSI_OK); /* out of reach */
-    CHECK(fsi_grid_fill_sphere(phi, FSI_GRID_ADD, x, REAL(1e15), 4) == FSI_OK && g->block_count == 8); /* all there is */
+    /* all there is */
+    CHECK(fsi_grid_fill_sphere(phi, FSI_GRID_ADD, x, REAL(1e15), 4) == FSI_OK && g->block_count == 8);
     CHECK_NEAR(fsi_grid_at(phi, 15, 0, 7), -0.4, TOL(1e-15, 1e-7));
     fsi_grid_faces_destroy(f);
     fsi_grid_faces_destroy(NULL);

@@ -128,7 +128,8 @@ static fsi_status drops_add(drops *d, const fsi_vec3 *x, int count)
     fsi_status status;
     if (!d || d->cookie != FSI__COOKIE('d', drops)) return FSI_ERROR_COOKIE;
     for (i = 0; i < count; i++)
-        if (!fsi_v3_is_finite(x[i])) return fsi__fail(d->desc.context, FSI_ERROR_NAN, "drops_add", i, 0, "drop %d is not finite", i);
+        if (!fsi_v3_is_finite(x[i]))
+            return fsi__fail(d->desc.context, FSI_ERROR_NAN, "drops_add", i, 0, "drop %d is not finite", i);
     status = drops_grow(d, d->count + count, "drops_add");
     if (status != FSI_OK) return status;
     memcpy((fsi_vec3 *)(uintptr_t)d->x + d->count, x, (size_t)count * sizeof *x);
@@ -147,7 +148,9 @@ static fsi_status drops_remove(drops *d, int index)
     fsi__column c[5];
     int k, n;
     if (!d || d->cookie != FSI__COOKIE('d', drops)) return FSI_ERROR_COOKIE;
-    if (index < 0 || index >= d->count) return fsi__fail(d->desc.context, FSI_ERROR_ARGUMENT, "drops_remove", index, d->count, "there is no drop %d among %d", index, d->count);
+    if (index < 0 || index >= d->count)
+        return fsi__fail(d->desc.context, FSI_ERROR_ARGUMENT, "drops_remove", index, d->count,
+                         "there is no drop %d among %d", index, d->count);
     n = drops_columns(d, c);
     for (k = 0; k < n; k++) {
         unsigned char *row = (unsigned char *)*c[k].array + (size_t)index * c[k].size;
@@ -241,7 +244,9 @@ static fsi_status drops_substep(drops_work *w)
     drops_solve_drag(w);
     fsi__parallel(context, w->d->count, DROPS_GRAIN, drops_move, w);
     for (c = 0; c < fsi__chunks(w->d->count, DROPS_GRAIN); c++)
-        if (w->bad[c] >= 0) return fsi__fail(context, FSI_ERROR_NAN, "drops_step", w->bad[c], w->substep, "drop %d is not finite in substep %d", w->bad[c], w->substep);
+        if (w->bad[c] >= 0)
+            return fsi__fail(context, FSI_ERROR_NAN, "drops_step", w->bad[c], w->substep,
+                             "drop %d is not finite in substep %d", w->bad[c], w->substep);
     return FSI_OK;
 }
 
@@ -249,9 +254,13 @@ static fsi_status drops_check(drops *d, fsi_real dt)
 {
     int i;
     if (!d || d->cookie != FSI__COOKIE('d', drops)) return FSI_ERROR_COOKIE;
-    if (!(dt > 0) || !fsi_is_finite((double)dt)) return fsi__fail(d->desc.context, FSI_ERROR_ARGUMENT, "drops_step", -1, (double)dt, "dt is %g, must be > 0", (double)dt);
+    if (!(dt > 0) || !fsi_is_finite((double)dt))
+        return fsi__fail(d->desc.context, FSI_ERROR_ARGUMENT, "drops_step", -1, (double)dt, "dt is %g, must be > 0",
+                         (double)dt);
     for (i = 0; i < d->count; i++)
-        if (!fsi_v3_is_finite(d->force[i]) || !fsi_v3_is_finite(d->v[i])) return fsi__fail(d->desc.context, FSI_ERROR_NAN, "drops_step", i, 0, "force or velocity of drop %d is not finite", i);
+        if (!fsi_v3_is_finite(d->force[i]) || !fsi_v3_is_finite(d->v[i]))
+            return fsi__fail(d->desc.context, FSI_ERROR_NAN, "drops_step", i, 0,
+                             "force or velocity of drop %d is not finite", i);
     return FSI_OK;
 }
 
@@ -261,7 +270,8 @@ static int drops_count_substeps(drops_work *w, fsi_real dt)
     const drops_desc *desc = &w->d->desc;
     double top = 0, want;
     int i;
-    for (i = 0; i < w->d->count; i++) top = top > (double)fsi_v3_norm(w->d->v[i]) ? top : (double)fsi_v3_norm(w->d->v[i]);
+    for (i = 0; i < w->d->count; i++)
+        top = top > (double)fsi_v3_norm(w->d->v[i]) ? top : (double)fsi_v3_norm(w->d->v[i]);
     want = ceil((top + (double)(fsi_v3_norm(desc->gravity) * dt)) * (double)dt / (double)desc->max_move);
     if (want > desc->max_substeps) w->degraded = 1;
     return want < 1 ? 1 : want > desc->max_substeps ? desc->max_substeps : (int)want;
@@ -282,7 +292,8 @@ static fsi_status drops_step(drops *d, fsi_real dt)
     w.d = d;
     drops_layout(&w, &measure);
     if (!fsi__arena_reserve(d->desc.context, &d->impl->scratch, measure.used))
-        return fsi__fail(d->desc.context, FSI_ERROR_MEMORY, "drops_step", -1, (double)measure.used, "no memory to step %d drops", d->count);
+        return fsi__fail(d->desc.context, FSI_ERROR_MEMORY, "drops_step", -1, (double)measure.used,
+                         "no memory to step %d drops", d->count);
     drops_layout(&w, &d->impl->scratch);
     w.speed = d->impl->speed;
     if (d->count) memcpy(w.x, d->x, (size_t)d->count * sizeof *d->x);
@@ -337,8 +348,10 @@ static fsi_status drops_load(drops *d, const void *buffer, size_t size)
     if (status != FSI_OK) return status;
     peek = st;
     fsi__bytes(&peek, &count, sizeof count);
-    if (!peek.ok || count < 0 || st.capacity != 16 + (size_t)count * (2 * sizeof(fsi_vec3) + sizeof(fsi_real) + sizeof(int)))
-        return fsi__fail(d->desc.context, FSI_ERROR_FORMAT, "drops_load", -1, count, "%d drops do not fill the state", count);
+    if (!peek.ok || count < 0 ||
+        st.capacity != 16 + (size_t)count * (2 * sizeof(fsi_vec3) + sizeof(fsi_real) + sizeof(int)))
+        return fsi__fail(d->desc.context, FSI_ERROR_FORMAT, "drops_load", -1, count, "%d drops do not fill the state",
+                         count);
     status = drops_grow(d, count, "drops_load");
     if (status != FSI_OK) return status;
     d->count = count;
@@ -454,7 +467,8 @@ static void test_drops_stay_in_the_box_and_lose_energy(void)
     for (k = 0; k <= 100; k++) {
         for (i = 0, energy = 0; i < d->count; i++) {
             energy += 0.5 * (double)fsi_v3_norm2(d->v[i]) + 9.81 * (double)d->x[i].z;
-            out += !(d->x[i].x >= 0 && d->x[i].x <= 1 && d->x[i].y >= 0 && d->x[i].y <= 1 && d->x[i].z >= 0 && d->x[i].z <= 1);
+            out += !(d->x[i].x >= 0 && d->x[i].x <= 1 && d->x[i].y >= 0 && d->x[i].y <= 1 && d->x[i].z >= 0 &&
+                     d->x[i].z <= 1);
         }
         if (k == 0) start = energy;
         CHECK(drops_step(d, (fsi_real)0.02) == FSI_OK);
@@ -582,7 +596,8 @@ static void test_nan_in_any_substep_changes_nothing(void)
         fault.value = k / 3 < 3 ? test_nan() : test_inf();
         CHECK(drops_step(d, (fsi_real)0.05) == FSI_ERROR_NAN);
         CHECK(same_as_snapshot(&before, d));
-        CHECK(c.error.status == FSI_ERROR_NAN && strcmp(c.error.function, "drops_step") == 0 && c.error.value == fault.substep);
+        CHECK(c.error.status == FSI_ERROR_NAN && strcmp(c.error.function, "drops_step") == 0 &&
+              c.error.value == fault.substep);
         fault.on = 0;
     }
     d->force[5].x = (fsi_real)test_nan();
@@ -705,7 +720,8 @@ static void test_no_simulator_says_where_to_read_why(void)
 {
     fsi_context c = fsi_default_context();
     CHECK(fsi__error_of(&c) == &c.error);
-    CHECK(fsi__error_of(NULL)->status != FSI_OK && strstr(fsi__error_of(NULL)->message, "context.error.message") != NULL);
+    CHECK(fsi__error_of(NULL)->status != FSI_OK &&
+          strstr(fsi__error_of(NULL)->message, "context.error.message") != NULL);
     CHECK(fsi__error_of(NULL)->element == -1 && fsi__error_of(NULL)->function[0] == 0);
 }
 
@@ -1043,13 +1059,16 @@ typedef struct checked_desc {
 } checked_desc;
 
 static const fsi__field checked_rows[] = {
-    FSI__FIELD(checked_desc, whole, FSI__INT, 1, 1000, 0), FSI__FIELD(checked_desc, choice, FSI__INT, 2, 3, 0),
-    FSI__FIELD(checked_desc, budget, FSI__LONG, 0, 9e18, 0), FSI__FIELD(checked_desc, side[1], FSI__BYTE, 0, 1, 0),
-    FSI__FIELD(checked_desc, length, FSI__REAL, 0.1, 0.7, FSI__OR_ZERO), FSI__FIELD(checked_desc, lower, FSI__REAL, 0, 9, 0),
+    FSI__FIELD(checked_desc, whole, FSI__INT, 1, 1000, 0),
+    FSI__FIELD(checked_desc, choice, FSI__INT, 2, 3, 0),
+    FSI__FIELD(checked_desc, budget, FSI__LONG, 0, 9e18, 0),
+    FSI__FIELD(checked_desc, side[1], FSI__BYTE, 0, 1, 0),
+    FSI__FIELD(checked_desc, length, FSI__REAL, 0.1, 0.7, FSI__OR_ZERO),
+    FSI__FIELD(checked_desc, lower, FSI__REAL, 0, 9, 0),
     FSI__FIELD(checked_desc, upper, FSI__REAL, 0, 9, FSI__FROM_LAST),
     FSI__FIELD(checked_desc, rate, FSI__DOUBLE, 0, 1, FSI__ABOVE | FSI__BELOW | FSI__OR_UNSET),
-    FSI__FIELD(checked_desc, offset, FSI__VEC3, 0, 5, 0), FSI__DIRECTION(checked_desc, direction)
-};
+    FSI__FIELD(checked_desc, offset, FSI__VEC3, 0, 5, 0),
+    FSI__DIRECTION(checked_desc, direction)};
 
 static checked_desc checked_good(void)
 {
@@ -1106,10 +1125,10 @@ static void test_descs_are_checked_by_tables(void)
 /* Ends that are none, and the field before as the upper end. */
 static void test_ranges_of_tables_may_be_open(void)
 {
-    static const fsi__field rows[] = {
-        FSI__FIELD(checked_desc, rate, FSI__DOUBLE, -FSI__HUGE, 4, 0), FSI__FIELD(checked_desc, whole, FSI__INT, 1, FSI__HUGE, 0),
-        FSI__FIELD(checked_desc, choice, FSI__INT, 0, 0, FSI__TO_LAST), FSI__FINITE(checked_desc, offset)
-    };
+    static const fsi__field rows[] = {FSI__FIELD(checked_desc, rate, FSI__DOUBLE, -FSI__HUGE, 4, 0),
+                                      FSI__FIELD(checked_desc, whole, FSI__INT, 1, FSI__HUGE, 0),
+                                      FSI__FIELD(checked_desc, choice, FSI__INT, 0, 0, FSI__TO_LAST),
+                                      FSI__FINITE(checked_desc, offset)};
     static const fsi__where at = { "check", "", -1, 2 };
     fsi_context c = fsi_default_context();
     checked_desc d = checked_good();
@@ -1130,7 +1149,8 @@ static void test_ranges_of_tables_may_be_open(void)
 static void test_is_finite_by_bits(void)
 {
     CHECK(fsi_is_finite(0) && fsi_is_finite(-1e308) && fsi_is_finite(4.9e-324) && fsi_is_finite((double)FSI_REAL_MAX));
-    CHECK(!fsi_is_finite(test_nan()) && !fsi_is_finite(-test_nan()) && !fsi_is_finite(test_inf()) && !fsi_is_finite(-test_inf()));
+    CHECK(!fsi_is_finite(test_nan()) && !fsi_is_finite(-test_nan()) && !fsi_is_finite(test_inf()) &&
+          !fsi_is_finite(-test_inf()));
     CHECK(fsi_v3_is_finite(fsi_v3(1, 2, 3)));
     CHECK(!fsi_v3_is_finite(fsi_v3((fsi_real)test_nan(), 0, 0)));
     CHECK(!fsi_v3_is_finite(fsi_v3(0, (fsi_real)test_inf(), 0)));

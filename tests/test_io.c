@@ -1,4 +1,5 @@
-/* test_io.c - files in and out: exact round trips, files as they are found in the wild, and everything that can be wrong.
+/* test_io.c - files in and out: exact round trips, files as they are found in the wild, and everything that can be
+   wrong.
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
@@ -98,7 +99,17 @@ typedef struct sample {
     fsi_io_mesh mesh;
     fsi_vec3 x[N];
     int triangles[3 * 20], segments[2 * 7];
-    struct { double d; float f[3]; int8_t i8; uint8_t color[4]; int16_t i16; uint16_t u16; int32_t i32; uint32_t u32; float tensor[9]; } row[N];
+    struct {
+        double d;
+        float f[3];
+        int8_t i8;
+        uint8_t color[4];
+        int16_t i16;
+        uint16_t u16;
+        int32_t i32;
+        uint32_t u32;
+        float tensor[9];
+    } row[N];
     fsi_io_attribute attributes[9];
 } sample;
 
@@ -356,7 +367,8 @@ static int check_polygon(const double *xy, int n, int flip)
         const int *t = m.triangles + 3 * i;
         fsi_vec3 o = m.vertices[t[0]], w = fsi_v3_cross(fsi_v3_sub(m.vertices[t[1]], o),
                                                         fsi_v3_sub(m.vertices[t[2]], o));
-        double signed_area = ((double)w.x * -0.48 + (double)w.y * -0.64 + (double)w.z * 0.6) / 2; /* along the plane's normal */
+        /* along the plane's normal */
+        double signed_area = ((double)w.x * -0.48 + (double)w.y * -0.64 + (double)w.z * 0.6) / 2;
         sum += signed_area;
         size += fabs(signed_area);
     }
@@ -516,48 +528,57 @@ static void test_ply_line_endings(void)
 static void test_ply_errors_name_the_line(void)
 {
     static const bad_file files[] = {
-        { "ply", FSI_ERROR_FORMAT, 1, "ends inside the header" },
-        { "plyx\nformat ascii 1.0\n", FSI_ERROR_FORMAT, 1, "does not start with 'ply'" },
-        { "ply\nformat ascii 1.0\nelement vertex 1\n", FSI_ERROR_FORMAT, 4, "ends inside the header" },
-        { "ply\nformat ascii 2.0\n", FSI_ERROR_FORMAT, 2, "'2.0' is no PLY version" },
-        { "ply\nformat text 1.0\n", FSI_ERROR_FORMAT, 2, "'text' is no PLY format" },
-        { "ply\nformat\n", FSI_ERROR_FORMAT, 2, "ends too early" },
-        { "ply\nelement vertex 0\nproperty int x\nproperty int y\nend_header\n", FSI_ERROR_FORMAT, 5, "has no format" },
-        { HEAD "property int x\n", FSI_ERROR_FORMAT, 3, "before the first element" },
-        { HEAD "element vertex\n", FSI_ERROR_FORMAT, 3, "ends too early" },
-        { HEAD "element vertex -1\n", FSI_ERROR_FORMAT, 3, "count of an element" },
-        { HEAD "element vertex 1.5\n", FSI_ERROR_FORMAT, 3, "count of an element" },
-        { HEAD "element vertex 1e99\n", FSI_ERROR_FORMAT, 3, "count of an element" },
-        { HEAD "element vertex many\n", FSI_ERROR_FORMAT, 3, "'many' is not a number" },
-        { HEAD "element vertex 1\nproperty real x\n", FSI_ERROR_FORMAT, 4, "'real' is no PLY type" },
-        { HEAD "element vertex 1\nproperty list float int x\n", FSI_ERROR_FORMAT, 4, "integer type" },
-        { HEAD "element vertex 1\nproperty list uchar\n", FSI_ERROR_FORMAT, 4, "ends too early" },
-        { HEAD "element vertex 1\nproperty float\n", FSI_ERROR_FORMAT, 4, "ends too early" },
-        { HEAD "element vertex 1\nend_header\n1\n", FSI_ERROR_FORMAT, 5, "no property" },
-        { HEAD "element vertex 1\nproperty float x\nend_header\n1\n", FSI_ERROR_FORMAT, 6, "no x or no y" },
-        { HEAD "element vertex 1\nproperty list int int x\nproperty float y\nend_header\n0 1\n", FSI_ERROR_FORMAT, 7,
-         "no x or no y" },
-        { HEAD "element face 1\n" XY "end_header\n0 1\n", FSI_ERROR_FORMAT, 7, "no element vertex" },
-        { HEAD "element vertex 1\n" XY "element vertex 1\n" XY "end_header\n0 1 2 3\n", FSI_ERROR_FORMAT, 10, "twice" },
-        { HEAD "element vertex 1\n" XY "end_header junk\n0 1\n", FSI_ERROR_FORMAT, 6, "does not end its line" },
-        { HEAD "element vertex 2\n" XY "end_header\n0 1\n2\n", FSI_ERROR_FORMAT, 7,
-         "announces at least 7 bytes, but 6 follow" },
-        { HEAD "element vertex 2\n" XY "end_header\n0 1\n2.5\n ", FSI_ERROR_FORMAT, 9, "ends before the last number" },
-        { HEAD "element vertex 1\n" XY "end_header\n0 one\n", FSI_ERROR_FORMAT, 7, "'one' is not a number" },
-        { HEAD "element vertex 1\n" XY "end_header\n0 nan\n", FSI_ERROR_FORMAT, 7, "'nan' is not a number" },
-        { HEAD "element vertex 1\n" XY "end_header\n0\n1e39\n", FSI_ERROR_FORMAT, 8, "'1e39' does not fit" },
-        { HEAD "element vertex 1\n" XY "property uchar red\nend_header\n0 1 256\n", FSI_ERROR_FORMAT, 8,
-         "'256' does not fit" },
-        { HEAD "element vertex 1\n" XY "property int id\nend_header\n0 1 0.5\n", FSI_ERROR_FORMAT, 8,
-         "'0.5' does not fit" },
-        { HEAD "element vertex 1\n" XY "element face 1\nproperty list char int vertex_index\nend_header\n0 1\n-3 0 0 0\n", FSI_ERROR_FORMAT, 10, "negative length" },
-        { HEAD "element vertex 1\n" XY "element face 1\nproperty list char int vertex_index\nend_header\n0 1\n2 0 0\n",
-         FSI_ERROR_FORMAT, 10, "fewer than 3" },
-        { HEAD "element vertex 1\n" XY "element face 1\nproperty list int int vertex_index\nend_header\n0 1\n9999999 0 0\n", FSI_ERROR_LIMIT, 10, "too many corners" },
-        { HEAD "element vertex 1\n" XY "element face 1\nproperty list char int vertex_index\nend_header\n0 1\n3 0 0 -1\n", FSI_ERROR_FORMAT, 10, "corner is negative" },
-        { HEAD "element vertex 1\n" XY "element face 2\nproperty list char int vertex_index\nend_header\n0 1\n3 0 0 0\n3 0 1 0", FSI_ERROR_FORMAT, 11, "corner 2 is vertex 2 of 1" },
-        { HEAD "element vertex 1\n" XY "element edge 1\nproperty int vertex1\nproperty int vertex2\nend_header\n0 1\n0 -1\n", FSI_ERROR_FORMAT, 11, "corner is negative" }
-    };
+        {"ply", FSI_ERROR_FORMAT, 1, "ends inside the header"},
+        {"plyx\nformat ascii 1.0\n", FSI_ERROR_FORMAT, 1, "does not start with 'ply'"},
+        {"ply\nformat ascii 1.0\nelement vertex 1\n", FSI_ERROR_FORMAT, 4, "ends inside the header"},
+        {"ply\nformat ascii 2.0\n", FSI_ERROR_FORMAT, 2, "'2.0' is no PLY version"},
+        {"ply\nformat text 1.0\n", FSI_ERROR_FORMAT, 2, "'text' is no PLY format"},
+        {"ply\nformat\n", FSI_ERROR_FORMAT, 2, "ends too early"},
+        {"ply\nelement vertex 0\nproperty int x\nproperty int y\nend_header\n", FSI_ERROR_FORMAT, 5, "has no format"},
+        {HEAD "property int x\n", FSI_ERROR_FORMAT, 3, "before the first element"},
+        {HEAD "element vertex\n", FSI_ERROR_FORMAT, 3, "ends too early"},
+        {HEAD "element vertex -1\n", FSI_ERROR_FORMAT, 3, "count of an element"},
+        {HEAD "element vertex 1.5\n", FSI_ERROR_FORMAT, 3, "count of an element"},
+        {HEAD "element vertex 1e99\n", FSI_ERROR_FORMAT, 3, "count of an element"},
+        {HEAD "element vertex many\n", FSI_ERROR_FORMAT, 3, "'many' is not a number"},
+        {HEAD "element vertex 1\nproperty real x\n", FSI_ERROR_FORMAT, 4, "'real' is no PLY type"},
+        {HEAD "element vertex 1\nproperty list float int x\n", FSI_ERROR_FORMAT, 4, "integer type"},
+        {HEAD "element vertex 1\nproperty list uchar\n", FSI_ERROR_FORMAT, 4, "ends too early"},
+        {HEAD "element vertex 1\nproperty float\n", FSI_ERROR_FORMAT, 4, "ends too early"},
+        {HEAD "element vertex 1\nend_header\n1\n", FSI_ERROR_FORMAT, 5, "no property"},
+        {HEAD "element vertex 1\nproperty float x\nend_header\n1\n", FSI_ERROR_FORMAT, 6, "no x or no y"},
+        {HEAD "element vertex 1\nproperty list int int x\nproperty float y\nend_header\n0 1\n", FSI_ERROR_FORMAT, 7,
+         "no x or no y"},
+        {HEAD "element face 1\n" XY "end_header\n0 1\n", FSI_ERROR_FORMAT, 7, "no element vertex"},
+        {HEAD "element vertex 1\n" XY "element vertex 1\n" XY "end_header\n0 1 2 3\n", FSI_ERROR_FORMAT, 10, "twice"},
+        {HEAD "element vertex 1\n" XY "end_header junk\n0 1\n", FSI_ERROR_FORMAT, 6, "does not end its line"},
+        {HEAD "element vertex 2\n" XY "end_header\n0 1\n2\n", FSI_ERROR_FORMAT, 7,
+         "announces at least 7 bytes, but 6 follow"},
+        {HEAD "element vertex 2\n" XY "end_header\n0 1\n2.5\n ", FSI_ERROR_FORMAT, 9, "ends before the last number"},
+        {HEAD "element vertex 1\n" XY "end_header\n0 one\n", FSI_ERROR_FORMAT, 7, "'one' is not a number"},
+        {HEAD "element vertex 1\n" XY "end_header\n0 nan\n", FSI_ERROR_FORMAT, 7, "'nan' is not a number"},
+        {HEAD "element vertex 1\n" XY "end_header\n0\n1e39\n", FSI_ERROR_FORMAT, 8, "'1e39' does not fit"},
+        {HEAD "element vertex 1\n" XY "property uchar red\nend_header\n0 1 256\n", FSI_ERROR_FORMAT, 8,
+         "'256' does not fit"},
+        {HEAD "element vertex 1\n" XY "property int id\nend_header\n0 1 0.5\n", FSI_ERROR_FORMAT, 8,
+         "'0.5' does not fit"},
+        {HEAD "element vertex 1\n" XY
+              "element face 1\nproperty list char int vertex_index\nend_header\n0 1\n-3 0 0 0\n",
+         FSI_ERROR_FORMAT, 10, "negative length"},
+        {HEAD "element vertex 1\n" XY "element face 1\nproperty list char int vertex_index\nend_header\n0 1\n2 0 0\n",
+         FSI_ERROR_FORMAT, 10, "fewer than 3"},
+        {HEAD "element vertex 1\n" XY
+              "element face 1\nproperty list int int vertex_index\nend_header\n0 1\n9999999 0 0\n",
+         FSI_ERROR_LIMIT, 10, "too many corners"},
+        {HEAD "element vertex 1\n" XY
+              "element face 1\nproperty list char int vertex_index\nend_header\n0 1\n3 0 0 -1\n",
+         FSI_ERROR_FORMAT, 10, "corner is negative"},
+        {HEAD "element vertex 1\n" XY
+              "element face 2\nproperty list char int vertex_index\nend_header\n0 1\n3 0 0 0\n3 0 1 0",
+         FSI_ERROR_FORMAT, 11, "corner 2 is vertex 2 of 1"},
+        {HEAD "element vertex 1\n" XY
+              "element edge 1\nproperty int vertex1\nproperty int vertex2\nend_header\n0 1\n0 -1\n",
+         FSI_ERROR_FORMAT, 11, "corner is negative"}};
     check_refused(files, sizeof files / sizeof *files);
 }
 
@@ -595,10 +616,12 @@ static void test_huge_counts_are_refused_before_memory_is_taken(void)
     static const char *const files[] = {
         HEAD "element vertex 4294967295\n" XY "end_header\n0 0\n",
         "ply\nformat binary_little_endian 1.0\nelement vertex 4000000000\n" XY "end_header\n0000000000000",
-        "ply\nformat binary_little_endian 1.0\nelement vertex 1\n" XY "element face 4000000000\nproperty list uchar int vertex_indices\nend_header\n000000000",
-        "ply\nformat binary_big_endian 1.0\nelement junk 1\nproperty list uint double a\nelement vertex 1\n" XY "end_header\n\xFF\xFF\xFF\xFF" "0000000000000",
-        HEAD "element junk 1\nproperty list uint double a\nelement vertex 1\n" XY "end_header\n4294967295 0 0"
-    };
+        "ply\nformat binary_little_endian 1.0\nelement vertex 1\n" XY
+        "element face 4000000000\nproperty list uchar int vertex_indices\nend_header\n000000000",
+        "ply\nformat binary_big_endian 1.0\nelement junk 1\nproperty list uint double a\nelement vertex 1\n" XY
+        "end_header\n\xFF\xFF\xFF\xFF"
+        "0000000000000",
+        HEAD "element junk 1\nproperty list uint double a\nelement vertex 1\n" XY "end_header\n4294967295 0 0"};
     fsi_context c = fsi_default_context();
     fsi_io_mesh m;
     size_t i;
@@ -666,7 +689,8 @@ static void test_files_cut_at_any_byte(void)
     for (file = 0; file < 4; file++) {
         bytes b = file < 3 ? make_ply(file) : make_obj_sample(&c);
         for (size = 0; size < b.size; size++) {
-            unsigned char *copy = (unsigned char *)malloc(size + 1); /* so that a sanitizer sees every byte read beyond */
+            unsigned char *copy = (unsigned char *)malloc(size + 1); /* so that a sanitizer sees every byte read
+                                                                        beyond */
             fsi_status status;
             memcpy(copy, b.data, size);
             copy = (unsigned char *)realloc(copy, size ? size : 1);
@@ -1028,7 +1052,8 @@ static void test_obj_texture_coordinates_belong_to_corners(void)
     CHECK_NEAR(m.uv[3], 0, 0);
     CHECK_NEAR(m.uv[7], 2000, 0);
     fsi_io_destroy_mesh(&m);
-    CHECK(read_text(&m, &c, "v 0 0 0\nv 1 0 0\nv 1 1 0\nvt 0 0\nf 1 2 3\n") == FSI_OK && m.uv_count == 0 && !m.uv && !m.triangle_uv);
+    CHECK(read_text(&m, &c, "v 0 0 0\nv 1 0 0\nv 1 1 0\nvt 0 0\nf 1 2 3\n") == FSI_OK && m.uv_count == 0 && !m.uv &&
+          !m.triangle_uv);
     fsi_io_destroy_mesh(&m);
     CHECK(read_text(&m, &c, "v 0 0 0\nvt\n") == FSI_ERROR_FORMAT && c.error.element == 2);
     CHECK(read_text(&m, &c, "v 0 0 0\nvt 1e999 0\n") != FSI_OK && c.error.element == 2);
@@ -1037,14 +1062,17 @@ static void test_obj_texture_coordinates_belong_to_corners(void)
 
 static void test_ply_texture_coordinates_are_not_attributes(void)
 {
-    static const char *const names[4][3] = { { "s", "t", "q" }, { "texture_u", "texture_v", "s" }, { "u", "v", "t" }, { "u", "v", "w" } };
+    static const char *const names[4][3] = {
+        {"s", "t", "q"}, {"texture_u", "texture_v", "s"}, {"u", "v", "t"}, {"u", "v", "w"}};
     char text[400];
     fsi_context c = fsi_default_context();
     fsi_io_mesh m;
     int k;
     for (k = 0; k < 4; k++) {
-        snprintf(text, sizeof text, "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float %s\nproperty double y\n"
-            "property uchar %s\nproperty float %s\nend_header\n0 0.25 1 7 9\n0 0.5 1 8 9\n", names[k][0], names[k][1], names[k][2]);
+        snprintf(text, sizeof text,
+                 "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float %s\nproperty double y\n"
+                 "property uchar %s\nproperty float %s\nend_header\n0 0.25 1 7 9\n0 0.5 1 8 9\n",
+                 names[k][0], names[k][1], names[k][2]);
         if (!CHECK(fsi_io_read_ply(&m, &c, text, strlen(text)) == FSI_OK)) continue;
         CHECK(m.attribute_count == (k < 3 ? 1 : 3) && m.uv_count == (k < 3 ? 2 : 0) && !m.triangle_uv);
         if (k < 3) CHECK(m.uv[0] == (fsi_real)0.25 && m.uv[1] == 7 && m.uv[2] == (fsi_real)0.5 && m.uv[3] == 8);
@@ -1061,11 +1089,15 @@ static void test_texture_coordinates_survive_every_format(void)
         fsi_context c = fsi_default_context();
         fsi_io_mesh m = textured(per_vertex), again;
         bytes b = make_bytes();
-        CHECK((writer ? fsi_io_write_ply(to_bytes(&c, &b), &m, flags[f]) : fsi_io_write_obj(to_bytes(&c, &b), &m, flags[f])) == FSI_OK);
-        if (!CHECK((writer ? fsi_io_read_ply(&again, &c, b.data, b.size) : fsi_io_read_obj(&again, &c, b.data, b.size)) == FSI_OK)) printf("  %s\n", c.error.message);
+        CHECK((writer ? fsi_io_write_ply(to_bytes(&c, &b), &m, flags[f])
+                      : fsi_io_write_obj(to_bytes(&c, &b), &m, flags[f])) == FSI_OK);
+        if (!CHECK((writer ? fsi_io_read_ply(&again, &c, b.data, b.size)
+                           : fsi_io_read_obj(&again, &c, b.data, b.size)) == FSI_OK))
+            printf("  %s\n", c.error.message);
         CHECK(again.triangle_count == 2 && again.segment_count == 1 && again.attribute_count == 0);
         for (k = 0; k < 6 && again.uv_count > 0; k++) {
-            int i = m.triangle_uv ? m.triangle_uv[k] : m.triangles[k], j = again.triangle_uv ? again.triangle_uv[k] : again.triangles[k];
+            int i = m.triangle_uv ? m.triangle_uv[k] : m.triangles[k],
+                j = again.triangle_uv ? again.triangle_uv[k] : again.triangles[k];
             if (!CHECK(j >= 0 && j < again.uv_count)) continue;
             CHECK(again.uv[2 * j] == m.uv[2 * i]);
             CHECK_NEAR(again.uv[2 * j + 1], m.uv[2 * i + 1], flags[f] & FSI_IO_SINGLE ? 1e-7 : 0);
@@ -1086,7 +1118,8 @@ static void test_vtp_repeats_vertices_where_charts_meet(void)
     int k;
     CHECK(fsi_io_write_vtp(to_bytes(&c, &b), &m, FSI_IO_SINGLE) == FSI_OK && c.bytes == 0);
     collect(&b, "", 1);
-    CHECK(strstr((const char *)b.data, "<PointData TCoords=\"uv\">") && strstr((const char *)b.data, "NumberOfPoints=\"5\""));
+    CHECK(strstr((const char *)b.data, "<PointData TCoords=\"uv\">") &&
+          strstr((const char *)b.data, "NumberOfPoints=\"5\""));
     uv = vtp_array(&b, "<PointData", "uv", "Float32", 8 * 5);
     x = vtp_array(&b, "<Points>", "Points", "Float32", 12 * 5);
     poly = vtp_array(&b, "<Polys>", "connectivity", "Int32", 24);
@@ -1208,7 +1241,8 @@ static void test_pc2_counts_its_frames(void)
 
 /* ---- png ------------------------------------------------------------------------------------------------------ */
 
-/* An inflate of the simplest kind (RFC 1951), for dynamic and stored blocks: what a decoder that shares no code sees. */
+/* An inflate of the simplest kind (RFC 1951), for dynamic and stored blocks: what a decoder that shares no code
+   sees. */
 typedef struct inflater {
     const unsigned char *in;
     size_t size, bit;
@@ -1284,7 +1318,10 @@ static uint32_t crc32_of(const unsigned char *p, size_t n)
     return ~c;
 }
 
-static uint32_t get_be(const unsigned char *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
+static uint32_t get_be(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
 
 /* Undoes the filters in place; rows are 1 + bytes long. */
 static int unfilter(unsigned char *rows, int bytes_a_row, int height, int pixel)

@@ -35,7 +35,8 @@ static void add_pool(fsi_levelset *s, double length, double level)
 
 static void add_drop(fsi_levelset *s, double x, double y, double radius, double u, double v)
 {
-    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(REAL(x), REAL(y), REAL(0.5)), REAL(radius), fsi_v3(REAL(u), REAL(v), 0), NULL) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(REAL(x), REAL(y), REAL(0.5)), REAL(radius), fsi_v3(REAL(u), REAL(v), 0),
+                                   NULL) == FSI_OK);
 }
 
 static int step(fsi_levelset *s, double dt) { return CHECK(fsi_levelset_step(s, REAL(dt)) == FSI_OK); }
@@ -52,7 +53,8 @@ static uint64_t bits_of(const fsi_levelset *s)
     return fsi_hash(s->grid->place, (size_t)s->grid->block_count * sizeof(int), h);
 }
 
-/* y(t) = y0 + v t - g t^2/2, but for the first-order error g t dt/2 of a step that adds gravity first; the drop keeps its shape. */
+/* y(t) = y0 + v t - g t^2/2, but for the first-order error g t dt/2 of a step that adds gravity first; the drop keeps
+   its shape. */
 static void test_a_drop_falls_freely(void)
 {
     int dim, k;
@@ -65,11 +67,13 @@ static void test_a_drop_falls_freely(void)
         target = s->stats.target;
         for (k = 0; k < 20; k++) if (!step(s, dt)) break;
         CHECK(s->stats.target == target); /* to the bit, when nothing splits */
-        CHECK_NEAR(s->component[0].shape.centroid.y, 0.7 + 0.5 * s->time - 9.81 / 2 * s->time * s->time, 9.81 / 2 * s->time * dt + 0.1 / 32);
+        CHECK_NEAR(s->component[0].shape.centroid.y, 0.7 + 0.5 * s->time - 9.81 / 2 * s->time * s->time,
+                   9.81 / 2 * s->time * dt + 0.1 / 32);
         CHECK_NEAR(s->component[0].shape.centroid.x, 0.5, 0.02 / 32);
         CHECK_NEAR(s->component[0].shape.box.hi.x - s->component[0].shape.box.lo.x, 0.3, 0.4 / 32);
         CHECK(s->component_count == 1 && fabs(s->stats.volume_error) < 2e-3);
-        CHECK_NEAR(s->stats.momentum[1], 1000 * s->stats.volume * (0.5 - 9.81 * s->time), 1000 * s->stats.volume * 0.03);
+        CHECK_NEAR(s->stats.momentum[1], 1000 * s->stats.volume * (0.5 - 9.81 * s->time),
+                   1000 * s->stats.volume * 0.03);
         fsi_levelset_destroy(s);
     }
 }
@@ -94,7 +98,8 @@ static void test_a_pool_at_rest_stays_at_rest(void)
 /* omega^2 = g k tanh(k h) for the first mode of a tank of length 1, k = pi; period within 1 % at 64 cells. */
 static void test_a_tank_sloshes_at_its_frequency(void)
 {
-    const double h = 0.505, k = FSI_PI, w = sqrt(9.81 * k * tanh(k * h)), period = 2 * FSI_PI / w, amplitude = 0.02 * w / sinh(k * h);
+    const double h = 0.505, k = FSI_PI, w = sqrt(9.81 * k * tanh(k * h)), period = 2 * FSI_PI / w,
+                 amplitude = 0.02 * w / sinh(k * h);
     fsi_levelset_desc d = desc_of(NULL, 2, 1, 64);
     fsi_levelset *s = make(&d);
     double last = 0, cross[8];
@@ -103,9 +108,11 @@ static void test_a_tank_sloshes_at_its_frequency(void)
     for (a = 0; a < 2; a++)
         for (b = 0; b < s->grid->block_count; b++)
             for (e = 0, fsi_grid_corner(s->grid, b, corner); e < 64; e++) {
-                const fsi_vec3 x = fsi_grid_position(s->grid, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (e & 7), corner[1] + (e >> 3), 0);
+                const fsi_vec3 x = fsi_grid_position(s->grid, (fsi_grid_place)((int)FSI_FACES_X + a),
+                                                     corner[0] + (e & 7), corner[1] + (e >> 3), 0);
                 const double px = k * (double)x.x, py = k * (double)x.y;
-                s->u[a]->value[b * 64 + e] = REAL(a == 0 ? amplitude * sin(px) * cosh(py) : -amplitude * cos(px) * sinh(py));
+                s->u[a]->value[b * 64 + e] =
+                    REAL(a == 0 ? amplitude * sin(px) * cosh(py) : -amplitude * cos(px) * sinh(py));
             }
     for (n = 0; n < 140 && count < 5; n++) {
         double now;
@@ -119,8 +126,8 @@ static void test_a_tank_sloshes_at_its_frequency(void)
     fsi_levelset_destroy(s);
 }
 
-/* A column of height 2 runs out: Martin and Moyce (1952), n^2 = 2, a = 1: the front is at 2.11, 3, 3.67 at T = t sqrt(2 g/a) = 1.82, 2.5, 2.96, counted
-   from where it is at 1.44 at 1.19. 8 % (data/README.md 2.1). */
+/* A column of height 2 runs out: Martin and Moyce (1952), n^2 = 2, a = 1: the front is at 2.11, 3, 3.67 at T = t sqrt(2
+   g/a) = 1.82, 2.5, 2.96, counted from where it is at 1.44 at 1.19. 8 % (data/README.md 2.1). */
 static void test_a_breaking_dam_runs_as_in_the_experiment(void)
 {
     const double where[4] = { 1.44, 2.11, 3.00, 3.67 }, when[4] = { 1.19, 1.82, 2.50, 2.96 };
@@ -164,7 +171,8 @@ static void test_the_suggested_step_is_one_substep(void)
     fsi_levelset_destroy(s);
 }
 
-/* The vortex u = (sin pi x cos pi y, -cos pi x sin pi y) fills its box and would turn for ever, by p = rho/4 (cos 2 pi x + cos 2 pi y). */
+/* The vortex u = (sin pi x cos pi y, -cos pi x sin pi y) fills its box and would turn for ever, by p = rho/4 (cos 2 pi
+   x + cos 2 pi y). */
 static void test_a_vortex_keeps_its_energy(void)
 {
     const fsi_vec3 corner = fsi_v3(0, 0, 0), center = fsi_v3(REAL(0.5), REAL(0.5), 0);
@@ -185,25 +193,29 @@ static void test_a_vortex_keeps_its_energy(void)
                     int first[3];
                     fsi_vec3 x;
                     fsi_grid_corner(s->grid, b, first);
-                    x = fsi_grid_position(s->grid, a == 0 ? FSI_FACES_X : FSI_FACES_Y, first[0] + (c & 7), first[1] + (c >> 3), 0);
-                    s->u[a]->value[64 * b + c] = a == 0 ? REAL(sin(FSI_PI * (double)x.x) * cos(FSI_PI * (double)x.y)) : REAL(-cos(FSI_PI * (double)x.x) * sin(FSI_PI * (double)x.y));
+                    x = fsi_grid_position(s->grid, a == 0 ? FSI_FACES_X : FSI_FACES_Y, first[0] + (c & 7),
+                                          first[1] + (c >> 3), 0);
+                    s->u[a]->value[64 * b + c] = a == 0 ? REAL(sin(FSI_PI * (double)x.x) * cos(FSI_PI * (double)x.y))
+                                                        : REAL(-cos(FSI_PI * (double)x.x) * sin(FSI_PI * (double)x.y));
                 }
         step(s, 1e-6);
         before = s->stats.kinetic_energy;
         CHECK_NEAR(before, 250, 1); /* 1000 kg/m^2 / 4 */
         for (k = 0; k < (run < 2 ? 20 : 160); k++) step(s, run < 2 ? 0.1 : k % 2 ? 0.002 : 0.023);
         left[run] = s->stats.kinetic_energy / before;
-        between = (double)(fsi_levelset_pressure_at(s, corner) - fsi_levelset_pressure_at(s, center)) / (4 * s->stats.kinetic_energy);
+        between = (double)(fsi_levelset_pressure_at(s, corner) - fsi_levelset_pressure_at(s, center)) /
+                  (4 * s->stats.kinetic_energy);
         if (run == 1) CHECK_NEAR(between, cos(FSI_PI / 32), 0.03); /* rho U^2, at the middle of the corner's cell */
         fsi_levelset_destroy(s);
     }
-    printf("      after 2 s %.2f %% of the energy is left, to first order %.2f %%, in unequal steps %.4f %%\n", 100 * left[1], 100 * left[0], 100 * left[2]);
+    printf("      after 2 s %.2f %% of the energy is left, to first order %.2f %%, in unequal steps %.4f %%\n",
+           100 * left[1], 100 * left[0], 100 * left[2]);
     CHECK(left[1] > 0.99 && left[1] < 1.0001 && left[0] < 0.95);
     CHECK(left[2] > 0.99 && left[2] < 1.0001);
 }
 
-/* What a projection is to reach is a share of the divergence before the first one of a substep: the second one, after advection over next to no time,
-   finds less than that and has nothing to do. */
+/* What a projection is to reach is a share of the divergence before the first one of a substep: the second one, after
+   advection over next to no time, finds less than that and has nothing to do. */
 static void test_a_second_projection_reaches_what_the_first_one_left(void)
 {
     fsi_levelset_desc d = desc_of(NULL, 2, 1, 32);
@@ -216,7 +228,8 @@ static void test_a_second_projection_reaches_what_the_first_one_left(void)
     step(s, 1e-6);
     for (e = 0; e < 64 * s->grid->block_count; e++) s->u[0]->value[e] = REAL(test_random(&random) - 0.5);
     step(s, 1e-9);
-    CHECK(s->stats.pressure_iterations > 2 && s->stats.pressure_iterations < 7); /* 5, all of the first one; 8 where the second asks for its own share */
+    /* 5, all of the first one; 8 where the second asks for its own share */
+    CHECK(s->stats.pressure_iterations > 2 && s->stats.pressure_iterations < 7);
     fsi_levelset_destroy(s);
 }
 
@@ -254,14 +267,16 @@ static void test_drops_meet_and_part_with_their_volume(void)
     fsi_levelset_destroy(s);
 }
 
-/* A speck of which marching sees 1e-9 of a cell is held to |S - V0| of V0, which rounding lets it reach, not of what marching sees. */
+/* A speck of which marching sees 1e-9 of a cell is held to |S - V0| of V0, which rounding lets it reach, not of what
+   marching sees. */
 static void test_a_speck_keeps_its_volume_too(void)
 {
     fsi_levelset_desc d = desc_of(NULL, 3, 1, 16);
     fsi_levelset *s;
     d.gravity = fsi_v3(0, 0, 0);
     s = make(&d);
-    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(REAL((8.5 + 0.2999) / 16), REAL(8.5 / 16), REAL(8.5 / 16)), REAL(0.3 / 16), fsi_v3(0, 0, 0), NULL) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(REAL((8.5 + 0.2999) / 16), REAL(8.5 / 16), REAL(8.5 / 16)), REAL(0.3 / 16),
+                                   fsi_v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(s->component_count == 1 && s->component[0].target > 0 && s->component[0].target * 4096 < 1e-6);
     CHECK(fsi_levelset_set_volume(s, 0, 1.1 * s->component[0].target) == FSI_OK);
     step(s, 0.01);
@@ -270,7 +285,8 @@ static void test_a_speck_keeps_its_volume_too(void)
     fsi_levelset_destroy(s);
 }
 
-/* Two drops of different size fly behind each other, more than their width in a substep, so that one lands where the other was: each keeps its own target. */
+/* Two drops of different size fly behind each other, more than their width in a substep, so that one lands where the
+   other was: each keeps its own target. */
 static void test_targets_follow_fast_drops(void)
 {
     fsi_levelset_desc d = desc_of(NULL, 2, 3, 32);
@@ -338,7 +354,8 @@ static void test_drops_that_pass_keep_their_volumes(void)
     fsi_levelset_destroy(s);
 }
 
-/* Energies of a drop in flight: m v^2/2 and -m g.x; and the length of a step from rest, in which g alone moves it by cfl dx. */
+/* Energies of a drop in flight: m v^2/2 and -m g.x; and the length of a step from rest, in which g alone moves it by
+   cfl dx. */
 static void test_energies_and_steps_of_a_drop_in_flight(void)
 {
     int dim;
@@ -483,7 +500,8 @@ static void test_every_allocation_may_fail(void)
         int n;
         test_fail_allocator(&context, k);
         status = fsi_levelset_create(&s, &d);
-        if (status == FSI_OK) status = fsi_levelset_fill_sphere(s, fsi_v3(REAL(0.5), REAL(0.5), 0), REAL(0.2), fsi_v3(2, 0, 0), NULL);
+        if (status == FSI_OK)
+            status = fsi_levelset_fill_sphere(s, fsi_v3(REAL(0.5), REAL(0.5), 0), REAL(0.2), fsi_v3(2, 0, 0), NULL);
         for (n = 0; n < 3 && status == FSI_OK; n++) {
             before = bits_of(s);
             status = fsi_levelset_step(s, REAL(0.03));
@@ -536,7 +554,8 @@ static void test_bad_input_is_named(void)
     CHECK(fsi_levelset_step(s, REAL(0.01)) == FSI_ERROR_NAN && bits_of(s) == before);
     s->u[1]->value[fsi_grid_entry(s->grid, 8, 8, 0)] = 0;
     CHECK(fsi_levelset_step(s, REAL(0.01)) == FSI_OK);
-    CHECK(fsi_levelset_error(s) == &c.error && strstr(fsi_levelset_error(NULL)->message, "context.error.message") && fsi_levelset_suggest_dt(s) > 0);
+    CHECK(fsi_levelset_error(s) == &c.error && strstr(fsi_levelset_error(NULL)->message, "context.error.message") &&
+          fsi_levelset_suggest_dt(s) > 0);
     fsi_levelset_destroy(s);
     fsi_levelset_destroy(NULL);
     CHECK(c.bytes == 0);

@@ -1,4 +1,5 @@
-/* test_levelset_momentum.c - what a level-set liquid loses, the obstacle gets: in each phase of a substep, and over an impact.
+/* test_levelset_momentum.c - what a level-set liquid loses, the obstacle gets: in each phase of a substep, and over an
+   impact.
    SPDX-License-Identifier: MIT */
 struct fsi__ls_run;
 static void look_in(struct fsi__ls_run *run, int phase);
@@ -10,18 +11,21 @@ static void look_in(struct fsi__ls_run *run, int phase);
 
 static double largest, error; /* |carried impulse| of the obstacle, and how far that of the liquid is from it [N s] */
 
-/* Sum over the faces across x of rho dx^3 c, each by the share that no obstacle covers, and the obstacle's own carry. */
+/* Sum over the faces across x of rho dx^3 c, each by the share that no obstacle covers, and the obstacle's own
+   carry. */
 static void look_in(fsi__ls_run *run, int phase)
 {
     const fsi__ls_impl *m = run->m;
-    const double mass = (double)run->s->desc.density * pow((double)run->grid->dx, 3), got = (double)m->obstacle[0].trial_carry[0].x;
+    const double mass = (double)run->s->desc.density * pow((double)run->grid->dx, 3),
+                 got = (double)m->obstacle[0].trial_carry[0].x;
     const fsi_grid_faces *faces = m->obstacle[0].faces;
     const int n = run->grid->block_count * run->grid->block_cells;
     double sum = 0;
     int e, f;
     if (phase != 4) return;
     for (e = 0; e < n; e++) sum += mass * (double)m->trial_carry[0]->value[e];
-    for (f = faces->first[0]; f < faces->first[1]; f++) sum -= mass * (double)faces->solid[f] * (double)m->trial_carry[0]->value[faces->entry[f]];
+    for (f = faces->first[0]; f < faces->first[1]; f++)
+        sum -= mass * (double)faces->solid[f] * (double)m->trial_carry[0]->value[faces->entry[f]];
     largest = fmax(largest, fabs(got));
     error = fmax(error, fabs(sum + got));
 }
@@ -33,7 +37,8 @@ static fsi_mesh *make_box(fsi_box3 b)
     return shape_make(FSI_MESH_CLOSED, 0);
 }
 
-/* A drop of 8 `fine` cells across flies at 2 m/s at a column of half its width in space: impulse that the column got over what the drop lost. */
+/* A drop of 8 `fine` cells across flies at 2 m/s at a column of half its width in space: impulse that the column got
+   over what the drop lost. */
 static double hit_column(int fine, double inside)
 {
     const double w = 0.03, dx = w / fine, off = inside * dx;
@@ -56,13 +61,15 @@ static double hit_column(int fine, double inside)
         got += 0.005 / fine * (double)force.x;
     }
     lost -= s->stats.momentum[0];
-    printf("      %d cells, sides %.1f inside of one: the column got %.3f N s, the drop lost %.3f\n", 8 * fine, inside, got, lost);
+    printf("      %d cells, sides %.1f inside of one: the column got %.3f N s, the drop lost %.3f\n", 8 * fine, inside,
+           got, lost);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
     return got / lost;
 }
 
-/* The pressure that velocities carry along pushes the liquid with what it pushes the column with. It pushed the surface too, and the column had all of it. */
+/* The pressure that velocities carry along pushes the liquid with what it pushes the column with. It pushed the surface
+   too, and the column had all of it. */
 static void test_what_is_carried_has_its_reaction(void)
 {
     const double inside[3] = { 0, 0.5, 0.3 };
@@ -75,7 +82,8 @@ static void test_what_is_carried_has_its_reaction(void)
     }
 }
 
-/* Wherever its sides pass through cells. What advection loses in cut cells, and what the projection counts in other shares of them, made it -13 to 0 %. */
+/* Wherever its sides pass through cells. What advection loses in cut cells, and what the projection counts in other
+   shares of them, made it -13 to 0 %. */
 static void test_a_drop_gives_a_column_what_it_loses(void)
 {
     static const double inside[3] = { 0, 0.3, 0.5 };
@@ -84,7 +92,8 @@ static void test_a_drop_gives_a_column_what_it_loses(void)
         for (k = 0; k < 3; k++) CHECK_NEAR(hit_column(fine, inside[k]), 1, 0.03);
 }
 
-/* A block of 12 x 12 x 20 cm flies at 3 m/s at a plate of 8 x 16 x 4 cm, cells of 2 cm: impulse that the plate got over what the block lost. */
+/* A block of 12 x 12 x 20 cm flies at 3 m/s at a plate of 8 x 16 x 4 cm, cells of 2 cm: impulse that the plate got over
+   what the block lost. */
 static double hit_plate(void)
 {
     fsi_levelset_desc d = fsi_levelset_default_desc();
@@ -107,14 +116,16 @@ static double hit_plate(void)
     }
     lost += s->stats.momentum[2];
     CHECK(fabs(s->stats.left_volume) <= 1e-3 * s->stats.target);
-    printf("      the plate got %.3f N s, the block lost %.3f, %.1e of its volume left the box\n", got, lost, s->stats.left_volume / s->stats.target);
+    printf("      the plate got %.3f N s, the block lost %.3f, %.1e of its volume left the box\n", got, lost,
+           s->stats.left_volume / s->stats.target);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
     return got / lost;
 }
 
-/* phi went on into a solid by what it is a cell out of it, and not by the first centre: in the first cell before the plate 10 % of the block's volume went
-   missing, in that beside its edges 31 % came to be, and the plate got 14 % less than the block lost. */
+/* phi went on into a solid by what it is a cell out of it, and not by the first centre: in the first cell before the
+   plate 10 % of the block's volume went missing, in that beside its edges 31 % came to be, and the plate got 14 % less
+   than the block lost. */
 static void test_a_plate_gets_what_a_jet_loses(void)
 {
     CHECK_NEAR(hit_plate(), 1, TOL(0.03, 0.05));

@@ -1,4 +1,5 @@
-/* test_levelset_obstacles.c - solids in a level-set liquid: those that rest, those that move, bodies that the liquid moves, contact angles.
+/* test_levelset_obstacles.c - solids in a level-set liquid: those that rest, those that move, bodies that the liquid
+   moves, contact angles.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_levelset.h"
@@ -54,7 +55,8 @@ TEST_FN fsi_mesh *make_cylinder(double x, double y, double radius, int n)
 /* In 3D, from corner lo to corner hi. */
 TEST_FN fsi_mesh *make_solid_box(fsi_vec3 lo, fsi_vec3 hi)
 {
-    static const int t[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4, 2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5 };
+    static const int t[36] = {0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4,
+                              2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5};
     fsi_mesh_desc d = fsi_mesh_default_desc();
     fsi_vec3 x[8];
     fsi_mesh *m = NULL;
@@ -90,7 +92,10 @@ TEST_FN fsi_mesh *make_ball(double x, double y, double z, double radius)
     fsi_vec3 v[2 + ROUND * (DOWN - 1)];
     int e[6 * ROUND * (DOWN - 1)], i, j, n = 0;
     for (j = 1; j < DOWN; j++)
-        for (i = 0; i < ROUND; i++) v[(j - 1) * ROUND + i] = v3(x + radius * sin(PI * j / DOWN) * cos(2 * PI * i / ROUND), y + radius * sin(PI * j / DOWN) * sin(2 * PI * i / ROUND), z + radius * cos(PI * j / DOWN));
+        for (i = 0; i < ROUND; i++)
+            v[(j - 1) * ROUND + i] =
+                v3(x + radius * sin(PI * j / DOWN) * cos(2 * PI * i / ROUND),
+                   y + radius * sin(PI * j / DOWN) * sin(2 * PI * i / ROUND), z + radius * cos(PI * j / DOWN));
     v[ROUND * (DOWN - 1)] = v3(x, y, z + radius);
     v[ROUND * (DOWN - 1) + 1] = v3(x, y, z - radius);
     for (j = 0; j < DOWN; j++)
@@ -157,7 +162,10 @@ TEST_FN int add_solid(fsi_levelset *s, const fsi_mesh *mesh, fsi_body *body, int
     return id;
 }
 
-TEST_FN void fill(fsi_levelset *s, double wide, double level) { CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, wide, level, 0), v3(0, 0, 0), NULL) == FSI_OK); }
+TEST_FN void fill(fsi_levelset *s, double wide, double level)
+{
+    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, wide, level, 0), v3(0, 0, 0), NULL) == FSI_OK);
+}
 
 /* A COUPLED body of the mesh's mass at `density`, with gravity g on it. */
 TEST_FN fsi_body make_floater(const fsi_mesh *m, double density, double g)
@@ -207,7 +215,8 @@ static void test_liquid_around_a_cylinder_rests_and_lifts_it(void)
         CHECK_NEAR(s->stats.volume, 0.75 - (double)p.volume, 5e-4);
         for (k = 0; k < 20; k++) if (!step_ok(s, 0.01)) break;
         CHECK(fsi_levelset_obstacle_reaction(s, id, &force, &torque) == FSI_OK);
-        printf("      radius %.1f cells: lift off by %.2f %%, fastest %.1e m/s\n", radius[r] * 48, 100 * ((double)force.y / (10 * (double)p.mass) - 1), s->stats.max_speed);
+        printf("      radius %.1f cells: lift off by %.2f %%, fastest %.1e m/s\n", radius[r] * 48,
+               100 * ((double)force.y / (10 * (double)p.mass) - 1), s->stats.max_speed);
         CHECK_NEAR(force.y, 10 * (double)p.mass, 0.02 * 10 * (double)p.mass);
         CHECK_NEAR(force.x, 0, 1);
         CHECK_NEAR(torque.z, (double)force.y * 0.513, 0.5);
@@ -234,7 +243,8 @@ static void test_a_pool_in_a_container_is_still(void)
         weight = 1e4 * s->stats.volume;
         for (k = 0; k < 40; k++) if (!step_ok(s, 0.01)) break;
         CHECK(fsi_levelset_obstacle_reaction(s, id, &force, NULL) == FSI_OK);
-        printf("      tilt %.1f: weight off by %.2f %%, fastest %.1e m/s\n", tilt[t], 100 * (-(double)force.y / weight - 1), s->stats.max_speed);
+        printf("      tilt %.1f: weight off by %.2f %%, fastest %.1e m/s\n", tilt[t],
+               100 * (-(double)force.y / weight - 1), s->stats.max_speed);
         CHECK_NEAR(-(double)force.y, weight, 0.01 * weight);
         CHECK_NEAR(force.x, 0, 1e-3 * weight);
         CHECK(s->stats.max_speed < 1e-3 && s->component_count == 1);
@@ -267,14 +277,17 @@ static void test_a_ball_under_water(void)
         for (k = 0; k < (released ? 1 : 3); k++) if (!step_ok(s, 0.01)) break;
         CHECK(fsi_levelset_obstacle_reaction(s, id, &force, NULL) == FSI_OK);
         if (!released) {
-            printf("      lift off by %.2f %%, fastest %.1e m/s\n", 100 * ((double)force.z / (20 * (double)p.mass) - 1), s->stats.max_speed);
+            printf("      lift off by %.2f %%, fastest %.1e m/s\n", 100 * ((double)force.z / (20 * (double)p.mass) - 1),
+                   s->stats.max_speed);
             CHECK_NEAR(force.z, 20 * (double)p.mass, 0.02 * 20 * (double)p.mass);
             CHECK(s->stats.max_speed < 1e-3);
         } else {
-            const double a = (double)body.new_velocity.z / 0.01; /* g (1 - r)/(r + C): unbounded C = 1/2, walls and surface near */
+            const double a = (double)body.new_velocity.z / 0.01; /* g (1 - r)/(r + C): unbounded C = 1/2, walls and
+                                                                    surface near */
             printf("      let go at half the density: %.2f m/s^2, added mass %.3f\n", a, 5 / a - 0.5);
             CHECK_NEAR(5 / a - 0.5, 0.55, 0.12);
-            CHECK(fabs((double)body.new_velocity.x) + fabs((double)body.new_velocity.y) < 0.02 * (double)body.new_velocity.z);
+            CHECK(fabs((double)body.new_velocity.x) + fabs((double)body.new_velocity.y) <
+                  0.02 * (double)body.new_velocity.z);
         }
         fsi_levelset_destroy(s);
     }
@@ -284,7 +297,8 @@ static void test_a_ball_under_water(void)
 /* A column of 4 x 4 cells whose sides lie in the grid, or pass through its cells: `inside` of one. */
 static fsi_mesh *make_column(double dx, double inside)
 {
-    return make_solid_box(v3((14 + inside) * dx, (7 + inside) * dx, -3 * dx), v3((18 + inside) * dx, (11 + inside) * dx, 30 * dx));
+    return make_solid_box(v3((14 + inside) * dx, (7 + inside) * dx, -3 * dx),
+                          v3((18 + inside) * dx, (11 + inside) * dx, 30 * dx));
 }
 
 /* Integral of the pressure over the two sides of that column across x. */
@@ -296,12 +310,14 @@ static double column_pressure(const fsi_levelset *s, double inside)
     for (j = 0; j < 16; j++)
         for (k = 0; k < 4 * s->desc.n[2]; k++) {
             const double y = (7 + inside) * dx + (j + 0.5) * h, z = (k + 0.5) * h;
-            sum += (double)fsi_levelset_pressure_at(s, v3((14 + inside) * dx, y, z)) - (double)fsi_levelset_pressure_at(s, v3((18 + inside) * dx, y, z));
+            sum += (double)fsi_levelset_pressure_at(s, v3((14 + inside) * dx, y, z)) -
+                   (double)fsi_levelset_pressure_at(s, v3((18 + inside) * dx, y, z));
         }
     return sum * h * h;
 }
 
-/* A drop hits a column in space: what the column got, what the pressure at its sides pushed it with, and what the drop lost along x [N s]. */
+/* A drop hits a column in space: what the column got, what the pressure at its sides pushed it with, and what the drop
+   lost along x [N s]. */
 static void hit_column(double inside, double *got, double *pushed, double *lost)
 {
     const double dx = 0.03;
@@ -315,7 +331,8 @@ static void hit_column(double inside, double *got, double *pushed, double *lost)
     memset(d.open_side, 1, sizeof d.open_side);
     s = make_liquid(&d);
     CHECK(fsi_levelset_add_mesh(s, m, &id) == FSI_OK);
-    CHECK(fsi_levelset_fill_sphere(s, v3(9.5 * dx, (9 + inside) * dx, 9 * dx), (fsi_real)(4 * dx), v3(2, 0, 0), NULL) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(9.5 * dx, (9 + inside) * dx, 9 * dx), (fsi_real)(4 * dx), v3(2, 0, 0), NULL) ==
+          FSI_OK);
     *got = *pushed = 0;
     *lost = 2 * 1000 * s->stats.volume;
     for (k = 0; k < 15; k++) {
@@ -331,8 +348,10 @@ static void hit_column(double inside, double *got, double *pushed, double *lost)
     fsi_mesh_destroy(m);
 }
 
-/* What a column gets is what the pressure at its sides does and what the liquid loses (advection by itself loses a tenth in a drop of 8 cells:
-   test_levelset_momentum has a finer one), and does not hang on how its sides lie in the grid by more than a cell does that the flow rounds its edges in. Where they lay in faces of the grid it got half: cells behind them were open. */
+/* What a column gets is what the pressure at its sides does and what the liquid loses (advection by itself loses a
+   tenth in a drop of 8 cells: test_levelset_momentum has a finer one), and does not hang on how its sides lie in the
+   grid by more than a cell does that the flow rounds its edges in. Where they lay in faces of the grid it got half:
+   cells behind them were open. */
 static void test_a_drop_pushes_a_column_with_its_pressure(void)
 {
     const double inside[3] = { 0, 0.5, 0.3 };
@@ -340,7 +359,8 @@ static void test_a_drop_pushes_a_column_with_its_pressure(void)
     int k;
     for (k = 0; k < 3; k++) {
         hit_column(inside[k], &got[k], &pushed, &lost);
-        printf("      sides %.1f cells inside: impulse %.3f N s, by its pressure %.3f, the drop lost %.3f\n", inside[k], got[k], pushed, lost);
+        printf("      sides %.1f cells inside: impulse %.3f N s, by its pressure %.3f, the drop lost %.3f\n", inside[k],
+               got[k], pushed, lost);
         CHECK_NEAR(pushed, got[k], 0.02 * got[k]);
         CHECK_NEAR(got[k], lost, TOL(0.11, 0.13) * lost);
         CHECK_NEAR(got[k], got[0], 0.33 * got[0]);
@@ -397,7 +417,8 @@ static void test_a_cylinder_dragged_through_liquid_is_held_back(void)
 }
 
 /* As far as nine cells a step: substeps keep to cfl cells, and what moves that fast neither leaks nor eats liquid. */
-/* Pressure at an impact comes and goes from one substep to the next; what goes along with the liquid of it must not push again. */
+/* Pressure at an impact comes and goes from one substep to the next; what goes along with the liquid of it must not
+   push again. */
 static void test_a_dam_break_over_a_box_gains_no_energy(void)
 {
     fsi_levelset_desc d = make_desc(64, 32, 1.0 / 32, 9.81);
@@ -434,10 +455,12 @@ static void test_substeps_follow_fast_obstacles(void)
     (void)add_solid(s, m, NULL, 1, 90);
     fill(s, 2, 0.5);
     for (k = 1; k <= 4; k++) {
-        CHECK(fsi_mesh_move_rigid(m, v3(0.4 + 0.28 * k, 0.3, 0), fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)(0.3 * k))) == FSI_OK);
+        CHECK(fsi_mesh_move_rigid(m, v3(0.4 + 0.28 * k, 0.3, 0),
+                                  fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)(0.3 * k))) == FSI_OK);
         if (!step_ok(s, 0.05)) break;
         CHECK(s->stats.substeps >= 13 && !s->stats.degraded);
-        printf("      %d substeps, volume off by %.1e, fastest %.1f m/s\n", s->stats.substeps, s->stats.volume_error, s->stats.max_speed);
+        printf("      %d substeps, volume off by %.1e, fastest %.1f m/s\n", s->stats.substeps, s->stats.volume_error,
+               s->stats.max_speed);
         CHECK(fabs(s->stats.volume_error) < 0.005);
     }
     fsi_levelset_destroy(s);
@@ -459,7 +482,8 @@ static void test_liquid_rides_along_in_its_container(void)
         if (!step_ok(s, 0.01)) break;
         fsi_body_integrate(&body, (fsi_real)0.01);
     }
-    printf("      centre went %.4f m of 0.4, volume off by %.1e\n", (double)s->component[0].shape.centroid.x - 0.52, s->stats.volume_error);
+    printf("      centre went %.4f m of 0.4, volume off by %.1e\n", (double)s->component[0].shape.centroid.x - 0.52,
+           s->stats.volume_error);
     CHECK_NEAR(s->stats.momentum[0] / (1000 * s->stats.volume), 0.5, 0.01);
     CHECK(fabs(s->stats.momentum[1]) < 0.005 * s->stats.momentum[0] && s->stats.max_speed < 0.6);
     CHECK(s->component_count == 1 && fabs(s->stats.volume_error) < 1e-3);
@@ -469,7 +493,8 @@ static void test_liquid_rides_along_in_its_container(void)
 
 /* ---- bodies ---- */
 
-/* A cylinder of `density` times the liquid's is let go in a box of 8 diameters: a = g (1 - density)/(density + C), C = 1 and the walls'. */
+/* A cylinder of `density` times the liquid's is let go in a box of 8 diameters: a = g (1 - density)/(density + C), C =
+   1 and the walls'. */
 static double added_mass(double density)
 {
     const double dx = 1.0 / 16, dt = 1e-3;
@@ -485,7 +510,8 @@ static double added_mass(double density)
     fill(s, 8, 7.5);
     (void)step_ok(s, dt);
     a = (double)body.new_velocity.y / dt;
-    CHECK_NEAR((double)body.impulse.y + push * dt, (double)body.mass * (double)body.new_velocity.y, 1e-5 * fabs(push) * dt);
+    CHECK_NEAR((double)body.impulse.y + push * dt, (double)body.mass * (double)body.new_velocity.y,
+               1e-5 * fabs(push) * dt);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
     return 10 * (1 - density) / a - density;
@@ -564,8 +590,10 @@ static void test_a_body_as_light_as_air_stays_calm(void)
     CHECK(fastest < TOL(3, 5));
 }
 
-/* A drop flies against a block that is free to move: what the one loses the other gains; the rest is what advection costs. */
-/* A body that fills a tube shuts liquid in below it, and cannot fall, whatever it weighs. In a corner of the tank it lets little move. */
+/* A drop flies against a block that is free to move: what the one loses the other gains; the rest is what advection
+   costs. */
+/* A body that fills a tube shuts liquid in below it, and cannot fall, whatever it weighs. In a corner of the tank it
+   lets little move. */
 static void test_bodies_rest_on_liquid_that_they_shut_in(void)
 {
     const double densities[5] = { 1e-3, 1, 50, 1000, 5000 };
@@ -609,7 +637,8 @@ static void test_a_drop_hands_its_momentum_to_a_body(void)
             fsi_body_integrate(&body, (fsi_real)0.01);
             last = s->stats.momentum[0] + (double)body.mass * (double)body.velocity.x;
         }
-        printf("      body of density %g: %.2f m/s, momentum %.1f %% of what it was\n", density[b], (double)body.velocity.x, 100 * last / first);
+        printf("      body of density %g: %.2f m/s, momentum %.1f %% of what it was\n", density[b],
+               (double)body.velocity.x, 100 * last / first);
         CHECK_NEAR(last, first, 0.05 * first);
         CHECK((double)body.velocity.x > (b ? 0.4 : 0.9) && (double)body.velocity.x < 1);
         fsi_levelset_destroy(s);
@@ -619,7 +648,8 @@ static void test_a_drop_hands_its_momentum_to_a_body(void)
 
 /* ---- contact angle ---- */
 
-/* Half the opening angle of a circular segment of the given area over the square of its height: the contact angle [degrees]. */
+/* Half the opening angle of a circular segment of the given area over the square of its height: the contact angle
+   [degrees]. */
 static double segment_angle(double ratio)
 {
     double lo = 0.05, hi = 3.1;
@@ -636,7 +666,8 @@ static double segment_angle(double ratio)
 static double resting_angle(double want, double tilt)
 {
     const int n = 32;
-    const double up[2] = { tilt < 0 ? 0 : -sin(tilt), tilt < 0 ? 1 : cos(tilt) }, foot[2] = { 0.503, tilt < 0 ? 0 : 0.3537 };
+    const double up[2] = {tilt < 0 ? 0 : -sin(tilt), tilt < 0 ? 1 : cos(tilt)},
+                 foot[2] = {0.503, tilt < 0 ? 0 : 0.3537};
     fsi_levelset_desc d = make_desc(n, n, 1.0 / n, 0);
     fsi_mesh *m = NULL;
     fsi_grid_surface *surface;
@@ -659,11 +690,16 @@ static double resting_angle(double want, double tilt)
     }
     CHECK(fsi_grid_surface_create(&surface, NULL) == FSI_OK && fsi_grid_surface_update(surface, s->phi, 0) == FSI_OK);
     for (k = 0; k < surface->vertex_count; k++) {
-        const double h = ((double)surface->vertices[k].x - foot[0]) * up[0] + ((double)surface->vertices[k].y - foot[1]) * up[1];
+        const double h =
+            ((double)surface->vertices[k].x - foot[0]) * up[0] + ((double)surface->vertices[k].y - foot[1]) * up[1];
         high = h > high ? h : high;
     }
     angle = segment_angle(s->stats.volume / (high * high));
-    printf("      %s, %g degrees: rests at %.1f, fastest %.2f of sqrt(gamma/(rho R))\n", tilt < 0 ? "wall" : tilt > 0 ? "slope" : "floor", want, angle, s->stats.max_speed * sqrt(0.2));
+    printf("      %s, %g degrees: rests at %.1f, fastest %.2f of sqrt(gamma/(rho R))\n",
+           tilt < 0   ? "wall"
+           : tilt > 0 ? "slope"
+                      : "floor",
+           want, angle, s->stats.max_speed * sqrt(0.2));
     CHECK(s->component_count == 1);
     CHECK(s->stats.max_speed * sqrt(0.2) < 0.3);
     fsi_grid_surface_destroy(surface);
@@ -680,7 +716,8 @@ static void test_drops_rest_at_their_contact_angle(void)
         for (k = 0; k < 3; k++) CHECK_NEAR(resting_angle(want[k], tilt[t]), want[k], 5);
 }
 
-/* Velocities go on into a cylinder along its surface, not through it: what lies between its surface and the first cells of liquid moves by them. */
+/* Velocities go on into a cylinder along its surface, not through it: what lies between its surface and the first cells
+   of liquid moves by them. */
 static void test_velocities_go_on_into_solids_along_them(void)
 {
     fsi_levelset_desc d = make_desc(32, 32, 1.0 / 32, 0);
@@ -692,7 +729,8 @@ static void test_velocities_go_on_into_solids_along_them(void)
     s = make_liquid(&d);
     (void)add_solid(s, m, NULL, 0, 90);
     CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 1, 1, 0), v3(1, 0, 0), NULL) == FSI_OK);
-    CHECK_NEAR(s->stats.kinetic_energy, 500 * s->stats.volume, 5 * s->stats.volume); /* none of the liquid is in the cylinder */
+    /* none of the liquid is in the cylinder */
+    CHECK_NEAR(s->stats.kinetic_energy, 500 * s->stats.volume, 5 * s->stats.volume);
     step_ok(s, 1e-3);
     for (k = 0; k < 360; k++) {
         const double c = cos(PI * k / 180), t = sin(PI * k / 180), r = 0.2 - 1.0 / 32;
@@ -745,7 +783,8 @@ static void test_obstacles_come_and_go(void)
     for (k = 0; k < 20; k++) if (!step_ok(s, 0.01)) break;
     CHECK_NEAR(s->stats.volume, v, 0.01 * v);
     CHECK(fsi_levelset_remove_obstacle(s, first) == FSI_ERROR_ARGUMENT && fsi_levelset_error(s)->element == first);
-    for (k = 0; k < 2; k++) CHECK(fsi_mesh_move_rigid(other, v3(0, 2, 0), fsi_quat_identity()) == FSI_OK); /* out of the box */
+    /* out of the box */
+    for (k = 0; k < 2; k++) CHECK(fsi_mesh_move_rigid(other, v3(0, 2, 0), fsi_quat_identity()) == FSI_OK);
     v = s->stats.target;
     CHECK(fsi_levelset_teleport_obstacle(s, second) == FSI_OK);
     CHECK_NEAR(s->stats.target, v, 1e-3);
@@ -788,10 +827,12 @@ static void test_a_moving_mesh_is_no_hindrance_between_steps(void)
     int id = -1;
     (void)add_solid(s, m, NULL, 1, 90);
     fill(s, 1, 0.6);
-    CHECK(step_ok(s, 0.001) && fsi_mesh_move_rigid(m, v3(0.0005, 0, 0), fsi_quat_identity()) == FSI_OK && step_ok(s, 0.001));
+    CHECK(step_ok(s, 0.001) && fsi_mesh_move_rigid(m, v3(0.0005, 0, 0), fsi_quat_identity()) == FSI_OK &&
+          step_ok(s, 0.001));
     CHECK(fsi_levelset_fill_sphere(s, v3(0.2, 0.6, 0), (fsi_real)0.1, v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(fsi_mesh_move_rigid(m, v3(0.001, 0, 0), fsi_quat_identity()) == FSI_OK && step_ok(s, 0.001));
-    CHECK(fsi_levelset_add_mesh(s, other, &id) == FSI_OK && fsi_levelset_remove_obstacle(s, id) == FSI_OK && step_ok(s, 0.001));
+    CHECK(fsi_levelset_add_mesh(s, other, &id) == FSI_OK && fsi_levelset_remove_obstacle(s, id) == FSI_OK &&
+          step_ok(s, 0.001));
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
     fsi_mesh_destroy(other);
@@ -811,7 +852,8 @@ static void test_a_body_feels_all_its_obstacles(void)
     for (k = 0; k < 2; k++) id[k] = add_solid(s, m[k], &body, 1, 90);
     fill(s, 1, 0.6);
     step_ok(s, 0.01);
-    for (k = 0; k < 2; k++) CHECK(fsi_levelset_obstacle_reaction(s, id[k], &force[k], NULL) == FSI_OK && force[k].y > 100);
+    for (k = 0; k < 2; k++)
+        CHECK(fsi_levelset_obstacle_reaction(s, id[k], &force[k], NULL) == FSI_OK && force[k].y > 100);
     CHECK_NEAR(body.reaction_force.y, (double)force[0].y + (double)force[1].y, TOL(1e-9, 1e-2));
     CHECK_NEAR(body.impulse.y, 0.01 * (double)body.reaction_force.y, TOL(1e-9, 1e-3));
     fsi_levelset_destroy(s);
@@ -893,7 +935,8 @@ static void test_what_is_wrong_with_an_obstacle_is_named(void)
     fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc(), bad;
     fsi_vec3 force = v3(1, 1, 1);
     int id = 77;
-    CHECK(fsi_levelset_add_mesh(NULL, m, &id) == FSI_ERROR_COOKIE && fsi_levelset_add_obstacle(s, NULL, &id) == FSI_ERROR_COOKIE);
+    CHECK(fsi_levelset_add_mesh(NULL, m, &id) == FSI_ERROR_COOKIE &&
+          fsi_levelset_add_obstacle(s, NULL, &id) == FSI_ERROR_COOKIE);
     CHECK(fsi_levelset_add_mesh(s, NULL, &id) != FSI_OK && id == 77);
     o.mesh = m;
     bad = o;
@@ -901,19 +944,22 @@ static void test_what_is_wrong_with_an_obstacle_is_named(void)
     CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_COOKIE);
     bad = o;
     bad.contact_angle = 5;
-    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "contact_angle"));
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT &&
+          strstr(fsi_levelset_error(s)->message, "contact_angle"));
     bad.contact_angle = (fsi_real)test_nan();
     CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_NAN);
     bad = o;
     bad.no_slip = 2;
-    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "no_slip"));
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT &&
+          strstr(fsi_levelset_error(s)->message, "no_slip"));
     bad = o;
     bad.body = &body;
     body.mass = -1;
     CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT);
     body = make_floater(m, 500, 10);
     CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_OK && id == 0);
-    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "carries obstacle 0") && id == 0);
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT &&
+          strstr(fsi_levelset_error(s)->message, "carries obstacle 0") && id == 0);
     fill(s, 1, 0.5);
     body.velocity.x = (fsi_real)test_nan();
     CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && fsi_levelset_error(s)->element == 0);
@@ -922,7 +968,8 @@ static void test_what_is_wrong_with_an_obstacle_is_named(void)
     CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_ARGUMENT);
     body = make_floater(m, 500, 10);
     body.torque = v3(1, 0, 0); /* out of the plane */
-    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "plane"));
+    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_ARGUMENT &&
+          strstr(fsi_levelset_error(s)->message, "plane"));
     body = make_floater(m, 500, 10);
     body.angular_velocity = v3(0, 1, 0);
     CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_ARGUMENT);
@@ -934,7 +981,8 @@ static void test_what_is_wrong_with_an_obstacle_is_named(void)
     body.end.orientation = fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)0.1);
     CHECK(step_ok(s, 0.01));
     CHECK(fsi_levelset_obstacle_reaction(s, 5, &force, NULL) == FSI_ERROR_ARGUMENT && !(fabs((double)force.x) > 0));
-    CHECK(fsi_levelset_teleport_obstacle(s, 5) == FSI_ERROR_ARGUMENT && fsi_levelset_remove_obstacle(NULL, 0) == FSI_ERROR_COOKIE);
+    CHECK(fsi_levelset_teleport_obstacle(s, 5) == FSI_ERROR_ARGUMENT &&
+          fsi_levelset_remove_obstacle(NULL, 0) == FSI_ERROR_COOKIE);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
 }
@@ -1012,7 +1060,8 @@ static void test_same_bits_for_any_number_of_threads(void)
         test_threads(&context, threads[t], t > 0);
         scene_begin(&q, &context, 200);
         for (k = 0; k < 8; k++) CHECK(scene_step(&q, k) == FSI_OK);
-        printf("      %d threads: %016llx, volume off by %.1e, %d substeps\n", threads[t], (unsigned long long)scene_state(&q), q.s->stats.volume_error, q.s->stats.substeps);
+        printf("      %d threads: %016llx, volume off by %.1e, %d substeps\n", threads[t],
+               (unsigned long long)scene_state(&q), q.s->stats.volume_error, q.s->stats.substeps);
         if (t == 0) first = scene_state(&q);
         CHECK(scene_state(&q) == first);
         scene_end(&q);
@@ -1102,7 +1151,8 @@ static void test_a_saved_state_goes_on_to_the_bit(void)
     CHECK(fsi_mesh_move_rigid(b.rock, v3(0.003 * 5, 0, 0), fsi_quat_identity()) == FSI_OK);
     b.moved = a.moved;
     b.free_body = a.free_body;
-    CHECK(fsi_levelset_load(b.s, state, size) == FSI_OK); /* the crate, integrated by the caller, stands slightly off where the step left it */
+    CHECK(fsi_levelset_load(b.s, state, size) == FSI_OK); /* the crate, integrated by the caller, stands slightly off
+                                                             where the step left it */
     for (k = 5; k < 8; k++) {
         CHECK(scene_step(&a, k) == FSI_OK && scene_step(&b, k) == FSI_OK);
         CHECK(fsi_levelset_hash(b.s) == fsi_levelset_hash(a.s));
@@ -1129,9 +1179,11 @@ static void test_a_step_of_no_time_gives_no_impulse(void)
     CHECK(fsi_levelset_step(q.s, 0) == FSI_OK);
     CHECK(fsi_levelset_obstacle_reaction(q.s, q.id, &force, &torque) == FSI_OK);
     CHECK(!(fsi_v3_norm(force) > 0) && !(fsi_v3_norm(torque) > 0));
-    CHECK(!(fsi_v3_norm(q.moved.impulse) > 0) && !(fsi_v3_norm(q.moved.reaction_force) > 0) && !(fsi_v3_norm(q.free_body.angular_impulse) > 0));
+    CHECK(!(fsi_v3_norm(q.moved.impulse) > 0) && !(fsi_v3_norm(q.moved.reaction_force) > 0) &&
+          !(fsi_v3_norm(q.free_body.angular_impulse) > 0));
     CHECK(!(fsi_v3_norm(q.free_body.impulse) > 0) && !(fsi_v3_norm(q.free_body.reaction_torque) > 0));
-    CHECK(!memcmp(&q.free_body.new_velocity, &q.free_body.velocity, sizeof was.velocity) && !memcmp(&q.free_body.pose, &was.pose, sizeof was.pose));
+    CHECK(!memcmp(&q.free_body.new_velocity, &q.free_body.velocity, sizeof was.velocity) &&
+          !memcmp(&q.free_body.pose, &was.pose, sizeof was.pose));
     scene_end(&q);
 }
 
@@ -1152,13 +1204,15 @@ static void test_a_state_of_other_obstacles_is_refused(void)
     CHECK(fsi_levelset_load(s, state, size) == FSI_OK);
     CHECK(fsi_mesh_move_rigid(wall, v3(0, -1.1, 0), fsi_quat_identity()) == FSI_OK); /* down to the floor */
     hash = fsi_levelset_hash(s);
-    CHECK(fsi_levelset_load(s, state, size) == FSI_ERROR_FORMAT && strstr(fsi_levelset_error(s)->message, "put obstacles back") != NULL);
+    CHECK(fsi_levelset_load(s, state, size) == FSI_ERROR_FORMAT &&
+          strstr(fsi_levelset_error(s)->message, "put obstacles back") != NULL);
     CHECK(fsi_levelset_hash(s) == hash);
     CHECK(fsi_mesh_move_rigid(wall, v3(0, 0, 0), fsi_quat_identity()) == FSI_OK);
     CHECK(fsi_levelset_load(s, state, size) == FSI_OK);
     CHECK(fsi_levelset_remove_obstacle(s, id) == FSI_OK && add_solid(s, low, NULL, 1, 90) != id);
     hash = fsi_levelset_hash(s);
-    CHECK(fsi_levelset_load(s, state, size) == FSI_ERROR_FORMAT && strstr(fsi_levelset_error(s)->message, "obstacle") != NULL);
+    CHECK(fsi_levelset_load(s, state, size) == FSI_ERROR_FORMAT &&
+          strstr(fsi_levelset_error(s)->message, "obstacle") != NULL);
     CHECK(fsi_levelset_hash(s) == hash);
     free(state);
     fsi_levelset_destroy(s);
@@ -1178,7 +1232,8 @@ static void test_spray_too_stiff_to_solve_is_thinned(void)
     d.max_iters = 30;
     s = make_liquid(&d);
     for (k = 0; k < 40; k++) {
-        const double x = 0.1 + 0.8 * test_random(&random), y = 0.1 + 0.8 * test_random(&random), r = 0.016 + 0.045 * test_random(&random);
+        const double x = 0.1 + 0.8 * test_random(&random), y = 0.1 + 0.8 * test_random(&random),
+                     r = 0.016 + 0.045 * test_random(&random);
         const double u = 0.01 * (test_random(&random) - 0.5), v = 0.01 * (test_random(&random) - 0.5);
         CHECK(fsi_levelset_fill_sphere(s, v3(x, y, 0), (fsi_real)r, v3(u, v, 0), NULL) == FSI_OK);
     }
@@ -1188,11 +1243,13 @@ static void test_spray_too_stiff_to_solve_is_thinned(void)
     CHECK(s->stats.thinned == 1 && s->stats.degraded == 1 && s->stats.substeps == 1);
     CHECK(fsi_levelset_error(s)->status == FSI_OK);
     CHECK(s->stats.kinetic_energy > 0 && s->stats.kinetic_energy < before); /* drops that overlap become one */
-    for (k = 0; k < 2; k++) CHECK_NEAR(s->stats.momentum[k], momentum[k], 0.05 * hypot(momentum[0], momentum[1])); /* the rest is that of the volumes */
+    /* the rest is that of the volumes */
+    for (k = 0; k < 2; k++) CHECK_NEAR(s->stats.momentum[k], momentum[k], 0.05 * hypot(momentum[0], momentum[1]));
     fsi_levelset_destroy(s);
 }
 
-/* Between a wall of the box and an obstacle that slides along it, honey shears evenly where both are no slip, and not at all where one is free. */
+/* Between a wall of the box and an obstacle that slides along it, honey shears evenly where both are no slip, and not
+   at all where one is free. */
 static void test_honey_sticks_to_obstacles(void)
 {
     int slip, k, i;
@@ -1200,7 +1257,8 @@ static void test_honey_sticks_to_obstacles(void)
         const double top = 0.53, speed = 0.2;
         fsi_levelset_desc d = make_desc(32, 32, 1.0 / 32, 0);
         fsi_levelset *s;
-        fsi_mesh *m = make_block(0.5, top + 0.25, 5, 0.25, 0, 0); /* longer than the box, so that its ends never come in */
+        fsi_mesh *m = make_block(0.5, top + 0.25, 5, 0.25, 0, 0); /* longer than the box, so that its ends never come
+                                                                     in */
         fsi_body plate = fsi_default_body();
         fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc();
         double worst = 0;
@@ -1218,7 +1276,8 @@ static void test_honey_sticks_to_obstacles(void)
             fsi_body_integrate(&plate, (fsi_real)0.002);
         }
         for (i = 2; i < 15; i++) {
-            const double y = (i + 0.5) / 32, u = (double)fsi_levelset_velocity_at(s, v3(0.5, y, 0)).x, want = slip ? 0 : speed * y / top;
+            const double y = (i + 0.5) / 32, u = (double)fsi_levelset_velocity_at(s, v3(0.5, y, 0)).x,
+                         want = slip ? 0 : speed * y / top;
             worst = fmax(worst, fabs(u - want) / speed);
         }
         printf("      %s: off by %.3f of the plate's speed\n", slip ? "free slip" : "no slip", worst);
@@ -1228,8 +1287,8 @@ static void test_honey_sticks_to_obstacles(void)
     }
 }
 
-/* Where the velocity between two plates, 8 cells and some apart along axis `across`, meets those of the plates: the larger depth in cells. The
-   lower one, at `low` cells, rests, the upper one slides. */
+/* Where the velocity between two plates, 8 cells and some apart along axis `across`, meets those of the plates: the
+   larger depth in cells. The lower one, at `low` cells, rests, the upper one slides. */
 static double depth_of_the_plates(int across, double low, double high)
 {
     const double dx = 1.0 / 16, speed = 1e-3, middle = (low + high) / 2 * dx;
@@ -1242,19 +1301,24 @@ static double depth_of_the_plates(int across, double low, double high)
     int k;
     d.viscosity = 10000000;
     s = make_liquid(&d);
-    for (k = 0; k < 2; k++) m[k] = across == 0 ? make_block((k ? high + 32 : low - 32) * dx, 2, 2, 20, 0, 0) : make_block(2, (k ? high + 32 : low - 32) * dx, 20, 2, 0, 0);
+    for (k = 0; k < 2; k++)
+        m[k] = across == 0 ? make_block((k ? high + 32 : low - 32) * dx, 2, 2, 20, 0, 0)
+                           : make_block(2, (k ? high + 32 : low - 32) * dx, 20, 2, 0, 0);
     CHECK(fsi_levelset_add_mesh(s, m[0], NULL) == FSI_OK);
     o.mesh = m[1];
     o.body = &plate;
     CHECK(fsi_levelset_add_obstacle(s, &o, NULL) == FSI_OK);
-    CHECK(fsi_levelset_fill_box(s, across == 0 ? box3(0, 0.5, 0, 1, 3.5, 0) : box3(0.5, 0, 0, 3.5, 1, 0), v3(0, 0, 0), NULL) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, across == 0 ? box3(0, 0.5, 0, 1, 3.5, 0) : box3(0.5, 0, 0, 3.5, 1, 0), v3(0, 0, 0),
+                                NULL) == FSI_OK);
     for (k = 0; k < 3; k++) {
         plate.end.position = across == 0 ? v3(0, speed * 0.001 * (k + 1), 0) : v3(speed * 0.001 * (k + 1), 0, 0);
         CHECK(step_ok(s, 0.001));
         fsi_body_integrate(&plate, (fsi_real)0.001);
     }
     for (k = (int)ceil(low); k + 0.5 < high; k++) {
-        const double x = k + 0.5 - middle / dx, u = (double)(across == 0 ? fsi_grid_at(s->u[1], k, 32, 0) : fsi_grid_at(s->u[0], 32, k, 0)) / speed;
+        const double x = k + 0.5 - middle / dx,
+                     u = (double)(across == 0 ? fsi_grid_at(s->u[1], k, 32, 0) : fsi_grid_at(s->u[0], 32, k, 0)) /
+                         speed;
         n++, x1 += x, x2 += x * x, u1 += u, xu += x * u;
     }
     slope = (n * xu - x1 * u1) / (n * x2 - x1 * x1);
@@ -1264,7 +1328,8 @@ static double depth_of_the_plates(int across, double low, double high)
     return fmax(fabs(-start / slope - (low - middle / dx)), fabs((1 - start) / slope - (high - middle / dx)));
 }
 
-/* Liquid sticks to a plate where the plate is, also where that is on a line of the grid: half a cell deeper is 5 % of a lid's speed in a cavity. */
+/* Liquid sticks to a plate where the plate is, also where that is on a line of the grid: half a cell deeper is 5 % of a
+   lid's speed in a cavity. */
 static void test_plates_hold_honey_where_they_are(void)
 {
     static const double at[9] = { 0, 0.01, -0.01, 0.2, 0.4, 0.5, 0.51, 0.75, 0.99 };
@@ -1275,8 +1340,9 @@ static void test_plates_hold_honey_where_they_are(void)
     CHECK(worst < 0.05);
 }
 
-/* Honey below two blocks that meet at `joint`, within a cell; the right one rests, the left one is pulled up, both stick. The velocity of the liquid half a cell
-   below the cell of the joint over that of the block; *sum: of all velocities, weighed. */
+/* Honey below two blocks that meet at `joint`, within a cell; the right one rests, the left one is pulled up, both
+   stick. The velocity of the liquid half a cell below the cell of the joint over that of the block; *sum: of all
+   velocities, weighed. */
 static double pulled_at_a_joint(double joint, int swapped, double *sum)
 {
     const double dx = 1.0 / 32, speed = 0.1;
@@ -1304,7 +1370,8 @@ static double pulled_at_a_joint(double joint, int swapped, double *sum)
         fsi_body_integrate(&up, (fsi_real)1e-4);
     }
     for (a = 0, *sum = 0; a < 2; a++)
-        for (e = 0; e < (size_t)s->grid->block_count * (size_t)s->grid->block_cells; e++) *sum += fabs((double)s->u[a]->value[e]) * (1 + (double)(e % 17));
+        for (e = 0; e < (size_t)s->grid->block_count * (size_t)s->grid->block_cells; e++)
+            *sum += fabs((double)s->u[a]->value[e]) * (1 + (double)(e % 17));
     at = (double)fsi_levelset_velocity_at(s, v3(16.5 * dx, 0.5 - dx / 2, 0)).y / speed;
     fsi_levelset_destroy(s);
     for (k = 0; k < 2; k++) fsi_mesh_destroy(m[k]);
@@ -1333,8 +1400,8 @@ TEST_FN fsi_mesh *make_wall(int dim, double at, double lean)
     return dim == 2 ? make_polygon(xy, 4, 0) : make_solid_box(v3(at, -5, -5), v3(at + 0.3, 5, 5));
 }
 
-/* A pool of depth 0.3 between the box and a wall: the share of its thrust that the wall bears in the first step, 1: all. Without gravity: how many
-   cells deep in the wall phi = 0 lies, 0 or less: at it or before it. */
+/* A pool of depth 0.3 between the box and a wall: the share of its thrust that the wall bears in the first step, 1:
+   all. Without gravity: how many cells deep in the wall phi = 0 lies, 0 or less: at it or before it. */
 static double share_of_the_thrust(int dim, double at, double lean, int wall_last, double gravity)
 {
     const double dx = 1.0 / 40;
@@ -1344,7 +1411,8 @@ static double share_of_the_thrust(int dim, double at, double lean, int wall_last
     fsi_vec3 force, torque;
     double xy[8], share, added;
     int id, k;
-    xy[0] = -1, xy[1] = -1, xy[2] = at - lean, xy[3] = -1, xy[4] = at + 0.3 * lean, xy[5] = 0.3, xy[6] = -1, xy[7] = 0.3;
+    xy[0] = -1, xy[1] = -1, xy[2] = at - lean, xy[3] = -1, xy[4] = at + 0.3 * lean, xy[5] = 0.3, xy[6] = -1,
+    xy[7] = 0.3;
     pool = make_polygon(xy, 4, 0);
     d.dim = dim;
     d.n[2] = dim == 3 ? 8 : 1;
@@ -1356,14 +1424,16 @@ static double share_of_the_thrust(int dim, double at, double lean, int wall_last
     if (wall_last) CHECK(fsi_levelset_add_mesh(s, wall, &id) == FSI_OK);
     for (k = 0; k < (gravity > 0 ? 1 : 5); k++) CHECK(step_ok(s, 0.002));
     CHECK(fsi_levelset_obstacle_reaction(s, id, &force, &torque) == FSI_OK);
-    share = gravity > 0 ? (double)force.x / (500 * gravity * 0.09 * (dim == 3 ? 8 * dx : 1)) : -(double)fsi_grid_sample_linear(s->phi, v3(at + 0.1 * lean, 0.1, 0.1)) / dx;
+    share = gravity > 0 ? (double)force.x / (500 * gravity * 0.09 * (dim == 3 ? 8 * dx : 1))
+                        : -(double)fsi_grid_sample_linear(s->phi, v3(at + 0.1 * lean, 0.1, 0.1)) / dx;
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(wall);
     fsi_mesh_destroy(pool);
     return share;
 }
 
-/* Liquid that is poured flush with a wall, or that a wall is put flush against, has no surface there, as at the sides of the box. */
+/* Liquid that is poured flush with a wall, or that a wall is put flush against, has no surface there, as at the sides
+   of the box. */
 static void test_liquid_flush_with_a_wall_leans_on_it(void)
 {
     double least = 2, most = 0;
@@ -1381,17 +1451,20 @@ static void test_liquid_flush_with_a_wall_leans_on_it(void)
         most = fmax(most, share);
     }
     printf("      %.3f to %.3f of the thrust in the first step\n", least, most);
-    CHECK(least > TOL(0.97, 0.8) && most < 1.03); /* in float a wall on a line of the grid may be seen on the other side of it */
+    CHECK(least > TOL(0.97, 0.8) && most < 1.03); /* in float a wall on a line of the grid may be seen on the other side
+                                                     of it */
 }
 
 /* Distance to a block as of make_block, negative inside. */
 static double block_distance(fsi_vec3 x, double cx, double cy, double a, double b, double angle)
 {
-    const double dx = (double)x.x - cx, dy = (double)x.y - cy, u = fabs(dx * cos(angle) + dy * sin(angle)) - a, v = fabs(dy * cos(angle) - dx * sin(angle)) - b;
+    const double dx = (double)x.x - cx, dy = (double)x.y - cy, u = fabs(dx * cos(angle) + dy * sin(angle)) - a,
+                 v = fabs(dy * cos(angle) - dx * sin(angle)) - b;
     return u > 0 && v > 0 ? sqrt(u * u + v * v) : fmax(u, v);
 }
 
-/* Of pools that surge around blocks, what is shown and read out ends at the blocks: phi itself goes on into them, by several cells. */
+/* Of pools that surge around blocks, what is shown and read out ends at the blocks: phi itself goes on into them, by
+   several cells. */
 static void test_no_liquid_is_shown_inside_solids(void)
 {
     const double dx = 1.0 / 32;
@@ -1409,24 +1482,29 @@ static void test_no_liquid_is_shown_inside_solids(void)
         for (step = 0; step < 20; step++) {
             CHECK(step_ok(s, 0.02));
             CHECK(fsi_levelset_update_surface(s, surface, 1) == FSI_OK);
-            for (i = 0; i < surface->vertex_count; i++) deepest = fmin(deepest, block_distance(surface->vertices[i], 0.6, 0.3, 0.2, flat, angle));
+            for (i = 0; i < surface->vertex_count; i++)
+                deepest = fmin(deepest, block_distance(surface->vertices[i], 0.6, 0.3, 0.2, flat, angle));
             CHECK(fsi_grid_surface_update(surface, s->phi, 1) == FSI_OK);
-            for (i = 0; i < surface->vertex_count; i++) raw = fmin(raw, block_distance(surface->vertices[i], 0.6, 0.3, 0.2, flat, angle));
+            for (i = 0; i < surface->vertex_count; i++)
+                raw = fmin(raw, block_distance(surface->vertices[i], 0.6, 0.3, 0.2, flat, angle));
             for (i = 0; i < 400; i++) {
                 const fsi_vec3 x = v3(0.35 + 0.025 * (i % 20), 0.05 + 0.025 * (i / 20), 0);
-                if (block_distance(x, 0.6, 0.3, 0.2, flat, angle) < -0.5 * dx) wettest = fmin(wettest, (double)fsi_levelset_phi_at(s, x));
+                if (block_distance(x, 0.6, 0.3, 0.2, flat, angle) < -0.5 * dx)
+                    wettest = fmin(wettest, (double)fsi_levelset_phi_at(s, x));
             }
         }
         printf("      deepest %.2f dx, without %.2f dx\n", -deepest / dx, -raw / dx);
         CHECK(deepest > -0.5 * dx && wettest > 0);
-        CHECK(fsi_levelset_update_surface(NULL, surface, 1) == FSI_ERROR_COOKIE && fsi_levelset_update_surface(s, NULL, 1) != FSI_OK);
+        CHECK(fsi_levelset_update_surface(NULL, surface, 1) == FSI_ERROR_COOKIE &&
+              fsi_levelset_update_surface(s, NULL, 1) != FSI_OK);
         fsi_grid_surface_destroy(surface);
         fsi_levelset_destroy(s);
         fsi_mesh_destroy(m);
     }
 }
 
-/* A block that stands in the left wall and ends at the surface of the box there: pressure is asked for on its top, in it, far beyond that side, and off the plane. */
+/* A block that stands in the left wall and ends at the surface of the box there: pressure is asked for on its top, in
+   it, far beyond that side, and off the plane. */
 static void test_pressure_beyond_the_box_is_that_at_its_side(void)
 {
     const double dx = 1.0 / 32, far_off[3] = { 0.3, 1e12, TOL(1e300, 1e30) };
@@ -1448,7 +1526,8 @@ static void test_pressure_beyond_the_box_is_that_at_its_side(void)
         CHECK_NEAR(fsi_levelset_pressure_at(s, v3(0, y, 1e12)), at_side, 0);
     }
     CHECK_NEAR(fsi_levelset_pressure_at(s, v3(0.5, -1e30, 0)), fsi_levelset_pressure_at(s, v3(0.5, 0, 0)), 0);
-    CHECK(fsi_is_finite((double)fsi_levelset_phi_at(s, v3(test_nan(), -1e30, 0))) && fsi_is_finite((double)fsi_levelset_velocity_at(s, v3(test_nan(), 1e30, 0)).x));
+    CHECK(fsi_is_finite((double)fsi_levelset_phi_at(s, v3(test_nan(), -1e30, 0))) &&
+          fsi_is_finite((double)fsi_levelset_velocity_at(s, v3(test_nan(), 1e30, 0)).x));
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
 }

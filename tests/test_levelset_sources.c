@@ -1,4 +1,5 @@
-/* test_levelset_sources.c - the level-set liquid: viscosity, emitters, sinks, open sides, state, what is read out, bad input.
+/* test_levelset_sources.c - the level-set liquid: viscosity, emitters, sinks, open sides, state, what is read out, bad
+   input.
    SPDX-License-Identifier: MIT */
 struct fsi__ls_run;
 static void spoil_after_phase(struct fsi__ls_run *run, int phase);
@@ -26,7 +27,8 @@ static void spoil_after_phase(struct fsi__ls_run *run, int phase)
     const fsi_field *phi = phase == 2 || phase == 3 ? run->m->next_phi : run->m->trial_phi;
     int e = 0;
     if (phase != spoil.phase || spoil.wait-- > 0) return;
-    while (phi->value[e] > -(fsi_real)1.5 * run->grid->dx && e < run->grid->block_count * run->grid->block_cells - 1) e++;
+    while (phi->value[e] > -(fsi_real)1.5 * run->grid->dx && e < run->grid->block_count * run->grid->block_cells - 1)
+        e++;
     field->value[e] = (fsi_real)test_nan();
 }
 
@@ -104,8 +106,9 @@ static void test_a_pool_rests_on_its_floor(void)
     }
 }
 
-/* A plug of honey between two walls: mean speed rho g w^2/(12 mu), whatever the substep, but for its ends, which make it faster by a share
-   that falls with its length; at first 1 - exp(-pi^2 nu t/w^2) of that to 4 %. Where the walls are slippery it falls freely. */
+/* A plug of honey between two walls: mean speed rho g w^2/(12 mu), whatever the substep, but for its ends, which make
+   it faster by a share that falls with its length; at first 1 - exp(-pi^2 nu t/w^2) of that to 4 %. Where the walls are
+   slippery it falls freely. */
 static double fall_of_a_plug(double mu, double length, double dt, int steps, int no_slip)
 {
     fsi_levelset_desc d = make_desc(2, 16, 128, 1.0 / 16, NULL);
@@ -127,7 +130,8 @@ static double fall_of_a_plug(double mu, double length, double dt, int steps, int
 
 static void test_viscosity_resists_gravity_as_in_a_channel(void)
 {
-    const double ideal = 1000 * 9.81 / (12 * 1e4), shorter = fall_of_a_plug(1e4, 3, 1.0 / 60, 10, 1), longer = fall_of_a_plug(1e4, 6, 1.0 / 60, 10, 1);
+    const double ideal = 1000 * 9.81 / (12 * 1e4), shorter = fall_of_a_plug(1e4, 3, 1.0 / 60, 10, 1),
+                 longer = fall_of_a_plug(1e4, 6, 1.0 / 60, 10, 1);
     CHECK_NEAR(2 * longer - shorter, ideal, 0.03 * ideal); /* without the ends */
     CHECK_NEAR(fall_of_a_plug(1e5, 3, 1.0 / 60, 5, 1), shorter / 10, 0.01 * shorter);
     CHECK_NEAR(fall_of_a_plug(1e4, 3, 1.0 / 60, 5, 0), 9.81 * 5 / 60, TOL(1e-3, 1e-2));
@@ -135,7 +139,8 @@ static void test_viscosity_resists_gravity_as_in_a_channel(void)
 
 /* ---- emitters -------------------------------------------------------------------------------------------------- */
 
-/* A faucet: what the liquid is to have is area * speed * time and what filled the nozzle, to rounding; what it has, to 0.5 %. */
+/* A faucet: what the liquid is to have is area * speed * time and what filled the nozzle, to rounding; what it has, to
+   0.5 %. */
 static void run_faucet(int dim, fsi_vec3 center, fsi_vec3 direction, int box, double mu)
 {
     const double dx = 1.0 / 32, radius = 3.3 * dx, speed = 1.5;
@@ -159,8 +164,8 @@ static void run_faucet(int dim, fsi_vec3 center, fsi_vec3 direction, int box, do
         mean += fabs(s->stats.volume_error) / steps;
     }
     CHECK(worst <= 0.005);
-    printf("      %dD%s: volume %.5f, error at worst %.4f %%, on average %.4f %%, %d components, %.2g lost\n", dim, box ? " box" : "", s->stats.volume, 100 * worst, 100 * mean,
-        s->component_count, s->stats.lost_volume);
+    printf("      %dD%s: volume %.5f, error at worst %.4f %%, on average %.4f %%, %d components, %.2g lost\n", dim,
+           box ? " box" : "", s->stats.volume, 100 * worst, 100 * mean, s->component_count, s->stats.lost_volume);
     fsi_levelset_destroy(s);
 }
 
@@ -192,7 +197,8 @@ static void test_an_inlet_below_the_surface_lifts_it(void)
     fsi_levelset_destroy(s);
 }
 
-/* start and stop within substeps count in full; a shut emitter's nozzle falls with the rest; it moves along with its velocity. */
+/* start and stop within substeps count in full; a shut emitter's nozzle falls with the rest; it moves along with its
+   velocity. */
 static void test_emitters_start_stop_and_move(void)
 {
     fsi_levelset_desc d = make_desc(2, 64, 32, 1.0 / 32, NULL);
@@ -279,7 +285,9 @@ static void run_sink(int shape, double rate)
         CHECK_NEAR(s->stats.volume, s->stats.target, 0.01 * before);
     }
     CHECK(s->stats.lost_volume < 1e-3 * before);
-    printf("      %s, rate %g: took %.4f of %.4f, %.2g lost, %d components\n", shape == 0 ? "box" : (shape == 1 ? "sphere" : "mesh"), rate, last, before, s->stats.lost_volume, s->component_count);
+    printf("      %s, rate %g: took %.4f of %.4f, %.2g lost, %d components\n",
+           shape == 0 ? "box" : (shape == 1 ? "sphere" : "mesh"), rate, last, before, s->stats.lost_volume,
+           s->component_count);
     CHECK(fsi_levelset_remove_sink(s, id) == FSI_OK && fsi_levelset_sink_total(s, id, NULL) == FSI_ERROR_ARGUMENT);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(mesh);
@@ -294,7 +302,8 @@ static void test_sinks_take_what_is_missing(void)
     }
 }
 
-/* However little a sink may take, it takes no more, also where many cells are equally deep in it, and the step goes on. */
+/* However little a sink may take, it takes no more, also where many cells are equally deep in it, and the step goes
+   on. */
 static void test_sinks_that_take_next_to_nothing(void)
 {
     const double rates[3] = { 0.01, 1e-12, 1e-20 };
@@ -351,7 +360,8 @@ static void test_a_tank_drains_through_its_open_side(void)
         CHECK_NEAR(s->stats.target + s->stats.left_volume + s->stats.lost_volume, before, 1e-12);
         if (fabs(s->stats.volume - s->stats.target) > worst) worst = fabs(s->stats.volume - s->stats.target);
     }
-    printf("      %.4f of %.4f left, volume off by %.2g of it at worst, %.2g lost, %d components\n", s->stats.left_volume, before, worst / before, s->stats.lost_volume, s->component_count);
+    printf("      %.4f of %.4f left, volume off by %.2g of it at worst, %.2g lost, %d components\n",
+           s->stats.left_volume, before, worst / before, s->stats.lost_volume, s->component_count);
     CHECK(worst < 0.01 * before);
     CHECK(s->stats.left_volume > 0.7 * before && s->stats.lost_volume < 1e-3 * before);
     fsi_levelset_destroy(s);
@@ -467,7 +477,8 @@ static void test_saved_states_go_on_with_the_same_bits(void)
         CHECK(hash[0] != start);
         CHECK(fsi_levelset_load(s, state, size) == FSI_OK && fsi_levelset_load(other, state, size) == FSI_OK);
         CHECK(fsi_levelset_hash(s) == start && fsi_levelset_hash(other) == start);
-        CHECK(memcmp(&s->stats.volume, &volume, sizeof volume) == 0 && memcmp(&other->stats.volume, &volume, sizeof volume) == 0);
+        CHECK(memcmp(&s->stats.volume, &volume, sizeof volume) == 0 &&
+              memcmp(&other->stats.volume, &volume, sizeof volume) == 0);
         CHECK(memcmp(&other->stats.left_volume, &left, sizeof left) == 0 && fsi_levelset_suggest_dt(s) > 0);
         for (i = 0; i < steps; i++) {
             step_ok(s, 0.01);
@@ -542,7 +553,8 @@ static void test_states_that_lie_are_refused(void)
         memset(copy + at, 0xff, 8); /* -1, or NaN */
         sum = fsi_hash(copy + head, size - head, 0);
         memcpy(copy + k, &sum, 8);
-        if (fsi_levelset_load(s, copy, size) == FSI_OK) CHECK(fsi_levelset_load(s, state, size) == FSI_OK); /* a whole number may be any */
+        /* a whole number may be any */
+        if (fsi_levelset_load(s, copy, size) == FSI_OK) CHECK(fsi_levelset_load(s, state, size) == FSI_OK);
         else refused++;
         CHECK(fsi_levelset_hash(s) == hash);
     }
@@ -600,7 +612,8 @@ static void test_every_allocation_may_fail(void)
     }
     CHECK(done == 6);
     test_fail_allocator(&context, 0);
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.45, 1.1, 0), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK); /* more than the other one has */
+    /* more than the other one has */
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.45, 1.1, 0), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
     state = save_state(s, &size);
     fsi_levelset_destroy(s);
     CHECK(test_live_bytes() == 0);
@@ -654,7 +667,8 @@ static void test_nan_at_every_phase_changes_nothing(void)
             spoil.wait = wait;
             status = fsi_levelset_step(s, (fsi_real)0.03);
             spoil.phase = -1;
-            if (!CHECK(status == FSI_ERROR_NAN)) printf("      phase %d: %d %s\n", phase, (int)status, fsi_levelset_error(s)->message);
+            if (!CHECK(status == FSI_ERROR_NAN))
+                printf("      phase %d: %d %s\n", phase, (int)status, fsi_levelset_error(s)->message);
             CHECK(fsi_levelset_hash(s) == hash);
             step_ok(s, 0.01);
             step_ok(twin, 0.01);
@@ -673,7 +687,8 @@ static void test_nan_in_velocities_is_named(void)
     uint64_t hash;
     s->u[1]->value[e] = (fsi_real)test_inf();
     hash = fsi_levelset_hash(s);
-    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && fsi_levelset_error(s)->element == e && strstr(fsi_levelset_error(s)->message, "u[1]"));
+    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && fsi_levelset_error(s)->element == e &&
+          strstr(fsi_levelset_error(s)->message, "u[1]"));
     CHECK(fsi_levelset_hash(s) == hash);
     CHECK(fsi_levelset_step(s, 0) == FSI_ERROR_NAN);
     s->u[1]->value[e] = before;
@@ -690,7 +705,8 @@ static void test_steps_of_every_length(void)
     fsi_status status;
     step_ok(s, 0);
     CHECK(fsi_levelset_hash(s) == hash && s->stats.substeps == 0);
-    CHECK(fsi_levelset_step(s, (fsi_real)-0.01) == FSI_ERROR_ARGUMENT && fsi_levelset_step(s, (fsi_real)test_nan()) != FSI_OK);
+    CHECK(fsi_levelset_step(s, (fsi_real)-0.01) == FSI_ERROR_ARGUMENT &&
+          fsi_levelset_step(s, (fsi_real)test_nan()) != FSI_OK);
     CHECK(fsi_levelset_hash(s) == hash);
     step_ok(s, 1e-9);
     step_ok(s, 0.2); /* max_substeps 3 is not enough */
@@ -739,7 +755,8 @@ static void test_fills_are_checked(void)
     CHECK(fsi_levelset_fill_box(s, box3(1, 0, 0, 0, 1, 0), v3(0, 0, 0), NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_levelset_fill_mesh(s, NULL, v3(0, 0, 0), NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_levelset_hash(s) == hash);
-    CHECK(fsi_levelset_fill_sphere(s, v3(50, 0.5, 0), 1, v3(0, 0, 0), NULL) == FSI_OK && fsi_levelset_fill_box(s, box3(-9, -9, 0, -8, -8, 0), v3(0, 0, 0), NULL) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(50, 0.5, 0), 1, v3(0, 0, 0), NULL) == FSI_OK &&
+          fsi_levelset_fill_box(s, box3(-9, -9, 0, -8, -8, 0), v3(0, 0, 0), NULL) == FSI_OK);
     CHECK_NEAR(s->stats.target, target, 1e-15); /* nothing of it in the box */
     fsi_levelset_destroy(s);
 }
@@ -759,9 +776,13 @@ static void test_sources_are_checked(void)
     bad = e; bad.speed = -1; CHECK(fsi_levelset_add_emitter(s, &bad, &id) == FSI_ERROR_ARGUMENT);
     bad = e; bad.start = test_nan(); CHECK(fsi_levelset_add_emitter(s, &bad, &id) == FSI_ERROR_NAN);
     bad = e; bad.cookie = 0; CHECK(fsi_levelset_add_emitter(s, &bad, &id) == FSI_ERROR_COOKIE);
-    bad = e; bad.shape = (fsi_levelset_emitter_shape)2; CHECK(fsi_levelset_set_emitter(s, 0, &bad) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_levelset_set_emitter(s, 9, &e) == FSI_ERROR_ARGUMENT && fsi_levelset_emitter_total(s, -1, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_levelset_add_emitter(s, NULL, &id) == FSI_ERROR_ARGUMENT && fsi_levelset_add_emitter(NULL, &e, &id) == FSI_ERROR_COOKIE);
+    bad = e;
+    bad.shape = (fsi_levelset_emitter_shape)2;
+    CHECK(fsi_levelset_set_emitter(s, 0, &bad) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_set_emitter(s, 9, &e) == FSI_ERROR_ARGUMENT &&
+          fsi_levelset_emitter_total(s, -1, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_add_emitter(s, NULL, &id) == FSI_ERROR_ARGUMENT &&
+          fsi_levelset_add_emitter(NULL, &e, &id) == FSI_ERROR_COOKIE);
     CHECK(fsi_levelset_add_sink(s, &k, &id) == FSI_ERROR_ARGUMENT); /* no box */
     k.shape = FSI_LEVELSET_SINK_SPHERE;
     CHECK(fsi_levelset_add_sink(s, &k, &id) == FSI_ERROR_ARGUMENT);
@@ -783,8 +804,10 @@ static void test_a_component_takes_another_volume(void)
     d.gravity = v3(0, 0, 0);
     s = make(&d);
     CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.5, 0), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
-    CHECK(fsi_levelset_set_volume(s, 1, 0.2) == FSI_ERROR_ARGUMENT && fsi_levelset_set_volume(s, 0, -1) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_levelset_set_volume(s, 0, 1.1) == FSI_ERROR_ARGUMENT && fsi_levelset_set_volume(s, 0, test_nan()) == FSI_ERROR_NAN);
+    CHECK(fsi_levelset_set_volume(s, 1, 0.2) == FSI_ERROR_ARGUMENT &&
+          fsi_levelset_set_volume(s, 0, -1) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_set_volume(s, 0, 1.1) == FSI_ERROR_ARGUMENT &&
+          fsi_levelset_set_volume(s, 0, test_nan()) == FSI_ERROR_NAN);
     CHECK(fsi_levelset_set_volume(s, 0, 0.15) == FSI_OK);
     for (i = 0; i < 10; i++) step_ok(s, 0.01);
     CHECK_NEAR(s->stats.volume, 0.15, 0.15 * TOL(1e-3, 1e-3));
@@ -826,22 +849,28 @@ static void test_copies_are_what_stands_in_the_fields(void)
         float phi[9 * 4 * 3], p[9 * 4 * 3], u[9 * 4 * 3 * 3], *all = (float *)malloc(24 * 32 * 24 * sizeof(float));
         double off = 0;
         step_ok(s, 0.01);
-        CHECK(fsi_levelset_copy(s, FSI_LEVELSET_PHI, lo, n, phi) == FSI_OK && fsi_levelset_copy(s, FSI_LEVELSET_PRESSURE, lo, n, p) == FSI_OK);
-        CHECK(fsi_levelset_copy(s, FSI_LEVELSET_VELOCITY, lo, n, u) == FSI_OK && fsi_levelset_copy(s, FSI_LEVELSET_PHI, NULL, NULL, all) == FSI_OK);
+        CHECK(fsi_levelset_copy(s, FSI_LEVELSET_PHI, lo, n, phi) == FSI_OK &&
+              fsi_levelset_copy(s, FSI_LEVELSET_PRESSURE, lo, n, p) == FSI_OK);
+        CHECK(fsi_levelset_copy(s, FSI_LEVELSET_VELOCITY, lo, n, u) == FSI_OK &&
+              fsi_levelset_copy(s, FSI_LEVELSET_PHI, NULL, NULL, all) == FSI_OK);
         for (k = 0; k < n[2]; k++)
             for (j = 0; j < n[1]; j++)
                 for (i = 0; i < n[0]; i++) {
                     const int at = (k * n[1] + j) * n[0] + i;
-                    const fsi_vec3 x = fsi_grid_position(s->grid, FSI_CELLS, lo[0] + i, lo[1] + j, lo[2] + k), v = fsi_levelset_velocity_at(s, x);
+                    const fsi_vec3 x = fsi_grid_position(s->grid, FSI_CELLS, lo[0] + i, lo[1] + j, lo[2] + k),
+                                   v = fsi_levelset_velocity_at(s, x);
                     const double w[3] = { (double)v.x, (double)v.y, (double)v.z };
                     off = fmax(off, fabs((double)(float)fsi_levelset_phi_at(s, x) - (double)phi[at]));
                     off = fmax(off, fabs((double)(float)fsi_levelset_pressure_at(s, x) - (double)p[at]) / 1000);
                     for (a = 0; a < 3; a++) off = fmax(off, fabs(w[a] - (double)u[3 * at + a]));
-                    off = fmax(off, fabs((double)all[((lo[2] + k) * 32 + lo[1] + j) * 24 + lo[0] + i] - (double)phi[at]));
+                    off =
+                        fmax(off, fabs((double)all[((lo[2] + k) * 32 + lo[1] + j) * 24 + lo[0] + i] - (double)phi[at]));
                 }
         CHECK(off < 1e-5);
-        CHECK(fsi_levelset_copy(s, FSI_LEVELSET_PHI, lo, over, phi) == FSI_ERROR_ARGUMENT && fsi_levelset_copy(s, FSI_LEVELSET_PHI, lo, NULL, phi) == FSI_ERROR_ARGUMENT);
-        CHECK(fsi_levelset_copy(s, (fsi_levelset_field)3, lo, n, phi) == FSI_ERROR_ARGUMENT && fsi_levelset_copy(s, FSI_LEVELSET_PHI, lo, n, NULL) == FSI_ERROR_ARGUMENT);
+        CHECK(fsi_levelset_copy(s, FSI_LEVELSET_PHI, lo, over, phi) == FSI_ERROR_ARGUMENT &&
+              fsi_levelset_copy(s, FSI_LEVELSET_PHI, lo, NULL, phi) == FSI_ERROR_ARGUMENT);
+        CHECK(fsi_levelset_copy(s, (fsi_levelset_field)3, lo, n, phi) == FSI_ERROR_ARGUMENT &&
+              fsi_levelset_copy(s, FSI_LEVELSET_PHI, lo, n, NULL) == FSI_ERROR_ARGUMENT);
         free(all);
         fsi_levelset_destroy(s);
     }
@@ -883,7 +912,8 @@ static void test_the_picture_shows_the_surface(void)
         fsi_levelset_debug_draw(s, &draw);
         draw.line = draw_line;
         draw.triangle = draw_triangle;
-        CHECK(fsi_levelset_fill_sphere(s, v3(0.25, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK && fsi_levelset_fill_sphere(s, v3(0.75, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
+        CHECK(fsi_levelset_fill_sphere(s, v3(0.25, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK &&
+              fsi_levelset_fill_sphere(s, v3(0.75, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
         memset(&drawn, 0, sizeof drawn);
         fsi_levelset_debug_draw(s, &draw);
         CHECK_NEAR(drawn.area, dim == 2 ? 4 * FSI_PI * 0.2 : 8 * FSI_PI * 0.04, 0.02);
@@ -915,8 +945,9 @@ static fsi_mesh *make_disc(double x, double y, double radius)
     return mesh;
 }
 
-/* Blocks come and go as a drop falls past a disc that moves: in each of them psi is the distance to where the disc is, measured in new ones only; points of
-   its mesh that are nearest to faces are looked for once as long as it stands there, by a body or not. */
+/* Blocks come and go as a drop falls past a disc that moves: in each of them psi is the distance to where the disc is,
+   measured in new ones only; points of its mesh that are nearest to faces are looked for once as long as it stands
+   there, by a body or not. */
 static void test_what_is_kept_of_solids_is_current(void)
 {
     int kind, t, e, f, known = 0, changed = 0;
@@ -949,14 +980,18 @@ static void test_what_is_kept_of_solids_is_current(void)
             run = fsi__ls_make_run(s);
             fsi__ls_find_solids(&run);
             CHECK(fsi__ls_find_faces(&run) == FSI_OK);
-            CHECK(fsi_grid_mesh_distance(distance, m->obstacle[0].shadow, (int)floor((double)(m->psi->background / d.dx) + 0.5)) == FSI_OK);
-            for (e = 0; e < s->grid->block_count * s->grid->block_cells; e++) CHECK(fabs((double)(m->psi->value[e] - distance->value[e])) <= 1e-6 * (double)d.dx);
+            CHECK(fsi_grid_mesh_distance(distance, m->obstacle[0].shadow,
+                                         (int)floor((double)(m->psi->background / d.dx) + 0.5)) == FSI_OK);
+            for (e = 0; e < s->grid->block_count * s->grid->block_cells; e++)
+                CHECK(fabs((double)(m->psi->value[e] - distance->value[e])) <= 1e-6 * (double)d.dx);
             for (f = 0; f < m->obstacle[0].faces->count && kind; f++) {
                 const fsi_grid_faces *faces = m->obstacle[0].faces;
-                const fsi_vec3 at = fsi__ls_entry_position(s->grid, (fsi_grid_place)((int)FSI_FACES_X + fsi__ls_face_axis(faces, f)), faces->entry[f]);
+                const fsi_vec3 at = fsi__ls_entry_position(
+                    s->grid, (fsi_grid_place)((int)FSI_FACES_X + fsi__ls_face_axis(faces, f)), faces->entry[f]);
                 if (m->obstacle[0].foot[f].face == -2) continue;
                 known++;
-                CHECK(m->obstacle[0].foot[f].face == fsi_mesh_closest(m->obstacle[0].shadow, at, FSI_REAL_MAX, -1).face);
+                CHECK(m->obstacle[0].foot[f].face ==
+                      fsi_mesh_closest(m->obstacle[0].shadow, at, FSI_REAL_MAX, -1).face);
             }
         }
         fsi_levelset_destroy(s);

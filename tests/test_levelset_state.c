@@ -1,4 +1,5 @@
-/* test_levelset_state.c - the level-set liquid's state is all there is: a rollback, a step tried again and scratch full of rubbish change no bit.
+/* test_levelset_state.c - the level-set liquid's state is all there is: a rollback, a step tried again and scratch
+   full of rubbish change no bit.
    SPDX-License-Identifier: MIT */
 struct fsi__ls_run;
 static void poison_after_phase(struct fsi__ls_run *run, int phase);
@@ -14,12 +15,31 @@ static void poison_after_phase(struct fsi__ls_run *run, int phase);
 
 /* ---- scenes: a pool and a drop, solids and sources among them ---------------------------------------------------- */
 
-enum { TENSION = 1, SMOOTH = 2, DELTA = 4, VISCOUS = 8, FIXED = 16, MESH = 32, MOVED = 64, FREE = 128, SOURCES = 256, FIRST_ORDER = 512, DRAINED = 1024, FILMS = 2048 };
-
-static const int kinds[] = {
-    TENSION | FIXED, TENSION | MESH, TENSION | VISCOUS | MOVED, TENSION | FREE | SOURCES, TENSION | SMOOTH | MESH | FREE,
-    TENSION | DELTA | FIRST_ORDER | MOVED, VISCOUS | SOURCES | DRAINED, TENSION | DELTA | SMOOTH | FIXED | MESH, MESH | MOVED | FREE | SOURCES | FIRST_ORDER, FILMS | FIXED
+enum {
+    TENSION = 1,
+    SMOOTH = 2,
+    DELTA = 4,
+    VISCOUS = 8,
+    FIXED = 16,
+    MESH = 32,
+    MOVED = 64,
+    FREE = 128,
+    SOURCES = 256,
+    FIRST_ORDER = 512,
+    DRAINED = 1024,
+    FILMS = 2048
 };
+
+static const int kinds[] = {TENSION | FIXED,
+                            TENSION | MESH,
+                            TENSION | VISCOUS | MOVED,
+                            TENSION | FREE | SOURCES,
+                            TENSION | SMOOTH | MESH | FREE,
+                            TENSION | DELTA | FIRST_ORDER | MOVED,
+                            VISCOUS | SOURCES | DRAINED,
+                            TENSION | DELTA | SMOOTH | FIXED | MESH,
+                            MESH | MOVED | FREE | SOURCES | FIRST_ORDER,
+                            FILMS | FIXED};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef struct scene {
@@ -121,13 +141,16 @@ static void scene_fill(scene *q)
     pool.hi = q->dim == 2 ? v3(1, 0.42, 0) : v3(1, 1, 0.42);
     CHECK(fsi_levelset_fill_box(q->s, pool, v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(fsi_levelset_fill_sphere(q->s, up(q->dim, 0.45, 0.8), (fsi_real)0.14, up(q->dim, 1, -1), NULL) == FSI_OK);
-    if (q->kind & FILMS) { /* liquid under the ceiling, which lets go of it, and a drop that is to become too small for the grid */
+    if (q->kind & FILMS) { /* liquid under the ceiling, which lets go of it, and a drop that is to become too small for
+                              the grid */
         int c;
         pool = q->dim == 2 ? box3(0.6, 0.85, 0, 0.9, 1, 0) : box3(0.6, 0.3, 0.85, 0.9, 0.7, 1);
         CHECK(fsi_levelset_fill_box(q->s, pool, v3(0, 0, 0), NULL) == FSI_OK);
-        CHECK(fsi_levelset_fill_sphere(q->s, up(q->dim, 0.12, 0.75), (fsi_real)0.9 * q->s->desc.dx, up(q->dim, 0, 1), NULL) == FSI_OK);
+        CHECK(fsi_levelset_fill_sphere(q->s, up(q->dim, 0.12, 0.75), (fsi_real)0.9 * q->s->desc.dx, up(q->dim, 0, 1),
+                                       NULL) == FSI_OK);
         for (c = 0; c < q->s->component_count; c++)
-            if ((double)q->s->component[c].shape.centroid.x < 0.2) CHECK(fsi_levelset_set_volume(q->s, c, 0.01 * pow((double)q->s->desc.dx, q->dim)) == FSI_OK);
+            if ((double)q->s->component[c].shape.centroid.x < 0.2)
+                CHECK(fsi_levelset_set_volume(q->s, c, 0.01 * pow((double)q->s->desc.dx, q->dim)) == FSI_OK);
     }
 }
 
@@ -161,7 +184,8 @@ static uint64_t bits(const scene *q)
     h = fsi_hash(&q->s->stats.kinetic_energy, sizeof(double), h);
     for (k = 0; k < q->s->component_count; k++) {
         h = fsi_hash(&q->s->component[k].target, sizeof(double), h);
-        h = fsi_hash(&q->s->component[k].shape, offsetof(fsi_grid_component, cells) + sizeof(int), h); /* without the padding behind it */
+        /* without the padding behind it */
+        h = fsi_hash(&q->s->component[k].shape, offsetof(fsi_grid_component, cells) + sizeof(int), h);
     }
     return fsi_hash(q->s->label, (size_t)q->s->grid->block_count * (size_t)q->s->grid->block_cells * sizeof(int), h);
 }
@@ -195,7 +219,8 @@ static void put_back(scene *q, const saved *v)
     CHECK(fsi_levelset_load(q->s, v->state, v->size) == FSI_OK);
 }
 
-/* ---- poison ------------------------------------------------------------------------------------------------------- */
+/* ---- poison
+   ------------------------------------------------------------------------------------------------------- */
 
 static struct { int on, byte, calls; } poison;
 
@@ -221,7 +246,8 @@ static void spoil_solver(fsi_pressure *s)
     fsi__pressure_impl *m = (fsi__pressure_impl *)s->impl;
     fsi__arena *a[9];
     int k;
-    a[0] = &m->lists_memory, a[1] = &m->cuts_memory, a[2] = &m->vectors_memory, a[3] = &m->faces_memory, a[4] = &m->responses_memory;
+    a[0] = &m->lists_memory, a[1] = &m->cuts_memory, a[2] = &m->vectors_memory, a[3] = &m->faces_memory,
+    a[4] = &m->responses_memory;
     a[5] = &m->yields_memory, a[6] = &m->runs_memory, a[7] = &m->pieces_memory, a[8] = &m->nulls_memory;
     for (k = 0; k < 9; k++) spoil_arena(a[k]);
     for (k = 0; k < FSI__MG_LEVELS; k++) {
@@ -314,7 +340,8 @@ static void poison_after_phase(struct fsi__ls_run *run, int phase)
     if (phase < 2 || phase >= 3) spoil(m->next_label, (size_t)m->room * (size_t)run->grid->block_cells * sizeof(int));
 }
 
-/* ---- the promises ------------------------------------------------------------------------------------------------- */
+/* ---- the promises
+   ------------------------------------------------------------------------------------------------- */
 
 enum { BEFORE = 3, AFTER = 3 };
 static struct { int released, droplets; } films; /* seen in all scenes */
@@ -376,7 +403,8 @@ static void test_poisoned_scratch_changes_no_bit(void)
                 for (k = 0; k < AFTER; k++) {
                     spoil_trial(q.s);
                     CHECK(advance(&q, BEFORE + k) == FSI_OK);
-                    if (bits(&q) != want[k] && test__run.faults < 10) printf("      %dD, kind %d, byte %x, step %d: ", dim, kind, bytes[b], k);
+                    if (bits(&q) != want[k] && test__run.faults < 10)
+                        printf("      %dD, kind %d, byte %x, step %d: ", dim, kind, bytes[b], k);
                     CHECK(bits(&q) == want[k]);
                 }
                 poison.on = 0;
@@ -387,7 +415,8 @@ static void test_poisoned_scratch_changes_no_bit(void)
     CHECK(films.released > 0 && films.droplets > 0);
 }
 
-/* ---- memory that fails -------------------------------------------------------------------------------------------- */
+/* ---- memory that fails
+   -------------------------------------------------------------------------------------------- */
 
 static struct { long count, fail_at; int once; } heap;
 
@@ -425,7 +454,8 @@ static int retry(int dim, int kind, int n, const saved *v, uint64_t want, long a
         spoil_trial(q.s);
         CHECK(advance(&q, v->k) == FSI_OK);
     }
-    if (bits(&q) != want && test__run.faults < 10) printf("      %dD, kind %d, allocation %ld%s: ", dim, kind, at, once ? "" : " and later");
+    if (bits(&q) != want && test__run.faults < 10)
+        printf("      %dD, kind %d, allocation %ld%s: ", dim, kind, at, once ? "" : " and later");
     CHECK(bits(&q) == want);
     scene_end(&q);
     return status != FSI_OK;
@@ -451,9 +481,24 @@ static void test_a_step_without_memory_tried_again_gives_the_same_bits(void)
     CHECK(test_live_bytes() == 0);
 }
 
-/* ---- every call without memory ------------------------------------------------------------------------------------- */
+/* ---- every call without memory
+   ------------------------------------------------------------------------------------- */
 
-enum { CREATE, FILL_BOX, FILL_SPHERE, FILL_MESH, ADD_MESH, ADD_BODY, REMOVE, TELEPORT, ADD_EMITTER, ADD_SINK, LOAD, STEP, CALLS };
+enum {
+    CREATE,
+    FILL_BOX,
+    FILL_SPHERE,
+    FILL_MESH,
+    ADD_MESH,
+    ADD_BODY,
+    REMOVE,
+    TELEPORT,
+    ADD_EMITTER,
+    ADD_SINK,
+    LOAD,
+    STEP,
+    CALLS
+};
 
 /* Makes one call on a scene of solids and sources; CREATE makes another liquid and drops it. */
 static fsi_status call(scene *q, int which, const saved *v, const fsi_mesh *more)
@@ -478,7 +523,8 @@ static fsi_status call(scene *q, int which, const saved *v, const fsi_mesh *more
         fsi_levelset_destroy(other);
     }
     else if (which == FILL_BOX) status = fsi_levelset_fill_box(q->s, box3(0, 0.4, 0, 1, 1, 1), rest, &added);
-    else if (which == FILL_SPHERE) status = fsi_levelset_fill_sphere(q->s, v3(0.5, 0.8, 0), (fsi_real)0.2, rest, &added);
+    else if (which == FILL_SPHERE)
+        status = fsi_levelset_fill_sphere(q->s, v3(0.5, 0.8, 0), (fsi_real)0.2, rest, &added);
     else if (which == FILL_MESH) status = fsi_levelset_fill_mesh(q->s, more, rest, &added);
     else if (which == ADD_MESH || which == ADD_BODY) status = fsi_levelset_add_obstacle(q->s, &o, NULL);
     else if (which == REMOVE) status = fsi_levelset_remove_obstacle(q->s, 0);
@@ -537,9 +583,11 @@ static void test_a_call_without_memory_changes_and_loses_nothing(void)
     CHECK(test_live_bytes() == 0);
 }
 
-/* ---- states that lie ------------------------------------------------------------------------------------------------ */
+/* ---- states that lie
+   ------------------------------------------------------------------------------------------------ */
 
-/* Loads a payload with a checksum that fits. 1: refused, which changed nothing; 0: taken, and the next steps went well. */
+/* Loads a payload with a checksum that fits. 1: refused, which changed nothing; 0: taken, and the next steps went
+   well. */
 static int refuses(scene *q, const unsigned char *payload, size_t size)
 {
     const fsi__state_header header = fsi__make_state_header(q->s->cookie, size, fsi_hash(payload, size, 0));
@@ -557,13 +605,16 @@ static int refuses(scene *q, const unsigned char *payload, size_t size)
         return 1;
     }
     for (k = 0; k < 2; k++) {
-        if (!CHECK(fsi_levelset_step(q->s, k == 0 ? 0 : (fsi_real)1e-3) == FSI_OK)) printf("      %s\n", fsi_levelset_error(q->s)->message);
-        CHECK(fsi_is_finite(q->s->stats.kinetic_energy) && fsi_is_finite(q->s->stats.volume) && fsi_is_finite(q->s->stats.max_speed));
+        if (!CHECK(fsi_levelset_step(q->s, k == 0 ? 0 : (fsi_real)1e-3) == FSI_OK))
+            printf("      %s\n", fsi_levelset_error(q->s)->message);
+        CHECK(fsi_is_finite(q->s->stats.kinetic_energy) && fsi_is_finite(q->s->stats.volume) &&
+              fsi_is_finite(q->s->stats.max_speed));
     }
     return 0;
 }
 
-/* Small sibling of tests/fuzz/fuzz_state_levelset.c: each word of the state's beginning, and some of its fields, become what nobody wrote. */
+/* Small sibling of tests/fuzz/fuzz_state_levelset.c: each word of the state's beginning, and some of its fields, become
+   what nobody wrote. */
 static void test_a_state_that_loads_can_be_stepped(void)
 {
     static const double odd[8] = { 0, -1, 1e300, -1e300, 1e-300, 1e12, 1e18, 7 };
@@ -599,7 +650,8 @@ static void test_a_state_that_loads_can_be_stepped(void)
     CHECK(refused > tried / 3 && refused < tried);
 }
 
-/* ---- what is far away --------------------------------------------------------------------------------------------- */
+/* ---- what is far away
+   --------------------------------------------------------------------------------------------- */
 
 /* Kinetic energy of an egg-shaped drop after some steps, with a block that moves 18 cells away, or without. */
 static double energy_of_a_drop(int dim, int block, double viscosity, double capillary_cfl)
@@ -621,7 +673,9 @@ static double energy_of_a_drop(int dim, int block, double viscosity, double capi
     CHECK(fsi_levelset_create(&s, &d) == FSI_OK);
     mesh_to(m, stand(dim, 0.9, 8.0 / n, 0));
     if (block) CHECK(fsi_levelset_add_mesh(s, m, NULL) == FSI_OK);
-    for (k = 0; k < 2; k++) CHECK(fsi_levelset_fill_sphere(s, v3((9.0 + 3 * k) / n, 8.0 / n, 8.0 / n), (fsi_real)(4.5 / n), v3(0, 0, 0), NULL) == FSI_OK);
+    for (k = 0; k < 2; k++)
+        CHECK(fsi_levelset_fill_sphere(s, v3((9.0 + 3 * k) / n, 8.0 / n, 8.0 / n), (fsi_real)(4.5 / n), v3(0, 0, 0),
+                                       NULL) == FSI_OK);
     for (k = 0; k < 6; k++) {
         fsi_pose p = stand(dim, 0.9, (8 + 0.3 * k) / n, 0);
         CHECK(fsi_mesh_move_rigid(m, p.position, p.orientation) == FSI_OK);
@@ -637,7 +691,8 @@ static void test_a_mesh_that_moves_far_away_changes_no_drop(void)
 {
     int dim;
     for (dim = 2; dim <= 3; dim++) {
-        const double free_drop = energy_of_a_drop(dim, 0, 0, 1), long_steps = energy_of_a_drop(dim, 0, 0, 3), thick = energy_of_a_drop(dim, 0, 0.05, 1);
+        const double free_drop = energy_of_a_drop(dim, 0, 0, 1), long_steps = energy_of_a_drop(dim, 0, 0, 3),
+                     thick = energy_of_a_drop(dim, 0, 0.05, 1);
         CHECK(free_drop > 0);
         CHECK_NEAR(energy_of_a_drop(dim, 1, 0, 1) / free_drop, 1, TOL(1e-12, 1e-6));
         CHECK_NEAR(energy_of_a_drop(dim, 1, 0, 3) / long_steps, 1, TOL(1e-12, 1e-6));

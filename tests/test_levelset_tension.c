@@ -1,4 +1,5 @@
-/* test_levelset_tension.c - surface tension of the level-set liquid: drops that rest and swing, Laplace pressure, capillary smoothing.
+/* test_levelset_tension.c - surface tension of the level-set liquid: drops that rest and swing, Laplace pressure,
+   capillary smoothing.
    SPDX-License-Identifier: MIT */
 #define FSI_LEVELSET_IMPLEMENTATION
 #include "kit/test.h"
@@ -6,7 +7,8 @@
 
 static fsi_context test_context;
 
-/* A simulator in a box of 3 with unit density and tension, no gravity: a drop of radius 1 has 2/3 n cells a diameter. */
+/* A simulator in a box of 3 with unit density and tension, no gravity: a drop of radius 1 has 2/3 n cells a
+   diameter. */
 static fsi_levelset_desc tension_desc(int dim, int n)
 {
     fsi_levelset_desc d = fsi_levelset_default_desc();
@@ -27,7 +29,8 @@ static fsi_levelset *tension_drop(const fsi_levelset_desc *d)
 {
     fsi_levelset *s;
     if (!CHECK(fsi_levelset_create(&s, d) == FSI_OK)) return NULL;
-    CHECK(fsi_levelset_fill_sphere(s, fsi_v3((fsi_real)1.51, (fsi_real)1.49, (fsi_real)1.5), 1, fsi_v3(0, 0, 0), NULL) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, fsi_v3((fsi_real)1.51, (fsi_real)1.49, (fsi_real)1.5), 1, fsi_v3(0, 0, 0),
+                                   NULL) == FSI_OK);
     return s;
 }
 
@@ -37,7 +40,10 @@ static double tension_run(fsi_levelset *s, double ratio, double end)
     const double dt = ratio * tension_time(&s->desc);
     double most = 0;
     while (s->time < end) {
-        if (!CHECK(fsi_levelset_step(s, (fsi_real)dt) == FSI_OK)) { printf("%s\n", fsi_levelset_error(s)->message); return -1; }
+        if (!CHECK(fsi_levelset_step(s, (fsi_real)dt) == FSI_OK)) {
+            printf("%s\n", fsi_levelset_error(s)->message);
+            return -1;
+        }
         if (s->stats.max_speed > most) most = s->stats.max_speed;
     }
     return most;
@@ -53,7 +59,8 @@ static double tension_static(int dim, int n, double ratio, double end)
     s = tension_drop(&d);
     if (!s) return -1;
     most = tension_run(s, ratio, end);
-    printf("   static drop %dD n %d ratio %g to t %g: fastest %.4g, volume error %.1e, smoothing %d\n", dim, n, ratio, end, most, s->stats.volume_error, s->stats.smoothing_iterations);
+    printf("   static drop %dD n %d ratio %g to t %g: fastest %.4g, volume error %.1e, smoothing %d\n", dim, n, ratio,
+           end, most, s->stats.volume_error, s->stats.smoothing_iterations);
     fsi_levelset_destroy(s);
     CHECK(test_context.bytes == 0);
     return most;
@@ -72,8 +79,9 @@ static void test_static_drop_rests_3d(void)
     CHECK(a >= 0 && a < TOL(0.01, 0.02));
 }
 
-/* Rayleigh 1879: mode 2 of a drop has omega^2 = 8 gamma/(rho R^3), of a cylinder 6. Stretches the drop, and measures the time from the first to the last
-   passage of its width minus its height through 0; *decay: the last swing over the first. */
+/* Rayleigh 1879: mode 2 of a drop has omega^2 = 8 gamma/(rho R^3), of a cylinder 6. Stretches the drop, and measures
+   the time from the first to the last passage of its width minus its height through 0; *decay: the last swing over the
+   first. */
 static double tension_period(int dim, int n, double ratio, double amplitude, double *decay)
 {
     fsi_levelset_desc d = tension_desc(dim, n);
@@ -89,9 +97,12 @@ static double tension_period(int dim, int n, double ratio, double amplitude, dou
             int corner[3];
             fsi_grid_corner(s->grid, b, corner);
             for (e = 0; e < s->grid->block_cells; e++) {
-                const fsi_vec3 x = fsi_grid_position(s->grid, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (e & 7), corner[1] + ((e >> 3) & 7), corner[2] + (e >> 6));
+                const fsi_vec3 x =
+                    fsi_grid_position(s->grid, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (e & 7),
+                                      corner[1] + ((e >> 3) & 7), corner[2] + (e >> 6));
                 const double r[3] = { (double)x.x - 1.51, (double)x.y - 1.49, (double)x.z - 1.5 };
-                s->u[a]->value[b * s->grid->block_cells + e] = (fsi_real)(rate * r[a] * (a == 0 ? 1 : (dim == 2 ? -1 : -0.5)));
+                s->u[a]->value[b * s->grid->block_cells + e] =
+                    (fsi_real)(rate * r[a] * (a == 0 ? 1 : (dim == 2 ? -1 : -0.5)));
             }
         }
     while (count < 4 && s->time < 3 * exact) {
@@ -107,7 +118,8 @@ static double tension_period(int dim, int n, double ratio, double amplitude, dou
     }
     *decay = swing[3] / swing[1];
     if (!CHECK(count == 4)) zero[3] = zero[0] = 0;
-    printf("   mode 2 %dD n %d ratio %g: period %+.2f %%, swing %.3f to %.3f in a period, smoothing %d\n", dim, n, ratio, 100 * ((zero[3] - zero[0]) / 1.5 / exact - 1), swing[1], swing[3], s->stats.smoothing_iterations);
+    printf("   mode 2 %dD n %d ratio %g: period %+.2f %%, swing %.3f to %.3f in a period, smoothing %d\n", dim, n,
+           ratio, 100 * ((zero[3] - zero[0]) / 1.5 / exact - 1), swing[1], swing[3], s->stats.smoothing_iterations);
     fsi_levelset_destroy(s);
     return (zero[3] - zero[0]) / 1.5 / exact;
 }
@@ -170,7 +182,8 @@ static void test_smoothing_keeps_to_the_surface(void)
     CHECK(decay > 0.7 && decay < 0.95);
 }
 
-/* The smoothing solves its equation: the residual of every face, against the matrix formed anew, and momentum is kept. */
+/* The smoothing solves its equation: the residual of every face, against the matrix formed anew, and momentum is
+   kept. */
 static void test_smoothing_solves_its_equation(void)
 {
     fsi_levelset_desc d = tension_desc(3, 24);
@@ -191,7 +204,8 @@ static void test_smoothing_solves_its_equation(void)
     CHECK(fsi__ls_begin(&run) == FSI_OK);
     cells = (size_t)s->grid->block_count * (size_t)s->grid->block_cells;
     old = (double *)malloc(cells * sizeof *old);
-    for (e = 0; e < cells; e++) run.m->trial_u[0]->value[e] = (fsi_real)(old[e] = (double)(fsi_real)test_random(&random));
+    for (e = 0; e < cells; e++)
+        run.m->trial_u[0]->value[e] = (fsi_real)(old[e] = (double)(fsi_real)test_random(&random));
     run.axis = 0;
     CHECK(fsi__ls_number_faces(&run) == FSI_OK);
     fsi__ls_each_face(&run, 20, fsi__ls_link_faces);
@@ -211,7 +225,8 @@ static void test_smoothing_solves_its_equation(void)
         before += old[f->entry];
         after += own;
     }
-    printf("   smoothing of %d faces: %d iterations, residual %.1e, largest a/dx^2 sum %.2f, sum of u off by %.1e\n", run.m->face_count, run.stats.smoothing_iterations, worst, sum, after / before - 1);
+    printf("   smoothing of %d faces: %d iterations, residual %.1e, largest a/dx^2 sum %.2f, sum of u off by %.1e\n",
+           run.m->face_count, run.stats.smoothing_iterations, worst, sum, after / before - 1);
     CHECK(worst < TOL(1e-5, 1e-5));
     CHECK_NEAR(after / before, 1, TOL(1e-7, 1e-6));
     free(old);
@@ -234,16 +249,19 @@ static void test_delta_force(void)
         s = tension_drop(&d);
         if (!s) return;
         CHECK(fsi_levelset_step(s, (fsi_real)(ratio * tension_time(&d))) == FSI_OK);
-        for (e = 0; e < (size_t)s->grid->block_count * (size_t)s->grid->block_cells; e++) most = (double)s->pressure->value[e] > most ? (double)s->pressure->value[e] : most;
+        for (e = 0; e < (size_t)s->grid->block_count * (size_t)s->grid->block_cells; e++)
+            most = (double)s->pressure->value[e] > most ? (double)s->pressure->value[e] : most;
         speed = tension_run(s, ratio, 2.5651);
-        printf("   delta force ratio %g: pressure %.3f gamma/R, fastest %.3g in a period, smoothing %d\n", ratio, most, speed, s->stats.smoothing_iterations);
+        printf("   delta force ratio %g: pressure %.3f gamma/R, fastest %.3g in a period, smoothing %d\n", ratio, most,
+               speed, s->stats.smoothing_iterations);
         CHECK_NEAR(most, 1, 0.1);
         CHECK(speed >= 0 && speed < 2);
         fsi_levelset_destroy(s);
     }
 }
 
-/* Noise on a flat pool where the cells at the surface hold next to no liquid, which is where short waves are fastest, dies down. */
+/* Noise on a flat pool where the cells at the surface hold next to no liquid, which is where short waves are fastest,
+   dies down. */
 static void tension_ripples(int dim, double ratio)
 {
     fsi_levelset_desc d = tension_desc(dim, 16);
@@ -259,7 +277,8 @@ static void tension_ripples(int dim, double ratio)
     pool.hi = fsi_v3(4, dim == 2 ? (fsi_real)8.505 * d.dx : 4, dim == 3 ? (fsi_real)8.505 * d.dx : 4);
     CHECK(fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0), NULL) == FSI_OK);
     cells = (size_t)s->grid->block_count * (size_t)s->grid->block_cells;
-    for (e = 0; e < cells; e++) ((fsi__ls_impl *)s->impl)->phi->value[e] += (fsi_real)(1e-3 * (double)d.dx * (test_random(&random) - 0.5));
+    for (e = 0; e < cells; e++)
+        ((fsi__ls_impl *)s->impl)->phi->value[e] += (fsi_real)(1e-3 * (double)d.dx * (test_random(&random) - 0.5));
     for (k = 0; k < 200; k++) {
         if (!CHECK(fsi_levelset_step(s, (fsi_real)(ratio * tension_time(&d))) == FSI_OK)) break;
         if (k == 0) before = s->stats.max_speed;
@@ -278,11 +297,13 @@ static void test_ripples_on_thin_cells_decay(void)
     tension_ripples(3, 5);
 }
 
-/* A capillary wave, 32 cells long, half of it between slippery walls, swings at omega^2 = gamma k^3 tanh(k h)/rho. The surface moves with velocities on both
-   sides of it: if those beyond it were only carried outward, it would lag by more than a per cent. */
+/* A capillary wave, 32 cells long, half of it between slippery walls, swings at omega^2 = gamma k^3 tanh(k h)/rho. The
+   surface moves with velocities on both sides of it: if those beyond it were only carried outward, it would lag by more
+   than a per cent. */
 static void test_a_capillary_wave_keeps_its_pace(void)
 {
-    const double k = FSI_PI / 1.5, h = 1.5 + 0.3 * 3 / 32, omega = sqrt(k * k * k * tanh(k * h)), rate = 0.01 * omega / sinh(k * h);
+    const double k = FSI_PI / 1.5, h = 1.5 + 0.3 * 3 / 32, omega = sqrt(k * k * k * tanh(k * h)),
+                 rate = 0.01 * omega / sinh(k * h);
     fsi_levelset_desc d = tension_desc(2, 32);
     fsi_levelset *s;
     fsi_box3 pool;
@@ -296,9 +317,11 @@ static void test_a_capillary_wave_keeps_its_pace(void)
     for (a = 0; a < 2; a++)
         for (b = 0; b < s->grid->block_count; b++)
             for (e = 0, fsi_grid_corner(s->grid, b, corner); e < s->grid->block_cells; e++) {
-                const fsi_vec3 at = fsi_grid_position(s->grid, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (e & 7), corner[1] + (e >> 3), 0);
+                const fsi_vec3 at = fsi_grid_position(s->grid, (fsi_grid_place)((int)FSI_FACES_X + a),
+                                                      corner[0] + (e & 7), corner[1] + (e >> 3), 0);
                 const double x = k * (double)at.x, y = k * (double)at.y;
-                s->u[a]->value[b * s->grid->block_cells + e] = (fsi_real)(rate * (a == 0 ? sin(x) * cosh(y) : -cos(x) * sinh(y)));
+                s->u[a]->value[b * s->grid->block_cells + e] =
+                    (fsi_real)(rate * (a == 0 ? sin(x) * cosh(y) : -cos(x) * sinh(y)));
             }
     while (count < 3 && s->time * omega < 4 * FSI_PI) {
         double q;
@@ -316,8 +339,8 @@ static void test_a_capillary_wave_keeps_its_pace(void)
     fsi_levelset_destroy(s);
 }
 
-/* A puddle two cells high, its rim bent once: in 3D too no curvature is more than 1/dx. Held within 2/dx, that of the rim
-   drove eddies (17 mm/s for ever) and tore holes into thinner ones. */
+/* A puddle two cells high, its rim bent once: in 3D too no curvature is more than 1/dx. Held within 2/dx, that of the
+   rim drove eddies (17 mm/s for ever) and tore holes into thinner ones. */
 static void test_the_rim_of_a_puddle_rests_3d(void)
 {
     fsi_levelset_desc d = tension_desc(3, 24);

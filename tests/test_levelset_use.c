@@ -1,5 +1,7 @@
-/* test_levelset_use.c - the level-set liquid in the hands of a user: fills and steps that do nothing say so, the desc changes at run time, the world's origin
-   moves along, absurd speeds are refused, solids that cross and squeeze liquid leave it whole, and a steady state asks for no memory.
+/* test_levelset_use.c - the level-set liquid in the hands of a user: fills and steps that do nothing say so, the desc
+   changes at run time, the world's origin
+   moves along, absurd speeds are refused, solids that cross and squeeze liquid leave it whole, and a steady state asks
+   for no memory.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_levelset.h"
@@ -24,7 +26,10 @@ static fsi_levelset *make(const fsi_levelset_desc *d)
 
 /* Upright in x and y in 2D, in x and z in 3D. */
 static fsi_vec3 up(int dim, double x, double h) { return dim == 2 ? v3(x, h, 0) : v3(x, 0.5, h); }
-static fsi_box3 pool_of(int dim, double wide, double level) { return dim == 2 ? box3(0, 0, 0, wide, level, 0) : box3(0, 0, 0, wide, 1, level); }
+static fsi_box3 pool_of(int dim, double wide, double level)
+{
+    return dim == 2 ? box3(0, 0, 0, wide, level, 0) : box3(0, 0, 0, wide, 1, level);
+}
 
 static void fill_pool(fsi_levelset *s, double wide, double level)
 {
@@ -38,7 +43,8 @@ static fsi_pose stand(int dim, double x, double h, double angle)
     return p;
 }
 
-/* ---- messages ----------------------------------------------------------------------------------------------------- */
+/* ---- messages
+   ----------------------------------------------------------------------------------------------------- */
 
 static struct { int count, level; char text[300]; } heard;
 
@@ -66,13 +72,19 @@ static void test_fills_that_add_nothing_say_so(void)
         CHECK(fsi_levelset_fill_box(s, pool_of(dim, 1, 0.4), v3(0, 0, 0), &first) == FSI_OK && heard.count == 0);
         CHECK_NEAR(first, 0.4, 1e-3);
         CHECK(fsi_levelset_fill_box(s, pool_of(dim, 1, 0.4), v3(0, 0, 0), &added) == FSI_OK && added == 0);
-        CHECK(heard.count == 1 && heard.level == 1 && strstr(heard.text, "fsi_levelset_fill_box") && strstr(heard.text, "nothing"));
-        CHECK(fsi_levelset_fill_sphere(s, up(dim, 3, 0.8), (fsi_real)0.1, v3(0, 0, 0), &added) == FSI_OK && added == 0 && heard.count == 2);
-        CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.75), (fsi_real)(0.3 * dx), v3(0, 0, 0), &added) == FSI_OK && added == 0 && heard.count == 3);
-        CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.4), (fsi_real)0.15, v3(0, 0, 0), &added) == FSI_OK && heard.count == 3); /* half of it is new */
+        CHECK(heard.count == 1 && heard.level == 1 && strstr(heard.text, "fsi_levelset_fill_box") &&
+              strstr(heard.text, "nothing"));
+        CHECK(fsi_levelset_fill_sphere(s, up(dim, 3, 0.8), (fsi_real)0.1, v3(0, 0, 0), &added) == FSI_OK &&
+              added == 0 && heard.count == 2);
+        CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.75), (fsi_real)(0.3 * dx), v3(0, 0, 0), &added) == FSI_OK &&
+              added == 0 && heard.count == 3);
+        /* half of it is new */
+        CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.4), (fsi_real)0.15, v3(0, 0, 0), &added) == FSI_OK &&
+              heard.count == 3);
         CHECK_NEAR(added, dim == 2 ? PI * 0.15 * 0.15 / 2 : PI * 0.15 * 0.15 * 0.15 * 2 / 3, dx * dx);
         CHECK_NEAR(s->stats.target, first + added, 1e-12);
-        CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.4), (fsi_real)-1, v3(0, 0, 0), &added) != FSI_OK && added == 0);
+        CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.4), (fsi_real)-1, v3(0, 0, 0), &added) != FSI_OK &&
+              added == 0);
         fsi_levelset_destroy(s);
     }
 }
@@ -97,7 +109,8 @@ static void test_a_step_that_did_less_says_so_once(void)
     fsi_levelset_destroy(s);
 }
 
-/* ---- at run time -------------------------------------------------------------------------------------------------- */
+/* ---- at run time
+   -------------------------------------------------------------------------------------------------- */
 
 /* A drop falls along the gravity that it has now. */
 static void test_gravity_changes_at_run_time(void)
@@ -133,7 +146,8 @@ static fsi_vec3 pull_at(void *user, fsi_vec3 x, double time)
     return a;
 }
 
-/* A pool; liquid under the ceiling, which lets it go; a pool beside an open side; one that stands on a block, which is asked for its pressure. */
+/* A pool; liquid under the ceiling, which lets it go; a pool beside an open side; one that stands on a block, which is
+   asked for its pressure. */
 enum { POOL, CEILING, OPEN_SIDE, BLOCK, PLACES };
 
 static fsi_levelset *make_place(fsi_levelset_desc *d, int place, fsi_mesh *block)
@@ -143,7 +157,10 @@ static fsi_levelset *make_place(fsi_levelset_desc *d, int place, fsi_mesh *block
     s = make(d);
     if (place == BLOCK) CHECK(fsi_levelset_add_mesh(s, block, NULL) == FSI_OK);
     if (place != CEILING) fill_pool(s, place == POOL ? 0.4 : 1, 0.5);
-    else CHECK(fsi_levelset_fill_box(s, d->dim == 2 ? box3(0.25, 0.8, 0, 0.75, 1, 0) : box3(0.25, 0.25, 0.8, 0.75, 0.75, 1), v3(0, 0, 0), NULL) == FSI_OK);
+    else
+        CHECK(fsi_levelset_fill_box(s,
+                                    d->dim == 2 ? box3(0.25, 0.8, 0, 0.75, 1, 0) : box3(0.25, 0.25, 0.8, 0.75, 0.75, 1),
+                                    v3(0, 0, 0), NULL) == FSI_OK);
     return s;
 }
 
@@ -180,14 +197,16 @@ static void test_an_even_acceleration_is_gravity(void)
                 const fsi_vec3 x = up(dim, 0.5, 0.2 + 0.01 * k); /* on the block and beside it */
                 CHECK_NEAR(fsi_levelset_pressure_at(s, x), fsi_levelset_pressure_at(t, x), TOL(1e-5, 5));
             }
-            CHECK(released[0] == released[1] && (place != CEILING || released[0] > 0) && (place != OPEN_SIDE || s->stats.left_volume > 0));
+            CHECK(released[0] == released[1] && (place != CEILING || released[0] > 0) &&
+                  (place != OPEN_SIDE || s->stats.left_volume > 0));
             fsi_levelset_destroy(s);
             fsi_levelset_destroy(t);
             fsi_mesh_destroy(block);
         }
 }
 
-/* Free in the air a drop at rest gets rho V g dt of the first projection, and keeps it: pressure within, and tension, give it none. */
+/* Free in the air a drop at rest gets rho V g dt of the first projection, and keeps it: pressure within, and tension,
+   give it none. */
 static void test_a_free_drop_gets_all_of_gravity(void)
 {
     int dim, k, a;
@@ -201,7 +220,8 @@ static void test_a_free_drop_gets_all_of_gravity(void)
         for (k = 1; k <= 3; k++) {
             const double g[3] = { (double)d.gravity.x, (double)d.gravity.y, (double)d.gravity.z };
             CHECK(fsi_levelset_step(s, (fsi_real)1e-3) == FSI_OK && s->stats.substeps == 1);
-            for (a = 0; a < dim; a++) CHECK_NEAR(s->stats.momentum[a] / (1000 * s->stats.volume * 1e-3 * k), g[a], TOL(1e-5, 1e-2));
+            for (a = 0; a < dim; a++)
+                CHECK_NEAR(s->stats.momentum[a] / (1000 * s->stats.volume * 1e-3 * k), g[a], TOL(1e-5, 1e-2));
         }
         fsi_levelset_destroy(s);
     }
@@ -243,7 +263,9 @@ static void test_a_turning_tank_keeps_its_parabola(void)
             CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_OK);
             for (i = 1; i < 20; i++) {
                 const double at = i / 20.0;
-                worst = fmax(worst, fabs((double)fsi_levelset_phi_at(s, v3(at, low + turn * turn / (2 * 9.81) * (at - 0.5) * (at - 0.5), 0))) / (double)d.dx);
+                worst = fmax(worst, fabs((double)fsi_levelset_phi_at(
+                                        s, v3(at, low + turn * turn / (2 * 9.81) * (at - 0.5) * (at - 0.5), 0))) /
+                                        (double)d.dx);
             }
             CHECK(s->stats.max_speed < 0.1);
         }
@@ -269,19 +291,26 @@ static void test_an_acceleration_that_is_not_finite_is_named(void)
     fill_pool(s, 1, 0.5);
     CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_OK);
     hash = fsi_levelset_hash(s);
-    CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_ERROR_NAN && strstr(fsi_levelset_error(s)->message, "desc.acceleration is not finite at"));
+    CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_ERROR_NAN &&
+          strstr(fsi_levelset_error(s)->message, "desc.acceleration is not finite at"));
     CHECK(strcmp(fsi_levelset_error(s)->function, "fsi_levelset_step") == 0);
     CHECK(fsi_levelset_hash(s) == hash && fsi_levelset_suggest_dt(s) > 0);
     p.nan = 0;
     CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_OK);
     p.nan = 1; /* now it is as late as that */
     CHECK_NEAR(fsi_levelset_suggest_dt(s), 0, 0);
-    CHECK(strcmp(fsi_levelset_error(s)->function, "fsi_levelset_suggest_dt") == 0 && strstr(fsi_levelset_error(s)->message, "0.03 s"));
+    CHECK(strcmp(fsi_levelset_error(s)->function, "fsi_levelset_suggest_dt") == 0 &&
+          strstr(fsi_levelset_error(s)->message, "0.03 s"));
     fsi_levelset_destroy(s);
 }
 
-#define STAYS(field, value) do { fsi_levelset_desc d_ = s->desc; d_.field = (value); \
-    CHECK(fsi_levelset_set_desc(s, &d_) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "desc." #field)); } while (0)
+#define STAYS(field, value)                                                                                            \
+    do {                                                                                                               \
+        fsi_levelset_desc d_ = s->desc;                                                                                \
+        d_.field = (value);                                                                                            \
+        CHECK(fsi_levelset_set_desc(s, &d_) == FSI_ERROR_ARGUMENT &&                                                   \
+              strstr(fsi_levelset_error(s)->message, "desc." #field));                                                 \
+    } while (0)
 
 static void test_what_a_desc_cannot_change_is_named(void)
 {
@@ -303,12 +332,14 @@ static void test_what_a_desc_cannot_change_is_named(void)
     CHECK(fsi_levelset_set_desc(s, &bad) == FSI_ERROR_NAN && strstr(fsi_levelset_error(s)->message, "viscosity"));
     bad = s->desc;
     bad.cookie = 1;
-    CHECK(fsi_levelset_set_desc(s, &bad) == FSI_ERROR_COOKIE && fsi_levelset_set_desc(NULL, &d) == FSI_ERROR_COOKIE && fsi_levelset_set_desc(s, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_set_desc(s, &bad) == FSI_ERROR_COOKIE && fsi_levelset_set_desc(NULL, &d) == FSI_ERROR_COOKIE &&
+          fsi_levelset_set_desc(s, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(s->desc.viscosity == 0 && fsi_levelset_set_desc(s, &d) == FSI_OK);
     fsi_levelset_destroy(s);
 }
 
-/* A pool with a mesh that moves, a body that swims, a tap and a drain, as far from the origin as `shift` says, moved there before step 5 or never. */
+/* A pool with a mesh that moves, a body that swims, a tap and a drain, as far from the origin as `shift` says, moved
+   there before step 5 or never. */
 static fsi_levelset *run_shifted(int dim, fsi_vec3 shift, fsi_mesh **mesh, fsi_body *body)
 {
     fsi_levelset_desc d = desc_of(dim, 16);
@@ -366,15 +397,18 @@ static void test_a_world_moves_along(void)
         CHECK_NEAR(s->stats.volume, still->stats.volume, tol);
         CHECK(s->component_count == still->component_count);
         for (k = 0; k < s->component_count; k++) {
-            const fsi_vec3 a = s->component[k].shape.centroid, b = fsi_v3_add(still->component[k].shape.centroid, shift);
+            const fsi_vec3 a = s->component[k].shape.centroid,
+                           b = fsi_v3_add(still->component[k].shape.centroid, shift);
             CHECK_NEAR(a.x, b.x, tol);
             CHECK_NEAR(a.y, b.y, tol);
             CHECK_NEAR(a.z, b.z, tol);
         }
         CHECK_NEAR(body.pose.position.x, twin.pose.position.x + shift.x, tol);
-        CHECK_NEAR(fsi_levelset_phi_at(s, fsi_v3_add(up(dim, 0.5, 0.4), shift)), fsi_levelset_phi_at(still, up(dim, 0.5, 0.4)), tol);
+        CHECK_NEAR(fsi_levelset_phi_at(s, fsi_v3_add(up(dim, 0.5, 0.4), shift)),
+                   fsi_levelset_phi_at(still, up(dim, 0.5, 0.4)), tol);
         CHECK_NEAR(s->desc.origin.x, 64, 0);
-        CHECK(fsi_levelset_shift_origin(s, v3(test_nan(), 0, 0)) == FSI_ERROR_NAN && fsi_levelset_shift_origin(NULL, shift) == FSI_ERROR_COOKIE);
+        CHECK(fsi_levelset_shift_origin(s, v3(test_nan(), 0, 0)) == FSI_ERROR_NAN &&
+              fsi_levelset_shift_origin(NULL, shift) == FSI_ERROR_COOKIE);
         CHECK(fsi_levelset_shift_origin(s, v3(TOL(1e200, 1e20), 0, 0)) == FSI_ERROR_LIMIT);
         for (k = 0; k < 2; k++) {
             fsi_levelset *l = k ? s : still;
@@ -385,7 +419,8 @@ static void test_a_world_moves_along(void)
     }
 }
 
-/* ---- absurd speeds ------------------------------------------------------------------------------------------------ */
+/* ---- absurd speeds
+   ------------------------------------------------------------------------------------------------ */
 
 /* Nothing that is given moves faster than 1e9 m/s, nor does it become infinite; what is refused has changed nothing. */
 static void test_absurd_speeds_are_refused(void)
@@ -415,7 +450,8 @@ static void test_absurd_speeds_are_refused(void)
                 if (way >= 2) CHECK(fsi_levelset_add_obstacle(s, &o, NULL) == FSI_OK);
                 p.position.x += (fsi_real)(speeds[k] * 0.01);
                 before = fsi_levelset_hash(s);
-                if (way == 0) status = fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.7), (fsi_real)0.2, v3(speeds[k], 0, 0), NULL);
+                if (way == 0)
+                    status = fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.7), (fsi_real)0.2, v3(speeds[k], 0, 0), NULL);
                 if (way == 1) {
                     e.center = up(dim, 0, 0.6);
                     e.radius = (fsi_real)0.2;
@@ -431,7 +467,8 @@ static void test_absurd_speeds_are_refused(void)
                     CHECK(speeds[k] <= 1e9 || status == FSI_ERROR_LIMIT);
                 }
                 if (status != FSI_OK) CHECK(fsi_levelset_hash(s) == before);
-                CHECK(fsi_is_finite(s->stats.kinetic_energy) && fsi_is_finite(s->stats.max_speed) && fsi_is_finite(s->stats.volume));
+                CHECK(fsi_is_finite(s->stats.kinetic_energy) && fsi_is_finite(s->stats.max_speed) &&
+                      fsi_is_finite(s->stats.volume));
                 CHECK(status != FSI_OK || speeds[k] < 1e9);
                 fsi_levelset_destroy(s);
                 fsi_mesh_destroy(m);
@@ -445,13 +482,16 @@ static void test_absurd_velocities_of_the_caller_are_named(void)
     const int e = 9;
     fill_pool(s, 1, 0.4);
     s->u[0]->value[e] = (fsi_real)TOL(1e300, 1e37);
-    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_LIMIT && fsi_levelset_error(s)->element == e && strstr(fsi_levelset_error(s)->message, "u[0]"));
+    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_LIMIT && fsi_levelset_error(s)->element == e &&
+          strstr(fsi_levelset_error(s)->message, "u[0]"));
     s->u[0]->value[e] = (fsi_real)1e8;
-    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_OK && s->stats.degraded == 1 && fsi_is_finite(s->stats.kinetic_energy));
+    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_OK && s->stats.degraded == 1 &&
+          fsi_is_finite(s->stats.kinetic_energy));
     fsi_levelset_destroy(s);
 }
 
-/* ---- solids that cross liquid -------------------------------------------------------------------------------------- */
+/* ---- solids that cross liquid
+   -------------------------------------------------------------------------------------- */
 
 /* A lid half a cell above a shallow pool, under surface tension: the liquid stays below it. */
 /* What a step leaves, the next one and a load take: one that would leave more is refused, and nothing has changed. */
@@ -538,7 +578,8 @@ static int all_finite(const fsi_levelset *s)
 {
     const size_t n = (size_t)s->grid->block_count * (size_t)s->grid->block_cells;
     size_t e;
-    int a, finite = fsi_is_finite(s->stats.kinetic_energy) && fsi_is_finite(s->stats.volume) && fsi_is_finite(s->stats.max_speed);
+    int a, finite = fsi_is_finite(s->stats.kinetic_energy) && fsi_is_finite(s->stats.volume) &&
+                    fsi_is_finite(s->stats.max_speed);
     for (e = 0; e < n; e++) {
         finite &= fsi_is_finite((double)s->phi->value[e]) && fsi_is_finite((double)s->pressure->value[e]);
         for (a = 0; a < s->grid->dim; a++) finite &= fsi_is_finite((double)s->u[a]->value[e]);
@@ -546,7 +587,8 @@ static int all_finite(const fsi_levelset *s)
     return finite;
 }
 
-/* One random crossing: a block that is moved or teleported, or a body that is moved or falls, goes through pool, floor and walls. */
+/* One random crossing: a block that is moved or teleported, or a body that is moved or falls, goes through pool, floor
+   and walls. */
 static struct { int refused, squeezed, degraded, steps; double worst_kick, worst_targets; } crossing;
 
 static void cross(int dim, uint64_t *random)
@@ -554,7 +596,8 @@ static void cross(int dim, uint64_t *random)
     const int n = dim == 2 ? 16 : 10, kind = (int)(4 * test_random(random)), steps = 3;
     fsi_levelset_desc d = desc_of(dim, n);
     fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc();
-    fsi_mesh *m = make_block(dim, 0.05 + 0.2 * test_random(random), 0.05 + 0.2 * test_random(random), 0.1 + 0.4 * test_random(random));
+    fsi_mesh *m = make_block(dim, 0.05 + 0.2 * test_random(random), 0.05 + 0.2 * test_random(random),
+                             0.1 + 0.4 * test_random(random));
     const double reach = 0.5 * pow(100, test_random(random)); /* half a metre to 50 m a step */
     fsi_body body = fsi_default_body();
     fsi_levelset *s;
@@ -572,7 +615,8 @@ static void cross(int dim, uint64_t *random)
     if (kind == 3) body.velocity = fsi_v3_scale(random_vector(random, dim), (fsi_real)(reach / 0.01));
     for (k = 0; k < steps; k++) {
         const double before = targets_of(s) + s->stats.droplet_volume, gone = s->stats.lost_volume;
-        const fsi_pose p = stand(dim, 0.5 + reach * (test_random(random) - 0.5), 0.5 + reach * (test_random(random) - 0.5), test_random(random));
+        const fsi_pose p = stand(dim, 0.5 + reach * (test_random(random) - 0.5),
+                                 0.5 + reach * (test_random(random) - 0.5), test_random(random));
         const uint64_t hash = fsi_levelset_hash(s);
         double taken = 0;
         fsi_status status = FSI_OK;
@@ -598,8 +642,11 @@ static void cross(int dim, uint64_t *random)
         crossing.degraded += s->stats.degraded;
         if (fabs(volume_of(s) - targets_of(s)) > 0.01 * before + 1e-9) crossing.squeezed++;
         CHECK_NEAR(s->stats.volume, volume_of(s) + s->stats.droplet_volume, 1e-9 * before);
-        CHECK(s->stats.volume_error == 0 || fabs(s->stats.volume_error - (s->stats.volume / (s->stats.target + s->stats.lost_volume) - 1)) <= 1e-9); /* what is off is told */
-        CHECK(s->stats.max_speed <= 20 * (reach / 0.01 + 10)); /* a solid kicks no liquid much faster than it moves itself */
+        /* what is off is told */
+        CHECK(s->stats.volume_error == 0 ||
+              fabs(s->stats.volume_error - (s->stats.volume / (s->stats.target + s->stats.lost_volume) - 1)) <= 1e-9);
+        CHECK(s->stats.max_speed <= 20 * (reach / 0.01 + 10)); /* a solid kicks no liquid much faster than it moves
+                                                                  itself */
         crossing.worst_kick = fmax(crossing.worst_kick, s->stats.max_speed * 0.01 / reach);
         if (kind == 3) fsi_body_integrate(&body, (fsi_real)0.01);
         if (kind == 2) body.pose = body.end;
@@ -613,16 +660,19 @@ static void test_solids_that_cross_and_squeeze_leave_liquid_whole(void)
     uint64_t random = 11;
     int k;
     for (k = 0; k < (TEST_SLOWED ? 40 : 334); k++) cross(2 + (k % 6 == 5), &random);
-    printf("      %d steps: %d refused, %d degraded, %d with volumes off by more than 1 %%, kicked to %.2g of the solid's speed\n", crossing.steps, crossing.refused,
-        crossing.degraded, crossing.squeezed, crossing.worst_kick);
+    printf("      %d steps: %d refused, %d degraded, %d with volumes off by more than 1 %%, kicked to %.2g of the "
+           "solid's speed\n",
+           crossing.steps, crossing.refused, crossing.degraded, crossing.squeezed, crossing.worst_kick);
     CHECK(crossing.refused <= crossing.steps / 50);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory
+   ------------------------------------------------------------------------------------------------------- */
 
 enum { FALLING, SLOSHING, STIRRED, SWIMMING };
 
-/* Allocations of the last 100 of 150 steps, *later, and of the same steps gone through once more after a rollback: no count is above its peak then. */
+/* Allocations of the last 100 of 150 steps, *later, and of the same steps gone through once more after a rollback: no
+   count is above its peak then. */
 static long long allocations(int dim, int scene, double tension, double viscosity, long long *later)
 {
     fsi_context context = fsi_default_context();
@@ -646,7 +696,8 @@ static long long allocations(int dim, int scene, double tension, double viscosit
     o.mesh = m;
     o.body = scene == SWIMMING ? &body : NULL;
     if (scene >= STIRRED) CHECK(fsi_levelset_add_obstacle(s, &o, NULL) == FSI_OK);
-    if (scene == FALLING) CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.7), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
+    if (scene == FALLING)
+        CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.7), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
     else fill_pool(s, 1, 0.4);
     if (scene == SLOSHING) CHECK(fsi_levelset_fill_box(s, pool_of(dim, 0.5, 0.5), v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(fsi_levelset_save(s, NULL, 0, &size) == FSI_OK);
@@ -710,7 +761,8 @@ static void test_a_slosh_soon_asks_for_no_more_memory(void)
                 steps += k >= 50 && test_alloc_count() > before;
                 after += k >= 50 ? test_alloc_count() - before : 0;
             }
-            if (after > 0) printf("      %d cells, tension %d: %d allocations in %d steps\n", n, sticky, (int)after, steps);
+            if (after > 0)
+                printf("      %d cells, tension %d: %d allocations in %d steps\n", n, sticky, (int)after, steps);
             CHECK(steps <= (sizeof(fsi_real) == 4 ? 6 : 3)); /* a splash of its own in float */
             fsi_levelset_destroy(s);
             CHECK(test_live_bytes() == 0);

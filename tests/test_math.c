@@ -1,4 +1,5 @@
-/* test_math.c - elementary functions against long double libm; matrices, decompositions and quaternions against identities.
+/* test_math.c - elementary functions against long double libm; matrices, decompositions and quaternions against
+   identities.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include <float.h>
@@ -74,7 +75,8 @@ static void test_log_is_accurate(void)
 {
     int i;
     for (worst = 0, i = 0; i < POINTS; i++) {
-        double x = ldexp(1 + test_random(&seed), (int)(2094 * test_random(&seed)) - 1070), y = 3 * test_random(&seed) + 1e-3;
+        double x = ldexp(1 + test_random(&seed), (int)(2094 * test_random(&seed)) - 1070),
+               y = 3 * test_random(&seed) + 1e-3;
         double one = 1 + ldexp(test_random(&seed) - 0.5, -(int)(50 * test_random(&seed)));
         note(fsi_log(x), logl(x));
         note(fsi_log(y), logl(y));
@@ -83,8 +85,10 @@ static void test_log_is_accurate(void)
     CHECK_NEAR(worst, 0, ULPS(1.0));
     CHECK_NEAR(fsi_log(DBL_MAX), log(DBL_MAX), 1e-12);
     CHECK_NEAR(fsi_log(5e-324), log(5e-324), 1e-12);
-    CHECK(fsi_log(1.0) == 0 && fsi_log(0.0) == -test_inf() && fsi_log(-0.0) == -test_inf() && fsi_log(test_inf()) == test_inf());
-    CHECK(fsi_log(-1.0) != fsi_log(-1.0) && fsi_log(-test_inf()) != fsi_log(-test_inf()) && fsi_log(test_nan()) != fsi_log(test_nan()));
+    CHECK(fsi_log(1.0) == 0 && fsi_log(0.0) == -test_inf() && fsi_log(-0.0) == -test_inf() &&
+          fsi_log(test_inf()) == test_inf());
+    CHECK(fsi_log(-1.0) != fsi_log(-1.0) && fsi_log(-test_inf()) != fsi_log(-test_inf()) &&
+          fsi_log(test_nan()) != fsi_log(test_nan()));
 }
 
 static long double exact_atan2(double y, double x)
@@ -97,7 +101,8 @@ static void test_atan2_is_accurate_in_all_quadrants(void)
 {
     int i;
     for (worst = 0, i = 0; i < POINTS; i++) {
-        double x = 2 * test_random(&seed) - 1, y = 2 * test_random(&seed) - 1, s = ldexp(1, (int)(120 * test_random(&seed)) - 60);
+        double x = 2 * test_random(&seed) - 1, y = 2 * test_random(&seed) - 1,
+               s = ldexp(1, (int)(120 * test_random(&seed)) - 60);
         note(fsi_atan2(y, x), exact_atan2(y, x));
         note(fsi_atan2(y * s, x), exact_atan2(y * s, x));
         note(fsi_atan2(y * 1e308, x * 1e308), exact_atan2(y * 1e308, x * 1e308));
@@ -114,20 +119,24 @@ static void test_atan2_of_zeros_and_infinities_is_that_of_c99(void)
             CHECK_NEAR(fsi_atan2(v[i], v[j]), atan2(v[i], v[j]), 5e-16);
             CHECK(fsi__bits(fsi_atan2(v[i], v[j])) >> 63 == fsi__bits(v[i]) >> 63);
         }
-    for (i = 0; i < 10; i++) CHECK(fsi_atan2(v[i], test_nan()) != fsi_atan2(v[i], test_nan()) && fsi_atan2(test_nan(), v[i]) != fsi_atan2(test_nan(), v[i]));
+    for (i = 0; i < 10; i++)
+        CHECK(fsi_atan2(v[i], test_nan()) != fsi_atan2(v[i], test_nan()) &&
+              fsi_atan2(test_nan(), v[i]) != fsi_atan2(test_nan(), v[i]));
 }
 
 static void test_asinh_is_accurate(void)
 {
     int i;
     for (worst = 0, i = 0; i < POINTS; i++) {
-        double x = ldexp(2 * test_random(&seed) - 1, (int)(2090 * test_random(&seed)) - 1070), y = 16 * test_random(&seed) - 8;
+        double x = ldexp(2 * test_random(&seed) - 1, (int)(2090 * test_random(&seed)) - 1070),
+               y = 16 * test_random(&seed) - 8;
         note(fsi_asinh(x), asinhl(x));
         note(fsi_asinh(y), asinhl(y));
     }
     CHECK_NEAR(worst, 0, ULPS(1.9));
     CHECK(fsi__bits(fsi_asinh(0.0)) == fsi__bits(0.0) && fsi__bits(fsi_asinh(-0.0)) == fsi__bits(-0.0));
-    CHECK(fsi_asinh(test_inf()) == test_inf() && fsi_asinh(-test_inf()) == -test_inf() && fsi_asinh(test_nan()) != fsi_asinh(test_nan()));
+    CHECK(fsi_asinh(test_inf()) == test_inf() && fsi_asinh(-test_inf()) == -test_inf() &&
+          fsi_asinh(test_nan()) != fsi_asinh(test_nan()));
     CHECK_NEAR(fsi_asinh(DBL_MAX), asinh(DBL_MAX), 1e-12);
 }
 
@@ -135,7 +144,8 @@ static void test_sine_and_cosine_are_accurate(void)
 {
     int i;
     for (worst = 0, i = 0; i < POINTS; i++) {
-        double x = ldexp(2 * test_random(&seed) - 1, (int)(40 * test_random(&seed)) - 20), y = floor(600000 * test_random(&seed)) * 1.5707963267948966;
+        double x = ldexp(2 * test_random(&seed) - 1, (int)(40 * test_random(&seed)) - 20),
+               y = floor(600000 * test_random(&seed)) * 1.5707963267948966;
         note(fsi_sin(x), sinl(x));
         note(fsi_cos(x), cosl(x));
         note(fsi_sin(y), sinl(y)); /* next to zeros and extrema */
@@ -145,7 +155,8 @@ static void test_sine_and_cosine_are_accurate(void)
     }
     CHECK_NEAR(worst, 0, ULPS(1.1));
     CHECK(fsi_sin(0.0) == 0 && fsi_cos(0.0) == 1 && fsi_cos(-0.0) == 1);
-    CHECK(fsi_sin(test_inf()) != fsi_sin(test_inf()) && fsi_cos(2e9) != fsi_cos(2e9) && fsi_cos(test_nan()) != fsi_cos(test_nan()));
+    CHECK(fsi_sin(test_inf()) != fsi_sin(test_inf()) && fsi_cos(2e9) != fsi_cos(2e9) &&
+          fsi_cos(test_nan()) != fsi_cos(test_nan()));
 }
 
 /* Only + - * / and sqrt, rounded as IEEE asks: any compiler, CPU and -O level gives these bits. */
@@ -179,9 +190,11 @@ static void test_matrix_identities(void)
         double condition = mat_size(a) * mat_size(fsi_m3_inverse(a));
         CHECK_NEAR(mat_distance(fsi_m3_mul(a, fsi_m3_inverse(a)), one), 0, 20 * EPS * condition);
         CHECK_NEAR(fsi_m3_det(ab), (double)fsi_m3_det(a) * (double)fsi_m3_det(b), 50 * EPS);
-        CHECK_NEAR(mat_distance(fsi_m3_transpose(ab), fsi_m3_mul(fsi_m3_transpose(b), fsi_m3_transpose(a))), 0, 4 * EPS);
+        CHECK_NEAR(mat_distance(fsi_m3_transpose(ab), fsi_m3_mul(fsi_m3_transpose(b), fsi_m3_transpose(a))), 0,
+                   4 * EPS);
         CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_m3_mul_v3(ab, x), fsi_m3_mul_v3(a, fsi_m3_mul_v3(b, x)))), 0, 20 * EPS);
-        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_m3_mul_v3(fsi_m3_outer(x, y), x), fsi_v3_scale(x, fsi_v3_dot(y, x)))), 0, 10 * EPS);
+        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_m3_mul_v3(fsi_m3_outer(x, y), x), fsi_v3_scale(x, fsi_v3_dot(y, x)))), 0,
+                   10 * EPS);
         CHECK_NEAR(mat_distance(fsi_m3_madd(a, -2, b), fsi_m3_madd(fsi_m3_scale(b, -2), 1, a)), 0, 0);
     }
     CHECK(mat_size(fsi_m3_inverse(fsi_m3_outer(fsi_v3(1, 2, 4), fsi_v3(1, 2, 4)))) == 0);
@@ -224,13 +237,23 @@ static void check_eigen(fsi_mat3 a)
 /* Random, singular, nearly singular, repeated and diagonal ones; U diag(d) V^T with the d below and both signs. */
 static void test_svd_and_polar_of_all_kinds_of_matrices(void)
 {
-    static const fsi_real d[][3] = { { 1, 1, 1 }, { 1, 1, 0 }, { 1, 0, 0 }, { 0, 0, 0 }, { 3, 3, 1 }, { 3, 1, 1 }, { 1, (fsi_real)1e-6, (fsi_real)1e-12 },
-        { 1, 1, (fsi_real)1e-9 }, { 1, (fsi_real)1e-9, (fsi_real)1e-9 }, { 1, (fsi_real)1e-20, 0 }, { 1, (fsi_real)(1 - 1e-7), (fsi_real)(1 - 1e-14) } };
+    static const fsi_real d[][3] = {{1, 1, 1},
+                                    {1, 1, 0},
+                                    {1, 0, 0},
+                                    {0, 0, 0},
+                                    {3, 3, 1},
+                                    {3, 1, 1},
+                                    {1, (fsi_real)1e-6, (fsi_real)1e-12},
+                                    {1, 1, (fsi_real)1e-9},
+                                    {1, (fsi_real)1e-9, (fsi_real)1e-9},
+                                    {1, (fsi_real)1e-20, 0},
+                                    {1, (fsi_real)(1 - 1e-7), (fsi_real)(1 - 1e-14)}};
     int i, k;
     for (i = 0; i < 3000; i++) check_svd(random_mat());
     for (i = 0; i < 200; i++)
         for (k = 0; k < 11; k++) {
-            fsi_mat3 u = fsi_quat_matrix(random_quat()), v = fsi_quat_matrix(random_quat()), e = fsi_m3_diagonal(fsi_v3(d[k][0], d[k][1], i & 1 ? -d[k][2] : d[k][2]));
+            fsi_mat3 u = fsi_quat_matrix(random_quat()), v = fsi_quat_matrix(random_quat()),
+                     e = fsi_m3_diagonal(fsi_v3(d[k][0], d[k][1], i & 1 ? -d[k][2] : d[k][2]));
             fsi_mat3 s = fsi_m3_mul(fsi_m3_mul(u, e), fsi_m3_transpose(u));
             check_svd(e);
             check_svd(fsi_m3_mul(fsi_m3_mul(u, e), fsi_m3_transpose(v)));
@@ -293,11 +316,13 @@ static void test_quaternions_turn_as_their_matrices_do(void)
         fsi_vec3 x = random_vec();
         fsi_mat3 m = fsi_quat_matrix(fsi_quat_mul(p, q));
         CHECK_NEAR(mat_distance(m, fsi_m3_mul(fsi_quat_matrix(p), fsi_quat_matrix(q))), 0, 20 * EPS);
-        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_m3_mul_v3(m, x), fsi_quat_rotate(p, fsi_quat_rotate(q, x)))), 0, 20 * EPS);
+        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_m3_mul_v3(m, x), fsi_quat_rotate(p, fsi_quat_rotate(q, x)))), 0,
+                   20 * EPS);
         CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_quat_rotate(fsi_quat_conj(q), fsi_quat_rotate(q, x)), x)), 0, 20 * EPS);
         CHECK_NEAR(mat_distance(fsi_m3_inverse(m), fsi_m3_transpose(m)), 0, 20 * EPS);
     }
-    CHECK_NEAR(fsi_quat_rotate(fsi_quat_from_axis_angle(fsi_v3(0, 0, 5), (fsi_real)(FSI_PI / 2)), fsi_v3(1, 0, 0)).y, 1, 2 * EPS);
+    CHECK_NEAR(fsi_quat_rotate(fsi_quat_from_axis_angle(fsi_v3(0, 0, 5), (fsi_real)(FSI_PI / 2)), fsi_v3(1, 0, 0)).y, 1,
+               2 * EPS);
 }
 
 static void test_rotation_vectors_come_back(void)

@@ -1,4 +1,5 @@
-/* test_mesh.c - meshes: repair, tree, distances, motion, reduced-order collision, mass; against analytic values and brute force.
+/* test_mesh.c - meshes: repair, tree, distances, motion, reduced-order collision, mass; against analytic values and
+   brute force.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_mesh.h"
@@ -13,7 +14,11 @@ static fsi_context soup_context;
 
 static double uniform(double lo, double hi) { return lo + (hi - lo) * test_random(&seed); }
 static fsi_vec3 v3(double x, double y, double z) { return fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z); }
-static fsi_vec3 random_point(double r) { double x = uniform(-r, r), y = uniform(-r, r); return v3(x, y, uniform(-r, r)); }
+static fsi_vec3 random_point(double r)
+{
+    double x = uniform(-r, r), y = uniform(-r, r);
+    return v3(x, y, uniform(-r, r));
+}
 
 static void begin(int corners)
 {
@@ -31,12 +36,17 @@ static int element(int a, int b, int c, int d)
 }
 static int triangle(int a, int b, int c) { return element(a, b, c, 0); }
 static void flip(int t) { int s = soup_e[3 * t + 1]; soup_e[3 * t + 1] = soup_e[3 * t + 2]; soup_e[3 * t + 2] = s; }
-static void drop(int t) { soup_ne--; memmove(soup_e + soup_corners * t, soup_e + soup_corners * (t + 1), (size_t)(soup_corners * (soup_ne - t)) * sizeof(int)); }
+static void drop(int t)
+{
+    soup_ne--;
+    memmove(soup_e + soup_corners * t, soup_e + soup_corners * (t + 1),
+            (size_t)(soup_corners * (soup_ne - t)) * sizeof(int));
+}
 
 /* Box of 12 triangles; corner i has the bits x, y, z of i. */
 static void add_box(double x0, double y0, double z0, double x1, double y1, double z1)
 {
-    static const int quad[6][4] = { { 0, 2, 3, 1 }, { 4, 5, 7, 6 }, { 0, 1, 5, 4 }, { 2, 6, 7, 3 }, { 0, 4, 6, 2 }, { 1, 3, 7, 5 } };
+    static const int quad[6][4] = {{0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}};
     int i, o = soup_nx;
     for (i = 0; i < 8; i++) vertex(i & 1 ? x1 : x0, i & 2 ? y1 : y0, i & 4 ? z1 : z0);
     for (i = 0; i < 6; i++) {
@@ -64,7 +74,8 @@ static void add_tube(int knot, double r, int nu, int nv)
         m = fsi_v3_cross(t, n);
         for (j = 0; j < nv; j++) {
             double u = 2 * FSI_PI * j / nv, cu = r * cos(u), su = r * sin(u);
-            vertex(a[0] + cu * (double)n.x + su * (double)m.x, a[1] + cu * (double)n.y + su * (double)m.y, a[2] + cu * (double)n.z + su * (double)m.z);
+            vertex(a[0] + cu * (double)n.x + su * (double)m.x, a[1] + cu * (double)n.y + su * (double)m.y,
+                   a[2] + cu * (double)n.z + su * (double)m.z);
         }
     }
     for (i = 0; i < nu; i++) for (j = 0; j < nv; j++) {
@@ -134,7 +145,10 @@ static double volume(const fsi_mesh *m)
     fsi_mass_properties p;
     return m && fsi_mesh_mass(m, 1, 1, &p) == FSI_OK ? (double)p.volume : -1;
 }
-static int euler(const fsi_mesh *m) { return m->corners == 3 ? m->vertex_count - m->edge_count + m->face_count : m->vertex_count - m->face_count; }
+static int euler(const fsi_mesh *m)
+{
+    return m->corners == 3 ? m->vertex_count - m->edge_count + m->face_count : m->vertex_count - m->face_count;
+}
 
 /* Sign of the distance against the winding number at points all over the box and close to vertices and edges. */
 static int wrong_signs(const fsi_mesh *m, int n)
@@ -145,9 +159,13 @@ static int wrong_signs(const fsi_mesh *m, int n)
     for (i = 0; i < n; i++) {
         const int *c = m->faces + m->corners * (int)uniform(0, m->face_count);
         double t = i % 3 == 0 ? 0 : uniform(0, 1), r = scale * pow(10, -uniform(1, TOL(6, 3)));
-        fsi_vec3 x = fsi_v3_add(m->vertices[c[0]], fsi_v3_scale(fsi_v3_sub(m->vertices[c[1]], m->vertices[c[0]]), (fsi_real)t));
+        fsi_vec3 x =
+            fsi_v3_add(m->vertices[c[0]], fsi_v3_scale(fsi_v3_sub(m->vertices[c[1]], m->vertices[c[0]]), (fsi_real)t));
         x = fsi_v3_add(x, random_point(r));
-        if (i % 2) x = v3((double)m->box.lo.x + (double)size.x * uniform(-0.1, 1.1), (double)m->box.lo.y + (double)size.y * uniform(-0.1, 1.1), (double)m->box.lo.z + (double)size.z * uniform(-0.1, 1.1));
+        if (i % 2)
+            x = v3((double)m->box.lo.x + (double)size.x * uniform(-0.1, 1.1),
+                   (double)m->box.lo.y + (double)size.y * uniform(-0.1, 1.1),
+                   (double)m->box.lo.z + (double)size.z * uniform(-0.1, 1.1));
         if (m->corners == 2) x.z = 0;
         w = fsi_mesh_winding_number(m, x);
         d = (double)fsi_mesh_signed_distance(m, x);
@@ -169,8 +187,10 @@ static void check_topology(const fsi_mesh *m)
         if (g < 0) { CHECK(m->kind != FSI_MESH_CLOSED); continue; }
         CHECK(m->face_group[f] == m->face_group[g]);
         for (j = 0; j < n; j++) {
-            int opposite = n == 3 ? m->faces[n * g + j] == b && m->faces[n * g + (j + 1) % n] == a : m->faces[n * g + j] == a && j != k;
-            mutual |= m->face_neighbor[n * g + j] == f && (opposite || m->kind == FSI_MESH_TWO_SIDED) && (n == 2 || m->face_edge[n * g + j] == m->face_edge[n * f + k]);
+            int opposite = n == 3 ? m->faces[n * g + j] == b && m->faces[n * g + (j + 1) % n] == a
+                                  : m->faces[n * g + j] == a && j != k;
+            mutual |= m->face_neighbor[n * g + j] == f && (opposite || m->kind == FSI_MESH_TWO_SIDED) &&
+                      (n == 2 || m->face_edge[n * g + j] == m->face_edge[n * f + k]);
         }
         CHECK(mutual);
     }
@@ -203,7 +223,8 @@ static void expect_refused(fsi_mesh_kind kind, fsi_status status, long long culp
     fsi_mesh *m = (fsi_mesh *)&d;
     CHECK(fsi_mesh_create(&m, &d) == status);
     CHECK(m == NULL);
-    CHECK(soup_context.error.status == status && (culprit == ANY ? soup_context.error.element >= 0 : soup_context.error.element == culprit));
+    CHECK(soup_context.error.status == status &&
+          (culprit == ANY ? soup_context.error.element >= 0 : soup_context.error.element == culprit));
     if (!CHECK(strstr(soup_context.error.message, words) != NULL)) printf("    \"%s\"\n", soup_context.error.message);
     CHECK(soup_context.bytes == 0);
 }
@@ -282,7 +303,8 @@ static void test_t_junction_is_split(void)
     int a, b, c, v;
     cube();
     a = soup_e[0], b = soup_e[1], c = soup_e[2];
-    v = vertex((double)(soup_x[a].x + soup_x[b].x) / 2, (double)(soup_x[a].y + soup_x[b].y) / 2, (double)(soup_x[a].z + soup_x[b].z) / 2);
+    v = vertex((double)(soup_x[a].x + soup_x[b].x) / 2, (double)(soup_x[a].y + soup_x[b].y) / 2,
+               (double)(soup_x[a].z + soup_x[b].z) / 2);
     soup_e[1] = v;
     triangle(v, b, c);
     r = expect_closed(1, 2);
@@ -295,7 +317,9 @@ static void test_edge_with_many_t_junctions_is_split(void)
     a = soup_e[0], last = soup_e[1], c = soup_e[2];
     for (i = 1; i < 20; i++) {
         double t = 1 - i / 20.0;
-        int v = vertex((double)soup_x[a].x + t * (double)(soup_x[soup_e[1]].x - soup_x[a].x), (double)soup_x[a].y + t * (double)(soup_x[soup_e[1]].y - soup_x[a].y), (double)soup_x[a].z + t * (double)(soup_x[soup_e[1]].z - soup_x[a].z));
+        int v = vertex((double)soup_x[a].x + t * (double)(soup_x[soup_e[1]].x - soup_x[a].x),
+                       (double)soup_x[a].y + t * (double)(soup_x[soup_e[1]].y - soup_x[a].y),
+                       (double)soup_x[a].z + t * (double)(soup_x[soup_e[1]].z - soup_x[a].z));
         triangle(v, last, c);
         last = v;
     }
@@ -307,7 +331,8 @@ static void test_gap_of_a_millionth_is_welded(void)
     fsi_mesh_report r;
     int t, k, corner[36];
     cube();
-    for (t = 0; t < 12; t++) for (k = 0; k < 3; k++) { /* every triangle gets its own vertices, each off by up to 1e-6/2 */
+    for (t = 0; t < 12; t++) for (k = 0; k < 3; k++) { /* every triangle gets its own vertices, each off by up to
+                                                          1e-6/2 */
         fsi_vec3 p = fsi_v3_add(soup_x[soup_e[3 * t + k]], random_point(0.28e-6));
         corner[3 * t + k] = vertex((double)p.x, (double)p.y, (double)p.z);
     }
@@ -383,7 +408,8 @@ static void test_self_intersection_is_a_warning(void)
     add_box(0.5, 0.3, 0.3, 1.5, 0.7, 0.7);
     m = make(FSI_MESH_CLOSED);
     if (!m) return;
-    CHECK(m->report.self_intersections > 0 && m->report.first_intersection >= 0 && strstr(m->report.text, "self-intersections") != NULL);
+    CHECK(m->report.self_intersections > 0 && m->report.first_intersection >= 0 &&
+          strstr(m->report.text, "self-intersections") != NULL);
     fsi_mesh_destroy(m);
     begin(3);
     add_tube(1, 0.3, 120, 16);
@@ -415,7 +441,8 @@ static void test_zero_area_face_is_dropped(void)
     CHECK(r.dropped_degenerate == 1 && r.first_degenerate == 12);
     cube(); /* a vertex in the middle of an edge, its far side joined by a triangle without area */
     a = soup_e[0], b = soup_e[1], c = soup_e[2];
-    v = vertex((double)(soup_x[a].x + soup_x[b].x) / 2, (double)(soup_x[a].y + soup_x[b].y) / 2, (double)(soup_x[a].z + soup_x[b].z) / 2);
+    v = vertex((double)(soup_x[a].x + soup_x[b].x) / 2, (double)(soup_x[a].y + soup_x[b].y) / 2,
+               (double)(soup_x[a].z + soup_x[b].z) / 2);
     soup_e[1] = v;
     triangle(v, b, c);
     triangle(a, b, v);
@@ -538,8 +565,8 @@ static void test_flat_shell_is_refused(void)
     d.weld = 0;
     CHECK(fsi_mesh_create(&m, &d) == FSI_ERROR_MESH && strstr(soup_context.error.message, "no volume") != NULL);
 }
-/* A mesh carries no unit: 1 m written as 1000 (mm) is a right mesh, 1 km across. Nothing to refuse, nothing to report; what
-   a tool can do is print mesh->box, which says it. */
+/* A mesh carries no unit: 1 m written as 1000 (mm) is a right mesh, 1 km across. Nothing to refuse, nothing to report;
+   what a tool can do is print mesh->box, which says it. */
 static void test_millimetres_are_accepted(void)
 {
     fsi_mesh_report r;
@@ -583,7 +610,8 @@ static void test_without_repair_nothing_is_mended(void)
         d = soup_desc(FSI_MESH_CLOSED);
         d.repair = 0;
         CHECK(fsi_mesh_create(&m, &d) == FSI_ERROR_MESH && m == NULL);
-        if (!CHECK(strstr(soup_context.error.message, words[i]) != NULL)) printf("    \"%s\"\n", soup_context.error.message);
+        if (!CHECK(strstr(soup_context.error.message, words[i]) != NULL))
+            printf("    \"%s\"\n", soup_context.error.message);
     }
 }
 /* Any damage to a sphere: never a crash, and what is accepted is a solid. */
@@ -677,10 +705,12 @@ static void test_polygon_2d(void)
 /* n^3 cells of five tetrahedra each. */
 static void add_tet_box(int n)
 {
-    static const int five[2][5][4] = { { { 0, 1, 2, 4 }, { 3, 1, 7, 2 }, { 5, 1, 4, 7 }, { 6, 2, 7, 4 }, { 1, 2, 4, 7 } },
-                                       { { 1, 0, 5, 3 }, { 2, 0, 3, 6 }, { 4, 0, 6, 5 }, { 7, 3, 5, 6 }, { 0, 3, 6, 5 } } };
+    static const int five[2][5][4] = {{{0, 1, 2, 4}, {3, 1, 7, 2}, {5, 1, 4, 7}, {6, 2, 7, 4}, {1, 2, 4, 7}},
+                                      {{1, 0, 5, 3}, {2, 0, 3, 6}, {4, 0, 6, 5}, {7, 3, 5, 6}, {0, 3, 6, 5}}};
     int i, j, k, t, c, o = soup_nx, w = n + 1;
-    for (k = 0; k <= n; k++) for (j = 0; j <= n; j++) for (i = 0; i <= n; i++) vertex((double)i / n, (double)j / n, (double)k / n);
+    for (k = 0; k <= n; k++)
+        for (j = 0; j <= n; j++)
+            for (i = 0; i <= n; i++) vertex((double)i / n, (double)j / n, (double)k / n);
     for (k = 0; k < n; k++) for (j = 0; j < n; j++) for (i = 0; i < n; i++) for (t = 0; t < 5; t++) {
         int v[4];
         for (c = 0; c < 4; c++) {
@@ -688,7 +718,8 @@ static void add_tet_box(int n)
             v[c] = o + (i + (b & 1)) + w * ((j + (b >> 1 & 1)) + w * (k + (b >> 2)));
         }
         {
-            fsi_vec3 a = fsi_v3_sub(soup_x[v[1]], soup_x[v[0]]), b = fsi_v3_sub(soup_x[v[2]], soup_x[v[0]]), d = fsi_v3_sub(soup_x[v[3]], soup_x[v[0]]);
+            fsi_vec3 a = fsi_v3_sub(soup_x[v[1]], soup_x[v[0]]), b = fsi_v3_sub(soup_x[v[2]], soup_x[v[0]]),
+                     d = fsi_v3_sub(soup_x[v[3]], soup_x[v[0]]);
             int swap = fsi_v3_dot(fsi_v3_cross(a, b), d) < 0;
             element(v[0], v[1], v[swap ? 3 : 2], v[swap ? 2 : 3]);
         }
@@ -702,7 +733,8 @@ static void test_tetrahedra_leave_their_boundary(void)
     add_tet_box(3);
     m = make(FSI_MESH_CLOSED);
     if (!m) return;
-    CHECK(m->tet_count == 135 && m->face_count == 6 * 9 * 2 && m->corners == 3 && m->vertex_count == 64 && m->report.text[0] == 0);
+    CHECK(m->tet_count == 135 && m->face_count == 6 * 9 * 2 && m->corners == 3 && m->vertex_count == 64 &&
+          m->report.text[0] == 0);
     CHECK_NEAR(volume(m), 1, TOL(1e-12, 1e-5));
     CHECK(wrong_signs(m, 2000) == 0);
     check_topology(m);
@@ -715,7 +747,8 @@ static void test_tetrahedra_leave_their_boundary(void)
     {
         fsi_mesh_desc d = soup_desc(FSI_MESH_CLOSED);
         d.repair = 0;
-        CHECK(fsi_mesh_create(&m, &d) == FSI_ERROR_MESH && soup_context.error.element == 7 && strstr(soup_context.error.message, "tetrahedron 7 is inverted"));
+        CHECK(fsi_mesh_create(&m, &d) == FSI_ERROR_MESH && soup_context.error.element == 7 &&
+              strstr(soup_context.error.message, "tetrahedron 7 is inverted"));
     }
     begin(4);
     add_tet_box(1);
@@ -742,7 +775,8 @@ static double slow_distance(const fsi_mesh *m, int f, fsi_vec3 x)
     if (corners == 3) {
         n = fsi_v3_cross(fsi_v3_sub(p[1], p[0]), fsi_v3_sub(p[2], p[0]));
         n2 = (double)fsi_v3_norm2(n);
-        for (k = 0; k < 3; k++) l[k] = (double)fsi_v3_dot(n, fsi_v3_cross(fsi_v3_sub(p[(k + 1) % 3], p[k]), fsi_v3_sub(x, p[k])));
+        for (k = 0; k < 3; k++)
+            l[k] = (double)fsi_v3_dot(n, fsi_v3_cross(fsi_v3_sub(p[(k + 1) % 3], p[k]), fsi_v3_sub(x, p[k])));
         if (l[0] >= 0 && l[1] >= 0 && l[2] >= 0) return fabs((double)fsi_v3_dot(n, fsi_v3_sub(x, p[0]))) / sqrt(n2);
     }
     for (k = 0; k < (corners == 3 ? 3 : 1); k++) {
@@ -770,7 +804,8 @@ static void check_queries(const fsi_mesh *m, int n)
     fsi_vec3 middle = fsi_v3_scale(fsi_v3_add(m->box.hi, m->box.lo), (fsi_real)0.5);
     int i, f, k;
     for (i = 0; i < n; i++) {
-        fsi_vec3 x = fsi_v3_add(middle, random_point(scale * (i % 7 == 0 ? 30 : 0.6))), y = fsi_v3_add(middle, random_point(scale));
+        fsi_vec3 x = fsi_v3_add(middle, random_point(scale * (i % 7 == 0 ? 30 : 0.6))),
+                 y = fsi_v3_add(middle, random_point(scale));
         double best = 1e300, reach = uniform(0, 0.2) * scale;
         fsi_mesh_hit h = fsi_mesh_closest(m, x, FSI_REAL_MAX, -1), s = fsi_mesh_closest(m, x, (fsi_real)reach, -1), r;
         fsi_box3 b = fsi_box3_grow(fsi_box3_grow(fsi_box3_empty(), x), fsi_v3_add(x, random_point(0.1 * scale)));
@@ -786,11 +821,14 @@ static void check_queries(const fsi_mesh *m, int n)
         r = fsi_mesh_ray(m, x, fsi_v3_sub(y, x), 1);
         for (f = 0, best = 2; f < m->face_count; f++) {
             const int *c = m->faces + 3 * f;
-            fsi_vec3 a = m->vertices[c[0]], d = fsi_v3_sub(y, x), e = fsi_v3_sub(m->vertices[c[1]], a), g = fsi_v3_sub(m->vertices[c[2]], a), nn = fsi_v3_cross(e, g);
+            fsi_vec3 a = m->vertices[c[0]], d = fsi_v3_sub(y, x), e = fsi_v3_sub(m->vertices[c[1]], a),
+                     g = fsi_v3_sub(m->vertices[c[2]], a), nn = fsi_v3_cross(e, g);
             double t = (double)fsi_v3_dot(nn, fsi_v3_sub(a, x)) / (double)fsi_v3_dot(nn, d);
-            if (t >= 0 && t <= 1 && slow_distance(m, f, fsi_v3_madd(x, (fsi_real)t, d)) < TOL(1e-12, 1e-6) * scale) best = fmin(best, t);
+            if (t >= 0 && t <= 1 && slow_distance(m, f, fsi_v3_madd(x, (fsi_real)t, d)) < TOL(1e-12, 1e-6) * scale)
+                best = fmin(best, t);
         }
-        if (i % 7 && (r.face >= 0 || best < TOL(1 - 1e-9, 1 - 1e-5))) CHECK_NEAR(r.face < 0 ? 2 : (double)r.t, best, TOL(1e-9, 1e-4));
+        if (i % 7 && (r.face >= 0 || best < TOL(1 - 1e-9, 1 - 1e-5)))
+            CHECK_NEAR(r.face < 0 ? 2 : (double)r.t, best, TOL(1e-9, 1e-4));
         if (r.face >= 0) CHECK_NEAR(slow_distance(m, r.face, r.point), 0, TOL(1e-11, 1e-5) * scale);
         /* boxes: the same faces, ascending */
         for (f = 0; f < m->face_count; f++) {
@@ -798,15 +836,24 @@ static void check_queries(const fsi_mesh *m, int n)
             swept += boxes_meet(b, m->vertices, m->previous, m->faces + 3 * f);
         }
         CHECK(fsi_mesh_query_box(m, b, found, MOST_ELEMENTS) == here);
-        for (k = 0; k < here; k++) CHECK(boxes_meet(b, m->vertices, m->vertices, m->faces + 3 * found[k]) && (k == 0 || found[k] > found[k - 1]));
+        for (k = 0; k < here; k++)
+            CHECK(boxes_meet(b, m->vertices, m->vertices, m->faces + 3 * found[k]) &&
+                  (k == 0 || found[k] > found[k - 1]));
         CHECK(fsi_mesh_query_swept_box(m, b, found, MOST_ELEMENTS) == swept);
-        for (k = 0; k < swept; k++) CHECK(boxes_meet(b, m->vertices, m->previous, m->faces + 3 * found[k]) && (k == 0 || found[k] > found[k - 1]));
+        for (k = 0; k < swept; k++)
+            CHECK(boxes_meet(b, m->vertices, m->previous, m->faces + 3 * found[k]) &&
+                  (k == 0 || found[k] > found[k - 1]));
         found[1] = -7;
-        CHECK(fsi_mesh_query_box(m, b, found, 1) == here && found[1] == -7 && fsi_mesh_query_box(m, b, NULL, 0) == here);
+        CHECK(fsi_mesh_query_box(m, b, found, 1) == here && found[1] == -7 &&
+              fsi_mesh_query_box(m, b, NULL, 0) == here);
     }
 }
 
-static fsi_quat random_turn(double most) { fsi_vec3 axis = random_point(1); return fsi_quat_from_axis_angle(axis, (fsi_real)uniform(-most, most)); }
+static fsi_quat random_turn(double most)
+{
+    fsi_vec3 axis = random_point(1);
+    return fsi_quat_from_axis_angle(axis, (fsi_real)uniform(-most, most));
+}
 
 static void test_queries_agree_with_brute_force(void)
 {
@@ -826,8 +873,8 @@ static void test_queries_agree_with_brute_force(void)
     check_queries(m, 300);
     fsi_mesh_destroy(m);
 }
-/* Where the foot of a point runs along the edge of a right angle to its end, the tests for the end, the edges and the face
-   differ by rounding only: whichever holds, the distance is that to the end. */
+/* Where the foot of a point runs along the edge of a right angle to its end, the tests for the end, the edges and the
+   face differ by rounding only: whichever holds, the distance is that to the end. */
 static void test_closest_beyond_a_right_angle(void)
 {
     int i, trial;
@@ -890,7 +937,8 @@ static void test_sign_is_the_winding_number(void)
 
 /* ---- mass ----------------------------------------------------------------------------------------------------- */
 
-static void check_mass(fsi_mesh_kind kind, double thickness, double want_volume, fsi_vec3 center, double ix, double iy, double iz, double tolerance)
+static void check_mass(fsi_mesh_kind kind, double thickness, double want_volume, fsi_vec3 center, double ix, double iy,
+                       double iz, double tolerance)
 {
     fsi_mass_properties p;
     fsi_mesh *m = make(kind);
@@ -912,14 +960,16 @@ static void test_mass_of_box_sphere_torus_and_sheet(void)
     double v = 4 * FSI_PI / 3, i = 0.4 * v;
     begin(3);
     add_box(10, 20, 30, 11, 22, 33);
-    check_mass(FSI_MESH_CLOSED, 1, 6, v3(10.5, 21, 31.5), 6 * (4 + 9) / 12.0, 6 * (1 + 9) / 12.0, 6 * (1 + 4) / 12.0, TOL(1e-12, 2e-6));
+    check_mass(FSI_MESH_CLOSED, 1, 6, v3(10.5, 21, 31.5), 6 * (4 + 9) / 12.0, 6 * (1 + 9) / 12.0, 6 * (1 + 4) / 12.0,
+               TOL(1e-12, 2e-6));
     begin(3);
     add_sphere(5, 0, 0, 1, 160, 80);
     check_mass(FSI_MESH_CLOSED, 1, v, v3(5, 0, 0), i, i, i, 1.2e-3); /* inscribed: second order in the edge */
     begin(3);
     add_tube(0, 0.5, 200, 60); /* R = 2, r = 1/2: V = 2 pi^2 R r^2 */
     v = 2 * FSI_PI * FSI_PI * 2 * 0.25;
-    check_mass(FSI_MESH_CLOSED, 1, v, v3(0, 0, 0), v * (4 / 2.0 + 5 * 0.25 / 8), v * (4 / 2.0 + 5 * 0.25 / 8), v * (4 + 0.75 * 0.25), 4e-3);
+    check_mass(FSI_MESH_CLOSED, 1, v, v3(0, 0, 0), v * (4 / 2.0 + 5 * 0.25 / 8), v * (4 / 2.0 + 5 * 0.25 / 8),
+               v * (4 + 0.75 * 0.25), 4e-3);
     begin(3);
     add_sheet(5);
     check_mass(FSI_MESH_TWO_SIDED, 0.01, 0.01, v3(0.5, 0.5, 0), 0.01 / 12, 0.01 / 12, 0.01 / 6, TOL(1e-12, 1e-5));
@@ -944,7 +994,8 @@ static void test_needles_that_are_cut_leave_no_face_without_area(void)
         if (fsi_mesh_create(&m, &d) != FSI_OK) { CHECK(kind == FSI_MESH_CLOSED && !m); continue; }
         for (f = 0; f < m->face_count; f++) {
             const int *c = m->faces + 3 * f;
-            fsi_vec3 u = fsi_v3_sub(m->vertices[c[1]], m->vertices[c[0]]), v = fsi_v3_sub(m->vertices[c[2]], m->vertices[c[0]]);
+            fsi_vec3 u = fsi_v3_sub(m->vertices[c[1]], m->vertices[c[0]]),
+                     v = fsi_v3_sub(m->vertices[c[2]], m->vertices[c[0]]);
             CHECK(fsi_v3_norm(fsi_v3_cross(u, v)) > 0);
             CHECK_NEAR(fsi_v3_norm(m->face_normals[f]), 1, 1e-6);
         }
@@ -1027,7 +1078,8 @@ static void test_move_and_set(void)
     CHECK(fsi_mesh_move_rigid(m, v3(1, 0, 0), fsi_quat_identity()) == FSI_OK && m->moving);
     CHECK_NEAR(fsi_mesh_signed_distance(m, v3(1, 0, 0)), -cos(FSI_PI / 20), 0.03);
     CHECK_NEAR(m->box.lo.x, -1, 1e-6); /* where it was belongs to the box */
-    CHECK(fsi_mesh_move(m, x, soup_nx - 1) == FSI_ERROR_ARGUMENT && fsi_mesh_move(m, NULL, soup_nx) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_mesh_move(m, x, soup_nx - 1) == FSI_ERROR_ARGUMENT &&
+          fsi_mesh_move(m, NULL, soup_nx) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_mesh_move_rigid(m, v3(0, 0, 0), fsi_quat_make(0, 0, 0, 0)) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_mesh_move_rigid(m, v3(test_nan(), 0, 0), fsi_quat_identity()) == FSI_ERROR_NAN);
     CHECK(soup_context.allocs == allocs);
@@ -1038,9 +1090,11 @@ static void test_move_and_set(void)
 /* Everything that a move changes, in 3D. */
 static uint64_t mesh_state(const fsi_mesh *m)
 {
-    const size_t v = (size_t)m->vertex_count, f = (size_t)m->face_count, e = (size_t)m->edge_count, real = sizeof(fsi_vec3);
+    const size_t v = (size_t)m->vertex_count, f = (size_t)m->face_count, e = (size_t)m->edge_count,
+                 real = sizeof(fsi_vec3);
     uint64_t h = fsi_hash(m->vertices, v * real, fsi_hash(m->previous, v * real, (uint64_t)m->moving));
-    h = fsi_hash(m->face_normals, f * real, fsi_hash(m->vertex_normals, v * real, fsi_hash(m->edge_normals, e * real, h)));
+    h = fsi_hash(m->face_normals, f * real,
+                 fsi_hash(m->vertex_normals, v * real, fsi_hash(m->edge_normals, e * real, h)));
     return fsi_hash(&m->box, sizeof m->box, h);
 }
 
@@ -1091,7 +1145,10 @@ static void test_set_rigid_takes_a_mesh_back_to_two_poses_to_the_bit(void)
 
 /* ---- reduced-order collision ---------------------------------------------------------------------------------- */
 
-static fsi_vec3 mix(fsi_vec3 a, fsi_vec3 b, double t) { return fsi_v3_madd(fsi_v3_scale(a, (fsi_real)(1 - t)), (fsi_real)t, b); }
+static fsi_vec3 mix(fsi_vec3 a, fsi_vec3 b, double t)
+{
+    return fsi_v3_madd(fsi_v3_scale(a, (fsi_real)(1 - t)), (fsi_real)t, b);
+}
 
 /* Signed height of the moving point over the moving face, over the face's size, and its smallest weight, at time t. */
 static double height(const fsi_mesh *m, int f, fsi_vec3 x0, fsi_vec3 x1, double t, double *least)
@@ -1102,12 +1159,14 @@ static double height(const fsi_mesh *m, int f, fsi_vec3 x0, fsi_vec3 x1, double 
     for (k = 0; k < 3; k++) p[k] = mix(m->previous[c[k]], m->vertices[c[k]], t);
     n = fsi_v3_cross(fsi_v3_sub(p[1], p[0]), fsi_v3_sub(p[2], p[0]));
     for (k = 0, *least = 1; k < 3; k++)
-        *least = fmin(*least, (double)fsi_v3_dot(n, fsi_v3_cross(fsi_v3_sub(p[(k + 1) % 3], p[k]), fsi_v3_sub(x, p[k]))) / (double)fsi_v3_norm2(n));
+        *least =
+            fmin(*least, (double)fsi_v3_dot(n, fsi_v3_cross(fsi_v3_sub(p[(k + 1) % 3], p[k]), fsi_v3_sub(x, p[k]))) /
+                             (double)fsi_v3_norm2(n));
     return (double)fsi_v3_dot(fsi_v3_sub(x, p[0]), n) / (double)fsi_v3_norm(n);
 }
 
-/* Single faces on random rigid paths. A hit must be one: on the face, in front just before, behind just after. A miss must
-   be one: no step of 500 goes from front to back well within the face. */
+/* Single faces on random rigid paths. A hit must be one: on the face, in front just before, behind just after. A miss
+   must be one: no step of 500 goes from front to back well within the face. */
 static void test_sweep_of_one_face_misses_nothing(void)
 {
     int round, i, hits = 0, misses = 0;
@@ -1149,8 +1208,8 @@ static void test_sweep_of_one_face_misses_nothing(void)
     fsi_mesh_destroy(m);
 }
 
-/* Who starts outside a closed mesh and ends inside it must have been met on the way, however it turned; and who is met last
-   from the back ends outside. Half of the points aim at edges and corners. */
+/* Who starts outside a closed mesh and ends inside it must have been met on the way, however it turned; and who is met
+   last from the back ends outside. Half of the points aim at edges and corners. */
 static void test_sweep_of_closed_mesh_has_no_cracks(void)
 {
     int round, entered = 0, missed = 0, stayed = 0, shape;
@@ -1174,7 +1233,8 @@ static void test_sweep_of_closed_mesh_has_no_cracks(void)
             x1 = fsi_v3_add(v3(0.5, 0.5, 0.5), random_point(0.6));
             if (round % 2) { /* in through an edge or corner, as it is half way */
                 const int *c = m->faces + 3 * (int)uniform(0, m->face_count);
-                fsi_vec3 a = mix(m->previous[c[0]], m->vertices[c[0]], 0.5), b = mix(m->previous[c[1]], m->vertices[c[1]], 0.5), e;
+                fsi_vec3 a = mix(m->previous[c[0]], m->vertices[c[0]], 0.5),
+                         b = mix(m->previous[c[1]], m->vertices[c[1]], 0.5), e;
                 e = fsi_v3_add(mix(a, b, round % 4 == 1 ? 0 : uniform(0, 1)), random_point(pow(10, -uniform(3, 8))));
                 x1 = fsi_v3_add(mix(m->box.lo, m->box.hi, 0.5), random_point(0.2));
                 x0 = fsi_v3_madd(x1, 2, fsi_v3_sub(e, x1));
@@ -1192,8 +1252,8 @@ static void test_sweep_of_closed_mesh_has_no_cracks(void)
     CHECK(missed == 0);
 }
 
-/* A point that is put on the end face whenever it is met stays out, step after step, though it starts on faces, edges and
-   corners and is driven inward, while the mesh turns. */
+/* A point that is put on the end face whenever it is met stays out, step after step, though it starts on faces, edges
+   and corners and is driven inward, while the mesh turns. */
 static void test_point_that_is_put_back_never_gets_in(void)
 {
     static fsi_vec3 x[300];
@@ -1260,7 +1320,8 @@ static void test_sweep_cases(void)
     CHECK_NEAR(h.t, 0.5, 1e-6);
     CHECK_NEAR(h.point.z, 1, 1e-6); /* on the end face */
     fsi_mesh_set(m, soup_x, soup_nx);
-    CHECK(fsi_mesh_move_rigid(m, v3(0, 0, 0), fsi_quat_from_axis_angle(v3(1, 0, 0), (fsi_real)(FSI_PI * 40 / 180))) == FSI_OK);
+    CHECK(fsi_mesh_move_rigid(m, v3(0, 0, 0), fsi_quat_from_axis_angle(v3(1, 0, 0), (fsi_real)(FSI_PI * 40 / 180))) ==
+          FSI_OK);
     h = fsi_mesh_sweep(m, v3(0, 0.5, 0.2), v3(0, 0.5, 0.1), 1); /* one root before 0, one within the step */
     CHECK(h.face == 0 && (double)h.t > 0.3 && (double)h.t < 0.7);
     fsi_mesh_destroy(m);
@@ -1279,7 +1340,8 @@ static void test_sweep_2d(void)
         shift.z = 0;
         fsi_mesh_set(m, soup_x, soup_nx);
         fsi_mesh_move_rigid(m, shift, fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)uniform(-1, 1)));
-        if ((double)fsi_mesh_signed_distance(start, x0) < 1e-5 || (double)fsi_mesh_signed_distance(m, x1) > -1e-5) continue;
+        if ((double)fsi_mesh_signed_distance(start, x0) < 1e-5 || (double)fsi_mesh_signed_distance(m, x1) > -1e-5)
+            continue;
         entered++;
         CHECK(fsi_mesh_sweep(m, x0, x1, 1).face >= 0);
     }
@@ -1323,20 +1385,29 @@ static void test_bad_arguments_are_refused(void)
     for (i = 0; i < 2; i++) {
         m = i ? &foreign : NULL;
         CHECK(fsi_mesh_move(m, soup_x, 8) == FSI_ERROR_COOKIE && fsi_mesh_set(m, soup_x, 8) == FSI_ERROR_COOKIE);
-        CHECK(fsi_mesh_move_rigid(m, o, fsi_quat_identity()) == FSI_ERROR_COOKIE && fsi_mesh_mass(m, 1, 1, &p) == FSI_ERROR_COOKIE);
+        CHECK(fsi_mesh_move_rigid(m, o, fsi_quat_identity()) == FSI_ERROR_COOKIE &&
+              fsi_mesh_mass(m, 1, 1, &p) == FSI_ERROR_COOKIE);
         CHECK(fsi_mesh_closest(m, o, 1, -1).face == -1 && fsi_mesh_closest_on_face(m, 0, o).face == -1);
-        CHECK(fsi_mesh_ray(m, o, v3(1, 0, 0), 1).face == -1 && fsi_mesh_sweep(m, o, o, 0).face == -1 && fsi_mesh_sweep_face(m, 0, o, o, 0).face == -1);
+        CHECK(fsi_mesh_ray(m, o, v3(1, 0, 0), 1).face == -1 && fsi_mesh_sweep(m, o, o, 0).face == -1 &&
+              fsi_mesh_sweep_face(m, 0, o, o, 0).face == -1);
         CHECK(fsi_mesh_winding_number(m, o) == 0 && fsi_mesh_signed_distance(m, o) == FSI_REAL_MAX);
-        CHECK(fsi_mesh_query_box(m, fsi_box3_empty(), NULL, 0) == 0 && fsi_mesh_query_swept_box(m, fsi_box3_empty(), NULL, 0) == 0);
+        CHECK(fsi_mesh_query_box(m, fsi_box3_empty(), NULL, 0) == 0 &&
+              fsi_mesh_query_swept_box(m, fsi_box3_empty(), NULL, 0) == 0);
     }
     m = make(FSI_MESH_CLOSED);
     if (!m) return;
-    CHECK(fsi_mesh_closest(m, nan3, 1, -1).face == -1 && fsi_mesh_closest(m, o, (fsi_real)test_nan(), -1).face == -1 && fsi_mesh_closest(m, o, -1, -1).face == -1);
-    CHECK(fsi_mesh_closest(m, o, 1, 77).face == -1 && fsi_mesh_closest_on_face(m, 12, o).face == -1 && fsi_mesh_closest_on_face(m, -1, o).face == -1);
-    CHECK(fsi_mesh_ray(m, nan3, v3(1, 0, 0), 1).face == -1 && fsi_mesh_ray(m, v3(-1, 0.3, 0.3), o, 1).face == -1 && fsi_mesh_ray(m, o, v3(1, 0, 0), (fsi_real)test_nan()).face == -1);
+    CHECK(fsi_mesh_closest(m, nan3, 1, -1).face == -1 && fsi_mesh_closest(m, o, (fsi_real)test_nan(), -1).face == -1 &&
+          fsi_mesh_closest(m, o, -1, -1).face == -1);
+    CHECK(fsi_mesh_closest(m, o, 1, 77).face == -1 && fsi_mesh_closest_on_face(m, 12, o).face == -1 &&
+          fsi_mesh_closest_on_face(m, -1, o).face == -1);
+    CHECK(fsi_mesh_ray(m, nan3, v3(1, 0, 0), 1).face == -1 && fsi_mesh_ray(m, v3(-1, 0.3, 0.3), o, 1).face == -1 &&
+          fsi_mesh_ray(m, o, v3(1, 0, 0), (fsi_real)test_nan()).face == -1);
     CHECK(fsi_mesh_ray(m, v3(-1, 0.3, 0.3), v3(1, 0, 0), FSI_REAL_MAX).face >= 0);
-    CHECK(fsi_mesh_sweep(m, nan3, o, 0).face == -1 && fsi_mesh_sweep(m, o, nan3, 0).face == -1 && fsi_mesh_sweep_face(m, 99, o, o, 0).face == -1);
-    CHECK(fsi_mesh_mass(m, 0, 1, &p) == FSI_ERROR_ARGUMENT && fsi_mesh_mass(m, (fsi_real)test_nan(), 1, &p) == FSI_ERROR_ARGUMENT && fsi_mesh_mass(m, 1, 1, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_mesh_sweep(m, nan3, o, 0).face == -1 && fsi_mesh_sweep(m, o, nan3, 0).face == -1 &&
+          fsi_mesh_sweep_face(m, 99, o, o, 0).face == -1);
+    CHECK(fsi_mesh_mass(m, 0, 1, &p) == FSI_ERROR_ARGUMENT &&
+          fsi_mesh_mass(m, (fsi_real)test_nan(), 1, &p) == FSI_ERROR_ARGUMENT &&
+          fsi_mesh_mass(m, 1, 1, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_mesh_query_box(m, fsi_box3_empty(), NULL, 0) == 0);
     fsi_mesh_destroy(m);
 }
@@ -1391,7 +1462,8 @@ static void test_same_input_gives_the_same_mesh(void)
     add_tube(1, 0.4, 60, 10);
     a = make(FSI_MESH_CLOSED), b = make(FSI_MESH_CLOSED);
     if (!a || !b) return;
-    CHECK(memcmp(a->faces, b->faces, (size_t)a->face_count * 3 * sizeof(int)) == 0 && memcmp(a->vertex_normals, b->vertex_normals, (size_t)a->vertex_count * sizeof(fsi_vec3)) == 0);
+    CHECK(memcmp(a->faces, b->faces, (size_t)a->face_count * 3 * sizeof(int)) == 0 &&
+          memcmp(a->vertex_normals, b->vertex_normals, (size_t)a->vertex_count * sizeof(fsi_vec3)) == 0);
     fsi_mesh_destroy(a);
     fsi_mesh_destroy(b);
 }

@@ -117,7 +117,8 @@ static void test_lattice_at_the_radius(void)
 {
     fsi_neighbors *nb = make(NULL);
     int i;
-    for (i = 0; i < 1000; i++) x[i] = fsi_v3((fsi_real)(i % 10) / 4, (fsi_real)(i / 10 % 10) / 4, (fsi_real)(i / 100) / 4);
+    for (i = 0; i < 1000; i++)
+        x[i] = fsi_v3((fsi_real)(i % 10) / 4, (fsi_real)(i / 10 % 10) / 4, (fsi_real)(i / 100) / 4);
     check(nb, 1000, 0.25);
     check(nb, 1000, 0.5);
     check(nb, 1000, 0.2500001);

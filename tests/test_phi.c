@@ -1,4 +1,5 @@
-/* test_phi.c - redistancing, components and volumes of fsi_phi.h against shapes whose distance is known, floods by brute force and
+/* test_phi.c - redistancing, components and volumes of fsi_phi.h against shapes whose distance is known, floods by
+   brute force and
    closed forms.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
@@ -84,7 +85,8 @@ static void fill(world *w, shape_fn *shape, const double *p, double stretch)
 {
     cell c = first_cell();
     while (next_cell(w->grid, &c))
-        w->phi->value[c.e] = (fsi_real)(clamp_to(shape(c.x, p), 8) * (double)w->grid->dx * (1 + stretch * sin(0.4 * c.i + 0.3 * c.j - 0.2 * c.k)));
+        w->phi->value[c.e] = (fsi_real)(clamp_to(shape(c.x, p), 8) * (double)w->grid->dx *
+                                        (1 + stretch * sin(0.4 * c.i + 0.3 * c.j - 0.2 * c.k)));
 }
 
 static double length3(double x, double y, double z) { return sqrt(x * x + y * y + z * z); }
@@ -104,7 +106,8 @@ static double slab(const double x[3], const double *p)
 /* p: centre, half edge, 3 in 3D */
 static double cube(const double x[3], const double *p)
 {
-    const double a = fabs(x[0] - p[0]) - p[3], b = fabs(x[1] - p[1]) - p[3], c = p[4] > 2 ? fabs(x[2] - p[2]) - p[3] : -1e9, m = fmax(a, fmax(b, c));
+    const double a = fabs(x[0] - p[0]) - p[3], b = fabs(x[1] - p[1]) - p[3],
+                 c = p[4] > 2 ? fabs(x[2] - p[2]) - p[3] : -1e9, m = fmax(a, fmax(b, c));
     return m < 0 ? m : length3(fmax(a, 0), fmax(b, 0), fmax(c, 0));
 }
 
@@ -123,7 +126,8 @@ static double volume_of(const fsi_field *phi)
     return c.volume;
 }
 
-/* Largest difference of out from the shape, in cells, where that is between lo and hi cells; signs are the same everywhere. */
+/* Largest difference of out from the shape, in cells, where that is between lo and hi cells; signs are the same
+   everywhere. */
 static double error_of(const world *w, shape_fn *shape, const double *p, double lo, double hi)
 {
     const double dx = (double)w->grid->dx;
@@ -149,7 +153,8 @@ static void test_a_distance_stays_and_so_does_its_volume(void)
         world w;
         world_make(&w, dim, 36, 8.0 / 36, NULL);
         for (k = 0; k < 6; k++) {
-            const double p[4] = { 17 + 2 * test_random(&random), 17 + 2 * test_random(&random), dim == 3 ? 17 + 2 * test_random(&random) : 0, 8 };
+            const double p[4] = {17 + 2 * test_random(&random), 17 + 2 * test_random(&random),
+                                 dim == 3 ? 17 + 2 * test_random(&random) : 0, 8};
             double before;
             fill(&w, ball, p, 0);
             before = volume_of(w.phi);
@@ -233,7 +238,8 @@ static void test_planes_are_exact_up_to_the_walls(void)
             while (next_cell(w.grid, &c)) {
                 const double d = slab(c.x, p);
                 int a, inside = fabs(d) < 7.9;
-                for (a = 0; a < dim; a++) inside &= c.x[a] - d * p[3 + a] > 0 && c.x[a] - d * p[3 + a] < 24; /* where the nearest point lies in the box */
+                /* where the nearest point lies in the box */
+                for (a = 0; a < dim; a++) inside &= c.x[a] - d * p[3 + a] > 0 && c.x[a] - d * p[3 + a] < 24;
                 if (inside) worst = fmax(worst, fabs(d - (double)w.out->value[c.e] / (double)w.grid->dx));
             }
             CHECK_NEAR(worst, 0, 2e-3);
@@ -297,7 +303,7 @@ static void test_sheets_and_drops_of_a_cell_survive(void)
    them in 100 times, at worst all, and two thirds of squares of 2 cells in 20 times; gaps filled alike. */
 static void test_sheets_gaps_and_squares_do_not_wear_away(void)
 {
-    static const double half[3] = { 0.6, 0.7, 1 }, normal[4][3] = { { 0, 1, 0 }, { 0.17, 1, 0.1 }, { 0.5, 1, 0.3 }, { 1, 1, 1 } };
+    static const double half[3] = {0.6, 0.7, 1}, normal[4][3] = {{0, 1, 0}, {0.17, 1, 0.1}, {0.5, 1, 0.3}, {1, 1, 1}};
     int dim, k, h, r, side;
     for (dim = 2; dim <= 3; dim++) {
         double sheets = 0, squares = 0;
@@ -327,7 +333,8 @@ static void test_sheets_gaps_and_squares_do_not_wear_away(void)
             for (r = 0; r < 20; r++) CHECK(fsi_grid_redistance(w.out, 8, w.out) == FSI_OK);
             squares = fmax(squares, fabs(volume_of(w.out) / first - 1));
         }
-        printf("   %dD: sheets and gaps change by %.3f at most, in 100 times, squares of 2 to 4 cells by %.3f in 20\n", dim, sheets, squares);
+        printf("   %dD: sheets and gaps change by %.3f at most, in 100 times, squares of 2 to 4 cells by %.3f in 20\n",
+               dim, sheets, squares);
         CHECK(sheets <= 0.25 && squares <= 0.05); /* the most: sheets of 1.2 dx along the diagonal */
         world_free(&w);
     }
@@ -356,7 +363,8 @@ static void fill_noise(world *w, uint64_t seed)
     for (e = 0; e < entries(w->grid); e++) w->phi->value[e] = (fsi_real)(test_random(&seed) - 0.5);
 }
 
-/* Noise: every cell has a neighbour on the other side, and no sign may change. Its size must not matter, tiny or huge. */
+/* Noise: every cell has a neighbour on the other side, and no sign may change. Its size must not matter, tiny or
+   huge. */
 static void test_noise_keeps_its_signs_at_any_scale(void)
 {
     int dim, k;
@@ -414,10 +422,12 @@ static void test_missing_blocks_are_air(void)
         world_make(&some, dim, 24, 0.1, keep_some);
         fill(&all, ball, p, 0);
         fill(&some, ball, p, 0);
-        while (next_cell(all.grid, &c)) if (fsi_grid_entry(some.grid, c.i, c.j, c.k) < 0) all.phi->value[c.e] = (fsi_real)0.1;
+        while (next_cell(all.grid, &c))
+            if (fsi_grid_entry(some.grid, c.i, c.j, c.k) < 0) all.phi->value[c.e] = (fsi_real)0.1;
         CHECK(fsi_grid_redistance(all.phi, 4, all.out) == FSI_OK);
         CHECK(fsi_grid_redistance(some.phi, 4, some.out) == FSI_OK);
-        for (c = first_cell(); next_cell(some.grid, &c);) { /* paths around what is missing may find another sheet than paths through it */
+        for (c = first_cell(); next_cell(some.grid, &c);) { /* paths around what is missing may find another sheet than
+                                                               paths through it */
             const double a = (double)fsi_grid_at(all.out, c.i, c.j, c.k) * 24, b = (double)some.out->value[c.e] * 24;
             CHECK((a < 0) == (b < 0));
             if (fabs(a) < 1 || fabs(b) < 1) CHECK_NEAR(b, a, 0.5);
@@ -499,7 +509,8 @@ static void test_labels_are_those_of_a_flood(void)
             label = (int *)malloc(entries(w.grid) * sizeof *label);
             solid = (unsigned char *)malloc(entries(w.grid));
             for (e = 0; e < entries(w.grid); e++) {
-                w.phi->value[e] = (fsi_real)(test_random(&random) - (dim == 2 ? 0.55 : 0.33)); /* near where pieces join up */
+                /* near where pieces join up */
+                w.phi->value[e] = (fsi_real)(test_random(&random) - (dim == 2 ? 0.55 : 0.33));
                 solid[e] = test_random(&random) < 0.05;
             }
             many = flood_by_hand(&w, k & 2 ? solid : NULL, label);
@@ -539,7 +550,9 @@ static void test_labels_grow_layer_by_layer(void)
                     for (side = 0; side < 2 * dim && label[c.e] < 0; side++) {
                         const long long b = beside(w.grid, &c, side);
                         if (b < 0 || label[b] < 0) continue;
-                        if (best < 0 || w.phi->value[b] < w.phi->value[best] || (!(w.phi->value[b] > w.phi->value[best]) && label[b] < label[best])) best = b;
+                        if (best < 0 || w.phi->value[b] < w.phi->value[best] ||
+                            (!(w.phi->value[b] > w.phi->value[best]) && label[b] < label[best]))
+                            best = b;
                     }
                     if (best < 0) continue;
                     next[c.e] = label[best];
@@ -558,7 +571,8 @@ static void test_labels_grow_layer_by_layer(void)
 
 /* ---- volumes ---------------------------------------------------------------------------------------------------- */
 
-/* Linear interpolation reads phi of a ball too high by (dx^2 / 2) tr(H M): 1/12 of its curvature on triangles, 1/6 on tetrahedra. */
+/* Linear interpolation reads phi of a ball too high by (dx^2 / 2) tr(H M): 1/12 of its curvature on triangles, 1/6 on
+   tetrahedra. */
 static void test_balls_lose_what_linear_interpolation_takes(void)
 {
     static const double radius[3] = { 3, 6, 10 };
@@ -567,10 +581,12 @@ static void test_balls_lose_what_linear_interpolation_takes(void)
     int dim, k, r;
     for (dim = 2; dim <= 3; dim++)
         for (k = 0; k < 3; k++) {
-            const double R = radius[k], exact = (dim == 2 ? pi : 4 * pi * R / 3) * R * R, surface = dim == 2 ? 2 * pi * R : 4 * pi * R * R;
+            const double R = radius[k], exact = (dim == 2 ? pi : 4 * pi * R / 3) * R * R,
+                         surface = dim == 2 ? 2 * pi * R : 4 * pi * R * R;
             double volume = 0, area = 0, off = 0;
             for (r = 0; r < 8; r++) {
-                const double p[4] = { 12 + test_random(&random), 12 + test_random(&random), dim == 3 ? 12 + test_random(&random) : 0, R };
+                const double p[4] = {12 + test_random(&random), 12 + test_random(&random),
+                                     dim == 3 ? 12 + test_random(&random) : 0, R};
                 fsi_grid_component c;
                 world w;
                 world_make(&w, dim, 26, 8.0 / 26, NULL);
@@ -586,7 +602,8 @@ static void test_balls_lose_what_linear_interpolation_takes(void)
                 CHECK(dim == 3 || (c.centroid.z == 0 && c.box.hi.z == 0));
                 world_free(&w);
             }
-            CHECK_NEAR(volume - 1, -(dim == 2 ? 1 / (6 * R * R) : 1 / (2 * R * R)), 0.2 * (dim == 2 ? 1 / (6 * R * R) : 1 / (2 * R * R)));
+            CHECK_NEAR(volume - 1, -(dim == 2 ? 1 / (6 * R * R) : 1 / (2 * R * R)),
+                       0.2 * (dim == 2 ? 1 / (6 * R * R) : 1 / (2 * R * R)));
             CHECK_NEAR(area, 1, dim == 2 ? 0.3 / (R * R) : 0.6 / (R * R));
             CHECK_NEAR(off, 0, 0.03);
         }
@@ -633,12 +650,14 @@ static void test_a_tilted_plane_halves_a_block(void)
             normal_of(p + 3, dim);
             world_make(&w, dim, 20, 1, NULL);
             fill(&w, slab, p, 0);
-            CHECK_NEAR(volume_of(w.phi), 0.5, TOL(1e-6, 1e-4)); /* phi is odd about the midst; cubes are not, where it is cut off */
+            CHECK_NEAR(volume_of(w.phi), 0.5, TOL(1e-6, 1e-4)); /* phi is odd about the midst; cubes are not, where it
+                                                                   is cut off */
             world_free(&w);
         }
 }
 
-/* A wedge that thins away on the floor, or on the ceiling, has the volume of a wedge: also where it is no half cell thick. */
+/* A wedge that thins away on the floor, or on the ceiling, has the volume of a wedge: also where it is no half cell
+   thick. */
 static void test_a_wedge_on_a_wall_is_exact(void)
 {
     const int n = 24;
@@ -657,7 +676,8 @@ static void test_a_wedge_on_a_wall_is_exact(void)
         }
 }
 
-/* The share of a tetrahedron where the linear f is below 0: sum over its negative corners of f_i^3 / prod (f_i - f_j). */
+/* The share of a tetrahedron where the linear f is below 0: sum over its negative corners of f_i^3 / prod (f_i -
+   f_j). */
 static long double share_below(const long double f[4])
 {
     long double sum = 0, part;
@@ -694,13 +714,15 @@ static double volume_by_hand(const world *w)
     for (k = 0; k <= (g->dim == 3 ? g->n[2] : 0); k++)
         for (j = 0; j <= g->n[1]; j++)
             for (i = 0; i <= g->n[0]; i++) {
-                const double size = (i == 0 || i == g->n[0] ? 0.5 : 1) * (j == 0 || j == g->n[1] ? 0.5 : 1) * (g->dim == 3 && (k == 0 || k == g->n[2]) ? 0.5 : 1);
+                const double size = (i == 0 || i == g->n[0] ? 0.5 : 1) * (j == 0 || j == g->n[1] ? 0.5 : 1) *
+                                    (g->dim == 3 && (k == 0 || k == g->n[2]) ? 0.5 : 1);
                 for (t = 0; t < 6; t++) {
                     int at[3] = { i - 1, j - 1, k - 1 };
                     long double f[4];
                     for (s = 0; s < 4; s++) {
                         if (s > 0) at[s < 3 ? path[t][s - 1] : 3 - path[t][0] - path[t][1]]++;
-                        f[s] = (long double)phi_to_walls(w->phi, 0, at) * (1 + 1e-5L * s); /* apart: the formula divides by differences */
+                        /* apart: the formula divides by differences */
+                        f[s] = (long double)phi_to_walls(w->phi, 0, at) * (1 + 1e-5L * s);
                     }
                     sum += size * (double)share_below(f) / 6;
                 }
@@ -829,7 +851,8 @@ static uint64_t all_answers(world *w, fsi_status *status)
     if (*status == FSI_OK) part = (fsi_grid_component *)malloc((size_t)(count + 1) * sizeof *part);
     if (*status == FSI_OK) *status = fsi_grid_volumes(w->out, w->label, count, NULL, NULL, part);
     for (k = 0; k < count && *status == FSI_OK; k++) {
-        const double numbers[5] = { part[k].volume, part[k].area, (double)part[k].centroid.x, (double)part[k].box.hi.y, (double)part[k].cells };
+        const double numbers[5] = {part[k].volume, part[k].area, (double)part[k].centroid.x, (double)part[k].box.hi.y,
+                                   (double)part[k].cells};
         hash = fsi_hash(numbers, sizeof numbers, hash);
     }
     if (*status == FSI_OK) *status = fsi_grid_grow_labels(w->label, w->out, 3);
@@ -927,7 +950,8 @@ static void test_every_allocation_may_fail(void)
             else if (call == 2) status = fsi_grid_grow_labels(w.label, w.phi, 3);
             else status = fsi_grid_volumes(w.phi, w.label, 4, NULL, NULL, c);
             CHECK(status == FSI_OK || (status == FSI_ERROR_MEMORY && w.context.error.status == FSI_ERROR_MEMORY));
-            for (e = 0; e < entries(w.grid); e++) untouched &= w.out->value[e] == 77 && w.label[e] == (call == 1 ? -77 : 0);
+            for (e = 0; e < entries(w.grid); e++)
+                untouched &= w.out->value[e] == 77 && w.label[e] == (call == 1 ? -77 : 0);
             CHECK(status == FSI_OK || (untouched && c[0].volume == 0));
             world_free(&w);
             CHECK(test_live_bytes() == 0);
@@ -953,7 +977,8 @@ static void test_bad_input_is_named(void)
     world_make(&w, 3, 17, 8.0 / 17, NULL);
     world_make(&other, 3, 17, 8.0 / 17, NULL);
     fill(&w, ball, p, 0);
-    CHECK(fsi_grid_add_field(w.grid, FSI_FACES_X, 0, &face) == FSI_OK && fsi_grid_add_field(w.grid, FSI_CELLS, 0, &zero) == FSI_OK);
+    CHECK(fsi_grid_add_field(w.grid, FSI_FACES_X, 0, &face) == FSI_OK &&
+          fsi_grid_add_field(w.grid, FSI_CELLS, 0, &zero) == FSI_OK);
     foreign = *w.phi;
     foreign.cookie++;
     for (k = 0; k < 3; k++) u[k] = face;
@@ -987,7 +1012,9 @@ static void test_bad_input_is_named(void)
     u[0] = &foreign;
     refuse(&w, fsi_grid_volumes(w.phi, w.label, 1, u, NULL, c), FSI_ERROR_COOKIE, NULL);
     CHECK(fsi_grid_volumes(w.phi, w.label, 0, NULL, NULL, NULL) == FSI_OK);
-    CHECK(fsi_grid_volumes(w.phi, w.label, 2, NULL, NULL, c) == FSI_OK && c[0].volume > 0 && c[1].volume == 0 && c[1].cells == 0); /* none has label 1 */
+    /* none has label 1 */
+    CHECK(fsi_grid_volumes(w.phi, w.label, 2, NULL, NULL, c) == FSI_OK && c[0].volume > 0 && c[1].volume == 0 &&
+          c[1].cells == 0);
     world_free(&w);
     world_free(&other);
 }

@@ -1,4 +1,5 @@
-/* test_pressure.c - the pressure of fsi_pressure.h against hydrostatics, manufactured solutions, dense elimination, added masses and momentum.
+/* test_pressure.c - the pressure of fsi_pressure.h against hydrostatics, manufactured solutions, dense elimination,
+   added masses and momentum.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_pressure.h"
@@ -9,7 +10,8 @@
 /* Shares that mean nothing, in some of the faces below 0.5. */
 static double share_noise(int axis, fsi_vec3 x, const double *arg)
 {
-    uint64_t seed = (uint64_t)(1e6 + 1e4 * (double)x.x) * 7919u + (uint64_t)(1e6 + 1e4 * (double)x.y) * 104729u + (uint64_t)(1e6 + 1e4 * (double)x.z) * 31u + (uint64_t)axis;
+    uint64_t seed = (uint64_t)(1e6 + 1e4 * (double)x.x) * 7919u + (uint64_t)(1e6 + 1e4 * (double)x.y) * 104729u +
+                    (uint64_t)(1e6 + 1e4 * (double)x.z) * 31u + (uint64_t)axis;
     const double r = test_random(&seed), q = test_random(&seed);
     return (double)x.y < arg[0] && r < arg[1] ? q : 0;
 }
@@ -39,10 +41,13 @@ static void test_water_at_rest_stays_at_rest(void)
             const size_t e = entry_of(&t, i, j, k);
             const double depth = level - (double)middle(&t, 0, i, j, k).y;
             int open = 0;
-            for (a = 0; a < dim; a++) open = open || open_of(&t, a, e, NULL) > 0 || open_of(&t, a, entry_of(&t, i + (a == 0), j + (a == 1), k + (a == 2)), NULL) > 0;
+            for (a = 0; a < dim; a++)
+                open = open || open_of(&t, a, e, NULL) > 0 ||
+                       open_of(&t, a, entry_of(&t, i + (a == 0), j + (a == 1), k + (a == 2)), NULL) > 0;
             if (kind_at(&t, i, j, k) != FSI_CELL_LIQUID || !open) continue;
             worst = fmax(worst, fabs((double)t.f.pressure->value[e] - 1000 * g * depth));
-            for (a = 0; a < dim; a++) if (open_of(&t, a, e, NULL) > 1e-3) speed = fmax(speed, fabs((double)t.f.u[a]->value[e]));
+            for (a = 0; a < dim; a++)
+                if (open_of(&t, a, e, NULL) > 1e-3) speed = fmax(speed, fabs((double)t.f.u[a]->value[e]));
         }
         CHECK_NEAR(t.s->stats.pieces, 0, cut ? 3 : 0);
         if (t.s->stats.pieces == 0) CHECK_NEAR(worst / (1000 * g * level), 0, TOL(1e-8, 2e-4));
@@ -52,8 +57,12 @@ static void test_water_at_rest_stays_at_rest(void)
     }
 }
 
-/* p = sin(2x + 0.3) cos(1.5y) + 0.3 z^2 in a ball, with its values at the surface given: second order in the largest error. */
-static double wave(fsi_vec3 x) { return sin(2 * (double)x.x + 0.3) * cos(1.5 * (double)x.y) + 0.3 * (double)x.z * (double)x.z; }
+/* p = sin(2x + 0.3) cos(1.5y) + 0.3 z^2 in a ball, with its values at the surface given: second order in the largest
+   error. */
+static double wave(fsi_vec3 x)
+{
+    return sin(2 * (double)x.x + 0.3) * cos(1.5 * (double)x.y) + 0.3 * (double)x.z * (double)x.z;
+}
 static double wave_slope(fsi_vec3 x, int a)
 {
     if (a == 0) return 2 * cos(2 * (double)x.x + 0.3) * cos(1.5 * (double)x.y);
@@ -70,12 +79,14 @@ static double manufactured_error(int dim, int n)
     scene_fill(&t, ball, arg);
     EACH_CELL(&t, i, j, k) t.surface->value[entry_of(&t, i, j, k)] = (fsi_real)wave(middle(&t, 0, i, j, k));
     for (a = 0; a < dim; a++) EACH_FACE(&t, a, i, j, k)
-        t.f.u[a]->value[entry_of(&t, i, j, k)] = (fsi_real)((double)t.f.dt / 1000 * wave_slope(middle(&t, 1 + a, i, j, k), a));
+    t.f.u[a]->value[entry_of(&t, i, j, k)] =
+        (fsi_real)((double)t.f.dt / 1000 * wave_slope(middle(&t, 1 + a, i, j, k), a));
     t.f.surface_pressure = t.surface;
     CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK);
     EACH_CELL(&t, i, j, k) {
         const size_t e = entry_of(&t, i, j, k);
-        if (t.cell[e] == FSI_CELL_LIQUID) worst = fmax(worst, fabs((double)t.f.pressure->value[e] - wave(middle(&t, 0, i, j, k))));
+        if (t.cell[e] == FSI_CELL_LIQUID)
+            worst = fmax(worst, fabs((double)t.f.pressure->value[e] - wave(middle(&t, 0, i, j, k))));
         else CHECK(t.f.pressure->value[e] == 0);
     }
     scene_free(&t);
@@ -84,7 +95,8 @@ static double manufactured_error(int dim, int n)
 
 static void test_a_curved_surface_is_second_order(void)
 {
-    const double e16 = manufactured_error(2, 16), e64 = manufactured_error(2, 64), f16 = manufactured_error(3, 16), f32 = manufactured_error(3, 40);
+    const double e16 = manufactured_error(2, 16), e64 = manufactured_error(2, 64), f16 = manufactured_error(3, 16),
+                 f32 = manufactured_error(3, 40);
     CHECK(e64 < 2e-4 + TOL(0, 1e-4) && f32 < 5e-4 + TOL(0, 1e-4));
     CHECK(e16 / e64 > 11 - TOL(0, 5)); /* 16 for second order, 4 for first */
     CHECK(f16 / f32 > 4.4 - TOL(0, 2)); /* 6.25, 2.5 */
@@ -128,7 +140,8 @@ static void test_inflow_passes_through(void)
         CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.pieces == 0);
         EACH_FACE(&t, a, i, j, k) CHECK_NEAR(t.f.u[a]->value[entry_of(&t, i, j, k)], 1.5, TOL(1e-7, 1e-3));
         /* p falls by rho dx v/dt a cell, to 0 at the side itself, half a cell beyond the last centre */
-        CHECK_NEAR(t.f.pressure->value[entry_of(&t, a == 0 ? 15 : 3, a == 1 ? 11 : 3, a == 2 ? 19 : 0)], 0.5 * 1000 * 0.1 * 1.5 / (double)t.f.dt, TOL(1e-3, 2.0));
+        CHECK_NEAR(t.f.pressure->value[entry_of(&t, a == 0 ? 15 : 3, a == 1 ? 11 : 3, a == 2 ? 19 : 0)],
+                   0.5 * 1000 * 0.1 * 1.5 / (double)t.f.dt, TOL(1e-3, 2.0));
         scene_free(&t);
     }
 }
@@ -154,7 +167,9 @@ static void test_closed_pieces_lose_their_net_inflow(void)
         CHECK(t.s->stats.pieces == 2 && t.s->stats.enclosed == 0 && t.s->stats.unknowns == 16 * 9 * (dim == 3 ? 8 : 1));
         CHECK_NEAR(t.s->stats.removed, 0.7 * 9 * dx * depth, TOL(1e-12, 1e-5));
         CHECK_NEAR(divergence_of(&t), 0.7 / (8 * dx), TOL(1e-7, 1e-4));
-        for (k = 0; k < t.g->n[2]; k++) for (j = 0; j < 9; j++) for (i = 9; i < 17; i++) sum += (double)t.f.pressure->value[entry_of(&t, i, j, k)];
+        for (k = 0; k < t.g->n[2]; k++)
+            for (j = 0; j < 9; j++)
+                for (i = 9; i < 17; i++) sum += (double)t.f.pressure->value[entry_of(&t, i, j, k)];
         CHECK_NEAR(sum / 1000, 0, TOL(1e-7, 1e-1));
         scene_free(&t);
     }
@@ -172,7 +187,8 @@ static void test_enclosed_cells_are_counted(void)
         k = dim == 3 ? 5 : 0;
         for (a = 0; a < 2 * dim; a++) {
             const int s = a & 1 ? 1 : -1;
-            t.cell[entry_of(&t, 5 + (a / 2 == 0 ? s : 0), 5 + (a / 2 == 1 ? s : 0), k + (a / 2 == 2 ? s : 0))] = FSI_CELL_SOLID;
+            t.cell[entry_of(&t, 5 + (a / 2 == 0 ? s : 0), 5 + (a / 2 == 1 ? s : 0), k + (a / 2 == 2 ? s : 0))] =
+                FSI_CELL_SOLID;
         }
         scene_velocity(&t, 1, -0.1);
         CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK);
@@ -183,7 +199,8 @@ static void test_enclosed_cells_are_counted(void)
 
 /* ---- dense elimination ---------------------------------------------------------------------------------------- */
 
-/* What the declarations say, by the letter: pressures of all cells, dense; and the impulses. Returns 0 when the matrix would be singular. */
+/* What the declarations say, by the letter: pressures of all cells, dense; and the impulses. Returns 0 when the matrix
+   would be singular. */
 static int dense_pressure(const scene *t, double *p)
 {
     const fsi_grid *g = t->g;
@@ -197,10 +214,13 @@ static int dense_pressure(const scene *t, double *p)
         r = AT(i, j, k);
         if (label[r] < 0) continue;
         for (d = 0; d < 2 * g->dim; d++) {
-            const int ax = d / 2, s = d & 1, ni = i + (ax == 0 ? 2 * s - 1 : 0), nj = j + (ax == 1 ? 2 * s - 1 : 0), nk = k + (ax == 2 ? 2 * s - 1 : 0), kind = kind_at(t, ni, nj, nk);
-            const size_t face = s ? entry_of(t, i + (ax == 0), j + (ax == 1), k + (ax == 2)) : entry_of(t, i, j, k), here = entry_of(t, i, j, k);
+            const int ax = d / 2, s = d & 1, ni = i + (ax == 0 ? 2 * s - 1 : 0), nj = j + (ax == 1 ? 2 * s - 1 : 0),
+                      nk = k + (ax == 2 ? 2 * s - 1 : 0), kind = kind_at(t, ni, nj, nk);
+            const size_t face = s ? entry_of(t, i + (ax == 0), j + (ax == 1), k + (ax == 2)) : entry_of(t, i, j, k),
+                         here = entry_of(t, i, j, k);
             double flux, theta = 1, beyond = 0, coefficient;
-            const double open = open_of(t, ax, face, &flux), beta = t->f.inverse_density[0] ? (double)t->beta[ax]->value[face] : 1 / (double)t->f.density;
+            const double open = open_of(t, ax, face, &flux),
+                         beta = t->f.inverse_density[0] ? (double)t->beta[ax]->value[face] : 1 / (double)t->f.density;
             a[r * (n + 1) + n] -= (s ? 1 : -1) * (open * (double)t->f.u[ax]->value[face] + flux) / dx;
             if (open == 0 || kind == FSI_CELL_SOLID || (kind < 0 && !t->f.open_side[d])) continue;
             if (kind < 0) theta = 0.5;
@@ -208,7 +228,8 @@ static int dense_pressure(const scene *t, double *p)
                 const size_t there = entry_of(t, ni, nj, nk);
                 const double in = (double)t->phi->value[here], out = (double)t->phi->value[there];
                 theta = fmax(in / (in - out), (double)t->f.theta_min);
-                if (t->f.surface_pressure) beyond = (1 - theta) * (double)t->surface->value[here] + theta * (double)t->surface->value[there];
+                if (t->f.surface_pressure)
+                    beyond = (1 - theta) * (double)t->surface->value[here] + theta * (double)t->surface->value[there];
             }
             coefficient = dt / (dx * dx) * open * beta / theta;
             a[r * (n + 1) + r] += coefficient;
@@ -216,11 +237,13 @@ static int dense_pressure(const scene *t, double *p)
             else a[r * (n + 1) + n] += coefficient * beyond, label[r] = 1;
         }
     }
-    for (r = 0; r < n; r++) if (label[r] < 0 || a[r * (n + 1) + r] == 0) a[r * (n + 1) + r] = 1, a[r * (n + 1) + n] = 0, label[r] = -1;
+    for (r = 0; r < n; r++)
+        if (label[r] < 0 || a[r * (n + 1) + r] == 0) a[r * (n + 1) + r] = 1, a[r * (n + 1) + n] = 0, label[r] = -1;
     while (changed) for (r = changed = 0; r < n; r++) for (c = 0; c < n; c++)
         if (r != c && a[r * (n + 1) + c] < 0 && label[r] != label[c]) label[r] = label[c] = 1, changed = 1;
     for (r = 0; r < n; r++) regular = regular && label[r] != 0;
-    for (b = 0; b < t->f.solid_count && regular; b++) { /* K = J^T M^-1 J dt/volume: of each cell, the force and moment that its pressure gives */
+    for (b = 0; b < t->f.solid_count && regular; b++) { /* K = J^T M^-1 J dt/volume: of each cell, the force and moment
+                                                           that its pressure gives */
         const fsi_pressure_solid *s = t->f.solids + b;
         double *force = (double *)calloc((size_t)(6 * n), sizeof(double));
         for (d = 0; d < g->dim && s->coupled; d++) for (f = s->faces->first[d]; f < s->faces->first[d + 1]; f++) {
@@ -232,7 +255,9 @@ static int dense_pressure(const scene *t, double *p)
             at[0] += e & 7, at[1] += e >> 3 & 7, at[2] += e >> 6;
             for (k = 0; k < t->f.solid_count; k++) {
                 int m;
-                for (m = t->f.solids[k].faces->first[d]; m < t->f.solids[k].faces->first[d + 1]; m++) if (t->f.solids[k].faces->entry[m] == s->faces->entry[f]) closed += (double)t->f.solids[k].faces->solid[m];
+                for (m = t->f.solids[k].faces->first[d]; m < t->f.solids[k].faces->first[d + 1]; m++)
+                    if (t->f.solids[k].faces->entry[m] == s->faces->entry[f])
+                        closed += (double)t->f.solids[k].faces->solid[m];
             }
             arm = fsi_v3_sub(middle(t, 1 + d, at[0], at[1], at[2]), s->center);
             moment = fsi_v3_cross(arm, fsi_v3(d == 0, d == 1, d == 2));
@@ -241,7 +266,9 @@ static int dense_pressure(const scene *t, double *p)
                 const double push = (side ? 1 : -1) * (double)s->faces->solid[f] / fmax(closed, 1) * area;
                 if (kind_at(t, ci, cj, ck) != FSI_CELL_LIQUID || label[AT(ci, cj, ck)] < 0) continue;
                 force[6 * AT(ci, cj, ck) + d] += push;
-                if (g->dim == 3) force[6 * AT(ci, cj, ck) + 3] += push * (double)moment.x, force[6 * AT(ci, cj, ck) + 4] += push * (double)moment.y;
+                if (g->dim == 3)
+                    force[6 * AT(ci, cj, ck) + 3] += push * (double)moment.x,
+                        force[6 * AT(ci, cj, ck) + 4] += push * (double)moment.y;
                 force[6 * AT(ci, cj, ck) + 5] += push * (double)moment.z;
             }
         }
@@ -249,7 +276,8 @@ static int dense_pressure(const scene *t, double *p)
             double sum = 0;
             for (d = 0; d < 3; d++) {
                 sum += force[6 * r + d] * force[6 * c + d] / s->mass;
-                for (k = 0; k < 3; k++) sum += force[6 * r + 3 + d] * (double)s->inverse_inertia.m[3 * d + k] * force[6 * c + 3 + k];
+                for (k = 0; k < 3; k++)
+                    sum += force[6 * r + 3 + d] * (double)s->inverse_inertia.m[3 * d + k] * force[6 * c + 3 + k];
             }
             if (s->coupled) a[r * (n + 1) + c] += dt / volume * sum;
         }
@@ -279,7 +307,9 @@ static int check_against_dense(int dim, int round)
     EACH_CELL(&t, i, j, k) {
         const size_t e = entry_of(&t, i, j, k);
         const double r = test_random(&seed);
-        t.cell[e] = (unsigned char)(j > ny - 3 || r < 0.08 ? FSI_CELL_AIR : r < 0.15 ? FSI_CELL_SOLID : FSI_CELL_LIQUID);
+        t.cell[e] = (unsigned char)(j > ny - 3 || r < 0.08 ? FSI_CELL_AIR
+                                    : r < 0.15             ? FSI_CELL_SOLID
+                                                           : FSI_CELL_LIQUID);
         t.phi->value[e] = (fsi_real)((t.cell[e] == FSI_CELL_LIQUID ? -0.1 : 0.1) * test_random(&seed));
         t.surface->value[e] = (fsi_real)(100 * test_random(&seed));
     }
@@ -294,10 +324,13 @@ static int check_against_dense(int dim, int round)
     for (a = 0; a < 2 * dim; a++) t.f.open_side[a] = test_random(&seed) < 0.4;
     t.f.phi = t.phi;
     t.f.surface_pressure = round % 3 ? t.surface : NULL;
-    solid_make(b, &t, share_noise, first), solid_make(b + 1, &t, share_noise, second), solid_make(b + 2, &t, share_noise, first);
+    solid_make(b, &t, share_noise, first), solid_make(b + 1, &t, share_noise, second),
+        solid_make(b + 2, &t, share_noise, first);
     for (k = 0; k < 3; k++) {
-        list[k] = body_of(b + k, fsi_v3((fsi_real)0.2, (fsi_real)0.3, (fsi_real)(dim == 3 ? 0.1 * k : 0)), k == 2 ? 0.02 : 3.0, k == 2 ? 2e-3 : 0.2);
-        list[k].inverse_inertia.m[1] = list[k].inverse_inertia.m[3] = (fsi_real)(0.3 * (double)list[k].inverse_inertia.m[0]);
+        list[k] = body_of(b + k, fsi_v3((fsi_real)0.2, (fsi_real)0.3, (fsi_real)(dim == 3 ? 0.1 * k : 0)),
+                          k == 2 ? 0.02 : 3.0, k == 2 ? 2e-3 : 0.2);
+        list[k].inverse_inertia.m[1] = list[k].inverse_inertia.m[3] =
+            (fsi_real)(0.3 * (double)list[k].inverse_inertia.m[0]);
         list[k].linear = fsi_v3((fsi_real)0.1, (fsi_real)-0.2, (fsi_real)(dim == 3 ? 0.3 : 0));
         list[k].angular = fsi_v3(0, 0, (fsi_real)0.5);
     }
@@ -316,7 +349,8 @@ static int check_against_dense(int dim, int round)
     }
     if (regular) {
         CHECK_NEAR(worst / (most + 1e-9), 0, TOL(1e-7, 5e-3));
-        if (t.s->stats.enclosed == 0) CHECK_NEAR(divergence_of(&t), t.s->stats.divergence, TOL(1e-8, 1e-2) + 0.1 * t.s->stats.divergence);
+        if (t.s->stats.enclosed == 0)
+            CHECK_NEAR(divergence_of(&t), t.s->stats.divergence, TOL(1e-8, 1e-2) + 0.1 * t.s->stats.divergence);
     }
     free(velocity);
     for (k = 0; k < 3; k++) solid_free(b + k);
@@ -333,7 +367,8 @@ static void test_random_configurations_match_dense_elimination(void)
 
 /* ---- bodies --------------------------------------------------------------------------------------------------- */
 
-/* A disc or ball of `cells` cells a diameter and density ratio d in a closed box of water `wide` diameters wide: acceleration over g when both are let go. */
+/* A disc or ball of `cells` cells a diameter and density ratio d in a closed box of water `wide` diameters wide:
+   acceleration over g when both are let go. */
 static double released(int dim, int cells, int wide, double d, int *iters)
 {
     const int n = cells * wide;
@@ -349,12 +384,15 @@ static double released(int dim, int cells, int wide, double d, int *iters)
     t.s->desc.tolerance = 1e-6;
     solid_make(&b, &t, share_ball, arg);
     body = body_of(&b, fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]), mass, mass * 0.1);
-    EACH_FACE(&t, 1, i, j, k) t.f.u[1]->value[entry_of(&t, i, j, k)] = (fsi_real)(j == 0 || j == n ? 0 : -g * (double)t.f.dt);
+    EACH_FACE(&t, 1, i, j, k)
+    t.f.u[1]->value[entry_of(&t, i, j, k)] = (fsi_real)(j == 0 || j == n ? 0 : -g * (double)t.f.dt);
     body.linear.y = (fsi_real)(-g * (double)t.f.dt);
     t.f.solids = &body;
     t.f.solid_count = 1;
     CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.pieces == 1 && t.s->stats.removed < TOL(1e-10, 1e-3));
-    if (d > 0) CHECK_NEAR(body.linear.y, -g * (double)t.f.dt + (double)body.impulse.y / mass, TOL(1e-9, 1e-4) * (1 + fabs((double)body.linear.y)));
+    if (d > 0)
+        CHECK_NEAR(body.linear.y, -g * (double)t.f.dt + (double)body.impulse.y / mass,
+                   TOL(1e-9, 1e-4) * (1 + fabs((double)body.linear.y)));
     a = (double)body.linear.y / ((double)t.f.dt * g);
     *iters = t.s->stats.iters;
     solid_free(&b);
@@ -362,7 +400,8 @@ static double released(int dim, int cells, int wide, double d, int *iters)
     return a;
 }
 
-/* a/g = (1 - D)/(D + C); C is 1 and 1/2 far from walls, a little more in a box (in a shell of ratio k: (k^d + 1)/(k^d - 1) and half of (k^3 + 2)/(k^3 - 1)). */
+/* a/g = (1 - D)/(D + C); C is 1 and 1/2 far from walls, a little more in a box (in a shell of ratio k: (k^d + 1)/(k^d -
+   1) and half of (k^3 + 2)/(k^3 - 1)). */
 static void test_added_mass_on_release_from_rest(void)
 {
     static const double ratio[5] = { 0, 0.01, 0.5, 2, 8 };
@@ -376,7 +415,8 @@ static void test_added_mass_on_release_from_rest(void)
     }
 }
 
-/* A ball of no mass whatever rises as one of 1e-6 of the liquid's does. The torques on its faces cancel, and its inertia is nothing. */
+/* A ball of no mass whatever rises as one of 1e-6 of the liquid's does. The torques on its faces cancel, and its
+   inertia is nothing. */
 static void test_balls_of_no_mass_rise(void)
 {
     static const double ratio[5] = { 1e-6, 1e-10, 1e-13, 1e-20, 1e-80 };
@@ -385,7 +425,8 @@ static void test_balls_of_no_mass_rise(void)
         double first = 0;
         for (k = 0; k < 5; k++) {
             const int n = 16 + 8 * (place & 1);
-            const double at = 0.5 + 0.013 * place, r = 0.2 + 0.02 * place, arg[6] = { at, at, dim == 3 ? at : 0, r, 1.0 / n, (double)dim };
+            const double at = 0.5 + 0.013 * place, r = 0.2 + 0.02 * place,
+                         arg[6] = {at, at, dim == 3 ? at : 0, r, 1.0 / n, (double)dim};
             const double mass = ratio[k] * 1000 * (dim == 3 ? 4 * FSI_PI / 3 * r * r * r : FSI_PI * r * r);
             scene t;
             solid b;
@@ -393,8 +434,10 @@ static void test_balls_of_no_mass_rise(void)
             scene_make(&t, dim, n, n, n, 1.0 / n);
             t.s->desc.tolerance = TOL(1e-8, 1e-6);
             solid_make(&b, &t, share_ball, arg);
-            body = body_of(&b, fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]), mass, fmax(0.4 * mass * r * r, TOL(0, 1e-30)));
-            EACH_FACE(&t, 1, i, j, l) t.f.u[1]->value[entry_of(&t, i, j, l)] = (fsi_real)(j == 0 || j == n ? 0 : -0.0981);
+            body = body_of(&b, fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]), mass,
+                           fmax(0.4 * mass * r * r, TOL(0, 1e-30)));
+            EACH_FACE(&t, 1, i, j, l)
+            t.f.u[1]->value[entry_of(&t, i, j, l)] = (fsi_real)(j == 0 || j == n ? 0 : -0.0981);
             body.linear.y = (fsi_real)-0.0981;
             t.f.solids = &body;
             t.f.solid_count = 1;
@@ -413,7 +456,8 @@ static void test_buoyancy_is_the_weight_of_what_is_displaced(void)
 {
     int dim;
     for (dim = 2; dim <= 3; dim++) {
-        const double level = 0.9, dx = 1.0 / 24, arg[6] = { 0.51, 0.45, dim == 3 ? 0.48 : 0, 0.27, dx, (double)dim }, g = 9.81;
+        const double level = 0.9, dx = 1.0 / 24, arg[6] = {0.51, 0.45, dim == 3 ? 0.48 : 0, 0.27, dx, (double)dim},
+                     g = 9.81;
         scene t;
         solid b;
         fsi_pressure_solid body;
@@ -440,15 +484,20 @@ static void test_buoyancy_is_the_weight_of_what_is_displaced(void)
         CHECK_NEAR(volume, dim == 3 ? 4 * FSI_PI / 3 * pow(0.27, 3) : FSI_PI * 0.27 * 0.27, 0.02 * volume);
         CHECK_NEAR((double)body.impulse.y / (double)t.f.dt, 1000 * g * volume, 1000 * g * volume * TOL(1e-7, 1e-3));
         CHECK_NEAR((double)body.impulse.x / (double)t.f.dt, 0, 1000 * g * volume * TOL(1e-7, 1e-3));
-        CHECK_NEAR((double)body.angular_impulse.z / (double)t.f.dt, 1000 * g * moment, 1000 * g * volume * TOL(1e-7, 1e-3));
+        CHECK_NEAR((double)body.angular_impulse.z / (double)t.f.dt, 1000 * g * moment,
+                   1000 * g * volume * TOL(1e-7, 1e-3));
         solid_free(&b);
         scene_free(&t);
     }
 }
 
-/* A plate across the tank, all but closed, that has let go of the liquid below it and bears what is above. Fixed: both rest, the lower one with pressure 0 at
-   the plate. Coupled, of mass M under a mass m: it falls with m at g m/(m + M), and the plate's impulse is what m loses. */
-static double share_plate(int axis, fsi_vec3 x, const double *arg) { return axis == 1 && fabs((double)x.y - arg[0]) < 1e-3 ? arg[1] : 0; }
+/* A plate across the tank, all but closed, that has let go of the liquid below it and bears what is above. Fixed: both
+   rest, the lower one with pressure 0 at the plate. Coupled, of mass M under a mass m: it falls with m at g m/(m + M),
+   and the plate's impulse is what m loses. */
+static double share_plate(int axis, fsi_vec3 x, const double *arg)
+{
+    return axis == 1 && fabs((double)x.y - arg[0]) < 1e-3 ? arg[1] : 0;
+}
 
 static void test_a_plate_lets_go_of_one_side(void)
 {
@@ -483,7 +532,8 @@ static void test_a_plate_lets_go_of_one_side(void)
             else above = fmax(above, fabs(p - (1 - fall / g) * (level - y)));
         }
         CHECK(below < TOL(1e-7, 1e-3) && above < 1e-3);
-        CHECK_NEAR((double)list.impulse.y, -(coupled ? mass * fall : g * m) * (double)t.f.dt, 2e-3 * 1000 * g * (double)t.f.dt);
+        CHECK_NEAR((double)list.impulse.y, -(coupled ? mass * fall : g * m) * (double)t.f.dt,
+                   2e-3 * 1000 * g * (double)t.f.dt);
         if (coupled) CHECK_NEAR((double)list.linear.y, -fall * (double)t.f.dt, 1e-3 * g * (double)t.f.dt);
         free(let_go);
         solid_free(&b);
@@ -497,7 +547,8 @@ static void test_liquid_and_bodies_keep_their_momentum(void)
     int dim;
     for (dim = 2; dim <= 3; dim++) {
         const double dx = 1.0 / 24, drop[4] = { 0.5, 0.5, dim == 3 ? 0.5 : 0, 0.43 };
-        const double one[6] = { 0.4, 0.45, dim == 3 ? 0.5 : 0, 0.12, dx, (double)dim }, two[6] = { 0.65, 0.55, dim == 3 ? 0.45 : 0, 0.1, dx, (double)dim };
+        const double one[6] = {0.4, 0.45, dim == 3 ? 0.5 : 0, 0.12, dx, (double)dim},
+                     two[6] = {0.65, 0.55, dim == 3 ? 0.45 : 0, 0.1, dx, (double)dim};
         scene t;
         solid b[2];
         fsi_pressure_solid list[2];
@@ -509,10 +560,12 @@ static void test_liquid_and_bodies_keep_their_momentum(void)
         solid_make(b + 1, &t, share_ball, two);
         list[0] = body_of(b, fsi_v3((fsi_real)one[0], (fsi_real)one[1], (fsi_real)one[2]), 0.02, 1e-4);
         list[1] = body_of(b + 1, fsi_v3((fsi_real)two[0], (fsi_real)two[1], (fsi_real)two[2]), 90, 1);
-        list[0].linear = fsi_v3(1, 0, 0), list[1].linear = fsi_v3((fsi_real)-0.5, (fsi_real)0.5, 0), list[1].angular.z = 3;
+        list[0].linear = fsi_v3(1, 0, 0), list[1].linear = fsi_v3((fsi_real)-0.5, (fsi_real)0.5, 0),
+        list[1].angular.z = 3;
         for (a = 0; a < dim; a++) {
             before[a] = (fsi_real *)malloc(entries(&t) * sizeof(fsi_real));
-            EACH_FACE(&t, a, i, j, k) t.f.u[a]->value[entry_of(&t, i, j, k)] = (fsi_real)sin(7.0 * i + 3 * j * a + 2 * k);
+            EACH_FACE(&t, a, i, j, k)
+            t.f.u[a]->value[entry_of(&t, i, j, k)] = (fsi_real)sin(7.0 * i + 3 * j * a + 2 * k);
             memcpy(before[a], t.f.u[a]->value, entries(&t) * sizeof(fsi_real));
         }
         t.f.solids = list;
@@ -522,19 +575,23 @@ static void test_liquid_and_bodies_keep_their_momentum(void)
             CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.iters <= 30);
             CHECK_NEAR(divergence_of(&t), t.s->stats.divergence, TOL(1e-7, 1e-1));
             for (a = 0; a < dim; a++) {
-                const fsi_vec3 p = fsi_v3_add(fsi_v3_scale(fsi_v3_sub(list[0].linear, v0), (fsi_real)list[0].mass), fsi_v3_scale(fsi_v3_sub(list[1].linear, v1), (fsi_real)list[1].mass));
+                const fsi_vec3 p = fsi_v3_add(fsi_v3_scale(fsi_v3_sub(list[0].linear, v0), (fsi_real)list[0].mass),
+                                              fsi_v3_scale(fsi_v3_sub(list[1].linear, v1), (fsi_real)list[1].mass));
                 const double gained = (double)(a == 0 ? p.x : a == 1 ? p.y : p.z);
                 double lost = 0, moved = 0;
                 EACH_FACE(&t, a, i, j, k) {
                     const size_t e = entry_of(&t, i, j, k);
-                    const int here = kind_at(&t, i, j, k), below = kind_at(&t, i - (a == 0), j - (a == 1), k - (a == 2));
+                    const int here = kind_at(&t, i, j, k),
+                              below = kind_at(&t, i - (a == 0), j - (a == 1), k - (a == 2));
                     double theta = 1, m;
                     if (here != FSI_CELL_LIQUID && below != FSI_CELL_LIQUID) continue;
                     if (here != below) {
-                        const double p0 = (double)t.phi->value[e], p1 = (double)t.phi->value[entry_of(&t, i - (a == 0), j - (a == 1), k - (a == 2))];
+                        const double p0 = (double)t.phi->value[e],
+                                     p1 = (double)t.phi->value[entry_of(&t, i - (a == 0), j - (a == 1), k - (a == 2))];
                         theta = fmax(p0 < 0 ? p0 / (p0 - p1) : p1 / (p1 - p0), 0.01);
                     }
-                    m = 1000 * pow(dx, dim) * theta * open_of(&t, a, e, NULL) * (double)(t.f.u[a]->value[e] - before[a][e]);
+                    m = 1000 * pow(dx, dim) * theta * open_of(&t, a, e, NULL) *
+                        (double)(t.f.u[a]->value[e] - before[a][e]);
                     lost -= m;
                     moved += fabs(m);
                 }
@@ -547,7 +604,8 @@ static void test_liquid_and_bodies_keep_their_momentum(void)
     }
 }
 
-/* A piston, free to move, between two chambers of a closed channel and with a push from one wall: water, piston and what leaves move as one. */
+/* A piston, free to move, between two chambers of a closed channel and with a push from one wall: water, piston and
+   what leaves move as one. */
 static double share_piston(int axis, fsi_vec3 x, const double *arg)
 {
     (void)axis;
@@ -595,7 +653,10 @@ static double ball_and_pool(fsi_vec3 x, const double *arg)
     const double center[4] = { 0.5, 0.6, arg[0] > 2.5 ? 0.5 : 0, 0.35 };
     return fmin(ball(x, center), (double)x.y - 0.25);
 }
-static double sheet(fsi_vec3 x, const double *arg) { return fabs((double)x.y - 0.5 - 0.3 * sin(5 * (double)x.x) * cos(4 * (double)x.z)) - arg[1]; }
+static double sheet(fsi_vec3 x, const double *arg)
+{
+    return fabs((double)x.y - 0.5 - 0.3 * sin(5 * (double)x.x) * cos(4 * (double)x.z)) - arg[1];
+}
 static double droplets(fsi_vec3 x, const double *arg)
 {
     uint64_t seed = 5;
@@ -603,18 +664,25 @@ static double droplets(fsi_vec3 x, const double *arg)
     int k;
     for (k = 0; k < (int)arg[2]; k++) {
         double drop[4];
-        drop[0] = test_random(&seed), drop[1] = test_random(&seed), drop[2] = arg[0] > 2.5 ? test_random(&seed) : 0, drop[3] = (1 + 2 * test_random(&seed)) * arg[1];
+        drop[0] = test_random(&seed), drop[1] = test_random(&seed), drop[2] = arg[0] > 2.5 ? test_random(&seed) : 0,
+        drop[3] = (1 + 2 * test_random(&seed)) * arg[1];
         most = fmin(most, ball(x, drop));
     }
     return most;
 }
 static double channel(fsi_vec3 x, const double *arg) { return (double)x.y - 5.3 * arg[1]; }
-static double share_bowl(int axis, fsi_vec3 x, const double *arg) { const double v = share_ball(axis, x, arg); return 1 - v; }
+static double share_bowl(int axis, fsi_vec3 x, const double *arg)
+{
+    const double v = share_ball(axis, x, arg);
+    return 1 - v;
+}
 
 /* Iterations to 1e-6 from a rough velocity. */
-static int iterations(int dim, int nx, int ny, int nz, double (*phi)(fsi_vec3 x, const double *arg), double drops, int heavy)
+static int iterations(int dim, int nx, int ny, int nz, double (*phi)(fsi_vec3 x, const double *arg), double drops,
+                      int heavy)
 {
-    const double dx = 1.0 / ny, arg[3] = { (double)dim, dx, drops }, bowl[6] = { 0.5, 0.5, dim == 3 ? 0.5 : 0, 0.47, dx, (double)dim };
+    const double dx = 1.0 / ny, arg[3] = {(double)dim, dx, drops},
+                 bowl[6] = {0.5, 0.5, dim == 3 ? 0.5 : 0, 0.47, dx, (double)dim};
     scene t;
     solid b;
     fsi_pressure_solid list;
@@ -629,7 +697,10 @@ static int iterations(int dim, int nx, int ny, int nz, double (*phi)(fsi_vec3 x,
             const fsi_vec3 x = middle(&t, 1 + a, i, j, k);
             const int at = a == 0 ? i : a == 1 ? j : k;
             const double share = fmin(fmax(phi(x, arg) / dx + 0.5, 0), 1);
-            t.f.u[a]->value[entry_of(&t, i, j, k)] = (fsi_real)(at == 0 || at == t.g->n[a] ? 0 : sin(3 * (double)x.x + a) * cos(2 * (double)x.y) + 0.2 * test_random(&seed));
+            t.f.u[a]->value[entry_of(&t, i, j, k)] =
+                (fsi_real)(at == 0 || at == t.g->n[a]
+                               ? 0
+                               : sin(3 * (double)x.x + a) * cos(2 * (double)x.y) + 0.2 * test_random(&seed));
             t.beta[a]->value[entry_of(&t, i, j, k)] = (fsi_real)(1 / (1000 * (1 - share) + share));
         }
         if (heavy == 1) t.f.inverse_density[a] = t.beta[a];
@@ -678,8 +749,10 @@ static void count_calls(void *user, int count, void (*task)(void *arg, int index
     for (k = 0; k < count; k++) task(arg, k);
 }
 
-/* A body of `ratio` times the liquid's density is let go in a pool, or held up where that is 0. Returns the steps; *calls: how often its projection had work for threads. */
-static int steps_with_body(double (*share)(int axis, fsi_vec3 x, const double *arg), double ratio, double volume, int *calls)
+/* A body of `ratio` times the liquid's density is let go in a pool, or held up where that is 0. Returns the steps;
+   *calls: how often its projection had work for threads. */
+static int steps_with_body(double (*share)(int axis, fsi_vec3 x, const double *arg), double ratio, double volume,
+                           int *calls)
 {
     const int n = 48; /* else the loops of a cycle are too little for threads */
     const double dx = 1.0 / n, arg[6] = { 0.51, 0.48, 0.5, 0.2, dx, 3 }, level[1] = { 0.75 };
@@ -693,7 +766,8 @@ static int steps_with_body(double (*share)(int axis, fsi_vec3 x, const double *a
     t.c.user = calls;
     t.s->desc.tolerance = 1e-6;
     solid_make(&b, &t, share, arg);
-    body = body_of(&b, fsi_v3((fsi_real)0.5, (fsi_real)0.5, (fsi_real)0.5), fmax(ratio, 1e-9) * 1000 * volume, fmax(ratio, 1e-9) * 1000 * volume * 0.03);
+    body = body_of(&b, fsi_v3((fsi_real)0.5, (fsi_real)0.5, (fsi_real)0.5), fmax(ratio, 1e-9) * 1000 * volume,
+                   fmax(ratio, 1e-9) * 1000 * volume * 0.03);
     body.coupled = ratio > 0;
     EACH_FACE(&t, 1, i, j, k) t.f.u[1]->value[entry_of(&t, i, j, k)] = (fsi_real)(j == 0 || j == n ? 0 : -0.1);
     t.f.solids = &body;
@@ -743,7 +817,8 @@ static void test_many_light_bodies_rise(void)
     t.f.solids = list;
     t.f.solid_count = 5;
     CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.iters <= 16);
-    for (n = 0; n < 5; n++) CHECK_NEAR((double)list[n].linear.y / 0.2, 1, 0.2); /* (1 - D)/(D + 1/2), less for their neighbours and walls */
+    /* (1 - D)/(D + 1/2), less for their neighbours and walls */
+    for (n = 0; n < 5; n++) CHECK_NEAR((double)list[n].linear.y / 0.2, 1, 0.2);
     for (n = 0; n < 5; n++) solid_free(b + n);
     scene_free(&t);
 }
@@ -756,18 +831,22 @@ typedef struct busy { scene t; fsi_pressure_flow f; solid b[2]; fsi_pressure_sol
 static void busy_make(busy *m, int dim)
 {
     const int n = dim == 3 ? 32 : 128;
-    const double dx = 1.0 / n, arg[3] = { (double)dim, dx, 0 }, bowl[6] = { 0.5, 0.5, dim == 3 ? 0.5 : 0, 0.47, dx, (double)dim }, body[6] = { 0.5, 0.55, dim == 3 ? 0.5 : 0, 0.13, dx, (double)dim };
+    const double dx = 1.0 / n, arg[3] = {(double)dim, dx, 0},
+                 bowl[6] = {0.5, 0.5, dim == 3 ? 0.5 : 0, 0.47, dx, (double)dim},
+                 body[6] = {0.5, 0.55, dim == 3 ? 0.5 : 0, 0.13, dx, (double)dim};
     scene *t = &m->t;
     uint64_t seed = 9;
     int i, j, k, a;
     scene_make(t, dim, n, n, n, dx);
     scene_fill(t, ball_and_pool, arg);
-    for (a = 0; a < dim; a++) EACH_FACE(t, a, i, j, k) t->f.u[a]->value[entry_of(t, i, j, k)] = (fsi_real)(test_random(&seed) - 0.5);
+    for (a = 0; a < dim; a++)
+        EACH_FACE(t, a, i, j, k) t->f.u[a]->value[entry_of(t, i, j, k)] = (fsi_real)(test_random(&seed) - 0.5);
     solid_make(m->b, t, share_bowl, bowl);
     solid_make(m->b + 1, t, share_ball, body);
     memset(m->list, 0, sizeof m->list);
     m->list[0].faces = &m->b[0].f;
-    m->list[1] = body_of(m->b + 1, fsi_v3((fsi_real)body[0], (fsi_real)body[1], (fsi_real)body[2]), dim == 3 ? 2 : 20, 0.1);
+    m->list[1] =
+        body_of(m->b + 1, fsi_v3((fsi_real)body[0], (fsi_real)body[1], (fsi_real)body[2]), dim == 3 ? 2 : 20, 0.1);
     m->list[1].linear.y = -1;
     t->f.solids = m->list;
     t->f.solid_count = 2;
@@ -833,7 +912,8 @@ static void test_the_past_leaves_no_trace(void)
     }
 }
 
-/* A pool that drains: each projection lays its numbers elsewhere over those of the last one, and is still that of a new solver. */
+/* A pool that drains: each projection lays its numbers elsewhere over those of the last one, and is still that of a new
+   solver. */
 static void test_a_shrinking_pool_is_solved_as_if_it_were_the_first(void)
 {
     int dim, round, k, a, i, j;
@@ -850,7 +930,9 @@ static void test_a_shrinking_pool_is_solved_as_if_it_were_the_first(void)
                 uint64_t seed = (uint64_t)round + 5;
                 int l;
                 scene_fill(both[k], pool, &level);
-                for (a = 0; a < dim; a++) EACH_FACE(both[k], a, i, j, l) both[k]->f.u[a]->value[entry_of(both[k], i, j, l)] = (fsi_real)(test_random(&seed) - 0.5);
+                for (a = 0; a < dim; a++)
+                    EACH_FACE(both[k], a, i, j, l)
+                    both[k]->f.u[a]->value[entry_of(both[k], i, j, l)] = (fsi_real)(test_random(&seed) - 0.5);
                 CHECK(fsi_pressure_project(both[k]->s, &both[k]->f) == FSI_OK);
             }
             CHECK(t.s->stats.iters == fresh.s->stats.iters);
@@ -878,7 +960,8 @@ static void test_memory_follows_the_liquid(void)
             places = t.g->blocks[0] * t.g->blocks[1] * t.g->blocks[2];
             wanted = (unsigned char *)calloc((size_t)places, 1);
             for (b = 0; b < places; b++) {
-                x = b % t.g->blocks[0], y = b / t.g->blocks[0] % t.g->blocks[1], z = b / t.g->blocks[0] / t.g->blocks[1];
+                x = b % t.g->blocks[0], y = b / t.g->blocks[0] % t.g->blocks[1],
+                z = b / t.g->blocks[0] / t.g->blocks[1];
                 wanted[b] = x < 4 && y < 4 && z < 4;
             }
             CHECK(fsi_grid_set_blocks(t.g, wanted) == FSI_OK);
@@ -886,7 +969,8 @@ static void test_memory_follows_the_liquid(void)
                 const int c = b % t.g->block_cells;
                 int at[3];
                 fsi_grid_corner(t.g, b / t.g->block_cells, at);
-                t.phi->value[b] = (fsi_real)ball(middle(&t, 0, at[0] + (c & 7), at[1] + (c >> 3 & 7), at[2] + (c >> 6)), arg);
+                t.phi->value[b] =
+                    (fsi_real)ball(middle(&t, 0, at[0] + (c & 7), at[1] + (c >> 3 & 7), at[2] + (c >> 6)), arg);
                 t.cell[b] = t.phi->value[b] < 0 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
                 t.f.u[0]->value[b] = (fsi_real)(at[0] + (c & 7));
             }
@@ -914,7 +998,8 @@ static void test_missing_blocks_are_air(void)
         scene_make(&s, dim, 16, 16, 16, 0.1);
         for (b = 0; b < 27; b++) wanted[b] = b % 3 == 0;
         EACH_CELL(&s, i, j, k) if (i >= 8) s.cell[entry_of(&s, i, j, k)] = FSI_CELL_AIR;
-        EACH_FACE(&s, 1, i, j, k) s.f.u[1]->value[entry_of(&s, i, j, k)] = (fsi_real)(j > 0 && j < 16 && i < 8 ? j % 3 : 0);
+        EACH_FACE(&s, 1, i, j, k)
+        s.f.u[1]->value[entry_of(&s, i, j, k)] = (fsi_real)(j > 0 && j < 16 && i < 8 ? j % 3 : 0);
         EACH_FACE(&t, 1, i, j, k) t.f.u[1]->value[entry_of(&t, i, j, k)] = (fsi_real)(j > 0 && j < 16 ? j % 3 : 0);
         CHECK(fsi_grid_set_blocks(t.g, wanted) == FSI_OK);
         for (b = 0; b < t.g->block_count * t.g->block_cells; b++) {
@@ -923,10 +1008,12 @@ static void test_missing_blocks_are_air(void)
             fsi_grid_corner(t.g, b / t.g->block_cells, at);
             t.cell[b] = at[1] + (c >> 3 & 7) < 16 && at[2] + (c >> 6) < t.g->n[2] ? FSI_CELL_LIQUID : FSI_CELL_AIR;
         }
-        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && fsi_pressure_project(s.s, &s.f) == FSI_OK && t.s->stats.unknowns == s.s->stats.unknowns);
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && fsi_pressure_project(s.s, &s.f) == FSI_OK &&
+              t.s->stats.unknowns == s.s->stats.unknowns);
         for (k = 0; k < t.g->n[2]; k++) for (j = 0; j < 16; j++) for (i = 0; i < 8; i++) {
             const size_t e = entry_of(&t, i, j, k), f = entry_of(&s, i, j, k);
-            worst = fmax(worst, fabs((double)(t.f.pressure->value[e] - s.f.pressure->value[f])) + fabs((double)(t.f.u[1]->value[e] - s.f.u[1]->value[f])));
+            worst = fmax(worst, fabs((double)(t.f.pressure->value[e] - s.f.pressure->value[f])) +
+                                    fabs((double)(t.f.u[1]->value[e] - s.f.u[1]->value[f])));
         }
         CHECK(worst == 0);
         scene_free(&t), scene_free(&s);
@@ -961,7 +1048,9 @@ static void test_a_good_guess_needs_no_iteration(void)
         scene_make(&t, dim, 20, 24, 12, 1.0 / 24);
         scene_make(&s, dim, 20, 24, 12, 1.0 / 24);
         scene_fill(&t, pool, &level), scene_fill(&s, pool, &level);
-        EACH_FACE(&t, 1, i, j, k) t.f.u[1]->value[entry_of(&t, i, j, k)] = s.f.u[1]->value[entry_of(&s, i, j, k)] = (fsi_real)(j ? sin(i + 2.0 * j) : 0);
+        EACH_FACE(&t, 1, i, j, k)
+        t.f.u[1]->value[entry_of(&t, i, j, k)] = s.f.u[1]->value[entry_of(&s, i, j, k)] =
+            (fsi_real)(j ? sin(i + 2.0 * j) : 0);
         CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK);
         iters = t.s->stats.iters;
         memcpy(s.f.pressure->value, t.f.pressure->value, entries(&t) * sizeof(fsi_real));
@@ -1004,7 +1093,8 @@ static void test_failure_is_told_and_changes_nothing(void)
         busy_make(&m, dim);
         before = busy_hash(&m);
         m.t.s->desc.max_iters = 2;
-        CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_ERROR_CONVERGENCE && m.t.s->stats.iters == 2 && strstr(m.t.c.error.message, "2 iterations"));
+        CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_ERROR_CONVERGENCE && m.t.s->stats.iters == 2 &&
+              strstr(m.t.c.error.message, "2 iterations"));
         CHECK(busy_hash(&m) == before);
         m.t.s->desc.max_iters = 200;
         m.t.s->desc.tolerance = 0;
@@ -1053,7 +1143,8 @@ static void refused(busy *m, fsi_status status, const char *what)
 {
     const uint64_t before = busy_hash(m);
     if (!CHECK(fsi_pressure_project(m->t.s, &m->t.f) == status)) printf("   it is about %s\n", what);
-    if (!CHECK(what == NULL || strstr(m->t.c.error.message, what) != NULL)) printf("   \"%s\", want \"%s\"\n", m->t.c.error.message, what);
+    if (!CHECK(what == NULL || strstr(m->t.c.error.message, what) != NULL))
+        printf("   \"%s\", want \"%s\"\n", m->t.c.error.message, what);
     CHECK(busy_hash(m) == before);
 }
 
@@ -1068,8 +1159,10 @@ static void test_densities_beyond_the_surface_must_be_given(void)
         unsigned char wanted[256];
         scene_make(&t, 3, 24, 24, 24, 1.0 / 24);
         for (a = 0; a < 3; a++) {
-            CHECK(fsi_grid_add_field(t.g, (fsi_grid_place)(1 + a), (fsi_real)(k < 3 ? 1e-3 : bad[k - 3]), &t.beta[a]) == FSI_OK);
-            EACH_FACE(&t, a, i, j, l) t.beta[a]->value[entry_of(&t, i, j, l)] = (fsi_real)(k < 3 && a == 1 && j == 17 ? bad[k] : 1e-3);
+            CHECK(fsi_grid_add_field(t.g, (fsi_grid_place)(1 + a), (fsi_real)(k < 3 ? 1e-3 : bad[k - 3]), &t.beta[a]) ==
+                  FSI_OK);
+            EACH_FACE(&t, a, i, j, l)
+            t.beta[a]->value[entry_of(&t, i, j, l)] = (fsi_real)(k < 3 && a == 1 && j == 17 ? bad[k] : 1e-3);
             t.f.inverse_density[a] = t.beta[a];
         }
         for (i = 0; i < 64 && k >= 3; i++) wanted[i] = i / 4 % 4 < 2;
@@ -1102,13 +1195,16 @@ static void test_bad_input_is_named(void)
     busy_make(&m, 3);
     scene_make(&other, 3, 8, 8, 8, 1);
     f = m.t.f, b = m.list[0], c = m.list[1];
-    CHECK(fsi_pressure_create(NULL, &d) == FSI_ERROR_ARGUMENT && fsi_pressure_create(&s, NULL) == FSI_ERROR_COOKIE && s == NULL);
+    CHECK(fsi_pressure_create(NULL, &d) == FSI_ERROR_ARGUMENT && fsi_pressure_create(&s, NULL) == FSI_ERROR_COOKIE &&
+          s == NULL);
     d.cookie++;
     CHECK(fsi_pressure_create(&s, &d) == FSI_ERROR_COOKIE && s == NULL);
-    CHECK(fsi_pressure_project(NULL, &m.t.f) == FSI_ERROR_COOKIE && fsi_pressure_project(m.t.s, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_pressure_project(NULL, &m.t.f) == FSI_ERROR_COOKIE &&
+          fsi_pressure_project(m.t.s, NULL) == FSI_ERROR_COOKIE);
     m.t.s->cookie++, CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_ERROR_COOKIE), m.t.s->cookie--;
     fsi_pressure_destroy(NULL);
-#define REFUSE(change, status, what) (change, refused(&m, status, what), (void)(m.t.f = f), (void)(m.list[0] = b), (void)(m.list[1] = c))
+#define REFUSE(change, status, what)                                                                                   \
+    (change, refused(&m, status, what), (void)(m.t.f = f), (void)(m.list[0] = b), (void)(m.list[1] = c))
     REFUSE(m.t.f.cookie++, FSI_ERROR_COOKIE, "flow");
     REFUSE(m.t.f.u[0] = NULL, FSI_ERROR_ARGUMENT, "u [0]");
     REFUSE(m.t.f.u[1] = m.t.f.u[0], FSI_ERROR_ARGUMENT, "u [1]");
@@ -1121,7 +1217,8 @@ static void test_bad_input_is_named(void)
     REFUSE((m.t.f.surface_pressure = m.t.f.pressure = m.t.surface), FSI_ERROR_ARGUMENT, "pressure");
     REFUSE((m.t.f.pressure = NULL, m.t.f.use_guess = 1), FSI_ERROR_ARGUMENT, "use_guess");
     REFUSE(m.t.f.inverse_density[1] = m.t.f.u[1], FSI_ERROR_ARGUMENT, "inverse_density");
-    REFUSE((m.t.f.inverse_density[0] = f.u[0], m.t.f.inverse_density[1] = f.u[1], m.t.f.inverse_density[2] = f.u[2]), FSI_ERROR_ARGUMENT, "inverse_density");
+    REFUSE((m.t.f.inverse_density[0] = f.u[0], m.t.f.inverse_density[1] = f.u[1], m.t.f.inverse_density[2] = f.u[2]),
+           FSI_ERROR_ARGUMENT, "inverse_density");
     REFUSE(m.t.f.density = 0, FSI_ERROR_ARGUMENT, "density");
     REFUSE(m.t.f.density = bad, FSI_ERROR_NAN, "density");
     REFUSE(m.t.f.dt = 0, FSI_ERROR_ARGUMENT, "dt");
@@ -1138,16 +1235,19 @@ static void test_bad_input_is_named(void)
     REFUSE(m.list[1].inverse_inertia.m[4] = -1, FSI_ERROR_ARGUMENT, "inverse_inertia");
     m.t.s->desc.tolerance = test_nan(), refused(&m, FSI_ERROR_NAN, "desc.tolerance"), m.t.s->desc.tolerance = 1e-6;
     m.t.s->desc.max_iters = -1, refused(&m, FSI_ERROR_ARGUMENT, "max_iters"), m.t.s->desc.max_iters = 100;
-    keep = m.b[0].share[5], m.b[0].share[5] = bad, refused(&m, FSI_ERROR_NAN, "share"), m.b[0].share[5] = 2, refused(&m, FSI_ERROR_ARGUMENT, "share"), m.b[0].share[5] = keep;
+    keep = m.b[0].share[5], m.b[0].share[5] = bad, refused(&m, FSI_ERROR_NAN, "share"), m.b[0].share[5] = 2,
+    refused(&m, FSI_ERROR_ARGUMENT, "share"), m.b[0].share[5] = keep;
     m.b[0].entry[5] -= 1 << 30, refused(&m, FSI_ERROR_ARGUMENT, "faces"), m.b[0].entry[5] += 1 << 30;
     m.t.cell[77] += 7, refused(&m, FSI_ERROR_ARGUMENT, "no kind"), m.t.cell[77] -= 7;
-    m.t.cell[entry_of(&m.t, 32, 5, 5)] = FSI_CELL_LIQUID, refused(&m, FSI_ERROR_ARGUMENT, "beyond"), m.t.cell[entry_of(&m.t, 32, 5, 5)] = 0;
+    m.t.cell[entry_of(&m.t, 32, 5, 5)] = FSI_CELL_LIQUID, refused(&m, FSI_ERROR_ARGUMENT, "beyond"),
+                                   m.t.cell[entry_of(&m.t, 32, 5, 5)] = 0;
     for (wet = entry_of(&m.t, 16, 5, 16); m.t.phi->value[wet] > 0; wet++) continue;
     nan_u = m.t.f.u[1]->value + wet;
     keep = *nan_u, *nan_u = bad, CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_ERROR_NAN), *nan_u = keep;
     for (k = 0; m.t.cell[entry_of(&m.t, 9, k + 1, 16)] == FSI_CELL_LIQUID; k++) continue;
     wet = entry_of(&m.t, 9, k, 16);
-    keep = m.t.phi->value[wet], m.t.phi->value[wet] = bad, refused(&m, FSI_ERROR_NAN, "phi"), m.t.phi->value[wet] = keep;
+    keep = m.t.phi->value[wet], m.t.phi->value[wet] = bad, refused(&m, FSI_ERROR_NAN, "phi"),
+    m.t.phi->value[wet] = keep;
     CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_OK);
     memset(m.t.cell, 0, entries(&m.t)); /* no liquid is no error */
     CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_OK && m.t.s->stats.unknowns == 0 && m.list[1].impulse.y == 0);
@@ -1166,7 +1266,8 @@ static void test_extreme_scales_are_solved(void)
         scene_fill(&t, pool, &level);
         scene_velocity(&t, 1, -scale[2 - k]);
         t.f.dt = (fsi_real)TOL(1e-9, 1e-3);
-        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.iters < 20 && t.s->stats.divergence == t.s->stats.divergence);
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.iters < 20 &&
+              t.s->stats.divergence == t.s->stats.divergence);
         scene_free(&t);
     }
 }

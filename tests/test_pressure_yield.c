@@ -1,4 +1,5 @@
-/* test_pressure_yield.c - solids that yield in the pressure of fsi_pressure.h: against coupled bodies, dense saddle systems, momentum and what must be refused.
+/* test_pressure_yield.c - solids that yield in the pressure of fsi_pressure.h: against coupled bodies, dense saddle
+   systems, momentum and what must be refused.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_pressure.h"
@@ -13,7 +14,8 @@ typedef struct answer {
     fsi_vec3 center;
     fsi_mat3 inverse_inertia;
     double mass, *matrix;
-    int calls, fails, at;      /* fails: in its at-th call 1: returns an error, 2: writes a NaN, 3: fills the context's error too */
+    int calls, fails, at;      /* fails: in its at-th call 1: returns an error, 2: writes a NaN, 3: fills the context's
+                                  error too */
     uint64_t heard;            /* hash of all impulses */
 } answer;
 
@@ -35,13 +37,16 @@ static void answer_rigid(const answer *w, const double *impulse, double *change)
     double p[3] = { 0, 0, 0 }, l[3] = { 0, 0, 0 }, spin[3] = { 0, 0, 0 };
     int f, a, i, j;
     for (f = 0; f < w->b->f.count; f++) {
-        const fsi_vec3 x = face_middle(w, f, &a), m = fsi_v3_cross(fsi_v3_sub(x, w->center), fsi_v3(a == 0, a == 1, a == 2));
+        const fsi_vec3 x = face_middle(w, f, &a),
+                       m = fsi_v3_cross(fsi_v3_sub(x, w->center), fsi_v3(a == 0, a == 1, a == 2));
         p[a] += impulse[f];
         for (i = 0; i < 3; i++) l[i] += impulse[f] * along(m, i);
     }
-    for (i = w->t->g->dim == 2 ? 2 : 0; i < 3; i++) for (j = w->t->g->dim == 2 ? 2 : 0; j < 3; j++) spin[i] += (double)w->inverse_inertia.m[3 * i + j] * l[j];
+    for (i = w->t->g->dim == 2 ? 2 : 0; i < 3; i++)
+        for (j = w->t->g->dim == 2 ? 2 : 0; j < 3; j++) spin[i] += (double)w->inverse_inertia.m[3 * i + j] * l[j];
     for (f = 0; f < w->b->f.count; f++) {
-        const fsi_vec3 x = face_middle(w, f, &a), m = fsi_v3_cross(fsi_v3_sub(x, w->center), fsi_v3(a == 0, a == 1, a == 2));
+        const fsi_vec3 x = face_middle(w, f, &a),
+                       m = fsi_v3_cross(fsi_v3_sub(x, w->center), fsi_v3(a == 0, a == 1, a == 2));
         change[f] = p[a] / w->mass;
         for (i = 0; i < 3; i++) change[f] += spin[i] * along(m, i);
     }
@@ -112,7 +117,8 @@ static void answer_plate(answer *w, int axis, double mass)
     const int n = w->b->f.count;
     int i, j;
     w->matrix = (double *)calloc((size_t)(n * n), sizeof(double));
-    for (i = w->b->f.first[axis]; i < w->b->f.first[axis + 1]; i++) for (j = w->b->f.first[axis]; j < w->b->f.first[axis + 1]; j++) w->matrix[i * n + j] = 1 / mass;
+    for (i = w->b->f.first[axis]; i < w->b->f.first[axis + 1]; i++)
+        for (j = w->b->f.first[axis]; j < w->b->f.first[axis + 1]; j++) w->matrix[i * n + j] = 1 / mass;
 }
 
 /* ---- free rigid bodies ---------------------------------------------------------------------------------------- */
@@ -127,7 +133,8 @@ static double share_clear_ball(int axis, fsi_vec3 x, const double *arg)
 /* A drop or a full box with a ball in it, that is coupled or answers as such a ball does: all comes out the same. */
 static void check_like_a_body(int dim, int closed, double ratio)
 {
-    const double dx = 1.0 / 20, drop[4] = { 0.5, 0.5, dim == 3 ? 0.5 : 0, 0.43 }, one[6] = { 0.46, 0.53, dim == 3 ? 0.5 : 0, 0.2, dx, (double)dim };
+    const double dx = 1.0 / 20, drop[4] = {0.5, 0.5, dim == 3 ? 0.5 : 0, 0.43},
+                 one[6] = {0.46, 0.53, dim == 3 ? 0.5 : 0, 0.2, dx, (double)dim};
     const double mass = ratio * 1000 * (dim == 3 ? 4 * FSI_PI / 3 * 0.008 : FSI_PI * 0.04), h = pow(dx, dim);
     scene t[2];
     solid b[2];
@@ -143,7 +150,8 @@ static void check_like_a_body(int dim, int closed, double ratio)
         solid_make(b + c, t + c, share_clear_ball, one);
         for (a = 0; a < dim; a++) EACH_FACE(t + c, a, i, j, k) {
             const int at = a == 0 ? i : a == 1 ? j : k;
-            t[c].f.u[a]->value[entry_of(t + c, i, j, k)] = (fsi_real)(closed && (at == 0 || at == 20) ? 0 : sin(7.0 * i + 3 * j * a + 2 * k));
+            t[c].f.u[a]->value[entry_of(t + c, i, j, k)] =
+                (fsi_real)(closed && (at == 0 || at == 20) ? 0 : sin(7.0 * i + 3 * j * a + 2 * k));
         }
     }
     s[0] = body_of(b, fsi_v3((fsi_real)0.45, (fsi_real)0.5, (fsi_real)(dim == 3 ? 0.52 : 0)), mass, 0.016 * mass);
@@ -163,7 +171,8 @@ static void check_like_a_body(int dim, int closed, double ratio)
         t[c].f.solid_count = 1;
         CHECK(fsi_pressure_project(t[c].s, &t[c].f) == FSI_OK);
     }
-    CHECK(t[0].s->stats.pieces == closed && t[1].s->stats.pieces == closed && t[0].s->stats.unknowns == t[1].s->stats.unknowns);
+    CHECK(t[0].s->stats.pieces == closed && t[1].s->stats.pieces == closed &&
+          t[0].s->stats.unknowns == t[1].s->stats.unknowns);
     CHECK(t[1].s->stats.iters <= t[0].s->stats.iters + 60);
     for (a = 0; a < dim; a++) {
         const int ends[2] = { b[0].f.first[a], b[0].f.first[a + 1] };
@@ -176,7 +185,8 @@ static void check_like_a_body(int dim, int closed, double ratio)
         CHECK_NEAR(sum, along(s[1].impulse, a), TOL(1e-12, 1e-5) * push);
         CHECK_NEAR(along(s[1].impulse, a), along(s[0].impulse, a), TOL(1e-8, 1e-3) * push);
     }
-    for (a = 0; a < 3; a++) CHECK_NEAR(along(s[1].angular_impulse, a), along(s[0].angular_impulse, a), TOL(1e-8, 1e-3) * push);
+    for (a = 0; a < 3; a++)
+        CHECK_NEAR(along(s[1].angular_impulse, a), along(s[0].angular_impulse, a), TOL(1e-8, 1e-3) * push);
     for (e = 0; e < entries(t); e++) {
         if (t[1].f.pressure->value[e] == 0) continue; /* enclosed */
         pressure = fmax(pressure, fabs((double)t[0].f.pressure->value[e]));
@@ -199,7 +209,8 @@ static void test_what_answers_like_a_rigid_body_moves_like_one(void)
 {
     static const double ratio[4] = { 0.01, 0.3, 1, 50 };
     int dim, k;
-    for (dim = 2; dim <= 3; dim++) for (k = 0; k < 4; k++) check_like_a_body(dim, k % 2, ratio[k]), check_like_a_body(dim, (k + 1) % 2, ratio[k]);
+    for (dim = 2; dim <= 3; dim++)
+        for (k = 0; k < 4; k++) check_like_a_body(dim, k % 2, ratio[k]), check_like_a_body(dim, (k + 1) % 2, ratio[k]);
 }
 
 /* ---- dense saddle systems ------------------------------------------------------------------------------------- */
@@ -208,7 +219,8 @@ enum { DOFS = 5 };
 
 static double share_some(int axis, fsi_vec3 x, const double *arg)
 {
-    uint64_t seed = (uint64_t)(1e6 + 1e4 * (double)x.x) * 7919u + (uint64_t)(1e6 + 1e4 * (double)x.y) * 104729u + (uint64_t)(1e6 + 1e4 * (double)x.z) * 31u + (uint64_t)axis + (uint64_t)arg[0];
+    uint64_t seed = (uint64_t)(1e6 + 1e4 * (double)x.x) * 7919u + (uint64_t)(1e6 + 1e4 * (double)x.y) * 104729u +
+                    (uint64_t)(1e6 + 1e4 * (double)x.z) * 31u + (uint64_t)axis + (uint64_t)arg[0];
     const double r = test_random(&seed), q = test_random(&seed);
     return r < arg[1] ? (q < 0.6 ? 1 : q) : 0;
 }
@@ -227,7 +239,10 @@ static void saddle_make(saddle *s, yielder *y, const scene *t, uint64_t *seed, i
     s->W = (double *)calloc((size_t)n * DOFS, sizeof(double));
     s->mass = (double *)calloc((size_t)n, sizeof(double));
     s->rest = (double *)calloc((size_t)n, sizeof(double));
-    for (i = 0; i < DOFS; i++) for (j = 0; j <= i; j++) s->A[i * DOFS + j] = s->A[j * DOFS + i] = (light ? 1e-4 : 1) * (i == j ? 3 + test_random(seed) : test_random(seed) - 0.5);
+    for (i = 0; i < DOFS; i++)
+        for (j = 0; j <= i; j++)
+            s->A[i * DOFS + j] = s->A[j * DOFS + i] =
+                (light ? 1e-4 : 1) * (i == j ? 3 + test_random(seed) : test_random(seed) - 0.5);
     for (f = 0; f < n; f++) {
         s->mass[f] = (double)b->share[f] * pow((double)t->g->dx, t->g->dim) * 1000 * (0.2 + 0.8 * test_random(seed));
         s->rest[f] = test_random(seed) - 0.5;
@@ -256,8 +271,8 @@ static void saddle_make(saddle *s, yielder *y, const scene *t, uint64_t *seed, i
     }
 }
 
-/* Pressures p of all cells and the velocities of the solid, from the whole system at once: each row of a cell its divergence, each row of the solid its
-   momentum. Cells without an open face are not part of it. */
+/* Pressures p of all cells and the velocities of the solid, from the whole system at once: each row of a cell its
+   divergence, each row of the solid its momentum. Cells without an open face are not part of it. */
 static void saddle_solve(const saddle *s, const yielder *y, const scene *t, double *p, double *v)
 {
     const fsi_grid *g = t->g;
@@ -267,15 +282,19 @@ static void saddle_solve(const saddle *s, const yielder *y, const scene *t, doub
     int i, j, k, d, f, axis;
 #define AT(i, j, k) (((k) * g->n[1] + (j)) * g->n[0] + (i))
     EACH_CELL(t, i, j, k) for (d = 0; d < 2 * g->dim; d++) {
-        const int ax = d / 2, up = d & 1, r = AT(i, j, k), ni = i + (ax == 0 ? 2 * up - 1 : 0), nj = j + (ax == 1 ? 2 * up - 1 : 0), nk = k + (ax == 2 ? 2 * up - 1 : 0), kind = kind_at(t, ni, nj, nk);
+        const int ax = d / 2, up = d & 1, r = AT(i, j, k), ni = i + (ax == 0 ? 2 * up - 1 : 0),
+                  nj = j + (ax == 1 ? 2 * up - 1 : 0), nk = k + (ax == 2 ? 2 * up - 1 : 0),
+                  kind = kind_at(t, ni, nj, nk);
         const size_t face = up ? entry_of(t, i + (ax == 0), j + (ax == 1), k + (ax == 2)) : entry_of(t, i, j, k);
-        const double open = open_of(t, ax, face, NULL), beta = t->f.inverse_density[0] ? (double)t->beta[ax]->value[face] : 1 / (double)t->f.density;
+        const double open = open_of(t, ax, face, NULL),
+                     beta = t->f.inverse_density[0] ? (double)t->beta[ax]->value[face] : 1 / (double)t->f.density;
         double theta = 1, c;
         if (kind_at(t, i, j, k) != FSI_CELL_LIQUID) continue;
         a[r * wide + n] -= (up ? 1 : -1) * open * (double)t->f.u[ax]->value[face] / dx;
         if (open == 0 || kind == FSI_CELL_SOLID || kind < 0) continue;
         if (kind == FSI_CELL_AIR) {
-            const double in = (double)t->phi->value[entry_of(t, i, j, k)], out = (double)t->phi->value[entry_of(t, ni, nj, nk)];
+            const double in = (double)t->phi->value[entry_of(t, i, j, k)],
+                         out = (double)t->phi->value[entry_of(t, ni, nj, nk)];
             theta = fmax(in / (in - out), (double)t->f.theta_min);
         }
         c = dt / (dx * dx) * open * beta / theta;
@@ -284,9 +303,12 @@ static void saddle_solve(const saddle *s, const yielder *y, const scene *t, doub
     }
     for (f = 0; f < y->w.b->f.count; f++) {
         const fsi_vec3 x = face_middle(&y->w, f, &axis);
-        const int at[3] = { (int)floor((double)x.x / dx + (axis == 0 ? 0.5 : 0)), (int)floor((double)x.y / dx + (axis == 1 ? 0.5 : 0)), g->dim == 2 ? 0 : (int)floor((double)x.z / dx + (axis == 2 ? 0.5 : 0)) };
+        const int at[3] = {(int)floor((double)x.x / dx + (axis == 0 ? 0.5 : 0)),
+                           (int)floor((double)x.y / dx + (axis == 1 ? 0.5 : 0)),
+                           g->dim == 2 ? 0 : (int)floor((double)x.z / dx + (axis == 2 ? 0.5 : 0))};
         for (d = 0; d < 2; d++) {
-            const int ci = at[0] - (d && axis == 0), cj = at[1] - (d && axis == 1), ck = at[2] - (d && axis == 2), r = AT(ci, cj, ck);
+            const int ci = at[0] - (d && axis == 0), cj = at[1] - (d && axis == 1), ck = at[2] - (d && axis == 2),
+                      r = AT(ci, cj, ck);
             if (kind_at(t, ci, cj, ck) != FSI_CELL_LIQUID || a[r * wide + r] == 0) continue;
             for (i = 0; i < DOFS; i++) {
                 const double w = (d ? 1 : -1) * (double)y->w.b->share[f] * s->W[f * DOFS + i];
@@ -296,7 +318,8 @@ static void saddle_solve(const saddle *s, const yielder *y, const scene *t, doub
         }
         for (i = 0; i < DOFS; i++) {
             a[(cells + i) * wide + n] += s->W[f * DOFS + i] * s->mass[f] * s->rest[f];
-            for (j = 0; j < DOFS; j++) a[(cells + i) * wide + cells + j] += s->W[f * DOFS + i] * s->mass[f] * s->W[f * DOFS + j];
+            for (j = 0; j < DOFS; j++)
+                a[(cells + i) * wide + cells + j] += s->W[f * DOFS + i] * s->mass[f] * s->W[f * DOFS + j];
         }
     }
     for (i = 0; i < DOFS; i++) for (j = 0; j < DOFS; j++) {
@@ -343,7 +366,8 @@ static int check_saddle(int dim, int round)
     t.f.solids = &list;
     t.f.solid_count = 1;
     saddle_make(&s, &y, &t, &seed, round % 2);
-    for (f = 0; f < b.f.count; f++) y.yielding[f] = (fsi_real)(round % 3 ? y.w.matrix[f * b.f.count + f] * 1000 * pow(0.1, dim) : 0);
+    for (f = 0; f < b.f.count; f++)
+        y.yielding[f] = (fsi_real)(round % 3 ? y.w.matrix[f * b.f.count + f] * 1000 * pow(0.1, dim) : 0);
     if (round % 3 == 2) for (f = 0; f < b.f.count; f++) y.yielding[f] = (fsi_real)(3 * test_random(&seed));
     if (round % 5 == 0) list.yielding = NULL;
     saddle_solve(&s, &y, &t, p, v);
@@ -385,7 +409,8 @@ static double share_wall(int axis, fsi_vec3 x, const double *arg)
     return axis == 0 && fabs((double)x.x - arg[0]) < 0.1 && r < 12 ? 1 : 0;
 }
 
-/* A drop, cut off where it meets a free plate at rest, flies at it. The liquid that a face of the plate carries moves with the plate. */
+/* A drop, cut off where it meets a free plate at rest, flies at it. The liquid that a face of the plate carries moves
+   with the plate. */
 static double plate_speed(int dim, double ratio, int theta)
 {
     const double arg[2] = { 26, (double)dim };
@@ -401,7 +426,8 @@ static double plate_speed(int dim, double ratio, int theta)
     t.s->desc.tolerance = TOL(1e-12, 1e-6);
     EACH_CELL(&t, i, j, k) {
         const fsi_vec3 x = middle(&t, 0, i, j, k);
-        const double r = sqrt(pow((double)x.x - 20, 2) + pow((double)x.y - 20, 2) + (dim == 3 ? pow((double)x.z - 20, 2) : 0));
+        const double r =
+            sqrt(pow((double)x.x - 20, 2) + pow((double)x.y - 20, 2) + (dim == 3 ? pow((double)x.z - 20, 2) : 0));
         const size_t e = entry_of(&t, i, j, k);
         t.phi->value[e] = (fsi_real)(r - 8.2);
         t.cell[e] = r < 8.2 && i < 26 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
@@ -418,13 +444,15 @@ static double plate_speed(int dim, double ratio, int theta)
     }
     mass = ratio * drop;
     answer_plate(&y.w, 0, mass + carried);
-    for (f = 0; f < b.f.count; f++) y.velocity[f] = (fsi_real)(carried / (mass + carried)), y.yielding[f] = (fsi_real)(1 / (mass + carried));
+    for (f = 0; f < b.f.count; f++)
+        y.velocity[f] = (fsi_real)(carried / (mass + carried)), y.yielding[f] = (fsi_real)(1 / (mass + carried));
     EACH_FACE(&t, 0, i, j, k) {
         const int here = kind_at(&t, i, j, k), below = kind_at(&t, i - 1, j, k);
         double share = 1;
         if (i == 26 || (here != FSI_CELL_LIQUID && below != FSI_CELL_LIQUID)) continue;
         if (theta && here != below) {
-            const double p = (double)t.phi->value[entry_of(&t, i, j, k)], q = (double)t.phi->value[entry_of(&t, i - 1, j, k)];
+            const double p = (double)t.phi->value[entry_of(&t, i, j, k)],
+                         q = (double)t.phi->value[entry_of(&t, i - 1, j, k)];
             share = fmax(p < 0 ? p / (p - q) : q / (q - p), 0.01);
         }
         t.surface->value[entry_of(&t, i, j, k)] = (fsi_real)share; /* of a face here: the mass that it stands for */
@@ -438,7 +466,8 @@ static double plate_speed(int dim, double ratio, int theta)
     EACH_FACE(&t, 0, i, j, k) {
         const size_t e = entry_of(&t, i, j, k);
         after += (double)t.surface->value[e] * (double)t.f.u[0]->value[e];
-        if (i == 26 && kind_at(&t, 25, j, k) == FSI_CELL_LIQUID) CHECK_NEAR(t.f.u[0]->value[e], speed, TOL(1e-12, 1e-5));
+        if (i == 26 && kind_at(&t, 25, j, k) == FSI_CELL_LIQUID)
+            CHECK_NEAR(t.f.u[0]->value[e], speed, TOL(1e-12, 1e-5));
     }
     after += (carried + mass) * speed;
     CHECK_NEAR(after / before, 1, TOL(1e-9, 1e-4));
@@ -470,11 +499,14 @@ static double share_sheets(int axis, fsi_vec3 x, const double *arg)
     return axis == 0 && at;
 }
 
-enum { NOTHING, EACH_ITS_OWN, AS_ONE, LIGHT, HEAVY }; /* which faces move together; the last three: all, at 3, 1e-6, 1e9 kg */
+enum { NOTHING, EACH_ITS_OWN, AS_ONE, LIGHT, HEAVY }; /* which faces move together; the last three: all, at 3, 1e-6, 1e9
+                                                         kg */
 
-/* A channel of 20 x 8 (x 6) cells, closed by walls. Liquid flows in at the left at 1 m/s and, where `out`, out at the right. A solid covers the faces at
-   three places. what: its R. air: first column that is air. Returns the largest divergence left. */
-static double channel(int dim, const double *at, int air, int what, double out, int pieces, double removed, scene *t, fsi_pressure_solid *list, yielder *y, solid *b)
+/* A channel of 20 x 8 (x 6) cells, closed by walls. Liquid flows in at the left at 1 m/s and, where `out`, out at the
+   right. A solid covers the faces at three places. what: its R. air: first column that is air. Returns the largest
+   divergence left. */
+static double channel(int dim, const double *at, int air, int what, double out, int pieces, double removed, scene *t,
+                      fsi_pressure_solid *list, yielder *y, solid *b)
 {
     const double depth = dim == 3 ? 0.6 : 1;
     int i, j, k, f, n;
@@ -523,10 +555,13 @@ static void test_enclosed_liquid_flows_where_a_solid_yields(void)
         CHECK_NEAR(channel(dim, one, 10, NOTHING, 0, 1, 1, &t, &s, &y, &b), 1, small);  /* a wall: 1 m/s into 1 m */
         CHECK(channel(dim, one, 20, AS_ONE, 1, 1, 0, &t, &s, &y, &b) < small);      /* a sheet between two chambers */
         CHECK(channel(dim, one, 20, EACH_ITS_OWN, 1, 1, 0, &t, &s, &y, &b) < small);
-        CHECK_NEAR(channel(dim, one, 20, EACH_ITS_OWN, 0, 1, 1, &t, &s, &y, &b), 0.5, small); /* both take what goes nowhere */
-        CHECK(channel(dim, two, 15, EACH_ITS_OWN, 0, 0, 0, &t, &s, &y, &b) < small);    /* two sheets in a row, air behind */
+        /* both take what goes nowhere */
+        CHECK_NEAR(channel(dim, one, 20, EACH_ITS_OWN, 0, 1, 1, &t, &s, &y, &b), 0.5, small);
+        /* two sheets in a row, air behind */
+        CHECK(channel(dim, two, 15, EACH_ITS_OWN, 0, 0, 0, &t, &s, &y, &b) < small);
         CHECK(channel(dim, two, 20, EACH_ITS_OWN, 1, 1, 0, &t, &s, &y, &b) < small);
-        CHECK(channel(dim, two, 15, AS_ONE, 0, 1, 0, &t, &s, &y, &b) < small);      /* tied together: the pressure between them is free */
+        /* tied together: the pressure between them is free */
+        CHECK(channel(dim, two, 15, AS_ONE, 0, 1, 0, &t, &s, &y, &b) < small);
         CHECK(channel(dim, two, 20, AS_ONE, 1, 2, 0, &t, &s, &y, &b) < small);
     }
 }
@@ -543,7 +578,9 @@ static void test_a_sheet_and_a_body_share_closed_liquid(void)
         yielder y;
         int j, k, f;
         scene_make(&t, dim, 20, 8, 6, 0.1);
-        for (k = 0; k < t.g->n[2]; k++) for (j = 0; j < 8; j++) t.f.u[0]->value[entry_of(&t, 0, j, k)] = t.f.u[0]->value[entry_of(&t, 20, j, k)] = 1;
+        for (k = 0; k < t.g->n[2]; k++)
+            for (j = 0; j < 8; j++)
+                t.f.u[0]->value[entry_of(&t, 0, j, k)] = t.f.u[0]->value[entry_of(&t, 20, j, k)] = 1;
         t.f.open_side[1] = !closed;
         solid_make(b, &t, share_sheets, at), solid_make(b + 1, &t, share_sheets, there);
         list[0] = yielder_make(&y, &t, b);
@@ -563,7 +600,8 @@ static void test_a_sheet_and_a_body_share_closed_liquid(void)
     }
 }
 
-/* A ball that is held in water at rest: its faces deep inside, between cells without pressure, are not pushed; the others are, by the water's weight. */
+/* A ball that is held in water at rest: its faces deep inside, between cells without pressure, are not pushed; the
+   others are, by the water's weight. */
 static void test_impulses_of_faces_are_told_for_any_solid(void)
 {
     int dim;
@@ -593,7 +631,9 @@ static void test_impulses_of_faces_are_told_for_any_solid(void)
             int axis;
             memset(&w, 0, sizeof w);
             w.t = &t, w.b = &b;
-            if ((double)fsi_v3_norm(fsi_v3_sub(face_middle(&w, f, &axis), fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]))) < 0.27 - 3 * dx) inside = fmax(inside, fabs(impulse[f]));
+            if ((double)fsi_v3_norm(fsi_v3_sub(face_middle(&w, f, &axis), fsi_v3((fsi_real)arg[0], (fsi_real)arg[1],
+                                                                                 (fsi_real)arg[2]))) < 0.27 - 3 * dx)
+                inside = fmax(inside, fabs(impulse[f]));
             if (a == 1) sum += impulse[f];
         }
         CHECK(inside == 0);
@@ -607,9 +647,13 @@ static void test_impulses_of_faces_are_told_for_any_solid(void)
 
 /* ---- convergence ---------------------------------------------------------------------------------------------- */
 
-static double share_floor(int axis, fsi_vec3 x, const double *arg) { return axis == 1 && fabs((double)x.y - arg[0]) < 0.01 && fabs((double)x.x - 0.5) < 0.4 ? 1 : 0; }
+static double share_floor(int axis, fsi_vec3 x, const double *arg)
+{
+    return axis == 1 && fabs((double)x.y - arg[0]) < 0.01 && fabs((double)x.x - 0.5) < 0.4 ? 1 : 0;
+}
 
-/* A ball on a sheet, or liquid on both sides of it, in `dim` dimensions. Each face of the sheet is on its own: R = yielding/(density dx^d). */
+/* A ball on a sheet, or liquid on both sides of it, in `dim` dimensions. Each face of the sheet is on its own: R =
+   yielding/(density dx^d). */
 typedef struct own { double r; int n; } own;
 static fsi_status respond_own(void *user, fsi_context *context, const double *impulse, double *change)
 {
@@ -634,7 +678,9 @@ static int sheet_iterations(int dim, int both, double yielding, int told)
     t.s->desc.tolerance = 1e-6;
     if (!both) EACH_CELL(&t, i, j, k) {
         const fsi_vec3 x = middle(&t, 0, i, j, k);
-        const double r = sqrt(pow((double)x.x - 0.5, 2) + pow((double)x.y - 0.45, 2) + (dim == 3 ? pow((double)x.z - 0.5, 2) : 0)) - arg[3];
+        const double r =
+            sqrt(pow((double)x.x - 0.5, 2) + pow((double)x.y - 0.45, 2) + (dim == 3 ? pow((double)x.z - 0.5, 2) : 0)) -
+            arg[3];
         const size_t e = entry_of(&t, i, j, k);
         t.phi->value[e] = (fsi_real)(j < n / 4 ? dx : r);
         t.cell[e] = t.phi->value[e] < 0 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
@@ -680,12 +726,15 @@ typedef struct busy { scene t; solid b[2]; fsi_pressure_solid list[2]; yielder y
 
 static void busy_make(busy *m, int dim)
 {
-    const double dx = 1.0 / 32, drop[4] = { 0.5, 0.5, dim == 3 ? 0.5 : 0, 0.4 }, ball_arg[6] = { 0.5, 0.6, dim == 3 ? 0.5 : 0, 0.15, dx, (double)dim }, level[1] = { 0.25 };
+    const double dx = 1.0 / 32, drop[4] = {0.5, 0.5, dim == 3 ? 0.5 : 0, 0.4},
+                 ball_arg[6] = {0.5, 0.6, dim == 3 ? 0.5 : 0, 0.15, dx, (double)dim}, level[1] = {0.25};
     uint64_t seed = 9;
     int i, j, k, a, f, n;
     scene_make(&m->t, dim, 32, 32, dim == 3 ? 32 : 1, dx);
     scene_fill(&m->t, ball, drop);
-    for (a = 0; a < dim; a++) EACH_FACE(&m->t, a, i, j, k) m->t.f.u[a]->value[entry_of(&m->t, i, j, k)] = (fsi_real)(test_random(&seed) - 0.5);
+    for (a = 0; a < dim; a++)
+        EACH_FACE(&m->t, a, i, j, k)
+        m->t.f.u[a]->value[entry_of(&m->t, i, j, k)] = (fsi_real)(test_random(&seed) - 0.5);
     m->t.s->desc.tolerance = 1e-6;
     solid_make(m->b, &m->t, share_floor, level);
     solid_make(m->b + 1, &m->t, share_ball, ball_arg);
@@ -695,7 +744,9 @@ static void busy_make(busy *m, int dim)
     m->faces = (size_t)n;
     m->y.w.matrix = (double *)calloc((size_t)n * (size_t)n, sizeof(double));
     for (f = 0; f < n; f++) {
-        for (i = f - 1; i <= f + 1; i++) if (i >= 0 && i < n) m->y.w.matrix[(size_t)f * (size_t)n + (size_t)i] = (i == f ? 0.5 : 0.25) / (1000 * pow(dx, dim));
+        for (i = f - 1; i <= f + 1; i++)
+            if (i >= 0 && i < n)
+                m->y.w.matrix[(size_t)f * (size_t)n + (size_t)i] = (i == f ? 0.5 : 0.25) / (1000 * pow(dx, dim));
         m->y.yielding[f] = (fsi_real)0.5;
         m->y.velocity[f] = (fsi_real)0.1;
     }
@@ -756,7 +807,8 @@ static void test_a_respond_that_fails_changes_nothing(void)
             m.y.w.at = at;
             status = fsi_pressure_project(m.t.s, &m.t.f);
             if (status == FSI_OK) break;
-            CHECK(status == (fails == 2 ? FSI_ERROR_NAN : FSI_ERROR_SINGULAR) && m.t.c.error.status == status && m.y.w.calls == at);
+            CHECK(status == (fails == 2 ? FSI_ERROR_NAN : FSI_ERROR_SINGULAR) && m.t.c.error.status == status &&
+                  m.y.w.calls == at);
             CHECK(strstr(m.t.c.error.message, fails == 3 ? "vertex 7" : "solids [0]") && busy_hash(&m) == before);
         }
         CHECK(status == FSI_OK && at > 6 && busy_hash(&m) != before);
@@ -768,7 +820,8 @@ static void refused(busy *m, fsi_status status, const char *what)
 {
     const uint64_t before = busy_hash(m);
     if (!CHECK(fsi_pressure_project(m->t.s, &m->t.f) == status)) printf("   it is about %s\n", what);
-    if (!CHECK(strstr(m->t.c.error.message, what) != NULL)) printf("   \"%s\", want \"%s\"\n", m->t.c.error.message, what);
+    if (!CHECK(strstr(m->t.c.error.message, what) != NULL))
+        printf("   \"%s\", want \"%s\"\n", m->t.c.error.message, what);
     CHECK(busy_hash(m) == before);
 }
 
@@ -787,7 +840,8 @@ static void test_bad_solids_that_yield_are_named(void)
     REFUSE(m.b[0].f.count = -1, FSI_ERROR_ARGUMENT, "faces are not");
     REFUSE(m.b[0].f.first[0] = m.b[0].f.count, FSI_ERROR_ARGUMENT, "faces are not");
     REFUSE(m.b[0].f.first[3] = m.b[0].f.count + 1, FSI_ERROR_ARGUMENT, "faces are not");
-    m.y.yielding[3] = bad, refused(&m, FSI_ERROR_NAN, "yielding"), m.y.yielding[3] = -1, refused(&m, FSI_ERROR_ARGUMENT, "yielding"), m.y.yielding[3] = 0;
+    m.y.yielding[3] = bad, refused(&m, FSI_ERROR_NAN, "yielding"), m.y.yielding[3] = -1,
+    refused(&m, FSI_ERROR_ARGUMENT, "yielding"), m.y.yielding[3] = 0;
     m.y.velocity[3] = bad, CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_ERROR_NAN), m.y.velocity[3] = 0;
     for (k = 0; k < f.count; k++) m.y.w.matrix[k * (f.count + 1)] *= -1000; /* pushes back */
     refused(&m, FSI_ERROR_CONVERGENCE, "divergence");

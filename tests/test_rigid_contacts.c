@@ -1,4 +1,5 @@
-/* test_rigid_contacts.c - bodies that touch: slopes, bounces, rolling, collisions, stacks and walls, meshes, sleep, overlap.
+/* test_rigid_contacts.c - bodies that touch: slopes, bounces, rolling, collisions, stacks and walls, meshes, sleep,
+   overlap.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "kit/test_rigid.h"
@@ -15,7 +16,8 @@ static double slide_of_box(int dim, double angle, double mu, double *late)
     double first = 0;
     int id;
     d.friction = (fsi_real)mu;
-    d.gravity = fsi_v3_add(fsi_v3_scale(up(dim), (fsi_real)(-g * cos(angle))), v3(g * sin(angle), 0, 0)); /* the slope stays level: gravity tilts */
+    /* the slope stays level: gravity tilts */
+    d.gravity = fsi_v3_add(fsi_v3_scale(up(dim), (fsi_real)(-g * cos(angle))), v3(g * sin(angle), 0, 0));
     w = make_world(&d);
     normal = up(dim);
     down = v3(1, 0, 0);
@@ -104,7 +106,8 @@ static void test_a_ball_bounces_to_e_squared_of_its_height(void)
     }
 }
 
-/* ---- collisions in free space ------------------------------------------------------------------------------------- */
+/* ---- collisions in free space
+   ------------------------------------------------------------------------------------- */
 
 /* A cloud of all shapes falls in on itself without gravity: momentum and angular momentum stay what they were. */
 static void test_colliding_bodies_keep_their_momentum(void)
@@ -121,7 +124,10 @@ static void test_colliding_bodies_keep_their_momentum(void)
         d.push = 0; /* what undoes overlap moves centres, with equal moments but at other places */
         w = make_world(&d);
         for (k = 0; k < n; k++) {
-            fsi_rigid_shape s = k % 4 == 0 ? ball_shape(0.2) : k % 4 == 1 ? box_shape(0.3, 0.4, 0.2) : k % 4 == 2 ? fsi_rigid_capsule((fsi_real)0.1, (fsi_real)0.2) : fsi_rigid_mesh(odd);
+            fsi_rigid_shape s = k % 4 == 0   ? ball_shape(0.2)
+                                : k % 4 == 1 ? box_shape(0.3, 0.4, 0.2)
+                                : k % 4 == 2 ? fsi_rigid_capsule((fsi_real)0.1, (fsi_real)0.2)
+                                             : fsi_rigid_mesh(odd);
             fsi_vec3 x = fsi_v3_scale(random_vector(&random, dim), 4);
             int id = add_shape(w, s, fsi_v3_add(x, fsi_v3_scale(fsi_v3_unit(x), 1)));
             fsi_vec3 spin = dim == 2 ? v3(0, 0, 2) : v3(1, 2, 3);
@@ -135,10 +141,12 @@ static void test_colliding_bodies_keep_their_momentum(void)
             momentum_of(w, p, l);
             off_p = fmax(off_p, distance3(p, p0));
             off_l = fmax(off_l, distance3(l, l0));
-            CHECK(distance3(p, w->stats.momentum) <= TOL(1e-12, 1e-4) * size && distance3(l, w->stats.angular_momentum) <= TOL(1e-11, 1e-3) * size);
+            CHECK(distance3(p, w->stats.momentum) <= TOL(1e-12, 1e-4) * size &&
+                  distance3(l, w->stats.angular_momentum) <= TOL(1e-11, 1e-3) * size);
         }
         CHECK(touched > 50);
-        if (!CHECK(off_p <= TOL(1e-12, 1e-5) * size) || !CHECK(off_l <= TOL(2e-12, 1e-4) * size * 4)) printf("dim %d: %g %g of %g, touched %d\n", dim, off_p, off_l, size, touched);
+        if (!CHECK(off_p <= TOL(1e-12, 1e-5) * size) || !CHECK(off_l <= TOL(2e-12, 1e-4) * size * 4))
+            printf("dim %d: %g %g of %g, touched %d\n", dim, off_p, off_l, size, touched);
         fsi_mesh_destroy(odd);
         fsi_rigid_destroy(w);
     }
@@ -175,7 +183,8 @@ static void test_two_balls_part_as_newton_says(void)
     add_shape(w, ball_shape(0.2), v3(0.5, 0, 0));
     m1 = (double)w->body[0]->mass;
     m2 = (double)w->body[1]->mass;
-    CHECK(fsi_rigid_set_velocity(w, 0, v3(v1, 0, 0), v3(0, 0, 0)) == FSI_OK && fsi_rigid_set_velocity(w, 1, v3(v2, 0, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_rigid_set_velocity(w, 0, v3(v1, 0, 0), v3(0, 0, 0)) == FSI_OK &&
+          fsi_rigid_set_velocity(w, 1, v3(v2, 0, 0), v3(0, 0, 0)) == FSI_OK);
     advance_to(w, 0.5, 1e-3);
     CHECK_NEAR(w->body[0]->velocity.x, ((m1 - e * m2) * v1 + (1 + e) * m2 * v2) / (m1 + m2), 1e-3);
     CHECK_NEAR(w->body[1]->velocity.x, ((m2 - e * m1) * v2 + (1 + e) * m1 * v1) / (m1 + m2), 1e-3);
@@ -202,18 +211,21 @@ static void test_every_pair_of_shapes_meets(void)
                     fsi_rigid *w;
                     double deepest = 0;
                     int k, met = 0;
-                    fsi_quat q = fsi_quat_from_axis_angle(dim == 2 ? v3(0, 0, 1) : v3(1, 2, -1), (fsi_real)(0.7 * turn));
+                    fsi_quat q =
+                        fsi_quat_from_axis_angle(dim == 2 ? v3(0, 0, 1) : v3(1, 2, -1), (fsi_real)(0.7 * turn));
                     d.restitution = 0;
                     w = make_world(&d);
                     add_turned(w, s[i], v3(-0.8, 0.02, 0), q);
                     add_turned(w, s[j], v3(0.8, 0, 0), fsi_quat_identity());
-                    CHECK(fsi_rigid_set_velocity(w, 0, v3(1, 0, 0), v3(0, 0, 0)) == FSI_OK && fsi_rigid_set_velocity(w, 1, v3(-1, 0, 0), v3(0, 0, 0)) == FSI_OK);
+                    CHECK(fsi_rigid_set_velocity(w, 0, v3(1, 0, 0), v3(0, 0, 0)) == FSI_OK &&
+                          fsi_rigid_set_velocity(w, 1, v3(-1, 0, 0), v3(0, 0, 0)) == FSI_OK);
                     for (k = 0; k < 100; k++) {
                         advance(w, 0.01);
                         met |= w->stats.touching > 0;
                         deepest = fmax(deepest, w->stats.max_depth);
                     }
-                    if (!CHECK(met && deepest <= 0.012)) printf("dim %d, shapes %d %d, turn %d: met %d depth %g\n", dim, i, j, turn, met, deepest);
+                    if (!CHECK(met && deepest <= 0.012))
+                        printf("dim %d, shapes %d %d, turn %d: met %d depth %g\n", dim, i, j, turn, met, deepest);
                     CHECK(w->body[0]->pose.position.x < w->body[1]->pose.position.x);
                     fsi_rigid_destroy(w);
                 }
@@ -223,12 +235,14 @@ static void test_every_pair_of_shapes_meets(void)
     }
 }
 
-/* ---- heaps ------------------------------------------------------------------------------------------------------------ */
+/* ---- heaps
+   ------------------------------------------------------------------------------------------------------------ */
 
 static int add_stack(fsi_rigid *w, int n, double side)
 {
     int k, id = -1;
-    for (k = 0; k < n; k++) id = add_shape(w, box_shape(side, side, side), fsi_v3_scale(up(w->desc.dim), (fsi_real)((k + 0.5) * side)));
+    for (k = 0; k < n; k++)
+        id = add_shape(w, box_shape(side, side, side), fsi_v3_scale(up(w->desc.dim), (fsi_real)((k + 0.5) * side)));
     return id;
 }
 
@@ -311,7 +325,8 @@ static void test_tiles_that_fall_together_stop_together(void)
     CHECK(overlap_of_tiles(40, 10e-3, 60, 0, 0) <= 0.4e-3);
     CHECK(overlap_of_tiles(20, 2e-3, 60, 5e-3, 1) <= 0.4e-3); /* of corners, aslant */
     CHECK(overlap_of_tiles(20, 2e-3, 240, 5e-3, 1) <= 0.4e-3);
-    CHECK(overlap_of_tiles(40, 0.5e-3, 30, 0, 0) <= 0.4e-3); /* each falls through the places of three others in a step */
+    CHECK(overlap_of_tiles(40, 0.5e-3, 30, 0, 0) <= 0.4e-3); /* each falls through the places of three others in a
+                                                                step */
     CHECK(overlap_of_tiles(40, 10e-3, 30, 0, 0) <= 0.4e-3);
     CHECK(overlap_of_tiles(40, 2e-3, 30, 5e-3, 1) <= 0.4e-3);
     CHECK(overlap_of_tiles(7, 2e-3, 60, 5e-3, 1) <= 0.4e-3); /* they rock by 8 degrees in a step: rows are linear */
@@ -319,8 +334,8 @@ static void test_tiles_that_fall_together_stop_together(void)
     CHECK(overlap_of_tiles(40, 0.1e-3, 60, 0, 0) <= 0.4e-3); /* split impulses of tiles above do not close gaps below */
 }
 
-/* A plate falls by twenty times its thickness in a step onto a floor on which a pebble lies, under its middle or under its edge: the pebble holds
-   it where it is, and does not keep the rest of it from meeting the floor. */
+/* A plate falls by twenty times its thickness in a step onto a floor on which a pebble lies, under its middle or under
+   its edge: the pebble holds it where it is, and does not keep the rest of it from meeting the floor. */
 static void test_a_pebble_does_not_hide_the_floor(void)
 {
     int k, s, i;
@@ -339,7 +354,8 @@ static void test_a_pebble_does_not_hide_the_floor(void)
     }
 }
 
-/* A weight falls on the end of a plank on a central leg, which turns about the leg: the leg does not hold what is ahead of the plank's end, or the weight's. */
+/* A weight falls on the end of a plank on a central leg, which turns about the leg: the leg does not hold what is ahead
+   of the plank's end, or the weight's. */
 static void test_a_seesaw_does_not_hide_the_floor(void)
 {
     int k, s;
@@ -369,8 +385,8 @@ static void test_a_seesaw_does_not_hide_the_floor(void)
     }
 }
 
-/* A ball runs at 50 m/s into a row of ten tiles 2 cm apart, which meet one after the other within one step: none passes into the next one, and
-   nothing gains energy. */
+/* A ball runs at 50 m/s into a row of ten tiles 2 cm apart, which meet one after the other within one step: none passes
+   into the next one, and nothing gains energy. */
 static void test_a_struck_row_of_tiles_keeps_its_order(void)
 {
     fsi_rigid_desc d = rigid_desc(3, 0);
@@ -404,7 +420,8 @@ static void test_towers_stand_whatever_their_size_and_weights(void)
     CHECK(creep_of_tower(6, 0.2, 1e6, 3, 60, &depth) <= 1e-3 && depth <= 1e-3);
 }
 
-/* An island of 20 cubes that falls by 1 cm. Without a budget, or with one that is too small, it is left to the sweeps, which do not end. */
+/* An island of 20 cubes that falls by 1 cm. Without a budget, or with one that is too small, it is left to the sweeps,
+   which do not end. */
 static void test_direct_solutions_keep_their_budget(void)
 {
     static const double work[4] = { 3e6, 1e3, 0, 1e9 };
@@ -415,7 +432,8 @@ static void test_direct_solutions_keep_their_budget(void)
         d.direct_work = (fsi_real)work[k];
         w = make_world(&d);
         add_floor(w);
-        for (i = 0; i < 20; i++) add_shape(w, box_shape(0.2, 0.2, 0.2), v3(0.002 * (i % 3), 0.002 * (i % 2), 0.11 + 0.2 * i));
+        for (i = 0; i < 20; i++)
+            add_shape(w, box_shape(0.2, 0.2, 0.2), v3(0.002 * (i % 3), 0.002 * (i % 2), 0.11 + 0.2 * i));
         for (s = direct = steps = degraded = 0; s < 30; s++) {
             advance(w, 1.0 / 60);
             direct += w->stats.direct;
@@ -482,7 +500,9 @@ static void test_bodies_deep_in_each_other_are_not_thrown(void)
         w = make_world(&d);
         for (i = 0; i < 7; i++) x[i] = test_random(&random);
         for (i = 0; i < 2; i++) {
-            fsi_rigid_shape s = (k / 2 + i) % 3 == 0 ? box_shape(0.6, 0.3, 0.6) : (k / 2 + i) % 3 == 1 ? fsi_rigid_capsule((fsi_real)0.15, (fsi_real)0.15) : ball_shape(0.3);
+            fsi_rigid_shape s = (k / 2 + i) % 3 == 0   ? box_shape(0.6, 0.3, 0.6)
+                                : (k / 2 + i) % 3 == 1 ? fsi_rigid_capsule((fsi_real)0.15, (fsi_real)0.15)
+                                                       : ball_shape(0.3);
             s.density *= i ? (fsi_real)pow(300, x[6]) : 1;
             add_turned(w, s, i ? v3(0.2 * x[0], 0.2 * x[1], dim == 3 ? 0.2 * x[2] : 0) : v3(0, 0, 0),
                 fsi_quat_from_axis_angle(dim == 3 ? v3(1, x[4], x[5]) : v3(0, 0, 1), (fsi_real)(i ? 6 * x[3] : 0)));
@@ -517,7 +537,8 @@ static double seconds_of_heap(int sweeps)
         double x[6];
         for (i = 0; i < 6; i++) x[i] = test_random(&random);
         add_turned(w, box_shape(0.15 + 0.1 * x[0], 0.15 + 0.1 * x[1], 0.15 + 0.1 * x[2]),
-            v3(1.1 * x[3] - 0.55, 1.1 * x[4] - 0.55, 0.2 + 0.021 * k), fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)(2 * PI * x[5])));
+                   v3(1.1 * x[3] - 0.55, 1.1 * x[4] - 0.55, 0.2 + 0.021 * k),
+                   fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)(2 * PI * x[5])));
     }
     start = clock();
     advance_to(w, 1, 1.0 / 60);
@@ -526,8 +547,9 @@ static double seconds_of_heap(int sweeps)
     return seconds;
 }
 
-/* Newton's method gets nowhere in heaps, and must cost little there: seven sweeps only, which are never followed by it, take a fifth of the time of fifty with it
-   (a twentieth or less when nothing limits it). The better of two runs: others use the machine. */
+/* Newton's method gets nowhere in heaps, and must cost little there: seven sweeps only, which are never followed by it,
+   take a fifth of the time of fifty with it (a twentieth or less when nothing limits it). The better of two runs:
+   others use the machine. */
 static void test_a_heap_costs_little_more_than_its_sweeps(void)
 {
     const double seven = seconds_of_heap(7), once = seconds_of_heap(50), fifty = fmin(once, seconds_of_heap(50));
@@ -597,7 +619,9 @@ static void test_a_heap_of_meshes_comes_to_rest(void)
     int k;
     d.domain = box3(-0.5, -0.5, 0, 0.5, 0.5, 10);
     w = make_world(&d);
-    for (k = 0; k < n; k++) add_turned(w, fsi_rigid_mesh(ring), v3(0.1 * (k % 3) - 0.1, 0.1 * (k % 2), 0.4 + 0.75 * k), fsi_quat_from_axis_angle(v3(1, k, 0), (fsi_real)(0.5 * k)));
+    for (k = 0; k < n; k++)
+        add_turned(w, fsi_rigid_mesh(ring), v3(0.1 * (k % 3) - 0.1, 0.1 * (k % 2), 0.4 + 0.75 * k),
+                   fsi_quat_from_axis_angle(v3(1, k, 0), (fsi_real)(0.5 * k)));
     for (k = 0; k < n; k++) weight += 9.81 * (double)w->body[k]->mass;
     advance_to(w, 4, 1.0 / 120);
     for (k = 0; k < 60; k++) {
@@ -612,7 +636,8 @@ static void test_a_heap_of_meshes_comes_to_rest(void)
     fsi_rigid_destroy(w);
 }
 
-/* ---- the world around ---------------------------------------------------------------------------------------------- */
+/* ---- the world around
+   ---------------------------------------------------------------------------------------------- */
 
 /* A kinematic wall pushes a box along at its own speed and is not held up by it; a belt below carries one. */
 static void test_kinematic_bodies_push(void)
@@ -624,7 +649,8 @@ static void test_kinematic_bodies_push(void)
         const fsi_vec3 lift = fsi_v3_scale(up(dim), (fsi_real)0.5);
         int wall, box;
         add_floor(w);
-        wall = add_kind(w, box_shape(0.2, 1, 1), fsi_v3_add(v3(-1, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.55)), FSI_RIGID_KINEMATIC);
+        wall = add_kind(w, box_shape(0.2, 1, 1), fsi_v3_add(v3(-1, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.55)),
+                        FSI_RIGID_KINEMATIC);
         box = add_shape(w, box_shape(1, 1, 1), lift);
         CHECK(fsi_rigid_set_velocity(w, wall, v3(0.5, 0, 0), v3(0, 0, 0)) == FSI_OK);
         advance_to(w, 3, 1.0 / 60);
@@ -696,7 +722,8 @@ static void test_filtered_bodies_pass_through_each_other(void)
     fsi_rigid_destroy(w);
 }
 
-/* ---- sleep ---------------------------------------------------------------------------------------------------------- */
+/* ---- sleep
+   ---------------------------------------------------------------------------------------------------------- */
 
 static fsi_rigid *sleeping_stack(int dim)
 {
@@ -707,7 +734,8 @@ static fsi_rigid *sleeping_stack(int dim)
     w = make_world(&d);
     add_floor(w);
     add_stack(w, 3, 0.5);
-    add_shape(w, box_shape(0.5, 0.5, 0.5), fsi_v3_add(v3(5, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.25))); /* far away */
+    /* far away */
+    add_shape(w, box_shape(0.5, 0.5, 0.5), fsi_v3_add(v3(5, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.25)));
     advance_to(w, 4, 1.0 / 60);
     for (k = 0; k < 4; k++) CHECK(w->asleep[k] && speed_of(w, k) == 0);
     CHECK(w->stats.awake == 0);
@@ -737,7 +765,8 @@ static void test_sleepers_wake_on_whatever_disturbs_them(void)
             if (cause == 5) CHECK(fsi_rigid_wake(w, 1) == FSI_OK);
             if (cause == 6) CHECK(fsi_rigid_apply_force(w, 1, v3(900, 0, 0), w->body[1]->pose.position) == FSI_OK);
             if (cause == 7) { /* a kinematic body comes along */
-                ball = add_kind(w, box_shape(0.5, 0.5, 0.5), fsi_v3_add(v3(-0.8, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.3)), FSI_RIGID_KINEMATIC);
+                ball = add_kind(w, box_shape(0.5, 0.5, 0.5),
+                                fsi_v3_add(v3(-0.8, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.3)), FSI_RIGID_KINEMATIC);
                 CHECK(fsi_rigid_set_velocity(w, ball, v3(1, 0, 0), v3(0, 0, 0)) == FSI_OK);
             }
             for (k = 0; k < 30; k++) {
@@ -745,7 +774,8 @@ static void test_sleepers_wake_on_whatever_disturbs_them(void)
                 woken |= w->stats.woken > 0 || w->stats.awake > (cause == 0);
             }
             if (!CHECK(woken)) printf("dim %d cause %d\n", dim, cause);
-            if (cause != 5 && cause != 0 && !CHECK(apart(x, w->body[2]->pose.position) > 1e-3 || cause == 6)) printf("dim %d cause %d: %g\n", dim, cause, apart(x, w->body[2]->pose.position));
+            if (cause != 5 && cause != 0 && !CHECK(apart(x, w->body[2]->pose.position) > 1e-3 || cause == 6))
+                printf("dim %d cause %d: %g\n", dim, cause, apart(x, w->body[2]->pose.position));
             if (cause != 4) CHECK(w->asleep[3] == 1); /* the far one sleeps on */
             fsi_rigid_destroy(w);
         }

@@ -1,4 +1,5 @@
-/* test_rigid_liquids.c - fsi_rigid.h as the owner of bodies in both liquids: drafts, a loaded raft, momentum, roll-back.
+/* test_rigid_liquids.c - fsi_rigid.h as the owner of bodies in both liquids: drafts, a loaded raft, momentum,
+   roll-back.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "kit/test_rigid.h"
@@ -32,7 +33,8 @@ static void damp(fsi_rigid *w, double keep)
     int i;
     for (i = 0; i < w->count; i++)
         if (w->kind[i] == FSI_RIGID_DYNAMIC)
-            CHECK(fsi_rigid_set_velocity(w, i, fsi_v3_scale(w->body[i]->velocity, (fsi_real)keep), fsi_v3_scale(w->body[i]->angular_velocity, (fsi_real)keep)) == FSI_OK);
+            CHECK(fsi_rigid_set_velocity(w, i, fsi_v3_scale(w->body[i]->velocity, (fsi_real)keep),
+                                         fsi_v3_scale(w->body[i]->angular_velocity, (fsi_real)keep)) == FSI_OK);
 }
 
 /* One step of liquid and bodies. */
@@ -44,16 +46,19 @@ static int step_sph(fsi_sph *s, fsi_rigid *w, double dt)
 
 static int step_levelset(fsi_levelset *s, fsi_rigid *w, double dt)
 {
-    int ok = CHECK(fsi_rigid_begin_step(w, (fsi_real)dt) == FSI_OK) && CHECK(fsi_levelset_step(s, (fsi_real)dt) == FSI_OK);
+    int ok =
+        CHECK(fsi_rigid_begin_step(w, (fsi_real)dt) == FSI_OK) && CHECK(fsi_levelset_step(s, (fsi_real)dt) == FSI_OK);
     return CHECK(fsi_rigid_end_step(w, (fsi_real)dt) == FSI_OK) && ok;
 }
 
 enum { TALL = 12 }; /* spacings of a crate's height */
 
-/* A crate of half the water's density in a tank of fsi_sph.h: within 3 % of its height and half a spacing of Archimedes' draft. */
+/* A crate of half the water's density in a tank of fsi_sph.h: within 3 % of its height and half a spacing of
+   Archimedes' draft. */
 static void test_a_crate_floats_at_its_draft_in_sph(void)
 {
-    const double high = 0.12, width = 0.18, dx = high / TALL, wide = 0.64, deep = 0.2, level = deep + width * high * 0.5 / wide;
+    const double high = 0.12, width = 0.18, dx = high / TALL, wide = 0.64, deep = 0.2,
+                 level = deep + width * high * 0.5 / wide;
     const int steps = TEST_SLOWED ? 40 : 500;
     fsi_rigid_desc d = rigid_desc(2, 9.81);
     fsi_rigid *w = make_world(&d);
@@ -71,7 +76,8 @@ static void test_a_crate_floats_at_its_draft_in_sph(void)
     CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, wide, deep, 0), v3(0, 0, 0), NULL) == FSI_OK);
     m = into_sph(s, w, id);
     for (k = 0; k < steps; k++) {
-        for (i = 0; i < s->count && k < 2 * steps / 3; i++) s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.97);
+        for (i = 0; i < s->count && k < 2 * steps / 3; i++)
+            s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.97);
         if (k < 2 * steps / 3) damp(w, 0.97);
         if (!step_sph(s, w, 4e-3)) break;
         if (k >= 3 * steps / 4) mean += height_of(w, id) / (steps - 3 * steps / 4);
@@ -87,7 +93,8 @@ static void test_a_crate_floats_at_its_draft_in_sph(void)
 /* The same in fsi_levelset.h. */
 static void test_a_crate_floats_at_its_draft_in_a_level_set(void)
 {
-    const double high = 0.12, width = 0.18, dx = high / TALL, wide = 0.64, deep = 0.2, level = deep + width * high * 0.5 / wide;
+    const double high = 0.12, width = 0.18, dx = high / TALL, wide = 0.64, deep = 0.2,
+                 level = deep + width * high * 0.5 / wide;
     const int steps = TEST_SLOWED ? 20 : 400;
     fsi_rigid_desc d = rigid_desc(2, 9.81);
     fsi_rigid *w = make_world(&d);
@@ -120,10 +127,12 @@ static void test_a_crate_floats_at_its_draft_in_a_level_set(void)
     fsi_rigid_destroy(w);
 }
 
-/* A raft comes to float with two crates on it, one on the other: its draft is that of the whole load, nothing slides off. */
+/* A raft comes to float with two crates on it, one on the other: its draft is that of the whole load, nothing slides
+   off. */
 static void test_a_raft_bears_a_stack_of_crates(void)
 {
-    const double dx = 0.01, wide = 0.64, deep = 0.2, side = 0.06, length = 0.36, thick = 0.09, load = 0.5 * length * thick + 2 * 0.3 * side * side;
+    const double dx = 0.01, wide = 0.64, deep = 0.2, side = 0.06, length = 0.36, thick = 0.09,
+                 load = 0.5 * length * thick + 2 * 0.3 * side * side;
     const double level = deep + load / wide;
     const int steps = TEST_SLOWED ? 40 : 500;
     fsi_rigid_desc d = rigid_desc(2, 9.81);
@@ -145,11 +154,17 @@ static void test_a_raft_bears_a_stack_of_crates(void)
     {   /* water beside and under the raft as it stands */
         double under = want + 0.01 - thick / 2 - dx / 2;
         CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, wide, under, 0), v3(0, 0, 0), NULL) == FSI_OK);
-        CHECK(fsi_sph_fill_box(s, box3(0, under, 0, (wide - length) / 2 - dx, deep + (deep - under) * length / (wide - length), 0), v3(0, 0, 0), NULL) == FSI_OK);
-        CHECK(fsi_sph_fill_box(s, box3((wide + length) / 2 + dx, under, 0, wide, deep + (deep - under) * length / (wide - length), 0), v3(0, 0, 0), NULL) == FSI_OK);
+        CHECK(fsi_sph_fill_box(
+                  s, box3(0, under, 0, (wide - length) / 2 - dx, deep + (deep - under) * length / (wide - length), 0),
+                  v3(0, 0, 0), NULL) == FSI_OK);
+        CHECK(fsi_sph_fill_box(
+                  s,
+                  box3((wide + length) / 2 + dx, under, 0, wide, deep + (deep - under) * length / (wide - length), 0),
+                  v3(0, 0, 0), NULL) == FSI_OK);
     }
     for (k = 0; k < steps; k++) {
-        for (i = 0; i < s->count && k < 2 * steps / 3; i++) s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.97);
+        for (i = 0; i < s->count && k < 2 * steps / 3; i++)
+            s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.97);
         if (k < 2 * steps / 3) damp(w, 0.97);
         if (!step_sph(s, w, 4e-3)) break;
         if (k >= 3 * steps / 4) mean += height_of(w, 0) / (steps - 3 * steps / 4);

@@ -1,4 +1,5 @@
-/* test_rigid_state.c - states of fsi_rigid.h that were tampered with, speeds and forces that nothing has, steps of no time, a moving origin.
+/* test_rigid_state.c - states of fsi_rigid.h that were tampered with, speeds and forces that nothing has, steps of no
+   time, a moving origin.
    SPDX-License-Identifier: MIT */
 #define FSI_GROUND_IMPLEMENTATION
 #include "kit/test.h"
@@ -21,7 +22,9 @@ static int is_finite(const fsi_rigid *w)
     int id;
     for (id = 0; id < w->count; id++) if (w->body[id]) {
         const fsi_body *b = w->body[id];
-        if (!fsi_v3_is_finite(b->pose.position) || !fsi_v3_is_finite(b->velocity) || !fsi_v3_is_finite(b->angular_velocity)) return 0;
+        if (!fsi_v3_is_finite(b->pose.position) || !fsi_v3_is_finite(b->velocity) ||
+            !fsi_v3_is_finite(b->angular_velocity))
+            return 0;
     }
     return fsi_is_finite(w->stats.kinetic_energy);
 }
@@ -30,7 +33,8 @@ static int is_finite(const fsi_rigid *w)
 
 static void refit(const fsi_rigid *w, unsigned char *state, size_t size)
 {
-    const fsi__state_header h = fsi__make_state_header(w->cookie, size - sizeof h, fsi_hash(state + sizeof h, size - sizeof h, 0));
+    const fsi__state_header h =
+        fsi__make_state_header(w->cookie, size - sizeof h, fsi_hash(state + sizeof h, size - sizeof h, 0));
     memcpy(state, &h, sizeof h);
 }
 
@@ -42,7 +46,8 @@ static int try_state(fsi_rigid *w, const void *state, size_t size, int *taken)
     if (fsi_rigid_load(w, state, size) != FSI_OK) return CHECK(fsi_rigid_hash(w) == before);
     (*taken)++;
     status = fsi_rigid_step(w, (fsi_real)1e-3);
-    if (status == FSI_ERROR_LIMIT || status == FSI_ERROR_SINGULAR) status = fsi_rigid_step(w, (fsi_real)2e-12); /* links that turn at 1e8 rad/s do not take a millisecond */
+    /* links that turn at 1e8 rad/s do not take a millisecond */
+    if (status == FSI_ERROR_LIMIT || status == FSI_ERROR_SINGULAR) status = fsi_rigid_step(w, (fsi_real)2e-12);
     if (status != FSI_OK) printf("  step: %s\n", fsi_rigid_error(w)->message);
     return CHECK(status == FSI_OK) && CHECK(is_finite(w));
 }
@@ -146,7 +151,9 @@ static void test_motors_and_torques_on_light_links_are_saved_and_loaded(void)
 
 static int refused(const fsi_rigid *w, fsi_status status, const char *word)
 {
-    if (CHECK(status == FSI_ERROR_LIMIT || status == FSI_ERROR_NAN || status == FSI_ERROR_ARGUMENT) && CHECK(strstr(fsi_rigid_error(w)->message, word) != NULL)) return 1;
+    if (CHECK(status == FSI_ERROR_LIMIT || status == FSI_ERROR_NAN || status == FSI_ERROR_ARGUMENT) &&
+        CHECK(strstr(fsi_rigid_error(w)->message, word) != NULL))
+        return 1;
     printf("  said: %s\n", fsi_rigid_error(w)->message);
     return 0;
 }
@@ -172,9 +179,14 @@ static void test_absurd_speeds_are_refused_by_name(void)
         refused(w, fsi_rigid_add_body(w, &b, NULL), "velocity");
         refused(w, fsi_rigid_set_velocity(w, ball, far_off, v3(0, 0, 0)), "velocity");
         refused(w, fsi_rigid_set_velocity(w, ball, v3(0, 0, 0), far_off), "angular_velocity");
-        refused(w, fsi_rigid_apply_impulse(w, ball, v3(x * 10, 0, 0), at), x > 1e35 && sizeof(fsi_real) == 4 ? "finite" : x > 1e29 ? "impulse is beyond" : "faster");
+        refused(w, fsi_rigid_apply_impulse(w, ball, v3(x * 10, 0, 0), at),
+                x > 1e35 && sizeof(fsi_real) == 4 ? "finite"
+                : x > 1e29                        ? "impulse is beyond"
+                                                  : "faster");
         if (x > 1e20) refused(w, fsi_rigid_apply_impulse(w, link, far_off, at), "");
-        if (x > 1e20) refused(w, fsi_rigid_apply_force(w, ball, v3(x * 2, 0, 0), at), x > 1e35 && sizeof(fsi_real) == 4 ? "finite" : "impulse is beyond");
+        if (x > 1e20)
+            refused(w, fsi_rigid_apply_force(w, ball, v3(x * 2, 0, 0), at),
+                    x > 1e35 && sizeof(fsi_real) == 4 ? "finite" : "impulse is beyond");
         refused(w, fsi_rigid_apply_force(w, ball, v3(1, 0, 0), far_off), "x lies");
         refused(w, fsi_rigid_set_joint(w, 0, 1, 0, (fsi_real)x), "rate");
         refused(w, fsi_rigid_set_joint_target(w, 0, 1, (fsi_real)x), "q");
@@ -213,10 +225,14 @@ static void test_a_step_of_no_time_only_looks(void)
     before = w->stats;
     hash = fsi_rigid_hash(w);
     CHECK(fsi_rigid_step(w, 0) == FSI_OK && fsi_rigid_hash(w) == hash);
-    CHECK(w->stats.kinetic_energy == before.kinetic_energy && w->stats.bodies == before.bodies && w->stats.contacts == before.contacts);
-    CHECK(w->stats.awake == before.awake && w->stats.touching == before.touching && w->stats.substeps == 0 && w->stats.islands > 0);
-    CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_take_liquid(w) == FSI_OK && fsi_rigid_end_step(w, 0) == FSI_OK && fsi_rigid_hash(w) == hash);
-    CHECK(fsi_rigid_step(w, (fsi_real)1e-13) == FSI_ERROR_ARGUMENT && fsi_rigid_step(w, 1001) == FSI_ERROR_ARGUMENT && fsi_rigid_step(w, (fsi_real)test_nan()) != FSI_OK);
+    CHECK(w->stats.kinetic_energy == before.kinetic_energy && w->stats.bodies == before.bodies &&
+          w->stats.contacts == before.contacts);
+    CHECK(w->stats.awake == before.awake && w->stats.touching == before.touching && w->stats.substeps == 0 &&
+          w->stats.islands > 0);
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_take_liquid(w) == FSI_OK &&
+          fsi_rigid_end_step(w, 0) == FSI_OK && fsi_rigid_hash(w) == hash);
+    CHECK(fsi_rigid_step(w, (fsi_real)1e-13) == FSI_ERROR_ARGUMENT && fsi_rigid_step(w, 1001) == FSI_ERROR_ARGUMENT &&
+          fsi_rigid_step(w, (fsi_real)test_nan()) != FSI_OK);
     CHECK(strstr(fsi_rigid_error(w)->message, "dt") != NULL && fsi_rigid_hash(w) == hash);
     CHECK(fsi_rigid_step(w, (fsi_real)0.005) == FSI_OK && w->stats.substeps == 1);
     fsi_rigid_destroy(w);
@@ -234,8 +250,10 @@ static void test_a_begin_that_fails_changes_nothing(void)
     CHECK(fsi_rigid_begin_step(w, dt) == FSI_ERROR_NAN && fsi_rigid_end_step(w, dt) == FSI_ERROR_ARGUMENT);
     w->force[ball].x = 0;
     CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_step(w, dt) == FSI_OK);
-    CHECK(fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT && fsi_rigid_take_liquid(w) == FSI_ERROR_ARGUMENT); /* the step ended it */
-    CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_step(w, 0) == FSI_OK && fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT);
+    /* the step ended it */
+    CHECK(fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT && fsi_rigid_take_liquid(w) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_step(w, 0) == FSI_OK &&
+          fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_rigid_begin_step(w, dt) == FSI_OK);
     w->body[ball]->impulse.x = w->body[ball]->mass; /* 1 m/s */
     CHECK(fsi_rigid_take_liquid(w) == FSI_OK);
@@ -247,7 +265,8 @@ static void test_a_begin_that_fails_changes_nothing(void)
     CHECK_NEAR(w->body[ball]->velocity.x - v.x, 1, 0.2);
     CHECK(fsi_rigid_begin_step(w, dt) == FSI_OK);
     w->body[ball]->impulse.x = w->body[ball]->mass;
-    CHECK(fsi_rigid_take_liquid(w) == FSI_OK && fsi_rigid_begin_step(w, dt) == FSI_OK); /* begins anew: without that impulse */
+    /* begins anew: without that impulse */
+    CHECK(fsi_rigid_take_liquid(w) == FSI_OK && fsi_rigid_begin_step(w, dt) == FSI_OK);
     v = w->body[ball]->velocity;
     CHECK(fsi_rigid_end_step(w, dt) == FSI_OK);
     CHECK_NEAR(w->body[ball]->velocity.x - v.x, 0, 0.2);
@@ -263,7 +282,8 @@ static void test_an_empty_world_steps(void)
     size_t size;
     CHECK(fsi_rigid_create(&w, &d) == FSI_OK);
     CHECK(fsi_rigid_step(w, 0) == FSI_OK && fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
-    CHECK(fsi_rigid_begin_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_end_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_suggest_dt(w) == 1000);
+    CHECK(fsi_rigid_begin_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_end_step(w, (fsi_real)0.01) == FSI_OK &&
+          fsi_rigid_suggest_dt(w) == 1000);
     state = save_world(w, &size);
     CHECK(fsi_rigid_load(w, state, size) == FSI_OK && fsi_rigid_shift_origin(w, v3(1, 2, 3)) == FSI_OK);
     free(state);
@@ -300,7 +320,8 @@ static void test_the_suggested_step_counts_the_last_substep(void)
         fsi_rigid *w = NULL;
         double t, last;
         d.substeps = 8;
-        CHECK(fsi_rigid_create(&w, &d) == FSI_OK && small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0, 0, 5), FSI_RIGID_DYNAMIC, NULL));
+        CHECK(fsi_rigid_create(&w, &d) == FSI_OK &&
+              small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0, 0, 5), FSI_RIGID_DYNAMIC, NULL));
         CHECK(fsi_rigid_set_velocity(w, 0, v3(0, 0, -fast[k]), v3(0, 0, 0)) == FSI_OK);
         t = (double)fsi_rigid_suggest_dt(w) / 8;
         CHECK_NEAR((fast[k] + 7.5 * 9.81 * t) * t, 0.1, TOL(1e-9, 1e-6));
@@ -343,19 +364,23 @@ static void test_a_shifted_origin_changes_no_way(void)
         const fsi_vec3 offset = v3(12.5, -3.25, dim == 2 ? 0 : 7.125);
         unsigned char *state;
         size_t size;
-        for (k = 0; k < 3; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_step(still, (fsi_real)0.01) == FSI_OK);
+        for (k = 0; k < 3; k++)
+            CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_step(still, (fsi_real)0.01) == FSI_OK);
         state = save_world(w, &size);
         CHECK(fsi_rigid_shift_origin(w, offset) == FSI_OK);
         CHECK_NEAR(w->desc.domain.lo.x, 11.5, 0);
         for (k = 0; k < 20; k++) {
             CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_step(still, (fsi_real)0.01) == FSI_OK);
             for (id = 0; id < w->count; id++) if (w->body[id])
-                CHECK((double)fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(w->body[id]->pose.position, offset), still->body[id]->pose.position)) <= TOL(1e-9, 2e-3));
+                    CHECK((double)fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(w->body[id]->pose.position, offset),
+                                                         still->body[id]->pose.position)) <= TOL(1e-9, 2e-3));
         }
         CHECK(fsi_rigid_load(w, state, size) == FSI_OK && fsi_rigid_load(still, state, size) == FSI_OK);
-        CHECK((double)fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(w->body[0]->pose.position, offset), still->body[0]->pose.position)) <= TOL(1e-12, 1e-5));
+        CHECK((double)fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(w->body[0]->pose.position, offset),
+                                             still->body[0]->pose.position)) <= TOL(1e-12, 1e-5));
         CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
-        CHECK(fsi_rigid_shift_origin(w, v3(test_nan(), 0, 0)) == FSI_ERROR_NAN && fsi_rigid_shift_origin(w, v3(1e12, 0, 0)) == FSI_ERROR_LIMIT);
+        CHECK(fsi_rigid_shift_origin(w, v3(test_nan(), 0, 0)) == FSI_ERROR_NAN &&
+              fsi_rigid_shift_origin(w, v3(1e12, 0, 0)) == FSI_ERROR_LIMIT);
         CHECK(fsi_rigid_shift_origin(NULL, offset) != FSI_OK);
         free(state);
         fsi_rigid_destroy(w);
@@ -363,7 +388,8 @@ static void test_a_shifted_origin_changes_no_way(void)
     }
 }
 
-/* Far off, an origin is rounded by more than a small offset: what lies on a plane lies on it still, in states from before too. */
+/* Far off, an origin is rounded by more than a small offset: what lies on a plane lies on it still, in states from
+   before too. */
 static void test_small_shifts_far_off_move_planes_with_bodies(void)
 {
     fsi_rigid_desc d = fsi_rigid_default_desc();
@@ -386,7 +412,8 @@ static void test_small_shifts_far_off_move_planes_with_bodies(void)
     fsi_rigid_destroy(w);
 }
 
-/* In the plane z of an origin means nothing: such a world loads its own states, and those of one made with another z. */
+/* In the plane z of an origin means nothing: such a world loads its own states, and those of one made with another
+   z. */
 static void test_z_of_an_origin_means_nothing_in_the_plane(void)
 {
     fsi_rigid *w[2] = { NULL, NULL };
@@ -398,7 +425,8 @@ static void test_z_of_an_origin_means_nothing_in_the_plane(void)
         d.dim = 2;
         d.gravity = v3(0, -9.81, 0);
         d.origin = v3(1, 2, 5 - 7 * k);
-        CHECK(fsi_rigid_create(&w[k], &d) == FSI_OK && small_add(w[k], fsi_rigid_sphere((fsi_real)0.1), v3(0, 1, 0), FSI_RIGID_DYNAMIC, NULL));
+        CHECK(fsi_rigid_create(&w[k], &d) == FSI_OK &&
+              small_add(w[k], fsi_rigid_sphere((fsi_real)0.1), v3(0, 1, 0), FSI_RIGID_DYNAMIC, NULL));
     }
     CHECK(fsi_rigid_shift_origin(w[0], v3(0.5, 0, 3)) == FSI_OK);
     CHECK_NEAR(w[0]->body[0]->pose.position.z, 0, 0);
@@ -435,9 +463,11 @@ static void test_deep_overlap_is_told_once_a_step(void)
     context.user = &h;
     d.context = &context;
     CHECK(fsi_rigid_create(&w, &d) == FSI_OK);
-    for (k = 0; k < 3; k++) CHECK(small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0.5 * k, 0, 1), FSI_RIGID_DYNAMIC, NULL));
+    for (k = 0; k < 3; k++)
+        CHECK(small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0.5 * k, 0, 1), FSI_RIGID_DYNAMIC, NULL));
     CHECK(fsi_rigid_step(w, (fsi_real)0.001) == FSI_OK && h.count == 0);
-    for (k = 0; k < 2; k++) CHECK(small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0.5 * k, 0.12, 1), FSI_RIGID_DYNAMIC, NULL));
+    for (k = 0; k < 2; k++)
+        CHECK(small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0.5 * k, 0.12, 1), FSI_RIGID_DYNAMIC, NULL));
     CHECK(fsi_rigid_step(w, (fsi_real)0.001) == FSI_OK && h.count == 1 && strstr(h.text, "2 pairs") != NULL);
     fsi_rigid_destroy(w);
 }
@@ -468,7 +498,8 @@ static uint64_t run_scarcely(fsi_context *context, fsi_rigid *w, const void *sta
     return fsi_rigid_hash(w);
 }
 
-/* Each allocation of making and stepping a world fails once, and from each on: what is tried again gives the bits of a run with memory enough. */
+/* Each allocation of making and stepping a world fails once, and from each on: what is tried again gives the bits of a
+   run with memory enough. */
 static void test_failing_memory_leaves_no_trace(void)
 {
     int dim, only, made, failures = 0;

@@ -1,4 +1,5 @@
-/* test_rigid_trees.c - trees of links in reduced coordinates: Jacobians, inertia and bias against differences, pendulums against
+/* test_rigid_trees.c - trees of links in reduced coordinates: Jacobians, inertia and bias against differences,
+   pendulums against
    analysis and Runge-Kutta, joints at rest, springs, limits, scripts, momentum.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
@@ -6,11 +7,14 @@
 
 enum { MOST = 32 }; /* coordinates of a tree here */
 
-/* A tree of eight links of every joint in two branches, none of them along an axis of the world (in the plane: all in it). */
+/* A tree of eight links of every joint in two branches, none of them along an axis of the world (in the plane: all in
+   it). */
 static int add_odd_tree(fsi_rigid *w, int fixed)
 {
     static const int parent[8] = { -1, 0, 1, 1, 3, 0, 5, 6 };
-    static const fsi_rigid_joint_kind joint[8] = { FSI_RIGID_WELD, FSI_RIGID_REVOLUTE, FSI_RIGID_PRISMATIC, FSI_RIGID_REVOLUTE, FSI_RIGID_WELD, FSI_RIGID_PRISMATIC, FSI_RIGID_REVOLUTE, FSI_RIGID_REVOLUTE };
+    static const fsi_rigid_joint_kind joint[8] = {FSI_RIGID_WELD,     FSI_RIGID_REVOLUTE, FSI_RIGID_PRISMATIC,
+                                                  FSI_RIGID_REVOLUTE, FSI_RIGID_WELD,     FSI_RIGID_PRISMATIC,
+                                                  FSI_RIGID_REVOLUTE, FSI_RIGID_REVOLUTE};
     const int dim = w->desc.dim;
     fsi_rigid_shape s[8];
     fsi_rigid_link_desc l[8];
@@ -22,8 +26,10 @@ static int add_odd_tree(fsi_rigid *w, int fixed)
         s[k].pose.position = fsi_v3_scale(random_vector(&random, dim), (fsi_real)0.2);
         if (k == 0) s[k].pose.position = v3(0, 0, 0);
         if (dim == 2 && joint[k] == FSI_RIGID_REVOLUTE) axis = v3(0, 0, 1);
-        l[k] = make_link(&s[k], at, parent[k], joint[k], fsi_v3_add(at, fsi_v3_scale(random_vector(&random, dim), (fsi_real)0.5)), axis);
-        l[k].body.pose.orientation = dim == 2 ? fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)k) : fsi_quat_from_axis_angle(v3(1, -1, 2), (fsi_real)k);
+        l[k] = make_link(&s[k], at, parent[k], joint[k],
+                         fsi_v3_add(at, fsi_v3_scale(random_vector(&random, dim), (fsi_real)0.5)), axis);
+        l[k].body.pose.orientation = dim == 2 ? fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)k)
+                                              : fsi_quat_from_axis_angle(v3(1, -1, 2), (fsi_real)k);
         l[k].body.filter = l[k].body.mask = 0;
         l[k].q = (fsi_real)(0.1 * k);
     }
@@ -44,12 +50,15 @@ static void set_rates(fsi_rigid *w, int tree, uint64_t *random)
     const fsi_rigid_tree *t = fsi_rigid_tree_at(w, tree);
     int k;
     if (t->root) {
-        fsi_vec3 v = fsi_v3_scale(random_vector(random, w->desc.dim), 2), turn = fsi_v3_scale(random_vector(random, 3), 2);
+        fsi_vec3 v = fsi_v3_scale(random_vector(random, w->desc.dim), 2),
+                 turn = fsi_v3_scale(random_vector(random, 3), 2);
         if (w->desc.dim == 2) turn.x = turn.y = 0;
         CHECK(fsi_rigid_set_velocity(w, t->body[0], v, turn) == FSI_OK);
     }
     for (k = 0; k < t->link_count; k++)
-        if (t->column[k] >= 0) CHECK(fsi_rigid_set_joint(w, tree, k, t->q[t->column[k]], (fsi_real)(2 * test_random(random) - 1)) == FSI_OK);
+        if (t->column[k] >= 0)
+            CHECK(fsi_rigid_set_joint(w, tree, k, t->q[t->column[k]], (fsi_real)(2 * test_random(random) - 1)) ==
+                  FSI_OK);
 }
 
 static void parts(fsi_vec3 a, double *x)
@@ -69,13 +78,15 @@ static void nudge(fsi_rigid *w, int tree, const double *rate, double h)
         fsi_pose p = fsi_rigid_pose(w, t->body[0]); /* its centre is its frame's origin */
         fsi_vec3 turn = turns == 1 ? v3(0, 0, rate[0]) : v3(rate[0], rate[1], rate[2]);
         fsi_vec3 v = v3(rate[turns], rate[turns + 1], turns == 1 ? 0 : rate[turns + 2]);
-        p.orientation = fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi_v3_scale(turn, (fsi_real)h)), p.orientation));
+        p.orientation =
+            fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi_v3_scale(turn, (fsi_real)h)), p.orientation));
         p.position = fsi_v3_madd(p.position, (fsi_real)h, v);
         CHECK(fsi_rigid_teleport(w, t->body[0], p) == FSI_OK);
     }
     for (k = 0; k < t->link_count; k++)
         if (t->column[k] >= 0)
-            CHECK(fsi_rigid_set_joint(w, tree, k, t->q[t->column[k]] + (fsi_real)(h * rate[t->column[k]]), t->rate[t->column[k]]) == FSI_OK);
+            CHECK(fsi_rigid_set_joint(w, tree, k, t->q[t->column[k]] + (fsi_real)(h * rate[t->column[k]]),
+                                      t->rate[t->column[k]]) == FSI_OK);
 }
 
 static fsi_mat3 inertia_now(const fsi_body *b) { return fsi_body_world_tensor(b->pose.orientation, b->inertia); }
@@ -100,11 +111,17 @@ static void check_jacobians(int dim, int fixed)
         for (k = 0; k < 8; k++) b[k] = w->body[t->body[k]]->pose;
         nudge(w, tree, rate, -h);
         for (k = 0; k < 8; k++) {
-            const fsi_vec3 local = v3(0.3, -0.2, dim == 2 ? 0 : 0.4), x = fsi_pose_point(w->body[t->body[k]]->pose, local);
+            const fsi_vec3 local = v3(0.3, -0.2, dim == 2 ? 0 : 0.4),
+                           x = fsi_pose_point(w->body[t->body[k]]->pose, local);
             CHECK(fsi_rigid_tree_jacobian(w, tree, k, J) == 1 && fsi_rigid_tree_point_jacobian(w, tree, k, x, P) == 1);
-            parts(fsi_v3_scale(fsi_quat_rotation_vector(fsi_quat_mul(b[k].orientation, fsi_quat_conj(a[k].orientation))), (fsi_real)(0.5 / h)), d);
+            parts(
+                fsi_v3_scale(fsi_quat_rotation_vector(fsi_quat_mul(b[k].orientation, fsi_quat_conj(a[k].orientation))),
+                             (fsi_real)(0.5 / h)),
+                d);
             parts(fsi_v3_scale(fsi_v3_sub(b[k].position, a[k].position), (fsi_real)(0.5 / h)), d + 3);
-            parts(fsi_v3_scale(fsi_v3_sub(fsi_pose_point(b[k], local), fsi_pose_point(a[k], local)), (fsi_real)(0.5 / h)), d + 6);
+            parts(
+                fsi_v3_scale(fsi_v3_sub(fsi_pose_point(b[k], local), fsi_pose_point(a[k], local)), (fsi_real)(0.5 / h)),
+                d + 6);
             for (i = 0; i < 6; i++) CHECK_NEAR(J[i * t->coordinates + c], d[i], tol);
             for (i = 0; i < 3; i++) CHECK_NEAR(P[i * t->coordinates + c], d[6 + i], tol);
         }
@@ -130,12 +147,17 @@ static void test_inertia_gives_the_kinetic_energy(void)
         uint64_t random = 9;
         int trial, k;
         CHECK(fsi_rigid_tree_inertia(w, tree, M) == 1);
-        for (i = 0; i < n; i++) for (j = 0; j < n; j++) CHECK_NEAR(M[i * n + j], M[j * n + i], 1e-12 * (fabs(M[i * n + i]) + fabs(M[j * n + j])));
+        for (i = 0; i < n; i++)
+            for (j = 0; j < n; j++)
+                CHECK_NEAR(M[i * n + j], M[j * n + i], 1e-12 * (fabs(M[i * n + i]) + fabs(M[j * n + j])));
         for (trial = 0; trial < 100; trial++) {
             double energy = 0, half = 0;
             set_rates(w, tree, &random);
-            for (k = 0; k < 8; k++) if (!(t->root == 0 && w->kind[t->body[k]] == FSI_RIGID_STATIC)) energy += kinetic_energy_of(w->body[t->body[k]]);
-            for (i = 0; i < n; i++) for (j = 0; j < n; j++) half += 0.5 * (double)t->rate[i] * M[i * n + j] * (double)t->rate[j];
+            for (k = 0; k < 8; k++)
+                if (!(t->root == 0 && w->kind[t->body[k]] == FSI_RIGID_STATIC))
+                    energy += kinetic_energy_of(w->body[t->body[k]]);
+            for (i = 0; i < n; i++)
+                for (j = 0; j < n; j++) half += 0.5 * (double)t->rate[i] * M[i * n + j] * (double)t->rate[j];
             CHECK_NEAR(half, energy, TOL(1e-11, 1e-4) * energy);
         }
         fsi_rigid_destroy(w);
@@ -210,13 +232,15 @@ static void test_joint_forces_stand_in_the_right_hand_side(void)
     CHECK_NEAR(f[1], -5 * (0.5 - 1) - 2 * 0.125 + 4, TOL(1e-12, 1e-5));
     CHECK(K[0] == 7 && K[1] == 5 && D[0] == 3 && D[1] == 2);
     CHECK(fsi_rigid_tree_force(w, tree + 1, f, K, D) == 0 && fsi_rigid_tree_inertia(w, -1, f) == 0);
-    CHECK(fsi_rigid_tree_jacobian(w, tree, 3, f) == 0 && fsi_rigid_tree_point_jacobian(w, tree, -1, v3(0, 0, 0), f) == 0);
+    CHECK(fsi_rigid_tree_jacobian(w, tree, 3, f) == 0 &&
+          fsi_rigid_tree_point_jacobian(w, tree, -1, v3(0, 0, 0), f) == 0);
     fsi_rigid_destroy(w);
 }
 
 /* ---- motion against analysis ---------------------------------------------------------------------------------- */
 
-/* Rods of length 1 that hang from the origin by `joints` hinges about y (plane: z), at these angles from the vertical. */
+/* Rods of length 1 that hang from the origin by `joints` hinges about y (plane: z), at these angles from the
+   vertical. */
 static int add_pendulum(fsi_rigid *w, int joints, const double *angle)
 {
     static fsi_rigid_shape rod;
@@ -228,7 +252,8 @@ static int add_pendulum(fsi_rigid *w, int joints, const double *angle)
     rod = dim == 2 ? box_shape(0.1, 1, 0) : box_shape(0.1, 0.1, 1);
     l[0] = make_link(&rod, fsi_v3_scale(up(dim), (fsi_real)0.7), -1, FSI_RIGID_WELD, v3(0, 0, 0), axis);
     for (k = 1; k <= joints; k++) {
-        fsi_vec3 away = fsi_v3_add(fsi_v3_scale(right, (fsi_real)sin(angle[k - 1])), fsi_v3_scale(up(dim), (fsi_real)-cos(angle[k - 1])));
+        fsi_vec3 away = fsi_v3_add(fsi_v3_scale(right, (fsi_real)sin(angle[k - 1])),
+                                   fsi_v3_scale(up(dim), (fsi_real)-cos(angle[k - 1])));
         l[k] = make_link(&rod, fsi_v3_madd(end, (fsi_real)0.5, away), k - 1, FSI_RIGID_REVOLUTE, end, axis);
         l[k].body.pose.orientation = fsi_quat_from_axis_angle(axis, (fsi_real)angle[k - 1]);
         l[k].q = (fsi_real)(angle[k - 1] - (k > 1 ? angle[k - 2] : 0));
@@ -283,11 +308,12 @@ static void test_small_swings_have_the_analytic_periods(void)
     }
 }
 
-/* Two rods in absolute angles a, b: [c + 5/4, cos(a-b)/2; cos(a-b)/2, c + 1/4] (a'', b'') = (-sin(a-b) b'^2/2 - 3/2 g sin a,
-   sin(a-b) a'^2/2 - g/2 sin b). */
+/* Two rods in absolute angles a, b: [c + 5/4, cos(a-b)/2; cos(a-b)/2, c + 1/4] (a'', b'') = (-sin(a-b) b'^2/2 - 3/2 g
+   sin a, sin(a-b) a'^2/2 - g/2 sin b). */
 static void double_pendulum_slope(const double *y, double g, double c, double *out)
 {
-    const double s = sin(y[0] - y[1]), m12 = 0.5 * cos(y[0] - y[1]), m11 = c + 1.25, m22 = c + 0.25, det = m11 * m22 - m12 * m12;
+    const double s = sin(y[0] - y[1]), m12 = 0.5 * cos(y[0] - y[1]), m11 = c + 1.25, m22 = c + 0.25,
+                 det = m11 * m22 - m12 * m12;
     const double f1 = -0.5 * s * y[3] * y[3] - 1.5 * g * sin(y[0]), f2 = 0.5 * s * y[2] * y[2] - 0.5 * g * sin(y[1]);
     out[0] = y[2];
     out[1] = y[3];
@@ -350,7 +376,8 @@ static void test_a_chain_keeps_its_energy_and_its_joints(void)
         low = fmin(low, e);
         high = fmax(high, e);
         for (k = 1; k < 6; k++) {
-            fsi_vec3 a = fsi_pose_point(w->body[t->body[k]]->pose, v3(0, 0, -0.5)), b = fsi_pose_point(w->body[t->body[k + 1]]->pose, v3(0, 0, 0.5));
+            fsi_vec3 a = fsi_pose_point(w->body[t->body[k]]->pose, v3(0, 0, -0.5)),
+                     b = fsi_pose_point(w->body[t->body[k + 1]]->pose, v3(0, 0, 0.5));
             gap = fmax(gap, apart(a, b));
         }
     }
@@ -443,7 +470,8 @@ static void check_kicking_legs(int dim, int scripted)
     const fsi_rigid_tree *t = fsi_rigid_tree_at(w, tree);
     uint64_t random = 77;
     set_rates(w, tree, &random);
-    for (k = 1; k < 8 && scripted; k++) if (t->column[k] >= 0) CHECK(fsi_rigid_set_joint_track(w, tree, k, times, kick, 3, 0.4) == FSI_OK);
+    for (k = 1; k < 8 && scripted; k++)
+        if (t->column[k] >= 0) CHECK(fsi_rigid_set_joint_track(w, tree, k, times, kick, 3, 0.4) == FSI_OK);
     if (scripted) advance(w, 0.005); /* the scripts take hold */
     momentum_of(w, p0, l0);
     size = 1e-30;
@@ -456,7 +484,8 @@ static void check_kicking_legs(int dim, int scripted)
     }
     CHECK(most_p <= TOL(1e-12, 1e-5) * size * 400);
     CHECK(most_l <= TOL(1e-12, 1e-5) * size * 400);
-    if (!(most_p <= TOL(1e-12, 1e-5) * size * 400 && most_l <= TOL(1e-12, 1e-5) * size * 400)) printf("dim %d scripted %d: momentum %g, angular %g of %g\n", dim, scripted, most_p, most_l, size);
+    if (!(most_p <= TOL(1e-12, 1e-5) * size * 400 && most_l <= TOL(1e-12, 1e-5) * size * 400))
+        printf("dim %d scripted %d: momentum %g, angular %g of %g\n", dim, scripted, most_p, most_l, size);
     fsi_rigid_destroy(w);
 }
 
@@ -490,7 +519,8 @@ static void test_a_sprung_carriage_swings_and_is_damped(void)
             low = fmin(low, (double)t->q[0]);
             if (w->time > 0.7) high = fmax(high, (double)t->q[0]);
         }
-        want = 0.1 * exp(-c / 2 * 2 * PI / sqrt(k)); /* after a whole period; implicit Euler takes some more: k dt T/2 */
+        want = 0.1 * exp(-c / 2 * 2 * PI / sqrt(k)); /* after a whole period; implicit Euler takes some more: k dt
+                                                        T/2 */
         CHECK(high <= want * (1 + 1e-3) && high >= want * (1 - 1.3 * k * dt * PI / sqrt(k)));
         CHECK(low <= -0.1 * exp(-c * PI / sqrt(k) / 2) * (1 - 1.3 * k * dt * PI / sqrt(k) / 2));
         CHECK_NEAR(t->q[0], high, 0.003);
@@ -613,7 +643,8 @@ static void test_a_chain_comes_to_rest_on_the_floor(void)
         add_floor(w);
         for (k = 0; k < 5; k++) {
             fsi_vec3 at = fsi_v3_add(v3(0.4 * k, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.5));
-            l[k] = make_link(&s, at, k - 1, FSI_RIGID_REVOLUTE, fsi_v3_sub(at, v3(0.2, 0, 0)), dim == 2 ? v3(0, 0, 1) : v3(0, 1, 0.5 * (k % 2)));
+            l[k] = make_link(&s, at, k - 1, FSI_RIGID_REVOLUTE, fsi_v3_sub(at, v3(0.2, 0, 0)),
+                             dim == 2 ? v3(0, 0, 1) : v3(0, 1, 0.5 * (k % 2)));
         }
         t = fsi_rigid_tree_at(w, add_tree(w, l, 5, 0));
         while (w->time < 6) {
@@ -630,7 +661,8 @@ static void test_a_chain_comes_to_rest_on_the_floor(void)
     }
 }
 
-/* A ball hits a hanging rod: linear momentum along the free axis is not kept (the hinge holds), but the angular momentum about the hinge is. */
+/* A ball hits a hanging rod: linear momentum along the free axis is not kept (the hinge holds), but the angular
+   momentum about the hinge is. */
 static void test_a_ball_strikes_a_pendulum(void)
 {
     fsi_rigid_desc d = rigid_desc(3, 0);
@@ -659,7 +691,8 @@ static void test_a_ball_strikes_a_pendulum(void)
     after = (double)w->body[ball]->mass * (double)w->body[ball]->velocity.x * 0.8 + moment * (double)t->rate[0];
     CHECK((double)t->rate[0] > 0.05);
     CHECK_NEAR(after, before, 2e-3 * before);
-    CHECK_NEAR((double)t->rate[0] * 0.8 - (double)w->body[ball]->velocity.x, 0.5 * 2, 0.02); /* Newton's law of restitution */
+    /* Newton's law of restitution */
+    CHECK_NEAR((double)t->rate[0] * 0.8 - (double)w->body[ball]->velocity.x, 0.5 * 2, 0.02);
     fsi_rigid_destroy(w);
 }
 
@@ -672,7 +705,9 @@ static int refused_tree(fsi_rigid *w, fsi_rigid_link_desc *l, int n, fsi_status 
     int id = -1;
     t.links = l;
     t.link_count = n;
-    if (CHECK(fsi_rigid_add_tree(w, &t, &id) == status) && CHECK(strstr(fsi_rigid_error(w)->message, word) != NULL) && CHECK(fsi_rigid_hash(w) == hash)) return 1;
+    if (CHECK(fsi_rigid_add_tree(w, &t, &id) == status) && CHECK(strstr(fsi_rigid_error(w)->message, word) != NULL) &&
+        CHECK(fsi_rigid_hash(w) == hash))
+        return 1;
     printf("  said: %s (want %s)\n", fsi_rigid_error(w)->message, word);
     return 0;
 }
@@ -716,20 +751,25 @@ static void test_bad_trees_are_refused_by_name(void)
     t.link_count = 2;
     t.links = NULL;
     CHECK(fsi_rigid_add_tree(w, &t, &id) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_rigid_add_tree(w, NULL, &id) == FSI_ERROR_COOKIE || fsi_rigid_add_tree(w, NULL, &id) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_rigid_add_tree(w, NULL, &id) == FSI_ERROR_COOKIE ||
+          fsi_rigid_add_tree(w, NULL, &id) == FSI_ERROR_ARGUMENT);
     CHECK(w->tree_count == 0);
     tree = add_tree(w, good, 2, 0);
     id = fsi_rigid_tree_at(w, tree)->body[1];
     CHECK(fsi_rigid_remove_body(w, id) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_rigid_teleport(w, id, fsi_rigid_pose(w, id)) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_rigid_set_velocity(w, id, v3(0, 0, 0), v3(0, 0, 0)) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_rigid_set_joint(w, tree, 0, 0, 0) == FSI_ERROR_ARGUMENT && fsi_rigid_set_joint(w, tree, 2, 0, 0) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_rigid_set_joint(w, tree + 1, 1, 0, 0) == FSI_ERROR_ARGUMENT && fsi_rigid_set_joint(w, tree, 1, (fsi_real)test_nan(), 0) == FSI_ERROR_NAN);
+    CHECK(fsi_rigid_set_joint(w, tree, 0, 0, 0) == FSI_ERROR_ARGUMENT &&
+          fsi_rigid_set_joint(w, tree, 2, 0, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_rigid_set_joint(w, tree + 1, 1, 0, 0) == FSI_ERROR_ARGUMENT &&
+          fsi_rigid_set_joint(w, tree, 1, (fsi_real)test_nan(), 0) == FSI_ERROR_NAN);
     CHECK(fsi_rigid_set_joint_force(w, tree, 1, (fsi_real)test_inf()) == FSI_ERROR_NAN);
-    CHECK(fsi_rigid_set_joint_target(w, tree, 1, (fsi_real)test_nan()) == FSI_ERROR_NAN && fsi_rigid_set_joint_target(w, tree, 5, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_rigid_set_joint_target(w, tree, 1, (fsi_real)test_nan()) == FSI_ERROR_NAN &&
+          fsi_rigid_set_joint_target(w, tree, 5, 0) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_rigid_set_joint_track(w, tree, 1, times, values, 0, 0) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_rigid_set_joint_track(w, tree, 1, NULL, values, 2, 0) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_rigid_set_joint_track(w, tree, 1, times, values, 2, 0.5) == FSI_ERROR_ARGUMENT); /* keys beyond the period */
+    /* keys beyond the period */
+    CHECK(fsi_rigid_set_joint_track(w, tree, 1, times, values, 2, 0.5) == FSI_ERROR_ARGUMENT);
     times[1] = -1;
     CHECK(fsi_rigid_set_joint_track(w, tree, 1, times, values, 2, 0) == FSI_ERROR_ARGUMENT);   /* not ascending */
     times[1] = test_nan();

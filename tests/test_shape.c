@@ -9,7 +9,8 @@ enum { ROWS = 60 };
 
 static fsi_mesh *cube(int container)
 {
-    static const int face[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4, 2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5 };
+    static const int face[36] = {0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4,
+                                 2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5};
     fsi_mesh_desc d = fsi_mesh_default_desc();
     fsi_vec3 corner[8];
     fsi_mesh *m;
@@ -29,19 +30,24 @@ static double slow_distance(fsi_vec3 x)
     const double half[3] = { 1, 2, 3 }, at[3] = { (double)x.x, (double)x.y, (double)x.z };
     double best = 1e30;
     int axis, side, i, j;
-    for (axis = 0; axis < 3; axis++) for (side = -1; side <= 1; side += 2) for (i = 0; i <= ROWS; i++) for (j = 0; j <= ROWS; j++) {
-        const int b = (axis + 1) % 3, c = (axis + 2) % 3;
-        double p[3], r;
-        p[axis] = side * half[axis];
-        p[b] = half[b] * (2.0 * i / ROWS - 1);
-        p[c] = half[c] * (2.0 * j / ROWS - 1);
-        r = sqrt((p[0] - at[0]) * (p[0] - at[0]) + (p[1] - at[1]) * (p[1] - at[1]) + (p[2] - at[2]) * (p[2] - at[2]));
-        best = fmin(best, r);
-    }
+    for (axis = 0; axis < 3; axis++)
+        for (side = -1; side <= 1; side += 2)
+            for (i = 0; i <= ROWS; i++)
+                for (j = 0; j <= ROWS; j++) {
+                    const int b = (axis + 1) % 3, c = (axis + 2) % 3;
+                    double p[3], r;
+                    p[axis] = side * half[axis];
+                    p[b] = half[b] * (2.0 * i / ROWS - 1);
+                    p[c] = half[c] * (2.0 * j / ROWS - 1);
+                    r = sqrt((p[0] - at[0]) * (p[0] - at[0]) + (p[1] - at[1]) * (p[1] - at[1]) +
+                             (p[2] - at[2]) * (p[2] - at[2]));
+                    best = fmin(best, r);
+                }
     return fabs(at[0]) < 1 && fabs(at[1]) < 2 && fabs(at[2]) < 3 ? -best : best;
 }
 
-/* Points of the search are up to 0.05 x 0.08 apart, so it is too far by at most the square of half of that over the distance. */
+/* Points of the search are up to 0.05 x 0.08 apart, so it is too far by at most the square of half of that over the
+   distance. */
 static void test_box_and_mesh_agree_with_a_search(void)
 {
     fsi_mesh *solid = cube(0), *container = cube(1);
@@ -56,11 +62,13 @@ static void test_box_and_mesh_agree_with_a_search(void)
     shape[1] = fsi_shape_mesh(solid);
     shape[2] = fsi_shape_mesh(container);
     for (k = 0; k < 300; k++) {
-        const fsi_vec3 x = fsi_v3(REAL(6 * test_random(&random) - 3), REAL(8 * test_random(&random) - 4), REAL(10 * test_random(&random) - 5));
+        const fsi_vec3 x = fsi_v3(REAL(6 * test_random(&random) - 3), REAL(8 * test_random(&random) - 4),
+                                  REAL(10 * test_random(&random) - 5));
         const double slow = slow_distance(x), d = (double)fsi_shape_distance(&shape[0], x);
         CHECK(fabs(d - slow) <= 0.06 && (d < 0) == (slow < 0) && fabs(d) <= fabs(slow) + TOL(1e-12, 1e-5));
         CHECK(fabs((double)fsi_shape_distance(&shape[1], x) - d) <= TOL(1e-12, 1e-5));
-        CHECK(fabs((double)fsi_shape_distance(&shape[2], x) + d) <= TOL(1e-12, 1e-5)); /* a container's solid is what is outside */
+        /* a container's solid is what is outside */
+        CHECK(fabs((double)fsi_shape_distance(&shape[2], x) + d) <= TOL(1e-12, 1e-5));
     }
     fsi_mesh_destroy(solid);
     fsi_mesh_destroy(container);

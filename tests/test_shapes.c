@@ -1,4 +1,5 @@
-/* test_shapes.c - the solids that the examples build (examples/kit/shapes.h): closed, oriented, with the volume they should have.
+/* test_shapes.c - the solids that the examples build (examples/kit/shapes.h): closed, oriented, with the volume they
+   should have.
    SPDX-License-Identifier: MIT */
 #include "../examples/kit/kit.h"
 #include "../examples/kit/shapes.h"
@@ -39,7 +40,8 @@ static outline cog(int teeth, int points_a_flat)
 
 static void test_extrusions_have_the_area_of_their_outline(void)
 {
-    static const double ell[20] = { 0, 0, 0.5, 0, 1, 0, 2, 0, 2, 1, 1.5, 1, 1, 1, 1, 2, 0, 2, 0, 1 }; /* points on straight sides */
+    /* points on straight sides */
+    static const double ell[20] = { 0, 0, 0.5, 0, 1, 0, 2, 0, 2, 1, 1.5, 1, 1, 1, 1, 2, 0, 2, 0, 1 };
     shape s = shape_empty();
     outline o = cog(11, 7);
     fsi_box3 b;
@@ -80,7 +82,8 @@ static void test_extrusions_with_holes(void)
     for (i = 0; i < m->face_count; i++) {
         const int *f = m->faces + 3 * i;
         fsi_vec3 a = m->vertices[f[0]];
-        surface += (double)fsi_v3_norm(fsi_v3_cross(fsi_v3_sub(m->vertices[f[1]], a), fsi_v3_sub(m->vertices[f[2]], a))) / 2;
+        surface +=
+            (double)fsi_v3_norm(fsi_v3_cross(fsi_v3_sub(m->vertices[f[1]], a), fsi_v3_sub(m->vertices[f[2]], a))) / 2;
     }
     CHECK_NEAR(surface, 2 * area + around, TOL(1e-11, 1e-4));
     fsi_mesh_destroy(m);
@@ -88,7 +91,8 @@ static void test_extrusions_with_holes(void)
     outline_free(&o);
 }
 
-/* Pappus, for a regular polygon in place of the circle: a section of area A whose centre is at r sweeps A r n sin(2 pi/n). */
+/* Pappus, for a regular polygon in place of the circle: a section of area A whose centre is at r sweeps A r n sin(2
+   pi/n). */
 static void test_surfaces_of_revolution(void)
 {
     static const double cylinder[8] = { 0, 0, 2, 0, 2, 3, 0, 3 }, cone[6] = { 0, 0, 1, 0, 0, 2 };
@@ -103,8 +107,8 @@ static void test_surfaces_of_revolution(void)
     check_solid(&s, 1.5 * swept, 1);
 }
 
-/* Drawn in by d, nothing is nearer than d to the old outline, and a solid that touched it is d away. A tooth thinner than
-   2 d is gone. */
+/* Drawn in by d, nothing is nearer than d to the old outline, and a solid that touched it is d away. A tooth thinner
+   than 2 d is gone. */
 static void test_insets_keep_their_distance(void)
 {
     static const double square[8] = { 0, 0, 1, 0, 1, 1, 0, 1 };
@@ -144,7 +148,8 @@ static void test_shells_move_and_become_cavities(void)
     p.position = fsi_v3(1, 0, 0);
     p.orientation = fsi_quat_from_axis_angle(fsi_v3(0, 0, 1), (fsi_real)(FSI_PI / 2));
     shape_transform(&s, first_vertex, p);
-    for (i = first_vertex; i < s.nx; i++) CHECK(s.x[i].x > (fsi_real)-1.001 && s.x[i].x < (fsi_real)1.001 && s.x[i].y < (fsi_real)1.001);
+    for (i = first_vertex; i < s.nx; i++)
+        CHECK(s.x[i].x > (fsi_real)-1.001 && s.x[i].x < (fsi_real)1.001 && s.x[i].y < (fsi_real)1.001);
     shape_turn_over(&s, first_element);
     check_solid(&s, 216 - 1, 2);
 }

@@ -4,7 +4,8 @@
 #include "../fsi_shell.h"
 #include "kit/test_shell.h"
 
-/* ---- making one --------------------------------------------------------------------------------------------------- */
+/* ---- making one
+   --------------------------------------------------------------------------------------------------- */
 
 /* A cloth of n x n cells over [0, size]^2 at height z. */
 static scene cloth_scene(int n, double size, double z)
@@ -45,7 +46,8 @@ static void test_a_simulator_is_made_and_let_go(void)
     c.context = &context;
     for (k = 0; k < 2; k++) {
         s = scene_make(&c);
-        CHECK(s->vertex_count == c.vertices && s->triangle_count == c.triangles && s->segment_count == 0 && s->time == 0);
+        CHECK(s->vertex_count == c.vertices && s->triangle_count == c.triangles && s->segment_count == 0 &&
+              s->time == 0);
         CHECK(memcmp(s->triangles, c.triangle, 3 * sizeof(int) * (size_t)c.triangles) == 0);
         CHECK_NEAR(total_mass(s), 200 * 0.001, TOL(1e-12, 1e-6));
         CHECK(s->stats.bytes == context.bytes && context.bytes > 0 && fsi_shell_error(s) == &context.error);
@@ -62,18 +64,25 @@ static void test_calls_without_a_simulator_are_refused(void)
     fsi_vec3 x = v3(0, 0, 0);
     size_t size;
     CHECK(fsi_shell_step(NULL, 1) == FSI_ERROR_COOKIE && fsi_shell_settle(NULL, 1) == FSI_ERROR_COOKIE);
-    CHECK(fsi_shell_set_desc(NULL, NULL) == FSI_ERROR_COOKIE && strstr(fsi_shell_error(NULL)->message, "context.error.message"));
-    CHECK(fsi_shell_add_obstacle(NULL, NULL, NULL) == FSI_ERROR_COOKIE && fsi_shell_remove_obstacle(NULL, 0) == FSI_ERROR_COOKIE);
-    CHECK(fsi_shell_teleport_obstacle(NULL, 0) == FSI_ERROR_COOKIE && fsi_shell_obstacle_reaction(NULL, 0, &x, &x) == FSI_ERROR_COOKIE);
+    CHECK(fsi_shell_set_desc(NULL, NULL) == FSI_ERROR_COOKIE &&
+          strstr(fsi_shell_error(NULL)->message, "context.error.message"));
+    CHECK(fsi_shell_add_obstacle(NULL, NULL, NULL) == FSI_ERROR_COOKIE &&
+          fsi_shell_remove_obstacle(NULL, 0) == FSI_ERROR_COOKIE);
+    CHECK(fsi_shell_teleport_obstacle(NULL, 0) == FSI_ERROR_COOKIE &&
+          fsi_shell_obstacle_reaction(NULL, 0, &x, &x) == FSI_ERROR_COOKIE);
     CHECK(fsi_shell_attach(NULL, 0, 0) == FSI_ERROR_COOKIE && fsi_shell_detach(NULL, 0) == FSI_ERROR_COOKIE);
-    CHECK(fsi_shell_add_spring(NULL, NULL, NULL) == FSI_ERROR_COOKIE && fsi_shell_set_spring(NULL, 0, NULL) == FSI_ERROR_COOKIE);
-    CHECK(fsi_shell_remove_spring(NULL, 0) == FSI_ERROR_COOKIE && fsi_shell_spring_force(NULL, 0, &x) == FSI_ERROR_COOKIE);
-    CHECK(fsi_shell_save(NULL, NULL, 0, &size) == FSI_ERROR_COOKIE && fsi_shell_load(NULL, NULL, 0) == FSI_ERROR_COOKIE);
+    CHECK(fsi_shell_add_spring(NULL, NULL, NULL) == FSI_ERROR_COOKIE &&
+          fsi_shell_set_spring(NULL, 0, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_shell_remove_spring(NULL, 0) == FSI_ERROR_COOKIE &&
+          fsi_shell_spring_force(NULL, 0, &x) == FSI_ERROR_COOKIE);
+    CHECK(fsi_shell_save(NULL, NULL, 0, &size) == FSI_ERROR_COOKIE &&
+          fsi_shell_load(NULL, NULL, 0) == FSI_ERROR_COOKIE);
     CHECK(fsi_shell_skin_update(NULL, NULL, NULL, NULL) == FSI_ERROR_COOKIE && fsi_shell_hash(NULL) == 0);
     fsi_shell_debug_draw(NULL, NULL);
 }
 
-/* ---- bad descriptions --------------------------------------------------------------------------------------------- */
+/* ---- bad descriptions
+   --------------------------------------------------------------------------------------------- */
 
 /* create refuses d with this status; the message holds `word`; nothing is left behind. */
 static void refuse(const fsi_shell_desc *d, fsi_status status, const char *word)
@@ -85,7 +94,8 @@ static void refuse(const fsi_shell_desc *d, fsi_status status, const char *word)
     test_fail_allocator(&context, 0);
     e.context = &context;
     if (!CHECK(fsi_shell_create(&s, &e) == status)) printf("  for '%s': %s\n", word, context.error.message);
-    if (!CHECK(strstr(context.error.message, word) != NULL)) printf("  '%s' is not in '%s'\n", word, context.error.message);
+    if (!CHECK(strstr(context.error.message, word) != NULL))
+        printf("  '%s' is not in '%s'\n", word, context.error.message);
     CHECK(s == NULL && context.error.status == status && context.bytes == 0 && test_live_bytes() == live);
     fsi_shell_destroy(s);
 }
@@ -192,11 +202,13 @@ static void test_arrays_that_make_no_sense_are_refused_by_element(void)
     REFUSED(d.vertices = many, FSI_ERROR_NAN, "vertex 2");
     REFUSED(d.rest = many, FSI_ERROR_NAN, "rest position 2");
     REFUSED(d.warp = many, FSI_ERROR_NAN, "warp 2");
-    REFUSED((d.segments = segment, d.segment_count = 1, d.segment_director = many + 2), FSI_ERROR_NAN, "segment_director 0");
+    REFUSED((d.segments = segment, d.segment_count = 1, d.segment_director = many + 2), FSI_ERROR_NAN,
+            "segment_director 0");
     REFUSED((d.joints = joint, d.joint_count = 1), FSI_ERROR_ARGUMENT, "joint 0");
     REFUSED((crease.angle = (fsi_real)4, d.creases = &crease, d.crease_count = 1), FSI_ERROR_ARGUMENT, "crease 0");
     REFUSED((crease.angle = (fsi_real)test_nan(), d.creases = &crease, d.crease_count = 1), FSI_ERROR_NAN, "crease 0");
-    REFUSED((crease.angle = 0, crease.stiffness = -1, d.creases = &crease, d.crease_count = 1), FSI_ERROR_ARGUMENT, "crease 0");
+    REFUSED((crease.angle = 0, crease.stiffness = -1, d.creases = &crease, d.crease_count = 1), FSI_ERROR_ARGUMENT,
+            "crease 0");
     REFUSED((mass[5] = -1, d.vertex_mass = mass), FSI_ERROR_ARGUMENT, "vertex 5");
     REFUSED((mass[5] = (fsi_real)test_nan(), d.vertex_mass = mass), FSI_ERROR_ARGUMENT, "vertex 5");
     c.triangle[4] = 99;
@@ -234,7 +246,8 @@ static void test_shapes_without_area_or_length_are_refused(void)
     scene_free(&c);
 }
 
-/* ---- bad places --------------------------------------------------------------------------------------------------- */
+/* ---- bad places
+   --------------------------------------------------------------------------------------------------- */
 
 static void test_what_touches_or_crosses_at_first_is_refused_and_named(void)
 {
@@ -256,7 +269,8 @@ static void test_what_touches_or_crosses_at_first_is_refused_and_named(void)
     d.self_contact = 0;
     CHECK(fsi_shell_create(&s, &d) == FSI_OK);
     fsi_shell_destroy(s);
-    for (i = k; i < c.vertices; i++) c.x[i] = v3(0.3 + 0.4 * ((i - k) / 2), 0.3 + 0.4 * ((i - k) % 2), 0); /* in its plane */
+    /* in its plane */
+    for (i = k; i < c.vertices; i++) c.x[i] = v3(0.3 + 0.4 * ((i - k) / 2), 0.3 + 0.4 * ((i - k) % 2), 0);
     REFUSED((void)0, FSI_ERROR_MESH, "touch");
     for (i = k; i < c.vertices; i++) c.x[i].z = (fsi_real)0.001;
     c.material[0].clearance = (fsi_real)0.0006;
@@ -301,20 +315,23 @@ static void test_points_in_one_place_are_refused(void)
     scene_free(&c);
 }
 
-/* ---- bad numbers in a step ---------------------------------------------------------------------------------------- */
+/* ---- bad numbers in a step
+   ---------------------------------------------------------------------------------------- */
 
 static void refuse_step(fsi_shell *s, double dt, fsi_status status, const char *word)
 {
     const uint64_t hash = fsi_shell_hash(s);
     const double time = s->time;
     CHECK(fsi_shell_step(s, (fsi_real)dt) == status);
-    if (!CHECK(strstr(fsi_shell_error(s)->message, word) != NULL)) printf("  '%s' is not in '%s'\n", word, fsi_shell_error(s)->message);
+    if (!CHECK(strstr(fsi_shell_error(s)->message, word) != NULL))
+        printf("  '%s' is not in '%s'\n", word, fsi_shell_error(s)->message);
     CHECK(fsi_shell_error(s)->status == status && fsi_shell_hash(s) == hash && s->time <= time);
 }
 
 static void test_bad_numbers_change_nothing(void)
 {
-    static const char *const word[4] = { "position of vertex 3", "velocity of vertex 3", "force of vertex 3", "target of vertex 3" };
+    static const char *const word[4] = {"position of vertex 3", "velocity of vertex 3", "force of vertex 3",
+                                        "target of vertex 3"};
     fsi_shell *s = make_cloth(2, 1, 0, NULL);
     fsi_vec3 *array[4], kept;
     double bad[2];
@@ -394,9 +411,11 @@ static void test_settings_change_between_steps(void)
     fsi_shell_destroy(s);
 }
 
-/* ---- a bit of everything ------------------------------------------------------------------------------------------- */
+/* ---- a bit of everything
+   ------------------------------------------------------------------------------------------- */
 
-/* Cloth of two kinds, an elastic rod sewn to it, a bare chain, points; over a floor that tilts, with a body in the way. */
+/* Cloth of two kinds, an elastic rod sewn to it, a bare chain, points; over a floor that tilts, with a body in the
+   way. */
 typedef struct all { fsi_shell *s; fsi_mesh *floor, *ball; fsi_body body; int floor_id, spring; int bound, stage; } all;
 
 static void all_free(all *a)
@@ -549,8 +568,8 @@ static void *fail_once(void *user, size_t size, size_t align)
     return p;
 }
 
-/* Each allocation fails, it alone or all from it on; what failed has changed nothing, and the same call goes through later, to the same bits as if nothing had
-   been. */
+/* Each allocation fails, it alone or all from it on; what failed has changed nothing, and the same call goes through
+   later, to the same bits as if nothing had been. */
 static void fail_allocations(int once)
 {
     const int steps = 4, n = 2;
@@ -580,14 +599,16 @@ static void fail_allocations(int once)
             hash = fsi_shell_hash(a.s);
             if (!once) CHECK(all_build(&a, &context, n, steps) == FSI_ERROR_MEMORY && fsi_shell_hash(a.s) == hash);
             test_fail_allocator(&context, 0);
-            if (!CHECK(all_build(&a, &context, n, steps) == FSI_OK)) printf("  %ld: stage %d: %s\n", fail, a.stage, context.error.message);
+            if (!CHECK(all_build(&a, &context, n, steps) == FSI_OK))
+                printf("  %ld: stage %d: %s\n", fail, a.stage, context.error.message);
         }
         if (!CHECK(fsi_shell_hash(a.s) == want)) printf("  after allocation %ld failed in stage %d\n", fail, stage);
         all_free(&a);
         CHECK(context.bytes == 0 && test_live_bytes() == live);
     }
     CHECK(done);
-    for (k = 0; k < 10; k++) CHECK(TEST_SLOWED || k == 7 || k == 8 || seen[k] > 0); /* in the third and fourth step nothing is new */
+    /* in the third and fourth step nothing is new */
+    for (k = 0; k < 10; k++) CHECK(TEST_SLOWED || k == 7 || k == 8 || seen[k] > 0);
 }
 
 static void test_failing_allocations_change_nothing(void) { fail_allocations(0); }
@@ -641,7 +662,8 @@ static void test_a_steady_state_allocates_nothing(void)
     CHECK(context.bytes == 0);
 }
 
-/* ---- state ---------------------------------------------------------------------------------------------------------- */
+/* ---- state
+   ---------------------------------------------------------------------------------------------------------- */
 
 /* Save in the middle, go on, load, go on again: the same bits, in this simulator and in another one made alike. */
 static void test_a_loaded_state_goes_on_with_the_same_bits(void)
@@ -680,7 +702,8 @@ static void test_a_loaded_state_goes_on_with_the_same_bits(void)
         c->s->pinned[5] = 1;
         c->stage = 11;
         CHECK(all_build(c, &calm, 3, steps) == FSI_OK);
-        if (sizeof(fsi_real) == 8) CHECK(fsi_shell_hash(c->s) == want); /* in float a body's pose is rounded where it is handed over */
+        if (sizeof(fsi_real) == 8) CHECK(fsi_shell_hash(c->s) == want); /* in float a body's pose is rounded where it is
+                                                                           handed over */
         for (i = 0; i < c->s->vertex_count; i++) CHECK(apart(c->s->position[i], end[i]) <= TOL(0, 1e-4));
     }
     free(end);
@@ -704,7 +727,8 @@ static void test_damaged_and_foreign_states_are_refused(void)
     run_ok(s, 2, 0.01);
     hash = fsi_shell_hash(s);
     for (k = 0; k < size; k += 1 + size / 50) CHECK(fsi_shell_load(s, state, k) != FSI_OK && fsi_shell_hash(s) == hash);
-    CHECK(fsi_shell_load(s, state, size + 1) == FSI_ERROR_FORMAT && fsi_shell_load(s, NULL, size) != FSI_OK && fsi_shell_hash(s) == hash);
+    CHECK(fsi_shell_load(s, state, size + 1) == FSI_ERROR_FORMAT && fsi_shell_load(s, NULL, size) != FSI_OK &&
+          fsi_shell_hash(s) == hash);
     for (k = 0; k < size; k += 1 + size / 300) {
         state[k] ^= 0x41;
         CHECK(fsi_shell_load(s, state, size) == FSI_ERROR_FORMAT && fsi_shell_hash(s) == hash);
@@ -740,7 +764,8 @@ static void test_teleporting_is_checked(void)
     CHECK(fsi_shell_settle(s, 10) == FSI_ERROR_MESH);
     s->position[n] = kept[0];
     CHECK(fsi_shell_count_intersections(s) == 0);
-    for (i = n; i < s->vertex_count; i++) { /* the whole square to the other side: there was no way, and none is needed */
+    for (i = n; i < s->vertex_count; i++) { /* the whole square to the other side: there was no way, and none is
+                                               needed */
         s->position[i].z -= (fsi_real)0.4;
         s->velocity[i] = v3(0, 0, 1);
     }
@@ -751,7 +776,8 @@ static void test_teleporting_is_checked(void)
     fsi_shell_destroy(s);
 }
 
-/* ---- pins ------------------------------------------------------------------------------------------------------------ */
+/* ---- pins
+   ------------------------------------------------------------------------------------------------------------ */
 
 static void test_pins_reach_their_targets_exactly(void)
 {
@@ -792,7 +818,8 @@ static void test_a_pin_that_cannot_get_there_is_named_and_nothing_changes(void)
     was = s->position[n];
     s->target[n].z = -1;
     refuse_step(s, 0.01, FSI_ERROR_CONVERGENCE, "in the way");
-    CHECK(n == 10 && strstr(fsi_shell_error(s)->message, "vertex 10") && strstr(fsi_shell_error(s)->message, "triangle"));
+    CHECK(n == 10 && strstr(fsi_shell_error(s)->message, "vertex 10") &&
+          strstr(fsi_shell_error(s)->message, "triangle"));
     CHECK(apart(was, s->position[n]) <= 0 && fsi_shell_count_intersections(s) == 0);
     s->target[n].z = (fsi_real)0.05;
     step_ok(s, 0.01);
@@ -801,7 +828,8 @@ static void test_a_pin_that_cannot_get_there_is_named_and_nothing_changes(void)
     scene_free(&c);
 }
 
-/* ---- obstacles -------------------------------------------------------------------------------------------------------- */
+/* ---- obstacles
+   -------------------------------------------------------------------------------------------------------- */
 
 static void test_bad_obstacles_and_springs_are_refused(void)
 {
@@ -833,9 +861,12 @@ static void test_bad_obstacles_and_springs_are_refused(void)
     CHECK(fsi_shell_add_obstacle(s, &o, &id) == FSI_ERROR_NAN);
     o.cookie = 0;
     CHECK(fsi_shell_add_obstacle(s, &o, &id) == FSI_ERROR_COOKIE && id == 77);
-    CHECK(fsi_shell_remove_obstacle(s, 0) == FSI_ERROR_ARGUMENT && fsi_shell_remove_obstacle(s, -1) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_shell_teleport_obstacle(s, 5) == FSI_ERROR_ARGUMENT && fsi_shell_obstacle_reaction(s, 0, &f, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_shell_attach(s, 0, 0) == FSI_ERROR_ARGUMENT && fsi_shell_attach(s, 99, 0) == FSI_ERROR_ARGUMENT && fsi_shell_detach(s, -1) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_shell_remove_obstacle(s, 0) == FSI_ERROR_ARGUMENT &&
+          fsi_shell_remove_obstacle(s, -1) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_shell_teleport_obstacle(s, 5) == FSI_ERROR_ARGUMENT &&
+          fsi_shell_obstacle_reaction(s, 0, &f, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_shell_attach(s, 0, 0) == FSI_ERROR_ARGUMENT && fsi_shell_attach(s, 99, 0) == FSI_ERROR_ARGUMENT &&
+          fsi_shell_detach(s, -1) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_shell_add_spring(s, &p, NULL) == FSI_ERROR_ARGUMENT && strstr(fsi_shell_error(s)->message, "vertex"));
     p.vertex = p.other = 1;
     CHECK(fsi_shell_add_spring(s, &p, NULL) == FSI_ERROR_ARGUMENT && strstr(fsi_shell_error(s)->message, "other"));
@@ -857,7 +888,8 @@ static void test_bad_obstacles_and_springs_are_refused(void)
     CHECK(fsi_shell_add_spring(s, &q, NULL) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, "anchor"));
     q.cookie = 0;
     CHECK(fsi_shell_add_spring(s, &q, NULL) == FSI_ERROR_COOKIE);
-    CHECK(fsi_shell_set_spring(s, 0, &p) == FSI_ERROR_ARGUMENT && fsi_shell_remove_spring(s, 0) == FSI_ERROR_ARGUMENT && fsi_shell_spring_force(s, 0, &f) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_shell_set_spring(s, 0, &p) == FSI_ERROR_ARGUMENT && fsi_shell_remove_spring(s, 0) == FSI_ERROR_ARGUMENT &&
+          fsi_shell_spring_force(s, 0, &f) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_shell_hash(s) == hash);
     step_ok(s, 0.01);
     fsi_shell_destroy(s);
@@ -865,7 +897,8 @@ static void test_bad_obstacles_and_springs_are_refused(void)
     fsi_mesh_destroy(wall);
 }
 
-/* In every step of a cloth that swings from two corners, one of them moved, and that a spring pulls, the pins give what changes its momentum, less weight and spring. */
+/* In every step of a cloth that swings from two corners, one of them moved, and that a spring pulls, the pins give what
+   changes its momentum, less weight and spring. */
 static void test_pins_bear_what_hangs_on_them(void)
 {
     scene c = cloth_scene(4, 1, 2);
@@ -921,7 +954,8 @@ static void test_normals_of_vertices_stand_on_the_surface(void)
         } else {
             scene_sheet(&c, RIGHT, 20, 4, 2, 1);
             scene_segment(&c, scene_vertex(&c, 5, 5, 5), scene_vertex(&c, 5, 6, 5));
-            for (i = 0; i < c.vertices - 2; i++) c.x[i] = v3(cos((double)c.x[i].x), (double)c.x[i].y, sin((double)c.x[i].x));
+            for (i = 0; i < c.vertices - 2; i++)
+                c.x[i] = v3(cos((double)c.x[i].x), (double)c.x[i].y, sin((double)c.x[i].x));
         }
         c.desc.dim = dim;
         c.desc.gravity = v3(0, 0, 0);
@@ -935,12 +969,14 @@ static void test_normals_of_vertices_stand_on_the_surface(void)
             CHECK_NEAR(-fsi_v3_dot(n[i], radius), 1, dim == 2 ? 1e-6 : 0.01);
         }
         if (dim == 3) CHECK(fsi_v3_norm(n[s->vertex_count - 1]) == 0);
-        CHECK(fsi_shell_vertex_normals(s, NULL) == FSI_ERROR_ARGUMENT && fsi_shell_vertex_normals(NULL, n) == FSI_ERROR_COOKIE);
+        CHECK(fsi_shell_vertex_normals(s, NULL) == FSI_ERROR_ARGUMENT &&
+              fsi_shell_vertex_normals(NULL, n) == FSI_ERROR_COOKIE);
         fsi_shell_destroy(s);
     }
 }
 
-/* At rest the floor bears the weight; what the cloth feels and what the floor feels add up to nothing, as do their moments. */
+/* At rest the floor bears the weight; what the cloth feels and what the floor feels add up to nothing, as do their
+   moments. */
 static void test_reactions_at_rest_equal_the_weight(void)
 {
     fsi_mesh *floor = make_box(NULL, 2, 2, 0);
@@ -955,13 +991,16 @@ static void test_reactions_at_rest_equal_the_weight(void)
     for (k = 0; k < 2; k++) {
         if (k == 0) settle_ok(s);
         else run_ok(s, 100, 0.02); /* and a step at rest finds the same */
-        CHECK(fsi_shell_obstacle_reaction(s, id, &force, &torque) == FSI_OK && fsi_shell_obstacle_reaction(s, id, NULL, NULL) == FSI_OK);
+        CHECK(fsi_shell_obstacle_reaction(s, id, &force, &torque) == FSI_OK &&
+              fsi_shell_obstacle_reaction(s, id, NULL, NULL) == FSI_OK);
         CHECK_NEAR(force.z, -weight, 0.01 * weight);
         for (i = 0, sum = moment = v3(0, 0, 0); i < s->vertex_count; i++) {
             sum = fsi_v3_add(sum, s->contact_force[i]);
             moment = fsi_v3_add(moment, fsi_v3_cross(s->position[i], s->contact_force[i]));
         }
-        CHECK(apart(sum, fsi_v3_scale(force, -1)) <= TOL(1e-9, 1e-4) * weight && apart(moment, fsi_v3_scale(torque, -1)) <= TOL(1e-6, 1e-4) * weight); /* m, of gaps */
+        /* m, of gaps */
+        CHECK(apart(sum, fsi_v3_scale(force, -1)) <= TOL(1e-9, 1e-4) * weight &&
+              apart(moment, fsi_v3_scale(torque, -1)) <= TOL(1e-6, 1e-4) * weight);
         CHECK_NEAR(torque.x, -weight * 0.5, 0.02 * weight);
         for (i = 0, sum = v3(0, 0, 0); i < 4; i++) sum = fsi_v3_add(sum, per_vertex[i]);
         CHECK(apart(sum, force) <= TOL(1e-9, 1e-4) * weight);
@@ -979,7 +1018,8 @@ static void move_floor(fsi_mesh *m, double z, double tilt)
     CHECK(fsi_mesh_move(m, x, 4) == FSI_OK);
 }
 
-/* A floor that moves up fast and tilts lifts what lies on it, and is not passed; a cloth attached to it follows exactly. */
+/* A floor that moves up fast and tilts lifts what lies on it, and is not passed; a cloth attached to it follows
+   exactly. */
 static void test_moving_and_deforming_meshes_take_cloth_along(void)
 {
     fsi_mesh *floor = make_box(NULL, 2, 2, 0);
@@ -1037,10 +1077,12 @@ static void test_what_is_attached_to_a_body_goes_where_the_body_goes(void)
     fsi_mesh_destroy(box);
 }
 
-/* A PRESCRIBED body that carries a cloth: its reaction is the weight once everything is at rest, whichever of its meshes bears it. */
+/* A PRESCRIBED body that carries a cloth: its reaction is the weight once everything is at rest, whichever of its
+   meshes bears it. */
 static void test_a_prescribed_body_feels_the_weight(void)
 {
-    fsi_mesh *left = make_box_at(NULL, 1, 2, 0.1, v3(-0.55, 0, -0.1)), *right = make_box_at(NULL, 1, 2, 0.1, v3(1.55, 0, -0.1));
+    fsi_mesh *left = make_box_at(NULL, 1, 2, 0.1, v3(-0.55, 0, -0.1)),
+             *right = make_box_at(NULL, 1, 2, 0.1, v3(1.55, 0, -0.1));
     fsi_body body = fsi_default_body();
     fsi_shell *s = make_cloth(4, 1, 0.02, NULL);
     const double weight = total_mass(s) * 9.81;
@@ -1049,7 +1091,8 @@ static void test_a_prescribed_body_feels_the_weight(void)
     id[0] = add_mesh(s, left, &body, 0.5);
     id[1] = add_mesh(s, right, &body, 0.5);
     run_ok(s, 150, 0.02);
-    CHECK(fsi_shell_obstacle_reaction(s, id[0], &f[0], NULL) == FSI_OK && fsi_shell_obstacle_reaction(s, id[1], &f[1], NULL) == FSI_OK);
+    CHECK(fsi_shell_obstacle_reaction(s, id[0], &f[0], NULL) == FSI_OK &&
+          fsi_shell_obstacle_reaction(s, id[1], &f[1], NULL) == FSI_OK);
     CHECK((double)f[0].z < 0 && (double)f[1].z < 0);
     CHECK_NEAR(f[0].z + f[1].z, -weight, 0.01 * weight);
     CHECK_NEAR(body.reaction_force.z, -weight, 0.01 * weight);
@@ -1060,7 +1103,8 @@ static void test_a_prescribed_body_feels_the_weight(void)
     fsi_mesh_destroy(right);
 }
 
-/* A free cloth and a free body that meet keep their momentum together, from a body of a thousandth of the cloth's mass to one of a thousand times it. */
+/* A free cloth and a free body that meet keep their momentum together, from a body of a thousandth of the cloth's mass
+   to one of a thousand times it. */
 static void test_a_coupled_body_and_a_cloth_keep_their_momentum(void)
 {
     static const double ratio[3] = { 1e-3, 1, 1e3 };
@@ -1125,7 +1169,9 @@ static void test_a_cloth_bears_a_coupled_body(void)
         o.body = &body;
         o.friction = (fsi_real)0.5;
         CHECK(fsi_shell_add_obstacle(s, &o, &id) == FSI_OK);
-        for (i = 0; i < s->vertex_count; i++) for (j = 0; j < 4; j++) if (apart(s->position[i], v3(j & 1, j >> 1, 0)) < 1e-6) s->pinned[i] = 1;
+        for (i = 0; i < s->vertex_count; i++)
+            for (j = 0; j < 4; j++)
+                if (apart(s->position[i], v3(j & 1, j >> 1, 0)) < 1e-6) s->pinned[i] = 1;
         CHECK(fsi_shell_attach(s, 0, id) == FSI_ERROR_ARGUMENT && strstr(fsi_shell_error(s)->message, "COUPLED"));
         for (k = 0; k < (TEST_SLOWED ? 20 : 200); k++) {
             step_ok(s, 0.04);
@@ -1142,7 +1188,8 @@ static void test_a_cloth_bears_a_coupled_body(void)
     }
 }
 
-/* ---- friction --------------------------------------------------------------------------------------------------------- */
+/* ---- friction
+   --------------------------------------------------------------------------------------------------------- */
 
 /* On a plane tilted by `slope` (gravity is, rather): how fast after `seconds`. */
 static double slide(double slope, double friction, int point, double seconds)
@@ -1185,8 +1232,9 @@ static void test_friction_holds_below_its_angle_and_slides_above_it(void)
     }
 }
 
-/* A sheet that lies on a plane, settled, on which gravity is then tilted and the sheet thrown, with the defaults: how far its middle gets in a second. *unbalanced: the worst
-   step's change of momentum, along and across, less weight and floor's reaction, over the weight. */
+/* A sheet that lies on a plane, settled, on which gravity is then tilted and the sheet thrown, with the defaults: how
+   far its middle gets in a second. *unbalanced: the worst step's change of momentum, along and across, less weight and
+   floor's reaction, over the weight. */
 static double slid(double edge, double dt, double mu, double slope, double speed, double *unbalanced, long *newton)
 {
     const double g = 9.81 / sqrt(1 + slope * slope);
@@ -1219,7 +1267,13 @@ static double slid(double edge, double dt, double mu, double slope, double speed
         *newton += s->stats.newton;
         CHECK(s->stats.degraded == 0 && fsi_shell_obstacle_reaction(s, 0, &force, NULL) == FSI_OK);
         for (a = 0; a < 3; a++) {
-            pushed[a] = (mass * (a == 0 ? g * slope : a == 2 ? -g : 0) - (double)(a == 0 ? force.x : a == 1 ? force.y : force.z)) * dt;
+            pushed[a] = (mass * (a == 0   ? g * slope
+                                 : a == 2 ? -g
+                                          : 0) -
+                         (double)(a == 0   ? force.x
+                                  : a == 1 ? force.y
+                                           : force.z)) *
+                        dt;
             *unbalanced = fmax(*unbalanced, fabs(s->stats.momentum[a] - before[a] - pushed[a]) / (mass * g * dt));
             before[a] = s->stats.momentum[a];
         }
@@ -1230,19 +1284,23 @@ static double slid(double edge, double dt, double mu, double slope, double speed
     return to - from;
 }
 
-/* v^2/(2 mu g) on a level floor, a t^2/2 with a = g (sin - mu cos) on a slope, whatever edge, step and friction: sticking is stiff, so Newton's steps from rest
-   are short long before they are balanced. */
+/* v^2/(2 mu g) on a level floor, a t^2/2 with a = g (sin - mu cos) on a slope, whatever edge, step and friction:
+   sticking is stiff, so Newton's steps from rest are short long before they are balanced. */
 static void test_sheets_slide_as_far_as_coulomb_says(void)
 {
-    static const double edge[] = { 0.005, 0.0375, 0.15, 0.3 }, dt[] = { 1 / 24.0, 1 / 240.0 }, mu[] = { 0.1, 0.5 }, tilt[] = { 0, 0.98, 1.02, 2 };
+    static const double edge[] = {0.005, 0.0375, 0.15, 0.3}, dt[] = {1 / 24.0, 1 / 240.0}, mu[] = {0.1, 0.5},
+                        tilt[] = {0, 0.98, 1.02, 2};
     double steps = 0;
     int i, j, k, q;
     for (i = 0; i < 4; i++) for (j = 0; j < 2; j++) for (k = 0; k < 2; k++) for (q = 0; q < 4; q++) {
         const double slope = tilt[q] * mu[k], speed = q == 0 ? 0.5 : q == 1 ? 0.1 : 0;
-        const double a = 9.81 * (slope - mu[k]) / sqrt(1 + slope * slope), far = a > 0 || speed + a > 0 ? speed + a / 2 : -speed * speed / (2 * a);
+        const double a = 9.81 * (slope - mu[k]) / sqrt(1 + slope * slope),
+                     far = a > 0 || speed + a > 0 ? speed + a / 2 : -speed * speed / (2 * a);
         double unbalanced;
         long newton = 0;
-        CHECK_NEAR(slid(edge[i], dt[j], mu[k], slope, speed, &unbalanced, &newton), far, 0.02 * far + (a > 0 ? a : speed) * dt[j] / 2 + (q == 1 ? 3e-4 : 0)); /* creeps */
+        /* creeps */
+        CHECK_NEAR(slid(edge[i], dt[j], mu[k], slope, speed, &unbalanced, &newton), far,
+                   0.02 * far + (a > 0 ? a : speed) * dt[j] / 2 + (q == 1 ? 3e-4 : 0));
         CHECK(unbalanced <= TOL(1e-6, 0.05) && (double)newton * dt[j] <= 5);
         steps += (double)newton * dt[j] / 64;
     }
@@ -1250,7 +1308,8 @@ static void test_sheets_slide_as_far_as_coulomb_says(void)
     CHECK(steps <= 2.6);
 }
 
-/* A belt that goes at 0.3 m/s from under a sheet at rest, as a mesh and as a PRESCRIBED body, by one friction iteration and by three: mu g, until it goes along. */
+/* A belt that goes at 0.3 m/s from under a sheet at rest, as a mesh and as a PRESCRIBED body, by one friction iteration
+   and by three: mu g, until it goes along. */
 static void test_a_belt_takes_a_sheet_along(void)
 {
     int as_body, many;
@@ -1335,7 +1394,8 @@ static void test_a_sheet_slides_on_a_ship(void)
     fsi_mesh_destroy(deck);
 }
 
-/* ---- springs ---------------------------------------------------------------------------------------------------------- */
+/* ---- springs
+   ---------------------------------------------------------------------------------------------------------- */
 
 static void test_springs_pull_as_hooke_says(void)
 {
@@ -1415,7 +1475,8 @@ static void test_a_spring_pulls_a_coupled_body_as_much_as_its_vertex(void)
     fsi_mesh_destroy(box);
 }
 
-/* ---- looking at it ---------------------------------------------------------------------------------------------------- */
+/* ---- looking at it
+   ---------------------------------------------------------------------------------------------------- */
 
 /* A fine mesh bound to a cloth that is turned and moved as a whole turns and moves with it. */
 static void test_a_skin_follows(void)
@@ -1427,25 +1488,39 @@ static void test_a_skin_follows(void)
     uint64_t random = 3;
     fsi_vec3 bad = v3(test_nan(), 0, 0);
     int i;
-    for (i = 0; i < 50; i++) fine[i] = v3(0.1 + 0.8 * test_random(&random), 0.1 + 0.8 * test_random(&random), 0.1 * test_random(&random) - 0.05);
+    for (i = 0; i < 50; i++)
+        fine[i] =
+            v3(0.1 + 0.8 * test_random(&random), 0.1 + 0.8 * test_random(&random), 0.1 * test_random(&random) - 0.05);
     CHECK(fsi_shell_skin_create(&skin, s, fine, 0) == FSI_ERROR_ARGUMENT && skin == NULL);
     CHECK(fsi_shell_skin_create(&skin, s, &bad, 1) == FSI_ERROR_NAN && skin == NULL);
     CHECK(fsi_shell_skin_create(&skin, NULL, fine, 1) == FSI_ERROR_COOKIE && skin == NULL);
     CHECK(fsi_shell_skin_create(&skin, s, fine, 50) == FSI_OK && skin->count == 50);
     CHECK(fsi_shell_skin_update(skin, s, out, normal) == FSI_OK);
-    for (i = 0; i < 50; i++) CHECK(apart(out[i], fine[i]) <= TOL(1e-12, 1e-5) && apart(normal[i], v3(0, 0, normal[i].z > 0 ? 1 : -1)) <= TOL(1e-12, 1e-5));
+    for (i = 0; i < 50; i++)
+        CHECK(apart(out[i], fine[i]) <= TOL(1e-12, 1e-5) &&
+              apart(normal[i], v3(0, 0, normal[i].z > 0 ? 1 : -1)) <= TOL(1e-12, 1e-5));
     for (i = 0; i < s->vertex_count; i++) s->position[i] = fsi_v3_add(fsi_quat_rotate(q, s->position[i]), v3(1, 2, 3));
     CHECK(fsi_shell_skin_update(skin, s, out, NULL) == FSI_OK);
-    for (i = 0; i < 50; i++) CHECK(apart(out[i], fsi_v3_add(fsi_quat_rotate(q, fine[i]), v3(1, 2, 3))) <= TOL(1e-12, 1e-5));
+    for (i = 0; i < 50; i++)
+        CHECK(apart(out[i], fsi_v3_add(fsi_quat_rotate(q, fine[i]), v3(1, 2, 3))) <= TOL(1e-12, 1e-5));
     CHECK(fsi_shell_skin_update(skin, s, NULL, NULL) == FSI_ERROR_ARGUMENT);
     fsi_shell_skin_destroy(skin);
     fsi_shell_destroy(s);
 }
 
 typedef struct drawn { int points, lines, triangles; } drawn;
-static void draw_point(void *user, fsi_vec3 p, fsi_real size, uint32_t rgb) { ((drawn *)user)->points += fsi_v3_is_finite(p) && size > 0 && rgb <= 0xffffff; }
-static void draw_line(void *user, fsi_vec3 a, fsi_vec3 b, uint32_t rgb) { ((drawn *)user)->lines += fsi_v3_is_finite(a) && fsi_v3_is_finite(b) && rgb <= 0xffffff; }
-static void draw_triangle(void *user, fsi_vec3 a, fsi_vec3 b, fsi_vec3 c, uint32_t rgb) { ((drawn *)user)->triangles += fsi_v3_is_finite(a) && fsi_v3_is_finite(b) && fsi_v3_is_finite(c) && rgb <= 0xffffff; }
+static void draw_point(void *user, fsi_vec3 p, fsi_real size, uint32_t rgb)
+{
+    ((drawn *)user)->points += fsi_v3_is_finite(p) && size > 0 && rgb <= 0xffffff;
+}
+static void draw_line(void *user, fsi_vec3 a, fsi_vec3 b, uint32_t rgb)
+{
+    ((drawn *)user)->lines += fsi_v3_is_finite(a) && fsi_v3_is_finite(b) && rgb <= 0xffffff;
+}
+static void draw_triangle(void *user, fsi_vec3 a, fsi_vec3 b, fsi_vec3 c, uint32_t rgb)
+{
+    ((drawn *)user)->triangles += fsi_v3_is_finite(a) && fsi_v3_is_finite(b) && fsi_v3_is_finite(c) && rgb <= 0xffffff;
+}
 
 static void test_debug_draw_shows_edges_pins_forces_and_obstacles(void)
 {
@@ -1467,7 +1542,8 @@ static void test_debug_draw_shows_edges_pins_forces_and_obstacles(void)
     settle_ok(s);
     draw.user = &m;
     fsi_shell_debug_draw(s, &draw);
-    CHECK(m.points == 1 && m.lines == edges + 5 + s->vertex_count); /* five edges of the floor; a force at each vertex */
+    CHECK(m.points == 1 && m.lines == edges + 5 + s->vertex_count); /* five edges of the floor; a force at each
+                                                                       vertex */
     fsi_shell_destroy(s);
     fsi_mesh_destroy(floor);
 }
@@ -1494,7 +1570,9 @@ static void test_figures_agree_with_the_state(void)
     s->pinned[0] = 1;
     start = clock_now;
     run_ok(s, 1, 0.02);
-    CHECK_NEAR(s->stats.seconds_assembly + s->stats.seconds_solve + s->stats.seconds_contact + s->stats.seconds_search + s->stats.seconds_other, clock_now - start, 0.51);
+    CHECK_NEAR(s->stats.seconds_assembly + s->stats.seconds_solve + s->stats.seconds_contact + s->stats.seconds_search +
+                   s->stats.seconds_other,
+               clock_now - start, 0.51);
     run_ok(s, 4, 0.02);
     for (i = 0; i < s->vertex_count; i++) {
         const fsi_real m = s->mass[i];
@@ -1507,8 +1585,10 @@ static void test_figures_agree_with_the_state(void)
     CHECK_NEAR(s->stats.potential_energy, potential, TOL(1e-12, 1e-5));
     CHECK_NEAR(s->stats.momentum[2], p.z, TOL(1e-12, 1e-5));
     CHECK_NEAR(s->stats.angular_momentum[0], l.x, TOL(1e-12, 1e-5));
-    CHECK(s->stats.newton > 0 && s->stats.substeps == 1 && s->stats.candidates >= s->stats.contacts && s->stats.contacts > 0 && s->stats.degraded == 0);
-    CHECK(s->stats.contact_energy > 0 && s->stats.contact_stiffness > 0 && s->stats.min_gap > 0 && s->stats.min_gap < 1);
+    CHECK(s->stats.newton > 0 && s->stats.substeps == 1 && s->stats.candidates >= s->stats.contacts &&
+          s->stats.contacts > 0 && s->stats.degraded == 0);
+    CHECK(s->stats.contact_energy > 0 && s->stats.contact_stiffness > 0 && s->stats.min_gap > 0 &&
+          s->stats.min_gap < 1);
     CHECK_NEAR(s->time, 0.1, 1e-7);
     fsi_shell_destroy(s);
     fsi_mesh_destroy(floor);
@@ -1534,12 +1614,14 @@ static void test_presets_have_names_and_work(void)
         fsi_shell_destroy(s);
         scene_free(&c);
     }
-    CHECK(strcmp(fsi_shell_preset_name(FSI_SHELL_SILK), "silk") == 0 && strcmp(fsi_shell_preset_name(FSI_SHELL_PRESET_COUNT), "") == 0);
+    CHECK(strcmp(fsi_shell_preset_name(FSI_SHELL_SILK), "silk") == 0 &&
+          strcmp(fsi_shell_preset_name(FSI_SHELL_PRESET_COUNT), "") == 0);
     CHECK_NEAR(fsi_shell_preset((fsi_shell_preset_kind)99).density, 1000, 0);
     CHECK_NEAR(fsi_shell_preset((fsi_shell_preset_kind)-1).density, 1000, 0);
 }
 
-/* ---- mixtures --------------------------------------------------------------------------------------------------------- */
+/* ---- mixtures
+   --------------------------------------------------------------------------------------------------------- */
 
 /* Points fall on a sheet that is held at its rim, and lie there. */
 static void test_points_lie_on_a_sheet(void)
@@ -1602,7 +1684,8 @@ static void test_a_chain_in_two_dimensions_lands_and_lies(void)
         step_ok(s, 0.02);
         CHECK(s->stats.min_gap > 0);
     }
-    for (k = 0; k < s->vertex_count; k++) CHECK((double)s->position[k].y > 0 && s->position[k].z <= 0 && s->position[k].z >= 0);
+    for (k = 0; k < s->vertex_count; k++)
+        CHECK((double)s->position[k].y > 0 && s->position[k].z <= 0 && s->position[k].z >= 0);
     CHECK(fsi_shell_obstacle_reaction(s, id, &f, NULL) == FSI_OK);
     CHECK_NEAR(f.y, -9.81 * total_mass(s), 0.05 * 9.81 * total_mass(s));
     s->velocity[3].z = 1;
@@ -1612,7 +1695,8 @@ static void test_a_chain_in_two_dimensions_lands_and_lies(void)
     fsi_mesh_destroy(ground);
 }
 
-/* ---- hard work -------------------------------------------------------------------------------------------------------- */
+/* ---- hard work
+   -------------------------------------------------------------------------------------------------------- */
 
 static fsi_mesh *make_ring(double radius, double tube, int n, int m)
 {

@@ -1,4 +1,5 @@
-/* test_shell_calls.c - calls of fsi_shell.h that its siblings have too: steps of no time, another origin, gravity, messages
+/* test_shell_calls.c - calls of fsi_shell.h that its siblings have too: steps of no time, another origin, gravity,
+   messages
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_shell.h"
@@ -57,13 +58,16 @@ static void test_a_step_of_no_time_only_looks(void)
     was = l.s->stats;
     l.body.end.position.z += (fsi_real)0.01; /* where it would go */
     step_ok(l.s, 0);
-    CHECK(fsi_shell_hash(l.s) == hash && l.s->stats.substeps == 0 && l.s->stats.newton == 0 && l.s->stats.degraded == 0);
+    CHECK(fsi_shell_hash(l.s) == hash && l.s->stats.substeps == 0 && l.s->stats.newton == 0 &&
+          l.s->stats.degraded == 0);
     CHECK_NEAR(l.s->stats.kinetic_energy, was.kinetic_energy, TOL(1e-12, 1e-12));
     CHECK_NEAR(l.s->stats.elastic_energy, was.elastic_energy, TOL(1e-9, 1e-9));
     CHECK_NEAR(l.s->stats.potential_energy, was.potential_energy, TOL(1e-12, 1e-12));
     CHECK_NEAR(l.s->stats.min_gap, was.min_gap, 1e-12);
-    CHECK(l.s->stats.contacts == was.contacts && l.s->stats.momentum[2] <= was.momentum[2] && l.s->stats.momentum[2] >= was.momentum[2]);
-    CHECK(fsi_shell_obstacle_reaction(l.s, l.id, &force, NULL) == FSI_OK && fsi_v3_norm2(force) <= 0 && fsi_v3_norm2(l.body.impulse) <= 0);
+    CHECK(l.s->stats.contacts == was.contacts && l.s->stats.momentum[2] <= was.momentum[2] &&
+          l.s->stats.momentum[2] >= was.momentum[2]);
+    CHECK(fsi_shell_obstacle_reaction(l.s, l.id, &force, NULL) == FSI_OK && fsi_v3_norm2(force) <= 0 &&
+          fsi_v3_norm2(l.body.impulse) <= 0);
     l.body.end = l.body.pose;
     for (k = 0; k < 3; k++) { /* and goes on as if it had not been */
         step_ok(l.s, 0.01);
@@ -123,10 +127,12 @@ static void test_a_world_whose_origin_moves_goes_on_alike(void)
         step_ok(l.s, 0.01);
         step_ok(twin.s, 0.01);
     }
-    for (i = 0; i < l.s->vertex_count; i++) CHECK(apart(fsi_v3_sub(l.s->position[i], offset), twin.s->position[i]) <= TOL(2e-6, 1e-3));
+    for (i = 0; i < l.s->vertex_count; i++)
+        CHECK(apart(fsi_v3_sub(l.s->position[i], offset), twin.s->position[i]) <= TOL(2e-6, 1e-3));
     CHECK(fsi_shell_count_intersections(l.s) == 0);
     hash = fsi_shell_hash(l.s);
-    CHECK(fsi_shell_shift_origin(l.s, v3(0, test_nan(), 0)) == FSI_ERROR_NAN && fsi_shell_shift_origin(l.s, v3(1e12, 0, 0)) == FSI_ERROR_LIMIT);
+    CHECK(fsi_shell_shift_origin(l.s, v3(0, test_nan(), 0)) == FSI_ERROR_NAN &&
+          fsi_shell_shift_origin(l.s, v3(1e12, 0, 0)) == FSI_ERROR_LIMIT);
     CHECK(fsi_shell_shift_origin(NULL, offset) == FSI_ERROR_COOKIE && fsi_shell_hash(l.s) == hash);
     lying_free(&l);
     lying_free(&twin);
@@ -142,7 +148,8 @@ static void test_a_mesh_is_added_in_short(void)
     scene_shift(&c, 0, 0, 0, 0.02);
     s = scene_make(&c);
     scene_free(&c);
-    CHECK(fsi_shell_add_mesh(s, NULL, &id) == FSI_ERROR_ARGUMENT && fsi_shell_add_mesh(NULL, box, &id) == FSI_ERROR_COOKIE && id == -1);
+    CHECK(fsi_shell_add_mesh(s, NULL, &id) == FSI_ERROR_ARGUMENT &&
+          fsi_shell_add_mesh(NULL, box, &id) == FSI_ERROR_COOKIE && id == -1);
     CHECK(fsi_shell_add_mesh(s, box, &id) == FSI_OK && id == 0);
     run_ok(s, 20, 0.01);
     CHECK(s->stats.contacts > 0 && fsi_shell_remove_obstacle(s, id) == FSI_OK);
@@ -185,7 +192,8 @@ static void test_a_suggested_step_is_that_of_half_an_edge(void)
     fsi_shell_destroy(s);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------ */
+/* ---- messages
+   ------------------------------------------------------------------------------------------------------ */
 
 typedef struct heard { int warnings; char last[256]; } heard;
 
@@ -222,7 +230,8 @@ static void test_a_degraded_step_says_so_once(void)
     fsi_shell_destroy(s);
 }
 
-/* All pins at one point: two of them are named. Edges of a sheet that is scaled down stay parallel to each other, where nothing pushes but all meet. */
+/* All pins at one point: two of them are named. Edges of a sheet that is scaled down stay parallel to each other, where
+   nothing pushes but all meet. */
 static void test_pins_at_one_point_are_named(void)
 {
     int contact, rod;
@@ -244,7 +253,8 @@ static void test_pins_at_one_point_are_named(void)
             s->target[i] = v3(0.3, 0.3, 0);
         }
         CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_CONVERGENCE && fsi_shell_hash(s) == hash);
-        if (!CHECK(strstr(context.error.message, "vertices 0 and 1 are pinned to one point"))) printf("   %s\n", context.error.message);
+        if (!CHECK(strstr(context.error.message, "vertices 0 and 1 are pinned to one point")))
+            printf("   %s\n", context.error.message);
         fsi_shell_destroy(s);
         CHECK(context.bytes == 0);
     }

@@ -1,4 +1,5 @@
-/* test_shell_elements.c - energies of single elements: derivatives against differences, rigid motions, rolled sheets, twisted rods
+/* test_shell_elements.c - energies of single elements: derivatives against differences, rigid motions, rolled sheets,
+   twisted rods
    SPDX-License-Identifier: MIT */
 #define FSI_ELEMENTS_IMPLEMENTATION
 #define FSI_SHELL_IMPLEMENTATION
@@ -8,7 +9,11 @@
 #define MOST 18
 
 /* An element under test: its energy at x, with frames and the like in `state`. */
-typedef struct element { double (*energy)(const void *state, const double *x, double *g, double *h, int exact, double support); const void *state; int n; } element;
+typedef struct element {
+    double (*energy)(const void *state, const double *x, double *g, double *h, int exact, double support);
+    const void *state;
+    int n;
+} element;
 
 static uint64_t seed = 1;
 static double any(double lo, double hi) { return lo + (hi - lo) * test_random(&seed); }
@@ -21,8 +26,8 @@ static double norm(const double *x, int n)
     return sqrt(s);
 }
 
-/* Largest difference of the gradient from differences of the energy, of the Hessian from those of the gradient (`frames`: of the energy), relative
-   to their sizes and that of what the differences are made of. */
+/* Largest difference of the gradient from differences of the energy, of the Hessian from those of the gradient
+   (`frames`: of the energy), relative to their sizes and that of what the differences are made of. */
 static void differ(const element *e, const double *x, double step, int frames, double *worst_g, double *worst_h)
 {
     double g[MOST], h[MOST * MOST], y[MOST], a[MOST], b[MOST], fine, error;
@@ -50,7 +55,8 @@ static void differ(const element *e, const double *x, double step, int frames, d
                 y[j] += k & 2 ? step : -step;
                 v[k] = e->energy(e->state, y, NULL, NULL, 1, 0);
             }
-            error = fabs((v[3] - v[1] - v[2] + v[0]) / (4 * step * step) - h[e->n * i + j]) / (norm(h, e->n * e->n) + 1e-300);
+            error = fabs((v[3] - v[1] - v[2] + v[0]) / (4 * step * step) - h[e->n * i + j]) /
+                    (norm(h, e->n * e->n) + 1e-300);
             if (!(error <= *worst_h)) *worst_h = error;
             continue;
         }
@@ -110,7 +116,10 @@ static void triangle(double *x) /* of some area */
     } while (norm(n, 3) < 0.2);
 }
 
-static double membrane(const void *s, const double *x, double *g, double *h, int exact, double support) { return fsi__shell_membrane_energy((const fsi__shell_membrane *)s, x, g, h, exact, support); }
+static double membrane(const void *s, const double *x, double *g, double *h, int exact, double support)
+{
+    return fsi__shell_membrane_energy((const fsi__shell_membrane *)s, x, g, h, exact, support);
+}
 
 static void make_membrane(fsi__shell_membrane *m, const double *rest, int neo)
 {
@@ -128,7 +137,8 @@ static void make_membrane(fsi__shell_membrane *m, const double *rest, int neo)
     m->damped = any(0, 1) < 0.5;
 }
 
-static void check_element(const element *e, const double *x, double step, int frames, double tol_g, double tol_h, double support)
+static void check_element(const element *e, const double *x, double step, int frames, double tol_g, double tol_h,
+                          double support)
 {
     double g = 0, hh = 0, h[MOST * MOST];
     differ(e, x, step, frames, &g, &hh);
@@ -152,8 +162,10 @@ static void test_membranes_have_exact_derivatives(void)
         make_membrane(&m, rest, k & 1);
         triangle(x);
         if (k % 3 == 0) for (i = 0; i < 9; i++) x[i] = rest[i] * any(0.9, 1.1); /* little strain, pressed or pulled */
-        if (k % 7 == 0) for (i = 0; i < 3; i++) x[6 + i] = x[i] + 0.5 * (x[3 + i] - x[i]) + any(-1e-2, 1e-2); /* a needle */
-        check_element(&e, x, k % 7 == 0 ? 2e-6 : 1e-4, 0, k % 7 == 0 ? 2e-6 : 1e-7, k % 7 == 0 && (k & 1) ? 1e-4 : 1e-6, k % 2 ? 0 : any(0, 0.01));
+        /* a needle */
+        if (k % 7 == 0) for (i = 0; i < 3; i++) x[6 + i] = x[i] + 0.5 * (x[3 + i] - x[i]) + any(-1e-2, 1e-2);
+        check_element(&e, x, k % 7 == 0 ? 2e-6 : 1e-4, 0, k % 7 == 0 ? 2e-6 : 1e-7, k % 7 == 0 && (k & 1) ? 1e-4 : 1e-6,
+                      k % 2 ? 0 : any(0, 0.01));
     }
 }
 
@@ -185,7 +197,10 @@ static void test_hinges_have_exact_derivatives(void)
     }
 }
 
-static double plate(const void *s, const double *x, double *g, double *h, int exact, double support) { return fsi__shell_plate_energy((const fsi__shell_plate *)s, x, g, h, exact, support); }
+static double plate(const void *s, const double *x, double *g, double *h, int exact, double support)
+{
+    return fsi__shell_plate_energy((const fsi__shell_plate *)s, x, g, h, exact, support);
+}
 
 static void flaps(double *x, double far_out) /* a triangle and three beside it */
 {
@@ -353,8 +368,10 @@ static void test_rigid_motions_cost_nothing(void)
 {
     int n;
     for (n = 0; n < 300; n++) {
-        const fsi_quat q = fsi_quat_unit(fsi_quat_make((fsi_real)any(-1, 1), (fsi_real)any(-1, 1), (fsi_real)any(-1, 1), (fsi_real)any(-1, 1)));
-        const double shift[3] = { any(-5, 5), any(-5, 5), any(-5, 5) }, d[4] = { 1, 0.7, 0.3, 0.4 }, warp[3] = { 1, 0.2, 0 }, tol = TOL(1e-12, 1e-4);
+        const fsi_quat q = fsi_quat_unit(
+            fsi_quat_make((fsi_real)any(-1, 1), (fsi_real)any(-1, 1), (fsi_real)any(-1, 1), (fsi_real)any(-1, 1)));
+        const double shift[3] = {any(-5, 5), any(-5, 5), any(-5, 5)}, d[4] = {1, 0.7, 0.3, 0.4}, warp[3] = {1, 0.2, 0},
+                     tol = TOL(1e-12, 1e-4);
         double rest[18], x[18], g[18], k[2];
         fsi__shell_membrane m;
         fsi__shell_plate p;
@@ -389,7 +406,8 @@ static void test_a_twisted_rod_stores_the_energy_of_torsion(void)
     CHECK_NEAR(joint(&t, x, NULL, NULL, 1, 0), 0, 1e-14);
 }
 
-/* Frames carried around a closed tangent curve come back turned by the area that it encloses on the sphere: here an eighth. */
+/* Frames carried around a closed tangent curve come back turned by the area that it encloses on the sphere: here an
+   eighth. */
 static void test_a_frame_comes_back_turned_by_the_enclosed_area(void)
 {
     static const double o[3] = { 0, 0, 0 }, ax[3] = { 1, 0, 0 }, ay[3] = { 0, 1, 0 }, az[3] = { 0, 0, 1 };
@@ -518,19 +536,23 @@ static void test_a_pile_couples_only_sheets_that_meet(void)
     int r, e, a, b, met = 0, far_apart = 0, skew = 0;
     CHECK(fsi_shell_step(s, (fsi_real)1e-3) == FSI_OK && s->stats.contacts > 500);
     for (r = 0; r < m->total.rows; r++) for (e = m->total.start[r]; e < m->total.start[r + 1]; e++) {
-        const int apart = (int)fabs((double)(r / EACH - m->total.col[e] / EACH)), back = fsi__sh_entry(&m->total, m->total.col[e], r);
-        met += apart == 1;
-        far_apart += apart > 1;
-        for (a = 0; a < 3 && back >= 0 && back != e; a++) for (b = 0; b < 3; b++)
-            skew += memcmp(&m->total.value[9 * e + 3 * a + b], &m->total.value[9 * back + 3 * b + a], sizeof(double)) != 0;
-        skew += back < 0;
+            const int apart = (int)fabs((double)(r / EACH - m->total.col[e] / EACH)),
+                      back = fsi__sh_entry(&m->total, m->total.col[e], r);
+            met += apart == 1;
+            far_apart += apart > 1;
+            for (a = 0; a < 3 && back >= 0 && back != e; a++)
+                for (b = 0; b < 3; b++)
+                    skew += memcmp(&m->total.value[9 * e + 3 * a + b], &m->total.value[9 * back + 3 * b + a],
+                                   sizeof(double)) != 0;
+            skew += back < 0;
     }
     CHECK(met > 8 * EACH && far_apart == 0);
     CHECK(skew == 0); /* one triangle is the other's mirror image */
     fsi_shell_destroy(s);
 }
 
-/* The gap of a pair that was far is not measured while it must still be beyond the range: what is kept of it must not be more than it is. */
+/* The gap of a pair that was far is not measured while it must still be beyond the range: what is kept of it must not
+   be more than it is. */
 static void test_gaps_that_were_not_measured_are_no_larger(void)
 {
     fsi_shell_desc d = fsi_shell_default_desc();

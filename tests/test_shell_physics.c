@@ -1,4 +1,5 @@
-/* test_shell_physics.c - shells and rods against mechanics: statics, buckling, vibration, free flight, order of accuracy, damping, air.
+/* test_shell_physics.c - shells and rods against mechanics: statics, buckling, vibration, free flight, order of
+   accuracy, damping, air.
    SPDX-License-Identifier: MIT
 
    The cases of shell_cases.h at the smallest size that shows them; validate_shell.c runs them at full size. */
@@ -39,7 +40,8 @@ static beam_kind strip(int n, double nu)
     return k;
 }
 
-/* ---- statics ---------------------------------------------------------------------------------------------------------- */
+/* ---- statics
+   ---------------------------------------------------------------------------------------------------------- */
 
 /* Float holds a tip's place to some 1e-7 of the length: statics of large deflections is good there, buckling is not. */
 static void test_cantilevers_bend_as_the_elastica(void)
@@ -78,7 +80,8 @@ static void test_columns_buckle_at_eulers_loads(void)
 {
     const beam_kind k[3] = { rod(16), chain(16), strip(16, 0) };
     int i, ends;
-    for (i = 0; i < (TEST_SLOWED ? 2 : 3); i++) for (ends = 0; ends < 4; ends++) CHECK_NEAR(euler(&k[i], (euler_ends)ends), 1, 0.03);
+    for (i = 0; i < (TEST_SLOWED ? 2 : 3); i++)
+        for (ends = 0; ends < 4; ends++) CHECK_NEAR(euler(&k[i], (euler_ends)ends), 1, 0.03);
     CHECK_NEAR(self_buckling(&k[0]), 1, 0.03);
 }
 
@@ -166,16 +169,19 @@ static void test_a_stretched_strip_shows_youngs_modulus_and_poissons_ratio(void)
     CHECK_NEAR(narrower, 0.3, TOL(0.003, 0.01));
 }
 
-/* Stable neo-Hookean, drawn out: W = mu/2 (l^2 + b^2 - 2) - mu (J - 1) + lambda/2 (J - 1)^2 of length l, breadth b and J = l b. Free sides:
+/* Stable neo-Hookean, drawn out: W = mu/2 (l^2 + b^2 - 2) - mu (J - 1) + lambda/2 (J - 1)^2 of length l, breadth b and
+   J = l b. Free sides:
       dW/db = 0:  b = l (mu + lambda) / (mu + lambda l^2),   P = dW/dl = mu l + b (lambda (J - 1) - mu). */
 static void test_rubber_is_drawn_out_as_its_energy_says(void)
 {
-    const double young = 1.5e6, nu = 0.45, t = 1e-3, w = 0.25, mu = young / (2 * (1 + nu)), lambda = young * nu / (1 - nu * nu) + mu;
+    const double young = 1.5e6, nu = 0.45, t = 1e-3, w = 0.25, mu = young / (2 * (1 + nu)),
+                 lambda = young * nu / (1 - nu * nu) + mu;
     const int nx = 12, ny = 3;
     int kind, k, i;
     for (kind = 0; kind < 2; kind++) for (k = 0; k < 3; k++) {
         static const double lengths[3] = { 1.25, 1.5, 2 };
-        const double l = lengths[k], b = l * (mu + lambda) / (mu + lambda * l * l), p = mu * l + b * (lambda * (l * b - 1) - mu);
+        const double l = lengths[k], b = l * (mu + lambda) / (mu + lambda * l * l),
+                     p = mu * l + b * (lambda * (l * b - 1) - mu);
         scene c = scene_empty();
         fsi_shell *s;
         scene_sheet(&c, RIGHT, nx, ny, 1, w);
@@ -194,8 +200,12 @@ static void test_rubber_is_drawn_out_as_its_energy_says(void)
             if (i >= nx * (ny + 1)) s->force[i].x = (fsi_real)f;
         }
         settle_ok(s);
-        for (i = 0; i < c.vertices; i++) CHECK_NEAR(apart(s->position[i], s->position[0]), hypot(l * (double)c.x[i].x, b * (double)c.x[i].y), TOL(1e-4, 1e-3));
-        CHECK_NEAR(s->stats.elastic_energy, t * w * (mu / 2 * (l * l + b * b - 2) - mu * (l * b - 1) + lambda / 2 * (l * b - 1) * (l * b - 1)), TOL(1e-4, 1e-3) * t * w * young);
+        for (i = 0; i < c.vertices; i++)
+            CHECK_NEAR(apart(s->position[i], s->position[0]), hypot(l * (double)c.x[i].x, b * (double)c.x[i].y),
+                       TOL(1e-4, 1e-3));
+        CHECK_NEAR(s->stats.elastic_energy,
+                   t * w * (mu / 2 * (l * l + b * b - 2) - mu * (l * b - 1) + lambda / 2 * (l * b - 1) * (l * b - 1)),
+                   TOL(1e-4, 1e-3) * t * w * young);
         fsi_shell_destroy(s);
         scene_free(&c);
     }
@@ -205,7 +215,8 @@ static void test_rubber_is_drawn_out_as_its_energy_says(void)
 static void test_a_bent_strip_curves_across_the_other_way(void)
 {
     const int nx = 24, ny = 6, half = ny / 2;
-    const double w = 0.25, h = 1.0 / nx, young = 1e7, t = 5e-3, curvature = 0.01; /* w^2 curvature / t small: else it is flattened */
+    /* w^2 curvature / t small: else it is flattened */
+    const double w = 0.25, h = 1.0 / nx, young = 1e7, t = 5e-3, curvature = 0.01;
     double along[2], across[2];
     int k, i;
     for (k = 0; k < 2; k++) {
@@ -223,9 +234,11 @@ static void test_a_bent_strip_curves_across_the_other_way(void)
         c.desc.tolerance = (fsi_real)1e-7;
         c.desc.contact = 0;
         s = scene_make(&c);
-        for (i = 0; i < c.vertices; i++) { /* rows of constant x: a couple of forces on the first two and on the last two; moment E t^3/12 w curvature */
+        for (i = 0; i < c.vertices; i++) { /* rows of constant x: a couple of forces on the first two and on the last
+                                              two; moment E t^3/12 w curvature */
             const int row = i / (ny + 1);
-            const double f = young * t * t * t / 12 * w * curvature / h / ny * (i % (ny + 1) == 0 || i % (ny + 1) == ny ? 0.5 : 1);
+            const double f =
+                young * t * t * t / 12 * w * curvature / h / ny * (i % (ny + 1) == 0 || i % (ny + 1) == ny ? 0.5 : 1);
             if (row == 0 || row == nx) s->force[i].z = (fsi_real)f;
             if (row == 1 || row == nx - 1) s->force[i].z = (fsi_real)-f;
         }
@@ -235,7 +248,8 @@ static void test_a_bent_strip_curves_across_the_other_way(void)
         a = 4 * (ny + 1);
         b = 2;
         along[k] = ((double)x[m - a].z + (double)x[m + a].z - 2 * (double)x[m].z) / (16 * h * h);
-        across[k] = ((double)x[m - b].z + (double)x[m + b].z - 2 * (double)x[m].z) / ((double)(b * b) * w * w / (ny * ny));
+        across[k] =
+            ((double)x[m - b].z + (double)x[m + b].z - 2 * (double)x[m].z) / ((double)(b * b) * w * w / (ny * ny));
         CHECK_NEAR(along[k], curvature, 0.02 * curvature);
         CHECK_NEAR(across[k], -nu * curvature, 0.03 * curvature);
         fsi_shell_destroy(s);
@@ -243,7 +257,8 @@ static void test_a_bent_strip_curves_across_the_other_way(void)
     }
 }
 
-/* ---- shapes of rest --------------------------------------------------------------------------------------------------- */
+/* ---- shapes of rest
+   --------------------------------------------------------------------------------------------------- */
 
 /* Flat at first, curved at rest: it rolls up into its rest shape, or stays there; a crease folds to its angle. */
 static void test_sheets_and_rods_find_their_rest_shape(void)
@@ -257,7 +272,8 @@ static void test_sheets_and_rods_find_their_rest_shape(void)
         else scene_rod(&c, 8, v3(0, 0, 0), v3(1, 0, 0));
         c.material[0].bending = kind == 0 ? FSI_SHELL_HINGE : FSI_SHELL_SHAPE_OPERATOR;
         for (i = 0; i < c.vertices; i++) { /* round an axis along y, radius 1/2 */
-            const double a = 2 * (double)c.x[i].x, side = sin(1.0 / 8) * 8; /* chords of the arc, as long as the rows are apart */
+            /* chords of the arc, as long as the rows are apart */
+            const double a = 2 * (double)c.x[i].x, side = sin(1.0 / 8) * 8;
             rest[i] = v3(0.5 * sin(a) / side, (double)c.x[i].y, (0.5 - 0.5 * cos(a)) / side);
         }
         scene_rest(&c);
@@ -268,7 +284,8 @@ static void test_sheets_and_rods_find_their_rest_shape(void)
         s = scene_make(&c);
         settle_ok(s);
         CHECK_NEAR(s->stats.elastic_energy, 0, 1e-9);
-        for (i = 0; i < c.vertices; i++) CHECK_NEAR(apart(s->position[i], s->position[0]), apart(rest[i], rest[0]), 1e-4);
+        for (i = 0; i < c.vertices; i++)
+            CHECK_NEAR(apart(s->position[i], s->position[0]), apart(rest[i], rest[0]), 1e-4);
         fsi_shell_destroy(s);
         scene_free(&c);
     }
@@ -305,7 +322,8 @@ static void test_a_crease_folds_to_its_angle(void)
         n = fsi_v3_cross(fsi_v3_sub(s->position[1], s->position[0]), fsi_v3_sub(s->position[2], s->position[0]));
         m = fsi_v3_cross(fsi_v3_sub(s->position[3], s->position[0]), fsi_v3_sub(s->position[1], s->position[0]));
         CHECK_NEAR(fsi_v3_dot(n, m) / (fsi_v3_norm(n) * fsi_v3_norm(m)), cos(1.2), 1e-4);
-        CHECK(sign * (double)fsi_v3_dot(fsi_v3_cross(n, m), fsi_v3_sub(s->position[1], s->position[0])) > 0); /* normals spread where it is positive */
+        /* normals spread where it is positive */
+        CHECK(sign * (double)fsi_v3_dot(fsi_v3_cross(n, m), fsi_v3_sub(s->position[1], s->position[0])) > 0);
         fsi_shell_destroy(s);
         scene_free(&c);
     }
@@ -314,7 +332,8 @@ static void test_a_crease_folds_to_its_angle(void)
 /* One end turned against the other: the twist is even, and stores GJ turn^2 / (2 L). */
 static void test_a_twisted_rod_shares_its_twist_evenly(void)
 {
-    const double radius = 0.01, young = 1e7, nu = 0.25, gj = young / (2 * (1 + nu)) * PI * radius * radius * radius * radius / 2, turn = 5;
+    const double radius = 0.01, young = 1e7, nu = 0.25,
+                 gj = young / (2 * (1 + nu)) * PI * radius * radius * radius * radius / 2, turn = 5;
     scene c = scene_empty();
     fsi_shell *s;
     int i, n = 11;
@@ -351,7 +370,8 @@ static void test_cloth_is_stiffer_along_its_warp(void)
             fsi_shell *s = NULL;
             k.bending = (fsi_shell_bending)bending;
             k.mesh = RIGHT;
-            if (bending == FSI_SHELL_HINGE) k.across = 8; /* a strip of few hinges across is too soft: it coils about its diagonals */
+            if (bending == FSI_SHELL_HINGE) k.across = 8; /* a strip of few hinges across is too soft: it coils about
+                                                             its diagonals */
             b = beam_make(&k, 1, 0);
             for (i = 0; i < 1000; i++) warp[i] = weft ? v3(0, 1, 0) : v3(1, 0, 0);
             b.c.material[0].poisson = 0;
@@ -372,7 +392,8 @@ static void test_cloth_is_stiffer_along_its_warp(void)
     }
 }
 
-/* Where three rods meet nothing resists unasked: an arm that goes on beyond hangs down as from a hinge; with a joint listed it sticks out. */
+/* Where three rods meet nothing resists unasked: an arm that goes on beyond hangs down as from a hinge; with a joint
+   listed it sticks out. */
 static void test_listed_joints_make_branches_stiff(void)
 {
     static const int joint[3] = { 1, 2, 3 };
@@ -397,7 +418,8 @@ static void test_listed_joints_make_branches_stiff(void)
     }
 }
 
-/* ---- motion ----------------------------------------------------------------------------------------------------------- */
+/* ---- motion
+   ----------------------------------------------------------------------------------------------------------- */
 
 static void test_beams_vibrate_at_their_frequencies(void)
 {
@@ -438,7 +460,9 @@ static void fly(int sheet, int bdf2, double dt, double seconds, double *energy, 
     if (sheet) scene_sheet(&c, EQUILATERAL, 5, 5, 1, 1);
     else scene_rod(&c, 12, v3(0, 0, 0), v3(1, 0, 0));
     scene_rest(&c);
-    for (i = 0; i < c.vertices; i++) c.x[i] = fsi_v3_add(c.x[i], v3(0.003 * test_random(&random), 0.003 * test_random(&random), 0.003 * test_random(&random)));
+    for (i = 0; i < c.vertices; i++)
+        c.x[i] = fsi_v3_add(
+            c.x[i], v3(0.003 * test_random(&random), 0.003 * test_random(&random), 0.003 * test_random(&random)));
     c.material[0].young = (fsi_real)(sheet ? 1e4 : 1e5);
     c.material[0].radius = (fsi_real)0.02;
     c.material[0].bending = FSI_SHELL_SHAPE_OPERATOR;
@@ -446,16 +470,22 @@ static void fly(int sheet, int bdf2, double dt, double seconds, double *energy, 
     c.desc.integrator = (fsi_shell_integrator)bdf2;
     c.desc.tolerance = (fsi_real)1e-7;
     s = scene_make(&c);
-    for (i = 0; i < c.vertices; i++) s->velocity[i] = fsi_v3_add(v3(0.3, 0.2, 0.1), fsi_v3_cross(v3(1, 0.5, 2), c.x[i]));
+    for (i = 0; i < c.vertices; i++)
+        s->velocity[i] = fsi_v3_add(v3(0.3, 0.2, 0.1), fsi_v3_cross(v3(1, 0.5, 2), c.x[i]));
     run_ok(s, 1, 1e-6); /* for its stats */
     e[0] = s->stats.kinetic_energy + s->stats.elastic_energy;
     memcpy(p, s->stats.momentum, sizeof p);
-    l[0] = sqrt(s->stats.angular_momentum[0] * s->stats.angular_momentum[0] + s->stats.angular_momentum[1] * s->stats.angular_momentum[1] + s->stats.angular_momentum[2] * s->stats.angular_momentum[2]);
+    l[0] = sqrt(s->stats.angular_momentum[0] * s->stats.angular_momentum[0] +
+                s->stats.angular_momentum[1] * s->stats.angular_momentum[1] +
+                s->stats.angular_momentum[2] * s->stats.angular_momentum[2]);
     scale = total_mass(s);
     run_ok(s, (int)(seconds / dt + 0.5), dt);
-    for (a = 0; a < 3; a++) CHECK_NEAR(s->stats.momentum[a], p[a], TOL(1e-6, 1e-5) * scale); /* exact but for Newton's tolerance */
+    /* exact but for Newton's tolerance */
+    for (a = 0; a < 3; a++) CHECK_NEAR(s->stats.momentum[a], p[a], TOL(1e-6, 1e-5) * scale);
     e[1] = s->stats.kinetic_energy + s->stats.elastic_energy;
-    l[1] = sqrt(s->stats.angular_momentum[0] * s->stats.angular_momentum[0] + s->stats.angular_momentum[1] * s->stats.angular_momentum[1] + s->stats.angular_momentum[2] * s->stats.angular_momentum[2]);
+    l[1] = sqrt(s->stats.angular_momentum[0] * s->stats.angular_momentum[0] +
+                s->stats.angular_momentum[1] * s->stats.angular_momentum[1] +
+                s->stats.angular_momentum[2] * s->stats.angular_momentum[2]);
     *energy = e[1] / e[0];
     *turn = l[1] / l[0];
     fsi_shell_destroy(s);
@@ -504,7 +534,8 @@ static double swing_error(int bdf2, double dt)
 
 static void test_the_order_of_both_integrators(void)
 {
-    const double euler_rate = log(swing_error(0, 0.0025) / swing_error(0, 0.00125)) / log(2.0), bdf2_rate = log(swing_error(1, 0.01) / swing_error(1, 0.005)) / log(2.0);
+    const double euler_rate = log(swing_error(0, 0.0025) / swing_error(0, 0.00125)) / log(2.0),
+                 bdf2_rate = log(swing_error(1, 0.01) / swing_error(1, 0.005)) / log(2.0);
     CHECK_NEAR(euler_rate, 1, 0.1);
     CHECK_NEAR(bdf2_rate, 2, TOL(0.15, 0.3));
     CHECK(swing_error(1, 0.005) < 0.1 * swing_error(0, 0.005));
@@ -530,7 +561,8 @@ static void test_substeps_are_steps(void)
     scene_free(&c);
 }
 
-/* ---- damping and air -------------------------------------------------------------------------------------------------- */
+/* ---- damping and air
+   -------------------------------------------------------------------------------------------------- */
 
 /* As if in a thick medium: dv/dt = -alpha v. */
 static void test_mass_damping_stops_what_moves(void)
@@ -551,7 +583,8 @@ static void test_mass_damping_stops_what_moves(void)
     scene_free(&c);
 }
 
-/* x'' + beta w^2 x' + w^2 x = 0: a mode of frequency w decays as exp(-beta w^2 t / 2). A bar of one segment, stretched, its ends free. */
+/* x'' + beta w^2 x' + w^2 x = 0: a mode of frequency w decays as exp(-beta w^2 t / 2). A bar of one segment, stretched,
+   its ends free. */
 static void test_stiffness_damping_calms_vibrations(void)
 {
     const double w = 40, beta = 1e-3, dt = 2 * PI / w / 200;
@@ -562,7 +595,8 @@ static void test_stiffness_damping_calms_vibrations(void)
     scene_rod(&c, 1, v3(0, 0, 0), v3(1, 0, 0));
     c.material[0].radius = (fsi_real)0.01;
     c.material[0].density = 1000;
-    c.material[0].young = (fsi_real)(1000 * w * w / 4); /* two masses rho A L / 2 on a spring E A / L: w^2 = 4 E / (rho L^2) */
+    c.material[0].young = (fsi_real)(1000 * w * w / 4); /* two masses rho A L / 2 on a spring E A / L: w^2 = 4 E / (rho
+                                                           L^2) */
     c.material[0].damping_stiffness = (fsi_real)beta;
     c.desc.gravity = v3(0, 0, 0);
     c.desc.integrator = FSI_SHELL_BDF2;
@@ -580,7 +614,8 @@ static void test_stiffness_damping_calms_vibrations(void)
     scene_free(&c);
 }
 
-/* The same of a clamped beam in its lowest mode, by bending: which element bends is up to the kind. Its rate over that of theory. */
+/* The same of a clamped beam in its lowest mode, by bending: which element bends is up to the kind. Its rate over that
+   of theory. */
 static double decay_rate(const beam_kind *k, int twist, double zeta)
 {
     const double z = 1.875104069, w = z * z, dt = 2 * PI / w / 200; /* EI = 1, 1 kg/m */
@@ -595,7 +630,8 @@ static double decay_rate(const beam_kind *k, int twist, double zeta)
     beam_pin_row(&b, s, 0);
     for (i = 1; i < b.rows; i++) for (j = b.row[i]; j < b.row[i + 1]; j++) {
         const double x = z * i / k->n;
-        s->velocity[j] = down(k, -2e-3 * (cosh(x) - cos(x) - (cosh(z) + cos(z)) / (sinh(z) + sin(z)) * (sinh(x) - sin(x))));
+        s->velocity[j] =
+            down(k, -2e-3 * (cosh(x) - cos(x) - (cosh(z) + cos(z)) / (sinh(z) + sin(z)) * (sinh(x) - sin(x))));
     }
     for (step = 0; step < 600; step++) { /* three periods: the largest of the first and of the last one */
         const fsi_vec3 tip = (step_ok(s, dt), beam_at(&b, s, b.rows - 1));
@@ -620,11 +656,13 @@ static void test_stiffness_damping_calms_bending_of_each_kind(void)
     CHECK_NEAR(decay_rate(&plain, 0, 0.03), 1, 0.03);
 }
 
-/* The same of bars that are drawn out, of each kind, and of a rod that is turned about itself: their lowest mode, held at one end. */
+/* The same of bars that are drawn out, of each kind, and of a rod that is turned about itself: their lowest mode, held
+   at one end. */
 static double decay_along(int sheet, fsi_shell_membrane membrane, int turned)
 {
     const int n = 20;
-    const double young = 1e6, c = sqrt((turned ? young / 2 : young) / 1000), length = turned ? 1 - 0.5 / n : 1, w = PI / 2 / length * c, zeta = 0.03, dt = 2 * PI / w / 200;
+    const double young = 1e6, c = sqrt((turned ? young / 2 : young) / 1000), length = turned ? 1 - 0.5 / n : 1,
+                 w = PI / 2 / length * c, zeta = 0.03, dt = 2 * PI / w / 200;
     scene k = scene_empty();
     fsi_shell *s;
     double early = 0, late = 0, start;
@@ -689,7 +727,8 @@ static void test_elastic_energy_is_without_dampers(void)
     scene_free(&c);
 }
 
-/* In the plane an arch knows which way it is bent: turned over it bears EI/2 (2 kappa)^2 a metre, and goes back. At rest it bears nothing. */
+/* In the plane an arch knows which way it is bent: turned over it bears EI/2 (2 kappa)^2 a metre, and goes back. At
+   rest it bears nothing. */
 static void test_an_arch_in_the_plane_springs_back(void)
 {
     const int n = 20;
@@ -713,8 +752,11 @@ static void test_an_arch_in_the_plane_springs_back(void)
         run_ok(s, 1, 1e-7); /* for its stats */
         CHECK_NEAR(s->stats.elastic_energy, over ? 2 * kappa * kappa * side * (n - 1) : 0, TOL(1e-5, 1e-4));
         settle_ok(s);
-        for (i = 2; i <= n; i++) CHECK_NEAR(apart(s->position[i], s->position[i - 2]), apart(c.rest[2], c.rest[0]), 1e-3);
-        CHECK(fsi_v3_cross(fsi_v3_sub(s->position[n / 2], s->position[0]), fsi_v3_sub(s->position[n], s->position[0])).z > 0);
+        for (i = 2; i <= n; i++)
+            CHECK_NEAR(apart(s->position[i], s->position[i - 2]), apart(c.rest[2], c.rest[0]), 1e-3);
+        CHECK(
+            fsi_v3_cross(fsi_v3_sub(s->position[n / 2], s->position[0]), fsi_v3_sub(s->position[n], s->position[0])).z >
+            0);
         fsi_shell_destroy(s);
         scene_free(&c);
     }
@@ -753,19 +795,23 @@ static double spun(fsi_shell_membrane membrane, fsi_shell_bending bending, int s
 /* Damping acts on rates of strain: what turns as a whole turns on. */
 static void test_stiffness_damping_lets_turn(void)
 {
-    static const struct { fsi_shell_membrane membrane; fsi_shell_bending bending; int sheet, twist; } kind[5] = {
-        { FSI_SHELL_STVK, FSI_SHELL_HINGE, 1, 0 }, { FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, 1, 0 }, { FSI_SHELL_NEO_HOOKEAN, FSI_SHELL_HINGE, 1, 0 },
-        { FSI_SHELL_STVK, FSI_SHELL_HINGE, 0, 1 }, { FSI_SHELL_STVK, FSI_SHELL_HINGE, 0, 0 }
-    };
+    static const struct { fsi_shell_membrane membrane; fsi_shell_bending bending; int sheet, twist;
+    } kind[5] = {{FSI_SHELL_STVK, FSI_SHELL_HINGE, 1, 0},
+                 {FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, 1, 0},
+                 {FSI_SHELL_NEO_HOOKEAN, FSI_SHELL_HINGE, 1, 0},
+                 {FSI_SHELL_STVK, FSI_SHELL_HINGE, 0, 1},
+                 {FSI_SHELL_STVK, FSI_SHELL_HINGE, 0, 0}};
     int i;
     for (i = 0; i < 5; i++) {
-        const double without = spun(kind[i].membrane, kind[i].bending, kind[i].sheet, kind[i].twist, 0), with = spun(kind[i].membrane, kind[i].bending, kind[i].sheet, kind[i].twist, 0.05);
+        const double without = spun(kind[i].membrane, kind[i].bending, kind[i].sheet, kind[i].twist, 0),
+                     with = spun(kind[i].membrane, kind[i].bending, kind[i].sheet, kind[i].twist, 0.05);
         CHECK_NEAR(without, 1, 0.02);
         CHECK_NEAR(with, without, 0.002);
     }
 }
 
-/* A point on a damped spring to a place in space, pulled off: x'' + c/m x' + k/m x = 0, x = exp(-c t / 2m) cos(...) nearly. */
+/* A point on a damped spring to a place in space, pulled off: x'' + c/m x' + k/m x = 0, x = exp(-c t / 2m) cos(...)
+   nearly. */
 static void test_a_damped_spring_calms_at_its_rate(void)
 {
     const double w = 20, mass = 0.5, c = 1, dt = 2 * PI / w / 200;
@@ -792,7 +838,8 @@ static void test_a_damped_spring_calms_at_its_rate(void)
             if (k >= 500) late = fmax(late, (double)s->position[0].x - 1); /* its third maximum, after three periods */
         }
         /* backward Euler calms by itself: w^2 dt / 2 beside c / 2m */
-        CHECK_NEAR(late / 0.1, exp(-(c / (2 * mass) + (bdf2 ? 0 : w * w * dt / 2)) * 3 * 2 * PI / w), bdf2 ? 0.01 : 0.03);
+        CHECK_NEAR(late / 0.1, exp(-(c / (2 * mass) + (bdf2 ? 0 : w * w * dt / 2)) * 3 * 2 * PI / w),
+                   bdf2 ? 0.01 : 0.03);
         fsi_shell_destroy(s);
     }
 }

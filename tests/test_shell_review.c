@@ -1,4 +1,5 @@
-/* test_shell_review.c - promises of fsi_shell.h that a review found broken: coupled bodies, second-order damping, crossings in the plane, ends of springs
+/* test_shell_review.c - promises of fsi_shell.h that a review found broken: coupled bodies, second-order damping,
+   crossings in the plane, ends of springs
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_shell.h"
@@ -12,11 +13,15 @@ static int grid_triangle[6 * (SIDE - 1) * (SIDE - 1)];
 static void make_grid(double z)
 {
     int i, j, n = 0;
-    for (j = 0; j < SIDE; j++) for (i = 0; i < SIDE; i++) grid[SIDE * j + i] = fsi_v3((fsi_real)(i / (SIDE - 1.0) - 0.5), (fsi_real)(j / (SIDE - 1.0) - 0.5), (fsi_real)z);
+    for (j = 0; j < SIDE; j++)
+        for (i = 0; i < SIDE; i++)
+            grid[SIDE * j + i] =
+                fsi_v3((fsi_real)(i / (SIDE - 1.0) - 0.5), (fsi_real)(j / (SIDE - 1.0) - 0.5), (fsi_real)z);
     for (j = 0; j + 1 < SIDE; j++) for (i = 0; i + 1 < SIDE; i++) {
-        const int a = SIDE * j + i, odd = (i + j) & 1, quad[6] = { a, a + 1, a + SIDE + odd, odd ? a : a + 1, a + SIDE + 1, a + SIDE };
-        memcpy(grid_triangle + n, quad, sizeof quad);
-        n += 6;
+            const int a = SIDE * j + i, odd = (i + j) & 1,
+                      quad[6] = {a, a + 1, a + SIDE + odd, odd ? a : a + 1, a + SIDE + 1, a + SIDE};
+            memcpy(grid_triangle + n, quad, sizeof quad);
+            n += 6;
     }
 }
 
@@ -36,12 +41,15 @@ static fsi_shell *make_sheet(fsi_context *c, fsi_shell_desc d, const fsi_shell_m
 
 static fsi_mesh *make_box(fsi_vec3 center, double x, double y, double z)
 {
-    static const int t[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4, 2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5 };
+    static const int t[36] = {0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4,
+                              2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5};
     fsi_vec3 v[8];
     fsi_mesh_desc d = fsi_mesh_default_desc();
     fsi_mesh *m;
     int i;
-    for (i = 0; i < 8; i++) v[i] = fsi_v3_add(center, fsi_v3((fsi_real)(i & 1 ? x : -x), (fsi_real)(i & 2 ? y : -y), (fsi_real)(i & 4 ? z : -z)));
+    for (i = 0; i < 8; i++)
+        v[i] = fsi_v3_add(center,
+                          fsi_v3((fsi_real)(i & 1 ? x : -x), (fsi_real)(i & 2 ? y : -y), (fsi_real)(i & 4 ? z : -z)));
     d.vertices = v;
     d.vertex_count = 8;
     d.elements = t;
@@ -85,7 +93,8 @@ static void resting_body(fsi_shell_integrator integrator)
     d.integrator = integrator;
     s = make_sheet(NULL, d, &m, 0);
     if (!box || !s) return;
-    for (k = 0; k < SIDE * SIDE; k++) s->pinned[k] = k % SIDE == 0 || k % SIDE == SIDE - 1 || k < SIDE || k >= SIDE * (SIDE - 1);
+    for (k = 0; k < SIDE * SIDE; k++)
+        s->pinned[k] = k % SIDE == 0 || k % SIDE == SIDE - 1 || k < SIDE || k >= SIDE * (SIDE - 1);
     add_obstacle(s, box, &b);
     b.force = fsi_v3(0, 0, (fsi_real)(-2 * 9.81));
     for (k = 0; k < 200; k++) {
@@ -133,10 +142,12 @@ static void test_free_bodies_keep_their_spin(void)
         before[2] = (double)l.z;
         if (!CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK)) break;
         CHECK_NEAR(fsi_v3_norm(b.angular_impulse), 0, TOL(1e-9, 1e-3));
-        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(b.new_angular_velocity, b.angular_velocity)), 0, TOL(1e-7, 2e-2)); /* float: turns are quaternions of fsi_real */
+        /* float: turns are quaternions of fsi_real */
+        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(b.new_angular_velocity, b.angular_velocity)), 0, TOL(1e-7, 2e-2));
         fsi_body_integrate(&b, (fsi_real)0.05);
         {
-            const fsi_vec3 now = fsi_m3_mul_v3(fsi_body_world_tensor(b.pose.orientation, b.inertia), b.angular_velocity);
+            const fsi_vec3 now =
+                fsi_m3_mul_v3(fsi_body_world_tensor(b.pose.orientation, b.inertia), b.angular_velocity);
             after[0] = (double)now.x;
             after[1] = (double)now.y;
             after[2] = (double)now.z;
@@ -146,7 +157,9 @@ static void test_free_bodies_keep_their_spin(void)
     b.angular_velocity = fsi_v3(0, 0, 0);
     b.pose.orientation = fsi_quat_from_rotation_vector(fsi_v3(0, (fsi_real)0.4, 0));
     CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK);
-    CHECK_NEAR(fsi_v3_norm(fsi_quat_rotation_vector(fsi_quat_mul(b.end.orientation, fsi_quat_conj(b.pose.orientation)))), 0, TOL(1e-6, 1e-3));
+    CHECK_NEAR(
+        fsi_v3_norm(fsi_quat_rotation_vector(fsi_quat_mul(b.end.orientation, fsi_quat_conj(b.pose.orientation)))), 0,
+        TOL(1e-6, 1e-3));
     fsi_shell_destroy(s);
     fsi_mesh_destroy(box);
 }
@@ -387,7 +400,8 @@ static void test_what_rests_stays_at_rest_in_shorter_steps(void)
     for (k = 0; k < 200; k++) CHECK(fsi_shell_step(s, (fsi_real)0.02) == FSI_OK);
     for (k = 0; k < 20; k++) {
         CHECK(fsi_shell_step(s, (fsi_real)0.001) == FSI_OK);
-        for (i = 0; i < s->vertex_count; i++) if ((double)fsi_v3_norm(s->velocity[i]) > fastest) fastest = (double)fsi_v3_norm(s->velocity[i]);
+        for (i = 0; i < s->vertex_count; i++)
+            if ((double)fsi_v3_norm(s->velocity[i]) > fastest) fastest = (double)fsi_v3_norm(s->velocity[i]);
     }
     CHECK_NEAR(fastest, 0, 0.05);
     fsi_shell_destroy(s);
@@ -399,7 +413,8 @@ static void test_prescribed_bodies_feel_all_their_obstacles(void)
 {
     fsi_shell_material m = fsi_shell_default_material();
     fsi_shell_desc d = fsi_shell_default_desc();
-    fsi_mesh *one = make_box(fsi_v3((fsi_real)-0.25, 0, -1), 0.2, 2, 1), *two = make_box(fsi_v3((fsi_real)0.25, 0, -1), 0.2, 2, 1);
+    fsi_mesh *one = make_box(fsi_v3((fsi_real)-0.25, 0, -1), 0.2, 2, 1),
+             *two = make_box(fsi_v3((fsi_real)0.25, 0, -1), 0.2, 2, 1);
     fsi_body b = fsi_default_body();
     fsi_vec3 f[2];
     fsi_shell *s = make_sheet(NULL, d, &m, 0.03);
@@ -419,7 +434,8 @@ static void test_prescribed_bodies_feel_all_their_obstacles(void)
 /* A triangle keeps the clearance of its thickest corner all over. */
 static void test_clearance_holds_all_over_a_triangle(void)
 {
-    const fsi_vec3 x[5] = { fsi_v3(0, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(-1, -1, 0), fsi_v3((fsi_real)1.5, 0, 0) };
+    const fsi_vec3 x[5] = {fsi_v3(0, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(-1, -1, 0),
+                           fsi_v3((fsi_real)1.5, 0, 0)};
     const int t[3] = { 0, 1, 2 }, segment[2] = { 0, 3 }, of[1] = { 1 };
     const fsi_real mass[5] = { 0, 0, 0, 0, (fsi_real)0.1 };
     fsi_shell_material m[2];
@@ -453,7 +469,8 @@ static void test_clearance_holds_all_over_a_triangle(void)
 /* Between vertices of three and more segments too. */
 static void test_segments_that_are_there_twice_are_refused(void)
 {
-    const fsi_vec3 x[8] = { fsi_v3(0, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(0, -1, 0), fsi_v3(-1, 0, 0), fsi_v3(1, 1, 0), fsi_v3(1, -1, 0), fsi_v3(2, 0, 0) };
+    const fsi_vec3 x[8] = {fsi_v3(0, 0, 0),  fsi_v3(1, 0, 0), fsi_v3(0, 1, 0),  fsi_v3(0, -1, 0),
+                           fsi_v3(-1, 0, 0), fsi_v3(1, 1, 0), fsi_v3(1, -1, 0), fsi_v3(2, 0, 0)};
     const int segment[16] = { 0, 2, 0, 3, 0, 4, 1, 5, 1, 6, 1, 7, 0, 1, 1, 0 };
     const fsi_shell_material m = fsi_shell_default_material();
     fsi_context c = fsi_default_context();
@@ -481,12 +498,14 @@ static double seconds_to_create(const fsi_shell_desc *d)
     return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
 
-/* A sheet of n x n cells, every inner edge creased; and a comb of n^2 teeth to each side, stiff across. They are made in hardly more time than without. */
+/* A sheet of n x n cells, every inner edge creased; and a comb of n^2 teeth to each side, stiff across. They are made
+   in hardly more time than without. */
 static void test_long_lists_of_creases_and_joints_take_little_time(void)
 {
     const int n = TEST_SLOWED ? 20 : 130, side = n + 1, teeth = n * n;
     fsi_vec3 *x = (fsi_vec3 *)malloc(sizeof *x * 3 * (size_t)(side * side));
-    int *t = (int *)malloc(sizeof *t * 6 * (size_t)teeth), *joint = (int *)malloc(sizeof *joint * 3 * (size_t)teeth), i, j, count = 0;
+    int *t = (int *)malloc(sizeof *t * 6 * (size_t)teeth), *joint = (int *)malloc(sizeof *joint * 3 * (size_t)teeth), i,
+        j, count = 0;
     fsi_shell_crease *crease = (fsi_shell_crease *)malloc(sizeof *crease * 3 * (size_t)teeth);
     const fsi_shell_material m = fsi_shell_default_material();
     fsi_shell_desc d = fsi_shell_default_desc();
@@ -495,14 +514,15 @@ static void test_long_lists_of_creases_and_joints_take_little_time(void)
     memset(crease, 0, sizeof *crease * 3 * (size_t)teeth);
     for (j = 0; j < side; j++) for (i = 0; i < side; i++) x[side * j + i] = fsi_v3((fsi_real)i, (fsi_real)j, 0);
     for (j = 0; j < n; j++) for (i = 0; i < n; i++) {
-        const int a = side * j + i, quad[6] = { a, a + 1, a + side, a + 1, a + side + 1, a + side }, end[3] = { a + side, a + 1, a + side + 1 };
-        int k;
-        memcpy(t + 6 * (n * j + i), quad, sizeof quad);
-        for (k = 0; k < 3; k++) {
-            if ((k == 1 && j == 0) || (k == 2 && i == n - 1)) continue;
-            crease[count].a = k == 1 ? a : a + 1;
-            crease[count].b = end[k];
-            crease[count++].stiffness = 1;
+            const int a = side * j + i, quad[6] = {a, a + 1, a + side, a + 1, a + side + 1, a + side},
+                      end[3] = {a + side, a + 1, a + side + 1};
+            int k;
+            memcpy(t + 6 * (n * j + i), quad, sizeof quad);
+            for (k = 0; k < 3; k++) {
+                if ((k == 1 && j == 0) || (k == 2 && i == n - 1)) continue;
+                crease[count].a = k == 1 ? a : a + 1;
+                crease[count].b = end[k];
+                crease[count++].stiffness = 1;
         }
     }
     d.contact = 0;
@@ -561,7 +581,8 @@ static void test_teleporting_a_body_takes_all_its_obstacles_along(void)
     CHECK(fsi_shell_teleport_obstacle(s, 0) == FSI_OK);
     hash = fsi_shell_hash(s); /* knows where COUPLED bodies were left */
     CHECK(fsi_shell_count_intersections(s) > 0);
-    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH && strstr(c.error.message, "of obstacle 1") && fsi_shell_hash(s) == hash);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH && strstr(c.error.message, "of obstacle 1") &&
+          fsi_shell_hash(s) == hash);
     b.pose.position = b.end.position = fsi_v3(0, 0, -2);
     CHECK(fsi_shell_teleport_obstacle(s, 0) == FSI_OK);
     CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
@@ -683,21 +704,26 @@ static void refuse_nan(fsi_shell *s, fsi_body *b, fsi_real *number, const char *
         fsi_body was;
         *number = (fsi_real)bad[k];
         was = *b;
-        if (!CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, word))) printf("  '%s' is not in '%s'\n", word, fsi_shell_error(s)->message);
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, word)))
+            printf("  '%s' is not in '%s'\n", word, fsi_shell_error(s)->message);
         CHECK(fsi_shell_settle(s, 5) == FSI_ERROR_NAN);
         CHECK(fsi_shell_hash(s) == hash && !(s->time > time) && memcmp(&was, b, sizeof was) == 0);
-        CHECK(memcmp(&position, &s->position[5], sizeof position) == 0 && memcmp(&velocity, &s->velocity[5], sizeof velocity) == 0 && memcmp(&force, &s->contact_force[5], sizeof force) == 0);
+        CHECK(memcmp(&position, &s->position[5], sizeof position) == 0 &&
+              memcmp(&velocity, &s->velocity[5], sizeof velocity) == 0 &&
+              memcmp(&force, &s->contact_force[5], sizeof force) == 0);
         *number = kept;
     }
 }
 
 static void test_each_input_that_is_no_number_is_named_and_changes_nothing(void)
 {
-    const fsi_vec3 x[10] = { fsi_v3(-1, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(2, 0, 0), fsi_v3(3, 0, 0), fsi_v3(4, 0, 0), fsi_v3(5, 0, 0) };
+    const fsi_vec3 x[10] = {fsi_v3(-1, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(2, 0, 0),
+                            fsi_v3(3, 0, 0),  fsi_v3(4, 0, 0), fsi_v3(5, 0, 0)};
     const int t[3] = { 0, 1, 2 }, segment[6] = { 3, 4, 4, 5, 5, 6 };
     fsi_shell_material m = fsi_shell_default_material();
     fsi_shell_desc d = fsi_shell_default_desc();
-    fsi_mesh *floor = make_box(fsi_v3(0, 0, -2), 9, 9, 1), *box = make_box(fsi_v3(0, (fsi_real)0.3, 1), 0.1, 0.1, 0.1), *hand = make_box(fsi_v3(0, 0, 3), 0.1, 0.1, 0.1);
+    fsi_mesh *floor = make_box(fsi_v3(0, 0, -2), 9, 9, 1), *box = make_box(fsi_v3(0, (fsi_real)0.3, 1), 0.1, 0.1, 0.1),
+             *hand = make_box(fsi_v3(0, 0, 3), 0.1, 0.1, 0.1);
     fsi_body b = make_body(fsi_v3(0, (fsi_real)0.3, 1)), led = fsi_default_body();
     fsi_shell *s = NULL;
     fsi_vec3 corner[8], bad[8];
@@ -739,7 +765,8 @@ static void test_each_input_that_is_no_number_is_named_and_changes_nothing(void)
     hash = fsi_shell_hash(s);
     for (k = 0; k < 8; k++) bad[k] = corner[k] = floor->vertices[floor->source_vertex[k]];
     bad[3].z = (fsi_real)test_nan();
-    CHECK(fsi_mesh_move(floor, bad, 8) == FSI_ERROR_NAN && fsi_mesh_set(floor, bad, 8) == FSI_ERROR_NAN); /* a mesh has no other vertices than those it takes */
+    /* a mesh has no other vertices than those it takes */
+    CHECK(fsi_mesh_move(floor, bad, 8) == FSI_ERROR_NAN && fsi_mesh_set(floor, bad, 8) == FSI_ERROR_NAN);
     d = s->desc;
     d.wind.y = (fsi_real)test_nan();
     CHECK(fsi_shell_set_desc(s, &d) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, "wind.y"));
@@ -754,8 +781,8 @@ static void test_each_input_that_is_no_number_is_named_and_changes_nothing(void)
     fsi_mesh_destroy(hand);
 }
 
-/* Momentum that the sheet does not keep its obstacle gets, by contact, spring and what is attached, over all substeps; the body as an impulse. At rest the
-   force is the weight, and so is the torque; a rest takes no time. */
+/* Momentum that the sheet does not keep its obstacle gets, by contact, spring and what is attached, over all substeps;
+   the body as an impulse. At rest the force is the weight, and so is the torque; a rest takes no time. */
 static void keep_account(double drag)
 {
     fsi_shell_material m = fsi_shell_default_material();
@@ -800,10 +827,12 @@ static void keep_account(double drag)
         b.end.position.z += (fsi_real)0.001;
         b.end.orientation = fsi_quat_from_rotation_vector(fsi_v3(0, 0, (fsi_real)(0.01 * (k + 1))));
         if (!CHECK(fsi_shell_step(s, (fsi_real)dt) == FSI_OK)) break;
-        CHECK(fsi_shell_obstacle_reaction(s, 0, &force, NULL) == FSI_OK && fsi_shell_spring_force(s, 1, &pull) == FSI_OK);
+        CHECK(fsi_shell_obstacle_reaction(s, 0, &force, NULL) == FSI_OK &&
+              fsi_shell_spring_force(s, 1, &pull) == FSI_OK);
         touched += s->stats.contacts > 0;
         for (a = 0; a < 3; a++) {
-            const double lost = before[a] - (1 + dt * drag) * s->stats.momentum[a] + dt * ((a == 2 ? -9.81 * mass : 0) + (double)(&pull.x)[a]);
+            const double lost = before[a] - (1 + dt * drag) * s->stats.momentum[a] +
+                                dt * ((a == 2 ? -9.81 * mass : 0) + (double)(&pull.x)[a]);
             CHECK_NEAR((double)(&b.impulse.x)[a], lost, TOL(1e-6, 2e-3) * mass);
             CHECK_NEAR((double)(&force.x)[a], (double)(&b.reaction_force.x)[a], TOL(1e-9, 1e-3) * mass);
         }
@@ -832,8 +861,8 @@ static void test_reactions_are_all_that_the_sheet_loses(void)
     keep_account(5); /* what the drag takes nobody gets */
 }
 
-/* A load in the middle of a body that is carried along gives it no turn, however fast; moments about the origin are those of where it has been. At rest
-   all obstacles of a body count, of both modes, and it gets no impulse. */
+/* A load in the middle of a body that is carried along gives it no turn, however fast; moments about the origin are
+   those of where it has been. At rest all obstacles of a body count, of both modes, and it gets no impulse. */
 static void test_moments_on_moving_bodies_are_about_where_they_are(void)
 {
     const fsi_vec3 x[2] = { fsi_v3(1, 0, (fsi_real)0.5), fsi_v3(0, 0, (fsi_real)0.2) };

@@ -1,10 +1,12 @@
-/* test_shell_state.c - what fsi_shell.h promises of saved states: what load takes a step can use, and goes on to the bit
+/* test_shell_state.c - what fsi_shell.h promises of saved states: what load takes a step can use, and goes on to the
+   bit
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_shell.h"
 #include "kit/test_shell.h"
 
-/* Two cloths, one over the other, a rod sewn to the upper one, a point; a box below that moves, a body on top; a pin, an attached vertex, a spring. */
+/* Two cloths, one over the other, a rod sewn to the upper one, a point; a box below that moves, a body on top; a pin,
+   an attached vertex, a spring. */
 typedef struct layers { fsi_shell *s; fsi_mesh *box, *weight; fsi_body body; int upper; } layers;
 
 static void layers_make(layers *l, fsi_context *context, int with_body)
@@ -86,8 +88,8 @@ static void *save(const fsi_shell *s, size_t *size)
     return state;
 }
 
-/* A COUPLED body lies on the cloth, the box below moves: load goes on to the bit, in float too, where the body's owner knows its place less well than the
-   simulator does. */
+/* A COUPLED body lies on the cloth, the box below moves: load goes on to the bit, in float too, where the body's owner
+   knows its place less well than the simulator does. */
 static void test_under_a_coupled_body_a_loaded_state_goes_on_with_the_same_bits(void)
 {
     fsi_context context = fsi_default_context();
@@ -125,9 +127,11 @@ static void test_under_a_coupled_body_a_loaded_state_goes_on_with_the_same_bits(
     CHECK(context.bytes == 0);
 }
 
-/* ---- crafted states: a checksum that fits says nothing about the numbers ------------------------------------------- */
+/* ---- crafted states: a checksum that fits says nothing about the numbers
+   ------------------------------------------- */
 
-/* The header: magic, cookie, version, size of a real, bytes of the payload, its hash. Then three counts, then positions. */
+/* The header: magic, cookie, version, size of a real, bytes of the payload, its hash. Then three counts, then
+   positions. */
 enum { HEADER = 32, COUNTS = 12 };
 
 static void refit(unsigned char *state, size_t size)
@@ -139,10 +143,12 @@ static void refit(unsigned char *state, size_t size)
 static int stats_are_finite(const fsi_shell *s)
 {
     const fsi_shell_stats *t = &s->stats;
-    return fsi_is_finite(t->kinetic_energy + t->elastic_energy + t->potential_energy + t->contact_energy + t->min_gap + t->contact_stiffness + t->update);
+    return fsi_is_finite(t->kinetic_energy + t->elastic_energy + t->potential_energy + t->contact_energy + t->min_gap +
+                         t->contact_stiffness + t->update);
 }
 
-/* A state with this number in it: refused, and nothing changes, or a step can start from it. Returns 1 where it is taken. */
+/* A state with this number in it: refused, and nothing changes, or a step can start from it. Returns 1 where it is
+   taken. */
 static int try_state(fsi_shell *s, const void *state, size_t size)
 {
     uint64_t before = fsi_shell_hash(s);
@@ -155,8 +161,10 @@ static int try_state(fsi_shell *s, const void *state, size_t size)
     }
     CHECK(fsi_shell_count_intersections(s) == 0);
     before = fsi_shell_hash(s);
-    if (fsi_shell_step(s, (fsi_real)1e-3) == FSI_OK) CHECK(stats_are_finite(s) && fsi_shell_count_intersections(s) == 0);
-    else if (!CHECK(s->context->error.status == FSI_ERROR_CONVERGENCE && fsi_shell_hash(s) == before)) printf("   %s\n", fsi_shell_error(s)->message);
+    if (fsi_shell_step(s, (fsi_real)1e-3) == FSI_OK)
+        CHECK(stats_are_finite(s) && fsi_shell_count_intersections(s) == 0);
+    else if (!CHECK(s->context->error.status == FSI_ERROR_CONVERGENCE && fsi_shell_hash(s) == before))
+        printf("   %s\n", fsi_shell_error(s)->message);
     return 1;
 }
 
@@ -183,7 +191,8 @@ static void test_states_whose_surfaces_cross_are_refused(void)
             memcpy(a, b, 24);
             memcpy(b, kept, 24);
             refit(crafted, size);
-            CHECK(fsi_shell_load(l.s, crafted, size) == FSI_ERROR_MESH && strstr(context.error.message, "passes through"));
+            CHECK(fsi_shell_load(l.s, crafted, size) == FSI_ERROR_MESH &&
+                  strstr(context.error.message, "passes through"));
             CHECK(fsi_shell_hash(l.s) == hash && fsi_shell_count_intersections(l.s) == 0);
         }
         CHECK(fsi_shell_load(l.s, state, size) == FSI_OK);

@@ -50,12 +50,15 @@ static matrix matrix_grid(int nx, int ny, int nz, int reach, int block, double p
         const int row = (z * ny + y) * nx + x;
         int self = 0, degree = 0;
         for (k = -reach; k <= reach; k++) for (j = -reach; j <= reach; j++) for (i = -reach; i <= reach; i++) {
-            if (abs(i) + abs(j) + abs(k) > reach || x + i < 0 || x + i >= nx || y + j < 0 || y + j >= ny || z + k < 0 || z + k >= nz) continue;
-            m.col[e] = row + (k * ny + j) * nx + i;
-            if (m.col[e] == row) self = e;
-            else for (p = 0; p < block; p++) m.value[e * block * block + p * (block + 1)] = -1;
-            degree += m.col[e] != row;
-            e++;
+                    if (abs(i) + abs(j) + abs(k) > reach || x + i < 0 || x + i >= nx || y + j < 0 || y + j >= ny ||
+                        z + k < 0 || z + k >= nz)
+                        continue;
+                    m.col[e] = row + (k * ny + j) * nx + i;
+                    if (m.col[e] == row) self = e;
+                    else
+                        for (p = 0; p < block; p++) m.value[e * block * block + p * (block + 1)] = -1;
+                    degree += m.col[e] != row;
+                    e++;
         }
         for (p = 0; p < block; p++) m.value[self * block * block + p * (block + 1)] = degree + pull;
         m.start[row + 1] = e;
@@ -67,24 +70,29 @@ static double entry_of(const fsi_csr *a, int i, int j)
 {
     const int b = a->block;
     int e;
-    for (e = a->start[i / b]; e < a->start[i / b + 1]; e++) if (a->col[e] == j / b) return a->value[e * b * b + i % b * b + j % b];
+    for (e = a->start[i / b]; e < a->start[i / b + 1]; e++)
+        if (a->col[e] == j / b) return a->value[e * b * b + i % b * b + j % b];
     return 0;
 }
 
-/* The dense solution in long double with pivoting; returns the number of negative pivots of L D L^T without it, -1: it broke down. */
+/* The dense solution in long double with pivoting; returns the number of negative pivots of L D L^T without it, -1: it
+   broke down. */
 static int dense_solve(const fsi_csr *a, const double *b, double *x)
 {
     const int n = a->rows * a->block;
-    long double *d = (long double *)malloc(sizeof *d * (size_t)(n * (n + 1))), *l = (long double *)malloc(sizeof *l * (size_t)(n * n));
+    long double *d = (long double *)malloc(sizeof *d * (size_t)(n * (n + 1))),
+                *l = (long double *)malloc(sizeof *l * (size_t)(n * n));
     int i, j, k, negative = 0;
     for (i = 0; i < n; i++) {
-        for (j = 0; j < n; j++) l[i * n + j] = d[i * (n + 1) + j] = (long double)(i >= j ? entry_of(a, i, j) : entry_of(a, j, i));
+        for (j = 0; j < n; j++)
+            l[i * n + j] = d[i * (n + 1) + j] = (long double)(i >= j ? entry_of(a, i, j) : entry_of(a, j, i));
         d[i * (n + 1) + n] = (long double)b[i];
     }
     for (k = 0; k < n && negative >= 0; k++) { /* inertia */
         if (l[k * n + k] == 0) negative = -1;
         else negative += l[k * n + k] < 0;
-        for (i = k + 1; i < n && negative >= 0; i++) for (j = k + 1; j <= i; j++) l[i * n + j] -= l[i * n + k] * l[j * n + k] / l[k * n + k];
+        for (i = k + 1; i < n && negative >= 0; i++)
+            for (j = k + 1; j <= i; j++) l[i * n + j] -= l[i * n + k] * l[j * n + k] / l[k * n + k];
     }
     for (k = 0; k < n; k++) {
         int best = k;
@@ -113,22 +121,26 @@ static int dense_solve(const fsi_csr *a, const double *b, double *x)
 static double residual_of(const fsi_csr *a, const double *b, const double *x)
 {
     const int n = a->rows * a->block, w = a->block;
-    double *left = (double *)malloc(sizeof(double) * (size_t)(n + 1)), *size = (double *)malloc(sizeof(double) * (size_t)(n + 1)), worst = 0, most = 1e-300;
+    double *left = (double *)malloc(sizeof(double) * (size_t)(n + 1)),
+           *size = (double *)malloc(sizeof(double) * (size_t)(n + 1)), worst = 0, most = 1e-300;
     int r, e, p, q;
     for (r = 0; r < n; r++) {
         left[r] = b[r];
         size[r] = fabs(b[r]);
     }
-    for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1] && a->col[e] <= r; e++) for (p = 0; p < w; p++) for (q = 0; q < w; q++) {
-        const double v = a->value[e * w * w + p * w + q];
-        const int i = r * w + p, j = a->col[e] * w + q;
-        if (a->col[e] == r && j > i) continue;
-        left[i] -= v * x[j];
-        size[i] += fabs(v * x[j]);
-        if (i == j) continue;
-        left[j] -= v * x[i];
-        size[j] += fabs(v * x[i]);
-    }
+    for (r = 0; r < a->rows; r++)
+        for (e = a->start[r]; e < a->start[r + 1] && a->col[e] <= r; e++)
+            for (p = 0; p < w; p++)
+                for (q = 0; q < w; q++) {
+                    const double v = a->value[e * w * w + p * w + q];
+                    const int i = r * w + p, j = a->col[e] * w + q;
+                    if (a->col[e] == r && j > i) continue;
+                    left[i] -= v * x[j];
+                    size[i] += fabs(v * x[j]);
+                    if (i == j) continue;
+                    left[j] -= v * x[i];
+                    size[j] += fabs(v * x[i]);
+                }
     for (r = 0; r < n; r++) {
         worst = fmax(worst, fabs(left[r]));
         most = fmax(most, size[r]);
@@ -175,7 +187,9 @@ static void random_dense(double *d, int n, int kind, double share, uint64_t *ran
     double *b = (double *)calloc((size_t)(n * n), sizeof(double));
     const int split = kind ? n - n / 3 : n;
     int i, j, k;
-    for (i = 0; i < n; i++) for (j = 0; j < n; j++) if (i == j || test_random(random) < share) b[i * n + j] = test_random(random) - 0.5;
+    for (i = 0; i < n; i++)
+        for (j = 0; j < n; j++)
+            if (i == j || test_random(random) < share) b[i * n + j] = test_random(random) - 0.5;
     for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
         double s = i == j ? 0.5 : 0;
         if ((i < split) == (j < split)) for (k = 0; k < n; k++) s += b[i * n + k] * b[j * n + k];
@@ -222,7 +236,9 @@ static void test_blocks_are_as_good_as_numbers(void)
             for (j = 0; j < n; j++) {
                 if ((i * 7 + j * 7) % 3 == 1 && i != j) continue; /* symmetric pattern; what is left out must be 0 */
                 m.col[e] = j;
-                for (p = 0; p < b; p++) for (q = 0; q < b; q++) m.value[(e * b + p) * b + q] = d[(i * b + p) * n * b + j * b + q] + (i == j && p == q ? 10 : 0);
+                for (p = 0; p < b; p++)
+                    for (q = 0; q < b; q++)
+                        m.value[(e * b + p) * b + q] = d[(i * b + p) * n * b + j * b + q] + (i == j && p == q ? 10 : 0);
                 e++;
             }
             m.start[i + 1] = e;
@@ -264,13 +280,16 @@ static void test_arrows_and_lone_rows(void)
 
 static void test_meshes_are_solved_to_rounding(void)
 {
-    static const struct { int nx, ny, nz, reach, block; } shape[5] = { { 100, 100, 1, 1, 1 }, { 17, 16, 15, 1, 1 }, { 40, 30, 1, 2, 3 }, { 3000, 1, 1, 2, 2 }, { 9, 8, 7, 1, 4 } };
+    static const struct {
+        int nx, ny, nz, reach, block;
+    } shape[5] = {{100, 100, 1, 1, 1}, {17, 16, 15, 1, 1}, {40, 30, 1, 2, 3}, {3000, 1, 1, 2, 2}, {9, 8, 7, 1, 4}};
     int k, i, order;
     for (k = 0; k < 5; k++) for (order = 0; order < 2; order++) {
         matrix m = matrix_grid(shape[k].nx, shape[k].ny, shape[k].nz, shape[k].reach, shape[k].block, 0.01);
         const int n = m.a.rows * m.a.block;
         fsi_ldlt_desc d = dissecting();
-        double *b = (double *)malloc(sizeof(double) * (size_t)n), *x = (double *)malloc(sizeof(double) * (size_t)n), *want = (double *)malloc(sizeof(double) * (size_t)n);
+        double *b = (double *)malloc(sizeof(double) * (size_t)n), *x = (double *)malloc(sizeof(double) * (size_t)n),
+               *want = (double *)malloc(sizeof(double) * (size_t)n);
         double off = 0;
         fsi_ldlt *f;
         set_order(&d, order);
@@ -281,7 +300,8 @@ static void test_meshes_are_solved_to_rounding(void)
         CHECK(residual_of(&m.a, b, x) < 1e-14);
         for (i = 0; i < n; i++) off = fmax(off, fabs(x[i] - want[i]));
         CHECK_NEAR(off, 0, 1e-9);
-        CHECK(f->stats.negative == 0 && f->stats.weakest_pivot > 0.02 && f->stats.growth <= 2 && f->stats.weakest_row >= 0);
+        CHECK(f->stats.negative == 0 && f->stats.weakest_pivot > 0.02 && f->stats.growth <= 2 &&
+              f->stats.weakest_row >= 0);
         CHECK(fsi_ldlt_solve(f, b, b) == FSI_OK); /* in place */
         for (i = 0; i < n; i++) CHECK_NEAR(b[i], want[i], 1e-9);
         fsi_ldlt_destroy(f);
@@ -360,7 +380,8 @@ static void test_singular_and_indefinite_matrices_name_a_row(void)
     matrix_free(&m);
 }
 
-/* A small pivot at the start makes large ones of the others: that is told, and what is left of a singular matrix then is not taken for a pivot. */
+/* A small pivot at the start makes large ones of the others: that is told, and what is left of a singular matrix then
+   is not taken for a pivot. */
 static void test_growth_is_told_and_its_rounding_is_no_pivot(void)
 {
     const double singular[9] = { 1e-7, 1, 3, 1, 0, 0, 3, 0, 0 }, saddle[4] = { 1e-9, 1, 1, 0 };
@@ -371,7 +392,8 @@ static void test_growth_is_told_and_its_rounding_is_no_pivot(void)
     d.context = &c;
     d.order = FSI_LDLT_NATURAL;
     d.pivots = FSI_LDLT_ANY;
-    CHECK(fsi_ldlt_create(&f, &m.a, &d) == FSI_OK && fsi_ldlt_factor(f, &m.a) == FSI_ERROR_SINGULAR && c.error.element == 2);
+    CHECK(fsi_ldlt_create(&f, &m.a, &d) == FSI_OK && fsi_ldlt_factor(f, &m.a) == FSI_ERROR_SINGULAR &&
+          c.error.element == 2);
     fsi_ldlt_destroy(f);
     f = ldlt_of(&s.a, &d);
     CHECK_NEAR(f->stats.growth, 1e9, 1);
@@ -412,14 +434,16 @@ static void test_a_failed_factorisation_leaves_no_factor(void)
     f = ldlt_of(&m.a, &d);
     CHECK(m.col[m.start[40] + 2] == 40 && fsi_ldlt_solve(f, b, x) == FSI_OK);
     m.value[m.start[40] + 2] = -1;
-    CHECK(fsi_ldlt_factor(f, &m.a) == FSI_ERROR_SINGULAR && c.error.element == 40 && fsi_ldlt_solve(f, b, x) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_ldlt_factor(f, &m.a) == FSI_ERROR_SINGULAR && c.error.element == 40 &&
+          fsi_ldlt_solve(f, b, x) == FSI_ERROR_ARGUMENT);
     m.value[m.start[40] + 2] = good;
     CHECK(fsi_ldlt_factor(f, &m.a) == FSI_OK && fsi_ldlt_solve(f, b, x) == FSI_OK);
     fsi_ldlt_destroy(f);
     matrix_free(&m);
 }
 
-/* Rows that see nearly all are put aside, though nobody says so: L has their rows full, and else no more than without them. */
+/* Rows that see nearly all are put aside, though nobody says so: L has their rows full, and else no more than without
+   them. */
 static void test_dense_rows_are_found(void)
 {
     enum { N = 2000 };
@@ -592,7 +616,8 @@ static void test_bad_input_is_named(void)
     x[5] = test_inf();
     CHECK(fsi_ldlt_solve(f, x, x) == FSI_ERROR_NAN && c.error.element == 5);
     x[5] = 1e308;
-    CHECK(fsi_csr_multiply(&c, &a, NULL, x) == FSI_ERROR_ARGUMENT && fsi_csr_multiply(&c, NULL, x, x) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_csr_multiply(&c, &a, NULL, x) == FSI_ERROR_ARGUMENT &&
+          fsi_csr_multiply(&c, NULL, x, x) == FSI_ERROR_ARGUMENT);
     fsi_ldlt_destroy(f);
     fsi_ldlt_destroy(NULL);
     matrix_free(&m);
@@ -673,7 +698,8 @@ static void test_the_solver_keeps_what_still_holds(void)
     matrix_free(&other);
 }
 
-/* Patterns come and go, small ones and ones that are dissected: after the first round nothing is allocated, and the bits are those of solvers that know one only. */
+/* Patterns come and go, small ones and ones that are dissected: after the first round nothing is allocated, and the
+   bits are those of solvers that know one only. */
 static void test_a_solver_has_memory_for_patterns_it_has_seen(void)
 {
     fsi_context c = fsi_default_context();
@@ -681,7 +707,8 @@ static void test_a_solver_has_memory_for_patterns_it_has_seen(void)
     fsi_system y = fsi_default_system();
     fsi_solver *s = solver_of(&c, NULL, NULL, 0);
     long long allocs = 0;
-    double *b = (double *)calloc(4000, sizeof(double)), *x = (double *)calloc(4000, sizeof(double)), *want = (double *)calloc(4000, sizeof(double));
+    double *b = (double *)calloc(4000, sizeof(double)), *x = (double *)calloc(4000, sizeof(double)),
+           *want = (double *)calloc(4000, sizeof(double));
     int k, i;
     m[0] = matrix_grid(12, 9, 1, 2, 3, 0.4);
     m[1] = matrix_grid(60, 60, 1, 1, 1, 0.4);
@@ -705,7 +732,8 @@ static void test_a_solver_has_memory_for_patterns_it_has_seen(void)
     free(want);
 }
 
-/* With the factor of the matrix before as preconditioner: few iterations for a little change, a new factor for a large one. */
+/* With the factor of the matrix before as preconditioner: few iterations for a little change, a new factor for a large
+   one. */
 static void test_an_old_factor_serves_matrices_near_it(void)
 {
     int kind, i;
@@ -721,7 +749,8 @@ static void test_an_old_factor_serves_matrices_near_it(void)
             b[i] = i % 11 - 5;
             sign[i] = kind && i % 4 == 0 ? -1 : 1;
             for (e = m.start[i]; e < m.start[i + 1]; e++) if (m.col[e] == i && sign[i] < 0) m.value[e] = -3;
-            for (e = m.start[i]; e < m.start[i + 1]; e++) if (m.col[e] != i && kind && i % 4 && m.col[e] % 4) m.value[e] = -0.25;
+            for (e = m.start[i]; e < m.start[i + 1]; e++)
+                if (m.col[e] != i && kind && i % 4 && m.col[e] % 4) m.value[e] = -0.25;
         }
         y.matrix = &m.a;
         y.pivots = kind ? FSI_LDLT_SIGNED : FSI_LDLT_POSITIVE;
@@ -730,7 +759,9 @@ static void test_an_old_factor_serves_matrices_near_it(void)
         for (i = 0; i < m.start[N]; i++) m.value[i] *= 1 + 0.01 * (i % 3);
         for (i = 0; i < N; i++) { /* symmetric again */
             int e, g;
-            for (e = m.start[i]; e < m.start[i + 1]; e++) for (g = m.start[m.col[e]]; g < m.start[m.col[e] + 1]; g++) if (m.col[g] == i && m.col[e] < i) m.value[e] = m.value[g];
+            for (e = m.start[i]; e < m.start[i + 1]; e++)
+                for (g = m.start[m.col[e]]; g < m.start[m.col[e] + 1]; g++)
+                    if (m.col[g] == i && m.col[e] < i) m.value[e] = m.value[g];
         }
         CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 2e-8);
         CHECK(s->stats.factorings == 1 && s->stats.iters > 0 && s->stats.iters <= 20);
@@ -810,10 +841,12 @@ static void test_the_hosts_solver_is_called_and_checked(void)
     int i;
     for (i = 0; i < 80; i++) b[i] = i % 5 - 2;
     y.matrix = &m.a;
-    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-13 && h.calls == 1 && s->stats.factorings == 0);
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-13 && h.calls == 1 &&
+          s->stats.factorings == 0);
     memcpy(good, x, sizeof x);
     h.lie = 1;
-    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_CONVERGENCE && strstr(c.error.message, "host") && !memcmp(x, good, sizeof x));
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_CONVERGENCE && strstr(c.error.message, "host") &&
+          !memcmp(x, good, sizeof x));
     h.lie = 2;
     CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_NAN && c.error.element == 40 && !memcmp(x, good, sizeof x));
     h.lie = 0;
@@ -837,7 +870,8 @@ static void test_the_solver_names_bad_systems(void)
     op.user = NULL;
     y.matrix = &m.a;
     z = y, z.cookie++;
-    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_COOKIE && fsi_solver_solve(NULL, &y, b, x) == FSI_ERROR_COOKIE && fsi_solver_solve(s, NULL, b, x) == FSI_ERROR_COOKIE);
+    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_COOKIE && fsi_solver_solve(NULL, &y, b, x) == FSI_ERROR_COOKIE &&
+          fsi_solver_solve(s, NULL, b, x) == FSI_ERROR_COOKIE);
     z = y, z.op = &op;
     CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "both"));
     z.matrix = NULL;
@@ -862,7 +896,8 @@ static void test_the_solver_names_bad_systems(void)
     fsi_solver_destroy(s);
     d.context = &c;
     d.reuse = -1;
-    CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_ARGUMENT && s == NULL && fsi_solver_create(NULL, &d) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_ARGUMENT && s == NULL &&
+          fsi_solver_create(NULL, &d) == FSI_ERROR_ARGUMENT);
     d.reuse = 0;
     d.cookie++;
     CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_COOKIE);
@@ -881,16 +916,19 @@ static void test_a_solver_without_iteration_refuses_what_needs_one(void)
     double b[16] = { 1 }, x[16] = { 3 };
     d.context = &c;
     d.reuse = 5;
-    CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_ARGUMENT && s == NULL && strstr(c.error.message, "desc.reuse needs desc.iteration"));
+    CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_ARGUMENT && s == NULL &&
+          strstr(c.error.message, "desc.reuse needs desc.iteration"));
     d.reuse = 0;
     if (!CHECK(fsi_solver_create(&s, &d) == FSI_OK)) return;
     y.op = &op;
-    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_ARGUMENT && x[0] == 3 && strstr(c.error.message, "system.op needs desc.iteration"));
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_ARGUMENT && x[0] == 3 &&
+          strstr(c.error.message, "system.op needs desc.iteration"));
     y.op = NULL;
     y.matrix = &m.a;
     CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-14);
     s->desc.reuse = 5;
-    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.reuse needs desc.iteration"));
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_ARGUMENT &&
+          strstr(c.error.message, "desc.reuse needs desc.iteration"));
     fsi_solver_destroy(s);
     matrix_free(&m);
 }
@@ -944,7 +982,8 @@ static void test_the_solver_refines(void)
     for (i = 0; i < ALL; i++) sign[i] = i < K ? -1 : 1, b[i] = test_random(&random) - 0.5;
     for (i = 0; i < K; i++) d[i * ALL + i] = -1e-9;
     for (i = K; i < ALL; i++) d[i * ALL + i] = 2;
-    for (i = 0; i < K; i++) for (k = 0; k < 3; k++) d[i * ALL + K + 3 * i + k] = d[(K + 3 * i + k) * ALL + i] = test_random(&random) + 0.5;
+    for (i = 0; i < K; i++)
+        for (k = 0; k < 3; k++) d[i * ALL + K + 3 * i + k] = d[(K + 3 * i + k) * ALL + i] = test_random(&random) + 0.5;
     m = matrix_from(d, ALL);
     e.order = FSI_LDLT_NATURAL;
     CHECK(fsi_solver_create(&s, &e) == FSI_OK);

@@ -76,7 +76,8 @@ static int row_of(const elements *s, int e, int k)
     return v < 0 ? -1 : v * s->d.block + k % s->d.block;
 }
 
-/* The dense sum: `exact` in long double, `plain` in double, in the order of elements; `size` of what was summed; `met`: blocks. Zeroed by the caller. */
+/* The dense sum: `exact` in long double, `plain` in double, in the order of elements; `size` of what was summed; `met`:
+   blocks. Zeroed by the caller. */
 typedef struct dense_sum { int n; long double *exact; double *plain, *size; unsigned char *met; } dense_sum;
 
 static dense_sum dense_sum_of(const elements *s)
@@ -134,14 +135,17 @@ static void check_against_sum(const fsi_assembly *a, const elements *s)
     CHECK(fsi_csr_multiply(NULL, m, unused, unused + d.n) == FSI_OK); /* a matrix in form */
     free(unused);
     CHECK(m->rows == s->d.vertices && m->cols == s->d.vertices && b == s->d.block);
-    for (r = 0; r < m->rows; r++) for (e = m->start[r]; e < m->start[r + 1]; e++) for (p = 0; p < b; p++) for (q = 0; q < b; q++) {
-        const int at = (r * b + p) * d.n + m->col[e] * b + q;
-        const double v = m->value[(e * b + p) * b + q];
-        CHECK(d.met[at] == 1);
-        d.met[at] = 0;
-        CHECK(v == d.plain[at]); /* the order of elements */
-        off = fmax(off, fabs((double)((long double)v - d.exact[at])) / (d.size[at] + 1e-300));
-    }
+    for (r = 0; r < m->rows; r++)
+        for (e = m->start[r]; e < m->start[r + 1]; e++)
+            for (p = 0; p < b; p++)
+                for (q = 0; q < b; q++) {
+                    const int at = (r * b + p) * d.n + m->col[e] * b + q;
+                    const double v = m->value[(e * b + p) * b + q];
+                    CHECK(d.met[at] == 1);
+                    d.met[at] = 0;
+                    CHECK(v == d.plain[at]); /* the order of elements */
+                    off = fmax(off, fabs((double)((long double)v - d.exact[at])) / (d.size[at] + 1e-300));
+                }
     CHECK_NEAR(off, 0, 1e-14);
     for (i = 0; i < d.n; i++) for (j = 0; j < d.n; j++) CHECK(d.met[i * d.n + j] == 0); /* every couple has an entry */
     dense_sum_free(&d);
@@ -153,7 +157,8 @@ static void test_the_matrix_is_the_sum_of_its_elements(void)
     int round;
     for (round = 0; round < 200; round++) {
         const int block = round % 10 == 9 ? 16 : round % 5 + 1;
-        elements s = elements_random(1 + (int)(test_random(&random) * (block > 5 ? 8 : 25)), (int)(test_random(&random) * 30), 6, block, round % 2, &random);
+        elements s = elements_random(1 + (int)(test_random(&random) * (block > 5 ? 8 : 25)),
+                                     (int)(test_random(&random) * 30), 6, block, round % 2, &random);
         fsi_assembly *a = assembly_of(&s, NULL);
         CHECK(fsi_assembly_matrix(a, s.value) == FSI_OK);
         CHECK(a->numbers == s.numbers && a->vector_numbers == s.loads);
@@ -173,7 +178,9 @@ static void test_the_vector_is_the_sum_of_its_elements(void)
         fsi_assembly *a = assembly_of(&s, NULL);
         long double want[26 * 16] = { 0 };
         double out[26 * 16], *v = s.load;
-        for (e = 0; e < s.d.elements; e++) for (k = 0; k < (s.start[e + 1] - s.start[e]) * block; k++, v++) if (row_of(&s, e, k) >= 0) want[row_of(&s, e, k)] += (long double)*v;
+        for (e = 0; e < s.d.elements; e++)
+            for (k = 0; k < (s.start[e + 1] - s.start[e]) * block; k++, v++)
+                if (row_of(&s, e, k) >= 0) want[row_of(&s, e, k)] += (long double)*v;
         CHECK(fsi_assembly_vector(a, s.load, out) == FSI_OK);
         for (i = 0; i < vertices * block; i++) CHECK_NEAR((long double)out[i] - want[i], 0, 1e-13);
         fsi_assembly_destroy(a);
@@ -195,7 +202,8 @@ static void test_elements_lie_where_the_offsets_say(void)
         numbers += m * m * 9;
         loads += m * 3;
     }
-    CHECK(fsi_assembly_matrix_offset(a, 50) == (size_t)-1 && strstr(c.error.message, "element 50") && c.error.status == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_assembly_matrix_offset(a, 50) == (size_t)-1 && strstr(c.error.message, "element 50") &&
+          c.error.status == FSI_ERROR_ARGUMENT);
     CHECK(fsi_assembly_vector_offset(a, -1) == (size_t)-1 && strstr(c.error.message, "element -1"));
     CHECK(fsi_assembly_matrix_offset(NULL, 0) == (size_t)-1 && fsi_assembly_vector_offset(NULL, 0) == (size_t)-1);
     fsi_assembly_destroy(a);
@@ -238,7 +246,8 @@ static void test_symmetric_elements_make_a_symmetric_matrix(void)
         for (r = 0; r < m->rows; r++) for (e = m->start[r]; e < m->start[r + 1]; e++) {
             for (f = m->start[m->col[e]]; m->col[f] < r;) f++;
             if (!CHECK(m->col[f] == r)) continue;
-            for (p = 0; p < b; p++) for (q = 0; q < b; q++) CHECK(m->value[(e * b + p) * b + q] == m->value[(f * b + q) * b + p]);
+            for (p = 0; p < b; p++)
+                for (q = 0; q < b; q++) CHECK(m->value[(e * b + p) * b + q] == m->value[(f * b + q) * b + p]);
         }
         fsi_assembly_destroy(a);
         elements_free(&s);
@@ -248,7 +257,8 @@ static void test_symmetric_elements_make_a_symmetric_matrix(void)
 static uint64_t matrix_hash(const fsi_assembly *a)
 {
     const size_t b = (size_t)a->block, entries = (size_t)a->matrix.start[a->vertices];
-    const uint64_t pattern = fsi_hash(a->matrix.col, entries * sizeof(int), fsi_hash(a->matrix.start, ((size_t)a->vertices + 1) * sizeof(int), 0));
+    const uint64_t pattern = fsi_hash(a->matrix.col, entries * sizeof(int),
+                                      fsi_hash(a->matrix.start, ((size_t)a->vertices + 1) * sizeof(int), 0));
     return fsi_hash(a->matrix.value, entries * b * b * sizeof(double), pattern);
 }
 
@@ -361,7 +371,8 @@ static void test_a_sum_that_overflows_is_refused(void)
     d.start = start;
     d.vertex = vertex;
     CHECK(fsi_assembly_create(&a, &d) == FSI_OK);
-    CHECK(fsi_assembly_matrix(a, value) == FSI_ERROR_NAN && strstr(c.error.message, "vertex 1") && c.error.element == 1);
+    CHECK(fsi_assembly_matrix(a, value) == FSI_ERROR_NAN && strstr(c.error.message, "vertex 1") &&
+          c.error.element == 1);
     CHECK(a->matrix.value[0] == 0 && a->matrix.value[1] == 0);
     CHECK(fsi_assembly_vector(a, value, out) == FSI_ERROR_NAN && out[0] == 5 && out[1] == 6);
     fsi_assembly_destroy(a);
@@ -384,7 +395,8 @@ static void test_an_empty_assembly_is_a_matrix(void)
         CHECK(fsi_assembly_create(&a, &d) == FSI_OK);
         memset(out, 1, sizeof out);
         CHECK(fsi_assembly_matrix(a, NULL) == FSI_OK && fsi_assembly_vector(a, NULL, out) == FSI_OK);
-        CHECK(a->matrix.start[5] == 5 && a->matrix.col[4] == 4 && a->matrix.value[44] == 0 && out[0] == 0 && out[14] == 0);
+        CHECK(a->matrix.start[5] == 5 && a->matrix.col[4] == 4 && a->matrix.value[44] == 0 && out[0] == 0 &&
+              out[14] == 0);
         fsi_assembly_destroy(a);
     }
     fsi_assembly_destroy(NULL);
@@ -450,9 +462,11 @@ static void test_bad_elements_are_named(void)
     free(huge);
     CHECK(fsi_assembly_create(NULL, &d) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_assembly_create(&a, &d) == FSI_OK);
-    CHECK(fsi_assembly_matrix(NULL, s.value) == FSI_ERROR_COOKIE && fsi_assembly_vector(NULL, s.load, x) == FSI_ERROR_COOKIE);
+    CHECK(fsi_assembly_matrix(NULL, s.value) == FSI_ERROR_COOKIE &&
+          fsi_assembly_vector(NULL, s.load, x) == FSI_ERROR_COOKIE);
     CHECK(fsi_assembly_matrix(a, NULL) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "value"));
-    CHECK(fsi_assembly_vector(a, NULL, x) == FSI_ERROR_ARGUMENT && fsi_assembly_vector(a, s.load, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_assembly_vector(a, NULL, x) == FSI_ERROR_ARGUMENT &&
+          fsi_assembly_vector(a, s.load, NULL) == FSI_ERROR_ARGUMENT);
     a->cookie++;
     CHECK(fsi_assembly_matrix(a, s.value) == FSI_ERROR_COOKIE && fsi_assembly_matrix_offset(a, 0) == (size_t)-1);
     a->cookie--;

@@ -1,4 +1,5 @@
-/* test_solve_krylov.c - iterative solves against dense elimination in long double, theory's bounds, and the promises of fsi_solve.h.
+/* test_solve_krylov.c - iterative solves against dense elimination in long double, theory's bounds, and the promises
+   of fsi_solve.h.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_krylov.h"
@@ -14,29 +15,32 @@ static matrix matrix_from(const double *d, int n, int b)
     for (i = 0; i < n; i++) {
         for (j = 0; j < n; j++) {
             m.col[i * n + j] = j;
-            for (p = 0; p < b; p++) for (q = 0; q < b; q++) m.value[((i * n + j) * b + p) * b + q] = d[(i * b + p) * n * b + j * b + q];
+            for (p = 0; p < b; p++)
+                for (q = 0; q < b; q++) m.value[((i * n + j) * b + p) * b + q] = d[(i * b + p) * n * b + j * b + q];
         }
         m.start[i + 1] = (i + 1) * n;
     }
     return m;
 }
 
-/* -Laplace on a grid, each point with its up to six neighbours; `pull` keeps all in place, 0 leaves the constant free. With `wall` the grid's
-   border is held at 0. */
+/* -Laplace on a grid, each point with its up to six neighbours; `pull` keeps all in place, 0 leaves the constant free.
+   With `wall` the grid's border is held at 0. */
 static matrix matrix_grid(int nx, int ny, int nz, double pull, int wall)
 {
     matrix m = matrix_make(nx * ny * nz, 1, nx * ny * nz * 7);
     int x, y, z, k, e = 0;
     for (z = 0; z < nz; z++) for (y = 0; y < ny; y++) for (x = 0; x < nx; x++) {
-        const int row = (z * ny + y) * nx + x, near_by[7] = { z > 0, y > 0, x > 0, 1, x < nx - 1, y < ny - 1, z < nz - 1 };
-        const int step[7] = { -nx * ny, -nx, -1, 0, 1, nx, nx * ny };
-        int self = 0, degree = 0;
-        for (k = 0; k < 7; k++) if (near_by[k]) {
-            if (k == 3) self = e;
-            else degree++;
-            m.col[e] = row + step[k];
-            m.value[e++] = -1;
-        }
+                const int row = (z * ny + y) * nx + x,
+                          near_by[7] = {z > 0, y > 0, x > 0, 1, x < nx - 1, y < ny - 1, z < nz - 1};
+                const int step[7] = {-nx * ny, -nx, -1, 0, 1, nx, nx * ny};
+                int self = 0, degree = 0;
+                for (k = 0; k < 7; k++)
+                    if (near_by[k]) {
+                        if (k == 3) self = e;
+                        else degree++;
+                        m.col[e] = row + step[k];
+                        m.value[e++] = -1;
+                    }
         m.value[self] = pull + (wall ? 2 * (nx > 1) + 2 * (ny > 1) + 2 * (nz > 1) : degree);
         m.start[row + 1] = e;
     }
@@ -64,7 +68,9 @@ static void dense_with_eigenvalues(double *d, const double *eigenvalue, int n, u
             for (j = 0; j < n; j++) t[i] += d[i * n + j] * u[j];
         }
         for (i = 0; i < n; i++) utu += u[i] * t[i];
-        for (i = 0; i < n; i++) for (j = 0; j < n; j++) d[i * n + j] += 4 * utu / uu / uu * u[i] * u[j] - 2 / uu * (u[i] * t[j] + t[i] * u[j]);
+        for (i = 0; i < n; i++)
+            for (j = 0; j < n; j++)
+                d[i * n + j] += 4 * utu / uu / uu * u[i] * u[j] - 2 / uu * (u[i] * t[j] + t[i] * u[j]);
     }
     for (i = 0; i < n; i++) for (j = 0; j < i; j++) d[i * n + j] = d[j * n + i];
 }
@@ -136,7 +142,8 @@ static fsi_status trouble_apply(void *user, fsi_context *context, const double *
 
 /* ---- solves --------------------------------------------------------------------------------------------------- */
 
-static fsi_krylov *krylov_of(fsi_context *c, fsi_krylov_method method, int rows, int columns, int max_iters, double tolerance)
+static fsi_krylov *krylov_of(fsi_context *c, fsi_krylov_method method, int rows, int columns, int max_iters,
+                             double tolerance)
 {
     fsi_krylov_desc d = fsi_krylov_default_desc();
     fsi_krylov *k = NULL;
@@ -151,7 +158,8 @@ static fsi_krylov *krylov_of(fsi_context *c, fsi_krylov_method method, int rows,
 }
 
 /* One solve; the solver's stats into *stats. */
-static fsi_status solve(fsi_context *c, fsi_krylov_method method, const fsi_csr *a, const fsi_operator *m, int columns, int max_iters, double tolerance, const double *b, double *x, fsi_krylov_stats *stats)
+static fsi_status solve(fsi_context *c, fsi_krylov_method method, const fsi_csr *a, const fsi_operator *m, int columns,
+                        int max_iters, double tolerance, const double *b, double *x, fsi_krylov_stats *stats)
 {
     const fsi_operator o = fsi_csr_operator(a);
     fsi_krylov *k = krylov_of(c, method, a->rows * a->block, columns, max_iters, tolerance);
@@ -172,7 +180,9 @@ static double residual_of(const fsi_csr *a, const double *b, const double *x, in
         CHECK(fsi_csr_multiply(NULL, a, x + c * n, y) == FSI_OK);
         for (i = 0; i < n; i++) big = fmax(big, fabs(b[c * n + i]));
         if (!(big > 0)) continue;
-        for (i = 0; i < n; i++) rr += (b[c * n + i] - y[i]) / big * ((b[c * n + i] - y[i]) / big), bb += b[c * n + i] / big * (b[c * n + i] / big);
+        for (i = 0; i < n; i++)
+            rr += (b[c * n + i] - y[i]) / big * ((b[c * n + i] - y[i]) / big),
+                bb += b[c * n + i] / big * (b[c * n + i] / big);
         worst = fmax(worst, sqrt(rr / bb));
         if (!(rr >= 0)) worst = test_nan();
     }
@@ -194,7 +204,8 @@ static void test_products_of_columns_are_sums_of_rows(void)
         o = fsi_csr_operator(&m.a);
         CHECK(o.n == n && o.apply(o.user, NULL, x, y, c) == FSI_OK);
         for (j = 0; j < c; j++) {
-            CHECK(fsi_csr_multiply(NULL, &m.a, x + j * n, alone) == FSI_OK && memcmp(alone, y + j * n, sizeof(double) * (size_t)n) == 0);
+            CHECK(fsi_csr_multiply(NULL, &m.a, x + j * n, alone) == FSI_OK &&
+                  memcmp(alone, y + j * n, sizeof(double) * (size_t)n) == 0);
             for (i = 0; i < n; i++) {
                 long double sum = 0;
                 int k;
@@ -211,7 +222,8 @@ static void test_solutions_match_dense_elimination(void)
 {
     int round, i, j;
     for (round = 0; round < 48; round++) {
-        const int b = 1 + round % 4, rows = 1 + round * 7 % 15, n = b * rows, columns = 1 + round % 5, indefinite = round % 3 == 2;
+        const int b = 1 + round % 4, rows = 1 + round * 7 % 15, n = b * rows, columns = 1 + round % 5,
+                  indefinite = round % 3 == 2;
         double d[60 * 60], eigenvalue[60], diagonal[60], rhs[60 * 5], x[60 * 5], want[60];
         fsi_krylov_stats stats;
         fsi_operator jacobi;
@@ -225,8 +237,10 @@ static void test_solutions_match_dense_elimination(void)
         fill_random(rhs, n * columns, (uint64_t)round);
         for (j = indefinite; j < 2; j++) {
             fill_random(x, n * columns, 99); /* a bad guess */
-            CHECK(solve(NULL, (fsi_krylov_method)j, &m.a, round % 2 ? &jacobi : NULL, columns, 1000, 1e-12, rhs, x, &stats) == FSI_OK);
-            CHECK(residual_of(&m.a, rhs, x, columns) <= 1.1e-12 && stats.residual <= 1e-12 && stats.applied_a > 0 && (stats.applied_m > 0) == (round % 2));
+            CHECK(solve(NULL, (fsi_krylov_method)j, &m.a, round % 2 ? &jacobi : NULL, columns, 1000, 1e-12, rhs, x,
+                        &stats) == FSI_OK);
+            CHECK(residual_of(&m.a, rhs, x, columns) <= 1.1e-12 && stats.residual <= 1e-12 && stats.applied_a > 0 &&
+                  (stats.applied_m > 0) == (round % 2));
             for (i = 0; i < n * columns; i++) {
                 if (i % n == 0) dense_solve(d, rhs + i, want, n);
                 CHECK_NEAR(x[i], want[i % n], 1e-11);
@@ -275,8 +289,10 @@ static void test_cg_error_keeps_below_the_bound_of_kappa(void)
         double error = 0;
         fsi_krylov_stats stats;
         memset(x, 0, sizeof x);
-        CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, NULL, 1, iters, 1e-14, b, x, &stats) == FSI_ERROR_CONVERGENCE && stats.iters == iters);
-        for (i = 0; i < 100; i++) for (j = 0; j < 100; j++) error += (want[i] - x[i]) * d[i * 100 + j] * (want[j] - x[j]);
+        CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, NULL, 1, iters, 1e-14, b, x, &stats) == FSI_ERROR_CONVERGENCE &&
+              stats.iters == iters);
+        for (i = 0; i < 100; i++)
+            for (j = 0; j < 100; j++) error += (want[i] - x[i]) * d[i * 100 + j] * (want[j] - x[j]);
         bound *= rate;
         CHECK(sqrt(error / start) <= bound);
         tight += sqrt(error / start) >= 0.02 * bound;
@@ -297,7 +313,8 @@ static void test_minres_residual_never_grows(void)
     for (iters = 1; iters <= 200 && last > 1e-9; iters++) {
         fsi_krylov_stats stats;
         memset(x, 0, sizeof x);
-        CHECK(solve(NULL, FSI_KRYLOV_MINRES, &m.a, NULL, 1, iters, 1e-10, b, x, &stats) == (stats.residual <= 1e-10 ? FSI_OK : FSI_ERROR_CONVERGENCE));
+        CHECK(solve(NULL, FSI_KRYLOV_MINRES, &m.a, NULL, 1, iters, 1e-10, b, x, &stats) ==
+              (stats.residual <= 1e-10 ? FSI_OK : FSI_ERROR_CONVERGENCE));
         CHECK(stats.residual <= last * (1 + 1e-12));
         CHECK_NEAR(stats.residual, residual_of(&m.a, b, x, 1), 1e-12);
         last = stats.residual;
@@ -306,8 +323,9 @@ static void test_minres_residual_never_grows(void)
     matrix_free(&m);
 }
 
-/* [H B^T; B 0] preconditioned by diag(H, B H^-1 B^T): three distinct eigenvalues (Murphy, Golub and Wathen 2000). H is diagonal here, and B
-   has orthogonal rows in H^-1, so that the Schur complement is diagonal as well. With a rough M it takes longer, but arrives. */
+/* [H B^T; B 0] preconditioned by diag(H, B H^-1 B^T): three distinct eigenvalues (Murphy, Golub and Wathen 2000). H is
+   diagonal here, and B has orthogonal rows in H^-1, so that the Schur complement is diagonal as well. With a rough M it
+   takes longer, but arrives. */
 static void test_minres_solves_saddle_points_in_three_iterations(void)
 {
     const int nh = 60, nb = 20, n = nh + nb;
@@ -333,7 +351,8 @@ static void test_minres_solves_saddle_points_in_three_iterations(void)
     CHECK(solve(NULL, FSI_KRYLOV_MINRES, &m.a, &o, 1, 100, 1e-11, b, x, &stats) == FSI_OK && stats.iters == 3);
     for (i = 0; i < n; i++) CHECK_NEAR(x[i], want[i], 1e-9);
     for (i = 0; i < n; i++) diagonal[i] *= 1 + 0.5 * test_random(&random), x[i] = 0;
-    CHECK(solve(NULL, FSI_KRYLOV_MINRES, &m.a, &o, 1, 100, 1e-11, b, x, &stats) == FSI_OK && stats.iters > 3 && stats.iters <= 80);
+    CHECK(solve(NULL, FSI_KRYLOV_MINRES, &m.a, &o, 1, 100, 1e-11, b, x, &stats) == FSI_OK && stats.iters > 3 &&
+          stats.iters <= 80);
     for (i = 0; i < n; i++) CHECK_NEAR(x[i], want[i], 1e-9);
     matrix_free(&m);
 }
@@ -347,7 +366,8 @@ static void test_columns_together_take_fewer_iterations(void)
 {
     static const int columns[3] = { 3, 8, 16 };
     matrix m = matrix_grid(GRID, GRID, 1, 1e-3, 1);
-    double *b = (double *)malloc(sizeof(double) * CELLS * 16), *x = (double *)malloc(sizeof(double) * CELLS * 16), *alone = (double *)malloc(sizeof(double) * CELLS), *diagonal = (double *)malloc(sizeof(double) * CELLS);
+    double *b = (double *)malloc(sizeof(double) * CELLS * 16), *x = (double *)malloc(sizeof(double) * CELLS * 16),
+           *alone = (double *)malloc(sizeof(double) * CELLS), *diagonal = (double *)malloc(sizeof(double) * CELLS);
     fsi_operator o;
     scaling s;
     int k, c, i, rough;
@@ -359,16 +379,20 @@ static void test_columns_together_take_fewer_iterations(void)
             fsi_krylov_stats together, one;
             int most = 0, spent = 0;
             memset(x, 0, sizeof(double) * CELLS * 16);
-            CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, rough ? &o : NULL, columns[k], 1000, 1e-8, b, x, &together) == FSI_OK);
+            CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, rough ? &o : NULL, columns[k], 1000, 1e-8, b, x, &together) ==
+                  FSI_OK);
             CHECK(residual_of(&m.a, b, x, columns[k]) <= 1e-8);
             for (c = 0; c < columns[k]; c++) {
                 memset(alone, 0, sizeof(double) * CELLS);
-                CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, rough ? &o : NULL, 1, 1000, 1e-8, b + c * CELLS, alone, &one) == FSI_OK);
+                CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, rough ? &o : NULL, 1, 1000, 1e-8, b + c * CELLS, alone, &one) ==
+                      FSI_OK);
                 if (one.iters > most) most = one.iters;
                 spent += one.applied_a;
                 for (i = 0; i < CELLS; i++) CHECK_NEAR(x[c * CELLS + i], alone[i], 1e-5);
             }
-            if (getenv("KRYLOV_SHOW")) printf("   %2d columns: %d iterations, %d products; alone %d and %d\n", columns[k], together.iters, together.applied_a, most, spent);
+            if (getenv("KRYLOV_SHOW"))
+                printf("   %2d columns: %d iterations, %d products; alone %d and %d\n", columns[k], together.iters,
+                       together.applied_a, most, spent);
             CHECK(together.iters <= (columns[k] == 3 ? 0.85 : 0.65) * most && together.iters > 5);
             CHECK(together.applied_a == (together.iters + 1) * columns[k]);
         }
@@ -380,12 +404,15 @@ static void test_columns_together_take_fewer_iterations(void)
     free(diagonal);
 }
 
-/* Right sides that are equal, zero, sums of others, almost sums, of other size, or solved already: no column stands in the way of others. */
+/* Right sides that are equal, zero, sums of others, almost sums, of other size, or solved already: no column stands in
+   the way of others. */
 static void test_dependent_right_sides_are_solved(void)
 {
     enum { COLUMNS = 9 };
     matrix m = matrix_grid(GRID, GRID, 1, 1e-3, 1);
-    double *b = (double *)malloc(sizeof(double) * CELLS * COLUMNS), *x = (double *)calloc(CELLS * COLUMNS, sizeof(double)), *guess = (double *)malloc(sizeof(double) * CELLS), *diagonal = (double *)malloc(sizeof(double) * CELLS);
+    double *b = (double *)malloc(sizeof(double) * CELLS * COLUMNS),
+           *x = (double *)calloc(CELLS * COLUMNS, sizeof(double)), *guess = (double *)malloc(sizeof(double) * CELLS),
+           *diagonal = (double *)malloc(sizeof(double) * CELLS);
     double slip;
     fsi_krylov_stats stats, one;
     fsi_operator o;
@@ -411,13 +438,15 @@ static void test_dependent_right_sides_are_solved(void)
         CHECK(residual_of(&m.a, b, x, COLUMNS) <= 1e-9);
         for (i = 0; i < CELLS; i++) if (!CHECK(!(fabs(x[2 * CELLS + i]) > 0))) break;
         for (i = 0; i < CELLS; i++) if (!CHECK_NEAR(x[i], x[CELLS + i], 1e-6)) break;
-        if (getenv("KRYLOV_SHOW")) printf("   slip %g: %d iterations, %d products\n", slip, stats.iters, stats.applied_a);
+        if (getenv("KRYLOV_SHOW"))
+            printf("   slip %g: %d iterations, %d products\n", slip, stats.iters, stats.applied_a);
         CHECK(stats.iters <= 180);
     }
     for (i = 0; i < CELLS * COLUMNS; i++) b[i] = b[i % CELLS], x[i] = 0; /* all equal: as one */
     CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, NULL, COLUMNS, 300, 1e-9, b, x, &stats) == FSI_OK);
     for (i = 0; i < CELLS; i++) x[i] = 0;
-    CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, NULL, 1, 300, 1e-9, b, x, &one) == FSI_OK && abs(one.iters - stats.iters) <= 1);
+    CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, NULL, 1, 300, 1e-9, b, x, &one) == FSI_OK &&
+          abs(one.iters - stats.iters) <= 1);
     CHECK(stats.applied_a <= stats.iters + 2 * COLUMNS); /* the block shrank to one column */
     matrix_free(&m);
     free(b);
@@ -454,7 +483,9 @@ static void test_columns_together_never_fail_where_one_succeeds(void)
         }
         memset(x, 0, sizeof x);
         alone_failed += !alone;
-        if (alone) CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, &o, columns, 1000, 1e-7, b, x, &stats) == FSI_OK && residual_of(&m.a, b, x, columns) <= 1.01e-7);
+        if (alone)
+            CHECK(solve(NULL, FSI_KRYLOV_CG, &m.a, &o, columns, 1000, 1e-7, b, x, &stats) == FSI_OK &&
+                  residual_of(&m.a, b, x, columns) <= 1.01e-7);
         matrix_free(&m);
     }
     CHECK(alone_failed < 100);
@@ -476,21 +507,25 @@ static void test_a_right_guess_takes_no_iteration(void)
         CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, 2, 100, 1e-12, b, x, &stats) == FSI_OK);
         CHECK(stats.iters == 0 && stats.applied_a == 2 && memcmp(x, want, sizeof x) == 0);
         x[5] += 1e-6; /* a good one takes few */
-        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, 2, 100, 1e-9, b, x, &stats) == FSI_OK && stats.iters > 0 && stats.iters < 12);
+        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, 2, 100, 1e-9, b, x, &stats) == FSI_OK &&
+              stats.iters > 0 && stats.iters < 12);
         memset(b, 0, sizeof b);
-        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, 2, 100, 1e-9, b, x, &stats) == FSI_OK && stats.iters == 0 && stats.applied_a == 0 && !(fabs(x[5]) > 0));
-        CHECK(fsi_csr_multiply(NULL, &m.a, want, b) == FSI_OK && fsi_csr_multiply(NULL, &m.a, want + n, b + n) == FSI_OK);
+        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, 2, 100, 1e-9, b, x, &stats) == FSI_OK &&
+              stats.iters == 0 && stats.applied_a == 0 && !(fabs(x[5]) > 0));
+        CHECK(fsi_csr_multiply(NULL, &m.a, want, b) == FSI_OK &&
+              fsi_csr_multiply(NULL, &m.a, want + n, b + n) == FSI_OK);
     }
     matrix_free(&m);
 }
 
-/* The constant is in the null space. b in the range is solved; if not, a status tells, x is no worse than the guess, and MINRES comes close to
-   the least residual there is, the mean of b. */
+/* The constant is in the null space. b in the range is solved; if not, a status tells, x is no worse than the guess,
+   and MINRES comes close to the least residual there is, the mean of b. */
 static void test_singular_systems_are_solved_or_told(void)
 {
     matrix m = matrix_grid(20, 10, 5, 0, 0);
     const int n = m.a.rows;
-    double *b = (double *)malloc(sizeof(double) * (size_t)n * 3), *x = (double *)calloc((size_t)n * 3, sizeof(double)), *diagonal = (double *)malloc(sizeof(double) * (size_t)n);
+    double *b = (double *)malloc(sizeof(double) * (size_t)n * 3), *x = (double *)calloc((size_t)n * 3, sizeof(double)),
+           *diagonal = (double *)malloc(sizeof(double) * (size_t)n);
     fsi_krylov_stats stats;
     fsi_operator o;
     scaling s;
@@ -517,19 +552,24 @@ static void test_singular_systems_are_solved_or_told(void)
         least = sqrt(0.25 * 0.25 * n / least);
         memset(x, 0, sizeof(double) * (size_t)n * 3);
         status = solve(&context, (fsi_krylov_method)method, &m.a, with_m ? &o : NULL, c, 500, 1e-10, b, x, &stats);
-        CHECK((status == FSI_ERROR_CONVERGENCE || (status == FSI_ERROR_SINGULAR && method == 0)) && context.error.status == status);
+        CHECK((status == FSI_ERROR_CONVERGENCE || (status == FSI_ERROR_SINGULAR && method == 0)) &&
+              context.error.status == status);
         CHECK_NEAR(stats.residual, residual_of(&m.a, b, x, c), 1e-12);
         CHECK(stats.residual >= least * (1 - 1e-9) && stats.residual <= 1);
         if (method && !with_m) CHECK(stats.residual <= 1.1 * least);
         if (method && !with_m && c == 1) CHECK(stats.iters < 200); /* it saw so */
-        if (getenv("KRYLOV_SHOW")) printf("   method %d columns %d M %d: %s %d its residual %g least %g\n", method, c, with_m, fsi_status_text(status), stats.iters, stats.residual, least);
+        if (getenv("KRYLOV_SHOW"))
+            printf("   method %d columns %d M %d: %s %d its residual %g least %g\n", method, c, with_m,
+                   fsi_status_text(status), stats.iters, stats.residual, least);
         CHECK(stats.iters < 400);
         if (c == 3) CHECK(residual_of(&m.a, b + n, x + n, 2) <= 1e-10 || status == FSI_ERROR_SINGULAR);
     }
     for (i = 0; i < n; i++) b[i] = 1; /* all of b is outside */
     for (method = 0; method < 2; method++) {
         memset(x, 0, sizeof(double) * (size_t)n);
-        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, 1, 500, 1e-10, b, x, &stats) == FSI_ERROR_CONVERGENCE && stats.iters < 3);
+        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, 1, 500, 1e-10, b, x, &stats) ==
+                  FSI_ERROR_CONVERGENCE &&
+              stats.iters < 3);
         for (i = 0; i < n; i++) if (!CHECK(!(fabs(x[i]) > 0))) break;
     }
     matrix_free(&m);
@@ -542,21 +582,25 @@ static void test_tiny_and_huge_numbers_are_solved(void)
 {
     static const double scale_b[5] = { 1e-200, 1e200, 1, 1e-270, 1e250 }, scale_a[3] = { 1e-30, 1, 1e30 };
     int i, p, q, method, with_m;
-    for (p = 0; p < 5; p++) for (q = 0; q < 3; q++) for (method = 0; method < 2; method++) for (with_m = 0; with_m < 2; with_m++) {
-        matrix m = matrix_grid(8, 8, 8, 0.1, 1);
-        double b[512 * 3], x[512 * 3] = { 0 }, diagonal[512];
-        fsi_krylov_stats stats;
-        fsi_operator o;
-        scaling s;
-        for (i = 0; i < m.start[512]; i++) m.value[i] *= scale_a[q];
-        for (i = 0; i < 512; i++) diagonal[i] = scale_a[q] * (6 + i % 3);
-        o = scaling_operator(&s, diagonal, 512);
-        fill_random(b, 512 * 3, 4);
-        for (i = 0; i < 512 * 3; i++) b[i] *= scale_b[p];
-        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, with_m ? &o : NULL, 3, 100, 1e-10, b, x, &stats) == FSI_OK);
-        CHECK(residual_of(&m.a, b, x, 3) <= 1e-10 && stats.iters > 5);
-        matrix_free(&m);
-    }
+    for (p = 0; p < 5; p++)
+        for (q = 0; q < 3; q++)
+            for (method = 0; method < 2; method++)
+                for (with_m = 0; with_m < 2; with_m++) {
+                    matrix m = matrix_grid(8, 8, 8, 0.1, 1);
+                    double b[512 * 3], x[512 * 3] = {0}, diagonal[512];
+                    fsi_krylov_stats stats;
+                    fsi_operator o;
+                    scaling s;
+                    for (i = 0; i < m.start[512]; i++) m.value[i] *= scale_a[q];
+                    for (i = 0; i < 512; i++) diagonal[i] = scale_a[q] * (6 + i % 3);
+                    o = scaling_operator(&s, diagonal, 512);
+                    fill_random(b, 512 * 3, 4);
+                    for (i = 0; i < 512 * 3; i++) b[i] *= scale_b[p];
+                    CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, with_m ? &o : NULL, 3, 100, 1e-10, b, x,
+                                &stats) == FSI_OK);
+                    CHECK(residual_of(&m.a, b, x, 3) <= 1e-10 && stats.iters > 5);
+                    matrix_free(&m);
+                }
 }
 
 /* A solution that no double holds: told, and x stays finite. */
@@ -570,7 +614,8 @@ static void test_solutions_that_overflow_are_told(void)
         for (i = 0; i < m.start[64]; i++) m.value[i] *= 1e-200;
         fill_random(b, 192, 4);
         for (i = 0; i < 192; i++) b[i] *= 1e200;
-        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, columns, 100, 1e-10, b, x, &stats) == FSI_ERROR_CONVERGENCE);
+        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, columns, 100, 1e-10, b, x, &stats) ==
+              FSI_ERROR_CONVERGENCE);
         for (i = 0; i < 192; i++) CHECK(fsi_is_finite(x[i]));
         CHECK_NEAR(stats.residual, 1, 1e-12);
         matrix_free(&m);
@@ -588,14 +633,18 @@ static void test_out_of_reach_is_told(void)
     fill_random(b, CELLS * 2, 1);
     for (method = 0; method < 2; method++) for (columns = 1; columns <= 2; columns++) {
         memset(x, 0, sizeof(double) * CELLS * 2);
-        CHECK(solve(&context, (fsi_krylov_method)method, &m.a, NULL, columns, 5000, 1e-17, b, x, &stats) == FSI_ERROR_CONVERGENCE);
+        CHECK(solve(&context, (fsi_krylov_method)method, &m.a, NULL, columns, 5000, 1e-17, b, x, &stats) ==
+              FSI_ERROR_CONVERGENCE);
         CHECK(stats.residual < 1e-13 && stats.iters < 2000 * columns && strstr(context.error.message, "1e-17") != NULL);
         CHECK_NEAR(residual_of(&m.a, b, x, columns), stats.residual, 1e-15);
         memset(x, 0, sizeof(double) * CELLS * 2);
-        CHECK(solve(&context, (fsi_krylov_method)method, &m.a, NULL, columns, 7, 1e-6, b, x, &stats) == FSI_ERROR_CONVERGENCE);
+        CHECK(solve(&context, (fsi_krylov_method)method, &m.a, NULL, columns, 7, 1e-6, b, x, &stats) ==
+              FSI_ERROR_CONVERGENCE);
         CHECK(stats.iters == (method ? 7 * columns : 7) && stats.residual <= 1);
         CHECK_NEAR(residual_of(&m.a, b, x, columns), stats.residual, 1e-12);
-        CHECK(solve(&context, (fsi_krylov_method)method, &m.a, NULL, columns, 0, 1e-6, b, x, &stats) == FSI_ERROR_CONVERGENCE && stats.iters == 0);
+        CHECK(solve(&context, (fsi_krylov_method)method, &m.a, NULL, columns, 0, 1e-6, b, x, &stats) ==
+                  FSI_ERROR_CONVERGENCE &&
+              stats.iters == 0);
     }
     matrix_free(&m);
     free(b);
@@ -619,7 +668,8 @@ static void test_what_is_not_definite_is_named(void)
     for (columns = 1; columns <= 3; columns += 2) {
         memset(x, 0, sizeof x);
         CHECK(solve(&context, FSI_KRYLOV_CG, &m.a, NULL, columns, 200, 1e-8, b, x, &stats) == FSI_ERROR_SINGULAR);
-        CHECK(context.error.value < 0 && context.error.element >= 0 && strstr(context.error.message, "A is not positive definite") != NULL);
+        CHECK(context.error.value < 0 && context.error.element >= 0 &&
+              strstr(context.error.message, "A is not positive definite") != NULL);
         CHECK(stats.residual <= 1 && fabs(residual_of(&m.a, b, x, columns) - stats.residual) <= 1e-12);
     }
     matrix_free(&m);
@@ -628,7 +678,8 @@ static void test_what_is_not_definite_is_named(void)
         for (i = 0; i < 50; i++) diagonal[i] = i % 2 ? 1 : -1;
         o = scaling_operator(&s, diagonal, 50);
         memset(x, 0, sizeof x);
-        CHECK(solve(&context, (fsi_krylov_method)method, &m.a, &o, columns, 200, 1e-8, b, x, &stats) == FSI_ERROR_SINGULAR);
+        CHECK(solve(&context, (fsi_krylov_method)method, &m.a, &o, columns, 200, 1e-8, b, x, &stats) ==
+              FSI_ERROR_SINGULAR);
         CHECK(strstr(context.error.message, "M is not positive definite") != NULL && stats.residual <= 1);
     }
     matrix_free(&m);
@@ -645,39 +696,44 @@ static void test_operators_that_fail_leave_x_alone(void)
     for (i = 0; i < 120; i++) unit.start[i + 1] = i + 1, unit.col[i] = i, unit.value[i] = 1;
     fill_random(b, 360, 3);
     fill_random(before, 360, 4);
-    for (method = 0; method < 2; method++) for (columns = 1; columns <= 3; columns += 2) for (of_m = 0; of_m < 2; of_m++) for (nan = 0; nan < 2; nan++) {
-        fsi_status status = FSI_ERROR_IO;
-        int when;
-        for (when = 1; status != FSI_OK && when < 500; when++) {
-            fsi_context c = fsi_default_context();
-            fsi_krylov *k = krylov_of(&c, (fsi_krylov_method)method, 120, columns, 200, 1e-8);
-            trouble t[2];
-            fsi_operator o[2];
-            for (i = 0; i < 2; i++) {
-                t[i].a = i ? &unit.a : &m.a;
-                t[i].calls = 0;
-                t[i].when = i == of_m ? when : 0;
-                t[i].status = nan ? FSI_OK : FSI_ERROR_IO;
-                o[i].n = 120;
-                o[i].apply = trouble_apply;
-                o[i].user = &t[i];
-            }
-            memcpy(x, before, sizeof x);
-            status = fsi_krylov_solve(k, &o[0], &o[1], b, x);
-            if (status == FSI_OK) CHECK(t[of_m].calls < when && residual_of(&m.a, b, x, columns) <= 1e-8);
-            else {
-                CHECK(status == (nan ? FSI_ERROR_NAN : FSI_ERROR_IO) && c.error.status == status && strstr(c.error.message, nan ? "iteration" : "failed") != NULL);
-                CHECK(memcmp(x, before, sizeof x) == 0);
-            }
-            fsi_krylov_destroy(k);
-        }
-        CHECK(status == FSI_OK && when > 20);
-    }
+    for (method = 0; method < 2; method++)
+        for (columns = 1; columns <= 3; columns += 2)
+            for (of_m = 0; of_m < 2; of_m++)
+                for (nan = 0; nan < 2; nan++) {
+                    fsi_status status = FSI_ERROR_IO;
+                    int when;
+                    for (when = 1; status != FSI_OK && when < 500; when++) {
+                        fsi_context c = fsi_default_context();
+                        fsi_krylov *k = krylov_of(&c, (fsi_krylov_method)method, 120, columns, 200, 1e-8);
+                        trouble t[2];
+                        fsi_operator o[2];
+                        for (i = 0; i < 2; i++) {
+                            t[i].a = i ? &unit.a : &m.a;
+                            t[i].calls = 0;
+                            t[i].when = i == of_m ? when : 0;
+                            t[i].status = nan ? FSI_OK : FSI_ERROR_IO;
+                            o[i].n = 120;
+                            o[i].apply = trouble_apply;
+                            o[i].user = &t[i];
+                        }
+                        memcpy(x, before, sizeof x);
+                        status = fsi_krylov_solve(k, &o[0], &o[1], b, x);
+                        if (status == FSI_OK) CHECK(t[of_m].calls < when && residual_of(&m.a, b, x, columns) <= 1e-8);
+                        else {
+                            CHECK(status == (nan ? FSI_ERROR_NAN : FSI_ERROR_IO) && c.error.status == status &&
+                                  strstr(c.error.message, nan ? "iteration" : "failed") != NULL);
+                            CHECK(memcmp(x, before, sizeof x) == 0);
+                        }
+                        fsi_krylov_destroy(k);
+                    }
+                    CHECK(status == FSI_OK && when > 20);
+                }
     matrix_free(&m);
     matrix_free(&unit);
 }
 
-static uint64_t solution_hash(fsi_context *c, fsi_krylov_method method, int columns, const fsi_csr *a, const double *b, double *x)
+static uint64_t solution_hash(fsi_context *c, fsi_krylov_method method, int columns, const fsi_csr *a, const double *b,
+                              double *x)
 {
     const size_t size = sizeof(double) * (size_t)a->rows * (size_t)columns;
     memset(x, 0, size);
@@ -689,15 +745,18 @@ static void test_any_number_of_threads_gives_the_same_bits(void)
 {
     static const int threads[3] = { 1, 2, 5 };
     matrix m = matrix_grid(24, 22, 20, 0.05, 1);
-    double *b = (double *)malloc(sizeof(double) * (size_t)m.a.rows * 5), *x = (double *)malloc(sizeof(double) * (size_t)m.a.rows * 5);
+    double *b = (double *)malloc(sizeof(double) * (size_t)m.a.rows * 5),
+           *x = (double *)malloc(sizeof(double) * (size_t)m.a.rows * 5);
     int k, kind;
     fill_random(b, m.a.rows * 5, 6);
     for (kind = 0; kind < 3; kind++) {
-        const uint64_t serial = solution_hash(NULL, kind == 2 ? FSI_KRYLOV_MINRES : FSI_KRYLOV_CG, kind == 1 ? 5 : 1, &m.a, b, x);
+        const uint64_t serial =
+            solution_hash(NULL, kind == 2 ? FSI_KRYLOV_MINRES : FSI_KRYLOV_CG, kind == 1 ? 5 : 1, &m.a, b, x);
         for (k = TEST_SLOWED ? 4 : 0; k < 6; k++) {
             fsi_context c = fsi_default_context();
             test_threads(&c, threads[k % 3], k >= 3);
-            CHECK(solution_hash(&c, kind == 2 ? FSI_KRYLOV_MINRES : FSI_KRYLOV_CG, kind == 1 ? 5 : 1, &m.a, b, x) == serial);
+            CHECK(solution_hash(&c, kind == 2 ? FSI_KRYLOV_MINRES : FSI_KRYLOV_CG, kind == 1 ? 5 : 1, &m.a, b, x) ==
+                  serial);
         }
     }
     matrix_free(&m);
@@ -746,7 +805,8 @@ static void refuse_create(const fsi_krylov_desc *d, fsi_context *c, const char *
     CHECK(what == NULL || strstr(c->error.message, what) != NULL);
 }
 
-static void refuse_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x, fsi_status status, const char *what)
+static void refuse_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x,
+                         fsi_status status, const char *what)
 {
     CHECK(fsi_krylov_solve(k, a, m, b, x) == status && strstr(k->context->error.message, what) != NULL);
 }
@@ -777,12 +837,16 @@ static void test_bad_input_is_named(void)
     CHECK(fsi_krylov_create(&k, &d) == FSI_OK);
     CHECK(fsi_krylov_solve(NULL, &a, NULL, b, x) == FSI_ERROR_COOKIE);
     refuse_solve(k, NULL, NULL, b, x, FSI_ERROR_ARGUMENT, "A or its apply");
-    o.apply = NULL, refuse_solve(k, &o, NULL, b, x, FSI_ERROR_ARGUMENT, "A or its apply"), refuse_solve(k, &a, &o, b, x, FSI_ERROR_ARGUMENT, "M or its apply");
-    o = a, o.n = 15, refuse_solve(k, &o, NULL, b, x, FSI_ERROR_ARGUMENT, "A has 15"), refuse_solve(k, &a, &o, b, x, FSI_ERROR_ARGUMENT, "M has 15");
-    refuse_solve(k, &a, NULL, NULL, x, FSI_ERROR_ARGUMENT, "NULL"), refuse_solve(k, &a, NULL, b, NULL, FSI_ERROR_ARGUMENT, "NULL");
+    o.apply = NULL, refuse_solve(k, &o, NULL, b, x, FSI_ERROR_ARGUMENT, "A or its apply"),
+    refuse_solve(k, &a, &o, b, x, FSI_ERROR_ARGUMENT, "M or its apply");
+    o = a, o.n = 15, refuse_solve(k, &o, NULL, b, x, FSI_ERROR_ARGUMENT, "A has 15"),
+    refuse_solve(k, &a, &o, b, x, FSI_ERROR_ARGUMENT, "M has 15");
+    refuse_solve(k, &a, NULL, NULL, x, FSI_ERROR_ARGUMENT, "NULL"),
+        refuse_solve(k, &a, NULL, b, NULL, FSI_ERROR_ARGUMENT, "NULL");
     b[20] = test_inf(), refuse_solve(k, &a, NULL, b, x, FSI_ERROR_NAN, "b[20]"), b[20] = 0;
     x[17] = test_nan(), refuse_solve(k, &a, NULL, b, x, FSI_ERROR_NAN, "x[17]"), x[17] = 0;
-    k->desc.tolerance = test_nan(), refuse_solve(k, &a, NULL, b, x, FSI_ERROR_NAN, "desc.tolerance"), k->desc.tolerance = 1e-8;
+    k->desc.tolerance = test_nan(), refuse_solve(k, &a, NULL, b, x, FSI_ERROR_NAN, "desc.tolerance"),
+    k->desc.tolerance = 1e-8;
     CHECK(fsi_csr_operator(NULL).n == -1);
     bad.cols = 17, CHECK(fsi_csr_operator(&bad).n == -1);
     bad = m.a, m.col[2] = 99, CHECK(fsi_csr_operator(&bad).n == -1);
@@ -799,7 +863,8 @@ static void test_an_empty_system_is_solved(void)
     fsi_krylov_stats stats;
     int method, columns;
     for (method = 0; method < 2; method++) for (columns = 1; columns < 4; columns++)
-        CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, columns, 10, 1e-8, NULL, NULL, &stats) == FSI_OK && stats.iters == 0 && !(stats.residual > 0));
+            CHECK(solve(NULL, (fsi_krylov_method)method, &m.a, NULL, columns, 10, 1e-8, NULL, NULL, &stats) == FSI_OK &&
+                  stats.iters == 0 && !(stats.residual > 0));
     matrix_free(&m);
 }
 

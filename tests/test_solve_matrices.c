@@ -1,4 +1,5 @@
-/* test_solve_matrices.c - factorisations of every kind of matrix against elimination in long double: solutions, inertia, and verdicts.
+/* test_solve_matrices.c - factorisations of every kind of matrix against elimination in long double: solutions,
+   inertia, and verdicts.
    SPDX-License-Identifier: MIT
 
    SOLVE_MATRICES_ONLY leaves out the tests: validate_solve.c takes matrices and references from here. */
@@ -30,7 +31,8 @@ TEST_FN double between(uint64_t *random, double lo, double hi) { return lo + (hi
 
 typedef struct triplet { int i, j; double v; } triplet;
 
-/* A symmetric matrix as a sum of entries, and its compressed rows. `lowest`: no eigenvalue is nearer to 0; 0: not known. */
+/* A symmetric matrix as a sum of entries, and its compressed rows. `lowest`: no eigenvalue is nearer to 0; 0: not
+   known. */
 typedef struct matrix {
     fsi_csr a;
     triplet *entry;
@@ -148,13 +150,17 @@ static void matrix_end(matrix *m, int block)
     m->count = m->room = 0;
 }
 
-/* [H B^T; B C] becomes [H B^T; B -C]: definite matrices quasi-definite, whose eigenvalues are no nearer to 0 than those of H and C were. */
+/* [H B^T; B C] becomes [H B^T; B -C]: definite matrices quasi-definite, whose eigenvalues are no nearer to 0 than those
+   of H and C were. */
 static void flip(matrix *m, const signed char *sign)
 {
     const int b = m->a.block;
     int r, e, p, q;
-    for (r = 0; r < m->a.rows; r++) for (e = m->start[r]; e < m->start[r + 1]; e++) for (p = 0; p < b; p++) for (q = 0; q < b; q++)
-        if (sign[r * b + p] < 0 && sign[m->col[e] * b + q] < 0) m->a.value[(e * b + p) * b + q] *= -1;
+    for (r = 0; r < m->a.rows; r++)
+        for (e = m->start[r]; e < m->start[r + 1]; e++)
+            for (p = 0; p < b; p++)
+                for (q = 0; q < b; q++)
+                    if (sign[r * b + p] < 0 && sign[m->col[e] * b + q] < 0) m->a.value[(e * b + p) * b + q] *= -1;
 }
 
 /* Row and column i times s_i. */
@@ -162,21 +168,25 @@ static void grade(matrix *m, const double *s)
 {
     const int b = m->a.block;
     int r, e, p, q;
-    for (r = 0; r < m->a.rows; r++) for (e = m->start[r]; e < m->start[r + 1]; e++) for (p = 0; p < b; p++) for (q = 0; q < b; q++)
-        m->a.value[(e * b + p) * b + q] *= s[r * b + p] * s[m->col[e] * b + q];
+    for (r = 0; r < m->a.rows; r++)
+        for (e = m->start[r]; e < m->start[r + 1]; e++)
+            for (p = 0; p < b; p++)
+                for (q = 0; q < b; q++) m->a.value[(e * b + p) * b + q] *= s[r * b + p] * s[m->col[e] * b + q];
 }
 
 /* ---- a sphere of triangles ---------------------------------------------------------------------------------------
 
-   The convex hull of random points on a sphere, which is their Delaunay triangulation, one point after the other: the faces that see it
-   go, and a fan over their rim comes. */
+   The convex hull of random points on a sphere, which is their Delaunay triangulation, one point after the other: the
+   faces that see it go, and a fan over their rim comes. */
 typedef struct sphere { double (*x)[3]; int (*face)[3]; int count, faces; } sphere;
 
 static int sees(const sphere *s, int f, const double *p)
 {
     const double *a = s->x[s->face[f][0]], *b = s->x[s->face[f][1]], *c = s->x[s->face[f][2]];
     const double u[3] = { b[0] - a[0], b[1] - a[1], b[2] - a[2] }, v[3] = { c[0] - a[0], c[1] - a[1], c[2] - a[2] };
-    return (u[1] * v[2] - u[2] * v[1]) * (p[0] - a[0]) + (u[2] * v[0] - u[0] * v[2]) * (p[1] - a[1]) + (u[0] * v[1] - u[1] * v[0]) * (p[2] - a[2]) > 0;
+    return (u[1] * v[2] - u[2] * v[1]) * (p[0] - a[0]) + (u[2] * v[0] - u[0] * v[2]) * (p[1] - a[1]) +
+               (u[0] * v[1] - u[1] * v[0]) * (p[2] - a[2]) >
+           0;
 }
 
 static void set_face(sphere *s, int f, int a, int b, int c)
@@ -378,7 +388,8 @@ static matrix make_shell(int n, uint64_t *random)
     int x, y, k;
     for (y = 0; y < other; y++) for (x = 0; x < side; x++) for (k = 0; k < 3; k++) {
         const int x1 = x + step[k][0], z1 = y + step[k][1], at = y * side + x, hop = step[k][1] * side + step[k][0];
-        const double way[3] = { step[k][0] + between(random, -0.2, 0.2), step[k][1] + between(random, -0.2, 0.2), between(random, -0.2, 0.2) };
+        const double way[3] = {step[k][0] + between(random, -0.2, 0.2), step[k][1] + between(random, -0.2, 0.2),
+                               between(random, -0.2, 0.2)};
         if (x1 >= side || z1 >= other) continue;
         put_shell_piece(&m, at, at + hop, x1 + step[k][0] < side && z1 + step[k][1] < other ? at + 2 * hop : -1, way);
     }
@@ -496,12 +507,22 @@ TEST_FN matrix make_saddle(int n, int constraints, double c, signed char *sign, 
 }
 
 enum { KINDS = 16, NEARLY_SINGULAR = 1, GRADED = 2 };
-static const kind kinds[KINDS] = {
-    { "random", make_random }, { "nearly_singular", make_nearly_singular }, { "graded_60_decades", make_graded }, { "arrow_up", make_arrow_up },
-    { "arrow_down", make_arrow_down }, { "star", make_star }, { "grid_2d", make_grid_2d }, { "grid_3d", make_grid_3d }, { "triangles", make_triangles },
-    { "shell", make_shell }, { "lone_rows", make_lone_rows }, { "dense_rows", make_dense_rows }, { "components", make_components }, { "chain", make_chain },
-    { "tridiagonal", make_tridiagonal }, { "full", make_full }
-};
+static const kind kinds[KINDS] = {{"random", make_random},
+                                  {"nearly_singular", make_nearly_singular},
+                                  {"graded_60_decades", make_graded},
+                                  {"arrow_up", make_arrow_up},
+                                  {"arrow_down", make_arrow_down},
+                                  {"star", make_star},
+                                  {"grid_2d", make_grid_2d},
+                                  {"grid_3d", make_grid_3d},
+                                  {"triangles", make_triangles},
+                                  {"shell", make_shell},
+                                  {"lone_rows", make_lone_rows},
+                                  {"dense_rows", make_dense_rows},
+                                  {"components", make_components},
+                                  {"chain", make_chain},
+                                  {"tridiagonal", make_tridiagonal},
+                                  {"full", make_full}};
 static const char *const orders[3] = { "dissection", "minimum_degree", "natural" };
 
 /* ---- references in long double ----------------------------------------------------------------------------------- */
@@ -516,19 +537,25 @@ typedef struct reference {
 } reference;
 
 static int reference_from(const reference *f, int i) { return f->first[i / TILE] * TILE; }
-static long double *reference_at(const reference *f, int i, int j) { return f->l + f->at[i] + (size_t)(j - reference_from(f, i)); }
+static long double *reference_at(const reference *f, int i, int j)
+{
+    return f->l + f->at[i] + (size_t)(j - reference_from(f, i));
+}
 
 /* Visits what is on and below the diagonal. */
 static void reference_fill(reference *f, const fsi_csr *a, int measure)
 {
     const int b = a->block;
     int r, e, p, q;
-    for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1] && a->col[e] <= r; e++) for (p = 0; p < b; p++) for (q = 0; q < b; q++) {
-        const int i = r * b + p, j = a->col[e] * b + q;
-        if (j > i) continue;
-        if (measure) f->first[i / TILE] = limited(j / TILE, f->first[i / TILE]);
-        else *reference_at(f, i, j) = (long double)a->value[(e * b + p) * b + q];
-    }
+    for (r = 0; r < a->rows; r++)
+        for (e = a->start[r]; e < a->start[r + 1] && a->col[e] <= r; e++)
+            for (p = 0; p < b; p++)
+                for (q = 0; q < b; q++) {
+                    const int i = r * b + p, j = a->col[e] * b + q;
+                    if (j > i) continue;
+                    if (measure) f->first[i / TILE] = limited(j / TILE, f->first[i / TILE]);
+                    else *reference_at(f, i, j) = (long double)a->value[(e * b + p) * b + q];
+                }
 }
 
 static void reference_lay(reference *f, const fsi_csr *a)
@@ -552,7 +579,8 @@ static void reference_lay(reference *f, const fsi_csr *a)
 /* sum_pq += sum over k of row (i + p)_k row (j + q)_k, for two rows each. */
 static void reference_dots(const reference *f, int i, int j, int from, int to, long double *sum)
 {
-    const long double *u0 = reference_at(f, i, from), *u1 = reference_at(f, i + 1, from), *l0 = reference_at(f, j, from), *l1 = reference_at(f, j + 1, from);
+    const long double *u0 = reference_at(f, i, from), *u1 = reference_at(f, i + 1, from),
+                      *l0 = reference_at(f, j, from), *l1 = reference_at(f, j + 1, from);
     long double s00 = 0, s01 = 0, s10 = 0, s11 = 0;
     int k;
     for (k = 0; k < to - from; k++) {
@@ -570,7 +598,8 @@ static void reference_dots(const reference *f, int i, int j, int from, int to, l
 /* U = L D of a block row in a block column to the left, where that of the block columns before stands. */
 static void reference_tile(reference *f, int row, int column)
 {
-    const int i0 = row * TILE, i1 = limited(i0 + TILE, f->n), j0 = column * TILE, start = (f->first[row] > f->first[column] ? f->first[row] : f->first[column]) * TILE;
+    const int i0 = row * TILE, i1 = limited(i0 + TILE, f->n), j0 = column * TILE,
+              start = (f->first[row] > f->first[column] ? f->first[row] : f->first[column]) * TILE;
     long double sum[TILE * TILE] = { 0 };
     int i, j, k, p;
     for (k = start; k < j0; k += DEPTH) for (i = i0; i + 1 < i1; i += 2) for (j = 0; j < TILE; j += 2)
@@ -593,7 +622,8 @@ static void reference_corner(reference *f, int row)
     int i, j, k;
     for (i = i0; i < i1 && f->negative >= 0; i++) {
         long double *u = reference_at(f, i, from);
-        for (j = i0; j < i; j++) for (k = from; k < j; k++) u[j - from] -= u[k - from] * reference_at(f, j, from)[k - from];
+        for (j = i0; j < i; j++)
+            for (k = from; k < j; k++) u[j - from] -= u[k - from] * reference_at(f, j, from)[k - from];
         f->d[i] = u[i - from];
         for (k = from; k < i; k++) {
             const long double l = u[k - from] / f->d[k];
@@ -634,7 +664,8 @@ static void reference_free(reference *f)
     free(f->d);
 }
 
-/* ---- how far off a solution is ------------------------------------------------------------------------------------ */
+/* ---- how far off a solution is
+   ------------------------------------------------------------------------------------ */
 
 /* left = b - A x and size = |A| |x| + |b|, from the whole of A. */
 static void residual_of(const fsi_csr *a, const double *b, const double *x, long double *left, long double *size)
@@ -645,11 +676,15 @@ static void residual_of(const fsi_csr *a, const double *b, const double *x, long
         left[r] = (long double)b[r];
         size[r] = fabsl((long double)b[r]);
     }
-    for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1]; e++) for (p = 0; p < w; p++) for (q = 0; q < w; q++) {
-        const long double t = (long double)a->value[(e * w + p) * w + q] * (long double)x[a->col[e] * w + q];
-        left[r * w + p] -= t;
-        size[r * w + p] += fabsl(t);
-    }
+    for (r = 0; r < a->rows; r++)
+        for (e = a->start[r]; e < a->start[r + 1]; e++)
+            for (p = 0; p < w; p++)
+                for (q = 0; q < w; q++) {
+                    const long double t =
+                        (long double)a->value[(e * w + p) * w + q] * (long double)x[a->col[e] * w + q];
+                    left[r * w + p] -= t;
+                    size[r * w + p] += fabsl(t);
+                }
 }
 
 /* Backward errors: by components, and of all together; HUGE_VAL for what is not a number. */
@@ -658,7 +693,8 @@ typedef struct backward { double rows, whole; } backward;
 static backward backward_of(const fsi_csr *a, const double *b, const double *x)
 {
     const int n = a->rows * a->block;
-    long double *left = (long double *)need((size_t)n, sizeof *left), *size = (long double *)need((size_t)n, sizeof *size), most = 0, all = 0;
+    long double *left = (long double *)need((size_t)n, sizeof *left),
+                *size = (long double *)need((size_t)n, sizeof *size), most = 0, all = 0;
     backward e = { 0, 0 };
     int i;
     residual_of(a, b, x, left, size);
@@ -674,10 +710,12 @@ static backward backward_of(const fsi_csr *a, const double *b, const double *x)
     return e;
 }
 
-/* Largest |x - y| that rounding of A by EPS in every entry may well cause: |A^-1 (s o (|A| |x| + |b|))| for random signs s. */
+/* Largest |x - y| that rounding of A by EPS in every entry may well cause: |A^-1 (s o (|A| |x| + |b|))| for random
+   signs s. */
 static double sensitivity(const reference *f, const fsi_csr *a, const double *b, const double *x, uint64_t *random)
 {
-    long double *left = (long double *)need((size_t)f->n, sizeof *left), *size = (long double *)need((size_t)f->n, sizeof *size);
+    long double *left = (long double *)need((size_t)f->n, sizeof *left),
+                *size = (long double *)need((size_t)f->n, sizeof *size);
     double most = 0;
     int i, k;
     residual_of(a, b, x, left, size);
@@ -711,7 +749,8 @@ static double forward_error(const reference *f, const double *b, const double *x
 TEST_FN void product_of(const fsi_csr *a, const double *x, double *b)
 {
     const int n = a->rows * a->block;
-    long double *left = (long double *)need((size_t)n, sizeof *left), *size = (long double *)need((size_t)n, sizeof *size);
+    long double *left = (long double *)need((size_t)n, sizeof *left),
+                *size = (long double *)need((size_t)n, sizeof *size);
     int i;
     for (i = 0; i < n; i++) b[i] = 0;
     residual_of(a, b, x, left, size);
@@ -720,7 +759,8 @@ TEST_FN void product_of(const fsi_csr *a, const double *x, double *b)
     free(size);
 }
 
-/* ---- one matrix, one way to solve it ------------------------------------------------------------------------------ */
+/* ---- one matrix, one way to solve it
+   ------------------------------------------------------------------------------ */
 
 typedef enum way { POSITIVE, SIGNED, ANY } way;
 
@@ -754,7 +794,8 @@ static int refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x)
 static int solve_matrix(const fsi_csr *a, const fsi_ldlt_desc *d, const double *b, double *x, outcome *out)
 {
     fsi_ldlt *f = NULL;
-    int ok = fsi_ldlt_create(&f, a, d) == FSI_OK && fsi_ldlt_factor(f, a) == FSI_OK && fsi_ldlt_solve(f, b, x) == FSI_OK;
+    int ok =
+        fsi_ldlt_create(&f, a, d) == FSI_OK && fsi_ldlt_factor(f, a) == FSI_OK && fsi_ldlt_solve(f, b, x) == FSI_OK;
     memset(out, 0, sizeof *out);
     if (ok) {
         out->first = backward_of(a, b, x);
@@ -780,18 +821,25 @@ static int choose_signs(signed char *sign, int n, way how, uint64_t *random)
 
 #if !defined(SOLVE_MATRICES_ONLY)
 
-/* ---- up to 400 rows: solutions and inertia of the reference -------------------------------------------------------- */
+/* ---- up to 400 rows: solutions and inertia of the reference
+   -------------------------------------------------------- */
 
 typedef struct judged { int kind, size, order; way how; } judged;
 
 static int fine(int holds, const judged *j, const char *what, double value)
 {
-    if (!holds) printf("%s, %d rows, %s, %s: %s %g\n", kinds[j->kind].name, j->size, orders[j->order], j->how == POSITIVE ? "positive" : j->how == SIGNED ? "signed" : "any", what, value);
+    if (!holds)
+        printf("%s, %d rows, %s, %s: %s %g\n", kinds[j->kind].name, j->size, orders[j->order],
+               j->how == POSITIVE ? "positive"
+               : j->how == SIGNED ? "signed"
+                                  : "any",
+               what, value);
     return CHECK(holds);
 }
 
 /* The first solution's error is the rounding of n steps of elimination; refined, that of one product. */
-static void judge_by_reference(const judged *j, const matrix *m, const fsi_ldlt_desc *d, const reference *ref, int negative, uint64_t *random)
+static void judge_by_reference(const judged *j, const matrix *m, const fsi_ldlt_desc *d, const reference *ref,
+                               int negative, uint64_t *random)
 {
     double *b = need_numbers(m->n), *x = need_numbers(m->n), off;
     outcome o;
@@ -844,7 +892,8 @@ static void test_all_kinds_of_400_rows_match_the_reference(void)
     for (k = 0; k < KINDS; k++) for (how = 0; how < 3; how++) try_kind(k, TEST_SLOWED ? 150 : 400, (way)how);
 }
 
-/* ---- 10,000 rows --------------------------------------------------------------------------------------------------- */
+/* ---- 10,000 rows
+   --------------------------------------------------------------------------------------------------- */
 
 /* Multiplications of the reference. */
 static double reference_cost(const fsi_csr *a)
@@ -862,7 +911,8 @@ static double reference_cost(const fsi_csr *a)
 /* |x - want| over EPS | |A| |x| + |b| | / lowest: rounding of entries and of b moves x by no more, in the 2-norm. */
 static double error_over_bound(const matrix *m, const double *b, const double *x, const double *want)
 {
-    long double *left = (long double *)need((size_t)m->n, sizeof *left), *size = (long double *)need((size_t)m->n, sizeof *size), off = 0, all = 0;
+    long double *left = (long double *)need((size_t)m->n, sizeof *left),
+                *size = (long double *)need((size_t)m->n, sizeof *size), off = 0, all = 0;
     int i;
     residual_of(&m->a, b, x, left, size);
     for (i = 0; i < m->n; i++) {
@@ -923,8 +973,8 @@ static void test_matrices_of_10000_rows_are_solved_to_rounding(void)
     }
 }
 
-/* Inertia is what was built in, for weak regularisations too. A multiplier that goes first has a pivot of c, and rounding grows to EPS / c: so
-   weakest_pivot tells. Where multipliers come last there is no growth. */
+/* Inertia is what was built in, for weak regularisations too. A multiplier that goes first has a pivot of c, and
+   rounding grows to EPS / c: so weakest_pivot tells. Where multipliers come last there is no growth. */
 static void test_saddle_points_keep_their_inertia(void)
 {
     static const double weak[4] = { 1, 1e-3, 1e-6, 1e-9 };
@@ -951,7 +1001,8 @@ static void test_saddle_points_keep_their_inertia(void)
             fine(o.refined.rows <= 1e-14, &j, "residual of a row, refined", o.refined.rows);
         }
         d.pivots = FSI_LDLT_ANY;
-        if (fine(solve_matrix(&m.a, &d, b, x, &o), &any, "refused", weak[k])) fine(o.negative == constraints, &any, "negative pivots", o.negative);
+        if (fine(solve_matrix(&m.a, &d, b, x, &o), &any, "refused", weak[k]))
+            fine(o.negative == constraints, &any, "negative pivots", o.negative);
         free(b);
         free(x);
         matrix_free(&m);
@@ -961,7 +1012,8 @@ static void test_saddle_points_keep_their_inertia(void)
 /* Poisson's eigenvalues are known, and so is the solution for one of them. */
 static void test_eigenvectors_of_poisson_are_solved_for(void)
 {
-    const double pi = 3.14159265358979323846, want = 4 - 2 * cos(pi * 3 / 101) - 2 * cos(pi * 5 / 101), lowest = 4 - 4 * cos(pi / 101);
+    const double pi = 3.14159265358979323846, want = 4 - 2 * cos(pi * 3 / 101) - 2 * cos(pi * 5 / 101),
+                 lowest = 4 - 4 * cos(pi / 101);
     matrix m = matrix_begin(10000);
     double *b = need_numbers(m.n), *x = need_numbers(m.n), off = 0;
     fsi_ldlt_desc d = fsi_ldlt_default_desc();
@@ -983,13 +1035,16 @@ static void test_eigenvectors_of_poisson_are_solved_for(void)
     free(x);
 }
 
-/* ---- verdicts: what is refused, and that what is not refused is right ----------------------------------------------- */
+/* ---- verdicts: what is refused, and that what is not refused is right
+   ----------------------------------------------- */
 
 static matrix matrix_from(int n, const double *dense, int block, int holes)
 {
     matrix m = matrix_begin(n);
     int i, j;
-    for (i = 0; i < n; i++) for (j = 0; j < n; j++) if (dense[i * n + j] != 0 || !holes) put(&m, i, j, dense[i * n + j]);
+    for (i = 0; i < n; i++)
+        for (j = 0; j < n; j++)
+            if (dense[i * n + j] != 0 || !holes) put(&m, i, j, dense[i * n + j]);
     matrix_end(&m, block);
     return m;
 }
@@ -1008,7 +1063,8 @@ static fsi_status verdict_of(const fsi_csr *a, fsi_ldlt_desc d, int *row)
     status = fsi_ldlt_factor(f, a);
     if (status != FSI_OK) {
         *row = (int)c.error.element;
-        CHECK(status == FSI_ERROR_SINGULAR && c.error.status == status && *row >= 0 && *row < n && strstr(c.error.message, "row") != NULL);
+        CHECK(status == FSI_ERROR_SINGULAR && c.error.status == status && *row >= 0 && *row < n &&
+              strstr(c.error.message, "row") != NULL);
         CHECK(!f->factored && fsi_ldlt_solve(f, x, x) == FSI_ERROR_ARGUMENT);
     }
     fsi_ldlt_destroy(f);
@@ -1029,7 +1085,8 @@ static void refuse(const double *dense, int n, way how, int row)
 
 static void test_matrices_that_need_pivoting_are_refused(void)
 {
-    static const double swap[4] = { 0, 1, 1, 0 }, wide[9] = { 0, 1, 2, 1, 0, 3, 2, 3, 0 }, zero[4] = { 0, 0, 0, 0 }, hole[9] = { 2, 0, 1, 0, 0, 0, 1, 0, 2 };
+    static const double swap[4] = {0, 1, 1, 0}, wide[9] = {0, 1, 2, 1, 0, 3, 2, 3, 0}, zero[4] = {0, 0, 0, 0},
+                        hole[9] = {2, 0, 1, 0, 0, 0, 1, 0, 2};
     static const double minus[4] = { 1, 0, 0, -1 }, saddle[4] = { 1, 2, 2, 1 }, one[1] = { -3 };
     int how;
     for (how = 0; how < 3; how++) {
@@ -1057,7 +1114,8 @@ static void test_a_wrong_sign_is_named(void)
         int i;
         for (i = 0; i < 30; i++) sign[i] = i == bad ? -1 : 1;
         for (order = 0; order < 3; order++) {
-            CHECK(verdict_of(&m.a, desc_of(NULL, order, SIGNED, sign), &row) == FSI_ERROR_SINGULAR && row % 3 == bad % 3);
+            CHECK(verdict_of(&m.a, desc_of(NULL, order, SIGNED, sign), &row) == FSI_ERROR_SINGULAR &&
+                  row % 3 == bad % 3);
             CHECK(row == bad || bad % 3 == 0);
         }
         matrix_free(&m);
@@ -1077,8 +1135,8 @@ static void singular_integers(double *dense, int n, int definite, uint64_t *rand
     }
 }
 
-/* A pivot of size w lets rounding grow to EPS / w: a singular matrix passes for a nearly singular one only with a pivot below sqrt(EPS), or a
-   few whose product is. weakest_pivot tells. Returns how many of `rounds` passed. */
+/* A pivot of size w lets rounding grow to EPS / w: a singular matrix passes for a nearly singular one only with a pivot
+   below sqrt(EPS), or a few whose product is. weakest_pivot tells. Returns how many of `rounds` passed. */
 static int pass_singular_integers(int rounds, way how, uint64_t random)
 {
     int round, passed = 0;
@@ -1107,9 +1165,11 @@ static void test_singular_integers_pass_only_with_a_weak_pivot(void)
     CHECK(pass_singular_integers(6000, ANY, 2) <= 40);
 }
 
-/* ---- any values ------------------------------------------------------------------------------------------------------ */
+/* ---- any values
+   ------------------------------------------------------------------------------------------------------ */
 
-/* What elimination without pivoting, in this order, makes of rounding: |L| |D| |L^T|, in long double; 0: a pivot is 0. */
+/* What elimination without pivoting, in this order, makes of rounding: |L| |D| |L^T|, in long double; 0: a pivot is
+   0. */
 static int growth_of(int n, const double *dense, long double *g)
 {
     long double l[64], u[64];
@@ -1131,14 +1191,17 @@ static int is_weak(int n, const double *dense, int row)
     long double u[64], most = 0;
     int i, j, k;
     for (i = 0; i < n; i++) for (j = 0; j < n; j++) u[i * n + j] = (long double)dense[i * n + j];
-    for (k = 0; k < row; k++) for (i = k + 1; i < n && u[k * n + k] > 0; i++) for (j = k + 1; j < n; j++) u[i * n + j] -= u[i * n + k] / u[k * n + k] * u[k * n + j];
+    for (k = 0; k < row; k++)
+        for (i = k + 1; i < n && u[k * n + k] > 0; i++)
+            for (j = k + 1; j < n; j++) u[i * n + j] -= u[i * n + k] / u[k * n + k] * u[k * n + j];
     for (j = 0; j < n; j++) if (fabs(dense[row * n + j]) > (double)most) most = (long double)fabs(dense[row * n + j]);
     return u[row * n + row] <= 1e-10L * most;
 }
 
 enum { VALUE_KINDS = 7 };
 
-/* 0: whole numbers, 1: around 1, 2: 1e-300, 3: 1e300, 4: denormals, 5: huge spread, 6: huge spread, definite if nothing else is said. */
+/* 0: whole numbers, 1: around 1, 2: 1e-300, 3: 1e300, 4: denormals, 5: huge spread, 6: huge spread, definite if nothing
+   else is said. */
 static double wild_value(int what, uint64_t *random)
 {
     const double v = between(random, -1, 1);
@@ -1166,7 +1229,8 @@ static void wild_matrix(double *dense, int n, int what, uint64_t *random)
     }
 }
 
-/* |b - A x|_i <= 8 n EPS (|L| |D| |L^T| |x|)_i, the bound of elimination in any order of magnitude; numbers below 1e-290 round by more. */
+/* |b - A x|_i <= 8 n EPS (|L| |D| |L^T| |x|)_i, the bound of elimination in any order of magnitude; numbers below
+   1e-290 round by more. */
 static void judge_wild(int n, const double *dense, const long double *g, const double *b, const double *x)
 {
     int i, k;
@@ -1197,7 +1261,8 @@ static int solve_wild(int n, const double *dense, int what, way how, uint64_t *r
     CHECK(fsi_ldlt_create(&f, &m.a, &d) == FSI_OK);
     status = fsi_ldlt_factor(f, &m.a);
     CHECK(status == FSI_OK || (status == FSI_ERROR_SINGULAR && c.error.element >= 0 && c.error.element < n));
-    if (status != FSI_OK && how == POSITIVE && what <= 3 && HAS_REFERENCE) CHECK(is_weak(n, dense, (int)c.error.element));
+    if (status != FSI_OK && how == POSITIVE && what <= 3 && HAS_REFERENCE)
+        CHECK(is_weak(n, dense, (int)c.error.element));
     if (status == FSI_OK) {
         status = fsi_ldlt_solve(f, b, x);
         CHECK(status == FSI_OK || status == FSI_ERROR_NAN);
@@ -1226,10 +1291,18 @@ static void test_any_values_are_solved_to_rounding_or_refused(void)
     }
 }
 
-/* ---- assembly, factor and dense factor together ---------------------------------------------------------------------- */
+/* ---- assembly, factor and dense factor together
+   ---------------------------------------------------------------------- */
 
 /* A net of springs, triangles and lumped masses, two corners pinned, whose parts are held by constraints. */
-enum { SIDE = 7, FREE = SIDE * SIDE - 2, DOFS = 3 * FREE, CONSTRAINTS = 4, MOST_ELEMENTS = 400, WHOLE = DOFS + CONSTRAINTS };
+enum {
+    SIDE = 7,
+    FREE = SIDE * SIDE - 2,
+    DOFS = 3 * FREE,
+    CONSTRAINTS = 4,
+    MOST_ELEMENTS = 400,
+    WHOLE = DOFS + CONSTRAINTS
+};
 typedef struct net {
     int start[MOST_ELEMENTS + 1], vertex[4 * MOST_ELEMENTS], elements;
     double value[MOST_ELEMENTS * 144], place[SIDE * SIDE][3];
@@ -1238,7 +1311,8 @@ typedef struct net {
 
 static int net_number(int v) { return v == 0 || v == SIDE - 1 ? -1 : v < SIDE ? v - 1 : v - 2; }
 
-/* The element of `count` vertices whose energy is (sum over k of u_k x_k)^2 / 2 in every direction, and `hold` |x|^2 / 2; u: 3 numbers a vertex. */
+/* The element of `count` vertices whose energy is (sum over k of u_k x_k)^2 / 2 in every direction, and `hold` |x|^2 /
+   2; u: 3 numbers a vertex. */
 static void net_add(net *s, int count, const int *vertex, const double *u, double hold)
 {
     double *out = s->value + s->numbers;
@@ -1266,7 +1340,9 @@ static void net_add_membrane(net *s, int a, int b, int c)
     const int vertex[3] = { a, b, c };
     double u[9];
     int k, p;
-    for (k = 0; k < 3; k++) for (p = 0; p < 3; p++) u[3 * k + p] = s->place[vertex[(k + 1) % 3]][(p + 1) % 3] - s->place[vertex[(k + 2) % 3]][(p + 1) % 3];
+    for (k = 0; k < 3; k++)
+        for (p = 0; p < 3; p++)
+            u[3 * k + p] = s->place[vertex[(k + 1) % 3]][(p + 1) % 3] - s->place[vertex[(k + 2) % 3]][(p + 1) % 3];
     net_add(s, 3, vertex, u, 0);
 }
 
@@ -1301,9 +1377,11 @@ static void net_dense(const net *s, const double *columns, double *whole)
     for (e = 0; e < s->elements; e++) {
         const int n = 3 * (s->start[e + 1] - s->start[e]), *vertex = s->vertex + s->start[e];
         for (p = 0; p < n; p++) for (q = 0; q < n; q++, at++)
-            if (vertex[p / 3] >= 0 && vertex[q / 3] >= 0) whole[(vertex[p / 3] * 3 + p % 3) * WHOLE + vertex[q / 3] * 3 + q % 3] += s->value[at];
+                if (vertex[p / 3] >= 0 && vertex[q / 3] >= 0)
+                    whole[(vertex[p / 3] * 3 + p % 3) * WHOLE + vertex[q / 3] * 3 + q % 3] += s->value[at];
     }
-    for (j = 0; j < CONSTRAINTS; j++) for (i = 0; i < DOFS; i++) whole[i * WHOLE + DOFS + j] = whole[(DOFS + j) * WHOLE + i] = columns[j * DOFS + i];
+    for (j = 0; j < CONSTRAINTS; j++)
+        for (i = 0; i < DOFS; i++) whole[i * WHOLE + DOFS + j] = whole[(DOFS + j) * WHOLE + i] = columns[j * DOFS + i];
 }
 
 static fsi_assembly *net_assemble(const net *s)
@@ -1326,7 +1404,9 @@ static void net_check_schur(fsi_ldlt *f, const double *columns, const double *b,
     int i, j, k;
     for (j = 0; j < CONSTRAINTS; j++) {
         CHECK(fsi_ldlt_solve(f, columns + j * DOFS, z) == FSI_OK);
-        for (k = 0; k < CONSTRAINTS; k++) for (s[k * CONSTRAINTS + j] = 0, i = 0; i < DOFS; i++) s[k * CONSTRAINTS + j] += columns[k * DOFS + i] * z[i];
+        for (k = 0; k < CONSTRAINTS; k++)
+            for (s[k * CONSTRAINTS + j] = 0, i = 0; i < DOFS; i++)
+                s[k * CONSTRAINTS + j] += columns[k * DOFS + i] * z[i];
         for (y[j] = -b[DOFS + j], i = 0; i < DOFS; i++) y[j] += z[i] * b[i];
     }
     CHECK(fsi_dense_cholesky(NULL, CONSTRAINTS, s) == FSI_OK && fsi_dense_cholesky_solve(CONSTRAINTS, s, y) == FSI_OK);
@@ -1353,7 +1433,8 @@ static void net_check_whole(const double *whole, const double *b, const long dou
     d.sign = sign;
     d.last = last;
     m = matrix_from(WHOLE, whole, 1, 1);
-    CHECK(fsi_ldlt_create(&all, &m.a, &d) == FSI_OK && fsi_ldlt_factor(all, &m.a) == FSI_OK && all->stats.negative == CONSTRAINTS);
+    CHECK(fsi_ldlt_create(&all, &m.a, &d) == FSI_OK && fsi_ldlt_factor(all, &m.a) == FSI_OK &&
+          all->stats.negative == CONSTRAINTS);
     CHECK(fsi_ldlt_solve(all, b, y) == FSI_OK && backward_of(&m.a, b, y).whole <= 4e-15);
     for (i = 0; i < WHOLE; i++) CHECK_NEAR(y[i], (double)want[i], 1e-12 * (1 + fabs(y[i])));
     fsi_ldlt_destroy(all);

@@ -21,7 +21,7 @@ static double *matrix_at(const matrix *m, int i, int j)
 /* -div(k grad) by 5 or 7 points, zero outside: k is `jump` in the upper half, times `stretch` along x. */
 static matrix matrix_poisson(int nx, int ny, int nz, double jump, double stretch)
 {
-    static const int step[7][3] = { { 0, 0, -1 }, { 0, -1, 0 }, { -1, 0, 0 }, { 0, 0, 0 }, { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
+    static const int step[7][3] = {{0, 0, -1}, {0, -1, 0}, {-1, 0, 0}, {0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     matrix m = matrix_make(nx * ny * nz, 1, 7 * nx * ny * nz);
     int x, y, z, d, e = 0;
     for (z = 0; z < nz; z++) for (y = 0; y < ny; y++) for (x = 0; x < nx; x++) {
@@ -30,7 +30,8 @@ static matrix matrix_poisson(int nx, int ny, int nz, double jump, double stretch
         int self = 0;
         for (d = 0; d < 7; d++) {
             const int i = x + step[d][0], j = y + step[d][1], k = z + step[d][2];
-            const double other = j >= ny / 2 ? jump : 1, flow = 2 * own * other / (own + other) * (i != x ? stretch : 1);
+            const double other = j >= ny / 2 ? jump : 1,
+                         flow = 2 * own * other / (own + other) * (i != x ? stretch : 1);
             if (nz == 1 && k != z) continue;
             if (d == 3) { self = e; m.col[e++] = row; continue; }
             if (i >= 0 && i < nx && j >= 0 && j < ny && k >= 0 && k < nz) {
@@ -41,16 +42,18 @@ static matrix matrix_poisson(int nx, int ny, int nz, double jump, double stretch
         for (d = 0; d < 7; d++) {
             const int i = x + step[d][0], j = y + step[d][1], k = z + step[d][2];
             const double other = j >= ny / 2 ? jump : 1;
-            if (d != 3 && !(nz == 1 && k != z)) m.value[self] += 2 * own * other / (own + other) * (i != x ? stretch : 1);
+            if (d != 3 && !(nz == 1 && k != z))
+                m.value[self] += 2 * own * other / (own + other) * (i != x ? stretch : 1);
         }
         m.start[row + 1] = e;
     }
     return m;
 }
 
-/* Springs and hinges of an n x n sheet of squares cut to triangles; `block` numbers a vertex. pattern of all pairs within (+-2, +-2) that a
-   spring or second difference joins. */
-static const int sheet_pairs[][2] = { { -2, 0 }, { -1, -1 }, { -1, 0 }, { -1, 1 }, { 0, -2 }, { 0, -1 }, { 0, 0 }, { 0, 1 }, { 0, 2 }, { 1, -1 }, { 1, 0 }, { 1, 1 }, { 2, 0 } };
+/* Springs and hinges of an n x n sheet of squares cut to triangles; `block` numbers a vertex. pattern of all pairs
+   within (+-2, +-2) that a spring or second difference joins. */
+static const int sheet_pairs[][2] = {{-2, 0}, {-1, -1}, {-1, 0}, {-1, 1}, {0, -2}, {0, -1}, {0, 0},
+                                     {0, 1},  {0, 2},   {1, -1}, {1, 0},  {1, 1},  {2, 0}};
 
 static matrix sheet_pattern(int n, int block)
 {
@@ -76,7 +79,8 @@ static void sheet_add(matrix *m, const int *vertex, const double *weight, int co
     }
 }
 
-/* I + membrane springs + bend times squares of second differences, of vertices on a wavy sheet. Springs act along themselves. */
+/* I + membrane springs + bend times squares of second differences, of vertices on a wavy sheet. Springs act along
+   themselves. */
 static void sheet_point(int x, int y, double *p)
 {
     p[0] = x;
@@ -87,7 +91,7 @@ static void sheet_point(int x, int y, double *p)
 static matrix matrix_sheet(int n, double membrane, double bend)
 {
     static const int springs[4][2] = { { 1, 0 }, { 0, 1 }, { 1, 1 }, { -1, 1 } };
-    static const double one[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, pull[2] = { 1, -1 }, curve[3] = { 1, -2, 1 }, alone[1] = { 1 };
+    static const double one[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, pull[2] = {1, -1}, curve[3] = {1, -2, 1}, alone[1] = {1};
     matrix m = sheet_pattern(n, 3);
     int x, y, k, i, j;
     for (y = 0; y < n; y++) for (x = 0; x < n; x++) {
@@ -132,7 +136,8 @@ static matrix matrix_mesh(int n, uint64_t random)
         v[2] = t ? y * n + x + 1 : y * n + x + n;
         for (i = 0; i < 3; i++) {
             const int a = v[i], b = v[(i + 1) % 3], c = v[(i + 2) % 3];
-            const double ux = p[2 * b] - p[2 * a], uy = p[2 * b + 1] - p[2 * a + 1], wx = p[2 * c] - p[2 * a], wy = p[2 * c + 1] - p[2 * a + 1];
+            const double ux = p[2 * b] - p[2 * a], uy = p[2 * b + 1] - p[2 * a + 1], wx = p[2 * c] - p[2 * a],
+                         wy = p[2 * c + 1] - p[2 * a + 1];
             const double cotangent = 0.5 * (ux * wx + uy * wy) / fabs(ux * wy - uy * wx);
             *matrix_at(&m, b, b) += cotangent;
             *matrix_at(&m, c, c) += cotangent;
@@ -149,7 +154,12 @@ static double dot(const double *x, const double *y, int n)
 {
     double s[4] = { 0, 0, 0, 0 };
     int i;
-    for (i = 0; i + 4 <= n; i += 4) { s[0] += x[i] * y[i]; s[1] += x[i + 1] * y[i + 1]; s[2] += x[i + 2] * y[i + 2]; s[3] += x[i + 3] * y[i + 3]; }
+    for (i = 0; i + 4 <= n; i += 4) {
+        s[0] += x[i] * y[i];
+        s[1] += x[i + 1] * y[i + 1];
+        s[2] += x[i + 2] * y[i + 2];
+        s[3] += x[i + 3] * y[i + 3];
+    }
     for (; i < n; i++) s[0] += x[i] * y[i];
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
@@ -177,7 +187,8 @@ static int cg(fsi_context *c, const fsi_csr *a, fsi_precond *m, const double *b,
 {
     const int n = a->rows * a->block;
     fsi_operator o = fsi_precond_operator(m);
-    double *r = (double *)malloc(sizeof(double) * (size_t)(4 * n + 4)), *z = r + n, *p = z + n, *q = p + n, rho, old = 1, norm = sqrt(dot(b, b, n));
+    double *r = (double *)malloc(sizeof(double) * (size_t)(4 * n + 4)), *z = r + n, *p = z + n, *q = p + n, rho,
+           old = 1, norm = sqrt(dot(b, b, n));
     int i, k;
     product(a, x, r);
     for (i = 0; i < n; i++) r[i] = b[i] - r[i];
@@ -202,19 +213,24 @@ static matrix matrix_random(int n, int block, double share, uint64_t random)
     matrix m = matrix_make(n, block, n * n);
     unsigned char *there = (unsigned char *)calloc((size_t)(n * n), 1);
     int i, j, x, y, e = 0;
-    for (i = 0; i < n; i++) for (j = 0; j <= i; j++) there[i * n + j] = there[j * n + i] = i == j || test_random(&random) < share;
+    for (i = 0; i < n; i++)
+        for (j = 0; j <= i; j++) there[i * n + j] = there[j * n + i] = i == j || test_random(&random) < share;
     for (i = 0; i < n; i++) {
         for (j = 0; j < n; j++) if (there[i * n + j]) m.col[e++] = j;
         m.start[i + 1] = e;
     }
-    for (i = 0; i < n; i++) for (j = 0; j <= i; j++) for (x = 0; x < block && there[i * n + j]; x++) for (y = 0; y < block; y++) {
-        const double v = test_random(&random) - 0.5;
-        if (i == j && y > x) continue;
-        matrix_at(&m, i, j)[x * block + y] = matrix_at(&m, j, i)[y * block + x] = v;
-    }
+    for (i = 0; i < n; i++)
+        for (j = 0; j <= i; j++)
+            for (x = 0; x < block && there[i * n + j]; x++)
+                for (y = 0; y < block; y++) {
+                    const double v = test_random(&random) - 0.5;
+                    if (i == j && y > x) continue;
+                    matrix_at(&m, i, j)[x * block + y] = matrix_at(&m, j, i)[y * block + x] = v;
+                }
     for (i = 0; i < n; i++) for (x = 0; x < block; x++) {
         double sum = 0.1;
-        for (e = m.start[i]; e < m.start[i + 1]; e++) for (y = 0; y < block; y++) sum += fabs(m.value[(e * block + x) * block + y]);
+        for (e = m.start[i]; e < m.start[i + 1]; e++)
+            for (y = 0; y < block; y++) sum += fabs(m.value[(e * block + x) * block + y]);
         matrix_at(&m, i, i)[x * (block + 1)] = sum;
     }
     free(there);
@@ -290,13 +306,15 @@ static int iterations(const fsi_csr *a, const fsi_precond_desc *d)
     return its;
 }
 
-/* ---- what every kind must be -------------------------------------------------------------------------------------- */
+/* ---- what every kind must be
+   -------------------------------------------------------------------------------------- */
 
 static void check_operator(const fsi_csr *a, const fsi_precond_desc *d)
 {
     const int n = a->rows * a->block;
     double *x = randoms(n, 1), *y = randoms(n, 2), *z = (double *)malloc(sizeof(double) * (size_t)n);
-    double *px = (double *)malloc(sizeof(double) * (size_t)n), *py = (double *)malloc(sizeof(double) * (size_t)n), *pz = (double *)malloc(sizeof(double) * (size_t)n);
+    double *px = (double *)malloc(sizeof(double) * (size_t)n), *py = (double *)malloc(sizeof(double) * (size_t)n),
+           *pz = (double *)malloc(sizeof(double) * (size_t)n);
     fsi_precond *p = precond_of(a, d);
     double scale, off = 0;
     int i;
@@ -318,8 +336,13 @@ static void test_every_kind_is_linear_symmetric_and_positive(void)
     int kind, k;
     for (k = 0; k < 7; k++) for (kind = 0; kind < 4; kind++) {
         fsi_precond_desc d = desc_of(NULL, (fsi_precond_kind)kind);
-        matrix m = k == 0 ? matrix_poisson(40, 30, 1, 1, 1) : k == 1 ? matrix_poisson(12, 11, 10, 1e4, 10) : k == 2 ? matrix_sheet(20, 1e4, 10) : k == 3 ? matrix_random(300, 2, 0.02, 5) :
-            k == 4 ? matrix_random(40, 16, 0.1, 6) : k == 5 ? matrix_mesh(25, 3) : matrix_random(30, 5, 0.3, 8);
+        matrix m = k == 0   ? matrix_poisson(40, 30, 1, 1, 1)
+                   : k == 1 ? matrix_poisson(12, 11, 10, 1e4, 10)
+                   : k == 2 ? matrix_sheet(20, 1e4, 10)
+                   : k == 3 ? matrix_random(300, 2, 0.02, 5)
+                   : k == 4 ? matrix_random(40, 16, 0.1, 6)
+                   : k == 5 ? matrix_mesh(25, 3)
+                            : matrix_random(30, 5, 0.3, 8);
         check_operator(&m.a, &d);
         d.modification = 0, check_operator(&m.a, &d);
         d.modification = 1, check_operator(&m.a, &d);
@@ -369,7 +392,8 @@ static void test_columns_are_served_as_if_alone(void)
     free(x), free(y), free(z);
 }
 
-/* ---- what theory says exactly ------------------------------------------------------------------------------------- */
+/* ---- what theory says exactly
+   ------------------------------------------------------------------------------------- */
 
 static void test_jacobi_divides_by_the_diagonal(void)
 {
@@ -459,7 +483,11 @@ static void dense_inverse(fsi_precond *p, int n, long double *m)
     for (k = 0; k < n; k++) {
         int best = k;
         for (i = k + 1; i < n; i++) if (fabsl(w[i * 2 * n + k]) > fabsl(w[best * 2 * n + k])) best = i;
-        for (j = 0; j < 2 * n; j++) { long double t = w[k * 2 * n + j]; w[k * 2 * n + j] = w[best * 2 * n + j]; w[best * 2 * n + j] = t; }
+        for (j = 0; j < 2 * n; j++) {
+            long double t = w[k * 2 * n + j];
+            w[k * 2 * n + j] = w[best * 2 * n + j];
+            w[best * 2 * n + j] = t;
+        }
         for (i = 0; i < n; i++) {
             const long double f = i == k ? 0 : w[i * 2 * n + k] / w[k * 2 * n + k];
             for (j = k; j < 2 * n && i != k; j++) w[i * 2 * n + j] -= f * w[k * 2 * n + j];
@@ -474,7 +502,11 @@ static void test_ic0_is_the_matrix_on_its_pattern(void)
 {
     int k, i, j, x, y;
     for (k = 0; k < 5; k++) {
-        matrix m = k == 0 ? matrix_poisson(8, 8, 1, 1, 1) : k == 1 ? matrix_random(40, 1, 0.1, 2) : k == 2 ? matrix_random(20, 3, 0.15, 3) : k == 3 ? matrix_poisson(4, 4, 4, 50, 3) : matrix_random(12, 6, 0.3, 4);
+        matrix m = k == 0   ? matrix_poisson(8, 8, 1, 1, 1)
+                   : k == 1 ? matrix_random(40, 1, 0.1, 2)
+                   : k == 2 ? matrix_random(20, 3, 0.15, 3)
+                   : k == 3 ? matrix_poisson(4, 4, 4, 50, 3)
+                            : matrix_random(12, 6, 0.3, 4);
         const int b = m.a.block, n = m.a.rows * b;
         fsi_precond_desc d = desc_of(NULL, FSI_PRECOND_IC0);
         fsi_precond *p = precond_of(&m.a, &d);
@@ -485,8 +517,10 @@ static void test_ic0_is_the_matrix_on_its_pattern(void)
             const double *v = matrix_at(&m, i, j);
             const int there = m.col[(v - m.value) / (b * b)] == j;
             for (x = 0; x < b; x++) for (y = 0; y < b; y++) {
-                if (there) CHECK_NEAR(full[(i * b + x) * n + j * b + y], v[x * b + y], 1e-11 * largest(m.value, m.start[m.a.rows] * b * b));
-                else fill = fmaxl(fill, fabsl(full[(i * b + x) * n + j * b + y]));
+                    if (there)
+                        CHECK_NEAR(full[(i * b + x) * n + j * b + y], v[x * b + y],
+                                   1e-11 * largest(m.value, m.start[m.a.rows] * b * b));
+                    else fill = fmaxl(fill, fabsl(full[(i * b + x) * n + j * b + y]));
             }
         }
         CHECK(fill > 1e-3L);
@@ -501,7 +535,10 @@ static void test_fully_modified_factors_keep_row_sums(void)
 {
     int k, i, e, c;
     for (k = 0; k < 3; k++) {
-        matrix s = k == 0 ? matrix_poisson(20, 17, 1, 1, 1) : k == 1 ? matrix_poisson(9, 8, 7, 1e3, 5) : matrix_poisson(15, 14, 1, 10, 1), m = s;
+        matrix s = k == 0   ? matrix_poisson(20, 17, 1, 1, 1)
+                   : k == 1 ? matrix_poisson(9, 8, 7, 1e3, 5)
+                            : matrix_poisson(15, 14, 1, 10, 1),
+               m = s;
         fsi_precond_desc d = desc_of(NULL, FSI_PRECOND_MIC0);
         const int b = k == 2 ? 3 : 1, n = s.a.rows * b;
         double *one = randoms(n, 1), *sum = randoms(n, 2), *y = randoms(n, 3);
@@ -563,13 +600,15 @@ static void test_a_shift_mends_an_incomplete_factor_that_breaks_down(void)
     CHECK(p->stats.shift >= 1e-3 && p->stats.shift < 1);
     CHECK(iterations(&m.a, &d) <= 5);
     check_operator(&m.a, &d);
-    *matrix_at(&m, 0, 0) = *matrix_at(&m, 1, 1) = *matrix_at(&m, 2, 2) = *matrix_at(&m, 3, 3) = 10; /* new values, no need of a shift */
+    /* new values, no need of a shift */
+    *matrix_at(&m, 0, 0) = *matrix_at(&m, 1, 1) = *matrix_at(&m, 2, 2) = *matrix_at(&m, 3, 3) = 10;
     CHECK(fsi_precond_factor(p, &m.a) == FSI_OK && p->stats.shift == 0);
     fsi_precond_destroy(p);
     matrix_free(&m);
 }
 
-/* ---- iterations --------------------------------------------------------------------------------------------------- */
+/* ---- iterations
+   --------------------------------------------------------------------------------------------------- */
 
 /* Condition h^-2, h^-1: twice as fine a grid takes 2, 1.4 times the iterations. */
 static void test_iterations_grow_as_theory_says(void)
@@ -729,9 +768,12 @@ static void refuse_factor(const fsi_csr *a, fsi_precond_kind kind, fsi_status st
     double x[1200] = { 0 }, y[1200];
     CHECK(fsi_precond_create(&p, a, &d) == FSI_OK);
     CHECK(fsi_precond_factor(p, a) == status);
-    CHECK(c.error.status == status && (row < 0 ? c.error.element >= 0 && c.error.element < a->rows * a->block : c.error.element == row) && strstr(c.error.message, "row") != NULL);
+    CHECK(c.error.status == status &&
+          (row < 0 ? c.error.element >= 0 && c.error.element < a->rows * a->block : c.error.element == row) &&
+          strstr(c.error.message, "row") != NULL);
     o = fsi_precond_operator(p);
-    CHECK(!p->factored && o.apply(o.user, &c, x, y, 1) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "fsi_precond_factor") != NULL);
+    CHECK(!p->factored && o.apply(o.user, &c, x, y, 1) == FSI_ERROR_ARGUMENT &&
+          strstr(c.error.message, "fsi_precond_factor") != NULL);
     fsi_precond_destroy(p);
 }
 
@@ -750,7 +792,9 @@ static void test_what_has_no_factor_names_a_row(void)
         *matrix_at(&m, 78, 77) = test_inf(), refuse_factor(&m.a, (fsi_precond_kind)kind, FSI_ERROR_NAN, 78);
         matrix_at(&s, 50, 50)[1] = matrix_at(&s, 50, 50)[3] = 1e9; /* this block is indefinite */
         if (kind > 0) refuse_factor(&s.a, (fsi_precond_kind)kind, FSI_ERROR_SINGULAR, kind == 1 ? 151 : -1);
-        matrix_at(&s, 50, 50)[1] = matrix_at(&s, 50, 50)[3] = sqrt(matrix_at(&s, 50, 50)[0] * matrix_at(&s, 50, 50)[4]) * (1 - 1e-14); /* positive, but rounding */
+        /* positive, but rounding */
+        matrix_at(&s, 50, 50)[1] = matrix_at(&s, 50, 50)[3] =
+            sqrt(matrix_at(&s, 50, 50)[0] * matrix_at(&s, 50, 50)[4]) * (1 - 1e-14);
         if (kind == 1) refuse_factor(&s.a, (fsi_precond_kind)kind, FSI_ERROR_SINGULAR, 151);
         if (kind >= 2) refuse_factor(&t.a, (fsi_precond_kind)kind, FSI_ERROR_SINGULAR, 1);
         matrix_free(&m);
@@ -759,7 +803,8 @@ static void test_what_has_no_factor_names_a_row(void)
     }
 }
 
-static void refuse_create(const fsi_csr *a, const fsi_precond_desc *d, fsi_context *c, const char *what, fsi_status status)
+static void refuse_create(const fsi_csr *a, const fsi_precond_desc *d, fsi_context *c, const char *what,
+                          fsi_status status)
 {
     fsi_precond *p = (fsi_precond *)c;
     CHECK(fsi_precond_create(&p, a, d) == status && p == NULL);
@@ -779,7 +824,10 @@ static void test_bad_patterns_name_the_row(void)
         for (k = 0; k < 36; k++) full[k] = k % 7 == 0 ? 9 : 1;
         full[i * 6 + j] = 0;
         m = matrix_dense(full, 6);
-        snprintf(text, sizeof text, i == j ? "block row %d has no entry on the diagonal" : "block row %d has no column %d, but row %d has column %d", i, j, j, i);
+        snprintf(text, sizeof text,
+                 i == j ? "block row %d has no entry on the diagonal"
+                        : "block row %d has no column %d, but row %d has column %d",
+                 i, j, j, i);
         if (i == j || kind >= 2) refuse_create(&m.a, &d, &c, text, FSI_ERROR_ARGUMENT);
         if (i == j || kind >= 2) CHECK(c.error.element == i);
         matrix_free(&m);
@@ -826,7 +874,8 @@ static void test_bad_input_is_named(void)
     CHECK(fsi_precond_factor(p, &a) == FSI_OK);
     CHECK(fsi_precond_factor(p, &other.a) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "pattern") != NULL);
     CHECK(p->factored && o.apply(o.user, &c, x, y, 1) == FSI_OK); /* M is still there */
-    CHECK(o.apply(o.user, &c, NULL, y, 1) == FSI_ERROR_ARGUMENT && o.apply(o.user, &c, x, NULL, 1) == FSI_ERROR_ARGUMENT);
+    CHECK(o.apply(o.user, &c, NULL, y, 1) == FSI_ERROR_ARGUMENT &&
+          o.apply(o.user, &c, x, NULL, 1) == FSI_ERROR_ARGUMENT);
     CHECK(o.apply(o.user, &c, x, y, -1) == FSI_ERROR_ARGUMENT && o.apply(o.user, &c, NULL, NULL, 0) == FSI_OK);
     CHECK(o.apply(NULL, &c, x, y, 1) == FSI_ERROR_COOKIE && o.apply(o.user, &bad, x, y, 1) == FSI_ERROR_COOKIE);
     CHECK(fsi_precond_operator(NULL).n == -1);

@@ -62,11 +62,14 @@ static void check_sound(const fsi_surface *s)
     int i, bad = 0, n = s->corners * s->element_count;
     char *used = (char *)calloc((size_t)s->vertex_count + 1, 1);
     for (i = 0; i < n; i++) {
-        if (s->elements[i] < 0 || s->elements[i] >= s->vertex_count || s->elements[i] == s->elements[i / s->corners * s->corners + (i + 1) % s->corners]) bad++;
+        if (s->elements[i] < 0 || s->elements[i] >= s->vertex_count ||
+            s->elements[i] == s->elements[i / s->corners * s->corners + (i + 1) % s->corners])
+            bad++;
         else used[s->elements[i]] = 1;
     }
     CHECK(bad == 0);
-    for (i = 0; i < s->vertex_count; i++) bad += !used[i] || !fsi_v3_is_finite(s->vertices[i]) || !(fabs((double)fsi_v3_norm(s->normals[i]) - 1) <= 1e-5);
+    for (i = 0; i < s->vertex_count; i++)
+        bad += !used[i] || !fsi_v3_is_finite(s->vertices[i]) || !(fabs((double)fsi_v3_norm(s->normals[i]) - 1) <= 1e-5);
     CHECK(bad == 0);
     CHECK(open_edges(s) == 0);
     free(used);
@@ -93,19 +96,24 @@ static int lattice_ball(double radius, double jitter, int dim)
         for (j = -r; j < r; j++)
             for (i = -r; i < r; i++) {
                 fsi_vec3 p = vec(i + 0.5, j + 0.5, dim == 3 ? k + 0.5 : 0);
-                if (fsi_v3_norm(p) < (fsi_real)radius) points[n++] = fsi_v3_add(p, vec(jitter * uniform(), jitter * uniform(), dim == 3 ? jitter * uniform() : 0));
+                if (fsi_v3_norm(p) < (fsi_real)radius)
+                    points[n++] =
+                        fsi_v3_add(p, vec(jitter * uniform(), jitter * uniform(), dim == 3 ? jitter * uniform() : 0));
             }
     return n;
 }
 
-/* `count` random points that push each other, and their mirror images behind the wall, apart until they fill the ball. */
+/* `count` random points that push each other, and their mirror images behind the wall, apart until they fill the
+   ball. */
 static void relaxed_ball(int count, double radius)
 {
     const double reach = 1.6;
     fsi_neighbors *nb;
     int i, k, pass, all, *image = (int *)malloc(sizeof *image * MAX_POINTS);
     fsi_vec3 *push = (fsi_vec3 *)malloc(sizeof *push * (size_t)count);
-    for (i = 0; i < count; i++) do points[i] = fsi_v3_scale(vec(uniform(), uniform(), uniform()), (fsi_real)radius); while (fsi_v3_norm(points[i]) >= (fsi_real)radius);
+    for (i = 0; i < count; i++) do
+            points[i] = fsi_v3_scale(vec(uniform(), uniform(), uniform()), (fsi_real)radius);
+        while (fsi_v3_norm(points[i]) >= (fsi_real)radius);
     fsi_neighbors_create(&nb, NULL);
     for (pass = 0; pass < 40; pass++) {
         for (all = count, i = 0; i < count; i++) {
@@ -143,7 +151,8 @@ static void check_round(const fsi_surface *s, double radius, double radius_tol, 
     double e2 = 0, a2 = 0, full = s->dim == 3 ? 4 * FSI_PI / 3 * radius * radius * radius : FSI_PI * radius * radius;
     int i;
     for (i = 0; i < s->vertex_count; i++) {
-        double r = (double)fsi_v3_norm(s->vertices[i]), c = (double)fsi_v3_dot(s->vertices[i], s->normals[i]) / r, a = acos(c < 1 ? c : 1);
+        double r = (double)fsi_v3_norm(s->vertices[i]), c = (double)fsi_v3_dot(s->vertices[i], s->normals[i]) / r,
+               a = acos(c < 1 ? c : 1);
         e2 += (r - radius) * (r - radius);
         a2 += a * a;
     }
@@ -154,7 +163,8 @@ static void check_round(const fsi_surface *s, double radius, double radius_tol, 
     check_sound(s);
 }
 
-static double ball_radius(int count) { return pow(3 * count / (4 * FSI_PI), 1.0 / 3); } /* of `count` particles of spacing 1 */
+/* of `count` particles of spacing 1 */
+static double ball_radius(int count) { return pow(3 * count / (4 * FSI_PI), 1.0 / 3); }
 
 static void test_sphere_of_5000_lattice_particles(void)
 {
@@ -201,7 +211,8 @@ static void test_flat_tank_has_no_ripple(void)
         box.lo = vec(0, 0, 0);
         box.hi = vec(40, 40, 12);
         CHECK(fsi_sample_box(NULL, box, 1, 3, points, MAX_POINTS, &n) == FSI_OK && n == 19200);
-        for (i = 0; i < n; i++) points[i] = fsi_v3_add(points[i], vec(jitter[k] * uniform(), jitter[k] * uniform(), jitter[k] * uniform()));
+        for (i = 0; i < n; i++)
+            points[i] = fsi_v3_add(points[i], vec(jitter[k] * uniform(), jitter[k] * uniform(), jitter[k] * uniform()));
         CHECK(fsi_surface_update(s, points, n, NULL) == FSI_OK);
         for (count = i = 0; i < s->vertex_count; i++) {
             fsi_vec3 p = s->vertices[i];
@@ -232,7 +243,9 @@ static void test_lone_particles_are_small_balls(void)
             CHECK(fsi_surface_update(s, points, 1, NULL) == FSI_OK);
             check_sound(s);
             v += volume(s) / pow(0.01, dim) / 50;
-            for (n = 0; n < s->vertex_count; n++) CHECK_NEAR((double)fsi_v3_norm(fsi_v3_sub(s->vertices[n], points[0])) / 0.01, dim == 3 ? 0.67 : 0.61, 0.13);
+            for (n = 0; n < s->vertex_count; n++)
+                CHECK_NEAR((double)fsi_v3_norm(fsi_v3_sub(s->vertices[n], points[0])) / 0.01, dim == 3 ? 0.67 : 0.61,
+                           0.13);
         }
         CHECK_NEAR(v, 1, 0.05);
         fsi_surface_destroy(s);
@@ -356,7 +369,8 @@ static void test_attributes_are_carried_to_the_vertices(void)
     CHECK(fsi_surface_update(s, points, n, a) == FSI_OK);
     for (i = 0; i < s->vertex_count; i++) {
         CHECK_NEAR(s->attributes[2 * i], 7, 1e-5);
-        CHECK_NEAR(s->attributes[2 * i + 1], s->vertices[i].x - (fsi_real)0.77 * s->normals[i].x, 0.3); /* of the mean, r further in */
+        /* of the mean, r further in */
+        CHECK_NEAR(s->attributes[2 * i + 1], s->vertices[i].x - (fsi_real)0.77 * s->normals[i].x, 0.3);
     }
     CHECK(fsi_surface_update(s, points, n, NULL) == FSI_ERROR_ARGUMENT);
     fsi_surface_destroy(s);
@@ -433,14 +447,18 @@ static void test_bad_input_is_refused_by_name(void)
 #undef REFUSED
     d = good;
     d.cookie = 0;
-    CHECK(fsi_surface_create(&s, &d) == FSI_ERROR_COOKIE && fsi_surface_create(NULL, &good) == FSI_ERROR_ARGUMENT && fsi_surface_create(&s, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_surface_create(&s, &d) == FSI_ERROR_COOKIE && fsi_surface_create(NULL, &good) == FSI_ERROR_ARGUMENT &&
+          fsi_surface_create(&s, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_surface_create(&s, &good) == FSI_OK && fsi_surface_update(s, points, n, NULL) == FSI_OK);
     hash = surface_hash(s);
     points[17].y = (fsi_real)test_nan();
     CHECK(fsi_surface_update(s, points, n, NULL) == FSI_ERROR_NAN && c.error.element == 17 && surface_hash(s) == hash);
     points[17].y = (fsi_real)1e30;
-    CHECK(fsi_surface_update(s, points, n, NULL) == FSI_ERROR_LIMIT && c.error.element == 17 && surface_hash(s) == hash);
-    CHECK(fsi_surface_update(s, NULL, 3, NULL) == FSI_ERROR_ARGUMENT && fsi_surface_update(s, points, -1, NULL) == FSI_ERROR_ARGUMENT && fsi_surface_update(NULL, points, 1, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_surface_update(s, points, n, NULL) == FSI_ERROR_LIMIT && c.error.element == 17 &&
+          surface_hash(s) == hash);
+    CHECK(fsi_surface_update(s, NULL, 3, NULL) == FSI_ERROR_ARGUMENT &&
+          fsi_surface_update(s, points, -1, NULL) == FSI_ERROR_ARGUMENT &&
+          fsi_surface_update(NULL, points, 1, NULL) == FSI_ERROR_ARGUMENT);
     s->cookie ^= 1;
     CHECK(fsi_surface_update(s, points, 1, NULL) == FSI_ERROR_COOKIE);
     s->cookie ^= 1;
@@ -466,7 +484,8 @@ static void test_box_samples(void)
     CHECK(fsi_sample_box(&c, box, (fsi_real)1e-6, 3, points, 6, &n) == FSI_ERROR_LIMIT);
     CHECK(fsi_sample_box(&c, box, 0, 3, points, 6, &n) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_sample_box(&c, box, 1, 4, points, 6, &n) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_sample_box(&c, box, 1, 3, NULL, 6, &n) == FSI_ERROR_ARGUMENT && fsi_sample_box(&c, box, 1, 3, points, 6, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_sample_box(&c, box, 1, 3, NULL, 6, &n) == FSI_ERROR_ARGUMENT &&
+          fsi_sample_box(&c, box, 1, 3, points, 6, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_sample_box(&c, box, (fsi_real)test_nan(), 3, points, 6, &n) == FSI_ERROR_NAN);
     CHECK(fsi_sample_box(&c, fsi_box3_empty(), 1, 3, points, 6, &n) == FSI_ERROR_ARGUMENT);
     box.hi.x = (fsi_real)test_inf();
@@ -492,7 +511,8 @@ static void test_mesh_samples(void)
     CHECK(fsi_sample_box(NULL, mesh->box, (fsi_real)0.8, 3, points, MAX_POINTS, &all) == FSI_OK);
     for (i = 0; i < all; i++) found += fsi_mesh_signed_distance(mesh, points[i]) <= (fsi_real)-0.4;
     CHECK(found == n);
-    CHECK(fsi_sample_mesh(NULL, 1, NULL, 0, &n) == FSI_ERROR_ARGUMENT && fsi_sample_mesh(mesh, -1, NULL, 0, &n) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_sample_mesh(NULL, 1, NULL, 0, &n) == FSI_ERROR_ARGUMENT &&
+          fsi_sample_mesh(mesh, -1, NULL, 0, &n) == FSI_ERROR_ARGUMENT);
     fsi_mesh_destroy(mesh);
     fsi_surface_destroy(s);
 }

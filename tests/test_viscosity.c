@@ -40,12 +40,14 @@ static void set_field(scene *s, int axis, level_fn *level, velocity_fn *velocity
         for (i = 0; i < s->grid->block_cells; i++) {
             cell[0] = corner[0] + (i & 7), cell[1] = corner[1] + (i >> 3 & 7), cell[2] = corner[2] + (i >> 6);
             position_of(s, f->place, cell, x);
-            f->value[b * s->grid->block_cells + i] = (fsi_real)(axis < 0 ? fmin(8, fmax(-8, level(x))) * (double)s->grid->dx : velocity(axis, x));
+            f->value[b * s->grid->block_cells + i] =
+                (fsi_real)(axis < 0 ? fmin(8, fmax(-8, level(x))) * (double)s->grid->dx : velocity(axis, x));
         }
     }
 }
 
-/* A scene of nx x ny x nz cells (nz 0: 2D) of edge 1; blocks everywhere, or only within 12 cells of the liquid. Strength k = dt mu / (rho dx^2). */
+/* A scene of nx x ny x nz cells (nz 0: 2D) of edge 1; blocks everywhere, or only within 12 cells of the liquid.
+   Strength k = dt mu / (rho dx^2). */
 static scene make_scene(int nx, int ny, int nz, level_fn *level, velocity_fn *velocity, double k, int sparse)
 {
     scene s;
@@ -60,12 +62,14 @@ static scene make_scene(int nx, int ny, int nz, level_fn *level, velocity_fn *ve
     d.dx = 1;
     CHECK(fsi_grid_create(&s.grid, &d) == FSI_OK);
     CHECK(fsi_grid_add_field(s.grid, FSI_CELLS, 8, &s.phi) == FSI_OK);
-    for (a = 0; a < d.dim; a++) CHECK(fsi_grid_add_field(s.grid, (fsi_grid_place)(FSI_FACES_X + a), 0, &s.u[a]) == FSI_OK);
+    for (a = 0; a < d.dim; a++)
+        CHECK(fsi_grid_add_field(s.grid, (fsi_grid_place)(FSI_FACES_X + a), 0, &s.u[a]) == FSI_OK);
     places = s.grid->blocks[0] * s.grid->blocks[1] * s.grid->blocks[2];
     wanted = (unsigned char *)malloc((size_t)places);
     for (p = 0; p < places; p++) {
         double x[3];
-        x[0] = p % s.grid->blocks[0] * 8 + 4, x[1] = p / s.grid->blocks[0] % s.grid->blocks[1] * 8 + 4, x[2] = p / s.grid->blocks[0] / s.grid->blocks[1] * 8 + 4;
+        x[0] = p % s.grid->blocks[0] * 8 + 4, x[1] = p / s.grid->blocks[0] % s.grid->blocks[1] * 8 + 4,
+        x[2] = p / s.grid->blocks[0] / s.grid->blocks[1] * 8 + 4;
         if (!nz) x[2] = 0.5;
         wanted[p] = !sparse || level(x) < 9;
     }
@@ -124,7 +128,8 @@ static uint64_t hash_u(const scene *s)
 {
     uint64_t h = 0;
     int a;
-    for (a = 0; a < s->grid->dim; a++) h = fsi_hash(s->u[a]->value, (size_t)(s->grid->block_count * s->grid->block_cells) * sizeof(fsi_real), h);
+    for (a = 0; a < s->grid->dim; a++)
+        h = fsi_hash(s->u[a]->value, (size_t)(s->grid->block_count * s->grid->block_cells) * sizeof(fsi_real), h);
     return h;
 }
 
@@ -138,7 +143,8 @@ static double half_share(const scene *s, const int *h)
     int a, j, upper = 0, at[3] = { 0, 0, 0 };
     for (a = 0; a < dim; a++) {
         const int cell = h[a] >> 1;
-        if ((cell < 0 && !s->flow.wall_closed[2 * a]) || (cell >= s->grid->n[a] && !s->flow.wall_closed[2 * a + 1])) return 0;
+        if ((cell < 0 && !s->flow.wall_closed[2 * a]) || (cell >= s->grid->n[a] && !s->flow.wall_closed[2 * a + 1]))
+            return 0;
         upper |= (h[a] & 1 ? 0 : 1) << a;
     }
     for (j = 0; j < 1 << dim; j++) {
@@ -149,7 +155,8 @@ static double half_share(const scene *s, const int *h)
     return share[upper];
 }
 
-/* Share of the cube around the entry of a place that is half a cell down along the axes in `down`; with weight: times mu. */
+/* Share of the cube around the entry of a place that is half a cell down along the axes in `down`; with weight: times
+   mu. */
 static double cube_share(const scene *s, const int *cell, int down, int weight)
 {
     const int dim = s->grid->dim;
@@ -222,7 +229,8 @@ static double stress_energy(const scene *s, const int *cell)
             count[kind[j] = face_kind(s, j < 2 ? a : b, up, &v[j])]++;
         }
         if (count[NONE] || count[SLIP]) continue;
-        if (count[UNKNOWN] == 1) { /* in a solid's surface: what is beyond mirrors the unknown in the solid's velocity, half the cube counts */
+        if (count[UNKNOWN] == 1) { /* in a solid's surface: what is beyond mirrors the unknown in the solid's velocity,
+                                      half the cube counts */
             for (j = 0; kind[j] != UNKNOWN; j++) continue;
             v[j ^ 1] = 2 * v[j ^ 1] - v[j];
             half = 0.5;
@@ -233,7 +241,10 @@ static double stress_energy(const scene *s, const int *cell)
     return e;
 }
 
-static double face_mass(const scene *s, int axis, const int *cell) { return fmax(FSI__VISCOUS_LEAST, cube_share(s, cell, 1 << axis, 0)); }
+static double face_mass(const scene *s, int axis, const int *cell)
+{
+    return fmax(FSI__VISCOUS_LEAST, cube_share(s, cell, 1 << axis, 0));
+}
 
 /* d J / d u of a face by central differences, exact for a quadratic. `before`: u*. */
 static double energy_slope(scene *s, int axis, const int *cell, double before)
@@ -308,9 +319,12 @@ static void test_shares_sum_to_the_volume(void)
     for (dim = 2; dim <= 3; dim++) {
         scene s = make_scene(32, 32, dim == 3 ? 32 : 0, ball_level, turning, 1, 1);
         double v = 0;
-        for (h[2] = 0; h[2] < (dim == 3 ? 64 : 1); h[2]++) for (h[1] = 0; h[1] < 64; h[1]++) for (h[0] = 0; h[0] < 64; h[0]++)
-            if (fabs((double)fsi_grid_at(s.phi, h[0] / 2, h[1] / 2, dim == 3 ? h[2] / 2 : 0)) < 2) v += half_share(&s, h);
-            else v += fsi_grid_at(s.phi, h[0] / 2, h[1] / 2, dim == 3 ? h[2] / 2 : 0) < 0;
+        for (h[2] = 0; h[2] < (dim == 3 ? 64 : 1); h[2]++)
+            for (h[1] = 0; h[1] < 64; h[1]++)
+                for (h[0] = 0; h[0] < 64; h[0]++)
+                    if (fabs((double)fsi_grid_at(s.phi, h[0] / 2, h[1] / 2, dim == 3 ? h[2] / 2 : 0)) < 2)
+                        v += half_share(&s, h);
+                    else v += fsi_grid_at(s.phi, h[0] / 2, h[1] / 2, dim == 3 ? h[2] / 2 : 0) < 0;
         CHECK_NEAR(v / (1 << dim), want[dim - 2], want[dim - 2] * 0.3 / (9.2 * 9.2) * (dim - 1));
         free_scene(&s);
     }
@@ -327,7 +341,9 @@ static void test_a_turning_drop_is_untouched(void)
         size_t e;
         int a;
         solve(&s);
-        for (a = 0; a < dim; a++) for (e = 0; e < n; e++) most = fmax(most, fabs((double)s.u[a]->value[e] - (double)before[n * (size_t)a + e]));
+        for (a = 0; a < dim; a++)
+            for (e = 0; e < n; e++)
+                most = fmax(most, fabs((double)s.u[a]->value[e] - (double)before[n * (size_t)a + e]));
         CHECK_NEAR(most, 0, TOL(1e-12, 1e-4));
         CHECK(s.s->unknowns > 500);
         free(before);
@@ -347,20 +363,24 @@ static void test_free_drops_keep_momentum_and_lose_energy(void)
         memset(sum, 0, sizeof sum);
         s.flow.tolerance = 1e-3;
         for (side = 0; side < 2; side++) {
-            for (a = 0; a < dim; a++) for (cell[2] = dim == 3 ? 5 : 0; cell[2] < (dim == 3 ? 28 : 1); cell[2]++) for (cell[1] = 5; cell[1] < 28; cell[1]++) for (cell[0] = 5; cell[0] < 28; cell[0]++) {
-                const double m = face_mass(&s, a, cell), u = get(&s, a, cell[0], cell[1], cell[2]);
-                const int b = (a + 1) % 3, c = (a + 2) % 3;
-                double x[3];
-                position_of(&s, (fsi_grid_place)(FSI_FACES_X + a), cell, x);
-                sum[side][a] += m * u;
-                sum[side][3 + c] += m * u * (x[b] - 16); /* e_a at x turns about c by x_b ... */
-                sum[side][3 + b] -= m * u * (x[c] - 16);
-                energy[side] += m * u * u;
-                size += m * fabs(u) * 16;
-            }
+            for (a = 0; a < dim; a++)
+                for (cell[2] = dim == 3 ? 5 : 0; cell[2] < (dim == 3 ? 28 : 1); cell[2]++)
+                    for (cell[1] = 5; cell[1] < 28; cell[1]++)
+                        for (cell[0] = 5; cell[0] < 28; cell[0]++) {
+                            const double m = face_mass(&s, a, cell), u = get(&s, a, cell[0], cell[1], cell[2]);
+                            const int b = (a + 1) % 3, c = (a + 2) % 3;
+                            double x[3];
+                            position_of(&s, (fsi_grid_place)(FSI_FACES_X + a), cell, x);
+                            sum[side][a] += m * u;
+                            sum[side][3 + c] += m * u * (x[b] - 16); /* e_a at x turns about c by x_b ... */
+                            sum[side][3 + b] -= m * u * (x[c] - 16);
+                            energy[side] += m * u * u;
+                            size += m * fabs(u) * 16;
+                        }
             if (side == 0) solve(&s);
         }
-        for (a = 0; a < 6; a++) if (dim == 3 || a < 2 || a == 5) CHECK_NEAR((sum[1][a] - sum[0][a]) / size, 0, TOL(1e-10, 1e-7));
+        for (a = 0; a < 6; a++)
+            if (dim == 3 || a < 2 || a == 5) CHECK_NEAR((sum[1][a] - sum[0][a]) / size, 0, TOL(1e-10, 1e-7));
         CHECK(energy[1] < energy[0] * 0.9997);
         free_scene(&s);
     }
@@ -392,14 +412,18 @@ static void random_scene(scene *s, int t, uint64_t *random, fsi_real *mu)
     for (a = 0; a < 6; a++) {
         s->flow.wall_closed[a] = test_random(random) < 0.7;
         s->flow.wall_no_slip[a] = test_random(random) < 0.5;
-        s->flow.wall_velocity[a] = fsi_v3((fsi_real)test_random(random), (fsi_real)test_random(random), (fsi_real)test_random(random));
+        s->flow.wall_velocity[a] =
+            fsi_v3((fsi_real)test_random(random), (fsi_real)test_random(random), (fsi_real)test_random(random));
     }
     if (t & 1) for (a = 0; a < s->grid->dim; a++) {
         s->solid[a] = (unsigned char *)calloc((size_t)entries, 1);
-        for (e = 0; e < entries; e++) s->solid[a][e] = (unsigned char)(e / 16 % 3 == 0 && test_random(random) < 0.5 ? 1 + (test_random(random) < 0.3) : 0);
+        for (e = 0; e < entries; e++)
+            s->solid[a][e] =
+                (unsigned char)(e / 16 % 3 == 0 && test_random(random) < 0.5 ? 1 + (test_random(random) < 0.3) : 0);
         s->flow.solid[a] = s->solid[a];
     }
-    for (e = 0; e < entries; e++) mu[e] = s->phi->value[e] > 2 ? (fsi_real)test_nan() : (fsi_real)(5 * test_random(random));
+    for (e = 0; e < entries; e++)
+        mu[e] = s->phi->value[e] > 2 ? (fsi_real)test_nan() : (fsi_real)(5 * test_random(random));
     if (t & 2) s->flow.mu = mu;
 }
 
@@ -418,19 +442,22 @@ static void test_the_energy_is_least(void)
         random_scene(&s, t, &random, mu);
         before = keep_u(&s);
         solve(&s);
-        for (a = 0; a < dim; a++) for (c[2] = 0; c[2] <= (dim == 3 ? s.grid->n[2] : 0); c[2]++) for (c[1] = 0; c[1] <= s.grid->n[1]; c[1]++) for (c[0] = 0; c[0] <= s.grid->n[0]; c[0]++) {
-            const long long e = fsi_grid_entry(s.grid, c[0], c[1], c[2]);
-            double old;
-            if (e < 0) continue;
-            old = (double)before[(long long)a * s.grid->block_count * s.grid->block_cells + e];
-            if (face_kind(&s, a, c, &l) != UNKNOWN) wrong += (double)s.u[a]->value[e] != old;
-            else {
-                const double slope = energy_slope(&s, a, c, old);
-                most = fmax(most, fabs(slope));
-                wrong += !(fabs(slope) < 1);
-                moved += (double)s.u[a]->value[e] != old;
-            }
-        }
+        for (a = 0; a < dim; a++)
+            for (c[2] = 0; c[2] <= (dim == 3 ? s.grid->n[2] : 0); c[2]++)
+                for (c[1] = 0; c[1] <= s.grid->n[1]; c[1]++)
+                    for (c[0] = 0; c[0] <= s.grid->n[0]; c[0]++) {
+                        const long long e = fsi_grid_entry(s.grid, c[0], c[1], c[2]);
+                        double old;
+                        if (e < 0) continue;
+                        old = (double)before[(long long)a * s.grid->block_count * s.grid->block_cells + e];
+                        if (face_kind(&s, a, c, &l) != UNKNOWN) wrong += (double)s.u[a]->value[e] != old;
+                        else {
+                            const double slope = energy_slope(&s, a, c, old);
+                            most = fmax(most, fabs(slope));
+                            wrong += !(fabs(slope) < 1);
+                            moved += (double)s.u[a]->value[e] != old;
+                        }
+                    }
         CHECK(wrong == 0);
         CHECK_NEAR(most, 0, TOL(2e-5, 3e-3));
         CHECK(moved > 20 && moved <= s.s->unknowns);
@@ -481,7 +508,8 @@ static void test_the_operator_is_symmetric_and_positive(void)
         double *v[4], ab = 0, ba = 0, aa, bb, mass = 0;
         fsi__viscous w;
         blob_seed = (uint64_t)t;
-        s = make_scene(t ? 17 : 40, t ? 14 : 40, dim == 3 ? (t ? 11 : 40) : 0, t ? blob_level : full_level, noisy, 50, 0);
+        s = make_scene(t ? 17 : 40, t ? 14 : 40, dim == 3 ? (t ? 11 : 40) : 0, t ? blob_level : full_level, noisy, 50,
+                       0);
         if (t) random_scene(&s, t, &random, mu);
         w = operator_of(&s);
         n = w.count * w.dim * w.cells;
@@ -510,7 +538,8 @@ static double vortices(int axis, const double *x)
     return axis == 0 ? sin(k * x[0]) * cos(k * x[1]) * z : axis == 1 ? -cos(k * x[0]) * sin(k * x[1]) * z : 0;
 }
 
-/* Free-slip box: the vortices decay with nu dim k^2 to second order; their shape stays, for they are an eigenvector of the operator too. */
+/* Free-slip box: the vortices decay with nu dim k^2 to second order; their shape stays, for they are an eigenvector of
+   the operator too. */
 static void test_vortices_decay_at_second_order(void)
 {
     const double pi = 3.14159265358979;
@@ -559,11 +588,13 @@ static void push(scene *s, double du)
 static double channel_at(const scene *s, double y)
 {
     const int i = s->grid->n[0] / 2, j = (int)floor(y - 0.5), k = s->grid->dim == 3 ? 1 : 0;
-    const double f = y - 0.5 - j, a = get(s, 0, i, j - 1, k), b = get(s, 0, i, j, k), c = get(s, 0, i, j + 1, k), d = get(s, 0, i, j + 2, k);
+    const double f = y - 0.5 - j, a = get(s, 0, i, j - 1, k), b = get(s, 0, i, j, k), c = get(s, 0, i, j + 1, k),
+                 d = get(s, 0, i, j + 2, k);
     return b + f * (c - b) - f * (1 - f) / 4 * (a - b - c + d);
 }
 
-/* Start-up of plane Poiseuille flow: u / umax = 1 - Y^2 - 32/pi^3 sum (-1)^n / (2n+1)^3 cos((2n+1) pi Y/2) exp(-(2n+1)^2 pi^2 nu t / H^2), Y = 2y/H - 1. */
+/* Start-up of plane Poiseuille flow: u / umax = 1 - Y^2 - 32/pi^3 sum (-1)^n / (2n+1)^3 cos((2n+1) pi Y/2)
+   exp(-(2n+1)^2 pi^2 nu t / H^2), Y = 2y/H - 1. */
 static void test_poiseuille_flow_starts_up_by_its_series(void)
 {
     const double pi = 3.14159265358979, height = 20, dt[3] = { 0.0005, 0.001, 0.005 }, until[3] = { 0.02, 0.1, 0.5 };
@@ -581,7 +612,9 @@ static void test_poiseuille_flow_starts_up_by_its_series(void)
             for (p = 1; p <= 5; p++) {
                 const double y = 2 * (p * 0.1) - 1;
                 double u = 1 - y * y;
-                for (n = 0; n < 40; n++) u -= 32 / (pi * pi * pi) * (n & 1 ? -1 : 1) / pow(2 * n + 1, 3) * cos((2 * n + 1) * pi * y / 2) * exp(-(2 * n + 1) * (2 * n + 1) * pi * pi * time);
+                for (n = 0; n < 40; n++)
+                    u -= 32 / (pi * pi * pi) * (n & 1 ? -1 : 1) / pow(2 * n + 1, 3) * cos((2 * n + 1) * pi * y / 2) *
+                         exp(-(2 * n + 1) * (2 * n + 1) * pi * pi * time);
                 CHECK_NEAR(channel_at(&s, p * 0.1 * height), u, 0.01 * u);
             }
         }
@@ -592,7 +625,8 @@ static void test_poiseuille_flow_starts_up_by_its_series(void)
 static double film_depth;
 static double film_level(const double *x) { return x[1] - film_depth; }
 
-/* A film slides down a wall that it sticks to: u = g/nu (h y - y^2/2), no stress at its surface wherever that cuts the cells. */
+/* A film slides down a wall that it sticks to: u = g/nu (h y - y^2/2), no stress at its surface wherever that cuts the
+   cells. */
 static void test_a_sliding_film_has_a_parabolic_profile(void)
 {
     int dim, t, n, j;
@@ -613,7 +647,8 @@ static void test_a_sliding_film_has_a_parabolic_profile(void)
     }
 }
 
-/* Between a resting and a moving wall the profile is a line, to the last digit; walls made of solid faces do as the box's. */
+/* Between a resting and a moving wall the profile is a line, to the last digit; walls made of solid faces do as the
+   box's. */
 static void test_walls_drag_the_liquid_and_solids_do_the_same(void)
 {
     int dim, a, b, i, j;
@@ -647,7 +682,11 @@ static void test_walls_drag_the_liquid_and_solids_do_the_same(void)
 /* A flat solid, psi = normal.(x - middle) - offset. */
 static double plane_normal[3], plane_offset;
 static const double plane_high = 6;
-static double plane_psi(const double *x) { return plane_normal[0] * (x[0] - 8) + plane_normal[1] * (x[1] - 8) + plane_normal[2] * (x[2] - 8) + 4 - plane_offset; }
+static double plane_psi(const double *x)
+{
+    return plane_normal[0] * (x[0] - 8) + plane_normal[1] * (x[1] - 8) + plane_normal[2] * (x[2] - 8) + 4 -
+           plane_offset;
+}
 /* Liquid that shears evenly along it, perpendicular to the normal. */
 static void plane_way(double *t)
 {
@@ -661,7 +700,10 @@ static double plane_shear(int axis, const double *x)
     return t[axis] * plane_psi(x);
 }
 static double spinning(int axis, const double *x) { return axis == 0 ? -(x[1] - 8.3) : axis == 1 ? x[0] - 8.3 : 0; }
-static double disc_psi(const double *x) { return sqrt((x[0] - 8.3) * (x[0] - 8.3) + (x[1] - 8.3) * (x[1] - 8.3)) - 3.7; }
+static double disc_psi(const double *x)
+{
+    return sqrt((x[0] - 8.3) * (x[0] - 8.3) + (x[1] - 8.3) * (x[1] - 8.3)) - 3.7;
+}
 
 /* Distance to what sticks: psi, psi = high, and the sides of a smaller box. */
 static double around_psi(int dim, level_fn *psi, double high, const double *x)
@@ -710,30 +752,35 @@ static double depth_of_the_wall(int dim)
         fsi_vec3 at;
         int corner[3];
         fsi_grid_corner(s.grid, e / s.grid->block_cells, corner);
-        at = fsi_grid_position(s.grid, s.u[a]->place, corner[0] + (e & 7), corner[1] + (e >> 3 & 7), corner[2] + (e % s.grid->block_cells >> 6));
+        at = fsi_grid_position(s.grid, s.u[a]->place, corner[0] + (e & 7), corner[1] + (e >> 3 & 7),
+                               corner[2] + (e % s.grid->block_cells >> 6));
         x[0] = (double)at.x, x[1] = (double)at.y, x[2] = (double)at.z;
         if (plane_psi(x) < 0) s.u[a]->value[e] = 0;
     }
     solve(&s);
     plane_way(t);
-    for (a = 0; a < dim; a++) for (cell[2] = dim == 3 ? 6 : 0; cell[2] < (dim == 3 ? 11 : 1); cell[2]++) for (cell[1] = 3; cell[1] < 13; cell[1]++) for (cell[0] = 3; cell[0] < 13; cell[0]++) {
-        double far = 0;
-        int d;
-        position_of(&s, (fsi_grid_place)(FSI_FACES_X + a), cell, x);
-        for (d = 0; d < dim; d++) far += (x[d] - 8) * (x[d] - 8);
-        if (!(plane_psi(x) > 0.5 && plane_psi(x) < 3) || far > 25) continue;
-        sum += t[a] * (get(&s, a, cell[0], cell[1], cell[2]) - plane_shear(a, x)) / (1 - plane_psi(x) / plane_high);
-        weight += t[a] * t[a];
-    }
+    for (a = 0; a < dim; a++)
+        for (cell[2] = dim == 3 ? 6 : 0; cell[2] < (dim == 3 ? 11 : 1); cell[2]++)
+            for (cell[1] = 3; cell[1] < 13; cell[1]++)
+                for (cell[0] = 3; cell[0] < 13; cell[0]++) {
+                    double far = 0;
+                    int d;
+                    position_of(&s, (fsi_grid_place)(FSI_FACES_X + a), cell, x);
+                    for (d = 0; d < dim; d++) far += (x[d] - 8) * (x[d] - 8);
+                    if (!(plane_psi(x) > 0.5 && plane_psi(x) < 3) || far > 25) continue;
+                    sum += t[a] * (get(&s, a, cell[0], cell[1], cell[2]) - plane_shear(a, x)) /
+                           (1 - plane_psi(x) / plane_high);
+                    weight += t[a] * t[a];
+                }
     free_scene(&s);
     return sum / weight;
 }
 
-/* Liquid sticks to a solid where the solid is, wherever it cuts the grid: to a plane along the grid but for rounding, from all sides; to tilted ones within 0.1
-   cells. Without psi it would stick up to half a cell deeper. */
+/* Liquid sticks to a solid where the solid is, wherever it cuts the grid: to a plane along the grid but for rounding,
+   from all sides; to tilted ones within 0.1 cells. Without psi it would stick up to half a cell deeper. */
 static void test_solids_hold_the_liquid_where_they_are(void)
 {
-    static const double tilt[5][3] = { { 0.98, 0.17, 0 }, { -0.8, 0.6, 0 }, { 1, -1, 0 }, { 1, 2, 2 }, { -1, 0.3, 0.1 } };
+    static const double tilt[5][3] = {{0.98, 0.17, 0}, {-0.8, 0.6, 0}, {1, -1, 0}, {1, 2, 2}, {-1, 0.3, 0.1}};
     int dim, side, k, a;
     for (dim = 2; dim <= 3; dim++) {
         double worst = 0;
@@ -766,7 +813,9 @@ static void test_liquid_turns_with_its_solid(void)
         double worst = 0;
         const int entries = s.grid->block_count * s.grid->block_cells;
         solve(&s);
-        for (a = 0; a < dim; a++) for (e = 0; e < entries; e++) worst = fmax(worst, fabs((double)(s.u[a]->value[e] - before[a * entries + e])));
+        for (a = 0; a < dim; a++)
+            for (e = 0; e < entries; e++)
+                worst = fmax(worst, fabs((double)(s.u[a]->value[e] - before[a * entries + e])));
         CHECK(worst < TOL(1e-6, 1e-4) && s.s->unknowns > 50);
         free(before);
         free_scene(&s);
@@ -832,7 +881,8 @@ static double spray_level(const double *x)
     return level;
 }
 
-/* Rounding of float hides the mass of stiff drops: float vectors alone leave 2e-3 and more of the change after 200 iterations. */
+/* Rounding of float hides the mass of stiff drops: float vectors alone leave 2e-3 and more of the change after 200
+   iterations. */
 static void test_spray_of_stiff_liquids_converges(void)
 {
     int t;
@@ -843,7 +893,8 @@ static void test_spray_of_stiff_liquids_converges(void)
         s.flow.tolerance = 1e-4;
         s.flow.max_iters = 200;
         solve(&s);
-        CHECK(sizeof(fsi_real) < sizeof(double) || (s.s->iterations > 200 && s.s->residual <= 1e-4)); /* float: as far as rounding of u lets it */
+        /* float: as far as rounding of u lets it */
+        CHECK(sizeof(fsi_real) < sizeof(double) || (s.s->iterations > 200 && s.s->residual <= 1e-4));
         free_scene(&s);
     }
 }
@@ -868,7 +919,9 @@ static void test_the_preconditioner_is_symmetric_and_positive(void)
         for (k = 0; k < 4; k += 2) {
             for (i = 0; i < n; i++) {
                 const int rows = w.dim * w.cells;
-                v[k][i] = w.r[i] = fsi__viscous_set_of(&w, w.set[i / rows]).inverse_diagonal[i % rows] > 0 ? (float)(test_random(&random) - 0.5) : 0;
+                v[k][i] = w.r[i] = fsi__viscous_set_of(&w, w.set[i / rows]).inverse_diagonal[i % rows] > 0
+                                       ? (float)(test_random(&random) - 0.5)
+                                       : 0;
             }
             aa = fsi__viscous_precondition(&w);
             CHECK(aa > 0);
@@ -918,14 +971,18 @@ static void test_bits_do_not_depend_on_the_history_of_blocks(void)
             for (i = 0; i < 36; i++) some[i] = s[0].grid->index[i] >= 0;
             CHECK(s[0].grid->block_count < s[1].grid->block_count);
             solve(&s[1]);
-            CHECK(fsi_grid_set_blocks(s[1].grid, some) == FSI_OK && fsi_grid_set_blocks(s[1].grid, all) == FSI_OK && fsi_grid_set_blocks(s[1].grid, some) == FSI_OK);
+            CHECK(fsi_grid_set_blocks(s[1].grid, some) == FSI_OK && fsi_grid_set_blocks(s[1].grid, all) == FSI_OK &&
+                  fsi_grid_set_blocks(s[1].grid, some) == FSI_OK);
             for (a = 0; a < dim; a++) set_field(&s[1], a, NULL, noisy);
         }
         for (t = 0; t < 2; t++) solve(&s[t]);
-        for (b = 0; b < s[0].grid->block_count; b++) for (i = 0; i < s[0].grid->block_cells; i++) for (a = 0; a < dim; a++) {
-            const int other = s[1].grid->index[s[0].grid->place[b]] * s[1].grid->block_cells + i;
-            most = fmax(most, fabs((double)s[0].u[a]->value[b * s[0].grid->block_cells + i] - (double)s[1].u[a]->value[other]));
-        }
+        for (b = 0; b < s[0].grid->block_count; b++)
+            for (i = 0; i < s[0].grid->block_cells; i++)
+                for (a = 0; a < dim; a++) {
+                    const int other = s[1].grid->index[s[0].grid->place[b]] * s[1].grid->block_cells + i;
+                    most = fmax(most, fabs((double)s[0].u[a]->value[b * s[0].grid->block_cells + i] -
+                                           (double)s[1].u[a]->value[other]));
+                }
         CHECK(most == 0 && s[0].s->unknowns == s[1].s->unknowns);
         for (t = 0; t < 2; t++) free_scene(&s[t]);
     }
@@ -942,7 +999,9 @@ static void test_a_missing_block_ends_the_liquid(void)
     set_field(&s, 0, NULL, turning), set_field(&s, 1, NULL, turning);
     before = keep_u(&s);
     solve(&s);
-    CHECK_NEAR(fabs((double)s.u[0]->value[20] - (double)before[20]) + fabs((double)s.u[1]->value[63] - (double)before[127]), 0, TOL(1e-13, 1e-5));
+    CHECK_NEAR(fabs((double)s.u[0]->value[20] - (double)before[20]) +
+                   fabs((double)s.u[1]->value[63] - (double)before[127]),
+               0, TOL(1e-13, 1e-5));
     CHECK(s.s->unknowns > 50);
     free(before);
     free_scene(&s);
@@ -1013,7 +1072,8 @@ static void test_bad_input_is_named(void)
     fsi_viscosity_destroy(s.s);
     CHECK(fsi_viscosity_create(&s.s, &s.context) == FSI_OK);
     fake.cookie++;
-    CHECK(fsi_viscosity_solve(NULL, &s.flow) == FSI_ERROR_ARGUMENT && fsi_viscosity_solve(s.s, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_viscosity_solve(NULL, &s.flow) == FSI_ERROR_ARGUMENT &&
+          fsi_viscosity_solve(s.s, NULL) == FSI_ERROR_ARGUMENT);
     fsi_viscosity_destroy(NULL);
     CHECK(fsi_viscosity_create(NULL, &s.context) == FSI_ERROR_ARGUMENT);
     f = s.flow, f.cookie++, refuse(&s, &f, FSI_ERROR_COOKIE, NULL);
@@ -1038,8 +1098,10 @@ static void test_bad_input_is_named(void)
     f = s.flow, f.max_iters = 0, refuse(&s, &f, FSI_ERROR_ARGUMENT, "max_iters");
     f = s.flow, f.wall_velocity[1].y = wrong[0], refuse(&s, &f, FSI_ERROR_NAN, "wall_velocity[1]");
     f = s.flow, f.max_iters = 2, refuse(&s, &f, FSI_ERROR_CONVERGENCE, "2 iterations");
-    keep = s.phi->value[e], s.phi->value[e] = wrong[0], refuse(&s, &s.flow, FSI_ERROR_NAN, "phi"), s.phi->value[e] = keep;
-    keep = s.u[1]->value[e], s.u[1]->value[e] = wrong[1], refuse(&s, &s.flow, FSI_ERROR_NAN, "u in"), s.u[1]->value[e] = keep;
+    keep = s.phi->value[e], s.phi->value[e] = wrong[0], refuse(&s, &s.flow, FSI_ERROR_NAN, "phi"),
+    s.phi->value[e] = keep;
+    keep = s.u[1]->value[e], s.u[1]->value[e] = wrong[1], refuse(&s, &s.flow, FSI_ERROR_NAN, "u in"),
+    s.u[1]->value[e] = keep;
     s.flow.mu = mu; /* 0 everywhere */
     solve(&s);
     CHECK(s.s->unknowns == 0 && s.s->iterations == 0);

@@ -1,4 +1,5 @@
-/* validate.h - what the validation programs share: their command line, sizes by --res, lines of figures, liquids that must be made.
+/* validate.h - what the validation programs share: their command line, sizes by --res, lines of figures, liquids that
+   must be made.
    SPDX-License-Identifier: MIT */
 #ifndef FSI_VALIDATE_H
 #define FSI_VALIDATE_H

@@ -1,10 +1,12 @@
-/* validate_barrier.c - ten million sweeps of pairs by fsi_barrier.h, of every awkward kind, against first times in higher precision; how accurate
+/* validate_barrier.c - ten million sweeps of pairs by fsi_barrier.h, of every awkward kind, against first times in
+   higher precision; how accurate
    distances are, how close the projected Hessians.
    SPDX-License-Identifier: MIT
 
-   The cases are those of barrier_cases.h: random, cloth, gaps down to 1e-13 of the size, coplanar, parallel, degenerate, a million times faster than
-   long, far from the origin, rolling, sliding, head-on, on a lattice; all sizes from 1e-6 to 1e6, a third with a thickness. Prints lines `key value
-   unit`. --res 50 halves the number; a word (sweeps, distances, hessians) runs one part, the name of a case that case. */
+   The cases are those of barrier_cases.h: random, cloth, gaps down to 1e-13 of the size, coplanar, parallel,
+   degenerate, a million times faster than long, far from the origin, rolling, sliding, head-on, on a lattice; all sizes
+   from 1e-6 to 1e6, a third with a thickness. Prints lines `key value unit`. --res 50 halves the number; a word
+   (sweeps, distances, hessians) runs one part, the name of a case that case. */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
 #include "../fsi_barrier.h"
@@ -16,7 +18,8 @@ static const char *only = "";
 
 static const char *const kinds[4] = { "point_point", "point_edge", "point_triangle", "edge_edge" };
 
-/* ---- sweeps ------------------------------------------------------------------------------------------------------- */
+/* ---- sweeps
+   ------------------------------------------------------------------------------------------------------- */
 
 static void add_tally(tally *all, const tally *s)
 {
@@ -73,10 +76,12 @@ static void run_sweeps(void)
     if (all.misses + all.stalls > 0) exit(1);
 }
 
-/* ---- distances ---------------------------------------------------------------------------------------------------- */
+/* ---- distances
+   ---------------------------------------------------------------------------------------------------- */
 
-/* The distance as it is, to more digits than a double has. Edges that are parallel but for the rounding of their coordinates have
-   a normal of 1e-16 of their size, of which long double leaves three digits, and a distance that is off by 7e-5: so in quad. */
+/* The distance as it is, to more digits than a double has. Edges that are parallel but for the rounding of their
+   coordinates have a normal of 1e-16 of their size, of which long double leaves three digits, and a distance that is
+   off by 7e-5: so in quad. */
 static double true_distance(const query *q)
 {
 #if HAS_QUAD
@@ -96,13 +101,15 @@ static void run_distances(void)
             query q;
             q.kind = (fsi_pair)kind;
             fill_case(&q, c, &r);
-            worst = fmax(worst, fabs(fsi_distance_between(q.kind, q.x).d - true_distance(&q)) / (pair_size(&q) + 1e-300));
+            worst =
+                fmax(worst, fabs(fsi_distance_between(q.kind, q.x).d - true_distance(&q)) / (pair_size(&q) + 1e-300));
         }
         say(worst, "pair_sizes", "distance_%s_largest_error", case_name(c));
     }
 }
 
-/* ---- Hessians ----------------------------------------------------------------------------------------------------- */
+/* ---- Hessians
+   ----------------------------------------------------------------------------------------------------- */
 
 /* The positive part of a symmetric n x n matrix, by Jacobi rotations. */
 static void positive_part(double *a, int n)
@@ -118,15 +125,30 @@ static void positive_part(double *a, int n)
         t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(theta * theta + 1));
         c = 1 / sqrt(t * t + 1);
         s = t * c;
-        for (k = 0; k < n; k++) { const double x = a[k * n + i], y = a[k * n + j]; a[k * n + i] = c * x - s * y; a[k * n + j] = s * x + c * y; }
-        for (k = 0; k < n; k++) { const double x = a[i * n + k], y = a[j * n + k]; a[i * n + k] = c * x - s * y; a[j * n + k] = s * x + c * y; }
-        for (k = 0; k < n; k++) { const double x = v[i * n + k], y = v[j * n + k]; v[i * n + k] = c * x - s * y; v[j * n + k] = s * x + c * y; }
+        for (k = 0; k < n; k++) {
+            const double x = a[k * n + i], y = a[k * n + j];
+            a[k * n + i] = c * x - s * y;
+            a[k * n + j] = s * x + c * y;
+        }
+        for (k = 0; k < n; k++) {
+            const double x = a[i * n + k], y = a[j * n + k];
+            a[i * n + k] = c * x - s * y;
+            a[j * n + k] = s * x + c * y;
+        }
+        for (k = 0; k < n; k++) {
+            const double x = v[i * n + k], y = v[j * n + k];
+            v[i * n + k] = c * x - s * y;
+            v[j * n + k] = s * x + c * y;
+        }
     }
     for (i = 0; i < n; i++) e[i] = fmax(a[i * n + i], 0);
-    for (i = 0; i < n; i++) for (j = 0; j < n; j++) for (a[i * n + j] = 0, k = 0; k < n; k++) a[i * n + j] += e[k] * v[k * n + i] * v[k * n + j];
+    for (i = 0; i < n; i++)
+        for (j = 0; j < n; j++)
+            for (a[i * n + j] = 0, k = 0; k < n; k++) a[i * n + j] += e[k] * v[k * n + i] * v[k * n + j];
 }
 
-/* How far the projected Hessian is from the positive part of the exact one, Frobenius norm, mean over pairs, for a range of `range` edge lengths. */
+/* How far the projected Hessian is from the positive part of the exact one, Frobenius norm, mean over pairs, for a
+   range of `range` edge lengths. */
 static void say_closeness(int kind, double range, double parallel, const char *name)
 {
     uint64_t r = 99;

@@ -1,10 +1,10 @@
 /* validate_bodies.c - bodies in the liquid, and meshes that move in it, at full size.
    SPDX-License-Identifier: MIT
 
-   Drafts of floating crates against Archimedes, a body of the liquid's density left to itself, the terminal speed of a cylinder against
-   Faxen, and what a step costs as obstacles gain triangles, at rest and in motion.
-   Prints lines `key value unit`. --res 50 halves the number of particles along each edge; a word (drafts, hover, terminal, triangles)
-   runs one part. */
+   Drafts of floating crates against Archimedes, a body of the liquid's density left to itself, the terminal speed of a
+   cylinder against Faxen, and what a step costs as obstacles gain triangles, at rest and in motion.
+   Prints lines `key value unit`. --res 50 halves the number of particles along each edge; a word (drafts, hover,
+   terminal, triangles) runs one part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
 #include "../fsi_sph.h"
@@ -18,7 +18,8 @@ static void run_drafts(void)
     static const double density[3] = { 300, 500, 700 };
     const int n = scaled(20);
     int k;
-    for (k = 0; k < 3; k++) say(draft_error(&app.context, 2, n, density[k]), "dx", "draft_2d_density_%g_error", density[k]);
+    for (k = 0; k < 3; k++)
+        say(draft_error(&app.context, 2, n, density[k]), "dx", "draft_2d_density_%g_error", density[k]);
     say(draft_error(&app.context, 3, scaled(12), 500), "dx", "draft_3d_12dx_density_500_error");
 }
 
@@ -102,7 +103,9 @@ static void time_triangles(int triangles, int edge, int how)
     for (step = 1; step <= 6; step++) {
         double dt = 2e-3, angle = 2 * step * dt;
         start = ex_cpu_seconds();
-        if (how == 1) ex_check(&app, fsi_mesh_move_rigid(m, v3(0, 0, 0), fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)(0.1 * angle))));
+        if (how == 1)
+            ex_check(&app, fsi_mesh_move_rigid(m, v3(0, 0, 0),
+                                               fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)(0.1 * angle))));
         for (i = 0; i < m->vertex_count && how == 2; i++) {
             x[i] = torus.vertices[i];
             x[i].z += (fsi_real)(0.02 * sin(angle) * sin(9 * (double)x[i].x));

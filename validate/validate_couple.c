@@ -1,9 +1,10 @@
-/* validate_couple.c - liquid and thin solids together: random scenes, and what the paper that fsi_couple.h follows says of itself, measured beside it.
+/* validate_couple.c - liquid and thin solids together: random scenes, and what the paper that fsi_couple.h follows
+   says of itself, measured beside it.
    SPDX-License-Identifier: MIT
 
-   Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word runs one part:
-   scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate, monolithic. --res 10 takes a tenth of the
-   random scenes and sweeps, and fewer steps. */
+   Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word
+   runs one part: scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate, monolithic. --res 10 takes a
+   tenth of the random scenes and sweeps, and fewer steps. */
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
 struct fsi__co_impl;
@@ -42,7 +43,8 @@ static void at_most(double value, double most, const char *unit, const char *key
 static fsi__co_impl *watched;
 static correction_tally corrections;
 
-static const char *const rule_name[4] = { "uniform_mass", "uniform_mass_no_search", "paper_mass", "paper_mass_no_search" };
+static const char *const rule_name[4] = {"uniform_mass", "uniform_mass_no_search", "paper_mass",
+                                         "paper_mass_no_search"};
 static newton_tally *again; /* NULL: problems are not solved again */
 static int fresh;           /* the substep's problem was not solved again yet */
 
@@ -172,16 +174,22 @@ static void run_newton(void)
             const newton_tally before = all;
             if (!pair_step(&p, 5e-3)) break;
             if (f % 5 != 0) continue;
-            say((double)(p.newton - newton) / (p.substeps - substeps), "1", "newton_%s_cfl_%g_frame_%d_library", metric_name[m], cfl[k], f + 1);
-            for (r = 0; r < 4; r++) say((double)(all.steps[r] - before.steps[r]) / (all.problems - before.problems), "1", "newton_%s_cfl_%g_frame_%d_%s", metric_name[m], cfl[k], f + 1, rule_name[r]);
+            say((double)(p.newton - newton) / (p.substeps - substeps), "1", "newton_%s_cfl_%g_frame_%d_library",
+                metric_name[m], cfl[k], f + 1);
+            for (r = 0; r < 4; r++)
+                say((double)(all.steps[r] - before.steps[r]) / (all.problems - before.problems), "1",
+                    "newton_%s_cfl_%g_frame_%d_%s", metric_name[m], cfl[k], f + 1, rule_name[r]);
         }
         watch(NULL);
         say((double)p.newton / p.substeps, "1", "newton_%s_cfl_%g_library", metric_name[m], cfl[k]);
         for (r = 0; r < 4; r++) {
             say((double)all.steps[r] / all.problems, "1", "newton_%s_cfl_%g_%s", metric_name[m], cfl[k], rule_name[r]);
-            say((double)all.cut[r] / all.problems, "1", "newton_%s_cfl_%g_%s_steps_cut", metric_name[m], cfl[k], rule_name[r]);
-            say((double)all.spent[r] / all.problems, "1", "newton_%s_cfl_%g_%s_not_done_after_30", metric_name[m], cfl[k], rule_name[r]);
-            say((double)all.pierced[r] / all.problems, "1", "newton_%s_cfl_%g_%s_led_into_liquid", metric_name[m], cfl[k], rule_name[r]);
+            say((double)all.cut[r] / all.problems, "1", "newton_%s_cfl_%g_%s_steps_cut", metric_name[m], cfl[k],
+                rule_name[r]);
+            say((double)all.spent[r] / all.problems, "1", "newton_%s_cfl_%g_%s_not_done_after_30", metric_name[m],
+                cfl[k], rule_name[r]);
+            say((double)all.pierced[r] / all.problems, "1", "newton_%s_cfl_%g_%s_led_into_liquid", metric_name[m],
+                cfl[k], rule_name[r]);
         }
         pair_end(&p);
     }
@@ -193,7 +201,8 @@ static void run_spacing(void)
     double first = 0, least;
     int k, with = 0;
     for (k = 0; k < 11; k++) {
-        const int leak = leak_through_row(spacing[k], 1, 0, scaled(60), &least), held = leak_through_row(spacing[k], 1, 1, scaled(60), &least);
+        const int leak = leak_through_row(spacing[k], 1, 0, scaled(60), &least),
+                  held = leak_through_row(spacing[k], 1, 1, scaled(60), &least);
         say(leak, "cells", "spacing_%g_leak", spacing[k]);
         if (leak > 0 && !(first > 0)) first = spacing[k];
         with += held;
@@ -217,7 +226,8 @@ static double floor_error(int conserve, int n)
     d.cfl = 1;
     d.conserve_volume = conserve;
     ex_check(&app, fsi_levelset_create(&s, &d));
-    ex_check(&app, fsi_levelset_fill_sphere(s, v3(n / 2.0 * CELL, (0.15 * n + 3) * CELL, 0), REAL(0.15 * n * CELL), v3(0, -5, 0), NULL));
+    ex_check(&app, fsi_levelset_fill_sphere(s, v3(n / 2.0 * CELL, (0.15 * n + 3) * CELL, 0), REAL(0.15 * n * CELL),
+                                            v3(0, -5, 0), NULL));
     start = s->stats.volume;
     for (k = 0; k < 100; k++) {
         ex_check(&app, fsi_levelset_step(s, REAL(1e-3 * n / 320)));
@@ -256,7 +266,8 @@ static void hit(int k, double share, double slope, int slip, const char *name)
     p.c.material[0].young = REAL(1e6);
     p.c.material[0].thickness = REAL(1e-3 * k);
     p.c.material[0].density = REAL(share * drop / (20 * k * CELL * 1e-3 * k));
-    scene_rod(&p.c, 20 * k, v3(10.1 * k * CELL, (12.1 - 10 * slope) * k * CELL, 0), v3(30.1 * k * CELL, (12.1 + 10 * slope) * k * CELL, 0));
+    scene_rod(&p.c, 20 * k, v3(10.1 * k * CELL, (12.1 - 10 * slope) * k * CELL, 0),
+              v3(30.1 * k * CELL, (12.1 + 10 * slope) * k * CELL, 0));
     pair_make(&p);
     pair_drop(&p, 20.3 * k, 21.5 * k, 6 * k, 0, -1);
     start = -1000 * p.water->stats.volume;
@@ -265,7 +276,8 @@ static void hit(int k, double share, double slope, int slip, const char *name)
         if (!pair_step(&p, 3e-4)) break;
         worst = fmax(worst, hypot(p.both->stats.momentum[0] / start, p.both->stats.momentum[1] / start - 1));
     }
-    if (slip || slope > 0) say(corrections.gained / corrections.exchanged, "1", "momentum_%s_gained_over_exchanged", name);
+    if (slip || slope > 0)
+        say(corrections.gained / corrections.exchanged, "1", "momentum_%s_gained_over_exchanged", name);
     else at_most(corrections.gained / corrections.exchanged, 1e-6, "1", "momentum_%s_gained_over_exchanged", name);
     say(worst, "1", "momentum_%s_whole_step_drift", name);
     watch(NULL);
@@ -298,7 +310,8 @@ static void run_gate(void)
         const gate_run r = gate_break(&kind, 0.2);
         if (w < 2) {
             say(gate_bent(&kind, 1) / small, "1", "gate_%s_%g_bent_over_theory", way[w], size[k]);
-            say(gate_bent(&kind, load) / gate_elastica(load), "1", "gate_%s_%g_bent_by_half_over_theory", way[w], size[k]);
+            say(gate_bent(&kind, load) / gate_elastica(load), "1", "gate_%s_%g_bent_by_half_over_theory", way[w],
+                size[k]);
         }
         say(r.held, "1", "gate_%s_%g_held_over_hydrostatics", way[w], size[k]);
         say(1e3 * r.peak, "mm", "gate_%s_%g_peak", way[w], size[k]);
@@ -310,7 +323,8 @@ static void run_gate(void)
     }
 }
 
-/* Positions in one optimisation beside velocities in one solve with the pressure; the free plate is still far from the floor at the end. */
+/* Positions in one optimisation beside velocities in one solve with the pressure; the free plate is still far from the
+   floor at the end. */
 static void run_monolithic(void)
 {
     static const char *const scene_name[2] = { "string", "plate" }, *const by[2] = { "positions", "velocities" };
@@ -320,20 +334,23 @@ static void run_monolithic(void)
         const int cells = 64 * k;
         say(t.drop, "cells", "monolithic_%s_%d_drop", scene_name[what], cells);
         say(t.below, "cells", "monolithic_%s_%d_%s_below", scene_name[what], cells, by[v]);
-        say((double)t.wet / (double)t.samples, "1", "monolithic_%s_%d_%s_solid_in_liquid", scene_name[what], cells, by[v]);
+        say((double)t.wet / (double)t.samples, "1", "monolithic_%s_%d_%s_solid_in_liquid", scene_name[what], cells,
+            by[v]);
         say(t.error, "1", "monolithic_%s_%d_%s_volume_error", scene_name[what], cells, by[v]);
         if (what == FREE_PLATE) say(t.kept, "1", "monolithic_%s_%d_%s_momentum_kept", scene_name[what], cells, by[v]);
-        if (what == FREE_PLATE && v) say(t.gained, "1", "monolithic_%s_%d_%s_gained_over_exchanged", scene_name[what], cells, by[v]);
+        if (what == FREE_PLATE && v)
+            say(t.gained, "1", "monolithic_%s_%d_%s_gained_over_exchanged", scene_name[what], cells, by[v]);
         say(t.seconds, "s", "monolithic_%s_%d_%s_substep", scene_name[what], cells, by[v]);
     }
 }
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*run)(void); } parts[10] = {
-        { "scenes", run_scenes }, { "sheets", run_sheets }, { "sweeps", run_sweeps }, { "flight", run_flight }, { "newton", run_newton }, { "spacing", run_spacing }, { "impact", run_impact }, { "momentum", run_momentum },
-        { "gate", run_gate }, { "monolithic", run_monolithic }
-    };
+    static const struct { const char *name; void (*run)(void);
+    } parts[10] = {{"scenes", run_scenes},        {"sheets", run_sheets},     {"sweeps", run_sweeps},
+                   {"flight", run_flight},        {"newton", run_newton},     {"spacing", run_spacing},
+                   {"impact", run_impact},        {"momentum", run_momentum}, {"gate", run_gate},
+                   {"monolithic", run_monolithic}};
     const char *only = NULL;
     int k;
     ex_init(&app, "validate_couple", "Liquid and thin solids together: random scenes, and the paper's claims.");

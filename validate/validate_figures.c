@@ -1,8 +1,9 @@
-/* validate_figures.c - the paper's figures 9, 10, 11, 13 and 14 d, e, redrawn from our own runs into docs/plots/sph_*.png.
+/* validate_figures.c - the paper's figures 9, 10, 11, 13 and 14 d, e, redrawn from our own runs into
+   docs/plots/sph_*.png.
    SPDX-License-Identifier: MIT
 
-   Prints lines `key value unit`. --res 50 halves the number of particles along each edge, a word (contact, sweeps, path,
-   gaps, dam) draws one figure only, --out chooses another folder. The text beside the figures is docs/sph.md. */
+   Prints lines `key value unit`. --res 50 halves the number of particles along each edge, a word (contact, sweeps,
+   path, gaps, dam) draws one figure only, --out chooses another folder. The text beside the figures is docs/sph.md. */
 #define FSI_IMPLEMENTATION
 #define FSI__SPH_SKIN 0.5 /* wide: the lists of the start serve all sweeps */
 #include "../examples/kit/kit.h"
@@ -58,8 +59,8 @@ enum { BANDS = 4, PANEL_W = 440, PANEL_H = 290 };
 /* Teeth with slots of 1.5 and 3 R between them, a spike and a wedge; corners in units of R, clockwise. */
 static void build_teeth(void)
 {
-    static const double xy[] = { 1.5, 1, 1.5, 9, 4, 9, 4, 4, 5.5, 4, 5.5, 9, 7.5, 9, 7.5, 4, 10.5, 4, 10.5, 9, 12, 9, 12, 4,
-                                 13.2, 4, 14.7, 12, 16.2, 4, 17, 10, 19, 5, 21, 10, 22.5, 1 };
+    static const double xy[] = {1.5, 1, 1.5, 9, 4,    9, 4,    4,  5.5,  4, 5.5, 9,  7.5, 9, 7.5, 4,  10.5, 4, 10.5, 9,
+                                12,  9, 12,  4, 13.2, 4, 14.7, 12, 16.2, 4, 17,  10, 19,  5, 21,  10, 22.5, 1};
     shape_begin(2);
     shape_polygon(xy, (int)(sizeof xy / sizeof *xy) / 2);
 }
@@ -116,14 +117,16 @@ static void figure_contact(void)
     int k, i;
     for (k = 0; k < BANDS; k++) draw_band(&im, dhat[k], k % 2 * (PANEL_W + 10), k / 2 * (PANEL_H + 10));
     ex_text(&im, 10, 2 * PANEL_H + 46, 11, EX_LEFT, 0x1c222b, "Contact energy / (kappa V)      0");
-    for (i = 0; i < 240; i++) ex_rect(&im, 320 + i, 2 * PANEL_H + 34, 321 + i, 2 * PANEL_H + 50, ex_map_color(EX_MAP_HEAT, 1 - i / 239.0), 1);
+    for (i = 0; i < 240; i++)
+        ex_rect(&im, 320 + i, 2 * PANEL_H + 34, 321 + i, 2 * PANEL_H + 50, ex_map_color(EX_MAP_HEAT, 1 - i / 239.0), 1);
     ex_text(&im, 572, 2 * PANEL_H + 46, 11, EX_LEFT, 0x1c222b, "1 and above");
     snprintf(path, sizeof path, "%s/sph_contact_bands.png", app.out);
     if (app.images) ex_save_png(&app, &im, path);
     ex_image_free(&im);
 }
 
-/* ---- figure 10: energy per sweep ---------------------------------------------------------------------------------- */
+/* ---- figure 10: energy per sweep
+   ---------------------------------------------------------------------------------- */
 
 enum { SWEEPS = 50, REFERENCE_SWEEPS = 1500 };
 
@@ -176,9 +179,11 @@ static void figure_sweeps(void)
         { 10, 0, 0, 0, "plain total", "S10_plain_total" }, { 10, 0, 1, 0, "plain bulk", "S10_plain_bulk" },
         { 10, 1, 0, 1, "in a corner", "S10_corner_total" }, { 100, 1, 0, 0, "S=100 total", "S100_total" }
     };
-    static double total[6][SWEEPS + 1], bulk[6][SWEEPS + 1], ref_total[REFERENCE_SWEEPS], ref_bulk[REFERENCE_SWEEPS], x[SWEEPS + 1];
+    static double total[6][SWEEPS + 1], bulk[6][SWEEPS + 1], ref_total[REFERENCE_SWEEPS], ref_bulk[REFERENCE_SWEEPS],
+        x[SWEEPS + 1];
     const double dt = 1e-3;
-    ex_plot plot = ex_plot_begin("Energy error over the sweeps of one step (equation 36)", "sweep", "log10 of the error rate");
+    ex_plot plot =
+        ex_plot_begin("Energy error over the sweeps of one step (equation 36)", "sweep", "log10 of the error rate");
     int k;
     for (k = 0; k <= SWEEPS; k++) x[k] = k;
     plot.y_lo = -6;
@@ -200,10 +205,11 @@ static void figure_sweeps(void)
     ex_plot_save(&app, &plot, "sph_sweeps.png");
 }
 
-/* ---- figure 11: the way of one particle --------------------------------------------------------------------------- */
+/* ---- figure 11: the way of one particle
+   --------------------------------------------------------------------------- */
 
-/* gamma of a particle above (or in) a block, sweep after sweep; dhat = R, kappa dt^2/(rho0 R^2) = 320, which is what the
-   paper's settings amount to. bare: equation 28 without step control. */
+/* gamma of a particle above (or in) a block, sweep after sweep; dhat = R, kappa dt^2/(rho0 R^2) = 320, which is what
+   the paper's settings amount to. bare: equation 28 without step control. */
 static void record_path(double gamma, int first, int bare, double *path)
 {
     const double dx = 0.005, dt = 1e-3;
@@ -234,7 +240,8 @@ static void record_path(double gamma, int first, int bare, double *path)
 
 static void figure_path(void)
 {
-    static const char *const label[6] = { "n0=2", "n0=2 inside", "with control", "the same inside", "n0=1", "n0=1 inside" };
+    static const char *const label[6] = {"n0=2", "n0=2 inside", "with control", "the same inside",
+                                         "n0=1", "n0=1 inside"};
     static const char *const key[6] = { "path_n2_from_outside", "path_n2_from_inside", "path_control_from_outside",
                                         "path_control_from_inside", "path_n1_from_outside", "path_n1_from_inside" };
     static double path[6][SWEEPS + 1], x[SWEEPS + 1];
@@ -249,7 +256,8 @@ static void figure_path(void)
     ex_plot_save(&app, &plot, "sph_contact_path.png");
 }
 
-/* ---- figure 13: gaps ---------------------------------------------------------------------------------------------- */
+/* ---- figure 13: gaps
+   ---------------------------------------------------------------------------------------------- */
 
 enum { GAP_TIMES = 41 };
 #define GAP_SIDE 0.6
@@ -263,7 +271,8 @@ static void build_wall(int dim, double gap)
     for (k = 0; k < 3; k++) {
         for (i = 0; i < (dim == 3 ? 3 : 1); i++) {
             double y = gap + i * (b + gap), z = gap + k * (b + gap);
-            shape_box(dim == 3 ? box3(0.45, y, z, 0.45 + b / 2, y + b, z + b) : box3(0.45, z, 0, 0.45 + b / 2, z + b, 0));
+            shape_box(dim == 3 ? box3(0.45, y, z, 0.45 + b / 2, y + b, z + b)
+                               : box3(0.45, z, 0, 0.45 + b / 2, z + b, 0));
         }
     }
 }
@@ -271,7 +280,8 @@ static void build_wall(int dim, double gap)
 /* Share of the liquid beyond the wall, [%], GAP_TIMES values over 1 s. */
 static void record_gap(int dim, double ratio, double dhat, double *passed)
 {
-    double dx = GAP_SIDE / fmax(16, scaled(dim == 3 ? 20 : 60)), gap = ratio * dx, back = 0.45 + (GAP_SIDE - 4 * gap) / 6;
+    double dx = GAP_SIDE / fmax(16, scaled(dim == 3 ? 20 : 60)), gap = ratio * dx,
+           back = 0.45 + (GAP_SIDE - 4 * gap) / 6;
     double in = dhat > 0.5 ? (dhat - 0.5) * dx : 0; /* the first layer starts outside the contact band */
     fsi_sph_desc d = make_desc(dim, dx);
     fsi_sph *s;
@@ -283,7 +293,9 @@ static void record_gap(int dim, double ratio, double dhat, double *passed)
     s = make_liquid(&d);
     build_wall(dim, gap);
     wall = make_solid(s);
-    ex_check(&app, fsi_sph_fill_box(s, dim == 3 ? box3(in, in, in, 0.3, GAP_SIDE - in, 0.4) : box3(in, in, 0, 0.3, 0.4, 0), v3(0, 0, 0), NULL));
+    ex_check(&app,
+             fsi_sph_fill_box(s, dim == 3 ? box3(in, in, in, 0.3, GAP_SIDE - in, 0.4) : box3(in, in, 0, 0.3, 0.4, 0),
+                              v3(0, 0, 0), NULL));
     for (k = 0; k < GAP_TIMES; k++) {
         passed[k] = 0;
         for (i = 0; i < s->count; i++) passed[k] += 100.0 * ((double)s->position[i].x > back) / s->count;
@@ -294,7 +306,8 @@ static void record_gap(int dim, double ratio, double dhat, double *passed)
 }
 
 /* One plot of runs { L/R, dhat/R } that differ in column `varies`; from run `dashed` on with dashes. */
-static void plot_gaps(int dim, const double (*runs)[2], int count, int varies, int dashed, const char *title, const char *file)
+static void plot_gaps(int dim, const double (*runs)[2], int count, int varies, int dashed, const char *title,
+                      const char *file)
 {
     static double passed[8][GAP_TIMES], t[GAP_TIMES];
     static char label[8][32];
@@ -323,7 +336,8 @@ static void figure_gaps(void)
     plot_gaps(3, thickness, 5, 1, 5, "Through a wall of boxes, 3D: L = 3 R", "sph_gaps_dhat_3d.png");
 }
 
-/* ---- figure 14 d, e: energy and density of the dam break ---------------------------------------------------------- */
+/* ---- figure 14 d, e: energy and density of the dam break
+   ---------------------------------------------------------- */
 
 enum { DAM_TIMES = 401 };
 
@@ -343,7 +357,8 @@ static void figure_dam(void)
     shape_begin(3);
     shape_box(box3(0.6635, 0.2985, 0, 0.8245, 0.7015, 0.161));
     box = make_solid(s);
-    ex_check(&app, fsi_sph_fill_box(s, box3(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, 0.55), v3(0, 0, 0), NULL));
+    ex_check(&app,
+             fsi_sph_fill_box(s, box3(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, 0.55), v3(0, 0, 0), NULL));
     for (k = 0; k < DAM_TIMES; k++) {
         if (k > 0) ex_check(&app, fsi_sph_step(s, (fsi_real)0.01));
         else for (e0 = 0, i = 0; i < s->count; i++) e0 += (double)s->particle_mass * 9.81 * height(s, i);
@@ -351,7 +366,8 @@ static void figure_dam(void)
         total[k] = k ? (s->stats.kinetic_energy + s->stats.potential_energy) / e0 : 1;
         kinetic_part[k] = k ? s->stats.kinetic_energy / e0 : 0;
         compressed[k] = 100 * s->stats.mean_compression;
-        for (error[k] = 0, i = 0; i < s->count && k; i++) error[k] += 100 * ((double)s->density_ratio[i] - 1) / s->count;
+        for (error[k] = 0, i = 0; i < s->count && k; i++)
+            error[k] += 100 * ((double)s->density_ratio[i] - 1) / s->count;
         if (k && total[k] - total[k - 1] > worst) worst = total[k] - total[k - 1];
         mean += compressed[k] / DAM_TIMES;
     }
@@ -372,9 +388,12 @@ static void figure_dam(void)
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*draw)(void); } figures[] = {
-        { "contact", figure_contact }, { "sweeps", figure_sweeps }, { "path", figure_path }, { "gaps", figure_gaps }, { "dam", figure_dam }
-    };
+    static const struct { const char *name; void (*draw)(void);
+    } figures[] = {{"contact", figure_contact},
+                   {"sweeps", figure_sweeps},
+                   {"path", figure_path},
+                   {"gaps", figure_gaps},
+                   {"dam", figure_dam}};
     const char *only = NULL;
     int k;
     ex_init(&app, "validate_figures", "Redraws the paper's figures.");

@@ -1,8 +1,9 @@
-/* validate_rigid.c - fsi_rigid.h at full size: free turning and its order, the stack's minute, piles, slopes, bounces, drafts at 20 spacings a side.
+/* validate_rigid.c - fsi_rigid.h at full size: free turning and its order, the stack's minute, piles, slopes, bounces,
+   drafts at 20 spacings a side.
    SPDX-License-Identifier: MIT
 
-   Prints lines `key value unit`. --res 50 halves the number of particles and cells along each edge; a word (turning, stack, piles, slopes, bounces,
-   drafts) runs one part. */
+   Prints lines `key value unit`. --res 50 halves the number of particles and cells along each edge; a word (turning,
+   stack, piles, slopes, bounces, drafts) runs one part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
 #include "../fsi_rigid.h"
@@ -112,7 +113,8 @@ static void run_piles(void)
     double depth, worst;
     int i, k, l;
     for (i = 0; i < 4; i++) {
-        for (worst = 0, k = 0; k < 4; k++) for (l = 0; l < 4; l++) worst = fmax(worst, overlap_of_tiles(count[i], gap[k], hz[l], 0, 0));
+        for (worst = 0, k = 0; k < 4; k++)
+            for (l = 0; l < 4; l++) worst = fmax(worst, overlap_of_tiles(count[i], gap[k], hz[l], 0, 0));
         say(1e3 * worst, "mm", "tiles_%d_overlap", count[i]);
     }
     for (i = 0; i < 4; i++) { /* 5 mm aside, 1 degree aslant */
@@ -177,10 +179,12 @@ static void run_bounces(void)
     }
 }
 
-/* A crate n spacings high, half as wide again, of half the water's density: how far off Archimedes, in spacings and in heights. */
+/* A crate n spacings high, half as wide again, of half the water's density: how far off Archimedes, in spacings and in
+   heights. */
 static void draft_sph(int n)
 {
-    const double high = 0.12, width = 0.18, dx = high / n, wide = 0.64, deep = 0.2, level = deep + width * high * 0.5 / wide;
+    const double high = 0.12, width = 0.18, dx = high / n, wide = 0.64, deep = 0.2,
+                 level = deep + width * high * 0.5 / wide;
     fsi_rigid_desc d = rigid_desc(2, 9.81);
     fsi_rigid *w = make(&d);
     fsi_sph_desc sd = make_desc(2, dx);
@@ -202,7 +206,9 @@ static void draft_sph(int n)
     ex_check(&app, fsi_sph_add_obstacle(s, &o, NULL));
     for (k = 0; k < 1000; k++) {
         for (i = 0; i < s->count && k < 700; i++) s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.97);
-        if (k < 700) ex_check(&app, fsi_rigid_set_velocity(w, id, fsi_v3_scale(w->body[id]->velocity, (fsi_real)0.97), fsi_v3_scale(w->body[id]->angular_velocity, (fsi_real)0.97)));
+        if (k < 700)
+            ex_check(&app, fsi_rigid_set_velocity(w, id, fsi_v3_scale(w->body[id]->velocity, (fsi_real)0.97),
+                                                  fsi_v3_scale(w->body[id]->angular_velocity, (fsi_real)0.97)));
         ex_check(&app, fsi_rigid_begin_step(w, (fsi_real)4e-3));
         ex_check(&app, fsi_sph_step(s, (fsi_real)4e-3));
         ex_check(&app, fsi_rigid_end_step(w, (fsi_real)4e-3));
@@ -246,7 +252,9 @@ static void draft_levelset(int n)
     o.body = fsi_rigid_body(w, id);
     ex_check(&app, fsi_levelset_add_obstacle(s, &o, NULL));
     for (k = 0; k < 800; k++) {
-        if (k < 500) ex_check(&app, fsi_rigid_set_velocity(w, id, fsi_v3_scale(w->body[id]->velocity, (fsi_real)0.9), fsi_v3_scale(w->body[id]->angular_velocity, (fsi_real)0.9)));
+        if (k < 500)
+            ex_check(&app, fsi_rigid_set_velocity(w, id, fsi_v3_scale(w->body[id]->velocity, (fsi_real)0.9),
+                                                  fsi_v3_scale(w->body[id]->angular_velocity, (fsi_real)0.9)));
         ex_check(&app, fsi_rigid_begin_step(w, (fsi_real)4e-3));
         ex_check(&app, fsi_levelset_step(s, (fsi_real)4e-3));
         ex_check(&app, fsi_rigid_end_step(w, (fsi_real)4e-3));

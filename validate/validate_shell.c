@@ -1,9 +1,10 @@
 /* validate_shell.c - shells and rods against theory at full size, and how the cost of a Newton step grows.
    SPDX-License-Identifier: MIT
 
-   The cases of shell_cases.h: cantilevers, vibration, buckling of columns, deep beams, rings and twisted rods, catenaries, plates; for rods, chains in the
-   plane and strips of four kinds of mesh, Poisson's ratio 0 and 0.3. Every figure is the error in per cent of theory. Cloth of 1k to 50k vertices: seconds and
-   bytes. Prints lines `key value unit`. --res 50 halves the elements; a word (beams, buckling, plates, growth) runs one part. */
+   The cases of shell_cases.h: cantilevers, vibration, buckling of columns, deep beams, rings and twisted rods,
+   catenaries, plates; for rods, chains in the plane and strips of four kinds of mesh, Poisson's ratio 0 and 0.3. Every
+   figure is the error in per cent of theory. Cloth of 1k to 50k vertices: seconds and bytes. Prints lines `key value
+   unit`. --res 50 halves the elements; a word (beams, buckling, plates, growth) runs one part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
 #include "../tests/kit/test.h"
@@ -35,12 +36,17 @@ static beam_kind make_kind(int dim, int sheet, mesh_kind mesh, fsi_shell_bending
     k.width = 0.1;
     k.across = scaled(4);
     k.thickness = sheet ? 0.02 : dim == 2 ? 0.01 : 0.005;
-    sprintf(name, "%s%s_nu_%.1f", sheet ? bending == FSI_SHELL_HINGE ? "hinge_strip_" : "strip_" : dim == 2 ? "chain" : "rod", sheet ? mesh_name[mesh] : "", nu);
+    sprintf(name, "%s%s_nu_%.1f",
+            sheet      ? bending == FSI_SHELL_HINGE ? "hinge_strip_" : "strip_"
+            : dim == 2 ? "chain"
+                       : "rod",
+            sheet ? mesh_name[mesh] : "", nu);
     k.name = name;
     return k;
 }
 
-/* ---- beams ------------------------------------------------------------------------------------------------------------ */
+/* ---- beams
+   ------------------------------------------------------------------------------------------------------------ */
 
 static void say_cantilever(const beam_kind *k, double load, double weight, double drop, double reach)
 {
@@ -61,7 +67,8 @@ static void run_beam(const beam_kind *k)
     say_cantilever(k, 10, 0, 0.810609, 0.445004);
     say_cantilever(k, 0, 1, 0.124562, 0);
     say_cantilever(k, 0, 10, 1.066802, 0);
-    for (mode = 0; mode < 3; mode++) say(percent(beam_frequency(k, mode, 3, 200)), "%", "%s_frequency_%d", k->name, mode + 1);
+    for (mode = 0; mode < 3; mode++)
+        say(percent(beam_frequency(k, mode, 3, 200)), "%", "%s_frequency_%d", k->name, mode + 1);
     say(percent(catenary(k)), "%", "%s_catenary_sag", k->name);
 }
 
@@ -73,7 +80,8 @@ static void run_column(const beam_kind *k)
     say(percent(self_buckling(k)), "%", "%s_own_weight_column", k->name);
 }
 
-/* What is measured on all kinds of beams: rods, chains, strips with the shape operator, then with hinges on the best and the worst mesh. */
+/* What is measured on all kinds of beams: rods, chains, strips with the shape operator, then with hinges on the best
+   and the worst mesh. */
 static void for_all_beams(void (*run)(const beam_kind *k))
 {
     char name[80];
@@ -98,7 +106,8 @@ static void for_all_beams(void (*run)(const beam_kind *k))
 
 static void run_beams(void) { for_all_beams(run_beam); }
 
-/* ---- buckling --------------------------------------------------------------------------------------------------------- */
+/* ---- buckling
+   --------------------------------------------------------------------------------------------------------- */
 
 /* Theory is for h << W << L: a strip's clamp resists warping as well, which adds a share of W / L, so two widths. */
 static void run_lateral(double nu)
@@ -135,24 +144,33 @@ static void run_buckling(void)
     }
 }
 
-/* ---- plates ----------------------------------------------------------------------------------------------------------- */
+/* ---- plates
+   ----------------------------------------------------------------------------------------------------------- */
 
 static void run_plates(void)
 {
     int bending, poisson, rim, round, mesh, n;
-    for (bending = 1; bending >= 0; bending--) for (poisson = 0; poisson < 2; poisson++) for (round = 0; round < 2; round++) for (rim = 0; rim < 2; rim++) for (mesh = round ? 2 : 0; mesh < 4; mesh++) for (n = 16; n <= 32; n *= 2) {
-        plate_kind p;
-        p.round = round;
-        p.clamped = rim;
-        p.n = scaled(n);
-        p.mesh = (mesh_kind)mesh;
-        p.bending = (fsi_shell_bending)bending;
-        p.nu = 0.3 * poisson;
-        say(percent(plate_deflection(&p)), "%", "%splate_%s_%s_%s_nu_%.1f_%d_deflection", bending ? "" : "hinge_", round ? "round" : "square", rim ? "clamped" : "supported", mesh_name[mesh], p.nu, p.n);
-    }
+    for (bending = 1; bending >= 0; bending--)
+        for (poisson = 0; poisson < 2; poisson++)
+            for (round = 0; round < 2; round++)
+                for (rim = 0; rim < 2; rim++)
+                    for (mesh = round ? 2 : 0; mesh < 4; mesh++)
+                        for (n = 16; n <= 32; n *= 2) {
+                            plate_kind p;
+                            p.round = round;
+                            p.clamped = rim;
+                            p.n = scaled(n);
+                            p.mesh = (mesh_kind)mesh;
+                            p.bending = (fsi_shell_bending)bending;
+                            p.nu = 0.3 * poisson;
+                            say(percent(plate_deflection(&p)), "%", "%splate_%s_%s_%s_nu_%.1f_%d_deflection",
+                                bending ? "" : "hinge_", round ? "round" : "square", rim ? "clamped" : "supported",
+                                mesh_name[mesh], p.nu, p.n);
+                        }
 }
 
-/* ---- growth ----------------------------------------------------------------------------------------------------------- */
+/* ---- growth
+   ----------------------------------------------------------------------------------------------------------- */
 
 static double slope_of(const double *x, const double *y, int n)
 {
@@ -223,7 +241,10 @@ static void run_growth(void)
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*run)(void); } parts[4] = { { "beams", run_beams }, { "buckling", run_buckling }, { "plates", run_plates }, { "growth", run_growth } };
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } parts[4] = {{"beams", run_beams}, {"buckling", run_buckling}, {"plates", run_plates}, {"growth", run_growth}};
     const char *only = NULL;
     int k;
     ex_init(&app, "validate_shell", "Shells and rods against theory, and the growth of a Newton step.");

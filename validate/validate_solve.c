@@ -1,9 +1,11 @@
-/* validate_solve.c - sparse factorisations against dense elimination in long double at full size, and how their cost grows.
+/* validate_solve.c - sparse factorisations against dense elimination in long double at full size, and how their cost
+   grows.
    SPDX-License-Identifier: MIT
 
-   Every kind of matrix of test_solve_matrices.c at 3,000 rows, definite and quasi-definite, two of them at 10,000 rows; saddle points of weak
-   regularisation; fill, arithmetic and time of shells and of Poisson's equation from 1k to 100k vertices, beside theory.
-   Prints lines `key value unit`. --res 50 halves the rows; a word (kinds, large, saddle, growth) runs one part. */
+   Every kind of matrix of test_solve_matrices.c at 3,000 rows, definite and quasi-definite, two of them at 10,000 rows;
+   saddle points of weak regularisation; fill, arithmetic and time of shells and of Poisson's equation from 1k to 100k
+   vertices, beside theory. Prints lines `key value unit`. --res 50 halves the rows; a word (kinds, large, saddle,
+   growth) runs one part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
 #define SOLVE_MATRICES_ONLY
@@ -16,12 +18,14 @@ static double cpu_now(void *user)
     return ex_cpu_seconds();
 }
 
-/* ---- against the reference ---------------------------------------------------------------------------------------- */
+/* ---- against the reference
+   ---------------------------------------------------------------------------------------- */
 
 /* The worst of three orders. */
 typedef struct worst { double first, refined, error, inertia; } worst;
 
-static void try_order(const matrix *m, const fsi_ldlt_desc *d, const reference *ref, int negative, uint64_t *random, worst *w)
+static void try_order(const matrix *m, const fsi_ldlt_desc *d, const reference *ref, int negative, uint64_t *random,
+                      worst *w)
 {
     double *b = need_numbers(m->n), *x = need_numbers(m->n);
     outcome o;
@@ -72,7 +76,9 @@ static void try_full_size(const kind *k, int rows, way how, int orders_tried, do
 static void run_kinds(void)
 {
     int k, how;
-    for (k = 0; k < KINDS; k++) for (how = 0; how < 2; how++) try_full_size(&kinds[k], scaled(3000), how == 0 ? POSITIVE : SIGNED, 3, k == GRADED ? 0 : 1e-14);
+    for (k = 0; k < KINDS; k++)
+        for (how = 0; how < 2; how++)
+            try_full_size(&kinds[k], scaled(3000), how == 0 ? POSITIVE : SIGNED, 3, k == GRADED ? 0 : 1e-14);
 }
 
 /* Points in random order: the reference has nothing but entries. */
@@ -85,7 +91,8 @@ static void run_large(void)
     }
 }
 
-/* ---- saddle points -------------------------------------------------------------------------------------------------- */
+/* ---- saddle points
+   -------------------------------------------------------------------------------------------------- */
 
 static void try_saddle(double weak, int multipliers_last)
 {
@@ -123,7 +130,8 @@ static void run_saddle(void)
     for (k = 0; k < 4; k++) for (last = 0; last < 2; last++) try_saddle(weak[k], last);
 }
 
-/* ---- growth --------------------------------------------------------------------------------------------------------- */
+/* ---- growth
+   --------------------------------------------------------------------------------------------------------- */
 
 enum { SIZES = 5 };
 typedef struct growth { double rows[SIZES], entries[SIZES], flops[SIZES], analyse[SIZES], factor[SIZES]; } growth;
@@ -151,7 +159,9 @@ static void measure(const char *name, matrix (*make)(int n, uint64_t *random), i
     matrix m = make(rows, &random);
     fsi_ldlt *f = NULL;
     c.now = cpu_now;
-    if (fsi_ldlt_create(&f, &m.a, &d) != FSI_OK || fsi_ldlt_factor(f, &m.a) != FSI_OK || fsi_ldlt_factor(f, &m.a) != FSI_OK) ex_die(c.error.message);
+    if (fsi_ldlt_create(&f, &m.a, &d) != FSI_OK || fsi_ldlt_factor(f, &m.a) != FSI_OK ||
+        fsi_ldlt_factor(f, &m.a) != FSI_OK)
+        ex_die(c.error.message);
     g->rows[k] = m.n;
     g->entries[k] = f->stats.entries;
     g->flops[k] = f->stats.flops;
@@ -167,7 +177,8 @@ static void measure(const char *name, matrix (*make)(int n, uint64_t *random), i
 }
 
 /* In the plane, n log n numbers and n^1.5 operations; in space, n^(4/3) and n^2. */
-static void measure_growth(const char *name, matrix (*make)(int n, uint64_t *random), int numbers_a_vertex, int space, int order)
+static void measure_growth(const char *name, matrix (*make)(int n, uint64_t *random), int numbers_a_vertex, int space,
+                           int order)
 {
     static const int vertices[SIZES] = { 1000, 3163, 10000, 31623, 100000 };
     double fill[SIZES];
@@ -197,10 +208,14 @@ static void run_growth(void)
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*run)(void); } parts[4] = { { "kinds", run_kinds }, { "large", run_large }, { "saddle", run_saddle }, { "growth", run_growth } };
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } parts[4] = {{"kinds", run_kinds}, {"large", run_large}, {"saddle", run_saddle}, {"growth", run_growth}};
     const char *only = NULL;
     int k;
-    ex_init(&app, "validate_solve", "Sparse factorisations against dense elimination in long double, and their growth.");
+    ex_init(&app, "validate_solve",
+            "Sparse factorisations against dense elimination in long double, and their growth.");
     app.res = 100;
     app.res_help = "per cent of the full number of rows";
     app.out = "docs";

@@ -1,4 +1,5 @@
-/* validate_squeeze.c - a thousand squeezes, throws, crossings, falls and teleports: how many particles end outside the tank, or in a solid
+/* validate_squeeze.c - a thousand squeezes, throws, crossings, falls and teleports: how many particles end outside the
+   tank, or in a solid
    without being counted. Lines: key value unit.
    SPDX-License-Identifier: MIT */
 #include "../tests/kit/sph_squeeze.h"

@@ -20,8 +20,8 @@ typedef struct ex_option {
 
 typedef enum ex_write { EX_WRITE_NONE, EX_WRITE_PLY, EX_WRITE_VTP } ex_write;
 
-/* One run of an example. Fields in the first block may be changed between ex_init and ex_begin (they are the defaults of
-   the switches); those of the second are kept up to date by the example. */
+/* One run of an example. Fields in the first block may be changed between ex_init and ex_begin (they are the defaults
+   of the switches); those of the second are kept up to date by the example. */
 typedef struct ex_app {
     int res, frames, threads;    /* --res --frames --threads (0: all processors) */
     const char *res_help;        /* what --res counts */
@@ -159,8 +159,8 @@ static const char *ex__set(const ex_option *o, const char *text)
     return NULL;
 }
 
-/* The switch that an argument names, with the value behind its "=" (strchr also finds the end of the text), or the first
-   operand that is still missing. */
+/* The switch that an argument names, with the value behind its "=" (strchr also finds the end of the text), or the
+   first operand that is still missing. */
 static ex_option *ex__find_option(ex_app *app, const char *arg, const char **value)
 {
     int k;
@@ -220,9 +220,11 @@ EX_FN int ex_begin(ex_app *app, int argc, char **argv)
     if (!ex__parse(app, argc, argv)) return 0;
     if (strcmp(app->write_name, "ply") == 0) app->write = EX_WRITE_PLY;
     else if (strcmp(app->write_name, "vtp") == 0) app->write = EX_WRITE_VTP;
-    else if (strcmp(app->write_name, "none") != 0) return ex__refuse(app, "write", app->write_name, "is neither ply nor vtp nor none");
+    else if (strcmp(app->write_name, "none") != 0)
+        return ex__refuse(app, "write", app->write_name, "is neither ply nor vtp nor none");
     if (no_images) app->images = 0;
-    if ((app->images || app->write) && !ex_make_folder(app->out)) return ex__refuse(app, "out", app->out, "cannot be made");
+    if ((app->images || app->write) && !ex_make_folder(app->out))
+        return ex__refuse(app, "out", app->out, "cannot be made");
     if (app->threads == 0) app->threads = ex_core_count();
     ex_pool_start(&app->pool, app->threads);
     app->context = fsi_default_context();
@@ -243,7 +245,8 @@ EX_FN void ex_check(const ex_app *app, fsi_status status)
     char text[300];
     int known = e->status == status;
     if (status == FSI_OK) return;
-    snprintf(text, sizeof text, "%s: %s", known ? e->function : app->name, known ? e->message : fsi_status_text(status));
+    snprintf(text, sizeof text, "%s: %s", known ? e->function : app->name,
+             known ? e->message : fsi_status_text(status));
     ex_die(text);
 }
 

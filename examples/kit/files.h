@@ -1,8 +1,8 @@
 /* files.h - what a run writes into its folder: pictures as PNG, meshes and particles as PLY or VTP.
    SPDX-License-Identifier: MIT
 
-   ex_save_png and ex_save_frame write pictures; ex_write_mesh ex_write_particles ex_write_triangles write the state of a
-   frame when --write asks for it. */
+   ex_save_png and ex_save_frame write pictures; ex_write_mesh ex_write_particles ex_write_triangles write the state of
+   a frame when --write asks for it. */
 #ifndef FSI_KIT_FILES_H
 #define FSI_KIT_FILES_H
 
@@ -60,7 +60,8 @@ EX_FN void ex_write_particles(ex_app *app, const char *part, int frame, const fs
 }
 
 /* The same for a surface of triangles. */
-EX_FN void ex_write_triangles(ex_app *app, const char *part, int frame, const fsi_vec3 *vertices, int vertex_count, const int *triangles, int triangle_count)
+EX_FN void ex_write_triangles(ex_app *app, const char *part, int frame, const fsi_vec3 *vertices, int vertex_count,
+                              const int *triangles, int triangle_count)
 {
     fsi_io_mesh mesh = fsi_io_default_mesh();
     mesh.vertices = vertices;

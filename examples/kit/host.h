@@ -2,9 +2,9 @@
    SPDX-License-Identifier: MIT
 
    The only file of the kit that uses more than C99: POSIX or Win32, with a C99 fallback. It must come before any system
-   header, as it asks for POSIX where -std=c99 hides it. With EXAMPLE_NO_THREADS defined there are no threads, for systems
-   without pthread. ex_wall_seconds ex_cpu_seconds ex_peak_mb ex_core_count ex_make_folder; ex_pool_start ex_pool_stop
-   ex_pool_run. */
+   header, as it asks for POSIX where -std=c99 hides it. With EXAMPLE_NO_THREADS defined there are no threads, for
+   systems without pthread. ex_wall_seconds ex_cpu_seconds ex_peak_mb ex_core_count ex_make_folder; ex_pool_start
+   ex_pool_stop ex_pool_run. */
 #ifndef FSI_KIT_HOST_H
 #define FSI_KIT_HOST_H
 

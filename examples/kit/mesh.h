@@ -2,7 +2,8 @@
    SPDX-License-Identifier: MIT
 
    ex_mesh ex_mesh_make ex_mesh_free ex_mesh_move ex_mesh_add; ex_load_mesh reads OBJ and PLY; ex_box ex_sphere ex_torus
-   ex_knot ex_grid make closed meshes and a lattice; ex_box3 is a box as fsi takes it; ex_fit scales vertices into a box. shapes.h makes solids of outlines. */
+   ex_knot ex_grid make closed meshes and a lattice; ex_box3 is a box as fsi takes it; ex_fit scales vertices into a
+   box. shapes.h makes solids of outlines. */
 #ifndef FSI_KIT_MESH_H
 #define FSI_KIT_MESH_H
 
@@ -49,7 +50,8 @@ EX_FN fsi_vec3 ex__corner(fsi_box3 b, int i)
 
 /* ---- >>shapes ------------------------------------------------------------------------------------------------- */
 
-/* Vertices and triangles of a file, OBJ or PLY; y_up turns its y axis up. Ends the program, with fsi's reason, when it cannot be read. */
+/* Vertices and triangles of a file, OBJ or PLY; y_up turns its y axis up. Ends the program, with fsi's reason, when it
+   cannot be read. */
 EX_FN ex_mesh ex_load_mesh(ex_app *app, const char *path, int y_up)
 {
     fsi_io_mesh file;
@@ -96,7 +98,8 @@ EX_FN void ex_mesh_add(ex_mesh *m, const ex_mesh *other)
     m->vertices = (fsi_vec3 *)ex_alloc(m->vertices, (size_t)(first + other->vertex_count), sizeof *m->vertices);
     m->triangles = (int *)ex_alloc(m->triangles, (size_t)(m->triangle_count + other->triangle_count), 3 * sizeof(int));
     memcpy(m->vertices + first, other->vertices, (size_t)other->vertex_count * sizeof *m->vertices);
-    for (i = 0; i < 3 * other->triangle_count; i++) m->triangles[3 * m->triangle_count + i] = first + other->triangles[i];
+    for (i = 0; i < 3 * other->triangle_count; i++)
+        m->triangles[3 * m->triangle_count + i] = first + other->triangles[i];
     m->vertex_count += other->vertex_count;
     m->triangle_count += other->triangle_count;
 }
@@ -158,8 +161,8 @@ static fsi_vec3 ex__knot_point(int p, int q, double t)
     return fsi_v3((fsi_real)(r * cos(p * t)), (fsi_real)(r * sin(p * t)), (fsi_real)(-sin(q * t)));
 }
 
-/* A tube of the given radius around the closed curve of nu points. Its cross-section is turned from one point to the next
-   without twist; the angle that is missing after one turn is spread along the curve. */
+/* A tube of the given radius around the closed curve of nu points. Its cross-section is turned from one point to the
+   next without twist; the angle that is missing after one turn is spread along the curve. */
 static ex_mesh ex__tube(const fsi_vec3 *curve, int nu, int nv, double radius)
 {
     ex_mesh m = ex__lattice(nv, nu, 1);
@@ -186,8 +189,8 @@ static ex_mesh ex__tube(const fsi_vec3 *curve, int nu, int nv, double radius)
     return m;
 }
 
-/* A knotted tube (p = 2, q = 3: trefoil) around the origin with the axis z, about 6 x 6 x 2 before scaling, of nu pieces
-   along and nv around. The trefoil does not touch itself for radii up to 0.8. */
+/* A knotted tube (p = 2, q = 3: trefoil) around the origin with the axis z, about 6 x 6 x 2 before scaling, of nu
+   pieces along and nv around. The trefoil does not touch itself for radii up to 0.8. */
 EX_FN ex_mesh ex_knot(int p, int q, double radius, int nu, int nv)
 {
     fsi_vec3 *curve = (fsi_vec3 *)ex_alloc(NULL, (size_t)nu, sizeof *curve);

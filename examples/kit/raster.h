@@ -1,8 +1,8 @@
 /* raster.h - the renderer's z-buffer: which triangle, ball or line each sample of a view sees.
    SPDX-License-Identifier: MIT
 
-   Sorts what a scene holds into bands of rows, clips it, and fills depth, normal and colour of each sample; of liquid also
-   the first depth and the thickness. Private to render.h. */
+   Sorts what a scene holds into bands of rows, clips it, and fills depth, normal and colour of each sample; of liquid
+   also the first depth and the thickness. Private to render.h. */
 #ifndef FSI_KIT_RASTER_H
 #define FSI_KIT_RASTER_H
 
@@ -264,8 +264,8 @@ static int ex__stroke_corners(const ex__view *v, const ex__stroke *k, float *cor
     return 1;
 }
 
-/* Blends a line over the picture: as far as it covers the pixel, times the share of the pixel's samples that show nothing
-   solid before it, times what the liquid before it lets through. */
+/* Blends a line over the picture: as far as it covers the pixel, times the share of the pixel's samples that show
+   nothing solid before it, times what the liquid before it lets through. */
 static void ex__stroke_span(ex__pass *p, const ex__face *f, int y, int x0, int x1)
 {
     ex_scene *s = p->scene;
@@ -385,7 +385,8 @@ static int ex__last_band(const ex__pass *p, int i)
     return p->rows[2 * i] < p->rows[2 * i + 1] ? (p->rows[2 * i + 1] - 1) / EX__BAND : -1;
 }
 
-/* Sorts the items of a kind by band: item[kind][first[kind][b]] ... are those of band b, in the order they were drawn. */
+/* Sorts the items of a kind by band: item[kind][first[kind][b]] ... are those of band b, in the order they were
+   drawn. */
 static void ex__bin(ex__pass *p, ex__kind kind)
 {
     ex_scene *s = p->scene;

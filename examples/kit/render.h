@@ -45,14 +45,15 @@ static float ex__sun_gap(const ex_scene *s, float x, float y, float z, float *wa
     return z + sun->key[i];
 }
 
-/* Share of the sun that reaches p: percentage closer soft shadows. The mean gap to what is found above p gives the width
-   of the half shadow, sun_angle * gap, over which the depths are then compared. Both times the depth of the receiving
-   plane is followed (sx, sy: its slope, known from n), so that a wide filter does not shade the plane itself.
+/* Share of the sun that reaches p: percentage closer soft shadows. The mean gap to what is found above p gives the
+   width of the half shadow, sun_angle * gap, over which the depths are then compared. Both times the depth of the
+   receiving plane is followed (sx, sy: its slope, known from n), so that a wide filter does not shade the plane itself.
    *water: mean length of liquid that the light has crossed. */
 static float ex__sun_share(const ex_scene *s, ex__vec p, ex__vec n, int turn, float *water)
 {
     const ex__view *v = &s->sunlight.view;
-    float texel = 1 / v->scale, q[3], widest = 0.025f * (float)v->width, width = 3, slope, sx, sy, gap, length, gaps = 0;
+    float texel = 1 / v->scale, q[3], widest = 0.025f * (float)v->width, width = 3, slope, sx, sy, gap, length,
+          gaps = 0;
     ex__vec c = ex__to_view(v, ex__madd(p, 1.5f * texel, n));
     int k, found = 0, lit = 0;
     *water = 0;
@@ -173,7 +174,8 @@ static ex__vec ex__ground_rgb(const ex_scene *s, ex__vec p)
     if (grid <= 0) return color;
     pixel = (float)s->samples / s->camera.view.scale * ex__dot3(d, s->camera.view.forward);
     pixel *= 0.4f + 0.6f * sqrtf(ex__dot3(d, d)) / (fabsf(ex__dot3(d, s->up_dir)) + 1e-6f);
-    cover = ex__grid_cover(ex__dot3(p, s->side_dir), grid, pixel) + ex__grid_cover(ex__dot3(p, s->ahead_dir), grid, pixel);
+    cover =
+        ex__grid_cover(ex__dot3(p, s->side_dir), grid, pixel) + ex__grid_cover(ex__dot3(p, s->ahead_dir), grid, pixel);
     return ex__scale(color, 1 - 0.22f * ex__clamp(cover, 0, 1));
 }
 
@@ -294,8 +296,8 @@ static float ex__water_length(const ex_scene *s, size_t i)
 }
 
 /* Snell's law in the picture: follows the refracted ray from the sample p to what is behind, at most 0.15 scene radii
-   far, and moves `at` there. The length to follow is looked up where the ray has led so far. Returns the length of liquid
-   there; `at` stays where nothing but this liquid's background is found. */
+   far, and moves `at` there. The length to follow is looked up where the ray has led so far. Returns the length of
+   liquid there; `at` stays where nothing but this liquid's background is found. */
 static float ex__refract(const ex_scene *s, ex__vec p, ex__vec view, ex__vec n, float cosine, size_t i, float *at)
 {
     const ex__pass *c = &s->camera;
@@ -317,8 +319,8 @@ static float ex__refract(const ex_scene *s, ex__vec p, ex__vec view, ex__vec n, 
 }
 
 /* Fresnel's mixture (by Schlick, r0 = 0.03) of mirrored sky and refracted picture, the latter dimmed by the way through
-   the liquid and filled with the light that this scatters; and the sun's glint. Grazing views of the picture are dimmed a
-   little more, as they come from the dark side of a drop or crest. */
+   the liquid and filled with the light that this scatters; and the sun's glint. Grazing views of the picture are dimmed
+   a little more, as they come from the dark side of a drop or crest. */
 static ex__vec ex__shade_water(const ex_scene *s, size_t i, int x, int y)
 {
     const ex__pass *w = &s->camera;

@@ -1,7 +1,8 @@
 /* rigid_look.h - the examples of fsi_rigid.h: bodies as meshes to draw.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h and fsi_rigid.h. ex_skin_of makes a body's mesh once; ex_draw_skin draws it where the body is. */
+   Include it after kit.h and fsi_rigid.h. ex_skin_of makes a body's mesh once; ex_draw_skin draws it where the body
+   is. */
 #ifndef FSI_KIT_RIGID_LOOK_H
 #define FSI_KIT_RIGID_LOOK_H
 

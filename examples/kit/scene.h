@@ -1,9 +1,10 @@
 /* scene.h - what a picture shows: camera, light, and lists of what was drawn.
    SPDX-License-Identifier: MIT
 
-   ex_scene_begin, a camera by ex_look_at_box, ex_scene_of_box or ex_look_at_flat, then ex_draw_mesh ex_draw_colored_mesh
-   ex_draw_walls ex_draw_sheet ex_draw_rod ex_draw_spheres ex_draw_surface ex_draw_line ex_draw_box, or ex_debug_draw for
-   what fsi draws by itself. ex_render (render.h) makes the picture and empties the lists; ex_scene_end frees the scene. */
+   ex_scene_begin, a camera by ex_look_at_box, ex_scene_of_box or ex_look_at_flat, then ex_draw_mesh
+   ex_draw_colored_mesh ex_draw_walls ex_draw_sheet ex_draw_rod ex_draw_spheres ex_draw_surface ex_draw_line
+   ex_draw_box, or ex_debug_draw for what fsi draws by itself. ex_render (render.h) makes the picture and empties the
+   lists; ex_scene_end frees the scene. */
 #ifndef FSI_KIT_SCENE_H
 #define FSI_KIT_SCENE_H
 
@@ -20,8 +21,9 @@
       liquid:      first depth, normal and thickness; refracts the shaded picture, reflects the sky
       lines:       blended over the picture where nothing solid hides them
 
-   Every band, row and chunk is a task of its own and writes only what is its own: the picture is the same for any number
-   of threads. Depth is kept as a key that is linear on the screen and larger when closer: 1/z, or -z when parallel. */
+   Every band, row and chunk is a task of its own and writes only what is its own: the picture is the same for any
+   number of threads. Depth is kept as a key that is linear on the screen and larger when closer: 1/z, or -z when
+   parallel. */
 
 typedef struct ex__vec { float x, y, z; } ex__vec;
 
@@ -52,8 +54,8 @@ typedef struct ex__stroke { ex__vec p[2]; float width; uint32_t c; } ex__stroke;
 
 typedef enum ex__kind { EX__TRIS, EX__BALLS, EX__STROKES, EX__WATER, EX__KINDS } ex__kind;
 
-/* A camera: a sample at depth z and offset (x, y) from the axis is seen at centre + scale * (x, -y) / z (perspective) or
-   centre + scale * (x, -y) (parallel). */
+/* A camera: a sample at depth z and offset (x, y) from the axis is seen at centre + scale * (x, -y) / z (perspective)
+   or centre + scale * (x, -y) (parallel). */
 typedef struct ex__view {
     ex__vec eye, right, up, forward;
     float scale, cx, cy, front, back; /* nothing is seen closer than front; back is the depth of emptiness */
@@ -92,7 +94,8 @@ typedef struct ex_scene {
     int ground;                         /* 0: no ground */
     double ground_height, grid;         /* of the ground along up [m]; distance of its lines [m], 0 none */
     uint32_t ground_rgb, horizon_rgb, top_rgb;
-    fsi_vec3 absorb;                    /* how strongly the liquid takes away red, green, blue [1/m]; 0: by scene size */
+    fsi_vec3 absorb;                    /* how strongly the liquid takes away red, green, blue [1/m]; 0: by scene
+                                           size */
     uint32_t scatter_rgb;               /* colour of deep liquid */
     fsi_box3 box;                       /* the region of interest: sizes of shadows, fading, absorption */
 
@@ -117,7 +120,8 @@ typedef struct ex_scene {
 static void ex__make_tables(ex_scene *s)
 {
     int i, k;
-    for (i = 0; i < 256; i++) s->linear[i] = (float)(i <= 10 ? i / 255.0 / 12.92 : pow((i / 255.0 + 0.055) / 1.055, 2.4));
+    for (i = 0; i < 256; i++)
+        s->linear[i] = (float)(i <= 10 ? i / 255.0 / 12.92 : pow((i / 255.0 + 0.055) / 1.055, 2.4));
     for (i = 0; i < 4096; i++) {
         double x = i / 4095.0;
         s->encode[i] = (unsigned char)(255 * (x <= 0.0031308 ? 12.92 * x : 1.055 * pow(x, 1 / 2.4) - 0.055) + 0.5);
@@ -161,9 +165,9 @@ static void ex__ground_axes(ex__vec up, ex__vec *side, ex__vec *ahead)
     *side = ex__cross(*ahead, up);
 }
 
-/* Points the camera at a box that fills the picture, seen from `azimuth` degrees (0: from -y, 90: from +x; when up is z)
-   and `elevation` degrees above the ground; puts the ground under the box, a grid of a fitting size on it, and the sun
-   behind the viewer's left shoulder. */
+/* Points the camera at a box that fills the picture, seen from `azimuth` degrees (0: from -y, 90: from +x; when up is
+   z) and `elevation` degrees above the ground; puts the ground under the box, a grid of a fitting size on it, and the
+   sun behind the viewer's left shoulder. */
 EX_FN void ex_look_at_box(ex_scene *s, fsi_box3 box, double azimuth, double elevation)
 {
     ex__vec up = ex__unit(ex__narrow(s->up)), middle = ex__scale(ex__narrow(fsi_v3_add(box.lo, box.hi)), 0.5f);
@@ -241,12 +245,14 @@ static ex__vec ex__area(const fsi_vec3 *vertices, const int *t)
     return ex__cross(ex__sub(ex__narrow(vertices[t[1]]), a), ex__sub(ex__narrow(vertices[t[2]]), a));
 }
 
-/* A normal for each corner of each triangle: the mean of the faces around the vertex that meet this one at less than 37 degrees. */
+/* A normal for each corner of each triangle: the mean of the faces around the vertex that meet this one at less than 37
+   degrees. */
 static ex__vec *ex__smooth_normals(const fsi_vec3 *vertices, int vertex_count, const int *triangles, int triangle_count)
 {
     const int corners = 3 * triangle_count;
     ex__vec *n = (ex__vec *)ex_alloc(NULL, (size_t)corners, sizeof *n);
-    int *first = (int *)ex_alloc(NULL, (size_t)vertex_count, sizeof *first), *next = (int *)ex_alloc(NULL, (size_t)corners, sizeof *next), i, c;
+    int *first = (int *)ex_alloc(NULL, (size_t)vertex_count, sizeof *first),
+        *next = (int *)ex_alloc(NULL, (size_t)corners, sizeof *next), i, c;
     for (i = 0; i < vertex_count; i++) first[i] = -1;
     for (c = 0; c < corners; c++) { /* the corners at a vertex, as a list */
         next[c] = first[triangles[c]];
@@ -266,8 +272,9 @@ static ex__vec *ex__smooth_normals(const fsi_vec3 *vertices, int vertex_count, c
     return n;
 }
 
-static void ex__add_mesh(ex_scene *s, ex__kind kind, const fsi_vec3 *vertices, const fsi_vec3 *normals, int vertex_count,
-                         const int *triangles, int triangle_count, const uint32_t *colors, uint32_t rgb, uint32_t lit)
+static void ex__add_mesh(ex_scene *s, ex__kind kind, const fsi_vec3 *vertices, const fsi_vec3 *normals,
+                         int vertex_count, const int *triangles, int triangle_count, const uint32_t *colors,
+                         uint32_t rgb, uint32_t lit)
 {
     const int water = kind == EX__WATER;
     ex__vec *smooth = normals && !water ? NULL : ex__smooth_normals(vertices, vertex_count, triangles, triangle_count);
@@ -290,7 +297,8 @@ static void ex__add_mesh(ex_scene *s, ex__kind kind, const fsi_vec3 *vertices, c
     free(smooth);
 }
 
-/* A mesh of one colour. normals: one a vertex, or NULL: smooth where faces meet at less than 37 degrees, else an edge. */
+/* A mesh of one colour. normals: one a vertex, or NULL: smooth where faces meet at less than 37 degrees, else an
+   edge. */
 EX_FN void ex_draw_mesh(ex_scene *s, const fsi_vec3 *vertices, const fsi_vec3 *normals, int vertex_count,
                         const int *triangles, int triangle_count, uint32_t rgb)
 {
@@ -304,16 +312,16 @@ EX_FN void ex_draw_colored_mesh(ex_scene *s, const fsi_vec3 *vertices, const fsi
     ex__add_mesh(s, EX__TRIS, vertices, normals, vertex_count, triangles, triangle_count, colors, 0, EX__SOLID);
 }
 
-/* Walls of a room, tank or bowl: only faces whose front is seen are drawn, and they cast no shadow, so that one can look
-   inside from anywhere. */
+/* Walls of a room, tank or bowl: only faces whose front is seen are drawn, and they cast no shadow, so that one can
+   look inside from anywhere. */
 EX_FN void ex_draw_walls(ex_scene *s, const fsi_vec3 *vertices, int vertex_count, const int *triangles,
                          int triangle_count, uint32_t rgb)
 {
     ex__add_mesh(s, EX__TRIS, vertices, NULL, vertex_count, triangles, triangle_count, NULL, rgb, EX__WALL);
 }
 
-/* The surface of a liquid, closed, its triangles counter-clockwise seen from outside; normals as above. One that is more
-   than 45 degrees off a face does not count there: where a wall cuts the surface off is an edge. */
+/* The surface of a liquid, closed, its triangles counter-clockwise seen from outside; normals as above. One that is
+   more than 45 degrees off a face does not count there: where a wall cuts the surface off is an edge. */
 EX_FN void ex_draw_surface(ex_scene *s, const fsi_vec3 *vertices, const fsi_vec3 *normals, int vertex_count,
                            const int *triangles, int triangle_count)
 {
@@ -335,18 +343,22 @@ EX_FN void ex_draw_spheres(ex_scene *s, const fsi_vec3 *centers, int count, doub
     }
 }
 
-/* A sheet with two faces of their own colours, `thickness` apart: folds and what lies on what can be told. Its front is seen with the triangles
-   counter-clockwise. */
-EX_FN void ex_draw_sheet(ex_scene *s, const fsi_vec3 *vertices, int vertex_count, const int *triangles, int triangle_count, double thickness,
-                         uint32_t front, uint32_t back)
+/* A sheet with two faces of their own colours, `thickness` apart: folds and what lies on what can be told. Its front is
+   seen with the triangles counter-clockwise. */
+EX_FN void ex_draw_sheet(ex_scene *s, const fsi_vec3 *vertices, int vertex_count, const int *triangles,
+                         int triangle_count, double thickness, uint32_t front, uint32_t back)
 {
-    fsi_vec3 *normal = (fsi_vec3 *)ex_alloc(NULL, (size_t)vertex_count, sizeof *normal), *face = (fsi_vec3 *)ex_alloc(NULL, (size_t)vertex_count, sizeof *face);
+    fsi_vec3 *normal = (fsi_vec3 *)ex_alloc(NULL, (size_t)vertex_count, sizeof *normal),
+             *face = (fsi_vec3 *)ex_alloc(NULL, (size_t)vertex_count, sizeof *face);
     int i, k, side;
     memset(normal, 0, (size_t)vertex_count * sizeof *normal);
     for (i = 0; i < triangle_count; i++)
-        for (k = 0; k < 3; k++) normal[triangles[3 * i + k]] = fsi_v3_add(normal[triangles[3 * i + k]], ex__widen(ex__area(vertices, triangles + 3 * i)));
+        for (k = 0; k < 3; k++)
+            normal[triangles[3 * i + k]] =
+                fsi_v3_add(normal[triangles[3 * i + k]], ex__widen(ex__area(vertices, triangles + 3 * i)));
     for (side = 1; side >= -1; side -= 2) {
-        for (i = 0; i < vertex_count; i++) face[i] = fsi_v3_madd(vertices[i], (fsi_real)(side * thickness / 2), fsi_v3_unit(normal[i]));
+        for (i = 0; i < vertex_count; i++)
+            face[i] = fsi_v3_madd(vertices[i], (fsi_real)(side * thickness / 2), fsi_v3_unit(normal[i]));
         ex_draw_mesh(s, face, NULL, vertex_count, triangles, triangle_count, side > 0 ? front : back);
     }
     free(normal);
@@ -354,7 +366,8 @@ EX_FN void ex_draw_sheet(ex_scene *s, const fsi_vec3 *vertices, int vertex_count
 }
 
 /* A chain of points as a round rod. colors: one a point, or NULL: all rgb. */
-EX_FN void ex_draw_rod(ex_scene *s, const fsi_vec3 *points, int count, double radius, const uint32_t *colors, uint32_t rgb)
+EX_FN void ex_draw_rod(ex_scene *s, const fsi_vec3 *points, int count, double radius, const uint32_t *colors,
+                       uint32_t rgb)
 {
     enum { AROUND = 10 };
     ex_mesh tube;

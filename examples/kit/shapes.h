@@ -13,8 +13,8 @@
       outline_free(&o);
       shape_free(&s);
 
-   A shell that stands inside another one and was turned over (shape_turn_over) is a cavity of it. With container = 1 the
-   liquid is within the outermost shells, and a shell inside one of these, turned over, is a solid in the liquid. */
+   A shell that stands inside another one and was turned over (shape_turn_over) is a cavity of it. With container = 1
+   the liquid is within the outermost shells, and a shell inside one of these, turned over, is a solid in the liquid. */
 #ifndef FSI_KIT_SHAPES_H
 #define FSI_KIT_SHAPES_H
 
@@ -99,8 +99,8 @@ EX_FN void outline_add(outline *o, double x, double y)
     o->n++;
 }
 
-/* Appends an arc about (cx, cy) from angle a0 to a1 [rad] in `pieces` chords: its first point and the ends of all chords,
-   but not the last one of a full circle, which is the first again. Its corners are on the circle. */
+/* Appends an arc about (cx, cy) from angle a0 to a1 [rad] in `pieces` chords: its first point and the ends of all
+   chords, but not the last one of a full circle, which is the first again. Its corners are on the circle. */
 EX_FN void outline_arc(outline *o, double cx, double cy, double radius, double a0, double a1, int pieces)
 {
     int i, full = fabs(a1 - a0) > 2 * FSI_PI - 1e-9;
@@ -152,9 +152,10 @@ EX_FN int outline_contains(const double *xy, int n, const double *p)
     return odd;
 }
 
-/* The ring (counter-clockwise) drawn in by d > 0: each corner moves along its bisector until it is d from both its sides;
-   what then lies outside or nearer than d to another part of the ring is left out. No point of the result is nearer than d to the old
-   ring, so that two bodies that touched are at least 2 d apart when both were drawn in, up to the sag of chords. */
+/* The ring (counter-clockwise) drawn in by d > 0: each corner moves along its bisector until it is d from both its
+   sides; what then lies outside or nearer than d to another part of the ring is left out. No point of the result is
+   nearer than d to the old ring, so that two bodies that touched are at least 2 d apart when both were drawn in, up to
+   the sag of chords. */
 EX_FN outline outline_inset(const double *xy, int n, double d)
 {
     outline in = outline_empty();
@@ -162,7 +163,8 @@ EX_FN outline outline_inset(const double *xy, int n, double d)
     for (i = 0; i < n; i++) {
         const double *a = xy + 2 * ((i + n - 1) % n), *b = xy + 2 * i, *c = xy + 2 * ((i + 1) % n);
         double la = hypot(b[0] - a[0], b[1] - a[1]), lc = hypot(c[0] - b[0], c[1] - b[1]);
-        double nx = -(b[1] - a[1]) / la - (c[1] - b[1]) / lc, ny = (b[0] - a[0]) / la + (c[0] - b[0]) / lc; /* sum of both */
+        /* sum of both */
+        double nx = -(b[1] - a[1]) / la - (c[1] - b[1]) / lc, ny = (b[0] - a[0]) / la + (c[0] - b[0]) / lc;
         double scale = 2 * d / (nx * nx + ny * ny), p[2];
         p[0] = b[0] + scale * nx;
         p[1] = b[1] + scale * ny;
@@ -171,8 +173,8 @@ EX_FN outline outline_inset(const double *xy, int n, double d)
     return in;
 }
 
-/* Joins a hole (n points, clockwise) to a ring by a cut from the nearest pair of points, there and back: the outline runs
-   along the hole as well, and shape_extrude makes no wall of the cut. The cut must not cross anything. */
+/* Joins a hole (n points, clockwise) to a ring by a cut from the nearest pair of points, there and back: the outline
+   runs along the hole as well, and shape_extrude makes no wall of the cut. The cut must not cross anything. */
 EX_FN void outline_add_hole(outline *o, const double *hole, int n)
 {
     outline joined = outline_empty();
@@ -210,16 +212,19 @@ static int shape__is_ear(const double *xy, const int *before, const int *after, 
     for (k = after[after[i]]; k != before[i]; k = after[k]) {
         const double *p = xy + 2 * k;
         if (shape__same(p, a) || shape__same(p, b) || shape__same(p, c)) continue;
-        if (shape__area2(a, b, p) >= slack && shape__area2(b, c, p) >= slack && shape__area2(c, a, p) >= slack) return 0;
+        if (shape__area2(a, b, p) >= slack && shape__area2(b, c, p) >= slack && shape__area2(c, a, p) >= slack)
+            return 0;
     }
     return 1;
 }
 
-/* Cuts the inside of a ring (counter-clockwise, no crossings, may be concave) into n - 2 triangles between its own points,
-   ear by ear, going round so that the ears do not all meet in one point. cut receives 3 * (n - 2) point numbers. */
+/* Cuts the inside of a ring (counter-clockwise, no crossings, may be concave) into n - 2 triangles between its own
+   points, ear by ear, going round so that the ears do not all meet in one point. cut receives 3 * (n - 2) point
+   numbers. */
 static void shape__cut_outline(const double *xy, int n, int *cut)
 {
-    int *before = (int *)ex_alloc(NULL, (size_t)n, sizeof *before), *after = (int *)ex_alloc(NULL, (size_t)n, sizeof *after);
+    int *before = (int *)ex_alloc(NULL, (size_t)n, sizeof *before),
+        *after = (int *)ex_alloc(NULL, (size_t)n, sizeof *after);
     int i, left = n, tried = 0;
     for (i = 0; i < n; i++) {
         before[i] = (i + n - 1) % n;
@@ -253,8 +258,8 @@ static int shape__is_cut(const double *xy, int n, int i)
     return 0;
 }
 
-/* A prism: the ring of n points (counter-clockwise, may be concave and have holes, outline_add_hole) at z0 and at z1 > z0,
-   walls between, both ends closed. */
+/* A prism: the ring of n points (counter-clockwise, may be concave and have holes, outline_add_hole) at z0 and at z1 >
+   z0, walls between, both ends closed. */
 EX_FN void shape_extrude(shape *s, const double *xy, int n, double z0, double z1)
 {
     int *cut, *low, i, k; /* point i is vertex low[i] at z0 and low[i] + 1 at z1; both banks of a cut share theirs */
@@ -356,8 +361,8 @@ EX_FN void shape_turn_over(shape *s, int first_element)
     }
 }
 
-/* A mesh of it all; the shape may be freed afterwards. container 1: the liquid is inside, the faces of the mesh look there.
-   Ends the program, with fsi's reason, when it is no such mesh. */
+/* A mesh of it all; the shape may be freed afterwards. container 1: the liquid is inside, the faces of the mesh look
+   there. Ends the program, with fsi's reason, when it is no such mesh. */
 EX_FN fsi_mesh *shape_mesh(ex_app *app, const shape *s, fsi_mesh_kind kind, int container)
 {
     fsi_mesh_desc d = fsi_mesh_default_desc();

@@ -1,4 +1,5 @@
-/* couple_flat.h - pictures of the 2D examples of fsi_couple.h: filled liquid with its outline, points of the solid as dots.
+/* couple_flat.h - pictures of the 2D examples of fsi_couple.h: filled liquid with its outline, points of the solid as
+   dots.
    SPDX-License-Identifier: MIT
 
    Include it after kit.h. */
@@ -16,7 +17,10 @@ EX_FN void ex_flat_draw(ex_image *im, const fsi_couple *s, int size, int count, 
     const int width = im->width / count, left = index * width;
     int i, j;
     for (j = 0; j < size; j++) for (i = 0; i < width; i++) {
-        const double phi = scale * (double)fsi_grid_sample_spline(l->phi, fsi_v3((fsi_real)((i + 0.5) / scale), (fsi_real)((size - j - 0.5) / scale), 0), NULL); /* in pixels */
+        /* in pixels */
+        const double phi =
+            scale * (double)fsi_grid_sample_spline(
+                        l->phi, fsi_v3((fsi_real)((i + 0.5) / scale), (fsi_real)((size - j - 0.5) / scale), 0), NULL);
         const double inside = fmin(fmax(0.5 - phi, 0), 1), edge = fmin(fmax(1.9 - fabs(phi + 1), 0), 1);
         ex_rect(im, left + i, j, left + i + 1, j + 1, 0x7fb2dd, inside);
         ex_rect(im, left + i, j, left + i + 1, j + 1, 0x1f4e79, edge);

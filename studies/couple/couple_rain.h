@@ -1,7 +1,8 @@
 /* couple_rain.h - drops of random places and sizes that fall into a scene of fsi_couple.h, one after the other.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h. Fill in the first fields of an ex_rain, the rest 0; ex_rain_let lets a drop go where there is room. */
+   Include it after kit.h. Fill in the first fields of an ex_rain, the rest 0; ex_rain_let lets a drop go where there is
+   room. */
 #ifndef FSI_STUDY_COUPLE_RAIN_H
 #define FSI_STUDY_COUPLE_RAIN_H
 
@@ -41,19 +42,24 @@ EX_FN int ex_rain_is_clear(const fsi_couple *s, fsi_vec3 x, double distance)
     int k;
     for (k = 0; k < s->liquid->component_count; k++) {
         const fsi_box3 b = s->liquid->component[k].shape.box;
-        const fsi_vec3 closest = fsi_v3(fsi_min(fsi_max(x.x, b.lo.x), b.hi.x), fsi_min(fsi_max(x.y, b.lo.y), b.hi.y), fsi_min(fsi_max(x.z, b.lo.z), b.hi.z));
+        const fsi_vec3 closest = fsi_v3(fsi_min(fsi_max(x.x, b.lo.x), b.hi.x), fsi_min(fsi_max(x.y, b.lo.y), b.hi.y),
+                                        fsi_min(fsi_max(x.z, b.lo.z), b.hi.z));
         if (!((double)fsi_v3_norm(fsi_v3_sub(x, closest)) > distance)) return 0;
     }
-    for (k = 0; k < s->shell->vertex_count; k++) if (!((double)fsi_v3_norm(fsi_v3_sub(x, s->shell->position[k])) > distance)) return 0;
+    for (k = 0; k < s->shell->vertex_count; k++)
+        if (!((double)fsi_v3_norm(fsi_v3_sub(x, s->shell->position[k])) > distance)) return 0;
     return 1;
 }
 
-/* A drop, unless something is within three cells of where it would be. 1: it was let go. Small ones are more frequent than large ones. */
+/* A drop, unless something is within three cells of where it would be. 1: it was let go. Small ones are more frequent
+   than large ones. */
 EX_FN int ex_rain_let(ex_app *app, ex_rain *r, fsi_couple *s)
 {
     const fsi_vec3 size = fsi_v3_sub(r->centers.hi, r->centers.lo);
-    const double a = ex_rain_random(r), b = ex_rain_random(r), c = ex_rain_random(r), d = ex_rain_random(r), radius = r->least + (r->most - r->least) * d * d;
-    const fsi_vec3 x = fsi_v3_add(r->centers.lo, fsi_v3((fsi_real)a * size.x, (fsi_real)b * size.y, (fsi_real)c * size.z));
+    const double a = ex_rain_random(r), b = ex_rain_random(r), c = ex_rain_random(r), d = ex_rain_random(r),
+                 radius = r->least + (r->most - r->least) * d * d;
+    const fsi_vec3 x =
+        fsi_v3_add(r->centers.lo, fsi_v3((fsi_real)a * size.x, (fsi_real)b * size.y, (fsi_real)c * size.z));
     const double before = ex_rain_target(s->liquid);
     if (!ex_rain_is_clear(s, x, radius + 3 * (double)s->liquid->desc.dx)) return 0;
     ex_check(app, fsi_levelset_fill_sphere(s->liquid, x, (fsi_real)radius, r->velocity, NULL));
@@ -69,7 +75,8 @@ EX_FN double ex_rain_drop_error(const fsi_levelset *s)
     double most = 0;
     int k;
     for (k = 0; k < s->component_count; k++)
-        if (s->component[k].target > 100 * dx * dx * dx) most = fmax(most, fabs(s->component[k].shape.volume / s->component[k].target - 1));
+        if (s->component[k].target > 100 * dx * dx * dx)
+            most = fmax(most, fabs(s->component[k].shape.volume / s->component[k].target - 1));
     return most;
 }
 

@@ -1,15 +1,17 @@
 /* cc -O3 -I. studies/couple/dam_cloth.c -lm -o dam_cloth && ./dam_cloth
    SPDX-License-Identifier: MIT
 
-   A dam breaks against a cloth across the tank, held at its two upper corners and at five vertices of its lower edge. It billows and wrinkles; water goes round its
-   sides and under it through narrow gaps, some over it, and none through it: it stands higher in front of the cloth than behind. The gaps are two to three
-   cells wide by default, of which one at the cloth stays dry: more passes at higher --res.
-   pierced= counts, over all steps, pairs of neighbouring liquid cells that a triangle of the cloth divides: 0, there is air between liquid and cloth everywhere.
-   kept= is the share of the water on the dam's side of the cloth's lower edge when the front has had twice the time that it needs to the far wall without a cloth, or
-   at the end; billow= the farthest way of a vertex, over the height of the cloth. min_distance= is the smallest distance of the liquid from any sample of
-   the cloth, over the size of a cell: above 0, nothing ever passed through. volume_error= the largest |volume/target - 1|; momentum_error= what liquid and cloth gained or
-   lost together when their velocities were made to agree, over what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in
-   all; newton_mean= its Newton steps. */
+   A dam breaks against a cloth across the tank, held at its two upper corners and at five vertices of its lower edge.
+   It billows and wrinkles; water goes round its sides and under it through narrow gaps, some over it, and none through
+   it: it stands higher in front of the cloth than behind. The gaps are two to three cells wide by default, of which one
+   at the cloth stays dry: more passes at higher --res. pierced= counts, over all steps, pairs of neighbouring liquid
+   cells that a triangle of the cloth divides: 0, there is air between liquid and cloth everywhere. kept= is the share
+   of the water on the dam's side of the cloth's lower edge when the front has had twice the time that it needs to the
+   far wall without a cloth, or at the end; billow= the farthest way of a vertex, over the height of the cloth.
+   min_distance= is the smallest distance of the liquid from any sample of the cloth, over the size of a cell: above 0,
+   nothing ever passed through. volume_error= the largest |volume/target - 1|; momentum_error= what liquid and cloth
+   gained or lost together when their velocities were made to agree, over what they exchanged; t_p=, t_n=, t_step=
+   seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/couple_tally.h"
@@ -41,7 +43,8 @@ static void make_cloth(ex_app *app, state *w, double dx, double young)
     fsi_shell_desc d = fsi_shell_default_desc();
     const int nx = 4 * (int)floor((WIDE - 2 * SIDE) / (6 * dx) + 0.5), ny = (int)floor((HIGH - LOW) / (1.5 * dx) + 0.5);
     int k;
-    w->mesh = ex_grid(fsi_v3((fsi_real)SIDE, (fsi_real)LOW, 0), fsi_v3((fsi_real)(WIDE - SIDE), (fsi_real)HIGH, 0), nx, ny);
+    w->mesh =
+        ex_grid(fsi_v3((fsi_real)SIDE, (fsi_real)LOW, 0), fsi_v3((fsi_real)(WIDE - SIDE), (fsi_real)HIGH, 0), nx, ny);
     for (k = 0; k < w->mesh.vertex_count; k++) {
         const fsi_vec3 x = w->mesh.vertices[k];
         w->mesh.vertices[k] = fsi_v3((fsi_real)PLACE, x.x, x.y);
@@ -96,7 +99,8 @@ static double farthest(const state *w)
 {
     double most = 0;
     int i;
-    for (i = 0; i < w->cloth->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(fsi_v3_sub(w->cloth->position[i], w->mesh.vertices[i])));
+    for (i = 0; i < w->cloth->vertex_count; i++)
+        most = fmax(most, (double)fsi_v3_norm(fsi_v3_sub(w->cloth->position[i], w->mesh.vertices[i])));
     return most;
 }
 

@@ -1,13 +1,15 @@
 /* cc -O3 -I. studies/couple/drift.c -lm -o drift && ./drift
    SPDX-License-Identifier: MIT
 
-   A light, soft cloth hangs by one side over a tank of water at rest. Let go, it falls, lands, unfolds and drifts on the waves that it made. Damping in proportion to its
-   mass stands for the drag of air.
-   pierced= counts, over all steps, pairs of neighbouring liquid cells that a triangle of the cloth divides: 0, there is air between liquid and cloth everywhere.
-   afloat= is the share of its vertices within 2 cells of the water at the end; highest= the highest vertex at the end and wave= the root of the mean square of the surface's
-   height about its mean at the end, both in millimetres, highest= from that mean. min_distance= is the smallest distance of the liquid from any sample of the
-   cloth, over the size of a cell: above 0, nothing ever passed through. volume_error= the largest |volume/target - 1|; momentum_error= what liquid and cloth gained or
-   lost together when their velocities were made to agree, over what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in
+   A light, soft cloth hangs by one side over a tank of water at rest. Let go, it falls, lands, unfolds and drifts on
+   the waves that it made. Damping in proportion to its mass stands for the drag of air.
+   pierced= counts, over all steps, pairs of neighbouring liquid cells that a triangle of the cloth divides: 0, there is
+   air between liquid and cloth everywhere. afloat= is the share of its vertices within 2 cells of the water at the end;
+   highest= the highest vertex at the end and wave= the root of the mean square of the surface's height about its mean
+   at the end, both in millimetres, highest= from that mean. min_distance= is the smallest distance of the liquid from
+   any sample of the cloth, over the size of a cell: above 0, nothing ever passed through. volume_error= the largest
+   |volume/target - 1|; momentum_error= what liquid and cloth gained or lost together when their velocities were made to
+   agree, over what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in
    all; newton_mean= its Newton steps. The paper's size is --res 160. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
@@ -45,7 +47,8 @@ static void make_cloth(ex_app *app, state *w, double dx, double young, double dr
     for (k = 0; k < w->mesh.vertex_count; k++) {
         const fsi_vec3 x = w->mesh.vertices[k];
         const double up = (double)x.y, bow = 0.004 * sin(9 * (double)x.x / CLOTH); /* no cloth hangs quite flat */
-        hung[k] = fsi_v3((fsi_real)(0.045 + sin(LEAN) * up + bow), (fsi_real)((WIDE - CLOTH) / 2) + x.x, (fsi_real)(HANG + cos(LEAN) * up));
+        hung[k] = fsi_v3((fsi_real)(0.045 + sin(LEAN) * up + bow), (fsi_real)((WIDE - CLOTH) / 2) + x.x,
+                         (fsi_real)(HANG + cos(LEAN) * up));
     }
     m.density = 400;
     m.thickness = (fsi_real)THICK;
@@ -155,7 +158,8 @@ int main(int argc, char **argv)
     d.shell = w.cloth;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)WIDE, (fsi_real)WIDE, (fsi_real)(0.9 * TALL)), -28, 26);
+    scene =
+        ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)WIDE, (fsi_real)WIDE, (fsi_real)(0.9 * TALL)), -28, 26);
 
     for (frame = 0; frame < app.frames; frame++) {
         if (w.both->time > RELEASE - FRAME / 2) hold_cloth(&w, 0);

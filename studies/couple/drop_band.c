@@ -1,12 +1,14 @@
 /* cc -O3 -I. studies/couple/drop_band.c -lm -o drop_band && ./drop_band
    SPDX-License-Identifier: MIT
 
-   A drop of water, 3 mm wide, falls on a thin elastic band that is held at both ends. It flows round the band on both sides and closes underneath: the air around
-   the band is a void in the drop then, from one side to the other. The rest of the drop comes down through the band, and it is one again.
-   --tension 0.2 --width 0.0005 --damping 0.01 --frames 120: a liquid that holds together is thrown up again, and ends up on the band.
-   ringed= is for how long liquid went all the way round the middle of the band [ms]; held= the share of it that at the end is in drops which reach above the band;
-   sag= how far the middle of the band ever went down, over the drop's radius. min_distance= is the smallest distance of the liquid from any sample of the band,
-   over the size of a cell: above 0, nothing ever passed through. volume_error= the largest |volume/target - 1|; t_p=, t_n=, t_step= seconds a substep for projections, for the
+   A drop of water, 3 mm wide, falls on a thin elastic band that is held at both ends. It flows round the band on both
+   sides and closes underneath: the air around the band is a void in the drop then, from one side to the other. The rest
+   of the drop comes down through the band, and it is one again. --tension 0.2 --width 0.0005 --damping 0.01 --frames
+   120: a liquid that holds together is thrown up again, and ends up on the band. ringed= is for how long liquid went
+   all the way round the middle of the band [ms]; held= the share of it that at the end is in drops which reach above
+   the band; sag= how far the middle of the band ever went down, over the drop's radius. min_distance= is the smallest
+   distance of the liquid from any sample of the band, over the size of a cell: above 0, nothing ever passed through.
+   volume_error= the largest |volume/target - 1|; t_p=, t_n=, t_step= seconds a substep for projections, for the
    optimisation, and in all; newton_mean= its Newton steps. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
@@ -35,7 +37,8 @@ static void make_band(ex_app *app, state *w, double dx, double width, double you
     fsi_shell_desc d = fsi_shell_default_desc();
     const int ny = (int)fmax(2, floor(width / dx + 0.5)), nx = 2 * (int)floor(WIDTH / dx / 2 + 0.5);
     int j;
-    w->mesh = ex_grid(fsi_v3(0, (fsi_real)((WIDTH - width) / 2), (fsi_real)HEIGHT), fsi_v3((fsi_real)WIDTH, (fsi_real)((WIDTH + width) / 2), (fsi_real)HEIGHT), nx, ny);
+    w->mesh = ex_grid(fsi_v3(0, (fsi_real)((WIDTH - width) / 2), (fsi_real)HEIGHT),
+                      fsi_v3((fsi_real)WIDTH, (fsi_real)((WIDTH + width) / 2), (fsi_real)HEIGHT), nx, ny);
     m.density = 1000;
     m.thickness = (fsi_real)0.00005;
     m.young = (fsi_real)young;
@@ -62,7 +65,10 @@ static void make_liquid(ex_app *app, state *w, double dx, double speed, double t
     d.surface_tension = (fsi_real)tension;
     d.cfl = 1;
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
-    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)(WIDTH / 2), (fsi_real)(WIDTH / 2), (fsi_real)(HEIGHT + 1.5 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-speed), NULL));
+    ex_check(app,
+             fsi_levelset_fill_sphere(
+                 w->liquid, fsi_v3((fsi_real)(WIDTH / 2), (fsi_real)(WIDTH / 2), (fsi_real)(HEIGHT + 1.5 * RADIUS)),
+                 (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-speed), NULL));
 }
 
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)

@@ -1,15 +1,18 @@
 /* cc -O3 -I. studies/couple/kirigami_rain.c -lm -o kirigami_rain && ./kirigami_rain
    SPDX-License-Identifier: MIT
 
-   Drops of random sizes fall on a square kirigami: a card with a crease along its middle, whose halves rest at 110.6 degrees to each other, and V-shaped bands between open slits. Some drops
-   are cut in parts by the bands, some squeeze through, some stay and run along the crease. The card hangs on its four corners and gives way.
-   drops= is how many came down; most_parts= the most at a time; passed= the share of the rain below the card at the end; left= the share that left the box through its
-   open sides; sink= the farthest way down of a vertex, over the side of the card; drop_error= the largest |volume/target - 1| of a single drop of more than 100 cells, at the
-   end of any frame. pierced= counts, over all steps, pairs of neighbouring liquid cells that a triangle of the card divides: 0, there is air between liquid
-   and card everywhere. min_distance= is the smallest distance of the liquid from any sample of the card, over the size of a cell: above 0, nothing ever passed through.
-   volume_error= the largest |volume/target - 1|; momentum_error= what liquid and card gained or lost together when their velocities were made to agree, over
-   what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps.
-   The paper's size is --res 192. */
+   Drops of random sizes fall on a square kirigami: a card with a crease along its middle, whose halves rest at 110.6
+   degrees to each other, and V-shaped bands between open slits. Some drops are cut in parts by the bands, some squeeze
+   through, some stay and run along the crease. The card hangs on its four corners and gives way. drops= is how many
+   came down; most_parts= the most at a time; passed= the share of the rain below the card at the end; left= the share
+   that left the box through its open sides; sink= the farthest way down of a vertex, over the side of the card;
+   drop_error= the largest |volume/target - 1| of a single drop of more than 100 cells, at the end of any frame.
+   pierced= counts, over all steps, pairs of neighbouring liquid cells that a triangle of the card divides: 0, there is
+   air between liquid and card everywhere. min_distance= is the smallest distance of the liquid from any sample of the
+   card, over the size of a cell: above 0, nothing ever passed through. volume_error= the largest |volume/target - 1|;
+   momentum_error= what liquid and card gained or lost together when their velocities were made to agree, over what they
+   exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its
+   Newton steps. The paper's size is --res 192. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/couple_tally.h"
@@ -44,7 +47,8 @@ typedef struct state {
     ex_rain rain;
 } state;
 
-/* ---- the card ------------------------------------------------------------------------------------------------------ */
+/* ---- the card
+   ------------------------------------------------------------------------------------------------------ */
 
 /* A cell of the lattice, by its middle, lies in a slit. */
 static int is_cut(double u, double v)
@@ -54,17 +58,20 @@ static int is_cut(double u, double v)
     return 0;
 }
 
-/* Where a point (u, v) of the lattice lies: on the flat card its rows are bent to V's, except at its ends; then it is folded up to the rest angle. */
+/* Where a point (u, v) of the lattice lies: on the flat card its rows are bent to V's, except at its ends; then it is
+   folded up to the rest angle. */
 static fsi_vec3 card_point(double u, double v)
 {
     const double a = RISE / 2, y = v + SLOPE * fmin(fabs(u), ARM) * (1 - 4 * v * v / (SIDE * SIDE));
     return fsi_v3((fsi_real)(WIDE / 2 + u * cos(a)), (fsi_real)(WIDE / 2 + y), (fsi_real)(LOW + fabs(u) * sin(a)));
 }
 
-/* A lattice with a column of vertices on the crease; triangles are left out where their cell lies in a slit. Vertices that no triangle uses are left out too. */
+/* A lattice with a column of vertices on the crease; triangles are left out where their cell lies in a slit. Vertices
+   that no triangle uses are left out too. */
 static void cut_card(state *w, int n)
 {
-    ex_mesh m = ex_grid(fsi_v3((fsi_real)(-SIDE / 2), (fsi_real)(-SIDE / 2), 0), fsi_v3((fsi_real)(SIDE / 2), (fsi_real)(SIDE / 2), 0), 2 * n, 2 * n);
+    ex_mesh m = ex_grid(fsi_v3((fsi_real)(-SIDE / 2), (fsi_real)(-SIDE / 2), 0),
+                        fsi_v3((fsi_real)(SIDE / 2), (fsi_real)(SIDE / 2), 0), 2 * n, 2 * n);
     int *number = (int *)ex_alloc(NULL, (size_t)m.vertex_count, sizeof *number), t, k, kept = 0, count = 0;
     for (k = 0; k < m.vertex_count; k++) number[k] = -1;
     for (t = 0; t < m.triangle_count; t++) {
@@ -98,8 +105,11 @@ static void add_creases(state *w)
     for (t = 0; t < w->card.triangle_count; t++) for (k = 0; k < 3; k++) {
         const int a = w->card.triangles[3 * t + k], b = w->card.triangles[3 * t + (k + 1) % 3];
         fsi_shell_crease *c = &w->creases[w->crease_count];
-        if (fabs((double)w->card.vertices[a].x - WIDE / 2) > 1e-9 || fabs((double)w->card.vertices[b].x - WIDE / 2) > 1e-9) continue;
-        for (u = 0; u < 3 * w->card.triangle_count; u++) if (w->card.triangles[u] == b && w->card.triangles[u % 3 == 2 ? u - 2 : u + 1] == a) break;
+        if (fabs((double)w->card.vertices[a].x - WIDE / 2) > 1e-9 ||
+            fabs((double)w->card.vertices[b].x - WIDE / 2) > 1e-9)
+            continue;
+        for (u = 0; u < 3 * w->card.triangle_count; u++)
+            if (w->card.triangles[u] == b && w->card.triangles[u % 3 == 2 ? u - 2 : u + 1] == a) break;
         if (u == 3 * w->card.triangle_count || a > b) continue; /* one of the two triangles names it */
         c->a = a;
         c->b = b;
@@ -135,11 +145,13 @@ static void make_card(ex_app *app, state *w, double dx, double young)
     ex_check(app, fsi_shell_create(&w->shell, &d));
     for (k = 0; k < w->card.vertex_count; k++) {
         const fsi_vec3 x = w->card.vertices[k];
-        w->shell->pinned[k] = (double)x.z > (double)card_point(SIDE / 2, 0).z - 1e-9 && fabs((double)x.y - WIDE / 2) > SIDE / 2 - 1e-9;
+        w->shell->pinned[k] =
+            (double)x.z > (double)card_point(SIDE / 2, 0).z - 1e-9 && fabs((double)x.y - WIDE / 2) > SIDE / 2 - 1e-9;
     }
 }
 
-/* ---- the rain ------------------------------------------------------------------------------------------------------ */
+/* ---- the rain
+   ------------------------------------------------------------------------------------------------------ */
 
 static void make_rain(ex_app *app, state *w, double dx, double tension, double speed)
 {
@@ -178,7 +190,8 @@ static double sink_of(const state *w)
 {
     double most = 0;
     int k;
-    for (k = 0; k < w->shell->vertex_count; k++) most = fmax(most, (double)(w->card.vertices[k].z - w->shell->position[k].z) / SIDE);
+    for (k = 0; k < w->shell->vertex_count; k++)
+        most = fmax(most, (double)(w->card.vertices[k].z - w->shell->position[k].z) / SIDE);
     return most;
 }
 

@@ -1,14 +1,16 @@
 /* cc -O3 -I. studies/couple/leaf_splash.c -lm -o leaf_splash && ./leaf_splash
    SPDX-License-Identifier: MIT
 
-   Three raindrops hit a leaf that water does not wet. The leaf is stiff: a blade with a midrib, clamped where its stalk ends; the drops spread on it, their rims break
-   up, and parts of all sizes are thrown up again or run off. The sides of the box are open.
-   thrown= is the largest share of the water in the box that flew upwards at a time, faster than 0.1 m/s; most_parts= the most drops at a time; dip= how far the leaf's tip ever
-   went down, over the leaf's length; left= the share of the water that left the box. pierced= counts, over all steps, pairs of neighbouring liquid cells that a triangle of the
-   leaf divides: 0, there is air between liquid and leaf everywhere. min_distance= is the smallest distance of the liquid from any sample of the leaf, over the size
-   of a cell: above 0, nothing ever passed through. volume_error= the largest |volume/target - 1|; momentum_error= what liquid and leaf gained or lost together
-   when their velocities were made to agree, over what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all;
-   newton_mean= its Newton steps. The paper's size is --res 160. */
+   Three raindrops hit a leaf that water does not wet. The leaf is stiff: a blade with a midrib, clamped where its stalk
+   ends; the drops spread on it, their rims break up, and parts of all sizes are thrown up again or run off. The sides
+   of the box are open. thrown= is the largest share of the water in the box that flew upwards at a time, faster than
+   0.1 m/s; most_parts= the most drops at a time; dip= how far the leaf's tip ever went down, over the leaf's length;
+   left= the share of the water that left the box. pierced= counts, over all steps, pairs of neighbouring liquid cells
+   that a triangle of the leaf divides: 0, there is air between liquid and leaf everywhere. min_distance= is the
+   smallest distance of the liquid from any sample of the leaf, over the size of a cell: above 0, nothing ever passed
+   through. volume_error= the largest |volume/target - 1|; momentum_error= what liquid and leaf gained or lost together
+   when their velocities were made to agree, over what they exchanged; t_p=, t_n=, t_step= seconds a substep for
+   projections, for the optimisation, and in all; newton_mean= its Newton steps. The paper's size is --res 160. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/couple_tally.h"
@@ -35,7 +37,8 @@ typedef struct state {
     fsi_grid_surface *surface;
 } state;
 
-/* ---- the leaf ------------------------------------------------------------------------------------------------------ */
+/* ---- the leaf
+   ------------------------------------------------------------------------------------------------------ */
 
 /* Half the width of the blade at the share s of its length: pointed, widest before its middle. */
 static double half_width(double s) { return HALF * pow(s, 0.6) * pow(1 - s, 0.9) / (pow(0.4, 0.6) * pow(0.6, 0.9)); }
@@ -55,12 +58,14 @@ static void add_triangle(ex_mesh *m, int a, int b, int c)
     t[2] = c;
 }
 
-/* Triangles between two rows, from the midrib to the edge at one side. a, b: their vertices on the midrib, na, nb: edges from there; side 1 or -1. */
+/* Triangles between two rows, from the midrib to the edge at one side. a, b: their vertices on the midrib, na, nb:
+   edges from there; side 1 or -1. */
 static void zip_rows(ex_mesh *m, int a, int na, int b, int nb, int side)
 {
     int i = 0, j = 0;
     while (i < na || j < nb) {
-        const int along_a = j == nb || (i < na && (i + 1) * nb <= (j + 1) * na), p = a + side * i, q = b + side * j, next = along_a ? a + side * ++i : b + side * ++j;
+        const int along_a = j == nb || (i < na && (i + 1) * nb <= (j + 1) * na), p = a + side * i, q = b + side * j,
+                  next = along_a ? a + side * ++i : b + side * ++j;
         if (side > 0) add_triangle(m, p, q, next);
         else add_triangle(m, q, p, next);
     }
@@ -89,7 +94,8 @@ static void lay_leaf(state *w, double edge)
     }
     w->tip = middle;
     for (i = 1; i <= stalk; i++) { /* from vertex 0, where the blade begins */
-        w->blade.vertices[count] = fsi_v3((fsi_real)(STALK * (1 - (double)i / stalk)), (fsi_real)(WIDE / 2), (fsi_real)(BASE - 0.25 * STALK * i / stalk));
+        w->blade.vertices[count] = fsi_v3((fsi_real)(STALK * (1 - (double)i / stalk)), (fsi_real)(WIDE / 2),
+                                          (fsi_real)(BASE - 0.25 * STALK * i / stalk));
         w->segments[2 * w->segment_count] = previous;
         w->segments[2 * w->segment_count++ + 1] = previous = count++;
     }
@@ -121,11 +127,13 @@ static void make_leaf(ex_app *app, state *w, double dx, double young)
     w->leaf->pinned[w->blade.vertex_count - 1] = w->leaf->pinned[w->blade.vertex_count - 2] = 1;
 }
 
-/* ---- the rain ------------------------------------------------------------------------------------------------------ */
+/* ---- the rain
+   ------------------------------------------------------------------------------------------------------ */
 
 static void make_rain(ex_app *app, state *w, double dx, double tension, double speed)
 {
-    static const double drop[DROPS][4] = { { 21, 1.5, 18, 3.2 }, { 31, -3, 24, 2.4 }, { 13, -2, 27, 2.6 } }; /* place, height, radius [mm]; y from the midrib */
+    /* place, height, radius [mm]; y from the midrib */
+    static const double drop[DROPS][4] = { { 21, 1.5, 18, 3.2 }, { 31, -3, 24, 2.4 }, { 13, -2, 27, 2.6 } };
     fsi_levelset_desc d = fsi_levelset_default_desc();
     int k;
     d.context = &app->context;
@@ -139,7 +147,8 @@ static void make_rain(ex_app *app, state *w, double dx, double tension, double s
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
     for (k = 0; k < DROPS; k++) {
         const double x = 0.001 * drop[k][0], y = WIDE / 2 + 0.001 * drop[k][1], z = 0.001 * drop[k][2];
-        ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z), (fsi_real)(0.001 * drop[k][3]), fsi_v3(0, 0, (fsi_real)-speed), NULL));
+        ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z),
+                                               (fsi_real)(0.001 * drop[k][3]), fsi_v3(0, 0, (fsi_real)-speed), NULL));
     }
 }
 
@@ -152,7 +161,9 @@ static double share_rising(const fsi_levelset *s)
     for (k = 0; k < g->n[2]; k++) for (j = 0; j < g->n[1]; j++) for (i = 0; i < g->n[0]; i++) {
         if (!((double)fsi_grid_at(s->phi, i, j, k) < 0)) continue;
         all++;
-        up += (double)fsi_levelset_velocity_at(s, fsi_v3((fsi_real)((i + 0.5) * dx), (fsi_real)((j + 0.5) * dx), (fsi_real)((k + 0.5) * dx))).z > 0.1;
+        up += (double)fsi_levelset_velocity_at(
+                  s, fsi_v3((fsi_real)((i + 0.5) * dx), (fsi_real)((j + 0.5) * dx), (fsi_real)((k + 0.5) * dx)))
+                  .z > 0.1;
     }
     return all > 0 ? (double)up / all : 0;
 }

@@ -1,13 +1,17 @@
 /* cc -O3 -I. studies/couple/lotus.c -lm -o lotus && ./lotus
    SPDX-License-Identifier: MIT
 
-   Rain falls on a lotus leaf, which water does not wet: a wavy dish on a stalk, held around its middle. 16 drops of random sizes come down one after the other, bounce, roll to
-   the leaf's hollow and merge there, or leave over its rim. The sides of the box are open.
-   drops= is how many came down; hollow= the share of the rain within a third of the leaf's radius of its middle at the end, above it; left= the share that left the box;
-   drop_error= the largest |volume/target - 1| of a single drop of more than 100 cells, at the end of any frame. pierced= counts, over all steps, pairs of neighbouring liquid cells that a triangle of the leaf divides: 0, there is air between liquid and leaf everywhere. min_distance= is the smallest
-   distance of the liquid from any sample of the leaf, over the size of a cell: above 0, nothing ever passed through. volume_error= the largest |volume/target - 1|;
-   momentum_error= what liquid and leaf gained or lost together when their velocities were made to agree, over what they exchanged; t_p=, t_n=, t_step= seconds a
-   substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. The paper's size is --res 192. */
+   Rain falls on a lotus leaf, which water does not wet: a wavy dish on a stalk, held around its middle. 16 drops of
+   random sizes come down one after the other, bounce, roll to the leaf's hollow and merge there, or leave over its rim.
+   The sides of the box are open. drops= is how many came down; hollow= the share of the rain within a third of the
+   leaf's radius of its middle at the end, above it; left= the share that left the box; drop_error= the largest
+   |volume/target - 1| of a single drop of more than 100 cells, at the end of any frame. pierced= counts, over all
+   steps, pairs of neighbouring liquid cells that a triangle of the leaf divides: 0, there is air between liquid and
+   leaf everywhere. min_distance= is the smallest distance of the liquid from any sample of the leaf, over the size of a
+   cell: above 0, nothing ever passed through. volume_error= the largest |volume/target - 1|; momentum_error= what
+   liquid and leaf gained or lost together when their velocities were made to agree, over what they exchanged; t_p=,
+   t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. The
+   paper's size is --res 192. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/couple_tally.h"
@@ -38,7 +42,8 @@ typedef struct state {
     ex_rain rain;
 } state;
 
-/* ---- the leaf ------------------------------------------------------------------------------------------------------ */
+/* ---- the leaf
+   ------------------------------------------------------------------------------------------------------ */
 
 static fsi_vec3 leaf_point(double r, double angle)
 {
@@ -53,7 +58,8 @@ static ex_mesh make_disc(int rings)
     int k, i, *t = m.triangles;
     m.vertices[0] = leaf_point(0, 0);
     for (k = 1; k <= rings; k++) {
-        const int outer = 1 + 3 * k * (k - 1), inner = k > 1 ? outer - 6 * (k - 1) : 0, n = 6 * k, inside = k > 1 ? n - 6 : 1;
+        const int outer = 1 + 3 * k * (k - 1), inner = k > 1 ? outer - 6 * (k - 1) : 0, n = 6 * k,
+                  inside = k > 1 ? n - 6 : 1;
         for (i = 0; i < n; i++) m.vertices[outer + i] = leaf_point(LEAF * k / rings, 2 * FSI_PI * i / n);
         for (i = 0; i < n; i++) { /* each sector of k edges meets k - 1 of the ring inside */
             const int below = (i - i / k) % inside;
@@ -93,11 +99,13 @@ static void make_leaf(ex_app *app, state *w, double young)
     }
 }
 
-/* ---- the rain ------------------------------------------------------------------------------------------------------ */
+/* ---- the rain
+   ------------------------------------------------------------------------------------------------------ */
 
 static void make_rain(ex_app *app, state *w, double dx, double tension, double speed)
 {
-    const fsi_real reach = (fsi_real)(0.85 * LEAF), middle = (fsi_real)(WIDE / 2), z = (fsi_real)(TALL - LARGEST - 2 * dx);
+    const fsi_real reach = (fsi_real)(0.85 * LEAF), middle = (fsi_real)(WIDE / 2),
+                   z = (fsi_real)(TALL - LARGEST - 2 * dx);
     fsi_levelset_desc d = fsi_levelset_default_desc();
     int k;
     d.context = &app->context;
@@ -123,7 +131,8 @@ static double share_in_hollow(const state *w)
     const double dx = (double)g->dx;
     int i, j, k, count = 0;
     for (k = (int)(BASE / dx); k < g->n[2]; k++) for (j = 0; j < g->n[1]; j++) for (i = 0; i < g->n[0]; i++)
-        count += (double)fsi_grid_at(w->liquid->phi, i, j, k) < 0 && hypot((i + 0.5) * dx - WIDE / 2, (j + 0.5) * dx - WIDE / 2) < LEAF / 3;
+                count += (double)fsi_grid_at(w->liquid->phi, i, j, k) < 0 &&
+                         hypot((i + 0.5) * dx - WIDE / 2, (j + 0.5) * dx - WIDE / 2) < LEAF / 3;
     return w->rain.volume > 0 ? count * dx * dx * dx / w->rain.volume : 0;
 }
 

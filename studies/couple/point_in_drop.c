@@ -1,13 +1,14 @@
 /* cc -O3 -I. studies/couple/point_in_drop.c -lm -o point_in_drop && ./point_in_drop
    SPDX-License-Identifier: MIT
 
-   A round drop, in 2D and without gravity, flies at 1 m/s against a single point that is held, at three CFL numbers side by side: the smallest solid there
-   is. The liquid never covers the point: it stands in a cavity that is open to the rear (air has no pressure here, so that
-   nothing closes it) and cuts the drop in two.
+   A round drop, in 2D and without gravity, flies at 1 m/s against a single point that is held, at three CFL numbers
+   side by side: the smallest solid there is. The liquid never covers the point: it stands in a cavity that is open to
+   the rear (air has no pressure here, so that nothing closes it) and cuts the drop in two.
    --cfl runs one of them, --metric linear reads the level set's distance by the paper's other scheme.
-   min_distance= is the smallest distance of the liquid from the point at any time, over the size of a cell: above 0, it was never wet. volume_error= the largest
-   |volume/target - 1|; newton_mean= Newton steps a substep; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all.
-   The point is held: it takes up momentum. */
+   min_distance= is the smallest distance of the liquid from the point at any time, over the size of a cell: above 0, it
+   was never wet. volume_error= the largest |volume/target - 1|; newton_mean= Newton steps a substep; t_p=, t_n=,
+   t_step= seconds a substep for projections, for the optimisation, and in all. The point is held: it takes up
+   momentum. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_couple.h"
@@ -45,7 +46,9 @@ static void make_flight(ex_app *app, flight *f, double cfl, fsi_metric metric, d
     l.cfl = (fsi_real)cfl;
     l.capillary_cfl = 5;
     ex_check(app, fsi_levelset_create(&f->liquid, &l));
-    ex_check(app, fsi_levelset_fill_sphere(f->liquid, fsi_v3((fsi_real)(WIDTH / 2), (fsi_real)(POINT + 1.4 * RADIUS), 0), (fsi_real)RADIUS, fsi_v3(0, (fsi_real)-speed, 0), NULL));
+    ex_check(app,
+             fsi_levelset_fill_sphere(f->liquid, fsi_v3((fsi_real)(WIDTH / 2), (fsi_real)(POINT + 1.4 * RADIUS), 0),
+                                      (fsi_real)RADIUS, fsi_v3(0, (fsi_real)-speed, 0), NULL));
     p.vertices = &x;
     p.vertex_count = 1;
     p.vertex_mass = &mass;
@@ -98,7 +101,9 @@ int main(int argc, char **argv)
     if (strcmp(name, "spline") != 0 && strcmp(name, "linear") != 0) ex_die("--metric is neither spline nor linear");
     if (app.res < 32 || app.res > 1024) ex_die("--res is not between 32 and 1024");
     count = cfl > 0 ? 1 : 3;
-    for (k = 0; k < count; k++) make_flight(&app, &f[k], cfl > 0 ? cfl : numbers[k], strcmp(name, "linear") == 0 ? FSI_METRIC_LINEAR : FSI_METRIC_SPLINE, speed, tension);
+    for (k = 0; k < count; k++)
+        make_flight(&app, &f[k], cfl > 0 ? cfl : numbers[k],
+                    strcmp(name, "linear") == 0 ? FSI_METRIC_LINEAR : FSI_METRIC_SPLINE, speed, tension);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 0; k < count; k++) {

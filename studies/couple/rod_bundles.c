@@ -1,14 +1,17 @@
 /* cc -O3 -I. studies/couple/rod_bundles.c -lm -o rod_bundles && ./rod_bundles
    SPDX-License-Identifier: MIT
 
-   A drop of water with a surface tension of 0.04 N/m glides down a bundle of stiff rods, clamped at one side, off their free tips, and onto a second bundle that is
-   clamped at the other side and whose rods lie between those of the first. Two more rods stand in its way and cut it in parts, which fall through the second
-   bundle one after the other. With --tension 0.0728 there are two at most, and none has fallen through at the end.
-   ringed= is the most rods that liquid closed around at a time, in slices of cells across the bundles: 0 at --res 64, where the cuts stay open to the air, 2 at 96;
-   most_parts= the most drops at a time; passed= the share of the water below both bundles at the end; bend= how far a tip ever went from its place, over the length of
-   its rod. min_distance= is the smallest distance of the liquid from any sample of the rods, over the size of a cell: above 0, nothing ever passed through.
-   volume_error= the largest |volume/target - 1|; momentum_error= what liquid and rods gained or lost together when their velocities were made to agree, over what
-   they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. The paper's size is --res 160. */
+   A drop of water with a surface tension of 0.04 N/m glides down a bundle of stiff rods, clamped at one side, off their
+   free tips, and onto a second bundle that is clamped at the other side and whose rods lie between those of the first.
+   Two more rods stand in its way and cut it in parts, which fall through the second bundle one after the other. With
+   --tension 0.0728 there are two at most, and none has fallen through at the end. ringed= is the most rods that liquid
+   closed around at a time, in slices of cells across the bundles: 0 at --res 64, where the cuts stay open to the air, 2
+   at 96; most_parts= the most drops at a time; passed= the share of the water below both bundles at the end; bend= how
+   far a tip ever went from its place, over the length of its rod. min_distance= is the smallest distance of the liquid
+   from any sample of the rods, over the size of a cell: above 0, nothing ever passed through. volume_error= the largest
+   |volume/target - 1|; momentum_error= what liquid and rods gained or lost together when their velocities were made to
+   agree, over what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in
+   all; newton_mean= its Newton steps. The paper's size is --res 160. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/couple_tally.h"
@@ -37,7 +40,8 @@ typedef struct state {
 } state;
 
 /* Ends of a rod: x and z where it is clamped, x and z of its tip. */
-static const double upper_rod[4] = { 0, 0.0190, 0.0105, 0.0163 }, lower_rod[4] = { LONG, 0.0130, 0.009, 0.0070 }, high_rod[4] = { LONG, 0.0150, 0.0128, 0.0135 };
+static const double upper_rod[4] = {0, 0.0190, 0.0105, 0.0163}, lower_rod[4] = {LONG, 0.0130, 0.009, 0.0070},
+                    high_rod[4] = {LONG, 0.0150, 0.0128, 0.0135};
 
 static const double *ends_of(int rod) { return rod < UPPER ? upper_rod : rod < UPPER + LOWER ? lower_rod : high_rod; }
 
@@ -52,14 +56,16 @@ static double place_of(int rod)
 /* Adds a rod, its segments as long as a cell. */
 static void add_rod(state *w, int rod, double dx)
 {
-    const double *end = ends_of(rod), place = place_of(rod), y = WIDE / 2 + APART * place, rise = TROUGH * place * place;
+    const double *end = ends_of(rod), place = place_of(rod), y = WIDE / 2 + APART * place,
+                 rise = TROUGH * place * place;
     const int n = (int)floor(hypot(end[2] - end[0], end[3] - end[1]) / dx + 0.5), first = w->first[rod];
     int i;
     w->rest = (fsi_vec3 *)ex_alloc(w->rest, (size_t)(first + n + 1), sizeof *w->rest);
     w->segments = (int *)ex_alloc(w->segments, 2 * (size_t)(first + n), sizeof(int));
     for (i = 0; i <= n; i++) {
         const double t = (double)i / n;
-        w->rest[first + i] = fsi_v3((fsi_real)(end[0] + t * (end[2] - end[0])), (fsi_real)y, (fsi_real)(end[1] + rise + t * (end[3] - end[1])));
+        w->rest[first + i] = fsi_v3((fsi_real)(end[0] + t * (end[2] - end[0])), (fsi_real)y,
+                                    (fsi_real)(end[1] + rise + t * (end[3] - end[1])));
         if (i == n) continue;
         w->segments[2 * w->segment_count] = first + i;
         w->segments[2 * w->segment_count++ + 1] = first + i + 1;
@@ -85,7 +91,8 @@ static void make_rods(ex_app *app, state *w, double dx, double young)
     d.materials = &m;
     d.material_count = 1;
     ex_check(app, fsi_shell_create(&w->rods, &d));
-    for (r = 0; r < RODS; r++) w->rods->pinned[w->first[r]] = w->rods->pinned[w->first[r] + 1] = 1; /* two: its direction is held too */
+    /* two: its direction is held too */
+    for (r = 0; r < RODS; r++) w->rods->pinned[w->first[r]] = w->rods->pinned[w->first[r] + 1] = 1;
 }
 
 static void make_liquid(ex_app *app, state *w, double dx, double tension)
@@ -98,7 +105,8 @@ static void make_liquid(ex_app *app, state *w, double dx, double tension)
     d.dx = (fsi_real)dx;
     d.surface_tension = (fsi_real)tension;
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
-    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)BEGIN, (fsi_real)(WIDE / 2), (fsi_real)z), (fsi_real)RADIUS, fsi_v3(0, 0, 0), NULL));
+    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)BEGIN, (fsi_real)(WIDE / 2), (fsi_real)z),
+                                           (fsi_real)RADIUS, fsi_v3(0, 0, 0), NULL));
 }
 
 /* Rods with a vertex that liquid rings. */
@@ -108,7 +116,8 @@ static int count_ringed(const state *w)
     for (r = 0; r < RODS; r++) {
         int ringed = 0;
         for (i = w->first[r]; i < w->first[r + 1] && !ringed; i++)
-            ringed = (double)fsi_levelset_phi_at(w->liquid, w->rods->position[i]) < 2 * (double)w->liquid->desc.dx && ex_is_ringed(w->liquid, w->rods->position[i]);
+            ringed = (double)fsi_levelset_phi_at(w->liquid, w->rods->position[i]) < 2 * (double)w->liquid->desc.dx &&
+                     ex_is_ringed(w->liquid, w->rods->position[i]);
         count += ringed;
     }
     return count;
@@ -132,7 +141,9 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     const fsi_shell *s = w->rods;
     int r;
     ex_draw_liquid(app, scene, w->surface, w->liquid);
-    for (r = 0; r < RODS; r++) ex_draw_rod(scene, s->position + w->first[r], w->first[r + 1] - w->first[r], THICK, NULL, r < UPPER ? 0xc8432f : 0xd9a15b);
+    for (r = 0; r < RODS; r++)
+        ex_draw_rod(scene, s->position + w->first[r], w->first[r + 1] - w->first[r], THICK, NULL,
+                    r < UPPER ? 0xc8432f : 0xd9a15b);
     ex_save_scene(app, scene, frame, "%.0f ms", 1000 * s->time);
 }
 

@@ -1,11 +1,13 @@
 /* cc -O3 -I. studies/couple/row_of_points.c -lm -o row_of_points && ./row_of_points
    SPDX-License-Identifier: MIT
 
-   A drop, in 2D, falls at 1 m/s on a row of points that are held, a cell, 1.8 and 5 cells apart, side by side: how far apart may they be and still hold the
-   liquid? There are no edges between them, so that nothing but the points is tested. --spacing runs one of them; --cfl, --metric as in point_in_drop.c.
-   min_distance= is the smallest distance of the liquid from any point at any time, over the size of a cell: above 0, none was ever wet. leaked= is the largest share
-   of the liquid under a row, at any time (when all are run, of rows whose points are less than 2 cells apart); volume_error= the largest |volume/target - 1|; newton_mean= Newton steps a
-   substep, newton_most= of the hardest frame; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all. */
+   A drop, in 2D, falls at 1 m/s on a row of points that are held, a cell, 1.8 and 5 cells apart, side by side: how far
+   apart may they be and still hold the liquid? There are no edges between them, so that nothing but the points is
+   tested. --spacing runs one of them; --cfl, --metric as in point_in_drop.c. min_distance= is the smallest distance of
+   the liquid from any point at any time, over the size of a cell: above 0, none was ever wet. leaked= is the largest
+   share of the liquid under a row, at any time (when all are run, of rows whose points are less than 2 cells apart);
+   volume_error= the largest |volume/target - 1|; newton_mean= Newton steps a substep, newton_most= of the hardest
+   frame; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_couple.h"
@@ -31,7 +33,8 @@ static void make_fall(ex_app *app, fall *f, double spacing, double cfl, fsi_metr
     fsi_couple_desc d = fsi_couple_default_desc();
     const fsi_shell_material m = fsi_shell_default_material();
     const double dx = BOX / app->res;
-    const int count = (int)ceil((app->res - 1) / spacing - 1e-9) + 1; /* from wall to wall, the last gap may be smaller */
+    const int count = (int)ceil((app->res - 1) / spacing - 1e-9) + 1; /* from wall to wall, the last gap may be
+                                                                         smaller */
     fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)count, sizeof *x);
     fsi_real *mass = (fsi_real *)ex_alloc(NULL, (size_t)count, sizeof *mass);
     int i;
@@ -48,7 +51,8 @@ static void make_fall(ex_app *app, fall *f, double spacing, double cfl, fsi_metr
     l.cfl = (fsi_real)cfl;
     l.capillary_cfl = 5;
     ex_check(app, fsi_levelset_create(&f->liquid, &l));
-    ex_check(app, fsi_levelset_fill_sphere(f->liquid, fsi_v3((fsi_real)(0.51 * BOX), (fsi_real)(ROW + 1.6 * RADIUS), 0), (fsi_real)RADIUS, fsi_v3(0, (fsi_real)-speed, 0), NULL));
+    ex_check(app, fsi_levelset_fill_sphere(f->liquid, fsi_v3((fsi_real)(0.51 * BOX), (fsi_real)(ROW + 1.6 * RADIUS), 0),
+                                           (fsi_real)RADIUS, fsi_v3(0, (fsi_real)-speed, 0), NULL));
     p.gravity = fsi_v3(0, 0, 0);
     p.vertices = x;
     p.vertex_count = count;
@@ -72,10 +76,12 @@ static double leaked(const fall *f)
 {
     const fsi_levelset *l = f->liquid;
     int i, j, under = 0, all = 0;
-    for (j = 0; j < l->desc.n[1]; j++) for (i = 0; i < l->desc.n[0]; i++) if ((double)fsi_grid_at(l->phi, i, j, 0) < 0) {
-        under += (j + 0.5) * (double)l->desc.dx < ROW - 0.5 * (double)l->desc.dx;
-        all++;
-    }
+    for (j = 0; j < l->desc.n[1]; j++)
+        for (i = 0; i < l->desc.n[0]; i++)
+            if ((double)fsi_grid_at(l->phi, i, j, 0) < 0) {
+                under += (j + 0.5) * (double)l->desc.dx < ROW - 0.5 * (double)l->desc.dx;
+                all++;
+            }
     return all > 0 ? (double)under / all : 0;
 }
 
@@ -117,7 +123,9 @@ int main(int argc, char **argv)
     if (strcmp(name, "spline") != 0 && strcmp(name, "linear") != 0) ex_die("--metric is neither spline nor linear");
     if (app.res < 32 || app.res > 1024) ex_die("--res is not between 32 and 1024");
     count = spacing > 0 ? 1 : 3;
-    for (k = 0; k < count; k++) make_fall(&app, &f[k], spacing > 0 ? spacing : numbers[k], cfl, strcmp(name, "linear") == 0 ? FSI_METRIC_LINEAR : FSI_METRIC_SPLINE, speed, tension);
+    for (k = 0; k < count; k++)
+        make_fall(&app, &f[k], spacing > 0 ? spacing : numbers[k], cfl,
+                  strcmp(name, "linear") == 0 ? FSI_METRIC_LINEAR : FSI_METRIC_SPLINE, speed, tension);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 0; k < count; k++) {

@@ -1,14 +1,17 @@
 /* cc -O3 -I. studies/couple/slide_rods.c -lm -o slide_rods && ./slide_rods
    SPDX-License-Identifier: MIT
 
-   A drop of water, 3 mm wide, slides down two parallel rods, which it does not wet. Its surface carries it over the gap: the higher its tension, the farther it
-   gets before it is squeezed through: with --tension 0.03 it falls at 0.15 of their length, 0.02 from where it came down, with 0.045 at 0.18; water reaches the other end.
-   Rods across the grid hold it back, the more the coarser it is: after 96 ms it has gone 0.84 of the way without friction, g sin(slope) t^2/2, at --res 96 and 0.37
-   at 48; with --slip, where only what is normal to the rods is shared, 0.95 and 0.64 (on rods that are held all along).
-   reach= is how far along the rods the middle of a drop with more than a fifth of the liquid ever was above them, over their length; whole= the share of the liquid in the largest
-   drop at the end. min_distance= is the smallest distance of the liquid from any sample of the rods, over the size of a cell: above 0, nothing ever passed through.
-   volume_error= the largest |volume/target - 1|; momentum_error= what liquid and rods gained or lost together when their velocities were made to agree, over what they
-   exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. */
+   A drop of water, 3 mm wide, slides down two parallel rods, which it does not wet. Its surface carries it over the
+   gap: the higher its tension, the farther it gets before it is squeezed through: with --tension 0.03 it falls at 0.15
+   of their length, 0.02 from where it came down, with 0.045 at 0.18; water reaches the other end. Rods across the grid
+   hold it back, the more the coarser it is: after 96 ms it has gone 0.84 of the way without friction, g sin(slope)
+   t^2/2, at --res 96 and 0.37 at 48; with --slip, where only what is normal to the rods is shared, 0.95 and 0.64 (on
+   rods that are held all along). reach= is how far along the rods the middle of a drop with more than a fifth of the
+   liquid ever was above them, over their length; whole= the share of the liquid in the largest drop at the end.
+   min_distance= is the smallest distance of the liquid from any sample of the rods, over the size of a cell: above 0,
+   nothing ever passed through. volume_error= the largest |volume/target - 1|; momentum_error= what liquid and rods
+   gained or lost together when their velocities were made to agree, over what they exchanged; t_p=, t_n=, t_step=
+   seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/couple_tally.h"
@@ -78,7 +81,10 @@ static void make_liquid(ex_app *app, state *w, double dx, double tension)
     d.dx = (fsi_real)dx;
     d.surface_tension = (fsi_real)tension;
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
-    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)BEGIN, (fsi_real)(WIDE / 2), (fsi_real)(height_at(BEGIN) + 1.2 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, 0), NULL));
+    ex_check(app,
+             fsi_levelset_fill_sphere(
+                 w->liquid, fsi_v3((fsi_real)BEGIN, (fsi_real)(WIDE / 2), (fsi_real)(height_at(BEGIN) + 1.2 * RADIUS)),
+                 (fsi_real)RADIUS, fsi_v3(0, 0, 0), NULL));
 }
 
 /* Farthest middle of a large drop above the rods, along them. */
@@ -89,7 +95,8 @@ static double reach_of(const fsi_levelset *s)
     for (k = 0; k < s->component_count; k++) all += s->component[k].shape.volume;
     for (k = 0; k < s->component_count; k++) {
         const fsi_grid_component *c = &s->component[k].shape;
-        if (c->volume > all / 5 && (double)c->centroid.z > height_at((double)c->centroid.x)) most = fmax(most, (double)c->centroid.x / LONG);
+        if (c->volume > all / 5 && (double)c->centroid.z > height_at((double)c->centroid.x))
+            most = fmax(most, (double)c->centroid.x / LONG);
     }
     return most;
 }

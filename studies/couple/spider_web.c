@@ -1,12 +1,15 @@
 /* cc -O3 -I. studies/couple/spider_web.c -lm -o spider_web && ./spider_web
    SPDX-License-Identifier: MIT
 
-   Drops of rain fall on a spider's web: threads from a hub to a frame and a few rings across them, held where the threads end. Some drops stay where threads meet
-   or slide along one, some are cut by the silk and go on as smaller ones. With --adhesion 100 the silk is wetting: what it stopped hangs on, like dew.
-   caught= is the share of the rain that is still above the web's lowest point at the end; most_parts= the most drops at a time; sag= how far a vertex ever
-   went down, over the web's radius. min_distance= is the smallest distance of the liquid from any sample of the web, over the size of a cell: above 0, nothing ever passed
-   through. volume_error= the largest |volume/target - 1|; momentum_error= what liquid and web gained or lost together when their velocities were made to agree, over
-   what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. */
+   Drops of rain fall on a spider's web: threads from a hub to a frame and a few rings across them, held where the
+   threads end. Some drops stay where threads meet or slide along one, some are cut by the silk and go on as smaller
+   ones. With --adhesion 100 the silk is wetting: what it stopped hangs on, like dew. caught= is the share of the rain
+   that is still above the web's lowest point at the end; most_parts= the most drops at a time; sag= how far a vertex
+   ever went down, over the web's radius. min_distance= is the smallest distance of the liquid from any sample of the
+   web, over the size of a cell: above 0, nothing ever passed through. volume_error= the largest |volume/target - 1|;
+   momentum_error= what liquid and web gained or lost together when their velocities were made to agree, over what they
+   exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its
+   Newton steps. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/couple_tally.h"
@@ -103,9 +106,10 @@ static void make_web(ex_app *app, state *w, double dx, double young)
 
 static void make_rain(ex_app *app, state *w, double dx, double tension, double speed)
 {
-    static const double drop[DROPS][4] = { /* place, height over the hub, radius [mm] */
-        { 0, 0, 3, 1.7 }, { 6, 4, 5, 1.3 }, { -5, 4, 3, 1.5 }, { -4, -6, 5, 1.2 }, { 6, -4, 6.5, 1.7 }, { 1, 7, 7, 1.5 }, { -8, -1, 6, 1.3 }, { 1, -3, 10, 1.6 }, { -3, 2, 12, 1.4 }
-    };
+    static const double drop[DROPS][4] = {/* place, height over the hub, radius [mm] */
+                                          {0, 0, 3, 1.7},   {6, 4, 5, 1.3},    {-5, 4, 3, 1.5},
+                                          {-4, -6, 5, 1.2}, {6, -4, 6.5, 1.7}, {1, 7, 7, 1.5},
+                                          {-8, -1, 6, 1.3}, {1, -3, 10, 1.6},  {-3, 2, 12, 1.4}};
     fsi_levelset_desc d = fsi_levelset_default_desc();
     int k;
     d.context = &app->context;
@@ -114,8 +118,10 @@ static void make_rain(ex_app *app, state *w, double dx, double tension, double s
     d.surface_tension = (fsi_real)tension;
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
     for (k = 0; k < DROPS; k++) {
-        const double x = WIDE / 2 + 0.001 * drop[k][0], y = WIDE / 2 + 0.001 * drop[k][1], z = HEIGHT + 0.001 * drop[k][2];
-        ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z), (fsi_real)(0.001 * drop[k][3]), fsi_v3(0, 0, (fsi_real)-speed), NULL));
+        const double x = WIDE / 2 + 0.001 * drop[k][0], y = WIDE / 2 + 0.001 * drop[k][1],
+                     z = HEIGHT + 0.001 * drop[k][2];
+        ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z),
+                                               (fsi_real)(0.001 * drop[k][3]), fsi_v3(0, 0, (fsi_real)-speed), NULL));
     }
 }
 

@@ -1,11 +1,12 @@
 /* cc -O3 -I. studies/levelset/faucet.c -lm -o faucet && ./faucet
    SPDX-License-Identifier: MIT
 
-   A thin stream of water, 2 mm wide, leaves a faucet, and surface tension takes it apart (Plateau 1873, Rayleigh 1878): it swells and necks,
-   and lets go of drops, which swing on their way down and leave the box by its open bottom. Nothing disturbs the stream but the flow itself.
-   drops= counts how often a beam of light above the bottom was broken, components= the most pieces there were at once, emitted= what came out
-   of the faucet [ml], break_mm= the shortest that the stream was after its first drop had passed the beam. volume_error= is the largest
-   |volume/target - 1| of any step (of the first one, as long as all there is is what fills the nozzle), mean_error= the mean, balance= what
+   A thin stream of water, 2 mm wide, leaves a faucet, and surface tension takes it apart (Plateau 1873, Rayleigh 1878):
+   it swells and necks, and lets go of drops, which swing on their way down and leave the box by its open bottom.
+   Nothing disturbs the stream but the flow itself. drops= counts how often a beam of light above the bottom was broken,
+   components= the most pieces there were at once, emitted= what came out of the faucet [ml], break_mm= the shortest
+   that the stream was after its first drop had passed the beam. volume_error= is the largest |volume/target - 1| of any
+   step (of the first one, as long as all there is is what fills the nozzle), mean_error= the mean, balance= what
    targets are off what came in less what left and vanished, over what came in. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
@@ -126,7 +127,8 @@ int main(int argc, char **argv)
     ex_check(&app, fsi_levelset_emitter_total(s, faucet, &emitted));
     ex_figure(&app, "volume_error", "%.2e", volume_error);
     ex_figure(&app, "mean_error", "%.2e", mean_error / (double)app.steps);
-    ex_figure(&app, "balance", "%.1e", (s->stats.target + s->stats.lost_volume + s->stats.left_volume - emitted) / emitted);
+    ex_figure(&app, "balance", "%.1e",
+              (s->stats.target + s->stats.lost_volume + s->stats.left_volume - emitted) / emitted);
     ex_figure(&app, "emitted", "%.4f", 1e6 * emitted);
     ex_figure(&app, "lost", "%.1e", s->stats.lost_volume / emitted);
     ex_figure(&app, "components", "%.0f", components);

@@ -1,14 +1,15 @@
 /* cc -O3 -I. studies/levelset/oscillating_drop.c -lm -o oscillating_drop && ./oscillating_drop
    SPDX-License-Identifier: MIT
 
-   A drop of water, 2 mm wide, without gravity and viscosity, is stretched a little and let go: it swings between a cigar and a disc, in 3D
-   and as a round column in 2D. Nothing but the tension in N/m sets the pace. frequency_2d=, frequency_3d= are measured over Rayleigh's,
+   A drop of water, 2 mm wide, without gravity and viscosity, is stretched a little and let go: it swings between a
+   cigar and a disc, in 3D and as a round column in 2D. Nothing but the tension in N/m sets the pace. frequency_2d=,
+   frequency_3d= are measured over Rayleigh's,
 
       omega^2 = n (n^2 - 1) gamma/(rho R^3) in 2D,     n (n - 1) (n + 2) gamma/(rho R^3) in 3D,     n = 2,
 
-   frequency_error= is the larger of the two errors; damping_2d=, damping_3d= the share of the swing that one period takes, which in
-   a liquid without viscosity is the grid's doing. oscillating_drop.png shows the radius over time beside a sine of Rayleigh's period;
-   --frames counts quarters of it. */
+   frequency_error= is the larger of the two errors; damping_2d=, damping_3d= the share of the swing that one period
+   takes, which in a liquid without viscosity is the grid's doing. oscillating_drop.png shows the radius over time
+   beside a sine of Rayleigh's period; --frames counts quarters of it. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_levelset.h"
@@ -18,7 +19,8 @@
 #define DENSITY 1000  /* [kg/m^3] */
 #define CROSSINGS 16
 
-/* A drop; elongations are what mode 2 adds to its radius along x, over R. swing[i]: the largest between crossings i and i + 1 [period]. */
+/* A drop; elongations are what mode 2 adds to its radius along x, over R. swing[i]: the largest between crossings i and
+   i + 1 [period]. */
 typedef struct drop {
     fsi_levelset *s;
     int dim, crossings, samples, capacity;
@@ -36,10 +38,12 @@ static double rayleigh_period(int dim, double tension)
 static double elongation(const fsi_levelset *s)
 {
     const fsi_box3 box = s->component[0].shape.box;
-    return ((double)(box.hi.x - box.lo.x) - (double)(box.hi.y - box.lo.y)) / (2 * RADIUS * (s->desc.dim == 2 ? 2 : 1.5));
+    return ((double)(box.hi.x - box.lo.x) - (double)(box.hi.y - box.lo.y)) /
+           (2 * RADIUS * (s->desc.dim == 2 ? 2 : 1.5));
 }
 
-/* Velocities of mode 2, the gradient of a harmonic function, that would stretch the drop by `amplitude` R along x in a quarter of a period. */
+/* Velocities of mode 2, the gradient of a harmonic function, that would stretch the drop by `amplitude` R along x in a
+   quarter of a period. */
 static void push(fsi_levelset *s, double rate, double across)
 {
     const fsi_grid *g = s->grid;
@@ -49,7 +53,8 @@ static void push(fsi_levelset *s, double rate, double across)
             int corner[3];
             fsi_grid_corner(g, b, corner);
             for (e = 0; e < g->block_cells; e++) {
-                const fsi_vec3 x = fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (e & 7), corner[1] + (e >> 3 & 7), corner[2] + (e >> 6));
+                const fsi_vec3 x = fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (e & 7),
+                                                     corner[1] + (e >> 3 & 7), corner[2] + (e >> 6));
                 const double r = (double)(a == 0 ? x.x : (a == 1 ? x.y : x.z)) - BOX / 2;
                 s->u[a]->value[b * g->block_cells + e] = (fsi_real)(rate * r * (a == 0 ? 1 : across));
             }
@@ -71,7 +76,8 @@ static void make_drop(ex_app *app, drop *d, int dim, double tension, double ampl
     desc.surface_tension = (fsi_real)tension;
     desc.gravity = fsi_v3(0, 0, 0);
     ex_check(app, fsi_levelset_create(&d->s, &desc));
-    ex_check(app, fsi_levelset_fill_sphere(d->s, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(BOX / 2)), (fsi_real)RADIUS, fsi_v3(0, 0, 0), NULL));
+    ex_check(app, fsi_levelset_fill_sphere(d->s, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(BOX / 2)),
+                                           (fsi_real)RADIUS, fsi_v3(0, 0, 0), NULL));
     d->rest = elongation(d->s);
     push(d->s, amplitude * 2 * FSI_PI / d->period, dim == 2 ? -1 : -0.5);
 }
@@ -93,7 +99,8 @@ static void watch(drop *d)
 {
     const double now = d->s->time / d->period, q = elongation(d->s) - d->rest;
     add_sample(d, q);
-    if (d->before > 0 && d->last * q < 0 && d->crossings < CROSSINGS) d->crossing[d->crossings++] = d->before + (now - d->before) * d->last / (d->last - q);
+    if (d->before > 0 && d->last * q < 0 && d->crossings < CROSSINGS)
+        d->crossing[d->crossings++] = d->before + (now - d->before) * d->last / (d->last - q);
     d->swing[d->crossings] = fmax(d->swing[d->crossings], fabs(q));
     d->last = q;
     d->before = now;
@@ -121,7 +128,8 @@ static void plot(ex_app *app, drop *d, int count)
         ex_plot_series(&p, names[d[k].dim - 2], d[k].time, d[k].radius, d[k].samples, EX_MARK_LINE);
         if (d[k].samples > d[longest].samples) longest = k;
     }
-    for (i = 0; i < d[longest].samples; i++) d[longest].exact[i] = d[longest].swing[0] * sin(2 * FSI_PI * d[longest].time[i]);
+    for (i = 0; i < d[longest].samples; i++)
+        d[longest].exact[i] = d[longest].swing[0] * sin(2 * FSI_PI * d[longest].time[i]);
     ex_plot_series(&p, "Rayleigh, undamped", d[longest].time, d[longest].exact, d[longest].samples, EX_MARK_DASHES);
     ex_plot_save(app, &p, "oscillating_drop.png");
 }
@@ -149,7 +157,8 @@ int main(int argc, char **argv)
         for (k = 0; k < count; k++) {
             const double end = 0.25 * (frame + 1) * d[k].period;
             while (d[k].s->time < end * (1 - 1e-9)) {
-                ex_check(&app, fsi_levelset_step(d[k].s, (fsi_real)fmin((double)fsi_levelset_suggest_dt(d[k].s), end - d[k].s->time)));
+                ex_check(&app, fsi_levelset_step(d[k].s, (fsi_real)fmin((double)fsi_levelset_suggest_dt(d[k].s),
+                                                                        end - d[k].s->time)));
                 app.steps += d[k].s->stats.substeps;
                 watch(&d[k]);
             }

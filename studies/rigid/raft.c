@@ -1,10 +1,11 @@
 /* cc -O3 -I. studies/rigid/raft.c -lm -o raft && ./raft
    SPDX-License-Identifier: MIT
 
-   Three crates, a barrel and a buoy drop one after the other onto a raft that floats in a tank. fsi_rigid.h owns all bodies: their
-   masses, contacts and poses. The water is fsi_sph.h, or with --liquid levelset fsi_levelset.h: the same bodies, the same three
-   calls a step. afloat= how many bodies' centres are above the bottom half of the water at the end; on_raft= those that touch
-   the raft or what stands on it; max_depth= the deepest overlap of two bodies in the run [mm]. */
+   Three crates, a barrel and a buoy drop one after the other onto a raft that floats in a tank. fsi_rigid.h owns all
+   bodies: their masses, contacts and poses. The water is fsi_sph.h, or with --liquid levelset fsi_levelset.h: the same
+   bodies, the same three calls a step. afloat= how many bodies' centres are above the bottom half of the water at the
+   end; on_raft= those that touch the raft or what stands on it; max_depth= the deepest overlap of two bodies in the run
+   [mm]. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_sph.h"
@@ -96,7 +97,9 @@ static void add_bodies(ex_app *app, fsi_rigid *w)
     deck.density = 350;
     add_body(app, w, &deck, 1, fsi_v3(0.8, WIDTH / 2, LEVEL + 0.06));
     for (k = 0; k < CARGO; k++) {
-        load = k == 3 ? fsi_rigid_cylinder(side[k] / 2, 0.08) : k == 4 ? fsi_rigid_sphere(side[k] / 2) : fsi_rigid_box(fsi_v3(side[k] / 2, side[k] / 2, side[k] / 2));
+        load = k == 3   ? fsi_rigid_cylinder(side[k] / 2, 0.08)
+               : k == 4 ? fsi_rigid_sphere(side[k] / 2)
+                        : fsi_rigid_box(fsi_v3(side[k] / 2, side[k] / 2, side[k] / 2));
         load.density = 300;
         add_body(app, w, &load, 1, fsi_v3(x[k], WIDTH / 2 + 0.03 * (k % 2), LEVEL + 0.3 + 0.19 * k));
     }

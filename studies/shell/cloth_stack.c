@@ -1,11 +1,12 @@
 /* cc -O3 -I. studies/shell/cloth_stack.c -lm -o cloth_stack && ./cloth_stack
    SPDX-License-Identifier: MIT
 
-   Five sheets of silk and cotton fall onto a ball that stands on a table, one upon the other, turned against each other: layers in contact everywhere.
-   After every frame all edges are tested against all triangles, sheets, ball and table alike, by a test that shares nothing with the library: pairs from a
-   grid, and the signs of volumes computed without any rounding, as sums of products that are kept exactly as several doubles (Dekker 1971; Shewchuk
-   1997). intersections= is what it found over the whole run, and must be 0; tested= counts the pairs, an inner edge twice; min_gap= is what was left of the
-   range of the contacts at the closest. */
+   Five sheets of silk and cotton fall onto a ball that stands on a table, one upon the other, turned against each
+   other: layers in contact everywhere. After every frame all edges are tested against all triangles, sheets, ball and
+   table alike, by a test that shares nothing with the library: pairs from a grid, and the signs of volumes computed
+   without any rounding, as sums of products that are kept exactly as several doubles (Dekker 1971; Shewchuk 1997).
+   intersections= is what it found over the whole run, and must be 0; tested= counts the pairs, an inner edge twice;
+   min_gap= is what was left of the range of the contacts at the closest. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_shell.h"
@@ -35,7 +36,8 @@ typedef struct state {
 /* A sum of doubles, none of which is rounded away: parts in growing size, without overlap. */
 typedef struct exact { double part[128]; int count; } exact;
 
-/* Adds x: each part and what is carried are replaced by their rounded sum, carried on, and its error, kept (Shewchuk 1997, grow-expansion). */
+/* Adds x: each part and what is carried are replaced by their rounded sum, carried on, and its error, kept (Shewchuk
+   1997, grow-expansion). */
 static void exact_add(exact *e, double x)
 {
     int i, kept = 0;
@@ -68,8 +70,8 @@ static void exact_add_det(exact *e, double sign, const double *a, const double *
     }
 }
 
-/* On which side of the plane abc is d? The sign of (b - a) x (c - a) . (d - a): by plain doubles where the result is larger than any error they can
-   have, else from det [b c d] - det [a c d] + det [a b d] - det [a b c]. */
+/* On which side of the plane abc is d? The sign of (b - a) x (c - a) . (d - a): by plain doubles where the result is
+   larger than any error they can have, else from det [b c d] - det [a c d] + det [a b d] - det [a b c]. */
 static int side_of(const double *a, const double *b, const double *c, const double *d)
 {
     double u[3], v[3], w[3], value = 0, size = 0;
@@ -95,8 +97,8 @@ static int side_of(const double *a, const double *b, const double *c, const doub
     return value > 0 ? 1 : value < 0 ? -1 : 0;
 }
 
-/* Whether edge pq and triangle abc have a point in common that is none of their shared corners; they share none here. The line through p and q
-   passes the triangle's sides all on one side. */
+/* Whether edge pq and triangle abc have a point in common that is none of their shared corners; they share none here.
+   The line through p and q passes the triangle's sides all on one side. */
 static int crosses(const double *p, const double *q, const double *a, const double *b, const double *c)
 {
     const int from = side_of(a, b, c, p), to = side_of(a, b, c, q);
@@ -123,16 +125,20 @@ static int turn_of(int axis, const double *a, const double *b, const double *c)
     return side_of(flat[0], flat[1], flat[2], flat[3]);
 }
 
-/* Whether two edges in one plane have a point in common: each has its ends on both sides of the other; on one line, their boxes overlap. */
+/* Whether two edges in one plane have a point in common: each has its ends on both sides of the other; on one line,
+   their boxes overlap. */
 static int edges_meet(int axis, const double *p, const double *q, const double *a, const double *b)
 {
-    const int pa = turn_of(axis, p, q, a), pb = turn_of(axis, p, q, b), ap = turn_of(axis, a, b, p), aq = turn_of(axis, a, b, q);
+    const int pa = turn_of(axis, p, q, a), pb = turn_of(axis, p, q, b), ap = turn_of(axis, a, b, p),
+              aq = turn_of(axis, a, b, q);
     int k, meet = pa * pb <= 0 && ap * aq <= 0;
-    for (k = 0; k < 3 && meet && pa == 0 && pb == 0; k++) meet = fmax(p[k], q[k]) >= fmin(a[k], b[k]) && fmin(p[k], q[k]) <= fmax(a[k], b[k]);
+    for (k = 0; k < 3 && meet && pa == 0 && pb == 0; k++)
+        meet = fmax(p[k], q[k]) >= fmin(a[k], b[k]) && fmin(p[k], q[k]) <= fmax(a[k], b[k]);
     return meet;
 }
 
-/* The same for an edge in the plane of the triangle: it meets a side, or begins within. Seen along an axis along which the triangle has an area. */
+/* The same for an edge in the plane of the triangle: it meets a side, or begins within. Seen along an axis along which
+   the triangle has an area. */
 static int crosses_in_plane(const double *p, const double *q, const double *const t[3])
 {
     int axis, k, inside = 0;
@@ -183,11 +189,14 @@ static void enter(lattice *g, int item, unsigned slot)
     g->head[slot] = g->count++;
 }
 
-/* Whether a cell is the lowest one that both reach: there, and only there, a pair is tested. (A cell that merely shares a slot is not within reach.) */
+/* Whether a cell is the lowest one that both reach: there, and only there, a pair is tested. (A cell that merely shares
+   a slot is not within reach.) */
 static int is_first(const reach *a, const reach *b, const int *cell)
 {
     int k, first = 1;
-    for (k = 0; k < 3; k++) first = first && cell[k] == (a->lo[k] > b->lo[k] ? a->lo[k] : b->lo[k]) && cell[k] <= a->hi[k] && cell[k] <= b->hi[k];
+    for (k = 0; k < 3; k++)
+        first = first && cell[k] == (a->lo[k] > b->lo[k] ? a->lo[k] : b->lo[k]) && cell[k] <= a->hi[k] &&
+                cell[k] <= b->hi[k];
     return first;
 }
 
@@ -215,12 +224,14 @@ static void look(const soup *m, const lattice *g, const reach *of, int p, int q,
     ends[0] = m->x + 3 * p;
     ends[1] = m->x + 3 * q;
     r = reach_of(g, ends, 2);
-    for (cell[0] = r.lo[0]; cell[0] <= r.hi[0]; cell[0]++) for (cell[1] = r.lo[1]; cell[1] <= r.hi[1]; cell[1]++) for (cell[2] = r.lo[2]; cell[2] <= r.hi[2]; cell[2]++)
-        for (i = g->head[slot_of(g, cell[0], cell[1], cell[2])]; i >= 0; i = g->next[i]) {
-            if (!is_first(&r, &of[g->item[i]], cell)) continue;
-            *hits += meets(m, p, q, g->item[i]);
-            ++*tested;
-        }
+    for (cell[0] = r.lo[0]; cell[0] <= r.hi[0]; cell[0]++)
+        for (cell[1] = r.lo[1]; cell[1] <= r.hi[1]; cell[1]++)
+            for (cell[2] = r.lo[2]; cell[2] <= r.hi[2]; cell[2]++)
+                for (i = g->head[slot_of(g, cell[0], cell[1], cell[2])]; i >= 0; i = g->next[i]) {
+                    if (!is_first(&r, &of[g->item[i]], cell)) continue;
+                    *hits += meets(m, p, q, g->item[i]);
+                    ++*tested;
+                }
 }
 
 /* All edges against all triangles; an edge comes from each of its triangles, so that inner ones are counted twice. */
@@ -238,10 +249,14 @@ static int count_crossings(const soup *m, long long *tested)
         const double *c[3];
         for (k = 0; k < 3; k++) c[k] = m->x + 3 * m->triangles[3 * i + k];
         of[i] = reach_of(&g, c, 3);
-        for (cell[0] = of[i].lo[0]; cell[0] <= of[i].hi[0]; cell[0]++) for (cell[1] = of[i].lo[1]; cell[1] <= of[i].hi[1]; cell[1]++)
-            for (cell[2] = of[i].lo[2]; cell[2] <= of[i].hi[2]; cell[2]++) enter(&g, i, slot_of(&g, cell[0], cell[1], cell[2]));
+        for (cell[0] = of[i].lo[0]; cell[0] <= of[i].hi[0]; cell[0]++)
+            for (cell[1] = of[i].lo[1]; cell[1] <= of[i].hi[1]; cell[1]++)
+                for (cell[2] = of[i].lo[2]; cell[2] <= of[i].hi[2]; cell[2]++)
+                    enter(&g, i, slot_of(&g, cell[0], cell[1], cell[2]));
     }
-    for (i = 0; i < m->count; i++) for (k = 0; k < 3; k++) look(m, &g, of, m->triangles[3 * i + k], m->triangles[3 * i + (k + 1) % 3], tested, &hits);
+    for (i = 0; i < m->count; i++)
+        for (k = 0; k < 3; k++)
+            look(m, &g, of, m->triangles[3 * i + k], m->triangles[3 * i + (k + 1) % 3], tested, &hits);
     free(of);
     free(g.head);
     free(g.next);
@@ -266,7 +281,8 @@ static int count_all(const state *w, long long *tested)
         m.x[3 * i + 1] = (double)x.y;
         m.x[3 * i + 2] = (double)x.z;
     }
-    for (k = 0; k < 3 * m.count; k++) triangles[k] = k < 3 * faces ? w->shell->triangles[k] : own + w->solid.triangles[k - 3 * faces];
+    for (k = 0; k < 3 * m.count; k++)
+        triangles[k] = k < 3 * faces ? w->shell->triangles[k] : own + w->solid.triangles[k - 3 * faces];
     m.triangles = triangles;
     hits = count_crossings(&m, tested);
     free(m.x);
@@ -274,7 +290,8 @@ static int count_all(const state *w, long long *tested)
     return hits;
 }
 
-/* The test must find what is there: an edge through a triangle, one that ends short of it by the last bit of a double, one in its plane, one beside it. */
+/* The test must find what is there: an edge through a triangle, one that ends short of it by the last bit of a double,
+   one in its plane, one beside it. */
 static void check_the_test(void)
 {
     double x[15] = { 0, 0, 0, 1, 0, 0, 0, 1, 0, 0.25, 0.25, 1, 0.25, 0.25, -1 };
@@ -299,19 +316,22 @@ static void check_the_test(void)
     if (!good) ex_die("the test of intersections does not work");
 }
 
-/* ---- the scene ---------------------------------------------------------------------------------------------------- */
+/* ---- the scene
+   ---------------------------------------------------------------------------------------------------- */
 
 /* Sheet k, turned by 0.6 k about the vertical and somewhat off the middle. */
 static void add_sheet(state *w, int k, int n)
 {
     const double half = (SIDE + GROW * k) / 2, angle = 0.6 * k, z = 2 * BALL + APART * (k + 1);
-    ex_mesh sheet = ex_grid(fsi_v3((fsi_real)-half, (fsi_real)-half, 0), fsi_v3((fsi_real)half, (fsi_real)half, 0), n, n);
+    ex_mesh sheet =
+        ex_grid(fsi_v3((fsi_real)-half, (fsi_real)-half, 0), fsi_v3((fsi_real)half, (fsi_real)half, 0), n, n);
     int i;
     w->first[k] = w->cloth.vertex_count;
     w->face[k] = w->cloth.triangle_count;
     for (i = 0; i < sheet.vertex_count; i++) {
         const double x = (double)sheet.vertices[i].x, y = (double)sheet.vertices[i].y;
-        sheet.vertices[i] = fsi_v3((fsi_real)(cos(angle) * x - sin(angle) * y + 0.01 * k), (fsi_real)(sin(angle) * x + cos(angle) * y - 0.008 * k), (fsi_real)z);
+        sheet.vertices[i] = fsi_v3((fsi_real)(cos(angle) * x - sin(angle) * y + 0.01 * k),
+                                   (fsi_real)(sin(angle) * x + cos(angle) * y - 0.008 * k), (fsi_real)z);
     }
     ex_mesh_add(&w->cloth, &sheet);
     ex_mesh_free(&sheet);
@@ -374,8 +394,11 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->shell;
     int k;
-    for (k = 0; k < SHEETS; k++) ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles + 3 * w->face[k], w->face[k + 1] - w->face[k], 0.001, front[k], back[k]);
-    ex_draw_mesh(scene, w->solid.vertices, NULL, w->solid.vertex_count, w->solid.triangles, w->solid.triangle_count, 0xb9a58c);
+    for (k = 0; k < SHEETS; k++)
+        ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles + 3 * w->face[k], w->face[k + 1] - w->face[k],
+                      0.001, front[k], back[k]);
+    ex_draw_mesh(scene, w->solid.vertices, NULL, w->solid.vertex_count, w->solid.triangles, w->solid.triangle_count,
+                 0xb9a58c);
     ex_save_scene(app, scene, frame, "%.2f s", s->time);
 }
 

@@ -1,11 +1,13 @@
 /* cc -O3 -I. studies/shell/flag.c -lm -o flag && ./flag
    SPDX-License-Identifier: MIT
 
-   A flag of silk on a pole, in a wind of 3.5 m/s that veers by 7 degrees to and fro, which sets the pace. Integrated by BDF2, which takes little energy from waves that it
-   resolves: they run along the flag and whip its free end; backward Euler (--euler) at the same step damps them. The air only pushes along the normal
-   of each triangle, by its speed relative to the wind: there is no flow around the flag, no wake.
-   amplitude= is the root of the mean square of the way across the wind of the free edge's middle, over the flag's length, and frequency= how often a second it
-   crosses its mean from the same side, both over the last two thirds of the run; strouhal= is frequency times twice the amplitude in metres over the speed of the wind. */
+   A flag of silk on a pole, in a wind of 3.5 m/s that veers by 7 degrees to and fro, which sets the pace. Integrated by
+   BDF2, which takes little energy from waves that it resolves: they run along the flag and whip its free end; backward
+   Euler (--euler) at the same step damps them. The air only pushes along the normal of each triangle, by its speed
+   relative to the wind: there is no flow around the flag, no wake. amplitude= is the root of the mean square of the way
+   across the wind of the free edge's middle, over the flag's length, and frequency= how often a second it crosses its
+   mean from the same side, both over the last two thirds of the run; strouhal= is frequency times twice the amplitude
+   in metres over the speed of the wind. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_shell.h"
@@ -35,7 +37,8 @@ static void make_flag(ex_app *app, state *w, int euler)
     w->cloth = ex_grid(fsi_v3(0, 0, 0), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, 0), nx, ny);
     for (i = 0; i < w->cloth.vertex_count; i++) { /* upright, in slight waves that break the symmetry */
         fsi_vec3 *x = &w->cloth.vertices[i];
-        *x = fsi_v3(x->x, (fsi_real)(0.01 * (double)x->x * sin(7 * (double)x->x + 2 * (double)x->y)), (fsi_real)BOTTOM + x->y);
+        *x = fsi_v3(x->x, (fsi_real)(0.01 * (double)x->x * sin(7 * (double)x->x + 2 * (double)x->y)),
+                    (fsi_real)BOTTOM + x->y);
     }
     w->probe = (ny / 2) * (nx + 1) + nx;
     silk.clearance = silk.thickness / 2;
@@ -98,7 +101,8 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     for (k = 0; k < STRIPES; k++) { /* triangles come in rows, from below */
         const int first = ny * k / STRIPES, end = ny * (k + 1) / STRIPES;
         const uint32_t paint = k % 2 ? 0xf3ecd9 : 0x1f828c;
-        ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles + 6 * nx * first, 2 * nx * (end - first), 0.001, paint, paint);
+        ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles + 6 * nx * first, 2 * nx * (end - first), 0.001,
+                      paint, paint);
     }
     ex_save_scene(app, scene, frame, "%.2f s", s->time);
 }

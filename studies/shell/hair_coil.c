@@ -1,11 +1,12 @@
 /* cc -O3 -I. studies/shell/hair_coil.c -lm -o hair_coil && ./hair_coil
    SPDX-License-Identifier: MIT
 
-   A lock of hair, or a telephone cord: a rod whose rest shape is a helix, which bends and twists. It hangs from its upper end, and its lower end
-   is drawn down until the rod is nearly straight; then it is let go. A straight rod that remembers a helix has to turn about itself
-   to become one: without twist it could not tell left from right. It springs back into its coil, turns touching turns.
-   turns= is how often it winds about its axis at the end, signed, over what its rest shape does (1: all of it); length_pulled= and
-   length_free= are its heights, over the one at rest under its own weight, by fsi_shell_settle; min_gap= must stay above 0. --no-twist does without it. */
+   A lock of hair, or a telephone cord: a rod whose rest shape is a helix, which bends and twists. It hangs from its
+   upper end, and its lower end is drawn down until the rod is nearly straight; then it is let go. A straight rod that
+   remembers a helix has to turn about itself to become one: without twist it could not tell left from right. It springs
+   back into its coil, turns touching turns. turns= is how often it winds about its axis at the end, signed, over what
+   its rest shape does (1: all of it); length_pulled= and length_free= are its heights, over the one at rest under its
+   own weight, by fsi_shell_settle; min_gap= must stay above 0. --no-twist does without it. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_shell.h"
@@ -88,7 +89,8 @@ static double turns_of(const state *w)
     double turned = 0;
     int i;
     for (i = 1; i + 1 < w->count; i++) {
-        const double ax = (double)(x[i].x - x[i - 1].x), ay = (double)(x[i].y - x[i - 1].y), bx = (double)(x[i + 1].x - x[i].x), by = (double)(x[i + 1].y - x[i].y);
+        const double ax = (double)(x[i].x - x[i - 1].x), ay = (double)(x[i].y - x[i - 1].y),
+                     bx = (double)(x[i + 1].x - x[i].x), by = (double)(x[i + 1].y - x[i].y);
         turned += atan2(ax * by - ay * bx, ax * bx + ay * by);
     }
     return turned / (2 * FSI_PI);
@@ -98,7 +100,8 @@ static double turns_of(const state *w)
 static void lead_end(const state *w, double from, double time)
 {
     const int last = w->count - 1;
-    const double t = fmin(1, time / PULL), way = t * t * (3 - 2 * t), low = from + (TOP - STRETCH * w->length - from) * way;
+    const double t = fmin(1, time / PULL), way = t * t * (3 - 2 * t),
+                 low = from + (TOP - STRETCH * w->length - from) * way;
     w->shell->pinned[last] = time < PULL + HOLD;
     w->shell->target[last] = fsi_v3((fsi_real)(COIL * (1 - way)), 0, (fsi_real)low);
 }
@@ -122,7 +125,8 @@ static void write_time(ex_image *image, double time, int k)
 {
     char text[64];
     snprintf(text, sizeof text, "%.2f s", time);
-    ex_text(image, (int)(image->width / 2 + (k - KEPT / 2.0) * APART / SIGHT * image->height), 40, 13, EX_CENTER, 0x3a4550, text);
+    ex_text(image, (int)(image->width / 2 + (k - KEPT / 2.0) * APART / SIGHT * image->height), 40, 13, EX_CENTER,
+            0x3a4550, text);
 }
 
 /* The present moment on the right; those that are kept, from left to right. */

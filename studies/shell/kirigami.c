@@ -1,13 +1,15 @@
 /* cc -O3 -I. studies/shell/kirigami.c -lm -o kirigami && ./kirigami
    SPDX-License-Identifier: MIT
 
-   A square of card, folded along its middle and cut by V-shaped slits across the fold. The crease rests at 110.6 degrees from flat; on every other band
-   between two slits it was folded the other way. The card starts flat, held by its two sides; they are led together and it pops out: main fold up,
-   bands down. Then the sides are pulled apart and it lies flat again, and let go it springs back. Bending is by the shape operator, plate theory with Poisson's effect;
-   creases are softer than the card. fold= and band= are mean angles of the crease in degrees at rest, found by fsi_shell_settle,
-   of the fold and of the bands: short of 110.6, as the card resists being bent. popped= and pulled= are the fold's angle when the sides were closest
-   and farthest apart; depth= how far the bands stand out at rest, from the highest to the lowest point of the crease over the card's width; stretch= the largest
-   strain of an edge at any time: paper bends, and hardly stretches. */
+   A square of card, folded along its middle and cut by V-shaped slits across the fold. The crease rests at 110.6
+   degrees from flat; on every other band between two slits it was folded the other way. The card starts flat, held by
+   its two sides; they are led together and it pops out: main fold up, bands down. Then the sides are pulled apart and
+   it lies flat again, and let go it springs back. Bending is by the shape operator, plate theory with Poisson's effect;
+   creases are softer than the card. fold= and band= are mean angles of the crease in degrees at rest, found by
+   fsi_shell_settle, of the fold and of the bands: short of 110.6, as the card resists being bent. popped= and pulled=
+   are the fold's angle when the sides were closest and farthest apart; depth= how far the bands stand out at rest, from
+   the highest to the lowest point of the crease over the card's width; stretch= the largest strain of an edge at any
+   time: paper bends, and hardly stretches. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_shell.h"
@@ -24,16 +26,19 @@
 
 typedef struct state {
     ex_mesh card;
-    int n, *low, *crease_band; /* edges a side; lower copy of each lattice point or -1; band of each crease edge, -1: the fold */
+    int n, *low, *crease_band; /* edges a side; lower copy of each lattice point or -1; band of each crease edge, -1:
+                                  the fold */
     fsi_shell_crease *creases;
     int crease_count;
     fsi_shell *shell;
     double stretch;
 } state;
 
-/* ---- the cut card -------------------------------------------------------------------------------------------------- */
+/* ---- the cut card
+   -------------------------------------------------------------------------------------------------- */
 
-/* Slit s runs through the lattice points (i, j) with j = foot + |i - n/2|, |i - n/2| <= reach; its two ends are not cut. */
+/* Slit s runs through the lattice points (i, j) with j = foot + |i - n/2|, |i - n/2| <= reach; its two ends are not
+   cut. */
 static int foot_of(const state *w, int s) { return w->n / 12 + s * (w->n / 9); }
 static int reach_of(const state *w) { return w->n * 3 / 10; }
 
@@ -46,7 +51,8 @@ static int slit_at(const state *w, int i, int j)
     return -1;
 }
 
-/* The number of a point as seen by a cell: cells below a slit use its lower copy. Within a column cells are below if their lower row is. */
+/* The number of a point as seen by a cell: cells below a slit use its lower copy. Within a column cells are below if
+   their lower row is. */
 static int point_of(const state *w, int i, int j, int upper)
 {
     const int k = j * (w->n + 1) + i;
@@ -65,7 +71,8 @@ static void add_triangle(state *w, const int *ij)
     }
 }
 
-/* Cells are cut along the diagonals that slits follow: up to the right on the right side, up to the left on the left one. */
+/* Cells are cut along the diagonals that slits follow: up to the right on the right side, up to the left on the left
+   one. */
 static void add_cell(state *w, int i, int j)
 {
     const int right = i >= w->n / 2;
@@ -141,7 +148,8 @@ static void make_card(ex_app *app, state *w)
     for (j = 0; j <= w->n; j++) w->shell->pinned[j * (w->n + 1)] = w->shell->pinned[j * (w->n + 1) + w->n] = 1;
 }
 
-/* ---- what the hands do, and what is measured ----------------------------------------------------------------------- */
+/* ---- what the hands do, and what is measured
+   ----------------------------------------------------------------------- */
 
 static double ease(double t) { return t <= 0 ? 0 : t >= 1 ? 1 : t * t * (3 - 2 * t); }
 
@@ -171,7 +179,9 @@ static double mean_angle(const state *w, int bands)
         fsi_vec3 n[2] = { { 0, 0, 0 }, { 0, 0, 0 } }, along = fsi_v3_unit(fsi_v3_sub(x[b], x[a]));
         for (i = 0; i < w->shell->triangle_count; i++) for (k = 0; k < 3; k++) {
             const int p = t[3 * i + k], q = t[3 * i + (k + 1) % 3];
-            if ((p == a && q == b) || (p == b && q == a)) n[p == b] = fsi_v3_unit(fsi_v3_cross(fsi_v3_sub(x[t[3 * i + 1]], x[t[3 * i]]), fsi_v3_sub(x[t[3 * i + 2]], x[t[3 * i]])));
+            if ((p == a && q == b) || (p == b && q == a))
+                n[p == b] = fsi_v3_unit(
+                    fsi_v3_cross(fsi_v3_sub(x[t[3 * i + 1]], x[t[3 * i]]), fsi_v3_sub(x[t[3 * i + 2]], x[t[3 * i]])));
         }
         sum += atan2((double)fsi_v3_dot(fsi_v3_cross(n[1], n[0]), along), (double)fsi_v3_dot(n[0], n[1]));
         count++;
@@ -186,7 +196,8 @@ static double stretch_of(const state *w)
     int i, k;
     for (i = 0; i < w->card.triangle_count; i++) for (k = 0; k < 3; k++) {
         const int a = w->card.triangles[3 * i + k], b = w->card.triangles[3 * i + (k + 1) % 3];
-        most = fmax(most, fabs((double)(fsi_v3_norm(fsi_v3_sub(x[a], x[b])) / fsi_v3_norm(fsi_v3_sub(rest[a], rest[b]))) - 1));
+        most = fmax(
+            most, fabs((double)(fsi_v3_norm(fsi_v3_sub(x[a], x[b])) / fsi_v3_norm(fsi_v3_sub(rest[a], rest[b]))) - 1));
     }
     return most;
 }

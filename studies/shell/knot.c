@@ -1,11 +1,13 @@
 /* cc -O3 -I. studies/shell/knot.c -lm -o knot && ./knot
    SPDX-License-Identifier: MIT
 
-   A rope lies in a loose overhand knot; its ends are pulled apart, at steps of 1/24 s, until the knot is tight and the rope stretches. The rope is a rod
-   that is straight at rest, bends and twists, rubs on itself, and keeps twice its radius of distance: radius= is the clearance of its material.
-   However long the step, it may not pass through itself: the knot would be gone. writhe= is Gauss's double integral over the rope at the end, 3.4 or so
-   for a tight overhand knot, 2 less after each passage; clear= the smallest distance between parts farther apart along the rope than a half turn around it, less its thickness, over
-   that, at any time: its own measurement, beside the simulator's min_gap=; both must stay above 0. tension= is the pull on an end at the end [N]. */
+   A rope lies in a loose overhand knot; its ends are pulled apart, at steps of 1/24 s, until the knot is tight and the
+   rope stretches. The rope is a rod that is straight at rest, bends and twists, rubs on itself, and keeps twice its
+   radius of distance: radius= is the clearance of its material. However long the step, it may not pass through itself:
+   the knot would be gone. writhe= is Gauss's double integral over the rope at the end, 3.4 or so for a tight overhand
+   knot, 2 less after each passage; clear= the smallest distance between parts farther apart along the rope than a half
+   turn around it, less its thickness, over that, at any time: its own measurement, beside the simulator's min_gap=;
+   both must stay above 0. tension= is the pull on an end at the end [N]. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_shell.h"
@@ -23,8 +25,9 @@ typedef struct state {
     fsi_shell *shell;
 } state;
 
-/* Seen from above an overhand knot of polynomials (Shastri 1992), t^3 - 3 t, t^4 - 4 t^2, which crosses itself at the pairs t = (-1.93, 0.52),
-   (-1.73, 1.73) and (-0.52, 1.93); between these it goes smoothly up and down, over, under, over ... Beyond |t| = 2 it goes straight on. */
+/* Seen from above an overhand knot of polynomials (Shastri 1992), t^3 - 3 t, t^4 - 4 t^2, which crosses itself at the
+   pairs t = (-1.93, 0.52), (-1.73, 1.73) and (-0.52, 1.93); between these it goes smoothly up and down, over, under,
+   over ... Beyond |t| = 2 it goes straight on. */
 static fsi_vec3 knot_at(double t)
 {
     static const double when[6] = { 0, 0.518, 1.732, 1.932, 2.25, 9 }, height[6] = { 0, -1, 1, -1, 0, 0 };
@@ -52,7 +55,8 @@ static void lay_rope(state *w, double reach)
     for (i = 0; i < w->count; i++) {
         s = along[SAMPLES] * i / (w->count - 1);
         while (k + 2 < SAMPLES + 1 && along[k + 1] < s) k++;
-        w->at[i] = fsi_v3_madd(p[k], (fsi_real)((s - along[k]) / (along[k + 1] - along[k])), fsi_v3_sub(p[k + 1], p[k]));
+        w->at[i] =
+            fsi_v3_madd(p[k], (fsi_real)((s - along[k]) / (along[k + 1] - along[k])), fsi_v3_sub(p[k + 1], p[k]));
         w->at[i] = fsi_v3_scale(w->at[i], (fsi_real)scale);
         w->straight[i] = fsi_v3((fsi_real)(LENGTH * i / (w->count - 1)), 0, 0);
     }
@@ -101,10 +105,13 @@ static void pull(const state *w, double dt, double stop)
     const double edge = LENGTH / (w->count - 1);
     int k;
     for (k = 0; k < 2; k++) {
-        const double out = k ? 1 : -1, to = fmin(fabs((double)x[ends[k][0]].x) + SPEED * dt, stop / 2), keep = exp(-3 * dt);
-        const fsi_vec3 end = fsi_v3((fsi_real)(out * to), (fsi_real)keep * x[ends[k][0]].y, (fsi_real)keep * x[ends[k][0]].z);
+        const double out = k ? 1 : -1, to = fmin(fabs((double)x[ends[k][0]].x) + SPEED * dt, stop / 2),
+                     keep = exp(-3 * dt);
+        const fsi_vec3 end =
+            fsi_v3((fsi_real)(out * to), (fsi_real)keep * x[ends[k][0]].y, (fsi_real)keep * x[ends[k][0]].z);
         fsi_vec3 way = fsi_v3_sub(x[ends[k][1]], x[ends[k][0]]);
-        way = fsi_v3_unit(fsi_v3_add(fsi_v3_scale(fsi_v3_unit(way), (fsi_real)keep), fsi_v3((fsi_real)(-out * (1 - keep)), 0, 0)));
+        way = fsi_v3_unit(
+            fsi_v3_add(fsi_v3_scale(fsi_v3_unit(way), (fsi_real)keep), fsi_v3((fsi_real)(-out * (1 - keep)), 0, 0)));
         w->shell->target[ends[k][0]] = end;
         w->shell->target[ends[k][1]] = fsi_v3_madd(end, (fsi_real)edge, way);
     }
@@ -117,7 +124,8 @@ static double pull_of(const state *w)
     return (double)fsi_v3_norm(fsi_v3_sub(x[3], x[2])) / edge - 1; /* strain beside the end */
 }
 
-/* ---- its own measurements ----------------------------------------------------------------------------------------- */
+/* ---- its own measurements
+   ----------------------------------------------------------------------------------------- */
 
 /* Smallest distance between segments that are at least a half turn around the rope, pi radius, apart along it. */
 static double least_distance(const state *w)
@@ -143,7 +151,8 @@ static double writhe_of(const state *w)
     for (i = 0; i + 1 < w->count; i++) for (j = i + 2; j + 1 < w->count; j++) {
         const fsi_vec3 e = fsi_v3_sub(x[i + 1], x[i]), f = fsi_v3_sub(x[j + 1], x[j]), n = fsi_v3_cross(e, f);
         for (k = 0; k < 9; k++) {
-            const fsi_vec3 r = fsi_v3_sub(fsi_v3_madd(x[i], (fsi_real)((k % 3 + 0.5) / 3), e), fsi_v3_madd(x[j], (fsi_real)((k / 3 + 0.5) / 3), f));
+            const fsi_vec3 r = fsi_v3_sub(fsi_v3_madd(x[i], (fsi_real)((k % 3 + 0.5) / 3), e),
+                                          fsi_v3_madd(x[j], (fsi_real)((k / 3 + 0.5) / 3), f));
             const double d = (double)fsi_v3_norm(r);
             sum += 2 * (double)fsi_v3_dot(n, r) / (9 * d * d * d);
         }

@@ -1,24 +1,25 @@
 /* cc -O3 -I. studies/solve/soap_film.c -lm -o soap_film && ./soap_film
    SPDX-License-Identifier: MIT
 
-   A soap film hangs between two rings that are pulled apart. It takes the shape of least area, a catenoid, until at a distance
-   of 1.3255 radii there is none any more: then the neck closes, the film is cut, and each half retracts to the disc in its ring.
-   The film is a mesh of triangles that moves by its mean curvature, the gradient of its area (Dziuk 1990; Pinkall and Polthier
-   1993), in steps of backward Euler, and this is what fsi_solve.h is for:
+   A soap film hangs between two rings that are pulled apart. It takes the shape of least area, a catenoid, until at a
+   distance of 1.3255 radii there is none any more: then the neck closes, the film is cut, and each half retracts to the
+   disc in its ring. The film is a mesh of triangles that moves by its mean curvature, the gradient of its area (Dziuk
+   1990; Pinkall and Polthier 1993), in steps of backward Euler, and this is what fsi_solve.h is for:
 
       (M + dt L) d = -dt L x,     x += d      M: a third of the area of the triangles around a point; L: cotangents
 
-   One matrix of numbers, three right sides. fsi_assembly adds up the triangles; fsi_solver analyses the pattern once a mesh (analyses=:
-   before and after the cut), and takes a factor as preconditioner for as many steps as it serves. (A film is flat enough to be factorised
-   in a few ms: --reuse 0 does that in each step and takes no longer.) The points on the rings are pinned; they are in x, not in d.
+   One matrix of numbers, three right sides. fsi_assembly adds up the triangles; fsi_solver analyses the pattern once a
+   mesh (analyses=: before and after the cut), and takes a factor as preconditioner for as many steps as it serves. (A
+   film is flat enough to be factorised in a few ms: --reuse 0 does that in each step and takes no longer.) The points
+   on the rings are pinned; they are in x, not in d.
 
-   The hand waits for the film: it pulls the slower the faster the neck moves, and stops by itself when that runs away. At 1.2 radii it
-   pauses, and the film at rest is compared with theory, neck_error= and area_error=; critical= is where it stopped, in radii. slivers=
-   counts triangles so thin that they were held back, over all steps.
+   The hand waits for the film: it pulls the slower the faster the neck moves, and stops by itself when that runs away.
+   At 1.2 radii it pauses, and the film at rest is compared with theory, neck_error= and area_error=; critical= is where
+   it stopped, in radii. slivers= counts triangles so thin that they were held back, over all steps.
 
-   Lengths are in radii R of the rings, times in R^2 / m where m is the speed of the film over its curvature. This is a way to the shape
-   of least area, not the motion of a real film, which has inertia and moves air. Where little moves, steps and the times between
-   pictures are longer. */
+   Lengths are in radii R of the rings, times in R^2 / m where m is the speed of the film over its curvature. This is a
+   way to the shape of least area, not the motion of a real film, which has inertia and moves air. Where little moves,
+   steps and the times between pictures are longer. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_krylov.h"
@@ -66,8 +67,9 @@ static double bisect(double (*f)(double s, double given), double given, double l
     return lo;
 }
 
-/* A catenoid of neck a is r = a cosh(z / a). With s = h / 2a its rings, of radius 1, are h = 2 s / cosh s apart. That is largest where its
-   derivative, 2 (1 - s tanh s) / cosh s, is 0. Of two catenoids below, the one with the smaller s is stable. */
+/* A catenoid of neck a is r = a cosh(z / a). With s = h / 2a its rings, of radius 1, are h = 2 s / cosh s apart. That
+   is largest where its derivative, 2 (1 - s tanh s) / cosh s, is 0. Of two catenoids below, the one with the smaller s
+   is stable. */
 static double distance_beyond(double s, double h) { return 2 * s / cosh(s) - h; }
 static double past_largest(double s, double given) { return s * tanh(s) - 1 - given; }
 
@@ -95,7 +97,8 @@ static void make_film(film *f, int around)
     f->mesh = ex_mesh_make(n * (rows + 1), 2 * n * rows);
     for (j = 0; j <= rows; j++) for (i = 0; i < n; i++) {
         double angle = 2 * FSI_PI * (i + 0.5 * (j & 1)) / n;
-        f->mesh.vertices[j * n + i] = fsi_v3((fsi_real)cos(angle), (fsi_real)sin(angle), (fsi_real)(FIRST * (j / (double)rows - 0.5)));
+        f->mesh.vertices[j * n + i] =
+            fsi_v3((fsi_real)cos(angle), (fsi_real)sin(angle), (fsi_real)(FIRST * (j / (double)rows - 0.5)));
     }
     for (j = 0; j < rows; j++) for (i = 0; i < n; i++) {
         int *t = f->mesh.triangles + 6 * (j * n + i), odd = j & 1, next = (i + 1) % n, low = j * n, high = low + n;
@@ -113,7 +116,8 @@ static void make_systems(ex_app *app, film *f)
 {
     fsi_assembly_desc d = fsi_assembly_default_desc();
     const int triangles = f->mesh.triangle_count, points = f->mesh.vertex_count, corners = 3 * triangles;
-    int *start = (int *)ex_alloc(NULL, (size_t)triangles + 1, sizeof *start), *vertex = (int *)ex_alloc(NULL, (size_t)corners, sizeof *vertex), i;
+    int *start = (int *)ex_alloc(NULL, (size_t)triangles + 1, sizeof *start),
+        *vertex = (int *)ex_alloc(NULL, (size_t)corners, sizeof *vertex), i;
     f->unknown = (int *)ex_alloc(f->unknown, (size_t)points, sizeof *f->unknown);
     for (i = 0; i < points; i++) f->unknown[i] = -1;
     for (i = 0; i < corners; i++) {
@@ -160,8 +164,9 @@ static void free_film(film *f)
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
-/* L_ij = e_i . e_j / (4 area) of a triangle, e_i its edge opposite to corner i: for i != j that is -cot / 2 of the angle between them. Returns the
-   area. That of slivers is raised: they pull less than they ought to, but no triangle makes L indefinite. */
+/* L_ij = e_i . e_j / (4 area) of a triangle, e_i its edge opposite to corner i: for i != j that is -cot / 2 of the
+   angle between them. Returns the area. That of slivers is raised: they pull less than they ought to, but no triangle
+   makes L indefinite. */
 static double stiffness(film *f, int triangle, double l[3][3])
 {
     const int *t = f->mesh.triangles + 3 * triangle;
@@ -219,7 +224,8 @@ static double solve(ex_app *app, film *f)
         ex_check(app, fsi_solver_solve(f->solver, &system, f->right, f->way[k]));
         f->iterations += f->solver->stats.iters;
     }
-    for (i = 0; i < f->unknowns; i++) longest = fmax(longest, sqrt(d[0][i] * d[0][i] + d[1][i] * d[1][i] + d[2][i] * d[2][i]));
+    for (i = 0; i < f->unknowns; i++)
+        longest = fmax(longest, sqrt(d[0][i] * d[0][i] + d[1][i] * d[1][i] + d[2][i] * d[2][i]));
     return longest;
 }
 
@@ -237,8 +243,8 @@ static void find_normals(film *f)
     for (i = 0; i < f->mesh.vertex_count; i++) f->normal[i] = fsi_v3_unit(f->normal[i]);
 }
 
-/* Moves points towards the middle of their neighbours, within the film: curvature moves them across it only, and would crowd them where it
-   shrinks. An inner edge has two triangles: each neighbour counts twice. */
+/* Moves points towards the middle of their neighbours, within the film: curvature moves them across it only, and would
+   crowd them where it shrinks. An inner edge has two triangles: each neighbour counts twice. */
 static void even_out(film *f)
 {
     fsi_vec3 *x = f->mesh.vertices, *sum = (fsi_vec3 *)ex_alloc(NULL, (size_t)f->mesh.vertex_count, sizeof *sum);
@@ -260,10 +266,12 @@ static void even_out(film *f)
     free(count);
 }
 
-/* Moves the rings apart, and all points with them in proportion: else the outermost triangles alone would be stretched. */
+/* Moves the rings apart, and all points with them in proportion: else the outermost triangles alone would be
+   stretched. */
 static void pull(film *f)
 {
-    double speed = PULL * fmax(0, 1 - f->neck_speed / (f->neck_error > 0 ? CREEP : FOLLOW)), distance = f->distance + speed * f->dt;
+    double speed = PULL * fmax(0, 1 - f->neck_speed / (f->neck_error > 0 ? CREEP : FOLLOW)),
+           distance = f->distance + speed * f->dt;
     int i;
     if (f->cut) return;
     if (f->neck_error <= 0) distance = fmin(distance, PAUSE);
@@ -318,8 +326,8 @@ static void measure(film *f, double dt)
     f->area_error = fabs(area_of(f) / want_area - 1);
 }
 
-/* Cuts a neck of less radius than its triangles are high: its points become two, each the tip of a half. Triangles that have lost an edge
-   by that vanish. */
+/* Cuts a neck of less radius than its triangles are high: its points become two, each the tip of a half. Triangles that
+   have lost an edge by that vanish. */
 static void cut_neck(ex_app *app, film *f)
 {
     const int row = neck_row(f), n = f->around, lower = row * n, upper = lower + 1;
@@ -355,7 +363,8 @@ static void advance(ex_app *app, film *f)
     for (i = 0; i < f->mesh.vertex_count; i++) {
         fsi_vec3 *x = f->mesh.vertices + i;
         k = f->unknown[i];
-        if (k >= 0) *x = fsi_v3(x->x + (fsi_real)f->way[0][k], x->y + (fsi_real)f->way[1][k], x->z + (fsi_real)f->way[2][k]);
+        if (k >= 0)
+            *x = fsi_v3(x->x + (fsi_real)f->way[0][k], x->y + (fsi_real)f->way[1][k], x->z + (fsi_real)f->way[2][k]);
     }
     even_out(f);
     dt = f->dt;
@@ -407,7 +416,8 @@ static void draw(ex_app *app, ex_scene *scene, film *f, int frame)
     snprintf(text, sizeof text, "rings %.3f R apart", f->distance);
     ex_text(image, 24, 40, 13, EX_LEFT, 0x2a303a, text);
     if (f->cut) snprintf(text, sizeof text, "cut: two halves");
-    else if (catenoid(f->distance, &neck, &area)) snprintf(text, sizeof text, "neck %.3f R, catenoid %.3f R", f->neck, neck);
+    else if (catenoid(f->distance, &neck, &area))
+        snprintf(text, sizeof text, "neck %.3f R, catenoid %.3f R", f->neck, neck);
     else snprintf(text, sizeof text, "neck %.3f R, no catenoid", f->neck);
     ex_text(image, 24, 64, 13, EX_LEFT, 0x2a303a, text);
     ex_save_frame(app, image, frame);
@@ -441,7 +451,8 @@ int main(int argc, char **argv)
     desc.ordering = fsi_dissection();
     desc.iteration = fsi_krylov_iteration();
     desc.reuse = 6;
-    ex_int(&app, "reuse", &desc.reuse, 0, 1000, "iterations that are tried with an old factor, 0: each step factorises");
+    ex_int(&app, "reuse", &desc.reuse, 0, 1000,
+           "iterations that are tried with an old factor, 0: each step factorises");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 12 || app.res > 2000) ex_die("--res is not between 12 and 2000");
     make_film(&f, app.res);

@@ -2,11 +2,11 @@
    SPDX-License-Identifier: MIT
 
    A jet of water falls between the teeth of four running gears in an open box: three at 34.9 rad/s and one of twice the
-   teeth at half the speed. What comes between two teeth as they close must get out again, and nothing may get into them.
-   The flanks are involutes, which roll on each other without overlap; each gear is drawn in by half of --gap, which
-   leaves --gap between mating teeth. At 1.5 dx the liquid passes through, at 0.5 dx it is shut out. gap_dx= is the smallest
-   distance found between any two gears over a turn. inside= particles in a gear, by winding numbers, lost= out of the box,
-   placed= pinched= those put back outside by the simulator, and of these those without a free place. */
+   teeth at half the speed. What comes between two teeth as they close must get out again, and nothing may get into
+   them. The flanks are involutes, which roll on each other without overlap; each gear is drawn in by half of --gap,
+   which leaves --gap between mating teeth. At 1.5 dx the liquid passes through, at 0.5 dx it is shut out. gap_dx= is
+   the smallest distance found between any two gears over a turn. inside= particles in a gear, by winding numbers, lost=
+   out of the box, placed= pinched= those put back outside by the simulator, and of these those without a free place. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/shapes.h"
 #include "fsi_sph.h"
@@ -41,9 +41,9 @@ static void add_point(outline *o, double radius, double middle, double half)
     outline_add(o, radius * cos(middle + half), radius * sin(middle + half));
 }
 
-/* Teeth one after the other, each: foot, rising flank, tip, falling flank. A tooth is as wide as a gap on the pitch circle;
-   at radius r its half angle is pi/(2 teeth) + inv(pressure angle) - inv(acos(base/r)); inside the base circle the flank
-   is radial. The tip stands 0.8 modules above the pitch circle, so that 12 teeth need no undercut. */
+/* Teeth one after the other, each: foot, rising flank, tip, falling flank. A tooth is as wide as a gap on the pitch
+   circle; at radius r its half angle is pi/(2 teeth) + inv(pressure angle) - inv(acos(base/r)); inside the base circle
+   the flank is radial. The tip stands 0.8 modules above the pitch circle, so that 12 teeth need no undercut. */
 static void add_teeth(outline *o, int teeth, double radius, double phase, int pieces)
 {
     double base = radius * cos(PRESSURE_ANGLE), tip = radius + 0.8 * MODULE, root = radius - 1.05 * MODULE;
@@ -63,7 +63,8 @@ static void add_teeth(outline *o, int teeth, double radius, double phase, int pi
             double r = low + (tip - low) * i / (2 * pieces);
             add_point(o, r, middle, foot - involute(acos(base / r)));
         }
-        for (i = pieces - 1; i >= 0 && root < base; i--) add_point(o, root + (base - root) * i / pieces, middle, root_half);
+        for (i = pieces - 1; i >= 0 && root < base; i--)
+            add_point(o, root + (base - root) * i / pieces, middle, root_half);
         for (i = 1; i < pieces; i++) add_point(o, root, middle, root_half + (pitch - 2 * root_half) * i / pieces);
     }
 }
@@ -88,8 +89,8 @@ static void make_gear(ex_app *app, gear *g, double gap, int pieces)
     outline_free(&drawn_in);
 }
 
-/* Sets gear g on the pitch circle of `by`, in the direction `angle` from its axis, and turns it so that its gaps meet the
-   teeth of `by` there: teeth (phase - angle) of both, in turns, add up to a half. */
+/* Sets gear g on the pitch circle of `by`, in the direction `angle` from its axis, and turns it so that its gaps meet
+   the teeth of `by` there: teeth (phase - angle) of both, in turns, add up to a half. */
 static void mesh_with(gear *g, const gear *by, int teeth, double angle)
 {
     double turns = by->teeth * (by->phase - angle) / (2 * FSI_PI);
@@ -118,8 +119,8 @@ static fsi_quat gear_at(const gear *g, double time)
     return fsi_quat_from_axis_angle(fsi_v3(0, -1, 0), (fsi_real)(g->speed * time));
 }
 
-/* Smallest distance between the corners of one gear and another one, over a turn of the smaller ones [m]; negative: they
-   overlap. */
+/* Smallest distance between the corners of one gear and another one, over a turn of the smaller ones [m]; negative:
+   they overlap. */
 static double smallest_gap(const gear *g)
 {
     double least = 1e300;

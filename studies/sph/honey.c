@@ -1,10 +1,11 @@
 /* cc -O3 -I. studies/sph/honey.c -lm -o honey && ./honey
    SPDX-License-Identifier: MIT
 
-   A thread of honey, 10 Pa s, is pressed from a nozzle onto a plate. Where it lands it is compressed, buckles and lays itself
-   down in coils. Nothing in the solver knows of that but viscosity, whose forces leave rotation alone, and a plate that the
-   liquid sticks to. coils= counts the turns of the thread about the axis, just above the heap, coil_mm= is their mean radius.
-   There is no surface tension here: a thread that gravity stretches to twice its length tears (--speed 0.1 shows it). */
+   A thread of honey, 10 Pa s, is pressed from a nozzle onto a plate. Where it lands it is compressed, buckles and lays
+   itself down in coils. Nothing in the solver knows of that but viscosity, whose forces leave rotation alone, and a
+   plate that the liquid sticks to. coils= counts the turns of the thread about the axis, just above the heap, coil_mm=
+   is their mean radius. There is no surface tension here: a thread that gravity stretches to twice its length tears
+   (--speed 0.1 shows it). */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_sph.h"
@@ -20,17 +21,19 @@ typedef struct thread {
     double angle, turns, radius;   /* direction from the axis; turns so far; sum of radii [m] */
 } thread;
 
-/* Adds the layers that the piston has pushed into the nozzle by now. The first ones are pushed aside a little, round and round:
-   no hand is steady. */
+/* Adds the layers that the piston has pushed into the nozzle by now. The first ones are pushed aside a little, round
+   and round: no hand is steady. */
 static void push(ex_app *app, fsi_sph *s, double height, double speed, thread *t)
 {
     const double dx = (double)s->desc.spacing;
     int i, j, n = (int)(RADIUS / dx) + 1;
     for (; t->layers * dx <= speed * s->time; t->layers++) {
-        double above = height + NOZZLE * dx - (speed * s->time - t->layers * dx), aside = t->layers < 40 ? 0.05 * speed : 0;
+        double above = height + NOZZLE * dx - (speed * s->time - t->layers * dx),
+               aside = t->layers < 40 ? 0.05 * speed : 0;
         for (j = -n; j <= n; j++) {
             for (i = -n; i <= n; i++) {
-                fsi_vec3 x = fsi_v3(i * dx, j * dx, above), v = fsi_v3(aside * cos(0.3 * t->layers), aside * sin(0.3 * t->layers), -speed);
+                fsi_vec3 x = fsi_v3(i * dx, j * dx, above),
+                         v = fsi_v3(aside * cos(0.3 * t->layers), aside * sin(0.3 * t->layers), -speed);
                 if (hypot(i, j) * dx < 1.02 * RADIUS) ex_check(app, fsi_sph_add_particles(s, &x, &v, 1));
             }
         }

@@ -1,11 +1,13 @@
-/* cc -O3 -I. studies/sph/ode_crates.c $(pkg-config --silence-errors --cflags --libs ode && echo -DUSE_ODE) -lm -o ode_crates && ./ode_crates
+/* cc -O3 -I. studies/sph/ode_crates.c $(pkg-config --silence-errors --cflags --libs ode && echo -DUSE_ODE) -lm -o
+   ode_crates && ./ode_crates
    SPDX-License-Identifier: MIT
 
-   Another engine owns the bodies: ODE (www.ode.org, Debian's libode-dev, its C API) has nine crates of three densities, their contacts with
-   each other and with the tank; fsi_sph.h has the water. Each crate is a COUPLED fsi_body. A step is: ODE's poses and velocities go
-   into the fsi_bodys; the water steps; the reaction forces go back as forces of ODE's step. Where ODE is not installed the program says so and
-   ends. lowest= is the height of the lowest crate's centre over half its side: 1 on the floor; floating= crates of 300 and 700 kg/m^3 whose
-   centre is above half the water's depth at the end. */
+   Another engine owns the bodies: ODE (www.ode.org, Debian's libode-dev, its C API) has nine crates of three densities,
+   their contacts with each other and with the tank; fsi_sph.h has the water. Each crate is a COUPLED fsi_body. A step
+   is: ODE's poses and velocities go into the fsi_bodys; the water steps; the reaction forces go back as forces of ODE's
+   step. Where ODE is not installed the program says so and ends. lowest= is the height of the lowest crate's centre
+   over half its side: 1 on the floor; floating= crates of 300 and 700 kg/m^3 whose centre is above half the water's
+   depth at the end. */
 #if !defined(USE_ODE)
 #include <stdio.h>
 
@@ -44,7 +46,8 @@ typedef struct engine {
 static void read_crate(engine *e, int k)
 {
     const dBodyID ode = e->ode[k];
-    const dReal *x = dBodyGetPosition(ode), *q = dBodyGetQuaternion(ode), *v = dBodyGetLinearVel(ode), *w = dBodyGetAngularVel(ode);
+    const dReal *x = dBodyGetPosition(ode), *q = dBodyGetQuaternion(ode), *v = dBodyGetLinearVel(ode),
+                *w = dBodyGetAngularVel(ode);
     fsi_body *b = &e->crates[k].body;
     b->pose.position = fsi_v3(x[0], x[1], x[2]);
     b->pose.orientation = fsi_quat_unit(fsi_quat_make(q[1], q[2], q[3], q[0]));
@@ -63,7 +66,8 @@ static void add_crate(ex_app *app, engine *e, fsi_sph *s, int k)
     dMassSetBoxTotal(&of, c->body.mass, SIDE, SIDE, SIDE);
     dBodySetMass(e->ode[k], &of);
     dGeomSetBody(geom, e->ode[k]);
-    dBodySetPosition(e->ode[k], LENGTH * (0.25 + 0.25 * (k % 3)) + 0.02 * (k / 3), WIDTH / 2 + 0.02 * (k % 2), LEVEL + SIDE * (0.8 + 1.3 * (k / 3)));
+    dBodySetPosition(e->ode[k], LENGTH * (0.25 + 0.25 * (k % 3)) + 0.02 * (k / 3), WIDTH / 2 + 0.02 * (k % 2),
+                     LEVEL + SIDE * (0.8 + 1.3 * (k / 3)));
     read_crate(e, k);
     ex_check(app, fsi_sph_teleport_obstacle(s, c->id));
 }

@@ -1,11 +1,12 @@
 /* cc -O3 -I. studies/sph/rotating_cone.c -lm -o rotating_cone && ./rotating_cone
    SPDX-License-Identifier: MIT
 
-   Water is poured into a funnel of six thin flat walls with a sharp tip, which then spins up to 87.2 rad/s and throws it
-   out over its rim: a wall 4 mm thick whose rim moves 9 mm in a step of 1 ms, without substeps. --shape sheet makes the
-   funnel of six triangles without thickness, --shape closed of the six triangles of a pyramid from which nothing may
-   escape; --full is the 25,000 particles of the method's paper (Liu et al., "Rotating cone"). inside= adds up, over all
-   steps, the particles that winding numbers find in the wall; leaked= those that changed sides where no rim is in reach.
+   Water is poured into a funnel of six thin flat walls with a sharp tip, which then spins up to 87.2 rad/s and throws
+   it out over its rim: a wall 4 mm thick whose rim moves 9 mm in a step of 1 ms, without substeps. --shape sheet makes
+   the funnel of six triangles without thickness, --shape closed of the six triangles of a pyramid from which nothing
+   may escape; --full is the 25,000 particles of the method's paper (Liu et al., "Rotating cone"). inside= adds up, over
+   all steps, the particles that winding numbers find in the wall; leaked= those that changed sides where no rim is in
+   reach.
 
          : jet         \  |  /      sides of a regular polygon, tip down, turning about the
           :             \ | /       axis z; the tank around it catches what is thrown out
@@ -102,7 +103,8 @@ static void pour(ex_app *app, fsi_sph *s, const cone *c, int *layers)
 {
     double dx = (double)s->desc.spacing, out;
     int i, j, n = (int)(JET_RADIUS / dx);
-    for (; s->count * (double)s->particle_volume < c->poured && (out = JET_SPEED * s->time - *layers * dx) >= 0; ++*layers) {
+    for (; s->count * (double)s->particle_volume < c->poured && (out = JET_SPEED * s->time - *layers * dx) >= 0;
+         ++*layers) {
         for (j = -n; j <= n; j++) {
             for (i = -n; i <= n; i++) {
                 fsi_vec3 x = fsi_v3((fsi_real)(i * dx), (fsi_real)(j * dx), (fsi_real)(c->jet_height - out));
@@ -134,7 +136,8 @@ static void follow(cone *c, const fsi_sph *s, double dt)
     c->was = (fsi_vec3 *)ex_alloc(c->was, (size_t)s->count, sizeof *c->was);
     for (i = 0; i < s->count; i++) {
         fsi_vec3 now = fsi_pose_local(c->body.pose, s->position[i]), was = c->was[i];
-        if (i < c->followed && (beyond(c, now) < 0) != (beyond(c, was) < 0) && fmax((double)now.z, (double)was.z) + reach < HEIGHT)
+        if (i < c->followed && (beyond(c, now) < 0) != (beyond(c, was) < 0) &&
+            fmax((double)now.z, (double)was.z) + reach < HEIGHT)
             c->leaked++;
         c->was[i] = now;
     }
@@ -150,7 +153,8 @@ static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const cone *c, 
     for (i = 0; i < c->mesh->vertex_count; i++) x[i] = fsi_pose_point(c->body.pose, c->mesh->vertices[i]);
     ex_speed_colors(s->velocity, s->count, 5, colors);
     ex_draw_spheres(scene, s->position, s->count, (double)s->desc.spacing / 2, colors, 0);
-    if (c->kind == CLOSED) ex_draw_walls(scene, x, c->mesh->vertex_count, c->mesh->faces, c->mesh->face_count, 0xd9a15b);
+    if (c->kind == CLOSED)
+        ex_draw_walls(scene, x, c->mesh->vertex_count, c->mesh->faces, c->mesh->face_count, 0xd9a15b);
     else ex_draw_mesh(scene, x, NULL, c->mesh->vertex_count, c->mesh->faces, c->mesh->face_count, 0xd9a15b);
     if (c->kind != CLOSED) ex_draw_box(scene, scene->box, 1.2, 0x7d8894);
     image = ex_render(scene);
@@ -186,7 +190,8 @@ int main(int argc, char **argv)
     app.res = 34;
     app.res_help = "particles over the width of the rim: dx = 0.2 m / res";
     app.frames = 36;
-    ex_string(&app, "shape", &shape_name, "funnel: thin walls; sheet: six triangles; closed: a pyramid of six triangles");
+    ex_string(&app, "shape", &shape_name,
+              "funnel: thin walls; sheet: six triangles; closed: a pyramid of six triangles");
     ex_real(&app, "dt", &dt, 0, 20, "time step without substeps [ms], 0: 1 ms with substeps");
     ex_real(&app, "ramp", &ramp, 1e-6, 1, "seconds until the full speed is reached");
     ex_flag(&app, "full", &full, "25,000 particles");

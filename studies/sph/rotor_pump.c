@@ -7,14 +7,15 @@
 
       2 depth (pi bore^2 - rotor's area) a revolution: each rotor carries its gaps past the housing once.
 
-   There is no air to press water into the gaps, only the depth above, so the wall stands deep under water. What is missing
-   from 1 shrinks with --res: 0.89 at 14, 0.94 at 20. Mostly it is the wedge between tip and bore, thinner than a particle.
+   There is no air to press water into the gaps, only the depth above, so the wall stands deep under water. What is
+   missing from 1 shrinks with --res: 0.89 at 14, 0.94 at 20. Mostly it is the wedge between tip and bore, thinner than
+   a particle.
 
-   The lobes are cycloids, rolled by a circle on the pitch circle, outside and inside by turns. Such rotors touch and never
-   overlap; drawn in by half the clearance they keep apart. gap_dx= is the smallest distance found between any two of the
-   solids over a turn, the ends of the rotors and the walls there included. inside= particles in a solid, by winding
-   numbers, and lost= outside the tank, summed over all steps (--full: inside at the end); placed= pinched= those that the
-   simulator put back outside, and of these those without a free place. */
+   The lobes are cycloids, rolled by a circle on the pitch circle, outside and inside by turns. Such rotors touch and
+   never overlap; drawn in by half the clearance they keep apart. gap_dx= is the smallest distance found between any two
+   of the solids over a turn, the ends of the rotors and the walls there included. inside= particles in a solid, by
+   winding numbers, and lost= outside the tank, summed over all steps (--full: inside at the end); placed= pinched=
+   those that the simulator put back outside, and of these those without a free place. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/shapes.h"
 #include "fsi_sph.h"
@@ -24,7 +25,8 @@
 #define DEPTH (0.8 * TIP)    /* of the tank, along the axes */
 #define WALL (0.25 * TIP)    /* least thickness of the housing */
 #define BASIN (1.3 * TIP)    /* width of each */
-#define ABOVE (2.5 * TIP)    /* water over the top of the wall at the start, at DEEP_FOR rad/s; it grows as their square, like the suction */
+#define ABOVE (2.5 * TIP)    /* water over the top of the wall at the start, at DEEP_FOR rad/s; it grows as their
+                                square, like the suction */
 #define DEEP_FOR 26.1
 #define FRAMES_A_TURN 16
 #define RAMP 0.5             /* the rotors come up to speed in the time of so many turns */
@@ -44,8 +46,8 @@ typedef struct pump {
     double measured, turns;  /* volume that has passed [m^3], in so many turns */
 } pump;
 
-/* One lobe after the other: on a circle of radius a rolls one of radius b = a / (2 lobes), outside from -b/a to b/a half
-   turns for the lobe, then inside for the hollow. Tips reach a + 2 b, hollows a - 2 b. */
+/* One lobe after the other: on a circle of radius a rolls one of radius b = a / (2 lobes), outside from -b/a to b/a
+   half turns for the lobe, then inside for the hollow. Tips reach a + 2 b, hollows a - 2 b. */
 static void add_cycloids(outline *o, int lobes, double a, double tip_angle, int pieces)
 {
     double b = a / (2 * lobes);
@@ -54,7 +56,8 @@ static void add_cycloids(outline *o, int lobes, double a, double tip_angle, int 
         double s = k & 1 ? -1 : 1, start = tip_angle + (2 * k - 1) * FSI_PI / (2 * lobes);
         for (i = 0; i < pieces; i++) {
             double t = 2 * FSI_PI * i / pieces, middle = start + t * b / a, turn = middle + s * t;
-            outline_add(o, (a + s * b) * cos(middle) - s * b * cos(turn), (a + s * b) * sin(middle) - s * b * sin(turn));
+            outline_add(o, (a + s * b) * cos(middle) - s * b * cos(turn),
+                        (a + s * b) * sin(middle) - s * b * sin(turn));
         }
     }
 }
@@ -98,7 +101,8 @@ static void add_bore(outline *o, const pump *p, double z, double from, double to
     outline_arc(o, 0, z, p->bore / cos((to - from) / (2 * pieces)), from, to, pieces);
 }
 
-/* Tank and housing in one: the liquid's outer bounds with the lower bore, and the wall with the upper bore as a hole. */
+/* Tank and housing in one: the liquid's outer bounds with the lower bore, and the wall with the upper bore as a
+   hole. */
 static void make_house(ex_app *app, pump *p)
 {
     outline o = outline_empty(), wall = outline_empty();
@@ -154,7 +158,8 @@ static double angle_at(const pump *p, double time)
     return time < up ? p->speed * time * time / (2 * up) : p->speed * (time - up / 2);
 }
 
-/* Smallest distance between the corners of each rotor and the other two solids, over one turn [m]; negative: they overlap. */
+/* Smallest distance between the corners of each rotor and the other two solids, over one turn [m]; negative: they
+   overlap. */
 static double smallest_gap(const pump *p)
 {
     double least = 1e300;
@@ -201,7 +206,8 @@ static void draw_rim(ex_scene *scene, const fsi_mesh *m)
     for (f = 0; f < m->face_count; f++) {
         for (k = 0; k < 3 && m->face_normals[f].y > (fsi_real)0.5; k++) {
             int a = m->faces[3 * f + k], b = m->faces[3 * f + (k + 1) % 3], other = m->face_neighbor[3 * f + k];
-            if (m->face_normals[other].y < (fsi_real)0.5) ex_draw_line(scene, m->vertices[a], m->vertices[b], 1.5, 0x55616c);
+            if (m->face_normals[other].y < (fsi_real)0.5)
+                ex_draw_line(scene, m->vertices[a], m->vertices[b], 1.5, 0x55616c);
         }
     }
 }

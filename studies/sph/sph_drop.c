@@ -1,10 +1,11 @@
 /* cc -O3 -I. studies/sph/sph_drop.c -lm -o sph_drop && ./sph_drop
    SPDX-License-Identifier: MIT
 
-   Water drops of 2 mm without gravity. On the left one swings between a cigar and a disc; on the right two meet off the middle,
-   become one and go on to turn and swing. The tension is given in N/m and nothing else is set. period_ratio= is the period of
-   the swing over Rayleigh's, 2 pi sqrt(rho R^3/(8 sigma)); pressure_ratio= the pressure in the calm drop over Laplace's,
-   2 sigma/R; momentum_error= what the meeting drops gained in momentum, over what each brought along. */
+   Water drops of 2 mm without gravity. On the left one swings between a cigar and a disc; on the right two meet off the
+   middle, become one and go on to turn and swing. The tension is given in N/m and nothing else is set. period_ratio= is
+   the period of the swing over Rayleigh's, 2 pi sqrt(rho R^3/(8 sigma)); pressure_ratio= the pressure in the calm drop
+   over Laplace's, 2 sigma/R; momentum_error= what the meeting drops gained in momentum, over what each brought
+   along. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_sph.h"
@@ -85,7 +86,8 @@ static void start_swing(fsi_sph *s, swing *w, double amplitude)
     int i;
     memset(w, 0, sizeof *w);
     w->rest = elongation(s);
-    for (i = 0; i < s->count; i++) s->velocity[i] = fsi_v3_scale(fsi_v3(-s->position[i].x / 2, -s->position[i].y / 2, s->position[i].z), rate);
+    for (i = 0; i < s->count; i++)
+        s->velocity[i] = fsi_v3_scale(fsi_v3(-s->position[i].x / 2, -s->position[i].y / 2, s->position[i].z), rate);
 }
 
 static void watch_swing(const fsi_sph *s, swing *w, double dt)
@@ -112,7 +114,8 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, fsi_sph *co
     fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)(liquid[0]->count + liquid[1]->count), sizeof *x);
     int k, i, n = 0;
     for (k = 0; k < 2; k++)
-        for (i = 0; i < liquid[k]->count; i++) x[n++] = fsi_v3_add(liquid[k]->position[i], fsi_v3(k ? 0.0015 : -0.0035, 0, 0));
+        for (i = 0; i < liquid[k]->count; i++)
+            x[n++] = fsi_v3_add(liquid[k]->position[i], fsi_v3(k ? 0.0015 : -0.0035, 0, 0));
     ex_draw_particles(app, scene, surface, x, n);
     ex_save_scene(app, scene, frame, "%.1f ms", ms);
     free(x);
@@ -168,7 +171,8 @@ int main(int argc, char **argv)
                 app.steps += liquid[k]->stats.substeps;
                 if (k == 0) watch_swing(liquid[0], &w, dt);
             }
-            ex_write_particles(&app, k ? "meeting" : "swinging", frame, liquid[k]->position, liquid[k]->velocity, liquid[k]->count);
+            ex_write_particles(&app, k ? "meeting" : "swinging", frame, liquid[k]->position, liquid[k]->velocity,
+                               liquid[k]->count);
         }
         app.sim_seconds = liquid[1]->time;
         if (app.images) draw(&app, &scene, surface, liquid, 1000 * (frame + 1) * FRAME, frame);
@@ -177,9 +181,12 @@ int main(int argc, char **argv)
 
     app.hash = 31 * fsi_sph_hash(liquid[0]) + fsi_sph_hash(liquid[1]);
     ex_figure(&app, "particles", "%.0f", liquid[0]->count + liquid[1]->count);
-    ex_figure(&app, "period_ratio", "%.3f", w.crossings > 1 ? 2 * (w.last - w.first) / (w.crossings - 1) / rayleigh(liquid[0]) : 0);
+    ex_figure(&app, "period_ratio", "%.3f",
+              w.crossings > 1 ? 2 * (w.last - w.first) / (w.crossings - 1) / rayleigh(liquid[0]) : 0);
     ex_figure(&app, "pressure_ratio", "%.3f", laplace);
-    ex_figure(&app, "momentum_error", "%.1e", (double)fsi_v3_norm(fsi_v3_sub(momentum(liquid[1]), before)) / (SPEED * (double)liquid[1]->particle_mass * liquid[1]->count / 2));
+    ex_figure(&app, "momentum_error", "%.1e",
+              (double)fsi_v3_norm(fsi_v3_sub(momentum(liquid[1]), before)) /
+                  (SPEED * (double)liquid[1]->particle_mass * liquid[1]->count / 2));
     for (k = 0; k < 2; k++) fsi_sph_destroy(liquid[k]);
     fsi_surface_destroy(surface);
     ex_scene_end(&scene);

@@ -1,12 +1,12 @@
 /* cc -O3 -I. studies/sph/turbine.c -lm -o turbine && ./turbine
    SPDX-License-Identifier: MIT
 
-   Water enters a pipe at 10 m/s, is set turning by eight guide vanes and straightened again by a runner of five blades that
-   spins at 87.2 rad/s (Liu et al., "Hydroturbine"); it leaves through the open end of the pipe into a sink. torque= is the
-   mean moment of the water on the runner over the last third of the run, along the axis; euler= what it should be by
-   Euler's turbine equation: the moment of momentum that flows in before the runner less what flows out behind it, measured
-   from the particles. inside= adds up, over all steps, the particles that winding numbers find in pipe, vanes, hubs or
-   blades. --full is 2.1 million particles and 49,000 triangles.
+   Water enters a pipe at 10 m/s, is set turning by eight guide vanes and straightened again by a runner of five blades
+   that spins at 87.2 rad/s (Liu et al., "Hydroturbine"); it leaves through the open end of the pipe into a sink.
+   torque= is the mean moment of the water on the runner over the last third of the run, along the axis; euler= what it
+   should be by Euler's turbine equation: the moment of momentum that flows in before the runner less what flows out
+   behind it, measured from the particles. inside= adds up, over all steps, the particles that winding numbers find in
+   pipe, vanes, hubs or blades. --full is 2.1 million particles and 49,000 triangles.
 
        _______________________________________________
       |         vanes |/ /|   \\ |                      ->  sink
@@ -48,17 +48,18 @@ typedef struct machine {
 /* Along the axis, a flow that passes the hub at full pipe's rate goes so fast [m/s]. */
 static double axial_speed(void) { return INFLOW * PIPE * PIPE / (PIPE * PIPE - HUB * HUB); }
 
-/* Slope (around over along the axis) of a vane or blade at radius r, u = 0 at its leading edge, 1 at its trailing edge. A
-   vane bends the flow by BEND; few as they are, vanes leave it with SWIRL. A blade, as it flies past, meets that flow head
-   on and turns it back, a fifth more than the mean speed asks for, since it flows slower where walls narrow its way. */
+/* Slope (around over along the axis) of a vane or blade at radius r, u = 0 at its leading edge, 1 at its trailing edge.
+   A vane bends the flow by BEND; few as they are, vanes leave it with SWIRL. A blade, as it flies past, meets that flow
+   head on and turns it back, a fifth more than the mean speed asks for, since it flows slower where walls narrow its
+   way. */
 static double slope_at(double r, double u, int moving)
 {
     double fly = SPEED * r / axial_speed();
     return moving ? (1 - u) * (SWIRL - fly) - u * 1.2 * fly : u * BEND;
 }
 
-/* Section at radius r: from the leading edge along one face to the trailing edge and back along the other, 2 n corners, each
-   (along the axis, around it). Thickness as of the four-digit aerofoils, with a sharp trailing edge. */
+/* Section at radius r: from the leading edge along one face to the trailing edge and back along the other, 2 n corners,
+   each (along the axis, around it). Thickness as of the four-digit aerofoils, with a sharp trailing edge. */
 static void make_section(double r, double x0, double x1, double thickness, int moving, int n, double *xs)
 {
     double s = 0, middle = 0;
@@ -131,8 +132,10 @@ static void add_hub(shape *s, double x0, double a, double b, double x1, int segm
     outline o = outline_empty();
     int i, n = segments / 4;
     outline_add(&o, 0, x0);
-    for (i = x0 < a ? 1 : n; i <= n; i++) outline_add(&o, HUB * sin(FSI_PI / 2 * i / n), a - (a - x0) * cos(FSI_PI / 2 * i / n));
-    for (i = 0; i < (b < x1 ? n : 1); i++) outline_add(&o, HUB * cos(FSI_PI / 2 * i / n), b + (x1 - b) * sin(FSI_PI / 2 * i / n));
+    for (i = x0 < a ? 1 : n; i <= n; i++)
+        outline_add(&o, HUB * sin(FSI_PI / 2 * i / n), a - (a - x0) * cos(FSI_PI / 2 * i / n));
+    for (i = 0; i < (b < x1 ? n : 1); i++)
+        outline_add(&o, HUB * cos(FSI_PI / 2 * i / n), b + (x1 - b) * sin(FSI_PI / 2 * i / n));
     outline_add(&o, 0, x1);
     add_revolved(s, &o, segments);
     outline_free(&o);
@@ -141,8 +144,9 @@ static void add_hub(shape *s, double x0, double a, double b, double x1, int segm
 /* A tube, closed at the inlet; and its inner skin. */
 static void make_pipe(ex_app *app, machine *m, double inlet, int segments)
 {
-    static const double corners[6][2] = { { 0, -PIPE_WALL }, { PIPE + PIPE_WALL, -PIPE_WALL }, { PIPE + PIPE_WALL, PIPE_END },
-                                          { PIPE, PIPE_END }, { PIPE, 0 }, { 0, 0 } };
+    static const double corners[6][2] = {
+        {0, -PIPE_WALL}, {PIPE + PIPE_WALL, -PIPE_WALL}, {PIPE + PIPE_WALL, PIPE_END}, {PIPE, PIPE_END}, {PIPE, 0},
+        {0, 0}};
     shape s = shape_empty();
     outline o = outline_empty();
     int i, k, e;
@@ -195,14 +199,16 @@ static void add_flow(ex_app *app, fsi_sph *s)
     ex_check(app, fsi_sph_add_sink(s, &out, NULL));
 }
 
-/* Moment of momentum about the axis that flows through a plane [N m]: of the particles in a slab 12 mm thick around it. */
+/* Moment of momentum about the axis that flows through a plane [N m]: of the particles in a slab 12 mm thick around
+   it. */
 static double moment_flow(const fsi_sph *s, double x)
 {
     double sum = 0, thick = 0.012;
     int i;
     for (i = 0; i < s->count; i++) {
         fsi_vec3 p = s->position[i], v = s->velocity[i];
-        if (fabs((double)p.x - x) < thick / 2) sum += (double)v.x * ((double)p.y * (double)v.z - (double)p.z * (double)v.y);
+        if (fabs((double)p.x - x) < thick / 2)
+            sum += (double)v.x * ((double)p.y * (double)v.z - (double)p.z * (double)v.y);
     }
     return sum * (double)s->particle_mass / thick;
 }
@@ -211,7 +217,8 @@ static double moment_flow(const fsi_sph *s, double x)
 static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const machine *m, int frame)
 {
     uint32_t *colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
-    fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)s->count, sizeof *x), *v = (fsi_vec3 *)ex_alloc(NULL, (size_t)s->count, sizeof *v);
+    fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)s->count, sizeof *x),
+             *v = (fsi_vec3 *)ex_alloc(NULL, (size_t)s->count, sizeof *v);
     fsi_vec3 *turned = (fsi_vec3 *)ex_alloc(NULL, (size_t)m->runner->vertex_count, sizeof *turned);
     ex_image *image;
     int i, n = 0;
@@ -224,7 +231,8 @@ static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const machine *
     ex_speed_colors(v, n, 2 * INFLOW, colors);
     ex_draw_spheres(scene, x, n, (double)s->desc.spacing / 2, colors, 0);
     ex_draw_walls(scene, m->bore.x, m->bore.nx, m->bore.e, m->bore.ne, 0xb9c1ca);
-    ex_draw_mesh(scene, m->guide->vertices, NULL, m->guide->vertex_count, m->guide->faces, m->guide->face_count, 0x8f99a3);
+    ex_draw_mesh(scene, m->guide->vertices, NULL, m->guide->vertex_count, m->guide->faces, m->guide->face_count,
+                 0x8f99a3);
     ex_draw_mesh(scene, turned, NULL, m->runner->vertex_count, m->runner->faces, m->runner->face_count, 0xd9783b);
     image = ex_render(scene);
     ex_color_bar(image, 24, 40, EX_MAP_WATER, 0, 2 * INFLOW, "speed [m/s]");
@@ -305,7 +313,8 @@ int main(int argc, char **argv)
     for (frame = 0; frame < app.frames; frame++) {
         while (s->time < (frame + 1) * FRAME - 1e-9) {
             double step = dt / 1000, started = ex_wall_seconds();
-            m.body.end.orientation = fsi_quat_from_axis_angle(fsi_v3(1, 0, 0), (fsi_real)fmod(SPEED * (s->time + step), 2 * FSI_PI));
+            m.body.end.orientation =
+                fsi_quat_from_axis_angle(fsi_v3(1, 0, 0), (fsi_real)fmod(SPEED * (s->time + step), 2 * FSI_PI));
             ex_check(&app, fsi_sph_step(s, (fsi_real)step));
             fsi_body_integrate(&m.body, (fsi_real)step);
             t_step += ex_wall_seconds() - started;

@@ -3,8 +3,8 @@
 
    A vehicle drives through a ford at 5 m/s: body and chassis on one rigid body, four wheels with tread on one each, all
    prescribed. The wheels roll without slip, so that their treads go past the axles at 5 m/s and over the top at 10 m/s.
-   Steps of 3, 6 and 9 ms (--dt) without substeps are what the method's paper (Liu et al., "Jeep wading") is about: in 9 ms
-   a tread moves 9 cm, as far as a wheel's rim is thick. inside= adds up, over all steps, the particles that winding
+   Steps of 3, 6 and 9 ms (--dt) without substeps are what the method's paper (Liu et al., "Jeep wading") is about: in 9
+   ms a tread moves 9 cm, as far as a wheel's rim is thick. inside= adds up, over all steps, the particles that winding
    numbers find in ground, body, chassis or wheels. --full is 1.6 million particles and 190,000 triangles.
 
       ____      ______                             ____  0
@@ -79,7 +79,8 @@ static double find_ahead(fsi_vec3 from, double x, double distance, double radius
     return (lo + hi) / 2;
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------- */
+/* ---- shapes
+   ------------------------------------------------------------------------------------------------------- */
 
 /* The ground: its profile as wide as the ford and a little more, 0.5 m thick, beyond the ends of the domain. */
 static shape make_ground(void)
@@ -92,7 +93,8 @@ static shape make_ground(void)
     outline_add(&o, -0.5, -DITCH - 0.5);
     outline_add(&o, LENGTH + 0.5, -DITCH - 0.5);
     outline_add(&o, LENGTH + 0.5, 0);
-    for (i = n; i >= 0; i--) outline_add(&o, RAMP1 - RAMP + RAMP * i / n, ground_at(RAMP1 - RAMP + RAMP * i / n, &slope));
+    for (i = n; i >= 0; i--)
+        outline_add(&o, RAMP1 - RAMP + RAMP * i / n, ground_at(RAMP1 - RAMP + RAMP * i / n, &slope));
     for (i = n; i >= 0; i--) outline_add(&o, RAMP0 + RAMP * i / n, ground_at(RAMP0 + RAMP * i / n, &slope));
     outline_add(&o, -0.5, 0);
     shape_extrude(&s, o.xy, o.n, -WIDTH / 2 - 0.5, WIDTH / 2 + 0.5);
@@ -175,7 +177,8 @@ static void add_side(shape *s, int edge, int n, double y, double side)
         for (i = 0; i < n; i++) {
             fsi_vec3 p = s->x[edge + i];
             double scale = r[k] / hypot((double)p.x, (double)p.z);
-            shape_add_vertex(s, fsi_v3((fsi_real)(scale * (double)p.x), (fsi_real)(y - side * back[k]), (fsi_real)(scale * (double)p.z)));
+            shape_add_vertex(s, fsi_v3((fsi_real)(scale * (double)p.x), (fsi_real)(y - side * back[k]),
+                                       (fsi_real)(scale * (double)p.z)));
         }
         join_rings(s, ring, next, n);
         ring = next;
@@ -212,7 +215,8 @@ static shape refine(const shape *coarse, int n)
         int row = s.nx, next;
         for (j = 0; j <= n; j++)
             for (i = 0; i <= n - j; i++)
-                shape_add_vertex(&s, fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)n, u), (fsi_real)j / (fsi_real)n, v));
+                shape_add_vertex(
+                    &s, fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)n, u), (fsi_real)j / (fsi_real)n, v));
         for (j = 0; j < n; j++, row = next) {
             next = row + n - j + 1;
             for (i = 0; i < n - j; i++) {
@@ -237,7 +241,8 @@ static fsi_mesh *make_mesh(ex_app *app, shape s, int pieces)
     return mesh;
 }
 
-/* ---- driving ------------------------------------------------------------------------------------------------------ */
+/* ---- driving
+   ------------------------------------------------------------------------------------------------------ */
 
 /* The pose of the frame, its x axis from the rear axle to the front one. */
 static fsi_pose frame_pose(fsi_vec3 rear, fsi_vec3 front)
@@ -313,7 +318,8 @@ static void integrate(vehicle *v, double dt)
     for (k = 0; k < 4; k++) fsi_body_integrate(&v->wheels[k], (fsi_real)dt);
 }
 
-/* ---- pictures ----------------------------------------------------------------------------------------------------- */
+/* ---- pictures
+   ----------------------------------------------------------------------------------------------------- */
 
 static void draw_part(ex_scene *scene, const part *p)
 {
@@ -330,13 +336,15 @@ static void draw_ground(ex_scene *scene, const fsi_mesh *m, fsi_vec3 direction)
 {
     int *faces = (int *)ex_alloc(NULL, 3 * (size_t)m->face_count, sizeof *faces), f, n = 0;
     for (f = 0; f < m->face_count; f++)
-        if ((double)fsi_v3_dot(m->face_normals[f], direction) > 0.5) memcpy(faces + 3 * n++, m->faces + 3 * f, 3 * sizeof *faces);
+        if ((double)fsi_v3_dot(m->face_normals[f], direction) > 0.5)
+            memcpy(faces + 3 * n++, m->faces + 3 * f, 3 * sizeof *faces);
     ex_draw_mesh(scene, m->vertices, NULL, m->vertex_count, faces, n, 0xcbb894);
     free(faces);
 }
 
 /* Water as a surface, or as balls in the colour of their speed. */
-static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_sph *s, const vehicle *v, const fsi_mesh *ground, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_sph *s, const vehicle *v,
+                 const fsi_mesh *ground, int frame)
 {
     uint32_t *colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     int k;

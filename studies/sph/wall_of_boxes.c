@@ -1,10 +1,10 @@
 /* cc -O3 -I. studies/sph/wall_of_boxes.c -lm -o wall_of_boxes && ./wall_of_boxes
    SPDX-License-Identifier: MIT
 
-   Three tanks, three walls of nine boxes, gaps of L = 1, 2 and 3 particle spacings R between boxes, floor, sides and lid:
-   which ones let water through? The method's paper (Liu et al.) lets particles through for L >= 3 R only, with a contact
-   layer as thick as R. Here it is R/2, so that a gap of one R is just open; --dhat 1 closes it. passed_1= passed_2=
-   passed_3= count the particles behind each wall, inside= those in a box. */
+   Three tanks, three walls of nine boxes, gaps of L = 1, 2 and 3 particle spacings R between boxes, floor, sides and
+   lid: which ones let water through? The method's paper (Liu et al.) lets particles through for L >= 3 R only, with a
+   contact layer as thick as R. Here it is R/2, so that a gap of one R is just open; --dhat 1 closes it. passed_1=
+   passed_2= passed_3= count the particles behind each wall, inside= those in a box. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_sph.h"

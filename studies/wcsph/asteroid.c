@@ -1,11 +1,11 @@
 /* cc -O3 -I. studies/wcsph/asteroid.c -lm -o asteroid && ./asteroid
    SPDX-License-Identifier: MIT
 
-   A rock falls aslant into a pool at 8 m/s. It is PRESCRIBED: it moves the liquid, the liquid does not move it (one-way coupling);
-   it comes to rest above the floor. The liquid's speed of sound is ten times that of the rock.
-   After every step every particle's distance from the rock and the walls is measured: near= and inside= count those that are
-   where they may not be. splash= is the highest particle; density_late= the largest density ratio of the second half, when the
-   impact is over; force_peak= the largest mean force of a step on the rock over rho v^2 pi r^2.
+   A rock falls aslant into a pool at 8 m/s. It is PRESCRIBED: it moves the liquid, the liquid does not move it (one-way
+   coupling); it comes to rest above the floor. The liquid's speed of sound is ten times that of the rock.
+   After every step every particle's distance from the rock and the walls is measured: near= and inside= count those
+   that are where they may not be. splash= is the highest particle; density_late= the largest density ratio of the
+   second half, when the impact is over; force_peak= the largest mean force of a step on the rock over rho v^2 pi r^2.
    --res 16 is the paper's size (930,000 particles). */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
@@ -16,8 +16,8 @@
 #define SIDE 2.52    /* of the pool */
 #define LEVEL 0.784
 
-/* Where the rock is after t seconds, and how it has turned. It flies at `speed` along a straight line, and brakes evenly over the
-   last `brake` metres of the way to `rest`. */
+/* Where the rock is after t seconds, and how it has turned. It flies at `speed` along a straight line, and brakes
+   evenly over the last `brake` metres of the way to `rest`. */
 typedef struct flight {
     fsi_vec3 from, rest;
     double speed, brake;
@@ -26,7 +26,8 @@ typedef struct flight {
 static fsi_pose flight_pose(const flight *f, double t)
 {
     const fsi_vec3 way = fsi_v3_sub(f->rest, f->from);
-    const double length = (double)fsi_v3_norm(way), free = length - f->brake, rate = f->speed * f->speed / (2 * f->brake);
+    const double length = (double)fsi_v3_norm(way), free = length - f->brake,
+                 rate = f->speed * f->speed / (2 * f->brake);
     double s = f->speed * t, late = t - free / f->speed;
     fsi_pose p;
     if (late > 0) {
@@ -46,7 +47,8 @@ static fsi_mesh *make_rock(ex_app *app, int level)
     for (i = 0; i < m.vertex_count; i++) {
         const fsi_vec3 u = fsi_v3_unit(m.vertices[i]);
         const double x = (double)u.x, y = (double)u.y, z = (double)u.z;
-        const double bump = 0.12 * sin(3 * x + 1.3) * cos(2.5 * y) + 0.08 * sin(5 * z - 2 * x) + 0.04 * sin(9 * y + 7 * x) - 0.1 * x * x;
+        const double bump = 0.12 * sin(3 * x + 1.3) * cos(2.5 * y) + 0.08 * sin(5 * z - 2 * x) +
+                            0.04 * sin(9 * y + 7 * x) - 0.1 * x * x;
         m.vertices[i] = fsi_v3_scale(u, (fsi_real)(RADIUS * (1 + bump)));
     }
     return ex_solid(app, &m, FSI_MESH_CLOSED);

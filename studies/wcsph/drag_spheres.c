@@ -1,12 +1,13 @@
 /* cc -O3 -I. studies/wcsph/drag_spheres.c -lm -o drag_spheres && ./drag_spheres
    SPDX-License-Identifier: MIT
 
-   Four spheres, twice as heavy as the liquid, start at rest just under the surface of two tanks and sink. The left tank holds water,
-   the right one syrup (--thick: artificial viscosity alpha); in each the liquid sticks to one sphere (slip 0, red) and slides along the
-   other (slip 1, green). Drag is all that sets them apart: in syrup they sink slower, and the sphere that it sticks to slowest of all.
-   speed_thin_stick= and so on: mean sinking speeds over the second half of the run [m/s]; depth_...= how far each has come [m].
-   nothing= is how fast a sphere would sink without drag but for its buoyancy and half its own mass of liquid that it pushes along.
-   --thick 3 is the paper's syrup: its time steps are three times as small again. */
+   Four spheres, twice as heavy as the liquid, start at rest just under the surface of two tanks and sink. The left tank
+   holds water, the right one syrup (--thick: artificial viscosity alpha); in each the liquid sticks to one sphere (slip
+   0, red) and slides along the other (slip 1, green). Drag is all that sets them apart: in syrup they sink slower, and
+   the sphere that it sticks to slowest of all. speed_thin_stick= and so on: mean sinking speeds over the second half of
+   the run [m/s]; depth_...= how far each has come [m]. nothing= is how fast a sphere would sink without drag but for
+   its buoyancy and half its own mass of liquid that it pushes along. --thick 3 is the paper's syrup: its time steps are
+   three times as small again. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_wcsph.h"
@@ -59,7 +60,8 @@ static void make_tank(ex_app *app, tank *t, const fsi_mesh *mesh, double alpha)
         ex_check(app, fsi_wcsph_add_obstacle(t->s, &o, &id));
         ex_wcsph_watch(app, &t->tally, t->s, mesh, &t->sphere[k], id);
         t->start[k] = LEVEL - 1.2 * RADIUS;
-        t->sphere[k].pose.position = fsi_v3((fsi_real)(LENGTH * (0.25 + 0.5 * k)), (fsi_real)(WIDTH / 2), (fsi_real)t->start[k]);
+        t->sphere[k].pose.position =
+            fsi_v3((fsi_real)(LENGTH * (0.25 + 0.5 * k)), (fsi_real)(WIDTH / 2), (fsi_real)t->start[k]);
         t->sphere[k].force = fsi_v3(0, 0, (fsi_real)-9.81 * t->sphere[k].mass);
         ex_check(app, fsi_wcsph_teleport_obstacle(t->s, id));
     }
@@ -137,20 +139,25 @@ int main(int argc, char **argv)
     mesh = ex_solid(&app, &ball, FSI_MESH_CLOSED);
     make_tank(&app, &tanks[0], mesh, thin);
     make_tank(&app, &tanks[1], mesh, thick);
-    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)(2 * LENGTH + GAP), (fsi_real)WIDTH, (fsi_real)LEVEL), 12, 10);
+    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0),
+                            fsi_v3((fsi_real)(2 * LENGTH + GAP), (fsi_real)WIDTH, (fsi_real)LEVEL), 12, 10);
     halfway = app.frames / 2 * FRAME;
 
     for (frame = 0; frame < app.frames && !down; frame++) {
         for (k = 0; k < 2; k++) {
-            for (b = 0; b < 2 && frame == app.frames / 2; b++) tanks[k].half[b] = (double)tanks[k].sphere[b].pose.position.z;
-            for (step = 1; step <= 2; step++) ex_wcsph_step(&app, &tanks[k].tally, tanks[k].s, FRAME * (frame + 0.5 * step) - tanks[k].s->time);
+            for (b = 0; b < 2 && frame == app.frames / 2; b++)
+                tanks[k].half[b] = (double)tanks[k].sphere[b].pose.position.z;
+            for (step = 1; step <= 2; step++)
+                ex_wcsph_step(&app, &tanks[k].tally, tanks[k].s, FRAME * (frame + 0.5 * step) - tanks[k].s->time);
             down |= near_floor(&tanks[k]);
         }
         if (app.images) {
             for (k = 0; k < 2; k++) draw_tank(&app, &scene, &tanks[k], mesh, k * (LENGTH + GAP));
             ex_save_scene(&app, &scene, frame, "%.2f s", tanks[0].s->time);
         }
-        for (k = 0; k < 2; k++) ex_write_particles(&app, tank_name[k], frame, tanks[k].s->position, tanks[k].s->velocity, tanks[k].s->count);
+        for (k = 0; k < 2; k++)
+            ex_write_particles(&app, tank_name[k], frame, tanks[k].s->position, tanks[k].s->velocity,
+                               tanks[k].s->count);
         ex_progress(&app, frame + 1);
     }
     app.frames = frame;

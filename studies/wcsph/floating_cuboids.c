@@ -1,15 +1,16 @@
 /* cc -O3 -I. studies/wcsph/floating_cuboids.c -lm -o floating_cuboids && ./floating_cuboids
    SPDX-License-Identifier: MIT
 
-   Three flat blocks of 300, 500 and 800 kg/m^3 are dropped into a tank and come to float. A world of fsi_rigid.h owns them; the liquid
-   advances it in its own steps, so that contacts of blocks with liquid, walls and each other are solved together. draft_300= and so
-   on: how deep a block floats over its height, mean over the last third of the run, counted in points below the water's surface as it is
-   measured away from the blocks; Archimedes has 0.3, 0.5 and 0.8. draft_error= the worst difference, in spacings of particles: a
-   surface of particles is not known better than to half of one. level_drop= how far that surface is below the one that the
-   volumes of water and blocks ask for, in spacings: water that has been lost to compression.
-   --sink takes the paper's 500, 1100 and 3000 kg/m^3: one floats, one sinks slowly, one fast; down_1100= and down_3000= are the
-   seconds until they touch the floor (0: not yet), low_1100= and low_3000= how high over it they are in the end [m].
-   The middle one does not get there at --res 7: it stops 0.1 m above (docs/wcsph.md 8). --res 35 is the paper's size (2 million particles). */
+   Three flat blocks of 300, 500 and 800 kg/m^3 are dropped into a tank and come to float. A world of fsi_rigid.h owns
+   them; the liquid advances it in its own steps, so that contacts of blocks with liquid, walls and each other are
+   solved together. draft_300= and so on: how deep a block floats over its height, mean over the last third of the run,
+   counted in points below the water's surface as it is measured away from the blocks; Archimedes has 0.3, 0.5 and 0.8.
+   draft_error= the worst difference, in spacings of particles: a surface of particles is not known better than to half
+   of one. level_drop= how far that surface is below the one that the volumes of water and blocks ask for, in spacings:
+   water that has been lost to compression. --sink takes the paper's 500, 1100 and 3000 kg/m^3: one floats, one sinks
+   slowly, one fast; down_1100= and down_3000= are the seconds until they touch the floor (0: not yet), low_1100= and
+   low_3000= how high over it they are in the end [m]. The middle one does not get there at --res 7: it stops 0.1 m
+   above (docs/wcsph.md 8). --res 35 is the paper's size (2 million particles). */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_rigid.h"
@@ -39,7 +40,8 @@ static void add_block(ex_app *app, state *w, int k, double drop)
     fsi_rigid_shape box = fsi_rigid_box(fsi_v3((fsi_real)(SIDE / 2), (fsi_real)(SIDE / 2), (fsi_real)(HEIGHT / 2)));
     fsi_pose pose;
     box.density = (fsi_real)w->density[k];
-    pose.position = fsi_v3((fsi_real)(LENGTH * (1 + 2 * k) / 6), (fsi_real)(WIDTH / 2), (fsi_real)(LEVEL + drop + HEIGHT / 2));
+    pose.position =
+        fsi_v3((fsi_real)(LENGTH * (1 + 2 * k) / 6), (fsi_real)(WIDTH / 2), (fsi_real)(LEVEL + drop + HEIGHT / 2));
     pose.orientation = fsi_quat_from_axis_angle(fsi_v3(1, 2, 0), (fsi_real)0.06);
     ex_afloat_add(app, &w->tank, box, pose);
 }
@@ -50,14 +52,15 @@ static double share_below(const fsi_body *body, double level)
     const int n = 10, nz = 60;
     int i, below = 0;
     for (i = 0; i < n * n * nz; i++) {
-        const double x = SIDE * ((i % n + 0.5) / n - 0.5), y = SIDE * ((i / n % n + 0.5) / n - 0.5), z = HEIGHT * ((i / n / n + 0.5) / nz - 0.5);
+        const double x = SIDE * ((i % n + 0.5) / n - 0.5), y = SIDE * ((i / n % n + 0.5) / n - 0.5),
+                     z = HEIGHT * ((i / n / n + 0.5) / nz - 0.5);
         below += (double)fsi_pose_point(body->pose, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z)).z < level;
     }
     return (double)below / (n * n * nz);
 }
 
-/* The surface as it is: half a spacing above the highest particles of columns one spacing wide, mean over those that are away
-   from all blocks. */
+/* The surface as it is: half a spacing above the highest particles of columns one spacing wide, mean over those that
+   are away from all blocks. */
 static double surface_level(const ex_afloat *w)
 {
     const double dx = (double)w->s->desc.spacing, away = 0.75 * SIDE;
@@ -100,7 +103,8 @@ static void figures(ex_app *app, const state *w, int sink)
     double worst = 0;
     int k;
     for (k = 0; k < BLOCKS && w->late > 0; k++) {
-        const double share = w->under[k] / w->late, error = (share - w->density[k] / 1000) * HEIGHT / (double)w->tank.s->desc.spacing;
+        const double share = w->under[k] / w->late,
+                     error = (share - w->density[k] / 1000) * HEIGHT / (double)w->tank.s->desc.spacing;
         char key[32];
         snprintf(key, sizeof key, sink && k > 0 ? "down_%.0f" : "draft_%.0f", w->density[k]);
         ex_figure(app, key, "%.3f", sink && k > 0 ? w->down[k] : share);
@@ -149,7 +153,8 @@ int main(int argc, char **argv)
         }
         if (app.images) {
             ex_wcsph_draw_liquid(&app, &scene, skin, w.tank.s, balls, 1);
-            for (k = 0; k < BLOCKS; k++) ex_draw_body(&scene, w.tank.mesh[k], w.tank.made[k], w.tank.body[k]->pose, color[k]);
+            for (k = 0; k < BLOCKS; k++)
+                ex_draw_body(&scene, w.tank.mesh[k], w.tank.made[k], w.tank.body[k]->pose, color[k]);
             ex_save_scene(&app, &scene, frame, "%.2f s", w.tank.s->time);
         }
         ex_write_particles(&app, "water", frame, w.tank.s->position, w.tank.s->velocity, w.tank.s->count);

@@ -1,13 +1,13 @@
 /* cc -O3 -I. studies/wcsph/flotsam.c -lm -o flotsam && ./flotsam
    SPDX-License-Identifier: MIT
 
-   Flotsam on a beach (the paper's figure 12): crates, barrels, rings and crossed beams are dropped on a pool; a wave, let go
-   at the left, lifts them, throws them against each other and onto the slope. A world of fsi_rigid.h owns the bodies; the liquid
-   advances it within its own step (fsi_wcsph_set_world), so that particles between two bodies and bodies that touch are
-   solved together.
-   touching= is the most pairs of bodies in contact after a step, deepest= their greatest overlap then [m], astray= bodies outside the tank
-   at the end, ashore= those that lie beyond the waterline. sunk= counts bodies wholly under the mean water level
-   in the end: light as they are, for a moment.
+   Flotsam on a beach (the paper's figure 12): crates, barrels, rings and crossed beams are dropped on a pool; a wave,
+   let go at the left, lifts them, throws them against each other and onto the slope. A world of fsi_rigid.h owns the
+   bodies; the liquid advances it within its own step (fsi_wcsph_set_world), so that particles between two bodies and
+   bodies that touch are solved together.
+   touching= is the most pairs of bodies in contact after a step, deepest= their greatest overlap then [m], astray=
+   bodies outside the tank at the end, ashore= those that lie beyond the waterline. sunk= counts bodies wholly under the
+   mean water level in the end: light as they are, for a moment.
    --res 144 is the paper's size: 2.6 million particles; compiled with -DFSI_REAL_FLOAT they take 630 MB. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
@@ -49,7 +49,8 @@ typedef struct scene_of {
     ex_wcsph_tally tally;
 } scene_of;
 
-/* ---- things -------------------------------------------------------------------------------------------------------- */
+/* ---- things
+   -------------------------------------------------------------------------------------------------------- */
 
 static fsi_mesh *make_ring(ex_app *app)
 {
@@ -114,23 +115,30 @@ static void add_piece(ex_app *app, scene_of *w, thing what, fsi_pose pose)
     ex_check(app, fsi_rigid_add_body(w->world, &d, &p->id));
     p->mesh = add_to_water(app, w, p->id);
     p->local = (fsi_vec3 *)ex_alloc(NULL, (size_t)p->mesh->vertex_count, sizeof *p->local);
-    for (i = 0; i < p->mesh->vertex_count; i++) p->local[i] = fsi_pose_local(w->world->body[p->id]->pose, p->mesh->vertices[i]);
+    for (i = 0; i < p->mesh->vertex_count; i++)
+        p->local[i] = fsi_pose_local(w->world->body[p->id]->pose, p->mesh->vertices[i]);
 }
 
-/* Layers of 4 x 2 over the pool, each thing turned at random, none in reach of another, of a wall or of what is let go. */
+/* Layers of 4 x 2 over the pool, each thing turned at random, none in reach of another, of a wall or of what is let
+   go. */
 static void add_pieces(ex_app *app, scene_of *w, int count)
 {
     uint32_t state = 7;
     int i;
     for (i = 0; i < count; i++) {
         fsi_pose p;
-        p.position = fsi_v3((fsi_real)(BEHIND + DAM + 0.25 + 0.48 * (i % 4)), (fsi_real)(WIDTH * (0.25 + 0.5 * (i / 4 % 2))), (fsi_real)(POOL + 0.42 + 0.48 * (i / 8)));
-        p.orientation = fsi_quat_from_axis_angle(fsi_v3((fsi_real)(random01(&state) - 0.5), (fsi_real)(random01(&state) - 0.5), (fsi_real)(random01(&state) - 0.5)), (fsi_real)(3 * random01(&state)));
+        p.position = fsi_v3((fsi_real)(BEHIND + DAM + 0.25 + 0.48 * (i % 4)),
+                            (fsi_real)(WIDTH * (0.25 + 0.5 * (i / 4 % 2))), (fsi_real)(POOL + 0.42 + 0.48 * (i / 8)));
+        p.orientation =
+            fsi_quat_from_axis_angle(fsi_v3((fsi_real)(random01(&state) - 0.5), (fsi_real)(random01(&state) - 0.5),
+                                            (fsi_real)(random01(&state) - 0.5)),
+                                     (fsi_real)(3 * random01(&state)));
         add_piece(app, w, (thing)((i + i / 4) % THINGS), p);
     }
 }
 
-/* ---- place --------------------------------------------------------------------------------------------------------- */
+/* ---- place
+   --------------------------------------------------------------------------------------------------------- */
 
 static fsi_box3 tank(void)
 {
@@ -208,7 +216,8 @@ static void make_scene(ex_app *app, scene_of *w, int count, double slip)
     ex_check(app, fsi_wcsph_set_world(w->water, w->world));
 }
 
-/* ---- what is looked at --------------------------------------------------------------------------------------------- */
+/* ---- what is looked at
+   --------------------------------------------------------------------------------------------- */
 
 /* Where the beach meets the water when it is still. */
 static double waterline(const scene_of *w)

@@ -1,15 +1,16 @@
 /* cc -O3 -I. studies/wcsph/sinking_ship.c -lm -o sinking_ship && ./sinking_ship
    SPDX-License-Identifier: MIT
 
-   A ship with a hole in its bottom fills and sinks, in 2D: the paper's first experiment (its figure 5). The hull is a single layer
-   without a volume of its own, with water on both sides of it; the liquid moves it, springs hold it off the walls of the tank.
-   crossed= counts particles that passed through the hull's plates: their way in the ship's frame, from step to step, against each plate,
-   apart from all that the simulator looks at. filled= is the water in the hull over the area inside it at the end; nearest= the
-   distance of the nearest particle from the plates over dx, mean over the run, nearest_sd= its standard deviation in time: 0.97, between
-   two samples whose radius is dx/2, and 0 say that what is there neither sinks in nor bounces. bounce= is the root mean square speed to or off the
-   plates of what is nearer than 2.4 dx, over the second half of the run [m/s]. height= where the ship's centre is in the end [m].
-   --penalty runs the same ship beside it with penalty forces (Monaghan 2005), as many would, and prints the same figures of it
-   (penalty_...). These forces are in this example only. */
+   A ship with a hole in its bottom fills and sinks, in 2D: the paper's first experiment (its figure 5). The hull is a
+   single layer without a volume of its own, with water on both sides of it; the liquid moves it, springs hold it off
+   the walls of the tank. crossed= counts particles that passed through the hull's plates: their way in the ship's
+   frame, from step to step, against each plate, apart from all that the simulator looks at. filled= is the water in the
+   hull over the area inside it at the end; nearest= the distance of the nearest particle from the plates over dx, mean
+   over the run, nearest_sd= its standard deviation in time: 0.97, between two samples whose radius is dx/2, and 0 say
+   that what is there neither sinks in nor bounces. bounce= is the root mean square speed to or off the plates of what
+   is nearer than 2.4 dx, over the second half of the run [m/s]. height= where the ship's centre is in the end [m].
+   --penalty runs the same ship beside it with penalty forces (Monaghan 2005), as many would, and prints the same
+   figures of it (penalty_...). These forces are in this example only. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_wcsph.h"
@@ -23,8 +24,8 @@
 #define MASS 240.0   /* of the ship [kg per metre of depth] */
 #define CORNERS 12
 
-/* The hull from the edge of its rear deck, down, along the bottom to the hole, and on from there to the edge of the fore deck:
-   two chains of plates. */
+/* The hull from the edge of its rear deck, down, along the bottom to the hole, and on from there to the edge of the
+   fore deck: two chains of plates. */
 static const double hull[CORNERS][2] = {
     { -0.30, 0.25 }, { -0.60, 0.27 }, { -0.58, 0.00 }, { -0.50, -0.18 }, { -0.30, -0.24 }, { -0.15, -0.25 },
     { 0.07, -0.25 }, { 0.30, -0.23 }, { 0.48, -0.14 }, { 0.62, 0.05 }, { 0.70, 0.32 }, { 0.32, 0.25 }
@@ -48,7 +49,8 @@ typedef struct tank {
     int looks;
 } tank;
 
-/* ---- the ship ----------------------------------------------------------------------------------------------------- */
+/* ---- the ship
+   ----------------------------------------------------------------------------------------------------- */
 
 static fsi_mesh *make_hull(ex_app *app, const fsi_vec3 *x)
 {
@@ -70,7 +72,8 @@ static fsi_mesh *make_hull(ex_app *app, const fsi_vec3 *x)
     return mesh;
 }
 
-/* Mass, centre and inertia of the plates; those of the bottom are three times as heavy. The corners then are about the centre. */
+/* Mass, centre and inertia of the plates; those of the bottom are three times as heavy. The corners then are about the
+   centre. */
 static void weigh_ship(tank *t)
 {
     double mass[PLATES], all = 0, cx = 0, cy = 0, inertia = 0;
@@ -132,13 +135,15 @@ static double filled(const tank *t)
 /* Gravity, and springs with dampers where a corner comes near a wall of the tank: particles always fit between. */
 static void push_ship(tank *t)
 {
-    const double rest = 2 * (double)t->water->desc.spacing, mass = (double)t->ship.mass, stiff = 4000 * mass, damp = 60 * mass;
+    const double rest = 2 * (double)t->water->desc.spacing, mass = (double)t->ship.mass, stiff = 4000 * mass,
+                 damp = 60 * mass;
     fsi_body *b = &t->ship;
     int k;
     b->force = fsi_v3(0, (fsi_real)(-9.81 * mass), 0);
     b->torque = fsi_v3(0, 0, 0);
     for (k = 0; k < CORNERS; k++) {
-        const fsi_vec3 x = fsi_pose_point(b->pose, t->corner[k]), u = fsi_rigid_velocity(b->velocity, b->angular_velocity, b->pose.position, x);
+        const fsi_vec3 x = fsi_pose_point(b->pose, t->corner[k]),
+                       u = fsi_rigid_velocity(b->velocity, b->angular_velocity, b->pose.position, x);
         const double low = rest - (double)x.y, left = rest - (double)x.x, right = rest - (WIDTH - (double)x.x);
         double fx = 0, fy = 0;
         fsi_vec3 f;
@@ -169,7 +174,8 @@ static fsi_vec3 nearest_plate(const tank *t, fsi_vec3 x)
     return best;
 }
 
-/* ---- what is looked at --------------------------------------------------------------------------------------------- */
+/* ---- what is looked at
+   --------------------------------------------------------------------------------------------- */
 
 static double side(fsi_vec3 a, fsi_vec3 b, fsi_vec3 x)
 {
@@ -202,7 +208,8 @@ static void look_at_hull(tank *t, int late)
             t->crossed += passes(t, t->before[i], x);
             nearest = fmin(nearest, (double)fsi_v3_norm(d) / (double)s->desc.spacing);
             if (late && fsi_v3_norm(d) < s->support) {
-                const fsi_vec3 u = fsi_v3_sub(s->velocity[i], fsi_rigid_velocity(b->velocity, b->angular_velocity, b->pose.position, s->position[i]));
+                const fsi_vec3 u = fsi_v3_sub(s->velocity[i], fsi_rigid_velocity(b->velocity, b->angular_velocity,
+                                                                                 b->pose.position, s->position[i]));
                 const double un = (double)fsi_v3_dot(u, fsi_quat_rotate(b->pose.orientation, fsi_v3_unit(d)));
                 t->bounce += un * un;
                 t->bounces++;
@@ -215,14 +222,19 @@ static void look_at_hull(tank *t, int late)
     t->looks++;
 }
 
-/* ---- penalty forces ------------------------------------------------------------------------------------------------ */
+/* ---- penalty forces
+   ------------------------------------------------------------------------------------------------ */
 
-/* A plate pushes a particle at distance y with the acceleration (1/2) 0.02 c_s^2 / y g(y/hs), its own mass taken for the particle's:
-      g(q) = 2/3 (q < 2/3), 2q - 3q^2/2 (q < 1), (2-q)^2/2 (q < 2)
-   (Monaghan 2005, Smoothed Particle Hydrodynamics, boundary forces; the sum over boundary particles along a plate is 1). */
+/* A plate pushes a particle at distance y with the acceleration (1/2) 0.02 c_s^2 / y g(y/hs), its own mass taken for
+      the particle's: g(q) = 2/3 (q < 2/3), 2q - 3q^2/2 (q < 1), (2-q)^2/2 (q < 2)
+   (Monaghan 2005, Smoothed Particle Hydrodynamics, boundary forces; the sum over boundary particles along a plate is
+   1). */
 static double penalty(double y, double hs, double cs)
 {
-    const double q = y / hs, g = q < 2 / 3.0 ? 2 / 3.0 : q < 1 ? 2 * q - 1.5 * q * q : q < 2 ? (2 - q) * (2 - q) / 2 : 0;
+    const double q = y / hs, g = q < 2 / 3.0 ? 2 / 3.0
+                                 : q < 1     ? 2 * q - 1.5 * q * q
+                                 : q < 2     ? (2 - q) * (2 - q) / 2
+                                             : 0;
     return 0.01 * cs * cs / fmax(y, 1e-6 * hs) * g;
 }
 
@@ -238,7 +250,8 @@ static void push_apart(tank *t)
         s->force[i] = fsi_v3(0, 0, 0);
         if ((double)fsi_v3_norm(x) > t->reach + 2 * hs) continue;
         d = fsi_quat_rotate(b->pose.orientation, fsi_v3_sub(x, nearest_plate(t, x)));
-        f = fsi_v3_scale(fsi_v3_unit(d), (fsi_real)((double)s->particle_mass * penalty((double)fsi_v3_norm(d), hs, (double)s->sound_speed)));
+        f = fsi_v3_scale(fsi_v3_unit(d), (fsi_real)((double)s->particle_mass *
+                                                    penalty((double)fsi_v3_norm(d), hs, (double)s->sound_speed)));
         s->force[i] = f;
         b->force = fsi_v3_sub(b->force, f);
         b->torque = fsi_v3_sub(b->torque, fsi_v3_cross(fsi_v3_sub(fsi_v3_sub(s->position[i], d), b->pose.position), f));
@@ -259,7 +272,8 @@ static void step_penalty(ex_app *app, tank *t, double end)
     }
 }
 
-/* ---- scene --------------------------------------------------------------------------------------------------------- */
+/* ---- scene
+   --------------------------------------------------------------------------------------------------------- */
 
 static void empty_hold(ex_app *app, tank *t)
 {
@@ -274,7 +288,8 @@ static void empty_hold(ex_app *app, tank *t)
     free(gone);
 }
 
-static void make_tank(ex_app *app, tank *t, ex_wcsph_tally *tally, int by_penalty, double slip, fsi_wcsph_surface surface, fsi_wcsph_solver solver)
+static void make_tank(ex_app *app, tank *t, ex_wcsph_tally *tally, int by_penalty, double slip,
+                      fsi_wcsph_surface surface, fsi_wcsph_solver solver)
 {
     fsi_wcsph_desc d = fsi_wcsph_default_desc();
     fsi_wcsph_obstacle_desc o = fsi_wcsph_default_obstacle_desc();
@@ -322,7 +337,8 @@ static uint32_t *band_colors(const fsi_wcsph *s)
 {
     uint32_t *rgb = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *rgb);
     int i;
-    for (i = 0; i < s->count; i++) rgb[i] = ex_map_color(EX_MAP_WATER, 0.08 + 0.2 * floor(4 * (double)s->position[i].y / LEVEL));
+    for (i = 0; i < s->count; i++)
+        rgb[i] = ex_map_color(EX_MAP_WATER, 0.08 + 0.2 * floor(4 * (double)s->position[i].y / LEVEL));
     return rgb;
 }
 
@@ -339,7 +355,8 @@ static void draw(ex_app *app, ex_scene *scene, const tank *tanks, int count, uin
         for (i = 0; i < t->water->count; i++) x[i] = fsi_v3_add(t->water->position[i], shift);
         ex_draw_spheres(scene, x, t->water->count, 0.55 * (double)t->water->desc.spacing, rgb[k], 0);
         for (i = 0; i < PLATES; i++) {
-            const fsi_vec3 a = fsi_pose_point(t->ship.pose, t->corner[plate_start(i)]), b = fsi_pose_point(t->ship.pose, t->corner[plate_start(i) + 1]);
+            const fsi_vec3 a = fsi_pose_point(t->ship.pose, t->corner[plate_start(i)]),
+                           b = fsi_pose_point(t->ship.pose, t->corner[plate_start(i) + 1]);
             ex_draw_line(scene, fsi_v3_add(a, shift), fsi_v3_add(b, shift), 3, 0xb03a2e);
         }
         box.lo = fsi_v3_add(box.lo, shift);
@@ -348,7 +365,8 @@ static void draw(ex_app *app, ex_scene *scene, const tank *tanks, int count, uin
         free(x);
     }
     image = ex_render(scene);
-    snprintf(text, sizeof text, count > 1 ? "direct forcing and penalty forces, %.2f s" : "%.2f s", tanks[0].water->time);
+    snprintf(text, sizeof text, count > 1 ? "direct forcing and penalty forces, %.2f s" : "%.2f s",
+             tanks[0].water->time);
     ex_text(image, 14, 22, 11, EX_LEFT, 0x3a4550, text);
     ex_save_frame(app, image, frame);
 }
@@ -395,11 +413,14 @@ int main(int argc, char **argv)
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     while (chosen < 5 && strcmp(solver, solvers[chosen]) != 0) chosen++;
     if (chosen == 5) ex_die("--solver is not auto, global, local, split or pgs");
-    if (strcmp(surface, "mesh") != 0 && strcmp(surface, "samples") != 0) ex_die("--surface is neither samples nor mesh");
+    if (strcmp(surface, "mesh") != 0 && strcmp(surface, "samples") != 0)
+        ex_die("--surface is neither samples nor mesh");
     if (app.res < 20 || app.res > 2000) ex_die("--res is not between 20 and 2000");
     count = by_penalty ? 2 : 1;
     for (k = 0; k < count; k++) {
-        make_tank(&app, &tanks[k], &tally, k, slip, strcmp(surface, "mesh") == 0 ? FSI_WCSPH_SURFACE_MESH : FSI_WCSPH_SURFACE_SAMPLES, (fsi_wcsph_solver)chosen);
+        make_tank(&app, &tanks[k], &tally, k, slip,
+                  strcmp(surface, "mesh") == 0 ? FSI_WCSPH_SURFACE_MESH : FSI_WCSPH_SURFACE_SAMPLES,
+                  (fsi_wcsph_solver)chosen);
         rgb[k] = band_colors(tanks[k].water);
     }
     scene = ex_scene_begin(&app);
@@ -419,7 +440,8 @@ int main(int argc, char **argv)
             }
         app.sim_seconds = tanks[0].water->time;
         if (app.images) draw(&app, &scene, tanks, count, rgb, frame);
-        ex_write_particles(&app, "water", frame, tanks[0].water->position, tanks[0].water->velocity, tanks[0].water->count);
+        ex_write_particles(&app, "water", frame, tanks[0].water->position, tanks[0].water->velocity,
+                           tanks[0].water->count);
         ex_progress(&app, frame + 1);
     }
 

@@ -1,13 +1,14 @@
 /* cc -O3 -I. studies/wcsph/slip_ramp.c -lm -o slip_ramp && ./slip_ramp
    SPDX-License-Identifier: MIT
 
-   Water runs down five ramps that differ in one number only, the slip e_t of their surface: the share of its tangential velocity
-   that a particle in contact keeps from substep to substep. 0 holds it, 1 lets it pass. In 2D, the same jet falls on each; what has
-   run off is taken out at the right. As the share is one of a substep (here 0.2 ms), 0.5 holds nearly like 0: what lies between sticking
-   and slipping is at 0.9 to 0.999, a decay of (1 - e_t)/dt a second while in contact.
-   speed_0= to speed_1= are the mean speeds on the ramps over the second half of the run; monotonic=1: they grow with e_t
-   from ramp to ramp. held= counts particles that were not emitted as others stood in their place. `--slip X` shows one ramp only.
-   The paper's experiment is without figures ("Slip condition", its figure 7): what can be checked is the order. */
+   Water runs down five ramps that differ in one number only, the slip e_t of their surface: the share of its tangential
+   velocity that a particle in contact keeps from substep to substep. 0 holds it, 1 lets it pass. In 2D, the same jet
+   falls on each; what has run off is taken out at the right. As the share is one of a substep (here 0.2 ms), 0.5 holds
+   nearly like 0: what lies between sticking and slipping is at 0.9 to 0.999, a decay of (1 - e_t)/dt a second while in
+   contact. speed_0= to speed_1= are the mean speeds on the ramps over the second half of the run; monotonic=1: they
+   grow with e_t from ramp to ramp. held= counts particles that were not emitted as others stood in their place. `--slip
+   X` shows one ramp only. The paper's experiment is without figures ("Slip condition", its figure 7): what can be
+   checked is the order. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_wcsph.h"
@@ -230,7 +231,9 @@ int main(int argc, char **argv)
         }
         app.sim_seconds = ramps[0].water->time;
         if (app.images) draw(&app, &scene, ramps, count, frame);
-        if (count == 1) ex_write_particles(&app, "water", frame, ramps[0].water->position, ramps[0].water->velocity, ramps[0].water->count);
+        if (count == 1)
+            ex_write_particles(&app, "water", frame, ramps[0].water->position, ramps[0].water->velocity,
+                               ramps[0].water->count);
         ex_progress(&app, frame + 1);
     }
 

@@ -1,12 +1,12 @@
 /* cc -O3 -I. studies/wcsph/stone_skip.c -lm -o stone_skip && ./stone_skip
    SPDX-License-Identifier: MIT
 
-   A spinning disc of aluminium is thrown at water, its leading edge raised, as in the experiments of Clanet, Hersen and Bocquet (Nature
-   427, 2004): 5 cm wide, 2.75 mm thick, 65 turns a second, its way 20 degrees below the horizon. At 3.5 m/s it is thrown back, at 1.5
-   m/s it stays in. Liquid and stone are solved together (COUPLED). bounces= how often the whole stone came out of the water again;
-   speed_after= its speed [m/s] then, tilt_after= its attitude [degrees], touched= the seconds that it was in the water.
-   --sweep throws until the least speed that bounces is known for seven attitudes, and prints a table: about forty throws.
-   --res 14 is the paper's size (240,000 particles). */
+   A spinning disc of aluminium is thrown at water, its leading edge raised, as in the experiments of Clanet, Hersen and
+   Bocquet (Nature 427, 2004): 5 cm wide, 2.75 mm thick, 65 turns a second, its way 20 degrees below the horizon. At 3.5
+   m/s it is thrown back, at 1.5 m/s it stays in. Liquid and stone are solved together (COUPLED). bounces= how often the
+   whole stone came out of the water again; speed_after= its speed [m/s] then, tilt_after= its attitude [degrees],
+   touched= the seconds that it was in the water. --sweep throws until the least speed that bounces is known for seven
+   attitudes, and prints a table: about forty throws. --res 14 is the paper's size (240,000 particles). */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_wcsph.h"
@@ -127,7 +127,8 @@ static void step_throw(ex_app *app, throw_state *w, const throw_desc *d, double 
         w->speed_after = (double)fsi_v3_norm(w->stone.velocity);
         w->tilt_after = tilt(w);
     }
-    w->over = (double)w->stone.pose.position.x > d->length - RADIUS || (double)w->stone.pose.position.z < LEVEL - RADIUS / 2;
+    w->over =
+        (double)w->stone.pose.position.x > d->length - RADIUS || (double)w->stone.pose.position.z < LEVEL - RADIUS / 2;
 }
 
 /* Does the stone come out again? */

@@ -2,16 +2,17 @@
    SPDX-License-Identifier: MIT
 
    A tap fills a basin in which three balls float. At the right end an overflow, as wide as the basin, takes what stands
-   higher than its rim and keeps the level. Tap and overflow are an emitter and a sink of fsi_source.h; the balls are a world of
-   fsi_rigid.h, which the liquid advances in its own steps.
-   emitted=, drained= count particles, blocked= the places at the tap's mouth that were taken; flow= is the volume that came out
-   over the mouth's area, times speed, times time: 1 to half a layer of particles. lost= is what was there and emitted, less what
-   was drained and what is there. fill_drop= is how far the surface is below the level that the volumes of water and balls ask
-   for, in spacings, and share_error= the mean of |share of a ball that is below that level - its density over the water's|, both
-   while the basin fills, from 0.5 s until the first particle is drained. level= is the height of the water between tap and overflow
-   [m], mean over the last quarter of the run, overflow= what was drained in that time over what was emitted, and head= the
-   height over the rim, over what Poleni's formula has for the flow, (3 q/(2 0.6 sqrt(2 g)))^(2/3), q the flow over the width: balls
-   that lie at the rim hold the water back. afloat= how many balls are not under the rim at the end. */
+   higher than its rim and keeps the level. Tap and overflow are an emitter and a sink of fsi_source.h; the balls are a
+   world of fsi_rigid.h, which the liquid advances in its own steps.
+   emitted=, drained= count particles, blocked= the places at the tap's mouth that were taken; flow= is the volume that
+   came out over the mouth's area, times speed, times time: 1 to half a layer of particles. lost= is what was there and
+   emitted, less what was drained and what is there. fill_drop= is how far the surface is below the level that the
+   volumes of water and balls ask for, in spacings, and share_error= the mean of |share of a ball that is below that
+   level - its density over the water's|, both while the basin fills, from 0.5 s until the first particle is drained.
+   level= is the height of the water between tap and overflow [m], mean over the last quarter of the run, overflow= what
+   was drained in that time over what was emitted, and head= the height over the rim, over what Poleni's formula has for
+   the flow, (3 q/(2 0.6 sqrt(2 g)))^(2/3), q the flow over the width: balls that lie at the rim hold the water back.
+   afloat= how many balls are not under the rim at the end. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_rigid.h"
@@ -38,7 +39,8 @@ typedef struct place {
     shape pipe;                  /* of the tap, to be drawn */
     int tap, drain;              /* ids */
     double speed;                /* of the jet as it leaves [m/s] */
-    double drop, share;          /* sums over `early` steps: volumes' level less the measured one [m], errors of shares */
+    double drop, share;          /* sums over `early` steps: volumes' level less the measured one [m], errors of
+                                    shares */
     double level;                /* sum over `late` steps [m] */
     int early, late;
     long long emitted, drained;  /* when these sums began */
@@ -110,7 +112,8 @@ static void fill(ex_app *app, place *p)
     ex_check(app, fsi_wcsph_settle_density(p->basin.s, pool.hi));
 }
 
-/* ---- what is measured ---------------------------------------------------------------------------------------------- */
+/* ---- what is measured
+   ---------------------------------------------------------------------------------------------- */
 
 /* Share of a ball below a level d above its centre: (r + d)^2 (2 r - d) / (4 r^3). */
 static double share_below(const fsi_body *body, double level)
@@ -119,8 +122,8 @@ static double share_below(const fsi_body *body, double level)
     return (RADIUS + d) * (RADIUS + d) * (2 * RADIUS - d) / (4 * RADIUS * RADIUS * RADIUS);
 }
 
-/* The surface as it is: half a spacing above the highest particles of columns one spacing wide, mean over those that are away
-   from jet, overflow and balls. */
+/* The surface as it is: half a spacing above the highest particles of columns one spacing wide, mean over those that
+   are away from jet, overflow and balls. */
 static double surface_level(const ex_afloat *w)
 {
     const double dx = (double)w->s->desc.spacing, from = TAP_X + 2 * MOUTH, away = RADIUS + 2 * dx;
@@ -197,7 +200,8 @@ static void figures(ex_app *app, const place *p)
     ex_figure(app, "fill_drop", "%.2f", p->drop / fmax(p->early, 1) / dx);
     ex_figure(app, "share_error", "%.3f", p->share / fmax(p->early, 1));
     ex_figure(app, "level", "%.4f", level);
-    ex_figure(app, "overflow", "%.3f", emitted > p->emitted ? (double)(drained - p->drained) / (double)(emitted - p->emitted) : 0);
+    ex_figure(app, "overflow", "%.3f",
+              emitted > p->emitted ? (double)(drained - p->drained) / (double)(emitted - p->emitted) : 0);
     ex_figure(app, "head", "%.3f", (level - RIM) / poleni);
     ex_figure(app, "afloat", "%.0f", afloat);
 }
@@ -210,9 +214,11 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const place *p
     for (k = 0; k < BALLS; k++) ex_draw_body(scene, w->mesh[k], w->made[k], w->body[k]->pose, color[k]);
     for (k = 0; k < 2; k++) { /* the overflow's rim, and its side edges */
         const fsi_real y = (fsi_real)(k * WIDTH);
-        ex_draw_line(scene, fsi_v3((fsi_real)LENGTH, y, (fsi_real)RIM), fsi_v3((fsi_real)LENGTH, y, (fsi_real)HIGH), 3, 0x7d8894);
+        ex_draw_line(scene, fsi_v3((fsi_real)LENGTH, y, (fsi_real)RIM), fsi_v3((fsi_real)LENGTH, y, (fsi_real)HIGH), 3,
+                     0x7d8894);
     }
-    ex_draw_line(scene, fsi_v3((fsi_real)LENGTH, 0, (fsi_real)RIM), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)RIM), 3, 0xc8432f);
+    ex_draw_line(scene, fsi_v3((fsi_real)LENGTH, 0, (fsi_real)RIM),
+                 fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)RIM), 3, 0xc8432f);
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
     ex_draw_mesh(scene, p->pipe.x, NULL, p->pipe.nx, p->pipe.e, p->pipe.ne, 0x8f99a3);
     ex_save_scene(app, scene, frame, "%.2f s", w->s->time);

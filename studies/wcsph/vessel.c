@@ -1,12 +1,13 @@
 /* cc -O3 -I. studies/wcsph/vessel.c -lm -o vessel && ./vessel
    SPDX-License-Identifier: MIT
 
-   A jug made of a single layer of samples holds water: it is carried, tilted over a bowl of the same kind, and emptied. No liquid
-   leaks through either. The jug is moved as told (one-way), the bowl stands. crossed= counts particles that passed through their
-   sheets: the way of each in the vessel's frame, from step to step, as a ray against the triangles, apart from all that the simulator
-   looks at. in_jug=, in_bowl=, spilled= say where the water is in the end, as shares.
-   --fall is the paper's scene (its figure 6): the bowl, empty, falls into a basin, is moved by the liquid (two-way), floats, and stays
-   dry as long as nothing comes over its rim: wet= counts particles in it; draft= is how deep it floats over what Archimedes asks. */
+   A jug made of a single layer of samples holds water: it is carried, tilted over a bowl of the same kind, and emptied.
+   No liquid leaks through either. The jug is moved as told (one-way), the bowl stands. crossed= counts particles that
+   passed through their sheets: the way of each in the vessel's frame, from step to step, as a ray against the
+   triangles, apart from all that the simulator looks at. in_jug=, in_bowl=, spilled= say where the water is in the end,
+   as shares. --fall is the paper's scene (its figure 6): the bowl, empty, falls into a basin, is moved by the liquid
+   (two-way), floats, and stays dry as long as nothing comes over its rim: wet= counts particles in it; draft= is how
+   deep it floats over what Archimedes asks. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_wcsph.h"
@@ -23,8 +24,10 @@
 
 /* Profiles of the vessels, radius and height, from the middle of the bottom to the rim, in units of their radii. */
 #define RINGS 7
-static const double jug_profile[RINGS][2] = { { 0, 0 }, { 0.55, 0 }, { 0.92, 0.12 }, { 1, 0.5 }, { 0.95, 1.2 }, { 0.9, 1.9 }, { 0.98, 2.4 } };
-static const double bowl_profile[RINGS][2] = { { 0, 0 }, { 0.35, 0.02 }, { 0.65, 0.13 }, { 0.84, 0.31 }, { 0.94, 0.5 }, { 0.98, 0.7 }, { 1, 0.9 } };
+static const double jug_profile[RINGS][2] = {{0, 0},      {0.55, 0},  {0.92, 0.12}, {1, 0.5},
+                                             {0.95, 1.2}, {0.9, 1.9}, {0.98, 2.4}};
+static const double bowl_profile[RINGS][2] = {{0, 0},      {0.35, 0.02}, {0.65, 0.13}, {0.84, 0.31},
+                                              {0.94, 0.5}, {0.98, 0.7},  {1, 0.9}};
 
 typedef struct vessel {
     fsi_mesh *mesh;       /* in its own frame, axis z, bottom at 0 */
@@ -36,7 +39,8 @@ typedef struct vessel {
     long long crossed;
 } vessel;
 
-/* ---- vessels ------------------------------------------------------------------------------------------------------- */
+/* ---- vessels
+   ------------------------------------------------------------------------------------------------------- */
 
 /* spout: how far the rim is drawn out towards x, in units of the radius. */
 static void make_vessel(ex_app *app, vessel *v, const double (*profile)[2], double radius, double spout)
@@ -50,9 +54,11 @@ static void make_vessel(ex_app *app, vessel *v, const double (*profile)[2], doub
         v->profile[i][0] = radius * profile[i][0];
         v->profile[i][1] = radius * profile[i][1];
         for (j = 0; j < AROUND && i > 0; j++) {
-            const double a = 2 * FSI_PI * j / AROUND, turn = a > FSI_PI ? a - 2 * FSI_PI : a, up = profile[i][1] / profile[RINGS - 1][1];
+            const double a = 2 * FSI_PI * j / AROUND, turn = a > FSI_PI ? a - 2 * FSI_PI : a,
+                         up = profile[i][1] / profile[RINGS - 1][1];
             const double r = v->profile[i][0] + spout * radius * pow(up, 6) * exp(-8 * turn * turn);
-            m.vertices[1 + AROUND * (i - 1) + j] = fsi_v3((fsi_real)(r * cos(a)), (fsi_real)(r * sin(a)), (fsi_real)v->profile[i][1]);
+            m.vertices[1 + AROUND * (i - 1) + j] =
+                fsi_v3((fsi_real)(r * cos(a)), (fsi_real)(r * sin(a)), (fsi_real)v->profile[i][1]);
         }
     }
     for (i = 0; i < RINGS - 1; i++)
@@ -77,7 +83,8 @@ static void make_vessel(ex_app *app, vessel *v, const double (*profile)[2], doub
 }
 
 /* mass 0: moved as told. The frame of the mesh then stands at `bottom`. */
-static void add_vessel(ex_app *app, vessel *v, ex_wcsph_tally *tally, fsi_wcsph *s, double mass, double slip, fsi_vec3 bottom)
+static void add_vessel(ex_app *app, vessel *v, ex_wcsph_tally *tally, fsi_wcsph *s, double mass, double slip,
+                       fsi_vec3 bottom)
 {
     fsi_wcsph_obstacle_desc o = fsi_wcsph_default_obstacle_desc();
     fsi_mass_properties p;
@@ -97,7 +104,10 @@ static void add_vessel(ex_app *app, vessel *v, ex_wcsph_tally *tally, fsi_wcsph 
     ex_check(app, fsi_wcsph_teleport_obstacle(s, v->obstacle));
 }
 
-static fsi_vec3 to_vessel(const vessel *v, fsi_vec3 x) { return fsi_v3_add(fsi_pose_local(v->body.pose, x), v->center); }
+static fsi_vec3 to_vessel(const vessel *v, fsi_vec3 x)
+{
+    return fsi_v3_add(fsi_pose_local(v->body.pose, x), v->center);
+}
 static fsi_vec3 to_world(const vessel *v, fsi_vec3 x) { return fsi_pose_point(v->body.pose, fsi_v3_sub(x, v->center)); }
 
 /* x, in the vessel's frame, is between its walls and below its rim. */
@@ -139,7 +149,8 @@ static void begin_look(vessel *v, const fsi_wcsph *s)
     for (i = 0; i < s->count; i++) v->before[i] = to_vessel(v, s->position[i]);
 }
 
-/* ---- the jug ------------------------------------------------------------------------------------------------------- */
+/* ---- the jug
+   ------------------------------------------------------------------------------------------------------- */
 
 static double smooth(double t, double from, double to)
 {
@@ -176,7 +187,8 @@ static void fill_jug(ex_app *app, vessel *v, fsi_wcsph *s, double share)
     free(x);
 }
 
-/* ---- pictures ------------------------------------------------------------------------------------------------------ */
+/* ---- pictures
+   ------------------------------------------------------------------------------------------------------ */
 
 static void draw_vessel(ex_scene *scene, const vessel *v, uint32_t rgb)
 {
@@ -186,11 +198,13 @@ static void draw_vessel(ex_scene *scene, const vessel *v, uint32_t rgb)
     for (i = 0; i < m->vertex_count; i++) x[i] = to_world(v, m->vertices[i]);
     ex_draw_walls(scene, x, m->vertex_count, m->faces, m->face_count, rgb);
     for (e = 0; e < 3 * m->face_count; e++) /* the rim */
-        if (m->face_neighbor[e] < 0) ex_draw_line(scene, x[m->faces[e]], x[m->faces[e % 3 == 2 ? e - 2 : e + 1]], 2.5, 0x5b4636);
+        if (m->face_neighbor[e] < 0)
+            ex_draw_line(scene, x[m->faces[e]], x[m->faces[e % 3 == 2 ? e - 2 : e + 1]], 2.5, 0x5b4636);
     free(x);
 }
 
-static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_wcsph *s, vessel *const *vessels, int count, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_wcsph *s, vessel *const *vessels, int count,
+                 int frame)
 {
     static const uint32_t rgb[2] = { 0xc98a4b, 0xd9c3a0 };
     int k;
@@ -200,7 +214,8 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_wcsp
     ex_save_scene(app, scene, frame, "%.2f s", s->time);
 }
 
-/* ---- scenes -------------------------------------------------------------------------------------------------------- */
+/* ---- scenes
+   -------------------------------------------------------------------------------------------------------- */
 
 static fsi_wcsph *make_water(ex_app *app, fsi_box3 room, double depth, double speed)
 {
@@ -242,7 +257,8 @@ static double draft_ratio(const vessel *v, double level)
 static void run_pour(ex_app *app, double slip)
 {
     ex_wcsph_tally tally = { 0 };
-    ex_scene scene = ex_scene_of_box(app, fsi_v3((fsi_real)-0.13, (fsi_real)-0.22, 0), fsi_v3((fsi_real)0.78, (fsi_real)0.22, (fsi_real)0.6), 12, 22);
+    ex_scene scene = ex_scene_of_box(app, fsi_v3((fsi_real)-0.13, (fsi_real)-0.22, 0),
+                                     fsi_v3((fsi_real)0.78, (fsi_real)0.22, (fsi_real)0.6), 12, 22);
     fsi_surface_desc skin = fsi_surface_default_desc();
     fsi_surface *surface;
     fsi_wcsph *s;

@@ -1,4 +1,5 @@
-/* arithmetic.c - prints a hash of much arithmetic of fsi's ground, which must be the same at every -O level of a compiler,
+/* arithmetic.c - prints a hash of much arithmetic of fsi's ground, which must be the same at every -O level of a
+   compiler,
    and how this build rounds a*b+c: inside fsi's implementation, and in the user's code after the header.
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC /* what is not called costs no time */

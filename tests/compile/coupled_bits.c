@@ -1,4 +1,5 @@
-/* coupled_bits.c - prints a hash of a drop that falls on cloth and rod in 3D, which must be the same at every -O level of a compiler: it runs
+/* coupled_bits.c - prints a hash of a drop that falls on cloth and rod in 3D, which must be the same at every -O level
+   of a compiler: it runs
    fsi_couple.h and all headers below it.
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC

@@ -1,4 +1,5 @@
-/* speed.c - prints the least CPU milliseconds that a typical loop of fsi takes: a -O0 build must not take many times those of -O2.
+/* speed.c - prints the least CPU milliseconds that a typical loop of fsi takes: a -O0 build must not take many times
+   those of -O2.
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC /* what is not called costs no time */
 #define FSI_IMPLEMENTATION

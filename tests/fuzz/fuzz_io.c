@@ -1,4 +1,5 @@
-/* fuzz_io.c - any bytes whatever given to the OBJ and PLY readers; what is accepted must be sound and survive a round trip.
+/* fuzz_io.c - any bytes whatever given to the OBJ and PLY readers; what is accepted must be sound and survive a round
+   trip.
    SPDX-License-Identifier: MIT
 
    clang -g -O1 -fsanitize=fuzzer,address,undefined tests/fuzz/fuzz_io.c -o fuzz_io -lm && ./fuzz_io -max_len=4096

@@ -1,4 +1,5 @@
-/* fuzz_mesh.c - any vertices and elements given to fsi_mesh_create; what is accepted must be sound, closed where it says so,
+/* fuzz_mesh.c - any vertices and elements given to fsi_mesh_create; what is accepted must be sound, closed where it
+   says so,
    and answer every query.
    SPDX-License-Identifier: MIT
 

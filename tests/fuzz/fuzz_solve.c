@@ -1,4 +1,5 @@
-/* fuzz_solve.c - any bytes as a matrix, its description and what is done with it: nothing may crash, what is not finite never comes with FSI_OK,
+/* fuzz_solve.c - any bytes as a matrix, its description and what is done with it: nothing may crash, what is not
+   finite never comes with FSI_OK,
    and what is solved is solved to the rounding of elimination.
    SPDX-License-Identifier: MIT
 

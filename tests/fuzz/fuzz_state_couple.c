@@ -1,4 +1,5 @@
-/* fuzz_state_couple.c - states given to fsi_couple_load: any bytes, bytes behind a head and checksums that fit, and true states with words of them
+/* fuzz_state_couple.c - states given to fsi_couple_load: any bytes, bytes behind a head and checksums that fit, and
+   true states with words of them
    changed. What is refused changes nothing; what is accepted a step can start from; a true state loaded after it goes on as ever.
    SPDX-License-Identifier: MIT
 

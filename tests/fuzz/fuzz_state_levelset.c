@@ -1,4 +1,5 @@
-/* fuzz_state_levelset.c - states of a level set, mutated and with a checksum that fits, given to fsi_levelset_load: what is refused changes nothing, what is
+/* fuzz_state_levelset.c - states of a level set, mutated and with a checksum that fits, given to fsi_levelset_load:
+   what is refused changes nothing, what is
    accepted is a state that the next steps can use.
    SPDX-License-Identifier: MIT
 

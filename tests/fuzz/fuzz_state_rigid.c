@@ -1,4 +1,5 @@
-/* fuzz_state_rigid.c - any bytes whatever given to fsi_rigid_load, with and without a header and checksum that fit, and a good state with
+/* fuzz_state_rigid.c - any bytes whatever given to fsi_rigid_load, with and without a header and checksum that fit,
+   and a good state with
    bytes of its own changed; what is accepted must step, stay finite and save again.
    SPDX-License-Identifier: MIT
 

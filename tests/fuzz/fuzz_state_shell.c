@@ -1,4 +1,5 @@
-/* fuzz_state_shell.c - states given to fsi_shell_load: any bytes, bytes behind a header and checksum that fit, and true states with words
+/* fuzz_state_shell.c - states given to fsi_shell_load: any bytes, bytes behind a header and checksum that fit, and
+   true states with words
    of them changed. What is refused changes nothing; what is accepted a step can start from; a true state loaded after it goes on as ever.
    SPDX-License-Identifier: MIT
 

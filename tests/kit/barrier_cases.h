@@ -28,14 +28,36 @@ typedef struct query { fsi_pair kind; double x[12], dx[12], thickness, keep; } q
 
 TEST_FN double between(uint64_t *r, double lo, double hi) { return lo + (hi - lo) * test_random(r); }
 TEST_FN double graded(uint64_t *r, double lo, double hi) { return lo * pow(hi / lo, test_random(r)); }
-TEST_FN void any_vector(uint64_t *r, double *v, double size) { int k; for (k = 0; k < 3; k++) v[k] = between(r, -size, size); }
+TEST_FN void any_vector(uint64_t *r, double *v, double size)
+{
+    int k;
+    for (k = 0; k < 3; k++) v[k] = between(r, -size, size);
+}
 
-/* ---- cases: each fills x and dx of a pair of size about 1 ------------------------------------------------------------ */
+/* ---- cases: each fills x and dx of a pair of size about 1
+   ------------------------------------------------------------ */
 
-enum { CASE_RANDOM, CASE_CLOTH, CASE_SMALL_GAP, CASE_TINY_GAP, CASE_COPLANAR, CASE_PARALLEL, CASE_DEGENERATE, CASE_FAST, CASE_FAR, CASE_ROLLING, CASE_SLIDING, CASE_HEAD_ON, CASE_LATTICE, CASES };
+enum {
+    CASE_RANDOM,
+    CASE_CLOTH,
+    CASE_SMALL_GAP,
+    CASE_TINY_GAP,
+    CASE_COPLANAR,
+    CASE_PARALLEL,
+    CASE_DEGENERATE,
+    CASE_FAST,
+    CASE_FAR,
+    CASE_ROLLING,
+    CASE_SLIDING,
+    CASE_HEAD_ON,
+    CASE_LATTICE,
+    CASES
+};
 TEST_FN const char *case_name(int which)
 {
-    static const char *const names[CASES] = { "random", "cloth", "small_gap", "tiny_gap", "coplanar", "parallel", "degenerate", "fast", "far", "rolling", "sliding", "head_on", "lattice" };
+    static const char *const names[CASES] = {"random",   "cloth",      "small_gap", "tiny_gap", "coplanar",
+                                             "parallel", "degenerate", "fast",      "far",      "rolling",
+                                             "sliding",  "head_on",    "lattice"};
     return names[which];
 }
 
@@ -55,7 +77,8 @@ TEST_FN void set_gap(query *q, double gap)
     int turn, i, k;
     for (turn = 0; turn < 3; turn++) {
         fsi_distance at = fsi_distance_between(q->kind, q->x);
-        for (i = 0; i < first; i++) for (k = 0; k < 3; k++) q->x[3 * i + k] += (gap - at.d) * (at.d > 0 ? at.normal[k] : k == 2);
+        for (i = 0; i < first; i++)
+            for (k = 0; k < 3; k++) q->x[3 * i + k] += (gap - at.d) * (at.d > 0 ? at.normal[k] : k == 2);
     }
 }
 
@@ -72,7 +95,8 @@ TEST_FN void fill_cloth(query *q, uint64_t *r)
 TEST_FN void fill_flat(query *q, uint64_t *r) /* all in one plane, moving in it, or lifted off it a little */
 {
     int k;
-    const double lift = test_random(r) < 0.5 ? 0 : graded(r, 1e-14, 1e-2), leave = test_random(r) < 0.5 ? 0 : graded(r, 1e-14, 1e-1);
+    const double lift = test_random(r) < 0.5 ? 0 : graded(r, 1e-14, 1e-2),
+                 leave = test_random(r) < 0.5 ? 0 : graded(r, 1e-14, 1e-1);
     fill_random(q, r, 1, graded(r, 1e-2, 10));
     for (k = 0; k < 4; k++) {
         q->x[3 * k + 2] = (k == 0 || (k == 1 && q->kind == FSI_EDGE_EDGE)) ? lift : 0;
@@ -83,7 +107,8 @@ TEST_FN void fill_flat(query *q, uint64_t *r) /* all in one plane, moving in it,
 TEST_FN void fill_parallel(query *q, uint64_t *r)
 {
     int k;
-    const double bend = test_random(r) < 0.3 ? 0 : graded(r, 1e-17, 1e-2), turn = test_random(r) < 0.5 ? 0 : graded(r, 1e-6, 1);
+    const double bend = test_random(r) < 0.3 ? 0 : graded(r, 1e-17, 1e-2),
+                 turn = test_random(r) < 0.5 ? 0 : graded(r, 1e-6, 1);
     double along[3], off[3];
     fill_random(q, r, 1, graded(r, 1e-3, 3));
     any_vector(r, along, 1);
@@ -124,8 +149,9 @@ TEST_FN void fill_rolling(query *q, uint64_t *r)
     any_vector(r, axis, speed);
     any_vector(r, shift, test_random(r) < 0.5 ? 0 : graded(r, 1e-6, 1));
     for (i = whole ? 0 : first; i < 4; i++) for (k = 0; k < 3; k++) {
-        const double y = q->x[3 * i + (k + 1) % 3] - foot[(k + 1) % 3], z = q->x[3 * i + (k + 2) % 3] - foot[(k + 2) % 3];
-        q->dx[3 * i + k] = axis[(k + 1) % 3] * z - axis[(k + 2) % 3] * y + (i < first ? shift[k] : 0);
+            const double y = q->x[3 * i + (k + 1) % 3] - foot[(k + 1) % 3],
+                         z = q->x[3 * i + (k + 2) % 3] - foot[(k + 2) % 3];
+            q->dx[3 * i + k] = axis[(k + 1) % 3] * z - axis[(k + 2) % 3] * y + (i < first ? shift[k] : 0);
     }
 }
 
@@ -140,7 +166,8 @@ TEST_FN void fill_sliding(query *q, uint64_t *r) /* across each other at a small
     any_vector(r, v, 2);
     for (k = 0; k < 3; k++) along += v[k] * at.normal[k];
     sink = test_random(r) < 0.3 ? 0 : at.d * between(r, -1, 3);
-    for (i = 0; i < (q->kind == FSI_EDGE_EDGE ? 2 : 1); i++) for (k = 0; k < 3; k++) q->dx[3 * i + k] += v[k] - (along + sink) * at.normal[k];
+    for (i = 0; i < (q->kind == FSI_EDGE_EDGE ? 2 : 1); i++)
+        for (k = 0; k < 3; k++) q->dx[3 * i + k] += v[k] - (along + sink) * at.normal[k];
 }
 
 TEST_FN void fill_head_on(query *q, uint64_t *r)
@@ -151,10 +178,12 @@ TEST_FN void fill_head_on(query *q, uint64_t *r)
     fill_random(q, r, 1, test_random(r) < 0.5 ? 0 : 0.01);
     set_gap(q, graded(r, 1e-6, 1));
     at = fsi_distance_between(q->kind, q->x);
-    for (i = 0; i < (q->kind == FSI_EDGE_EDGE ? 2 : 1); i++) for (k = 0; k < 3; k++) q->dx[3 * i + k] -= speed * at.d * at.normal[k];
+    for (i = 0; i < (q->kind == FSI_EDGE_EDGE ? 2 : 1); i++)
+        for (k = 0; k < 3; k++) q->dx[3 * i + k] -= speed * at.d * at.normal[k];
 }
 
-TEST_FN void fill_lattice(query *q, uint64_t *r) /* small integers: touching, coplanar, parallel and degenerate by chance, exactly */
+TEST_FN void fill_lattice(query *q, uint64_t *r) /* small integers: touching, coplanar, parallel and degenerate by
+                                                    chance, exactly */
 {
     const int n = 2 + (int)between(r, 0, 4);
     int k;
@@ -196,11 +225,13 @@ TEST_FN void fill_case(query *q, int which, uint64_t *r)
     }
 }
 
-/* ---- the check --------------------------------------------------------------------------------------------------------- */
+/* ---- the check
+   --------------------------------------------------------------------------------------------------------- */
 
 typedef struct tally {
     long queries, moving, exact, misses, stalls, unresolved, false_positives, cut_short;
-    double tightness, smallest_tightness; /* mean and least t / the true time at which the gap is keep gap(0), where it is ever */
+    double tightness, smallest_tightness; /* mean and least t / the true time at which the gap is keep gap(0), where it
+                                             is ever */
 } tally;
 
 TEST_FN double pair_size(const query *q)
@@ -208,11 +239,14 @@ TEST_FN double pair_size(const query *q)
     const int first = q->kind == FSI_EDGE_EDGE ? 2 : 1, n = fsi_pair_points(q->kind);
     double m = 0;
     int i, j, k;
-    for (i = 0; i < first; i++) for (j = first; j < n; j++) for (k = 0; k < 3; k++) m = fmax(m, fabs(q->x[3 * i + k] - q->x[3 * j + k]));
+    for (i = 0; i < first; i++)
+        for (j = first; j < n; j++)
+            for (k = 0; k < 3; k++) m = fmax(m, fabs(q->x[3 * i + k] - q->x[3 * j + k]));
     return m;
 }
 
-/* Two times by the reference: when the gap falls below a part `late` less than keep times the first gap, and below 1.25 times keep. */
+/* Two times by the reference: when the gap falls below a part `late` less than keep times the first gap, and below 1.25
+   times keep. */
 TEST_FN void reference_times(const query *q, double *gap0, double late, double *too_late, double *early)
 {
     const double rough = (double)sqrtl((long double)wide_distance2_at(q->kind, q->x, q->dx, 0)), size = pair_size(q);
@@ -221,17 +255,22 @@ TEST_FN void reference_times(const query *q, double *gap0, double late, double *
     for (k = 0; k < 12; k++) reach = fmax(reach, fabs(q->dx[k]));
 #if HAS_QUAD
     if (rough * q->keep < 1e-4 * (size + reach) || rough - q->thickness < 1e-3 * rough || late < 1e-9) {
-        quad d = quad_root(quad_distance2_at(q->kind, q->x, q->dx, 0)), gap = d - (quad)q->thickness, g = (quad)q->keep * gap;
+        quad d = quad_root(quad_distance2_at(q->kind, q->x, q->dx, 0)), gap = d - (quad)q->thickness,
+             g = (quad)q->keep * gap;
         *gap0 = (double)gap;
-        *too_late = gap > 0 ? (double)quad_first_below(q->kind, q->x, q->dx, (quad)q->thickness + g * (1 - (quad)late)) : 0;
+        *too_late =
+            gap > 0 ? (double)quad_first_below(q->kind, q->x, q->dx, (quad)q->thickness + g * (1 - (quad)late)) : 0;
         *early = gap > 0 ? (double)quad_first_below(q->kind, q->x, q->dx, (quad)q->thickness + g * (quad)1.25) : 0;
         return;
     }
 #endif
     {
-        long double d = wide_root(wide_distance2_at(q->kind, q->x, q->dx, 0)), gap = d - (long double)q->thickness, g = (long double)q->keep * gap;
+        long double d = wide_root(wide_distance2_at(q->kind, q->x, q->dx, 0)), gap = d - (long double)q->thickness,
+                    g = (long double)q->keep * gap;
         *gap0 = (double)gap;
-        *too_late = gap > 0 ? (double)wide_first_below(q->kind, q->x, q->dx, (long double)q->thickness + g * (1 - (long double)late)) : 0;
+        *too_late = gap > 0 ? (double)wide_first_below(q->kind, q->x, q->dx,
+                                                       (long double)q->thickness + g * (1 - (long double)late))
+                            : 0;
         *early = gap > 0 ? (double)wide_first_below(q->kind, q->x, q->dx, (long double)q->thickness + g * 1.25L) : 0;
     }
 }
@@ -239,7 +278,8 @@ TEST_FN void reference_times(const query *q, double *gap0, double late, double *
 TEST_FN void show_query(const char *what, const query *q, double t, double gap0, double too_late, double early)
 {
     int k;
-    printf("%s kind %d thickness %.17g keep %.17g t %.17g gap0 %.17g too late %.17g early %.17g\n", what, (int)q->kind, q->thickness, q->keep, t, gap0, too_late, early);
+    printf("%s kind %d thickness %.17g keep %.17g t %.17g gap0 %.17g too late %.17g early %.17g\n", what, (int)q->kind,
+           q->thickness, q->keep, t, gap0, too_late, early);
     for (k = 0; k < 12; k++) printf("%.17g%s", q->x[k], k < 11 ? ", " : "\n");
     for (k = 0; k < 12; k++) printf("%.17g%s", q->dx[k], k < 11 ? ", " : "\n");
 }
@@ -262,7 +302,8 @@ TEST_FN int is_obvious(const query *q)
     return 0;
 }
 
-TEST_FN void check_query(const query *q, tally *s, double (*ccd)(fsi_pair, const double *, const double *, double, double), int show)
+TEST_FN void check_query(const query *q, tally *s,
+                         double (*ccd)(fsi_pair, const double *, const double *, double, double), int show)
 {
     const double t = ccd(q->kind, q->x, q->dx, q->thickness, q->keep);
     double gap0, too_late, early;

@@ -1,10 +1,12 @@
 /* barrier_reference.h - distances of moving pairs, slowly and exactly: for tests and validation of fsi_barrier.h only.
    SPDX-License-Identifier: MIT
 
-   Include it once for each type: REF_REAL and REF(name) are defined before. When does the distance of a pair that moves straight first fall
-   below g? It passes g only where one of these polynomials of time is 0, one for each two points, each point and line, and the two planes:
+   Include it once for each type: REF_REAL and REF(name) are defined before. When does the distance of a pair that moves
+   straight first fall below g? It passes g only where one of these polynomials of time is 0, one for each two points,
+   each point and line, and the two planes:
       |r|^2 - g^2,   |e x r|^2 - g^2 |e|^2,   (r.N)^2 - g^2 |N|^2, N = e1 x e2
-   Between all their zeros (and those of their derivatives, so that double ones count) one look at the distance decides. */
+   Between all their zeros (and those of their derivatives, so that double ones count) one look at the distance
+   decides. */
 
 typedef struct REF(poly) { int n; REF_REAL c[7]; } REF(poly);   /* degree, coefficients of t^k */
 typedef struct REF(vpoly) { REF(poly) x[3]; } REF(vpoly);
@@ -44,7 +46,9 @@ TEST_FN REF(vpoly) REF(cross_poly)(const REF(vpoly) *a, const REF(vpoly) *b)
     REF(vpoly) v;
     int k;
     for (k = 0; k < 3; k++) {
-        REF(poly) p = REF(times)(&a->x[(k + 1) % 3], &b->x[(k + 2) % 3]), q = REF(times)(&a->x[(k + 2) % 3], &b->x[(k + 1) % 3]);
+        REF(poly)
+        p = REF(times)(&a->x[(k + 1) % 3], &b->x[(k + 2) % 3]),
+        q = REF(times)(&a->x[(k + 2) % 3], &b->x[(k + 1) % 3]);
         v.x[k] = REF(plus)(&p, &q, -1);
     }
     return v;
@@ -57,7 +61,8 @@ TEST_FN REF_REAL REF(value)(const REF_REAL *c, int n, REF_REAL t)
     return v;
 }
 
-/* The zero of a function that is monotonic between a and b, where it has unlike signs: Newton's steps, kept inside by bisection. */
+/* The zero of a function that is monotonic between a and b, where it has unlike signs: Newton's steps, kept inside by
+   bisection. */
 TEST_FN REF_REAL REF(zero_between)(const REF_REAL *c, int n, REF_REAL a, REF_REAL b, REF_REAL fa)
 {
     REF_REAL d[7], t = (a + b) / 2;
@@ -104,10 +109,15 @@ TEST_FN int REF(zeros)(const REF_REAL *c, int n, REF_REAL *out)
     return found;
 }
 
-/* ---- distances ------------------------------------------------------------------------------------------------------ */
+/* ---- distances
+   ------------------------------------------------------------------------------------------------------ */
 
 TEST_FN REF_REAL REF(dot)(const REF_REAL *a, const REF_REAL *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-TEST_FN void REF(sub)(const REF_REAL *a, const REF_REAL *b, REF_REAL *c) { int k; for (k = 0; k < 3; k++) c[k] = a[k] - b[k]; }
+TEST_FN void REF(sub)(const REF_REAL *a, const REF_REAL *b, REF_REAL *c)
+{
+    int k;
+    for (k = 0; k < 3; k++) c[k] = a[k] - b[k];
+}
 TEST_FN void REF(cross)(const REF_REAL *a, const REF_REAL *b, REF_REAL *c)
 {
     int k;
@@ -128,13 +138,15 @@ TEST_FN REF_REAL REF(point_edge)(const REF_REAL *p, const REF_REAL *a, const REF
     return REF(dot)(r, r);
 }
 
-/* The face of a piece q + s e1 + t e2 (triangle: s + t <= 1): the square of its distance from the origin, or `best` where that is less or beside it. */
+/* The face of a piece q + s e1 + t e2 (triangle: s + t <= 1): the square of its distance from the origin, or `best`
+   where that is less or beside it. */
 TEST_FN REF_REAL REF(face)(const REF_REAL *q, const REF_REAL *e1, const REF_REAL *e2, int triangle, REF_REAL best)
 {
     REF_REAL n[3], c[3], nn, s, t, h;
     REF(cross)(e1, e2, n);
     nn = REF(dot)(n, n);
-    if (!(nn > REF_EPS * REF_EPS * 1000000 * REF(dot)(e1, e1) * REF(dot)(e2, e2))) return best; /* nothing but rounding: its edges are as close */
+    /* nothing but rounding: its edges are as close */
+    if (!(nn > REF_EPS * REF_EPS * 1000000 * REF(dot)(e1, e1) * REF(dot)(e2, e2))) return best;
     REF(cross)(q, e2, c);
     s = -REF(dot)(c, n);
     REF(cross)(e1, q, c);
@@ -175,7 +187,8 @@ TEST_FN REF_REAL REF(distance2)(fsi_pair kind, const REF_REAL *x)
     return REF(face)(q, e1, e2, 0, best);
 }
 
-/* ---- first times ---------------------------------------------------------------------------------------------------- */
+/* ---- first times
+   ---------------------------------------------------------------------------------------------------- */
 
 /* x[p] - x[q] as it moves. */
 TEST_FN REF(vpoly) REF(between_points)(const double *x, const double *dx, int p, int q)
@@ -219,9 +232,12 @@ TEST_FN void REF(point_events)(REF(events) *e, const double *x, const double *dx
 }
 
 /* Corner x[p] - x[q], sides from x[a] to x[b] and from x[c] to x[d]. */
-TEST_FN void REF(plane_events)(REF(events) *e, const double *x, const double *dx, int p, int q, int a, int b, int c, int d, REF_REAL g2)
+TEST_FN void REF(plane_events)(REF(events) * e, const double *x, const double *dx, int p, int q, int a, int b, int c,
+                               int d, REF_REAL g2)
 {
-    REF(vpoly) r = REF(between_points)(x, dx, p, q), u = REF(between_points)(x, dx, b, a), w = REF(between_points)(x, dx, d, c), n = REF(cross_poly)(&u, &w);
+    REF(vpoly)
+    r = REF(between_points)(x, dx, p, q),
+    u = REF(between_points)(x, dx, b, a), w = REF(between_points)(x, dx, d, c), n = REF(cross_poly)(&u, &w);
     REF(poly) h = REF(dot_poly)(&r, &n), nn = REF(dot_poly)(&n, &n);
     h = REF(times)(&h, &h);
     h = REF(plus)(&h, &nn, -g2);

@@ -9,10 +9,13 @@
 
 /* What is left of random scenes; zeros at first. */
 typedef struct random_tally {
-    int scenes, refused, unlike, broken, leaking; /* a step was refused; other bits; a failed step changed something or NaN; samples in liquid */
-    int threads, loaded, failed;       /* scenes run with threads too; that went on from a saved state; steps whose memory was refused */
+    int scenes, refused, unlike, broken, leaking; /* a step was refused; other bits; a failed step changed something or
+                                                     NaN; samples in liquid */
+    int threads, loaded, failed;       /* scenes run with threads too; that went on from a saved state; steps whose
+                                          memory was refused */
     long long substeps, newton, degraded; /* degraded: substeps whose minimisation did not end in balance */
-    double least, dense_least, error;  /* smallest distance [dx]: at the library's samples; at four a cell; largest volume error of more than 50 cells */
+    double least, dense_least, error;  /* smallest distance [dx]: at the library's samples; at four a cell; largest
+                                          volume error of more than 50 cells */
     double fastest;                    /* liquid, over what falling through the box gives and the throw */
 } random_tally;
 
@@ -38,8 +41,10 @@ TEST_FN fsi_vec3 at_height(const random_scene *r, double x, double y)
 TEST_FN void random_sheet(random_scene *r, double y)
 {
     scene *c = &r->p.c;
-    const double n = r->p.l.n[0], wide = between(r, 0.3, 0.7) * n, edge = between(r, 0.6, 3), slope = between(r, -0.15, 0.15), mid = (n - wide) / 2;
-    const int cuts = (int)(wide / edge) + 2, first = scene_sheet(c, (mesh_kind)one_of(r, 4), cuts, cuts, wide * CELL, wide * CELL);
+    const double n = r->p.l.n[0], wide = between(r, 0.3, 0.7) * n, edge = between(r, 0.6, 3),
+                 slope = between(r, -0.15, 0.15), mid = (n - wide) / 2;
+    const int cuts = (int)(wide / edge) + 2,
+              first = scene_sheet(c, (mesh_kind)one_of(r, 4), cuts, cuts, wide * CELL, wide * CELL);
     int i;
     scene_shift(c, first, mid * CELL, mid * CELL, y * CELL);
     for (i = first; i < c->vertices; i++) c->x[i].z += REAL(slope * ((double)c->x[i].x - n / 2 * CELL));
@@ -47,13 +52,16 @@ TEST_FN void random_sheet(random_scene *r, double y)
 
 TEST_FN void random_rod(random_scene *r, double y)
 {
-    const double n = r->p.l.n[0], half = between(r, 0.15, 0.4) * n, slope = between(r, -0.15, 0.15) * half, mid = between(r, 0.45, 0.55) * n;
-    scene_rod(&r->p.c, 2 + (int)(2 * half / between(r, 0.6, 3)), at_height(r, mid - half, y - slope), at_height(r, mid + half, y + slope));
+    const double n = r->p.l.n[0], half = between(r, 0.15, 0.4) * n, slope = between(r, -0.15, 0.15) * half,
+                 mid = between(r, 0.45, 0.55) * n;
+    scene_rod(&r->p.c, 2 + (int)(2 * half / between(r, 0.6, 3)), at_height(r, mid - half, y - slope),
+              at_height(r, mid + half, y + slope));
 }
 
 TEST_FN void random_points(random_scene *r, double y)
 {
-    const double n = r->p.l.n[0], mass = pow(10, between(r, -2, 1)) * 1000 * (r->p.l.dim == 3 ? CELL * CELL * CELL : CELL * CELL);
+    const double n = r->p.l.n[0],
+                 mass = pow(10, between(r, -2, 1)) * 1000 * (r->p.l.dim == 3 ? CELL * CELL * CELL : CELL * CELL);
     int k;
     for (k = one_of(r, 5); k >= 0; k--) {
         const fsi_vec3 x = at_height(r, between(r, 0.2, 0.8) * n, y);
@@ -88,8 +96,10 @@ TEST_FN void random_drops(random_scene *r)
     int k;
     for (k = one_of(r, 3); k >= 0; k--) {
         const double size = between(r, 0.1, 0.22) * n, turn = between(r, 0, 2 * PI), x = between(r, 0.3, 0.7) * n;
-        const fsi_vec3 u = r->p.l.dim == 3 ? v3(r->speed * cos(turn), 0, r->speed * sin(turn)) : v3(r->speed * cos(turn), r->speed * sin(turn), 0);
-        CHECK(fsi_levelset_fill_sphere(r->p.water, at_height(r, x, between(r, 0.3, 0.8) * n), REAL(size * CELL), u, NULL) == FSI_OK);
+        const fsi_vec3 u = r->p.l.dim == 3 ? v3(r->speed * cos(turn), 0, r->speed * sin(turn))
+                                           : v3(r->speed * cos(turn), r->speed * sin(turn), 0);
+        CHECK(fsi_levelset_fill_sphere(r->p.water, at_height(r, x, between(r, 0.3, 0.8) * n), REAL(size * CELL), u,
+                                       NULL) == FSI_OK);
     }
 }
 
@@ -98,7 +108,8 @@ TEST_FN void random_walls(random_scene *r)
 {
     const double half = r->p.l.n[0] / 2.0;
     fsi_vec3 middle = v3(half * CELL, half * CELL, half * CELL);
-    r->walls = r->p.l.dim == 2 ? square(half, half, half, half) : make_box_at(NULL, half * CELL, half * CELL, half * CELL, middle);
+    r->walls = r->p.l.dim == 2 ? square(half, half, half, half)
+                               : make_box_at(NULL, half * CELL, half * CELL, half * CELL, middle);
     add_mesh(r->p.solid, r->walls, NULL, 0);
 }
 
@@ -142,8 +153,10 @@ TEST_FN void random_begin(random_scene *r, int number, int threads, int heap)
     if (!CHECK(fsi_couple_create(&p->both, &p->e) == FSI_OK)) printf("%s\n", p->context.error.message), exit(1);
     r->pins = one_of(r, 4);
     r->wave = r->pins == 3 ? between(r, 0, 3) : 0;
-    for (i = 0; i < p->solid->vertex_count; i++) p->solid->pinned[i] = (unsigned char)(r->pins == 0 ? 0 : r->pins == 1 ? i % 7 == 0 : r->pins == 2 ? i == 0 : 1);
-    for (i = 0; i < p->solid->vertex_count && r->pins == 0; i++) p->solid->velocity[i] = dim == 3 ? v3(0, 0, between(r, -0.3, 0.3)) : v3(0, between(r, -0.3, 0.3), 0);
+    for (i = 0; i < p->solid->vertex_count; i++)
+        p->solid->pinned[i] = (unsigned char)(r->pins == 0 ? 0 : r->pins == 1 ? i % 7 == 0 : r->pins == 2 ? i == 0 : 1);
+    for (i = 0; i < p->solid->vertex_count && r->pins == 0; i++)
+        p->solid->velocity[i] = dim == 3 ? v3(0, 0, between(r, -0.3, 0.3)) : v3(0, between(r, -0.3, 0.3), 0);
 }
 
 TEST_FN void random_end(random_scene *r)
@@ -158,12 +171,15 @@ TEST_FN fsi_status random_step(random_scene *r, int step)
     const double way = r->wave * CELL * (sin(0.1 * (step + 1)) - sin(0.1 * step));
     fsi_status status;
     int i;
-    for (i = 0; i < s->vertex_count && r->wave > 0; i++) *(r->p.l.dim == 3 ? &s->target[i].z : &s->target[i].y) = (r->p.l.dim == 3 ? s->position[i].z : s->position[i].y) + REAL(way);
+    for (i = 0; i < s->vertex_count && r->wave > 0; i++)
+        *(r->p.l.dim == 3 ? &s->target[i].z : &s->target[i].y) =
+            (r->p.l.dim == 3 ? s->position[i].z : s->position[i].y) + REAL(way);
     status = fsi_couple_step(r->p.both, REAL(r->dt));
     return status;
 }
 
-/* phi at x [m] by a quadratic B-spline or linearly, cells beyond the box as those at its sides; far outside of the box nothing meets. */
+/* phi at x [m] by a quadratic B-spline or linearly, cells beyond the box as those at its sides; far outside of the box
+   nothing meets. */
 TEST_FN double phi_there(const random_scene *r, const double *x)
 {
     const fsi_grid *g = r->p.water->grid;
@@ -193,7 +209,8 @@ TEST_FN double phi_there(const random_scene *r, const double *x)
 /* Smallest phi at points of an element (1 to 3 corners), a quarter of a cell apart [dx]. */
 TEST_FN double element_phi(const random_scene *r, const int *node, int corners)
 {
-    const fsi_vec3 *x = r->p.solid->position, a = x[node[0]], b = x[node[corners > 1]], c = x[node[corners > 2 ? 2 : 0]];
+    const fsi_vec3 *x = r->p.solid->position, a = x[node[0]], b = x[node[corners > 1]],
+                   c = x[node[corners > 2 ? 2 : 0]];
     const int n = 1 + (int)ceil(4 * fmax(apart(a, b), fmax(apart(b, c), apart(c, a))) / CELL);
     double least = 8;
     int i, j;
@@ -233,7 +250,8 @@ TEST_FN int all_finite(const random_scene *r)
     const fsi_grid *g = r->p.water->grid;
     double sum = s->min_distance + s->momentum[0] + s->momentum[1] + s->momentum[2] + s->volume_error;
     int i;
-    for (i = 0; i < r->p.solid->vertex_count; i++) sum += (double)fsi_v3_norm(r->p.solid->position[i]) + (double)fsi_v3_norm(r->p.solid->velocity[i]);
+    for (i = 0; i < r->p.solid->vertex_count; i++)
+        sum += (double)fsi_v3_norm(r->p.solid->position[i]) + (double)fsi_v3_norm(r->p.solid->velocity[i]);
     for (i = 0; i < g->block_count * g->block_cells; i++) sum += fabs((double)r->p.water->phi->value[i]);
     return fsi_is_finite(sum);
 }
@@ -241,8 +259,11 @@ TEST_FN int all_finite(const random_scene *r)
 TEST_FN void random_say(const random_scene *r, int number, int step, const char *what)
 {
     const pair *p = &r->p;
-    printf("   scene %d (%dD, cfl %.2f, %.2g m/s, E %.1e, dt %.2e, metric %d, slip %d, correction %d, pins %d, self_contact %d, %d+%d elements, tension %.2g, viscosity %.2g) step %d: %s\n", number, p->l.dim, r->cfl, r->speed,
-        r->young, r->dt, (int)p->e.metric, p->e.slip, (int)p->e.correction, r->pins, p->c.desc.self_contact, p->solid->segment_count, p->solid->triangle_count, (double)p->l.surface_tension, (double)p->l.viscosity, step, what);
+    printf("   scene %d (%dD, cfl %.2f, %.2g m/s, E %.1e, dt %.2e, metric %d, slip %d, correction %d, pins %d, "
+           "self_contact %d, %d+%d elements, tension %.2g, viscosity %.2g) step %d: %s\n",
+           number, p->l.dim, r->cfl, r->speed, r->young, r->dt, (int)p->e.metric, p->e.slip, (int)p->e.correction,
+           r->pins, p->c.desc.self_contact, p->solid->segment_count, p->solid->triangle_count,
+           (double)p->l.surface_tension, (double)p->l.viscosity, step, what);
     fflush(stdout);
 }
 
@@ -270,7 +291,8 @@ TEST_FN int random_twin(random_scene *twin, const random_scene *r, int number)
     good = fsi_couple_save(r->p.both, NULL, 0, &size) == FSI_OK;
     buffer = malloc(size);
     if (!buffer) abort();
-    good &= fsi_couple_save(r->p.both, buffer, size, NULL) == FSI_OK && fsi_couple_load(twin->p.both, buffer, size) == FSI_OK;
+    good &= fsi_couple_save(r->p.both, buffer, size, NULL) == FSI_OK &&
+            fsi_couple_load(twin->p.both, buffer, size) == FSI_OK;
     free(buffer);
     return good;
 }
@@ -290,7 +312,8 @@ TEST_FN void random_look(const random_scene *r, int number, int step, random_tal
     if (!all_finite(r)) t->broken++, random_say(r, number, step, "not finite");
 }
 
-/* Counted in tally[metric]. Even scenes 2D; of four (of each dim) one is run once more with threads, one goes on from a saved state, one has memory refused. */
+/* Counted in tally[metric]. Even scenes 2D; of four (of each dim) one is run once more with threads, one goes on from a
+   saved state, one has memory refused. */
 TEST_FN void random_run(int number, int steps, random_tally tally[2])
 {
     const int kind = number / 2 % 4;
@@ -309,13 +332,16 @@ TEST_FN void random_run(int number, int steps, random_tally tally[2])
             t->loaded++;
             twins = 1;
         }
-        if (kind == 2 && k % 5 == 3 && !CHECK(random_failure(&r, t))) random_say(&r, number, k, "a failed step changed the state"), t->broken++;
+        if (kind == 2 && k % 5 == 3 && !CHECK(random_failure(&r, t)))
+            random_say(&r, number, k, "a failed step changed the state"), t->broken++;
         status = random_step(&r, k);
         if (status != FSI_OK) t->refused++, random_say(&r, number, k, fsi_couple_error(r.p.both)->message);
         else random_look(&r, number, k, t, &dense);
-        if (twins && random_step(&twin, k) != status) t->unlike++, random_say(&r, number, k, "the twin's status is another");
+        if (twins && random_step(&twin, k) != status)
+            t->unlike++, random_say(&r, number, k, "the twin's status is another");
     }
-    if (twins && fsi_couple_hash(twin.p.both) != fsi_couple_hash(r.p.both)) t->unlike++, random_say(&r, number, k, kind ? "other bits after load" : "other bits by threads");
+    if (twins && fsi_couple_hash(twin.p.both) != fsi_couple_hash(r.p.both))
+        t->unlike++, random_say(&r, number, k, kind ? "other bits after load" : "other bits by threads");
     t->scenes++;
     t->dense_least = fmin(t->dense_least, dense);
     if (!(dense > 0)) t->leaking++;
@@ -340,7 +366,8 @@ TEST_FN void begin_flight(pair *p, fsi_metric metric, double cfl)
     pair_drop(p, 31.9, 46, 12, 0, -1);
 }
 
-/* A drop of 10 cells falls at `speed` on points `spacing` cells apart; edges: on a string of edges as long, from wall to wall. */
+/* A drop of 10 cells falls at `speed` on points `spacing` cells apart; edges: on a string of edges as long, from wall
+   to wall. */
 TEST_FN void begin_row(pair *p, fsi_metric metric, double cfl, double spacing, double speed, int edges)
 {
     const int count = (int)(63 / spacing);
@@ -371,7 +398,8 @@ TEST_FN int leak_through_row(double spacing, double speed, int edges, int steps,
     return k;
 }
 
-/* How often a drop turns from falling to rising on an undamped string that is held at its ends; *least: smallest distance [dx]. */
+/* How often a drop turns from falling to rising on an undamped string that is held at its ends; *least: smallest
+   distance [dx]. */
 TEST_FN int count_rebounds(double seconds, double *least)
 {
     double before = 0;
@@ -416,17 +444,25 @@ TEST_FN double impact_error(int n, double cfl, int steps, double *least)
 
 /* ---- sweeps ------------------------------------------------------------------------------------------------------ */
 
-/* Random pairs of a sample and a surface that move, a third of them head-on, a third films. Of those whose sample is in the liquid at the end. stalled: no way at all was
-   allowed; late: more than up to the first touch; mean: of the way allowed over that to the touch. crossed: dry at start and end, wet between: the printed
-   filter is not asked about these. */
+/* Random pairs of a sample and a surface that move, a third of them head-on, a third films. Of those whose sample is in
+   the liquid at the end. stalled: no way at all was allowed; late: more than up to the first touch; mean: of the way
+   allowed over that to the touch. crossed: dry at start and end, wet between: the printed filter is not asked about
+   these. */
 typedef struct sweep_count { int stalled, late; double mean; } sweep_count;
 typedef struct sweep_tally { int pairs, crossed, crossed_late; sweep_count printed, ours; } sweep_tally;
 
 enum { SWEEP_CELLS = 15 };
 
-typedef struct sweep { fsi_metric metric; fsi_stencil first; double phi[SWEEP_CELLS][SWEEP_CELLS], dphi[SWEEP_CELLS][SWEEP_CELLS], x[2], move[2]; } sweep;
+typedef struct sweep {
+    fsi_metric metric;
+    fsi_stencil first;
+    double phi[SWEEP_CELLS][SWEEP_CELLS], dphi[SWEEP_CELLS][SWEEP_CELLS], x[2], move[2];
+} sweep;
 
-static double normal_number(uint64_t *random) { return sqrt(-2 * log(1 - test_random(random))) * cos(2 * PI * test_random(random)); }
+static double normal_number(uint64_t *random)
+{
+    return sqrt(-2 * log(1 - test_random(random))) * cos(2 * PI * test_random(random));
+}
 
 /* d after a share t of the way; gradient NULL or to x. */
 TEST_FN double sweep_distance(const sweep *s, double t, double *x, double *gradient)
@@ -437,7 +473,10 @@ TEST_FN double sweep_distance(const sweep *s, double t, double *x, double *gradi
     x[0] = s->x[0] + t * s->move[0];
     x[1] = s->x[1] + t * s->move[1];
     at = fsi_stencil_at(s->metric, 2, x, 1, &s->first);
-    for (j = 0; j < at.width; j++) for (i = 0; i < at.width; i++) phi[j * at.width + i] = s->phi[at.base[1] + j][at.base[0] + i] + t * s->dphi[at.base[1] + j][at.base[0] + i];
+    for (j = 0; j < at.width; j++)
+        for (i = 0; i < at.width; i++)
+            phi[j * at.width + i] =
+                s->phi[at.base[1] + j][at.base[0] + i] + t * s->dphi[at.base[1] + j][at.base[0] + i];
     return fsi_stencil_value(&at, phi, gradient, NULL);
 }
 
@@ -451,10 +490,13 @@ static void read_sweep(void *user, const int base[3], const int count[3], double
     }
 }
 
-/* A plane with a little noise, which moves mostly against the sample; kind 0: any way of the sample, 1: head-on, 2: through a film one and a half cells thick. */
+/* A plane with a little noise, which moves mostly against the sample; kind 0: any way of the sample, 1: head-on, 2:
+   through a film one and a half cells thick. */
 TEST_FN sweep random_sweep(fsi_metric metric, int kind, uint64_t *random)
 {
-    const double turn = 2 * PI * test_random(random), film = 0.75, n[2] = { cos(turn), sin(turn) }, gap = 0.05 + 0.55 * test_random(random), speed = 0.4 + 0.15 * normal_number(random), mid = SWEEP_CELLS / 2;
+    const double turn = 2 * PI * test_random(random), film = 0.75, n[2] = {cos(turn), sin(turn)},
+                 gap = 0.05 + 0.55 * test_random(random), speed = 0.4 + 0.15 * normal_number(random),
+                 mid = SWEEP_CELLS / 2;
     sweep s;
     int i, j;
     memset(&s, 0, sizeof s);
@@ -487,8 +529,8 @@ TEST_FN double first_touch(const sweep *s)
     return lo;
 }
 
-/* What the paper prints (coupling.md 5.5): the sample's way and that of its foot point on the surface as two straight segments; the smaller of the two places
-   at which they are closest. */
+/* What the paper prints (coupling.md 5.5): the sample's way and that of its foot point on the surface as two straight
+   segments; the smaller of the two places at which they are closest. */
 TEST_FN double printed_bound(const sweep *s)
 {
     double x[2][2], foot[2][2], g[2], u[2], v[2], w[2], uu, vv, uv, uw, vw, det, a, b;

@@ -19,8 +19,8 @@
 
 typedef struct gate_kind {
     double dx;           /* of the liquid's cells; a segment of the chain is as long, or a little less or more [m] */
-    int rigid;           /* the wall above is a million times stiffer: the joint at the clamp bends over its free half alone;
-                            0: it is of the gate's material */
+    int rigid;           /* the wall above is a million times stiffer: the joint at the clamp bends over its free half
+                            alone; 0: it is of the gate's material */
     double layer;        /* the liquid is kept so far from the chain [cells], which ends so far above the floor */
 } gate_kind;
 
@@ -75,7 +75,8 @@ TEST_FN double gate_bent(const gate_kind *k, double load)
     return way;
 }
 
-/* EI theta'' = -load (GATE - s) cos theta from the clamp, where theta' = bend. Returns theta' at the end; way: of that. */
+/* EI theta'' = -load (GATE - s) cos theta from the clamp, where theta' = bend. Returns theta' at the end; way: of
+   that. */
 TEST_FN double gate__shoot(double load, double bend, double *way)
 {
     const int n = 2000;
@@ -110,8 +111,8 @@ TEST_FN double gate_elastica(double load)
 typedef struct gate_run {
     double peak, time;   /* farthest way of the gate's end, and when [m, s] */
     double held;         /* force on gate and wall before the gate is let go, over rho g h^2/2 */
-    double missing;      /* of the gate's momentum along x: change in a step less the impulses of liquid and pins, over those
-                            of the liquid so far; largest */
+    double missing;      /* of the gate's momentum along x: change in a step less the impulses of liquid and pins, over
+                            those of the liquid so far; largest */
 } gate_run;
 
 /* The gate is held until the water rests, with a viscosity that lets it; then it is let go. */

@@ -1,4 +1,5 @@
-/* couple_inside.h - looks into a substep of fsi_couple.h: momentum across the velocity correction, and its optimisation solved again by other rules.
+/* couple_inside.h - looks into a substep of fsi_couple.h: momentum across the velocity correction, and its
+   optimisation solved again by other rules.
    SPDX-License-Identifier: MIT
 
    For programs that bring their own bodies. In this order:
@@ -21,10 +22,13 @@
 TEST_FN double wet_share(const fsi_pressure_flow *flow, int at, long long below)
 {
     const double upper = (double)flow->phi->value[at], lower = (double)flow->phi->value[below];
-    return flow->cell[at] == FSI_CELL_LIQUID && flow->cell[below] == FSI_CELL_LIQUID ? 1 : fmax((double)flow->theta_min, fmin(upper, lower) / (fmin(upper, lower) - fmax(upper, lower)));
+    return flow->cell[at] == FSI_CELL_LIQUID && flow->cell[below] == FSI_CELL_LIQUID
+               ? 1
+               : fmax((double)flow->theta_min, fmin(upper, lower) / (fmin(upper, lower) - fmax(upper, lower)));
 }
 
-/* Momentum of the liquid along an axis, with the mass that the projection gives each face: whole between two cells of liquid, the wet share at the surface. */
+/* Momentum of the liquid along an axis, with the mass that the projection gives each face: whole between two cells of
+   liquid, the wet share at the surface. */
 TEST_FN double flow_momentum(const fsi_pressure_flow *flow, fsi_field *const *u, int axis)
 {
     const fsi_grid *g = flow->phi->grid;
@@ -46,7 +50,10 @@ TEST_FN double liquid_momentum(const fsi__co_impl *c, const fsi_pressure_flow *f
     int k;
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
-        if (f->axis == axis) sum += (f->mass - c->density * c->volume * wet_share(flow, f->entry, fsi__co_below(flow->phi->grid, f->entry, f->axis))) * (double)u[axis]->value[f->entry];
+        if (f->axis == axis)
+            sum += (f->mass - c->density * c->volume *
+                                  wet_share(flow, f->entry, fsi__co_below(flow->phi->grid, f->entry, f->axis))) *
+                   (double)u[axis]->value[f->entry];
     }
     return sum;
 }
@@ -59,7 +66,8 @@ TEST_FN double solid_momentum(const fsi__sh_impl *sh, int axis)
     return sum;
 }
 
-/* Of the solid before velocities are made to agree: where inertia, forces and what the substep's first projection gave it would have led it. */
+/* Of the solid before velocities are made to agree: where inertia, forces and what the substep's first projection gave
+   it would have led it. */
 TEST_FN double predicted_momentum(const fsi__co_impl *c, int axis)
 {
     const fsi__sh_impl *m = fsi__sh_of(c->shell);
@@ -70,8 +78,8 @@ TEST_FN double predicted_momentum(const fsi__co_impl *c, int axis)
     return sum;
 }
 
-typedef struct correction_tally { int projections, released, pushed; double exchanged, gained; } correction_tally; /* pushed: samples within range;
-                                                            largest of all corrections [kg m/s]: what the liquid got; what both gained or lost */
+/* pushed: samples within range; largest of all corrections [kg m/s]: what the liquid got; what both gained or lost */
+typedef struct correction_tally { int projections, released, pushed; double exchanged, gained; } correction_tally;
 
 /* Of FSI__CO_PROJECTS and FSI__CO_PROJECTED, once positions are found: momentum of both before and after. */
 TEST_FN void watch_correction(const fsi__co_impl *c, int when, const fsi_pressure_flow *flow, correction_tally *t)
@@ -95,12 +103,15 @@ TEST_FN void watch_correction(const fsi__co_impl *c, int when, const fsi_pressur
     t->gained = fmax(t->gained, sqrt(gained));
 }
 
-/* ---- the optimisation by other rules ------------------------------------------------------------------------------ */
+/* ---- the optimisation by other rules
+   ------------------------------------------------------------------------------ */
 
-/* How to solve it. paper_mass: an unknown weighs as its share of liquid, a thousandth in air, anew at each iteration; else all weigh the same.
-   search: steps are cut by the sweep of samples and by a line search; else they are taken whole. */
+/* How to solve it. paper_mass: an unknown weighs as its share of liquid, a thousandth in air, anew at each iteration;
+   else all weigh the same. search: steps are cut by the sweep of samples and by a line search; else they are taken
+   whole. */
 typedef struct newton_rule { int paper_mass, search; } newton_rule;
-typedef struct newton_end { int steps, cut, pierced, spent; } newton_end; /* cut: steps that the search shortened; pierced: a step led a sample into the liquid; spent: not done after 30 */
+/* cut: steps that the search shortened; pierced: a step led a sample into the liquid; spent: not done after 30 */
+typedef struct newton_end { int steps, cut, pierced, spent; } newton_end;
 
 enum { NEWTON_MOST = 30, NEWTON_ROWS = 160 };
 
@@ -160,7 +171,8 @@ TEST_FN void newton_free(newton_problem *p)
     free(p->row);
 }
 
-/* Energy, barrier and what volumes lack, `way` along the step; without mu the energy alone. Infinite where a sample is in the liquid. */
+/* Energy, barrier and what volumes lack, `way` along the step; without mu the energy alone. Infinite where a sample is
+   in the liquid. */
 TEST_FN double newton_merit(newton_problem *p, double way)
 {
     const fsi__co_impl *c = p->c;
@@ -196,12 +208,14 @@ TEST_FN void newton_differentiate(newton_problem *p, newton_rule rule)
     }
     for (k = 0; k < p->rows; k++) {
         const newton_row *r = &p->row[k];
-        const double d = row_distance(r, p->phi, r->fixed), pull = d < c->range ? c->stiffness * fsi_barrier_at(d, c->range).slope : 0;
+        const double d = row_distance(r, p->phi, r->fixed),
+                     pull = d < c->range ? c->stiffness * fsi_barrier_at(d, c->range).slope : 0;
         for (i = 0; i < 27; i++) if (r->cell[i] >= 0) p->gradient[r->cell[i]] += pull * r->weight[i];
     }
 }
 
-/* One row of R of coupling.md 5.6: sqrt(beta) times the gradient of a sample's distance, or the slope of a component's volume. */
+/* One row of R of coupling.md 5.6: sqrt(beta) times the gradient of a sample's distance, or the slope of a component's
+   volume. */
 TEST_FN void newton_fill_row(const newton_problem *p, int k, double *row)
 {
     const fsi__co_impl *c = p->c;
@@ -209,12 +223,14 @@ TEST_FN void newton_fill_row(const newton_problem *p, int k, double *row)
     memset(row, 0, (size_t)p->cells * sizeof *row);
     if (k < p->rows) {
         const newton_row *r = &p->row[k];
-        const double d = row_distance(r, p->phi, r->fixed), root = d < c->range ? sqrt(c->stiffness * fsi_barrier_at(d, c->range).curvature) : 0;
+        const double d = row_distance(r, p->phi, r->fixed),
+                     root = d < c->range ? sqrt(c->stiffness * fsi_barrier_at(d, c->range).curvature) : 0;
         for (i = 0; i < 27; i++) if (r->cell[i] >= 0) row[r->cell[i]] += root * r->weight[i];
     } else for (i = 0; i < p->cells; i++) if (c->cell[i].component == k - p->rows) row[i] = p->slope[i];
 }
 
-/* (R M^-1 R' + identity for samples) y = b by Gauss without pivots, as it is positive definite; then step = -M^-1 (gradient + R' y). */
+/* (R M^-1 R' + identity for samples) y = b by Gauss without pivots, as it is positive definite; then step = -M^-1
+   (gradient + R' y). */
 TEST_FN void newton_solve(newton_problem *p)
 {
     const int n = p->rows + p->parts;
@@ -235,7 +251,8 @@ TEST_FN void newton_solve(newton_problem *p)
             for (k = 0; k < p->cells; k++) sum += ri[k] * rj[k] / p->mass[k];
             a[(size_t)i * w + (size_t)j] = a[(size_t)j * w + (size_t)i] = sum;
         }
-        if (!(a[(size_t)i * w + (size_t)i] > 0)) a[(size_t)i * w + (size_t)i] = 1, b[i] = 0; /* a component without a surface */
+        /* a component without a surface */
+        if (!(a[(size_t)i * w + (size_t)i] > 0)) a[(size_t)i * w + (size_t)i] = 1, b[i] = 0;
     }
     for (i = 0; i < n; i++) for (j = i + 1; j < n; j++) {
         const double f = a[(size_t)j * w + (size_t)i] / a[(size_t)i * w + (size_t)i];
@@ -259,7 +276,8 @@ TEST_FN double newton_search(newton_problem *p)
     double t = 1, before, slope = 0;
     int k;
     for (k = 0; k < p->rows; k++) { /* the samples are held: d is linear in the step */
-        const double d = row_distance(&p->row[k], p->phi, p->row[k].fixed), change = row_distance(&p->row[k], p->step, 0);
+        const double d = row_distance(&p->row[k], p->phi, p->row[k].fixed),
+                     change = row_distance(&p->row[k], p->step, 0);
         if (d + change < 0.1 * d) t = fmin(t, -0.9 * d / change);
     }
     before = newton_merit(p, 0);
@@ -269,7 +287,8 @@ TEST_FN double newton_search(newton_problem *p)
     return t;
 }
 
-/* Done when a step would move phi near the surface by less than 1e-4 dx and volumes are right to 1e-8 (coupling.md 5.6). */
+/* Done when a step would move phi near the surface by less than 1e-4 dx and volumes are right to 1e-8 (coupling.md
+   5.6). */
 TEST_FN newton_end newton_run(const fsi__co_impl *c, newton_rule rule)
 {
     newton_problem p = newton_begin(c);

@@ -1,15 +1,18 @@
-/* couple_monolithic.h - liquid and a string coupled by velocities alone, in one solve with the pressure (Robinson-Mosher, Schroeder and Fedkiw 2011): what
+/* couple_monolithic.h - liquid and a string coupled by velocities alone, in one solve with the pressure
+   (Robinson-Mosher, Schroeder and Fedkiw 2011): what
    fsi_couple.h is compared with. In 2D.
    SPDX-License-Identifier: MIT
 
-   A step of fsi_levelset.h whose velocities are projected once more before anything moves: a face whose two centres lie on different sides of the string moves
-   with it, u = W v, W linear between the two vertices where the string crosses. A being the string's inertia with its stiffness, A = h^2 `total` of
-   fsi_shell.h, M the liquid's mass at these faces, j what the pressure does to them,
+   A step of fsi_levelset.h whose velocities are projected once more before anything moves: a face whose two centres lie
+   on different sides of the string moves with it, u = W v, W linear between the two vertices where the string crosses.
+   A being the string's inertia with its stiffness, A = h^2 `total` of fsi_shell.h, M the liquid's mass at these faces,
+   j what the pressure does to them,
 
       (A + W' M W) v = A v* + W' M u* + W' j
 
-   where v* is a step of fsi_shell.h by itself. Then phi is advected with u and the string moves by h v: nothing keeps the two apart. Faces pull as well as push.
-   The liquid is fsi_levelset.h's in all else, volumes of components included; projecting once without the string and then with it is projecting once with it.
+   where v* is a step of fsi_shell.h by itself. Then phi is advected with u and the string moves by h v: nothing keeps
+   the two apart. Faces pull as well as push. The liquid is fsi_levelset.h's in all else, volumes of components
+   included; projecting once without the string and then with it is projecting once with it.
 
    Include it after couple_inside.h. look_in calls monolithic_look_in first. */
 #ifndef FSI_COUPLE_MONOLITHIC_H
@@ -17,7 +20,8 @@
 
 enum { MONOLITHIC_FACES = 1024 };
 
-typedef struct monolithic_face { int axis, entry, node[2]; double weight[2], mass; } monolithic_face; /* node, weight: a row of W; mass: of liquid */
+/* node, weight: a row of W; mass: of liquid */
+typedef struct monolithic_face { int axis, entry, node[2]; double weight[2], mass; } monolithic_face;
 
 typedef struct monolithic {
     fsi_levelset *water;
@@ -25,8 +29,10 @@ typedef struct monolithic {
     fsi__sh_impl *sh;
     fsi_status status;               /* of the last projection */
     int n, faces;                    /* unknowns, three a node */
-    double exchanged, gained;        /* largest of all projections [kg m/s]: what the string got along y; what it and the liquid gained or lost together */
-    double *factor, *v, *right;      /* L of A + W' M W = L L', n x n; velocities before the pressure; right sides and what they give */
+    double exchanged, gained;        /* largest of all projections [kg m/s]: what the string got along y; what it and
+                                        the liquid gained or lost together */
+    double *factor, *v, *right;      /* L of A + W' M W = L L', n x n; velocities before the pressure; right sides and
+                                        what they give */
     monolithic_face face[MONOLITHIC_FACES];
     /* the faces as the pressure solver reads them */
     fsi_grid_faces list;
@@ -46,12 +52,16 @@ static int monolithic_by_place(const void *a, const void *b)
 }
 
 /* The face between cell i, j and the one below it along the axis, which the segment crosses at a share t of its way. */
-TEST_FN void monolithic_add_face(monolithic *m, const fsi_pressure_flow *flow, int axis, const int *cell, const int *node, double t)
+TEST_FN void monolithic_add_face(monolithic *m, const fsi_pressure_flow *flow, int axis, const int *cell,
+                                 const int *node, double t)
 {
     const fsi_grid *g = m->water->grid;
-    const long long at = fsi_grid_entry(g, cell[0], cell[1], 0), below = fsi_grid_entry(g, cell[0] - (axis == 0), cell[1] - (axis == 1), 0);
+    const long long at = fsi_grid_entry(g, cell[0], cell[1], 0),
+                    below = fsi_grid_entry(g, cell[0] - (axis == 0), cell[1] - (axis == 1), 0);
     monolithic_face *f = &m->face[m->faces];
-    if (cell[axis] < 1 || cell[axis] >= g->n[axis] || cell[1 - axis] < 0 || cell[1 - axis] >= g->n[1 - axis] || at < 0 || below < 0) return;
+    if (cell[axis] < 1 || cell[axis] >= g->n[axis] || cell[1 - axis] < 0 || cell[1 - axis] >= g->n[1 - axis] ||
+        at < 0 || below < 0)
+        return;
     if (flow->cell[at] != FSI_CELL_LIQUID && flow->cell[below] != FSI_CELL_LIQUID) return;
     if (m->faces == MONOLITHIC_FACES) abort();
     f->axis = axis;
@@ -83,17 +93,22 @@ TEST_FN void monolithic_find_faces(monolithic *m, const fsi_pressure_flow *flow)
         }
     }
     qsort(m->face, (size_t)m->faces, sizeof *m->face, monolithic_by_place);
-    for (k = 0; k < m->faces; k++) if (k == 0 || monolithic_by_place(&m->face[k], &m->face[k - 1]) != 0) m->face[kept++] = m->face[k];
+    for (k = 0; k < m->faces; k++)
+        if (k == 0 || monolithic_by_place(&m->face[k], &m->face[k - 1]) != 0) m->face[kept++] = m->face[k];
     m->faces = kept;
 }
 
-TEST_FN double monolithic_face_velocity(const monolithic_face *f, const double *v) { return f->weight[0] * v[3 * f->node[0] + f->axis] + f->weight[1] * v[3 * f->node[1] + f->axis]; }
+TEST_FN double monolithic_face_velocity(const monolithic_face *f, const double *v)
+{
+    return f->weight[0] * v[3 * f->node[0] + f->axis] + f->weight[1] * v[3 * f->node[1] + f->axis];
+}
 
 /* out += W' j; nothing moves what is held. */
 TEST_FN void monolithic_push(const monolithic *m, const monolithic_face *f, double j, double *out)
 {
     int i;
-    for (i = 0; i < 2; i++) if (!m->sh->fixed[3 * f->node[i] + f->axis]) out[3 * f->node[i] + f->axis] += f->weight[i] * j;
+    for (i = 0; i < 2; i++)
+        if (!m->sh->fixed[3 * f->node[i] + f->axis]) out[3 * f->node[i] + f->axis] += f->weight[i] * j;
 }
 
 /* ---- the string -------------------------------------------------------------------------------------------------- */
@@ -116,11 +131,15 @@ TEST_FN void monolithic_fill(monolithic *m, const fsi__sh_step *w, const fsi_pre
     int r, e, k, a, b;
     memset(m->factor, 0, n * n * sizeof(double));
     memset(m->right, 0, n * sizeof(double));
-    for (r = 0; r < total->rows; r++) for (e = total->start[r]; e < total->start[r + 1]; e++) for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
-        const int i = 3 * r + a, j = 3 * total->col[e] + b;
-        const double value = w->h * w->h * total->value[9 * (size_t)e + (size_t)(3 * a + b)];
-        if (!fixed[i] && !fixed[j]) m->factor[n * (size_t)i + (size_t)j] = value, m->right[i] += value * v[j];
-    }
+    for (r = 0; r < total->rows; r++)
+        for (e = total->start[r]; e < total->start[r + 1]; e++)
+            for (a = 0; a < 3; a++)
+                for (b = 0; b < 3; b++) {
+                    const int i = 3 * r + a, j = 3 * total->col[e] + b;
+                    const double value = w->h * w->h * total->value[9 * (size_t)e + (size_t)(3 * a + b)];
+                    if (!fixed[i] && !fixed[j])
+                        m->factor[n * (size_t)i + (size_t)j] = value, m->right[i] += value * v[j];
+                }
     for (k = 0; k < m->faces; k++) {
         const monolithic_face *f = &m->face[k];
         double held = 0; /* of W v */
@@ -250,7 +269,8 @@ static fsi_status monolithic_project(monolithic *m, fsi__ls_run *run, fsi_pressu
     return FSI_OK;
 }
 
-/* Air beside liquid is not sent along the string faster than it was, as with fsi_couple.h; here wherever there is air. */
+/* Air beside liquid is not sent along the string faster than it was, as with fsi_couple.h; here wherever there is
+   air. */
 static void monolithic_bound_shore(fsi__ls_run *run)
 {
     int i;
@@ -302,16 +322,23 @@ TEST_FN fsi_status monolithic_step(monolithic *m, double dt)
 
 TEST_FN void monolithic_end(monolithic *m) { free(m->factor); }
 
-/* ---- the same drop by both ----------------------------------------------------------------------------------------- */
+/* ---- the same drop by both
+   ----------------------------------------------------------------------------------------- */
 
 typedef enum target { HELD_STRING, FREE_PLATE } target;
 
-/* below: most cells of liquid under the solid at any time; drop: cells of the drop; samples, wet: points of the solid, four a cell, summed over steps, and those in
-   the liquid; kept: vertical momentum of both at the end over that at the start;
-   gained: by velocities: what both gained in a projection over what they exchanged, at most; error: largest |volume / target - 1|; seconds: a substep. */
-typedef struct passage { int steps, substeps, drop, below; long long samples, wet; double kept, gained, error, seconds; } passage;
+/* below: most cells of liquid under the solid at any time; drop: cells of the drop; samples, wet: points of the solid,
+   four a cell, summed over steps, and those in the liquid; kept: vertical momentum of both at the end over that at the
+   start; gained: by velocities: what both gained in a projection over what they exchanged, at most; error: largest
+   |volume / target - 1|; seconds: a substep. */
+typedef struct passage {
+    int steps, substeps, drop, below;
+    long long samples, wet;
+    double kept, gained, error, seconds;
+} passage;
 
-/* 64 k cells: a drop of 8 k falls at 1 m/s on a light string that is held at its ends, or without gravity on a plate that weighs half as much. */
+/* 64 k cells: a drop of 8 k falls at 1 m/s on a light string that is held at its ends, or without gravity on a plate
+   that weighs half as much. */
 TEST_FN void begin_passage(pair *p, target what, int k)
 {
     const double mass = 1000 * FSI_PI * 64 * k * k * CELL * CELL;
@@ -336,11 +363,13 @@ TEST_FN int cells_below_solid(const pair *p)
     const fsi_grid *g = p->water->grid;
     int s, i, j, count = 0;
     for (s = 0; s < p->solid->segment_count; s++) {
-        const fsi_vec3 a = p->solid->position[p->solid->segments[2 * s]], b = p->solid->position[p->solid->segments[2 * s + 1]];
+        const fsi_vec3 a = p->solid->position[p->solid->segments[2 * s]],
+                       b = p->solid->position[p->solid->segments[2 * s + 1]];
         const double from = (double)a.x / CELL - 0.5, to = (double)b.x / CELL - 0.5;
         for (i = (int)ceil(from); i < to; i++) {
             const double t = (i - from) / (to - from), y = (double)a.y + t * (double)(b.y - a.y);
-            for (j = 0; j < g->n[1] && (j + 0.5) * CELL < y; j++) count += (double)fsi_grid_at(p->water->phi, i, j, 0) < 0;
+            for (j = 0; j < g->n[1] && (j + 0.5) * CELL < y; j++)
+                count += (double)fsi_grid_at(p->water->phi, i, j, 0) < 0;
         }
     }
     return count;
@@ -359,9 +388,11 @@ TEST_FN void count_wet_samples(const pair *p, passage *t)
 {
     int s, k;
     for (s = 0; s < p->solid->segment_count; s++) for (k = 0; k < 4; k++) {
-        const fsi_vec3 a = p->solid->position[p->solid->segments[2 * s]], b = p->solid->position[p->solid->segments[2 * s + 1]];
-        t->wet += (double)fsi_grid_sample_spline(p->water->phi, fsi_v3_madd(a, REAL(k / 4.0), fsi_v3_sub(b, a)), NULL) < 0;
-        t->samples++;
+            const fsi_vec3 a = p->solid->position[p->solid->segments[2 * s]],
+                           b = p->solid->position[p->solid->segments[2 * s + 1]];
+            t->wet += (double)fsi_grid_sample_spline(p->water->phi, fsi_v3_madd(a, REAL(k / 4.0), fsi_v3_sub(b, a)),
+                                                     NULL) < 0;
+            t->samples++;
     }
 }
 

@@ -18,7 +18,8 @@ typedef struct sheet_scene {
 
 /* What was seen of scenes; zeros at first. */
 typedef struct sheet_tally {
-    int scenes, steps, refused, outside, crossed, broken, degraded; /* vertices outside of walls, crossings of the sheet, steps with either; degraded: substeps */
+    int scenes, steps, refused, outside, crossed, broken, degraded; /* vertices outside of walls, crossings of the
+                                                                       sheet, steps with either; degraded: substeps */
     long long substeps, newton;
     double slowest;       /* CPU time of a step over the median of its scene's; largest */
     int slowest_seed;
@@ -29,14 +30,21 @@ TEST_FN double sheet_scale(sheet_scene *r, double a, double b) { return a * pow(
 TEST_FN int sheet_one_of(sheet_scene *r, int n) { return (int)(test_random(&r->seed) * n); }
 
 /* Upwards is z, in 2D y. */
-TEST_FN fsi_vec3 sheet_at(const sheet_scene *r, double x, double across, double up) { return r->p.l.dim == 3 ? v3(x, across, up) : v3(x, up, 0); }
+TEST_FN fsi_vec3 sheet_at(const sheet_scene *r, double x, double across, double up)
+{
+    return r->p.l.dim == 3 ? v3(x, across, up) : v3(x, up, 0);
+}
 
-/* In its plane the sheet is [0, side]^2; it lies, stands along a wall, or is tilted; one of its points is `gap` from a wall: x = 0, the floor or the far side of x. */
+/* In its plane the sheet is [0, side]^2; it lies, stands along a wall, or is tilted; one of its points is `gap` from a
+   wall: x = 0, the floor or the far side of x. */
 TEST_FN void sheet_place(sheet_scene *r, int first)
 {
     scene *c = &r->p.c;
     const int how = sheet_one_of(r, 3), dim = r->p.l.dim;
-    const double turn = how == 0 ? 0 : how == 1 ? PI / 2 : sheet_between(r, 0, PI / 2), roll = how == 2 && dim == 3 ? sheet_between(r, -0.5, 0.5) : 0;
+    const double turn = how == 0   ? 0
+                        : how == 1 ? PI / 2
+                                   : sheet_between(r, 0, PI / 2),
+                 roll = how == 2 && dim == 3 ? sheet_between(r, -0.5, 0.5) : 0;
     double lo[3] = { 1, 1, 1 }, hi[3] = { -1, -1, -1 }, move[3];
     int i, a;
     for (i = first; i < c->vertices; i++) {
@@ -48,7 +56,8 @@ TEST_FN void sheet_place(sheet_scene *r, int first)
         c->x[i] = v3(x[0], x[1], x[2]);
         for (a = 0; a < 3; a++) lo[a] = fmin(lo[a], x[a]), hi[a] = fmax(hi[a], x[a]);
     }
-    for (a = 0; a < 3; a++) move[a] = a < dim ? r->gap - lo[a] + test_random(&r->seed) * (sheet_room - 2 * r->gap - (hi[a] - lo[a])) : 0;
+    for (a = 0; a < 3; a++)
+        move[a] = a < dim ? r->gap - lo[a] + test_random(&r->seed) * (sheet_room - 2 * r->gap - (hi[a] - lo[a])) : 0;
     r->side = sheet_one_of(r, 3);
     if (r->side == 0) move[0] = r->gap - lo[0];
     if (r->side == 1) move[dim - 1] = r->gap - lo[dim - 1];
@@ -71,7 +80,8 @@ TEST_FN void sheet_fill(sheet_scene *r)
     for (k = 0; k < r->drops; k++) {
         const double size = sheet_between(r, 0.03, 0.06), up = sheet_between(r, size, sheet_room - size);
         const fsi_vec3 at = sheet_at(r, sheet_between(r, size, sheet_room - size), mid, up);
-        CHECK(fsi_levelset_fill_sphere(r->p.water, at, REAL(size), sheet_at(r, 0, 0, -sheet_scale(r, 0.05, 5)), NULL) == FSI_OK);
+        CHECK(fsi_levelset_fill_sphere(r->p.water, at, REAL(size), sheet_at(r, 0, 0, -sheet_scale(r, 0.05, 5)), NULL) ==
+              FSI_OK);
     }
 }
 
@@ -112,7 +122,8 @@ TEST_FN void sheet_begin(sheet_scene *r, int number)
     p->c.desc.contact_range = REAL(sheet_between(r, 0.1, 0.4) * sheet_room / SHEET_CELLS);
     p->c.material[0] = fsi_shell_default_material();
     n = sheet_one_of(r, 2) ? 16 : 8 + sheet_one_of(r, 9);
-    first = dim == 3 ? scene_sheet(&p->c, (mesh_kind)sheet_one_of(r, 4), n, n, sheet_side, sheet_side) : scene_rod(&p->c, n, v3(0, 0, 0), v3(sheet_side, 0, 0));
+    first = dim == 3 ? scene_sheet(&p->c, (mesh_kind)sheet_one_of(r, 4), n, n, sheet_side, sheet_side)
+                     : scene_rod(&p->c, n, v3(0, 0, 0), v3(sheet_side, 0, 0));
     sheet_place(r, first);
     if (!CHECK(fsi_levelset_create(&p->water, &p->l) == FSI_OK)) exit(1);
     sheet_fill(r);
@@ -120,7 +131,8 @@ TEST_FN void sheet_begin(sheet_scene *r, int number)
     boxed = sheet_one_of(r, 4) > 0;
     if (boxed) {
         const double half = sheet_room / 2, cells = half / CELL;
-        r->walls = dim == 2 ? square(cells, cells, cells, cells) : make_box_at(NULL, half, half, half, v3(half, half, half));
+        r->walls =
+            dim == 2 ? square(cells, cells, cells, cells) : make_box_at(NULL, half, half, half, v3(half, half, half));
         add_mesh(p->solid, r->walls, NULL, r->friction);
     }
     p->e.liquid = p->water;
@@ -131,7 +143,8 @@ TEST_FN void sheet_begin(sheet_scene *r, int number)
     down = sheet_one_of(r, 3);
     for (i = 0; i < p->solid->vertex_count; i++) {
         const double turn = sheet_one_of(r, 2) * 0.1 * r->speed * test_random(&r->seed); /* not all alike */
-        if (!p->solid->pinned[i]) p->solid->velocity[i] = down ? sheet_at(r, turn, 0, -r->speed) : sheet_at(r, -r->speed, turn, 0);
+        if (!p->solid->pinned[i])
+            p->solid->velocity[i] = down ? sheet_at(r, turn, 0, -r->speed) : sheet_at(r, -r->speed, turn, 0);
     }
 }
 
@@ -155,9 +168,11 @@ TEST_FN double sheet_volume(fsi_vec3 a, fsi_vec3 b, fsi_vec3 c, fsi_vec3 d)
 /* Does pq pass through abc, by more than rounding? A held row of vertices lies in one line with its own sides. */
 TEST_FN int sheet_pierces(fsi_vec3 p, fsi_vec3 q, fsi_vec3 a, fsi_vec3 b, fsi_vec3 c)
 {
-    const double s = sheet_volume(a, b, c, p), t = sheet_volume(a, b, c, q), k = sheet_volume(p, q, a, b), l = sheet_volume(p, q, b, c), m = sheet_volume(p, q, c, a);
+    const double s = sheet_volume(a, b, c, p), t = sheet_volume(a, b, c, q), k = sheet_volume(p, q, a, b),
+                 l = sheet_volume(p, q, b, c), m = sheet_volume(p, q, c, a);
     const double least = TOL(1e-18, 1e-12);
-    return fabs(s) > least && fabs(t) > least && s * t < 0 && ((k > least && l > least && m > least) || (k < -least && l < -least && m < -least));
+    return fabs(s) > least && fabs(t) > least && s * t < 0 &&
+           ((k > least && l > least && m > least) || (k < -least && l < -least && m < -least));
 }
 
 TEST_FN int sheet_shares(const int *a, int n, const int *b, int m)
@@ -167,7 +182,8 @@ TEST_FN int sheet_shares(const int *a, int n, const int *b, int m)
     return 0;
 }
 
-/* Sides of triangles that pass through other triangles; in 2D segments through others, whose walls reach from z = -1 to 1. */
+/* Sides of triangles that pass through other triangles; in 2D segments through others, whose walls reach from z = -1 to
+   1. */
 TEST_FN int sheet_crossings(const fsi_shell *s)
 {
     const fsi_vec3 *x = s->position;
@@ -178,8 +194,10 @@ TEST_FN int sheet_crossings(const fsi_shell *s)
     }
     for (i = 0; i < s->segment_count; i++) for (j = 0; j < i; j++) {
         const int *e = s->segments + 2 * i, *f = s->segments + 2 * j;
-        const fsi_vec3 a = fsi_v3_sub(x[f[0]], v3(0, 0, 1)), b = fsi_v3_add(x[f[0]], v3(0, 0, 1)), c = fsi_v3_add(x[f[1]], v3(0, 0, 1)), d = fsi_v3_sub(x[f[1]], v3(0, 0, 1));
-        if (!sheet_shares(e, 2, f, 2)) count += sheet_pierces(x[e[0]], x[e[1]], a, b, c) || sheet_pierces(x[e[0]], x[e[1]], a, c, d);
+        const fsi_vec3 a = fsi_v3_sub(x[f[0]], v3(0, 0, 1)), b = fsi_v3_add(x[f[0]], v3(0, 0, 1)),
+                       c = fsi_v3_add(x[f[1]], v3(0, 0, 1)), d = fsi_v3_sub(x[f[1]], v3(0, 0, 1));
+        if (!sheet_shares(e, 2, f, 2))
+            count += sheet_pierces(x[e[0]], x[e[1]], a, b, c) || sheet_pierces(x[e[0]], x[e[1]], a, c, d);
     }
     return count;
 }
@@ -189,7 +207,8 @@ TEST_FN int sheet_outside(const sheet_scene *r)
     const fsi_shell *s = r->p.solid;
     int i, count = 0;
     for (i = 0; i < s->vertex_count && r->walls; i++) {
-        const double x = (double)s->position[i].x, y = (double)s->position[i].y, z = r->p.l.dim == 3 ? (double)s->position[i].z : sheet_room / 2;
+        const double x = (double)s->position[i].x, y = (double)s->position[i].y,
+                     z = r->p.l.dim == 3 ? (double)s->position[i].z : sheet_room / 2;
         count += !(x > 0 && x < sheet_room && y > 0 && y < sheet_room && z > 0 && z < sheet_room);
     }
     return count;
@@ -202,7 +221,8 @@ TEST_FN int sheet_sound(const sheet_scene *r)
     const fsi_grid *g = r->p.water->grid;
     double sum = r->p.both->stats.volume_error;
     int i;
-    for (i = 0; i < s->vertex_count; i++) sum += (double)fsi_v3_norm(s->position[i]) + (double)fsi_v3_norm(s->velocity[i]);
+    for (i = 0; i < s->vertex_count; i++)
+        sum += (double)fsi_v3_norm(s->position[i]) + (double)fsi_v3_norm(s->velocity[i]);
     for (i = 0; i < g->block_count * g->block_cells; i++) sum += fabs((double)r->p.water->phi->value[i]);
     return fsi_is_finite(sum) && r->p.both->stats.min_distance > 0;
 }
@@ -210,9 +230,11 @@ TEST_FN int sheet_sound(const sheet_scene *r)
 TEST_FN void sheet_say(const sheet_scene *r, int number, int step, double seconds, const char *what)
 {
     const fsi_shell *s = r->p.solid;
-    printf("   sheet %d (%dD, %d vertices, pins %d, side %d, gap %.2g m, %.2g m/s, walls %d %.2f, friction %.2f, range %.2g m, tension %.2g, slip %d, drops %d) step %d, %.2f s, %d Newton steps in %d: %s\n", number,
-        r->p.l.dim, s->vertex_count, r->pins, r->side, r->gap, r->speed, r->walls != NULL, r->friction, (double)s->desc.friction, (double)s->contact_range, (double)r->p.l.surface_tension, r->p.e.slip, r->drops, step, seconds,
-        r->p.both->stats.newton, r->p.both->stats.substeps, what);
+    printf("   sheet %d (%dD, %d vertices, pins %d, side %d, gap %.2g m, %.2g m/s, walls %d %.2f, friction %.2f, range "
+           "%.2g m, tension %.2g, slip %d, drops %d) step %d, %.2f s, %d Newton steps in %d: %s\n",
+           number, r->p.l.dim, s->vertex_count, r->pins, r->side, r->gap, r->speed, r->walls != NULL, r->friction,
+           (double)s->desc.friction, (double)s->contact_range, (double)r->p.l.surface_tension, r->p.e.slip, r->drops,
+           step, seconds, r->p.both->stats.newton, r->p.both->stats.substeps, what);
     fflush(stdout);
 }
 
@@ -247,7 +269,11 @@ TEST_FN void sheet_run(int number, int steps, sheet_tally *t)
         t->outside += outside;
         t->crossed += crossed;
         t->broken += outside > 0 || crossed > 0 || !sheet_sound(&r);
-        if (outside > 0 || crossed > 0 || !sheet_sound(&r)) sheet_say(&r, number, k, seconds[k], outside ? "outside of the walls" : crossed ? "the sheet crosses itself" : "not sound");
+        if (outside > 0 || crossed > 0 || !sheet_sound(&r))
+            sheet_say(&r, number, k, seconds[k],
+                      outside   ? "outside of the walls"
+                      : crossed ? "the sheet crosses itself"
+                                : "not sound");
         t->degraded += r.p.both->stats.degraded;
         t->substeps += r.p.both->stats.substeps;
         t->newton += r.p.both->stats.newton;

@@ -5,7 +5,10 @@
 
 #include "../../fsi_rigid.h"
 
-static fsi_vec3 small_at(int dim, double x, double h) { return dim == 2 ? fsi_v3((fsi_real)x, (fsi_real)h, 0) : fsi_v3((fsi_real)x, 0, (fsi_real)h); }
+static fsi_vec3 small_at(int dim, double x, double h)
+{
+    return dim == 2 ? fsi_v3((fsi_real)x, (fsi_real)h, 0) : fsi_v3((fsi_real)x, 0, (fsi_real)h);
+}
 
 static int small_add(fsi_rigid *w, fsi_rigid_shape s, fsi_vec3 at, fsi_rigid_kind kind, int *id)
 {
@@ -22,7 +25,8 @@ static int small_add(fsi_rigid *w, fsi_rigid_shape s, fsi_vec3 at, fsi_rigid_kin
 /* A free tree of four links: a hinge with limits, one that follows a track, a slide on a spring. */
 static int small_add_tree(fsi_rigid *w, int dim)
 {
-    static const fsi_rigid_joint_kind kinds[4] = { FSI_RIGID_WELD, FSI_RIGID_REVOLUTE, FSI_RIGID_REVOLUTE, FSI_RIGID_PRISMATIC };
+    static const fsi_rigid_joint_kind kinds[4] = {FSI_RIGID_WELD, FSI_RIGID_REVOLUTE, FSI_RIGID_REVOLUTE,
+                                                  FSI_RIGID_PRISMATIC};
     const double times[2] = { 0, 0.5 };
     const fsi_real angles[2] = { 0, (fsi_real)0.4 };
     fsi_rigid_shape rod = fsi_rigid_capsule((fsi_real)0.05, (fsi_real)0.08);
@@ -46,10 +50,12 @@ static int small_add_tree(fsi_rigid *w, int dim)
     l[3].damping = 1;
     d.links = l;
     d.link_count = 4;
-    return fsi_rigid_add_tree(w, &d, &tree) == FSI_OK && fsi_rigid_set_joint_track(w, tree, 2, times, angles, 2, 1) == FSI_OK;
+    return fsi_rigid_add_tree(w, &d, &tree) == FSI_OK &&
+           fsi_rigid_set_joint_track(w, tree, 2, times, angles, 2, 1) == FSI_OK;
 }
 
-/* A pile, a ball, a mesh, a tree, a paddle on its way to a target, a body and a plane that were removed. NULL: no memory. */
+/* A pile, a ball, a mesh, a tree, a paddle on its way to a target, a body and a plane that were removed. NULL: no
+   memory. */
 static fsi_rigid *make_small_world(fsi_context *context, int dim)
 {
     fsi_rigid_desc d = fsi_rigid_default_desc();
@@ -65,13 +71,18 @@ static fsi_rigid *make_small_world(fsi_context *context, int dim)
     d.domain.lo = dim == 2 ? fsi_v3(-1, 0, 0) : fsi_v3(-1, -1, 0);
     d.domain.hi = dim == 2 ? fsi_v3(1, 2, 0) : fsi_v3(1, 1, 2);
     if (fsi_rigid_create(&w, &d) != FSI_OK) return NULL;
-    ok = fsi_rigid_add_plane(w, small_at(dim, 0, 1), (fsi_real)-0.5, NULL, &plane) == FSI_OK && fsi_rigid_add_plane(w, small_at(dim, 0.1, 1), (fsi_real)-1, NULL, NULL) == FSI_OK
-        && fsi_rigid_remove_plane(w, plane) == FSI_OK;
-    ok = ok && small_add(w, box, small_at(dim, 0.6, 0.0995), FSI_RIGID_DYNAMIC, NULL) && small_add(w, box, small_at(dim, 0.6, 0.2985), FSI_RIGID_DYNAMIC, NULL)
-        && small_add(w, box, small_at(dim, 0, 1.5), FSI_RIGID_DYNAMIC, &gone) && small_add(w, fsi_rigid_sphere((fsi_real)0.1), small_at(dim, 0.62, 0.51), FSI_RIGID_DYNAMIC, NULL);
-    ok = ok && fsi_rigid_tessellate(w, 0, -1, 0, &mesh) == FSI_OK && small_add(w, fsi_rigid_mesh(mesh), small_at(dim, -0.65, 0.4), FSI_RIGID_DYNAMIC, NULL);
+    ok = fsi_rigid_add_plane(w, small_at(dim, 0, 1), (fsi_real)-0.5, NULL, &plane) == FSI_OK &&
+         fsi_rigid_add_plane(w, small_at(dim, 0.1, 1), (fsi_real)-1, NULL, NULL) == FSI_OK &&
+         fsi_rigid_remove_plane(w, plane) == FSI_OK;
+    ok = ok && small_add(w, box, small_at(dim, 0.6, 0.0995), FSI_RIGID_DYNAMIC, NULL) &&
+         small_add(w, box, small_at(dim, 0.6, 0.2985), FSI_RIGID_DYNAMIC, NULL) &&
+         small_add(w, box, small_at(dim, 0, 1.5), FSI_RIGID_DYNAMIC, &gone) &&
+         small_add(w, fsi_rigid_sphere((fsi_real)0.1), small_at(dim, 0.62, 0.51), FSI_RIGID_DYNAMIC, NULL);
+    ok = ok && fsi_rigid_tessellate(w, 0, -1, 0, &mesh) == FSI_OK &&
+         small_add(w, fsi_rigid_mesh(mesh), small_at(dim, -0.65, 0.4), FSI_RIGID_DYNAMIC, NULL);
     fsi_mesh_destroy(mesh);
-    ok = ok && small_add_tree(w, dim) && small_add(w, box, small_at(dim, 0.2, 0.8), FSI_RIGID_KINEMATIC, &paddle) && fsi_rigid_remove_body(w, gone) == FSI_OK;
+    ok = ok && small_add_tree(w, dim) && small_add(w, box, small_at(dim, 0.2, 0.8), FSI_RIGID_KINEMATIC, &paddle) &&
+         fsi_rigid_remove_body(w, gone) == FSI_OK;
     target.orientation = fsi_quat_identity();
     target.position = small_at(dim, 0.21, 0.8);
     if (ok && fsi_rigid_set_target(w, paddle, target) == FSI_OK) return w;

@@ -1,11 +1,13 @@
-/* shell_cases.h - beams, rods, chains and plates with known solutions: what test_shell_physics.c measures small and validate_shell.c at full size.
+/* shell_cases.h - beams, rods, chains and plates with known solutions: what test_shell_physics.c measures small and
+   validate_shell.c at full size.
    SPDX-License-Identifier: MIT
 
    A beam lies along x from 0 to length 1, with EI = 1 N m^2 and 1 kg/m: a load P in newtons is P L^2 / EI.
 
-   How a clamp is made: a sliver, a segment or a row of triangles a thousandth of an edge long, all pinned, continues the beam beyond its end. The angle at the
-   end then is that between the clamp and the first free element, which is curvature times half its length, and the energy of the joint counts half a
-   length as well: the clamp sits at the end itself, to second order. (Pinning a whole element instead puts it in the middle of that.) */
+   How a clamp is made: a sliver, a segment or a row of triangles a thousandth of an edge long, all pinned, continues
+   the beam beyond its end. The angle at the end then is that between the clamp and the first free element, which is
+   curvature times half its length, and the energy of the joint counts half a length as well: the clamp sits at the end
+   itself, to second order. (Pinning a whole element instead puts it in the middle of that.) */
 #ifndef FSI_SHELL_CASES_H
 #define FSI_SHELL_CASES_H
 
@@ -18,7 +20,8 @@ typedef struct beam_kind {
     double nu;
     double width, thickness; /* of a strip [m]; a rod: thickness is its radius */
     int n, across;           /* elements along and across it */
-    int lengthwise;          /* EQUILATERAL: lines of edges run along the beam instead of across it; such a beam has no rows, `lateral` only takes it */
+    int lengthwise;          /* EQUILATERAL: lines of edges run along the beam instead of across it; such a beam has no
+                                rows, `lateral` only takes it */
 } beam_kind;
 
 typedef struct beam {
@@ -43,7 +46,8 @@ static void beam_row(beam *b, double x, int shifted)
     const double dy = k->width / k->across;
     int j;
     if (!k->sheet) scene_vertex(&b->c, x, 0, 0);
-    for (j = 0; k->sheet && j < k->across + 1 + shifted; j++) scene_vertex(&b->c, x, !shifted ? j * dy : j == 0 ? 0 : j == k->across + 1 ? k->width : (j - 0.5) * dy, 0);
+    for (j = 0; k->sheet && j < k->across + 1 + shifted; j++)
+        scene_vertex(&b->c, x, !shifted ? j * dy : j == 0 ? 0 : j == k->across + 1 ? k->width : (j - 0.5) * dy, 0);
 }
 
 static void beam_join(beam *b, int p, int np, int q, int nq)
@@ -58,7 +62,8 @@ static void beam_join(beam *b, int p, int np, int q, int nq)
     }
 }
 
-/* A sliver at one end: a copy of its row, a thousandth of an element further out, and first in line of the rod when it is at its beginning. */
+/* A sliver at one end: a copy of its row, a thousandth of an element further out, and first in line of the rod when it
+   is at its beginning. */
 static void beam_sliver(beam *b, int end)
 {
     const int from = b->row[end ? b->rows - 1 : 0], count = b->row[end ? b->rows : 1] - from;
@@ -117,14 +122,17 @@ static beam beam_make(const beam_kind *k, int clamp_first, int clamp_last)
     b.row[b.rows] = b.c.vertices;
     if (k->sheet && k->mesh == IRREGULAR) beam_jitter(&b);
     if (clamp_first && !k->lengthwise) beam_sliver(&b, 0);
-    for (i = 0; i < k->n && !k->lengthwise; i++) beam_join(&b, b.row[i], b.row[i + 1] - b.row[i], b.row[i + 1], b.row[i + 2] - b.row[i + 1]);
+    for (i = 0; i < k->n && !k->lengthwise; i++)
+        beam_join(&b, b.row[i], b.row[i + 1] - b.row[i], b.row[i + 1], b.row[i + 2] - b.row[i + 1]);
     if (clamp_last) beam_sliver(&b, 1);
     m = &b.c.material[0];
     m->young = (fsi_real)beam_young(k);
     m->poisson = (fsi_real)k->nu;
     m->bending = k->bending;
     m->thickness = m->radius = (fsi_real)k->thickness;
-    m->density = (fsi_real)(k->sheet ? 1 / (k->thickness * k->width) : k->dim == 2 ? 1 / k->thickness : 1 / (PI * k->thickness * k->thickness));
+    m->density = (fsi_real)(k->sheet      ? 1 / (k->thickness * k->width)
+                            : k->dim == 2 ? 1 / k->thickness
+                                          : 1 / (PI * k->thickness * k->thickness));
     b.c.desc.dim = k->dim;
     b.c.desc.contact = 0;
     b.c.desc.gravity = v3(0, 0, 0);
@@ -137,7 +145,8 @@ static beam beam_make(const beam_kind *k, int clamp_first, int clamp_last)
 static void beam_raise(beam *b)
 {
     int i;
-    for (i = 0; b->kind.sheet && i < b->c.vertices; i++) b->c.x[i] = v3((double)b->c.x[i].x, 0, (double)b->c.x[i].y - b->kind.width / 2);
+    for (i = 0; b->kind.sheet && i < b->c.vertices; i++)
+        b->c.x[i] = v3((double)b->c.x[i].x, 0, (double)b->c.x[i].y - b->kind.width / 2);
 }
 
 static void beam_pin_row(const beam *b, fsi_shell *s, int end)
@@ -146,7 +155,8 @@ static void beam_pin_row(const beam *b, fsi_shell *s, int end)
     int i;
     for (i = b->row[r]; i < b->row[r + 1]; i++) s->pinned[i] = 1;
     for (i = 0; i < b->ghosts[end]; i++) s->pinned[b->ghost[end] + i] = 1;
-    if (!b->kind.sheet && b->clamped[end]) s->twist_held[end ? s->segment_count - 1 : 0] = 1; /* the sliver does not turn */
+    /* the sliver does not turn */
+    if (!b->kind.sheet && b->clamped[end]) s->twist_held[end ? s->segment_count - 1 : 0] = 1;
 }
 
 /* A force on a row, spread over it by length. */
@@ -156,8 +166,9 @@ static void beam_push(const beam *b, fsi_shell *s, int r, fsi_vec3 f)
     int i;
     if (!b->kind.sheet) s->force[first] = fsi_v3_add(s->force[first], f);
     else for (i = first; i < end; i++) {
-        const double share = apart(b->c.x[i > first ? i - 1 : i], b->c.x[i < end - 1 ? i + 1 : i]) / (2 * b->kind.width);
-        s->force[i] = fsi_v3_madd(s->force[i], (fsi_real)share, f);
+            const double share =
+                apart(b->c.x[i > first ? i - 1 : i], b->c.x[i < end - 1 ? i + 1 : i]) / (2 * b->kind.width);
+            s->force[i] = fsi_v3_madd(s->force[i], (fsi_real)share, f);
     }
 }
 
@@ -179,9 +190,11 @@ static int settled(fsi_shell *s)
 
 static fsi_vec3 down(const beam_kind *k, double f) { return k->dim == 2 ? v3(0, -f, 0) : v3(0, 0, -f); }
 
-/* ---- cantilevers ------------------------------------------------------------------------------------------------------ */
+/* ---- cantilevers
+   ------------------------------------------------------------------------------------------------------ */
 
-/* Clamped at x = 0, loaded at its tip by `load`, and by `weight` newtons a metre: drop and reach of the tip. Loads grow in steps. */
+/* Clamped at x = 0, loaded at its tip by `load`, and by `weight` newtons a metre: drop and reach of the tip. Loads grow
+   in steps. */
 static int cantilever(const beam_kind *k, double load, double weight, double *drop, double *reach)
 {
     beam b = beam_make(k, 1, 0);
@@ -206,9 +219,11 @@ static int cantilever(const beam_kind *k, double load, double weight, double *dr
     return ok;
 }
 
-/* ---- vibration -------------------------------------------------------------------------------------------------------- */
+/* ---- vibration
+   -------------------------------------------------------------------------------------------------------- */
 
-/* Frequency of a clamped-free beam's mode, over theory's beta^2 / (2 pi): set off in its own shape, timed over `periods`, `steps` to each. */
+/* Frequency of a clamped-free beam's mode, over theory's beta^2 / (2 pi): set off in its own shape, timed over
+   `periods`, `steps` to each. */
 static double beam_frequency(const beam_kind *k, int mode, int periods, int steps)
 {
     static const double beta[3] = { 1.875104069, 4.694091133, 7.854757438 };
@@ -241,18 +256,22 @@ static double beam_frequency(const beam_kind *k, int mode, int periods, int step
     return crossings == 2 * periods + 1 ? periods / (last - first) / f : 0;
 }
 
-/* ---- buckling --------------------------------------------------------------------------------------------------------- */
+/* ---- buckling
+   --------------------------------------------------------------------------------------------------------- */
 
-/* Near its critical load a beam gives way to a small push across by 1 / (1 - P/Pc) (Southwell 1932): from how far at two loads follows where the inverse
-   of that is zero. First from far below, then nearer to what was found. `squared`: what counts is P^2, the other sign of the load being as bad. `pass`:
-   0, or 1 to begin near theory, where far below it other shapes give way as well.
-   Returns Pc over theory; way(what, P) returns how far it goes, 0 when it does not come to rest. */
-static double critical(double (*way)(const void *what, double load), const void *what, double theory, int squared, int pass)
+/* Near its critical load a beam gives way to a small push across by 1 / (1 - P/Pc) (Southwell 1932): from how far at
+   two loads follows where the inverse of that is zero. First from far below, then nearer to what was found. `squared`:
+   what counts is P^2, the other sign of the load being as bad. `pass`: 0, or 1 to begin near theory, where far below it
+   other shapes give way as well. Returns Pc over theory; way(what, P) returns how far it goes, 0 when it does not come
+   to rest. */
+static double critical(double (*way)(const void *what, double load), const void *what, double theory, int squared,
+                       int pass)
 {
     static const double share[3][2] = { { 0.4, 0.5 }, { 0.85, 0.9 }, { 0.94, 0.97 } };
     double found = theory;
     for (; pass < 3; pass++) {
-        const double a = share[pass][0] * found, b = share[pass][1] * found, u = 1 / way(what, a), v = 1 / way(what, b), p = squared ? a * a : a, q = squared ? b * b : b;
+        const double a = share[pass][0] * found, b = share[pass][1] * found, u = 1 / way(what, a), v = 1 / way(what, b),
+                     p = squared ? a * a : a, q = squared ? b * b : b;
         found = p + u * (q - p) / (u - v);
         if (squared) found = found > 0 ? sqrt(found) : 0;
         if (!(found > 0.3 * theory && found < 4 * theory)) break;
@@ -269,7 +288,9 @@ static double column_way(const void *what, double load)
 {
     const column *c = (const column *)what;
     const beam_kind *k = c->kind;
-    const double ea = beam_young(k) * (k->sheet ? k->thickness * k->width : k->dim == 2 ? k->thickness : PI * k->thickness * k->thickness);
+    const double ea = beam_young(k) * (k->sheet      ? k->thickness * k->width
+                                       : k->dim == 2 ? k->thickness
+                                                     : PI * k->thickness * k->thickness);
     beam b = beam_make(k, c->ends != PINNED_PINNED, c->ends == CLAMPED_CLAMPED);
     fsi_shell *s = scene_make(&b.c);
     double way;
@@ -319,8 +340,8 @@ static double heavy_column_way(const void *what, double load)
 /* A column under its own weight, w L^3 / EI = 7.837347. */
 static double self_buckling(const beam_kind *k) { return critical(heavy_column_way, k, 7.837347, 0, 0); }
 
-/* A deep beam on its edge, clamped at one end: a strip, or a rod that is an ellipse in section, half axes `thickness` upright and a twentieth of
-   that across. EI across is 1. */
+/* A deep beam on its edge, clamped at one end: a strip, or a rod that is an ellipse in section, half axes `thickness`
+   upright and a twentieth of that across. EI across is 1. */
 static const double slender = 0.05;
 
 static double deep_young(const beam_kind *k)
@@ -358,13 +379,16 @@ static double lateral_way(const void *what, double load)
         if (apart(b.c.x[j], v3(1, 0, 0)) < apart(b.c.x[middle], v3(1, 0, 0))) middle = j;
     }
     if (!l->own_weight) s->force[middle].z = (fsi_real)-load;
-    if (settled(s)) for (j = 0; j < b.c.vertices; j++) if ((double)b.c.x[j].x > 1 - 1e-9) way += (double)s->position[j].y / tips;
+    if (settled(s))
+        for (j = 0; j < b.c.vertices; j++)
+            if ((double)b.c.x[j].x > 1 - 1e-9) way += (double)s->position[j].y / tips;
     fsi_shell_destroy(s);
     scene_free(&b.c);
     return way;
 }
 
-/* Load at the tip, or own weight, at which it gives way sideways and turns; over theory, 4.012599 sqrt(EI GJ) / L^2 and 12.853763 sqrt(EI GJ) / L^3. */
+/* Load at the tip, or own weight, at which it gives way sideways and turns; over theory, 4.012599 sqrt(EI GJ) / L^2 and
+   12.853763 sqrt(EI GJ) / L^3. */
 static double lateral(const beam_kind *k, int own_weight)
 {
     const double g = deep_young(k) / (2 * (1 + k->nu)), t = k->thickness, c = slender * t;
@@ -376,10 +400,16 @@ static double lateral(const beam_kind *k, int own_weight)
     return critical(lateral_way, &l, (own_weight ? 12.853763 : 4.012599) * sqrt(gj), 1, 0);
 }
 
-/* A rod of n segments, free of stress when straight and untwisted, laid out by `place`; first and last segment held, the last one turned by `turn`.
-   The push along z at each vertex, times 1e-5 N; returns the work that it would do. A weak spring on vertex `middle` takes away what costs nothing: a ring
-   that rolls about itself and so turns about where it is held. */
-typedef struct twisted_rod { int n, middle; double nu, length; fsi_vec3 (*place)(const struct twisted_rod *r, int i); double (*push)(const struct twisted_rod *r, int i); } twisted_rod;
+/* A rod of n segments, free of stress when straight and untwisted, laid out by `place`; first and last segment held,
+   the last one turned by `turn`. The push along z at each vertex, times 1e-5 N; returns the work that it would do. A
+   weak spring on vertex `middle` takes away what costs nothing: a ring that rolls about itself and so turns about where
+   it is held. */
+typedef struct twisted_rod {
+    int n, middle;
+    double nu, length;
+    fsi_vec3 (*place)(const struct twisted_rod *r, int i);
+    double (*push)(const struct twisted_rod *r, int i);
+} twisted_rod;
 
 static double twisted_way(const void *what, double turn)
 {
@@ -410,7 +440,8 @@ static double twisted_way(const void *what, double turn)
     weak.stiffness = (fsi_real)0.01;
     CHECK(fsi_shell_add_spring(s, &weak, NULL) == FSI_OK);
     for (step = 1; step <= 4; step++) {
-        for (i = 0; i < r->n; i++) if (!s->twist_held[i] || i == r->n - 1) s->twist[i] = (fsi_real)(turn * step / 4 * i / (r->n - 1));
+        for (i = 0; i < r->n; i++)
+            if (!s->twist_held[i] || i == r->n - 1) s->twist[i] = (fsi_real)(turn * step / 4 * i / (r->n - 1));
         if (step == 4) for (i = 0; i <= r->n; i++) s->force[i] = v3(0, 0, 1e-5 * r->push(r, i));
         if (!settled(s)) break;
     }
@@ -420,14 +451,18 @@ static double twisted_way(const void *what, double turn)
     return way;
 }
 
-/* A ring of n - 1 segments, cut within one, whose halves are the first and the last one, held in the same place: that holds the ring and no more. */
+/* A ring of n - 1 segments, cut within one, whose halves are the first and the last one, held in the same place: that
+   holds the ring and no more. */
 static fsi_vec3 ring_place(const twisted_rod *r, int i)
 {
     const double radius = r->length / r->n / (2 * sin(PI / (r->n - 1))), a = 2 * PI * i / (r->n - 1);
     return v3(radius * cos(a), radius * sin(a), 0);
 }
 
-static double ring_push(const twisted_rod *r, int i) { return i == 0 || i >= r->n - 1 ? 0 : cos(4 * PI * (i - 0.5) / (r->n - 1)); }
+static double ring_push(const twisted_rod *r, int i)
+{
+    return i == 0 || i >= r->n - 1 ? 0 : cos(4 * PI * (i - 0.5) / (r->n - 1));
+}
 
 /* Michell 1889: a ring, twisted and closed, leaves its plane at a total twist of 2 pi sqrt(3) (1 + nu). */
 static double michell(int n, double nu)
@@ -445,8 +480,9 @@ static double michell(int n, double nu)
 static fsi_vec3 line_place(const twisted_rod *r, int i) { return v3(r->length * i / r->n, 0, 0); }
 static double line_push(const twisted_rod *r, int i) { return sin(PI * i / r->n); }
 
-/* Straight, without tension, both ends clamped: M L / EI = 8.986819; held segments count half, the rod between their middles has length 1. (With pinned
-   ends a torque that follows the end's tangent does work in a circle: such a rod whirls for ever, and there is nothing to settle.) */
+/* Straight, without tension, both ends clamped: M L / EI = 8.986819; held segments count half, the rod between their
+   middles has length 1. (With pinned ends a torque that follows the end's tangent does work in a circle: such a rod
+   whirls for ever, and there is nothing to settle.) */
 static double twisted_line(int n, double nu)
 {
     twisted_rod r;
@@ -459,7 +495,8 @@ static double twisted_line(int n, double nu)
     return critical(twisted_way, &r, 8.986819 * (1 + nu), 1, 1); /* M = GJ turn / L, EI = (1 + nu) GJ */
 }
 
-/* ---- catenary --------------------------------------------------------------------------------------------------------- */
+/* ---- catenary
+   --------------------------------------------------------------------------------------------------------- */
 
 /* A chain, or a strip, without bending stiffness to speak of, half as long again as its span: its sag over theory. */
 static double catenary(const beam_kind *k)
@@ -497,7 +534,8 @@ static double catenary(const beam_kind *k)
     return sag / theory;
 }
 
-/* ---- plates ----------------------------------------------------------------------------------------------------------- */
+/* ---- plates
+   ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct plate_kind { int round, clamped, n; mesh_kind mesh; fsi_shell_bending bending; double nu; } plate_kind;
 
@@ -511,7 +549,8 @@ static void scene_disc(scene *c, int n, double jitter)
         const int ring = c->vertices, count = 6 * k;
         for (i = 0; i < count; i++) {
             const double a = 2 * PI * i / count, r = (double)k / n, u = k < n ? jitter / n : 0;
-            scene_vertex(c, r * cos(a) + u * (2 * test_random(&random) - 1), r * sin(a) + u * (2 * test_random(&random) - 1), 0);
+            scene_vertex(c, r * cos(a) + u * (2 * test_random(&random) - 1),
+                         r * sin(a) + u * (2 * test_random(&random) - 1), 0);
         }
         for (i = j = 0; i < count; ) { /* the ring that lags behind goes ahead */
             const int ahead = k > 1 && (double)(j + 1) / inner_count <= (double)(i + 1) / count && j < inner_count;
@@ -538,7 +577,8 @@ static int plate_compare(const void *p, const void *q)
     return a->lo != b->lo ? (a->lo < b->lo ? -1 : 1) : a->hi < b->hi ? -1 : a->hi > b->hi;
 }
 
-/* Holds the rim: its vertices, and when clamped a sliver beyond each of its edges. on_rim gets 1 for what is held; room for all vertices to come. */
+/* Holds the rim: its vertices, and when clamped a sliver beyond each of its edges. on_rim gets 1 for what is held; room
+   for all vertices to come. */
 static void plate_rim(scene *c, int clamped, unsigned char *on_rim)
 {
     const int triangles = c->triangles;
@@ -558,7 +598,8 @@ static void plate_rim(scene *c, int clamped, unsigned char *on_rim)
         on_rim[side[i].a] = on_rim[side[i].b] = 1;
         if (clamped) { /* outwards: to the right of a to b */
             const fsi_vec3 a = c->x[side[i].a], b = c->x[side[i].b];
-            const int ghost = scene_vertex(c, (double)(a.x + b.x) / 2 + 1e-3 * (double)(b.y - a.y), (double)(a.y + b.y) / 2 - 1e-3 * (double)(b.x - a.x), 0);
+            const int ghost = scene_vertex(c, (double)(a.x + b.x) / 2 + 1e-3 * (double)(b.y - a.y),
+                                           (double)(a.y + b.y) / 2 - 1e-3 * (double)(b.x - a.x), 0);
             scene_triangle(c, side[i].b, side[i].a, ghost);
             on_rim[ghost] = 1;
         }
@@ -570,7 +611,9 @@ static void plate_rim(scene *c, int clamped, unsigned char *on_rim)
 static double plate_deflection(const plate_kind *p)
 {
     const double nu = p->nu, t = 0.01, pressure = p->round ? 0.005 : 0.03;
-    const double theory = pressure * (p->round ? (p->clamped ? 1 : (5 + nu) / (1 + nu)) / 64 : p->clamped ? 0.00126532 : 0.00406235);
+    const double theory = pressure * (p->round     ? (p->clamped ? 1 : (5 + nu) / (1 + nu)) / 64
+                                      : p->clamped ? 0.00126532
+                                                   : 0.00406235);
     scene c = scene_empty();
     unsigned char *on_rim;
     double *load, w;
@@ -584,7 +627,9 @@ static double plate_deflection(const plate_kind *p)
     if (!on_rim || !load) abort();
     for (i = 0; i < c.triangles; i++) {
         const fsi_vec3 *a = &c.x[c.triangle[3 * i]], *b = &c.x[c.triangle[3 * i + 1]], *d = &c.x[c.triangle[3 * i + 2]];
-        for (k = 0; k < 3; k++) load[c.triangle[3 * i + k]] += pressure / 6 * (double)fsi_v3_norm(fsi_v3_cross(fsi_v3_sub(*b, *a), fsi_v3_sub(*d, *a)));
+        for (k = 0; k < 3; k++)
+            load[c.triangle[3 * i + k]] +=
+                pressure / 6 * (double)fsi_v3_norm(fsi_v3_cross(fsi_v3_sub(*b, *a), fsi_v3_sub(*d, *a)));
     }
     plate_rim(&c, p->clamped, on_rim);
     c.material[0].thickness = (fsi_real)t;

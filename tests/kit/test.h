@@ -15,8 +15,8 @@
    Include this before the headers under test: then `cc tests/test_NAME.c -lm -pthread` alone builds a test, with the
    bodies of these headers inside. The Makefile defines TEST_LINKED and links fsi_impl.c instead, compiled once for all
    tests. A test that looks inside (fsi__...), or defines a macro that changes the bodies, defines FSI_IMPLEMENTATION on
-   its own before anything else; it is linked all the same, and nothing is taken from fsi_impl.c. With FSI_STATIC what it does
-   not call costs no time to compile. */
+   its own before anything else; it is linked all the same, and nothing is taken from fsi_impl.c. With FSI_STATIC what
+   it does not call costs no time to compile. */
 #ifndef FSI_TEST_H
 #define FSI_TEST_H
 
@@ -47,9 +47,9 @@
 #define TEST_FN static
 #endif
 
-/* 1 where the code is looked at more than the physics: under sanitizers, which slow everything down, and in the Makefile's
-   build for float. Physics that takes many seconds and runs no code of its own is left out there, or made smaller.
-   2 under valgrind, which is slower still: of many cases of a kind a few are taken. */
+/* 1 where the code is looked at more than the physics: under sanitizers, which slow everything down, and in the
+   Makefile's build for float. Physics that takes many seconds and runs no code of its own is left out there, or made
+   smaller. 2 under valgrind, which is slower still: of many cases of a kind a few are taken. */
 #if !defined(TEST_SLOWED)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define TEST_SLOWED 1
@@ -136,7 +136,8 @@ TEST_FN double test_inf(void) { return test__from_bits(0x7ff0000000000000u); }
 
 /* ---- times ------------------------------------------------------------------------------------------------------ */
 
-/* `seconds` of the machine where a test was written (AMD EPYC, 0.3 ms for these products), less where one core is faster. */
+/* `seconds` of the machine where a test was written (AMD EPYC, 0.3 ms for these products), less where one core is
+   faster. */
 TEST_FN double test_time_here(double seconds)
 {
     double least = 0.3e-3;

@@ -80,7 +80,8 @@ TEST_FN void pair_make(pair *p)
 
 TEST_FN void pair_drop(pair *p, double x, double y, double radius, double u, double v)
 {
-    CHECK(fsi_levelset_fill_sphere(p->water, v3(x * CELL, y * CELL, 0), REAL(radius * CELL), v3(u, v, 0), NULL) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(p->water, v3(x * CELL, y * CELL, 0), REAL(radius * CELL), v3(u, v, 0), NULL) ==
+          FSI_OK);
 }
 
 TEST_FN void pair_pin(pair *p)
@@ -110,7 +111,8 @@ TEST_FN int pair_below(const pair *p, double y)
     int b, e, corner[3], count = 0;
     for (b = 0; b < g->block_count; b++) {
         fsi_grid_corner(g, b, corner);
-        for (e = 0; e < g->block_cells; e++) count += p->water->phi->value[b * g->block_cells + e] < 0 && corner[1] + (e >> 3) + 0.5 < y;
+        for (e = 0; e < g->block_cells; e++)
+            count += p->water->phi->value[b * g->block_cells + e] < 0 && corner[1] + (e >> 3) + 0.5 < y;
     }
     return count;
 }

@@ -13,7 +13,11 @@ TEST_FN void dense_eliminate(int n, const double *a, const double *b, long doubl
     for (k = 0; k < n; k++) {
         int best = k;
         for (i = k + 1; i < n; i++) if (fabsl(d[i * n + k]) > fabsl(d[best * n + k])) best = i;
-        for (j = 0; j < n; j++) { const long double t = d[k * n + j]; d[k * n + j] = d[best * n + j]; d[best * n + j] = t; }
+        for (j = 0; j < n; j++) {
+            const long double t = d[k * n + j];
+            d[k * n + j] = d[best * n + j];
+            d[best * n + j] = t;
+        }
         { const long double t = x[k]; x[k] = x[best]; x[best] = t; }
         for (i = k + 1; i < n; i++) {
             const long double f = d[i * n + k] / d[k * n + k];

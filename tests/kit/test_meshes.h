@@ -80,7 +80,10 @@ TEST_FN void shape_box(fsi_box3 b)
         shape_polygon(xy, 4);
         return;
     }
-    for (k = 0; k < 8; k++) { shape.x[shape.nx] = fsi_v3(k & 1 ? b.hi.x : b.lo.x, k & 2 ? b.hi.y : b.lo.y, k & 4 ? b.hi.z : b.lo.z); shape.nx++; }
+    for (k = 0; k < 8; k++) {
+        shape.x[shape.nx] = fsi_v3(k & 1 ? b.hi.x : b.lo.x, k & 2 ? b.hi.y : b.lo.y, k & 4 ? b.hi.z : b.lo.z);
+        shape.nx++;
+    }
     shape_quad(v, v + 2, v + 3, v + 1);
     shape_quad(v + 4, v + 5, v + 7, v + 6);
     shape_quad(v, v + 1, v + 5, v + 4);
@@ -94,7 +97,9 @@ TEST_FN void shape_sheet(fsi_vec3 a, fsi_vec3 u, fsi_vec3 w, int nu, int nw)
 {
     int i, j, first = shape.nx;
     for (j = 0; j <= nw; j++)
-        for (i = 0; i <= nu; i++) shape.x[shape.nx++] = fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)nu, u), (fsi_real)j / (fsi_real)nw, w);
+        for (i = 0; i <= nu; i++)
+            shape.x[shape.nx++] =
+                fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)nu, u), (fsi_real)j / (fsi_real)nw, w);
     for (j = 0; j < nw; j++) {
         for (i = 0; i < nu; i++) {
             int k = first + j * (nu + 1) + i;

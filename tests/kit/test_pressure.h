@@ -39,12 +39,16 @@ TEST_FN void scene_make(scene *t, int dim, int nx, int ny, int nz, double dx)
     CHECK(fsi_grid_set_blocks(t->g, wanted) == FSI_OK);
     free(wanted);
     t->f = fsi_pressure_default_flow();
-    for (a = 0; a < dim; a++) CHECK(fsi_grid_add_field(t->g, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &t->f.u[a]) == FSI_OK);
-    CHECK(fsi_grid_add_field(t->g, FSI_CELLS, 1, &t->phi) == FSI_OK && fsi_grid_add_field(t->g, FSI_CELLS, 0, &t->surface) == FSI_OK);
+    for (a = 0; a < dim; a++)
+        CHECK(fsi_grid_add_field(t->g, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &t->f.u[a]) == FSI_OK);
+    CHECK(fsi_grid_add_field(t->g, FSI_CELLS, 1, &t->phi) == FSI_OK &&
+          fsi_grid_add_field(t->g, FSI_CELLS, 0, &t->surface) == FSI_OK);
     CHECK(fsi_grid_add_field(t->g, FSI_CELLS, 0, &t->f.pressure) == FSI_OK);
     t->f.dt = (fsi_real)0.01;
     t->f.cell = t->cell = (unsigned char *)calloc(entries(t), 1);
-    for (k = 0; k < t->g->n[2]; k++) for (j = 0; j < ny; j++) for (i = 0; i < nx; i++) t->cell[entry_of(t, i, j, k)] = FSI_CELL_LIQUID;
+    for (k = 0; k < t->g->n[2]; k++)
+        for (j = 0; j < ny; j++)
+            for (i = 0; i < nx; i++) t->cell[entry_of(t, i, j, k)] = FSI_CELL_LIQUID;
 }
 
 TEST_FN void scene_free(scene *t)
@@ -59,7 +63,10 @@ TEST_FN void scene_free(scene *t)
 #define EACH_CELL(t, i, j, k) \
     for (k = 0; k < (t)->g->n[2]; k++) for (j = 0; j < (t)->g->n[1]; j++) for (i = 0; i < (t)->g->n[0]; i++)
 
-TEST_FN fsi_vec3 middle(const scene *t, int place, int i, int j, int k) { return fsi_grid_position(t->g, (fsi_grid_place)place, i, j, k); }
+TEST_FN fsi_vec3 middle(const scene *t, int place, int i, int j, int k)
+{
+    return fsi_grid_position(t->g, (fsi_grid_place)place, i, j, k);
+}
 
 /* Every face of axis a in turn. */
 #define EACH_FACE(t, a, i, j, k)                                                                 \
@@ -95,7 +102,8 @@ TEST_FN int kind_at(const scene *t, int i, int j, int k)
 typedef struct solid { fsi_grid_faces f; int *entry; fsi_real *share; } solid;
 
 /* share(axis, centre of the face, arg) > 0 makes a face of the list. */
-TEST_FN void solid_make(solid *b, const scene *t, double (*share)(int axis, fsi_vec3 x, const double *arg), const double *arg)
+TEST_FN void solid_make(solid *b, const scene *t, double (*share)(int axis, fsi_vec3 x, const double *arg),
+                        const double *arg)
 {
     const fsi_grid *g = t->g;
     int a, e, count = 0;
@@ -130,17 +138,20 @@ TEST_FN void solid_free(solid *b)
     free(b->share);
 }
 
-/* Share of a face of edge dx in a disc or ball: arg = centre, radius, dx, dim. Exact along one direction, 64 slices along the other. */
+/* Share of a face of edge dx in a disc or ball: arg = centre, radius, dx, dim. Exact along one direction, 64 slices
+   along the other. */
 TEST_FN double share_ball(int axis, fsi_vec3 x, const double *arg)
 {
     double at[3], d[3], sum = 0;
     const double h = arg[4] / 2;
-    const int u = (axis + 1) % 3 == 2 && arg[5] < 2.5 ? (axis + 2) % 3 : (axis + 1) % 3, w = 3 - axis - u, slices = arg[5] < 2.5 ? 1 : 64;
+    const int u = (axis + 1) % 3 == 2 && arg[5] < 2.5 ? (axis + 2) % 3 : (axis + 1) % 3, w = 3 - axis - u,
+              slices = arg[5] < 2.5 ? 1 : 64;
     int s;
     at[0] = (double)x.x, at[1] = (double)x.y, at[2] = arg[5] < 2.5 ? arg[2] : (double)x.z;
     for (s = 0; s < 3; s++) d[s] = at[s] - arg[s];
     for (s = 0; s < slices; s++) {
-        const double o = slices == 1 ? 0 : d[w] - h + (2 * s + 1) * h / slices, r2 = arg[3] * arg[3] - d[axis] * d[axis] - o * o, r = r2 > 0 ? sqrt(r2) : 0;
+        const double o = slices == 1 ? 0 : d[w] - h + (2 * s + 1) * h / slices,
+                     r2 = arg[3] * arg[3] - d[axis] * d[axis] - o * o, r = r2 > 0 ? sqrt(r2) : 0;
         const double lo = fmax(d[u] - h, -r), hi = fmin(d[u] + h, r);
         sum += hi > lo ? (hi - lo) / (2 * h) : 0;
     }
@@ -173,8 +184,11 @@ TEST_FN double open_of(const scene *t, int a, size_t entry, double *flux)
             fsi_vec3 v;
             if ((size_t)b->faces->entry[f] != entry) continue;
             fsi_grid_corner(t->g, b->faces->entry[f] / t->g->block_cells, at);
-            v = fsi_rigid_velocity(b->linear, b->angular, b->center, middle(t, 1 + a, at[0] + (c & 7), at[1] + (c >> 3 & 7), at[2] + (c >> 6)));
-            if (!b->coupled) v = fsi_v3(b->velocity ? b->velocity[f] : 0, b->velocity ? b->velocity[f] : 0, b->velocity ? b->velocity[f] : 0);
+            v = fsi_rigid_velocity(b->linear, b->angular, b->center,
+                                   middle(t, 1 + a, at[0] + (c & 7), at[1] + (c >> 3 & 7), at[2] + (c >> 6)));
+            if (!b->coupled)
+                v = fsi_v3(b->velocity ? b->velocity[f] : 0, b->velocity ? b->velocity[f] : 0,
+                           b->velocity ? b->velocity[f] : 0);
             closed += (double)b->faces->solid[f];
             moved += (double)b->faces->solid[f] * (double)(a == 0 ? v.x : a == 1 ? v.y : v.z);
         }
@@ -204,7 +218,10 @@ TEST_FN double divergence_of(const scene *t)
 }
 
 TEST_FN double pool(fsi_vec3 x, const double *arg) { return (double)x.y - arg[0]; }
-TEST_FN double ball(fsi_vec3 x, const double *arg) { return (double)fsi_v3_norm(fsi_v3_sub(x, fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]))) - arg[3]; }
+TEST_FN double ball(fsi_vec3 x, const double *arg)
+{
+    return (double)fsi_v3_norm(fsi_v3_sub(x, fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]))) - arg[3];
+}
 
 /* a x = b in place, with pivoting; a is n x (n + 1) with b as its last column, which becomes x. */
 TEST_FN void eliminate(double *a, int n)

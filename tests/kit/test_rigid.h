@@ -69,7 +69,8 @@ TEST_FN int add_kind(fsi_rigid *w, fsi_rigid_shape s, fsi_vec3 x, fsi_rigid_kind
     return id;
 }
 
-TEST_FN fsi_rigid_shape box_shape(double x, double y, double z) { return fsi_rigid_box(v3(x / 2, y / 2, z / 2)); } /* by its sides */
+/* by its sides */
+TEST_FN fsi_rigid_shape box_shape(double x, double y, double z) { return fsi_rigid_box(v3(x / 2, y / 2, z / 2)); }
 TEST_FN fsi_rigid_shape ball_shape(double radius) { return fsi_rigid_sphere((fsi_real)radius); }
 
 TEST_FN int add_floor(fsi_rigid *w)
@@ -119,7 +120,10 @@ TEST_FN double distance3(const double *a, const double *b)
 }
 
 /* How far a turn is from another one [rad]. */
-TEST_FN double turn_between(fsi_quat a, fsi_quat b) { return (double)fsi_v3_norm(fsi_quat_rotation_vector(fsi_quat_mul(a, fsi_quat_conj(b)))); }
+TEST_FN double turn_between(fsi_quat a, fsi_quat b)
+{
+    return (double)fsi_v3_norm(fsi_quat_rotation_vector(fsi_quat_mul(a, fsi_quat_conj(b))));
+}
 
 /* A ring of radius `ring` and tube radius `tube` about the z axis; a rhomb with a notch in the plane. */
 TEST_FN fsi_mesh *make_ring(double ring, double tube, int nu, int nw)
@@ -145,7 +149,8 @@ TEST_FN fsi_mesh *make_star(double outer, double inner, int n)
 }
 
 /* One link of a tree, of one shape that stands at x. */
-TEST_FN fsi_rigid_link_desc make_link(const fsi_rigid_shape *s, fsi_vec3 x, int parent, fsi_rigid_joint_kind joint, fsi_vec3 point, fsi_vec3 axis)
+TEST_FN fsi_rigid_link_desc make_link(const fsi_rigid_shape *s, fsi_vec3 x, int parent, fsi_rigid_joint_kind joint,
+                                      fsi_vec3 point, fsi_vec3 axis)
 {
     fsi_rigid_link_desc l = fsi_rigid_default_link_desc();
     l.body.shapes = s;
@@ -183,8 +188,8 @@ TEST_FN double corner_depth(const fsi_rigid *w, int a, int b, fsi_vec3 half)
     return deepest;
 }
 
-/* Overlap of n tiles of 200 x 200 x 40 mm that fall from 1 m, `gap` apart, shifted by up to `shift` and tilted by up to `tilt` degrees, in 2 s; 1 when
-   two are out of order [m]. */
+/* Overlap of n tiles of 200 x 200 x 40 mm that fall from 1 m, `gap` apart, shifted by up to `shift` and tilted by up to
+   `tilt` degrees, in 2 s; 1 when two are out of order [m]. */
 TEST_FN double overlap_of_tiles(int n, double gap, double hz, double shift, double tilt)
 {
     const double room = gap + 0.4 * sin(tilt * PI / 180);
@@ -198,9 +203,11 @@ TEST_FN double overlap_of_tiles(int n, double gap, double hz, double shift, doub
     add_floor(w);
     for (k = 0; k < n; k++) {
         const double x = (2 * test_random(&random) - 1) * shift, y = (2 * test_random(&random) - 1) * shift;
-        const double a = (2 * test_random(&random) - 1) * tilt * PI / 180, b = (2 * test_random(&random) - 1) * tilt * PI / 180;
+        const double a = (2 * test_random(&random) - 1) * tilt * PI / 180,
+                     b = (2 * test_random(&random) - 1) * tilt * PI / 180;
         add_turned(w, box_shape(0.2, 0.2, 0.04), v3(x, y, 1.02 + k * (0.04 + room)),
-            fsi_quat_mul(fsi_quat_from_axis_angle(v3(1, 0, 0), (fsi_real)a), fsi_quat_from_axis_angle(v3(0, 1, 0), (fsi_real)b)));
+                   fsi_quat_mul(fsi_quat_from_axis_angle(v3(1, 0, 0), (fsi_real)a),
+                                fsi_quat_from_axis_angle(v3(0, 1, 0), (fsi_real)b)));
     }
     while (w->time < 2) {
         if (!advance(w, 1 / hz)) break;
@@ -213,8 +220,9 @@ TEST_FN double overlap_of_tiles(int n, double gap, double hz, double shift, doub
     return worst;
 }
 
-/* A tower of n cubes, each shifted by up to 1 % of the side and turned by up to 2 degrees, every second one `ratio` times as heavy: how far a cube has
-   moved after its first second, in sides; sleep off. *depth: the deepest overlap from then on, in sides. */
+/* A tower of n cubes, each shifted by up to 1 % of the side and turned by up to 2 degrees, every second one `ratio`
+   times as heavy: how far a cube has moved after its first second, in sides; sleep off. *depth: the deepest overlap
+   from then on, in sides. */
 TEST_FN double creep_of_tower(int n, double side, double ratio, double seconds, double hz, double *depth)
 {
     fsi_rigid_desc d = rigid_desc(3, 9.81);
@@ -228,7 +236,8 @@ TEST_FN double creep_of_tower(int n, double side, double ratio, double seconds, 
         fsi_rigid_shape s = box_shape(side, side, side);
         const double x = (2 * test_random(&random) - 1) * 0.01 * side, y = (2 * test_random(&random) - 1) * 0.01 * side;
         if (k % 2) s.density *= (fsi_real)ratio;
-        add_turned(w, s, v3(x, y, (k + 0.5) * side), fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)((2 * test_random(&random) - 1) * 2 * PI / 180)));
+        add_turned(w, s, v3(x, y, (k + 0.5) * side),
+                   fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)((2 * test_random(&random) - 1) * 2 * PI / 180)));
     }
     *depth = 0;
     advance_to(w, 1, 1 / hz);
@@ -241,11 +250,11 @@ TEST_FN double creep_of_tower(int n, double side, double ratio, double seconds, 
     return creep;
 }
 
-/* Half a circle of 15 stones of mean radius 1 m and thickness t, friction 0.7: how far its crown has sunk [m]. Below t = 0.1075 it cannot stand
-   (Milankovitch 1907). */
+/* Half a circle of 15 stones of mean radius 1 m and thickness t, friction 0.7: how far its crown has sunk [m]. Below t
+   = 0.1075 it cannot stand (Milankovitch 1907). */
 TEST_FN double sunk_arch(double t, double seconds)
 {
-    static const int face[6][4] = { { 0, 2, 3, 1 }, { 4, 5, 7, 6 }, { 0, 1, 5, 4 }, { 2, 6, 7, 3 }, { 0, 4, 6, 2 }, { 1, 3, 7, 5 } };
+    static const int face[6][4] = {{0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}};
     fsi_rigid_desc d = rigid_desc(3, 9.81);
     fsi_rigid *w;
     double crown;

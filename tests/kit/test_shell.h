@@ -114,14 +114,16 @@ TEST_FN int scene_rod(scene *c, int n, fsi_vec3 a, fsi_vec3 b)
     int i;
     for (i = 0; i <= n; i++) {
         const double s = (double)i / n;
-        scene_vertex(c, (double)a.x + s * (double)(b.x - a.x), (double)a.y + s * (double)(b.y - a.y), (double)a.z + s * (double)(b.z - a.z));
+        scene_vertex(c, (double)a.x + s * (double)(b.x - a.x), (double)a.y + s * (double)(b.y - a.y),
+                     (double)a.z + s * (double)(b.z - a.z));
         if (i > 0) scene_segment(c, first + i - 1, first + i);
     }
     return first;
 }
 
-/* RIGHT: squares cut along one diagonal. ALTERNATING: along both by turns. EQUILATERAL: rows of constant x, every other one shifted by half an edge and
-   closed by one vertex more. IRREGULAR: as that, inner vertices moved by up to a fifth of an edge. */
+/* RIGHT: squares cut along one diagonal. ALTERNATING: along both by turns. EQUILATERAL: rows of constant x, every other
+   one shifted by half an edge and closed by one vertex more. IRREGULAR: as that, inner vertices moved by up to a fifth
+   of an edge. */
 typedef enum mesh_kind { RIGHT, ALTERNATING, EQUILATERAL, IRREGULAR } mesh_kind;
 
 /* Two rows of vertices, along y, joined by triangles: the one whose next vertex comes first goes ahead. */
@@ -140,7 +142,8 @@ TEST_FN void scene__zip(scene *c, int a, int na, int b, int nb)
     }
 }
 
-/* [0, lx] x [0, ly] at z = 0: nx + 1 rows of constant x, ny edges each (every other row of EQUILATERAL: two halves more). Returns the first vertex. */
+/* [0, lx] x [0, ly] at z = 0: nx + 1 rows of constant x, ny edges each (every other row of EQUILATERAL: two halves
+   more). Returns the first vertex. */
 TEST_FN int scene_sheet(scene *c, mesh_kind kind, int nx, int ny, double lx, double ly)
 {
     const int first = c->vertices;
@@ -230,7 +233,8 @@ TEST_FN void settle_ok(fsi_shell *s)
 /* A rigid box around the origin; when c is 0 a square at z = 0, its normal upwards. */
 TEST_FN fsi_mesh *make_box(fsi_context *context, double a, double b, double c)
 {
-    static const int box[36] = { 0, 2, 3, 0, 3, 1, 4, 5, 7, 4, 7, 6, 0, 1, 5, 0, 5, 4, 2, 6, 7, 2, 7, 3, 0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5 };
+    static const int box[36] = {0, 2, 3, 0, 3, 1, 4, 5, 7, 4, 7, 6, 0, 1, 5, 0, 5, 4,
+                                2, 6, 7, 2, 7, 3, 0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5};
     static const int square[6] = { 0, 1, 3, 0, 3, 2 };
     fsi_mesh_desc d = fsi_mesh_default_desc();
     fsi_mesh *m = NULL;

@@ -28,8 +28,8 @@ TEST_FN double peer_clock(void *user)
 
 typedef struct peer_problem { fsi_csr a; int *start, *col; double *value; signed char *sign; } peer_problem;
 
-/* A grid of points that see their neighbours (in the plane all eight and, for blocks, those two steps away); blocks couple their numbers.
-   signs: every fifth row is negative, and has no positive neighbour's sign. */
+/* A grid of points that see their neighbours (in the plane all eight and, for blocks, those two steps away); blocks
+   couple their numbers. signs: every fifth row is negative, and has no positive neighbour's sign. */
 TEST_FN peer_problem peer_grid(int nx, int ny, int nz, int block, int signs)
 {
     const int n = nx * ny * nz, reach = nz > 1 ? 1 : 2, most = 25, bb = block * block;
@@ -41,20 +41,24 @@ TEST_FN peer_problem peer_grid(int nx, int ny, int nz, int block, int signs)
     m.sign = (signed char *)calloc((size_t)(n * block), 1);
     for (z = 0; z < nz; z++) for (y = 0; y < ny; y++) for (x = 0; x < nx; x++) {
         const int row = (z * ny + y) * nx + x;
-        for (k = nz > 1 ? -reach : 0; k <= (nz > 1 ? reach : 0); k++) for (j = -reach; j <= reach; j++) for (i = -reach; i <= reach; i++) {
-            const int beyond = abs(i) + abs(j) + abs(k) > reach, other = row + (k * ny + j) * nx + i;
-            if (beyond || x + i < 0 || x + i >= nx || y + j < 0 || y + j >= ny || z + k < 0 || z + k >= nz) continue;
-            m.col[e] = other;
-            for (p = 0; p < block; p++) for (q = 0; q < block; q++) {
-                const int low = other < row ? q : p, high = other < row ? p : q;
-                double *v = &m.value[(e * block + p) * block + q];
-                if (other == row) *v = p == q ? 13.5 * block : 0.2;
-                else *v = -1 + 0.1 * (low - 2 * high);
-                if (signs && other == row) *v *= row % 5 ? 1 : -1;
-                else if (signs && row % 5 == 0 && other % 5 == 0) *v = 0;
-            }
-            e++;
-        }
+        for (k = nz > 1 ? -reach : 0; k <= (nz > 1 ? reach : 0); k++)
+            for (j = -reach; j <= reach; j++)
+                for (i = -reach; i <= reach; i++) {
+                    const int beyond = abs(i) + abs(j) + abs(k) > reach, other = row + (k * ny + j) * nx + i;
+                    if (beyond || x + i < 0 || x + i >= nx || y + j < 0 || y + j >= ny || z + k < 0 || z + k >= nz)
+                        continue;
+                    m.col[e] = other;
+                    for (p = 0; p < block; p++)
+                        for (q = 0; q < block; q++) {
+                            const int low = other < row ? q : p, high = other < row ? p : q;
+                            double *v = &m.value[(e * block + p) * block + q];
+                            if (other == row) *v = p == q ? 13.5 * block : 0.2;
+                            else *v = -1 + 0.1 * (low - 2 * high);
+                            if (signs && other == row) *v *= row % 5 ? 1 : -1;
+                            else if (signs && row % 5 == 0 && other % 5 == 0) *v = 0;
+                        }
+                    e++;
+                }
         m.start[row + 1] = e;
         for (p = 0; p < block; p++) m.sign[row * block + p] = (signed char)(signs && row % 5 == 0 ? -1 : 1);
     }
@@ -75,7 +79,8 @@ TEST_FN void peer_free(peer_problem *m)
 }
 
 /* Solves by the peer, behind fsi_solver, and by fsi itself: both leave nothing of b, and agree. */
-TEST_FN void peer_compare(const char *name, peer_problem *m, fsi_ldlt_pivots pivots, fsi_solve_fn *solve, void *user, double tolerance)
+TEST_FN void peer_compare(const char *name, peer_problem *m, fsi_ldlt_pivots pivots, fsi_solve_fn *solve, void *user,
+                          double tolerance)
 {
     const int n = m->a.rows * m->a.block;
     double *b = (double *)calloc((size_t)n, sizeof(double)), *x[2], most = 0;
@@ -101,7 +106,8 @@ TEST_FN void peer_compare(const char *name, peer_problem *m, fsi_ldlt_pivots piv
         if (!CHECK(fsi_solver_solve(s, &y, b, x[k]) == FSI_OK)) printf("%s: %s\n", name, c.error.message);
         CHECK(s->stats.residual <= tolerance);
 #if defined(PEER_FULL)
-        printf("%s by %s: %d rows, %.3f CPU s, residual %.1e\n", name, k ? "the peer" : "fsi", n, s->stats.seconds, s->stats.residual);
+        printf("%s by %s: %d rows, %.3f CPU s, residual %.1e\n", name, k ? "the peer" : "fsi", n, s->stats.seconds,
+               s->stats.residual);
 #endif
         fsi_solver_destroy(s);
     }

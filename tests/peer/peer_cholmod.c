@@ -1,4 +1,5 @@
-/* peer_cholmod.c - CHOLMOD as the host's solver behind fsi_solver, and beside fsi's own. Built only where CHOLMOD is installed.
+/* peer_cholmod.c - CHOLMOD as the host's solver behind fsi_solver, and beside fsi's own. Built only where CHOLMOD is
+   installed.
    SPDX-License-Identifier: MIT
 
    cc -std=c99 -O3 tests/peer/peer_cholmod.c -o peer_cholmod -lcholmod -lm -pthread      (-DPEER_FULL: full size, with times) */

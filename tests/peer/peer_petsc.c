@@ -1,4 +1,5 @@
-/* peer_petsc.c - PETSc as the host's solver behind fsi_solver: its CG with incomplete Cholesky for a matrix, and MINRES over an operator, which calls
+/* peer_petsc.c - PETSc as the host's solver behind fsi_solver: its CG with incomplete Cholesky for a matrix, and
+   MINRES over an operator, which calls
    back. Built only where PETSc is installed.
    SPDX-License-Identifier: MIT
 
