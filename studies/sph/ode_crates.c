@@ -1,5 +1,4 @@
-/* cc -O3 -I. studies/sph/ode_crates.c $(pkg-config --silence-errors --cflags --libs ode && echo -DUSE_ODE) -lm -o
-   ode_crates && ./ode_crates
+/* cc -O3 -I. studies/sph/ode_crates.c $(pkg-config --silence-errors --cflags --libs ode && echo -DUSE_ODE) -lm -o ode_crates && ./ode_crates
    SPDX-License-Identifier: MIT
 
    Another engine owns the bodies: ODE (www.ode.org, Debian's libode-dev, its C API) has nine crates of three densities,
