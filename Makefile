@@ -41,6 +41,7 @@ PEERS := $(shell $(CC) -E -include suitesparse/cholmod.h -x c /dev/null > /dev/n
 
 HEADERS := $(wildcard fsi*.h tests/kit/*.h tests/peer/*.h validate/*.h examples/kit/*.h studies/*/*.h bench/*.h)
 TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
+INSIDE  := $(shell grep -l "^.define FSI_[A-Z_]*IMPLEMENTATION" tests/test_*.c)
 CASES   := $(basename $(notdir $(wildcard validate/*.c)))
 SCENES  := $(wildcard examples/*.c studies/*/*.c)
 BENCHES := $(basename $(notdir $(wildcard bench/*.c)))
@@ -127,11 +128,11 @@ build/peer/peer_petsc.exe: tests/peer/peer_petsc.c $(HEADERS)
 	mpicc -std=c99 -O2 $$(pkg-config --cflags PETSc) $< -o $@ $$(pkg-config --libs PETSc) -lm -pthread
 
 # The bodies of each header are compiled once for all tests of a folder, which themselves take longer to compile than to
-# run: -O1 is enough for them. From an archive the linker takes only what is
+# run: -O1 is enough for those that bring no bodies (INSIDE does). From an archive the linker takes only what is
 # undefined: a test that brings the bodies of one header, to look inside, gets no second ones.
 build/%.o: tests/$$(notdir $$*).c
 	@mkdir -p $(@D)
-	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -O1 -DTEST_LINKED -MMD -MP -c $< -o $@
+	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) $(if $(filter $<,$(INSIDE)),,-O1) -DTEST_LINKED -MMD -MP -c $< -o $@
 
 build/%.o: $$(notdir $$*).h
 	@mkdir -p $(@D)

@@ -38,9 +38,7 @@
       FSI_IMPLEMENTATION   emit the function bodies here, of all headers that this file includes (in one file only)
       FSI_SPH_IMPLEMENTATION, FSI_MESH_IMPLEMENTATION ...
                            emit those of fsi_sph.h, fsi_mesh.h ... alone (this file: FSI_GROUND_IMPLEMENTATION), for
-                           builds in parallel, as `make lib` and CMakeLists.txt do. FSI_COUPLE_IMPLEMENTATION holds
-                           those of fsi_levelset.h and fsi_shell.h, on which it works from inside. Not together with
-                           FSI_STATIC.
+                           builds in parallel, as `make lib` and CMakeLists.txt do. Not together with FSI_STATIC.
       FSI_STATIC           make everything private to this file
       FSI_REAL_FLOAT       fsi_real is float instead of double
       FSI_ASSERT(x)        bugs inside fsi only, never your data      default: nothing
@@ -824,7 +822,7 @@ FSI_API void fsi__warn(fsi_context *context, const char *format, ...) FSI__PRINT
 /* Descs are checked by tables, a row a field: a number must be finite and lie from lo to hi, and so must the length of
    a vector, which in 2D lies in the plane. FSI__HUGE and -FSI__HUGE are no ends. Flags change the range. */
 typedef enum fsi__field_kind {
-    FSI__INT,     /* int, and every enum */
+    FSI__INT,     /* int, and every enum, whatever its size */
     FSI__LONG,    /* long long */
     FSI__BYTE,    /* unsigned char */
     FSI__REAL,    /* fsi_real; lo and hi are rounded to it */
@@ -840,13 +838,13 @@ enum {
 };
 typedef struct fsi__field {
     const char *name;
-    size_t offset;
+    size_t offset, size;
     int kind, flags;
     double lo, hi;
 } fsi__field;
 /* A row for a field of a struct; also for `gravity.x` and for `n[0]`. */
 #define FSI__FIELD(type, field, kind, lo, hi, flags) \
-    { #field, offsetof(type, field), (int)(kind), (int)(flags), lo, hi }
+    { #field, offsetof(type, field), sizeof ((type *)0)->field, (int)(kind), (int)(flags), lo, hi }
 /* A row for a vector of any length. */
 #define FSI__FINITE(type, field) FSI__FIELD(type, field, FSI__VEC3, 0, FSI__HUGE, 0)
 /* A row for a direction: a vector with a length, whose square is an fsi_real. */
@@ -1130,11 +1128,19 @@ FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char
 /* The value of a field, of a vector its length; NaN or infinite where the field is not finite, and only there. */
 static double fsi__field_value(const fsi__field *row, const void *desc)
 {
+    static const size_t sizes[] = { 0, sizeof(long long), 1, sizeof(fsi_real), sizeof(double), sizeof(fsi_vec3) };
     const void *at = (const unsigned char *)desc + row->offset;
     fsi_vec3 v;
     int i;
+    short few;
+    (void)sizes;
+    FSI_ASSERT(row->kind == FSI__INT || row->size == sizes[row->kind]);
     switch (row->kind) {
-    case FSI__INT: memcpy(&i, at, sizeof i); return i; /* C++ has enums that are no alias of int */
+    case FSI__INT: /* C++ has enums that are no alias of int; some compilers make them as short as they can */
+        if (row->size == 1) return *(const unsigned char *)at;
+        if (row->size == sizeof few) { memcpy(&few, at, sizeof few); return few; }
+        memcpy(&i, at, sizeof i);
+        return i;
     case FSI__LONG: return (double)*(const long long *)at;
     case FSI__BYTE: return *(const unsigned char *)at;
     case FSI__REAL: return (double)*(const fsi_real *)at;
@@ -1199,7 +1205,7 @@ FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function,
     double hi)
 {
     const fsi__where at = { function, "desc.", -1, 3 };
-    const fsi__field row = { name, 0, FSI__DOUBLE, 0, lo, hi };
+    const fsi__field row = { name, 0, sizeof x, FSI__DOUBLE, 0, lo, hi };
     return fsi__check_rows(context, &at, &x, &row, 1);
 }
 

@@ -14,9 +14,10 @@
       fsi_levelset *water; fsi_shell *cloth; fsi_couple *both;
       l.context = d.context = &ctx;
       ...                                                  // fill both descs
-      if (fsi_levelset_create(&water, &l) != FSI_OK || fsi_shell_create(&cloth, &d) != FSI_OK) {
-      puts(ctx.error.message); return 1; } fsi_levelset_fill_sphere(water, fsi_v3(0.05f, 0.05f, 0.08f), 0.01f, fsi_v3(0,
-      0, -1), NULL); e.liquid = water;
+      if (fsi_levelset_create(&water, &l) != FSI_OK) { puts(ctx.error.message); return 1; }
+      if (fsi_shell_create(&cloth, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
+      fsi_levelset_fill_sphere(water, fsi_v3(0.05f, 0.05f, 0.08f), 0.01f, fsi_v3(0, 0, -1), NULL);
+      e.liquid = water;
       e.shell = cloth;
       if (fsi_couple_create(&both, &e) != FSI_OK) { puts(ctx.error.message); return 1; }
       for (step = 0; step < 100; step++)
@@ -30,20 +31,20 @@
       liquid, by a barrier on phi at the sample, and every component's volume. docs/couple.md derives it.
    WHAT IT DOES (search for it)
       fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps:
-      fill, pin, attach, add obstacles to each
+                                              fill, pin, attach, add obstacles to each
       s->carved_volume, desc.largest_loss     liquid that create took away where the solid stands; how much it may be
       fsi_couple_step, _suggest_dt            advances both; a step that fails changes neither, nor does one where one
-      of them was stepped alone
+                                              of them was stepped alone
       fsi_couple_set_desc                     other settings from now on; gravity is each one's own: fsi_shell_set_desc,
-      fsi_levelset_set_desc
+                                              fsi_levelset_set_desc
       fsi_couple_shift_origin                 both, in a world whose origin moves along
       fsi_couple_debug_draw                   both, and where they touch
       fsi_couple_save, _load, _hash           to the bit
       s->adhesion                             what liquid at each vertex bears before it lets go: wetting and
-      non-wetting parts
+                                              non-wetting parts
       s->liquid_force                         on each vertex and pin
       bodies                                  an fsi_body may be an obstacle of the shell, of the liquid, or (added to
-      each) of both: see below
+                                              each) of both: see below
       s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
       fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. Velocities of the liquid are of first order in

@@ -555,7 +555,7 @@ static int fsi__jt_keep_momentum(fsi__jt_tree *t, const double *h, fsi__d3 c)
     const int n = t->view.coordinates, r = t->view.root;
     const fsi__d3 p = r == 6 ? fsi__d3_make(h[3], h[4], h[5]) : fsi__d3_make(h[1], h[2], 0);
     const fsi__d3 shift = fsi__d3_cross(fsi__d3_sub(c, t->c[0]), p);
-    double a[36], b[6];
+    double a[36] = { 0 }, b[6] = { 0 };
     int i, k;
 
     /* rows of the root: M_rr u_r = h - M_rj u_j */

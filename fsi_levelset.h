@@ -209,13 +209,16 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
          project FIRST
          if smooths: smooth, project AGAIN
          if desc.viscosity > 0: hold_viscous +, thicken, project AGAIN
+         expect_momentum        what advection must keep, unless joint: without this call nothing is put back
          advect_surface         next_phi: trial_phi carried along trial_u +
          advect                 next_u likewise; open sides, walls that let go, obstacles, distance
          follow                 components of next_phi and their targets; droplets
          keep_volumes, or +     components get their volumes, where desc.conserve_volume asks for it
          settle                 components that met or parted in that
-         regrid                 blocks for the new surface; next_phi, next_u become the trial's; sinks
+         regrid                 blocks for the new surface; next_phi, next_u become the trial's; the momentum that
+                                advection lost is put back; sinks
          project LAST
+         owe_momentum           what is still missing, unless joint
          close
       end_step                  publishes the trial at once, or drops it
 
@@ -228,7 +231,8 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 
    Errors are those of fsi_levelset_step, in s->context, with the name `fn` that begin_step got. After begin_step every
    way leads through end_step. Entries number the cells of blocks: block * block_cells + x + 8 y + 64 z within it.
-   fsi_levelset_walls.h declares solve_pressure, fsi_levelset_parts.h keep_volumes, with what may take its place. */
+   fsi_levelset_walls.h declares solve_pressure, fsi_levelset_parts.h keep_volumes, with what may take its place, and
+   the two of momentum. */
 
 /* The address stays; what is there is valid from begin_step, begin_edit or read_state to the end of that call. */
 FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);
@@ -1825,6 +1829,7 @@ FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run)
         FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
         fsi__ls_take_next(m);
     }
+    fsi__ls_show(run);
     fsi__ls_lap(run, &run->stats.seconds_volume);
     return FSI_OK;
 }
@@ -1882,7 +1887,9 @@ FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run)
     FSI__LS_TRY(fsi__ls_relabel(run));
     fsi__ls_lap(run, &run->stats.seconds_other);
     FSI__LS_TRY(fsi__ls_keep_momentum(run));
-    return fsi__ls_drain_all(run);
+    FSI__LS_TRY(fsi__ls_drain_all(run));
+    fsi__ls_show(run);
+    return FSI_OK;
 }
 
 /* From the trial to the trial: forces, first projection, advection, volumes, last projection. */
@@ -2305,6 +2312,7 @@ FSI_API void fsi__ls_close(fsi__ls_run *run)
 {
     run->time += run->dt;
     run->stats.substeps++;
+    run->balanced = 0;
     fsi__ls_show(run);
 }
 

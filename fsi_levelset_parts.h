@@ -218,7 +218,11 @@ FSI_API void fsi__ls_note_volumes(fsi__ls_run *run, double error, int iterations
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_LEVELSET_PARTS_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_LEVELSET_PARTS_IMPLEMENTATION
+#define FSI_LEVELSET_PARTS_IMPLEMENTATION
+#endif
+#ifdef FSI_LEVELSET_PARTS_IMPLEMENTATION
 #ifndef FSI_LEVELSET_PARTS_IMPLEMENTATION_DONE
 #define FSI_LEVELSET_PARTS_IMPLEMENTATION_DONE
 
@@ -1235,16 +1239,15 @@ FSI_API fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int sh
        M = V/S sum of volume times velocity, by marching;  S its volume, V its target
        due = M + owed                        before advection; owed: what it lacked when the last substep ended
        due += sum dt p/rho dx^(d-1) n        what obstacles and walls, n out of them, push it with in the last
-                                             projection, and
-                                             by the pressure that is carried on
+                                             projection, and by the pressure that is carried on
        u += (due - M)/V                      before that projection, at the faces of its cells
        owed = due - M                        after it
 
    It is handed on as targets are; droplets bring theirs, open sides take what leaves. Kin, components that split from
    one or merged to one, get one velocity by what all of them lack, as nobody knows which of them lost it. So the
-   reaction is what the liquid loses. A push changes velocities by at most 0.05 dx/dt, and no more is owed. Left out are
-   components that no obstacle touches, that an emitter pours into or a sink takes from, and all liquid beside the shell
-   of fsi_couple.h. */
+   reaction is what the liquid loses. A push changes velocities by at most 0.05 dx/dt, and no more is owed. Components
+   that no obstacle touches or that an emitter pours into get none, nor does liquid beside the shell of fsi_couple.h;
+   what a sink drains owes nothing afterwards. */
 #define FSI__LS_MOST_PUSH 0.05 /* cells a substep */
 
 FSI_API void fsi__ls_forget_motion(fsi__ls_parts *p)
@@ -1261,11 +1264,6 @@ FSI_API void fsi__ls_add_due(fsi__ls_parts *p, int component, double volume, fsi
 {
     int a;
     for (a = 0; a < 3; a++) p->motion[component].due[a] += volume * (double)fsi__ls_component(v, a);
-}
-
-static int fsi__ls_keeps_momentum(const fsi__ls_run *run)
-{
-    return run->m->obstacle_count > 0 && !run->joint && run->s->desc.conserve_volume && run->length > 0;
 }
 
 /* By the trial's shapes. */
@@ -1335,7 +1333,7 @@ FSI_API void fsi__ls_feel(fsi__ls_run *run, const fsi_field *pressure, double ti
     const double dx = (double)run->grid->dx,
                  gain = time * dx * (run->grid->dim == 3 ? dx : 1) / (double)run->s->desc.density;
     int a;
-    for (a = 0; a < run->grid->dim && fsi__ls_keeps_momentum(run); a++) {
+    for (a = 0; a < run->grid->dim && run->balanced; a++) {
         fsi__ls_feel_obstacles(run, pressure, a, gain);
         fsi__ls_feel_walls(run, pressure, a, gain);
     }
@@ -1358,7 +1356,8 @@ FSI_API fsi_status fsi__ls_expect_momentum(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int c, a;
-    if (!fsi__ls_keeps_momentum(run)) return FSI_OK;
+    run->balanced = m->obstacle_count > 0 && !run->joint && run->s->desc.conserve_volume && run->length > 0;
+    if (!run->balanced) return FSI_OK;
     FSI__LS_TRY(fsi__ls_measure_motion(run));
     fsi__ls_forget_motion(&m->trial);
     fsi__ls_mark_open(run);
@@ -1399,7 +1398,11 @@ static void fsi__ls_add_lacks(const fsi__ls_run *run)
     for (c = 0; c < p->count; c++) {
         const double most =
             p->motion[c].open || !p->motion[c].touches ? 0 : FSI__LS_MOST_PUSH * dx / run->dt * p->motion[c].volume;
-        for (a = 0; a < 3; a++) p->motion[c].lack[a] = fmax(-most, fmin(most, p->motion[c].lack[a]));
+        for (a = 0; a < 3; a++) {
+            double *lack = &p->motion[c].lack[a];
+            if (*lack > most) *lack = most; /* NaN stays, for the check of the result to see */
+            if (*lack < -most) *lack = -most;
+        }
     }
 }
 
@@ -1426,7 +1429,11 @@ static void fsi__ls_push_faces(void *arg, int chunk, int begin, int end)
 
 FSI_API fsi_status fsi__ls_keep_momentum(fsi__ls_run *run)
 {
-    if (!fsi__ls_keeps_momentum(run)) return FSI_OK;
+    fsi__ls_parts *p = &run->m->trial;
+    if (!run->balanced) { /* what was owed before is not paid later */
+        memset(p->owed, 0, (size_t)p->count * 3 * sizeof *p->owed);
+        return FSI_OK;
+    }
     FSI__LS_TRY(fsi__ls_measure_motion(run));
     fsi__ls_mark_touching(run);
     fsi__ls_add_lacks(run);
@@ -1438,7 +1445,7 @@ FSI_API fsi_status fsi__ls_owe_momentum(fsi__ls_run *run)
 {
     fsi__ls_parts *p = &run->m->trial;
     int c, a;
-    if (!fsi__ls_keeps_momentum(run)) return FSI_OK;
+    if (!run->balanced) return FSI_OK;
     FSI__LS_TRY(fsi__ls_measure_motion(run));
     fsi__ls_add_lacks(run);
     for (c = 0; c < p->count; c++) {

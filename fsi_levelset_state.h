@@ -212,6 +212,7 @@ struct fsi__ls_run {
                                             substep ends */
     double left;                         /* of the call when the substep ends [s] */
     int joint;                           /* others' velocities are solved for together with the liquid's */
+    int balanced;                        /* the momentum due to each component is known: fsi__ls_expect_momentum */
     int which;                           /* projection: FSI__LS_FIRST, AGAIN or LAST */
     double clock;                        /* of the last lap */
     double lost_volume, left_volume;
@@ -353,7 +354,11 @@ FSI_FN int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_LEVELSET_STATE_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_LEVELSET_STATE_IMPLEMENTATION
+#define FSI_LEVELSET_STATE_IMPLEMENTATION
+#endif
+#ifdef FSI_LEVELSET_STATE_IMPLEMENTATION
 #ifndef FSI_LEVELSET_STATE_IMPLEMENTATION_DONE
 #define FSI_LEVELSET_STATE_IMPLEMENTATION_DONE
 

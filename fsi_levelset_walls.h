@@ -201,7 +201,11 @@ FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *f
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_LEVELSET_WALLS_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_LEVELSET_WALLS_IMPLEMENTATION
+#define FSI_LEVELSET_WALLS_IMPLEMENTATION
+#endif
+#ifdef FSI_LEVELSET_WALLS_IMPLEMENTATION
 #ifndef FSI_LEVELSET_WALLS_IMPLEMENTATION_DONE
 #define FSI_LEVELSET_WALLS_IMPLEMENTATION_DONE
 

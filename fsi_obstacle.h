@@ -50,7 +50,7 @@ typedef struct fsi__obstacle {
     fsi_real contact_angle;   /* through the liquid; the owner's, where it has surface tension [degrees] */
     const fsi_mesh *mesh;     /* where the solver sees it: `given`, or its shadow */
     fsi_mesh *shadow;         /* NULL until the obstacle moves */
-    int vertex_count;
+    int vertex_count, face_count; /* of `given`, which may be gone when the obstacle goes */
     fsi_vec3 *rest;           /* vertex_count: where the last step left it; fixed to a body: in its axes */
     /* face -> coplanar patch, named by its first face; room to find them; NULL: not asked for */
     int *patch, *stack;
@@ -274,8 +274,8 @@ static void fsi__obstacle_free(const fsi__obstacles *list, fsi__obstacle *o)
 {
     fsi__free(list->context, o->rest, (size_t)o->vertex_count, sizeof *o->rest);
     fsi__free(list->context, o->vertex_impulse, (size_t)o->vertex_count, sizeof *o->vertex_impulse);
-    fsi__free(list->context, o->patch, (size_t)o->given->face_count, sizeof *o->patch);
-    fsi__free(list->context, o->stack, (size_t)o->given->face_count, sizeof *o->stack);
+    fsi__free(list->context, o->patch, (size_t)o->face_count, sizeof *o->patch);
+    fsi__free(list->context, o->stack, (size_t)o->face_count, sizeof *o->stack);
     fsi_mesh_destroy(o->shadow);
 }
 
@@ -318,6 +318,7 @@ FSI_API void *fsi__obstacles_begin(fsi__obstacles *list, const char *fn, const f
     o->mask = mask;
     o->body = -1;
     o->vertex_count = mesh->vertex_count;
+    o->face_count = mesh->face_count;
     o->vertex_force = vertex_force;
 
     /* All that it owns. */

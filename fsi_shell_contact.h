@@ -118,7 +118,11 @@ FSI_API void fsi__sc_free(fsi__sc_contacts *m); /* lists, trees and `found`; the
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SHELL_CONTACT_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SHELL_CONTACT_IMPLEMENTATION
+#define FSI_SHELL_CONTACT_IMPLEMENTATION
+#endif
+#ifdef FSI_SHELL_CONTACT_IMPLEMENTATION
 #ifndef FSI_SHELL_CONTACT_IMPLEMENTATION_DONE
 #define FSI_SHELL_CONTACT_IMPLEMENTATION_DONE
 

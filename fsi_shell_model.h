@@ -274,7 +274,11 @@ FSI_API void fsi__sm_damp(const fsi__sm_model *p, fsi__sm_model *d, const fsi__s
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SHELL_MODEL_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SHELL_MODEL_IMPLEMENTATION
+#define FSI_SHELL_MODEL_IMPLEMENTATION
+#endif
+#ifdef FSI_SHELL_MODEL_IMPLEMENTATION
 #ifndef FSI_SHELL_MODEL_IMPLEMENTATION_DONE
 #define FSI_SHELL_MODEL_IMPLEMENTATION_DONE
 

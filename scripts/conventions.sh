@@ -88,6 +88,14 @@ for x in $simulators; do
     } | found "fsi_$x.h: adhesion in Pa, contact angles in degrees"
 done
 
+# ---- the guard of the bodies -----------------------------------------------------------------------------------------
+
+for h in $headers; do
+    m=$([ $h = fsi.h ] && echo FSI_GROUND || basename $h .h | tr a-z A-Z)_IMPLEMENTATION
+    printf '#ifdef FSI_IMPLEMENTATION\n#undef %s\n#define %s\n#endif\n#ifdef %s\n' $m $m $m > build/guard
+    tr '\n' '\r' < $h | grep -qF "$(tr '\n' '\r' < build/guard)" || echo "$h: its bodies do not stand under the five lines of $m"
+done | found "the guard of bodies"
+
 # ---- names of defaults -------------------------------------------------------------------------------------------------
 
 for h in $headers; do

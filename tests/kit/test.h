@@ -13,10 +13,10 @@
    Everything here is meant for one thread, except the tasks that the pool runs. TEST_NO_THREADS runs them serially.
 
    Include this before the headers under test: then `cc tests/test_NAME.c -lm -pthread` alone builds a test, with the
-   bodies of these headers inside. The Makefile defines TEST_LINKED and links fsi_impl.c instead, compiled once for all
-   tests. A test that looks inside (fsi__...), or defines a macro that changes the bodies, defines FSI_IMPLEMENTATION on
-   its own before anything else; it is linked all the same, and nothing is taken from fsi_impl.c. With FSI_STATIC what
-   it does not call costs no time to compile. */
+   bodies of these headers inside. The Makefile defines TEST_LINKED and links an archive of the bodies of each header
+   instead, compiled once for all tests. A test that looks inside a header (fsi__...) defines that one's own macro, such
+   as FSI_SPH_IMPLEMENTATION, before anything else, and nothing of it is taken from the archive. A test that defines a
+   macro which changes many bodies defines FSI_IMPLEMENTATION, and FSI_STATIC: what it does not call is not compiled. */
 #ifndef FSI_TEST_H
 #define FSI_TEST_H
 
