@@ -117,12 +117,13 @@ typedef struct fsi_sph_desc {
                                 stats.degraded; default 0 */
     fsi_sph_boundary boundary; /* default EXACT */
     int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
-    int always_reevaluate;   /* boundary integrals in every sweep, no first-order updates; default 0 (verification)  */
+    int always_reevaluate;   /* wall integrals in every sweep, no first-order updates; default 0 (slow, to verify) */
     fsi_real contact_thickness; /* dhat / dx; default 0.5 */
     fsi_real contact_stiffness; /* kappa0 / mu; default 1 */
     int contact_first;       /* lowest power n0 of the contact potential: 2 (C1; default), 1 (the paper's: may cycle) */
     int contact_order, contact_max_order; /* N at the start of a step and its bound; default 3, 24 */
-    fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; tension takes 2 dt/sqrt(rho0 dx^3/sigma) */
+    fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; surface tension takes more:
+                                2 dt/sqrt(rho0 dx^3/sigma) */
     fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost; substeps are then as
                                 short as fsi_sph_suggest_dt says, if max_substeps allows */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
@@ -137,7 +138,7 @@ typedef struct fsi_sph_desc {
                                                   can take;
                                 default 0.2, 1: the range seen where a jet plunges into a pool */
     fsi_real wave_crest_min, wave_crest_max;   /* no unit, the same for the curvature of crests; default 0.25, 1 */
-    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] from where it makes foam, and most; default 0.5, 5 */
+    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] where foam begins, and is most; default 0.5, 5 */
 } fsi_sph_desc;
 
 /* What a particle looks like. */
@@ -182,7 +183,8 @@ typedef struct fsi_sph_stats {
     int emitted, removed;         /* particles that came from emitters and left through sinks */
     int blocked, refused;         /* sites of emitters left empty: a particle was nearer than 0.6 dx; a budget ended */
     double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
-    double energy_start, energy_end; /* objective of the first substep's solve before, after [m H^2/dt^2] */
+    double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of
+                                        m H^2/dt^2 */
     /* by the clock hook */
     double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update,
         seconds_viscosity, seconds_other;
@@ -465,7 +467,8 @@ typedef struct fsi__sph_obstacle {
 } fsi__sph_obstacle;
 
 /* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H
-   and rotation vector, from `at`, where its meshes stand while the solve runs. Masses in m, inertias in m H^2. */
+   and rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of
+   m H^2. */
 typedef struct fsi__sph_body {
     fsi_body *user, work;    /* the work copy takes the outputs, which are handed out at commit */
     int coupled;

@@ -90,13 +90,14 @@ typedef enum fsi_wcsph_density {
 typedef enum fsi_wcsph_solver {
     FSI_WCSPH_AUTO,        /* GLOBAL; PGS where a particle touches several bodies or bodies touch each other */
     FSI_WCSPH_GLOBAL,      /* a 6 x 6 system a body, all its contacts at once. A particle between several bodies is
-                              given to the one that it would enter fastest; others only keep it apart */
+                              given to that which it would enter fastest; from others only its place is kept apart */
     FSI_WCSPH_LOCAL,       /* each contact by itself (the paper's local approach): overshoots once sum m_i > M */
     FSI_WCSPH_LOCAL_SPLIT, /* the same with the body's mass shared out among its contacts: never overshoots */
     FSI_WCSPH_PGS          /* projected Gauss-Seidel over all contacts */
 } fsi_wcsph_solver;
 
-/* CONSISTENT: no tangential impulse at slip 1 (direct_forcing.md 5.1). PAPER: the velocity is tied to the predicted. */
+/* CONSISTENT: no tangential impulse at slip 1 (direct_forcing.md 5.1). PAPER: the tangential velocity is tied to what
+   was predicted. */
 typedef enum fsi_wcsph_slip { FSI_WCSPH_SLIP_CONSISTENT, FSI_WCSPH_SLIP_PAPER } fsi_wcsph_slip;
 
 /* What the surface of an obstacle is. MESH: its triangles (segments), by closest point. SAMPLES: particles of radius
@@ -105,7 +106,7 @@ typedef enum fsi_wcsph_surface { FSI_WCSPH_SURFACE_MESH, FSI_WCSPH_SURFACE_SAMPL
 
 /* What becomes of particles inside an obstacle when a step begins (added over liquid, written there, teleported). */
 typedef enum fsi_wcsph_start {
-    FSI_WCSPH_DISPLACE,    /* put at the nearest place that is free of solids (stats.displaced), before all moves */
+    FSI_WCSPH_DISPLACE,    /* put to the nearest place free of solids (stats.displaced), before anything moves */
     FSI_WCSPH_REFUSE       /* the step fails with ARGUMENT and names the particle */
 } fsi_wcsph_start;
 
@@ -127,7 +128,7 @@ typedef struct fsi_wcsph_desc {
     fsi_wcsph_density density_mode; /* default CONTINUITY */
     int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0: never; default 30 */
     fsi_real diffusion;      /* CONTINUITY: delta of the density diffusion of Molteni and Colagrossi (2009), away from
-                                the slope that rest asks for, 0 to 0.2: smooth pressure; default 0.1; 0: as published */
+                                the slope that rest asks for, 0 to 0.2: smooth pressure; default 0.1; 0: plain form */
     fsi_real guard;          /* CONTINUITY: pressure is that of the summation density less this share of rho0 where that
                                 is more, 0 to 1: keeps drops and jets, whose moved densities know nothing of each other,
                                 out of each other; default 0.02; 1: off */
@@ -144,10 +145,10 @@ typedef struct fsi_wcsph_desc {
     fsi_real cfl;            /* factor on all limits of the substep, 0.01 to 1; default 1 */
     int max_substeps;        /* of one call; default 10000. Where more are needed they are made longer, and the liquid
                                 softer in them: c' = min(0.4 cfl hs/dt - v, 0.125 cfl hs/(alpha dt)), p = c'^2 (rho -
-                                rho0) (stats.degraded, sound_speed); a pool of depth d is compressed by |g| d/c'^2 */
+                                rho0) (stats.degraded, sound_speed); a pool of depth d shrinks by about |g| d/c'^2 */
     fsi_wcsph_start start_inside; /* default DISPLACE */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
-    fsi_vec3 origin;         /* the world's first origin now: fsi_wcsph_shift_origin moves it and places; default 0 */
+    fsi_vec3 origin;         /* world's first origin now: fsi_wcsph_shift_origin moves it and all places; default 0 */
     fsi_real domain_slip, domain_restitution; /* of these walls, as an obstacle's; default 1, 0 */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
@@ -298,8 +299,7 @@ FSI_API fsi_wcsph_obstacle_desc fsi_wcsph_default_obstacle_desc(void); /* fills 
 /* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH, MEMORY. */
 FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id);
 FSI_API fsi_status fsi_wcsph_add_mesh(fsi_wcsph *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
-/* likewise, fixed to a body */
-FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id);
+FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id); /* on a body */
 FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Particles
    that are inside then are displaced by that step. */
@@ -326,7 +326,8 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world);
    later; during a step the layers that it lets out come along behind each other, from behind the inlet plane, and push
    the liquid there like a piston; nothing pushes them back, and walls do not hold them, until they are 2 dx in front of
    it. A mesh is filled at the beginning of a step. *id names it in calls below (NULL is fine). A step may now move the
-   particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT, NAN (the field), MESH, MEMORY, LIMIT. */
+   particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
+   LIMIT. */
 FSI_API fsi_status fsi_wcsph_add_emitter(fsi_wcsph *s, const fsi_emitter_desc *desc, int *id);
 /* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
 FSI_API fsi_status fsi_wcsph_set_emitter(fsi_wcsph *s, int id, const fsi_emitter_desc *desc);
@@ -1871,7 +1872,8 @@ static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
     b->w = fsi__d3_add(b->w, fsi__wc_mul_inverse(&b->inverse, h));
 }
 
-/* PGS starts from what GLOBAL found of entangled bodies. It lets go itself; rows of the world have no such contacts. */
+/* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no
+   separating contacts. */
 static void fsi__wc_hand_over(fsi__wc_run *run, const fsi__wc_body *body, const int *index)
 {
     int k;
@@ -2672,8 +2674,7 @@ static fsi_status fsi__wc_renew_density(fsi__wc_run *run, double dt)
     run->stats.density_ratio_max = fsi__wc_largest(run, 1);
     run->stats.pairs = (size_t)(fsi__wc_sum(run, 2) / 2);
     run->rho_mean = 1;
-    /* below 1 it is spray, whose densities mean nothing: raising all would make pressure, and energy, out of nothing;
-       desc.guard sees to liquid */
+    /* below 1 it is spray: raising all would make pressure, and energy, out of nothing; desc.guard sees to liquid */
     if (run->s->desc.density_mode == FSI_WCSPH_CONTINUITY && mean > 1.02 && dt > 0) {
         run->rho_mean = 1 / mean;
         run->stats.density_resets++;

@@ -54,7 +54,7 @@ for x in $simulators; do
     rows functions | while IFS= read -r row; do
         name=$(echo "$row" | cut -d '|' -f 2 | tr -d ' ')
         cell=$(echo "$row" | cut -d '|' -f $column | sed 's/^ *//; s/ *$//')
-        there=$(grep -cE "^FSI_API [^(]*[ *]fsi_${x}_$name\(.*;" fsi_$x.h)
+        there=$(grep -cE "^FSI_API [^(]*[ *]fsi_${x}_$name\(" fsi_$x.h)
         if [ "$cell" = yes ] && [ "$there" -eq 0 ]; then echo "missing: fsi_${x}_$name"; fi
         if [ "$cell" != yes ] && [ "$there" -gt 0 ]; then echo "fsi_${x}_$name exists, the table says '$cell'"; fi
         if [ -z "$cell" ]; then echo "fsi_${x}_$name: no reason why it is missing"; fi
