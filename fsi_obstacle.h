@@ -65,7 +65,8 @@ typedef struct fsi__obstacle {
     double impulse[3], moment[3]; /* given to the obstacle [N s], about the origin [N m s] */
 } fsi__obstacle;
 
-/* A list whose rows are the owner's structs; each begins with a fsi__obstacle. The owner sets the first block. */
+/* A list whose rows are the owner's structs; each begins with a fsi__obstacle. fsi__obstacles_start sets the first
+   block but for `local` and `patched`. */
 typedef struct fsi__obstacles {
     fsi_context *context;
     int dim;
@@ -76,6 +77,13 @@ typedef struct fsi__obstacles {
     int count, capacity, next_id;
 } fsi__obstacles;
 
+/* Of zeros, an empty list. */
+FSI_FN void fsi__obstacles_start(fsi__obstacles *list, fsi_context *context, int dim, size_t size)
+{
+    list->context = context;
+    list->dim = dim;
+    list->size = size;
+}
 FSI_FN fsi__obstacle *fsi__obstacle_at(const fsi__obstacles *list, int k)
 {
     return (fsi__obstacle *)(void *)((unsigned char *)list->rows + (size_t)k * list->size);
@@ -85,6 +93,7 @@ FSI_FN fsi__obstacle *fsi__obstacle_at(const fsi__obstacles *list, int k)
    the plane; else only its inertia is looked at. Errors: those of fsi_body_check, LIMIT, ARGUMENT. */
 FSI_API fsi_status fsi__check_carrier(fsi_context *context, const char *fn, const fsi_body *body, int id, int dim,
     int in_plane);
+FSI_API fsi_status fsi__obstacles_check_carriers(const fsi__obstacles *list, const char *fn, int in_plane); /* of all */
 /* Rotation vector from one pose to another, the shorter way round. */
 FSI_API fsi_vec3 fsi__turn_between(fsi_pose a, fsi_pose b);
 /* A PRESCRIBED body's pose at fraction s of the way from `from` to its end. */
@@ -268,6 +277,16 @@ FSI_API fsi_status fsi__check_carrier(fsi_context *context, const char *fn, cons
     return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, id, tilt,
         "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of the plane of dim 2",
         id, tilt);
+}
+
+FSI_API fsi_status fsi__obstacles_check_carriers(const fsi__obstacles *list, const char *fn, int in_plane)
+{
+    int k;
+    for (k = 0; k < list->count; k++) {
+        const fsi__obstacle *o = fsi__obstacle_at(list, k);
+        FSI__TRY(fsi__check_carrier(list->context, fn, o->carrier, o->id, list->dim, in_plane));
+    }
+    return FSI_OK;
 }
 
 static void fsi__obstacle_free(const fsi__obstacles *list, fsi__obstacle *o)

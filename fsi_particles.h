@@ -479,6 +479,9 @@ typedef struct fsi__particles {
     fsi__particle_column about[FSI__PARTICLE_COLUMNS];
 } fsi__particles;
 
+/* A table without columns of a liquid: its owner sets the rest of the first block and enters the columns. */
+FSI_API void fsi__particles_start(fsi__particles *t, fsi_context *context, int dim, int attribute_count, fsi_real dx,
+    const int *most);
 /* Enters a column: `array` is the address of the pointer to its array, whose rows take `size` bytes; 0: it is left
    out. */
 FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind, void *array, size_t size,
@@ -1150,6 +1153,16 @@ FSI_API double fsi__longest(const fsi_vec3 *v, int n)
     int i;
     for (i = 0; i < n; i++) most = fmax(most, (double)fsi_v3_norm2(v[i]));
     return sqrt(most);
+}
+
+FSI_API void fsi__particles_start(fsi__particles *t, fsi_context *context, int dim, int attribute_count, fsi_real dx,
+    const int *most)
+{
+    t->context = context;
+    t->dim = dim;
+    t->attribute_count = attribute_count;
+    t->dx = dx;
+    t->most = most;
 }
 
 FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind, void *array, size_t size,

@@ -112,7 +112,7 @@ typedef struct fsi__sink {
     fsi__drain drain;
 } fsi__sink;
 
-/* All taps and drains of one liquid. Its owner sets the first block and calls fsi__sources_free. */
+/* All taps and drains of one liquid, from fsi__sources_start to fsi__sources_free. */
 typedef struct fsi__sources {
     fsi_context *context;
     int dim, attribute_count;
@@ -133,6 +133,15 @@ typedef struct fsi__source_run {
                                 them */
 } fsi__source_run;
 
+/* Of zeros, sources that are none yet. */
+FSI_FN void fsi__sources_start(fsi__sources *s, fsi_context *context, int dim, int attribute_count, fsi_real dx)
+{
+    s->context = context;
+    s->dim = dim;
+    s->attribute_count = attribute_count;
+    s->dx = dx;
+}
+
 /* The calls of a liquid's API, by the same names; fn is that of the public function. */
 FSI_API fsi_status fsi__sources_add_emitter(fsi__sources *s, const char *fn, const fsi_emitter_desc *desc, int *id);
 FSI_API fsi_status fsi__sources_set_emitter(fsi__sources *s, const char *fn, int id, const fsi_emitter_desc *desc);
@@ -147,14 +156,15 @@ FSI_API fsi_status fsi__sources_remove_sink(fsi__sources *s, const char *fn, int
 FSI_API fsi_status fsi__sources_sink_total(const fsi__sources *s, const char *fn, int id, long long *removed);
 FSI_API void fsi__sources_free(fsi__sources *s); /* emitters and sinks, with their memory */
 FSI_API void fsi__sources_shift(fsi__sources *s, fsi_vec3 offset); /* everything but flow.center, which is state */
+FSI_API void fsi__sources_shift_flows(fsi__sources *s, fsi_vec3 offset); /* flow.center */
 /* The bytes of all flows and drains, and how many these are. */
 FSI_API void fsi__sources_state(fsi__stream *stream, fsi__sources *s);
 FSI_API size_t fsi__sources_state_size(const fsi__sources *s);
-/* Reads the bytes of fsi__sources_state; 0 when these sources could not have written them. */
-FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream);
-/* Are the particles of a state, whose `held` stands next, held by emitters that there are? Errors: FORMAT; names the
-   particle. */
-FSI_API fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn, fsi__stream *stream, int64_t count);
+/* Could a liquid with these sources have saved what stands next: the id of the next particle, fsi__sources_state, and
+   the columns of `count` rows? `held`: the address of the pointer to the column that says what emitters hold; `offset`
+   is added to positions. Errors: NAN, FORMAT, LIMIT; name the particle. */
+FSI_API fsi_status fsi__sources_check_state(const fsi__sources *s, const char *fn, fsi__stream *stream,
+    const fsi__particles *t, const void *held, int64_t count, fsi_vec3 offset);
 /* index of an emitter, -1 when there is none of that id */
 FSI_API int fsi__sources_find(const fsi__sources *s, int64_t id);
 FSI_API double fsi__sources_fastest(const fsi__sources *s, double speed); /* of speed and what emitters let out [m/s] */
@@ -626,6 +636,15 @@ FSI_API void fsi__sources_shift(fsi__sources *s, fsi_vec3 offset)
 
 /* ---- >>state of sources ---------------------------------------------------------------------------------------- */
 
+FSI_API void fsi__sources_shift_flows(fsi__sources *s, fsi_vec3 offset)
+{
+    int k;
+    for (k = 0; k < s->emitter_count; k++) {
+        double *c = s->emitter[k].flow.center;
+        fsi__d3_put(c, fsi__d3_add(fsi__d3_at(c), fsi__d3_of(offset)));
+    }
+}
+
 FSI_API void fsi__sources_state(fsi__stream *stream, fsi__sources *s)
 {
     int k;
@@ -638,7 +657,8 @@ FSI_API size_t fsi__sources_state_size(const fsi__sources *s)
     return (size_t)s->emitter_count * sizeof(fsi__flow) + (size_t)s->sink_count * sizeof(fsi__drain);
 }
 
-FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream)
+/* Reads the bytes of fsi__sources_state; 0 when these sources could not have written them. */
+static int fsi__sources_check_flows(const fsi__sources *s, fsi__stream *stream)
 {
     const int64_t many = (int64_t)1 << 60; /* counts that can be counted on */
     int k, j, good = 1;
@@ -659,7 +679,8 @@ FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream)
     return stream->ok && good;
 }
 
-FSI_API fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn, fsi__stream *stream, int64_t count)
+/* Are the particles of a state, whose `held` stands next, held by emitters that there are? */
+static fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn, fsi__stream *stream, int64_t count)
 {
     int64_t i;
     for (i = 0; i < count; i++) {
@@ -673,6 +694,21 @@ FSI_API fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn
 }
 
 /* ---- >>sources at work ------------------------------------------------------------------------------------------ */
+
+FSI_API fsi_status fsi__sources_check_state(const fsi__sources *s, const char *fn, fsi__stream *stream,
+    const fsi__particles *t, const void *held, int64_t count, fsi_vec3 offset)
+{
+    uint64_t next = 0;
+    size_t rows;
+    fsi__bytes(stream, &next, sizeof next);
+    if (!fsi__sources_check_flows(s, stream) || next > 0xffffffffu)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0,
+            "the state is of other emitters or sinks than this liquid has");
+    rows = stream->used;
+    FSI__TRY(fsi__particles_check_state(t, fn, stream, count, next, offset));
+    stream->used = rows + fsi__particles_bytes(t, held, count);
+    return fsi__sources_check_held(s, fn, stream, count);
+}
 
 FSI_API double fsi__sources_fastest(const fsi__sources *s, double speed)
 {

@@ -27,9 +27,8 @@
       fsi_sph_destroy(water);
 
    FILL AND ASK
-      fsi_sph_fill_box, _fill_sphere, _fill_mesh              lattices; what is outside, in obstacles or in liquid is
-      left out
-      fsi_sph_velocity_at, _pressure_at, _fraction_at         of the liquid at a point
+      fsi_sph_fill_box, _fill_sphere, _fill_mesh        lattices; what is outside, in obstacles or in liquid is left out
+      fsi_sph_velocity_at, _pressure_at, _fraction_at   of the liquid at a point
 
    WALLS ARE TRIANGLE MESHES
       fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi_mesh.h: weld, check, repair
@@ -62,7 +61,8 @@
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
       boundary integrals in double. Recommended: double (the default); float saves memory, not time.
    COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a
-   particle; see docs/sph.md. FIND IN HERE (search for >>), behind the API
+      particle; see docs/sph.md.
+   FIND IN HERE (search for >>), behind the API
       >>work space  >>contacts  >>pair sums  >>moving obstacles  >>coupled bodies  >>faces within reach  >>placement
       >>walls of one particle  >>the solve  >>surface tension  >>after the solve  >>viscosity
       >>emitters and sinks at work  >>markers  >>substep  >>step; and the functions that you call:
@@ -117,13 +117,13 @@ typedef struct fsi_sph_desc {
                                 stats.degraded; default 0 */
     fsi_sph_boundary boundary; /* default EXACT */
     int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
-    int always_reevaluate;   /* boundary integrals in every sweep, no first-order updates; default 0 (verification)  */
+    int always_reevaluate;   /* wall integrals in every sweep, no first-order updates; default 0 (slow, to verify) */
     fsi_real contact_thickness; /* dhat / dx; default 0.5 */
     fsi_real contact_stiffness; /* kappa0 / mu; default 1 */
     int contact_first;       /* lowest power n0 of the contact potential: 2 (C1; default), 1 (the paper's: may cycle) */
     int contact_order, contact_max_order; /* N at the start of a step and its bound; default 3, 24 */
-    fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; surface tension takes more: 2 dt/sqrt(rho0
-                                dx^3/sigma) */
+    fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; surface tension takes more:
+                                2 dt/sqrt(rho0 dx^3/sigma) */
     fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost; substeps are then as
                                 short as fsi_sph_suggest_dt says, if max_substeps allows */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
@@ -138,7 +138,7 @@ typedef struct fsi_sph_desc {
                                                   can take;
                                 default 0.2, 1: the range seen where a jet plunges into a pool */
     fsi_real wave_crest_min, wave_crest_max;   /* no unit, the same for the curvature of crests; default 0.25, 1 */
-    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] from where it makes foam, and most; default 0.5, 5 */
+    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] where foam begins, and is most; default 0.5, 5 */
 } fsi_sph_desc;
 
 /* What a particle looks like. */
@@ -183,7 +183,8 @@ typedef struct fsi_sph_stats {
     int emitted, removed;         /* particles that came from emitters and left through sinks */
     int blocked, refused;         /* sites of emitters left empty: a particle was nearer than 0.6 dx; a budget ended */
     double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
-    double energy_start, energy_end; /* objective of the first substep's solve before, after [m H^2/dt^2] */
+    double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of
+                                        m H^2/dt^2 */
     /* by the clock hook */
     double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update,
         seconds_viscosity, seconds_other;
@@ -231,8 +232,7 @@ FSI_API void fsi_sph_destroy(fsi_sph *s); /* NULL is fine */
    origin, attribute_count and markers may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name
    the field); then nothing has changed. */
 FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc);
-/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
-   Never NULL. */
+/* Why the last call on it failed. NULL, as after a failed create: a text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
 /* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. What is put
@@ -256,16 +256,14 @@ FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gon
    first. A closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it from where the
    last step left it:
       by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move or fsi_mesh_move_rigid,
-      by less
-                      than 60 degrees a step (corners move in straight lines)
+                      by less than 60 degrees a step (corners move in straight lines)
       by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid,
-      body->force and
-                      body->torque take it; liquid and body are solved together, which is stable for bodies much lighter
-                      than the liquid too. The outputs of fsi_body are written when the step has succeeded, for COUPLED
-                      also `end`, where the step left it. Whoever integrates the pose himself may come out slightly
-                      elsewhere: the next step sweeps the difference. Several obstacles may be fixed to one body. 2D:
-                      COUPLED bodies turn about z only; those whose inertia has products with z, as they stand, are
-                      refused (ARGUMENT).
+                      body->force and body->torque take it; liquid and body are solved together, which is stable for
+                      bodies much lighter than the liquid too. The outputs of fsi_body are written when the step has
+                      succeeded, for COUPLED also `end`, where the step left it. Whoever integrates the pose himself may
+                      come out slightly elsewhere: the next step sweeps the difference. Several obstacles may be fixed
+                      to one body. 2D: COUPLED bodies turn about z only; those whose inertia has products with z, as
+                      they stand, are refused (ARGUMENT).
    Substeps move obstacles along. */
 typedef struct fsi_sph_obstacle_desc {
     uint32_t cookie;
@@ -469,7 +467,8 @@ typedef struct fsi__sph_obstacle {
 } fsi__sph_obstacle;
 
 /* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H
-   and rotation vector, from `at`, where its meshes stand while the solve runs. Masses in m, inertias in m H^2. */
+   and rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of
+   m H^2. */
 typedef struct fsi__sph_body {
     fsi_body *user, work;    /* the work copy takes the outputs, which are handed out at commit */
     int coupled;
@@ -1202,8 +1201,8 @@ static void fsi__sph_move_obstacles(fsi__sph_run *run, int coupled_only)
 /* ---- >>coupled bodies ------------------------------------------------------------------------------------------
 
    The six unknowns of a body take part in the minimisation (sph.md 11). The energy gains its inertia,
-      E_b = M |c - c*|^2 / (2 dt^2) + (r - r*).I (r - r*) / (2 dt^2),     c*, r*: where its momentum and the host's
-      forces take it,
+      E_b = M |c - c*|^2 / (2 dt^2) + (r - r*).I (r - r*) / (2 dt^2),
+      c*, r*: where its momentum and the host's forces take it,
    and the walls depend on u - w, w = c + r x a the body's way at the particle's place. So -dE/dc = M (c* - c)/dt^2 -
    sum F_i and -dE/dr = I (r* - r)/dt^2 - sum a_i x F_i: what a particle is given is taken from the body, to rounding,
    at every iterate. The body's block of the diagonal is its inertia plus sum d_i J_i^T J_i, J_i = (1, -[a_i]x), d_i
@@ -1733,9 +1732,8 @@ static void fsi__sph_predict(fsi__sph_run *run, int chunk, int begin, int end)
     double sum[3] = { 0, 0, 0 };
     int i;
     for (i = begin; i < end; i++) {
-        fsi_vec3 a = fsi__sph_held(run, i) ? fsi_v3(0, 0, 0)
-                                           : fsi_v3_madd(run->s->desc.gravity, per_mass, run->s->force[i]),
-                 shift = fsi_v3_scale(run->warm[i], dt * dt);
+        const fsi_vec3 pull = fsi_v3_madd(run->s->desc.gravity, per_mass, run->s->force[i]);
+        fsi_vec3 a = fsi__sph_held(run, i) ? fsi_v3(0, 0, 0) : pull, shift = fsi_v3_scale(run->warm[i], dt * dt);
         fsi_real length = fsi_v3_norm(shift);
         run->v[i] = fsi_v3_madd(run->v[i], dt, a);
         if (run->s->desc.dim == 2) run->x[i].z = run->v[i].z = shift.z = 0;
@@ -1812,10 +1810,8 @@ static void fsi__sph_cut_pairs(fsi__sph_run *run, int chunk, int begin, int end)
     int r;
     for (r = begin; r < end; r++) {
         if (run->slot[r] < 0) continue;
-        fsi__sph_cut_list(run,
-                          fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], run->guess[run->order[r]],
-                                             (fsi_real)((1 + FSI__SPH_SKIN) * run->h)),
-                          r);
+        fsi__sph_cut_list(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], run->guess[run->order[r]],
+            (fsi_real)((1 + FSI__SPH_SKIN) * run->h)), r);
     }
 }
 
@@ -2137,9 +2133,8 @@ typedef struct fsi__sph_decay { double early, late; int early_sweep, late_sweep;
    way: sum_j late (late/early)^(j/sweeps) = late sweeps / ln(early/late). */
 static double fsi__sph_left_over(const fsi__sph_decay *d, int k, double residual)
 {
-    return residual < d->early ? residual * (k - d->early_sweep) / fsi_log(d->early / residual)
-           : residual > 0      ? HUGE_VAL
-                               : 0;
+    if (residual < d->early) return residual * (k - d->early_sweep) / fsi_log(d->early / residual);
+    return residual > 0 ? HUGE_VAL : 0;
 }
 
 static void fsi__sph_note_residual(fsi__sph_decay *d, int k, double residual)
@@ -2943,9 +2938,8 @@ static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
     int round, allowed;
     for (round = 1;; round++) {
         fsi__sph_viscous_measure(run, round, sum);
-        if (!fsi_is_finite(sum[0] + sum[1]))
-            return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, sum[0],
-                             "the velocity that viscosity gives is not finite");
+        if (!fsi_is_finite(sum[0] + sum[1])) return fsi__fail(run->s->context, FSI_ERROR_NAN,
+            "fsi_sph_step", -1, sum[0], "the velocity that viscosity gives is not finite");
         if (sum[0] <= share * sum[1] + noise * sum[2]) return FSI_OK;
         allowed = start + run->sweeps - run->stats.viscosity_iterations;
         if (d->budget && d->budget - run->stats.viscosity_iterations < allowed)
@@ -3015,9 +3009,8 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
         const int fills = e->desc.shape == FSI_EMITTER_MESH;
         double layers = fsi__emitter_most_layers(e, dt, s->desc.max_substeps),
                lattice = (double)fsi__emitter_site_count(e), out = layers * e->sites;
-        if (!(layers * lattice <= 0x3fffffff))
-            return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, e->flow.id, layers,
-                             "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
+        if (!(layers * lattice <= 0x3fffffff)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, e->flow.id, layers,
+            "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
         run->sources.cells = (size_t)fmax((double)run->sources.cells, fills ? lattice : lattice * layers);
         if (e->desc.budget > 0) out = fmin(out, (double)(e->desc.budget - e->flow.emitted));
         more += fmax(out, 0);
@@ -3489,17 +3482,6 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
     s->stats = run->stats;
 }
 
-/* The bodies of all obstacles: can a step use them? */
-static fsi_status fsi__sph_check_bodies(const fsi_sph *s, const char *fn)
-{
-    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    int k;
-    for (k = 0; k < im->obstacles.count; k++)
-        FSI__TRY(fsi__check_carrier(s->context, fn, im->obstacle[k].base.carrier, im->obstacle[k].base.id,
-            s->desc.dim, 0));
-    return FSI_OK;
-}
-
 /* A vector of particle i that must be finite, and no larger than `most`. */
 static fsi_status fsi__sph_check_size(const fsi_sph *s, const char *fn, long long i, const char *what, fsi_vec3 v,
                                       double most)
@@ -3517,7 +3499,7 @@ static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
     static const char fn[] = "fsi_sph_step";
     int i;
     FSI__TRY(fsi__check_dt(s->context, dt, fn));
-    FSI__TRY(fsi__sph_check_bodies(s, fn));
+    FSI__TRY(fsi__obstacles_check_carriers(&((const fsi__sph_impl *)s->impl)->obstacles, fn, 0));
     for (i = 0; i < s->count; i++) {
         FSI__TRY(fsi__sph_check_size(s, fn, i, "position", s->position[i], FSI__SPH_FAR));
         FSI__TRY(fsi__sph_check_size(s, fn, i, "velocity", s->velocity[i], FSI__SPH_FAST));
@@ -3656,9 +3638,8 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     run->scene.band = 2 * FSI__SPH_MOVE;
     run->scene.boundary = s->desc.boundary;
     fsi__sph_layout(run, &measure);
-    if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used))
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles",
-                         run->room);
+    if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY,
+        "fsi_sph_step", -1, s->count, "no memory to step %d particles", run->room);
     fsi__sph_layout(run, &run->im->scratch);
     FSI__TRY(fsi__sph_begin_obstacles(run, dt));
     memset(run->overflow, 0, (size_t)run->chunks * sizeof(int));
@@ -3834,14 +3815,6 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
 
 /* ---- >>emitters and sinks ------------------------------------------------------------------------------------- */
 
-/* Simulator and desc; its cookie stands first. `maker` is the function that fills it. */
-static fsi_status fsi__sph_check_filled(const fsi_sph *s, const char *fn, const void *desc, uint32_t cookie,
-                                        const char *maker)
-{
-    FSI__TRY(fsi__sph_check(s));
-    return fsi__check_filled(s->context, fn, desc, cookie, maker);
-}
-
 FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id)
 {
     FSI__TRY(fsi__sph_check(s));
@@ -3898,12 +3871,8 @@ static void fsi__sph_make_table(fsi_sph *s)
     const double pull = FSI__SPH_PULL * (double)s->particle_mass, most = FSI__SPH_CORRECTION;
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     fsi__particles *t = &im->particles;
-    t->context = s->context;
-    t->dim = s->desc.dim;
-    t->attribute_count = s->desc.attribute_count;
-    t->dx = s->desc.spacing;
+    fsi__particles_start(t, s->context, s->desc.dim, s->desc.attribute_count, s->desc.spacing, &s->desc.max_particles);
     t->fastest = HUGE_VAL;
-    t->most = &s->desc.max_particles;
     t->count = &s->count;
     t->capacity = &s->capacity;
     t->position = &s->position;
@@ -3989,14 +3958,9 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     im->own_context = fsi_default_context();
     s->cookie = FSI__COOKIE('s', fsi_sph);
     s->context = desc->context ? desc->context : &im->own_context;
-    im->sources.context = s->context;
-    im->sources.dim = desc->dim;
-    im->sources.attribute_count = desc->attribute_count;
-    im->sources.dx = desc->spacing;
-    im->obstacles.context = s->context;
-    im->obstacles.dim = desc->dim;
+    fsi__sources_start(&im->sources, s->context, desc->dim, desc->attribute_count, desc->spacing);
+    fsi__obstacles_start(&im->obstacles, s->context, desc->dim, sizeof *im->obstacle);
     im->obstacles.patched = 1;
-    im->obstacles.size = sizeof *im->obstacle;
     s->desc = *desc;
     s->impl = im;
     fsi__sph_derive(s);
@@ -4020,7 +3984,8 @@ FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc)
         FSI__FIXED(fsi_sph_desc, support), FSI__FIXED(fsi_sph_desc, density), FSI__FIXED(fsi_sph_desc, domain),
         FSI__FIXED(fsi_sph_desc, origin), FSI__FIXED(fsi_sph_desc, attribute_count), FSI__FIXED(fsi_sph_desc, markers)
     };
-    FSI__TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('d', fsi_sph_desc), "fsi_sph_default_desc"));
+    FSI__TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('d', fsi_sph_desc), "fsi_sph_default_desc"));
     FSI__TRY(fsi__sph_check_desc(s->context, fn, desc));
     FSI__TRY(FSI__CHECK_FIXED(s->context, fn, desc, &s->desc, fixed));
     s->desc = *desc;
@@ -4067,8 +4032,9 @@ FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gon
 }
 
 /* Nearest distance to an obstacle's faces is at least dx/2, and x is on the liquid's side of all. */
-static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
+static int fsi__sph_is_free(const void *simulator, fsi_vec3 x)
 {
+    const fsi_sph *s = (const fsi_sph *)simulator;
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     int o;
     for (o = 0; o < im->obstacles.count; o++) {
@@ -4081,10 +4047,6 @@ static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
     return 1;
 }
 
-static int fsi__sph_site_is_free(const void *simulator, fsi_vec3 x)
-{
-    return fsi__sph_is_free((const fsi_sph *)simulator, x);
-}
 static fsi_status fsi__sph_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
 {
     return fsi_sph_add_particles((fsi_sph *)simulator, &x, &velocity, 1);
@@ -4113,7 +4075,7 @@ static fsi_status fsi__sph_fill(fsi_sph *s, fsi__fill fill, int *added)
     if (added) *added = 0;
     FSI__TRY(fsi__sph_check(s));
     fill.clip = fsi__sph_fill_bounds(s);
-    fill.is_free = fsi__sph_site_is_free;
+    fill.is_free = fsi__sph_is_free;
     fill.add = fsi__sph_add_site;
     fill.simulator = s;
     return fsi__particles_fill(&((fsi__sph_impl *)s->impl)->particles, &fill, added);
@@ -4154,7 +4116,9 @@ static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, cons
         FSI__FIELD(fsi_sph_obstacle_desc, contact_angle, FSI__REAL, 0, 180, 0)
     };
     const fsi__where at = { fn, "desc.", -1, 3 };
-    FSI__TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "fsi_sph_default_obstacle_desc"));
+    FSI__TRY(fsi__sph_check(s));
+    FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc),
+        "fsi_sph_default_obstacle_desc"));
     FSI__TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     return fsi__check_carrier(s->context, fn, d->body, ((const fsi__sph_impl *)s->impl)->obstacles.next_id,
@@ -4250,7 +4214,7 @@ static void fsi__sph_shift_liquid(fsi_sph *s, fsi_vec3 offset)
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     int i;
     for (i = 0; i < s->count; i++) s->position[i] = fsi_v3_add(s->position[i], offset);
-    for (i = 0; i < im->sources.emitter_count; i++) fsi__sph_add_scaled(im->sources.emitter[i].flow.center, 1, offset);
+    fsi__sources_shift_flows(&im->sources, offset);
 }
 
 FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
@@ -4267,9 +4231,7 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
             return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its new place is not finite", i);
     im = (fsi__sph_impl *)s->impl;
     box = fsi__sph_shift_box(s->desc.domain, offset);
-    if (im->domain) {
-        FSI__TRY(fsi__set_box_container(im->domain, box));
-    }
+    if (im->domain) FSI__TRY(fsi__set_box_container(im->domain, box));
     s->desc.domain = box;
     for (i = 0; i < im->obstacles.count; i++) fsi__obstacle_shift(&im->obstacles, &im->obstacle[i].base, offset);
     fsi__sph_shift_liquid(s, offset);
@@ -4410,17 +4372,6 @@ static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
     fsi__sph_state(st, simulator);
 }
 
-/* Could this have been saved by a simulator with these emitters and sinks? Reads what stands before the particles;
-   *next: the id of the next particle. */
-static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st, uint64_t *next)
-{
-    int good;
-    *next = 0;
-    fsi__bytes(st, next, sizeof *next);
-    good = fsi__sources_check_state(&((const fsi__sph_impl *)s->impl)->sources, st);
-    return good && *next <= 0xffffffffu;
-}
-
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size)
 {
     FSI__TRY(fsi__sph_check(s));
@@ -4436,17 +4387,6 @@ static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__liquid_head *
     const size_t rest = 2 * sizeof(double) + sizeof(fsi_vec3) + sizeof(uint64_t) + fsi__sources_state_size(&im->sources)
         + (size_t)own.obstacles * FSI__SPH_OBSTACLE_BYTES;
     return fsi__particles_check_head(&im->particles, "fsi_sph_load", head, &own, rest, st);
-}
-
-/* The particles of a state. */
-static fsi_status fsi__sph_check_rows(const fsi_sph *s, int64_t count, uint64_t next, fsi_vec3 offset, fsi__stream *st)
-{
-    static const char fn[] = "fsi_sph_load";
-    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    const size_t start = st->used;
-    FSI__TRY(fsi__particles_check_state(&im->particles, fn, st, count, next, offset));
-    st->used = start + fsi__particles_bytes(&im->particles, &im->source, count);
-    return fsi__sources_check_held(&im->sources, fn, st, count);
 }
 
 /* Obstacle k of a state: what the last solve changed of its body, and the pose where the last step left it. */
@@ -4472,7 +4412,6 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     double time = 0, wall_speed = 0;
     fsi_vec3 origin = { 0, 0, 0 };
-    uint64_t next;
     int k;
     fsi__bytes(st, &time, sizeof time);
     fsi__bytes(st, &wall_speed, sizeof wall_speed);
@@ -4488,21 +4427,12 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     if (!(fsi__largest_axis(origin) <= FSI__SPH_FAR))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__largest_axis(origin),
         "the origin of the state is %g m away", fsi__largest_axis(origin));
-    if (!fsi__sph_check_sources(s, st, &next))
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0,
-                         "the state is of other emitters or sinks than this liquid has");
-    FSI__TRY(fsi__sph_check_rows(s, head->count, next, fsi_v3_sub(s->desc.origin, origin), st));
+    FSI__TRY(fsi__sources_check_state(&im->sources, fn, st, &im->particles, &im->source, head->count,
+        fsi_v3_sub(s->desc.origin, origin)));
     st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
     for (k = 0; k < im->obstacles.count; k++) FSI__TRY(fsi__sph_check_saved_obstacle(s, k, st));
     st->used = start;
-    return fsi__sph_check_bodies(s, fn);
-}
-
-/* Takes an obstacle for where it is now. Where that is, but for rounding, where its body was when the state was saved,
-   it starts from there, as the run that was saved did. */
-static void fsi__sph_load_obstacle(const fsi_sph *s, fsi__sph_obstacle *o)
-{
-    fsi__obstacle_load(&((const fsi__sph_impl *)s->impl)->obstacles, &o->base, 1e-3 * (double)s->desc.spacing);
+    return fsi__obstacles_check_carriers(&im->obstacles, fn, 0);
 }
 
 /* Moves what was loaded from where the origin was then to where it is now. */
@@ -4542,7 +4472,9 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
         memset(im->marker, FSI_SPH_LIQUID, (size_t)s->count);
         memset(im->aeration, 0, (size_t)s->count * sizeof *im->aeration);
     }
-    for (k = 0; k < im->obstacles.count; k++) fsi__sph_load_obstacle(s, &im->obstacle[k]);
+    /* Those that are, but for rounding, where the state has them start from there, as the run that was saved did. */
+    for (k = 0; k < im->obstacles.count; k++)
+        fsi__obstacle_load(&im->obstacles, &im->obstacle[k].base, 1e-3 * (double)s->desc.spacing);
     return FSI_OK;
 }
 

@@ -83,16 +83,14 @@
    filtered every `shepard_every` substeps. SUMMATION: rho = sum m W, at least rho0. SUMMATION_WALL: the same with
    layers of samples behind each wall in the sum, taken for plane. */
 typedef enum fsi_wcsph_density {
-    FSI_WCSPH_CONTINUITY,
-    FSI_WCSPH_SUMMATION,
-    FSI_WCSPH_SUMMATION_WALL
+    FSI_WCSPH_CONTINUITY, FSI_WCSPH_SUMMATION, FSI_WCSPH_SUMMATION_WALL
 } fsi_wcsph_density;
 
 /* How impulses between liquid and COUPLED bodies are found (direct_forcing.md 5, 6). */
 typedef enum fsi_wcsph_solver {
     FSI_WCSPH_AUTO,        /* GLOBAL; PGS where a particle touches several bodies or bodies touch each other */
     FSI_WCSPH_GLOBAL,      /* a 6 x 6 system a body, all its contacts at once. A particle between several bodies is
-                              given to the one that it would enter fastest; others only keep it apart */
+                              given to that which it would enter fastest; from others only its place is kept apart */
     FSI_WCSPH_LOCAL,       /* each contact by itself (the paper's local approach): overshoots once sum m_i > M */
     FSI_WCSPH_LOCAL_SPLIT, /* the same with the body's mass shared out among its contacts: never overshoots */
     FSI_WCSPH_PGS          /* projected Gauss-Seidel over all contacts */
@@ -108,8 +106,7 @@ typedef enum fsi_wcsph_surface { FSI_WCSPH_SURFACE_MESH, FSI_WCSPH_SURFACE_SAMPL
 
 /* What becomes of particles inside an obstacle when a step begins (added over liquid, written there, teleported). */
 typedef enum fsi_wcsph_start {
-    FSI_WCSPH_DISPLACE,    /* put outside, to the nearest place that is free of solids (stats.displaced), before
-                              anything moves */
+    FSI_WCSPH_DISPLACE,    /* put to the nearest place free of solids (stats.displaced), before anything moves */
     FSI_WCSPH_REFUSE       /* the step fails with ARGUMENT and names the particle */
 } fsi_wcsph_start;
 
@@ -131,8 +128,7 @@ typedef struct fsi_wcsph_desc {
     fsi_wcsph_density density_mode; /* default CONTINUITY */
     int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0: never; default 30 */
     fsi_real diffusion;      /* CONTINUITY: delta of the density diffusion of Molteni and Colagrossi (2009), away from
-                                the slope that rest asks for, 0 to 0.2; keeps the pressure smooth; default 0.1; 0: the
-                                spec's plain form */
+                                the slope that rest asks for, 0 to 0.2: smooth pressure; default 0.1; 0: plain form */
     fsi_real guard;          /* CONTINUITY: pressure is that of the summation density less this share of rho0 where that
                                 is more, 0 to 1: keeps drops and jets, whose moved densities know nothing of each other,
                                 out of each other; default 0.02; 1: off */
@@ -149,10 +145,10 @@ typedef struct fsi_wcsph_desc {
     fsi_real cfl;            /* factor on all limits of the substep, 0.01 to 1; default 1 */
     int max_substeps;        /* of one call; default 10000. Where more are needed they are made longer, and the liquid
                                 softer in them: c' = min(0.4 cfl hs/dt - v, 0.125 cfl hs/(alpha dt)), p = c'^2 (rho -
-                                rho0) (stats.degraded, sound_speed); a pool of depth d is compressed by |g| d/c'^2 */
+                                rho0) (stats.degraded, sound_speed); a pool of depth d shrinks by about |g| d/c'^2 */
     fsi_wcsph_start start_inside; /* default DISPLACE */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
-    fsi_vec3 origin;         /* the world's first origin now: fsi_wcsph_shift_origin moves it and places; default 0 */
+    fsi_vec3 origin;         /* world's first origin now: fsi_wcsph_shift_origin moves it and all places; default 0 */
     fsi_real domain_slip, domain_restitution; /* of these walls, as an obstacle's; default 1, 0 */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
@@ -245,8 +241,7 @@ FSI_API void fsi_wcsph_destroy(fsi_wcsph *s); /* NULL is fine */
    origin and attribute_count may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the field);
    then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc);
-/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
-   Never NULL. */
+/* Why the last call on it failed. NULL, as after a failed create: a text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s);
 
 /* Appends particles; `velocities` NULL: at rest; at most 1e9 m/s. Arrays may move; the arguments must not point into
@@ -274,17 +269,15 @@ FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level);
    first. A closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it, from where the
    last step left it:
       by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move_rigid, by less than 60
-      degrees
-                      a step. Corners move in straight lines
+                      degrees a step. Corners move in straight lines
       by a body       PRESCRIBED: from body->pose to body->end, on an arc, by less than 180 degrees a step; where pose
-      is not where the
-                      last step left it, the body starts anew there: what it stands in then is displaced or refused
-                      (start_inside), nothing is swept, its velocity is (end - pose)/dt. COUPLED: where liquid,
-                      body->force and body->torque take it. The outputs of fsi_body are written when the step has
-                      succeeded, for COUPLED also `end`, where the step left it: fsi_body_accept(body) goes on from
-                      exactly there. Whoever integrates the pose himself comes out slightly elsewhere: the next step
-                      sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn about z
-                      only; those whose inertia has products with z are refused (ARGUMENT).
+                      is not where the last step left it, the body starts anew there: what it stands in then is
+                      displaced or refused (start_inside), nothing is swept, its velocity is (end - pose)/dt. COUPLED:
+                      where liquid, body->force and body->torque take it. The outputs of fsi_body are written when the
+                      step has succeeded, for COUPLED also `end`, where the step left it: fsi_body_accept(body) goes on
+                      from exactly there. Whoever integrates the pose himself comes out slightly elsewhere: the next
+                      step sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn
+                      about z only; those whose inertia has products with z are refused (ARGUMENT).
    OPEN meshes act on one side, their rim must stay out of the liquid's reach. TWO_SIDED meshes act on both. Meshes that
    cross themselves are refused (MESH). */
 typedef struct fsi_wcsph_obstacle_desc {
@@ -298,8 +291,7 @@ typedef struct fsi_wcsph_obstacle_desc {
                                 [1/s] take about 1 - k * substep */
     fsi_real restitution;    /* e_n, 0 to 1; default 0 */
     fsi_wcsph_surface surface; /* default MESH; SAMPLES move with a body only: where the mesh itself is moved or
-                                  teleported, the step
-                                fails with ARGUMENT */
+                                  teleported, the step fails with ARGUMENT */
     fsi_real sample_spacing; /* SAMPLES: of the layer, in units of dx, 0.2 to 0.7 (more would leak); default 0.5 */
 } fsi_wcsph_obstacle_desc;
 
@@ -307,8 +299,7 @@ FSI_API fsi_wcsph_obstacle_desc fsi_wcsph_default_obstacle_desc(void); /* fills 
 /* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH, MEMORY. */
 FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id);
 FSI_API fsi_status fsi_wcsph_add_mesh(fsi_wcsph *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
-/* likewise, fixed to a body */
-FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id);
+FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id); /* on a body */
 FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Particles
    that are inside then are displaced by that step. */
@@ -335,7 +326,8 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world);
    later; during a step the layers that it lets out come along behind each other, from behind the inlet plane, and push
    the liquid there like a piston; nothing pushes them back, and walls do not hold them, until they are 2 dx in front of
    it. A mesh is filled at the beginning of a step. *id names it in calls below (NULL is fine). A step may now move the
-   particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT, NAN (the field), MESH, MEMORY, LIMIT. */
+   particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
+   LIMIT. */
 FSI_API fsi_status fsi_wcsph_add_emitter(fsi_wcsph *s, const fsi_emitter_desc *desc, int *id);
 /* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
 FSI_API fsi_status fsi_wcsph_set_emitter(fsi_wcsph *s, int id, const fsi_emitter_desc *desc);
@@ -928,8 +920,8 @@ static void fsi__wc_records(void *arg, int chunk, int begin, int end)
 static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
 
 /* Density after the drift (direct_forcing.md 2.1), with velocities and places of its end:
-      CONTINUITY   rho += dt sum_j m v_ij . grad W_ij  + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0
-      (-dW/dr/r)
+      CONTINUITY   rho += dt sum_j m v_ij . grad W_ij
+                          + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0 (-dW/dr/r)
                    rho_H = rho0/c_s^2 g.(x_j - x_i): what rest asks for is left alone (Fourtakas et al. 2019)
       filter       rho  = sum m W / sum (m/rho_j) W  + the same increment, which the old rho_j do not know yet
       SUMMATION    rho  = max(rho0, sum m W)
@@ -972,9 +964,8 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
     else {
         const double rate = m * alpha / (hs * hs) * ((double)fsi__f8_sum(div) * FSI__COORD_UNIT * run->h
                           - 2 * (double)s->desc.diffusion * hs * run->c / rho0 * (double)fsi__f8_sum(dif));
-        const double from = run->filter
-                                ? sum / (m * alpha * ((double)fsi__f8_sum(vol) + (double)self / (double)run->rho[i]))
-                                : (double)run->rho[i];
+        const double own = (double)self / (double)run->rho[i], volume = m * alpha * ((double)fsi__f8_sum(vol) + own);
+        const double from = run->filter ? sum / volume : (double)run->rho[i];
         run->a[i].x = (fsi_real)fmax(from + run->dt * rate, 0.1 * rho0);
     }
     if ((double)run->a[i].x > FSI__WC_DENSEST * rho0) run->a[i].x = (fsi_real)(FSI__WC_DENSEST * rho0);
@@ -991,8 +982,7 @@ static fsi__d3 fsi__wc_outside(const fsi__wc_run *run, int r)
 }
 
 /* Acceleration (4): pressure and viscosity, summed in double, so that pairs cancel to rounding; gravity and forces from
-      outside. Pi_ij = -nu (v_ij.x_ij)/(|x_ij|^2 + eta hs^2),  nu = 2 alpha hs c_s/(rho_i + rho_j),  between particles
-      that approach. */
+   outside. Pi_ij = -nu (v_ij.x_ij)/(|x_ij|^2 + eta hs^2), nu = 2 alpha hs c_s/(rho_i + rho_j), at approach. */
 static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, double *part)
 {
     const fsi_wcsph *s = run->s;
@@ -1309,8 +1299,8 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
     const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->base.body < 0 ? o->motion : 0);
     const double dx = (double)run->s->desc.spacing;
     const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
-    const int lost = r >= 0 && !(known > 0); /* it may be in a solid, deeper than lists and searches for what is near
-                                                reach: never taken for far off */
+    /* It may be in a solid, deeper than lists and searches for what is near reach: never taken for far off. */
+    const int lost = r >= 0 && !(known > 0);
     const int listed = r >= 0 && !lost && !run->starting && !o->base.moves;
     const fsi__wc_list *list = listed ? fsi__wc_find_list(run, r, obstacle) : NULL;
     const double off = list ? (double)fsi_v3_norm(fsi_v3_sub(l, list->at)) : 0;
@@ -1620,10 +1610,8 @@ static fsi_status fsi__wc_find_contacts(fsi__wc_run *run)
    `active` 2 (separating, desc.paper_separation): the tangential part only. e_t = 1: along n, to the last bit. */
 static fsi__d3 fsi__wc_impulse(const fsi__wc_contact *c, fsi__d3 dv, int paper, double *along)
 {
-    const double un = fsi__d3_dot(c->u, c->n), vn = fsi__d3_dot(dv, c->n),
-                 normal = c->active == 1 ? c->rebound - un + vn
-                          : paper        ? vn
-                                         : 0;
+    const double un = fsi__d3_dot(c->u, c->n), vn = fsi__d3_dot(dv, c->n), left = paper ? vn : 0;
+    const double normal = c->active == 1 ? c->rebound - un + vn : left;
     const double grip = 1 - c->slip;
     fsi__d3 t = fsi__d3_scale(fsi__d3_madd(c->u, -un, c->n), -grip);
     t = fsi__d3_madd(t, paper ? 1 : grip, fsi__d3_madd(dv, -vn, c->n));
@@ -1636,9 +1624,8 @@ static void fsi__wc_add_contact(const fsi__wc_contact *c, int paper, double A[6]
 {
     const fsi__d3 r = c->arm, rn = fsi__d3_cross(r, c->n);
     const double q[6] = { c->n.x, c->n.y, c->n.z, rn.x, rn.y, rn.z }, rr = fsi__d3_dot(r, r);
-    const double all = c->m * (paper ? 1 : 1 - c->slip), along = c->m * (paper            ? 0
-                                                                         : c->active == 1 ? c->slip
-                                                                                          : c->slip - 1);
+    const double all = c->m * (paper ? 1 : 1 - c->slip), share = c->active == 1 ? c->slip : c->slip - 1;
+    const double along = c->m * (paper ? 0 : share);
     const double R[3] = { r.x, r.y, r.z };
     double along_unused;
     fsi__d3 j = fsi__wc_impulse(c, fsi__d3_make(0, 0, 0), paper, &along_unused), rj = fsi__d3_cross(r, j);
@@ -1689,8 +1676,7 @@ static int fsi__wc_solve6(double A[6][6], const double *b, double *x)
     return 1;
 }
 
-/* One contact by itself: (E/m + C K) j = b with the body's mobility K = k (E/M + R^T I^-1 R), k bodies' worth of mass
-   sharing. */
+/* One contact by itself: (E/m + C K) j = b with the body's mobility K = k (E/M + R^T I^-1 R), k contacts share M. */
 static fsi__d3 fsi__wc_local(const fsi__wc_contact *c, double inverse_mass, const fsi_mat3 *inverse, double k,
                              int paper, double *along)
 {
@@ -1886,7 +1872,8 @@ static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
     b->w = fsi__d3_add(b->w, fsi__wc_mul_inverse(&b->inverse, h));
 }
 
-/* PGS starts from what GLOBAL found of entangled bodies. It lets go itself; rows of the world have no such contacts. */
+/* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no
+   separating contacts. */
 static void fsi__wc_hand_over(fsi__wc_run *run, const fsi__wc_body *body, const int *index)
 {
     int k;
@@ -2687,8 +2674,7 @@ static fsi_status fsi__wc_renew_density(fsi__wc_run *run, double dt)
     run->stats.density_ratio_max = fsi__wc_largest(run, 1);
     run->stats.pairs = (size_t)(fsi__wc_sum(run, 2) / 2);
     run->rho_mean = 1;
-    /* below 1 it is spray, whose densities mean nothing: raising all would make pressure, and energy, out of nothing;
-       desc.guard sees to liquid */
+    /* below 1 it is spray: raising all would make pressure, and energy, out of nothing; desc.guard sees to liquid */
     if (run->s->desc.density_mode == FSI_WCSPH_CONTINUITY && mean > 1.02 && dt > 0) {
         run->rho_mean = 1 / mean;
         run->stats.density_resets++;
@@ -2708,9 +2694,8 @@ static fsi_status fsi__wc_bad_number(const fsi__wc_run *run)
     }
     finite = worst >= 0 && fsi_v3_is_finite(run->x1[worst]) && fsi_v3_is_finite(run->v[worst]) &&
              fsi_v3_is_finite(run->a[worst]) && fsi_is_finite((double)run->rho[worst]);
-    if (!finite)
-        return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, index, 0, "particle %d: its new state is not finite",
-                         index);
+    if (!finite) return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, index, 0,
+        "particle %d: its new state is not finite", index);
     return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, index, (double)fsi_v3_norm(run->v[worst]),
                      "particle %d would be too far from the origin, or faster than %g m/s", index, FSI__WC_FASTEST);
 }
@@ -2807,9 +2792,8 @@ static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
     for (k = 0; k < im->sources.emitter_count; k++) {
         const fsi__emitter *e = &im->sources.emitter[k];
         const double layers = fsi__wc_layers_due(run, k, dt), cells = layers * (double)fsi__emitter_site_count(e);
-        if (!(cells <= 0x3fffffff))
-            return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, e->flow.id, layers,
-                             "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
+        if (!(cells <= 0x3fffffff)) return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, e->flow.id, layers,
+            "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
         run->sources.cells = (size_t)fmax((double)run->sources.cells, cells);
         more += layers * e->sites;
     }
@@ -3096,17 +3080,6 @@ static fsi_status fsi__wc_check(const fsi_wcsph *s)
     return s->cookie == FSI__COOKIE('w', fsi_wcsph) ? FSI_OK : FSI_ERROR_COOKIE;
 }
 
-/* The bodies of all obstacles: can a step use them? */
-static fsi_status fsi__wc_check_bodies(const fsi_wcsph *s, const char *fn)
-{
-    const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
-    int k;
-    for (k = 0; k < im->obstacles.count; k++)
-        FSI__TRY(fsi__check_carrier(s->context, fn, im->obstacle[k].base.carrier, im->obstacle[k].base.id,
-            s->desc.dim, 1));
-    return FSI_OK;
-}
-
 static int fsi__wc_within(fsi_vec3 v, double most)
 {
     return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
@@ -3144,11 +3117,8 @@ static fsi_status fsi__wc_check_way(const fsi_wcsph *s, const fsi__wc_obstacle *
 static fsi_status fsi__wc_check_particle(const fsi_wcsph *s, int i, double dt, const char *fn)
 {
     const double rho = (double)s->density[i], rho0 = (double)s->desc.density;
-    const char *what = !fsi_v3_is_finite(s->position[i])   ? "position"
-                       : !fsi_v3_is_finite(s->velocity[i]) ? "velocity"
-                       : !fsi_v3_is_finite(s->force[i])    ? "force"
-                       : !fsi_is_finite(rho)               ? "density"
-                                                           : NULL;
+    const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity"
+        : !fsi_v3_is_finite(s->force[i]) ? "force" : !fsi_is_finite(rho) ? "density" : NULL;
     double x;
     if (what) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its %s is not finite", i, what);
     if (!(rho >= rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST) && rho <= 1.001 * FSI__WC_DENSEST * rho0))
@@ -3162,10 +3132,9 @@ static fsi_status fsi__wc_check_particle(const fsi_wcsph *s, int i, double dt, c
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->velocity[i]),
                          "particle %d: its velocity is beyond %g m/s", i, FSI__WC_FASTEST);
     x = fsi__d3_norm(fsi__d3_of(s->force[i])) * dt / (double)s->particle_mass;
-    return x <= FSI__WC_FASTEST
-               ? FSI_OK
-               : fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x,
-                           "particle %d: its force would make it faster than %g m/s", i, FSI__WC_FASTEST);
+    if (x <= FSI__WC_FASTEST) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x, "particle %d: its force would make it faster than %g m/s",
+        i, FSI__WC_FASTEST);
 }
 
 static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const char *fn)
@@ -3173,10 +3142,9 @@ static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const cha
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     int i;
     FSI__TRY(fsi__check_dt(s->context, dt, fn));
-    if (im->world && fsi__rg_contacts_of(im->world).begun)
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
-                         "the world has begun a step of its own: end it first");
-    FSI__TRY(fsi__wc_check_bodies(s, fn));
+    if (im->world && fsi__rg_contacts_of(im->world).begun) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+        "the world has begun a step of its own: end it first");
+    FSI__TRY(fsi__obstacles_check_carriers(&im->obstacles, fn, 1));
     for (i = 0; i < im->obstacles.count; i++) FSI__TRY(fsi__wc_check_way(s, &im->obstacle[i], (double)dt, fn));
     for (i = 0; i < s->count; i++) FSI__TRY(fsi__wc_check_particle(s, i, (double)dt, fn));
     return FSI_OK;
@@ -3270,9 +3238,8 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     fsi__wc_layout(run, &im->scratch);
     if (im->need_count < run->chunks) {
         int *need = (int *)fsi__alloc(s->context, (size_t)run->chunks, sizeof(int));
-        if (!need)
-            return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles",
-                             s->count);
+        if (!need) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count,
+            "no memory to step %d particles", s->count);
         fsi__free(s->context, im->need, (size_t)im->need_count, sizeof(int));
         im->need = need;
         im->need_count = run->chunks;
@@ -3598,12 +3565,8 @@ static void fsi__wc_make_table(fsi_wcsph *s)
     const double pull = 1e12 * FSI__WC_FASTEST * (double)s->particle_mass; /* in the shortest step */
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
     fsi__particles *t = &im->particles;
-    t->context = s->context;
-    t->dim = s->desc.dim;
-    t->attribute_count = s->desc.attribute_count;
-    t->dx = s->desc.spacing;
+    fsi__particles_start(t, s->context, s->desc.dim, s->desc.attribute_count, s->desc.spacing, &s->desc.max_particles);
     t->fastest = FSI__WC_FASTEST;
-    t->most = &s->desc.max_particles;
     t->count = &s->count;
     t->capacity = &s->capacity;
     t->position = &s->position;
@@ -3645,14 +3608,9 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     im->own_context = fsi_default_context();
     s->cookie = FSI__COOKIE('w', fsi_wcsph);
     s->context = desc->context ? desc->context : &im->own_context;
-    im->sources.context = s->context;
-    im->sources.dim = desc->dim;
-    im->sources.attribute_count = desc->attribute_count;
-    im->sources.dx = desc->spacing;
-    im->obstacles.context = s->context;
-    im->obstacles.dim = desc->dim;
+    fsi__sources_start(&im->sources, s->context, desc->dim, desc->attribute_count, desc->spacing);
+    fsi__obstacles_start(&im->obstacles, s->context, desc->dim, sizeof *im->obstacle);
     im->obstacles.local = 1;
-    im->obstacles.size = sizeof *im->obstacle;
     s->desc = *desc;
     s->impl = im;
     im->surfaces_changed = 1;
@@ -3667,13 +3625,6 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     return FSI_OK;
 }
 
-static fsi_status fsi__wc_check_filled(const fsi_wcsph *s, const char *fn, const void *desc, uint32_t cookie,
-                                       const char *maker)
-{
-    FSI__TRY(fsi__wc_check(s));
-    return fsi__check_filled(s->context, fn, desc, cookie, maker);
-}
-
 FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc)
 {
     static const char fn[] = "fsi_wcsph_set_desc";
@@ -3682,7 +3633,8 @@ FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc)
         FSI__FIXED(fsi_wcsph_desc, support), FSI__FIXED(fsi_wcsph_desc, density), FSI__FIXED(fsi_wcsph_desc, domain),
         FSI__FIXED(fsi_wcsph_desc, origin), FSI__FIXED(fsi_wcsph_desc, attribute_count)
     };
-    FSI__TRY(fsi__wc_check_filled(s, fn, desc, FSI__COOKIE('e', fsi_wcsph_desc), "fsi_wcsph_default_desc"));
+    FSI__TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('e', fsi_wcsph_desc), "fsi_wcsph_default_desc"));
     FSI__TRY(fsi__wc_check_desc(s->context, fn, desc));
     FSI__TRY(FSI__CHECK_FIXED(s->context, fn, desc, &s->desc, fixed));
     ((fsi__wc_impl *)s->impl)->surfaces_changed |= desc->offset_compensation != s->desc.offset_compensation;
@@ -3780,8 +3732,9 @@ FSI_API fsi_real fsi_wcsph_distance(const fsi_wcsph *s, fsi_vec3 x, int *obstacl
 }
 
 /* Is x at least r_F away from everything, and inside nothing? */
-static int fsi__wc_is_free(const fsi_wcsph *s, fsi_vec3 x)
+static int fsi__wc_is_free(const void *simulator, fsi_vec3 x)
 {
+    const fsi_wcsph *s = (const fsi_wcsph *)simulator;
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     const fsi_real least = s->radius * (fsi_real)0.998;
     int k;
@@ -3796,10 +3749,6 @@ static int fsi__wc_is_free(const fsi_wcsph *s, fsi_vec3 x)
     return 1;
 }
 
-static int fsi__wc_site_is_free(const void *simulator, fsi_vec3 x)
-{
-    return fsi__wc_is_free((const fsi_wcsph *)simulator, x);
-}
 static fsi_status fsi__wc_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
 {
     return fsi_wcsph_add_particles((fsi_wcsph *)simulator, &x, &velocity, 1);
@@ -3810,7 +3759,7 @@ static fsi_status fsi__wc_fill(fsi_wcsph *s, fsi__fill fill, int *added)
     if (added) *added = 0;
     FSI__TRY(fsi__wc_check(s));
     fill.clip = fsi__wc_has_domain(s) ? s->desc.domain : fsi_box3_empty();
-    fill.is_free = fsi__wc_site_is_free;
+    fill.is_free = fsi__wc_is_free;
     fill.add = fsi__wc_add_site;
     fill.simulator = s;
     return fsi__particles_fill(&((fsi__wc_impl *)s->impl)->particles, &fill, added);
@@ -3952,10 +3901,8 @@ static void fsi__wc_lay_rows(fsi__wc_layer *l, const fsi_mesh *m, int f, double 
     for (i = 1; i < rows; i++) {
         const int n = fsi__wc_cuts(longest * (rows - i) / rows, step);
         for (j = 1; j < n; j++)
-            fsi__wc_lay(l,
-                        fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)rows, w),
-                                    (fsi_real)(rows - i) * (fsi_real)j / ((fsi_real)rows * (fsi_real)n), u),
-                        m->face_normals[f]);
+            fsi__wc_lay(l, fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)rows, w),
+                (fsi_real)(rows - i) * (fsi_real)j / ((fsi_real)rows * (fsi_real)n), u), m->face_normals[f]);
     }
 }
 
@@ -4053,14 +4000,14 @@ static fsi_status fsi__wc_check_obstacle(const fsi_wcsph *s, const char *fn, con
         FSI__FIELD(fsi_wcsph_obstacle_desc, sample_spacing, FSI__REAL, 0.2, 0.7, 0)
     };
     const fsi__where at = { fn, "desc.", -1, 3 };
-    FSI__TRY(fsi__wc_check_filled(s, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc),
+    FSI__TRY(fsi__wc_check(s));
+    FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc),
         "fsi_wcsph_default_obstacle_desc"));
     FSI__TRY(fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 0));
     if (d->mesh->report.self_intersections > 0)
         return fsi__fail(s->context, FSI_ERROR_MESH, fn, d->mesh->report.first_intersection,
-                         d->mesh->report.self_intersections,
-                         "desc.mesh crosses itself in %d places, first at element %d",
-                         d->mesh->report.self_intersections, d->mesh->report.first_intersection);
+            d->mesh->report.self_intersections, "desc.mesh crosses itself in %d places, first at element %d",
+            d->mesh->report.self_intersections, d->mesh->report.first_intersection);
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     return fsi__check_carrier(s->context, fn, d->body, ((const fsi__wc_impl *)s->impl)->obstacles.next_id,
         s->desc.dim, 1);
@@ -4177,9 +4124,8 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world)
 {
     static const char fn[] = "fsi_wcsph_set_world";
     FSI__TRY(fsi__wc_check(s));
-    if (world && fsi__rg_check(world) != FSI_OK)
-        return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
-                         "world was not made by fsi_rigid_create of this version and precision");
+    if (world && fsi__rg_check(world) != FSI_OK) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
+        "world was not made by fsi_rigid_create of this version and precision");
     if (world && world->desc.dim != s->desc.dim)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, world->desc.dim,
                          "the world's dim is %d, the liquid's %d", world->desc.dim, s->desc.dim);
@@ -4269,10 +4215,7 @@ static void fsi__wc_shift_particles(fsi_wcsph *s, fsi_vec3 offset)
         s->position[i] = fsi_v3_add(s->position[i], offset);
         im->last[i] = fsi_v3_add(im->last[i], offset);
     }
-    for (i = 0; i < im->sources.emitter_count; i++) {
-        double *c = im->sources.emitter[i].flow.center;
-        fsi__d3_put(c, fsi__d3_add(fsi__d3_at(c), fsi__d3_of(offset)));
-    }
+    fsi__sources_shift_flows(&im->sources, offset);
 }
 
 FSI_API fsi_status fsi_wcsph_shift_origin(fsi_wcsph *s, fsi_vec3 offset)
@@ -4465,8 +4408,7 @@ static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__liquid_head 
     FSI__TRY(fsi__particles_check_head(&im->particles, fn, head, &own, rest, st));
     if (s->desc.max_particles > 0 && head->count > s->desc.max_particles)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)head->count,
-                         "the state holds %d particles, desc.max_particles is %d", (int)head->count,
-                         s->desc.max_particles);
+            "the state holds %d particles, desc.max_particles is %d", (int)head->count, s->desc.max_particles);
     return FSI_OK;
 }
 
@@ -4486,35 +4428,26 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_he
     fsi_vec3 origin = fsi_v3(0, 0, 0);
     double first[4] = { 0, 0, 0, 0 };
     int64_t filter = 0;
-    uint64_t next = 0;
     fsi_pose at;
-    size_t rows;
     int k;
     memset(&at, 0, sizeof at);
     fsi__bytes(st, &origin, sizeof origin);
     fsi__bytes(st, first, sizeof first);
     fsi__bytes(st, &filter, sizeof filter);
-    fsi__bytes(st, &next, sizeof next);
     if (!fsi__wc_within(origin, 1e15)) return fsi__wc_bad_state(s, 0, (double)fsi_v3_norm(origin), "origin");
     for (k = 0; k < 4; k++)
         if (!(first[k] >= 0 && first[k] <= 1e60)) return fsi__wc_bad_state(s, k, first[k], "time or speed");
-    if (filter < 0 || filter > (int64_t)1 << 60 || next > 0xffffffffu)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts of the state are not possible");
-    if (!fsi__sources_check_state(&im->sources, st))
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0,
-                         "the state is of other emitters or sinks than this liquid has");
-    rows = st->used;
-    FSI__TRY(fsi__particles_check_state(&im->particles, fn, st, head->count, next,
+    if (filter < 0 || filter > (int64_t)1 << 60) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)filter,
+        "the count of substeps of the state is %g", (double)filter);
+    FSI__TRY(fsi__sources_check_state(&im->sources, fn, st, &im->particles, &im->source, head->count,
         fsi_v3_sub(s->desc.origin, origin)));
-    st->used = rows + fsi__particles_bytes(&im->particles, &im->source, head->count);
-    FSI__TRY(fsi__sources_check_held(&im->sources, fn, st, head->count));
     st->used = st->capacity - (size_t)head->obstacles * sizeof(fsi_pose);
     for (k = 0; k < im->obstacles.count; k++) {
         fsi__bytes(st, &at, sizeof at);
         FSI__TRY(fsi__obstacle_check_pose(&im->obstacles, fn, k, at));
     }
     st->used = start;
-    return fsi__wc_check_bodies(s, fn);
+    return fsi__obstacles_check_carriers(&im->obstacles, fn, 1);
 }
 
 FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)

@@ -187,6 +187,17 @@ static void test_particles_stay_out_of_solids(void)
     fsi_mesh_destroy(tank);
 }
 
+/* A host may destroy its mesh before what stands on it: nothing of the mesh is read any more. */
+static void test_the_mesh_may_go_first(void)
+{
+    fsi_context context = fsi_default_context();
+    fsi__obstacles list = make_list(&context, 0);
+    fsi_mesh *tank = make_tank(&context, 3);
+    add(&list, tank, NULL, 0);
+    fsi_mesh_destroy(tank);
+    fsi__obstacles_free(&list);
+}
+
 /* x = A^-1 (A x) of a body's six unknowns, of whose matrix only the lower half is read. */
 static void test_six_unknowns_are_solved(void)
 {
@@ -212,6 +223,7 @@ int main(int argc, char **argv)
     RUN(test_reactions_add_up);
     RUN(test_bodies_are_taken_where_they_are);
     RUN(test_particles_stay_out_of_solids);
+    RUN(test_the_mesh_may_go_first);
     RUN(test_six_unknowns_are_solved);
     return TEST_END();
 }

@@ -895,8 +895,21 @@ static void refuse_desc(fsi_wcsph_desc d, const char *name)
         REFUSE_INT(field, (fsi_real)test_nan(), (fsi_real)test_inf()); \
     } while (0)
 
+static void test_a_desc_with_nan_is_refused_as_such(void)
+{
+    fsi_context context = fsi_default_context();
+    fsi_wcsph_desc d = fsi_wcsph_default_desc();
+    fsi_wcsph *s;
+    d.context = &context;
+    d.cfl = (fsi_real)test_nan();
+    CHECK(fsi_wcsph_create(&s, &d) == FSI_ERROR_NAN && strcmp(context.error.message, "desc.cfl is not finite") == 0);
+    d.cfl = 1000;
+    CHECK(fsi_wcsph_create(&s, &d) == FSI_ERROR_ARGUMENT && strstr(context.error.message, "desc.cfl is 1000, must be "));
+}
+
 static void test_every_bad_desc_field_is_named(void)
 {
+    REFUSE(origin, v3(0, test_nan(), 0));
     REFUSE_INT(dim, 1, 4);
     REFUSE_REAL(spacing, 0, -1);
     REFUSE_REAL(support, 1.9, 3.1);
@@ -1111,6 +1124,7 @@ int main(int argc, char **argv)
     RUN(test_a_swimming_crate_allocates_nothing);
     RUN(test_bad_numbers_are_named_and_change_nothing);
     RUN(test_absurd_numbers_do_no_harm);
+    RUN(test_a_desc_with_nan_is_refused_as_such);
     RUN(test_every_bad_desc_field_is_named);
     RUN(test_bad_obstacles_are_named);
     RUN(test_bodies_that_leave_the_plane_are_refused);
