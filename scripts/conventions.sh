@@ -96,6 +96,15 @@ for h in $headers; do
     tr '\n' '\r' < $h | grep -qF "$(tr '\n' '\r' < build/guard)" || echo "$h: its bodies do not stand under the five lines of $m"
 done | found "the guard of bodies"
 
+# ---- one version ----------------------------------------------------------------------------------------------------
+
+{
+    number() { sed -n "s/^#define FSI_VERSION_$1 \"*\([0-9.]*\)\"*$/\1/p" fsi.h; }
+    version=$(number MAJOR).$(number MINOR).$(number PATCH)
+    [ "$(number STRING)" = "$version" ] || echo "fsi.h: FSI_VERSION_STRING is not $version"
+    [ "$(sed -n 's/^## \([0-9.]*\).*/\1/p' CHANGELOG.md | head -n 1)" = "$version" ] || echo "CHANGELOG.md does not begin with $version"
+} | found "versions agree"
+
 # ---- names of defaults -------------------------------------------------------------------------------------------------
 
 for h in $headers; do
