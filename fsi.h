@@ -874,9 +874,6 @@ FSI_API fsi_status fsi__check_fixed(fsi_context *context, const char *function, 
     const fsi__fixed *rows, int count);
 #define FSI__CHECK_FIXED(context, function, desc, now, rows) \
     fsi__check_fixed(context, function, desc, now, rows, (int)(sizeof(rows) / sizeof *(rows)))
-/* A number that is no field, as one row. */
-FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo,
-    double hi);
 /* A desc whose cookie stands first and is that of `maker`, the function that fills it. Errors: ARGUMENT, COOKIE.
    Meshes: fsi__check_mesh of fsi_mesh.h. */
 FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie,
@@ -1199,14 +1196,6 @@ FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where
             row->name, x, range);
     }
     return FSI_OK;
-}
-
-FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo,
-    double hi)
-{
-    const fsi__where at = { function, "desc.", -1, 3 };
-    const fsi__field row = { name, 0, sizeof x, FSI__DOUBLE, 0, lo, hi };
-    return fsi__check_rows(context, &at, &x, &row, 1);
 }
 
 FSI_API fsi_status fsi__check_fixed(fsi_context *context, const char *function, const void *desc, const void *now,

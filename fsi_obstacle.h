@@ -77,7 +77,7 @@ typedef struct fsi__obstacles {
     int count, capacity, next_id;
 } fsi__obstacles;
 
-/* Of zeros, an empty list. */
+/* Begins an empty list, which must be all zeros. */
 FSI_FN void fsi__obstacles_start(fsi__obstacles *list, fsi_context *context, int dim, size_t size)
 {
     list->context = context;

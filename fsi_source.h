@@ -133,7 +133,7 @@ typedef struct fsi__source_run {
                                 them */
 } fsi__source_run;
 
-/* Of zeros, sources that are none yet. */
+/* Begins with no taps and drains; *s must be all zeros. */
 FSI_FN void fsi__sources_start(fsi__sources *s, fsi_context *context, int dim, int attribute_count, fsi_real dx)
 {
     s->context = context;

@@ -135,8 +135,8 @@ typedef struct fsi_sph_desc {
     int attribute_count;     /* numbers of your own that each particle carries, 0 to 64; default 0 */
     int markers;             /* 1: each step fills `marker` and `aeration`; default 0 */
     fsi_real trapped_air_min, trapped_air_max; /* [m/s], where air begins to be trapped and where it is all the water
-                                                  can take;
-                                default 0.2, 1: the range seen where a jet plunges into a pool */
+                                                  can take; default 0.2, 1: the range seen where a jet plunges into a
+                                                  pool */
     fsi_real wave_crest_min, wave_crest_max;   /* no unit, the same for the curvature of crests; default 0.25, 1 */
     fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] where foam begins, and is most; default 0.5, 5 */
 } fsi_sph_desc;
