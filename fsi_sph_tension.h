@@ -240,6 +240,8 @@ static fsi__lane fsi__tension_curvature_at(const fsi__tension *t, int r)
     fsi__f8 above = fsi__f8_set(0), below = above;
     double bend, length, c;
     int k;
+
+    /* Sums over the neighbours, eight at a time, offsets projected to the tangent plane. */
     for (k = 0; k < size; k += FSI_LANES) {
         fsi__tension_pair p = fsi__tension_pair_at(t, list + k, r);
         fsi__f8 x, y, z, m, w = fsi__f8_mul(p.t, p.t), dn = fsi__f8_dot(p.x, p.y, p.z, nx, ny, nz);
@@ -251,6 +253,8 @@ static fsi__lane fsi__tension_curvature_at(const fsi__tension *t, int r)
         above = fsi__f8_sub(above, fsi__f8_mul(w, fsi__f8_dot(p.x, p.y, p.z, x, y, z)));
         below = fsi__f8_add(below, fsi__f8_mul(fsi__f8_mul(w, m), fsi__f8_dot(p.x, p.y, p.z, p.x, p.y, p.z)));
     }
+
+    /* Their quotient, limited to what the spacing resolves. */
     bend = (double)fsi__f8_sum(above);
     length = (double)fsi__f8_sum(below);
     c = length > 0 ? bend / length : 0;
