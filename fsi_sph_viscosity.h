@@ -177,14 +177,19 @@ FSI_FN void fsi__sph_drag_force(const fsi__sph_viscosity *o, int i, int correcte
     const double per_h = 1 / o->h, *vi = o->v[i];
     int k, size = o->size[i];
     for (k = 0; k < size; k++) {
+        /* Direction and distance, in support radii. */
         const fsi_vec3 *xj = &o->x[list[k]];
         double x = (double)(xj->x - o->x[i].x) * per_h, y = (double)(xj->y - o->x[i].y) * per_h,
             z = (double)(xj->z - o->x[i].z) * per_h;
         double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along, vj[3];
         if (!(q < 1 && q > 1e-6)) continue; /* as in the pressure: without a direction */
+
+        /* Weight k of the pair, and the relative velocity along it. */
         fsi__sph_drag_velocity(o, list[k], corrected, vj);
         weight = o->pair * (1 - q) * (2 - q) / r2;
         along = weight * (x * (vj[0] - vi[0]) + y * (vj[1] - vi[1]) + z * (vj[2] - vi[2]));
+
+        /* Sum and block. */
         sum[0] += along * x;
         sum[1] += along * y;
         sum[2] += along * z;
