@@ -724,7 +724,7 @@ static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const doubl
     return status;
 }
 
-/* A point of X by a name that its owner knows: vertex 12, vertex 7 of obstacle 1. */
+/* Name of a point for messages: vertex 12, vertex 7 of obstacle 1. */
 static void fsi__sh_name(const fsi__sh_impl *m, int point, char *out, size_t size)
 {
     int i;
@@ -751,7 +751,7 @@ static fsi_status fsi__sh_fail_pair(const fsi__sh_impl *m, const char *fn, fsi_s
                      feature[p->contact.kind][0], a, feature[p->contact.kind][1], b);
 }
 
-/* Is everything apart at x? Fits trees and finds pairs. */
+/* Checks that nothing intersects or touches at x. Fits trees and finds pairs. Errors: MESH, MEMORY. */
 static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const double *x)
 {
     int count, first[5], i;
@@ -787,7 +787,7 @@ static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const dou
     return FSI_OK;
 }
 
-/* Two held vertices that go to one point; of very many the first are looked at. */
+/* Two prescribed vertices with the same target; only the first ones are compared if there are very many. */
 static int fsi__sh_find_twins(const fsi__sh_impl *m, int twin[2])
 {
     const int most = 4096;
@@ -944,8 +944,8 @@ static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, co
                                w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
 }
 
-/* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep takes it about where the
-   points get if they go on as they did: about rest all contacts stick. */
+/* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep linearises it at the
+   extrapolated positions: at rest all contacts would stick. */
 static void fsi__sh_rub_model(const fsi__sh_step *w, const fsi__sh_rub *r, double *g, double *h)
 {
     const int n = 3 * r->points;
@@ -987,8 +987,7 @@ static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s)
     return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring);
 }
 
-/* Energy of what couples points: pairs, friction, springs. No point is farther than `longest` from where gaps were
-   measured. */
+/* Energy of pairs, friction and springs. No point is farther than `longest` from where gaps were measured. */
 static double fsi__sh_points_energy(fsi__sh_step *w, const double *x, double longest)
 {
     fsi__sh_impl *m = w->m;
@@ -1204,8 +1203,8 @@ static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
 /* ---- >>newton --------------------------------------------------------------------------------------------------- */
 
 /* Bodies, always by backward Euler: 1/2 m |c - aim|^2 / dt^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / dt^2
-   = -tr(R J A^T) / dt^2 + const (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: what
-   nothing touches goes on turning as it did, and the gyroscopic turn is left to its owner, as fsi_body has it. */
+   = -tr(R J A^T) / dt^2 + const (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: a
+   free body keeps its angular velocity; the owner adds the gyroscopic part, as fsi_body says. */
 static void fsi__sh_turned(const fsi__sh_body *b, const double *turn, double *n) /* N = R J A^T */
 {
     double t[9];
@@ -1225,8 +1224,8 @@ static void fsi__sh_matrix_of(fsi_quat q, double *r)
     for (i = 0; i < 9; i++) r[i] = (double)t.m[i];
 }
 
-/* Of the turn 1/2 tr((R - A) J (R - A)^T): with the constant, whose rounding would hide what a light sheet on a heavy
-   body changes. */
+/* Rotation: 1/2 tr((R - A) J (R - A)^T), in this form because the rounding of the constant would hide the effect of a
+   light sheet on a heavy body. */
 static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, const double *center, fsi_quat turn)
 {
     double r[9], d[3], sum = 0;
@@ -1286,7 +1285,7 @@ static void fsi__sh_spread_bodies(const fsi__sh_impl *m, fsi__sh_place *p)
     }
 }
 
-/* trial = now + t * direction; what is prescribed goes on towards its end. */
+/* trial = now + t * direction; prescribed points move on to their end. */
 static void fsi__sh_place_trial(fsi__sh_step *w, double t)
 {
     fsi__sh_impl *m = w->m;
@@ -1371,8 +1370,8 @@ static void fsi__sh_lap(fsi__sh_step *w, double *phase)
     w->lap = now;
 }
 
-/* Gradient, and the Hessian in `total`, at `now`. Far from the solution second derivatives are projected, so that the
-   direction leads down. Near it they are as they are. */
+/* Gradient, and the Hessian in `total`, at `now`. Far from the solution second derivatives are projected, for a descent
+   direction; near it they are exact. */
 FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -1460,7 +1459,7 @@ static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
     return FSI_OK;
 }
 
-/* Adds so many times the inertia to the matrix. */
+/* Adds a multiple of the inertia to the matrix. */
 static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
 {
     fsi__sh_impl *m = w->m;
@@ -1471,8 +1470,8 @@ static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
             times * m->model.mass[r] / (w->h * w->h);
 }
 
-/* The system's right side. An exact matrix gets as much more inertia, `lean` times, as makes it definite: only what
-   buckles is held back. */
+/* The system's right side. An exact matrix gets `lean` times its inertia in addition, which makes it definite and slows
+   only buckling modes. */
 FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -1492,8 +1491,8 @@ FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w)
     return fsi_solver_solve(w->m->solver, &system, w->m->scratch, w->m->direction);
 }
 
-/* Where the projected matrix has no positive pivot, by rounding, its diagonal is raised. The exact one gets more
-   inertia, and is given up after five failures. */
+/* A projected matrix without positive pivots, by rounding, gets a larger diagonal. An exact one gets more inertia, and
+   is replaced by the projected one after five failures. */
 FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *again)
 {
     fsi__sh_impl *m = w->m;
@@ -1525,7 +1524,7 @@ FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *agai
     return FSI_OK;
 }
 
-/* Where the direction takes a point; what is prescribed goes to its end if it moves in this Newton step. */
+/* Displacement of a point along the direction; a prescribed one moves to its end if it moves in this Newton step. */
 static void fsi__sh_point_way(const fsi__sh_impl *m, int point, int moves, double *way)
 {
     const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, point);
@@ -1536,8 +1535,8 @@ static void fsi__sh_point_way(const fsi__sh_impl *m, int point, int moves, doubl
     else if (moves) fsi__sh_sub(m->end_x + 3 * (size_t)point, m->now.x + 3 * (size_t)point, way);
 }
 
-/* Longest way along the direction of a free vertex, or of a point of a COUPLED body; a twist's is that of a point as
-   far from its segment as an edge is long. */
+/* Largest displacement along the direction of a free vertex or a point of a COUPLED body; for a twist, of a point one
+   edge length away from its segment. */
 static double fsi__sh_longest(const fsi__sh_impl *m)
 {
     double longest = 0;
@@ -1563,8 +1562,8 @@ static void fsi__sh_follow_contact(const double *way, int n, const double *g, co
     for (i = 0; i < n; i++) for (out[i] = g[i], k = 0; k < n; k++) out[i] += h[i * n + k] * way[k];
 }
 
-/* Puts equal and opposite forces on the closest points of two features, with the total that the points of the first one
-   have: their moments are opposite too. */
+/* Replaces the forces of a pair by opposite ones at the closest points of its features, with the total on the first
+   one: the moments cancel too. */
 static void fsi__sh_press_closest(fsi_pair kind, const double *x, double *f)
 {
     const fsi_distance d = fsi_distance_between(kind, x);
@@ -1608,7 +1607,7 @@ static void fsi__sh_feel_direction(fsi__sh_step *w)
     w->felt = 1; /* if all of the direction is taken */
 }
 
-/* How much of the straight way to `trial` nothing bars: *t. */
+/* *t: the fraction of the straight motion to `trial` that is free of collisions. */
 static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
 {
     fsi__sh_impl *m = w->m;
@@ -1623,7 +1622,7 @@ static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
     return FSI_OK;
 }
 
-/* Points of bodies go on arcs, but what is swept are chords: is the one to this trial free? */
+/* Points of bodies move on arcs, but chords are swept: is the chord to this trial free? */
 static fsi_status fsi__sh_clear_arcs(fsi__sh_step *w, int *is)
 {
     double t = 1;
@@ -1632,7 +1631,8 @@ static fsi_status fsi__sh_clear_arcs(fsi__sh_step *w, int *is)
     return status;
 }
 
-/* How far along the direction nothing touches. Forces are those of this iteration if it may be the last. */
+/* Largest collision-free fraction of the direction. Contact forces are taken from this iteration if it may be the
+   last. */
 FSI_API fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
 {
     w->before = w->stats.update;
@@ -1657,7 +1657,7 @@ FSI_API fsi_status fsi__sh_filter_arcs(fsi__sh_step *w, double *t)
     return FSI_OK;
 }
 
-/* Newton's method converges: the next step is as much shorter than this one as this one is than the last. */
+/* Length of the next Newton step, extrapolated: the ratio of successive steps is taken as constant. */
 FSI_API double fsi__sh_next_step(const fsi__sh_step *w)
 {
     const double next = w->before > w->stats.update ? w->stats.update * w->stats.update / w->before : w->stats.update;
@@ -1680,7 +1680,7 @@ static void fsi__sh_swap(fsi__sh_impl *m)
     fsi__sh_show(m);
 }
 
-/* The line search: from `now` along the direction to less energy, unless something prescribed is still on its way. */
+/* The line search: along the direction to a smaller energy; not required while prescribed points still move. */
 FSI_API void fsi__sh_search(fsi__sh_step *w, int enough, double slope, double energy)
 {
     w->done = !(w->remaining > 0) && enough;
@@ -1718,7 +1718,7 @@ FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy)
     if (!w->found) fsi__sh_halve(w, t);
 }
 
-/* `now` goes to the accepted trial, and frames with it. */
+/* `now` becomes the accepted trial; frames are transported. */
 static void fsi__sh_move(fsi__sh_step *w, double t)
 {
     fsi__sh_impl *m = w->m;
@@ -1733,8 +1733,8 @@ static void fsi__sh_move(fsi__sh_step *w, double t)
     m->contacts.gaps_hold = 0;
 }
 
-/* Is friction at the end of the last step (from `trial` to `now`) what it was solved with? Sticking is stiff, 2 mu
-   N/slip: a step from rest is short also where a contact must slide. */
+/* Does friction at the end of the last step (from `trial` to `now`) agree with the model that was solved? Sticking is
+   stiff, 2 mu N/slip, so a step from rest is short even if a contact must slide. */
 static int fsi__sh_friction_agrees(const fsi__sh_step *w)
 {
     const fsi__sh_impl *m = w->m;
@@ -1782,10 +1782,10 @@ static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sc_pair *p)
 
 #define FSI__SH_NO_GAP 1e-3 /* of a pair's range */
 
-/* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and
-   opens it by no more than twice: the matrix loses all accuracy meanwhile. So where the smallest gap is next to none
-   and falls, softness ends at once: doubled, it lags behind a gap that falls tenfold. Then stiffness doubles while that
-   goes on (after Li et al. 2020, section 4.3). */
+/* A barrier that is too soft, as of contacts that began close together, loses nine tenths of a gap in each Newton step
+   and regains at most a factor of two, while the matrix loses all accuracy. So if the smallest gap is tiny and
+   decreases, stiffness first rises at once, as doubling cannot follow a gap that falls tenfold, then doubles as long as
+   that continues (after Li et al. 2020, section 4.3). */
 static void fsi__sh_stiffen(fsi__sh_step *w)
 {
     const fsi__sh_impl *m = w->m;
@@ -1835,7 +1835,7 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     return status;
 }
 
-/* Newton's method from where the last one ended, with friction as it is there. */
+/* Begins Newton's method at the result of the last lag, with friction lagged there. */
 FSI_API fsi_status fsi__sh_lag(fsi__sh_step *w, int lag)
 {
     FSI__TRY(fsi__sh_lag_friction(w));
@@ -1873,7 +1873,7 @@ FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w)
     return FSI_OK;
 }
 
-/* An iteration ends: was it the last? t: the share of the direction that was taken. */
+/* Ends an iteration and decides if it was the last. t: the accepted fraction of the direction. */
 FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t)
 {
     const fsi__sh_impl *m = w->m;
@@ -1938,8 +1938,8 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w, int lag)
 
 /* ---- >>stepping ------------------------------------------------------------------------------------------------- */
 
-/* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not
-   thrown apart, but pushed as by gravity. */
+/* Stiffness of contacts, as in the step before. Without contacts then, present ones were placed by the owner: they are
+   pushed as by gravity, not thrown apart. */
 static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -1980,7 +1980,7 @@ static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
     m->next.stiffness = sum > 0 ? (want > 1e9 * base ? 1e9 * base : want) : 0;
 }
 
-/* Where what is prescribed is at share s of the step. */
+/* Positions of prescribed points at fraction s of the step. */
 static void fsi__sh_prescribe(fsi__sh_impl *m, double s, double *x)
 {
     const size_t nv = 3 * (size_t)m->model.vertices;
@@ -2106,8 +2106,8 @@ static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, cons
     }
 }
 
-/* What holds each held vertex: the gradient of all energies there, contacts' by m->felt. Obstacles feel it, turned
-   round, at what is attached to them. */
+/* Constraint forces of prescribed vertices: the gradient of all energies, of contacts by m->felt. The opposite acts on
+   the obstacles that vertices are attached to. */
 static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2190,8 +2190,8 @@ static void fsi__sh_feel_contacts(fsi__sh_step *w)
     }
 }
 
-/* Velocities change by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g
-   + h H dv then, on both sides: the means get what was not in them yet. */
+/* Velocities change by `dv` at `now`, by the matrix in `total`. The forces of all energies become g + h H dv, on both
+   sides: the difference is added to the means. */
 static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
 {
     fsi__sh_impl *m = w->m;
@@ -2263,7 +2263,7 @@ FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 veloc
     fsi__sh_take(spin, w->m->body[body].spin);
 }
 
-/* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
+/* Forces of contacts and friction on every point, and the means of all published forces. */
 static fsi_status fsi__sh_feel(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2463,7 +2463,7 @@ FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, dou
     return fsi__sh_begin_stiffness(w);
 }
 
-/* Where Newton's method ended becomes the state. */
+/* The result of Newton's method becomes the state. */
 FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2506,7 +2506,7 @@ static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int
     local[2] = fsi__sh_dot(d, n);
 }
 
-/* Where its far end is at a share of the step. */
+/* Position of a spring's anchor at a fraction of the step. */
 static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x,
                                  double *out)
 {
@@ -2514,8 +2514,8 @@ static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s,
     else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
 }
 
-/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step
-   refuses what is not finite), the rest where the last step left it. */
+/* Present positions: vertices by the state and by what was written since, the rest after the last step. Returns 1 if
+   something was written; the next step refuses what is not finite. */
 static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
 {
     int i, moved = 0;
@@ -2527,7 +2527,7 @@ static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
     return moved;
 }
 
-/* Where each vertex of its mesh is now. */
+/* Positions of the vertices of an obstacle's mesh at a pose of its body. */
 static void fsi__sh_place_obstacle(const fsi__sh_obstacle *o, fsi_pose pose, double *x)
 {
     int i;
@@ -2593,7 +2593,7 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-/* After a step of 0 s: nothing was given to it, and it stays where its owner has it. */
+/* Body after a step of 0 s: no impulse, pose unchanged. */
 static void fsi__sh_calm_body(fsi_body *b)
 {
     b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
@@ -2626,7 +2626,7 @@ static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
         o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
 }
 
-/* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
+/* A COUPLED body: velocities from its change of pose, impulses from its change of velocity. */
 static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
 {
     fsi_body *y = b->body;
@@ -2862,7 +2862,7 @@ FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char 
     return FSI_OK;
 }
 
-/* What came out is finite, and such as the next step takes. */
+/* The result is finite and within the limits of the next step. */
 FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w)
 {
     const fsi__sh_impl *m = w->m;
@@ -2917,7 +2917,7 @@ FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
     return status;
 }
 
-/* One message for what a call did less well than asked. */
+/* One message for degraded results of a call. */
 static void fsi__sh_warn(const fsi__sh_impl *m, const fsi_shell_stats *t, const char *fn)
 {
     if (t->degraded)
@@ -3070,7 +3070,7 @@ static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
     m->contacts.own.box = m->contacts.lone.box = (double *)fsi__take(a, 6 * features, sizeof(double));
 }
 
-/* What grows with obstacles and springs: all scratch. */
+/* Arrays whose sizes depend on obstacles and springs, all of them scratch. */
 static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
 {
     const size_t n = 3 * (size_t)m->nodes, p = 3 * (size_t)m->points, b = (size_t)m->bodies;
@@ -3093,7 +3093,7 @@ static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
     m->total_start = (int *)fsi__take(a, (size_t)m->nodes + 1, sizeof(int));
 }
 
-/* A feature keeps the clearance of its thickest vertex: so far the boxes of all of them must reach. */
+/* A feature has the largest clearance of its vertices: the boxes of all of them must reach that far. */
 static void fsi__sh_spread_reach(fsi__sh_impl *m, const int *node, int n)
 {
     double most = 0;
@@ -3156,7 +3156,7 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
     m->first_anchor = m->points;
     m->points += m->springs;
 
-    /* Memory, taken anew only if more is needed. */
+    /* Memory; the present block is kept if it is large enough. */
     {
         fsi__sh_impl trial = *m; /* measuring writes NULL to the pointers of a copy */
         fsi__sh_lay_places(&trial, &measure);
@@ -3188,7 +3188,7 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-/* Pairs of its own features that are closer at rest than the barrier reaches: within them forces begin at less. */
+/* Lists pairs of own features that are closer at rest than the range of the barrier: their range is reduced. */
 static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
 {
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
@@ -3283,7 +3283,7 @@ static fsi_status fsi__sh_check_obstacle(fsi__sh_impl *m, const char *fn, const 
     return d->body ? fsi_body_check(c, d->body, 0) : FSI_OK;
 }
 
-/* The COUPLED body's place among those that are solved for; obstacles on one body share it. */
+/* Index of a COUPLED body among the unknowns; obstacles on one body have the same. */
 static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *body, int *index)
 {
     fsi_status status;
@@ -3304,7 +3304,7 @@ static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *b
     return FSI_OK;
 }
 
-/* Bodies that no obstacle is fixed to are let go. */
+/* Removes bodies without an obstacle. */
 static void fsi__sh_drop_bodies(fsi__sh_impl *m)
 {
     int i, o, used;
@@ -3402,7 +3402,7 @@ FSI_API fsi_status fsi_shell_add_mesh(fsi_shell *s, const fsi_mesh *mesh, int *i
     return fsi_shell_add_obstacle(s, &d, id);
 }
 
-/* An attachment ends. A pin that was there before stays, where the vertex is now. */
+/* Removes an attachment. An earlier pin stays, at the present position. */
 static void fsi__sh_let_go(fsi_shell *s, fsi__sh_impl *m, int i)
 {
     const fsi__sh_attachment t = m->attachment[i];
@@ -3689,7 +3689,7 @@ FSI_API fsi_real fsi_shell_suggest_dt(const fsi_shell *s)
     return (fsi_real)fmax(1e-12, fmin(dt, 1000));
 }
 
-/* A place that its owner may have written: what shows `kept` goes with it. */
+/* Shifts a position that its owner may have written: one that equals `kept` stays equal to it. */
 static fsi_vec3 fsi__sh_shifted(fsi_vec3 shown, const double *kept, fsi_vec3 offset)
 {
     double x[3], o[3];
@@ -3765,8 +3765,7 @@ FSI_API int fsi_shell_count_intersections(fsi_shell *s)
     return fsi__sh_crossings(m, "fsi_shell_count_intersections", m->stand_x, &count, first) == FSI_OK ? count : -1;
 }
 
-/* Where the last step left COUPLED bodies, in double: their owners have it in fsi_real. A state of other bodies is read
-   over. */
+/* Poses of COUPLED bodies after the last step, in double (owners have fsi_real). Those of other bodies are skipped. */
 static void fsi__sh_stream_bodies(fsi__stream *stream, fsi__sh_impl *m)
 {
     const int reads = stream->mode == FSI__READ;
@@ -3819,8 +3818,7 @@ FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capac
     return fsi__save(m->context, s->cookie, fsi__sh_stream, m, buffer, capacity, size, "fsi_shell_save");
 }
 
-/* Positions and velocities, now and a step ago: those that a step takes from its owner, and nothing in directions that
-   there are not. */
+/* Positions and velocities, now and a step ago, must be such as a step accepts; unused components must be 0. */
 static fsi_status fsi__sh_check_places(const fsi__sh_impl *m, const char *fn)
 {
     static const char *const name[4] = { "position", "velocity", "last position", "last velocity" };
@@ -3872,7 +3870,7 @@ static double fsi__sh_quat_size2(fsi_quat q)
            (double)q.w * (double)q.w;
 }
 
-/* `next` is a state that a step can have left: what is not about where things are. */
+/* Checks that `next` can be the result of a step, apart from intersections. */
 static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
 {
     const fsi__sh_state *n = &m->next;
@@ -3902,8 +3900,7 @@ static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-/* Where obstacle o is put by a load, in x: by its mesh, by its body, and where a COUPLED one is where it was, there to
-   the last bit. */
+/* Positions x of obstacle o after load: by its mesh or body; a COUPLED body at its saved pose keeps it bitwise. */
 static void fsi__sh_load_obstacle(const fsi__sh_impl *m, const fsi__sh_obstacle *o, double *x)
 {
     const fsi__sh_body *b = o->body >= 0 ? &m->body[o->body] : NULL;
@@ -3913,7 +3910,7 @@ static void fsi__sh_load_obstacle(const fsi__sh_impl *m, const fsi__sh_obstacle 
         fsi__sh_turn_point(b->center, b->turn, o->local + 3 * (size_t)i, x + 3 * (size_t)i);
 }
 
-/* COUPLED bodies by the state where their owners have them there, else where these have them. */
+/* Poses of COUPLED bodies: those of the state if the owners' agree with them up to rounding, else the owners'. */
 static void fsi__sh_load_bodies(fsi__sh_impl *m)
 {
     int i;
@@ -4289,7 +4286,7 @@ static void fsi__sh_list_features(fsi__sh_impl *m)
     m->contacts.lone.index[FSI__SC_POINTS] = m->model.point;
 }
 
-/* The state at the beginning: at rest where the desc puts it. */
+/* The initial state: at rest at the positions of the desc. */
 static void fsi__sh_start_state(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
 {
     fsi__sm_model *p = &m->model;
@@ -4310,7 +4307,7 @@ static void fsi__sh_start_state(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
     }
 }
 
-/* All that can fail. */
+/* The part of create that can fail. */
 static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
 {
     const char *fn = k->fn;
