@@ -37,7 +37,7 @@ typedef enum fsi_shell_bending {
                                  twice the cost */
 } fsi_shell_bending;
 
-/* What triangles and segments are made of. Sheets use thickness, segments radius; both may share one material. */
+/* A material of triangles and segments. Sheets use thickness, segments radius; both may share one material. */
 typedef struct fsi_shell_material {
     uint32_t cookie;
     fsi_real density;      /* [kg/m^3], > 0; default 1000 */
@@ -83,7 +83,7 @@ FSI_API const char *fsi_shell_preset_name(fsi_shell_preset_kind kind);
 /* ---- >>description ----------------------------------------------------------------------------------------------- */
 
 typedef enum fsi_shell_integrator {
-    FSI_SHELL_BACKWARD_EULER, /* first order, damps what it cannot resolve: robust */
+    FSI_SHELL_BACKWARD_EULER, /* first order, damps unresolved motion: robust */
     FSI_SHELL_BDF2            /* second order, far less damping: flags, swinging, vibration; the first step after a
                                  start is backward Euler */
 } fsi_shell_integrator;
@@ -182,7 +182,7 @@ typedef struct fsi__sm_model {
     size_t *value_at;                   /* elements + 1: where the matrix of each is */
     double *drag_mass;                  /* vertices + twists: alpha M [kg/s] */
     unsigned char *bare;                /* edges: 1: of no triangle */
-    double *share;                      /* elements: the mass that its lightest vertex has for it [kg] */
+    double *share;                      /* elements: smallest mass that one of its vertices assigns to it [kg] */
     double *mass;                       /* vertices + twists [kg, kg m^2] */
     double *clearance;                  /* vertices: the largest of its elements [m] */
     double *edge_length2;               /* edges: length at rest, squared */
@@ -285,7 +285,7 @@ FSI_API void fsi__sm_damp(const fsi__sm_model *p, fsi__sm_model *d, const fsi__s
       copy_desc, sort_sides, find_rods   triangles by edges; segments in a row get one direction
       place_creases, count_elements      how many elements of each kind there are
       make_membranes, make_hinges, make_plates, make_bars, make_frames, make_joints
-      find_parts, list_edges, share_mass what hangs together; edges that meet others; masses of elements
+      find_parts, list_edges, share_mass connected components; edges for contact; masses of elements
 
    A substep: fsi__sm_lag_wind, fsi__sm_damp; fsi__sm_energies of each iterate, fsi__sm_carry when it is accepted. */
 
@@ -587,7 +587,7 @@ static void fsi__sm_find_rods(fsi__sm_maker *k, unsigned char *seen)
     for (s = 0; s < k->m->segments; s++) fsi__sm_walk(k, s, seg[2 * s], seen); /* what is left are rings */
 }
 
-/* The segments that come to a vertex and leave it, where there are just these two. */
+/* The segments that enter and leave a vertex, if there are exactly two. */
 static int fsi__sm_passes(const fsi__sm_maker *k, int v, int *in, int *out)
 {
     int a, b;
@@ -728,7 +728,7 @@ static double fsi__sm_across(const fsi__sm_maker *k, int t, int corner)
     return d[0] * c2 * c2 + 2 * (d[2] + 2 * d[3]) * c2 * s2 + d[1] * s2 * s2;
 }
 
-/* Each names an edge of two triangles, that no other one names. */
+/* Each crease must be on an edge of two triangles, and only one on an edge. */
 static fsi_status fsi__sm_place_creases(fsi__sm_maker *k)
 {
     int i;
@@ -920,7 +920,7 @@ static fsi_status fsi__sm_make_bars(fsi__sm_maker *k, int *used)
     return FSI_OK;
 }
 
-/* Two stiffnesses in a row, each over half a segment: what gives adds up. */
+/* Two stiffnesses in series, each over half a segment: their compliances add. */
 static double fsi__sm_in_row(double a, double la, double b, double lb)
 {
     return a > 0 && b > 0 ? (la + lb) / (la / a + lb / b) : 0;
@@ -1006,7 +1006,7 @@ static fsi_status fsi__sm_make_joints(fsi__sm_maker *k, int *used)
     return FSI_OK;
 }
 
-/* Hanging together: each vertex points to a lower one of its part. */
+/* Connected components: each vertex refers to a lower one of its component. */
 static int fsi__sm_root(int *part, int v)
 {
     while (part[v] != v) v = part[v] = part[part[v]];
@@ -1033,7 +1033,7 @@ static void fsi__sm_find_parts(fsi__sm_model *m)
     for (i = 0; i < m->vertices; i++) m->part[i] = fsi__sm_root(m->part, i);
 }
 
-/* Edges that meet others: those of triangles, and segments that are not among them; and points. */
+/* Edges for contact, of triangles and of other segments; and points. */
 static void fsi__sm_list_edges(fsi__sm_maker *k)
 {
     fsi__sm_model *m = k->m;
@@ -1080,8 +1080,8 @@ static void fsi__sm_list_edges(fsi__sm_maker *k)
     for (i = 0; i < m->vertices; i++) if (m->part[i] == i && m->point[i] == 1) m->point[m->points++] = i;
 }
 
-/* Of the mass of each vertex, its elements' shares; an element gets that of the vertex that gives it least. Membranes
-   need most of it: they buckle. */
+/* The mass of each vertex is divided among its elements; an element gets the smallest part that one of its vertices
+   gives it. Membranes, which buckle, get most. */
 static void fsi__sm_share_mass(fsi__sm_model *m, double *wanted)
 {
     static const double weight[FSI__SM_KINDS] = { 8, 1, 2, 0, 0, 0 };
@@ -1291,7 +1291,7 @@ static void fsi__sm_copy_desc(fsi__sm_maker *k)
     }
 }
 
-/* Triangles or segments that are there twice. */
+/* Refuses two triangles or segments with the same vertices. Errors: MESH. */
 static fsi_status fsi__sm_check_twins(const fsi__sm_maker *k)
 {
     const fsi__sm_model *m = k->m;
@@ -1539,9 +1539,9 @@ FSI_API void fsi__sm_lay_damped(const fsi__sm_model *m, fsi__sm_model *d, fsi__a
     d->bow = (fsi__sm_bow *)fsi__take(a, (size_t)d->count[FSI__SM_BEND], sizeof *d->bow);
 }
 
-/* Damping is objective: it acts on the rates of the strains e that an element's energy is made of, so that turning is
-   free. Over a step 1/2 k (e - r)^2 + k beta/(2 dt) (e - e0)^2 = 1/2 (1 + b) k (e - r')^2 + const., b = beta/dt, r' =
-   (r + b e0) / (1 + b), e0 that of the beginning: an element and its damper are one. */
+/* Damping is objective: it acts on the rates of the strains e in an element's energy, not on rotations. Over a step 1/2
+   k (e - r)^2 + k beta/(2 dt) (e - e0)^2 = 1/2 (1 + b) k (e - r')^2 + const., b = beta/dt, r' = (r + b e0) / (1 + b),
+   e0 the strain at the beginning: an element and its damper are one element. */
 static void fsi__sm_damp_membrane(fsi__shell_membrane *r, const double *x, double b)
 {
     const double none[3] = { 0, 0, 0 }, by = r->neo_hookean ? b : 1 + b;
