@@ -246,8 +246,7 @@ static int fsi__sc_may_meet(void *user, int i, int j)
     return 1;
 }
 
-/* The distance at rest of two features that are closer than the barrier reaches; 0: there is none, or they touch at
-   rest. */
+/* Distance at rest of two features that are listed as close; 0: they are not, or they touch at rest. */
 static double fsi__sc_distance_at_rest(const fsi__sc_contacts *m, fsi_pair kind, int i, int j)
 {
     const int set = kind == FSI_EDGE_EDGE;
@@ -372,7 +371,7 @@ FSI_API fsi_status fsi__sc_add_wall(fsi__sc_contacts *m, const char *fn, const f
     return status;
 }
 
-/* Do the points and their steps stay in their boxes? The boxes reach range / 2 and the clearance farther than that. */
+/* Do the points and their steps stay in their boxes? The boxes extend range / 2 and the clearance beyond. */
 static int fsi__sc_stay_in_boxes(const fsi__sc_contacts *m, const double *x, const double *dx, int points)
 {
     int i, a;
@@ -422,7 +421,7 @@ FSI_API fsi_status fsi__sc_end_pairs(fsi__sc_contacts *m, const char *fn)
 
 /* A number of every pair. Its gap is measured where an iteration begins; while no point goes farther than `longest`
    from there, pairs whose gap is larger than twice that need not be measured again. number: kappa of ENERGY; of SWEEP
-   the share of a gap to keep. */
+   the fraction of a gap to keep. */
 typedef struct fsi__sc_pair_job {
     fsi__sc_contacts *m;
     const double *x, *dx;
@@ -431,8 +430,7 @@ typedef struct fsi__sc_pair_job {
 } fsi__sc_pair_job;
 enum { FSI__SC_PAIR_GAP, FSI__SC_PAIR_ENERGY, FSI__SC_PAIR_SWEEP };
 
-/* How much nearer its features can have come since the gap was measured: points of a feature go no farther than its
-   farthest vertex. */
+/* Bound of the decrease of a gap since it was measured: points of a feature move no farther than its vertices. */
 static double fsi__sc_nearer(const fsi__sc_contacts *m, const fsi__sc_pair *p)
 {
     const int n = fsi_pair_points(p->contact.kind), first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
