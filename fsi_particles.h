@@ -328,7 +328,7 @@ FSI_FN fsi__lane fsi__lane_dot(const fsi__lane a[3], fsi__lane x, fsi__lane y, f
 }
 FSI_FN fsi__lane fsi__lane_norm2(const fsi__lane a[3]) { return fsi__lane_dot(a, a[0], a[1], a[2]); }
 
-/* Vectors in lanes, a triple of them and one w: what is computed keeps the w of a. */
+/* Vectors in lanes: a triple and one number w; results have the w of a. */
 FSI_FN fsi__lane4 fsi__lane4_make(double x, double y, double z)
 {
     fsi__lane4 a;
@@ -654,7 +654,7 @@ typedef struct fsi__nb_tile {
     int rank[FSI__NB_TILE];
     int hit[FSI__NB_TILE];
     int count;
-    int shift;  /* the cell's own points: rank + shift is their place in the tile */
+    int shift;  /* the cell's own points: rank + shift is their index in the tile */
 } fsi__nb_tile;
 
 /* Appends rank i's neighbours among the tile to list + m (as far as `room` goes) and returns the new m. `exact`: the
@@ -832,7 +832,7 @@ static void fsi__nb_sort(fsi__nb_build *b)
     }
 }
 
-/* Rows of cells that hold points, and each rank's place in its row. */
+/* Rows of cells with points, and the x of each rank's cell. */
 static void fsi__nb_make_rows(fsi__nb_build *b)
 {
     uint64_t last = 0;
@@ -1109,7 +1109,7 @@ static fsi_status fsi__nb_begin(fsi_neighbors *nb, fsi__nb_build *b, const fsi_v
     return FSI_OK;
 }
 
-/* What was built takes the place of what was there. */
+/* The new lists replace the former ones. */
 static void fsi__nb_publish(fsi_neighbors *nb, const fsi__nb_build *b)
 {
     fsi__nb_impl *impl = (fsi__nb_impl *)nb->impl;
@@ -1197,7 +1197,7 @@ FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind
     about->shown = shown;
 }
 
-/* Arrays may have moved: what shows them to the user follows. */
+/* Arrays may have moved: updates the public pointers. */
 static void fsi__particles_show(fsi__particles *t)
 {
     int k;
@@ -1231,7 +1231,7 @@ FSI_API fsi_status fsi__particles_room_for_sources(fsi__particles *t, const char
     return fsi__particles_reserve(t, fn, fsi__particles_rows_for(t, (int)rows));
 }
 
-/* Can these be added? */
+/* Checks particles that are to be added. */
 static fsi_status fsi__particles_check_new(const fsi__particles *t, const char *fn, const fsi_vec3 *positions,
     const fsi_vec3 *velocities, int count)
 {
@@ -1567,8 +1567,8 @@ static fsi__lane fsi__foam_crest(const fsi__foam *f, int r)
     return fsi__f8_sum(sum);
 }
 
-/* Spray has fewer than 6, bubbles more than 20 of the 32.5 neighbours that there are at H = 2 dx in 3D (shares of
-   them else). */
+/* Spray has fewer than 6, bubbles more than 20 of the 32.5 neighbours that there are at H = 2 dx in 3D (the same
+   fractions otherwise). */
 FSI_API int fsi__find_marker(const fsi__foam *f, int r, fsi_real *aeration)
 {
     const fsi__foam_full full = fsi__foam_full_of(f->dim, f->ratio);
@@ -1686,7 +1686,7 @@ FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_v
 
 /* ---- >>filling shapes ------------------------------------------------------------------------------------- */
 
-/* Particles that were there, by the cell of side dx that they are in, as seen from the first site. */
+/* Present particles, hashed by cells of side dx that start at the first site. */
 typedef struct fsi__taken { const fsi_vec3 *position; int count, mask, *head, *next; } fsi__taken;
 
 static const char *const fsi__fill_kinds[3] = { "box", "sphere", "mesh" };
@@ -1771,7 +1771,7 @@ static void fsi__sites_around(fsi__sites *s, const fsi__particles *t, const fsi_
     }
 }
 
-/* Fills `sites`; n 0 where none is within the clip. */
+/* Sets `sites`; n = 0 if none is within the clip. */
 static fsi_status fsi__plan_fill(const fsi__particles *t, const fsi__fill *f, fsi__sites *sites)
 {
     const double dx = (double)t->dx;
@@ -1797,7 +1797,7 @@ static fsi_status fsi__plan_fill(const fsi__particles *t, const fsi__fill *f, fs
     return FSI_OK;
 }
 
-/* The cell of x, which lies within some cells of the sites; 2D: of z nothing is known. */
+/* The cell of x, which is near the sites; 2D: z is ignored. */
 static void fsi__taken_cell(const fsi__sites *s, fsi_vec3 x, int cell[3])
 {
     cell[0] = (int)floor(((double)x.x - s->lo[0]) / s->dx - s->first[0]);
@@ -1810,7 +1810,7 @@ static uint32_t fsi__taken_key(const int cell[3])
     return (uint32_t)cell[0] * 73856093u ^ (uint32_t)cell[1] * 19349663u ^ (uint32_t)cell[2] * 83492791u;
 }
 
-/* Is x within a cell of the sites? Sites of a mesh and a sphere are fewer, no matter. */
+/* Is x within one cell of the lattice's box? The sites of a mesh or sphere are a subset. */
 static int fsi__is_by_sites(const fsi__sites *s, fsi_vec3 x)
 {
     int k;
@@ -1821,7 +1821,7 @@ static int fsi__is_by_sites(const fsi__sites *s, fsi_vec3 x)
     return 1;
 }
 
-/* Sorts a copy of the particles near the sites, as those of the simulator move when it grows; 0: no memory. */
+/* Hashes a copy of the particles near the sites (the simulator's array may move when it grows). 0: no memory. */
 static int fsi__make_taken(const fsi__particles *t, const fsi__sites *s, fsi__taken *taken, fsi_vec3 **copy)
 {
     const fsi_vec3 *x = *t->position;
@@ -1862,7 +1862,7 @@ static void fsi__free_taken(fsi_context *context, fsi__taken *t, fsi_vec3 *copy)
     fsi__free(context, t->head, (size_t)t->mask, sizeof(int));
 }
 
-/* Is one of the particles that were there nearer to x than 0.6 dx? */
+/* Is one of the former particles closer to x than 0.6 dx? */
 static int fsi__is_taken(const fsi__sites *s, const fsi__taken *t, fsi_vec3 x)
 {
     const double reach = 0.6 * s->dx;
@@ -1889,7 +1889,7 @@ static int fsi__is_in_shape(const fsi__fill *f, const fsi_shape *shape, fsi_vec3
     return f->kind == FSI__FILL_MESH ? fsi__is_well_inside(shape, x, dx, hint) : shape->distance(shape, x, hint) <= 0;
 }
 
-/* Adds the free sites that the shape takes. */
+/* Adds the free sites inside the shape. */
 static fsi_status fsi__add_sites(const fsi__particles *t, const fsi__fill *f, const fsi__sites *s,
     const fsi__taken *taken)
 {
