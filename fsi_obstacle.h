@@ -94,7 +94,7 @@ FSI_FN fsi__obstacle *fsi__obstacle_at(const fsi__obstacles *list, int k)
 FSI_API fsi_status fsi__check_carrier(fsi_context *context, const char *fn, const fsi_body *body, int id, int dim,
     int in_plane);
 FSI_API fsi_status fsi__obstacles_check_carriers(const fsi__obstacles *list, const char *fn, int in_plane); /* of all */
-/* Rotation vector from one pose to another, the shorter way round. */
+/* Rotation vector from one pose to another, by the smaller angle. */
 FSI_API fsi_vec3 fsi__turn_between(fsi_pose a, fsi_pose b);
 /* A PRESCRIBED body's pose at fraction s of its motion from `from` to its end. */
 FSI_API fsi_pose fsi__pose_on_the_way(const fsi_body *body, fsi_pose from, double s);
@@ -200,14 +200,13 @@ FSI_FN int fsi__is_sheet(const fsi__obstacles *list, int k)
 FSI_API int fsi__walls_leave_out(const fsi__walls *w, uint32_t filter, fsi_vec3 x);
 /* The closest point of an obstacle when x is in its solid, wherever its faces are; else face -1. */
 FSI_API fsi_mesh_hit fsi__inside_of(const fsi__obstacle *o, fsi_vec3 x);
-/* Moves *x, wanted after the way from `from`, out of all solids (sph.md 8): onto the end position of the face it
-   would pass, a hair in front of it, keeping the tangential motion; again for the next face, as corners need. What a
-   face carries away from where `own`, within `reach` of the way, was looked for meets others there: they are looked
-   for anew. */
+/* Moves *x, the end of the path from `from`, out of all solids (sph.md 8): onto the end position of the face it would
+   pass, `hair` in front of it, keeping the tangential motion; repeated for the next face, as at corners. If a face
+   carries the particle beyond `reach` of the path, where the faces `own` were found, they are found again. */
 FSI_API int fsi__place(const fsi__walls *w, fsi__faces *own, uint32_t filter, fsi_vec3 from, fsi_real reach,
     fsi_vec3 *x);
-/* Where no way leads out that its faces tell: back to where the particle came from, on to where it wanted to be
-   though a solid has passed between, or to a free place nearby. Else it stays between the solids that close on it. */
+/* If fsi__place fails: back to `from`, or on to `wanted` although a solid has passed between, or to a free position
+   nearby. Else *x stays between the solids that close on it. */
 FSI_API int fsi__squeeze(const fsi__walls *w, uint32_t filter, fsi_vec3 from, fsi_vec3 wanted, fsi_vec3 *x);
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -711,7 +710,7 @@ FSI_API int fsi__own_faces(const fsi__obstacles *list, const fsi__faces *group, 
 
 /* ---- >>placement ------------------------------------------------------------------------------------------------- */
 
-/* The first face that the way from a to b passes through from the liquid's side; normal turned to that side. */
+/* The first face that the path from a to b crosses from the liquid's side; the normal points to that side. */
 static fsi_mesh_hit fsi__first_hit(const fsi__obstacles *list, const fsi__faces *faces, fsi_vec3 a, fsi_vec3 b)
 {
     fsi_mesh_hit best;
@@ -841,7 +840,7 @@ FSI_API int fsi__place(const fsi__walls *w, fsi__faces *own, uint32_t filter, fs
     for (round = 0; round < 8; round++) {
         fsi_mesh_hit hit = fsi__first_hit(w->list, own, from, *x);
 
-        /* In front of the first face on its way; else out of the solid that it is in; else it is free. */
+        /* In front of the first face on its path; else out of the solid that it is in; else it is free. */
         if (hit.face >= 0) {
             const fsi_real depth = fsi_v3_dot(fsi_v3_sub(*x, hit.point), hit.normal);
             if (round >= 4 || depth >= eps) *x = fsi_v3_madd(hit.point, eps, hit.normal);
