@@ -280,8 +280,8 @@ FSI_API double fsi__sph_plane(int dim, double delta, double *slope)
 
 /* Sums over a lattice of spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a
    wall at dx/2 cuts off (sph.md 2, 4.4). viscous: (1-q)(2-q) q^2; drag: of the half behind the wall, (1-q)(2-q) (x/r)^2
-   times what mirrored rows move against a particle that slides along x, over its velocity. packed: the closest packing
-   of the same density instead, hexagonal or face-centred cubic. */
+   times the relative motion of mirrored rows for a particle that slides along x, over its velocity. packed: the closest
+   packing of the same density instead, hexagonal or face-centred cubic. */
 typedef struct fsi__sph_lattice { double sum, gradient, miss, viscous, drag; } fsi__sph_lattice;
 
 static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
@@ -380,8 +380,8 @@ FSI_API fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
 
 /* ---- >>boundary integrals ------------------------------------------------------------------------------------- */
 
-/* The solid's share of the kernel is a volume integral; the divergence theorem turns it into a sum over faces, and
-   Green's theorem each face into a sum over its edges (sph.md 4.2). Seen along the plane of a face, f the foot of x:
+/* The fraction of the kernel in the solid is a volume integral; the divergence theorem turns it into a sum over faces,
+   and Green's theorem each face into a sum over its edges (sph.md 4.2). In the plane of a face, f is the foot of x:
 
             u ______________ w        the part of the edge inside the support disc (radius Rd) from b0 to b1,
              \  b0     b1   /         outside it the integrand is constant in the angle
@@ -575,7 +575,7 @@ static fsi_real fsi__sph_edge_distance(const fsi_mesh *mesh, int face, int k, fs
     return fsi_v3_norm(fsi_v3_sub(ax, fsi_v3_scale(ab, t)));
 }
 
-/* Is the support disc of x within the coplanar patch of this face, as far as this face can tell? */
+/* Is the support disc of x within the coplanar patch of this face, judged by this face alone? */
 static int fsi__sph_covers(const fsi__obstacle *o, int face, fsi_vec3 x, fsi_real support)
 {
     int k;
@@ -635,7 +635,7 @@ FSI_API void fsi__sph_make_contacts(const fsi__sph_scene *scene, const fsi__sph_
         fsi_vec3 away = fsi_v3_sub(x, item->hit.point), n = fsi_v3_scale(item->hit.normal, sheet ? item->side : 1);
         if (!fsi__sph_is_minimum(scene->obstacles, list, k)) continue;
         if (!sheet && item->hit.side != fsi__sph_group_side(scene->obstacles, list, k)) continue;
-        if (side < 0 && w->contact_count > 0) continue; /* inside: only the way out that is shortest */
+        if (side < 0 && w->contact_count > 0) continue; /* inside: only the shortest path out */
         if ((double)item->hit.t > 1e-4 * scene->dhat * h) n = fsi_v3_scale(away, (fsi_real)side / item->hit.t);
         c->n[0] = (fsi__lane)n.x;
         c->n[1] = (fsi__lane)n.y;
@@ -646,8 +646,8 @@ FSI_API void fsi__sph_make_contacts(const fsi__sph_scene *scene, const fsi__sph_
     }
 }
 
-/* Which side of a sheet the particle is on: the sign of its closest point, turned when the way from the start of the
-   step passed through the sheet. */
+/* Which side of a sheet the particle is on: the sign of its closest point, reversed if the path from the start of the
+   step crossed the sheet. */
 static fsi_real fsi__sph_sheet_side(const fsi__obstacles *obstacles, const fsi__faces *faces, int owner,
     fsi_vec3 from, fsi_vec3 x)
 {
@@ -681,7 +681,7 @@ static int fsi__sph_part_of(fsi__sph_view *view, int owner, const fsi_mesh_hit *
     return k;
 }
 
-/* Keeps the nearest items, nearest first; equal ones in order of coming. */
+/* Keeps the nearest items, nearest first; equal ones in order of insertion. */
 static void fsi__sph_keep_near(fsi__sph_view *view, const fsi__sph_near *item)
 {
     int j = view->near_count;
