@@ -204,7 +204,7 @@ static void fsi__tension_turn_normal(const fsi__tension *t, const fsi__sph_wall 
     int k;
     for (k = 0; k < 3; k++) tau[k] = n[k] - fsi__sph_dot3(n, b) * b[k];
     length = sqrt(fsi__sph_dot3(tau, tau));
-    if (!(length > 1e-3)) return; /* the surface lies along the wall: a film, or what the wall does not hold */
+    if (!(length > 1e-3)) return; /* the surface is parallel to the wall: a film, or not in contact */
     for (k = 0; k < 3; k++) n[k] = f * n[k] + (1 - f) * (sine * tau[k] / length - cosine * b[k]);
 }
 
@@ -298,7 +298,7 @@ static int fsi__drop_of(int *drop, int r)
     return r;
 }
 
-/* Joins surface particles that are neighbours; the lowest rank stands for all. */
+/* Joins surface particles that are neighbours; the lowest rank represents each set. */
 FSI_API void fsi__tension_find_drops(const fsi__tension *t)
 {
     int r, k;
