@@ -110,9 +110,9 @@ FSI__STRICT_BEGIN
    grow: with K = -dt nu L, x the iterate, r its residual and v = x + r, |v*|^2 - |v|^2 = |v* - v|^2 + 2 x.Kx + 2 r.Kx
    >= |v* - v| (|v* - v| - 2 |r|). */
 
-/* What the walls give to rank r that moves with v; returns their share of the diagonal. Coupled bodies find it in
-   part->force and part->weight. delta: for directions p, to which velocities that are given add nothing; then
-   part->force is what the operator takes from the particle, the opposite. */
+/* Viscous force of the walls on rank r with velocity v; returns their part of the diagonal. For coupled bodies it is in
+   part->force and part->weight. delta: for directions p, without the prescribed velocities; then part->force has the
+   opposite sign. */
 static double fsi__sph_drag_push(const fsi__sph_viscosity *o, int r, const double *v, int delta, double *sum)
 {
     fsi__sph_wall *w = o->slot[r] >= 0 ? &o->wall[o->slot[r]] : NULL;
