@@ -205,8 +205,8 @@ FSI_API fsi_mesh_hit fsi__inside_of(const fsi__obstacle *o, fsi_vec3 x);
    carries the particle beyond `reach` of the path, where the faces `own` were found, they are found again. */
 FSI_API int fsi__place(const fsi__walls *w, fsi__faces *own, uint32_t filter, fsi_vec3 from, fsi_real reach,
     fsi_vec3 *x);
-/* If fsi__place fails: back to `from`, or on to `wanted` although a solid has passed between, or to a free position
-   nearby. Else *x stays between the solids that close on it. */
+/* Last resort of fsi__place: back to `from`, or on to `wanted` although a solid has passed between, or to a free
+   position nearby. Else *x stays between the solids that close on it. */
 FSI_API int fsi__squeeze(const fsi__walls *w, uint32_t filter, fsi_vec3 from, fsi_vec3 wanted, fsi_vec3 *x);
 
 #if defined(__cplusplus) && defined(__GNUC__)
