@@ -43,7 +43,7 @@ typedef struct fsi_rigid_shape {
     fsi_real density;        /* [kg/m^3] (2D: [kg/m^2] per metre of depth); default 1000 */
 } fsi_rigid_shape;
 
-/* Shapes about their own middle, of density 1000. */
+/* Shapes centred at the origin of their pose, of density 1000. */
 FSI_API fsi_rigid_shape fsi_rigid_sphere(fsi_real radius);
 FSI_API fsi_rigid_shape fsi_rigid_capsule(fsi_real radius, fsi_real half_length);
 FSI_API fsi_rigid_shape fsi_rigid_box(fsi_vec3 half);
@@ -56,15 +56,16 @@ FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_sh
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
-/* A shape as a body keeps it: about the centre of mass, along body axes. */
+/* A shape of a body, relative to the centre of mass, in body axes. */
 typedef struct fsi__col_part {
     fsi_rigid_shape_kind kind;
-    fsi__d3 at;                   /* its middle; MESH: of its bounding box, vertices count from the centre of mass */
+    fsi__d3 at;                   /* its centre; MESH: of the bounding box; vertices are relative to the centre of
+                                     mass */
     double turn[9];               /* shape axes to body axes */
     fsi__d3 half;                 /* BOX (2D: z infinite), MESH: of its bounding box */
     double radius, length;        /* length: half */
     double thick;                 /* half its smallest extent */
-    double reach;                 /* of its farthest point from the centre of mass */
+    double reach;                 /* distance of its farthest point from the centre of mass */
     fsi_mesh *mesh;               /* MESH: its own copy */
     fsi__d3 *sample;              /* MESH: points on it, vertices first */
     int samples, corners;         /* corners: how many of them are vertices */
@@ -74,13 +75,13 @@ typedef struct fsi__col_part {
 typedef struct fsi__col_placed {
     const fsi__col_part *part;
     int body, index;              /* index: of the part in its body */
-    fsi__d3 c;                    /* middle; MESH: centre of mass */
+    fsi__d3 c;                    /* centre; MESH: centre of mass of the body */
     double a[9];                  /* shape axes to world */
     double lo[3], hi[3];          /* bounding box, with the region that it may reach in the step */
 } fsi__col_placed;
 
-/* A contact point of a and b: midway between their surfaces, normal out of b, depth negative for a gap. feature: names
-   the pair of features. hidden: the owner needs no row for it. */
+/* A contact point of a and b: midway between their surfaces, normal out of b, depth negative for a gap. feature:
+   identifies the pair of features. hidden: needs no row in the contact solve. */
 typedef struct fsi__col_point { fsi__d3 x, n; double depth; uint32_t feature; int hidden; } fsi__col_point;
 
 /* Contact points of one pair of parts. Those of about the same normal are a patch; a patch is reduced to the points
@@ -90,27 +91,30 @@ typedef struct fsi__col_point { fsi__d3 x, n; double depth; uint32_t feature; in
 typedef struct fsi__col_manifold {
     fsi__col_point point[FSI__COL_POINTS];
     int n;
-    double margin;         /* wider gaps are left out */
-    double bound;          /* where no point was found: a lower bound of the gap */
+    double margin;         /* points with a larger gap are left out */
+    double bound;          /* if no point was found: a lower bound of the gap */
 } fsi__col_manifold;
 
-/* Checks. what: "desc.pose", "shape 2: pose" ... flat: in 2D, the pose lies in the plane z = 0. Errors: ARGUMENT, NAN,
-   LIMIT; of shapes also COOKIE, MESH; name the field. */
+/* Checks of input, here of a pose. what: its name in errors, as "desc.pose", "shape 2: pose". Errors of the three:
+   ARGUMENT, NAN, LIMIT; of shapes also COOKIE, MESH; name the field. */
 FSI_API fsi_status fsi__col_check_pose(fsi_context *context, const char *fn, const char *what, int index,
     const fsi_pose *p);
+/* In 2D: the pose lies in the plane z = 0. */
 FSI_API fsi_status fsi__col_check_flat(fsi_context *context, const char *fn, const char *what, int index, int dim,
     const fsi_pose *p);
+/* Sizes, density, pose and mesh of shape `index`. */
 FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, const fsi_rigid_shape *s, int index,
     int dim);
 FSI_API int fsi__col_within(fsi_vec3 v, double most); /* finite, and no component above `most` */
 
 /* The part of a body with its centre of mass at `center` of the frame of the shape's pose. Errors: MEMORY, LIMIT
-   (samples), those of fsi_mesh_create; then part holds what is to be freed. */
+   (samples), those of fsi_mesh_create; then call free_part. */
 FSI_API fsi_status fsi__col_make_part(fsi_context *context, fsi__col_part *part, const fsi_rigid_shape *s,
     fsi__d3 center, int dim, const char *fn, int index);
+/* Frees what make_part made; a zeroed part is fine. */
 FSI_API void fsi__col_free_part(fsi_context *context, fsi__col_part *part);
 FSI_API double fsi__col_volume(const fsi__col_part *part, int dim);
-/* The part where its body is. bound: its bounding box, inflated by `grow`. */
+/* The part at the pose of its body. bound: its bounding box, inflated by `grow`. */
 FSI_API void fsi__col_place(const fsi__col_part *part, fsi__d3 center, const double *turn, fsi__col_placed *p);
 FSI_API void fsi__col_bound(fsi__col_placed *p, double grow);
 /* Distance of the world point x from a part, negative inside; n: gradient. Meshes: 1e300 beyond `reach`. */

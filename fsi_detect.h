@@ -1,4 +1,4 @@
-/* fsi_detect.h - contacts of rigid bodies that move: broad phase, contact points, contacts ahead within the step.
+/* fsi_detect.h - contacts of moving rigid bodies: broad phase, contact points, first contacts within the step.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -25,8 +25,8 @@
 
 /* ---- >>kinds of bodies ------------------------------------------------------------------------------------------- */
 
-/* What moves a body. DYNAMIC: forces and contacts. KINEMATIC: only what fsi_rigid_set_target or fsi_rigid_set_velocity
-   says; nothing pushes it back. STATIC: nothing. NONE: a removed body's place in the arrays. */
+/* Kinds of motion. DYNAMIC: by forces and contacts. KINEMATIC: prescribed by fsi_rigid_set_target or
+   fsi_rigid_set_velocity, without reaction. STATIC: none. NONE: the free row of a removed body. */
 typedef enum fsi_rigid_kind { FSI_RIGID_NONE, FSI_RIGID_STATIC, FSI_RIGID_KINEMATIC, FSI_RIGID_DYNAMIC } fsi_rigid_kind;
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
@@ -35,24 +35,24 @@ typedef enum fsi_rigid_kind { FSI_RIGID_NONE, FSI_RIGID_STATIC, FSI_RIGID_KINEMA
 typedef struct fsi__cd_solid {
     fsi__col_part *part;
     int parts;
-    double reach;                 /* of the farthest point from the centre of mass */
+    double reach;                 /* distance of the farthest point from the centre of mass */
     double thick;                 /* half the smallest extent of its largest part */
     uint32_t filter, mask;
     int link;                     /* of its tree; -1: free */
 } fsi__cd_solid;
 
-/* first: offset from the first origin, of worlds whose origin moves. */
+/* first: the offset before any shift of the origin. */
 typedef struct fsi__cd_plane { int alive; fsi__d3 n; double first, offset, friction, restitution; } fsi__cd_plane;
 
 /* Two parts whose boxes meet; p's body has the larger id; q < 0: plane -1 - q. Its contact points are point[first] ..
-   point[first + count - 1], `most` have room. next: the next pair whose q is of the same body, -1: none. bent:
-   rotations may close more of its gaps in this substep than its rows predict, which are linear. */
+   point[first + count - 1], room for `most`. next: the next pair whose q is of the same body, -1: none. bent: rotations
+   may close more of its gaps in this substep than its rows predict, which are linear. */
 typedef struct fsi__cd_pair { int p, q; int first, most, count; int next, bent; } fsi__cd_pair;
 
 /* A body in the search. */
 typedef struct fsi__cd_note {
-    fsi__d3 blow;                 /* velocity of the fastest body that may hit it, and may give it that velocity */
-    int pairs, first, other;      /* its pairs: how many; the first where it is p, and where it is q; -1: none */
+    fsi__d3 blow;                 /* velocity of the fastest body that may hit it: a bound of the velocity it may get */
+    int pairs, first, other;      /* number of its pairs; the first in which it is p, and in which it is q; -1: none */
     int struck;                   /* of a group's root: some body of it may be stopped in this substep */
 } fsi__cd_note;
 
@@ -83,17 +83,17 @@ typedef struct fsi__cd_scene {
     fsi__cd_found *found;
 } fsi__cd_scene;
 
-/* All contact points in the coming dt, from the velocities `moving` has. Errors: MEMORY, LIMIT. */
+/* All contact points within the next dt seconds, with the velocities in `moving`. Errors: MEMORY, LIMIT. */
 FSI_API fsi_status fsi__cd_search(const fsi__cd_scene *w, double dt, const char *fn);
 FSI_API void fsi__cd_free(fsi_context *context, fsi__cd_found *found);
 FSI_API int fsi__cd_active(const fsi__cd_scene *w, int id);   /* dynamic and awake, or kinematic with a velocity */
 FSI_API int fsi__cd_may_meet(const fsi__cd_scene *w, int a, int b); /* by kinds, filters, and no joint between them */
 FSI_API double fsi__cd_thickness(const fsi__cd_scene *w, int a, int b); /* the smaller one; b < 0: a plane */
 FSI_API double fsi__cd_margin(const fsi__cd_scene *w, int a, int b);  /* closer bodies are in contact [m] */
-/* The parts of a body, about its centre of mass. make: errors as those of fsi__col_make_part; then `solid` is to be
-   freed. */
+/* The parts of a body, about its centre of mass. make: errors as those of fsi__col_make_part; then call free_solid. */
 FSI_API fsi_status fsi__cd_make_solid(fsi_context *context, fsi__cd_solid *solid, const fsi_rigid_shape *shapes, int n,
     fsi_vec3 center, int dim, const char *fn);
+/* Frees what make_solid made; a zeroed solid is fine. */
 FSI_API void fsi__cd_free_solid(fsi_context *context, fsi__cd_solid *solid);
 FSI_API double fsi__cd_volume(const fsi__cd_solid *solid, int dim);
 /* FSI_REAL_MAX: no parts */
@@ -108,11 +108,12 @@ FSI_API fsi_status fsi__cd_tessellate(fsi_context *context, const fsi__cd_solid 
 FSI_API int fsi__cd_root(int *parent, int k);
 FSI_API void fsi__cd_join(int *parent, int a, int b);
 
-/* Shell sort (Ciura's gaps): in place, the same everywhere; fast where the order has changed little. */
+/* Shell sort (Ciura's gaps): in place, deterministic, fast if the order has changed little. */
 #define FSI__CD_GAPS 18
+/* The FSI__CD_GAPS gaps, in descending order; static memory. */
 FSI_API const int *fsi__cd_shell_gaps(void);
 
-/* Room for n rows of one scratch array, keeping `rows`. */
+/* Room for n rows of one scratch array; the first `rows` are kept. Errors: MEMORY. */
 FSI_API fsi_status fsi__cd_room(fsi_context *context, void *array, size_t size, int rows, int *capacity, int n,
     const char *fn);
 #define FSI__CD_ROOM(context, array, rows, capacity, n, fn) \

@@ -5,7 +5,7 @@
       Nothing: fsi_rigid.h includes this file, makes the trees and reads them. docs/rigid.md derives the equations.
 
    WHAT IT DOES
-      A tree has a root, free or fixed, and links; each link hangs by one joint (revolute, prismatic, weld) on its
+      A tree has a root, free or fixed, and links; one joint (revolute, prismatic, weld) connects each link to its
       parent. Its state is a vector of coordinates, so that joints hold exactly. Springs and dampers are implicit;
       limits are impulses; a scripted joint follows a target or a track. Closed loops of joints are not possible.
 
@@ -57,7 +57,7 @@ typedef struct fsi_rigid_tree {
 
 typedef struct fsi__jt_track { double *time; fsi_real *value; int count; double period; } fsi__jt_track;
 
-/* A joint's coordinate moves freely, or follows a target or a track. */
+/* A joint's coordinate is free, or prescribed by a target or a track. */
 enum { FSI__JT_FREE, FSI__JT_TARGET, FSI__JT_TRACK };
 
 /* The joint between a link and its parent. */
@@ -113,7 +113,7 @@ FSI_API void fsi__jt_loads(fsi__jt_tree *t, const double *q, const double *u);
 FSI_API int fsi__jt_factor_mass(fsi__jt_tree *t);       /* A = M, scripted joints held. 0: not positive definite */
 FSI_API int fsi__jt_predict(fsi__jt_tree *t, double dt, double end); /* end: time then [s]. 0: inertia is singular */
 FSI_API int fsi__jt_advance(fsi__jt_tree *t, double dt, double end); /* 0: inertia is singular */
-FSI_API double fsi__jt_script(const fsi__jt_joint *j, double time);  /* where a scripted joint is to be */
+FSI_API double fsi__jt_script(const fsi__jt_joint *j, double time);  /* prescribed coordinate of a scripted joint */
 
 /* Impulses on link l: moment about its centre, force. add: g += J_l^T (moment, force). response: y = A^-1 of that,
    which is returned. kick: u and g change; pseudo_kick: pu changes. */
@@ -126,7 +126,7 @@ FSI_API void fsi__jt_pseudo_kick(fsi__jt_tree *t, int l, fsi__d3 moment, fsi__d3
 FSI_API double fsi__jt_relax_limits(fsi__jt_tree *t, double dt);
 FSI_API void fsi__jt_warm_limits(fsi__jt_tree *t);      /* applies the impulses of the substep before */
 
-/* Published state. begin: copies it into the step's numbers; commit: back. place: kinematics of it. */
+/* Published state. begin: copies it to the step's arrays; commit: copies it back. place: its kinematics. */
 FSI_API void fsi__jt_begin(fsi__jt_tree *t);
 FSI_API void fsi__jt_commit(fsi__jt_tree *t);
 FSI_API void fsi__jt_place(fsi__jt_tree *t, const fsi_pose *root);
@@ -136,12 +136,14 @@ FSI_API void fsi__jt_hang(fsi__jt_joint *j, const fsi_pose *parent, const fsi_po
 /* Copies a track, which replaces the one before. 0: no memory, nothing has changed. */
 FSI_API int fsi__jt_set_track(fsi_context *context, fsi__jt_track *track, const double *times, const fsi_real *values,
     int count, double period);
+/* Saves or loads, by the mode of st: coordinates, rates, joint forces and targets; state_scripts: which links follow a
+   script. */
 FSI_API void fsi__jt_state(fsi__stream *st, fsi__jt_tree *t);
 FSI_API void fsi__jt_state_scripts(fsi__stream *st, fsi__jt_tree *t);
-/* Does a saved state agree with itself? note_pose: the pose of each link; agrees: with the coordinates in q1. */
+/* Consistency of a saved state: note_pose takes the pose of each link, agrees compares them with the coordinates q1. */
 FSI_API void fsi__jt_note_pose(fsi__jt_tree *t, int link, fsi_pose pose);
 FSI_API int fsi__jt_agrees(fsi__jt_tree *t);
-FSI_API double fsi__jt_size(const fsi__jt_tree *t); /* how far its joints can be from each other, without slides [m] */
+FSI_API double fsi__jt_size(const fsi__jt_tree *t); /* bound of the distance between its joints, without sliding [m] */
 
 #endif /* FSI_JOINTS_H */
 

@@ -1,4 +1,4 @@
-/* fsi_obstacle.h - meshes and bodies as walls of a liquid: where they are, how they move, what the liquid does to them.
+/* fsi_obstacle.h - meshes and bodies as walls of a liquid: their position and motion, and the forces of the liquid.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -13,13 +13,13 @@
 
    WHAT IS IN HERE (search for >>), all of it for fsi's own headers
       >>obstacles      the list of a liquid's obstacles: add, find, remove, teleport, shift, save and load; the step's
-                       motion between two poses; what the liquid gives them
+                       motion between two poses; impulses of the liquid
       >>six unknowns   small systems of one body
       >>faces          those near a particle, or a group of particles
-      >>placement      particles out of solids: on their way, and where there is none
+      >>placement      particles out of solids: along their path, or to the nearest free position
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
-   PRECISION: places in fsi_real; impulses in double.
+   PRECISION: positions in fsi_real; impulses in double.
 */
 #ifndef FSI_OBSTACLE_H
 #define FSI_OBSTACLE_H
@@ -35,34 +35,34 @@
 
 /* A mesh that rests, is moved by its owner, or is fixed to a body:
 
-      where the last step left it        the step's motion             where its owner wants it
+      position after the last step       the step's motion             position prescribed by its owner
       rest[], or `at` and rest[] in     ------------------->           given->vertices, or carrier->end (PRESCRIBED),
-      the axes of its body               done   done + share            or where the liquid takes it (COUPLED)
+      the axes of its body               done   done + share            or solved with the liquid (COUPLED)
 
-   The mesh that is given is never written. What moves has a shadow of it, which sweeps through the substeps and is
-   what the solver sees. Lists differ in where the shadow of what a body carries stands: in the world, or (local) in
-   the body's axes. */
+   The caller's mesh is never written. A moving obstacle has a copy of it, its shadow, which sweeps through the
+   substeps and which the solver reads. The shadow of an obstacle on a body is kept in world axes or, if the list is
+   local, in the body's axes. */
 typedef struct fsi__obstacle {
     int id;
     const fsi_mesh *given;    /* the caller's, not owned */
     fsi_body *carrier;        /* the body that it is fixed to, not owned; NULL: none */
     uint32_t mask;            /* it acts on particles with filter & mask != 0 */
-    fsi_real contact_angle;   /* through the liquid; the owner's, where it has surface tension [degrees] */
-    const fsi_mesh *mesh;     /* where the solver sees it: `given`, or its shadow */
+    fsi_real contact_angle;   /* measured in the liquid, for surface tension [degrees] */
+    const fsi_mesh *mesh;     /* the mesh that the solver reads: `given`, or the shadow */
     fsi_mesh *shadow;         /* NULL until the obstacle moves */
-    int vertex_count, face_count; /* of `given`, which may be gone when the obstacle goes */
-    fsi_vec3 *rest;           /* vertex_count: where the last step left it; fixed to a body: in its axes */
-    /* face -> coplanar patch, named by its first face; room to find them; NULL: not asked for */
+    int vertex_count, face_count; /* of `given`, which may be destroyed before the obstacle */
+    fsi_vec3 *rest;           /* vertex_count: positions after the last step; on a body: in its axes */
+    /* face -> coplanar patch, numbered by its first face; scratch; NULL: not wanted */
     int *patch, *stack;
-    fsi_pose at;              /* where the last step left its body */
+    fsi_pose at;              /* pose of its body after the last step */
     double reach;             /* of its vertices from the body's centre; 0 without a body [m] */
-    fsi_vec3 *vertex_force;   /* the caller's: given->source_count; NULL: not asked for [N] */
+    fsi_vec3 *vertex_force;   /* the caller's: given->source_count [N]; NULL: not wanted */
     fsi_vec3 *vertex_impulse; /* vertex_count, of the running step [N s]; NULL likewise */
     fsi_vec3 force, torque;   /* mean over the last step; torque about the world's origin [N, N m] */
     /* Of the running step: */
     int body;                 /* index of its body in the owner's table, -1: none */
     int moves;                /* 1: its shadow moves through the substeps */
-    double impulse[3], moment[3]; /* given to the obstacle [N s], about the origin [N m s] */
+    double impulse[3], moment[3]; /* on the obstacle [N s]; about the origin [N m s] */
 } fsi__obstacle;
 
 /* A list whose rows are the owner's structs; each begins with a fsi__obstacle. fsi__obstacles_start sets the first
@@ -70,14 +70,18 @@ typedef struct fsi__obstacle {
 typedef struct fsi__obstacles {
     fsi_context *context;
     int dim;
-    int local;                /* 1: shadows of what bodies carry stand in the bodies' axes, for ever */
+    int local;                /* 1: shadows of obstacles on bodies are in the bodies' axes, always */
     int patched;              /* 1: coplanar patches of faces are kept */
     size_t size;              /* bytes of a row */
     void *rows;
     int count, capacity, next_id;
 } fsi__obstacles;
 
+<<<<<<< HEAD
 /* Begins an empty list, which must be all zeros. */
+=======
+/* Makes a zeroed list an empty one. */
+>>>>>>> wt-c2
 FSI_FN void fsi__obstacles_start(fsi__obstacles *list, fsi_context *context, int dim, size_t size)
 {
     list->context = context;
@@ -89,60 +93,60 @@ FSI_FN fsi__obstacle *fsi__obstacle_at(const fsi__obstacles *list, int k)
     return (fsi__obstacle *)(void *)((unsigned char *)list->rows + (size_t)k * list->size);
 }
 
-/* A body that a step can use, if there is one; id names its obstacle. in_plane: in 2D a COUPLED one must not leave
-   the plane; else only its inertia is looked at. Errors: those of fsi_body_check, LIMIT, ARGUMENT. */
+/* Checks the body (NULL is fine) of obstacle id. in_plane: in 2D a COUPLED one must not leave the plane; else only its
+   inertia is checked. Errors: those of fsi_body_check, LIMIT, ARGUMENT. */
 FSI_API fsi_status fsi__check_carrier(fsi_context *context, const char *fn, const fsi_body *body, int id, int dim,
     int in_plane);
 FSI_API fsi_status fsi__obstacles_check_carriers(const fsi__obstacles *list, const char *fn, int in_plane); /* of all */
-/* Rotation vector from one pose to another, the shorter way round. */
+/* Rotation vector from one pose to another, by the smaller angle. */
 FSI_API fsi_vec3 fsi__turn_between(fsi_pose a, fsi_pose b);
-/* A PRESCRIBED body's pose at fraction s of the way from `from` to its end. */
+/* A PRESCRIBED body's pose at fraction s of its motion from `from` to its end. */
 FSI_API fsi_pose fsi__pose_on_the_way(const fsi_body *body, fsi_pose from, double s);
 
-/* Makes a row behind the others, which does not count yet: the owner completes it, then keeps it or lets go of it.
-   rows may move. mesh and body have been checked. NULL: no memory, and the context says so. */
+/* Makes a new last row that is not counted yet: the owner completes it, then calls keep or let_go. rows may move. mesh
+   and body have been checked. NULL: MEMORY, in the context's error. */
 FSI_API void *fsi__obstacles_begin(fsi__obstacles *list, const char *fn, const fsi_mesh *mesh, fsi_body *body,
     uint32_t mask,
     fsi_vec3 *vertex_force);
-FSI_API int fsi__obstacles_keep(fsi__obstacles *list);    /* that row counts now; returns its id */
-/* Frees it; returns MEMORY. */
+FSI_API int fsi__obstacles_keep(fsi__obstacles *list);    /* counts the new row; returns its id */
+/* Frees the new row; returns MEMORY. */
 FSI_API fsi_status fsi__obstacles_let_go(fsi__obstacles *list, const char *fn, const fsi_mesh *mesh);
-/* The number of an obstacle; -1: there is none of that id, and the context says so. */
+/* Index of the obstacle with that id; -1: there is none, an error in the context. */
 FSI_API int fsi__obstacles_find(const fsi__obstacles *list, const char *fn, int id);
-FSI_API void fsi__obstacles_remove(fsi__obstacles *list, int k); /* the owner has freed what is its own */
+FSI_API void fsi__obstacles_remove(fsi__obstacles *list, int k); /* the owner has freed its own part of the row */
 FSI_API void fsi__obstacles_free(fsi__obstacles *list);          /* all rows, likewise */
 
-/* Takes an obstacle for where its mesh, or its body, is. */
+/* Moves an obstacle to the present position of its mesh or body. */
 FSI_API void fsi__obstacle_set(const fsi__obstacles *list, fsi__obstacle *o);
-/* The same after loading; where that is nearer than `near_by` [m] to where its body was in the state, it starts from
-   there. */
+/* The same after load; a body closer than `near_by` [m] to its pose in the state gets that pose. */
 FSI_API void fsi__obstacle_load(const fsi__obstacles *list, fsi__obstacle *o, double near_by);
-/* Puts its shadow where the last step left it. */
+/* Moves its shadow to the position after the last step. */
 FSI_API void fsi__obstacle_stand(const fsi__obstacles *list, fsi__obstacle *o);
-FSI_API void fsi__obstacles_stand(const fsi__obstacles *list);                  /* all that move in the running step */
-/* Moves where the last step left it. */
+FSI_API void fsi__obstacles_stand(const fsi__obstacles *list);                  /* all that move in this step */
+/* Adds offset to the position after the last step. */
 FSI_API void fsi__obstacle_shift(const fsi__obstacles *list, fsi__obstacle *o, fsi_vec3 offset);
-/* Could a step have left obstacle k's body there? Errors: NAN, FORMAT. */
+/* Checks a loaded pose of obstacle k's body. Errors: NAN, FORMAT. */
 FSI_API fsi_status fsi__obstacle_check_pose(const fsi__obstacles *list, const char *fn, int k, fsi_pose at);
 
-/* A step begins: no body yet, nothing given, does it move? Then makes a shadow where one is needed. Errors: MEMORY. */
+/* Begins a step: no body, zero impulses, sets `moves`. shade makes a shadow if one is needed. Errors: MEMORY. */
 FSI_API void fsi__obstacle_begin(const fsi__obstacles *list, fsi__obstacle *o);
 FSI_API fsi_status fsi__obstacle_shade(const fsi__obstacles *list, fsi__obstacle *o, const char *fn);
-/* How far its fastest vertex goes in the step; 0 where its mesh does not move by itself [m]. */
+/* Largest displacement of a vertex in the step [m]; 0 if its mesh does not move by itself. */
 FSI_API double fsi__obstacle_way(const fsi__obstacle *o);
-/* Sweeps the shadow of a mesh that moves by itself, from fraction `done` of its way over `share` of it. */
+/* Sweeps the shadow of a mesh that moves by itself, from fraction `done` of the step to done + share. */
 FSI_API void fsi__obstacle_follow(fsi__obstacle *o, double done, double share);
-/* Velocity of a face at the point with these weights, as its mesh sweeps in dt seconds [m/s]. */
+/* Velocity [m/s] of the point of a face with these weights, during a sweep of dt seconds. */
 FSI_API fsi__d3 fsi__obstacle_velocity(const fsi__obstacle *o, int face, const double bary[3], double dt);
-/* Adds an impulse that it got at x, shared out to the corners of that face where forces are asked for. */
+/* Adds an impulse on the obstacle at x; if vertex forces are wanted, distributes it to the corners of the face. */
 FSI_API void fsi__obstacle_push(fsi__obstacle *o, int face, const double bary[3], fsi__d3 x, fsi__d3 given);
-/* A step of dt seconds ends: forces, and where it leaves the obstacle; `at`: its body. */
+/* Ends a step of dt seconds: forces and position; `at`: the pose of its body. */
 FSI_API void fsi__obstacle_commit(fsi__obstacle *o, double dt, const fsi_pose *at);
 FSI_API void fsi__obstacles_draw(const fsi__obstacles *list, const fsi_debug_draw *draw); /* edges */
-/* The walls of a box around a liquid as a mesh, seen from inside; moves it to another box. Errors: ARGUMENT
-   (desc.domain is not a box), MEMORY; those of fsi_mesh_set. */
+/* The walls of a box around a liquid as a mesh whose normals point inward; the caller destroys it. Errors: ARGUMENT
+   (desc.domain is not a box), MEMORY. */
 FSI_API fsi_status fsi__make_box_container(fsi_context *context, const char *fn, fsi_box3 box, int dim,
     fsi_mesh **mesh);
+/* Moves these walls to another box. Errors: those of fsi_mesh_set. */
 FSI_API fsi_status fsi__set_box_container(fsi_mesh *mesh, fsi_box3 box);
 /* Is x in a closed obstacle that acts on such a particle, by winding numbers? */
 FSI_API int fsi__obstacles_hold(const fsi__obstacles *list, uint32_t filter, fsi_vec3 x);
@@ -153,7 +157,7 @@ FSI_FN double fsi__dot6(const double *a, const double *b)
 {
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5];
 }
-/* 2D: the rows of what the plane does not know become those of the identity. */
+/* 2D: rows and columns of motion out of the plane become those of the identity. */
 FSI_API void fsi__flatten6(double a[6][6]);
 /* A x = b; of A, positive definite, the lower half is read. */
 FSI_API void fsi__solve6(double A[6][6], const double *b, double *x);
@@ -170,26 +174,26 @@ typedef struct fsi__faces {
     int face[FSI__FACES], owner[FSI__FACES];
 } fsi__faces;
 
-FSI_API fsi_box3 fsi__path_box(fsi_vec3 a, fsi_vec3 b, fsi_real reach); /* of a particle's way from a to b, inflated */
-/* All faces whose swept box meets `box`, of obstacles that act on `filter`. 0: there are too many. */
+FSI_API fsi_box3 fsi__path_box(fsi_vec3 a, fsi_vec3 b, fsi_real reach); /* of a particle's path from a to b, inflated */
+/* All faces whose swept box overlaps `box`, of obstacles that act on `filter`. 0: more than FSI__FACES. */
 FSI_API int fsi__find_faces(const fsi__obstacles *list, fsi_box3 box, uint32_t filter, fsi__faces *out);
-/* Those of a group's faces that do; group NULL: a search of its own. */
+/* The same from a group's faces only; group NULL: from all. */
 FSI_API int fsi__own_faces(const fsi__obstacles *list, const fsi__faces *group, fsi_box3 box, uint32_t filter,
     fsi__faces *out);
 
 /* ---- >>placement: particles out of solids (for fsi's own headers) ------------------------------------------------ */
 
-/* What particles must stay out of, and how far off. */
+/* Solids that particles must stay out of, and the distances to keep. */
 typedef struct fsi__walls {
     const fsi__obstacles *list;
     const fsi_mesh *domain;   /* the obstacle that is the box around the liquid; NULL: there is no box */
     const fsi_box3 *box;
-    double gap;               /* from the walls of the box, of what was outside [m] */
-    double hair;              /* from a face, of what would have passed it [m] */
-    double reach;             /* how far a free place is looked for [m] */
+    double gap;               /* distance from the box that a particle from outside is given [m] */
+    double hair;              /* distance from a face that a particle stopped by it is given [m] */
+    double reach;             /* radius of the search for a free position [m] */
 } fsi__walls;
 
-/* What placing did: nothing; moved it; found no free place; moved it where no motion leads. */
+/* Result of placing a particle: unchanged; moved; no free position; moved to a position off its path. */
 enum { FSI__FREE = 0, FSI__PLACED = 1, FSI__PINCHED = 2, FSI__FORCED = 4 };
 
 FSI_FN int fsi__is_sheet(const fsi__obstacles *list, int k)
@@ -200,14 +204,13 @@ FSI_FN int fsi__is_sheet(const fsi__obstacles *list, int k)
 FSI_API int fsi__walls_leave_out(const fsi__walls *w, uint32_t filter, fsi_vec3 x);
 /* The closest point of an obstacle when x is in its solid, wherever its faces are; else face -1. */
 FSI_API fsi_mesh_hit fsi__inside_of(const fsi__obstacle *o, fsi_vec3 x);
-/* Moves *x, wanted after the way from `from`, out of all solids (sph.md 8): onto the end position of the face it
-   would pass, a hair in front of it, keeping the tangential motion; again for the next face, as corners need. What a
-   face carries away from where `own`, within `reach` of the way, was looked for meets others there: they are looked
-   for anew. */
+/* Moves *x, the end of the path from `from`, out of all solids (sph.md 8): onto the end position of the face it would
+   pass, `hair` in front of it, keeping the tangential motion; repeated for the next face, as at corners. If a face
+   carries the particle beyond `reach` of the path, where the faces `own` were found, they are found again. */
 FSI_API int fsi__place(const fsi__walls *w, fsi__faces *own, uint32_t filter, fsi_vec3 from, fsi_real reach,
     fsi_vec3 *x);
-/* Where no way leads out that its faces tell: back to where the particle came from, on to where it wanted to be
-   though a solid has passed between, or to a free place nearby. Else it stays between the solids that close on it. */
+/* Last resort of fsi__place: back to `from`, or on to `wanted` although a solid has passed between, or to a free
+   position nearby. Else *x stays between the solids that close on it. */
 FSI_API int fsi__squeeze(const fsi__walls *w, uint32_t filter, fsi_vec3 from, fsi_vec3 wanted, fsi_vec3 *x);
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -711,7 +714,7 @@ FSI_API int fsi__own_faces(const fsi__obstacles *list, const fsi__faces *group, 
 
 /* ---- >>placement ------------------------------------------------------------------------------------------------- */
 
-/* The first face that the way from a to b passes through from the liquid's side; normal turned to that side. */
+/* The first face that the path from a to b crosses from the liquid's side; the normal points to that side. */
 static fsi_mesh_hit fsi__first_hit(const fsi__obstacles *list, const fsi__faces *faces, fsi_vec3 a, fsi_vec3 b)
 {
     fsi_mesh_hit best;
@@ -841,7 +844,7 @@ FSI_API int fsi__place(const fsi__walls *w, fsi__faces *own, uint32_t filter, fs
     for (round = 0; round < 8; round++) {
         fsi_mesh_hit hit = fsi__first_hit(w->list, own, from, *x);
 
-        /* In front of the first face on its way; else out of the solid that it is in; else it is free. */
+        /* In front of the first face on its path; else out of the solid that it is in; else it is free. */
         if (hit.face >= 0) {
             const fsi_real depth = fsi_v3_dot(fsi_v3_sub(*x, hit.point), hit.normal);
             if (round >= 4 || depth >= eps) *x = fsi_v3_madd(hit.point, eps, hit.normal);

@@ -79,10 +79,10 @@ FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_v
 
 /* ---- >>lanes: pair arithmetic, eight neighbours at a time (for fsi's own headers) ------------------------------- */
 
-/* Pair loops read neighbours through records of 16 bytes: three coordinates in fixed point and one number to ride
-   along. Differences of fixed-point coordinates are exact and wrap around: the same bits wherever the scene is, pair
-   forces exactly opposite, no loss far from the origin. FSI_LANES_DOUBLE does all this in double (verification;
-   slower). FSI_NO_SIMD uses plain C, with the same bits. */
+/* Pair loops read neighbours through records of 16 bytes: three coordinates in fixed point and one further number w.
+   Differences of fixed-point coordinates are exact and wrap around: the result does not depend on where the scene is,
+   pair forces are exactly opposite. FSI_LANES_DOUBLE does all this in double (verification; slower). FSI_NO_SIMD uses
+   plain C, with the same bits. */
 #if defined(FSI_LANES_DOUBLE)
 typedef double fsi__lane;
 typedef double fsi__coord;
@@ -90,7 +90,7 @@ typedef double fsi__coord;
 #else
 typedef float fsi__lane;
 typedef int32_t fsi__coord;
-#define FSI__COORD_UNIT 3.7252902984619141e-09 /* 2^-28: what one step of a coordinate is worth */
+#define FSI__COORD_UNIT 3.7252902984619141e-09 /* 2^-28: one step of a coordinate */
 #endif
 typedef struct fsi__record { fsi__coord x, y, z; fsi__lane w; } fsi__record;
 typedef struct fsi__lane4 { fsi__lane x, y, z, w; } fsi__lane4;
@@ -240,7 +240,7 @@ FSI_FN fsi__lane fsi__f8_sum(fsi__f8 a)
 }
 #endif
 
-/* Difference of eight records to `at` in coordinate steps, and what rides along. */
+/* Difference of eight records to `at` in coordinate steps, and their numbers w. */
 FSI_FN void fsi__f8_gather(const fsi__record *records, const int *index, const fsi__record *at, fsi__f8 *dx,
                            fsi__f8 *dy, fsi__f8 *dz, fsi__f8 *w)
 {
@@ -261,7 +261,7 @@ FSI_FN void fsi__f8_gather(const fsi__record *records, const int *index, const f
 #endif
 }
 
-/* Eight vectors, by component, and the number that rides along with each. */
+/* Eight vectors, by component, and their numbers w. */
 FSI_FN void fsi__f8_gather_four(const fsi__lane4 *from, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z,
                                 fsi__f8 *w)
 {
@@ -328,7 +328,7 @@ FSI_FN fsi__lane fsi__lane_dot(const fsi__lane a[3], fsi__lane x, fsi__lane y, f
 }
 FSI_FN fsi__lane fsi__lane_norm2(const fsi__lane a[3]) { return fsi__lane_dot(a, a[0], a[1], a[2]); }
 
-/* Vectors in lanes, a triple of them and one w: what is computed keeps the w of a. */
+/* Vectors in lanes: a triple and one number w; results have the w of a. */
 FSI_FN fsi__lane4 fsi__lane4_make(double x, double y, double z)
 {
     fsi__lane4 a;
@@ -374,7 +374,7 @@ FSI_FN void fsi__lanes_to_doubles(double *out, const fsi__lane *a)
     out[2] = (double)a[2];
 }
 
-/* A place as coordinates, in units of 1/per_h. */
+/* A position as coordinates, in units of 1/per_h. */
 FSI_FN fsi__record fsi__record_at(fsi_vec3 x, double per_h)
 {
     fsi__record r;
@@ -419,18 +419,19 @@ FSI__STRICT_FN_END
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------- */
 
-/* The largest coordinate of a vector by size, infinite where one is no number. */
+/* Largest absolute coordinate of a vector; infinite if one is not finite. */
 FSI__HOST_FN double fsi__largest_axis(fsi_vec3 v)
 {
     const double size = fmax(fmax(fabs((double)v.x), fabs((double)v.y)), fabs((double)v.z));
     return fsi_v3_is_finite(v) ? size : HUGE_VAL;
 }
 
-/* Sorts only: nb->order as fsi_neighbors_build makes it, no lists. */
+/* Sorts without making lists: nb->order as fsi_neighbors_build makes it. */
 FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim);
-/* fsi_neighbors_build that calls `also` for ranks begin .. end-1, in chunks that begin at multiples of 8, in its own
-   parallel loop (perhaps twice), and before that for none; order is what nb->order becomes. */
+/* Called by fsi__neighbors_build_with, in its parallel loop, for ranks begin .. end-1 of each chunk (perhaps twice),
+   and once before with an empty range. Chunks begin at multiples of 8; order: the new nb->order. */
 typedef void fsi__ranks_fn(void *arg, const int *order, int begin, int end);
+/* fsi_neighbors_build that also calls `also` (NULL: none). */
 FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim,
                                              fsi__ranks_fn *also, void *arg);
 
@@ -447,7 +448,7 @@ FSI_API double fsi__longest(const fsi_vec3 *v, int n); /* length of the longest 
 
    The owner sets the first block, whose addresses must not change, enters its columns, and frees them at the end. */
 enum {
-    FSI__COLUMN_FOUND,   /* what the last step found: not saved */
+    FSI__COLUMN_FOUND,   /* result of the last step: not saved */
     FSI__COLUMN_ANY,     /* saved, any value */
     FSI__COLUMN_VECTOR,  /* saved: fsi_vec3, no coordinate beyond `most`: LIMIT */
     FSI__COLUMN_LENGTH,  /* saved: fsi_vec3 no longer than `most` */
@@ -458,7 +459,7 @@ enum {
 typedef struct fsi__particle_column {
     const char *name;    /* in messages: "its position" */
     int kind;
-    double least, most;  /* of what a state may hold */
+    double least, most;  /* range of the values in a state */
     void *shown;         /* address of a pointer to const that shows the array to the user; NULL: none */
 } fsi__particle_column;
 
@@ -467,7 +468,7 @@ typedef struct fsi__particles {
     fsi_context *context;
     int dim, attribute_count;
     fsi_real dx;                  /* spacing [m] */
-    double fastest;               /* [m/s]: what is faster is not added */
+    double fastest;               /* [m/s]: faster particles are not added */
     const int *most;              /* particles, 0: no limit */
     int *count, *capacity;        /* rows in use; rows that there is memory for */
     fsi_vec3 **position, **velocity;
@@ -479,34 +480,37 @@ typedef struct fsi__particles {
     fsi__particle_column about[FSI__PARTICLE_COLUMNS];
 } fsi__particles;
 
+<<<<<<< HEAD
 /* Begins a table, which must be all zeros: sets these of the first block; the owner sets the others. */
+=======
+/* A table without columns; the liquid sets the rest of the first block and enters the columns. */
+>>>>>>> wt-c2
 FSI_API void fsi__particles_start(fsi__particles *t, fsi_context *context, int dim, int attribute_count, fsi_real dx,
     const int *most);
-/* Enters a column: `array` is the address of the pointer to its array, whose rows take `size` bytes; 0: it is left
-   out. */
+/* Enters a column: `array` is the address of the pointer to its array, whose rows take `size` bytes; 0: no column. */
 FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind, void *array, size_t size,
     double least, double most, void *shown);
+/* Frees the arrays of all columns; a table that was only started is fine. */
 FSI_API void fsi__particles_free(fsi__particles *t);
 /* Makes room for `rows` rows, in all or none of the columns. Arrays may move. Errors: MEMORY. */
 FSI_API fsi_status fsi__particles_reserve(fsi__particles *t, const char *fn, int rows);
-/* Rows to make room for when `want` are needed: a half more than there are, at least, so that growing stays seldom. */
+/* Rows to reserve when `want` are needed: at least 1.5 times the present number, so that the table seldom grows. */
 FSI_API int fsi__particles_rows_for(const fsi__particles *t, int want);
-/* Room for all that emitters may let out: `rows` rows in all, of which `ids` take an id. Errors: LIMIT, MEMORY. */
+/* Room for all particles that emitters may add: `rows` rows in all, `ids` of them new. Errors: LIMIT, MEMORY. */
 FSI_API fsi_status fsi__particles_room_for_sources(fsi__particles *t, const char *fn, double rows, double ids);
 /* Appends particles with the next ids; velocities NULL: at rest; filter all ones, all else 0. Then *count has grown,
    and the owner fills what does not start at 0. Errors: ARGUMENT, NAN, LIMIT, MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi__particles_add(fsi__particles *t, const char *fn, const fsi_vec3 *positions,
     const fsi_vec3 *velocities, int count);
-/* Clears row k, beyond the count or not, but for these; attributes NULL: zeros. */
+/* Sets row k, which may lie beyond the count, to these values and zeros; attributes NULL: zeros. */
 FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_vec3 velocity, uint32_t id,
     uint32_t filter, const fsi_real *attributes);
-/* Drops the rows i of the first `rows` with gone[i] != 0; the others keep their order and become all that there are. */
+/* Removes the rows i with gone[i] != 0 of the first `rows`; the others keep their order and are the new count. */
 FSI_API void fsi__particles_compact(fsi__particles *t, int rows, const unsigned char *gone);
-/* The call of a liquid's API. */
+/* The remove function of a liquid's API. */
 FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, const unsigned char *gone);
 
-/* One field of the particles, as copies take it: numbers, or bytes where they are NULL; width 0: there is no such
-   field. */
+/* One field that can be copied out: numbers, or bytes if numbers is NULL; width 0: no such field. */
 typedef struct fsi__export {
     const fsi_real *numbers;
     const unsigned char *bytes;
@@ -526,41 +530,42 @@ FSI_FN fsi__export fsi__export_of_vectors(const fsi_vec3 *v)
 {
     return fsi__export_of((const fsi_real *)(const void *)v, NULL, 3, 1);
 }
-/* The copy function of a liquid's API: field `which` of `known`, in its unit, 0 of them positions. */
+/* The copy function of a liquid's API: field `which` of `known`, in its unit; field 0: positions. */
 FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__export *fields,
     int known, fsi_vec3 origin, float *out, int stride);
-/* Particles as points of that size, blue without pressure, red at the highest. */
+/* Particles as points of their size, from blue (no pressure) to red (the highest). */
 FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressure, const fsi_debug_draw *draw);
 
-/* Stands first in a liquid's state: loading makes room for `count` before it reads the rest, and refuses what an
-   unlike liquid saved. No padding. */
+/* Head of a liquid's state: load makes room for `count` particles before it reads the rest, and refuses the state of a
+   liquid with other parameters. No padding. */
 typedef struct fsi__liquid_head { int64_t count, dim, attributes, obstacles, emitters, sinks; double spacing;
     } fsi__liquid_head;
+/* The head of this table, for saving. */
 FSI_API fsi__liquid_head fsi__particles_head(const fsi__particles *t, int obstacles, int emitters, int sinks);
-/* The head of a state against the liquid's own and the bytes that follow it, of which `rest` are no rows. Errors:
-   FORMAT. */
+/* Compares the head of a state with the liquid's own and with the number of bytes that follow, `rest` of them without
+   rows. Errors: FORMAT. */
 FSI_API fsi_status fsi__particles_check_head(const fsi__particles *t, const char *fn, const fsi__liquid_head *head,
     const fsi__liquid_head *own, size_t rest, const fsi__stream *st);
 FSI_API void fsi__particles_state(fsi__stream *st, fsi__particles *t); /* the saved columns, of *count rows */
-/* Could a step have left the columns of a state of `count` rows, which the stream stands before? `offset` is added to
-   positions; next: the id of the next particle. Errors: NAN, FORMAT, LIMIT; name the particle. */
+/* Checks the values of the columns, of `count` rows, that the stream reads next. `offset` is added to positions; next:
+   the id of the next particle. Errors: NAN, FORMAT, LIMIT; name the particle. */
 FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const char *fn, fsi__stream *st, int64_t count,
     uint64_t next, fsi_vec3 offset);
-/* The bytes of a state's rows before the column whose pointer stands at `array`; NULL: of all. */
+/* Bytes in a state before the column of `array` (address of the pointer); NULL: of all columns. */
 FSI_API size_t fsi__particles_bytes(const fsi__particles *t, const void *array, int64_t count);
 
 /* ---- >>markers: spray, foam and bubbles (for fsi's own headers) ------------------------------
 
    Ihmsen et al., "Unified spray, foam and air bubbles for particle-based fluids" (2012), with W(q) = 1 - q:
-      trapped air    v_diff = sum_j |v_ij| (1 - v^_ij . x^_ij) W      neighbours that come nearer, 2; that part, 0
+      trapped air    v_diff = sum_j |v_ij| (1 - v^_ij . x^_ij) W      factor 2 for approaching neighbours, 0 for leaving
       wave crest     kappa  = sum_j (1 - n^_i . n^_j) W       over neighbours behind i's tangent plane, v^.n^ >= 0.6
-   and what is made of both: Phi(v^2/2) (Phi(v_diff) + Phi(kappa)), Phi from 0 at a quantity's minimum to 1 at its
-   maximum. The sums are taken over what they are of W alone in the middle of the liquid, so that thresholds do not
-   depend on dimension and support, and v_diff is a speed. Normals are -sum x^_ji (1-q)^2; where they are shorter than
-   0.4 of what a flat surface gives there is no surface, and particles without one are no part of a crest. */
+   and the foam from both: Phi(v^2/2) (Phi(v_diff) + Phi(kappa)), Phi from 0 at a quantity's minimum to 1 at its
+   maximum. The sums are divided by sum W in the bulk of the liquid, so that thresholds do not depend on dimension and
+   support, and v_diff is a speed. Normals are -sum x^_ji (1-q)^2; where they are shorter than
+   0.4 of that of a flat surface there is no surface and no crest. */
 enum { FSI__IS_LIQUID, FSI__IS_SPRAY, FSI__IS_FOAM, FSI__IS_BUBBLE };
 
-/* What they are found from; all arrays in rank order. */
+/* Input and results of the classification; all arrays in rank order. */
 typedef struct fsi__foam {
     int dim;
     double ratio;                       /* H over the spacing */
@@ -572,11 +577,11 @@ typedef struct fsi__foam {
     fsi_real air[2], crest[2], energy[2]; /* least and most: trapped air [m/s], crests, v^2/2 [J/kg] */
 } fsi__foam;
 FSI_API void fsi__find_air(const fsi__foam *f, int r);              /* normal and found of a rank */
-/* What the particle looks like; *aeration: how much foam it makes, 0 to 1. When fsi__find_air has seen all. */
+/* Class of the particle; *aeration: how much foam it generates, 0 to 1. After fsi__find_air of all ranks. */
 FSI_API int fsi__find_marker(const fsi__foam *f, int r, fsi_real *aeration);
 
 typedef int fsi__free_fn(const void *simulator, fsi_vec3 x); /* may there be a particle at x? */
-/* Adds one; what it returns other than FSI_OK ends the fill. */
+/* Adds a particle; a status other than FSI_OK ends the fill. */
 typedef fsi_status fsi__site_fn(void *simulator, fsi_vec3 x, fsi_vec3 velocity);
 /* A shape that is filled with a lattice of spacing dx: a box, from its corner lo on; a sphere, around its centre;
    what is at least dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. */
@@ -586,23 +591,25 @@ typedef struct fsi__fill {
     fsi__fill_kind kind;
     const fsi_mesh *mesh;     /* of FSI__FILL_MESH, as the caller gave it */
     fsi_shape shape;
-    fsi_vec3 velocity;        /* of what is added [m/s] */
-    fsi_box3 clip;            /* no site outside is looked at; fsi_box3_empty: no bounds */
+    fsi_vec3 velocity;        /* of the new particles [m/s] */
+    fsi_box3 clip;            /* sites outside are skipped; fsi_box3_empty: no bounds */
     fsi__free_fn *is_free;    /* may there be a particle at x? */
     fsi__site_fn *add;
     void *simulator;
 } fsi__fill;
+/* Fills of a box, a sphere and a closed mesh, with the velocity [m/s] of the new particles; the caller sets is_free,
+   add and simulator, and clip if there are bounds. fn: the function that errors name. */
 FSI_API fsi__fill fsi__fill_box(const char *fn, fsi_box3 box, fsi_vec3 velocity);
 FSI_API fsi__fill fsi__fill_sphere(const char *fn, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity);
 FSI_API fsi__fill fsi__fill_mesh(const char *fn, const fsi_mesh *mesh, fsi_vec3 velocity);
-/* Calls add for every free site that is not nearer than 0.6 dx to a particle that was there, x fastest; warns when
-   there is none. *added (NULL is fine): how many. Errors: add's, COOKIE, NAN, ARGUMENT (the shape holds no site),
-   MESH, LIMIT, MEMORY; then the rows are as they were. */
+/* Calls add for every free site that is at least 0.6 dx from all present particles, x fastest; warns when there is
+   none. *added (NULL is fine): how many. Errors: add's, COOKIE, NAN, ARGUMENT (the shape holds no site), MESH, LIMIT,
+   MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi__particles_fill(fsi__particles *t, const fsi__fill *fill, int *added);
-/* The shape that a liquid of a closed mesh fills: its solid; of a container, what is outside of it. */
+/* The region that a liquid fills: the inside of a closed mesh; for a container, the outside of its solid. */
 FSI_API fsi_shape fsi__shape_of_liquid(const fsi_mesh *mesh);
-/* Is x at least dx/2 within it, but for rounding: a box takes all that fits into it? hint: the last face, -1 at
-   first. */
+/* Is x at least dx/2 inside the shape, up to rounding, so that a box holds all sites that fit? hint: the last closest
+   face, -1 at first. */
 FSI_API int fsi__is_well_inside(const fsi_shape *shape, fsi_vec3 x, fsi_real dx, int *hint);
 
 /* Cells are cubes a hair wider than the radius. Points are radix-sorted by (z, y, x) of their cell, so that a row of
@@ -635,7 +642,7 @@ typedef struct fsi__nb_build {
     size_t *need, *base;   /* chunk_count (+1): list entries a chunk needs, where its lists start */
     int *list;
     int bits[3], low[3];   /* key layout: bits a coordinate, its lowest value */
-    fsi__ranks_fn *also;   /* or NULL: done to the ranks of a chunk along with their lists */
+    fsi__ranks_fn *also;   /* called for the ranks of a chunk with their lists; NULL: none */
     void *arg;
 } fsi__nb_build;
 
@@ -651,7 +658,7 @@ typedef struct fsi__nb_tile {
     int rank[FSI__NB_TILE];
     int hit[FSI__NB_TILE];
     int count;
-    int shift;  /* the cell's own points: rank + shift is their place in the tile */
+    int shift;  /* the cell's own points: rank + shift is their index in the tile */
 } fsi__nb_tile;
 
 /* Appends rank i's neighbours among the tile to list + m (as far as `room` goes) and returns the new m. `exact`: the
@@ -660,7 +667,7 @@ FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, f
                             size_t m, size_t room);
 /* Moves the runs on to the cells x - 1 .. x + 1; returns how many candidates they hold. */
 FSI_API int fsi__nb_advance(const fsi__nb_build *b, int x, fsi__nb_runs *runs);
-/* Is a rank's cell so near to where coordinates are clamped that floats cannot be trusted? */
+/* Is a rank's cell so close to the clamped range that the float test is not reliable? */
 FSI_API int fsi__nb_clamped(const fsi__nb_build *b, int r);
 FSI_API void fsi__nb_layout(fsi__nb_build *b, fsi__arena *a); /* its arrays, for b->count points */
 /* Copies candidates number from .. from+TILE-1 of the runs, those around rank i. */
@@ -806,6 +813,8 @@ static void fsi__nb_sort(fsi__nb_build *b)
     for (shift = 0; shift < bits; shift += FSI__NB_DIGIT) {
         uint64_t *key = b->key, *to_key = b->key2;
         int *order = b->order, *to_order = b->order2;
+
+        /* Ranks at which each digit begins. */
         memset(start, 0, sizeof start);
         for (i = 0; i < b->count; i++) start[key[i] >> shift & ((1 << FSI__NB_DIGIT) - 1)]++;
         for (k = 0, sum = 0; k < 1 << FSI__NB_DIGIT; k++) {
@@ -813,6 +822,8 @@ static void fsi__nb_sort(fsi__nb_build *b)
             start[k] = sum;
             sum += n;
         }
+
+        /* Every key goes to the next rank of its digit. */
         for (i = 0; i < b->count; i++) {
             int to = start[key[i] >> shift & ((1 << FSI__NB_DIGIT) - 1)]++;
             to_key[to] = key[i];
@@ -825,7 +836,7 @@ static void fsi__nb_sort(fsi__nb_build *b)
     }
 }
 
-/* Rows of cells that hold points, and each rank's place in its row. */
+/* Rows of cells with points, and the x of each rank's cell. */
 static void fsi__nb_make_rows(fsi__nb_build *b)
 {
     uint64_t last = 0;
@@ -935,6 +946,8 @@ FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, f
                 z = b->dim == 3 ? (float)(b->sorted[i].z - at.z) : 0.0f;
     const float sure = (float)b->radius2 * 0.99999f, maybe = (float)b->radius2 * 1.00001f;
     int k, n = tile->count, unsure = 0, *to;
+
+    /* Squared distances in float; all are repeated exactly if one is close to the radius. */
     for (k = 0; k < n; k++) {
         float dx = tile->x[k] - x, dy = tile->y[k] - y, dz = tile->z[k] - z;
         float r2 = dx * dx + dy * dy + dz * dz;
@@ -943,7 +956,9 @@ FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, f
     }
     if (unsure || exact) for (k = 0; k < n; k++) tile->hit[k] = fsi__nb_exact(b, i, tile->rank[k]);
     if (i + tile->shift >= 0 && i + tile->shift < n) tile->hit[i + tile->shift] = 0; /* not its own neighbour */
-    if (m + (size_t)n + FSI_LANES > room) { /* counting only, or nearly full: never past the end */
+
+    /* Counting only, or nearly full: nothing is written past the end. */
+    if (m + (size_t)n + FSI_LANES > room) {
         for (k = 0; k < n; k++) {
             if (!tile->hit[k]) continue;
             if (m < room) list[m] = tile->rank[k];
@@ -951,8 +966,10 @@ FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, f
         }
         return m;
     }
+
+    /* Without a branch: the next hit overwrites what was none. */
     to = list + m;
-    for (k = 0; k + 3 < n; k += 4) { /* no branch: what is no hit is overwritten */
+    for (k = 0; k + 3 < n; k += 4) {
         *to = tile->rank[k];
         to += tile->hit[k];
         *to = tile->rank[k + 1];
@@ -1006,11 +1023,15 @@ static void fsi__nb_chunk(void *arg, int chunk, int begin, int end)
     size_t m = 0, base = b->base[chunk], room = b->base[chunk + 1] - base;
     int lo = 0, hi = b->row_count, r = begin;
     tile.count = tile.shift = 0;
-    while (hi - lo > 1) { /* the row that holds `begin` */
+
+    /* The row of `begin`, by bisection. */
+    while (hi - lo > 1) {
         int mid = (lo + hi) / 2;
         if (b->row[mid].begin <= begin) lo = mid;
         else hi = mid;
     }
+
+    /* Row by row, cell by cell: the particles of a cell share one list of candidates. */
     for (; r < end; lo++) {
         int row_end = b->row[lo + 1].begin < end ? b->row[lo + 1].begin : end;
         fsi__nb_start_row(b, lo, b->cell_x[r], &runs);
@@ -1092,7 +1113,7 @@ static fsi_status fsi__nb_begin(fsi_neighbors *nb, fsi__nb_build *b, const fsi_v
     return FSI_OK;
 }
 
-/* What was built takes the place of what was there. */
+/* The new lists replace the former ones. */
 static void fsi__nb_publish(fsi_neighbors *nb, const fsi__nb_build *b)
 {
     fsi__nb_impl *impl = (fsi__nb_impl *)nb->impl;
@@ -1180,7 +1201,7 @@ FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind
     about->shown = shown;
 }
 
-/* Arrays may have moved: what shows them to the user follows. */
+/* Arrays may have moved: updates the public pointers. */
 static void fsi__particles_show(fsi__particles *t)
 {
     int k;
@@ -1214,7 +1235,7 @@ FSI_API fsi_status fsi__particles_room_for_sources(fsi__particles *t, const char
     return fsi__particles_reserve(t, fn, fsi__particles_rows_for(t, (int)rows));
 }
 
-/* Can these be added? */
+/* Checks particles that are to be added. */
 static fsi_status fsi__particles_check_new(const fsi__particles *t, const char *fn, const fsi_vec3 *positions,
     const fsi_vec3 *velocities, int count)
 {
@@ -1550,8 +1571,8 @@ static fsi__lane fsi__foam_crest(const fsi__foam *f, int r)
     return fsi__f8_sum(sum);
 }
 
-/* Spray has fewer than 6, bubbles more than 20 of the 32.5 neighbours that there are at H = 2 dx in 3D (shares of
-   them else). */
+/* Spray has fewer than 6, bubbles more than 20 of the 32.5 neighbours that there are at H = 2 dx in 3D (the same
+   fractions otherwise). */
 FSI_API int fsi__find_marker(const fsi__foam *f, int r, fsi_real *aeration)
 {
     const fsi__foam_full full = fsi__foam_full_of(f->dim, f->ratio);
@@ -1669,7 +1690,7 @@ FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_v
 
 /* ---- >>filling shapes ------------------------------------------------------------------------------------- */
 
-/* Particles that were there, by the cell of side dx that they are in, as seen from the first site. */
+/* Present particles, hashed by cells of side dx that start at the first site. */
 typedef struct fsi__taken { const fsi_vec3 *position; int count, mask, *head, *next; } fsi__taken;
 
 static const char *const fsi__fill_kinds[3] = { "box", "sphere", "mesh" };
@@ -1712,6 +1733,8 @@ static fsi_status fsi__check_fill(const fsi__particles *t, const fsi__fill *f)
     const fsi_mesh *m = f->mesh;
     const fsi_box3 *b = &f->shape.box;
     const double r = (double)f->shape.radius;
+
+    /* Velocity, box and mesh. */
     if (f->kind == FSI__FILL_MESH && !m)
         return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, 0, "mesh is NULL");
     if (!fsi_v3_is_finite(f->velocity)) return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, 0,
@@ -1726,6 +1749,8 @@ static fsi_status fsi__check_fill(const fsi__particles *t, const fsi__fill *f)
             "the mesh: a %dD simulator needs %s", t->dim, t->dim == 3 ? "triangles" : "segments");
     if (m && m->kind != FSI_MESH_CLOSED)
         return fsi__fail(t->context, FSI_ERROR_MESH, f->function, -1, 0, "the mesh is not closed: it has no inside");
+
+    /* Sphere. */
     if (f->kind != FSI__FILL_SPHERE) return FSI_OK;
     if (!fsi_v3_is_finite(f->shape.center) || !fsi_is_finite(r))
         return fsi__fail(t->context, FSI_ERROR_NAN, f->function, -1, r, "the sphere is not finite");
@@ -1750,7 +1775,7 @@ static void fsi__sites_around(fsi__sites *s, const fsi__particles *t, const fsi_
     }
 }
 
-/* Fills `sites`; n 0 where none is within the clip. */
+/* Sets `sites`; n = 0 if none is within the clip. */
 static fsi_status fsi__plan_fill(const fsi__particles *t, const fsi__fill *f, fsi__sites *sites)
 {
     const double dx = (double)t->dx;
@@ -1776,7 +1801,7 @@ static fsi_status fsi__plan_fill(const fsi__particles *t, const fsi__fill *f, fs
     return FSI_OK;
 }
 
-/* The cell of x, which lies within some cells of the sites; 2D: of z nothing is known. */
+/* The cell of x, which is near the sites; 2D: z is ignored. */
 static void fsi__taken_cell(const fsi__sites *s, fsi_vec3 x, int cell[3])
 {
     cell[0] = (int)floor(((double)x.x - s->lo[0]) / s->dx - s->first[0]);
@@ -1789,7 +1814,7 @@ static uint32_t fsi__taken_key(const int cell[3])
     return (uint32_t)cell[0] * 73856093u ^ (uint32_t)cell[1] * 19349663u ^ (uint32_t)cell[2] * 83492791u;
 }
 
-/* Is x within a cell of the sites? Sites of a mesh and a sphere are fewer, no matter. */
+/* Is x within one cell of the lattice's box? The sites of a mesh or sphere are a subset. */
 static int fsi__is_by_sites(const fsi__sites *s, fsi_vec3 x)
 {
     int k;
@@ -1800,22 +1825,28 @@ static int fsi__is_by_sites(const fsi__sites *s, fsi_vec3 x)
     return 1;
 }
 
-/* Sorts a copy of the particles near the sites, as those of the simulator move when it grows; 0: no memory. */
+/* Hashes a copy of the particles near the sites (the simulator's array may move when it grows). 0: no memory. */
 static int fsi__make_taken(const fsi__particles *t, const fsi__sites *s, fsi__taken *taken, fsi_vec3 **copy)
 {
     const fsi_vec3 *x = *t->position;
     int i, n = 0;
     *copy = NULL;
     memset(taken, 0, sizeof *taken);
+
+    /* Their number and the size of the hash table. */
     for (i = 0; i < *t->count; i++) n += fsi__is_by_sites(s, x[i]);
     if (n == 0) return 1;
     for (taken->mask = 1; taken->mask < n && taken->mask < 1 << 29; taken->mask *= 2) {}
     taken->count = n;
+
+    /* Memory. */
     *copy = (fsi_vec3 *)fsi__alloc(t->context, (size_t)n, sizeof **copy);
     taken->next = (int *)fsi__alloc(t->context, (size_t)n, sizeof(int));
     taken->head = (int *)fsi__alloc(t->context, (size_t)taken->mask, sizeof(int));
     taken->position = *copy;
     if (!*copy || !taken->next || !taken->head) return 0;
+
+    /* A linked list for each key. */
     for (i = 0, n = 0; i < *t->count; i++) {
         int cell[3], *head;
         if (!fsi__is_by_sites(s, x[i])) continue;
@@ -1835,7 +1866,7 @@ static void fsi__free_taken(fsi_context *context, fsi__taken *t, fsi_vec3 *copy)
     fsi__free(context, t->head, (size_t)t->mask, sizeof(int));
 }
 
-/* Is one of the particles that were there nearer to x than 0.6 dx? */
+/* Is one of the former particles closer to x than 0.6 dx? */
 static int fsi__is_taken(const fsi__sites *s, const fsi__taken *t, fsi_vec3 x)
 {
     const double reach = 0.6 * s->dx;
@@ -1862,7 +1893,7 @@ static int fsi__is_in_shape(const fsi__fill *f, const fsi_shape *shape, fsi_vec3
     return f->kind == FSI__FILL_MESH ? fsi__is_well_inside(shape, x, dx, hint) : shape->distance(shape, x, hint) <= 0;
 }
 
-/* Adds the free sites that the shape takes. */
+/* Adds the free sites inside the shape. */
 static fsi_status fsi__add_sites(const fsi__particles *t, const fsi__fill *f, const fsi__sites *s,
     const fsi__taken *taken)
 {

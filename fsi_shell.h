@@ -71,8 +71,8 @@ typedef struct fsi_shell_stats {
     int degraded;                 /* substeps that ended at max_newton, or ten tolerances away where rounding hides all
                                      descent: free of intersections, but not in balance */
     int analyses;                 /* patterns analysed: one at first, and when the contacts couple other vertices */
-    int candidates, contacts;     /* pairs looked at, pairs within range; last substep */
-    double update;                /* longest way of the last Newton step, over the mean edge */
+    int candidates, contacts;     /* candidate pairs, pairs within range; last substep */
+    double update;                /* longest displacement of the last Newton step, over the mean edge */
     double min_gap;               /* smallest distance of two features less what they must keep, over its range; 1 when
                                      none is within range; at the end */
     double contact_stiffness;     /* kappa of the barrier over the mass of a pair [m^2/s^2] */
@@ -102,17 +102,17 @@ typedef struct fsi_shell {
                                      (shell.md 3) */
     fsi_vec3 *target;             /* vertex_count: where a pinned vertex is at the end of the coming step; at first, and
                                      after each step in which it was not pinned, its position; yours to write */
-    fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to
-                                     a frame that is carried along without turning; yours to write while held */
+    fsi_real *twist;              /* segment_count: rotation of the material about the segment [rad], up to 1e8,
+                                     relative to a twist-free frame that moves along; yours to write while held */
     unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
-    const fsi_vec3 *contact_force;/* vertex_count: sum of what contacts (the barrier's push) and friction do to each
-                                     vertex, of its own parts and of obstacles; mean of the last step's substeps [N; 2D:
-                                     N/m], world axes; not pins, springs, wind, nor liquid. As the last solve had them,
-                                     in fsi_couple.h that of velocities: the momenta of both sides change by them to
-                                     rounding. Its own parts' sum to 0 */
-    const fsi_vec3 *pin_force;    /* vertex_count: of what holds a pinned or attached vertex where it must be, mean of
-                                     the last step's substeps [N]; 0 where nothing does; in fsi_couple.h it does not
-                                     count what the liquid pushes: less liquid_force there */
+    const fsi_vec3 *contact_force;/* vertex_count: force of contacts (barrier) and friction on each vertex, by the shell
+                                     itself and by obstacles, mean of the last step's substeps [N; 2D: N/m], world axes;
+                                     without pins, springs, wind and liquid. From the last linear solve (in fsi_couple.h
+                                     that for velocities): they balance the momenta of both sides to rounding. Forces
+                                     within the shell sum to 0 */
+    const fsi_vec3 *pin_force;    /* vertex_count: constraint force of a pinned or attached vertex, mean of the last
+                                     step's substeps [N], 0 elsewhere; in fsi_couple.h without the reaction to the
+                                     liquid: subtract liquid_force there */
     const fsi_real *mass;         /* vertex_count [kg] */
     double time;                  /* seconds simulated */
     fsi_real mean_edge;           /* at rest [m] */
@@ -126,32 +126,31 @@ typedef struct fsi_shell {
 FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc);
 FSI_API void fsi_shell_destroy(fsi_shell *s); /* NULL is fine */
 /* Other settings from now on: start from s->desc. gravity, integrator, substeps, max_newton, tolerance, friction*,
-   wind, air_density and drag may change; other fields are not looked at. Errors: COOKIE, ARGUMENT and NAN (name the
-   field); then nothing has changed. */
+   wind, air_density and drag may change; other fields are ignored. Errors: COOKIE, ARGUMENT and NAN (name the field);
+   then nothing has changed. */
 FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
    Never NULL. */
 FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s);
 
-/* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: what was written is taken, nothing moves, stats are
-   those of what there is, forces, reactions and impulses 0, new velocities of COUPLED bodies those that they have.
-   Errors: ARGUMENT (dt); NAN (names vertex and array); LIMIT (a vertex beyond 1e12 m, or one that would get beyond 5e11
-   m or m/s; a twist beyond 1e8); MESH (teleported into an intersection, named); CONVERGENCE (pins or obstacles cannot
-   get where they should without an intersection: names two vertices that are pinned to one point, or a pair in the
-   way); MEMORY; SINGULAR; then nothing has changed. A step that ends with stats.degraded says so to the context's hook
-   (level 1). */
+/* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 takes what was written and moves nothing: stats are those of the
+   present state, forces, reactions and impulses are 0, COUPLED bodies keep their velocities. Errors: ARGUMENT (dt); NAN
+   (names vertex and array); LIMIT (a vertex beyond 1e12 m, or beyond 5e11 m or m/s after the step; a twist beyond 1e8);
+   MESH (teleported into an intersection, named); CONVERGENCE (pins or obstacles cannot reach their prescribed positions
+   without an intersection: names two vertices pinned to one point, or the pair that would intersect); MEMORY; SINGULAR;
+   then nothing has changed. A step that ends with stats.degraded says so to the context's hook (level 1). */
 FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt);
-/* The time in which the fastest vertex travels half a mean edge, once for each of desc.substeps [s], at most 1000 (all
-   rest). Longer steps are stable and free of intersections too, but blur what moves. 0: s is none. */
+/* The time in which the fastest vertex travels half a mean edge, once for each of desc.substeps [s], at most 1000 (at
+   rest). Longer steps are stable and free of intersections too, but damp motion. 0: s is invalid. */
 FSI_API fsi_real fsi_shell_suggest_dt(const fsi_shell *s);
-/* Adds offset [m] (2D: z is not looked at) to positions, targets, anchors of springs in space, and to where the last
-   step left obstacles: a world whose origin moves along. Meshes and bodies are yours: add it to them as well before the
-   next step (fsi_mesh_set; pose and end). Apart from rounding, later steps go as without. Errors: COOKIE, NAN, LIMIT (a
-   vertex would get beyond 5e11 m; names it); then nothing has changed. */
+/* Moves the origin of the world: adds offset [m] (2D: z is ignored) to positions, targets, anchors of springs in space
+   and positions of obstacles after the last step. Meshes and bodies are yours: add it to them too before the next step
+   (fsi_mesh_set; pose and end). Later steps are the same up to rounding. Errors: COOKIE, NAN, LIMIT (a vertex would get
+   beyond 5e11 m; names it); then nothing has changed. */
 FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset);
-/* Rest under gravity, forces, pins and contacts: minimises the energy without inertia, by steps of time that grow,
-   velocities dropped, until no vertex moves farther than tolerance * mean edge in a step of 1000 s, at most max_steps
-   of them. Errors: as step, and CONVERGENCE; then nothing has changed. */
+/* Equilibrium under gravity, forces, pins and contacts: minimises the energy without inertia by implicit steps of
+   growing length, velocities set to 0, until no vertex moves farther than tolerance * mean edge in a step of 1000 s; at
+   most max_steps steps. Errors: as step, and CONVERGENCE; then nothing has changed. */
 FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps);
 
 /* ---- >>obstacles ----------------------------------------------------------------------------------------------- */
@@ -159,38 +158,37 @@ FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps);
 /* A mesh of triangles (2D: segments) that nothing passes through, from either side: referenced, not copied; mesh and
    body must outlive the simulator or be removed first. Every step sweeps it from where the last step left it:
       by its mesh     to where its mesh is when the step is called
-      by a body       PRESCRIBED: to body->end. COUPLED: where contacts, body->force and body->torque take it, solved
-      together. Outputs of fsi_body are
-                      written when the step has succeeded, for COUPLED also `end`; whoever integrates the pose himself
-                      may come out slightly elsewhere: the next step sweeps the difference. */
+      by a body       PRESCRIBED: to body->end. COUPLED: by contacts, body->force and body->torque, solved together
+                      with the shell. Outputs of fsi_body are written when the step has succeeded, for COUPLED also
+                      `end`. If you integrate the pose yourself, the next step sweeps the difference. */
 typedef struct fsi_shell_obstacle_desc {
     uint32_t cookie;
     const fsi_mesh *mesh;
-    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
-                                moment */
+    fsi_body *body;          /* default NULL. The mesh is fixed to body->pose as both are when the obstacle is added */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     fsi_real clearance;      /* as fsi_shell_material.clearance; default 0 */
-    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: contacts and
-                                friction that it felt, mean of the substeps [N] */
+    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: force of contacts
+                                and friction on each vertex, mean of the substeps [N] */
 } fsi_shell_obstacle_desc;
 
 FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void); /* fills every field; set mesh */
-/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is
-   there, also where `position` was written since the last step, named), MEMORY. */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (an intersection, also
+   where `position` was written since the last step, named), MEMORY. */
 FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle_desc *desc, int *id);
 FSI_API fsi_status fsi_shell_add_mesh(fsi_shell *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
 FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id);
-/* Takes an obstacle for where its mesh, or its body's pose, is now, with all that are on one COUPLED body: the next
+/* Moves an obstacle, with all others of its COUPLED body, to the present position of its mesh or body->pose: the next
    step does not sweep it there, but checks for intersections. */
 FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id);
-/* What it felt from contacts, friction, springs and what is attached to it, mean of the last step's substeps: force
-   [N], torque about the world's origin [N m]; NULL is fine. Bodies get the same as impulses; settle, for which no time
-   passes, gives them none. */
+/* Reaction on an obstacle from contacts, friction, springs and attached vertices, mean of the last step's substeps:
+   force [N], torque about the world's origin [N m]; NULL is fine. Bodies get the same as impulses, but none from
+   settle, where no time passes. */
 FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
-/* Holds a vertex, pinned from now on, where it is relative to an obstacle that is not COUPLED: on its body, or on the
-   closest face of its mesh, as it deforms. */
+/* Pins a vertex to an obstacle that is not COUPLED, at its present position relative to the body, or to the closest
+   face of a mesh without one, as it deforms. Errors: COOKIE, ARGUMENT, NAN (the vertex), MEMORY. */
 FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle);
-/* Not attached any more, as when its obstacle is removed; pinned only if it was so before, then where it is now. */
+/* Undoes attach, as removing the obstacle does; the vertex is pinned, at its present position, only if it was
+   before. */
 FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex);
 
 /* ---- >>springs ------------------------------------------------------------------------------------------------- */
@@ -220,18 +218,16 @@ FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *
 /* ---- >>looking at it ------------------------------------------------------------------------------------------- */
 
 /* Unit normals of the vertices where s->position is now: the mean of their triangles' normals, weighted by area; 2D: of
-   their segments' normals, left of the way from first to second vertex, weighted by length. out: vertex_count; 0 where
-   a vertex has none, as in rods. Errors: COOKIE, ARGUMENT (out). */
+   their segments' normals, on the left from first to second vertex, weighted by length. out: vertex_count; 0 where a
+   vertex has none, as in rods. Errors: COOKIE, ARGUMENT (out). */
 FSI_API fsi_status fsi_shell_vertex_normals(fsi_shell *s, fsi_vec3 *out);
 
-/* Pairs of an edge and a triangle (2D: of edges) that pass through each other, its own and obstacles', by exact
-   arithmetic on `position`: 0 as long as contact is on (which it must be for this). What the solver does to keep them
-   apart is not asked. -1: no memory. */
+/* Number of pairs of an edge and a triangle (2D: two edges) that intersect, of the shell and of obstacles, by exact
+   arithmetic on `position`, independent of the solver: 0 while contact is on (which this needs). -1: no memory. */
 FSI_API int fsi_shell_count_intersections(fsi_shell *s);
 
-/* A fine mesh that follows the triangles of a coarse one, for rendering: each of its vertices keeps its place on the
-   nearest triangle, by barycentric coordinates, and its distance along a normal that is smooth from triangle to
-   triangle. */
+/* A fine mesh that follows the triangles of a coarse one, for rendering: each of its vertices keeps its barycentric
+   coordinates on the nearest triangle and its distance along the interpolated normal. */
 typedef struct fsi_shell_skin {
     uint32_t cookie;
     fsi_context *context;
@@ -241,7 +237,7 @@ typedef struct fsi_shell_skin {
                                 normal [m] */
     void *impl;
 } fsi_shell_skin;
-/* As the vertices `fine` (count) lie relative to the triangles where s->position is now. Errors: COOKIE, ARGUMENT (no
+/* Binds the vertices `fine` (count) to the triangles at the present s->position. Errors: COOKIE, ARGUMENT (no
    triangles), NAN, MESH, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_shell_skin_create(fsi_shell_skin **out, const fsi_shell *s, const fsi_vec3 *fine, int count);
 FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin); /* NULL is fine */
@@ -250,18 +246,17 @@ FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin); /* NULL is fine */
 FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals);
 
 /* State: positions, velocities, twists, frames, history of the integrator, stiffness of contacts, time. Obstacles,
-   springs, pins and settings are not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and
-   bodies back: obstacles are taken to stand where these are (COUPLED bodies that are where they were, but for rounding
-   to fsi_real, start from there to the bit). NULL buffer asks the size. What load takes a step can start from. Errors
-   of load: COOKIE; ARGUMENT (buffer NULL, a body; names it); FORMAT (a damaged or foreign buffer, a number that no
-   state has, named); MESH (with contact on: surfaces cross or touch where obstacles stand now; named); MEMORY; then
-   nothing has changed. */
+   springs, pins and settings are not saved: load into a simulator made alike, after restoring meshes (fsi_mesh_set) and
+   bodies, whose positions the obstacles take (a COUPLED body whose pose differs only by rounding to fsi_real continues
+   bitwise). NULL buffer asks the size. A loaded state can always be stepped. Errors of load: COOKIE; ARGUMENT (buffer
+   NULL, a body; names it); FORMAT (a damaged or foreign buffer, an impossible number, named); MESH (with contact on:
+   surfaces cross or touch with obstacles at their present positions; named); MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
 FSI_API uint64_t fsi_shell_hash(const fsi_shell *s);
 
-/* Edges, coloured by what pulls them (red) or pushes them (blue); contact forces; obstacles. */
+/* Edges, red under tension, blue under compression; contact forces; obstacles. */
 FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw);
 
 /* ---- >>stages: a step in pieces, for fsi's own headers, not for you ---------------------------------------------- */
@@ -271,7 +266,7 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
 
       begin                     checks and copies what the owner wrote; what he sees stays as it was
       for each substep:
-         predict                where inertia and forces lead; what is held and where it goes
+         predict                inertia and forces; prescribed motion
          for each lag of friction, desc.friction_iterations times:
             lag                 normal forces and tangents of friction; Newton's method begins
             while iterates:
@@ -280,11 +275,11 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
                   assemble      gradient and matrix at `now` +
                   constrain     prescribed motion; the right side
                   solve         the direction +
-                  retreat       what to do about a singular matrix
-               filter           the share t of the direction that no contact bars +
+                  retreat       more inertia or a larger diagonal for a singular matrix
+               filter           the fraction t of the direction that is free of collisions +
                filter_arcs      the same for points that turn with a body
                search           the line search begins; energy and slope at `now` +
-               while try:       `trial` is put at a share t of the direction
+               while try:       `trial` is `now` plus t times the direction
                   judge         is the energy there low enough? +
                advance          `now` becomes the accepted trial
          accept                 contact, pin and spring forces; the shell's state at the substep's end
@@ -340,15 +335,15 @@ typedef struct fsi__sh_view {
     const fsi_csr *matrix;        /* second derivatives, 3x3 blocks, sorted columns; from assemble on */
     const double *fixed_step;     /* the direction of fixed numbers, else 0; from constrain on */
     const double *right;          /* right side of the system, from constrain on: matrix * direction = right */
-    fsi_solver *solver;           /* keeps the analysis of the matrix's pattern: solve whatever has it by this one */
+    fsi_solver *solver;           /* keeps the analysis of the matrix's pattern: use it for systems with this pattern */
     double *direction;            /* to be filled by solve */
 } fsi__sh_view;
 
 FSI_API const fsi__sh_view *fsi__sh_view_of(const fsi_shell *s);     /* NULL: s is no shell. The address stays. */
-/* Begins a step of dt seconds, 0: look will follow. joint: 1 where others' unknowns are solved for together with the
-   shell's. fn: the function that errors name; it must outlive the step. */
+/* Begins a step of dt seconds, 0: look will follow. joint: 1 if another solver's unknowns are solved for together with
+   the shell's. fn: the function that errors name; it must outlive the step. */
 FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char *fn, fsi__sh_step **step);
-/* A substep of dt seconds, `share` of the step, that ends at `at` of it (0 to 1). */
+/* A substep of dt seconds: `share` is its fraction of the step, `at` the fraction at which it ends (0 to 1). */
 FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, double at);
 FSI_API fsi_status fsi__sh_lag(fsi__sh_step *w, int lag);            /* lag: 0, 1, ... in this substep */
 FSI_API int fsi__sh_iterates(const fsi__sh_step *w);                 /* 1: Newton's method needs another iteration */
@@ -366,45 +361,46 @@ FSI_API fsi_status fsi__sh_filter(fsi__sh_step *w, double *t);
 FSI_API fsi_status fsi__sh_filter_arcs(fsi__sh_step *w, double *t);  /* shortens *t */
 /* After filter: length of the next iteration's step, extrapolated [m]. */
 FSI_API double fsi__sh_next_step(const fsi__sh_step *w);
-/* enough: 1: no further iteration is needed once this one's step is taken whole. slope, energy: of the others at `now`,
-   along their own direction [J]. */
+/* enough: 1: this iteration is the last if its whole step is accepted. slope, energy: of the other solver's unknowns at
+   `now`, along their own direction [J]. */
 FSI_API void fsi__sh_search(fsi__sh_step *w, int enough, double slope, double energy);
-/* *is 1: `trial` stands at a share *t of the direction, at most what *t was, and is to be judged. *is 0: the search has
-   ended, *t is the accepted share, 0: none. */
+/* *is 1: `trial` is at fraction *t of the direction, at most the former *t: call judge. *is 0: the search has ended, *t
+   is the accepted fraction, 0: none. */
 FSI_API fsi_status fsi__sh_try(fsi__sh_step *w, double *t, int *is);
-/* energy: of the others, at *t of their direction [J]. */
+/* energy: of the other solver's unknowns, at *t of their direction [J]. */
 FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy);
 FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t);       /* t: as try left it */
 FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w);
 FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w);
 FSI_API void fsi__sh_commit(fsi__sh_step *w);
-/* In place of all substeps where dt is 0: contacts and stats of what there is. */
+/* Instead of the substeps if dt is 0: contacts and stats of the present state. */
 FSI_API fsi_status fsi__sh_look(fsi__sh_step *w);
 
 /* Gradient and matrix at `now` of the shell alone, by projected second derivatives: after lag, before an iteration, or
    after accept. */
 FSI_API fsi_status fsi__sh_weigh(fsi__sh_step *w);
 /* After accept and weigh: velocities at the substep's end become v (3 * nodes; of bodies velocity [m/s] and spin
-   [rad/s]), by an impulse that acts on nodes by that matrix. Contacts, pins and attachments exert what goes with it.
-   Errors: NAN (a body). */
+   [rad/s]), by an impulse that acts on nodes by that matrix. The forces of contacts, pins and attachments change
+   accordingly. Errors: NAN (a body). */
 FSI_API fsi_status fsi__sh_change_velocities(fsi__sh_step *w, const double *v);
 FSI_API void fsi__sh_node_velocities(const fsi__sh_step *w, double *v); /* 3 * nodes: next_v, and those of bodies */
-/* Between predict and lag: impulses [N s] and angular impulses [N m s] on the COUPLED bodies, 6 each; they aim at where
-   these lead. */
+/* Between predict and lag: adds impulses [N s] and angular impulses [N m s], 6 a COUPLED body, to its predicted
+   motion. */
 FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse);
-/* After accept: who else moves a body has these velocities for it. What is the same in fsi_real stays. */
+/* After accept: velocities of a body by another solver. Numbers that are equal in fsi_real stay. */
 FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 velocity, fsi_vec3 spin);
-/* During a step: speed of the fastest vertex, point of a COUPLED body, and pin on its way through the step [m/s]. */
+/* During a step: the largest speed of a vertex, a point of a COUPLED body and a pin [m/s]. */
 FSI_API double fsi__sh_fastest(const fsi__sh_step *w);
 /* Distance of a COUPLED body's farthest point from its centre [m]. */
 FSI_API double fsi__sh_body_reach(const fsi_shell *s, int body);
-/* 1: the body is an obstacle of the shell, in whatever mode. */
+/* 1: the body is an obstacle of the shell, in either mode. */
 FSI_API int fsi__sh_has_body(const fsi_shell *s, const fsi_body *body);
-/* Steps of some time, settles, loads and shifts of the origin so far. */
+/* Number of steps with dt > 0, settles, loads and shifts of the origin so far. */
 FSI_API unsigned fsi__sh_moves(const fsi_shell *s);
-/* fsi_shell_shift_origin would not fail. */
+/* FSI_OK, or the error that fsi_shell_shift_origin would return. */
 FSI_API fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const char *fn);
-/* fsi_shell_load in two: reads and judges a state, which is in next_x, next_v; makes it the shell's, cannot fail. */
+/* fsi_shell_load in two parts: read_state reads and checks a state, then in next_x, next_v; take_state makes it the
+   shell's and cannot fail. */
 FSI_API fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t size, const char *fn);
 FSI_API void fsi__sh_take_state(fsi_shell *s);
 /* Index of an entry of a matrix with sorted columns; -1: there is none. */
@@ -451,12 +447,12 @@ FSI__STRICT_BEGIN
 
 /* ---- >>limits ------------------------------------------------------------------------------------------------- */
 
-/* No number of a place or velocity gets larger [m, m/s]: what a step leaves, the next one takes, which refuses vectors
-   longer than 1e12. */
+/* Largest coordinate of a position or velocity after a step [m, m/s]: the next step refuses vectors longer than
+   1e12. */
 #define FSI__SH_FARTHEST 5e11
 #define FSI__SH_MOST_TWIST 1e8 /* of a segment [rad]: fsi_sincos knows no angle above 1e9 */
 
-/* A public number that its owner changed counts from now on; others stay as precise as they are. */
+/* Takes over a public vector if its owner changed it; others keep their double precision. Returns 1 if changed. */
 static int fsi__sh_take(fsi_vec3 shown, double *kept)
 {
     const fsi_vec3 was = fsi__sh_to(kept);
@@ -469,8 +465,8 @@ static int fsi__sh_take(fsi_vec3 shown, double *kept)
 
 /* ---- >>simulator at work --------------------------------------------------------------------------------------- */
 
-/* Where everything is: what Newton moves, and what follows from it. X lists all points that meet others: the vertices,
-   those of the obstacles, and the far ends of springs. q: 3 * nodes; x: 3 * points; turn: COUPLED bodies. */
+/* A configuration: unknowns q (3 * nodes), rotations of COUPLED bodies, and the positions x (3 * points) that follow:
+   the vertices, those of the obstacles, and the anchors of springs. */
 typedef struct fsi__sh_place { double *q, *x; fsi_quat *turn; } fsi__sh_place;
 
 /* What a step changes. */
@@ -493,8 +489,8 @@ typedef struct fsi__sh_obstacle {
     double *local;                /* 3 * points, in the axes of its body */
     double *stand;                /* 3 * points: where the last step left it */
     double force[3], torque[3];
-    double sum[9];                /* of the step that is being made: force, its moments about the origin and about the
-                                     centre of a PRESCRIBED body */
+    double sum[9];                /* of the running step: force, its moments about the origin and about the centre of a
+                                     PRESCRIBED body */
     fsi__arena memory;
 } fsi__sh_obstacle;
 
@@ -505,7 +501,7 @@ typedef struct fsi__sh_spring {
     int used, face;
     fsi_shell_spring_desc desc;
     double local[3], stand[3];    /* on its obstacle; where its far end stands */
-    double length_before, force[3], sum[3]; /* sum: of the step that is being made */
+    double length_before, force[3], sum[3]; /* sum: of the running step */
 } fsi__sh_spring;
 
 typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
@@ -519,22 +515,22 @@ struct fsi__sh_step {
     int joint;              /* 1: others' unknowns are solved for too, which costs more than the shell's */
     const char *fn;
     double whole, dt, h;    /* of the step; of the substep [s] */
-    double share, at;       /* of a substep in the step; where in the step this one ends, 0 to 1 */
+    double share, at;       /* fraction of the step in this substep; fraction at which it ends */
     double kappa;           /* stiffness of a pair's barrier over its mass [m^2/s^2] */
-    double slip;            /* way in a step that counts as sticking [m] */
-    double remaining;       /* share of the prescribed way that is left, 1 to 0 */
+    double slip;            /* displacement in a step that counts as sticking [m] */
+    double remaining;       /* fraction of the prescribed displacement that is left, 1 to 0 */
     double contact_energy;
     double longest;         /* no point is farther than this from where the gaps were measured [m] */
-    double lean;            /* inertia added to exact Hessians, times that which is there */
+    double lean;            /* inertia added to exact Hessians, as a multiple of the present one */
     double lap;             /* the clock when the last phase ended */
-    double moved;           /* farthest way of a vertex in the last substep [m] */
+    double moved;           /* largest displacement of a vertex in the last substep [m] */
     double least_gap;       /* over its range, of the last Newton step; 0: there was none */
     int felt;               /* m->felt are the forces of contacts and friction by which the last Newton step was solved,
                                and which it took whole */
     double tolerance;
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
-    int hidden;             /* what the last direction promised is below the rounding of the energy */
+    int hidden;             /* the decrease that the last direction predicts is below the rounding of the energy */
     int foresees;           /* the first Newton step: friction's model is about `foreseen_x` */
     int exact, close;       /* exact Hessians; the last step was a small one */
     int crept;              /* steps in a row that the search cut to less than a thousandth */
@@ -542,7 +538,7 @@ struct fsi__sh_step {
     /* Newton's method */
     int lag, iteration, done; /* lags of friction and iterations so far; done: 1: found, 2: gave up */
     double before, left;    /* stats.update, and `remaining`, of the last iteration */
-    int stuck;              /* iterations in a row that got nothing prescribed on its way */
+    int stuck;              /* successive iterations without progress of the prescribed motion */
     int tries, raised;      /* solves by the exact matrix that failed in this iteration; how often the projected one's
                                diagonal was raised */
     double shift, leant;    /* how much it is raised by next; how much of `lean` the matrix has */
@@ -570,7 +566,7 @@ typedef struct fsi__sh_impl {
     /* scratch of the size of the scene */
     unsigned char *held;                /* vertices: pinned or attached */
     double *force, *pin_from, *pin_to;  /* 3 * vertices */
-    double *hold_sum;                   /* 3 * vertices: mean of what holds them */
+    double *hold_sum;                   /* 3 * vertices: mean constraint force */
     double *twist_from;                 /* segments */
     double *wind;                       /* 4 * triangles: c of f = -c n (n.u), and n */
     double *element_value, *element_vector, *element_energy;
@@ -578,14 +574,14 @@ typedef struct fsi__sh_impl {
     fsi_real *public_mass;
     /* scratch that grows with obstacles and springs */
     fsi__sh_place now, trial;
-    double *start_q, *end_q;            /* 3 * nodes: at the beginning; where what is held goes */
+    double *start_q, *end_q;            /* 3 * nodes: at the beginning; prescribed values at the end */
     double *aim, *base;                 /* 3 * nodes */
     double *gradient, *direction, *fixed_step, *lift, *scratch; /* 3 * nodes */
     unsigned char *fixed;               /* 3 * nodes */
     double *start_x, *end_x;            /* 3 * points */
     double *was_x, *go_x, *stand_x;     /* 3 * points: at the beginning and the end of a whole step, and between
                                            substeps */
-    double *foreseen_x;                 /* 3 * points: at the end of the substep, if all goes on as it did */
+    double *foreseen_x;                 /* 3 * points: extrapolated to the end of the substep */
     double *dx, *felt, *sum, *local;    /* 3 * points; felt: forces of contacts and friction; sum: their mean */
     int *owner;                         /* points: COUPLED body, -1: none */
     /* of the state that comes next */
@@ -620,7 +616,7 @@ static fsi__sh_impl *fsi__sh_of(const fsi_shell *s)
     return s && s->cookie == FSI__COOKIE('s', fsi_shell) ? (fsi__sh_impl *)s->impl : NULL;
 }
 
-/* The view follows what moved. */
+/* Updates the view. */
 static void fsi__sh_show(fsi__sh_impl *m)
 {
     const fsi__sm_model *p = &m->model;
@@ -728,7 +724,7 @@ static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const doubl
     return status;
 }
 
-/* A point of X by a name that its owner knows: vertex 12, vertex 7 of obstacle 1. */
+/* Name of a point for messages: vertex 12, vertex 7 of obstacle 1. */
 static void fsi__sh_name(const fsi__sh_impl *m, int point, char *out, size_t size)
 {
     int i;
@@ -755,12 +751,14 @@ static fsi_status fsi__sh_fail_pair(const fsi__sh_impl *m, const char *fn, fsi_s
                      feature[p->contact.kind][0], a, feature[p->contact.kind][1], b);
 }
 
-/* Is everything apart at x? Fits trees and finds pairs. */
+/* Checks that nothing intersects or touches at x. Fits trees and finds pairs. Errors: MESH, MEMORY. */
 static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const double *x)
 {
     int count, first[5], i;
     fsi_status status;
     if (!m->contact) return FSI_OK;
+
+    /* No edge passes through a triangle (2D: an edge). */
     status = fsi__sh_crossings(m, fn, x, &count, first);
     if (status != FSI_OK) return status;
     if (count > 0) {
@@ -775,6 +773,8 @@ static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const dou
             "the edge of vertices %s and %s passes through the triangle of vertices %s, %s, %s (%d such pairs)", e[0],
             e[1], t[0], t[1], t[2], count);
     }
+
+    /* Every pair in reach keeps more than its clearance. */
     for (i = 0; i < m->contacts.pairs; i++) {
         const fsi__sc_pair *p = &m->contacts.pair[i];
         double at[12], d;
@@ -787,7 +787,7 @@ static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const dou
     return FSI_OK;
 }
 
-/* Two held vertices that go to one point; of very many the first are looked at. */
+/* Two prescribed vertices with the same target; only the first ones are compared if there are very many. */
 static int fsi__sh_find_twins(const fsi__sh_impl *m, int twin[2])
 {
     const int most = 4096;
@@ -820,8 +820,8 @@ static fsi_status fsi__sh_blocked(fsi__sh_step *w)
 
 /* ---- >>assembly ------------------------------------------------------------------------------------------------- */
 
-/* The unknowns that a point hangs on: d x = sum J d q. A vertex is one itself; a point of a COUPLED body hangs on its
-   place and its turn, d x = d c - [r]x d phi; what is prescribed hangs on nothing. */
+/* The nodes that a point depends on, d x = sum J d q: a vertex on itself, a point of a COUPLED body on centre and
+   rotation, d x = d c - [r]x d phi, a prescribed point on none. */
 typedef struct fsi__sh_hold { int count, node[2]; double arm[3]; } fsi__sh_hold;
 
 static fsi__sh_hold fsi__sh_hold_of(const fsi__sh_impl *m, const fsi__sh_place *at, int point)
@@ -879,18 +879,22 @@ FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col)
     return lo < t->start[row + 1] && t->col[lo] == col ? lo : -1;
 }
 
-/* Adds the derivatives of an energy of n points: gradient 3n, Hessian 3n x 3n, of which the lower triangle of the
-   matrix gets its part. What is prescribed moves on by dx in this step, and takes along what it touches. */
+/* Adds the gradient (3n) and Hessian (3n x 3n) of an energy of n points to those of the nodes: chain rule, lower
+   triangle of the matrix. */
 static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const double *g, const double *h)
 {
     fsi__sh_impl *m = w->m;
     fsi__sh_hold hold[4];
     int i, j, ki, kj, a, c;
+
+    /* Gradient: J^T g. */
     for (i = 0; i < n; i++) hold[i] = fsi__sh_hold_of(m, &m->now, node[i]);
     for (i = 0; i < n; i++) for (ki = 0; ki < hold[i].count; ki++) {
         double back[9], *out = m->gradient + 3 * (size_t)hold[i].node[ki];
         fsi__sh_pull_back(&hold[i], ki, g + 3 * i, back);
         for (a = 0; a < 3; a++) out[a] += back[a];
+
+        /* Hessian blocks, lower triangle. */
         for (j = 0; j < n; j++) {
             double b[9];
             for (a = 0; a < 3; a++)
@@ -902,6 +906,8 @@ static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const do
                 fsi__sh_pull_back_block(&hold[i], ki, &hold[j], kj, b, back);
                 for (a = 0; a < 9; a++) value[a] += back[a];
             }
+
+            /* A prescribed point: its Hessian block times its displacement goes to the right side. */
             if (hold[j].count == 0 && w->remaining > 0) {
                 double way[3], push[3], *lift = m->lift + 3 * (size_t)hold[i].node[ki];
                 fsi__sh_sub(m->end_x + 3 * (size_t)node[j], m->now.x + 3 * (size_t)node[j], way);
@@ -938,8 +944,8 @@ static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, co
                                w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
 }
 
-/* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep takes it about where the
-   points get if they go on as they did: about rest all contacts stick. */
+/* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep linearises it at the
+   extrapolated positions: at rest all contacts would stick. */
 static void fsi__sh_rub_model(const fsi__sh_step *w, const fsi__sh_rub *r, double *g, double *h)
 {
     const int n = 3 * r->points;
@@ -981,8 +987,7 @@ static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s)
     return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring);
 }
 
-/* Energy of what couples points: pairs, friction, springs. No point is farther than `longest` from where gaps were
-   measured. */
+/* Energy of pairs, friction and springs. No point is farther than `longest` from where gaps were measured. */
 static double fsi__sh_points_energy(fsi__sh_step *w, const double *x, double longest)
 {
     fsi__sh_impl *m = w->m;
@@ -1036,8 +1041,9 @@ static void fsi__sh_add_springs(fsi__sh_step *w)
    pattern is made anew when a pair needs an entry that is not there; with it come entries for all pairs nearly as
    close. Pairs within range get theirs also where nothing pushes them yet, as edges that are exactly parallel. */
 
-/* Pairs get entries that are so many times their range apart: more of them make the factor dearer, fewer make another
-   pattern more often. At 2, sheets in a pile are coupled with the next but one too, which doubles the work. */
+/* Pairs closer than this many ranges have entries in the matrix: a larger value makes the factor more expensive, a
+   smaller one changes the pattern more often. At 2, each sheet of a pile is coupled with two on either side, which
+   doubles the work. */
 #define FSI__SH_NEARLY 1.05
 
 static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *point, int n)
@@ -1075,6 +1081,8 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
     fsi_status status = FSI_OK;
     int i, k, node[2];
     m->couplings = 0;
+
+    /* Contacts within range, and those within a slightly wider one, so that the pattern lasts. */
     for (i = 0; i < m->contacts.pairs && status == FSI_OK; i++) {
         fsi__sc_pair *p = &m->contacts.pair[i];
         fsi_contact wide = p->contact;
@@ -1087,6 +1095,8 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         }
         if (p->coupled) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
     }
+
+    /* Friction and springs. */
     for (i = 0; i < m->rubs && status == FSI_OK; i++) status = fsi__sh_couple(m, fn, m->rub[i].node, m->rub[i].points);
     for (i = 0; i < m->springs && status == FSI_OK; i++) {
         if (!m->spring[i].used) continue;
@@ -1094,7 +1104,9 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         node[1] = fsi__sh_spring_end(m, &m->spring[i]);
         status = fsi__sh_couple(m, fn, node, 2);
     }
-    for (i = 0; i < m->bodies && status == FSI_OK; i++) { /* place and turn */
+
+    /* The two nodes of a body, centre and rotation. */
+    for (i = 0; i < m->bodies && status == FSI_OK; i++) {
         status = fsi__room_in(m->context, &m->coupling, 4 * sizeof(int), m->couplings, &m->coupling_capacity,
             m->couplings + 4, fn);
         for (k = 0; k < 4 && status == FSI_OK; k++) {
@@ -1191,8 +1203,8 @@ static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
 /* ---- >>newton --------------------------------------------------------------------------------------------------- */
 
 /* Bodies, always by backward Euler: 1/2 m |c - aim|^2 / dt^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / dt^2
-   = -tr(R J A^T) / dt^2 + const (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: what
-   nothing touches goes on turning as it did, and the gyroscopic turn is left to its owner, as fsi_body has it. */
+   = -tr(R J A^T) / dt^2 + const (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: a
+   free body keeps its angular velocity; the owner adds the gyroscopic part, as fsi_body says. */
 static void fsi__sh_turned(const fsi__sh_body *b, const double *turn, double *n) /* N = R J A^T */
 {
     double t[9];
@@ -1212,8 +1224,8 @@ static void fsi__sh_matrix_of(fsi_quat q, double *r)
     for (i = 0; i < 9; i++) r[i] = (double)t.m[i];
 }
 
-/* Of the turn 1/2 tr((R - A) J (R - A)^T): with the constant, whose rounding would hide what a light sheet on a heavy
-   body changes. */
+/* Rotation: 1/2 tr((R - A) J (R - A)^T), in this form because the rounding of the constant would hide the effect of a
+   light sheet on a heavy body. */
 static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, const double *center, fsi_quat turn)
 {
     double r[9], d[3], sum = 0;
@@ -1273,7 +1285,7 @@ static void fsi__sh_spread_bodies(const fsi__sh_impl *m, fsi__sh_place *p)
     }
 }
 
-/* trial = now + t * direction; what is prescribed goes on towards its end. */
+/* trial = now + t * direction; prescribed points move on to their end. */
 static void fsi__sh_place_trial(fsi__sh_step *w, double t)
 {
     fsi__sh_impl *m = w->m;
@@ -1358,8 +1370,8 @@ static void fsi__sh_lap(fsi__sh_step *w, double *phase)
     w->lap = now;
 }
 
-/* Gradient, and the Hessian in `total`, at `now`. Far from the solution second derivatives are projected, so that the
-   direction leads down. Near it they are as they are. */
+/* Gradient, and the Hessian in `total`, at `now`. Far from the solution second derivatives are projected, for a descent
+   direction; near it they are exact. */
 FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -1408,8 +1420,7 @@ FSI_API fsi_status fsi__sh_weigh(fsi__sh_step *w)
     return fsi__sh_assemble(w);
 }
 
-/* What is held moves as it must: its rows become those of the identity, what it does to others goes to the right
-   side. */
+/* Imposes the prescribed displacements and makes the right side. */
 static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -1417,6 +1428,8 @@ static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
     size_t i;
     int r, e, a, b;
     memset(m->fixed_step, 0, 3 * (size_t)m->nodes * sizeof(double));
+
+    /* Prescribed displacements act on the other nodes: K times them goes to the right side. */
     if (w->remaining > 0) {
         fsi_status status;
         for (i = 0; i < 3 * (size_t)m->first_body; i++) if (m->fixed[i]) m->fixed_step[i] = m->end_q[i] - m->now.q[i];
@@ -1424,6 +1437,8 @@ static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
         if (status != FSI_OK) return status;
         for (i = 0; i < 3 * (size_t)m->nodes; i++) m->lift[i] += m->scratch[i];
     }
+
+    /* Only the diagonal is left in their rows and columns. */
     for (r = 0; r < t->rows; r++)
         for (e = t->start[r]; e < t->start[r + 1]; e++)
             for (a = 0; a < 3; a++)
@@ -1434,6 +1449,8 @@ static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
                     if (i3 != j3) *v = 0;
                     else if (!(*v > 0)) *v = 1;
                 }
+
+    /* The right side. */
     for (i = 0; i < 3 * (size_t)m->nodes; i++)
         m->direction[i] = m->fixed[i]
                               ? m->total.value[9 * (size_t)fsi__sh_entry(t, (int)(i / 3), (int)(i / 3)) + 4 * (i % 3)] *
@@ -1442,7 +1459,7 @@ static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
     return FSI_OK;
 }
 
-/* Adds so many times the inertia to the matrix. */
+/* Adds a multiple of the inertia to the matrix. */
 static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
 {
     fsi__sh_impl *m = w->m;
@@ -1453,8 +1470,8 @@ static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
             times * m->model.mass[r] / (w->h * w->h);
 }
 
-/* The system's right side. An exact matrix gets as much more inertia, `lean` times, as makes it definite: only what
-   buckles is held back. */
+/* The system's right side. An exact matrix gets `lean` times its inertia in addition, which makes it definite and slows
+   only buckling modes. */
 FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -1474,8 +1491,8 @@ FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w)
     return fsi_solver_solve(w->m->solver, &system, w->m->scratch, w->m->direction);
 }
 
-/* Where the projected matrix has no positive pivot, by rounding, its diagonal is raised. The exact one gets more
-   inertia, and is given up after five failures. */
+/* A projected matrix without positive pivots, by rounding, gets a larger diagonal. An exact one gets more inertia, and
+   is replaced by the projected one after five failures. */
 FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *again)
 {
     fsi__sh_impl *m = w->m;
@@ -1507,7 +1524,7 @@ FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *agai
     return FSI_OK;
 }
 
-/* Where the direction takes a point; what is prescribed goes to its end if it moves in this Newton step. */
+/* Displacement of a point along the direction; a prescribed one moves to its end if it moves in this Newton step. */
 static void fsi__sh_point_way(const fsi__sh_impl *m, int point, int moves, double *way)
 {
     const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, point);
@@ -1518,8 +1535,8 @@ static void fsi__sh_point_way(const fsi__sh_impl *m, int point, int moves, doubl
     else if (moves) fsi__sh_sub(m->end_x + 3 * (size_t)point, m->now.x + 3 * (size_t)point, way);
 }
 
-/* Longest way along the direction of a free vertex, or of a point of a COUPLED body; a twist's is that of a point as
-   far from its segment as an edge is long. */
+/* Largest displacement along the direction of a free vertex or a point of a COUPLED body; for a twist, of a point one
+   edge length away from its segment. */
 static double fsi__sh_longest(const fsi__sh_impl *m)
 {
     double longest = 0;
@@ -1545,8 +1562,8 @@ static void fsi__sh_follow_contact(const double *way, int n, const double *g, co
     for (i = 0; i < n; i++) for (out[i] = g[i], k = 0; k < n; k++) out[i] += h[i * n + k] * way[k];
 }
 
-/* Puts equal and opposite forces on the closest points of two features, with the total that the points of the first one
-   have: their moments are opposite too. */
+/* Replaces the forces of a pair by opposite ones at the closest points of its features, with the total on the first
+   one: the moments cancel too. */
 static void fsi__sh_press_closest(fsi_pair kind, const double *x, double *f)
 {
     const fsi_distance d = fsi_distance_between(kind, x);
@@ -1558,8 +1575,8 @@ static void fsi__sh_press_closest(fsi_pair kind, const double *x, double *f)
     for (i = 0; i < n; i++) for (a = 0; a < 3; a++) f[3 * i + a] = d.weight[i] * sum[a];
 }
 
-/* Forces of contacts and friction, as this Newton step counts on them: they are what changes the momentum of both
-   sides, to rounding, however far Newton's method is from its end. */
+/* Forces of contacts and friction in the linear system of this Newton step: they change the momenta of both sides by
+   the same amount, to rounding, also before Newton's method has converged. */
 static void fsi__sh_feel_direction(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -1570,7 +1587,11 @@ static void fsi__sh_feel_direction(fsi__sh_step *w)
         const fsi__sc_pair *p = i < m->contacts.actives ? &m->contacts.pair[m->contacts.active[i]] : NULL;
         const fsi__sh_rub *r = p ? NULL : &m->rub[i - m->contacts.actives];
         const int *node = p ? p->node : r->node, n = p ? fsi_pair_points(p->contact.kind) : r->points;
+
+        /* Displacements of the pair's points in this Newton step. */
         for (k = 0; k < n; k++) fsi__sh_point_way(m, node[k], w->remaining > 0, way + 3 * k);
+
+        /* Gradient of the quadratic model that this step minimises. */
         if (p) {
             fsi__sh_gather(m->now.x, node, n, x);
             for (k = 0; k < 3 * n; k++) x[k] += way[k];
@@ -1586,7 +1607,7 @@ static void fsi__sh_feel_direction(fsi__sh_step *w)
     w->felt = 1; /* if all of the direction is taken */
 }
 
-/* How much of the straight way to `trial` nothing bars: *t. */
+/* *t: the fraction of the straight motion to `trial` that is free of collisions. */
 static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
 {
     fsi__sh_impl *m = w->m;
@@ -1601,7 +1622,7 @@ static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
     return FSI_OK;
 }
 
-/* Points of bodies go on arcs, but what is swept are chords: is the one to this trial free? */
+/* Points of bodies move on arcs, but chords are swept: is the chord to this trial free? */
 static fsi_status fsi__sh_clear_arcs(fsi__sh_step *w, int *is)
 {
     double t = 1;
@@ -1610,7 +1631,8 @@ static fsi_status fsi__sh_clear_arcs(fsi__sh_step *w, int *is)
     return status;
 }
 
-/* How far along the direction nothing touches. Forces are those of this iteration if it may be the last. */
+/* Largest collision-free fraction of the direction. Contact forces are taken from this iteration if it may be the
+   last. */
 FSI_API fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
 {
     w->before = w->stats.update;
@@ -1635,7 +1657,7 @@ FSI_API fsi_status fsi__sh_filter_arcs(fsi__sh_step *w, double *t)
     return FSI_OK;
 }
 
-/* Newton's method converges: the next step is as much shorter than this one as this one is than the last. */
+/* Length of the next Newton step, extrapolated: the ratio of successive steps is taken as constant. */
 FSI_API double fsi__sh_next_step(const fsi__sh_step *w)
 {
     const double next = w->before > w->stats.update ? w->stats.update * w->stats.update / w->before : w->stats.update;
@@ -1658,7 +1680,7 @@ static void fsi__sh_swap(fsi__sh_impl *m)
     fsi__sh_show(m);
 }
 
-/* The line search: from `now` along the direction to less energy, unless something prescribed is still on its way. */
+/* The line search: along the direction to a smaller energy; not required while prescribed points still move. */
 FSI_API void fsi__sh_search(fsi__sh_step *w, int enough, double slope, double energy)
 {
     w->done = !(w->remaining > 0) && enough;
@@ -1696,7 +1718,7 @@ FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy)
     if (!w->found) fsi__sh_halve(w, t);
 }
 
-/* `now` goes to the accepted trial, and frames with it. */
+/* `now` becomes the accepted trial; frames are transported. */
 static void fsi__sh_move(fsi__sh_step *w, double t)
 {
     fsi__sh_impl *m = w->m;
@@ -1711,8 +1733,8 @@ static void fsi__sh_move(fsi__sh_step *w, double t)
     m->contacts.gaps_hold = 0;
 }
 
-/* Is friction at the end of the last step (from `trial` to `now`) what it was solved with? Sticking is stiff, 2 mu
-   N/slip: a step from rest is short also where a contact must slide. */
+/* Does friction at the end of the last step (from `trial` to `now`) agree with the model that was solved? Sticking is
+   stiff, 2 mu N/slip, so a step from rest is short even if a contact must slide. */
 static int fsi__sh_friction_agrees(const fsi__sh_step *w)
 {
     const fsi__sh_impl *m = w->m;
@@ -1732,17 +1754,16 @@ static int fsi__sh_friction_agrees(const fsi__sh_step *w)
     return error <= w->tolerance * w->tolerance * all;
 }
 
-/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10
-   m/s^2). Then what they need, which state.stiffness keeps: it does not jump with dt, as that would throw apart what
-   rests. */
+/* Initial stiffness of contacts: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2).
+   Later state.stiffness keeps the adapted value: a jump with dt would throw resting contacts apart. */
 static double fsi__sh_base_stiffness(const fsi__sh_step *w)
 {
     const double range = w->m->contacts.range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
     return 5 * range * (a > 10 ? a : 10);
 }
 
-/* Push of a pair [1/m], times the share of its points that are free: what is held needs no push, and would ask for more
-   for ever. */
+/* Barrier force of a pair [1/m], times the fraction of its points that are free: prescribed points would need ever
+   more. */
 static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sc_pair *p)
 {
     const int n = fsi_pair_points(p->contact.kind);
@@ -1761,10 +1782,10 @@ static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sc_pair *p)
 
 #define FSI__SH_NO_GAP 1e-3 /* of a pair's range */
 
-/* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and
-   opens it by no more than twice: the matrix loses all accuracy meanwhile. So where the smallest gap is next to none
-   and falls, softness ends at once: doubled, it lags behind a gap that falls tenfold. Then stiffness doubles while that
-   goes on (after Li et al. 2020, section 4.3). */
+/* A barrier that is too soft, as of contacts that began close together, loses nine tenths of a gap in each Newton step
+   and regains at most a factor of two, while the matrix loses all accuracy. So if the smallest gap is tiny and
+   decreases, stiffness first rises at once, as doubling cannot follow a gap that falls tenfold, then doubles as long as
+   that continues (after Li et al. 2020, section 4.3). */
 static void fsi__sh_stiffen(fsi__sh_step *w)
 {
     const fsi__sh_impl *m = w->m;
@@ -1781,7 +1802,7 @@ static void fsi__sh_stiffen(fsi__sh_step *w)
     w->least_gap = least;
 }
 
-/* Normal forces and tangents, at `now`, for friction until they are taken anew. */
+/* Lagged friction: normal forces and tangents at `now`, constant until the next lag. */
 static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -1789,11 +1810,15 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     int i;
     m->rubs = 0;
     if (!m->contact || w->settle) return FSI_OK;
+
+    /* Contacts within range. */
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
     fsi__sc_measure(&m->contacts, m->now.x);
     status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->contacts.actives, w->fn);
+
+    /* Tangents, and normal force times mu, of those with friction. */
     for (i = 0; i < m->contacts.actives && status == FSI_OK; i++) {
         const fsi__sc_pair *p = &m->contacts.pair[m->contacts.active[i]];
         fsi__sh_rub *r = &m->rub[m->rubs];
@@ -1810,7 +1835,7 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     return status;
 }
 
-/* Newton's method from where the last one ended, with friction as it is there. */
+/* Begins Newton's method at the result of the last lag, with friction lagged there. */
 FSI_API fsi_status fsi__sh_lag(fsi__sh_step *w, int lag)
 {
     FSI__TRY(fsi__sh_lag_friction(w));
@@ -1848,7 +1873,7 @@ FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w)
     return FSI_OK;
 }
 
-/* An iteration ends: was it the last? t: the share of the direction that was taken. */
+/* Ends an iteration and decides if it was the last. t: the accepted fraction of the direction. */
 FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t)
 {
     const fsi__sh_impl *m = w->m;
@@ -1913,8 +1938,8 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w, int lag)
 
 /* ---- >>stepping ------------------------------------------------------------------------------------------------- */
 
-/* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not
-   thrown apart, but pushed as by gravity. */
+/* Stiffness of contacts, as in the step before. Without contacts then, present ones were placed by the owner: they are
+   pushed as by gravity, not thrown apart. */
 static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -1955,7 +1980,7 @@ static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
     m->next.stiffness = sum > 0 ? (want > 1e9 * base ? 1e9 * base : want) : 0;
 }
 
-/* Where what is prescribed is at share s of the step. */
+/* Positions of prescribed points at fraction s of the step. */
 static void fsi__sh_prescribe(fsi__sh_impl *m, double s, double *x)
 {
     const size_t nv = 3 * (size_t)m->model.vertices;
@@ -2038,7 +2063,8 @@ FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse)
     fsi__sh_aim_bodies(w);
 }
 
-/* Where the points get by the end of the substep if they go on as they did; what is prescribed, where it must. */
+/* Extrapolated positions at the end of the substep: free points with their velocity, prescribed ones where they must
+   be. */
 static void fsi__sh_foresee(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2080,8 +2106,8 @@ static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, cons
     }
 }
 
-/* What holds each held vertex: the gradient of all energies there, contacts' by m->felt. Obstacles feel it, turned
-   round, at what is attached to them. */
+/* Constraint forces of prescribed vertices: the gradient of all energies, of contacts by m->felt. The opposite acts on
+   the obstacles that vertices are attached to. */
 static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2164,8 +2190,8 @@ static void fsi__sh_feel_contacts(fsi__sh_step *w)
     }
 }
 
-/* Velocities change by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g
-   + h H dv then, on both sides: the means get what was not in them yet. */
+/* Velocities change by `dv` at `now`, by the matrix in `total`. The forces of all energies become g + h H dv, on both
+   sides: the difference is added to the means. */
 static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
 {
     fsi__sh_impl *m = w->m;
@@ -2237,7 +2263,7 @@ FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 veloc
     fsi__sh_take(spin, w->m->body[body].spin);
 }
 
-/* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
+/* Forces of contacts and friction on every point, and the means of all published forces. */
 static fsi_status fsi__sh_feel(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2258,8 +2284,8 @@ static fsi_status fsi__sh_feel(fsi__sh_step *w)
     return fsi__sh_feel_held(w);
 }
 
-/* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of
-   its mesh, whose points are at x, and the distance along its normal. */
+/* A point of an obstacle: `local` is in the axes of its body, at fraction s of the step; without a body, barycentric
+   weights on a face of its mesh, whose points are at x, and the distance along its normal. */
 static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, fsi_real s,
                                    const double *x, double *out)
 {
@@ -2267,10 +2293,14 @@ static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face
     const double *p[3];
     double u[3], v[3], n[3], l;
     int k, a;
+
+    /* Fixed to a body. */
     if (o->desc.body) {
         fsi__sh_from(fsi_pose_point(fsi_body_pose_at(o->desc.body, s), fsi__sh_to(local)), out);
         return;
     }
+
+    /* Fixed to a face: its edges and normal. */
     for (k = 0; k < 3; k++)
         p[k] =
             x + 3 * (size_t)(o->features.first +
@@ -2283,13 +2313,15 @@ static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face
         n[1] = u[0];
         n[2] = 0;
     }
+
+    /* Barycentric weights, and the distance along the normal. */
     l = sqrt(fsi__sh_dot(n, n));
     for (a = 0; a < 3; a++)
         out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) +
                  (l > 0 ? local[2] * n[a] / l : 0);
 }
 
-/* A vertex that is attached to a body goes on its arc; what was between them at the beginning of the step, straight. */
+/* A vertex attached to a body follows the body's arc; an initial offset from it vanishes linearly over the step. */
 static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
 {
     int i, a;
@@ -2304,7 +2336,7 @@ static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
     }
 }
 
-/* What is held in this substep, and where it goes: pins to their targets, twists to what was written. */
+/* Prescribed numbers of the nodes, and their values at the end of the substep, s of the step. */
 static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
 {
     fsi__sh_impl *m = w->m;
@@ -2313,6 +2345,8 @@ static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
     memset(m->fixed, 0, 3 * (size_t)m->nodes);
     memcpy(m->end_q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
     w->remaining = 0;
+
+    /* Pinned and attached vertices. */
     for (i = 0; i < p->vertices; i++) for (a = 0; a < 3; a++) {
         if (p->dim == 2 && a == 2) m->fixed[3 * i + a] = 1;
         if (!m->held[i]) continue;
@@ -2322,6 +2356,8 @@ static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
     fsi__sh_guide_attached(m, s);
     for (i = 0; i < 3 * p->vertices; i++)
         if (m->end_q[i] < m->start_q[i] || m->end_q[i] > m->start_q[i]) w->remaining = 1;
+
+    /* Twists; the other two numbers of their nodes are unused. */
     for (i = 0; i < p->twists; i++) {
         const int k = 3 * (p->vertices + i), segment = p->twist_of[i];
         m->fixed[k + 1] = m->fixed[k + 2] = 1;
@@ -2330,10 +2366,14 @@ static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
         m->end_q[k] = m->twist_from[segment] + s * ((double)m->s->twist[segment] - m->twist_from[segment]);
         if (m->end_q[k] < m->start_q[k] || m->end_q[k] > m->start_q[k]) w->remaining = 1;
     }
+
+    /* In 2D a body moves in the plane and turns about z. */
     if (p->dim == 2)
         for (i = 0; i < m->bodies; i++)
             m->fixed[3 * (m->first_body + 2 * i) + 2] = m->fixed[3 * (m->first_body + 2 * i + 1)] =
                 m->fixed[3 * (m->first_body + 2 * i + 1) + 1] = 1;
+
+    /* Points of obstacles that are not COUPLED. */
     memcpy(m->end_x, m->end_q, 3 * (size_t)p->vertices * sizeof(double));
     for (i = 3 * p->vertices; i < 3 * m->points; i++)
         if (m->owner[i / 3] < 0 && (m->end_x[i] < m->now.x[i] || m->end_x[i] > m->now.x[i])) w->remaining = 1;
@@ -2350,13 +2390,15 @@ static double fsi__sh_farthest(const double *x, const double *y, int n)
     return farthest;
 }
 
-/* Velocities, history and frames of the state that comes next. */
+/* Velocities and history of the next state. */
 static void fsi__sh_advance_state(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     fsi__sh_state *n = &m->next;
     const int two = m->settings.integrator == FSI_SHELL_BDF2;
     int i, a;
+
+    /* Vertices and twists. */
     for (i = 0; i < 3 * m->first_body; i++) {
         n->x_before[i] = n->x[i];
         n->v_before[i] = n->v[i];
@@ -2365,6 +2407,8 @@ static void fsi__sh_advance_state(fsi__sh_step *w)
     }
     w->moved = fsi__sh_farthest(n->x, n->x_before, m->model.vertices);
     n->dt_before = two && !w->settle ? w->dt : 0;
+
+    /* COUPLED bodies: velocities from the change of pose. */
     for (i = 0; i < m->bodies; i++) {
         fsi__sh_body *b = &m->body[i];
         const double *c = m->now.q + 3 * (size_t)(m->first_body + 2 * i);
@@ -2380,7 +2424,7 @@ static void fsi__sh_advance_state(fsi__sh_step *w)
     if (!w->settle) n->time += w->dt;
 }
 
-/* From the state to where a substep begins: what is aimed at, held and lagged. */
+/* Begins a substep of dt seconds: predicted, prescribed and lagged quantities. */
 FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, double at)
 {
     fsi__sh_impl *m = w->m;
@@ -2388,6 +2432,8 @@ FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, dou
     w->dt = dt;
     w->share = share;
     w->at = at;
+
+    /* Predicted state, and `now` at the beginning of the substep. */
     fsi__sh_aim_nodes(w);
     fsi__sh_aim_bodies(w);
     memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
@@ -2396,6 +2442,8 @@ FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, dou
            3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
     fsi__sh_spread_bodies(m, &m->now);
     memcpy(m->start_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
+
+    /* Prescribed motion, wind, lengths of springs. */
     fsi__sh_prescribe(m, at, m->end_x);
     fsi__sh_mark_fixed(w, at);
     if (m->blows)
@@ -2405,6 +2453,8 @@ FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, dou
         if (m->spring[i].used)
             m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex,
                                                        m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
+
+    /* Pairs and pattern are found again; extrapolated positions; dampers. */
     m->contacts.list_holds = m->pattern_holds = 0;
     w->slip = (double)m->settings.friction_speed * w->dt;
     fsi__sh_foresee(w);
@@ -2413,7 +2463,7 @@ FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, dou
     return fsi__sh_begin_stiffness(w);
 }
 
-/* Where Newton's method ended becomes the state. */
+/* The result of Newton's method becomes the state. */
 FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -2456,7 +2506,7 @@ static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int
     local[2] = fsi__sh_dot(d, n);
 }
 
-/* Where its far end is at a share of the step. */
+/* Position of a spring's anchor at a fraction of the step. */
 static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x,
                                  double *out)
 {
@@ -2464,8 +2514,8 @@ static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s,
     else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
 }
 
-/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step
-   refuses what is not finite), the rest where the last step left it. */
+/* Present positions: vertices by the state and by what was written since, the rest after the last step. Returns 1 if
+   something was written; the next step refuses what is not finite. */
 static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
 {
     int i, moved = 0;
@@ -2477,7 +2527,7 @@ static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
     return moved;
 }
 
-/* Where each vertex of its mesh is now. */
+/* Positions of the vertices of an obstacle's mesh at a pose of its body. */
 static void fsi__sh_place_obstacle(const fsi__sh_obstacle *o, fsi_pose pose, double *x)
 {
     int i;
@@ -2505,13 +2555,15 @@ static void fsi__sh_read_body(fsi__sh_body *b)
     for (k = 0; k < 9; k++) b->moment[k] = (k % 4 == 0 ? trace / 2 : 0) - (double)y->inertia.m[k];
 }
 
-/* Where obstacles, anchors and attached vertices go in this step. */
+/* Positions of obstacles, anchors and attached vertices at the end of the step. */
 static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
 {
     int o, i, a;
     for (o = 0; o < m->obstacles; o++) {
         fsi__sh_obstacle *ob = &m->obstacle[o];
         if (!ob->used) continue;
+
+        /* The body must be valid, and in the mode in which it was added. */
         if (ob->desc.body) {
             const fsi_status status = fsi_body_check(m->context, ob->desc.body, o);
             if (status != FSI_OK) return status;
@@ -2519,12 +2571,16 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
                 return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, o, 0,
                                  "the body of obstacle %d changed its mode: remove the obstacle and add it again", o);
         }
+
+        /* Vertices of the obstacle at the end of the step. */
         fsi__sh_place_obstacle(ob, ob->desc.body ? ob->desc.body->end : fsi_default_body().pose,
                                m->go_x + 3 * (size_t)ob->features.first);
         for (i = 0; i < 3 * ob->features.count[0]; i++)
             if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i]))
                 return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
     }
+
+    /* COUPLED bodies, anchors of springs, attached vertices. */
     for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
     for (i = 0; i < m->springs; i++)
         fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
@@ -2537,7 +2593,7 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-/* After a step of 0 s: nothing was given to it, and it stays where its owner has it. */
+/* Body after a step of 0 s: no impulse, pose unchanged. */
 static void fsi__sh_calm_body(fsi_body *b)
 {
     b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
@@ -2570,7 +2626,7 @@ static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
         o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
 }
 
-/* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
+/* A COUPLED body: velocities from its change of pose, impulses from its change of velocity. */
 static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
 {
     fsi_body *y = b->body;
@@ -2619,6 +2675,8 @@ static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     int i, what;
+
+    /* Vectors of vertices. */
     for (i = 0; i < s->vertex_count; i++) {
         static const char *const name[4] = { "position", "velocity", "force", "target" };
         const fsi_vec3 v[4] = {s->position[i], s->velocity[i], s->force[i],
@@ -2635,6 +2693,8 @@ static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
                                  "the %s of vertex %d has z = %g in 2D", name[what], i, (double)v[what].z);
         }
     }
+
+    /* Prescribed twists. */
     for (i = 0; i < s->segment_count; i++) {
         const double twist = s->twist_held[i] ? (double)s->twist[i] : 0;
         if (!fsi_is_finite(twist))
@@ -2646,13 +2706,15 @@ static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
     return FSI_OK;
 }
 
-/* What the owner wrote since the last step goes into `next`. Moved vertices must not have been moved into anything. */
+/* Copies what the owner wrote to `next`. Errors: those of check_public; MESH if moved vertices intersect. */
 static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
 {
     int i, moved = 0;
     fsi_status status = fsi__sh_check_public(s, fn);
     if (status != FSI_OK) return status;
     fsi__sh_copy_state(m, &m->next, &m->state);
+
+    /* Arrays that the owner may write. */
     for (i = 0; i < s->vertex_count; i++) {
         if (fsi__sh_take(s->position[i], m->next.x + 3 * i)) moved = 1;
         if (fsi__sh_take(s->velocity[i], m->next.v + 3 * i)) m->next.dt_before = 0;
@@ -2662,12 +2724,16 @@ static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
         memcpy(m->pin_to + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
         if (s->pinned[i]) fsi__sh_take(s->target[i], m->pin_to + 3 * i);
     }
+
+    /* Twists, and all points, at the beginning of the step. */
     for (i = 0; i < s->segment_count; i++)
         m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
     memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
     memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices,
            3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    if (moved) { /* what led here counts no more */
+
+    /* After a teleport BDF2 has no history; frames are carried along. */
+    if (moved) {
         m->next.dt_before = 0;
         memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
         m->frame_now = m->next.frame;
@@ -2684,6 +2750,8 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
     fsi_shell_stats *t = &w->stats;
     const int blows = m->blows;
     int i, a;
+
+    /* Energies and momenta of the vertices. */
     for (i = 0; i < p->vertices; i++) {
         const double *x = m->next.x + 3 * i, *v = m->next.v + 3 * i, mass = p->mass[i];
         double l[3], g[3];
@@ -2696,13 +2764,17 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
             t->angular_momentum[a] += mass * l[a];
         }
     }
-    m->blows = 0; /* what the wind and dampers add is no energy of theirs */
+
+    /* Elastic energy, without wind and damping. */
+    m->blows = 0;
     w->law = p;
     t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SM_VALUE);
     m->blows = blows;
     t->contact_energy = 0;
     for (i = 0; i < m->springs; i++)
         if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
+
+    /* Contacts and solver. */
     if (m->contact) {
         t->contact_energy = fsi__sc_energy(&m->contacts, m->now.x, w->kappa, 0);
         t->min_gap = fsi__sc_min_gap(&m->contacts);
@@ -2767,6 +2839,8 @@ FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char 
     fsi__sh_step *w = &m->step;
     FSI__TRY(fsi__sh_read_in(s, m, fn));
     FSI__TRY(fsi__sh_read_obstacles(m, fn));
+
+    /* Scratch of the step, and its settings. */
     memset(w, 0, sizeof *w);
     w->s = s;
     w->m = m;
@@ -2788,7 +2862,7 @@ FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char 
     return FSI_OK;
 }
 
-/* What came out is finite, and such as the next step takes. */
+/* The result is finite and within the limits of the next step. */
 FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w)
 {
     const fsi__sh_impl *m = w->m;
@@ -2808,13 +2882,15 @@ FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w)
     return FSI_OK;
 }
 
-/* A step of 0 s: what is found is `next`, as its owner wrote it. */
+/* A step of 0 s: gaps and stats of `next`, as its owner wrote it. */
 FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     const size_t nv = 3 * (size_t)m->model.vertices;
     fsi_status status = FSI_OK;
     int i;
+
+    /* `now` is the state that the owner wrote. */
     memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
     memcpy(m->now.x, m->stand_x, 3 * (size_t)m->points * sizeof(double));
     memcpy(m->now.x, m->next.x, nv * sizeof(double));
@@ -2823,13 +2899,17 @@ FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
         m->now.turn[i] = m->body[i].turn;
     }
     fsi__sh_spread_bodies(m, &m->now);
+
+    /* All forces are 0. */
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
     memset(m->hold_sum, 0, nv * sizeof(double));
     for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
     for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
+
+    /* Gaps; stiffness of contacts as in settle, with a dt of 0.01 s. */
     m->rubs = m->contacts.actives = m->contacts.list_holds = 0;
-    w->settle = 1; /* stiffness of contacts by no dt */
+    w->settle = 1;
     w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
     w->settle = 0;
     if (m->contact) status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
@@ -2837,7 +2917,7 @@ FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
     return status;
 }
 
-/* One message for what a call did less well than asked. */
+/* One message for degraded results of a call. */
 static void fsi__sh_warn(const fsi__sh_impl *m, const fsi_shell_stats *t, const char *fn)
 {
     if (t->degraded)
@@ -2917,6 +2997,8 @@ FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
                          max_steps);
     FSI__TRY(fsi__sh_begin(s, dt, 0, fn, &w));
     w->settle = 1;
+
+    /* Steps without inertia: dt grows while Newton's method needs few iterations. */
     for (k = 0;; k++) {
         const int steps = w->stats.newton;
         if (k == max_steps) return fsi__fail(m->context, FSI_ERROR_CONVERGENCE, fn, -1, w->stats.update,
@@ -2953,6 +3035,8 @@ static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
     const size_t nv = (size_t)p->vertices, elements = (size_t)p->first[FSI__SM_KINDS],
                  entries = (size_t)m->elastic->matrix.start[m->elastic->matrix.rows];
     size_t features = nv;
+
+    /* States and public arrays. */
     fsi__sh_lay_state(m, &m->state, a);
     fsi__sh_lay_state(m, &m->next, a);
     s->position = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
@@ -2965,6 +3049,8 @@ static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
     s->contact_force = m->contact_force = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
     s->pin_force = m->pin_force = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
     s->mass = m->public_mass = (fsi_real *)fsi__take(a, nv, sizeof(fsi_real));
+
+    /* Scratch of a step. */
     m->held = (unsigned char *)fsi__take(a, nv, 1);
     m->hold_sum = (double *)fsi__take(a, 3 * nv, sizeof(double));
     m->force = (double *)fsi__take(a, 3 * nv, sizeof(double));
@@ -2977,12 +3063,14 @@ static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
     m->element_energy = (double *)fsi__take(a, elements, sizeof(double));
     m->total_map = (int *)fsi__take(a, entries, sizeof(int));
     if (m->damps) fsi__sm_lay_damped(&m->model, &m->damped, a);
+
+    /* Boxes of the trees. */
     if (features < (size_t)p->edges) features = (size_t)p->edges;
     if (features < (size_t)p->triangles) features = (size_t)p->triangles;
     m->contacts.own.box = m->contacts.lone.box = (double *)fsi__take(a, 6 * features, sizeof(double));
 }
 
-/* What grows with obstacles and springs: all scratch. */
+/* Arrays whose sizes depend on obstacles and springs, all of them scratch. */
 static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
 {
     const size_t n = 3 * (size_t)m->nodes, p = 3 * (size_t)m->points, b = (size_t)m->bodies;
@@ -3005,7 +3093,7 @@ static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
     m->total_start = (int *)fsi__take(a, (size_t)m->nodes + 1, sizeof(int));
 }
 
-/* A feature keeps the clearance of its thickest vertex: so far the boxes of all of them must reach. */
+/* A feature has the largest clearance of its vertices: the boxes of all of them must reach that far. */
 static void fsi__sh_spread_reach(fsi__sh_impl *m, const int *node, int n)
 {
     double most = 0;
@@ -3016,16 +3104,20 @@ static void fsi__sh_spread_reach(fsi__sh_impl *m, const int *node, int n)
             m->contacts.reach[node[k]] = m->contacts.range / 2 + most;
 }
 
-/* Who owns each point, and where it stands. */
+/* Owner, reach and position of each point. */
 static void fsi__sh_fill_points(fsi__sh_impl *m)
 {
     int i, o, k;
+
+    /* Vertices: the reach of an element is the largest of its vertices. */
     for (i = 0; i < m->model.vertices; i++) {
         m->owner[i] = -1;
         m->contacts.reach[i] = m->contacts.range / 2 + m->model.clearance[i];
     }
     for (i = 0; i < m->model.triangles; i++) fsi__sh_spread_reach(m, m->model.triangle + 3 * i, 3);
     for (i = 0; i < m->model.segments; i++) fsi__sh_spread_reach(m, m->model.segment + 2 * i, 2);
+
+    /* Vertices of obstacles. */
     for (o = 0; o < m->obstacles; o++) {
         const fsi__sh_obstacle *ob = &m->obstacle[o];
         for (k = 0; ob->used && k < ob->features.count[0]; k++) {
@@ -3036,6 +3128,8 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
             memcpy(m->local + 3 * (size_t)i, ob->local + 3 * (size_t)k, 3 * sizeof(double));
         }
     }
+
+    /* Anchors of springs. */
     for (k = 0; k < m->springs; k++) {
         const fsi__sh_spring *s = &m->spring[k];
         i = m->first_anchor + k;
@@ -3046,7 +3140,7 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
     }
 }
 
-/* Numbers nodes and points anew, and makes room; on failure nothing has changed. */
+/* Numbers nodes and points again, and makes room. Errors: MEMORY; then nothing has changed. */
 static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
 {
     fsi__arena fresh, measure;
@@ -3054,11 +3148,15 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
     int o;
     memset(&fresh, 0, sizeof fresh);
     memset(&measure, 0, sizeof measure);
+
+    /* New numbers of nodes and points. */
     m->nodes = m->first_body + 2 * m->bodies;
     m->points = m->model.vertices;
     for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) m->points += m->obstacle[o].features.count[0];
     m->first_anchor = m->points;
     m->points += m->springs;
+
+    /* Memory; the present block is kept if it is large enough. */
     {
         fsi__sh_impl trial = *m; /* measuring writes NULL to the pointers of a copy */
         fsi__sh_lay_places(&trial, &measure);
@@ -3072,6 +3170,8 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
         m->first_anchor = anchor;
         return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for %d points", points);
     }
+
+    /* Cannot fail from here on. */
     if (fresh.base != m->work.base) fsi__arena_free(m->context, &m->work);
     m->work = fresh;
     memset(m->work.base, 0, m->work.size);
@@ -3088,7 +3188,7 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-/* Pairs of its own features that are closer at rest than the barrier reaches: within them forces begin at less. */
+/* Lists pairs of own features that are closer at rest than the range of the barrier: their range is reduced. */
 static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
 {
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
@@ -3129,10 +3229,14 @@ static void fsi__sh_copy_mesh(fsi__sh_obstacle *o)
 {
     const fsi_mesh *mesh = o->desc.mesh;
     int f, k, i;
+
+    /* Vertices, in world and body axes. */
     for (i = 0; i < mesh->vertex_count; i++) {
         fsi__sh_from(mesh->vertices[i], o->stand + 3 * (size_t)i);
         if (o->desc.body) fsi__sh_from(fsi_pose_local(o->desc.body->pose, mesh->vertices[i]), o->local + 3 * (size_t)i);
     }
+
+    /* Edges and faces. */
     if (mesh->corners == 2) memcpy(o->edge, mesh->faces, 2 * (size_t)mesh->face_count * sizeof(int));
     else {
         memcpy(o->face, mesh->faces, 3 * (size_t)mesh->face_count * sizeof(int));
@@ -3142,6 +3246,8 @@ static void fsi__sh_copy_mesh(fsi__sh_obstacle *o)
             e[1] = mesh->faces[3 * f + (k + 1) % 3];
         }
     }
+
+    /* Lengths; the indices that contact reads. */
     for (i = 0; i < o->features.count[FSI__SC_EDGES]; i++) {
         const double l =
             fsi__sh_apart(o->stand + 3 * (size_t)o->edge[2 * i], o->stand + 3 * (size_t)o->edge[2 * i + 1]);
@@ -3177,7 +3283,7 @@ static fsi_status fsi__sh_check_obstacle(fsi__sh_impl *m, const char *fn, const 
     return d->body ? fsi_body_check(c, d->body, 0) : FSI_OK;
 }
 
-/* The COUPLED body's place among those that are solved for; obstacles on one body share it. */
+/* Index of a COUPLED body among the unknowns; obstacles on one body have the same. */
 static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *body, int *index)
 {
     fsi_status status;
@@ -3198,7 +3304,7 @@ static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *b
     return FSI_OK;
 }
 
-/* Bodies that no obstacle is fixed to are let go. */
+/* Removes bodies without an obstacle. */
 static void fsi__sh_drop_bodies(fsi__sh_impl *m)
 {
     int i, o, used;
@@ -3216,6 +3322,8 @@ static fsi_status fsi__sh_fill_obstacle(fsi__sh_impl *m, const char *fn, fsi__sh
     fsi__arena measure;
     fsi_status status;
     int largest, k;
+
+    /* Numbers of features. */
     memset(o, 0, sizeof *o);
     o->desc = *d;
     o->body = -1;
@@ -3223,6 +3331,8 @@ static fsi_status fsi__sh_fill_obstacle(fsi__sh_impl *m, const char *fn, fsi__sh
     o->features.count[FSI__SC_EDGES] = d->mesh->corners == 2 ? d->mesh->face_count : d->mesh->edge_count;
     o->features.count[FSI__SC_FACES] = d->mesh->corners == 2 ? 0 : d->mesh->face_count;
     for (k = largest = 0; k < 3; k++) if (o->features.count[k] > largest) largest = o->features.count[k];
+
+    /* Memory. */
     memset(&measure, 0, sizeof measure);
     fsi__sh_lay_obstacle(o, &measure);
     measure.used += 6 * sizeof(double) * (size_t)largest + 64;
@@ -3231,6 +3341,8 @@ static fsi_status fsi__sh_fill_obstacle(fsi__sh_impl *m, const char *fn, fsi__sh
                          d->mesh->vertex_count);
     fsi__sh_lay_obstacle(o, &o->memory);
     o->features.box = (double *)fsi__take(&o->memory, 6 * (size_t)largest, sizeof(double));
+
+    /* Mesh, trees, body. */
     fsi__sh_copy_mesh(o);
     status = m->contact ? fsi__sc_make_trees(m->context, &o->features) : FSI_OK;
     if (status == FSI_OK) status = fsi__sh_find_body(m, fn, d->body, &o->body);
@@ -3254,17 +3366,23 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     if (!m) return FSI_ERROR_COOKIE;
     status = fsi__sh_check_obstacle(m, fn, desc);
     if (status != FSI_OK) return status;
+
+    /* The first free id. */
     for (k = 0; k < m->obstacles && m->obstacle[k].used; k++) {}
     status = fsi__room_in(m->context, &m->obstacle, sizeof *m->obstacle, m->obstacles, &m->obstacle_capacity, k + 1,
         fn);
     if (status != FSI_OK) return status;
     if (k == m->obstacles) m->obstacles++;
+
+    /* Add it; nothing may intersect. */
     status = fsi__sh_fill_obstacle(m, fn, &m->obstacle[k], desc);
     if (status == FSI_OK) status = fsi__sh_resize(m, fn);
     if (status == FSI_OK) {
         m->teleported |= fsi__sh_stand(s, m); /* moved back before the next step they would be seen by nobody */
         status = fsi__sh_check_apart(m, fn, m->stand_x);
     }
+
+    /* Undo, and keep the error. */
     if (status != FSI_OK) {
         fsi_error kept = m->context->error;
         fsi__sh_free_obstacle(m, &m->obstacle[k]);
@@ -3284,7 +3402,7 @@ FSI_API fsi_status fsi_shell_add_mesh(fsi_shell *s, const fsi_mesh *mesh, int *i
     return fsi_shell_add_obstacle(s, &d, id);
 }
 
-/* An attachment ends. A pin that was there before stays, where the vertex is now. */
+/* Removes an attachment. An earlier pin stays, at the present position. */
 static void fsi__sh_let_go(fsi_shell *s, fsi__sh_impl *m, int i)
 {
     const fsi__sh_attachment t = m->attachment[i];
@@ -3320,10 +3438,14 @@ FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id)
     o = fsi__sh_obstacle_of(m, "fsi_shell_teleport_obstacle", id);
     if (!o) return FSI_ERROR_ARGUMENT;
     body = o->desc.body;
+
+    /* The pose of a COUPLED body. */
     if (o->body >= 0) {
         fsi__sh_from(body->pose.position, m->body[o->body].left_center);
         m->body[o->body].left_turn = body->pose.orientation;
     }
+
+    /* All obstacles on that body, and the anchors on them. */
     for (k = 0; k < m->obstacles; k++)
         if (k == id || (o->body >= 0 && m->obstacle[k].body == o->body))
             fsi__sh_place_obstacle(&m->obstacle[k], body ? body->pose : fsi_default_body().pose, m->obstacle[k].stand);
@@ -3358,6 +3480,8 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
     fsi_status status;
     int i;
     if (!m) return FSI_ERROR_COOKIE;
+
+    /* Checks. */
     if (vertex < 0 || vertex >= s->vertex_count)
         return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, vertex, vertex, "there is no vertex %d", vertex);
     if (!fsi__sh_obstacle_of(m, fn, obstacle)) return FSI_ERROR_ARGUMENT;
@@ -3366,6 +3490,8 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
                          "obstacle %d has a COUPLED body: attach by a spring", obstacle);
     if (!fsi_v3_is_finite(s->position[vertex]))
         return fsi__fail(m->context, FSI_ERROR_NAN, fn, vertex, 0, "the position of vertex %d is not finite", vertex);
+
+    /* Its attachment, old or new. */
     i = fsi__sh_find_attachment(m, vertex);
     if (i < 0) {
         status = fsi__room_in(m->context, &m->attachment, sizeof *m->attachment, m->attachments,
@@ -3374,6 +3500,8 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
         i = m->attachments++;
         m->attachment[i].was_pinned = s->pinned[vertex];
     }
+
+    /* Fix it there. */
     m->attachment[i].vertex = vertex;
     m->attachment[i].obstacle = obstacle;
     fsi__sh_fix_to(m, obstacle, s->position[vertex], &m->attachment[i].face, m->attachment[i].local);
@@ -3448,6 +3576,8 @@ FSI_API fsi_status fsi_shell_add_spring(fsi_shell *s, const fsi_shell_spring_des
     if (!m) return FSI_ERROR_COOKIE;
     status = fsi__sh_check_spring(s, fn, desc);
     if (status != FSI_OK) return status;
+
+    /* The first free id; a new row adds a point, its anchor. */
     for (k = 0; k < m->springs && m->spring[k].used; k++) {}
     status = fsi__room_in(m->context, &m->spring, sizeof *m->spring, m->springs, &m->spring_capacity, k + 1, fn);
     if (status != FSI_OK) return status;
@@ -3530,6 +3660,8 @@ FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
     if (status != FSI_OK) return status;
     status = fsi__sm_check_settings(m->context, "fsi_shell_set_desc", desc);
     if (status != FSI_OK) return status;
+
+    /* The fields that may change. */
     d = m->settings;
     d.gravity = desc->gravity;
     d.integrator = desc->integrator;
@@ -3557,7 +3689,7 @@ FSI_API fsi_real fsi_shell_suggest_dt(const fsi_shell *s)
     return (fsi_real)fmax(1e-12, fmin(dt, 1000));
 }
 
-/* A place that its owner may have written: what shows `kept` goes with it. */
+/* Shifts a position that its owner may have written: one that equals `kept` stays equal to it. */
 static fsi_vec3 fsi__sh_shifted(fsi_vec3 shown, const double *kept, fsi_vec3 offset)
 {
     double x[3], o[3];
@@ -3599,6 +3731,8 @@ FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset)
     if (m->model.dim == 2) offset.z = 0;
     status = fsi__sh_check_shift(s, offset, "fsi_shell_shift_origin");
     if (status != FSI_OK) return status;
+
+    /* Vertices, and the history of the integrator. */
     for (i = 0; i < s->vertex_count; i++) {
         s->position[i] = fsi__sh_shifted(s->position[i], m->state.x + 3 * i, offset);
         s->target[i] = fsi__sh_shifted(s->target[i], m->state.x + 3 * i, offset);
@@ -3606,6 +3740,8 @@ FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset)
     m->moves++;
     fsi__sh_add_offset(m->state.x, (size_t)m->model.vertices, offset);
     fsi__sh_add_offset(m->state.x_before, (size_t)m->model.vertices, offset);
+
+    /* Obstacles, COUPLED bodies, anchors of springs. */
     for (i = 0; i < m->obstacles; i++)
         if (m->obstacle[i].used)
             fsi__sh_add_offset(m->obstacle[i].stand, (size_t)m->obstacle[i].features.count[0], offset);
@@ -3629,8 +3765,7 @@ FSI_API int fsi_shell_count_intersections(fsi_shell *s)
     return fsi__sh_crossings(m, "fsi_shell_count_intersections", m->stand_x, &count, first) == FSI_OK ? count : -1;
 }
 
-/* Where the last step left COUPLED bodies, in double: their owners have it in fsi_real. A state of other bodies is read
-   over. */
+/* Poses of COUPLED bodies after the last step, in double (owners have fsi_real). Those of other bodies are skipped. */
 static void fsi__sh_stream_bodies(fsi__stream *stream, fsi__sh_impl *m)
 {
     const int reads = stream->mode == FSI__READ;
@@ -3652,6 +3787,8 @@ static void fsi__sh_stream(fsi__stream *stream, void *simulator)
     fsi__sh_state *n = stream->mode == FSI__READ ? &m->next : &m->state;
     int size[3];
     const size_t k = 3 * (size_t)m->first_body * sizeof(double);
+
+    /* A state of another scene is refused. */
     size[0] = m->model.vertices;
     size[1] = m->model.segments;
     size[2] = m->model.first[FSI__SM_KINDS];
@@ -3660,6 +3797,8 @@ static void fsi__sh_stream(fsi__stream *stream, void *simulator)
         stream->ok = 0;
         return;
     }
+
+    /* The state. */
     fsi__bytes(stream, n->x, k);
     fsi__bytes(stream, n->v, k);
     fsi__bytes(stream, n->x_before, k);
@@ -3679,8 +3818,7 @@ FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capac
     return fsi__save(m->context, s->cookie, fsi__sh_stream, m, buffer, capacity, size, "fsi_shell_save");
 }
 
-/* Positions and velocities, now and a step ago: those that a step takes from its owner, and nothing in directions that
-   there are not. */
+/* Positions and velocities, now and a step ago, must be such as a step accepts; unused components must be 0. */
 static fsi_status fsi__sh_check_places(const fsi__sh_impl *m, const char *fn)
 {
     static const char *const name[4] = { "position", "velocity", "last position", "last velocity" };
@@ -3732,7 +3870,7 @@ static double fsi__sh_quat_size2(fsi_quat q)
            (double)q.w * (double)q.w;
 }
 
-/* `next` is a state that a step can have left: what is not about where things are. */
+/* Checks that `next` can be the result of a step, apart from intersections. */
 static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
 {
     const fsi__sh_state *n = &m->next;
@@ -3762,8 +3900,7 @@ static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-/* Where obstacle o is put by a load, in x: by its mesh, by its body, and where a COUPLED one is where it was, there to
-   the last bit. */
+/* Positions x of obstacle o after load: by its mesh or body; a COUPLED body at its saved pose keeps it bitwise. */
 static void fsi__sh_load_obstacle(const fsi__sh_impl *m, const fsi__sh_obstacle *o, double *x)
 {
     const fsi__sh_body *b = o->body >= 0 ? &m->body[o->body] : NULL;
@@ -3773,7 +3910,7 @@ static void fsi__sh_load_obstacle(const fsi__sh_impl *m, const fsi__sh_obstacle 
         fsi__sh_turn_point(b->center, b->turn, o->local + 3 * (size_t)i, x + 3 * (size_t)i);
 }
 
-/* COUPLED bodies by the state where their owners have them there, else where these have them. */
+/* Poses of COUPLED bodies: those of the state if the owners' agree with them up to rounding, else the owners'. */
 static void fsi__sh_load_bodies(fsi__sh_impl *m)
 {
     int i;
@@ -3828,12 +3965,16 @@ FSI_API void fsi__sh_take_state(fsi_shell *s)
     m->moves++;
     m->state = m->next;
     m->next = old;
+
+    /* Public arrays. */
     for (i = 0; i < s->vertex_count; i++) {
         s->position[i] = s->target[i] = fsi__sh_to(m->state.x + 3 * i);
         s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
     }
     for (i = 0; i < s->segment_count; i++)
         if (m->model.twist_node[i] >= 0) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
+
+    /* COUPLED bodies, obstacles, anchors of springs. */
     for (i = 0; i < m->bodies; i++) {
         memcpy(m->body[i].left_center, m->body[i].center, sizeof m->body[i].center);
         m->body[i].left_turn = m->body[i].turn;
@@ -3843,7 +3984,7 @@ FSI_API void fsi__sh_take_state(fsi_shell *s)
     fsi__sh_fill_points(m);
     for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 0, m->was_x, m->spring[i].stand);
     fsi__sh_fill_points(m);
-    m->teleported = 0; /* seen to be apart */
+    m->teleported = 0; /* checked by load */
     s->time = m->state.time;
     fsi__sh_show(m);
 }
@@ -3867,6 +4008,8 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
     const fsi__sh_impl *m = fsi__sh_of(s);
     int i;
     if (!m || !draw) return;
+
+    /* Edges: red if stretched, blue if compressed, full colour at 10 %. */
     for (i = 0; draw->line && i < m->model.edges; i++) {
         const int a = m->model.edge[2 * i], b = m->model.edge[2 * i + 1];
         const double rest = sqrt(m->model.edge_length2[i]),
@@ -3876,12 +4019,16 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
                        blue = (uint32_t)(255 * (level > 0 ? 1 - level : 1)), green = red < blue ? red : blue;
         draw->line(draw->user, s->position[a], s->position[b], red << 16 | green << 8 | blue);
     }
+
+    /* Contact forces. */
     for (i = 0; draw->line && i < s->vertex_count; i++) {
         const fsi_vec3 f = m->contact_force[i];
         if (fsi_v3_norm2(f) > 0)
             draw->line(draw->user, s->position[i], fsi_v3_madd(s->position[i], (fsi_real)0.1 / s->mass[i], f),
                        0x00ff00);
     }
+
+    /* Obstacles and pins. */
     for (i = 0; draw->line && i < m->obstacles; i++) {
         const fsi__sh_obstacle *o = &m->obstacle[i];
         int e;
@@ -3960,13 +4107,14 @@ static void fsi__sh_skin_point(const fsi_shell *s, const double *normal, int t, 
     for (a = 0; a < 3; a++) n[a] = l > 0 ? n[a] / l : 0;
 }
 
-/* Weights and distance of x on triangle t: distance along the normal, then weights of what is left of x without it, a
-   few times over. */
+/* Barycentric weights of x on triangle t and distance along the interpolated normal, each from the other in turn. */
 static void fsi__sh_skin_fit(const fsi_shell *s, const double *normal, int t, const double *x, double *weight)
 {
     const int *v = s->triangles + 3 * t;
     double c[9], u[3], w[3], p[3], n[3], r[3], uu, uw, ww, ru, rw, det;
     int k;
+
+    /* Edges u, w of the triangle and their products. */
     for (k = 0; k < 3; k++) fsi__sh_from(s->position[v[k]], c + 3 * k);
     fsi__sh_sub(c + 3, c, u);
     fsi__sh_sub(c + 6, c, w);
@@ -3974,6 +4122,8 @@ static void fsi__sh_skin_fit(const fsi_shell *s, const double *normal, int t, co
     uw = fsi__sh_dot(u, w);
     ww = fsi__sh_dot(w, w);
     det = uu * ww - uw * uw;
+
+    /* Fixed-point iteration. */
     weight[0] = weight[1] = 1.0 / 3;
     for (k = 0; k < 8; k++) {
         int a;
@@ -4001,6 +4151,8 @@ static fsi_status fsi__sh_bind(fsi__sh_skin *k, const fsi_shell *s, const fsi_ve
     fsi_mesh *mesh;
     fsi_status status;
     int i;
+
+    /* The triangles as a mesh. */
     d.context = s->context;
     d.vertices = s->position;
     d.vertex_count = s->vertex_count;
@@ -4010,6 +4162,8 @@ static fsi_status fsi__sh_bind(fsi__sh_skin *k, const fsi_shell *s, const fsi_ve
     d.weld = 0;
     status = fsi_mesh_create(&mesh, &d);
     if (status != FSI_OK) return status;
+
+    /* Closest triangle of each fine vertex, and its weights there. */
     fsi__sh_smooth(s, k->normal);
     for (i = 0; i < count; i++) {
         const fsi_mesh_hit hit = fsi_mesh_closest(mesh, fine[i], FSI_REAL_MAX, -1);
@@ -4037,6 +4191,8 @@ FSI_API fsi_status fsi_shell_skin_create(fsi_shell_skin **out, const fsi_shell *
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, or fine is NULL", count);
     status = fsi__sm_check_vectors(s->context, fn, fine, count, "fine vertex", 3);
     if (status != FSI_OK) return status;
+
+    /* Memory. */
     skin = (fsi_shell_skin *)fsi__alloc(s->context, 1, sizeof *skin);
     k = (fsi__sh_skin *)fsi__alloc(s->context, 1, sizeof *k);
     memset(&measure, 0, sizeof measure);
@@ -4046,6 +4202,8 @@ FSI_API fsi_status fsi_shell_skin_create(fsi_shell_skin **out, const fsi_shell *
         if (k) fsi__free(s->context, k, 1, sizeof *k);
         return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for %d vertices", count);
     }
+
+    /* Fields, then the weights. */
     fsi__sh_lay_skin(k, &k->memory, count, s->vertex_count);
     k->vertices = s->vertex_count;
     k->triangles = s->triangle_count;
@@ -4128,7 +4286,7 @@ static void fsi__sh_list_features(fsi__sh_impl *m)
     m->contacts.lone.index[FSI__SC_POINTS] = m->model.point;
 }
 
-/* The state at the beginning: at rest where the desc puts it. */
+/* The initial state: at rest at the positions of the desc. */
 static void fsi__sh_start_state(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
 {
     fsi__sm_model *p = &m->model;
@@ -4149,7 +4307,7 @@ static void fsi__sh_start_state(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
     }
 }
 
-/* All that can fail. */
+/* The part of create that can fail. */
 static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
 {
     const char *fn = k->fn;
@@ -4157,6 +4315,8 @@ static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
     fsi_status status = fsi__sm_make_model(k, &m->given, &m->counted);
     int i;
     if (status != FSI_OK) return status;
+
+    /* Damping, contact range (default 0.15 mean edges), settings. */
     m->first_body = m->model.vertices + m->model.twists;
     for (i = 0; i < m->model.materials; i++) if (m->model.material[i].damping_stiffness > 0) m->damps = 1;
     m->contact = k->desc->contact != 0;
@@ -4171,11 +4331,15 @@ static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sm_maker *k)
     m->contacts.mass = m->model.mass;
     m->contacts.clearance = m->model.clearance;
     m->contacts.bare = m->model.bare;
+
+    /* Features, solvers, trees. */
     fsi__sh_list_features(m);
     status = fsi__sh_make_solvers(m);
     if (status == FSI_OK && m->contact) status = fsi__sc_make_trees(m->context, &m->contacts.own);
     if (status == FSI_OK && m->contact) status = fsi__sc_make_trees(m->context, &m->contacts.lone);
     if (status != FSI_OK) return status;
+
+    /* Memory that the scene fixes, and the initial state. */
     memset(&measure, 0, sizeof measure);
     fsi__sh_lay_fixed(s, m, &measure);
     if (!fsi__arena_reserve(m->context, &m->fixed_memory, measure.used))
@@ -4197,7 +4361,9 @@ FSI_API void fsi_shell_destroy(fsi_shell *s)
     for (i = 0; i < m->obstacles; i++) fsi__sh_free_obstacle(m, &m->obstacle[i]);
     c = m->context;
     own = m->own;
-    if (c == &m->own) c = &own; /* goes with m */
+    if (c == &m->own) c = &own;
+
+    /* Parts, arrays, then the context if it is its own. */
     fsi__sc_free(&m->contacts);
     fsi_assembly_destroy(m->elastic);
     fsi_solver_destroy(m->solver);
@@ -4248,6 +4414,8 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
         return FSI_ERROR_COOKIE;
     status = fsi__sm_check_desc(desc->context, fn, desc);
     if (status != FSI_OK) return status;
+
+    /* Memory. */
     s = (fsi_shell *)fsi__alloc(desc->context, 1, sizeof *s);
     m = (fsi__sh_impl *)fsi__alloc(desc->context, 1, sizeof *m);
     if (!s || !m) {
@@ -4255,6 +4423,8 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
         if (m) fsi__free(desc->context, m, 1, sizeof *m);
         return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for a simulator");
     }
+
+    /* The model; destroy frees what a failure leaves. */
     s->cookie = FSI__COOKIE('s', fsi_shell);
     s->impl = m;
     m->own = fsi_default_context();
@@ -4270,6 +4440,8 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
         fsi_shell_destroy(s);
         return status;
     }
+
+    /* Public fields. */
     s->vertex_count = m->model.vertices;
     s->triangle_count = m->model.triangles;
     s->segment_count = m->model.segments;

@@ -27,10 +27,10 @@
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
-/* Points, edges and faces that meet those of others. */
+/* Points, edges and faces for contact. */
 enum { FSI__SC_POINTS, FSI__SC_EDGES, FSI__SC_FACES };
 typedef struct fsi__sc_features {
-    int first;                    /* their points begin here in the list of all points */
+    int first;                    /* index of their first point in the list of all points */
     int count[3];
     const int *index[3];          /* points of each; of points NULL: all, in order */
     const double *edge_length2;   /* squared, at rest */
@@ -38,7 +38,7 @@ typedef struct fsi__sc_features {
     double *box;                  /* 6 * the largest count: scratch */
 } fsi__sc_features;
 
-/* An obstacle: its features meet those of the thin solid, not one another. Clearance [m]; Coulomb's coefficient. */
+/* An obstacle: contacts with the thin solid, not with itself. Clearance [m]; Coulomb's coefficient. */
 typedef struct fsi__sc_wall { const fsi__sc_features *features; double clearance, friction; } fsi__sc_wall;
 
 /* Two features that may meet. */
@@ -51,7 +51,7 @@ typedef struct fsi__sc_pair {
     int coupled;                  /* 1: the matrix has entries for it */
 } fsi__sc_pair;
 
-/* Two of its own features that are closer at rest than the barrier reaches: their distance there [m]. */
+/* Two own features that are closer at rest than the range of the barrier: their distance at rest [m]. */
 typedef struct fsi__sc_close { int a, b; double d; } fsi__sc_close;
 
 /* Contacts of a thin solid. Its own vertices are the first points. */
@@ -59,19 +59,19 @@ typedef struct fsi__sc_contacts {
     /* set by the owner */
     fsi_context *context;
     int dim, vertices, self_contact;
-    const double *mass, *clearance; /* vertices: [kg]; what each keeps [m] */
+    const double *mass, *clearance; /* vertices: [kg]; clearance [m] */
     const unsigned char *bare;    /* own edges: 1: of no triangle */
     double range, friction;       /* of the barrier [m]; Coulomb's coefficient between its own parts */
     double *reach;                /* points: half the range, and its clearance */
-    double *around;               /* 6 * points, scratch: boxes in which the list of pairs holds */
-    double *way;                  /* points: how far they went since gaps were measured */
+    double *around;               /* 6 * points, scratch: boxes in which the list of pairs is valid */
+    double *way;                  /* points: displacement since gaps were measured */
     fsi__sc_features own, lone;   /* lone: points of no element */
     fsi_pairs *found;
     /* the list of pairs */
     fsi__sc_pair *pair;
     int pairs, pair_capacity, list_holds;
     int *active, actives, active_capacity; /* pairs within range, in order */
-    double *gap;                  /* pairs: where the iteration began, or less where it is beyond the range */
+    double *gap;                  /* pairs: at the start of the iteration; a lower bound beyond the range */
     double *pair_number;          /* pairs: scratch */
     double *pair_block;           /* active pairs: 12 + 144 numbers, gradient and Hessian */
     int gaps_hold, gaps_were, gap_capacity, pair_number_capacity, pair_block_capacity;
@@ -79,22 +79,24 @@ typedef struct fsi__sc_contacts {
     int closes[2], close_capacity[2];
 } fsi__sc_contacts;
 
-/* Trees over the features, none where there are none. */
+/* Trees over the features; NULL if there are none. Errors: MEMORY. */
 FSI_API fsi_status fsi__sc_make_trees(fsi_context *c, fsi__sc_features *f);
 FSI_API void fsi__sc_free_trees(fsi__sc_features *f);
-/* Lists the pairs that may meet while points go from x to x + dx (3 * points): begin finds its own, unless the list
-   still holds; then *holds is 1, and the rest is left out. add_wall finds those with a wall. end makes room for their
-   numbers. Errors: MEMORY; the list does not hold then. */
+/* Lists the pairs that may meet while points move from x to x + dx (3 * points). begin_pairs lists those of the shell
+   itself; *holds is 1 if the last list is still valid, and add_wall and end_pairs are not called. Errors of the three:
+   MEMORY; then the list is not valid. */
 FSI_API fsi_status fsi__sc_begin_pairs(fsi__sc_contacts *m, const char *fn, const double *x, const double *dx,
                                        int points, int *holds);
+/* Adds the pairs with a wall. */
 FSI_API fsi_status fsi__sc_add_wall(fsi__sc_contacts *m, const char *fn, const fsi__sc_wall *wall);
+/* Makes room for the results of each pair. */
 FSI_API fsi_status fsi__sc_end_pairs(fsi__sc_contacts *m, const char *fn);
 /* Gaps at x, where an iteration begins, and the pairs within range, in order. */
 FSI_API void fsi__sc_measure(fsi__sc_contacts *m, const double *x);
-/* The longest way of a point. */
+/* The largest displacement of a point. */
 FSI_API double fsi__sc_longest_way(const double *dx, int points);
-/* How far from x, where gaps were measured, towards x + dx nothing touches, 0 to 1; *pair is what is in the way. keep:
-   share of a gap to keep; longest: of the ways. */
+/* Largest fraction, 0 to 1, of the motion from x, where gaps were measured, to x + dx without contact; *pair limits it.
+   keep: fraction of a gap to keep; longest: largest displacement. */
 FSI_API double fsi__sc_sweep(fsi__sc_contacts *m, const double *x, const double *dx, double keep, double longest,
                              int *pair);
 /* Energy of the barriers [J] at x, no farther than `longest` from where gaps were measured. kappa: over the mass of a
@@ -108,8 +110,8 @@ FSI_API void fsi__sc_derive(const fsi__sc_contacts *m, const double *x, double k
    *count grows by how many; first: the points of the first one. */
 FSI_API fsi_status fsi__sc_count_crossings(fsi__sc_contacts *m, const double *x, const fsi__sc_features *f,
                                            const fsi__sc_features *g, int *count, int first[5]);
-/* Lists pairs of the same part that are closer at rest than the barrier reaches: within them forces begin at less.
-   rest: points at rest, where pairs were found; part: of vertices. */
+/* Lists pairs of one connected component that are closer at rest than the range of the barrier: their range is reduced.
+   rest: points at rest, where pairs were found; part: component of each vertex. */
 FSI_API fsi_status fsi__sc_list_close(fsi__sc_contacts *m, const char *fn, const double *rest, const int *part,
                                       double mean_edge);
 FSI_API void fsi__sc_free(fsi__sc_contacts *m); /* lists, trees and `found`; the rest is the owner's */
@@ -131,7 +133,7 @@ FSI_API void fsi__sc_free(fsi__sc_contacts *m); /* lists, trees and `found`; the
       fsi__sc_begin_pairs, fsi__sc_add_wall of each obstacle, fsi__sc_end_pairs      pairs that may meet
       fsi__sc_measure                gaps, and which pairs are within range
       fsi__sc_derive                 gradients and Hessians of these
-      fsi__sc_sweep                  the share of the step before something touches
+      fsi__sc_sweep                  the fraction of the step before the first contact
       fsi__sc_energy                 of the barriers, at each trial of the line search */
 
 /* The bodies of the headers below, where these were only declared so far. */
@@ -244,8 +246,7 @@ static int fsi__sc_may_meet(void *user, int i, int j)
     return 1;
 }
 
-/* The distance at rest of two features that are closer than the barrier reaches; 0: there is none, or they touch at
-   rest. */
+/* Distance at rest of two features that are listed as close; 0: they are not, or they touch at rest. */
 static double fsi__sc_distance_at_rest(const fsi__sc_contacts *m, fsi_pair kind, int i, int j)
 {
     const int set = kind == FSI_EDGE_EDGE;
@@ -370,7 +371,7 @@ FSI_API fsi_status fsi__sc_add_wall(fsi__sc_contacts *m, const char *fn, const f
     return status;
 }
 
-/* Do the points and their steps stay in their boxes? The boxes reach range / 2 and the clearance farther than that. */
+/* Do the points and their steps stay in their boxes? The boxes extend range / 2 and the clearance beyond. */
 static int fsi__sc_stay_in_boxes(const fsi__sc_contacts *m, const double *x, const double *dx, int points)
 {
     int i, a;
@@ -420,7 +421,7 @@ FSI_API fsi_status fsi__sc_end_pairs(fsi__sc_contacts *m, const char *fn)
 
 /* A number of every pair. Its gap is measured where an iteration begins; while no point goes farther than `longest`
    from there, pairs whose gap is larger than twice that need not be measured again. number: kappa of ENERGY; of SWEEP
-   the share of a gap to keep. */
+   the fraction of a gap to keep. */
 typedef struct fsi__sc_pair_job {
     fsi__sc_contacts *m;
     const double *x, *dx;
@@ -429,8 +430,7 @@ typedef struct fsi__sc_pair_job {
 } fsi__sc_pair_job;
 enum { FSI__SC_PAIR_GAP, FSI__SC_PAIR_ENERGY, FSI__SC_PAIR_SWEEP };
 
-/* How much nearer its features can have come since the gap was measured: points of a feature go no farther than its
-   farthest vertex. */
+/* Bound of the decrease of a gap since it was measured: points of a feature move no farther than its vertices. */
 static double fsi__sc_nearer(const fsi__sc_contacts *m, const fsi__sc_pair *p)
 {
     const int n = fsi_pair_points(p->contact.kind), first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
@@ -595,6 +595,8 @@ FSI_API fsi_status fsi__sc_count_crossings(fsi__sc_contacts *m, const double *x,
     fsi_status status;
     double at[15];
     int i, k, node[5] = { 0 };
+
+    /* Pairs of features whose boxes overlap. */
     if (!f->tree[FSI__SC_EDGES] || !g->tree[type]) return FSI_OK;
     memset(&t, 0, sizeof t);
     t.m = m;
@@ -605,6 +607,8 @@ FSI_API fsi_status fsi__sc_count_crossings(fsi__sc_contacts *m, const double *x,
     t.kind = FSI_POINT_TRIANGLE;
     status = fsi_pairs_find(m->found, f->tree[FSI__SC_EDGES], g->tree[type], fsi__sc_may_meet, &t);
     if (status != FSI_OK) return status;
+
+    /* Those that cross, by exact arithmetic; the first one is returned. */
     for (k = 0; k < m->found->count; k++) {
         fsi__sc_feature(f, FSI__SC_EDGES, m->found->index[2 * k], node);
         fsi__sc_feature(g, type, m->found->index[2 * k + 1], node + 2);

@@ -37,7 +37,7 @@ typedef enum fsi_shell_bending {
                                  twice the cost */
 } fsi_shell_bending;
 
-/* What triangles and segments are made of. Sheets use thickness, segments radius; both may share one material. */
+/* A material of triangles and segments. Sheets use thickness, segments radius; both may share one material. */
 typedef struct fsi_shell_material {
     uint32_t cookie;
     fsi_real density;      /* [kg/m^3], > 0; default 1000 */
@@ -55,13 +55,12 @@ typedef struct fsi_shell_material {
                               nu)/2 sqrt(bend bend_weft) */
     fsi_shell_membrane membrane; /* default STVK */
     fsi_shell_bending bending;   /* default HINGE */
-    int twist;             /* segments resist being twisted, one unknown more each; default 1. 0: in 3D they know how
-                              far they are bent, not whither: rest curvature and dampers act on its size */
-    fsi_real damping_mass; /* Rayleigh, alpha [1/s], as if moving through a thick medium; default 0 */
+    int twist;             /* 1 (default): segments resist twisting, with one unknown more each. 0: in 3D the direction
+                              of bending is free; rest curvature and dampers act on the size of the curvature */
+    fsi_real damping_mass; /* Rayleigh, alpha [1/s], damps velocities, as a viscous medium does; default 0 */
     fsi_real damping_stiffness; /* beta [s]: damps strain rates (shell.md 6); default 0 */
-    fsi_real clearance;    /* nothing comes closer to the middle of sheet or rod than this, beside what the other one
-                              asks for: half a thickness, a radius [m]; default 0. Neighbours that are closer at rest
-                              are let be */
+    fsi_real clearance;    /* distance that others keep from the mid-surface or axis, added to their own clearance: half
+                              a thickness, a radius [m]; default 0. Pairs that are closer at rest are exempt */
 } fsi_shell_material;
 
 /* name, what it is; thickness or radius, density, moduli: shell.md 2 gives the sources */
@@ -84,12 +83,12 @@ FSI_API const char *fsi_shell_preset_name(fsi_shell_preset_kind kind);
 /* ---- >>description ----------------------------------------------------------------------------------------------- */
 
 typedef enum fsi_shell_integrator {
-    FSI_SHELL_BACKWARD_EULER, /* first order, damps what it cannot resolve: robust */
+    FSI_SHELL_BACKWARD_EULER, /* first order, damps unresolved motion: robust */
     FSI_SHELL_BDF2            /* second order, far less damping: flags, swinging, vibration; the first step after a
                                  start is backward Euler */
 } fsi_shell_integrator;
 
-/* A fold that rests at an angle of its own. */
+/* An edge with a rest angle and a stiffness of its own. */
 typedef struct fsi_shell_crease {
     int a, b;             /* an edge of two triangles; each has one crease at most */
     fsi_real angle;       /* [rad], in (-pi, pi); 0 flat; positive: the triangle in which a comes before b, and the
@@ -104,8 +103,7 @@ typedef struct fsi_shell_desc {
     int dim;                         /* 3 (default) or 2 (z = 0, segments only) */
     const fsi_vec3 *vertices;        /* vertex_count positions at the start [m] */
     int vertex_count;
-    const fsi_vec3 *rest;            /* where triangles and segments are free of stress, vertex_count; default NULL:
-                                        vertices */
+    const fsi_vec3 *rest;            /* stress-free positions [m], vertex_count; default NULL: vertices */
     const int *triangles;            /* 3 * triangle_count indices */
     int triangle_count;
     const int *segments;             /* 2 * segment_count indices */
@@ -120,21 +118,20 @@ typedef struct fsi_shell_desc {
     const fsi_real *vertex_mass;     /* added to each vertex [kg], vertex_count; points need it: vertices without an
                                         element; default NULL: 0 */
     const int *joints;               /* 3 * joint_count indices a, b, c: segments ab and bc resist being bent at b.
-                                        Where exactly two segments meet they do so unasked; this is for branching
-                                        rods */
+                                        Where exactly two segments meet that is the default; list joints of branching
+                                        rods only */
     int joint_count;
     const fsi_shell_crease *creases; /* crease_count folds; default NULL */
     int crease_count;
     fsi_vec3 gravity;                /* [m/s^2]; default (0, 0, -9.81) */
     fsi_shell_integrator integrator; /* default BACKWARD_EULER */
     int substeps;                    /* of each step, 1 to 1000; default 1 */
-    int max_newton;                  /* Newton steps a substep; what they leave over is flagged in stats.degraded;
-                                        default 100 */
-    fsi_real tolerance;              /* Newton ends when it moves no vertex farther than tolerance * mean edge, and
-                                        misses, root mean square, no more than this share of Coulomb's force; default
-                                        1e-3 */
-    int contact;                     /* self-contact and obstacles; 0: everything passes through everything, and it is
-                                        faster; default 1 */
+    int max_newton;                  /* Newton steps a substep; stats.degraded counts substeps that needed more; default
+                                        100 */
+    fsi_real tolerance;              /* Newton's method ends when no vertex moves farther than tolerance * mean edge and
+                                        the root mean square error of friction is at most this fraction of Coulomb's
+                                        force; default 1e-3 */
+    int contact;                     /* 1 (default): self-contact and obstacles; 0: none, faster */
     int self_contact;                /* 0: obstacles only; default 1 */
     fsi_real contact_range;          /* d_hat: repulsion begins at this gap [m]; default 0: 0.15 of the mean edge */
     fsi_real friction;               /* Coulomb's coefficient between its own parts, 0 to 10; default 0 */
@@ -149,8 +146,8 @@ typedef struct fsi_shell_desc {
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
-/* What a scene fixes. Unknowns come in nodes of three numbers: first the vertices, then one for the twist of each
-   segment that has one (of which only the first number is used). Elements come in kinds. */
+/* The model of a scene; steps do not change it. Unknowns come in nodes of three numbers: first the vertices, then one
+   for the twist of each segment that has one (of which only the first number is used). Elements come in kinds. */
 enum { FSI__SM_MEMBRANE, FSI__SM_HINGE, FSI__SM_PLATE, FSI__SM_STRETCH, FSI__SM_JOINT, FSI__SM_BEND, FSI__SM_KINDS };
 
 typedef struct fsi__sm_fold { double k, rest; } fsi__sm_fold;          /* HINGE */
@@ -162,7 +159,7 @@ typedef struct fsi__sm_side { int lo, hi, triangle, corner; } fsi__sm_side;
 
 typedef struct fsi__sm_model {
     int dim, vertices, triangles, segments, twists, materials;
-    int edges;                          /* that meet others: of triangles, each once, and segments */
+    int edges;                          /* for contact: of triangles, each once, and segments */
     int points;                         /* vertices of no element */
     int joints;                         /* JOINT and BEND: listed ones at the end */
     int count[FSI__SM_KINDS], first[FSI__SM_KINDS + 1]; /* elements of a kind; where they begin in the list of all */
@@ -172,7 +169,7 @@ typedef struct fsi__sm_model {
     int *twist_node;                    /* segments: its node, -1: none */
     int *twist_of;                      /* twists: its segment */
     int *edge, *point;                  /* 2 * edges; points */
-    int *part;                          /* vertices: the lowest vertex that it hangs together with */
+    int *part;                          /* vertices: the lowest vertex of its connected component */
     fsi__shell_membrane *membrane;
     fsi__sm_fold *fold;
     fsi__shell_plate *plate;
@@ -185,9 +182,9 @@ typedef struct fsi__sm_model {
     size_t *value_at;                   /* elements + 1: where the matrix of each is */
     double *drag_mass;                  /* vertices + twists: alpha M [kg/s] */
     unsigned char *bare;                /* edges: 1: of no triangle */
-    double *share;                      /* elements: the mass that its lightest vertex has for it [kg] */
+    double *share;                      /* elements: smallest mass that one of its vertices assigns to it [kg] */
     double *mass;                       /* vertices + twists [kg, kg m^2] */
-    double *clearance;                  /* vertices: what its elements keep, the largest [m] */
+    double *clearance;                  /* vertices: the largest of its elements [m] */
     double *edge_length2;               /* edges: length at rest, squared */
     double *area;                       /* triangles, at rest */
     double *rest;                       /* 3 * vertices */
@@ -195,7 +192,7 @@ typedef struct fsi__sm_model {
     double mean_edge, total_mass;
 } fsi__sm_model;
 
-/* Numbers that follow from those given. Orthotropic plane stress: nu_12 / E1 = nu_21 / E2. c, d: 11, 22, 12, 66. */
+/* Moduli of a material. Orthotropic plane stress: nu_12 / E1 = nu_21 / E2. c, d: 11, 22, 12, 66. */
 typedef struct fsi__sm_moduli {
     double c[4];
     double d[4];
@@ -203,7 +200,7 @@ typedef struct fsi__sm_moduli {
     double ea, ei[2], gj, area, polar;
 } fsi__sm_moduli;
 
-/* What making a model needs besides; the caller frees `temporary`. */
+/* Temporary data of making a model; the caller frees `temporary`. */
 typedef struct fsi__sm_maker {
     fsi_context *context;
     const char *fn;
@@ -243,7 +240,7 @@ typedef struct fsi__sm_pass {
     double *energy, *vector, *value; /* results: elements; gradients at 3 * start; Hessians at value_at */
 } fsi__sm_pass;
 
-/* The first number that is not finite or outside its range. of: what stands before its name; index: of the error. */
+/* The first number that is not finite or outside its range. of: prefix of its name; index: of the error. */
 FSI_API fsi_status fsi__sm_check_ranges(fsi_context *c, const char *fn, const fsi__sm_range *r, int count,
                                         const char *of, int index);
 /* The settings that may change after create. */
@@ -252,7 +249,8 @@ FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_
 /* Finite, below 1e12, in the plane where dim is 2. x: may be NULL. */
 FSI_API fsi_status fsi__sm_check_vectors(fsi_context *c, const char *fn, const fsi_vec3 *x, int count, const char *what,
                                          int dim);
-/* Everything the desc fixes: k->m, in the two arenas. On failure they are left to the caller, who frees them anyway. */
+/* The model that the desc describes: k->m, in the two arenas, which the caller frees, on failure too. Errors: MESH,
+   ARGUMENT (a joint, a crease), MEMORY. */
 FSI_API fsi_status fsi__sm_make_model(fsi__sm_maker *k, fsi__arena *given, fsi__arena *counted);
 /* Frames of all segments where vertices are at x: by segment_director, or carried along each rod. seen: scratch,
    segments. */
@@ -287,7 +285,7 @@ FSI_API void fsi__sm_damp(const fsi__sm_model *p, fsi__sm_model *d, const fsi__s
       copy_desc, sort_sides, find_rods   triangles by edges; segments in a row get one direction
       place_creases, count_elements      how many elements of each kind there are
       make_membranes, make_hinges, make_plates, make_bars, make_frames, make_joints
-      find_parts, list_edges, share_mass what hangs together; edges that meet others; masses of elements
+      find_parts, list_edges, share_mass connected components; edges for contact; masses of elements
 
    A substep: fsi__sm_lag_wind, fsi__sm_damp; fsi__sm_energies of each iterate, fsi__sm_carry when it is accepted. */
 
@@ -371,18 +369,26 @@ static fsi__sm_moduli fsi__sm_moduli_of(const fsi_shell_material *m)
                  whole = 1 - nu * nu21, cube = t * t * t / 12;
     const double a = (double)m->radius, b = m->radius_across > 0 ? (double)m->radius_across : a,
                  section = FSI_PI * a * b;
+
+    /* Membrane: plane stress. */
     r.c[0] = e1 / whole;
     r.c[1] = e2 / whole;
     r.c[2] = nu21 * e1 / whole;
     r.c[3] = g;
+
+    /* Bending of sheets; without measured values that of a homogeneous plate. */
     r.d[0] = m->bend >= 0 ? (double)m->bend : r.c[0] * cube;
     r.d[1] = m->bend_weft >= 0 ? (double)m->bend_weft : (m->bend >= 0 ? r.d[0] : r.c[1] * cube);
     r.d[2] = nu * sqrt(r.d[0] * r.d[1]);
     if (m->bend < 0 && m->bend_weft < 0) r.d[2] = r.c[2] * cube;
     r.d[3] = m->bend_shear >= 0 ? (double)m->bend_shear
                                 : (m->bend < 0 && m->bend_weft < 0 ? g * cube : (1 - nu) / 2 * sqrt(r.d[0] * r.d[1]));
+
+    /* Moduli of neo-Hookean membranes. */
     r.mu = g;
     r.lambda = e1 * nu / (1 - nu * nu) + g;
+
+    /* Rods: elliptical cross-section. */
     r.area = section;
     r.ea = e1 * section;
     r.ei[0] = e1 * section * a * a / 4; /* about the second director: a lies along the first one; I = pi b a^3 / 4 */
@@ -414,6 +420,8 @@ static fsi_status fsi__sm_check_material(fsi_context *c, const char *fn, const f
     char of[40];
     int n = 0;
     fsi_status status;
+
+    /* The range of each field. */
 #define FSI__SM_RANGE(field, low, high)                                                                                \
     (r[n].name = #field, r[n].value = m->field, r[n].lo = (low), r[n].hi = (high), n++)
     FSI__SM_RANGE(density, 1e-12, 1e20);
@@ -431,6 +439,8 @@ static fsi_status fsi__sm_check_material(fsi_context *c, const char *fn, const f
     FSI__SM_RANGE(damping_stiffness, 0, 1e9);
     FSI__SM_RANGE(clearance, 0, 1e3);
 #undef FSI__SM_RANGE
+
+    /* Cookie and ranges. */
     snprintf(of, sizeof of, "material %d: ", index);
     if (m->cookie != FSI__COOKIE('m', fsi_shell_material))
         return fsi__fail(c, FSI_ERROR_COOKIE, fn, index, 0,
@@ -438,6 +448,8 @@ static fsi_status fsi__sm_check_material(fsi_context *c, const char *fn, const f
                          index);
     status = fsi__sm_check_ranges(c, fn, r, n, of, index);
     if (status != FSI_OK) return status;
+
+    /* Combinations of fields. */
     if ((unsigned)m->membrane > FSI_SHELL_NEO_HOOKEAN || (unsigned)m->bending > FSI_SHELL_SHAPE_OPERATOR)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, m->membrane, "material %d: no such membrane or bending",
                          index);
@@ -451,12 +463,14 @@ static fsi_status fsi__sm_check_material(fsi_context *c, const char *fn, const f
     return FSI_OK;
 }
 
-/* The settings that may change; the arrays are looked at by create. */
+/* The settings that may change after create; create checks the arrays. */
 FSI_API fsi_status fsi__sm_check_settings(fsi_context *c, const char *fn, const fsi_shell_desc *d)
 {
     fsi__sm_range r[12];
     int n = 0;
     fsi_status status;
+
+    /* The range of each field. */
 #define FSI__SM_RANGE(field, low, high)                                                                                \
     (r[n].name = #field, r[n].value = (fsi_real)d->field, r[n].lo = (low), r[n].hi = (high), n++)
     FSI__SM_RANGE(gravity.x, -1e9, 1e9);
@@ -472,6 +486,8 @@ FSI_API fsi_status fsi__sm_check_settings(fsi_context *c, const char *fn, const 
     FSI__SM_RANGE(air_density, 0, 1e6);
     FSI__SM_RANGE(drag, 0, 10);
 #undef FSI__SM_RANGE
+
+    /* Ranges, then counts. */
     status = fsi__sm_check_ranges(c, fn, r, n, "", -1);
     if (status != FSI_OK) return status;
     if ((unsigned)d->integrator > FSI_SHELL_BDF2)
@@ -571,7 +587,7 @@ static void fsi__sm_find_rods(fsi__sm_maker *k, unsigned char *seen)
     for (s = 0; s < k->m->segments; s++) fsi__sm_walk(k, s, seg[2 * s], seen); /* what is left are rings */
 }
 
-/* The segments that come to a vertex and leave it, where there are just these two. */
+/* The segments that enter and leave a vertex, if there are exactly two. */
 static int fsi__sm_passes(const fsi__sm_maker *k, int v, int *in, int *out)
 {
     int a, b;
@@ -664,10 +680,14 @@ static fsi_status fsi__sm_make_membranes(fsi__sm_maker *k, int *used)
         const double thickness = (double)m->material[material].thickness;
         fsi__shell_membrane *r = &m->membrane[t];
         double x[9], warp[3];
+
+        /* Shape at rest. */
         fsi__sh_gather(k->m->rest, m->triangle + 3 * t, 3, x);
         fsi__sm_warp(k, t, warp);
         if (!fsi__shell_membrane_rest(r, x, warp, thickness))
             return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, t, 0, "triangle %d has no area at rest", t);
+
+        /* Moduli. */
         r->c11 = mod->c[0];
         r->c22 = mod->c[1];
         r->c12 = mod->c[2];
@@ -676,6 +696,8 @@ static fsi_status fsi__sm_make_membranes(fsi__sm_maker *k, int *used)
         r->mu = mod->mu;
         r->lambda = mod->lambda;
         m->area[t] = r->volume / thickness;
+
+        /* Each vertex gets a third of the mass and of the damping, and the largest clearance. */
         for (i = 0; i < 3; i++) {
             m->mass[m->triangle[3 * t + i]] += (double)m->material[material].density * r->volume / 3;
             m->drag_mass[m->triangle[3 * t + i]] +=
@@ -706,7 +728,7 @@ static double fsi__sm_across(const fsi__sm_maker *k, int t, int corner)
     return d[0] * c2 * c2 + 2 * (d[2] + 2 * d[3]) * c2 * s2 + d[1] * s2 * s2;
 }
 
-/* Each names an edge of two triangles, that no other one names. */
+/* Each crease must be on an edge of two triangles, and only one on an edge. */
 static fsi_status fsi__sm_place_creases(fsi__sm_maker *k)
 {
     int i;
@@ -790,11 +812,15 @@ static void fsi__sm_make_plates(fsi__sm_maker *k, int *used)
         int nodes[6], missing = 0;
         double x[18], warp[3];
         if (!fsi__sm_is_plate(k, t)) continue;
+
+        /* The vertices, and those opposite its edges; -1 at a boundary. */
         for (c = 0; c < 3; c++) {
             nodes[c] = v[c];
             nodes[3 + c] = -1;
             if (fsi__sm_beside(k, t, c, &nodes[3 + c]) < 0) missing |= 1 << c;
         }
+
+        /* Shape and stiffness at rest, then creases. */
         fsi__sh_gather(k->m->rest, nodes, 6, x);
         fsi__sm_warp(k, t, warp);
         fsi__shell_plate_rest(p, x, missing, warp, k->moduli[m->triangle_material[t]].d);
@@ -870,14 +896,20 @@ static fsi_status fsi__sm_make_bars(fsi__sm_maker *k, int *used)
         const fsi_shell_material *stuff = &m->material[material];
         const double l = fsi__sh_apart(fsi__sm_rest(k, v[0]), fsi__sm_rest(k, v[1])),
                      section = m->dim == 2 ? (double)stuff->thickness : k->moduli[material].area;
+
+        /* Stretching. */
         if (!(l > 0)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, s, l, "segment %d has no length at rest", s);
         m->bar[s].ea = fsi__sm_bar_stiffness(k, s);
         m->bar[s].rest = l;
+
+        /* Each vertex gets half of the mass and of the damping, and the largest clearance. */
         for (e = 0; e < 2; e++) {
             m->mass[v[e]] += (double)stuff->density * section * l / 2;
             m->drag_mass[v[e]] += (double)stuff->damping_mass * (double)stuff->density * section * l / 2;
             if (m->clearance[v[e]] < (double)stuff->clearance) m->clearance[v[e]] = (double)stuff->clearance;
         }
+
+        /* Moment of inertia about the rod. */
         if (m->twist_node[s] >= 0) {
             m->mass[m->twist_node[s]] = (double)stuff->density * k->moduli[material].polar * l;
             m->drag_mass[m->twist_node[s]] = (double)stuff->damping_mass * m->mass[m->twist_node[s]];
@@ -888,7 +920,7 @@ static fsi_status fsi__sm_make_bars(fsi__sm_maker *k, int *used)
     return FSI_OK;
 }
 
-/* Two stiffnesses in a row, each over half a segment: what gives adds up. */
+/* Two stiffnesses in series, each over half a segment: their compliances add. */
 static double fsi__sm_in_row(double a, double la, double b, double lb)
 {
     return a > 0 && b > 0 ? (la + lb) / (la / a + lb / b) : 0;
@@ -938,6 +970,8 @@ static fsi_status fsi__sm_make_joints(fsi__sm_maker *k, int *used)
 {
     fsi__sm_model *m = k->m;
     int i, in, out;
+
+    /* Vertices that a rod passes through: bending and twisting, or bending alone. */
     for (i = 0; i < m->vertices; i++) {
         int nodes[3];
         if (!fsi__sm_passes(k, i, &in, &out)) continue;
@@ -953,6 +987,8 @@ static fsi_status fsi__sm_make_joints(fsi__sm_maker *k, int *used)
                                         fsi__sm_bow_stiffness(k, out, 0), m->bar[out].rest),
                          m->bar[in].rest, m->bar[out].rest, m->segment_material[in]);
     }
+
+    /* Joints that the desc lists. */
     for (i = 0; i < k->desc->joint_count; i++) {
         const int *v = k->desc->joints + 3 * i;
         const double la = fsi__sh_apart(fsi__sm_rest(k, v[0]), fsi__sm_rest(k, v[1])),
@@ -970,7 +1006,7 @@ static fsi_status fsi__sm_make_joints(fsi__sm_maker *k, int *used)
     return FSI_OK;
 }
 
-/* Hanging together: each vertex points to a lower one of its part. */
+/* Connected components: each vertex refers to a lower one of its component. */
 static int fsi__sm_root(int *part, int v)
 {
     while (part[v] != v) v = part[v] = part[part[v]];
@@ -997,11 +1033,13 @@ static void fsi__sm_find_parts(fsi__sm_model *m)
     for (i = 0; i < m->vertices; i++) m->part[i] = fsi__sm_root(m->part, i);
 }
 
-/* Edges that meet others: those of triangles, and segments that are not among them; and points. */
+/* Edges for contact, of triangles and of other segments; and points. */
 static void fsi__sm_list_edges(fsi__sm_maker *k)
 {
     fsi__sm_model *m = k->m;
     int r, s, i, n = 0;
+
+    /* All edges of triangles and segments, sorted. */
     for (r = 0; r < k->runs; r++) {
         m->edge[2 * n] = k->side[k->run[r]].lo;
         m->edge[2 * n++ + 1] = k->side[k->run[r]].hi;
@@ -1011,6 +1049,8 @@ static void fsi__sm_list_edges(fsi__sm_maker *k)
         m->edge[2 * n++ + 1] = m->segment[2 * s] < m->segment[2 * s + 1] ? m->segment[2 * s + 1] : m->segment[2 * s];
     }
     qsort(m->edge, (size_t)n, 2 * sizeof *m->edge, fsi__sm_compare_pairs);
+
+    /* Each once. */
     m->edges = 0;
     for (i = 0; i < n; i++) {
         if (i > 0 && m->edge[2 * i] == m->edge[2 * m->edges - 2] && m->edge[2 * i + 1] == m->edge[2 * m->edges - 1])
@@ -1018,24 +1058,30 @@ static void fsi__sm_list_edges(fsi__sm_maker *k)
         m->edge[2 * m->edges] = m->edge[2 * i];
         m->edge[2 * m->edges++ + 1] = m->edge[2 * i + 1];
     }
-    for (i = r = 0; i < m->edges; i++) { /* both lists are sorted */
+
+    /* Those of no triangle; both lists are sorted. */
+    for (i = r = 0; i < m->edges; i++) {
         while (r < k->runs && fsi__sm_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) < 0) r++;
         m->bare[i] = r >= k->runs || fsi__sm_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) != 0;
     }
+
+    /* Lengths at rest. */
     m->mean_edge = 0;
     for (i = 0; i < m->edges; i++) {
         const double l = fsi__sh_apart(fsi__sm_rest(k, m->edge[2 * i]), fsi__sm_rest(k, m->edge[2 * i + 1]));
         m->edge_length2[i] = l * l;
         m->mean_edge += l / m->edges;
     }
+
+    /* Points: vertices that no element connects to others. */
     m->points = 0;
     for (i = 0; i < m->vertices; i++) if (m->part[i] == i) m->point[i] = 1;
     for (i = 0; i < m->vertices; i++) if (m->part[i] != i) m->point[m->part[i]] = 0;
     for (i = 0; i < m->vertices; i++) if (m->part[i] == i && m->point[i] == 1) m->point[m->points++] = i;
 }
 
-/* Of the mass of each vertex, its elements' shares; an element gets that of the vertex that gives it least. Membranes
-   need most of it: they buckle. */
+/* The mass of each vertex is divided among its elements; an element gets the smallest part that one of its vertices
+   gives it. Membranes, which buckle, get most. */
 static void fsi__sm_share_mass(fsi__sm_model *m, double *wanted)
 {
     static const double weight[FSI__SM_KINDS] = { 8, 1, 2, 0, 0, 0 };
@@ -1123,6 +1169,8 @@ FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_
 {
     fsi_status status;
     int i;
+
+    /* Settings and counts. */
     if (d->dim != 2 && d->dim != 3)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->dim, "dim is %d, must be 2 or 3", d->dim);
     status = fsi__sm_check_settings(c, fn, d);
@@ -1135,6 +1183,8 @@ FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_
     if (d->material_count < 0 || (d->material_count > 0 && !d->materials))
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->material_count, "material_count is %d, or materials is NULL",
                          d->material_count);
+
+    /* Materials and arrays. */
     for (i = 0; i < d->material_count && status == FSI_OK; i++)
         status = fsi__sm_check_material(c, fn, &d->materials[i], i);
     if (status == FSI_OK) status = fsi__sm_check_vectors(c, fn, d->vertices, d->vertex_count, "vertex", d->dim);
@@ -1152,6 +1202,8 @@ FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_
     if (status == FSI_OK)
         status = fsi__sm_check_owners(c, fn, d->segment_material, d->segment_count, d->material_count, "segment");
     if (status == FSI_OK) status = fsi__sm_check_creases(c, fn, d);
+
+    /* Added masses. */
     for (i = 0; d->vertex_mass && i < d->vertex_count && status == FSI_OK; i++)
         if (!(d->vertex_mass[i] >= 0) || !fsi_is_finite((double)d->vertex_mass[i]))
             status = fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)d->vertex_mass[i],
@@ -1159,12 +1211,13 @@ FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_
     return status;
 }
 
-/* Scene arrays whose sizes the desc tells, and those that count_elements tells: laid out in two goes, each measured
-   first. */
+/* Arrays whose sizes follow from the desc; those that depend on count_elements come later (lay_counted). */
 static void fsi__sm_lay_given(fsi__sm_maker *k, fsi__arena *a, fsi__arena *t)
 {
     fsi__sm_model *m = k->m;
     const size_t nv = (size_t)m->vertices, nt = (size_t)m->triangles, ns = (size_t)m->segments;
+
+    /* What the model keeps: materials, topology, elements, numbers of vertices. */
     m->material = (fsi_shell_material *)fsi__take(a, (size_t)m->materials, sizeof *m->material);
     m->triangle = (int *)fsi__take(a, 3 * nt, sizeof(int));
     m->segment = (int *)fsi__take(a, 2 * ns, sizeof(int));
@@ -1186,6 +1239,8 @@ static void fsi__sm_lay_given(fsi__sm_maker *k, fsi__arena *a, fsi__arena *t)
     m->bare = (unsigned char *)fsi__take(a, 3 * nt + ns, 1);
     m->clearance = (double *)fsi__take(a, nv, sizeof(double));
     m->rest = (double *)fsi__take(a, 3 * nv, sizeof(double));
+
+    /* What only making it needs. */
     k->moduli = (fsi__sm_moduli *)fsi__take(t, (size_t)m->materials, sizeof *k->moduli);
     k->side = (fsi__sm_side *)fsi__take(t, 3 * nt, sizeof *k->side);
     k->run = (int *)fsi__take(t, 3 * nt + 1, sizeof(int));
@@ -1236,7 +1291,7 @@ static void fsi__sm_copy_desc(fsi__sm_maker *k)
     }
 }
 
-/* Triangles or segments that are there twice. */
+/* Refuses two triangles or segments with the same vertices. Errors: MESH. */
 static fsi_status fsi__sm_check_twins(const fsi__sm_maker *k)
 {
     const fsi__sm_model *m = k->m;
@@ -1290,12 +1345,14 @@ static fsi_status fsi__sm_make_elements(fsi__sm_maker *k)
     return fsi__sm_check_mass(k);
 }
 
-/* Everything the desc fixes. On failure the arenas are left to the caller, who frees them anyway. */
+/* The model that the desc describes. The caller frees the arenas, on failure too. */
 FSI_API fsi_status fsi__sm_make_model(fsi__sm_maker *k, fsi__arena *given, fsi__arena *counted)
 {
     fsi__arena measure[2];
     fsi__sm_model *m = k->m;
     fsi_status status;
+
+    /* Counts, and arrays of these sizes. */
     m->dim = k->desc->dim;
     m->vertices = k->desc->vertex_count;
     m->triangles = k->desc->triangle_count;
@@ -1307,12 +1364,16 @@ FSI_API fsi_status fsi__sm_make_model(fsi__sm_maker *k, fsi__arena *given, fsi__
         !fsi__arena_reserve(k->context, &k->temporary, measure[1].used))
         return fsi__fail(k->context, FSI_ERROR_MEMORY, k->fn, -1, 0, "no memory for %d vertices", m->vertices);
     fsi__sm_lay_given(k, given, &k->temporary);
+
+    /* Topology: edges of triangles, rods, creases. */
     fsi__sm_copy_desc(k);
     fsi__sm_sort_sides(k);
     fsi__sm_find_rods(k, k->seen);
     status = fsi__sm_check_twins(k);
     if (status == FSI_OK) status = fsi__sm_place_creases(k);
     if (status != FSI_OK) return status;
+
+    /* Elements, and arrays of their sizes. */
     fsi__sm_count_elements(k);
     memset(measure, 0, sizeof measure);
     fsi__sm_lay_counted(k, &measure[0]);
@@ -1478,9 +1539,9 @@ FSI_API void fsi__sm_lay_damped(const fsi__sm_model *m, fsi__sm_model *d, fsi__a
     d->bow = (fsi__sm_bow *)fsi__take(a, (size_t)d->count[FSI__SM_BEND], sizeof *d->bow);
 }
 
-/* Damping is objective: it acts on the rates of the strains e that an element's energy is made of, so that turning is
-   free. Over a step 1/2 k (e - r)^2 + k beta/(2 dt) (e - e0)^2 = 1/2 (1 + b) k (e - r')^2 + const., b = beta/dt, r' =
-   (r + b e0) / (1 + b), e0 that of the beginning: an element and its damper are one. */
+/* Damping is objective: it acts on the rates of the strains e in an element's energy, not on rotations. Over a step 1/2
+   k (e - r)^2 + k beta/(2 dt) (e - e0)^2 = 1/2 (1 + b) k (e - r')^2 + const., b = beta/dt, r' = (r + b e0) / (1 + b),
+   e0 the strain at the beginning: an element and its damper are one element. */
 static void fsi__sm_damp_membrane(fsi__shell_membrane *r, const double *x, double b)
 {
     const double none[3] = { 0, 0, 0 }, by = r->neo_hookean ? b : 1 + b;
@@ -1524,11 +1585,13 @@ static void fsi__sm_damp_joint(fsi__shell_joint *r, const fsi__shell_frame frame
     r->rest_twist = (r->rest_twist + b * t.twist) / (1 + b);
 }
 
-/* An element with its damper: in space a bend without twist has no frame, only a size. */
+/* Adds a damper to an element. In 3D a bend without twist has no frame: only the size of its curvature is damped. */
 static void fsi__sm_damp_element(fsi__sm_model *p, int e, const fsi__shell_frame *frame, const double *twist,
                                  const double *x, double b)
 {
     const int kind = fsi__sm_kind(p, e), i = e - p->first[kind];
+
+    /* Both together are one element: stiffness (1 + b) k, rest value (rest + b x) / (1 + b). */
     switch (kind) {
     case FSI__SM_MEMBRANE: fsi__sm_damp_membrane(&p->membrane[i], x, b); break;
     case FSI__SM_HINGE:

@@ -24,8 +24,8 @@
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
-/* Surface particles that hang together: sum of their accelerations by surface tension, of their areas, and of what is
-   near a wall. */
+/* A connected set of surface particles: sums of their accelerations by surface tension, of their areas, and of the
+   contact weights near walls. */
 typedef struct fsi__drop { double sum[3], area, contact; } fsi__drop;
 
 /* One substep. Arrays in rank order, but pull and line, which `order` maps to the particles'. */
@@ -42,22 +42,22 @@ typedef struct fsi__tension {
     fsi__sph_wall *wall;
     fsi__lane4 *normal;         /* m n of the surface through a particle; then x: m kappa, y: m */
     fsi__lane4 *sheet;          /* the same smoothed; w: m, then the area over dx^(dim-1) */
-    int *drop;                  /* surface particle -> one that stands for all it hangs together with, -1: none */
+    int *drop;                  /* surface particle -> representative of its connected set, -1: none */
     fsi__drop *drops;
     fsi_vec3 *pull;             /* acceleration by surface tension [m/s^2] */
-    fsi_vec3 *line;             /* the part of the velocity that a contact line gave [m/s] */
+    fsi_vec3 *line;             /* velocity gained from a contact line [m/s] */
 } fsi__tension;
 
-/* The passes, each after the last has seen all ranks. */
+/* The passes, each after the one before is complete for all ranks. */
 FSI_API void fsi__tension_find_normal(const fsi__tension *t, int r);
 FSI_API void fsi__tension_smooth_normal(const fsi__tension *t, int r);
 FSI_API void fsi__tension_find_curvature(const fsi__tension *t, int r);
 FSI_API void fsi__tension_pull(const fsi__tension *t, int r);
-/* Then, on one thread: which surface particles hang together, and what their accelerations sum to. */
+/* Then, on one thread: connected sets of surface particles, and the sums of their accelerations. */
 FSI_API void fsi__tension_find_drops(const fsi__tension *t);
 FSI_API void fsi__tension_sum_drops(const fsi__tension *t);
-FSI_API double fsi__tension_contact_share(const fsi__tension *t, int r); /* how much of a contact line is at a rank */
-FSI_API int fsi__sph_main_part(const fsi__sph_wall *w); /* the obstacle that has most of a particle's wall */
+FSI_API double fsi__tension_contact_share(const fsi__tension *t, int r); /* weight of a contact line at a rank */
+FSI_API int fsi__sph_main_part(const fsi__sph_wall *w); /* the obstacle with the largest part of a particle's wall */
 
 #endif /* FSI_SPH_TENSION_H */
 
@@ -82,7 +82,7 @@ FSI__STRICT_BEGIN
    (Brackbill's continuum surface force). Four sums over the neighbours make it, at the places x0 where the substep
    starts, on its lists:
 
-      normal      N_i = V sum_j grad W_ij + the solid's share as if it were liquid; m_i = (|N_i| - 0.4)+^2,
+      normal      N_i = V sum_j grad W_ij + the integral over the solid, as liquid; m_i = (|N_i| - 0.4)+^2,
                   n_i = N_i/|N_i|
       smoothed    n_i <- sum_j m_j n_j w_ij, to length 1; near a wall turned to the contact angle (below)
       curvature   kappa_i = (dim-1) sum_j m_j t.(n_i - n_j) w'_ij / sum_j m_j t.t w'_ij,  t = the part of
@@ -90,13 +90,13 @@ FSI__STRICT_BEGIN
       force       a_i = sigma kappa_i A_i n_i/(rho0 V), with kappa smoothed as n was; the areas
                   A_i = s V m_i / sum_j m_j w_ij.
 
-   The areas are shares of the surface around a particle, so that a surface's areas sum to its size; s follows from a
-   lattice. Forces of surface particles that hang together are made to cancel: what their sum lacks to zero is shared
-   out by area. Where they touch a wall the sum is what the contact line holds, and the wall's. docs/sph.md tells why
-   pairwise forces were not taken. */
+   The areas of the particles of a surface sum to its area; s follows from a lattice. The forces in a connected set of
+   surface particles must sum to zero: the remainder is subtracted, distributed by area. Where the set touches a wall,
+   the sum is the force of the contact line, which the wall receives. docs/sph.md explains why pairwise forces are not
+   used. */
 
 #define FSI__SPH_CURVATURE 1.0 /* largest curvature, over (dim-1)/dx */
-/* least one, times H: hollows pull outward, and what lies below, which does not hang on, would let the surface go */
+/* smallest one, times H: in hollows the force points outward, and could detach surface particles from those below */
 #define FSI__SPH_HOLLOW -0.3
 
 /* What a pair needs: difference in units of H, 1 - q^2 or 0. */
@@ -204,7 +204,7 @@ static void fsi__tension_turn_normal(const fsi__tension *t, const fsi__sph_wall 
     int k;
     for (k = 0; k < 3; k++) tau[k] = n[k] - fsi__sph_dot3(n, b) * b[k];
     length = sqrt(fsi__sph_dot3(tau, tau));
-    if (!(length > 1e-3)) return; /* the surface lies along the wall: a film, or what the wall does not hold */
+    if (!(length > 1e-3)) return; /* the surface is parallel to the wall: a film, or not in contact */
     for (k = 0; k < 3; k++) n[k] = f * n[k] + (1 - f) * (sine * tau[k] / length - cosine * b[k]);
 }
 
@@ -240,6 +240,8 @@ static fsi__lane fsi__tension_curvature_at(const fsi__tension *t, int r)
     fsi__f8 above = fsi__f8_set(0), below = above;
     double bend, length, c;
     int k;
+
+    /* Sums over the neighbours, eight at a time, offsets projected to the tangent plane. */
     for (k = 0; k < size; k += FSI_LANES) {
         fsi__tension_pair p = fsi__tension_pair_at(t, list + k, r);
         fsi__f8 x, y, z, m, w = fsi__f8_mul(p.t, p.t), dn = fsi__f8_dot(p.x, p.y, p.z, nx, ny, nz);
@@ -251,6 +253,8 @@ static fsi__lane fsi__tension_curvature_at(const fsi__tension *t, int r)
         above = fsi__f8_sub(above, fsi__f8_mul(w, fsi__f8_dot(p.x, p.y, p.z, x, y, z)));
         below = fsi__f8_add(below, fsi__f8_mul(fsi__f8_mul(w, m), fsi__f8_dot(p.x, p.y, p.z, p.x, p.y, p.z)));
     }
+
+    /* Their quotient, limited to what the spacing resolves. */
     bend = (double)fsi__f8_sum(above);
     length = (double)fsi__f8_sum(below);
     c = length > 0 ? bend / length : 0;
@@ -294,7 +298,7 @@ static int fsi__drop_of(int *drop, int r)
     return r;
 }
 
-/* Joins surface particles that are neighbours; the lowest rank stands for all. */
+/* Joins surface particles that are neighbours; the lowest rank represents each set. */
 FSI_API void fsi__tension_find_drops(const fsi__tension *t)
 {
     int r, k;

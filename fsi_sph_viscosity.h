@@ -14,7 +14,7 @@
       >>stages         what the passes share, and the passes;  >>viscosity  how
    MACROS: those of fsi.h.
    UNITS: SI; lengths in pair sums in units of the support H.
-   PRECISION: residuals in double, what corrects them in lanes (float).
+   PRECISION: residuals in double, corrections in lanes (float).
 */
 #ifndef FSI_SPH_VISCOSITY_H
 #define FSI_SPH_VISCOSITY_H
@@ -23,8 +23,7 @@
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
-/* A coupled body in the viscous solve: velocity and H times rate of rotation [m/s] where there are six; momenta over
-   m. */
+/* A coupled body in the viscous solve. Six numbers: velocity and H times the rate of rotation [m/s]; momenta over m. */
 typedef struct fsi__sph_body_drag {
     double before[6], v[6], d[6], p[6];
     double r[6];
@@ -39,14 +38,14 @@ typedef struct fsi__sph_block { fsi__lane xx, yy, zz, xy, xz, yz; } fsi__sph_blo
 typedef struct fsi__sph_viscosity {
     double pair, drag;          /* weight of (1-q)(2-q), and of a wall's diagonal */
     double alpha, beta;
-    double taken;               /* share of the residual that the new velocity takes */
+    double taken;               /* fraction of the residual that is added to the new velocity */
     int round;                  /* exact residuals so far */
-    fsi_vec3 *x;                /* where particles are */
-    double (*before)[3], (*v)[3]; /* their velocity without viscosity, and with it */
+    fsi_vec3 *x;                /* positions */
+    double (*before)[3], (*v)[3]; /* velocities without viscosity, and with it */
     fsi__lane4 *d, *r, *p, *q;  /* correction of v, residual, direction, the operator on it */
     double (*last_v)[3];        /* v and d of the round before: v = last_v + last_d */
     fsi__lane4 *last_d;
-    double (*room_v[2])[3];     /* rounds have v and d here by turns; v of the first is `before` itself */
+    double (*room_v[2])[3];     /* v and d of alternate rounds; v of the first is `before` itself */
     fsi__lane4 *room_d[2];
     fsi__sph_block *inverse;    /* of the operator's diagonal blocks */
     fsi__sph_body_drag *body;   /* of the coupled bodies, by their index */
@@ -58,7 +57,7 @@ typedef struct fsi__sph_viscosity {
 } fsi__sph_viscosity;
 
 /* The passes, for the particle of rank i; sum: partial sums of the ranks so far. */
-/* v takes the last correction: r = v* - v + dt nu L v. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3)
+/* Adds the last correction to v: r = v* - v + dt nu L v. Sums: |r|^2, |v + r - v*|^2, |v*|^2, impulse of the walls (3)
    [m/s]. */
 FSI_API void fsi__sph_drag_residual(const fsi__sph_viscosity *o, int i, double *sum);
 /* The first direction, p = z, z: r over the diagonal block. Sums: r.z, |r|^2, |v + d + r - v*|^2. */
@@ -111,9 +110,9 @@ FSI__STRICT_BEGIN
    grow: with K = -dt nu L, x the iterate, r its residual and v = x + r, |v*|^2 - |v|^2 = |v* - v|^2 + 2 x.Kx + 2 r.Kx
    >= |v* - v| (|v* - v| - 2 |r|). */
 
-/* What the walls give to rank r that moves with v; returns their share of the diagonal. Coupled bodies find it in
-   part->force and part->weight. delta: for directions p, to which velocities that are given add nothing; then
-   part->force is what the operator takes from the particle, the opposite. */
+/* Viscous force of the walls on rank r with velocity v; returns their part of the diagonal. For coupled bodies it is in
+   part->force and part->weight. delta: for directions p, without the prescribed velocities; then part->force has the
+   opposite sign. */
 static double fsi__sph_drag_push(const fsi__sph_viscosity *o, int r, const double *v, int delta, double *sum)
 {
     fsi__sph_wall *w = o->slot[r] >= 0 ? &o->wall[o->slot[r]] : NULL;
@@ -177,14 +176,19 @@ FSI_FN void fsi__sph_drag_force(const fsi__sph_viscosity *o, int i, int correcte
     const double per_h = 1 / o->h, *vi = o->v[i];
     int k, size = o->size[i];
     for (k = 0; k < size; k++) {
+        /* Direction and distance, in support radii. */
         const fsi_vec3 *xj = &o->x[list[k]];
         double x = (double)(xj->x - o->x[i].x) * per_h, y = (double)(xj->y - o->x[i].y) * per_h,
             z = (double)(xj->z - o->x[i].z) * per_h;
         double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along, vj[3];
         if (!(q < 1 && q > 1e-6)) continue; /* as in the pressure: without a direction */
+
+        /* Weight k of the pair, and the relative velocity along it. */
         fsi__sph_drag_velocity(o, list[k], corrected, vj);
         weight = o->pair * (1 - q) * (2 - q) / r2;
         along = weight * (x * (vj[0] - vi[0]) + y * (vj[1] - vi[1]) + z * (vj[2] - vi[2]));
+
+        /* Sum and block. */
         sum[0] += along * x;
         sum[1] += along * y;
         sum[2] += along * z;

@@ -1,4 +1,4 @@
-/* fsi_sph_walls.h - how much of a particle's kernel lies behind the triangles of a wall, by exact integrals over faces.
+/* fsi_sph_walls.h - the fraction of a particle's kernel behind the triangles of a wall, by exact integrals over faces.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -29,10 +29,10 @@
    WHAT IS IN HERE (search for >>)
       >>boundary       the integral
       >>contact        the potential that keeps particles off walls
-      >>stages         for fsi's own headers, not for you:  >>kernel  its constants,  >>walls of one particle  what it
-                       sees of the faces near it, their contact planes, shares and closest points
+      >>stages         for fsi's own headers, not for you:  >>kernel  its constants,  >>walls of one particle  the
+                       faces near it, their contact planes, integrals and closest points
    MACROS: those of fsi.h, and
-      FSI_SPH_PARTS        obstacles that one particle of fsi_sph.h tells apart (stats.crowded), 1 to 255: each takes
+      FSI_SPH_PARTS        obstacles that one particle of fsi_sph.h distinguishes (stats.crowded), 1 to 255: each takes
                            120 bytes for a particle near walls, and 100 of stack         default: 4
    UNITS: lengths in whatever unit the mesh has.
    PRECISION: double.
@@ -61,7 +61,8 @@
    formula of the paper (equations 12, 13), for comparison: over-estimates by 1.25 to 2.75 near a wall. */
 typedef enum fsi_sph_boundary { FSI_SPH_BOUNDARY_EXACT, FSI_SPH_BOUNDARY_PAPER } fsi_sph_boundary;
 
-/* The boundary integrals by themselves (sph.md 4): lambda = solid's share of the kernel at x, gradient [1/m]. */
+/* The boundary integrals by themselves (sph.md 4): lambda = fraction of the kernel at x in the solid, gradient
+   [1/m]. */
 FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula,
     double *lambda, double gradient[3]);
 
@@ -72,26 +73,26 @@ FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, dou
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
-/* Spiky kernel (sph.md 2): W(r) = c (1-q)^3, q = r/H < 1, c = 15/(pi H^3) in 3D, 10/(pi H^2) in 2D.
-   Below, lengths are in units of H, and these constants are what is left of it. */
+/* Spiky kernel (sph.md 2): W(r) = c (1-q)^3, q = r/H < 1, c = 15/(pi H^3) in 3D, 10/(pi H^2) in 2D. Lengths below are
+   in units of H. */
 typedef struct fsi__sph_kernel {
     double volume;  /* V / H^dim */
     double peak;    /* sigma V c: lambda of a particle alone */
     double sigma;   /* 1 / lattice sum */
-    double gk;      /* share of a pressure gradient that the discrete operator sees on the lattice */
-    double settled; /* the same in a settled liquid, which packs closely: measured slopes of still pools fit it */
+    double gk;      /* fraction of a pressure gradient that the discrete operator gives on the lattice */
+    double settled; /* the same for close packing, as in a settled liquid; agrees with measured slopes of still pools */
     double sheet;   /* surface tension: makes the areas of a plane surface's particles sum to one */
     double depth;   /* of those particles below the surface, mean by area [H] */
-    double wall;    /* s_B: what a lattice at dx/2 from a wall misses, over the exact integral there */
+    double wall;    /* s_B: missing kernel sum of a lattice at dx/2 from a wall, over the exact integral there */
     double viscous; /* weight of (1-q)(2-q) in the viscous operator, that makes it the Laplacian in a settled liquid */
-    double drag;    /* what a lattice at dx/2 from a wall misses of that operator, over the integral's slope per
-                       distance there */
+    double drag;    /* missing part of that operator for a lattice at dx/2 from a wall, over the integral's slope
+                       divided by the distance */
 } fsi__sph_kernel;
 
-#define FSI__SPH_SURFACE 0.4 /* least gradient of the colour at a surface [1/H] */
+#define FSI__SPH_SURFACE 0.4 /* smallest gradient of the colour field at a surface [1/H] */
 
-/* What one face contributes: its signed share of the kernel L, the weight of its normal (I in sph.md), the area within
-   the disc (2D: length), and the distance of its plane. */
+/* Contribution of one face: the signed kernel integral L, the weight of its normal (I in sph.md), the area within the
+   disc (2D: length), and the distance of its plane. */
 typedef struct fsi__sph_face { double L, weight, area, delta; } fsi__sph_face;
 
 /* Sum over faces of the boundary integral. */
@@ -103,27 +104,27 @@ typedef struct fsi__sph_integral {
 /* ---- >>walls of one particle ------------------------------------------------------------------------------------ */
 
 #define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
-#define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
+#define FSI__SPH_CLOSEST 32   /* closest faces considered for contact planes */
 
 /* A plane that a particle must not pass: gap(u) = gap + n.(u - at), in units of H. */
 typedef struct fsi__sph_plane_contact { fsi__lane n[3], gap; int part; } fsi__sph_plane_contact;
 
-/* What one obstacle does to one particle. A coupled body moves within the solve: then u - at is measured from it,
-   that is, less its own way at the particle's place since the wall was made. */
+/* One obstacle near one particle. A coupled body moves within the solve: then u - at is relative to it, that is, minus
+   the body's displacement at the particle since the wall was made. */
 typedef struct fsi__sph_part {
     int owner;                   /* index of the obstacle */
     int body;                    /* index of the coupled body it is fixed to, -1: its motion is given */
     int face;                    /* the closest one, and the weights of its corners at the closest point */
     fsi__lane bary[3];
-    fsi__lane g[3], diagonal;    /* its shares of those of the wall */
-    /* coupled: place seen from the body's centre, the body's way there when the wall was made [H] */
+    fsi__lane g[3], diagonal;    /* this obstacle's part of those of the wall */
+    /* coupled: position relative to the body's centre; the body's displacement there when the wall was made [H] */
     fsi__lane arm[3], moved[3];
     fsi__lane force[3], weight;  /* coupled: force and diagonal of the last sweep */
-    double impulse[3];           /* after the solve: given to the particle, over its mass [m/s] */
+    double impulse[3];           /* after the solve: impulse on the particle over its mass [m/s] */
     fsi__lane drag, surface[3];  /* viscous coefficient; velocity of the wall where its motion is given [m/s] */
 } fsi__sph_part;
 
-/* What the walls do to one particle, first order around the displacement `at`: lambda_B(u) = lambda + g.(u - at). */
+/* The walls near one particle, linearised at the displacement `at`: lambda_B(u) = lambda + g.(u - at). */
 typedef struct fsi__sph_wall {
     fsi__lane lambda, g[3];  /* times s_B */
     fsi__lane diagonal;      /* s_B sum I_s / max(|d_s|, 0.05) */
@@ -136,24 +137,25 @@ typedef struct fsi__sph_wall {
     int coupled;             /* 1: some part moves within the solve */
     int pushed;              /* 1: the walls gave it an impulse in this substep */
     int contact_count, part_count;
-    int crowded;             /* 1: more obstacles than parts: the last part stands for all the others */
+    int crowded;             /* 1: more obstacles than parts: the last part sums up all the others */
     fsi__sph_plane_contact contact[FSI__SPH_CONTACTS];
     fsi__sph_part part[FSI_SPH_PARTS];
 } fsi__sph_wall;
 
-/* The same contact seen twice, or a face whose closest point lies on a feature that a closer face shares, adds nothing:
-   only local minima of the distance push. */
+/* A face near a particle. Only local minima of the distance exert forces: a face whose closest point lies on an edge or
+   vertex of a closer face is left out. */
 typedef struct fsi__sph_near {
     fsi_mesh_hit hit;
     int owner, part;
     fsi_real side;  /* +1; for sheets the side the particle is on */
 } fsi__sph_near;
 
-/* What is the same for all particles. */
+/* Parameters common to all particles. */
 typedef struct fsi__sph_scene {
     const fsi__obstacles *obstacles;
     double h;                /* H [m] */
-    double dhat, band;       /* contact thickness; how far from where its walls are made a particle may go [H] */
+    double dhat, band;       /* contact thickness; farthest that a particle may move before its walls are made again
+                                [H] */
     fsi_sph_boundary boundary;
 } fsi__sph_scene;
 
@@ -162,7 +164,7 @@ typedef struct fsi__sph_view {
     fsi_vec3 x;
     fsi_real closest;       /* distance from the nearest face, at most H */
     int inside;             /* closed obstacles it is in */
-    int flat;               /* 1: all that is in reach is one coplanar patch that covers the support disc */
+    int flat;               /* 1: all faces within H are one coplanar patch that covers the support disc */
     int reach_count, near_count, part_count, crowded;
     int reach[FSI__FACES];           /* faces within H: index into the faces, ~index where a sheet's normal is turned */
     unsigned char reach_part[FSI__FACES];
@@ -171,7 +173,7 @@ typedef struct fsi__sph_view {
     fsi__sph_near close_by[FSI__SPH_CLOSEST]; /* the nearest faces within the contact band, nearest first */
 } fsi__sph_view;
 
-/* What a particle that came from `from` sees at x of the faces near its way. */
+/* The faces near a particle that moved from `from` to x. */
 FSI_API void fsi__sph_look_around(const fsi__sph_scene *scene, const fsi__faces *faces, fsi_vec3 from, fsi_vec3 x,
     fsi__sph_view *view);
 /* lambda_B = chi + sum L_s, grad = - sum I_s n_s (sph.md 4.2), the chi left out, for each of FSI_SPH_PARTS
@@ -187,12 +189,12 @@ FSI_API void fsi__sph_make_contacts(const fsi__sph_scene *scene, const fsi__sph_
 
 /* The constants for a support of `ratio` spacings. */
 FSI_API fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio);
-/* Share of the kernel behind a plane at distance delta H >= 0 (sph.md 4.1, 4.3), and its slope -d/ddelta. */
+/* Fraction of the kernel behind a plane at distance delta H >= 0 (sph.md 4.1, 4.3), and its slope -d/ddelta. */
 FSI_API double fsi__sph_plane(int dim, double delta, double *slope);
-/* What a face contributes at x. */
+/* Contribution of a face at x. */
 FSI_API fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 x, fsi_real inv_support);
-/* The paper's formula (12) for that, with its units mended (sph.md 4.1, 4.5): Wbar at the closest point times the cap's
-   solid angle. Wbar(q) = int_q^1 W s^2 ds in 3D, int_q^1 W s ds in 2D; the cap is 2 pi (1 - delta), in 2D 2 acos
+/* The paper's formula (12) for that, with its units corrected (sph.md 4.1, 4.5): Wbar at the closest point times the
+   cap's solid angle. Wbar(q) = int_q^1 W s^2 ds in 3D, int_q^1 W s ds in 2D; the cap is 2 pi (1 - delta), in 2D 2 acos
    delta. */
 FSI_API double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, double support, const fsi__sph_face *f);
 /* Adds a face with normal n; side is that of x, +1 or -1. */
@@ -210,8 +212,8 @@ FSI_FN void fsi__sph_add3(double *sum, fsi_vec3 v)
 FSI_FN double fsi__sph_c(int dim) { return (dim == 3 ? 15 : 10) / FSI_PI; }
 /* A smooth kernel for the surface's normal: W(q) = c (1-q^2)^3 in units of H. */
 FSI_FN double fsi__sph_color_c(int dim) { return dim == 3 ? 315 / (64 * FSI_PI) : 4 / FSI_PI; }
-/* How much surface passes through a particle where the gradient of sum V W has this length [1/H]: about 1.2 on it, 0.4
-   and less two layers below, where the direction is noise. */
+/* Surface weight of a particle by the length of the gradient of sum V W [1/H]: about 1.2 on the surface; 0.4 or less
+   two layers below, where its direction is noise. */
 FSI_FN double fsi__sph_surface(double gradient)
 {
     return gradient > FSI__SPH_SURFACE ? (gradient - FSI__SPH_SURFACE) * (gradient - FSI__SPH_SURFACE) : 0;
@@ -254,7 +256,7 @@ static void fsi__sph_line_moments(double delta, double s, double r, double m[5])
     m[4] = fsi_atan2(s, delta);
 }
 
-/* Share of the kernel behind that piece of the line, and its slope -d/ddelta. */
+/* Fraction of the kernel behind that piece of the line, and its slope -d/ddelta. */
 static double fsi__sph_line(double delta, const double m[5], double *slope)
 {
     *slope = 10 / FSI_PI * (m[0] - 3 * m[1] + 3 * m[2] - m[3]);
@@ -278,8 +280,8 @@ FSI_API double fsi__sph_plane(int dim, double delta, double *slope)
 
 /* Sums over a lattice of spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a
    wall at dx/2 cuts off (sph.md 2, 4.4). viscous: (1-q)(2-q) q^2; drag: of the half behind the wall, (1-q)(2-q) (x/r)^2
-   times what mirrored rows move against a particle that slides along x, over its velocity. packed: the closest packing
-   of the same density instead, hexagonal or face-centred cubic. */
+   times the relative motion of mirrored rows for a particle that slides along x, over its velocity. packed: the closest
+   packing of the same density instead, hexagonal or face-centred cubic. */
 typedef struct fsi__sph_lattice { double sum, gradient, miss, viscous, drag; } fsi__sph_lattice;
 
 static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
@@ -378,8 +380,8 @@ FSI_API fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
 
 /* ---- >>boundary integrals ------------------------------------------------------------------------------------- */
 
-/* The solid's share of the kernel is a volume integral; the divergence theorem turns it into a sum over faces, and
-   Green's theorem each face into a sum over its edges (sph.md 4.2). Seen along the plane of a face, f the foot of x:
+/* The fraction of the kernel in the solid is a volume integral; the divergence theorem turns it into a sum over faces,
+   and Green's theorem each face into a sum over its edges (sph.md 4.2). In the plane of a face, f is the foot of x:
 
             u ______________ w        the part of the edge inside the support disc (radius Rd) from b0 to b1,
              \  b0     b1   /         outside it the integrand is constant in the angle
@@ -573,7 +575,7 @@ static fsi_real fsi__sph_edge_distance(const fsi_mesh *mesh, int face, int k, fs
     return fsi_v3_norm(fsi_v3_sub(ax, fsi_v3_scale(ab, t)));
 }
 
-/* Is the support disc of x within the coplanar patch of this face, as far as this face can tell? */
+/* Is the support disc of x within the coplanar patch of this face, judged by this face alone? */
 static int fsi__sph_covers(const fsi__obstacle *o, int face, fsi_vec3 x, fsi_real support)
 {
     int k;
@@ -633,7 +635,7 @@ FSI_API void fsi__sph_make_contacts(const fsi__sph_scene *scene, const fsi__sph_
         fsi_vec3 away = fsi_v3_sub(x, item->hit.point), n = fsi_v3_scale(item->hit.normal, sheet ? item->side : 1);
         if (!fsi__sph_is_minimum(scene->obstacles, list, k)) continue;
         if (!sheet && item->hit.side != fsi__sph_group_side(scene->obstacles, list, k)) continue;
-        if (side < 0 && w->contact_count > 0) continue; /* inside: only the way out that is shortest */
+        if (side < 0 && w->contact_count > 0) continue; /* inside: only the shortest path out */
         if ((double)item->hit.t > 1e-4 * scene->dhat * h) n = fsi_v3_scale(away, (fsi_real)side / item->hit.t);
         c->n[0] = (fsi__lane)n.x;
         c->n[1] = (fsi__lane)n.y;
@@ -644,8 +646,8 @@ FSI_API void fsi__sph_make_contacts(const fsi__sph_scene *scene, const fsi__sph_
     }
 }
 
-/* Which side of a sheet the particle is on: the sign of its closest point, turned when the way from the start of the
-   step passed through the sheet. */
+/* Which side of a sheet the particle is on: the sign of its closest point, reversed if the path from the start of the
+   step crossed the sheet. */
 static fsi_real fsi__sph_sheet_side(const fsi__obstacles *obstacles, const fsi__faces *faces, int owner,
     fsi_vec3 from, fsi_vec3 x)
 {
@@ -679,7 +681,7 @@ static int fsi__sph_part_of(fsi__sph_view *view, int owner, const fsi_mesh_hit *
     return k;
 }
 
-/* Keeps the nearest items, nearest first; equal ones in order of coming. */
+/* Keeps the nearest items, nearest first; equal ones in order of insertion. */
 static void fsi__sph_keep_near(fsi__sph_view *view, const fsi__sph_near *item)
 {
     int j = view->near_count;
@@ -698,12 +700,16 @@ FSI_API void fsi__sph_look_around(const fsi__sph_scene *scene, const fsi__faces 
     fsi__sph_near item;
     fsi_real nearest = support;
     int k, patch = -1, within = 0;
+
+    /* An empty view. */
     view->x = x;
     view->closest = support;
     view->inside = view->reach_count = view->near_count = view->part_count = view->crowded = 0;
     view->flat = scene->boundary == FSI_SPH_BOUNDARY_EXACT;
     item.owner = -1;
     item.side = 1;
+
+    /* Faces are listed by obstacle. */
     for (k = 0; k < faces->count; k++) {
         const fsi__obstacle *o = fsi__obstacle_at(obstacles, faces->owner[k]);
         if (faces->owner[k] != item.owner) {
@@ -715,6 +721,8 @@ FSI_API void fsi__sph_look_around(const fsi__sph_scene *scene, const fsi__faces 
             nearest = support;
             within = 0;
         }
+
+        /* Faces within the support radius. */
         item.hit = fsi_mesh_closest_on_face(o->mesh, faces->face[k], x);
         if (!(item.hit.t < support)) continue;
         if (item.hit.t < nearest) { /* of this obstacle */
@@ -723,10 +731,14 @@ FSI_API void fsi__sph_look_around(const fsi__sph_scene *scene, const fsi__faces 
             within = now;
             nearest = item.hit.t;
         }
+
+        /* Is it all one flat wall, so that its plane can be integrated exactly? */
         view->closest = fsi_min(view->closest, nearest);
         if (view->flat) view->flat = (patch < 0 || patch == o->patch[faces->face[k]])
             && fsi__sph_covers(o, faces->face[k], x, support);
         patch = o->patch[faces->face[k]];
+
+        /* List the face; near ones also for the barrier. */
         item.part = fsi__sph_part_of(view, item.owner, &item.hit);
         view->reach_part[view->reach_count] = (unsigned char)item.part;
         view->reach[view->reach_count++] = item.side > 0 ? k : ~k;
@@ -744,9 +756,13 @@ FSI_API void fsi__sph_integrate(const fsi__sph_scene *scene, const fsi__faces *f
         const fsi_mesh *mesh;
         fsi__sph_face f;
         fsi_vec3 n;
+
+        /* The face of this entry, with its normal. */
         k = view->reach[j] < 0 ? ~view->reach[j] : view->reach[j];
         mesh = fsi__obstacle_at(scene->obstacles, faces->owner[k])->mesh;
         n = mesh->face_normals[faces->face[k]];
+
+        /* One flat wall: its plane, once. */
         if (view->flat) {
             f.delta = (double)view->closest / scene->h;
             f.L = fsi__sph_plane(3, f.delta, &f.weight);
@@ -754,6 +770,8 @@ FSI_API void fsi__sph_integrate(const fsi__sph_scene *scene, const fsi__faces *f
             fsi__sph_add_face(sum, f, n, view->reach[j] < 0 ? -1 : 1);
             break;
         }
+
+        /* Else every face. */
         f = fsi__sph_face_at(mesh, faces->face[k], view->x, (fsi_real)(1 / scene->h));
         if (scene->boundary == FSI_SPH_BOUNDARY_PAPER)
             f.L = fsi__sph_paper_at(mesh, faces->face[k], view->x, scene->h, &f);
