@@ -77,11 +77,7 @@ typedef struct fsi__obstacles {
     int count, capacity, next_id;
 } fsi__obstacles;
 
-<<<<<<< HEAD
 /* Begins an empty list, which must be all zeros. */
-=======
-/* Makes a zeroed list an empty one. */
->>>>>>> wt-c2
 FSI_FN void fsi__obstacles_start(fsi__obstacles *list, fsi_context *context, int dim, size_t size)
 {
     list->context = context;

@@ -480,11 +480,7 @@ typedef struct fsi__particles {
     fsi__particle_column about[FSI__PARTICLE_COLUMNS];
 } fsi__particles;
 
-<<<<<<< HEAD
 /* Begins a table, which must be all zeros: sets these of the first block; the owner sets the others. */
-=======
-/* A table without columns; the liquid sets the rest of the first block and enters the columns. */
->>>>>>> wt-c2
 FSI_API void fsi__particles_start(fsi__particles *t, fsi_context *context, int dim, int attribute_count, fsi_real dx,
     const int *most);
 /* Enters a column: `array` is the address of the pointer to its array, whose rows take `size` bytes; 0: no column. */

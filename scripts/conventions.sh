@@ -90,9 +90,10 @@ done
 
 # ---- the guard of the bodies -----------------------------------------------------------------------------------------
 
+mkdir -p build
 for h in $headers; do
     m=$([ $h = fsi.h ] && echo FSI_GROUND || basename $h .h | tr a-z A-Z)_IMPLEMENTATION
-    mkdir -p build;     printf '#ifdef FSI_IMPLEMENTATION\n#undef %s\n#define %s\n#endif\n#ifdef %s\n' $m $m $m > build/guard
+    printf '#ifdef FSI_IMPLEMENTATION\n#undef %s\n#define %s\n#endif\n#ifdef %s\n' $m $m $m > build/guard
     tr '\n' '\r' < $h | grep -qF "$(tr '\n' '\r' < build/guard)" || echo "$h: its bodies do not stand under the five lines of $m"
 done | found "the guard of bodies"
 
