@@ -61,7 +61,7 @@
    COST: about 1.2 us a liquid cell and substep, two projections included; 330 bytes a cell of a block.
    WHAT LIES BELOW
       fsi_levelset_state.h    fsi_levelset_desc, and fsi_levelset with its stats, which you read
-      fsi_levelset_walls.h    fsi_levelset_obstacle_desc; obstacles in the grid, walls that let go
+      fsi_levelset_walls.h    fsi_levelset_obstacle_desc; obstacles in the grid, walls that release liquid
       fsi_levelset_parts.h    fsi_levelset_emitter_desc, fsi_levelset_sink_desc; droplets, components and their volumes
    FIND IN HERE (search for >>), behind the API
       >>stages of a step, for fsi's own headers, not for you
@@ -288,7 +288,7 @@ FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const c
       begin_step         begin: state to trial; begin_obstacles; check_velocity
       open               open_emitters; condense: droplets; find_speed, largest_dt; emit
       force              accelerate; push_bodies; curvatures; push: surface tension as a force
-      open_projection    find_solids: psi; find_faces; kinds: of cells; find_rims: where walls may let go; hold_faces
+      open_projection    find_solids: psi; find_faces; kinds: of cells; find_rims: where walls may release; hold_faces
       solve_pressure     in fsi_levelset_walls.h
       close_projection   add_pressure; take_impulses: on obstacles; extrapolate; mark_shore
       finish_projection  close_shore; keep_pressure: what time_order 2 carries on
@@ -820,7 +820,7 @@ static void fsi__ls_known_faces(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* The normal velocity is 0 at the walls of the box, but where they have let go. */
+/* Sets the normal velocity to 0 at the walls of the box, except where they have released the liquid. */
 static void fsi__ls_hold_walls(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -1854,7 +1854,7 @@ FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Once volumes have been put right. */
+/* After the volume correction. */
 FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
