@@ -838,7 +838,7 @@ static void fsi__co_push_cells(fsi__co_impl *c, const double *r)
     }
 }
 
-/* Of each component J D^-1 push. */
+/* jp of each component: J D^-1 push. */
 static void fsi__co_sum_push(fsi__co_impl *c)
 {
     int i;
@@ -1345,7 +1345,7 @@ typedef struct fsi__co_face {
     double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a
                                      n */
     int body;                     /* of the shell, whose face it is, in both; -1: a face that moves with the shell */
-    double turn[3], covered;      /* body: r x n, which goes with its spin; share of the face */
+    double turn[3], covered;      /* body: r x n, the factor of its spin; fraction of the face that it covers */
 } fsi__co_face;
 
 /* Columns of the faces that the pressure solver reads: one block, as its lists are. */
@@ -1445,7 +1445,7 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
     return FSI_OK;
 }
 
-/* How much of the way from a wet cell to a dry one is wet. */
+/* Wet fraction of the segment from the centre of a wet cell to that of a dry one. */
 static double fsi__co_wet_share(double wet, double dry) { return fmax(0.1, wet / (wet - dry)); }
 
 /* Mass of liquid at a face, and what surface tension does at the surface there. */
@@ -1548,7 +1548,7 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
     return FSI_OK;
 }
 
-/* What the solid's velocity is to a face, which the touches k .. end - 1 are of. */
+/* The map from the solid's velocity to that of a face; its touches are k .. end - 1. */
 static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi__co_face *f, int k, int end)
 {
     double n[3] = { 0, 0, 0 }, v[3], size;
@@ -1581,8 +1581,8 @@ static int fsi__co_shared_body(const fsi__co_impl *c, int solid)
     return -1;
 }
 
-/* Where its owner has a body is not where the last step left it: this is no velocity of it, but of the way that
-   contacts see. */
+/* Velocity by which the owner has moved a body since the last step. The body does not have it, but its displacement in
+   contacts includes it. */
 static void fsi__co_body_drift(const fsi__co_impl *c, const fsi__sh_body *b, double *drift)
 {
     int a;
@@ -1828,7 +1828,7 @@ static double fsi__co_held_velocity(const fsi__co_impl *c, int i)
     return (c->sh->end[i] - c->sh->start[i]) / c->sh->h;
 }
 
-/* What is held keeps its velocity: rows of the identity; what it does to others goes to the right side. */
+/* Held nodes keep their velocity: rows of the identity; their terms in other rows go to the right side. */
 static void fsi__co_hold(fsi__co_impl *c)
 {
     const unsigned char *fixed = c->sh->fixed;
@@ -1898,7 +1898,7 @@ static fsi_status fsi__co_respond(void *user, fsi_context *context, const double
     return FSI_OK;
 }
 
-/* How readily faces give way when all are pushed alike: masses alone. */
+/* Estimate of the yielding of faces under equal impulses: by masses alone. */
 static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
 {
     const double *mass = c->sh->mass;
@@ -1957,7 +1957,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     return FSI_OK;
 }
 
-/* How much more the liquid presses on a face than its surface would on air, in this substep so far [Pa]. */
+/* Pressure of the liquid on a face minus that of its surface on air, in this substep so far [Pa]. */
 static double fsi__co_press(const fsi__co_impl *c, const fsi_field *pressure, const unsigned char *cell,
     const fsi__co_face *f)
 {
@@ -1976,7 +1976,7 @@ static int fsi__co_side(const fsi__co_contact *t, const unsigned char *cell, con
     return fsi__sh_dot(t->normal, t->normal) > 0 ? 0 : 2 * f->axis + (cell[f->entry] != FSI_CELL_LIQUID);
 }
 
-/* What the liquid presses with on each contact: means of faces, by their weights. */
+/* Pressure of the liquid on each contact: the mean of its faces, by weight. */
 static void fsi__co_press_contacts(fsi__co_impl *c, const fsi_field *pressure, const unsigned char *cell)
 {
     int k, j;
@@ -2103,7 +2103,7 @@ static int fsi__co_pick_solids(fsi__co_impl *c, fsi_pressure_solid *solids, int 
     return to;
 }
 
-/* What a projection did to a body that is COUPLED in both, for the liquid, which moves its obstacle by it. */
+/* Passes the impulse of a projection on a body COUPLED in both to the liquid, which moves its obstacle by it. */
 static void fsi__co_report_body(const fsi__co_impl *c, const fsi__co_columns *columns, int body, fsi_pressure_solid *to)
 {
     const double *v = c->v + 3 * (size_t)(c->sh->first_body + 2 * body);
@@ -2292,7 +2292,7 @@ static void fsi__co_drag(fsi__co_impl *c)
     for (k = c->faces - 1; k >= 0; k--) if (c->face[k].body < 0) fsi__co_rub_layer(c, &c->face[k]);
 }
 
-/* How much the surface beside a wet cell lies on the solid: 1 where phi grows towards it, 0 where it turns away by 40
+/* 1 where the surface beside a wet cell is parallel to the solid, phi growing towards it; 0 where it is inclined by 40
    degrees. */
 static double fsi__co_lies(const fsi__co_impl *c, const fsi__co_face *f, int wet)
 {
@@ -2352,9 +2352,9 @@ static void fsi__co_ride(fsi__co_impl *c)
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-/* Samples at which there is liquid where the substep begins. One that is nearer than the range has its barrier begin
-   where it is, but no nearer than this share of the range: pushed off, liquid at rest would rise without velocities
-   that know. */
+/* Samples at which there is liquid where the substep begins. The barrier of one nearer than the range begins
+   at its distance, but at no less than this fraction of the range: otherwise liquid at rest would be pushed up, without
+   a velocity that accounts for it. */
 #define FSI__CO_NARROW 0.75
 
 /* Is the sample past a side of the box? Then its barrier begins where it is: what rests there is not pushed. */
@@ -2673,7 +2673,7 @@ static int fsi__co_carve_element(const fsi__co_impl *c, fsi_field *phi, fsi_pair
     return lost;
 }
 
-/* Takes away the liquid beside the solid; components have the volume that is left. */
+/* Removes the liquid beside the solid; targets become the volumes that are left. */
 static fsi_status fsi__co_carve(fsi__co_impl *c, double *share)
 {
     const fsi__sh_view *p = c->sh;
