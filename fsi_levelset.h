@@ -446,10 +446,10 @@ static void fsi__ls_leave(fsi__ls_run *run)
         for (b = 0; run->s->desc.open_side[side] && b < run->grid->block_count; b++) fsi__ls_leave_block(run, b, side);
 }
 
-/* What comes in through an open side is air. Where a step back along the velocity ends less than half a cell from such
-   a side or beyond it, phi is what it goes on to from the last two cells, if the last one is air. If it is liquid, the
-   surface comes off the side, which it does at that cell's centre, once it moves by more than a tenth of a cell: nearer
-   to the side it has no place on the grid. */
+/* Inflow through an open side is air. Where a step back along the velocity ends less than half a cell from such a side
+   or beyond it, phi is extrapolated from the last two cells, if the last one is air. If it is liquid, the surface
+   leaves the side, at that cell's centre, once it moves by more than a tenth of a cell: the grid does not resolve less.
+   */
 static double fsi__ls_incoming(const fsi__ls_run *run, const int *cell, int side, double way)
 {
     const int a = side >> 1, step = side & 1 ? -1 : 1, last = side & 1 ? run->grid->n[a] - 1 : 0;
@@ -634,9 +634,9 @@ FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, dou
     return (fsi__ls_principal(kap / 2 + apart, phi) + fsi__ls_principal(kap / 2 - apart, phi)) / dx;
 }
 
-/* How far one surface alone is near a cell: the slope of phi across it is 1 there, but on a ridge between two surfaces,
-   as in a sheet of a cell or two or between drops. What is called curvature there is that of neither: the other side's
-   is taken. */
+/* Weight of the curvature at a cell: 1 where phi has slope 1 across it, near one surface alone; lower on a ridge
+   between two surfaces, as in a sheet of a cell or two or between drops. Curvature there is that of neither: that of
+   the other side of the surface is used. */
 FSI_FN double fsi__ls_trust(const fsi_real *p, int dim, const int *step, double dx)
 {
     double slope2 = 0, share;
@@ -1431,7 +1431,7 @@ static void fsi__ls_swap_fields(fsi_field **a, fsi_field **b) { fsi_field *t = *
 static void fsi__ls_swap_parts(fsi__ls_parts *a, fsi__ls_parts *b) { fsi__ls_parts t = *a; *a = *b; *b = t; }
 static void fsi__ls_swap_labels(int **a, int **b) { int *t = *a; *a = *b; *b = t; }
 
-/* What a substep made next is the trial. */
+/* Makes the result of a substep the trial. */
 static void fsi__ls_take_next(fsi__ls_impl *m)
 {
     fsi__ls_swap_parts(&m->trial, &m->next);
@@ -2293,7 +2293,7 @@ static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* What a step leaves, the next one and a load must take. */
+/* Refuses results that the next step or a load would refuse. */
 static fsi_status fsi__ls_check_result(fsi__ls_run *run)
 {
     static const char *const end = " after the step";
@@ -2392,8 +2392,8 @@ static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
     return status;
 }
 
-/* What a step did less than it was asked for. A volume that is off is told when it has grown by 1 % since that was told
-   last, or was in order since then. */
+/* Warns of what a step could not do as asked; of a volume error when it has grown by 1 % since the last warning, or has
+   been below 1 % since then. */
 static void fsi__ls_warn(const fsi__ls_run *run)
 {
     const fsi_levelset_stats *t = &run->s->stats;
@@ -3446,7 +3446,7 @@ static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *
     return FSI_OK;
 }
 
-/* How far an emitter or a sink had come: could it be this one? */
+/* Reads the progress of an emitter or a sink and checks that it fits this one. */
 static fsi_status fsi__ls_check_flow(const fsi_levelset *s, fsi__stream *st, const fsi__ls_source *own)
 {
     static const char *const fn = "fsi_levelset_load";
@@ -3495,7 +3495,7 @@ static fsi_status fsi__ls_check_range(const fsi_levelset *s, fsi__stream *st, si
     return FSI_OK;
 }
 
-/* The impulse and the spin that stand before the stream's place: would they throw a COUPLED body away? */
+/* Refuses an impulse and spin, just read from the stream, that would make a COUPLED body too fast. */
 static fsi_status fsi__ls_check_kick(const fsi_levelset *s, const fsi__stream *st, const fsi__ls_obstacle *o)
 {
     const fsi_body *body = o->desc.body;
@@ -3511,7 +3511,7 @@ static fsi_status fsi__ls_check_kick(const fsi_levelset *s, const fsi__stream *s
                      "the liquid of the state would throw obstacle %d away at %g m/s", o->id, speed);
 }
 
-/* Where an obstacle stood, and what pressure did to it: could it be this one? */
+/* Reads the pose of an obstacle and the pressure's impulse on it, and checks that they fit this one. */
 static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, const fsi__ls_obstacle *o)
 {
     static const char *const fn = "fsi_levelset_load";
@@ -3862,7 +3862,7 @@ static fsi_status fsi__ls_grow_obstacles(fsi_levelset *s, const char *f)
     return fsi__room(s->context, column, 2, m->obstacle_count, &m->obstacle_capacity, m->obstacle_count + 1, f);
 }
 
-/* Where a solid was is air. */
+/* Makes the former place of a solid air. */
 static fsi_status fsi__ls_clear_solid(fsi__ls_run *run, const fsi_mesh *where)
 {
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
@@ -4108,7 +4108,7 @@ FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_des
     return FSI_OK;
 }
 
-/* Where the last step left an obstacle. */
+/* Shifts the place where the last step left an obstacle. */
 static void fsi__ls_shift_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o, fsi_vec3 offset)
 {
     int v;
