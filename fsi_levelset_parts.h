@@ -797,7 +797,8 @@ static int fsi__ls_kin(const fsi__ls_parts *p, int c)
     return c;
 }
 
-/* A new component has a share of the momentum of an old one, and is kin to all that come of that one and of its kin. */
+/* Passes a fraction of an old component's momentum to a new one, which becomes kin to all that come from it or its kin.
+   */
 static void fsi__ls_hand_on_motion(fsi__ls_impl *m, int from, int to, double share)
 {
     const fsi__ls_motion *old = &m->trial.motion[from];
@@ -813,7 +814,7 @@ static void fsi__ls_hand_on_motion(fsi__ls_impl *m, int from, int to, double sha
     all[fsi__ls_kin(&m->next, to)].kin = fsi__ls_kin(&m->next, *heir);
 }
 
-/* What became of a component that nothing is linked to: if it was leaving through an open side, the rest has left too.
+/* A component without a link has vanished: if it was leaving through an open side, the rest has left too.
    Else the label next to where it was gets its target, if there is one within three cells (labels are grown that far);
    else it becomes droplets, or is lost where volume is not kept. */
 static fsi_status fsi__ls_bequeath(fsi__ls_run *run, int from, int trace)
@@ -1108,7 +1109,7 @@ static int fsi__ls_correct(fsi__ls_run *run)
     return left;
 }
 
-/* What is missing from the targets, at most 0.2 dx times the surface in a substep: `first`, the first time in it. */
+/* Volumes missing from the targets, at most 0.2 dx times the surface in a substep; first: 1: the first time in it. */
 static void fsi__ls_find_missing(fsi__ls_run *run, int first)
 {
     fsi__ls_impl *m = run->m;
@@ -1180,7 +1181,7 @@ FSI_API fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
     return fsi__ls_correct_volumes(run, 0, &again);
 }
 
-/* What volumes are missing, for who puts them right in place of fsi__ls_keep_volumes. */
+/* The missing volumes, for a caller that corrects them instead of fsi__ls_keep_volumes. */
 FSI_API fsi_status fsi__ls_open_volumes(fsi__ls_run *run)
 {
     FSI__LS_TRY(fsi__ls_collect_band(run));
@@ -1302,8 +1303,8 @@ static fsi_status fsi__ls_measure_motion(fsi__ls_run *run)
     return fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, m->trial_u, fsi__ls_psi(m), m->trial.shape);
 }
 
-/* What a solid that bears the pressure of a cell gives to the component there: `gain` times that, below 0 where it is
-   above the cell. */
+/* Momentum that a solid transfers to the component of a cell whose pressure it bears: `gain` times that pressure; gain
+   < 0 if the solid is above the cell. */
 static void fsi__ls_push_back(fsi__ls_run *run, const fsi_field *pressure, long long cell, int axis, double gain)
 {
     const int label = run->m->trial_label[cell];
@@ -1402,8 +1403,8 @@ static void fsi__ls_mark_touching(const fsi__ls_run *run)
             m->trial.motion[m->trial_label[e]].touches = 1;
 }
 
-/* What all kin lack, at most what a push can give; 0 where one of them is open or none touches an obstacle. Shapes are
-   measured. */
+/* Momentum that all kin lack, bounded by FSI__LS_MOST_PUSH; 0 where one of them is open or none touches an obstacle.
+   Needs measured shapes. */
 static void fsi__ls_add_lacks(const fsi__ls_run *run)
 {
     fsi__ls_parts *p = &run->m->trial;
