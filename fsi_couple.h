@@ -2352,9 +2352,9 @@ static void fsi__co_ride(fsi__co_impl *c)
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-/* Samples at which there is liquid where the substep begins. The barrier of one nearer than the range begins
-   at its distance, but at no less than this fraction of the range: otherwise liquid at rest would be pushed up, without
-   a velocity that accounts for it. */
+/* Samples at which there is liquid where the substep begins. The barrier of one nearer than the range begins at its
+   distance, but at no less than this fraction of the range: otherwise liquid at rest would be pushed up, without a
+   velocity that accounts for it. */
 #define FSI__CO_NARROW 0.75
 
 /* Is the sample past a side of the box? Then its barrier begins where it is: what rests there is not pushed. */
