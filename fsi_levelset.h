@@ -160,7 +160,7 @@ FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);
 
 /* Values by linear interpolation; beyond the box those at its sides, for a NaN coordinate at its lower side; in 2D z is
    ignored; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. Within half a cell of an obstacle
-   the pressure blends into that of the cell in front of the wall, which it equals at the wall (desc.acceleration is
+   the pressure blends into that of the cell in front of the wall, extrapolated to x by rho g (desc.acceleration is
    evaluated there): its integral over a wall is the reaction. Inside an obstacle, as of the last call, phi is at least
    the depth below its surface, up to 6 dx: there is no liquid. */
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
@@ -448,8 +448,7 @@ static void fsi__ls_leave(fsi__ls_run *run)
 
 /* Inflow through an open side is air. Where a step back along the velocity ends less than half a cell from such a side
    or beyond it, phi is extrapolated from the last two cells, if the last one is air. If it is liquid, the surface
-   leaves the side, at that cell's centre, once it moves by more than a tenth of a cell: the grid does not resolve less.
-   */
+   leaves the side, at that cell's centre, once it moves by more than a tenth of a cell: the grid resolves no less. */
 static double fsi__ls_incoming(const fsi__ls_run *run, const int *cell, int side, double way)
 {
     const int a = side >> 1, step = side & 1 ? -1 : 1, last = side & 1 ? run->grid->n[a] - 1 : 0;
@@ -3107,9 +3106,9 @@ FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x)
                : fsi_grid_sample_linear(s->phi, x);
 }
 
-/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g (desc.acceleration in it, as it is
-   now): what the cell pushes that part of the wall with. Interpolation there would take in cells in the solid, which
-   have no pressure, and at an edge those behind it. */
+/* Pressure on the wall at x, psi from it: that of the cell in front of the wall, extrapolated to x by rho g (with the
+   present desc.acceleration). Interpolation there would include cells in the solid, which have no pressure, and at an
+   edge those behind it. */
 static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_real psi)
 {
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
