@@ -25,36 +25,37 @@
       fsi_couple_destroy(both);                            // then the other two
 
    HOW IT WORKS
-      Every projection is solved with the solid: faces of liquid cells at it move with it, and it gets the pressure's
-      impulse. So liquid and solid move together where they touch, phi* and x*. Where they overlap then, as in an
-      impact, one minimisation finds the smallest change of both that keeps every sample of the solid outside of the
-      liquid, by a barrier on phi at the sample, and every component's volume. docs/couple.md derives it.
+      Every pressure projection includes the solid: faces of liquid cells in contact with it take its velocity, and it
+      receives the pressure's impulse. Liquid and solid then move to phi* and x*, together where they touch. Where phi*
+      and x* overlap, as in an impact, one minimisation finds the smallest change of both that keeps every sample of the
+      solid outside of the liquid, by a barrier on phi at the sample, and conserves the volume of every component.
+      docs/couple.md derives it.
    WHAT IT DOES (search for it)
-      fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps:
-                                              fill, pin, attach, add obstacles to each
-      s->carved_volume, desc.largest_loss     liquid that create took away where the solid stands; how much it may be
+      fsi_couple_create, _destroy, _error     couples a liquid and a shell. Only steps are joint: fill, pin, attach and
+                                              add obstacles by the functions of each
+      s->carved_volume, desc.largest_loss     volume of liquid that create removed at the solid, and its limit
       fsi_couple_step, _suggest_dt            advances both; a step that fails changes neither, nor does one where one
                                               of them was stepped alone
-      fsi_couple_set_desc                     other settings from now on; gravity is each one's own: fsi_shell_set_desc,
+      fsi_couple_set_desc                     changes settings; gravity belongs to each of the two: fsi_shell_set_desc,
                                               fsi_levelset_set_desc
-      fsi_couple_shift_origin                 both, in a world whose origin moves along
-      fsi_couple_debug_draw                   both, and where they touch
-      fsi_couple_save, _load, _hash           to the bit
-      s->adhesion                             what liquid at each vertex bears before it lets go: wetting and
-                                              non-wetting parts
-      s->liquid_force                         on each vertex and pin
+      fsi_couple_shift_origin                 moves both, for worlds that shift their origin
+      fsi_couple_debug_draw                   draws both, and the contacts
+      fsi_couple_save, _load, _hash           bitwise
+      s->adhesion                             tension that liquid at each vertex bears before it separates: wetting
+                                              and non-wetting parts
+      s->liquid_force                         force of the liquid on each vertex and pin
       bodies                                  an fsi_body may be an obstacle of the shell, of the liquid, or (added to
                                               each) of both: see below
       s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
-      fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. Velocities of the liquid are of first order in
-      time, whatever its time_order. Air between liquid and solid has no pressure. A wetting solid holds liquid
-      (`adhesion`); nothing draws liquid along it: no contact angle.
-   BODIES: PRESCRIBED or COUPLED. One in both has the impulses of both, added up; obstacle_reaction of each has its own
-      share. COUPLED in the shell alone: solved with the shell's positions, then with the velocities of liquid and
-      shell. COUPLED in both: one system of pressure, shell and body, by correction MOMENTUM; use fsi_body_accept, as
-      the shell leaves it where contacts let it go. Measured stable down to a thousandth of the liquid's density
-      (docs/couple.md 5).
+      The shell is integrated by BACKWARD_EULER only, with the liquid's substeps. Velocities of the liquid are of first
+      order in time, whatever its time_order. Air between liquid and solid has no pressure. A wetting solid holds liquid
+      (`adhesion`) but does not draw it along: there is no contact angle.
+   BODIES: PRESCRIBED or COUPLED. A body that is an obstacle of both gets the sum of both impulses; obstacle_reaction of
+      each gives its own part. COUPLED in the shell alone: solved with the shell's positions, then with velocities of
+      liquid and shell. COUPLED in both: one system of pressure, shell and body, by correction MOMENTUM; use
+      fsi_body_accept, as contacts decide where the shell leaves the body. Measured stable down to a thousandth of the
+      liquid's density (docs/couple.md 5).
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    FIND IN HERE (search for >>)
@@ -68,9 +69,9 @@
 
 /* ---- >>coupling ------------------------------------------------------------------------------------------------ */
 
-/* How velocities are made to agree after positions. MOMENTUM: liquid and solid exchange the impulses of one solve.
-   PAPER: the liquid meets the solid as a wall that moves; what it does to the solid is the barrier's push alone, so
-   that momentum is not conserved (for comparison, and for solids that are held or far heavier than the liquid). */
+/* How the velocities of liquid and solid are matched after their positions. MOMENTUM: they exchange the impulses of one
+   solve. PAPER: the solid is a moving wall to the liquid, and the barrier is the only force on the solid, so momentum
+   is not conserved (for comparison, and for solids that are fixed or far heavier than the liquid). */
 typedef enum fsi_couple_correction { FSI_COUPLE_MOMENTUM, FSI_COUPLE_PAPER } fsi_couple_correction;
 
 /* How to couple. Start from fsi_couple_default_desc(). */
@@ -80,25 +81,24 @@ typedef struct fsi_couple_desc {
                                   default */
     fsi_shell *shell;
     fsi_metric metric;         /* how phi is read at a sample; default SPLINE */
-    fsi_real range;            /* d_hat: the barrier begins at this distance [m], or where liquid at rest already is
-                                  nearer; default 0: dx */
+    fsi_real range;            /* d_hat: distance at which the barrier begins [m], less where liquid rests nearer
+                                  already; default 0: dx */
     fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
-    fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a
-                                  half of it are divided; default 1; 0: vertices only, which leak where they are far
-                                  apart */
+    fsi_real sample_spacing;   /* distance of samples on edges and triangles [dx], 0.2 to 10: edges longer than 1.5 of
+                                  it are divided; default 1; 0: vertices only, between which liquid may leak where they
+                                  are far apart */
     fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface and vertices by less
                                   than tolerance * dx; default 7e-3 */
     fsi_couple_correction correction; /* default MOMENTUM */
-    fsi_real adhesion;         /* the largest pull that liquid at the solid bears before it lets go [Pa], of all
-                                  vertices at first: see fsi_couple; default 0: it bears none, the solid does not get
-                                  wet */
-    fsi_real largest_loss;     /* create refuses (LIMIT) to take away more than this share of the liquid's volume, 0 to
+    fsi_real adhesion;         /* the largest pull that liquid at the solid bears before it separates [Pa], at first the
+                                  same for all vertices: see fsi_couple; default 0: none, the solid does not get wet */
+    fsi_real largest_loss;     /* create refuses (LIMIT) to remove more than this fraction of the liquid's volume, 0 to
                                   1; default 1: it never refuses */
-    int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared;
-                                  momentum is then kept to the error of the surface's staircase. Default 0: faces at the
-                                  solid move with it along their axis, which holds the liquid back where the solid lies
-                                  across the grid, and a viscous liquid sticks to it by MOMENTUM (couple.md 4); momentum
-                                  is kept to rounding */
+    int slip;                  /* 1: the liquid slides along the solid: only the velocity normal to the surface is
+                                  matched; momentum is then conserved up to the staircase error of the surface. Default
+                                  0: faces at the solid take its velocity along their axis, which slows liquid where the
+                                  solid is oblique to the grid, and by MOMENTUM viscous liquid sticks to it (couple.md
+                                  4); momentum is conserved to rounding */
 } fsi_couple_desc;
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set liquid and shell */
@@ -107,17 +107,17 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set
 typedef struct fsi_couple_stats {
     int substeps, newton;      /* substeps; Newton steps of liquid and solid together */
     int samples, contacts;     /* samples of the solid; those within range at the end */
-    int degraded;              /* substeps in which Newton's method of the shell ended out of balance; one more where
-                                  the liquid's own stats.degraded is set */
-    int drowned;               /* samples between vertices that stretching put into the liquid: left out until they are
-                                  free; largest of the substeps */
-    int faces, released;       /* faces of liquid that moved with the solid at the end; those that were let go then, as
-                                  they would have pulled by more than adhesion */
+    int degraded;              /* substeps in which Newton's method ended before equilibrium; one more where the
+                                  liquid's own stats.degraded is set */
+    int drowned;               /* samples between vertices that lie in the liquid since the solid was stretched: no
+                                  contacts until they are out of it; maximum over the substeps */
+    int faces, released;       /* at the end: faces of liquid that moved with the solid; those released, where the pull
+                                  exceeded `adhesion` */
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end, as fsi_levelset_stats has it */
     double momentum[3];        /* of liquid and solid, bodies not counted, at the end [kg m/s] */
-    double momentum_error;     /* MOMENTUM: what liquid and solid gained or lost together when velocities were made to
-                                  agree, over what they exchanged; largest of the substeps; what is held is left out */
+    double momentum_error;     /* MOMENTUM: momentum created by the velocity exchange, relative to the impulse in it;
+                                  maximum over the substeps; held parts of the solid are left out */
     double seconds_newton, seconds_pressure, seconds; /* optimisation; projections; all */
 } fsi_couple_stats;
 
@@ -128,62 +128,61 @@ typedef struct fsi_couple {
     fsi_levelset *liquid;
     fsi_shell *shell;
     double time;               /* [s] */
-    double carved_volume;      /* liquid that create took away, as it was nearer than 1.5 dx to the solid [m^3; 2D:
-                                  m^2] */
-    fsi_real *adhesion;        /* of each vertex of the shell [Pa], at least 0, between vertices by their weights: write
-                                  it between steps; a setting, which neither save, load nor hash know. rho g h holds a
-                                  layer h thick; on a rod it acts on a strip two cells wide, which is what the liquid
-                                  sees of it */
-    const fsi_vec3 *liquid_force; /* what the liquid does to each vertex of the shell, pinned ones included: its
-                                     pressure, tension and adhesion at faces that move with it; mean of the last step
-                                     [N; 2D: N/m], world axes, times its dt the impulse [N s]; 0 after a step of 0 s.
-                                     The sum over all vertices, turned round, is what the liquid got. What holds a
-                                     pinned vertex is shell->pin_force less this; contacts are in shell->contact_force.
-                                     What a side of the box pushes out is in here too, without a reaction of the liquid.
-                                     With gravity and shell->force these are the change of the shell's momentum, by
-                                     MOMENTUM to rounding; of springs and wind the forces are those where positions
-                                     end */
+    double carved_volume;      /* liquid that create removed, nearer than 1.5 dx to the solid [m^3; 2D: m^2] */
+    fsi_real *adhesion;        /* of each vertex of the shell [Pa], at least 0, interpolated between vertices; may be
+                                  written between steps; a setting, not part of save, load and hash. rho g h holds a
+                                  layer of thickness h; on a rod it acts on a strip two cells wide, as wide as the
+                                  liquid sees it */
+    const fsi_vec3 *liquid_force; /* force of the liquid on each vertex of the shell, pinned ones included: pressure,
+                                     surface tension and adhesion at faces that move with it; mean over the last step
+                                     [N; 2D: N/m], world axes; times dt it is the impulse [N s]; 0 after a step of 0 s.
+                                     Minus its sum over all vertices is the force on the liquid. A pinned vertex is held
+                                     by shell->pin_force minus this; contact forces are in shell->contact_force. The
+                                     push of the box's sides is included, without a reaction on the liquid. Together
+                                     with gravity and shell->force these change the shell's momentum, by MOMENTUM to
+                                     rounding; forces of springs and wind are those at the final positions */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
 
-/* Liquid nearer than 1.5 dx to the solid is taken away: s->carved_volume says how much, a message (level 1) tells it.
-   Errors: COOKIE; ARGUMENT (names the field: liquid and shell of another dim, an integrator other than BACKWARD_EULER,
-   conserve_volume 0); NAN; MEMORY; LIMIT (more than desc.largest_loss would be taken); then neither has changed. *out
-   is NULL on failure; the text is in the liquid's context, without a liquid in the shell's. */
+/* Couples a liquid and a shell. Liquid nearer than 1.5 dx to the solid is removed; a message (level 1) says how much,
+   as does s->carved_volume. Errors: COOKIE; ARGUMENT (names the field: liquid and shell of different dim, an integrator
+   other than BACKWARD_EULER, conserve_volume 0); NAN; MEMORY; LIMIT (more than desc.largest_loss would be removed);
+   then neither has changed. *out is NULL on failure; the text is in the liquid's context, or the shell's if liquid is
+   NULL. */
 FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *desc);
 FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL is fine */
-/* Other settings from now on: start from s->desc. liquid, shell and largest_loss are not looked at. An `adhesion` other
-   than that of s->desc is written to all vertices. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has
+/* Changes settings: start from s->desc. liquid, shell and largest_loss are ignored. An `adhesion` other than that of
+   s->desc is written to all vertices. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has
    changed. */
 FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
    Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices and COUPLED bodies counted.
-   dt = 0 only looks: nothing moves, stats are those of what there is. A call that did less than asked says so (level
-   1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped, settled, loaded or
-   shifted by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one
-   has settings now that create refuses; or adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a
-   sample lies deep in the liquid: it was written there; names it), CONVERGENCE (a vertex could not be kept out of the
-   liquid), NAN; then nothing has changed. */
+   dt = 0 moves nothing and fills stats for the present state. A degraded step gives a message (level 1). Errors: those
+   of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of the two was stepped, settled, loaded or shifted alone, so
+   that liquid may have crossed the solid: load a state of both, or create a new coupling; or one now has settings that
+   create refuses; or adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a sample is deep in the
+   liquid, as positions were written there; names it), CONVERGENCE (a vertex could not be kept out of the liquid), NAN;
+   then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* The largest step that takes one substep now [s], if pins and PRESCRIBED obstacles move no faster than liquid,
-   vertices and COUPLED bodies; 1e-12 to 1000. 0: s is none, or the liquid's desc.acceleration is not finite now, which
-   fsi_couple_error tells. */
+   vertices and COUPLED bodies; 1e-12 to 1000. 0: s is no coupling, or the liquid's desc.acceleration is not finite now:
+   fsi_couple_error. */
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s);
 /* Adds offset [m] to both: fsi_levelset_shift_origin and fsi_shell_shift_origin say what to do with meshes and bodies,
-   and with states that were saved before. Errors: COOKIE, NAN, LIMIT (one of both would be too far off); then nothing
-   has changed. */
+   and with states that were saved before. Errors: COOKIE, NAN, LIMIT (one of the two would be too far away); then
+   nothing has changed. */
 FSI_API fsi_status fsi_couple_shift_origin(fsi_couple *s, fsi_vec3 offset);
-/* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. load also refuses (MESH,
-   names the vertex) a solid that lies in the liquid, and then neither has changed. */
+/* The states of both, one after the other; the rules of fsi_levelset_save and fsi_shell_save apply. load also refuses
+   (MESH, names the vertex) a solid that lies in the liquid; then neither has changed. */
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size);
 /* Hash of both states. */
 FSI_API uint64_t fsi_couple_hash(const fsi_couple *s);
-/* What fsi_levelset_debug_draw and fsi_shell_debug_draw do, and of the last step the samples within range of the liquid
-   (points). */
+/* Draws what fsi_levelset_debug_draw and fsi_shell_debug_draw draw, and as points the samples that were within range of
+   the liquid in the last step. */
 FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *draw);
 
 #endif /* FSI_COUPLE_H */
@@ -228,9 +227,9 @@ FSI__STRICT_BEGIN
 
 /* ---- >>samples --------------------------------------------------------------------------------------------------
 
-   Points of the solid at which it meets the liquid: its vertices, and so many on edges and triangles, as long as these
-   are when a step begins, that none is farther than one and a half `sample_spacing` from the next. Those so far out of
-   the box that no substep brings them in are left out. */
+   Points of the solid at which it meets the liquid: its vertices, and points on edges and triangles, by their lengths
+   at the start of the step, so that none is farther than 1.5 `sample_spacing` from the next. Samples so far out of the
+   box that no substep brings them in are left out. */
 
 typedef struct fsi__co_sample {
     int node[3], drowned;       /* x = sum weight x[node]; -1: none; drowned: left out in this substep */
@@ -245,11 +244,11 @@ typedef struct fsi__co_contact {
     int sample;
     double d, x[3];
     double gradient[3];         /* of d to x */
-    double bend[9];             /* what of -d'' is positive, second derivatives of d to x */
+    double bend[9];             /* positive semidefinite part of -d'', d'' the Hessian of d to x */
     double normal[3];           /* unit, from the liquid to the solid; 0: liquid is on both sides */
     double root, pull;          /* sqrt(kb b''), kb b' <= 0: 0 out of reach */
     double press[6], counted[6];  /* of its faces, on either side: pressures times weights; weights */
-    int cell[27];               /* unknowns that d hangs on, -1: a cell that is none */
+    int cell[27];               /* unknowns that d depends on, -1: a cell that is none */
     double weight[27];
 } fsi__co_contact;
 
@@ -258,15 +257,15 @@ typedef struct fsi__co_cell {
     int entry, component;
     double target, value;       /* phi*, phi [m] */
     double share;               /* H(phi*) */
-    double weight;              /* share of it that is no solid */
+    double weight;              /* fraction of the cell that is no solid */
     double gradient, slope, step; /* of the energy; J, the slope of the volume, in cells [1/m]; Newton's */
     double push;                /* W' of some r */
 } fsi__co_cell;
 
 /* A component. */
 typedef struct fsi__co_part {
-    double h, lam, mu;          /* its constraint, in cells; the multiplier; what |h| weighs in the search */
-    double missing, volume;     /* what it is to gain; its volume, in cells */
+    double h, lam, mu;          /* its constraint, in cells; the multiplier; penalty weight of |h| in the search */
+    double missing, volume;     /* volume to gain; volume, in cells */
     double jj, jd, jp;          /* J D^-1 times J', the gradient, cells' push */
 } fsi__co_part;
 
@@ -294,12 +293,12 @@ typedef struct fsi__co_impl {
     double moved, moved_before; /* largest step near the surface of this and the last iteration; 0: there was none */
     int ever_listed, listed;    /* in this substep; they are those of now, */
     double slack;               /* as long as nothing moves farther than this [m] */
-    double swept_from, swept;   /* where on Newton's step the sweep of a sample begins, and its share */
+    double swept_from, swept;   /* fraction of Newton's step where the sweep of a sample begins, and its length */
     double inertia, stiffness;  /* D, kb of this substep, over its h^2 */
     /* Newton's system */
     int *row, rows, row_capacity; /* contacts within range */
-    int *reached, touched, reached_capacity; /* cells that they hang on */
-    double *krylov;             /* 7 * rows: r, and what it takes to find them */
+    int *reached, touched, reached_capacity; /* cells that they depend on */
+    double *krylov;             /* 7 * rows: r, and the vectors of conjugate gradients */
     double *way;                /* 6 * nodes */
     int krylov_capacity, way_capacity;
     /* a matrix of the shell's nodes: of that system, with the shell's own pattern; then of velocities, with one of its
@@ -327,14 +326,14 @@ typedef struct fsi__co_impl {
     int mass_capacity;
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
-    double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
-    double *given;              /* 3 * nodes [N s, N m s]: what projections gave the solid in this substep before
-                                   positions are sought */
-    double *felt;               /* 3 * nodes: what the liquid gave all nodes in this step */
+    double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side of their system */
+    double *given;              /* 3 * nodes [N s, N m s]: impulses of the projections on the solid in this substep,
+                                   before positions are sought */
+    double *felt;               /* 3 * nodes: impulses of the liquid on all nodes in this step */
     int v_capacity, load_capacity, given_capacity, felt_capacity;
     fsi_vec3 *public_force;     /* vertices: liquid_force */
-    int pushed;                 /* samples that the barrier pushes, or that are within its range */
-    int weighed, ended;         /* of this substep: the solid's matrix is that of its start; positions are found */
+    int pushed;                 /* samples within the barrier's range */
+    int weighed, ended;         /* in this substep: the solid's matrix is that of its start; positions are found */
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
     int solid_capacity;
@@ -355,7 +354,7 @@ static fsi_status fsi__co_more(fsi__co_impl *c, void *array, size_t size, int ro
     return fsi__room_in(c->context, array, size, rows, capacity, need, "fsi_couple");
 }
 
-/* Into how many pieces an element of this length is to be divided; 1 when the samples it has are as many. */
+/* Pieces into which an element of this length is to be divided; 1 if it has as many samples already. */
 static int fsi__co_finer(fsi__co_impl *c, int element, double length)
 {
     const double spacing = (double)c->s->desc.sample_spacing * c->dx,
@@ -397,7 +396,7 @@ static void fsi__co_local(const fsi__co_impl *c, const double *x, double *out)
     out[2] = x[2] - (double)o.z;
 }
 
-/* Out of the box by `margin`, or nowhere. */
+/* 1: out of the box by more than `margin`, or NaN. */
 static int fsi__co_is_beyond(const fsi__co_impl *c, const double *local, double margin)
 {
     const fsi_grid *g = c->liquid->grid;
@@ -406,7 +405,7 @@ static int fsi__co_is_beyond(const fsi__co_impl *c, const double *local, double 
     return out;
 }
 
-/* The last sample goes again where x puts it too far out. */
+/* Removes the last sample if it is too far out of the box at x. */
 static void fsi__co_drop_far(fsi__co_impl *c, const double *x)
 {
     double at[3], local[3];
@@ -446,7 +445,7 @@ static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int 
     return FSI_OK;
 }
 
-/* Adds samples to elements that at x are so long that they need more than they have. */
+/* Adds samples to elements that are too long at x for those they have. */
 static fsi_status fsi__co_sample_elements(fsi__co_impl *c, const double *x)
 {
     const fsi__sh_view *m = c->sh;
@@ -485,7 +484,7 @@ static fsi_status fsi__co_check_adhesion(const fsi__co_impl *c, const char *fn)
     return FSI_OK;
 }
 
-/* What the solid bears there before liquid lets go [Pa]. */
+/* Adhesion at a sample [Pa]: the mean of its vertices, by weight. */
 static double fsi__co_adhesion(const fsi__co_impl *c, const fsi__co_sample *s)
 {
     double sum = 0;
@@ -518,7 +517,7 @@ static int fsi__co_entries(const fsi__co_impl *c, const fsi_stencil *at, long lo
     return n;
 }
 
-/* phi there, `way` along Newton's step. */
+/* phi of a cell after a fraction `way` of Newton's step. */
 static double fsi__co_phi(const fsi__co_impl *c, long long entry, double way)
 {
     if (entry < 0) return (double)c->liquid->phi->background;
@@ -529,8 +528,8 @@ static double fsi__co_phi(const fsi__co_impl *c, long long entry, double way)
 /* The solid is out of the box: no liquid moves with it there. */
 static int fsi__co_is_out(const fsi__co_impl *c, const double *local) { return fsi__co_is_beyond(c, local, c->dx); }
 
-/* The box's sides are a cell thick: how far past them a sample is, which is put to their outer end; away: unit vector
-   from there, or 0. */
+/* The box's sides are a cell thick. Moves `local` back to their outer end and returns by how far [m]; away: unit vector
+   outwards, or 0. */
 static double fsi__co_past(const fsi__co_impl *c, double *local, double *away)
 {
     const fsi_grid *g = c->liquid->grid;
@@ -546,7 +545,7 @@ static double fsi__co_past(const fsi__co_impl *c, double *local, double *away)
     return size;
 }
 
-/* What of -d'' is positive, phi being the values of a stencil. */
+/* The positive semidefinite part of -d'', the Hessian of -d to x; phi: values at the cells of the stencil. */
 static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, double *out)
 {
     const double curve[2][3] = { { 0, 0, 0 }, { 1, -2, 1 } }; /* second derivatives of a LINEAR and a SPLINE stencil's
@@ -556,6 +555,8 @@ static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, do
     fsi_vec3 value;
     double part[3];
     int i[3], a, b, c, k = 0;
+
+    /* the Hessian of -d: of each value, the product of the weights, slopes and curvatures of the axes */
     memset(&h, 0, sizeof h);
     for (i[2] = 0; i[2] < depth; i[2]++)
         for (i[1] = 0; i[1] < at->width; i[1]++)
@@ -569,6 +570,8 @@ static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, do
                                                     : at->weight[c][i[c]];
                         h.m[3 * a + b] += (fsi_real)w;
                     }
+
+    /* its positive part: negative eigenvalues are left out */
     fsi_m3_eigen(h, &value, &v);
     fsi__sh_from(value, part);
     for (a = 0; a < 3; a++) for (b = 0; b < 3; b++)
@@ -589,9 +592,9 @@ static double fsi__co_distance_past(double past, const double *away, double valu
     return value > 0 ? value + past : past;
 }
 
-/* d of a sample at x, `way` along Newton's step. frozen: of the contact; NULL: none. out, not NULL: what d hangs on.
-   Past the sides it is max(phi, 0), which is the same along their normal there, and the way to them: what comes back
-   meets no jump at air, and never liquid, which the side holds. */
+/* d of a sample at x after a fraction `way` of Newton's step. frozen: stencil of the contact; NULL: none. out: gets the
+   cells and derivatives of d, unless NULL. Past the sides of the box d is max(phi, 0), constant along the normal, plus
+   the distance to them: a sample that comes back in finds d continuous at air, and no liquid, which the side holds. */
 static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen, const double *x, double way,
                                fsi__co_contact *out)
 {
@@ -600,6 +603,8 @@ static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen,
     long long entry[27];
     fsi_stencil at;
     int k, n;
+
+    /* the stencil, at the outer end of the box's sides where x is past them, and phi at its cells */
     fsi__co_local(c, x, local);
     past = fsi__co_past(c, local, away);
     at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, frozen);
@@ -608,6 +613,8 @@ static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen,
         phi[k] = fsi__co_phi(c, entry[k], way);
         if (out) out->cell[k] = entry[k] < 0 ? -1 : c->map[entry[k]];
     }
+
+    /* d and its derivatives */
     value = fsi_stencil_value(&at, phi, out ? out->gradient : NULL, out ? out->weight : NULL);
     if (out) {
         memset(out->bend, 0, sizeof out->bend);
@@ -639,7 +646,7 @@ static double fsi__co_distance_in(const fsi__co_impl *c, const fsi_field *phi, c
     return d;
 }
 
-/* Puts a cell among the unknowns. */
+/* Makes a cell an unknown. */
 static fsi_status fsi__co_add_cell(fsi__co_impl *c, long long entry, int component, double weight)
 {
     fsi__co_cell *p;
@@ -656,7 +663,7 @@ static fsi_status fsi__co_add_cell(fsi__co_impl *c, long long entry, int compone
     return FSI_OK;
 }
 
-/* Cells that a sample at x hangs on. */
+/* Makes the cells that d at x depends on unknowns. */
 static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
 {
     double local[3], away[3];
@@ -672,8 +679,8 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
     return FSI_OK;
 }
 
-/* A sample that is nearer than this [dx] when a substep begins or its optimisation is over, as it came from out of the
-   box or between cells that LINEAR contacts did not look at, is given this distance. */
+/* A sample nearer than this [dx] when a substep begins or its optimisation has ended gets this distance: it came from
+   out of the box, or from between cells that LINEAR contacts did not read. */
 #define FSI__CO_LEAST 0.01
 
 /* The smallest change of phi that takes liquid away from a contact. */
@@ -687,11 +694,11 @@ static void fsi__co_raise(fsi__co_impl *c, const fsi__co_contact *t)
             c->cell[t->cell[i]].value += t->weight[i] * (FSI__CO_LEAST * c->dx - t->d) / size;
 }
 
-/* Liquid nearer than this is at the solid: a little more than the barrier's range, so that what rests does not
-   flicker. */
+/* Liquid nearer than this touches the solid: a little more than the barrier's range, so that contacts at rest do not
+   switch on and off. */
 static double fsi__co_touching(const fsi__co_impl *c) { return c->range + 0.25 * c->dx; }
 
-/* What a contact adds to the energy, of d. */
+/* Energy of a contact at distance d. */
 static fsi_barrier fsi__co_contact_energy(const fsi__co_impl *c, const fsi__co_sample *s, double d)
 {
     const double part = s->range / c->range, scale = c->stiffness * part * part;
@@ -716,6 +723,8 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         double p[3], local[3], away[3], d, past;
         if (first) s->drowned = s->frozen.dim = 0;
         if (s->drowned) continue;
+
+        /* skip samples out of reach: first by linear interpolation, then by the metric */
         fsi__co_place(s, x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
@@ -723,6 +732,8 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         past = fsi__co_past(c, local, away);
         if (past > reach) continue;
         if ((d > reach + c->dx || past > 0) && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
+
+        /* list the sample as a contact; a LINEAR one keeps this stencil in the substep */
         if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0)
             s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
         FSI__TRY(fsi__co_add_stencil(c, p));
@@ -730,6 +741,8 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         t = &c->contact[c->contacts++];
         t->sample = k;
         t->d = fsi__co_distance(c, &s->frozen, p, 0, t);
+
+        /* at the substep's start: raise phi at samples too near; leave out those between vertices that lie deep */
         if (!first || t->d >= FSI__CO_LEAST * c->dx) continue;
         if (t->d > -c->dx) fsi__co_raise(c, t);
         else if (k >= c->sh->vertices) {
@@ -738,6 +751,7 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
             c->contacts--;
         }
     }
+
     if (drowned > c->stats.drowned) c->stats.drowned = drowned;
     c->listed = c->ever_listed = 1;
     c->slack = slack;
@@ -788,7 +802,7 @@ static double fsi__co_reach(const fsi__co_impl *c, const fsi__co_contact *t, con
     return t->root * sum;
 }
 
-/* Contacts within range become rows, and the cells that these hang on are listed. */
+/* Contacts within range become rows; the cells that they depend on are listed. */
 static fsi_status fsi__co_number(fsi__co_impl *c)
 {
     int k, i;
@@ -824,7 +838,7 @@ static void fsi__co_push_cells(fsi__co_impl *c, const double *r)
     }
 }
 
-/* Of each component J D^-1 push. */
+/* jp of each component: J D^-1 push. */
 static void fsi__co_sum_push(fsi__co_impl *c)
 {
     int i;
@@ -887,7 +901,7 @@ static void fsi__co_lump(fsi__co_impl *c, double *lump)
     }
 }
 
-/* How much of t->bend the matrix has: the liquid gives way too. */
+/* Fraction of t->bend that the matrix gets: the liquid yields too. */
 static double fsi__co_bend_scale(const fsi__co_impl *c, const fsi__co_contact *t)
 {
     const double push = -t->pull;
@@ -933,15 +947,17 @@ static fsi_status fsi__co_precondition(fsi__co_impl *c, const double *lump, cons
     return FSI_OK;
 }
 
-/* Newton's step of the solid, x, and r to a relative error of `tolerance`. What the first solve leaves is a residual
-   among the r alone, and so do all that follow: conjugate gradients on the system as it is are those on what is left of
-   it when x is eliminated, which is definite. */
+/* Newton's step x of the solid, and r of the contacts to a relative error of `tolerance`. The first solve leaves a
+   residual in the rows of r alone, as do all that follow: conjugate gradients on the whole system equal those on its
+   Schur complement without x, which is definite. */
 static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double *x, double *r)
 {
     const int m = c->rows, n = 3 * c->sh->matrix->rows;
     double *lump = r + m, *residual = lump + m, *way = residual + m, *next = way + m, *pushed = next + m,
            *more = pushed + m, *way_x = c->way, *next_x = way_x + n, rho = 0;
     int k, i;
+
+    /* the first solve has L in the place of C, which leaves the residual -(L - C) r */
     memset(r, 0, 7 * (size_t)m * sizeof *r);
     memset(way_x, 0, (size_t)n * sizeof *way_x);
     fsi__co_lump(c, lump);
@@ -950,6 +966,8 @@ static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double
     FSI__TRY(fsi__co_precondition(c, lump, c->sh->right, residual, x, r));
     fsi__co_excess(c, lump, r, more);
     for (i = 0; i < m; i++) residual[i] = -more[i];
+
+    /* conjugate gradients in r, preconditioned by the same solve; x follows */
     for (k = 0; k < 200; k++) {
         const double before = rho;
         double size = 0, along = 0, beta;
@@ -959,10 +977,14 @@ static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double
             size += r[i] * r[i];
         }
         if (!(rho > tolerance * tolerance * size)) return FSI_OK;
+
+        /* the new direction */
         beta = k > 0 ? rho / before : 0;
         for (i = 0; i < n; i++) way_x[i] = next_x[i] + beta * way_x[i];
         for (i = 0; i < m; i++) way[i] = next[i] + beta * way[i];
         for (i = 0; i < m; i++) pushed[i] = residual[i] + beta * pushed[i];
+
+        /* the step along it */
         fsi__co_excess(c, lump, way, more);
         for (i = 0; i < m; i++) along -= way[i] * (pushed[i] + more[i]);
         if (!(along > 0)) break;
@@ -976,7 +998,7 @@ static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double
 
 /* ---- >>newton ---------------------------------------------------------------------------------------------------- */
 
-/* Energy of the liquid alone, `way` along Newton's step; h of each component there. */
+/* Energy of the liquid alone after a fraction `way` of Newton's step; h of each component there. */
 static double fsi__co_liquid_energy(fsi__co_impl *c, double way)
 {
     double sum = 0;
@@ -991,7 +1013,7 @@ static double fsi__co_liquid_energy(fsi__co_impl *c, double way)
     return c->inertia / 2 * sum;
 }
 
-/* Adds what the liquid and contacts with it are to the shell's gradient, and the liquid's own gradient. */
+/* Adds the forces of contacts to the shell's gradient, and computes the liquid's gradient. */
 static fsi_status fsi__co_assemble(fsi__co_impl *c)
 {
     const fsi__sh_view *m = c->sh;
@@ -1010,7 +1032,7 @@ static fsi_status fsi__co_assemble(fsi__co_impl *c)
         p->step = 0;
     }
 
-    /* what projections gave the solid, and contacts */
+    /* impulses of the projections on the solid, and contacts */
     for (i = 0; i < 3 * m->vertices; i++) m->gradient[i] -= c->given[i] / c->sh->h;
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
@@ -1076,7 +1098,7 @@ static fsi_status fsi__co_solve(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* Cells for the sweep of a sample: values, and how they change on the way that is swept. */
+/* Cells for the sweep of a sample: values, and their change along the path swept. */
 static void fsi__co_read(void *user, const int base[3], const int count[3], double *phi, double *dphi)
 {
     const fsi__co_impl *c = (const fsi__co_impl *)user;
@@ -1092,7 +1114,7 @@ static void fsi__co_read(void *user, const int base[3], const int count[3], doub
             }
 }
 
-/* Which share of a way, from within[0] to within[1], leads through the box and its sides; 0 if none does. */
+/* The part within[0] to within[1] of a path (0 to 1) that lies in the box and its sides; returns 0 if none does. */
 static int fsi__co_way_within(const fsi__co_impl *c, const double *from, const double *move, double within[2])
 {
     int a;
@@ -1109,8 +1131,8 @@ static int fsi__co_way_within(const fsi__co_impl *c, const double *from, const d
     return within[0] < within[1];
 }
 
-/* How much of the share t of Newton's step no liquid bars a sample that goes by `move` from x. Past the sides none
-   does; where it would come in to liquid it stops before them. */
+/* The fraction, at most t, of Newton's step that a sample moving by `move` from x can go without meeting liquid. Past
+   the sides there is none; a sample that would come back into liquid stops before them. */
 static double fsi__co_sweep(fsi__co_impl *c, const fsi__co_sample *sample, const double *x, double *move, double t)
 {
     double within[2], start[3], s;
@@ -1123,7 +1145,7 @@ static double fsi__co_sweep(fsi__co_impl *c, const fsi__co_sample *sample, const
         return 0.9 * within[0];
     fsi__co_local(c, start, start);
     c->swept_from = within[0];
-    c->swept = fmin(t, within[1]) - within[0]; /* what others bar need not be swept */
+    c->swept = fmin(t, within[1]) - within[0]; /* beyond the step that other samples allow there is nothing to sweep */
     for (a = 0; a < 3; a++) move[a] *= c->swept;
     reader.user = c;
     reader.read = fsi__co_read;
@@ -1131,7 +1153,7 @@ static double fsi__co_sweep(fsi__co_impl *c, const fsi__co_sample *sample, const
     return s < 1 ? within[0] + s * c->swept : t;
 }
 
-/* Shortens the share t of Newton's step to what no liquid bars. */
+/* Shortens the fraction t of Newton's step so that no sample meets liquid. */
 static fsi_status fsi__co_filter(fsi__co_impl *c, double *t)
 {
     const fsi__sh_view *m = c->sh;
@@ -1153,7 +1175,7 @@ static fsi_status fsi__co_filter(fsi__co_impl *c, double *t)
     return FSI_OK;
 }
 
-/* Energy of the liquid and of contacts with it, `t` along Newton's step of the liquid, vertices at x. */
+/* Energy of the liquid and its contacts after a fraction t of the liquid's Newton step, vertices at x. */
 static double fsi__co_energy(fsi__co_impl *c, const double *x, double t)
 {
     double sum = fsi__co_liquid_energy(c, t), p[3];
@@ -1184,7 +1206,7 @@ static void fsi__co_accept(fsi__co_impl *c, double t)
     for (i = 0; i < c->cells; i++) c->cell[i].value += t * c->cell[i].step;
 }
 
-/* The next step would be as much shorter than this one as this one is than the last. A shell that touches nothing moves
+/* Convergence: the next step is estimated as this one times its ratio to the last. A shell without contacts converges
    as it would alone. */
 static int fsi__co_is_done(fsi__co_impl *c)
 {
@@ -1218,7 +1240,7 @@ static fsi_status fsi__co_direct(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* The line search: both go a share of at most t of Newton's step, which is in *t then, 0: none. */
+/* The line search: both move by a fraction of at most *t of Newton's step, returned in *t; 0: none. */
 static fsi_status fsi__co_search(fsi__co_impl *c, double *t)
 {
     const double slope = fsi__co_slope(c);
@@ -1254,14 +1276,18 @@ static fsi_status fsi__co_newton(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* What Newton's method left of the volumes: components swell or shrink where nothing touches them. */
+/* Corrects the volume errors left by Newton's method: components swell or shrink away from contacts. */
 static void fsi__co_repair(fsi__co_impl *c)
 {
     int round, i, k, left = 1;
+
+    /* gradient: 1 in cells that may change, 0 near contacts */
     for (i = 0; i < c->cells; i++) c->cell[i].gradient = c->cell[i].component >= 0 ? 1 : 0; /* may move */
     for (k = 0; k < c->contacts; k++)
         for (i = 0; i < 27 && c->contact[k].d < 1.5 * c->range; i++)
             if (c->contact[k].cell[i] >= 0) c->cell[c->contact[k].cell[i]].gradient = 0;
+
+    /* Newton's method on h alone: dphi = -J' h / jj */
     for (round = 0; round < 10 && left; round++) {
         left = 0;
         fsi__co_liquid_energy(c, 0);
@@ -1272,6 +1298,8 @@ static void fsi__co_repair(fsi__co_impl *c)
             p->slope = p->gradient > 0 ? -2 * share * (1 - share) * p->weight / c->dx : 0;
             if (p->component >= 0) c->part[p->component].jj += p->slope * p->slope;
         }
+
+        /* multipliers of the components that are out of tolerance */
         for (k = 0; k < c->parts; k++) {
             fsi__co_part *p = &c->part[k];
             p->lam = p->jj * c->dx * c->dx > 1 && fabs(p->h) > c->liquid->desc.volume_tolerance * p->volume
@@ -1317,7 +1345,7 @@ typedef struct fsi__co_face {
     double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a
                                      n */
     int body;                     /* of the shell, whose face it is, in both; -1: a face that moves with the shell */
-    double turn[3], covered;      /* body: r x n, which goes with its spin; share of the face */
+    double turn[3], covered;      /* body: r x n, the factor of its spin; fraction of the face that it covers */
 } fsi__co_face;
 
 /* Columns of the faces that the pressure solver reads: one block, as its lists are. */
@@ -1361,8 +1389,7 @@ static long long fsi__co_below(const fsi_grid *g, int entry, int axis)
 #define FSI__CO_FACING 0.05
 #define FSI__CO_BESIDE 1.2
 
-/* Which way the solid is, seen from the liquid; 0: there is liquid on both sides of it, between which phi has a
-   ridge. */
+/* The direction from the liquid to the solid; 0: liquid is on both sides, and phi has a ridge between them. */
 static void fsi__co_direct_contact(fsi__co_contact *t)
 {
     const double size = sqrt(fsi__sh_dot(t->gradient, t->gradient));
@@ -1418,7 +1445,7 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
     return FSI_OK;
 }
 
-/* How much of the way from a wet cell to a dry one is wet. */
+/* Wet fraction of the segment from the centre of a wet cell to that of a dry one. */
 static double fsi__co_wet_share(double wet, double dry) { return fmax(0.1, wet / (wet - dry)); }
 
 /* Mass of liquid at a face, and what surface tension does at the surface there. */
@@ -1521,7 +1548,7 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
     return FSI_OK;
 }
 
-/* What the solid's velocity is to a face, which the touches k .. end - 1 are of. */
+/* The map from the solid's velocity to that of a face; its touches are k .. end - 1. */
 static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi__co_face *f, int k, int end)
 {
     double n[3] = { 0, 0, 0 }, v[3], size;
@@ -1554,8 +1581,8 @@ static int fsi__co_shared_body(const fsi__co_impl *c, int solid)
     return -1;
 }
 
-/* Where its owner has a body is not where the last step left it: this is no velocity of it, but of the way that
-   contacts see. */
+/* Velocity by which the owner has moved a body since the last step. The body does not have it, but its displacement in
+   contacts includes it. */
 static void fsi__co_body_drift(const fsi__co_impl *c, const fsi__sh_body *b, double *drift)
 {
     int a;
@@ -1620,11 +1647,13 @@ static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi_pressure_flo
     return FSI_OK;
 }
 
-/* All faces that move with the solid. */
+/* Finds the faces that move with the solid, with their weights, masses and right sides. */
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     int k, end;
     c->touches = c->faces = c->shares = 0;
+
+    /* pairs of a contact at the liquid and a face that moves with it, sorted by face */
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
         c->pushed += t->d < c->sample[t->sample].range;
@@ -1633,6 +1662,8 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
         FSI__TRY(fsi__co_find_faces(c, flow->cell, k));
     }
     if (c->touches > 0) qsort(c->touch, (size_t)c->touches, sizeof *c->touch, fsi__co_compare_touches);
+
+    /* one face of each run of pairs: its component, direction, nodes and mass */
     FSI__TRY(fsi__co_more(c, &c->face, sizeof *c->face, 0, &c->face_capacity, c->touches));
     for (k = 0; k < c->touches; k = end) {
         fsi__co_face *f = &c->face[c->faces++];
@@ -1653,6 +1684,8 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
         fsi__co_fill_face(c, flow->phi, f);
         FSI__TRY(fsi__co_weigh_face(c, f, k, end));
     }
+
+    /* M (u* - base) + S of each face */
     if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_balance_masses(c, flow));
     for (k = 0; k < c->faces; k++) {
         fsi__co_face *f = &c->face[k];
@@ -1725,11 +1758,13 @@ static fsi_status fsi__co_room(fsi__co_impl *c, int rows, int entries, int own)
     return fsi__co_more(c, &c->solution, 3 * sizeof(double), 0, &c->solution_capacity, rows);
 }
 
-/* The pattern of A + W' M W: that of A, and nodes that share a face. */
+/* The pattern of A + W' M W: that of A, and pairs of nodes with a face in common. */
 static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
 {
     const fsi_csr *a = c->sh->matrix;
     int k, i, j, e, at;
+
+    /* entries that A lacks */
     c->keys = 0;
     for (k = 0; k < c->faces; k++)
         for (i = c->face[k].body < 0 ? c->face[k].first : c->face[k].end; i < c->face[k].end; i++)
@@ -1738,6 +1773,8 @@ static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
                     FSI__TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
     fsi__co_unique_keys(c);
     FSI__TRY(fsi__co_room(c, a->rows, a->start[a->rows] + c->keys, a->start[a->rows]));
+
+    /* rows of both merged; total_map: where the entries of A go */
     for (k = at = e = 0; k < a->rows; k++) {
         c->total_start[k] = at;
         for (i = a->start[k]; i < a->start[k + 1] || (e < c->keys && (int)(c->key[e] >> 32) == k); at++) {
@@ -1749,6 +1786,7 @@ static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
         }
     }
     c->total_start[a->rows] = at;
+
     c->total.rows = c->total.cols = a->rows;
     c->total.start = c->total_start;
     c->total.col = c->total_col;
@@ -1790,7 +1828,7 @@ static double fsi__co_held_velocity(const fsi__co_impl *c, int i)
     return (c->sh->end[i] - c->sh->start[i]) / c->sh->h;
 }
 
-/* What is held keeps its velocity: rows of the identity; what it does to others goes to the right side. */
+/* Held nodes keep their velocity: rows of the identity; their terms in other rows go to the right side. */
 static void fsi__co_hold(fsi__co_impl *c)
 {
     const unsigned char *fixed = c->sh->fixed;
@@ -1860,7 +1898,7 @@ static fsi_status fsi__co_respond(void *user, fsi_context *context, const double
     return FSI_OK;
 }
 
-/* How readily faces give way when all are pushed alike: masses alone. */
+/* Estimate of the yielding of faces under equal impulses: by masses alone. */
 static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
 {
     const double *mass = c->sh->mass;
@@ -1880,17 +1918,21 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
     }
 }
 
-/* The faces as a solid that covers them wholly. */
+/* The faces as a solid of the pressure solver that covers them completely. */
 static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, fsi_pressure_solid *solid)
 {
     const int momentum = c->s->desc.correction == FSI_COUPLE_MOMENTUM;
     const double *v = c->ended ? c->sh->next_v : c->v; /* of walls */
     int k, a = 0;
+
+    /* the solid's velocity at the faces: predicted by MOMENTUM, that of a moving wall by PAPER */
     memset(&c->list, 0, sizeof c->list);
     c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
     c->list.context = c->context;
     if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_predict(c));
     if (momentum) v = c->v;
+
+    /* columns of the faces, sorted by axis */
     for (k = 0; k < c->faces; k++) {
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
@@ -1901,6 +1943,8 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     c->list.count = c->faces;
     c->list.entry = columns->entry;
     c->list.solid = columns->solid;
+
+    /* the solid as the pressure solver reads it; by MOMENTUM it yields to the pressure */
     memset(solid, 0, sizeof *solid);
     solid->faces = &c->list;
     solid->velocity = columns->velocity;
@@ -1913,7 +1957,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     return FSI_OK;
 }
 
-/* How much more the liquid presses on a face than its surface would on air, in this substep so far [Pa]. */
+/* Pressure of the liquid on a face minus that of its surface on air, in this substep so far [Pa]. */
 static double fsi__co_press(const fsi__co_impl *c, const fsi_field *pressure, const unsigned char *cell,
     const fsi__co_face *f)
 {
@@ -1932,7 +1976,7 @@ static int fsi__co_side(const fsi__co_contact *t, const unsigned char *cell, con
     return fsi__sh_dot(t->normal, t->normal) > 0 ? 0 : 2 * f->axis + (cell[f->entry] != FSI_CELL_LIQUID);
 }
 
-/* What the liquid presses with on each contact: means of faces, by their weights. */
+/* Pressure of the liquid on each contact: the mean of its faces, by weight. */
 static void fsi__co_press_contacts(fsi__co_impl *c, const fsi_field *pressure, const unsigned char *cell)
 {
     int k, j;
@@ -2059,7 +2103,7 @@ static int fsi__co_pick_solids(fsi__co_impl *c, fsi_pressure_solid *solids, int 
     return to;
 }
 
-/* What a projection did to a body that is COUPLED in both, for the liquid, which moves its obstacle by it. */
+/* Passes the impulse of a projection on a body COUPLED in both to the liquid, which moves its obstacle by it. */
 static void fsi__co_report_body(const fsi__co_impl *c, const fsi__co_columns *columns, int body, fsi_pressure_solid *to)
 {
     const double *v = c->v + 3 * (size_t)(c->sh->first_body + 2 * body);
@@ -2248,7 +2292,7 @@ static void fsi__co_drag(fsi__co_impl *c)
     for (k = c->faces - 1; k >= 0; k--) if (c->face[k].body < 0) fsi__co_rub_layer(c, &c->face[k]);
 }
 
-/* How much the surface beside a wet cell lies on the solid: 1 where phi grows towards it, 0 where it turns away by 40
+/* 1 where the surface beside a wet cell is parallel to the solid, phi growing towards it; 0 where it is inclined by 40
    degrees. */
 static double fsi__co_lies(const fsi__co_impl *c, const fsi__co_face *f, int wet)
 {
@@ -2267,10 +2311,10 @@ static double fsi__co_lies(const fsi__co_impl *c, const fsi__co_face *f, int wet
     return size > 0 ? fmax(0, fmin(1, (fsi__sh_dot(n, g) / size - 0.77) / 0.2)) : 0;
 }
 
-/* The surface that lies on the solid at rest goes with it, where the first projection closed its faces: advected, it
-   would go with what flows a part of a cell above them, and creep (1e-3 of rho g H V in 15 s on a sprung chain; 1e-7
-   so). Not so where liquid goes past the solid by more than a tenth of a cell in the substep, and what is two cells
-   thick or less, whose phi tells of its other side too. */
+/* Where the first projection closed faces, the surface that rests on the solid moves with it. Advection would move it
+   with the liquid a fraction of a cell above, and it would creep (1e-3 of rho g H V in 15 s on a sprung chain; 1e-7
+   with this). Excepted are liquid that slides past the solid by more than a tenth of a cell in the substep, and layers
+   of two cells or less, where phi depends on the other surface too. */
 static void fsi__co_ride(fsi__co_impl *c)
 {
     const fsi_grid *g = c->liquid->grid;
@@ -2283,14 +2327,20 @@ static void fsi__co_ride(fsi__co_impl *c)
         const long long wet = up ? f->entry : below, dry = up ? below : f->entry;
         double way[3] = { 0, 0, 0 }, past[3], ride;
         long long beyond;
+
+        /* displacement of the solid at the face, and of the liquid relative to it */
         if (f->body >= 0 || !fsi__ls_neighbor(c->run, (int)wet, 2 * f->axis + up, &beyond)) continue;
         for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++)
             way[a] += c->share[i].weight * c->v[3 * c->share[i].node + a] * c->ls->dt;
         fsi__sh_from(fsi_grid_sample_velocity(c->ls->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)wet)), past);
         for (a = 0; a < 3; a++) past[a] = past[a] * c->ls->dt - way[a];
+
+        /* how far the surface follows the solid: 1 at rest in deep liquid, 0 where it slides past or is thin */
         ride = fmin(1, 2 - 20 * sqrt(fsi__sh_dot(past, past)) / c->dx);
         ride = fmin(ride, 2.5 * ((double)(phi[wet] - phi[beyond]) / c->dx - 0.5));
         if (ride > 0) ride *= fsi__co_lies(c, f, (int)wet);
+
+        /* phi of the cells on both sides, from where the displacement began */
         for (part = 0; part < 2 && ride > 0; part++) {
             const long long e = part ? wet : dry;
             const fsi_vec3 from = fsi_v3_sub(fsi__ls_entry_position(g, FSI_CELLS, (int)e), fsi__sh_to(way));
@@ -2302,9 +2352,9 @@ static void fsi__co_ride(fsi__co_impl *c)
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-/* Samples at which there is liquid where the substep begins. One that is nearer than the range has its barrier begin
-   where it is, but no nearer than this share of the range: pushed off, liquid at rest would rise without velocities
-   that know. */
+/* Samples at which there is liquid where the substep begins. The barrier of one nearer than the range begins at its
+   distance, but at no less than this fraction of the range: otherwise liquid at rest would be pushed up, without a
+   velocity that accounts for it. */
 #define FSI__CO_NARROW 0.75
 
 /* Is the sample past a side of the box? Then its barrier begins where it is: what rests there is not pushed. */
@@ -2455,7 +2505,7 @@ static void fsi__co_measure(fsi__co_impl *c, fsi__co_contact *t)
     t->d = fsi__co_distance(c, NULL, t->x, 0, t);
 }
 
-/* Distances by the cells in which samples are now. */
+/* Distances by the stencils at the present positions of samples. */
 static fsi_status fsi__co_free_samples(fsi__co_impl *c)
 {
     int i;
@@ -2470,7 +2520,7 @@ static fsi_status fsi__co_free_samples(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* What a substep stretched has more samples now: those near the liquid are listed as well. */
+/* Adds samples to elements that the substep stretched, and lists those near the liquid. */
 static fsi_status fsi__co_list_stretched(fsi__co_impl *c)
 {
     const int samples = c->samples;
@@ -2489,8 +2539,7 @@ static fsi_status fsi__co_list_stretched(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* What the sides of the box push a sample with stays when the barrier's push is taken back: no pressure takes its
-   place. */
+/* Keeps the push of the box's sides on a sample when the barrier's push is taken back: no pressure replaces it. */
 static void fsi__co_push_past(fsi__co_impl *c, const fsi__co_contact *t)
 {
     const fsi__co_sample *s = &c->sample[t->sample];
@@ -2508,16 +2557,20 @@ static void fsi__co_push_past(fsi__co_impl *c, const fsi__co_contact *t)
     }
 }
 
-/* Distances at the end; the level set becomes what was found. */
+/* Takes over the result: distances, corrected volumes, next_phi. */
 static fsi_status fsi__co_take(fsi__co_impl *c)
 {
     double off = 0;
     int i;
+
+    /* add samples where the solid stretched, read d at their present cells, correct the volumes */
     for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
     FSI__TRY(fsi__co_list_stretched(c));
     FSI__TRY(fsi__co_free_samples(c));
     fsi__co_repair(c);
     FSI__TRY(fsi__co_remeasure(c));
+
+    /* distances of the contacts; no vertex may be in the liquid */
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
         fsi__co_measure(c, t);
@@ -2528,6 +2581,8 @@ static fsi_status fsi__co_take(fsi__co_impl *c)
         c->stats.contacts += t->d < c->range;
         fsi__co_push_past(c, t);
     }
+
+    /* volume errors, and phi */
     for (i = 0; i < c->parts; i++) {
         const double volume = c->part[i].volume, error = volume > 0 ? fabs(c->part[i].h) / volume : 0;
         if (error > off) off = error;
@@ -2586,7 +2641,11 @@ static int fsi__co_carve_element(const fsi__co_impl *c, fsi_field *phi, fsi_pair
     double x[12], local[3];
     int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, i[3], a, k, lost = 0;
     const int n = fsi_pair_points(kind) - 1;
+
+    /* x: room for a cell's centre, then the points of the element */
     for (k = 0; k < n; k++) memcpy(x + 3 * (k + 1), c->sh->x + 3 * node[k], 3 * sizeof(double));
+
+    /* the cells within reach of its bounding box */
     for (a = 0; a < g->dim; a++) {
         double least = HUGE_VAL, most = -HUGE_VAL;
         for (k = 0; k < n; k++) {
@@ -2597,6 +2656,8 @@ static int fsi__co_carve_element(const fsi__co_impl *c, fsi_field *phi, fsi_pair
         lo[a] = (int)fmax(0, floor((least - reach) / c->dx));
         hi[a] = (int)fmin(g->n[a] - 1, ceil((most + reach) / c->dx));
     }
+
+    /* raise phi there */
     for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++)
         for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
             for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
@@ -2612,7 +2673,7 @@ static int fsi__co_carve_element(const fsi__co_impl *c, fsi_field *phi, fsi_pair
     return lost;
 }
 
-/* Takes away the liquid beside the solid; components have the volume that is left. */
+/* Removes the liquid beside the solid; targets become the volumes that are left. */
 static fsi_status fsi__co_carve(fsi__co_impl *c, double *share)
 {
     const fsi__sh_view *p = c->sh;
@@ -2904,6 +2965,8 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
     const fsi__co_impl *c = fsi__co_of(s);
     size_t liquid = 0, shell = 0, need;
     if (!c) return FSI_ERROR_COOKIE;
+
+    /* the size: a head and both states */
     FSI__TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
     FSI__TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
     need = sizeof head + liquid + shell;
@@ -2913,6 +2976,8 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
     if (capacity < need)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)need,
                          "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
+
+    /* write them */
     head.cookie = FSI__COOKIE('C', fsi_couple);
     head.liquid = liquid;
     head.shell = shell;
@@ -3071,6 +3136,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi_context *context;
     if (!c) return;
     context = c->context;
+
+    /* samples and the unknowns of positions */
     if (c->start) fsi_grid_remove_field(c->start);
     fsi__free(context, s->adhesion, (size_t)c->sh->vertices, sizeof *s->adhesion);
     fsi__free(context, c->pieces, (size_t)c->sh->edges + (size_t)c->sh->triangles, sizeof(int));
@@ -3079,6 +3146,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->cell, (size_t)c->cell_capacity, sizeof *c->cell);
     fsi__free(context, c->part, (size_t)c->part_capacity, sizeof *c->part);
     fsi__free(context, c->contact, (size_t)c->contact_capacity, sizeof *c->contact);
+
+    /* Newton's system */
     fsi__free(context, c->total_start, (size_t)c->total_rows_capacity, sizeof(int));
     fsi__free(context, c->total_col, (size_t)c->total_capacity, sizeof(int));
     fsi__free(context, c->total_map, (size_t)c->map_capacity, sizeof(int));
@@ -3090,6 +3159,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->krylov, (size_t)c->krylov_capacity, 7 * sizeof(double));
     fsi__free(context, c->way, (size_t)c->way_capacity, 6 * sizeof(double));
     fsi__free(context, c->key, (size_t)c->key_capacity, sizeof *c->key);
+
+    /* faces and velocities */
     fsi_solver_destroy(c->inertial);
     fsi__free(context, c->touch, (size_t)c->touch_capacity, sizeof *c->touch);
     fsi__free(context, c->face, (size_t)c->face_capacity, sizeof *c->face);
@@ -3102,12 +3173,13 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->public_force, (size_t)c->sh->vertices, sizeof(fsi_vec3));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
+
     fsi__free(context, c, 1, sizeof *c);
     s->cookie = 0;
     fsi__free(context, s, 1, sizeof *s);
 }
 
-/* What has a row a vertex or an element. */
+/* Allocates arrays with a row for each vertex or element. */
 static fsi_status fsi__co_make_room(fsi__co_impl *c)
 {
     const int n = c->sh->vertices;
@@ -3130,6 +3202,8 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     fsi__co_impl *c;
     fsi_solver_desc solver = fsi_solver_default_desc();
     fsi_status status;
+
+    /* check, and allocate */
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('c', fsi_couple_desc)) return FSI_ERROR_COOKIE;
@@ -3143,6 +3217,8 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
         return fsi__fail(desc->liquid->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, 0,
                          "no memory for a coupling");
     }
+
+    /* fields that the desc gives */
     s->cookie = FSI__COOKIE('C', fsi_couple);
     s->context = c->context = desc->liquid->context;
     s->desc = *desc;
@@ -3159,6 +3235,8 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     c->range = desc->range > 0 ? (double)desc->range : c->dx;
     c->margin = 32 * c->dx;
     fsi__co_note_moves(c);
+
+    /* solver, scratch and samples; then liquid near the solid is removed */
     solver.context = c->context;
     solver.ordering = fsi_dissection();
     status = fsi__co_make_room(c);
@@ -3171,6 +3249,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
         fsi_couple_destroy(s);
         return status;
     }
+
     *out = s;
     return FSI_OK;
 }

@@ -28,32 +28,32 @@
       fsi_levelset_destroy(water);
 
    HOW IT WORKS
-      The liquid is where phi < 0, on a sparse grid (fsi_grid.h). A step moves phi and the velocities along themselves,
-      gives each connected component the volume that it should have by the smallest change of phi, and makes the
-      velocities free of divergence, before and after (the fluid part of the paper on level-set liquid coupled to shells
-      and rods). Targets of volumes follow the liquid through splits and merges: their sum changes only where liquid is
-      added or taken. A component that vanishes, too thin for the grid, goes on as droplets. Walls and obstacles let go
-      of liquid that they would pull at, where air gets between (desc.release).
+      The liquid is where phi < 0, on a sparse grid (fsi_grid.h). A step makes velocities free of divergence, advects
+      phi and velocities, gives each connected component its target volume by the smallest change of phi, and makes the
+      velocities free of divergence again (the fluid part of the paper on level-set liquid coupled to shells and rods).
+      Target volumes follow the liquid through splits and merges: their sum changes only where liquid is added or
+      removed. A component that becomes too thin for the grid continues as droplets. Walls and obstacles release liquid
+      that they would pull at, where air can get between (desc.release).
    WHAT IT DOES (search for it)
       fsi_levelset_create, _destroy, _error      from a desc: size, gravity, surface tension, viscosity, open sides,
                                                  contact angle, schemes
       fsi_levelset_fill_sphere, _box, _mesh      adds liquid
-      fsi_levelset_add_emitter, _sink ...        taps and drains, with what has come and gone; _set_volume swells or
-                                                 shrinks a component
-      fsi_levelset_add_obstacle, _add_mesh       closed meshes that rest, move, carry an fsi_body or are carried by the
-                                                 liquid; _obstacle_reaction
+      fsi_levelset_add_emitter, _sink ...        inflow and outflow, with their totals; _set_volume changes the volume
+                                                 of a component
+      fsi_levelset_add_obstacle, _add_mesh       closed meshes at rest, in motion, or fixed to an fsi_body, which the
+                                                 liquid may carry; _obstacle_reaction
       fsi_levelset_step, _suggest_dt             advances; a step that fails changes nothing
-      s->component, s->droplet, s->stats         each part with volume, centre, momentum; what is too small for the
-                                                 grid; energies, times a phase, iterations
-      fsi_levelset_phi_at, _velocity_at, _pressure_at, _copy, _debug_draw       reading out; _update_surface for a mesh
-      fsi_levelset_set_desc, _shift_origin       gravity, acceleration, tension ... from now on; a world whose origin
-                                                 moves along
-      fsi_levelset_save, _load, _hash            to the bit
+      s->component, s->droplet, s->stats         components with volume, centre, momentum; liquid too small for the
+                                                 grid; energies, seconds a phase, iterations
+      fsi_levelset_phi_at, _velocity_at, _pressure_at, _copy, _debug_draw       read fields; _update_surface: a mesh
+      fsi_levelset_set_desc, _shift_origin       changes gravity, acceleration, tension ...; moves the box, for worlds
+                                                 that shift their origin
+      fsi_levelset_save, _load, _hash            bitwise
    WHAT IT DOES NOT DO
-      Air is a pressure of 0: no bubbles that keep their volume. Viscosity does not drag bodies: they feel pressure
-      alone. Obstacles thinner than a cell may let liquid through. Films thinner than half a cell become droplets:
-      points that neither meet each other in flight nor feel tension, viscosity or the shell of fsi_couple.h, and push
-      no obstacle. COUPLED bodies, and beside a shell all walls, hold liquid that they would pull at.
+      Air has pressure 0: bubbles do not keep their volume. Viscosity does not drag bodies: they feel pressure alone.
+      Obstacles thinner than a cell may let liquid through. Films thinner than half a cell become droplets: points that
+      do not collide in flight, feel neither tension, viscosity nor the shell of fsi_couple.h, and exert no force on
+      obstacles. COUPLED bodies, and beside a shell all walls, never release liquid: they pull at it.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    PRECISION: fields in fsi_real, sums and volumes in double. Recommended: double.
@@ -61,7 +61,7 @@
    COST: about 1.2 us a liquid cell and substep, two projections included; 330 bytes a cell of a block.
    WHAT LIES BELOW
       fsi_levelset_state.h    fsi_levelset_desc, and fsi_levelset with its stats, which you read
-      fsi_levelset_walls.h    fsi_levelset_obstacle_desc; obstacles in the grid, walls that let go
+      fsi_levelset_walls.h    fsi_levelset_obstacle_desc; obstacles in the grid, walls that release liquid
       fsi_levelset_parts.h    fsi_levelset_emitter_desc, fsi_levelset_sink_desc; droplets, components and their volumes
    FIND IN HERE (search for >>), behind the API
       >>stages of a step, for fsi's own headers, not for you
@@ -74,133 +74,136 @@
 
 #include "fsi_levelset_parts.h"
 
-/* An empty box. Errors: COOKIE, ARGUMENT, NAN (name the field of the desc), LIMIT, MEMORY; then *out is NULL. */
+/* Makes a simulator with an empty box. Errors: COOKIE, ARGUMENT, NAN (name the field of the desc), LIMIT, MEMORY; then
+   *out is NULL. */
 FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_desc *desc);
 FSI_API void fsi_levelset_destroy(fsi_levelset *s); /* NULL is fine */
-/* Another desc from now on, start from s->desc: gravity, acceleration, tension, viscosity, open sides, steps, schemes,
-   tolerances. What memory and state depend on stays: context, dim, n, dx, origin, density, time_order, reserve. Errors:
-   COOKIE, ARGUMENT and NAN (name the field); nothing has changed then. */
+/* Changes the desc; start from s->desc. Gravity, acceleration, tension, viscosity, open sides, steps, schemes and
+   tolerances may change; context, dim, n, dx, origin, density, time_order and reserve must not, as memory and state
+   depend on them. Errors: COOKIE, ARGUMENT and NAN (name the field); nothing has changed then. */
 FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
    Never NULL. */
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s);
 
-/* Adds liquid that moves with `velocity` [m/s]; where there is liquid already, it keeps its own. What lies outside of
-   the box is left out. Targets grow by what the new liquid measures, which is *added [m^3; 2D: m^2] (NULL is fine): 0,
-   and a message of level 1, where nothing was added: outside of the box, where there was liquid, smaller than a cell.
-   At most 1e9 m/s. center, radius, box in metres; the mesh is CLOSED. Sides of a box of liquid on the walls are no
-   surface, nor is what lies within 0.02 dx of an obstacle, along it. Errors: COOKIE, ARGUMENT (radius, empty box, mesh,
-   speed), NAN, MESH, LIMIT, MEMORY; nothing has changed then. */
+/* Adds liquid that moves with `velocity`, at most 1e9 m/s; liquid that is there already keeps its own. What lies
+   outside of the box is left out. Target volumes grow by the volume of the new liquid as measured on the grid, *added
+   [m^3; 2D: m^2] (NULL is fine): 0, with a message of level 1, where nothing was added: outside of the box, in liquid,
+   or smaller than a cell. center, radius, box in metres; the mesh is CLOSED. Sides of a liquid box that lie in walls
+   are no free surface, nor are sides along an obstacle within 0.02 dx of it. Errors: COOKIE, ARGUMENT (radius, empty
+   box, mesh, speed), NAN, MESH, LIMIT, MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity,
                                             double *added);
 /* The same with a box. */
 FSI_API fsi_status fsi_levelset_fill_box(fsi_levelset *s, fsi_box3 box, fsi_vec3 velocity, double *added);
-/* The same with what a mesh encloses. */
+/* The same with the inside of a mesh. */
 FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh, fsi_vec3 velocity, double *added);
 
-/* Gives a component another volume to have [m^3; 2D: m^2]: later steps move its surface there, by at most 0.2 dx a
-   substep. It may lie between 0 and all of the box. Errors: COOKIE, ARGUMENT (there is no such component; volume),
-   NAN. */
+/* Sets the target volume of a component [m^3; 2D: m^2], from 0 to that of the box: later steps move its surface by at
+   most 0.2 dx a substep to reach it. Errors: COOKIE, ARGUMENT (there is no such component; volume), NAN. */
 FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, double volume);
 
-/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT and NAN (name the field), MEMORY. */
+/* Adds an emitter; *id (NULL ok) names it in the calls below. Errors: COOKIE, ARGUMENT and NAN (name the field),
+   MEMORY. */
 FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_emitter_desc *desc, int *id);
-/* Another speed, place, shape ... from now on; what was emitted counts on. At a new place it opens anew. */
+/* Changes its speed, place, shape ...; its total goes on counting. At a new place its nozzle opens anew. Errors as
+   above. */
 FSI_API fsi_status fsi_levelset_set_emitter(fsi_levelset *s, int id, const fsi_levelset_emitter_desc *desc);
+/* The liquid in its nozzle stays. Errors: COOKIE, ARGUMENT (there is no such emitter). */
 FSI_API fsi_status fsi_levelset_remove_emitter(fsi_levelset *s, int id);
-/* What it emitted so far, with what filled its nozzle (NULL is fine) [m^3; 2D: m^2]. */
+/* Volume emitted so far, including the first filling of its nozzle (NULL is fine) [m^3; 2D: m^2]. */
 FSI_API fsi_status fsi_levelset_emitter_total(const fsi_levelset *s, int id, double *volume);
 
-/* Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY. */
+/* Adds a sink; *id (NULL ok) names it in the calls below. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH,
+   MEMORY. */
 FSI_API fsi_status fsi_levelset_add_sink(fsi_levelset *s, const fsi_levelset_sink_desc *desc, int *id);
+/* Errors: COOKIE, ARGUMENT (there is no such sink). */
 FSI_API fsi_status fsi_levelset_remove_sink(fsi_levelset *s, int id);
-/* what it removed so far [m^3; 2D: m^2] */
+/* Volume removed so far [m^3; 2D: m^2]. */
 FSI_API fsi_status fsi_levelset_sink_total(const fsi_levelset *s, int id, double *volume);
 
-/* *id (NULL ok) names it in calls below. Liquid that it is put over is gone: components have the volume that is left.
-   Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (not closed), LIMIT, MEMORY; nothing has changed then. */
+/* Adds an obstacle; *id (NULL ok) names it in the calls below. Liquid that it covers is removed: targets become the
+   volumes that are left. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (not closed), LIMIT, MEMORY; nothing has
+   changed then. */
 FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_levelset_obstacle_desc *desc, int *id);
-/* the same with all defaults */
+/* The same with all defaults. */
 FSI_API fsi_status fsi_levelset_add_mesh(fsi_levelset *s, const fsi_mesh *mesh, int *id);
-/* Where it was is air. Errors as above. */
+/* Its place becomes air. Errors as above. */
 FSI_API fsi_status fsi_levelset_remove_obstacle(fsi_levelset *s, int id);
-/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Where it was
-   is air, liquid where it is now is gone. Errors as above. */
+/* Moves an obstacle to the present place of its mesh, or pose of its body: the next step does not sweep it there. Its
+   old place becomes air, liquid at the new one is removed. Errors as above. */
 FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id);
-/* What the liquid's pressure did to an obstacle, mean over the last step: force [N], torque about the world's origin [N
-   m]; 2D: a metre of depth. */
+/* Force [N] and torque about the world's origin [N m] of the liquid's pressure on an obstacle, means over the last
+   step; 2D: per metre of depth. */
 FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
-/* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. dt = 0 moves nothing and gives no impulse:
-   reactions and impulses are 0 after it, new velocities of COUPLED bodies those that they have. What went less well
-   than asked (stats: degraded, thinned, lost_volume, a volume_error that has grown by 1 % since it was told) is told by
-   one message of level 1. Steps so long that max_substeps are too few (degraded) may throw liquid about, but lose none.
-   Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite, or the place where
-   desc.acceleration is not), CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, before
-   or after, droplets after; obstacles faster than 1e9), MEMORY; then nothing has changed. Where viscosity does not
-   converge (spray with viscosity dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three
-   times: small drops are as good as rigid then too, all keep their momentum, none gains energy, pools are thinner for
-   that substep. stats.thinned counts. */
+/* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. dt = 0 moves nothing: reactions and
+   impulses are then 0, new velocities of COUPLED bodies their present ones. One message of level 1 reports what was not
+   done as asked (stats: degraded, thinned, lost_volume, volume_error when it has grown by 1 % since the last report).
+   Steps so long that max_substeps are too few (degraded) may splash unphysically, but lose no liquid. Errors: COOKIE,
+   ARGUMENT (dt), NAN (names the entry of a velocity that is not finite, or the place where desc.acceleration is not),
+   CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, before or after, droplets after;
+   obstacles faster than 1e9), MEMORY; then nothing has changed. Where viscosity does not converge (spray with viscosity
+   dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three times: small drops still move almost
+   rigidly, momentum is conserved and no energy gained, but pools flow more easily in that substep. stats.thinned counts
+   them. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
 /* The largest step that takes one substep now [s], 1e-12 to 1000, if meshes and PRESCRIBED bodies move no faster than
    the liquid; 0 where desc.acceleration is not finite now, which fsi_levelset_error tells. */
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 
-/* Adds offset [m] to the box (desc.origin), droplets, emitters and sinks, and to where the last step left obstacles: a
-   world whose origin moves along. Meshes and bodies are yours: add it to them as well before the next call
-   (fsi_mesh_set; pose and end). Apart from rounding, later steps go as without; states that were saved before are
-   refused until it is shifted back. Errors: COOKIE, NAN, LIMIT (the box would lie too far off); then nothing has
-   changed. */
+/* Adds offset [m] to the box (desc.origin), droplets, emitters, sinks and the last places of obstacles, for worlds that
+   shift their origin. Meshes and bodies are the caller's: add it to them as well before the next call (fsi_mesh_set;
+   pose and end). Apart from rounding, later steps are the same as without; states saved before are refused until the
+   shift is undone. Errors: COOKIE, NAN, LIMIT (the box would lie too far off); then nothing has changed. */
 FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);
 
-/* Linear between the entries; beyond the box as at its sides, where a coordinate is NaN as at its lower side; in 2D z
-   is not looked at; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an
-   obstacle pressure passes into that of the cell in front of the wall, which it is at the wall (desc.acceleration is
-   asked there): its integral over a wall is the reaction. In an obstacle, as the last call left it, phi is at least the
-   depth below its surface, up to 6 dx: there is no liquid. */
+/* Values by linear interpolation; beyond the box those at its sides, for a NaN coordinate at its lower side; in 2D z is
+   ignored; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. Within half a cell of an obstacle
+   the pressure blends into that of the cell in front of the wall, extrapolated to x by rho g (desc.acceleration is
+   evaluated there): its integral over a wall is the reaction. Inside an obstacle, as of the last call, phi is at least
+   the depth below its surface, up to 6 dx: there is no liquid. */
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x);
 
-/* What fsi_levelset_copy copies, and how many floats of a cell that are. */
+/* Fields for fsi_levelset_copy, and their floats a cell. */
 typedef enum fsi_levelset_field {
     FSI_LEVELSET_PHI, FSI_LEVELSET_PRESSURE, /* 1 */
     FSI_LEVELSET_VELOCITY                    /* at the centre: 3 (in 2D too) */
 } fsi_levelset_field;
-/* Copies a field of the cells lo .. lo + n - 1 as packed floats, as a GPU or a file wants them: cell (i, j, k) of these
-   at out[(k n[1] + j) n[0] + i], 3 numbers each for velocities; phi as fsi_levelset_phi_at has it. lo and n NULL: the
-   whole box, desc.n cells. In 2D lo[2] and n[2] are not looked at. Errors: COOKIE, ARGUMENT (unknown field, cells
-   beyond the box, out NULL). */
+/* Copies a field of the cells lo .. lo + n - 1 as packed floats, for a GPU or a file: cell (i, j, k) of these at out[(k
+   n[1] + j) n[0] + i], 3 numbers each for velocities; phi as fsi_levelset_phi_at has it. lo and n NULL: the whole box,
+   desc.n cells. In 2D lo[2] and n[2] are ignored. Errors: COOKIE, ARGUMENT (unknown field, cells beyond the box, out
+   NULL). */
 FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field field, const int *lo, const int *n,
                                      float *out);
 
-/* The surface of the liquid for a picture, by fsi_grid_surface_update, whose page says what `capped` and the arrays
-   are. Where an obstacle stands, as the last call left it, the liquid ends dx/4 inside: the mesh closes there, hidden
-   by the obstacle. Works in scratch of s: no other call on s at the same time. Errors: COOKIE, and those of
-   fsi_grid_surface_update; the former surface stays then. */
+/* The surface of the liquid for rendering, by fsi_grid_surface_update, which documents `capped` and the arrays. At an
+   obstacle, as of the last call, the mesh closes dx/4 inside it, where it is hidden. Uses scratch of s: no other call
+   on s at the same time. Errors: COOKIE, and those of fsi_grid_surface_update; the former surface stays then. */
 FSI_API fsi_status fsi_levelset_update_surface(const fsi_levelset *s, fsi_grid_surface *surface, int capped);
 
-/* State: blocks with level set, velocities and pressure, volumes that components are to have, droplets, time, how far
-   emitters and sinks have come. Obstacles, bodies, descs of emitters and sinks, and desc are not saved: load into a
-   simulator made alike (another dim, n, dx, origin, time_order, other obstacles, emitters or sinks, by their ids, are
-   refused), after putting moving meshes (fsi_mesh_set) and bodies back: load takes them for where they are then (bodies
-   that are where they were, but for rounding, start from there to the bit), and refuses (FORMAT) a state whose liquid
-   they cut into another number of components than it was saved with. Labels and shapes of components are found anew.
-   NULL buffer asks the size. Errors: COOKIE, LIMIT (capacity), FORMAT (a damaged or foreign buffer), NAN, MEMORY;
-   nothing changes then. */
+/* State: blocks with level set, velocities and pressure, target volumes of components, droplets, time, progress of
+   emitters and sinks. Obstacles, bodies, descs of emitters and sinks, and desc are not saved: load into a simulator
+   made alike (another dim, n, dx, origin, time_order, other obstacles, emitters or sinks, by their ids, are refused),
+   after moving meshes (fsi_mesh_set) and bodies back. load takes their present places (a body that is at its saved pose
+   up to rounding gets exactly that pose), and refuses (FORMAT) a state whose liquid they divide into another number of
+   components than when it was saved. Labels and shapes of components are recomputed. NULL buffer asks the size. Errors:
+   COOKIE, LIMIT (capacity), FORMAT (a damaged or foreign buffer), NAN, MEMORY; nothing changes then. */
 FSI_API fsi_status fsi_levelset_save(const fsi_levelset *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
 FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s);
 
 /* The surface, coloured by component (3D: triangles, or their edges where there is no `triangle`; 2D: lines), droplets
-   as points, and in grey the edges of blocks. Needs memory: draws blocks alone when there is none. */
+   as points, and in grey the edges of blocks. Allocates memory; without it, it draws blocks alone. */
 FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw *draw);
 
 /* ---- >>stages: a step in pieces, for fsi's own headers, not for you ---------------------------------------------- */
 
-/* fsi_levelset_step calls these in this order. A solver that moves a liquid together with solids (fsi_couple.h) calls
-   them too, and adds its own part where a line ends in +:
+/* fsi_levelset_step calls these in this order. A solver that couples a liquid with solids (fsi_couple.h) calls them
+   too, and adds its own part where a line ends in +:
 
       begin_step                checks; copies the state into the trial, on which all stages work
       while left:
@@ -209,44 +212,44 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
          project FIRST
          if smooths: smooth, project AGAIN
          if desc.viscosity > 0: hold_viscous +, thicken, project AGAIN
-         expect_momentum        what advection must keep, unless joint: without this call nothing is put back
-         advect_surface         next_phi: trial_phi carried along trial_u +
-         advect                 next_u likewise; open sides, walls that let go, obstacles, distance
+         expect_momentum        momentum that advection must conserve, unless joint; without this call none is restored
+         advect_surface         next_phi: trial_phi advected by trial_u +
+         advect                 next_u likewise; open sides, walls that release liquid, obstacles, distance
          follow                 components of next_phi and their targets; droplets
-         keep_volumes, or +     components get their volumes, where desc.conserve_volume asks for it
-         settle                 components that met or parted in that
+         keep_volumes, or +     components get their target volumes, if desc.conserve_volume
+         settle                 components that merged or split in that
          regrid                 blocks for the new surface; next_phi, next_u become the trial's; the momentum that
-                                advection lost is put back; sinks
+                                advection lost is restored; sinks
          project LAST
-         owe_momentum           what is still missing, unless joint
+         owe_momentum           momentum that is still missing, unless joint
          close
       end_step                  publishes the trial at once, or drops it
 
-   and to project is
+   where project stands for
 
-         open_projection        kinds of cells, obstacles, faces that are known: `flow`
-         solve_pressure, or +   trial_u free of divergence
+         open_projection        kinds of cells, obstacles, prescribed faces: `flow`
+         solve_pressure, or +   makes trial_u free of divergence
          close_projection       pressure, impulses on obstacles, velocities beyond the surface; air cells beside it +
-         finish_projection      their divergence
+         finish_projection      makes these free of divergence
 
-   Errors are those of fsi_levelset_step, in s->context, with the name `fn` that begin_step got. After begin_step every
-   way leads through end_step. Entries number the cells of blocks: block * block_cells + x + 8 y + 64 z within it.
+   Errors are those of fsi_levelset_step, in s->context, with the name `fn` given to begin_step. After begin_step,
+   end_step must be called in any case. Entries number the cells of blocks: block * block_cells + x + 8 y + 64 z.
    fsi_levelset_walls.h declares solve_pressure, fsi_levelset_parts.h keep_volumes, with what may take its place, and
    the two of momentum. */
 
-/* The address stays; what is there is valid from begin_step, begin_edit or read_state to the end of that call. */
+/* The address is constant; the contents are valid from begin_step, begin_edit or read_state to the end of that call. */
 FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);
-/* Begins a step of dt seconds. joint: 1 where others' velocities are solved for together with the liquid's: pressure is
-   not carried on then (time_order), and walls do not let go. fn: the function that errors name; it must outlive the
-   step. After an error nothing has changed. */
+/* Begins a step of dt seconds. joint: 1 where velocities of solids are solved for together with the liquid's: pressure
+   is then not carried to the next substep (time_order), and walls do not release liquid. fn: the function that errors
+   name; it must outlive the step. After an error nothing has changed. */
 FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, const char *fn, fsi__ls_run **run);
 FSI_API int fsi__ls_left(const fsi__ls_run *run);                     /* 1: another substep is needed */
-FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed);      /* speed: of what else moves [m/s] */
+FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed);      /* speed: of the solids [m/s] */
 FSI_API fsi_status fsi__ls_force(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_open_projection(fsi__ls_run *run, int which, fsi_pressure_flow *flow);
 FSI_API fsi_status fsi__ls_close_projection(fsi__ls_run *run);
 FSI_API void fsi__ls_finish_projection(fsi__ls_run *run);
-FSI_API int fsi__ls_smooths(const fsi__ls_run *run);                  /* 1: too long for surface tension by itself */
+FSI_API int fsi__ls_smooths(const fsi__ls_run *run);                  /* 1: substep beyond the capillary limit */
 FSI_API fsi_status fsi__ls_smooth(fsi__ls_run *run);
 FSI_API void fsi__ls_hold_viscous(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_thicken(fsi__ls_run *run);
@@ -256,36 +259,36 @@ FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run);
 FSI_API void fsi__ls_close(fsi__ls_run *run);
-/* status: of the stages so far. FSI_OK: publishes; else, or where that fails, the liquid is as it was. Returns status,
-   or why that failed. */
+/* status: of the stages so far. FSI_OK: publishes; else, or if that fails, the liquid is as it was. Returns status, or
+   the error of publishing. */
 FSI_API fsi_status fsi__ls_end_step(fsi__ls_run *run, fsi_status status);
 
-/* Changes the liquid between steps: next_phi is the state's phi, to be written. */
+/* Begins a change of the liquid between steps: next_phi starts as the state's phi, and may be written. */
 FSI_API fsi_status fsi__ls_begin_edit(fsi_levelset *s, const char *fn, fsi__ls_run **run);
-/* changed: 1: cells near the surface were written. Volumes [m^3; 2D: m^2] that components are to have: before; now. */
+/* changed: 1: cells near the surface were written. Sums of target volumes [m^3; 2D: m^2], before and now. */
 FSI_API fsi_status fsi__ls_measure_edit(fsi__ls_run *run, int changed, double *before, double *now);
 FSI_API fsi_status fsi__ls_end_edit(fsi__ls_run *run, fsi_status status); /* as fsi__ls_end_step */
 
-/* fsi_levelset_load in two: reads and judges a state, which is in trial_phi then; takes it, if status is FSI_OK, or
-   drops it. */
+/* fsi_levelset_load in two parts: reads and checks a state, whose phi is then trial_phi; makes it the liquid's if
+   status is FSI_OK, else drops it. */
 FSI_API fsi_status fsi__ls_read_state(fsi_levelset *s, const void *buffer, size_t size, fsi__ls_run **run);
 FSI_API fsi_status fsi__ls_take_state(fsi__ls_run *run, fsi_status status);
 
-FSI_API unsigned fsi__ls_moves(const fsi_levelset *s); /* steps of some time, loads and shifts of the origin so far */
-/* The largest step that takes one substep where something else moves at `speed` [m/s]; 0: gravity is not finite, fn is
-   told. */
+FSI_API unsigned fsi__ls_moves(const fsi_levelset *s); /* steps with dt > 0, loads, shifts of the origin so far */
+/* The largest step that takes one substep if solids move at `speed` [m/s]; 0: desc.acceleration is not finite, an error
+   of fn. */
 FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const char *fn);
 
 #endif /* FSI_LEVELSET_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* What does the work in each stage of a step (>>stages says what they are for); names without their fsi__ls_:
+/* The functions of each stage of a step (>>stages says what stages are for); names without their fsi__ls_:
 
       begin_step         begin: state to trial; begin_obstacles; check_velocity
       open               open_emitters; condense: droplets; find_speed, largest_dt; emit
       force              accelerate; push_bodies; curvatures; push: surface tension as a force
-      open_projection    find_solids: psi; find_faces; kinds: of cells; find_rims: where walls may let go; hold_faces
+      open_projection    find_solids: psi; find_faces; kinds: of cells; find_rims: where walls may release; hold_faces
       solve_pressure     in fsi_levelset_walls.h
       close_projection   add_pressure; take_impulses: on obstacles; extrapolate; mark_shore
       finish_projection  close_shore; keep_pressure: what time_order 2 carries on
@@ -335,12 +338,14 @@ static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
     return run;
 }
 
-/* The view follows what moved. */
+/* Updates the view. */
 static void fsi__ls_show(const fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     fsi__ls_view *v = &m->view;
     int a;
+
+    /* substep and fields */
     v->dt = run->dt;
     v->done = run->done;
     v->substeps = run->stats.substeps;
@@ -351,12 +356,16 @@ static void fsi__ls_show(const fsi__ls_run *run)
         v->next_u[a] = m->next_u[a];
         v->known[a] = m->known[a];
     }
+
+    /* what forces and projections found */
     v->trial_pressure = m->trial_pressure;
     v->curvature = m->curvature;
     v->trust = m->trust;
     v->psi = m->obstacle_count > 0 ? m->psi : NULL;
     v->cell = m->cell;
     v->shore = m->shore;
+
+    /* components */
     v->trial_label = m->trial_label;
     v->next_label = m->next_label;
     v->parts = m->trial.count;
@@ -390,8 +399,8 @@ static double fsi__ls_wet_share(const fsi__ls_run *run, const int *cell, int sid
                               slope[!(slope[0] < slope[1])]);
 }
 
-/* What leaves through the faces of block b in side `side`: components are to have less by the sum of u.n dt dx^(d-1)
-   times the share that is wet and no solid. */
+/* Outflow through the faces of block b in side `side` of the box: target volumes fall by the sum of u.n dt dx^(d-1)
+   times the fraction of the face that is wet and no solid. */
 static void fsi__ls_leave_block(fsi__ls_run *run, int b, int side)
 {
     const fsi_grid *g = run->grid;
@@ -406,14 +415,20 @@ static void fsi__ls_leave_block(fsi__ls_run *run, int b, int side)
         const int label = run->m->trial_label[e];
         long long at;
         double out;
+
+        /* liquid cells at this side */
         if (cell[a] != (side & 1 ? g->n[a] - 1 : 0) || label < 0 || cell[0] >= g->n[0] || cell[1] >= g->n[1] ||
             cell[2] >= g->n[2])
             continue;
+
+        /* outflow through the face, at most what the component has */
         at = fsi_grid_entry(g, cell[0] + (side == 1), cell[1] + (side == 3), cell[2] + (side == 5));
         out = at < 0 ? 0 : (side & 1 ? 1 : -1) * (double)run->m->trial_u[a]->value[at] * run->dt * face;
         if (!(out > 0)) continue;
         out *= fsi__ls_wet_share(run, cell, side) * fsi__ls_clear_share(run, e);
         if (out > p->target[label]) out = p->target[label];
+
+        /* the target falls, and momentum leaves with it */
         p->target[label] -= out;
         p->leaving[label] += out;
         fsi__ls_add_due(p, label, -out,
@@ -431,10 +446,9 @@ static void fsi__ls_leave(fsi__ls_run *run)
         for (b = 0; run->s->desc.open_side[side] && b < run->grid->block_count; b++) fsi__ls_leave_block(run, b, side);
 }
 
-/* What comes in through an open side is air. Where a step back along the velocity ends less than half a cell from such
-   a side or beyond it, phi is what it goes on to from the last two cells, if the last one is air. If it is liquid, the
-   surface comes off the side, which it does at that cell's centre, once it moves by more than a tenth of a cell: nearer
-   to the side it has no place on the grid. */
+/* Inflow through an open side is air. Where a step back along the velocity ends less than half a cell from such a side
+   or beyond it, phi is extrapolated from the last two cells, if the last one is air. If it is liquid, the surface
+   leaves the side, at that cell's centre, once it moves by more than a tenth of a cell: the grid resolves no less. */
 static double fsi__ls_incoming(const fsi__ls_run *run, const int *cell, int side, double way)
 {
     const int a = side >> 1, step = side & 1 ? -1 : 1, last = side & 1 ? run->grid->n[a] - 1 : 0;
@@ -581,13 +595,15 @@ FSI_FN double fsi__ls_principal(double k, double phi)
 /* Curvature [1/m] of the surface where it is nearest, from phi around a cell by centred differences, g = grad phi, H
    its second derivatives. The level through the cell has the sum of curvatures kap = (g.g tr H - g.H g)/|g|^3 and the
    Gaussian curvature K = g.adj(H) g/|g|^4 (0 in 2D), so the principal ones kap/2 +- sqrt(kap^2/4 - K). Those of
-   parallel surfaces are k/(1 - k phi), phi away. Without that step the faces of a cell that is barely liquid would see
-   different pressures over next to no distance. Each is held by itself: the rim of a puddle is bent once in 3D too, and
-   with a bound of 2/dx on the sum it would be driven round. */
+   a parallel surface at distance phi are k/(1 - k phi). Without that step the faces of a cell that is barely liquid
+   would have different pressures over almost no distance. Each is bounded by itself: the rim of a puddle is curved in
+   one direction in 3D too, and a bound of 2/dx on the sum would make it round. */
 FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, double dx)
 {
     double g[3] = { 0, 0, 0 }, h[3][3], g2 = 0, trace = 0, along = 0, adjoint = 0, kap, phi, apart;
     int a, b;
+
+    /* dx times the gradient, dx^2 times the Hessian */
     memset(h, 0, sizeof h);
     for (a = 0; a < dim; a++) {
         g[a] = ((double)p[step[a]] - (double)p[-step[a]]) / 2;
@@ -599,12 +615,16 @@ FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, dou
                                 4;
     }
     if (!(g2 > 1e-12 * dx * dx)) return 0;
+
+    /* g.H g and g.adj(H) g */
     for (a = 0; a < 3; a++)
         for (b = 0; b < 3; b++) {
             const int c = (a + 1) % 3, d = (a + 2) % 3, e = (b + 1) % 3, f = (b + 2) % 3;
             along += g[a] * h[a][b] * g[b];
             adjoint += g[a] * (h[c][e] * h[d][f] - h[c][f] * h[d][e]) * g[b];
         }
+
+    /* principal curvatures, each moved from this level to the surface */
     phi = (double)*p / dx; /* from here on, lengths in cells */
     kap = (g2 * trace - along) / (g2 * sqrt(g2));
     if (dim == 2) return fsi__ls_principal(kap, phi) / dx;
@@ -613,9 +633,9 @@ FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, dou
     return (fsi__ls_principal(kap / 2 + apart, phi) + fsi__ls_principal(kap / 2 - apart, phi)) / dx;
 }
 
-/* How far one surface alone is near a cell: the slope of phi across it is 1 there, but on a ridge between two surfaces,
-   as in a sheet of a cell or two or between drops. What is called curvature there is that of neither: the other side's
-   is taken. */
+/* Weight of the curvature at a cell: 1 where phi has slope 1 across it, near one surface alone; lower on a ridge
+   between two surfaces, as in a sheet of a cell or two or between drops. Curvature there is that of neither: that of
+   the other side of the surface is used. */
 FSI_FN double fsi__ls_trust(const fsi_real *p, int dim, const int *step, double dx)
 {
     double slope2 = 0, share;
@@ -799,7 +819,7 @@ static void fsi__ls_known_faces(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* The normal velocity is 0 at the walls of the box, but where they have let go. */
+/* Sets the normal velocity to 0 at the walls of the box, except where they have released the liquid. */
 static void fsi__ls_hold_walls(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -843,7 +863,7 @@ static fsi_status fsi__ls_extrapolate(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* What later projections of a substep find, they add to the pressure of the first. */
+/* Adds the pressures of later projections of a substep to that of the first. */
 static void fsi__ls_add_pressure(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -882,6 +902,8 @@ static void fsi__ls_mark_shore(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* Takes the net outflow of air cells beside liquid off their faces towards other air, in equal parts. shore 2: none of
+   these becomes faster than the fastest face of the cell was. */
 static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -895,6 +917,8 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
         long long at;
         int count = 0, whole = 1; /* the faces that may change; 0: a face has no place */
         if (!m->shore[e]) continue;
+
+        /* net outflow of the cell, its fastest face, and the faces that may change */
         for (side = 0; side < sides; side++) {
             const int there = fsi__ls_neighbor(run, e, side, &at);
             fsi_real *u = m->trial_u[side >> 1]->value;
@@ -907,6 +931,8 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
                 if (there && m->cell[at] != FSI_CELL_LIQUID && !m->shore[at]) out[side] = face, count++;
             }
         }
+
+        /* these take up the outflow in equal parts */
         for (side = 0; side < sides && whole && count > 0; side++)
             if (out[side]) {
                 const double u = (double)*out[side] + over / count * (side & 1 ? -1 : 1);
@@ -1039,7 +1065,7 @@ static fsi_status fsi__ls_number_faces(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Neighbours of the faces, and a between them. */
+/* Neighbours of the faces, and the coefficients a between them. */
 static void fsi__ls_link_faces(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -1052,6 +1078,8 @@ static void fsi__ls_link_faces(void *arg, int chunk, int begin, int end)
         const int c = f->entry % g->block_cells;
         fsi_grid_corner(g, f->entry / g->block_cells, corner);
         f->sum = 0;
+
+        /* the neighbour on each side, and the coefficient a of the pair */
         for (side = 0; side < 2 * g->dim; side++) {
             const int d = side & 1 ? 1 : -1, a = side >> 1;
             const long long e =
@@ -1402,7 +1430,7 @@ static void fsi__ls_swap_fields(fsi_field **a, fsi_field **b) { fsi_field *t = *
 static void fsi__ls_swap_parts(fsi__ls_parts *a, fsi__ls_parts *b) { fsi__ls_parts t = *a; *a = *b; *b = t; }
 static void fsi__ls_swap_labels(int **a, int **b) { int *t = *a; *a = *b; *b = t; }
 
-/* What a substep made next is the trial. */
+/* Makes the result of a substep the trial. */
 static void fsi__ls_take_next(fsi__ls_impl *m)
 {
     fsi__ls_swap_parts(&m->trial, &m->next);
@@ -1521,7 +1549,7 @@ static fsi_status fsi__ls_carve_at_most(fsi__ls_drain *job, double deepest, doub
     return job->taken > most ? fsi__ls_carve(job, hi) : FSI_OK;
 }
 
-/* How deep in a sink liquid is [m]; 0: there is none in it. */
+/* Largest depth of liquid in a sink [m]; 0: there is none. */
 static double fsi__ls_depth_of_sink(const fsi__ls_run *run)
 {
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
@@ -1534,8 +1562,7 @@ static double fsi__ls_depth_of_sink(const fsi__ls_run *run)
     return depth;
 }
 
-/* Components that have lost something are to have that much less: one that is gone, nothing. Returns by how much in
-   all. */
+/* Lowers target volumes by what components lost, to 0 where one is gone. Returns the sum. */
 static double fsi__ls_lower_targets(fsi__ls_impl *m)
 {
     double all = 0;
@@ -1551,7 +1578,7 @@ static double fsi__ls_lower_targets(fsi__ls_impl *m)
     return all;
 }
 
-/* Takes of the droplets in a sink what its rate lets it take in this substep. */
+/* Drains droplets in a sink, as far as its rate allows in this substep. */
 static void fsi__ls_drain_droplets(fsi__ls_drain *job, fsi__ls_sink *sink)
 {
     fsi__ls_impl *m = job->run->m;
@@ -1580,6 +1607,8 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
     const int end = run->grid->block_count * run->grid->block_cells;
     double depth;
     int e;
+
+    /* distance to the sink; droplets in it go first */
     job.run = run;
     FSI__LS_TRY(fsi__ls_find_sink(&job, &sink->desc));
     fsi__ls_drain_droplets(&job, sink);
@@ -1588,6 +1617,8 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
         sink->trial.pending = 0; /* what a sink does not use is not saved up */
         return FSI_OK;
     }
+
+    /* cut all liquid in it, or as deep as the rate allows */
     FSI__LS_TRY(fsi__ls_grow_parts(run, m->trial.count));
     FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
     FSI__LS_TRY(fsi__ls_carve(&job, 0));
@@ -1597,6 +1628,8 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
         sink->trial.pending -= job.taken;
     } else sink->trial.pending = 0; /* what a sink does not use is not saved up */
     if (!(job.taken > 0)) return FSI_OK;
+
+    /* lower the targets, and find the components of what is left */
     sink->trial.total += fsi__ls_lower_targets(m);
     for (e = 0; e < end; e++) m->shore[e] = m->trial_phi->value[e] < 0; /* where droplets of what vanishes are */
     FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
@@ -1820,7 +1853,7 @@ FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Once volumes have been put right. */
+/* After the volume correction. */
 FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
@@ -1892,9 +1925,10 @@ FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* From the trial to the trial: forces, first projection, advection, volumes, last projection. */
+/* Advances the trial by a substep. */
 static fsi_status fsi__ls_substep(fsi__ls_run *run)
 {
+    /* forces, first projection, capillary smoothing */
     FSI__LS_TRY(fsi__ls_force(run));
     FSI__LS_TRY(fsi__ls_project(run, FSI__LS_FIRST));
     if (fsi__ls_smooths(run)) {
@@ -1902,20 +1936,28 @@ static fsi_status fsi__ls_substep(fsi__ls_run *run)
         FSI__LS_TRY(fsi__ls_project(run, FSI__LS_AGAIN));
     }
     FSI__LS_AFTER_PHASE(run, 0);
+
+    /* viscosity */
     if (run->s->desc.viscosity > 0) {
         fsi__ls_hold_viscous(run);
         FSI__LS_TRY(fsi__ls_thicken(run));
         FSI__LS_TRY(fsi__ls_project(run, FSI__LS_AGAIN));
     }
     FSI__LS_AFTER_PHASE(run, 1);
+
+    /* advection */
     FSI__LS_TRY(fsi__ls_expect_momentum(run));
     FSI__LS_TRY(fsi__ls_advect_surface(run));
     FSI__LS_TRY(fsi__ls_advect(run));
     FSI__LS_AFTER_PHASE(run, 2);
+
+    /* components and their volumes */
     FSI__LS_TRY(fsi__ls_follow(run));
     if (run->s->desc.conserve_volume) FSI__LS_TRY(fsi__ls_keep_volumes(run));
     FSI__LS_TRY(fsi__ls_settle(run));
     FSI__LS_AFTER_PHASE(run, 3);
+
+    /* blocks for the new surface, last projection */
     FSI__LS_TRY(fsi__ls_regrid(run));
     FSI__LS_TRY(fsi__ls_project(run, FSI__LS_LAST));
     FSI__LS_TRY(fsi__ls_owe_momentum(run));
@@ -1923,7 +1965,7 @@ static fsi_status fsi__ls_substep(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* The state becomes the trial. */
+/* Copies the state into the trial. */
 static void fsi__ls_copy_state(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -1983,24 +2025,32 @@ static fsi_status fsi__ls_grow_components(fsi_levelset *s, int count, const char
     return status;
 }
 
-/* What the step did to an obstacle and its body, which has begun it and may carry several. */
+/* Publishes the reaction on an obstacle, and adds it to its body, which may carry several. */
 static void fsi__ls_commit_obstacle(fsi__ls_obstacle *o, double dt)
 {
     const fsi_real per_dt = (fsi_real)(1 / dt);
     fsi_body *body = o->desc.body;
     fsi_vec3 spin;
+
+    /* reaction */
     memcpy(o->carry, o->trial_carry, sizeof o->carry);
     o->force = fsi_v3_scale(o->impulse, per_dt);
     o->torque = fsi_v3_scale(o->moment, per_dt);
+
+    /* a mesh without a body: this is where the step left it */
     if (!body) {
         memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
         o->stands = 0;
         return;
     }
+
+    /* a body: impulses */
     o->at = o->now;
     body->impulse = fsi_v3_add(body->impulse, o->impulse);
     body->angular_impulse = fsi_v3_add(body->angular_impulse, o->spin);
     fsi_body_end_step(body, (fsi_real)dt);
+
+    /* COUPLED: new velocities and pose; the angular momentum is that of the solve */
     if (!fsi__ls_is_coupled(o)) return;
     body->new_velocity = o->work.new_velocity; /* the solver may have taken a body of next to no mass for a heavier
                                                   one */
@@ -2135,7 +2185,7 @@ static void fsi__ls_count_droplets(fsi_levelset *s)
     t->target += t->droplet_volume;
 }
 
-/* What the caller sees of the state. */
+/* Updates the public members from the state. */
 static void fsi__ls_publish(fsi_levelset *s)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
@@ -2144,12 +2194,16 @@ static void fsi__ls_publish(fsi_levelset *s)
     fsi_levelset_stats *t = &s->stats;
     double given;
     int a, c;
+
+    /* fields and components */
     s->phi = m->phi;
     s->pressure = m->pressure;
     for (a = 0; a < 3; a++) s->u[a] = m->u[a];
     s->label = m->label;
     s->component_count = m->parts.count;
     s->component = m->component;
+
+    /* sums over the components */
     t->volume = t->target = t->potential_energy = t->momentum[0] = t->momentum[1] = t->momentum[2] = 0;
     for (c = 0; c < m->parts.count; c++) {
         const fsi_grid_component *p = &m->parts.shape[c];
@@ -2164,6 +2218,8 @@ static void fsi__ls_publish(fsi_levelset *s)
             t->potential_energy -= rho * p->volume * g[a] * x[a];
         }
     }
+
+    /* energy, droplets, volumes */
     t->kinetic_energy = m->kinetic_energy;
     fsi__ls_count_droplets(s);
     t->lost_volume = m->lost_volume;
@@ -2171,6 +2227,8 @@ static void fsi__ls_publish(fsi_levelset *s)
     given = t->target + t->lost_volume + t->left_volume;
     for (c = 0; c < m->sink_count; c++) given += m->sink[c].flow.total;
     t->volume_error = given > 0 ? (t->volume - t->target - t->lost_volume) / given : 0;
+
+    /* memory */
     t->blocks = s->grid->block_count;
     t->bytes = s->context->bytes;
     t->allocs = s->context->allocs;
@@ -2234,7 +2292,7 @@ static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* What a step leaves, the next one and a load must take. */
+/* Refuses results that the next step or a load would refuse. */
 static fsi_status fsi__ls_check_result(fsi__ls_run *run)
 {
     static const char *const end = " after the step";
@@ -2333,8 +2391,8 @@ static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
     return status;
 }
 
-/* What a step did less than it was asked for. A volume that is off is told when it has grown by 1 % since that was told
-   last, or was in order since then. */
+/* Warns of what a step could not do as asked; of a volume error when it has grown by 1 % since the last warning, or has
+   been below 1 % since then. */
 static void fsi__ls_warn(const fsi__ls_run *run)
 {
     const fsi_levelset_stats *t = &run->s->stats;
@@ -2718,7 +2776,7 @@ static fsi_status fsi__ls_fill_trial(fsi__ls_run *run, const fsi__ls_shape *shap
     return fsi__ls_commit(run);
 }
 
-/* The volume that all components are to have. */
+/* Sum of the target volumes. */
 static double fsi__ls_all_targets(const fsi_levelset *s)
 {
     double sum = 0;
@@ -2733,17 +2791,23 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
     fsi__ls_run run;
     fsi_status status;
     double more;
+
+    /* check */
     if (added) *added = 0;
     if (!fsi_v3_is_finite(velocity))
         return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
     FSI__LS_TRY(
         fsi__ls_check_number(s->context, shape->function, "the speed", fsi__ls_speed(velocity), 0, FSI__LS_FASTEST));
+
+    /* fill the trial and publish it */
     run = fsi__ls_make_run(s);
     run.function = shape->function;
     status = fsi__ls_fill_trial(&run, shape, velocity);
     if (status == FSI_OK) s->stats.max_speed = run.stats.max_speed;
     status = fsi__ls_finish(&run, status);
     if (status != FSI_OK) return status;
+
+    /* what targets grew by */
     more = fsi__ls_all_targets(s) - before;
     if (!(more > 1e-6 * pow((double)s->grid->dx, s->grid->dim))) { /* rounding of the sums */
         more = 0;
@@ -3042,9 +3106,9 @@ FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x)
                : fsi_grid_sample_linear(s->phi, x);
 }
 
-/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g (desc.acceleration in it, as it is
-   now): what the cell pushes that part of the wall with. Interpolation there would take in cells in the solid, which
-   have no pressure, and at an edge those behind it. */
+/* Pressure on the wall at x, psi from it: that of the cell in front of the wall, extrapolated to x by rho g (with the
+   present desc.acceleration). Interpolation there would include cells in the solid, which have no pressure, and at an
+   edge those behind it. */
 static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_real psi)
 {
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
@@ -3136,6 +3200,8 @@ FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field f
     fsi__ls_copy job;
     double rows, work;
     int a;
+
+    /* check */
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "field", (double)(int)field, 0, 2));
     if (!out || !lo != !n)
@@ -3143,6 +3209,8 @@ FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field f
     job.s = s;
     job.field = field;
     job.out = out;
+
+    /* the cells, within the box */
     for (a = 0; a < 3; a++) {
         job.lo[a] = lo && a < s->grid->dim ? lo[a] : 0;
         job.n[a] = n && a < s->grid->dim ? n[a] : s->grid->n[a];
@@ -3151,6 +3219,8 @@ FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field f
                              "%d cells from %d on along axis %d are not within the box of %d", job.n[a], job.lo[a], a,
                              s->grid->n[a]);
     }
+
+    /* copy their rows in parallel */
     rows = (double)job.n[1] * job.n[2];
     if (rows > 2147483647.0)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, rows, "%g rows of cells are more than 2^31 - 1", rows);
@@ -3294,11 +3364,15 @@ static void fsi__ls_state(fsi__stream *st, void *simulator)
     const size_t size = (size_t)s->grid->block_count * (size_t)s->grid->block_cells * sizeof(fsi_real);
     fsi__ls_head head = fsi__ls_make_head(s);
     int k;
+
+    /* head and totals */
     fsi__bytes(st, &head, sizeof head);
     fsi__bytes(st, &s->time, sizeof s->time);
     fsi__bytes(st, &m->lost_volume, sizeof m->lost_volume);
     fsi__bytes(st, &m->left_volume, sizeof m->left_volume);
     fsi__bytes(st, &m->carry_dt, sizeof m->carry_dt);
+
+    /* sources and obstacles */
     for (k = 0; k < m->emitter_count; k++) fsi__bytes(st, &m->emitter[k].flow, sizeof m->emitter[k].flow);
     for (k = 0; k < m->sink_count; k++) fsi__bytes(st, &m->sink[k].flow, sizeof m->sink[k].flow);
     for (k = 0; k < m->obstacle_count; k++) {
@@ -3307,9 +3381,13 @@ static void fsi__ls_state(fsi__stream *st, void *simulator)
         fsi__bytes(st, &m->obstacle[k].at, sizeof m->obstacle[k].at);
         fsi__bytes(st, m->obstacle[k].carry, sizeof m->obstacle[k].carry);
     }
+
+    /* components and droplets */
     fsi__bytes(st, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
     fsi__bytes(st, m->parts.owed, (size_t)m->parts.count * 3 * sizeof *m->parts.owed);
     fsi__bytes(st, m->droplet, (size_t)m->droplet_count * sizeof *m->droplet);
+
+    /* blocks and fields */
     fsi__bytes(st, (void *)(uintptr_t)s->grid->place, (size_t)s->grid->block_count * sizeof *s->grid->place);
     fsi__bytes(st, m->phi->value, size);
     fsi__bytes(st, m->pressure->value, size);
@@ -3332,7 +3410,7 @@ FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s)
     return fsi__is_levelset(s) ? fsi__state_hash(fsi__ls_state, (void *)(uintptr_t)s) : 0;
 }
 
-/* The state's head against the simulator and the bytes that follow it. */
+/* Checks the state's head against the simulator and the number of bytes that follow. */
 static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *head, const fsi__stream *st)
 {
     static const char *const fn = "fsi_levelset_load";
@@ -3341,6 +3419,8 @@ static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *
                  left = st->capacity - sizeof *head;
     fsi__ls_head own = fsi__ls_make_head(s);
     size_t start;
+
+    /* all but the numbers of blocks, components and droplets must agree */
     own.blocks = head->blocks;
     own.components = head->components;
     own.droplets = head->droplets;
@@ -3350,6 +3430,8 @@ static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *
                          "obstacles, or elsewhere: not of this one",
                          (int)head->n[0], (int)head->n[1], (int)head->n[2], head->dx, (int)head->emitters,
                          (int)head->sinks, (int)head->obstacles);
+
+    /* the bytes before the blocks, then the number of blocks that the rest holds */
     start = FSI__LS_SAVED * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) +
             (size_t)own.obstacles * FSI__LS_OBSTACLE_BYTES +
             (size_t)(head->components & 0x7fffffff) * 4 * sizeof(double) +
@@ -3363,7 +3445,7 @@ static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *
     return FSI_OK;
 }
 
-/* How far an emitter or a sink had come: could it be this one? */
+/* Reads the progress of an emitter or a sink and checks that it fits this one. */
 static fsi_status fsi__ls_check_flow(const fsi_levelset *s, fsi__stream *st, const fsi__ls_source *own)
 {
     static const char *const fn = "fsi_levelset_load";
@@ -3412,7 +3494,7 @@ static fsi_status fsi__ls_check_range(const fsi_levelset *s, fsi__stream *st, si
     return FSI_OK;
 }
 
-/* The impulse and the spin that stand before the stream's place: would they throw a COUPLED body away? */
+/* Refuses an impulse and spin, just read from the stream, that would make a COUPLED body too fast. */
 static fsi_status fsi__ls_check_kick(const fsi_levelset *s, const fsi__stream *st, const fsi__ls_obstacle *o)
 {
     const fsi_body *body = o->desc.body;
@@ -3428,7 +3510,7 @@ static fsi_status fsi__ls_check_kick(const fsi_levelset *s, const fsi__stream *s
                      "the liquid of the state would throw obstacle %d away at %g m/s", o->id, speed);
 }
 
-/* Where an obstacle stood, and what pressure did to it: could it be this one? */
+/* Reads the pose of an obstacle and the pressure's impulse on it, and checks that they fit this one. */
 static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, const fsi__ls_obstacle *o)
 {
     static const char *const fn = "fsi_levelset_load";
@@ -3590,13 +3672,15 @@ static void fsi__ls_load_obstacle(const fsi__ls_run *run, fsi__ls_obstacle *o, f
     run->m->stale_still = run->m->stale_faces = o->stale_faces = 1;
 }
 
-/* The state becomes the trial. */
+/* Reads the saved state into the trial. */
 static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head, fsi__stream *st, double *times)
 {
     static const char *const fn = "fsi_levelset_load";
     fsi__ls_impl *m = run->m;
     size_t places;
     int k, count;
+
+    /* totals, sources and obstacles */
     FSI__LS_TRY(fsi__ls_begin(run));
     FSI__LS_TRY(fsi__ls_grow_parts(run, (int)head->components));
     fsi__bytes(st, times, FSI__LS_SAVED * sizeof *times);
@@ -3610,12 +3694,16 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
         fsi__bytes(st, m->obstacle[k].trial_carry, sizeof m->obstacle[k].trial_carry);
         fsi__ls_load_obstacle(run, &m->obstacle[k], saved);
     }
+
+    /* components and droplets */
     fsi__bytes(st, m->trial.target, (size_t)head->components * sizeof *m->trial.target);
     fsi__bytes(st, m->trial.owed, (size_t)head->components * 3 * sizeof *m->trial.owed);
     m->trial_droplet_count = 0;
     FSI__LS_TRY(fsi__ls_grow_droplets(run, (int)head->droplets));
     fsi__bytes(st, m->trial_droplet, (size_t)head->droplets * sizeof *m->trial_droplet);
     m->trial_droplet_count = (int)head->droplets;
+
+    /* blocks and fields */
     places = st->used;
     FSI__LS_TRY(fsi__ls_load_blocks(run, st, (int)head->blocks));
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_phi);
@@ -3627,6 +3715,8 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
         fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_u[k]);
         if (m->carry[k]) fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_carry[k]);
     }
+
+    /* components, labelled anew: obstacles may have cut the liquid */
     run->carry_dt = times[3];
     fsi__ls_find_solids(run);
     FSI__LS_TRY(fsi_grid_label(m->trial_phi, fsi__ls_mask(run), m->trial_label, &count));
@@ -3771,7 +3861,7 @@ static fsi_status fsi__ls_grow_obstacles(fsi_levelset *s, const char *f)
     return fsi__room(s->context, column, 2, m->obstacle_count, &m->obstacle_capacity, m->obstacle_count + 1, f);
 }
 
-/* Where a solid was is air. */
+/* Makes the former place of a solid air. */
 static fsi_status fsi__ls_clear_solid(fsi__ls_run *run, const fsi_mesh *where)
 {
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
@@ -3812,17 +3902,23 @@ FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_levelset
     fsi__ls_impl *m;
     fsi__ls_obstacle *o;
     fsi_status status;
+
+    /* check, and make room */
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     m = (fsi__ls_impl *)s->impl;
     FSI__LS_TRY(fsi__ls_check_obstacle(s, desc, f));
     FSI__LS_TRY(fsi__ls_grow_obstacles(s, f));
     o = &m->obstacle[m->obstacle_count];
+
+    /* make it, and remove the liquid that it covers */
     memset(o, 0, sizeof *o);
     o->desc = *desc;
     o->id = m->next_id;
     status = fsi__ls_make_obstacle(s, o, f);
     m->obstacle_count++;
     if (status == FSI_OK) status = fsi__ls_change_solids(s, NULL);
+
+    /* undo what failed */
     if (status != FSI_OK) {
         fsi__ls_free_obstacle(s->context, o);
         m->obstacle_count--;
@@ -3860,6 +3956,8 @@ FSI_API fsi_status fsi_levelset_remove_obstacle(fsi_levelset *s, int id)
     fsi_status status;
     size_t rest;
     int k;
+
+    /* take it from the list */
     FSI__LS_TRY(fsi__ls_find_obstacle(s, id, &k, "fsi_levelset_remove_obstacle"));
     m = (fsi__ls_impl *)s->impl;
     o = &m->obstacle[k];
@@ -3867,6 +3965,8 @@ FSI_API fsi_status fsi_levelset_remove_obstacle(fsi_levelset *s, int id)
     rest = (size_t)(--m->obstacle_count - k) * sizeof *o;
     memmove(o, o + 1, rest);
     m->stale_still = 1;
+
+    /* its place becomes air; if that fails, put it back */
     status = fsi__ls_change_solids(s, gone.shadow);
     if (status == FSI_OK) fsi__ls_free_obstacle(s->context, &gone);
     else {
@@ -3886,10 +3986,14 @@ FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id)
     fsi__ls_obstacle *o, there;
     fsi_status status;
     int k;
+
+    /* find it */
     FSI__LS_TRY(fsi__ls_find_obstacle(s, id, &k, f));
     m = (fsi__ls_impl *)s->impl;
     o = &m->obstacle[k];
     FSI__LS_TRY(fsi__ls_check_body(s, o->desc.body, id, k, f));
+
+    /* the obstacle at its new place */
     memset(&there, 0, sizeof there);
     there.desc = o->desc;
     status = fsi__ls_make_obstacle(s, &there, f);
@@ -3899,6 +4003,8 @@ FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id)
         there.reach = o->reach;
         fsi__ls_set_obstacle(m, &there);
     }
+
+    /* exchange the two; if that fails, exchange them back */
     if (status == FSI_OK) {
         const fsi__ls_obstacle here = *o;
         *o = there;
@@ -3955,11 +4061,15 @@ static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const 
     };
     size_t k;
     int side;
+
+    /* ranges */
     for (k = 0; k < sizeof range / sizeof *range; k++)
         if (!(range[k].value >= range[k].lo && range[k].value <= range[k].hi))
             return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f,
                              (long long)k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name,
                              range[k].value, range[k].lo, range[k].hi);
+
+    /* sides of the box and gravity */
     for (side = 0; side < 6; side++)
         if (d->open_side[side] > 1 || d->no_slip[side] > 1)
             return fsi__fail(context, FSI_ERROR_ARGUMENT, f, side, 0,
@@ -3997,7 +4107,7 @@ FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_des
     return FSI_OK;
 }
 
-/* Where the last step left an obstacle. */
+/* Shifts the place where the last step left an obstacle. */
 static void fsi__ls_shift_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o, fsi_vec3 offset)
 {
     int v;
@@ -4034,6 +4144,8 @@ FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset)
     fsi__ls_impl *m;
     fsi_vec3 origin;
     int k;
+
+    /* check */
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (s->desc.dim == 2) offset.z = 0;
@@ -4041,6 +4153,8 @@ FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset)
     if (!((double)fsi_v3_norm(origin) <= FSI__MESH_REACH))
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)fsi_v3_norm(origin), "the box would lie %g m off",
                          (double)fsi_v3_norm(origin));
+
+    /* grid, obstacles, sources, droplets, components */
     m = (fsi__ls_impl *)s->impl;
     m->moves++;
     s->grid->origin = origin;
@@ -4072,13 +4186,15 @@ static fsi_status fsi__ls_reserve(fsi_levelset *s, fsi__ls_impl *m)
     return fsi_grid_set_blocks(s->grid, m->wanted);
 }
 
-/* The parts that a simulator is made of; what has been made when one fails is left to destroy. */
+/* Creates grid, solvers and fields. After an error, fsi_levelset_destroy frees those that were made. */
 static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
 {
     const fsi_real deep = (fsi_real)FSI__LS_BAND * s->desc.dx;
     fsi_grid_desc gd = fsi_grid_default_desc();
     fsi_pressure_desc pd = fsi_pressure_default_desc();
     int a;
+
+    /* grid, solvers, surface */
     gd.context = pd.context = s->context;
     gd.dim = s->desc.dim;
     gd.dx = s->desc.dx;
@@ -4090,6 +4206,8 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
     FSI__LS_TRY(fsi_pressure_create(&m->solver, &pd));
     FSI__LS_TRY(fsi_viscosity_create(&m->viscosity, s->context));
     FSI__LS_TRY(fsi_grid_surface_create(&m->surface, s->context));
+
+    /* fields at cells */
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->phi));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->trial_phi));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->next_phi));
@@ -4103,6 +4221,8 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
         FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->carried));
         FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_carried));
     }
+
+    /* fields on faces */
     for (a = 0; a < s->grid->dim; a++) {
         const fsi_grid_place place = (fsi_grid_place)((int)FSI_FACES_X + a);
         FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->u[a]));
@@ -4112,6 +4232,8 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
         FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->carry[a]));
         FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->trial_carry[a]));
     }
+
+    /* marks of blocks, and room */
     m->wanted = (unsigned char *)fsi__alloc(s->context, fsi__grid_places(s->grid), 1);
     m->before = (unsigned char *)fsi__alloc(s->context, fsi__grid_places(s->grid), 1);
     if (!m->wanted || !m->before)
@@ -4125,6 +4247,8 @@ FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_de
     fsi_levelset *s;
     fsi__ls_impl *m;
     fsi_status status;
+
+    /* check, and allocate */
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('L', fsi_levelset_desc) || !fsi__is_context(desc->context))
@@ -4133,6 +4257,8 @@ FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_de
     s = (fsi_levelset *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *m);
     if (!s)
         return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_levelset_create", -1, 0, "no memory for a simulator");
+
+    /* fill, and make its parts */
     m = (fsi__ls_impl *)(void *)(s + 1);
     m->own_context = fsi_default_context();
     s->cookie = FSI__COOKIE('l', fsi_levelset);
@@ -4144,6 +4270,7 @@ FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_de
         fsi_levelset_destroy(s);
         return status;
     }
+
     fsi__ls_publish(s);
     *out = s;
     return FSI_OK;
@@ -4155,8 +4282,11 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
     fsi__ls_parts *parts[3];
     fsi__ls_impl *m;
     int k;
+
     if (!fsi__is_levelset(s)) return;
     m = (fsi__ls_impl *)s->impl;
+
+    /* arrays over entries and blocks */
     if (s->grid) {
         fsi__ls_entry_columns(s, columns);
         fsi__free_columns(s->context, columns, FSI__LS_ENTRIES, m->room);
@@ -4164,6 +4294,8 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
         fsi__free(s->context, m->wanted, fsi__grid_places(s->grid), 1);
         fsi__free(s->context, m->before, fsi__grid_places(s->grid), 1);
     }
+
+    /* components */
     parts[0] = &m->parts;
     parts[1] = &m->trial;
     parts[2] = &m->next;
@@ -4171,6 +4303,8 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
         fsi__ls_part_columns(parts[k], columns);
         fsi__free_columns(s->context, columns, FSI__LS_PARTS, parts[k]->capacity);
     }
+
+    /* lists */
     fsi__free(s->context, m->component, (size_t)m->component_capacity, sizeof *m->component);
     fsi__free(s->context, m->rim, (size_t)m->rim_capacity, sizeof *m->rim);
     fsi__free(s->context, m->droplet, (size_t)m->droplet_capacity, sizeof *m->droplet);
@@ -4183,6 +4317,8 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
     fsi__free(s->context, m->sum, (size_t)m->sum_capacity, sizeof *m->sum);
     fsi__free(s->context, m->emitter, (size_t)m->emitter_capacity, sizeof *m->emitter);
     fsi__free(s->context, m->sink, (size_t)m->sink_capacity, sizeof *m->sink);
+
+    /* solvers, obstacles, grid */
     fsi_viscosity_destroy(m->viscosity);
     fsi_grid_surface_destroy(m->surface);
     for (k = 0; k < m->obstacle_count; k++) fsi__ls_free_obstacle(s->context, &m->obstacle[k]);

@@ -2,13 +2,13 @@
    SPDX-License-Identifier: MIT
 
    DO THIS
-      Nothing: fsi_levelset.h includes this file. Its front page says how a liquid gets a tap and a drain.
+      Nothing: fsi_levelset.h includes this file. Its front page says how to add emitters and sinks.
 
    WHAT IT DOES
-      Each connected component has a volume that it is to have. That target follows the liquid through splits and
-      merges, grows by what emitters let out, and goes to droplets where a component is too thin for the grid. In each
-      substep the volume constraint moves the surface of every component as little as gives it its target; the momentum
-      that advection lost is given back to it beside obstacles. docs/levelset.md derives the methods.
+      Each connected component has a target volume. It follows the liquid through splits and merges, grows by inflow
+      from emitters, and passes to droplets where a component is too thin for the grid. In each substep the volume
+      constraint moves the surface of every component by the least that gives it its target; the momentum that advection
+      lost is restored beside obstacles. docs/levelset.md derives the methods.
    WHAT IS IN HERE (search for >>)
       >>emitter: its desc  >>sink: its desc;  >>stages  for fsi's own headers, not for you;  then >>nozzles  >>droplets
       >>components and their volumes  >>the volume constraint  >>the momentum that advection loses
@@ -23,11 +23,11 @@
 
 /* ---- >>emitter: its desc ----------------------------------------------------------------------------------------- */
 
-/* Emitters let liquid out of a disc or a rectangle. From 2 dx before the inlet plane to dx behind it they hold a
-   nozzle: that is full of liquid, moves with the emitter and has the flow's velocity; other liquid cannot enter. The
-   plane may lie in a wall of the box or anywhere within. When it opens, the nozzle is filled; from then on the
-   component at the inlet gets area * speed * dt, to rounding. When it shuts, and when it is removed, what is in the
-   nozzle is liquid as any other. While no cell of its nozzle lies in the box it emits nothing. */
+/* Emitters let liquid out of a disc or a rectangle. Their nozzle reaches from 2 dx before the inlet plane to dx behind
+   it: it is full of liquid, moves with the emitter and has the flow's velocity; other liquid cannot enter. The plane
+   may lie in a wall of the box or anywhere within. The nozzle is filled when it opens; from then on the component at
+   the inlet gains area * speed * dt, to rounding. When the nozzle shuts or is removed, its liquid becomes ordinary
+   liquid. An emitter without a nozzle cell in the box emits nothing. */
 typedef enum fsi_levelset_emitter_shape {
     FSI_LEVELSET_EMITTER_DISC,
     FSI_LEVELSET_EMITTER_BOX
@@ -52,8 +52,8 @@ FSI_API fsi_levelset_emitter_desc fsi_levelset_default_emitter_desc(void); /* fi
 
 /* ---- >>sink: its desc -------------------------------------------------------------------------------------------- */
 
-/* Sinks remove the liquid that is inside at the end of a substep, and lower the volumes that components are to have by
-   that much. */
+/* Sinks remove the liquid inside them at the end of each substep, and lower the target volumes of components by as
+   much. */
 typedef enum fsi_levelset_sink_shape {
     FSI_LEVELSET_SINK_BOX,
     FSI_LEVELSET_SINK_SPHERE,
@@ -63,18 +63,18 @@ typedef enum fsi_levelset_sink_shape {
 typedef struct fsi_levelset_sink_desc {
     uint32_t cookie;
     fsi_levelset_sink_shape shape;     /* default BOX */
-    fsi_box3 box;                      /* BOX [m]; 2D: z is not looked at; no default */
+    fsi_box3 box;                      /* BOX [m]; 2D: z is ignored; no default */
     fsi_vec3 center;                   /* SPHERE [m] */
     fsi_real radius;                   /* SPHERE [m]; no default */
     const fsi_mesh *mesh;              /* MESH: closed; referenced, must outlive the sink, may be moved between steps */
-    fsi_real rate;                     /* most liquid it takes [m^3/s] (2D: [m^2/s]), from its middle; default 0: no
-                                          limit */
+    fsi_real rate;                     /* largest outflow [m^3/s] (2D: [m^2/s]), the deepest liquid first; default 0:
+                                          no limit */
 } fsi_levelset_sink_desc;
 FSI_API fsi_levelset_sink_desc fsi_levelset_default_sink_desc(void); /* fills every field */
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
-#define FSI__LS_MOST_GROWTH 0.2 /* cells that a surface is moved in a substep, to give a component its volume */
+#define FSI__LS_MOST_GROWTH 0.2 /* [dx] largest displacement of a surface by the volume constraint in a substep */
 #define FSI__LS_PARTS 9         /* columns of fsi__ls_part_columns */
 
 /* Cells of new component `to` that came from old component `from`. */
@@ -85,9 +85,9 @@ typedef struct fsi__ls_link {
 
 /* What a step changes of an emitter or a sink. No padding: saved as it stands. */
 typedef struct fsi__ls_source {
-    int64_t id, open;                    /* 1: its nozzle is there */
-    double total, pending;               /* what has come or gone; what is still to */
-    double center[3];                    /* where the emitter is now */
+    int64_t id, open;                    /* open: 1: its nozzle exists */
+    double total, pending;               /* volume so far; volume due */
+    double center[3];                    /* of the emitter, now */
 } fsi__ls_source;
 
 typedef struct fsi__ls_emitter {
@@ -104,14 +104,13 @@ typedef struct fsi__ls_sink {
 
 /* Momentum of a component within a substep, over density. */
 typedef struct fsi__ls_motion {
-    double due[3];                       /* what it must have [m^4/s; 2D: m^3/s] */
-    double lack[3], volume;              /* of all its kin, where it names itself: what they lack of it, and their
-                                            targets */
-    int kin;                             /* a component that split from the same one, or merged with the same; that may
-                                            name another */
-    int heir;                            /* of an old component: one that came of it or of its kin, -1: none yet */
-    int open;                            /* liquid comes or is drained: its momentum is not kept; */
-    int touches;                         /* and only if an obstacle is beside it */
+    double due[3];                       /* momentum that it must have [m^4/s; 2D: m^3/s] */
+    double lack[3], volume;              /* sums over its kin, if kin is itself: missing momentum, target volumes */
+    int kin;                             /* union-find: a component that split from the same one, or merged with the
+                                            same one */
+    int heir;                            /* of an old component: one that came from it or its kin, -1: none yet */
+    int open;                            /* 1: has inflow or outflow: its momentum is not restored */
+    int touches;                         /* 1: beside an obstacle: only then is it restored */
 } fsi__ls_motion;
 
 /* A cell near a surface, which the volume constraint moves. */
@@ -125,10 +124,10 @@ typedef struct fsi__ls_cell {
 /* How the volume of a component is corrected; all in cells. */
 typedef struct fsi__ls_fix {
     double missing, lam, h, jj, jd, moved, volume;
-    int spent; /* what the surface may move in a substep it has moved */
+    int spent; /* 1: the surface has moved as far as it may in a substep */
 } fsi__ls_fix;
 
-/* Up to FSI__LS_PIECE cells of one component: what a task sums. */
+/* Up to FSI__LS_PIECE cells of one component: the unit of a task's sums. */
 typedef struct fsi__ls_piece {
     int component, begin, end;
     double h, jj, jd, moved;
@@ -136,13 +135,13 @@ typedef struct fsi__ls_piece {
 
 /* A component of next_phi, between open_volumes and settle. A cell counts 1. */
 typedef struct fsi__ls_part {
-    double missing;               /* what it is to gain in this substep [cells] */
-    double volume;                /* what it has, and |missing| [cells] */
+    double missing;               /* volume to gain in this substep [cells] */
+    double volume;                /* its volume plus |missing| [cells] */
     double target, measured, area; /* its target and its volume [m^3; 2D: m^2], its surface [m^2; m] */
-    int spent;                    /* 1: `missing` is all that a substep may change */
+    int spent;                    /* 1: `missing` is the most that a substep may change */
 } fsi__ls_part;
 
-/* (1 - tanh y)/2: share of liquid in a cell, y = phi/dx. */
+/* (1 - tanh y)/2: fraction of liquid in a cell, y = phi/dx. */
 FSI_FN double fsi__ls_heaviside(double y) { return 1 / (1 + fsi_exp(2 * y)); }
 
 FSI_FN double fsi__ls_cell_volume(const fsi_grid *g)
@@ -150,66 +149,67 @@ FSI_FN double fsi__ls_cell_volume(const fsi_grid *g)
     return (double)g->dx * (double)g->dx * (g->dim == 3 ? (double)g->dx : 1);
 }
 
-/* Cells of a nozzle one after another: the next one from number *at of the range on; 0: no more. */
+/* Enumerates the cells of a nozzle: the next one from number *at of the range on; 0: no more. */
 FSI_API int fsi__ls_nozzle_cell(const fsi__ls_emitter *e, const fsi_grid *g, long long *at, int *cell);
-/* Velocity of faces of axis `axis` of open nozzles. mark (NULL ok): becomes 1 there. */
+/* Sets the velocity of faces of axis `axis` of open nozzles. mark (NULL ok): becomes 1 there. */
 FSI_API void fsi__ls_hold_nozzles(const fsi__ls_run *run, int axis, unsigned char *mark);
-/* Open nozzles are walls to the pressure. */
+/* Makes open nozzles walls of the pressure solve. */
 FSI_API void fsi__ls_mark_nozzles(const fsi__ls_run *run);
-/* A nozzle opens: adds the blocks that it needs and fills it, in next_phi. */
+/* Opens a nozzle: adds its blocks and fills it, in next_phi. */
 FSI_API fsi_status fsi__ls_add_nozzle(fsi__ls_run *run, const fsi__ls_emitter *e);
-/* Open nozzles stay full, in next_phi. */
+/* Keeps open nozzles full, in next_phi. */
 FSI_API void fsi__ls_fill_nozzles(fsi__ls_run *run);
-/* The component at the inlet is to have what flows in: area * speed * that part of the substep in which it flows. A
-   nozzle opens when a substep begins; what flowed before waits for that. Then the emitter moves to where it is at the
+/* Adds the inflow to the target of the component at the inlet: area * speed * the part of the substep in which it
+   flows. A nozzle opens when a substep begins; inflow before that is added then. Moves the emitter to its place at the
    end of the substep. */
 FSI_API void fsi__ls_emit(fsi__ls_run *run);
-/* Fastest of the emitters [m/s]. */
+/* Largest speed of an emitter [m/s]. */
 FSI_API double fsi__ls_emitter_speed(const fsi__ls_impl *m);
+/* Clears momenta and kinship of all components. */
 FSI_API void fsi__ls_forget_motion(fsi__ls_parts *p);
-/* A volume of velocity v has joined it. */
+/* Adds to the momentum due to a component that of a volume of velocity v. */
 FSI_API void fsi__ls_add_due(fsi__ls_parts *p, int component, double volume, fsi_vec3 v);
 
 FSI_API double fsi__ls_radius(int dim, double volume);                /* of a ball [m]; 2D: of a disc */
-/* Entry of the cell at x, of the nearest one where that is out of the box; -1: no block is there. */
+/* Entry of the cell at x, or of the nearest one if x is out of the box; -1: no block is there. */
 FSI_API long long fsi__ls_entry_at(const fsi_grid *g, fsi_vec3 x, int *cell);
-/* Room for `count` of the trial's droplets, which commit makes the state's. */
+/* Makes room for `count` droplets of the trial. */
 FSI_API fsi_status fsi__ls_grow_droplets(fsi__ls_run *run, int count);
 FSI_API fsi_status fsi__ls_fly(fsi__ls_run *run);                     /* a substep of the droplets */
-/* Droplets that touch next_phi join its components, which have labels, shapes and targets by now: as far as those can
-   grow in this substep. */
+/* Merges droplets that touch next_phi into its components, which have labels, shapes and targets by now, as far as
+   these can grow in this substep. */
 FSI_API void fsi__ls_take_up(fsi__ls_run *run);
 
-/* Liquid that came from nowhere (an artefact of interpolation) goes back there. Its cells become air. */
+/* Removes components without a parent, artefacts of interpolation: their cells become air. */
 FSI_API void fsi__ls_drop_foundlings(fsi__ls_run *run);
 
 FSI_API void fsi__ls_part_columns(fsi__ls_parts *p, fsi__column *c);  /* c: FSI__LS_PARTS */
-/* Room for `count` components in all three lists, which take turns. */
+/* Makes room for `count` components in the lists of state, trial and next. */
 FSI_API fsi_status fsi__ls_grow_parts(fsi__ls_run *run, int count);
-/* Components of next_phi, with their targets; `trace`: velocities moved them there. Their shapes are found when asked
-   for, or when they are needed. */
+/* Finds the components of next_phi and their targets. trace: 1: they were advected. shapes: 1: measures them; else only
+   where that is needed. */
 FSI_API fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int shapes);
 
-/* Momentum that components get by what a pressure does for `time` through walls and obstacles. */
+/* Adds to components the momentum that a pressure transfers to them through walls and obstacles in `time`. */
 FSI_API void fsi__ls_feel(fsi__ls_run *run, const fsi_field *pressure, double time);
-/* Before advection: what must be left of the momentum behind it. fsi__ls_leave takes what leaves. */
+/* Before advection: the momentum that components must have after it. fsi__ls_leave subtracts outflow. */
 FSI_API fsi_status fsi__ls_expect_momentum(fsi__ls_run *run);
-/* Before the last projection: gives back what is missing of the momentum. */
+/* Before the last projection: restores the missing momentum. */
 FSI_API fsi_status fsi__ls_keep_momentum(fsi__ls_run *run);
-/* Behind that projection: what is missing still, which kin share. */
+/* After that projection: records the momentum still missing, divided among kin. */
 FSI_API fsi_status fsi__ls_owe_momentum(fsi__ls_run *run);
 
-/* Gives every component of next_phi the volume that is missing from its target. */
+/* Volume constraint: gives every component of next_phi its target volume. */
 FSI_API fsi_status fsi__ls_keep_volumes(fsi__ls_run *run);
-/* In place of keep_volumes: finds the cells of the volume constraint, those of next_phi near the surface, and what
-   components lack. */
+/* Instead of keep_volumes: finds the cells of the volume constraint, those of next_phi near the surface, and the
+   volumes that components lack. */
 FSI_API fsi_status fsi__ls_open_volumes(fsi__ls_run *run);
-FSI_API int fsi__ls_band(const fsi__ls_run *run);                     /* how many cells these are */
-/* Entry of one; *weight: share of it that is no obstacle. */
+FSI_API int fsi__ls_band(const fsi__ls_run *run);                     /* number of these cells */
+/* Entry of one; *weight: fraction of it that is no obstacle. */
 FSI_API int fsi__ls_band_cell(const fsi__ls_run *run, int i, double *weight);
 FSI_API fsi__ls_part fsi__ls_part_of(const fsi__ls_run *run, int i);
 FSI_API fsi_status fsi__ls_remeasure(fsi__ls_run *run);               /* `measured` and `area` of all, by next_phi */
-/* Writes next_phi [m] at an entry: before and after volumes were put right. */
+/* Writes next_phi [m] at an entry; from, to: its values before and after the volume correction. */
 FSI_API void fsi__ls_put_phi(fsi__ls_run *run, long long entry, double from, double to);
 /* For stats: the largest of components' |h| / volume; iterations of Newton's method. */
 FSI_API void fsi__ls_note_volumes(fsi__ls_run *run, double error, int iterations);
@@ -228,7 +228,7 @@ FSI_API void fsi__ls_note_volumes(fsi__ls_run *run, double error, int iterations
 
 /* In a substep, names without their fsi__ls_:
 
-      open            emit: targets grow by what nozzles let out
+      open            emit: targets grow by the inflow of nozzles
       advect          expect_momentum, before; fill_nozzles
       follow          fly: droplets; follow_components: labels, links, targets; take_up; drop_foundlings
       keep_volumes    correct_volumes: collect_band, find_missing, correct, put_band
@@ -492,9 +492,8 @@ static int fsi__ls_leave_solid(const fsi__ls_run *run, fsi_vec3 *x, fsi_vec3 *no
     return 1;
 }
 
-/* Moves a droplet to x as far as walls and obstacles let it; those leave the velocity normal to them with which it came
-   to lie there. Returns 0 when it is gone: out of the box through an open side, or where an obstacle is that came down
-   on it. */
+/* Moves a droplet to x, or to the surface of a wall or obstacle in between; its velocity normal to that becomes the one
+   of this displacement. Returns 0 if it is gone: out of the box through an open side, or covered by an obstacle. */
 static int fsi__ls_put_droplet(fsi__ls_run *run, fsi_levelset_droplet *p, fsi_vec3 x)
 {
     const fsi_grid *g = run->grid;
@@ -505,9 +504,12 @@ static int fsi__ls_put_droplet(fsi__ls_run *run, fsi_levelset_droplet *p, fsi_ve
     fsi_vec3 normal = fsi_v3(0, 0, 0);
     double depth;
     int a, side, round;
+
+    /* coordinates by axis */
     to[0] = &x.x, to[1] = &x.y, to[2] = &x.z;
     v[0] = &p->velocity.x, v[1] = &p->velocity.y, v[2] = &p->velocity.z;
     for (round = 0; round < 2; round++) { /* the obstacle may have pushed it into a wall */
+        /* walls of the box, open sides */
         for (a = 0; a < g->dim; a++) {
             const fsi_real end = origin[a] + (fsi_real)g->n[a] * g->dx;
             side = *to[a] < origin[a] ? 2 * a : (*to[a] > end ? 2 * a + 1 : -1);
@@ -519,6 +521,8 @@ static int fsi__ls_put_droplet(fsi__ls_run *run, fsi_levelset_droplet *p, fsi_ve
             *to[a] = side & 1 ? end : origin[a];
             *v[a] = (*to[a] - from[a]) * per_dt;
         }
+
+        /* obstacles: push it out; its normal velocity is that of the displacement */
         if (round > 0) break;
         if (!fsi__ls_leave_solid(run, &x, &normal, &depth)) {
             run->lost_volume += p->volume;
@@ -605,7 +609,7 @@ FSI_API fsi_status fsi__ls_fly(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Gives the cell at x of the next velocities a share of v. */
+/* Blends a fraction `share` of v into next_u at the cell at x. */
 static void fsi__ls_push_cell(fsi__ls_run *run, fsi_vec3 x, fsi_vec3 v, double share)
 {
     int cell[3], a, side;
@@ -636,6 +640,8 @@ FSI_API void fsi__ls_take_up(fsi__ls_run *run)
                                       m->next.target[label];
         const double part = room < p.volume ? room : p.volume;
         fsi_vec3 out;
+
+        /* the component gains volume and momentum */
         if (part > 0) {
             m->next.target[label] += part;
             m->next.parents[label]++;
@@ -645,6 +651,8 @@ FSI_API void fsi__ls_take_up(fsi__ls_run *run)
                               p.velocity, part / (part + cell));
             p.volume -= part;
         }
+
+        /* keep what is left of the droplet */
         if (p.volume > 1e-9 * cell || !(part > 0)) m->trial_droplet[kept++] = p;
         else m->next.target[label] += p.volume;
     }
@@ -744,12 +752,14 @@ static int fsi__ls_origin(const fsi__ls_run *run, int b, int c, int trace)
     return at < 0 ? -1 : run->m->trial_label[at];
 }
 
-/* Links between the components in `trial_label` and those in `next_label`, sorted and each once. */
+/* Finds the links between components in `trial_label` and in `next_label`, sorted, each once. */
 static fsi_status fsi__ls_link_components(fsi__ls_run *run, int trace)
 {
     fsi__ls_impl *m = run->m;
     const int cells = run->grid->block_cells;
     int b, c, k, kept;
+
+    /* a link for each liquid cell */
     m->link_count = 0;
     fsi__ls_each_block(run, fsi__ls_uniform_blocks);
     for (b = 0; b < run->grid->block_count; b++) {
@@ -761,6 +771,8 @@ static fsi_status fsi__ls_link_components(fsi__ls_run *run, int trace)
             if (label[c] >= 0 && phi[c] < 0 && !(psi && psi[c] < 0))
                 FSI__LS_TRY(fsi__ls_add_link(run, from >= 0 ? from : fsi__ls_origin(run, b, c, trace), label[c], 1));
     }
+
+    /* sort them, and merge equal ones */
     if (m->link_count == 0) return FSI_OK;
     qsort(m->link, (size_t)m->link_count, sizeof *m->link, fsi__ls_compare_links);
     for (k = 1, kept = 0; k < m->link_count; k++) {
@@ -785,7 +797,8 @@ static int fsi__ls_kin(const fsi__ls_parts *p, int c)
     return c;
 }
 
-/* A new component has a share of the momentum of an old one, and is kin to all that come of that one and of its kin. */
+/* Passes a fraction of an old component's momentum to a new one, which becomes kin to all that come from it or its kin.
+   */
 static void fsi__ls_hand_on_motion(fsi__ls_impl *m, int from, int to, double share)
 {
     const fsi__ls_motion *old = &m->trial.motion[from];
@@ -801,7 +814,7 @@ static void fsi__ls_hand_on_motion(fsi__ls_impl *m, int from, int to, double sha
     all[fsi__ls_kin(&m->next, to)].kin = fsi__ls_kin(&m->next, *heir);
 }
 
-/* What became of a component that nothing is linked to: if it was leaving through an open side, the rest has left too.
+/* A component without a link has vanished: if it was leaving through an open side, the rest has left too.
    Else the label next to where it was gets its target, if there is one within three cells (labels are grown that far);
    else it becomes droplets, or is lost where volume is not kept. */
 static fsi_status fsi__ls_bequeath(fsi__ls_run *run, int from, int trace)
@@ -844,13 +857,14 @@ static void fsi__ls_share_target(fsi__ls_impl *m, int k, int end)
     }
 }
 
-/* Targets of the next components from those of the present ones, by the links. Shapes of components count where one has
-   split. */
+/* Passes the targets of the present components to the next ones, by the links; a split divides a target by shapes. */
 static fsi_status fsi__ls_hand_on_targets(fsi__ls_run *run, int trace)
 {
     fsi__ls_impl *m = run->m;
     fsi__ls_parts *next = &m->next;
     int k, end, from, expected = 0;
+
+    /* the next components start empty */
     for (k = 0; k < next->count; k++) {
         next->target[k] = next->cells[k] = next->leaving[k] = 0;
         next->parents[k] = 0;
@@ -858,11 +872,15 @@ static fsi_status fsi__ls_hand_on_targets(fsi__ls_run *run, int trace)
     }
     fsi__ls_forget_motion(next);
     for (k = 0; k < m->trial.count; k++) m->trial.motion[k].heir = -1;
+
+    /* cells and parents of each */
     for (k = 0; k < m->link_count; k++) {
         next->cells[m->link[k].to] += m->link[k].cells;
         next->parents[m->link[k].to] += m->link[k].from >= 0;
     }
     for (k = 0; k < next->count; k++) run->stats.merges += next->parents[k] > 1 ? next->parents[k] - 1 : 0;
+
+    /* each present component: one without a link has vanished, the others pass on their targets */
     for (k = 0; k < m->link_count; k = end) {
         from = m->link[k].from;
         for (end = k; end < m->link_count && m->link[end].from == from; end++) continue;
@@ -986,7 +1004,7 @@ FSI_API fsi_status fsi__ls_grow_parts(fsi__ls_run *run, int count)
     return FSI_OK;
 }
 
-/* The band's cells, sorted by component, and their pieces. */
+/* Collects the cells of the band, sorted by component, and their pieces. */
 static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
@@ -997,6 +1015,8 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
     fsi__column column;
     int c, k, at, pieces = 0;
     size_t e;
+
+    /* count the cells of each component; room for them and their pieces */
     for (c = 0; c <= p->count; c++) p->first[c] = 0;
     for (e = 0; e < cells; e++)
         if (m->next_label[e] >= 0 && phi[e] < edge && phi[e] > -edge) p->first[m->next_label[e] + 1]++;
@@ -1010,6 +1030,8 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
     column.array = (void **)&m->piece;
     column.size = sizeof *m->piece;
     FSI__LS_TRY(fsi__ls_hold(run->s->context, &column, 1, &m->piece_capacity, pieces));
+
+    /* fill the band, by component */
     for (e = 0; e < cells; e++)
         if (m->next_label[e] >= 0 && phi[e] < edge && phi[e] > -edge) {
             fsi__ls_cell *cell = &m->band[p->first[m->next_label[e]]++];
@@ -1020,6 +1042,8 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
         }
     for (c = p->count; c > 0; c--) p->first[c] = p->first[c - 1]; /* filling moved each to the beginning of the next */
     p->first[0] = 0;
+
+    /* pieces */
     for (c = k = 0; c < p->count; c++)
         for (at = p->first[c]; at < p->first[c + 1]; at += FSI__LS_PIECE, k++) {
             m->piece[k].component = c;
@@ -1085,7 +1109,7 @@ static int fsi__ls_correct(fsi__ls_run *run)
     return left;
 }
 
-/* What is missing from the targets, at most 0.2 dx times the surface in a substep: `first`, the first time in it. */
+/* Volumes missing from the targets, at most 0.2 dx times the surface in a substep; first: 1: the first time in it. */
 static void fsi__ls_find_missing(fsi__ls_run *run, int first)
 {
     fsi__ls_impl *m = run->m;
@@ -1157,7 +1181,7 @@ FSI_API fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
     return fsi__ls_correct_volumes(run, 0, &again);
 }
 
-/* What volumes are missing, for who puts them right in place of fsi__ls_keep_volumes. */
+/* The missing volumes, for a caller that corrects them instead of fsi__ls_keep_volumes. */
 FSI_API fsi_status fsi__ls_open_volumes(fsi__ls_run *run)
 {
     FSI__LS_TRY(fsi__ls_collect_band(run));
@@ -1279,8 +1303,8 @@ static fsi_status fsi__ls_measure_motion(fsi__ls_run *run)
     return fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, m->trial_u, fsi__ls_psi(m), m->trial.shape);
 }
 
-/* What a solid that bears the pressure of a cell gives to the component there: `gain` times that, below 0 where it is
-   above the cell. */
+/* Momentum that a solid transfers to the component of a cell whose pressure it bears: `gain` times that pressure; gain
+   < 0 if the solid is above the cell. */
 static void fsi__ls_push_back(fsi__ls_run *run, const fsi_field *pressure, long long cell, int axis, double gain)
 {
     const int label = run->m->trial_label[cell];
@@ -1379,8 +1403,8 @@ static void fsi__ls_mark_touching(const fsi__ls_run *run)
             m->trial.motion[m->trial_label[e]].touches = 1;
 }
 
-/* What all kin lack, at most what a push can give; 0 where one of them is open or none touches an obstacle. Shapes are
-   measured. */
+/* Momentum that all kin lack, bounded by FSI__LS_MOST_PUSH; 0 where one of them is open or none touches an obstacle.
+   Needs measured shapes. */
 static void fsi__ls_add_lacks(const fsi__ls_run *run)
 {
     fsi__ls_parts *p = &run->m->trial;

@@ -1,4 +1,4 @@
-/* fsi_levelset_state.h - what a level-set liquid is: its desc, its state, and what a step of it works with.
+/* fsi_levelset_state.h - desc and state of a level-set liquid, and the working data of its steps.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -7,8 +7,8 @@
    WHAT IS IN HERE (search for >>)
       >>desc             fsi_levelset_desc: size, gravity, tension, viscosity, sides, schemes
       >>what there is    fsi_levelset, which you read: fields, components, droplets, stats
-      >>stages           for fsi's own headers, not for you: what a step works with, which fsi_levelset_walls.h,
-                         fsi_levelset_parts.h and fsi_levelset.h share; then the little that all three call
+      >>stages           for fsi's own headers, not for you: the working data of a step, which fsi_levelset_walls.h,
+                         fsi_levelset_parts.h and fsi_levelset.h share, and functions that all three call
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
    PRECISION: fields in fsi_real, sums and volumes in double.
@@ -35,36 +35,37 @@ typedef struct fsi_levelset_desc {
     fsi_real dx;               /* edge of a cell [m]; default 1.0/64 */
     fsi_vec3 origin;           /* lower corner of the box [m]; default 0 */
     fsi_real density;          /* [kg/m^3]; default 1000 */
-    fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: none but that of advection */
+    fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: only the numerical one of advection */
     fsi_real surface_tension;  /* gamma [N/m]; default 0 */
     fsi_levelset_tension tension; /* default JUMP */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81) */
-    fsi_acceleration_fn *acceleration; /* of the liquid, beside gravity, as it depends on place and time; default NULL:
-                                          none. Asked at the faces and cells in and next to liquid, for the middle of
-                                          each substep, and for its beginning, which chooses its length. COUPLED bodies
-                                          have theirs by body->force. Not saved; not in potential_energy. In 2D its z is
-                                          not looked at */
+    fsi_acceleration_fn *acceleration; /* of the liquid, added to gravity, a function of place and time; default NULL:
+                                          none. Evaluated at the faces and cells in and next to liquid, at the middle of
+                                          each substep, and at its beginning to choose its length. COUPLED bodies get
+                                          theirs by body->force. Not saved; not in potential_energy. In 2D its z is
+                                          ignored */
     void *acceleration_user;   /* its first argument; default NULL */
     unsigned char open_side[6];/* of the box, x-, x+, y-, y+, z-, z+: 1: liquid leaves there against air of pressure 0;
                                   default 0: a wall */
     unsigned char no_slip[6];  /* walls of the box where viscosity > 0: 1 (default): the liquid sticks, 0: it slides */
     fsi_real contact_angle;    /* of the walls of the box, through the liquid [degrees], 10 to 170; default 90 */
     int release;               /* 1 (default): at the rim of the liquid, where air can get in, walls of the box,
-                                  obstacles and PRESCRIBED bodies do not pull at it by more than surface_tension (1 +
-                                  cos contact_angle)/dx; 0: liquid leaves them only as its surface moves along them.
-                                  COUPLED bodies always hold it, and so do all beside the shell of fsi_couple.h */
+                                  obstacles and PRESCRIBED bodies release liquid that they would pull at by more than
+                                  surface_tension (1 + cos contact_angle)/dx; 0: liquid leaves them only as its surface
+                                  moves along them. COUPLED bodies never release it, nor do walls beside the shell of
+                                  fsi_couple.h */
     fsi_real cfl;              /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 4;
                                   default 0.7 */
     fsi_real capillary_cfl;    /* nor longer than this times sqrt(density dx^3/(4 pi surface_tension)), 0.05 to 5;
                                   default 1. Up to 1 (2D: 1.5) short waves are stable; longer substeps damp them at the
                                   price of a second projection */
     int max_substeps;          /* of one call; default 50 */
-    int conserve_volume;       /* default 1: each component keeps its volume; 0: what advection loses is lost */
-    int time_order;            /* of the motion of velocities; default 2: vortices and waves keep their energy; 1: the
-                                  longer the substeps, the more they lose */
+    int conserve_volume;       /* default 1: each component keeps its volume; 0: volume errors of advection remain */
+    int time_order;            /* of velocities; default 2: vortices and waves keep their energy; 1: they lose more, the
+                                  longer the substeps are */
     fsi_grid_scheme velocity_scheme, phi_scheme; /* advection; default CUBIC; LINEAR blurs and takes about a tenth less
                                                     time, see docs/levelset.md */
-    double pressure_tolerance; /* divergence left by the first projection, as a share of the largest before; default
+    double pressure_tolerance; /* divergence left by the first projection, relative to the largest before; default
                                   1e-6 */
     int max_iters;             /* of a pressure solve; default 200: beyond that a step fails with
                                   FSI_ERROR_CONVERGENCE */
@@ -77,13 +78,13 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void); /* fills every field 
 
 /* A connected piece of liquid. */
 typedef struct fsi_levelset_component {
-    double target;             /* volume that it is to have [m^3]; 2D: area [m^2] */
-    fsi_grid_component shape;  /* what its surface encloses now */
+    double target;             /* target volume [m^3]; 2D: area [m^2] */
+    fsi_grid_component shape;  /* measured on its present surface */
 } fsi_levelset_component;
 
-/* Liquid that the grid cannot hold: what a film thinner than half a cell, or a drop smaller than a cell, leaves where
-   its cells become air. It flies as a point, lies down on walls and obstacles, and joins liquid that it touches, or
-   others, once they are enough for a drop of radius dx. */
+/* Liquid too small for the grid, from films thinner than half a cell and drops smaller than a cell whose cells became
+   air. A droplet flies as a point, comes to rest on walls and obstacles, and rejoins liquid that it touches, or forms a
+   drop with other droplets once they suffice for a radius of dx. */
 typedef struct fsi_levelset_droplet {
     fsi_vec3 position, velocity;      /* [m], [m/s] */
     double volume;                    /* [m^3]; 2D: area [m^2] */
@@ -94,24 +95,23 @@ typedef struct fsi_levelset_stats {
     int substeps;
     int blocks;                       /* at the end */
     int pressure_iterations, volume_iterations, viscosity_iterations, smoothing_iterations;
-    double divergence;                /* largest left over by a projection [1/s] */
-    int degraded;                     /* 1: max_substeps left substeps longer than they should be, or some were
-                                         `thinned` */
-    int released;                     /* faces of walls and obstacles that let go */
+    double divergence;                /* largest after a projection [1/s] */
+    int degraded;                     /* 1: max_substeps made substeps longer than asked, or some were `thinned` */
+    int released;                     /* faces of walls and obstacles that released liquid */
     int thinned;                      /* substeps whose viscosity did not converge and was lowered: see
                                          fsi_levelset_step */
-    int splits, merges;               /* components that came from one, and that went into one */
+    int splits, merges;               /* of components: new ones by splitting, and those lost by merging */
     double volume, target;            /* of all components and droplets, at the end [m^3] */
-    double droplet_volume;            /* of the droplets alone, which both contain [m^3] */
-    double volume_error;              /* (volume - target - lost_volume) over all liquid that there was: target,
-                                         lost_volume, left_volume and what sinks took, but for those removed since. What
-                                         is lost stays in it */
-    double lost_volume;               /* since creation: of droplets that an obstacle came down on, and, without
+    double droplet_volume;            /* of the droplets alone, included in both [m^3] */
+    double volume_error;              /* (volume - target - lost_volume) relative to all liquid so far: target,
+                                         lost_volume, left_volume and the totals of sinks, except those removed since.
+                                         Lost volume stays in it */
+    double lost_volume;               /* since creation: of droplets covered by an obstacle and, without
                                          conserve_volume, of components that vanished [m^3] */
     double left_volume;               /* through open sides of the box, since creation [m^3] */
-    double advection_loss;            /* what components had too much (< 0: lacked) after advection, before it was put
-                                         right [m^3]: its errors, and what set_volume asks for and a substep cannot give
-                                         at once */
+    double advection_loss;            /* excess volume of components (< 0: deficit) after advection, before the
+                                         correction [m^3]: errors of advection, and the part of a change by set_volume
+                                         that exceeds one substep */
     double smoothed_error;            /* largest |S - V0| / V0 after an optimisation */
     double max_speed, cfl;            /* at the end [m/s]; max_speed * substep / dx */
     double momentum[3];               /* of components and droplets [kg m/s], at the end */
@@ -122,22 +122,22 @@ typedef struct fsi_levelset_stats {
     long long allocs;
 } fsi_levelset_stats;
 
-/* A liquid. Read everything; write only what is marked. Fields and arrays are others after every call that changes the
-   liquid: fetch them anew (`value` of fields also after one that had no memory). */
+/* A liquid. Read everything; write only what is marked. Pointers to fields and arrays change in every call that changes
+   the liquid: fetch them anew (`value` of fields also after a call that had no memory). */
 typedef struct fsi_levelset {
     uint32_t cookie;
     fsi_context *context;             /* never NULL */
     fsi_levelset_desc desc;           /* as given; set_desc and shift_origin change it */
     fsi_grid *grid;                   /* which blocks there are; read only */
     const fsi_field *phi;             /* at cells [m]: negative in the liquid, distance to its surface up to 8 dx, +-8
-                                         dx beyond; in obstacles it goes on as interpolation beside them wants it,
-                                         negative too: fsi_levelset_phi_at does not */
+                                         dx beyond; extrapolated into obstacles, where it may be negative too (not so
+                                         fsi_levelset_phi_at) */
     fsi_field *u[3];                  /* on faces [m/s]; yours to write between steps; 2D: u[2] is NULL */
     const fsi_field *pressure;        /* at cells, of the last step [Pa]; 0 outside of the liquid */
     const int *label;                 /* entries of cells: component, also of the cells around it; -1 none */
     int component_count;
     const fsi_levelset_component *component;
-    int droplet_count;                /* phi, labels and components say nothing of droplets: draw them beside the
+    int droplet_count;                /* droplets are not in phi, labels and components: draw them in addition to the
                                          surface, as balls of their volume */
     const fsi_levelset_droplet *droplet;
     double time;                      /* [s] */
@@ -147,12 +147,12 @@ typedef struct fsi_levelset {
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
-typedef struct fsi__ls_run fsi__ls_run; /* what a call works with; one a liquid where stages are called from outside */
+typedef struct fsi__ls_run fsi__ls_run; /* working data of a call; one a liquid where stages are called from outside */
 
-/* A liquid as the driver of its stages sees it. Pointers follow what stages do; fields have the grid of the liquid.
-   Read only, unless said otherwise. */
+/* A liquid as the driver of its stages sees it. Stages update the pointers; fields have the grid of the liquid. Read
+   only, unless said otherwise. */
 typedef struct fsi__ls_view {
-    double dt, done;              /* of the substep: its length [s]; share of the call when it ends */
+    double dt, done;              /* of the substep: its length [s]; fraction of the call's dt when it ends */
     int substeps;                 /* closed so far */
     fsi_field *trial_phi;         /* [m] where the substep begins; from regrid on where it ends */
     fsi_field *next_phi;          /* from advect_surface to regrid: where it ends; may be written, from follow on by
@@ -165,21 +165,20 @@ typedef struct fsi__ls_view {
     const unsigned char *cell;    /* entries: fsi_pressure_flow's kinds of cells, from open_projection on */
     const unsigned char *known[3]; /* entries: 1: the velocity of that face is prescribed; from hold_viscous on */
     unsigned char *shore;         /* entries, between close_projection and finish_projection: 1: air beside liquid,
-                                     whose faces will change; write 2: but none gets faster than the fastest is */
+                                     whose faces will change; write 2: no face gets faster than the fastest is */
     const int *trial_label, *next_label; /* entries: component of trial_phi; of next_phi, from follow on; -1: none */
     int parts, next_parts;        /* components of each */
-    const double *target;         /* parts: volume that each is to have [m^3; 2D: m^2] */
+    const double *target;         /* parts: target volume of each [m^3; 2D: m^2] */
     fsi_pressure *solver;
 } fsi__ls_view;
 
 #define FSI__LS_BAND 8   /* phi is a distance this many cells from the surface */
 #define FSI__LS_GRAIN 16 /* blocks a task */
-#define FSI__LS_TIE 1e-3 /* [dx] what is as near as that to a solid's surface is in it */
-#define FSI__LS_UNLIKE 100 /* substeps as much shorter do not tell how pressure accelerates the next one */
-#define FSI__LS_FASTEST 1e9  /* [m/s]: what is given as faster is taken for a mistake; what liquid that is squeezed out
-                                reaches, */
-#define FSI__LS_BURST 1e12   /* and what u and states may hold; */
-#define FSI__LS_RUNAWAY (sizeof(fsi_real) == 8 ? 1e30 : 1e15) /* what a step may come to, whatever it was given */
+#define FSI__LS_TIE 1e-3 /* [dx] points nearer than this to a solid's surface count as inside */
+#define FSI__LS_UNLIKE 100 /* pressure is not carried on from a substep shorter by this ratio */
+#define FSI__LS_FASTEST 1e9  /* [m/s] largest speed that a caller may give; squeezed liquid may become faster: */
+#define FSI__LS_BURST 1e12   /* largest speed in u and in states */
+#define FSI__LS_RUNAWAY (sizeof(fsi_real) == 8 ? 1e30 : 1e15) /* largest speed within a step */
 #define FSI__LS_SAVED 4 /* numbers of a state behind its head: time, lost, left, carry_dt */
 #define FSI__LS_TRY(call) do { fsi_status status_ = (call); if (status_ != FSI_OK) return status_; } while (0)
 
@@ -189,18 +188,18 @@ enum { FSI__LS_AGAIN, FSI__LS_FIRST, FSI__LS_LAST };
 typedef struct fsi__ls_parts {
     int count, capacity;
     double *target;                      /* volume [m^3] */
-    double *cells;                       /* that are linked to old components */
-    int *parents;                        /* how many */
+    double *cells;                       /* linked to old components */
+    int *parents;                        /* number of these */
     int *first;                          /* its cells in the band; one more stands at the end */
-    double *leaving;                     /* what goes through open sides in this substep [m^3] */
-    struct fsi__ls_fix *fix;             /* how far its volume is corrected */
-    double *owed;                        /* 3 each: momentum over density that it lacks between substeps [m^4/s; 2D:
+    double *leaving;                     /* outflow through open sides in this substep [m^3] */
+    struct fsi__ls_fix *fix;             /* state of its volume correction */
+    double *owed;                        /* 3 each: momentum over density still missing after a substep [m^4/s; 2D:
                                             m^3/s] */
     struct fsi__ls_motion *motion;       /* its momentum within one */
     fsi_grid_component *shape;
 } fsi__ls_parts;
 
-/* What a call works with, fsi_levelset_step or another one. */
+/* Working data of a call, fsi_levelset_step or another one. */
 struct fsi__ls_run {
     fsi_levelset *s;
     struct fsi__ls_impl *m;
@@ -208,26 +207,25 @@ struct fsi__ls_run {
     const char *function;                /* that was called, for messages */
     fsi_levelset_stats stats;
     double time, dt;                     /* at the beginning of the substep; of it */
-    double length, done;                 /* of the call [s], 0: it is none of fsi_levelset_step; share of it when the
+    double length, done;                 /* dt of the call [s], 0: not fsi_levelset_step; fraction of it when the
                                             substep ends */
     double left;                         /* of the call when the substep ends [s] */
-    int joint;                           /* others' velocities are solved for together with the liquid's */
+    int joint;                           /* velocities of solids are solved for together with the liquid's */
     int balanced;                        /* the momentum due to each component is known: fsi__ls_expect_momentum */
     int which;                           /* projection: FSI__LS_FIRST, AGAIN or LAST */
     double clock;                        /* of the last lap */
     double lost_volume, left_volume;
     int axis;
-    int smooth;                          /* the substep is too long for surface tension by itself */
+    int smooth;                          /* the substep exceeds the capillary limit */
     double face_keep, face_add;          /* of a step of the smoothing */
-    int released;                        /* faces of walls that have let go in this substep */
-    int fills;                           /* targets are what components lack or have too much, as long as shapes are
-                                            filled */
+    int released;                        /* faces of walls that released liquid in this substep */
+    int fills;                           /* targets are deficits or excesses of components, while shapes are filled */
     int flush;                           /* pass of fsi__ls_wet_solids, else 0 */
-    int flipped;                         /* cells that changed sides when volumes were put right */
-    double divergence;                   /* [1/s] that the first projection left: what the second one is to reach */
+    int flipped;                         /* cells whose phi changed sign in the volume correction */
+    double divergence;                   /* [1/s] left by the first projection: the aim of the second one */
     double carry_dt, half;               /* of the substep that `carry` is of, 0: none; half of this one's dt over it */
     double keep, add;                    /* of fsi__ls_weigh_carry */
-    double before;                       /* volume that components are to have before an edit [m^3] */
+    double before;                       /* sum of target volumes before an edit [m^3] */
     double saved[FSI__LS_SAVED];         /* of a state that was read */
     const fsi_field *looked;            /* by fsi__ls_look_for_nan */
 };
@@ -236,34 +234,33 @@ struct fsi__ls_run {
 typedef struct fsi__ls_impl {
     fsi__ls_run run;                     /* of stages that are called from outside */
     fsi__ls_view view;
-    unsigned moves;                      /* steps of some time, loads and shifts of the origin so far: who is coupled
-                                            with it sees what he did not do */
+    unsigned moves;                      /* steps with dt > 0, loads and shifts of the origin so far: a coupling detects
+                                            those that are not its own */
     fsi_context own_context;
     fsi_pressure *solver;
     fsi_viscosity *viscosity;
     fsi_grid_surface *surface;           /* for pictures */
-    /* The state, as the caller sees it; the trial that a call works on, which becomes the state when the call succeeds;
-       what a substep makes next. */
+    /* The state, as the caller sees it; the trial of a call, which becomes the state when the call succeeds; the result
+       of a substep. */
     fsi_field *phi, *trial_phi, *next_phi, *u[3], *trial_u[3], *next_u[3], *pressure, *trial_pressure;
     fsi_field *curvature;                /* times the surface tension [Pa], of the surface where the substep began: from
                                             fsi__ls_force to its end */
     fsi_field *trust;                    /* in it, 0.01 to 1: low where phi has a ridge */
     fsi_field *spare;                    /* pressure of a later projection until it is added, distances to a sink or a
-                                            solid that is gone */
+                                            removed solid */
     int *label, *trial_label, *next_label; /* an int an entry */
-    int *later_label;                    /* takes the place of a state's label that has become too small; else NULL */
+    int *later_label;                    /* replaces a state's label that has become too small; else NULL */
     int label_room;                      /* blocks that the state's label has room for, the others have `room` */
     fsi__ls_parts parts, trial, next;
     unsigned char *cell, *known[3];      /* a byte an entry: kinds of cells for the pressure solver; faces whose
                                             velocity is known */
     unsigned char *let_go;               /* likewise: of fsi_pressure_flow; read while run->released > 0 only */
-    struct fsi__ls_rim *rim;             /* faces of walls that air can get to */
+    struct fsi__ls_rim *rim;             /* faces of walls that air can reach */
     int rim_count, rim_capacity;
-    unsigned char *shore;                /* likewise: air beside liquid; from advection until volumes are put right:
+    unsigned char *shore;                /* likewise: air beside liquid; from advection until volumes are corrected:
                                             liquid so far; behind the last projection: faces that obstacles cover */
     int room;                            /* blocks that these arrays have room for */
-    unsigned char *wanted, *before;      /* a byte a place of a block: those that are asked for, that there were before
-                                            the call */
+    unsigned char *wanted, *before;      /* a byte a place of a block: blocks that are needed; those before the call */
     int *uniform, *next_uniform;         /* of labels, a block: the only one in it, -1 none, -2 several */
     fsi_levelset_component *component;   /* what the caller sees */
     int component_capacity;
@@ -281,9 +278,9 @@ typedef struct fsi__ls_impl {
     double *sum;                         /* one a task */
     int sum_capacity;
     double lost_volume, left_volume, kinetic_energy;
-    double told_error;                   /* volume_error in the last message that told it, 0: it was in order since; no
-                                            state */
-    fsi_field *carry[3], *trial_carry[3]; /* time_order 2: what pressure did to u in the last substep after advection
+    double told_error;                   /* volume_error in the last message about it; 0 once it is below 1 %; not
+                                            part of the state */
+    fsi_field *carry[3], *trial_carry[3]; /* time_order 2: change of u by pressure in the last substep after advection
                                              [m/s]; else NULL */
     fsi_field *carried, *trial_carried;  /* that pressure [Pa], 0 in cells at the surface */
     double carry_dt;                     /* of that substep */
@@ -302,11 +299,12 @@ typedef struct fsi__ls_impl {
     int fresh_blocks;                    /* in new blocks only */
 } fsi__ls_impl;
 
+/* 1: made by fsi_levelset_create of this version and precision. */
 FSI_API int fsi__is_levelset(const fsi_levelset *s);
-/* A number that must lie between lo and hi. */
+/* Checks that x lies between lo and hi. Errors: ARGUMENT, NAN (name it). */
 FSI_API fsi_status fsi__ls_check_number(fsi_context *context, const char *fn, const char *name, double x, double lo,
     double hi);
-/* Length of a velocity, which may be of any size. */
+/* Length of a velocity, without overflow. */
 FSI_API double fsi__ls_speed(fsi_vec3 v);
 /* Room for `count` rows of scratch and at least one, whose contents are lost when it grows. */
 FSI_API fsi_status fsi__ls_hold(fsi_context *context, const fsi__column *columns, int column_count, int *capacity,
@@ -316,12 +314,12 @@ FSI_API void fsi__ls_each_block(fsi__ls_run *run, fsi__range_fn *fn); /* in task
 
 /* desc.acceleration at x, and whether it is finite. */
 FSI_API int fsi__ls_acceleration(const fsi_levelset *s, fsi_vec3 x, double time, double a[3]);
-/* Says that it is not; returns NAN. */
+/* Reports that it is not; returns NAN. */
 FSI_API fsi_status fsi__ls_bad_acceleration(const fsi_levelset *s, const char *function, fsi_vec3 x, double time);
 FSI_API fsi_vec3 fsi__ls_entry_position(const fsi_grid *g, fsi_grid_place place, int e); /* world axes [m] */
 
-/* Cells that phi and u are carried into solids, and into the air: as far as anything moves, and what interpolation
-   looks at. */
+/* Cells by which phi and u are extrapolated into solids and air: the largest displacement, plus the stencil of
+   interpolation. */
 FSI_FN int fsi__ls_reach(const fsi_levelset_desc *d)
 {
     const int cfl = (int)ceil((double)d->cfl) + 2;

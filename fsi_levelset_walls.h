@@ -1,4 +1,4 @@
-/* fsi_levelset_walls.h - walls of a level-set liquid: obstacles that cut its grid, and walls that let go of it.
+/* fsi_levelset_walls.h - walls of a level-set liquid: obstacles that cut its grid, and walls that release it.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -6,9 +6,9 @@
 
    WHAT IT DOES
       Closed meshes that rest, move, or are fixed to bodies cut faces and cells of the grid. The projection sees the
-      shares of faces that they cover and gives them impulses; level set, velocities and curvature go on into them. At
-      the rim of the liquid, where air gets between, walls let go of what they would pull at. docs/levelset.md derives
-      both.
+      fractions of faces that they cover and gives them impulses; level set, velocities and curvature are extrapolated
+      into them. At the rim of the liquid, where air can get between, walls release liquid that they would pull at.
+      docs/levelset.md derives both.
    WHAT IS IN HERE (search for >>)
       >>obstacle: its desc;  >>stages  for fsi's own headers, not for you;  then >>obstacles  >>walls that let go
    MACROS: those of fsi.h.
@@ -23,8 +23,8 @@
 /* ---- >>obstacle: its desc ---------------------------------------------------------------------------------------- */
 
 /* A CLOSED mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be
-   removed first. It keeps liquid out, or in when it was made as a container. What is thinner than a cell may be passed
-   through. Every step sweeps it from where the last step left it:
+   removed first. It keeps liquid out, or in when it was made as a container. Liquid may pass through parts thinner than
+   a cell. Every step sweeps it from where the last step left it:
       by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move or fsi_mesh_move_rigid,
                       by less than 60 degrees a step (corners move in straight lines)
       by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid,
@@ -39,8 +39,8 @@
 typedef struct fsi_levelset_obstacle_desc {
     uint32_t cookie;
     const fsi_mesh *mesh;
-    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
-                                moment; the mesh itself is not looked at any more */
+    fsi_body *body;          /* default NULL. The mesh is fixed to body->pose as both are when it is added; the mesh is
+                                not read after that */
     int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1. The
                                 wall is where the mesh is: to 0.03 dx where it lies along the grid, to 0.1 dx where it
                                 is tilted */
@@ -50,9 +50,9 @@ FSI_API fsi_levelset_obstacle_desc fsi_levelset_default_obstacle_desc(void); /* 
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
-#define FSI__LS_FLUSH 0.02 /* [dx] liquid that is as near as that to a solid, along it, touches it */
+#define FSI__LS_FLUSH 0.02 /* [dx] a surface of the liquid along a solid and nearer than this touches it */
 
-/* Where a mesh is nearest to one of the faces that it covers; face -2: nobody has asked. */
+/* The point of a mesh nearest to one of the faces that it covers; face -2: not computed yet. */
 typedef struct fsi__ls_foot {
     int face;
     fsi_real bary[3];
@@ -63,22 +63,23 @@ typedef struct fsi__ls_obstacle {
     fsi_levelset_obstacle_desc desc;
     int id, vertex_count;
     int moves;                     /* in this call */
-    fsi_mesh *shadow;              /* stands where the trial has it: */
+    fsi_mesh *shadow;              /* the mesh at its place in the trial: */
     fsi_pose now;                  /* with a body: its pose there */
-    double stands;                 /* without: the share of the call's way */
+    double stands;                 /* without: the fraction of the call's motion */
     fsi_vec3 *rest;                /* vertex_count: with a body in its axes, else where the last step left them [m] */
     double reach;                  /* with a body: of the farthest vertex from its centre [m] */
     fsi_pose at;                   /* of its body, where the last step left it */
     fsi_body work;                 /* copy of its body; COUPLED: moves along; PRESCRIBED: sweeps from `at` */
     fsi_grid_faces *faces;         /* that it covers */
-    int stale_faces;               /* they are to be found again */
+    int stale_faces;               /* they must be found again */
     fsi_real *velocity;            /* of the solid at its faces, normal to them [m/s] */
     fsi__ls_foot *foot;            /* without a body: of its faces */
     int velocity_capacity;         /* of these two */
     double slope;                  /* grad phi . n at it, n out of the solid: cosine of the contact angle */
     fsi_vec3 impulse, moment, spin;/* by the liquid in this call; moment about the world's origin, spin about the body's
                                       centre [N s, N m s] */
-    fsi_vec3 carry[2], trial_carry[2]; /* time_order 2: impulse and spin by `carried`, as for velocities */
+    fsi_vec3 carry[2], trial_carry[2]; /* time_order 2: impulse and spin by `carried`, the pressure kept for the
+                                          next substep */
     fsi_vec3 force, torque;        /* means over the last step */
 } fsi__ls_obstacle;
 
@@ -88,14 +89,14 @@ typedef struct fsi__ls_face_job {
     fsi__ls_obstacle *o;
 } fsi__ls_face_job;
 
-/* A face of a wall that air can get to. */
+/* A face of a wall that air can reach. */
 typedef struct fsi__ls_rim {
     int cell, face, side, let_go; /* side: of the cell, where the solid is */
     int obstacle, number;         /* whose face it is, and which of its faces; -1: a wall of the box */
     double angle;                 /* of contact [degrees] */
-    double start, stop;           /* velocity at the face before the projection; its part normal to the solid, which
-                                     that stops if it holds */
-    double pull, force;           /* acceleration by gravity and desc.acceleration: that part of it, and its size */
+    double start, stop;           /* velocity at the face before the projection; its part normal to the solid, which the
+                                     projection stops unless the wall releases the liquid */
+    double pull, force;           /* acceleration by gravity and desc.acceleration: its normal part, its magnitude */
     double solid;                 /* velocity of the solid at the face, as the last solve left it */
 } fsi__ls_rim;
 
@@ -103,7 +104,7 @@ FSI_FN int fsi__ls_is_coupled(const fsi__ls_obstacle *o) { return o->desc.body &
 
 FSI_FN int fsi__ls_face_axis(const fsi_grid_faces *f, int k) { return k < f->first[1] ? 0 : (k < f->first[2] ? 1 : 2); }
 
-/* Has the wall or obstacle at the face below cell e let go? */
+/* 1: the wall or obstacle at the face below cell e has released the liquid. */
 FSI_FN int fsi__ls_has_let_go(const fsi__ls_run *run, int e, int axis)
 {
     return run->released > 0 && run->m->let_go[e] >> axis & 9;
@@ -112,7 +113,7 @@ FSI_FN int fsi__ls_has_let_go(const fsi__ls_run *run, int e, int axis)
 /* Distance to solids for fsi_grid_volumes. */
 FSI_FN const fsi_field *fsi__ls_psi(const fsi__ls_impl *m) { return m->obstacle_count > 0 ? m->psi : NULL; }
 
-/* Share of a cell that is no solid. */
+/* Fraction of a cell that is no solid. */
 FSI_FN double fsi__ls_clear_share(const fsi__ls_run *run, size_t e)
 {
     const double share = run->m->obstacle_count > 0 ? 0.5 + (double)run->m->psi->value[e] / (double)run->grid->dx : 1;
@@ -130,7 +131,7 @@ typedef struct fsi__ls_solid {
 
 /* Bodies and meshes as they are at the beginning of a call that lasts dt seconds. */
 FSI_API void fsi__ls_begin_obstacles(fsi__ls_run *run);
-/* Before the first projection of a substep: bodies feel all but the liquid. */
+/* Before the first projection of a substep: accelerates bodies by all forces but the liquid's. */
 FSI_API void fsi__ls_push_bodies(fsi__ls_run *run);
 /* Speed of the fastest point of an obstacle [m/s]. */
 FSI_API fsi_status fsi__ls_obstacle_speed(const fsi__ls_run *run, double *fastest);
@@ -138,63 +139,63 @@ FSI_API fsi_status fsi__ls_obstacle_speed(const fsi__ls_run *run, double *fastes
 FSI_API void fsi__ls_run_faces(fsi__ls_face_job *job, int grain, double work, fsi__range_fn *fn);
 /* Such a loop: their velocities. */
 FSI_API void fsi__ls_face_velocities(void *arg, int chunk, int begin, int end);
-/* A body that a step can use, if there is one; `self` is the number of the obstacle that it carries. */
+/* Checks a body, or NULL, for use in a step; `self`: number of the obstacle that it carries. */
 FSI_API fsi_status fsi__ls_check_body(const fsi_levelset *s, const fsi_body *body, int id, int self,
     const char *function);
 FSI_API fsi_status fsi__ls_check_bodies(const fsi_levelset *s, const char *function); /* those of all obstacles */
-/* What was made for other blocks than there are now is out of date. Looked at before a call ends too: blocks that went
-   may come back. */
+/* Marks as out of date what was made for other blocks than the present ones. Called before a call ends too: removed
+   blocks may come back. */
 FSI_API void fsi__ls_notice_blocks(fsi__ls_impl *m, const fsi_grid *g);
-/* psi = the smallest of the distances to all obstacles, owner the number of the obstacle that it is the distance to. */
+/* psi = the smallest distance to any obstacle, owner the number of that obstacle. */
 FSI_API void fsi__ls_find_solids(fsi__ls_run *run);
-/* The faces that each obstacle covers. */
+/* Finds the faces that each obstacle covers. */
 FSI_API fsi_status fsi__ls_find_faces(fsi__ls_run *run);
-/* The obstacles as the pressure solver wants them. */
+/* Adds the obstacles to flow, as solids of the pressure solver. */
 FSI_API void fsi__ls_offer_solids(fsi__ls_run *run, fsi_pressure_flow *flow);
-/* Obstacles have their share in what velocities carry along, or momentum would be lost. They get it before the last
-   projection. */
+/* time_order 2: gives obstacles, before the last projection, their part of the impulse that velocities carry along;
+   without it momentum would be lost. */
 FSI_API void fsi__ls_carry_obstacles(fsi__ls_run *run, double weight);
-/* sum: of the shares that all obstacles cover of each face across `axis` that one of them covers, at least 1. */
+/* sum: total fraction of each face across `axis` covered by obstacles, at least 1; written for covered faces only. */
 FSI_API void fsi__ls_add_shares(const fsi__ls_run *run, int axis, fsi_real *sum);
-/* After a substep: what the pressure that is carried on pushes obstacles with, as fsi_pressure_solid counts it. */
+/* After a substep: impulses on obstacles of the pressure carried to the next substep, as fsi_pressure_solid counts
+   them. */
 FSI_API void fsi__ls_keep_obstacles(fsi__ls_run *run);
-/* What the projection did to obstacles. */
+/* Adds the projection's impulses to obstacles. */
 FSI_API void fsi__ls_take_impulses(fsi__ls_run *run);
-/* Faces of axis run->axis that are all solid are not known: velocities go on into them. */
+/* Faces of axis run->axis that are all solid become unknown: velocities are extrapolated into them. */
 FSI_API void fsi__ls_forget_solid_faces(const fsi__ls_run *run);
-/* Velocities that go on into solids: their part normal to the solid is its own, where liquid sticks all of them is. */
+/* Velocities inside solids: extrapolated, with the normal part of the solid; where liquid sticks, the solid's. */
 FSI_API void fsi__ls_slip(fsi__ls_run *run);
-/* For blocks: curvature inside a solid is that of the cell opposite: what phi goes on with there is no measure of
-   it. */
+/* For blocks: curvature inside a solid is that of the cell opposite, as the extrapolated phi does not give it. */
 FSI_API void fsi__ls_extend_curvature(void *arg, int chunk, int begin, int end);
-/* After a fill, or when solids have changed: next_phi has no surface where liquid is flush with a solid. Beside the rim
-   of such a surface phi is the distance to it until it is found anew without: then it can go on straight. */
+/* After a fill, or when solids have changed: removes the surface of next_phi where liquid is flush with a solid. Beside
+   its rim phi is the distance to that surface until redistancing without it: then phi continues straight. */
 FSI_API fsi_status fsi__ls_wet_solids(fsi__ls_run *run);
-/* After advection: obstacles move, next_phi goes on into them. */
+/* After advection: moves obstacles, and extrapolates next_phi into them. */
 FSI_API fsi_status fsi__ls_enter_solids(fsi__ls_run *run);
-/* Cells that are no part of any component, NULL: all may be. */
+/* Mask of the cells inside obstacles, which belong to no component; NULL: there are no obstacles. */
 FSI_API const unsigned char *fsi__ls_mask(fsi__ls_run *run);
-/* Beyond a wall of the box phi goes on with the slope of its contact angle. box: gathered with one cell around. */
+/* Extrapolates phi beyond walls of the box with the slope of the contact angle. box: gathered with one cell around. */
 FSI_API void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box);
 
-/* The faces that obstacles cover, bit a of an entry: axis a. */
+/* Marks the faces that obstacles cover, bit a of an entry: axis a. */
 FSI_API void fsi__ls_mark_covered_faces(const fsi__ls_run *run, unsigned char *covered);
-/* Faces of walls that air can get to: those may let go. */
+/* Finds the faces of walls that air can reach: those may release liquid. */
 FSI_API fsi_status fsi__ls_find_rims(fsi__ls_run *run);
-/* Where a gap opens by more than a tenth of a cell in a substep the surface comes off the solid, which it does at the
-   nearest centre out of it: nearer it has no place on the grid. */
+/* Where a gap opens by more than a tenth of a cell in a substep, the surface leaves the solid, at the nearest cell
+   centre outside of it: the grid does not resolve less. */
 FSI_API void fsi__ls_open_gaps(fsi__ls_run *run);
 
-FSI_API int fsi__ls_solids(const fsi_levelset *s);
+FSI_API int fsi__ls_solids(const fsi_levelset *s);                    /* number of obstacles */
 FSI_API fsi__ls_solid fsi__ls_solid_of(const fsi_levelset *s, int k); /* k: 0 to fsi__ls_solids - 1 */
-/* Who else moves a COUPLED body says its velocity [m/s], spin [rad/s], and where it is when the substep ends; pose
-   NULL: stays. */
+/* Sets a COUPLED body that another solver moves: velocity [m/s], spin [rad/s], pose at the end of the substep; pose
+   NULL: unchanged. */
 FSI_API void fsi__ls_set_body(fsi__ls_run *run, int k, fsi_vec3 velocity, fsi_vec3 spin, const fsi_pose *pose);
 
-/* Speed of the fastest point of a body that reaches so far [m] from its centre, however fast it is [m/s]. */
+/* Largest speed of a point of a body, `reach` [m] from its centre at most, without overflow [m/s]. */
 FSI_API double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach);
 
-/* The liquid alone, with walls that let go: fsi__ls_open_projection's flow, solved. */
+/* Solves the flow of fsi__ls_open_projection for the liquid alone, with walls that release liquid. */
 FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *flow);
 
 #endif /* FSI_LEVELSET_WALLS_H */
@@ -212,10 +213,10 @@ FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *f
 /* In a substep, names without their fsi__ls_:
 
       before the first projection   push_bodies: forces other than the liquid's
-      open_projection               find_solids: psi; find_faces; offer_solids; find_rims: where walls may let go
+      open_projection               find_solids: psi; find_faces; offer_solids; find_rims: where walls may release
       solve_pressure                fsi_pressure_project; judge_rims, let_go
-      close_projection              take_impulses; slip: velocities go on into solids
-      advect                        open_gaps; enter_solids: obstacles move, phi goes on into them */
+      close_projection              take_impulses; slip: velocities inside solids
+      advect                        open_gaps; enter_solids: obstacles move, phi is extrapolated into them */
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_levelset_state.h"
@@ -243,7 +244,7 @@ FSI_API fsi_levelset_obstacle_desc fsi_levelset_default_obstacle_desc(void)
 
 static int fsi__ls_same_pose(const fsi_pose *a, const fsi_pose *b) { return memcmp(a, b, sizeof *a) == 0; }
 
-/* Puts an obstacle where it is a share of the call's way on. */
+/* Moves an obstacle to its place after a fraction of the call's motion. */
 static void fsi__ls_stand(fsi__ls_impl *m, fsi__ls_obstacle *o, double share)
 {
     const fsi_pose pose = fsi__ls_is_coupled(o) ? o->work.pose : fsi_body_pose_at(&o->work, (fsi_real)share);
@@ -426,6 +427,8 @@ FSI_API fsi_status fsi__ls_check_body(const fsi_levelset *s, const fsi_body *bod
     fsi_mat3 world;
     double off, tilt;
     int k;
+
+    /* the body itself, and how far it is */
     if (!body) return FSI_OK;
     FSI__LS_TRY(fsi_body_check(s->context, body, id));
     off = (double)fsi_v3_norm(body->pose.position);
@@ -435,12 +438,16 @@ FSI_API fsi_status fsi__ls_check_body(const fsi_levelset *s, const fsi_body *bod
         return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off,
                          "the body of obstacle %d is %g from the origin", id, off);
     if (s->desc.dim == 2) FSI__LS_TRY(fsi__ls_check_plane(s, body, id, function));
+
+    /* COUPLED: one obstacle only */
     if (body->mode != FSI_BODY_COUPLED) return FSI_OK;
     for (k = 0; k < m->obstacle_count; k++)
         if (k != self && m->obstacle[k].desc.body == body)
             return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, m->obstacle[k].id,
                              "the body of obstacle %d is COUPLED and carries obstacle %d already", id,
                              m->obstacle[k].id);
+
+    /* 2D: z must be a principal axis */
     if (s->desc.dim == 3) return FSI_OK;
     world = fsi_body_world_tensor(body->pose.orientation, body->inertia);
     tilt = fabs((double)world.m[2]) > fabs((double)world.m[5]) ? fabs((double)world.m[2]) : fabs((double)world.m[5]);
@@ -490,8 +497,8 @@ static void fsi__ls_measure_obstacle(const fsi__ls_impl *m, int b, int k, fsi_fi
     }
 }
 
-/* Distances of a block: to the obstacles that rest only when it is new, which its background tells; to those that move
-   also when one did. */
+/* Distances in blocks: to obstacles at rest only in new blocks, which hold the background; to moving ones also when one
+   has moved. */
 static void fsi__ls_measure_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -505,12 +512,16 @@ static void fsi__ls_measure_blocks(void *arg, int chunk, int begin, int end)
         const size_t first = (size_t)b * cells;
         const int fresh = m->still_psi->value[first] > limit;
         if (!fresh && !m->stale_psi) continue;
+
+        /* distance to obstacles at rest */
         for (e = first; e < first + cells && fresh; e++) {
             m->still_psi->value[e] = limit;
             m->still_owner->value[e] = 0;
         }
         for (k = 0; k < m->obstacle_count && fresh; k++)
             if (!m->obstacle[k].moves) fsi__ls_measure_obstacle(m, b, k, m->still_psi, m->still_owner);
+
+        /* and to those that move */
         memcpy(m->psi->value + first, m->still_psi->value + first, cells * sizeof(fsi_real));
         memcpy(m->owner->value + first, m->still_owner->value + first, cells * sizeof(fsi_real));
         for (k = 0; k < m->obstacle_count; k++)
@@ -563,10 +574,13 @@ FSI_API void fsi__ls_offer_solids(fsi__ls_run *run, fsi_pressure_flow *flow)
     for (k = 0; k < m->obstacle_count; k++) {
         fsi__ls_obstacle *o = job.o = &m->obstacle[k];
         fsi_pressure_solid *p = &m->solid[k];
+
         memset(p, 0, sizeof *p);
         p->faces = o->faces;
         if (o->desc.body) p->center = o->now.position;
         p->coupled = fsi__ls_is_coupled(o);
+
+        /* COUPLED: mass, inertia and velocity; others: the velocity at each face */
         if (p->coupled) {
             p->mass = (double)o->work.mass;
             p->inverse_inertia = fsi_body_world_tensor(o->work.pose.orientation, fsi_m3_inverse(o->work.inertia));
@@ -636,8 +650,11 @@ FSI_API void fsi__ls_keep_obstacles(fsi__ls_run *run)
     const fsi_grid *g = run->grid;
     const double dx = (double)g->dx, area = run->dt * dx * (g->dim == 3 ? dx : 1);
     int a, k, f;
+
     for (k = 0; k < run->m->obstacle_count; k++)
         run->m->obstacle[k].trial_carry[0] = run->m->obstacle[k].trial_carry[1] = fsi_v3(0, 0, 0);
+
+    /* along each axis: pressure difference across covered faces times the area that the obstacle covers */
     for (a = 0; a < g->dim && run->m->obstacle_count > 0; a++) {
         fsi__ls_add_shares(run, a, run->m->spare->value);
         for (k = 0; k < run->m->obstacle_count; k++) {
@@ -645,6 +662,8 @@ FSI_API void fsi__ls_keep_obstacles(fsi__ls_run *run)
             const fsi_vec3 center = o->desc.body ? o->now.position : fsi_v3(0, 0, 0),
                            n = fsi_v3(a == 0, a == 1, a == 2);
             double push = 0, spin[3] = { 0, 0, 0 };
+
+            /* force and torque of the faces */
             for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
                 const int e = o->faces->entry[f];
                 const double share = (double)o->faces->solid[f] / (double)run->m->spare->value[e];
@@ -657,6 +676,7 @@ FSI_API void fsi__ls_keep_obstacles(fsi__ls_run *run)
                 spin[1] += p * (double)arm.y;
                 spin[2] += p * (double)arm.z;
             }
+
             o->trial_carry[0] = fsi_v3_madd(o->trial_carry[0], (fsi_real)push, n);
             o->trial_carry[1] = fsi_v3_add(o->trial_carry[1],
                 fsi_v3(g->dim == 3 ? (fsi_real)spin[0] : 0, g->dim == 3 ? (fsi_real)spin[1] : 0, (fsi_real)spin[2]));
@@ -689,8 +709,8 @@ FSI_API void fsi__ls_forget_solid_faces(const fsi__ls_run *run)
     }
 }
 
-/* Of what goes on into a solid, the part normal to it is the solid's own, u - n (n . (u - v)); where liquid sticks all
-   of it is. */
+/* Velocity at faces inside a solid: u - n (n . (u - v)), v the solid's, as its normal part is the solid's; v where
+   liquid sticks. */
 static void fsi__ls_slip_faces(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_face_job *job = (const fsi__ls_face_job *)arg;
@@ -704,13 +724,19 @@ static void fsi__ls_slip_faces(void *arg, int chunk, int begin, int end)
         const int axis = fsi__ls_face_axis(faces, f), e = faces->entry[f];
         const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), e);
         fsi_vec3 n, v, off;
+
+        /* faces not all solid, or where the solid has let go, keep the liquid's velocity */
         job->o->velocity[f] = run->m->trial_u[axis]->value[e];
         if (!(faces->solid[f] > (fsi_real)0.999) || fsi__ls_has_let_go(run, e, axis)) continue;
+
+        /* where liquid sticks, and deep inside: the solid's velocity */
         v = fsi__ls_solid_velocity(run, job->o, f, x);
         if (sticks || run->m->psi->value[e] < deep) {
             job->o->velocity[f] = fsi__ls_component(v, axis);
             continue;
         }
+
+        /* else its normal part alone */
         fsi_grid_sample_spline(run->m->psi, x, &n);
         n = fsi_v3_unit(n);
         off = fsi_v3_sub(fsi_grid_sample_velocity(run->m->trial_u, x), v);
@@ -899,8 +925,8 @@ FSI_API void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box)
 
 /* ---- >>walls that let go ----------------------------------------------------------------------------------------- */
 
-/* Walls that let go. A wall pushes liquid, and pulls at it through the liquid only: where air gets between both, it
-   does not,
+/* Walls that let go, that is, release the liquid. A wall pushes liquid, and pulls at it through the liquid only: where
+   air gets between both, it does not,
 
        p >= -gamma (1 + cos angle)/dx   or   p = 0 and u.n <= 0        at the wall's face, n into the wall,
 
@@ -914,9 +940,9 @@ FSI_API void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box)
                                                                  the rim
 
    Inside, and where there is no air, liquid keeps what pressure it has. A film under a ceiling is peeled at sqrt(g dx)
-   so, which goes to nothing on finer grids: there the surface itself runs in along the wall, at half sqrt(g h)
-   (Benjamin 1968), and waves on the film drip. The solve is made with walls that hold, and repeated, at most thrice,
-   with the faces that would pull let go and those that would be run into held. */
+   so, which tends to 0 on finer grids: there the surface itself runs in along the wall, at half sqrt(g h)
+   (Benjamin 1968), and waves on the film drip. The solve begins with walls that hold, and is repeated, at most three
+   times, with the faces that would pull let go and those that liquid would enter held. */
 
 #define FSI__LS_RELEASES 3
 
@@ -1111,7 +1137,7 @@ static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
     return changed;
 }
 
-/* The velocities before the projection, which next_u has kept, and the faces that have let go. */
+/* Restores the velocities before the projection, kept in next_u, and marks the faces that have let go. */
 static void fsi__ls_let_go(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
