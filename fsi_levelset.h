@@ -570,7 +570,7 @@ static fsi_status fsi__ls_accelerate(fsi__ls_run *run)
     int chunks, k;
     fsi__grid_light(run->grid, FSI__LS_GRAIN, 150, fsi__ls_add_gravity, run);
     if (!run->s->desc.acceleration) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
+    FSI__TRY(fsi__ls_grow_sums(run, &chunks));
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
         fsi__ls_each_block(run, fsi__ls_accelerate_blocks);
         for (k = 0; k < chunks; k++)
@@ -856,7 +856,7 @@ static fsi_status fsi__ls_extrapolate(fsi__ls_run *run)
         fsi__ls_each_block(run, fsi__ls_known_faces);
         fsi__ls_forget_solid_faces(run);
         fsi__ls_hold_nozzles(run, run->axis, run->m->known[run->axis]);
-        FSI__LS_TRY(fsi_grid_extrapolate(run->m->trial_u[run->axis], run->m->known[run->axis], reach));
+        FSI__TRY(fsi_grid_extrapolate(run->m->trial_u[run->axis], run->m->known[run->axis], reach));
     }
     fsi__ls_slip(run);
     fsi__ls_hold_faces(run);
@@ -962,11 +962,11 @@ static fsi_status fsi__ls_fill_flow(fsi__ls_run *run, fsi_pressure_flow *flow)
 
     /* solids, nozzles, and kinds of cells */
     fsi__ls_find_solids(run);
-    FSI__LS_TRY(fsi__ls_find_faces(run));
+    FSI__TRY(fsi__ls_find_faces(run));
     fsi__ls_offer_solids(run, flow);
     fsi__ls_each_block(run, fsi__ls_kinds);
     fsi__ls_mark_nozzles(run);
-    FSI__LS_TRY(fsi__ls_find_rims(run));
+    FSI__TRY(fsi__ls_find_rims(run));
     fsi__ls_hold_faces(run);
 
     if (first && d->surface_tension > 0 && d->tension == FSI_LEVELSET_TENSION_JUMP) {
@@ -989,7 +989,7 @@ FSI_API fsi_status fsi__ls_close_projection(fsi__ls_run *run)
     if (run->divergence > run->stats.divergence) run->stats.divergence = run->divergence;
     run->stats.pressure_iterations += t->iters;
     fsi__ls_lap(run, &run->stats.seconds_pressure);
-    FSI__LS_TRY(fsi__ls_extrapolate(run));
+    FSI__TRY(fsi__ls_extrapolate(run));
     fsi__ls_each_block(run, fsi__ls_mark_shore);
     return FSI_OK;
 }
@@ -1051,7 +1051,7 @@ static fsi_status fsi__ls_number_faces(fsi__ls_run *run)
     for (b = count = 0; b < g->block_count; b++) {
         fsi_grid_corner(g, b, corner);
         if (m->face_capacity - count < g->block_cells)
-            FSI__LS_TRY(fsi__room(run->s->context, columns, 3, count, &m->face_capacity, count + 16 * g->block_cells,
+            FSI__TRY(fsi__room(run->s->context, columns, 3, count, &m->face_capacity, count + 16 * g->block_cells,
                 run->function));
         for (c = 0; c < g->block_cells; c++) {
             const double phi = fsi__ls_face_phi(run, b, c, corner);
@@ -1185,7 +1185,7 @@ static void fsi__ls_smooth_axis(fsi__ls_run *run)
 FSI_API fsi_status fsi__ls_smooth(fsi__ls_run *run)
 {
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
-        FSI__LS_TRY(fsi__ls_number_faces(run));
+        FSI__TRY(fsi__ls_number_faces(run));
         fsi__ls_each_face(run, 20, fsi__ls_link_faces);
         fsi__ls_smooth_axis(run);
     }
@@ -1302,7 +1302,7 @@ FSI_API fsi_status fsi__ls_thicken(fsi__ls_run *run)
         status = fsi_viscosity_solve(m->viscosity, &flow);
         run->stats.viscosity_iterations += m->viscosity->iterations;
     }
-    FSI__LS_TRY(status);
+    FSI__TRY(status);
     if (tries > 1) run->s->context->error = before; /* the step goes on */
     run->stats.thinned += tries > 1;
     run->stats.degraded |= tries > 1;
@@ -1407,7 +1407,7 @@ static fsi_status fsi__ls_make_room(fsi_levelset *s, const char *function)
     fsi__column columns[FSI__LS_ENTRIES];
     if (m->room > 0 && s->grid->block_count <= m->room) return FSI_OK; /* an empty liquid has them too */
     fsi__ls_entry_columns(s, columns);
-    FSI__LS_TRY(fsi__grow(s->context, columns, FSI__LS_ENTRIES, 0, &m->room, capacity > 0 ? capacity : 1, function));
+    FSI__TRY(fsi__grow(s->context, columns, FSI__LS_ENTRIES, 0, &m->room, capacity > 0 ? capacity : 1, function));
     m->built_count = -1;
     return FSI_OK;
 }
@@ -1518,7 +1518,7 @@ static fsi_status fsi__ls_carve(fsi__ls_drain *job, double offset)
     int c;
     job->offset = offset;
     fsi__grid_light(run->grid, FSI__LS_GRAIN, 150, fsi__ls_carve_blocks, job);
-    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->next.shape));
+    FSI__TRY(fsi_grid_volumes(m->next_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->next.shape));
     for (c = 0, job->taken = 0; c < m->trial.count; c++)
         job->taken += m->trial.shape[c].volume - m->next.shape[c].volume;
     return FSI_OK;
@@ -1536,7 +1536,7 @@ static fsi_status fsi__ls_carve_at_most(fsi__ls_drain *job, double deepest, doub
     if (!(most > 0)) return fsi__ls_carve(job, hi);
     for (round = 0; round < 30 && hi - lo > 1e-4 * dx && !(job->taken <= most && job->taken >= 0.999 * most); round++) {
         double off;
-        FSI__LS_TRY(fsi__ls_carve(job, round % 4 == 3 ? (lo + hi) / 2 : lo + (hi - lo) * over / (over - under)));
+        FSI__TRY(fsi__ls_carve(job, round % 4 == 3 ? (lo + hi) / 2 : lo + (hi - lo) * over / (over - under)));
         off = pow(job->taken > 0 ? job->taken : 0, power) - aim;
         if (off > 0) {
             if (last > 0) under /= 2;
@@ -1610,7 +1610,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
 
     /* distance to the sink; droplets in it go first */
     job.run = run;
-    FSI__LS_TRY(fsi__ls_find_sink(&job, &sink->desc));
+    FSI__TRY(fsi__ls_find_sink(&job, &sink->desc));
     fsi__ls_drain_droplets(&job, sink);
     depth = fsi__ls_depth_of_sink(run);
     if (!(depth > 0)) {
@@ -1619,12 +1619,12 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
     }
 
     /* cut all liquid in it, or as deep as the rate allows */
-    FSI__LS_TRY(fsi__ls_grow_parts(run, m->trial.count));
-    FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
-    FSI__LS_TRY(fsi__ls_carve(&job, 0));
+    FSI__TRY(fsi__ls_grow_parts(run, m->trial.count));
+    FSI__TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
+    FSI__TRY(fsi__ls_carve(&job, 0));
     sink->trial.pending = rate > 0 ? sink->trial.pending + rate * run->dt : 0;
     if (rate > 0 && job.taken > sink->trial.pending) {
-        FSI__LS_TRY(fsi__ls_carve_at_most(&job, depth, sink->trial.pending));
+        FSI__TRY(fsi__ls_carve_at_most(&job, depth, sink->trial.pending));
         sink->trial.pending -= job.taken;
     } else sink->trial.pending = 0; /* what a sink does not use is not saved up */
     if (!(job.taken > 0)) return FSI_OK;
@@ -1632,7 +1632,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
     /* lower the targets, and find the components of what is left */
     sink->trial.total += fsi__ls_lower_targets(m);
     for (e = 0; e < end; e++) m->shore[e] = m->trial_phi->value[e] < 0; /* where droplets of what vanishes are */
-    FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
+    FSI__TRY(fsi__ls_follow_components(run, 0, 0));
     fsi__ls_take_next(m);
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     return FSI_OK;
@@ -1641,7 +1641,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
 static fsi_status fsi__ls_drain_all(fsi__ls_run *run)
 {
     int k;
-    for (k = 0; k < run->m->sink_count; k++) FSI__LS_TRY(fsi__ls_drain_sink(run, &run->m->sink[k]));
+    for (k = 0; k < run->m->sink_count; k++) FSI__TRY(fsi__ls_drain_sink(run, &run->m->sink[k]));
     fsi__ls_lap(run, &run->stats.seconds_volume);
     return FSI_OK;
 }
@@ -1760,7 +1760,7 @@ static fsi_status fsi__ls_advect_velocity(fsi__ls_run *run)
     for (a = 0; a < 3; a++) known[a] = m->known[a];
     run->half = run->carry_dt * FSI__LS_UNLIKE >= run->dt ? run->dt / (2 * run->carry_dt) : 0;
     fsi__ls_weigh_carry(run, run->half, 1);
-    FSI__LS_TRY(fsi_grid_advect_velocity(from, m->trial_u, (fsi_real)run->dt, run->s->desc.velocity_scheme, 2, known,
+    FSI__TRY(fsi_grid_advect_velocity(from, m->trial_u, (fsi_real)run->dt, run->s->desc.velocity_scheme, 2, known,
                                          m->next_u));
     fsi__ls_weigh_carry(run, 1, -1);
     return FSI_OK;
@@ -1773,7 +1773,7 @@ FSI_API fsi_status fsi__ls_open_projection(fsi__ls_run *run, int which, fsi_pres
         fsi__ls_weigh_carry(run, 1, -1);
         fsi__ls_carry_obstacles(run, run->m->trial_carry[0] ? run->half : 0);
     }
-    FSI__LS_TRY(fsi__ls_fill_flow(run, flow));
+    FSI__TRY(fsi__ls_fill_flow(run, flow));
     fsi__ls_show(run);
     return FSI_OK;
 }
@@ -1799,9 +1799,9 @@ FSI_API void fsi__ls_finish_projection(fsi__ls_run *run)
 static fsi_status fsi__ls_project(fsi__ls_run *run, int which)
 {
     fsi_pressure_flow flow;
-    FSI__LS_TRY(fsi__ls_open_projection(run, which, &flow));
-    FSI__LS_TRY(fsi__ls_solve_pressure(run, &flow));
-    FSI__LS_TRY(fsi__ls_close_projection(run));
+    FSI__TRY(fsi__ls_open_projection(run, which, &flow));
+    FSI__TRY(fsi__ls_solve_pressure(run, &flow));
+    FSI__TRY(fsi__ls_close_projection(run));
     fsi__ls_finish_projection(run);
     return FSI_OK;
 }
@@ -1817,7 +1817,7 @@ FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run)
         fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     }
     fsi__ls_each_block(run, fsi__ls_mark_band);
-    FSI__LS_TRY(fsi_grid_advect(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell, m->next_phi));
+    FSI__TRY(fsi_grid_advect(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell, m->next_phi));
     fsi__ls_show(run);
     return FSI_OK;
 }
@@ -1827,13 +1827,13 @@ FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
-    FSI__LS_TRY(fsi__ls_advect_velocity(run));
+    FSI__TRY(fsi__ls_advect_velocity(run));
     fsi__ls_fill_nozzles(run);
     if (fsi__ls_is_open(d)) fsi__ls_each_block(run, fsi__ls_let_air_in);
     fsi__ls_open_gaps(run);
     fsi__ls_lap(run, &run->stats.seconds_advection);
-    FSI__LS_TRY(fsi__ls_enter_solids(run));
-    FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
+    FSI__TRY(fsi__ls_enter_solids(run));
+    FSI__TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
     fsi__ls_lap(run, &run->stats.seconds_distance);
     return FSI_OK;
 }
@@ -1843,12 +1843,12 @@ FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     run->flipped = 0;
-    FSI__LS_TRY(fsi__ls_fly(run));
-    FSI__LS_TRY(fsi__ls_follow_components(run, 1, run->s->desc.conserve_volume || m->trial_droplet_count > 0));
+    FSI__TRY(fsi__ls_fly(run));
+    FSI__TRY(fsi__ls_follow_components(run, 1, run->s->desc.conserve_volume || m->trial_droplet_count > 0));
     fsi__ls_take_up(run);
     fsi__ls_drop_foundlings(run);
     memset(m->shore, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
-    if (run->s->desc.conserve_volume) FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, FSI__LS_BAND));
+    if (run->s->desc.conserve_volume) FSI__TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, FSI__LS_BAND));
     fsi__ls_show(run);
     return FSI_OK;
 }
@@ -1859,7 +1859,7 @@ FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     fsi__ls_take_next(m);
     if (run->flipped > 0) { /* cells joined or left a component: it may have split or merged */
-        FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
+        FSI__TRY(fsi__ls_follow_components(run, 0, 0));
         fsi__ls_take_next(m);
     }
     fsi__ls_show(run);
@@ -1871,9 +1871,9 @@ FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run)
 static fsi_status fsi__ls_relabel(fsi__ls_run *run)
 {
     int count;
-    FSI__LS_TRY(fsi__ls_make_room(run->s, run->function));
+    FSI__TRY(fsi__ls_make_room(run->s, run->function));
     fsi__ls_find_solids(run);
-    FSI__LS_TRY(fsi_grid_label(run->m->trial_phi, fsi__ls_mask(run), run->m->trial_label, &count));
+    FSI__TRY(fsi_grid_label(run->m->trial_phi, fsi__ls_mask(run), run->m->trial_label, &count));
     return fsi_grid_grow_labels(run->m->trial_label, run->m->trial_phi, 3);
 }
 
@@ -1886,15 +1886,15 @@ FSI_API fsi_status fsi__ls_force(fsi__ls_run *run)
     const fsi_levelset_desc *d = &run->s->desc;
     const int tension = d->surface_tension > 0, delta = tension && d->tension == FSI_LEVELSET_TENSION_DELTA;
     run->smooth = tension && run->dt > (d->dim == 3 ? 1.0001 : 1.5001) * fsi__ls_capillary_time(d);
-    FSI__LS_TRY(fsi__ls_accelerate(run));
+    FSI__TRY(fsi__ls_accelerate(run));
     fsi__ls_push_bodies(run);
     if (tension) fsi__ls_each_block_long(run, fsi__ls_curvatures);
     if (tension && run->m->obstacle_count > 0) fsi__ls_each_block(run, fsi__ls_extend_curvature);
     if (delta) fsi__ls_each_block(run, fsi__ls_push);
     if (delta && run->smooth) {
         fsi__ls_each_block(run, fsi__ls_kinds);
-        FSI__LS_TRY(fsi__ls_extrapolate(run));
-        FSI__LS_TRY(fsi__ls_smooth(run));
+        FSI__TRY(fsi__ls_extrapolate(run));
+        FSI__TRY(fsi__ls_smooth(run));
     }
     fsi__ls_show(run);
     return FSI_OK;
@@ -1914,13 +1914,13 @@ FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int a;
-    FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
+    FSI__TRY(fsi__ls_make_blocks(run, 1));
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     for (a = 0; a < run->grid->dim; a++) fsi__ls_swap_fields(&m->trial_u[a], &m->next_u[a]);
-    FSI__LS_TRY(fsi__ls_relabel(run));
+    FSI__TRY(fsi__ls_relabel(run));
     fsi__ls_lap(run, &run->stats.seconds_other);
-    FSI__LS_TRY(fsi__ls_keep_momentum(run));
-    FSI__LS_TRY(fsi__ls_drain_all(run));
+    FSI__TRY(fsi__ls_keep_momentum(run));
+    FSI__TRY(fsi__ls_drain_all(run));
     fsi__ls_show(run);
     return FSI_OK;
 }
@@ -1929,38 +1929,38 @@ FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run)
 static fsi_status fsi__ls_substep(fsi__ls_run *run)
 {
     /* forces, first projection, capillary smoothing */
-    FSI__LS_TRY(fsi__ls_force(run));
-    FSI__LS_TRY(fsi__ls_project(run, FSI__LS_FIRST));
+    FSI__TRY(fsi__ls_force(run));
+    FSI__TRY(fsi__ls_project(run, FSI__LS_FIRST));
     if (fsi__ls_smooths(run)) {
-        FSI__LS_TRY(fsi__ls_smooth(run));
-        FSI__LS_TRY(fsi__ls_project(run, FSI__LS_AGAIN));
+        FSI__TRY(fsi__ls_smooth(run));
+        FSI__TRY(fsi__ls_project(run, FSI__LS_AGAIN));
     }
     FSI__LS_AFTER_PHASE(run, 0);
 
     /* viscosity */
     if (run->s->desc.viscosity > 0) {
         fsi__ls_hold_viscous(run);
-        FSI__LS_TRY(fsi__ls_thicken(run));
-        FSI__LS_TRY(fsi__ls_project(run, FSI__LS_AGAIN));
+        FSI__TRY(fsi__ls_thicken(run));
+        FSI__TRY(fsi__ls_project(run, FSI__LS_AGAIN));
     }
     FSI__LS_AFTER_PHASE(run, 1);
 
     /* advection */
-    FSI__LS_TRY(fsi__ls_expect_momentum(run));
-    FSI__LS_TRY(fsi__ls_advect_surface(run));
-    FSI__LS_TRY(fsi__ls_advect(run));
+    FSI__TRY(fsi__ls_expect_momentum(run));
+    FSI__TRY(fsi__ls_advect_surface(run));
+    FSI__TRY(fsi__ls_advect(run));
     FSI__LS_AFTER_PHASE(run, 2);
 
     /* components and their volumes */
-    FSI__LS_TRY(fsi__ls_follow(run));
-    if (run->s->desc.conserve_volume) FSI__LS_TRY(fsi__ls_keep_volumes(run));
-    FSI__LS_TRY(fsi__ls_settle(run));
+    FSI__TRY(fsi__ls_follow(run));
+    if (run->s->desc.conserve_volume) FSI__TRY(fsi__ls_keep_volumes(run));
+    FSI__TRY(fsi__ls_settle(run));
     FSI__LS_AFTER_PHASE(run, 3);
 
     /* blocks for the new surface, last projection */
-    FSI__LS_TRY(fsi__ls_regrid(run));
-    FSI__LS_TRY(fsi__ls_project(run, FSI__LS_LAST));
-    FSI__LS_TRY(fsi__ls_owe_momentum(run));
+    FSI__TRY(fsi__ls_regrid(run));
+    FSI__TRY(fsi__ls_project(run, FSI__LS_LAST));
+    FSI__TRY(fsi__ls_owe_momentum(run));
     FSI__LS_AFTER_PHASE(run, 4);
     return FSI_OK;
 }
@@ -1992,8 +1992,8 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
     int k;
     /* first of all: what a failure goes back to */
     for (p = 0; p < places; p++) m->before[p] = run->grid->index[p] >= 0;
-    FSI__LS_TRY(fsi__ls_make_room(run->s, run->function));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, m->parts.count));
+    FSI__TRY(fsi__ls_make_room(run->s, run->function));
+    FSI__TRY(fsi__ls_grow_parts(run, m->parts.count));
     for (k = 0; k < m->emitter_count; k++) m->emitter[k].trial = m->emitter[k].flow;
     for (k = 0; k < m->sink_count; k++) m->sink[k].trial = m->sink[k].flow;
     for (k = 0; k < m->parts.count; k++) m->trial.leaving[k] = 0;
@@ -2005,7 +2005,7 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
     }
     fsi__ls_forget_motion(&m->trial);
     m->trial_droplet_count = 0;
-    FSI__LS_TRY(fsi__ls_grow_droplets(run, m->droplet_count));
+    FSI__TRY(fsi__ls_grow_droplets(run, m->droplet_count));
     m->trial_droplet_count = m->droplet_count;
     if (m->droplet_count > 0) memcpy(m->trial_droplet, m->droplet, (size_t)m->droplet_count * sizeof *m->droplet);
     fsi__grid_light(run->grid, FSI__LS_GRAIN, 700, fsi__ls_copy_state, run);
@@ -2110,7 +2110,7 @@ static fsi_status fsi__ls_find_energy(fsi__ls_run *run)
 {
     const double dx = (double)run->grid->dx;
     int chunks, k;
-    FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
+    FSI__TRY(fsi__ls_grow_sums(run, &chunks));
     fsi__ls_each_block_long(run, fsi__ls_energies);
     for (k = 0, run->m->kinetic_energy = 0; k < chunks; k++) run->m->kinetic_energy += run->m->sum[k];
     run->m->kinetic_energy *= (double)run->s->desc.density * dx * dx * (run->grid->dim == 3 ? dx : 1);
@@ -2136,16 +2136,16 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     int a, count;
     fsi__ls_swap_fields(&m->next_phi, &m->trial_phi);
-    FSI__LS_TRY(fsi__ls_make_blocks(run, 0));
+    FSI__TRY(fsi__ls_make_blocks(run, 0));
     /* of droplets that a sink made */
-    if (run->grid->block_count > m->room) FSI__LS_TRY(fsi__ls_make_room(run->s, run->function));
+    if (run->grid->block_count > m->room) FSI__TRY(fsi__ls_make_room(run->s, run->function));
     fsi__ls_notice_blocks(m, run->grid);
-    FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->trial_label, &count));
-    FSI__LS_TRY(fsi_grid_grow_labels(m->trial_label, m->next_phi, 3));
-    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, count, m->trial_u, fsi__ls_psi(m), m->trial.shape));
-    FSI__LS_TRY(fsi__ls_find_energy(run));
+    FSI__TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->trial_label, &count));
+    FSI__TRY(fsi_grid_grow_labels(m->trial_label, m->next_phi, 3));
+    FSI__TRY(fsi_grid_volumes(m->next_phi, m->trial_label, count, m->trial_u, fsi__ls_psi(m), m->trial.shape));
+    FSI__TRY(fsi__ls_find_energy(run));
     /* last: the caller sees where they stand */
-    FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, run->function));
+    FSI__TRY(fsi__ls_grow_components(run->s, m->trial.count, run->function));
     fsi__ls_swap_fields(&m->next_phi, &m->phi);
     fsi__ls_swap_fields(&m->trial_pressure, &m->pressure);
     fsi__ls_swap_fields(&m->trial_carried, &m->carried);
@@ -2267,7 +2267,7 @@ static void fsi__ls_look_for_nan(void *arg, int chunk, int begin, int end)
 static fsi_status fsi__ls_check_entries(fsi__ls_run *run, const fsi_field *f, const char *end)
 {
     int chunks, k;
-    FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
+    FSI__TRY(fsi__ls_grow_sums(run, &chunks));
     run->looked = f;
     fsi__grid_light(run->grid, FSI__LS_GRAIN, 180, fsi__ls_look_for_nan, run);
     for (k = 0; k < chunks; k++) {
@@ -2288,7 +2288,7 @@ static fsi_status fsi__ls_check_entries(fsi__ls_run *run, const fsi_field *f, co
 static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
 {
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++)
-        FSI__LS_TRY(fsi__ls_check_entries(run, run->m->u[run->axis], ""));
+        FSI__TRY(fsi__ls_check_entries(run, run->m->u[run->axis], ""));
     return FSI_OK;
 }
 
@@ -2298,9 +2298,9 @@ static fsi_status fsi__ls_check_result(fsi__ls_run *run)
     static const char *const end = " after the step";
     int k;
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
-        FSI__LS_TRY(fsi__ls_check_entries(run, run->m->trial_u[run->axis], end));
+        FSI__TRY(fsi__ls_check_entries(run, run->m->trial_u[run->axis], end));
         if (run->m->trial_carry[run->axis])
-            FSI__LS_TRY(fsi__ls_check_entries(run, run->m->trial_carry[run->axis], end));
+            FSI__TRY(fsi__ls_check_entries(run, run->m->trial_carry[run->axis], end));
     }
     for (k = 0; k < run->m->trial_droplet_count; k++) {
         const double speed = fsi__ls_speed(run->m->trial_droplet[k].velocity);
@@ -2313,7 +2313,7 @@ static fsi_status fsi__ls_check_result(fsi__ls_run *run)
 static fsi_status fsi__ls_find_speed(fsi__ls_run *run)
 {
     int chunks, k;
-    FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
+    FSI__TRY(fsi__ls_grow_sums(run, &chunks));
     fsi__ls_each_block(run, fsi__ls_speeds);
     run->stats.max_speed = fsi__ls_emitter_speed(run->m);
     for (k = 0; k < chunks; k++)
@@ -2347,12 +2347,12 @@ FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed)
     double count, strongest, fastest = 0;
 
     /* everything that moves */
-    FSI__LS_TRY(fsi__ls_open_emitters(run));
-    FSI__LS_TRY(fsi__ls_condense(run));
-    FSI__LS_TRY(fsi__ls_find_speed(run));
-    FSI__LS_TRY(fsi__ls_obstacle_speed(run, &fastest));
+    FSI__TRY(fsi__ls_open_emitters(run));
+    FSI__TRY(fsi__ls_condense(run));
+    FSI__TRY(fsi__ls_find_speed(run));
+    FSI__TRY(fsi__ls_obstacle_speed(run, &fastest));
     fastest = fmax(fmax(fastest, speed), run->stats.max_speed);
-    FSI__LS_TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
+    FSI__TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
 
     /* as many substeps of one length as it asks for */
     count = ceil(run->left / fsi__ls_largest_dt(d, fastest, strongest) - 1e-6); /* what suggest_dt rounded */
@@ -2410,7 +2410,7 @@ FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, con
 {
     fsi__ls_run *run = &((fsi__ls_impl *)s->impl)->run;
     fsi_status status;
-    FSI__LS_TRY(fsi__ls_check_bodies(s, fn));
+    FSI__TRY(fsi__ls_check_bodies(s, fn));
     *run = fsi__ls_make_run(s);
     run->length = run->left = dt;
     run->joint = joint;
@@ -2426,9 +2426,9 @@ FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, con
 /* The trial becomes the state. On failure nothing has changed. */
 static fsi_status fsi__ls_commit_step(fsi__ls_run *run)
 {
-    FSI__LS_TRY(fsi__ls_find_speed(run));
+    FSI__TRY(fsi__ls_find_speed(run));
     run->stats.cfl = run->stats.max_speed * run->dt / (double)run->s->desc.dx;
-    FSI__LS_TRY(fsi__ls_check_result(run));
+    FSI__TRY(fsi__ls_check_result(run));
     return fsi__ls_commit(run);
 }
 
@@ -2463,8 +2463,8 @@ FSI_API fsi_status fsi__ls_end_step(fsi__ls_run *run, fsi_status status)
 static fsi_status fsi__ls_run_substeps(fsi__ls_run *run)
 {
     while (fsi__ls_left(run)) {
-        FSI__LS_TRY(fsi__ls_open(run, 0));
-        FSI__LS_TRY(fsi__ls_substep(run));
+        FSI__TRY(fsi__ls_open(run, 0));
+        FSI__TRY(fsi__ls_substep(run));
         fsi__ls_close(run);
     }
     return FSI_OK;
@@ -2475,8 +2475,8 @@ FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt)
     static const char *const fn = "fsi_levelset_step";
     fsi__ls_run *run;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__check_dt(s->context, dt, fn));
-    FSI__LS_TRY(fsi__ls_begin_step(s, (double)dt, 0, fn, &run));
+    FSI__TRY(fsi__check_dt(s->context, dt, fn));
+    FSI__TRY(fsi__ls_begin_step(s, (double)dt, 0, fn, &run));
     return fsi__ls_end_step(run, fsi__ls_run_substeps(run));
 }
 
@@ -2567,7 +2567,7 @@ static fsi_status fsi__ls_fill_targets(fsi__ls_run *run)
     int c;
     for (c = 0; c < m->trial.count; c++) m->trial.target[c] -= m->trial.shape[c].volume;
     run->fills = 1;
-    FSI__LS_TRY(fsi__ls_follow_components(run, 0, 1));
+    FSI__TRY(fsi__ls_follow_components(run, 0, 1));
     run->fills = 0;
     for (c = 0; c < m->next.count; c++) m->next.target[c] = fmax(m->next.target[c] + m->next.shape[c].volume, 0);
     fsi__ls_take_next(m);
@@ -2581,13 +2581,13 @@ static fsi_status fsi__ls_pour(fsi__ls_run *run, const fsi__ls_shape *shape, fsi
     run->released = 0; /* faces have other numbers then */
     memcpy(m->next_phi->value, m->trial_phi->value,
            (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
-    FSI__LS_TRY(shape->emitter ? fsi__ls_add_nozzle(run, shape->emitter) : fsi__ls_fill_shape(m->next_phi, shape));
-    FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
-    FSI__LS_TRY(fsi__ls_make_room(run->s, shape->function));
-    FSI__LS_TRY(fsi__ls_relabel(run));
-    FSI__LS_TRY(fsi__ls_wet_solids(run));
-    FSI__LS_TRY(fsi__ls_fill_velocity(run, velocity));
-    FSI__LS_TRY(fsi__ls_fill_targets(run));
+    FSI__TRY(shape->emitter ? fsi__ls_add_nozzle(run, shape->emitter) : fsi__ls_fill_shape(m->next_phi, shape));
+    FSI__TRY(fsi__ls_make_blocks(run, 1));
+    FSI__TRY(fsi__ls_make_room(run->s, shape->function));
+    FSI__TRY(fsi__ls_relabel(run));
+    FSI__TRY(fsi__ls_wet_solids(run));
+    FSI__TRY(fsi__ls_fill_velocity(run, velocity));
+    FSI__TRY(fsi__ls_fill_targets(run));
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     return FSI_OK;
 }
@@ -2619,11 +2619,11 @@ FSI_API fsi_status fsi__ls_begin_edit(fsi_levelset *s, const char *fn, fsi__ls_r
 FSI_API fsi_status fsi__ls_measure_edit(fsi__ls_run *run, int changed, double *before, double *now)
 {
     fsi__ls_impl *m = run->m;
-    if (changed) FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
-    FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
-    FSI__LS_TRY(fsi__ls_make_room(run->s, run->function));
-    FSI__LS_TRY(fsi__ls_relabel(run));
-    FSI__LS_TRY(fsi__ls_fill_targets(run));
+    if (changed) FSI__TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
+    FSI__TRY(fsi__ls_make_blocks(run, 1));
+    FSI__TRY(fsi__ls_make_room(run->s, run->function));
+    FSI__TRY(fsi__ls_relabel(run));
+    FSI__TRY(fsi__ls_fill_targets(run));
     *before = run->before;
     *now = fsi__ls_sum_targets(&m->trial);
     return FSI_OK;
@@ -2648,8 +2648,8 @@ static fsi_status fsi__ls_open_nozzle(fsi__ls_run *run, fsi__ls_emitter *e)
     memset(&shape, 0, sizeof shape);
     shape.function = "fsi_levelset_step";
     shape.emitter = e;
-    FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
-    FSI__LS_TRY(fsi__ls_pour(run, &shape, fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction)));
+    FSI__TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
+    FSI__TRY(fsi__ls_pour(run, &shape, fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction)));
     e->trial.total += fsi__ls_sum_targets(&m->trial) - before;
     e->trial.open = 1;
     return FSI_OK;
@@ -2710,8 +2710,8 @@ static fsi_status fsi__ls_condense_around(fsi__ls_run *run, const int *cell)
     shape.function = "fsi_levelset_step";
     shape.radius = (fsi_real)fsi__ls_radius(run->grid->dim, all.volume);
     shape.center = fsi__ls_make_way(run, all.position, (double)shape.radius);
-    FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
-    FSI__LS_TRY(fsi__ls_pour(run, &shape, all.velocity));
+    FSI__TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
+    FSI__TRY(fsi__ls_pour(run, &shape, all.velocity));
     all.volume -= fsi__ls_sum_targets(&m->trial) - before; /* what marching sees is not quite the ball's volume */
     entry = fsi__ls_entry_at(run->grid, shape.center, at);
     if (entry >= 0 && m->trial_label[entry] >= 0) m->trial.target[m->trial_label[entry]] += all.volume;
@@ -2748,7 +2748,7 @@ static fsi_status fsi__ls_condense(fsi__ls_run *run)
     int at[3], before = run->m->trial_droplet_count + 1;
     while (run->m->trial_droplet_count > 0 && run->m->trial_droplet_count < before && fsi__ls_find_cluster(run, at)) {
         before = run->m->trial_droplet_count;
-        FSI__LS_TRY(fsi__ls_condense_around(run, at));
+        FSI__TRY(fsi__ls_condense_around(run, at));
     }
     return FSI_OK;
 }
@@ -2763,16 +2763,16 @@ static fsi_status fsi__ls_open_emitters(fsi__ls_run *run)
         if (!(e->desc.speed > 0 && e->desc.start <= run->time && run->time < e->desc.stop &&
               fsi__ls_nozzle_cell(e, run->grid, &at, cell)))
             e->trial.open = 0;
-        else if (!e->trial.open) FSI__LS_TRY(fsi__ls_open_nozzle(run, e));
+        else if (!e->trial.open) FSI__TRY(fsi__ls_open_nozzle(run, e));
     }
     return FSI_OK;
 }
 
 static fsi_status fsi__ls_fill_trial(fsi__ls_run *run, const fsi__ls_shape *shape, fsi_vec3 velocity)
 {
-    FSI__LS_TRY(fsi__ls_begin(run));
-    FSI__LS_TRY(fsi__ls_pour(run, shape, velocity));
-    FSI__LS_TRY(fsi__ls_find_speed(run));
+    FSI__TRY(fsi__ls_begin(run));
+    FSI__TRY(fsi__ls_pour(run, shape, velocity));
+    FSI__TRY(fsi__ls_find_speed(run));
     return fsi__ls_commit(run);
 }
 
@@ -2796,7 +2796,7 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
     if (added) *added = 0;
     if (!fsi_v3_is_finite(velocity))
         return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
-    FSI__LS_TRY(
+    FSI__TRY(
         fsi__ls_check_number(s->context, shape->function, "the speed", fsi__ls_speed(velocity), 0, FSI__LS_FASTEST));
 
     /* fill the trial and publish it */
@@ -2879,25 +2879,25 @@ static fsi_status fsi__ls_check_filled(const fsi_levelset *s, const char *fn, co
 static fsi_status fsi__ls_check_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d)
 {
     double least, most;
-    FSI__LS_TRY(fsi__ls_check_filled(s, fn, d, FSI__COOKIE('e', fsi_levelset_emitter_desc), "emitter"));
+    FSI__TRY(fsi__ls_check_filled(s, fn, d, FSI__COOKIE('e', fsi_levelset_emitter_desc), "emitter"));
     least = 0.999 * (double)s->desc.dx;
     most = 16384 * (double)s->desc.dx;
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.shape", (double)(int)d->shape, 0, 1));
-    FSI__LS_TRY(fsi__ls_check_vector(s, fn, "center", d->center));
-    FSI__LS_TRY(fsi__ls_check_vector(s, fn, "direction", d->direction));
-    FSI__LS_TRY(fsi__ls_check_vector(s, fn, "velocity", d->velocity));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.shape", (double)(int)d->shape, 0, 1));
+    FSI__TRY(fsi__ls_check_vector(s, fn, "center", d->center));
+    FSI__TRY(fsi__ls_check_vector(s, fn, "direction", d->direction));
+    FSI__TRY(fsi__ls_check_vector(s, fn, "velocity", d->velocity));
     if (!(fsi_v3_norm(d->direction) > 0) || !fsi_is_finite((double)fsi_v3_norm2(d->direction)))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.direction has no length, or too much");
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.speed", (double)d->speed, 0, FSI__LS_FASTEST));
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "the speed of desc.velocity", fsi__ls_speed(d->velocity), 0,
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.speed", (double)d->speed, 0, FSI__LS_FASTEST));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "the speed of desc.velocity", fsi__ls_speed(d->velocity), 0,
                                      FSI__LS_FASTEST));
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.start", d->start, -FSI__HUGE, FSI__HUGE));
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.stop", d->stop, -FSI__HUGE, FSI__HUGE));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.start", d->start, -FSI__HUGE, FSI__HUGE));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.stop", d->stop, -FSI__HUGE, FSI__HUGE));
     if (d->shape == FSI_LEVELSET_EMITTER_DISC)
         return fsi__ls_check_number(s->context, fn, "desc.radius", (double)d->radius, least, most);
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.half_width", (double)d->half_width, least, most));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.half_width", (double)d->half_width, least, most));
     if (s->desc.dim == 2) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.half_height", (double)d->half_height, least, most));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.half_height", (double)d->half_height, least, most));
     return fsi__ls_check_vector(s, fn, "side", d->side);
 }
 
@@ -2931,7 +2931,7 @@ static fsi_status fsi__ls_make_inlet(const fsi_levelset *s, const char *fn, fsi_
 static fsi_status fsi__ls_make_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d,
                                        fsi__ls_emitter *e)
 {
-    FSI__LS_TRY(fsi__ls_check_emitter(s, fn, d));
+    FSI__TRY(fsi__ls_check_emitter(s, fn, d));
     memset(e, 0, sizeof *e);
     e->desc = *d;
     e->desc.direction = fsi_v3_unit(d->direction);
@@ -2946,9 +2946,9 @@ FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_
     static const char *const fn = "fsi_levelset_add_emitter";
     fsi__ls_emitter e;
     fsi__ls_impl *m;
-    FSI__LS_TRY(fsi__ls_make_emitter(s, fn, desc, &e));
+    FSI__TRY(fsi__ls_make_emitter(s, fn, desc, &e));
     m = (fsi__ls_impl *)s->impl;
-    FSI__LS_TRY(fsi__room_in(s->context, &m->emitter, sizeof *m->emitter, m->emitter_count, &m->emitter_capacity,
+    FSI__TRY(fsi__room_in(s->context, &m->emitter, sizeof *m->emitter, m->emitter_count, &m->emitter_capacity,
         m->emitter_count + 1, fn));
     e.flow.id = m->next_emitter++;
     m->emitter[m->emitter_count++] = e;
@@ -2975,8 +2975,8 @@ FSI_API fsi_status fsi_levelset_set_emitter(fsi_levelset *s, int id, const fsi_l
 {
     static const char *const fn = "fsi_levelset_set_emitter";
     fsi__ls_emitter e, *old;
-    FSI__LS_TRY(fsi__ls_find_emitter(s, fn, id, &old));
-    FSI__LS_TRY(fsi__ls_make_emitter(s, fn, desc, &e));
+    FSI__TRY(fsi__ls_find_emitter(s, fn, id, &old));
+    FSI__TRY(fsi__ls_make_emitter(s, fn, desc, &e));
     e.flow.id = id;
     e.flow.total = old->flow.total;
     *old = e;
@@ -2987,7 +2987,7 @@ FSI_API fsi_status fsi_levelset_remove_emitter(fsi_levelset *s, int id)
 {
     fsi__ls_emitter *e;
     fsi__ls_impl *m;
-    FSI__LS_TRY(fsi__ls_find_emitter(s, "fsi_levelset_remove_emitter", id, &e));
+    FSI__TRY(fsi__ls_find_emitter(s, "fsi_levelset_remove_emitter", id, &e));
     m = (fsi__ls_impl *)s->impl;
     m->emitter_count--;
     memmove(e, e + 1, (size_t)(m->emitter + m->emitter_count - e) * sizeof *e);
@@ -2997,7 +2997,7 @@ FSI_API fsi_status fsi_levelset_remove_emitter(fsi_levelset *s, int id)
 FSI_API fsi_status fsi_levelset_emitter_total(const fsi_levelset *s, int id, double *volume)
 {
     fsi__ls_emitter *e;
-    FSI__LS_TRY(fsi__ls_find_emitter(s, "fsi_levelset_emitter_total", id, &e));
+    FSI__TRY(fsi__ls_find_emitter(s, "fsi_levelset_emitter_total", id, &e));
     if (volume) *volume = e->flow.total;
     return FSI_OK;
 }
@@ -3005,10 +3005,10 @@ FSI_API fsi_status fsi_levelset_emitter_total(const fsi_levelset *s, int id, dou
 static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, const fsi_levelset_sink_desc *d)
 {
     const fsi_box3 *b;
-    FSI__LS_TRY(fsi__ls_check_filled(s, fn, d, FSI__COOKIE('k', fsi_levelset_sink_desc), "sink"));
+    FSI__TRY(fsi__ls_check_filled(s, fn, d, FSI__COOKIE('k', fsi_levelset_sink_desc), "sink"));
     b = &d->box;
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.shape", (double)(int)d->shape, 0, 2));
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.rate", (double)d->rate, 0, 1e30));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.shape", (double)(int)d->shape, 0, 2));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.rate", (double)d->rate, 0, 1e30));
     if (d->shape == FSI_LEVELSET_SINK_MESH) {
         const fsi_status status = fsi__grid_check_mesh(s->context, s->grid, d->mesh, fn);
         return status == FSI_ERROR_COOKIE
@@ -3020,7 +3020,7 @@ static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, cons
         if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->desc.dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
     }
-    FSI__LS_TRY(fsi__ls_check_vector(s, fn, "center", d->center));
+    FSI__TRY(fsi__ls_check_vector(s, fn, "center", d->center));
     return fsi__ls_check_number(s->context, fn, "desc.radius", (double)d->radius, 1e-30, 1e30);
 }
 
@@ -3029,9 +3029,9 @@ FSI_API fsi_status fsi_levelset_add_sink(fsi_levelset *s, const fsi_levelset_sin
     static const char *const fn = "fsi_levelset_add_sink";
     fsi__ls_impl *m;
     fsi__ls_sink *sink;
-    FSI__LS_TRY(fsi__ls_check_sink(s, fn, desc));
+    FSI__TRY(fsi__ls_check_sink(s, fn, desc));
     m = (fsi__ls_impl *)s->impl;
-    FSI__LS_TRY(fsi__room_in(s->context, &m->sink, sizeof *m->sink, m->sink_count, &m->sink_capacity,
+    FSI__TRY(fsi__room_in(s->context, &m->sink, sizeof *m->sink, m->sink_count, &m->sink_capacity,
         m->sink_count + 1, fn));
     sink = &m->sink[m->sink_count++];
     memset(sink, 0, sizeof *sink);
@@ -3060,7 +3060,7 @@ FSI_API fsi_status fsi_levelset_remove_sink(fsi_levelset *s, int id)
 {
     fsi__ls_sink *sink;
     fsi__ls_impl *m;
-    FSI__LS_TRY(fsi__ls_find_sink_of(s, "fsi_levelset_remove_sink", id, &sink));
+    FSI__TRY(fsi__ls_find_sink_of(s, "fsi_levelset_remove_sink", id, &sink));
     m = (fsi__ls_impl *)s->impl;
     m->sink_count--;
     memmove(sink, sink + 1, (size_t)(m->sink + m->sink_count - sink) * sizeof *sink);
@@ -3070,7 +3070,7 @@ FSI_API fsi_status fsi_levelset_remove_sink(fsi_levelset *s, int id)
 FSI_API fsi_status fsi_levelset_sink_total(const fsi_levelset *s, int id, double *volume)
 {
     fsi__ls_sink *sink;
-    FSI__LS_TRY(fsi__ls_find_sink_of(s, "fsi_levelset_sink_total", id, &sink));
+    FSI__TRY(fsi__ls_find_sink_of(s, "fsi_levelset_sink_total", id, &sink));
     if (volume) *volume = sink->flow.total;
     return FSI_OK;
 }
@@ -3085,7 +3085,7 @@ FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, doubl
     if (component < 0 || component >= m->parts.count)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, component, 0, "there is no component %d", component);
     most = (double)s->grid->n[0] * s->grid->n[1] * s->grid->n[2] * pow((double)s->grid->dx, s->grid->dim);
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "volume", volume, 0, most));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "volume", volume, 0, most));
     m->parts.target[component] = volume;
     fsi__ls_publish(s);
     return FSI_OK;
@@ -3203,7 +3203,7 @@ FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field f
 
     /* check */
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "field", (double)(int)field, 0, 2));
+    FSI__TRY(fsi__ls_check_number(s->context, fn, "field", (double)(int)field, 0, 2));
     if (!out || !lo != !n)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "%s is NULL", out ? (lo ? "n" : "lo") : "out");
     job.s = s;
@@ -3531,7 +3531,7 @@ static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, co
         (o->desc.body && !(fabs((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w) - 1) <= 1e-3)))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, 0,
                          "obstacle %d of the state is turned by no unit quaternion, or too far away", o->id);
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, 6, sizeof(fsi_real), FSI__LS_MOST));
+    FSI__TRY(fsi__ls_check_reals(s, st, 6, sizeof(fsi_real), FSI__LS_MOST));
     return fsi__ls_check_kick(s, st, o);
 }
 
@@ -3566,19 +3566,19 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     double carry_dt = 0, most_carried;
     fsi__stream peek;
     int k, place = -1, before;
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, FSI__LS_SAVED - 1, sizeof(double), FSI__LS_MOST));
+    FSI__TRY(fsi__ls_check_reals(s, st, FSI__LS_SAVED - 1, sizeof(double), FSI__LS_MOST));
     peek = *st;
     fsi__bytes(&peek, &carry_dt, sizeof carry_dt);
-    FSI__LS_TRY(fsi__ls_check_range(s, st, 1, 0, 1000)); /* carry_dt */
+    FSI__TRY(fsi__ls_check_range(s, st, 1, 0, 1000)); /* carry_dt */
     most_carried = carry_dt > 0
                        ? fmin(most_pressure, most_pull * (double)s->desc.density * (double)s->grid->dx / carry_dt)
                        : most_pressure;
-    for (k = 0; k < m->emitter_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->emitter[k].flow));
-    for (k = 0; k < m->sink_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
-    for (k = 0; k < m->obstacle_count; k++) FSI__LS_TRY(fsi__ls_check_place(s, st, &m->obstacle[k]));
-    FSI__LS_TRY(fsi__ls_check_range(s, st, (size_t)head->components, 0, FSI__LS_MOST));
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, 3 * (size_t)head->components, sizeof(double), FSI__LS_MOST)); /* owed */
-    for (k = 0; k < (int)head->droplets; k++) FSI__LS_TRY(fsi__ls_check_droplet(s, st, k));
+    for (k = 0; k < m->emitter_count; k++) FSI__TRY(fsi__ls_check_flow(s, st, &m->emitter[k].flow));
+    for (k = 0; k < m->sink_count; k++) FSI__TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
+    for (k = 0; k < m->obstacle_count; k++) FSI__TRY(fsi__ls_check_place(s, st, &m->obstacle[k]));
+    FSI__TRY(fsi__ls_check_range(s, st, (size_t)head->components, 0, FSI__LS_MOST));
+    FSI__TRY(fsi__ls_check_reals(s, st, 3 * (size_t)head->components, sizeof(double), FSI__LS_MOST)); /* owed */
+    for (k = 0; k < (int)head->droplets; k++) FSI__TRY(fsi__ls_check_droplet(s, st, k));
     for (k = 0; k < (int)head->blocks; k++) {
         before = place;
         fsi__bytes(st, &place, sizeof place);
@@ -3587,10 +3587,10 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
                              place);
     }
     /* phi */
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), 1.001 * FSI__LS_BAND * (double)s->grid->dx));
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_pressure));
-    if (m->carried) FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_carried));
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells * (size_t)(s->grid->dim * (m->carried ? 2 : 1)), sizeof(fsi_real),
+    FSI__TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), 1.001 * FSI__LS_BAND * (double)s->grid->dx));
+    FSI__TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_pressure));
+    if (m->carried) FSI__TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_carried));
+    FSI__TRY(fsi__ls_check_reals(s, st, cells * (size_t)(s->grid->dim * (m->carried ? 2 : 1)), sizeof(fsi_real),
                                     FSI__LS_BURST));
     st->used = start;
     return FSI_OK;
@@ -3648,7 +3648,7 @@ static fsi_status fsi__ls_load_blocks(fsi__ls_run *run, fsi__stream *st, int blo
         fsi__bytes(st, &place, sizeof place);
         run->m->wanted[place] = 1;
     }
-    FSI__LS_TRY(fsi_grid_set_blocks(run->grid, run->m->wanted));
+    FSI__TRY(fsi_grid_set_blocks(run->grid, run->m->wanted));
     return fsi__ls_make_room(run->s, "fsi_levelset_load");
 }
 
@@ -3681,8 +3681,8 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     int k, count;
 
     /* totals, sources and obstacles */
-    FSI__LS_TRY(fsi__ls_begin(run));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, (int)head->components));
+    FSI__TRY(fsi__ls_begin(run));
+    FSI__TRY(fsi__ls_grow_parts(run, (int)head->components));
     fsi__bytes(st, times, FSI__LS_SAVED * sizeof *times);
     for (k = 0; k < m->emitter_count; k++) fsi__bytes(st, &m->emitter[k].trial, sizeof m->emitter[k].trial);
     for (k = 0; k < m->sink_count; k++) fsi__bytes(st, &m->sink[k].trial, sizeof m->sink[k].trial);
@@ -3699,16 +3699,16 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     fsi__bytes(st, m->trial.target, (size_t)head->components * sizeof *m->trial.target);
     fsi__bytes(st, m->trial.owed, (size_t)head->components * 3 * sizeof *m->trial.owed);
     m->trial_droplet_count = 0;
-    FSI__LS_TRY(fsi__ls_grow_droplets(run, (int)head->droplets));
+    FSI__TRY(fsi__ls_grow_droplets(run, (int)head->droplets));
     fsi__bytes(st, m->trial_droplet, (size_t)head->droplets * sizeof *m->trial_droplet);
     m->trial_droplet_count = (int)head->droplets;
 
     /* blocks and fields */
     places = st->used;
-    FSI__LS_TRY(fsi__ls_load_blocks(run, st, (int)head->blocks));
+    FSI__TRY(fsi__ls_load_blocks(run, st, (int)head->blocks));
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_phi);
-    FSI__LS_TRY(fsi__ls_check_beyond(run));
-    FSI__LS_TRY(fsi__ls_load_band(run));
+    FSI__TRY(fsi__ls_check_beyond(run));
+    FSI__TRY(fsi__ls_load_band(run));
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_pressure);
     if (m->carried) fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_carried);
     for (k = 0; k < run->grid->dim; k++) {
@@ -3719,7 +3719,7 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     /* components, labelled anew: obstacles may have cut the liquid */
     run->carry_dt = times[3];
     fsi__ls_find_solids(run);
-    FSI__LS_TRY(fsi_grid_label(m->trial_phi, fsi__ls_mask(run), m->trial_label, &count));
+    FSI__TRY(fsi_grid_label(m->trial_phi, fsi__ls_mask(run), m->trial_label, &count));
     if (count != head->components)
         return fsi__fail(run->s->context, FSI_ERROR_FORMAT, fn, -1, count,
                          "the liquid of the state is in %d components where obstacles stand now, and was in %d when it "
@@ -3736,12 +3736,12 @@ FSI_API fsi_status fsi__ls_read_state(fsi_levelset *s, const void *buffer, size_
     fsi__ls_head head;
     fsi__stream st;
     fsi_status status;
-    FSI__LS_TRY(fsi__ls_check_bodies(s, "fsi_levelset_load"));
-    FSI__LS_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_levelset_load"));
+    FSI__TRY(fsi__ls_check_bodies(s, "fsi_levelset_load"));
+    FSI__TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_levelset_load"));
     memset(&head, 0, sizeof head);
     fsi__bytes(&st, &head, sizeof head);
-    FSI__LS_TRY(fsi__ls_check_head(s, &head, &st));
-    FSI__LS_TRY(fsi__ls_check_content(s, &head, &st));
+    FSI__TRY(fsi__ls_check_head(s, &head, &st));
+    FSI__TRY(fsi__ls_check_content(s, &head, &st));
     *run = fsi__ls_make_run(s);
     run->function = "fsi_levelset_load";
     status = fsi__ls_load_trial(run, &head, &st, run->saved);
@@ -3778,7 +3778,7 @@ FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t
 {
     fsi__ls_run *run;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__ls_read_state(s, buffer, size, &run));
+    FSI__TRY(fsi__ls_read_state(s, buffer, size, &run));
     return fsi__ls_take_state(run, FSI_OK);
 }
 
@@ -3791,7 +3791,7 @@ static fsi_status fsi__ls_check_obstacle(const fsi_levelset *s, const fsi_levels
     if (!d || d->cookie != FSI__COOKIE('o', fsi_levelset_obstacle_desc))
         return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0,
                          "desc was not filled by fsi_levelset_default_obstacle_desc of this version and precision");
-    FSI__LS_TRY(fsi__grid_check_mesh(s->context, s->grid, d->mesh, f));
+    FSI__TRY(fsi__grid_check_mesh(s->context, s->grid, d->mesh, f));
     if (!(angle >= 10 && angle <= 170))
         return fsi__fail(s->context, angle == angle ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, -1, angle,
                          "desc.contact_angle is %g, must be 10 to 170", angle);
@@ -3853,11 +3853,11 @@ static fsi_status fsi__ls_grow_obstacles(fsi_levelset *s, const char *f)
     column[0].size = sizeof *m->obstacle;
     column[1].array = (void **)&m->solid;
     column[1].size = sizeof *m->solid;
-    if (!m->psi) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, limit, &m->psi));
-    if (!m->owner) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->owner));
+    if (!m->psi) FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, limit, &m->psi));
+    if (!m->owner) FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->owner));
     /* beyond what is measured */
-    if (!m->still_psi) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 2 * limit, &m->still_psi));
-    if (!m->still_owner) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->still_owner));
+    if (!m->still_psi) FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 2 * limit, &m->still_psi));
+    if (!m->still_owner) FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->still_owner));
     return fsi__room(s->context, column, 2, m->obstacle_count, &m->obstacle_capacity, m->obstacle_count + 1, f);
 }
 
@@ -3868,7 +3868,7 @@ static fsi_status fsi__ls_clear_solid(fsi__ls_run *run, const fsi_mesh *where)
     fsi_real *phi = run->m->next_phi->value;
     const fsi_real *psi = run->m->spare->value;
     size_t e;
-    FSI__LS_TRY(fsi_grid_mesh_distance(run->m->spare, where, FSI__LS_BAND));
+    FSI__TRY(fsi_grid_mesh_distance(run->m->spare, where, FSI__LS_BAND));
     for (e = 0; e < cells; e++)
         if (-psi[e] > phi[e]) phi[e] = -psi[e];
     return fsi_grid_redistance(run->m->next_phi, FSI__LS_BAND, run->m->next_phi);
@@ -3878,12 +3878,12 @@ static fsi_status fsi__ls_clear_solid(fsi__ls_run *run, const fsi_mesh *where)
 static fsi_status fsi__ls_meet_solids(fsi__ls_run *run, const fsi_mesh *gone)
 {
     fsi__ls_impl *m = run->m;
-    FSI__LS_TRY(fsi__ls_begin(run));
+    FSI__TRY(fsi__ls_begin(run));
     memcpy(m->next_phi->value, m->trial_phi->value,
            (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
-    if (gone) FSI__LS_TRY(fsi__ls_clear_solid(run, gone));
-    FSI__LS_TRY(fsi__ls_wet_solids(run));
-    FSI__LS_TRY(fsi__ls_fill_targets(run));
+    if (gone) FSI__TRY(fsi__ls_clear_solid(run, gone));
+    FSI__TRY(fsi__ls_wet_solids(run));
+    FSI__TRY(fsi__ls_fill_targets(run));
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     return fsi__ls_commit(run);
 }
@@ -3906,8 +3906,8 @@ FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_levelset
     /* check, and make room */
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     m = (fsi__ls_impl *)s->impl;
-    FSI__LS_TRY(fsi__ls_check_obstacle(s, desc, f));
-    FSI__LS_TRY(fsi__ls_grow_obstacles(s, f));
+    FSI__TRY(fsi__ls_check_obstacle(s, desc, f));
+    FSI__TRY(fsi__ls_grow_obstacles(s, f));
     o = &m->obstacle[m->obstacle_count];
 
     /* make it, and remove the liquid that it covers */
@@ -3958,7 +3958,7 @@ FSI_API fsi_status fsi_levelset_remove_obstacle(fsi_levelset *s, int id)
     int k;
 
     /* take it from the list */
-    FSI__LS_TRY(fsi__ls_find_obstacle(s, id, &k, "fsi_levelset_remove_obstacle"));
+    FSI__TRY(fsi__ls_find_obstacle(s, id, &k, "fsi_levelset_remove_obstacle"));
     m = (fsi__ls_impl *)s->impl;
     o = &m->obstacle[k];
     gone = *o;
@@ -3988,10 +3988,10 @@ FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id)
     int k;
 
     /* find it */
-    FSI__LS_TRY(fsi__ls_find_obstacle(s, id, &k, f));
+    FSI__TRY(fsi__ls_find_obstacle(s, id, &k, f));
     m = (fsi__ls_impl *)s->impl;
     o = &m->obstacle[k];
-    FSI__LS_TRY(fsi__ls_check_body(s, o->desc.body, id, k, f));
+    FSI__TRY(fsi__ls_check_body(s, o->desc.body, id, k, f));
 
     /* the obstacle at its new place */
     memset(&there, 0, sizeof there);
@@ -4028,7 +4028,7 @@ FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id,
     int k;
     if (force) *force = fsi_v3(0, 0, 0);
     if (torque) *torque = fsi_v3(0, 0, 0);
-    FSI__LS_TRY(fsi__ls_find_obstacle(s, id, &k, "fsi_levelset_obstacle_reaction"));
+    FSI__TRY(fsi__ls_find_obstacle(s, id, &k, "fsi_levelset_obstacle_reaction"));
     m = (const fsi__ls_impl *)s->impl;
     if (force) *force = m->obstacle[k].force;
     if (torque) *torque = m->obstacle[k].torque;
@@ -4082,23 +4082,20 @@ static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const 
     return FSI_OK;
 }
 
-#define FSI__LS_FIXED(field) { #field, offsetof(fsi_levelset_desc, field), sizeof ((fsi_levelset_desc *)0)->field }
-
 FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_desc *desc)
 {
     static const char *const fn = "fsi_levelset_set_desc";
-    static const struct { const char *name; size_t offset, size;
-    } fixed[] = {FSI__LS_FIXED(context), FSI__LS_FIXED(dim),     FSI__LS_FIXED(n),          FSI__LS_FIXED(dx),
-                 FSI__LS_FIXED(origin),  FSI__LS_FIXED(density), FSI__LS_FIXED(time_order), FSI__LS_FIXED(reserve)};
+    static const fsi__fixed fixed[] = {
+        FSI__FIXED(fsi_levelset_desc, context), FSI__FIXED(fsi_levelset_desc, dim), FSI__FIXED(fsi_levelset_desc, n),
+        FSI__FIXED(fsi_levelset_desc, dx), FSI__FIXED(fsi_levelset_desc, origin), FSI__FIXED(fsi_levelset_desc, density),
+        FSI__FIXED(fsi_levelset_desc, time_order), FSI__FIXED(fsi_levelset_desc, reserve)
+    };
     fsi__ls_impl *m;
-    int k;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(
+    FSI__TRY(
         fsi__check_filled(s->context, fn, desc, FSI__COOKIE('L', fsi_levelset_desc), "fsi_levelset_default_desc"));
-    FSI__LS_TRY(fsi__ls_check_desc(s->context, fn, desc));
-    for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
-        if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)
-            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, k, 0, "desc.%s cannot change", fixed[k].name);
+    FSI__TRY(fsi__ls_check_desc(s->context, fn, desc));
+    FSI__TRY(FSI__CHECK_FIXED(s->context, fn, desc, &s->desc, fixed));
     m = (fsi__ls_impl *)s->impl;
     s->desc = *desc;
     m->solver->desc.tolerance = desc->pressure_tolerance;
@@ -4179,8 +4176,8 @@ static fsi_status fsi__ls_reserve(fsi_levelset *s, fsi__ls_impl *m)
     const size_t places = fsi__grid_places(s->grid);
     size_t p;
     for (p = 0; p < places; p++) m->wanted[p] = p < (size_t)s->desc.reserve;
-    FSI__LS_TRY(fsi_grid_set_blocks(s->grid, m->wanted));
-    FSI__LS_TRY(fsi__ls_make_room(s, "fsi_levelset_create"));
+    FSI__TRY(fsi_grid_set_blocks(s->grid, m->wanted));
+    FSI__TRY(fsi__ls_make_room(s, "fsi_levelset_create"));
     fsi__ls_take_labels(s);
     memset(m->wanted, 0, places);
     return fsi_grid_set_blocks(s->grid, m->wanted);
@@ -4202,35 +4199,35 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
     for (a = 0; a < 3; a++) gd.n[a] = s->desc.n[a];
     pd.tolerance = s->desc.pressure_tolerance;
     pd.max_iters = s->desc.max_iters;
-    FSI__LS_TRY(fsi_grid_create(&s->grid, &gd));
-    FSI__LS_TRY(fsi_pressure_create(&m->solver, &pd));
-    FSI__LS_TRY(fsi_viscosity_create(&m->viscosity, s->context));
-    FSI__LS_TRY(fsi_grid_surface_create(&m->surface, s->context));
+    FSI__TRY(fsi_grid_create(&s->grid, &gd));
+    FSI__TRY(fsi_pressure_create(&m->solver, &pd));
+    FSI__TRY(fsi_viscosity_create(&m->viscosity, s->context));
+    FSI__TRY(fsi_grid_surface_create(&m->surface, s->context));
 
     /* fields at cells */
-    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->phi));
-    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->trial_phi));
-    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->next_phi));
-    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->pressure));
-    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_pressure));
-    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->curvature));
-    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 1, &m->trust));
-    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->spare));
+    FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->phi));
+    FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->trial_phi));
+    FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->next_phi));
+    FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->pressure));
+    FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_pressure));
+    FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->curvature));
+    FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 1, &m->trust));
+    FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->spare));
     m->spare->scratch = 1;
     if (s->desc.time_order == 2) {
-        FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->carried));
-        FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_carried));
+        FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->carried));
+        FSI__TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_carried));
     }
 
     /* fields on faces */
     for (a = 0; a < s->grid->dim; a++) {
         const fsi_grid_place place = (fsi_grid_place)((int)FSI_FACES_X + a);
-        FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->u[a]));
-        FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->trial_u[a]));
-        FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->next_u[a]));
+        FSI__TRY(fsi_grid_add_field(s->grid, place, 0, &m->u[a]));
+        FSI__TRY(fsi_grid_add_field(s->grid, place, 0, &m->trial_u[a]));
+        FSI__TRY(fsi_grid_add_field(s->grid, place, 0, &m->next_u[a]));
         if (s->desc.time_order == 1) continue;
-        FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->carry[a]));
-        FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->trial_carry[a]));
+        FSI__TRY(fsi_grid_add_field(s->grid, place, 0, &m->carry[a]));
+        FSI__TRY(fsi_grid_add_field(s->grid, place, 0, &m->trial_carry[a]));
     }
 
     /* marks of blocks, and room */
@@ -4253,7 +4250,7 @@ FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_de
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('L', fsi_levelset_desc) || !fsi__is_context(desc->context))
         return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__ls_check_desc(desc->context, "fsi_levelset_create", desc));
+    FSI__TRY(fsi__ls_check_desc(desc->context, "fsi_levelset_create", desc));
     s = (fsi_levelset *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *m);
     if (!s)
         return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_levelset_create", -1, 0, "no memory for a simulator");

@@ -406,7 +406,7 @@ FSI_API fsi_status fsi__ls_add_nozzle(fsi__ls_run *run, const fsi__ls_emitter *e
         for (j = lo[1] >> 3; j <= (hi[1] - 1) >> 3; j++)
             for (i = lo[0] >> 3; i <= (hi[0] - 1) >> 3; i++)
                 run->m->wanted[((size_t)k * (size_t)g->blocks[1] + (size_t)j) * (size_t)g->blocks[0] + (size_t)i] = 1;
-    FSI__LS_TRY(fsi_grid_set_blocks(run->grid, run->m->wanted));
+    FSI__TRY(fsi_grid_set_blocks(run->grid, run->m->wanted));
     fsi__ls_fill_nozzle(e, run->m->next_phi);
     return FSI_OK;
 }
@@ -555,7 +555,7 @@ static fsi_status fsi__ls_add_droplet(fsi__ls_run *run, fsi_vec3 x, double volum
     p.volume = volume;
     if (!(volume > 0) || !fsi__ls_put_droplet(run, &p, fsi_v3_madd(x, (fsi_real)(moves ? run->dt : 0), p.velocity)))
         return FSI_OK;
-    FSI__LS_TRY(fsi__ls_grow_droplets(run, m->trial_droplet_count + 1));
+    FSI__TRY(fsi__ls_grow_droplets(run, m->trial_droplet_count + 1));
     m->trial_droplet[m->trial_droplet_count++] = p;
     return FSI_OK;
 }
@@ -583,7 +583,7 @@ static fsi_status fsi__ls_shatter(fsi__ls_run *run, int component, int moves)
         return fsi__ls_add_droplet(run, fsi_v3_scale(middle, 1 / (fsi_real)all), m->trial.target[component], moves);
     for (e = 0; e < end && count > 0; e++)
         if (m->trial_label[e] == component && fsi__ls_was_liquid(m, e))
-            FSI__LS_TRY(fsi__ls_add_droplet(run, fsi__ls_entry_position(run->grid, FSI_CELLS, e),
+            FSI__TRY(fsi__ls_add_droplet(run, fsi__ls_entry_position(run->grid, FSI_CELLS, e),
                                             m->trial.target[component] / count, moves));
     if (count == 0) run->lost_volume += m->trial.target[component];
     return FSI_OK;
@@ -679,7 +679,7 @@ static fsi_status fsi__ls_add_link(fsi__ls_run *run, int from, int to, int cells
     fsi__ls_impl *m = run->m;
     fsi__ls_link *last = m->link_count > 0 ? &m->link[m->link_count - 1] : NULL;
     if (!last || last->from != from || last->to != to) {
-        FSI__LS_TRY(fsi__room_in(run->s->context, &m->link, sizeof *m->link, m->link_count, &m->link_capacity,
+        FSI__TRY(fsi__room_in(run->s->context, &m->link, sizeof *m->link, m->link_count, &m->link_capacity,
             m->link_count + 1, run->function));
         last = &m->link[m->link_count++];
         last->from = from;
@@ -769,7 +769,7 @@ static fsi_status fsi__ls_link_components(fsi__ls_run *run, int trace)
         const int from = m->next_uniform[b] == -1 ? -1 : fsi__ls_only_around(run, b);
         for (c = 0; c < cells; c++)
             if (label[c] >= 0 && phi[c] < 0 && !(psi && psi[c] < 0))
-                FSI__LS_TRY(fsi__ls_add_link(run, from >= 0 ? from : fsi__ls_origin(run, b, c, trace), label[c], 1));
+                FSI__TRY(fsi__ls_add_link(run, from >= 0 ? from : fsi__ls_origin(run, b, c, trace), label[c], 1));
     }
 
     /* sort them, and merge equal ones */
@@ -885,12 +885,12 @@ static fsi_status fsi__ls_hand_on_targets(fsi__ls_run *run, int trace)
         from = m->link[k].from;
         for (end = k; end < m->link_count && m->link[end].from == from; end++) continue;
         if (from < 0) continue; /* liquid without a parent */
-        for (; expected < from; expected++) FSI__LS_TRY(fsi__ls_bequeath(run, expected, trace));
+        for (; expected < from; expected++) FSI__TRY(fsi__ls_bequeath(run, expected, trace));
         expected = from + 1;
         run->stats.splits += end - k - 1;
         fsi__ls_share_target(m, k, end);
     }
-    for (; expected < m->trial.count; expected++) FSI__LS_TRY(fsi__ls_bequeath(run, expected, trace));
+    for (; expected < m->trial.count; expected++) FSI__TRY(fsi__ls_bequeath(run, expected, trace));
     return FSI_OK;
 }
 
@@ -998,7 +998,7 @@ FSI_API fsi_status fsi__ls_grow_parts(fsi__ls_run *run, int count)
     for (k = 0; k < 3; k++) {
         fsi__ls_parts *p = parts[k];
         fsi__ls_part_columns(p, columns);
-        FSI__LS_TRY(fsi__room(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + 1,
+        FSI__TRY(fsi__room(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + 1,
             run->function));
     }
     return FSI_OK;
@@ -1026,10 +1026,10 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
     }
     column.array = (void **)&m->band;
     column.size = sizeof *m->band;
-    FSI__LS_TRY(fsi__ls_hold(run->s->context, &column, 1, &m->band_capacity, p->first[p->count]));
+    FSI__TRY(fsi__ls_hold(run->s->context, &column, 1, &m->band_capacity, p->first[p->count]));
     column.array = (void **)&m->piece;
     column.size = sizeof *m->piece;
-    FSI__LS_TRY(fsi__ls_hold(run->s->context, &column, 1, &m->piece_capacity, pieces));
+    FSI__TRY(fsi__ls_hold(run->s->context, &column, 1, &m->piece_capacity, pieces));
 
     /* fill the band, by component */
     for (e = 0; e < cells; e++)
@@ -1155,7 +1155,7 @@ static fsi_status fsi__ls_correct_volumes(fsi__ls_run *run, int first, int *agai
 {
     fsi__ls_impl *m = run->m;
     int c, round, left = 1;
-    FSI__LS_TRY(fsi__ls_collect_band(run));
+    FSI__TRY(fsi__ls_collect_band(run));
     fsi__ls_sum(run);
     fsi__ls_spare_nozzles(run);
     fsi__ls_find_missing(run, first);
@@ -1175,16 +1175,16 @@ FSI_API fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int again;
-    FSI__LS_TRY(fsi__ls_correct_volumes(run, 1, &again));
+    FSI__TRY(fsi__ls_correct_volumes(run, 1, &again));
     if (!again) return FSI_OK;
-    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    FSI__TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
     return fsi__ls_correct_volumes(run, 0, &again);
 }
 
 /* The missing volumes, for a caller that corrects them instead of fsi__ls_keep_volumes. */
 FSI_API fsi_status fsi__ls_open_volumes(fsi__ls_run *run)
 {
-    FSI__LS_TRY(fsi__ls_collect_band(run));
+    FSI__TRY(fsi__ls_collect_band(run));
     fsi__ls_sum(run);
     fsi__ls_spare_nozzles(run);
     fsi__ls_find_missing(run, 1);
@@ -1237,8 +1237,8 @@ static fsi_status fsi__ls_find_components(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int count;
-    FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->next_label, &count));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, count));
+    FSI__TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->next_label, &count));
+    FSI__TRY(fsi__ls_grow_parts(run, count));
     m->next.count = count;
     return fsi_grid_grow_labels(m->next_label, m->next_phi, 3);
 }
@@ -1247,11 +1247,11 @@ FSI_API fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int sh
 {
     fsi__ls_impl *m = run->m;
     int k;
-    FSI__LS_TRY(fsi__ls_find_components(run));
-    FSI__LS_TRY(fsi__ls_link_components(run, trace));
+    FSI__TRY(fsi__ls_find_components(run));
+    FSI__TRY(fsi__ls_link_components(run, trace));
     for (k = 1; k < m->link_count; k++) shapes |= m->link[k].from == m->link[k - 1].from; /* a split */
     if (shapes)
-        FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+        FSI__TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
     return fsi__ls_hand_on_targets(run, trace);
 }
 
@@ -1382,7 +1382,7 @@ FSI_API fsi_status fsi__ls_expect_momentum(fsi__ls_run *run)
     int c, a;
     run->balanced = m->obstacle_count > 0 && !run->joint && run->s->desc.conserve_volume && run->length > 0;
     if (!run->balanced) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_measure_motion(run));
+    FSI__TRY(fsi__ls_measure_motion(run));
     fsi__ls_forget_motion(&m->trial);
     fsi__ls_mark_open(run);
     for (c = 0; c < m->trial.count; c++)
@@ -1458,7 +1458,7 @@ FSI_API fsi_status fsi__ls_keep_momentum(fsi__ls_run *run)
         memset(p->owed, 0, (size_t)p->count * 3 * sizeof *p->owed);
         return FSI_OK;
     }
-    FSI__LS_TRY(fsi__ls_measure_motion(run));
+    FSI__TRY(fsi__ls_measure_motion(run));
     fsi__ls_mark_touching(run);
     fsi__ls_add_lacks(run);
     fsi__ls_each_block(run, fsi__ls_push_faces);
@@ -1470,7 +1470,7 @@ FSI_API fsi_status fsi__ls_owe_momentum(fsi__ls_run *run)
     fsi__ls_parts *p = &run->m->trial;
     int c, a;
     if (!run->balanced) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_measure_motion(run));
+    FSI__TRY(fsi__ls_measure_motion(run));
     fsi__ls_add_lacks(run);
     for (c = 0; c < p->count; c++) {
         const fsi__ls_motion *kin = &p->motion[fsi__ls_kin(p, c)];

@@ -180,7 +180,6 @@ typedef struct fsi__ls_view {
 #define FSI__LS_BURST 1e12   /* largest speed in u and in states */
 #define FSI__LS_RUNAWAY (sizeof(fsi_real) == 8 ? 1e30 : 1e15) /* largest speed within a step */
 #define FSI__LS_SAVED 4 /* numbers of a state behind its head: time, lost, left, carry_dt */
-#define FSI__LS_TRY(call) do { fsi_status status_ = (call); if (status_ != FSI_OK) return status_; } while (0)
 
 enum { FSI__LS_AGAIN, FSI__LS_FIRST, FSI__LS_LAST };
 

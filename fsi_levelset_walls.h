@@ -430,14 +430,14 @@ FSI_API fsi_status fsi__ls_check_body(const fsi_levelset *s, const fsi_body *bod
 
     /* the body itself, and how far it is */
     if (!body) return FSI_OK;
-    FSI__LS_TRY(fsi_body_check(s->context, body, id));
+    FSI__TRY(fsi_body_check(s->context, body, id));
     off = (double)fsi_v3_norm(body->pose.position);
     if (body->mode == FSI_BODY_PRESCRIBED && (double)fsi_v3_norm(body->end.position) > off)
         off = (double)fsi_v3_norm(body->end.position);
     if (!(off <= FSI__MESH_REACH))
         return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off,
                          "the body of obstacle %d is %g from the origin", id, off);
-    if (s->desc.dim == 2) FSI__LS_TRY(fsi__ls_check_plane(s, body, id, function));
+    if (s->desc.dim == 2) FSI__TRY(fsi__ls_check_plane(s, body, id, function));
 
     /* COUPLED: one obstacle only */
     if (body->mode != FSI_BODY_COUPLED) return FSI_OK;
@@ -464,7 +464,7 @@ FSI_API fsi_status fsi__ls_check_bodies(const fsi_levelset *s, const char *funct
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     int k;
     for (k = 0; k < m->obstacle_count; k++)
-        FSI__LS_TRY(fsi__ls_check_body(s, m->obstacle[k].desc.body, m->obstacle[k].id, k, function));
+        FSI__TRY(fsi__ls_check_body(s, m->obstacle[k].desc.body, m->obstacle[k].id, k, function));
     return FSI_OK;
 }
 
@@ -553,10 +553,10 @@ FSI_API fsi_status fsi__ls_find_faces(fsi__ls_run *run)
     for (k = 0; k < m->obstacle_count && m->stale_faces; k++) {
         fsi__ls_obstacle *o = &m->obstacle[k];
         if (!o->stale_faces) continue;
-        FSI__LS_TRY(fsi_grid_faces_build(o->faces, run->grid, o->shadow));
+        FSI__TRY(fsi_grid_faces_build(o->faces, run->grid, o->shadow));
         column[0].array = (void **)&o->velocity;
         column[1].array = (void **)&o->foot;
-        FSI__LS_TRY(
+        FSI__TRY(
             fsi__ls_hold(run->s->context, column, o->desc.body ? 1 : 2, &o->velocity_capacity, o->faces->count));
         for (f = 0; f < o->faces->count && !o->desc.body; f++) o->foot[f].face = -2;
         o->stale_faces = 0;
@@ -878,7 +878,7 @@ FSI_API fsi_status fsi__ls_wet_solids(fsi__ls_run *run)
             m->next_phi->value[e] = m->spare->value[e];
         }
         if (!closed) break;
-        FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
+        FSI__TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
     }
     run->flush = 0;
     return FSI_OK;
@@ -889,7 +889,7 @@ FSI_API fsi_status fsi__ls_enter_solids(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     fsi_field *swap = m->next_phi;
     if (m->obstacle_count == 0) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_move_obstacles(run));
+    FSI__TRY(fsi__ls_move_obstacles(run));
     fsi__ls_find_solids(run);
     fsi__ls_each_block(run, fsi__ls_extend_phi);
     m->next_phi = m->trial_phi;
@@ -1032,7 +1032,7 @@ static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, const fsi__
     long long face;
     fsi__ls_rim *rim;
     if (!fsi__ls_is_rim(run, e, side, &face)) return FSI_OK;
-    FSI__LS_TRY(fsi__room_in(run->s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1,
+    FSI__TRY(fsi__room_in(run->s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1,
                              run->function));
     rim = &m->rim[m->rim_count++];
     rim->cell = e;
@@ -1055,7 +1055,7 @@ static fsi_status fsi__ls_find_wall_rims(fsi__ls_run *run, int b, int side)
     if (layer < corner[a] || layer > corner[a] + 7) return FSI_OK;
     for (c = 0; c < g->block_cells; c++)
         if (corner[a] + (c >> 3 * a & 7) == layer)
-            FSI__LS_TRY(fsi__ls_add_rim(run, b * g->block_cells + c, side, NULL, 0));
+            FSI__TRY(fsi__ls_add_rim(run, b * g->block_cells + c, side, NULL, 0));
     return FSI_OK;
 }
 
@@ -1067,8 +1067,8 @@ static fsi_status fsi__ls_find_obstacle_rims(fsi__ls_run *run, const fsi__ls_obs
         const int a = fsi__ls_face_axis(o->faces, f), e = o->faces->entry[f];
         long long below;
         if (!(o->faces->solid[f] > (fsi_real)0.999) || !fsi__ls_neighbor(run, e, 2 * a, &below)) continue;
-        FSI__LS_TRY(fsi__ls_add_rim(run, e, 2 * a, o, f));
-        FSI__LS_TRY(fsi__ls_add_rim(run, (int)below, 2 * a + 1, o, f));
+        FSI__TRY(fsi__ls_add_rim(run, e, 2 * a, o, f));
+        FSI__TRY(fsi__ls_add_rim(run, (int)below, 2 * a + 1, o, f));
     }
     return FSI_OK;
 }
@@ -1081,10 +1081,10 @@ FSI_API fsi_status fsi__ls_find_rims(fsi__ls_run *run)
     if (run->m->obstacle_count > 0) fsi__ls_mark_covered_faces(run, run->m->let_go); /* until a face lets go */
     for (side = 0; side < 2 * run->grid->dim; side++)
         for (b = 0; b < run->grid->block_count && !run->s->desc.open_side[side]; b++)
-            FSI__LS_TRY(fsi__ls_find_wall_rims(run, b, side));
+            FSI__TRY(fsi__ls_find_wall_rims(run, b, side));
     for (k = 0; k < run->m->obstacle_count; k++)
         if (!fsi__ls_is_coupled(&run->m->obstacle[k]))
-            FSI__LS_TRY(fsi__ls_find_obstacle_rims(run, &run->m->obstacle[k]));
+            FSI__TRY(fsi__ls_find_obstacle_rims(run, &run->m->obstacle[k]));
     return FSI_OK;
 }
 
@@ -1178,14 +1178,14 @@ FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *f
     int a, pass;
     for (a = 0; a < run->grid->dim && m->rim_count > 0; a++)
         memcpy(m->next_u[a]->value, m->trial_u[a]->value, cells * sizeof(fsi_real));
-    FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
+    FSI__TRY(fsi_pressure_project(m->solver, flow));
     fsi__ls_see_solids(run);
     for (pass = 0; pass < FSI__LS_RELEASES && fsi__ls_judge_rims(run, first, pass < FSI__LS_RELEASES - 1) > 0; pass++) {
         run->stats.pressure_iterations += m->solver->stats.iters;
         fsi__ls_let_go(run);
         fsi__ls_offer_solids(run, flow);
         flow->let_go = run->released > 0 ? m->let_go : NULL;
-        FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
+        FSI__TRY(fsi_pressure_project(m->solver, flow));
         fsi__ls_see_solids(run);
     }
     return FSI_OK;
