@@ -19,6 +19,11 @@
 #ifndef FSI_LEVELSET_PARTS_H
 #define FSI_LEVELSET_PARTS_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_levelset_walls.h"
 
 /* ---- >>emitter: its desc ----------------------------------------------------------------------------------------- */
@@ -213,6 +218,10 @@ FSI_API fsi_status fsi__ls_remeasure(fsi__ls_run *run);               /* `measur
 FSI_API void fsi__ls_put_phi(fsi__ls_run *run, long long entry, double from, double to);
 /* For stats: the largest of components' |h| / volume; iterations of Newton's method. */
 FSI_API void fsi__ls_note_volumes(fsi__ls_run *run, double error, int iterations);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_LEVELSET_PARTS_H */
 

@@ -16,6 +16,11 @@
 #ifndef FSI_LEVELSET_STATE_H
 #define FSI_LEVELSET_STATE_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_pressure.h"
 #include "fsi_viscosity.h"
 
@@ -346,6 +351,10 @@ FSI_FN int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *
     *at = fsi_grid_entry(g, i[0], i[1], i[2]);
     return *at >= 0 && i[a] < g->n[a];
 }
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_LEVELSET_STATE_H */
 

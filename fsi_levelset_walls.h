@@ -18,6 +18,11 @@
 #ifndef FSI_LEVELSET_WALLS_H
 #define FSI_LEVELSET_WALLS_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_levelset_state.h"
 
 /* ---- >>obstacle: its desc ---------------------------------------------------------------------------------------- */
@@ -197,6 +202,10 @@ FSI_API double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach);
 
 /* Solves the flow of fsi__ls_open_projection for the liquid alone, with walls that release liquid. */
 FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *flow);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_LEVELSET_WALLS_H */
 
