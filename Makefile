@@ -35,12 +35,17 @@ TSAN = $(basename $(notdir $(shell grep -l "_threads" tests/test_*.c)))
 # Programs that valgrind finishes within a minute, and that need no long double, which it rounds to 64 bits.
 VALGRIND = test_body test_ground test_io test_mesh test_neighbors test_sph_double
 
+# Programs of physics alone, for many seconds each, on code that the others run under sanitizers.
+PHYSICS = test_couple_together test_couple_rest test_levelset_tension test_levelset_use test_levelset_momentum \
+          test_shell_physics test_sph_moving test_sph_tension test_sph_viscosity test_wcsph_floats test_wcsph_scenes
+
 # Other solvers behind fsi_solver: those that are installed.
 PEERS := $(shell $(CC) -E -include suitesparse/cholmod.h -x c /dev/null > /dev/null 2>&1 && echo peer_cholmod) \
          $(shell command -v mpicc > /dev/null && pkg-config --exists PETSc 2> /dev/null && echo peer_petsc)
 
 HEADERS := $(wildcard fsi*.h tests/kit/*.h tests/peer/*.h validate/*.h examples/kit/*.h studies/*/*.h bench/*.h)
 TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
+# Tests that bring bodies, to look inside: in float they would show what the others show.
 INSIDE  := $(shell grep -l "^.define FSI_[A-Z_]*IMPLEMENTATION" tests/test_*.c)
 CASES   := $(basename $(notdir $(wildcard validate/*.c)))
 SCENES  := $(wildcard examples/*.c studies/*/*.c)
@@ -54,7 +59,8 @@ logs = $(foreach name,$(2),build/$(1)/$(name).log)
 TEST_LOGS  = $(call logs,plain,$(TESTS))
 # Long programs first: at the end no core waits for one of them.
 CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,valgrind,$(filter $(VALGRIND),$(TESTS))) $(call logs,peer,$(PEERS)) \
-             $(call logs,tsan,$(TSAN)) $(call logs,native,$(TSAN)) $(call logs,asan,$(TESTS)) $(call logs,float,$(TESTS))
+             $(call logs,tsan,$(TSAN)) $(call logs,native,$(TSAN)) $(call logs,asan,$(filter-out $(PHYSICS),$(TESTS))) \
+             $(call logs,float,$(filter-out $(basename $(notdir $(INSIDE))),$(TESTS)))
 
 .PHONY: test check-all lib validate bench examples fuzz clean FORCE
 .SECONDARY:
