@@ -45,8 +45,9 @@ PEERS := $(shell $(CC) -E -include suitesparse/cholmod.h -x c /dev/null > /dev/n
 
 HEADERS := $(wildcard fsi*.h tests/kit/*.h tests/peer/*.h validate/*.h examples/kit/*.h studies/*/*.h bench/*.h)
 TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
-# Tests that bring bodies, to look inside: in float they would show what the others show.
+# Tests that bring bodies, to look inside: in float and at -O3 they take long to compile and show what the others show.
 INSIDE  := $(shell grep -l "^.define FSI_[A-Z_]*IMPLEMENTATION" tests/test_*.c)
+LOOKING := $(basename $(notdir $(INSIDE)))
 CASES   := $(basename $(notdir $(wildcard validate/*.c)))
 SCENES  := $(wildcard examples/*.c studies/*/*.c)
 BENCHES := $(basename $(notdir $(wildcard bench/*.c)))
@@ -59,8 +60,8 @@ logs = $(foreach name,$(2),build/$(1)/$(name).log)
 TEST_LOGS  = $(call logs,plain,$(TESTS))
 # Long programs first: at the end no core waits for one of them.
 CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,valgrind,$(filter $(VALGRIND),$(TESTS))) $(call logs,peer,$(PEERS)) \
-             $(call logs,tsan,$(TSAN)) $(call logs,native,$(TSAN)) $(call logs,asan,$(filter-out $(PHYSICS),$(TESTS))) \
-             $(call logs,float,$(filter-out $(basename $(notdir $(INSIDE))),$(TESTS)))
+             $(call logs,tsan,$(TSAN)) $(call logs,native,$(filter-out $(LOOKING),$(TSAN))) $(call logs,asan,$(filter-out $(PHYSICS),$(TESTS))) \
+             $(call logs,float,$(filter-out $(LOOKING),$(TESTS)))
 
 .PHONY: test check-all lib validate bench examples fuzz clean FORCE
 .SECONDARY:
@@ -148,6 +149,9 @@ build/%.o: $$(notdir $$*).h
 
 build/%/fsi.a: $$(addprefix build/$$*/,$$(addsuffix .o,$$(UNITS)))
 	@rm -f $@; $(AR) rcs $@ $^
+
+build/valgrind/%.exe: build/valgrind/%.o build/plain/fsi.a
+	@$(CC) $(FLAGS_valgrind) $^ -o $@ -lm -pthread
 
 build/%.exe: build/%.o build/$$(dir $$*)fsi.a
 	@$(CC) $(FLAGS_$(notdir $(@D))) $^ -o $@ -lm -pthread

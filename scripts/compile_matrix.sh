@@ -103,7 +103,7 @@ for c in $(present tcc); do for f in $sources; do try "tcc $f" "tcc -Wall -I. -c
 
 together=""
 for m in $(grep -oh 'defined(FSI_[A-Z][A-Z_]*)' fsi*.h | sed 's/.*(\(.*\))/\1/' | sort -u | grep -v -E '_(IMPLEMENTATION|DONE|H)$'); do
-    for c in $(present gcc clang); do try "$c -D$m" "$c -std=c99 $cwarn -D$m -I. -fsyntax-only $work/all.c"; done
+    try "gcc -D$m" "gcc -std=c99 $cwarn -D$m -I. -fsyntax-only $work/all.c"
     [ $m = FSI_STATIC ] || together="$together -D$m" # generates nothing
 done
 for m in FSI_SPH_PARTS=1 FSI_SPH_PARTS=255; do try "gcc -D$m" "gcc -std=c99 $cwarn -D$m -I. -fsyntax-only $work/all.c"; done

@@ -200,7 +200,8 @@ static void test_what_is_dispatched_changes_no_bit_for_any_threads(void)
     int kind;
     for (kind = 0; kind < SCENES; kind++) {
         fsi_context alone = fsi_default_context(), many = fsi_default_context();
-        const int large = kind == WIDE_POOL || kind == LARGE_TANK || kind == LARGE_SHEETS || kind == LARGE_CLOTH;
+        const int large = kind == WIDE_POOL || kind == WIDE_HONEY || kind == LARGE_TANK || kind == LARGE_SHEETS ||
+                          kind == LONG_STRING || kind == LARGE_CLOTH;
         if (TEST_SLOWED && large) continue;
         test_threads(&alone, 1, 0);
         test_threads(&many, 4, 1);
