@@ -559,11 +559,12 @@ static fsi_status fsi__sources_check_sink(const fsi__sources *s, const char *fn,
         FSI__FIELD(fsi_sink_desc, thickness, FSI__REAL, 1e-30, 1e30, 0)
     };
     const fsi__where at = { fn, "desc.", -1, s->dim };
-    const fsi_box3 *b = &d->box;
+    const fsi_box3 *b;
     FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('k', fsi_sink_desc), "fsi_sink_default_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     if (d->shape == FSI_SINK_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->dim, 1);
     if (d->shape != FSI_SINK_BOX) return fsi__check_rows(s->context, &at, d, size, d->shape == FSI_SINK_DISC ? 3 : 2);
+    b = &d->box;
     if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
     return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
 }

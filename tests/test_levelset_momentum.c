@@ -16,13 +16,14 @@ static double largest, error; /* |carried impulse| of the obstacle, and how far 
 static void look_in(fsi__ls_run *run, int phase)
 {
     const fsi__ls_impl *m = run->m;
-    const double mass = (double)run->s->desc.density * pow((double)run->grid->dx, 3),
-                 got = (double)m->obstacle[0].trial_carry[0].x;
-    const fsi_grid_faces *faces = m->obstacle[0].faces;
+    const double mass = (double)run->s->desc.density * pow((double)run->grid->dx, 3);
     const int n = run->grid->block_count * run->grid->block_cells;
-    double sum = 0;
+    const fsi_grid_faces *faces;
+    double sum = 0, got;
     int e, f;
-    if (phase != 4) return;
+    if (phase != 4 || m->obstacle_count == 0) return;
+    faces = m->obstacle[0].faces;
+    got = (double)m->obstacle[0].trial_carry[0].x;
     for (e = 0; e < n; e++) sum += mass * (double)m->trial_carry[0]->value[e];
     for (f = faces->first[0]; f < faces->first[1]; f++)
         sum -= mass * (double)faces->solid[f] * (double)m->trial_carry[0]->value[faces->entry[f]];
