@@ -4088,7 +4088,8 @@ FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_des
     static const fsi__fixed fixed[] = {
         FSI__FIXED(fsi_levelset_desc, context), FSI__FIXED(fsi_levelset_desc, dim), FSI__FIXED(fsi_levelset_desc, n),
         FSI__FIXED(fsi_levelset_desc, dx), FSI__FIXED(fsi_levelset_desc, origin),
-        FSI__FIXED(fsi_levelset_desc, density), FSI__FIXED(fsi_levelset_desc, time_order), FSI__FIXED(fsi_levelset_desc, reserve)
+        FSI__FIXED(fsi_levelset_desc, density), FSI__FIXED(fsi_levelset_desc, time_order),
+        FSI__FIXED(fsi_levelset_desc, reserve)
     };
     fsi__ls_impl *m;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
