@@ -337,10 +337,11 @@ FSI_API fsi_status fsi_rigid_set_joint_force(fsi_rigid *world, int tree, int lin
    between links only: a free root's momentum is kept. target: q at the end of the next step, held after. track: count
    (>= 1) keys, ascending times [s] of world->time, cubic between them with zero slopes at keys; before and after them
    the first and last value; period > 0 [s]: repeated, keys within 0 .. period. Copied; which joints are scripted and
-   targets are saved, the keys of tracks are not. free: the joint is no longer scripted. */
+   targets are saved, the keys of tracks are not. */
 FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *world, int tree, int link, fsi_real q);
 FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *world, int tree, int link, const double *times,
     const fsi_real *values, int count, double period);
+/* The joint is no longer scripted. Errors: ARGUMENT (no such joint). */
 FSI_API fsi_status fsi_rigid_free_joint(fsi_rigid *world, int tree, int link);
 
 /* For those who assemble systems with trees: of a tree as it stands, n = coordinates, row-major. They allocate nothing.

@@ -192,11 +192,11 @@ FSI_API fsi_vec3 fsi__source_first_site(const fsi__source_run *run, int k, doubl
    ok): and takes along who is not held yet, or it would stand there for ever. */
 FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3 o, const fsi_vec3 *x, int n,
     uint32_t *held);
-/* Lets out `layers` lattices of emitter k from o on, the oldest first, at most `left` particles: calls add for each
-   site that is not blocked, and books what it did. The last `behind` of them are still behind the plane: they come
-   along, and count for nothing. */
+/* Adds a particle of emitter e at x; is_behind: still behind its plane. */
 typedef void fsi__emit_fn(void *owner, const fsi__emitter *e, fsi_vec3 x, int is_behind);
 typedef struct fsi__emission { long long emitted, blocked, refused; } fsi__emission;
+/* Lets out `layers` lattices of emitter k from o on, the oldest first, at most `left` particles: calls add for each
+   site that is not blocked, and counts them. The last `behind` layers are still behind the plane: not counted. */
 FSI_API fsi__emission fsi__source_emit(fsi__source_run *run, int k, int layers, int behind, fsi_vec3 o,
     long long left, fsi__emit_fn *add, void *owner);
 /* The emitter that at time `clock` still pushes a particle at x which `held` says it holds; NULL: none. */

@@ -15,28 +15,6 @@
 #define TANK 1.0    /* its length, width and height [m] */
 #define LEVEL 0.42  /* of the water at first */
 
-/* Water with the body in it. The liquid is told of the body while mesh and body stand where the file put them; then the
-   body is taken over the pool, tilted. */
-static fsi_levelset *make_pool(ex_app *app, ex_floater *f)
-{
-    fsi_levelset_desc desc = fsi_levelset_default_desc();
-    fsi_levelset_obstacle_desc solid = fsi_levelset_default_obstacle_desc();
-    fsi_levelset *s;
-    int id;
-    desc.context = &app->context;
-    desc.n[0] = desc.n[1] = desc.n[2] = app->res;
-    desc.dx = TANK / app->res;
-    desc.cfl = 1.4;
-    ex_check(app, fsi_levelset_create(&s, &desc));
-    solid.mesh = f->mesh;
-    solid.body = &f->body;
-    ex_check(app, fsi_levelset_add_obstacle(s, &solid, &id));
-    ex_floater_hang(f, TANK, LEVEL + 0.02, 20);
-    ex_check(app, fsi_levelset_teleport_obstacle(s, id));
-    ex_check(app, fsi_levelset_fill_box(s, ex_box3(0, 0, 0, TANK, TANK, LEVEL), fsi_v3(0, 0, 0), NULL));
-    return s;
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -61,7 +39,7 @@ int main(int argc, char **argv)
 
     shape = file ? ex_load_mesh(&app, file, y_up) : ex_torus(1, 0.36, 48, 20);
     ex_floater_make(&app, &f, &shape, density);
-    s = make_pool(&app, &f);
+    s = ex_floater_pool(&app, &f, TANK, LEVEL, 20);
     ex_check(&app, fsi_grid_surface_create(&skin, &app.context));
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3(TANK, TANK, 0.8), 25, 20);
 

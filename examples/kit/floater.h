@@ -1,12 +1,13 @@
 /* floater.h - a closed mesh as a COUPLED fsi_body that the program moves, in a tank that pushes back.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h. ex_floater_make; tell the liquid of mesh and body; then set body.pose, and ex_floater_move
-   after each change of it. ex_floater_push before each step. */
+   Include it after kit.h. ex_floater_make; ex_floater_pool, or tell a liquid of mesh and body, then set body.pose;
+   ex_floater_move after each change of it, ex_floater_push before each step. */
 #ifndef FSI_KIT_FLOATER_H
 #define FSI_KIT_FLOATER_H
 
 #include "kit.h"
+#include "../../fsi_levelset.h"
 
 typedef struct ex_floater {
     fsi_mesh *mesh;
@@ -102,6 +103,28 @@ EX_FN double ex_floater_tilt(const ex_floater *f)
 {
     const double upright = (double)fsi_quat_rotate(f->body.pose.orientation, fsi_v3(0, 0, 1)).z;
     return acos(fmax(-1, fmin(1, upright))) * 180 / FSI_PI;
+}
+
+/* A tank of level-set water, app->res cells along each edge [m], with the body above it. The liquid is told of the body
+   while mesh and body stand where the file put them; then the body is taken over the pool, tilted [degrees]. */
+EX_FN fsi_levelset *ex_floater_pool(ex_app *app, ex_floater *f, double tank, double level, double tilt)
+{
+    fsi_levelset_desc desc = fsi_levelset_default_desc();
+    fsi_levelset_obstacle_desc solid = fsi_levelset_default_obstacle_desc();
+    fsi_levelset *s;
+    int id;
+    desc.context = &app->context;
+    desc.n[0] = desc.n[1] = desc.n[2] = app->res;
+    desc.dx = tank / app->res;
+    desc.cfl = 1.4;
+    ex_check(app, fsi_levelset_create(&s, &desc));
+    solid.mesh = f->mesh;
+    solid.body = &f->body;
+    ex_check(app, fsi_levelset_add_obstacle(s, &solid, &id));
+    ex_floater_hang(f, tank, level + 0.02, tilt);
+    ex_check(app, fsi_levelset_teleport_obstacle(s, id));
+    ex_check(app, fsi_levelset_fill_box(s, ex_box3(0, 0, 0, tank, tank, level), fsi_v3(0, 0, 0), NULL));
+    return s;
 }
 
 #endif /* FSI_KIT_FLOATER_H */

@@ -55,28 +55,6 @@ static double level_where(const ex_floater *f, double area, double volume)
     return lo;
 }
 
-/* Water with the body in it. The liquid is told of the body while mesh and body stand where the file put them; then the
-   body is taken over the pool, tilted. */
-static fsi_levelset *make_pool(ex_app *app, ex_floater *f, double tilt)
-{
-    fsi_levelset_desc desc = fsi_levelset_default_desc();
-    fsi_levelset_obstacle_desc solid = fsi_levelset_default_obstacle_desc();
-    fsi_levelset *s;
-    int id;
-    desc.context = &app->context;
-    desc.n[0] = desc.n[1] = desc.n[2] = app->res;
-    desc.dx = TANK / app->res;
-    desc.cfl = 1.4;
-    ex_check(app, fsi_levelset_create(&s, &desc));
-    solid.mesh = f->mesh;
-    solid.body = &f->body;
-    ex_check(app, fsi_levelset_add_obstacle(s, &solid, &id));
-    ex_floater_hang(f, TANK, LEVEL + 0.02, tilt);
-    ex_check(app, fsi_levelset_teleport_obstacle(s, id));
-    ex_check(app, fsi_levelset_fill_box(s, ex_box3(0, 0, 0, TANK, TANK, LEVEL), fsi_v3(0, 0, 0), NULL));
-    return s;
-}
-
 static void measure(const ex_floater *f, const fsi_levelset *s, double density, double length, record *r)
 {
     const double from = length / 3, late = (s->time - from) / (length - from);
@@ -113,7 +91,7 @@ int main(int argc, char **argv)
 
     shape = file ? ex_load_mesh(&app, file, y_up) : ex_torus(1, 0.36, 48, 20);
     ex_floater_make(&app, &f, &shape, density);
-    s = make_pool(&app, &f, tilt);
+    s = ex_floater_pool(&app, &f, TANK, LEVEL, tilt);
 
     for (frame = 0; frame < app.frames; frame++) {
         while (s->time < (frame + 1) * FRAME - 1e-9) {
