@@ -849,6 +849,9 @@ typedef struct fsi__field {
 #define FSI__FINITE(type, field) FSI__FIELD(type, field, FSI__VEC3, 0, FSI__HUGE, 0)
 /* A row for a direction: a vector with a length, whose square is an fsi_real. */
 #define FSI__DIRECTION(type, field) FSI__FIELD(type, field, FSI__VEC3, 1e-18, 1e18, 0)
+/* A row for an argument of a function, whose address is given for that of the desc. */
+#define FSI__VALUE(argument, kind, lo, hi, flags) \
+    { #argument, 0, sizeof(argument), (int)(kind), (int)(flags), lo, hi }
 /* Whose desc it is, for messages. */
 typedef struct fsi__where {
     const char *function; /* the public one */
