@@ -3260,27 +3260,16 @@ static void fsi__sh_copy_mesh(fsi__sh_obstacle *o)
 
 static fsi_status fsi__sh_check_obstacle(fsi__sh_impl *m, const char *fn, const fsi_shell_obstacle_desc *d)
 {
-    fsi__sm_range r[2];
-    fsi_context *c = m->context;
-    fsi_status status;
-    if (!d || d->cookie != FSI__COOKIE('o', fsi_shell_obstacle_desc))
-        return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0,
-                         "desc was not filled by fsi_shell_default_obstacle_desc of this version and precision");
-    if (!d->mesh || d->mesh->cookie == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
-    if (d->mesh->corners != m->model.dim)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->mesh->corners, "mesh has faces of %d corners in %dD",
-                         d->mesh->corners, m->model.dim);
-    r[0].name = "friction";
-    r[0].value = d->friction;
-    r[0].lo = 0;
-    r[0].hi = 10;
-    r[1].name = "clearance";
-    r[1].value = d->clearance;
-    r[1].lo = 0;
-    r[1].hi = 1e3;
-    status = fsi__sm_check_ranges(c, fn, r, 2, "", -1);
-    if (status != FSI_OK) return status;
-    return d->body ? fsi_body_check(c, d->body, 0) : FSI_OK;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_shell_obstacle_desc, friction, FSI__REAL, 0, 10, 0),
+        FSI__FIELD(fsi_shell_obstacle_desc, clearance, FSI__REAL, 0, 1e3, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, m->model.dim };
+    FSI__TRY(fsi__check_filled(m->context, fn, d, FSI__COOKIE('o', fsi_shell_obstacle_desc),
+        "fsi_shell_default_obstacle_desc"));
+    FSI__TRY(fsi__check_mesh(m->context, fn, d->mesh, m->model.dim, 0));
+    FSI__TRY(FSI__CHECK_TABLE(m->context, &at, d, rows));
+    return d->body ? fsi_body_check(m->context, d->body, 0) : FSI_OK;
 }
 
 /* Index of a COUPLED body among the unknowns; obstacles on one body have the same. */
@@ -3536,26 +3525,22 @@ FSI_API fsi_shell_spring_desc fsi_shell_default_spring_desc(void)
 static fsi_status fsi__sh_check_spring(const fsi_shell *s, const char *fn, const fsi_shell_spring_desc *d)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
-    fsi__sm_range r[6];
-    if (!d || d->cookie != FSI__COOKIE('p', fsi_shell_spring_desc))
-        return fsi__fail(m->context, FSI_ERROR_COOKIE, fn, -1, 0,
-                         "desc was not filled by fsi_shell_default_spring_desc of this version and precision");
-    if (d->vertex < 0 || d->vertex >= s->vertex_count)
-        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->vertex, "vertex is %d of %d", d->vertex,
-                         s->vertex_count);
-    if (d->other >= s->vertex_count || d->other == d->vertex)
-        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->other, "other is %d", d->other);
-    if (d->other < 0 && d->obstacle >= 0 && !fsi__sh_obstacle_of(m, fn, d->obstacle)) return FSI_ERROR_ARGUMENT;
-#define FSI__SH_RANGE(i, field, low, high)                                                                             \
-    (r[i].name = #field, r[i].value = d->field, r[i].lo = (low), r[i].hi = (high))
-    FSI__SH_RANGE(0, stiffness, 1e-12, 1e15);
-    FSI__SH_RANGE(1, rest_length, 0, 1e9);
-    FSI__SH_RANGE(2, damping, 0, 1e15);
-    FSI__SH_RANGE(3, anchor.x, -1e12, 1e12);
-    FSI__SH_RANGE(4, anchor.y, -1e12, 1e12);
-    FSI__SH_RANGE(5, anchor.z, -1e12, 1e12);
-#undef FSI__SH_RANGE
-    return fsi__sm_check_ranges(m->context, fn, r, 6, "", -1);
+    const double last = s->vertex_count - 1;
+    const fsi__field rows[] = {
+        FSI__FIELD(fsi_shell_spring_desc, vertex, FSI__INT, 0, last, 0),
+        FSI__FIELD(fsi_shell_spring_desc, other, FSI__INT, -FSI__HUGE, last, 0),
+        FSI__FIELD(fsi_shell_spring_desc, stiffness, FSI__REAL, 1e-12, 1e15, 0),
+        FSI__FIELD(fsi_shell_spring_desc, rest_length, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_shell_spring_desc, damping, FSI__REAL, 0, 1e15, 0),
+        FSI__FIELD(fsi_shell_spring_desc, anchor, FSI__VEC3, 0, 1e12, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    FSI__TRY(fsi__check_filled(m->context, fn, d, FSI__COOKIE('p', fsi_shell_spring_desc),
+        "fsi_shell_default_spring_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(m->context, &at, d, rows));
+    if (d->other == d->vertex)
+        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->other, "desc.other is desc.vertex, %d", d->other);
+    return d->other >= 0 || d->obstacle < 0 || fsi__sh_obstacle_of(m, fn, d->obstacle) ? FSI_OK : FSI_ERROR_ARGUMENT;
 }
 
 static void fsi__sh_tie(fsi__sh_impl *m, fsi__sh_spring *s, const fsi_shell_spring_desc *d)
