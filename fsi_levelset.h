@@ -2996,6 +2996,8 @@ static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, cons
     FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('k', fsi_levelset_sink_desc),
         "fsi_levelset_default_sink_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
+    if (d->shape == FSI_LEVELSET_SINK_MESH && !d->mesh)
+        return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc.mesh is NULL");
     if (d->shape == FSI_LEVELSET_SINK_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 1);
     if (d->shape != FSI_LEVELSET_SINK_BOX) return FSI__CHECK_TABLE(s->context, &at, d, ball);
     b = &d->box;
@@ -3775,7 +3777,8 @@ static fsi_status fsi__ls_check_obstacle(const fsi_levelset *s, const fsi_levels
         FSI__FIELD(fsi_levelset_obstacle_desc, no_slip, FSI__INT, 0, 1, 0)
     };
     const fsi__where at = { f, "desc.", -1, s->desc.dim };
-    if (!d) return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0, "desc is NULL");
+    if (!d || !d->mesh)
+        return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0, "%s is NULL", d ? "desc.mesh" : "desc");
     FSI__TRY(fsi__check_filled(s->context, f, d, FSI__COOKIE('o', fsi_levelset_obstacle_desc),
         "fsi_levelset_default_obstacle_desc"));
     FSI__TRY(fsi__check_mesh(s->context, f, d->mesh, s->desc.dim, 1));

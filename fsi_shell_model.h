@@ -414,13 +414,9 @@ static fsi_status fsi__sm_check_material(fsi_context *c, const char *fn, const f
         FSI__FIELD(fsi_shell_material, bending, FSI__INT, 0, FSI_SHELL_SHAPE_OPERATOR, 0)
     };
     char of[40];
-    fsi__where at = { NULL, NULL, 0, 3 };
+    const fsi__where at = fsi__where_of(fn, "material", index, of);
 
     /* Cookie and ranges. */
-    snprintf(of, sizeof of, "material %d: ", index);
-    at.function = fn;
-    at.of = of;
-    at.element = index;
     if (m->cookie != FSI__COOKIE('m', fsi_shell_material))
         return fsi__fail(c, FSI_ERROR_COOKIE, fn, index, 0,
                          "material %d was not filled by fsi_shell_default_material of this version and precision",
@@ -1114,15 +1110,11 @@ static fsi_status fsi__sm_check_creases(fsi_context *c, const char *fn, const fs
         FSI__FIELD(fsi_shell_crease, stiffness, FSI__REAL, 0, FSI__HUGE, 0)
     };
     char of[40];
-    fsi__where at = { NULL, NULL, 0, 3 };
     int i;
-    at.function = fn;
-    at.of = of;
     if (d->crease_count < 0 || (d->crease_count > 0 && !d->creases))
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->crease_count, "crease_count is %d", d->crease_count);
     for (i = 0; i < d->crease_count; i++) {
-        at.element = i;
-        snprintf(of, sizeof of, "crease %d: ", i);
+        const fsi__where at = fsi__where_of(fn, "crease", i, of);
         FSI__TRY(FSI__CHECK_TABLE(c, &at, &d->creases[i], rows));
     }
     return FSI_OK;
