@@ -264,7 +264,7 @@ FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, co
         FSI__FIELD(fsi_rigid_shape, density, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE)
     };
     static const fsi__field samples[] = { FSI__FIELD(fsi_rigid_shape, samples, FSI__REAL, 0, FSI__HUGE, 0) };
-    static const fsi__field size[] = { /* BOX: the first three; then CYLINDER: two, SPHERE and CAPSULE: from radius on */
+    static const fsi__field size[] = { /* BOX: from 0 on; CYLINDER: from 3; SPHERE, CAPSULE: from 4 */
         FSI__FIELD(fsi_rigid_shape, half.x, FSI__REAL, 1e-9, 1e8, 0),
         FSI__FIELD(fsi_rigid_shape, half.y, FSI__REAL, 1e-9, 1e8, 0),
         FSI__FIELD(fsi_rigid_shape, half.z, FSI__REAL, 1e-9, 1e8, 0),

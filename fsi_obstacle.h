@@ -116,9 +116,8 @@ FSI_API void fsi__obstacles_free(fsi__obstacles *list);          /* all rows, li
 FSI_API void fsi__obstacle_set(const fsi__obstacles *list, fsi__obstacle *o);
 /* The same after load; a body closer than `near_by` [m] to its pose in the state gets that pose. */
 FSI_API void fsi__obstacle_load(const fsi__obstacles *list, fsi__obstacle *o, double near_by);
-/* Moves its shadow to the position after the last step. */
-FSI_API void fsi__obstacle_stand(const fsi__obstacles *list, fsi__obstacle *o);
-FSI_API void fsi__obstacles_stand(const fsi__obstacles *list);                  /* all that move in this step */
+/* Moves the shadows of all that move in this step to their positions after the last one. */
+FSI_API void fsi__obstacles_stand(const fsi__obstacles *list);
 /* Adds offset to the position after the last step. */
 FSI_API void fsi__obstacle_shift(const fsi__obstacles *list, fsi__obstacle *o, fsi_vec3 offset);
 /* Checks a loaded pose of obstacle k's body. Errors: NAN, FORMAT. */
@@ -398,7 +397,8 @@ FSI_API void fsi__obstacles_free(fsi__obstacles *list)
     fsi__free(list->context, list->rows, (size_t)list->capacity, list->size);
 }
 
-FSI_API void fsi__obstacle_stand(const fsi__obstacles *list, fsi__obstacle *o)
+/* Moves its shadow to the position after the last step. */
+static void fsi__obstacle_stand(const fsi__obstacles *list, fsi__obstacle *o)
 {
     if (!o->shadow) return;
     if (!o->carrier) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);

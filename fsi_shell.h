@@ -350,7 +350,6 @@ FSI_API int fsi__sh_iterates(const fsi__sh_step *w);                 /* 1: Newto
 FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w);
 FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w);
 FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w);
-FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w);                   /* of the shell alone */
 enum { FSI__SH_SOLVED, FSI__SH_CONSTRAIN, FSI__SH_ASSEMBLE };
 /* status: of the solver. Returns FSI_OK and which stage is to be repeated in *again: FSI__SH_SOLVED: none;
    FSI__SH_CONSTRAIN: constrain and solve, as the matrix was made more definite; FSI__SH_ASSEMBLE: assemble, constrain
@@ -1483,7 +1482,8 @@ FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w)
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w)
+/* Solves for the direction of the shell alone. */
+static fsi_status fsi__sh_solve(fsi__sh_step *w)
 {
     fsi_system system = fsi_default_system();
     system.matrix = &w->m->total;
