@@ -2879,44 +2879,24 @@ static fsi_status fsi__ls_check_emitter(const fsi_levelset *s, const char *fn, c
     return fsi__check_rows(s->context, &at, d, size + 1, s->desc.dim == 2 ? 1 : 3);
 }
 
-/* Axes of the inlet: the last along the flow, the first along `side`, or where there is none along the coordinate axis
-   that is farthest from the flow; and its area. */
-static fsi_status fsi__ls_make_inlet(const fsi_levelset *s, const char *fn, fsi__ls_emitter *e)
-{
-    const fsi_vec3 flow = e->desc.direction, size = fsi_v3(fsi_abs(flow.x), fsi_abs(flow.y), fsi_abs(flow.z));
-    const int disc = e->desc.shape == FSI_LEVELSET_EMITTER_DISC;
-    fsi_vec3 side = e->desc.side;
-    if (s->desc.dim == 2) side = fsi_v3(-flow.y, flow.x, 0);
-    else if (disc || !(fsi_v3_norm2(side) > 0))
-        side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0)
-                                                    : (size.y <= size.z ? fsi_v3(0, 1, 0) : fsi_v3(0, 0, 1));
-    side = fsi_v3_unit(side);
-    side = fsi_v3_madd(side, -fsi_v3_dot(side, flow), flow);
-    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
-                         "desc.side is parallel to the direction, or too long");
-    e->axis[0] = fsi_v3_unit(side);
-    e->axis[1] = s->desc.dim == 2 ? fsi_v3(0, 0, 1) : fsi_v3_cross(flow, e->axis[0]);
-    e->axis[2] = flow;
-    e->half[0] = (double)(disc ? e->desc.radius : e->desc.half_width);
-    e->half[1] = disc ? e->half[0] : (double)e->desc.half_height;
-    e->area =
-        s->desc.dim == 2 ? 2 * e->half[0] : (disc ? FSI_PI * e->half[0] * e->half[0] : 4 * e->half[0] * e->half[1]);
-    return FSI_OK;
-}
-
-/* A new emitter from a desc of the caller's. */
+/* A new emitter from a desc of the caller's: its place, the axes of its inlet, and its area. */
 static fsi_status fsi__ls_make_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d,
                                        fsi__ls_emitter *e)
 {
+    int disc;
     FSI__TRY(fsi__ls_check_emitter(s, fn, d));
+    disc = d->shape == FSI_LEVELSET_EMITTER_DISC;
     memset(e, 0, sizeof *e);
     e->desc = *d;
     e->desc.direction = fsi_v3_unit(d->direction);
-    e->flow.center[0] = (double)d->center.x;
-    e->flow.center[1] = (double)d->center.y;
-    e->flow.center[2] = (double)d->center.z;
-    return fsi__ls_make_inlet(s, fn, e);
+    fsi__d3_put(e->flow.center, fsi__d3_of(d->center));
+    FSI__TRY(fsi__inlet_axes(s->context, fn, s->desc.dim, e->desc.direction, disc ? fsi_v3(0, 0, 0) : d->side,
+        e->axis));
+    e->half[0] = (double)(disc ? d->radius : d->half_width);
+    e->half[1] = disc ? e->half[0] : (double)d->half_height;
+    if (s->desc.dim == 2) e->area = 2 * e->half[0];
+    else e->area = disc ? FSI_PI * e->half[0] * e->half[0] : 4 * e->half[0] * e->half[1];
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_emitter_desc *desc, int *id)
@@ -2992,7 +2972,6 @@ static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, cons
         FSI__FIELD(fsi_levelset_sink_desc, radius, FSI__REAL, 1e-30, 1e30, 0)
     };
     const fsi__where at = { fn, "desc.", -1, s->desc.dim };
-    const fsi_box3 *b;
     FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('k', fsi_levelset_sink_desc),
         "fsi_levelset_default_sink_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
@@ -3000,9 +2979,7 @@ static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, cons
         return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc.mesh is NULL");
     if (d->shape == FSI_LEVELSET_SINK_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 1);
     if (d->shape != FSI_LEVELSET_SINK_BOX) return FSI__CHECK_TABLE(s->context, &at, d, ball);
-    b = &d->box;
-    if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->desc.dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
+    return fsi__check_box(s->context, fn, s->desc.dim, &d->box);
 }
 
 FSI_API fsi_status fsi_levelset_add_sink(fsi_levelset *s, const fsi_levelset_sink_desc *desc, int *id)
