@@ -3478,21 +3478,13 @@ static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, co
     static const char *const fn = "fsi_levelset_load";
     int64_t id = -1;
     fsi_pose at;
-    const fsi_quat *q = &at.orientation;
     memset(&at, 0, sizeof at);
     fsi__bytes(st, &id, sizeof id);
     if (id != o->id)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, (double)id,
                          "the state is of obstacle %.0f where this liquid has obstacle %d", (double)id, o->id);
     fsi__bytes(st, &at, sizeof at);
-    if (!fsi_v3_is_finite(at.position) ||
-        !fsi_is_finite((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w)))
-        return fsi__fail(s->context, FSI_ERROR_NAN, fn, o->id, 0, "the pose of obstacle %d in the state is not finite",
-                         o->id);
-    if (!((double)fsi_v3_norm(at.position) <= FSI__MESH_REACH) ||
-        (o->desc.body && !(fabs((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w) - 1) <= 1e-3)))
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, 0,
-                         "obstacle %d of the state is turned by no unit quaternion, or too far away", o->id);
+    FSI__TRY(fsi__check_loaded_pose(s->context, fn, o->id, o->desc.body != NULL, FSI__MESH_REACH, at));
     FSI__TRY(fsi__ls_check_reals(s, st, 6, sizeof(fsi_real), FSI__LS_MOST));
     return fsi__ls_check_kick(s, st, o);
 }
@@ -3772,16 +3764,22 @@ static void fsi__ls_free_obstacle(fsi_context *context, fsi__ls_obstacle *o)
     fsi_mesh_destroy(o->shadow);
 }
 
+/* Moves the shadow of an obstacle to where the last step left it; stands: as in fsi__ls_obstacle, -1: nowhere. */
+static void fsi__ls_put_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o, double stands)
+{
+    o->now = o->at;
+    o->stands = stands;
+    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
+    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
+    m->stale_still = m->stale_faces = o->stale_faces = 1;
+}
+
 /* Takes an obstacle for where its mesh, or its body, is. */
 static void fsi__ls_set_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o)
 {
     if (o->desc.body) o->at = o->desc.body->pose;
     else memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
-    o->now = o->at;
-    o->stands = 0;
-    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
-    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
-    m->stale_still = m->stale_faces = o->stale_faces = 1;
+    fsi__ls_put_obstacle(m, o, 0);
 }
 
 /* All that an obstacle owns. */
@@ -4060,11 +4058,7 @@ static void fsi__ls_shift_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o, fsi_vec
     int v;
     for (v = 0; v < o->vertex_count && !o->desc.body; v++) o->rest[v] = fsi_v3_add(o->rest[v], offset);
     o->at.position = fsi_v3_add(o->at.position, offset);
-    o->now = o->at;
-    o->stands = -1; /* nowhere: the next call makes it stand */
-    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
-    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
-    m->stale_still = m->stale_faces = o->stale_faces = 1;
+    fsi__ls_put_obstacle(m, o, -1); /* the next call makes it stand */
 }
 
 static void fsi__ls_shift_sources(fsi__ls_impl *m, fsi_vec3 offset)
