@@ -2,7 +2,8 @@
    SPDX-License-Identifier: MIT
 
    DO THIS
-      Nothing: fsi_sph.h and fsi_wcsph.h include this file. Their front pages say how a liquid gets a wall:
+      Nothing: fsi_sph.h, fsi_wcsph.h and fsi_levelset.h, which has a list of its own, include this file. Their front
+      pages say how a liquid gets a wall:
 
       fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi_mesh.h
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
