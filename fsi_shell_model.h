@@ -1125,12 +1125,12 @@ FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_
     int i;
 
     /* Settings and counts. */
+    if (d->dim == 2 && d->triangle_count > 0)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->triangle_count, "there are no triangles in 2D");
     FSI__TRY(fsi__sm_check_settings(c, fn, d));
     if (d->vertex_count < 1 || d->vertex_count > 100000000 || !d->vertices)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->vertex_count, "vertex_count is %d, or vertices is NULL",
                          d->vertex_count);
-    if (d->dim == 2 && d->triangle_count > 0)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->triangle_count, "there are no triangles in 2D");
     if (d->material_count < 0 || (d->material_count > 0 && !d->materials))
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->material_count, "material_count is %d, or materials is NULL",
                          d->material_count);
