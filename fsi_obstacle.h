@@ -121,8 +121,8 @@ FSI_API void fsi__obstacle_load(const fsi__obstacles *list, fsi__obstacle *o, do
 FSI_API void fsi__obstacles_stand(const fsi__obstacles *list);
 /* Adds offset to the position after the last step. */
 FSI_API void fsi__obstacle_shift(const fsi__obstacles *list, fsi__obstacle *o, fsi_vec3 offset);
-/* Checks the pose that a state has for obstacle id, whose body's it is when it has one; `most`: distance from the origin
-   [m]. Errors: NAN, FORMAT. */
+/* Checks the pose that a state has for obstacle id, that of its body when it has one; `most`: distance from the origin,
+   at most [m]. Errors: NAN, FORMAT. */
 FSI_API fsi_status fsi__check_loaded_pose(fsi_context *context, const char *fn, int id, int has_body, double most,
     fsi_pose at);
 

@@ -78,9 +78,9 @@ FSI_API int fsi__scatter_is_near(const fsi__sampling *s, const int *lo, const in
 /* The box around the points lo .. hi - 1 and the limit. */
 FSI_API fsi_box3 fsi__scatter_box(const fsi__sampling *s, const int *lo, const int *hi);
 
-/* What emitters and sinks of all liquids have in common. Axes of an inlet whose flow has this direction (unit): the last
-   is the flow's; the first lies along `side` as far as it can, in 3D where that is 0 along the coordinate axis farthest
-   from the flow, in 2D in the plane. Error: ARGUMENT (desc.side). */
+/* For emitters and sinks of all liquids. Axes of an inlet of this flow (unit): the last is the flow's; the first is
+   `side`, made perpendicular to it, or where that is 0 the coordinate axis farthest from the flow; in 2D it lies in the
+   plane. Error: ARGUMENT (desc.side). */
 FSI_API fsi_status fsi__inlet_axes(fsi_context *context, const char *fn, int dim, fsi_vec3 flow, fsi_vec3 side,
     fsi_vec3 axis[3]);
 /* Is desc.box one? In 2D z does not count. Error: ARGUMENT. */

@@ -199,8 +199,8 @@ static void test_enclosed_cells_are_counted(void)
 
 /* ---- dense elimination ---------------------------------------------------------------------------------------- */
 
-/* The system that the declarations describe, by the letter: cells are rows, dense. Row r has n coefficients and the right
-   hand side. label: -1: no unknown, 1: its piece knows a pressure, 0: it does not. */
+/* The system that the declarations describe, by the letter: cells are rows, dense. Row r has n coefficients and the
+   right hand side. label: -1: no unknown, 1: its piece knows a pressure, 0: it does not. */
 typedef struct dense {
     const scene *t;
     int n, *label;
@@ -258,7 +258,8 @@ static int dense_cells(dense *m)
 
     /* no unknown: p = 0; pieces know a pressure together */
     for (r = 0; r < n; r++)
-        if (m->label[r] < 0 || m->a[r * wide + r] == 0) m->a[r * wide + r] = 1, m->a[r * wide + n] = 0, m->label[r] = -1;
+        if (m->label[r] < 0 || m->a[r * wide + r] == 0)
+            m->a[r * wide + r] = 1, m->a[r * wide + n] = 0, m->label[r] = -1;
     while (changed) for (r = changed = 0; r < n; r++) for (c = 0; c < n; c++)
         if (r != c && m->a[r * wide + c] < 0 && m->label[r] != m->label[c]) m->label[r] = m->label[c] = 1, changed = 1;
     for (r = 0; r < n; r++) regular = regular && m->label[r] != 0;
