@@ -125,6 +125,7 @@ FSI_API void fsi__obstacle_shift(const fsi__obstacles *list, fsi__obstacle *o, f
    at most [m]. Errors: NAN, FORMAT. */
 FSI_API fsi_status fsi__check_loaded_pose(fsi_context *context, const char *fn, int id, int has_body, double most,
     fsi_pose at);
+FSI_API fsi_status fsi__obstacle_check_pose(const fsi__obstacles *list, const char *fn, int k, fsi_pose at); /* of k */
 
 /* Begins a step: no body, zero impulses, sets `moves`. shade makes a shadow if one is needed. Errors: MEMORY. */
 FSI_API void fsi__obstacle_begin(const fsi__obstacles *list, fsi__obstacle *o);
@@ -460,6 +461,12 @@ FSI_API fsi_status fsi__check_loaded_pose(fsi_context *context, const char *fn, 
         return fsi__fail(context, FSI_ERROR_FORMAT, fn, id, turn,
             "the orientation of obstacle %d in the state is no rotation", id);
     return FSI_OK;
+}
+
+FSI_API fsi_status fsi__obstacle_check_pose(const fsi__obstacles *list, const char *fn, int k, fsi_pose at)
+{
+    const int has_body = fsi__obstacle_at(list, k)->carrier != NULL;
+    return fsi__check_loaded_pose(list->context, fn, k, has_body, 2 * FSI__MESH_REACH, at);
 }
 
 FSI_API void fsi__obstacle_begin(const fsi__obstacles *list, fsi__obstacle *o)

@@ -3275,7 +3275,6 @@ static fsi_status fsi__sh_check_obstacle(fsi__sh_impl *m, const char *fn, const 
 /* Index of a COUPLED body among the unknowns; obstacles on one body have the same. */
 static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *body, int *index)
 {
-    fsi_status status;
     int i;
     *index = -1;
     if (!body || body->mode != FSI_BODY_COUPLED) return FSI_OK;
@@ -3283,8 +3282,7 @@ static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *b
         *index = i;
         return FSI_OK;
     }
-    status = fsi__room_in(m->context, &m->body, sizeof *m->body, m->bodies, &m->body_capacity, m->bodies + 1, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__room_in(m->context, &m->body, sizeof *m->body, m->bodies, &m->body_capacity, m->bodies + 1, fn));
     memset(&m->body[m->bodies], 0, sizeof *m->body);
     m->body[m->bodies].body = body;
     fsi__sh_from(body->pose.position, m->body[m->bodies].left_center);
@@ -3353,14 +3351,12 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     fsi_status status;
     int k;
     if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__sh_check_obstacle(m, fn, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sh_check_obstacle(m, fn, desc));
 
     /* The first free id. */
     for (k = 0; k < m->obstacles && m->obstacle[k].used; k++) {}
-    status = fsi__room_in(m->context, &m->obstacle, sizeof *m->obstacle, m->obstacles, &m->obstacle_capacity, k + 1,
-        fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__room_in(m->context, &m->obstacle, sizeof *m->obstacle, m->obstacles, &m->obstacle_capacity, k + 1,
+        fn));
     if (k == m->obstacles) m->obstacles++;
 
     /* Add it; nothing may intersect. */
@@ -3466,7 +3462,6 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
 {
     const char *fn = "fsi_shell_attach";
     fsi__sh_impl *m = fsi__sh_of(s);
-    fsi_status status;
     int i;
     if (!m) return FSI_ERROR_COOKIE;
 
@@ -3483,9 +3478,8 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
     /* Its attachment, old or new. */
     i = fsi__sh_find_attachment(m, vertex);
     if (i < 0) {
-        status = fsi__room_in(m->context, &m->attachment, sizeof *m->attachment, m->attachments,
-            &m->attachment_capacity, m->attachments + 1, fn);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__room_in(m->context, &m->attachment, sizeof *m->attachment, m->attachments,
+            &m->attachment_capacity, m->attachments + 1, fn));
         i = m->attachments++;
         m->attachment[i].was_pinned = s->pinned[vertex];
     }
@@ -3559,13 +3553,11 @@ FSI_API fsi_status fsi_shell_add_spring(fsi_shell *s, const fsi_shell_spring_des
     fsi_status status;
     int k;
     if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__sh_check_spring(s, fn, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sh_check_spring(s, fn, desc));
 
     /* The first free id; a new row adds a point, its anchor. */
     for (k = 0; k < m->springs && m->spring[k].used; k++) {}
-    status = fsi__room_in(m->context, &m->spring, sizeof *m->spring, m->springs, &m->spring_capacity, k + 1, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__room_in(m->context, &m->spring, sizeof *m->spring, m->springs, &m->spring_capacity, k + 1, fn));
     if (k == m->springs) {
         m->springs++;
         m->spring[k].used = 0;
@@ -3593,12 +3585,10 @@ FSI_API fsi_status fsi_shell_set_spring(fsi_shell *s, int id, const fsi_shell_sp
     const char *fn = "fsi_shell_set_spring";
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__sh_spring *p;
-    fsi_status status;
     if (!m) return FSI_ERROR_COOKIE;
     p = fsi__sh_spring_of(m, fn, id);
     if (!p) return FSI_ERROR_ARGUMENT;
-    status = fsi__sh_check_spring(s, fn, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sh_check_spring(s, fn, desc));
     fsi__sh_tie(m, p, desc);
     fsi__sh_fill_points(m);
     return FSI_OK;
@@ -3638,13 +3628,10 @@ FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi_shell_desc d;
-    fsi_status status;
     if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__check_filled(m->context, "fsi_shell_set_desc", desc, FSI__COOKIE('d', fsi_shell_desc),
-                               "fsi_shell_default_desc");
-    if (status != FSI_OK) return status;
-    status = fsi__sm_check_settings(m->context, "fsi_shell_set_desc", desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__check_filled(m->context, "fsi_shell_set_desc", desc, FSI__COOKIE('d', fsi_shell_desc),
+                               "fsi_shell_default_desc"));
+    FSI__TRY(fsi__sm_check_settings(m->context, "fsi_shell_set_desc", desc));
 
     /* The fields that may change. */
     d = m->settings;
@@ -4397,8 +4384,7 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('d', fsi_shell_desc) || !fsi__is_context(desc->context))
         return FSI_ERROR_COOKIE;
-    status = fsi__sm_check_desc(desc->context, fn, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sm_check_desc(desc->context, fn, desc));
 
     /* Memory. */
     s = (fsi_shell *)fsi__alloc(desc->context, 1, sizeof *s);

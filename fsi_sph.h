@@ -4393,7 +4393,6 @@ static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__liquid_head *
 static fsi_status fsi__sph_check_saved_obstacle(const fsi_sph *s, int k, fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";
-    const fsi__obstacle *o = &((const fsi__sph_impl *)s->impl)->obstacle[k].base;
     double warm[6] = { 0, 0, 0, 0, 0, 0 };
     fsi_pose at;
     int j, good = 1;
@@ -4402,7 +4401,7 @@ static fsi_status fsi__sph_check_saved_obstacle(const fsi_sph *s, int k, fsi__st
     fsi__bytes(st, &at, sizeof at);
     for (j = 0; j < 6; j++) good &= fabs(warm[j]) <= FSI__SPH_CORRECTION;
     if (!good) return fsi__fail(s->context, FSI_ERROR_NAN, fn, k, 0, "the state of obstacle %d is not finite", k);
-    return fsi__check_loaded_pose(s->context, fn, o->id, o->carrier != NULL, 2 * FSI__MESH_REACH, at);
+    return fsi__obstacle_check_pose(&((const fsi__sph_impl *)s->impl)->obstacles, fn, k, at);
 }
 
 /* Everything finite and possible, so that a step can use it? `st` stands behind the head, and returns there. */

@@ -4443,9 +4443,8 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_he
         fsi_v3_sub(s->desc.origin, origin)));
     st->used = st->capacity - (size_t)head->obstacles * sizeof(fsi_pose);
     for (k = 0; k < im->obstacles.count; k++) {
-        const fsi__obstacle *o = &im->obstacle[k].base;
         fsi__bytes(st, &at, sizeof at);
-        FSI__TRY(fsi__check_loaded_pose(s->context, fn, o->id, o->carrier != NULL, 2 * FSI__MESH_REACH, at));
+        FSI__TRY(fsi__obstacle_check_pose(&im->obstacles, fn, k, at));
     }
     st->used = start;
     return fsi__obstacles_check_carriers(&im->obstacles, fn, 1);

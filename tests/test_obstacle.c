@@ -146,10 +146,10 @@ static void test_bodies_are_taken_where_they_are(void)
         fsi__obstacle_shift(&list, o, fsi_v3(0, 0, 1));
         CHECK_NEAR(o->at.position.z, 1, 0);
         saved.orientation.w = 3;
-        CHECK(fsi__check_loaded_pose(NULL, "test", 0, 1, 1e6, o->at) == FSI_OK);
-        CHECK(fsi__check_loaded_pose(NULL, "test", 0, 1, 1e6, saved) == FSI_ERROR_FORMAT);
+        CHECK(fsi__obstacle_check_pose(&list, "test", 0, o->at) == FSI_OK);
+        CHECK(fsi__obstacle_check_pose(&list, "test", 0, saved) == FSI_ERROR_FORMAT);
         saved.position.x = (fsi_real)test_nan();
-        CHECK(fsi__check_loaded_pose(NULL, "test", 0, 1, 1e6, saved) == FSI_ERROR_NAN);
+        CHECK(fsi__obstacle_check_pose(&list, "test", 0, saved) == FSI_ERROR_NAN);
         fsi__obstacles_free(&list);
         fsi_mesh_destroy(tank);
     }
