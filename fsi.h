@@ -1227,7 +1227,7 @@ FSI_API fsi_status fsi__check_pose(fsi_context *context, const fsi__where *where
         return fsi__fail(context, FSI_ERROR_NAN, fn, where->element, n, "%s%s.orientation is not finite", of, name);
     if (fabs(n - 1) <= 1e-3) return FSI_OK;
     return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, where->element, n,
-        "%s%s.orientation is a quaternion of length %g, not 1", of, name, n);
+        "%sthe quaternion %s.orientation has length %g, not 1", of, name, n);
 }
 
 FSI_API fsi_status fsi__check_fixed(fsi_context *context, const char *function, const void *desc, const void *now,
