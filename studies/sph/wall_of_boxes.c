@@ -125,6 +125,7 @@ int main(int argc, char **argv)
     }
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, all, 58, 30);
+    scene.sun = fsi_v3((fsi_real)0.7, (fsi_real)-0.3, (fsi_real)0.8);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 0; k < 3; k++) {
