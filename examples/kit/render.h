@@ -17,9 +17,10 @@ static size_t ex__sample_of(const ex_scene *s, int x, int y)
     return (size_t)(y * n + n / 2) * (size_t)s->camera.view.width + (size_t)(x * n + n / 2);
 }
 
-/* Most pixels of a picture show ground with nothing on it or above it: they see all of the sun and of the sky. So that
-   they are found by a look at four numbers, tiles that show something are counted over rectangles: bare[c + r columns]
-   is the number of such tiles in columns below c and rows below r. */
+/* Most pixels of a picture show ground with nothing on it or above it, which all of the sun and of the sky reaches. To
+   find them with four look-ups, the tiles of EX__TILE x EX__TILE pixels that show something solid or liquid are counted
+   in a summed-area table (Crow 1984): busy[c + r columns] is the number of such tiles in the columns before c and the
+   rows before r. */
 #define EX__TILE 8
 static int ex__tiles(int pixels) { return (pixels + EX__TILE - 1) / EX__TILE; }
 
@@ -38,36 +39,36 @@ static void ex__tile_row(void *arg, int row)
     const ex_scene *s = p->scene;
     const int width = p->color ? s->width : p->view.width, height = p->color ? s->height : p->view.height,
               columns = ex__tiles(width) + 1;
-    int *count = p->bare + (row + 1) * columns + 1, x, y;
+    int *count = p->busy + (row + 1) * columns + 1, x, y;
     for (x = 0; x < columns - 1; x++) count[x] = 0;
     for (y = row * EX__TILE; y < (row + 1) * EX__TILE && y < height; y++)
         for (x = 0; x < width; x++)
             if (!count[x / EX__TILE]) count[x / EX__TILE] = ex__is_busy(s, p, x, y);
 }
 
-/* Counts the tiles of a pass that show something; width and height in pixels of the picture, or of the sun's view. */
+/* Fills the table of a pass; width and height in pixels of the picture, or of the sun's view. */
 static void ex__count_tiles(ex__pass *p, int width, int height)
 {
     const int columns = ex__tiles(width) + 1, rows = ex__tiles(height) + 1;
     int c, r;
-    p->bare = ex__ints(p->bare, &p->bare_capacity, columns * rows);
-    for (c = 0; c < columns; c++) p->bare[c] = 0;
-    for (r = 0; r < rows; r++) p->bare[r * columns] = 0;
+    p->busy = ex__ints(p->busy, &p->busy_capacity, columns * rows);
+    for (c = 0; c < columns; c++) p->busy[c] = 0;
+    for (r = 0; r < rows; r++) p->busy[r * columns] = 0;
     ex__run(p->scene, rows - 1, ex__tile_row, p);
     for (r = 1; r < rows; r++)
         for (c = 1; c < columns; c++) {
-            int *at = p->bare + r * columns + c;
+            int *at = p->busy + r * columns + c;
             *at += at[-1] + at[-columns] - at[-columns - 1];
         }
 }
 
-/* Nothing is seen in the square of half width `reach` about (x, y). */
+/* Whether the square of half width `reach` about (x, y) shows nothing solid or liquid. */
 static int ex__is_bare(const ex__pass *p, int width, int height, float x, float y, float reach)
 {
     const int columns = ex__tiles(width) + 1, x0 = ex__ceil(x - reach, width) / EX__TILE,
               y0 = ex__ceil(y - reach, height) / EX__TILE, x1 = ex__tiles(ex__ceil(x + reach + 1, width)),
               y1 = ex__tiles(ex__ceil(y + reach + 1, height));
-    const int *low = p->bare + y0 * columns, *high = p->bare + y1 * columns;
+    const int *low = p->busy + y0 * columns, *high = p->busy + y1 * columns;
     return x0 >= x1 || y0 >= y1 || high[x1] - high[x0] - low[x1] + low[x0] == 0;
 }
 
@@ -104,7 +105,7 @@ static float ex__sun_gap(const ex_scene *s, float x, float y, float z, float *wa
 /* The widest half shadow, in pixels of the sun's view. */
 static float ex__widest(const ex_scene *s) { return 0.025f * (float)s->sunlight.view.width; }
 
-/* Nothing stands between p and the sun, nor close to the way. */
+/* Whether nothing is between p and the sun, or close to the ray between them. */
 static int ex__is_sunny(const ex_scene *s, ex__vec p)
 {
     const ex__view *v = &s->sunlight.view;
@@ -146,7 +147,7 @@ static float ex__sun_share(const ex_scene *s, ex__vec p, ex__vec n, int turn, fl
     return (float)lit / 8;
 }
 
-/* How far the sky of a point at depth z is looked at: in the scene, and in pixels. */
+/* The distance within which solids hide the sky of a point at depth z: in the scene, and in pixels. */
 static float ex__sky_reach(const ex_scene *s) { return 0.1f * s->radius; }
 static float ex__sky_pixels(const ex_scene *s, float z)
 {
@@ -200,7 +201,7 @@ static void ex__seen_row(void *arg, int y)
     }
 }
 
-/* The 4 x 4 pixels around (x, y) see all of the sun and the sky: their corners do, and what has neither is wider. */
+/* Whether the 4 x 4 pixels around (x, y) are all open: their corners are, and regions that are not open are wider. */
 static int ex__all_open(const ex_scene *s, int x, int y)
 {
     const ex__seen *o = s->seen + (size_t)y * (size_t)s->width + (size_t)x;
