@@ -353,7 +353,7 @@ static void draw(ex_app *app, ex_scene *scene, const tank *tanks, int count, uin
         fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)t->water->count, sizeof *x);
         fsi_box3 box = t->water->desc.domain;
         for (i = 0; i < t->water->count; i++) x[i] = fsi_v3_add(t->water->position[i], shift);
-        ex_draw_spheres(scene, x, t->water->count, 0.55 * (double)t->water->desc.spacing, rgb[k], 0);
+        ex_draw_spheres(scene, x, t->water->count, 0.75 * (double)t->water->desc.spacing, rgb[k], 0);
         for (i = 0; i < PLATES; i++) {
             const fsi_vec3 a = fsi_pose_point(t->ship.pose, t->corner[plate_start(i)]),
                            b = fsi_pose_point(t->ship.pose, t->corner[plate_start(i) + 1]);

@@ -148,7 +148,7 @@ static void draw(ex_app *app, ex_scene *scene, const ramp *ramps, int count, int
         uint32_t *rgb = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *rgb);
         for (i = 0; i < s->count; i++) x[i] = fsi_v3_add(s->position[i], shift);
         ex_speed_colors(s->velocity, s->count, 3.5, rgb);
-        ex_draw_spheres(scene, x, s->count, 0.55 * (double)s->desc.spacing, rgb, 0);
+        ex_draw_spheres(scene, x, s->count, 0.75 * (double)s->desc.spacing, rgb, 0);
         ex_draw_line(scene, shift, fsi_v3_add(shift, fsi_v3((fsi_real)LENGTH, (fsi_real)-FALL, 0)), 3, 0x3a4550);
         free(x);
         free(rgb);
