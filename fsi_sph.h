@@ -63,20 +63,20 @@
    COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a
       particle; see docs/sph.md.
    FIND IN HERE (search for >>), behind the API
-      >>work space  >>contacts  >>pair sums  >>moving obstacles  >>coupled bodies  >>faces within reach  >>placement
+      >>work space  >>contacts  >>pair sums  >>moving obstacles  >>faces within reach  >>placement
       >>walls of one particle  >>the solve  >>surface tension  >>after the solve  >>viscosity
       >>emitters and sinks at work  >>markers  >>substep  >>step; and the functions that you call:
       >>making and changing  >>emitters and sinks  >>particles  >>obstacles  >>origin and copies  >>questions  >>state
       What stands by itself: fsi_particles.h (the table of particles, neighbours), fsi_obstacle.h (walls that move),
-      fsi_source.h (taps and drains), fsi_sph_walls.h, fsi_sph_tension.h, fsi_sph_viscosity.h
+      fsi_source.h (taps and drains), fsi_sph_walls.h, fsi_sph_bodies.h, fsi_sph_tension.h, fsi_sph_viscosity.h
 */
 #ifndef FSI_SPH_H
 #define FSI_SPH_H
 
 #include "fsi_obstacle.h"
 #include "fsi_source.h"
+#include "fsi_sph_bodies.h"
 #include "fsi_sph_tension.h"
-#include "fsi_sph_viscosity.h"
 
 /* How velocities follow from the solve. POSITIONS: (x1 - x0)/dt. FORCES: v* plus
    dt/m times the pairwise antisymmetric forces at the last iterate: internal impulses cancel to rounding, but what the
@@ -373,8 +373,8 @@ FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw);
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_obstacle.h"
 #include "fsi_source.h"
+#include "fsi_sph_bodies.h"
 #include "fsi_sph_tension.h"
-#include "fsi_sph_viscosity.h"
 
 FSI__STRICT_BEGIN
 
@@ -389,7 +389,6 @@ FSI__STRICT_BEGIN
 #define FSI__SPH_SKIN 0.1     /* neighbour lists reach (1 + skin) H */
 #endif
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
-#define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
 #define FSI__SPH_MEND 0.1     /* largest velocity that makes up for a defect of momentum, over the mean speed */
 #define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: above 800 pools at rest boil (docs/sph.md) */
 #define FSI__SPH_ACCURATE 10.0 /* what it is where accuracy counts: fsi_sph_suggest_dt, surface tension */
@@ -466,24 +465,6 @@ typedef struct fsi__sph_obstacle {
     double speed;            /* of its fastest vertex in the running step [m/s] */
 } fsi__sph_obstacle;
 
-/* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H
-   and rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of
-   m H^2. */
-typedef struct fsi__sph_body {
-    fsi_body *user, work;    /* the work copy takes the outputs, which are handed out at commit */
-    int coupled;
-    fsi_pose from, base, at; /* swept from; moves from; stands at */
-    fsi_vec3 velocity, spin; /* spin: angular momentum [kg m^2/s] */
-    fsi_vec3 star_velocity, star_spin;
-    fsi_mat3 per_spin;       /* inverse inertia at the end of the substep, world axes: angular velocity for each spin */
-    double imbalance;        /* share of the force on it that the solve left unbalanced */
-    double inertia[6][6];    /* mass and inertia */
-    double reach;            /* of its meshes from its centre [H] */
-    fsi_vec3 line, line_moment; /* impulse of contact lines in this substep [N s], about its centre */
-    double q[6], qz[6], star[6], step[6], residual[6], warm[6]; /* PRESCRIBED: they stay 0 */
-    double block[6][6];      /* of the diagonal, lower half */
-} fsi__sph_body;
-
 typedef struct fsi__sph_impl {
     fsi_context own_context;
     fsi__sph_kernel kernel;
@@ -535,8 +516,7 @@ typedef struct fsi__sph_run {
     double compression;         /* mean of max(lambda - 1, 0) at the last point measured */
     double done;                /* share of the step before this substep, */
     double share;               /* and of the substep */
-    fsi__sph_body *body;        /* those of the obstacles, each once */
-    int body_count, coupled_count;
+    fsi__sph_bodies bodies;     /* those of the obstacles, each once */
     fsi__walls walls;
     fsi__sph_scene scene;
     fsi__tension surface;
@@ -588,7 +568,6 @@ FSI_FN double fsi__sph_capillary_time(const fsi_sph *s)
     return sqrt((double)s->desc.density * dx * dx * dx / (double)s->desc.surface_tension);
 }
 
-/* The longest step that keeps the stiffness number mu dt^2/(rho0 dx^2) below 10. */
 /* The step whose mu dt^2/(rho0 dx^2) is that number. */
 FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s, double stiffness_number)
 {
@@ -628,30 +607,13 @@ FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
 static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
 static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int end);
 static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end);
-enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK }; /* how iterates are moved back */
 /* Where the density is taken: at z; at u = 0, while z holds u*; there and at u*; at u*, which iterates take. */
 enum { FSI__SPH_ON_THE_WAY, FSI__SPH_AT_GUESS, FSI__SPH_AT_BOTH, FSI__SPH_AT_STAR };
-
-/* Vectors of doubles, whatever fsi_real is. */
-FSI_FN fsi_vec3 fsi__sph_real3(const double *v) { return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]); }
-
-FSI_FN void fsi__sph_to_doubles(double *out, fsi_vec3 v, double scale)
-{
-    out[0] = scale * (double)v.x;
-    out[1] = scale * (double)v.y;
-    out[2] = scale * (double)v.z;
-}
 
 /* The wall of rank r, NULL where there is none. */
 FSI_FN fsi__sph_wall *fsi__sph_wall_of(const fsi__sph_run *run, int r)
 {
     return run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
-}
-
-/* What the viscous solve has of a body. */
-FSI_FN fsi__sph_body_drag *fsi__sph_drag_of(const fsi__sph_run *run, const fsi__sph_body *b)
-{
-    return &run->viscous.body[b - run->body];
 }
 
 /* Folds column k of the chunks' partial sums, in order. */
@@ -740,11 +702,33 @@ static void fsi__sph_set_count(fsi__sph_run *run, int n)
 FSI_FN int fsi__sph_ghost(const fsi__sph_run *run, int i) { return i >= run->n - run->ghosts; }
 FSI_FN int fsi__sph_held(const fsi__sph_run *run, int i) { return run->holding > 0 && run->source[i] != 0; }
 
-static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
+/* Viscosity: vectors of conjugate gradients, blocks of the diagonal. */
+static void fsi__sph_layout_viscosity(fsi__sph_run *run, fsi__arena *a)
 {
     fsi__sph_viscosity *o = &run->viscous;
-    size_t n = (size_t)run->room;
+    const size_t n = (size_t)run->room;
     int k;
+    run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
+    for (k = 0; k < 2; k++) {
+        o->room_v[k] = (double (*)[3])fsi__take(a, n, sizeof *o->room_v[k]);
+        o->room_d[k] = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    }
+    o->v = o->before;
+    o->d = o->room_d[0];
+    o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
+    o->body = (fsi__sph_body_drag *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body_drag));
+}
+
+static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
+{
+    const size_t n = (size_t)run->room;
+
+    /* Creation order: the new state, the target x* of the solve and its first guess. */
     run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->warm = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -753,6 +737,8 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->kappa = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
     run->pressure = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
     run->lambda_out = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+
+    /* Rank order: coordinates, displacements and their steps, densities, indices of walls. */
     run->base = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
     run->z = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
     run->zp = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
@@ -766,6 +752,8 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->group_slot = (int *)fsi__take(a, (size_t)run->groups, sizeof(int));
     run->overflow = (int *)fsi__take(a, (size_t)run->chunks, sizeof(int));
     run->part = (double *)fsi__take(a, (size_t)run->chunks * FSI__SPH_SUMS, sizeof(double));
+
+    /* Surface tension: accelerations, normals, connected sets of surface particles. */
     if (run->s->desc.surface_tension > 0) {
         run->tension = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
         run->line = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -774,23 +762,10 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
         run->drop = (int *)fsi__take(a, n, sizeof(int));
         run->drops = (fsi__drop *)fsi__take(a, n, sizeof(fsi__drop));
     }
-    run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body));
-    if (run->s->desc.viscosity > 0) {
-        run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-        o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-        o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
-        for (k = 0; k < 2; k++) {
-            o->room_v[k] = (double (*)[3])fsi__take(a, n, sizeof *o->room_v[k]);
-            o->room_d[k] = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-        }
-        o->v = o->before;
-        o->d = o->room_d[0];
-        o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-        o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-        o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-        o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
-        o->body = (fsi__sph_body_drag *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body_drag));
-    }
+
+    /* Bodies; there are at most as many as obstacles. */
+    run->bodies.body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body));
+    if (run->s->desc.viscosity > 0) fsi__sph_layout_viscosity(run, a);
     fsi__sph_layout_sources(run, a);
 }
 
@@ -816,7 +791,7 @@ FSI_FN void fsi__sph_relative(const fsi__sph_run *run, const fsi__sph_wall *w, i
     d[2] = u->z - w->at[2];
     if (w->coupled && w->part[k].body >= 0) {
         const fsi__sph_part *part = &w->part[k];
-        const fsi__sph_body *body = &run->body[part->body];
+        const fsi__sph_body *body = &run->bodies.body[part->body];
         fsi__lane way[3];
         fsi__sph_way(which == FSI__SPH_AT_Z ? body->qz : body->q, part->arm, way);
         d[0] -= way[0] - part->moved[0];
@@ -1047,6 +1022,7 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
     double restart = 0, steps = 0, most = 0, corrections = 0;
     int i;
     for (i = begin; i < end; i++) {
+        /* Pressure of the neighbours, and the walls (sph.md 4, 6). */
         const fsi__lane4 *uz = &run->uz[i], *u = &run->u[i], *star = &run->star[i];
         fsi__lane4 f = fsi__sph_pressure_on(run, i), t;
         fsi__lane length;
@@ -1057,6 +1033,8 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
             f.z += t.z;
             f.w += t.w;
         }
+
+        /* Inertia: x* - x, with 1 on the diagonal; the step is r/D. */
         f.w += 1;
         t.x = star->x - uz->x;
         t.y = star->y - uz->y;
@@ -1065,7 +1043,11 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         t.x = (t.x + f.x) / f.w;
         t.y = (t.y + f.y) / f.w;
         t.z = (t.z + f.z) / f.w;
+
+        /* Particles that an emitter holds move as it does, whatever the pressure. */
         if (run->holding > 0 && fsi__sph_held(run, run->order[i])) t.x = t.y = t.z = 0; /* a piston does not give way */
+
+        /* No particle moves by more than STEP_MAX in one sweep. */
         length = (fsi__lane)sqrt((double)(t.x * t.x + t.y * t.y + t.z * t.z));
         if (length > (fsi__lane)FSI__SPH_STEP_MAX) {
             fsi__lane shrink = (fsi__lane)FSI__SPH_STEP_MAX / length;
@@ -1074,6 +1056,8 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
             t.z *= shrink;
         }
         t.w = f.w;
+
+        /* The restart test, (z - y).D(y - x) with y = z + omega t, and the sums of lengths. */
         run->step[i] = t;
         restart -= (double)f.w * (double)(t.x * (uz->x + omega * t.x - u->x) + t.y * (uz->y + omega * t.y - u->y) +
                                           t.z * (uz->z + omega * t.z - u->z));
@@ -1081,7 +1065,7 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         if ((double)length > most) most = (double)length;
     }
     fsi__sph_put_sums(run, chunk, restart, steps, most, corrections);
-    if (run->coupled_count) fsi__sph_part_forces(run, begin, end);
+    if (run->bodies.coupled_count) fsi__sph_part_forces(run, begin, end);
 }
 
 /* N and kappa of one particle's contacts after a sweep (sph.md 5, equations 31, 32). Returns 1 when they changed. */
@@ -1090,6 +1074,8 @@ static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__
     double most = 0, sx = 0, sy = 0, sz = 0, press = 0, slope, kappa, fx = -(double)(w->g[0] * p) * run->mu,
            fy = -(double)(w->g[1] * p) * run->mu, fz = -(double)(w->g[2] * p) * run->mu;
     int c, inside = 0, was = w->inside;
+
+    /* Still inside after a sweep: double the order N (equation 31). */
     for (c = 0; c < w->contact_count; c++) inside |= fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_U) < 0;
     w->inside = inside;
     if (was && inside && w->order < run->s->desc.contact_max_order) {
@@ -1097,7 +1083,10 @@ static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__
         return 1;
     }
     if (!was || inside) return 0;
-    for (c = 0; c < w->contact_count; c++) { /* just came out: press on as hard as the liquid does */
+
+    /* Just came out: the contacts are to press as hard as the liquid does. Slope of their potentials, over kappa,
+       and the largest pressure along a normal. */
+    for (c = 0; c < w->contact_count; c++) {
         const fsi__lane *n = w->contact[c].n;
         double g = fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_U), cm, cp,
                along = -(fx * (double)n[0] + fy * (double)n[1] + fz * (double)n[2]);
@@ -1109,6 +1098,8 @@ static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__
         if (along > press) press = along;
         if ((1 - g) * run->dhat > most) most = (1 - g) * run->dhat;
     }
+
+    /* kappa = pressure/slope (equation 32), within kappa0 to 100 kappa0. */
     slope = sqrt(sx * sx + sy * sy + sz * sz);
     kappa = (press + most) / (slope > 1e-12 ? slope : 1e-12);
     kappa = kappa < run->kappa0 ? run->kappa0 : kappa > 100 * run->kappa0 ? 100 * run->kappa0 : kappa;
@@ -1145,6 +1136,8 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
     int i;
     for (i = begin; i < end; i++) {
         fsi__lane4 *u = &run->u[i], *uz = &run->uz[i], y, t = run->step[i];
+
+        /* Step and extrapolation. */
         y.x = uz->x + omega * t.x;
         y.y = uz->y + omega * t.y;
         y.z = uz->z + omega * t.z;
@@ -1152,10 +1145,14 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
         uz->x = y.x + beta * (y.x - u->x);
         uz->y = y.y + beta * (y.y - u->y);
         uz->z = y.z + beta * (y.z - u->z);
+
+        /* The new point as coordinates, and its distance from where the lists were made. */
         *u = y;
         run->z[i] = fsi__sph_moved(&run->base[i], uz);
         y.w = uz->x * uz->x + uz->y * uz->y + uz->z * uz->z;
         if ((double)y.w > drift) drift = (double)y.w;
+
+        /* Walls: is the particle too far from where its wall was linearised; do N or kappa change? */
         if (run->slot[i] >= 0) {
             fsi__sph_wall *w = &run->wall[run->slot[i]];
             fsi__lane dx = uz->x - w->at[0], dy = uz->y - w->at[1], dz = uz->z - w->at[2];
@@ -1167,11 +1164,6 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
 }
 
 /* ---- >>moving obstacles --------------------------------------------------------------------------------------- */
-
-static fsi_vec3 fsi__sph_spin_to_rate(fsi_quat orientation, fsi_mat3 inertia, fsi_vec3 spin)
-{
-    return fsi_m3_mul_v3(fsi_body_world_tensor(orientation, fsi_m3_inverse(inertia)), spin);
-}
 
 /* Sweeps an obstacle through the substep, from where the last step left it, which need not be where it left others of
    its body. */
@@ -1189,247 +1181,13 @@ static void fsi__sph_move_obstacles(fsi__sph_run *run, int coupled_only)
     int k;
     for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__sph_obstacle *o = &run->im->obstacle[k];
-        const fsi__sph_body *b = o->base.body >= 0 ? &run->body[o->base.body] : NULL;
+        const fsi__sph_body *b = o->base.body >= 0 ? &run->bodies.body[o->base.body] : NULL;
         if (!o->base.moves || (coupled_only && !(b && b->coupled))) continue;
         if (b) fsi__sph_move_along(run, o, b);
         else fsi__obstacle_follow(&o->base, run->done, run->share);
         run->stats.refits++;
     }
     fsi__sph_lap(run, &run->stats.seconds_motion, &clock);
-}
-
-/* ---- >>coupled bodies ------------------------------------------------------------------------------------------
-
-   The six unknowns of a body take part in the minimisation (sph.md 11). The energy gains its inertia,
-      E_b = M |c - c*|^2 / (2 dt^2) + (r - r*).I (r - r*) / (2 dt^2),
-      c*, r*: where its momentum and the host's forces take it,
-   and the walls depend on u - w, w = c + r x a the body's way at the particle's place. So -dE/dc = M (c* - c)/dt^2 -
-   sum F_i and -dE/dr = I (r* - r)/dt^2 - sum a_i x F_i: what a particle is given is taken from the body, to rounding,
-   at every iterate. The body's block of the diagonal is its inertia plus sum d_i J_i^T J_i, J_i = (1, -[a_i]x), d_i
-   what the particle's own diagonal holds of that obstacle. k (u - w)^2 <= 2 k u^2 + 2 k w^2 would ask for twice that on
-   both sides; this took a quarter fewer sweeps, and the step control saw no energy rise. */
-
-/* The pose that lies q (in units of H) from `at`. */
-static fsi_pose fsi__sph_body_pose(const fsi__sph_run *run, const fsi__sph_body *b, const double *q)
-{
-    fsi_pose p;
-    p.position = fsi_v3_madd(b->at.position, (fsi_real)run->h, fsi__sph_real3(q));
-    p.orientation = fsi_quat_integrate(b->at.orientation, fsi__sph_real3(q + 3), 1);
-    return p;
-}
-
-/* The way from `at` to a pose. */
-static void fsi__sph_body_way(const fsi__sph_run *run, const fsi__sph_body *b, fsi_pose to, double *q)
-{
-    fsi__sph_to_doubles(q, fsi_v3_sub(to.position, b->at.position), 1 / run->h);
-    fsi__sph_to_doubles(q + 3, fsi_quat_rotation_vector(fsi_quat_mul(to.orientation, fsi_quat_conj(b->at.orientation))),
-                        1);
-}
-
-/* Makes `at` the place that q of the former one stands for. */
-static void fsi__sph_body_settle(const fsi__sph_run *run, fsi__sph_body *b, fsi_pose star, fsi_pose at)
-{
-    b->at = at;
-    fsi__sph_body_way(run, b, star, b->star);
-    memset(b->q, 0, sizeof b->q);
-    memset(b->qz, 0, sizeof b->qz);
-    memset(b->step, 0, sizeof b->step);
-}
-
-/* The pose (*) to which its momentum takes a body. */
-static fsi_pose fsi__sph_body_star(const fsi__sph_run *run, const fsi__sph_body *b)
-{
-    const fsi_real dt = (fsi_real)run->dt;
-    fsi_pose star;
-    star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
-    star.orientation = fsi_quat_integrate(
-        b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), dt);
-    return star;
-}
-
-static void fsi__sph_body_inertia(const fsi__sph_run *run, fsi__sph_body *b)
-{
-    const fsi_mat3 inertia = fsi_body_world_tensor(b->base.orientation, b->work.inertia);
-    const double m = (double)run->s->particle_mass;
-    int k, j;
-    memset(b->inertia, 0, sizeof b->inertia);
-    for (k = 0; k < 3; k++) {
-        b->inertia[k][k] = (double)b->work.mass / m;
-        for (j = 0; j < 3; j++) b->inertia[3 + k][3 + j] = (double)inertia.m[3 * k + j] / (m * run->h * run->h);
-    }
-    if (run->s->desc.dim == 2) fsi__flatten6(b->inertia);
-}
-
-/* Momentum, pose without liquid, and where the solve starts: there, or as far from it as in the last substep. */
-static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
-{
-    const fsi_real dt = (fsi_real)run->dt;
-    fsi_pose star, at;
-    if (!b->coupled) {
-        b->at = fsi__pose_on_the_way(&b->work, b->from, run->done + run->share);
-        return;
-    }
-    b->star_velocity = fsi_v3_madd(b->velocity, dt / b->work.mass, b->work.force);
-    b->star_spin = fsi_v3_madd(b->spin, dt, b->work.torque);
-    b->line = b->line_moment = fsi_v3(0, 0, 0);
-    if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
-    at = star = fsi__sph_body_star(run, b);
-    if (run->s->desc.warm_start) {
-        const fsi_vec3 shift = fsi_v3_scale(fsi__sph_real3(b->warm), dt * dt),
-                       turn = fsi_v3_scale(fsi__sph_real3(b->warm + 3), dt * dt);
-        const fsi_real way = fsi_v3_norm(shift) + fsi_v3_norm(turn) * (fsi_real)(b->reach * run->h),
-                       most = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
-        const fsi_real part = way > most ? most / way : 1;
-        at.position = fsi_v3_madd(star.position, part, shift);
-        at.orientation = fsi_quat_integrate(star.orientation, turn, part);
-    }
-    fsi__sph_body_inertia(run, b);
-    fsi__sph_body_settle(run, b, star, at);
-}
-
-/* Inertia times the way that is left to x*: the residual without walls. */
-static void fsi__sph_body_pull(const fsi__sph_body *b, double *r)
-{
-    int k, j;
-    for (k = 0; k < 6; k++) for (r[k] = 0, j = 0; j < 6; j++) r[k] += b->inertia[k][j] * (b->star[j] - b->qz[j]);
-}
-
-static double fsi__sph_body_energy(const fsi__sph_run *run)
-{
-    double sum = 0, r[6];
-    int b, k;
-    for (b = 0; b < run->body_count; b++) {
-        const fsi__sph_body *body = &run->body[b];
-        fsi__sph_body_pull(body, r);
-        for (k = 0; k < 6; k++) sum += 0.5 * r[k] * (body->star[k] - body->qz[k]);
-    }
-    return sum;
-}
-
-/* Adds one particle's part to a body's residual and block of the diagonal (lower half). */
-static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body, double block[6][6])
-{
-    const double a[3] = { (double)part->arm[0], (double)part->arm[1], (double)part->arm[2] };
-    const double f[3] = { (double)part->force[0], (double)part->force[1], (double)part->force[2] };
-    const double d = (double)part->weight, a2 = a[0] * a[0] + a[1] * a[1] + a[2] * a[2];
-    int i, j;
-    for (i = 0; i < 3; i++) {
-        int j1 = (i + 1) % 3, j2 = (i + 2) % 3;
-        body->residual[i] -= f[i];
-        body->residual[3 + i] -= a[j1] * f[j2] - a[j2] * f[j1];
-        block[i][i] += d;
-        block[3 + i][3 + i] += d * a2;
-        for (j = 0; j <= i; j++) block[3 + i][3 + j] -= d * a[i] * a[j];
-        block[3 + j1][j2] -= d * a[i]; /* [a]x: rows r, columns c */
-        block[3 + j2][j1] += d * a[i];
-    }
-}
-
-/* Residual and block of a body without walls. */
-static void fsi__sph_start_body(fsi__sph_body *body)
-{
-    memcpy(body->block, body->inertia, sizeof body->block);
-    fsi__sph_body_pull(body, body->residual);
-}
-
-/* A body's step from residual and block; returns what it adds to the restart test. */
-static double fsi__sph_step_body(const fsi__sph_run *run, fsi__sph_body *body)
-{
-    double restart = 0, length;
-    int k;
-    if (run->s->desc.dim == 2) {
-        body->residual[2] = body->residual[3] = body->residual[4] = 0;
-        fsi__flatten6(body->block);
-    }
-    fsi__solve6(body->block, body->residual, body->step);
-    length =
-        sqrt(fsi__sph_dot3(body->step, body->step)) + sqrt(fsi__sph_dot3(body->step + 3, body->step + 3)) * body->reach;
-    for (k = 0; k < 6 && length > FSI__SPH_STEP_MAX; k++) body->step[k] *= FSI__SPH_STEP_MAX / length;
-    for (k = 0; k < 6; k++) restart -= body->residual[k] * (body->qz[k] + run->omega * body->step[k] - body->q[k]);
-    return restart;
-}
-
-/* The force that is not yet balanced, over the force that the liquid has exerted: of translation. */
-static double fsi__sph_body_imbalance(const fsi__sph_body *b)
-{
-    const double mass = b->inertia[0][0];
-    double f[3];
-    int k;
-    for (k = 0; k < 3; k++) f[k] = mass * (b->star[k] - b->qz[k]);
-    return sqrt(fsi__sph_dot3(b->residual, b->residual)) / (sqrt(fsi__sph_dot3(f, f)) + 1e-6 * mass);
-}
-
-/* As fsi__sph_update does for particles. Returns the longest way of a body from where its meshes stand, at their rims
-   [H]. */
-static double fsi__sph_update_bodies(fsi__sph_run *run)
-{
-    double most = 0;
-    int b, k;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
-        double rim;
-        for (k = 0; k < 6; k++) {
-            double y = body->qz[k] + run->omega * body->step[k];
-            body->qz[k] = y + run->beta * (y - body->q[k]);
-            body->q[k] = y;
-        }
-        rim = sqrt(fsi__sph_dot3(body->qz, body->qz)) + sqrt(fsi__sph_dot3(body->qz + 3, body->qz + 3)) * body->reach;
-        if (rim > most) most = rim;
-    }
-    return most;
-}
-
-/* The last step of the bodies, whole: what the liquid does to them where it is now, and their momenta, agree then
-   however early the solve ends. The way that a heavy body lacks is short, but times its mass it is all there is. */
-static void fsi__sph_settle_bodies(fsi__sph_run *run)
-{
-    int b, k;
-    for (b = 0; b < run->body_count; b++)
-        for (k = 0; k < 6 && run->body[b].coupled; k++) run->body[b].q[k] = run->body[b].qz[k] += run->body[b].step[k];
-}
-
-static void fsi__sph_reset_bodies(fsi__sph_run *run, int how)
-{
-    int b, k;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
-        for (k = 0; k < 6; k++) {
-            if (how == FSI__SPH_TO_GUESS) body->q[k] = 0;
-            else if (how == FSI__SPH_TO_STAR) body->q[k] = body->star[k];
-            else if (how == FSI__SPH_HALF_BACK) body->q[k] -= run->omega / 2 * body->step[k];
-            body->qz[k] = body->q[k];
-        }
-    }
-}
-
-/* Where the solve has brought the bodies: poses, momenta, and the impulses that the liquid gave them, of which it
-   returns the sum [N s]. Their velocities are what the poses say, as for the particles. */
-static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
-{
-    const fsi_real per_dt = (fsi_real)(1 / run->dt);
-    int b, k;
-    impulse[0] = impulse[1] = impulse[2] = 0;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
-        fsi_vec3 change, turn, moment;
-        double d[6];
-        if (!body->coupled) continue;
-        for (k = 0; k < 6; k++) {
-            d[k] = body->qz[k] - body->star[k];
-            body->warm[k] = fsi__sph_warm_share(run) * d[k] * (k < 3 ? run->h : 1) / (run->dt * run->dt)
-                + (run->drag ? fsi__sph_drag_of(run, body)->d[k] : 0);
-        }
-        change = fsi_v3_scale(fsi__sph_real3(d), (fsi_real)run->h * per_dt);
-        turn = fsi_v3_scale(fsi__sph_real3(d + 3), per_dt);
-        moment = fsi_m3_mul_v3(fsi_body_world_tensor(body->base.orientation, body->work.inertia), turn);
-        body->velocity = fsi_v3_add(body->star_velocity, change);
-        body->spin = fsi_v3_add(body->star_spin, moment);
-        change = fsi_v3_madd(body->line, body->work.mass, change);
-        fsi__sph_add3(impulse, change);
-        body->work.impulse = fsi_v3_add(body->work.impulse, change);
-        body->work.angular_impulse = fsi_v3_add(body->work.angular_impulse, fsi_v3_add(moment, body->line_moment));
-        body->at = fsi__sph_body_pose(run, body, body->qz);
-    }
 }
 
 /* ---- >>faces within reach ------------------------------------------------------------------------------------- */
@@ -1476,8 +1234,12 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
     fsi__faces group, own;
     int g, r;
     for (g = begin; g < end; g += FSI__SPH_GROUP) {
+        /* The faces near the group. */
         int stop = g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end;
         fsi__sph_group_faces(run, g, stop, reach, &group);
+
+        /* Its particles: one that starts outside the domain is moved inside; one that passes a face on its path from
+           x to the guess stops before it. Where that needs a correction of the start, x* follows. */
         for (r = g; r < stop; r++) {
             const int i = run->order[r], held = fsi__sph_held(run, i);
             const int astray = !held && fsi__walls_leave_out(&run->walls, run->s->filter[i], run->x[i]);
@@ -1501,7 +1263,7 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
 /* The place of x seen from a body, and the body's way there so far. */
 static void fsi__sph_make_arm(const fsi__sph_run *run, fsi__sph_part *part, fsi_vec3 x)
 {
-    const fsi__sph_body *body = &run->body[part->body];
+    const fsi__sph_body *body = &run->bodies.body[part->body];
     fsi_vec3 a = fsi_v3_scale(fsi_v3_sub(x, body->at.position), (fsi_real)(1 / run->h));
     part->arm[0] = (fsi__lane)a.x;
     part->arm[1] = (fsi__lane)a.y;
@@ -1517,13 +1279,16 @@ static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *vi
     w->part_count = view->part_count;
     w->crowded = view->crowded;
     for (j = 0; j < view->part_count; j++) {
+        /* The obstacle, its body and the closest point on it. */
         fsi__sph_part *part = &w->part[j];
         const fsi_mesh_hit *hit = &view->part_hit[j];
         const int body = run->im->obstacle[view->part_owner[j]].base.body;
         memset(part, 0, sizeof *part);
         part->owner = view->part_owner[j];
-        part->body = body >= 0 && run->body[body].coupled ? body : -1;
+        part->body = body >= 0 && run->bodies.body[body].coupled ? body : -1;
         part->face = hit->face;
+
+        /* Its boundary integral, which is added to that of the wall. */
         part->diagonal = (fsi__lane)(scale * sum[j].diagonal);
         w->diagonal += part->diagonal;
         w->lambda += (fsi__lane)(scale * sum[j].lambda);
@@ -1531,6 +1296,8 @@ static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *vi
             part->bary[k] = (fsi__lane)hit->bary[k];
             w->g[k] += part->g[k] = (fsi__lane)(scale * sum[j].g[k]);
         }
+
+        /* A coupled body: the lever arm of its displacement here. */
         if (part->body < 0) continue;
         w->coupled = 1;
         fsi__sph_make_arm(run, part, view->x);
@@ -1563,7 +1330,7 @@ static fsi_vec3 fsi__sph_seen(const fsi__sph_run *run, const fsi__sph_wall *w, f
     for (k = 0; k < w->part_count; k++) {
         fsi__lane way[3];
         if (w->part[k].body < 0) continue;
-        fsi__sph_way(run->body[w->part[k].body].qz, w->part[k].arm, way);
+        fsi__sph_way(run->bodies.body[w->part[k].body].qz, w->part[k].arm, way);
         return fsi_v3_madd(x, (fsi_real)-run->h, fsi_v3((fsi_real)way[0], (fsi_real)way[1], (fsi_real)way[2]));
     }
     return x;
@@ -1951,11 +1718,11 @@ static fsi_status fsi__sph_reattach(fsi__sph_run *run)
 {
     int b;
     run->stats.rebuilds++;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
+    for (b = 0; b < run->bodies.count; b++) {
+        fsi__sph_body *body = &run->bodies.body[b];
         if (body->coupled)
-            fsi__sph_body_settle(run, body, fsi__sph_body_pose(run, body, body->star),
-                                 fsi__sph_body_pose(run, body, body->qz));
+            fsi__sph_body_settle(&run->bodies, body, fsi__sph_body_pose(&run->bodies, body, body->star),
+                                 fsi__sph_body_pose(&run->bodies, body, body->qz));
     }
     fsi__sph_move_obstacles(run, 1);
     fsi__sph_parallel(run, fsi__sph_restart_range, FSI__SPH_NS_PLACE);
@@ -1973,7 +1740,7 @@ static double fsi__sph_energy(fsi__sph_run *run)
     run->refresh = run->due = 0;
     run->compression = fsi__sph_sum(run, 1) / run->n;
     run->stats.max_compression = fsi__sph_largest(run, 2);
-    return fsi__sph_sum(run, 0) + fsi__sph_body_energy(run);
+    return fsi__sph_sum(run, 0) + fsi__sph_body_energy(&run->bodies);
 }
 
 /* Moves the iterates: back to the last plain step, or half a step back. */
@@ -2001,7 +1768,7 @@ static void fsi__sph_reset(fsi__sph_run *run, int how)
 {
     run->reset = how;
     fsi__sph_parallel(run, fsi__sph_reset_range, FSI__SPH_NS_RESET);
-    fsi__sph_reset_bodies(run, how);
+    fsi__sph_reset_bodies(&run->bodies, how, run->omega);
 }
 
 /* One global step control (sph.md 6). Every sweep takes the gradient at the extrapolated point z, whose energy comes
@@ -2049,7 +1816,7 @@ static int fsi__sph_advance(fsi__sph_run *run, fsi__sph_control *c, double resta
     if (!c->halvings) run->omega = run->omega * 1.3 < 1 ? run->omega * 1.3 : 1;
     fsi__sph_parallel(run, fsi__sph_update, FSI__SPH_NS_UPDATE);
     *drift = sqrt(fsi__sph_largest(run, 2));
-    way = fsi__sph_update_bodies(run);
+    way = fsi__sph_update_bodies(&run->bodies, run->omega, run->beta);
     if (way > *drift) *drift = way;
     if (fsi__sph_sum(run, 0) > 0) c->energy = HUGE_VAL; /* N or kappa changed: another energy */
     fsi__sph_lap(run, &run->stats.seconds_update, &clock);
@@ -2071,44 +1838,22 @@ static fsi_status fsi__sph_bad_number(const fsi__sph_run *run)
 /* Energy where the solve starts: cold, at x*, when the last correction added to it has more. */
 static double fsi__sph_first_energy(fsi__sph_run *run)
 {
+    fsi__sph_body *body = run->bodies.body;
     double e, cold = HUGE_VAL;
     int b;
     run->outset = run->s->desc.warm_start ? FSI__SPH_AT_BOTH : FSI__SPH_AT_GUESS;
-    for (b = 0; b < run->body_count; b++) memcpy(run->body[b].q, run->body[b].star, sizeof run->body[b].q);
+    for (b = 0; b < run->bodies.count; b++) memcpy(body[b].q, body[b].star, sizeof body[b].q);
     e = fsi__sph_energy(run);
     if (run->outset == FSI__SPH_AT_BOTH) cold = fsi__sph_sum(run, 8);
-    fsi__sph_reset_bodies(run, FSI__SPH_TO_GUESS);
+    fsi__sph_reset_bodies(&run->bodies, FSI__SPH_TO_GUESS, run->omega);
     if (fsi_is_finite(e) && cold < e) {
         run->outset = FSI__SPH_AT_STAR;
         run->stats.warm_rejected++;
-        fsi__sph_reset_bodies(run, FSI__SPH_TO_STAR);
+        fsi__sph_reset_bodies(&run->bodies, FSI__SPH_TO_STAR, run->omega);
         e = fsi__sph_energy(run);
     }
     run->outset = FSI__SPH_ON_THE_WAY;
     return e;
-}
-
-/* Steps of the coupled bodies, particles in order of ranks; returns what they add to the restart test. */
-static double fsi__sph_step_bodies(fsi__sph_run *run)
-{
-    double restart = 0;
-    int b, r, k;
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_start_body(&run->body[b]);
-    for (r = 0; r < run->n; r++) {
-        const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
-        if (!w || !w->coupled) continue;
-        for (k = 0; k < w->part_count; k++)
-            if (w->part[k].body >= 0)
-                fsi__sph_add_to_body(&w->part[k], &run->body[w->part[k].body], run->body[w->part[k].body].block);
-    }
-    run->stats.body_residual = 0;
-    for (b = 0; b < run->body_count; b++) {
-        if (!run->body[b].coupled) continue;
-        restart += fsi__sph_step_body(run, &run->body[b]);
-        run->body[b].imbalance = fsi__sph_body_imbalance(&run->body[b]);
-        run->stats.body_residual = fmax(run->stats.body_residual, run->body[b].imbalance);
-    }
-    return restart;
 }
 
 /* Steps of particles and bodies; returns the restart test, and leaves in stats.residual how much they still move. When
@@ -2121,7 +1866,8 @@ static double fsi__sph_gradients(fsi__sph_run *run)
     moved = fsi__sph_sum(run, 1);
     run->noise = moved <= FSI__SPH_STEP_NOISE * fmin(0.5, run->mu) * run->n;
     run->stats.residual = moved / (fsi__sph_sum(run, 3) + FSI__SPH_STILL * run->way + 1e-6 * run->n);
-    if (run->coupled_count) restart += fsi__sph_step_bodies(run);
+    if (run->bodies.coupled_count) restart += fsi__sph_step_bodies(&run->bodies, run->slot, run->wall,
+        run->n, run->omega, &run->stats.body_residual);
     fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
     return restart;
 }
@@ -2165,6 +1911,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
     run->omega = 1;
     run->refresh = 0;
     for (k = 0;; k++) {
+        /* Energy at the iterate. New walls or contact parameters mean another energy, not comparable with the last. */
         e = k == 0 ? fsi__sph_first_energy(run) : fsi__sph_energy(run);
         status = fsi__sph_check_overflow(run);
         if (status != FSI_OK) return status;
@@ -2172,8 +1919,13 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
         if (k == 0 && used == 0) run->stats.energy_start = e;
         if (run->refreshed) c.energy = HUGE_VAL; /* other walls: another energy */
         run->stats.iterations++;
+
+        /* The step control: on, or back with a shorter step. */
         last = k >= run->sweeps;
         if (!last && !fsi__sph_judge(run, &c, e)) continue;
+
+        /* The next step, and from the decay of its length the fraction of the correction that is still missing. Solved,
+           or out of sweeps? */
         restart = fsi__sph_gradients(run);
         fsi__sph_note_residual(&decay, k, run->stats.residual);
         run->left = run->noise ? 0 : fsi__sph_left_over(&decay, k, run->stats.residual);
@@ -2182,14 +1934,21 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             run->stats.degraded = 1;
             break;
         }
+
+        /* Take the step. */
         stale = fsi__sph_advance(run, &c, restart, &drift);
-        /* A particle and a light body that meet both go the whole way, too far: judged before the walls are made anew,
-           as another energy. */
-        if (run->coupled_count && (stale || drift > FSI__SPH_SKIN) && !fsi__sph_judge(run, &c, fsi__sph_energy(run)))
+
+        /* A particle and a light body that meet both take the whole step, which is too long. This is judged before the
+           walls are made anew, which would make it another energy. */
+        if (run->bodies.coupled_count && (stale || drift > FSI__SPH_SKIN)
+            && !fsi__sph_judge(run, &c, fsi__sph_energy(run)))
             continue;
+
+        /* Walls that are linearised too far away are made anew with the next density. Once a particle has moved by
+           the skin of the lists, lists and all walls are: pairs that are not in the lists are then farther than (1 -
+           skin) H apart and contribute at most 1e-3 of the kernel's peak. */
         run->refresh = stale && !(drift > FSI__SPH_SKIN);
-        if (drift > FSI__SPH_SKIN) { /* pairs not in the lists are farther than (1 - skin) H: 1e-3 of the kernel's peak
-                                        at most */
+        if (drift > FSI__SPH_SKIN) {
             status = fsi__sph_reattach(run);
             if (status != FSI_OK) return status;
             c.t = 1;
@@ -2197,7 +1956,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             c.energy = HUGE_VAL;
         }
     }
-    fsi__sph_settle_bodies(run);
+    fsi__sph_settle_bodies(&run->bodies);
     if (used == 0) run->stats.energy_end = e;
     return FSI_OK;
 }
@@ -2263,29 +2022,6 @@ static void fsi__sph_start_tension(fsi__sph_run *run)
     t->line = run->line;
 }
 
-/* A coupled body takes the reaction to a contact line's pull on particle i as it takes the host's forces. */
-static void fsi__sph_pull_body(fsi__sph_run *run, fsi__sph_body *b, int i)
-{
-    const fsi_vec3 given = fsi_v3_scale(run->line[i], -run->s->particle_mass),
-                   moment = fsi_v3_cross(fsi_v3_sub(run->x[i], b->base.position), given);
-    b->line = fsi_v3_add(b->line, given);
-    b->line_moment = fsi_v3_add(b->line_moment, moment);
-    b->star_velocity = fsi_v3_madd(b->star_velocity, 1 / b->work.mass, given);
-    b->star_spin = fsi_v3_add(b->star_spin, moment);
-}
-
-/* Where a coupled body goes without pressure, now that its contact lines are known. */
-static void fsi__sph_pull_bodies(fsi__sph_run *run)
-{
-    int i;
-    for (i = 0; i < run->body_count; i++) {
-        fsi__sph_body *b = &run->body[i];
-        if (!b->coupled) continue;
-        if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
-        fsi__sph_body_way(run, b, fsi__sph_body_star(run, b), b->star);
-    }
-}
-
 /* Shares out the sum of a drop: to its particles by area, so that none is left, or to the wall of its contact line. */
 static void fsi__sph_share_drops(fsi__sph_run *run)
 {
@@ -2307,9 +2043,10 @@ static void fsi__sph_share_drops(fsi__sph_run *run)
         }
         run->line[i] = part;
         body = run->wall[run->slot[r]].part[fsi__sph_main_part(&run->wall[run->slot[r]])].body;
-        if (body >= 0) fsi__sph_pull_body(run, &run->body[body], i);
+        if (body >= 0) fsi__sph_pull_body(&run->bodies.body[body], run->x[i],
+            fsi_v3_scale(run->line[i], -run->s->particle_mass));
     }
-    fsi__sph_pull_bodies(run);
+    fsi__sph_pull_bodies(&run->bodies);
 }
 
 /* Viscosity and tension do not move what emitters hold. */
@@ -2444,20 +2181,26 @@ static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before
     const fsi_vec3 pressure = fsi_v3_scale(fsi__lane4_v3(fsi__sph_pressure_on(run, r)), scale);
     fsi_vec3 given;
     int k;
+
+    /* Force of each obstacle, and its Coulomb friction (sph.md 10); that of coupled bodies: fsi__sph_rub_bodies. */
     for (k = 0; k < w->part_count; k++) {
         fsi__sph_part *part = &w->part[k];
         fsi_vec3 n, rub = fsi_v3(0, 0, 0);
         fsi_real grip;
         fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
         grip = fsi__sph_grip(run, part, &n);
-        if (grip > 0 && part->body < 0) /* bodies: fsi__sph_rub_body */
+        if (grip > 0 && part->body < 0)
             rub = fsi__sph_friction(grip, fsi__sph_along(fsi_v3_sub(*v, fsi__sph_wall_velocity(run, part)), n), 1);
         *v = fsi_v3_add(*v, rub);
         fsi__sph_to_doubles(part->impulse, rub, 1);
     }
+
+    /* The change of velocity that is neither pressure nor inertia came from the walls: distribute it among them. */
     given = fsi_v3_sub(fsi_v3_sub(*v, before), pressure);
     w->pushed = fsi__sph_share_out(run, w, given);
-    if (run->tension && w->part_count > 0) { /* velocity and coupled bodies hold the contact line's pull already */
+
+    /* The pull of the contact line, which the velocities of particle and coupled bodies already contain. */
+    if (run->tension && w->part_count > 0) {
         fsi__sph_add3(w->part[fsi__sph_main_part(w)].impulse, run->line[run->order[r]]);
         fsi__sph_add3(sum, run->line[run->order[r]]);
     }
@@ -2513,12 +2256,6 @@ static void fsi__sph_push_obstacle(fsi__sph_run *run, const fsi__sph_part *part,
     fsi__obstacle_push(&run->im->obstacle[part->owner].base, part->face, bary, fsi__d3_of(x), fsi__d3_of(given));
 }
 
-static void fsi__sph_push_body(fsi__sph_body *b, fsi_vec3 x, fsi_vec3 given)
-{
-    b->work.impulse = fsi_v3_add(b->work.impulse, given);
-    b->work.angular_impulse = fsi_v3_add(b->work.angular_impulse, fsi_v3_cross(fsi_v3_sub(x, b->at.position), given));
-}
-
 /* Adds up what the liquid gave to each obstacle, in order of ranks. Coupled bodies have what the solve gave them: that
    goes out of the sum `wall`. */
 static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
@@ -2535,7 +2272,7 @@ static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
             const int body = run->im->obstacle[part->owner].base.body;
             fsi__sph_push_obstacle(run, part, x, given);
             for (j = 0; j < 3 && part->body >= 0; j++) wall[j] -= part->impulse[j];
-            if (body >= 0 && part->body < 0) fsi__sph_push_body(&run->body[body], x, given);
+            if (body >= 0 && part->body < 0) fsi__sph_push_body(&run->bodies.body[body], x, given);
         }
     }
 }
@@ -2546,7 +2283,7 @@ static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part 
 {
     const fsi_real m = run->s->particle_mass;
     const fsi_vec3 x = run->x[run->order[r]];
-    fsi__sph_body *b = &run->body[part->body];
+    fsi__sph_body *b = &run->bodies.body[part->body];
     const fsi_vec3 a = fsi_v3_sub(x, b->at.position);
     fsi_vec3 *v = &run->v[run->order[r]], n, wall, slip, t, turn, rub, given;
     fsi_real gives, grip = fsi__sph_grip(run, part, &n);
@@ -2572,11 +2309,11 @@ static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part 
 static void fsi__sph_rub_bodies(fsi__sph_run *run, double wall[3])
 {
     int b, r, k;
-    for (b = 0; b < run->body_count; b++)
-        if (run->body[b].coupled)
-            run->body[b].per_spin =
-                fsi_body_world_tensor(run->body[b].at.orientation, fsi_m3_inverse(run->body[b].work.inertia));
-    for (r = 0; r < run->n && run->coupled_count; r++) {
+    for (b = 0; b < run->bodies.count; b++)
+        if (run->bodies.body[b].coupled)
+            run->bodies.body[b].per_spin = fsi_body_world_tensor(run->bodies.body[b].at.orientation,
+                fsi_m3_inverse(run->bodies.body[b].work.inertia));
+    for (r = 0; r < run->n && run->bodies.coupled_count; r++) {
         const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
         for (k = 0; w && k < w->part_count; k++)
             if (w->part[k].body >= 0) fsi__sph_add3(wall, fsi__sph_rub_body(run, r, &w->part[k]));
@@ -2640,21 +2377,27 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
     double after[4], defect[3], d;
     fsi_vec3 shift;
     int k, b;
+
+    /* The defect, relative to sum |v|. */
     fsi__sph_momentum(run, after);
     for (k = 0; k < 3; k++) defect[k] = after[k] - before[k] - wall[k];
     d = after[3] > 0 ? sqrt(fsi__sph_dot3(defect, defect)) / after[3] : 0;
     if (d > run->stats.momentum_defect) run->stats.momentum_defect = d;
-    for (b = 0; b < run->body_count; b++)
-        if (fsi__sph_is_unbalanced(run, &run->body[b]))
-            active += (double)(run->body[b].work.mass / run->s->particle_mass);
-    if (!(active > 0.01 * run->n)) return; /* too few to carry it: it stays in the statistics */
+
+    /* What takes it: inner particles, and unbalanced bodies with their mass. Too few: it stays in the statistics. */
+    for (b = 0; b < run->bodies.count; b++)
+        if (fsi__sph_is_unbalanced(run, &run->bodies.body[b]))
+            active += (double)(run->bodies.body[b].work.mass / run->s->particle_mass);
+    if (!(active > 0.01 * run->n)) return;
+
+    /* Particles: at most MEND times the mean speed each, so that few are not thrown away for all. */
     shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
-    /* else a few would be shot away for all */
     run->shift = fsi__sph_at_most(shift, (fsi_real)(FSI__SPH_MEND * after[3] / run->n));
     fsi__sph_for_each(run, fsi__sph_shift_velocity, FSI__SPH_NS_SHIFT);
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
-        /* what it got */
+
+    /* Bodies: at most what the solve gave them. */
+    for (b = 0; b < run->bodies.count; b++) {
+        fsi__sph_body *body = &run->bodies.body[b];
         const fsi_vec3 back = fsi__sph_at_most(shift, fsi_v3_norm(fsi_v3_sub(body->velocity, body->star_velocity)));
         if (!fsi__sph_is_unbalanced(run, body)) continue;
         body->velocity = fsi_v3_sub(body->velocity, back);
@@ -2672,6 +2415,7 @@ static void fsi__sph_viscous_weights(fsi__sph_run *run)
     const double rate = run->dt * (double)d->viscosity / ((double)d->density * run->h * run->h);
     fsi__sph_viscosity *o = &run->viscous;
     o->h = run->h;
+    o->n = run->n;
     o->first = run->first;
     o->size = run->size;
     o->list = run->list;
@@ -2762,125 +2506,13 @@ static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end && run->viscous.round > 1; r++) fsi__sph_viscous_end(run, r, NULL);
 }
 
-/* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls
-   on them the opposite of those on the particles (of which part->force holds the last).
-   The operator on p: residual = inertia times p less what particles do, in order of ranks; block, its diagonal. */
-static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
-{
-    int r, k;
-    fsi__times6(b->inertia, fsi__sph_drag_of(run, b)->p, b->residual);
-    memcpy(b->block, b->inertia, sizeof b->block);
-    for (r = 0; r < run->n; r++) {
-        const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
-        if (!w || !w->coupled) continue;
-        for (k = 0; k < w->part_count; k++)
-            if (w->part[k].body == (int)(b - run->body)) fsi__sph_add_to_body(&w->part[k], b, b->block);
-    }
-    if (run->s->desc.dim == 2) {
-        b->residual[2] = b->residual[3] = b->residual[4] = 0;
-        fsi__flatten6(b->block);
-    }
-}
-
-/* Velocities that a body would have without liquid. */
-static void fsi__sph_body_drag_begin(const fsi__sph_run *run, fsi__sph_body *b)
-{
-    fsi__sph_to_doubles(fsi__sph_drag_of(run, b)->before, b->star_velocity, 1);
-    fsi__sph_to_doubles(fsi__sph_drag_of(run, b)->before + 3,
-        fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), run->h);
-    memcpy(fsi__sph_drag_of(run, b)->v, fsi__sph_drag_of(run, b)->before, sizeof fsi__sph_drag_of(run, b)->v);
-}
-
-/* r = M (v* - v) + forces, and the diagonal's block. Adds to |r|^2, |change|^2, |v*|^2 as particles do. */
-static void fsi__sph_body_drag_residual(fsi__sph_run *run, fsi__sph_body *b, double *sum)
-{
-    fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
-    double change[6], z[6];
-    int k;
-    for (k = 0; k < 6; k++) o->p[k] = o->before[k] - o->v[k];
-    fsi__sph_body_felt(run, b);
-    memcpy(o->block, b->block, sizeof o->block);
-    memcpy(o->r, b->residual, sizeof o->r);
-    fsi__solve6(b->inertia, o->r, z);
-    for (k = 0; k < 6; k++) change[k] = z[k] - o->p[k];
-    sum[0] += fsi__dot6(o->r, z);
-    sum[1] += fsi__norm6(b->inertia, change);
-    sum[2] += fsi__norm6(b->inertia, o->before);
-    memset(o->d, 0, sizeof o->d);
-    memset(o->p, 0, sizeof o->p);
-}
-
-static void fsi__sph_body_drag_turn(fsi__sph_run *run, fsi__sph_body *b, double *unused)
-{
-    fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
-    double z[6];
-    int k;
-    (void)unused;
-    fsi__solve6(o->block, o->r, z);
-    for (k = 0; k < 6; k++) o->p[k] = z[k] + run->viscous.beta * o->p[k];
-}
-
-static void fsi__sph_body_drag_apply(fsi__sph_run *run, fsi__sph_body *b, double *sum)
-{
-    fsi__sph_body_felt(run, b);
-    sum[0] += fsi__dot6(fsi__sph_drag_of(run, b)->p, b->residual);
-}
-
-static void fsi__sph_body_drag_advance(fsi__sph_run *run, fsi__sph_body *b, double *sum)
-{
-    fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
-    double change[6], z[6];
-    int k;
-    for (k = 0; k < 6; k++) {
-        o->d[k] += run->viscous.alpha * o->p[k];
-        o->r[k] -= run->viscous.alpha * b->residual[k];
-    }
-    fsi__solve6(o->block, o->r, z);
-    sum[0] += fsi__dot6(o->r, z);
-    fsi__solve6(b->inertia, o->r, z);
-    sum[1] += fsi__dot6(o->r, z);
-    for (k = 0; k < 6; k++) change[k] = o->v[k] + o->d[k] + z[k] - o->before[k];
-    sum[2] += fsi__norm6(b->inertia, change);
-}
-
-static void fsi__sph_body_drag_correct(fsi__sph_run *run, fsi__sph_body *b, double *unused)
-{
-    int k;
-    (void)run;
-    (void)unused;
-    for (k = 0; k < 6; k++) fsi__sph_drag_of(run, b)->v[k] += fsi__sph_drag_of(run, b)->d[k];
-}
-
-/* What viscosity did to a coupled body; where its momentum leads now. */
-static void fsi__sph_body_drag_end(fsi__sph_run *run, fsi__sph_body *b, double *unused)
-{
-    double change[6], z[6];
-    fsi_vec3 turn;
-    int k;
-    (void)unused;
-    fsi__solve6(b->inertia, fsi__sph_drag_of(run, b)->r, z);
-    for (k = 0; k < 6; k++) {
-        change[k] = fsi__sph_drag_of(run, b)->v[k] + run->viscous.taken * z[k] - fsi__sph_drag_of(run, b)->before[k];
-        /* acceleration, for the next start */
-        fsi__sph_drag_of(run, b)->d[k] = change[k] / (k < 3 ? run->dt : run->dt * run->h);
-    }
-    turn = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia),
-                         fsi_v3_scale(fsi__sph_real3(change + 3), (fsi_real)(1 / run->h)));
-    b->star_velocity = fsi_v3_add(b->star_velocity, fsi__sph_real3(change));
-    b->star_spin = fsi_v3_add(b->star_spin, turn);
-    b->work.impulse = fsi_v3_madd(b->work.impulse, b->work.mass, fsi__sph_real3(change));
-    b->work.angular_impulse = fsi_v3_add(b->work.angular_impulse, turn);
-    fsi__sph_body_way(run, b, fsi__sph_body_star(run, b), b->star);
-}
-
-typedef void fsi__sph_body_fn(fsi__sph_run *run, fsi__sph_body *b, double *sum);
-
 /* What a pass over the particles added up, and the coupled bodies' part of it. */
 static void fsi__sph_viscous_sum(fsi__sph_run *run, int bank, fsi__sph_body_fn *body, double sum[6])
 {
     int b, k;
     for (k = 0; k < 6; k++) sum[k] = fsi__sph_sum(run, 4 * bank + k);
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) body(run, &run->body[b], sum);
+    for (b = 0; b < run->bodies.count; b++) if (run->bodies.body[b].coupled)
+        body(&run->bodies, &run->viscous, &run->bodies.body[b], sum);
 }
 
 /* One pass over all unknowns. */
@@ -2972,7 +2604,8 @@ static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
     double clock = fsi__now(run->s->context), sum[6];
     fsi_status status;
     int b;
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_body_drag_begin(run, &run->body[b]);
+    for (b = 0; b < run->bodies.count; b++) if (run->bodies.body[b].coupled)
+        fsi__sph_body_drag_begin(&run->bodies, o, &run->bodies.body[b]);
     status = fsi__sph_viscous_solve(run, sum);
     if (status != FSI_OK) return status;
     memcpy(impulse, sum + 3, 3 * sizeof *impulse);
@@ -3004,6 +2637,8 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
     int k;
     run->room = s->count;
     if (im->sources.emitter_count == 0) return FSI_OK;
+
+    /* Layers, and from them particles, of each emitter; `ghosts` stand behind the plane for one substep. */
     for (k = 0; k < im->sources.emitter_count; k++) {
         const fsi__emitter *e = &im->sources.emitter[k];
         const int fills = e->desc.shape == FSI_EMITTER_MESH;
@@ -3016,6 +2651,8 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
         more += fmax(out, 0);
         ghosts += fills ? 0 : e->sites;
     }
+
+    /* Within the budget of the simulator. */
     if (s->desc.max_particles > 0) more = fmin(more, fmax(s->desc.max_particles - s->count, 0));
     FSI__TRY(fsi__particles_room_for_sources(&im->particles, fn, s->count + more + ghosts, more));
     run->room = s->capacity;
@@ -3298,7 +2935,8 @@ static fsi_status fsi__sph_start_substep(fsi__sph_run *run, double before[4])
     fsi_status status = FSI_OK;
     double clock = fsi__now(run->s->context);
     int b;
-    for (b = 0; b < run->body_count; b++) fsi__sph_predict_body(run, &run->body[b]);
+    run->bodies.dt = run->dt;
+    fsi__sph_predict_bodies(&run->bodies, run->s->desc.warm_start, run->done + run->share);
     fsi__sph_move_obstacles(run, 0);
     fsi__sph_hold(run);
     fsi__sph_parallel(run, fsi__sph_start_range, FSI__SPH_NS_START);
@@ -3336,7 +2974,7 @@ static void fsi__sph_settle_range(void *arg, int chunk, int begin, int end)
 /* End positions and velocities of bodies and particles, outside of each other. */
 static fsi_status fsi__sph_place_all(fsi__sph_run *run, double bodies[3])
 {
-    fsi__sph_finish_bodies(run, bodies);
+    fsi__sph_finish_bodies(&run->bodies, fsi__sph_warm_share(run), run->drag ? run->viscous.body : NULL, bodies);
     fsi__sph_move_obstacles(run, 1);
     fsi__sph_parallel(run, fsi__sph_end_range, FSI__SPH_NS_FINISH);
     fsi__sph_add_given(run, 1);
@@ -3351,15 +2989,21 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     const double mass = (double)run->s->particle_mass;
     double clock, active, before[4], wall[3], bodies[3], drag[3] = { 0, 0, 0 };
     fsi_status status = fsi__sph_start_substep(run, before);
-    int k, b;
+    int k;
+
+    /* Prediction; neighbour lists and walls there; tension and viscosity change x*; then the pressure solve. */
     if (status == FSI_OK) status = fsi__sph_first_attach(run);
     if (status == FSI_OK && run->tension) fsi__sph_tension(run);
     if (status == FSI_OK && run->s->desc.viscosity > 0) status = fsi__sph_add_viscosity(run, drag);
     if (status == FSI_OK && (run->s->desc.viscosity > 0 || run->tension)) fsi__sph_unmove_held(run);
     if (status == FSI_OK) status = fsi__sph_solve(run);
+
+    /* End positions outside the solids, and velocities. */
     clock = fsi__now(run->s->context);
     if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
     if (status != FSI_OK) return status;
+
+    /* Impulses of the walls: normal forces, then friction of coupled bodies. */
     active = fsi__sph_sum(run, 11);
     for (k = 0; k < 3; k++) wall[k] = fsi__sph_sum(run, 8 + k);
     fsi__sph_collect_reactions(run, wall);
@@ -3368,6 +3012,8 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
         wall[k] += drag[k] - bodies[k] / mass;
         st->wall_impulse[k] += mass * wall[k];
     }
+
+    /* XSPH; particles that emitters hold keep the velocity of these; the defect of momentum is taken out. */
     if (fsi__sph_smoothing(run) > 0) fsi__sph_parallel(run, fsi__sph_smooth, FSI__SPH_NS_SMOOTH);
     fsi__sph_parallel(run, fsi__sph_settle_range, FSI__SPH_NS_MOMENTUM);
     fsi__sph_add_given(run, 0);
@@ -3376,8 +3022,9 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
         st->source_impulse[k] += mass * run->given[k];
     }
     fsi__sph_mend_momentum(run, before, wall, active);
-    for (b = 0; b < run->body_count; b++)
-        if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
+
+    /* The next substep starts here. */
+    fsi__sph_start_from_end(&run->bodies);
     st->substeps++;
     st->wall_particles = run->wall_count;
     st->pairs = run->im->neighbors->pair_count;
@@ -3393,17 +3040,6 @@ static fsi_status fsi__sph_check(const fsi_sph *s)
     return s->cookie == FSI__COOKIE('s', fsi_sph) ? FSI_OK : FSI_ERROR_COOKIE;
 }
 
-static int fsi__sph_body_is_finite(const fsi__sph_body *b)
-{
-    const fsi_quat *q = &b->at.orientation;
-    double warm = 0;
-    int k;
-    for (k = 0; k < 6; k++) warm += b->warm[k];
-    return fsi_v3_is_finite(b->at.position) && fsi_is_finite((double)(q->w + q->x + q->y + q->z)) &&
-           (!b->coupled || (fsi_v3_is_finite(b->velocity) && fsi_v3_is_finite(b->spin))) &&
-           fsi_v3_is_finite(b->work.impulse) && fsi_v3_is_finite(b->work.angular_impulse) && fsi_is_finite(warm);
-}
-
 /* Momentum, energies, compression of the new state; NaN names its particle. */
 static fsi_status fsi__sph_measure(fsi__sph_run *run)
 {
@@ -3413,6 +3049,8 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
     double fastest = 0;
     int i;
     st->particles = run->n - st->removed;
+
+    /* Particles: finite, and their sums. */
     for (i = 0; i < run->n; i++) {
         const fsi_vec3 *x = &run->x[i], *v = &run->v[i];
         const double rest =
@@ -3426,10 +3064,14 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
         st->kinetic_energy += 0.5 * m * (double)fsi_v3_norm2(*v);
         st->potential_energy -= m * (double)fsi_v3_dot(s->desc.gravity, *x);
     }
-    for (i = 0; i < run->body_count; i++) {
-        if (fsi__sph_body_is_finite(&run->body[i])) continue;
+
+    /* Bodies: finite. */
+    for (i = 0; i < run->bodies.count; i++) {
+        if (fsi__sph_body_is_finite(&run->bodies.body[i])) continue;
         return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "the new state of body %d is not finite", i);
     }
+
+    /* Speed, within what the next step accepts. */
     st->max_speed = sqrt(fastest);
     if (!(st->max_speed <= FSI__SPH_FAST))
         return fsi__fail(s->context, FSI_ERROR_LIMIT, "fsi_sph_step", -1, st->max_speed,
@@ -3438,23 +3080,10 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
     return FSI_OK;
 }
 
-/* Hands out what a body got. */
-static void fsi__sph_commit_body(fsi__sph_body *b, double dt)
-{
-    fsi_body *work = &b->work;
-    fsi_body_end_step(work, (fsi_real)dt);
-    if (b->coupled) {
-        work->new_velocity = b->velocity;
-        work->new_angular_velocity = fsi__sph_spin_to_rate(work->pose.orientation, work->inertia, b->spin);
-        work->end = b->at;
-    }
-    *b->user = *work;
-}
-
 /* Where the step leaves an obstacle, and what it felt. */
 static void fsi__sph_commit_obstacle(const fsi__sph_run *run, fsi__sph_obstacle *o, double dt)
 {
-    const fsi__sph_body *b = o->base.body >= 0 ? &run->body[o->base.body] : NULL;
+    const fsi__sph_body *b = o->base.body >= 0 ? &run->bodies.body[o->base.body] : NULL;
     fsi__obstacle_commit(&o->base, dt, b ? &b->at : NULL);
     if (b) memcpy(o->warm, b->warm, sizeof o->warm);
 }
@@ -3474,7 +3103,7 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
         memcpy(run->im->density_ratio, run->lambda_out, n * sizeof *run->lambda_out);
     }
     for (k = 0; k < run->im->obstacles.count && dt > 0; k++) fsi__sph_commit_obstacle(run, &run->im->obstacle[k], dt);
-    for (k = 0; k < run->body_count && dt > 0; k++) fsi__sph_commit_body(&run->body[k], dt);
+    for (k = 0; k < run->bodies.count && dt > 0; k++) fsi__sph_commit_body(&run->bodies.body[k], dt);
     fsi__sph_commit_sources(run);
     if (!(dt > 0)) run->stats.wall_speed = s->stats.wall_speed;
     run->stats.bytes = s->context->bytes;
@@ -3512,15 +3141,12 @@ static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
 static fsi_status fsi__sph_drift(fsi__sph_run *run)
 {
     double none[3];
-    int b;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_predict_body(run, &run->body[b]);
-        if (run->body[b].coupled) memcpy(run->body[b].qz, run->body[b].star, sizeof run->body[b].qz);
-    }
-    fsi__sph_finish_bodies(run, none);
+    run->bodies.dt = run->dt;
+    fsi__sph_predict_bodies(&run->bodies, run->s->desc.warm_start, run->done + run->share);
+    fsi__sph_reset_bodies(&run->bodies, FSI__SPH_TO_STAR, run->omega);
+    fsi__sph_finish_bodies(&run->bodies, fsi__sph_warm_share(run), run->drag ? run->viscous.body : NULL, none);
     fsi__sph_move_obstacles(run, 0);
-    for (b = 0; b < run->body_count; b++)
-        if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
+    fsi__sph_start_from_end(&run->bodies);
     run->stats.substeps++;
     return FSI_OK;
 }
@@ -3549,11 +3175,11 @@ static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double 
     fsi__sph_body *b;
     const double reach = o->base.reach / run->h;
     int k;
-    for (k = 0; k < run->body_count && run->body[k].user != o->base.carrier; k++) {}
+    for (k = 0; k < run->bodies.count && run->bodies.body[k].user != o->base.carrier; k++) {}
     o->base.body = k;
-    b = &run->body[k];
-    if (k == run->body_count) {
-        run->body_count++;
+    b = &run->bodies.body[k];
+    if (k == run->bodies.count) {
+        run->bodies.count++;
         memset(b, 0, sizeof *b);
         if (run->viscous.body) memset(&run->viscous.body[k], 0, sizeof *run->viscous.body);
         b->user = o->base.carrier;
@@ -3564,7 +3190,7 @@ static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double 
         b->velocity = b->work.velocity;
         b->spin = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), b->work.angular_velocity);
         if (b->coupled) memcpy(b->warm, o->warm, sizeof b->warm);
-        run->coupled_count += b->coupled;
+        run->bodies.coupled_count += b->coupled;
         fsi_body_begin_step(&b->work, (fsi_real)dt);
     }
     if (reach > b->reach) b->reach = reach;
@@ -3574,7 +3200,7 @@ static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double 
 static double fsi__sph_obstacle_speed(const fsi__sph_run *run, const fsi__sph_obstacle *o, double dt)
 {
     if (o->base.body >= 0) {
-        const fsi__sph_body *b = &run->body[o->base.body];
+        const fsi__sph_body *b = &run->bodies.body[o->base.body];
         const fsi_vec3 c = b->coupled ? fsi_v3_madd(b->velocity, (fsi_real)dt / b->work.mass, b->work.force)
             : fsi_v3_scale(fsi_v3_sub(b->work.end.position, o->base.at.position), (fsi_real)(1 / dt));
         const fsi_vec3 turn = b->coupled ? b->work.new_angular_velocity
@@ -3617,6 +3243,8 @@ static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
 static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
 {
     fsi__arena measure = { NULL, 0, 0 };
+
+    /* Simulator, and room for what emitters may let out. */
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = (fsi__sph_impl *)s->impl;
@@ -3624,7 +3252,12 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     run->clock = s->time;
     FSI__TRY(fsi__sph_make_room(run, dt));
     fsi__sph_set_count(run, run->room);
+
+    /* Constants of bodies, of placing and of the boundary integral. */
     run->h = (double)s->support;
+    run->bodies.dim = s->desc.dim;
+    run->bodies.h = run->h;
+    run->bodies.m = (double)s->particle_mass;
     run->dhat = (double)s->desc.contact_thickness * (double)s->desc.spacing / run->h;
     run->walls.list = &run->im->obstacles;
     run->walls.domain = run->im->domain;
@@ -3637,15 +3270,21 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     run->scene.dhat = run->dhat;
     run->scene.band = 2 * FSI__SPH_MOVE;
     run->scene.boundary = s->desc.boundary;
+
+    /* Memory of the whole step: measured, then taken. */
     fsi__sph_layout(run, &measure);
     if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY,
         "fsi_sph_step", -1, s->count, "no memory to step %d particles", run->room);
     fsi__sph_layout(run, &run->im->scratch);
+
+    /* Obstacles, and emitters, whose particles come after the present ones. */
     FSI__TRY(fsi__sph_begin_obstacles(run, dt));
     memset(run->overflow, 0, (size_t)run->chunks * sizeof(int));
     fsi__sph_set_count(run, s->count);
     fsi__sph_begin_sources(run);
     if (s->count == 0) return FSI_OK;
+
+    /* The state that the step starts from. */
     memcpy(run->x, s->position, (size_t)s->count * sizeof *run->x);
     memcpy(run->v, s->velocity, (size_t)s->count * sizeof *run->v);
     memcpy(run->warm, run->im->warm, (size_t)s->count * sizeof *run->warm);
@@ -3734,6 +3373,8 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     fsi_sph_desc d;
     memset(&d, 0, sizeof d);
     d.cookie = FSI__COOKIE('d', fsi_sph_desc);
+
+    /* Scale and liquid. */
     d.dim = 3;
     d.spacing = (fsi_real)0.02;
     d.support = 2;
@@ -3741,6 +3382,8 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     d.depth = 1;
     d.compressibility = (fsi_real)0.01;
+
+    /* The solve and its substeps. */
     d.min_iters = 8;
     d.max_iters = 200;
     d.tolerance = (fsi_real)5e-4;
@@ -3749,6 +3392,8 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.warm_start = 1;
     d.cfl = (fsi_real)0.3;
     d.max_substeps = 50;
+
+    /* Walls, contact and smoothing. */
     d.wall_calibrate = 1;
     d.contact_thickness = (fsi_real)0.5;
     d.contact_stiffness = 1;
@@ -3756,12 +3401,16 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.contact_order = 3;
     d.contact_max_order = 24;
     d.xsph = (fsi_real)0.05;
+
+    /* Foam. */
     d.trapped_air_min = (fsi_real)0.2;
     d.trapped_air_max = 1;
     d.wave_crest_min = (fsi_real)0.25;
     d.wave_crest_max = 1;
     d.spray_energy_min = (fsi_real)0.5;
     d.spray_energy_max = 5;
+
+    /* Walls of the domain: none. */
     d.domain = fsi_box3_empty();
     d.domain_contact_angle = 180;
     d.domain_no_slip = 1;
@@ -3771,6 +3420,7 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
 static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, const fsi_sph_desc *d)
 {
     static const fsi__field rows[] = {
+        /* Scale and liquid. */
         FSI__FIELD(fsi_sph_desc, dim, FSI__INT, 2, 3, 0),
         FSI__FIELD(fsi_sph_desc, spacing, FSI__REAL, 1e-9, 1e9, 0),
         FSI__FIELD(fsi_sph_desc, support, FSI__REAL, 1.8, 3, 0),
@@ -3778,12 +3428,16 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
         FSI__FIELD(fsi_sph_desc, depth, FSI__REAL, 1e-9, 1e9, 0),
         FSI__FIELD(fsi_sph_desc, compressibility, FSI__REAL, 1e-6, 0.5, 0),
         FSI__FIELD(fsi_sph_desc, stiffness, FSI__REAL, 0, 1e18, 0),
+
+        /* The solve and its substeps. */
         FSI__FIELD(fsi_sph_desc, max_iters, FSI__INT, 1, 10000, 0),
         FSI__FIELD(fsi_sph_desc, min_iters, FSI__INT, 1, 0, FSI__TO_LAST),
         FSI__FIELD(fsi_sph_desc, tolerance, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_sph_desc, cfl, FSI__REAL, 1e-3, 100, 0),
         FSI__FIELD(fsi_sph_desc, max_substeps, FSI__INT, 1, 1000000, 0),
         FSI__FIELD(fsi_sph_desc, budget, FSI__INT, 0, 1e9, 0),
+
+        /* Contact and walls. */
         FSI__FIELD(fsi_sph_desc, contact_thickness, FSI__REAL, 0.05, 2, 0),
         FSI__FIELD(fsi_sph_desc, contact_stiffness, FSI__REAL, 1e-6, 1e6, 0),
         FSI__FIELD(fsi_sph_desc, contact_first, FSI__INT, 1, 2, 0),
@@ -3794,10 +3448,14 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
         FSI__FIELD(fsi_sph_desc, boundary, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_sph_desc, velocity_update, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_sph_desc, body_tolerance, FSI__REAL, 0, 1, 0),
+
+        /* Viscosity, surface tension, walls of the domain. */
         FSI__FIELD(fsi_sph_desc, viscosity, FSI__REAL, 0, 1e6, 0),
         FSI__FIELD(fsi_sph_desc, surface_tension, FSI__REAL, 0, 1e6, 0),
         FSI__FIELD(fsi_sph_desc, domain_friction, FSI__REAL, 0, 10, 0),
         FSI__FIELD(fsi_sph_desc, domain_contact_angle, FSI__REAL, 0, 180, 0),
+
+        /* Particles, foam, vectors. */
         FSI__FIELD(fsi_sph_desc, max_particles, FSI__INT, 0, 1e9, 0),
         FSI__FIELD(fsi_sph_desc, attribute_count, FSI__INT, 0, 64, 0),
         FSI__FIELD(fsi_sph_desc, trapped_air_min, FSI__REAL, 0, 1e9, 0),
@@ -3871,6 +3529,8 @@ static void fsi__sph_make_table(fsi_sph *s)
     const double pull = FSI__SPH_PULL * (double)s->particle_mass, most = FSI__SPH_CORRECTION;
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     fsi__particles *t = &im->particles;
+
+    /* The public arrays that every liquid has. */
     fsi__particles_start(t, s->context, s->desc.dim, s->desc.attribute_count, s->desc.spacing, &s->desc.max_particles);
     t->fastest = HUGE_VAL;
     t->count = &s->count;
@@ -3880,6 +3540,8 @@ static void fsi__sph_make_table(fsi_sph *s)
     t->id = &im->id;
     t->filter = &s->filter;
     t->attribute = &s->attribute;
+
+    /* Columns of the state. */
     fsi__particles_column(t, "position", FSI__COLUMN_VECTOR, &s->position, vector, 0, FSI__SPH_FAR, NULL);
     fsi__particles_column(t, "velocity", FSI__COLUMN_VECTOR, &s->velocity, vector, 0, FSI__SPH_FAST, NULL);
     fsi__particles_column(t, "force", FSI__COLUMN_VECTOR, &s->force, vector, 0, pull, NULL);
@@ -3892,6 +3554,8 @@ static void fsi__sph_make_table(fsi_sph *s)
     fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->source, word, 0, 0, NULL);
     fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0,
         0, NULL);
+
+    /* Columns that each step finds anew. */
     fsi__particles_column(t, "marker", FSI__COLUMN_FOUND, &im->marker, byte, 0, 0, &s->marker);
     fsi__particles_column(t, "aeration", FSI__COLUMN_FOUND, &im->aeration, byte * real, 0, 0, &s->aeration);
 }
@@ -3947,17 +3611,22 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     fsi_sph *s;
     fsi__sph_impl *im;
     fsi_status status;
+
+    /* Arguments. Without the right cookie the context of the desc cannot be trusted either. */
     if (out) *out = NULL;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
-    /* its context cannot be trusted either */
     if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__sph_check_desc(desc->context, "fsi_sph_create", desc));
+
+    /* Simulator and its private part in one block. */
     s = (fsi_sph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_sph_create", -1, 0, "no memory for the simulator");
     im = (fsi__sph_impl *)(void *)(s + 1);
     im->own_context = fsi_default_context();
     s->cookie = FSI__COOKIE('s', fsi_sph);
     s->context = desc->context ? desc->context : &im->own_context;
+
+    /* Its tables. */
     fsi__sources_start(&im->sources, s->context, desc->dim, desc->attribute_count, desc->spacing);
     fsi__obstacles_start(&im->obstacles, s->context, desc->dim, sizeof *im->obstacle);
     im->obstacles.patched = 1;
@@ -3965,6 +3634,8 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     s->impl = im;
     fsi__sph_derive(s);
     fsi__sph_make_table(s);
+
+    /* Memory, and the walls of the domain. */
     status = fsi_neighbors_create(&im->neighbors, s->context);
     if (status == FSI_OK) status = fsi__sph_make_domain(s);
     if (status == FSI_OK) status = fsi__particles_reserve(&im->particles, "fsi_sph_create", desc->reserve);
@@ -4413,6 +4084,8 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     double time = 0, wall_speed = 0;
     fsi_vec3 origin = { 0, 0, 0 };
     int k;
+
+    /* Time, origin and the speed of walls. */
     fsi__bytes(st, &time, sizeof time);
     fsi__bytes(st, &wall_speed, sizeof wall_speed);
     fsi__bytes(st, &origin, sizeof origin);
@@ -4427,8 +4100,12 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     if (!(fsi__largest_axis(origin) <= FSI__SPH_FAR))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__largest_axis(origin),
         "the origin of the state is %g m away", fsi__largest_axis(origin));
+
+    /* Emitters, sinks and particles. */
     FSI__TRY(fsi__sources_check_state(&im->sources, fn, st, &im->particles, &im->source, head->count,
         fsi_v3_sub(s->desc.origin, origin)));
+
+    /* Obstacles, at the end of the state. */
     st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
     for (k = 0; k < im->obstacles.count; k++) FSI__TRY(fsi__sph_check_saved_obstacle(s, k, st));
     st->used = start;
@@ -4456,23 +4133,30 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
     fsi__stream st;
     fsi_vec3 origin;
     int k;
+
+    /* Check all of the state before anything changes. */
     FSI__TRY(fsi__sph_check(s));
     FSI__TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load"));
     memset(&head, 0, sizeof head);
     fsi__bytes(&st, &head, sizeof head);
     FSI__TRY(fsi__sph_check_head(s, &head, &st));
     FSI__TRY(fsi__sph_check_content(s, &head, &st));
+
+    /* Take it, and shift it to the present origin. */
     im = (fsi__sph_impl *)s->impl;
     FSI__TRY(fsi__particles_reserve(&im->particles, "fsi_sph_load", (int)head.count));
     s->count = (int)head.count;
     origin = s->desc.origin;
     fsi__sph_state(&st, s);
     fsi__sph_load_origin(s, origin);
+
+    /* Markers are not saved. */
     if (im->marker && s->count > 0) {
         memset(im->marker, FSI_SPH_LIQUID, (size_t)s->count);
         memset(im->aeration, 0, (size_t)s->count * sizeof *im->aeration);
     }
-    /* Those that are, but for rounding, where the state has them start from there, as the run that was saved did. */
+
+    /* Obstacles whose pose, but for rounding, is that of the state start from the saved one, as the saved run did. */
     for (k = 0; k < im->obstacles.count; k++)
         fsi__obstacle_load(&im->obstacles, &im->obstacle[k].base, 1e-3 * (double)s->desc.spacing);
     return FSI_OK;
