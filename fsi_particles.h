@@ -1337,6 +1337,8 @@ FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressu
     }
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>state of the table ---------------------------------------------------------------------------------------- */
 
 FSI_API fsi__liquid_head fsi__particles_head(const fsi__particles *t, int obstacles, int emitters, int sinks)
@@ -1467,6 +1469,8 @@ FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const cha
     }
     return st->ok ? FSI_OK : fsi__fail(t->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state ends too early");
 }
+
+FSI__COLD_END
 
 /* ---- >>markers: their sums --------------------------------------------------------------------------------------- */
 
