@@ -36,7 +36,7 @@
       if (fsi_mesh_create(&mesh, &m) != FSI_OK) ...; // says which triangle is wrong
       fsi_sph_add_mesh(water, mesh, NULL);
       Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. They may move,
-      deform, or be fixed to rigid bodies (fsi_body) that move as told, or as the liquid moves them.
+      deform, or be fixed to rigid bodies (fsi_body) whose motion is given, or that the liquid moves.
 
    TAPS AND DRAINS
       fsi_emitter_desc tap = fsi_emitter_default_desc();
@@ -47,7 +47,7 @@
    WHAT IT DOES
       One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy:
       inertia, compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation
-      Involving Complex Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing
+      Involving Complex Moving Boundaries"; docs/sph.md lists the corrections). Steps as large as one particle spacing
       of motion stay stable; no particle that starts outside a solid ends inside it, unless solids leave it no room
       (stats.pinched), none leaves the domain. Viscosity in Pa s is implicit, with no-slip walls (after Weiler et
       al., "A Physically Consistent Implicit Viscosity Solver for SPH Fluids"). Surface tension in N/m and contact
@@ -101,19 +101,19 @@ typedef struct fsi_sph_desc {
                                 (compressibility gk^2); without gravity the first part stands for 9.81 m/s^2, and is
                                 left out under surface tension */
     int min_iters, max_iters;/* sweeps a substep, and at most as many iterations of viscosity; default 8, 200 */
-    fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and
-                                walls have moved them in all (and 1e-4 of their way), on average, and less than ten
-                                times that is missing, by their rate; or by no more than rounding would; default 5e-4;
-                                0: always max_iters sweeps, for measurements, and no care of what they leave over */
-    fsi_real body_tolerance; /* and when forces on coupled bodies are off by less than this share; default 0.05 */
+    fsi_real tolerance;      /* sweeps end when the last one moves the particles by less than this fraction of the whole
+                                displacement by pressure and walls (plus 1e-4 of their path), on average, and the rate
+                                of convergence says that less than ten times that is missing; or when it moves them no
+                                more than rounding would; default 5e-4; 0: always max_iters sweeps, for measurements */
+    fsi_real body_tolerance; /* and when the unbalanced fraction of forces on coupled bodies is below; default 0.05 */
     int accelerate;          /* Nesterov with restart; default 1 */
     int warm_start;          /* start from the last step's correction; default 1 */
     int full_diagonal;       /* count every pair in the diagonal, not only those under pressure; default 0 */
     fsi_sph_velocity velocity_update; /* default POSITIONS */
     fsi_real cfl;            /* no particle moves farther than cfl * dx in a substep; default 0.3 */
     int max_substeps;        /* of one call; 1: no substepping; default 50 */
-    int budget;              /* sweeps one call may spend, and as many iterations of viscosity: shared out among as many
-                                substeps as then have min_iters each; 0: no limit; what is cut is flagged in
+    int budget;              /* sweeps one call may spend, and as many iterations of viscosity, divided among as many
+                                substeps as then have min_iters each; 0: no limit; a solve that it ends early sets
                                 stats.degraded; default 0 */
     fsi_sph_boundary boundary; /* default EXACT */
     int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
@@ -141,23 +141,23 @@ typedef struct fsi_sph_desc {
     fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] where foam begins, and is most; default 0.5, 5 */
 } fsi_sph_desc;
 
-/* What a particle looks like. */
+/* Kinds of particles for drawing. */
 enum { FSI_SPH_LIQUID, FSI_SPH_SPRAY, FSI_SPH_FOAM, FSI_SPH_BUBBLE };
 
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_sph_stats {
     int particles, substeps, iterations, restarts, halvings, rebuilds, reevaluations;
     int warm_rejected;            /* substeps that started cold although warm_start is set */
-                                  /* the next three, crowded and refused are told by one warning a step, if any */
+                                  /* one warning a step names the next three, crowded and refused, if any */
     int degraded;                 /* 1: the budget or max_iters ended a solve early: such steps stay stable, but the
                                      liquid is softer and its velocities are smoothed, as by xsph 0.5; or max_substeps
                                      left substeps that are too long for the stiffness (mu dt^2 > 500 rho0 dx^2: a pool
                                      would boil) or for surface tension: then these are lowered to what the substeps can
                                      bear, and velocities are smoothed */
-    int placed, pinched;          /* particles put back outside a solid, which gives them no velocity where it is more
-                                     than their way; without a free place within H, or too deep in a solid that was put
-                                     there: they stay until the solids part (but never outside the domain), and are
-                                     counted in each substep, the deep ones at the end */
+    int placed, pinched;          /* particles moved back out of a solid, which gives them no velocity where it is more
+                                     than their path; particles without a free position within H, or too deep in a solid
+                                     that was put over them: they stay until the solids separate (but never outside the
+                                     domain), and are counted in each substep, the deep ones at the end */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
     int crowded;                  /* particles with more than FSI_SPH_PARTS obstacles within H: what those beyond do is
                                      booked on the last of them, last substep */
@@ -165,9 +165,9 @@ typedef struct fsi_sph_stats {
     double mean_compression;      /* mean of max(lambda - 1, 0), over particles and substeps */
     double max_compression;       /* largest lambda - 1, last substep */
     double residual;              /* last sweep's displacement over the whole correction, means; last substep */
-    double body_residual;         /* unbalanced share of the force on a coupled body, the largest; last substep */
+    double body_residual;         /* unbalanced fraction of the force on a coupled body, the largest; last substep */
     int viscosity_iterations;     /* of conjugate gradients */
-    double viscosity_residual;    /* left over, as a share of the velocity that viscosity changed; last substep */
+    double viscosity_residual;    /* over the change of velocity by viscosity; last substep */
     double max_speed;             /* [m/s], at the end */
     double cfl;                   /* max_speed * substep / dx */
     double momentum[3];           /* [kg m/s], at the end */
@@ -177,7 +177,7 @@ typedef struct fsi_sph_stats {
     double wall_speed;            /* of the fastest point of an obstacle in the liquid's reach [m/s] */
     int refits;                   /* obstacles moved, each once a substep */
     double external_impulse[3];   /* by gravity and by `force` [N s] */
-    double source_impulse[3];     /* by emitters, with what they emit and by holding it on its way, less what left
+    double source_impulse[3];     /* by emitters, with the particles they emit and by moving them, less what left
                                      through sinks [N s]. The momentum has changed by the sum of these three, and by the
                                      part of momentum_defect that could not be taken out */
     int emitted, removed;         /* particles that came from emitters and left through sinks */
@@ -188,7 +188,7 @@ typedef struct fsi_sph_stats {
     /* by the clock hook */
     double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update,
         seconds_viscosity, seconds_other;
-    size_t bytes;                 /* held through its context */
+    size_t bytes;                 /* allocated through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_sph_stats;
 
@@ -235,17 +235,18 @@ FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc);
 /* Why the last call on it failed. NULL, as after a failed create: a text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
-/* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. What is put
-   into a solid, here, by writing positions or by adding an obstacle over liquid, comes out within a step where the
-   surface is nearer than H; the rest stays, counted in stats.pinched (and by fsi_sph_count_inside). What is put outside
-   the domain is put back just within its walls. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
+/* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. Particles in
+   a solid, by this call, by written positions or by an obstacle added over liquid, leave it within a step where the
+   surface is nearer than H; the others stay, counted in stats.pinched (and by fsi_sph_count_inside). Particles outside
+   the domain are moved just within its walls. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
 /* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre;
    what is at least dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves
-   with `velocity` [m/s]. Left out is what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer
-   than 0.6 dx to a particle that was there: the same box filled twice is filled once. *added (NULL is fine): how many
-   particles that were, 0 after an error; none is told by a warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than
-   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing changes. */
+   with `velocity` [m/s]. Sites outside the domain, in an obstacle or nearer than dx/2 to one, or nearer than 0.6 dx to
+   an existing particle are left out: the same box filled twice is filled once. *added (NULL is fine): the number of
+   particles added, 0 after an error; where it is 0 a warning says so. Errors: COOKIE, NAN, ARGUMENT (a shape smaller
+   than a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing
+   changes. */
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_sph_fill_sphere(fsi_sph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
@@ -269,7 +270,7 @@ typedef struct fsi_sph_obstacle_desc {
     uint32_t cookie;
     const fsi_mesh *mesh;
     fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
-                                moment; the mesh itself is not looked at any more */
+                                moment; later changes of the mesh have no effect */
     uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
@@ -295,9 +296,9 @@ FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 
 /* *id names it in calls below (NULL is fine). From now on a step may move the particles' arrays; desc.reserve makes
    that seldom, and sizes a step's scratch. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT. */
 FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id);
-/* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
+/* Another speed, position, shape ... from now on; the flow and the counts continue. */
 FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_emitter_desc *desc);
-FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id); /* lets go of what it held */
+FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id); /* releases the particles in it */
 /* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
 FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked,
                                          long long *refused);
@@ -392,25 +393,25 @@ FSI__STRICT_BEGIN
 #define FSI__SPH_MEND 0.1     /* largest velocity that makes up for a defect of momentum, over the mean speed */
 #define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: above 800 pools at rest boil (docs/sph.md) */
 #define FSI__SPH_ACCURATE 10.0 /* what it is where accuracy counts: fsi_sph_suggest_dt, surface tension */
-/* A solve keeps the share rho of the error of its guess, in its slowest modes. Guesses that add all of the last
+/* A solve leaves a fraction rho of the error of its guess, in its slowest modes. Guesses that add all of the last
    correction make pressure a force that lags by dt rho/(1 - rho), and lags above dt, that is, rho > 1/2, gain energy
-   faster than backward Euler takes it away: deep liquid in large steps boils. So sweeps go on until what is missing,
-   not only what the last one added, is small (LEFT times the tolerance). Where more than LAG of the correction is
-   missing all the same, for tolerance, max_iters or budget, the next guess adds half of it, which cannot gain energy,
-   and more XSPH keeps neighbours in step. */
+   faster than backward Euler dissipates it: deep liquid in large steps boils. So sweeps continue until the missing
+   correction, not only that of the last sweep, is small (LEFT times the tolerance). Where more than LAG of the
+   correction is missing because tolerance, max_iters or budget ended the solve, the next guess adds half of it, which
+   cannot gain energy, and more XSPH smooths the velocities of neighbours. */
 #define FSI__SPH_LEFT 10
 #define FSI__SPH_LAG 0.01
 #define FSI__SPH_LAG_WARM 0.5
 #define FSI__SPH_LAG_XSPH 0.5
 /* Surface tension needs this much XSPH in the time of a capillary wave of one spacing: what single particles at the
-   surface are given must be shared by those below, or it piles up until they leave. */
+   surface are given must spread to those below, or it accumulates until they leave. */
 #define FSI__SPH_TENSION_XSPH 2
 /* What a step takes: beyond, squares and differences of what it computes would not be finite or mean nothing. */
 #define FSI__SPH_FAR 1e15     /* farthest from the origin [m] */
 #define FSI__SPH_FAST 1e12    /* fastest [m/s] */
 #define FSI__SPH_PULL 1e18    /* largest acceleration by forces [m/s^2] */
 #define FSI__SPH_CORRECTION 1e30 /* largest that a state holds [m/s^2] */
-#define FSI__SPH_STILL 1e-4   /* corrections below this share of the way need no more digits than one of this size */
+#define FSI__SPH_STILL 1e-4   /* corrections below this fraction of the path need no more digits than such a one */
 #define FSI__SPH_SUMS 16      /* partial sums a chunk, in banks of four: the parts of a pass have one each */
 /* What the passes over all particles take of one thread [nanoseconds a particle]: the least that was measured in any
    scene at -O3 -march=native (AMD EPYC), so that none is handed to other threads for too little. */
@@ -442,8 +443,8 @@ enum {
     FSI__SPH_NS_AIR = 35,
     FSI__SPH_NS_MARKERS = 7
 };
-#define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when this share of what it changes is left over */
-#define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this share of the velocity itself */
+#define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when the residual is this fraction of the change */
+#define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this fraction of the velocity itself */
 #define FSI__SPH_VISCOUS_ROUNDS 4   /* exact residuals, at most */
 /* The diagonal counts a pair with this weight when neither particle is under pressure, and adds the second for each
    that is. 0 and 1 would be the active diagonal of sph.md 6; these were measured to need fewer sweeps and, since pairs
@@ -469,7 +470,7 @@ typedef struct fsi__sph_impl {
     fsi_context own_context;
     fsi__sph_kernel kernel;
     uint32_t *id;            /* count */
-    uint32_t *source;        /* count: 1 + id of the emitter that holds the particle, 0: none */
+    uint32_t *source;        /* count: 1 + id of the emitter that still moves the particle, 0: none */
     unsigned char *marker;   /* count, or NULL */
     fsi_real *aeration;
     fsi__particles particles;
@@ -501,9 +502,9 @@ typedef struct fsi__sph_run {
     double mu, kappa0;          /* mu dt^2/(rho0 H^2), the same of kappa0 */
     double dhat;                /* contact thickness / H */
     double omega;               /* step factor of the global step control */
-    double left;                /* estimated share of the correction that the solve still lacks */
+    double left;                /* estimated fraction of the correction that is still missing */
     int noise;                  /* 1: the last sweep's steps are no more than rounding */
-    double way;                 /* sum of the particles' ways in this substep, without correction [H] */
+    double way;                 /* sum of the particles' displacements in this substep, without correction [H] */
     double beta;                /* extrapolation of this update */
     fsi_vec3 shift;             /* velocity that gives the defect of momentum back */
     int reset;                  /* what fsi__sph_reset does */
@@ -514,7 +515,7 @@ typedef struct fsi__sph_run {
     int due;                    /* 1: the next density makes all walls, for new lists */
     fsi__sph_rank_fn *visit;    /* what fsi__sph_for_each does */
     double compression;         /* mean of max(lambda - 1, 0) at the last point measured */
-    double done;                /* share of the step before this substep, */
+    double done;                /* fraction of the step before this substep, */
     double share;               /* and of the substep */
     fsi__sph_bodies bodies;     /* those of the obstacles, each once */
     fsi__walls walls;
@@ -548,8 +549,8 @@ typedef struct fsi__sph_run {
     /* emitters, sinks, markers */
     int room;                   /* particles that there is memory for */
     double clock;               /* time at the start of the substep [s] */
-    int holding;                /* particles that emitters hold */
-    int ghosts;                 /* the last rows: what emitters will let out next, there for one substep */
+    int holding;                /* particles that emitters still move */
+    int ghosts;                 /* the last rows: particles that emitters will emit next, there for one substep */
     double given[3];            /* to them in the substep by their emitters [m/s] */
     uint64_t next_particle;
     uint32_t *source;           /* room; NULL without emitters */
@@ -591,10 +592,10 @@ FSI_FN int fsi__sph_is_too_long(const fsi__sph_run *run)
            (run->tension && run->dt > 1.001 * fsi__sph_tension_dt(run->s));
 }
 
-/* More of the correction is missing than an undamped guess may carry on; with tolerance 0 the caller minds that. */
+/* Is more of the correction missing than an undamped guess may have? With tolerance 0 that is left to the caller. */
 FSI_FN int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
 
-/* Share of this substep's correction in the next guess; of XSPH in this substep. */
+/* Fraction of this substep's correction in the next guess; coefficient of XSPH in this substep. */
 FSI_FN double fsi__sph_warm_share(const fsi__sph_run *run) { return fsi__sph_lags(run) ? FSI__SPH_LAG_WARM : 1; }
 FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
 {
@@ -771,7 +772,8 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
 
 /* ---- >>contacts ----------------------------------------------------------------------------------------------- */
 
-/* The way of a coupled body at `arm` from its centre: c + r x arm, first order in the turn since meshes were placed. */
+/* The displacement of a coupled body at `arm` from its centre: c + r x arm, first order in the rotation r since meshes
+   were moved. */
 FSI_FN void fsi__sph_way(const double *q, const fsi__lane *arm, fsi__lane *way)
 {
     way[0] = (fsi__lane)(q[0] + q[4] * (double)arm[2] - q[5] * (double)arm[1]);
@@ -990,7 +992,7 @@ static fsi__lane4 fsi__sph_wall_on(const fsi__sph_run *run, const fsi__sph_wall 
     return out;
 }
 
-/* What part k adds to that: its force and its share of the diagonal. */
+/* What part k adds to that: its force and its part of the diagonal. */
 static void fsi__sph_part_force(const fsi__sph_run *run, fsi__sph_wall *w, int k, const fsi__lane4 *u, fsi__lane p)
 {
     const fsi__lane mu = (fsi__lane)run->mu;
@@ -1044,8 +1046,8 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         t.y = (t.y + f.y) / f.w;
         t.z = (t.z + f.z) / f.w;
 
-        /* Particles that an emitter holds move as it does, whatever the pressure. */
-        if (run->holding > 0 && fsi__sph_held(run, run->order[i])) t.x = t.y = t.z = 0; /* a piston does not give way */
+        /* Particles still moved by their emitter move as a piston, whatever the pressure. */
+        if (run->holding > 0 && fsi__sph_held(run, run->order[i])) t.x = t.y = t.z = 0;
 
         /* No particle moves by more than STEP_MAX in one sweep. */
         length = (fsi__lane)sqrt((double)(t.x * t.x + t.y * t.y + t.z * t.z));
@@ -1127,7 +1129,8 @@ FSI_FN fsi__record fsi__sph_moved(const fsi__record *base, const fsi__lane4 *u)
 
 /* y = z + omega step; z = y + beta (y - x); x = y. Displacements stay below 2 H, since sweeps are short and lists are
    made anew after a move of skin H: coordinates do not wrap.
-   Sums: walls whose N or kappa changed, walls to evaluate anew; largest: the squared way since the lists were made. */
+   Sums: walls whose N or kappa changed, walls to evaluate anew; largest: the squared displacement since the lists were
+   made. */
 static void fsi__sph_update(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1226,7 +1229,7 @@ static void fsi__sph_force(fsi__sph_run *run, int i, fsi_vec3 guess)
     run->x[i] = run->guess[i];
 }
 
-/* Start positions: the predicted ones (plus the last correction), taken out of the solids on the way. */
+/* Start positions: the predicted ones (plus the last correction), outside the solids along the path. */
 static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1260,7 +1263,7 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
 
 /* ---- >>walls of one particle ---------------------------------------------------------------------------------- */
 
-/* The place of x seen from a body, and the body's way there so far. */
+/* The position of x relative to a body, and the body's displacement there so far. */
 static void fsi__sph_make_arm(const fsi__sph_run *run, fsi__sph_part *part, fsi_vec3 x)
 {
     const fsi__sph_body *body = &run->bodies.body[part->body];
@@ -1403,7 +1406,7 @@ static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int 
     fsi__sph_put_sums_at(run, chunk, 1, done, 0, 0, 0);
 }
 
-/* Has a particle moved less, seen from every obstacle near it, than its distance was from all of them? */
+/* Has a particle moved less, relative to each obstacle near it, than its distance was from all of them? */
 static int fsi__sph_cleared(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u)
 {
     int k = 0;
@@ -1619,7 +1622,7 @@ static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since)
     *since = now;
 }
 
-/* Walls do not act on what is behind an inlet plane; coupled bodies do not feel what emitters hold: it is not moved. */
+/* Walls do not act on particles behind an inlet plane; coupled bodies do not feel particles that emitters move. */
 static void fsi__sph_part_walls(fsi__sph_run *run, int begin, int end)
 {
     int r, k;
@@ -2022,7 +2025,7 @@ static void fsi__sph_start_tension(fsi__sph_run *run)
     t->line = run->line;
 }
 
-/* Shares out the sum of a drop: to its particles by area, so that none is left, or to the wall of its contact line. */
+/* Distributes the sum of a drop: to its particles by area, so that none is left, or to the wall of its contact line. */
 static void fsi__sph_share_drops(fsi__sph_run *run)
 {
     int r;
@@ -2049,7 +2052,7 @@ static void fsi__sph_share_drops(fsi__sph_run *run)
     fsi__sph_pull_bodies(&run->bodies);
 }
 
-/* Viscosity and tension do not move what emitters hold. */
+/* Viscosity and tension do not move particles that emitters move. */
 FSI_FN void fsi__sph_unmove(fsi__sph_run *run, int r)
 {
     if (fsi__sph_held(run, run->order[r])) memset(&run->star[r], 0, sizeof run->star[r]);
@@ -2140,7 +2143,7 @@ static fsi_real fsi__sph_grip(const fsi__sph_run *run, const fsi__sph_part *part
     return run->im->obstacle[part->owner].desc.friction * fsi_v3_norm(force) * (fsi_real)(run->h / run->dt);
 }
 
-/* Change of a velocity that slips by `slip`; friction can end the share `yield`, below 1 where the wall gives way. */
+/* Change of a velocity that slips by `slip`; friction can end the fraction `yield`, below 1 where the wall moves. */
 static fsi_vec3 fsi__sph_friction(fsi_real grip, fsi_vec3 slip, fsi_real yield)
 {
     const fsi_real speed = fsi_v3_norm(slip);
@@ -2149,8 +2152,8 @@ static fsi_vec3 fsi__sph_friction(fsi_real grip, fsi_vec3 slip, fsi_real yield)
 
 static fsi_vec3 fsi__sph_along(fsi_vec3 v, fsi_vec3 normal) { return fsi_v3_madd(v, -fsi_v3_dot(v, normal), normal); }
 
-/* Shares out what the walls gave to a particle, `given` [m/s], among the obstacles: to each its force, and of what the
-   unfinished solve adds to that, a share that goes by the force. Returns 0 when no obstacle pushes it. */
+/* Distributes what the walls gave to a particle, `given` [m/s], among the obstacles: to each its force, and of the
+   remainder of the unfinished solve a part proportional to the force. Returns 0 when no obstacle pushes it. */
 static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec3 given)
 {
     const double scale = run->h / run->dt;
@@ -2627,7 +2630,7 @@ FSI_FN void fsi__sph_add_scaled(double sum[3], double scale, fsi_vec3 v) /* sum 
     sum[2] += scale * (double)v.z;
 }
 
-/* Makes room in the particles' arrays for all that the emitters can let out in the step. */
+/* Makes room in the particles' arrays for all that the emitters can emit in the step. */
 static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
 {
     static const char fn[] = "fsi_sph_step";
@@ -2668,7 +2671,7 @@ static void fsi__sph_begin_sources(fsi__sph_run *run)
     if (run->source && run->n > 0) memcpy(run->source, im->source, (size_t)run->n * sizeof *run->source);
 }
 
-/* Gives what emitters hold their velocity, lets go of what is far enough. Sums: velocity given (3), particles held. */
+/* Particles in emitters take their velocity, those far enough are released. Sums: velocity given (3), number kept. */
 static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -2688,8 +2691,8 @@ static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
     fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], held);
 }
 
-/* Neither neighbours nor walls have moved what emitters hold: the emitter took what neighbours gave it, and walls are
-   out of it from here on. Sums: velocity that the emitter gave. */
+/* Neither neighbours nor walls have moved particles in emitters: the emitter took the impulse of the neighbours, and
+   walls no longer act on them. Sums: velocity that the emitter gave. */
 static void fsi__sph_part_range(fsi__sph_run *run, int chunk, int begin, int end)
 {
     double sum[3] = { 0, 0, 0 };
@@ -2712,7 +2715,7 @@ static void fsi__sph_add_given(fsi__sph_run *run, int bank)
     for (k = 0; k < 3 && run->holding > 0; k++) run->given[k] += fsi__sph_sum(run, 4 * bank + k);
 }
 
-/* After viscosity and tension: what emitters hold goes where it would have gone. It is few: no dispatch. */
+/* After viscosity and tension: particles in emitters move as without. They are few: no dispatch. */
 static void fsi__sph_unmove_held(fsi__sph_run *run)
 {
     if (run->holding == 0) return;
@@ -2720,7 +2723,7 @@ static void fsi__sph_unmove_held(fsi__sph_run *run)
     fsi__sph_add_given(run, 0);
 }
 
-/* A new row behind the others, for what emitter e lets out or is about to. */
+/* A new row behind the others, for a particle that emitter e emits now or next. */
 static int fsi__sph_append(fsi__sph_run *run, const fsi__emitter *e, fsi_vec3 x)
 {
     const int i = run->n;
@@ -2735,7 +2738,7 @@ static int fsi__sph_append(fsi__sph_run *run, const fsi__emitter *e, fsi_vec3 x)
     return i;
 }
 
-/* How many particles emitter k may still let out. */
+/* How many particles emitter k may still emit. */
 static long long fsi__sph_allowed(const fsi__sph_run *run, int k)
 {
     const fsi_emitter_desc *d = &run->im->sources.emitter[k].desc;
@@ -2762,7 +2765,7 @@ static void fsi__sph_add_ghosts(fsi__sph_run *run, int k)
     }
 }
 
-/* Before a substep. Until its first pass is through nobody knows how many are held. */
+/* Before a substep. The number of particles in emitters is known after its first pass. */
 static void fsi__sph_hold(fsi__sph_run *run)
 {
     int k;
@@ -2783,7 +2786,7 @@ static void fsi__sph_count_held(fsi__sph_run *run)
     run->holding = (int)fsi__sph_sum(run, 3);
 }
 
-/* A particle that emitter e lets out. */
+/* A particle that emitter e emits. */
 static void fsi__sph_emit(void *owner, const fsi__emitter *e, fsi_vec3 x, int is_behind)
 {
     fsi__sph_run *run = (fsi__sph_run *)owner;
@@ -3013,7 +3016,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
         st->wall_impulse[k] += mass * wall[k];
     }
 
-    /* XSPH; particles that emitters hold keep the velocity of these; the defect of momentum is taken out. */
+    /* XSPH; particles in emitters keep the velocity of these; the defect of momentum is taken out. */
     if (fsi__sph_smoothing(run) > 0) fsi__sph_parallel(run, fsi__sph_smooth, FSI__SPH_NS_SMOOTH);
     fsi__sph_parallel(run, fsi__sph_settle_range, FSI__SPH_NS_MOMENTUM);
     fsi__sph_add_given(run, 0);
@@ -3244,7 +3247,7 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
 {
     fsi__arena measure = { NULL, 0, 0 };
 
-    /* Simulator, and room for what emitters may let out. */
+    /* Simulator, and room for what emitters may emit. */
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = (fsi__sph_impl *)s->impl;
@@ -3303,7 +3306,7 @@ static double fsi__sph_softened(fsi__sph_run *run)
     return (double)run->s->stiffness * share * share;
 }
 
-/* Sweeps for one of the substeps that are left. The budget is shared out evenly; no substep goes without one. */
+/* Sweeps for one of the substeps that are left. The budget is divided evenly; each substep has one sweep at least. */
 static int fsi__sph_sweeps(const fsi__sph_run *run, double left)
 {
     const fsi_sph_desc *d = &run->s->desc;
@@ -3365,6 +3368,8 @@ FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
     fsi__sph_warn(s);
     return FSI_OK;
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>making and changing ------------------------------------------------------------------------------------ */
 
@@ -3927,6 +3932,8 @@ FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 
         FSI_SPH_ATTRIBUTE + 1, origin, out, stride);
 }
 
+FSI__COLD_END
+
 /* ---- >>questions ---------------------------------------------------------------------------------------------- */
 
 FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
@@ -4008,6 +4015,8 @@ FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw)
     fsi__particles_draw(&im->particles, s->pressure, draw);
     fsi__obstacles_draw(&im->obstacles, draw);
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>state -------------------------------------------------------------------------------------------------- */
 
@@ -4166,6 +4175,8 @@ FSI_API uint64_t fsi_sph_hash(const fsi_sph *s)
 {
     return fsi__sph_check(s) == FSI_OK ? fsi__state_hash(fsi__sph_state_counted, (void *)(uintptr_t)s) : 0;
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 

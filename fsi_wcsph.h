@@ -51,12 +51,12 @@
       One liquid with a free surface, 2D and 3D: WCSPH with Tait's equation (its tangent beyond 1.1 rho0),
       explicit kick and drift, substeps chosen inside.
       Contacts with solids are solved as velocity conditions with any slip and restitution, positions are corrected
-      after (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md tells
-      what was mended). After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3
-      dx, within 1000 dx of the origin), but those counted as pinched in gaps narrower than dx, or buried; none else is
-      inside a solid, none leaves the domain. Bodies of a fsi_rigid world that touch each other and the liquid are
-      solved together (fsi_wcsph_set_world). Numbers to choose: spacing, depth or speed; all else has a default that
-      works.
+      after (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md lists
+      the corrections). After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3
+      dx, within 1000 dx of the origin), except pinched ones: those for which no such position was found, in gaps
+      narrower than dx or deep in a solid (stats.pinched). No other particle is inside a solid, none leaves the domain.
+      Bodies of a fsi_rigid world that touch each other and the liquid are solved together (fsi_wcsph_set_world).
+      Numbers to choose: spacing, depth or speed; all else has a default that works.
    WHAT IT DOES NOT DO
       Surface tension, several liquids, obstacles that deform (bodies are rigid; a mesh may be moved, not bent).
 
@@ -93,9 +93,9 @@ typedef enum fsi_wcsph_density {
    r_P laid on it, as the paper has it; their offset surface is what counts. */
 typedef enum fsi_wcsph_surface { FSI_WCSPH_SURFACE_MESH, FSI_WCSPH_SURFACE_SAMPLES } fsi_wcsph_surface;
 
-/* What becomes of particles inside an obstacle when a step begins (added over liquid, written there, teleported). */
+/* Treatment of particles inside an obstacle when a step begins (added over liquid, written there, teleported). */
 typedef enum fsi_wcsph_start {
-    FSI_WCSPH_DISPLACE,    /* put to the nearest place free of solids (stats.displaced), before anything moves */
+    FSI_WCSPH_DISPLACE,    /* moved to the nearest position free of solids (stats.displaced), before anything moves */
     FSI_WCSPH_REFUSE       /* the step fails with ARGUMENT and names the particle */
 } fsi_wcsph_start;
 
@@ -118,9 +118,9 @@ typedef struct fsi_wcsph_desc {
     int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0: never; default 30 */
     fsi_real diffusion;      /* CONTINUITY: delta of the density diffusion of Molteni and Colagrossi (2009), away from
                                 the slope that rest asks for, 0 to 0.2: smooth pressure; default 0.1; 0: plain form */
-    fsi_real guard;          /* CONTINUITY: pressure is that of the summation density less this share of rho0 where that
-                                is more, 0 to 1: keeps drops and jets, whose moved densities know nothing of each other,
-                                out of each other; default 0.02; 1: off */
+    fsi_real guard;          /* CONTINUITY: pressure follows from the summation density less this fraction of rho0 where
+                                that is larger than the continuity density, 0 to 1: drops and jets that meet, whose
+                                continuity densities do not see each other, then repel; default 0.02; 1: off */
     int clamp_pressure;      /* 1 (default): no negative pressure; 0: down to -0.02 rho0 c_s^2 */
     fsi_wcsph_slip slip_mode;/* default CONSISTENT */
     int paper_separation;    /* 1: separating contacts damp tangential velocities, as in (9); default 0: they do not */
@@ -153,15 +153,15 @@ typedef struct fsi_wcsph_stats {
     int contacts;                 /* of liquid with obstacles and domain, last substep */
     int shared;                   /* particles that touch more than one of them, last substep */
     int body_contacts;            /* between bodies of a world, last substep */
-    int swept;                    /* contacts found only along a particle's way (fast particles) */
+    int swept;                    /* contacts found only along a particle's path (fast particles) */
     int passes;                   /* solves of active sets, the most of a substep */
-    int released;                 /* contacts that the active set let go of */
+    int released;                 /* contacts that the active set released */
     int sweeps;                   /* of PGS */
     double residual;              /* of PGS: largest last change of an impulse / (m * fastest contact), last substep */
     int corrected;                /* particles whose position was corrected */
     double max_correction;        /* the farthest [m] */
-    int pinched;                  /* particles at the end that no place r_F away from all surfaces was found for */
-    int displaced;                /* particles put outside: in a solid, or out of the domain, when the step began */
+    int pinched;                  /* particles for which no position r_F away from all surfaces was found, at the end */
+    int displaced;                /* particles in a solid or out of the domain when the step began, moved out of it */
     int inside, lost;             /* at the end, particles in a solid, by the step's distances; out of the domain: 0 */
     double min_gap;               /* particles that are not pinched are at least so far from surfaces, less r_F, at the
                                      end [m]; FSI_REAL_MAX: none near */
@@ -176,8 +176,8 @@ typedef struct fsi_wcsph_stats {
     double wall_impulse[3];       /* given to the liquid by static and PRESCRIBED obstacles and by the domain [N s] */
     double body_impulse[3];       /* given to the liquid by COUPLED bodies [N s] */
     double external_impulse[3];   /* by gravity and by `force` [N s] */
-    double source_impulse[3];     /* by emitters, with what they let out, less what sinks took along [N s] */
-    int emitted, blocked, refused;/* particles that emitters let out; sites left empty: liquid stood there; a budget */
+    double source_impulse[3];     /* by emitters, with the particles they emit, less those that sinks remove [N s] */
+    int emitted, blocked, refused;/* particles from emitters; sites left empty: occupied by liquid; budget spent */
     int removed;                  /* by sinks */
     double momentum_error;        /* |change of momentum of liquid and COUPLED bodies - all impulses above and force dt
                                      of the bodies| / sum m |v|, largest substep */
@@ -193,7 +193,7 @@ typedef struct fsi_wcsph_stats {
     double seconds_contacts, seconds_response, seconds_correction;
     double seconds_other;
     size_t pairs;                 /* neighbours, each pair once, last substep */
-    size_t bytes;                 /* held through its context */
+    size_t bytes;                 /* allocated through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_wcsph_stats;
 
@@ -234,17 +234,18 @@ FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc);
 FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s);
 
 /* Appends particles; `velocities` NULL: at rest; at most 1e9 m/s. Arrays may move; the arguments must not point into
-   them. Densities start at rho0, or what SUMMATION makes of them; fsi_wcsph_settle_density gives them the weight of the
-   water above. Errors: NAN (names the particle), ARGUMENT, MEMORY, LIMIT (max_particles). What lies in a solid is seen
-   to by the next step (desc.start_inside). */
+   them. Densities start at rho0, or as SUMMATION finds them; fsi_wcsph_settle_density sets those of hydrostatic
+   pressure. Errors: NAN (names the particle), ARGUMENT, MEMORY, LIMIT (max_particles). The next step treats particles
+   in a solid as desc.start_inside says. */
 FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities,
                                            int count);
 /* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre;
    what is at least dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves
-   with `velocity` [m/s]. Left out is what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer
-   than 0.6 dx to a particle that was there: the same box filled twice is filled once. *added (NULL is fine): how many
-   particles that were, 0 after an error; none is told by a warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than
-   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing changes. */
+   with `velocity` [m/s]. Sites outside the domain, in an obstacle or nearer than dx/2 to one, or nearer than 0.6 dx to
+   an existing particle are left out: the same box filled twice is filled once. *added (NULL is fine): the number of
+   particles added, 0 after an error; where it is 0 a warning says so. Errors: COOKIE, NAN, ARGUMENT (a shape smaller
+   than a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing
+   changes. */
 FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_wcsph_fill_sphere(fsi_wcsph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_wcsph_fill_mesh(fsi_wcsph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
@@ -273,10 +274,10 @@ typedef struct fsi_wcsph_obstacle_desc {
     uint32_t cookie;
     const fsi_mesh *mesh;
     fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
-                                moment; the mesh itself is not looked at any more */
+                                moment; later changes of the mesh have no effect */
     uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
-    fsi_real slip;           /* e_t: share of the tangential velocity that a contact leaves, in each substep: 0 no-slip,
-                                1 free slip; 0.5 (default) and 0.9 hold nearly like 0; for a drag of its own rate k
+    fsi_real slip;           /* e_t: fraction of the tangential velocity that a contact leaves, in each substep: 0
+                                no-slip, 1 free slip; 0.5 (default) and 0.9 act nearly like 0; for a drag of rate k
                                 [1/s] take about 1 - k * substep */
     fsi_real restitution;    /* e_n, 0 to 1; default 0 */
     fsi_wcsph_surface surface; /* default MESH; SAMPLES move with a body only: where the mesh itself is moved or
@@ -311,16 +312,16 @@ FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *c
    world must outlive the simulator. Errors: ARGUMENT. */
 FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world);
 
-/* Emitters and sinks: fsi_source.h has their descs. An emitter lets out from the first step that begins at `start` or
-   later; during a step the layers that it lets out come along behind each other, from behind the inlet plane, and push
-   the liquid there like a piston; nothing pushes them back, and walls do not hold them, until they are 2 dx in front of
-   it. A mesh is filled at the beginning of a step. *id names it in calls below (NULL is fine). A step may now move the
-   particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
+/* Emitters and sinks: fsi_source.h has their descs. An emitter emits from the first step that begins at `start` or
+   later. During a step the layers that it emits pass the inlet plane one after the other and push the liquid there like
+   a piston; neither liquid nor walls act on them until they are 2 dx in front of it. A mesh is filled at the beginning
+   of a step. *id names it in calls below (NULL is fine). From now on a step may move the particles' arrays; with
+   desc.reserve it seldom does. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
    LIMIT. */
 FSI_API fsi_status fsi_wcsph_add_emitter(fsi_wcsph *s, const fsi_emitter_desc *desc, int *id);
-/* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
+/* Another speed, position, shape ... from now on; the flow and the counts continue. */
 FSI_API fsi_status fsi_wcsph_set_emitter(fsi_wcsph *s, int id, const fsi_emitter_desc *desc);
-FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id); /* lets go of what it held */
+FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id); /* releases the particles in it */
 /* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
 FSI_API fsi_status fsi_wcsph_emitter_total(const fsi_wcsph *s, int id, long long *emitted, long long *blocked,
                                            long long *refused);
@@ -345,8 +346,8 @@ FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi
    fsi_body_check refuses), NAN (names the particle and what was not finite), MEMORY, LIMIT (a particle, body or
    obstacle faster than 1e9 m/s, or a force that would make it so: named); then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt);
-/* The substep that holds now: cfl min(0.4 hs/(c_s + v), 0.25 sqrt(hs/|a|), 0.125 hs^2/(alpha hs c_s), 0.5 dx/v_rel), v
-   the fastest particle, v_rel that relative to the fastest obstacle (direct_forcing.md 2.2) [s]. */
+/* The present limit of a substep [s] (direct_forcing.md 2.2), v the fastest particle, v_rel the same relative to the
+   fastest obstacle: cfl min(0.4 hs/(c_s + v), 0.25 sqrt(hs/|a|), 0.125 hs^2/(alpha hs c_s), 0.5 dx/v_rel). */
 FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s);
 
 /* Adds offset [m] to the positions of particles and domain, and to where the last step left obstacles: a world whose
@@ -462,10 +463,10 @@ typedef struct fsi__wc_body {
     int local, passes, released; /* solved by LOCAL; active set: solves, contacts let go */
 } fsi__wc_body;
 
-/* What of an obstacle may be nearest to a particle: its faces (SAMPLES: samples) nearer than what must be known and
-   FSI__WC_MARGIN, by distance. As with lists of neighbours: made on the way, good until the particle has moved that far
-   in the obstacle's axes, forgotten when there is no room for more, or the step ends. Without a list the search goes
-   through the whole obstacle, with the same result. */
+/* What of an obstacle may be nearest to a particle: its faces (SAMPLES: samples) within the distance that must be known
+   plus FSI__WC_MARGIN, by distance. As with lists of neighbours: made when first needed, valid until the particle has
+   moved by the margin in the obstacle's axes, dropped when there is no room for more, or the step ends. Without a list
+   the search covers the whole obstacle, with the same result. */
 typedef struct fsi__wc_list {
     int obstacle, next;      /* next: list of the same particle, -1 none */
     int first, count;        /* its items */
@@ -495,7 +496,7 @@ typedef struct fsi__wc_impl {
     fsi_vec3 domain_force, domain_torque;
     fsi_rigid *world;
     fsi__sources sources;
-    uint32_t *source;        /* 1 + id of the emitter that holds the particle, 0: none */
+    uint32_t *source;        /* 1 + id of the emitter that still moves the particle, 0: none */
 } fsi__wc_impl;
 
 typedef struct fsi__wc_run {
@@ -538,7 +539,7 @@ typedef struct fsi__wc_run {
     fsi_wcsph_stats stats;
     int filter;              /* this density pass is a Shepard filter */
     int anew;                /* surfaces are not where the last step left them */
-    int starting;            /* before the first substep: places are looked at, nothing moves */
+    int starting;            /* before the first substep: positions are checked, nothing moves */
     int entangled, row_count; /* some body is; rows that the world's solver got */
     double left;             /* of the step */
     double rho_mean;
@@ -840,8 +841,8 @@ FSI_FN void fsi__wc_kernel8(const fsi__record *z, const int *list, const fsi__re
 
 FSI_FN int fsi__wc_padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
 
-/* Tait (6). Its speed of sound grows as rho^3, while the substep is chosen for c_s; so beyond FSI__WC_STIFF rho0, where
-   only what is crushed or was put upon each other is, it goes on along its tangent: such particles part at about c_s
+/* Tait's equation (6). Its speed of sound grows as rho^3, while the substep is chosen for c_s. Beyond FSI__WC_STIFF
+   rho0, which only crushed or overlapping particles reach, its tangent is used: such particles separate at about c_s
    instead of a hundred times that. */
 FSI_FN double fsi__wc_tait(const fsi_wcsph *s, double rho)
 {
@@ -1036,7 +1037,7 @@ FSI_FN fsi__d3 fsi__wc_rotate(fsi_pose p, fsi__d3 a)
     return fsi__d3_of(fsi_quat_rotate(p.orientation, fsi__d3_real(a)));
 }
 
-/* The closest point of a mesh. Near the surface (or where the way crossed it) the normal is that of the face. */
+/* The closest point of a mesh. Near the surface (or where the path crossed it) the normal is that of the face. */
 static void fsi__wc_near_mesh(const fsi__wc_obstacle *o, fsi_vec3 x, const fsi_mesh_hit *hit, fsi__wc_touch *t)
 {
     const fsi__d3 away = fsi__d3_of(fsi_v3_sub(x, hit->point));
@@ -1048,7 +1049,7 @@ static void fsi__wc_near_mesh(const fsi__wc_obstacle *o, fsi_vec3 x, const fsi_m
     t->push = o->gap - t->d;
 }
 
-/* The way from l0 to l led through a face: back to the side it came from. */
+/* The path to l crossed a face: the normal points back to the side it came from. */
 static void fsi__wc_cross(const fsi__wc_obstacle *o, fsi_vec3 l, const fsi_mesh_hit *hit, fsi__wc_touch *t)
 {
     const double side = o->base.mesh->kind == FSI_MESH_TWO_SIDED ? hit->side : 1;
@@ -1065,7 +1066,7 @@ static double fsi__wc_matters(const fsi__wc_run *run, const fsi__wc_obstacle *o)
     return o->gap + (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES ? 0.6 : 0) * (double)run->s->desc.spacing;
 }
 
-/* How far obstacles are looked for [m]. */
+/* The distance up to which obstacles are searched for [m]. */
 static double fsi__wc_reach(const fsi__wc_run *run)
 {
     return (double)run->s->radius + 2 * (double)run->s->desc.spacing;
@@ -1441,7 +1442,7 @@ static void fsi__wc_detect(void *arg, int chunk, int begin, int end)
     run->used[chunk] = 0;
     fsi__wc_look_around(run, begin, end, rf, &a);
     for (r = begin; r < end; r++) {
-        /* Least possible distance now. Particles that emitters hold have no contacts. */
+        /* Least possible distance now. Particles still moved by their emitter have no contacts. */
         const double left = (double)run->room[r] - (double)fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) - run->motion;
         const int had = run->used[chunk];
         if (fsi__wc_is_held(run, r)) continue;
@@ -1563,7 +1564,7 @@ static int fsi__wc_same_rank(const fsi__wc_contact *c, int left)
     return k;
 }
 
-/* What stands still or moves as told. */
+/* Static and PRESCRIBED obstacles. */
 static void fsi__wc_static_chunk(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
@@ -1642,8 +1643,8 @@ static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
     b->w = fsi__d3_add(b->w, fsi__wc_mul_inverse(&b->inverse, h));
 }
 
-/* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no
-   separating contacts. */
+/* PGS starts from the impulses that GLOBAL found for an entangled body. It releases contacts itself; rows of the world
+   have no separating contacts. */
 static void fsi__wc_hand_over(fsi__wc_run *run, const fsi__wc_body *body, const int *index)
 {
     int k;
@@ -1860,7 +1861,7 @@ static void fsi__wc_measure_contacts(fsi__wc_run *run)
     st->angular_bound += fsi__wc_sum(run, 14);
 }
 
-/* Bodies whose contacts cannot be solved alone: they share a particle with another, or touch something of the world. */
+/* Bodies whose contacts cannot be solved alone: they touch the same particle, or something of the world. */
 static void fsi__wc_entangle(fsi__wc_run *run, int several)
 {
     const int all = run->s->desc.solver == FSI_WCSPH_PGS;
@@ -1878,7 +1879,7 @@ static void fsi__wc_entangle(fsi__wc_run *run, int several)
         for (k = 0; k < touch.count; k++) body->entangled |= touch.row[k].a == body->rg || touch.row[k].b == body->rg;
     }
 
-    /* Bodies that share a particle. */
+    /* Bodies that touch the same particle. */
     for (c = 0; c < run->chunks && several; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k += n) {
         int bodies = 0;
         n = fsi__wc_same_rank(run->contact + k, run->base[c] + run->used[c] - k);
@@ -2295,8 +2296,8 @@ static fsi_vec3 fsi__wc_direction(int k, int dim)
     return fsi_v3_unit(d);
 }
 
-/* Finds a place for a particle that iteration leaves in a solid or too near: the first free one around, the nearest
-   first; else the one with the most room. */
+/* Finds a position for a particle that the iteration leaves in a solid or too near: the first free one on rings around
+   it, the nearest ring first; else the one with the largest distance. */
 static fsi__wc_place fsi__wc_search(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 *x, double known,
                                     double reach)
 {
@@ -2418,7 +2419,7 @@ static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end; r++) run->x1[r] = fsi_v3_madd(run->x[r], (fsi_real)run->dt, run->v[r]);
     fsi__wc_look_around(run, begin, end, full, &a);
 
-    /* Distances: held by an emitter, far from everything, or to be corrected. */
+    /* Distances: a particle is moved by its emitter, far from everything, or to be corrected. */
     for (r = begin; r < end; r++) {
         const fsi_vec3 x = run->x1[r];
         const double known = (double)run->room[r],
@@ -2593,9 +2594,10 @@ static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double
 
 /* ---- >>emitters and sinks at work -------------------------------------------------------------------------------
 
-   The layers that an emitter lets out in a step, and one more behind them, stand behind its inlet plane when the step
-   begins, move through it at the emitter's velocity, and push what is in front of them. What has not passed the plane
-   by the end of the step is taken out, and made anew where it stood when the next step begins. */
+   The layers that an emitter emits in a step, and one more behind them, are behind its inlet plane when the step
+   begins, move through it at the emitter's velocity, and push the liquid in front of them. Particles that have not
+   passed the plane by the end of the step are removed, and made again in the same positions when the next step
+   begins. */
 
 /* The layers of emitter k that pass its plane in the step, and one more; 0: it lets nothing out. MESH: 1 when due. */
 static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
@@ -2608,7 +2610,7 @@ static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
     return fsi__emitter_flows(e, clock) ? floor(fsi__emitter_advance(e, &flow, clock, clock + dt)) + 1 : 0;
 }
 
-/* Makes room in the particles' arrays for all that emitters hold or let out in the step. */
+/* Makes room in the particles' arrays for all that emitters move or emit in the step. */
 static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
 {
     fsi_wcsph *s = run->s;
@@ -2701,7 +2703,7 @@ static int fsi__wc_held_velocity(const fsi__wc_run *run, int r, double clock, fs
     return clock >= e->desc.stop && along < (double)run->s->radius;
 }
 
-/* Gives what emitters hold their velocity, and lets go of the rest. Sums: momentum that the emitters gave. */
+/* Particles still moved by their emitter take its velocity, the others are released. Sums: momentum they got. */
 static void fsi__wc_hold_range(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
@@ -3040,7 +3042,7 @@ static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
     return FSI_OK;
 }
 
-/* Places before anything moves: those that have changed since the last step are looked at anew. */
+/* Positions before anything moves: those that have changed since the last step are checked. */
 static fsi_status fsi__wc_start_places(fsi__wc_run *run)
 {
     int r, k;
@@ -3120,7 +3122,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     size_t n;
     int i;
 
-    /* Simulator, and room for what emitters may let out. */
+    /* Simulator, and room for what emitters may emit. */
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = im;
@@ -3369,6 +3371,8 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
     if (run.im->world && dt > 0) fsi__rg_warn(run.im->world);
     return FSI_OK;
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>making and changing ------------------------------------------------------------------------------------ */
 
@@ -3928,6 +3932,8 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world)
     return FSI_OK;
 }
 
+FSI__COLD_END
+
 /* ---- >>questions ---------------------------------------------------------------------------------------------- */
 
 FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi_vec3 origin, float *out, int stride)
@@ -3991,7 +3997,7 @@ FSI_API fsi_vec3 fsi_wcsph_velocity_at(const fsi_wcsph *s, fsi_vec3 x)
     return sum > 0 ? fsi__d3_real(fsi__d3_scale(v, 1 / sum)) : fsi_v3(0, 0, 0);
 }
 
-/* Where the last step left an obstacle. Samples of what no body carries stand in the world. */
+/* Where the last step left an obstacle. Samples of an obstacle without a body are in world coordinates. */
 static void fsi__wc_shift_obstacle(const fsi__wc_impl *im, fsi__wc_obstacle *o, fsi_vec3 offset)
 {
     int k;
@@ -4063,6 +4069,8 @@ FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw
     fsi__particles_draw(&im->particles, s->pressure, draw);
     fsi__obstacles_draw(&im->obstacles, draw);
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>state -------------------------------------------------------------------------------------------------- */
 
@@ -4209,6 +4217,8 @@ FSI_API uint64_t fsi_wcsph_hash(const fsi_wcsph *s)
 {
     return fsi__wc_check(s) == FSI_OK ? fsi__state_hash(fsi__wc_state_counted, (void *)(uintptr_t)s) : 0;
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 
