@@ -1688,6 +1688,8 @@ FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_v
         count);
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>filling shapes ------------------------------------------------------------------------------------- */
 
 /* Present particles, hashed by cells of side dx that start at the first site. */
@@ -1935,6 +1937,8 @@ FSI_API fsi_status fsi__particles_fill(fsi__particles *t, const fsi__fill *f, in
     if (added) *added = *t->count - start;
     return status;
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 
