@@ -172,7 +172,8 @@ static void (*const fsi__linked)(void) = FSI__LINKED;
    twice in every build. gcc reads the setting of the function that loops (helpers are inlined into it); clang reads it
    where the expression is written, so there helpers stand inside a region of their own. no-math-errno lets sqrt
    vectorise. no-schedule-insns2 leaves out gcc's last scheduling of instructions, a twentieth of its time: x86-64
-   processors reorder instructions themselves. All options stand in one pragma: of two, gcc 12 drops this one. None of these changes a result. */
+   processors reorder instructions themselves. All options stand in one pragma: of two, gcc 12 drops this one. None of
+   these changes a result. */
 #if defined(__clang__)
 #define FSI__STRICT_BEGIN _Pragma("STDC FP_CONTRACT OFF")
 #define FSI__STRICT_END _Pragma("STDC FP_CONTRACT DEFAULT")
