@@ -481,7 +481,8 @@ FSI_API void fsi__col_bound(fsi__col_placed *p, double grow)
 /* By how much a point is less deep than `deep`, negative. */
 static double fsi__col_lack(const fsi__col_point *s, double deep) { return s->depth < deep ? s->depth - deep : 0; }
 
-/* Appends to the triangle out[0 .. 2] the point that lies farthest outside it. Returns how many were appended. */
+/* Appends to the triangle out[0 .. 2] the point that lies farthest outside it; depth counts once, as the others carry
+   the body now. Returns how many were appended. */
 static int fsi__col_choose_outside(const fsi__col_point *s, const int *in, int n, double deep, double size, int *out)
 {
     const fsi__d3 a = s[out[0]].x, b = s[out[1]].x, c = s[out[2]].x, normal = s[out[0]].n;
@@ -492,7 +493,7 @@ static int fsi__col_choose_outside(const fsi__col_point *s, const int *in, int n
     int k, best = -1;
     for (k = 0; k < n; k++) {
         outside = fmax(fsi__d3_dot(fsi__d3_sub(s[in[k]].x, b), bc), fsi__d3_dot(fsi__d3_sub(s[in[k]].x, c), ca));
-        score = outside + 10 * fsi__col_lack(&s[in[k]], deep);
+        score = outside + fsi__col_lack(&s[in[k]], deep);
         if (outside > 1e-3 * size && score > most + 1e-6 * size) { most = score; best = in[k]; }
     }
     if (best >= 0) out[3] = best;
