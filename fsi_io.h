@@ -28,8 +28,8 @@
           fsi_io_destroy_mesh(&mesh);
           return 0;
       }
-   To simulate with it, give vertices, vertex_count, triangles and triangle_count to a fsi_mesh_desc. Tetrahedra (tets,
-   tet_count) come by the same call, from a .msh or from a .node and a .ele.
+   To simulate with it, give vertices, vertex_count, triangles and triangle_count to a fsi_mesh_desc; or, from a .msh or
+   a .node with its .ele, which the same call reads, tets and tet_count with corners = 4.
 
    MACROS: those of fsi.h.
 
@@ -457,7 +457,7 @@ typedef struct fsi__io_polygon {
 
 typedef struct fsi__io_store {
     fsi_context *context;
-    const char *function, *unit; /* "line" or "byte", or which line */
+    const char *function, *unit; /* unit: what errors count: "line", "byte", ".node line", ".ele line" */
     int vertex_count, vertex_capacity, corner_count, corner_capacity, polygon_count, polygon_capacity;
     fsi_vec3 *vertices;
     int *corners;
