@@ -31,7 +31,8 @@
       >>simulator      world and steps               >>bodies      volumes that deform; their surfaces
       >>attachments    pins, moving targets, drags   >>obstacles   planes, balls, meshes, bodies of fsi_body
       >>skins          meshes that follow a body     >>state       save, load, hash, look
-      fsi_elastic_material is in fsi_elastic_body.h. Then the implementation; what the step does stands behind "Stop here".
+      fsi_elastic_material is in fsi_elastic_body.h. Then the implementation; what the step does stands behind "Stop
+      here".
    WHAT IT DOES
       Bodies are made of tetrahedra (2D: triangles) of your own, or of a lattice around any closed surface. With
       handles = 0 every vertex is free: the reference, for some 20,000 elements. With handles a body moves in a subspace
@@ -62,8 +63,8 @@ typedef struct fsi_elastic_desc {
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: set (0, -9.81, 0) */
     fsi_acceleration_fn *field;/* further acceleration, evaluated at vertices or handles; default NULL */
     void *field_user;
-    int time_order;            /* 1: backward Euler, damps: kinetic energy of a vibration of angular frequency w falls by
-                                  exp(-w^2 h t); 2: BDF2 (default), by about exp(-w^4 h^3 t / 2) */
+    int time_order;            /* 1: backward Euler, damps: kinetic energy of a vibration of angular frequency w falls
+                                  by exp(-w^2 h t); 2: BDF2 (default), by about exp(-w^4 h^3 t / 2) */
     int substeps;              /* of each step, 1 to 1000; default 1 */
     int iterations;            /* of local and global step in a substep, 1 to 10000; default 20 */
     fsi_real tolerance;        /* a substep ends early when no iteration moves a body farther (root mean square) than
@@ -123,7 +124,8 @@ typedef struct fsi_elastic {
 /* Errors: COOKIE, ARGUMENT, NAN (name the field), MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_elastic_create(fsi_elastic **out, const fsi_elastic_desc *desc);
 FSI_API void fsi_elastic_destroy(fsi_elastic *s); /* NULL is fine */
-/* Other settings from now on; dim and acceleration cannot change. Errors: COOKIE, ARGUMENT, NAN; nothing has changed. */
+/* Other settings from now on; dim and acceleration cannot change. Errors: COOKIE, ARGUMENT, NAN; nothing has
+   changed. */
 FSI_API fsi_status fsi_elastic_set_desc(fsi_elastic *s, const fsi_elastic_desc *desc);
 /* Why the last call on it failed. Never NULL. */
 FSI_API const fsi_error *fsi_elastic_error(const fsi_elastic *s);
@@ -158,8 +160,8 @@ typedef struct fsi_elastic_body_desc {
     int material_count;
     int handles;               /* 0: full; 4 to 1000; fewer where the body has few vertices; default 30 */
     fsi_real handle_reach;     /* how far weights reach, over the largest distance to a handle; 1.05 to 10; default 2 */
-    int regions;               /* of a reduced body, at least; up to four times as many elements are used one by one; 8 to
-                                  100000, default 600 */
+    int regions;               /* of a reduced body, at least; up to four times as many elements are used one by one; 8
+                                  to 100000, default 600 */
     fsi_vec3 position;         /* where the origin of its coordinates starts [m] */
     fsi_quat orientation;      /* unit */
     fsi_vec3 velocity, angular_velocity; /* at first [m/s, rad/s], about its centre of mass */
@@ -171,14 +173,16 @@ FSI_API fsi_elastic_body_desc fsi_elastic_default_body_desc(void); /* fills ever
 /* Errors: COOKIE, ARGUMENT, NAN, LIMIT (name the field, element or vertex); MESH (inverted or flat elements, a surface
    that is open, or too thin for the lattice; a boundary that is not a closed surface); SINGULAR, MEMORY. */
 FSI_API fsi_status fsi_elastic_add_body(fsi_elastic *s, const fsi_elastic_body_desc *desc, int *id);
-FSI_API fsi_status fsi_elastic_remove_body(fsi_elastic *s, int id); /* with its attachments; skins of it must go first */
+FSI_API fsi_status fsi_elastic_remove_body(fsi_elastic *s, int id); /* with its attachments; skins of it must go
+                                                                       first */
 FSI_API int fsi_elastic_find_body(const fsi_elastic *s, int id);    /* index in bodies; -1: none */
 /* Back to its rest shape, at a pose with velocities as in the desc. Errors: COOKIE, ARGUMENT, NAN. */
 FSI_API fsi_status fsi_elastic_reset_body(fsi_elastic *s, int id, fsi_vec3 position, fsi_quat orientation,
     fsi_vec3 velocity, fsi_vec3 angular_velocity);
 /* A shape of your own: positions (vertex_count) of the vertices; velocities NULL: at rest. A reduced body takes the
    nearest one in its subspace. Flat or inverted shapes are taken. Errors: COOKIE, ARGUMENT, NAN, SINGULAR. */
-FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_vec3 *positions, const fsi_vec3 *velocities);
+FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_vec3 *positions,
+                                            const fsi_vec3 *velocities);
 /* Positions of its vertices (velocities NULL ok): vertex_count each. A reduced body computes all of them here. */
 FSI_API fsi_status fsi_elastic_vertices(fsi_elastic *s, int id, fsi_vec3 *positions, fsi_vec3 *velocities);
 /* Its surface, now: the mesh that contact uses, with normals and search tree. Do not change it. NULL: no such body. */
@@ -211,7 +215,11 @@ FSI_API fsi_status fsi_elastic_attachment_force(const fsi_elastic *s, int id, fs
 
 /* ---- >>obstacles ------------------------------------------------------------------------------------------------ */
 
-typedef enum fsi_elastic_shape_kind { FSI_ELASTIC_PLANE, FSI_ELASTIC_BALL, FSI_ELASTIC_HOLLOW_BALL } fsi_elastic_shape_kind;
+typedef enum fsi_elastic_shape_kind {
+    FSI_ELASTIC_PLANE,
+    FSI_ELASTIC_BALL,
+    FSI_ELASTIC_HOLLOW_BALL
+} fsi_elastic_shape_kind;
 /* The half-space behind a plane; a ball; all but a ball. */
 typedef struct fsi_elastic_shape_desc {
     uint32_t cookie;
@@ -313,16 +321,15 @@ FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index);
       constrain      take_forces: of the last step; make_sides: how a force on one contact moves the others
       solve          body_project: R and P of each element        (local step)
                      body_solve: A q = b                          (global step)
-                     sweep: contact forces                        until the tolerance, or desc.iterations
+                     sweep, respond: contact forces               until the tolerance, or desc.iterations
                      body_advance: Anderson's acceleration
-                     body_solve with the final contact forces
       end_substep    body_accept: q, v; push_obstacles
       end            publish: stats, reactions
 
    Contact. The forces l on the contacts of a body move its unknowns by A^-1 J^T l; as the three coordinates share one
-   matrix, contact i moves contact j by a number, G_ij = u_i A^-1 u_j^T, times the force. So the forces that keep all gaps
-   open, within Coulomb's cones, are found by a projected Gauss-Seidel method on numbers, beside the local and global
-   steps. */
+   matrix, contact i moves contact j by a number, G_ij = u_i A^-1 u_j^T, times the force. So the forces that keep all
+   gaps open, within Coulomb's cones, are found by a projected Gauss-Seidel method on numbers, beside the local and
+   global steps. */
 
 #ifdef FSI_IMPLEMENTATION
 #undef FSI_ELASTIC_IMPLEMENTATION
@@ -340,7 +347,7 @@ FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index);
 
 FSI__STRICT_BEGIN
 
-/* ---- >>simulator at work ------------------------------------------------------------------------------------------ */
+/* ---- >>simulator at work -------------------------------------------------------------------------------------- */
 
 /* A contact of a body's point with a shape, an obstacle, or a face of a body. */
 typedef struct fsi__el_contact {
@@ -354,7 +361,7 @@ typedef struct fsi__el_contact {
     double drift[3];          /* displacement of the obstacle during the substep [m] */
     double friction, weight;  /* Coulomb's coefficient; W_cc [m/N] */
     double slip[3];           /* displacement relative to the partner, in the substep [m] */
-    double force[3];          /* on the point [N] */
+    double force[3], before[3]; /* on the point [N]; before the sweeps of the running iteration */
     int side[2];              /* of the body; of the other body, -1: none */
 } fsi__el_contact;
 enum { FSI__EL_SHAPE, FSI__EL_OBSTACLE, FSI__EL_BODY };
@@ -485,7 +492,8 @@ static void fsi__el_place_points(fsi__el_member *m)
     int k;
     m->box = fsi_box3_empty();
     for (k = 0; k < m->points; k++) {
-        const fsi__d3 a = fsi__el_point(&m->rows, first + k, m->body.q), b = fsi__el_point(&m->rows, first + k, m->body.aim);
+        const fsi__d3 a = fsi__el_point(&m->rows, first + k, m->body.q),
+                      b = fsi__el_point(&m->rows, first + k, m->body.aim);
         fsi__d3_put(m->start + 3 * (size_t)k, a);
         fsi__d3_put(m->aim + 3 * (size_t)k, b);
         m->box = fsi_box3_grow(fsi_box3_grow(m->box, fsi__d3_real(a)), fsi__d3_real(b));
@@ -494,16 +502,16 @@ static void fsi__el_place_points(fsi__el_member *m)
 
 /* ---- >>step: contacts ----------------------------------------------------------------------------------------------
 
-   A point is a candidate where its gap at the beginning of the substep, or at S, is within a twentieth of the spacing of
-   points. The partner's tangent plane is kept for the substep: gap(q) = gap + n.(displacement of the point relative to
-   the partner). A gap that is open must not close; one that is negative may go on, less by a share of the body's size
-   a second. */
+   A point is a candidate where its gap at the beginning of the substep, or at S, is within a twentieth of the spacing
+   of points. The partner's tangent plane is kept for the substep: gap(q) = gap + n.(displacement of the point relative
+   to the partner). A gap that is open must not close; one that is negative may go on, less by a share of the body's
+   size a second. */
 
 #define FSI__EL_MARGIN 0.05    /* over the spacing of points */
 #define FSI__EL_RECOVERY 2.0   /* overlaps open with this many body sizes a second, at most */
 
-static fsi_status fsi__el_add_contact(fsi__el_impl *im, int body, int point, int kind, int other, fsi__d3 normal, double gap,
-    fsi__d3 drift, double friction, fsi__el_contact **out)
+static fsi_status fsi__el_add_contact(fsi__el_impl *im, int body, int point, int kind, int other, fsi__d3 normal,
+                                      double gap, fsi__d3 drift, double friction, fsi__el_contact **out)
 {
     const fsi__el_member *m = &im->member[body];
     fsi__el_contact *c;
@@ -563,7 +571,8 @@ static fsi_status fsi__el_meet_solids(fsi__el_impl *im, int body, int point)
 }
 
 /* Closest point of a mesh, with its gap and the direction to x. Returns 0 when it is farther than reach. */
-static int fsi__el_closest(const fsi_mesh *mesh, fsi__d3 x, double reach, fsi_mesh_hit *hit, double *gap, fsi__d3 *normal)
+static int fsi__el_closest(const fsi_mesh *mesh, fsi__d3 x, double reach, fsi_mesh_hit *hit, double *gap,
+                           fsi__d3 *normal)
 {
     fsi__d3 d;
     *hit = fsi_mesh_closest(mesh, fsi__d3_real(x), (fsi_real)reach, -1);
@@ -595,7 +604,8 @@ static fsi_status fsi__el_meet_obstacles(fsi__el_impl *im, int body, int point)
         if (!fsi__el_closest(mesh, x, reach, &hit, &gap, &n)) continue;
         for (j = 0; j < 3; j++) bary[j] = (double)hit.bary[j];
         v = fsi__obstacle_velocity(&o->base, hit.face, bary, 1);
-        if (gap > FSI__EL_MARGIN * m->spacing && gap + fsi__d3_dot(n, fsi__d3_sub(y, x)) > FSI__EL_MARGIN * m->spacing) continue;
+        if (gap > FSI__EL_MARGIN * m->spacing && gap + fsi__d3_dot(n, fsi__d3_sub(y, x)) > FSI__EL_MARGIN * m->spacing)
+            continue;
         FSI__TRY(fsi__el_add_contact(im, body, point, FSI__EL_OBSTACLE, k, n, gap, v,
             0.5 * (o->friction + (double)m->desc.friction), &c));
         c->face = hit.face;
@@ -605,7 +615,10 @@ static fsi_status fsi__el_meet_obstacles(fsi__el_impl *im, int body, int point)
 }
 
 /* Row of a corner of a body's face. */
-static int fsi__el_corner(const fsi__el_member *m, int face, int k) { return m->mesh->faces[m->mesh->corners * face + k]; }
+static int fsi__el_corner(const fsi__el_member *m, int face, int k)
+{
+    return m->mesh->faces[m->mesh->corners * face + k];
+}
 
 static fsi__d3 fsi__el_on_face(const fsi__el_member *m, int face, const double *bary, const double *q)
 {
@@ -616,8 +629,8 @@ static fsi__d3 fsi__el_on_face(const fsi__el_member *m, int face, const double *
     return x;
 }
 
-static fsi_status fsi__el_keep_pair(fsi__el_impl *im, int body, int point, int other, const fsi_mesh_hit *hit, double gap,
-    fsi__d3 n)
+static fsi_status fsi__el_keep_pair(fsi__el_impl *im, int body, int point, int other, const fsi_mesh_hit *hit,
+                                    double gap, fsi__d3 n)
 {
     const fsi__el_member *m = &im->member[body], *o = &im->member[other];
     const fsi__d3 moves = fsi__d3_sub(fsi__d3_at(m->aim + 3 * (size_t)point), fsi__d3_at(m->start + 3 * (size_t)point));
@@ -627,7 +640,8 @@ static fsi_status fsi__el_keep_pair(fsi__el_impl *im, int body, int point, int o
     fsi__el_contact *c;
     int j;
     for (j = 0; j < 3; j++) bary[j] = (double)hit->bary[j];
-    rests = fsi__d3_sub(fsi__el_on_face(o, hit->face, bary, o->body.aim), fsi__el_on_face(o, hit->face, bary, o->body.q));
+    rests =
+        fsi__d3_sub(fsi__el_on_face(o, hit->face, bary, o->body.aim), fsi__el_on_face(o, hit->face, bary, o->body.q));
     if (gap > margin && gap + fsi__d3_dot(n, fsi__d3_sub(moves, rests)) > margin) return FSI_OK;
     FSI__TRY(fsi__el_add_contact(im, body, point, FSI__EL_BODY, other, n, gap, fsi__d3_zero(),
         0.5 * ((double)m->desc.friction + (double)o->desc.friction), &c));
@@ -653,7 +667,8 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
         b = o->mesh->box;
         reach = fmin(2 * fmax(m->spacing, o->spacing) + 2 * way + 2 * o->body.residual, 0.5 * o->body.shape.size);
         if (!fsi_box3_overlap(fsi_box3_inflate(b, (fsi_real)reach), m->box)) continue;
-        if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n)) FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, gap, n));
+        if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n))
+            FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, gap, n));
     }
     return FSI_OK;
 }
@@ -681,7 +696,8 @@ static fsi_status fsi__el_meet_self(fsi__el_impl *im, int body, int point)
         const fsi__d3 d = fsi__d3_sub(x, fsi__d3_of(h.point)), f = fsi__d3_of(m->mesh->face_normals[faces[k]]);
         const double along = fsi__d3_dot(d, f), away = fsi__d3_norm(d);
         if (away > nearest || fabs(along) < 0.7 * away) continue; /* beside the face */
-        if (fsi__d3_norm(fsi__d3_sub(fsi__el_rest_of(m, fsi__el_corner(m, faces[k], 0)), rest)) < 3 * m->spacing) continue;
+        if (fsi__d3_norm(fsi__d3_sub(fsi__el_rest_of(m, fsi__el_corner(m, faces[k], 0)), rest)) < 3 * m->spacing)
+            continue;
         nearest = away;
         gap = along;
         n = f;
@@ -712,7 +728,7 @@ static fsi_status fsi__el_find_contacts(fsi__el_impl *im)
     return FSI_OK;
 }
 
-/* ---- >>step: contact forces ---------------------------------------------------------------------------------------- */
+/* ---- >>step: contact forces ----------------------------------------------------------------------------------- */
 
 /* Forces of the last substep on the same point by the same partner. Both lists are in the order of find_contacts. */
 static void fsi__el_take_forces(fsi__el_impl *im, const fsi__el_touch *touch, int count)
@@ -737,7 +753,8 @@ static fsi_status fsi__el_column_of(fsi__el_impl *im, fsi__el_member *m, int row
 {
     const size_t d = (size_t)m->body.dofs;
     if (m->slot[row] < 0) {
-        FSI__TRY(fsi__room_in(im->s->context, &m->column, d * sizeof(double), m->slots, &m->slot_room, m->slots + 1, im->fn));
+        FSI__TRY(fsi__room_in(im->s->context, &m->column, d * sizeof(double), m->slots, &m->slot_room, m->slots + 1,
+                              im->fn));
         FSI__TRY(fsi__el_body_column(&m->body, &m->rows, row, m->column + d * (size_t)m->slots));
         m->slot[row] = m->slots++;
     }
@@ -770,7 +787,9 @@ static fsi_status fsi__el_grow_numbers(fsi__el_impl *im, double **array, size_t 
     if (need <= *room) return FSI_OK;
     need += need / 2;
     fresh = (double *)fsi__alloc(im->s->context, need, sizeof(double));
-    if (!fresh) return fsi__fail(im->s->context, FSI_ERROR_MEMORY, im->fn, -1, (double)need, "no memory for %d contacts", im->contacts);
+    if (!fresh)
+        return fsi__fail(im->s->context, FSI_ERROR_MEMORY, im->fn, -1, (double)need, "no memory for %d contacts",
+                         im->contacts);
     fsi__free(im->s->context, *array, *room, sizeof(double));
     *array = fresh;
     *room = need;
@@ -827,8 +846,8 @@ static fsi_status fsi__el_make_sides(fsi__el_impl *im)
         FSI__TRY(fsi__el_add_side(im, c->body, i, 1, 1, &row, &one, &c->side[0]));
         if (c->kind == FSI__EL_BODY) {
             const fsi_mesh *mesh = im->member[c->other].mesh;
-            FSI__TRY(fsi__el_add_side(im, c->other, i, -1, mesh->corners, mesh->faces + mesh->corners * c->face, c->bary,
-                &c->side[1]));
+            FSI__TRY(fsi__el_add_side(im, c->other, i, -1, mesh->corners, mesh->faces + mesh->corners * c->face,
+                                      c->bary, &c->side[1]));
         }
     }
     for (b = 0; b < im->members; b++) if (im->member[b].sides > 0) FSI__TRY(fsi__el_couple_sides(im, &im->member[b]));
@@ -856,6 +875,27 @@ static void fsi__el_apply_forces(fsi__el_impl *im)
             const fsi__d3 f = fsi__d3_at(im->contact[s->contact].force);
             for (k = 0; k < s->nodes; k++)
                 fsi__el_push(&m->rows, s->node[k], fsi__d3_scale(f, s->sign * s->weight[k]), m->body.contact);
+        }
+    }
+}
+
+/* Moves the unknowns `next` by what has changed in the contact forces since `before`: A^-1 J^T (force - before). */
+static void fsi__el_respond(fsi__el_impl *im)
+{
+    int b, i, k;
+    for (b = 0; b < im->members; b++) {
+        fsi__el_member *m = &im->member[b];
+        for (i = 0; i < m->sides; i++) {
+            const fsi__el_contact *c = &im->contact[m->side[i].contact];
+            const fsi__d3 by = fsi__d3_scale(fsi__d3_sub(fsi__d3_at(c->force), fsi__d3_at(c->before)), m->side[i].sign);
+            const double *y = m->response + (size_t)i * (size_t)m->body.dofs;
+            double *to = m->body.next;
+            if (!(fsi__d3_dot(by, by) > 0)) continue;
+            for (k = 0; k < m->body.dofs; k++) {
+                to[3 * k] += y[k] * by.x;
+                to[3 * k + 1] += y[k] * by.y;
+                to[3 * k + 2] += y[k] * by.z;
+            }
         }
     }
 }
@@ -896,6 +936,7 @@ static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
 static void fsi__el_sweep(fsi__el_impl *im)
 {
     int round, i, k, j;
+    for (i = 0; i < im->contacts; i++) memcpy(im->contact[i].before, im->contact[i].force, sizeof im->contact[i].force);
     for (round = 0; round < im->s->desc.contact_sweeps; round++) {
         double changed = 0, most = 0;
         for (i = 0; i < im->contacts; i++) {
@@ -918,7 +959,7 @@ static void fsi__el_sweep(fsi__el_impl *im)
     }
 }
 
-/* ---- >>step -------------------------------------------------------------------------------------------------------- */
+/* ---- >>step --------------------------------------------------------------------------------------------------- */
 
 static fsi_status fsi__el_keep(fsi__el_impl *im)
 {
@@ -927,7 +968,9 @@ static fsi_status fsi__el_keep(fsi__el_impl *im)
     for (b = 0; b < im->members; b++) need += 12 * (size_t)im->member[b].body.dofs;
     if (need > im->kept_room) {
         double *fresh = (double *)fsi__alloc(im->s->context, need, sizeof(double));
-        if (!fresh) return fsi__fail(im->s->context, FSI_ERROR_MEMORY, im->fn, -1, (double)need, "no memory to step %d bodies", im->members);
+        if (!fresh)
+            return fsi__fail(im->s->context, FSI_ERROR_MEMORY, im->fn, -1, (double)need, "no memory to step %d bodies",
+                             im->members);
         fsi__free(im->s->context, im->kept, im->kept_room, sizeof(double));
         im->kept = fresh;
         im->kept_room = need;
@@ -1059,27 +1102,27 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
         for (b = 0; b < im->members; b++) fsi__el_body_project(&im->member[b].body);
         im->stats.seconds_local += fsi__el_phase(im);
         for (b = 0; b < im->members; b++) FSI__TRY(fsi__el_body_solve(&im->member[b].body));
+        im->stats.seconds_global += fsi__el_phase(im);
+        if (im->contacts > 0) {
+            fsi__el_measure_slips(im);
+            fsi__el_sweep(im);
+            fsi__el_respond(im);
+            fsi__el_apply_forces(im);
+            im->stats.seconds_contact += fsi__el_phase(im);
+        }
         for (b = 0; b < im->members; b++) {
             fsi__el_body *y = &im->member[b].body;
             fsi__el_body_advance(y);
             if (y->residual > (double)s->desc.tolerance * y->shape.size) going = 1;
         }
         im->stats.seconds_global += fsi__el_phase(im);
-        if (im->contacts > 0) {
-            fsi__el_measure_slips(im);
-            fsi__el_sweep(im);
-            fsi__el_apply_forces(im);
-            im->stats.seconds_contact += fsi__el_phase(im);
-        }
         im->stats.iterations++;
     }
     for (b = 0; b < im->members; b++) {
         fsi__el_body *y = &im->member[b].body;
         im->stats.degraded += y->residual > fmax((double)s->desc.tolerance, 1e-5) * y->shape.size;
         im->stats.residual = fmax(im->stats.residual, y->residual / y->shape.size);
-        if (im->contacts > 0) FSI__TRY(fsi__el_body_solve(y)); /* with the last contact forces */
     }
-    im->stats.seconds_global += fsi__el_phase(im);
     return FSI_OK;
 }
 
@@ -1254,7 +1297,8 @@ FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)
         }
     }
     fsi__el_end(s);
-    if (s->stats.degraded > 0) fsi__warn(s->context, "fsi_elastic_step: %d substeps of bodies ended above the tolerance", s->stats.degraded);
+    if (s->stats.degraded > 0)
+        fsi__warn(s->context, "fsi_elastic_step: %d substeps of bodies ended above the tolerance", s->stats.degraded);
     return FSI_OK;
 }
 
@@ -1283,7 +1327,8 @@ static void fsi__el_list_borders(const fsi__el_shape *s, fsi__el_border *out)
         for (k = 0; k < s->dim; k++) {
             const int v = fsi__el_corners(s, e)[s->dim == 3 ? solid[f][k] : plane[f][k]];
             out->corner[k] = v;
-            for (j = k - 1 + (3 - s->dim); j >= 3 - s->dim && out->sorted[j] > v; j--) out->sorted[j + 1] = out->sorted[j];
+            for (j = k - 1 + (3 - s->dim); j >= 3 - s->dim && out->sorted[j] > v; j--)
+                out->sorted[j + 1] = out->sorted[j];
             out->sorted[j + 1] = v;
         }
     }
@@ -1304,7 +1349,8 @@ static fsi_status fsi__el_boundary(fsi__el_member *m, fsi_context *context, cons
         face = (int *)fsi__take(&a, (size_t)faces * 3, sizeof(int));
         x = (fsi_vec3 *)fsi__take(&a, (size_t)s->vertex_count, sizeof(fsi_vec3));
         if (pass == 0 && !fsi__arena_reserve(context, &a, a.used))
-            return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, faces, "no memory for the surface of %d elements", s->element_count);
+            return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, faces, "no memory for the surface of %d elements",
+                             s->element_count);
     }
     fsi__el_list_borders(s, border);
     qsort(border, (size_t)faces, sizeof *border, fsi__el_compare_borders);
@@ -1354,7 +1400,8 @@ static int fsi__el_sharper(const void *a, const void *b)
 
 static double fsi__el_face_area(const fsi_mesh *m, int f)
 {
-    const fsi__d3 a = fsi__d3_of(m->vertices[m->faces[m->corners * f]]), u = fsi__d3_sub(fsi__d3_of(m->vertices[m->faces[m->corners * f + 1]]), a);
+    const fsi__d3 a = fsi__d3_of(m->vertices[m->faces[m->corners * f]]),
+                  u = fsi__d3_sub(fsi__d3_of(m->vertices[m->faces[m->corners * f + 1]]), a);
     if (m->corners == 2) return fsi__d3_norm(u);
     return 0.5 * fsi__d3_norm(fsi__d3_cross(u, fsi__d3_sub(fsi__d3_of(m->vertices[m->faces[3 * f + 2]]), a)));
 }
@@ -1382,7 +1429,8 @@ static int fsi__el_face_points(const fsi_mesh *m, int f, int parts, fsi__el_cand
         c->bary[1] = (double)i / parts;
         c->bary[2] = m->corners == 3 ? (double)j / parts : 0;
         c->bary[0] = 1 - c->bary[1] - c->bary[2];
-        for (k = 0; k < m->corners; k++) c->x = fsi__d3_madd(c->x, c->bary[k], fsi__d3_of(m->vertices[m->faces[m->corners * f + k]]));
+        for (k = 0; k < m->corners; k++)
+            c->x = fsi__d3_madd(c->x, c->bary[k], fsi__d3_of(m->vertices[m->faces[m->corners * f + k]]));
     }
     return n;
 }
@@ -1471,14 +1519,14 @@ static fsi_status fsi__el_make_points(fsi__el_member *m, fsi_context *context, c
         kept[m->points] = c[k].x;
         g.next[m->points] = g.head[slot];
         g.head[slot] = m->points++;
-        status = fsi__el_rows_join(&m->rows, context, fn, &m->rows, mesh->corners, mesh->faces + mesh->corners * c[k].face,
-            c[k].bary);
+        status = fsi__el_rows_join(&m->rows, context, fn, &m->rows, mesh->corners,
+                                   mesh->faces + mesh->corners * c[k].face, c[k].bary);
     }
     fsi__arena_free(context, &a);
     return status;
 }
 
-/* ---- >>bodies made --------------------------------------------------------------------------------------------------- */
+/* ---- >>bodies made -------------------------------------------------------------------------------------------- */
 
 /* Positions and velocities of a body that moves as a rigid one. */
 static void fsi__el_set_rigid(fsi__el_member *m, fsi_vec3 position, fsi_quat turn, fsi_vec3 velocity, fsi_vec3 spin)
@@ -1542,14 +1590,15 @@ static fsi_status fsi__el_check_materials(fsi_context *context, const char *fn, 
     return FSI_OK;
 }
 
-static fsi_status fsi__el_check_pose(fsi_context *context, const char *fn, fsi_vec3 position, fsi_quat q, fsi_vec3 velocity,
-    fsi_vec3 spin, int dim)
+static fsi_status fsi__el_check_pose(fsi_context *context, const char *fn, fsi_vec3 position, fsi_quat q,
+                                     fsi_vec3 velocity, fsi_vec3 spin, int dim)
 {
     const double n = (double)(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w);
     if (!fsi_v3_is_finite(position) || !fsi_v3_is_finite(velocity) || !fsi_v3_is_finite(spin) || !fsi_is_finite(n))
         return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "the pose or velocity is not finite");
     if (!(fabs(n - 1) < 2e-3))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, n, "orientation is not a unit quaternion: its square is %g", n);
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, n,
+                         "orientation is not a unit quaternion: its square is %g", n);
     if (dim == 2 && (fabs((double)position.z) + fabs((double)velocity.z) + fabs((double)spin.x) + fabs((double)spin.y)
         + fabs((double)q.x) + fabs((double)q.y) > 0))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the pose or velocity leaves the plane of dim 2");
@@ -1568,9 +1617,11 @@ static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_e
         FSI__FIELD(fsi_elastic_body_desc, contact_points, FSI__INT, 0, 100000, 0)
     };
     const fsi__where at = { fn, "desc.", -1, 3 };
-    FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('y', fsi_elastic_body_desc), "fsi_elastic_default_body_desc"));
+    FSI__TRY(
+        fsi__check_filled(s->context, fn, d, FSI__COOKIE('y', fsi_elastic_body_desc), "fsi_elastic_default_body_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
-    FSI__TRY(fsi__el_check_pose(s->context, fn, d->position, d->orientation, d->velocity, d->angular_velocity, s->desc.dim));
+    FSI__TRY(
+        fsi__el_check_pose(s->context, fn, d->position, d->orientation, d->velocity, d->angular_velocity, s->desc.dim));
     if (d->material_count > 0 && !d->materials)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.materials is NULL");
     FSI__TRY(fsi__el_check_materials(s->context, fn, d));
@@ -1603,8 +1654,9 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
     m->desc.materials = NULL;
     if (d->surface) FSI__TRY(fsi__el_shape_cage(&m->body.shape, context, fn, d->surface, d->resolution, d->material_at,
         d->material_user, plan.material_count));
-    else FSI__TRY(fsi__el_shape_take(&m->body.shape, context, fn, s->desc.dim, d->vertices, d->vertex_count, d->elements,
-        d->element_count, d->element_material, plan.material_count));
+    else
+        FSI__TRY(fsi__el_shape_take(&m->body.shape, context, fn, s->desc.dim, d->vertices, d->vertex_count, d->elements,
+                                    d->element_count, d->element_material, plan.material_count));
     plan.handles = d->handles;
     if (d->handles > m->body.shape.vertex_count / 4) plan.handles = m->body.shape.vertex_count / 4;
     if (d->handles > 0 && plan.handles < 4) plan.handles = 0; /* a body of a few vertices needs no subspace */
@@ -1620,7 +1672,8 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
         FSI__TRY(fsi__el_make_points(m, context, fn, d->contact_points));
         m->start = (double *)fsi__alloc(context, 6 * (size_t)m->points, sizeof(double));
         m->slot = (int *)fsi__alloc(context, (size_t)m->rows.count, sizeof(int));
-        if (!m->start || !m->slot) return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->points, "no memory for contact points");
+        if (!m->start || !m->slot)
+            return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->points, "no memory for contact points");
         m->aim = m->start + 3 * (size_t)m->points;
     }
     fsi__el_set_rigid(m, d->position, fsi_quat_unit(d->orientation), d->velocity, d->angular_velocity);
@@ -1746,13 +1799,15 @@ static fsi_status fsi__el_project_vertices(fsi__el_member *m, const char *fn, co
         status = fsi_dense_cholesky(b->context, b->dofs, work);
     }
     if (status == FSI_OK) status = fsi__cholesky_solve_3(b->dofs, work, right);
-    for (i = 0; i < b->dofs && status == FSI_OK; i++) for (c = 0; c < 3; c++) q[3 * i + c] = right[(size_t)c * d + (size_t)i];
+    for (i = 0; i < b->dofs && status == FSI_OK; i++)
+        for (c = 0; c < 3; c++) q[3 * i + c] = right[(size_t)c * d + (size_t)i];
     fsi__el_rows_free(&one, b->context);
     fsi__free(b->context, work, d * d + 3 * d, sizeof(double));
     return status;
 }
 
-FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_vec3 *positions, const fsi_vec3 *velocities)
+FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_vec3 *positions,
+                                            const fsi_vec3 *velocities)
 {
     static const char fn[] = "fsi_elastic_set_vertices";
     fsi__el_impl *im = fsi__el_of(s);
@@ -1766,7 +1821,8 @@ FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_ve
         if (!fsi_v3_is_finite(positions[v]) || (velocities && !fsi_v3_is_finite(velocities[v])))
             return fsi__fail(s->context, FSI_ERROR_NAN, fn, v, 0, "vertex %d is not finite", v);
         if (b->dim == 2 && (positions[v].z < 0 || positions[v].z > 0))
-            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, v, (double)positions[v].z, "vertex %d leaves the plane of dim 2", v);
+            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, v, (double)positions[v].z,
+                             "vertex %d leaves the plane of dim 2", v);
     }
     if (b->reduced) {
         FSI__TRY(fsi__el_project_vertices(m, fn, positions, b->next));
@@ -1810,7 +1866,8 @@ FSI_API fsi_status fsi_elastic_vertices(fsi_elastic *s, int id, fsi_vec3 *positi
     fsi__el_member *m;
     int v;
     FSI__TRY(fsi__el_find(s, "fsi_elastic_vertices", id, &m));
-    if (!positions) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_elastic_vertices", -1, 0, "positions is NULL");
+    if (!positions)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_elastic_vertices", -1, 0, "positions is NULL");
     if (m->body.reduced) {
         fsi__el_expand(&m->body, m->body.q, positions);
         if (velocities) fsi__el_expand(&m->body, m->body.v, velocities);
@@ -1870,7 +1927,7 @@ FSI_API fsi_mesh_hit fsi_elastic_pick(fsi_elastic *s, fsi_vec3 origin, fsi_vec3 
     return best;
 }
 
-/* ---- >>attachments implementation ----------------------------------------------------------------------------------- */
+/* ---- >>attachments implementation ----------------------------------------------------------------------------- */
 
 FSI_API fsi_elastic_attachment_desc fsi_elastic_default_attachment_desc(void)
 {
@@ -1902,7 +1959,8 @@ FSI_API fsi_status fsi_elastic_attach(fsi_elastic *s, const fsi_elastic_attachme
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, desc, rows));
     FSI__TRY(fsi__el_find(s, fn, desc->body, &m));
     if (desc->vertex < -1 || desc->vertex >= m->body.shape.vertex_count)
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, desc->vertex, desc->vertex, "there is no vertex %d", desc->vertex);
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, desc->vertex, desc->vertex, "there is no vertex %d",
+                         desc->vertex);
     FSI__TRY(fsi__room_in(s->context, &im->attachment, sizeof *im->attachment, im->attachments, &im->attachment_room,
         im->attachments + 1, fn));
     FSI__TRY(fsi__room_in(s->context, &m->body.spring, sizeof *m->body.spring, m->body.springs, &m->body.spring_room,
@@ -1941,7 +1999,8 @@ FSI_API fsi_status fsi_elastic_set_target(fsi_elastic *s, int id, fsi_vec3 targe
     fsi__el_attachment *a = fsi__el_find_attachment(s, "fsi_elastic_set_target", id);
     if (!fsi__el_of(s)) return FSI_ERROR_COOKIE;
     if (!a) return FSI_ERROR_ARGUMENT;
-    if (!fsi_v3_is_finite(target)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_elastic_set_target", id, 0, "target is not finite");
+    if (!fsi_v3_is_finite(target))
+        return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_elastic_set_target", id, 0, "target is not finite");
     a->desc.target = target;
     fsi__d3_put(a->to, fsi__d3_of(target));
     return FSI_OK;
@@ -1965,7 +2024,8 @@ FSI_API fsi_status fsi_elastic_detach(fsi_elastic *s, int id)
     FSI__TRY(fsi__el_rows_begin(&rest, s->context, "fsi_elastic_detach", 1));
     for (k = 0; k < b->springs && status == FSI_OK; k++) {
         const double one = 1;
-        if (k != gone) status = fsi__el_rows_join(&rest, s->context, "fsi_elastic_detach", &b->anchor, 1, &b->spring[k].row, &one);
+        if (k != gone)
+            status = fsi__el_rows_join(&rest, s->context, "fsi_elastic_detach", &b->anchor, 1, &b->spring[k].row, &one);
     }
     if (status != FSI_OK) {
         fsi__el_rows_free(&rest, s->context);
@@ -1979,7 +2039,8 @@ FSI_API fsi_status fsi_elastic_detach(fsi_elastic *s, int id)
     b->springs_changed = 1;
     for (k = (int)(a - im->attachment); k + 1 < im->attachments; k++) im->attachment[k] = im->attachment[k + 1];
     im->attachments--;
-    for (k = 0; k < im->attachments; k++) if (im->attachment[k].body == body && im->attachment[k].spring > gone) im->attachment[k].spring--;
+    for (k = 0; k < im->attachments; k++)
+        if (im->attachment[k].body == body && im->attachment[k].spring > gone) im->attachment[k].spring--;
     return FSI_OK;
 }
 
@@ -1994,11 +2055,12 @@ FSI_API fsi_status fsi_elastic_attachment_force(const fsi_elastic *s, int id, fs
     if (!a || !force) return FSI_ERROR_ARGUMENT;
     b = &im->member[a->body].body;
     sp = &b->spring[a->spring];
-    *force = fsi__d3_real(fsi__d3_scale(fsi__d3_sub(fsi__d3_at(sp->target), fsi__el_point(&b->anchor, sp->row, b->q)), sp->stiffness));
+    *force = fsi__d3_real(
+        fsi__d3_scale(fsi__d3_sub(fsi__d3_at(sp->target), fsi__el_point(&b->anchor, sp->row, b->q)), sp->stiffness));
     return FSI_OK;
 }
 
-/* ---- >>obstacles implementation ------------------------------------------------------------------------------------ */
+/* ---- >>obstacles implementation ------------------------------------------------------------------------------- */
 
 FSI_API fsi_elastic_shape_desc fsi_elastic_default_shape_desc(void)
 {
@@ -2013,16 +2075,18 @@ FSI_API fsi_elastic_shape_desc fsi_elastic_default_shape_desc(void)
 
 static fsi_status fsi__el_check_shape(const fsi_elastic *s, const char *fn, const fsi_elastic_shape_desc *desc)
 {
-    static const fsi__field rows[] = {
-        FSI__FIELD(fsi_elastic_shape_desc, kind, FSI__INT, 0, 2, 0), FSI__FINITE(fsi_elastic_shape_desc, point),
-        FSI__DIRECTION(fsi_elastic_shape_desc, normal), FSI__FIELD(fsi_elastic_shape_desc, radius, FSI__REAL, 0, 1e9, FSI__ABOVE),
-        FSI__FIELD(fsi_elastic_shape_desc, friction, FSI__REAL, 0, 10, 0)
-    };
+    static const fsi__field rows[] = {FSI__FIELD(fsi_elastic_shape_desc, kind, FSI__INT, 0, 2, 0),
+                                      FSI__FINITE(fsi_elastic_shape_desc, point),
+                                      FSI__DIRECTION(fsi_elastic_shape_desc, normal),
+                                      FSI__FIELD(fsi_elastic_shape_desc, radius, FSI__REAL, 0, 1e9, FSI__ABOVE),
+                                      FSI__FIELD(fsi_elastic_shape_desc, friction, FSI__REAL, 0, 10, 0)};
     const fsi__where at = { fn, "desc.", -1, 3 };
-    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('h', fsi_elastic_shape_desc), "fsi_elastic_default_shape_desc"));
+    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('h', fsi_elastic_shape_desc),
+                               "fsi_elastic_default_shape_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, desc, rows));
     if (s->desc.dim == 2 && desc->kind == FSI_ELASTIC_PLANE && (desc->normal.z < 0 || desc->normal.z > 0))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->normal.z, "desc.normal leaves the plane of dim 2");
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->normal.z,
+                         "desc.normal leaves the plane of dim 2");
     return FSI_OK;
 }
 
@@ -2098,12 +2162,14 @@ FSI_API fsi_status fsi_elastic_add_obstacle(fsi_elastic *s, const fsi_elastic_ob
     int made;
     if (id) *id = -1;
     if (!im) return FSI_ERROR_COOKIE;
-    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('o', fsi_elastic_obstacle_desc), "fsi_elastic_default_obstacle_desc"));
+    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('o', fsi_elastic_obstacle_desc),
+                               "fsi_elastic_default_obstacle_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, desc, rows));
     FSI__TRY(fsi__check_mesh(s->context, fn, desc->mesh, s->desc.dim, 1));
     FSI__TRY(fsi__check_carrier(s->context, fn, desc->body, im->obstacles.next_id, s->desc.dim, 0));
     if (desc->body && desc->body->mode != FSI_BODY_PRESCRIBED)
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.body is COUPLED; elastic bodies take PRESCRIBED ones");
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+                         "desc.body is COUPLED; elastic bodies take PRESCRIBED ones");
     o = (fsi__el_wall *)fsi__obstacles_begin(&im->obstacles, fn, desc->mesh, desc->body, 0xffffffffu, NULL);
     if (!o) return FSI_ERROR_MEMORY;
     o->friction = (double)desc->friction;
@@ -2215,7 +2281,8 @@ static int fsi__el_skin_entries(const fsi__el_member *m, fsi__d3 x, int *map, do
     fsi__el_gradients(s, e, grad);
     for (k = 0; k <= s->dim; k++) {
         const int v = fsi__el_corners(s, e)[k];
-        const int begin = m->body.reduced ? m->body.handles.first[v] : 0, end = m->body.reduced ? m->body.handles.first[v + 1] : 1;
+        const int begin = m->body.reduced ? m->body.handles.first[v] : 0,
+                  end = m->body.reduced ? m->body.handles.first[v + 1] : 1;
         for (i = begin; i < end; i++) {
             const int h = m->body.reduced ? m->body.handles.handle[i] : v;
             const double w = m->body.reduced ? m->body.handles.weight[i] : 1;
@@ -2247,7 +2314,8 @@ FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     FSI__TRY(fsi__el_find(s, fn, body, &m));
-    if (!rest || count < 1) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "a skin needs vertices: %d are given", count);
+    if (!rest || count < 1)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "a skin needs vertices: %d are given", count);
     for (v = 0; v < count; v++) if (!fsi_v3_is_finite(rest[v]) || (normals && !fsi_v3_is_finite(normals[v])))
         return fsi__fail(s->context, FSI_ERROR_NAN, fn, v, 0, "vertex %d is not finite", v);
     k = (fsi__el_skin *)fsi__alloc(s->context, 1, sizeof *k);
@@ -2278,7 +2346,8 @@ FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *
             fsi__el_skin_layout(k, (size_t)count, entries, normals != NULL);
             if (entries > 500000000u || !fsi__arena_reserve(s->context, &k->memory, k->memory.used)) {
                 fsi__free(s->context, k, 1, sizeof *k);
-                return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for a skin of %d vertices", count);
+                return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for a skin of %d vertices",
+                                 count);
             }
             fsi__el_skin_layout(k, (size_t)count, entries, normals != NULL);
         }
@@ -2288,7 +2357,8 @@ FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *
     k->pub.context = s->context;
     k->pub.body = body;
     k->pub.count = count;
-    k->pub.bytes = entries * 20 + (size_t)count * (4 + 12 + (normals ? 12u : 0u) + sizeof(fsi_vec3) * (normals ? 2u : 1u));
+    k->pub.bytes =
+        entries * 20 + (size_t)count * (4 + 12 + (normals ? 12u : 0u) + sizeof(fsi_vec3) * (normals ? 2u : 1u));
     k->pub.impl = k;
     k->normals = normals != NULL;
     *out = &k->pub;
@@ -2325,7 +2395,8 @@ static void fsi__el_skin_range(void *arg, int chunk, int begin, int end)
         double sum[4] = { 0 }, f0[4] = { 0 }, f1[4] = { 0 }, f2[4] = { 0 };
         for (i = k->first[v]; i < k->first[v + 1]; i++) {
             const float *e = k->entry + 4 * (size_t)i;
-            const double *q = k->maps + 16 * (size_t)k->map[i], w = (double)e[0], g0 = (double)e[1], g1 = (double)e[2], g2 = (double)e[3];
+            const double *q = k->maps + 16 * (size_t)k->map[i], w = (double)e[0], g0 = (double)e[1], g1 = (double)e[2],
+                         g2 = (double)e[3];
             for (c = 0; c < 4; c++) {
                 const double y = q[c] * x0 + q[4 + c] * x1 + q[8 + c] * x2 + q[12 + c];
                 sum[c] += w * y;
@@ -2347,13 +2418,15 @@ static void fsi__el_skin_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-static fsi_status fsi__el_skin_ready(fsi_elastic_skin *skin, const fsi_elastic *s, const char *fn, fsi__el_skin **k, fsi__el_member **m)
+static fsi_status fsi__el_skin_ready(fsi_elastic_skin *skin, const fsi_elastic *s, const char *fn, fsi__el_skin **k,
+                                     fsi__el_member **m)
 {
     *k = fsi__el_skin_of(skin);
     if (!*k) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__el_find(s, fn, skin->body, m));
     if ((*k)->map_count == ((*m)->body.reduced ? (*m)->body.handles.count : (*m)->body.dofs)) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, skin->body, 0, "the skin is not of body %d of this simulator", skin->body);
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, skin->body, 0, "the skin is not of body %d of this simulator",
+                     skin->body);
 }
 
 FSI_API fsi_status fsi_elastic_skin_update(fsi_elastic_skin *skin, const fsi_elastic *s, fsi_vec3 *positions,
@@ -2364,7 +2437,8 @@ FSI_API fsi_status fsi_elastic_skin_update(fsi_elastic_skin *skin, const fsi_ela
     int h, a, c;
     FSI__TRY(fsi__el_skin_ready(skin, s, "fsi_elastic_skin_update", &k, &m));
     if (normals && !k->normals)
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_elastic_skin_update", -1, 0, "the skin was made without normals");
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_elastic_skin_update", -1, 0,
+                         "the skin was made without normals");
     for (h = 0; h < k->map_count; h++) {
         double *to = k->maps + 16 * (size_t)h;
         memset(to, 0, 16 * sizeof(double));
@@ -2401,14 +2475,16 @@ FSI_API fsi_status fsi_elastic_skin_push(fsi_elastic_skin *skin, fsi_elastic *s,
             double *to, u = 1;
             if (!k->reduced && a < k->dim) continue;
             to = m->body.force + 3 * (size_t)(k->reduced ? corners * h + a : h);
-            if (a < k->dim) u = (double)k->rest[3 * (size_t)v + (size_t)a] + k->centre[a] - m->body.shape.x[3 * (size_t)m->body.handles.center[h] + (size_t)a];
+            if (a < k->dim)
+                u = (double)k->rest[3 * (size_t)v + (size_t)a] + k->centre[a] -
+                    m->body.shape.x[3 * (size_t)m->body.handles.center[h] + (size_t)a];
             fsi__d3_put(to, fsi__d3_madd(fsi__d3_at(to), u, f));
         }
     }
     return FSI_OK;
 }
 
-/* ---- >>state implementation ---------------------------------------------------------------------------------------- */
+/* ---- >>state implementation ----------------------------------------------------------------------------------- */
 
 /* The numbers of a state, in order: bodies with their unknowns; time; contact forces. `load`: read to im->kept and
    im->touched instead of the simulator. */
@@ -2486,13 +2562,15 @@ static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, 
             return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, im->kept[at + k], "number %d of body %d is %g", (int)k,
                 im->member[b].id, im->kept[at + k]);
         if (!(x->h_before[b] >= 0 && x->h_before[b] <= 1000))
-            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, x->h_before[b], "the last step of body %d took %g s", im->member[b].id, x->h_before[b]);
+            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, x->h_before[b], "the last step of body %d took %g s",
+                             im->member[b].id, x->h_before[b]);
         at += n;
     }
     for (b = 0; b < x->touches; b++) {
         const fsi__el_touch *t = &im->touched[b];
         if (!(fabs(t->force[0]) < 1e200 && fabs(t->force[1]) < 1e200 && fabs(t->force[2]) < 1e200))
-            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, 0, "the force of contact %d is not a number that a step leaves", b);
+            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, 0,
+                             "the force of contact %d is not a number that a step leaves", b);
     }
     return FSI_OK;
 }
@@ -2514,7 +2592,8 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
     x = fsi__el_state_of(s);
     x.load = 1;
     x.h_before = (double *)fsi__alloc(s->context, (size_t)im->members, sizeof(double));
-    if (!x.h_before) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, im->members, "no memory to load %d bodies", im->members);
+    if (!x.h_before)
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, im->members, "no memory to load %d bodies", im->members);
     fsi__el_stream(&st, &x);
     status = st.ok ? fsi__room_in(s->context, &im->touched, sizeof *im->touched, 0, &im->touched_room, x.touches, fn)
         : fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is not of a simulator made like this one");
@@ -2554,23 +2633,28 @@ FSI_API void fsi_elastic_debug_draw(fsi_elastic *s, const fsi_debug_draw *draw)
         const fsi_mesh *m = fsi_elastic_surface(s, im->member[b].id);
         if (!m) continue;
         for (f = 0; f < m->face_count; f++) for (k = 0; k < m->corners; k++) if (draw->line)
-            draw->line(draw->user, m->vertices[m->faces[m->corners * f + k]], m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]], 0x60a0e0);
+                    draw->line(draw->user, m->vertices[m->faces[m->corners * f + k]],
+                               m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]], 0x60a0e0);
     }
     for (k = 0; k < im->attachments && draw->line; k++) {
         const fsi__el_attachment *a = &im->attachment[k];
         const fsi__el_body *y = &im->member[a->body].body;
-        draw->line(draw->user, fsi__d3_real(fsi__el_point(&y->anchor, y->spring[a->spring].row, y->q)), fsi__d3_real(fsi__d3_at(a->to)), 0xe04040);
+        draw->line(draw->user, fsi__d3_real(fsi__el_point(&y->anchor, y->spring[a->spring].row, y->q)),
+                   fsi__d3_real(fsi__d3_at(a->to)), 0xe04040);
     }
     for (k = 0; k < im->touches && draw->line; k++) {
         const fsi__el_touch *t = &im->touch[k];
         const fsi__el_member *m = &im->member[t->body];
         const fsi__d3 x = fsi__el_point(&m->rows, m->mesh->vertex_count + t->point, m->body.q);
-        draw->line(draw->user, fsi__d3_real(x), fsi__d3_real(fsi__d3_madd(x, 0.1 * m->body.shape.size / (9.81 * m->body.mass), fsi__d3_at(t->force))), 0x40c040);
+        draw->line(
+            draw->user, fsi__d3_real(x),
+            fsi__d3_real(fsi__d3_madd(x, 0.1 * m->body.shape.size / (9.81 * m->body.mass), fsi__d3_at(t->force))),
+            0x40c040);
     }
     fsi__obstacles_draw(&im->obstacles, draw);
 }
 
-/* ---- >>simulator made ---------------------------------------------------------------------------------------------- */
+/* ---- >>simulator made ----------------------------------------------------------------------------------------- */
 
 FSI_API fsi_elastic_desc fsi_elastic_default_desc(void)
 {
@@ -2590,12 +2674,14 @@ FSI_API fsi_elastic_desc fsi_elastic_default_desc(void)
 
 static fsi_status fsi__el_check_desc(fsi_context *context, const char *fn, const fsi_elastic_desc *desc)
 {
-    static const fsi__field rows[] = {
-        FSI__FIELD(fsi_elastic_desc, dim, FSI__INT, 2, 3, 0), FSI__FINITE(fsi_elastic_desc, gravity),
-        FSI__FIELD(fsi_elastic_desc, time_order, FSI__INT, 1, 2, 0), FSI__FIELD(fsi_elastic_desc, substeps, FSI__INT, 1, 1000, 0),
-        FSI__FIELD(fsi_elastic_desc, iterations, FSI__INT, 1, 10000, 0), FSI__FIELD(fsi_elastic_desc, tolerance, FSI__REAL, 0, 0.1, 0),
-        FSI__FIELD(fsi_elastic_desc, acceleration, FSI__INT, 0, 8, 0), FSI__FIELD(fsi_elastic_desc, contact_sweeps, FSI__INT, 1, 1000, 0)
-    };
+    static const fsi__field rows[] = {FSI__FIELD(fsi_elastic_desc, dim, FSI__INT, 2, 3, 0),
+                                      FSI__FINITE(fsi_elastic_desc, gravity),
+                                      FSI__FIELD(fsi_elastic_desc, time_order, FSI__INT, 1, 2, 0),
+                                      FSI__FIELD(fsi_elastic_desc, substeps, FSI__INT, 1, 1000, 0),
+                                      FSI__FIELD(fsi_elastic_desc, iterations, FSI__INT, 1, 10000, 0),
+                                      FSI__FIELD(fsi_elastic_desc, tolerance, FSI__REAL, 0, 0.1, 0),
+                                      FSI__FIELD(fsi_elastic_desc, acceleration, FSI__INT, 0, 8, 0),
+                                      FSI__FIELD(fsi_elastic_desc, contact_sweeps, FSI__INT, 1, 1000, 0)};
     fsi__where at = { fn, "desc.", -1, 3 };
     FSI__TRY(fsi__check_filled(context, fn, desc, FSI__COOKIE('l', fsi_elastic_desc), "fsi_elastic_default_desc"));
     at.dim = desc->dim;
@@ -2676,7 +2762,10 @@ FSI_API fsi_status fsi_elastic_set_desc(fsi_elastic *s, const fsi_elastic_desc *
     return FSI_OK;
 }
 
-FSI_API const fsi_error *fsi_elastic_error(const fsi_elastic *s) { return fsi__error_of(fsi__el_of(s) ? s->context : NULL); }
+FSI_API const fsi_error *fsi_elastic_error(const fsi_elastic *s)
+{
+    return fsi__error_of(fsi__el_of(s) ? s->context : NULL);
+}
 
 FSI_API fsi_real fsi_elastic_suggest_dt(const fsi_elastic *s)
 {
@@ -2686,7 +2775,8 @@ FSI_API fsi_real fsi_elastic_suggest_dt(const fsi_elastic *s)
     for (b = 0; im && b < im->members; b++) {
         const fsi__el_body *y = &im->member[b].body;
         double fastest = 0;
-        for (i = 0; i < y->dofs; i++) if (y->one[i] > 0) fastest = fmax(fastest, fsi__d3_norm(fsi__d3_at(y->v + 3 * (size_t)i)));
+        for (i = 0; i < y->dofs; i++)
+            if (y->one[i] > 0) fastest = fmax(fastest, fsi__d3_norm(fsi__d3_at(y->v + 3 * (size_t)i)));
         if (fastest > 0) least = fmin(least, 0.1 * y->shape.size / fastest);
     }
     return im ? (fsi_real)least : 0;
@@ -2700,12 +2790,15 @@ FSI_API fsi_status fsi_elastic_shift_origin(fsi_elastic *s, fsi_vec3 offset)
     int b, i, k;
     if (!im) return FSI_ERROR_COOKIE;
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "offset is not finite");
-    if (fsi__d3_norm(by) > 1e9) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, fsi__d3_norm(by), "offset is %g m long, the most is 1e9", fsi__d3_norm(by));
+    if (fsi__d3_norm(by) > 1e9)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, fsi__d3_norm(by), "offset is %g m long, the most is 1e9",
+                         fsi__d3_norm(by));
     for (b = 0; b < im->members; b++) {
         fsi__el_body *y = &im->member[b].body;
         for (i = 0; i < y->dofs; i++) {
             fsi__d3_put(y->q + 3 * (size_t)i, fsi__d3_madd(fsi__d3_at(y->q + 3 * (size_t)i), y->one[i], by));
-            fsi__d3_put(y->q_before + 3 * (size_t)i, fsi__d3_madd(fsi__d3_at(y->q_before + 3 * (size_t)i), y->one[i], by));
+            fsi__d3_put(y->q_before + 3 * (size_t)i,
+                        fsi__d3_madd(fsi__d3_at(y->q_before + 3 * (size_t)i), y->one[i], by));
         }
         im->member[b].mesh_stale = 1;
         fsi__el_show(im, b);
@@ -2718,7 +2811,8 @@ FSI_API fsi_status fsi_elastic_shift_origin(fsi_elastic *s, fsi_vec3 offset)
         im->solid[k].from = fsi_v3_add(im->solid[k].from, offset);
         im->solid[k].desc.point = fsi_v3_add(im->solid[k].desc.point, offset);
     }
-    for (k = 0; k < im->obstacles.count; k++) fsi__obstacle_shift(&im->obstacles, fsi__obstacle_at(&im->obstacles, k), offset);
+    for (k = 0; k < im->obstacles.count; k++)
+        fsi__obstacle_shift(&im->obstacles, fsi__obstacle_at(&im->obstacles, k), offset);
     return FSI_OK;
 }
 

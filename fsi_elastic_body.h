@@ -226,12 +226,18 @@ static FSI__NOINLINE void fsi__el_turn(const fsi__el_lane *f, fsi__el_lane *r, d
         const double a0 = definite ? 0.5 * w0 : 0, a1 = definite ? 0.5 * w1 : 0, a2 = definite ? 0.5 * w2 : 0;
         /* R (1 + t ([a] + [a]^2)), t = 2 / (1 + a.a): Cayley's rotation */
         const double aa = a0 * a0 + a1 * a1 + a2 * a2, t = 2 / (1 + aa);
-        const double c0 = 1 - t * (a1 * a1 + a2 * a2), c4 = 1 - t * (a0 * a0 + a2 * a2), c8 = 1 - t * (a0 * a0 + a1 * a1),
-            c1 = t * (a0 * a1 - a2), c3 = t * (a0 * a1 + a2), c2 = t * (a0 * a2 + a1), c6 = t * (a0 * a2 - a1),
-            c5 = t * (a1 * a2 - a0), c7 = t * (a1 * a2 + a0);
-        r[0][u] = r0 * c0 + r1 * c3 + r2 * c6; r[1][u] = r0 * c1 + r1 * c4 + r2 * c7; r[2][u] = r0 * c2 + r1 * c5 + r2 * c8;
-        r[3][u] = r3 * c0 + r4 * c3 + r5 * c6; r[4][u] = r3 * c1 + r4 * c4 + r5 * c7; r[5][u] = r3 * c2 + r4 * c5 + r5 * c8;
-        r[6][u] = r6 * c0 + r7 * c3 + r8 * c6; r[7][u] = r6 * c1 + r7 * c4 + r8 * c7; r[8][u] = r6 * c2 + r7 * c5 + r8 * c8;
+        const double c0 = 1 - t * (a1 * a1 + a2 * a2), c4 = 1 - t * (a0 * a0 + a2 * a2),
+                     c8 = 1 - t * (a0 * a0 + a1 * a1), c1 = t * (a0 * a1 - a2), c3 = t * (a0 * a1 + a2),
+                     c2 = t * (a0 * a2 + a1), c6 = t * (a0 * a2 - a1), c5 = t * (a1 * a2 - a0), c7 = t * (a1 * a2 + a0);
+        r[0][u] = r0 * c0 + r1 * c3 + r2 * c6;
+        r[1][u] = r0 * c1 + r1 * c4 + r2 * c7;
+        r[2][u] = r0 * c2 + r1 * c5 + r2 * c8;
+        r[3][u] = r3 * c0 + r4 * c3 + r5 * c6;
+        r[4][u] = r3 * c1 + r4 * c4 + r5 * c7;
+        r[5][u] = r3 * c2 + r4 * c5 + r5 * c8;
+        r[6][u] = r6 * c0 + r7 * c3 + r8 * c6;
+        r[7][u] = r6 * c1 + r7 * c4 + r8 * c7;
+        r[8][u] = r6 * c2 + r7 * c5 + r8 * c8;
         s[u] = definite ? aa : HUGE_VAL;
     }
 }
@@ -248,8 +254,9 @@ static FSI__NOINLINE void fsi__el_unfold(const fsi__el_lane *f, fsi__el_lane *p,
             c4 = p0 * p8 - p2 * p6, c5 = p1 * p6 - p0 * p7, c6 = p1 * p5 - p2 * p4, c7 = p2 * p3 - p0 * p5,
             c8 = p0 * p4 - p1 * p3, excess = p0 * c0 + p1 * c1 + p2 * c2 - 1;
         const double cc = c0 * c0 + c1 * c1 + c2 * c2 + c3 * c3 + c4 * c4 + c5 * c5 + c6 * c6 + c7 * c7 + c8 * c8;
-        const double cd = c0 * (p0 - f[0][u]) + c1 * (p1 - f[1][u]) + c2 * (p2 - f[2][u]) + c3 * (p3 - f[3][u])
-            + c4 * (p4 - f[4][u]) + c5 * (p5 - f[5][u]) + c6 * (p6 - f[6][u]) + c7 * (p7 - f[7][u]) + c8 * (p8 - f[8][u]);
+        const double cd = c0 * (p0 - f[0][u]) + c1 * (p1 - f[1][u]) + c2 * (p2 - f[2][u]) + c3 * (p3 - f[3][u]) +
+                          c4 * (p4 - f[4][u]) + c5 * (p5 - f[5][u]) + c6 * (p6 - f[6][u]) + c7 * (p7 - f[7][u]) +
+                          c8 * (p8 - f[8][u]);
         const double a = (cd - excess) / cc;
         double m = 0;
 #define FSI__EL_TO(i) { const double to = f[i][u] + a * c##i, by = fabs(to - p##i); m = by > m ? by : m; p[i][u] = to; }
@@ -335,8 +342,10 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
     }
     if (dim == 2) { /* in the plane: P = F's nearest by the polar frame, P = R V diag(s) V^T */
         double w[9];
-        for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) w[3 * i + j] = i < 2 && j < 2 ?
-            (double)v.m[3 * i] * s[0] * (double)v.m[3 * j] + (double)v.m[3 * i + 1] * s[1] * (double)v.m[3 * j + 1] : i == j;
+        for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
+                w[3 * i + j] = i < 2 && j < 2 ? (double)v.m[3 * i] * s[0] * (double)v.m[3 * j] +
+                                                    (double)v.m[3 * i + 1] * s[1] * (double)v.m[3 * j + 1]
+                                              : i == j;
         fsi__d9_product(r, w, p);
         return;
     }
@@ -347,7 +356,7 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
     fsi__d9_product(a, b, p);
 }
 
-/* ---- >>local step -------------------------------------------------------------------------------------------------- */
+/* ---- >>local step --------------------------------------------------------------------------------------------- */
 
 /* F of evaluated element e at the unknowns of `wide`; in 2D the third axis stays. */
 FSI_FN void fsi__el_gradient_at(const fsi__el_body *b, int e, double *f)
@@ -441,7 +450,8 @@ static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
     int block, u, i, c;
     (void)chunk;
     for (block = begin; block < end; block++) {
-        const int first = block * FSI_LANES, count = b->evaluated - first < FSI_LANES ? b->evaluated - first : FSI_LANES;
+        const int first = block * FSI_LANES,
+                  count = b->evaluated - first < FSI_LANES ? b->evaluated - first : FSI_LANES;
         fsi__el_lane f[9], *r = (fsi__el_lane *)(void *)(b->rotation + 9 * (size_t)first),
             *p = (fsi__el_lane *)(void *)(b->isochoric + 9 * (size_t)first);
         int volume = 0;
@@ -471,7 +481,8 @@ static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
 static void fsi__el_local(fsi__el_body *b, const double *q)
 {
     fsi__el_widen(b, q);
-    fsi__parallel_work(b->context, fsi__chunks(b->evaluated, FSI_LANES), 16, 100.0 * b->evaluated, fsi__el_local_range, b);
+    fsi__parallel_work(b->context, fsi__chunks(b->evaluated, FSI_LANES), 16, 100.0 * b->evaluated, fsi__el_local_range,
+                       b);
 }
 
 FSI_API void fsi__el_body_project(fsi__el_body *b)
@@ -496,7 +507,8 @@ static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) {
         double sum[4] = { 0 };
         for (k = b->gather_first[i]; k < b->gather_first[i + 1]; k++) {
-            const double *t = b->target + 12 * (size_t)(b->gather[k] / corners), *h = b->gradient.value + 3 * (size_t)b->gather[k];
+            const double *t = b->target + 12 * (size_t)(b->gather[k] / corners),
+                         *h = b->gradient.value + 3 * (size_t)b->gather[k];
             for (c = 0; c < 4; c++) sum[c] += h[0] * t[c] + h[1] * t[4 + c] + h[2] * t[8 + c];
         }
         for (c = 0; c < 4; c++) b->wide[4 * (size_t)i + (size_t)c] += sum[c];
@@ -685,7 +697,8 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
     for (i = 0; i < n; i++) b->right[i] = b->right[i] / (b->big_h * b->big_h) + b->force[i];
     if (b->springs_changed || b->factored_for < b->big_h || b->factored_for > b->big_h) {
         for (k = 0; k < b->springs; k++)
-            b->spring[k].stiffness = b->spring[k].given > 0 ? b->spring[k].given : FSI__EL_PIN * b->mass / (b->big_h * b->big_h);
+            b->spring[k].stiffness =
+                b->spring[k].given > 0 ? b->spring[k].given : FSI__EL_PIN * b->mass / (b->big_h * b->big_h);
         FSI__TRY(fsi__el_factorise(b));
     }
     memcpy(b->at, b->aim, n * sizeof(double));
@@ -711,7 +724,8 @@ static double fsi__el_weighted_dot(const fsi__el_body *b, const double *x, const
     double sum[FSI_LANES] = { 0 };
     int i;
     for (i = 0; i < b->dofs; i++)
-        sum[i & (FSI_LANES - 1)] += b->weight[i] * (x[3 * i] * y[3 * i] + x[3 * i + 1] * y[3 * i + 1] + x[3 * i + 2] * y[3 * i + 2]);
+        sum[i & (FSI_LANES - 1)] +=
+            b->weight[i] * (x[3 * i] * y[3 * i] + x[3 * i + 1] * y[3 * i + 1] + x[3 * i + 2] * y[3 * i + 2]);
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
@@ -753,17 +767,19 @@ FSI_API void fsi__el_body_advance(fsi__el_body *b)
         right[j] = fsi__el_weighted_dot(b, fj, last_f);
     }
     memcpy(b->at, b->next, n * sizeof(double));
-    if (m == 0 || fsi_dense_cholesky(NULL, m, gram) != FSI_OK || fsi_dense_cholesky_solve(m, gram, right) != FSI_OK) return;
+    if (m == 0 || fsi_dense_cholesky(NULL, m, gram) != FSI_OK || fsi_dense_cholesky_solve(m, gram, right) != FSI_OK)
+        return;
     for (j = 0; j < m; j++) {
         const double *dg = b->history + 2 * (size_t)j * n;
         for (i = 0; i < n; i++) b->at[i] -= right[j] * dg[i];
     }
 }
 
-/* ---- >>momentum ---------------------------------------------------------------------------------------------------- */
+/* ---- >>momentum ----------------------------------------------------------------------------------------------- */
 
 /* Momentum p = sum_ij one_i M_ij v_j; angular momentum sum_ij M_ij q_i x v_j about the origin. m_v: M v, scratch. */
-static void fsi__el_momenta(const fsi__el_body *b, const double *q, const double *v, double *m_v, fsi__d3 *p, fsi__d3 *l)
+static void fsi__el_momenta(const fsi__el_body *b, const double *q, const double *v, double *m_v, fsi__d3 *p,
+                            fsi__d3 *l)
 {
     int i;
     *p = *l = fsi__d3_zero();
@@ -859,7 +875,7 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
     out->volume_ratio = whole > 0 ? volume / whole : 1;
 }
 
-/* ---- >>assembly ---------------------------------------------------------------------------------------------------- */
+/* ---- >>assembly ----------------------------------------------------------------------------------------------- */
 
 static void fsi__el_moduli(const fsi_elastic_material *m, int dim, double *mu, double *kappa)
 {
@@ -903,7 +919,8 @@ static void fsi__el_body_layout(fsi__el_body *b)
         b->vertex_mass = (double *)fsi__take(&b->memory, d, sizeof(double));
         b->gather_first = (int *)fsi__take(&b->memory, d + 1, sizeof(int));
         b->gather = (int *)fsi__take(&b->memory, n * (size_t)(b->dim + 1), sizeof(int));
-        b->stiff = (double *)fsi__take(&b->memory, b->elastic ? (size_t)b->elastic->matrix.start[b->dofs] : 0, sizeof(double));
+        b->stiff =
+            (double *)fsi__take(&b->memory, b->elastic ? (size_t)b->elastic->matrix.start[b->dofs] : 0, sizeof(double));
     }
 }
 
@@ -927,9 +944,9 @@ static fsi_status fsi__el_body_reserve(fsi__el_body *b, const char *fn)
    A large reduced body is cut into regions, each around a vertex, of one material. A region counts as one element: its
    deformation gradient is the mean of those of its elements. So the body has the energy of its regions,
    E = sum_s V_s (mu |F_s - R_s|^2 + kappa |F_s - P_s|^2), and the matrix K that belongs to it: an elastic energy like
-   any other, only of fewer elements. Its rest shape is exactly at rest, turned or not; local and global step never raise
-   the energy; momentum and angular momentum stay. (Fits of T by smooth fields beside K of all elements, as in spec 6,
-   are not the gradient of an energy: with the volume term a body that turns freely gains energy and bursts.
+   any other, only of fewer elements. Its rest shape is exactly at rest, turned or not; local and global step never
+   raise the energy; momentum and angular momentum stay. (Fits of T by smooth fields beside K of all elements, as in
+   spec 6, are not the gradient of an energy: with the volume term a body that turns freely gains energy and bursts.
    docs/elastic.md shows figures.) */
 
 /* region[e]: of each element, 0 .. *found - 1, ascending by material; about `count` of them. */
@@ -1001,7 +1018,7 @@ static fsi_status fsi__el_region_row(fsi__el_body *b, const char *fn, const int 
     return FSI_OK;
 }
 
-/* ---- >>bodies made ---------------------------------------------------------------------------------------------------- */
+/* ---- >>bodies made -------------------------------------------------------------------------------------------- */
 
 /* Rest unknowns: vertices, or unit maps and rest places of the handles. */
 static void fsi__el_rest(fsi__el_body *b)
@@ -1015,7 +1032,8 @@ static void fsi__el_rest(fsi__el_body *b)
     }
     for (i = 0; i < b->handles.count; i++) {
         for (a = 0; a < b->dim; a++) b->q[3 * (size_t)(corners * i + a) + (size_t)a] = 1;
-        memcpy(b->q + 3 * (size_t)(corners * i + b->dim), b->shape.x + 3 * (size_t)b->handles.center[i], 3 * sizeof(double));
+        memcpy(b->q + 3 * (size_t)(corners * i + b->dim), b->shape.x + 3 * (size_t)b->handles.center[i],
+               3 * sizeof(double));
         b->one[corners * i + b->dim] = 1;
     }
 }
@@ -1032,7 +1050,8 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
     int e, i, k, *start;
     b->dofs = b->shape.vertex_count;
     b->evaluated = n;
-    if (!fsi__arena_reserve(b->context, &scratch, ((size_t)n + 1) * sizeof(int) + (size_t)(n * square) * sizeof(double) + 256))
+    if (!fsi__arena_reserve(b->context, &scratch,
+                            ((size_t)n + 1) * sizeof(int) + (size_t)(n * square) * sizeof(double) + 256))
         return fsi__el_no_memory(b, fn);
     start = (int *)fsi__take(&scratch, (size_t)n + 1, sizeof(int));
     value = (double *)fsi__take(&scratch, (size_t)n * (size_t)square, sizeof(double));
@@ -1064,7 +1083,8 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
             b->gather_first[fsi__el_corners(&b->shape, e)[i] + 1]++;
             for (k = 0; k < corners; k++) {
                 const double *hk = b->gradient.value + 3 * (size_t)(e * corners + k);
-                value[(size_t)e * (size_t)square + (size_t)(i * corners + k)] = b->stiffness[e] * (hi[0] * hk[0] + hi[1] * hk[1] + hi[2] * hk[2]);
+                value[(size_t)e * (size_t)square + (size_t)(i * corners + k)] =
+                    b->stiffness[e] * (hi[0] * hk[0] + hi[1] * hk[1] + hi[2] * hk[2]);
             }
         }
     }
@@ -1089,7 +1109,8 @@ static void fsi__el_add_sample(fsi__el_body *b, int e)
     const fsi__el_rows *r = &b->gradient;
     int i, j;
     for (i = r->start[e]; i < r->start[e + 1]; i++) {
-        const double *h = r->value + 3 * (size_t)i, x = b->stiffness[e] * h[0], y = b->stiffness[e] * h[1], z = b->stiffness[e] * h[2];
+        const double *h = r->value + 3 * (size_t)i, x = b->stiffness[e] * h[0], y = b->stiffness[e] * h[1],
+                     z = b->stiffness[e] * h[2];
         double *row = b->stiff + (size_t)r->dof[i] * (size_t)b->dofs;
         for (j = r->start[e]; j <= i; j++) {
             const double *g = r->value + 3 * (size_t)j;
@@ -1185,8 +1206,9 @@ static fsi_status fsi__el_make_reduced(fsi__el_body *b, const char *fn, const fs
     double *vertex_mass = (double *)fsi__alloc(b->context, (size_t)b->shape.vertex_count, sizeof(double));
     int *region = (int *)fsi__alloc(b->context, (size_t)n, sizeof(int)), e;
     b->reduced = 1;
-    status = region && vertex_mass ? fsi__el_weights_make(&b->handles, b->context, fn, &b->shape, plan->handles, plan->reach)
-        : fsi__el_no_memory(b, fn);
+    status = region && vertex_mass
+                 ? fsi__el_weights_make(&b->handles, b->context, fn, &b->shape, plan->handles, plan->reach)
+                 : fsi__el_no_memory(b, fn);
     b->dofs = (b->dim + 1) * b->handles.count;
     if (status == FSI_OK && n <= 4 * plan->samples) {
         for (e = 0; e < n; e++) region[e] = e;

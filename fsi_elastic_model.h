@@ -54,7 +54,10 @@ FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, co
     int resolution, fsi_elastic_material_fn *material, void *user, int material_count);
 FSI_API void fsi__el_shape_free(fsi__el_shape *s, fsi_context *context);
 /* Corners of an element. */
-FSI_FN const int *fsi__el_corners(const fsi__el_shape *s, int e) { return s->element + (size_t)e * (size_t)(s->dim + 1); }
+FSI_FN const int *fsi__el_corners(const fsi__el_shape *s, int e)
+{
+    return s->element + (size_t)e * (size_t)(s->dim + 1);
+}
 /* Gradients of the barycentric weights: grad[k] of corner k [1/m]; returns the signed volume of the whole simplex. */
 FSI_API double fsi__el_gradients(const fsi__el_shape *s, int e, fsi__d3 *grad);
 /* The element that contains a point at rest, or else the one that it lies least outside of; its barycentric weights
@@ -91,7 +94,8 @@ FSI_API void fsi__el_near_free(fsi__el_near *p, fsi_context *context);
    allowed: vertices with -1 are neither chosen nor passed; NULL: all are allowed. Returns how many were chosen. */
 FSI_API int fsi__el_near_choose(fsi__el_near *p, const int *allowed, int count);
 
-/* Sparse rows over the unknowns of a body: entry i of row r is number dof[i] times `width` coefficients at i * width. */
+/* Sparse rows over the unknowns of a body: entry i of row r is number dof[i] times `width` coefficients at i *
+   width. */
 typedef struct fsi__el_rows {
     int count, width, room_rows, *start, *dof;
     size_t room;      /* entries that fit */
@@ -389,7 +393,8 @@ static void fsi__el_mark_range(void *arg, int chunk, int begin, int end)
     int i;
     (void)chunk;
     for (i = begin; i < end; i++) {
-        const double d = (double)fsi_mesh_signed_distance(c->surface, fsi__d3_real(fsi__el_cell_at(c, i, 0.5, 0.5, 0.5)));
+        const double d =
+            (double)fsi_mesh_signed_distance(c->surface, fsi__d3_real(fsi__el_cell_at(c, i, 0.5, 0.5, 0.5)));
         if (d < -half) c->cell[i] = 2;
         else if (d < half && c->cell[i] == 0) c->cell[i] = 3; /* to be probed, though no face was seen in it */
     }
@@ -460,7 +465,8 @@ static void fsi__el_cage_fill(const fsi__el_cage *c, fsi__el_shape *s, int *vert
             if (s->x) {
                 const int e = *elements, odd = k >= kinds / 2;
                 int *to = s->element + (size_t)e * (size_t)(dim + 1);
-                const double f = c->cell[i] == 2 ? 1 : fmax(FSI__EL_LEAST_FILL, c->fill[(size_t)c->slot[i] * 6 + (size_t)k]);
+                const double f =
+                    c->cell[i] == 2 ? 1 : fmax(FSI__EL_LEAST_FILL, c->fill[(size_t)c->slot[i] * 6 + (size_t)k]);
                 for (j = 0; j <= dim; j++) to[j] = corner[j];
                 if (odd) { to[dim - 1] = corner[dim]; to[dim] = corner[dim - 1]; }
                 s->volume[e] = f * (dim == 3 ? c->a * c->a * c->a / 6 : c->a * c->a / 2);
@@ -490,8 +496,8 @@ static int fsi__el_parts(const fsi__el_shape *s, int *stack, unsigned char *seen
     return parts;
 }
 
-static fsi_status fsi__el_judge_cage(const fsi__el_shape *s, const fsi__el_cage *c, fsi_context *context, const char *fn,
-    int resolution)
+static fsi_status fsi__el_judge_cage(const fsi__el_shape *s, const fsi__el_cage *c, fsi_context *context,
+                                     const char *fn, int resolution)
 {
     fsi_mass_properties mass;
     fsi__arena scratch = { NULL, 0, 0 };
@@ -499,9 +505,11 @@ static fsi_status fsi__el_judge_cage(const fsi__el_shape *s, const fsi__el_cage 
     int parts, *stack;
     FSI__TRY(fsi_mesh_mass(c->surface, 1, 1, &mass));
     whole = (double)mass.volume;
-    if (!(fabs(filled - whole) <= 0.3 * whole)) return fsi__fail(context, FSI_ERROR_MESH, fn, -1, filled / whole,
-        "the surface is too thin for a cage of %d cells: it holds %.2f of the volume; raise desc.resolution", resolution,
-        filled / whole);
+    if (!(fabs(filled - whole) <= 0.3 * whole))
+        return fsi__fail(
+            context, FSI_ERROR_MESH, fn, -1, filled / whole,
+            "the surface is too thin for a cage of %d cells: it holds %.2f of the volume; raise desc.resolution",
+            resolution, filled / whole);
     if (!fsi__arena_reserve(context, &scratch, (size_t)s->vertex_count * (sizeof(int) + 1) + 128))
         return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->vertex_count, "no memory for a cage");
     stack = (int *)fsi__take(&scratch, (size_t)s->vertex_count, sizeof(int));
@@ -534,7 +542,8 @@ static fsi_status fsi__el_cage_size(fsi__el_cage *c, fsi_context *context, const
         0.5 * ((double)box.lo.y + (double)box.hi.y - c->n[1] * c->a),
         c->dim == 3 ? 0.5 * ((double)box.lo.z + (double)box.hi.z - c->n[2] * c->a) : 0);
     cells = (double)c->n[0] * c->n[1] * c->n[2];
-    if (cells > 2e8) return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, cells, "a cage of %g cells is too large", cells);
+    if (cells > 2e8)
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, cells, "a cage of %g cells is too large", cells);
     return FSI_OK;
 }
 
@@ -586,7 +595,7 @@ FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, co
     return status;
 }
 
-/* ---- >>location --------------------------------------------------------------------------------------------------- */
+/* ---- >>location ----------------------------------------------------------------------------------------------- */
 
 /* Barycentric weights of x in an element; returns the least of them. */
 static double fsi__el_weights_in(const fsi__el_shape *s, int e, fsi__d3 x, double *bary)
@@ -715,7 +724,8 @@ FSI_API fsi_status fsi__el_near_begin(fsi__el_near *p, fsi_context *context, con
     p->shape = s;
     fsi__el_near_layout(p);
     if (!fsi__arena_reserve(context, &p->memory, p->memory.used))
-        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->vertex_count, "no memory for %d vertices", s->vertex_count);
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->vertex_count, "no memory for %d vertices",
+                         s->vertex_count);
     fsi__el_near_layout(p);
     for (v = 0; v < s->vertex_count; v++) {
         p->distance[v] = HUGE_VAL;
@@ -878,7 +888,8 @@ FSI_API fsi_status fsi__el_rows_room(fsi__el_rows *r, fsi_context *context, cons
     fsi__el_rows n = *r;
     if (rows <= r->room_rows && entries <= r->room) return FSI_OK;
     if (entries > 2000000000u)
-        return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, (double)entries, "%g entries of rows are too many", (double)entries);
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, (double)entries, "%g entries of rows are too many",
+                         (double)entries);
     n.room_rows = rows + rows / 2 + 16;
     n.room = entries + entries / 2 + 64;
     if (n.room > 2000000000u) n.room = 2000000000u;

@@ -268,8 +268,8 @@ typedef struct fsi__node {
     int first, count;
 } fsi__node;
 
-/* Makes a tree of `count` boxes: order (a permutation, leaves in order) and nodes (room for 2 count); returns the number
-   of nodes. */
+/* Makes a tree of `count` boxes: order (a permutation, leaves in order) and nodes (room for 2 count); returns the
+   number of nodes. */
 FSI_API int fsi__plant(const fsi_box3 *boxes, int count, int *order, fsi__node *nodes);
 
 /* Visits the items of a tree, leaf by leaf; leaves whose key is above `limit`, which may decrease meanwhile, are left
