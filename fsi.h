@@ -849,6 +849,9 @@ typedef struct fsi__field {
 #define FSI__FINITE(type, field) FSI__FIELD(type, field, FSI__VEC3, 0, FSI__HUGE, 0)
 /* A row for a direction: a vector with a length, whose square is an fsi_real. */
 #define FSI__DIRECTION(type, field) FSI__FIELD(type, field, FSI__VEC3, 1e-18, 1e18, 0)
+/* A row for an argument of a function, whose address is given for that of the desc. */
+#define FSI__VALUE(argument, kind, lo, hi, flags) \
+    { #argument, 0, sizeof(argument), (int)(kind), (int)(flags), lo, hi }
 /* Whose desc it is, for messages. */
 typedef struct fsi__where {
     const char *function; /* the public one */
@@ -856,6 +859,8 @@ typedef struct fsi__where {
     long long element;    /* error.element */
     int dim;              /* 2: vectors have z = 0 */
 } fsi__where;
+/* The same for one of several structs: `of` becomes "body 3: ". */
+FSI_API fsi__where fsi__where_of(const char *function, const char *what, int index, char of[40]);
 /* Errors: NAN, ARGUMENT, of the first row that is violated. Texts: "desc.dx is not finite"; "desc.cfl is 5, must be 0
    to 1". */
 FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where, const void *desc,
@@ -863,6 +868,8 @@ FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where
 /* The same for all rows of an array. */
 #define FSI__CHECK_TABLE(context, where, desc, rows) \
     fsi__check_rows(context, where, desc, rows, (int)(sizeof(rows) / sizeof *(rows)))
+/* A pose: finite, its quaternion of unit length to 1e-3. Errors: NAN, ARGUMENT ("desc.pose.position is not finite"). */
+FSI_API fsi_status fsi__check_pose(fsi_context *context, const fsi__where *where, const char *name, fsi_pose p);
 /* Fields that a set_desc cannot change: a row each, compared byte by byte. */
 typedef struct fsi__fixed {
     const char *name;
@@ -1164,6 +1171,17 @@ static void fsi__range_text(char *text, size_t size, const fsi__field *row, doub
     else snprintf(text, size, "%s %g%s", below, hi, more);
 }
 
+FSI_API fsi__where fsi__where_of(const char *function, const char *what, int index, char of[40])
+{
+    fsi__where where;
+    snprintf(of, 40, "%s %d: ", what, index);
+    where.function = function;
+    where.of = of;
+    where.element = index;
+    where.dim = 3;
+    return where;
+}
+
 FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where, const void *desc,
     const fsi__field *rows, int count)
 {
@@ -1198,6 +1216,20 @@ FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where
             row->name, x, range);
     }
     return FSI_OK;
+}
+
+FSI_API fsi_status fsi__check_pose(fsi_context *context, const fsi__where *where, const char *name, fsi_pose p)
+{
+    const char *fn = where->function, *of = where->of;
+    const fsi_quat q = p.orientation;
+    double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w, n = sqrt(x * x + y * y + z * z + w * w);
+    if (!fsi_v3_is_finite(p.position))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, where->element, 0, "%s%s.position is not finite", of, name);
+    if (!fsi_is_finite(n))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, where->element, n, "%s%s.orientation is not finite", of, name);
+    if (fabs(n - 1) <= 1e-3) return FSI_OK;
+    return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, where->element, n,
+        "%sthe quaternion %s.orientation has length %g, not 1", of, name, n);
 }
 
 FSI_API fsi_status fsi__check_fixed(fsi_context *context, const char *function, const void *desc, const void *now,
@@ -2054,22 +2086,6 @@ FSI_API fsi_body fsi_body_from_mass(const fsi_mass_properties *properties)
     return b;
 }
 
-static fsi_status fsi__body_check_pose(fsi_context *context, int index, const char *name, fsi_pose p)
-{
-    fsi_quat q = p.orientation;
-    double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w, n = sqrt(x * x + y * y + z * z + w * w);
-    if (!fsi_v3_is_finite(p.position))
-        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, 0, "body %d: %s.position is not finite",
-            index, name);
-    if (!fsi_is_finite(n))
-        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, n,
-            "body %d: %s.orientation is not finite", index, name);
-    if (!(fabs(n - 1) <= 1e-3))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, n,
-            "body %d: the quaternion %s.orientation has length %g, not 1", index, name, n);
-    return FSI_OK;
-}
-
 static fsi_status fsi__body_check_inertia(fsi_context *context, int index, fsi_mat3 a)
 {
     fsi_vec3 e;
@@ -2101,18 +2117,15 @@ FSI_API fsi_status fsi_body_check(fsi_context *context, const fsi_body *body, in
         FSI__FINITE(fsi_body, velocity), FSI__FINITE(fsi_body, angular_velocity), FSI__FINITE(fsi_body, force),
         FSI__FINITE(fsi_body, torque), FSI__FIELD(fsi_body, mass, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE)
     };
-    char of[32];
-    fsi__where at = { "fsi_body_check", NULL, 0, 3 };
-    at.of = of;
-    at.element = index;
-    snprintf(of, sizeof of, "body %d: ", index);
+    char of[40];
+    const fsi__where at = fsi__where_of("fsi_body_check", "body", index, of);
     if (!body) return fsi__fail(context, FSI_ERROR_ARGUMENT, at.function, index, 0, "body %d is NULL", index);
     if (body->cookie != FSI__COOKIE('b', fsi_body))
         return fsi__fail(context, FSI_ERROR_COOKIE, at.function, index, 0,
             "body %d was not filled by fsi_default_body of this version and precision", index);
     FSI__TRY(FSI__CHECK_TABLE(context, &at, body, mode));
-    FSI__TRY(fsi__body_check_pose(context, index, "pose", body->pose));
-    if (body->mode == FSI_BODY_PRESCRIBED) return fsi__body_check_pose(context, index, "end", body->end);
+    FSI__TRY(fsi__check_pose(context, &at, "pose", body->pose));
+    if (body->mode == FSI_BODY_PRESCRIBED) return fsi__check_pose(context, &at, "end", body->end);
     FSI__TRY(FSI__CHECK_TABLE(context, &at, body, coupled));
     return fsi__body_check_inertia(context, index, body->inertia);
 }

@@ -221,19 +221,11 @@ FSI_API int fsi__col_within(fsi_vec3 v, double most)
 FSI_API fsi_status fsi__col_check_pose(fsi_context *context, const char *fn, const char *what, int index,
     const fsi_pose *p)
 {
-    const fsi_quat q = p->orientation;
-    double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z
-        + (double)q.w * (double)q.w);
-    if (!fsi_v3_is_finite(p->position))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, index, 0, "%s.position is not finite", what);
-    if (!fsi_is_finite(n)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, n, "%s.orientation is not finite", what);
-    if (!(fabs(n - 1) <= 1e-3))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, n,
-            "%s.orientation: the quaternion has length %g, not 1", what, n);
-    if (!fsi__col_within(p->position, 1e9))
-        return fsi__fail(context, FSI_ERROR_LIMIT, fn, index, 0, "%s.position lies farther than 1e9 m from the origin",
-            what);
-    return FSI_OK;
+    const fsi__where at = { fn, "", index, 3 };
+    FSI__TRY(fsi__check_pose(context, &at, what, *p));
+    if (fsi__col_within(p->position, 1e9)) return FSI_OK;
+    return fsi__fail(context, FSI_ERROR_LIMIT, fn, index, 0, "%s.position lies farther than 1e9 m from the origin",
+        what);
 }
 
 FSI_API fsi_status fsi__col_check_flat(fsi_context *context, const char *fn, const char *what, int index, int dim,
@@ -244,21 +236,8 @@ FSI_API fsi_status fsi__col_check_flat(fsi_context *context, const char *fn, con
         "%s leaves the plane z = 0 of a 2D world", what);
 }
 
-static fsi_status fsi__col_check_length(fsi_context *context, const char *fn, int index, const char *name, fsi_real x,
-    int zero)
+static fsi_status fsi__col_check_mesh(fsi_context *context, const char *fn, int index, const fsi_mesh *m, int dim)
 {
-    if (!fsi_is_finite((double)x))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "shape %d: %s is not finite", index, name);
-    if (!((double)x >= (zero ? 0 : 1e-9) && (double)x <= 1e8))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "shape %d: %s is %g, it must be %s", index,
-            name, (double)x, zero ? "0 to 1e8" : "1e-9 to 1e8");
-    return FSI_OK;
-}
-
-static fsi_status fsi__col_check_mesh(fsi_context *context, const char *fn, int index, const fsi_rigid_shape *s,
-    int dim)
-{
-    const fsi_mesh *m = s->mesh;
     if (!m) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d: mesh is NULL", index);
     if (m->cookie != FSI__COOKIE('m', fsi_mesh))
         return fsi__fail(context, FSI_ERROR_COOKIE, fn, index, 0,
@@ -274,45 +253,46 @@ static fsi_status fsi__col_check_mesh(fsi_context *context, const char *fn, int 
     if (m->report.self_intersections > 0)
         return fsi__fail(context, FSI_ERROR_MESH, fn, index, m->report.first_intersection,
             "shape %d: its mesh crosses itself at triangle %d", index, m->report.first_intersection);
-    if (!(s->samples >= 0) || !fsi_is_finite((double)s->samples))
-        return fsi__fail(context, fsi_is_finite((double)s->samples) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, index,
-            (double)s->samples, "shape %d: samples is %g", index, (double)s->samples);
     return FSI_OK;
 }
 
 FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, const fsi_rigid_shape *s, int index,
     int dim)
 {
-    char what[32];
+    static const fsi__field kind[] = { FSI__FIELD(fsi_rigid_shape, kind, FSI__INT, 0, FSI_RIGID_MESH, 0) };
+    static const fsi__field density[] = {
+        FSI__FIELD(fsi_rigid_shape, density, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE)
+    };
+    static const fsi__field samples[] = { FSI__FIELD(fsi_rigid_shape, samples, FSI__REAL, 0, FSI__HUGE, 0) };
+    static const fsi__field size[] = { /* BOX: from 0 on; CYLINDER: from 3; SPHERE, CAPSULE: from 4 */
+        FSI__FIELD(fsi_rigid_shape, half.x, FSI__REAL, 1e-9, 1e8, 0),
+        FSI__FIELD(fsi_rigid_shape, half.y, FSI__REAL, 1e-9, 1e8, 0),
+        FSI__FIELD(fsi_rigid_shape, half.z, FSI__REAL, 1e-9, 1e8, 0),
+        FSI__FIELD(fsi_rigid_shape, half_length, FSI__REAL, 1e-9, 1e8, 0),
+        FSI__FIELD(fsi_rigid_shape, radius, FSI__REAL, 1e-9, 1e8, 0),
+        FSI__FIELD(fsi_rigid_shape, half_length, FSI__REAL, 0, 1e8, 0)
+    };
+    char of[40], what[40];
+    const fsi__where at = fsi__where_of(fn, "shape", index, of);
     if (!s) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d is NULL", index);
     snprintf(what, sizeof what, "shape %d: pose", index);
-    if ((int)s->kind < 0 || s->kind > FSI_RIGID_MESH)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->kind, "shape %d: kind %d does not exist",
-            index, (int)s->kind);
+
+    /* what all kinds have */
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, s, kind));
     if (dim == 2 && s->kind == FSI_RIGID_CYLINDER)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0,
             "shape %d: there are no cylinders in 2D; take a box", index);
-
-    /* pose and density */
     FSI__TRY(fsi__col_check_pose(context, fn, what, index, &s->pose));
     FSI__TRY(fsi__col_check_flat(context, fn, what, index, dim, &s->pose));
-    if (!fsi_is_finite((double)s->density))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)s->density, "shape %d: density is not finite",
-            index);
-    if (!(s->density > 0))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->density,
-            "shape %d: density is %g, it must be positive", index, (double)s->density);
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, s, density));
 
     /* sizes */
-    if (s->kind == FSI_RIGID_MESH) return fsi__col_check_mesh(context, fn, index, s, dim);
-    if (s->kind == FSI_RIGID_BOX) {
-        FSI__TRY(fsi__col_check_length(context, fn, index, "half.x", s->half.x, 0));
-        FSI__TRY(fsi__col_check_length(context, fn, index, "half.y", s->half.y, 0));
-        return dim == 3 ? fsi__col_check_length(context, fn, index, "half.z", s->half.z, 0) : FSI_OK;
-    }
-    FSI__TRY(fsi__col_check_length(context, fn, index, "radius", s->radius, 0));
-    return s->kind == FSI_RIGID_SPHERE ? FSI_OK
-        : fsi__col_check_length(context, fn, index, "half_length", s->half_length, s->kind == FSI_RIGID_CAPSULE);
+    if (s->kind == FSI_RIGID_BOX) return fsi__check_rows(context, &at, s, size, dim);
+    if (s->kind == FSI_RIGID_CYLINDER) return fsi__check_rows(context, &at, s, size + 3, 2);
+    if (s->kind == FSI_RIGID_SPHERE) return fsi__check_rows(context, &at, s, size + 4, 1);
+    if (s->kind == FSI_RIGID_CAPSULE) return fsi__check_rows(context, &at, s, size + 4, 2);
+    FSI__TRY(fsi__col_check_mesh(context, fn, index, s->mesh, dim));
+    return FSI__CHECK_TABLE(context, &at, s, samples);
 }
 
 /* Volume and principal moments over density of a shape of revolution about x: a middle piece of length 2 l and two

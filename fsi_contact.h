@@ -133,7 +133,6 @@ FSI_API void fsi__ct_separate(const fsi__ct_system *s, double dt);
 FSI_API void fsi__ct_free(fsi_context *context, fsi__ct_direct *direct);
 /* Relative velocity of a row's sides. */
 FSI_API fsi__d3 fsi__ct_relative(const fsi__ct_system *s, const fsi__ct_row *row);
-FSI_API fsi__d3 fsi__ct_velocity(const fsi__ct_system *s, int side, fsi__d3 r); /* of a side at lever arm r */
 FSI_API void fsi__ct_push(const fsi__ct_system *s, int id, fsi__d3 impulse, fsi__d3 moment); /* on a mobile body */
 FSI_API int fsi__ct_tree_awake(const fsi__ct_body *body, const fsi__jt_tree *t); /* 1: some link is mobile */
 FSI_API void fsi__ct_spread(fsi__ct_body *body, const fsi__jt_tree *t);   /* velocities of links from the rates */
@@ -197,8 +196,8 @@ static fsi__jt_tree *fsi__ct_next_tree(const fsi__ct_system *s, int *k)
     return NULL;
 }
 
-/* v + omega x r. */
-FSI_API fsi__d3 fsi__ct_velocity(const fsi__ct_system *s, int side, fsi__d3 r)
+/* Of a side at lever arm r: v + omega x r. */
+static fsi__d3 fsi__ct_velocity(const fsi__ct_system *s, int side, fsi__d3 r)
 {
     const fsi__ct_body *b;
     if (side == FSI__CT_WORLD) return fsi__d3_zero();

@@ -3088,26 +3088,19 @@ static fsi_status fsi__co_check_pair(const fsi_couple_desc *d)
 /* The numbers, for a liquid of this cell width. */
 static fsi_status fsi__co_check(fsi_context *c, const fsi_couple_desc *d, double dx, const char *fn)
 {
-    const double least[6] = { 0, 0.1, 0.2, 0, 0, 0 }, most[6] = { 16 * dx, 100, 10, 0.1, HUGE_VAL, 1 };
-    const double value[6] = {(double)d->range,     (double)d->stiffness, (double)d->sample_spacing,
-                             (double)d->tolerance, (double)d->adhesion,  (double)d->largest_loss};
-    static const char *const name[6] = {"range",     "stiffness", "sample_spacing",
-                                        "tolerance", "adhesion",  "largest_loss"};
-    int k;
-    if (d->metric != FSI_METRIC_LINEAR && d->metric != FSI_METRIC_SPLINE)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->metric, "metric is not an fsi_metric");
-    if (d->correction != FSI_COUPLE_MOMENTUM && d->correction != FSI_COUPLE_PAPER)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->correction,
-                         "correction is not an fsi_couple_correction");
-    for (k = 0; k < 6; k++) {
-        if (!fsi_is_finite(value[k])) return fsi__fail(c, FSI_ERROR_NAN, fn, -1, value[k], "%s is not finite", name[k]);
-        if (k == 2 && !(value[k] < 0 || value[k] > 0)) continue; /* vertices only */
-        if (value[k] < least[k] || value[k] > most[k])
-            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, value[k], "%s is %g, must be %g to %g", name[k], value[k],
-                             least[k], most[k]);
-    }
-    if (!(d->tolerance > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "tolerance is 0");
-    return FSI_OK;
+    const double reach = 16 * dx;
+    const fsi__field rows[] = {
+        FSI__FIELD(fsi_couple_desc, metric, FSI__INT, 0, FSI_METRIC_SPLINE, 0),
+        FSI__FIELD(fsi_couple_desc, correction, FSI__INT, 0, FSI_COUPLE_PAPER, 0),
+        FSI__FIELD(fsi_couple_desc, range, FSI__REAL, 0, reach, 0),
+        FSI__FIELD(fsi_couple_desc, stiffness, FSI__REAL, 0.1, 100, 0),
+        FSI__FIELD(fsi_couple_desc, sample_spacing, FSI__REAL, 0.2, 10, FSI__OR_ZERO),
+        FSI__FIELD(fsi_couple_desc, tolerance, FSI__REAL, 0, 0.1, FSI__ABOVE),
+        FSI__FIELD(fsi_couple_desc, adhesion, FSI__REAL, 0, FSI__HUGE, 0),
+        FSI__FIELD(fsi_couple_desc, largest_loss, FSI__REAL, 0, 1, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    return FSI__CHECK_TABLE(c, &at, d, rows);
 }
 
 FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *desc)

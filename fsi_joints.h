@@ -98,10 +98,7 @@ typedef struct fsi__jt_tree {
 FSI_API fsi__jt_tree *fsi__jt_create(fsi_context *context, int links, int n);
 FSI_API void fsi__jt_destroy(fsi_context *context, fsi__jt_tree *t); /* NULL is fine */
 
-/* Kinematics of the coordinates q: poses of all links from the root's (c[0], orientation[0]), and their Jacobians. */
-FSI_API void fsi__jt_place_root(fsi__jt_tree *t, const fsi_pose *pose);
-FSI_API void fsi__jt_forward(fsi__jt_tree *t, const double *q);
-FSI_API void fsi__jt_jacobians(fsi__jt_tree *t);
+FSI_API void fsi__jt_place_root(fsi__jt_tree *t, const fsi_pose *pose); /* sets c[0], orientation[0] */
 FSI_API const double *fsi__jt_jacobian(const fsi__jt_tree *t, int l);  /* 6 x n of link l */
 FSI_API fsi__d3 fsi__jt_angular(const fsi__jt_tree *t, int l, const double *u); /* omega of link l at the rates u */
 FSI_API fsi__d3 fsi__jt_linear(const fsi__jt_tree *t, int l, const double *u);  /* velocity of its centre */
@@ -189,7 +186,7 @@ FSI_API void fsi__jt_place_root(fsi__jt_tree *t, const fsi_pose *pose)
 /* Poses of links from that of the root and the coordinates (forward kinematics):
       turn_l = turn_p (turn by q - q0 about the axis) rest_l
       c_l = c_p + R_p (from + axis (q - q0) of a prismatic joint) + R_l to */
-FSI_API void fsi__jt_forward(fsi__jt_tree *t, const double *q)
+static void fsi__jt_forward(fsi__jt_tree *t, const double *q)
 {
     int l;
     fsi__d9_of_quat(t->orientation[0], t->turn);
@@ -227,7 +224,7 @@ static void fsi__jt_put_column(double *J, int n, int row, int c, fsi__d3 v)
 
 /* Columns of the Jacobians, from root to leaf:
       v_l = v_p + omega_p x (c_l - c_p) + (a x (c_l - P) or a) qd,   omega_l = omega_p + a qd. */
-FSI_API void fsi__jt_jacobians(fsi__jt_tree *t)
+static void fsi__jt_jacobians(fsi__jt_tree *t)
 {
     const int n = t->view.coordinates;
     int l, c, k;

@@ -2787,6 +2787,8 @@ static double fsi__ls_all_targets(const fsi_levelset *s)
 
 static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_vec3 velocity, double *added)
 {
+    const fsi__where at = { shape->function, "", -1, 3 };
+    const fsi__field row[] = { FSI__VALUE(velocity, FSI__VEC3, 0, FSI__LS_FASTEST, 0) };
     const double before = fsi__ls_all_targets(s);
     fsi__ls_run run;
     fsi_status status;
@@ -2794,10 +2796,7 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
 
     /* check */
     if (added) *added = 0;
-    if (!fsi_v3_is_finite(velocity))
-        return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
-    FSI__TRY(
-        fsi__ls_check_number(s->context, shape->function, "the speed", fsi__ls_speed(velocity), 0, FSI__LS_FASTEST));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, &velocity, row));
 
     /* fill the trial and publish it */
     run = fsi__ls_make_run(s);
@@ -2855,90 +2854,49 @@ FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh,
 /* ---- >>sources
    ---------------------------------------------------------------------------------------------------- */
 
-/* A vector that must be finite, and in 2D lie in the plane. */
-static fsi_status fsi__ls_check_vector(const fsi_levelset *s, const char *fn, const char *name, fsi_vec3 x)
-{
-    if (!fsi_v3_is_finite(x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "desc.%s is not finite", name);
-    if (s->desc.dim == 2 && (x.z < 0 || x.z > 0))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)x.z,
-                         "desc.%s.z is %g, but the plane of dim 2 is x, y", name, (double)x.z);
-    return FSI_OK;
-}
-
-/* Simulator and desc; its cookie stands first. `kind` names the function that fills it. */
-static fsi_status fsi__ls_check_filled(const fsi_levelset *s, const char *fn, const void *desc, uint32_t cookie,
-                                       const char *kind)
-{
-    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (*(const uint32_t *)desc == cookie) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
-                     "desc was not filled by fsi_levelset_default_%s_desc of this version and precision", kind);
-}
-
 static fsi_status fsi__ls_check_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d)
 {
-    double least, most;
-    FSI__TRY(fsi__ls_check_filled(s, fn, d, FSI__COOKIE('e', fsi_levelset_emitter_desc), "emitter"));
-    least = 0.999 * (double)s->desc.dx;
-    most = 16384 * (double)s->desc.dx;
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.shape", (double)(int)d->shape, 0, 1));
-    FSI__TRY(fsi__ls_check_vector(s, fn, "center", d->center));
-    FSI__TRY(fsi__ls_check_vector(s, fn, "direction", d->direction));
-    FSI__TRY(fsi__ls_check_vector(s, fn, "velocity", d->velocity));
-    if (!(fsi_v3_norm(d->direction) > 0) || !fsi_is_finite((double)fsi_v3_norm2(d->direction)))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.direction has no length, or too much");
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.speed", (double)d->speed, 0, FSI__LS_FASTEST));
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "the speed of desc.velocity", fsi__ls_speed(d->velocity), 0,
-                                     FSI__LS_FASTEST));
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.start", d->start, -FSI__HUGE, FSI__HUGE));
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.stop", d->stop, -FSI__HUGE, FSI__HUGE));
-    if (d->shape == FSI_LEVELSET_EMITTER_DISC)
-        return fsi__ls_check_number(s->context, fn, "desc.radius", (double)d->radius, least, most);
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.half_width", (double)d->half_width, least, most));
-    if (s->desc.dim == 2) return FSI_OK;
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.half_height", (double)d->half_height, least, most));
-    return fsi__ls_check_vector(s, fn, "side", d->side);
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_levelset_emitter_desc, shape, FSI__INT, 0, 1, 0),
+        FSI__FINITE(fsi_levelset_emitter_desc, center), FSI__DIRECTION(fsi_levelset_emitter_desc, direction),
+        FSI__FIELD(fsi_levelset_emitter_desc, velocity, FSI__VEC3, 0, FSI__LS_FASTEST, 0),
+        FSI__FIELD(fsi_levelset_emitter_desc, speed, FSI__REAL, 0, FSI__LS_FASTEST, 0),
+        FSI__FIELD(fsi_levelset_emitter_desc, start, FSI__DOUBLE, -FSI__HUGE, FSI__HUGE, 0),
+        FSI__FIELD(fsi_levelset_emitter_desc, stop, FSI__DOUBLE, -FSI__HUGE, FSI__HUGE, 0)
+    };
+    const double least = 0.999 * (double)s->desc.dx, most = 16384 * (double)s->desc.dx;
+    const fsi__field size[] = {
+        FSI__FIELD(fsi_levelset_emitter_desc, radius, FSI__REAL, least, most, 0),
+        FSI__FIELD(fsi_levelset_emitter_desc, half_width, FSI__REAL, least, most, 0),
+        FSI__FIELD(fsi_levelset_emitter_desc, half_height, FSI__REAL, least, most, 0),
+        FSI__FINITE(fsi_levelset_emitter_desc, side)
+    };
+    const fsi__where at = { fn, "desc.", -1, s->desc.dim };
+    FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('e', fsi_levelset_emitter_desc),
+        "fsi_levelset_default_emitter_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
+    if (d->shape == FSI_LEVELSET_EMITTER_DISC) return fsi__check_rows(s->context, &at, d, size, 1);
+    return fsi__check_rows(s->context, &at, d, size + 1, s->desc.dim == 2 ? 1 : 3);
 }
 
-/* Axes of the inlet: the last along the flow, the first along `side`, or where there is none along the coordinate axis
-   that is farthest from the flow; and its area. */
-static fsi_status fsi__ls_make_inlet(const fsi_levelset *s, const char *fn, fsi__ls_emitter *e)
-{
-    const fsi_vec3 flow = e->desc.direction, size = fsi_v3(fsi_abs(flow.x), fsi_abs(flow.y), fsi_abs(flow.z));
-    const int disc = e->desc.shape == FSI_LEVELSET_EMITTER_DISC;
-    fsi_vec3 side = e->desc.side;
-    if (s->desc.dim == 2) side = fsi_v3(-flow.y, flow.x, 0);
-    else if (disc || !(fsi_v3_norm2(side) > 0))
-        side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0)
-                                                    : (size.y <= size.z ? fsi_v3(0, 1, 0) : fsi_v3(0, 0, 1));
-    side = fsi_v3_unit(side);
-    side = fsi_v3_madd(side, -fsi_v3_dot(side, flow), flow);
-    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
-                         "desc.side is parallel to the direction, or too long");
-    e->axis[0] = fsi_v3_unit(side);
-    e->axis[1] = s->desc.dim == 2 ? fsi_v3(0, 0, 1) : fsi_v3_cross(flow, e->axis[0]);
-    e->axis[2] = flow;
-    e->half[0] = (double)(disc ? e->desc.radius : e->desc.half_width);
-    e->half[1] = disc ? e->half[0] : (double)e->desc.half_height;
-    e->area =
-        s->desc.dim == 2 ? 2 * e->half[0] : (disc ? FSI_PI * e->half[0] * e->half[0] : 4 * e->half[0] * e->half[1]);
-    return FSI_OK;
-}
-
-/* A new emitter from a desc of the caller's. */
+/* A new emitter from a desc of the caller's: its place, the axes of its inlet, and its area. */
 static fsi_status fsi__ls_make_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d,
                                        fsi__ls_emitter *e)
 {
+    int disc;
     FSI__TRY(fsi__ls_check_emitter(s, fn, d));
+    disc = d->shape == FSI_LEVELSET_EMITTER_DISC;
     memset(e, 0, sizeof *e);
     e->desc = *d;
     e->desc.direction = fsi_v3_unit(d->direction);
-    e->flow.center[0] = (double)d->center.x;
-    e->flow.center[1] = (double)d->center.y;
-    e->flow.center[2] = (double)d->center.z;
-    return fsi__ls_make_inlet(s, fn, e);
+    fsi__d3_put(e->flow.center, fsi__d3_of(d->center));
+    FSI__TRY(fsi__inlet_axes(s->context, fn, s->desc.dim, e->desc.direction, disc ? fsi_v3(0, 0, 0) : d->side,
+        e->axis));
+    e->half[0] = (double)(disc ? d->radius : d->half_width);
+    e->half[1] = disc ? e->half[0] : (double)d->half_height;
+    if (s->desc.dim == 2) e->area = 2 * e->half[0];
+    else e->area = disc ? FSI_PI * e->half[0] * e->half[0] : 4 * e->half[0] * e->half[1];
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_emitter_desc *desc, int *id)
@@ -2946,6 +2904,7 @@ FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_
     static const char *const fn = "fsi_levelset_add_emitter";
     fsi__ls_emitter e;
     fsi__ls_impl *m;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__ls_make_emitter(s, fn, desc, &e));
     m = (fsi__ls_impl *)s->impl;
     FSI__TRY(fsi__room_in(s->context, &m->emitter, sizeof *m->emitter, m->emitter_count, &m->emitter_capacity,
@@ -3004,24 +2963,23 @@ FSI_API fsi_status fsi_levelset_emitter_total(const fsi_levelset *s, int id, dou
 
 static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, const fsi_levelset_sink_desc *d)
 {
-    const fsi_box3 *b;
-    FSI__TRY(fsi__ls_check_filled(s, fn, d, FSI__COOKIE('k', fsi_levelset_sink_desc), "sink"));
-    b = &d->box;
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.shape", (double)(int)d->shape, 0, 2));
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "desc.rate", (double)d->rate, 0, 1e30));
-    if (d->shape == FSI_LEVELSET_SINK_MESH) {
-        const fsi_status status = fsi__grid_check_mesh(s->context, s->grid, d->mesh, fn);
-        return status == FSI_ERROR_COOKIE
-                   ? fsi__fail(s->context, status, fn, -1, 0,
-                               "desc.mesh was not made by fsi_mesh_create of this version and precision")
-                   : status;
-    }
-    if (d->shape == FSI_LEVELSET_SINK_BOX) {
-        if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->desc.dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
-    }
-    FSI__TRY(fsi__ls_check_vector(s, fn, "center", d->center));
-    return fsi__ls_check_number(s->context, fn, "desc.radius", (double)d->radius, 1e-30, 1e30);
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_levelset_sink_desc, shape, FSI__INT, 0, 2, 0),
+        FSI__FIELD(fsi_levelset_sink_desc, rate, FSI__REAL, 0, 1e30, 0)
+    };
+    static const fsi__field ball[] = {
+        FSI__FINITE(fsi_levelset_sink_desc, center),
+        FSI__FIELD(fsi_levelset_sink_desc, radius, FSI__REAL, 1e-30, 1e30, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, s->desc.dim };
+    FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('k', fsi_levelset_sink_desc),
+        "fsi_levelset_default_sink_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
+    if (d->shape == FSI_LEVELSET_SINK_MESH && !d->mesh)
+        return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc.mesh is NULL");
+    if (d->shape == FSI_LEVELSET_SINK_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->desc.dim, 1);
+    if (d->shape != FSI_LEVELSET_SINK_BOX) return FSI__CHECK_TABLE(s->context, &at, d, ball);
+    return fsi__check_box(s->context, fn, s->desc.dim, &d->box);
 }
 
 FSI_API fsi_status fsi_levelset_add_sink(fsi_levelset *s, const fsi_levelset_sink_desc *desc, int *id)
@@ -3029,6 +2987,7 @@ FSI_API fsi_status fsi_levelset_add_sink(fsi_levelset *s, const fsi_levelset_sin
     static const char *const fn = "fsi_levelset_add_sink";
     fsi__ls_impl *m;
     fsi__ls_sink *sink;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__ls_check_sink(s, fn, desc));
     m = (fsi__ls_impl *)s->impl;
     FSI__TRY(fsi__room_in(s->context, &m->sink, sizeof *m->sink, m->sink_count, &m->sink_capacity,
@@ -3077,15 +3036,16 @@ FSI_API fsi_status fsi_levelset_sink_total(const fsi_levelset *s, int id, double
 
 FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, double volume)
 {
-    static const char *const fn = "fsi_levelset_set_volume";
-    double most;
+    const fsi__where at = { "fsi_levelset_set_volume", "", -1, 3 };
+    fsi__field row[] = { FSI__VALUE(volume, FSI__DOUBLE, 0, 0, 0) };
     fsi__ls_impl *m;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     m = (fsi__ls_impl *)s->impl;
     if (component < 0 || component >= m->parts.count)
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, component, 0, "there is no component %d", component);
-    most = (double)s->grid->n[0] * s->grid->n[1] * s->grid->n[2] * pow((double)s->grid->dx, s->grid->dim);
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "volume", volume, 0, most));
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, at.function, component, 0, "there is no component %d",
+            component);
+    row[0].hi = (double)s->grid->n[0] * s->grid->n[1] * s->grid->n[2] * pow((double)s->grid->dx, s->grid->dim);
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, &volume, row));
     m->parts.target[component] = volume;
     fsi__ls_publish(s);
     return FSI_OK;
@@ -3197,13 +3157,15 @@ FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field f
                                      float *out)
 {
     static const char *const fn = "fsi_levelset_copy";
+    const fsi__where at = { fn, "", -1, 3 };
+    const fsi__field row[] = { FSI__VALUE(field, FSI__INT, 0, 2, 0) };
     fsi__ls_copy job;
     double rows, work;
     int a;
 
     /* check */
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    FSI__TRY(fsi__ls_check_number(s->context, fn, "field", (double)(int)field, 0, 2));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, &field, row));
     if (!out || !lo != !n)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "%s is NULL", out ? (lo ? "n" : "lo") : "out");
     job.s = s;
@@ -3516,21 +3478,13 @@ static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, co
     static const char *const fn = "fsi_levelset_load";
     int64_t id = -1;
     fsi_pose at;
-    const fsi_quat *q = &at.orientation;
     memset(&at, 0, sizeof at);
     fsi__bytes(st, &id, sizeof id);
     if (id != o->id)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, (double)id,
                          "the state is of obstacle %.0f where this liquid has obstacle %d", (double)id, o->id);
     fsi__bytes(st, &at, sizeof at);
-    if (!fsi_v3_is_finite(at.position) ||
-        !fsi_is_finite((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w)))
-        return fsi__fail(s->context, FSI_ERROR_NAN, fn, o->id, 0, "the pose of obstacle %d in the state is not finite",
-                         o->id);
-    if (!((double)fsi_v3_norm(at.position) <= FSI__MESH_REACH) ||
-        (o->desc.body && !(fabs((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w) - 1) <= 1e-3)))
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, 0,
-                         "obstacle %d of the state is turned by no unit quaternion, or too far away", o->id);
+    FSI__TRY(fsi__check_loaded_pose(s->context, fn, o->id, o->desc.body != NULL, FSI__MESH_REACH, at));
     FSI__TRY(fsi__ls_check_reals(s, st, 6, sizeof(fsi_real), FSI__LS_MOST));
     return fsi__ls_check_kick(s, st, o);
 }
@@ -3787,17 +3741,17 @@ FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t
 
 static fsi_status fsi__ls_check_obstacle(const fsi_levelset *s, const fsi_levelset_obstacle_desc *d, const char *f)
 {
-    const double angle = d ? (double)d->contact_angle : 0;
-    if (!d || d->cookie != FSI__COOKIE('o', fsi_levelset_obstacle_desc))
-        return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0,
-                         "desc was not filled by fsi_levelset_default_obstacle_desc of this version and precision");
-    FSI__TRY(fsi__grid_check_mesh(s->context, s->grid, d->mesh, f));
-    if (!(angle >= 10 && angle <= 170))
-        return fsi__fail(s->context, angle == angle ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, -1, angle,
-                         "desc.contact_angle is %g, must be 10 to 170", angle);
-    if (d->no_slip != 0 && d->no_slip != 1)
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, d->no_slip, "desc.no_slip is %d, must be 0 or 1",
-                         d->no_slip);
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_levelset_obstacle_desc, contact_angle, FSI__REAL, 10, 170, 0),
+        FSI__FIELD(fsi_levelset_obstacle_desc, no_slip, FSI__INT, 0, 1, 0)
+    };
+    const fsi__where at = { f, "desc.", -1, s->desc.dim };
+    if (!d || !d->mesh)
+        return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0, "%s is NULL", d ? "desc.mesh" : "desc");
+    FSI__TRY(fsi__check_filled(s->context, f, d, FSI__COOKIE('o', fsi_levelset_obstacle_desc),
+        "fsi_levelset_default_obstacle_desc"));
+    FSI__TRY(fsi__check_mesh(s->context, f, d->mesh, s->desc.dim, 1));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     return fsi__ls_check_body(s, d->body, ((const fsi__ls_impl *)s->impl)->next_id, -1, f);
 }
 
@@ -3810,16 +3764,22 @@ static void fsi__ls_free_obstacle(fsi_context *context, fsi__ls_obstacle *o)
     fsi_mesh_destroy(o->shadow);
 }
 
+/* Moves the shadow of an obstacle to where the last step left it; stands: as in fsi__ls_obstacle, -1: nowhere. */
+static void fsi__ls_put_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o, double stands)
+{
+    o->now = o->at;
+    o->stands = stands;
+    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
+    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
+    m->stale_still = m->stale_faces = o->stale_faces = 1;
+}
+
 /* Takes an obstacle for where its mesh, or its body, is. */
 static void fsi__ls_set_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o)
 {
     if (o->desc.body) o->at = o->desc.body->pose;
     else memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
-    o->now = o->at;
-    o->stands = 0;
-    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
-    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
-    m->stale_still = m->stale_faces = o->stale_faces = 1;
+    fsi__ls_put_obstacle(m, o, 0);
 }
 
 /* All that an obstacle owns. */
@@ -4039,47 +3999,34 @@ FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id,
 
 static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const fsi_levelset_desc *d)
 {
-    const struct { const char *name; double value, lo, hi; } range[] = {
-        { "dim", (double)d->dim, 2, 3 },
-        { "density", (double)d->density, 1e-6, 1e9 },
-        { "viscosity", (double)d->viscosity, 0, 1e12 },
-        { "surface_tension", (double)d->surface_tension, 0, 1e6 },
-        { "tension", (double)(int)d->tension, 0, 1 },
-        { "contact_angle", (double)d->contact_angle, 10, 170 },
-        { "capillary_cfl", (double)d->capillary_cfl, 0.05, 5 },
-        { "cfl", (double)d->cfl, 0.05, 4 },
-        { "max_substeps", (double)d->max_substeps, 1, 1e6 },
-        { "release", (double)d->release, 0, 1 },
-        { "conserve_volume", (double)d->conserve_volume, 0, 1 },
-        { "pressure_tolerance", d->pressure_tolerance, 1e-14, 0.1 },
-        { "max_iters", (double)d->max_iters, 1, 1e6 },
-        { "volume_tolerance", d->volume_tolerance, 1e-14, 0.1 },
-        { "reserve", (double)d->reserve, 0, 2147483647 / 512 },
-        { "time_order", (double)d->time_order, 1, 2 },
-        { "velocity_scheme", (double)(int)d->velocity_scheme, 0, 2 },
-        { "phi_scheme", (double)(int)d->phi_scheme, 0, 2 }
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_levelset_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_levelset_desc, density, FSI__REAL, 1e-6, 1e9, 0),
+        FSI__FIELD(fsi_levelset_desc, viscosity, FSI__REAL, 0, 1e12, 0),
+        FSI__FIELD(fsi_levelset_desc, surface_tension, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_levelset_desc, tension, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_levelset_desc, contact_angle, FSI__REAL, 10, 170, 0),
+        FSI__FIELD(fsi_levelset_desc, capillary_cfl, FSI__REAL, 0.05, 5, 0),
+        FSI__FIELD(fsi_levelset_desc, cfl, FSI__REAL, 0.05, 4, 0),
+        FSI__FIELD(fsi_levelset_desc, max_substeps, FSI__INT, 1, 1e6, 0),
+        FSI__FIELD(fsi_levelset_desc, release, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_levelset_desc, conserve_volume, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_levelset_desc, pressure_tolerance, FSI__DOUBLE, 1e-14, 0.1, 0),
+        FSI__FIELD(fsi_levelset_desc, max_iters, FSI__INT, 1, 1e6, 0),
+        FSI__FIELD(fsi_levelset_desc, volume_tolerance, FSI__DOUBLE, 1e-14, 0.1, 0),
+        FSI__FIELD(fsi_levelset_desc, reserve, FSI__INT, 0, 2147483647 / 512, 0),
+        FSI__FIELD(fsi_levelset_desc, time_order, FSI__INT, 1, 2, 0),
+        FSI__FIELD(fsi_levelset_desc, velocity_scheme, FSI__INT, 0, 2, 0),
+        FSI__FIELD(fsi_levelset_desc, phi_scheme, FSI__INT, 0, 2, 0), FSI__FINITE(fsi_levelset_desc, gravity)
     };
-    size_t k;
+    const fsi__where at = { f, "desc.", -1, d->dim };
     int side;
-
-    /* ranges */
-    for (k = 0; k < sizeof range / sizeof *range; k++)
-        if (!(range[k].value >= range[k].lo && range[k].value <= range[k].hi))
-            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f,
-                             (long long)k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name,
-                             range[k].value, range[k].lo, range[k].hi);
-
-    /* sides of the box and gravity */
     for (side = 0; side < 6; side++)
         if (d->open_side[side] > 1 || d->no_slip[side] > 1)
             return fsi__fail(context, FSI_ERROR_ARGUMENT, f, side, 0,
-                             "desc.open_side[%d] is %d and no_slip %d, must be 0 or 1", side, (int)d->open_side[side],
-                             (int)d->no_slip[side]);
-    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, f, -1, 0, "desc.gravity is not finite");
-    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, (double)d->gravity.z,
-                         "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
-    return FSI_OK;
+                "desc.open_side[%d] is %d and no_slip %d, must be 0 or 1", side, (int)d->open_side[side],
+                (int)d->no_slip[side]);
+    return FSI__CHECK_TABLE(context, &at, d, rows);
 }
 
 FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_desc *desc)
@@ -4111,11 +4058,7 @@ static void fsi__ls_shift_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o, fsi_vec
     int v;
     for (v = 0; v < o->vertex_count && !o->desc.body; v++) o->rest[v] = fsi_v3_add(o->rest[v], offset);
     o->at.position = fsi_v3_add(o->at.position, offset);
-    o->now = o->at;
-    o->stands = -1; /* nowhere: the next call makes it stand */
-    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
-    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
-    m->stale_still = m->stale_faces = o->stale_faces = 1;
+    fsi__ls_put_obstacle(m, o, -1); /* the next call makes it stand */
 }
 
 static void fsi__ls_shift_sources(fsi__ls_impl *m, fsi_vec3 offset)

@@ -305,9 +305,6 @@ typedef struct fsi__ls_impl {
 
 /* 1: made by fsi_levelset_create of this version and precision. */
 FSI_API int fsi__is_levelset(const fsi_levelset *s);
-/* Checks that x lies between lo and hi. Errors: ARGUMENT, NAN (name it). */
-FSI_API fsi_status fsi__ls_check_number(fsi_context *context, const char *fn, const char *name, double x, double lo,
-    double hi);
 /* Length of a velocity, without overflow. */
 FSI_API double fsi__ls_speed(fsi_vec3 v);
 /* Room for `count` rows of scratch and at least one, whose contents are lost when it grows. */
@@ -397,14 +394,6 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void)
     d.max_iters = 200;
     d.volume_tolerance = 1e-8;
     return d;
-}
-
-FSI_API fsi_status fsi__ls_check_number(fsi_context *context, const char *fn, const char *name, double x, double lo,
-    double hi)
-{
-    if (x >= lo && x <= hi) return FSI_OK;
-    return fsi__fail(context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, x, "%s is %g, must be %g to %g",
-                     name, x, lo, hi);
 }
 
 FSI_API double fsi__ls_speed(fsi_vec3 v)

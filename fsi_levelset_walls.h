@@ -24,6 +24,7 @@
 #endif
 
 #include "fsi_levelset_state.h"
+#include "fsi_obstacle.h"
 
 /* ---- >>obstacle: its desc ---------------------------------------------------------------------------------------- */
 
@@ -229,6 +230,7 @@ FSI_API fsi_status fsi__ls_solve_pressure(fsi__ls_run *run, fsi_pressure_flow *f
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_levelset_state.h"
+#include "fsi_obstacle.h"
 
 FSI__STRICT_BEGIN
 
@@ -433,38 +435,14 @@ FSI_API fsi_status fsi__ls_check_body(const fsi_levelset *s, const fsi_body *bod
     const char *function)
 {
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
-    fsi_mat3 world;
-    double off, tilt;
     int k;
-
-    /* the body itself, and how far it is */
     if (!body) return FSI_OK;
-    FSI__TRY(fsi_body_check(s->context, body, id));
-    off = (double)fsi_v3_norm(body->pose.position);
-    if (body->mode == FSI_BODY_PRESCRIBED && (double)fsi_v3_norm(body->end.position) > off)
-        off = (double)fsi_v3_norm(body->end.position);
-    if (!(off <= FSI__MESH_REACH))
-        return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off,
-                         "the body of obstacle %d is %g from the origin", id, off);
+    FSI__TRY(fsi__check_carrier(s->context, function, body, id, s->desc.dim, 0));
     if (s->desc.dim == 2) FSI__TRY(fsi__ls_check_plane(s, body, id, function));
-
-    /* COUPLED: one obstacle only */
-    if (body->mode != FSI_BODY_COUPLED) return FSI_OK;
-    for (k = 0; k < m->obstacle_count; k++)
+    for (k = 0; k < m->obstacle_count && body->mode == FSI_BODY_COUPLED; k++)
         if (k != self && m->obstacle[k].desc.body == body)
             return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, m->obstacle[k].id,
-                             "the body of obstacle %d is COUPLED and carries obstacle %d already", id,
-                             m->obstacle[k].id);
-
-    /* 2D: z must be a principal axis */
-    if (s->desc.dim == 3) return FSI_OK;
-    world = fsi_body_world_tensor(body->pose.orientation, body->inertia);
-    tilt = fabs((double)world.m[2]) > fabs((double)world.m[5]) ? fabs((double)world.m[2]) : fabs((double)world.m[5]);
-    if (tilt > 1e-6 * (double)world.m[8])
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt,
-                         "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of "
-                         "the plane of dim 2",
-                         id, tilt);
+                "the body of obstacle %d is COUPLED and carries obstacle %d already", id, m->obstacle[k].id);
     return FSI_OK;
 }
 

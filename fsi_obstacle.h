@@ -2,7 +2,8 @@
    SPDX-License-Identifier: MIT
 
    DO THIS
-      Nothing: fsi_sph.h and fsi_wcsph.h include this file. Their front pages say how a liquid gets a wall:
+      Nothing: fsi_sph.h, fsi_wcsph.h and fsi_levelset.h, which has a list of its own, include this file. Their front
+      pages say how a liquid gets a wall:
 
       fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi_mesh.h
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
@@ -116,13 +117,15 @@ FSI_API void fsi__obstacles_free(fsi__obstacles *list);          /* all rows, li
 FSI_API void fsi__obstacle_set(const fsi__obstacles *list, fsi__obstacle *o);
 /* The same after load; a body closer than `near_by` [m] to its pose in the state gets that pose. */
 FSI_API void fsi__obstacle_load(const fsi__obstacles *list, fsi__obstacle *o, double near_by);
-/* Moves its shadow to the position after the last step. */
-FSI_API void fsi__obstacle_stand(const fsi__obstacles *list, fsi__obstacle *o);
-FSI_API void fsi__obstacles_stand(const fsi__obstacles *list);                  /* all that move in this step */
+/* Moves the shadows of all that move in this step to their positions after the last one. */
+FSI_API void fsi__obstacles_stand(const fsi__obstacles *list);
 /* Adds offset to the position after the last step. */
 FSI_API void fsi__obstacle_shift(const fsi__obstacles *list, fsi__obstacle *o, fsi_vec3 offset);
-/* Checks a loaded pose of obstacle k's body. Errors: NAN, FORMAT. */
-FSI_API fsi_status fsi__obstacle_check_pose(const fsi__obstacles *list, const char *fn, int k, fsi_pose at);
+/* Checks the pose that a state has for obstacle id, that of its body when it has one; `most`: distance from the origin,
+   at most [m]. Errors: NAN, FORMAT. */
+FSI_API fsi_status fsi__check_loaded_pose(fsi_context *context, const char *fn, int id, int has_body, double most,
+    fsi_pose at);
+FSI_API fsi_status fsi__obstacle_check_pose(const fsi__obstacles *list, const char *fn, int k, fsi_pose at); /* of k */
 
 /* Begins a step: no body, zero impulses, sets `moves`. shade makes a shadow if one is needed. Errors: MEMORY. */
 FSI_API void fsi__obstacle_begin(const fsi__obstacles *list, fsi__obstacle *o);
@@ -398,7 +401,8 @@ FSI_API void fsi__obstacles_free(fsi__obstacles *list)
     fsi__free(list->context, list->rows, (size_t)list->capacity, list->size);
 }
 
-FSI_API void fsi__obstacle_stand(const fsi__obstacles *list, fsi__obstacle *o)
+/* Moves its shadow to the position after the last step. */
+static void fsi__obstacle_stand(const fsi__obstacles *list, fsi__obstacle *o)
 {
     if (!o->shadow) return;
     if (!o->carrier) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
@@ -442,22 +446,27 @@ FSI_API void fsi__obstacle_shift(const fsi__obstacles *list, fsi__obstacle *o, f
     fsi__obstacle_stand(list, o);
 }
 
-FSI_API fsi_status fsi__obstacle_check_pose(const fsi__obstacles *list, const char *fn, int k, fsi_pose at)
+FSI_API fsi_status fsi__check_loaded_pose(fsi_context *context, const char *fn, int id, int has_body, double most,
+    fsi_pose at)
 {
     const fsi_quat q = at.orientation;
     const double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w;
-    const double turn = x * x + y * y + z * z + w * w;
-    const double off = (double)fsi_v3_norm(at.position);
+    const double turn = x * x + y * y + z * z + w * w, off = (double)fsi_v3_norm(at.position);
     if (!fsi_v3_is_finite(at.position) || !fsi_is_finite(turn))
-        return fsi__fail(list->context, FSI_ERROR_NAN, fn, k, 0, "the pose of obstacle %d in the state is not finite",
-            k);
-    if (!(off <= 2 * FSI__MESH_REACH))
-        return fsi__fail(list->context, FSI_ERROR_FORMAT, fn, k, off,
-            "obstacle %d of the state is %g from the origin", k, off);
-    if (fsi__obstacle_at(list, k)->carrier && !(fabs(turn - 1) < 1e-3))
-        return fsi__fail(list->context, FSI_ERROR_FORMAT, fn, k, turn,
-            "the orientation of obstacle %d in the state is no rotation", k);
+        return fsi__fail(context, FSI_ERROR_NAN, fn, id, 0, "the pose of obstacle %d in the state is not finite", id);
+    if (!(off <= most))
+        return fsi__fail(context, FSI_ERROR_FORMAT, fn, id, off, "obstacle %d of the state is %g from the origin", id,
+            off);
+    if (has_body && !(fabs(turn - 1) < 1e-3))
+        return fsi__fail(context, FSI_ERROR_FORMAT, fn, id, turn,
+            "the orientation of obstacle %d in the state is no rotation", id);
     return FSI_OK;
+}
+
+FSI_API fsi_status fsi__obstacle_check_pose(const fsi__obstacles *list, const char *fn, int k, fsi_pose at)
+{
+    const int has_body = fsi__obstacle_at(list, k)->carrier != NULL;
+    return fsi__check_loaded_pose(list->context, fn, k, has_body, 2 * FSI__MESH_REACH, at);
 }
 
 FSI_API void fsi__obstacle_begin(const fsi__obstacles *list, fsi__obstacle *o)

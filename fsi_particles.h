@@ -490,8 +490,6 @@ FSI_API void fsi__particles_column(fsi__particles *t, const char *name, int kind
 FSI_API void fsi__particles_free(fsi__particles *t);
 /* Makes room for `rows` rows, in all or none of the columns. Arrays may move. Errors: MEMORY. */
 FSI_API fsi_status fsi__particles_reserve(fsi__particles *t, const char *fn, int rows);
-/* Rows to reserve when `want` are needed: at least 1.5 times the present number, so that the table seldom grows. */
-FSI_API int fsi__particles_rows_for(const fsi__particles *t, int want);
 /* Room for all particles that emitters may add: `rows` rows in all, `ids` of them new. Errors: LIMIT, MEMORY. */
 FSI_API fsi_status fsi__particles_room_for_sources(fsi__particles *t, const char *fn, double rows, double ids);
 /* Appends particles with the next ids; velocities NULL: at rest; filter all ones, all else 0. Then *count has grown,
@@ -1217,7 +1215,8 @@ FSI_API fsi_status fsi__particles_reserve(fsi__particles *t, const char *fn, int
     return status;
 }
 
-FSI_API int fsi__particles_rows_for(const fsi__particles *t, int want)
+/* Rows to reserve when `want` are needed: at least 1.5 times the present number, so that the table seldom grows. */
+static int fsi__particles_rows_for(const fsi__particles *t, int want)
 {
     const int half_more = *t->capacity + *t->capacity / 2;
     return want <= *t->capacity ? *t->capacity : want < half_more ? half_more : want;

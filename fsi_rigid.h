@@ -2314,56 +2314,37 @@ static fsi_status fsi__rg_body_mass(fsi_rigid *w, const fsi_rigid_body_desc *d, 
     return FSI_OK;
 }
 
-static fsi_status fsi__rg_check_number(const fsi_rigid *w, const char *fn, int index, const char *name, fsi_real x,
-    fsi_real lo, fsi_real hi)
-{
-    if (!fsi_is_finite((double)x))
-        return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
-    if (!(x >= lo && x <= hi))
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "desc.%s is %g, it must be %g to %g",
-            name, (double)x, (double)lo, (double)hi);
-    return FSI_OK;
-}
-
-/* A coefficient of its own, or -1: the world's. */
-static fsi_status fsi__rg_check_own(fsi_context *context, const char *fn, int index, const char *name, fsi_real x,
-    double hi)
-{
-    if (!fsi_is_finite((double)x))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
-    if (!((x >= 0 || x == -1) && (double)x <= hi))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x,
-            "desc.%s is %g, it must be 0 to %g, or -1: the world's", name, (double)x, hi);
-    return FSI_OK;
-}
+/* Coefficients of its own, or -1: the world's. */
+static const fsi__field fsi__rg_own[] = {
+    FSI__FIELD(fsi_rigid_body_desc, friction, FSI__REAL, 0, 100, FSI__OR_UNSET),
+    FSI__FIELD(fsi_rigid_body_desc, restitution, FSI__REAL, 0, 1, FSI__OR_UNSET)
+};
 
 static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_body_desc *d, const char *fn, int index)
 {
+    static const fsi__field first[] = {
+        FSI__FIELD(fsi_rigid_body_desc, kind, FSI__INT, FSI_RIGID_STATIC, FSI_RIGID_DYNAMIC, 0),
+        FSI__FIELD(fsi_rigid_body_desc, shape_count, FSI__INT, 0, 4096, 0)
+    };
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_rigid_body_desc, mass, FSI__REAL, 0, 1e30, 0),
+        FSI__FIELD(fsi_rigid_body_desc, center, FSI__VEC3, 0, 1e8, 0)
+    };
+    const fsi__where at = { fn, "desc.", index, 3 };
     int k;
-    if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "desc is NULL");
-    if (d->cookie != FSI__COOKIE('B', fsi_rigid_body_desc))
-        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, index, 0,
-            "desc was not filled by fsi_rigid_default_body_desc of this version and precision");
-    if (d->kind < FSI_RIGID_STATIC || d->kind > FSI_RIGID_DYNAMIC)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->kind, "desc.kind %d does not exist",
-            (int)d->kind);
-    if (d->shape_count < 0 || d->shape_count > 4096 || (d->shape_count > 0 && !d->shapes))
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, d->shape_count,
-            "desc.shape_count is %d, it must be 0 to 4096 and shapes be there", d->shape_count);
+    FSI__TRY(fsi__check_filled(w->context, fn, d, FSI__COOKIE('B', fsi_rigid_body_desc),
+        "fsi_rigid_default_body_desc"));
 
     /* fields one by one */
+    FSI__TRY(FSI__CHECK_TABLE(w->context, &at, d, first));
+    if (d->shape_count > 0 && !d->shapes)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "desc.shapes is NULL");
     for (k = 0; k < d->shape_count; k++) FSI__TRY(fsi__col_check_shape(w->context, fn, &d->shapes[k], k, w->desc.dim));
     FSI__TRY(fsi__col_check_pose(w->context, fn, "desc.pose", index, &d->pose));
     FSI__TRY(fsi__col_check_flat(w->context, fn, "desc.pose", index, w->desc.dim, &d->pose));
     FSI__TRY(fsi__rg_check_motion(w, fn, index, d->velocity, d->angular_velocity));
-    FSI__TRY(fsi__rg_check_number(w, fn, index, "mass", d->mass, 0, (fsi_real)1e30));
-    FSI__TRY(fsi__rg_check_own(w->context, fn, index, "friction", d->friction, 100));
-    FSI__TRY(fsi__rg_check_own(w->context, fn, index, "restitution", d->restitution, 1));
-    if (!fsi_v3_is_finite(d->center))
-        return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "desc.center is not finite");
-    if (!((double)fsi_v3_norm(d->center) <= 1e8))
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)fsi_v3_norm(d->center),
-            "desc.center lies %g m from the body's frame, it must be within 1e8", (double)fsi_v3_norm(d->center));
+    FSI__TRY(FSI__CHECK_TABLE(w->context, &at, d, rows));
+    FSI__TRY(FSI__CHECK_TABLE(w->context, &at, d, fsi__rg_own));
 
     /* mass and inertia together */
     if (d->inertia_given && !(d->mass > 0))
@@ -2583,17 +2564,16 @@ FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *w, fsi_vec3 normal, fsi_real o
     const fsi_rigid_body_desc *options, int *id)
 {
     static const char fn[] = "fsi_rigid_add_plane";
-    double size = fsi__d3_norm(fsi__d3_of(normal));
+    const double size = fsi__d3_norm(fsi__d3_of(normal));
+    const fsi__field direction[] = { FSI__VALUE(normal, FSI__VEC3, 1e-150, FSI__HUGE, FSI__ABOVE) };
+    const fsi__field distance[] = { FSI__VALUE(offset, FSI__REAL, -FSI__HUGE, FSI__HUGE, 0) };
+    fsi__where at = { fn, "", -1, 3 };
     FSI__TRY(fsi__rg_check(w));
-    if (!fsi_v3_is_finite(normal) || !fsi_is_finite((double)offset))
-        return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "%s is not finite",
-            fsi_v3_is_finite(normal) ? "offset" : "normal");
-    if (!(size > 1e-150)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, size, "normal has no length");
-    if (w->desc.dim == 2 && normal.z != 0)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)normal.z,
-            "normal leaves the plane z = 0 of a 2D world");
-    if (options) FSI__TRY(fsi__rg_check_own(w->context, fn, -1, "friction", options->friction, 100));
-    if (options) FSI__TRY(fsi__rg_check_own(w->context, fn, -1, "restitution", options->restitution, 1));
+    at.dim = w->desc.dim;
+    FSI__TRY(FSI__CHECK_TABLE(w->context, &at, &normal, direction));
+    FSI__TRY(FSI__CHECK_TABLE(w->context, &at, &offset, distance));
+    at.of = "desc.";
+    if (options) FSI__TRY(FSI__CHECK_TABLE(w->context, &at, options, fsi__rg_own));
     FSI__TRY(fsi__rg_put_plane(w, fsi__d3_scale(fsi__d3_of(normal), 1 / size), (double)offset / size,
         options ? (double)options->friction : -1, options ? (double)options->restitution : -1, id, fn));
     fsi__rg_wake_all(w);
@@ -2649,8 +2629,26 @@ static int fsi__rg_tree_coordinates(const fsi_rigid_tree_desc *d, int dim)
 
 static fsi_status fsi__rg_check_link(const fsi_rigid *w, const fsi_rigid_link_desc *d, int l, const char *fn)
 {
-    double size;
-    if (d->cookie != FSI__COOKIE('L', fsi_rigid_link_desc))
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_rigid_link_desc, joint, FSI__INT, 0, FSI_RIGID_WELD, 0), FSI__FINITE(fsi_rigid_link_desc, point),
+        FSI__FINITE(fsi_rigid_link_desc, axis), FSI__FIELD(fsi_rigid_link_desc, q, FSI__REAL, -1e9, 1e9, 0),
+        FSI__FIELD(fsi_rigid_link_desc, rate, FSI__REAL, -1e9, 1e9, 0),
+        FSI__FIELD(fsi_rigid_link_desc, stiffness, FSI__REAL, 0, 1e30, 0),
+        FSI__FIELD(fsi_rigid_link_desc, rest, FSI__REAL, -1e9, 1e9, 0),
+        FSI__FIELD(fsi_rigid_link_desc, damping, FSI__REAL, 0, 1e30, 0)
+    };
+    static const fsi__field axis[] = {
+        FSI__FIELD(fsi_rigid_link_desc, axis, FSI__VEC3, 1e-150, FSI__HUGE, FSI__ABOVE)
+    };
+    static const fsi__field limits[] = {
+        FSI__FIELD(fsi_rigid_link_desc, lower, FSI__REAL, -1e9, 1e9, 0),
+        FSI__FIELD(fsi_rigid_link_desc, upper, FSI__REAL, 0, 1e9, FSI__FROM_LAST)
+    };
+    char of[40];
+    fsi__where at = fsi__where_of(fn, "link", l, of);
+
+    /* its body */
+    if (d->cookie != FSI__COOKIE('L', fsi_rigid_link_desc) || d->body.cookie != FSI__COOKIE('B', fsi_rigid_body_desc))
         return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, l, 0,
             "link %d was not filled by fsi_rigid_default_link_desc of this version and precision", l);
     if (l == 0 ? d->parent != -1 : d->parent < 0 || d->parent >= l)
@@ -2660,43 +2658,24 @@ static fsi_status fsi__rg_check_link(const fsi_rigid *w, const fsi_rigid_link_de
     if (d->body.shape_count == 0 && !d->body.inertia_given)
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, 0,
             "link %d: without shapes it must be given mass and inertia", l);
+
+    /* its joint; in 2D only a PRISMATIC one must lie in the plane */
     if (l == 0) return FSI_OK;
-
-    /* the joint's geometry */
-    if ((int)d->joint < 0 || d->joint > FSI_RIGID_WELD)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->joint, "link %d: joint %d does not exist", l,
-            (int)d->joint);
-    if (!fsi_v3_is_finite(d->point) || !fsi_v3_is_finite(d->axis))
-        return fsi__fail(w->context, FSI_ERROR_NAN, fn, l, 0, "link %d: %s is not finite", l,
-            fsi_v3_is_finite(d->point) ? "axis" : "point");
-    size = fsi__d3_norm(fsi__d3_of(d->axis));
-    if (d->joint != FSI_RIGID_WELD && !(size > 1e-150))
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, size, "link %d: axis has no length", l);
-    if (w->desc.dim == 2 && d->joint == FSI_RIGID_PRISMATIC && d->axis.z != 0)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->axis.z,
-            "link %d: axis leaves the plane z = 0 of a 2D world", l);
-
-    /* its coordinate, spring and limits */
-    FSI__TRY(fsi__rg_check_number(w, fn, l, "q", d->q, (fsi_real)-1e9, (fsi_real)1e9));
-    FSI__TRY(fsi__rg_check_number(w, fn, l, "rate", d->rate, (fsi_real)-1e9, (fsi_real)1e9));
-    FSI__TRY(fsi__rg_check_number(w, fn, l, "stiffness", d->stiffness, 0, (fsi_real)1e30));
-    FSI__TRY(fsi__rg_check_number(w, fn, l, "rest", d->rest, (fsi_real)-1e9, (fsi_real)1e9));
-    FSI__TRY(fsi__rg_check_number(w, fn, l, "damping", d->damping, 0, (fsi_real)1e30));
-    if (!d->limited) return FSI_OK;
-    FSI__TRY(fsi__rg_check_number(w, fn, l, "lower", d->lower, (fsi_real)-1e9, (fsi_real)1e9));
-    return fsi__rg_check_number(w, fn, l, "upper", d->upper, d->lower, (fsi_real)1e9);
+    FSI__TRY(FSI__CHECK_TABLE(w->context, &at, d, rows));
+    if (d->limited) FSI__TRY(FSI__CHECK_TABLE(w->context, &at, d, limits));
+    if (d->joint == FSI_RIGID_PRISMATIC) at.dim = w->desc.dim;
+    return d->joint == FSI_RIGID_WELD ? FSI_OK : FSI__CHECK_TABLE(w->context, &at, d, axis);
 }
 
 static fsi_status fsi__rg_check_tree_desc(const fsi_rigid *w, const fsi_rigid_tree_desc *d, const char *fn)
 {
+    static const fsi__field rows[] = { FSI__FIELD(fsi_rigid_tree_desc, link_count, FSI__INT, 1, 256, 0) };
+    const fsi__where at = { fn, "desc.", -1, 3 };
     int l;
-    if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (d->cookie != FSI__COOKIE('T', fsi_rigid_tree_desc))
-        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0,
-            "desc was not filled by fsi_rigid_default_tree_desc of this version and precision");
-    if (d->link_count < 1 || d->link_count > 256 || !d->links)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, d->link_count,
-            "desc.link_count is %d, it must be 1 to 256 and links be there", d->link_count);
+    FSI__TRY(fsi__check_filled(w->context, fn, d, FSI__COOKIE('T', fsi_rigid_tree_desc),
+        "fsi_rigid_default_tree_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(w->context, &at, d, rows));
+    if (!d->links) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.links is NULL");
     FSI__TRY(fsi__rg_check_motion(w, fn, -1, d->velocity, d->angular_velocity));
     for (l = 0; l < d->link_count; l++) FSI__TRY(fsi__rg_check_link(w, &d->links[l], l, fn));
     return FSI_OK;
@@ -3044,48 +3023,29 @@ FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
 
 static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const fsi_rigid_desc *d)
 {
-    const struct { const char *name; double x, lo, hi; } number[] = {
-        { "substeps", (double)d->substeps, 1, 1000 },
-        { "sweeps", (double)d->sweeps, 1, 1e6 },
-        { "direct_work", (double)d->direct_work, 0, 1e15 },
-        { "tolerance", (double)d->tolerance, 0, 1 },
-        { "friction", (double)d->friction, 0, 100 },
-        { "restitution", (double)d->restitution, 0, 1 },
-        { "restitution_speed", (double)d->restitution_speed, 0, 1e6 },
-        { "contact_margin", (double)d->contact_margin, 0, 1e6 },
-        { "slop", (double)d->slop, 0, 1e6 },
-        { "push", (double)d->push, 0, 1 },
-        { "sleep_speed", (double)d->sleep_speed, 0, 1e6 },
-        { "sleep_time", (double)d->sleep_time, 0, 1e6 },
-        { "reserve_bodies", (double)d->reserve_bodies, 0, 1 << 27 },
-        { "reserve_contacts", (double)d->reserve_contacts, 0, 1 << 27 },
-        { "overlap", (double)d->overlap, 0, 1 },
-        { "dim", (double)d->dim, 2, 3 }
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_rigid_desc, dim, FSI__INT, 2, 3, 0), FSI__FIELD(fsi_rigid_desc, substeps, FSI__INT, 1, 1000, 0),
+        FSI__FIELD(fsi_rigid_desc, sweeps, FSI__INT, 1, 1e6, 0),
+        FSI__FIELD(fsi_rigid_desc, direct_work, FSI__REAL, 0, 1e15, 0),
+        FSI__FIELD(fsi_rigid_desc, tolerance, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_rigid_desc, friction, FSI__REAL, 0, 100, 0),
+        FSI__FIELD(fsi_rigid_desc, restitution, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_rigid_desc, restitution_speed, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_rigid_desc, contact_margin, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_rigid_desc, slop, FSI__REAL, 0, 1e6, 0), FSI__FIELD(fsi_rigid_desc, push, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_rigid_desc, sleep_speed, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_rigid_desc, sleep_time, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_rigid_desc, reserve_bodies, FSI__INT, 0, 1 << 27, 0),
+        FSI__FIELD(fsi_rigid_desc, reserve_contacts, FSI__INT, 0, 1 << 27, 0),
+        FSI__FIELD(fsi_rigid_desc, overlap, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_rigid_desc, domain_friction, FSI__REAL, 0, 100, FSI__OR_UNSET),
+        FSI__FIELD(fsi_rigid_desc, domain_restitution, FSI__REAL, 0, 1, FSI__OR_UNSET),
+        FSI__FIELD(fsi_rigid_desc, gravity, FSI__VEC3, 0, 1e6, 0)
     };
-    int k;
-
-    /* numbers */
-    for (k = 0; k < (int)(sizeof number / sizeof *number); k++) {
-        if (!fsi_is_finite(number[k].x))
-            return fsi__fail(context, FSI_ERROR_NAN, fn, -1, number[k].x, "desc.%s is not finite", number[k].name);
-        if (!(number[k].x >= number[k].lo && number[k].x <= number[k].hi))
-            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, number[k].x, "desc.%s is %g, it must be %g to %g",
-                number[k].name, number[k].x, number[k].lo, number[k].hi);
-    }
-
-    /* coefficients and vectors */
-    FSI__TRY(fsi__rg_check_own(context, fn, -1, "domain_friction", d->domain_friction, 100));
-    FSI__TRY(fsi__rg_check_own(context, fn, -1, "domain_restitution", d->domain_restitution, 1));
-    if (!fsi_v3_is_finite(d->gravity))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
-    if (!fsi__col_within(d->gravity, 1e6))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity),
-            "desc.gravity is beyond 1e6 m/s^2");
-    if (!fsi_v3_is_finite(d->origin)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.origin is not finite");
-    if (d->dim == 2 && d->gravity.z != 0)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z,
-            "desc.gravity.z is %g: a 2D world moves in x and y", (double)d->gravity.z);
-    return FSI_OK;
+    const fsi__where at = { fn, "desc.", -1, d->dim };
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, d, rows));
+    if (fsi_v3_is_finite(d->origin)) return FSI_OK;
+    return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.origin is not finite");
 }
 
 /* Walls of the domain: the first planes. */
@@ -3159,24 +3119,15 @@ FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
 FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *w, const fsi_rigid_desc *desc)
 {
     static const char fn[] = "fsi_rigid_set_desc";
+    static const fsi__fixed fixed[] = {
+        FSI__FIXED(fsi_rigid_desc, context), FSI__FIXED(fsi_rigid_desc, dim), FSI__FIXED(fsi_rigid_desc, domain),
+        FSI__FIXED(fsi_rigid_desc, origin)
+    };
     int k;
     FSI__TRY(fsi__rg_check(w));
-    if (!desc) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc))
-        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0,
-            "desc was not filled by fsi_rigid_default_desc of this version and precision");
+    FSI__TRY(fsi__check_filled(w->context, fn, desc, FSI__COOKIE('R', fsi_rigid_desc), "fsi_rigid_default_desc"));
     FSI__TRY(fsi__rg_check_desc(w->context, fn, desc));
-
-    /* what is fixed */
-    if (desc->context != w->desc.context)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.context cannot change");
-    if (desc->dim != w->desc.dim)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, desc->dim, "desc.dim cannot change");
-    if (memcmp(&desc->domain, &w->desc.domain, sizeof desc->domain) != 0)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain cannot change");
-    if (memcmp(&desc->origin, &w->desc.origin, sizeof desc->origin) != 0)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
-            "desc.origin cannot change: call fsi_rigid_shift_origin");
+    FSI__TRY(FSI__CHECK_FIXED(w->context, fn, desc, &w->desc, fixed));
 
     /* the domain's walls, and all bodies awake */
     w->desc = *desc;

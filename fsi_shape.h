@@ -11,8 +11,8 @@
       printf("%g m\n", (double)fsi_shape_distance(&ball, fsi_v3(0, 0, 0)));        // 0.5
 
    WHAT IS IN HERE (search for >>)
-      >>shapes         ball, box, mesh; >>stages their distances at the points of lattices, for fsi's own headers, not
-                       for you
+      >>shapes         ball, box, mesh; >>stages their distances at the points of lattices, and what emitters and sinks
+                       of all liquids share, for fsi's own headers, not for you
    MACROS: those of fsi.h.
    UNITS: SI.
 */
@@ -77,6 +77,14 @@ FSI_API int fsi__sample_reaches(const fsi__sampling *s, const int *lo, const int
 FSI_API int fsi__scatter_is_near(const fsi__sampling *s, const int *lo, const int *hi);
 /* The box around the points lo .. hi - 1 and the limit. */
 FSI_API fsi_box3 fsi__scatter_box(const fsi__sampling *s, const int *lo, const int *hi);
+
+/* For emitters and sinks of all liquids. Axes of an inlet of this flow (unit): the last is the flow's; the first is
+   `side`, made perpendicular to it, or where that is 0 the coordinate axis farthest from the flow; in 2D it lies in the
+   plane. Error: ARGUMENT (desc.side). */
+FSI_API fsi_status fsi__inlet_axes(fsi_context *context, const char *fn, int dim, fsi_vec3 flow, fsi_vec3 side,
+    fsi_vec3 axis[3]);
+/* Is desc.box one? In 2D z does not count. Error: ARGUMENT. */
+FSI_API fsi_status fsi__check_box(fsi_context *context, const char *fn, int dim, const fsi_box3 *box);
 
 #endif /* FSI_SHAPE_H */
 
@@ -350,6 +358,32 @@ FSI_API int fsi__sample_reaches(const fsi__sampling *s, const int *lo, const int
     for (c = 0; c < 8 && !found; c++)
         found = fsi__sample_part(lo, hi, c, from, to) && fsi__sample_reaches(s, from, to, hint);
     return found;
+}
+
+/* ---- >>inlets and sinks ------------------------------------------------------------------------------------------ */
+
+FSI_API fsi_status fsi__inlet_axes(fsi_context *context, const char *fn, int dim, fsi_vec3 flow, fsi_vec3 side,
+    fsi_vec3 axis[3])
+{
+    const fsi_vec3 size = fsi_v3(fsi_abs(flow.x), fsi_abs(flow.y), fsi_abs(flow.z));
+    if (dim == 2) side = fsi_v3(-flow.y, flow.x, 0);
+    else if (!(fsi_v3_norm2(side) > 0))
+        side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0) : size.y <= size.z ? fsi_v3(0, 1, 0)
+            : fsi_v3(0, 0, 1);
+    side = fsi_v3_unit(side);
+    side = fsi_v3_madd(side, -fsi_v3_dot(side, flow), flow);
+    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.side is parallel to the direction, or too long");
+    axis[0] = fsi_v3_unit(side);
+    axis[1] = dim == 2 ? fsi_v3(0, 0, 1) : fsi_v3_cross(flow, axis[0]);
+    axis[2] = flow;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__check_box(fsi_context *context, const char *fn, int dim, const fsi_box3 *box)
+{
+    if (box->lo.x <= box->hi.x && box->lo.y <= box->hi.y && (dim == 2 || box->lo.z <= box->hi.z)) return FSI_OK;
+    return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
 }
 
 FSI__STRICT_END

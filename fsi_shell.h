@@ -350,7 +350,6 @@ FSI_API int fsi__sh_iterates(const fsi__sh_step *w);                 /* 1: Newto
 FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w);
 FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w);
 FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w);
-FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w);                   /* of the shell alone */
 enum { FSI__SH_SOLVED, FSI__SH_CONSTRAIN, FSI__SH_ASSEMBLE };
 /* status: of the solver. Returns FSI_OK and which stage is to be repeated in *again: FSI__SH_SOLVED: none;
    FSI__SH_CONSTRAIN: constrain and solve, as the matrix was made more definite; FSI__SH_ASSEMBLE: assemble, constrain
@@ -1483,7 +1482,8 @@ FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w)
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w)
+/* Solves for the direction of the shell alone. */
+static fsi_status fsi__sh_solve(fsi__sh_step *w)
 {
     fsi_system system = fsi_default_system();
     system.matrix = &w->m->total;
@@ -3260,33 +3260,21 @@ static void fsi__sh_copy_mesh(fsi__sh_obstacle *o)
 
 static fsi_status fsi__sh_check_obstacle(fsi__sh_impl *m, const char *fn, const fsi_shell_obstacle_desc *d)
 {
-    fsi__sm_range r[2];
-    fsi_context *c = m->context;
-    fsi_status status;
-    if (!d || d->cookie != FSI__COOKIE('o', fsi_shell_obstacle_desc))
-        return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0,
-                         "desc was not filled by fsi_shell_default_obstacle_desc of this version and precision");
-    if (!d->mesh || d->mesh->cookie == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
-    if (d->mesh->corners != m->model.dim)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->mesh->corners, "mesh has faces of %d corners in %dD",
-                         d->mesh->corners, m->model.dim);
-    r[0].name = "friction";
-    r[0].value = d->friction;
-    r[0].lo = 0;
-    r[0].hi = 10;
-    r[1].name = "clearance";
-    r[1].value = d->clearance;
-    r[1].lo = 0;
-    r[1].hi = 1e3;
-    status = fsi__sm_check_ranges(c, fn, r, 2, "", -1);
-    if (status != FSI_OK) return status;
-    return d->body ? fsi_body_check(c, d->body, 0) : FSI_OK;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_shell_obstacle_desc, friction, FSI__REAL, 0, 10, 0),
+        FSI__FIELD(fsi_shell_obstacle_desc, clearance, FSI__REAL, 0, 1e3, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, m->model.dim };
+    FSI__TRY(fsi__check_filled(m->context, fn, d, FSI__COOKIE('o', fsi_shell_obstacle_desc),
+        "fsi_shell_default_obstacle_desc"));
+    FSI__TRY(fsi__check_mesh(m->context, fn, d->mesh, m->model.dim, 0));
+    FSI__TRY(FSI__CHECK_TABLE(m->context, &at, d, rows));
+    return d->body ? fsi_body_check(m->context, d->body, 0) : FSI_OK;
 }
 
 /* Index of a COUPLED body among the unknowns; obstacles on one body have the same. */
 static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *body, int *index)
 {
-    fsi_status status;
     int i;
     *index = -1;
     if (!body || body->mode != FSI_BODY_COUPLED) return FSI_OK;
@@ -3294,8 +3282,7 @@ static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *b
         *index = i;
         return FSI_OK;
     }
-    status = fsi__room_in(m->context, &m->body, sizeof *m->body, m->bodies, &m->body_capacity, m->bodies + 1, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__room_in(m->context, &m->body, sizeof *m->body, m->bodies, &m->body_capacity, m->bodies + 1, fn));
     memset(&m->body[m->bodies], 0, sizeof *m->body);
     m->body[m->bodies].body = body;
     fsi__sh_from(body->pose.position, m->body[m->bodies].left_center);
@@ -3364,14 +3351,12 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     fsi_status status;
     int k;
     if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__sh_check_obstacle(m, fn, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sh_check_obstacle(m, fn, desc));
 
     /* The first free id. */
     for (k = 0; k < m->obstacles && m->obstacle[k].used; k++) {}
-    status = fsi__room_in(m->context, &m->obstacle, sizeof *m->obstacle, m->obstacles, &m->obstacle_capacity, k + 1,
-        fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__room_in(m->context, &m->obstacle, sizeof *m->obstacle, m->obstacles, &m->obstacle_capacity, k + 1,
+        fn));
     if (k == m->obstacles) m->obstacles++;
 
     /* Add it; nothing may intersect. */
@@ -3477,7 +3462,6 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
 {
     const char *fn = "fsi_shell_attach";
     fsi__sh_impl *m = fsi__sh_of(s);
-    fsi_status status;
     int i;
     if (!m) return FSI_ERROR_COOKIE;
 
@@ -3494,9 +3478,8 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
     /* Its attachment, old or new. */
     i = fsi__sh_find_attachment(m, vertex);
     if (i < 0) {
-        status = fsi__room_in(m->context, &m->attachment, sizeof *m->attachment, m->attachments,
-            &m->attachment_capacity, m->attachments + 1, fn);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__room_in(m->context, &m->attachment, sizeof *m->attachment, m->attachments,
+            &m->attachment_capacity, m->attachments + 1, fn));
         i = m->attachments++;
         m->attachment[i].was_pinned = s->pinned[vertex];
     }
@@ -3536,26 +3519,22 @@ FSI_API fsi_shell_spring_desc fsi_shell_default_spring_desc(void)
 static fsi_status fsi__sh_check_spring(const fsi_shell *s, const char *fn, const fsi_shell_spring_desc *d)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
-    fsi__sm_range r[6];
-    if (!d || d->cookie != FSI__COOKIE('p', fsi_shell_spring_desc))
-        return fsi__fail(m->context, FSI_ERROR_COOKIE, fn, -1, 0,
-                         "desc was not filled by fsi_shell_default_spring_desc of this version and precision");
-    if (d->vertex < 0 || d->vertex >= s->vertex_count)
-        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->vertex, "vertex is %d of %d", d->vertex,
-                         s->vertex_count);
-    if (d->other >= s->vertex_count || d->other == d->vertex)
-        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->other, "other is %d", d->other);
-    if (d->other < 0 && d->obstacle >= 0 && !fsi__sh_obstacle_of(m, fn, d->obstacle)) return FSI_ERROR_ARGUMENT;
-#define FSI__SH_RANGE(i, field, low, high)                                                                             \
-    (r[i].name = #field, r[i].value = d->field, r[i].lo = (low), r[i].hi = (high))
-    FSI__SH_RANGE(0, stiffness, 1e-12, 1e15);
-    FSI__SH_RANGE(1, rest_length, 0, 1e9);
-    FSI__SH_RANGE(2, damping, 0, 1e15);
-    FSI__SH_RANGE(3, anchor.x, -1e12, 1e12);
-    FSI__SH_RANGE(4, anchor.y, -1e12, 1e12);
-    FSI__SH_RANGE(5, anchor.z, -1e12, 1e12);
-#undef FSI__SH_RANGE
-    return fsi__sm_check_ranges(m->context, fn, r, 6, "", -1);
+    const double last = s->vertex_count - 1;
+    const fsi__field rows[] = {
+        FSI__FIELD(fsi_shell_spring_desc, vertex, FSI__INT, 0, last, 0),
+        FSI__FIELD(fsi_shell_spring_desc, other, FSI__INT, -FSI__HUGE, last, 0),
+        FSI__FIELD(fsi_shell_spring_desc, stiffness, FSI__REAL, 1e-12, 1e15, 0),
+        FSI__FIELD(fsi_shell_spring_desc, rest_length, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_shell_spring_desc, damping, FSI__REAL, 0, 1e15, 0),
+        FSI__FIELD(fsi_shell_spring_desc, anchor, FSI__VEC3, 0, 1e12, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    FSI__TRY(fsi__check_filled(m->context, fn, d, FSI__COOKIE('p', fsi_shell_spring_desc),
+        "fsi_shell_default_spring_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(m->context, &at, d, rows));
+    if (d->other == d->vertex)
+        return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->other, "desc.other is desc.vertex, %d", d->other);
+    return d->other >= 0 || d->obstacle < 0 || fsi__sh_obstacle_of(m, fn, d->obstacle) ? FSI_OK : FSI_ERROR_ARGUMENT;
 }
 
 static void fsi__sh_tie(fsi__sh_impl *m, fsi__sh_spring *s, const fsi_shell_spring_desc *d)
@@ -3574,13 +3553,11 @@ FSI_API fsi_status fsi_shell_add_spring(fsi_shell *s, const fsi_shell_spring_des
     fsi_status status;
     int k;
     if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__sh_check_spring(s, fn, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sh_check_spring(s, fn, desc));
 
     /* The first free id; a new row adds a point, its anchor. */
     for (k = 0; k < m->springs && m->spring[k].used; k++) {}
-    status = fsi__room_in(m->context, &m->spring, sizeof *m->spring, m->springs, &m->spring_capacity, k + 1, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__room_in(m->context, &m->spring, sizeof *m->spring, m->springs, &m->spring_capacity, k + 1, fn));
     if (k == m->springs) {
         m->springs++;
         m->spring[k].used = 0;
@@ -3608,12 +3585,10 @@ FSI_API fsi_status fsi_shell_set_spring(fsi_shell *s, int id, const fsi_shell_sp
     const char *fn = "fsi_shell_set_spring";
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__sh_spring *p;
-    fsi_status status;
     if (!m) return FSI_ERROR_COOKIE;
     p = fsi__sh_spring_of(m, fn, id);
     if (!p) return FSI_ERROR_ARGUMENT;
-    status = fsi__sh_check_spring(s, fn, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sh_check_spring(s, fn, desc));
     fsi__sh_tie(m, p, desc);
     fsi__sh_fill_points(m);
     return FSI_OK;
@@ -3653,13 +3628,10 @@ FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi_shell_desc d;
-    fsi_status status;
     if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__check_filled(m->context, "fsi_shell_set_desc", desc, FSI__COOKIE('d', fsi_shell_desc),
-                               "fsi_shell_default_desc");
-    if (status != FSI_OK) return status;
-    status = fsi__sm_check_settings(m->context, "fsi_shell_set_desc", desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__check_filled(m->context, "fsi_shell_set_desc", desc, FSI__COOKIE('d', fsi_shell_desc),
+                               "fsi_shell_default_desc"));
+    FSI__TRY(fsi__sm_check_settings(m->context, "fsi_shell_set_desc", desc));
 
     /* The fields that may change. */
     d = m->settings;
@@ -4412,8 +4384,7 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('d', fsi_shell_desc) || !fsi__is_context(desc->context))
         return FSI_ERROR_COOKIE;
-    status = fsi__sm_check_desc(desc->context, fn, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sm_check_desc(desc->context, fn, desc));
 
     /* Memory. */
     s = (fsi_shell *)fsi__alloc(desc->context, 1, sizeof *s);

@@ -219,9 +219,6 @@ typedef struct fsi__sm_maker {
     fsi__arena temporary;
 } fsi__sm_maker;
 
-/* A number that must be finite and in [lo, hi]. */
-typedef struct fsi__sm_range { const char *name; fsi_real value; double lo, hi; } fsi__sm_range;
-
 enum { FSI__SM_VALUE, FSI__SM_GRADIENT, FSI__SM_HESSIAN }; /* each with those before it */
 
 /* The energies of all elements at q [J]. */
@@ -240,10 +237,7 @@ typedef struct fsi__sm_pass {
     double *energy, *vector, *value; /* results: elements; gradients at 3 * start; Hessians at value_at */
 } fsi__sm_pass;
 
-/* The first number that is not finite or outside its range. of: prefix of its name; index: of the error. */
-FSI_API fsi_status fsi__sm_check_ranges(fsi_context *c, const char *fn, const fsi__sm_range *r, int count,
-                                        const char *of, int index);
-/* The settings that may change after create. */
+/* dim, and the settings that may change after create. */
 FSI_API fsi_status fsi__sm_check_settings(fsi_context *c, const char *fn, const fsi_shell_desc *d);
 FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_shell_desc *d); /* all of it */
 /* Finite, below 1e12, in the plane where dim is 2. x: may be NULL. */
@@ -399,60 +393,37 @@ static fsi__sm_moduli fsi__sm_moduli_of(const fsi_shell_material *m)
 }
 
 
-/* The first number that is not finite or outside [lo, hi]. */
-FSI_API fsi_status fsi__sm_check_ranges(fsi_context *c, const char *fn, const fsi__sm_range *r, int count,
-                                       const char *of, int index)
-{
-    int k;
-    for (k = 0; k < count; k++) {
-        const double v = (double)r[k].value;
-        if (!fsi_is_finite(v)) return fsi__fail(c, FSI_ERROR_NAN, fn, index, v, "%s%s is not finite", of, r[k].name);
-        if (v < r[k].lo || v > r[k].hi)
-            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, v, "%s%s is %g, must be %g to %g", of, r[k].name, v,
-                             r[k].lo, r[k].hi);
-    }
-    return FSI_OK;
-}
-
 static fsi_status fsi__sm_check_material(fsi_context *c, const char *fn, const fsi_shell_material *m, int index)
 {
-    fsi__sm_range r[16];
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_shell_material, density, FSI__REAL, 1e-12, 1e20, 0),
+        FSI__FIELD(fsi_shell_material, thickness, FSI__REAL, 1e-9, 1e3, 0),
+        FSI__FIELD(fsi_shell_material, radius, FSI__REAL, 1e-9, 1e3, 0),
+        FSI__FIELD(fsi_shell_material, radius_across, FSI__REAL, 0, 1e3, 0),
+        FSI__FIELD(fsi_shell_material, young, FSI__REAL, 1e-12, 1e20, 0),
+        FSI__FIELD(fsi_shell_material, young_weft, FSI__REAL, 0, 1e20, 0),
+        FSI__FIELD(fsi_shell_material, poisson, FSI__REAL, -0.999, 0.5, 0),
+        FSI__FIELD(fsi_shell_material, shear, FSI__REAL, 0, 1e20, 0),
+        FSI__FIELD(fsi_shell_material, bend, FSI__REAL, -1, 1e20, 0),
+        FSI__FIELD(fsi_shell_material, bend_weft, FSI__REAL, -1, 1e20, 0),
+        FSI__FIELD(fsi_shell_material, bend_shear, FSI__REAL, -1, 1e20, 0),
+        FSI__FIELD(fsi_shell_material, damping_mass, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_shell_material, damping_stiffness, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_shell_material, clearance, FSI__REAL, 0, 1e3, 0),
+        FSI__FIELD(fsi_shell_material, membrane, FSI__INT, 0, FSI_SHELL_NEO_HOOKEAN, 0),
+        FSI__FIELD(fsi_shell_material, bending, FSI__INT, 0, FSI_SHELL_SHAPE_OPERATOR, 0)
+    };
     char of[40];
-    int n = 0;
-    fsi_status status;
-
-    /* The range of each field. */
-#define FSI__SM_RANGE(field, low, high)                                                                                \
-    (r[n].name = #field, r[n].value = m->field, r[n].lo = (low), r[n].hi = (high), n++)
-    FSI__SM_RANGE(density, 1e-12, 1e20);
-    FSI__SM_RANGE(thickness, 1e-9, 1e3);
-    FSI__SM_RANGE(radius, 1e-9, 1e3);
-    FSI__SM_RANGE(radius_across, 0, 1e3);
-    FSI__SM_RANGE(young, 1e-12, 1e20);
-    FSI__SM_RANGE(young_weft, 0, 1e20);
-    FSI__SM_RANGE(poisson, -0.999, 0.5);
-    FSI__SM_RANGE(shear, 0, 1e20);
-    FSI__SM_RANGE(bend, -1, 1e20);
-    FSI__SM_RANGE(bend_weft, -1, 1e20);
-    FSI__SM_RANGE(bend_shear, -1, 1e20);
-    FSI__SM_RANGE(damping_mass, 0, 1e9);
-    FSI__SM_RANGE(damping_stiffness, 0, 1e9);
-    FSI__SM_RANGE(clearance, 0, 1e3);
-#undef FSI__SM_RANGE
+    const fsi__where at = fsi__where_of(fn, "material", index, of);
 
     /* Cookie and ranges. */
-    snprintf(of, sizeof of, "material %d: ", index);
     if (m->cookie != FSI__COOKIE('m', fsi_shell_material))
         return fsi__fail(c, FSI_ERROR_COOKIE, fn, index, 0,
                          "material %d was not filled by fsi_shell_default_material of this version and precision",
                          index);
-    status = fsi__sm_check_ranges(c, fn, r, n, of, index);
-    if (status != FSI_OK) return status;
+    FSI__TRY(FSI__CHECK_TABLE(c, &at, m, rows));
 
     /* Combinations of fields. */
-    if ((unsigned)m->membrane > FSI_SHELL_NEO_HOOKEAN || (unsigned)m->bending > FSI_SHELL_SHAPE_OPERATOR)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, m->membrane, "material %d: no such membrane or bending",
-                         index);
     if (m->young_weft > 0 && (double)m->poisson * (double)m->poisson * (double)m->young_weft >= (double)m->young)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, (double)m->poisson,
                          "material %d: poisson^2 young_weft must be below young", index);
@@ -463,46 +434,29 @@ static fsi_status fsi__sm_check_material(fsi_context *c, const char *fn, const f
     return FSI_OK;
 }
 
-/* The settings that may change after create; create checks the arrays. */
 FSI_API fsi_status fsi__sm_check_settings(fsi_context *c, const char *fn, const fsi_shell_desc *d)
 {
-    fsi__sm_range r[12];
-    int n = 0;
-    fsi_status status;
-
-    /* The range of each field. */
-#define FSI__SM_RANGE(field, low, high)                                                                                \
-    (r[n].name = #field, r[n].value = (fsi_real)d->field, r[n].lo = (low), r[n].hi = (high), n++)
-    FSI__SM_RANGE(gravity.x, -1e9, 1e9);
-    FSI__SM_RANGE(gravity.y, -1e9, 1e9);
-    FSI__SM_RANGE(gravity.z, -1e9, 1e9);
-    FSI__SM_RANGE(tolerance, 1e-12, 1);
-    FSI__SM_RANGE(contact_range, 0, 1e6);
-    FSI__SM_RANGE(friction, 0, 10);
-    FSI__SM_RANGE(friction_speed, 1e-9, 1e6);
-    FSI__SM_RANGE(wind.x, -1e6, 1e6);
-    FSI__SM_RANGE(wind.y, -1e6, 1e6);
-    FSI__SM_RANGE(wind.z, -1e6, 1e6);
-    FSI__SM_RANGE(air_density, 0, 1e6);
-    FSI__SM_RANGE(drag, 0, 10);
-#undef FSI__SM_RANGE
-
-    /* Ranges, then counts. */
-    status = fsi__sm_check_ranges(c, fn, r, n, "", -1);
-    if (status != FSI_OK) return status;
-    if ((unsigned)d->integrator > FSI_SHELL_BDF2)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->integrator, "integrator is %d", (int)d->integrator);
-    if (d->substeps < 1 || d->substeps > 1000)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->substeps, "substeps is %d, must be 1 to 1000", d->substeps);
-    if (d->max_newton < 1)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->max_newton, "max_newton is %d, must be positive",
-                         d->max_newton);
-    if (d->friction_iterations < 1 || d->friction_iterations > 20)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->friction_iterations,
-                         "friction_iterations is %d, must be 1 to 20", d->friction_iterations);
-    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0))
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "gravity.z is not 0 in 2D");
-    return FSI_OK;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_shell_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_shell_desc, gravity.x, FSI__REAL, -1e9, 1e9, 0),
+        FSI__FIELD(fsi_shell_desc, gravity.y, FSI__REAL, -1e9, 1e9, 0),
+        FSI__FIELD(fsi_shell_desc, gravity.z, FSI__REAL, -1e9, 1e9, 0), FSI__FINITE(fsi_shell_desc, gravity),
+        FSI__FIELD(fsi_shell_desc, tolerance, FSI__REAL, 1e-12, 1, 0),
+        FSI__FIELD(fsi_shell_desc, contact_range, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_shell_desc, friction, FSI__REAL, 0, 10, 0),
+        FSI__FIELD(fsi_shell_desc, friction_speed, FSI__REAL, 1e-9, 1e6, 0),
+        FSI__FIELD(fsi_shell_desc, wind.x, FSI__REAL, -1e6, 1e6, 0),
+        FSI__FIELD(fsi_shell_desc, wind.y, FSI__REAL, -1e6, 1e6, 0),
+        FSI__FIELD(fsi_shell_desc, wind.z, FSI__REAL, -1e6, 1e6, 0),
+        FSI__FIELD(fsi_shell_desc, air_density, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_shell_desc, drag, FSI__REAL, 0, 10, 0),
+        FSI__FIELD(fsi_shell_desc, integrator, FSI__INT, 0, FSI_SHELL_BDF2, 0),
+        FSI__FIELD(fsi_shell_desc, substeps, FSI__INT, 1, 1000, 0),
+        FSI__FIELD(fsi_shell_desc, max_newton, FSI__INT, 1, FSI__HUGE, 0),
+        FSI__FIELD(fsi_shell_desc, friction_iterations, FSI__INT, 1, 20, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, d->dim };
+    return FSI__CHECK_TABLE(c, &at, d, rows);
 }
 
 /* ---- >>sides and rods of a scene --------------------------------------------------------------------------------- */
@@ -1151,64 +1105,55 @@ static fsi_status fsi__sm_check_owners(fsi_context *c, const char *fn, const int
 
 static fsi_status fsi__sm_check_creases(fsi_context *c, const char *fn, const fsi_shell_desc *d)
 {
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_shell_crease, angle, FSI__REAL, -3.1415, 3.1415, FSI__ABOVE | FSI__BELOW),
+        FSI__FIELD(fsi_shell_crease, stiffness, FSI__REAL, 0, FSI__HUGE, 0)
+    };
+    char of[40];
     int i;
     if (d->crease_count < 0 || (d->crease_count > 0 && !d->creases))
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->crease_count, "crease_count is %d", d->crease_count);
     for (i = 0; i < d->crease_count; i++) {
-        const fsi_shell_crease *r = &d->creases[i];
-        if (!fsi_is_finite((double)r->angle) || !fsi_is_finite((double)r->stiffness))
-            return fsi__fail(c, FSI_ERROR_NAN, fn, i, 0, "crease %d is not finite", i);
-        if (!(fabs((double)r->angle) < 3.1415) || r->stiffness < 0)
-            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)r->angle, "crease %d: angle %g, stiffness %g", i,
-                             (double)r->angle, (double)r->stiffness);
+        const fsi__where at = fsi__where_of(fn, "crease", i, of);
+        FSI__TRY(FSI__CHECK_TABLE(c, &at, &d->creases[i], rows));
     }
     return FSI_OK;
 }
 
 FSI_API fsi_status fsi__sm_check_desc(fsi_context *c, const char *fn, const fsi_shell_desc *d)
 {
-    fsi_status status;
     int i;
 
     /* Settings and counts. */
-    if (d->dim != 2 && d->dim != 3)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->dim, "dim is %d, must be 2 or 3", d->dim);
-    status = fsi__sm_check_settings(c, fn, d);
-    if (status != FSI_OK) return status;
+    if (d->dim == 2 && d->triangle_count > 0)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->triangle_count, "there are no triangles in 2D");
+    FSI__TRY(fsi__sm_check_settings(c, fn, d));
     if (d->vertex_count < 1 || d->vertex_count > 100000000 || !d->vertices)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->vertex_count, "vertex_count is %d, or vertices is NULL",
                          d->vertex_count);
-    if (d->dim == 2 && d->triangle_count > 0)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->triangle_count, "there are no triangles in 2D");
     if (d->material_count < 0 || (d->material_count > 0 && !d->materials))
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->material_count, "material_count is %d, or materials is NULL",
                          d->material_count);
 
     /* Materials and arrays. */
-    for (i = 0; i < d->material_count && status == FSI_OK; i++)
-        status = fsi__sm_check_material(c, fn, &d->materials[i], i);
-    if (status == FSI_OK) status = fsi__sm_check_vectors(c, fn, d->vertices, d->vertex_count, "vertex", d->dim);
-    if (status == FSI_OK) status = fsi__sm_check_vectors(c, fn, d->rest, d->vertex_count, "rest position", d->dim);
-    if (status == FSI_OK) status = fsi__sm_check_vectors(c, fn, d->warp, d->triangle_count, "warp", 3);
-    if (status == FSI_OK)
-        status = fsi__sm_check_vectors(c, fn, d->segment_director, d->segment_count, "segment_director", 3);
-    if (status == FSI_OK)
-        status = fsi__sm_check_indices(c, fn, d->triangles, d->triangle_count, 3, "triangle", d->vertex_count);
-    if (status == FSI_OK)
-        status = fsi__sm_check_indices(c, fn, d->segments, d->segment_count, 2, "segment", d->vertex_count);
-    if (status == FSI_OK) status = fsi__sm_check_indices(c, fn, d->joints, d->joint_count, 3, "joint", d->vertex_count);
-    if (status == FSI_OK)
-        status = fsi__sm_check_owners(c, fn, d->triangle_material, d->triangle_count, d->material_count, "triangle");
-    if (status == FSI_OK)
-        status = fsi__sm_check_owners(c, fn, d->segment_material, d->segment_count, d->material_count, "segment");
-    if (status == FSI_OK) status = fsi__sm_check_creases(c, fn, d);
+    for (i = 0; i < d->material_count; i++) FSI__TRY(fsi__sm_check_material(c, fn, &d->materials[i], i));
+    FSI__TRY(fsi__sm_check_vectors(c, fn, d->vertices, d->vertex_count, "vertex", d->dim));
+    FSI__TRY(fsi__sm_check_vectors(c, fn, d->rest, d->vertex_count, "rest position", d->dim));
+    FSI__TRY(fsi__sm_check_vectors(c, fn, d->warp, d->triangle_count, "warp", 3));
+    FSI__TRY(fsi__sm_check_vectors(c, fn, d->segment_director, d->segment_count, "segment_director", 3));
+    FSI__TRY(fsi__sm_check_indices(c, fn, d->triangles, d->triangle_count, 3, "triangle", d->vertex_count));
+    FSI__TRY(fsi__sm_check_indices(c, fn, d->segments, d->segment_count, 2, "segment", d->vertex_count));
+    FSI__TRY(fsi__sm_check_indices(c, fn, d->joints, d->joint_count, 3, "joint", d->vertex_count));
+    FSI__TRY(fsi__sm_check_owners(c, fn, d->triangle_material, d->triangle_count, d->material_count, "triangle"));
+    FSI__TRY(fsi__sm_check_owners(c, fn, d->segment_material, d->segment_count, d->material_count, "segment"));
+    FSI__TRY(fsi__sm_check_creases(c, fn, d));
 
     /* Added masses. */
-    for (i = 0; d->vertex_mass && i < d->vertex_count && status == FSI_OK; i++)
+    for (i = 0; d->vertex_mass && i < d->vertex_count; i++)
         if (!(d->vertex_mass[i] >= 0) || !fsi_is_finite((double)d->vertex_mass[i]))
-            status = fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)d->vertex_mass[i],
-                               "vertex_mass of vertex %d is %g", i, (double)d->vertex_mass[i]);
-    return status;
+            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)d->vertex_mass[i], "vertex_mass of vertex %d is %g",
+                i, (double)d->vertex_mass[i]);
+    return FSI_OK;
 }
 
 /* Arrays whose sizes follow from the desc; those that depend on count_elements come later (lay_counted). */

@@ -244,28 +244,6 @@ FSI_API fsi_vec3 fsi__emitter_site(const fsi__emitter *e, fsi_vec3 o, size_t c)
     return fsi_v3_madd(o, (fsi_real)((double)(row / (size_t)e->n[1]) * e->pitch[2]), e->axis[2]);
 }
 
-/* Axes of the lattice: the last along the flow, the first along `side`, or where there is none along the coordinate
-   axis that is farthest from the flow. */
-static fsi_status fsi__emitter_make_axes(const fsi__sources *s, const char *fn, fsi__emitter *e)
-{
-    fsi_vec3 flow = e->desc.direction, side = e->desc.side;
-    const fsi_vec3 size = fsi_v3(fsi_abs(flow.x), fsi_abs(flow.y), fsi_abs(flow.z));
-    if (s->dim == 2) side = fsi_v3(-flow.y, flow.x, 0);
-    else if (e->desc.shape != FSI_EMITTER_BOX || !(fsi_v3_norm2(side) > 0)) {
-        side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0) : size.y <= size.z ? fsi_v3(0, 1, 0)
-            : fsi_v3(0, 0, 1);
-    }
-    side = fsi_v3_unit(side);
-    side = fsi_v3_madd(side, -fsi_v3_dot(side, flow), flow);
-    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
-            "desc.side is parallel to the direction, or too long");
-    e->axis[0] = fsi_v3_unit(side);
-    e->axis[1] = s->dim == 2 ? fsi_v3(0, 0, 1) : fsi_v3_cross(flow, e->axis[0]);
-    e->axis[2] = flow;
-    return FSI_OK;
-}
-
 /* n points `pitch` apart along axis k, the middle at the centre. */
 static void fsi__emitter_center_lattice(fsi__emitter *e, int k, int n, double pitch)
 {
@@ -422,7 +400,8 @@ static fsi_status fsi__sources_plan(const fsi__sources *s, const char *fn, fsi__
         if (d->shape == FSI_EMITTER_DISC) d->half_width = d->radius;
         if (d->shape == FSI_EMITTER_DISC) d->shape = FSI_EMITTER_BOX;
     }
-    FSI__TRY(fsi__emitter_make_axes(s, fn, e));
+    FSI__TRY(fsi__inlet_axes(s->context, fn, s->dim, d->direction,
+        d->shape == FSI_EMITTER_BOX ? d->side : fsi_v3(0, 0, 0), e->axis));
     if (d->shape == FSI_EMITTER_MESH) fsi__emitter_plan_mesh(s, e);
     else if (d->shape == FSI_EMITTER_DISC) fsi__emitter_plan_disc(s, e);
     else fsi__emitter_plan_box(s, e);
@@ -559,14 +538,11 @@ static fsi_status fsi__sources_check_sink(const fsi__sources *s, const char *fn,
         FSI__FIELD(fsi_sink_desc, thickness, FSI__REAL, 1e-30, 1e30, 0)
     };
     const fsi__where at = { fn, "desc.", -1, s->dim };
-    const fsi_box3 *b;
     FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('k', fsi_sink_desc), "fsi_sink_default_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     if (d->shape == FSI_SINK_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->dim, 1);
     if (d->shape != FSI_SINK_BOX) return fsi__check_rows(s->context, &at, d, size, d->shape == FSI_SINK_DISC ? 3 : 2);
-    b = &d->box;
-    if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
+    return fsi__check_box(s->context, fn, s->dim, &d->box);
 }
 
 FSI_API fsi_status fsi__sources_add_sink(fsi__sources *s, const char *fn, const fsi_sink_desc *desc, int *id)

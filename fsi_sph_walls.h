@@ -191,14 +191,6 @@ FSI_API void fsi__sph_make_contacts(const fsi__sph_scene *scene, const fsi__sph_
 FSI_API fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio);
 /* Fraction of the kernel behind a plane at distance delta H >= 0 (sph.md 4.1, 4.3), and its slope -d/ddelta. */
 FSI_API double fsi__sph_plane(int dim, double delta, double *slope);
-/* Contribution of a face at x. */
-FSI_API fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 x, fsi_real inv_support);
-/* The paper's formula (12) for that, with its units corrected (sph.md 4.1, 4.5): Wbar at the closest point times the
-   cap's solid angle. Wbar(q) = int_q^1 W s^2 ds in 3D, int_q^1 W s ds in 2D; the cap is 2 pi (1 - delta), in 2D 2 acos
-   delta. */
-FSI_API double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, double support, const fsi__sph_face *f);
-/* Adds a face with normal n; side is that of x, +1 or -1. */
-FSI_API void fsi__sph_add_face(fsi__sph_integral *sum, fsi__sph_face f, fsi_vec3 n, double side);
 
 FSI__STRICT_FN_BEGIN
 FSI_FN double fsi__sph_dot3(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
@@ -470,7 +462,8 @@ static void fsi__sph_segment(const fsi_vec3 *corner, fsi__sph_face *out)
     out->area = m[1][0];
 }
 
-FSI_API fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 x, fsi_real inv_support)
+/* Contribution of a face at x. */
+static fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 x, fsi_real inv_support)
 {
     const fsi_vec3 n = mesh->face_normals[face];
     fsi__sph_face out = { 0, 0, 0, 0 };
@@ -488,7 +481,10 @@ FSI_API fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 
     return out;
 }
 
-FSI_API double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, double support, const fsi__sph_face *f)
+/* The paper's formula (12) for that, with its units corrected (sph.md 4.1, 4.5): Wbar at the closest point times the
+   cap's solid angle. Wbar(q) = int_q^1 W s^2 ds in 3D, int_q^1 W s ds in 2D; the cap is 2 pi (1 - delta), in 2D 2 acos
+   delta. */
+static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, double support, const fsi__sph_face *f)
 {
     const double q = (double)fsi_mesh_closest_on_face(mesh, face, x).t / support, q3 = q * q * q,
         d2 = f->delta * f->delta;
@@ -503,7 +499,8 @@ FSI_API double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, dou
     return side * wbar * cosine * f->area / (2 * sqrt(1 - d2)) * 2 * fsi_atan2(sqrt(1 - d2), f->delta);
 }
 
-FSI_API void fsi__sph_add_face(fsi__sph_integral *sum, fsi__sph_face f, fsi_vec3 n, double side)
+/* Adds a face with normal n; side is that of x, +1 or -1. */
+static void fsi__sph_add_face(fsi__sph_integral *sum, fsi__sph_face f, fsi_vec3 n, double side)
 {
     double delta = f.delta > 0.05 ? f.delta : 0.05;
     sum->lambda += side * f.L;

@@ -45,89 +45,120 @@ static void *need(size_t count, size_t size)
     return p;
 }
 
-/* A box of n^3 cells with walls; velocity smooth, divergent, and rough; to 1e-6. two: air is solved too, 1000 times
-   lighter. */
-static void bench(const char *name, int n, int drops, int two, int rounds)
-{
-    fsi_context c = fsi_default_context();
-    fsi_grid_desc d = fsi_grid_default_desc();
-    fsi_pressure_desc e = fsi_pressure_default_desc();
-    fsi_pressure_flow f = fsi_pressure_default_flow();
+/* A box of n^3 cells with walls. */
+typedef struct box {
+    fsi_context context;
     fsi_grid *g;
     fsi_field *u[3], *beta[3], *phi, *p;
     fsi_pressure *s;
-    fsi_real *keep[3];
-    unsigned char *wanted, *cell;
-    double setup[9], all[9], floor_seconds, bytes;
-    size_t places, size, k;
-    int a, t, b;
-    c.now = bench_seconds;
-    d.context = e.context = &c;
+    fsi_real *keep[3]; /* the velocity before */
+    unsigned char *cell;
+    size_t size;       /* entries */
+} box;
+
+static void box_open(box *w, int n)
+{
+    fsi_grid_desc d = fsi_grid_default_desc();
+    fsi_pressure_desc e = fsi_pressure_default_desc();
+    unsigned char *wanted;
+    size_t places;
+    int a;
+    w->context = fsi_default_context();
+    w->context.now = bench_seconds;
+    d.context = e.context = &w->context;
     d.n[0] = d.n[1] = d.n[2] = n;
     d.dx = (fsi_real)(1.0 / n);
     e.tolerance = 1e-6;
-    if (fsi_grid_create(&g, &d) != FSI_OK || fsi_pressure_create(&s, &e) != FSI_OK) exit(1);
-    places = (size_t)g->blocks[0] * (size_t)g->blocks[1] * (size_t)g->blocks[2];
+    if (fsi_grid_create(&w->g, &d) != FSI_OK || fsi_pressure_create(&w->s, &e) != FSI_OK) exit(1);
+    places = (size_t)w->g->blocks[0] * (size_t)w->g->blocks[1] * (size_t)w->g->blocks[2];
     wanted = (unsigned char *)need(places, 1);
     memset(wanted, 1, places);
-    if (fsi_grid_set_blocks(g, wanted) != FSI_OK) exit(1);
-    size = (size_t)g->block_count * (size_t)g->block_cells;
-    cell = (unsigned char *)need(size, 1);
-    fsi_grid_add_field(g, FSI_CELLS, 1, &phi);
-    fsi_grid_add_field(g, FSI_CELLS, 0, &p);
+    if (fsi_grid_set_blocks(w->g, wanted) != FSI_OK) exit(1);
+    free(wanted);
+    w->size = (size_t)w->g->block_count * (size_t)w->g->block_cells;
+    w->cell = (unsigned char *)need(w->size, 1);
+    fsi_grid_add_field(w->g, FSI_CELLS, 1, &w->phi);
+    fsi_grid_add_field(w->g, FSI_CELLS, 0, &w->p);
     for (a = 0; a < 3; a++) {
-        fsi_grid_add_field(g, (fsi_grid_place)(FSI_FACES_X + a), 0, u + a);
-        fsi_grid_add_field(g, (fsi_grid_place)(FSI_FACES_X + a), 1, beta + a);
-        keep[a] = (fsi_real *)need(size, sizeof(fsi_real));
+        fsi_grid_add_field(w->g, (fsi_grid_place)(FSI_FACES_X + a), 0, w->u + a);
+        fsi_grid_add_field(w->g, (fsi_grid_place)(FSI_FACES_X + a), 1, w->beta + a);
+        w->keep[a] = (fsi_real *)need(w->size, sizeof(fsi_real));
     }
-    for (b = 0; b < g->block_count; b++)
-        for (k = 0; k < 512; k++) {
-            const size_t at = (size_t)b * 512 + k;
-            int q[3];
-            fsi_grid_corner(g, b, q);
-            q[0] += (int)(k & 7), q[1] += (int)(k >> 3 & 7), q[2] += (int)(k >> 6);
-            phi->value[at] = (fsi_real)shape(fsi_grid_position(g, FSI_CELLS, q[0], q[1], q[2]), drops);
-            cell[at] = q[0] < n && q[1] < n && q[2] < n && (two || phi->value[at] < 0) ? FSI_CELL_LIQUID : FSI_CELL_AIR;
-            for (a = 0; a < 3; a++) {
-                const fsi_vec3 x = fsi_grid_position(g, (fsi_grid_place)(FSI_FACES_X + a), q[0], q[1], q[2]);
-                const double v = shape(x, drops) * n + 0.5, air = v < 0 ? 0 : (v > 1 ? 1 : v);
-                beta[a]->value[at] = (fsi_real)(1 / (1000 * (1 - air) + air));
-                keep[a][at] =
-                    (fsi_real)(q[a] == 0 || q[a] == n
-                                   ? 0
-                                   : fsi_sin(3 * (double)x.x + a) * fsi_cos(2 * (double)x.y) + 0.2 * random_number());
-            }
+}
+
+static void box_close(box *w)
+{
+    int a;
+    fsi_pressure_destroy(w->s);
+    fsi_grid_destroy(w->g);
+    for (a = 0; a < 3; a++) free(w->keep[a]);
+    free(w->cell);
+}
+
+/* Velocity smooth, divergent, and rough. */
+static void box_fill(box *w, int drops, int two)
+{
+    const int n = w->g->n[0];
+    size_t at;
+    int a;
+    for (at = 0; at < w->size; at++) {
+        const int k = (int)(at % 512);
+        int q[3];
+        fsi_grid_corner(w->g, (int)(at / 512), q);
+        q[0] += k & 7, q[1] += k >> 3 & 7, q[2] += k >> 6;
+        w->phi->value[at] = (fsi_real)shape(fsi_grid_position(w->g, FSI_CELLS, q[0], q[1], q[2]), drops);
+        w->cell[at] =
+            q[0] < n && q[1] < n && q[2] < n && (two || w->phi->value[at] < 0) ? FSI_CELL_LIQUID : FSI_CELL_AIR;
+        for (a = 0; a < 3; a++) {
+            const fsi_vec3 x = fsi_grid_position(w->g, (fsi_grid_place)(FSI_FACES_X + a), q[0], q[1], q[2]);
+            const double v = shape(x, drops) * n + 0.5, air = v < 0 ? 0 : (v > 1 ? 1 : v);
+            const double speed = fsi_sin(3 * (double)x.x + a) * fsi_cos(2 * (double)x.y);
+            w->beta[a]->value[at] = (fsi_real)(1 / (1000 * (1 - air) + air));
+            w->keep[a][at] = (fsi_real)(q[a] == 0 || q[a] == n ? 0 : speed + 0.2 * random_number());
         }
-    for (a = 0; a < 3; a++) {
-        f.u[a] = u[a];
-        f.inverse_density[a] = two ? beta[a] : NULL;
     }
-    f.cell = cell;
-    f.phi = two ? NULL : phi;
-    f.pressure = p;
+}
+
+static void report(const char *name, const box *w, int two, double setup, double all)
+{
+    /* a cell and iteration: 4 sweeps, residual and transfers in float, on all levels 8/7 of that, and 13 doubles of the
+       conjugate gradients; seven coefficients for each of these where the density is not the least (43 %) */
+    const double bytes = (4 * 16 + 12 + 16) * 8.0 / 7 + 13 * 8 + (two ? 0.43 * 28 * (5 * 8.0 / 7 + 1) : 0);
+    const double floor_seconds = bytes * (double)w->s->stats.unknowns * w->s->stats.iters / stream;
+    printf("%-10s %3d^3 %8lld unknowns %2d iterations, largest residual %.1e, %5.1f MB: set-up %6.1f ms, all %7.1f ms, "
+           "floor of the iterations %6.1f ms (x %.1f)\n",
+           name, w->g->n[0], w->s->stats.unknowns, w->s->stats.iters, w->s->stats.residual,
+           (double)w->s->stats.bytes * 1e-6, 1e3 * setup, 1e3 * all, 1e3 * floor_seconds,
+           (all - setup) / floor_seconds);
+}
+
+/* Projects to 1e-6. two: air is solved too, 1000 times lighter. */
+static void bench(const char *name, int n, int drops, int two, int rounds)
+{
+    fsi_pressure_flow f = fsi_pressure_default_flow();
+    double setup[9], all[9];
+    int a, t;
+    box w;
+    box_open(&w, n);
+    box_fill(&w, drops, two);
+    for (a = 0; a < 3; a++) {
+        f.u[a] = w.u[a];
+        f.inverse_density[a] = two ? w.beta[a] : NULL;
+    }
+    f.cell = w.cell;
+    f.phi = two ? NULL : w.phi;
+    f.pressure = w.p;
     f.dt = (fsi_real)0.01;
     for (t = 0; t < rounds; t++) {
         double start;
-        for (a = 0; a < 3; a++) memcpy(u[a]->value, keep[a], size * sizeof(fsi_real));
+        for (a = 0; a < 3; a++) memcpy(w.u[a]->value, w.keep[a], w.size * sizeof(fsi_real));
         start = bench_seconds(NULL);
-        if (fsi_pressure_project(s, &f) != FSI_OK) puts(c.error.message);
+        if (fsi_pressure_project(w.s, &f) != FSI_OK) puts(w.context.error.message);
         all[t] = bench_seconds(NULL) - start;
-        setup[t] = s->stats.seconds_setup;
+        setup[t] = w.s->stats.seconds_setup;
     }
-    /* a cell and iteration: 4 sweeps, residual and transfers in float, on all levels 8/7 of that, and 13 doubles of the
-       conjugate gradients; seven coefficients for each of these where the density is not the least (43 %) */
-    bytes = (4 * 16 + 12 + 16) * 8.0 / 7 + 13 * 8 + (two ? 0.43 * 28 * (5 * 8.0 / 7 + 1) : 0);
-    floor_seconds = bytes * (double)s->stats.unknowns * s->stats.iters / stream;
-    printf("%-10s %3d^3 %8lld unknowns %2d iterations, largest residual %.1e, %5.1f MB: set-up %6.1f ms, all %7.1f ms, "
-           "floor of the iterations %6.1f ms (x %.1f)\n",
-           name, n, s->stats.unknowns, s->stats.iters, s->stats.residual, (double)s->stats.bytes * 1e-6,
-           1e3 * median(setup, rounds), 1e3 * median(all, rounds), 1e3 * floor_seconds,
-           (median(all, rounds) - median(setup, rounds)) / floor_seconds);
-    fsi_pressure_destroy(s);
-    fsi_grid_destroy(g);
-    for (a = 0; a < 3; a++) free(keep[a]);
-    free(wanted);
-    free(cell);
+    report(name, &w, two, median(setup, rounds), median(all, rounds));
+    box_close(&w);
 }
 
 int main(int argc, char **argv)

@@ -63,9 +63,9 @@ int main(int argc, char **argv)
     int frame, below = 0, bounces = 0;
 
     ex_init(&app, "drop_on_cloth", "A drop falls on a soft cloth and is thrown up again.");
-    app.res = 64;
+    app.res = 48;
     app.res_help = "cells along the box";
-    app.frames = 40;
+    app.frames = 32;
     ex_real(&app, "speed", &speed, 0, 5, "of the drop at first [m/s]");
     ex_real(&app, "tension", &tension, 0, 2, "surface tension [N/m]");
     ex_real(&app, "damping", &damping, 0, 1, "of the cloth's strains [s]");
@@ -74,8 +74,7 @@ int main(int argc, char **argv)
     d.shell = make_cloth(&app, (int)(app.res * 109 / 192.0 + 0.5), damping);
     ex_check(&app, fsi_couple_create(&both, &d));
     ex_check(&app, fsi_grid_surface_create(&surface, &app.context));
-    scene = ex_scene_begin(&app);
-    ex_look_at_box(&scene, ex_box3(0.1 * BOX, 0.1 * BOX, 0.1 * BOX, 0.9 * BOX, 0.9 * BOX, 0.8 * BOX), 25, 12);
+    scene = ex_scene_of_box(&app, fsi_v3(0.018, 0.018, 0.017), fsi_v3(0.062, 0.062, 0.055), 24, 18);
 
     for (frame = 0; frame < app.frames; frame++) {
         double up;

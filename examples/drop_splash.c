@@ -2,11 +2,11 @@
    SPDX-License-Identifier: MIT
 
    A drop of water, 6 mm wide, falls into a pool at 2.5 m/s: a crown rises and sinks, the crater closes, a jet shoots up
-   out of it and may let go of droplets, all of it on a level set with surface tension. What is too thin for the grid
-   goes on as droplets, drawn as balls. volume_error= is the largest |volume/target - 1| that any step ended with,
-   drift= how far the volume is from that of the start in the end, lost= the share of liquid that is gone for good,
-   in_droplets= the largest share that was in droplets at once, components= the most pieces there were at once. --free
-   moves the same liquid without putting its volume right: there what is too thin is lost. */
+   out of it and may release droplets, all of it on a level set with surface tension. Liquid too thin for the grid is
+   kept as droplets, drawn as balls of water. volume_error= is the largest |volume/target - 1| at the end of a step,
+   drift= the relative change of the volume over the run, lost= the fraction of the liquid that is lost for good,
+   in_droplets= the largest fraction that was in droplets at once, components= the largest number of components. --free
+   moves the same liquid without the volume correction: then liquid too thin for the grid is lost. */
 #define FSI_IMPLEMENTATION
 #include "kit/kit.h"
 #include "fsi_levelset.h"
@@ -41,8 +41,9 @@ static void draw(ex_app *app, ex_scene *scene, fsi_grid_surface *surface, const 
     int k;
     ex_draw_liquid(app, scene, surface, s);
     for (k = 0; k < s->droplet_count; k++) {
-        const double radius = cbrt(3 * s->droplet[k].volume / (4 * FSI_PI));
-        ex_draw_spheres(scene, &s->droplet[k].position, 1, radius, NULL, 0x2f7fc4);
+        ex_mesh ball = ex_sphere(s->droplet[k].position, cbrt(3 * s->droplet[k].volume / (4 * FSI_PI)), 2);
+        ex_draw_surface(scene, ball.vertices, NULL, ball.vertex_count, ball.triangles, ball.triangle_count);
+        ex_mesh_free(&ball);
     }
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
     ex_save_scene(app, scene, frame, "%.0f ms", 1000 * s->time);

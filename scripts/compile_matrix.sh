@@ -253,5 +253,10 @@ for c in $(present gcc clang); do
     try "$c: a coupled scene has the same bits at -O0 and -O2" "[ \$(uniq $work/bits | wc -l) = 1 ] || cat $work/bits"
 done
 
+# ---- the first program of the README -------------------------------------------------------------------------------
+
+sed -n '/^```c$/,/^```$/p' README.md | sed '1d; $d; s/frame <= 30/frame <= 2/' > $work/readme.c
+try "README.md: its program builds and runs" "${CC:-cc} -O1 -I. $work/readme.c -lm -o $work/x && [ \$($work/x | wc -l) = 2 ]"
+
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

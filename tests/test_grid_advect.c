@@ -826,88 +826,120 @@ static void test_samplers_take_any_argument(void)
 }
 
 #define REFUSED(call, what, text)                                                                                      \
-    (w.context.error.message[0] = 0, CHECK((call) == (what)), CHECK(strstr(w.context.error.message, text) != NULL))
+    (w->context.error.message[0] = 0, CHECK((call) == (what)), CHECK(strstr(w->context.error.message, text) != NULL))
+
+static fsi_status advect_linear(const fsi_field *from, fsi_field *const *u, fsi_field *to)
+{
+    return fsi_grid_advect(from, u, (fsi_real)0.01, FSI_ADVECT_LINEAR, 2, NULL, to);
+}
+
+static fsi_status advect_velocity(fsi_field *const *from, fsi_field *const *u, fsi_field *const *to)
+{
+    return fsi_grid_advect_velocity(from, u, (fsi_real)0.01, FSI_ADVECT_LINEAR, 2, NULL, to);
+}
+
+static void refuse_fields(world *w, world *other)
+{
+    const fsi_real dt = (fsi_real)0.01;
+    fsi_field *u[3];
+    uint32_t cookie;
+    memcpy(u, w->u, sizeof u);
+    CHECK(advect_linear(NULL, w->u, w->to[0]) == FSI_ERROR_COOKIE);
+    CHECK(advect_linear(w->f[0], w->u, NULL) == FSI_ERROR_COOKIE);
+    cookie = w->f[0]->cookie, w->f[0]->cookie ^= 1;
+    CHECK(advect_linear(w->f[0], w->u, w->to[0]) == FSI_ERROR_COOKIE);
+    w->f[0]->cookie = cookie;
+    REFUSED(advect_linear(w->f[0], NULL, w->to[0]), FSI_ERROR_ARGUMENT, "u is no velocity");
+    u[1] = NULL;
+    REFUSED(advect_linear(w->f[0], u, w->to[0]), FSI_ERROR_ARGUMENT, "u is no velocity");
+    u[1] = w->f[0];
+    REFUSED(advect_linear(w->f[0], u, w->to[0]), FSI_ERROR_ARGUMENT, "u is no velocity");
+    REFUSED(advect_linear(w->f[0], other->u, w->to[0]), FSI_ERROR_ARGUMENT, "u is no velocity");
+    REFUSED(advect_linear(w->f[0], w->u, w->f[0]), FSI_ERROR_ARGUMENT, "to[0] is from[0]");
+    REFUSED(advect_linear(w->f[0], w->u, w->to[1]), FSI_ERROR_ARGUMENT, "at one place");
+    REFUSED(advect_linear(other->f[0], w->u, w->to[0]), FSI_ERROR_ARGUMENT, "at one place");
+    REFUSED(advect_linear(w->f[2], w->u, w->u[1]), FSI_ERROR_ARGUMENT, "to[0] is u[1]");
+    REFUSED(fsi_grid_advect(w->f[0], w->u, dt, (fsi_grid_scheme)3, 2, NULL, w->to[0]), FSI_ERROR_ARGUMENT,
+            "scheme is 3");
+    REFUSED(fsi_grid_advect(w->f[0], w->u, dt, FSI_ADVECT_LINEAR, 1, NULL, w->to[0]), FSI_ERROR_ARGUMENT, "order is 1");
+    REFUSED(fsi_grid_advect(w->f[0], w->u, dt, FSI_ADVECT_LINEAR, 4, NULL, w->to[0]), FSI_ERROR_ARGUMENT, "order is 4");
+    REFUSED(fsi_grid_advect(w->f[0], w->u, (fsi_real)test_nan(), FSI_ADVECT_LINEAR, 2, NULL, w->to[0]), FSI_ERROR_NAN,
+            "dt");
+    REFUSED(fsi_grid_advect(w->f[0], w->u, (fsi_real)test_inf(), FSI_ADVECT_LINEAR, 2, NULL, w->to[0]), FSI_ERROR_NAN,
+            "dt");
+}
+
+static void refuse_velocities(world *w, world *other)
+{
+    fsi_field *u[3];
+    memcpy(u, w->u, sizeof u);
+    u[1] = w->f[0];
+    CHECK(advect_velocity(w->u, w->u, NULL) == FSI_ERROR_COOKIE);
+    CHECK(advect_velocity(w->u, w->u, u) == FSI_ERROR_COOKIE);
+    REFUSED(advect_velocity(NULL, w->u, w->to + 1), FSI_ERROR_ARGUMENT, "from is no velocity");
+    REFUSED(advect_velocity(w->u, other->u, w->to + 1), FSI_ERROR_ARGUMENT, "u is no velocity");
+    REFUSED(advect_velocity(w->f + 1, w->u, w->u), FSI_ERROR_ARGUMENT, "to[0] is u[0]");
+    REFUSED(advect_velocity(w->f + 1, w->u, w->f + 1), FSI_ERROR_ARGUMENT, "to[0] is from[0]");
+}
+
+/* Numbers that are not finite, and where. */
+static void refuse_numbers(world *w, unsigned char *known)
+{
+    const fsi_real dt = (fsi_real)0.01;
+    int k;
+    for (k = 0; k < w->g->dim; k++) {
+        char name[8] = "u[0]";
+        const int at = entries(w) - 5;
+        name[2] = (char)('0' + k);
+        w->u[k]->value[at] = (fsi_real)(k ? test_nan() : test_inf());
+        REFUSED(fsi_grid_advect(w->f[0], w->u, dt, FSI_ADVECT_LINEAR, 2, known, w->to[0]), FSI_ERROR_NAN, name);
+        CHECK(w->context.error.element == at);
+        w->u[k]->value[at] = 0;
+    }
+    w->f[1]->value[3] = (fsi_real)test_nan();
+    REFUSED(advect_linear(w->f[1], w->u, w->to[1]), FSI_ERROR_NAN, "from[0] is not finite at entry 3");
+}
+
+static void refuse_extrapolation(world *w, unsigned char *known)
+{
+    const uint32_t cookie = w->f[0]->cookie;
+    w->f[0]->cookie ^= 1;
+    CHECK(fsi_grid_extrapolate(w->f[0], known, 3) == FSI_ERROR_COOKIE);
+    w->f[0]->cookie = cookie;
+    CHECK(fsi_grid_extrapolate(NULL, known, 3) == FSI_ERROR_COOKIE);
+    w->f[1]->value[3] = (fsi_real)test_nan();
+    known[3] = 1;
+    REFUSED(fsi_grid_extrapolate(w->f[1], known, 2), FSI_ERROR_NAN, "not finite");
+    REFUSED(fsi_grid_extrapolate(w->f[0], NULL, 2), FSI_ERROR_ARGUMENT, "known is NULL");
+    REFUSED(fsi_grid_extrapolate(w->f[0], known, 0), FSI_ERROR_ARGUMENT, "layers is 0");
+    REFUSED(fsi_grid_extrapolate(w->f[0], known, 255), FSI_ERROR_ARGUMENT, "layers is 255");
+}
+
+/* Finite, and absurd. */
+static void take_absurd_speeds(world *w)
+{
+    const fsi_real dt = (fsi_real)0.01;
+    int k;
+    for (k = 0; k < entries(w); k++) w->u[0]->value[k] = (fsi_real)(k & 1 ? 1 : -1) * FSI_REAL_MAX;
+    CHECK(fsi_grid_advect(w->f[0], w->u, dt, FSI_ADVECT_QUINTIC, 3, NULL, w->to[0]) == FSI_OK);
+    for (k = 0; k < entries(w); k++) CHECK(fsi_is_finite((double)w->to[0]->value[k]));
+}
 
 static void test_bad_input_is_named(void)
 {
-    int dim, k;
+    int dim;
     for (dim = 2; dim <= 3; dim++) {
-        const fsi_real dt = (fsi_real)0.01;
         uint64_t random = 67;
         world w, other;
-        fsi_field *u[3];
         unsigned char *known;
-        uint32_t cookie;
         world_open(&w, dim, 19, 18, 17, 1, &random);
         world_open(&other, dim, 19, 18, 17, 1, &random);
         known = (unsigned char *)calloc((size_t)entries(&w), 1);
-        memcpy(u, w.u, sizeof u);
-        CHECK(fsi_grid_advect(NULL, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]) == FSI_ERROR_COOKIE);
-        CHECK(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, NULL) == FSI_ERROR_COOKIE);
-        cookie = w.f[0]->cookie, w.f[0]->cookie ^= 1;
-        CHECK(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]) == FSI_ERROR_COOKIE);
-        CHECK(fsi_grid_extrapolate(w.f[0], known, 3) == FSI_ERROR_COOKIE);
-        w.f[0]->cookie = cookie;
-        CHECK(fsi_grid_extrapolate(NULL, known, 3) == FSI_ERROR_COOKIE);
-        REFUSED(fsi_grid_advect(w.f[0], NULL, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
-                "u is no velocity");
-        u[1] = NULL;
-        REFUSED(fsi_grid_advect(w.f[0], u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
-                "u is no velocity");
-        u[1] = w.f[0];
-        REFUSED(fsi_grid_advect(w.f[0], u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
-                "u is no velocity");
-        REFUSED(fsi_grid_advect(w.f[0], other.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
-                "u is no velocity");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.f[0]), FSI_ERROR_ARGUMENT,
-                "to[0] is from[0]");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[1]), FSI_ERROR_ARGUMENT,
-                "at one place");
-        REFUSED(fsi_grid_advect(other.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
-                "at one place");
-        REFUSED(fsi_grid_advect(w.f[2], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.u[1]), FSI_ERROR_ARGUMENT,
-                "to[0] is u[1]");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, (fsi_grid_scheme)3, 2, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
-                "scheme is 3");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 1, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
-                "order is 1");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 4, NULL, w.to[0]), FSI_ERROR_ARGUMENT,
-                "order is 4");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, (fsi_real)test_nan(), FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_NAN,
-                "dt");
-        REFUSED(fsi_grid_advect(w.f[0], w.u, (fsi_real)test_inf(), FSI_ADVECT_LINEAR, 2, NULL, w.to[0]), FSI_ERROR_NAN,
-                "dt");
-        for (k = 0; k < dim; k++) {
-            char name[8] = "u[0]";
-            const int at = entries(&w) - 5;
-            name[2] = (char)('0' + k);
-            w.u[k]->value[at] = (fsi_real)(k ? test_nan() : test_inf());
-            REFUSED(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_LINEAR, 2, known, w.to[0]), FSI_ERROR_NAN, name);
-            CHECK(w.context.error.element == at);
-            w.u[k]->value[at] = 0;
-        }
-        CHECK(fsi_grid_advect_velocity(w.u, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, NULL) == FSI_ERROR_COOKIE);
-        CHECK(fsi_grid_advect_velocity(w.u, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, u) == FSI_ERROR_COOKIE);
-        REFUSED(fsi_grid_advect_velocity(NULL, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to + 1), FSI_ERROR_ARGUMENT,
-                "from is no velocity");
-        REFUSED(fsi_grid_advect_velocity(w.u, other.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to + 1), FSI_ERROR_ARGUMENT,
-                "u is no velocity");
-        REFUSED(fsi_grid_advect_velocity(w.f + 1, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.u), FSI_ERROR_ARGUMENT,
-                "to[0] is u[0]");
-        REFUSED(fsi_grid_advect_velocity(w.f + 1, w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.f + 1), FSI_ERROR_ARGUMENT,
-                "to[0] is from[0]");
-        w.f[1]->value[3] = (fsi_real)test_nan();
-        REFUSED(fsi_grid_advect(w.f[1], w.u, dt, FSI_ADVECT_LINEAR, 2, NULL, w.to[1]), FSI_ERROR_NAN,
-                "from[0] is not finite at entry 3");
-        known[3] = 1;
-        REFUSED(fsi_grid_extrapolate(w.f[1], known, 2), FSI_ERROR_NAN, "not finite");
-        REFUSED(fsi_grid_extrapolate(w.f[0], NULL, 2), FSI_ERROR_ARGUMENT, "known is NULL");
-        REFUSED(fsi_grid_extrapolate(w.f[0], known, 0), FSI_ERROR_ARGUMENT, "layers is 0");
-        REFUSED(fsi_grid_extrapolate(w.f[0], known, 255), FSI_ERROR_ARGUMENT, "layers is 255");
-        /* finite, and absurd */
-        for (k = 0; k < entries(&w); k++) w.u[0]->value[k] = (fsi_real)(k & 1 ? 1 : -1) * FSI_REAL_MAX;
-        CHECK(fsi_grid_advect(w.f[0], w.u, dt, FSI_ADVECT_QUINTIC, 3, NULL, w.to[0]) == FSI_OK);
-        for (k = 0; k < entries(&w); k++) CHECK(fsi_is_finite((double)w.to[0]->value[k]));
+        refuse_fields(&w, &other);
+        refuse_velocities(&w, &other);
+        refuse_numbers(&w, known);
+        refuse_extrapolation(&w, known);
+        take_absurd_speeds(&w);
         free(known);
         world_close(&w);
         world_close(&other);

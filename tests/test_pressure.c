@@ -199,95 +199,150 @@ static void test_enclosed_cells_are_counted(void)
 
 /* ---- dense elimination ---------------------------------------------------------------------------------------- */
 
-/* What the declarations say, by the letter: pressures of all cells, dense; and the impulses. Returns 0 when the matrix
-   would be singular. */
+/* The system that the declarations describe, by the letter: cells are rows, dense. Row r has n coefficients and the
+   right hand side. label: -1: no unknown, 1: its piece knows a pressure, 0: it does not. */
+typedef struct dense {
+    const scene *t;
+    int n, *label;
+    double *a;
+} dense;
+
+static int dense_row(const dense *m, int i, int j, int k)
+{
+    return (k * m->t->g->n[1] + j) * m->t->g->n[0] + i;
+}
+
+/* Row r, the cell (i, j, k), gets what side d of it says. */
+static void dense_add_side(dense *m, int r, int i, int j, int k, int d)
+{
+    const scene *t = m->t;
+    const int ax = d / 2, s = d & 1, ni = i + (ax == 0 ? 2 * s - 1 : 0), nj = j + (ax == 1 ? 2 * s - 1 : 0),
+              nk = k + (ax == 2 ? 2 * s - 1 : 0), kind = kind_at(t, ni, nj, nk);
+    const size_t here = entry_of(t, i, j, k),
+                 face = s ? entry_of(t, i + (ax == 0), j + (ax == 1), k + (ax == 2)) : here;
+    const double dx = (double)t->g->dx, dt = (double)t->f.dt;
+    double *row = m->a + r * (m->n + 1), flux, theta = 1, beyond = 0, coefficient;
+    const double open = open_of(t, ax, face, &flux),
+                 beta = t->f.inverse_density[0] ? (double)t->beta[ax]->value[face] : 1 / (double)t->f.density;
+
+    /* what flows out there now */
+    row[m->n] -= (s ? 1 : -1) * (open * (double)t->f.u[ax]->value[face] + flux) / dx;
+    if (open == 0 || kind == FSI_CELL_SOLID || (kind < 0 && !t->f.open_side[d])) return;
+
+    /* where the surface is, and the pressure there */
+    if (kind < 0) theta = 0.5;
+    if (kind == FSI_CELL_AIR) {
+        const size_t there = entry_of(t, ni, nj, nk);
+        const double in = (double)t->phi->value[here], out = (double)t->phi->value[there];
+        theta = fmax(in / (in - out), (double)t->f.theta_min);
+        if (t->f.surface_pressure)
+            beyond = (1 - theta) * (double)t->surface->value[here] + theta * (double)t->surface->value[there];
+    }
+    coefficient = dt / (dx * dx) * open * beta / theta;
+    row[r] += coefficient;
+    if (kind == FSI_CELL_LIQUID) row[dense_row(m, ni, nj, nk)] -= coefficient;
+    else row[m->n] += coefficient * beyond, m->label[r] = 1;
+}
+
+/* All cells. Returns 0 when some piece knows no pressure. */
+static int dense_cells(dense *m)
+{
+    const int n = m->n, wide = n + 1;
+    int i, j, k, d, r, c, changed = 1, regular = 1;
+    EACH_CELL(m->t, i, j, k)
+        m->label[dense_row(m, i, j, k)] = kind_at(m->t, i, j, k) == FSI_CELL_LIQUID ? 0 : -1;
+    EACH_CELL(m->t, i, j, k) {
+        r = dense_row(m, i, j, k);
+        for (d = 0; d < 2 * m->t->g->dim && m->label[r] >= 0; d++) dense_add_side(m, r, i, j, k, d);
+    }
+
+    /* no unknown: p = 0; pieces know a pressure together */
+    for (r = 0; r < n; r++)
+        if (m->label[r] < 0 || m->a[r * wide + r] == 0)
+            m->a[r * wide + r] = 1, m->a[r * wide + n] = 0, m->label[r] = -1;
+    while (changed) for (r = changed = 0; r < n; r++) for (c = 0; c < n; c++)
+        if (r != c && m->a[r * wide + c] < 0 && m->label[r] != m->label[c]) m->label[r] = m->label[c] = 1, changed = 1;
+    for (r = 0; r < n; r++) regular = regular && m->label[r] != 0;
+    return regular;
+}
+
+/* What all solids together cover of the face with this entry. */
+static double dense_closed(const scene *t, int axis, int entry)
+{
+    double closed = 0;
+    int k, m;
+    for (k = 0; k < t->f.solid_count; k++) {
+        const fsi_grid_faces *faces = t->f.solids[k].faces;
+        for (m = faces->first[axis]; m < faces->first[axis + 1]; m++)
+            if (faces->entry[m] == entry) closed += (double)faces->solid[m];
+    }
+    return closed;
+}
+
+/* The force and moment by a pressure of 1 in the cells beside face f of a solid: 6 numbers a cell. */
+static void dense_push(const dense *m, const fsi_pressure_solid *s, int axis, int f, double *force)
+{
+    const scene *t = m->t;
+    const fsi_grid *g = t->g;
+    const int e = s->faces->entry[f] % g->block_cells;
+    const double closed = dense_closed(t, axis, s->faces->entry[f]), dx = (double)g->dx;
+    const double area = g->dim == 3 ? dx * dx : dx;
+    int at[3], side;
+    fsi_vec3 moment;
+    fsi_grid_corner(g, s->faces->entry[f] / g->block_cells, at);
+    at[0] += e & 7, at[1] += e >> 3 & 7, at[2] += e >> 6;
+    moment = fsi_v3_cross(fsi_v3_sub(middle(t, 1 + axis, at[0], at[1], at[2]), s->center),
+                          fsi_v3(axis == 0, axis == 1, axis == 2));
+    for (side = 0; side < 2; side++) {
+        const int i = at[0] - (side && axis == 0), j = at[1] - (side && axis == 1), k = at[2] - (side && axis == 2);
+        const double push = (side ? 1 : -1) * (double)s->faces->solid[f] / fmax(closed, 1) * area;
+        double *own;
+        if (kind_at(t, i, j, k) != FSI_CELL_LIQUID || m->label[dense_row(m, i, j, k)] < 0) continue;
+        own = force + 6 * dense_row(m, i, j, k);
+        own[axis] += push;
+        if (g->dim == 3) own[3] += push * (double)moment.x, own[4] += push * (double)moment.y;
+        own[5] += push * (double)moment.z;
+    }
+}
+
+/* K = J^T M^-1 J dt/volume of a coupled solid. */
+static void dense_add_solid(dense *m, const fsi_pressure_solid *s)
+{
+    const fsi_grid *g = m->t->g;
+    const int n = m->n;
+    const double share = (double)m->t->f.dt / pow((double)g->dx, g->dim);
+    double *force = (double *)calloc((size_t)(6 * n), sizeof(double));
+    int d, f, k, r, c;
+    for (d = 0; d < g->dim; d++)
+        for (f = s->faces->first[d]; f < s->faces->first[d + 1]; f++) dense_push(m, s, d, f, force);
+    for (r = 0; r < n; r++) for (c = 0; c < n; c++) {
+        double sum = 0;
+        for (d = 0; d < 3; d++) {
+            sum += force[6 * r + d] * force[6 * c + d] / s->mass;
+            for (k = 0; k < 3; k++)
+                sum += force[6 * r + 3 + d] * (double)s->inverse_inertia.m[3 * d + k] * force[6 * c + 3 + k];
+        }
+        m->a[r * (n + 1) + c] += share * sum;
+    }
+    free(force);
+}
+
+/* Pressures of all cells. Returns 0 when the matrix would be singular. */
 static int dense_pressure(const scene *t, double *p)
 {
-    const fsi_grid *g = t->g;
-    const int n = g->n[0] * g->n[1] * g->n[2];
-    const double dx = (double)g->dx, dt = (double)t->f.dt, area = g->dim == 3 ? dx * dx : dx, volume = area * dx;
-    double *a = (double *)calloc((size_t)(n * (n + 1)), sizeof(double));
-    int *label = (int *)malloc(sizeof(int) * (size_t)n), i, j, k, d, b, f, r, c, changed = 1, regular = 1;
-#define AT(i, j, k) (((k) * g->n[1] + (j)) * g->n[0] + (i))
-    EACH_CELL(t, i, j, k) label[AT(i, j, k)] = kind_at(t, i, j, k) == FSI_CELL_LIQUID ? 0 : -1;
-    EACH_CELL(t, i, j, k) {
-        r = AT(i, j, k);
-        if (label[r] < 0) continue;
-        for (d = 0; d < 2 * g->dim; d++) {
-            const int ax = d / 2, s = d & 1, ni = i + (ax == 0 ? 2 * s - 1 : 0), nj = j + (ax == 1 ? 2 * s - 1 : 0),
-                      nk = k + (ax == 2 ? 2 * s - 1 : 0), kind = kind_at(t, ni, nj, nk);
-            const size_t face = s ? entry_of(t, i + (ax == 0), j + (ax == 1), k + (ax == 2)) : entry_of(t, i, j, k),
-                         here = entry_of(t, i, j, k);
-            double flux, theta = 1, beyond = 0, coefficient;
-            const double open = open_of(t, ax, face, &flux),
-                         beta = t->f.inverse_density[0] ? (double)t->beta[ax]->value[face] : 1 / (double)t->f.density;
-            a[r * (n + 1) + n] -= (s ? 1 : -1) * (open * (double)t->f.u[ax]->value[face] + flux) / dx;
-            if (open == 0 || kind == FSI_CELL_SOLID || (kind < 0 && !t->f.open_side[d])) continue;
-            if (kind < 0) theta = 0.5;
-            if (kind == FSI_CELL_AIR) {
-                const size_t there = entry_of(t, ni, nj, nk);
-                const double in = (double)t->phi->value[here], out = (double)t->phi->value[there];
-                theta = fmax(in / (in - out), (double)t->f.theta_min);
-                if (t->f.surface_pressure)
-                    beyond = (1 - theta) * (double)t->surface->value[here] + theta * (double)t->surface->value[there];
-            }
-            coefficient = dt / (dx * dx) * open * beta / theta;
-            a[r * (n + 1) + r] += coefficient;
-            if (kind == FSI_CELL_LIQUID) a[r * (n + 1) + AT(ni, nj, nk)] -= coefficient;
-            else a[r * (n + 1) + n] += coefficient * beyond, label[r] = 1;
-        }
-    }
-    for (r = 0; r < n; r++)
-        if (label[r] < 0 || a[r * (n + 1) + r] == 0) a[r * (n + 1) + r] = 1, a[r * (n + 1) + n] = 0, label[r] = -1;
-    while (changed) for (r = changed = 0; r < n; r++) for (c = 0; c < n; c++)
-        if (r != c && a[r * (n + 1) + c] < 0 && label[r] != label[c]) label[r] = label[c] = 1, changed = 1;
-    for (r = 0; r < n; r++) regular = regular && label[r] != 0;
-    for (b = 0; b < t->f.solid_count && regular; b++) { /* K = J^T M^-1 J dt/volume: of each cell, the force and moment
-                                                           that its pressure gives */
-        const fsi_pressure_solid *s = t->f.solids + b;
-        double *force = (double *)calloc((size_t)(6 * n), sizeof(double));
-        for (d = 0; d < g->dim && s->coupled; d++) for (f = s->faces->first[d]; f < s->faces->first[d + 1]; f++) {
-            const int e = s->faces->entry[f] % g->block_cells;
-            int at[3], side;
-            double closed = 0;
-            fsi_vec3 arm, moment;
-            fsi_grid_corner(g, s->faces->entry[f] / g->block_cells, at);
-            at[0] += e & 7, at[1] += e >> 3 & 7, at[2] += e >> 6;
-            for (k = 0; k < t->f.solid_count; k++) {
-                int m;
-                for (m = t->f.solids[k].faces->first[d]; m < t->f.solids[k].faces->first[d + 1]; m++)
-                    if (t->f.solids[k].faces->entry[m] == s->faces->entry[f])
-                        closed += (double)t->f.solids[k].faces->solid[m];
-            }
-            arm = fsi_v3_sub(middle(t, 1 + d, at[0], at[1], at[2]), s->center);
-            moment = fsi_v3_cross(arm, fsi_v3(d == 0, d == 1, d == 2));
-            for (side = 0; side < 2; side++) {
-                const int ci = at[0] - (side && d == 0), cj = at[1] - (side && d == 1), ck = at[2] - (side && d == 2);
-                const double push = (side ? 1 : -1) * (double)s->faces->solid[f] / fmax(closed, 1) * area;
-                if (kind_at(t, ci, cj, ck) != FSI_CELL_LIQUID || label[AT(ci, cj, ck)] < 0) continue;
-                force[6 * AT(ci, cj, ck) + d] += push;
-                if (g->dim == 3)
-                    force[6 * AT(ci, cj, ck) + 3] += push * (double)moment.x,
-                        force[6 * AT(ci, cj, ck) + 4] += push * (double)moment.y;
-                force[6 * AT(ci, cj, ck) + 5] += push * (double)moment.z;
-            }
-        }
-        for (r = 0; r < n; r++) for (c = 0; c < n; c++) {
-            double sum = 0;
-            for (d = 0; d < 3; d++) {
-                sum += force[6 * r + d] * force[6 * c + d] / s->mass;
-                for (k = 0; k < 3; k++)
-                    sum += force[6 * r + 3 + d] * (double)s->inverse_inertia.m[3 * d + k] * force[6 * c + 3 + k];
-            }
-            if (s->coupled) a[r * (n + 1) + c] += dt / volume * sum;
-        }
-        free(force);
-    }
-    if (regular) eliminate(a, n);
-    for (r = 0; r < n; r++) p[r] = a[r * (n + 1) + n];
-    free(a);
-    free(label);
-#undef AT
+    dense m;
+    int b, r, regular;
+    m.t = t;
+    m.n = t->g->n[0] * t->g->n[1] * t->g->n[2];
+    m.a = (double *)calloc((size_t)(m.n * (m.n + 1)), sizeof(double));
+    m.label = (int *)malloc(sizeof(int) * (size_t)m.n);
+    regular = dense_cells(&m);
+    for (b = 0; b < t->f.solid_count && regular; b++)
+        if (t->f.solids[b].coupled) dense_add_solid(&m, &t->f.solids[b]);
+    if (regular) eliminate(m.a, m.n);
+    for (r = 0; r < m.n; r++) p[r] = m.a[r * (m.n + 1) + m.n];
+    free(m.a);
+    free(m.label);
     return regular;
 }
 

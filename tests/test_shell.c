@@ -861,6 +861,8 @@ static void test_bad_obstacles_and_springs_are_refused(void)
     CHECK(fsi_shell_add_obstacle(s, &o, &id) == FSI_ERROR_NAN);
     o.cookie = 0;
     CHECK(fsi_shell_add_obstacle(s, &o, &id) == FSI_ERROR_COOKIE && id == 77);
+    CHECK(fsi_shell_add_obstacle(s, NULL, &id) == FSI_ERROR_ARGUMENT && id == 77 &&
+          fsi_shell_add_spring(s, NULL, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_shell_remove_obstacle(s, 0) == FSI_ERROR_ARGUMENT &&
           fsi_shell_remove_obstacle(s, -1) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_shell_teleport_obstacle(s, 5) == FSI_ERROR_ARGUMENT &&

@@ -8,7 +8,7 @@
 #include "files.h"
 #include "raster.h"
 
-/* ---- >>shading ------------------------------------------------------------------------------------------------ */
+/* ---- >>tiles -------------------------------------------------------------------------------------------------- */
 
 /* Index in the camera's buffers of the sample that stands for pixel (x, y). */
 static size_t ex__sample_of(const ex_scene *s, int x, int y)
@@ -16,6 +16,63 @@ static size_t ex__sample_of(const ex_scene *s, int x, int y)
     int n = s->samples;
     return (size_t)(y * n + n / 2) * (size_t)s->camera.view.width + (size_t)(x * n + n / 2);
 }
+
+/* Most pixels of a picture show ground with nothing on it or above it, which all of the sun and of the sky reaches. To
+   find them with four look-ups, the tiles of EX__TILE x EX__TILE pixels that show something solid or liquid are counted
+   in a summed-area table (Crow 1984): busy[c + r columns] is the number of such tiles in the columns before c and the
+   rows before r. */
+#define EX__TILE 8
+static int ex__tiles(int pixels) { return (pixels + EX__TILE - 1) / EX__TILE; }
+
+static int ex__is_busy(const ex_scene *s, const ex__pass *p, int x, int y)
+{
+    const float nothing = ex__key_of(&p->view, p->view.back);
+    size_t i = (size_t)y * (size_t)p->view.width + (size_t)x;
+    if (p->color) return p->color[ex__sample_of(s, x, y)] >> 24 >= EX__SOLID;
+    return p->key[i] > nothing || (s->count[EX__WATER] > 0 && p->water_key[i] > nothing);
+}
+
+/* A task: marks the tiles of a row. */
+static void ex__tile_row(void *arg, int row)
+{
+    ex__pass *p = (ex__pass *)arg;
+    const ex_scene *s = p->scene;
+    const int width = p->color ? s->width : p->view.width, height = p->color ? s->height : p->view.height,
+              columns = ex__tiles(width) + 1;
+    int *count = p->busy + (row + 1) * columns + 1, x, y;
+    for (x = 0; x < columns - 1; x++) count[x] = 0;
+    for (y = row * EX__TILE; y < (row + 1) * EX__TILE && y < height; y++)
+        for (x = 0; x < width; x++)
+            if (!count[x / EX__TILE]) count[x / EX__TILE] = ex__is_busy(s, p, x, y);
+}
+
+/* Fills the table of a pass; width and height in pixels of the picture, or of the sun's view. */
+static void ex__count_tiles(ex__pass *p, int width, int height)
+{
+    const int columns = ex__tiles(width) + 1, rows = ex__tiles(height) + 1;
+    int c, r;
+    p->busy = ex__ints(p->busy, &p->busy_capacity, columns * rows);
+    for (c = 0; c < columns; c++) p->busy[c] = 0;
+    for (r = 0; r < rows; r++) p->busy[r * columns] = 0;
+    ex__run(p->scene, rows - 1, ex__tile_row, p);
+    for (r = 1; r < rows; r++)
+        for (c = 1; c < columns; c++) {
+            int *at = p->busy + r * columns + c;
+            *at += at[-1] + at[-columns] - at[-columns - 1];
+        }
+}
+
+/* Whether the square of half width `reach` about (x, y) shows nothing solid or liquid. */
+static int ex__is_bare(const ex__pass *p, int width, int height, float x, float y, float reach)
+{
+    const int columns = ex__tiles(width) + 1, x0 = ex__ceil(x - reach, width) / EX__TILE,
+              y0 = ex__ceil(y - reach, height) / EX__TILE, x1 = ex__tiles(ex__ceil(x + reach + 1, width)),
+              y1 = ex__tiles(ex__ceil(y + reach + 1, height));
+    const int *low = p->busy + y0 * columns, *high = p->busy + y1 * columns;
+    return x0 >= x1 || y0 >= y1 || high[x1] - high[x0] - low[x1] + low[x0] == 0;
+}
+
+/* ---- >>shading ------------------------------------------------------------------------------------------------ */
 
 static ex__vec ex__sample_point(const ex_scene *s, size_t i, float key)
 {
@@ -45,6 +102,18 @@ static float ex__sun_gap(const ex_scene *s, float x, float y, float z, float *wa
     return z + sun->key[i];
 }
 
+/* The widest half shadow, in pixels of the sun's view. */
+static float ex__widest(const ex_scene *s) { return 0.025f * (float)s->sunlight.view.width; }
+
+/* Whether nothing is between p and the sun, or close to the ray between them. */
+static int ex__is_sunny(const ex_scene *s, ex__vec p)
+{
+    const ex__view *v = &s->sunlight.view;
+    float q[3];
+    ex__project(v, ex__to_view(v, p), q);
+    return ex__is_bare(&s->sunlight, v->width, v->height, q[0], q[1], ex__widest(s) + 3);
+}
+
 /* Share of the sun that reaches p: percentage closer soft shadows. The mean gap to what is found above p gives the
    width of the half shadow, sun_angle * gap, over which the depths are then compared. Both times the depth of the
    receiving plane is followed (sx, sy: its slope, known from n), so that a wide filter does not shade the plane itself.
@@ -52,8 +121,7 @@ static float ex__sun_gap(const ex_scene *s, float x, float y, float z, float *wa
 static float ex__sun_share(const ex_scene *s, ex__vec p, ex__vec n, int turn, float *water)
 {
     const ex__view *v = &s->sunlight.view;
-    float texel = 1 / v->scale, q[3], widest = 0.025f * (float)v->width, width = 3, slope, sx, sy, gap, length,
-          gaps = 0;
+    float texel = 1 / v->scale, q[3], widest = ex__widest(s), width = 3, slope, sx, sy, gap, length, gaps = 0;
     ex__vec c = ex__to_view(v, ex__madd(p, 1.5f * texel, n));
     int k, found = 0, lit = 0;
     *water = 0;
@@ -79,13 +147,19 @@ static float ex__sun_share(const ex_scene *s, ex__vec p, ex__vec n, int turn, fl
     return (float)lit / 8;
 }
 
-/* Share of the sky that p sees: how far the solid around it rises above its tangent plane. */
-static float ex__sky_share(const ex_scene *s, ex__vec p, ex__vec n, float z, int x, int y, int turn)
+/* The distance within which solids hide the sky of a point at depth z: in the scene, and in pixels. */
+static float ex__sky_reach(const ex_scene *s) { return 0.1f * s->radius; }
+static float ex__sky_pixels(const ex_scene *s, float z)
 {
     const ex__view *v = &s->camera.view;
-    float reach = 0.1f * s->radius, pixels = v->scale / (float)s->samples * reach / (v->parallel ? 1 : z), hidden = 0;
+    return ex__clamp(v->scale / (float)s->samples * ex__sky_reach(s) / (v->parallel ? 1 : z), 3, 90);
+}
+
+/* Share of the sky that p sees: how far the solid around it rises above its tangent plane. */
+static float ex__sky_share(const ex_scene *s, ex__vec p, ex__vec n, float pixels, int x, int y, int turn)
+{
+    float reach = ex__sky_reach(s), hidden = 0;
     int k;
-    pixels = ex__clamp(pixels, 3, 90);
     for (k = 0; k < 8; k++) {
         int qx = x + (int)(pixels * s->disc[turn][k][0]), qy = y + (int)(pixels * s->disc[turn][k][1]);
         size_t i;
@@ -109,17 +183,31 @@ static void ex__seen_row(void *arg, int y)
         size_t i = ex__sample_of(s, x, y);
         ex__seen *o = &s->seen[(size_t)y * (size_t)s->width + (size_t)x];
         uint32_t kind = s->camera.color[i] >> 24;
-        int turn = (x & 3) * 4 + (y & 3);
+        int turn = (x & 3) * 4 + (y & 3), bare;
+        float pixels;
         ex__vec n;
         o->ambient = -1;
         o->sun = 1;
         o->water = 0;
+        o->open = 0;
         if (kind == EX__SKY) continue;
         o->p = ex__sample_point(s, i, s->camera.key[i]);
+        pixels = ex__sky_pixels(s, ex__depth_of(&s->camera.view, s->camera.key[i]));
+        bare = kind == EX__GROUND && ex__is_bare(&s->camera, s->width, s->height, (float)x, (float)y, pixels);
+        o->open = bare && ex__is_sunny(s, o->p);
         n = ex__facing_normal(s, s->camera.normal[i], o->p);
-        o->ambient = ex__sky_share(s, o->p, n, ex__depth_of(&s->camera.view, s->camera.key[i]), x, y, turn);
-        o->sun = ex__sun_share(s, o->p, n, turn, &o->water);
+        o->ambient = bare ? 1 : ex__sky_share(s, o->p, n, pixels, x, y, turn);
+        if (!o->open) o->sun = ex__sun_share(s, o->p, n, turn, &o->water);
     }
+}
+
+/* Whether the 4 x 4 pixels around (x, y) are all open: their corners are, and regions that are not open are wider. */
+static int ex__all_open(const ex_scene *s, int x, int y)
+{
+    const ex__seen *o = s->seen + (size_t)y * (size_t)s->width + (size_t)x;
+    const size_t down = (size_t)s->width;
+    if (x < 2 || y < 2 || x + 1 >= s->width || y + 1 >= s->height) return 0;
+    return o[0].open && (o - 2 * down)[-2].open && (o - 2 * down)[1].open && o[down - 2].open && o[down + 1].open;
 }
 
 /* Mean of what the 4 x 4 pixels around (x, y) see, of those that lie in the tangent plane of p. Every such square holds
@@ -129,9 +217,13 @@ static ex__seen ex__seen_at(const ex_scene *s, int x, int y, ex__vec p, ex__vec 
     ex__seen sum;
     float weight = 0, pixel = (float)s->samples / s->camera.view.scale, slack;
     int dx, dy;
-    slack = 2.5f * pixel * (s->camera.view.parallel ? 1 : ex__to_view(&s->camera.view, p).z);
     sum.p = p;
-    sum.sun = sum.ambient = sum.water = 0;
+    sum.sun = sum.ambient = 1;
+    sum.water = 0;
+    sum.open = ex__all_open(s, x, y);
+    if (sum.open) return sum;
+    sum.sun = sum.ambient = 0;
+    slack = 2.5f * pixel * (s->camera.view.parallel ? 1 : ex__to_view(&s->camera.view, p).z);
     for (dy = -2; dy < 2; dy++)
         for (dx = -2; dx < 2; dx++) {
             const ex__seen *o;
@@ -491,7 +583,11 @@ EX_FN ex_image *ex_render(ex_scene *s)
         ex__clip(s, EX__WATER);
     }
     ex__draw_pass(&s->camera);
-    if (!s->flat) ex__run(s, s->height, ex__seen_row, s);
+    if (!s->flat) {
+        ex__count_tiles(&s->camera, s->width, s->height);
+        ex__count_tiles(&s->sunlight, s->sunlight.view.width, s->sunlight.view.height);
+        ex__run(s, s->height, ex__seen_row, s);
+    }
     ex__run(s, s->height, ex__solid_row, s);
     if (s->count[EX__WATER] > 0) ex__run(s, s->height, ex__water_row, s);
     ex__bin(&s->lines, EX__STROKES);

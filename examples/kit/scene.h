@@ -74,13 +74,15 @@ typedef struct ex__pass {
     uint32_t *color;
     float *water_key, *water_depth;  /* depth: length of liquid along z in front of what is solid */
     ex__vec *water_normal;
+    int *busy;                       /* summed-area table of the tiles that show something; see render.h */
+    int busy_capacity;
     int *rows;                       /* first and last row of each item while bins are made */
     int *first[EX__KINDS], *item[EX__KINDS];
     int row_capacity, first_capacity[EX__KINDS], item_capacity[EX__KINDS];
 } ex__pass;
 
-/* What a pixel sees of the light; ambient < 0: nothing solid there. */
-typedef struct ex__seen { ex__vec p; float sun, ambient, water; } ex__seen;
+/* What a pixel sees of the light; ambient < 0: nothing solid there. open: bare ground, fully lit. */
+typedef struct ex__seen { ex__vec p; float sun, ambient, water; int open; } ex__seen;
 
 /* A scene: fields of the first block may be changed at any time before ex_render. */
 typedef struct ex_scene {
@@ -458,7 +460,7 @@ static void ex__free_pass(ex__pass *p)
     int k;
     free(p->key); free(p->normal); free(p->color);
     free(p->water_key); free(p->water_depth); free(p->water_normal);
-    free(p->rows);
+    free(p->rows); free(p->busy);
     for (k = 0; k < EX__KINDS; k++) { free(p->first[k]); free(p->item[k]); }
 }
 

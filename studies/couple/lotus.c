@@ -177,8 +177,8 @@ int main(int argc, char **argv)
     d.slip = 1;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.18 * WIDE), (fsi_real)(0.18 * WIDE), 0),
-                            fsi_v3((fsi_real)(0.82 * WIDE), (fsi_real)(0.82 * WIDE), (fsi_real)(0.8 * TALL)), 20, 34);
+    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.24 * WIDE), (fsi_real)(0.24 * WIDE), 0),
+                            fsi_v3((fsi_real)(0.76 * WIDE), (fsi_real)(0.76 * WIDE), (fsi_real)(0.7 * TALL)), 20, 36);
 
     for (frame = 0; frame < app.frames; frame++) {
         if (w.rain.drops < DROPS && w.both->time > w.rain.drops * every - FRAME / 2) ex_rain_let(&app, &w.rain, w.both);

@@ -174,8 +174,8 @@ int main(int argc, char **argv)
     d.slip = 1;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.1 * LONG), 0, 0),
-                            fsi_v3((fsi_real)(0.9 * LONG), (fsi_real)WIDE, (fsi_real)(0.85 * LONG)), 24, 30);
+    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.12 * LONG), (fsi_real)(0.1 * WIDE), (fsi_real)(0.2 * LONG)),
+                            fsi_v3((fsi_real)(0.88 * LONG), (fsi_real)(0.9 * WIDE), (fsi_real)(0.85 * LONG)), 24, 30);
 
     for (frame = 0; frame < app.frames; frame++) {
         ex_couple_step(&app, &tally, w.both, FRAME);

@@ -185,8 +185,8 @@ int main(int argc, char **argv)
     d.adhesion = (fsi_real)adhesion;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.15 * WIDE), (fsi_real)(0.15 * WIDE), (fsi_real)(0.15 * WIDE)),
-                            fsi_v3((fsi_real)(0.85 * WIDE), (fsi_real)(0.85 * WIDE), (fsi_real)(0.75 * WIDE)), -30, 24);
+    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.2 * WIDE), (fsi_real)(0.2 * WIDE), (fsi_real)(0.2 * WIDE)),
+                            fsi_v3((fsi_real)(0.8 * WIDE), (fsi_real)(0.8 * WIDE), (fsi_real)(0.72 * WIDE)), -30, 26);
 
     for (frame = 0; frame < app.frames; frame++) {
         ex_couple_step(&app, &tally, w.both, FRAME);

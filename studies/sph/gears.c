@@ -161,13 +161,11 @@ static void pour(ex_app *app, fsi_sph *s, int *layers)
     }
 }
 
-static void draw(ex_app *app, ex_scene *scene, const gear *gears, const fsi_sph *s, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const gear *gears, const fsi_sph *s, int frame)
 {
     static const uint32_t paint[GEARS] = { 0xd9783b, 0xe0a94a, 0xb9b04a, 0xc9904a };
-    uint32_t *colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     int k, i;
-    ex_speed_colors(s->velocity, s->count, 4, colors);
-    ex_draw_spheres(scene, s->position, s->count, (double)s->desc.spacing / 2, colors, 0);
+    ex_draw_particles(app, scene, skin, s->position, s->count);
     for (k = 0; k < GEARS; k++) {
         const fsi_mesh *m = gears[k].mesh;
         fsi_pose pose = gears[k].body.pose;
@@ -178,7 +176,6 @@ static void draw(ex_app *app, ex_scene *scene, const gear *gears, const fsi_sph 
     }
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
     ex_save_frame(app, ex_render(scene), frame);
-    free(colors);
 }
 
 int main(int argc, char **argv)
@@ -190,6 +187,7 @@ int main(int argc, char **argv)
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_sph_obstacle_desc turning = fsi_sph_default_obstacle_desc();
     fsi_sph *s;
+    fsi_surface *skin;
     fsi_box3 box;
     double dt = 3, gap = 1.5, speed = 34.9, frame_time;
     int k, frame, full = 0, paper = 0, layers = 0, triangles = 0;
@@ -227,6 +225,7 @@ int main(int argc, char **argv)
         turning.body = &gears[k].body;
         ex_check(&app, fsi_sph_add_obstacle(s, &turning, NULL));
     }
+    skin = ex_particle_surface(&app, (double)desc.spacing);
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, box, 18, 16);
     frame_time = 2 * FSI_PI / speed / FRAMES_A_TURN;
@@ -242,7 +241,7 @@ int main(int argc, char **argv)
         }
         if (full || !(dt > 0)) tally.inside += fsi_sph_count_inside(s, NULL);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
-        if (app.images) draw(&app, &scene, gears, s, frame);
+        if (app.images) draw(&app, &scene, skin, gears, s, frame);
         ex_progress(&app, frame + 1);
     }
 
@@ -250,6 +249,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "gap_dx", "%.3f", smallest_gap(gears) / (double)desc.spacing);
     ex_tally_figures(&app, &tally, s);
     ex_scene_end(&scene);
+    fsi_surface_destroy(skin);
     fsi_sph_destroy(s);
     for (k = 0; k < GEARS; k++) fsi_mesh_destroy(gears[k].mesh);
     return ex_end(&app);

@@ -75,18 +75,13 @@ static void follow(const fsi_sph *s, thread *t)
     t->samples++;
 }
 
-static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, int frame)
-{
-    ex_draw_spheres(scene, s->position, s->count, 0.6 * (double)s->desc.spacing, NULL, 0xd98a12);
-    ex_save_frame(app, ex_render(scene), frame);
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_sph *s;
+    fsi_surface *skin;
     fsi_box3 view;
     thread t = { 0, 0, 0, 0, 0 };
     double viscosity = 10, speed = 0.5, height = 0.03;
@@ -112,8 +107,11 @@ int main(int argc, char **argv)
     ex_check(&app, fsi_sph_create(&s, &desc));
     view.lo = fsi_v3(-0.4 * height, -0.4 * height, 0);
     view.hi = fsi_v3(0.4 * height, 0.4 * height, height);
+    skin = ex_particle_surface(&app, (double)desc.spacing);
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, view, 30, 12);
+    scene.absorb = fsi_v3(30, 220, 1500);
+    scene.scatter_rgb = 0xc46a08;
 
     for (frame = 0; frame < app.frames; frame++) {
         while (s->time < (frame + 1) * FRAME - 1e-9) {
@@ -123,7 +121,10 @@ int main(int argc, char **argv)
             follow(s, &t);
         }
         app.sim_seconds = s->time;
-        if (app.images) draw(&app, &scene, s, frame);
+        if (app.images) {
+            ex_draw_particles(&app, &scene, skin, s->position, s->count);
+            ex_save_scene(&app, &scene, frame, "%.2f s", s->time);
+        }
         ex_write_particles(&app, "honey", frame, s->position, s->velocity, s->count);
         ex_progress(&app, frame + 1);
     }
@@ -135,6 +136,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "coils", "%.1f", fabs(t.turns));
     ex_figure(&app, "coil_mm", "%.2f", t.samples ? 1000 * t.radius / t.samples : 0);
     ex_scene_end(&scene);
+    fsi_surface_destroy(skin);
     fsi_sph_destroy(s);
     return ex_end(&app);
 }

@@ -144,23 +144,17 @@ static void follow(cone *c, const fsi_sph *s, double dt)
     c->followed = s->count;
 }
 
-static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const cone *c, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_sph *s, const cone *c, int frame)
 {
-    uint32_t *colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)c->mesh->vertex_count, sizeof *x);
-    ex_image *image;
     int i;
     for (i = 0; i < c->mesh->vertex_count; i++) x[i] = fsi_pose_point(c->body.pose, c->mesh->vertices[i]);
-    ex_speed_colors(s->velocity, s->count, 5, colors);
-    ex_draw_spheres(scene, s->position, s->count, (double)s->desc.spacing / 2, colors, 0);
+    ex_draw_particles(app, scene, skin, s->position, s->count);
     if (c->kind == CLOSED)
         ex_draw_walls(scene, x, c->mesh->vertex_count, c->mesh->faces, c->mesh->face_count, 0xd9a15b);
     else ex_draw_mesh(scene, x, NULL, c->mesh->vertex_count, c->mesh->faces, c->mesh->face_count, 0xd9a15b);
     if (c->kind != CLOSED) ex_draw_box(scene, scene->box, 1.2, 0x7d8894);
-    image = ex_render(scene);
-    ex_color_bar(image, 24, 40, EX_MAP_WATER, 0, 5, "speed [m/s]");
-    ex_save_frame(app, image, frame);
-    free(colors);
+    ex_save_scene(app, scene, frame, "%.2f s", s->time);
     free(x);
 }
 
@@ -182,6 +176,7 @@ int main(int argc, char **argv)
     fsi_sph_obstacle_desc wall = fsi_sph_default_obstacle_desc();
     fsi_box3 room;
     fsi_sph *s;
+    fsi_surface *skin;
     const char *shape_name = "funnel";
     double dt = 1, ramp = 0.05;
     int full = 0, paper = 0, frame, layers = 0, id;
@@ -221,6 +216,7 @@ int main(int argc, char **argv)
     wall.mesh = c.mesh;
     wall.body = &c.body;
     ex_check(&app, fsi_sph_add_obstacle(s, &wall, &id));
+    skin = ex_particle_surface(&app, (double)desc.spacing);
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, room, 30, c.kind == CLOSED ? 12 : 32);
 
@@ -234,7 +230,7 @@ int main(int argc, char **argv)
             ex_tally_step(&app, &tally, s, c.kind == CLOSED ? room : desc.domain, 1);
             follow(&c, s, step);
         }
-        if (app.images) draw(&app, &scene, s, &c, frame);
+        if (app.images) draw(&app, &scene, skin, s, &c, frame);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         ex_progress(&app, frame + 1);
     }
@@ -245,6 +241,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "leaked", "%.0f", c.leaked);
     free(c.was);
     ex_scene_end(&scene);
+    fsi_surface_destroy(skin);
     fsi_sph_destroy(s);
     fsi_mesh_destroy(c.mesh);
     return ex_end(&app);

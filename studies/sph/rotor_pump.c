@@ -212,14 +212,12 @@ static void draw_rim(ex_scene *scene, const fsi_mesh *m)
     }
 }
 
-static void draw(ex_app *app, ex_scene *scene, const pump *p, const fsi_sph *s, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const pump *p, const fsi_sph *s, int frame)
 {
-    uint32_t *colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     ex_image *image;
     char text[64];
     int k, i;
-    ex_speed_colors(s->velocity, s->count, 2 * p->speed * TIP, colors);
-    ex_draw_spheres(scene, s->position, s->count, p->dx / 2, colors, 0);
+    ex_draw_speeds(app, scene, skin, s->position, s->velocity, s->count, 2 * p->speed * TIP);
     for (k = 0; k < 2; k++) {
         const fsi_mesh *m = p->rotor[k];
         fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)m->vertex_count, sizeof *x);
@@ -234,7 +232,6 @@ static void draw(ex_app *app, ex_scene *scene, const pump *p, const fsi_sph *s, 
     snprintf(text, sizeof text, "%.2f revolutions at %.1f rad/s", angle_at(p, s->time) / (2 * FSI_PI), p->speed);
     ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
     ex_save_frame(app, image, frame);
-    free(colors);
 }
 
 /* House, rotors and water. */
@@ -279,6 +276,7 @@ int main(int argc, char **argv)
     pump p;
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_sph *s;
+    fsi_surface *skin;
     unsigned char *right;
     double dt = 1, clearance = 0.3, frame_time;
     int k, frame, full = 0, paper = 0;
@@ -319,6 +317,7 @@ int main(int argc, char **argv)
     fill_pump(&app, &p, s);
     right = (unsigned char *)ex_alloc(NULL, (size_t)s->count, 1);
     count_passed(&p, s, right);
+    skin = ex_speed_surface(&app, p.dx);
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, p.house->box, 12, 14);
 
@@ -331,7 +330,7 @@ int main(int argc, char **argv)
         }
         if (full ? frame + 1 == app.frames : !(dt > 0)) tally.inside += fsi_sph_count_inside(s, NULL);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
-        if (app.images) draw(&app, &scene, &p, s, frame);
+        if (app.images) draw(&app, &scene, skin, &p, s, frame);
         ex_progress(&app, frame + 1);
     }
 
@@ -341,6 +340,7 @@ int main(int argc, char **argv)
     ex_tally_figures(&app, &tally, s);
     free(right);
     ex_scene_end(&scene);
+    fsi_surface_destroy(skin);
     fsi_sph_destroy(s);
     fsi_mesh_destroy(p.house);
     for (k = 0; k < 2; k++) fsi_mesh_destroy(p.rotor[k]);

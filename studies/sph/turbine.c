@@ -214,9 +214,8 @@ static double moment_flow(const fsi_sph *s, double x)
 }
 
 /* The far half of the water, coloured by speed, in the far half of the pipe, with all of vanes and runner. */
-static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const machine *m, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_sph *s, const machine *m, int frame)
 {
-    uint32_t *colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)s->count, sizeof *x),
              *v = (fsi_vec3 *)ex_alloc(NULL, (size_t)s->count, sizeof *v);
     fsi_vec3 *turned = (fsi_vec3 *)ex_alloc(NULL, (size_t)m->runner->vertex_count, sizeof *turned);
@@ -228,8 +227,7 @@ static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const machine *
         v[n++] = s->velocity[i];
     }
     for (i = 0; i < m->runner->vertex_count; i++) turned[i] = fsi_pose_point(m->body.pose, m->runner->vertices[i]);
-    ex_speed_colors(v, n, 2 * INFLOW, colors);
-    ex_draw_spheres(scene, x, n, (double)s->desc.spacing / 2, colors, 0);
+    ex_draw_speeds(app, scene, skin, x, v, n, 2 * INFLOW);
     ex_draw_walls(scene, m->bore.x, m->bore.nx, m->bore.e, m->bore.ne, 0xb9c1ca);
     ex_draw_mesh(scene, m->guide->vertices, NULL, m->guide->vertex_count, m->guide->faces, m->guide->face_count,
                  0x8f99a3);
@@ -237,7 +235,6 @@ static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const machine *
     image = ex_render(scene);
     ex_color_bar(image, 24, 40, EX_MAP_WATER, 0, 2 * INFLOW, "speed [m/s]");
     ex_save_frame(app, image, frame);
-    free(colors);
     free(x);
     free(v);
     free(turned);
@@ -272,6 +269,7 @@ int main(int argc, char **argv)
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_box3 view;
     fsi_sph *s;
+    fsi_surface *skin;
     double dt = 1, end, t_step = 0;
     int full = 0, paper = 0, tess = 1, frame, triangles;
 
@@ -305,6 +303,7 @@ int main(int argc, char **argv)
     add_machine(&app, s, &m);
     add_flow(&app, s);
     end = app.frames * FRAME;
+    skin = ex_speed_surface(&app, (double)desc.spacing);
     scene = ex_scene_begin(&app);
     view.lo = fsi_v3(0, (fsi_real)-PIPE, (fsi_real)-PIPE);
     view.hi = fsi_v3((fsi_real)(PIPE_END + 0.04), (fsi_real)PIPE, (fsi_real)PIPE);
@@ -321,7 +320,7 @@ int main(int argc, char **argv)
             if (s->time > 2 * end / 3) measure(&app, s, &m);
             ex_tally_step(&app, &tally, s, desc.domain, 1);
         }
-        if (app.images) draw(&app, &scene, s, &m, frame);
+        if (app.images) draw(&app, &scene, skin, s, &m, frame);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         ex_progress(&app, frame + 1);
     }
@@ -333,6 +332,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "blocked", "%.0f", tally.blocked);
     ex_figure(&app, "t_step", "%.4f", t_step / (double)tally.calls);
     ex_scene_end(&scene);
+    fsi_surface_destroy(skin);
     fsi_sph_destroy(s);
     fsi_mesh_destroy(m.pipe);
     fsi_mesh_destroy(m.guide);

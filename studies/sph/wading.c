@@ -318,8 +318,7 @@ static void integrate(vehicle *v, double dt)
     for (k = 0; k < 4; k++) fsi_body_integrate(&v->wheels[k], (fsi_real)dt);
 }
 
-/* ---- pictures
-   ----------------------------------------------------------------------------------------------------- */
+/* ---- pictures --------------------------------------------------------------------------------------------------- */
 
 static void draw_part(ex_scene *scene, const part *p)
 {

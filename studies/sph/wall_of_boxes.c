@@ -72,7 +72,7 @@ static int count_passed(const tank *t)
     return passed;
 }
 
-static void draw(ex_app *app, ex_scene *scene, const tank *tanks, uint32_t *colors, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *const *skin, const tank *tanks, int frame)
 {
     ex_image *image;
     char text[64];
@@ -80,8 +80,7 @@ static void draw(ex_app *app, ex_scene *scene, const tank *tanks, uint32_t *colo
     for (k = 0; k < 3; k++) {
         const fsi_sph *s = tanks[k].liquid;
         const fsi_mesh *wall = tanks[k].wall;
-        ex_speed_colors(s->velocity, s->count, 3, colors);
-        ex_draw_spheres(scene, s->position, s->count, (double)s->desc.spacing / 2, colors, 0);
+        ex_draw_particles(app, scene, skin[k], s->position, s->count);
         ex_draw_mesh(scene, wall->vertices, NULL, wall->vertex_count, wall->faces, wall->face_count, 0xd9783b);
         ex_draw_box(scene, s->desc.domain, 1.2, 0x7d8894);
     }
@@ -101,7 +100,7 @@ int main(int argc, char **argv)
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_box3 all = fsi_box3_empty();
     tank tanks[3];
-    uint32_t *colors;
+    fsi_surface *skin[3];
     double dt = 0, dhat = (double)desc.contact_thickness;
     int k, frame, inside = 0, lost = 0, placed = 0, pinched = 0, particles = 0;
 
@@ -122,10 +121,11 @@ int main(int argc, char **argv)
         tanks[k] = make_tank(&app, &desc, 1.3 * SIDE * k, (k + 1) * (double)desc.spacing);
         all = fsi_box3_join(all, desc.domain);
         particles += tanks[k].liquid->count;
+        skin[k] = ex_particle_surface(&app, (double)desc.spacing);
     }
-    colors = (uint32_t *)ex_alloc(NULL, (size_t)particles, sizeof *colors);
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, all, 58, 30);
+    scene.sun = fsi_v3((fsi_real)0.7, (fsi_real)-0.3, (fsi_real)0.8);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 0; k < 3; k++) {
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
             ex_write_particles(&app, keys[k], frame, s->position, s->velocity, s->count);
         }
         app.sim_seconds = tanks[0].liquid->time;
-        if (app.images) draw(&app, &scene, tanks, colors, frame);
+        if (app.images) draw(&app, &scene, skin, tanks, frame);
         ex_progress(&app, frame + 1);
     }
 
@@ -150,13 +150,13 @@ int main(int argc, char **argv)
         ex_figure(&app, keys[k], "%.0f", count_passed(&tanks[k]));
         fsi_sph_destroy(tanks[k].liquid);
         fsi_mesh_destroy(tanks[k].wall);
+        fsi_surface_destroy(skin[k]);
     }
     ex_figure(&app, "particles", "%.0f", particles);
     ex_figure(&app, "inside", "%.0f", inside);
     ex_figure(&app, "lost", "%.0f", lost);
     ex_figure(&app, "placed", "%.0f", placed);
     ex_figure(&app, "pinched", "%.0f", pinched);
-    free(colors);
     ex_scene_end(&scene);
     return ex_end(&app);
 }

@@ -349,15 +349,16 @@ static void draw(ex_app *app, ex_scene *scene, const tank *tanks, int count, uin
     int k, i;
     for (k = 0; k < count; k++) {
         const tank *t = &tanks[k];
-        const fsi_vec3 shift = fsi_v3((fsi_real)(1.05 * WIDTH * k), 0, 0);
+        const fsi_vec3 shift = fsi_v3((fsi_real)(1.05 * WIDTH * k), 0, 0),
+                       before = fsi_v3(shift.x, 0, 2 * t->water->desc.spacing); /* before the discs */
         fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)t->water->count, sizeof *x);
         fsi_box3 box = t->water->desc.domain;
         for (i = 0; i < t->water->count; i++) x[i] = fsi_v3_add(t->water->position[i], shift);
-        ex_draw_spheres(scene, x, t->water->count, 0.55 * (double)t->water->desc.spacing, rgb[k], 0);
+        ex_draw_spheres(scene, x, t->water->count, 0.75 * (double)t->water->desc.spacing, rgb[k], 0);
         for (i = 0; i < PLATES; i++) {
             const fsi_vec3 a = fsi_pose_point(t->ship.pose, t->corner[plate_start(i)]),
                            b = fsi_pose_point(t->ship.pose, t->corner[plate_start(i) + 1]);
-            ex_draw_line(scene, fsi_v3_add(a, shift), fsi_v3_add(b, shift), 3, 0xb03a2e);
+            ex_draw_line(scene, fsi_v3_add(a, before), fsi_v3_add(b, before), 3, 0xb03a2e);
         }
         box.lo = fsi_v3_add(box.lo, shift);
         box.hi = fsi_v3_add(box.hi, shift);

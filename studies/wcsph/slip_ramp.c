@@ -144,12 +144,14 @@ static void draw(ex_app *app, ex_scene *scene, const ramp *ramps, int count, int
     for (k = 0; k < count; k++) {
         const fsi_wcsph *s = ramps[k].water;
         const fsi_vec3 shift = fsi_v3(0, (fsi_real)(-step * k), 0);
+        fsi_vec3 top = shift;
         fsi_vec3 *x = (fsi_vec3 *)ex_alloc(NULL, (size_t)s->count, sizeof *x);
         uint32_t *rgb = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *rgb);
         for (i = 0; i < s->count; i++) x[i] = fsi_v3_add(s->position[i], shift);
         ex_speed_colors(s->velocity, s->count, 3.5, rgb);
-        ex_draw_spheres(scene, x, s->count, 0.55 * (double)s->desc.spacing, rgb, 0);
-        ex_draw_line(scene, shift, fsi_v3_add(shift, fsi_v3((fsi_real)LENGTH, (fsi_real)-FALL, 0)), 3, 0x3a4550);
+        ex_draw_spheres(scene, x, s->count, 0.75 * (double)s->desc.spacing, rgb, 0);
+        top.z = 2 * s->desc.spacing; /* before the discs */
+        ex_draw_line(scene, top, fsi_v3_add(top, fsi_v3((fsi_real)LENGTH, (fsi_real)-FALL, 0)), 3, 0x3a4550);
         free(x);
         free(rgb);
     }
