@@ -2926,6 +2926,8 @@ FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s)
     return fsi__ls_suggest_dt(s->liquid, most, "fsi_couple_suggest_dt");
 }
 
+FSI__COLD_BEGIN
+
 FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *draw)
 {
     const fsi__co_impl *c = fsi__co_of(s);
@@ -3246,6 +3248,8 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     *out = s;
     return FSI_OK;
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 

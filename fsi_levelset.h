@@ -2503,6 +2503,8 @@ FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s)
     return fsi__is_levelset(s) ? fsi__ls_suggest_dt(s, 0, "fsi_levelset_suggest_dt") : 0;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>fill ------------------------------------------------------------------------------------------------------ */
 
 /* A shape to fill: one of these calls of the grid, on next_phi. */
@@ -3051,6 +3053,8 @@ FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, doubl
     return FSI_OK;
 }
 
+FSI__COLD_END
+
 /* ---- >>read out
    --------------------------------------------------------------------------------------------------- */
 
@@ -3285,6 +3289,8 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
         draw->point(draw->user, s->droplet[k].position,
                     (fsi_real)(2 * fsi__ls_radius(s->desc.dim, s->droplet[k].volume)), fsi__ls_color(0));
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>state
    ------------------------------------------------------------------------------------------------------ */
@@ -4270,6 +4276,8 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
     s->cookie = 0;
     fsi__free(s->desc.context, s, 1, sizeof *s + sizeof *m); /* not from the context that it may hold itself */
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 

@@ -1243,6 +1243,8 @@ static fsi_status fsi__make_orient(fsi__maker *m)
     return fsi__make_link(m); /* wedges depend on orientation */
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>mesh holes --------------------------------------------------------------------------------------------- */
 
 /* The open half-edge that follows open half-edge h around a hole: turn about the vertex at its end.
@@ -1537,6 +1539,8 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
     return w;
 }
 
+FSI__COLD_END
+
 /* ---- >>mesh shells -------------------------------------------------------------------------------------------- */
 
 /* Shells in shells. Each closed group faces outward now. How deep a group lies is the number of groups that hold it; a
@@ -1697,6 +1701,8 @@ static void fsi__count_crossings(const fsi__mesh *w, fsi_mesh_report *r)
     }
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>mesh create -------------------------------------------------------------------------------------------- */
 
 /* Appends "what: count (element first)" to the report's sentence. */
@@ -1847,6 +1853,8 @@ FSI_API void fsi_mesh_destroy(fsi_mesh *mesh)
     fsi__arena_free(context, &w->memory);
     fsi__free(context, w, 1, sizeof *w);
 }
+
+FSI__COLD_END
 
 /* ---- >>mesh motion -------------------------------------------------------------------------------------------- */
 

@@ -1336,6 +1336,8 @@ FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressu
     }
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>state of the table ---------------------------------------------------------------------------------------- */
 
 FSI_API fsi__liquid_head fsi__particles_head(const fsi__particles *t, int obstacles, int emitters, int sinks)
@@ -1466,6 +1468,8 @@ FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const cha
     }
     return st->ok ? FSI_OK : fsi__fail(t->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state ends too early");
 }
+
+FSI__COLD_END
 
 /* ---- >>markers: their sums --------------------------------------------------------------------------------------- */
 
@@ -1682,6 +1686,8 @@ FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_v
     return fsi__sample(mesh->context, "fsi_sample_mesh", mesh->box, spacing, mesh->corners, &shape, out, capacity,
         count);
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>filling shapes ------------------------------------------------------------------------------------- */
 
@@ -1930,6 +1936,8 @@ FSI_API fsi_status fsi__particles_fill(fsi__particles *t, const fsi__fill *f, in
     if (added) *added = *t->count - start;
     return status;
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 

@@ -1849,6 +1849,8 @@ FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *w, fsi_real dt)
     return status;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>reading and setting bodies -------------------------------------------------------------------------------- */
 
 static int fsi__rg_is_body(const fsi_rigid *w, int id)
@@ -3618,6 +3620,8 @@ FSI_API uint64_t fsi_rigid_hash(const fsi_rigid *w)
 {
     return fsi__rg_check(w) == FSI_OK ? fsi__state_hash(fsi__rg_state_counted, (void *)(uintptr_t)w) : 0;
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 

@@ -3617,6 +3617,8 @@ FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *
     return FSI_OK;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>settings and origin --------------------------------------------------------------------------------------- */
 
 FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s)
@@ -4012,6 +4014,8 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
         if (s->pinned[i]) draw->point(draw->user, s->position[i], s->mean_edge / 5, 0xff00ff);
 }
 
+FSI__COLD_END
+
 /* ---- >>skins implementation -------------------------------------------------------------------------------------- */
 
 typedef struct fsi__sh_skin {
@@ -4225,6 +4229,8 @@ FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *
     return FSI_OK;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>create and destroy --------------------------------------------------------------------------------------- */
 
 static fsi_status fsi__sh_make_solvers(fsi__sh_impl *m)
@@ -4426,6 +4432,8 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
     *out = s;
     return FSI_OK;
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 

@@ -294,6 +294,8 @@ FSI__STRICT_BEGIN
 /* Nodes of each kind of element. */
 static const int fsi__sm_nodes[FSI__SM_KINDS] = { 3, 4, 6, 2, 5, 3 };
 
+FSI__COLD_BEGIN
+
 /* ---- >>material numbers ------------------------------------------------------------------------------------------ */
 
 FSI_API fsi_shell_material fsi_shell_default_material(void)
@@ -1328,6 +1330,8 @@ FSI_API fsi_status fsi__sm_make_model(fsi__sm_maker *k, fsi__arena *given, fsi__
     fsi__sm_lay_counted(k, counted);
     return fsi__sm_make_elements(k);
 }
+
+FSI__COLD_END
 
 /* ---- >>energies -------------------------------------------------------------------------------------------------- */
 

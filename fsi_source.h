@@ -224,6 +224,8 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
 FSI__STRICT_BEGIN
 
 
+FSI__COLD_BEGIN
+
 /* ---- >>lattices of emitters ------------------------------------------------------------------------------------ */
 
 FSI_API size_t fsi__emitter_site_count(const fsi__emitter *e)
@@ -669,6 +671,8 @@ static fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn,
     }
     return FSI_OK;
 }
+
+FSI__COLD_END
 
 /* ---- >>sources at work ------------------------------------------------------------------------------------------ */
 

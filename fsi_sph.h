@@ -36,7 +36,7 @@
       if (fsi_mesh_create(&mesh, &m) != FSI_OK) ...; // says which triangle is wrong
       fsi_sph_add_mesh(water, mesh, NULL);
       Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. They may move,
-      deform, or be fixed to rigid bodies (fsi_body) that move as told, or as the liquid moves them.
+      deform, or be fixed to rigid bodies (fsi_body) whose motion is given, or that the liquid moves.
 
    TAPS AND DRAINS
       fsi_emitter_desc tap = fsi_emitter_default_desc();
@@ -47,7 +47,7 @@
    WHAT IT DOES
       One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy:
       inertia, compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation
-      Involving Complex Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing
+      Involving Complex Moving Boundaries"; docs/sph.md lists the corrections). Steps as large as one particle spacing
       of motion stay stable; no particle that starts outside a solid ends inside it, unless solids leave it no room
       (stats.pinched), none leaves the domain. Viscosity in Pa s is implicit, with no-slip walls (after Weiler et
       al., "A Physically Consistent Implicit Viscosity Solver for SPH Fluids"). Surface tension in N/m and contact
@@ -63,20 +63,20 @@
    COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a
       particle; see docs/sph.md.
    FIND IN HERE (search for >>), behind the API
-      >>work space  >>contacts  >>pair sums  >>moving obstacles  >>coupled bodies  >>faces within reach  >>placement
+      >>work space  >>contacts  >>pair sums  >>moving obstacles  >>faces within reach  >>placement
       >>walls of one particle  >>the solve  >>surface tension  >>after the solve  >>viscosity
       >>emitters and sinks at work  >>markers  >>substep  >>step; and the functions that you call:
       >>making and changing  >>emitters and sinks  >>particles  >>obstacles  >>origin and copies  >>questions  >>state
       What stands by itself: fsi_particles.h (the table of particles, neighbours), fsi_obstacle.h (walls that move),
-      fsi_source.h (taps and drains), fsi_sph_walls.h, fsi_sph_tension.h, fsi_sph_viscosity.h
+      fsi_source.h (taps and drains), fsi_sph_walls.h, fsi_sph_bodies.h, fsi_sph_tension.h, fsi_sph_viscosity.h
 */
 #ifndef FSI_SPH_H
 #define FSI_SPH_H
 
 #include "fsi_obstacle.h"
 #include "fsi_source.h"
+#include "fsi_sph_bodies.h"
 #include "fsi_sph_tension.h"
-#include "fsi_sph_viscosity.h"
 
 /* How velocities follow from the solve. POSITIONS: (x1 - x0)/dt. FORCES: v* plus
    dt/m times the pairwise antisymmetric forces at the last iterate: internal impulses cancel to rounding, but what the
@@ -101,19 +101,19 @@ typedef struct fsi_sph_desc {
                                 (compressibility gk^2); without gravity the first part stands for 9.81 m/s^2, and is
                                 left out under surface tension */
     int min_iters, max_iters;/* sweeps a substep, and at most as many iterations of viscosity; default 8, 200 */
-    fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and
-                                walls have moved them in all (and 1e-4 of their way), on average, and less than ten
-                                times that is missing, by their rate; or by no more than rounding would; default 5e-4;
-                                0: always max_iters sweeps, for measurements, and no care of what they leave over */
-    fsi_real body_tolerance; /* and when forces on coupled bodies are off by less than this share; default 0.05 */
+    fsi_real tolerance;      /* sweeps end when the last one moves the particles by less than this fraction of the whole
+                                displacement by pressure and walls (plus 1e-4 of their path), on average, and the rate
+                                of convergence says that less than ten times that is missing; or when it moves them no
+                                more than rounding would; default 5e-4; 0: always max_iters sweeps, for measurements */
+    fsi_real body_tolerance; /* and when the unbalanced fraction of forces on coupled bodies is below; default 0.05 */
     int accelerate;          /* Nesterov with restart; default 1 */
     int warm_start;          /* start from the last step's correction; default 1 */
     int full_diagonal;       /* count every pair in the diagonal, not only those under pressure; default 0 */
     fsi_sph_velocity velocity_update; /* default POSITIONS */
     fsi_real cfl;            /* no particle moves farther than cfl * dx in a substep; default 0.3 */
     int max_substeps;        /* of one call; 1: no substepping; default 50 */
-    int budget;              /* sweeps one call may spend, and as many iterations of viscosity: shared out among as many
-                                substeps as then have min_iters each; 0: no limit; what is cut is flagged in
+    int budget;              /* sweeps one call may spend, and as many iterations of viscosity, divided among as many
+                                substeps as then have min_iters each; 0: no limit; a solve that it ends early sets
                                 stats.degraded; default 0 */
     fsi_sph_boundary boundary; /* default EXACT */
     int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
@@ -141,23 +141,23 @@ typedef struct fsi_sph_desc {
     fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] where foam begins, and is most; default 0.5, 5 */
 } fsi_sph_desc;
 
-/* What a particle looks like. */
+/* Kinds of particles for drawing. */
 enum { FSI_SPH_LIQUID, FSI_SPH_SPRAY, FSI_SPH_FOAM, FSI_SPH_BUBBLE };
 
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_sph_stats {
     int particles, substeps, iterations, restarts, halvings, rebuilds, reevaluations;
     int warm_rejected;            /* substeps that started cold although warm_start is set */
-                                  /* the next three, crowded and refused are told by one warning a step, if any */
+                                  /* one warning a step names the next three, crowded and refused, if any */
     int degraded;                 /* 1: the budget or max_iters ended a solve early: such steps stay stable, but the
                                      liquid is softer and its velocities are smoothed, as by xsph 0.5; or max_substeps
                                      left substeps that are too long for the stiffness (mu dt^2 > 500 rho0 dx^2: a pool
                                      would boil) or for surface tension: then these are lowered to what the substeps can
                                      bear, and velocities are smoothed */
-    int placed, pinched;          /* particles put back outside a solid, which gives them no velocity where it is more
-                                     than their way; without a free place within H, or too deep in a solid that was put
-                                     there: they stay until the solids part (but never outside the domain), and are
-                                     counted in each substep, the deep ones at the end */
+    int placed, pinched;          /* particles moved back out of a solid, which gives them no velocity where it is more
+                                     than their path; particles without a free position within H, or too deep in a solid
+                                     that was put over them: they stay until the solids separate (but never outside the
+                                     domain), and are counted in each substep, the deep ones at the end */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
     int crowded;                  /* particles with more than FSI_SPH_PARTS obstacles within H: what those beyond do is
                                      booked on the last of them, last substep */
@@ -165,9 +165,9 @@ typedef struct fsi_sph_stats {
     double mean_compression;      /* mean of max(lambda - 1, 0), over particles and substeps */
     double max_compression;       /* largest lambda - 1, last substep */
     double residual;              /* last sweep's displacement over the whole correction, means; last substep */
-    double body_residual;         /* unbalanced share of the force on a coupled body, the largest; last substep */
+    double body_residual;         /* unbalanced fraction of the force on a coupled body, the largest; last substep */
     int viscosity_iterations;     /* of conjugate gradients */
-    double viscosity_residual;    /* left over, as a share of the velocity that viscosity changed; last substep */
+    double viscosity_residual;    /* over the change of velocity by viscosity; last substep */
     double max_speed;             /* [m/s], at the end */
     double cfl;                   /* max_speed * substep / dx */
     double momentum[3];           /* [kg m/s], at the end */
@@ -177,7 +177,7 @@ typedef struct fsi_sph_stats {
     double wall_speed;            /* of the fastest point of an obstacle in the liquid's reach [m/s] */
     int refits;                   /* obstacles moved, each once a substep */
     double external_impulse[3];   /* by gravity and by `force` [N s] */
-    double source_impulse[3];     /* by emitters, with what they emit and by holding it on its way, less what left
+    double source_impulse[3];     /* by emitters, with the particles they emit and by moving them, less what left
                                      through sinks [N s]. The momentum has changed by the sum of these three, and by the
                                      part of momentum_defect that could not be taken out */
     int emitted, removed;         /* particles that came from emitters and left through sinks */
@@ -188,7 +188,7 @@ typedef struct fsi_sph_stats {
     /* by the clock hook */
     double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update,
         seconds_viscosity, seconds_other;
-    size_t bytes;                 /* held through its context */
+    size_t bytes;                 /* allocated through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_sph_stats;
 
@@ -235,17 +235,18 @@ FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc);
 /* Why the last call on it failed. NULL, as after a failed create: a text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
-/* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. What is put
-   into a solid, here, by writing positions or by adding an obstacle over liquid, comes out within a step where the
-   surface is nearer than H; the rest stays, counted in stats.pinched (and by fsi_sph_count_inside). What is put outside
-   the domain is put back just within its walls. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
+/* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. Particles in
+   a solid, by this call, by written positions or by an obstacle added over liquid, leave it within a step where the
+   surface is nearer than H; the others stay, counted in stats.pinched (and by fsi_sph_count_inside). Particles outside
+   the domain are moved just within its walls. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
 /* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre;
    what is at least dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves
-   with `velocity` [m/s]. Left out is what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer
-   than 0.6 dx to a particle that was there: the same box filled twice is filled once. *added (NULL is fine): how many
-   particles that were, 0 after an error; none is told by a warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than
-   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing changes. */
+   with `velocity` [m/s]. Sites outside the domain, in an obstacle or nearer than dx/2 to one, or nearer than 0.6 dx to
+   an existing particle are left out: the same box filled twice is filled once. *added (NULL is fine): the number of
+   particles added, 0 after an error; where it is 0 a warning says so. Errors: COOKIE, NAN, ARGUMENT (a shape smaller
+   than a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing
+   changes. */
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_sph_fill_sphere(fsi_sph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
@@ -269,7 +270,7 @@ typedef struct fsi_sph_obstacle_desc {
     uint32_t cookie;
     const fsi_mesh *mesh;
     fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
-                                moment; the mesh itself is not looked at any more */
+                                moment; later changes of the mesh have no effect */
     uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
@@ -295,9 +296,9 @@ FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 
 /* *id names it in calls below (NULL is fine). From now on a step may move the particles' arrays; desc.reserve makes
    that seldom, and sizes a step's scratch. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT. */
 FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id);
-/* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
+/* Another speed, position, shape ... from now on; the flow and the counts continue. */
 FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_emitter_desc *desc);
-FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id); /* lets go of what it held */
+FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id); /* releases the particles in it */
 /* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
 FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked,
                                          long long *refused);
@@ -373,8 +374,8 @@ FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw);
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_obstacle.h"
 #include "fsi_source.h"
+#include "fsi_sph_bodies.h"
 #include "fsi_sph_tension.h"
-#include "fsi_sph_viscosity.h"
 
 FSI__STRICT_BEGIN
 
@@ -389,29 +390,28 @@ FSI__STRICT_BEGIN
 #define FSI__SPH_SKIN 0.1     /* neighbour lists reach (1 + skin) H */
 #endif
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
-#define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
 #define FSI__SPH_MEND 0.1     /* largest velocity that makes up for a defect of momentum, over the mean speed */
 #define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: above 800 pools at rest boil (docs/sph.md) */
 #define FSI__SPH_ACCURATE 10.0 /* what it is where accuracy counts: fsi_sph_suggest_dt, surface tension */
-/* A solve keeps the share rho of the error of its guess, in its slowest modes. Guesses that add all of the last
+/* A solve leaves a fraction rho of the error of its guess, in its slowest modes. Guesses that add all of the last
    correction make pressure a force that lags by dt rho/(1 - rho), and lags above dt, that is, rho > 1/2, gain energy
-   faster than backward Euler takes it away: deep liquid in large steps boils. So sweeps go on until what is missing,
-   not only what the last one added, is small (LEFT times the tolerance). Where more than LAG of the correction is
-   missing all the same, for tolerance, max_iters or budget, the next guess adds half of it, which cannot gain energy,
-   and more XSPH keeps neighbours in step. */
+   faster than backward Euler dissipates it: deep liquid in large steps boils. So sweeps continue until the missing
+   correction, not only that of the last sweep, is small (LEFT times the tolerance). Where more than LAG of the
+   correction is missing because tolerance, max_iters or budget ended the solve, the next guess adds half of it, which
+   cannot gain energy, and more XSPH smooths the velocities of neighbours. */
 #define FSI__SPH_LEFT 10
 #define FSI__SPH_LAG 0.01
 #define FSI__SPH_LAG_WARM 0.5
 #define FSI__SPH_LAG_XSPH 0.5
 /* Surface tension needs this much XSPH in the time of a capillary wave of one spacing: what single particles at the
-   surface are given must be shared by those below, or it piles up until they leave. */
+   surface are given must spread to those below, or it accumulates until they leave. */
 #define FSI__SPH_TENSION_XSPH 2
 /* What a step takes: beyond, squares and differences of what it computes would not be finite or mean nothing. */
 #define FSI__SPH_FAR 1e15     /* farthest from the origin [m] */
 #define FSI__SPH_FAST 1e12    /* fastest [m/s] */
 #define FSI__SPH_PULL 1e18    /* largest acceleration by forces [m/s^2] */
 #define FSI__SPH_CORRECTION 1e30 /* largest that a state holds [m/s^2] */
-#define FSI__SPH_STILL 1e-4   /* corrections below this share of the way need no more digits than one of this size */
+#define FSI__SPH_STILL 1e-4   /* corrections below this fraction of the path need no more digits than such a one */
 #define FSI__SPH_SUMS 16      /* partial sums a chunk, in banks of four: the parts of a pass have one each */
 /* What the passes over all particles take of one thread [nanoseconds a particle]: the least that was measured in any
    scene at -O3 -march=native (AMD EPYC), so that none is handed to other threads for too little. */
@@ -443,8 +443,8 @@ enum {
     FSI__SPH_NS_AIR = 35,
     FSI__SPH_NS_MARKERS = 7
 };
-#define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when this share of what it changes is left over */
-#define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this share of the velocity itself */
+#define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when the residual is this fraction of the change */
+#define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this fraction of the velocity itself */
 #define FSI__SPH_VISCOUS_ROUNDS 4   /* exact residuals, at most */
 /* The diagonal counts a pair with this weight when neither particle is under pressure, and adds the second for each
    that is. 0 and 1 would be the active diagonal of sph.md 6; these were measured to need fewer sweeps and, since pairs
@@ -466,29 +466,11 @@ typedef struct fsi__sph_obstacle {
     double speed;            /* of its fastest vertex in the running step [m/s] */
 } fsi__sph_obstacle;
 
-/* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H
-   and rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of
-   m H^2. */
-typedef struct fsi__sph_body {
-    fsi_body *user, work;    /* the work copy takes the outputs, which are handed out at commit */
-    int coupled;
-    fsi_pose from, base, at; /* swept from; moves from; stands at */
-    fsi_vec3 velocity, spin; /* spin: angular momentum [kg m^2/s] */
-    fsi_vec3 star_velocity, star_spin;
-    fsi_mat3 per_spin;       /* inverse inertia at the end of the substep, world axes: angular velocity for each spin */
-    double imbalance;        /* share of the force on it that the solve left unbalanced */
-    double inertia[6][6];    /* mass and inertia */
-    double reach;            /* of its meshes from its centre [H] */
-    fsi_vec3 line, line_moment; /* impulse of contact lines in this substep [N s], about its centre */
-    double q[6], qz[6], star[6], step[6], residual[6], warm[6]; /* PRESCRIBED: they stay 0 */
-    double block[6][6];      /* of the diagonal, lower half */
-} fsi__sph_body;
-
 typedef struct fsi__sph_impl {
     fsi_context own_context;
     fsi__sph_kernel kernel;
     uint32_t *id;            /* count */
-    uint32_t *source;        /* count: 1 + id of the emitter that holds the particle, 0: none */
+    uint32_t *source;        /* count: 1 + id of the emitter that still moves the particle, 0: none */
     unsigned char *marker;   /* count, or NULL */
     fsi_real *aeration;
     fsi__particles particles;
@@ -520,9 +502,9 @@ typedef struct fsi__sph_run {
     double mu, kappa0;          /* mu dt^2/(rho0 H^2), the same of kappa0 */
     double dhat;                /* contact thickness / H */
     double omega;               /* step factor of the global step control */
-    double left;                /* estimated share of the correction that the solve still lacks */
+    double left;                /* estimated fraction of the correction that is still missing */
     int noise;                  /* 1: the last sweep's steps are no more than rounding */
-    double way;                 /* sum of the particles' ways in this substep, without correction [H] */
+    double way;                 /* sum of the particles' displacements in this substep, without correction [H] */
     double beta;                /* extrapolation of this update */
     fsi_vec3 shift;             /* velocity that gives the defect of momentum back */
     int reset;                  /* what fsi__sph_reset does */
@@ -533,10 +515,9 @@ typedef struct fsi__sph_run {
     int due;                    /* 1: the next density makes all walls, for new lists */
     fsi__sph_rank_fn *visit;    /* what fsi__sph_for_each does */
     double compression;         /* mean of max(lambda - 1, 0) at the last point measured */
-    double done;                /* share of the step before this substep, */
+    double done;                /* fraction of the step before this substep, */
     double share;               /* and of the substep */
-    fsi__sph_body *body;        /* those of the obstacles, each once */
-    int body_count, coupled_count;
+    fsi__sph_bodies bodies;     /* those of the obstacles, each once */
     fsi__walls walls;
     fsi__sph_scene scene;
     fsi__tension surface;
@@ -568,8 +549,8 @@ typedef struct fsi__sph_run {
     /* emitters, sinks, markers */
     int room;                   /* particles that there is memory for */
     double clock;               /* time at the start of the substep [s] */
-    int holding;                /* particles that emitters hold */
-    int ghosts;                 /* the last rows: what emitters will let out next, there for one substep */
+    int holding;                /* particles that emitters still move */
+    int ghosts;                 /* the last rows: particles that emitters will emit next, there for one substep */
     double given[3];            /* to them in the substep by their emitters [m/s] */
     uint64_t next_particle;
     uint32_t *source;           /* room; NULL without emitters */
@@ -588,7 +569,6 @@ FSI_FN double fsi__sph_capillary_time(const fsi_sph *s)
     return sqrt((double)s->desc.density * dx * dx * dx / (double)s->desc.surface_tension);
 }
 
-/* The longest step that keeps the stiffness number mu dt^2/(rho0 dx^2) below 10. */
 /* The step whose mu dt^2/(rho0 dx^2) is that number. */
 FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s, double stiffness_number)
 {
@@ -612,10 +592,10 @@ FSI_FN int fsi__sph_is_too_long(const fsi__sph_run *run)
            (run->tension && run->dt > 1.001 * fsi__sph_tension_dt(run->s));
 }
 
-/* More of the correction is missing than an undamped guess may carry on; with tolerance 0 the caller minds that. */
+/* Is more of the correction missing than an undamped guess may have? With tolerance 0 that is left to the caller. */
 FSI_FN int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
 
-/* Share of this substep's correction in the next guess; of XSPH in this substep. */
+/* Fraction of this substep's correction in the next guess; coefficient of XSPH in this substep. */
 FSI_FN double fsi__sph_warm_share(const fsi__sph_run *run) { return fsi__sph_lags(run) ? FSI__SPH_LAG_WARM : 1; }
 FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
 {
@@ -628,30 +608,13 @@ FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
 static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
 static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int end);
 static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end);
-enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK }; /* how iterates are moved back */
 /* Where the density is taken: at z; at u = 0, while z holds u*; there and at u*; at u*, which iterates take. */
 enum { FSI__SPH_ON_THE_WAY, FSI__SPH_AT_GUESS, FSI__SPH_AT_BOTH, FSI__SPH_AT_STAR };
-
-/* Vectors of doubles, whatever fsi_real is. */
-FSI_FN fsi_vec3 fsi__sph_real3(const double *v) { return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]); }
-
-FSI_FN void fsi__sph_to_doubles(double *out, fsi_vec3 v, double scale)
-{
-    out[0] = scale * (double)v.x;
-    out[1] = scale * (double)v.y;
-    out[2] = scale * (double)v.z;
-}
 
 /* The wall of rank r, NULL where there is none. */
 FSI_FN fsi__sph_wall *fsi__sph_wall_of(const fsi__sph_run *run, int r)
 {
     return run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
-}
-
-/* What the viscous solve has of a body. */
-FSI_FN fsi__sph_body_drag *fsi__sph_drag_of(const fsi__sph_run *run, const fsi__sph_body *b)
-{
-    return &run->viscous.body[b - run->body];
 }
 
 /* Folds column k of the chunks' partial sums, in order. */
@@ -740,11 +703,33 @@ static void fsi__sph_set_count(fsi__sph_run *run, int n)
 FSI_FN int fsi__sph_ghost(const fsi__sph_run *run, int i) { return i >= run->n - run->ghosts; }
 FSI_FN int fsi__sph_held(const fsi__sph_run *run, int i) { return run->holding > 0 && run->source[i] != 0; }
 
-static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
+/* Viscosity: vectors of conjugate gradients, blocks of the diagonal. */
+static void fsi__sph_layout_viscosity(fsi__sph_run *run, fsi__arena *a)
 {
     fsi__sph_viscosity *o = &run->viscous;
-    size_t n = (size_t)run->room;
+    const size_t n = (size_t)run->room;
     int k;
+    run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
+    for (k = 0; k < 2; k++) {
+        o->room_v[k] = (double (*)[3])fsi__take(a, n, sizeof *o->room_v[k]);
+        o->room_d[k] = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    }
+    o->v = o->before;
+    o->d = o->room_d[0];
+    o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
+    o->body = (fsi__sph_body_drag *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body_drag));
+}
+
+static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
+{
+    const size_t n = (size_t)run->room;
+
+    /* Creation order: the new state, the target x* of the solve and its first guess. */
     run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->warm = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -753,6 +738,8 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->kappa = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
     run->pressure = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
     run->lambda_out = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+
+    /* Rank order: coordinates, displacements and their steps, densities, indices of walls. */
     run->base = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
     run->z = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
     run->zp = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
@@ -766,6 +753,8 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->group_slot = (int *)fsi__take(a, (size_t)run->groups, sizeof(int));
     run->overflow = (int *)fsi__take(a, (size_t)run->chunks, sizeof(int));
     run->part = (double *)fsi__take(a, (size_t)run->chunks * FSI__SPH_SUMS, sizeof(double));
+
+    /* Surface tension: accelerations, normals, connected sets of surface particles. */
     if (run->s->desc.surface_tension > 0) {
         run->tension = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
         run->line = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -774,29 +763,17 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
         run->drop = (int *)fsi__take(a, n, sizeof(int));
         run->drops = (fsi__drop *)fsi__take(a, n, sizeof(fsi__drop));
     }
-    run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body));
-    if (run->s->desc.viscosity > 0) {
-        run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-        o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-        o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
-        for (k = 0; k < 2; k++) {
-            o->room_v[k] = (double (*)[3])fsi__take(a, n, sizeof *o->room_v[k]);
-            o->room_d[k] = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-        }
-        o->v = o->before;
-        o->d = o->room_d[0];
-        o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-        o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-        o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-        o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
-        o->body = (fsi__sph_body_drag *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body_drag));
-    }
+
+    /* Bodies; there are at most as many as obstacles. */
+    run->bodies.body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacles.count, sizeof(fsi__sph_body));
+    if (run->s->desc.viscosity > 0) fsi__sph_layout_viscosity(run, a);
     fsi__sph_layout_sources(run, a);
 }
 
 /* ---- >>contacts ----------------------------------------------------------------------------------------------- */
 
-/* The way of a coupled body at `arm` from its centre: c + r x arm, first order in the turn since meshes were placed. */
+/* The displacement of a coupled body at `arm` from its centre: c + r x arm, first order in the rotation r since meshes
+   were moved. */
 FSI_FN void fsi__sph_way(const double *q, const fsi__lane *arm, fsi__lane *way)
 {
     way[0] = (fsi__lane)(q[0] + q[4] * (double)arm[2] - q[5] * (double)arm[1]);
@@ -816,7 +793,7 @@ FSI_FN void fsi__sph_relative(const fsi__sph_run *run, const fsi__sph_wall *w, i
     d[2] = u->z - w->at[2];
     if (w->coupled && w->part[k].body >= 0) {
         const fsi__sph_part *part = &w->part[k];
-        const fsi__sph_body *body = &run->body[part->body];
+        const fsi__sph_body *body = &run->bodies.body[part->body];
         fsi__lane way[3];
         fsi__sph_way(which == FSI__SPH_AT_Z ? body->qz : body->q, part->arm, way);
         d[0] -= way[0] - part->moved[0];
@@ -1015,7 +992,7 @@ static fsi__lane4 fsi__sph_wall_on(const fsi__sph_run *run, const fsi__sph_wall 
     return out;
 }
 
-/* What part k adds to that: its force and its share of the diagonal. */
+/* What part k adds to that: its force and its part of the diagonal. */
 static void fsi__sph_part_force(const fsi__sph_run *run, fsi__sph_wall *w, int k, const fsi__lane4 *u, fsi__lane p)
 {
     const fsi__lane mu = (fsi__lane)run->mu;
@@ -1047,6 +1024,7 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
     double restart = 0, steps = 0, most = 0, corrections = 0;
     int i;
     for (i = begin; i < end; i++) {
+        /* Pressure of the neighbours, and the walls (sph.md 4, 6). */
         const fsi__lane4 *uz = &run->uz[i], *u = &run->u[i], *star = &run->star[i];
         fsi__lane4 f = fsi__sph_pressure_on(run, i), t;
         fsi__lane length;
@@ -1057,6 +1035,8 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
             f.z += t.z;
             f.w += t.w;
         }
+
+        /* Inertia: x* - x, with 1 on the diagonal; the step is r/D. */
         f.w += 1;
         t.x = star->x - uz->x;
         t.y = star->y - uz->y;
@@ -1065,7 +1045,11 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         t.x = (t.x + f.x) / f.w;
         t.y = (t.y + f.y) / f.w;
         t.z = (t.z + f.z) / f.w;
-        if (run->holding > 0 && fsi__sph_held(run, run->order[i])) t.x = t.y = t.z = 0; /* a piston does not give way */
+
+        /* Particles still moved by their emitter move as a piston, whatever the pressure. */
+        if (run->holding > 0 && fsi__sph_held(run, run->order[i])) t.x = t.y = t.z = 0;
+
+        /* No particle moves by more than STEP_MAX in one sweep. */
         length = (fsi__lane)sqrt((double)(t.x * t.x + t.y * t.y + t.z * t.z));
         if (length > (fsi__lane)FSI__SPH_STEP_MAX) {
             fsi__lane shrink = (fsi__lane)FSI__SPH_STEP_MAX / length;
@@ -1074,6 +1058,8 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
             t.z *= shrink;
         }
         t.w = f.w;
+
+        /* The restart test, (z - y).D(y - x) with y = z + omega t, and the sums of lengths. */
         run->step[i] = t;
         restart -= (double)f.w * (double)(t.x * (uz->x + omega * t.x - u->x) + t.y * (uz->y + omega * t.y - u->y) +
                                           t.z * (uz->z + omega * t.z - u->z));
@@ -1081,7 +1067,7 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         if ((double)length > most) most = (double)length;
     }
     fsi__sph_put_sums(run, chunk, restart, steps, most, corrections);
-    if (run->coupled_count) fsi__sph_part_forces(run, begin, end);
+    if (run->bodies.coupled_count) fsi__sph_part_forces(run, begin, end);
 }
 
 /* N and kappa of one particle's contacts after a sweep (sph.md 5, equations 31, 32). Returns 1 when they changed. */
@@ -1090,6 +1076,8 @@ static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__
     double most = 0, sx = 0, sy = 0, sz = 0, press = 0, slope, kappa, fx = -(double)(w->g[0] * p) * run->mu,
            fy = -(double)(w->g[1] * p) * run->mu, fz = -(double)(w->g[2] * p) * run->mu;
     int c, inside = 0, was = w->inside;
+
+    /* Still inside after a sweep: double the order N (equation 31). */
     for (c = 0; c < w->contact_count; c++) inside |= fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_U) < 0;
     w->inside = inside;
     if (was && inside && w->order < run->s->desc.contact_max_order) {
@@ -1097,7 +1085,10 @@ static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__
         return 1;
     }
     if (!was || inside) return 0;
-    for (c = 0; c < w->contact_count; c++) { /* just came out: press on as hard as the liquid does */
+
+    /* Just came out: the contacts are to press as hard as the liquid does. Slope of their potentials, over kappa,
+       and the largest pressure along a normal. */
+    for (c = 0; c < w->contact_count; c++) {
         const fsi__lane *n = w->contact[c].n;
         double g = fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_U), cm, cp,
                along = -(fx * (double)n[0] + fy * (double)n[1] + fz * (double)n[2]);
@@ -1109,6 +1100,8 @@ static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__
         if (along > press) press = along;
         if ((1 - g) * run->dhat > most) most = (1 - g) * run->dhat;
     }
+
+    /* kappa = pressure/slope (equation 32), within kappa0 to 100 kappa0. */
     slope = sqrt(sx * sx + sy * sy + sz * sz);
     kappa = (press + most) / (slope > 1e-12 ? slope : 1e-12);
     kappa = kappa < run->kappa0 ? run->kappa0 : kappa > 100 * run->kappa0 ? 100 * run->kappa0 : kappa;
@@ -1136,7 +1129,8 @@ FSI_FN fsi__record fsi__sph_moved(const fsi__record *base, const fsi__lane4 *u)
 
 /* y = z + omega step; z = y + beta (y - x); x = y. Displacements stay below 2 H, since sweeps are short and lists are
    made anew after a move of skin H: coordinates do not wrap.
-   Sums: walls whose N or kappa changed, walls to evaluate anew; largest: the squared way since the lists were made. */
+   Sums: walls whose N or kappa changed, walls to evaluate anew; largest: the squared displacement since the lists were
+   made. */
 static void fsi__sph_update(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1145,6 +1139,8 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
     int i;
     for (i = begin; i < end; i++) {
         fsi__lane4 *u = &run->u[i], *uz = &run->uz[i], y, t = run->step[i];
+
+        /* Step and extrapolation. */
         y.x = uz->x + omega * t.x;
         y.y = uz->y + omega * t.y;
         y.z = uz->z + omega * t.z;
@@ -1152,10 +1148,14 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
         uz->x = y.x + beta * (y.x - u->x);
         uz->y = y.y + beta * (y.y - u->y);
         uz->z = y.z + beta * (y.z - u->z);
+
+        /* The new point as coordinates, and its distance from where the lists were made. */
         *u = y;
         run->z[i] = fsi__sph_moved(&run->base[i], uz);
         y.w = uz->x * uz->x + uz->y * uz->y + uz->z * uz->z;
         if ((double)y.w > drift) drift = (double)y.w;
+
+        /* Walls: is the particle too far from where its wall was linearised; do N or kappa change? */
         if (run->slot[i] >= 0) {
             fsi__sph_wall *w = &run->wall[run->slot[i]];
             fsi__lane dx = uz->x - w->at[0], dy = uz->y - w->at[1], dz = uz->z - w->at[2];
@@ -1167,11 +1167,6 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
 }
 
 /* ---- >>moving obstacles --------------------------------------------------------------------------------------- */
-
-static fsi_vec3 fsi__sph_spin_to_rate(fsi_quat orientation, fsi_mat3 inertia, fsi_vec3 spin)
-{
-    return fsi_m3_mul_v3(fsi_body_world_tensor(orientation, fsi_m3_inverse(inertia)), spin);
-}
 
 /* Sweeps an obstacle through the substep, from where the last step left it, which need not be where it left others of
    its body. */
@@ -1189,247 +1184,13 @@ static void fsi__sph_move_obstacles(fsi__sph_run *run, int coupled_only)
     int k;
     for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__sph_obstacle *o = &run->im->obstacle[k];
-        const fsi__sph_body *b = o->base.body >= 0 ? &run->body[o->base.body] : NULL;
+        const fsi__sph_body *b = o->base.body >= 0 ? &run->bodies.body[o->base.body] : NULL;
         if (!o->base.moves || (coupled_only && !(b && b->coupled))) continue;
         if (b) fsi__sph_move_along(run, o, b);
         else fsi__obstacle_follow(&o->base, run->done, run->share);
         run->stats.refits++;
     }
     fsi__sph_lap(run, &run->stats.seconds_motion, &clock);
-}
-
-/* ---- >>coupled bodies ------------------------------------------------------------------------------------------
-
-   The six unknowns of a body take part in the minimisation (sph.md 11). The energy gains its inertia,
-      E_b = M |c - c*|^2 / (2 dt^2) + (r - r*).I (r - r*) / (2 dt^2),
-      c*, r*: where its momentum and the host's forces take it,
-   and the walls depend on u - w, w = c + r x a the body's way at the particle's place. So -dE/dc = M (c* - c)/dt^2 -
-   sum F_i and -dE/dr = I (r* - r)/dt^2 - sum a_i x F_i: what a particle is given is taken from the body, to rounding,
-   at every iterate. The body's block of the diagonal is its inertia plus sum d_i J_i^T J_i, J_i = (1, -[a_i]x), d_i
-   what the particle's own diagonal holds of that obstacle. k (u - w)^2 <= 2 k u^2 + 2 k w^2 would ask for twice that on
-   both sides; this took a quarter fewer sweeps, and the step control saw no energy rise. */
-
-/* The pose that lies q (in units of H) from `at`. */
-static fsi_pose fsi__sph_body_pose(const fsi__sph_run *run, const fsi__sph_body *b, const double *q)
-{
-    fsi_pose p;
-    p.position = fsi_v3_madd(b->at.position, (fsi_real)run->h, fsi__sph_real3(q));
-    p.orientation = fsi_quat_integrate(b->at.orientation, fsi__sph_real3(q + 3), 1);
-    return p;
-}
-
-/* The way from `at` to a pose. */
-static void fsi__sph_body_way(const fsi__sph_run *run, const fsi__sph_body *b, fsi_pose to, double *q)
-{
-    fsi__sph_to_doubles(q, fsi_v3_sub(to.position, b->at.position), 1 / run->h);
-    fsi__sph_to_doubles(q + 3, fsi_quat_rotation_vector(fsi_quat_mul(to.orientation, fsi_quat_conj(b->at.orientation))),
-                        1);
-}
-
-/* Makes `at` the place that q of the former one stands for. */
-static void fsi__sph_body_settle(const fsi__sph_run *run, fsi__sph_body *b, fsi_pose star, fsi_pose at)
-{
-    b->at = at;
-    fsi__sph_body_way(run, b, star, b->star);
-    memset(b->q, 0, sizeof b->q);
-    memset(b->qz, 0, sizeof b->qz);
-    memset(b->step, 0, sizeof b->step);
-}
-
-/* The pose (*) to which its momentum takes a body. */
-static fsi_pose fsi__sph_body_star(const fsi__sph_run *run, const fsi__sph_body *b)
-{
-    const fsi_real dt = (fsi_real)run->dt;
-    fsi_pose star;
-    star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
-    star.orientation = fsi_quat_integrate(
-        b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), dt);
-    return star;
-}
-
-static void fsi__sph_body_inertia(const fsi__sph_run *run, fsi__sph_body *b)
-{
-    const fsi_mat3 inertia = fsi_body_world_tensor(b->base.orientation, b->work.inertia);
-    const double m = (double)run->s->particle_mass;
-    int k, j;
-    memset(b->inertia, 0, sizeof b->inertia);
-    for (k = 0; k < 3; k++) {
-        b->inertia[k][k] = (double)b->work.mass / m;
-        for (j = 0; j < 3; j++) b->inertia[3 + k][3 + j] = (double)inertia.m[3 * k + j] / (m * run->h * run->h);
-    }
-    if (run->s->desc.dim == 2) fsi__flatten6(b->inertia);
-}
-
-/* Momentum, pose without liquid, and where the solve starts: there, or as far from it as in the last substep. */
-static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
-{
-    const fsi_real dt = (fsi_real)run->dt;
-    fsi_pose star, at;
-    if (!b->coupled) {
-        b->at = fsi__pose_on_the_way(&b->work, b->from, run->done + run->share);
-        return;
-    }
-    b->star_velocity = fsi_v3_madd(b->velocity, dt / b->work.mass, b->work.force);
-    b->star_spin = fsi_v3_madd(b->spin, dt, b->work.torque);
-    b->line = b->line_moment = fsi_v3(0, 0, 0);
-    if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
-    at = star = fsi__sph_body_star(run, b);
-    if (run->s->desc.warm_start) {
-        const fsi_vec3 shift = fsi_v3_scale(fsi__sph_real3(b->warm), dt * dt),
-                       turn = fsi_v3_scale(fsi__sph_real3(b->warm + 3), dt * dt);
-        const fsi_real way = fsi_v3_norm(shift) + fsi_v3_norm(turn) * (fsi_real)(b->reach * run->h),
-                       most = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
-        const fsi_real part = way > most ? most / way : 1;
-        at.position = fsi_v3_madd(star.position, part, shift);
-        at.orientation = fsi_quat_integrate(star.orientation, turn, part);
-    }
-    fsi__sph_body_inertia(run, b);
-    fsi__sph_body_settle(run, b, star, at);
-}
-
-/* Inertia times the way that is left to x*: the residual without walls. */
-static void fsi__sph_body_pull(const fsi__sph_body *b, double *r)
-{
-    int k, j;
-    for (k = 0; k < 6; k++) for (r[k] = 0, j = 0; j < 6; j++) r[k] += b->inertia[k][j] * (b->star[j] - b->qz[j]);
-}
-
-static double fsi__sph_body_energy(const fsi__sph_run *run)
-{
-    double sum = 0, r[6];
-    int b, k;
-    for (b = 0; b < run->body_count; b++) {
-        const fsi__sph_body *body = &run->body[b];
-        fsi__sph_body_pull(body, r);
-        for (k = 0; k < 6; k++) sum += 0.5 * r[k] * (body->star[k] - body->qz[k]);
-    }
-    return sum;
-}
-
-/* Adds one particle's part to a body's residual and block of the diagonal (lower half). */
-static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body, double block[6][6])
-{
-    const double a[3] = { (double)part->arm[0], (double)part->arm[1], (double)part->arm[2] };
-    const double f[3] = { (double)part->force[0], (double)part->force[1], (double)part->force[2] };
-    const double d = (double)part->weight, a2 = a[0] * a[0] + a[1] * a[1] + a[2] * a[2];
-    int i, j;
-    for (i = 0; i < 3; i++) {
-        int j1 = (i + 1) % 3, j2 = (i + 2) % 3;
-        body->residual[i] -= f[i];
-        body->residual[3 + i] -= a[j1] * f[j2] - a[j2] * f[j1];
-        block[i][i] += d;
-        block[3 + i][3 + i] += d * a2;
-        for (j = 0; j <= i; j++) block[3 + i][3 + j] -= d * a[i] * a[j];
-        block[3 + j1][j2] -= d * a[i]; /* [a]x: rows r, columns c */
-        block[3 + j2][j1] += d * a[i];
-    }
-}
-
-/* Residual and block of a body without walls. */
-static void fsi__sph_start_body(fsi__sph_body *body)
-{
-    memcpy(body->block, body->inertia, sizeof body->block);
-    fsi__sph_body_pull(body, body->residual);
-}
-
-/* A body's step from residual and block; returns what it adds to the restart test. */
-static double fsi__sph_step_body(const fsi__sph_run *run, fsi__sph_body *body)
-{
-    double restart = 0, length;
-    int k;
-    if (run->s->desc.dim == 2) {
-        body->residual[2] = body->residual[3] = body->residual[4] = 0;
-        fsi__flatten6(body->block);
-    }
-    fsi__solve6(body->block, body->residual, body->step);
-    length =
-        sqrt(fsi__sph_dot3(body->step, body->step)) + sqrt(fsi__sph_dot3(body->step + 3, body->step + 3)) * body->reach;
-    for (k = 0; k < 6 && length > FSI__SPH_STEP_MAX; k++) body->step[k] *= FSI__SPH_STEP_MAX / length;
-    for (k = 0; k < 6; k++) restart -= body->residual[k] * (body->qz[k] + run->omega * body->step[k] - body->q[k]);
-    return restart;
-}
-
-/* The force that is not yet balanced, over the force that the liquid has exerted: of translation. */
-static double fsi__sph_body_imbalance(const fsi__sph_body *b)
-{
-    const double mass = b->inertia[0][0];
-    double f[3];
-    int k;
-    for (k = 0; k < 3; k++) f[k] = mass * (b->star[k] - b->qz[k]);
-    return sqrt(fsi__sph_dot3(b->residual, b->residual)) / (sqrt(fsi__sph_dot3(f, f)) + 1e-6 * mass);
-}
-
-/* As fsi__sph_update does for particles. Returns the longest way of a body from where its meshes stand, at their rims
-   [H]. */
-static double fsi__sph_update_bodies(fsi__sph_run *run)
-{
-    double most = 0;
-    int b, k;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
-        double rim;
-        for (k = 0; k < 6; k++) {
-            double y = body->qz[k] + run->omega * body->step[k];
-            body->qz[k] = y + run->beta * (y - body->q[k]);
-            body->q[k] = y;
-        }
-        rim = sqrt(fsi__sph_dot3(body->qz, body->qz)) + sqrt(fsi__sph_dot3(body->qz + 3, body->qz + 3)) * body->reach;
-        if (rim > most) most = rim;
-    }
-    return most;
-}
-
-/* The last step of the bodies, whole: what the liquid does to them where it is now, and their momenta, agree then
-   however early the solve ends. The way that a heavy body lacks is short, but times its mass it is all there is. */
-static void fsi__sph_settle_bodies(fsi__sph_run *run)
-{
-    int b, k;
-    for (b = 0; b < run->body_count; b++)
-        for (k = 0; k < 6 && run->body[b].coupled; k++) run->body[b].q[k] = run->body[b].qz[k] += run->body[b].step[k];
-}
-
-static void fsi__sph_reset_bodies(fsi__sph_run *run, int how)
-{
-    int b, k;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
-        for (k = 0; k < 6; k++) {
-            if (how == FSI__SPH_TO_GUESS) body->q[k] = 0;
-            else if (how == FSI__SPH_TO_STAR) body->q[k] = body->star[k];
-            else if (how == FSI__SPH_HALF_BACK) body->q[k] -= run->omega / 2 * body->step[k];
-            body->qz[k] = body->q[k];
-        }
-    }
-}
-
-/* Where the solve has brought the bodies: poses, momenta, and the impulses that the liquid gave them, of which it
-   returns the sum [N s]. Their velocities are what the poses say, as for the particles. */
-static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
-{
-    const fsi_real per_dt = (fsi_real)(1 / run->dt);
-    int b, k;
-    impulse[0] = impulse[1] = impulse[2] = 0;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
-        fsi_vec3 change, turn, moment;
-        double d[6];
-        if (!body->coupled) continue;
-        for (k = 0; k < 6; k++) {
-            d[k] = body->qz[k] - body->star[k];
-            body->warm[k] = fsi__sph_warm_share(run) * d[k] * (k < 3 ? run->h : 1) / (run->dt * run->dt)
-                + (run->drag ? fsi__sph_drag_of(run, body)->d[k] : 0);
-        }
-        change = fsi_v3_scale(fsi__sph_real3(d), (fsi_real)run->h * per_dt);
-        turn = fsi_v3_scale(fsi__sph_real3(d + 3), per_dt);
-        moment = fsi_m3_mul_v3(fsi_body_world_tensor(body->base.orientation, body->work.inertia), turn);
-        body->velocity = fsi_v3_add(body->star_velocity, change);
-        body->spin = fsi_v3_add(body->star_spin, moment);
-        change = fsi_v3_madd(body->line, body->work.mass, change);
-        fsi__sph_add3(impulse, change);
-        body->work.impulse = fsi_v3_add(body->work.impulse, change);
-        body->work.angular_impulse = fsi_v3_add(body->work.angular_impulse, fsi_v3_add(moment, body->line_moment));
-        body->at = fsi__sph_body_pose(run, body, body->qz);
-    }
 }
 
 /* ---- >>faces within reach ------------------------------------------------------------------------------------- */
@@ -1468,7 +1229,7 @@ static void fsi__sph_force(fsi__sph_run *run, int i, fsi_vec3 guess)
     run->x[i] = run->guess[i];
 }
 
-/* Start positions: the predicted ones (plus the last correction), taken out of the solids on the way. */
+/* Start positions: the predicted ones (plus the last correction), outside the solids along the path. */
 static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1476,8 +1237,12 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
     fsi__faces group, own;
     int g, r;
     for (g = begin; g < end; g += FSI__SPH_GROUP) {
+        /* The faces near the group. */
         int stop = g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end;
         fsi__sph_group_faces(run, g, stop, reach, &group);
+
+        /* Its particles: one that starts outside the domain is moved inside; one that passes a face on its path from
+           x to the guess stops before it. Where that needs a correction of the start, x* follows. */
         for (r = g; r < stop; r++) {
             const int i = run->order[r], held = fsi__sph_held(run, i);
             const int astray = !held && fsi__walls_leave_out(&run->walls, run->s->filter[i], run->x[i]);
@@ -1498,10 +1263,10 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
 
 /* ---- >>walls of one particle ---------------------------------------------------------------------------------- */
 
-/* The place of x seen from a body, and the body's way there so far. */
+/* The position of x relative to a body, and the body's displacement there so far. */
 static void fsi__sph_make_arm(const fsi__sph_run *run, fsi__sph_part *part, fsi_vec3 x)
 {
-    const fsi__sph_body *body = &run->body[part->body];
+    const fsi__sph_body *body = &run->bodies.body[part->body];
     fsi_vec3 a = fsi_v3_scale(fsi_v3_sub(x, body->at.position), (fsi_real)(1 / run->h));
     part->arm[0] = (fsi__lane)a.x;
     part->arm[1] = (fsi__lane)a.y;
@@ -1517,13 +1282,16 @@ static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *vi
     w->part_count = view->part_count;
     w->crowded = view->crowded;
     for (j = 0; j < view->part_count; j++) {
+        /* The obstacle, its body and the closest point on it. */
         fsi__sph_part *part = &w->part[j];
         const fsi_mesh_hit *hit = &view->part_hit[j];
         const int body = run->im->obstacle[view->part_owner[j]].base.body;
         memset(part, 0, sizeof *part);
         part->owner = view->part_owner[j];
-        part->body = body >= 0 && run->body[body].coupled ? body : -1;
+        part->body = body >= 0 && run->bodies.body[body].coupled ? body : -1;
         part->face = hit->face;
+
+        /* Its boundary integral, which is added to that of the wall. */
         part->diagonal = (fsi__lane)(scale * sum[j].diagonal);
         w->diagonal += part->diagonal;
         w->lambda += (fsi__lane)(scale * sum[j].lambda);
@@ -1531,6 +1299,8 @@ static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *vi
             part->bary[k] = (fsi__lane)hit->bary[k];
             w->g[k] += part->g[k] = (fsi__lane)(scale * sum[j].g[k]);
         }
+
+        /* A coupled body: the lever arm of its displacement here. */
         if (part->body < 0) continue;
         w->coupled = 1;
         fsi__sph_make_arm(run, part, view->x);
@@ -1563,7 +1333,7 @@ static fsi_vec3 fsi__sph_seen(const fsi__sph_run *run, const fsi__sph_wall *w, f
     for (k = 0; k < w->part_count; k++) {
         fsi__lane way[3];
         if (w->part[k].body < 0) continue;
-        fsi__sph_way(run->body[w->part[k].body].qz, w->part[k].arm, way);
+        fsi__sph_way(run->bodies.body[w->part[k].body].qz, w->part[k].arm, way);
         return fsi_v3_madd(x, (fsi_real)-run->h, fsi_v3((fsi_real)way[0], (fsi_real)way[1], (fsi_real)way[2]));
     }
     return x;
@@ -1636,7 +1406,7 @@ static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int 
     fsi__sph_put_sums_at(run, chunk, 1, done, 0, 0, 0);
 }
 
-/* Has a particle moved less, seen from every obstacle near it, than its distance was from all of them? */
+/* Has a particle moved less, relative to each obstacle near it, than its distance was from all of them? */
 static int fsi__sph_cleared(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u)
 {
     int k = 0;
@@ -1852,7 +1622,7 @@ static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since)
     *since = now;
 }
 
-/* Walls do not act on what is behind an inlet plane; coupled bodies do not feel what emitters hold: it is not moved. */
+/* Walls do not act on particles behind an inlet plane; coupled bodies do not feel particles that emitters move. */
 static void fsi__sph_part_walls(fsi__sph_run *run, int begin, int end)
 {
     int r, k;
@@ -1951,11 +1721,11 @@ static fsi_status fsi__sph_reattach(fsi__sph_run *run)
 {
     int b;
     run->stats.rebuilds++;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
+    for (b = 0; b < run->bodies.count; b++) {
+        fsi__sph_body *body = &run->bodies.body[b];
         if (body->coupled)
-            fsi__sph_body_settle(run, body, fsi__sph_body_pose(run, body, body->star),
-                                 fsi__sph_body_pose(run, body, body->qz));
+            fsi__sph_body_settle(&run->bodies, body, fsi__sph_body_pose(&run->bodies, body, body->star),
+                                 fsi__sph_body_pose(&run->bodies, body, body->qz));
     }
     fsi__sph_move_obstacles(run, 1);
     fsi__sph_parallel(run, fsi__sph_restart_range, FSI__SPH_NS_PLACE);
@@ -1973,7 +1743,7 @@ static double fsi__sph_energy(fsi__sph_run *run)
     run->refresh = run->due = 0;
     run->compression = fsi__sph_sum(run, 1) / run->n;
     run->stats.max_compression = fsi__sph_largest(run, 2);
-    return fsi__sph_sum(run, 0) + fsi__sph_body_energy(run);
+    return fsi__sph_sum(run, 0) + fsi__sph_body_energy(&run->bodies);
 }
 
 /* Moves the iterates: back to the last plain step, or half a step back. */
@@ -2001,7 +1771,7 @@ static void fsi__sph_reset(fsi__sph_run *run, int how)
 {
     run->reset = how;
     fsi__sph_parallel(run, fsi__sph_reset_range, FSI__SPH_NS_RESET);
-    fsi__sph_reset_bodies(run, how);
+    fsi__sph_reset_bodies(&run->bodies, how, run->omega);
 }
 
 /* One global step control (sph.md 6). Every sweep takes the gradient at the extrapolated point z, whose energy comes
@@ -2049,7 +1819,7 @@ static int fsi__sph_advance(fsi__sph_run *run, fsi__sph_control *c, double resta
     if (!c->halvings) run->omega = run->omega * 1.3 < 1 ? run->omega * 1.3 : 1;
     fsi__sph_parallel(run, fsi__sph_update, FSI__SPH_NS_UPDATE);
     *drift = sqrt(fsi__sph_largest(run, 2));
-    way = fsi__sph_update_bodies(run);
+    way = fsi__sph_update_bodies(&run->bodies, run->omega, run->beta);
     if (way > *drift) *drift = way;
     if (fsi__sph_sum(run, 0) > 0) c->energy = HUGE_VAL; /* N or kappa changed: another energy */
     fsi__sph_lap(run, &run->stats.seconds_update, &clock);
@@ -2071,44 +1841,22 @@ static fsi_status fsi__sph_bad_number(const fsi__sph_run *run)
 /* Energy where the solve starts: cold, at x*, when the last correction added to it has more. */
 static double fsi__sph_first_energy(fsi__sph_run *run)
 {
+    fsi__sph_body *body = run->bodies.body;
     double e, cold = HUGE_VAL;
     int b;
     run->outset = run->s->desc.warm_start ? FSI__SPH_AT_BOTH : FSI__SPH_AT_GUESS;
-    for (b = 0; b < run->body_count; b++) memcpy(run->body[b].q, run->body[b].star, sizeof run->body[b].q);
+    for (b = 0; b < run->bodies.count; b++) memcpy(body[b].q, body[b].star, sizeof body[b].q);
     e = fsi__sph_energy(run);
     if (run->outset == FSI__SPH_AT_BOTH) cold = fsi__sph_sum(run, 8);
-    fsi__sph_reset_bodies(run, FSI__SPH_TO_GUESS);
+    fsi__sph_reset_bodies(&run->bodies, FSI__SPH_TO_GUESS, run->omega);
     if (fsi_is_finite(e) && cold < e) {
         run->outset = FSI__SPH_AT_STAR;
         run->stats.warm_rejected++;
-        fsi__sph_reset_bodies(run, FSI__SPH_TO_STAR);
+        fsi__sph_reset_bodies(&run->bodies, FSI__SPH_TO_STAR, run->omega);
         e = fsi__sph_energy(run);
     }
     run->outset = FSI__SPH_ON_THE_WAY;
     return e;
-}
-
-/* Steps of the coupled bodies, particles in order of ranks; returns what they add to the restart test. */
-static double fsi__sph_step_bodies(fsi__sph_run *run)
-{
-    double restart = 0;
-    int b, r, k;
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_start_body(&run->body[b]);
-    for (r = 0; r < run->n; r++) {
-        const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
-        if (!w || !w->coupled) continue;
-        for (k = 0; k < w->part_count; k++)
-            if (w->part[k].body >= 0)
-                fsi__sph_add_to_body(&w->part[k], &run->body[w->part[k].body], run->body[w->part[k].body].block);
-    }
-    run->stats.body_residual = 0;
-    for (b = 0; b < run->body_count; b++) {
-        if (!run->body[b].coupled) continue;
-        restart += fsi__sph_step_body(run, &run->body[b]);
-        run->body[b].imbalance = fsi__sph_body_imbalance(&run->body[b]);
-        run->stats.body_residual = fmax(run->stats.body_residual, run->body[b].imbalance);
-    }
-    return restart;
 }
 
 /* Steps of particles and bodies; returns the restart test, and leaves in stats.residual how much they still move. When
@@ -2121,7 +1869,8 @@ static double fsi__sph_gradients(fsi__sph_run *run)
     moved = fsi__sph_sum(run, 1);
     run->noise = moved <= FSI__SPH_STEP_NOISE * fmin(0.5, run->mu) * run->n;
     run->stats.residual = moved / (fsi__sph_sum(run, 3) + FSI__SPH_STILL * run->way + 1e-6 * run->n);
-    if (run->coupled_count) restart += fsi__sph_step_bodies(run);
+    if (run->bodies.coupled_count) restart += fsi__sph_step_bodies(&run->bodies, run->slot, run->wall,
+        run->n, run->omega, &run->stats.body_residual);
     fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
     return restart;
 }
@@ -2165,6 +1914,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
     run->omega = 1;
     run->refresh = 0;
     for (k = 0;; k++) {
+        /* Energy at the iterate. New walls or contact parameters mean another energy, not comparable with the last. */
         e = k == 0 ? fsi__sph_first_energy(run) : fsi__sph_energy(run);
         status = fsi__sph_check_overflow(run);
         if (status != FSI_OK) return status;
@@ -2172,8 +1922,13 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
         if (k == 0 && used == 0) run->stats.energy_start = e;
         if (run->refreshed) c.energy = HUGE_VAL; /* other walls: another energy */
         run->stats.iterations++;
+
+        /* The step control: on, or back with a shorter step. */
         last = k >= run->sweeps;
         if (!last && !fsi__sph_judge(run, &c, e)) continue;
+
+        /* The next step, and from the decay of its length the fraction of the correction that is still missing. Solved,
+           or out of sweeps? */
         restart = fsi__sph_gradients(run);
         fsi__sph_note_residual(&decay, k, run->stats.residual);
         run->left = run->noise ? 0 : fsi__sph_left_over(&decay, k, run->stats.residual);
@@ -2182,14 +1937,21 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             run->stats.degraded = 1;
             break;
         }
+
+        /* Take the step. */
         stale = fsi__sph_advance(run, &c, restart, &drift);
-        /* A particle and a light body that meet both go the whole way, too far: judged before the walls are made anew,
-           as another energy. */
-        if (run->coupled_count && (stale || drift > FSI__SPH_SKIN) && !fsi__sph_judge(run, &c, fsi__sph_energy(run)))
+
+        /* A particle and a light body that meet both take the whole step, which is too long. This is judged before the
+           walls are made anew, which would make it another energy. */
+        if (run->bodies.coupled_count && (stale || drift > FSI__SPH_SKIN)
+            && !fsi__sph_judge(run, &c, fsi__sph_energy(run)))
             continue;
+
+        /* Walls that are linearised too far away are made anew with the next density. Once a particle has moved by
+           the skin of the lists, lists and all walls are: pairs that are not in the lists are then farther than (1 -
+           skin) H apart and contribute at most 1e-3 of the kernel's peak. */
         run->refresh = stale && !(drift > FSI__SPH_SKIN);
-        if (drift > FSI__SPH_SKIN) { /* pairs not in the lists are farther than (1 - skin) H: 1e-3 of the kernel's peak
-                                        at most */
+        if (drift > FSI__SPH_SKIN) {
             status = fsi__sph_reattach(run);
             if (status != FSI_OK) return status;
             c.t = 1;
@@ -2197,7 +1959,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             c.energy = HUGE_VAL;
         }
     }
-    fsi__sph_settle_bodies(run);
+    fsi__sph_settle_bodies(&run->bodies);
     if (used == 0) run->stats.energy_end = e;
     return FSI_OK;
 }
@@ -2263,30 +2025,7 @@ static void fsi__sph_start_tension(fsi__sph_run *run)
     t->line = run->line;
 }
 
-/* A coupled body takes the reaction to a contact line's pull on particle i as it takes the host's forces. */
-static void fsi__sph_pull_body(fsi__sph_run *run, fsi__sph_body *b, int i)
-{
-    const fsi_vec3 given = fsi_v3_scale(run->line[i], -run->s->particle_mass),
-                   moment = fsi_v3_cross(fsi_v3_sub(run->x[i], b->base.position), given);
-    b->line = fsi_v3_add(b->line, given);
-    b->line_moment = fsi_v3_add(b->line_moment, moment);
-    b->star_velocity = fsi_v3_madd(b->star_velocity, 1 / b->work.mass, given);
-    b->star_spin = fsi_v3_add(b->star_spin, moment);
-}
-
-/* Where a coupled body goes without pressure, now that its contact lines are known. */
-static void fsi__sph_pull_bodies(fsi__sph_run *run)
-{
-    int i;
-    for (i = 0; i < run->body_count; i++) {
-        fsi__sph_body *b = &run->body[i];
-        if (!b->coupled) continue;
-        if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
-        fsi__sph_body_way(run, b, fsi__sph_body_star(run, b), b->star);
-    }
-}
-
-/* Shares out the sum of a drop: to its particles by area, so that none is left, or to the wall of its contact line. */
+/* Distributes the sum of a drop: to its particles by area, so that none is left, or to the wall of its contact line. */
 static void fsi__sph_share_drops(fsi__sph_run *run)
 {
     int r;
@@ -2307,12 +2046,13 @@ static void fsi__sph_share_drops(fsi__sph_run *run)
         }
         run->line[i] = part;
         body = run->wall[run->slot[r]].part[fsi__sph_main_part(&run->wall[run->slot[r]])].body;
-        if (body >= 0) fsi__sph_pull_body(run, &run->body[body], i);
+        if (body >= 0) fsi__sph_pull_body(&run->bodies.body[body], run->x[i],
+            fsi_v3_scale(run->line[i], -run->s->particle_mass));
     }
-    fsi__sph_pull_bodies(run);
+    fsi__sph_pull_bodies(&run->bodies);
 }
 
-/* Viscosity and tension do not move what emitters hold. */
+/* Viscosity and tension do not move particles that emitters move. */
 FSI_FN void fsi__sph_unmove(fsi__sph_run *run, int r)
 {
     if (fsi__sph_held(run, run->order[r])) memset(&run->star[r], 0, sizeof run->star[r]);
@@ -2403,7 +2143,7 @@ static fsi_real fsi__sph_grip(const fsi__sph_run *run, const fsi__sph_part *part
     return run->im->obstacle[part->owner].desc.friction * fsi_v3_norm(force) * (fsi_real)(run->h / run->dt);
 }
 
-/* Change of a velocity that slips by `slip`; friction can end the share `yield`, below 1 where the wall gives way. */
+/* Change of a velocity that slips by `slip`; friction can end the fraction `yield`, below 1 where the wall moves. */
 static fsi_vec3 fsi__sph_friction(fsi_real grip, fsi_vec3 slip, fsi_real yield)
 {
     const fsi_real speed = fsi_v3_norm(slip);
@@ -2412,8 +2152,8 @@ static fsi_vec3 fsi__sph_friction(fsi_real grip, fsi_vec3 slip, fsi_real yield)
 
 static fsi_vec3 fsi__sph_along(fsi_vec3 v, fsi_vec3 normal) { return fsi_v3_madd(v, -fsi_v3_dot(v, normal), normal); }
 
-/* Shares out what the walls gave to a particle, `given` [m/s], among the obstacles: to each its force, and of what the
-   unfinished solve adds to that, a share that goes by the force. Returns 0 when no obstacle pushes it. */
+/* Distributes what the walls gave to a particle, `given` [m/s], among the obstacles: to each its force, and of the
+   remainder of the unfinished solve a part proportional to the force. Returns 0 when no obstacle pushes it. */
 static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec3 given)
 {
     const double scale = run->h / run->dt;
@@ -2444,20 +2184,26 @@ static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before
     const fsi_vec3 pressure = fsi_v3_scale(fsi__lane4_v3(fsi__sph_pressure_on(run, r)), scale);
     fsi_vec3 given;
     int k;
+
+    /* Force of each obstacle, and its Coulomb friction (sph.md 10); that of coupled bodies: fsi__sph_rub_bodies. */
     for (k = 0; k < w->part_count; k++) {
         fsi__sph_part *part = &w->part[k];
         fsi_vec3 n, rub = fsi_v3(0, 0, 0);
         fsi_real grip;
         fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
         grip = fsi__sph_grip(run, part, &n);
-        if (grip > 0 && part->body < 0) /* bodies: fsi__sph_rub_body */
+        if (grip > 0 && part->body < 0)
             rub = fsi__sph_friction(grip, fsi__sph_along(fsi_v3_sub(*v, fsi__sph_wall_velocity(run, part)), n), 1);
         *v = fsi_v3_add(*v, rub);
         fsi__sph_to_doubles(part->impulse, rub, 1);
     }
+
+    /* The change of velocity that is neither pressure nor inertia came from the walls: distribute it among them. */
     given = fsi_v3_sub(fsi_v3_sub(*v, before), pressure);
     w->pushed = fsi__sph_share_out(run, w, given);
-    if (run->tension && w->part_count > 0) { /* velocity and coupled bodies hold the contact line's pull already */
+
+    /* The pull of the contact line, which the velocities of particle and coupled bodies already contain. */
+    if (run->tension && w->part_count > 0) {
         fsi__sph_add3(w->part[fsi__sph_main_part(w)].impulse, run->line[run->order[r]]);
         fsi__sph_add3(sum, run->line[run->order[r]]);
     }
@@ -2513,12 +2259,6 @@ static void fsi__sph_push_obstacle(fsi__sph_run *run, const fsi__sph_part *part,
     fsi__obstacle_push(&run->im->obstacle[part->owner].base, part->face, bary, fsi__d3_of(x), fsi__d3_of(given));
 }
 
-static void fsi__sph_push_body(fsi__sph_body *b, fsi_vec3 x, fsi_vec3 given)
-{
-    b->work.impulse = fsi_v3_add(b->work.impulse, given);
-    b->work.angular_impulse = fsi_v3_add(b->work.angular_impulse, fsi_v3_cross(fsi_v3_sub(x, b->at.position), given));
-}
-
 /* Adds up what the liquid gave to each obstacle, in order of ranks. Coupled bodies have what the solve gave them: that
    goes out of the sum `wall`. */
 static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
@@ -2535,7 +2275,7 @@ static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
             const int body = run->im->obstacle[part->owner].base.body;
             fsi__sph_push_obstacle(run, part, x, given);
             for (j = 0; j < 3 && part->body >= 0; j++) wall[j] -= part->impulse[j];
-            if (body >= 0 && part->body < 0) fsi__sph_push_body(&run->body[body], x, given);
+            if (body >= 0 && part->body < 0) fsi__sph_push_body(&run->bodies.body[body], x, given);
         }
     }
 }
@@ -2546,7 +2286,7 @@ static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part 
 {
     const fsi_real m = run->s->particle_mass;
     const fsi_vec3 x = run->x[run->order[r]];
-    fsi__sph_body *b = &run->body[part->body];
+    fsi__sph_body *b = &run->bodies.body[part->body];
     const fsi_vec3 a = fsi_v3_sub(x, b->at.position);
     fsi_vec3 *v = &run->v[run->order[r]], n, wall, slip, t, turn, rub, given;
     fsi_real gives, grip = fsi__sph_grip(run, part, &n);
@@ -2572,11 +2312,11 @@ static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part 
 static void fsi__sph_rub_bodies(fsi__sph_run *run, double wall[3])
 {
     int b, r, k;
-    for (b = 0; b < run->body_count; b++)
-        if (run->body[b].coupled)
-            run->body[b].per_spin =
-                fsi_body_world_tensor(run->body[b].at.orientation, fsi_m3_inverse(run->body[b].work.inertia));
-    for (r = 0; r < run->n && run->coupled_count; r++) {
+    for (b = 0; b < run->bodies.count; b++)
+        if (run->bodies.body[b].coupled)
+            run->bodies.body[b].per_spin = fsi_body_world_tensor(run->bodies.body[b].at.orientation,
+                fsi_m3_inverse(run->bodies.body[b].work.inertia));
+    for (r = 0; r < run->n && run->bodies.coupled_count; r++) {
         const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
         for (k = 0; w && k < w->part_count; k++)
             if (w->part[k].body >= 0) fsi__sph_add3(wall, fsi__sph_rub_body(run, r, &w->part[k]));
@@ -2640,21 +2380,27 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
     double after[4], defect[3], d;
     fsi_vec3 shift;
     int k, b;
+
+    /* The defect, relative to sum |v|. */
     fsi__sph_momentum(run, after);
     for (k = 0; k < 3; k++) defect[k] = after[k] - before[k] - wall[k];
     d = after[3] > 0 ? sqrt(fsi__sph_dot3(defect, defect)) / after[3] : 0;
     if (d > run->stats.momentum_defect) run->stats.momentum_defect = d;
-    for (b = 0; b < run->body_count; b++)
-        if (fsi__sph_is_unbalanced(run, &run->body[b]))
-            active += (double)(run->body[b].work.mass / run->s->particle_mass);
-    if (!(active > 0.01 * run->n)) return; /* too few to carry it: it stays in the statistics */
+
+    /* What takes it: inner particles, and unbalanced bodies with their mass. Too few: it stays in the statistics. */
+    for (b = 0; b < run->bodies.count; b++)
+        if (fsi__sph_is_unbalanced(run, &run->bodies.body[b]))
+            active += (double)(run->bodies.body[b].work.mass / run->s->particle_mass);
+    if (!(active > 0.01 * run->n)) return;
+
+    /* Particles: at most MEND times the mean speed each, so that few are not thrown away for all. */
     shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
-    /* else a few would be shot away for all */
     run->shift = fsi__sph_at_most(shift, (fsi_real)(FSI__SPH_MEND * after[3] / run->n));
     fsi__sph_for_each(run, fsi__sph_shift_velocity, FSI__SPH_NS_SHIFT);
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_body *body = &run->body[b];
-        /* what it got */
+
+    /* Bodies: at most what the solve gave them. */
+    for (b = 0; b < run->bodies.count; b++) {
+        fsi__sph_body *body = &run->bodies.body[b];
         const fsi_vec3 back = fsi__sph_at_most(shift, fsi_v3_norm(fsi_v3_sub(body->velocity, body->star_velocity)));
         if (!fsi__sph_is_unbalanced(run, body)) continue;
         body->velocity = fsi_v3_sub(body->velocity, back);
@@ -2672,6 +2418,7 @@ static void fsi__sph_viscous_weights(fsi__sph_run *run)
     const double rate = run->dt * (double)d->viscosity / ((double)d->density * run->h * run->h);
     fsi__sph_viscosity *o = &run->viscous;
     o->h = run->h;
+    o->n = run->n;
     o->first = run->first;
     o->size = run->size;
     o->list = run->list;
@@ -2762,125 +2509,13 @@ static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end && run->viscous.round > 1; r++) fsi__sph_viscous_end(run, r, NULL);
 }
 
-/* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls
-   on them the opposite of those on the particles (of which part->force holds the last).
-   The operator on p: residual = inertia times p less what particles do, in order of ranks; block, its diagonal. */
-static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
-{
-    int r, k;
-    fsi__times6(b->inertia, fsi__sph_drag_of(run, b)->p, b->residual);
-    memcpy(b->block, b->inertia, sizeof b->block);
-    for (r = 0; r < run->n; r++) {
-        const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
-        if (!w || !w->coupled) continue;
-        for (k = 0; k < w->part_count; k++)
-            if (w->part[k].body == (int)(b - run->body)) fsi__sph_add_to_body(&w->part[k], b, b->block);
-    }
-    if (run->s->desc.dim == 2) {
-        b->residual[2] = b->residual[3] = b->residual[4] = 0;
-        fsi__flatten6(b->block);
-    }
-}
-
-/* Velocities that a body would have without liquid. */
-static void fsi__sph_body_drag_begin(const fsi__sph_run *run, fsi__sph_body *b)
-{
-    fsi__sph_to_doubles(fsi__sph_drag_of(run, b)->before, b->star_velocity, 1);
-    fsi__sph_to_doubles(fsi__sph_drag_of(run, b)->before + 3,
-        fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), run->h);
-    memcpy(fsi__sph_drag_of(run, b)->v, fsi__sph_drag_of(run, b)->before, sizeof fsi__sph_drag_of(run, b)->v);
-}
-
-/* r = M (v* - v) + forces, and the diagonal's block. Adds to |r|^2, |change|^2, |v*|^2 as particles do. */
-static void fsi__sph_body_drag_residual(fsi__sph_run *run, fsi__sph_body *b, double *sum)
-{
-    fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
-    double change[6], z[6];
-    int k;
-    for (k = 0; k < 6; k++) o->p[k] = o->before[k] - o->v[k];
-    fsi__sph_body_felt(run, b);
-    memcpy(o->block, b->block, sizeof o->block);
-    memcpy(o->r, b->residual, sizeof o->r);
-    fsi__solve6(b->inertia, o->r, z);
-    for (k = 0; k < 6; k++) change[k] = z[k] - o->p[k];
-    sum[0] += fsi__dot6(o->r, z);
-    sum[1] += fsi__norm6(b->inertia, change);
-    sum[2] += fsi__norm6(b->inertia, o->before);
-    memset(o->d, 0, sizeof o->d);
-    memset(o->p, 0, sizeof o->p);
-}
-
-static void fsi__sph_body_drag_turn(fsi__sph_run *run, fsi__sph_body *b, double *unused)
-{
-    fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
-    double z[6];
-    int k;
-    (void)unused;
-    fsi__solve6(o->block, o->r, z);
-    for (k = 0; k < 6; k++) o->p[k] = z[k] + run->viscous.beta * o->p[k];
-}
-
-static void fsi__sph_body_drag_apply(fsi__sph_run *run, fsi__sph_body *b, double *sum)
-{
-    fsi__sph_body_felt(run, b);
-    sum[0] += fsi__dot6(fsi__sph_drag_of(run, b)->p, b->residual);
-}
-
-static void fsi__sph_body_drag_advance(fsi__sph_run *run, fsi__sph_body *b, double *sum)
-{
-    fsi__sph_body_drag *o = fsi__sph_drag_of(run, b);
-    double change[6], z[6];
-    int k;
-    for (k = 0; k < 6; k++) {
-        o->d[k] += run->viscous.alpha * o->p[k];
-        o->r[k] -= run->viscous.alpha * b->residual[k];
-    }
-    fsi__solve6(o->block, o->r, z);
-    sum[0] += fsi__dot6(o->r, z);
-    fsi__solve6(b->inertia, o->r, z);
-    sum[1] += fsi__dot6(o->r, z);
-    for (k = 0; k < 6; k++) change[k] = o->v[k] + o->d[k] + z[k] - o->before[k];
-    sum[2] += fsi__norm6(b->inertia, change);
-}
-
-static void fsi__sph_body_drag_correct(fsi__sph_run *run, fsi__sph_body *b, double *unused)
-{
-    int k;
-    (void)run;
-    (void)unused;
-    for (k = 0; k < 6; k++) fsi__sph_drag_of(run, b)->v[k] += fsi__sph_drag_of(run, b)->d[k];
-}
-
-/* What viscosity did to a coupled body; where its momentum leads now. */
-static void fsi__sph_body_drag_end(fsi__sph_run *run, fsi__sph_body *b, double *unused)
-{
-    double change[6], z[6];
-    fsi_vec3 turn;
-    int k;
-    (void)unused;
-    fsi__solve6(b->inertia, fsi__sph_drag_of(run, b)->r, z);
-    for (k = 0; k < 6; k++) {
-        change[k] = fsi__sph_drag_of(run, b)->v[k] + run->viscous.taken * z[k] - fsi__sph_drag_of(run, b)->before[k];
-        /* acceleration, for the next start */
-        fsi__sph_drag_of(run, b)->d[k] = change[k] / (k < 3 ? run->dt : run->dt * run->h);
-    }
-    turn = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia),
-                         fsi_v3_scale(fsi__sph_real3(change + 3), (fsi_real)(1 / run->h)));
-    b->star_velocity = fsi_v3_add(b->star_velocity, fsi__sph_real3(change));
-    b->star_spin = fsi_v3_add(b->star_spin, turn);
-    b->work.impulse = fsi_v3_madd(b->work.impulse, b->work.mass, fsi__sph_real3(change));
-    b->work.angular_impulse = fsi_v3_add(b->work.angular_impulse, turn);
-    fsi__sph_body_way(run, b, fsi__sph_body_star(run, b), b->star);
-}
-
-typedef void fsi__sph_body_fn(fsi__sph_run *run, fsi__sph_body *b, double *sum);
-
 /* What a pass over the particles added up, and the coupled bodies' part of it. */
 static void fsi__sph_viscous_sum(fsi__sph_run *run, int bank, fsi__sph_body_fn *body, double sum[6])
 {
     int b, k;
     for (k = 0; k < 6; k++) sum[k] = fsi__sph_sum(run, 4 * bank + k);
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) body(run, &run->body[b], sum);
+    for (b = 0; b < run->bodies.count; b++) if (run->bodies.body[b].coupled)
+        body(&run->bodies, &run->viscous, &run->bodies.body[b], sum);
 }
 
 /* One pass over all unknowns. */
@@ -2972,7 +2607,8 @@ static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
     double clock = fsi__now(run->s->context), sum[6];
     fsi_status status;
     int b;
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_body_drag_begin(run, &run->body[b]);
+    for (b = 0; b < run->bodies.count; b++) if (run->bodies.body[b].coupled)
+        fsi__sph_body_drag_begin(&run->bodies, o, &run->bodies.body[b]);
     status = fsi__sph_viscous_solve(run, sum);
     if (status != FSI_OK) return status;
     memcpy(impulse, sum + 3, 3 * sizeof *impulse);
@@ -2994,7 +2630,7 @@ FSI_FN void fsi__sph_add_scaled(double sum[3], double scale, fsi_vec3 v) /* sum 
     sum[2] += scale * (double)v.z;
 }
 
-/* Makes room in the particles' arrays for all that the emitters can let out in the step. */
+/* Makes room in the particles' arrays for all that the emitters can emit in the step. */
 static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
 {
     static const char fn[] = "fsi_sph_step";
@@ -3004,6 +2640,8 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
     int k;
     run->room = s->count;
     if (im->sources.emitter_count == 0) return FSI_OK;
+
+    /* Layers, and from them particles, of each emitter; `ghosts` stand behind the plane for one substep. */
     for (k = 0; k < im->sources.emitter_count; k++) {
         const fsi__emitter *e = &im->sources.emitter[k];
         const int fills = e->desc.shape == FSI_EMITTER_MESH;
@@ -3016,6 +2654,8 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
         more += fmax(out, 0);
         ghosts += fills ? 0 : e->sites;
     }
+
+    /* Within the budget of the simulator. */
     if (s->desc.max_particles > 0) more = fmin(more, fmax(s->desc.max_particles - s->count, 0));
     FSI__TRY(fsi__particles_room_for_sources(&im->particles, fn, s->count + more + ghosts, more));
     run->room = s->capacity;
@@ -3031,7 +2671,7 @@ static void fsi__sph_begin_sources(fsi__sph_run *run)
     if (run->source && run->n > 0) memcpy(run->source, im->source, (size_t)run->n * sizeof *run->source);
 }
 
-/* Gives what emitters hold their velocity, lets go of what is far enough. Sums: velocity given (3), particles held. */
+/* Particles in emitters take their velocity, those far enough are released. Sums: velocity given (3), number kept. */
 static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -3051,8 +2691,8 @@ static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
     fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], held);
 }
 
-/* Neither neighbours nor walls have moved what emitters hold: the emitter took what neighbours gave it, and walls are
-   out of it from here on. Sums: velocity that the emitter gave. */
+/* Neither neighbours nor walls have moved particles in emitters: the emitter took the impulse of the neighbours, and
+   walls no longer act on them. Sums: velocity that the emitter gave. */
 static void fsi__sph_part_range(fsi__sph_run *run, int chunk, int begin, int end)
 {
     double sum[3] = { 0, 0, 0 };
@@ -3075,7 +2715,7 @@ static void fsi__sph_add_given(fsi__sph_run *run, int bank)
     for (k = 0; k < 3 && run->holding > 0; k++) run->given[k] += fsi__sph_sum(run, 4 * bank + k);
 }
 
-/* After viscosity and tension: what emitters hold goes where it would have gone. It is few: no dispatch. */
+/* After viscosity and tension: particles in emitters move as without. They are few: no dispatch. */
 static void fsi__sph_unmove_held(fsi__sph_run *run)
 {
     if (run->holding == 0) return;
@@ -3083,7 +2723,7 @@ static void fsi__sph_unmove_held(fsi__sph_run *run)
     fsi__sph_add_given(run, 0);
 }
 
-/* A new row behind the others, for what emitter e lets out or is about to. */
+/* A new row behind the others, for a particle that emitter e emits now or next. */
 static int fsi__sph_append(fsi__sph_run *run, const fsi__emitter *e, fsi_vec3 x)
 {
     const int i = run->n;
@@ -3098,7 +2738,7 @@ static int fsi__sph_append(fsi__sph_run *run, const fsi__emitter *e, fsi_vec3 x)
     return i;
 }
 
-/* How many particles emitter k may still let out. */
+/* How many particles emitter k may still emit. */
 static long long fsi__sph_allowed(const fsi__sph_run *run, int k)
 {
     const fsi_emitter_desc *d = &run->im->sources.emitter[k].desc;
@@ -3125,7 +2765,7 @@ static void fsi__sph_add_ghosts(fsi__sph_run *run, int k)
     }
 }
 
-/* Before a substep. Until its first pass is through nobody knows how many are held. */
+/* Before a substep. The number of particles in emitters is known after its first pass. */
 static void fsi__sph_hold(fsi__sph_run *run)
 {
     int k;
@@ -3146,7 +2786,7 @@ static void fsi__sph_count_held(fsi__sph_run *run)
     run->holding = (int)fsi__sph_sum(run, 3);
 }
 
-/* A particle that emitter e lets out. */
+/* A particle that emitter e emits. */
 static void fsi__sph_emit(void *owner, const fsi__emitter *e, fsi_vec3 x, int is_behind)
 {
     fsi__sph_run *run = (fsi__sph_run *)owner;
@@ -3298,7 +2938,8 @@ static fsi_status fsi__sph_start_substep(fsi__sph_run *run, double before[4])
     fsi_status status = FSI_OK;
     double clock = fsi__now(run->s->context);
     int b;
-    for (b = 0; b < run->body_count; b++) fsi__sph_predict_body(run, &run->body[b]);
+    run->bodies.dt = run->dt;
+    fsi__sph_predict_bodies(&run->bodies, run->s->desc.warm_start, run->done + run->share);
     fsi__sph_move_obstacles(run, 0);
     fsi__sph_hold(run);
     fsi__sph_parallel(run, fsi__sph_start_range, FSI__SPH_NS_START);
@@ -3336,7 +2977,7 @@ static void fsi__sph_settle_range(void *arg, int chunk, int begin, int end)
 /* End positions and velocities of bodies and particles, outside of each other. */
 static fsi_status fsi__sph_place_all(fsi__sph_run *run, double bodies[3])
 {
-    fsi__sph_finish_bodies(run, bodies);
+    fsi__sph_finish_bodies(&run->bodies, fsi__sph_warm_share(run), run->drag ? run->viscous.body : NULL, bodies);
     fsi__sph_move_obstacles(run, 1);
     fsi__sph_parallel(run, fsi__sph_end_range, FSI__SPH_NS_FINISH);
     fsi__sph_add_given(run, 1);
@@ -3351,15 +2992,21 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     const double mass = (double)run->s->particle_mass;
     double clock, active, before[4], wall[3], bodies[3], drag[3] = { 0, 0, 0 };
     fsi_status status = fsi__sph_start_substep(run, before);
-    int k, b;
+    int k;
+
+    /* Prediction; neighbour lists and walls there; tension and viscosity change x*; then the pressure solve. */
     if (status == FSI_OK) status = fsi__sph_first_attach(run);
     if (status == FSI_OK && run->tension) fsi__sph_tension(run);
     if (status == FSI_OK && run->s->desc.viscosity > 0) status = fsi__sph_add_viscosity(run, drag);
     if (status == FSI_OK && (run->s->desc.viscosity > 0 || run->tension)) fsi__sph_unmove_held(run);
     if (status == FSI_OK) status = fsi__sph_solve(run);
+
+    /* End positions outside the solids, and velocities. */
     clock = fsi__now(run->s->context);
     if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
     if (status != FSI_OK) return status;
+
+    /* Impulses of the walls: normal forces, then friction of coupled bodies. */
     active = fsi__sph_sum(run, 11);
     for (k = 0; k < 3; k++) wall[k] = fsi__sph_sum(run, 8 + k);
     fsi__sph_collect_reactions(run, wall);
@@ -3368,6 +3015,8 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
         wall[k] += drag[k] - bodies[k] / mass;
         st->wall_impulse[k] += mass * wall[k];
     }
+
+    /* XSPH; particles in emitters keep the velocity of these; the defect of momentum is taken out. */
     if (fsi__sph_smoothing(run) > 0) fsi__sph_parallel(run, fsi__sph_smooth, FSI__SPH_NS_SMOOTH);
     fsi__sph_parallel(run, fsi__sph_settle_range, FSI__SPH_NS_MOMENTUM);
     fsi__sph_add_given(run, 0);
@@ -3376,8 +3025,9 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
         st->source_impulse[k] += mass * run->given[k];
     }
     fsi__sph_mend_momentum(run, before, wall, active);
-    for (b = 0; b < run->body_count; b++)
-        if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
+
+    /* The next substep starts here. */
+    fsi__sph_start_from_end(&run->bodies);
     st->substeps++;
     st->wall_particles = run->wall_count;
     st->pairs = run->im->neighbors->pair_count;
@@ -3393,17 +3043,6 @@ static fsi_status fsi__sph_check(const fsi_sph *s)
     return s->cookie == FSI__COOKIE('s', fsi_sph) ? FSI_OK : FSI_ERROR_COOKIE;
 }
 
-static int fsi__sph_body_is_finite(const fsi__sph_body *b)
-{
-    const fsi_quat *q = &b->at.orientation;
-    double warm = 0;
-    int k;
-    for (k = 0; k < 6; k++) warm += b->warm[k];
-    return fsi_v3_is_finite(b->at.position) && fsi_is_finite((double)(q->w + q->x + q->y + q->z)) &&
-           (!b->coupled || (fsi_v3_is_finite(b->velocity) && fsi_v3_is_finite(b->spin))) &&
-           fsi_v3_is_finite(b->work.impulse) && fsi_v3_is_finite(b->work.angular_impulse) && fsi_is_finite(warm);
-}
-
 /* Momentum, energies, compression of the new state; NaN names its particle. */
 static fsi_status fsi__sph_measure(fsi__sph_run *run)
 {
@@ -3413,6 +3052,8 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
     double fastest = 0;
     int i;
     st->particles = run->n - st->removed;
+
+    /* Particles: finite, and their sums. */
     for (i = 0; i < run->n; i++) {
         const fsi_vec3 *x = &run->x[i], *v = &run->v[i];
         const double rest =
@@ -3426,10 +3067,14 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
         st->kinetic_energy += 0.5 * m * (double)fsi_v3_norm2(*v);
         st->potential_energy -= m * (double)fsi_v3_dot(s->desc.gravity, *x);
     }
-    for (i = 0; i < run->body_count; i++) {
-        if (fsi__sph_body_is_finite(&run->body[i])) continue;
+
+    /* Bodies: finite. */
+    for (i = 0; i < run->bodies.count; i++) {
+        if (fsi__sph_body_is_finite(&run->bodies.body[i])) continue;
         return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "the new state of body %d is not finite", i);
     }
+
+    /* Speed, within what the next step accepts. */
     st->max_speed = sqrt(fastest);
     if (!(st->max_speed <= FSI__SPH_FAST))
         return fsi__fail(s->context, FSI_ERROR_LIMIT, "fsi_sph_step", -1, st->max_speed,
@@ -3438,23 +3083,10 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
     return FSI_OK;
 }
 
-/* Hands out what a body got. */
-static void fsi__sph_commit_body(fsi__sph_body *b, double dt)
-{
-    fsi_body *work = &b->work;
-    fsi_body_end_step(work, (fsi_real)dt);
-    if (b->coupled) {
-        work->new_velocity = b->velocity;
-        work->new_angular_velocity = fsi__sph_spin_to_rate(work->pose.orientation, work->inertia, b->spin);
-        work->end = b->at;
-    }
-    *b->user = *work;
-}
-
 /* Where the step leaves an obstacle, and what it felt. */
 static void fsi__sph_commit_obstacle(const fsi__sph_run *run, fsi__sph_obstacle *o, double dt)
 {
-    const fsi__sph_body *b = o->base.body >= 0 ? &run->body[o->base.body] : NULL;
+    const fsi__sph_body *b = o->base.body >= 0 ? &run->bodies.body[o->base.body] : NULL;
     fsi__obstacle_commit(&o->base, dt, b ? &b->at : NULL);
     if (b) memcpy(o->warm, b->warm, sizeof o->warm);
 }
@@ -3474,7 +3106,7 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
         memcpy(run->im->density_ratio, run->lambda_out, n * sizeof *run->lambda_out);
     }
     for (k = 0; k < run->im->obstacles.count && dt > 0; k++) fsi__sph_commit_obstacle(run, &run->im->obstacle[k], dt);
-    for (k = 0; k < run->body_count && dt > 0; k++) fsi__sph_commit_body(&run->body[k], dt);
+    for (k = 0; k < run->bodies.count && dt > 0; k++) fsi__sph_commit_body(&run->bodies.body[k], dt);
     fsi__sph_commit_sources(run);
     if (!(dt > 0)) run->stats.wall_speed = s->stats.wall_speed;
     run->stats.bytes = s->context->bytes;
@@ -3512,15 +3144,12 @@ static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
 static fsi_status fsi__sph_drift(fsi__sph_run *run)
 {
     double none[3];
-    int b;
-    for (b = 0; b < run->body_count; b++) {
-        fsi__sph_predict_body(run, &run->body[b]);
-        if (run->body[b].coupled) memcpy(run->body[b].qz, run->body[b].star, sizeof run->body[b].qz);
-    }
-    fsi__sph_finish_bodies(run, none);
+    run->bodies.dt = run->dt;
+    fsi__sph_predict_bodies(&run->bodies, run->s->desc.warm_start, run->done + run->share);
+    fsi__sph_reset_bodies(&run->bodies, FSI__SPH_TO_STAR, run->omega);
+    fsi__sph_finish_bodies(&run->bodies, fsi__sph_warm_share(run), run->drag ? run->viscous.body : NULL, none);
     fsi__sph_move_obstacles(run, 0);
-    for (b = 0; b < run->body_count; b++)
-        if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
+    fsi__sph_start_from_end(&run->bodies);
     run->stats.substeps++;
     return FSI_OK;
 }
@@ -3549,11 +3178,11 @@ static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double 
     fsi__sph_body *b;
     const double reach = o->base.reach / run->h;
     int k;
-    for (k = 0; k < run->body_count && run->body[k].user != o->base.carrier; k++) {}
+    for (k = 0; k < run->bodies.count && run->bodies.body[k].user != o->base.carrier; k++) {}
     o->base.body = k;
-    b = &run->body[k];
-    if (k == run->body_count) {
-        run->body_count++;
+    b = &run->bodies.body[k];
+    if (k == run->bodies.count) {
+        run->bodies.count++;
         memset(b, 0, sizeof *b);
         if (run->viscous.body) memset(&run->viscous.body[k], 0, sizeof *run->viscous.body);
         b->user = o->base.carrier;
@@ -3564,7 +3193,7 @@ static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double 
         b->velocity = b->work.velocity;
         b->spin = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), b->work.angular_velocity);
         if (b->coupled) memcpy(b->warm, o->warm, sizeof b->warm);
-        run->coupled_count += b->coupled;
+        run->bodies.coupled_count += b->coupled;
         fsi_body_begin_step(&b->work, (fsi_real)dt);
     }
     if (reach > b->reach) b->reach = reach;
@@ -3574,7 +3203,7 @@ static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double 
 static double fsi__sph_obstacle_speed(const fsi__sph_run *run, const fsi__sph_obstacle *o, double dt)
 {
     if (o->base.body >= 0) {
-        const fsi__sph_body *b = &run->body[o->base.body];
+        const fsi__sph_body *b = &run->bodies.body[o->base.body];
         const fsi_vec3 c = b->coupled ? fsi_v3_madd(b->velocity, (fsi_real)dt / b->work.mass, b->work.force)
             : fsi_v3_scale(fsi_v3_sub(b->work.end.position, o->base.at.position), (fsi_real)(1 / dt));
         const fsi_vec3 turn = b->coupled ? b->work.new_angular_velocity
@@ -3617,6 +3246,8 @@ static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
 static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
 {
     fsi__arena measure = { NULL, 0, 0 };
+
+    /* Simulator, and room for what emitters may emit. */
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = (fsi__sph_impl *)s->impl;
@@ -3624,7 +3255,12 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     run->clock = s->time;
     FSI__TRY(fsi__sph_make_room(run, dt));
     fsi__sph_set_count(run, run->room);
+
+    /* Constants of bodies, of placing and of the boundary integral. */
     run->h = (double)s->support;
+    run->bodies.dim = s->desc.dim;
+    run->bodies.h = run->h;
+    run->bodies.m = (double)s->particle_mass;
     run->dhat = (double)s->desc.contact_thickness * (double)s->desc.spacing / run->h;
     run->walls.list = &run->im->obstacles;
     run->walls.domain = run->im->domain;
@@ -3637,15 +3273,21 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     run->scene.dhat = run->dhat;
     run->scene.band = 2 * FSI__SPH_MOVE;
     run->scene.boundary = s->desc.boundary;
+
+    /* Memory of the whole step: measured, then taken. */
     fsi__sph_layout(run, &measure);
     if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY,
         "fsi_sph_step", -1, s->count, "no memory to step %d particles", run->room);
     fsi__sph_layout(run, &run->im->scratch);
+
+    /* Obstacles, and emitters, whose particles come after the present ones. */
     FSI__TRY(fsi__sph_begin_obstacles(run, dt));
     memset(run->overflow, 0, (size_t)run->chunks * sizeof(int));
     fsi__sph_set_count(run, s->count);
     fsi__sph_begin_sources(run);
     if (s->count == 0) return FSI_OK;
+
+    /* The state that the step starts from. */
     memcpy(run->x, s->position, (size_t)s->count * sizeof *run->x);
     memcpy(run->v, s->velocity, (size_t)s->count * sizeof *run->v);
     memcpy(run->warm, run->im->warm, (size_t)s->count * sizeof *run->warm);
@@ -3664,7 +3306,7 @@ static double fsi__sph_softened(fsi__sph_run *run)
     return (double)run->s->stiffness * share * share;
 }
 
-/* Sweeps for one of the substeps that are left. The budget is shared out evenly; no substep goes without one. */
+/* Sweeps for one of the substeps that are left. The budget is divided evenly; each substep has one sweep at least. */
 static int fsi__sph_sweeps(const fsi__sph_run *run, double left)
 {
     const fsi_sph_desc *d = &run->s->desc;
@@ -3727,6 +3369,8 @@ FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
     return FSI_OK;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>making and changing ------------------------------------------------------------------------------------ */
 
 FSI_API fsi_sph_desc fsi_sph_default_desc(void)
@@ -3734,6 +3378,8 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     fsi_sph_desc d;
     memset(&d, 0, sizeof d);
     d.cookie = FSI__COOKIE('d', fsi_sph_desc);
+
+    /* Scale and liquid. */
     d.dim = 3;
     d.spacing = (fsi_real)0.02;
     d.support = 2;
@@ -3741,6 +3387,8 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     d.depth = 1;
     d.compressibility = (fsi_real)0.01;
+
+    /* The solve and its substeps. */
     d.min_iters = 8;
     d.max_iters = 200;
     d.tolerance = (fsi_real)5e-4;
@@ -3749,6 +3397,8 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.warm_start = 1;
     d.cfl = (fsi_real)0.3;
     d.max_substeps = 50;
+
+    /* Walls, contact and smoothing. */
     d.wall_calibrate = 1;
     d.contact_thickness = (fsi_real)0.5;
     d.contact_stiffness = 1;
@@ -3756,12 +3406,16 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.contact_order = 3;
     d.contact_max_order = 24;
     d.xsph = (fsi_real)0.05;
+
+    /* Foam. */
     d.trapped_air_min = (fsi_real)0.2;
     d.trapped_air_max = 1;
     d.wave_crest_min = (fsi_real)0.25;
     d.wave_crest_max = 1;
     d.spray_energy_min = (fsi_real)0.5;
     d.spray_energy_max = 5;
+
+    /* Walls of the domain: none. */
     d.domain = fsi_box3_empty();
     d.domain_contact_angle = 180;
     d.domain_no_slip = 1;
@@ -3771,6 +3425,7 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
 static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, const fsi_sph_desc *d)
 {
     static const fsi__field rows[] = {
+        /* Scale and liquid. */
         FSI__FIELD(fsi_sph_desc, dim, FSI__INT, 2, 3, 0),
         FSI__FIELD(fsi_sph_desc, spacing, FSI__REAL, 1e-9, 1e9, 0),
         FSI__FIELD(fsi_sph_desc, support, FSI__REAL, 1.8, 3, 0),
@@ -3778,12 +3433,16 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
         FSI__FIELD(fsi_sph_desc, depth, FSI__REAL, 1e-9, 1e9, 0),
         FSI__FIELD(fsi_sph_desc, compressibility, FSI__REAL, 1e-6, 0.5, 0),
         FSI__FIELD(fsi_sph_desc, stiffness, FSI__REAL, 0, 1e18, 0),
+
+        /* The solve and its substeps. */
         FSI__FIELD(fsi_sph_desc, max_iters, FSI__INT, 1, 10000, 0),
         FSI__FIELD(fsi_sph_desc, min_iters, FSI__INT, 1, 0, FSI__TO_LAST),
         FSI__FIELD(fsi_sph_desc, tolerance, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_sph_desc, cfl, FSI__REAL, 1e-3, 100, 0),
         FSI__FIELD(fsi_sph_desc, max_substeps, FSI__INT, 1, 1000000, 0),
         FSI__FIELD(fsi_sph_desc, budget, FSI__INT, 0, 1e9, 0),
+
+        /* Contact and walls. */
         FSI__FIELD(fsi_sph_desc, contact_thickness, FSI__REAL, 0.05, 2, 0),
         FSI__FIELD(fsi_sph_desc, contact_stiffness, FSI__REAL, 1e-6, 1e6, 0),
         FSI__FIELD(fsi_sph_desc, contact_first, FSI__INT, 1, 2, 0),
@@ -3794,10 +3453,14 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
         FSI__FIELD(fsi_sph_desc, boundary, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_sph_desc, velocity_update, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_sph_desc, body_tolerance, FSI__REAL, 0, 1, 0),
+
+        /* Viscosity, surface tension, walls of the domain. */
         FSI__FIELD(fsi_sph_desc, viscosity, FSI__REAL, 0, 1e6, 0),
         FSI__FIELD(fsi_sph_desc, surface_tension, FSI__REAL, 0, 1e6, 0),
         FSI__FIELD(fsi_sph_desc, domain_friction, FSI__REAL, 0, 10, 0),
         FSI__FIELD(fsi_sph_desc, domain_contact_angle, FSI__REAL, 0, 180, 0),
+
+        /* Particles, foam, vectors. */
         FSI__FIELD(fsi_sph_desc, max_particles, FSI__INT, 0, 1e9, 0),
         FSI__FIELD(fsi_sph_desc, attribute_count, FSI__INT, 0, 64, 0),
         FSI__FIELD(fsi_sph_desc, trapped_air_min, FSI__REAL, 0, 1e9, 0),
@@ -3871,6 +3534,8 @@ static void fsi__sph_make_table(fsi_sph *s)
     const double pull = FSI__SPH_PULL * (double)s->particle_mass, most = FSI__SPH_CORRECTION;
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     fsi__particles *t = &im->particles;
+
+    /* The public arrays that every liquid has. */
     fsi__particles_start(t, s->context, s->desc.dim, s->desc.attribute_count, s->desc.spacing, &s->desc.max_particles);
     t->fastest = HUGE_VAL;
     t->count = &s->count;
@@ -3880,6 +3545,8 @@ static void fsi__sph_make_table(fsi_sph *s)
     t->id = &im->id;
     t->filter = &s->filter;
     t->attribute = &s->attribute;
+
+    /* Columns of the state. */
     fsi__particles_column(t, "position", FSI__COLUMN_VECTOR, &s->position, vector, 0, FSI__SPH_FAR, NULL);
     fsi__particles_column(t, "velocity", FSI__COLUMN_VECTOR, &s->velocity, vector, 0, FSI__SPH_FAST, NULL);
     fsi__particles_column(t, "force", FSI__COLUMN_VECTOR, &s->force, vector, 0, pull, NULL);
@@ -3892,6 +3559,8 @@ static void fsi__sph_make_table(fsi_sph *s)
     fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->source, word, 0, 0, NULL);
     fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0,
         0, NULL);
+
+    /* Columns that each step finds anew. */
     fsi__particles_column(t, "marker", FSI__COLUMN_FOUND, &im->marker, byte, 0, 0, &s->marker);
     fsi__particles_column(t, "aeration", FSI__COLUMN_FOUND, &im->aeration, byte * real, 0, 0, &s->aeration);
 }
@@ -3947,17 +3616,22 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     fsi_sph *s;
     fsi__sph_impl *im;
     fsi_status status;
+
+    /* Arguments. Without the right cookie the context of the desc cannot be trusted either. */
     if (out) *out = NULL;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
-    /* its context cannot be trusted either */
     if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__sph_check_desc(desc->context, "fsi_sph_create", desc));
+
+    /* Simulator and its private part in one block. */
     s = (fsi_sph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_sph_create", -1, 0, "no memory for the simulator");
     im = (fsi__sph_impl *)(void *)(s + 1);
     im->own_context = fsi_default_context();
     s->cookie = FSI__COOKIE('s', fsi_sph);
     s->context = desc->context ? desc->context : &im->own_context;
+
+    /* Its tables. */
     fsi__sources_start(&im->sources, s->context, desc->dim, desc->attribute_count, desc->spacing);
     fsi__obstacles_start(&im->obstacles, s->context, desc->dim, sizeof *im->obstacle);
     im->obstacles.patched = 1;
@@ -3965,6 +3639,8 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     s->impl = im;
     fsi__sph_derive(s);
     fsi__sph_make_table(s);
+
+    /* Memory, and the walls of the domain. */
     status = fsi_neighbors_create(&im->neighbors, s->context);
     if (status == FSI_OK) status = fsi__sph_make_domain(s);
     if (status == FSI_OK) status = fsi__particles_reserve(&im->particles, "fsi_sph_create", desc->reserve);
@@ -4256,6 +3932,8 @@ FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 
         FSI_SPH_ATTRIBUTE + 1, origin, out, stride);
 }
 
+FSI__COLD_END
+
 /* ---- >>questions ---------------------------------------------------------------------------------------------- */
 
 FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
@@ -4338,6 +4016,8 @@ FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw)
     fsi__obstacles_draw(&im->obstacles, draw);
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>state -------------------------------------------------------------------------------------------------- */
 
 #define FSI__SPH_OBSTACLE_BYTES (6 * sizeof(double) + sizeof(fsi_pose)) /* of an obstacle in a state */
@@ -4413,6 +4093,8 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     double time = 0, wall_speed = 0;
     fsi_vec3 origin = { 0, 0, 0 };
     int k;
+
+    /* Time, origin and the speed of walls. */
     fsi__bytes(st, &time, sizeof time);
     fsi__bytes(st, &wall_speed, sizeof wall_speed);
     fsi__bytes(st, &origin, sizeof origin);
@@ -4427,8 +4109,12 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__liquid_hea
     if (!(fsi__largest_axis(origin) <= FSI__SPH_FAR))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__largest_axis(origin),
         "the origin of the state is %g m away", fsi__largest_axis(origin));
+
+    /* Emitters, sinks and particles. */
     FSI__TRY(fsi__sources_check_state(&im->sources, fn, st, &im->particles, &im->source, head->count,
         fsi_v3_sub(s->desc.origin, origin)));
+
+    /* Obstacles, at the end of the state. */
     st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
     for (k = 0; k < im->obstacles.count; k++) FSI__TRY(fsi__sph_check_saved_obstacle(s, k, st));
     st->used = start;
@@ -4456,23 +4142,30 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
     fsi__stream st;
     fsi_vec3 origin;
     int k;
+
+    /* Check all of the state before anything changes. */
     FSI__TRY(fsi__sph_check(s));
     FSI__TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load"));
     memset(&head, 0, sizeof head);
     fsi__bytes(&st, &head, sizeof head);
     FSI__TRY(fsi__sph_check_head(s, &head, &st));
     FSI__TRY(fsi__sph_check_content(s, &head, &st));
+
+    /* Take it, and shift it to the present origin. */
     im = (fsi__sph_impl *)s->impl;
     FSI__TRY(fsi__particles_reserve(&im->particles, "fsi_sph_load", (int)head.count));
     s->count = (int)head.count;
     origin = s->desc.origin;
     fsi__sph_state(&st, s);
     fsi__sph_load_origin(s, origin);
+
+    /* Markers are not saved. */
     if (im->marker && s->count > 0) {
         memset(im->marker, FSI_SPH_LIQUID, (size_t)s->count);
         memset(im->aeration, 0, (size_t)s->count * sizeof *im->aeration);
     }
-    /* Those that are, but for rounding, where the state has them start from there, as the run that was saved did. */
+
+    /* Obstacles whose pose, but for rounding, is that of the state start from the saved one, as the saved run did. */
     for (k = 0; k < im->obstacles.count; k++)
         fsi__obstacle_load(&im->obstacles, &im->obstacle[k].base, 1e-3 * (double)s->desc.spacing);
     return FSI_OK;
@@ -4482,6 +4175,8 @@ FSI_API uint64_t fsi_sph_hash(const fsi_sph *s)
 {
     return fsi__sph_check(s) == FSI_OK ? fsi__state_hash(fsi__sph_state_counted, (void *)(uintptr_t)s) : 0;
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 

@@ -50,6 +50,7 @@ typedef struct fsi__sph_viscosity {
     fsi__sph_block *inverse;    /* of the operator's diagonal blocks */
     fsi__sph_body_drag *body;   /* of the coupled bodies, by their index */
     double h;                   /* H [m] */
+    int n;                      /* ranks */
     const int *first, *size, *list; /* neighbours, padded */
     const fsi__record *place;   /* in units of H */
     const int *slot;            /* rank -> wall, -1: none */

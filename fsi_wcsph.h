@@ -51,12 +51,12 @@
       One liquid with a free surface, 2D and 3D: WCSPH with Tait's equation (its tangent beyond 1.1 rho0),
       explicit kick and drift, substeps chosen inside.
       Contacts with solids are solved as velocity conditions with any slip and restitution, positions are corrected
-      after (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md tells
-      what was mended). After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3
-      dx, within 1000 dx of the origin), but those counted as pinched in gaps narrower than dx, or buried; none else is
-      inside a solid, none leaves the domain. Bodies of a fsi_rigid world that touch each other and the liquid are
-      solved together (fsi_wcsph_set_world). Numbers to choose: spacing, depth or speed; all else has a default that
-      works.
+      after (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md lists
+      the corrections). After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3
+      dx, within 1000 dx of the origin), except pinched ones: those for which no such position was found, in gaps
+      narrower than dx or deep in a solid (stats.pinched). No other particle is inside a solid, none leaves the domain.
+      Bodies of a fsi_rigid world that touch each other and the liquid are solved together (fsi_wcsph_set_world).
+      Numbers to choose: spacing, depth or speed; all else has a default that works.
    WHAT IT DOES NOT DO
       Surface tension, several liquids, obstacles that deform (bodies are rigid; a mesh may be moved, not bent).
 
@@ -66,11 +66,12 @@
       double. Recommended: double; float needs half the memory: for millions of particles.
    COST: see docs/wcsph.md.
    FIND IN HERE (search for >>), behind the API
-      >>work space  >>neighbours of a rank  >>pair sums  >>surfaces  >>contacts  >>contact systems  >>response
+      >>work space  >>neighbours of a rank  >>pair sums  >>surfaces  >>contacts  >>response
       >>bodies in a step  >>position correction  >>substep  >>emitters and sinks at work  >>step; and the
       functions that you call: >>making and changing  >>particles  >>emitters and sinks  >>obstacles
-      >>questions  >>contact systems by themselves  >>state
-      What stands by itself: fsi_particles.h (the table of particles), fsi_obstacle.h (walls that move), fsi_source.h
+      >>questions  >>state
+      What stands by itself: fsi_particles.h (the table of particles), fsi_obstacle.h (walls that move), fsi_source.h,
+      fsi_wcsph_contact.h (impulses of contacts, and fsi_wcsph_solve_contacts), fsi_wcsph_samples.h (layers of samples)
 */
 #ifndef FSI_WCSPH_H
 #define FSI_WCSPH_H
@@ -78,6 +79,8 @@
 #include "fsi_obstacle.h"
 #include "fsi_rigid.h"
 #include "fsi_source.h"
+#include "fsi_wcsph_contact.h"
+#include "fsi_wcsph_samples.h"
 
 /* Where densities come from (direct_forcing.md 2.1). CONTINUITY: rho is moved by the divergence of velocity, and
    filtered every `shepard_every` substeps. SUMMATION: rho = sum m W, at least rho0. SUMMATION_WALL: the same with
@@ -86,27 +89,13 @@ typedef enum fsi_wcsph_density {
     FSI_WCSPH_CONTINUITY, FSI_WCSPH_SUMMATION, FSI_WCSPH_SUMMATION_WALL
 } fsi_wcsph_density;
 
-/* How impulses between liquid and COUPLED bodies are found (direct_forcing.md 5, 6). */
-typedef enum fsi_wcsph_solver {
-    FSI_WCSPH_AUTO,        /* GLOBAL; PGS where a particle touches several bodies or bodies touch each other */
-    FSI_WCSPH_GLOBAL,      /* a 6 x 6 system a body, all its contacts at once. A particle between several bodies is
-                              given to that which it would enter fastest; from others only its place is kept apart */
-    FSI_WCSPH_LOCAL,       /* each contact by itself (the paper's local approach): overshoots once sum m_i > M */
-    FSI_WCSPH_LOCAL_SPLIT, /* the same with the body's mass shared out among its contacts: never overshoots */
-    FSI_WCSPH_PGS          /* projected Gauss-Seidel over all contacts */
-} fsi_wcsph_solver;
-
-/* CONSISTENT: no tangential impulse at slip 1 (direct_forcing.md 5.1). PAPER: the tangential velocity is tied to what
-   was predicted. */
-typedef enum fsi_wcsph_slip { FSI_WCSPH_SLIP_CONSISTENT, FSI_WCSPH_SLIP_PAPER } fsi_wcsph_slip;
-
 /* What the surface of an obstacle is. MESH: its triangles (segments), by closest point. SAMPLES: particles of radius
    r_P laid on it, as the paper has it; their offset surface is what counts. */
 typedef enum fsi_wcsph_surface { FSI_WCSPH_SURFACE_MESH, FSI_WCSPH_SURFACE_SAMPLES } fsi_wcsph_surface;
 
-/* What becomes of particles inside an obstacle when a step begins (added over liquid, written there, teleported). */
+/* Treatment of particles inside an obstacle when a step begins (added over liquid, written there, teleported). */
 typedef enum fsi_wcsph_start {
-    FSI_WCSPH_DISPLACE,    /* put to the nearest place free of solids (stats.displaced), before anything moves */
+    FSI_WCSPH_DISPLACE,    /* moved to the nearest position free of solids (stats.displaced), before anything moves */
     FSI_WCSPH_REFUSE       /* the step fails with ARGUMENT and names the particle */
 } fsi_wcsph_start;
 
@@ -129,9 +118,9 @@ typedef struct fsi_wcsph_desc {
     int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0: never; default 30 */
     fsi_real diffusion;      /* CONTINUITY: delta of the density diffusion of Molteni and Colagrossi (2009), away from
                                 the slope that rest asks for, 0 to 0.2: smooth pressure; default 0.1; 0: plain form */
-    fsi_real guard;          /* CONTINUITY: pressure is that of the summation density less this share of rho0 where that
-                                is more, 0 to 1: keeps drops and jets, whose moved densities know nothing of each other,
-                                out of each other; default 0.02; 1: off */
+    fsi_real guard;          /* CONTINUITY: pressure follows from the summation density less this fraction of rho0 where
+                                that is larger than the continuity density, 0 to 1: drops and jets that meet, whose
+                                continuity densities do not see each other, then repel; default 0.02; 1: off */
     int clamp_pressure;      /* 1 (default): no negative pressure; 0: down to -0.02 rho0 c_s^2 */
     fsi_wcsph_slip slip_mode;/* default CONSISTENT */
     int paper_separation;    /* 1: separating contacts damp tangential velocities, as in (9); default 0: they do not */
@@ -164,15 +153,15 @@ typedef struct fsi_wcsph_stats {
     int contacts;                 /* of liquid with obstacles and domain, last substep */
     int shared;                   /* particles that touch more than one of them, last substep */
     int body_contacts;            /* between bodies of a world, last substep */
-    int swept;                    /* contacts found only along a particle's way (fast particles) */
+    int swept;                    /* contacts found only along a particle's path (fast particles) */
     int passes;                   /* solves of active sets, the most of a substep */
-    int released;                 /* contacts that the active set let go of */
+    int released;                 /* contacts that the active set released */
     int sweeps;                   /* of PGS */
     double residual;              /* of PGS: largest last change of an impulse / (m * fastest contact), last substep */
     int corrected;                /* particles whose position was corrected */
     double max_correction;        /* the farthest [m] */
-    int pinched;                  /* particles at the end that no place r_F away from all surfaces was found for */
-    int displaced;                /* particles put outside: in a solid, or out of the domain, when the step began */
+    int pinched;                  /* particles for which no position r_F away from all surfaces was found, at the end */
+    int displaced;                /* particles in a solid or out of the domain when the step began, moved out of it */
     int inside, lost;             /* at the end, particles in a solid, by the step's distances; out of the domain: 0 */
     double min_gap;               /* particles that are not pinched are at least so far from surfaces, less r_F, at the
                                      end [m]; FSI_REAL_MAX: none near */
@@ -187,8 +176,8 @@ typedef struct fsi_wcsph_stats {
     double wall_impulse[3];       /* given to the liquid by static and PRESCRIBED obstacles and by the domain [N s] */
     double body_impulse[3];       /* given to the liquid by COUPLED bodies [N s] */
     double external_impulse[3];   /* by gravity and by `force` [N s] */
-    double source_impulse[3];     /* by emitters, with what they let out, less what sinks took along [N s] */
-    int emitted, blocked, refused;/* particles that emitters let out; sites left empty: liquid stood there; a budget */
+    double source_impulse[3];     /* by emitters, with the particles they emit, less those that sinks remove [N s] */
+    int emitted, blocked, refused;/* particles from emitters; sites left empty: occupied by liquid; budget spent */
     int removed;                  /* by sinks */
     double momentum_error;        /* |change of momentum of liquid and COUPLED bodies - all impulses above and force dt
                                      of the bodies| / sum m |v|, largest substep */
@@ -204,7 +193,7 @@ typedef struct fsi_wcsph_stats {
     double seconds_contacts, seconds_response, seconds_correction;
     double seconds_other;
     size_t pairs;                 /* neighbours, each pair once, last substep */
-    size_t bytes;                 /* held through its context */
+    size_t bytes;                 /* allocated through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_wcsph_stats;
 
@@ -245,17 +234,18 @@ FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc);
 FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s);
 
 /* Appends particles; `velocities` NULL: at rest; at most 1e9 m/s. Arrays may move; the arguments must not point into
-   them. Densities start at rho0, or what SUMMATION makes of them; fsi_wcsph_settle_density gives them the weight of the
-   water above. Errors: NAN (names the particle), ARGUMENT, MEMORY, LIMIT (max_particles). What lies in a solid is seen
-   to by the next step (desc.start_inside). */
+   them. Densities start at rho0, or as SUMMATION finds them; fsi_wcsph_settle_density sets those of hydrostatic
+   pressure. Errors: NAN (names the particle), ARGUMENT, MEMORY, LIMIT (max_particles). The next step treats particles
+   in a solid as desc.start_inside says. */
 FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities,
                                            int count);
 /* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre;
    what is at least dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves
-   with `velocity` [m/s]. Left out is what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer
-   than 0.6 dx to a particle that was there: the same box filled twice is filled once. *added (NULL is fine): how many
-   particles that were, 0 after an error; none is told by a warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than
-   a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing changes. */
+   with `velocity` [m/s]. Sites outside the domain, in an obstacle or nearer than dx/2 to one, or nearer than 0.6 dx to
+   an existing particle are left out: the same box filled twice is filled once. *added (NULL is fine): the number of
+   particles added, 0 after an error; where it is 0 a warning says so. Errors: COOKIE, NAN, ARGUMENT (a shape smaller
+   than a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT (max_particles, 5e8 sites in the domain); nothing
+   changes. */
 FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_wcsph_fill_sphere(fsi_wcsph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
 FSI_API fsi_status fsi_wcsph_fill_mesh(fsi_wcsph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
@@ -284,10 +274,10 @@ typedef struct fsi_wcsph_obstacle_desc {
     uint32_t cookie;
     const fsi_mesh *mesh;
     fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
-                                moment; the mesh itself is not looked at any more */
+                                moment; later changes of the mesh have no effect */
     uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
-    fsi_real slip;           /* e_t: share of the tangential velocity that a contact leaves, in each substep: 0 no-slip,
-                                1 free slip; 0.5 (default) and 0.9 hold nearly like 0; for a drag of its own rate k
+    fsi_real slip;           /* e_t: fraction of the tangential velocity that a contact leaves, in each substep: 0
+                                no-slip, 1 free slip; 0.5 (default) and 0.9 act nearly like 0; for a drag of rate k
                                 [1/s] take about 1 - k * substep */
     fsi_real restitution;    /* e_n, 0 to 1; default 0 */
     fsi_wcsph_surface surface; /* default MESH; SAMPLES move with a body only: where the mesh itself is moved or
@@ -322,16 +312,16 @@ FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *c
    world must outlive the simulator. Errors: ARGUMENT. */
 FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world);
 
-/* Emitters and sinks: fsi_source.h has their descs. An emitter lets out from the first step that begins at `start` or
-   later; during a step the layers that it lets out come along behind each other, from behind the inlet plane, and push
-   the liquid there like a piston; nothing pushes them back, and walls do not hold them, until they are 2 dx in front of
-   it. A mesh is filled at the beginning of a step. *id names it in calls below (NULL is fine). A step may now move the
-   particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
+/* Emitters and sinks: fsi_source.h has their descs. An emitter emits from the first step that begins at `start` or
+   later. During a step the layers that it emits pass the inlet plane one after the other and push the liquid there like
+   a piston; neither liquid nor walls act on them until they are 2 dx in front of it. A mesh is filled at the beginning
+   of a step. *id names it in calls below (NULL is fine). From now on a step may move the particles' arrays; with
+   desc.reserve it seldom does. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
    LIMIT. */
 FSI_API fsi_status fsi_wcsph_add_emitter(fsi_wcsph *s, const fsi_emitter_desc *desc, int *id);
-/* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
+/* Another speed, position, shape ... from now on; the flow and the counts continue. */
 FSI_API fsi_status fsi_wcsph_set_emitter(fsi_wcsph *s, int id, const fsi_emitter_desc *desc);
-FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id); /* lets go of what it held */
+FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id); /* releases the particles in it */
 /* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
 FSI_API fsi_status fsi_wcsph_emitter_total(const fsi_wcsph *s, int id, long long *emitted, long long *blocked,
                                            long long *refused);
@@ -356,8 +346,8 @@ FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi
    fsi_body_check refuses), NAN (names the particle and what was not finite), MEMORY, LIMIT (a particle, body or
    obstacle faster than 1e9 m/s, or a force that would make it so: named); then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt);
-/* The substep that holds now: cfl min(0.4 hs/(c_s + v), 0.25 sqrt(hs/|a|), 0.125 hs^2/(alpha hs c_s), 0.5 dx/v_rel), v
-   the fastest particle, v_rel that relative to the fastest obstacle (direct_forcing.md 2.2) [s]. */
+/* The present limit of a substep [s] (direct_forcing.md 2.2), v the fastest particle, v_rel the same relative to the
+   fastest obstacle: cfl min(0.4 hs/(c_s + v), 0.25 sqrt(hs/|a|), 0.125 hs^2/(alpha hs c_s), 0.5 dx/v_rel). */
 FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s);
 
 /* Adds offset [m] to the positions of particles and domain, and to where the last step left obstacles: a world whose
@@ -390,27 +380,6 @@ FSI_API uint64_t fsi_wcsph_hash(const fsi_wcsph *s);
 /* Particles coloured by pressure, and the edges of obstacles. */
 FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw);
 
-/* The contact systems by themselves (direct_forcing.md 4, 5), for one body; arms from its centre, world axes. */
-typedef struct fsi_wcsph_contact {
-    fsi_vec3 arm;            /* r = x_cp - x_c [m] */
-    fsi_vec3 normal;         /* n, unit, from the body to the liquid */
-    fsi_vec3 predicted;      /* u*, relative velocity before contact [m/s]; give no contacts with u*.n > 0 */
-    fsi_real rebound;        /* e_n' >= 0: what u.n is to be [m/s] */
-    fsi_real slip;           /* e_t */
-    fsi_real mass;           /* m_i [kg] */
-} fsi_wcsph_contact;
-/* The system matrix (row major 6 x 6) and right side of contacts that stick, scaled by dt: A (dv, dw) = b, dv = dt a,
-   dw = dt al. mass 0 with inertia 0: a body that does not move. */
-FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia,
-                                      fsi_wcsph_slip mode, double a[36], double b[6]);
-/* Solves: impulse[i] = dt F_i given to particle i [N s] (arrays of doubles, 3 a contact), dv[0..2], dv[3..5] the
-   changes of the body's velocity and angular velocity. solver: GLOBAL (active set of `passes` solves; *used of them
-   were needed, NULL ok), LOCAL, LOCAL_SPLIT or PGS (`passes` sweeps): the solvers of a step. Errors, nothing written
-   but *used: ARGUMENT, SINGULAR, MEMORY (malloc). */
-FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass,
-                                            fsi_mat3 inertia, fsi_wcsph_slip mode, fsi_wcsph_solver solver, int passes,
-                                            double *impulse, double dv[6], int *used);
-
 #endif /* FSI_WCSPH_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -427,6 +396,8 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
 #include "fsi_obstacle.h"
 #include "fsi_rigid.h"
 #include "fsi_source.h"
+#include "fsi_wcsph_contact.h"
+#include "fsi_wcsph_samples.h"
 
 FSI__STRICT_BEGIN
 
@@ -461,18 +432,10 @@ enum {
 
 /* ---- >>work space --------------------------------------------------------------------------------------------- */
 
-/* One sample of a surface, in the obstacle's axes, and its radius. */
-typedef struct fsi__wc_sample { fsi_vec3 x, n; fsi_real r; } fsi__wc_sample;
-
 typedef struct fsi__wc_obstacle {
     fsi__obstacle base;      /* the shadow of what a body carries stands in the body's axes */
     fsi_wcsph_obstacle_desc desc; /* as given */
-    int sample_count;        /* SAMPLES */
-    fsi__wc_sample *sample;  /* sample_count, sorted by cell */
-    fsi_vec3 *shown, *shown_normal; /* sample_count: where they are now, for who asks */
-    int *cell;               /* cells[0]*cells[1]*cells[2] + 1: first sample */
-    int cells[3];
-    fsi_vec3 corner;         /* of the cells; their side is dx */
+    fsi__wc_samples samples; /* SAMPLES */
     /* Of the running step: */
     double gap;              /* least distance of particles' centres: r_F, or nearly 0 with offset_compensation [m] */
     fsi_pose start;          /* where the step finds it: `at`, or where its PRESCRIBED body says */
@@ -500,23 +463,10 @@ typedef struct fsi__wc_body {
     int local, passes, released; /* solved by LOCAL; active set: solves, contacts let go */
 } fsi__wc_body;
 
-/* A particle that touches a surface. */
-typedef struct fsi__wc_contact {
-    int rank, slot;          /* slot: of its particle among those that rows of the world act on */
-    int obstacle, body;      /* body -1: nothing that the liquid can move; obstacle -1: the domain */
-    int active;              /* 0: separating, or let go */
-    fsi__d3 n, point, arm;   /* normal, x_cp, x_cp from the centre of the body (static: not used) */
-    fsi__d3 u;               /* predicted relative velocity u* */
-    fsi__d3 wall;            /* velocity of the surface there, predicted */
-    double m, rebound, slip; /* m: of the particle */
-    fsi__d3 j;               /* impulse given to the particle [N s] */
-} fsi__wc_contact;
-
-/* What of an obstacle may be nearest to a particle: its faces (SAMPLES: samples) nearer than what must be known and
-   FSI__WC_MARGIN, by distance. As with lists of neighbours: made on the way, good until the particle has moved that far
-   in the obstacle's axes, forgotten when there is no room for more, or the step ends. Without a list the search goes
-   through the whole obstacle, with the same result. */
-typedef struct fsi__wc_item { int index; float d; } fsi__wc_item; /* d: then, at least so far away [m] */
+/* What of an obstacle may be nearest to a particle: its faces (SAMPLES: samples) within the distance that must be known
+   plus FSI__WC_MARGIN, by distance. As with lists of neighbours: made when first needed, valid until the particle has
+   moved by the margin in the obstacle's axes, dropped when there is no room for more, or the step ends. Without a list
+   the search covers the whole obstacle, with the same result. */
 typedef struct fsi__wc_list {
     int obstacle, next;      /* next: list of the same particle, -1 none */
     int first, count;        /* its items */
@@ -546,7 +496,7 @@ typedef struct fsi__wc_impl {
     fsi_vec3 domain_force, domain_torque;
     fsi_rigid *world;
     fsi__sources sources;
-    uint32_t *source;        /* 1 + id of the emitter that holds the particle, 0: none */
+    uint32_t *source;        /* 1 + id of the emitter that still moves the particle, 0: none */
 } fsi__wc_impl;
 
 typedef struct fsi__wc_run {
@@ -589,7 +539,7 @@ typedef struct fsi__wc_run {
     fsi_wcsph_stats stats;
     int filter;              /* this density pass is a Shepard filter */
     int anew;                /* surfaces are not where the last step left them */
-    int starting;            /* before the first substep: places are looked at, nothing moves */
+    int starting;            /* before the first substep: positions are checked, nothing moves */
     int entangled, row_count; /* some body is; rows that the world's solver got */
     double left;             /* of the step */
     double rho_mean;
@@ -655,19 +605,25 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
 {
     const size_t n = (size_t)run->n, c = (size_t)run->chunks, o = (size_t)run->im->obstacles.count;
     fsi__nb_layout(&run->b, a);
+
+    /* State of the ranks. Accelerations mean nothing while ranks are sorted: their array serves as swap space. */
     run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->a = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->x1 = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-    run->swap = run->a; /* while ranks change, accelerations mean nothing */
+    run->swap = run->a;
     run->rho = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
     run->room = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
     run->swap_real = (fsi_real *)(void *)run->a;
+
+    /* What pair sums read and write. */
     run->src = (int *)fsi__take(a, n, sizeof(int));
     run->ratio = (float *)fsi__take(a, n, sizeof(float));
     run->zr = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
     run->zv = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     run->pinched = (unsigned char *)fsi__take(a, n, 1);
+
+    /* Lists of near faces and samples, where there are obstacles. */
     run->list_room = o == 0 ? 0 : run->n <= FSI__WC_LISTED ? FSI__WC_GRAIN : FSI__WC_GRAIN / 4;
     run->item_room = (run->im->layers > 0 ? 48 : 8) * run->list_room;
     run->list = (fsi__wc_list *)fsi__take(a, c * (size_t)run->list_room, sizeof(fsi__wc_list));
@@ -675,10 +631,14 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
     run->head = (int *)fsi__take(a, o ? n : 0, sizeof(int));
     run->lists = (int *)fsi__take(a, c, sizeof(int));
     run->items = (int *)fsi__take(a, c, sizeof(int));
+
+    /* Partial sums, and the places of contacts, of each chunk; bodies. */
     run->part = (double *)fsi__take(a, c * FSI__WC_SUMS, sizeof(double));
     run->base = (int *)fsi__take(a, c + 1, sizeof(int));
     run->used = (int *)fsi__take(a, c, sizeof(int));
     run->body = (fsi__wc_body *)fsi__take(a, o, sizeof(fsi__wc_body));
+
+    /* Emitters and sinks. */
     fsi__source_layout(&run->sources, a);
     if (run->im->sources.emitter_count > 0) run->source = (uint32_t *)fsi__take(a, n, sizeof(uint32_t));
     if (run->im->sources.emitter_count + run->im->sources.sink_count > 0)
@@ -740,7 +700,9 @@ static void fsi__wc_found(void *arg, int chunk, int begin, int end)
     int list[FSI__WC_ROOM], lo = 0, hi = b->row_count, r = begin, row = -1, cell = -1, total = 0, exact = 0;
     fsi_vec3 at = b->sorted[begin];
     tile.count = tile.shift = 0;
-    while (hi - lo > 1) { /* the row that holds `begin` */
+
+    /* The row of cells that contains `begin`, by bisection. */
+    while (hi - lo > 1) {
         int mid = (lo + hi) / 2;
         if (b->row[mid].begin <= begin) lo = mid;
         else hi = mid;
@@ -749,6 +711,8 @@ static void fsi__wc_found(void *arg, int chunk, int begin, int end)
         const int same = cell >= 0 && row >= 0 && r < b->row[row + 1].begin && b->cell_x[r] == b->cell_x[cell];
         int from, size;
         size_t m = 0;
+
+        /* The next row, and the next cell: their neighbours are those of all its particles. */
         while (b->row[lo + 1].begin <= r) lo++;
         if (row != lo) fsi__nb_start_row(b, row = lo, b->cell_x[r], &runs);
         if (!same) {
@@ -757,11 +721,15 @@ static void fsi__wc_found(void *arg, int chunk, int begin, int end)
             exact = fsi__nb_clamped(b, r);
             total = fsi__nb_advance(b, b->cell_x[r], &runs);
         }
+
+        /* Neighbours by tiles of candidates; a list that is too long is an error. */
         for (from = 0; from < total; from += FSI__NB_TILE) {
             if (!same || total > FSI__NB_TILE) fsi__nb_load(b, &runs, from, r, at, &tile);
             m = fsi__nb_test(b, &tile, r, at, exact, list, m, FSI__WC_ROOM);
         }
         part[FSI__WC_SUMS - 1] += m > FSI__WC_ROOM;
+
+        /* Padded with the particle itself. */
         for (size = (int)(m < FSI__WC_ROOM ? m : FSI__WC_ROOM), m = (size_t)size; m % FSI_LANES; m++) list[m] = r;
         p->fn(p->run, r, list, size, part);
     }
@@ -813,9 +781,13 @@ static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
     double reach;
     run->moved = 0;
     if (run->n == 0) return FSI_OK;
-    run->skin = fmin(0.15 * dx + 3 * step, FSI__WC_SKIN * dx); /* lasts a few substeps, even in fast liquid */
+
+    /* A skin that lasts a few substeps, in fast liquid too. */
+    run->skin = fmin(0.15 * dx + 3 * step, FSI__WC_SKIN * dx);
     reach = run->h + run->skin;
-    memcpy(run->x1, run->x, (size_t)run->n * sizeof *run->x); /* the sort reads them in the old order */
+
+    /* Cells and ranks; the sort reads positions in the old order. */
+    memcpy(run->x1, run->x, (size_t)run->n * sizeof *run->x);
     b->x = run->x1;
     b->count = run->n;
     b->dim = run->s->desc.dim;
@@ -824,6 +796,8 @@ static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
     b->chunk_count = run->chunks;
     b->list = NULL;
     fsi__nb_rank(b);
+
+    /* The new order of all that is kept from substep to substep. */
     fsi__wc_permute(run, run->x, run->swap, sizeof *run->x);
     fsi__wc_permute(run, run->v, run->swap, sizeof *run->v);
     fsi__wc_permute(run, run->rho, run->swap, sizeof *run->rho);
@@ -833,6 +807,8 @@ static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
     fsi__wc_permute(run, run->pinched, run->swap, 1);
     if (run->list_room > 0) fsi__wc_permute(run, run->head, run->swap, sizeof *run->head);
     fsi__wc_tidy_lists(run);
+
+    /* Neighbour lists. */
     return run->n <= FSI__WC_LISTED ? fsi__nb_make_lists(run->s->context, b, &run->im->lists, run->fn) : FSI_OK;
 }
 
@@ -865,8 +841,8 @@ FSI_FN void fsi__wc_kernel8(const fsi__record *z, const int *list, const fsi__re
 
 FSI_FN int fsi__wc_padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
 
-/* Tait (6). Its speed of sound grows as rho^3, while the substep is chosen for c_s; so beyond FSI__WC_STIFF rho0, where
-   only what is crushed or was put upon each other is, it goes on along its tangent: such particles part at about c_s
+/* Tait's equation (6). Its speed of sound grows as rho^3, while the substep is chosen for c_s. Beyond FSI__WC_STIFF
+   rho0, which only crushed or overlapping particles reach, its tangent is used: such particles separate at about c_s
    instead of a hundred times that. */
 FSI_FN double fsi__wc_tait(const fsi_wcsph *s, double rho)
 {
@@ -941,6 +917,9 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
     fsi__f8 w = fsi__f8_set(0), div = w, dif = w, vol = w;
     int k, padded = fsi__wc_padded(size), self = 1 - (padded - size);
     double sum;
+
+    /* Over the neighbours: w = sum W/alpha; div = sum g v_ij.x_ij; dif = sum g (rho_j - rho_i - rho_H); vol = sum
+       W/(alpha rho_j), for the filter. */
     for (k = 0; k < padded; k += FSI_LANES) {
         fsi__f8 ux, uy, uz, other, kernel, level;
         fsi__wc_lanes p;
@@ -957,6 +936,9 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
         dif = fsi__f8_add(dif, fsi__f8_mul(p.g, fsi__f8_sub(fsi__f8_sub(other, rho), level)));
         if (run->filter) vol = fsi__f8_add(vol, fsi__f8_mul(kernel, fsi__f8_div(one, other)));
     }
+
+    /* Summation density, with walls where the mode asks for them; or CONTINUITY: its rate of change, from the old or
+       the filtered density. */
     sum = m * alpha * ((double)fsi__f8_sum(w) + self);
     run->ratio[i] = (float)(sum / rho0);
     if (s->desc.density_mode == FSI_WCSPH_SUMMATION_WALL) sum += rho0 * fsi__wc_wall_share(run, i);
@@ -968,6 +950,8 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
         const double from = run->filter ? sum / volume : (double)run->rho[i];
         run->a[i].x = (fsi_real)fmax(from + run->dt * rate, 0.1 * rho0);
     }
+
+    /* Within the range that a step accepts; sums for the stats. */
     if ((double)run->a[i].x > FSI__WC_DENSEST * rho0) run->a[i].x = (fsi_real)(FSI__WC_DENSEST * rho0);
     part[0] += (double)run->a[i].x;
     part[1] = fmax(part[1], (double)run->ratio[i]);
@@ -997,6 +981,8 @@ static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, do
     fsi__d8 x = fsi__d8_zero(), y = x, z = x;
     fsi__d3 a;
     int k, padded = fsi__wc_padded(size);
+
+    /* Over the neighbours: (p_i/rho_i^2 + p_j/rho_j^2 + Pi_ij) grad W_ij, equation (4). */
     for (k = 0; k < padded; k += FSI_LANES) {
         fsi__f8 ux, uy, uz, other, meet, push;
         fsi__wc_lanes q;
@@ -1013,6 +999,8 @@ static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, do
         y = fsi__d8_add(y, fsi__f8_mul(push, q.dy));
         z = fsi__d8_add(z, fsi__f8_mul(push, q.dz));
     }
+
+    /* Times the mass, with gravity and outer forces; greatest values for the length of the substep. */
     a = fsi__d3_make(scale * fsi__d8_sum(x), scale * fsi__d8_sum(y), scale * fsi__d8_sum(z));
     a = fsi__d3_add(a, fsi__d3_add(fsi__d3_of(d->gravity), fsi__d3_scale(fsi__wc_outside(run, i), 1 / m)));
     run->a[i] = fsi__d3_real(a);
@@ -1044,120 +1032,12 @@ static void fsi__wc_take_density(void *arg, int chunk, int begin, int end)
 
 /* ---- >>surfaces ----------------------------------------------------------------------------------------------- */
 
-FSI_FN double fsi__wc_axis(fsi_vec3 a, int k) { return (double)(k == 0 ? a.x : k == 1 ? a.y : a.z); }
-FSI_FN void fsi__wc_set_axis(fsi_vec3 *a, int k, double x)
-{
-    if (k == 0) a->x = (fsi_real)x;
-    else if (k == 1) a->y = (fsi_real)x;
-    else a->z = (fsi_real)x;
-}
-
-/* What a surface looks like from a particle. */
-typedef struct fsi__wc_touch {
-    double d;        /* distance, negative inside; `reach` or more: nothing found */
-    double push;     /* along n, until the distance is what it must be */
-    fsi__d3 n, point; /* unit normal towards the particle; x_cp = x - d n */
-    int face, crossed; /* crossed: the way led through the surface */
-    double bary[3];
-} fsi__wc_touch;
-
 FSI_FN fsi__d3 fsi__wc_rotate(fsi_pose p, fsi__d3 a)
 {
     return fsi__d3_of(fsi_quat_rotate(p.orientation, fsi__d3_real(a)));
 }
 
-/* Samples that may be within `reach` of x, one by one: those of a list, or of the cells around. */
-typedef struct fsi__wc_seek {
-    const fsi__wc_obstacle *o;
-    const fsi__wc_item *item;
-    int at, end, lo[3], hi[3], y, z;
-} fsi__wc_seek;
-
-static fsi__wc_seek fsi__wc_seek_cells(const fsi__wc_obstacle *o, double dx, fsi_vec3 x, double reach)
-{
-    fsi__wc_seek k;
-    int i;
-    k.o = o;
-    k.item = NULL;
-    k.at = k.end = 0;
-    for (i = 0; i < 3; i++) {
-        const double at = (fsi__wc_axis(x, i) - fsi__wc_axis(o->corner, i)) / dx;
-        k.lo[i] = (int)fmin(fmax(floor(at - reach / dx), 0), o->cells[i]);
-        k.hi[i] = (int)fmin(floor(at + reach / dx), o->cells[i] - 1);
-    }
-    k.y = k.lo[1] - 1;
-    k.z = k.lo[2];
-    if (k.hi[0] < k.lo[0] || k.hi[1] < k.lo[1]) k.z = k.hi[2] + 1;
-    return k;
-}
-
-static int fsi__wc_next_sample(fsi__wc_seek *k) /* -1 at the end */
-{
-    if (k->item) return k->at < k->end ? k->item[k->at++].index : -1;
-    while (k->at == k->end) {
-        int row;
-        if (k->z > k->hi[2]) return -1;
-        if (++k->y > k->hi[1]) {
-            k->y = k->lo[1] - 1;
-            k->z++;
-            continue;
-        }
-        row = (k->z * k->o->cells[1] + k->y) * k->o->cells[0];
-        k->at = k->o->cell[row + k->lo[0]];
-        k->end = k->o->cell[row + k->hi[0] + 1];
-    }
-    return k->at++;
-}
-
-/* The sample whose ball is nearest to x, *least the distance to it; -1: none is nearer than `reach`. */
-static int fsi__wc_nearest_sample(const fsi__wc_obstacle *o, fsi__wc_seek seek, fsi_vec3 x, double reach, double *least)
-{
-    int k, nearest = -1;
-    *least = reach;
-    while ((k = fsi__wc_next_sample(&seek)) >= 0) {
-        const double d = sqrt((double)fsi_v3_norm2(fsi_v3_sub(x, o->sample[k].x))) - (double)o->sample[k].r;
-        if (d < *least) { *least = d; nearest = k; }
-    }
-    return nearest;
-}
-
-/* The offset surface is the hull of balls around the samples, of radius r_P, or less in thin places (S1,
-   direct_forcing.md 3):
-      d = min (|x - x_P| - r_P),   n = sum n_P (1 - |x - x_P|/(2 dx))^2, made unit;
-   a particle moves along n until it is clear of all balls. The normal is made for those that are too near. `seek`: all
-   samples within `reach`. */
-static int fsi__wc_near_samples(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 x, double known_side,
-                                const fsi__wc_seek *seek, double reach, fsi__wc_touch *t)
-{
-    const double dx = (double)run->s->desc.spacing;
-    const int nearest = fsi__wc_nearest_sample(o, *seek, x, reach - dx / 2, &t->d);
-    fsi__wc_seek again = *seek;
-    double side = 1;
-    fsi__d3 n, m;
-    int k;
-    if (nearest < 0) return 0;
-    t->push = o->gap - t->d;
-    if (!(t->d < o->gap)) return 1;
-    m = fsi__d3_of(o->sample[nearest].n);
-    if (o->base.mesh->kind == FSI_MESH_TWO_SIDED) side = known_side < 0 || known_side > 0 ? known_side
-        : fsi__d3_dot(fsi__d3_of(fsi_v3_sub(x, o->sample[nearest].x)), m) < 0 ? -1 : 1;
-    n = fsi__d3_scale(m, 1e-9 * side);
-    while ((k = fsi__wc_next_sample(&again)) >= 0) {
-        const double r2 = (double)fsi_v3_norm2(fsi_v3_sub(x, o->sample[k].x)), w = 1 - sqrt(r2) / (2 * dx);
-        if (r2 < reach * reach) n = fsi__d3_madd(n, side * w * w, fsi__d3_of(o->sample[k].n));
-    }
-    t->n = n = fsi__d3_scale(n, 1 / fmax(fsi__d3_norm(n), 1e-30));
-    again = *seek;
-    while ((k = fsi__wc_next_sample(&again)) >= 0) {
-        const fsi_vec3 y = fsi_v3_sub(x, o->sample[k].x);
-        const double r2 = (double)fsi_v3_norm2(y), b = fsi__d3_dot(n, fsi__d3_of(y)),
-                     full = o->gap + (double)o->sample[k].r;
-        if (r2 < full * full) t->push = fmax(t->push, sqrt(b * b + full * full - r2) - b);
-    }
-    return 1;
-}
-
-/* The closest point of a mesh. Near the surface (or where the way crossed it) the normal is that of the face. */
+/* The closest point of a mesh. Near the surface (or where the path crossed it) the normal is that of the face. */
 static void fsi__wc_near_mesh(const fsi__wc_obstacle *o, fsi_vec3 x, const fsi_mesh_hit *hit, fsi__wc_touch *t)
 {
     const fsi__d3 away = fsi__d3_of(fsi_v3_sub(x, hit->point));
@@ -1169,7 +1049,7 @@ static void fsi__wc_near_mesh(const fsi__wc_obstacle *o, fsi_vec3 x, const fsi_m
     t->push = o->gap - t->d;
 }
 
-/* The way from l0 to l led through a face: back to the side it came from. */
+/* The path to l crossed a face: the normal points back to the side it came from. */
 static void fsi__wc_cross(const fsi__wc_obstacle *o, fsi_vec3 l, const fsi_mesh_hit *hit, fsi__wc_touch *t)
 {
     const double side = o->base.mesh->kind == FSI_MESH_TWO_SIDED ? hit->side : 1;
@@ -1186,7 +1066,7 @@ static double fsi__wc_matters(const fsi__wc_run *run, const fsi__wc_obstacle *o)
     return o->gap + (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES ? 0.6 : 0) * (double)run->s->desc.spacing;
 }
 
-/* How far obstacles are looked for [m]. */
+/* The distance up to which obstacles are searched for [m]. */
 static double fsi__wc_reach(const fsi__wc_run *run)
 {
     return (double)run->s->radius + 2 * (double)run->s->desc.spacing;
@@ -1219,12 +1099,15 @@ static const fsi__wc_list *fsi__wc_make_list(const fsi__wc_run *run, int r, int 
     const int c = r / FSI__WC_GRAIN, at = c * run->list_room + run->lists[c],
               first = c * run->item_room + run->items[c], room = run->item_room - run->items[c];
     int k, count = 0, fits = room > 0;
+
+    /* What is nearer than must be known, with a margin: samples, or faces. An obstacle farther than that has an
+       empty list with its distance. */
     if (run->lists[c] == run->list_room) return NULL;
-    if (!(d < reach)) fits = 1; /* it says how far away the obstacle is */
+    if (!(d < reach)) fits = 1;
     else if (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES) {
-        fsi__wc_seek seek = fsi__wc_seek_cells(o, dx, l, reach);
+        fsi__wc_seek seek = fsi__wc_seek_cells(&o->samples, l, reach);
         while (fits && (k = fsi__wc_next_sample(&seek)) >= 0) {
-            const double far_off = (double)fsi_v3_norm(fsi_v3_sub(l, o->sample[k].x));
+            const double far_off = (double)fsi_v3_norm(fsi_v3_sub(l, o->samples.sample[k].x));
             if (far_off < reach) fits = fsi__wc_add_item(run->item + first, &count, room, k, far_off);
         }
     } else {
@@ -1236,10 +1119,14 @@ static const fsi__wc_list *fsi__wc_make_list(const fsi__wc_run *run, int r, int 
             if (far_off < reach) fits = fsi__wc_add_item(run->item + first, &count, room, k, far_off);
         }
     }
+
+    /* No room: the chunk makes no more lists. */
     if (!fits) {
-        run->items[c] = run->item_room; /* full: no more attempts */
+        run->items[c] = run->item_room;
         return NULL;
     }
+
+    /* Enter the list. */
     run->list[at].obstacle = obstacle;
     run->list[at].next = run->head[r];
     run->list[at].first = first;
@@ -1279,12 +1166,32 @@ static void fsi__wc_look_at_samples(const fsi__wc_run *run, const fsi__wc_obstac
     fsi__wc_seek seek;
     if (mesh > far_off) { t->d = mesh; return; }
     if (list) {
-        seek.o = o;
+        seek.s = &o->samples;
         seek.item = run->item;
         seek.at = list->first;
         seek.end = list->first + list->count;
-    } else seek = fsi__wc_seek_cells(o, dx, l, reach);
-    if (!fsi__wc_near_samples(run, o, l, side, &seek, reach, t)) t->d = far_off;
+    } else seek = fsi__wc_seek_cells(&o->samples, l, reach);
+    if (!fsi__wc_near_samples(&seek, o->base.mesh->kind == FSI_MESH_TWO_SIDED, side, l, o->gap, reach, t))
+        t->d = far_off;
+}
+
+/* The face of a hit, and the weights of its corners. */
+static void fsi__wc_take_face(fsi__wc_touch *t, const fsi_mesh_hit *hit)
+{
+    t->face = hit->face;
+    t->bary[0] = (double)hit->bary[0];
+    t->bary[1] = (double)hit->bary[1];
+    t->bary[2] = (double)hit->bary[2];
+}
+
+/* Sweeps the path from l0 to l; returns the side from which it crossed the surface, 0: it did not. */
+static double fsi__wc_sweep_path(const fsi__wc_obstacle *o, fsi_vec3 l0, fsi_vec3 l, fsi__wc_touch *t)
+{
+    const fsi_mesh_hit cut = fsi_mesh_sweep(o->base.mesh, l0, l, o->base.mesh->kind == FSI_MESH_TWO_SIDED ? 0 : 1);
+    if (cut.face < 0) return 0;
+    fsi__wc_cross(o, l, &cut, t);
+    fsi__wc_take_face(t, &cut);
+    return cut.side;
 }
 
 /* Looks at an obstacle from x, where the particle got to from x0 while the obstacle went from `from` to `to`. known: it
@@ -1308,15 +1215,20 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
     fsi_mesh_hit hit;
     fsi__wc_touch t;
     double side = 0;
+
+    /* Nothing can be near: the last distance less the displacements. */
     memset(&t, 0, sizeof t);
     t.face = -1;
     t.d = reach;
     if (r >= 0 && !run->starting && known - way > o->gap) { t.d = fmin(known - way, reach); return t; }
+
+    /* A list that is too old; one that shows the mesh, or all samples, to be too far away to matter. */
     if (list && !(list->d - off > fsi__wc_matters(run, o)) && off > 0.9 * FSI__WC_MARGIN * dx) list = NULL;
     if (list && (layer ? list->d - off > -o->gap : list->d - off > fsi__wc_matters(run, o))) {
         t.face = layer ? 0 : -1;
         t.d = layer ? list->d - off : fmin(list->d - off, reach);
     } else {
+        /* Closest point of the mesh, from the list or by a search, after which a list is made for the next substeps. */
         if (layer) list = NULL;
         if (list) {
             const double sure = fmin(reach, fsi__wc_matters(run, o) + FSI__WC_MARGIN * dx - off);
@@ -1325,25 +1237,16 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
         } else hit = fsi_mesh_closest(o->base.mesh, l, run->starting || lost ? FSI_REAL_MAX : (fsi_real)farthest, -1);
         if (hit.face >= 0) {
             fsi__wc_near_mesh(o, l, &hit, &t);
-            t.face = hit.face;
-            t.bary[0] = (double)hit.bary[0];
-            t.bary[1] = (double)hit.bary[1];
-            t.bary[2] = (double)hit.bary[2];
+            fsi__wc_take_face(&t, &hit);
         } else if (!list) t.d = farthest;
         if (!list && listed && way < 0.2 * dx) list = fsi__wc_make_list(run, r, obstacle, l, t.d);
         t.d = fmin(t.d, layer ? farthest : reach);
     }
-    if (way > 0 && way >= known * 0.999999 && !run->starting) {
-        const fsi_mesh_hit cut = fsi_mesh_sweep(o->base.mesh, l0, l, o->base.mesh->kind == FSI_MESH_TWO_SIDED ? 0 : 1);
-        if (cut.face >= 0) {
-            fsi__wc_cross(o, l, &cut, &t);
-            side = cut.side;
-            t.face = cut.face;
-            t.bary[0] = (double)cut.bary[0];
-            t.bary[1] = (double)cut.bary[1];
-            t.bary[2] = (double)cut.bary[2];
-        }
-    }
+
+    /* The path may have crossed the surface: sweep it. */
+    if (way > 0 && way >= known * 0.999999 && !run->starting) side = fsi__wc_sweep_path(o, l0, l, &t);
+
+    /* The offset surface of samples; then back from the axes of the obstacle to the world. */
     if (layer && t.face >= 0 && !t.crossed && t.d > -o->gap) fsi__wc_look_at_samples(run, o, l, side, list, &t);
     t.point = fsi__d3_madd(fsi__d3_of(l), -t.d, t.n);
     if (o->base.body >= 0) {
@@ -1539,11 +1442,16 @@ static void fsi__wc_detect(void *arg, int chunk, int begin, int end)
     run->used[chunk] = 0;
     fsi__wc_look_around(run, begin, end, rf, &a);
     for (r = begin; r < end; r++) {
+        /* Least possible distance now. Particles still moved by their emitter have no contacts. */
         const double left = (double)run->room[r] - (double)fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) - run->motion;
         const int had = run->used[chunk];
         if (fsi__wc_is_held(run, r)) continue;
+
+        /* Walls of the domain; a particle far from all surfaces is done. */
         if (!fsi__wc_holds(&free_box, run->x1[r])) fsi__wc_touch_domain(run, chunk, r);
         else if (left >= rf) continue;
+
+        /* Obstacles, by their boxes, then by distance. */
         for (k = 0; k < fsi__wc_around_count(run, &a) && left < rf; k++) {
             const int index = fsi__wc_around_at(&a, k);
             const fsi__wc_obstacle *o = &run->im->obstacle[index];
@@ -1603,109 +1511,6 @@ static fsi_status fsi__wc_find_contacts(fsi__wc_run *run)
     return FSI_OK;
 }
 
-/* ---- >>contact systems ---------------------------------------------------------------------------------------- */
-
-/* Impulse on the particle when the body's velocity changes by dv at x_cp (direct_forcing.md 5, 5.1):
-      j = m (b + C dv),  b = e_t u*_t + e_n' n - u*,   C = n n^T + (1 - e_t)(E - n n^T)  (CONSISTENT),  E  (PAPER)
-   `active` 2 (separating, desc.paper_separation): the tangential part only. e_t = 1: along n, to the last bit. */
-static fsi__d3 fsi__wc_impulse(const fsi__wc_contact *c, fsi__d3 dv, int paper, double *along)
-{
-    const double un = fsi__d3_dot(c->u, c->n), vn = fsi__d3_dot(dv, c->n), left = paper ? vn : 0;
-    const double normal = c->active == 1 ? c->rebound - un + vn : left;
-    const double grip = 1 - c->slip;
-    fsi__d3 t = fsi__d3_scale(fsi__d3_madd(c->u, -un, c->n), -grip);
-    t = fsi__d3_madd(t, paper ? 1 : grip, fsi__d3_madd(dv, -vn, c->n));
-    *along = c->m * normal;
-    return fsi__d3_scale(fsi__d3_madd(t, normal, c->n), c->m);
-}
-
-/* Adds m J^T C J to the 6 x 6 system (upper half) and -m J^T b to its right side, J = [E, R^T]. */
-static void fsi__wc_add_contact(const fsi__wc_contact *c, int paper, double A[6][6], double b[6])
-{
-    const fsi__d3 r = c->arm, rn = fsi__d3_cross(r, c->n);
-    const double q[6] = { c->n.x, c->n.y, c->n.z, rn.x, rn.y, rn.z }, rr = fsi__d3_dot(r, r);
-    const double all = c->m * (paper ? 1 : 1 - c->slip), share = c->active == 1 ? c->slip : c->slip - 1;
-    const double along = c->m * (paper ? 0 : share);
-    const double R[3] = { r.x, r.y, r.z };
-    double along_unused;
-    fsi__d3 j = fsi__wc_impulse(c, fsi__d3_make(0, 0, 0), paper, &along_unused), rj = fsi__d3_cross(r, j);
-    int k, l;
-    for (k = 0; k < 6; k++) for (l = k; l < 6; l++) A[k][l] += along * q[k] * q[l];
-    for (k = 0; k < 3; k++) {
-        A[k][k] += all;
-        for (l = k; l < 3; l++) A[3 + k][3 + l] += all * ((k == l ? rr : 0) - R[k] * R[l]);
-    }
-    A[0][4] += all * r.z; A[0][5] -= all * r.y; /* R^T: al x r */
-    A[1][3] -= all * r.z; A[1][5] += all * r.x;
-    A[2][3] += all * r.y; A[2][4] -= all * r.x;
-    b[0] -= j.x; b[1] -= j.y; b[2] -= j.z;
-    b[3] -= rj.x; b[4] -= rj.y; b[5] -= rj.z;
-}
-
-static void fsi__wc_begin_system(double mass, const fsi_mat3 *inertia, double A[6][6], double b[6])
-{
-    int k, l;
-    memset(A, 0, 36 * sizeof(double));
-    memset(b, 0, 6 * sizeof(double));
-    for (k = 0; k < 3; k++) {
-        A[k][k] = mass;
-        for (l = k; l < 3; l++) A[3 + k][3 + l] = 0.5 * ((double)inertia->m[3 * k + l] + (double)inertia->m[3 * l + k]);
-    }
-}
-
-/* A x = b by Cholesky, A = U^T U, upper half given. 0: not positive definite. */
-static int fsi__wc_solve6(double A[6][6], const double *b, double *x)
-{
-    int i, j, k;
-    for (i = 0; i < 6; i++) for (j = i; j < 6; j++) {
-        double sum = A[i][j];
-        for (k = 0; k < i; k++) sum -= A[k][i] * A[k][j];
-        if (i == j && !(sum > 0)) return 0;
-        A[i][j] = i == j ? sqrt(sum) : sum / A[i][i];
-    }
-    for (i = 0; i < 6; i++) { /* U^T y = b */
-        double sum = b[i];
-        for (k = 0; k < i; k++) sum -= A[k][i] * x[k];
-        x[i] = sum / A[i][i];
-    }
-    for (i = 5; i >= 0; i--) { /* U x = y */
-        double sum = x[i];
-        for (k = i + 1; k < 6; k++) sum -= A[i][k] * x[k];
-        x[i] = sum / A[i][i];
-    }
-    return 1;
-}
-
-/* One contact by itself: (E/m + C K) j = b with the body's mobility K = k (E/M + R^T I^-1 R), k contacts share M. */
-static fsi__d3 fsi__wc_local(const fsi__wc_contact *c, double inverse_mass, const fsi_mat3 *inverse, double k,
-                             int paper, double *along)
-{
-    const double m = c->m;
-    const fsi__d3 zero = fsi__d3_make(0, 0, 0), b = fsi__d3_scale(fsi__wc_impulse(c, zero, paper, along), 1 / m);
-    fsi__d3 column[3], j, d[3];
-    double det;
-    int l;
-    if (!paper && !(c->slip < 1)) { /* along n alone: a number */
-        const fsi__d3 turn = fsi__d3_of(fsi_m3_mul_v3(*inverse, fsi__d3_real(fsi__d3_cross(c->arm, c->n))));
-        const double mobility = k * (inverse_mass + fsi__d3_dot(c->n, fsi__d3_cross(turn, c->arm)));
-        *along = *along / m / (1 / m + mobility);
-        return fsi__d3_scale(c->n, *along);
-    }
-    for (l = 0; l < 3; l++) { /* columns of E/m + C K */
-        const fsi__d3 e = fsi__d3_make(l == 0, l == 1, l == 2);
-        const fsi__d3 turn = fsi__d3_of(fsi_m3_mul_v3(*inverse, fsi__d3_real(fsi__d3_cross(c->arm, e))));
-        const fsi__d3 v = fsi__d3_scale(fsi__d3_madd(fsi__d3_cross(turn, c->arm), inverse_mass, e), k);
-        const double vn = fsi__d3_dot(v, c->n), full = c->active == 1 || paper ? 1 : 0, grip = paper ? 1 : 1 - c->slip;
-        const fsi__d3 Cv = fsi__d3_madd(fsi__d3_scale(v, grip), (full - grip) * vn, c->n);
-        column[l] = fsi__d3_madd(Cv, 1 / m, e);
-    }
-    for (l = 0; l < 3; l++) d[l] = fsi__d3_cross(column[(l + 1) % 3], column[(l + 2) % 3]);
-    det = fsi__d3_dot(column[0], d[0]);
-    j = fsi__d3_make(fsi__d3_dot(d[0], b) / det, fsi__d3_dot(d[1], b) / det, fsi__d3_dot(d[2], b) / det);
-    *along = fsi__d3_dot(j, c->n);
-    return j;
-}
-
 /* ---- >>response ----------------------------------------------------------------------------------------------- */
 
 /* Books an impulse that a particle got. */
@@ -1718,6 +1523,8 @@ static void fsi__wc_settle(fsi__wc_run *run, fsi__wc_contact *c, int count, int 
     const double m = (double)run->s->particle_mass;
     fsi__d3 v = fsi__d3_of(run->v[c->rank]);
     int k, sweep, moved = 1;
+
+    /* Each contact with what the liquid cannot move, one after the other: v += j/m. */
     for (k = 0; k < count && !again; k++) {
         fsi__d3 j;
         double along;
@@ -1728,6 +1535,8 @@ static void fsi__wc_settle(fsi__wc_run *run, fsi__wc_contact *c, int count, int 
         fsi__wc_book(&c[k], j);
         v = fsi__d3_madd(v, 1 / m, j);
     }
+
+    /* Normal parts until all contacts hold. */
     for (sweep = 0; sweep < 8 && moved && (again || count > 1); sweep++) {
         for (k = moved = 0; k < count; k++) {
             const double short_of = c[k].rebound - fsi__d3_dot(fsi__d3_sub(v, c[k].wall), c[k].n);
@@ -1737,8 +1546,10 @@ static void fsi__wc_settle(fsi__wc_run *run, fsi__wc_contact *c, int count, int 
             moved = 1;
         }
     }
+
+    /* The contacts with bodies start from this velocity. */
     run->v[c->rank] = fsi__d3_real(v);
-    for (k = 0; k < count && !again; k++) { /* bodies see the particle as it is now */
+    for (k = 0; k < count && !again; k++) {
         if (c[k].body < 0) continue;
         c[k].u = fsi__d3_sub(v, c[k].wall);
         if (c[k].active != 2 && !(fsi__d3_dot(c[k].u, c[k].n) <= 0))
@@ -1753,7 +1564,7 @@ static int fsi__wc_same_rank(const fsi__wc_contact *c, int left)
     return k;
 }
 
-/* What stands still or moves as told. */
+/* Static and PRESCRIBED obstacles. */
 static void fsi__wc_static_chunk(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
@@ -1811,35 +1622,6 @@ static void fsi__wc_sort_contacts(fsi__wc_run *run)
     }
 }
 
-/* GLOBAL: solves, lets go of contacts that pull, solves again. Returns the solves; 0: the system is singular. */
-static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count, double mass, const fsi_mat3 *inertia,
-                          int paper, int passes, int *released)
-{
-    double A[6][6], b[6], x[6], along, top;
-    int k, pass, dropped = 1;
-    for (pass = 0; pass < passes && dropped; pass++) {
-        fsi__wc_begin_system(mass, inertia, A, b);
-        for (k = 0; k < count; k++) if (contact[index[k]].active) fsi__wc_add_contact(&contact[index[k]], paper, A, b);
-        if (!fsi__wc_solve6(A, b, x)) return 0;
-        for (k = 0, top = 0; k < count; k++) {
-            fsi__wc_contact *c = &contact[index[k]];
-            c->j = fsi__d3_make(0, 0, 0);
-            if (!c->active) continue;
-            c->j =
-                fsi__wc_impulse(c, fsi__d3_add(fsi__d3_at(x), fsi__d3_cross(fsi__d3_at(x + 3), c->arm)), paper, &along);
-            top = fmax(top, fsi__d3_dot(c->j, c->j));
-        }
-        for (k = dropped = 0; k < count && pass + 1 < passes; k++) {
-            fsi__wc_contact *c = &contact[index[k]];
-            if (c->active != 1 || !(fsi__d3_dot(c->j, c->n) < -1e-9 * sqrt(top))) continue;
-            c->active = 0;
-            dropped++;
-        }
-        *released += dropped;
-    }
-    return pass;
-}
-
 /* A body's velocities take what its contacts gave: M dv = -sum j, I dw = -sum r x j, the sums that particles got. */
 static void fsi__wc_push_body(fsi__wc_body *b, const fsi__wc_contact *contact, const int *index)
 {
@@ -1854,17 +1636,6 @@ static void fsi__wc_push_body(fsi__wc_body *b, const fsi__wc_contact *contact, c
     b->moment = h;
 }
 
-/* I^-1 h, in double. */
-static fsi__d3 fsi__wc_mul_inverse(const fsi_mat3 *inverse, fsi__d3 h)
-{
-    double w[3];
-    int k;
-    for (k = 0; k < 3; k++)
-        w[k] =
-            (double)inverse->m[3 * k] * h.x + (double)inverse->m[3 * k + 1] * h.y + (double)inverse->m[3 * k + 2] * h.z;
-    return fsi__d3_at(w);
-}
-
 /* v = v* + J/M, w = w* + I^-1 H. */
 static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
 {
@@ -1872,8 +1643,8 @@ static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
     b->w = fsi__d3_add(b->w, fsi__wc_mul_inverse(&b->inverse, h));
 }
 
-/* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no
-   separating contacts. */
+/* PGS starts from the impulses that GLOBAL found for an entangled body. It releases contacts itself; rows of the world
+   have no separating contacts. */
 static void fsi__wc_hand_over(fsi__wc_run *run, const fsi__wc_body *body, const int *index)
 {
     int k;
@@ -1895,6 +1666,7 @@ static void fsi__wc_respond_body(void *arg, int chunk, int begin, int end)
     int b, k;
     (void)chunk;
     for (b = begin; b < end; b++) {
+        /* Links of a tree are left to the world. */
         fsi__wc_body *body = &run->body[b];
         const int *index = run->by_body + body->first;
         const double share = d->solver == FSI_WCSPH_LOCAL ? 1 : body->count;
@@ -1902,19 +1674,25 @@ static void fsi__wc_respond_body(void *arg, int chunk, int begin, int end)
         if (!body->coupled || body->count == 0 ||
             (body->rg >= 0 && run->im->world && fsi__rg_bodies(run->im->world)[body->rg].tree >= 0))
             continue;
+
+        /* GLOBAL; a singular system falls back on LOCAL_SPLIT, which needs none. */
         body->local = d->solver == FSI_WCSPH_LOCAL || d->solver == FSI_WCSPH_LOCAL_SPLIT;
         if (!body->local) {
             int released = 0;
             int passes = fsi__wc_global(run->contact, index, body->count, (double)body->work.mass, &body->inertia,
                                         paper, d->active_passes, &released);
-            body->local = passes == 0; /* a singular system: LOCAL_SPLIT, which needs none */
+            body->local = passes == 0;
             body->passes = passes;
             body->released = released;
         }
+
+        /* LOCAL, LOCAL_SPLIT. */
         for (k = 0; k < body->count && body->local; k++) {
             fsi__wc_contact *c = &run->contact[index[k]];
             c->j = fsi__wc_local(c, 1 / (double)body->work.mass, &body->inverse, share, paper, &along);
         }
+
+        /* To PGS as its first guess, or to the body. */
         if (body->entangled) {
             fsi__wc_hand_over(run, body, index);
             continue;
@@ -1949,27 +1727,6 @@ static void fsi__wc_apply_chunk(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Projected Gauss-Seidel (direct_forcing.md 6): what one contact's impulse changes by, u its relative velocity now.
-   Along the normal the sum stays >= 0, across it at most as large as along it. */
-static fsi__d3 fsi__wc_relax(const fsi__wc_contact *c, double inverse_mass, const fsi_mat3 *inverse, fsi__d3 u)
-{
-    const fsi__d3 turn = fsi__d3_of(fsi_m3_mul_v3(*inverse, fsi__d3_real(fsi__d3_cross(c->arm, c->n))));
-    const double base = 1 / c->m + inverse_mass, kn = base + fsi__d3_dot(c->n, fsi__d3_cross(turn, c->arm));
-    const double trace = (double)inverse->m[0] + (double)inverse->m[4] + (double)inverse->m[8],
-                 jn = fsi__d3_dot(c->j, c->n), un = fsi__d3_dot(u, c->n);
-    const double fresh = c->active == 1 ? fmax(0, jn + (c->rebound - un) / kn) : jn, star = fsi__d3_dot(c->u, c->n);
-    const fsi__d3 step = fsi__d3_scale(c->n, fresh - jn), jt = fsi__d3_madd(c->j, -jn, c->n);
-    fsi__d3 t;
-    double size;
-    if (!(c->slip < 1)) return step; /* nothing across, to the last bit */
-    t = fsi__d3_scale(fsi__d3_madd(c->u, -star, c->n), c->slip);
-    t = fsi__d3_sub(t, fsi__d3_madd(u, -un, c->n));
-    t = fsi__d3_madd(jt, 1 / (base + fsi__d3_dot(c->arm, c->arm) * trace), t);
-    size = fsi__d3_norm(t);
-    if (size > fresh) t = fsi__d3_scale(t, size > 0 ? fresh / size : 0);
-    return fsi__d3_add(step, fsi__d3_sub(t, jt));
-}
-
 /* Relaxes one contact of the step; returns the change over m. */
 static double fsi__wc_relax_contact(fsi__wc_run *run, fsi__wc_contact *c)
 {
@@ -1992,6 +1749,8 @@ static void fsi__wc_pgs(fsi__wc_run *run)
     const double m = (double)run->s->particle_mass;
     double speed = 0, change = 0;
     int b, k, sweep, any = 0;
+
+    /* First guess: the impulses of GLOBAL, brought into the friction cone, are given to particles and bodies. */
     for (b = 0; b < run->body_count; b++) {
         fsi__wc_body *body = &run->body[b];
         if (!body->entangled || body->rg >= 0) continue;
@@ -2009,10 +1768,12 @@ static void fsi__wc_pgs(fsi__wc_run *run)
         fsi__wc_push_body(body, run->contact, run->by_body + body->first);
         fsi__wc_take_impulse(body, body->impulse, body->moment);
     }
+
+    /* Sweeps over bodies and contacts, in alternate directions. */
     for (sweep = 0; sweep < d->sweeps && any; sweep++) {
         change = 0;
         for (b = 0; b < run->body_count; b++) {
-            const fsi__wc_body *body = &run->body[sweep & 1 ? run->body_count - 1 - b : b]; /* there and back */
+            const fsi__wc_body *body = &run->body[sweep & 1 ? run->body_count - 1 - b : b];
             for (k = 0; k < body->count && body->entangled && body->rg < 0; k++)
                 change = fmax(
                     change, fsi__wc_relax_contact(
@@ -2020,6 +1781,8 @@ static void fsi__wc_pgs(fsi__wc_run *run)
         }
         if (!(change > (double)d->tolerance * speed)) { sweep++; break; }
     }
+
+    /* For the stats. */
     run->stats.sweeps += sweep;
     if (any) run->stats.residual = fmax(run->stats.residual, speed > 0 ? change / speed : 0);
 }
@@ -2034,19 +1797,23 @@ static void fsi__wc_account(void *arg, int chunk, int begin, int end)
     (void)begin;
     (void)end;
     for (k = run->base[chunk]; k < run->base[chunk] + run->used[chunk]; k++) {
+        /* Tangential part; free slip has none, to the last bit. */
         const fsi__wc_contact *c = &run->contact[k];
         const fsi__d3 x = fsi__d3_of(run->x[c->rank]);
         const double size = fsi__d3_norm(c->j), along = fsi__d3_dot(c->j, c->n);
         double across = fsi__d3_norm(fsi__d3_madd(c->j, -along, c->n));
         if (!(size > 0)) continue;
-        /* j is a number times n */
         if (!(c->slip < 1) && run->s->desc.slip_mode == FSI_WCSPH_SLIP_CONSISTENT) across = 0;
+
+        /* Impulses from walls, or from bodies with their angular momentum about the origin. */
         part[6] += across;
         if (c->body < 0) { fsi__wc_put(part, c->j); continue; }
         fsi__wc_put(part + 3, c->j);
         fsi__wc_put(part + 7, fsi__d3_cross(c->point, c->j));
         part[10] += fsi__d3_norm(c->point) * size;
-        { /* what the true lever arms, those of the start, differ from x_cp's */
+
+        /* The true lever arms, x_F at the start of the substep, differ from x_cp: the error, and its bound. */
+        {
             const fsi__wc_body *b = &run->body[c->body];
             const fsi__d3 lever = fsi__d3_sub(fsi__d3_sub(x, fsi__d3_of(b->from.position)), c->arm);
             fsi__wc_put(part + 11, fsi__d3_cross(lever, c->j));
@@ -2094,13 +1861,15 @@ static void fsi__wc_measure_contacts(fsi__wc_run *run)
     st->angular_bound += fsi__wc_sum(run, 14);
 }
 
-/* Bodies whose contacts cannot be solved alone: they share a particle with another, or touch something of the world. */
+/* Bodies whose contacts cannot be solved alone: they touch the same particle, or something of the world. */
 static void fsi__wc_entangle(fsi__wc_run *run, int several)
 {
     const int all = run->s->desc.solver == FSI_WCSPH_PGS;
     const fsi_rigid *world = run->im->world;
     const fsi__rg_contacts touch = fsi__rg_contacts_of(world);
     int b, c, k, l, n;
+
+    /* Bodies of the world: links, and those with contacts among themselves. */
     run->entangled = 0;
     for (b = 0; b < run->body_count; b++) {
         fsi__wc_body *body = &run->body[b];
@@ -2109,6 +1878,8 @@ static void fsi__wc_entangle(fsi__wc_run *run, int several)
         body->entangled |= fsi__rg_bodies(world)[body->rg].tree >= 0;
         for (k = 0; k < touch.count; k++) body->entangled |= touch.row[k].a == body->rg || touch.row[k].b == body->rg;
     }
+
+    /* Bodies that touch the same particle. */
     for (c = 0; c < run->chunks && several; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k += n) {
         int bodies = 0;
         n = fsi__wc_same_rank(run->contact + k, run->base[c] + run->used[c] - k);
@@ -2116,6 +1887,8 @@ static void fsi__wc_entangle(fsi__wc_run *run, int several)
         for (l = k; l < k + n && bodies > 1; l++)
             if (run->contact[l].body >= 0) run->body[run->contact[l].body].entangled = 1;
     }
+
+    /* Only COUPLED ones count. */
     for (b = 0; b < run->body_count; b++) {
         run->body[b].entangled &= run->body[b].coupled;
         run->entangled |= run->body[b].entangled;
@@ -2128,6 +1901,8 @@ static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
     fsi_rigid *w = run->im->world;
     fsi__ct_row *row = NULL;
     int c, k, rows = 0, guests = 0, last = -1;
+
+    /* The contacts, and their particles, which are `guests` of the solver. */
     for (c = 0; c < run->chunks && run->entangled; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k++) {
         fsi__wc_contact *t = &run->contact[k];
         if (t->body < 0 || t->active != 1 || !run->body[t->body].entangled || run->body[t->body].rg < 0) continue;
@@ -2139,6 +1914,8 @@ static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
         t->slot = guests - 1;
         run->row[rows++] = k;
     }
+
+    /* The rows of the solver. */
     run->row_count = rows;
     FSI__TRY(fsi__wc_of_world(run, fsi__rg_rows(w, rows, &row, run->fn)));
     for (k = 0; k < rows; k++) {
@@ -2166,18 +1943,25 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
     const double g = (double)fsi_v3_norm(w->desc.gravity);
     double speed = 0, enough;
     int b, k, sweeps;
+
+    /* Rows of the liquid; bodies that are not entangled take their impulses before. */
     FSI__TRY(fsi__wc_fill_rows(run));
     moving = fsi__rg_bodies(w);
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].coupled && !run->body[b].entangled)
         fsi__rg_push(w, run->body[b].rg, run->body[b].impulse, run->body[b].moment);
+
+    /* Sweeps until no velocity changes by more than `enough`; 0: there are no rows of the liquid, and the world's
+       own tolerance holds. */
     for (k = 0; k < run->row_count; k++) speed = fmax(speed, fsi__d3_norm(run->contact[run->row[k]].u));
     sweeps = fsi__rg_contacts_of(w).sweeps;
-    enough = (double)run->s->desc.tolerance * speed; /* 0: no rows of liquid */
+    enough = (double)run->s->desc.tolerance * speed;
     if (g > 0) enough = fmin(enough, 0.01 * g * run->dt);
     fsi__rg_solve(w, run->dt, run->guest, enough);
     touch = fsi__rg_contacts_of(w);
     run->stats.sweeps += run->row_count > 0 ? touch.sweeps - sweeps : 0;
     run->stats.residual = run->row_count > 0 && speed > 0 ? touch.residual / speed : 0;
+
+    /* Impulses of the rows, to particles and bodies. */
     row = touch.row ? touch.row + touch.count : NULL; /* NULL where there never was one */
     for (b = 0; b < run->body_count; b++)
         if (run->body[b].rg >= 0 && run->body[b].entangled)
@@ -2190,6 +1974,8 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
         body->impulse = fsi__d3_sub(body->impulse, t->j);
         body->moment = fsi__d3_sub(body->moment, fsi__d3_cross(t->arm, t->j));
     }
+
+    /* The world counts what its bodies got. */
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].entangled) {
         fsi__ct_body *m = &moving[run->body[b].rg];
         m->sum = fsi__d3_add(m->sum, run->body[b].impulse);
@@ -2220,13 +2006,20 @@ static fsi_status fsi__wc_respond(fsi__wc_run *run)
 {
     const fsi_wcsph_desc *d = &run->s->desc;
     int b, several;
+
+    /* Static and PRESCRIBED obstacles. */
     fsi__wc_parallel(run, fsi__wc_static_chunk, FSI__WC_NS_RESPOND);
     several = fsi__wc_sum(run, 0) > 0;
+
+    /* COUPLED bodies: none has an impulse yet. */
     for (b = 0; b < run->body_count; b++) {
         run->body[b].impulse = run->body[b].moment = fsi__d3_make(0, 0, 0);
         run->body[b].passes = run->body[b].released = 0;
     }
     run->stats.residual = 0;
+
+    /* Contacts of several bodies with one particle; each body by its solver; PGS for those that are entangled; then
+       particles take their impulses. */
     if (run->coupled_count > 0) {
         if (several && d->solver == FSI_WCSPH_GLOBAL) {
             fsi__wc_parallel(run, fsi__wc_single_chunk, FSI__WC_NS_RESPOND);
@@ -2261,9 +2054,13 @@ static void fsi__wc_begin_body(fsi__wc_run *run, fsi__wc_obstacle *o, double dt)
 {
     fsi__wc_body *b;
     int k;
+
+    /* Its entry. */
     for (k = 0; k < run->body_count && run->body[k].user != o->base.carrier; k++) {}
     o->base.body = k;
     b = &run->body[k];
+
+    /* A new one: the work copy, poses, velocities; those of PRESCRIBED bodies are constant during the step. */
     if (k == run->body_count) {
         run->body_count++;
         memset(b, 0, sizeof *b);
@@ -2276,7 +2073,7 @@ static void fsi__wc_begin_body(fsi__wc_run *run, fsi__wc_obstacle *o, double dt)
         b->begin = b->from = b->to = b->coupled ? b->work.pose : o->start;
         b->v = fsi__d3_of(b->work.velocity);
         b->w = fsi__d3_of(b->work.angular_velocity);
-        if (!b->coupled && dt > 0) { /* all through the step */
+        if (!b->coupled && dt > 0) {
             b->v = fsi__d3_scale(fsi__d3_of(fsi_v3_sub(b->work.end.position, o->start.position)), 1 / dt);
             b->w = fsi__d3_scale(fsi__d3_of(fsi__turn_between(o->start, b->work.end)), 1 / dt);
         }
@@ -2325,16 +2122,20 @@ static fsi_status fsi__wc_predict_world(fsi__wc_run *run)
     const fsi__ct_body *moving;
     int b, k;
     if (!w) return FSI_OK;
+
+    /* Forces, and contacts between bodies. */
     fsi__rg_aim_kinematic(w, run->left);
     FSI__TRY(fsi__wc_of_world(run, fsi__rg_predict(w, run->dt, run->fn)));
     FSI__TRY(fsi__wc_of_world(run, fsi__rg_collide(w, run->dt, run->fn)));
+
+    /* Poses, velocities and inertias of those that are obstacles of the liquid. A sleeping body is not COUPLED. */
     moving = fsi__rg_bodies(w);
     for (b = 0; b < run->body_count; b++) {
         fsi__wc_body *body = &run->body[b];
         const fsi__ct_body *m;
         if (body->rg < 0) continue;
         m = &moving[body->rg];
-        body->coupled = m->mobile; /* not while it sleeps */
+        body->coupled = m->mobile;
         body->from = m->start;
         body->to = m->pose;
         body->v0 = m->v0;
@@ -2387,10 +2188,12 @@ static void fsi__wc_move_obstacles(fsi__wc_run *run, int coupled_only)
     int k;
     for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__wc_obstacle *o = &run->im->obstacle[k];
+
+        /* With its body. Several obstacles of one body may start from different poses. */
         if (o->base.body >= 0) {
             const fsi__wc_body *b = &run->body[o->base.body];
             fsi_vec3 c[2];
-            o->from = run->done > 0 ? b->from : o->start; /* several obstacles of one body may have been left apart */
+            o->from = run->done > 0 ? b->from : o->start;
             o->to = b->to;
             o->motion = (double)fsi_v3_norm(fsi_v3_sub(o->to.position, o->from.position)) + o->base.reach
                 * (double)fsi_v3_norm(fsi__turn_between(o->from, o->to));
@@ -2410,6 +2213,8 @@ static void fsi__wc_move_obstacles(fsi__wc_run *run, int coupled_only)
                 o->motion = sqrt(o->motion);
             }
         }
+
+        /* Box, and the largest displacement. */
         if (o->base.body >= 0 || !coupled_only) fsi__wc_widen(run, o);
         most = fmax(most, o->motion);
     }
@@ -2491,8 +2296,8 @@ static fsi_vec3 fsi__wc_direction(int k, int dim)
     return fsi_v3_unit(d);
 }
 
-/* Finds a place for a particle that iteration leaves in a solid or too near: the first free one around, the nearest
-   first; else the one with the most room. */
+/* Finds a position for a particle that the iteration leaves in a solid or too near: the first free one on rings around
+   it, the nearest ring first; else the one with the largest distance. */
 static fsi__wc_place fsi__wc_search(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 *x, double known,
                                     double reach)
 {
@@ -2524,6 +2329,9 @@ static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_aroun
     fsi_vec3 best = *x, y = *x;
     fsi__wc_place p, top;
     int round;
+
+    /* Rounds that push the particle out of each surface in turn (equation 20); the best position is kept. In a box
+       without obstacles one round is enough. */
     top.slack = -FSI__HUGE;
     top.least = 0;
     top.crossed = 1;
@@ -2535,8 +2343,10 @@ static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_aroun
         p = fsi__wc_round(run, a, r, run->starting ? at : x0, known, reach, &y, 1);
         if ((!p.crossed && p.slack > top.slack) || round == 0) { top = p; best = at; }
         if (p.slack >= -eps && !p.crossed) break;
-        if (run->im->obstacles.count == 0 && round == 0) { best = y; top = p; break; } /* walls of a box: done */
+        if (run->im->obstacles.count == 0 && round == 0) { best = y; top = p; break; }
     }
+
+    /* Not yet free: search around it. A particle without a free position is pinched. */
     *x = best;
     if ((top.slack >= -eps && !top.crossed) || (run->im->obstacles.count == 0)) return top;
     if (!(top.slack > 0 - 0.05 * (double)run->s->desc.spacing) || top.crossed)
@@ -2555,12 +2365,16 @@ static void fsi__wc_settle_place(fsi__wc_run *run, const fsi__wc_around *a, int 
     double moved;
     fsi_vec3 x = free_x;
     int pinched = 0, look = a->count != 0 && known - way < rf;
-    if (!look) { /* too far from everything but the domain */
+
+    /* Too far from everything but the domain. */
+    if (!look) {
         if (fsi__wc_has_domain(run->s)) fsi__wc_clamp(run->s, &x, 1);
         moved = (double)fsi_v3_norm(fsi_v3_sub(x, free_x));
         look = a->count != 0 && known - way - moved < rf;
         run->room[r] = a->count == 0 ? (fsi_real)full : (fsi_real)(known - way - moved);
     }
+
+    /* Near: correct its position; the least distance is its room. */
     if (look) {
         fsi__wc_place p;
         x = free_x;
@@ -2570,6 +2384,8 @@ static void fsi__wc_settle_place(fsi__wc_run *run, const fsi__wc_around *a, int 
         part[1] += p.slack < (pinched ? -rf : -fmax(1e-3 * dx, 2 * fsi__wc_tolerance(run))); /* never */
         if (!pinched) part[2] = fmax(part[2], -p.slack);
     }
+
+    /* The displacement, and what it changes of the angular momentum. */
     run->pinched[r] = (unsigned char)pinched;
     moved = (double)fsi_v3_norm(fsi_v3_sub(x, free_x));
     run->x1[r] = x;
@@ -2598,8 +2414,12 @@ static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
     double *part = fsi__wc_parts(run, chunk), farthest = 0;
     fsi__wc_around a;
     int r, bad = 0;
+
+    /* Drift: x1 = x + dt v. */
     for (r = begin; r < end; r++) run->x1[r] = fsi_v3_madd(run->x[r], (fsi_real)run->dt, run->v[r]);
     fsi__wc_look_around(run, begin, end, full, &a);
+
+    /* Distances: a particle is moved by its emitter, far from everything, or to be corrected. */
     for (r = begin; r < end; r++) {
         const fsi_vec3 x = run->x1[r];
         const double known = (double)run->room[r],
@@ -2608,10 +2428,12 @@ static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
         if (fsi__wc_is_held(run, r)) {
             run->room[r] = 0;
             run->pinched[r] = 0;
-        } else if (left >= rf && fsi__wc_holds(&free_box, x)) { /* far from everything */
+        } else if (left >= rf && fsi__wc_holds(&free_box, x)) {
             run->room[r] = (fsi_real)left;
             run->pinched[r] = 0;
         } else fsi__wc_settle_place(run, &a, r, known, part);
+
+        /* How far from where the lists were made; is the new state possible? */
         off = (double)fsi_v3_norm2(fsi_v3_sub(run->x1[r], run->b.sorted[r]));
         farthest = off > farthest ? off : farthest;
         bad |= !fsi__wc_possible(run->x1[r], run->v[r]);
@@ -2628,9 +2450,13 @@ static void fsi__wc_push_back(fsi__wc_run *run)
     int b, k;
     for (b = 0; b < run->body_count; b++) {
         fsi__wc_body *body = &run->body[b];
+
+        /* The body's rotation since contacts were found. */
         const fsi_quat turn = fsi_quat_mul(body->to.orientation, fsi_quat_conj(body->star.orientation));
         fsi__d3 sum = fsi__d3_make(0, 0, 0);
         double mass = (double)body->work.mass;
+
+        /* What each of its contacts lacks of the distance, at the positions to which particles drift. */
         for (k = 0; k < body->count && body->coupled; k++) {
             const fsi__wc_contact *c = &run->contact[run->by_body[body->first + k]];
             const fsi__d3 point =
@@ -2641,8 +2467,9 @@ static void fsi__wc_push_back(fsi__wc_run *run)
             mass += m;
             if (lack > 0) sum = fsi__d3_madd(sum, m * lack, n);
         }
+
+        /* The body moves; a link of a tree only as its joints let it. */
         if (!(body->count > 0 && body->coupled)) continue;
-        /* a link goes where its joints let it */
         if (body->rg >= 0 && fsi__rg_bodies(run->im->world)[body->rg].tree >= 0) continue;
         body->to.position = fsi_v3_madd(body->to.position, (fsi_real)(-1 / mass), fsi__d3_real(sum));
         if (body->rg >= 0) fsi__rg_bodies(run->im->world)[body->rg].pose.position = body->to.position;
@@ -2767,9 +2594,10 @@ static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double
 
 /* ---- >>emitters and sinks at work -------------------------------------------------------------------------------
 
-   The layers that an emitter lets out in a step, and one more behind them, stand behind its inlet plane when the step
-   begins, move through it at the emitter's velocity, and push what is in front of them. What has not passed the plane
-   by the end of the step is taken out, and made anew where it stood when the next step begins. */
+   The layers that an emitter emits in a step, and one more behind them, are behind its inlet plane when the step
+   begins, move through it at the emitter's velocity, and push the liquid in front of them. Particles that have not
+   passed the plane by the end of the step are removed, and made again in the same positions when the next step
+   begins. */
 
 /* The layers of emitter k that pass its plane in the step, and one more; 0: it lets nothing out. MESH: 1 when due. */
 static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
@@ -2782,7 +2610,7 @@ static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
     return fsi__emitter_flows(e, clock) ? floor(fsi__emitter_advance(e, &flow, clock, clock + dt)) + 1 : 0;
 }
 
-/* Makes room in the particles' arrays for all that emitters hold or let out in the step. */
+/* Makes room in the particles' arrays for all that emitters move or emit in the step. */
 static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
 {
     fsi_wcsph *s = run->s;
@@ -2875,7 +2703,7 @@ static int fsi__wc_held_velocity(const fsi__wc_run *run, int r, double clock, fs
     return clock >= e->desc.stop && along < (double)run->s->radius;
 }
 
-/* Gives what emitters hold their velocity, and lets go of the rest. Sums: momentum that the emitters gave. */
+/* Particles still moved by their emitter take its velocity, the others are released. Sums: momentum they got. */
 static void fsi__wc_hold_range(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
@@ -2940,12 +2768,27 @@ static void fsi__wc_commit_sources(fsi__wc_run *run)
     run->stats.particles = s->count;
 }
 
+/* What the drift and its corrections did, for the stats. */
+static void fsi__wc_record_drift(fsi__wc_run *run)
+{
+    fsi_wcsph_stats *st = &run->stats;
+    st->pinched = (int)fsi__wc_sum(run, 0);
+    st->inside = (int)fsi__wc_sum(run, 1);
+    st->corrected += (int)fsi__wc_sum(run, 3);
+    st->max_correction = fmax(st->max_correction, fsi__wc_largest(run, 4));
+    st->angular_error += fsi__d3_norm(fsi__wc_sum3(run, 5));
+    st->angular_bound += fsi__wc_sum(run, 8);
+    run->moved = sqrt(fsi__wc_largest(run, 9));
+}
+
 /* Steps 3 to 7 of direct_forcing.md 8, then densities. */
 static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
 {
     fsi_wcsph_stats *st = &run->stats;
     double clock = fsi__now(run->s->context), walls[3], given[3];
     int b;
+
+    /* Bodies and obstacles predicted (steps 2 and 3); contact arms count from there. */
     memcpy(walls, st->wall_impulse, sizeof walls);
     memcpy(given, st->source_impulse, sizeof given);
     for (b = 0; b < run->body_count; b++) fsi__wc_predict_body(run, &run->body[b]);
@@ -2957,6 +2800,8 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
         body->center = fsi__d3_of(body->rg >= 0 ? body->from.position : body->to.position);
     }
     fsi__wc_move_obstacles(run, 0);
+
+    /* Particles predicted, contacts found and solved (steps 3 to 5). */
     fsi__wc_parallel(run, fsi__wc_predict, FSI__WC_NS_PREDICT);
     fsi__wc_hold(run);
     fsi__wc_lap(run, &st->seconds_integrate, &clock);
@@ -2964,6 +2809,8 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
     fsi__wc_lap(run, &st->seconds_contacts, &clock);
     FSI__TRY(fsi__wc_respond(run));
     fsi__wc_lap(run, &st->seconds_response, &clock);
+
+    /* Records, and the balance of momentum. */
     fsi__wc_keep_records(run);
     fsi__wc_lap(run, &st->seconds_contacts, &clock);
     fsi__wc_audit(run, before, walls, given);
@@ -2972,18 +2819,16 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
         run->body[b].turn = fsi__d3_add(run->body[b].turn, run->body[b].moment);
         fsi__wc_move_body(run, &run->body[b], 1);
     }
+
+    /* Bodies and obstacles at the end of the substep. */
     FSI__TRY(fsi__wc_advance_world(run));
     fsi__wc_lap(run, &st->seconds_integrate, &clock);
     if (run->s->desc.position_two_way) fsi__wc_push_back(run);
     fsi__wc_move_obstacles(run, 1);
+
+    /* Particles drift and keep their distances (steps 6 and 7). */
     fsi__wc_parallel(run, fsi__wc_drift, FSI__WC_NS_DRIFT);
-    st->pinched = (int)fsi__wc_sum(run, 0);
-    st->inside = (int)fsi__wc_sum(run, 1);
-    st->corrected += (int)fsi__wc_sum(run, 3);
-    st->max_correction = fmax(st->max_correction, fsi__wc_largest(run, 4));
-    st->angular_error += fsi__d3_norm(fsi__wc_sum3(run, 5));
-    st->angular_bound += fsi__wc_sum(run, 8);
-    run->moved = sqrt(fsi__wc_largest(run, 9));
+    fsi__wc_record_drift(run);
     if (fsi__wc_sum(run, 10) > 0) return fsi__wc_bad_number(run);
     fsi__wc_parallel(run, fsi__wc_take_places, FSI__WC_NS_COPY);
     if (run->im->world) fsi__rg_accept(run->im->world, run->dt);
@@ -3038,14 +2883,20 @@ static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
     while (left > 0) {
         double limit, speed, count;
         fsi__wc_balance before;
+
+        /* A degraded step: the speed of sound that the remaining substeps can bear. */
         memset(&before, 0, sizeof before);
         if (run->stats.degraded)
             run->c = fsi__wc_soft(run->s, left / (d->max_substeps - run->stats.substeps), run->fastest);
+
+        /* Accelerations, and with them the longest substep allowed. */
         if (run->n > 0) FSI__TRY(fsi__wc_forces(run));
         speed = run->stats.max_speed;
         run->wall_speed = fsi__wc_wall_speed(run, dt);
         limit = run->n > 0 ? fsi__wc_limit(run->s, run->amax, speed, speed + run->wall_speed) : left;
         count = fmax(ceil(left / limit - 1e-9), 1);
+
+        /* More substeps than may be used: fewer, with a softer liquid. */
         if (run->stats.degraded || !(run->stats.substeps + count <= d->max_substeps)) {
             count = d->max_substeps - run->stats.substeps;
             if (!run->stats.degraded) {
@@ -3055,10 +2906,14 @@ static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
             }
             run->stats.sound_speed = fmin(run->stats.sound_speed, run->c);
         }
+
+        /* The substep, and its fraction of the step. */
         run->dt = count > 1 ? left / count : left;
         run->left = left;
         run->done = 1 - left / dt;
         run->share = count > 1 ? run->dt / dt : 1 - run->done;
+
+        /* Do it. */
         if (run->n > 0) {
             before = fsi__wc_weigh(run);
             FSI__TRY(fsi__wc_substep(run, before));
@@ -3092,14 +2947,20 @@ static fsi_status fsi__wc_check_way(const fsi_wcsph *s, const fsi__wc_obstacle *
     double way, speed;
     fsi_mat3 inverse;
     if (!(dt > 0)) return FSI_OK;
+
+    /* A mesh that moves. */
     speed = fsi__obstacle_way(&o->base) / dt;
     if (!(speed <= FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->base.id, speed,
         "the mesh of obstacle %d moves at %g m/s, the most is %g", o->base.id, speed, FSI__WC_FASTEST);
+
+    /* A PRESCRIBED body. */
     if (!b) return FSI_OK;
     speed = (double)fsi_v3_norm(fsi_v3_sub(b->end.position, b->pose.position)) / dt;
     if (b->mode == FSI_BODY_PRESCRIBED && !(speed <= FSI__WC_FASTEST))
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->base.id, speed,
         "the body of obstacle %d moves at %g m/s, the most is %g", o->base.id, speed, FSI__WC_FASTEST);
+
+    /* A COUPLED body: its velocities, and what a force or torque of the host adds. */
     if (b->mode != FSI_BODY_COUPLED) return FSI_OK;
     if (!fsi__wc_within(b->velocity, FSI__WC_FASTEST) || !fsi__wc_within(b->angular_velocity, FSI__WC_FASTEST))
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->base.id, (double)b->velocity.x,
@@ -3181,23 +3042,29 @@ static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
     return FSI_OK;
 }
 
-/* Places before anything moves: those that have changed since the last step are looked at anew. */
+/* Positions before anything moves: those that have changed since the last step are checked. */
 static fsi_status fsi__wc_start_places(fsi__wc_run *run)
 {
     int r, k;
+
+    /* Obstacles where the last step left them. */
     run->starting = 1;
     run->motion = 0;
     run->dt = 0;
-    for (k = 0; k < run->im->obstacles.count; k++) { /* where the last step left them */
+    for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__wc_obstacle *o = &run->im->obstacle[k];
         if (o->base.body >= 0) {
             o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), o->start.position), (fsi_real)o->base.reach);
         } else o->box = o->base.mesh->box;
         fsi__wc_widen(run, o);
     }
+
+    /* Correct positions as at the end of a substep, with dt = 0. */
     fsi__wc_parallel(run, fsi__wc_drift, FSI__WC_NS_DRIFT);
     run->starting = 0;
     run->stats.displaced = (int)fsi__wc_sum(run, 11);
+
+    /* REFUSE: name the first particle that was displaced. */
     if (run->s->desc.start_inside == FSI_WCSPH_REFUSE && run->stats.displaced > 0) {
         int worst = 0x7fffffff;
         for (r = 0; r < run->n; r++)
@@ -3206,18 +3073,56 @@ static fsi_status fsi__wc_start_places(fsi__wc_run *run)
         return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, worst, run->stats.displaced,
                          "particle %d, and %d in all, are inside a solid", worst, run->stats.displaced);
     }
+
+    /* DISPLACE: accept them. */
     run->moved = sqrt(fsi__wc_largest(run, 9));
     fsi__wc_parallel(run, fsi__wc_take_places, FSI__WC_NS_COPY);
     if (run->moved > 0.5 * run->skin) return fsi__wc_rebuild(run);
     return FSI_OK;
 }
 
-static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const char *fn)
+/* Memory of the whole step. */
+static fsi_status fsi__wc_reserve(fsi__wc_run *run)
 {
     fsi__arena measure = { NULL, 0, 0 };
+    const fsi_wcsph *s = run->s;
+    fsi__wc_impl *im = run->im;
+
+    /* Arrays: measured, then taken. */
+    fsi__wc_layout(run, &measure);
+    if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY,
+        run->fn, -1, s->count, "no memory to step %d particles", s->count);
+    fsi__wc_layout(run, &im->scratch);
+
+    /* Counts of contacts by chunk are kept from step to step. */
+    if (im->need_count < run->chunks) {
+        int *need = (int *)fsi__alloc(s->context, (size_t)run->chunks, sizeof(int));
+        if (!need) return fsi__fail(s->context, FSI_ERROR_MEMORY, run->fn, -1, s->count,
+            "no memory to step %d particles", s->count);
+        fsi__free(s->context, im->need, (size_t)im->need_count, sizeof(int));
+        im->need = need;
+        im->need_count = run->chunks;
+    }
+
+    /* Neighbour lists of a liquid compressed by at most 15 %. */
+    if (run->n <= FSI__WC_LISTED && run->n > 0) {
+        const double reach = ((double)s->support + FSI__WC_SKIN * (double)s->desc.spacing) / (double)s->desc.spacing;
+        const double each = 1.15 * (s->desc.dim == 3 ? 4.2 * reach * reach * reach : 3.2 * reach * reach) + FSI_LANES;
+        const size_t room = (size_t)((double)run->n * each + 4 * FSI__NB_TILE * (double)run->chunks) * sizeof(int);
+        if (im->lists.size < room && !fsi__arena_reserve(s->context, &im->lists, room))
+            return fsi__fail(s->context, FSI_ERROR_MEMORY, run->fn, -1, s->count,
+                             "no memory for the neighbour lists of %d particles", s->count);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const char *fn)
+{
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
     size_t n;
     int i;
+
+    /* Simulator, and room for what emitters may emit. */
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = im;
@@ -3226,32 +3131,15 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     run->h = (double)s->support;
     run->sources.sources = &im->sources;
     FSI__TRY(fsi__wc_make_room(run, dt));
-    n = (size_t)(run->n = s->count + run->more);
+    run->n = s->count + run->more;
     run->b.count = run->n;
     run->chunks = run->b.chunk_count = fsi__chunks(run->n, FSI__WC_GRAIN);
     run->c = run->stats.sound_speed = (double)s->sound_speed;
     im->filter_next = im->filter_count;
     run->anew = im->surfaces_changed;
-    fsi__wc_layout(run, &measure);
-    if (!fsi__arena_reserve(s->context, &im->scratch, measure.used))
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles", s->count);
-    fsi__wc_layout(run, &im->scratch);
-    if (im->need_count < run->chunks) {
-        int *need = (int *)fsi__alloc(s->context, (size_t)run->chunks, sizeof(int));
-        if (!need) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count,
-            "no memory to step %d particles", s->count);
-        fsi__free(s->context, im->need, (size_t)im->need_count, sizeof(int));
-        im->need = need;
-        im->need_count = run->chunks;
-    }
-    if (run->n <= FSI__WC_LISTED && n > 0) { /* room for the longest lists of a liquid compressed by 15 % at most */
-        const double reach = ((double)s->support + FSI__WC_SKIN * (double)s->desc.spacing) / (double)s->desc.spacing;
-        const double each = 1.15 * (s->desc.dim == 3 ? 4.2 * reach * reach * reach : 3.2 * reach * reach) + FSI_LANES;
-        const size_t room = (size_t)((double)n * each + 4 * FSI__NB_TILE * (double)run->chunks) * sizeof(int);
-        if (im->lists.size < room && !fsi__arena_reserve(s->context, &im->lists, room))
-            return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count,
-                             "no memory for the neighbour lists of %d particles", s->count);
-    }
+    FSI__TRY(fsi__wc_reserve(run));
+
+    /* Obstacles; emitters, whose particles come after the present ones. */
     FSI__TRY(fsi__wc_begin_obstacles(run, dt));
     run->n = s->count;
     fsi__wc_begin_sources(run, dt);
@@ -3259,6 +3147,9 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     run->b.count = run->n;
     run->chunks = run->b.chunk_count = fsi__chunks(run->n, FSI__WC_GRAIN);
     if (n == 0) return FSI_OK;
+
+    /* The state that the step starts from. A distance to surfaces is known only where particle, filter and surfaces
+       are as the last step left them. */
     fsi__wc_clear_lists(run);
     memcpy(run->x, s->position, n * sizeof *run->x);
     memcpy(run->v, s->velocity, n * sizeof *run->v);
@@ -3305,6 +3196,7 @@ static void fsi__wc_inner_chunk(void *arg, int chunk, int begin, int end)
     int r, k;
     fsi__wc_look_around(run, begin, end, far_off, &a);
     for (r = begin; r < end; r++) {
+        /* Distance to the domain; particles outside, and the smallest gap. */
         double least = FSI__HUGE;
         if (fsi__wc_is_held(run, r)) continue;
         if (fsi__wc_has_domain(run->s)) least = fsi__wc_clamp(run->s, &run->x[r], 0) + (double)run->s->radius;
@@ -3312,6 +3204,8 @@ static void fsi__wc_inner_chunk(void *arg, int chunk, int begin, int end)
         if (!run->pinched[r])
             gap = fmin(gap, fmin(least - (double)run->s->radius,
                                  a.count ? (double)run->room[r] - (double)run->s->radius : FSI__HUGE));
+
+        /* A density above the largest so far counts if no obstacle is within H. */
         if (!((double)run->ratio[r] > part[0]) || least < far_off) continue;
         for (k = 0; k < fsi__wc_around_count(run, &a) && least >= far_off && (double)run->room[r] < far_off; k++) {
             const int index = fsi__wc_around_at(&a, k);
@@ -3369,19 +3263,23 @@ static void fsi__wc_commit_solids(fsi__wc_run *run, double dt)
 {
     const fsi_real per_dt = (fsi_real)(1 / dt);
     int k;
+
+    /* Obstacles, and the walls of the domain. */
     for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__wc_obstacle *o = &run->im->obstacle[k];
         fsi__obstacle_commit(&o->base, dt, o->base.body >= 0 ? &run->body[o->base.body].to : NULL);
     }
     run->im->domain_force = fsi_v3_scale(fsi__d3_real(fsi__d3_at(run->domain_impulse)), per_dt);
     run->im->domain_torque = fsi_v3_scale(fsi__d3_real(fsi__d3_at(run->domain_moment)), per_dt);
+
+    /* Bodies. With the orientation of `pose` their angular velocity is I^-1 L there. */
     for (k = 0; k < run->body_count; k++) {
         fsi__wc_body *b = &run->body[k];
         fsi_body *work = &b->work;
         work->impulse = fsi__d3_real(b->sum);
         work->angular_impulse = fsi__d3_real(b->turn);
         fsi_body_end_step(work, (fsi_real)dt);
-        if (b->coupled) { /* with the orientation of `pose`: I^-1 L there */
+        if (b->coupled) {
             const fsi_vec3 spin =
                 fsi_m3_mul_v3(fsi_body_world_tensor(b->to.orientation, work->inertia), fsi__d3_real(b->w));
             work->new_velocity = fsi__d3_real(b->v);
@@ -3431,12 +3329,16 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
     fsi__wc_run run;
     fsi_status status;
     double start, clock, phases;
+
+    /* Check everything, take memory, begin the step of the world. */
     FSI__TRY(fsi__wc_check(s));
     FSI__TRY(fsi__wc_check_state(s, dt, fn));
     start = clock = fsi__now(s->context);
     status = fsi__wc_begin(&run, s, (double)dt, fn);
     if (status == FSI_OK && run.im->world && dt > 0)
         status = fsi__wc_of_world(&run, fsi__rg_begin(run.im->world, (double)dt, fn));
+
+    /* Neighbours; positions free of solids; densities where they are no state. */
     if (status == FSI_OK && run.n > 0) status = fsi__wc_rebuild(&run);
     if (status == FSI_OK && run.n > 0) {
         fsi__wc_lap(&run, &run.stats.seconds_neighbors, &clock);
@@ -3447,22 +3349,30 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
         status = fsi__wc_renew_density(&run, 0);
     else if (status == FSI_OK) fsi__wc_parallel(&run, fsi__wc_records, FSI__WC_NS_RECORDS);
     if (status == FSI_OK && run.n > 0) fsi__wc_lap(&run, &run.stats.seconds_pairs, &clock);
+
+    /* Substeps. After an error nothing has changed. */
     if (status == FSI_OK) status = fsi__wc_run_substeps(&run, (double)dt);
     if (status != FSI_OK) {
         fsi__obstacles_stand(&run.im->obstacles);
         if (run.im->world) fsi__rg_drop(run.im->world);
         return status;
     }
+
+    /* Sinks, and measurements of the new state. */
     if (dt > 0) fsi__wc_drain(&run, (double)dt);
     if (run.n > 0) fsi__wc_measure(&run);
     phases = run.stats.seconds_neighbors + run.stats.seconds_pairs + run.stats.seconds_integrate +
              run.stats.seconds_contacts + run.stats.seconds_response + run.stats.seconds_correction;
     run.stats.seconds_other = fsi__now(s->context) - start - phases;
+
+    /* Publish. */
     fsi__wc_commit(&run, (double)dt);
     fsi__wc_warn(s);
     if (run.im->world && dt > 0) fsi__rg_warn(run.im->world);
     return FSI_OK;
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>making and changing ------------------------------------------------------------------------------------ */
 
@@ -3471,6 +3381,8 @@ FSI_API fsi_wcsph_desc fsi_wcsph_default_desc(void)
     fsi_wcsph_desc d;
     memset(&d, 0, sizeof d);
     d.cookie = FSI__COOKIE('e', fsi_wcsph_desc);
+
+    /* Scale and liquid. */
     d.dim = 3;
     d.spacing = (fsi_real)0.02;
     d.support = (fsi_real)2.4;
@@ -3480,23 +3392,30 @@ FSI_API fsi_wcsph_desc fsi_wcsph_default_desc(void)
     d.alpha = (fsi_real)0.1;
     d.eta = (fsi_real)0.01;
     d.visc_bulk_only = 1;
+
+    /* Densities and pressure. */
     d.shepard_every = 30;
     d.diffusion = (fsi_real)0.1;
+    d.guard = (fsi_real)0.02;
     d.clamp_pressure = 1;
+
+    /* Contacts and substeps. */
     d.active_passes = 4;
     d.sweeps = 50;
     d.tolerance = (fsi_real)1e-4;
     d.cfl = 1;
     d.max_substeps = 10000;
+
+    /* Walls of the domain: none. */
     d.domain = fsi_box3_empty();
     d.domain_slip = 1;
-    d.guard = (fsi_real)0.02;
     return d;
 }
 
 static fsi_status fsi__wc_check_desc(fsi_context *context, const char *fn, const fsi_wcsph_desc *d)
 {
     static const fsi__field rows[] = {
+        /* Scale and liquid. */
         FSI__FIELD(fsi_wcsph_desc, dim, FSI__INT, 2, 3, 0),
         FSI__FIELD(fsi_wcsph_desc, spacing, FSI__REAL, 1e-9, 1e9, 0),
         FSI__FIELD(fsi_wcsph_desc, support, FSI__REAL, 2, 3, 0),
@@ -3506,10 +3425,14 @@ static fsi_status fsi__wc_check_desc(fsi_context *context, const char *fn, const
         FSI__FIELD(fsi_wcsph_desc, sound_speed, FSI__REAL, 0, 1e7, 0),
         FSI__FIELD(fsi_wcsph_desc, alpha, FSI__REAL, 0, 10, 0),
         FSI__FIELD(fsi_wcsph_desc, eta, FSI__REAL, 1e-6, 1, 0),
+
+        /* Densities and pressure. */
         FSI__FIELD(fsi_wcsph_desc, density_mode, FSI__INT, 0, 2, 0),
         FSI__FIELD(fsi_wcsph_desc, shepard_every, FSI__INT, 0, 1e9, 0),
         FSI__FIELD(fsi_wcsph_desc, diffusion, FSI__REAL, 0, 0.2, 0),
         FSI__FIELD(fsi_wcsph_desc, guard, FSI__REAL, 0, 1, 0),
+
+        /* Contacts and substeps. */
         FSI__FIELD(fsi_wcsph_desc, slip_mode, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_wcsph_desc, solver, FSI__INT, 0, 4, 0),
         FSI__FIELD(fsi_wcsph_desc, active_passes, FSI__INT, 1, 16, 0),
@@ -3517,6 +3440,8 @@ static fsi_status fsi__wc_check_desc(fsi_context *context, const char *fn, const
         FSI__FIELD(fsi_wcsph_desc, tolerance, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_wcsph_desc, cfl, FSI__REAL, 0.01, 1, 0),
         FSI__FIELD(fsi_wcsph_desc, max_substeps, FSI__INT, 1, 100000000, 0),
+
+        /* Walls of the domain, particles, vectors. */
         FSI__FIELD(fsi_wcsph_desc, start_inside, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_wcsph_desc, domain_slip, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_wcsph_desc, domain_restitution, FSI__REAL, 0, 1, 0),
@@ -3528,6 +3453,8 @@ static fsi_status fsi__wc_check_desc(fsi_context *context, const char *fn, const
     };
     const fsi__where at = { fn, "desc.", -1, d->dim };
     FSI__TRY(FSI__CHECK_TABLE(context, &at, d, rows));
+
+    /* The speed of sound must follow from something. */
     if (!(fsi_v3_norm(d->gravity) > 0) && !(d->speed > 0) && !(d->sound_speed > 0))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0,
                          "without gravity desc.speed or desc.sound_speed must be given");
@@ -3565,6 +3492,8 @@ static void fsi__wc_make_table(fsi_wcsph *s)
     const double pull = 1e12 * FSI__WC_FASTEST * (double)s->particle_mass; /* in the shortest step */
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
     fsi__particles *t = &im->particles;
+
+    /* The public arrays that every liquid has. */
     fsi__particles_start(t, s->context, s->desc.dim, s->desc.attribute_count, s->desc.spacing, &s->desc.max_particles);
     t->fastest = FSI__WC_FASTEST;
     t->count = &s->count;
@@ -3574,6 +3503,8 @@ static void fsi__wc_make_table(fsi_wcsph *s)
     t->id = &im->id;
     t->filter = &s->filter;
     t->attribute = &s->attribute;
+
+    /* Columns of the state. */
     fsi__particles_column(t, "position", FSI__COLUMN_LENGTH, &s->position, vector, 0, FSI__WC_FARTHEST, NULL);
     fsi__particles_column(t, "velocity", FSI__COLUMN_LENGTH, &s->velocity, vector, 0, FSI__WC_FASTEST, NULL);
     fsi__particles_column(t, "force", FSI__COLUMN_LENGTH, &s->force, vector, 0, pull, NULL);
@@ -3584,6 +3515,8 @@ static void fsi__wc_make_table(fsi_wcsph *s)
     fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0,
         0, NULL);
     fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->source, word, 0, 0, NULL);
+
+    /* Columns that each step finds anew. */
     fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->pressure, real, 0, 0, &s->pressure);
     fsi__particles_column(t, "room", FSI__COLUMN_FOUND, &im->room, real, 0, 0, NULL);
     fsi__particles_column(t, "last place", FSI__COLUMN_FOUND, &im->last, vector, 0, 0, NULL);
@@ -3596,18 +3529,23 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     fsi_wcsph *s;
     fsi__wc_impl *im;
     fsi_status status;
+
+    /* Arguments. Without the right cookie the context of the desc cannot be trusted either. */
     if (out) *out = NULL;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
-    /* its context cannot be trusted either */
     if (desc->cookie != FSI__COOKIE('e', fsi_wcsph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__wc_check_desc(desc->context, fn, desc));
     FSI__TRY(fsi__wc_check_domain(desc, fn));
+
+    /* Simulator and its private part in one block. */
     s = (fsi_wcsph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the simulator");
     im = (fsi__wc_impl *)(void *)(s + 1);
     im->own_context = fsi_default_context();
     s->cookie = FSI__COOKIE('w', fsi_wcsph);
     s->context = desc->context ? desc->context : &im->own_context;
+
+    /* Its tables. */
     fsi__sources_start(&im->sources, s->context, desc->dim, desc->attribute_count, desc->spacing);
     fsi__obstacles_start(&im->obstacles, s->context, desc->dim, sizeof *im->obstacle);
     im->obstacles.local = 1;
@@ -3616,6 +3554,8 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     im->surfaces_changed = 1;
     fsi__wc_derive(s);
     fsi__wc_make_table(s);
+
+    /* Memory. */
     status = fsi__particles_reserve(&im->particles, fn, desc->reserve);
     if (status != FSI_OK) {
         fsi_wcsph_destroy(s);
@@ -3643,15 +3583,6 @@ FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc)
     return FSI_OK;
 }
 
-static void fsi__wc_free_obstacle(fsi_context *context, fsi__wc_obstacle *o)
-{
-    const size_t n = (size_t)o->sample_count;
-    fsi__free(context, o->sample, n, sizeof(fsi__wc_sample));
-    fsi__free(context, o->shown, n, sizeof(fsi_vec3));
-    fsi__free(context, o->shown_normal, n, sizeof(fsi_vec3));
-    fsi__free(context, o->cell, (size_t)o->cells[0] * (size_t)o->cells[1] * (size_t)o->cells[2] + 1, sizeof(int));
-}
-
 FSI_API void fsi_wcsph_destroy(fsi_wcsph *s)
 {
     fsi__wc_impl *im;
@@ -3660,7 +3591,7 @@ FSI_API void fsi_wcsph_destroy(fsi_wcsph *s)
     if (fsi__wc_check(s) != FSI_OK) return;
     im = (fsi__wc_impl *)s->impl;
     context = s->context;
-    for (k = 0; k < im->obstacles.count; k++) fsi__wc_free_obstacle(context, &im->obstacle[k]);
+    for (k = 0; k < im->obstacles.count; k++) fsi__wc_free_samples(context, &im->obstacle[k].samples);
     fsi__obstacles_free(&im->obstacles);
     fsi__free(context, im->need, (size_t)im->need_count, sizeof(int));
     fsi__sources_free(&im->sources);
@@ -3707,7 +3638,7 @@ static double fsi__wc_distance_to(const fsi_wcsph *s, const fsi__wc_obstacle *o,
     if (!layer) return d;
     { /* the nearest sample is within a spacing and r_P of the nearest point of the mesh */
         const double reach = (double)hit.t + 2 * (double)s->desc.spacing;
-        if (fsi__wc_nearest_sample(o, fsi__wc_seek_cells(o, (double)s->desc.spacing, l, reach), l, reach, &least) < 0)
+        if (fsi__wc_nearest_sample(fsi__wc_seek_cells(&o->samples, l, reach), l, reach, &least) < 0)
             least = (double)FSI_REAL_MAX;
     }
     return o->base.mesh->kind == FSI_MESH_CLOSED && d < 0 && least > d ? d : least;
@@ -3856,141 +3787,6 @@ FSI_API fsi_wcsph_obstacle_desc fsi_wcsph_default_obstacle_desc(void)
     return d;
 }
 
-/* Samples of one mesh: corners, edges, faces, each cut in steps of at most `step`. Counts, or writes. */
-typedef struct fsi__wc_layer {
-    const fsi_mesh *mesh;
-    fsi__wc_sample *out;
-    int count;
-    double depth, radius;
-} fsi__wc_layer;
-
-/* A sample r_P inside; where the solid is thinner than 2 r_P, in its middle and as small, not to push from behind. */
-static void fsi__wc_lay(fsi__wc_layer *l, fsi_vec3 x, fsi_vec3 n)
-{
-    double depth = l->depth;
-    if (l->out && depth > 0) {
-        const fsi_vec3 inward = fsi_v3_scale(n, -1), start = fsi_v3_madd(x, (fsi_real)(1e-3 * depth), inward);
-        const fsi_mesh_hit back = fsi_mesh_ray(l->mesh, start, inward, (fsi_real)(2 * depth));
-        if (back.face >= 0) depth = fmin(depth, 0.5 * ((double)back.t + 1e-3 * depth));
-    }
-    if (l->out) {
-        l->out[l->count].x = fsi_v3_madd(x, (fsi_real)-depth, n);
-        l->out[l->count].n = n;
-        l->out[l->count].r = (fsi_real)(l->depth > 0 ? depth : l->radius);
-    }
-    l->count++;
-}
-
-static int fsi__wc_cuts(double length, double step) { return (int)fmin(ceil(length / step * (1 - 1e-9)), 40000); }
-
-/* Interior points of a triangle: rows along its longest edge; edges and corners are laid once for all their faces. */
-static void fsi__wc_lay_rows(fsi__wc_layer *l, const fsi_mesh *m, int f, double step)
-{
-    const int *c = m->faces + 3 * f;
-    double longest = 0;
-    fsi_vec3 a, u, w;
-    int k, i, j, at = 0, rows;
-    for (k = 0; k < 3; k++) {
-        const double length = (double)fsi_v3_norm(fsi_v3_sub(m->vertices[c[(k + 1) % 3]], m->vertices[c[k]]));
-        if (length > longest) { longest = length; at = k; }
-    }
-    a = m->vertices[c[at]];
-    u = fsi_v3_sub(m->vertices[c[(at + 1) % 3]], a);
-    w = fsi_v3_sub(m->vertices[c[(at + 2) % 3]], a);
-    rows = fsi__wc_cuts((double)fsi_v3_norm(fsi_v3_cross(u, w)) / longest, 0.866 * step); /* of a triangular grid */
-    for (i = 1; i < rows; i++) {
-        const int n = fsi__wc_cuts(longest * (rows - i) / rows, step);
-        for (j = 1; j < n; j++)
-            fsi__wc_lay(l, fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)rows, w),
-                (fsi_real)(rows - i) * (fsi_real)j / ((fsi_real)rows * (fsi_real)n), u), m->face_normals[f]);
-    }
-}
-
-static void fsi__wc_lay_edge(fsi__wc_layer *l, fsi_vec3 p, fsi_vec3 q, fsi_vec3 n, double step)
-{
-    const int k = fsi__wc_cuts((double)fsi_v3_norm(fsi_v3_sub(q, p)), step);
-    int j;
-    for (j = 1; j < k; j++) fsi__wc_lay(l, fsi_v3_madd(p, (fsi_real)j / (fsi_real)k, fsi_v3_sub(q, p)), n);
-}
-
-static void fsi__wc_lay_face(fsi__wc_layer *l, const fsi_mesh *m, int f, double step)
-{
-    const int *c = m->faces + m->corners * f;
-    int i;
-    if (m->corners == 2) {
-        fsi__wc_lay_edge(l, m->vertices[c[0]], m->vertices[c[1]], m->face_normals[f], step);
-        return;
-    }
-    fsi__wc_lay_rows(l, m, f, step);
-    for (i = 0; i < 3; i++) { /* an edge belongs to the face with the lower number */
-        const int other = m->face_neighbor[3 * f + i];
-        if (other >= 0 && other < f) continue;
-        fsi__wc_lay_edge(l, m->vertices[c[i]], m->vertices[c[(i + 1) % 3]],
-                         other < 0 ? m->face_normals[f] : m->edge_normals[m->face_edge[3 * f + i]], step);
-    }
-}
-
-static int fsi__wc_lay_mesh(const fsi_mesh *m, double step, double depth, double radius, fsi__wc_sample *out)
-{
-    fsi__wc_layer l;
-    int k;
-    l.mesh = m;
-    l.out = out;
-    l.count = 0;
-    l.depth = depth;
-    l.radius = radius;
-    for (k = 0; k < m->vertex_count; k++) fsi__wc_lay(&l, m->vertices[k], m->vertex_normals[k]);
-    for (k = 0; k < m->face_count && l.count < 0x3fffffff; k++) fsi__wc_lay_face(&l, m, k, step);
-    return l.count;
-}
-
-static int fsi__wc_sample_cell(const fsi__wc_obstacle *o, fsi_vec3 x, double dx)
-{
-    int c[3], k;
-    for (k = 0; k < 3; k++) {
-        c[k] = (int)floor((fsi__wc_axis(x, k) - fsi__wc_axis(o->corner, k)) / dx);
-        c[k] = c[k] < 0 ? 0 : c[k] >= o->cells[k] ? o->cells[k] - 1 : c[k];
-    }
-    return (c[2] * o->cells[1] + c[1]) * o->cells[0] + c[0];
-}
-
-/* Lays samples on the mesh where it is queried, and sorts them by cells of side dx. 0: no memory, or too many cells. */
-static int fsi__wc_make_samples(fsi_wcsph *s, fsi__wc_obstacle *o)
-{
-    const double dx = (double)s->desc.spacing, step = dx * (double)o->desc.sample_spacing;
-    const double depth = o->base.mesh->kind == FSI_MESH_TWO_SIDED ? 0 : dx / 2;
-    fsi_box3 box = fsi_box3_empty();
-    fsi__wc_sample *loose;
-    double cells = 1;
-    int k, n = fsi__wc_lay_mesh(o->base.mesh, step, depth, dx / 2, NULL);
-    loose = (fsi__wc_sample *)fsi__alloc(s->context, (size_t)n, sizeof *loose);
-    if (!loose) return 0;
-    fsi__wc_lay_mesh(o->base.mesh, step, depth, dx / 2, loose);
-    for (k = 0; k < n; k++) box = fsi_box3_grow(box, loose[k].x);
-    o->corner = box.lo;
-    for (k = 0; k < 3; k++) {
-        cells *= floor(fsi__wc_axis(fsi_v3_sub(box.hi, box.lo), k) / dx) + 1;
-        o->cells[k] = cells < 1e9 ? (int)floor(fsi__wc_axis(fsi_v3_sub(box.hi, box.lo), k) / dx) + 1 : 1;
-    }
-    o->sample_count = n;
-    o->sample = (fsi__wc_sample *)fsi__alloc(s->context, (size_t)n, sizeof *loose);
-    o->shown = (fsi_vec3 *)fsi__alloc(s->context, (size_t)n, sizeof(fsi_vec3));
-    o->shown_normal = (fsi_vec3 *)fsi__alloc(s->context, (size_t)n, sizeof(fsi_vec3));
-    o->cell = cells < 1e9 ? (int *)fsi__alloc(s->context, (size_t)cells + 1, sizeof(int)) : NULL;
-    if (o->sample && o->shown && o->shown_normal && o->cell) { /* counting sort */
-        for (k = 0; k < n; k++) o->cell[fsi__wc_sample_cell(o, loose[k].x, dx) + 1]++;
-        for (k = 0; k < (int)cells; k++) o->cell[k + 1] += o->cell[k];
-        for (k = n - 1; k >= 0; k--) { /* from the back: each cell's end moves down to its start */
-            const int c = fsi__wc_sample_cell(o, loose[k].x, dx) + 1;
-            o->sample[--o->cell[c]] = loose[k];
-        }
-        for (k = 0; k < (int)cells; k++) o->cell[k] = o->cell[k + 1];
-        o->cell[(int)cells] = n;
-    }
-    fsi__free(s->context, loose, (size_t)n, sizeof *loose);
-    return o->sample && o->shown && o->shown_normal && o->cell;
-}
-
 static fsi_status fsi__wc_check_obstacle(const fsi_wcsph *s, const char *fn, const fsi_wcsph_obstacle_desc *d)
 {
     static const fsi__field rows[] = {
@@ -4027,11 +3823,12 @@ FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle
     o->desc = *desc;
     o->gap = (double)s->radius;
     if (!desc->body) o->base.at.orientation = fsi_quat_identity();
-    if (desc->surface == FSI_WCSPH_SURFACE_SAMPLES && !fsi__wc_make_samples(s, o)) {
-        fsi__wc_free_obstacle(s->context, o);
+    if (desc->surface == FSI_WCSPH_SURFACE_SAMPLES && !fsi__wc_make_samples(s->context, &o->samples, o->base.mesh,
+        (double)s->desc.spacing, (double)s->desc.spacing * (double)desc->sample_spacing)) {
+        fsi__wc_free_samples(s->context, &o->samples);
         return fsi__obstacles_let_go(&im->obstacles, fn, desc->mesh);
     }
-    im->layers += o->sample_count > 0;
+    im->layers += o->samples.count > 0;
     made = fsi__obstacles_keep(&im->obstacles);
     if (id) *id = made;
     im->surfaces_changed = 1;
@@ -4071,8 +3868,8 @@ FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id)
     fsi__wc_obstacle *o;
     FSI__TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_remove_obstacle", id, &o));
     im = (fsi__wc_impl *)s->impl;
-    im->layers -= o->sample_count > 0;
-    fsi__wc_free_obstacle(s->context, o);
+    im->layers -= o->samples.count > 0;
+    fsi__wc_free_samples(s->context, &o->samples);
     fsi__obstacles_remove(&im->obstacles, (int)(o - im->obstacle));
     return FSI_OK;
 }
@@ -4107,16 +3904,18 @@ FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *c
                                               const fsi_vec3 **normals)
 {
     fsi__wc_obstacle *o;
+    const fsi__wc_samples *l;
     int k;
     if (count) *count = 0;
     FSI__TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_obstacle_samples", id, &o));
-    for (k = 0; k < o->sample_count; k++) {
-        o->shown[k] = o->base.carrier ? fsi_pose_point(o->base.at, o->sample[k].x) : o->sample[k].x;
-        o->shown_normal[k] = o->base.carrier ? fsi_quat_rotate(o->base.at.orientation, o->sample[k].n) : o->sample[k].n;
+    l = &o->samples;
+    for (k = 0; k < l->count; k++) {
+        l->shown[k] = o->base.carrier ? fsi_pose_point(o->base.at, l->sample[k].x) : l->sample[k].x;
+        l->shown_normal[k] = o->base.carrier ? fsi_quat_rotate(o->base.at.orientation, l->sample[k].n) : l->sample[k].n;
     }
-    if (count) *count = o->sample_count;
-    if (points) *points = o->shown;
-    if (normals) *normals = o->shown_normal;
+    if (count) *count = l->count;
+    if (points) *points = l->shown;
+    if (normals) *normals = l->shown_normal;
     return FSI_OK;
 }
 
@@ -4132,6 +3931,8 @@ FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world)
     ((fsi__wc_impl *)s->impl)->world = world;
     return FSI_OK;
 }
+
+FSI__COLD_END
 
 /* ---- >>questions ---------------------------------------------------------------------------------------------- */
 
@@ -4196,15 +3997,15 @@ FSI_API fsi_vec3 fsi_wcsph_velocity_at(const fsi_wcsph *s, fsi_vec3 x)
     return sum > 0 ? fsi__d3_real(fsi__d3_scale(v, 1 / sum)) : fsi_v3(0, 0, 0);
 }
 
-/* Where the last step left an obstacle. Samples of what no body carries stand in the world. */
+/* Where the last step left an obstacle. Samples of an obstacle without a body are in world coordinates. */
 static void fsi__wc_shift_obstacle(const fsi__wc_impl *im, fsi__wc_obstacle *o, fsi_vec3 offset)
 {
     int k;
     fsi__obstacle_shift(&im->obstacles, &o->base, offset);
     if (o->base.carrier) return;
     o->base.at.position = fsi_v3_add(o->base.at.position, offset);
-    for (k = 0; k < o->sample_count; k++) o->sample[k].x = fsi_v3_add(o->sample[k].x, offset);
-    o->corner = fsi_v3_add(o->corner, offset);
+    for (k = 0; k < o->samples.count; k++) o->samples.sample[k].x = fsi_v3_add(o->samples.sample[k].x, offset);
+    o->samples.corner = fsi_v3_add(o->samples.corner, offset);
 }
 
 static void fsi__wc_shift_particles(fsi_wcsph *s, fsi_vec3 offset)
@@ -4269,93 +4070,7 @@ FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw
     fsi__obstacles_draw(&im->obstacles, draw);
 }
 
-/* ---- >>contact systems by themselves -------------------------------------------------------------------------- */
-
-static fsi__wc_contact fsi__wc_contact_of(const fsi_wcsph_contact *from)
-{
-    fsi__wc_contact c;
-    memset(&c, 0, sizeof c);
-    c.active = 1;
-    c.n = fsi__d3_of(from->normal);
-    c.arm = fsi__d3_of(from->arm);
-    c.u = fsi__d3_of(from->predicted);
-    c.rebound = (double)from->rebound;
-    c.slip = (double)from->slip;
-    c.m = (double)from->mass;
-    return c;
-}
-
-FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia,
-                                      fsi_wcsph_slip mode, double a[36], double b[6])
-{
-    double A[6][6];
-    int k, l;
-    if (!a || !b || (count > 0 && !contacts)) return;
-    fsi__wc_begin_system((double)mass, &inertia, A, b);
-    for (k = 0; k < count; k++) {
-        const fsi__wc_contact c = fsi__wc_contact_of(&contacts[k]);
-        fsi__wc_add_contact(&c, mode == FSI_WCSPH_SLIP_PAPER, A, b);
-    }
-    for (k = 0; k < 6; k++) for (l = 0; l < 6; l++) a[6 * k + l] = k <= l ? A[k][l] : A[l][k];
-}
-
-/* PGS, forth and back, of one body, whose dv goes along. */
-static void fsi__wc_solve_pgs(fsi__wc_contact *contact, int count, double inverse_mass, const fsi_mat3 *inverse,
-                              int sweeps)
-{
-    fsi__d3 dv = fsi__d3_make(0, 0, 0), dw = dv;
-    int k, sweep;
-    for (sweep = 0; sweep < sweeps; sweep++) for (k = 0; k < count; k++) {
-        fsi__wc_contact *c = &contact[sweep & 1 ? count - 1 - k : k];
-        const fsi__d3 u = fsi__d3_sub(fsi__d3_madd(c->u, 1 / c->m, c->j), fsi__d3_add(dv, fsi__d3_cross(dw, c->arm)));
-        const fsi__d3 step = fsi__wc_relax(c, inverse_mass, inverse, u);
-        c->j = fsi__d3_add(c->j, step);
-        dv = fsi__d3_madd(dv, -inverse_mass, step);
-        dw = fsi__d3_sub(dw, fsi__wc_mul_inverse(inverse, fsi__d3_cross(c->arm, step)));
-    }
-}
-
-FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass,
-                                            fsi_mat3 inertia, fsi_wcsph_slip mode, fsi_wcsph_solver solver, int passes,
-                                            double *impulse, double dv[6], int *used)
-{
-    const int paper = mode == FSI_WCSPH_SLIP_PAPER, fixed = !(mass > 0),
-              global = !fixed && (solver == FSI_WCSPH_GLOBAL || solver == FSI_WCSPH_AUTO);
-    const double inverse_mass = fixed ? 0 : 1 / (double)mass, share = solver == FSI_WCSPH_LOCAL_SPLIT ? count : 1;
-    fsi_mat3 inverse = fsi_m3_inverse(inertia);
-    fsi__wc_contact *contact;
-    fsi__d3 j = fsi__d3_make(0, 0, 0), h = j;
-    double along;
-    int *index, k, released = 0, took = solver == FSI_WCSPH_PGS ? passes : 1;
-    if (used) *used = 0;
-    if (count < 0 || (count > 0 && (!contacts || !impulse)) || !dv || passes < 1 || mass < 0 || (int)solver < 0 ||
-        solver > FSI_WCSPH_PGS)
-        return FSI_ERROR_ARGUMENT;
-    if (fixed) memset(&inverse, 0, sizeof inverse);
-    contact = (fsi__wc_contact *)fsi__alloc(NULL, (size_t)count, sizeof *contact);
-    index = (int *)fsi__alloc(NULL, (size_t)count, sizeof *index);
-    for (k = 0; k < count && contact && index; k++) {
-        contact[k] = fsi__wc_contact_of(&contacts[k]);
-        index[k] = k;
-        if (!global && solver != FSI_WCSPH_PGS)
-            contact[k].j = fsi__wc_local(&contact[k], inverse_mass, &inverse, share, paper, &along);
-    }
-    if (!contact || !index) took = -1;
-    else if (solver == FSI_WCSPH_PGS) fsi__wc_solve_pgs(contact, count, inverse_mass, &inverse, passes);
-    else if (global) took = fsi__wc_global(contact, index, count, (double)mass, &inertia, paper, passes, &released);
-    for (k = 0; k < count && took > 0; k++) { /* M dv = -sum j, I dw = -sum r x j */
-        fsi__d3_put(impulse + 3 * k, contact[k].j);
-        j = fsi__d3_sub(j, contact[k].j);
-        h = fsi__d3_sub(h, fsi__d3_cross(contact[k].arm, contact[k].j));
-    }
-    fsi__free(NULL, contact, (size_t)count, sizeof *contact);
-    fsi__free(NULL, index, (size_t)count, sizeof *index);
-    if (took < 1) return took < 0 ? FSI_ERROR_MEMORY : FSI_ERROR_SINGULAR;
-    fsi__d3_put(dv, fsi__d3_scale(j, inverse_mass));
-    fsi__d3_put(dv + 3, fsi__wc_mul_inverse(&inverse, h));
-    if (used) *used = took;
-    return FSI_OK;
-}
+FSI__COLD_BEGIN
 
 /* ---- >>state -------------------------------------------------------------------------------------------------- */
 
@@ -4431,6 +4146,8 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_he
     fsi_pose at;
     int k;
     memset(&at, 0, sizeof at);
+
+    /* Origin, time, speeds, and the count of substeps since the last filter. */
     fsi__bytes(st, &origin, sizeof origin);
     fsi__bytes(st, first, sizeof first);
     fsi__bytes(st, &filter, sizeof filter);
@@ -4439,8 +4156,12 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__liquid_he
         if (!(first[k] >= 0 && first[k] <= 1e60)) return fsi__wc_bad_state(s, k, first[k], "time or speed");
     if (filter < 0 || filter > (int64_t)1 << 60) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)filter,
         "the count of substeps of the state is %g", (double)filter);
+
+    /* Emitters, sinks and particles. */
     FSI__TRY(fsi__sources_check_state(&im->sources, fn, st, &im->particles, &im->source, head->count,
         fsi_v3_sub(s->desc.origin, origin)));
+
+    /* Obstacles, at the end of the state. */
     st->used = st->capacity - (size_t)head->obstacles * sizeof(fsi_pose);
     for (k = 0; k < im->obstacles.count; k++) {
         fsi__bytes(st, &at, sizeof at);
@@ -4457,29 +4178,36 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
     fsi__stream st;
     fsi_vec3 origin, offset;
     int k;
+
+    /* Check all of the state before anything changes. */
     FSI__TRY(fsi__wc_check(s));
     FSI__TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_wcsph_load"));
     memset(&head, 0, sizeof head);
     fsi__bytes(&st, &head, sizeof head);
     FSI__TRY(fsi__wc_check_head(s, &head, &st));
     FSI__TRY(fsi__wc_check_content(s, &head, &st));
+
+    /* Take it, and shift it to the present origin. */
     im = (fsi__wc_impl *)s->impl;
     FSI__TRY(fsi__particles_reserve(&im->particles, "fsi_wcsph_load", (int)head.count));
     s->count = (int)head.count;
     origin = s->desc.origin;
     fsi__wc_state(&st, s);
-    offset = fsi_v3_sub(origin, s->desc.origin); /* from where the origin was then to where it is now */
+    offset = fsi_v3_sub(origin, s->desc.origin);
     s->desc.origin = origin;
     if (offset.x != 0 || offset.y != 0 || offset.z != 0) {
         fsi__wc_shift_particles(s, offset);
         for (k = 0; k < im->obstacles.count; k++)
             im->obstacle[k].base.at.position = fsi_v3_add(im->obstacle[k].base.at.position, offset);
     }
+
+    /* What follows from it: pressures. */
     im->surfaces_changed = 1;
     for (k = 0; k < s->count; k++)
         im->pressure[k] = (fsi_real)fsi__wc_pressure_at(s, im->sound_speed,
                                                         fsi__wc_felt(s, (double)s->density[k], (double)im->ratio[k]));
-    /* Those that are, but for rounding, where the state has them start from there, as the run that was saved did. */
+
+    /* Obstacles whose pose, but for rounding, is that of the state start from the saved one, as the saved run did. */
     for (k = 0; k < im->obstacles.count; k++)
         fsi__obstacle_load(&im->obstacles, &im->obstacle[k].base, 1e-3 * (double)s->desc.spacing);
     return FSI_OK;
@@ -4489,6 +4217,8 @@ FSI_API uint64_t fsi_wcsph_hash(const fsi_wcsph *s)
 {
     return fsi__wc_check(s) == FSI_OK ? fsi__state_hash(fsi__wc_state_counted, (void *)(uintptr_t)s) : 0;
 }
+
+FSI__COLD_END
 
 FSI__STRICT_END
 

@@ -48,9 +48,9 @@ static int scene_continue(scene *a, double dt)
     run->omega = 1;
     if (!CHECK(fsi__sph_start_substep(run, before) == FSI_OK) || !CHECK(fsi__sph_first_attach(run) == FSI_OK)) return 0;
     run->outset = FSI__SPH_AT_GUESS; /* the first energy takes iterates there */
-    for (b = 0; b < run->body_count; b++) memcpy(run->body[b].q, run->body[b].star, sizeof run->body[b].q);
+    for (b = 0; b < run->bodies.count; b++) memcpy(run->bodies.body[b].q, run->bodies.body[b].star, sizeof run->bodies.body[b].q);
     fsi__sph_energy(run);
-    fsi__sph_reset_bodies(run, FSI__SPH_TO_GUESS);
+    fsi__sph_reset_bodies(&run->bodies, FSI__SPH_TO_GUESS, run->omega);
     run->outset = FSI__SPH_ON_THE_WAY;
     return 1;
 }
@@ -172,7 +172,7 @@ static void check_body_gradient(int dim)
     CHECK(fsi__sph_begin(&a.run, a.s, 1e-3) == FSI_OK);
     a.run.share = 1;
     if (scene_continue(&a, 1e-3)) {
-        fsi__sph_body *b = &a.run.body[0];
+        fsi__sph_body *b = &a.run.bodies.body[0];
         scene_move(&a, 0.02);
         for (k = 0; k < 6; k++) b->q[k] = b->qz[k] = dim == 3 || k < 2 || k == 5 ? 0.003 * (k - 1.5) : 0;
         fsi__sph_energy(&a.run);
@@ -185,7 +185,7 @@ static void check_body_gradient(int dim)
                 if (w->part[k].body == 0) balance += w->part[k].force[0];
             }
         }
-        CHECK(a.run.body_count == 1 && a.run.coupled_count == 1 && parts > (dim == 2 ? 5 : 20) && both > 0);
+        CHECK(a.run.bodies.count == 1 && a.run.bodies.coupled_count == 1 && parts > (dim == 2 ? 5 : 20) && both > 0);
         CHECK_NEAR(b->residual[0] + balance, b->inertia[0][0] * (b->star[0] - b->qz[0]), 1e-12 * fabs(balance));
         for (k = 0; k < 6; k++) {
             const double eps = 1e-6;
