@@ -386,7 +386,10 @@ typedef struct fsi__el_solid {
     fsi_vec3 force, torque;
 } fsi__el_solid;
 
-typedef struct fsi__el_wall { fsi__obstacle base; double friction; } fsi__el_wall;
+typedef struct fsi__el_wall {
+    fsi__obstacle base;
+    double friction, way;         /* way: largest displacement of a vertex in the running substep [m] */
+} fsi__el_wall;
 
 typedef struct fsi__el_member {
     fsi__el_body body;
@@ -508,6 +511,7 @@ static void fsi__el_place_points(fsi__el_member *m)
    size a second. */
 
 #define FSI__EL_MARGIN 0.05    /* over the spacing of points */
+#define FSI__EL_REACH 0.05     /* depth from which a point finds its way out, over the body's size, at least */
 #define FSI__EL_RECOVERY 2.0   /* overlaps open with this many body sizes a second, at most */
 
 static fsi_status fsi__el_add_contact(fsi__el_impl *im, int body, int point, int kind, int other, fsi__d3 normal,
@@ -597,7 +601,7 @@ static fsi_status fsi__el_meet_obstacles(fsi__el_impl *im, int body, int point)
     for (k = 0; k < im->obstacles.count; k++) {
         const fsi__el_wall *o = (const fsi__el_wall *)(const void *)fsi__obstacle_at(&im->obstacles, k);
         const fsi_mesh *mesh = o->base.mesh;
-        const double reach = 2 * m->spacing + 1.5 * way;
+        const double reach = fmax(2 * m->spacing, FSI__EL_REACH * m->body.shape.size) + 1.5 * (way + o->way);
         double bary[3];
         fsi__d3 v;
         if (!fsi_box3_overlap(fsi_box3_inflate(mesh->box, (fsi_real)reach), m->box)) continue;
@@ -665,7 +669,8 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
         double reach;
         if (k == body || !o->mesh) continue;
         b = o->mesh->box;
-        reach = fmin(2 * fmax(m->spacing, o->spacing) + 2 * way + 2 * o->body.residual, 0.5 * o->body.shape.size);
+        reach = fmax(2 * fmax(m->spacing, o->spacing), FSI__EL_REACH * m->body.shape.size) + 2 * way;
+        reach = fmin(reach, 0.5 * o->body.shape.size);
         if (!fsi_box3_overlap(fsi_box3_inflate(b, (fsi_real)reach), m->box)) continue;
         if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n))
             FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, gap, n));
@@ -1038,11 +1043,20 @@ static void fsi__el_move_obstacles(fsi__el_impl *im)
 {
     int k;
     for (k = 0; k < im->obstacles.count; k++) {
-        fsi__obstacle *o = fsi__obstacle_at(&im->obstacles, k);
+        fsi__el_wall *w = (fsi__el_wall *)(void *)fsi__obstacle_at(&im->obstacles, k);
+        fsi__obstacle *o = &w->base;
+        w->way = 0;
         if (!o->shadow) continue;
-        if (!o->carrier) fsi__obstacle_follow(o, im->done, im->share);
-        else fsi__mesh_follow_rigid(o->shadow, o->rest, fsi__pose_on_the_way(o->carrier, o->at, im->done),
-            fsi__pose_on_the_way(o->carrier, o->at, im->done + im->share));
+        if (!o->carrier) {
+            w->way = im->share * fsi__obstacle_way(o);
+            fsi__obstacle_follow(o, im->done, im->share);
+        } else {
+            const fsi_pose a = fsi__pose_on_the_way(o->carrier, o->at, im->done),
+                b = fsi__pose_on_the_way(o->carrier, o->at, im->done + im->share);
+            w->way = fsi__d3_norm(fsi__d3_diff(b.position, a.position))
+                + fsi__d3_norm(fsi__d3_of(fsi__turn_between(a, b))) * o->reach;
+            fsi__mesh_follow_rigid(o->shadow, o->rest, a, b);
+        }
     }
 }
 
