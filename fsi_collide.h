@@ -461,10 +461,29 @@ FSI_API void fsi__col_bound(fsi__col_placed *p, double grow)
 /* By how much a point is less deep than `deep`, negative. */
 static double fsi__col_lack(const fsi__col_point *s, double deep) { return s->depth < deep ? s->depth - deep : 0; }
 
-/* Chooses the points that span a patch: one of the deepest, the farthest one from it, and the farthest ones to either
-   side of the line between these. Depth counts as ten times its length, so that a point that carries the body is not
-   dropped for one that lies a little farther; but differences below a thousandth of the patch's size do not count: of a
-   body that trembles the same points are chosen again. */
+/* Appends to the triangle out[0 .. 2] the point that lies farthest outside it; depth counts once, as the others carry
+   the body now. Returns how many were appended. */
+static int fsi__col_choose_outside(const fsi__col_point *s, const int *in, int n, double deep, double size, int *out)
+{
+    const fsi__d3 a = s[out[0]].x, b = s[out[1]].x, c = s[out[2]].x, normal = s[out[0]].n;
+    const double sign = fsi__d3_dot(fsi__d3_cross(fsi__d3_sub(b, a), fsi__d3_sub(c, a)), normal) > 0 ? 1 : -1;
+    const fsi__d3 bc = fsi__d3_scale(fsi__d3_unit(fsi__d3_cross(fsi__d3_sub(c, b), normal)), sign);
+    const fsi__d3 ca = fsi__d3_scale(fsi__d3_unit(fsi__d3_cross(fsi__d3_sub(a, c), normal)), sign);
+    double most = -1e300, outside, score;
+    int k, best = -1;
+    for (k = 0; k < n; k++) {
+        outside = fmax(fsi__d3_dot(fsi__d3_sub(s[in[k]].x, b), bc), fsi__d3_dot(fsi__d3_sub(s[in[k]].x, c), ca));
+        score = outside + fsi__col_lack(&s[in[k]], deep);
+        if (outside > 1e-3 * size && score > most + 1e-6 * size) { most = score; best = in[k]; }
+    }
+    if (best >= 0) out[3] = best;
+    return best >= 0;
+}
+
+/* Chooses the points that span a patch: two far apart, one of them among the deepest, and the farthest ones to either
+   side of the line between these, or two to one side where the other one is empty. Depth counts as ten times its
+   length, so that a point that carries the body is not dropped for one that lies a little farther; but differences
+   below a thousandth of the patch's size do not count: of a body that trembles the same points are chosen again. */
 static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *out)
 {
     int k, count = 0, best = 0, left = -1, right = -1;
@@ -489,6 +508,13 @@ static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *o
     if (in[best] == out[0]) return count;
     out[count++] = in[best];
 
+    /* the first of the deepest may lie within an edge of the patch: the one that is farthest from the second point */
+    most = fsi__d3_norm(fsi__d3_sub(s[out[0]].x, s[out[1]].x)) + 1e-6 * size;
+    for (k = 0; k < n; k++) if (!(s[in[k]].depth < deep)) {
+        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[out[1]].x));
+        if (score > most) { most = score + 1e-6 * size; out[0] = in[k]; }
+    }
+
     /* the farthest ones to either side of the line between */
     line = fsi__d3_sub(s[out[1]].x, s[out[0]].x);
     side = fsi__d3_unit(fsi__d3_cross(s[out[0]].n, line));
@@ -500,7 +526,7 @@ static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *o
     }
     if (left >= 0) out[count++] = left;
     if (right >= 0) out[count++] = right;
-    return count;
+    return count == 3 ? count + fsi__col_choose_outside(s, in, n, deep, size, out) : count;
 }
 
 static void fsi__col_sort_points(fsi__col_point *s, int n) /* by feature */
@@ -826,15 +852,25 @@ static int fsi__col_cut(fsi__col_point *p, int n, fsi__d3 c, fsi__d3 side, doubl
     return m;
 }
 
+/* The face of box p whose normal is most opposite to n: along its axis, in the direction `sign`. */
+static int fsi__col_facing(const fsi__col_placed *p, fsi__d3 n, int dim, double *sign)
+{
+    double best = -1;
+    int k, axis = 0;
+    *sign = 1;
+    for (k = 0; k < dim; k++) {
+        const double c = fsi__d3_dot(fsi__d9_column(p->a, k), n);
+        if (fabs(c) > best + 1e-9) { best = fabs(c); axis = k; *sign = c > 0 ? -1 : 1; }
+    }
+    return axis;
+}
+
 /* Corners of the face of box p whose normal is most opposite to n. */
 static int fsi__col_incident(const fsi__col_placed *p, fsi__d3 n, int dim, fsi__col_point *out)
 {
-    double best = -1, sign = 1;
-    int k, axis = 0, u, v, i;
-    for (k = 0; k < dim; k++) {
-        double c = fsi__d3_dot(fsi__d9_column(p->a, k), n);
-        if (fabs(c) > best + 1e-9) { best = fabs(c); axis = k; sign = c > 0 ? -1 : 1; }
-    }
+    double sign;
+    const int axis = fsi__col_facing(p, n, dim, &sign);
+    int u, v, i;
     u = (axis + 1) % dim;
     v = (axis + 2) % 3;
     for (i = 0; i < (dim == 2 ? 2 : 4); i++) {
@@ -957,6 +993,18 @@ static void fsi__col_plane_point(fsi__col_manifold *h, fsi__d3 x, double radius,
     fsi__col_add(h, fsi__d3_madd(x, depth / 2 - radius, n), n, depth, feature);
 }
 
+/* The corners of the face towards the plane: a box that is hit rotates about one of them onto the others. */
+static void fsi__col_plane_box(fsi__col_manifold *h, const fsi__col_placed *a, fsi__d3 n, double offset, int dim)
+{
+    double sign;
+    const fsi__d3 out = fsi__d9_column(a->a, fsi__col_facing(a, n, dim, &sign));
+    int k;
+    for (k = 0; k < (dim == 2 ? 4 : 8); k++) {
+        const fsi__d3 x = fsi__col_corner(a, k, dim);
+        if (sign * fsi__d3_dot(fsi__d3_sub(x, a->c), out) > 0) fsi__col_plane_point(h, x, 0, n, offset, (uint32_t)k);
+    }
+}
+
 static void fsi__col_plane_cylinder(fsi__col_manifold *h, const fsi__col_placed *a, fsi__d3 n, double offset)
 {
     fsi__d3 down = fsi__d9_mul_t(a->a, n);
@@ -981,10 +1029,7 @@ FSI_API void fsi__col_collide_plane(fsi__col_manifold *h, const fsi__col_placed 
             fsi__col_plane_point(h, fsi__col_world_point(a, k * s->length, 0, 0), s->radius, n, offset,
                 (uint32_t)(k + 1));
         break;
-    case FSI_RIGID_BOX:
-        for (k = 0; k < (dim == 2 ? 4 : 8); k++)
-            fsi__col_plane_point(h, fsi__col_corner(a, k, dim), 0, n, offset, (uint32_t)k);
-        break;
+    case FSI_RIGID_BOX: fsi__col_plane_box(h, a, n, offset, dim); break;
     case FSI_RIGID_CYLINDER: fsi__col_plane_cylinder(h, a, n, offset); break;
     default:
         for (k = 0; k < s->corners; k++)

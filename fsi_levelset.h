@@ -847,7 +847,7 @@ static void fsi__ls_hold_faces(fsi__ls_run *run)
     for (a = 0; a < run->grid->dim; a++) fsi__ls_hold_nozzles(run, a, NULL);
 }
 
-/* Velocities of trial_u, known next to the cells of kind liquid, spread beyond them. */
+/* Velocities of trial_u, known next to the cells of kind liquid, spread beyond them along the normals of phi. */
 static fsi_status fsi__ls_extrapolate(fsi__ls_run *run)
 {
     const int reach =
@@ -856,7 +856,8 @@ static fsi_status fsi__ls_extrapolate(fsi__ls_run *run)
         fsi__ls_each_block(run, fsi__ls_known_faces);
         fsi__ls_forget_solid_faces(run);
         fsi__ls_hold_nozzles(run, run->axis, run->m->known[run->axis]);
-        FSI__TRY(fsi_grid_extrapolate(run->m->trial_u[run->axis], run->m->known[run->axis], reach));
+        FSI__TRY(
+            fsi__grid_extrapolate(run->m->trial_u[run->axis], run->m->known[run->axis], reach, run->m->trial_phi));
     }
     fsi__ls_slip(run);
     fsi__ls_hold_faces(run);
