@@ -51,6 +51,11 @@
 #ifndef FSI_ELASTIC_H
 #define FSI_ELASTIC_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_elastic_body.h"
 #include "fsi_obstacle.h"
 
@@ -310,6 +315,10 @@ FSI_API void fsi__el_undo(fsi_elastic *s);
 /* The inner body with that index. */
 FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index);
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
 #endif /* FSI_ELASTIC_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -529,9 +538,8 @@ static fsi_status fsi__el_add_contact(fsi__el_impl *im, int body, int point, int
     c->other = other;
     c->face = -1;
     c->friction = friction;
-    c->gap = gap;
+    c->gap = gap += fsi__d3_dot(normal, drift); /* was measured to where the obstacle ends */
     c->room = gap < 0 ? fmax(gap, -FSI__EL_RECOVERY * m->body.shape.size * im->sub_dt) : gap;
-    c->room += fsi__d3_dot(normal, drift); /* slip is relative to the obstacle, the gap is to its last place */
     fsi__d3_put(c->normal, normal);
     fsi__d3_put(c->drift, drift);
     c->side[0] = c->side[1] = -1;

@@ -19,6 +19,11 @@
 #ifndef FSI_ELASTIC_BODY_H
 #define FSI_ELASTIC_BODY_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_elastic_model.h"
 #include "fsi_solve.h"
 
@@ -33,7 +38,9 @@ typedef struct fsi_elastic_material {
     fsi_real density; /* [kg/m^3], above 0; default 1000 */
     fsi_real young;   /* E [Pa], above 0; default 1e5 */
     fsi_real poisson; /* nu, 0 to 0.4999; default 0.4. Above 0.45 iterations converge slowly */
-    fsi_real damping; /* rate at which velocities other than those of a rigid motion decay [1/s]; default 0 */
+    fsi_real damping; /* b [s] of Kelvin and Voigt: the rate of strain adds b times what as much strain would; a vibration
+                         of angular frequency w decays by exp(-b w^2 t / 2). At least 0, of a body the mean by mass; default
+                         0.005, about that of gelatine at some hertz */
 } fsi_elastic_material;
 FSI_API fsi_elastic_material fsi_elastic_default_material(void); /* fills every field */
 
@@ -54,7 +61,7 @@ typedef struct fsi__el_body {
     fsi__el_shape shape;
     fsi__el_weights handles;      /* of a reduced body */
     double mass;                  /* [kg] */
-    double damping;               /* mean over the mass [1/s] */
+    double damping;               /* mean over the mass [s] */
     double *one;                  /* dofs: u with u q the same for all points: one q = sum one_i q_i moves with q as a
                                      whole */
     double *weight;               /* dofs: diagonal of M, to measure q */
@@ -65,6 +72,7 @@ typedef struct fsi__el_body {
     double *mu, *kappa;           /* evaluated [Pa] */
     double *stiffness;            /* evaluated: 2 (mu + kappa) volume; samples stand for the volume around them */
     double *rotation, *isochoric; /* R and P, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
+    double *stretch;              /* R^T F at the beginning of the substep, likewise */
     double *target;               /* evaluated: T = (mu R + kappa P)/(mu + kappa), 12 each: three columns of 4 */
     double *energy;               /* evaluated: of the element [J] */
     /* full: gathers; entries of dof i are gather[gather_first[i]] ..: evaluated * (dim + 1) + corner */
@@ -77,7 +85,7 @@ typedef struct fsi__el_body {
     double *stiff, *massive;      /* dofs * dofs: K and M; of a full body, stiff: the values of K */
     double *factor;               /* dofs * dofs */
     /* the system A = M / H^2 + K + springs */
-    double factored_for;          /* H [s]; 0: none */
+    double factored_for, factored_viscous; /* H [s], 0: none; b/h */
     unsigned factorings;
     int springs_changed;
     double *columns;              /* 3 * dofs: right sides and solutions, component by component */
@@ -98,6 +106,7 @@ typedef struct fsi__el_body {
     double *at, *next;            /* the iterate, and what the global step made of it */
     double *base;                 /* v = (q - base) / H */
     double h, big_h;              /* length of the substep; H of the integrator [s] */
+    double viscous;               /* damping / h */
     double h_before;              /* of the substep before; 0: none */
     /* acceleration */
     int depth, stored, slot;
@@ -156,6 +165,10 @@ typedef struct fsi__el_motion {
 } fsi__el_motion;
 FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out);
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
 #endif /* FSI_ELASTIC_BODY_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -182,6 +195,7 @@ FSI_API fsi_elastic_material fsi_elastic_default_material(void)
     m.density = 1000;
     m.young = (fsi_real)1e5;
     m.poisson = (fsi_real)0.4;
+    m.damping = (fsi_real)0.005;
     return m;
 }
 
@@ -443,6 +457,21 @@ static void fsi__el_isochoric_block(const fsi__el_lane *f, const fsi__el_lane *r
     }
 }
 
+/* How many elements the block has that begins with element `first`; their F. Past the end: the last element again. */
+static int fsi__el_block(const fsi__el_body *b, int first)
+{
+    return b->evaluated - first < FSI_LANES ? b->evaluated - first : FSI_LANES;
+}
+static void fsi__el_gather_block(const fsi__el_body *b, int first, int count, fsi__el_lane *f)
+{
+    double one[9];
+    int u;
+    for (u = 0; u < FSI_LANES; u++) {
+        fsi__el_gradient_at(b, first + (u < count ? u : count - 1), one);
+        fsi__el_lane_in(f, u, one);
+    }
+}
+
 /* Blocks begin .. end - 1: rotations, isochoric parts, targets, energies. */
 static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
 {
@@ -453,14 +482,11 @@ static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
         const int first = block * FSI_LANES,
                   count = b->evaluated - first < FSI_LANES ? b->evaluated - first : FSI_LANES;
         fsi__el_lane f[9], *r = (fsi__el_lane *)(void *)(b->rotation + 9 * (size_t)first),
-            *p = (fsi__el_lane *)(void *)(b->isochoric + 9 * (size_t)first);
+            *p = (fsi__el_lane *)(void *)(b->isochoric + 9 * (size_t)first),
+                     *d = (fsi__el_lane *)(void *)(b->stretch + 9 * (size_t)first);
         int volume = 0;
-        for (u = 0; u < FSI_LANES; u++) { /* past the end: the last element again */
-            double one[9];
-            fsi__el_gradient_at(b, first + (u < count ? u : count - 1), one);
-            fsi__el_lane_in(f, u, one);
-            volume |= u < count && b->kappa[first + u] > 0;
-        }
+        fsi__el_gather_block(b, first, count, f);
+        for (u = 0; u < count; u++) volume |= b->kappa[first + u] > 0;
         fsi__el_rotate_block((const fsi__el_lane *)f, r, b->dim, count);
         if (volume) fsi__el_isochoric_block((const fsi__el_lane *)f, (const fsi__el_lane *)r, p, b->dim, count);
         for (u = 0; u < count; u++) {
@@ -469,7 +495,8 @@ static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
             double *t = b->target + 12 * (size_t)e, sheared = 0, swollen = 0;
             for (i = 0; i < 3; i++) for (c = 0; c < 3; c++) {
                 const double x = f[3 * c + i][u], y = r[3 * c + i][u], z = share > 0 ? p[3 * c + i][u] : y;
-                t[4 * i + c] = k * (y + share * (z - y));
+                const double before = r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
+                t[4 * i + c] = k * (y + share * (z - y)) + k * b->viscous * before;
                 sheared += (x - y) * (x - y);
                 swollen += (x - z) * (x - z);
             }
@@ -495,7 +522,10 @@ FSI_API void fsi__el_body_project(fsi__el_body *b)
 
 /* ---- >>global step -------------------------------------------------------------------------------------------------
 
-   (M / H^2 + K + springs) q = M S / H^2 + sum_e k_e T_e h_e + springs + contacts,  k = 2 (mu + kappa) volume. */
+   (M / H^2 + (1 + b/h) K + springs) q = M S / H^2 + sum_e k_e (T_e + b/h R_e S_e) h_e + springs + contacts,
+
+   k = 2 (mu + kappa) volume. Damping b adds the energy k b/(4 h) |F - R S|^2 with S = R^T F at the beginning of the
+   substep: what turns without changing its stretch is not damped. */
 
 /* Adds the elastic forces on the vertices of a full body, gathered. */
 static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
@@ -605,18 +635,18 @@ static fsi_status fsi__el_factorise(fsi__el_body *b)
     b->factored_for = 0;
     if (b->reduced) {
         for (i = 0; i < d; i++) for (j = 0; j <= i; j++)
-            b->factor[i * d + j] = scale * b->massive[i * d + j] + b->stiff[i * d + j];
+            b->factor[i * d + j] = scale * b->massive[i * d + j] + (1 + b->viscous) * b->stiff[i * d + j];
         for (k = 0; k < b->springs; k++) fsi__el_stiffen_reduced(b, &b->spring[k]);
         FSI__TRY(fsi_dense_cholesky(b->context, b->dofs, b->factor));
     } else {
         const fsi_csr *a = &b->elastic->matrix;
-        memcpy(a->value, b->stiff, (size_t)a->start[a->rows] * sizeof(double));
         for (r = 0; r < a->rows; r++) for (p = a->start[r]; p < a->start[r + 1]; p++)
-            if (a->col[p] == r) a->value[p] += scale * b->vertex_mass[r];
+            a->value[p] = (1 + b->viscous) * b->stiff[p] + (a->col[p] == r ? scale * b->vertex_mass[r] : 0);
         for (k = 0; k < b->springs; k++) fsi__el_stiffen_full(b, &b->spring[k]);
         FSI__TRY(fsi_ldlt_factor(b->ldlt, a));
     }
     b->factored_for = b->big_h;
+    b->factored_viscous = b->viscous;
     b->factorings++;
     b->springs_changed = 0;
     return FSI_OK;
@@ -669,10 +699,28 @@ static void fsi__el_aim(fsi__el_body *b, int order, fsi__d3 gravity, int field)
     }
 }
 
+/* R^T F of the blocks begin .. end - 1 at the unknowns of `wide`. */
+static void fsi__el_stretch_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__el_body *b = (fsi__el_body *)arg;
+    int block, u, i, j;
+    (void)chunk;
+    for (block = begin; block < end; block++) {
+        const int first = block * FSI_LANES, count = fsi__el_block(b, first);
+        fsi__el_lane f[9], *r = (fsi__el_lane *)(void *)(b->rotation + 9 * (size_t)first),
+                           *d = (fsi__el_lane *)(void *)(b->stretch + 9 * (size_t)first);
+        fsi__el_gather_block(b, first, count, f);
+        fsi__el_rotate_block((const fsi__el_lane *)f, r, b->dim, count);
+        for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (u = 0; u < FSI_LANES; u++)
+            d[3 * i + j][u] = r[i][u] * f[j][u] + r[3 + i][u] * f[3 + j][u] + r[6 + i][u] * f[6 + j][u];
+    }
+}
+
 /* Rotations start from that of the body as a whole: nothing of them is state. */
 static void fsi__el_start_rotations(fsi__el_body *b)
 {
     double mean[9] = { 0 }, r[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, f[9];
+    const int blocks = fsi__chunks(b->evaluated, FSI_LANES);
     int e, k, u;
     fsi__el_widen(b, b->q);
     for (e = 0; e < b->evaluated; e++) {
@@ -681,9 +729,10 @@ static void fsi__el_start_rotations(fsi__el_body *b)
     }
     if (b->dim == 3) fsi__el_polar_slow(mean, r);
     else fsi__el_polar_2d(mean, r);
-    for (e = 0; e < fsi__chunks(b->evaluated, FSI_LANES); e++) for (k = 0; k < 9; k++) for (u = 0; u < FSI_LANES; u++)
+    for (e = 0; e < blocks; e++) for (k = 0; k < 9; k++) for (u = 0; u < FSI_LANES; u++)
         b->rotation[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] =
             b->isochoric[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] = r[k];
+    if (b->damping > 0) fsi__parallel_work(b->context, blocks, 16, 50.0 * b->evaluated, fsi__el_stretch_range, b);
 }
 
 FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field)
@@ -692,10 +741,12 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
     size_t i;
     int k;
     b->h = h;
+    b->viscous = b->damping / h;
     fsi__el_aim(b, order, gravity, field);
     fsi__el_mass_times(b, b->aim, b->right);
     for (i = 0; i < n; i++) b->right[i] = b->right[i] / (b->big_h * b->big_h) + b->force[i];
-    if (b->springs_changed || b->factored_for < b->big_h || b->factored_for > b->big_h) {
+    if (b->springs_changed || b->factored_for < b->big_h || b->factored_for > b->big_h
+        || b->factored_viscous < b->viscous || b->factored_viscous > b->viscous) {
         for (k = 0; k < b->springs; k++)
             b->spring[k].stiffness =
                 b->spring[k].given > 0 ? b->spring[k].given : FSI__EL_PIN * b->mass / (b->big_h * b->big_h);
@@ -804,35 +855,6 @@ static void fsi__el_moments(const fsi__el_body *b, const double *q, double *m_q,
     }
 }
 
-/* Velocities decay towards the rigid motion with the same momenta. */
-static void fsi__el_damp(fsi__el_body *b)
-{
-    const double keep = exp(-b->damping * b->h);
-    double *scratch = b->right, second[9], inertia[9], inverse[9], trace;
-    fsi__d3 centre, p, l, w;
-    int i, k;
-    fsi__el_momenta(b, b->q, b->v, scratch, &p, &l);
-    fsi__el_moments(b, b->q, scratch, &centre, second);
-    l = fsi__d3_sub(l, fsi__d3_cross(centre, p));
-    for (i = 0; i < 3; i++) for (k = 0; k < 3; k++)
-        second[3 * i + k] -= b->mass * fsi__d3_axis(centre, i) * fsi__d3_axis(centre, k);
-    trace = second[0] + second[4] + second[8];
-    for (k = 0; k < 9; k++) inertia[k] = (k % 4 == 0 ? trace : 0) - second[k];
-    if (b->dim == 2) w = fsi__d3_make(0, 0, inertia[8] > 0 ? l.z / inertia[8] : 0);
-    else {
-        fsi__d9_inverse(inertia, inverse);
-        w = fsi__d9_mul(inverse, l);
-    }
-
-    /* The rigid velocity of an unknown: w x q, and (p/m - w x centre) as far as it translates. */
-    for (i = 0; i < b->dofs; i++) {
-        const fsi__d3 q = fsi__d3_at(b->q + 3 * (size_t)i), v = fsi__d3_at(b->v + 3 * (size_t)i);
-        const fsi__d3 shift = fsi__d3_sub(fsi__d3_over(p, b->mass), fsi__d3_cross(w, centre));
-        const fsi__d3 rigid = fsi__d3_madd(fsi__d3_cross(w, q), b->one[i], shift);
-        fsi__d3_put(b->v + 3 * (size_t)i, fsi__d3_madd(rigid, keep, fsi__d3_sub(v, rigid)));
-    }
-}
-
 FSI_API void fsi__el_body_accept(fsi__el_body *b)
 {
     const size_t n = 3 * (size_t)b->dofs;
@@ -841,7 +863,6 @@ FSI_API void fsi__el_body_accept(fsi__el_body *b)
     memcpy(b->v_before, b->v, n * sizeof(double));
     memcpy(b->q, b->next, n * sizeof(double));
     for (i = 0; i < n; i++) b->v[i] = (b->q[i] - b->base[i]) / b->big_h;
-    if (b->damping > 0) fsi__el_damp(b);
     b->h_before = b->h;
 }
 
@@ -908,6 +929,7 @@ static void fsi__el_body_layout(fsi__el_body *b)
     b->energy = (double *)fsi__take(&b->memory, n, sizeof(double));
     b->rotation = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->isochoric = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
+    b->stretch = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
     b->wide = (double *)fsi__take(&b->memory, 4 * d, sizeof(double));
     b->history = (double *)fsi__take(&b->memory, 2 * ((size_t)b->depth + 1) * state, sizeof(double));

@@ -21,6 +21,11 @@
 #ifndef FSI_ELASTIC_MODEL_H
 #define FSI_ELASTIC_MODEL_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_mesh.h"
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
@@ -119,6 +124,10 @@ FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, cons
 
 /* The most entries that a row has: handles that reach a simplex, dim + 1 unknowns each. */
 #define FSI__EL_ENTRIES 1024
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_ELASTIC_MODEL_H */
 

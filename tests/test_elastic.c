@@ -144,17 +144,16 @@ static void test_tension_gives_back_the_moduli(void)
         w.desc.iterations = 400;
         w.body.handles = 0;
         w.material.poisson = REAL(nu[c]);
-        w.material.damping = 1000;
         if (!world_begin(&w)) return;
         world_add(&w, &b);
-        for (k = 0; k < 10; k++) {
+        for (k = 0; k < 20; k++) {
             for (v = 0; v < b.vertices; v++) {
                 const int at_x = v % (b.nx + 1), y = v / (b.nx + 1) % (b.ny + 1), z = v / (b.nx + 1) / (b.ny + 1);
                 const double f = stress * end_share(&b, y, z) * b.a * b.a;
                 if (at_x == 0 || at_x == b.nx)
                     CHECK(fsi_elastic_add_force(w.s, 0, b.x[v], fsi_v3(REAL(at_x ? f : -f), 0, 0)) == FSI_OK);
             }
-            world_run(&w, 0.2, 1);
+            world_run(&w, 0.5, 1);
         }
         CHECK(fsi_elastic_vertices(w.s, 0, x, NULL) == FSI_OK);
         along = (double)(x[block_at(&b, 6, 1, 1)].x - x[block_at(&b, 0, 1, 1)].x) / length - 1;
@@ -186,7 +185,7 @@ static void test_a_clamped_beam_bends(void)
         w.body.handles = k == 2 ? 60 : 0;
         w.body.contact_points = 0;
         w.material.poisson = 0;
-        w.material.damping = 100;
+        w.material.damping = 1;
         if (!world_begin(&w)) return;
         world_clamp(&w, world_add(&w, &b), &b, 0, -1);
         world_run(&w, 0.5, 15);
@@ -212,7 +211,7 @@ static void test_a_crushed_body_recovers(void)
         fsi_vec3 *x = (fsi_vec3 *)malloc((size_t)b.vertices * sizeof *x);
         w.desc.gravity = fsi_v3(0, 0, 0);
         w.body.handles = k % 2 ? 10 : 0;
-        w.material.damping = 5;
+        w.material.damping = REAL(0.02);
         if (!world_begin(&w)) return;
         world_add(&w, &b);
         for (v = 0; v < b.vertices; v++) {
@@ -225,7 +224,8 @@ static void test_a_crushed_body_recovers(void)
         CHECK(fsi_elastic_set_vertices(w.s, 0, x, NULL) == FSI_OK);
         world_run(&w, 1.0 / 60, 300);
         CHECK_NEAR(w.s->bodies[0].stats.volume_ratio, 1, 0.01);
-        CHECK(w.s->bodies[0].stats.stretch_min > 0.9 && w.s->bodies[0].stats.stretch_max < 1.1);
+        if (!CHECK(w.s->bodies[0].stats.stretch_min > 0.9 && w.s->bodies[0].stats.stretch_max < 1.1))
+            printf("case %d: %g %g\n", k, w.s->bodies[0].stats.stretch_min, w.s->bodies[0].stats.stretch_max);
         free(x);
         world_end(&w);
         block_free(&b);
@@ -295,7 +295,7 @@ static void test_a_stack_stands(void)
     fsi_vec3 at[3];
     int k;
     w.body.handles = 8;
-    w.material.damping = 5; /* without it a tower of jelly sways for long */
+    w.material.damping = REAL(0.03); /* else a tower of jelly sways for long */
     if (!world_begin(&w)) return;
     world_floor(&w, 0.5);
     for (k = 0; k < 3; k++) {
@@ -326,7 +326,7 @@ static void test_pins_bear_the_weight(void)
         double sum = 0;
         int v, id[25], n = 0;
         w.body.handles = handles;
-        w.material.damping = 10;
+        w.material.damping = REAL(0.05);
         if (!world_begin(&w)) return;
         d.body = world_add(&w, &b);
         for (v = 0; v < b.vertices; v++) if ((double)b.x[v].z > 0.19) {

@@ -91,7 +91,7 @@ static void test_a_flat_cage_moves_in_the_plane(void)
     w.body.surface = plate;
     w.body.resolution = 8;
     w.body.handles = 6;
-    w.material.damping = 5;
+    w.material.damping = REAL(0.02);
     w.body.materials = &w.material;
     w.body.material_count = 1;
     if (!world_begin(&w)) return;
@@ -123,7 +123,7 @@ static void test_meshes_carry_blocks(void)
         const double dt = 1.0 / 120;
         int id, i, v;
         w.body.position = fsi_v3_scale(up, REAL(0.01));
-        w.material.damping = 20;
+        w.material.damping = REAL(0.05);
         if (!world_begin(&w)) return;
         world_add(&w, &b);
         d.mesh = table;
@@ -517,7 +517,7 @@ static void test_wild_drags_lose_nothing(void)
         fsi_vec3 at = fsi_v3(0, 0, REAL(0.3));
         int id[3], press;
         w.body.handles = k ? 12 : 0;
-        w.material.damping = 2;
+        w.material.damping = REAL(0.01);
         if (!world_begin(&w)) return;
         world_add(&w, &b);
         world_floor(&w, 0.5);
