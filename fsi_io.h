@@ -1,4 +1,4 @@
-/* fsi_io.h - meshes, particles and pictures in and out: OBJ and PLY read; OBJ, PLY, VTP + PVD, PC2 and PNG written.
+/* fsi_io.h - meshes, particles and pictures: OBJ, PLY, TetGen, Gmsh read; OBJ, PLY, VTP + PVD, PC2, PNG written.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -28,7 +28,8 @@
           fsi_io_destroy_mesh(&mesh);
           return 0;
       }
-   To simulate with it, give vertices, vertex_count, triangles and triangle_count to a fsi_mesh_desc.
+   To simulate with it, give vertices, vertex_count, triangles and triangle_count to a fsi_mesh_desc; or, from a .msh or
+   a .node with its .ele, which the same call reads, tets and tet_count with corners = 4.
 
    MACROS: those of fsi.h.
 
@@ -38,9 +39,15 @@
       PLY in    ascii, little and big endian; elements vertex, face (vertex_indices or vertex_index) and edge; every
                 scalar vertex property becomes an attribute, but s t, texture_u texture_v, or u v without w become
                 texture coordinates, as does a face's list texcoord; other elements and lists are skipped. No tristrips.
+      TetGen in .node with .ele: tetrahedra, or Triangle's triangles where the nodes have 2 coordinates; the first
+                attribute of a tetrahedron is its region. Attributes and markers of nodes are read over.
+      Gmsh in   .msh 2.2 and 4.1, ascii: triangles and tetrahedra, of second order by their corners, and their first
+                tag as region; other elements, types 1 to 19, and other sections are read over. Not binary.
+      Nodes     keep the order of the file; their ids may be any, in any order. Those that no element uses stay.
       Polygons  are cut into triangles by ear clipping, concave ones too, at most FSI_IO_MAX_CORNERS corners.
       Out       OBJ; PLY ascii or binary; VTP (binary appended) for ParaView, PVD to string VTPs in time; PC2 (Blender's
-                mesh cache); PNG, compressed. Attributes go into PLY and VTP, texture coordinates into all three.
+                mesh cache); PNG, compressed. Attributes go into PLY and VTP, texture coordinates into all three,
+                tetrahedra into none: write their surface.
       Limits    2^31 - 1 of anything counted; PLY: 16 elements, 128 properties, names of 63 bytes. Files are read whole.
       Files cut short, damaged or hostile are refused: no count in a file is trusted before the bytes behind it were
       seen. An OBJ announces no counts, so one that was cut between two lines cannot be told from a shorter one. NaN and
@@ -57,8 +64,8 @@
    FIND IN HERE (search for >>)
       >>meshes and particles  >>where bytes go  >>meshes out  >>time series  >>pictures, the API; then the
       implementation: >>decimal numbers  >>attribute types  >>meshes being read  >>polygons to triangles
-      >>input  >>obj reader  >>ply reader  >>files  >>output  >>numbers out  >>what may be written
-      >>obj and ply writers  >>vtp writer  >>time series writers  >>deflate  >>png
+      >>input  >>obj reader  >>ply reader  >>nodes by their ids  >>tetgen reader  >>gmsh reader  >>files  >>output
+      >>numbers out  >>what may be written  >>obj and ply writers  >>vtp writer  >>time series writers  >>deflate  >>png
 */
 #ifndef FSI_IO_H
 #define FSI_IO_H
@@ -91,8 +98,9 @@ typedef struct fsi_io_attribute {
     const void *data;  /* of the first vertex; need not be aligned */
 } fsi_io_attribute;
 
-/* Triangles, segments or bare particles: what readers make and writers take. To write, start from fsi_io_default_mesh
-   and point it at your arrays; they are neither changed nor kept. What a reader made is owned by the mesh. */
+/* Triangles, segments, tetrahedra or bare particles: what readers make and writers take. To write, start from
+   fsi_io_default_mesh and point it at your arrays; they are neither changed nor kept. What a reader made is owned by
+   the mesh. */
 typedef struct fsi_io_mesh {
     uint32_t cookie;
     int vertex_count, triangle_count, segment_count, attribute_count;
@@ -106,21 +114,35 @@ typedef struct fsi_io_mesh {
     const fsi_real *uv;                  /* 2 * uv_count numbers u, v; finite, any size */
     const int *triangle_uv;              /* 3 * triangle_count pairs of uv, -1: the corner has none. NULL: the pair of
                                             each vertex has its number, and uv_count is vertex_count (or 0) */
+    /* Tetrahedra: readers of TetGen and Gmsh fill them, writers pass them over. Those read have
+       (x1 - x0) . ((x2 - x0) x (x3 - x0)) >= 0, in doubles; those without volume stay. */
+    int tet_count;
+    const int *tets;                     /* 4 * tet_count indices of vertices, in the order of the file */
+    const int *tet_region;               /* tet_count numbers, 0 for those without; NULL: none given. TetGen: the first
+                                            attribute. Gmsh 2.2: the first tag, which is the physical group; 4.1: the
+                                            tag of the geometric entity */
     /* Filled by readers only. */
     fsi_vec3 *editable;                  /* `vertices`, yours to scale or move; NULL in a mesh that no reader made */
     int fan_count;                       /* polygons that cross themselves or have no area: cut into fans */
+    int flipped_count;                   /* tetrahedra of negative volume: their last two corners were swapped */
     void *impl;
 } fsi_io_mesh;
 
 FSI_API fsi_io_mesh fsi_io_default_mesh(void); /* empty */
 
-/* Reads a file: PLY if it starts with "ply", else OBJ. *mesh may be uninitialised; on failure it is empty. Memory comes
-   from `context` (may be NULL), which must outlive the mesh. Errors: ARGUMENT, IO, MEMORY, LIMIT, FORMAT, NAN; for the
-   last three context->error.element is the line, in binary PLY the byte offset. */
+/* Reads a file: TetGen if its name ends in .node or .ele, then both files of the pair; else PLY if it starts with
+   "ply", Gmsh if with "$MeshFormat", else OBJ. *mesh may be uninitialised; on failure it is empty. Memory comes from
+   `context` (may be NULL), which must outlive the mesh. Errors: ARGUMENT, IO, MEMORY, LIMIT, FORMAT, NAN; for the last
+   three context->error.element is the line, in binary PLY the byte offset. */
 FSI_API fsi_status fsi_io_read_mesh(fsi_io_mesh *mesh, fsi_context *context, const char *path);
 /* The same from `size` bytes of memory, which are not kept. */
 FSI_API fsi_status fsi_io_read_obj(fsi_io_mesh *mesh, fsi_context *context, const void *data, size_t size);
 FSI_API fsi_status fsi_io_read_ply(fsi_io_mesh *mesh, fsi_context *context, const void *data, size_t size);
+FSI_API fsi_status fsi_io_read_gmsh(fsi_io_mesh *mesh, fsi_context *context, const void *data, size_t size);
+/* The same from the bytes of a .node and a .ele; messages say which of them they are about. A .ele without its last
+   line ending may have lost digits of its last number. */
+FSI_API fsi_status fsi_io_read_tetgen(fsi_io_mesh *mesh, fsi_context *context, const void *node_data, size_t node_size,
+                                      const void *ele_data, size_t ele_size);
 /* Frees what a reader made and empties the mesh; harmless on NULL and on your own views. */
 FSI_API void fsi_io_destroy_mesh(fsi_io_mesh *mesh);
 
@@ -146,7 +168,7 @@ FSI_API fsi_io_out fsi_io_to_file(fsi_context *context, const char *path); /* op
 FSI_API fsi_io_out fsi_io_to_function(fsi_context *context, fsi_io_write_fn *write, void *user);
 
 /* All writers return OK, ARGUMENT (names what is wrong in the mesh), COOKIE, NAN (names the vertex), LIMIT, MEMORY or
-   IO, and check everything before the first byte is written. */
+   IO, and check everything before the first byte is written. Tetrahedra are neither checked nor written. */
 
 /* ---- >>meshes out --------------------------------------------------------------------------------------------- */
 
@@ -160,7 +182,8 @@ enum {
 FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
 /* Texture coordinates: properties s and t of vertices, or a list texcoord of faces (empty as for OBJ). */
 FSI_API fsi_status fsi_io_write_ply(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
-/* VTK PolyData: lines from segments, polygons from triangles; a mesh with neither becomes one vertex cell a particle.
+/* VTK PolyData: lines from segments, polygons from triangles; a mesh with neither becomes one vertex cell a particle;
+   PolyData has no volumes, so a mesh of nothing but tetrahedra shows its vertices.
    Texture coordinates are the point data "uv" (TCoords); vertices whose corners have several are written several
    times. */
 FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
@@ -209,6 +232,7 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #if defined(_MSC_VER)
 #pragma warning(push)
@@ -424,8 +448,8 @@ FSI_API const fsi_io_attribute *fsi_io_find_attribute(const fsi_io_mesh *mesh, c
 
 #define FSI__IO_NAME 64 /* bytes of a name with its end */
 
-/* Both readers collect vertices and polygons (two corners: a segment) here; fsi__store_finish makes the mesh of them.
-   Afterwards it is the `impl` that owns the mesh's arrays. */
+/* All readers collect vertices, polygons (two corners: a segment) and tetrahedra here; fsi__store_finish makes the mesh
+   of them. Afterwards it is the `impl` that owns the mesh's arrays. */
 typedef struct fsi__io_polygon {
     long long where; /* line or byte, for errors */
     int first;       /* of its corners; they end where the next one's begin */
@@ -433,7 +457,7 @@ typedef struct fsi__io_polygon {
 
 typedef struct fsi__io_store {
     fsi_context *context;
-    const char *function, *unit; /* "line" or "byte" */
+    const char *function, *unit; /* unit: what errors count: "line", "byte", ".node line", ".ele line" */
     int vertex_count, vertex_capacity, corner_count, corner_capacity, polygon_count, polygon_capacity;
     fsi_vec3 *vertices;
     int *corners;
@@ -445,6 +469,8 @@ typedef struct fsi__io_store {
     int *triangle_uv;
     int triangle_count, triangle_capacity, segment_count, segment_capacity, fan_count;
     int *triangles, *segments;
+    int tet_count, tet_capacity, region_capacity, has_regions, flipped_count;
+    int *tets, *tet_region;
     int value_capacity, value_size; /* rows of all attributes together, bytes a row */
     unsigned char *values;
     int attribute_count, attribute_capacity, name_capacity;
@@ -489,6 +515,37 @@ static fsi_status fsi__store_corner(fsi__io_store *s, int vertex)
     fsi_status status = fsi__store_reserve(s, &s->corners, sizeof *s->corners, s->corner_count, 1, &s->corner_capacity);
     if (status == FSI_OK) s->corners[s->corner_count++] = vertex;
     return status;
+}
+
+/* Six times the volume, (x1 - x0) . ((x2 - x0) x (x3 - x0)). */
+static double fsi__tet_volume6(const fsi_vec3 *x, const int *corner)
+{
+    double e[3][3];
+    int k;
+    for (k = 0; k < 3; k++) {
+        e[k][0] = (double)x[corner[k + 1]].x - (double)x[corner[0]].x;
+        e[k][1] = (double)x[corner[k + 1]].y - (double)x[corner[0]].y;
+        e[k][2] = (double)x[corner[k + 1]].z - (double)x[corner[0]].z;
+    }
+    return e[0][0] * (e[1][1] * e[2][2] - e[1][2] * e[2][1]) + e[0][1] * (e[1][2] * e[2][0] - e[1][0] * e[2][2])
+        + e[0][2] * (e[1][0] * e[2][1] - e[1][1] * e[2][0]);
+}
+
+/* A tetrahedron whose vertices have been stored; turned when its volume is negative. */
+static fsi_status fsi__store_tet(fsi__io_store *s, const int *corner, int region)
+{
+    int *t;
+    FSI__TRY(fsi__store_reserve(s, &s->tets, 4 * sizeof(int), s->tet_count, 1, &s->tet_capacity));
+    FSI__TRY(fsi__store_reserve(s, &s->tet_region, sizeof(int), s->tet_count, 1, &s->region_capacity));
+    t = s->tets + 4 * (size_t)s->tet_count;
+    memcpy(t, corner, 4 * sizeof(int));
+    if (fsi__tet_volume6(s->vertices, t) < 0) {
+        t[2] = corner[3];
+        t[3] = corner[2];
+        s->flipped_count++;
+    }
+    s->tet_region[s->tet_count++] = region;
+    return FSI_OK;
 }
 
 static fsi_status fsi__store_uv(fsi__io_store *s, double u, double v)
@@ -547,6 +604,8 @@ static void fsi__store_free(fsi__io_store *s)
     fsi__free(c, s->vertices, (size_t)s->vertex_capacity, sizeof *s->vertices);
     fsi__free(c, s->triangles, (size_t)s->triangle_capacity, 3 * sizeof(int));
     fsi__free(c, s->segments, (size_t)s->segment_capacity, 2 * sizeof(int));
+    fsi__free(c, s->tets, (size_t)s->tet_capacity, 4 * sizeof(int));
+    fsi__free(c, s->tet_region, (size_t)s->region_capacity, sizeof(int));
     fsi__free(c, s->uv, (size_t)s->uv_capacity, 2 * sizeof *s->uv);
     fsi__free(c, s->triangle_uv, (size_t)s->triangle_uv_capacity, 3 * sizeof(int));
     fsi__free(c, s->values, (size_t)s->value_capacity, (size_t)s->value_size);
@@ -752,7 +811,11 @@ static fsi_status fsi__store_finish(fsi__io_store *s, fsi_status status, fsi_io_
     mesh->uv_count = s->uv_count;
     mesh->uv = s->uv_count > 0 ? s->uv : NULL;
     mesh->triangle_uv = s->uv_count > 0 && !s->uv_per_vertex ? s->triangle_uv : NULL;
+    mesh->tet_count = s->tet_count;
+    mesh->tets = s->tets;
+    mesh->tet_region = s->has_regions ? s->tet_region : NULL;
     mesh->fan_count = s->fan_count;
+    mesh->flipped_count = s->flipped_count;
     mesh->impl = s;
     return FSI_OK;
 }
@@ -842,8 +905,8 @@ static fsi_status fsi__io_refuse_token(const fsi__io_input *in, fsi_status statu
     for (i = 0; i < n; i++) quoted[i] = (char)(in->p[i] < 127 ? in->p[i] : '?');
     quoted[n] = 0;
     if (n > 0) snprintf(quoted + n, sizeof quoted - (size_t)n, "' %s", text);
-    return n > 0 ? fsi__fail(in->store->context, status, in->store->function, in->line, 0, "line %.0f: '%s",
-                             (double)in->line, quoted)
+    return n > 0 ? fsi__fail(in->store->context, status, in->store->function, in->line, 0, "%s %.0f: '%s",
+                             in->store->unit, (double)in->line, quoted)
                  : fsi__io_refuse(in, status, 0, "ends too early");
 }
 
@@ -858,13 +921,43 @@ static fsi_status fsi__io_number(fsi__io_input *in, double *value)
     return FSI_OK;
 }
 
-/* ---- >>obj reader --------------------------------------------------------------------------------------------- */
-
-static int fsi__obj_at_end(fsi__io_input *in)
+/* Is the statement over? A comment goes to the end of its line. */
+static int fsi__io_at_end(fsi__io_input *in)
 {
     fsi__io_skip_blanks(in, 0);
     return in->p == in->end || fsi__io_is_break(*in->p) || *in->p == '#';
 }
+
+/* Are there as many bytes as what a file announces takes at least? */
+static fsi_status fsi__io_announced(const fsi__io_input *in, double need)
+{
+    double here = (double)(in->end - in->p);
+    if (need <= here) return FSI_OK;
+    return fsi__fail(in->store->context, FSI_ERROR_FORMAT, in->store->function, fsi__io_where(in), need,
+                     "the header announces at least %.0f bytes, but %.0f follow: the file is cut short", need, here);
+}
+
+/* What all readers start with. */
+static fsi_status fsi__io_open(fsi__io_input *in, fsi_io_mesh *mesh, fsi_context *context, const void *data,
+                               size_t size, const char *function)
+{
+    memset(in, 0, sizeof *in);
+    if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
+    if (!mesh) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "mesh is NULL");
+    *mesh = fsi_io_default_mesh();
+    if (!data) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "data is NULL");
+    in->store = (fsi__io_store *)fsi__alloc(context, 1, sizeof *in->store);
+    if (!in->store) return fsi__fail(context, FSI_ERROR_MEMORY, function, -1, 0, "no memory to start reading");
+    in->store->context = context;
+    in->store->function = function;
+    in->store->unit = "line";
+    in->begin = in->p = (const unsigned char *)data;
+    in->end = in->begin + size;
+    in->line = 1;
+    return FSI_OK;
+}
+
+/* ---- >>obj reader --------------------------------------------------------------------------------------------- */
 
 /* v x y z [w | red green blue [alpha]] */
 static fsi_status fsi__obj_vertex(fsi__io_input *in)
@@ -874,7 +967,7 @@ static fsi_status fsi__obj_vertex(fsi__io_input *in)
     fsi_vec3 x;
     double v[8];
     int n = 0, k, ok, rows;
-    while (!fsi__obj_at_end(in) && n < 8) {
+    while (!fsi__io_at_end(in) && n < 8) {
         FSI__TRY(fsi__io_number(in, &v[n++]));
     }
     if (n < 3 || n == 5 || n == 8)
@@ -897,7 +990,7 @@ static fsi_status fsi__obj_texture(fsi__io_input *in)
 {
     double v[3] = { 0, 0, 0 };
     int n = 0;
-    while (!fsi__obj_at_end(in) && n < 3) {
+    while (!fsi__io_at_end(in) && n < 3) {
         FSI__TRY(fsi__io_number(in, &v[n++]));
     }
     if (n == 0) return fsi__io_refuse(in, FSI_ERROR_FORMAT, n, "a texture coordinate needs a number");
@@ -945,7 +1038,7 @@ static fsi_status fsi__obj_face(fsi__io_input *in)
 {
     fsi_status status = fsi__store_polygon(in->store, in->line);
     int n = 0, vertex, uv;
-    while (status == FSI_OK && !fsi__obj_at_end(in)) {
+    while (status == FSI_OK && !fsi__io_at_end(in)) {
         if (++n > FSI_IO_MAX_CORNERS)
             return fsi__io_refuse(in, FSI_ERROR_LIMIT, n, "a polygon has too many corners (FSI_IO_MAX_CORNERS)");
         status = fsi__obj_corner(in, &vertex, &uv);
@@ -960,7 +1053,7 @@ static fsi_status fsi__obj_line(fsi__io_input *in)
 {
     fsi_status status = FSI_OK;
     int n = 0, vertex, uv, last = 0;
-    while (status == FSI_OK && !fsi__obj_at_end(in)) {
+    while (status == FSI_OK && !fsi__io_at_end(in)) {
         status = fsi__obj_corner(in, &vertex, &uv);
         if (status == FSI_OK && n++ > 0) {
             status = fsi__store_polygon(in->store, in->line);
@@ -1005,26 +1098,6 @@ static fsi_status fsi__obj_colors(fsi__io_store *s)
     status = fsi__store_reserve(s, &s->values, 12, rows, s->vertex_count - rows, &s->value_capacity);
     for (k = 0; k < 3 && status == FSI_OK; k++) status = fsi__store_attribute(s, names[k], FSI_IO_FLOAT, 12, 4 * k);
     return status;
-}
-
-/* What both readers start with. */
-static fsi_status fsi__io_open(fsi__io_input *in, fsi_io_mesh *mesh, fsi_context *context, const void *data,
-                               size_t size, const char *function)
-{
-    memset(in, 0, sizeof *in);
-    if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
-    if (!mesh) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "mesh is NULL");
-    *mesh = fsi_io_default_mesh();
-    if (!data) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "data is NULL");
-    in->store = (fsi__io_store *)fsi__alloc(context, 1, sizeof *in->store);
-    if (!in->store) return fsi__fail(context, FSI_ERROR_MEMORY, function, -1, 0, "no memory to start reading");
-    in->store->context = context;
-    in->store->function = function;
-    in->store->unit = "line";
-    in->begin = in->p = (const unsigned char *)data;
-    in->end = in->begin + size;
-    in->line = 1;
-    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_io_read_obj(fsi_io_mesh *mesh, fsi_context *context, const void *data, size_t size)
@@ -1281,7 +1354,7 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
 {
     const fsi__io_input *in = &ply->in;
     const fsi__ply_element *vertices = NULL, *e;
-    double need = in->binary ? 0 : -1, here = (double)(in->end - in->p); /* the last number needs no blank after it */
+    double need = in->binary ? 0 : -1; /* the last number needs no blank after it */
     int i;
     for (e = ply->elements; e < ply->elements + ply->element_count; e++) {
         fsi__ply_property *corners = fsi__ply_find(ply, e, "vertex_indices", 1);
@@ -1313,10 +1386,7 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
     }
 
     /* Is the file long enough? */
-    if (need > here)
-        return fsi__fail(in->store->context, FSI_ERROR_FORMAT, in->store->function, fsi__io_where(in), need,
-                         "the header announces at least %.0f bytes, but %.0f follow: the file is cut short", need,
-                             here);
+    FSI__TRY(fsi__io_announced(in, need));
     if (!vertices) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "there is no element vertex");
     return fsi__ply_plan_vertices(ply, vertices);
 }
@@ -1505,52 +1575,604 @@ FSI_API fsi_status fsi_io_read_ply(fsi_io_mesh *mesh, fsi_context *context, cons
     return fsi__store_finish(in.store, status, mesh);
 }
 
+/* ---- >>nodes by their ids ------------------------------------------------------------------------------------- */
+
+/* Rows of numbers, as TetGen and Gmsh write them: a row is a line, its elements name nodes by ids. */
+typedef struct fsi__io_id {
+    long long id, line;
+    int vertex;
+} fsi__io_id;
+
+typedef struct fsi__io_nodes {
+    fsi__io_id *rows; /* by rising id once fsi__nodes_sort has run */
+    int count, capacity, unsorted;
+} fsi__io_nodes;
+
+/* Goes to the next row that was announced; blank lines and comments are passed over. */
+static fsi_status fsi__io_row(fsi__io_input *in)
+{
+    for (fsi__io_skip_blanks(in, 1); in->p < in->end && *in->p == '#'; fsi__io_skip_blanks(in, 1))
+        fsi__io_skip_line(in);
+    if (in->p == in->end)
+        return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the file ends before the last row that it announces");
+    if (*in->p == '$') return fsi__io_refuse_token(in, FSI_ERROR_FORMAT, "stands where a row is announced");
+    return FSI_OK;
+}
+
+static fsi_status fsi__io_end_row(fsi__io_input *in)
+{
+    if (!fsi__io_at_end(in)) return fsi__io_refuse_token(in, FSI_ERROR_FORMAT, "is more than the row should have");
+    fsi__io_skip_line(in);
+    return FSI_OK;
+}
+
+/* The next number of a row; `what` says what is wrong when it is not a whole number from lo to hi. */
+static fsi_status fsi__io_whole(fsi__io_input *in, double lo, double hi, const char *what, double *value)
+{
+    fsi__io_input at;
+    fsi__io_skip_blanks(in, 0);
+    at = *in;
+    FSI__TRY(fsi__io_number(in, value));
+    if (*value >= lo && *value <= hi && *value == floor(*value)) return FSI_OK;
+    return fsi__io_refuse_token(&at, FSI_ERROR_FORMAT, what);
+}
+
+static fsi_status fsi__io_count(fsi__io_input *in, double *value)
+{
+    return fsi__io_whole(in, 0, 4294967295.0, "is no count", value);
+}
+
+static fsi_status fsi__io_id_of(fsi__io_input *in, double *value)
+{
+    return fsi__io_whole(in, -9007199254740991.0, 9007199254740991.0, "is no id: a whole number below 2^53", value);
+}
+
+static fsi_status fsi__io_region(fsi__io_input *in, double *value)
+{
+    return fsi__io_whole(in, -2147483648.0, 2147483647.0, "is no region: a whole number below 2^31", value);
+}
+
+/* Passes over numbers of any value. */
+static fsi_status fsi__io_skip_numbers(fsi__io_input *in, double count)
+{
+    for (; count > 0; count--) {
+        if (fsi__io_at_end(in)) return fsi__io_refuse(in, FSI_ERROR_FORMAT, count, "the row has too few numbers");
+        in->p += fsi__io_token(in);
+    }
+    return FSI_OK;
+}
+
+/* The next number of a row is the id of `vertex`. */
+static fsi_status fsi__nodes_take_id(fsi__io_input *in, fsi__io_nodes *nodes, int vertex)
+{
+    double id = 0;
+    FSI__TRY(fsi__io_id_of(in, &id));
+    FSI__TRY(fsi__store_reserve(in->store, &nodes->rows, sizeof *nodes->rows, nodes->count, 1, &nodes->capacity));
+    nodes->rows[nodes->count].id = (long long)id;
+    nodes->rows[nodes->count].line = in->line;
+    nodes->rows[nodes->count].vertex = vertex;
+    if (nodes->count > 0 && nodes->rows[nodes->count - 1].id >= (long long)id) nodes->unsorted = 1;
+    nodes->count++;
+    return FSI_OK;
+}
+
+/* The next numbers of a row are coordinates of a new vertex: 2 or 3. */
+static fsi_status fsi__nodes_take_vertex(fsi__io_input *in, int coordinates)
+{
+    double x[3] = { 0, 0, 0 };
+    fsi_vec3 v;
+    int k;
+    for (k = 0; k < coordinates; k++) {
+        fsi__io_skip_blanks(in, 0);
+        FSI__TRY(fsi__io_number(in, &x[k]));
+    }
+    v = fsi_v3((fsi_real)x[0], (fsi_real)x[1], (fsi_real)x[2]);
+    if (!fsi_v3_is_finite(v)) return fsi__io_refuse(in, FSI_ERROR_NAN, 0, "a coordinate is too large");
+    return fsi__store_vertex(in->store, v);
+}
+
+/* By id, then by line. */
+static int fsi__nodes_compare(const void *a, const void *b)
+{
+    const fsi__io_id *p = (const fsi__io_id *)a, *q = (const fsi__io_id *)b;
+    if (p->id != q->id) return p->id < q->id ? -1 : 1;
+    return p->line < q->line ? -1 : p->line > q->line;
+}
+
+/* Makes ready for fsi__nodes_take_corner; no id may appear twice. */
+static fsi_status fsi__nodes_sort(const fsi__io_input *in, fsi__io_nodes *nodes)
+{
+    const fsi__io_store *s = in->store;
+    int i;
+    if (!nodes->unsorted) return FSI_OK;
+    qsort(nodes->rows, (size_t)nodes->count, sizeof *nodes->rows, fsi__nodes_compare);
+    for (i = 1; i < nodes->count; i++) {
+        const fsi__io_id *p = &nodes->rows[i];
+        if (p->id != p[-1].id) continue;
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, s->function, p->line, (double)p->id,
+                         "%s %.0f: the node %.0f is in line %.0f already", s->unit, (double)p->line, (double)p->id,
+                         (double)p[-1].line);
+    }
+    return FSI_OK;
+}
+
+/* The next number of a row names a node. */
+static fsi_status fsi__nodes_take_corner(fsi__io_input *in, const fsi__io_nodes *nodes, int *vertex)
+{
+    fsi__io_input at;
+    double id = 0;
+    int begin = 0, end = nodes->count, middle;
+    fsi__io_skip_blanks(in, 0);
+    at = *in;
+    FSI__TRY(fsi__io_id_of(in, &id));
+    while (begin < end) { /* the first row whose id is not below */
+        middle = begin + (end - begin) / 2;
+        if ((double)nodes->rows[middle].id < id) begin = middle + 1;
+        else end = middle;
+    }
+    if (begin == nodes->count || (double)nodes->rows[begin].id != id)
+        return fsi__io_refuse_token(&at, FSI_ERROR_FORMAT, "names no node");
+    *vertex = nodes->rows[begin].vertex;
+    return FSI_OK;
+}
+
+/* The next `nodes_of` numbers of a row are nodes of an element, the first 3 or 4 of them its corners. */
+static fsi_status fsi__nodes_take_corners(fsi__io_input *in, const fsi__io_nodes *nodes, int corners, int nodes_of,
+                                          int *corner)
+{
+    int k, other;
+    for (k = 0; k < nodes_of; k++) FSI__TRY(fsi__nodes_take_corner(in, nodes, k < corners ? &corner[k] : &other));
+    return FSI_OK;
+}
+
+/* An element of 3 or 4 corners that `line` gives. */
+static fsi_status fsi__nodes_store(fsi__io_store *s, long long line, const int *corner, int corners, int region)
+{
+    int k;
+    if (corners == 4) return fsi__store_tet(s, corner, region);
+    FSI__TRY(fsi__store_polygon(s, line));
+    for (k = 0; k < 3; k++) FSI__TRY(fsi__store_corner(s, corner[k]));
+    return FSI_OK;
+}
+
+/* ---- >>tetgen reader ------------------------------------------------------------------------------------------ */
+
+/* Nothing but blank lines and comments may follow the last row. */
+static fsi_status fsi__tetgen_end(fsi__io_input *in)
+{
+    while (in->p < in->end) {
+        if (!fsi__io_at_end(in))
+            return fsi__io_refuse_token(in, FSI_ERROR_FORMAT, "stands after the last row that the file announces");
+        fsi__io_skip_line(in);
+    }
+    return FSI_OK;
+}
+
+/* rows dimension [attributes [markers]], then rows: id x y [z] attributes markers */
+static fsi_status fsi__tetgen_nodes(fsi__io_input *in, fsi__io_nodes *nodes, int *dimension)
+{
+    fsi__io_store *s = in->store;
+    double rows = 0, value = 0, more = 0, row;
+    int k;
+
+    /* The header. */
+    FSI__TRY(fsi__io_row(in));
+    FSI__TRY(fsi__io_count(in, &rows));
+    FSI__TRY(fsi__io_whole(in, 2, 3, "is no dimension: 2 or 3", &value));
+    *dimension = (int)value;
+    for (k = 0; k < 2 && !fsi__io_at_end(in); k++, more += value) FSI__TRY(fsi__io_count(in, &value));
+    FSI__TRY(fsi__io_end_row(in));
+    FSI__TRY(fsi__io_announced(in, 2 * rows * (1 + *dimension + more) - 1));
+
+    /* The rows. */
+    FSI__TRY(fsi__store_reserve(s, &s->vertices, sizeof *s->vertices, 0, (long long)rows, &s->vertex_capacity));
+    for (row = 0; row < rows; row++) {
+        FSI__TRY(fsi__io_row(in));
+        FSI__TRY(fsi__nodes_take_id(in, nodes, s->vertex_count));
+        FSI__TRY(fsi__nodes_take_vertex(in, *dimension));
+        FSI__TRY(fsi__io_skip_numbers(in, more));
+        FSI__TRY(fsi__io_end_row(in));
+    }
+    FSI__TRY(fsi__tetgen_end(in));
+    return fsi__nodes_sort(in, nodes);
+}
+
+/* rows nodes [attributes], then rows: id nodes attributes */
+static fsi_status fsi__tetgen_elements(fsi__io_input *in, const fsi__io_nodes *nodes, int dimension)
+{
+    fsi__io_store *s = in->store;
+    fsi__io_input at;
+    const int corners = dimension + 1; /* second order: 3 or 6 nodes more, on the edges */
+    double rows = 0, nodes_of = 0, attributes = 0, value = 0, row;
+    int corner[4];
+
+    /* The header. */
+    FSI__TRY(fsi__io_row(in));
+    FSI__TRY(fsi__io_count(in, &rows));
+    fsi__io_skip_blanks(in, 0);
+    at = *in;
+    FSI__TRY(fsi__io_count(in, &nodes_of));
+    if (nodes_of != corners && nodes_of != corners + (corners == 4 ? 6 : 3))
+        return fsi__io_refuse_token(&at, FSI_ERROR_FORMAT, corners == 4 ? "nodes an element: must be 4 or 10"
+                                    : "nodes an element: must be 3 or 6, in two dimensions");
+    if (!fsi__io_at_end(in)) FSI__TRY(fsi__io_count(in, &attributes));
+    FSI__TRY(fsi__io_end_row(in));
+    FSI__TRY(fsi__io_announced(in, 2 * rows * (1 + nodes_of + attributes) - 1));
+    s->has_regions = attributes > 0;
+
+    /* The rows. */
+    for (row = 0; row < rows; row++) {
+        long long line;
+        FSI__TRY(fsi__io_row(in));
+        line = in->line;
+        FSI__TRY(fsi__io_id_of(in, &value));
+        FSI__TRY(fsi__nodes_take_corners(in, nodes, corners, (int)nodes_of, corner));
+        value = 0;
+        if (attributes > 0 && corners == 4) FSI__TRY(fsi__io_region(in, &value));
+        FSI__TRY(fsi__io_skip_numbers(in, attributes - (attributes > 0 && corners == 4)));
+        FSI__TRY(fsi__io_end_row(in));
+        FSI__TRY(fsi__nodes_store(s, line, corner, corners, (int)value));
+    }
+    return fsi__tetgen_end(in);
+}
+
+FSI_API fsi_status fsi_io_read_tetgen(fsi_io_mesh *mesh, fsi_context *context, const void *node_data, size_t node_size,
+                                      const void *ele_data, size_t ele_size)
+{
+    static const char fn[] = "fsi_io_read_tetgen";
+    fsi__io_input in;
+    fsi__io_nodes nodes;
+    fsi_status status;
+    int dimension = 3;
+    FSI__TRY(fsi__io_open(&in, mesh, context, node_data, node_size, fn));
+    memset(&nodes, 0, sizeof nodes);
+    in.store->unit = ".node line";
+    status = ele_data ? fsi__tetgen_nodes(&in, &nodes, &dimension)
+                      : fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "ele_data is NULL");
+    if (status == FSI_OK) {
+        in.store->unit = ".ele line";
+        in.begin = in.p = (const unsigned char *)ele_data;
+        in.end = in.begin + ele_size;
+        in.line = 1;
+        status = fsi__tetgen_elements(&in, &nodes, dimension);
+    }
+    fsi__free(context, nodes.rows, (size_t)nodes.capacity, sizeof *nodes.rows);
+    return fsi__store_finish(in.store, status, mesh);
+}
+
+/* ---- >>gmsh reader -------------------------------------------------------------------------------------------- */
+
+/* Sections from $Name to $EndName. Version 2.2 has the rows of a section at once, 4.1 in blocks (Gmsh reference manual,
+   "Gmsh file formats"):
+      2.2  $Nodes     rows; id x y z                     $Elements  rows; id type tags tag.. node..
+      4.1  $Nodes     blocks rows least most;            $Elements  blocks rows least most;
+           dim entity parametric n; n ids; n times x y z [u [v [w]]]    dim entity type n; n times id node.. */
+typedef struct fsi__gmsh {
+    fsi__io_input in;
+    fsi__io_nodes nodes;
+    int in_blocks; /* 4.1 */
+    int has_nodes, has_elements;
+} fsi__gmsh;
+
+/* Takes the name of a section with its line. */
+static fsi_status fsi__gmsh_take_name(fsi__io_input *in)
+{
+    in->p += fsi__io_token(in);
+    return fsi__io_end_row(in);
+}
+
+/* The line $EndName of a section whose rows have all been read. */
+static fsi_status fsi__gmsh_close(fsi__io_input *in, const char *name, const char *text)
+{
+    fsi__io_skip_blanks(in, 1);
+    if (in->p == in->end) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the file ends inside a section");
+    if (!fsi__io_token_is(in->p, fsi__io_token(in), name)) return fsi__io_refuse_token(in, FSI_ERROR_FORMAT, text);
+    return fsi__gmsh_take_name(in);
+}
+
+/* $MeshFormat: version, 0 for ascii or 1 for binary, bytes of a number in binary */
+static fsi_status fsi__gmsh_format(fsi__gmsh *g)
+{
+    fsi__io_input *in = &g->in;
+    if (!fsi__io_token_is(in->p, fsi__io_token(in), "$MeshFormat"))
+        return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the file does not start with $MeshFormat");
+    FSI__TRY(fsi__gmsh_take_name(in));
+    FSI__TRY(fsi__io_row(in));
+    g->in_blocks = fsi__io_token_is(in->p, fsi__io_token(in), "4.1");
+    if (!g->in_blocks && !fsi__io_token_is(in->p, fsi__io_token(in), "2.2"))
+        return fsi__io_refuse_token(in, FSI_ERROR_FORMAT, "is no version that is read: save it as 2.2 or 4.1");
+    in->p += fsi__io_token(in);
+    fsi__io_skip_blanks(in, 0);
+    if (fsi__io_token_is(in->p, fsi__io_token(in), "1"))
+        return fsi__io_refuse(in, FSI_ERROR_FORMAT, 1, "a binary Gmsh file: save it as ASCII");
+    if (!fsi__io_token_is(in->p, fsi__io_token(in), "0"))
+        return fsi__io_refuse_token(in, FSI_ERROR_FORMAT, "is no file type: 0 for ASCII");
+    FSI__TRY(fsi__io_skip_numbers(in, 2));
+    FSI__TRY(fsi__io_end_row(in));
+    return fsi__gmsh_close(in, "$EndMeshFormat", "stands where $EndMeshFormat should");
+}
+
+/* The first row of a section, and whether its rows of `numbers` numbers at least fit into the file. */
+static fsi_status fsi__gmsh_header(fsi__gmsh *g, int numbers, double *blocks, double *rows)
+{
+    fsi__io_input *in = &g->in;
+    *blocks = 1;
+    FSI__TRY(fsi__gmsh_take_name(in));
+    FSI__TRY(fsi__io_row(in));
+    if (g->in_blocks) FSI__TRY(fsi__io_count(in, blocks));
+    FSI__TRY(fsi__io_count(in, rows));
+    if (g->in_blocks) FSI__TRY(fsi__io_skip_numbers(in, 2));
+    FSI__TRY(fsi__io_end_row(in));
+    return fsi__io_announced(in, 2 * *rows * numbers - 1);
+}
+
+/* dim entity parametric n, or dim entity type n; at most `left` rows. *where: at the third number, for errors. */
+static fsi_status fsi__gmsh_block(fsi__io_input *in, double left, double *entity, double *third, fsi__io_input *where,
+                                  double *n)
+{
+    double dimension;
+    FSI__TRY(fsi__io_row(in));
+    FSI__TRY(fsi__io_whole(in, 0, 3, "is no dimension: 0 to 3", &dimension));
+    FSI__TRY(fsi__io_region(in, entity));
+    fsi__io_skip_blanks(in, 0);
+    *where = *in;
+    FSI__TRY(fsi__io_count(in, third));
+    FSI__TRY(fsi__io_whole(in, 0, left, "rows are more than the section announces", n));
+    return fsi__io_end_row(in);
+}
+
+static fsi_status fsi__gmsh_missing_rows(const fsi__io_input *in, double left)
+{
+    if (left == 0) return FSI_OK;
+    return fsi__io_refuse(in, FSI_ERROR_FORMAT, left, "the blocks have fewer rows than the section announces");
+}
+
+/* n rows of nodes; in blocks their ids come first, and coordinates on the entity follow when `parametric`. */
+static fsi_status fsi__gmsh_node_rows(fsi__gmsh *g, int n, int parametric)
+{
+    fsi__io_input *in = &g->in;
+    int k, first = in->store->vertex_count;
+    for (k = 0; k < n && g->in_blocks; k++) {
+        FSI__TRY(fsi__io_row(in));
+        FSI__TRY(fsi__nodes_take_id(in, &g->nodes, first + k));
+        FSI__TRY(fsi__io_end_row(in));
+    }
+    for (k = 0; k < n; k++) {
+        FSI__TRY(fsi__io_row(in));
+        if (!g->in_blocks) FSI__TRY(fsi__nodes_take_id(in, &g->nodes, first + k));
+        FSI__TRY(fsi__nodes_take_vertex(in, 3));
+        if (parametric) fsi__io_skip_line(in);
+        else FSI__TRY(fsi__io_end_row(in));
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__gmsh_nodes(fsi__gmsh *g)
+{
+    fsi__io_input *in = &g->in, where;
+    fsi__io_store *s = in->store;
+    double blocks, left, entity, parametric = 0, n;
+    if (g->has_nodes) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the section $Nodes appears twice");
+    g->has_nodes = 1;
+    FSI__TRY(fsi__gmsh_header(g, 4, &blocks, &left));
+    FSI__TRY(fsi__store_reserve(s, &s->vertices, sizeof *s->vertices, 0, (long long)left, &s->vertex_capacity));
+    for (n = left; blocks > 0; blocks--, left -= n) {
+        if (g->in_blocks) FSI__TRY(fsi__gmsh_block(in, left, &entity, &parametric, &where, &n));
+        FSI__TRY(fsi__gmsh_node_rows(g, (int)n, parametric > 0));
+    }
+    FSI__TRY(fsi__gmsh_missing_rows(in, left));
+    FSI__TRY(fsi__gmsh_close(in, "$EndNodes", "stands where $EndNodes should"));
+    return fsi__nodes_sort(in, &g->nodes);
+}
+
+/* Nodes and corners of an element type; corners: 0 when the type is read over. */
+static fsi_status fsi__gmsh_type(const fsi__io_input *where, double type, int *nodes_of, int *corners)
+{
+    static const unsigned char counts[20] = { 0, 2, 3, 4, 4, 8, 6, 5, 3, 6, 9, 10, 27, 18, 14, 1, 8, 20, 15, 13 };
+    if (!(type >= 1 && type <= 19))
+        return fsi__io_refuse_token(where, FSI_ERROR_FORMAT, "is no type of element that is known: 1 to 19");
+    *nodes_of = counts[(int)type];
+    *corners = type == 2 || type == 9 ? 3 : type == 4 || type == 11 ? 4 : 0;
+    return FSI_OK;
+}
+
+/* node.. */
+static fsi_status fsi__gmsh_element(fsi__gmsh *g, int nodes_of, int corners, double region)
+{
+    fsi__io_input *in = &g->in;
+    const long long line = in->line;
+    int corner[4];
+    if (corners == 0) FSI__TRY(fsi__io_skip_numbers(in, nodes_of));
+    else FSI__TRY(fsi__nodes_take_corners(in, &g->nodes, corners, nodes_of, corner));
+    FSI__TRY(fsi__io_end_row(in));
+    return corners == 0 ? FSI_OK : fsi__nodes_store(in->store, line, corner, corners, (int)region);
+}
+
+/* id type tags tag.. node.. */
+static fsi_status fsi__gmsh_tagged_element(fsi__gmsh *g)
+{
+    fsi__io_input *in = &g->in, where;
+    double id, type, tags, region = 0;
+    int nodes_of, corners;
+    FSI__TRY(fsi__io_row(in));
+    FSI__TRY(fsi__io_id_of(in, &id));
+    fsi__io_skip_blanks(in, 0);
+    where = *in;
+    FSI__TRY(fsi__io_count(in, &type));
+    FSI__TRY(fsi__gmsh_type(&where, type, &nodes_of, &corners));
+    FSI__TRY(fsi__io_count(in, &tags));
+    if (tags > 0) FSI__TRY(fsi__io_region(in, &region));
+    FSI__TRY(fsi__io_skip_numbers(in, tags - 1));
+    if (tags > 0 && corners == 4) in->store->has_regions = 1;
+    return fsi__gmsh_element(g, nodes_of, corners, region);
+}
+
+/* dim entity type n, then n rows: id node.. */
+static fsi_status fsi__gmsh_element_block(fsi__gmsh *g, double left, double *n)
+{
+    fsi__io_input *in = &g->in, where;
+    double type, region, id, k;
+    int nodes_of, corners;
+    FSI__TRY(fsi__gmsh_block(in, left, &region, &type, &where, n));
+    FSI__TRY(fsi__gmsh_type(&where, type, &nodes_of, &corners));
+    for (k = 0; k < *n; k++) {
+        FSI__TRY(fsi__io_row(in));
+        FSI__TRY(fsi__io_id_of(in, &id));
+        FSI__TRY(fsi__gmsh_element(g, nodes_of, corners, region));
+    }
+    if (*n > 0 && corners == 4) in->store->has_regions = 1;
+    return FSI_OK;
+}
+
+static fsi_status fsi__gmsh_elements(fsi__gmsh *g)
+{
+    fsi__io_input *in = &g->in;
+    double blocks, left, n = 1;
+    if (!g->has_nodes) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "$Elements stands before $Nodes");
+    if (g->has_elements) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the section $Elements appears twice");
+    g->has_elements = 1;
+    FSI__TRY(fsi__gmsh_header(g, g->in_blocks ? 2 : 4, &blocks, &left));
+    for (; g->in_blocks && blocks > 0; blocks--, left -= n) FSI__TRY(fsi__gmsh_element_block(g, left, &n));
+    for (; !g->in_blocks && left > 0; left--) FSI__TRY(fsi__gmsh_tagged_element(g));
+    FSI__TRY(fsi__gmsh_missing_rows(in, left));
+    return fsi__gmsh_close(in, "$EndElements", "stands where $EndElements should");
+}
+
+/* A section that is read over. */
+static fsi_status fsi__gmsh_skip(fsi__io_input *in)
+{
+    const fsi__io_input start = *in;
+    const unsigned char *name = in->p + 1;
+    size_t n = fsi__io_token(in), end;
+    for (fsi__io_skip_line(in); in->p < in->end; fsi__io_skip_line(in)) {
+        fsi__io_skip_blanks(in, 1);
+        end = fsi__io_token(in);
+        if (end == n + 3 && memcmp(in->p, "$End", 4) == 0 && memcmp(in->p + 4, name, n - 1) == 0)
+            return fsi__gmsh_take_name(in);
+    }
+    return fsi__io_refuse_token(&start, FSI_ERROR_FORMAT, "is a section without an end");
+}
+
+static fsi_status fsi__gmsh_sections(fsi__gmsh *g)
+{
+    fsi__io_input *in = &g->in;
+    FSI__TRY(fsi__gmsh_format(g));
+    for (;;) {
+        size_t n;
+        fsi__io_skip_blanks(in, 1);
+        if (in->p == in->end) break;
+        n = fsi__io_token(in);
+        if (fsi__io_token_is(in->p, n, "$Nodes")) FSI__TRY(fsi__gmsh_nodes(g));
+        else if (fsi__io_token_is(in->p, n, "$Elements")) FSI__TRY(fsi__gmsh_elements(g));
+        else if (*in->p == '$') FSI__TRY(fsi__gmsh_skip(in));
+        else fsi__io_skip_line(in);
+    }
+    if (!g->has_nodes) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the file ends without a section $Nodes");
+    if (!g->has_elements) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the file ends without a section $Elements");
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_io_read_gmsh(fsi_io_mesh *mesh, fsi_context *context, const void *data, size_t size)
+{
+    fsi__gmsh g;
+    fsi_status status;
+    memset(&g, 0, sizeof g);
+    FSI__TRY(fsi__io_open(&g.in, mesh, context, data, size, "fsi_io_read_gmsh"));
+    status = fsi__gmsh_sections(&g);
+    fsi__free(context, g.nodes.rows, (size_t)g.nodes.capacity, sizeof *g.nodes.rows);
+    return fsi__store_finish(g.in.store, status, mesh);
+}
+
 /* ---- >>files -------------------------------------------------------------------------------------------------- */
 
+typedef struct fsi__io_bytes { unsigned char *data; size_t size, capacity; } fsi__io_bytes;
+
 /* Reads to the end, doubling the buffer: works for what cannot tell its size, too. */
-static fsi_status fsi__io_slurp(fsi_context *context, FILE *file, const char *path, unsigned char **data, size_t *size,
-                                size_t *capacity)
+static fsi_status fsi__io_slurp(fsi_context *context, FILE *file, const char *path, fsi__io_bytes *b)
 {
     static const char fn[] = "fsi_io_read_mesh";
     size_t n;
     do {
-        if (*size == *capacity) {
-            size_t fresh = *capacity ? *capacity : 65536;
+        if (b->size == b->capacity) {
+            size_t fresh = b->capacity ? b->capacity : 65536;
             unsigned char *grown = NULL;
-            if (fresh <= (size_t)-1 - *capacity) grown = (unsigned char *)fsi__alloc(context, fresh + *capacity, 1);
+            if (fresh <= (size_t)-1 - b->capacity) grown = (unsigned char *)fsi__alloc(context, fresh + b->capacity, 1);
             if (!grown)
                 return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, (double)fresh, "no memory to read '%.150s'", path);
-            if (*size > 0) memcpy(grown, *data, *size);
-            fsi__free(context, *data, *capacity, 1);
-            *data = grown;
-            *capacity += fresh;
+            if (b->size > 0) memcpy(grown, b->data, b->size);
+            fsi__free(context, b->data, b->capacity, 1);
+            b->data = grown;
+            b->capacity += fresh;
         }
-        n = fread(*data + *size, 1, *capacity - *size, file);
-        *size += n;
+        n = fread(b->data + b->size, 1, b->capacity - b->size, file);
+        b->size += n;
     } while (n > 0);
     if (!ferror(file)) return FSI_OK;
-    return fsi__fail(context, FSI_ERROR_IO, fn, (long long)*size, 0, "reading '%.150s' failed", path);
+    return fsi__fail(context, FSI_ERROR_IO, fn, (long long)b->size, 0, "reading '%.150s' failed", path);
+}
+
+static fsi_status fsi__io_load(fsi_context *context, const char *path, fsi__io_bytes *b)
+{
+    fsi_status status;
+    FILE *file = fopen(path, "rb");
+    if (!file) return fsi__fail(context, FSI_ERROR_IO, "fsi_io_read_mesh", -1, 0, "cannot open '%.150s'", path);
+    status = fsi__io_slurp(context, file, path, b);
+    fclose(file);
+    return status;
+}
+
+/* Does the path end so, with more before it? */
+static int fsi__io_ends_in(const char *path, const char *end)
+{
+    size_t n = strlen(path), k = strlen(end);
+    return n > k && strcmp(path + n - k, end) == 0;
+}
+
+/* Both files of a pair, from the path of either. */
+static fsi_status fsi__io_read_pair(fsi_io_mesh *mesh, fsi_context *context, const char *path)
+{
+    const size_t room = strlen(path) + 2; /* .node is longer than .ele by one */
+    const char *dot = strrchr(path, '.');
+    const int is_node = fsi__io_ends_in(path, ".node");
+    fsi__io_bytes node, ele;
+    fsi_status status;
+    char *other = (char *)fsi__alloc(context, room, 1);
+    if (!other)
+        return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_io_read_mesh", -1, (double)room, "no memory to read '%.150s'",
+                         path);
+    memcpy(other, path, (size_t)(dot - path));
+    strcpy(other + (dot - path), is_node ? ".ele" : ".node");
+    memset(&node, 0, sizeof node);
+    memset(&ele, 0, sizeof ele);
+    status = fsi__io_load(context, is_node ? path : other, &node);
+    if (status == FSI_OK) status = fsi__io_load(context, is_node ? other : path, &ele);
+    if (status == FSI_OK) status = fsi_io_read_tetgen(mesh, context, node.data, node.size, ele.data, ele.size);
+    fsi__free(context, ele.data, ele.capacity, 1);
+    fsi__free(context, node.data, node.capacity, 1);
+    fsi__free(context, other, room, 1);
+    return status;
 }
 
 FSI_API fsi_status fsi_io_read_mesh(fsi_io_mesh *mesh, fsi_context *context, const char *path)
 {
     static const char fn[] = "fsi_io_read_mesh";
-    unsigned char *data = NULL;
-    size_t size = 0, capacity = 0;
+    fsi__io_bytes b;
     fsi_status status;
-    FILE *file;
     if (!mesh) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "mesh is NULL");
     *mesh = fsi_io_default_mesh();
     if (!path) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "path is NULL");
-    file = fopen(path, "rb");
-    if (!file) return fsi__fail(context, FSI_ERROR_IO, fn, -1, 0, "cannot open '%.150s'", path);
-    status = fsi__io_slurp(context, file, path, &data, &size, &capacity);
-    fclose(file);
+    if (fsi__io_ends_in(path, ".node") || fsi__io_ends_in(path, ".ele"))
+        return fsi__io_read_pair(mesh, context, path);
+    memset(&b, 0, sizeof b);
+    status = fsi__io_load(context, path, &b);
     if (status == FSI_OK) {
-        int is_ply = size > 3 && memcmp(data, "ply", 3) == 0 && fsi__io_is_break(data[3]);
-        status = is_ply ? fsi_io_read_ply(mesh, context, data, size) : fsi_io_read_obj(mesh, context, data, size);
+        int is_ply = b.size > 3 && memcmp(b.data, "ply", 3) == 0 && fsi__io_is_break(b.data[3]);
+        int is_gmsh = b.size > 11 && memcmp(b.data, "$MeshFormat", 11) == 0;
+        status = is_ply ? fsi_io_read_ply(mesh, context, b.data, b.size)
+            : is_gmsh ? fsi_io_read_gmsh(mesh, context, b.data, b.size)
+                      : fsi_io_read_obj(mesh, context, b.data, b.size);
     }
-    fsi__free(context, data, capacity, 1);
+    fsi__free(context, b.data, b.capacity, 1);
     return status;
 }
 

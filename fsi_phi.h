@@ -269,12 +269,6 @@ FSI_FN float fsi__sheet_distance(const fsi__sheet *s, const float at[3], float s
 
 static double fsi__minmod(double a, double b) { return a * b <= 0 ? 0 : (fabs(a) < fabs(b) ? a : b); }
 
-/* Where liquid is three or four cells thick, the cell beside one surface has the ridge of phi between both surfaces at
-   the end of its stencil. Its fit would move the surface in each call (by 3e-4 dx beside a held chain), so the end of a
-   stencil is left out where the curvature changes towards it this many times as much as towards the other end: third
-   order then. */
-#define FSI__SHEET_RIDGE 4
-
 /* Slope and curvature of phi (times q) along one axis, for a cell on side +-1: fourth order where phi is smooth there,
    else from the side that goes down to the surface (ENO), or, where a sheet of one cell lies across, which bends phi
    there, from the other. 0: not smooth. */
@@ -285,12 +279,8 @@ static int fsi__sheet_slope(const fsi_real *u, int stride, double q, double side
     const double s0 = b - 2 * c + d, sb = a - 2 * b + c, sd = c - 2 * d + e;
     const int lower = side * b < side * d, sheet = (c < 0) != ((lower ? b : d) < 0) && (c < 0) == ((lower ? a : e) < 0);
     if (fabs(s0) <= 0.5 && fabs(sb - 2 * s0 + sd) <= 0.25) {
-        /* changes of the curvature on either side: one much larger than the other is a ridge two cells away */
-        double up = sd - s0, down = s0 - sb;
-        if (fabs(up) > FSI__SHEET_RIDGE * fabs(down)) up = down;
-        else if (fabs(down) > FSI__SHEET_RIDGE * fabs(up)) down = up;
-        *slope = (d - b) / 2 - (up + down) / 12;
-        *curve = s0 - (up - down) / 12;
+        *slope = (d - b) / 2 - (sd - sb) / 12;
+        *curve = s0 - (sb - 2 * s0 + sd) / 12;
         return 1;
     }
     *slope = 0;

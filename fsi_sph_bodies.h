@@ -18,6 +18,11 @@
 #ifndef FSI_SPH_BODIES_H
 #define FSI_SPH_BODIES_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_sph_viscosity.h"
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
@@ -105,6 +110,10 @@ FSI_FN void fsi__sph_to_doubles(double *out, fsi_vec3 v, double scale)
     out[2] = scale * (double)v.z;
 }
 FSI__STRICT_FN_END
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_SPH_BODIES_H */
 

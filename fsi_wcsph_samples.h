@@ -18,6 +18,11 @@
 #ifndef FSI_WCSPH_SAMPLES_H
 #define FSI_WCSPH_SAMPLES_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_mesh.h"
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
@@ -79,6 +84,10 @@ FSI_FN void fsi__wc_set_axis(fsi_vec3 *a, int k, double x)
     else a->z = (fsi_real)x;
 }
 FSI__STRICT_FN_END
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_WCSPH_SAMPLES_H */
 

@@ -45,6 +45,52 @@ static void test_steps_of_sheets_beside_walls_end(void)
     CHECK(t.degraded <= 1);
 }
 
+/* Moves the free vertex that is closest to one of the walls x = 0 and y = 0, and within two ranges of it, to a distance
+   of `share` of the range. Returns 0 if there is none. */
+static int put_against_wall(sheet_scene *r, double share)
+{
+    fsi_shell *s = r->p.solid;
+    const double range = (double)s->contact_range;
+    double best = 2 * range;
+    fsi_real *put = NULL;
+    int i;
+    for (i = 0; i < s->vertex_count; i++) {
+        fsi_real *x = (double)s->position[i].x < (double)s->position[i].y ? &s->position[i].x : &s->position[i].y;
+        if (s->pinned[i] || !((double)*x < best)) continue;
+        best = (double)*x;
+        put = x;
+    }
+    if (put) *put = REAL(share * range);
+    return put != NULL;
+}
+
+/* Newton's method with one step a substep ends out of balance, and vertices are put 1e-3 to 1e-9 of the range from a
+   wall while others are in contact: the barrier is stiff there, but no step is refused. */
+static void test_tiny_gaps_refuse_no_step(void)
+{
+    static const int number[3] = { 14, 19, 24 };
+    static const double share[3] = { 1e-3, 1e-7, 1e-9 };
+    int k, j, newton, puts = 0, degraded = 0, broken = 0;
+    for (k = 0; k < (TEST_SLOWED ? 1 : 3); k++) for (newton = 1; newton <= 100; newton += 99) {
+        sheet_scene r;
+        fsi_shell_desc d;
+        sheet_begin(&r, number[k]);
+        d = r.p.solid->desc;
+        d.max_newton = newton;
+        CHECK(fsi_shell_set_desc(r.p.solid, &d) == FSI_OK);
+        for (j = 0; j < 12; j++) {
+            puts += j > 1 && r.walls && put_against_wall(&r, share[j % 3]);
+            if (!CHECK(fsi_couple_step(r.p.both, REAL(r.dt)) == FSI_OK)) break;
+            degraded += r.p.both->stats.degraded;
+            broken += sheet_outside(&r) > 0 || sheet_crossings(r.p.solid) > 0 || !sheet_sound(&r);
+        }
+        if (j < 12) printf("   %d, step %d: %s\n", number[k], j, fsi_couple_error(r.p.both)->message);
+        sheet_end(&r);
+    }
+    printf("   %d vertices put, %d substeps out of balance\n", puts, degraded);
+    CHECK(puts > 0 && degraded > 0 && broken == 0);
+}
+
 /* The paper's estimate of the time of impact stalls and misses where ours does neither. */
 static void test_sweeps_are_neither_stalled_nor_late(void)
 {
@@ -188,6 +234,7 @@ int main(int argc, char **argv)
     TEST_BEGIN(argc, argv);
     RUN(test_random_scenes_keep_every_promise);
     RUN(test_steps_of_sheets_beside_walls_end);
+    RUN(test_tiny_gaps_refuse_no_step);
     RUN(test_what_rests_past_a_side_is_left_alone);
     RUN(test_what_comes_back_through_a_side);
     RUN(test_sweeps_are_neither_stalled_nor_late);

@@ -340,30 +340,6 @@ static void test_sheets_gaps_and_squares_do_not_wear_away(void)
     }
 }
 
-/* A layer of three to five cells has the ridge between its surfaces at the end of the stencils beside them: fits that
-   use that end moved a surface by 2e-3 dx in 120 calls. */
-static void test_a_ridge_two_cells_away_moves_no_surface(void)
-{
-    double worst = 0;
-    int k, r;
-    world w;
-    world_make(&w, 2, 16, 1, NULL);
-    for (k = 0; k < 20; k++) {
-        double p[7] = { 8, 8.42, 0, 0, 1, 0, 0 };
-        size_t e;
-        p[6] = 1.6 + 0.05 * k;
-        fill(&w, slab, p, 0);
-        for (e = 0; e < entries(w.grid); e++) w.out->value[e] = w.phi->value[e];
-        for (r = 0; r < 120; r++) CHECK(fsi_grid_redistance(w.out, 8, w.out) == FSI_OK);
-        for (e = 0; e < entries(w.grid); e++)
-            if (fabs((double)w.phi->value[e]) < 1)
-                worst = fmax(worst, fabs((double)w.out->value[e] - (double)w.phi->value[e]));
-    }
-    printf("   surfaces of layers of 3.2 to 5.1 cells move by %.1e dx in 120 calls\n", worst);
-    CHECK(worst <= TOL(1e-6, 1e-4));
-    world_free(&w);
-}
-
 static void test_corners_are_kept_to_a_fraction_of_a_cell(void)
 {
     int dim;
@@ -1103,7 +1079,6 @@ int main(int argc, char **argv)
     RUN(test_between_two_drops_the_nearer_one_counts);
     RUN(test_sheets_and_drops_of_a_cell_survive);
     RUN(test_sheets_gaps_and_squares_do_not_wear_away);
-    RUN(test_a_ridge_two_cells_away_moves_no_surface);
     RUN(test_corners_are_kept_to_a_fraction_of_a_cell);
     RUN(test_noise_keeps_its_signs_at_any_scale);
     RUN(test_the_least_of_liquid_stays_liquid);

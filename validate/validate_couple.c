@@ -4,7 +4,8 @@
 
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word
    runs one part: scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate, monolithic. --res 10 takes a
-   tenth of the random scenes and sweeps, and fewer steps. */
+   tenth of the random scenes and sweeps, and fewer steps. `sheets --first 243 --last 243` runs the sheets of some
+   seeds alone. */
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
 struct fsi__co_impl;
@@ -26,6 +27,7 @@ static void look_at(struct fsi__co_impl *c, int when, const struct fsi_pressure_
 #include "validate.h"
 
 static const char *const metric_name[2] = { "linear", "spline" };
+static int first_sheet = 0, last_sheet = 499; /* seeds */
 
 /* A figure that may be `most` at most. */
 static void at_most(double value, double most, const char *unit, const char *key, ...)
@@ -107,10 +109,12 @@ static void run_scenes(void)
 /* Sheets beside walls at 1/24 s. */
 static void run_sheets(void)
 {
+    const int most = scaled(500);
     sheet_tally t;
     int k;
     memset(&t, 0, sizeof t);
-    for (k = 0; k < scaled(500); k++) sheet_run(k, 16, &t);
+    for (k = first_sheet; k <= last_sheet && t.scenes < most; k++) sheet_run(k, 16, &t);
+    say(first_sheet, "1", "sheets_first_seed");
     say(t.scenes, "1", "sheets");
     say(t.steps, "1", "sheets_steps");
     say((double)t.newton / (double)t.substeps, "1", "sheets_newton");
@@ -118,6 +122,7 @@ static void run_sheets(void)
     at_most(t.refused, 0, "1", "sheets_steps_refused");
     at_most(t.broken, 0, "1", "sheets_broken_promises");
     at_most(t.slowest, 30, "1", "sheets_longest_step_over_median");
+    say(t.slowest_seed, "1", "sheets_longest_step_seed");
 }
 
 static void say_sweeps(const sweep_count *c, int pairs, const char *metric, const char *what)
@@ -359,6 +364,8 @@ int main(int argc, char **argv)
     app.out = "docs";
     ex_operand(&app, "part", &only,
         "scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate or monolithic; none: all");
+    ex_int(&app, "first", &first_sheet, 0, 1000000, "sheets: seed of the first scene");
+    ex_int(&app, "last", &last_sheet, 0, 1000000, "sheets: seed of the last scene");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     for (k = 0; k < 10; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);

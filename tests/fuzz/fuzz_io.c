@@ -1,5 +1,5 @@
-/* fuzz_io.c - any bytes whatever given to the OBJ and PLY readers; what is accepted must be sound and survive a round
-   trip.
+/* fuzz_io.c - any bytes whatever given to the OBJ, PLY, Gmsh and TetGen readers; what is accepted must be sound and
+   survive a round trip. TetGen: .node up to the first byte 0, .ele after it.
    SPDX-License-Identifier: MIT
 
    clang -g -O1 -fsanitize=fuzzer,address,undefined tests/fuzz/fuzz_io.c -o fuzz_io -lm && ./fuzz_io -max_len=4096
@@ -34,6 +34,9 @@ static void check_sound(const fsi_io_mesh *m)
     for (i = 0; i < m->vertex_count; i++) MUST(fsi_v3_is_finite(m->vertices[i]));
     for (i = 0; i < 3 * m->triangle_count; i++) MUST(m->triangles[i] >= 0 && m->triangles[i] < m->vertex_count);
     for (i = 0; i < 2 * m->segment_count; i++) MUST(m->segments[i] >= 0 && m->segments[i] < m->vertex_count);
+    for (i = 0; i < 4 * m->tet_count; i++) MUST(m->tets[i] >= 0 && m->tets[i] < m->vertex_count);
+    for (i = 0; i < m->tet_count; i++) MUST(!(fsi__tet_volume6(m->vertices, m->tets + 4 * i) < 0));
+    MUST(m->flipped_count >= 0 && m->flipped_count <= m->tet_count);
     for (i = 0; i < 2 * m->uv_count; i++) MUST(fsi_is_finite((double)m->uv[i]));
     if (m->uv_count > 0 && !m->triangle_uv) MUST(m->uv_count == m->vertex_count);
     for (i = 0; m->triangle_uv && i < 3 * m->triangle_count; i++) MUST(m->triangle_uv[i] >= -1 && m->triangle_uv[i] < m->uv_count);
@@ -85,15 +88,24 @@ static void check_round_trip(const fsi_io_mesh *m, fsi_context *context, int fla
     free(b.data);
 }
 
+static fsi_status read_as(int format, fsi_io_mesh *mesh, fsi_context *context, const uint8_t *data, size_t size)
+{
+    const uint8_t *zero = (const uint8_t *)memchr(data, 0, size), *ele = zero ? zero + 1 : data + size;
+    if (format == 0) return fsi_io_read_obj(mesh, context, data, size);
+    if (format == 1) return fsi_io_read_ply(mesh, context, data, size);
+    if (format == 2) return fsi_io_read_gmsh(mesh, context, data, size);
+    return fsi_io_read_tetgen(mesh, context, data, (size_t)((zero ? zero : ele) - data), ele,
+                              (size_t)(data + size - ele));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t nothing[1] = { 0 };
     fsi_context context = fsi_default_context();
     fsi_io_mesh mesh;
     int format;
-    for (format = 0; format < 2; format++) {
-        const void *from = size ? data : nothing;
-        fsi_status status = format ? fsi_io_read_ply(&mesh, &context, from, size) : fsi_io_read_obj(&mesh, &context, from, size);
+    for (format = 0; format < 4; format++) {
+        fsi_status status = read_as(format, &mesh, &context, size ? data : nothing, size);
         MUST(context.peak_bytes < 65536 + 512 * size); /* no count was believed */
         if (status == FSI_OK) {
             check_sound(&mesh);
