@@ -544,9 +544,9 @@ static fsi_status fsi__el_cage_size(fsi__el_cage *c, fsi_context *context, const
     for (v = 0; v < m->vertex_count; v++) box = fsi_box3_grow(box, m->vertices[v]);
     size = fsi__d3_diff(box.hi, box.lo);
     c->a = fmax(size.x, fmax(size.y, size.z)) / resolution;
-    c->n[0] = (int)ceil(size.x / c->a) + 2;
-    c->n[1] = (int)ceil(size.y / c->a) + 2;
-    c->n[2] = c->dim == 3 ? (int)ceil(size.z / c->a) + 2 : 1;
+    c->n[0] = (int)ceil(size.x / c->a - 1e-5) + 2; /* rounding adds no row */
+    c->n[1] = (int)ceil(size.y / c->a - 1e-5) + 2;
+    c->n[2] = c->dim == 3 ? (int)ceil(size.z / c->a - 1e-5) + 2 : 1;
     c->lo = fsi__d3_make(0.5 * ((double)box.lo.x + (double)box.hi.x - c->n[0] * c->a),
         0.5 * ((double)box.lo.y + (double)box.hi.y - c->n[1] * c->a),
         c->dim == 3 ? 0.5 * ((double)box.lo.z + (double)box.hi.z - c->n[2] * c->a) : 0);
