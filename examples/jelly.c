@@ -30,7 +30,7 @@ int main(int argc, char **argv)
     ex_init(&app, "jelly", "Bodies of jelly fall on each other.");
     app.res = 16;
     app.res_help = "cells along each body";
-    app.frames = 40;
+    app.frames = 36;
     ex_int(&app, "handles", &body.handles, 0, 1000, "of each body; 0: all vertices are free");
     ex_int(&app, "steps", &steps, 1, 1000, "a frame of 1/30 s");
     ex_real(&app, "young", &young, 1, 1e9, "Young's modulus [Pa]");

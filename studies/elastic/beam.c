@@ -82,7 +82,6 @@ static void begin(ex_app *app, state *w, double damping, int order)
     d.materials = &w->material;
     d.material_count = 1;
     d.handles = w->handles;
-    d.contact_points = 0;
     ex_check(app, fsi_elastic_add_body(w->s, &d, &w->id));
     a.body = w->id;
     for (j = 0; j <= w->b.n; j++) for (i = 0; i <= w->b.n; i++) {

@@ -13,20 +13,21 @@
 #include "fsi_elastic.h"
 #include "../../examples/kit/elastic_look.h"
 
-#define FRAME (1.0 / 60)
+#define FRAME (1.0 / 30)
 #define HEIGHT 0.2  /* of the pudding [m] */
 #define SWING 0.6  /* radius of the target's circle */
 #define GRAB 0.2    /* when the target begins to move [s] */
 #define LET_GO 1.3
-#define PRESS 3.2   /* when the plane comes down */
-#define PRESSED 3.6 /* when it has arrived */
-#define RELEASE 4.0 /* when it goes up */
+#define PRESS 3.6   /* when the plane begins to come down, from ABOVE */
+#define PRESSED 4.6 /* when it has arrived */
+#define RELEASE 5.0 /* when it goes up */
+#define ABOVE 0.7   /* [m] */
 
 typedef struct state {
     fsi_elastic *s;
     ex_jelly jelly;
     fsi_elastic_shape_desc press;
-    int press_id, drag, dragged;
+    int press_id, pressing, drag, dragged;
     double speed, flat;
     fsi_vec3 grip, target; /* where the drag began; the target now */
     double fastest, highest;
@@ -43,11 +44,11 @@ static fsi_vec3 target_at(const state *w, double time)
     return fsi_v3(w->grip.x + open * sin(turned), w->grip.y, w->grip.z + 0.8 * smooth(t / 0.5) - open * cos(turned));
 }
 
-/* Height of the plane above the floor: far above, down to flat * HEIGHT, and up again within a frame or two. */
+/* Height of the plane above the floor: down to flat * HEIGHT, and up again, away. */
 static double press_at(const state *w, double time)
 {
-    const double down = smooth((time - PRESS) / (PRESSED - PRESS)) - smooth((time - RELEASE) / 0.1);
-    return 1.6 + down * (w->flat * HEIGHT - 1.6);
+    const double flat = w->flat * HEIGHT, down = smooth((time - PRESS) / (PRESSED - PRESS));
+    return ABOVE + down * (flat - ABOVE) + 3 * smooth((time - RELEASE) / 0.3);
 }
 
 /* A step: the target and the plane reach their next places at its end. */
@@ -65,7 +66,11 @@ static void step(ex_app *app, ex_elastic_tally *tally, state *w, double dt)
         w->target = to;
     }
     w->press.point.z = press_at(w, next);
-    ex_check(app, fsi_elastic_set_shape(w->s, w->press_id, &w->press));
+    if (w->pressing) ex_check(app, fsi_elastic_set_shape(w->s, w->press_id, &w->press));
+    else if (next > PRESS) {
+        ex_check(app, fsi_elastic_add_shape(w->s, &w->press, &w->press_id));
+        w->pressing = 1;
+    }
     ex_elastic_step(app, tally, w->s, dt);
     w->highest = fmax(w->highest, (double)w->s->bodies[0].center.z);
 }
@@ -74,17 +79,14 @@ static void step(ex_app *app, ex_elastic_tally *tally, state *w, double dt)
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_vec3 c = w->s->bodies[0].center;
-    const double z = (double)w->press.point.z, wide = w->s->time < PRESS - 0.4 ? 0.7 : 0.35;
-    fsi_box3 box = ex_box3(c.x - wide, c.y - wide / 2, 0, c.x + wide, c.y + wide / 2, fmax(1.1 * wide, c.z + 0.3));
-    ex_look_at_box(scene, box, 15, 14);
+    const double z = (double)w->press.point.z, wide = w->s->time < PRESS ? 0.7 : 0.4;
+    fsi_box3 box = ex_box3(c.x - wide, c.y - wide / 2, fmax(0, c.z - 1), c.x + wide, c.y + wide / 2, fmax(1.1 * wide, c.z + 0.2));
+    ex_look_at_box(scene, box, 15, w->s->time < PRESS ? 14 : 10);
     scene->ground_height = 0;
     scene->grid = 0.25;
     ex_draw_jelly(app, scene, w->s, &w->jelly);
-    if (z < 1.2) {
-        ex_mesh plate = ex_box(ex_box3(c.x - 0.3, c.y - 0.3, z, c.x + 0.3, c.y + 0.3, z + 0.03), 0);
-        ex_draw_mesh(scene, plate.vertices, NULL, plate.vertex_count, plate.triangles, plate.triangle_count, 0x8d949c);
-        ex_mesh_free(&plate);
-    }
+    if (w->pressing && z < 1.5)
+        ex_draw_box(scene, ex_box3(c.x - 0.3, c.y - 0.3, z, c.x + 0.3, c.y + 0.3, z + 0.02), 2, 0x5b6570);
     if (w->dragged) ex_draw_spheres(scene, &w->target, 1, 0.02, NULL, 0x2b3a4a);
     ex_save_scene(app, scene, frame, "%.2f s", w->s->time);
 }
@@ -130,12 +132,10 @@ static void begin(ex_app *app, state *w, int handles, double stiffness)
     ex_check(app, fsi_elastic_add_shape(w->s, &ground, NULL));
     w->press = fsi_elastic_default_shape_desc();
     w->press.normal = fsi_v3(0, 0, -1);
-    w->press.point.z = 1.6;
-    ex_check(app, fsi_elastic_add_shape(w->s, &w->press, &w->press_id));
 
     /* The pudding, and the spring from its top. */
     m.young = 6e4;
-    m.damping = 4;
+    m.damping = 10;
     b.materials = &m;
     b.material_count = 1;
     b.handles = handles;
@@ -156,8 +156,8 @@ int main(int argc, char **argv)
     ex_scene scene;
     ex_elastic_tally tally = { 0 };
     state w;
-    double stiffness = 4000;
-    int frame, k, steps = 4, handles = 30;
+    double stiffness = 1500;
+    int frame, k, steps = 8, handles = 30;
 
     memset(&w, 0, sizeof w);
     w.speed = 20;
@@ -165,9 +165,9 @@ int main(int argc, char **argv)
     ex_init(&app, "jelly_drag", "A body of jelly is swung about, thrown, squeezed flat, and recovers.");
     app.res = 20;
     app.res_help = "cells along the body";
-    app.frames = 330;
+    app.frames = 220;
     ex_int(&app, "handles", &handles, 0, 1000, "of the body; 0: all vertices are free");
-    ex_int(&app, "steps", &steps, 1, 1000, "a frame of 1/60 s");
+    ex_int(&app, "steps", &steps, 1, 1000, "a frame of 1/30 s");
     ex_real(&app, "speed", &w.speed, 0.1, 100, "of the target at its fastest [m/s]");
     ex_real(&app, "flat", &w.flat, 0, 1, "height under the plane over that at rest");
     ex_real(&app, "stiffness", &stiffness, 1, 1e9, "of the spring [N/m]");

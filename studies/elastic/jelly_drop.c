@@ -15,7 +15,7 @@
 #define STAIRS 5
 #define RISE 0.17
 #define RUN 0.22
-#define WIDTH 0.8
+#define WIDTH 0.95
 
 enum { BODIES = 12 };
 static const uint32_t color[6] = { 0xc8432f, 0xe3a62f, 0x3f8f5f, 0x3576b5, 0x7a4fa3, 0xd67a94 };
@@ -48,7 +48,7 @@ static fsi_mesh *make_stairs(ex_app *app)
 /* Body k of the dozen: four shapes, three sizes; dropped in threes over the top of the stairs. */
 static ex_jelly add_body(ex_app *app, fsi_elastic *s, int k, int handles)
 {
-    const double size = 1 + 0.15 * (k / 4 % 3), column = k % 3 - 1, row = k / 3;
+    const double size = 0.95 + 0.1 * (k / 4), column = k % 3 - 1, row = k / 3;
     fsi_elastic_body_desc d = fsi_elastic_default_body_desc();
     fsi_elastic_material m = fsi_elastic_default_material();
     ex_mesh mesh;
@@ -60,7 +60,7 @@ static ex_jelly add_body(ex_app *app, fsi_elastic *s, int k, int handles)
     d.handles = handles;
     d.resolution = app->res;
     d.contact_points = 200;
-    d.position = fsi_v3(0.3 - 0.3 * row, 0.26 * column, STAIRS * RISE + 0.12 + 0.08 * row);
+    d.position = fsi_v3(0.3 - 0.3 * row, 0.28 * column, STAIRS * RISE + 0.12 + 0.08 * row);
     d.orientation = fsi_quat_from_axis_angle(fsi_v3(0.3 * column, 1, 0.2), 0.4 * k);
     d.velocity = fsi_v3(1.2 + 0.4 * row, -0.1 * column, 0);
     if (k % 4 == 0) mesh = ex_dimpled(0.1 * size, 0.14 * size, 5, 0.25, 10, 0.07, 5);
