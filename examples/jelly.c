@@ -1,7 +1,7 @@
 /* cc -O3 -I. examples/jelly.c -lm -o jelly && ./jelly
    SPDX-License-Identifier: MIT
 
-   Puddings, a ring, a ball and a star of jelly fall on each other and on a floor, wobble, and come to rest. Each is a closed surface;
+   Puddings, a ring, a ball and a star of jelly fall on each other and on a floor, and wobble. Each is a closed surface;
    fsi lays a cage of tetrahedra around it, which moves in the subspace of --handles handles (0: every vertex by itself),
    and the surface follows as a skin. elastic_look.h explains the figures; kinetic= is the energy at the end [J]. */
 #define FSI_IMPLEMENTATION

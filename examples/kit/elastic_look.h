@@ -128,8 +128,8 @@ EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, dou
 }
 
 /* Closes the last line but for what a program adds. volume_least= and volume_most= are of a body over its volume at
-   rest, at any time; deepest= the deepest point in another body or obstacle, at any time [mm]; iterations= of a body in
-   a substep; t_step= seconds a step. */
+   rest, at any time; deepest_mm= the deepest point in another body or obstacle, at any time [mm]; iterations= of a body
+   in a substep; t_step= seconds a step. */
 EX_FN void ex_elastic_figures(ex_app *app, const ex_elastic_tally *t, const fsi_elastic *s)
 {
     int k, elements = 0;
@@ -138,7 +138,7 @@ EX_FN void ex_elastic_figures(ex_app *app, const ex_elastic_tally *t, const fsi_
     ex_figure(app, "elements", "%.0f", elements);
     ex_figure(app, "volume_least", "%.4f", t->volume_least);
     ex_figure(app, "volume_most", "%.4f", t->volume_most);
-    ex_figure(app, "deepest", "%.3g", 1000 * t->deepest);
+    ex_figure(app, "deepest_mm", "%.3g", 1000 * t->deepest);
     ex_figure(app, "kinetic", "%.3g", s->stats.kinetic_energy);
     ex_figure(app, "iterations", "%.1f", (double)t->iterations / (double)(t->steps > 0 ? t->steps : 1));
     ex_figure(app, "degraded", "%.0f", (double)t->degraded);

@@ -5,7 +5,7 @@
    weight, let go from there, it swings; its free end is turned by moving targets at all points of the end face. It is
    made of --res cells across, 6 tetrahedra each, all vertices free; with --reduced, in a subspace of --handles handles.
    tip= is the deflection over Timoshenko's, w L^4/(8 E I) + w L^2/(2 k G A), k = 5/6; frequency= the first one over
-   Euler's 1.8751^2/(2 pi L^2) sqrt(E I/(rho A)); torque= at an angle of --small over G J angle/L, J = 0.1406 a^4 for
+   Euler's 1.8751^2/(2 pi L^2) sqrt(E I/(rho A)); torque= at an angle of --angle over G J angle/L, J = 0.1406 a^4 for
    the square section of side a. Linear tetrahedra are too stiff: --res shows how fast all three come nearer. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
@@ -151,7 +151,7 @@ static void draw(ex_app *app, ex_scene *scene, state *w, int frame, const char *
     ex_save_scene(app, scene, frame, text, number);
 }
 
-/* Time [s] of the n-th next passage of the axis downwards, counted from zero sag rate; linear between steps. */
+/* Passages of the axis downwards: when the first and the last were [s], linear between steps. */
 typedef struct swing { double before, first, last; int crossings; } swing;
 static void watch(swing *c, double sag, double time, double dt)
 {
@@ -171,7 +171,8 @@ int main(int argc, char **argv)
     swing swings = { 0 };
     fsi_vec3 *x;
     const double area = SIDE * SIDE, inertia = area * area / 12;
-    double young = 5e6, poisson = 0.3, small = 0.3, large = 2 * FSI_PI, tip, torque = 0, tip_theory, f_theory, g_modulus;
+    double young = 5e6, poisson = 0.3, little = 0.3, large = 2 * FSI_PI;
+    double tip, torque = 0, tip_theory, f_theory, g_modulus;
     int frame = 0, k, reduced = 0, handles = 60, swing_frames, turn_frames;
 
     memset(&w, 0, sizeof w);
@@ -183,7 +184,7 @@ int main(int argc, char **argv)
     ex_int(&app, "handles", &handles, 4, 1000, "of the subspace");
     ex_real(&app, "young", &young, 1, 1e12, "Young's modulus [Pa]");
     ex_real(&app, "poisson", &poisson, 0, 0.4999, "Poisson's ratio");
-    ex_real(&app, "small", &small, 0.01, 2, "angle at which the torque is measured [rad]");
+    ex_real(&app, "angle", &little, 0.01, 2, "angle at which the torque is measured [rad]");
     ex_real(&app, "large", &large, 0.01, 20, "the angle at the end [rad]");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     w.b = beam_make(2 * ((app.res + 1) / 2));
@@ -227,18 +228,18 @@ int main(int argc, char **argv)
     }
     fsi_elastic_destroy(w.s);
 
-    /* Twisted: first by `small`, measured at rest, then on to `large`. */
+    /* Twisted: first by `little`, measured at rest, then on to `large`. */
     begin(&app, &w, 20, 1);
     hold_end(&app, &w);
     for (k = 1; k <= RAMP; k++) {
-        turn_end(&app, &w, small * k / RAMP);
+        turn_end(&app, &w, little * k / RAMP);
         ex_elastic_step(&app, &tally, w.s, 0.1);
     }
     for (k = 0; k < 10; k++) ex_elastic_step(&app, &tally, w.s, 0.5);
-    torque = torque_at(&app, &w, small);
+    torque = torque_at(&app, &w, little);
     turn_frames = app.frames - swing_frames;
     for (k = 1; k <= turn_frames; k++, frame++) {
-        const double angle = small + (large - small) * k / turn_frames;
+        const double angle = little + (large - little) * k / turn_frames;
         turn_end(&app, &w, angle);
         ex_elastic_step(&app, &tally, w.s, FRAME);
         if (app.images) draw(&app, &scene, &w, frame, "turned by %.0f degrees", angle * 180 / FSI_PI);
@@ -248,7 +249,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "tip", "%.4f", tip / tip_theory);
     if (swings.crossings > 1)
         ex_figure(&app, "frequency", "%.4f", (swings.crossings - 1) / (swings.last - swings.first) / f_theory);
-    ex_figure(&app, "torque", "%.4f", torque / (g_modulus * 0.1406 * area * area * small / LENGTH));
+    ex_figure(&app, "torque", "%.4f", torque / (g_modulus * 0.1406 * area * area * little / LENGTH));
     ex_figure(&app, "tip_mm", "%.3f", 1000 * tip);
     ex_elastic_figures(&app, &tally, w.s);
     fsi_elastic_destroy(w.s);

@@ -80,7 +80,8 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_vec3 c = w->s->bodies[0].center;
     const double z = (double)w->press.point.z, wide = w->s->time < PRESS ? 0.7 : 0.4;
-    fsi_box3 box = ex_box3(c.x - wide, c.y - wide / 2, fmax(0, c.z - 1), c.x + wide, c.y + wide / 2, fmax(1.1 * wide, c.z + 0.2));
+    fsi_box3 box = ex_box3(c.x - wide, c.y - wide / 2, fmax(0, c.z - 1), c.x + wide, c.y + wide / 2,
+                           fmax(1.1 * wide, c.z + 0.2));
     ex_look_at_box(scene, box, 15, w->s->time < PRESS ? 14 : 10);
     scene->ground_height = 0;
     scene->grid = 0.25;
@@ -91,7 +92,7 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     ex_save_scene(app, scene, frame, "%.2f s", w->s->time);
 }
 
-/* Root mean square distance of the skin from the rigid motion of its rest shape that is nearest to it, over the size. */
+/* Root mean square distance of the skin from the nearest rigid motion of its rest shape, over the size. */
 static double shape_error(ex_app *app, state *w)
 {
     const int n = w->jelly.mesh.vertex_count;

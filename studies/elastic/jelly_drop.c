@@ -1,9 +1,9 @@
 /* cc -O3 -I. studies/elastic/jelly_drop.c -lm -o jelly_drop && ./jelly_drop
    SPDX-License-Identifier: MIT
 
-   Twelve bodies, puddings, rings, stars and balls, from 40 to 400 kPa, tumble down a flight of stairs and heap up at its
-   foot. The stairs are a closed mesh; beside them and below are planes. volume_least= is of the worst body at the worst
-   time over its volume at rest; deepest= the deepest that any point was in a body or an obstacle [mm]; kinetic= the
+   Twelve bodies, puddings, rings, stars and balls, from 40 to 400 kPa, tumble down a flight of stairs; most heap up at
+   its foot. The stairs are a closed mesh; beside them and below are planes. volume_least= is of the worst body at the
+   worst time over its volume at rest; deepest_mm= the deepest that any point was in a body or an obstacle; kinetic= the
    energy at the end [J]; still= the fastest centre at the end [m/s]. elastic_look.h explains the other figures. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
