@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT
 
    Puddings, a ring, a ball and a star of jelly fall on each other and on a floor, and wobble. Each is a closed surface;
-   fsi lays a cage of tetrahedra around it, which moves in a subspace of --handles handles (0: every vertex is free), and
-   the surface follows as a skin. elastic_look.h explains the figures; kinetic= is the energy at the end [J]. */
+   fsi lays a cage of tetrahedra around it, which moves in a subspace of --handles handles (0: all vertices are free),
+   and the surface follows as a skin. elastic_look.h explains the figures; kinetic= is the energy at the end [J]. */
 #define FSI_IMPLEMENTATION
 #include "kit/kit.h"
 #include "fsi_elastic.h"
