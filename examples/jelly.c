@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     ex_check(&app, fsi_elastic_add_shape(s, &ground, NULL));
     body.friction = 0.8;
     soft.young = young;
-    soft.damping = 2;
+    soft.damping = 0.01;
     body.materials = &soft;
     body.material_count = 1;
     body.resolution = app.res;

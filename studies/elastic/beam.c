@@ -65,7 +65,7 @@ typedef struct state {
     int handles;
 } state;
 
-/* A simulator with the beam, clamped at x = 0; damping [1/s]. Springs a thousand times as stiff as the beam's section
+/* A simulator with the beam, clamped at x = 0; damping [s]. Springs a thousand times as stiff as the beam's section
    clamp it: pins are the softer the longer the steps are. */
 static void begin(ex_app *app, state *w, double damping, int order)
 {
@@ -206,8 +206,9 @@ int main(int argc, char **argv)
                  (LENGTH * LENGTH / (8 * young * inertia) + 1 / (2 * 5.0 / 6 * g_modulus * area));
     f_theory = 1.8751 * 1.8751 / (2 * FSI_PI * LENGTH * LENGTH) * sqrt(young * inertia / (DENSITY * area));
     w.desc.gravity = fsi_v3(0, 0, -GRAVITY);
-    w.desc.iterations = 200;
-    begin(&app, &w, 100, 1);
+    w.desc.iterations = 1000;
+    w.desc.tolerance = 1e-10;
+    begin(&app, &w, 0.01, 1);
     for (k = 0; k < 15; k++) ex_elastic_step(&app, &tally, w.s, 0.5);
     tip = sag_of(&app, &w, x);
     fsi_elastic_destroy(w.s);
@@ -215,6 +216,7 @@ int main(int argc, char **argv)
     /* Without weight, from there. */
     w.desc.gravity = fsi_v3(0, 0, 0);
     w.desc.iterations = 100;
+    w.desc.tolerance = 1e-7;
     begin(&app, &w, 0, 2);
     ex_check(&app, fsi_elastic_set_vertices(w.s, w.id, x, NULL));
     swing_frames = app.frames / 2;
@@ -229,7 +231,9 @@ int main(int argc, char **argv)
     fsi_elastic_destroy(w.s);
 
     /* Twisted: first by `little`, measured at rest, then on to `large`. */
-    begin(&app, &w, 20, 1);
+    w.desc.iterations = 1000;
+    w.desc.tolerance = 1e-10;
+    begin(&app, &w, 0.01, 1);
     hold_end(&app, &w);
     for (k = 1; k <= RAMP; k++) {
         turn_end(&app, &w, little * k / RAMP);
@@ -237,6 +241,9 @@ int main(int argc, char **argv)
     }
     for (k = 0; k < 10; k++) ex_elastic_step(&app, &tally, w.s, 0.5);
     torque = torque_at(&app, &w, little);
+    w.desc.iterations = 50;
+    w.desc.tolerance = 1e-5;
+    ex_check(&app, fsi_elastic_set_desc(w.s, &w.desc));
     turn_frames = app.frames - swing_frames;
     for (k = 1; k <= turn_frames; k++, frame++) {
         const double angle = little + (large - little) * k / turn_frames;

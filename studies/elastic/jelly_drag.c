@@ -136,7 +136,7 @@ static void begin(ex_app *app, state *w, int handles, double stiffness)
 
     /* The pudding, and the spring from its top. */
     m.young = 6e4;
-    m.damping = 10;
+    m.damping = 0.01;
     b.materials = &m;
     b.material_count = 1;
     b.handles = handles;

@@ -53,7 +53,6 @@ static ex_jelly add_body(ex_app *app, fsi_elastic *s, int k, int handles)
     fsi_elastic_material m = fsi_elastic_default_material();
     ex_mesh mesh;
     m.young = 4e4 * pow(10, (k * 5 % BODIES) / (BODIES - 1.0));
-    m.damping = 1;
     d.materials = &m;
     d.material_count = 1;
     d.friction = 0.3;

@@ -115,7 +115,7 @@ int main(int argc, char **argv)
     ex_check(&app, fsi_elastic_create(&s, &desc));
     flesh.young = 2e5;
     flesh.poisson = 0.45;
-    flesh.damping = 5;
+    flesh.damping = 0.01;
     body.materials = &flesh;
     body.material_count = 1;
     body.resolution = app.res;
