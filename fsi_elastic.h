@@ -190,7 +190,8 @@ FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_ve
                                             const fsi_vec3 *velocities);
 /* Positions of its vertices (velocities NULL ok): vertex_count each. A reduced body computes all of them here. */
 FSI_API fsi_status fsi_elastic_vertices(fsi_elastic *s, int id, fsi_vec3 *positions, fsi_vec3 *velocities);
-/* Its surface, now: the mesh that contact uses, with normals and search tree. Do not change it. NULL: no such body. */
+/* Its surface, now: the mesh that contact uses, with normals and search tree. Do not change it. NULL: there is no such
+   body, or it has no contact points. */
 FSI_API const fsi_mesh *fsi_elastic_surface(fsi_elastic *s, int id);
 /* A force [N] on a point of the body at rest coordinates `rest`, in the coming step. Errors: COOKIE, ARGUMENT, NAN. */
 FSI_API fsi_status fsi_elastic_add_force(fsi_elastic *s, int id, fsi_vec3 rest, fsi_vec3 force);
@@ -208,7 +209,8 @@ typedef struct fsi_elastic_attachment_desc {
     int vertex;                /* of its simplices or its cage; -1 (default): the point `rest` */
     fsi_vec3 rest;             /* rest coordinates of the body */
     fsi_vec3 target;           /* where it is to be at the end of the coming step [m]; reached in a straight line */
-    fsi_real stiffness;        /* [N/m], above 0; 0 (default): a pin, 1000 m / H^2 with the body's mass m */
+    fsi_real stiffness;        /* [N/m], above 0; 0 (default): a pin, 1000 m / H^2 + 10 E L with mass, Young's modulus
+                                  and size of the body */
 } fsi_elastic_attachment_desc;
 FSI_API fsi_elastic_attachment_desc fsi_elastic_default_attachment_desc(void); /* fills every field */
 /* Errors: COOKIE, ARGUMENT, NAN, MEMORY. */
@@ -675,7 +677,7 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
         const fsi__el_member *o = &im->member[k];
         fsi_box3 b;
         double reach;
-        if (k == body || !o->mesh) continue;
+        if (k == body || !o->mesh || o->mesh_stale) continue; /* stale: too far to meet this one */
         b = o->mesh->box;
         reach = fmax(2 * fmax(m->spacing, o->spacing), FSI__EL_REACH * m->body.shape.size) + 2 * way;
         reach = fmin(reach, 0.5 * o->body.shape.size);
@@ -1606,7 +1608,7 @@ static fsi_status fsi__el_check_materials(fsi_context *context, const char *fn, 
         at.dim = 3;
         if (d->materials[k].cookie != FSI__COOKIE('e', fsi_elastic_material))
             return fsi__fail(context, FSI_ERROR_COOKIE, fn, k, 0,
-                "desc.materials[%d] was not filled by fsi_elastic_default_material of this version and precision", k);
+                "material %d was not filled by fsi_elastic_default_material of this version and precision", k);
         FSI__TRY(FSI__CHECK_TABLE(context, &at, &d->materials[k], rows));
     }
     return FSI_OK;

@@ -512,6 +512,7 @@ static fsi_status fsi__el_judge_cage(const fsi__el_shape *s, const fsi__el_cage 
     fsi__arena scratch = { NULL, 0, 0 };
     double filled = s->mass_volume, whole;
     int parts, *stack;
+    memset(&mass, 0, sizeof mass);
     FSI__TRY(fsi_mesh_mass(c->surface, 1, 1, &mass));
     whole = (double)mass.volume;
     if (!(fabs(filled - whole) <= 0.3 * whole))

@@ -2,7 +2,8 @@
    SPDX-License-Identifier: MIT */
 #include "kit/test_elastic.h"
 
-/* ---- motion without forces ----------------------------------------------------------------------------------------- */
+/* ---- motion without forces
+   ----------------------------------------------------------------------------------------- */
 
 static void test_free_fall_is_exact(void)
 {
@@ -40,7 +41,8 @@ static void test_a_turned_body_stays_at_rest(void)
         const int dim = 2 + k % 2, count = 4;
         block b = block_make(count, 3, dim == 3 ? 3 : 0, 0.1);
         world w = world_of(dim);
-        fsi_vec3 *x = (fsi_vec3 *)malloc((size_t)b.vertices * sizeof *x), *y = (fsi_vec3 *)malloc((size_t)b.vertices * sizeof *y);
+        fsi_vec3 *x = (fsi_vec3 *)malloc((size_t)b.vertices * sizeof *x),
+                 *y = (fsi_vec3 *)malloc((size_t)b.vertices * sizeof *y);
         double most = 0;
         int v;
         w.desc.gravity = fsi_v3(0, 0, 0);
@@ -78,7 +80,8 @@ static void test_a_spinning_body_goes_on_spinning(void)
         if (!world_begin(&w)) return;
         world_add(&w, &b);
         before = (double)w.s->bodies[0].spin.z;
-        CHECK_NEAR(before, (double)w.s->bodies[0].mass * (0.3 * 0.3 + 0.2 * 0.2) / 12 * spin, 0.1 * before); /* lumped */
+        /* lumped */
+        CHECK_NEAR(before, (double)w.s->bodies[0].mass * (0.3 * 0.3 + 0.2 * 0.2) / 12 * spin, 0.1 * before);
         world_run(&w, 1.0 / 240, (int)(turn * 240));
         CHECK_NEAR(w.s->bodies[0].spin.z, before, 2e-3 * before);
         CHECK(fabs(w.s->stats.momentum[0]) + fabs(w.s->stats.momentum[1]) < TOL(1e-9, 1e-4));
@@ -107,7 +110,8 @@ static void test_a_collision_keeps_momentum(void)
         sum = w.s->stats.momentum[0];
         world_run(&w, 1.0 / 240, 120);
         CHECK((double)w.s->bodies[1].velocity.x > 0.3 && (double)w.s->bodies[0].velocity.x < 0.7);
-        sum = (double)w.s->bodies[0].velocity.x * w.s->bodies[0].mass + (double)w.s->bodies[1].velocity.x * w.s->bodies[1].mass;
+        sum = (double)w.s->bodies[0].velocity.x * w.s->bodies[0].mass +
+              (double)w.s->bodies[1].velocity.x * w.s->bodies[1].mass;
         CHECK_NEAR(sum, 0.5 * w.s->bodies[0].mass, TOL(1e-9, 1e-4));
         CHECK_NEAR(w.s->stats.momentum[0], 0.5 * w.s->bodies[0].mass, TOL(1e-9, 1e-4));
         CHECK(w.s->stats.deepest < 0.002);
@@ -116,7 +120,8 @@ static void test_a_collision_keeps_momentum(void)
     }
 }
 
-/* ---- statics ------------------------------------------------------------------------------------------------------- */
+/* ---- statics
+   ------------------------------------------------------------------------------------------------------- */
 
 /* Area of the ends that belongs to a vertex of a block's face x = const, over that of a cell: Kuhn's diagonals. */
 static double end_share(const block *b, int y, int z)
@@ -166,12 +171,14 @@ static void test_tension_gives_back_the_moduli(void)
     }
 }
 
-/* Deflection of a clamped beam under its own weight: Timoshenko's, from below (linear elements are too stiff in bending),
-   nearer with each refinement; the subspace follows the full body to 5 %. */
+/* Deflection of a clamped beam under its own weight: Timoshenko's, from below (linear elements are too stiff in
+   bending), nearer with each refinement; the subspace follows the full body to 5 %. */
 static void test_a_clamped_beam_bends(void)
 {
-    const double g = 0.2, length = 0.4, side = 0.1, e = 1e5, area = side * side, inertia = side * side * side * side / 12;
-    const double load = 1000 * area * g, theory = load * pow(length, 4) / (8 * e * inertia) + load * length * length / (2 * 0.5 * e * 5 / 6 * area);
+    const double g = 0.2, length = 0.4, side = 0.1, e = 1e5, area = side * side,
+                 inertia = side * side * side * side / 12;
+    const double load = 1000 * area * g, theory = load * pow(length, 4) / (8 * e * inertia) +
+                                                  load * length * length / (2 * 0.5 * e * 5 / 6 * area);
     double tip[3];
     int k;
     for (k = 0; k < 3; k++) {
@@ -199,8 +206,8 @@ static void test_a_clamped_beam_bends(void)
     CHECK_NEAR(tip[2], tip[1], 0.05 * tip[1]);
 }
 
-/* Flattened, turned inside out or scattered, a body finds its volume again, and its shape; but one that was scattered may
-   keep a corner that winds round twice. */
+/* Flattened, turned inside out or scattered, a body finds its volume again, and its shape; but one that was scattered
+   may keep a corner that winds round twice. */
 static void test_a_crushed_body_recovers(void)
 {
     uint64_t random = 5;
@@ -233,7 +240,8 @@ static void test_a_crushed_body_recovers(void)
     }
 }
 
-/* ---- contact -------------------------------------------------------------------------------------------------------- */
+/* ---- contact
+   -------------------------------------------------------------------------------------------------------- */
 
 /* A block dropped on the floor comes to rest; the floor bears its weight, and the block does not creep. */
 static void test_a_block_rests_on_the_floor(void)
@@ -281,7 +289,8 @@ static void test_friction_holds_or_slides(void)
         world_add(&w, &b);
         from = (double)w.s->bodies[0].center.x;
         world_run(&w, 1.0 / 120, (int)(t * 120));
-        CHECK_NEAR(w.s->bodies[0].center.x - REAL(from), mu > 0.5 ? 0 : a * t * t / 2, mu > 0.5 ? 2e-3 : 0.03 * a * t * t / 2);
+        CHECK_NEAR(w.s->bodies[0].center.x - REAL(from), mu > 0.5 ? 0 : a * t * t / 2,
+                   mu > 0.5 ? 2e-3 : 0.03 * a * t * t / 2);
         CHECK_NEAR(w.s->bodies[0].velocity.x, mu > 0.5 ? 0 : a * t, mu > 0.5 ? 1e-3 : 0.03 * a * t);
         world_end(&w);
         block_free(&b);
@@ -313,7 +322,8 @@ static void test_a_stack_stands(void)
     block_free(&b);
 }
 
-/* ---- attachments and skins ------------------------------------------------------------------------------------------ */
+/* ---- attachments and skins
+   ------------------------------------------------------------------------------------------ */
 
 /* A body that hangs on pins pulls on them with its weight; a drag pulls with k times its stretch. */
 static void test_pins_bear_the_weight(void)
@@ -350,7 +360,8 @@ static void test_pins_bear_the_weight(void)
     }
 }
 
-/* A skin is exact at rest and in affine motion; its normals turn by the cofactor; a push on it is a push on the body. */
+/* A skin is exact at rest and in affine motion; its normals turn by the cofactor; a push on it is a push on the
+   body. */
 static void test_a_skin_follows_its_body(void)
 {
     int handles;
@@ -366,7 +377,8 @@ static void test_a_skin_follows_its_body(void)
         if (!world_begin(&w)) return;
         world_add(&w, &b);
         for (k = 0; k < 50; k++) {
-            rest[k] = fsi_v3(REAL(0.2 * test_random(&random)), REAL(0.2 * test_random(&random)), REAL(0.2 * test_random(&random)));
+            rest[k] = fsi_v3(REAL(0.2 * test_random(&random)), REAL(0.2 * test_random(&random)),
+                             REAL(0.2 * test_random(&random)));
             n[k] = fsi_v3_unit(fsi_v3(REAL(test_random(&random) - 0.5), REAL(test_random(&random) - 0.5), REAL(0.3)));
             f[k] = fsi_v3(REAL(0.1), 0, 0);
         }
@@ -387,7 +399,8 @@ static void test_a_skin_follows_its_body(void)
             CHECK((double)fsi_v3_norm(fsi_v3_sub(x[k], want)) < 1e-6);
             CHECK((double)fsi_v3_norm(fsi_v3_sub(m[k], normal)) < 1e-3);
         }
-        CHECK(fsi_elastic_reset_body(w.s, 0, fsi_v3(0, 0, 0), fsi_quat_identity(), fsi_v3(0, 0, 0), fsi_v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_elastic_reset_body(w.s, 0, fsi_v3(0, 0, 0), fsi_quat_identity(), fsi_v3(0, 0, 0), fsi_v3(0, 0, 0)) ==
+              FSI_OK);
         CHECK(fsi_elastic_skin_push(skin, w.s, f) == FSI_OK);
         world_run(&w, 1.0 / 60, 1);
         CHECK_NEAR(w.s->stats.momentum[0], 50 * 0.1 / 60.0 * 2 / 3, 1e-6); /* the first step of BDF2: H = 2 h / 3 */

@@ -32,8 +32,9 @@ static fsi_mesh *ball_mesh(double radius, int rings)
     fsi_mesh *m = NULL;
     x[n++] = fsi_v3(0, 0, REAL(radius));
     for (i = 1; i < rings; i++) for (j = 0; j < around; j++)
-        x[n++] = fsi_v3(REAL(radius * sin(FSI_PI * i / rings) * cos(2 * FSI_PI * j / around)),
-                        REAL(radius * sin(FSI_PI * i / rings) * sin(2 * FSI_PI * j / around)), REAL(radius * cos(FSI_PI * i / rings)));
+            x[n++] = fsi_v3(REAL(radius * sin(FSI_PI * i / rings) * cos(2 * FSI_PI * j / around)),
+                            REAL(radius * sin(FSI_PI * i / rings) * sin(2 * FSI_PI * j / around)),
+                            REAL(radius * cos(FSI_PI * i / rings)));
     x[n++] = fsi_v3(0, 0, REAL(-radius));
     for (j = 0; j < around; j++) {
         const int k = (j + 1) % around;
@@ -53,7 +54,8 @@ static fsi_mesh *ball_mesh(double radius, int rings)
     return m;
 }
 
-/* ---- cages ----------------------------------------------------------------------------------------------------------- */
+/* ---- cages
+   ----------------------------------------------------------------------------------------------------------- */
 
 /* A cage around a ball weighs what the ball weighs, and its surface is the ball's. */
 static void test_a_cage_holds_its_surface(void)
@@ -70,7 +72,10 @@ static void test_a_cage_holds_its_surface(void)
         w.body.resolution = k ? 16 : 9;
         w.desc.gravity = fsi_v3(0, 0, 0);
         if (!world_begin(&w)) return;
-        if (!CHECK(fsi_elastic_add_body(w.s, &w.body, &id) == FSI_OK)) { printf("%s\n", w.context.error.message); return; }
+        if (!CHECK(fsi_elastic_add_body(w.s, &w.body, &id) == FSI_OK)) {
+            printf("%s\n", w.context.error.message);
+            return;
+        }
         CHECK_NEAR(w.s->bodies[0].mass, mass.mass, (k ? 0.03 : 0.06) * (double)mass.mass);
         CHECK((double)fsi_v3_norm(w.s->bodies[0].center) < 0.01);
         world_run(&w, 1.0 / 60, 10);
@@ -105,16 +110,18 @@ static void test_a_flat_cage_moves_in_the_plane(void)
     fsi_mesh_destroy(plate);
 }
 
-/* ---- obstacles -------------------------------------------------------------------------------------------------------- */
+/* ---- obstacles
+   -------------------------------------------------------------------------------------------------------- */
 
-/* A block rests on a box that is a mesh, is lifted by it, and by one that a PRESCRIBED body carries: its reaction is the
-   weight and what accelerates it. */
+/* A block rests on a box that is a mesh, is lifted by it, and by one that a PRESCRIBED body carries: its reaction is
+   the weight and what accelerates it. */
 static void test_meshes_carry_blocks(void)
 {
     int k;
     for (k = 0; k < 4; k++) {
         const int dim = 2 + k % 2, carried = k / 2;
-        fsi_mesh *table = box_mesh(fsi_v3(REAL(-0.5), REAL(-0.5), REAL(-0.5)), fsi_v3(REAL(0.5), dim == 3 ? REAL(0.5) : 0, 0), dim);
+        fsi_mesh *table =
+            box_mesh(fsi_v3(REAL(-0.5), REAL(-0.5), REAL(-0.5)), fsi_v3(REAL(0.5), dim == 3 ? REAL(0.5) : 0, 0), dim);
         fsi_elastic_obstacle_desc d = fsi_elastic_default_obstacle_desc();
         block b = block_make(3, 3, dim == 3 ? 3 : 0, 0.05);
         fsi_body body = fsi_default_body();
@@ -142,8 +149,10 @@ static void test_meshes_carry_blocks(void)
         CHECK_NEAR(fsi_v3_dot(w.s->bodies[0].center, up), 0.075 + 0.25, 0.01);
         CHECK(fsi_elastic_obstacle_reaction(w.s, id, &force, &torque) == FSI_OK);
         CHECK_NEAR(fsi_v3_dot(force, up), -9.81 * w.s->bodies[0].mass, 0.1 * 9.81 * w.s->bodies[0].mass);
-        if (carried) CHECK_NEAR(fsi_v3_dot(body.reaction_force, up), fsi_v3_dot(force, up), 1e-3 * 9.81 * w.s->bodies[0].mass);
-        CHECK(fsi_elastic_remove_obstacle(w.s, id) == FSI_OK && fsi_elastic_remove_obstacle(w.s, id) == FSI_ERROR_ARGUMENT);
+        if (carried)
+            CHECK_NEAR(fsi_v3_dot(body.reaction_force, up), fsi_v3_dot(force, up), 1e-3 * 9.81 * w.s->bodies[0].mass);
+        CHECK(fsi_elastic_remove_obstacle(w.s, id) == FSI_OK &&
+              fsi_elastic_remove_obstacle(w.s, id) == FSI_ERROR_ARGUMENT);
         world_end(&w);
         fsi_mesh_destroy(table);
         block_free(&b);
@@ -183,7 +192,8 @@ static void test_fast_bodies_stay_where_they_belong(void)
     }
 }
 
-/* ---- states ----------------------------------------------------------------------------------------------------------- */
+/* ---- states
+   ----------------------------------------------------------------------------------------------------------- */
 
 /* Blocks that fall on the floor and on each other, one with pins. */
 static int scene(world *w)
@@ -288,7 +298,8 @@ static void test_threads_change_no_bit(void)
     }
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- memory
+   ----------------------------------------------------------------------------------------------------------- */
 
 static void test_every_failed_allocation_rolls_back(void)
 {
@@ -345,7 +356,8 @@ static void test_a_scene_at_rest_allocates_nothing(void)
     world_end(&w);
 }
 
-/* ---- bad input -------------------------------------------------------------------------------------------------------- */
+/* ---- bad input
+   -------------------------------------------------------------------------------------------------------- */
 
 static void refused(const world *w, fsi_status status, fsi_status want, const char *culprit)
 {
@@ -469,7 +481,8 @@ static void test_bad_calls_are_named(void)
     CHECK(fsi_elastic_step(NULL, REAL(0.01)) == FSI_ERROR_COOKIE);
     CHECK(fsi_elastic_step(w.s, 0) == FSI_OK && fsi_elastic_hash(w.s) == before);
     refused(&w, fsi_elastic_add_force(w.s, 0, nan, fsi_v3(0, 0, 0)), FSI_ERROR_NAN, "not finite");
-    refused(&w, fsi_elastic_add_force(w.s, 7, fsi_v3(0, 0, 0), fsi_v3(0, 0, 0)), FSI_ERROR_ARGUMENT, "there is no body 7");
+    refused(&w, fsi_elastic_add_force(w.s, 7, fsi_v3(0, 0, 0), fsi_v3(0, 0, 0)), FSI_ERROR_ARGUMENT,
+            "there is no body 7");
     refused(&w, fsi_elastic_remove_body(w.s, 7), FSI_ERROR_ARGUMENT, "there is no body 7");
     a.body = 3;
     refused(&w, fsi_elastic_attach(w.s, &a, &id), FSI_ERROR_ARGUMENT, "there is no body 3");
@@ -531,7 +544,9 @@ static void test_wild_drags_lose_nothing(void)
             CHECK(fsi_elastic_attach(w.s, &a, &id[i]) == FSI_OK);
         }
         for (i = 0; i < 180; i++) {
-            at = fsi_v3_madd(at, REAL(20.0 / 60), fsi_v3_unit(fsi_v3(REAL(test_random(&random) - 0.5), REAL(test_random(&random) - 0.5), REAL(test_random(&random) - 0.5))));
+            at = fsi_v3_madd(at, REAL(20.0 / 60),
+                             fsi_v3_unit(fsi_v3(REAL(test_random(&random) - 0.5), REAL(test_random(&random) - 0.5),
+                                                REAL(test_random(&random) - 0.5))));
             if (i < 90) CHECK(fsi_elastic_set_target(w.s, id[i % 3], at) == FSI_OK);
             if (i == 90) for (press = 0; press < 3; press++) CHECK(fsi_elastic_detach(w.s, id[press]) == FSI_OK);
             if (!CHECK(fsi_elastic_step(w.s, REAL(1.0 / 60)) == FSI_OK)) break;
@@ -543,6 +558,24 @@ static void test_wild_drags_lose_nothing(void)
         world_end(&w);
         block_free(&b);
     }
+}
+
+/* A body far from all others meets none, wherever it stood when it was made. */
+static void test_bodies_far_apart_do_not_meet(void)
+{
+    block b = block_make(2, 2, 2, 0.5);
+    world w = world_of(3);
+    w.desc.gravity = fsi_v3(0, 0, 0);
+    w.body.handles = 0;
+    w.body.position = fsi_v3(REAL(0.5), REAL(0.5), REAL(0.5));
+    if (!world_begin(&w)) return;
+    world_add(&w, &b);
+    w.body.position = fsi_v3(100, 0, 0);
+    world_add(&w, &b);
+    world_run(&w, 1.0 / 60, 2);
+    CHECK(w.s->stats.contacts == 0 && w.s->stats.kinetic_energy < TOL(1e-15, 1e-9));
+    world_end(&w);
+    block_free(&b);
 }
 
 /* Bodies, attachments and forces come and go; the origin moves; a ray finds what it points at. */
@@ -597,6 +630,7 @@ int main(int argc, char **argv)
     RUN(test_bad_bodies_are_named);
     RUN(test_bad_calls_are_named);
     RUN(test_wild_drags_lose_nothing);
+    RUN(test_bodies_far_apart_do_not_meet);
     RUN(test_bodies_come_and_go);
     return TEST_END();
 }

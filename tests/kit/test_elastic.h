@@ -34,7 +34,8 @@ TEST_FN block block_make(int nx, int ny, int nz, double a)
     b.x = (fsi_vec3 *)malloc((size_t)b.vertices * sizeof *b.x);
     b.element = (int *)malloc((size_t)(b.elements * (b.dim + 1)) * sizeof(int));
     for (i = 0; i < b.vertices; i++)
-        b.x[i] = fsi_v3(REAL(a * (i % (nx + 1))), REAL(a * (i / (nx + 1) % (ny + 1))), REAL(a * (i / (nx + 1) / (ny + 1))));
+        b.x[i] =
+            fsi_v3(REAL(a * (i % (nx + 1))), REAL(a * (i / (nx + 1) % (ny + 1))), REAL(a * (i / (nx + 1) / (ny + 1))));
     for (i = 0, to = b.element; i < nx * ny * (nz > 0 ? nz : 1); i++) for (k = 0; k < (nz > 0 ? 6 : 2); k++) {
         int at[3];
         at[0] = i % nx;
