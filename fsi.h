@@ -1034,6 +1034,8 @@ FSI_API void fsi__d9_product(const double *a, const double *b, double *out); /* 
 FSI_API void fsi__d9_turn(const double *r, const double *a, double *out);   /* R A R^T */
 /* The dot product of n numbers, in FSI_LANES sums that are added pairwise: the same bits on every machine. */
 FSI_API double fsi__dot(const double *x, const double *y, int n);
+/* fsi_dense_cholesky_solve for three right sides, one after the other in x. */
+FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -2033,6 +2035,47 @@ FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
         for (j = 0; j < i; j++) x[j] -= row[j] * x[i];
     }
     return fsi__dense_result(n, x);
+}
+
+/* a.x, a.y and a.z: the dot products of three vectors with one. */
+static void fsi__dot_3(const double *a, const double *x, const double *y, const double *z, int n, double *out)
+{
+    double sx[FSI_LANES] = { 0 }, sy[FSI_LANES] = { 0 }, sz[FSI_LANES] = { 0 };
+    int i, k;
+    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (k = 0; k < FSI_LANES; k++) {
+        sx[k] += a[i + k] * x[i + k];
+        sy[k] += a[i + k] * y[i + k];
+        sz[k] += a[i + k] * z[i + k];
+    }
+    for (k = 0; i < n; i++, k++) {
+        sx[k] += a[i] * x[i];
+        sy[k] += a[i] * y[i];
+        sz[k] += a[i] * z[i];
+    }
+    out[0] = ((sx[0] + sx[1]) + (sx[2] + sx[3])) + ((sx[4] + sx[5]) + (sx[6] + sx[7]));
+    out[1] = ((sy[0] + sy[1]) + (sy[2] + sy[3])) + ((sy[4] + sy[5]) + (sy[6] + sy[7]));
+    out[2] = ((sz[0] + sz[1]) + (sz[2] + sz[3])) + ((sz[4] + sz[5]) + (sz[6] + sz[7]));
+}
+
+FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x)
+{
+    double *y = x + n, *z = y + n, sum[3];
+    int i;
+    for (i = 0; i < n; i++) { /* L y = b */
+        const double *row = l + (size_t)i * (size_t)n;
+        fsi__dot_3(row, x, y, z, i, sum);
+        x[i] = (x[i] - sum[0]) / row[i];
+        y[i] = (y[i] - sum[1]) / row[i];
+        z[i] = (z[i] - sum[2]) / row[i];
+    }
+    for (i = n - 1; i >= 0; i--) { /* L^T x = y, by the rows of L^T */
+        const double *row = l + (size_t)i * (size_t)n;
+        fsi__dot_3(row + i + 1, x + i + 1, y + i + 1, z + i + 1, n - 1 - i, sum);
+        x[i] = (x[i] - sum[0]) / row[i];
+        y[i] = (y[i] - sum[1]) / row[i];
+        z[i] = (z[i] - sum[2]) / row[i];
+    }
+    return fsi__dense_result(3 * n, x);
 }
 
 /* ---- >>bodies implementation ------------------------------------------------------------------------------------ */

@@ -268,6 +268,10 @@ typedef struct fsi__node {
     int first, count;
 } fsi__node;
 
+/* Makes a tree of `count` boxes: order (a permutation, leaves in order) and nodes (room for 2 count); returns the
+   number of nodes. */
+FSI_API int fsi__plant(const fsi_box3 *boxes, int count, int *order, fsi__node *nodes);
+
 /* Visits the items of a tree, leaf by leaf; leaves whose key is above `limit`, which may decrease meanwhile, are left
    out. The key of a box is 0 or infinite (does it meet a given one?), its squared distance to a point, or where a ray
    enters it. The child with the lower key comes first, the left one of equals: so a box finds its items in ascending
@@ -469,7 +473,7 @@ static void fsi__plan_node(fsi__plan *p, int begin, int end, int depth)
 }
 
 /* Fills order (a permutation of 0 .. count-1, leaves in order) and nodes; returns the number of nodes. */
-static int fsi__plant(const fsi_box3 *boxes, int count, int *order, fsi__node *nodes)
+FSI_API int fsi__plant(const fsi_box3 *boxes, int count, int *order, fsi__node *nodes)
 {
     fsi__plan p;
     int i;

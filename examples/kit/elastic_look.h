@@ -1,0 +1,148 @@
+/* elastic_look.h - the programs of fsi_elastic.h: bodies of a surface with a skin to draw, and what is counted.
+   SPDX-License-Identifier: MIT
+
+   Include it after kit.h and fsi_elastic.h. ex_jelly_of adds a body, ex_draw_jelly draws it where it is; ex_dimpled
+   bends a sphere into puddings and stars. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before
+   ex_end. */
+#ifndef FSI_KIT_ELASTIC_LOOK_H
+#define FSI_KIT_ELASTIC_LOOK_H
+
+/* ---- bodies ------------------------------------------------------------------------------------------------------ */
+
+/* A body and the surface that it was made of, which follows it as its skin. */
+typedef struct ex_jelly {
+    int id;
+    uint32_t rgb;
+    ex_mesh mesh;           /* at rest */
+    fsi_elastic_skin *skin;
+    fsi_vec3 *x, *n;        /* of the skin, now */
+} ex_jelly;
+
+/* The mean normal of the faces around each vertex, by their area. */
+EX_FN void ex_vertex_normals(const ex_mesh *m, fsi_vec3 *n)
+{
+    int i, k;
+    for (i = 0; i < m->vertex_count; i++) n[i] = fsi_v3(0, 0, 0);
+    for (i = 0; i < m->triangle_count; i++) {
+        const int *t = m->triangles + 3 * i;
+        const fsi_vec3 a = m->vertices[t[0]],
+            area = fsi_v3_cross(fsi_v3_sub(m->vertices[t[1]], a), fsi_v3_sub(m->vertices[t[2]], a));
+        for (k = 0; k < 3; k++) n[t[k]] = fsi_v3_add(n[t[k]], area);
+    }
+    for (i = 0; i < m->vertex_count; i++) n[i] = fsi_v3_unit(n[i]);
+}
+
+/* A skin for a body that is there already; takes the mesh. */
+EX_FN ex_jelly ex_jelly_skin(ex_app *app, fsi_elastic *s, int id, ex_mesh mesh, uint32_t rgb)
+{
+    ex_jelly j;
+    j.id = id;
+    j.rgb = rgb;
+    j.mesh = mesh;
+    j.x = (fsi_vec3 *)ex_alloc(NULL, (size_t)mesh.vertex_count, sizeof *j.x);
+    j.n = (fsi_vec3 *)ex_alloc(NULL, (size_t)mesh.vertex_count, sizeof *j.n);
+    ex_vertex_normals(&mesh, j.n);
+    ex_check(app, fsi_elastic_skin_create(&j.skin, s, id, mesh.vertices, j.n, mesh.vertex_count));
+    return j;
+}
+
+/* A body in a cage around a closed surface, which it takes; its other settings are those of the desc. */
+EX_FN ex_jelly ex_jelly_of(ex_app *app, fsi_elastic *s, fsi_elastic_body_desc d, ex_mesh mesh, uint32_t rgb)
+{
+    ex_mesh copy = ex_mesh_make(mesh.vertex_count, mesh.triangle_count);
+    fsi_mesh *surface;
+    int id;
+    memcpy(copy.vertices, mesh.vertices, (size_t)mesh.vertex_count * sizeof *mesh.vertices);
+    memcpy(copy.triangles, mesh.triangles, 3 * (size_t)mesh.triangle_count * sizeof(int));
+    surface = ex_solid(app, &copy, FSI_MESH_CLOSED);
+    d.surface = surface;
+    ex_check(app, fsi_elastic_add_body(s, &d, &id));
+    fsi_mesh_destroy(surface);
+    return ex_jelly_skin(app, s, id, mesh, rgb);
+}
+
+EX_FN void ex_draw_jelly(ex_app *app, ex_scene *scene, const fsi_elastic *s, const ex_jelly *j)
+{
+    ex_check(app, fsi_elastic_skin_update(j->skin, s, j->x, j->n));
+    ex_draw_mesh(scene, j->x, j->n, j->mesh.vertex_count, j->mesh.triangles, j->mesh.triangle_count, j->rgb);
+}
+
+EX_FN void ex_jelly_free(ex_jelly *j)
+{
+    fsi_elastic_skin_destroy(j->skin);
+    ex_mesh_free(&j->mesh);
+    free(j->x);
+    free(j->n);
+}
+
+/* A sphere bent into a rounded block around the axis z: half as wide as `radius` says at z = 0, narrower above by
+   `taper` (0: a cylinder), between z = -height/2 and height/2, with so many dimples of the given share of the radius.
+   roundness: 2 an ellipsoid, larger: ever sharper edges. */
+EX_FN ex_mesh ex_dimpled(double radius, double height, double roundness, double taper, int dimples, double depth,
+                         int level)
+{
+    ex_mesh m = ex_sphere(fsi_v3(0, 0, 0), 1, level);
+    int v;
+    for (v = 0; v < m.vertex_count; v++) {
+        fsi_vec3 *x = &m.vertices[v];
+        const double side = hypot((double)x->x, (double)x->y), up = (double)x->z;
+        const double out = pow(pow(side, roundness) + pow(fabs(up), roundness), -1 / roundness), z = out * up;
+        const double turn = atan2((double)x->y, (double)x->x),
+            wide = radius * out * (1 - taper * z) * (1 + depth * side * side * cos(dimples * turn));
+        *x = fsi_v3((fsi_real)(wide * (double)x->x), (fsi_real)(wide * (double)x->y), (fsi_real)(height / 2 * z));
+    }
+    return m;
+}
+
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
+
+/* Over all steps. Start from zeros. */
+typedef struct ex_elastic_tally {
+    long long steps, iterations, degraded;
+    double volume_least, volume_most; /* of a body, over that at rest */
+    double stretch_least;             /* smallest determinant of an element */
+    double deepest;                   /* penetration [m] */
+    double seconds;                   /* in fsi_elastic_step, by the wall clock */
+    size_t bytes;
+} ex_elastic_tally;
+
+EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, double dt)
+{
+    const double begun = ex_wall_seconds();
+    int k;
+    ex_check(app, fsi_elastic_step(s, (fsi_real)dt));
+    t->seconds += ex_wall_seconds() - begun;
+    if (t->steps == 0) t->volume_least = t->volume_most = t->stretch_least = 1;
+    for (k = 0; k < s->body_count; k++) {
+        t->volume_least = fmin(t->volume_least, s->bodies[k].stats.volume_ratio);
+        t->volume_most = fmax(t->volume_most, s->bodies[k].stats.volume_ratio);
+        t->stretch_least = fmin(t->stretch_least, s->bodies[k].stats.stretch_min);
+    }
+    t->deepest = fmax(t->deepest, s->stats.deepest);
+    t->steps += s->stats.substeps;
+    t->iterations += s->stats.iterations;
+    t->degraded += s->stats.degraded;
+    t->bytes = s->stats.bytes;
+    app->steps += s->desc.substeps;
+    app->sim_seconds = s->time;
+}
+
+/* Closes the last line but for what a program adds. volume_least= and volume_most= are of a body over its volume at
+   rest, at any time; deepest_mm= the deepest point in another body or obstacle, at any time [mm]; iterations= of a body
+   in a substep; t_step= seconds a step. */
+EX_FN void ex_elastic_figures(ex_app *app, const ex_elastic_tally *t, const fsi_elastic *s)
+{
+    int k, elements = 0;
+    for (k = 0; k < s->body_count; k++) elements += s->bodies[k].element_count;
+    app->hash = fsi_elastic_hash(s);
+    ex_figure(app, "elements", "%.0f", elements);
+    ex_figure(app, "volume_least", "%.4f", t->volume_least);
+    ex_figure(app, "volume_most", "%.4f", t->volume_most);
+    ex_figure(app, "deepest_mm", "%.3g", 1000 * t->deepest);
+    ex_figure(app, "kinetic", "%.3g", s->stats.kinetic_energy);
+    ex_figure(app, "iterations", "%.1f", (double)t->iterations / (double)(t->steps > 0 ? t->steps : 1));
+    ex_figure(app, "degraded", "%.0f", (double)t->degraded);
+    ex_figure(app, "t_step", "%.4f", t->seconds / (double)(app->steps > 0 ? app->steps : 1));
+}
+
+#endif /* FSI_KIT_ELASTIC_LOOK_H */

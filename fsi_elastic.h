@@ -1,0 +1,2845 @@
+/* fsi_elastic.h - elastic bodies: projective dynamics of tetrahedra, in full or in a small subspace, with contact.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_elastic.h"
+         #include "fsi_elastic.h"
+
+   A JELLY CUBE THAT FALLS ON A FLOOR
+      fsi_vec3 x[8];
+      int tets[24] = { 0, 1, 3, 7,  0, 3, 2, 7,  0, 2, 6, 7,  0, 6, 4, 7,  0, 4, 5, 7,  0, 5, 1, 7 }, k, id;
+      fsi_context ctx = fsi_default_context();
+      fsi_elastic_desc d = fsi_elastic_default_desc();
+      fsi_elastic_body_desc b = fsi_elastic_default_body_desc();
+      fsi_elastic_shape_desc floor = fsi_elastic_default_shape_desc();   // the half-space below z = 0
+      fsi_elastic *s;
+      for (k = 0; k < 8; k++) x[k] = fsi_v3((fsi_real)(k & 1), (fsi_real)(k / 2 & 1), (fsi_real)(k / 4));
+      d.context = &ctx;
+      b.vertices = x; b.vertex_count = 8; b.elements = tets; b.element_count = 6; b.handles = 0;
+      b.position = fsi_v3(0, 0, 0.5f);
+      if (fsi_elastic_create(&s, &d) != FSI_OK || fsi_elastic_add_shape(s, &floor, NULL) != FSI_OK ||
+          fsi_elastic_add_body(s, &b, &id) != FSI_OK) {
+          puts(ctx.error.message);                                       // "tetrahedron 3 is inverted ..."
+          return 1;
+      }
+      for (k = 0; k < 120; k++) fsi_elastic_step(s, 1.0f / 60);
+      printf("volume ratio %g\n", s->bodies[0].stats.volume_ratio);
+      fsi_elastic_destroy(s);
+
+   WHAT IS IN HERE (search for >>)
+      >>simulator      world and steps               >>bodies      volumes that deform; their surfaces
+      >>attachments    pins, moving targets, drags   >>obstacles   planes, balls, meshes, bodies of fsi_body
+      >>skins          meshes that follow a body     >>state       save, load, hash, look
+      fsi_elastic_material is in fsi_elastic_body.h. Then the implementation; what the step does stands behind "Stop
+      here".
+   WHAT IT DOES
+      Bodies are made of tetrahedra (2D: triangles) of your own, or of a lattice around any closed surface. With
+      handles = 0 every vertex is free: the reference, for some 20,000 elements. With handles a body moves in a subspace
+      of 4 unknowns a handle, at a cost that does not depend on the number of its elements: for 100,000 and more in real
+      time. Bodies meet each other, themselves, and obstacles, with Coulomb friction.
+      Any deformation recovers, inverted ones too; any dt is stable.
+   WHAT IT DOES NOT DO
+      Fracture, plasticity, remeshing. No liquid. Contact is of the points of one surface with the faces of the
+      other: edges that cross between points are not seen. A subspace cannot fold finer than its handles are apart.
+   MACROS: those of fsi.h.
+   UNITS: SI; in 2D masses, forces and energies per metre of depth.
+   PRECISION: inside all in double; positions in and out in fsi_real.
+   EQUATIONS: (n) of Brandt, Scandolo, Eisemann and Hildebrandt, "The reduced immersed method for real-time
+      fluid-elastic solid interaction and contact simulation" (2019), as restated in docs/elastic.md.
+*/
+#ifndef FSI_ELASTIC_H
+#define FSI_ELASTIC_H
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
+#include "fsi_elastic_body.h"
+#include "fsi_obstacle.h"
+
+/* ---- >>simulator ------------------------------------------------------------------------------------------------ */
+
+typedef struct fsi_elastic_desc {
+    uint32_t cookie;
+    fsi_context *context;      /* default NULL: malloc, silence */
+    int dim;                   /* 2 or 3 (default); in 2D bodies lie in x, y */
+    fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: set (0, -9.81, 0) */
+    fsi_acceleration_fn *field;/* further acceleration, evaluated at vertices or handles; default NULL */
+    void *field_user;
+    int time_order;            /* 1: backward Euler, damps: kinetic energy of a vibration of angular frequency w falls
+                                  by exp(-w^2 h t); 2: BDF2 (default), by about exp(-w^4 h^3 t / 2) */
+    int substeps;              /* of each step, 1 to 1000; default 1 */
+    int iterations;            /* of local and global step in a substep, 1 to 10000; default 20 */
+    fsi_real tolerance;        /* a substep ends early when no iteration moves a body farther (root mean square) than
+                                  this times its size; 0 to 0.1, default 1e-7; 0: all iterations */
+    int acceleration;          /* Anderson's, of so many iterations, 0 to 8; default 5 */
+    int contact_sweeps;        /* over the contacts in each iteration, 1 to 1000; default 20 */
+} fsi_elastic_desc;
+FSI_API fsi_elastic_desc fsi_elastic_default_desc(void); /* fills every field */
+
+typedef struct fsi_elastic_stats {
+    int substeps, iterations;  /* of the last step, of all bodies and substeps together */
+    int degraded;              /* substeps of a body that ended at desc.iterations above the tolerance */
+    int contacts, touching;    /* candidates of the last substep; those that push */
+    double residual;           /* largest displacement of a body in a last iteration, over its size */
+    double deepest;            /* deepest penetration of a contact at the end [m] */
+    double kinetic_energy, elastic_energy, potential_energy; /* [J] */
+    double momentum[3], angular_momentum[3]; /* about the origin */
+    double seconds_local, seconds_global, seconds_contact, seconds_other; /* by the clock hook */
+    size_t bytes;              /* held through its context */
+    long long allocs;          /* of the context so far */
+} fsi_elastic_stats;
+
+/* Of one body, after the last step. */
+typedef struct fsi_elastic_body_stats {
+    double kinetic_energy, elastic_energy; /* [J]; of a reduced body from its regions */
+    double volume_ratio;       /* of its volume to that at rest, mean over the elements */
+    double stretch_min, stretch_max; /* smallest determinant, largest mean stretch |F|/sqrt(dim) of an element */
+    double residual;           /* of the last iteration [m] */
+    int iterations;            /* of the last substep */
+} fsi_elastic_body_stats;
+
+/* A body. Read only. */
+typedef struct fsi_elastic_body {
+    int id;
+    int vertex_count, element_count; /* of its simplices, or its cage */
+    const int *elements;       /* dim + 1 corners each */
+    int handles;               /* 0: full */
+    int regions;               /* elements whose rotation is found in each iteration */
+    double mass;               /* [kg] */
+    double size;               /* diagonal of the box at rest [m] */
+    fsi_vec3 center, velocity, spin; /* of mass [m, m/s]; angular momentum about it [kg m^2/s] */
+    fsi_elastic_body_stats stats;
+} fsi_elastic_body;
+
+/* A simulator. Read everything. */
+typedef struct fsi_elastic {
+    uint32_t cookie;
+    fsi_context *context;      /* never NULL */
+    fsi_elastic_desc desc;
+    int body_count;
+    const fsi_elastic_body *bodies; /* in the order of adding; moves when bodies are added or removed */
+    double time;               /* seconds simulated */
+    fsi_elastic_stats stats;
+    void *impl;
+} fsi_elastic;
+
+/* Errors: COOKIE, ARGUMENT, NAN (name the field), MEMORY. *out is NULL on failure. */
+FSI_API fsi_status fsi_elastic_create(fsi_elastic **out, const fsi_elastic_desc *desc);
+FSI_API void fsi_elastic_destroy(fsi_elastic *s); /* NULL is fine */
+/* Other settings from now on; dim and acceleration cannot change. Errors: COOKIE, ARGUMENT, NAN; nothing has
+   changed. */
+FSI_API fsi_status fsi_elastic_set_desc(fsi_elastic *s, const fsi_elastic_desc *desc);
+/* Why the last call on it failed. Never NULL. */
+FSI_API const fsi_error *fsi_elastic_error(const fsi_elastic *s);
+/* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: nothing moves, stats are filled. Matrices are
+   factorised when dt differs from the last one, or attachments came or went. Forces that were added act in this step.
+   Errors: ARGUMENT (dt), COOKIE (a body of an obstacle), NAN, MESH (an obstacle), MEMORY, SINGULAR; then nothing has
+   changed. */
+FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt);
+/* The time in which the fastest body travels a tenth of its size [s], at most 1000. Longer steps are stable too. */
+FSI_API fsi_real fsi_elastic_suggest_dt(const fsi_elastic *s);
+/* Adds offset to all positions, targets, planes, balls and obstacles' positions after the last step; meshes and bodies
+   are yours. Errors: COOKIE, NAN, LIMIT. */
+FSI_API fsi_status fsi_elastic_shift_origin(fsi_elastic *s, fsi_vec3 offset);
+
+/* ---- >>bodies --------------------------------------------------------------------------------------------------- */
+
+/* The caller's arrays are copied; the surface too. */
+typedef struct fsi_elastic_body_desc {
+    uint32_t cookie;
+    /* either simplices: */
+    const fsi_vec3 *vertices;  /* vertex_count, at rest [m]; default NULL */
+    int vertex_count;
+    const int *elements;       /* 4 (2D: 3) * element_count, positive volumes (2D: counter-clockwise) */
+    int element_count;
+    const int *element_material; /* element_count; NULL: all 0 */
+    /* or a closed surface, around which a lattice is laid: */
+    const fsi_mesh *surface;   /* CLOSED, triangles (2D: segments), at rest; default NULL */
+    int resolution;            /* cells along its longest side, 2 to 400; default 24 */
+    fsi_elastic_material_fn *material_at; /* of a point at rest; NULL: 0 */
+    void *material_user;
+    const fsi_elastic_material *materials; /* default NULL: one, the default */
+    int material_count;
+    int handles;               /* 0: full; 4 to 1000; fewer where the body has few vertices; default 30 */
+    fsi_real handle_reach;     /* how far weights reach, over the largest distance to a handle; 1.05 to 10; default 2 */
+    int regions;               /* of a reduced body, at least; up to four times as many elements are used one by one; 8
+                                  to 100000, default 600 */
+    fsi_vec3 position;         /* where the origin of its coordinates starts [m] */
+    fsi_quat orientation;      /* unit */
+    fsi_vec3 velocity, angular_velocity; /* at first [m/s, rad/s], about its centre of mass */
+    fsi_real friction;         /* Coulomb's coefficient, 0 to 10; of a pair the mean; default 0.5 */
+    int contact_points;        /* of its surface, at least where it is fine enough; 0: it meets nothing; default 400 */
+    int self_contact;          /* 1: with itself; default 0 */
+} fsi_elastic_body_desc;
+FSI_API fsi_elastic_body_desc fsi_elastic_default_body_desc(void); /* fills every field */
+/* Errors: COOKIE, ARGUMENT, NAN, LIMIT (name the field, element or vertex); MESH (inverted or flat elements, a surface
+   that is open, or too thin for the lattice; a boundary that is not a closed surface); SINGULAR, MEMORY. */
+FSI_API fsi_status fsi_elastic_add_body(fsi_elastic *s, const fsi_elastic_body_desc *desc, int *id);
+FSI_API fsi_status fsi_elastic_remove_body(fsi_elastic *s, int id); /* with its attachments; skins of it must go
+                                                                       first */
+FSI_API int fsi_elastic_find_body(const fsi_elastic *s, int id);    /* index in bodies; -1: none */
+/* Back to its rest shape, at a pose with velocities as in the desc. Errors: COOKIE, ARGUMENT, NAN. */
+FSI_API fsi_status fsi_elastic_reset_body(fsi_elastic *s, int id, fsi_vec3 position, fsi_quat orientation,
+    fsi_vec3 velocity, fsi_vec3 angular_velocity);
+/* A shape of your own: positions (vertex_count) of the vertices; velocities NULL: at rest. A reduced body takes the
+   nearest one in its subspace. Flat or inverted shapes are taken. Errors: COOKIE, ARGUMENT, NAN, SINGULAR. */
+FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_vec3 *positions,
+                                            const fsi_vec3 *velocities);
+/* Positions of its vertices (velocities NULL ok): vertex_count each. A reduced body computes all of them here. */
+FSI_API fsi_status fsi_elastic_vertices(fsi_elastic *s, int id, fsi_vec3 *positions, fsi_vec3 *velocities);
+/* Its surface, now: the mesh that contact uses, with normals and search tree. Do not change it. NULL: there is no such
+   body, or it has no contact points. */
+FSI_API const fsi_mesh *fsi_elastic_surface(fsi_elastic *s, int id);
+/* A force [N] on a point of the body at rest coordinates `rest`, in the coming step. Errors: COOKIE, ARGUMENT, NAN. */
+FSI_API fsi_status fsi_elastic_add_force(fsi_elastic *s, int id, fsi_vec3 rest, fsi_vec3 force);
+/* The first surface that a ray meets, up to t_max: body and the point's rest coordinates, for an attachment.
+   Returns the hit; face -1: none. */
+FSI_API fsi_mesh_hit fsi_elastic_pick(fsi_elastic *s, fsi_vec3 origin, fsi_vec3 direction, fsi_real t_max, int *body,
+    fsi_vec3 *rest);
+
+/* ---- >>attachments ---------------------------------------------------------------------------------------------- */
+
+/* Ties a point of a body to a target in space: a pin, which holds it; or a spring, to drag it. */
+typedef struct fsi_elastic_attachment_desc {
+    uint32_t cookie;
+    int body;                  /* id */
+    int vertex;                /* of its simplices or its cage; -1 (default): the point `rest` */
+    fsi_vec3 rest;             /* rest coordinates of the body */
+    fsi_vec3 target;           /* where it is to be at the end of the coming step [m]; reached in a straight line */
+    fsi_real stiffness;        /* [N/m], above 0; 0 (default): a pin, 1000 m / H^2 + 10 E L with mass, Young's modulus
+                                  and size of the body */
+} fsi_elastic_attachment_desc;
+FSI_API fsi_elastic_attachment_desc fsi_elastic_default_attachment_desc(void); /* fills every field */
+/* Errors: COOKIE, ARGUMENT, NAN, MEMORY. */
+FSI_API fsi_status fsi_elastic_attach(fsi_elastic *s, const fsi_elastic_attachment_desc *desc, int *id);
+FSI_API fsi_status fsi_elastic_set_target(fsi_elastic *s, int id, fsi_vec3 target);
+FSI_API fsi_status fsi_elastic_detach(fsi_elastic *s, int id);
+/* The force [N] of the attachment on its body, at the end of the last step. */
+FSI_API fsi_status fsi_elastic_attachment_force(const fsi_elastic *s, int id, fsi_vec3 *force);
+
+/* ---- >>obstacles ------------------------------------------------------------------------------------------------ */
+
+typedef enum fsi_elastic_shape_kind {
+    FSI_ELASTIC_PLANE,
+    FSI_ELASTIC_BALL,
+    FSI_ELASTIC_HOLLOW_BALL
+} fsi_elastic_shape_kind;
+/* The half-space behind a plane; a ball; all but a ball. */
+typedef struct fsi_elastic_shape_desc {
+    uint32_t cookie;
+    fsi_elastic_shape_kind kind; /* default PLANE */
+    fsi_vec3 point;            /* on the plane; the centre [m]; default the origin */
+    fsi_vec3 normal;           /* of the plane, out of the solid; default (0, 0, 1) */
+    fsi_real radius;           /* of the ball, above 0 [m]; default 1 */
+    fsi_real friction;         /* 0 to 10; default 0.5 */
+} fsi_elastic_shape_desc;
+FSI_API fsi_elastic_shape_desc fsi_elastic_default_shape_desc(void); /* fills every field */
+/* id may be NULL. Errors: COOKIE, ARGUMENT, NAN, MEMORY. */
+FSI_API fsi_status fsi_elastic_add_shape(fsi_elastic *s, const fsi_elastic_shape_desc *desc, int *id);
+/* Other numbers; `point` is reached at the end of the coming step, in a straight line. */
+FSI_API fsi_status fsi_elastic_set_shape(fsi_elastic *s, int id, const fsi_elastic_shape_desc *desc);
+FSI_API fsi_status fsi_elastic_remove_shape(fsi_elastic *s, int id);
+
+/* A closed or two-sided mesh of triangles (2D: segments), at rest, moved by fsi_mesh_move, or fixed to a body. Mesh and
+   body are referenced, not copied; they must outlive the simulator or be removed first. */
+typedef struct fsi_elastic_obstacle_desc {
+    uint32_t cookie;
+    const fsi_mesh *mesh;      /* CLOSED */
+    fsi_body *body;            /* PRESCRIBED, with the mesh in its axes; gets the reactions; default NULL */
+    fsi_real friction;         /* 0 to 10; default 0.5 */
+} fsi_elastic_obstacle_desc;
+FSI_API fsi_elastic_obstacle_desc fsi_elastic_default_obstacle_desc(void); /* fills every field */
+/* Errors: COOKIE, ARGUMENT, NAN, MESH, MEMORY. */
+FSI_API fsi_status fsi_elastic_add_obstacle(fsi_elastic *s, const fsi_elastic_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_elastic_add_mesh(fsi_elastic *s, const fsi_mesh *mesh, int *id); /* with a default desc */
+FSI_API fsi_status fsi_elastic_remove_obstacle(fsi_elastic *s, int id);
+/* Its mesh or body was set to another position: nothing is swept between. */
+FSI_API fsi_status fsi_elastic_teleport_obstacle(fsi_elastic *s, int id);
+/* Force and torque (about the origin) on it, mean of the last step [N, N m]. Also for shapes. */
+FSI_API fsi_status fsi_elastic_obstacle_reaction(const fsi_elastic *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
+
+/* ---- >>skins ---------------------------------------------------------------------------------------------------- */
+
+/* A mesh that follows a body, for rendering: textured, of any size; touched only by update and push. */
+typedef struct fsi_elastic_skin {
+    uint32_t cookie;
+    fsi_context *context;
+    int body, count;           /* id; vertices */
+    size_t bytes;              /* that an update reads and writes */
+    void *impl;
+} fsi_elastic_skin;
+/* rest: count positions in the body's rest coordinates; normals at rest, NULL: no normals. Copied. Errors: COOKIE,
+   ARGUMENT, NAN, MEMORY. *out is NULL on failure. */
+FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *s, int body, const fsi_vec3 *rest,
+    const fsi_vec3 *normals, int count);
+FSI_API void fsi_elastic_skin_destroy(fsi_elastic_skin *skin); /* NULL is fine */
+/* Positions and normals (NULL ok) now. Normals are turned by the cofactor of the deformation gradient. Allocates
+   nothing. Errors: COOKIE, ARGUMENT. */
+FSI_API fsi_status fsi_elastic_skin_update(fsi_elastic_skin *skin, const fsi_elastic *s, fsi_vec3 *positions,
+    fsi_vec3 *normals);
+/* Forces [N] on its vertices act on the body in the coming step: U^T f. Errors: COOKIE, ARGUMENT, NAN. */
+FSI_API fsi_status fsi_elastic_skin_push(fsi_elastic_skin *skin, fsi_elastic *s, const fsi_vec3 *forces);
+
+/* ---- >>state ---------------------------------------------------------------------------------------------------- */
+
+/* Unknowns and velocities of all bodies, history of the integrator, contact forces, time. Bodies, attachments,
+   obstacles and settings are not saved: load into a simulator made alike. NULL buffer asks the size. Errors of load:
+   COOKIE, ARGUMENT, FORMAT, MEMORY; nothing has changed. */
+FSI_API fsi_status fsi_elastic_save(const fsi_elastic *s, void *buffer, size_t capacity, size_t *size);
+FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t size);
+/* Hash of what save writes. */
+FSI_API uint64_t fsi_elastic_hash(const fsi_elastic *s);
+/* Edges of the surfaces, contact forces, attachments, obstacles. */
+FSI_API void fsi_elastic_debug_draw(fsi_elastic *s, const fsi_debug_draw *draw);
+
+/* ---- >>stages: a step in pieces, for fsi's own headers, not for you --------------------------------------------- */
+
+/* fsi_elastic_step calls these in this order (spec 8):
+
+      begin            checks, room for contacts; what callers see stays as it was
+      for each substep:
+         predict       inertia and forces: S; matrices; contacts near the motion
+         constrain     contact forces from the last step
+         solve         local and global steps with contacts
+         end_substep   q, v of the next substep
+      end              publishes everything; cannot fail
+   After an error `undo` restores what the caller saw. */
+FSI_API fsi_status fsi__el_begin(fsi_elastic *s, double dt, const char *fn);
+FSI_API fsi_status fsi__el_predict(fsi_elastic *s, double dt, double done, double share);
+FSI_API fsi_status fsi__el_constrain(fsi_elastic *s);
+FSI_API fsi_status fsi__el_solve(fsi_elastic *s);
+FSI_API void fsi__el_end_substep(fsi_elastic *s);
+FSI_API void fsi__el_end(fsi_elastic *s);
+FSI_API void fsi__el_undo(fsi_elastic *s);
+/* The inner body with that index. */
+FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif /* FSI_ELASTIC_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+/* What does the work in each stage of a step; names without their fsi__el_:
+
+      begin          keep: what undo needs; begin_obstacles
+      predict        body_predict: S, matrices; move_obstacles; find_contacts: points against shapes, meshes, bodies
+      constrain      take_forces: of the last step; make_sides: how a force on one contact moves the others
+      solve          body_project: R and P of each element        (local step)
+                     body_solve: A q = b                          (global step)
+                     sweep, respond: contact forces               until the tolerance, or desc.iterations
+                     body_advance: Anderson's acceleration
+      end_substep    body_accept: q, v; push_obstacles
+      end            publish: stats, reactions
+
+   Contact. The forces l on the contacts of a body move its unknowns by A^-1 J^T l; as the three coordinates share one
+   matrix, contact i moves contact j by a number, G_ij = u_i A^-1 u_j^T, times the force. So the forces that keep all
+   gaps open, within Coulomb's cones, are found by a projected Gauss-Seidel method on numbers, beside the local and
+   global steps. */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_ELASTIC_IMPLEMENTATION
+#define FSI_ELASTIC_IMPLEMENTATION
+#endif
+#ifdef FSI_ELASTIC_IMPLEMENTATION
+#ifndef FSI_ELASTIC_IMPLEMENTATION_DONE
+#define FSI_ELASTIC_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_elastic_body.h"
+#include "fsi_obstacle.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+FSI__STRICT_BEGIN
+
+/* ---- >>simulator at work -------------------------------------------------------------------------------------- */
+
+/* A contact of a body's point with a shape, an obstacle, or a face of a body. */
+typedef struct fsi__el_contact {
+    int body, point;          /* indices; row of the body's surface rows */
+    int kind, other;          /* index of the partner among its kind */
+    int face;                 /* of the partner's mesh */
+    double bary[3];
+    double normal[3];         /* towards the point */
+    double gap;               /* at the beginning of the substep [m] */
+    double room;              /* by how much the gap may close in the substep; below 0: must open [m] */
+    double drift[3];          /* displacement of the obstacle during the substep [m] */
+    double friction, weight;  /* Coulomb's coefficient; W_cc [m/N] */
+    double slip[3];           /* displacement relative to the partner, in the substep [m] */
+    double force[3], before[3]; /* on the point [N]; before the sweeps of the running iteration */
+    int side[2];              /* of the body; of the other body, -1: none */
+} fsi__el_contact;
+enum { FSI__EL_SHAPE, FSI__EL_OBSTACLE, FSI__EL_BODY };
+
+/* A body's end of a contact: its row is sum_k weight[k] times surface row node[k]. */
+typedef struct fsi__el_side { int contact, nodes, node[3]; double weight[3], sign; } fsi__el_side;
+
+/* The force of a contact of the last substep, to start from. */
+typedef struct fsi__el_touch { int32_t body, point, kind, other; double force[3]; } fsi__el_touch;
+
+typedef struct fsi__el_attachment {
+    int id, body, spring;     /* body: index */
+    fsi_elastic_attachment_desc desc;
+    double from[3], to[3];    /* the target before and after the coming step */
+} fsi__el_attachment;
+
+typedef struct fsi__el_solid {
+    int id;
+    fsi_elastic_shape_desc desc;
+    fsi_vec3 from;            /* point before the coming step */
+    double impulse[3], moment[3];
+    fsi_vec3 force, torque;
+} fsi__el_solid;
+
+typedef struct fsi__el_wall {
+    fsi__obstacle base;
+    double friction, way;         /* way: largest displacement of a vertex in the running substep [m] */
+} fsi__el_wall;
+
+typedef struct fsi__el_member {
+    fsi__el_body body;
+    int id;
+    fsi_elastic_body_desc desc;   /* without its arrays */
+    fsi_mesh *mesh;               /* the surface; NULL: none */
+    int mesh_stale;
+    double spacing;               /* of its contact points [m] */
+    fsi__el_rows rows;            /* of the mesh's vertices, then of the contact points */
+    int points;                   /* contact point k has row mesh->vertex_count + k */
+    fsi_vec3 *moved;              /* mesh->source_count: scratch */
+    int vertex_room;
+    double *start, *aim;          /* 3 * points: at q, at S */
+    fsi_box3 box;                 /* of points at both, of the running substep */
+    /* columns A^-1 u^T of rows, kept while A stays */
+    int *slot, slots, slot_room;
+    double *column;
+    unsigned column_of;           /* factorisation that they belong to */
+    /* sides of the running substep */
+    fsi__el_side *side;
+    int sides, side_room;
+    double *response, *coupling;  /* sides * dofs; sides * sides: G */
+    size_t response_room, coupling_room;
+    fsi__el_motion motion;
+    double kept_h;
+} fsi__el_member;
+
+typedef struct fsi__el_impl {
+    fsi_elastic *s;
+    fsi_context own;
+    const char *fn;
+    fsi__el_member *member;
+    fsi_elastic_body *shown;
+    int members, member_room, next_id;
+    fsi__el_attachment *attachment;
+    int attachments, attachment_room, next_attachment;
+    fsi__el_solid *solid;
+    int solids, solid_room;
+    fsi__obstacles obstacles;
+    fsi__el_contact *contact;
+    int contacts, contact_room;
+    fsi__el_touch *touch, *touched;   /* before the step; of the running one */
+    int touches, touch_room, touched_count, touched_room;
+    double *kept;                     /* 4 * 3 * dofs of all bodies */
+    size_t kept_room;
+    double dt, sub_dt, done, share;
+    fsi_elastic_stats stats;
+    double lap;
+} fsi__el_impl;
+
+static fsi__el_impl *fsi__el_of(const fsi_elastic *s)
+{
+    return s && s->cookie == FSI__COOKIE('E', fsi_elastic) ? (fsi__el_impl *)s->impl : NULL;
+}
+
+FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index) { return &fsi__el_of(s)->member[index].body; }
+
+FSI_API int fsi_elastic_find_body(const fsi_elastic *s, int id)
+{
+    const fsi__el_impl *im = fsi__el_of(s);
+    int k;
+    if (!im) return -1;
+    for (k = 0; k < im->members; k++) if (im->member[k].id == id) return k;
+    return -1;
+}
+
+static fsi_status fsi__el_find(const fsi_elastic *s, const char *fn, int id, fsi__el_member **out)
+{
+    const fsi__el_impl *im = fsi__el_of(s);
+    int k;
+    *out = NULL;
+    if (!im) return FSI_ERROR_COOKIE;
+    k = fsi_elastic_find_body(s, id);
+    if (k < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no body %d", id);
+    *out = &im->member[k];
+    return FSI_OK;
+}
+
+static double fsi__el_phase(fsi__el_impl *im)
+{
+    const double now = fsi__now(im->s->context), spent = now - im->lap;
+    im->lap = now;
+    return spent;
+}
+
+/* ---- >>step: surfaces and their points ------------------------------------------------------------------------- */
+
+/* The mesh of a body's surface at its present place. */
+static fsi_status fsi__el_follow(fsi__el_member *m)
+{
+    int v;
+    if (!m->mesh || !m->mesh_stale) return FSI_OK;
+    for (v = 0; v < m->mesh->source_count; v++) if (m->mesh->source_vertex[v] >= 0)
+        m->moved[v] = fsi__d3_real(fsi__el_point(&m->rows, m->mesh->source_vertex[v], m->body.q));
+    FSI__TRY(fsi_mesh_set(m->mesh, m->moved, m->mesh->source_count));
+    m->mesh_stale = 0;
+    return FSI_OK;
+}
+
+static void fsi__el_place_points(fsi__el_member *m)
+{
+    const int first = m->mesh ? m->mesh->vertex_count : 0;
+    int k;
+    m->box = fsi_box3_empty();
+    for (k = 0; k < m->points; k++) {
+        const fsi__d3 a = fsi__el_point(&m->rows, first + k, m->body.q),
+                      b = fsi__el_point(&m->rows, first + k, m->body.aim);
+        fsi__d3_put(m->start + 3 * (size_t)k, a);
+        fsi__d3_put(m->aim + 3 * (size_t)k, b);
+        m->box = fsi_box3_grow(fsi_box3_grow(m->box, fsi__d3_real(a)), fsi__d3_real(b));
+    }
+}
+
+/* ---- >>step: contacts ----------------------------------------------------------------------------------------------
+
+   A point is a candidate where its gap at the beginning of the substep, or at S, is within a twentieth of the spacing
+   of points. The partner's tangent plane is kept for the substep: gap(q) = gap + n.(displacement of the point relative
+   to the partner). A gap that is open must not close; one that is negative may go on, less by a share of the body's
+   size a second. */
+
+#define FSI__EL_MARGIN 0.05    /* over the spacing of points */
+#define FSI__EL_REACH 0.05     /* depth from which a point finds its way out, over the body's size, at least */
+#define FSI__EL_RECOVERY 2.0   /* overlaps open with this many body sizes a second, at most */
+
+static fsi_status fsi__el_add_contact(fsi__el_impl *im, int body, int point, int kind, int other, fsi__d3 normal,
+                                      double gap, fsi__d3 drift, double friction, fsi__el_contact **out)
+{
+    const fsi__el_member *m = &im->member[body];
+    fsi__el_contact *c;
+    FSI__TRY(fsi__room_in(im->s->context, &im->contact, sizeof *im->contact, im->contacts, &im->contact_room,
+        im->contacts + 1, im->fn));
+    *out = c = &im->contact[im->contacts++];
+    memset(c, 0, sizeof *c);
+    c->body = body;
+    c->point = point;
+    c->kind = kind;
+    c->other = other;
+    c->face = -1;
+    c->friction = friction;
+    c->gap = gap += fsi__d3_dot(normal, drift); /* was measured to where the obstacle ends */
+    c->room = gap < 0 ? fmax(gap, -FSI__EL_RECOVERY * m->body.shape.size * im->sub_dt) : gap;
+    fsi__d3_put(c->normal, normal);
+    fsi__d3_put(c->drift, drift);
+    c->side[0] = c->side[1] = -1;
+    return FSI_OK;
+}
+
+/* Gap and normal of a point to a plane, or a ball. */
+static double fsi__el_solid_gap(const fsi_elastic_shape_desc *d, fsi__d3 x, fsi__d3 *normal)
+{
+    const fsi__d3 r = fsi__d3_sub(x, fsi__d3_of(d->point));
+    const double length = fsi__d3_norm(r);
+    if (d->kind == FSI_ELASTIC_PLANE) {
+        *normal = fsi__d3_unit(fsi__d3_of(d->normal));
+        return fsi__d3_dot(*normal, r);
+    }
+    *normal = length > 0 ? fsi__d3_over(r, length) : fsi__d3_unit(fsi__d3_of(d->normal));
+    if (d->kind == FSI_ELASTIC_BALL) return length - (double)d->radius;
+    *normal = fsi__d3_scale(*normal, -1);
+    return (double)d->radius - length;
+}
+
+static fsi_status fsi__el_meet_solids(fsi__el_impl *im, int body, int point)
+{
+    const fsi__el_member *m = &im->member[body];
+    const fsi__d3 x = fsi__d3_at(m->start + 3 * (size_t)point), y = fsi__d3_at(m->aim + 3 * (size_t)point);
+    fsi__el_contact *c;
+    int k;
+    for (k = 0; k < im->solids; k++) {
+        const fsi__el_solid *o = &im->solid[k];
+        const fsi__d3 way = fsi__d3_diff(o->desc.point, o->from);
+        fsi_elastic_shape_desc d = o->desc; /* at the end of the substep */
+        fsi__d3 n, unused;
+        double gap;
+        d.point = fsi__d3_real(fsi__d3_madd(fsi__d3_of(o->from), im->done + im->share, way));
+        gap = fsi__el_solid_gap(&d, x, &n);
+        if (fmin(gap, fsi__el_solid_gap(&d, y, &unused)) > FSI__EL_MARGIN * m->spacing) continue;
+        FSI__TRY(fsi__el_add_contact(im, body, point, FSI__EL_SHAPE, k, n, gap, fsi__d3_scale(way, im->share),
+            0.5 * ((double)d.friction + (double)m->desc.friction), &c));
+    }
+    return FSI_OK;
+}
+
+/* Closest point of a mesh, with its gap and the direction to x. Returns 0 when it is farther than reach. */
+static int fsi__el_closest(const fsi_mesh *mesh, fsi__d3 x, double reach, fsi_mesh_hit *hit, double *gap,
+                           fsi__d3 *normal)
+{
+    fsi__d3 d;
+    *hit = fsi_mesh_closest(mesh, fsi__d3_real(x), (fsi_real)reach, -1);
+    if (hit->face < 0) return 0;
+    d = fsi__d3_sub(x, fsi__d3_of(hit->point));
+    *gap = hit->side * fsi__d3_norm(d);
+    /* Away from an edge or corner the direction is that to x; on the surface it is the normal. */
+    *normal = fabs(*gap) > 1e-6 * reach ? fsi__d3_over(d, *gap) : fsi__d3_of(hit->normal);
+    return 1;
+}
+
+static fsi_status fsi__el_meet_obstacles(fsi__el_impl *im, int body, int point)
+{
+    const fsi__el_member *m = &im->member[body];
+    const fsi__d3 x = fsi__d3_at(m->start + 3 * (size_t)point), y = fsi__d3_at(m->aim + 3 * (size_t)point);
+    const double way = fsi__d3_norm(fsi__d3_sub(y, x));
+    fsi_mesh_hit hit;
+    fsi__el_contact *c;
+    fsi__d3 n;
+    double gap;
+    int k, j;
+    for (k = 0; k < im->obstacles.count; k++) {
+        const fsi__el_wall *o = (const fsi__el_wall *)(const void *)fsi__obstacle_at(&im->obstacles, k);
+        const fsi_mesh *mesh = o->base.mesh;
+        const double reach = fmax(2 * m->spacing, FSI__EL_REACH * m->body.shape.size) + 1.5 * (way + o->way);
+        double bary[3];
+        fsi__d3 v;
+        if (!fsi_box3_overlap(fsi_box3_inflate(mesh->box, (fsi_real)reach), m->box)) continue;
+        if (!fsi__el_closest(mesh, x, reach, &hit, &gap, &n)) continue;
+        for (j = 0; j < 3; j++) bary[j] = (double)hit.bary[j];
+        v = fsi__obstacle_velocity(&o->base, hit.face, bary, 1);
+        if (gap > FSI__EL_MARGIN * m->spacing && gap + fsi__d3_dot(n, fsi__d3_sub(y, x)) > FSI__EL_MARGIN * m->spacing)
+            continue;
+        FSI__TRY(fsi__el_add_contact(im, body, point, FSI__EL_OBSTACLE, k, n, gap, v,
+            0.5 * (o->friction + (double)m->desc.friction), &c));
+        c->face = hit.face;
+        memcpy(c->bary, bary, sizeof bary);
+    }
+    return FSI_OK;
+}
+
+/* Row of a corner of a body's face. */
+static int fsi__el_corner(const fsi__el_member *m, int face, int k)
+{
+    return m->mesh->faces[m->mesh->corners * face + k];
+}
+
+static fsi__d3 fsi__el_on_face(const fsi__el_member *m, int face, const double *bary, const double *q)
+{
+    fsi__d3 x = fsi__d3_zero();
+    int k;
+    for (k = 0; k < m->mesh->corners; k++)
+        x = fsi__d3_madd(x, bary[k], fsi__el_point(&m->rows, fsi__el_corner(m, face, k), q));
+    return x;
+}
+
+static fsi_status fsi__el_keep_pair(fsi__el_impl *im, int body, int point, int other, const fsi_mesh_hit *hit,
+                                    double gap, fsi__d3 n)
+{
+    const fsi__el_member *m = &im->member[body], *o = &im->member[other];
+    const fsi__d3 moves = fsi__d3_sub(fsi__d3_at(m->aim + 3 * (size_t)point), fsi__d3_at(m->start + 3 * (size_t)point));
+    const double margin = FSI__EL_MARGIN * fmin(m->spacing, o->spacing);
+    double bary[3];
+    fsi__d3 rests;
+    fsi__el_contact *c;
+    int j;
+    for (j = 0; j < 3; j++) bary[j] = (double)hit->bary[j];
+    rests =
+        fsi__d3_sub(fsi__el_on_face(o, hit->face, bary, o->body.aim), fsi__el_on_face(o, hit->face, bary, o->body.q));
+    if (gap > margin && gap + fsi__d3_dot(n, fsi__d3_sub(moves, rests)) > margin) return FSI_OK;
+    FSI__TRY(fsi__el_add_contact(im, body, point, FSI__EL_BODY, other, n, gap, fsi__d3_zero(),
+        0.5 * ((double)m->desc.friction + (double)o->desc.friction), &c));
+    c->face = hit->face;
+    memcpy(c->bary, bary, sizeof bary);
+    return FSI_OK;
+}
+
+static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
+{
+    const fsi__el_member *m = &im->member[body];
+    const fsi__d3 x = fsi__d3_at(m->start + 3 * (size_t)point);
+    const double way = fsi__d3_norm(fsi__d3_sub(fsi__d3_at(m->aim + 3 * (size_t)point), x));
+    fsi_mesh_hit hit;
+    fsi__d3 n;
+    double gap;
+    int k;
+    for (k = 0; k < im->members; k++) {
+        const fsi__el_member *o = &im->member[k];
+        fsi_box3 b;
+        double reach;
+        if (k == body || !o->mesh || o->mesh_stale) continue; /* stale: too far to meet this one */
+        b = o->mesh->box;
+        reach = fmax(2 * fmax(m->spacing, o->spacing), FSI__EL_REACH * m->body.shape.size) + 2 * way;
+        reach = fmin(reach, 0.5 * o->body.shape.size);
+        if (!fsi_box3_overlap(fsi_box3_inflate(b, (fsi_real)reach), m->box)) continue;
+        if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n))
+            FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, gap, n));
+    }
+    return FSI_OK;
+}
+
+/* Rest coordinates of a row of the surface. */
+static fsi__d3 fsi__el_rest_of(const fsi__el_member *m, int row) { return fsi__el_point(&m->rows, row, m->body.rest); }
+
+/* A body with itself: faces in reach that face the point, and are far from it at rest (spec 2.5, (15)). */
+static fsi_status fsi__el_meet_self(fsi__el_impl *im, int body, int point)
+{
+    const fsi__el_member *m = &im->member[body];
+    const int row = m->mesh->vertex_count + point;
+    const fsi__d3 x = fsi__d3_at(m->start + 3 * (size_t)point), rest = fsi__el_rest_of(m, row);
+    const double way = fsi__d3_norm(fsi__d3_sub(fsi__d3_at(m->aim + 3 * (size_t)point), x)), reach = m->spacing + way;
+    fsi_box3 box;
+    fsi_mesh_hit best;
+    double nearest = reach, gap = 0;
+    fsi__d3 n = fsi__d3_zero();
+    int faces[64], count, k;
+    box.lo = box.hi = fsi__d3_real(x);
+    count = fsi_mesh_query_box(m->mesh, fsi_box3_inflate(box, (fsi_real)reach), faces, 64);
+    best.face = -1;
+    for (k = 0; k < count && k < 64; k++) {
+        const fsi_mesh_hit h = fsi_mesh_closest_on_face(m->mesh, faces[k], fsi__d3_real(x));
+        const fsi__d3 d = fsi__d3_sub(x, fsi__d3_of(h.point)), f = fsi__d3_of(m->mesh->face_normals[faces[k]]);
+        const double along = fsi__d3_dot(d, f), away = fsi__d3_norm(d);
+        if (away > nearest || fabs(along) < 0.7 * away) continue; /* beside the face */
+        if (fsi__d3_norm(fsi__d3_sub(fsi__el_rest_of(m, fsi__el_corner(m, faces[k], 0)), rest)) < 3 * m->spacing)
+            continue;
+        nearest = away;
+        gap = along;
+        n = f;
+        best = h;
+    }
+    return best.face >= 0 && gap > -0.5 * m->spacing ? fsi__el_keep_pair(im, body, point, body, &best, gap, n) : FSI_OK;
+}
+
+static fsi_status fsi__el_find_contacts(fsi__el_impl *im)
+{
+    int b, k, o;
+    im->contacts = 0;
+    for (b = 0; b < im->members; b++) fsi__el_place_points(&im->member[b]);
+
+    /* Meshes of bodies that may meet. */
+    for (b = 0; b < im->members; b++) for (o = 0; o < im->members; o++) {
+        const fsi_real reach = (fsi_real)(2 * (im->member[b].spacing + im->member[o].spacing));
+        if (b == o ? !im->member[b].desc.self_contact
+            : !fsi_box3_overlap(fsi_box3_inflate(im->member[b].box, reach), im->member[o].box)) continue;
+        FSI__TRY(fsi__el_follow(&im->member[b]));
+    }
+    for (b = 0; b < im->members; b++) for (k = 0; k < im->member[b].points; k++) {
+        FSI__TRY(fsi__el_meet_solids(im, b, k));
+        FSI__TRY(fsi__el_meet_obstacles(im, b, k));
+        FSI__TRY(fsi__el_meet_bodies(im, b, k));
+        if (im->member[b].desc.self_contact) FSI__TRY(fsi__el_meet_self(im, b, k));
+    }
+    return FSI_OK;
+}
+
+/* ---- >>step: contact forces ----------------------------------------------------------------------------------- */
+
+/* Forces of the last substep on the same point by the same partner. Both lists are in the order of find_contacts. */
+static void fsi__el_take_forces(fsi__el_impl *im, const fsi__el_touch *touch, int count)
+{
+    int i, k;
+    for (i = 0, k = 0; i < im->contacts; i++) {
+        fsi__el_contact *c = &im->contact[i];
+        for (; k < count; k++) {
+            const fsi__el_touch *t = &touch[k];
+            if (t->body != c->body) { if (t->body < c->body) continue; break; }
+            if (t->point != c->point) { if (t->point < c->point) continue; break; }
+            if (t->kind != c->kind) { if (t->kind < c->kind) continue; break; }
+            if (t->other < c->other) continue;
+            if (t->other == c->other) memcpy(c->force, t->force, sizeof c->force);
+            break;
+        }
+    }
+}
+
+/* A^-1 u^T of a surface row, from memory where A is the same. */
+static fsi_status fsi__el_column_of(fsi__el_impl *im, fsi__el_member *m, int row, const double **out)
+{
+    const size_t d = (size_t)m->body.dofs;
+    if (m->slot[row] < 0) {
+        FSI__TRY(fsi__room_in(im->s->context, &m->column, d * sizeof(double), m->slots, &m->slot_room, m->slots + 1,
+                              im->fn));
+        FSI__TRY(fsi__el_body_column(&m->body, &m->rows, row, m->column + d * (size_t)m->slots));
+        m->slot[row] = m->slots++;
+    }
+    *out = m->column + d * (size_t)m->slot[row];
+    return FSI_OK;
+}
+
+static fsi_status fsi__el_add_side(fsi__el_impl *im, int body, int contact, double sign, int nodes, const int *node,
+    const double *weight, int *index)
+{
+    fsi__el_member *m = &im->member[body];
+    fsi__el_side *s;
+    int k;
+    FSI__TRY(fsi__room_in(im->s->context, &m->side, sizeof *m->side, m->sides, &m->side_room, m->sides + 1, im->fn));
+    *index = m->sides;
+    s = &m->side[m->sides++];
+    s->contact = contact;
+    s->sign = sign;
+    s->nodes = nodes;
+    for (k = 0; k < nodes; k++) {
+        s->node[k] = node[k];
+        s->weight[k] = weight[k];
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__el_grow_numbers(fsi__el_impl *im, double **array, size_t *room, size_t need)
+{
+    double *fresh;
+    if (need <= *room) return FSI_OK;
+    need += need / 2;
+    fresh = (double *)fsi__alloc(im->s->context, need, sizeof(double));
+    if (!fresh)
+        return fsi__fail(im->s->context, FSI_ERROR_MEMORY, im->fn, -1, (double)need, "no memory for %d contacts",
+                         im->contacts);
+    fsi__free(im->s->context, *array, *room, sizeof(double));
+    *array = fresh;
+    *room = need;
+    return FSI_OK;
+}
+
+/* Dot product of a side's row with a response. */
+static double fsi__el_side_dot(const fsi__el_member *m, const fsi__el_side *s, const double *y)
+{
+    double sum = 0;
+    int k, i;
+    for (k = 0; k < s->nodes; k++) for (i = m->rows.start[s->node[k]]; i < m->rows.start[s->node[k] + 1]; i++)
+        sum += s->weight[k] * m->rows.value[i] * y[m->rows.dof[i]];
+    return sum;
+}
+
+/* G of a body: response of its sides to each other. */
+static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
+{
+    const size_t d = (size_t)m->body.dofs, n = (size_t)m->sides;
+    size_t i, j, k;
+    int a;
+    if (m->column_of != m->body.factorings) {
+        for (a = 0; a < m->rows.count; a++) m->slot[a] = -1;
+        m->slots = 0;
+        m->column_of = m->body.factorings;
+    }
+    FSI__TRY(fsi__el_grow_numbers(im, &m->response, &m->response_room, n * d));
+    FSI__TRY(fsi__el_grow_numbers(im, &m->coupling, &m->coupling_room, n * n));
+    for (i = 0; i < n; i++) {
+        double *y = m->response + i * d;
+        for (k = 0; k < d; k++) y[k] = 0;
+        for (a = 0; a < m->side[i].nodes; a++) {
+            const double *column;
+            FSI__TRY(fsi__el_column_of(im, m, m->side[i].node[a], &column));
+            for (k = 0; k < d; k++) y[k] += m->side[i].weight[a] * column[k];
+        }
+    }
+    for (i = 0; i < n; i++) for (j = 0; j <= i; j++)
+        m->coupling[i * n + j] = m->coupling[j * n + i] =
+            m->side[i].sign * m->side[j].sign * fsi__el_side_dot(m, &m->side[j], m->response + i * d);
+    return FSI_OK;
+}
+
+/* Sides of all contacts; W_cc of each. */
+static fsi_status fsi__el_make_sides(fsi__el_impl *im)
+{
+    const double one = 1;
+    int i, b;
+    for (b = 0; b < im->members; b++) im->member[b].sides = 0;
+    for (i = 0; i < im->contacts; i++) {
+        fsi__el_contact *c = &im->contact[i];
+        const int row = im->member[c->body].mesh->vertex_count + c->point;
+        FSI__TRY(fsi__el_add_side(im, c->body, i, 1, 1, &row, &one, &c->side[0]));
+        if (c->kind == FSI__EL_BODY) {
+            const fsi_mesh *mesh = im->member[c->other].mesh;
+            FSI__TRY(fsi__el_add_side(im, c->other, i, -1, mesh->corners, mesh->faces + mesh->corners * c->face,
+                                      c->bary, &c->side[1]));
+        }
+    }
+    for (b = 0; b < im->members; b++) if (im->member[b].sides > 0) FSI__TRY(fsi__el_couple_sides(im, &im->member[b]));
+    for (i = 0; i < im->contacts; i++) {
+        fsi__el_contact *c = &im->contact[i];
+        const fsi__el_member *m = &im->member[c->body], *o = c->side[1] >= 0 ? &im->member[c->other] : NULL;
+        c->weight = m->coupling[(size_t)c->side[0] * (size_t)(m->sides + 1)];
+        if (o) c->weight += o->coupling[(size_t)c->side[1] * (size_t)(o->sides + 1)];
+        if (o == m) c->weight += 2 * m->coupling[(size_t)c->side[0] * (size_t)m->sides + (size_t)c->side[1]];
+    }
+    return FSI_OK;
+}
+
+/* J^T force of all contacts, on their bodies. */
+static void fsi__el_apply_forces(fsi__el_impl *im)
+{
+    int b, i, k;
+    for (b = 0; b < im->members; b++) {
+        fsi__el_member *m = &im->member[b];
+        if (m->sides == 0 && !m->body.pushed) continue;
+        memset(m->body.contact, 0, 3 * (size_t)m->body.dofs * sizeof(double));
+        m->body.pushed = m->sides > 0;
+        for (i = 0; i < m->sides; i++) {
+            const fsi__el_side *s = &m->side[i];
+            const fsi__d3 f = fsi__d3_at(im->contact[s->contact].force);
+            for (k = 0; k < s->nodes; k++)
+                fsi__el_push(&m->rows, s->node[k], fsi__d3_scale(f, s->sign * s->weight[k]), m->body.contact);
+        }
+    }
+}
+
+/* Moves the unknowns `next` by what has changed in the contact forces since `before`: A^-1 J^T (force - before). */
+static void fsi__el_respond(fsi__el_impl *im)
+{
+    int b, i, k;
+    for (b = 0; b < im->members; b++) {
+        fsi__el_member *m = &im->member[b];
+        for (i = 0; i < m->sides; i++) {
+            const fsi__el_contact *c = &im->contact[m->side[i].contact];
+            const fsi__d3 by = fsi__d3_scale(fsi__d3_sub(fsi__d3_at(c->force), fsi__d3_at(c->before)), m->side[i].sign);
+            const double *y = m->response + (size_t)i * (size_t)m->body.dofs;
+            double *to = m->body.next;
+            if (!(fsi__d3_dot(by, by) > 0)) continue;
+            for (k = 0; k < m->body.dofs; k++) {
+                to[3 * k] += y[k] * by.x;
+                to[3 * k + 1] += y[k] * by.y;
+                to[3 * k + 2] += y[k] * by.z;
+            }
+        }
+    }
+}
+
+/* Displacements at the contacts, relative to their partners, where the bodies' unknowns are `next`. */
+static void fsi__el_measure_slips(fsi__el_impl *im)
+{
+    int i;
+    for (i = 0; i < im->contacts; i++) {
+        fsi__el_contact *c = &im->contact[i];
+        const fsi__el_member *m = &im->member[c->body];
+        fsi__d3 u = fsi__d3_sub(fsi__el_point(&m->rows, m->mesh->vertex_count + c->point, m->body.next),
+            fsi__d3_at(m->start + 3 * (size_t)c->point));
+        if (c->kind == FSI__EL_BODY) {
+            const fsi__el_member *o = &im->member[c->other];
+            u = fsi__d3_sub(u, fsi__d3_sub(fsi__el_on_face(o, c->face, c->bary, o->body.next),
+                fsi__el_on_face(o, c->face, c->bary, o->body.q)));
+        } else u = fsi__d3_sub(u, fsi__d3_at(c->drift));
+        fsi__d3_put(c->slip, u);
+    }
+}
+
+/* The force on contact c that closes its gap and stops its slip, the others' being what they are; within the cone. */
+static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
+{
+    const fsi__d3 n = fsi__d3_at(c->normal), u = fsi__d3_at(c->slip), f = fsi__d3_at(c->force);
+    const double normal = fsi__d3_dot(f, n), along = fsi__d3_dot(u, n),
+        push = fmax(0, normal - (c->room + along) / c->weight);
+    fsi__d3 t = fsi__d3_sub(f, fsi__d3_scale(n, normal)), slip = fsi__d3_sub(u, fsi__d3_scale(n, along));
+    double size;
+    t = fsi__d3_madd(t, -1 / c->weight, slip);
+    size = fsi__d3_norm(t);
+    if (size > c->friction * push) t = fsi__d3_scale(t, size > 0 ? c->friction * push / size : 0);
+    return fsi__d3_madd(t, push, n);
+}
+
+/* Projected Gauss-Seidel over all contacts. */
+static void fsi__el_sweep(fsi__el_impl *im)
+{
+    int round, i, k, j;
+    for (i = 0; i < im->contacts; i++) memcpy(im->contact[i].before, im->contact[i].force, sizeof im->contact[i].force);
+    for (round = 0; round < im->s->desc.contact_sweeps; round++) {
+        double changed = 0, most = 0;
+        for (i = 0; i < im->contacts; i++) {
+            fsi__el_contact *c = &im->contact[i];
+            const fsi__d3 to = fsi__el_wanted(c), by = fsi__d3_sub(to, fsi__d3_at(c->force));
+            if (!(c->weight > 0) || !(fsi__d3_dot(by, by) > 0)) continue;
+            changed = fmax(changed, fsi__d3_norm(by) * c->weight);
+            most = fmax(most, fsi__d3_norm(to) * c->weight);
+            fsi__d3_put(c->force, to);
+            for (k = 0; k < 2 && c->side[k] >= 0; k++) {
+                const fsi__el_member *m = &im->member[k == 0 ? c->body : c->other];
+                const double *g = m->coupling + (size_t)c->side[k] * (size_t)m->sides;
+                for (j = 0; j < m->sides; j++) {
+                    double *u = im->contact[m->side[j].contact].slip;
+                    fsi__d3_put(u, fsi__d3_madd(fsi__d3_at(u), g[j], by));
+                }
+            }
+        }
+        if (!(changed > 1e-9 * most)) return;
+    }
+}
+
+/* ---- >>step --------------------------------------------------------------------------------------------------- */
+
+static fsi_status fsi__el_keep(fsi__el_impl *im)
+{
+    size_t need = 0, at = 0;
+    int b;
+    for (b = 0; b < im->members; b++) need += 12 * (size_t)im->member[b].body.dofs;
+    if (need > im->kept_room) {
+        double *fresh = (double *)fsi__alloc(im->s->context, need, sizeof(double));
+        if (!fresh)
+            return fsi__fail(im->s->context, FSI_ERROR_MEMORY, im->fn, -1, (double)need, "no memory to step %d bodies",
+                             im->members);
+        fsi__free(im->s->context, im->kept, im->kept_room, sizeof(double));
+        im->kept = fresh;
+        im->kept_room = need;
+    }
+    for (b = 0; b < im->members; b++) {
+        const fsi__el_body *y = &im->member[b].body;
+        const size_t n = 3 * (size_t)y->dofs;
+        memcpy(im->kept + at, y->q, n * sizeof(double));
+        memcpy(im->kept + at + n, y->v, n * sizeof(double));
+        memcpy(im->kept + at + 2 * n, y->q_before, n * sizeof(double));
+        memcpy(im->kept + at + 3 * n, y->v_before, n * sizeof(double));
+        im->member[b].kept_h = y->h_before;
+        at += 4 * n;
+    }
+    return FSI_OK;
+}
+
+FSI_API void fsi__el_undo(fsi_elastic *s)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    size_t at = 0;
+    int b;
+    for (b = 0; b < im->members; b++) {
+        fsi__el_body *y = &im->member[b].body;
+        const size_t n = 3 * (size_t)y->dofs;
+        memcpy(y->q, im->kept + at, n * sizeof(double));
+        memcpy(y->v, im->kept + at + n, n * sizeof(double));
+        memcpy(y->q_before, im->kept + at + 2 * n, n * sizeof(double));
+        memcpy(y->v_before, im->kept + at + 3 * n, n * sizeof(double));
+        y->h_before = im->member[b].kept_h;
+        im->member[b].mesh_stale = 1;
+        at += 4 * n;
+    }
+    fsi__obstacles_stand(&im->obstacles);
+}
+
+FSI_API fsi_status fsi__el_begin(fsi_elastic *s, double dt, const char *fn)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    int k;
+    if (!im) return FSI_ERROR_COOKIE;
+    im->fn = fn;
+    im->dt = dt;
+    FSI__TRY(fsi__obstacles_check_carriers(&im->obstacles, fn, 0));
+    FSI__TRY(fsi__el_keep(im));
+    memset(&im->stats, 0, sizeof im->stats);
+    im->lap = fsi__now(s->context);
+    for (k = 0; k < im->obstacles.count; k++) {
+        fsi__obstacle *o = fsi__obstacle_at(&im->obstacles, k);
+        fsi__obstacle_begin(&im->obstacles, o);
+        FSI__TRY(fsi__obstacle_shade(&im->obstacles, o, fn));
+    }
+    for (k = 0; k < im->solids; k++) {
+        memset(im->solid[k].impulse, 0, sizeof im->solid[k].impulse);
+        memset(im->solid[k].moment, 0, sizeof im->solid[k].moment);
+    }
+    FSI__TRY(fsi__room_in(s->context, &im->touched, sizeof *im->touched, 0, &im->touched_room, im->touches, fn));
+    im->touched_count = im->touches;
+    if (im->touches > 0) memcpy(im->touched, im->touch, (size_t)im->touches * sizeof *im->touch);
+    return FSI_OK;
+}
+
+/* Obstacles sweep from fraction `done` of the step to done + share; a body's along its path. */
+static void fsi__el_move_obstacles(fsi__el_impl *im)
+{
+    int k;
+    for (k = 0; k < im->obstacles.count; k++) {
+        fsi__el_wall *w = (fsi__el_wall *)(void *)fsi__obstacle_at(&im->obstacles, k);
+        fsi__obstacle *o = &w->base;
+        w->way = 0;
+        if (!o->shadow) continue;
+        if (!o->carrier) {
+            w->way = im->share * fsi__obstacle_way(o);
+            fsi__obstacle_follow(o, im->done, im->share);
+        } else {
+            const fsi_pose a = fsi__pose_on_the_way(o->carrier, o->at, im->done),
+                b = fsi__pose_on_the_way(o->carrier, o->at, im->done + im->share);
+            w->way = fsi__d3_norm(fsi__d3_diff(b.position, a.position))
+                + fsi__d3_norm(fsi__d3_of(fsi__turn_between(a, b))) * o->reach;
+            fsi__mesh_follow_rigid(o->shadow, o->rest, a, b);
+        }
+    }
+}
+
+/* Acceleration by the caller's field: at vertices, or at handles for what they translate. */
+static void fsi__el_feel_field(fsi__el_impl *im, fsi__el_body *b)
+{
+    const fsi_elastic *s = im->s;
+    int i, k;
+    for (i = 0; i < b->dofs; i++) {
+        fsi_vec3 a;
+        if (!(b->one[i] > 0)) continue;
+        a = s->desc.field(s->desc.field_user, fsi__d3_real(fsi__d3_at(b->q + 3 * (size_t)i)), s->time);
+        for (k = 0; k < 3; k++) b->acceleration[3 * i + k] = (double)fsi__axis(a, k);
+    }
+}
+
+FSI_API fsi_status fsi__el_predict(fsi_elastic *s, double dt, double done, double share)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    const fsi__d3 g = fsi__d3_of(s->desc.gravity);
+    int b, k;
+    im->sub_dt = dt;
+    im->done = done;
+    im->share = share;
+    for (k = 0; k < im->attachments; k++) {
+        const fsi__el_attachment *a = &im->attachment[k];
+        fsi__el_spring *sp = &im->member[a->body].body.spring[a->spring];
+        for (b = 0; b < 3; b++) sp->target[b] = a->from[b] + (done + share) * (a->to[b] - a->from[b]);
+    }
+    for (b = 0; b < im->members; b++) {
+        fsi__el_body *y = &im->member[b].body;
+        if (s->desc.field) fsi__el_feel_field(im, y);
+        FSI__TRY(fsi__el_body_predict(y, dt, s->desc.time_order, g, s->desc.field != NULL));
+    }
+    fsi__el_move_obstacles(im);
+    im->stats.seconds_other += fsi__el_phase(im);
+    FSI__TRY(fsi__el_find_contacts(im));
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__el_constrain(fsi_elastic *s)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__el_take_forces(im, im->touched, im->touched_count);
+    FSI__TRY(fsi__el_make_sides(im));
+    fsi__el_apply_forces(im);
+    im->stats.seconds_contact += fsi__el_phase(im);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    int it, b, going = 1;
+    for (it = 0; it < s->desc.iterations && going; it++) {
+        going = 0;
+        for (b = 0; b < im->members; b++) fsi__el_body_project(&im->member[b].body);
+        im->stats.seconds_local += fsi__el_phase(im);
+        for (b = 0; b < im->members; b++) FSI__TRY(fsi__el_body_solve(&im->member[b].body));
+        im->stats.seconds_global += fsi__el_phase(im);
+        if (im->contacts > 0) {
+            fsi__el_measure_slips(im);
+            fsi__el_sweep(im);
+            fsi__el_respond(im);
+            fsi__el_apply_forces(im);
+            im->stats.seconds_contact += fsi__el_phase(im);
+        }
+        for (b = 0; b < im->members; b++) {
+            fsi__el_body *y = &im->member[b].body;
+            fsi__el_body_advance(y);
+            if (y->residual > (double)s->desc.tolerance * y->shape.size) going = 1;
+        }
+        im->stats.seconds_global += fsi__el_phase(im);
+        im->stats.iterations++;
+    }
+    for (b = 0; b < im->members; b++) {
+        fsi__el_body *y = &im->member[b].body;
+        im->stats.degraded += y->residual > fmax((double)s->desc.tolerance, 1e-5) * y->shape.size;
+        im->stats.residual = fmax(im->stats.residual, y->residual / y->shape.size);
+    }
+    return FSI_OK;
+}
+
+/* Impulses of the substep's contacts on shapes and obstacles; the forces to start the next one from. */
+static void fsi__el_push_obstacles(fsi__el_impl *im)
+{
+    int i;
+    for (i = 0; i < im->contacts; i++) {
+        const fsi__el_contact *c = &im->contact[i];
+        const fsi__el_member *m = &im->member[c->body];
+        const fsi__d3 f = fsi__d3_scale(fsi__d3_at(c->force), -im->sub_dt),
+            x = fsi__el_point(&m->rows, m->mesh->vertex_count + c->point, m->body.q);
+        if (c->kind == FSI__EL_OBSTACLE) {
+            fsi__obstacle *o = fsi__obstacle_at(&im->obstacles, c->other);
+            fsi__obstacle_push(o, c->face, c->bary, x, f);
+        } else if (c->kind == FSI__EL_SHAPE) {
+            fsi__el_solid *o = &im->solid[c->other];
+            fsi__d3_put(o->impulse, fsi__d3_add(fsi__d3_at(o->impulse), f));
+            fsi__d3_put(o->moment, fsi__d3_add(fsi__d3_at(o->moment), fsi__d3_cross(x, f)));
+        }
+    }
+}
+
+FSI_API void fsi__el_end_substep(fsi_elastic *s)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    int b, i;
+    for (b = 0; b < im->members; b++) {
+        fsi__el_body_accept(&im->member[b].body);
+        im->member[b].mesh_stale = 1;
+    }
+    fsi__el_push_obstacles(im);
+    im->touched_count = 0;
+    im->stats.contacts = im->contacts;
+    im->stats.touching = 0;
+    im->stats.deepest = 0;
+    for (i = 0; i < im->contacts; i++) {
+        const fsi__el_contact *c = &im->contact[i];
+        fsi__el_touch *t;
+        if (c->gap < 0) im->stats.deepest = fmax(im->stats.deepest, -c->gap);
+        if (!(fsi__d3_norm(fsi__d3_at(c->force)) > 0)) continue;
+        im->stats.touching++;
+        t = &im->touched[im->touched_count++];
+        t->body = c->body;
+        t->point = c->point;
+        t->kind = c->kind;
+        t->other = c->other;
+        memcpy(t->force, c->force, sizeof t->force);
+    }
+    im->stats.substeps++;
+}
+
+/* What a body shows. */
+static void fsi__el_show(fsi__el_impl *im, int k)
+{
+    fsi__el_member *m = &im->member[k];
+    fsi_elastic_body *b = &im->shown[k];
+    fsi__d3 c, p, l;
+    fsi__el_body_measure(&m->body, &m->motion);
+    c = fsi__d3_at(m->motion.centre);
+    p = fsi__d3_at(m->motion.momentum);
+    l = fsi__d3_sub(fsi__d3_at(m->motion.spin), fsi__d3_cross(c, p));
+    b->id = m->id;
+    b->vertex_count = m->body.shape.vertex_count;
+    b->element_count = m->body.shape.element_count;
+    b->elements = m->body.shape.element;
+    b->handles = m->body.reduced ? m->body.handles.count : 0;
+    b->regions = m->body.evaluated;
+    b->mass = m->body.mass;
+    b->size = m->body.shape.size;
+    b->center = fsi__d3_real(c);
+    b->velocity = fsi__d3_real(fsi__d3_over(p, m->body.mass));
+    b->spin = fsi__d3_real(l);
+    b->stats.kinetic_energy = m->motion.kinetic;
+    b->stats.elastic_energy = m->motion.elastic;
+    b->stats.volume_ratio = m->motion.volume_ratio;
+    b->stats.stretch_min = m->motion.stretch_min;
+    b->stats.stretch_max = m->motion.stretch_max;
+    b->stats.residual = m->body.residual;
+    b->stats.iterations = m->body.iterations;
+}
+
+static void fsi__el_sum_up(fsi__el_impl *im)
+{
+    fsi_elastic *s = im->s;
+    const fsi__d3 g = fsi__d3_of(s->desc.gravity);
+    int b, k;
+    for (b = 0; b < im->members; b++) {
+        const fsi__el_motion *m = &im->member[b].motion;
+        im->stats.kinetic_energy += m->kinetic;
+        im->stats.elastic_energy += m->elastic;
+        im->stats.potential_energy -= im->member[b].body.mass * fsi__d3_dot(g, fsi__d3_at(m->centre));
+        for (k = 0; k < 3; k++) {
+            im->stats.momentum[k] += m->momentum[k];
+            im->stats.angular_momentum[k] += m->spin[k];
+        }
+    }
+    im->stats.seconds_other += fsi__el_phase(im);
+    im->stats.bytes = s->context->bytes;
+    im->stats.allocs = s->context->allocs;
+    s->stats = im->stats;
+}
+
+FSI_API void fsi__el_end(fsi_elastic *s)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    const fsi_real per_dt = (fsi_real)(im->dt > 0 ? 1 / im->dt : 0);
+    fsi__el_touch *swap = im->touch;
+    int k, room = im->touch_room;
+    for (k = 0; k < im->obstacles.count; k++) {
+        fsi__obstacle *o = fsi__obstacle_at(&im->obstacles, k);
+        if (!(im->dt > 0)) continue;
+        if (o->carrier) {
+            const fsi__d3 j = fsi__d3_at(o->impulse), at = fsi__d3_of(o->carrier->pose.position);
+            fsi_body_begin_step(o->carrier, (fsi_real)im->dt);
+            o->carrier->impulse = fsi__d3_real(j);
+            o->carrier->angular_impulse = fsi__d3_real(fsi__d3_sub(fsi__d3_at(o->moment), fsi__d3_cross(at, j)));
+            fsi_body_end_step(o->carrier, (fsi_real)im->dt);
+        }
+        fsi__obstacle_commit(o, im->dt, o->carrier ? &o->carrier->end : NULL);
+    }
+    for (k = 0; k < im->solids && im->dt > 0; k++) {
+        fsi__el_solid *o = &im->solid[k];
+        o->force = fsi_v3_scale(fsi__d3_real(fsi__d3_at(o->impulse)), per_dt);
+        o->torque = fsi_v3_scale(fsi__d3_real(fsi__d3_at(o->moment)), per_dt);
+        o->from = o->desc.point;
+    }
+    for (k = 0; k < im->attachments; k++) memcpy(im->attachment[k].from, im->attachment[k].to, 3 * sizeof(double));
+    im->touch = im->touched;
+    im->touch_room = im->touched_room;
+    im->touches = im->touched_count;
+    im->touched = swap;
+    im->touched_room = room;
+    for (k = 0; k < im->members; k++) {
+        fsi__el_body *y = &im->member[k].body;
+        if (im->dt > 0) memset(y->force, 0, 3 * (size_t)y->dofs * sizeof(double));
+        fsi__el_show(im, k);
+    }
+    s->time += im->dt;
+    fsi__el_sum_up(im);
+}
+
+static fsi_status fsi__el_substeps(fsi_elastic *s, double dt)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    const int n = s->desc.substeps;
+    int k;
+    for (k = 0; k < n; k++) {
+        FSI__TRY(fsi__el_predict(s, dt / n, (double)k / n, 1.0 / n));
+        FSI__TRY(fsi__el_constrain(s));
+        FSI__TRY(fsi__el_solve(s));
+        FSI__TRY(fsi__room_in(s->context, &im->touched, sizeof *im->touched, im->touched_count, &im->touched_room,
+            im->contacts, im->fn));
+        fsi__el_end_substep(s);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)
+{
+    static const char fn[] = "fsi_elastic_step";
+    fsi_status status;
+    fsi__el_impl *im = fsi__el_of(s);
+    if (!im) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__check_dt(s->context, dt, fn));
+    FSI__TRY(fsi__el_begin(s, (double)dt, fn));
+    if (dt > 0) {
+        status = fsi__el_substeps(s, (double)dt);
+        if (status != FSI_OK) {
+            fsi__el_undo(s);
+            return status;
+        }
+    }
+    fsi__el_end(s);
+    if (s->stats.degraded > 0)
+        fsi__warn(s->context, "fsi_elastic_step: %d substeps of bodies ended above the tolerance", s->stats.degraded);
+    return FSI_OK;
+}
+
+/* ---- >>bodies made: surfaces ---------------------------------------------------------------------------------------
+
+   The surface of simplices is made of their faces that no other one shares. */
+
+typedef struct fsi__el_border { int sorted[3], corner[3]; } fsi__el_border;
+
+static int fsi__el_compare_borders(const void *a, const void *b)
+{
+    const fsi__el_border *x = (const fsi__el_border *)a, *y = (const fsi__el_border *)b;
+    int k;
+    for (k = 0; k < 3; k++) if (x->sorted[k] != y->sorted[k]) return x->sorted[k] < y->sorted[k] ? -1 : 1;
+    return 0;
+}
+
+/* Faces of all elements, turned outward (2D: with the outside on their left). */
+static void fsi__el_list_borders(const fsi__el_shape *s, fsi__el_border *out)
+{
+    static const int solid[4][3] = { { 1, 2, 3 }, { 0, 3, 2 }, { 0, 1, 3 }, { 0, 2, 1 } };
+    static const int plane[3][3] = { { 1, 0, 0 }, { 2, 1, 0 }, { 0, 2, 0 } };
+    int e, f, k, j;
+    for (e = 0; e < s->element_count; e++) for (f = 0; f <= s->dim; f++, out++) {
+        out->sorted[0] = -1; /* stays so in 2D */
+        for (k = 0; k < s->dim; k++) {
+            const int v = fsi__el_corners(s, e)[s->dim == 3 ? solid[f][k] : plane[f][k]];
+            out->corner[k] = v;
+            for (j = k - 1 + (3 - s->dim); j >= 3 - s->dim && out->sorted[j] > v; j--)
+                out->sorted[j + 1] = out->sorted[j];
+            out->sorted[j + 1] = v;
+        }
+    }
+}
+
+static fsi_status fsi__el_boundary(fsi__el_member *m, fsi_context *context, const char *fn)
+{
+    const fsi__el_shape *s = &m->body.shape;
+    const int faces = s->element_count * (s->dim + 1);
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi__arena a = { NULL, 0, 0 };
+    fsi__el_border *border = NULL;
+    fsi_vec3 *x = NULL;
+    int *face = NULL, k, j, count = 0, pass;
+    fsi_status status;
+    for (pass = 0; pass < 2; pass++) {
+        border = (fsi__el_border *)fsi__take(&a, (size_t)faces, sizeof *border);
+        face = (int *)fsi__take(&a, (size_t)faces * 3, sizeof(int));
+        x = (fsi_vec3 *)fsi__take(&a, (size_t)s->vertex_count, sizeof(fsi_vec3));
+        if (pass == 0 && !fsi__arena_reserve(context, &a, a.used))
+            return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, faces, "no memory for the surface of %d elements",
+                             s->element_count);
+    }
+    fsi__el_list_borders(s, border);
+    qsort(border, (size_t)faces, sizeof *border, fsi__el_compare_borders);
+    for (k = 0; k < faces; k = j) {
+        for (j = k + 1; j < faces && fsi__el_compare_borders(&border[k], &border[j]) == 0;) j++;
+        if (j == k + 1) memcpy(face + s->dim * count++, border[k].corner, (size_t)s->dim * sizeof(int));
+    }
+    for (k = 0; k < s->vertex_count; k++) x[k] = fsi__d3_real(fsi__d3_at(s->x + 3 * (size_t)k));
+    d.context = context;
+    d.vertices = x;
+    d.vertex_count = s->vertex_count;
+    d.elements = face;
+    d.element_count = count;
+    d.corners = s->dim;
+    status = fsi_mesh_create(&m->mesh, &d);
+    fsi__arena_free(context, &a);
+    return status;
+}
+
+/* A mesh of its own like the caller's surface. */
+static fsi_status fsi__el_copy_surface(fsi__el_member *m, fsi_context *context, const fsi_mesh *surface)
+{
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    d.context = context;
+    d.vertices = surface->vertices;
+    d.vertex_count = surface->vertex_count;
+    d.elements = surface->faces;
+    d.element_count = surface->face_count;
+    d.corners = surface->corners;
+    return fsi_mesh_create(&m->mesh, &d);
+}
+
+/* ---- >>bodies made: contact points ----------------------------------------------------------------------------------
+
+   Candidates are the vertices of the surface, the sharpest first, then points on its faces, on a lattice as fine as the
+   spacing. Each is kept that is at least 0.7 spacings from all that were kept. */
+
+typedef struct fsi__el_candidate { fsi__d3 x; double sharp; int index, face; double bary[3]; } fsi__el_candidate;
+
+static int fsi__el_sharper(const void *a, const void *b)
+{
+    const fsi__el_candidate *x = (const fsi__el_candidate *)a, *y = (const fsi__el_candidate *)b;
+    if (x->sharp > y->sharp) return -1;
+    if (x->sharp < y->sharp) return 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static double fsi__el_face_area(const fsi_mesh *m, int f)
+{
+    const fsi__d3 a = fsi__d3_of(m->vertices[m->faces[m->corners * f]]),
+                  u = fsi__d3_sub(fsi__d3_of(m->vertices[m->faces[m->corners * f + 1]]), a);
+    if (m->corners == 2) return fsi__d3_norm(u);
+    return 0.5 * fsi__d3_norm(fsi__d3_cross(u, fsi__d3_sub(fsi__d3_of(m->vertices[m->faces[3 * f + 2]]), a)));
+}
+
+/* Parts of a face's edges for points a spacing apart. */
+static int fsi__el_face_parts(const fsi_mesh *m, int f, double spacing)
+{
+    double longest = 0;
+    int k;
+    for (k = 0; k < m->corners; k++) longest = fmax(longest, fsi__d3_norm(fsi__d3_diff(
+        m->vertices[m->faces[m->corners * f + k]], m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]])));
+    return (int)fmin(longest / spacing, 200);
+}
+
+/* Points inside a face: out NULL counts them. */
+static int fsi__el_face_points(const fsi_mesh *m, int f, int parts, fsi__el_candidate *out, int index)
+{
+    int i, j, k, n = 0;
+    for (i = 1; i < parts; i++) for (j = 1; j < (m->corners == 3 ? parts - i : 2); j++, n++) {
+        fsi__el_candidate *c = out ? &out[n] : NULL;
+        if (!c) continue;
+        memset(c, 0, sizeof *c);
+        c->face = f;
+        c->index = index + n;
+        c->bary[1] = (double)i / parts;
+        c->bary[2] = m->corners == 3 ? (double)j / parts : 0;
+        c->bary[0] = 1 - c->bary[1] - c->bary[2];
+        for (k = 0; k < m->corners; k++)
+            c->x = fsi__d3_madd(c->x, c->bary[k], fsi__d3_of(m->vertices[m->faces[m->corners * f + k]]));
+    }
+    return n;
+}
+
+/* How far a vertex is from lying in a plane: 1 - |sum of its faces' normals| / their number, by area. */
+static void fsi__el_sharpness(const fsi_mesh *m, fsi__el_candidate *c, double *area)
+{
+    int f, k, v;
+    for (v = 0; v < m->vertex_count; v++) {
+        memset(&c[v], 0, sizeof *c);
+        area[v] = 0;
+    }
+    for (f = 0; f < m->face_count; f++) for (k = 0; k < m->corners; k++) {
+        const double a = fsi__el_face_area(m, f);
+        v = m->faces[m->corners * f + k];
+        c[v].x = fsi__d3_madd(c[v].x, a, fsi__d3_of(m->face_normals[f])); /* for now the sum of normals */
+        c[v].face = f;
+        area[v] += a;
+        c[v].bary[0] = c[v].bary[1] = c[v].bary[2] = 0;
+        c[v].bary[k] = 1;
+    }
+    for (v = 0; v < m->vertex_count; v++) {
+        c[v].sharp = area[v] > 0 ? 1 - fsi__d3_norm(c[v].x) / area[v] : 0;
+        if (c[v].sharp < 1e-6) c[v].sharp = 1e-6; /* before the points on faces */
+        c[v].x = fsi__d3_of(m->vertices[v]);
+        c[v].index = v;
+    }
+}
+
+/* Is a kept point within `reach` of x? The points stand in cells of that size, in a table of lists. */
+typedef struct fsi__el_cells { double reach; int slots, *head, *next; const fsi__d3 *x; } fsi__el_cells;
+static int fsi__el_cell_of(const fsi__el_cells *g, double i, double j, double k)
+{
+    uint64_t h = (uint64_t)(int64_t)i * 0x9E3779B97F4A7C15u + (uint64_t)(int64_t)j;
+    h = (h * 0xD6E8FEB86659FD93u + (uint64_t)(int64_t)k) * 0xFF51AFD7ED558CCDu;
+    return (int)((h >> 33) & (uint64_t)(g->slots - 1));
+}
+static int fsi__el_is_taken(const fsi__el_cells *g, fsi__d3 x)
+{
+    double i, j, k;
+    int p;
+    for (i = floor(x.x / g->reach) - 1; i < floor(x.x / g->reach) + 1.5; i++)
+        for (j = floor(x.y / g->reach) - 1; j < floor(x.y / g->reach) + 1.5; j++)
+            for (k = floor(x.z / g->reach) - 1; k < floor(x.z / g->reach) + 1.5; k++)
+                for (p = g->head[fsi__el_cell_of(g, i, j, k)]; p >= 0; p = g->next[p])
+                    if (fsi__d3_norm(fsi__d3_sub(x, g->x[p])) < g->reach) return 1;
+    return 0;
+}
+
+static fsi_status fsi__el_make_points(fsi__el_member *m, fsi_context *context, const char *fn, int want)
+{
+    const fsi_mesh *mesh = m->mesh;
+    fsi__arena a = { NULL, 0, 0 };
+    fsi__el_candidate *c = NULL;
+    fsi__el_cells g;
+    fsi__d3 *kept = NULL;
+    double *area = NULL, whole = 0;
+    int f, n, k, pass;
+    fsi_status status = FSI_OK;
+    for (f = 0; f < mesh->face_count; f++) whole += fsi__el_face_area(mesh, f);
+    m->spacing = mesh->corners == 3 ? sqrt(whole / want) : whole / want;
+    for (n = mesh->vertex_count, f = 0; f < mesh->face_count; f++)
+        n += fsi__el_face_points(mesh, f, fsi__el_face_parts(mesh, f, m->spacing), NULL, 0);
+    memset(&g, 0, sizeof g);
+    for (g.slots = 64; g.slots < 2 * n && g.slots < (1 << 20);) g.slots *= 2;
+    for (pass = 0; pass < 2; pass++) {
+        c = (fsi__el_candidate *)fsi__take(&a, (size_t)n, sizeof *c);
+        kept = (fsi__d3 *)fsi__take(&a, (size_t)n, sizeof *kept);
+        area = (double *)fsi__take(&a, (size_t)mesh->vertex_count, sizeof *area);
+        g.head = (int *)fsi__take(&a, (size_t)g.slots, sizeof(int));
+        g.next = (int *)fsi__take(&a, (size_t)n, sizeof(int));
+        if (pass == 0 && !fsi__arena_reserve(context, &a, a.used))
+            return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, n, "no memory for %d contact points", n);
+    }
+    fsi__el_sharpness(mesh, c, area);
+    for (n = mesh->vertex_count, f = 0; f < mesh->face_count; f++)
+        n += fsi__el_face_points(mesh, f, fsi__el_face_parts(mesh, f, m->spacing), c + n, n);
+    qsort(c, (size_t)n, sizeof *c, fsi__el_sharper);
+    for (k = 0; k < g.slots; k++) g.head[k] = -1;
+    g.reach = 0.7 * m->spacing;
+    g.x = kept;
+    for (k = 0; k < n && status == FSI_OK; k++) {
+        int slot;
+        if (fsi__el_is_taken(&g, c[k].x)) continue;
+        slot = fsi__el_cell_of(&g, floor(c[k].x.x / g.reach), floor(c[k].x.y / g.reach), floor(c[k].x.z / g.reach));
+        kept[m->points] = c[k].x;
+        g.next[m->points] = g.head[slot];
+        g.head[slot] = m->points++;
+        status = fsi__el_rows_join(&m->rows, context, fn, &m->rows, mesh->corners,
+                                   mesh->faces + mesh->corners * c[k].face, c[k].bary);
+    }
+    fsi__arena_free(context, &a);
+    return status;
+}
+
+/* ---- >>bodies made -------------------------------------------------------------------------------------------- */
+
+/* Positions and velocities of a body that moves as a rigid one. */
+static void fsi__el_set_rigid(fsi__el_member *m, fsi_vec3 position, fsi_quat turn, fsi_vec3 velocity, fsi_vec3 spin)
+{
+    fsi__el_body *b = &m->body;
+    double r[9];
+    fsi__d3 centre = fsi__d3_zero(), at = fsi__d3_of(position), w = fsi__d3_of(spin), v = fsi__d3_of(velocity);
+    int i;
+    fsi__d9_of_quat(turn, r);
+    for (i = 0; i < b->dofs; i++) {
+        const fsi__d3 x = fsi__d3_madd(fsi__d9_mul(r, fsi__d3_at(b->rest + 3 * (size_t)i)), b->one[i], at);
+        fsi__d3_put(b->q + 3 * (size_t)i, x);
+        centre = fsi__d3_madd(centre, b->m_one[i] / b->mass, x);
+    }
+    for (i = 0; i < b->dofs; i++)
+        fsi__d3_put(b->v + 3 * (size_t)i, fsi__d3_madd(fsi__d3_cross(w, fsi__d3_at(b->q + 3 * (size_t)i)), b->one[i],
+            fsi__d3_sub(v, fsi__d3_cross(w, centre))));
+    b->h_before = 0;
+    memcpy(b->next, b->q, 3 * (size_t)b->dofs * sizeof(double));
+    m->mesh_stale = 1;
+}
+
+static void fsi__el_free_member(fsi__el_member *m, fsi_context *context)
+{
+    const size_t d = (size_t)m->body.dofs, rows = (size_t)m->rows.count, points = 6 * (size_t)m->points;
+    fsi__free(context, m->slot, rows, sizeof(int));
+    fsi__free(context, m->start, points, sizeof(double));
+    fsi__free(context, m->moved, (size_t)m->vertex_room, sizeof *m->moved);
+    fsi__free(context, m->column, (size_t)m->slot_room, d * sizeof(double));
+    fsi__free(context, m->side, (size_t)m->side_room, sizeof *m->side);
+    fsi__free(context, m->response, m->response_room, sizeof(double));
+    fsi__free(context, m->coupling, m->coupling_room, sizeof(double));
+    fsi__el_rows_free(&m->rows, context);
+    fsi_mesh_destroy(m->mesh);
+    fsi__el_body_free(&m->body);
+    memset(m, 0, sizeof *m);
+}
+
+static fsi_status fsi__el_check_materials(fsi_context *context, const char *fn, const fsi_elastic_body_desc *d)
+{
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_elastic_material, density, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
+        FSI__FIELD(fsi_elastic_material, young, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
+        FSI__FIELD(fsi_elastic_material, poisson, FSI__REAL, 0, 0.4999, 0),
+        FSI__FIELD(fsi_elastic_material, damping, FSI__REAL, 0, FSI__HUGE, 0)
+    };
+    char of[40];
+    fsi__where at;
+    int k;
+    for (k = 0; k < d->material_count; k++) {
+        snprintf(of, sizeof of, "material %d: ", k);
+        at.function = fn;
+        at.of = of;
+        at.element = k;
+        at.dim = 3;
+        if (d->materials[k].cookie != FSI__COOKIE('e', fsi_elastic_material))
+            return fsi__fail(context, FSI_ERROR_COOKIE, fn, k, 0,
+                "material %d was not filled by fsi_elastic_default_material of this version and precision", k);
+        FSI__TRY(FSI__CHECK_TABLE(context, &at, &d->materials[k], rows));
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__el_check_pose(fsi_context *context, const char *fn, fsi_vec3 position, fsi_quat q,
+                                     fsi_vec3 velocity, fsi_vec3 spin, int dim)
+{
+    const double n = (double)(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w);
+    if (!fsi_v3_is_finite(position) || !fsi_v3_is_finite(velocity) || !fsi_v3_is_finite(spin) || !fsi_is_finite(n))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "the pose or velocity is not finite");
+    if (!(fabs(n - 1) < 2e-3))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, n,
+                         "orientation is not a unit quaternion: its square is %g", n);
+    if (dim == 2 && (fabs((double)position.z) + fabs((double)velocity.z) + fabs((double)spin.x) + fabs((double)spin.y)
+        + fabs((double)q.x) + fabs((double)q.y) > 0))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the pose or velocity leaves the plane of dim 2");
+    return FSI_OK;
+}
+
+static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_elastic_body_desc *d)
+{
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_elastic_body_desc, resolution, FSI__INT, 2, 400, 0),
+        FSI__FIELD(fsi_elastic_body_desc, material_count, FSI__INT, 0, 100000, 0),
+        FSI__FIELD(fsi_elastic_body_desc, handles, FSI__INT, 4, 1000, FSI__OR_ZERO),
+        FSI__FIELD(fsi_elastic_body_desc, handle_reach, FSI__REAL, 1.05, 10, 0),
+        FSI__FIELD(fsi_elastic_body_desc, regions, FSI__INT, 8, 100000, 0),
+        FSI__FIELD(fsi_elastic_body_desc, friction, FSI__REAL, 0, 10, 0),
+        FSI__FIELD(fsi_elastic_body_desc, contact_points, FSI__INT, 0, 100000, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    FSI__TRY(
+        fsi__check_filled(s->context, fn, d, FSI__COOKIE('y', fsi_elastic_body_desc), "fsi_elastic_default_body_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
+    FSI__TRY(
+        fsi__el_check_pose(s->context, fn, d->position, d->orientation, d->velocity, d->angular_velocity, s->desc.dim));
+    if (d->material_count > 0 && !d->materials)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.materials is NULL");
+    FSI__TRY(fsi__el_check_materials(s->context, fn, d));
+    if ((d->surface != NULL) == (d->elements != NULL))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "give either desc.surface or desc.elements");
+    if (!d->surface) return FSI_OK;
+    if (d->surface->cookie == FSI__COOKIE('m', fsi_mesh) && d->surface->container)
+        return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.surface is a container: it has no inside");
+    return fsi__check_mesh(s->context, fn, d->surface, s->desc.dim, 1);
+}
+
+/* Shape, unknowns, surface, contact points. */
+static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_elastic_body_desc *d, fsi__el_member *m)
+{
+    const fsi_elastic_material usual = fsi_elastic_default_material();
+    fsi_context *context = s->context;
+    fsi__el_plan plan;
+    int v;
+    memset(&plan, 0, sizeof plan);
+    plan.materials = d->material_count > 0 ? d->materials : &usual;
+    plan.material_count = d->material_count > 0 ? d->material_count : 1;
+    plan.samples = d->regions;
+    plan.depth = s->desc.acceleration;
+    plan.reach = (double)d->handle_reach;
+    m->body.context = context;
+    m->desc = *d;
+    m->desc.vertices = NULL;
+    m->desc.elements = m->desc.element_material = NULL;
+    m->desc.surface = NULL;
+    m->desc.materials = NULL;
+    if (d->surface) FSI__TRY(fsi__el_shape_cage(&m->body.shape, context, fn, d->surface, d->resolution, d->material_at,
+        d->material_user, plan.material_count));
+    else
+        FSI__TRY(fsi__el_shape_take(&m->body.shape, context, fn, s->desc.dim, d->vertices, d->vertex_count, d->elements,
+                                    d->element_count, d->element_material, plan.material_count));
+    plan.handles = d->handles;
+    if (d->handles > m->body.shape.vertex_count / 4) plan.handles = m->body.shape.vertex_count / 4;
+    if (d->handles > 0 && plan.handles < 4) plan.handles = 0; /* a body of a few vertices needs no subspace */
+    FSI__TRY(fsi__el_body_make(&m->body, fn, &plan));
+    FSI__TRY(fsi__el_rows_begin(&m->rows, context, fn, 1));
+    if (d->contact_points > 0) {
+        FSI__TRY(d->surface ? fsi__el_copy_surface(m, context, d->surface) : fsi__el_boundary(m, context, fn));
+        m->vertex_room = m->mesh->source_count;
+        m->moved = (fsi_vec3 *)fsi__alloc(context, (size_t)m->vertex_room, sizeof *m->moved);
+        if (!m->moved) return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->vertex_room, "no memory for a surface");
+        for (v = 0; v < m->mesh->vertex_count; v++)
+            FSI__TRY(fsi__el_body_row(&m->body, &m->rows, fn, fsi__d3_of(m->mesh->vertices[v])));
+        FSI__TRY(fsi__el_make_points(m, context, fn, d->contact_points));
+        m->start = (double *)fsi__alloc(context, 6 * (size_t)m->points, sizeof(double));
+        m->slot = (int *)fsi__alloc(context, (size_t)m->rows.count, sizeof(int));
+        if (!m->start || !m->slot)
+            return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->points, "no memory for contact points");
+        m->aim = m->start + 3 * (size_t)m->points;
+    }
+    fsi__el_set_rigid(m, d->position, fsi_quat_unit(d->orientation), d->velocity, d->angular_velocity);
+    return FSI_OK;
+}
+
+FSI_API fsi_elastic_body_desc fsi_elastic_default_body_desc(void)
+{
+    fsi_elastic_body_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('y', fsi_elastic_body_desc);
+    d.resolution = 24;
+    d.handles = 30;
+    d.handle_reach = 2;
+    d.regions = 600;
+    d.orientation = fsi_quat_identity();
+    d.friction = (fsi_real)0.5;
+    d.contact_points = 400;
+    return d;
+}
+
+FSI_API fsi_status fsi_elastic_add_body(fsi_elastic *s, const fsi_elastic_body_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_elastic_add_body";
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__column columns[2];
+    fsi__el_member m;
+    fsi_status status;
+    if (id) *id = -1;
+    if (!im) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__el_check_body(s, fn, desc));
+    columns[0].array = (void **)&im->member;
+    columns[0].size = sizeof *im->member;
+    columns[1].array = (void **)&im->shown;
+    columns[1].size = sizeof *im->shown;
+    FSI__TRY(fsi__room(s->context, columns, 2, im->members, &im->member_room, im->members + 1, fn));
+    s->bodies = im->shown;
+    memset(&m, 0, sizeof m);
+    status = fsi__el_make_member(s, fn, desc, &m);
+    if (status != FSI_OK) {
+        fsi__el_free_member(&m, s->context);
+        return status;
+    }
+    m.id = im->next_id++;
+    im->member[im->members] = m;
+    im->members++;
+    s->body_count = im->members;
+    fsi__el_show(im, im->members - 1);
+    if (id) *id = m.id;
+    return FSI_OK;
+}
+
+/* Attachments name bodies by index: they follow those that move up, and go with the one that goes. */
+static void fsi__el_drop_attachments(fsi__el_impl *im, int gone)
+{
+    int k, kept = 0;
+    for (k = 0; k < im->attachments; k++) {
+        if (im->attachment[k].body == gone) continue;
+        im->attachment[kept] = im->attachment[k];
+        if (im->attachment[kept].body > gone) im->attachment[kept].body--;
+        kept++;
+    }
+    im->attachments = kept;
+}
+
+FSI_API fsi_status fsi_elastic_remove_body(fsi_elastic *s, int id)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__el_member *m;
+    int k, j;
+    FSI__TRY(fsi__el_find(s, "fsi_elastic_remove_body", id, &m));
+    k = (int)(m - im->member);
+    fsi__el_free_member(m, s->context);
+    for (j = k; j + 1 < im->members; j++) {
+        im->member[j] = im->member[j + 1];
+        im->shown[j] = im->shown[j + 1];
+    }
+    s->body_count = --im->members;
+    memset(&im->member[im->members], 0, sizeof *im->member);
+    fsi__el_drop_attachments(im, k);
+    im->touches = 0; /* they name indices */
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_reset_body(fsi_elastic *s, int id, fsi_vec3 position, fsi_quat orientation,
+    fsi_vec3 velocity, fsi_vec3 angular_velocity)
+{
+    static const char fn[] = "fsi_elastic_reset_body";
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__el_member *m;
+    FSI__TRY(fsi__el_find(s, fn, id, &m));
+    FSI__TRY(fsi__el_check_pose(s->context, fn, position, orientation, velocity, angular_velocity, s->desc.dim));
+    fsi__el_set_rigid(m, position, fsi_quat_unit(orientation), velocity, angular_velocity);
+    fsi__el_show(im, (int)(m - im->member));
+    return FSI_OK;
+}
+
+/* q of the subspace nearest to given vertices, in the norm of their masses: M_r q = U^T M x. */
+static fsi_status fsi__el_project_vertices(fsi__el_member *m, const char *fn, const fsi_vec3 *x, double *q)
+{
+    fsi__el_body *b = &m->body;
+    const fsi__el_shape *s = &b->shape;
+    const size_t d = (size_t)b->dofs;
+    fsi__el_rows one;
+    double *work = (double *)fsi__alloc(b->context, d * d + 3 * d, sizeof(double)), *right = work ? work + d * d : NULL;
+    fsi_status status = work ? fsi__el_rows_begin(&one, b->context, fn, 1)
+        : fsi__fail(b->context, FSI_ERROR_MEMORY, fn, -1, b->dofs, "no memory to project %d unknowns", b->dofs);
+    int e, k, i, c;
+    if (!work) return status;
+    for (e = 0; e < s->element_count && status == FSI_OK; e++) for (k = 0; k <= b->dim; k++) {
+        const int v = fsi__el_corners(s, e)[k];
+        const double mass = b->element_mass[e] / (b->dim + 1);
+        double bary[4] = { 0, 0, 0, 0 };
+        bary[k] = 1;
+        one.count = one.start[0] = 0;
+        status = fsi__el_rows_point(&one, b->context, fn, s, &b->handles, e, bary);
+        if (status != FSI_OK) break;
+        for (i = 0; i < one.start[1]; i++) for (c = 0; c < 3; c++)
+            right[(size_t)c * d + (size_t)one.dof[i]] += mass * one.value[i] * (double)fsi__axis(x[v], c);
+    }
+    if (status == FSI_OK) {
+        memcpy(work, b->massive, d * d * sizeof(double));
+        status = fsi_dense_cholesky(b->context, b->dofs, work);
+    }
+    if (status == FSI_OK) status = fsi__cholesky_solve_3(b->dofs, work, right);
+    for (i = 0; i < b->dofs && status == FSI_OK; i++)
+        for (c = 0; c < 3; c++) q[3 * i + c] = right[(size_t)c * d + (size_t)i];
+    fsi__el_rows_free(&one, b->context);
+    fsi__free(b->context, work, d * d + 3 * d, sizeof(double));
+    return status;
+}
+
+FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_vec3 *positions,
+                                            const fsi_vec3 *velocities)
+{
+    static const char fn[] = "fsi_elastic_set_vertices";
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__el_member *m;
+    fsi__el_body *b;
+    int v, c;
+    FSI__TRY(fsi__el_find(s, fn, id, &m));
+    if (!positions) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions is NULL");
+    b = &m->body;
+    for (v = 0; v < b->shape.vertex_count; v++) {
+        if (!fsi_v3_is_finite(positions[v]) || (velocities && !fsi_v3_is_finite(velocities[v])))
+            return fsi__fail(s->context, FSI_ERROR_NAN, fn, v, 0, "vertex %d is not finite", v);
+        if (b->dim == 2 && (positions[v].z < 0 || positions[v].z > 0))
+            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, v, (double)positions[v].z,
+                             "vertex %d leaves the plane of dim 2", v);
+    }
+    if (b->reduced) {
+        FSI__TRY(fsi__el_project_vertices(m, fn, positions, b->next));
+        memset(b->aim, 0, 3 * (size_t)b->dofs * sizeof(double));
+        if (velocities) FSI__TRY(fsi__el_project_vertices(m, fn, velocities, b->aim));
+        memcpy(b->q, b->next, 3 * (size_t)b->dofs * sizeof(double));
+        memcpy(b->v, b->aim, 3 * (size_t)b->dofs * sizeof(double));
+    } else for (v = 0; v < b->dofs; v++) for (c = 0; c < 3; c++) {
+        b->next[3 * v + c] = b->q[3 * v + c] = (double)fsi__axis(positions[v], c);
+        b->v[3 * v + c] = velocities ? (double)fsi__axis(velocities[v], c) : 0;
+    }
+    b->h_before = 0;
+    m->mesh_stale = 1;
+    fsi__el_show(im, (int)(m - im->member));
+    return FSI_OK;
+}
+
+/* Numbers of all vertices of a reduced body, vertex by vertex: out = U q. */
+static void fsi__el_expand(const fsi__el_body *b, const double *q, fsi_vec3 *out)
+{
+    const fsi__el_shape *s = &b->shape;
+    const fsi__el_weights *w = &b->handles;
+    const int corners = b->dim + 1;
+    int v, i, a;
+    for (v = 0; v < s->vertex_count; v++) {
+        const fsi__d3 x = fsi__d3_at(s->x + 3 * (size_t)v);
+        fsi__d3 sum = fsi__d3_zero();
+        for (i = w->first[v]; i < w->first[v + 1]; i++) {
+            const double *h = q + 3 * (size_t)(corners * w->handle[i]);
+            const fsi__d3 d = fsi__d3_sub(x, fsi__d3_at(s->x + 3 * (size_t)w->center[w->handle[i]]));
+            fsi__d3 y = fsi__d3_at(h + 3 * b->dim);
+            for (a = 0; a < b->dim; a++) y = fsi__d3_madd(y, fsi__d3_axis(d, a), fsi__d3_at(h + 3 * a));
+            sum = fsi__d3_madd(sum, w->weight[i], y);
+        }
+        out[v] = fsi__d3_real(sum);
+    }
+}
+
+FSI_API fsi_status fsi_elastic_vertices(fsi_elastic *s, int id, fsi_vec3 *positions, fsi_vec3 *velocities)
+{
+    fsi__el_member *m;
+    int v;
+    FSI__TRY(fsi__el_find(s, "fsi_elastic_vertices", id, &m));
+    if (!positions)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_elastic_vertices", -1, 0, "positions is NULL");
+    if (m->body.reduced) {
+        fsi__el_expand(&m->body, m->body.q, positions);
+        if (velocities) fsi__el_expand(&m->body, m->body.v, velocities);
+    } else for (v = 0; v < m->body.dofs; v++) {
+        positions[v] = fsi__d3_real(fsi__d3_at(m->body.q + 3 * (size_t)v));
+        if (velocities) velocities[v] = fsi__d3_real(fsi__d3_at(m->body.v + 3 * (size_t)v));
+    }
+    return FSI_OK;
+}
+
+FSI_API const fsi_mesh *fsi_elastic_surface(fsi_elastic *s, int id)
+{
+    fsi__el_member *m;
+    if (fsi__el_find(s, "fsi_elastic_surface", id, &m) != FSI_OK || fsi__el_follow(m) != FSI_OK) return NULL;
+    return m->mesh;
+}
+
+FSI_API fsi_status fsi_elastic_add_force(fsi_elastic *s, int id, fsi_vec3 rest, fsi_vec3 force)
+{
+    static const char fn[] = "fsi_elastic_add_force";
+    fsi__el_member *m;
+    fsi__el_rows one;
+    FSI__TRY(fsi__el_find(s, fn, id, &m));
+    if (!fsi_v3_is_finite(rest) || !fsi_v3_is_finite(force))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, id, 0, "the point or the force is not finite");
+    FSI__TRY(fsi__el_rows_begin(&one, s->context, fn, 1));
+    {
+        const fsi_status status = fsi__el_body_row(&m->body, &one, fn, fsi__d3_of(rest));
+        if (status == FSI_OK) fsi__el_push(&one, 0, fsi__d3_of(force), m->body.force);
+        fsi__el_rows_free(&one, s->context);
+        return status;
+    }
+}
+
+FSI_API fsi_mesh_hit fsi_elastic_pick(fsi_elastic *s, fsi_vec3 origin, fsi_vec3 direction, fsi_real t_max, int *body,
+    fsi_vec3 *rest)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi_mesh_hit best = fsi__no_hit();
+    int k, c;
+    if (body) *body = -1;
+    for (k = 0; im && k < im->members; k++) {
+        fsi__el_member *m = &im->member[k];
+        fsi_mesh_hit h;
+        if (!m->mesh || fsi__el_follow(m) != FSI_OK) continue;
+        h = fsi_mesh_ray(m->mesh, origin, direction, best.face < 0 ? t_max : best.t);
+        if (h.face < 0 || (best.face >= 0 && !(h.t < best.t))) continue;
+        best = h;
+        if (body) *body = m->id;
+        if (rest) {
+            fsi__d3 x = fsi__d3_zero();
+            for (c = 0; c < m->mesh->corners; c++)
+                x = fsi__d3_madd(x, (double)h.bary[c], fsi__el_rest_of(m, fsi__el_corner(m, h.face, c)));
+            *rest = fsi__d3_real(x);
+        }
+    }
+    return best;
+}
+
+/* ---- >>attachments implementation ----------------------------------------------------------------------------- */
+
+FSI_API fsi_elastic_attachment_desc fsi_elastic_default_attachment_desc(void)
+{
+    fsi_elastic_attachment_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('t', fsi_elastic_attachment_desc);
+    d.vertex = -1;
+    return d;
+}
+
+FSI_API fsi_status fsi_elastic_attach(fsi_elastic *s, const fsi_elastic_attachment_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_elastic_attach";
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_elastic_attachment_desc, stiffness, FSI__REAL, 0, FSI__HUGE, 0),
+        FSI__FINITE(fsi_elastic_attachment_desc, rest), FSI__FINITE(fsi_elastic_attachment_desc, target)
+    };
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__where at = { fn, "desc.", -1, 3 };
+    fsi__el_member *m;
+    fsi__el_attachment *a;
+    fsi__el_spring *spring;
+    fsi__d3 x, rest;
+    if (id) *id = -1;
+    if (!im) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('t', fsi_elastic_attachment_desc),
+        "fsi_elastic_default_attachment_desc"));
+    at.dim = s->desc.dim;
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, desc, rows));
+    FSI__TRY(fsi__el_find(s, fn, desc->body, &m));
+    if (desc->vertex < -1 || desc->vertex >= m->body.shape.vertex_count)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, desc->vertex, desc->vertex, "there is no vertex %d",
+                         desc->vertex);
+    FSI__TRY(fsi__room_in(s->context, &im->attachment, sizeof *im->attachment, im->attachments, &im->attachment_room,
+        im->attachments + 1, fn));
+    FSI__TRY(fsi__room_in(s->context, &m->body.spring, sizeof *m->body.spring, m->body.springs, &m->body.spring_room,
+        m->body.springs + 1, fn));
+    rest = desc->vertex < 0 ? fsi__d3_of(desc->rest) : fsi__d3_at(m->body.shape.x + 3 * (size_t)desc->vertex);
+    FSI__TRY(fsi__el_body_row(&m->body, &m->body.anchor, fn, rest));
+    x = fsi__el_point(&m->body.anchor, m->body.anchor.count - 1, m->body.q);
+    a = &im->attachment[im->attachments++];
+    a->id = im->next_attachment++;
+    a->body = (int)(m - im->member);
+    a->spring = m->body.springs;
+    a->desc = *desc;
+    fsi__d3_put(a->from, x);
+    fsi__d3_put(a->to, fsi__d3_of(desc->target));
+    spring = &m->body.spring[m->body.springs++];
+    spring->row = m->body.anchor.count - 1;
+    spring->given = (double)desc->stiffness;
+    spring->stiffness = 0;
+    fsi__d3_put(spring->target, fsi__d3_of(desc->target));
+    m->body.springs_changed = 1;
+    if (id) *id = a->id;
+    return FSI_OK;
+}
+
+static fsi__el_attachment *fsi__el_find_attachment(const fsi_elastic *s, const char *fn, int id)
+{
+    const fsi__el_impl *im = fsi__el_of(s);
+    int k;
+    for (k = 0; im && k < im->attachments; k++) if (im->attachment[k].id == id) return &im->attachment[k];
+    if (im) fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no attachment %d", id);
+    return NULL;
+}
+
+FSI_API fsi_status fsi_elastic_set_target(fsi_elastic *s, int id, fsi_vec3 target)
+{
+    fsi__el_attachment *a = fsi__el_find_attachment(s, "fsi_elastic_set_target", id);
+    if (!fsi__el_of(s)) return FSI_ERROR_COOKIE;
+    if (!a) return FSI_ERROR_ARGUMENT;
+    if (!fsi_v3_is_finite(target))
+        return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_elastic_set_target", id, 0, "target is not finite");
+    a->desc.target = target;
+    fsi__d3_put(a->to, fsi__d3_of(target));
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_detach(fsi_elastic *s, int id)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__el_attachment *a = fsi__el_find_attachment(s, "fsi_elastic_detach", id);
+    fsi__el_body *b;
+    fsi__el_rows rest;
+    int k, gone, body;
+    fsi_status status = FSI_OK;
+    if (!im) return FSI_ERROR_COOKIE;
+    if (!a) return FSI_ERROR_ARGUMENT;
+    body = a->body;
+    gone = a->spring;
+    b = &im->member[body].body;
+
+    /* The rows of the others move together. */
+    FSI__TRY(fsi__el_rows_begin(&rest, s->context, "fsi_elastic_detach", 1));
+    for (k = 0; k < b->springs && status == FSI_OK; k++) {
+        const double one = 1;
+        if (k != gone)
+            status = fsi__el_rows_join(&rest, s->context, "fsi_elastic_detach", &b->anchor, 1, &b->spring[k].row, &one);
+    }
+    if (status != FSI_OK) {
+        fsi__el_rows_free(&rest, s->context);
+        return status;
+    }
+    fsi__el_rows_free(&b->anchor, s->context);
+    b->anchor = rest;
+    for (k = gone; k + 1 < b->springs; k++) b->spring[k] = b->spring[k + 1];
+    b->springs--;
+    for (k = 0; k < b->springs; k++) b->spring[k].row = k;
+    b->springs_changed = 1;
+    for (k = (int)(a - im->attachment); k + 1 < im->attachments; k++) im->attachment[k] = im->attachment[k + 1];
+    im->attachments--;
+    for (k = 0; k < im->attachments; k++)
+        if (im->attachment[k].body == body && im->attachment[k].spring > gone) im->attachment[k].spring--;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_attachment_force(const fsi_elastic *s, int id, fsi_vec3 *force)
+{
+    const fsi__el_impl *im = fsi__el_of(s);
+    const fsi__el_attachment *a = fsi__el_find_attachment(s, "fsi_elastic_attachment_force", id);
+    const fsi__el_body *b;
+    const fsi__el_spring *sp;
+    if (force) *force = fsi_v3(0, 0, 0);
+    if (!im) return FSI_ERROR_COOKIE;
+    if (!a || !force) return FSI_ERROR_ARGUMENT;
+    b = &im->member[a->body].body;
+    sp = &b->spring[a->spring];
+    *force = fsi__d3_real(
+        fsi__d3_scale(fsi__d3_sub(fsi__d3_at(sp->target), fsi__el_point(&b->anchor, sp->row, b->q)), sp->stiffness));
+    return FSI_OK;
+}
+
+/* ---- >>obstacles implementation ------------------------------------------------------------------------------- */
+
+FSI_API fsi_elastic_shape_desc fsi_elastic_default_shape_desc(void)
+{
+    fsi_elastic_shape_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('h', fsi_elastic_shape_desc);
+    d.normal = fsi_v3(0, 0, 1);
+    d.radius = 1;
+    d.friction = (fsi_real)0.5;
+    return d;
+}
+
+static fsi_status fsi__el_check_shape(const fsi_elastic *s, const char *fn, const fsi_elastic_shape_desc *desc)
+{
+    static const fsi__field rows[] = {FSI__FIELD(fsi_elastic_shape_desc, kind, FSI__INT, 0, 2, 0),
+                                      FSI__FINITE(fsi_elastic_shape_desc, point),
+                                      FSI__DIRECTION(fsi_elastic_shape_desc, normal),
+                                      FSI__FIELD(fsi_elastic_shape_desc, radius, FSI__REAL, 0, 1e9, FSI__ABOVE),
+                                      FSI__FIELD(fsi_elastic_shape_desc, friction, FSI__REAL, 0, 10, 0)};
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('h', fsi_elastic_shape_desc),
+                               "fsi_elastic_default_shape_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, desc, rows));
+    if (s->desc.dim == 2 && desc->kind == FSI_ELASTIC_PLANE && (desc->normal.z < 0 || desc->normal.z > 0))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->normal.z,
+                         "desc.normal leaves the plane of dim 2");
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_add_shape(fsi_elastic *s, const fsi_elastic_shape_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_elastic_add_shape";
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__el_solid *o;
+    if (id) *id = -1;
+    if (!im) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__el_check_shape(s, fn, desc));
+    FSI__TRY(fsi__room_in(s->context, &im->solid, sizeof *im->solid, im->solids, &im->solid_room, im->solids + 1, fn));
+    o = &im->solid[im->solids++];
+    memset(o, 0, sizeof *o);
+    o->id = im->obstacles.next_id++; /* one set of ids with the meshes */
+    o->desc = *desc;
+    o->from = desc->point;
+    if (id) *id = o->id;
+    return FSI_OK;
+}
+
+static fsi__el_solid *fsi__el_find_solid(const fsi_elastic *s, int id)
+{
+    const fsi__el_impl *im = fsi__el_of(s);
+    int k;
+    for (k = 0; im && k < im->solids; k++) if (im->solid[k].id == id) return &im->solid[k];
+    return NULL;
+}
+
+static fsi_status fsi__el_no_solid(const fsi_elastic *s, const char *fn, int id)
+{
+    if (!fsi__el_of(s)) return FSI_ERROR_COOKIE;
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no shape %d", id);
+}
+
+FSI_API fsi_status fsi_elastic_set_shape(fsi_elastic *s, int id, const fsi_elastic_shape_desc *desc)
+{
+    fsi__el_solid *o = fsi__el_find_solid(s, id);
+    if (!o) return fsi__el_no_solid(s, "fsi_elastic_set_shape", id);
+    FSI__TRY(fsi__el_check_shape(s, "fsi_elastic_set_shape", desc));
+    o->desc = *desc;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_remove_shape(fsi_elastic *s, int id)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__el_solid *o = fsi__el_find_solid(s, id);
+    int k;
+    if (!o) return fsi__el_no_solid(s, "fsi_elastic_remove_shape", id);
+    for (k = (int)(o - im->solid); k + 1 < im->solids; k++) im->solid[k] = im->solid[k + 1];
+    im->solids--;
+    im->touches = 0;
+    return FSI_OK;
+}
+
+FSI_API fsi_elastic_obstacle_desc fsi_elastic_default_obstacle_desc(void)
+{
+    fsi_elastic_obstacle_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('o', fsi_elastic_obstacle_desc);
+    d.friction = (fsi_real)0.5;
+    return d;
+}
+
+FSI_API fsi_status fsi_elastic_add_obstacle(fsi_elastic *s, const fsi_elastic_obstacle_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_elastic_add_obstacle";
+    static const fsi__field rows[] = { FSI__FIELD(fsi_elastic_obstacle_desc, friction, FSI__REAL, 0, 10, 0) };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__el_wall *o;
+    int made;
+    if (id) *id = -1;
+    if (!im) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('o', fsi_elastic_obstacle_desc),
+                               "fsi_elastic_default_obstacle_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, desc, rows));
+    FSI__TRY(fsi__check_mesh(s->context, fn, desc->mesh, s->desc.dim, 1));
+    FSI__TRY(fsi__check_carrier(s->context, fn, desc->body, im->obstacles.next_id, s->desc.dim, 0));
+    if (desc->body && desc->body->mode != FSI_BODY_PRESCRIBED)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+                         "desc.body is COUPLED; elastic bodies take PRESCRIBED ones");
+    o = (fsi__el_wall *)fsi__obstacles_begin(&im->obstacles, fn, desc->mesh, desc->body, 0xffffffffu, NULL);
+    if (!o) return FSI_ERROR_MEMORY;
+    o->friction = (double)desc->friction;
+    if (!desc->body) o->base.at.orientation = fsi_quat_identity();
+    made = fsi__obstacles_keep(&im->obstacles);
+    if (id) *id = made;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_add_mesh(fsi_elastic *s, const fsi_mesh *mesh, int *id)
+{
+    fsi_elastic_obstacle_desc d = fsi_elastic_default_obstacle_desc();
+    d.mesh = mesh;
+    return fsi_elastic_add_obstacle(s, &d, id);
+}
+
+FSI_API fsi_status fsi_elastic_remove_obstacle(fsi_elastic *s, int id)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    int k;
+    if (!im) return FSI_ERROR_COOKIE;
+    k = fsi__obstacles_find(&im->obstacles, "fsi_elastic_remove_obstacle", id);
+    if (k < 0) return FSI_ERROR_ARGUMENT;
+    fsi__obstacles_remove(&im->obstacles, k);
+    im->touches = 0;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_teleport_obstacle(fsi_elastic *s, int id)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    int k;
+    if (!im) return FSI_ERROR_COOKIE;
+    k = fsi__obstacles_find(&im->obstacles, "fsi_elastic_teleport_obstacle", id);
+    if (k < 0) return FSI_ERROR_ARGUMENT;
+    fsi__obstacle_set(&im->obstacles, fsi__obstacle_at(&im->obstacles, k));
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_obstacle_reaction(const fsi_elastic *s, int id, fsi_vec3 *force, fsi_vec3 *torque)
+{
+    const fsi__el_impl *im = fsi__el_of(s);
+    const fsi__el_solid *o = fsi__el_find_solid(s, id);
+    const fsi__obstacle *w;
+    int k;
+    if (force) *force = fsi_v3(0, 0, 0);
+    if (torque) *torque = fsi_v3(0, 0, 0);
+    if (!im) return FSI_ERROR_COOKIE;
+    if (o) {
+        if (force) *force = o->force;
+        if (torque) *torque = o->torque;
+        return FSI_OK;
+    }
+    k = fsi__obstacles_find(&im->obstacles, "fsi_elastic_obstacle_reaction", id);
+    if (k < 0) return FSI_ERROR_ARGUMENT;
+    w = fsi__obstacle_at(&im->obstacles, k);
+    if (force) *force = w->force;
+    if (torque) *torque = w->torque;
+    return FSI_OK;
+}
+
+/* ---- >>skins implementation -----------------------------------------------------------------------------------------
+
+   A vertex keeps, for each handle that reaches it, its weight w and the gradient of w, in float: 16 bytes. With the map
+   x -> Q_h (x, 1) of handle h, y_h what it makes of the vertex at rest X:
+
+      x = sum_h w_h y_h,   F = sum_h w_h L_h + y_h grad w_h^T,   n = cof(F) n0 / |.|,   L_h the linear part of Q_h.
+
+   Of a full body: the weights and gradients of its element's corners, whose y are their positions and L = 0. */
+
+typedef struct fsi__el_skin {
+    fsi_elastic_skin pub;
+    int normals, map_count;
+    int *first, *map;             /* entries of vertex v; handle, or vertex of the body */
+    float *entry;                 /* 4 each: w, grad w */
+    float *rest, *normal;         /* 3 * count, from `centre` */
+    double centre[3];
+    double *maps;                 /* 16 each: three columns of the linear part and the shift, four numbers each */
+    int reduced, dim;
+    size_t entries;
+    fsi_vec3 *out_x, *out_n;      /* of the running update */
+    fsi__arena memory;
+} fsi__el_skin;
+
+static fsi__el_skin *fsi__el_skin_of(fsi_elastic_skin *skin)
+{
+    return skin && skin->cookie == FSI__COOKIE('k', fsi_elastic_skin) ? (fsi__el_skin *)skin->impl : NULL;
+}
+
+static void fsi__el_skin_layout(fsi__el_skin *k, size_t count, size_t entries, int normals)
+{
+    k->memory.used = 0;
+    k->first = (int *)fsi__take(&k->memory, count + 1, sizeof(int));
+    k->rest = (float *)fsi__take(&k->memory, 3 * count, sizeof(float));
+    k->normal = normals ? (float *)fsi__take(&k->memory, 3 * count, sizeof(float)) : NULL;
+    k->map = (int *)fsi__take(&k->memory, entries, sizeof(int));
+    k->entry = (float *)fsi__take(&k->memory, 4 * entries, sizeof(float));
+    k->maps = (double *)fsi__take(&k->memory, 16 * (size_t)k->map_count, sizeof(double));
+}
+
+/* Entries of one point: weights and gradients of handles, or of corners. Returns how many. */
+static int fsi__el_skin_entries(const fsi__el_member *m, fsi__d3 x, int *map, double (*value)[4], int room)
+{
+    const fsi__el_shape *s = &m->body.shape;
+    double bary[4];
+    fsi__d3 grad[4];
+    const int e = fsi__el_locate(s, x, bary);
+    int k, i, n = 0, at;
+    fsi__el_gradients(s, e, grad);
+    for (k = 0; k <= s->dim; k++) {
+        const int v = fsi__el_corners(s, e)[k];
+        const int begin = m->body.reduced ? m->body.handles.first[v] : 0,
+                  end = m->body.reduced ? m->body.handles.first[v + 1] : 1;
+        for (i = begin; i < end; i++) {
+            const int h = m->body.reduced ? m->body.handles.handle[i] : v;
+            const double w = m->body.reduced ? m->body.handles.weight[i] : 1;
+            for (at = 0; at < n && map[at] != h; at++) {}
+            if (at == room) continue;
+            if (at == n) {
+                map[n] = h;
+                memset(value[n++], 0, sizeof *value);
+            }
+            value[at][0] += w * bary[k];
+            value[at][1] += w * grad[k].x;
+            value[at][2] += w * grad[k].y;
+            value[at][3] += w * grad[k].z;
+        }
+    }
+    return n;
+}
+
+FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *s, int body, const fsi_vec3 *rest,
+    const fsi_vec3 *normals, int count)
+{
+    static const char fn[] = "fsi_elastic_skin_create";
+    enum { ROOM = 256 };
+    double value[ROOM][4];
+    int map[ROOM], v, n, i, pass;
+    fsi__el_member *m;
+    fsi__el_skin *k;
+    size_t entries = 0;
+    if (!out) return FSI_ERROR_ARGUMENT;
+    *out = NULL;
+    FSI__TRY(fsi__el_find(s, fn, body, &m));
+    if (!rest || count < 1)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "a skin needs vertices: %d are given", count);
+    for (v = 0; v < count; v++) if (!fsi_v3_is_finite(rest[v]) || (normals && !fsi_v3_is_finite(normals[v])))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, v, 0, "vertex %d is not finite", v);
+    k = (fsi__el_skin *)fsi__alloc(s->context, 1, sizeof *k);
+    if (!k) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for a skin of %d vertices", count);
+    k->reduced = m->body.reduced;
+    k->dim = m->body.dim;
+    k->map_count = m->body.reduced ? m->body.handles.count : m->body.dofs;
+    for (pass = 0; pass < 2; pass++) {
+        for (v = 0, entries = 0; v < count; v++) {
+            n = fsi__el_skin_entries(m, fsi__d3_of(rest[v]), map, value, ROOM);
+            if (pass == 1) {
+                k->first[v] = (int)entries;
+                for (i = 0; i < n; i++) {
+                    int c;
+                    k->map[entries + (size_t)i] = map[i];
+                    for (c = 0; c < 4; c++) k->entry[4 * (entries + (size_t)i) + (size_t)c] = (float)value[i][c];
+                }
+                for (i = 0; i < 3; i++) {
+                    k->rest[3 * (size_t)v + (size_t)i] = (float)((double)fsi__axis(rest[v], i) - k->centre[i]);
+                    if (normals) k->normal[3 * (size_t)v + (size_t)i] = (float)fsi__axis(normals[v], i);
+                }
+            }
+            entries += (size_t)n;
+        }
+        if (pass == 1) k->first[count] = (int)entries;
+        else {
+            for (i = 0; i < 3; i++) k->centre[i] = (double)fsi__axis(rest[0], i);
+            fsi__el_skin_layout(k, (size_t)count, entries, normals != NULL);
+            if (entries > 500000000u || !fsi__arena_reserve(s->context, &k->memory, k->memory.used)) {
+                fsi__free(s->context, k, 1, sizeof *k);
+                return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for a skin of %d vertices",
+                                 count);
+            }
+            fsi__el_skin_layout(k, (size_t)count, entries, normals != NULL);
+        }
+    }
+    k->entries = entries;
+    k->pub.cookie = FSI__COOKIE('k', fsi_elastic_skin);
+    k->pub.context = s->context;
+    k->pub.body = body;
+    k->pub.count = count;
+    k->pub.bytes =
+        entries * 20 + (size_t)count * (4 + 12 + (normals ? 12u : 0u) + sizeof(fsi_vec3) * (normals ? 2u : 1u));
+    k->pub.impl = k;
+    k->normals = normals != NULL;
+    *out = &k->pub;
+    return FSI_OK;
+}
+
+FSI_API void fsi_elastic_skin_destroy(fsi_elastic_skin *skin)
+{
+    fsi__el_skin *k = fsi__el_skin_of(skin);
+    if (!k) return;
+    fsi__arena_free(k->pub.context, &k->memory);
+    k->pub.cookie = 0;
+    fsi__free(k->pub.context, k, 1, sizeof *k);
+}
+
+/* n = cof(F) n0, of unit length; n0 where F has collapsed. */
+static fsi_vec3 fsi__el_turned(const double f[3][3], const float *n0)
+{
+    const fsi__d3 a = fsi__d3_at(f[0]), b = fsi__d3_at(f[1]), c = fsi__d3_at(f[2]); /* columns of F */
+    const fsi__d3 n = fsi__d3_add(fsi__d3_add(fsi__d3_scale(fsi__d3_cross(b, c), (double)n0[0]),
+        fsi__d3_scale(fsi__d3_cross(c, a), (double)n0[1])), fsi__d3_scale(fsi__d3_cross(a, b), (double)n0[2]));
+    const double size = fsi__d3_norm(n);
+    return size > 0 ? fsi__d3_real(fsi__d3_over(n, size)) : fsi_v3((fsi_real)n0[0], (fsi_real)n0[1], (fsi_real)n0[2]);
+}
+
+static void fsi__el_skin_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__el_skin *k = (fsi__el_skin *)arg;
+    int v, i, c;
+    (void)chunk;
+    for (v = begin; v < end; v++) {
+        const float *rest = k->rest + 3 * (size_t)v;
+        const double x0 = (double)rest[0], x1 = (double)rest[1], x2 = (double)rest[2];
+        double sum[4] = { 0 }, f0[4] = { 0 }, f1[4] = { 0 }, f2[4] = { 0 };
+        for (i = k->first[v]; i < k->first[v + 1]; i++) {
+            const float *e = k->entry + 4 * (size_t)i;
+            const double *q = k->maps + 16 * (size_t)k->map[i], w = (double)e[0], g0 = (double)e[1], g1 = (double)e[2],
+                         g2 = (double)e[3];
+            for (c = 0; c < 4; c++) {
+                const double y = q[c] * x0 + q[4 + c] * x1 + q[8 + c] * x2 + q[12 + c];
+                sum[c] += w * y;
+                f0[c] += w * q[c] + y * g0;
+                f1[c] += w * q[4 + c] + y * g1;
+                f2[c] += w * q[8 + c] + y * g2;
+            }
+        }
+        if (k->out_x) k->out_x[v] = fsi_v3((fsi_real)sum[0], (fsi_real)sum[1], (fsi_real)sum[2]);
+        if (k->out_n) {
+            double f[3][3];
+            for (c = 0; c < 3; c++) {
+                f[0][c] = f0[c];
+                f[1][c] = f1[c];
+                f[2][c] = k->dim == 3 ? f2[c] : c == 2;
+            }
+            k->out_n[v] = fsi__el_turned((const double (*)[3])f, k->normal + 3 * (size_t)v);
+        }
+    }
+}
+
+static fsi_status fsi__el_skin_ready(fsi_elastic_skin *skin, const fsi_elastic *s, const char *fn, fsi__el_skin **k,
+                                     fsi__el_member **m)
+{
+    *k = fsi__el_skin_of(skin);
+    if (!*k) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__el_find(s, fn, skin->body, m));
+    if ((*k)->map_count == ((*m)->body.reduced ? (*m)->body.handles.count : (*m)->body.dofs)) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, skin->body, 0, "the skin is not of body %d of this simulator",
+                     skin->body);
+}
+
+FSI_API fsi_status fsi_elastic_skin_update(fsi_elastic_skin *skin, const fsi_elastic *s, fsi_vec3 *positions,
+    fsi_vec3 *normals)
+{
+    fsi__el_skin *k;
+    fsi__el_member *m;
+    int h, a, c;
+    FSI__TRY(fsi__el_skin_ready(skin, s, "fsi_elastic_skin_update", &k, &m));
+    if (normals && !k->normals)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_elastic_skin_update", -1, 0,
+                         "the skin was made without normals");
+    for (h = 0; h < k->map_count; h++) {
+        double *to = k->maps + 16 * (size_t)h;
+        memset(to, 0, 16 * sizeof(double));
+        if (!k->reduced) { for (c = 0; c < 3; c++) to[12 + c] = m->body.q[3 * h + c]; continue; }
+        for (a = 0; a <= k->dim; a++) {
+            const double *q = m->body.q + 3 * ((k->dim + 1) * h + a), at = a < k->dim ?
+                k->centre[a] - m->body.shape.x[3 * m->body.handles.center[h] + a] : 1;
+            for (c = 0; c < 3; c++) {
+                if (a < k->dim) to[4 * a + c] = q[c];
+                to[12 + c] += at * q[c];
+            }
+        }
+    }
+    k->out_x = positions;
+    k->out_n = normals;
+    fsi__parallel_work(s->context, skin->count, 1024, 8.0 * (double)k->entries, fsi__el_skin_range, k);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_skin_push(fsi_elastic_skin *skin, fsi_elastic *s, const fsi_vec3 *forces)
+{
+    static const char fn[] = "fsi_elastic_skin_push";
+    fsi__el_skin *k;
+    fsi__el_member *m;
+    int v, i, a;
+    FSI__TRY(fsi__el_skin_ready(skin, s, fn, &k, &m));
+    if (!forces) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "forces is NULL");
+    for (v = 0; v < skin->count; v++) if (!fsi_v3_is_finite(forces[v]))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, v, 0, "the force on vertex %d is not finite", v);
+    for (v = 0; v < skin->count; v++) for (i = k->first[v]; i < k->first[v + 1]; i++) {
+        const fsi__d3 f = fsi__d3_scale(fsi__d3_of(forces[v]), (double)k->entry[4 * (size_t)i]);
+        const int h = k->map[i], corners = k->dim + 1;
+        for (a = 0; a <= k->dim; a++) {
+            double *to, u = 1;
+            if (!k->reduced && a < k->dim) continue;
+            to = m->body.force + 3 * (size_t)(k->reduced ? corners * h + a : h);
+            if (a < k->dim)
+                u = (double)k->rest[3 * (size_t)v + (size_t)a] + k->centre[a] -
+                    m->body.shape.x[3 * (size_t)m->body.handles.center[h] + (size_t)a];
+            fsi__d3_put(to, fsi__d3_madd(fsi__d3_at(to), u, f));
+        }
+    }
+    return FSI_OK;
+}
+
+/* ---- >>state implementation ----------------------------------------------------------------------------------- */
+
+/* The numbers of a state, in order: bodies with their unknowns; time; contact forces. `load`: read to im->kept and
+   im->touched instead of the simulator. */
+typedef struct fsi__el_state { fsi__el_impl *im; int load, touches; double time, *h_before; } fsi__el_state;
+
+static void fsi__el_stream(fsi__stream *st, void *arg)
+{
+    fsi__el_state *x = (fsi__el_state *)arg;
+    fsi__el_impl *im = x->im;
+    int32_t bodies = im->members, touches = x->touches;
+    size_t at = 0;
+    int b;
+    fsi__bytes(st, &bodies, sizeof bodies);
+    if (bodies != im->members) st->ok = 0;
+    fsi__bytes(st, &x->time, sizeof x->time);
+    for (b = 0; b < im->members && st->ok; b++) {
+        fsi__el_body *y = &im->member[b].body;
+        const size_t n = 3 * (size_t)y->dofs;
+        int32_t dofs = y->dofs;
+        double *from[4], *h = x->load ? &x->h_before[b] : &y->h_before;
+        int k;
+        from[0] = y->q; from[1] = y->v; from[2] = y->q_before; from[3] = y->v_before;
+        fsi__bytes(st, &dofs, sizeof dofs);
+        if (dofs != y->dofs) st->ok = 0;
+        fsi__bytes(st, h, sizeof *h);
+        for (k = 0; k < 4 && st->ok; k++) {
+            fsi__bytes(st, x->load ? im->kept + at : from[k], n * sizeof(double));
+            at += n;
+        }
+    }
+    fsi__bytes(st, &touches, sizeof touches);
+    if (!x->load) { if (touches > 0) fsi__bytes(st, im->touch, (size_t)touches * sizeof *im->touch); }
+    else {
+        x->touches = touches;
+        if (touches < 0 || (size_t)touches * sizeof *im->touch != st->capacity - st->used) st->ok = 0;
+    }
+}
+
+static fsi__el_state fsi__el_state_of(const fsi_elastic *s)
+{
+    fsi__el_state x;
+    memset(&x, 0, sizeof x);
+    x.im = fsi__el_of(s);
+    x.touches = x.im->touches;
+    x.time = s->time;
+    return x;
+}
+
+FSI_API fsi_status fsi_elastic_save(const fsi_elastic *s, void *buffer, size_t capacity, size_t *size)
+{
+    fsi__el_state x;
+    if (!fsi__el_of(s)) return FSI_ERROR_COOKIE;
+    x = fsi__el_state_of(s);
+    return fsi__save(s->context, s->cookie, fsi__el_stream, &x, buffer, capacity, size, "fsi_elastic_save");
+}
+
+FSI_API uint64_t fsi_elastic_hash(const fsi_elastic *s)
+{
+    fsi__el_state x;
+    if (!fsi__el_of(s)) return 0;
+    x = fsi__el_state_of(s);
+    return fsi__state_hash(fsi__el_stream, &x);
+}
+
+/* Is what was read a state that a step could have left? */
+static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, const char *fn)
+{
+    fsi_context *context = im->s->context;
+    size_t at = 0, n, k;
+    int b;
+    if (!fsi_is_finite(x->time)) return fsi__fail(context, FSI_ERROR_FORMAT, fn, -1, 0, "the time is not finite");
+    for (b = 0; b < im->members; b++) {
+        n = 12 * (size_t)im->member[b].body.dofs;
+        for (k = 0; k < n; k++) if (!(fabs(im->kept[at + k]) < 1e12))
+            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, im->kept[at + k], "number %d of body %d is %g", (int)k,
+                im->member[b].id, im->kept[at + k]);
+        if (!(x->h_before[b] >= 0 && x->h_before[b] <= 1000))
+            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, x->h_before[b], "the last step of body %d took %g s",
+                             im->member[b].id, x->h_before[b]);
+        at += n;
+    }
+    for (b = 0; b < x->touches; b++) {
+        const fsi__el_touch *t = &im->touched[b];
+        if (!(fabs(t->force[0]) < 1e200 && fabs(t->force[1]) < 1e200 && fabs(t->force[2]) < 1e200))
+            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, 0,
+                             "the force of contact %d is not a number that a step leaves", b);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t size)
+{
+    static const char fn[] = "fsi_elastic_load";
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi__el_state x;
+    fsi__stream st;
+    fsi__el_touch *swap;
+    fsi_status status;
+    size_t at = 0;
+    int b, k, room;
+    if (!im) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, fn));
+    im->fn = fn;
+    FSI__TRY(fsi__el_keep(im));
+    x = fsi__el_state_of(s);
+    x.load = 1;
+    x.h_before = (double *)fsi__alloc(s->context, (size_t)im->members, sizeof(double));
+    if (!x.h_before)
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, im->members, "no memory to load %d bodies", im->members);
+    fsi__el_stream(&st, &x);
+    status = st.ok ? fsi__room_in(s->context, &im->touched, sizeof *im->touched, 0, &im->touched_room, x.touches, fn)
+        : fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is not of a simulator made like this one");
+    if (status == FSI_OK && x.touches > 0) fsi__bytes(&st, im->touched, (size_t)x.touches * sizeof *im->touched);
+    if (status == FSI_OK) status = fsi__el_judge_state(im, &x, fn);
+
+    /* Taken over: nothing can fail. */
+    for (b = 0; b < im->members && status == FSI_OK; b++) {
+        fsi__el_body *y = &im->member[b].body;
+        const size_t n = 3 * (size_t)y->dofs;
+        double *to[4];
+        to[0] = y->q; to[1] = y->v; to[2] = y->q_before; to[3] = y->v_before;
+        for (k = 0; k < 4; k++, at += n) memcpy(to[k], im->kept + at, n * sizeof(double));
+        y->h_before = x.h_before[b];
+        im->member[b].mesh_stale = 1;
+    }
+    fsi__free(s->context, x.h_before, (size_t)im->members, sizeof(double));
+    if (status != FSI_OK) return status;
+    swap = im->touch; room = im->touch_room;
+    im->touch = im->touched; im->touch_room = im->touched_room;
+    im->touched = swap; im->touched_room = room;
+    im->touches = x.touches;
+    s->time = x.time;
+    for (k = 0; k < im->obstacles.count; k++) fsi__obstacle_set(&im->obstacles, fsi__obstacle_at(&im->obstacles, k));
+    for (k = 0; k < im->solids; k++) im->solid[k].from = im->solid[k].desc.point;
+    for (k = 0; k < im->attachments; k++) memcpy(im->attachment[k].from, im->attachment[k].to, 3 * sizeof(double));
+    for (b = 0; b < im->members; b++) fsi__el_show(im, b);
+    return FSI_OK;
+}
+
+FSI_API void fsi_elastic_debug_draw(fsi_elastic *s, const fsi_debug_draw *draw)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    int b, f, k;
+    if (!im || !draw) return;
+    for (b = 0; b < im->members; b++) {
+        const fsi_mesh *m = fsi_elastic_surface(s, im->member[b].id);
+        if (!m) continue;
+        for (f = 0; f < m->face_count; f++) for (k = 0; k < m->corners; k++) if (draw->line)
+                    draw->line(draw->user, m->vertices[m->faces[m->corners * f + k]],
+                               m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]], 0x60a0e0);
+    }
+    for (k = 0; k < im->attachments && draw->line; k++) {
+        const fsi__el_attachment *a = &im->attachment[k];
+        const fsi__el_body *y = &im->member[a->body].body;
+        draw->line(draw->user, fsi__d3_real(fsi__el_point(&y->anchor, y->spring[a->spring].row, y->q)),
+                   fsi__d3_real(fsi__d3_at(a->to)), 0xe04040);
+    }
+    for (k = 0; k < im->touches && draw->line; k++) {
+        const fsi__el_touch *t = &im->touch[k];
+        const fsi__el_member *m = &im->member[t->body];
+        const fsi__d3 x = fsi__el_point(&m->rows, m->mesh->vertex_count + t->point, m->body.q);
+        draw->line(
+            draw->user, fsi__d3_real(x),
+            fsi__d3_real(fsi__d3_madd(x, 0.1 * m->body.shape.size / (9.81 * m->body.mass), fsi__d3_at(t->force))),
+            0x40c040);
+    }
+    fsi__obstacles_draw(&im->obstacles, draw);
+}
+
+/* ---- >>simulator made ----------------------------------------------------------------------------------------- */
+
+FSI_API fsi_elastic_desc fsi_elastic_default_desc(void)
+{
+    fsi_elastic_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('l', fsi_elastic_desc);
+    d.dim = 3;
+    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    d.time_order = 2;
+    d.substeps = 1;
+    d.iterations = 20;
+    d.tolerance = (fsi_real)1e-7;
+    d.acceleration = 5;
+    d.contact_sweeps = 20;
+    return d;
+}
+
+static fsi_status fsi__el_check_desc(fsi_context *context, const char *fn, const fsi_elastic_desc *desc)
+{
+    static const fsi__field rows[] = {FSI__FIELD(fsi_elastic_desc, dim, FSI__INT, 2, 3, 0),
+                                      FSI__FINITE(fsi_elastic_desc, gravity),
+                                      FSI__FIELD(fsi_elastic_desc, time_order, FSI__INT, 1, 2, 0),
+                                      FSI__FIELD(fsi_elastic_desc, substeps, FSI__INT, 1, 1000, 0),
+                                      FSI__FIELD(fsi_elastic_desc, iterations, FSI__INT, 1, 10000, 0),
+                                      FSI__FIELD(fsi_elastic_desc, tolerance, FSI__REAL, 0, 0.1, 0),
+                                      FSI__FIELD(fsi_elastic_desc, acceleration, FSI__INT, 0, 8, 0),
+                                      FSI__FIELD(fsi_elastic_desc, contact_sweeps, FSI__INT, 1, 1000, 0)};
+    fsi__where at = { fn, "desc.", -1, 3 };
+    FSI__TRY(fsi__check_filled(context, fn, desc, FSI__COOKIE('l', fsi_elastic_desc), "fsi_elastic_default_desc"));
+    at.dim = desc->dim;
+    return FSI__CHECK_TABLE(context, &at, desc, rows);
+}
+
+FSI_API fsi_status fsi_elastic_create(fsi_elastic **out, const fsi_elastic_desc *desc)
+{
+    static const char fn[] = "fsi_elastic_create";
+    fsi_context *context;
+    fsi_elastic *s;
+    fsi__el_impl *im;
+    if (!out) return FSI_ERROR_ARGUMENT;
+    *out = NULL;
+    if (!desc) return FSI_ERROR_ARGUMENT;
+    if (desc->cookie != FSI__COOKIE('l', fsi_elastic_desc)) return FSI_ERROR_COOKIE;
+    context = desc->context;
+    if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__el_check_desc(context, fn, desc));
+    s = (fsi_elastic *)fsi__alloc(context, 1, sizeof *s);
+    im = (fsi__el_impl *)fsi__alloc(context, 1, sizeof *im);
+    if (!s || !im) {
+        fsi__free(context, s, 1, sizeof *s);
+        fsi__free(context, im, 1, sizeof *im);
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for a simulator");
+    }
+    s->cookie = FSI__COOKIE('E', fsi_elastic);
+    im->own = fsi_default_context();
+    s->context = context ? context : &im->own;
+    s->desc = *desc;
+    s->desc.context = s->context;
+    s->impl = im;
+    im->s = s;
+    fsi__obstacles_start(&im->obstacles, s->context, desc->dim, sizeof(fsi__el_wall));
+    *out = s;
+    return FSI_OK;
+}
+
+FSI_API void fsi_elastic_destroy(fsi_elastic *s)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    fsi_context *context, own;
+    int k;
+    if (!im) return;
+    own = im->own;
+    context = s->context == &im->own ? &own : s->context; /* im goes before the last of its memory */
+    s->context = context;
+    im->obstacles.context = context;
+    for (k = 0; k < im->members; k++) {
+        im->member[k].body.context = context;
+        if (im->member[k].mesh) im->member[k].mesh->context = context;
+        fsi__el_free_member(&im->member[k], context);
+    }
+    fsi__free(context, im->member, (size_t)im->member_room, sizeof *im->member);
+    fsi__free(context, im->shown, (size_t)im->member_room, sizeof *im->shown);
+    fsi__free(context, im->attachment, (size_t)im->attachment_room, sizeof *im->attachment);
+    fsi__free(context, im->solid, (size_t)im->solid_room, sizeof *im->solid);
+    fsi__free(context, im->contact, (size_t)im->contact_room, sizeof *im->contact);
+    fsi__free(context, im->touch, (size_t)im->touch_room, sizeof *im->touch);
+    fsi__free(context, im->touched, (size_t)im->touched_room, sizeof *im->touched);
+    fsi__free(context, im->kept, im->kept_room, sizeof(double));
+    fsi__obstacles_free(&im->obstacles);
+    s->cookie = 0;
+    fsi__free(context, im, 1, sizeof *im);
+    fsi__free(context, s, 1, sizeof *s);
+}
+
+FSI_API fsi_status fsi_elastic_set_desc(fsi_elastic *s, const fsi_elastic_desc *desc)
+{
+    static const fsi__fixed fixed[] = { FSI__FIXED(fsi_elastic_desc, dim), FSI__FIXED(fsi_elastic_desc, acceleration) };
+    fsi_context *context;
+    if (!fsi__el_of(s)) return FSI_ERROR_COOKIE;
+    context = s->context;
+    FSI__TRY(fsi__el_check_desc(context, "fsi_elastic_set_desc", desc));
+    FSI__TRY(FSI__CHECK_FIXED(context, "fsi_elastic_set_desc", desc, &s->desc, fixed));
+    s->desc = *desc;
+    s->desc.context = context;
+    return FSI_OK;
+}
+
+FSI_API const fsi_error *fsi_elastic_error(const fsi_elastic *s)
+{
+    return fsi__error_of(fsi__el_of(s) ? s->context : NULL);
+}
+
+FSI_API fsi_real fsi_elastic_suggest_dt(const fsi_elastic *s)
+{
+    const fsi__el_impl *im = fsi__el_of(s);
+    double least = 1000;
+    int b, i;
+    for (b = 0; im && b < im->members; b++) {
+        const fsi__el_body *y = &im->member[b].body;
+        double fastest = 0;
+        for (i = 0; i < y->dofs; i++)
+            if (y->one[i] > 0) fastest = fmax(fastest, fsi__d3_norm(fsi__d3_at(y->v + 3 * (size_t)i)));
+        if (fastest > 0) least = fmin(least, 0.1 * y->shape.size / fastest);
+    }
+    return im ? (fsi_real)least : 0;
+}
+
+FSI_API fsi_status fsi_elastic_shift_origin(fsi_elastic *s, fsi_vec3 offset)
+{
+    static const char fn[] = "fsi_elastic_shift_origin";
+    fsi__el_impl *im = fsi__el_of(s);
+    const fsi__d3 by = fsi__d3_of(offset);
+    int b, i, k;
+    if (!im) return FSI_ERROR_COOKIE;
+    if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "offset is not finite");
+    if (fsi__d3_norm(by) > 1e9)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, fsi__d3_norm(by), "offset is %g m long, the most is 1e9",
+                         fsi__d3_norm(by));
+    for (b = 0; b < im->members; b++) {
+        fsi__el_body *y = &im->member[b].body;
+        for (i = 0; i < y->dofs; i++) {
+            fsi__d3_put(y->q + 3 * (size_t)i, fsi__d3_madd(fsi__d3_at(y->q + 3 * (size_t)i), y->one[i], by));
+            fsi__d3_put(y->q_before + 3 * (size_t)i,
+                        fsi__d3_madd(fsi__d3_at(y->q_before + 3 * (size_t)i), y->one[i], by));
+        }
+        im->member[b].mesh_stale = 1;
+        fsi__el_show(im, b);
+    }
+    for (k = 0; k < im->attachments; k++) for (i = 0; i < 3; i++) {
+        im->attachment[k].from[i] += fsi__d3_axis(by, i);
+        im->attachment[k].to[i] += fsi__d3_axis(by, i);
+    }
+    for (k = 0; k < im->solids; k++) {
+        im->solid[k].from = fsi_v3_add(im->solid[k].from, offset);
+        im->solid[k].desc.point = fsi_v3_add(im->solid[k].desc.point, offset);
+    }
+    for (k = 0; k < im->obstacles.count; k++)
+        fsi__obstacle_shift(&im->obstacles, fsi__obstacle_at(&im->obstacles, k), offset);
+    return FSI_OK;
+}
+
+FSI__STRICT_END
+#endif /* once */
+#endif /* implementation */

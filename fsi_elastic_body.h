@@ -1,0 +1,1297 @@
+/* fsi_elastic_body.h - projective dynamics of one elastic body: its materials, energy, and implicit steps.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      Nothing: fsi_elastic.h includes this file. Its front page says how bodies move:
+
+      fsi_elastic_material m = fsi_elastic_default_material();
+      m.young = 2e5f; m.poisson = 0.45f; m.density = 1100; // a stiff jelly
+      b.materials = &m; b.material_count = 1;              // b: fsi_elastic_body_desc
+
+   WHAT IS IN HERE (search for >>)
+      >>materials      what a body is made of
+      >>stages         a body's unknowns, matrices and steps, for fsi's own headers
+      >>projections  >>local step  >>global step  >>acceleration  >>momentum  >>sampling  >>assembly   how
+   MACROS: those of fsi.h.
+   UNITS: SI; in 2D per metre of depth, plane strain.
+   PRECISION: all in double.
+*/
+#ifndef FSI_ELASTIC_BODY_H
+#define FSI_ELASTIC_BODY_H
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
+#include "fsi_elastic_model.h"
+#include "fsi_solve.h"
+
+/* ---- >>materials ------------------------------------------------------------------------------------------------ */
+
+/* Isotropic. The energy density of a deformation gradient F is
+      mu |F - R|^2 + kappa |F - P|^2,   R the rotation, P the matrix of determinant 1 that is nearest to F,
+   with mu = E / (2 (1 + nu)) and kappa such that small strains obey Hooke's law: kappa = lambda * dim / 2,
+   lambda = E nu / ((1 + nu) (1 - 2 nu)). */
+typedef struct fsi_elastic_material {
+    uint32_t cookie;
+    fsi_real density; /* [kg/m^3], above 0; default 1000 */
+    fsi_real young;   /* E [Pa], above 0; default 1e5 */
+    fsi_real poisson; /* nu, 0 to 0.4999; default 0.4. Above 0.45 iterations converge slowly */
+    fsi_real damping; /* b [s] of Kelvin and Voigt: the rate of strain adds b times what as much strain would; a
+                         vibration of angular frequency w decays by exp(-b w^2 t / 2). At least 0, of a body the mean by
+                         mass; default 0.005, about that of gelatine at some hertz */
+} fsi_elastic_material;
+FSI_API fsi_elastic_material fsi_elastic_default_material(void); /* fills every field */
+
+/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
+
+/* A spring of stiffness k from a point x = u q of the body to a target: energy k/2 |x - target|^2. Pins are stiff
+   ones. */
+typedef struct fsi__el_spring {
+    int row;            /* of fsi__el_body.anchor */
+    double given, stiffness; /* by the caller, 0: a pin; in use [N/m] */
+    double target[3];   /* at the end of the running substep */
+} fsi__el_spring;
+
+/* Unknowns q: dofs * 3 numbers, point x = u q; three right sides share one matrix. */
+typedef struct fsi__el_body {
+    fsi_context *context;
+    int dim, dofs, reduced;
+    fsi__el_shape shape;
+    fsi__el_weights handles;      /* of a reduced body */
+    double mass;                  /* [kg] */
+    double damping, young;        /* means over the mass [s], [Pa] */
+    double *one;                  /* dofs: u with u q the same for all points: one q = sum one_i q_i moves with q as a
+                                     whole */
+    double *weight;               /* dofs: diagonal of M, to measure q */
+    double *m_one;                /* dofs: M one */
+    /* elements whose rotation is found: all of them, or samples */
+    int evaluated;
+    fsi__el_rows gradient;        /* width 4, the last 0: F of each */
+    double *mu, *kappa;           /* evaluated [Pa] */
+    double *stiffness;            /* evaluated: 2 (mu + kappa) volume; samples stand for the volume around them */
+    double *rotation, *isochoric; /* R and P, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
+    double *stretch;              /* R^T F at the beginning of the substep, likewise */
+    double *target;               /* evaluated: T = (mu R + kappa P)/(mu + kappa), 12 each: three columns of 4 */
+    double *energy;               /* evaluated: of the element [J] */
+    /* full: gathers; entries of dof i are gather[gather_first[i]] ..: evaluated * (dim + 1) + corner */
+    int *gather_first, *gather;
+    fsi_assembly *elastic;
+    fsi_ldlt *ldlt;
+    double *vertex_mass;          /* dofs */
+    double *element_mass;         /* of all elements, also of a reduced body [kg] */
+    /* reduced */
+    double *stiff, *massive;      /* dofs * dofs: K and M; of a full body, stiff: the values of K */
+    double *factor;               /* dofs * dofs */
+    /* the system A = M / H^2 + K + springs */
+    double factored_for, factored_viscous; /* H [s], 0: none; b/h */
+    unsigned factorings;
+    int springs_changed;
+    double *columns;              /* 3 * dofs: right sides and solutions, component by component */
+    double *wide;                 /* 4 * dofs: the iterate, or forces, four numbers an unknown */
+    /* springs */
+    fsi__el_rows anchor;          /* width 1 */
+    fsi__el_spring *spring;
+    int springs, spring_room;
+    /* a step: 3 * dofs each */
+    double *q, *v, *q_before, *v_before; /* state: now, and a step ago */
+    double *rest;                 /* q at rest */
+    double *acceleration;         /* of a field [m/s^2] */
+    double *aim;                  /* q at the end without elastic forces: S */
+    double *right;                /* M S / H^2 + forces, of the running substep */
+    double *force;                /* external, until the step ends [N] */
+    double *contact;              /* J^T lambda, of the running iteration */
+    int pushed;                   /* contact[] is not 0 */
+    double *at, *next;            /* the iterate, and what the global step made of it */
+    double *base;                 /* v = (q - base) / H */
+    double h, big_h;              /* length of the substep; H of the integrator [s] */
+    double viscous;               /* damping / h */
+    double h_before;              /* of the substep before; 0: none */
+    /* acceleration */
+    int depth, stored, slot;
+    double *history;              /* 2 * (depth + 1) * 3 * dofs */
+    double residual, best;        /* displacement of the last iteration, root mean square by mass [m] */
+    int iterations;               /* of the last substep */
+    fsi__arena memory;
+} fsi__el_body;
+
+/* How a body is made; see fsi_elastic_body_desc. */
+typedef struct fsi__el_plan {
+    const fsi_elastic_material *materials;
+    int material_count, handles, samples, depth;
+    double reach;
+} fsi__el_plan;
+
+/* Makes unknowns and matrices for a shape, which becomes the body's (also on failure: free the body). All of *b must be
+   zero but shape, context. Errors: MEMORY, SINGULAR (handles that cannot be told apart), LIMIT. */
+FSI_API fsi_status fsi__el_body_make(fsi__el_body *b, const char *fn, const fsi__el_plan *plan);
+FSI_API void fsi__el_body_free(fsi__el_body *b);
+/* Adds the row of a point at rest (in the body's own coordinates) to rows of width 1. */
+FSI_API fsi_status fsi__el_body_row(fsi__el_body *b, fsi__el_rows *rows, const char *fn, fsi__d3 rest);
+FSI_FN fsi__d3 fsi__el_point(const fsi__el_rows *r, int row, const double *q) /* u q */
+{
+    fsi__d3 x = fsi__d3_make(0, 0, 0);
+    int i;
+    for (i = r->start[row]; i < r->start[row + 1]; i++)
+        x = fsi__d3_madd(x, r->value[i], fsi__d3_at(q + 3 * (size_t)r->dof[i]));
+    return x;
+}
+FSI_FN void fsi__el_push(const fsi__el_rows *r, int row, fsi__d3 f, double *force) /* += u^T f */
+{
+    int i;
+    for (i = r->start[row]; i < r->start[row + 1]; i++) {
+        double *to = force + 3 * (size_t)r->dof[i];
+        fsi__d3_put(to, fsi__d3_madd(fsi__d3_at(to), r->value[i], f));
+    }
+}
+
+/* A substep of h seconds. order: 1 backward Euler, 2 BDF2. Sets aim and right, at = aim, and factorises where h or the
+   springs changed. Errors: SINGULAR, NAN. */
+FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field);
+/* Of the iterate `at`: rotations, forces, then next = A^-1 (right + springs + elastic + contact). */
+FSI_API void fsi__el_body_project(fsi__el_body *b);
+FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b);
+/* The next iterate from `next`, by Anderson's acceleration; sets residual. */
+FSI_API void fsi__el_body_advance(fsi__el_body *b);
+/* q = `next`; velocities. */
+FSI_API void fsi__el_body_accept(fsi__el_body *b);
+/* y = A^-1 u^T for the row of a point: dofs numbers. */
+FSI_API fsi_status fsi__el_body_column(fsi__el_body *b, const fsi__el_rows *r, int row, double *y);
+/* Rigid motion and energies of the state. */
+typedef struct fsi__el_motion {
+    double momentum[3], spin[3], centre[3]; /* spin: angular momentum about the origin */
+    double kinetic, elastic, volume_ratio, stretch_min, stretch_max;
+} fsi__el_motion;
+FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif /* FSI_ELASTIC_BODY_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_ELASTIC_BODY_IMPLEMENTATION
+#define FSI_ELASTIC_BODY_IMPLEMENTATION
+#endif
+#ifdef FSI_ELASTIC_BODY_IMPLEMENTATION
+#ifndef FSI_ELASTIC_BODY_IMPLEMENTATION_DONE
+#define FSI_ELASTIC_BODY_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_elastic_model.h"
+#include "fsi_solve.h"
+
+FSI__STRICT_BEGIN
+
+FSI_API fsi_elastic_material fsi_elastic_default_material(void)
+{
+    fsi_elastic_material m;
+    memset(&m, 0, sizeof m);
+    m.cookie = FSI__COOKIE('e', fsi_elastic_material);
+    m.density = 1000;
+    m.young = (fsi_real)1e5;
+    m.poisson = (fsi_real)0.4;
+    m.damping = (fsi_real)0.005;
+    return m;
+}
+
+/* ---- >>projections ------------------------------------------------------------------------------------------------
+
+   R maximises tr(R^T F) over the rotations. With B = R^T F, S its symmetric part and g = (B32 - B23, B13 - B31,
+   B21 - B12), turning R by a small vector w changes the trace by g.w - 1/2 w.K w, K = tr(S) 1 - S. So Newton's step is
+   w = K^-1 g; a maximum has K definite, and only one does, inverted F or not. Where K is not definite, fsi_m3_polar.
+   2D: the angle of (F11 + F22, F21 - F12).
+
+   P = F + a cof P has determinant 1: steps of sequential quadratic programming from F. Where F is so compressed or
+   stretched that these may lead elsewhere: the singular values, then R. */
+
+#define FSI__EL_TURNS 8
+#define FSI__EL_TURNED 1e-12 /* square of half the angle of a last step: what is left is about its square */
+#define FSI__EL_PROJECTED 1e-7 /* largest change of P in a last step; likewise */
+
+typedef double fsi__el_lane[FSI_LANES];
+
+/* One step of Newton's method for R of FSI_LANES elements. s: |a|^2, a half the rotation vector of the step; HUGE_VAL
+   where K is not definite, R stays. */
+static FSI__NOINLINE void fsi__el_turn(const fsi__el_lane *f, fsi__el_lane *r, double *s)
+{
+    int u;
+    for (u = 0; u < FSI_LANES; u++) {
+        const double r0 = r[0][u], r1 = r[1][u], r2 = r[2][u], r3 = r[3][u], r4 = r[4][u], r5 = r[5][u], r6 = r[6][u],
+            r7 = r[7][u], r8 = r[8][u];
+        /* B = R^T F */
+        const double b0 = r0 * f[0][u] + r3 * f[3][u] + r6 * f[6][u], b1 = r0 * f[1][u] + r3 * f[4][u] + r6 * f[7][u],
+            b2 = r0 * f[2][u] + r3 * f[5][u] + r6 * f[8][u], b3 = r1 * f[0][u] + r4 * f[3][u] + r7 * f[6][u],
+            b4 = r1 * f[1][u] + r4 * f[4][u] + r7 * f[7][u], b5 = r1 * f[2][u] + r4 * f[5][u] + r7 * f[8][u],
+            b6 = r2 * f[0][u] + r5 * f[3][u] + r8 * f[6][u], b7 = r2 * f[1][u] + r5 * f[4][u] + r8 * f[7][u],
+            b8 = r2 * f[2][u] + r5 * f[5][u] + r8 * f[8][u];
+        /* K = L D L^T */
+        const double least = 1e-6 * (fabs(b0) + fabs(b4) + fabs(b8)), k1 = -0.5 * (b1 + b3), k3 = -0.5 * (b2 + b6),
+            k4 = -0.5 * (b5 + b7), d0 = b4 + b8, l1 = k1 / d0, l3 = k3 / d0, d1 = b0 + b8 - l1 * k1,
+            l4 = (k4 - l3 * k1) / d1, d2 = b0 + b4 - l3 * k3 - l4 * l4 * d1;
+        const int definite = (d0 > least) & (d1 > least) & (d2 > least);
+        /* w = K^-1 g; a = w / 2 */
+        const double g0 = b7 - b5, g1 = b2 - b6 - l1 * g0, g2 = b3 - b1 - l3 * g0 - l4 * g1, w2 = g2 / d2,
+            w1 = g1 / d1 - l4 * w2, w0 = g0 / d0 - l1 * w1 - l3 * w2;
+        const double a0 = definite ? 0.5 * w0 : 0, a1 = definite ? 0.5 * w1 : 0, a2 = definite ? 0.5 * w2 : 0;
+        /* R (1 + t ([a] + [a]^2)), t = 2 / (1 + a.a): Cayley's rotation */
+        const double aa = a0 * a0 + a1 * a1 + a2 * a2, t = 2 / (1 + aa);
+        const double c0 = 1 - t * (a1 * a1 + a2 * a2), c4 = 1 - t * (a0 * a0 + a2 * a2),
+                     c8 = 1 - t * (a0 * a0 + a1 * a1), c1 = t * (a0 * a1 - a2), c3 = t * (a0 * a1 + a2),
+                     c2 = t * (a0 * a2 + a1), c6 = t * (a0 * a2 - a1), c5 = t * (a1 * a2 - a0), c7 = t * (a1 * a2 + a0);
+        r[0][u] = r0 * c0 + r1 * c3 + r2 * c6;
+        r[1][u] = r0 * c1 + r1 * c4 + r2 * c7;
+        r[2][u] = r0 * c2 + r1 * c5 + r2 * c8;
+        r[3][u] = r3 * c0 + r4 * c3 + r5 * c6;
+        r[4][u] = r3 * c1 + r4 * c4 + r5 * c7;
+        r[5][u] = r3 * c2 + r4 * c5 + r5 * c8;
+        r[6][u] = r6 * c0 + r7 * c3 + r8 * c6;
+        r[7][u] = r6 * c1 + r7 * c4 + r8 * c7;
+        r[8][u] = r6 * c2 + r7 * c5 + r8 * c8;
+        s[u] = definite ? aa : HUGE_VAL;
+    }
+}
+
+/* One step of sequential quadratic programming for P. moved: the largest change of an entry. */
+static FSI__NOINLINE void fsi__el_unfold(const fsi__el_lane *f, fsi__el_lane *p, double *moved)
+{
+    int u;
+    for (u = 0; u < FSI_LANES; u++) {
+        const double p0 = p[0][u], p1 = p[1][u], p2 = p[2][u], p3 = p[3][u], p4 = p[4][u], p5 = p[5][u], p6 = p[6][u],
+            p7 = p[7][u], p8 = p[8][u];
+        /* c = cof P; det P - 1 */
+        const double c0 = p4 * p8 - p5 * p7, c1 = p5 * p6 - p3 * p8, c2 = p3 * p7 - p4 * p6, c3 = p2 * p7 - p1 * p8,
+            c4 = p0 * p8 - p2 * p6, c5 = p1 * p6 - p0 * p7, c6 = p1 * p5 - p2 * p4, c7 = p2 * p3 - p0 * p5,
+            c8 = p0 * p4 - p1 * p3, excess = p0 * c0 + p1 * c1 + p2 * c2 - 1;
+        const double cc = c0 * c0 + c1 * c1 + c2 * c2 + c3 * c3 + c4 * c4 + c5 * c5 + c6 * c6 + c7 * c7 + c8 * c8;
+        const double cd = c0 * (p0 - f[0][u]) + c1 * (p1 - f[1][u]) + c2 * (p2 - f[2][u]) + c3 * (p3 - f[3][u]) +
+                          c4 * (p4 - f[4][u]) + c5 * (p5 - f[5][u]) + c6 * (p6 - f[6][u]) + c7 * (p7 - f[7][u]) +
+                          c8 * (p8 - f[8][u]);
+        const double a = (cd - excess) / cc;
+        double m = 0;
+#define FSI__EL_TO(i) { const double to = f[i][u] + a * c##i, by = fabs(to - p##i); m = by > m ? by : m; p[i][u] = to; }
+        FSI__EL_TO(0) FSI__EL_TO(1) FSI__EL_TO(2) FSI__EL_TO(3) FSI__EL_TO(4) FSI__EL_TO(5) FSI__EL_TO(6) FSI__EL_TO(7)
+        FSI__EL_TO(8)
+#undef FSI__EL_TO
+        moved[u] = m;
+    }
+}
+
+static double fsi__el_det(const double *m)
+{
+    return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) + m[2] * (m[3] * m[7] - m[4] * m[6]);
+}
+
+/* R of one element by fsi_m3_polar, for any F. */
+static void fsi__el_polar_slow(const double *f, double *r)
+{
+    fsi_mat3 m, q;
+    int i;
+    for (i = 0; i < 9; i++) m.m[i] = (fsi_real)f[i];
+    fsi_m3_polar(m, &q, NULL);
+    for (i = 0; i < 9; i++) r[i] = (double)q.m[i];
+}
+
+/* In the plane: the angle of (F11 + F22, F21 - F12); where both are 0, R stays. */
+static void fsi__el_polar_2d(const double *f, double *r)
+{
+    const double c = f[0] + f[4], s = f[3] - f[1], n = sqrt(c * c + s * s);
+    if (!(n > 0)) return;
+    r[0] = r[4] = c / n;
+    r[3] = s / n;
+    r[1] = -r[3];
+    r[2] = r[5] = r[6] = r[7] = 0;
+    r[8] = 1;
+}
+
+/* Singular values become the nearest positive ones with product 1. Returns 0 when that fails. */
+static int fsi__el_unit_product(double *s, int n)
+{
+    double from[3], g[3];
+    int it, i;
+    for (i = 0; i < n; i++) {
+        from[i] = s[i];
+        s[i] = fmax(s[i], 0.05);
+    }
+    for (it = 0; it < 60; it++) {
+        double product = 1, along, gg = 0, gd = 0, moved = 0;
+        for (i = 0; i < n; i++) product *= s[i];
+        for (i = 0; i < n; i++) {
+            g[i] = product / s[i];
+            gg += g[i] * g[i];
+            gd += g[i] * (s[i] - from[i]);
+        }
+        along = (gd - (product - 1)) / gg;
+        for (i = 0; i < n; i++) {
+            const double to = fmin(fmax(from[i] + along * g[i], 0.4 * s[i]), 2.5 * s[i]);
+            moved = fmax(moved, fabs(to - s[i]));
+            s[i] = to;
+        }
+        if (moved < 1e-12) return 1;
+    }
+    return 0;
+}
+
+/* P of one element by its singular values, for any F; R where that fails. */
+static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, double *p)
+{
+    fsi_mat3 m, u, v;
+    fsi_vec3 sigma;
+    double s[3], a[9], b[9];
+    int i, j;
+    for (i = 0; i < 9; i++) m.m[i] = (fsi_real)f[i];
+    if (dim == 2) m.m[8] = 0;
+    fsi_m3_svd(m, &u, &sigma, &v);
+    s[0] = (double)sigma.x;
+    s[1] = (double)sigma.y;
+    s[2] = (double)sigma.z;
+    if (dim == 2 && fsi__el_det(f) < 0) s[1] = -s[1]; /* the svd put the sign on the third axis, whose value is 0 */
+    if (!fsi__el_unit_product(s, dim)) {
+        memcpy(p, r, 9 * sizeof(double));
+        return;
+    }
+    if (dim == 2) { /* in the plane: P = F's nearest by the polar frame, P = R V diag(s) V^T */
+        double w[9];
+        for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
+                w[3 * i + j] = i < 2 && j < 2 ? (double)v.m[3 * i] * s[0] * (double)v.m[3 * j] +
+                                                    (double)v.m[3 * i + 1] * s[1] * (double)v.m[3 * j + 1]
+                                              : i == j;
+        fsi__d9_product(r, w, p);
+        return;
+    }
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) {
+        a[3 * i + j] = (double)u.m[3 * i + j] * s[j];
+        b[3 * i + j] = (double)v.m[3 * j + i];
+    }
+    fsi__d9_product(a, b, p);
+}
+
+/* ---- >>local step --------------------------------------------------------------------------------------------- */
+
+/* F of evaluated element e at the unknowns of `wide`; in 2D the third axis stays. */
+FSI_FN void fsi__el_gradient_at(const fsi__el_body *b, int e, double *f)
+{
+    const fsi__el_rows *r = &b->gradient;
+    double c[3][4] = { { 0 } };
+    int i, k;
+    for (i = r->start[e]; i < r->start[e + 1]; i++) {
+        const double *x = b->wide + 4 * (size_t)r->dof[i], *h = r->value + 3 * (size_t)i;
+        for (k = 0; k < 4; k++) {
+            c[0][k] += x[k] * h[0];
+            c[1][k] += x[k] * h[1];
+            c[2][k] += x[k] * h[2];
+        }
+    }
+    for (i = 0; i < 3; i++) for (k = 0; k < 3; k++) f[3 * i + k] = c[k][i];
+    if (b->dim == 2) f[8] = 1;
+}
+
+static void fsi__el_widen(fsi__el_body *b, const double *q)
+{
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        b->wide[4 * i] = q[3 * i];
+        b->wide[4 * i + 1] = q[3 * i + 1];
+        b->wide[4 * i + 2] = q[3 * i + 2];
+        b->wide[4 * i + 3] = 0;
+    }
+}
+
+static void fsi__el_lane_out(const fsi__el_lane *m, int u, double *out)
+{
+    int i;
+    for (i = 0; i < 9; i++) out[i] = m[i][u];
+}
+static void fsi__el_lane_in(fsi__el_lane *m, int u, const double *in)
+{
+    int i;
+    for (i = 0; i < 9; i++) m[i][u] = in[i];
+}
+
+/* R of a block's elements, by Newton's method from the last one; in 2D, and where that fails, by themselves. */
+static void fsi__el_rotate_block(const fsi__el_lane *f, fsi__el_lane *r, int dim, int count)
+{
+    double one[9], turn[9], s[FSI_LANES], most = 0;
+    int it, u;
+    for (it = 0; it < FSI__EL_TURNS && dim == 3; it++) {
+        fsi__el_turn(f, r, s);
+        for (u = 0, most = 0; u < count; u++) most = s[u] < HUGE_VAL ? fmax(most, s[u]) : most;
+        if (most < FSI__EL_TURNED) break;
+    }
+    for (u = 0; u < count; u++) {
+        if (dim == 3 && s[u] < FSI__EL_TURNED) continue;
+        fsi__el_lane_out(f, u, one);
+        fsi__el_lane_out((const fsi__el_lane *)r, u, turn);
+        if (dim == 3) fsi__el_polar_slow(one, turn);
+        else fsi__el_polar_2d(one, turn);
+        fsi__el_lane_in(r, u, turn);
+    }
+}
+
+/* P of a block's elements, likewise. */
+static void fsi__el_isochoric_block(const fsi__el_lane *f, const fsi__el_lane *r, fsi__el_lane *p, int dim, int count)
+{
+    double one[9], turn[9], nearest[9], moved[FSI_LANES], most = 0;
+    int it, u, slow[FSI_LANES];
+    for (u = 0; u < count; u++) {
+        double det;
+        fsi__el_lane_out(f, u, one);
+        det = fsi__el_det(one);
+        slow[u] = !(det > 0.3 && det < 3);
+    }
+    for (it = 0; it < 12; it++) {
+        fsi__el_unfold(f, p, moved);
+        for (u = 0, most = 0; u < count; u++) if (!slow[u]) most = fmax(most, moved[u]);
+        if (most < FSI__EL_PROJECTED) break;
+    }
+    for (u = 0; u < count; u++) {
+        if (!slow[u] && moved[u] < FSI__EL_PROJECTED) continue;
+        fsi__el_lane_out(f, u, one);
+        fsi__el_lane_out(r, u, turn);
+        fsi__el_isochoric_slow(one, dim, turn, nearest);
+        fsi__el_lane_in(p, u, nearest);
+    }
+}
+
+/* How many elements the block has that begins with element `first`; their F. Past the end: the last element again. */
+static int fsi__el_block(const fsi__el_body *b, int first)
+{
+    return b->evaluated - first < FSI_LANES ? b->evaluated - first : FSI_LANES;
+}
+static void fsi__el_gather_block(const fsi__el_body *b, int first, int count, fsi__el_lane *f)
+{
+    double one[9];
+    int u;
+    for (u = 0; u < FSI_LANES; u++) {
+        fsi__el_gradient_at(b, first + (u < count ? u : count - 1), one);
+        fsi__el_lane_in(f, u, one);
+    }
+}
+
+/* Blocks begin .. end - 1: rotations, isochoric parts, targets, energies. */
+static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__el_body *b = (fsi__el_body *)arg;
+    int block, u, i, c;
+    (void)chunk;
+    for (block = begin; block < end; block++) {
+        const int first = block * FSI_LANES,
+                  count = b->evaluated - first < FSI_LANES ? b->evaluated - first : FSI_LANES;
+        fsi__el_lane f[9], *r = (fsi__el_lane *)(void *)(b->rotation + 9 * (size_t)first),
+            *p = (fsi__el_lane *)(void *)(b->isochoric + 9 * (size_t)first),
+                     *d = (fsi__el_lane *)(void *)(b->stretch + 9 * (size_t)first);
+        int volume = 0;
+        fsi__el_gather_block(b, first, count, f);
+        for (u = 0; u < count; u++) volume |= b->kappa[first + u] > 0;
+        fsi__el_rotate_block((const fsi__el_lane *)f, r, b->dim, count);
+        if (volume) fsi__el_isochoric_block((const fsi__el_lane *)f, (const fsi__el_lane *)r, p, b->dim, count);
+        for (u = 0; u < count; u++) {
+            const int e = first + u;
+            const double share = b->kappa[e] / (b->mu[e] + b->kappa[e]), k = b->stiffness[e];
+            double *t = b->target + 12 * (size_t)e, sheared = 0, swollen = 0;
+            for (i = 0; i < 3; i++) for (c = 0; c < 3; c++) {
+                const double x = f[3 * c + i][u], y = r[3 * c + i][u], z = share > 0 ? p[3 * c + i][u] : y;
+                const double before =
+                    r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
+                t[4 * i + c] = k * (y + share * (z - y)) + k * b->viscous * before;
+                sheared += (x - y) * (x - y);
+                swollen += (x - z) * (x - z);
+            }
+            b->energy[e] = 0.5 * k * ((1 - share) * sheared + share * swollen);
+        }
+    }
+}
+
+static void fsi__el_local(fsi__el_body *b, const double *q)
+{
+    fsi__el_widen(b, q);
+    fsi__parallel_work(b->context, fsi__chunks(b->evaluated, FSI_LANES), 16, 100.0 * b->evaluated, fsi__el_local_range,
+                       b);
+}
+
+FSI_API void fsi__el_body_project(fsi__el_body *b)
+{
+    fsi__el_local(b, b->at);
+    b->iterations++;
+}
+
+#define FSI__EL_PIN 1000.0 /* stiffness of a pin over m / H^2, to which that of the material is added */
+
+/* ---- >>global step -------------------------------------------------------------------------------------------------
+
+   (M / H^2 + (1 + b/h) K + springs) q = M S / H^2 + sum_e k_e (T_e + b/h R_e S_e) h_e + springs + contacts,
+
+   k = 2 (mu + kappa) volume. Damping b adds the energy k b/(4 h) |F - R S|^2 with S = R^T F at the beginning of the
+   substep: what turns without changing its stretch is not damped. */
+
+/* Adds the elastic forces on the vertices of a full body, gathered. */
+static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__el_body *b = (fsi__el_body *)arg;
+    const int corners = b->dim + 1;
+    int i, k, c;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        double sum[4] = { 0 };
+        for (k = b->gather_first[i]; k < b->gather_first[i + 1]; k++) {
+            const double *t = b->target + 12 * (size_t)(b->gather[k] / corners),
+                         *h = b->gradient.value + 3 * (size_t)b->gather[k];
+            for (c = 0; c < 4; c++) sum[c] += h[0] * t[c] + h[1] * t[4 + c] + h[2] * t[8 + c];
+        }
+        for (c = 0; c < 4; c++) b->wide[4 * (size_t)i + (size_t)c] += sum[c];
+    }
+}
+
+/* The same for the unknowns of a reduced one, sample by sample. */
+static void fsi__el_scatter(fsi__el_body *b)
+{
+    const fsi__el_rows *r = &b->gradient;
+    int e, i, c;
+    for (e = 0; e < b->evaluated; e++) {
+        const double *t = b->target + 12 * (size_t)e;
+        for (i = r->start[e]; i < r->start[e + 1]; i++) {
+            double *to = b->wide + 4 * (size_t)r->dof[i];
+            const double *h = r->value + 3 * (size_t)i;
+            for (c = 0; c < 4; c++) to[c] += h[0] * t[c] + h[1] * t[4 + c] + h[2] * t[8 + c];
+        }
+    }
+}
+
+/* x, component by component, becomes A^-1 x. */
+static fsi_status fsi__el_apply_inverse(fsi__el_body *b, double *x, int components)
+{
+    int c;
+    if (b->reduced && components == 3) return fsi__cholesky_solve_3(b->dofs, b->factor, x);
+    for (c = 0; c < components; c++) {
+        double *y = x + (size_t)c * (size_t)b->dofs;
+        FSI__TRY(b->reduced ? fsi_dense_cholesky_solve(b->dofs, b->factor, y) : fsi_ldlt_solve(b->ldlt, y, y));
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
+{
+    const size_t d = (size_t)b->dofs;
+    double *x = b->columns;
+    size_t i, c;
+    int k, j;
+
+    /* The right side. */
+    for (i = 0; i < d; i++) {
+        for (c = 0; c < 3; c++) b->wide[4 * i + c] = b->right[3 * i + c] + b->contact[3 * i + c];
+        b->wide[4 * i + 3] = 0;
+    }
+    for (k = 0; k < b->springs; k++) {
+        const fsi__el_spring *s = &b->spring[k];
+        for (j = b->anchor.start[s->row]; j < b->anchor.start[s->row + 1]; j++) for (c = 0; c < 3; c++)
+            b->wide[4 * (size_t)b->anchor.dof[j] + c] += s->stiffness * b->anchor.value[j] * s->target[c];
+    }
+    if (b->reduced) fsi__el_scatter(b);
+    else fsi__parallel_work(b->context, b->dofs, 512, 60.0 * b->dofs, fsi__el_gather_range, b);
+
+    for (c = 0; c < 3; c++) for (i = 0; i < d; i++) x[c * d + i] = c < (size_t)b->dim ? b->wide[4 * i + c] : 0;
+    FSI__TRY(fsi__el_apply_inverse(b, x, b->dim));
+    for (c = 0; c < 3; c++) for (i = 0; i < d; i++) b->next[3 * i + c] = x[c * d + i];
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__el_body_column(fsi__el_body *b, const fsi__el_rows *r, int row, double *y)
+{
+    int i;
+    memset(y, 0, (size_t)b->dofs * sizeof(double));
+    for (i = r->start[row]; i < r->start[row + 1]; i++) y[r->dof[i]] += r->value[i];
+    return fsi__el_apply_inverse(b, y, 1);
+}
+
+/* A + stiffness u^T u of a reduced body: the lower triangle. */
+static void fsi__el_stiffen_reduced(fsi__el_body *b, const fsi__el_spring *s)
+{
+    const fsi__el_rows *u = &b->anchor;
+    int p, r;
+    for (p = u->start[s->row]; p < u->start[s->row + 1]; p++) for (r = u->start[s->row]; r <= p; r++)
+        b->factor[(size_t)u->dof[p] * (size_t)b->dofs + (size_t)u->dof[r]] += s->stiffness * u->value[p] * u->value[r];
+}
+
+/* The same for a full one: its pattern couples the corners of an element. */
+static void fsi__el_stiffen_full(fsi__el_body *b, const fsi__el_spring *s)
+{
+    const fsi__el_rows *u = &b->anchor;
+    const fsi_csr *a = &b->elastic->matrix;
+    int m, n, p;
+    for (m = u->start[s->row]; m < u->start[s->row + 1]; m++) for (n = u->start[s->row]; n < u->start[s->row + 1]; n++)
+        for (p = a->start[u->dof[m]]; p < a->start[u->dof[m] + 1]; p++)
+            if (a->col[p] == u->dof[n]) a->value[p] += s->stiffness * u->value[m] * u->value[n];
+}
+
+static fsi_status fsi__el_factorise(fsi__el_body *b)
+{
+    const double scale = 1 / (b->big_h * b->big_h);
+    const size_t d = (size_t)b->dofs;
+    size_t i, j;
+    int k, p, r;
+    b->factored_for = 0;
+    if (b->reduced) {
+        for (i = 0; i < d; i++) for (j = 0; j <= i; j++)
+            b->factor[i * d + j] = scale * b->massive[i * d + j] + (1 + b->viscous) * b->stiff[i * d + j];
+        for (k = 0; k < b->springs; k++) fsi__el_stiffen_reduced(b, &b->spring[k]);
+        FSI__TRY(fsi_dense_cholesky(b->context, b->dofs, b->factor));
+    } else {
+        const fsi_csr *a = &b->elastic->matrix;
+        for (r = 0; r < a->rows; r++) for (p = a->start[r]; p < a->start[r + 1]; p++)
+            a->value[p] = (1 + b->viscous) * b->stiff[p] + (a->col[p] == r ? scale * b->vertex_mass[r] : 0);
+        for (k = 0; k < b->springs; k++) fsi__el_stiffen_full(b, &b->spring[k]);
+        FSI__TRY(fsi_ldlt_factor(b->ldlt, a));
+    }
+    b->factored_for = b->big_h;
+    b->factored_viscous = b->viscous;
+    b->factorings++;
+    b->springs_changed = 0;
+    return FSI_OK;
+}
+
+/* y = M x, 3 * dofs. */
+static void fsi__el_mass_times(const fsi__el_body *b, const double *x, double *y)
+{
+    const int d = b->dofs;
+    int i, j, c;
+    if (!b->reduced) {
+        for (i = 0; i < d; i++) for (c = 0; c < 3; c++) y[3 * i + c] = b->vertex_mass[i] * x[3 * i + c];
+        return;
+    }
+    for (i = 0; i < 3 * d; i++) y[i] = 0;
+    for (j = 0; j < d; j++) { /* column by column: M is symmetric */
+        const double *row = b->massive + (size_t)j * (size_t)d, x0 = x[3 * j], x1 = x[3 * j + 1], x2 = x[3 * j + 2];
+        for (i = 0; i < d; i++) {
+            y[3 * i] += row[i] * x0;
+            y[3 * i + 1] += row[i] * x1;
+            y[3 * i + 2] += row[i] * x2;
+        }
+    }
+}
+
+/* Backward Euler: base = q, S = q + h v + h^2 a, H = h. BDF2: base = (4 q - q')/3, S = base + H (4 v - v')/3 + H^2 a,
+   H = 2 h / 3, with q', v' a step ago. Where there is no such step, or it was of another length, they are those of
+   motion with the acceleration a: q' = q - h v + h^2 a / 2, v' = v - h a; so free fall is exact. */
+static void fsi__el_aim(fsi__el_body *b, int order, fsi__d3 gravity, int field)
+{
+    const double a[3] = { gravity.x, gravity.y, gravity.z }, h = b->h;
+    const size_t d = (size_t)b->dofs;
+    const int fresh = !(fabs(b->h_before - h) <= 1e-9 * h);
+    size_t i, c;
+    b->big_h = order == 2 ? h * 2 / 3 : h;
+    for (i = 0; i < d; i++) for (c = 0; c < 3; c++) {
+        const size_t n = 3 * i + c;
+        const double g = a[c] * b->one[i] + (field ? b->acceleration[n] : 0);
+        double base = b->q[n], v = b->v[n];
+        if (order == 2) {
+            if (fresh) {
+                b->q_before[n] = b->q[n] - h * b->v[n] + 0.5 * h * h * g;
+                b->v_before[n] = b->v[n] - h * g;
+            }
+            base = (4 * b->q[n] - b->q_before[n]) / 3;
+            v = (4 * b->v[n] - b->v_before[n]) / 3;
+        }
+        b->base[n] = base;
+        b->aim[n] = base + b->big_h * v + b->big_h * b->big_h * g;
+    }
+}
+
+/* R^T F of the blocks begin .. end - 1 at the unknowns of `wide`. */
+static void fsi__el_stretch_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__el_body *b = (fsi__el_body *)arg;
+    int block, u, i, j;
+    (void)chunk;
+    for (block = begin; block < end; block++) {
+        const int first = block * FSI_LANES, count = fsi__el_block(b, first);
+        fsi__el_lane f[9], *r = (fsi__el_lane *)(void *)(b->rotation + 9 * (size_t)first),
+                           *d = (fsi__el_lane *)(void *)(b->stretch + 9 * (size_t)first);
+        fsi__el_gather_block(b, first, count, f);
+        fsi__el_rotate_block((const fsi__el_lane *)f, r, b->dim, count);
+        for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (u = 0; u < FSI_LANES; u++)
+            d[3 * i + j][u] = r[i][u] * f[j][u] + r[3 + i][u] * f[3 + j][u] + r[6 + i][u] * f[6 + j][u];
+    }
+}
+
+/* Rotations start from that of the body as a whole: nothing of them is state. */
+static void fsi__el_start_rotations(fsi__el_body *b)
+{
+    double mean[9] = { 0 }, r[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, f[9];
+    const int blocks = fsi__chunks(b->evaluated, FSI_LANES);
+    int e, k, u;
+    fsi__el_widen(b, b->q);
+    for (e = 0; e < b->evaluated; e++) {
+        fsi__el_gradient_at(b, e, f);
+        for (k = 0; k < 9; k++) mean[k] += f[k] / b->evaluated;
+    }
+    if (b->dim == 3) fsi__el_polar_slow(mean, r);
+    else fsi__el_polar_2d(mean, r);
+    for (e = 0; e < blocks; e++) for (k = 0; k < 9; k++) for (u = 0; u < FSI_LANES; u++)
+        b->rotation[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] =
+            b->isochoric[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] = r[k];
+    if (b->damping > 0) fsi__parallel_work(b->context, blocks, 16, 50.0 * b->evaluated, fsi__el_stretch_range, b);
+}
+
+FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field)
+{
+    const size_t n = 3 * (size_t)b->dofs;
+    size_t i;
+    int k;
+    b->h = h;
+    b->viscous = b->damping / h;
+    fsi__el_aim(b, order, gravity, field);
+    fsi__el_mass_times(b, b->aim, b->right);
+    for (i = 0; i < n; i++) b->right[i] = b->right[i] / (b->big_h * b->big_h) + b->force[i];
+    if (b->springs_changed || b->factored_for < b->big_h || b->factored_for > b->big_h
+        || b->factored_viscous < b->viscous || b->factored_viscous > b->viscous) {
+        for (k = 0; k < b->springs; k++)
+            b->spring[k].stiffness =
+                b->spring[k].given > 0 ? b->spring[k].given
+                : FSI__EL_PIN * b->mass / (b->big_h * b->big_h) + 10 * b->young * b->shape.size;
+        FSI__TRY(fsi__el_factorise(b));
+    }
+    memcpy(b->at, b->aim, n * sizeof(double));
+    memset(b->contact, 0, n * sizeof(double));
+    fsi__el_start_rotations(b);
+    b->stored = b->slot = b->iterations = 0;
+    b->best = HUGE_VAL;
+    return FSI_OK;
+}
+
+/* ---- >>acceleration -------------------------------------------------------------------------------------------------
+
+   Local and global step make a map q -> g(q), whose fixed point is wanted. Anderson's acceleration (Peng et al. 2018)
+   combines the last m values so that the residual f = g - q is least if g is linear:
+
+      q' = g_k - sum_j t_j (g_k-j - g_k-j-1),   t = argmin |f_k - sum_j t_j (f_k-j - f_k-j-1)|^2
+
+   in the norm of the diagonal of M. Where the residual grows beyond twice the best, what was stored is forgotten and
+   q' = g_k: local and global step alone never raise the energy. */
+
+static double fsi__el_weighted_dot(const fsi__el_body *b, const double *x, const double *y)
+{
+    double sum[FSI_LANES] = { 0 };
+    int i;
+    for (i = 0; i < b->dofs; i++)
+        sum[i & (FSI_LANES - 1)] +=
+            b->weight[i] * (x[3 * i] * y[3 * i] + x[3 * i + 1] * y[3 * i + 1] + x[3 * i + 2] * y[3 * i + 2]);
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+FSI_API void fsi__el_body_advance(fsi__el_body *b)
+{
+    const size_t n = 3 * (size_t)b->dofs;
+    double *last_g = b->history + 2 * (size_t)b->depth * n, *last_f = last_g + n; /* of the iteration before */
+    double gram[64], right[8];
+    size_t i;
+    int j, k, m;
+
+    /* Residual f = g - q. It takes the place of the iterate; the next one is made from it. */
+    for (i = 0; i < n; i++) b->at[i] = b->next[i] - b->at[i];
+    b->residual = sqrt(fsi__el_weighted_dot(b, b->at, b->at) / b->mass);
+    if (b->depth == 0) { memcpy(b->at, b->next, n * sizeof(double)); return; }
+
+    /* Differences to the iteration before. */
+    if (b->iterations > 1 && b->best < HUGE_VAL) {
+        double *dg = b->history + 2 * (size_t)b->slot * n, *df = dg + n;
+        for (i = 0; i < n; i++) {
+            dg[i] = b->next[i] - last_g[i];
+            df[i] = b->at[i] - last_f[i];
+        }
+        b->slot = (b->slot + 1) % b->depth;
+        if (b->stored < b->depth) b->stored++;
+    }
+    memcpy(last_g, b->next, n * sizeof(double));
+    memcpy(last_f, b->at, n * sizeof(double));
+    if (b->residual > 2 * b->best) b->stored = b->slot = 0;
+    b->best = fmin(b->best, b->residual);
+
+    /* Least squares by the normal equations, a little damped. */
+    m = b->stored;
+    for (j = 0; j < m; j++) {
+        const double *fj = b->history + (2 * (size_t)j + 1) * n;
+        for (k = 0; k <= j; k++)
+            gram[j * m + k] = fsi__el_weighted_dot(b, fj, b->history + (2 * (size_t)k + 1) * n);
+        gram[j * m + j] *= 1 + 1e-10;
+        right[j] = fsi__el_weighted_dot(b, fj, last_f);
+    }
+    memcpy(b->at, b->next, n * sizeof(double));
+    if (m == 0 || fsi_dense_cholesky(NULL, m, gram) != FSI_OK || fsi_dense_cholesky_solve(m, gram, right) != FSI_OK)
+        return;
+    for (j = 0; j < m; j++) {
+        const double *dg = b->history + 2 * (size_t)j * n;
+        for (i = 0; i < n; i++) b->at[i] -= right[j] * dg[i];
+    }
+}
+
+/* ---- >>momentum ----------------------------------------------------------------------------------------------- */
+
+/* Momentum p = sum_ij one_i M_ij v_j; angular momentum sum_ij M_ij q_i x v_j about the origin. m_v: M v, scratch. */
+static void fsi__el_momenta(const fsi__el_body *b, const double *q, const double *v, double *m_v, fsi__d3 *p,
+                            fsi__d3 *l)
+{
+    int i;
+    *p = *l = fsi__d3_zero();
+    fsi__el_mass_times(b, v, m_v);
+    for (i = 0; i < b->dofs; i++) {
+        const fsi__d3 mv = fsi__d3_at(m_v + 3 * (size_t)i);
+        *p = fsi__d3_madd(*p, b->one[i], mv);
+        *l = fsi__d3_add(*l, fsi__d3_cross(fsi__d3_at(q + 3 * (size_t)i), mv));
+    }
+}
+
+/* Second moments sum_ij M_ij q_i q_j^T, and the centre of mass. m_q: M q, scratch. */
+static void fsi__el_moments(const fsi__el_body *b, const double *q, double *m_q, fsi__d3 *centre, double *second)
+{
+    int i, j, k;
+    *centre = fsi__d3_zero();
+    for (k = 0; k < 9; k++) second[k] = 0;
+    fsi__el_mass_times(b, q, m_q);
+    for (i = 0; i < b->dofs; i++) {
+        *centre = fsi__d3_madd(*centre, b->one[i] / b->mass, fsi__d3_at(m_q + 3 * (size_t)i));
+        for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) second[3 * j + k] += q[3 * i + j] * m_q[3 * i + k];
+    }
+}
+
+FSI_API void fsi__el_body_accept(fsi__el_body *b)
+{
+    const size_t n = 3 * (size_t)b->dofs;
+    size_t i;
+    memcpy(b->q_before, b->q, n * sizeof(double));
+    memcpy(b->v_before, b->v, n * sizeof(double));
+    memcpy(b->q, b->next, n * sizeof(double));
+    for (i = 0; i < n; i++) b->v[i] = (b->q[i] - b->base[i]) / b->big_h;
+    b->h_before = b->h;
+}
+
+FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
+{
+    double *scratch = b->right, second[9], volume = 0, whole = 0;
+    fsi__d3 p, l, centre;
+    int e, i;
+    memset(out, 0, sizeof *out);
+    fsi__el_momenta(b, b->q, b->v, scratch, &p, &l);
+    for (i = 0; i < 3 * b->dofs; i++) out->kinetic += 0.5 * b->v[i] * scratch[i];
+    fsi__el_moments(b, b->q, scratch, &centre, second);
+    fsi__d3_put(out->momentum, p);
+    fsi__d3_put(out->spin, l);
+    fsi__d3_put(out->centre, centre);
+    fsi__el_local(b, b->q);
+    out->stretch_min = HUGE_VAL;
+    for (e = 0; e < b->evaluated; e++) {
+        const double k = b->stiffness[e] / (b->mu[e] + b->kappa[e]);
+        double f[9], det, norm2 = 0;
+        fsi__el_gradient_at(b, e, f);
+        det = fsi__el_det(f);
+        volume += k * det;
+        whole += k;
+        out->elastic += b->energy[e];
+        for (i = 0; i < 9; i++) norm2 += f[i] * f[i];
+        norm2 -= b->dim == 2 ? 1 : 0;
+        out->stretch_max = fmax(out->stretch_max, sqrt(norm2 / b->dim));
+        out->stretch_min = fmin(out->stretch_min, det);
+    }
+    out->volume_ratio = whole > 0 ? volume / whole : 1;
+}
+
+/* ---- >>assembly ----------------------------------------------------------------------------------------------- */
+
+static void fsi__el_moduli(const fsi_elastic_material *m, int dim, double *mu, double *kappa)
+{
+    const double e = (double)m->young, nu = (double)m->poisson;
+    *mu = e / (2 * (1 + nu));
+    *kappa = 0.5 * dim * e * nu / ((1 + nu) * (1 - 2 * nu));
+}
+
+/* Arrays whose size follows from dofs, evaluated, samples and fields. */
+static void fsi__el_body_layout(fsi__el_body *b)
+{
+    const size_t d = (size_t)b->dofs, n = (size_t)b->evaluated, blocks = (size_t)fsi__chunks(b->evaluated, FSI_LANES);
+    const size_t state = 3 * d;
+    double **state_arrays[15];
+    int k;
+    state_arrays[0] = &b->q; state_arrays[1] = &b->v; state_arrays[2] = &b->q_before; state_arrays[3] = &b->v_before;
+    state_arrays[4] = &b->aim; state_arrays[5] = &b->right; state_arrays[6] = &b->force; state_arrays[7] = &b->contact;
+    state_arrays[8] = &b->at; state_arrays[9] = &b->next; state_arrays[10] = &b->base; state_arrays[11] = &b->columns;
+    state_arrays[12] = &b->rest;
+    state_arrays[13] = &b->acceleration; state_arrays[14] = NULL;
+    b->memory.used = 0;
+    for (k = 0; state_arrays[k]; k++) *state_arrays[k] = (double *)fsi__take(&b->memory, state, sizeof(double));
+    b->one = (double *)fsi__take(&b->memory, d, sizeof(double));
+    b->weight = (double *)fsi__take(&b->memory, d, sizeof(double));
+    b->m_one = (double *)fsi__take(&b->memory, d, sizeof(double));
+    b->element_mass = (double *)fsi__take(&b->memory, (size_t)b->shape.element_count, sizeof(double));
+    b->mu = (double *)fsi__take(&b->memory, n, sizeof(double));
+    b->kappa = (double *)fsi__take(&b->memory, n, sizeof(double));
+    b->stiffness = (double *)fsi__take(&b->memory, n, sizeof(double));
+    b->energy = (double *)fsi__take(&b->memory, n, sizeof(double));
+    b->rotation = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
+    b->isochoric = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
+    b->stretch = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
+    b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
+    b->wide = (double *)fsi__take(&b->memory, 4 * d, sizeof(double));
+    b->history = (double *)fsi__take(&b->memory, 2 * ((size_t)b->depth + 1) * state, sizeof(double));
+    if (b->reduced) {
+        b->stiff = (double *)fsi__take(&b->memory, d * d, sizeof(double));
+        b->massive = (double *)fsi__take(&b->memory, d * d, sizeof(double));
+        b->factor = (double *)fsi__take(&b->memory, d * d, sizeof(double));
+    } else {
+        b->vertex_mass = (double *)fsi__take(&b->memory, d, sizeof(double));
+        b->gather_first = (int *)fsi__take(&b->memory, d + 1, sizeof(int));
+        b->gather = (int *)fsi__take(&b->memory, n * (size_t)(b->dim + 1), sizeof(int));
+        b->stiff =
+            (double *)fsi__take(&b->memory, b->elastic ? (size_t)b->elastic->matrix.start[b->dofs] : 0, sizeof(double));
+    }
+}
+
+static fsi_status fsi__el_no_memory(fsi__el_body *b, const char *fn)
+{
+    return fsi__fail(b->context, FSI_ERROR_MEMORY, fn, -1, b->shape.element_count,
+        "no memory for a body of %d elements", b->shape.element_count);
+}
+
+static fsi_status fsi__el_body_reserve(fsi__el_body *b, const char *fn)
+{
+    fsi__el_body_layout(b);
+    if (!fsi__arena_reserve(b->context, &b->memory, b->memory.used)) return fsi__el_no_memory(b, fn);
+    fsi__el_body_layout(b);
+    memset(b->memory.base, 0, b->memory.used);
+    return FSI_OK;
+}
+
+/* ---- >>sampling ----------------------------------------------------------------------------------------------------
+
+   A large reduced body is cut into regions, each around a vertex, of one material. A region counts as one element: its
+   deformation gradient is the mean of those of its elements. So the body has the energy of its regions,
+   E = sum_s V_s (mu |F_s - R_s|^2 + kappa |F_s - P_s|^2), and the matrix K that belongs to it: an elastic energy like
+   any other, only of fewer elements. Its rest shape is exactly at rest, turned or not; local and global step never
+   raise the energy; momentum and angular momentum stay. (Fits of T by smooth fields beside K of all elements, as in
+   spec 6, are not the gradient of an energy: with the volume term a body that turns freely gains energy and bursts:
+   10 handles, 576 elements, nu 0.4, 5 rad/s, h = 1/240 s: 5e3 times its energy within a turn.) */
+
+/* region[e]: of each element, 0 .. *found - 1, ascending by material; about `count` of them. */
+static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int material_count, int count, int *region,
+    int *found)
+{
+    const fsi__el_shape *s = &b->shape;
+    const int corners = b->dim + 1;
+    fsi__el_near p;
+    int m, e, k, *at;
+    *found = 0;
+    FSI__TRY(fsi__el_near_begin(&p, b->context, fn, s));
+    at = (int *)fsi__alloc(b->context, (size_t)s->vertex_count, sizeof(int));
+    for (m = 0; m < material_count && at; m++) {
+        double part = 0;
+        int v, chosen, first = *found;
+        for (v = 0; v < s->vertex_count; v++) at[v] = -1;
+        for (e = 0; e < s->element_count; e++) if (s->material[e] == m) {
+            part += s->volume[e];
+            for (k = 0; k < corners; k++) at[fsi__el_corners(s, e)[k]] = 0;
+        }
+        if (!(part > 0)) continue;
+        chosen = fsi__el_near_choose(&p, at, (int)ceil(count * part / s->mass_volume));
+
+        /* An element belongs to the region of its first corner. Regions without elements are left out. */
+        for (k = 0; k < chosen; k++) at[k] = -1;
+        for (e = 0; e < s->element_count; e++) if (s->material[e] == m) {
+            const int owner = p.owner[fsi__el_corners(s, e)[0]];
+            if (at[owner] < 0) at[owner] = (*found)++;
+            region[e] = at[owner];
+        }
+        FSI_ASSERT(*found >= first);
+        (void)first;
+    }
+    fsi__free(b->context, at, (size_t)s->vertex_count, sizeof(int));
+    fsi__el_near_free(&p, b->context);
+    return at ? FSI_OK : fsi__el_no_memory(b, fn);
+}
+
+/* Row of a region: the mean of those of the elements list[0 .. count - 1], by volume. dense: 3 * dofs zeros, which it
+   leaves so. */
+static fsi_status fsi__el_region_row(fsi__el_body *b, const char *fn, const int *list, int count, double volume,
+    fsi__el_rows *one, double *dense, unsigned char *used)
+{
+    int i, k, c, entries = 0;
+    fsi__el_rows *r = &b->gradient;
+    for (k = 0; k < count; k++) {
+        const double w = b->shape.volume[list[k]] / volume;
+        one->count = one->start[0] = 0;
+        FSI__TRY(fsi__el_rows_element(one, b->context, fn, &b->shape, &b->handles, list[k]));
+        for (i = 0; i < one->start[1]; i++) {
+            entries += !used[one->dof[i]];
+            used[one->dof[i]] = 1;
+            for (c = 0; c < 3; c++) dense[3 * one->dof[i] + c] += w * one->value[3 * i + c];
+        }
+    }
+    FSI__TRY(fsi__el_rows_room(r, b->context, fn, r->count + 1, (size_t)r->start[r->count] + (size_t)entries));
+    for (i = 0, k = r->start[r->count]; i < b->dofs; i++) {
+        if (!used[i]) continue;
+        r->dof[k] = i;
+        for (c = 0; c < 3; c++) {
+            r->value[3 * (size_t)k + (size_t)c] = dense[3 * i + c];
+            dense[3 * i + c] = 0;
+        }
+        used[i] = 0;
+        k++;
+    }
+    r->start[++r->count] = k;
+    return FSI_OK;
+}
+
+/* ---- >>bodies made -------------------------------------------------------------------------------------------- */
+
+/* Rest unknowns: vertices, or unit maps and rest places of the handles. */
+static void fsi__el_rest(fsi__el_body *b)
+{
+    const int corners = b->dim + 1;
+    int i, a;
+    if (!b->reduced) {
+        memcpy(b->q, b->shape.x, 3 * (size_t)b->dofs * sizeof(double));
+        for (i = 0; i < b->dofs; i++) b->one[i] = 1;
+        return;
+    }
+    for (i = 0; i < b->handles.count; i++) {
+        for (a = 0; a < b->dim; a++) b->q[3 * (size_t)(corners * i + a) + (size_t)a] = 1;
+        memcpy(b->q + 3 * (size_t)(corners * i + b->dim), b->shape.x + 3 * (size_t)b->handles.center[i],
+               3 * sizeof(double));
+        b->one[corners * i + b->dim] = 1;
+    }
+}
+
+/* A body whose vertices are its unknowns. */
+static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__el_plan *plan)
+{
+    const int corners = b->dim + 1, n = b->shape.element_count, square = corners * corners;
+    fsi_assembly_desc d = fsi_assembly_default_desc();
+    fsi_ldlt_desc l = fsi_ldlt_default_desc();
+    fsi__arena scratch = { NULL, 0, 0 };
+    fsi_status status;
+    double *value;
+    int e, i, k, *start;
+    b->dofs = b->shape.vertex_count;
+    b->evaluated = n;
+    if (!fsi__arena_reserve(b->context, &scratch,
+                            ((size_t)n + 1) * sizeof(int) + (size_t)(n * square) * sizeof(double) + 256))
+        return fsi__el_no_memory(b, fn);
+    start = (int *)fsi__take(&scratch, (size_t)n + 1, sizeof(int));
+    value = (double *)fsi__take(&scratch, (size_t)n * (size_t)square, sizeof(double));
+    for (e = 0; e <= n; e++) start[e] = e * corners;
+    d.context = b->context;
+    d.vertices = b->dofs;
+    d.block = 1;
+    d.elements = n;
+    d.start = start;
+    d.vertex = b->shape.element;
+    status = fsi_assembly_create(&b->elastic, &d);
+    if (status == FSI_OK) status = fsi__el_body_reserve(b, fn);
+    if (status == FSI_OK) status = fsi__el_rows_begin(&b->gradient, b->context, fn, 3);
+
+    /* Elements: gradients, moduli, masses of their corners. */
+    for (e = 0; status == FSI_OK && e < n; e++) {
+        const fsi_elastic_material *m = &plan->materials[b->shape.material[e]];
+        status = fsi__el_rows_element(&b->gradient, b->context, fn, &b->shape, NULL, e);
+        if (status != FSI_OK) break;
+        fsi__el_moduli(m, b->dim, &b->mu[e], &b->kappa[e]);
+        b->stiffness[e] = 2 * (b->mu[e] + b->kappa[e]) * b->shape.volume[e];
+        b->element_mass[e] = (double)m->density * b->shape.volume[e];
+        for (i = 0; i < corners; i++) {
+            const double *hi = b->gradient.value + 3 * (size_t)(e * corners + i);
+            const double mass = (double)m->density * b->shape.volume[e] / corners;
+            b->vertex_mass[fsi__el_corners(&b->shape, e)[i]] += mass;
+            b->mass += mass;
+            b->damping += mass * (double)m->damping;
+            b->young += mass * (double)m->young;
+            b->gather_first[fsi__el_corners(&b->shape, e)[i] + 1]++;
+            for (k = 0; k < corners; k++) {
+                const double *hk = b->gradient.value + 3 * (size_t)(e * corners + k);
+                value[(size_t)e * (size_t)square + (size_t)(i * corners + k)] =
+                    b->stiffness[e] * (hi[0] * hk[0] + hi[1] * hk[1] + hi[2] * hk[2]);
+            }
+        }
+    }
+    if (status == FSI_OK) status = fsi_assembly_matrix(b->elastic, value);
+    if (status == FSI_OK) {
+        memcpy(b->stiff, b->elastic->matrix.value, (size_t)b->elastic->matrix.start[b->dofs] * sizeof(double));
+        for (i = 0; i < b->dofs; i++) b->gather_first[i + 1] += b->gather_first[i];
+        for (i = 0; i < n * corners; i++) b->gather[b->gather_first[b->shape.element[i]]++] = i;
+        for (i = b->dofs; i > 0; i--) b->gather_first[i] = b->gather_first[i - 1];
+        b->gather_first[0] = 0;
+        memcpy(b->weight, b->vertex_mass, (size_t)b->dofs * sizeof(double));
+        l.context = b->context;
+        status = fsi_ldlt_create(&b->ldlt, &b->elastic->matrix, &l);
+    }
+    fsi__arena_free(b->context, &scratch);
+    return status;
+}
+
+/* Adds sample e to K. */
+static void fsi__el_add_sample(fsi__el_body *b, int e)
+{
+    const fsi__el_rows *r = &b->gradient;
+    int i, j;
+    for (i = r->start[e]; i < r->start[e + 1]; i++) {
+        const double *h = r->value + 3 * (size_t)i, x = b->stiffness[e] * h[0], y = b->stiffness[e] * h[1],
+                     z = b->stiffness[e] * h[2];
+        double *row = b->stiff + (size_t)r->dof[i] * (size_t)b->dofs;
+        for (j = r->start[e]; j <= i; j++) {
+            const double *g = r->value + 3 * (size_t)j;
+            row[r->dof[j]] += x * g[0] + y * g[1] + z * g[2];
+        }
+    }
+}
+
+/* M = sum_v m_v u_v u_v^T, and what the upper triangles are. */
+static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__el_plan *plan, double *vertex_mass)
+{
+    const int corners = b->dim + 1;
+    const size_t d = (size_t)b->dofs;
+    fsi__el_rows one;
+    fsi_status status = fsi__el_rows_begin(&one, b->context, fn, 1);
+    size_t i, j;
+    int e, k, v;
+    for (e = 0; e < b->shape.element_count; e++) {
+        const fsi_elastic_material *m = &plan->materials[b->shape.material[e]];
+        const double mass = b->element_mass[e] = (double)m->density * b->shape.volume[e];
+        for (k = 0; k < corners; k++) vertex_mass[fsi__el_corners(&b->shape, e)[k]] += mass / corners;
+        b->mass += mass;
+        b->damping += mass * (double)m->damping;
+        b->young += mass * (double)m->young;
+    }
+    /* Each vertex once: as a corner of the first element that it is met in. */
+    for (e = 0; e < b->shape.element_count && status == FSI_OK; e++) for (k = 0; k < corners; k++) {
+        double bary[4] = { 0, 0, 0, 0 };
+        int p, q;
+        v = fsi__el_corners(&b->shape, e)[k];
+        if (vertex_mass[v] < 0) continue;
+        bary[k] = 1;
+        one.count = 0;
+        one.start[0] = 0;
+        status = fsi__el_rows_point(&one, b->context, fn, &b->shape, &b->handles, e, bary);
+        if (status != FSI_OK) break;
+        for (p = 0; p < one.start[1]; p++) for (q = 0; q <= p; q++)
+            b->massive[(size_t)one.dof[p] * d + (size_t)one.dof[q]] += vertex_mass[v] * one.value[p] * one.value[q];
+        vertex_mass[v] = -1;
+    }
+    fsi__el_rows_free(&one, b->context);
+    for (i = 0; i < d; i++) for (j = 0; j < i; j++) {
+        b->massive[j * d + i] = b->massive[i * d + j];
+        b->stiff[j * d + i] = b->stiff[i * d + j];
+    }
+    /* A little inertia of its own for each unknown: columns of U that depend on each other stay solvable. */
+    for (i = 0; i < d; i++) b->weight[i] = b->massive[i * d + i] *= 1 + 1e-9;
+    return status;
+}
+
+/* Rows, moduli and stiffnesses of the regions: sorts the elements by region. */
+static fsi_status fsi__el_make_regions(fsi__el_body *b, const char *fn, const fsi__el_plan *plan, const int *region)
+{
+    const int n = b->shape.element_count, m = b->evaluated;
+    fsi__arena a = { NULL, 0, 0 };
+    fsi__el_rows one;
+    fsi_status status;
+    int *first = NULL, *list = NULL, e, k, pass;
+    double *dense = NULL;
+    unsigned char *used = NULL;
+    for (pass = 0; pass < 2; pass++) {
+        first = (int *)fsi__take(&a, (size_t)m + 1, sizeof(int));
+        list = (int *)fsi__take(&a, (size_t)n, sizeof(int));
+        dense = (double *)fsi__take(&a, 3 * (size_t)b->dofs, sizeof(double));
+        used = (unsigned char *)fsi__take(&a, (size_t)b->dofs, 1);
+        if (pass == 0 && !fsi__arena_reserve(b->context, &a, a.used)) return fsi__el_no_memory(b, fn);
+    }
+    memset(first, 0, ((size_t)m + 1) * sizeof(int));
+    memset(dense, 0, 3 * (size_t)b->dofs * sizeof(double));
+    memset(used, 0, (size_t)b->dofs);
+    for (e = 0; e < n; e++) first[region[e] + 1]++;
+    for (k = 0; k < m; k++) first[k + 1] += first[k];
+    for (e = 0; e < n; e++) list[first[region[e]]++] = e;
+    for (k = m; k > 0; k--) first[k] = first[k - 1];
+    first[0] = 0;
+    status = fsi__el_rows_begin(&one, b->context, fn, 3);
+    for (k = 0; k < m && status == FSI_OK; k++) {
+        double volume = 0;
+        for (e = first[k]; e < first[k + 1]; e++) volume += b->shape.volume[list[e]];
+        status = fsi__el_region_row(b, fn, list + first[k], first[k + 1] - first[k], volume, &one, dense, used);
+        fsi__el_moduli(&plan->materials[b->shape.material[list[first[k]]]], b->dim, &b->mu[k], &b->kappa[k]);
+        b->stiffness[k] = 2 * (b->mu[k] + b->kappa[k]) * volume;
+        if (status == FSI_OK) fsi__el_add_sample(b, k);
+    }
+    fsi__el_rows_free(&one, b->context);
+    fsi__arena_free(b->context, &a);
+    return status;
+}
+
+static fsi_status fsi__el_make_reduced(fsi__el_body *b, const char *fn, const fsi__el_plan *plan)
+{
+    const int n = b->shape.element_count;
+    fsi_status status;
+    double *vertex_mass = (double *)fsi__alloc(b->context, (size_t)b->shape.vertex_count, sizeof(double));
+    int *region = (int *)fsi__alloc(b->context, (size_t)n, sizeof(int)), e;
+    b->reduced = 1;
+    status = region && vertex_mass
+                 ? fsi__el_weights_make(&b->handles, b->context, fn, &b->shape, plan->handles, plan->reach)
+                 : fsi__el_no_memory(b, fn);
+    b->dofs = (b->dim + 1) * b->handles.count;
+    if (status == FSI_OK && n <= 4 * plan->samples) {
+        for (e = 0; e < n; e++) region[e] = e;
+        b->evaluated = n;
+    } else if (status == FSI_OK)
+        status = fsi__el_choose_regions(b, fn, plan->material_count, plan->samples, region, &b->evaluated);
+    if (status == FSI_OK) status = fsi__el_body_reserve(b, fn);
+    if (status == FSI_OK) status = fsi__el_rows_begin(&b->gradient, b->context, fn, 3);
+    if (status == FSI_OK) status = fsi__el_make_regions(b, fn, plan, region);
+    if (status == FSI_OK) status = fsi__el_make_mass(b, fn, plan, vertex_mass);
+    fsi__free(b->context, vertex_mass, (size_t)b->shape.vertex_count, sizeof(double));
+    fsi__free(b->context, region, (size_t)n, sizeof(int));
+    return status;
+}
+
+FSI_API fsi_status fsi__el_body_make(fsi__el_body *b, const char *fn, const fsi__el_plan *plan)
+{
+    int i;
+    b->dim = b->shape.dim;
+    b->depth = plan->depth;
+    FSI__TRY(fsi__el_rows_begin(&b->anchor, b->context, fn, 1));
+    FSI__TRY(plan->handles > 0 ? fsi__el_make_reduced(b, fn, plan) : fsi__el_make_full(b, fn, plan));
+    b->damping /= b->mass;
+    b->young /= b->mass;
+    fsi__el_rest(b);
+    memcpy(b->rest, b->q, 3 * (size_t)b->dofs * sizeof(double));
+    /* M one: M applied to the same vector for all. */
+    for (i = 0; i < b->dofs; i++) b->aim[3 * i] = b->one[i];
+    fsi__el_mass_times(b, b->aim, b->right);
+    for (i = 0, b->mass = 0; i < b->dofs; i++) {
+        b->m_one[i] = b->right[3 * i];
+        b->mass += b->one[i] * b->m_one[i];
+    }
+    memcpy(b->next, b->q, 3 * (size_t)b->dofs * sizeof(double));
+    return FSI_OK;
+}
+
+FSI_API void fsi__el_body_free(fsi__el_body *b)
+{
+    fsi__el_rows_free(&b->gradient, b->context);
+    fsi__el_rows_free(&b->anchor, b->context);
+    fsi__el_weights_free(&b->handles, b->context);
+    fsi__el_shape_free(&b->shape, b->context);
+    fsi_assembly_destroy(b->elastic);
+    fsi_ldlt_destroy(b->ldlt);
+    fsi__free(b->context, b->spring, (size_t)b->spring_room, sizeof *b->spring);
+    fsi__arena_free(b->context, &b->memory);
+    memset(b, 0, sizeof *b);
+}
+
+FSI_API fsi_status fsi__el_body_row(fsi__el_body *b, fsi__el_rows *rows, const char *fn, fsi__d3 rest)
+{
+    double bary[4];
+    const int e = fsi__el_locate(&b->shape, rest, bary);
+    return fsi__el_rows_point(rows, b->context, fn, &b->shape, b->reduced ? &b->handles : NULL, e, bary);
+}
+
+FSI__STRICT_END
+#endif /* FSI_ELASTIC_BODY_IMPLEMENTATION_DONE */
+#endif /* FSI_ELASTIC_BODY_IMPLEMENTATION */

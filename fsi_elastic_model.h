@@ -1,0 +1,1017 @@
+/* fsi_elastic_model.h - elastic volumes at rest: simplices, a cage around a closed surface, subspaces of motion.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      Nothing: fsi_elastic.h includes this file. Its front page says how a body is made:
+
+      fsi_elastic_body_desc b = fsi_elastic_default_body_desc();
+      b.surface = jelly;                            // a closed mesh; or vertices and tets of your own
+      b.handles = 30;                               // 0: all vertices move by themselves
+
+   WHAT IS IN HERE (search for >>), all of it for fsi's own headers
+      >>stages         the rest shape, the cage, points located in it; distances along it and weights of handles;
+                       rows, which map the unknowns to a point or to a deformation gradient
+      >>shape  >>cage  >>location  >>distances  >>rows   how
+   WHAT IT DOES NOT DO
+      No meshing that follows the surface: the cage is a lattice, cells at the surface are filled in part.
+   MACROS: those of fsi.h.
+   UNITS: SI; in 2D areas take the place of volumes, and triangles that of tetrahedra.
+   PRECISION: all in double.
+*/
+#ifndef FSI_ELASTIC_MODEL_H
+#define FSI_ELASTIC_MODEL_H
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
+#include "fsi_mesh.h"
+
+/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
+
+/* A body at rest, in simplices of dim + 1 corners. */
+typedef struct fsi__el_shape {
+    int dim, vertex_count, element_count;
+    double *x;        /* 3 * vertex_count [m]; z = 0 in 2D */
+    int *element;     /* (dim + 1) * element_count, positive volumes */
+    double *volume;   /* element_count: of the simplex that is filled [m^dim] */
+    int *material;    /* element_count */
+    int *first, *edge; /* neighbours of vertex v along edges: edge[first[v]] .. edge[first[v + 1] - 1], ascending */
+    double size;      /* diagonal of the bounding box [m] */
+    double mass_volume; /* sum of volume[] */
+    /* Search tree of the elements; leaf item i is element order[i]. */
+    fsi__node *nodes;
+    int *order, node_count;
+    fsi__arena memory; /* of all the arrays */
+} fsi__el_shape;
+
+/* Takes the caller's simplices; checked: indices, NaN, inverted or flat elements (named), vertices without an element.
+   material may be NULL (all 0). Errors: ARGUMENT, NAN, LIMIT, MESH, MEMORY; *s is then empty. */
+FSI_API fsi_status fsi__el_shape_take(fsi__el_shape *s, fsi_context *context, const char *fn, int dim,
+    const fsi_vec3 *vertices, int vertex_count, const int *elements, int element_count, const int *material,
+    int material_count);
+/* A cage around a closed mesh of triangles (2D: segments): cubes, `resolution` along its longest side, cut into
+   simplices (Kuhn). material: of a point, by the caller; NULL: 0. Errors: MESH (too thin for the cage, or cut in
+   parts), LIMIT, MEMORY; *s is then empty. */
+typedef int fsi_elastic_material_fn(void *user, fsi_vec3 x);
+FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, const char *fn, const fsi_mesh *surface,
+    int resolution, fsi_elastic_material_fn *material, void *user, int material_count);
+FSI_API void fsi__el_shape_free(fsi__el_shape *s, fsi_context *context);
+/* Corners of an element. */
+FSI_FN const int *fsi__el_corners(const fsi__el_shape *s, int e)
+{
+    return s->element + (size_t)e * (size_t)(s->dim + 1);
+}
+/* Gradients of the barycentric weights: grad[k] of corner k [1/m]; returns the signed volume of the whole simplex. */
+FSI_API double fsi__el_gradients(const fsi__el_shape *s, int e, fsi__d3 *grad);
+/* The element that contains a point at rest, or else the one that it lies least outside of; its barycentric weights
+   (dim + 1), which may then be negative. */
+FSI_API int fsi__el_locate(const fsi__el_shape *s, fsi__d3 x, double *bary);
+
+/* Weights of `count` handles at each vertex: those of vertex v are entries first[v] .. first[v + 1] - 1, ascending
+   handles; they add to 1. */
+typedef struct fsi__el_weights {
+    int count, *first, *handle, *center; /* center[h]: the vertex where handle h sits */
+    double *weight, reach;               /* [m] */
+    fsi__arena memory;
+} fsi__el_weights;
+/* Handles where the farthest vertices are, by distance along the edges, fewer where there are fewer vertices; weights
+   (1 - (d/r)^2)^2 over their sum, r = reach times the largest distance of a vertex from its nearest handle
+   (Brandt, Eisemann and Hildebrandt 2018). Errors: MEMORY. */
+FSI_API fsi_status fsi__el_weights_make(fsi__el_weights *w, fsi_context *context, const char *fn,
+    const fsi__el_shape *s, int count, double reach);
+FSI_API void fsi__el_weights_free(fsi__el_weights *w, fsi_context *context);
+
+/* Vertices far from each other, and distances along edges. Arrays have a number for each vertex. */
+typedef struct fsi__el_near {
+    const fsi__el_shape *shape;
+    double *nearest;          /* distance to the nearest chosen vertex [m] */
+    int *owner, *chosen;      /* index of that one in `chosen` */
+    double *distance;         /* from the last source; HUGE_VAL: not reached */
+    int *heap, *where, size;  /* the queue; where: place in it, -1: not in it */
+    int *reached, reached_count;
+    fsi__arena memory;
+} fsi__el_near;
+FSI_API fsi_status fsi__el_near_begin(fsi__el_near *p, fsi_context *context, const char *fn, const fsi__el_shape *s);
+FSI_API void fsi__el_near_free(fsi__el_near *p, fsi_context *context);
+/* Chooses up to `count` vertices, each the farthest from all before it, the first the one farthest from the centre.
+   allowed: vertices with -1 are neither chosen nor passed; NULL: all are allowed. Returns how many were chosen. */
+FSI_API int fsi__el_near_choose(fsi__el_near *p, const int *allowed, int count);
+
+/* Sparse rows over the unknowns of a body: entry i of row r is number dof[i] times `width` coefficients at i *
+   width. */
+typedef struct fsi__el_rows {
+    int count, width, room_rows, *start, *dof;
+    size_t room;      /* entries that fit */
+    double *value;
+} fsi__el_rows;
+FSI_API fsi_status fsi__el_rows_begin(fsi__el_rows *r, fsi_context *context, const char *fn, int width);
+FSI_API void fsi__el_rows_free(fsi__el_rows *r, fsi_context *context);
+/* Room for so many rows and entries; what there is stays. Errors: MEMORY, LIMIT. */
+FSI_API fsi_status fsi__el_rows_room(fsi__el_rows *r, fsi_context *context, const char *fn, int rows, size_t entries);
+/* Adds the row of a point in an element (width 1: how the unknowns place it), or that of an element (width 3: dof ->
+   deformation gradient, F = sum q h^T). w NULL: the unknowns are the vertices; else four a handle, as in
+   fsi__el_basis. Errors: MEMORY. */
+FSI_API fsi_status fsi__el_rows_point(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
+    const fsi__el_weights *w, int element, const double *bary);
+FSI_API fsi_status fsi__el_rows_element(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
+    const fsi__el_weights *w, int element);
+
+/* Adds the row sum_k weight[k] times row node[k] of `from`, which may be r itself: width 1. Errors: MEMORY. */
+FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_rows *from,
+    int nodes, const int *node, const double *weight);
+
+/* The most entries that a row has: handles that reach a simplex, dim + 1 unknowns each. */
+#define FSI__EL_ENTRIES 1024
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif /* FSI_ELASTIC_MODEL_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_ELASTIC_MODEL_IMPLEMENTATION
+#define FSI_ELASTIC_MODEL_IMPLEMENTATION
+#endif
+#ifdef FSI_ELASTIC_MODEL_IMPLEMENTATION
+#ifndef FSI_ELASTIC_MODEL_IMPLEMENTATION_DONE
+#define FSI_ELASTIC_MODEL_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_mesh.h"
+#include <stdlib.h>
+
+FSI__STRICT_BEGIN
+
+/* ---- >>shape ------------------------------------------------------------------------------------------------------
+
+   A simplex with corners x_0 .. x_d. The edges e_k = x_k - x_0 are the columns of E; the rows of E^-1 are the gradients
+   of the barycentric weights 1 .. d, that of weight 0 is minus their sum; the volume is det E / d!. */
+
+FSI_API double fsi__el_gradients(const fsi__el_shape *s, int e, fsi__d3 *grad)
+{
+    const int *c = fsi__el_corners(s, e);
+    const fsi__d3 o = fsi__d3_at(s->x + 3 * (size_t)c[0]), a = fsi__d3_sub(fsi__d3_at(s->x + 3 * (size_t)c[1]), o),
+        b = fsi__d3_sub(fsi__d3_at(s->x + 3 * (size_t)c[2]), o);
+    const fsi__d3 d = s->dim == 3 ? fsi__d3_sub(fsi__d3_at(s->x + 3 * (size_t)c[3]), o) : fsi__d3_make(0, 0, 1);
+    const double det = fsi__d3_dot(a, fsi__d3_cross(b, d));
+    grad[1] = fsi__d3_over(fsi__d3_cross(b, d), det);
+    grad[2] = fsi__d3_over(fsi__d3_cross(d, a), det);
+    grad[0] = fsi__d3_scale(fsi__d3_add(grad[1], grad[2]), -1);
+    if (s->dim == 3) {
+        grad[3] = fsi__d3_over(fsi__d3_cross(a, b), det);
+        grad[0] = fsi__d3_sub(grad[0], grad[3]);
+    }
+    return s->dim == 3 ? det / 6 : det / 2;
+}
+
+static int fsi__el_ascending(const void *a, const void *b)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+/* Neighbours along edges, each once, ascending. Uses `first` as a counter while it fills. */
+static void fsi__el_find_edges(fsi__el_shape *s, int *pairs)
+{
+    const int corners = s->dim + 1, n = s->vertex_count;
+    int e, i, j, v, k, kept;
+    memset(s->first, 0, ((size_t)n + 1) * sizeof(int));
+
+    /* Where each vertex' neighbours start, with repetitions. */
+    for (i = 0; i < corners * s->element_count; i++) s->first[s->element[i] + 1] += s->dim;
+    for (v = 0; v < n; v++) s->first[v + 1] += s->first[v];
+    for (e = 0; e < s->element_count; e++) for (i = 0; i < corners; i++) for (j = 0; j < corners; j++)
+        if (i != j) pairs[s->first[fsi__el_corners(s, e)[i]]++] = fsi__el_corners(s, e)[j];
+    for (v = n; v > 0; v--) s->first[v] = s->first[v - 1];
+    s->first[0] = 0;
+
+    /* Sorted, without repetitions. */
+    for (v = 0, kept = 0; v < n; v++) {
+        const int begin = s->first[v], end = s->first[v + 1];
+        qsort(pairs + begin, (size_t)(end - begin), sizeof(int), fsi__el_ascending);
+        s->first[v] = kept;
+        for (k = begin; k < end; k++) if (k == begin || pairs[k] != pairs[k - 1]) s->edge[kept++] = pairs[k];
+    }
+    s->first[n] = kept;
+}
+
+/* Arrays for so many vertices and elements. */
+static void fsi__el_shape_layout(fsi__el_shape *s, int vertices, int elements)
+{
+    const size_t n = (size_t)vertices, m = (size_t)elements, corners = (size_t)s->dim + 1;
+    s->memory.used = 0;
+    s->x = (double *)fsi__take(&s->memory, 3 * n, sizeof(double));
+    s->element = (int *)fsi__take(&s->memory, corners * m, sizeof(int));
+    s->volume = (double *)fsi__take(&s->memory, m, sizeof(double));
+    s->material = (int *)fsi__take(&s->memory, m, sizeof(int));
+    s->first = (int *)fsi__take(&s->memory, n + 1, sizeof(int));
+    s->edge = (int *)fsi__take(&s->memory, corners * (size_t)s->dim * m, sizeof(int));
+    s->order = (int *)fsi__take(&s->memory, m, sizeof(int));
+    s->nodes = (fsi__node *)fsi__take(&s->memory, 2 * m, sizeof(fsi__node));
+}
+
+static fsi_status fsi__el_shape_reserve(fsi__el_shape *s, fsi_context *context, const char *fn, int vertices,
+    int elements)
+{
+    memset(&s->memory, 0, sizeof s->memory);
+    fsi__el_shape_layout(s, vertices, elements);
+    if (!fsi__arena_reserve(context, &s->memory, s->memory.used))
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, elements, "no memory for %d elements", elements);
+    fsi__el_shape_layout(s, vertices, elements);
+    s->vertex_count = vertices;
+    s->element_count = elements;
+    return FSI_OK;
+}
+
+/* What follows from x, element and volume: size, edges, search tree. Errors: MEMORY. */
+static fsi_status fsi__el_shape_finish(fsi__el_shape *s, fsi_context *context, const char *fn)
+{
+    const size_t pairs = (size_t)(s->dim + 1) * (size_t)s->dim * (size_t)s->element_count;
+    fsi__arena scratch = { NULL, 0, 0 };
+    fsi_box3 all = fsi_box3_empty(), *boxes;
+    int e, k, *pair, pass;
+    for (pass = 0, boxes = NULL, pair = NULL; pass < 2; pass++) {
+        boxes = (fsi_box3 *)fsi__take(&scratch, (size_t)s->element_count, sizeof(fsi_box3));
+        pair = (int *)fsi__take(&scratch, pairs, sizeof(int));
+        if (pass == 0 && !fsi__arena_reserve(context, &scratch, scratch.used))
+            return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->element_count, "no memory for %d elements",
+                s->element_count);
+    }
+
+    /* Boxes of the elements, a little larger than they are, for float. */
+    for (e = 0; e < s->element_count; e++) {
+        boxes[e] = fsi_box3_empty();
+        for (k = 0; k <= s->dim; k++)
+            boxes[e] = fsi_box3_grow(boxes[e], fsi__d3_real(fsi__d3_at(s->x + 3 * (size_t)fsi__el_corners(s, e)[k])));
+        all = fsi_box3_join(all, boxes[e]);
+    }
+    s->size = fsi__d3_norm(fsi__d3_diff(all.hi, all.lo));
+    for (e = 0; e < s->element_count; e++) boxes[e] = fsi_box3_inflate(boxes[e], (fsi_real)(1e-6 * s->size));
+    s->node_count = fsi__plant(boxes, s->element_count, s->order, s->nodes);
+    fsi__el_find_edges(s, pair);
+    for (e = 0, s->mass_volume = 0; e < s->element_count; e++) s->mass_volume += s->volume[e];
+    fsi__arena_free(context, &scratch);
+    return FSI_OK;
+}
+
+FSI_API void fsi__el_shape_free(fsi__el_shape *s, fsi_context *context)
+{
+    fsi__arena_free(context, &s->memory);
+    memset(s, 0, sizeof *s);
+}
+
+static fsi_status fsi__el_check_given(fsi__el_shape *s, fsi_context *context, const char *fn, const int *material,
+    int material_count)
+{
+    const char *noun = s->dim == 3 ? "tetrahedron" : "triangle";
+    fsi__d3 grad[4];
+    fsi_box3 box = fsi_box3_empty();
+    double size;
+    int e, k;
+    for (k = 0; k < s->vertex_count; k++) box = fsi_box3_grow(box, fsi__d3_real(fsi__d3_at(s->x + 3 * (size_t)k)));
+    size = fsi__d3_norm(fsi__d3_diff(box.hi, box.lo));
+    for (e = 0; e < s->element_count; e++) {
+        s->volume[e] = fsi__el_gradients(s, e, grad);
+        if (!(s->volume[e] > 1e-12 * pow(size, s->dim) / s->element_count))
+            return fsi__fail(context, FSI_ERROR_MESH, fn, e, s->volume[e], "%s %d is %s (volume %g)", noun, e,
+                s->volume[e] < 0 ? "inverted" : "flat", s->volume[e]);
+        s->material[e] = material ? material[e] : 0;
+        if (s->material[e] < 0 || s->material[e] >= material_count)
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, e, s->material[e], "%s %d has material %d of %d", noun, e,
+                s->material[e], material_count);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__el_shape_take(fsi__el_shape *s, fsi_context *context, const char *fn, int dim,
+    const fsi_vec3 *vertices, int vertex_count, const int *elements, int element_count, const int *material,
+    int material_count)
+{
+    const int corners = dim + 1;
+    const char *noun = dim == 3 ? "tetrahedron" : "triangle";
+    fsi_status status;
+    int i, v;
+    memset(s, 0, sizeof *s);
+    s->dim = dim;
+
+    /* Counts and numbers. */
+    if (!vertices || !elements || vertex_count < corners || element_count < 1)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, element_count,
+            "a body needs vertices and elements: %d and %d are given", vertex_count, element_count);
+    if (element_count > 50000000 || vertex_count > 100000000) return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1,
+        element_count, "%d elements are too many, the most is 50000000", element_count);
+    for (i = 0; i < corners * element_count; i++) if (elements[i] < 0 || elements[i] >= vertex_count)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, i / corners, elements[i],
+            "%s %d names vertex %d, but there are %d vertices", noun, i / corners, elements[i], vertex_count);
+    for (v = 0; v < vertex_count; v++) {
+        if (!fsi_v3_is_finite(vertices[v]))
+            return fsi__fail(context, FSI_ERROR_NAN, fn, v, 0, "vertex %d is not finite", v);
+        if (fsi__d3_norm(fsi__d3_of(vertices[v])) > 1e9)
+            return fsi__fail(context, FSI_ERROR_LIMIT, fn, v, 0, "vertex %d lies more than 1e9 m from the origin", v);
+    }
+
+    /* The copy. */
+    FSI__TRY(fsi__el_shape_reserve(s, context, fn, vertex_count, element_count));
+    memcpy(s->element, elements, (size_t)corners * (size_t)element_count * sizeof(int));
+    for (v = 0; v < vertex_count; v++) {
+        fsi__d3_put(s->x + 3 * (size_t)v, fsi__d3_of(vertices[v]));
+        if (dim == 2) s->x[3 * (size_t)v + 2] = 0;
+    }
+    status = fsi__el_check_given(s, context, fn, material, material_count);
+    if (status == FSI_OK) status = fsi__el_shape_finish(s, context, fn);
+    for (v = 0; status == FSI_OK && v < vertex_count; v++) if (s->first[v] == s->first[v + 1])
+        status = fsi__fail(context, FSI_ERROR_MESH, fn, v, 0, "vertex %d belongs to no %s", v, noun);
+    if (status != FSI_OK) fsi__el_shape_free(s, context);
+    return status;
+}
+
+/* ---- >>cage -------------------------------------------------------------------------------------------------------
+
+   A lattice of cubes over the surface's box, a cell wider on each side. A cube belongs to the cage when some of it is
+   inside the surface, or the surface passes through it. Kuhn's cut: a cube falls into d! simplices, one for each order
+   p of the axes, with the corners o, o + e_p0, o + e_p0 + e_p1, ...; it holds the points with x_p0 >= x_p1 >= x_p2.
+   Neighbouring cubes meet in the same diagonals. How much of a simplex is filled is counted on FSI__EL_PROBES points
+   along each side of its cube. */
+
+#define FSI__EL_PROBES 4
+#define FSI__EL_LEAST_FILL 0.1 /* of a simplex that the surface only touches: else it is light and soft beyond sense */
+
+typedef struct fsi__el_cage {
+    const fsi_mesh *surface;
+    int dim, n[3];            /* cells */
+    double a;                 /* side of a cell [m] */
+    fsi__d3 lo;
+    unsigned char *cell;      /* 0 outside, 1 at the surface, 2 inside */
+    double *fill;             /* of the dim! simplices of each cell at the surface, by slot */
+    int *slot, slots;
+    int *corner;              /* lattice point -> vertex, -1: none */
+} fsi__el_cage;
+
+/* Orders of the axes: even ones first give positive simplices as they stand, the others with two corners swapped. */
+static const int fsi__el_kuhn[6][3] = { { 0, 1, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 0, 2, 1 }, { 2, 1, 0 }, { 1, 0, 2 } };
+static const int fsi__el_kuhn_2d[2][3] = { { 0, 1, 2 }, { 1, 0, 2 } };
+
+static fsi__d3 fsi__el_cell_at(const fsi__el_cage *c, int i, double fx, double fy, double fz)
+{
+    const int x = i % c->n[0], y = i / c->n[0] % c->n[1], z = i / c->n[0] / c->n[1];
+    return fsi__d3_make(c->lo.x + (x + fx) * c->a, c->lo.y + (y + fy) * c->a,
+        c->dim == 3 ? c->lo.z + (z + fz) * c->a : 0);
+}
+
+/* Which simplex of its cube holds the point at (x, y, z) of it: the order of its coordinates. */
+static int fsi__el_kuhn_of(int dim, double x, double y, double z)
+{
+    const double p[3] = { x, y, z };
+    int k;
+    if (dim == 2) return x >= y ? 0 : 1;
+    for (k = 0; k < 5; k++)
+        if (p[fsi__el_kuhn[k][0]] >= p[fsi__el_kuhn[k][1]] && p[fsi__el_kuhn[k][1]] >= p[fsi__el_kuhn[k][2]]) break;
+    return k;
+}
+
+/* Marks the cells that faces pass through, by points on the faces half a cell apart. */
+static void fsi__el_mark_surface(fsi__el_cage *c)
+{
+    const fsi_mesh *m = c->surface;
+    int f, i, j;
+    for (f = 0; f < m->face_count; f++) {
+        const int *v = m->faces + (size_t)m->corners * (size_t)f;
+        const fsi__d3 o = fsi__d3_of(m->vertices[v[0]]), a = fsi__d3_sub(fsi__d3_of(m->vertices[v[1]]), o),
+            b = m->corners == 3 ? fsi__d3_sub(fsi__d3_of(m->vertices[v[2]]), o) : fsi__d3_zero();
+        const double longest = fmax(fsi__d3_norm(a), fmax(fsi__d3_norm(b), fsi__d3_norm(fsi__d3_sub(a, b))));
+        const int parts = (int)fmin(2 * longest / c->a, 2000) + 1;
+        for (i = 0; i <= parts; i++) for (j = 0; j <= (m->corners == 3 ? parts - i : 0); j++) {
+            const fsi__d3 x = fsi__d3_madd(fsi__d3_madd(o, (double)i / parts, a), (double)j / parts, b);
+            const int ix = (int)floor((x.x - c->lo.x) / c->a), iy = (int)floor((x.y - c->lo.y) / c->a),
+                iz = c->dim == 3 ? (int)floor((x.z - c->lo.z) / c->a) : 0;
+            c->cell[(size_t)(ix + c->n[0] * (iy + c->n[1] * iz))] = 1;
+        }
+    }
+}
+
+/* Cells farther from the surface than half their diagonal are inside or outside as a whole. The others are probed. */
+static void fsi__el_mark_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__el_cage *c = (fsi__el_cage *)arg;
+    const double half = 0.5 * sqrt((double)c->dim) * c->a * 1.000001;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        const double d =
+            (double)fsi_mesh_signed_distance(c->surface, fsi__d3_real(fsi__el_cell_at(c, i, 0.5, 0.5, 0.5)));
+        if (d < -half) c->cell[i] = 2;
+        else if (d < half && c->cell[i] == 0) c->cell[i] = 3; /* to be probed, though no face was seen in it */
+    }
+}
+
+/* Fractions of the simplices of the cells at the surface. */
+static void fsi__el_fill_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__el_cage *c = (fsi__el_cage *)arg;
+    const int p = FSI__EL_PROBES, kinds = c->dim == 3 ? 6 : 2;
+    int i, x, y, z, k;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        int inside[6] = { 0 }, all[6] = { 0 };
+        if (c->slot[i] < 0) continue;
+        for (z = 0; z < (c->dim == 3 ? p : 1); z++) for (y = 0; y < p; y++) for (x = 0; x < p; x++) {
+            /* Offsets keep the probes off the diagonals. */
+            const double fx = (x + 0.52) / p, fy = (y + 0.5) / p, fz = (z + 0.48) / p;
+            k = fsi__el_kuhn_of(c->dim, fx, fy, fz);
+            all[k]++;
+            inside[k] += fsi_mesh_signed_distance(c->surface, fsi__d3_real(fsi__el_cell_at(c, i, fx, fy, fz))) <= 0;
+        }
+        for (k = 0, x = 0; k < kinds; k++) {
+            c->fill[(size_t)c->slot[i] * 6 + (size_t)k] = (double)inside[k] / all[k];
+            x += inside[k];
+        }
+        if (c->cell[i] == 3) c->cell[i] = (unsigned char)(x > 0);
+    }
+}
+
+static void fsi__el_cage_layout(fsi__el_cage *c, fsi__arena *a, size_t cells, size_t points)
+{
+    c->cell = (unsigned char *)fsi__take(a, cells, 1);
+    c->slot = (int *)fsi__take(a, cells, sizeof(int));
+    c->corner = (int *)fsi__take(a, points, sizeof(int));
+}
+
+/* Vertices and elements of the cells that belong to the cage; with s->x NULL it only counts. */
+static void fsi__el_cage_fill(const fsi__el_cage *c, fsi__el_shape *s, int *vertices, int *elements,
+    fsi_elastic_material_fn *material, void *user)
+{
+    const int dim = c->dim, kinds = dim == 3 ? 6 : 2, px = c->n[0] + 1, py = c->n[1] + 1;
+    const int cells = c->n[0] * c->n[1] * c->n[2];
+    int i, k, j, point, corner[4];
+    *vertices = *elements = 0;
+    for (i = 0; i < px * py * (dim == 3 ? c->n[2] + 1 : 1); i++) c->corner[i] = -1;
+    for (i = 0; i < cells; i++) {
+        const int x = i % c->n[0], y = i / c->n[0] % c->n[1], z = i / c->n[0] / c->n[1];
+        if (c->cell[i] == 0) continue;
+        for (k = 0; k < kinds; k++) {
+            const int *order = dim == 3 ? fsi__el_kuhn[k] : fsi__el_kuhn_2d[k];
+            int at[3];
+            at[0] = x;
+            at[1] = y;
+            at[2] = z;
+
+            /* Corners along the order of the axes. */
+            for (j = 0; j <= dim; j++) {
+                if (j > 0) at[order[j - 1]]++;
+                point = at[0] + px * (at[1] + py * at[2]);
+                if (c->corner[point] < 0) {
+                    if (s->x) fsi__d3_put(s->x + 3 * (size_t)*vertices, fsi__d3_make(c->lo.x + at[0] * c->a,
+                        c->lo.y + at[1] * c->a, dim == 3 ? c->lo.z + at[2] * c->a : 0));
+                    c->corner[point] = (*vertices)++;
+                }
+                corner[j] = c->corner[point];
+            }
+            if (s->x) {
+                const int e = *elements, odd = k >= kinds / 2;
+                int *to = s->element + (size_t)e * (size_t)(dim + 1);
+                const double f =
+                    c->cell[i] == 2 ? 1 : fmax(FSI__EL_LEAST_FILL, c->fill[(size_t)c->slot[i] * 6 + (size_t)k]);
+                for (j = 0; j <= dim; j++) to[j] = corner[j];
+                if (odd) { to[dim - 1] = corner[dim]; to[dim] = corner[dim - 1]; }
+                s->volume[e] = f * (dim == 3 ? c->a * c->a * c->a / 6 : c->a * c->a / 2);
+                s->material[e] = material ? material(user, fsi__d3_real(fsi__el_cell_at(c, i, 0.5, 0.5, 0.5))) : 0;
+            }
+            (*elements)++;
+        }
+    }
+}
+
+/* Parts of the cage that are not connected; each must be one of the surface's. */
+static int fsi__el_parts(const fsi__el_shape *s, int *stack, unsigned char *seen)
+{
+    int v, top, k, parts = 0;
+    for (v = 0; v < s->vertex_count; v++) {
+        if (seen[v]) continue;
+        parts++;
+        seen[v] = 1;
+        for (stack[0] = v, top = 1; top > 0;) {
+            const int at = stack[--top];
+            for (k = s->first[at]; k < s->first[at + 1]; k++) if (!seen[s->edge[k]]) {
+                seen[s->edge[k]] = 1;
+                stack[top++] = s->edge[k];
+            }
+        }
+    }
+    return parts;
+}
+
+static fsi_status fsi__el_judge_cage(const fsi__el_shape *s, const fsi__el_cage *c, fsi_context *context,
+                                     const char *fn, int resolution)
+{
+    fsi_mass_properties mass;
+    fsi__arena scratch = { NULL, 0, 0 };
+    double filled = s->mass_volume, whole;
+    int parts, *stack;
+    memset(&mass, 0, sizeof mass);
+    FSI__TRY(fsi_mesh_mass(c->surface, 1, 1, &mass));
+    whole = (double)mass.volume;
+    if (!(fabs(filled - whole) <= 0.3 * whole))
+        return fsi__fail(
+            context, FSI_ERROR_MESH, fn, -1, filled / whole,
+            "the surface is too thin for a cage of %d cells: it holds %.2f of the volume; raise desc.resolution",
+            resolution, filled / whole);
+    if (!fsi__arena_reserve(context, &scratch, (size_t)s->vertex_count * (sizeof(int) + 1) + 128))
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->vertex_count, "no memory for a cage");
+    stack = (int *)fsi__take(&scratch, (size_t)s->vertex_count, sizeof(int));
+    {
+        unsigned char *seen = (unsigned char *)fsi__take(&scratch, (size_t)s->vertex_count, 1);
+        parts = fsi__el_parts(s, stack, seen);
+    }
+    fsi__arena_free(context, &scratch);
+    if (parts > c->surface->group_count) return fsi__fail(context, FSI_ERROR_MESH, fn, -1, parts,
+        "a cage of %d cells falls into %d parts, the surface into %d: raise desc.resolution", resolution, parts,
+        c->surface->group_count);
+    return FSI_OK;
+}
+
+/* Sizes of the lattice; a cell of air on each side. */
+static fsi_status fsi__el_cage_size(fsi__el_cage *c, fsi_context *context, const char *fn, int resolution)
+{
+    const fsi_mesh *m = c->surface;
+    fsi_box3 box = fsi_box3_empty();
+    fsi__d3 size;
+    double cells;
+    int v;
+    for (v = 0; v < m->vertex_count; v++) box = fsi_box3_grow(box, m->vertices[v]);
+    size = fsi__d3_diff(box.hi, box.lo);
+    c->a = fmax(size.x, fmax(size.y, size.z)) / resolution;
+    c->n[0] = (int)ceil(size.x / c->a - 1e-5) + 2; /* rounding adds no row */
+    c->n[1] = (int)ceil(size.y / c->a - 1e-5) + 2;
+    c->n[2] = c->dim == 3 ? (int)ceil(size.z / c->a - 1e-5) + 2 : 1;
+    c->lo = fsi__d3_make(0.5 * ((double)box.lo.x + (double)box.hi.x - c->n[0] * c->a),
+        0.5 * ((double)box.lo.y + (double)box.hi.y - c->n[1] * c->a),
+        c->dim == 3 ? 0.5 * ((double)box.lo.z + (double)box.hi.z - c->n[2] * c->a) : 0);
+    cells = (double)c->n[0] * c->n[1] * c->n[2];
+    if (cells > 2e8)
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, cells, "a cage of %g cells is too large", cells);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, const char *fn, const fsi_mesh *surface,
+    int resolution, fsi_elastic_material_fn *material, void *user, int material_count)
+{
+    fsi__arena scratch = { NULL, 0, 0 }, fills = { NULL, 0, 0 };
+    fsi__el_cage c;
+    fsi_status status;
+    int cells, points, vertices, elements, i;
+    memset(s, 0, sizeof *s);
+    memset(&c, 0, sizeof c);
+    s->dim = c.dim = surface->corners;
+    c.surface = surface;
+    FSI__TRY(fsi__el_cage_size(&c, context, fn, resolution));
+    cells = c.n[0] * c.n[1] * c.n[2];
+    points = (c.n[0] + 1) * (c.n[1] + 1) * (c.dim == 3 ? c.n[2] + 1 : 1);
+    fsi__el_cage_layout(&c, &scratch, (size_t)cells, (size_t)points);
+    if (!fsi__arena_reserve(context, &scratch, scratch.used))
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, cells, "no memory for a cage of %d cells", cells);
+    fsi__el_cage_layout(&c, &scratch, (size_t)cells, (size_t)points);
+
+    /* Inside, outside, and how much of the cells between. */
+    memset(c.cell, 0, (size_t)cells);
+    fsi__el_mark_surface(&c);
+    fsi__parallel(context, cells, 4096, fsi__el_mark_range, &c);
+    for (i = 0; i < cells; i++) c.slot[i] = c.cell[i] == 1 || c.cell[i] == 3 ? c.slots++ : -1;
+    status = fsi__arena_reserve(context, &fills, (size_t)c.slots * 6 * sizeof(double) + 64) ? FSI_OK
+        : fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, cells, "no memory for a cage of %d cells", cells);
+    if (status == FSI_OK) {
+        c.fill = (double *)fsi__take(&fills, (size_t)c.slots * 6, sizeof(double));
+        fsi__parallel(context, cells, 256, fsi__el_fill_range, &c);
+
+        /* The simplices: counted, then written. */
+        fsi__el_cage_fill(&c, s, &vertices, &elements, NULL, NULL);
+        status = fsi__el_shape_reserve(s, context, fn, vertices, elements);
+    }
+    if (status == FSI_OK) {
+        fsi__el_cage_fill(&c, s, &vertices, &elements, material, user);
+        for (i = 0; i < elements && status == FSI_OK; i++) if (s->material[i] < 0 || s->material[i] >= material_count)
+            status = fsi__fail(context, FSI_ERROR_ARGUMENT, fn, i, s->material[i],
+                "desc.material_at returned %d, there are %d materials", s->material[i], material_count);
+    }
+    if (status == FSI_OK) status = fsi__el_shape_finish(s, context, fn);
+    if (status == FSI_OK) status = fsi__el_judge_cage(s, &c, context, fn, resolution);
+    fsi__arena_free(context, &fills);
+    fsi__arena_free(context, &scratch);
+    if (status != FSI_OK) fsi__el_shape_free(s, context);
+    return status;
+}
+
+/* ---- >>location ----------------------------------------------------------------------------------------------- */
+
+/* Barycentric weights of x in an element; returns the least of them. */
+static double fsi__el_weights_in(const fsi__el_shape *s, int e, fsi__d3 x, double *bary)
+{
+    fsi__d3 grad[4];
+    const fsi__d3 d = fsi__d3_sub(x, fsi__d3_at(s->x + 3 * (size_t)fsi__el_corners(s, e)[0]));
+    double least;
+    int k;
+    fsi__el_gradients(s, e, grad);
+    for (k = 1, bary[0] = 1; k <= s->dim; k++) {
+        bary[k] = fsi__d3_dot(grad[k], d);
+        bary[0] -= bary[k];
+    }
+    for (k = 1, least = bary[0]; k <= s->dim; k++) least = fmin(least, bary[k]);
+    return least;
+}
+
+/* Elements are visited by the distance of their boxes: those that contain x come first. */
+FSI_API int fsi__el_locate(const fsi__el_shape *s, fsi__d3 x, double *bary)
+{
+    fsi__walk w;
+    double limit = HUGE_VAL, best = -HUGE_VAL, b[4];
+    int item, found = -1, seen = 0;
+    w.point = fsi__d3_real(x);
+    for (item = fsi__walk_begin(&w, FSI__WALK_POINT, s->nodes, limit); item >= 0; item = fsi__walk_next(&w, limit)) {
+        const int e = s->order[item];
+        const double least = fsi__el_weights_in(s, e, x, b);
+        if (found < 0 || least > best) {
+            best = least;
+            found = e;
+            memcpy(bary, b, ((size_t)s->dim + 1) * sizeof(double));
+        }
+        if (best >= -1e-9) limit = -1;
+        else if (++seen > 64) limit = 0; /* outside: some near ones are enough */
+    }
+    return found;
+}
+
+/* ---- >>distances --------------------------------------------------------------------------------------------------
+
+   Dijkstra's shortest paths along edges. The queue is a binary heap of vertices; equal distances leave it in ascending
+   order of the vertices, so that the result does not depend on how it was filled. */
+
+static int fsi__el_before(const fsi__el_near *p, int a, int b)
+{
+    return p->distance[a] < p->distance[b] || (!(p->distance[b] < p->distance[a]) && a < b);
+}
+
+static void fsi__el_heap_swap(fsi__el_near *p, int i, int j)
+{
+    const int a = p->heap[i];
+    p->heap[i] = p->heap[j];
+    p->heap[j] = a;
+    p->where[p->heap[i]] = i;
+    p->where[p->heap[j]] = j;
+}
+
+static void fsi__el_heap_up(fsi__el_near *p, int i)
+{
+    for (; i > 0 && fsi__el_before(p, p->heap[i], p->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        fsi__el_heap_swap(p, i, (i - 1) / 2);
+}
+
+static int fsi__el_heap_take(fsi__el_near *p)
+{
+    const int first = p->heap[0];
+    int i = 0;
+    fsi__el_heap_swap(p, 0, --p->size);
+    p->where[first] = -1;
+    for (;;) {
+        int child = 2 * i + 1;
+        if (child >= p->size) break;
+        if (child + 1 < p->size && fsi__el_before(p, p->heap[child + 1], p->heap[child])) child++;
+        if (!fsi__el_before(p, p->heap[child], p->heap[i])) break;
+        fsi__el_heap_swap(p, i, child);
+        i = child;
+    }
+    return first;
+}
+
+/* Distances from `source`, as far as `limit`; closer: only to vertices that are nearer to it than to those chosen. */
+static void fsi__el_paths_from(fsi__el_near *p, int source, double limit, int closer)
+{
+    const fsi__el_shape *s = p->shape;
+    int k;
+    for (k = 0; k < p->reached_count; k++) p->distance[p->reached[k]] = HUGE_VAL;
+    p->reached_count = p->size = 0;
+    p->distance[source] = 0;
+    p->reached[p->reached_count++] = source;
+    p->heap[p->where[source] = p->size++] = source;
+    while (p->size > 0) {
+        const int v = fsi__el_heap_take(p);
+        for (k = s->first[v]; k < s->first[v + 1]; k++) {
+            const int u = s->edge[k];
+            const double d = p->distance[v] + fsi__d3_norm(fsi__d3_sub(fsi__d3_at(s->x + 3 * (size_t)u),
+                fsi__d3_at(s->x + 3 * (size_t)v)));
+            if (!(d < p->distance[u]) || d > limit || (closer && !(d < p->nearest[u]))) continue;
+            if (p->distance[u] >= HUGE_VAL) {
+                p->reached[p->reached_count++] = u;
+                p->where[u] = p->size;
+                p->heap[p->size++] = u;
+            }
+            p->distance[u] = d;
+            if (p->where[u] >= 0) fsi__el_heap_up(p, p->where[u]);
+        }
+    }
+}
+
+static void fsi__el_near_layout(fsi__el_near *p)
+{
+    const size_t n = (size_t)p->shape->vertex_count;
+    p->memory.used = 0;
+    p->distance = (double *)fsi__take(&p->memory, n, sizeof(double));
+    p->nearest = (double *)fsi__take(&p->memory, n, sizeof(double));
+    p->owner = (int *)fsi__take(&p->memory, n, sizeof(int));
+    p->chosen = (int *)fsi__take(&p->memory, n, sizeof(int));
+    p->heap = (int *)fsi__take(&p->memory, n, sizeof(int));
+    p->where = (int *)fsi__take(&p->memory, n, sizeof(int));
+    p->reached = (int *)fsi__take(&p->memory, n, sizeof(int));
+}
+
+FSI_API fsi_status fsi__el_near_begin(fsi__el_near *p, fsi_context *context, const char *fn, const fsi__el_shape *s)
+{
+    int v;
+    memset(p, 0, sizeof *p);
+    p->shape = s;
+    fsi__el_near_layout(p);
+    if (!fsi__arena_reserve(context, &p->memory, p->memory.used))
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->vertex_count, "no memory for %d vertices",
+                         s->vertex_count);
+    fsi__el_near_layout(p);
+    for (v = 0; v < s->vertex_count; v++) {
+        p->distance[v] = HUGE_VAL;
+        p->where[v] = -1;
+    }
+    return FSI_OK;
+}
+
+FSI_API void fsi__el_near_free(fsi__el_near *p, fsi_context *context) { fsi__arena_free(context, &p->memory); }
+
+/* Parts that no path reaches come before all others. */
+FSI_API int fsi__el_near_choose(fsi__el_near *p, const int *allowed, int count)
+{
+    const fsi__el_shape *s = p->shape;
+    fsi__d3 centre = fsi__d3_zero();
+    double most = -1;
+    int v, k, far_one = 0;
+    for (v = 0; v < s->vertex_count; v++) {
+        p->nearest[v] = allowed && allowed[v] < 0 ? 0 : HUGE_VAL;
+        p->owner[v] = 0;
+        centre = fsi__d3_madd(centre, 1.0 / s->vertex_count, fsi__d3_at(s->x + 3 * (size_t)v));
+    }
+    for (v = 0; v < s->vertex_count; v++) {
+        const double d = fsi__d3_norm(fsi__d3_sub(fsi__d3_at(s->x + 3 * (size_t)v), centre));
+        if (p->nearest[v] > 0 && d > most) { most = d; far_one = v; }
+    }
+    for (k = 0; k < count && k < s->vertex_count && most >= 0; k++) {
+        p->chosen[k] = far_one;
+        fsi__el_paths_from(p, far_one, HUGE_VAL, 1);
+        for (v = 0; v < p->reached_count; v++) {
+            p->nearest[p->reached[v]] = p->distance[p->reached[v]];
+            p->owner[p->reached[v]] = k;
+        }
+        for (v = 0, most = 0; v < s->vertex_count; v++)
+            if (p->nearest[v] > most) { most = p->nearest[v]; far_one = v; }
+        if (!(most > 0)) return k + 1;
+    }
+    return k;
+}
+
+FSI_API void fsi__el_weights_free(fsi__el_weights *w, fsi_context *context)
+{
+    fsi__arena_free(context, &w->memory);
+    memset(w, 0, sizeof *w);
+}
+
+static void fsi__el_weights_layout(fsi__el_weights *w, int vertices, int handles, int entries)
+{
+    w->memory.used = 0;
+    w->first = (int *)fsi__take(&w->memory, (size_t)vertices + 1, sizeof(int));
+    w->center = (int *)fsi__take(&w->memory, (size_t)handles, sizeof(int));
+    w->handle = (int *)fsi__take(&w->memory, (size_t)entries, sizeof(int));
+    w->weight = (double *)fsi__take(&w->memory, (size_t)entries, sizeof(double));
+}
+
+/* Small weights are dropped, the others scaled to add to 1 (a vertex that none reaches cannot be: reach > 1). */
+static void fsi__el_normalise(fsi__el_weights *w, int vertices)
+{
+    int v, i, kept = 0;
+    for (v = 0; v < vertices; v++) {
+        const int begin = w->first[v], end = w->first[v + 1];
+        double sum = 0;
+        int from = kept;
+        for (i = begin; i < end; i++) sum += w->weight[i];
+        w->first[v] = kept;
+        for (i = begin; i < end; i++) if (w->weight[i] >= 1e-5 * sum) {
+            w->handle[kept] = w->handle[i];
+            w->weight[kept++] = w->weight[i];
+        }
+        for (i = from, sum = 0; i < kept; i++) sum += w->weight[i];
+        for (i = from; i < kept; i++) w->weight[i] /= sum;
+    }
+    w->first[vertices] = kept;
+}
+
+FSI_API fsi_status fsi__el_weights_make(fsi__el_weights *w, fsi_context *context, const char *fn,
+    const fsi__el_shape *s, int count, double reach)
+{
+    const int n = s->vertex_count;
+    fsi__el_near p;
+    double entries = 0;
+    int h, v, k, pass;
+    memset(w, 0, sizeof *w);
+    FSI__TRY(fsi__el_near_begin(&p, context, fn, s));
+    w->count = fsi__el_near_choose(&p, NULL, count);
+    for (v = 0; v < n; v++) w->reach = fmax(w->reach, p.nearest[v]);
+    w->reach = w->reach > 0 ? reach * w->reach : reach * s->size;
+
+    /* Entries: counted, then written, handle after handle, so that those of a vertex ascend. */
+    for (pass = 0; pass < 2; pass++) {
+        if (pass == 1) {
+            for (v = n; v > 0; v--) w->first[v] = w->first[v - 1];
+            w->first[0] = 0;
+            for (v = 0; v < n; v++) w->first[v + 1] += w->first[v];
+            for (v = n; v > 0; v--) w->first[v] = w->first[v - 1]; /* where the next entry of v goes: first[v + 1] */
+            w->first[0] = 0;
+        } else {
+            fsi__el_weights_layout(w, n, w->count, 0);
+            if (!fsi__arena_reserve(context, &w->memory, w->memory.used)) break;
+            fsi__el_weights_layout(w, n, w->count, 0);
+            memset(w->first, 0, ((size_t)n + 1) * sizeof(int));
+        }
+        for (h = 0; h < w->count; h++) {
+            fsi__el_paths_from(&p, p.chosen[h], w->reach * (1 - 1e-12), 0);
+            for (k = 0; k < p.reached_count; k++) {
+                const double q = p.distance[p.reached[k]] / w->reach;
+                v = p.reached[k];
+                if (pass == 0) w->first[v]++;
+                else {
+                    w->handle[w->first[v + 1]] = h;
+                    w->weight[w->first[v + 1]++] = (1 - q * q) * (1 - q * q);
+                }
+            }
+        }
+        if (pass == 0) { /* room for the entries, with the counts kept */
+            fsi__arena old = w->memory;
+            int *counts = w->first;
+            for (v = 0; v < n; v++) entries += counts[v];
+            memset(&w->memory, 0, sizeof w->memory);
+            if (entries < 1e9) {
+                fsi__el_weights_layout(w, n, w->count, (int)entries);
+                if (fsi__arena_reserve(context, &w->memory, w->memory.used)) {
+                    fsi__el_weights_layout(w, n, w->count, (int)entries);
+                    memcpy(w->first, counts, ((size_t)n + 1) * sizeof(int));
+                }
+            }
+            fsi__arena_free(context, &old);
+            if (!w->memory.base) break;
+        }
+    }
+    if (pass == 2) {
+        memcpy(w->center, p.chosen, (size_t)w->count * sizeof(int));
+        fsi__el_normalise(w, n);
+    }
+    fsi__el_near_free(&p, context);
+    if (pass == 2) return FSI_OK;
+    fsi__el_weights_free(w, context);
+    return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, entries, "no memory for the weights of %d handles", count);
+}
+
+/* ---- >>rows -------------------------------------------------------------------------------------------------------
+
+   A point of a body is x = sum_i u_i q_i. Without handles the unknowns q are the vertices, u their barycentric weights.
+   With handles there are dim + 1 of them for each: the columns of its linear map, and its place. At vertex v
+
+      x_v = sum_h w_h(v) (sum_a (X_v - C_h)_a q_(h, a) + q_(h, dim)),   C_h the rest position of handle h
+
+   (linear blend skinning; spec 5.4). The deformation gradient of a simplex is F = sum_k x_k grad_k^T, linear in q. */
+
+FSI_API void fsi__el_rows_free(fsi__el_rows *r, fsi_context *context)
+{
+    fsi__free(context, r->start, (size_t)r->room_rows + 1, sizeof(int));
+    fsi__free(context, r->dof, r->room, sizeof(int));
+    fsi__free(context, r->value, r->room * (size_t)r->width, sizeof(double));
+    memset(r, 0, sizeof *r);
+}
+
+FSI_API fsi_status fsi__el_rows_room(fsi__el_rows *r, fsi_context *context, const char *fn, int rows, size_t entries)
+{
+    fsi__el_rows n = *r;
+    if (rows <= r->room_rows && entries <= r->room) return FSI_OK;
+    if (entries > 2000000000u)
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, (double)entries, "%g entries of rows are too many",
+                         (double)entries);
+    n.room_rows = rows + rows / 2 + 16;
+    n.room = entries + entries / 2 + 64;
+    if (n.room > 2000000000u) n.room = 2000000000u;
+    n.start = (int *)fsi__alloc(context, (size_t)n.room_rows + 1, sizeof(int));
+    n.dof = (int *)fsi__alloc(context, n.room, sizeof(int));
+    n.value = (double *)fsi__alloc(context, n.room * (size_t)n.width, sizeof(double));
+    if (!n.start || !n.dof || !n.value) {
+        fsi__el_rows_free(&n, context);
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, rows, "no memory for %d rows", rows);
+    }
+    if (r->start) {
+        memcpy(n.start, r->start, ((size_t)r->count + 1) * sizeof(int));
+        memcpy(n.dof, r->dof, (size_t)r->start[r->count] * sizeof(int));
+        memcpy(n.value, r->value, (size_t)r->start[r->count] * (size_t)r->width * sizeof(double));
+        fsi__el_rows_free(r, context);
+    }
+    *r = n;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__el_rows_begin(fsi__el_rows *r, fsi_context *context, const char *fn, int width)
+{
+    memset(r, 0, sizeof *r);
+    r->width = width;
+    return fsi__el_rows_room(r, context, fn, 15, 64);
+}
+
+/* Adds a row with the entries sum_k coefficient[k] x_k over the corners of an element. */
+static fsi_status fsi__el_rows_add(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
+    const fsi__el_weights *w, int element, const double *coefficient)
+{
+    const int corners = s->dim + 1, width = r->width, *corner = fsi__el_corners(s, element);
+    int list[FSI__EL_ENTRIES / 3], count = 0, k, i, h, a, c;
+    double *to;
+    int *dof;
+
+    /* Without handles: the corners themselves. */
+    if (!w) {
+        FSI__TRY(fsi__el_rows_room(r, context, fn, r->count + 1, (size_t)r->start[r->count] + (size_t)corners));
+        to = r->value + (size_t)r->start[r->count] * (size_t)width;
+        for (k = 0; k < corners; k++) r->dof[r->start[r->count] + k] = corner[k];
+        memcpy(to, coefficient, (size_t)corners * (size_t)width * sizeof(double));
+        r->start[r->count + 1] = r->start[r->count] + corners;
+        r->count++;
+        return FSI_OK;
+    }
+
+    /* The handles that reach a corner, ascending. */
+    for (k = 0; k < corners; k++) for (i = w->first[corner[k]]; i < w->first[corner[k] + 1]; i++) {
+        for (h = 0; h < count && list[h] != w->handle[i]; h++) {}
+        if (h == count && count < FSI__EL_ENTRIES / 3) list[count++] = w->handle[i];
+    }
+    qsort(list, (size_t)count, sizeof(int), fsi__el_ascending);
+    FSI__TRY(fsi__el_rows_room(r, context, fn, r->count + 1, (size_t)r->start[r->count] + (size_t)(corners * count)));
+    dof = r->dof + r->start[r->count];
+    to = r->value + (size_t)r->start[r->count] * (size_t)width;
+    for (i = 0; i < corners * count; i++) dof[i] = corners * list[i / corners] + i % corners;
+    memset(to, 0, (size_t)(corners * count) * (size_t)width * sizeof(double));
+
+    /* Each corner's row, times its coefficients. */
+    for (k = 0; k < corners; k++) for (i = w->first[corner[k]], h = 0; i < w->first[corner[k] + 1]; i++) {
+        const fsi__d3 d = fsi__d3_sub(fsi__d3_at(s->x + 3 * (size_t)corner[k]),
+            fsi__d3_at(s->x + 3 * (size_t)w->center[w->handle[i]]));
+        while (list[h] != w->handle[i]) h++;
+        for (a = 0; a < corners; a++) {
+            const double u = w->weight[i] * (a < s->dim ? fsi__d3_axis(d, a) : 1);
+            for (c = 0; c < width; c++) to[(size_t)((corners * h + a) * width + c)] += u * coefficient[k * width + c];
+        }
+    }
+    r->start[r->count + 1] = r->start[r->count] + corners * count;
+    r->count++;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__el_rows_point(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
+    const fsi__el_weights *w, int element, const double *bary)
+{
+    return fsi__el_rows_add(r, context, fn, s, w, element, bary);
+}
+
+FSI_API fsi_status fsi__el_rows_element(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
+    const fsi__el_weights *w, int element)
+{
+    fsi__d3 grad[4];
+    double c[12];
+    int k;
+    fsi__el_gradients(s, element, grad);
+    for (k = 0; k <= s->dim; k++) fsi__d3_put(c + 3 * k, grad[k]);
+    return fsi__el_rows_add(r, context, fn, s, w, element, c);
+}
+
+FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_rows *from,
+    int nodes, const int *node, const double *weight)
+{
+    size_t most = (size_t)r->start[r->count];
+    int k, i, j, n, begin;
+    for (k = 0; k < nodes; k++) most += (size_t)(from->start[node[k] + 1] - from->start[node[k]]);
+    FSI__TRY(fsi__el_rows_room(r, context, fn, r->count + 1, most));
+    begin = n = r->start[r->count];
+    for (k = 0; k < nodes; k++) for (i = from->start[node[k]]; i < from->start[node[k] + 1]; i++) {
+        if (weight[k] == 0) continue;
+        for (j = begin; j < n && r->dof[j] != from->dof[i]; j++) {}
+        if (j == n) {
+            r->dof[n] = from->dof[i];
+            r->value[n++] = 0;
+        }
+        r->value[j] += weight[k] * from->value[i];
+    }
+    r->start[++r->count] = n;
+    return FSI_OK;
+}
+
+FSI__STRICT_END
+#endif /* FSI_ELASTIC_MODEL_IMPLEMENTATION_DONE */
+#endif /* FSI_ELASTIC_MODEL_IMPLEMENTATION */
