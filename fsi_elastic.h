@@ -588,11 +588,14 @@ static fsi_status fsi__el_meet_solids(fsi__el_impl *im, int body, int point)
 static int fsi__el_closest(const fsi_mesh *mesh, fsi__d3 x, double reach, fsi_mesh_hit *hit, double *gap,
                            fsi__d3 *normal)
 {
+    fsi_box3 at;
     fsi__d3 d;
     *hit = fsi_mesh_closest(mesh, fsi__d3_real(x), (fsi_real)reach, -1);
     if (hit->face < 0) return 0;
     d = fsi__d3_sub(x, fsi__d3_of(hit->point));
-    *gap = hit->side * fsi__d3_norm(d);
+    at.lo = at.hi = fsi__d3_real(x);
+    /* Outside its box x is outside, whatever a surface that crosses itself says. */
+    *gap = (hit->side > 0 || (!mesh->container && !fsi_box3_overlap(at, mesh->box)) ? 1 : -1) * fsi__d3_norm(d);
     /* Away from an edge or corner the direction is that to x; on the surface it is the normal. */
     *normal = fabs(*gap) > 1e-6 * reach ? fsi__d3_over(d, *gap) : fsi__d3_of(hit->normal);
     return 1;
