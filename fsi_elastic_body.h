@@ -986,7 +986,7 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
     at = (int *)fsi__alloc(b->context, (size_t)s->vertex_count, sizeof(int));
     for (m = 0; m < material_count && at; m++) {
         double part = 0;
-        int v, chosen, first = *found;
+        int v, chosen;
         for (v = 0; v < s->vertex_count; v++) at[v] = -1;
         for (e = 0; e < s->element_count; e++) if (s->material[e] == m) {
             part += s->volume[e];
@@ -1002,8 +1002,6 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
             if (at[owner] < 0) at[owner] = (*found)++;
             region[e] = at[owner];
         }
-        FSI_ASSERT(*found >= first);
-        (void)first;
     }
     fsi__free(b->context, at, (size_t)s->vertex_count, sizeof(int));
     fsi__el_near_free(&p, b->context);

@@ -1969,6 +1969,7 @@ static fsi_status fsi__gmsh_nodes(fsi__gmsh *g)
 static fsi_status fsi__gmsh_type(const fsi__io_input *where, double type, int *nodes_of, int *corners)
 {
     static const unsigned char counts[20] = { 0, 2, 3, 4, 4, 8, 6, 5, 3, 6, 9, 10, 27, 18, 14, 1, 8, 20, 15, 13 };
+    *nodes_of = *corners = 0;
     if (!(type >= 1 && type <= 19))
         return fsi__io_refuse_token(where, FSI_ERROR_FORMAT, "is no type of element that is known: 1 to 19");
     *nodes_of = counts[(int)type];
