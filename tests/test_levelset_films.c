@@ -81,7 +81,7 @@ static void test_a_throw_at_the_ceiling_keeps_its_liquid(void)
                "0.55 s\n",
                dim, cells[c][1], mean, s->stats.volume / start - 1, most, hangs);
         /* parts of a few cells get their volume back in some substeps */
-        CHECK(mean < (dim == 2 ? 0.015 : 0.02) &&
+        CHECK(mean < (dim == 2 ? 0.015 : TOL(0.02, 0.022)) &&
               fabs(s->stats.volume / start - 1) < (dim == 2 ? 0.012 : 0.03));
         if (dim == 2) CHECK(hangs < 0.01);
         droplets = fmax(droplets, most);
