@@ -1473,7 +1473,7 @@ static void fsi__el_sharpness(const fsi_mesh *m, fsi__el_candidate *c, double *a
     for (f = 0; f < m->face_count; f++) for (k = 0; k < m->corners; k++) {
         const double a = fsi__el_face_area(m, f);
         v = m->faces[m->corners * f + k];
-        c[v].x = fsi__d3_madd(c[v].x, a, fsi__d3_of(m->face_normals[f])); /* for now the sum of normals */
+        c[v].x = fsi__d3_madd(c[v].x, a, fsi__d3_of(m->face_normals[f])); /* the sum of normals, until sharp is known */
         c[v].face = f;
         area[v] += a;
         c[v].bary[0] = c[v].bary[1] = c[v].bary[2] = 0;
@@ -1637,7 +1637,7 @@ static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_e
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_elastic_body_desc, resolution, FSI__INT, 2, 400, 0),
         FSI__FIELD(fsi_elastic_body_desc, material_count, FSI__INT, 0, 100000, 0),
-        FSI__FIELD(fsi_elastic_body_desc, handles, FSI__INT, 4, 1000, FSI__OR_ZERO),
+        FSI__FIELD(fsi_elastic_body_desc, handles, FSI__INT, 4, FSI__EL_HANDLES, FSI__OR_ZERO),
         FSI__FIELD(fsi_elastic_body_desc, handle_reach, FSI__REAL, 1.05, 10, 0),
         FSI__FIELD(fsi_elastic_body_desc, regions, FSI__INT, 8, 100000, 0),
         FSI__FIELD(fsi_elastic_body_desc, friction, FSI__REAL, 0, 10, 0),
@@ -2298,7 +2298,7 @@ static void fsi__el_skin_layout(fsi__el_skin *k, size_t count, size_t entries, i
 }
 
 /* Entries of one point: weights and gradients of handles, or of corners. Returns how many. */
-static int fsi__el_skin_entries(const fsi__el_member *m, fsi__d3 x, int *map, double (*value)[4], int room)
+static int fsi__el_skin_entries(const fsi__el_member *m, fsi__d3 x, int *map, double (*value)[4])
 {
     const fsi__el_shape *s = &m->body.shape;
     double bary[4];
@@ -2314,7 +2314,6 @@ static int fsi__el_skin_entries(const fsi__el_member *m, fsi__d3 x, int *map, do
             const int h = m->body.reduced ? m->body.handles.handle[i] : v;
             const double w = m->body.reduced ? m->body.handles.weight[i] : 1;
             for (at = 0; at < n && map[at] != h; at++) {}
-            if (at == room) continue;
             if (at == n) {
                 map[n] = h;
                 memset(value[n++], 0, sizeof *value);
@@ -2332,9 +2331,8 @@ FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *
     const fsi_vec3 *normals, int count)
 {
     static const char fn[] = "fsi_elastic_skin_create";
-    enum { ROOM = 256 };
-    double value[ROOM][4];
-    int map[ROOM], v, n, i, pass;
+    double value[FSI__EL_HANDLES][4];
+    int map[FSI__EL_HANDLES], v, n, i, pass;
     fsi__el_member *m;
     fsi__el_skin *k;
     size_t entries = 0;
@@ -2352,7 +2350,7 @@ FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *
     k->map_count = m->body.reduced ? m->body.handles.count : m->body.dofs;
     for (pass = 0; pass < 2; pass++) {
         for (v = 0, entries = 0; v < count; v++) {
-            n = fsi__el_skin_entries(m, fsi__d3_of(rest[v]), map, value, ROOM);
+            n = fsi__el_skin_entries(m, fsi__d3_of(rest[v]), map, value);
             if (pass == 1) {
                 k->first[v] = (int)entries;
                 for (i = 0; i < n; i++) {

@@ -158,11 +158,12 @@ FSI_API void fsi__el_body_advance(fsi__el_body *b);
 FSI_API void fsi__el_body_accept(fsi__el_body *b);
 /* y = A^-1 u^T for the row of a point: dofs numbers. */
 FSI_API fsi_status fsi__el_body_column(fsi__el_body *b, const fsi__el_rows *r, int row, double *y);
-/* Rigid motion and energies of the state. */
+/* Rigid motion and energies of a state. */
 typedef struct fsi__el_motion {
     double momentum[3], spin[3], centre[3]; /* spin: angular momentum about the origin */
     double kinetic, elastic, volume_ratio, stretch_min, stretch_max;
 } fsi__el_motion;
+/* Those of q and v; uses the scratch of a step. */
 FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out);
 
 #if defined(__cplusplus) && defined(__GNUC__)

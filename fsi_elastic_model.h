@@ -57,7 +57,7 @@ FSI_API fsi_status fsi__el_shape_take(fsi__el_shape *s, fsi_context *context, co
 typedef int fsi_elastic_material_fn(void *user, fsi_vec3 x);
 FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, const char *fn, const fsi_mesh *surface,
     int resolution, fsi_elastic_material_fn *material, void *user, int material_count);
-FSI_API void fsi__el_shape_free(fsi__el_shape *s, fsi_context *context);
+FSI_API void fsi__el_shape_free(fsi__el_shape *s, fsi_context *context); /* leaves it empty */
 /* Corners of an element. */
 FSI_FN const int *fsi__el_corners(const fsi__el_shape *s, int e)
 {
@@ -81,7 +81,7 @@ typedef struct fsi__el_weights {
    (Brandt, Eisemann and Hildebrandt 2018). Errors: MEMORY. */
 FSI_API fsi_status fsi__el_weights_make(fsi__el_weights *w, fsi_context *context, const char *fn,
     const fsi__el_shape *s, int count, double reach);
-FSI_API void fsi__el_weights_free(fsi__el_weights *w, fsi_context *context);
+FSI_API void fsi__el_weights_free(fsi__el_weights *w, fsi_context *context); /* leaves it empty */
 
 /* Vertices far from each other, and distances along edges. Arrays have a number for each vertex. */
 typedef struct fsi__el_near {
@@ -93,6 +93,7 @@ typedef struct fsi__el_near {
     int *reached, reached_count;
     fsi__arena memory;
 } fsi__el_near;
+/* Nothing is chosen yet; s must outlive it. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_near_begin(fsi__el_near *p, fsi_context *context, const char *fn, const fsi__el_shape *s);
 FSI_API void fsi__el_near_free(fsi__el_near *p, fsi_context *context);
 /* Chooses up to `count` vertices, each the farthest from all before it, the first the one farthest from the centre.
@@ -106,6 +107,7 @@ typedef struct fsi__el_rows {
     size_t room;      /* entries that fit */
     double *value;
 } fsi__el_rows;
+/* No rows, of `width` coefficients an entry. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_rows_begin(fsi__el_rows *r, fsi_context *context, const char *fn, int width);
 FSI_API void fsi__el_rows_free(fsi__el_rows *r, fsi_context *context);
 /* Room for so many rows and entries; what there is stays. Errors: MEMORY, LIMIT. */
@@ -122,8 +124,8 @@ FSI_API fsi_status fsi__el_rows_element(fsi__el_rows *r, fsi_context *context, c
 FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_rows *from,
     int nodes, const int *node, const double *weight);
 
-/* The most entries that a row has: handles that reach a simplex, dim + 1 unknowns each. */
-#define FSI__EL_ENTRIES 1024
+/* The most handles of a body: all of them may reach one element. */
+#define FSI__EL_HANDLES 1000
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -932,7 +934,7 @@ static fsi_status fsi__el_rows_add(fsi__el_rows *r, fsi_context *context, const 
     const fsi__el_weights *w, int element, const double *coefficient)
 {
     const int corners = s->dim + 1, width = r->width, *corner = fsi__el_corners(s, element);
-    int list[FSI__EL_ENTRIES / 3], count = 0, k, i, h, a, c;
+    int list[FSI__EL_HANDLES], count = 0, k, i, h, a, c;
     double *to;
     int *dof;
 
@@ -950,7 +952,7 @@ static fsi_status fsi__el_rows_add(fsi__el_rows *r, fsi_context *context, const 
     /* The handles that reach a corner, ascending. */
     for (k = 0; k < corners; k++) for (i = w->first[corner[k]]; i < w->first[corner[k] + 1]; i++) {
         for (h = 0; h < count && list[h] != w->handle[i]; h++) {}
-        if (h == count && count < FSI__EL_ENTRIES / 3) list[count++] = w->handle[i];
+        if (h == count) list[count++] = w->handle[i];
     }
     qsort(list, (size_t)count, sizeof(int), fsi__el_ascending);
     FSI__TRY(fsi__el_rows_room(r, context, fn, r->count + 1, (size_t)r->start[r->count] + (size_t)(corners * count)));

@@ -560,6 +560,27 @@ static void test_wild_drags_lose_nothing(void)
     }
 }
 
+/* As many handles as there may be, each of which reaches everywhere: they still only move the body as a whole. */
+static void test_many_handles_reach_everywhere(void)
+{
+    block b = block_make(16, 16, 4, 0.05);
+    world w = world_of(3);
+    fsi_elastic_skin *skin;
+    fsi_vec3 x, rest = fsi_v3(REAL(0.3), REAL(0.2), REAL(0.1));
+    w.desc.gravity = fsi_v3(0, 0, 0);
+    w.body.handles = 360;
+    w.body.handle_reach = 10;
+    w.body.contact_points = 0;
+    if (!world_begin(&w)) return;
+    world_add(&w, &b);
+    CHECK(fsi_elastic_skin_create(&skin, w.s, 0, &rest, NULL, 1) == FSI_OK);
+    CHECK(fsi_elastic_skin_update(skin, w.s, &x, NULL) == FSI_OK);
+    CHECK((double)fsi_v3_norm(fsi_v3_sub(x, rest)) < 1e-5);
+    fsi_elastic_skin_destroy(skin);
+    world_end(&w);
+    block_free(&b);
+}
+
 /* A body far from all others meets none, wherever it stood when it was made. */
 static void test_bodies_far_apart_do_not_meet(void)
 {
@@ -630,6 +651,7 @@ int main(int argc, char **argv)
     RUN(test_bad_bodies_are_named);
     RUN(test_bad_calls_are_named);
     RUN(test_wild_drags_lose_nothing);
+    RUN(test_many_handles_reach_everywhere);
     RUN(test_bodies_far_apart_do_not_meet);
     RUN(test_bodies_come_and_go);
     return TEST_END();
