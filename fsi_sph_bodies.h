@@ -87,8 +87,12 @@ FSI_API void fsi__sph_start_from_end(const fsi__sph_bodies *s); /* the next subs
 
 /* One pass of the viscous solve over a coupled body; sum: as of the particles' pass. */
 typedef void fsi__sph_body_fn(const fsi__sph_bodies *s, const fsi__sph_viscosity *o, fsi__sph_body *b, double *sum);
-FSI_API fsi__sph_body_fn fsi__sph_body_drag_residual, fsi__sph_body_drag_turn, fsi__sph_body_drag_apply,
-    fsi__sph_body_drag_advance, fsi__sph_body_drag_correct, fsi__sph_body_drag_end;
+FSI_API fsi__sph_body_fn fsi__sph_body_drag_residual;
+FSI_API fsi__sph_body_fn fsi__sph_body_drag_turn;
+FSI_API fsi__sph_body_fn fsi__sph_body_drag_apply;
+FSI_API fsi__sph_body_fn fsi__sph_body_drag_advance;
+FSI_API fsi__sph_body_fn fsi__sph_body_drag_correct;
+FSI_API fsi__sph_body_fn fsi__sph_body_drag_end;
 FSI_API void fsi__sph_body_drag_begin(const fsi__sph_bodies *s, const fsi__sph_viscosity *o, fsi__sph_body *b);
 
 /* The impulse `given` [N s] of a contact line at x: before the solve, as a force of the host's. */
