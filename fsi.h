@@ -1034,8 +1034,45 @@ FSI_API void fsi__d9_product(const double *a, const double *b, double *out); /* 
 FSI_API void fsi__d9_turn(const double *r, const double *a, double *out);   /* R A R^T */
 /* The dot product of n numbers, in FSI_LANES sums that are added pairwise: the same bits on every machine. */
 FSI_API double fsi__dot(const double *x, const double *y, int n);
-/* fsi_dense_cholesky_solve for three right sides, one after the other in x. */
-FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x);
+/* The dot products of a, n numbers, with x, x + stride and x + 2 stride. */
+FSI_API void fsi__dot_3(const double *a, const double *x, size_t stride, int n, double *out);
+/* fsi_dense_cholesky_solve for three right sides, which start `stride` numbers apart in x. */
+FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x, size_t stride);
+
+/* Sums of four numbers side by side: a vector where the compiler has one, with the same bits. */
+#if defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(FSI_NO_SIMD)
+typedef double fsi__four __attribute__((vector_size(32), aligned(8), may_alias));
+#define FSI__FOUR_AT(p) (*(const fsi__four *)(const void *)(p))
+FSI__STRICT_FN_BEGIN
+FSI_FN void fsi__four_times(fsi__four *s, const double *x, const double *y) /* s += x y, number by number */
+{
+    *s += FSI__FOUR_AT(x) * FSI__FOUR_AT(y);
+}
+FSI_FN void fsi__four_madd(fsi__four *s, const double *x, double k) { *s += FSI__FOUR_AT(x) * k; } /* s += k x */
+FSI_FN void fsi__four_add(double *to, const fsi__four *s) { *(fsi__four *)(void *)to += *s; }
+FSI_FN double fsi__four_sum(const fsi__four *s) { return ((*s)[0] + (*s)[1]) + ((*s)[2] + (*s)[3]); }
+FSI__STRICT_FN_END
+#else
+typedef struct fsi__four { double of[4]; } fsi__four;
+FSI__STRICT_FN_BEGIN
+FSI_FN void fsi__four_times(fsi__four *s, const double *x, const double *y)
+{
+    int k;
+    for (k = 0; k < 4; k++) s->of[k] += x[k] * y[k];
+}
+FSI_FN void fsi__four_madd(fsi__four *s, const double *x, double k)
+{
+    int i;
+    for (i = 0; i < 4; i++) s->of[i] += x[i] * k;
+}
+FSI_FN void fsi__four_add(double *to, const fsi__four *s)
+{
+    int k;
+    for (k = 0; k < 4; k++) to[k] += s->of[k];
+}
+FSI_FN double fsi__four_sum(const fsi__four *s) { return (s->of[0] + s->of[1]) + (s->of[2] + s->of[3]); }
+FSI__STRICT_FN_END
+#endif
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -2037,45 +2074,76 @@ FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
     return fsi__dense_result(n, x);
 }
 
-/* a.x, a.y and a.z: the dot products of three vectors with one. */
-static void fsi__dot_3(const double *a, const double *x, const double *y, const double *z, int n, double *out)
+FSI_API void fsi__dot_3(const double *a, const double *x, size_t stride, int n, double *out)
 {
-    double sx[FSI_LANES] = { 0 }, sy[FSI_LANES] = { 0 }, sz[FSI_LANES] = { 0 };
+    const double *y = x + stride, *z = y + stride;
+    fsi__four even[3], odd[3];
     int i, k;
-    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (k = 0; k < FSI_LANES; k++) {
-        sx[k] += a[i + k] * x[i + k];
-        sy[k] += a[i + k] * y[i + k];
-        sz[k] += a[i + k] * z[i + k];
+    memset(even, 0, sizeof even);
+    memset(odd, 0, sizeof odd);
+    for (i = 0; i + 8 <= n; i += 8) {
+        fsi__four_times(&even[0], a + i, x + i);
+        fsi__four_times(&even[1], a + i, y + i);
+        fsi__four_times(&even[2], a + i, z + i);
+        fsi__four_times(&odd[0], a + i + 4, x + i + 4);
+        fsi__four_times(&odd[1], a + i + 4, y + i + 4);
+        fsi__four_times(&odd[2], a + i + 4, z + i + 4);
     }
-    for (k = 0; i < n; i++, k++) {
-        sx[k] += a[i] * x[i];
-        sy[k] += a[i] * y[i];
-        sz[k] += a[i] * z[i];
+    for (k = 0; k < 3; k++) out[k] = fsi__four_sum(&even[k]) + fsi__four_sum(&odd[k]);
+    for (; i < n; i++) {
+        out[0] += a[i] * x[i];
+        out[1] += a[i] * y[i];
+        out[2] += a[i] * z[i];
     }
-    out[0] = ((sx[0] + sx[1]) + (sx[2] + sx[3])) + ((sx[4] + sx[5]) + (sx[6] + sx[7]));
-    out[1] = ((sy[0] + sy[1]) + (sy[2] + sy[3])) + ((sy[4] + sy[5]) + (sy[6] + sy[7]));
-    out[2] = ((sz[0] + sz[1]) + (sz[2] + sz[3])) + ((sz[4] + sz[5]) + (sz[6] + sz[7]));
 }
 
-FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x)
+/* The same for four rows of a, n apart: out[3 * row + which]. */
+static void fsi__dot_4_3(const double *a, size_t n, const double *x, size_t stride, int count, double *out)
 {
-    double *y = x + n, *z = y + n, sum[3];
-    int i;
-    for (i = 0; i < n; i++) { /* L y = b */
-        const double *row = l + (size_t)i * (size_t)n;
-        fsi__dot_3(row, x, y, z, i, sum);
-        x[i] = (x[i] - sum[0]) / row[i];
-        y[i] = (y[i] - sum[1]) / row[i];
-        z[i] = (z[i] - sum[2]) / row[i];
+    fsi__four sum[12];
+    int i, r, c;
+    memset(sum, 0, sizeof sum);
+    for (i = 0; i + 4 <= count; i += 4) for (r = 0; r < 4; r++) for (c = 0; c < 3; c++)
+        fsi__four_times(&sum[3 * r + c], a + (size_t)r * n + (size_t)i, x + (size_t)c * stride + (size_t)i);
+    for (c = 0; c < 12; c++) out[c] = fsi__four_sum(&sum[c]);
+    for (; i < count; i++) for (r = 0; r < 4; r++) for (c = 0; c < 3; c++)
+        out[3 * r + c] += a[(size_t)r * n + (size_t)i] * x[(size_t)c * stride + (size_t)i];
+}
+
+/* Four rows at a time: what is known of x enters by dot products, then the rows' own part of L or L^T. */
+FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x, size_t stride)
+{
+    const size_t m = (size_t)n;
+    double known[12], *y;
+    int i, k, c, r;
+    for (i = 0; i < n; i += 4) { /* L y = b */
+        const int rows = n - i < 4 ? n - i : 4;
+        if (rows == 4) fsi__dot_4_3(l + (size_t)i * m, m, x, stride, i, known);
+        for (r = 0; r < rows; r++) {
+            const double *row = l + (size_t)(i + r) * m;
+            if (rows < 4) fsi__dot_3(row, x, stride, i, known + 3 * r);
+            for (c = 0; c < 3; c++) {
+                y = x + (size_t)c * stride + (size_t)i;
+                for (k = 0; k < r; k++) known[3 * r + c] += row[i + k] * y[k];
+                y[r] = (y[r] - known[3 * r + c]) / row[i + r];
+            }
+        }
     }
-    for (i = n - 1; i >= 0; i--) { /* L^T x = y, by the rows of L^T */
-        const double *row = l + (size_t)i * (size_t)n;
-        fsi__dot_3(row + i + 1, x + i + 1, y + i + 1, z + i + 1, n - 1 - i, sum);
-        x[i] = (x[i] - sum[0]) / row[i];
-        y[i] = (y[i] - sum[1]) / row[i];
-        z[i] = (z[i] - sum[2]) / row[i];
+    for (i = (n - 1) / 4 * 4; i >= 0; i -= 4) { /* L^T x = y, by the rows of L^T */
+        const int rows = n - i < 4 ? n - i : 4;
+        memset(known, 0, sizeof known);
+        if (rows == 4) fsi__dot_4_3(l + (size_t)i * m + i + 4, m, x + i + 4, stride, n - i - 4, known);
+        for (r = rows - 1; r >= 0; r--) {
+            const double *row = l + (size_t)(i + r) * m;
+            for (c = 0; c < 3; c++) {
+                y = x + (size_t)c * stride + (size_t)i;
+                for (k = r + 1; k < rows; k++) known[3 * r + c] += row[i + k] * y[k];
+                y[r] = (y[r] - known[3 * r + c]) / row[i + r];
+            }
+        }
     }
-    return fsi__dense_result(3 * n, x);
+    for (c = 0; c < 3; c++) FSI__TRY(fsi__dense_result(n, x + (size_t)c * stride));
+    return FSI_OK;
 }
 
 /* ---- >>bodies implementation ------------------------------------------------------------------------------------ */

@@ -1825,7 +1825,7 @@ static fsi_status fsi__el_project_vertices(fsi__el_member *m, const char *fn, co
         memcpy(work, b->massive, d * d * sizeof(double));
         status = fsi_dense_cholesky(b->context, b->dofs, work);
     }
-    if (status == FSI_OK) status = fsi__cholesky_solve_3(b->dofs, work, right);
+    if (status == FSI_OK) status = fsi__cholesky_solve_3(b->dofs, work, right, d);
     for (i = 0; i < b->dofs && status == FSI_OK; i++)
         for (c = 0; c < 3; c++) q[3 * i + c] = right[(size_t)c * d + (size_t)i];
     fsi__el_rows_free(&one, b->context);

@@ -64,16 +64,17 @@ typedef struct fsi__el_body {
     double damping, young;        /* means over the mass [s], [Pa] */
     double *one;                  /* dofs: u with u q the same for all points: one q = sum one_i q_i moves with q as a
                                      whole */
-    double *weight;               /* dofs: diagonal of M, to measure q */
+    double *root_weight;          /* 3 * dofs: roots of the diagonal of M, to measure q */
     double *m_one;                /* dofs: M one */
     /* elements whose rotation is found: all of them, or samples */
     int evaluated;
-    fsi__el_rows gradient;        /* width 4, the last 0: F of each */
+    fsi__el_rows gradient;        /* F of each: width 12, see >>local step */
     double *mu, *kappa;           /* evaluated [Pa] */
     double *stiffness;            /* evaluated: 2 (mu + kappa) volume; samples stand for the volume around them */
     double *rotation, *isochoric; /* R and P, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
     double *stretch;              /* R^T F at the beginning of the substep, likewise */
-    double *target;               /* evaluated: T = (mu R + kappa P)/(mu + kappa), 12 each: three columns of 4 */
+    double *target;               /* evaluated, 12 each: three columns of 4 of k (T + b/h R S), as in >>global step,
+                                     T = (mu R + kappa P)/(mu + kappa) */
     double *energy;               /* evaluated: of the element [J] */
     /* full: gathers; entries of dof i are gather[gather_first[i]] ..: evaluated * (dim + 1) + corner */
     int *gather_first, *gather;
@@ -88,8 +89,8 @@ typedef struct fsi__el_body {
     double factored_for, factored_viscous; /* H [s], 0: none; b/h */
     unsigned factorings;
     int springs_changed;
-    double *columns;              /* 3 * dofs: right sides and solutions, component by component */
-    double *wide;                 /* 4 * dofs: the iterate, or forces, four numbers an unknown */
+    double *wide;                 /* 3 * stride: unknowns, or forces, by components */
+    size_t stride;                /* dofs and a few zeros */
     /* springs */
     fsi__el_rows anchor;          /* width 1 */
     fsi__el_spring *spring;
@@ -111,6 +112,7 @@ typedef struct fsi__el_body {
     /* acceleration */
     int depth, stored, slot;
     double *history;              /* 2 * (depth + 1) * 3 * dofs */
+    double gram[64];              /* dot products of the differences of f, by slots */
     double residual, best;        /* displacement of the last iteration, root mean square by mass [m] */
     int iterations;               /* of the last substep */
     fsi__arena memory;
@@ -218,9 +220,12 @@ typedef double fsi__el_lane[FSI_LANES];
 
 /* One step of Newton's method for R of FSI_LANES elements. s: |a|^2, a half the rotation vector of the step; HUGE_VAL
    where K is not definite, R stays. */
-static FSI__NOINLINE void fsi__el_turn(const fsi__el_lane *f, fsi__el_lane *r, double *s)
+static FSI__NOINLINE void fsi__el_turn(const fsi__el_lane *gradient, fsi__el_lane *rotation, double *step)
 {
+    fsi__el_lane f[9], r[9], w[3], low, s; /* no pointer of the caller reaches these: loops over lanes vectorise */
     int u;
+    memcpy(f, gradient, sizeof f);
+    memcpy(r, rotation, sizeof r);
     for (u = 0; u < FSI_LANES; u++) {
         const double r0 = r[0][u], r1 = r[1][u], r2 = r[2][u], r3 = r[3][u], r4 = r[4][u], r5 = r[5][u], r6 = r[6][u],
             r7 = r[7][u], r8 = r[8][u];
@@ -230,16 +235,25 @@ static FSI__NOINLINE void fsi__el_turn(const fsi__el_lane *f, fsi__el_lane *r, d
             b4 = r1 * f[1][u] + r4 * f[4][u] + r7 * f[7][u], b5 = r1 * f[2][u] + r4 * f[5][u] + r7 * f[8][u],
             b6 = r2 * f[0][u] + r5 * f[3][u] + r8 * f[6][u], b7 = r2 * f[1][u] + r5 * f[4][u] + r8 * f[7][u],
             b8 = r2 * f[2][u] + r5 * f[5][u] + r8 * f[8][u];
-        /* K = L D L^T */
-        const double least = 1e-6 * (fabs(b0) + fabs(b4) + fabs(b8)), k1 = -0.5 * (b1 + b3), k3 = -0.5 * (b2 + b6),
-            k4 = -0.5 * (b5 + b7), d0 = b4 + b8, l1 = k1 / d0, l3 = k3 / d0, d1 = b0 + b8 - l1 * k1,
-            l4 = (k4 - l3 * k1) / d1, d2 = b0 + b4 - l3 * k3 - l4 * l4 * d1;
-        const int definite = (d0 > least) & (d1 > least) & (d2 > least);
-        /* w = K^-1 g; a = w / 2 */
+        /* K = L D L^T; low: the least pivot, over what it has to exceed. A pivot below that is replaced. */
+        const double least = 1e-6 * (fabs(b0) + fabs(b4) + fabs(b8)) + 1e-300, k1 = -0.5 * (b1 + b3),
+                     k3 = -0.5 * (b2 + b6), k4 = -0.5 * (b5 + b7);
+        const double e0 = b4 + b8, d0 = e0 > least ? e0 : least, l1 = k1 / d0, l3 = k3 / d0, e1 = b0 + b8 - l1 * k1,
+                     d1 = e1 > least ? e1 : least, l4 = (k4 - l3 * k1) / d1, e2 = b0 + b4 - l3 * k3 - l4 * l4 * d1,
+                     d2 = e2 > least ? e2 : least;
+        /* w = K^-1 g */
         const double g0 = b7 - b5, g1 = b2 - b6 - l1 * g0, g2 = b3 - b1 - l3 * g0 - l4 * g1, w2 = g2 / d2,
-            w1 = g1 / d1 - l4 * w2, w0 = g0 / d0 - l1 * w1 - l3 * w2;
-        const double a0 = definite ? 0.5 * w0 : 0, a1 = definite ? 0.5 * w1 : 0, a2 = definite ? 0.5 * w2 : 0;
-        /* R (1 + t ([a] + [a]^2)), t = 2 / (1 + a.a): Cayley's rotation */
+                     w1 = g1 / d1 - l4 * w2, e01 = e0 < e1 ? e0 : e1;
+        low[u] = (e01 < e2 ? e01 : e2) - least;
+        w[0][u] = g0 / d0 - l1 * w1 - l3 * w2;
+        w[1][u] = w1;
+        w[2][u] = w2;
+    }
+    for (u = 0; u < FSI_LANES; u++) {
+        const double r0 = r[0][u], r1 = r[1][u], r2 = r[2][u], r3 = r[3][u], r4 = r[4][u], r5 = r[5][u], r6 = r[6][u],
+            r7 = r[7][u], r8 = r[8][u];
+        /* a = w / 2, or 0; R (1 + t ([a] + [a]^2)), t = 2 / (1 + a.a): Cayley's rotation */
+        const double half = low[u] > 0 ? 0.5 : 0, a0 = half * w[0][u], a1 = half * w[1][u], a2 = half * w[2][u];
         const double aa = a0 * a0 + a1 * a1 + a2 * a2, t = 2 / (1 + aa);
         const double c0 = 1 - t * (a1 * a1 + a2 * a2), c4 = 1 - t * (a0 * a0 + a2 * a2),
                      c8 = 1 - t * (a0 * a0 + a1 * a1), c1 = t * (a0 * a1 - a2), c3 = t * (a0 * a1 + a2),
@@ -253,14 +267,19 @@ static FSI__NOINLINE void fsi__el_turn(const fsi__el_lane *f, fsi__el_lane *r, d
         r[6][u] = r6 * c0 + r7 * c3 + r8 * c6;
         r[7][u] = r6 * c1 + r7 * c4 + r8 * c7;
         r[8][u] = r6 * c2 + r7 * c5 + r8 * c8;
-        s[u] = definite ? aa : HUGE_VAL;
+        s[u] = low[u] > 0 ? aa : HUGE_VAL;
     }
+    memcpy(rotation, r, sizeof r);
+    memcpy(step, s, sizeof s);
 }
 
 /* One step of sequential quadratic programming for P. moved: the largest change of an entry. */
-static FSI__NOINLINE void fsi__el_unfold(const fsi__el_lane *f, fsi__el_lane *p, double *moved)
+static FSI__NOINLINE void fsi__el_unfold(const fsi__el_lane *gradient, fsi__el_lane *projected, double *moved)
 {
+    fsi__el_lane f[9], p[9], by;
     int u;
+    memcpy(f, gradient, sizeof f);
+    memcpy(p, projected, sizeof p);
     for (u = 0; u < FSI_LANES; u++) {
         const double p0 = p[0][u], p1 = p[1][u], p2 = p[2][u], p3 = p[3][u], p4 = p[4][u], p5 = p[5][u], p6 = p[6][u],
             p7 = p[7][u], p8 = p[8][u];
@@ -274,12 +293,14 @@ static FSI__NOINLINE void fsi__el_unfold(const fsi__el_lane *f, fsi__el_lane *p,
                           c8 * (p8 - f[8][u]);
         const double a = (cd - excess) / cc;
         double m = 0;
-#define FSI__EL_TO(i) { const double to = f[i][u] + a * c##i, by = fabs(to - p##i); m = by > m ? by : m; p[i][u] = to; }
+#define FSI__EL_TO(i) { const double to = f[i][u] + a * c##i, d = fabs(to - p##i); m = d > m ? d : m; p[i][u] = to; }
         FSI__EL_TO(0) FSI__EL_TO(1) FSI__EL_TO(2) FSI__EL_TO(3) FSI__EL_TO(4) FSI__EL_TO(5) FSI__EL_TO(6) FSI__EL_TO(7)
         FSI__EL_TO(8)
 #undef FSI__EL_TO
-        moved[u] = m;
+        by[u] = m;
     }
+    memcpy(projected, p, sizeof p);
+    memcpy(moved, by, sizeof by);
 }
 
 static double fsi__el_det(const double *m)
@@ -373,33 +394,39 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
 
 /* ---- >>local step --------------------------------------------------------------------------------------------- */
 
-/* F of evaluated element e at the unknowns of `wide`; in 2D the third axis stays. */
+/* F of evaluated element e is sum_g x_g h_g^T over groups of four unknowns. A row of b->gradient has an entry for each:
+   h_g, 12 numbers, for each axis of F's columns four. Full body: one group, the corners. Reduced: a group is a handle,
+   its unknowns lie side by side from the entry's dof on. In 2D the fourth numbers are 0, and the third axis stays. */
 FSI_FN void fsi__el_gradient_at(const fsi__el_body *b, int e, double *f)
 {
     const fsi__el_rows *r = &b->gradient;
-    double c[3][4] = { { 0 } };
-    int i, k;
+    fsi__four sum[9];
+    double x[12];
+    int i, j, k;
+    memset(sum, 0, sizeof sum);
     for (i = r->start[e]; i < r->start[e + 1]; i++) {
-        const double *x = b->wide + 4 * (size_t)r->dof[i], *h = r->value + 3 * (size_t)i;
-        for (k = 0; k < 4; k++) {
-            c[0][k] += x[k] * h[0];
-            c[1][k] += x[k] * h[1];
-            c[2][k] += x[k] * h[2];
+        const double *h = r->value + 12 * (size_t)i, *x0 = b->wide + r->dof[i], *x1 = x0 + b->stride,
+                     *x2 = x1 + b->stride;
+        if (!b->reduced) {
+            const int *corner = fsi__el_corners(&b->shape, e);
+            for (k = 0; k < 4; k++) for (j = 0; j < 3; j++)
+                x[4 * j + k] = b->wide[(size_t)j * b->stride + (size_t)corner[k <= b->dim ? k : 0]];
+            x0 = x; x1 = x + 4; x2 = x + 8;
+        }
+        for (k = 0; k < 3; k++) {
+            fsi__four_times(&sum[k], x0, h + 4 * k);
+            fsi__four_times(&sum[3 + k], x1, h + 4 * k);
+            fsi__four_times(&sum[6 + k], x2, h + 4 * k);
         }
     }
-    for (i = 0; i < 3; i++) for (k = 0; k < 3; k++) f[3 * i + k] = c[k][i];
+    for (i = 0; i < 9; i++) f[i] = fsi__four_sum(&sum[i]);
     if (b->dim == 2) f[8] = 1;
 }
 
 static void fsi__el_widen(fsi__el_body *b, const double *q)
 {
-    int i;
-    for (i = 0; i < b->dofs; i++) {
-        b->wide[4 * i] = q[3 * i];
-        b->wide[4 * i + 1] = q[3 * i + 1];
-        b->wide[4 * i + 2] = q[3 * i + 2];
-        b->wide[4 * i + 3] = 0;
-    }
+    int i, c;
+    for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++) b->wide[(size_t)c * b->stride + (size_t)i] = q[3 * i + c];
 }
 
 static void fsi__el_lane_out(const fsi__el_lane *m, int u, double *out)
@@ -473,37 +500,50 @@ static void fsi__el_gather_block(const fsi__el_body *b, int first, int count, fs
     }
 }
 
+/* Targets and energies of a block's elements. */
+static void fsi__el_aim_block(fsi__el_body *b, int first, int count, const fsi__el_lane *f, const fsi__el_lane *r,
+                              const fsi__el_lane *p)
+{
+    const fsi__el_lane *d = (const fsi__el_lane *)(const void *)(b->stretch + 9 * (size_t)first);
+    fsi__el_lane t[9], k, share, sheared, swollen;
+    int u, i, c;
+    memset(k, 0, sizeof k);
+    memset(share, 0, sizeof share);
+    memset(sheared, 0, sizeof sheared);
+    memset(swollen, 0, sizeof swollen);
+    for (u = 0; u < count; u++) {
+        k[u] = b->stiffness[first + u];
+        share[u] = b->kappa[first + u] / (b->mu[first + u] + b->kappa[first + u]);
+    }
+    for (c = 0; c < 3; c++) for (i = 0; i < 3; i++) for (u = 0; u < FSI_LANES; u++) {
+        const double x = f[3 * c + i][u], y = r[3 * c + i][u], z = share[u] > 0 ? p[3 * c + i][u] : y;
+        const double before = r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
+        t[3 * i + c][u] = k[u] * (y + share[u] * (z - y)) + k[u] * b->viscous * before;
+        sheared[u] += (x - y) * (x - y);
+        swollen[u] += (x - z) * (x - z);
+    }
+    for (u = 0; u < count; u++) {
+        for (i = 0; i < 9; i++) b->target[12 * (size_t)(first + u) + (size_t)(4 * (i / 3) + i % 3)] = t[i][u];
+        b->energy[first + u] = 0.5 * k[u] * ((1 - share[u]) * sheared[u] + share[u] * swollen[u]);
+    }
+}
+
 /* Blocks begin .. end - 1: rotations, isochoric parts, targets, energies. */
 static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
-    int block, u, i, c;
+    int block, u;
     (void)chunk;
     for (block = begin; block < end; block++) {
-        const int first = block * FSI_LANES,
-                  count = b->evaluated - first < FSI_LANES ? b->evaluated - first : FSI_LANES;
+        const int first = block * FSI_LANES, count = fsi__el_block(b, first);
         fsi__el_lane f[9], *r = (fsi__el_lane *)(void *)(b->rotation + 9 * (size_t)first),
-            *p = (fsi__el_lane *)(void *)(b->isochoric + 9 * (size_t)first),
-                     *d = (fsi__el_lane *)(void *)(b->stretch + 9 * (size_t)first);
+                           *p = (fsi__el_lane *)(void *)(b->isochoric + 9 * (size_t)first);
         int volume = 0;
         fsi__el_gather_block(b, first, count, f);
         for (u = 0; u < count; u++) volume |= b->kappa[first + u] > 0;
         fsi__el_rotate_block((const fsi__el_lane *)f, r, b->dim, count);
         if (volume) fsi__el_isochoric_block((const fsi__el_lane *)f, (const fsi__el_lane *)r, p, b->dim, count);
-        for (u = 0; u < count; u++) {
-            const int e = first + u;
-            const double share = b->kappa[e] / (b->mu[e] + b->kappa[e]), k = b->stiffness[e];
-            double *t = b->target + 12 * (size_t)e, sheared = 0, swollen = 0;
-            for (i = 0; i < 3; i++) for (c = 0; c < 3; c++) {
-                const double x = f[3 * c + i][u], y = r[3 * c + i][u], z = share > 0 ? p[3 * c + i][u] : y;
-                const double before =
-                    r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
-                t[4 * i + c] = k * (y + share * (z - y)) + k * b->viscous * before;
-                sheared += (x - y) * (x - y);
-                swollen += (x - z) * (x - z);
-            }
-            b->energy[e] = 0.5 * k * ((1 - share) * sheared + share * swollen);
-        }
+        fsi__el_aim_block(b, first, count, (const fsi__el_lane *)f, (const fsi__el_lane *)r, (const fsi__el_lane *)p);
     }
 }
 
@@ -534,69 +574,72 @@ static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
     const int corners = b->dim + 1;
-    int i, k, c;
+    int i, k, c, a;
     (void)chunk;
     for (i = begin; i < end; i++) {
-        double sum[4] = { 0 };
+        fsi__four sum;
+        double force[4] = { 0 };
+        memset(&sum, 0, sizeof sum);
         for (k = b->gather_first[i]; k < b->gather_first[i + 1]; k++) {
-            const double *t = b->target + 12 * (size_t)(b->gather[k] / corners),
-                         *h = b->gradient.value + 3 * (size_t)b->gather[k];
-            for (c = 0; c < 4; c++) sum[c] += h[0] * t[c] + h[1] * t[4 + c] + h[2] * t[8 + c];
+            const int e = b->gather[k] / corners;
+            const double *h = b->gradient.value + 12 * (size_t)e + (size_t)(b->gather[k] % corners);
+            for (a = 0; a < 3; a++) fsi__four_madd(&sum, b->target + 12 * (size_t)e + 4 * (size_t)a, h[4 * a]);
         }
-        for (c = 0; c < 4; c++) b->wide[4 * (size_t)i + (size_t)c] += sum[c];
+        fsi__four_add(force, &sum);
+        for (c = 0; c < 3; c++) b->wide[(size_t)c * b->stride + (size_t)i] += force[c];
     }
 }
 
-/* The same for the unknowns of a reduced one, sample by sample. */
+/* The same for the unknowns of a reduced one, element by element. */
 static void fsi__el_scatter(fsi__el_body *b)
 {
-    const fsi__el_rows *r = &b->gradient;
-    int e, i, c;
+    const int *start = b->gradient.start, *dof = b->gradient.dof;
+    const double *h = b->gradient.value;
+    const size_t stride = b->stride;
+    double *wide = b->wide, t[12]; /* copies: no store to `wide` changes them */
+    int e, i, a;
     for (e = 0; e < b->evaluated; e++) {
-        const double *t = b->target + 12 * (size_t)e;
-        for (i = r->start[e]; i < r->start[e + 1]; i++) {
-            double *to = b->wide + 4 * (size_t)r->dof[i];
-            const double *h = r->value + 3 * (size_t)i;
-            for (c = 0; c < 4; c++) to[c] += h[0] * t[c] + h[1] * t[4 + c] + h[2] * t[8 + c];
+        memcpy(t, b->target + 12 * (size_t)e, sizeof t);
+        for (i = start[e]; i < start[e + 1]; i++, h += 12) {
+            double *to = wide + dof[i];
+            fsi__four x, y, z;
+            memset(&x, 0, sizeof x);
+            y = z = x;
+            for (a = 0; a < 3; a++) {
+                fsi__four_madd(&x, h + 4 * a, t[4 * a]);
+                fsi__four_madd(&y, h + 4 * a, t[4 * a + 1]);
+                fsi__four_madd(&z, h + 4 * a, t[4 * a + 2]);
+            }
+            fsi__four_add(to, &x);
+            fsi__four_add(to + stride, &y);
+            fsi__four_add(to + 2 * stride, &z);
         }
     }
-}
-
-/* x, component by component, becomes A^-1 x. */
-static fsi_status fsi__el_apply_inverse(fsi__el_body *b, double *x, int components)
-{
-    int c;
-    if (b->reduced && components == 3) return fsi__cholesky_solve_3(b->dofs, b->factor, x);
-    for (c = 0; c < components; c++) {
-        double *y = x + (size_t)c * (size_t)b->dofs;
-        FSI__TRY(b->reduced ? fsi_dense_cholesky_solve(b->dofs, b->factor, y) : fsi_ldlt_solve(b->ldlt, y, y));
-    }
-    return FSI_OK;
 }
 
 FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
 {
     const size_t d = (size_t)b->dofs;
-    double *x = b->columns;
     size_t i, c;
     int k, j;
 
     /* The right side. */
-    for (i = 0; i < d; i++) {
-        for (c = 0; c < 3; c++) b->wide[4 * i + c] = b->right[3 * i + c] + b->contact[3 * i + c];
-        b->wide[4 * i + 3] = 0;
-    }
+    for (c = 0; c < 3; c++) for (i = 0; i < d; i++)
+        b->wide[c * b->stride + i] = b->right[3 * i + c] + b->contact[3 * i + c];
     for (k = 0; k < b->springs; k++) {
         const fsi__el_spring *s = &b->spring[k];
         for (j = b->anchor.start[s->row]; j < b->anchor.start[s->row + 1]; j++) for (c = 0; c < 3; c++)
-            b->wide[4 * (size_t)b->anchor.dof[j] + c] += s->stiffness * b->anchor.value[j] * s->target[c];
+            b->wide[c * b->stride + (size_t)b->anchor.dof[j]] += s->stiffness * b->anchor.value[j] * s->target[c];
     }
     if (b->reduced) fsi__el_scatter(b);
     else fsi__parallel_work(b->context, b->dofs, 512, 60.0 * b->dofs, fsi__el_gather_range, b);
 
-    for (c = 0; c < 3; c++) for (i = 0; i < d; i++) x[c * d + i] = c < (size_t)b->dim ? b->wide[4 * i + c] : 0;
-    FSI__TRY(fsi__el_apply_inverse(b, x, b->dim));
-    for (c = 0; c < 3; c++) for (i = 0; i < d; i++) b->next[3 * i + c] = x[c * d + i];
+    /* next = A^-1 of it, in 2D of two components. */
+    if (b->dim == 2) memset(b->wide + 2 * b->stride, 0, d * sizeof(double));
+    if (b->reduced) FSI__TRY(fsi__cholesky_solve_3(b->dofs, b->factor, b->wide, b->stride));
+    for (c = 0; c < (size_t)b->dim && !b->reduced; c++)
+        FSI__TRY(fsi_ldlt_solve(b->ldlt, b->wide + c * b->stride, b->wide + c * b->stride));
+    for (c = 0; c < 3; c++) for (i = 0; i < d; i++) b->next[3 * i + c] = b->wide[c * b->stride + i];
     return FSI_OK;
 }
 
@@ -605,7 +648,7 @@ FSI_API fsi_status fsi__el_body_column(fsi__el_body *b, const fsi__el_rows *r, i
     int i;
     memset(y, 0, (size_t)b->dofs * sizeof(double));
     for (i = r->start[row]; i < r->start[row + 1]; i++) y[r->dof[i]] += r->value[i];
-    return fsi__el_apply_inverse(b, y, 1);
+    return b->reduced ? fsi_dense_cholesky_solve(b->dofs, b->factor, y) : fsi_ldlt_solve(b->ldlt, y, y);
 }
 
 /* A + stiffness u^T u of a reduced body: the lower triangle. */
@@ -654,24 +697,17 @@ static fsi_status fsi__el_factorise(fsi__el_body *b)
     return FSI_OK;
 }
 
-/* y = M x, 3 * dofs. */
-static void fsi__el_mass_times(const fsi__el_body *b, const double *x, double *y)
+/* y = M x, 3 * dofs. Uses `wide`. */
+static void fsi__el_mass_times(fsi__el_body *b, const double *x, double *y)
 {
     const int d = b->dofs;
-    int i, j, c;
+    int i, c;
     if (!b->reduced) {
         for (i = 0; i < d; i++) for (c = 0; c < 3; c++) y[3 * i + c] = b->vertex_mass[i] * x[3 * i + c];
         return;
     }
-    for (i = 0; i < 3 * d; i++) y[i] = 0;
-    for (j = 0; j < d; j++) { /* column by column: M is symmetric */
-        const double *row = b->massive + (size_t)j * (size_t)d, x0 = x[3 * j], x1 = x[3 * j + 1], x2 = x[3 * j + 2];
-        for (i = 0; i < d; i++) {
-            y[3 * i] += row[i] * x0;
-            y[3 * i + 1] += row[i] * x1;
-            y[3 * i + 2] += row[i] * x2;
-        }
-    }
+    fsi__el_widen(b, x);
+    for (i = 0; i < d; i++) fsi__dot_3(b->massive + (size_t)i * (size_t)d, b->wide, b->stride, d, y + 3 * (size_t)i);
 }
 
 /* Backward Euler: base = q, S = q + h v + h^2 a, H = h. BDF2: base = (4 q - q')/3, S = base + H (4 v - v')/3 + H^2 a,
@@ -773,58 +809,48 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
    in the norm of the diagonal of M. Where the residual grows beyond twice the best, what was stored is forgotten and
    q' = g_k: local and global step alone never raise the energy. */
 
-static double fsi__el_weighted_dot(const fsi__el_body *b, const double *x, const double *y)
-{
-    double sum[FSI_LANES] = { 0 };
-    int i;
-    for (i = 0; i < b->dofs; i++)
-        sum[i & (FSI_LANES - 1)] +=
-            b->weight[i] * (x[3 * i] * y[3 * i] + x[3 * i + 1] * y[3 * i + 1] + x[3 * i + 2] * y[3 * i + 2]);
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
 FSI_API void fsi__el_body_advance(fsi__el_body *b)
 {
-    const size_t n = 3 * (size_t)b->dofs;
-    double *last_g = b->history + 2 * (size_t)b->depth * n, *last_f = last_g + n; /* of the iteration before */
+    const int n = 3 * b->dofs;
+    double *last_g = b->history + 2 * (size_t)b->depth * (size_t)n, *last_f = last_g + n; /* of the iteration before */
     double gram[64], right[8];
-    size_t i;
-    int j, k, m;
+    int i, j, k, m;
 
-    /* Residual f = g - q. It takes the place of the iterate; the next one is made from it. */
-    for (i = 0; i < n; i++) b->at[i] = b->next[i] - b->at[i];
-    b->residual = sqrt(fsi__el_weighted_dot(b, b->at, b->at) / b->mass);
-    if (b->depth == 0) { memcpy(b->at, b->next, n * sizeof(double)); return; }
+    /* Residual f = g - q, in units of the norm. It takes the place of the iterate; the next one is made from it. */
+    for (i = 0; i < n; i++) b->at[i] = b->root_weight[i] * (b->next[i] - b->at[i]);
+    b->residual = sqrt(fsi__dot(b->at, b->at, n) / b->mass);
+    if (b->depth == 0) { memcpy(b->at, b->next, (size_t)n * sizeof(double)); return; }
 
-    /* Differences to the iteration before. */
+    /* Differences to the iteration before, and their dot products with those that are stored. */
     if (b->iterations > 1 && b->best < HUGE_VAL) {
-        double *dg = b->history + 2 * (size_t)b->slot * n, *df = dg + n;
+        double *dg = b->history + 2 * (size_t)b->slot * (size_t)n, *df = dg + n;
         for (i = 0; i < n; i++) {
             dg[i] = b->next[i] - last_g[i];
             df[i] = b->at[i] - last_f[i];
         }
-        b->slot = (b->slot + 1) % b->depth;
         if (b->stored < b->depth) b->stored++;
+        for (j = 0; j < b->stored; j++)
+            b->gram[8 * b->slot + j] = b->gram[8 * j + b->slot] =
+                fsi__dot(df, b->history + (2 * (size_t)j + 1) * (size_t)n, n);
+        b->slot = (b->slot + 1) % b->depth;
     }
-    memcpy(last_g, b->next, n * sizeof(double));
-    memcpy(last_f, b->at, n * sizeof(double));
+    memcpy(last_g, b->next, (size_t)n * sizeof(double));
+    memcpy(last_f, b->at, (size_t)n * sizeof(double));
     if (b->residual > 2 * b->best) b->stored = b->slot = 0;
     b->best = fmin(b->best, b->residual);
 
     /* Least squares by the normal equations, a little damped. */
     m = b->stored;
     for (j = 0; j < m; j++) {
-        const double *fj = b->history + (2 * (size_t)j + 1) * n;
-        for (k = 0; k <= j; k++)
-            gram[j * m + k] = fsi__el_weighted_dot(b, fj, b->history + (2 * (size_t)k + 1) * n);
+        for (k = 0; k <= j; k++) gram[j * m + k] = b->gram[8 * j + k];
         gram[j * m + j] *= 1 + 1e-10;
-        right[j] = fsi__el_weighted_dot(b, fj, last_f);
+        right[j] = fsi__dot(b->history + (2 * (size_t)j + 1) * (size_t)n, last_f, n);
     }
-    memcpy(b->at, b->next, n * sizeof(double));
+    memcpy(b->at, b->next, (size_t)n * sizeof(double));
     if (m == 0 || fsi_dense_cholesky(NULL, m, gram) != FSI_OK || fsi_dense_cholesky_solve(m, gram, right) != FSI_OK)
         return;
     for (j = 0; j < m; j++) {
-        const double *dg = b->history + 2 * (size_t)j * n;
+        const double *dg = b->history + 2 * (size_t)j * (size_t)n;
         for (i = 0; i < n; i++) b->at[i] -= right[j] * dg[i];
     }
 }
@@ -832,7 +858,7 @@ FSI_API void fsi__el_body_advance(fsi__el_body *b)
 /* ---- >>momentum ----------------------------------------------------------------------------------------------- */
 
 /* Momentum p = sum_ij one_i M_ij v_j; angular momentum sum_ij M_ij q_i x v_j about the origin. m_v: M v, scratch. */
-static void fsi__el_momenta(const fsi__el_body *b, const double *q, const double *v, double *m_v, fsi__d3 *p,
+static void fsi__el_momenta(fsi__el_body *b, const double *q, const double *v, double *m_v, fsi__d3 *p,
                             fsi__d3 *l)
 {
     int i;
@@ -846,7 +872,7 @@ static void fsi__el_momenta(const fsi__el_body *b, const double *q, const double
 }
 
 /* Second moments sum_ij M_ij q_i q_j^T, and the centre of mass. m_q: M q, scratch. */
-static void fsi__el_moments(const fsi__el_body *b, const double *q, double *m_q, fsi__d3 *centre, double *second)
+static void fsi__el_moments(fsi__el_body *b, const double *q, double *m_q, fsi__d3 *centre, double *second)
 {
     int i, j, k;
     *centre = fsi__d3_zero();
@@ -917,13 +943,12 @@ static void fsi__el_body_layout(fsi__el_body *b)
     int k;
     state_arrays[0] = &b->q; state_arrays[1] = &b->v; state_arrays[2] = &b->q_before; state_arrays[3] = &b->v_before;
     state_arrays[4] = &b->aim; state_arrays[5] = &b->right; state_arrays[6] = &b->force; state_arrays[7] = &b->contact;
-    state_arrays[8] = &b->at; state_arrays[9] = &b->next; state_arrays[10] = &b->base; state_arrays[11] = &b->columns;
-    state_arrays[12] = &b->rest;
+    state_arrays[8] = &b->at; state_arrays[9] = &b->next; state_arrays[10] = &b->base; state_arrays[11] = &b->rest;
+    state_arrays[12] = &b->root_weight;
     state_arrays[13] = &b->acceleration; state_arrays[14] = NULL;
     b->memory.used = 0;
     for (k = 0; state_arrays[k]; k++) *state_arrays[k] = (double *)fsi__take(&b->memory, state, sizeof(double));
     b->one = (double *)fsi__take(&b->memory, d, sizeof(double));
-    b->weight = (double *)fsi__take(&b->memory, d, sizeof(double));
     b->m_one = (double *)fsi__take(&b->memory, d, sizeof(double));
     b->element_mass = (double *)fsi__take(&b->memory, (size_t)b->shape.element_count, sizeof(double));
     b->mu = (double *)fsi__take(&b->memory, n, sizeof(double));
@@ -934,7 +959,8 @@ static void fsi__el_body_layout(fsi__el_body *b)
     b->isochoric = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->stretch = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
-    b->wide = (double *)fsi__take(&b->memory, 4 * d, sizeof(double));
+    b->stride = d + 4;
+    b->wide = (double *)fsi__take(&b->memory, 3 * b->stride, sizeof(double));
     b->history = (double *)fsi__take(&b->memory, 2 * ((size_t)b->depth + 1) * state, sizeof(double));
     if (b->reduced) {
         b->stiff = (double *)fsi__take(&b->memory, d * d, sizeof(double));
@@ -1014,7 +1040,8 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
 static fsi_status fsi__el_region_row(fsi__el_body *b, const char *fn, const int *list, int count, double volume,
     fsi__el_rows *one, double *dense, unsigned char *used)
 {
-    int i, k, c, entries = 0;
+    const int corners = b->dim + 1;
+    int i, k, c, a, entries = 0;
     fsi__el_rows *r = &b->gradient;
     for (k = 0; k < count; k++) {
         const double w = b->shape.volume[list[k]] / volume;
@@ -1026,16 +1053,17 @@ static fsi_status fsi__el_region_row(fsi__el_body *b, const char *fn, const int 
             for (c = 0; c < 3; c++) dense[3 * one->dof[i] + c] += w * one->value[3 * i + c];
         }
     }
-    FSI__TRY(fsi__el_rows_room(r, b->context, fn, r->count + 1, (size_t)r->start[r->count] + (size_t)entries));
-    for (i = 0, k = r->start[r->count]; i < b->dofs; i++) {
+    FSI__TRY(fsi__el_rows_room(r, b->context, fn, r->count + 1, (size_t)(r->start[r->count] + entries / corners)));
+    for (i = 0, k = r->start[r->count]; i < b->dofs; i += corners) {
+        double *h = r->value + 12 * (size_t)k;
         if (!used[i]) continue;
-        r->dof[k] = i;
-        for (c = 0; c < 3; c++) {
-            r->value[3 * (size_t)k + (size_t)c] = dense[3 * i + c];
-            dense[3 * i + c] = 0;
+        r->dof[k++] = i;
+        memset(h, 0, 12 * sizeof(double));
+        for (a = 0; a < corners; a++) for (c = 0; c < 3; c++) {
+            h[4 * c + a] = dense[3 * (i + a) + c];
+            dense[3 * (i + a) + c] = 0;
         }
-        used[i] = 0;
-        k++;
+        memset(used + i, 0, (size_t)corners);
     }
     r->start[++r->count] = k;
     return FSI_OK;
@@ -1087,29 +1115,31 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
     d.vertex = b->shape.element;
     status = fsi_assembly_create(&b->elastic, &d);
     if (status == FSI_OK) status = fsi__el_body_reserve(b, fn);
-    if (status == FSI_OK) status = fsi__el_rows_begin(&b->gradient, b->context, fn, 3);
+    if (status == FSI_OK) status = fsi__el_rows_begin(&b->gradient, b->context, fn, 12);
+    if (status == FSI_OK) status = fsi__el_rows_room(&b->gradient, b->context, fn, n, (size_t)n);
 
     /* Elements: gradients, moduli, masses of their corners. */
     for (e = 0; status == FSI_OK && e < n; e++) {
         const fsi_elastic_material *m = &plan->materials[b->shape.material[e]];
-        status = fsi__el_rows_element(&b->gradient, b->context, fn, &b->shape, NULL, e);
-        if (status != FSI_OK) break;
+        fsi__d3 grad[4];
+        double *h = b->gradient.value + 12 * (size_t)e;
+        fsi__el_gradients(&b->shape, e, grad);
+        memset(h, 0, 12 * sizeof(double));
+        for (i = 0; i < corners; i++) for (k = 0; k < 3; k++) h[4 * k + i] = fsi__d3_axis(grad[i], k);
+        b->gradient.dof[e] = 0;
+        b->gradient.start[++b->gradient.count] = e + 1;
         fsi__el_moduli(m, b->dim, &b->mu[e], &b->kappa[e]);
         b->stiffness[e] = 2 * (b->mu[e] + b->kappa[e]) * b->shape.volume[e];
         b->element_mass[e] = (double)m->density * b->shape.volume[e];
         for (i = 0; i < corners; i++) {
-            const double *hi = b->gradient.value + 3 * (size_t)(e * corners + i);
             const double mass = (double)m->density * b->shape.volume[e] / corners;
             b->vertex_mass[fsi__el_corners(&b->shape, e)[i]] += mass;
             b->mass += mass;
             b->damping += mass * (double)m->damping;
             b->young += mass * (double)m->young;
             b->gather_first[fsi__el_corners(&b->shape, e)[i] + 1]++;
-            for (k = 0; k < corners; k++) {
-                const double *hk = b->gradient.value + 3 * (size_t)(e * corners + k);
-                value[(size_t)e * (size_t)square + (size_t)(i * corners + k)] =
-                    b->stiffness[e] * (hi[0] * hk[0] + hi[1] * hk[1] + hi[2] * hk[2]);
-            }
+            for (k = 0; k < corners; k++) value[(size_t)e * (size_t)square + (size_t)(i * corners + k)] =
+                b->stiffness[e] * fsi__d3_dot(grad[i], grad[k]);
         }
     }
     if (status == FSI_OK) status = fsi_assembly_matrix(b->elastic, value);
@@ -1119,7 +1149,7 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
         for (i = 0; i < n * corners; i++) b->gather[b->gather_first[b->shape.element[i]]++] = i;
         for (i = b->dofs; i > 0; i--) b->gather_first[i] = b->gather_first[i - 1];
         b->gather_first[0] = 0;
-        memcpy(b->weight, b->vertex_mass, (size_t)b->dofs * sizeof(double));
+        for (i = 0; i < 3 * b->dofs; i++) b->root_weight[i] = sqrt(b->vertex_mass[i / 3]);
         l.context = b->context;
         status = fsi_ldlt_create(&b->ldlt, &b->elastic->matrix, &l);
     }
@@ -1127,18 +1157,18 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
     return status;
 }
 
-/* Adds sample e to K. */
-static void fsi__el_add_sample(fsi__el_body *b, int e)
+/* Adds element e of a reduced body to the lower triangle of K. */
+static void fsi__el_add_stiffness(fsi__el_body *b, int e)
 {
     const fsi__el_rows *r = &b->gradient;
-    int i, j;
-    for (i = r->start[e]; i < r->start[e + 1]; i++) {
-        const double *h = r->value + 3 * (size_t)i, x = b->stiffness[e] * h[0], y = b->stiffness[e] * h[1],
-                     z = b->stiffness[e] * h[2];
-        double *row = b->stiff + (size_t)r->dof[i] * (size_t)b->dofs;
-        for (j = r->start[e]; j <= i; j++) {
-            const double *g = r->value + 3 * (size_t)j;
-            row[r->dof[j]] += x * g[0] + y * g[1] + z * g[2];
+    const int corners = b->dim + 1;
+    int i, j, m, n;
+    for (i = r->start[e]; i < r->start[e + 1]; i++) for (m = 0; m < corners; m++) {
+        const double *h = r->value + 12 * (size_t)i + m, k = b->stiffness[e], x = k * h[0], y = k * h[4], z = k * h[8];
+        double *row = b->stiff + (size_t)(r->dof[i] + m) * (size_t)b->dofs;
+        for (j = r->start[e]; j <= i; j++) for (n = 0; n < (j < i ? corners : m + 1); n++) {
+            const double *g = r->value + 12 * (size_t)j + n;
+            row[r->dof[j] + n] += x * g[0] + y * g[4] + z * g[8];
         }
     }
 }
@@ -1181,7 +1211,10 @@ static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__
         b->stiff[j * d + i] = b->stiff[i * d + j];
     }
     /* A little inertia of its own for each unknown: columns of U that depend on each other stay solvable. */
-    for (i = 0; i < d; i++) b->weight[i] = b->massive[i * d + i] *= 1 + 1e-9;
+    for (i = 0; i < d; i++) {
+        b->massive[i * d + i] *= 1 + 1e-9;
+        b->root_weight[3 * i] = b->root_weight[3 * i + 1] = b->root_weight[3 * i + 2] = sqrt(b->massive[i * d + i]);
+    }
     return status;
 }
 
@@ -1217,7 +1250,7 @@ static fsi_status fsi__el_make_regions(fsi__el_body *b, const char *fn, const fs
         status = fsi__el_region_row(b, fn, list + first[k], first[k + 1] - first[k], volume, &one, dense, used);
         fsi__el_moduli(&plan->materials[b->shape.material[list[first[k]]]], b->dim, &b->mu[k], &b->kappa[k]);
         b->stiffness[k] = 2 * (b->mu[k] + b->kappa[k]) * volume;
-        if (status == FSI_OK) fsi__el_add_sample(b, k);
+        if (status == FSI_OK) fsi__el_add_stiffness(b, k);
     }
     fsi__el_rows_free(&one, b->context);
     fsi__arena_free(b->context, &a);
@@ -1241,7 +1274,7 @@ static fsi_status fsi__el_make_reduced(fsi__el_body *b, const char *fn, const fs
     } else if (status == FSI_OK)
         status = fsi__el_choose_regions(b, fn, plan->material_count, plan->samples, region, &b->evaluated);
     if (status == FSI_OK) status = fsi__el_body_reserve(b, fn);
-    if (status == FSI_OK) status = fsi__el_rows_begin(&b->gradient, b->context, fn, 3);
+    if (status == FSI_OK) status = fsi__el_rows_begin(&b->gradient, b->context, fn, 12);
     if (status == FSI_OK) status = fsi__el_make_regions(b, fn, plan, region);
     if (status == FSI_OK) status = fsi__el_make_mass(b, fn, plan, vertex_mass);
     fsi__free(b->context, vertex_mass, (size_t)b->shape.vertex_count, sizeof(double));
