@@ -2260,23 +2260,25 @@ FSI_API fsi_status fsi_elastic_obstacle_reaction(const fsi_elastic *s, int id, f
 
 /* ---- >>skins implementation -----------------------------------------------------------------------------------------
 
-   A vertex keeps, for each handle that reaches it, its weight w and the gradient of w, in float: 16 bytes. With the map
-   x -> Q_h (x, 1) of handle h, y_h what it makes of the vertex at rest X:
+   The corners of the elements that hold a vertex of the skin are its nodes. A node keeps, for each handle that reaches
+   it or a neighbour, the weight w and the mean of its gradient over the elements around it, in float: 16 bytes. With
+   the map x -> Q_h (x, 1) of handle h, y_h what it makes of the node at rest X:
 
-      x = sum_h w_h y_h,   F = sum_h w_h L_h + y_h grad w_h^T,   n = cof(F) n0 / |.|,   L_h the linear part of Q_h.
+      x = sum_h w_h y_h,   F = sum_h w_h L_h + y_h grad w_h^T,   L_h the linear part of Q_h.
 
-   Of a full body: the weights and gradients of its element's corners, whose y are their positions and L = 0. */
+   Of a full body: the vertices take the place of the handles, y is their position and L = 0. A vertex of the skin
+   interpolates x and cof(F) of its element's corners, n = cof(F) n0 / |.|, so shading has no seams. */
 
 typedef struct fsi__el_skin {
     fsi_elastic_skin pub;
-    int normals, map_count;
-    int *first, *map;             /* entries of vertex v; handle, or vertex of the body */
+    int normals, map_count, nodes, reduced, dim;
+    int *node;                    /* vertex of the body */
+    int *first, *map;             /* entries of a node; handle, or vertex of the body */
     float *entry;                 /* 4 each: w, grad w */
-    float *rest, *normal;         /* 3 * count, from `centre` */
-    double centre[3];
+    double *record;               /* 12 each: three rows of (cof F, x) */
+    int *corner;                  /* 4 nodes of each vertex */
+    float *bary, *normal;         /* 4 and 3 of each vertex */
     double *maps;                 /* 16 each: three columns of the linear part and the shift, four numbers each */
-    int reduced, dim;
-    size_t entries;
     fsi_vec3 *out_x, *out_n;      /* of the running update */
     fsi__arena memory;
 } fsi__el_skin;
@@ -2286,159 +2288,294 @@ static fsi__el_skin *fsi__el_skin_of(fsi_elastic_skin *skin)
     return skin && skin->cookie == FSI__COOKIE('k', fsi_elastic_skin) ? (fsi__el_skin *)skin->impl : NULL;
 }
 
-static void fsi__el_skin_layout(fsi__el_skin *k, size_t count, size_t entries, int normals)
+/* Handles of a vertex of the body: *begin .. *end - 1 of its weights. Of a full body: the vertex itself, weight 1. */
+static int fsi__el_skin_handle(const fsi__el_body *b, int v, int i, double *w)
 {
-    k->memory.used = 0;
-    k->first = (int *)fsi__take(&k->memory, count + 1, sizeof(int));
-    k->rest = (float *)fsi__take(&k->memory, 3 * count, sizeof(float));
-    k->normal = normals ? (float *)fsi__take(&k->memory, 3 * count, sizeof(float)) : NULL;
-    k->map = (int *)fsi__take(&k->memory, entries, sizeof(int));
-    k->entry = (float *)fsi__take(&k->memory, 4 * entries, sizeof(float));
-    k->maps = (double *)fsi__take(&k->memory, 16 * (size_t)k->map_count, sizeof(double));
+    *w = b->reduced ? b->handles.weight[i] : 1;
+    return b->reduced ? b->handles.handle[i] : v;
+}
+static int fsi__el_skin_handles(const fsi__el_body *b, int v, int *begin)
+{
+    *begin = b->reduced ? b->handles.first[v] : 0;
+    return b->reduced ? b->handles.first[v + 1] : 1;
 }
 
-/* Entries of one point: weights and gradients of handles, or of corners. Returns how many. */
-static int fsi__el_skin_entries(const fsi__el_member *m, fsi__d3 x, int *map, double (*value)[4])
+/* While a skin is made. */
+typedef struct fsi__el_skin_plan {
+    int *node_of;             /* of the body's vertices, -1: none */
+    int *around, *list;       /* elements around node n: list[around[n]] .. list[around[n + 1] - 1] */
+    double *sum;              /* 4 for each map */
+    int *touched, count;      /* maps whose sum is not 0 */
+    unsigned char *used;
+    fsi__arena memory;
+} fsi__el_skin_plan;
+
+static void fsi__el_skin_plan_layout(fsi__el_skin_plan *p, const fsi__el_skin *k, const fsi__el_shape *s)
 {
-    const fsi__el_shape *s = &m->body.shape;
-    double bary[4];
+    p->memory.used = 0;
+    p->node_of = (int *)fsi__take(&p->memory, (size_t)s->vertex_count, sizeof(int));
+    p->around = (int *)fsi__take(&p->memory, (size_t)s->vertex_count + 1, sizeof(int));
+    p->list = (int *)fsi__take(&p->memory, (size_t)(s->dim + 1) * (size_t)s->element_count, sizeof(int));
+    p->sum = (double *)fsi__take(&p->memory, 4 * (size_t)k->map_count, sizeof(double));
+    p->touched = (int *)fsi__take(&p->memory, (size_t)k->map_count, sizeof(int));
+    p->used = (unsigned char *)fsi__take(&p->memory, (size_t)k->map_count, 1);
+}
+
+static void fsi__el_skin_layout(fsi__el_skin *k, size_t count, size_t nodes, size_t entries)
+{
+    k->memory.used = 0;
+    k->corner = (int *)fsi__take(&k->memory, 4 * count, sizeof(int));
+    k->bary = (float *)fsi__take(&k->memory, 4 * count, sizeof(float));
+    k->normal = k->normals ? (float *)fsi__take(&k->memory, 3 * count, sizeof(float)) : NULL;
+    k->maps = (double *)fsi__take(&k->memory, 16 * (size_t)k->map_count, sizeof(double));
+    k->node = (int *)fsi__take(&k->memory, nodes, sizeof(int));
+    k->first = (int *)fsi__take(&k->memory, nodes + 1, sizeof(int));
+    k->record = (double *)fsi__take(&k->memory, 12 * nodes, sizeof(double));
+    k->map = (int *)fsi__take(&k->memory, entries, sizeof(int));
+    k->entry = (float *)fsi__take(&k->memory, 4 * entries, sizeof(float));
+}
+
+/* Nodes in the order in which vertices of the skin need them, and the elements around each. corner: vertices of the
+   body, which become nodes. */
+static void fsi__el_skin_find_nodes(fsi__el_skin_plan *p, fsi__el_skin *k, const fsi__el_shape *s, int *corner,
+                                    int count)
+{
+    const int corners = s->dim + 1;
+    int v, i, n;
+    for (v = 0; v < s->vertex_count; v++) p->node_of[v] = -1;
+    for (i = 0, k->nodes = 0; i < 4 * count; i++) {
+        if (p->node_of[corner[i]] < 0) p->node_of[corner[i]] = k->nodes++;
+        corner[i] = p->node_of[corner[i]];
+    }
+    memset(p->around, 0, ((size_t)k->nodes + 1) * sizeof(int));
+    for (i = 0; i < corners * s->element_count; i++)
+        if (p->node_of[s->element[i]] >= 0) p->around[p->node_of[s->element[i]] + 1]++;
+    for (n = 0; n < k->nodes; n++) p->around[n + 1] += p->around[n];
+    for (i = 0; i < corners * s->element_count; i++)
+        if (p->node_of[s->element[i]] >= 0) p->list[p->around[p->node_of[s->element[i]]]++] = i / corners;
+    for (n = k->nodes; n > 0; n--) p->around[n] = p->around[n - 1];
+    p->around[0] = 0;
+}
+
+/* Weights and mean gradients of vertex v, node n: p->sum and p->touched. */
+static void fsi__el_skin_sum(fsi__el_skin_plan *p, const fsi__el_body *b, int v, int n)
+{
+    const fsi__el_shape *s = &b->shape;
+    double volume = 0, w;
     fsi__d3 grad[4];
-    const int e = fsi__el_locate(s, x, bary);
-    int k, i, n = 0, at;
-    fsi__el_gradients(s, e, grad);
-    for (k = 0; k <= s->dim; k++) {
-        const int v = fsi__el_corners(s, e)[k];
-        const int begin = m->body.reduced ? m->body.handles.first[v] : 0,
-                  end = m->body.reduced ? m->body.handles.first[v + 1] : 1;
-        for (i = begin; i < end; i++) {
-            const int h = m->body.reduced ? m->body.handles.handle[i] : v;
-            const double w = m->body.reduced ? m->body.handles.weight[i] : 1;
-            for (at = 0; at < n && map[at] != h; at++) {}
-            if (at == n) {
-                map[n] = h;
-                memset(value[n++], 0, sizeof *value);
+    int k, c, i, end, at;
+    for (k = p->around[n]; k < p->around[n + 1]; k++) volume += fsi__el_gradients(s, p->list[k], grad);
+    for (k = p->around[n], p->count = 0; k < p->around[n + 1]; k++) {
+        const double share = fsi__el_gradients(s, p->list[k], grad) / volume;
+        for (c = 0; c <= s->dim; c++) {
+            const int u = fsi__el_corners(s, p->list[k])[c];
+            for (end = fsi__el_skin_handles(b, u, &i); i < end; i++) {
+                const int h = fsi__el_skin_handle(b, u, i, &w);
+                double *to = p->sum + 4 * (size_t)h;
+                if (!p->used[h]) {
+                    p->used[h] = 1;
+                    p->touched[p->count++] = h;
+                    memset(to, 0, 4 * sizeof(double));
+                }
+                if (u == v) to[0] = w;
+                for (at = 0; at < 3; at++) to[1 + at] += share * w * fsi__d3_axis(grad[c], at);
             }
-            value[at][0] += w * bary[k];
-            value[at][1] += w * grad[k].x;
-            value[at][2] += w * grad[k].y;
-            value[at][3] += w * grad[k].z;
         }
     }
-    return n;
+    for (i = 0; i < p->count; i++) p->used[p->touched[i]] = 0;
+}
+
+static fsi_status fsi__el_skin_memory(fsi_elastic *s, const char *fn, int count)
+{
+    return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for a skin of %d vertices", count);
+}
+
+/* Locates the vertices, finds nodes and their entries. plan: of the size of its layout. */
+static fsi_status fsi__el_skin_fill(fsi__el_skin *k, fsi__el_skin_plan *p, fsi_elastic *s, const fsi__el_body *b,
+    const char *fn, const fsi_vec3 *rest, const fsi_vec3 *normals, int count)
+{
+    fsi__arena located = { NULL, 0, 0 };
+    int *corner = NULL, v, n, i, c, pass;
+    float *bary = NULL;
+    double found[4];
+    size_t entries = 0;
+    for (pass = 0; pass < 2; pass++) {
+        corner = (int *)fsi__take(&located, 4 * (size_t)count, sizeof(int));
+        bary = (float *)fsi__take(&located, 4 * (size_t)count, sizeof(float));
+        if (pass == 0 && !fsi__arena_reserve(s->context, &located, located.used))
+            return fsi__el_skin_memory(s, fn, count);
+    }
+    for (v = 0; v < count; v++) {
+        const int *e = fsi__el_corners(&b->shape, fsi__el_locate(&b->shape, fsi__d3_of(rest[v]), found));
+        for (i = 0; i < 4; i++) {
+            corner[4 * v + i] = e[i <= b->dim ? i : 0];
+            bary[4 * v + i] = i <= b->dim ? (float)found[i] : 0;
+        }
+    }
+    fsi__el_skin_find_nodes(p, k, &b->shape, corner, count);
+
+    /* Entries: counted, then written. */
+    for (v = 0; v < b->shape.vertex_count; v++) if (p->node_of[v] >= 0) {
+        fsi__el_skin_sum(p, b, v, p->node_of[v]);
+        entries += (size_t)p->count;
+    }
+    fsi__el_skin_layout(k, (size_t)count, (size_t)k->nodes, entries);
+    if (entries > 500000000u || !fsi__arena_reserve(s->context, &k->memory, k->memory.used)) {
+        fsi__arena_free(s->context, &located);
+        return fsi__el_skin_memory(s, fn, count);
+    }
+    fsi__el_skin_layout(k, (size_t)count, (size_t)k->nodes, entries);
+    for (v = 0; v < b->shape.vertex_count; v++) if (p->node_of[v] >= 0) k->node[p->node_of[v]] = v;
+    for (n = 0, entries = 0; n < k->nodes; n++) {
+        fsi__el_skin_sum(p, b, k->node[n], n);
+        k->first[n] = (int)entries;
+        for (i = 0; i < p->count; i++, entries++) {
+            k->map[entries] = p->touched[i];
+            for (c = 0; c < 4; c++)
+                k->entry[4 * entries + (size_t)c] = (float)p->sum[4 * (size_t)p->touched[i] + (size_t)c];
+        }
+    }
+    k->first[k->nodes] = (int)entries;
+    memcpy(k->corner, corner, 4 * (size_t)count * sizeof(int));
+    memcpy(k->bary, bary, 4 * (size_t)count * sizeof(float));
+    for (v = 0; v < count && normals; v++)
+        for (i = 0; i < 3; i++) k->normal[3 * (size_t)v + (size_t)i] = (float)fsi__axis(normals[v], i);
+    fsi__arena_free(s->context, &located);
+    k->pub.bytes = entries * 20 + (size_t)k->nodes * (8 + 2 * 96)
+        + (size_t)count * (32 + (normals ? 12u : 0u) + sizeof(fsi_vec3) * (normals ? 2u : 1u));
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *s, int body, const fsi_vec3 *rest,
     const fsi_vec3 *normals, int count)
 {
     static const char fn[] = "fsi_elastic_skin_create";
-    double value[FSI__EL_HANDLES][4];
-    int map[FSI__EL_HANDLES], v, n, i, pass;
+    fsi__el_skin_plan plan;
     fsi__el_member *m;
     fsi__el_skin *k;
-    size_t entries = 0;
+    fsi_status status;
+    int v;
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     FSI__TRY(fsi__el_find(s, fn, body, &m));
-    if (!rest || count < 1)
+    if (!rest || count < 1 || count > 500000000)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "a skin needs vertices: %d are given", count);
     for (v = 0; v < count; v++) if (!fsi_v3_is_finite(rest[v]) || (normals && !fsi_v3_is_finite(normals[v])))
         return fsi__fail(s->context, FSI_ERROR_NAN, fn, v, 0, "vertex %d is not finite", v);
     k = (fsi__el_skin *)fsi__alloc(s->context, 1, sizeof *k);
-    if (!k) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for a skin of %d vertices", count);
-    k->reduced = m->body.reduced;
-    k->dim = m->body.dim;
-    k->map_count = m->body.reduced ? m->body.handles.count : m->body.dofs;
-    for (pass = 0; pass < 2; pass++) {
-        for (v = 0, entries = 0; v < count; v++) {
-            n = fsi__el_skin_entries(m, fsi__d3_of(rest[v]), map, value);
-            if (pass == 1) {
-                k->first[v] = (int)entries;
-                for (i = 0; i < n; i++) {
-                    int c;
-                    k->map[entries + (size_t)i] = map[i];
-                    for (c = 0; c < 4; c++) k->entry[4 * (entries + (size_t)i) + (size_t)c] = (float)value[i][c];
-                }
-                for (i = 0; i < 3; i++) {
-                    k->rest[3 * (size_t)v + (size_t)i] = (float)((double)fsi__axis(rest[v], i) - k->centre[i]);
-                    if (normals) k->normal[3 * (size_t)v + (size_t)i] = (float)fsi__axis(normals[v], i);
-                }
-            }
-            entries += (size_t)n;
-        }
-        if (pass == 1) k->first[count] = (int)entries;
-        else {
-            for (i = 0; i < 3; i++) k->centre[i] = (double)fsi__axis(rest[0], i);
-            fsi__el_skin_layout(k, (size_t)count, entries, normals != NULL);
-            if (entries > 500000000u || !fsi__arena_reserve(s->context, &k->memory, k->memory.used)) {
-                fsi__free(s->context, k, 1, sizeof *k);
-                return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for a skin of %d vertices",
-                                 count);
-            }
-            fsi__el_skin_layout(k, (size_t)count, entries, normals != NULL);
-        }
-    }
-    k->entries = entries;
+    if (!k) return fsi__el_skin_memory(s, fn, count);
     k->pub.cookie = FSI__COOKIE('k', fsi_elastic_skin);
     k->pub.context = s->context;
     k->pub.body = body;
     k->pub.count = count;
-    k->pub.bytes =
-        entries * 20 + (size_t)count * (4 + 12 + (normals ? 12u : 0u) + sizeof(fsi_vec3) * (normals ? 2u : 1u));
     k->pub.impl = k;
     k->normals = normals != NULL;
-    *out = &k->pub;
-    return FSI_OK;
+    k->reduced = m->body.reduced;
+    k->dim = m->body.dim;
+    k->map_count = m->body.reduced ? m->body.handles.count : m->body.dofs;
+    memset(&plan, 0, sizeof plan);
+    fsi__el_skin_plan_layout(&plan, k, &m->body.shape);
+    if (fsi__arena_reserve(s->context, &plan.memory, plan.memory.used)) {
+        fsi__el_skin_plan_layout(&plan, k, &m->body.shape);
+        memset(plan.used, 0, (size_t)k->map_count);
+        status = fsi__el_skin_fill(k, &plan, s, &m->body, fn, rest, normals, count);
+        fsi__arena_free(s->context, &plan.memory);
+    } else status = fsi__el_skin_memory(s, fn, count);
+    if (status == FSI_OK) *out = &k->pub;
+    else fsi__free(s->context, k, 1, sizeof *k);
+    return status;
 }
 
 FSI_API void fsi_elastic_skin_destroy(fsi_elastic_skin *skin)
 {
     fsi__el_skin *k = fsi__el_skin_of(skin);
+    fsi_context *context;
     if (!k) return;
-    fsi__arena_free(k->pub.context, &k->memory);
-    k->pub.cookie = 0;
-    fsi__free(k->pub.context, k, 1, sizeof *k);
+    context = skin->context;
+    fsi__arena_free(context, &k->memory);
+    skin->cookie = 0;
+    fsi__free(context, k, 1, sizeof *k);
 }
 
-/* n = cof(F) n0, of unit length; n0 where F has collapsed. */
-static fsi_vec3 fsi__el_turned(const double f[3][3], const float *n0)
+/* Maps of the handles from rest coordinates: columns and shift. */
+static void fsi__el_skin_map(fsi__el_skin *k, const fsi__el_body *b)
 {
-    const fsi__d3 a = fsi__d3_at(f[0]), b = fsi__d3_at(f[1]), c = fsi__d3_at(f[2]); /* columns of F */
-    const fsi__d3 n = fsi__d3_add(fsi__d3_add(fsi__d3_scale(fsi__d3_cross(b, c), (double)n0[0]),
-        fsi__d3_scale(fsi__d3_cross(c, a), (double)n0[1])), fsi__d3_scale(fsi__d3_cross(a, b), (double)n0[2]));
-    const double size = fsi__d3_norm(n);
-    return size > 0 ? fsi__d3_real(fsi__d3_over(n, size)) : fsi_v3((fsi_real)n0[0], (fsi_real)n0[1], (fsi_real)n0[2]);
+    int h, a, c;
+    for (h = 0; h < k->map_count; h++) {
+        double *to = k->maps + 16 * (size_t)h;
+        memset(to, 0, 16 * sizeof(double));
+        if (!k->reduced) { for (c = 0; c < 3; c++) to[12 + c] = b->q[3 * h + c]; continue; }
+        for (a = 0; a <= k->dim; a++) {
+            const double *q = b->q + 3 * ((k->dim + 1) * h + a),
+                         at = a < k->dim ? -b->shape.x[3 * b->handles.center[h] + a] : 1;
+            for (c = 0; c < 3; c++) {
+                if (a < k->dim) to[4 * a + c] = q[c];
+                to[12 + c] += at * q[c];
+            }
+        }
+    }
 }
 
+/* Records of the nodes begin .. end - 1; x: rest coordinates of the body's vertices. */
+typedef struct fsi__el_skin_pass { fsi__el_skin *k; const double *x; } fsi__el_skin_pass;
+static void fsi__el_skin_node_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__el_skin_pass *pass = (const fsi__el_skin_pass *)arg;
+    fsi__el_skin *k = pass->k;
+    int n, i, a, c;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const double *x = pass->x + 3 * (size_t)k->node[n];
+        double *to = k->record + 12 * (size_t)n, column[16] = { 0 };
+        fsi__four sum[4];
+        fsi__d3 f[3];
+        memset(sum, 0, sizeof sum);
+        for (i = k->first[n]; i < k->first[n + 1]; i++) {
+            const float *e = k->entry + 4 * (size_t)i;
+            const double *q = k->maps + 16 * (size_t)k->map[i];
+            fsi__four y;
+            memset(&y, 0, sizeof y);
+            fsi__four_madd(&y, q + 12, 1);
+            for (a = 0; a < 3; a++) fsi__four_madd(&y, q + 4 * a, x[a]);
+            for (a = 0; a < 3; a++) {
+                fsi__four_madd(&sum[a], q + 4 * a, (double)e[0]);
+                fsi__four_madd(&sum[a], (const double *)(const void *)&y, (double)e[1 + a]);
+            }
+            fsi__four_madd(&sum[3], (const double *)(const void *)&y, (double)e[0]);
+        }
+        for (a = 0; a < 4; a++) fsi__four_add(column + 4 * a, &sum[a]);
+        for (a = 0; a < 3; a++) f[a] = k->dim == 2 && a == 2 ? fsi__d3_make(0, 0, 1) : fsi__d3_at(column + 4 * a);
+        for (a = 0; a < 3; a++) {
+            const fsi__d3 cofactor = fsi__d3_cross(f[(a + 1) % 3], f[(a + 2) % 3]);
+            for (c = 0; c < 3; c++) to[4 * c + a] = fsi__d3_axis(cofactor, c);
+        }
+        for (c = 0; c < 3; c++) to[4 * c + 3] = column[12 + c];
+    }
+}
+
+/* Positions and normals of the vertices begin .. end - 1; n0 where cof F has collapsed. */
 static void fsi__el_skin_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_skin *k = (fsi__el_skin *)arg;
     int v, i, c;
     (void)chunk;
     for (v = begin; v < end; v++) {
-        const float *rest = k->rest + 3 * (size_t)v;
-        const double x0 = (double)rest[0], x1 = (double)rest[1], x2 = (double)rest[2];
-        double sum[4] = { 0 }, f0[4] = { 0 }, f1[4] = { 0 }, f2[4] = { 0 };
-        for (i = k->first[v]; i < k->first[v + 1]; i++) {
-            const float *e = k->entry + 4 * (size_t)i;
-            const double *q = k->maps + 16 * (size_t)k->map[i], w = (double)e[0], g0 = (double)e[1], g1 = (double)e[2],
-                         g2 = (double)e[3];
-            for (c = 0; c < 4; c++) {
-                const double y = q[c] * x0 + q[4 + c] * x1 + q[8 + c] * x2 + q[12 + c];
-                sum[c] += w * y;
-                f0[c] += w * q[c] + y * g0;
-                f1[c] += w * q[4 + c] + y * g1;
-                f2[c] += w * q[8 + c] + y * g2;
-            }
-        }
-        if (k->out_x) k->out_x[v] = fsi_v3((fsi_real)sum[0], (fsi_real)sum[1], (fsi_real)sum[2]);
+        const int *corner = k->corner + 4 * (size_t)v;
+        const float *bary = k->bary + 4 * (size_t)v;
+        fsi__four sum[3];
+        double row[12] = { 0 };
+        memset(sum, 0, sizeof sum);
+        for (i = 0; i < 4; i++) for (c = 0; c < 3; c++)
+            fsi__four_madd(&sum[c], k->record + 12 * (size_t)corner[i] + 4 * c, (double)bary[i]);
+        for (c = 0; c < 3; c++) fsi__four_add(row + 4 * c, &sum[c]);
+        if (k->out_x) k->out_x[v] = fsi_v3((fsi_real)row[3], (fsi_real)row[7], (fsi_real)row[11]);
         if (k->out_n) {
-            double f[3][3];
-            for (c = 0; c < 3; c++) {
-                f[0][c] = f0[c];
-                f[1][c] = f1[c];
-                f[2][c] = k->dim == 3 ? f2[c] : c == 2;
-            }
-            k->out_n[v] = fsi__el_turned((const double (*)[3])f, k->normal + 3 * (size_t)v);
+            const float *n0 = k->normal + 3 * (size_t)v;
+            const double a = (double)n0[0], b = (double)n0[1], d = (double)n0[2];
+            const fsi__d3 n = fsi__d3_make(row[0] * a + row[1] * b + row[2] * d, row[4] * a + row[5] * b + row[6] * d,
+                                           row[8] * a + row[9] * b + row[10] * d);
+            const double size = fsi__d3_norm(n);
+            k->out_n[v] = fsi__d3_real(size > 0 ? fsi__d3_over(n, size) : fsi__d3_make(a, b, d));
         }
     }
 }
@@ -2459,27 +2596,18 @@ FSI_API fsi_status fsi_elastic_skin_update(fsi_elastic_skin *skin, const fsi_ela
 {
     fsi__el_skin *k;
     fsi__el_member *m;
-    int h, a, c;
+    fsi__el_skin_pass pass;
     FSI__TRY(fsi__el_skin_ready(skin, s, "fsi_elastic_skin_update", &k, &m));
     if (normals && !k->normals)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_elastic_skin_update", -1, 0,
                          "the skin was made without normals");
-    for (h = 0; h < k->map_count; h++) {
-        double *to = k->maps + 16 * (size_t)h;
-        memset(to, 0, 16 * sizeof(double));
-        if (!k->reduced) { for (c = 0; c < 3; c++) to[12 + c] = m->body.q[3 * h + c]; continue; }
-        for (a = 0; a <= k->dim; a++) {
-            const double *q = m->body.q + 3 * ((k->dim + 1) * h + a), at = a < k->dim ?
-                k->centre[a] - m->body.shape.x[3 * m->body.handles.center[h] + a] : 1;
-            for (c = 0; c < 3; c++) {
-                if (a < k->dim) to[4 * a + c] = q[c];
-                to[12 + c] += at * q[c];
-            }
-        }
-    }
+    fsi__el_skin_map(k, &m->body);
+    pass.k = k;
+    pass.x = m->body.shape.x;
+    fsi__parallel_work(s->context, k->nodes, 256, 8.0 * (double)k->first[k->nodes], fsi__el_skin_node_range, &pass);
     k->out_x = positions;
     k->out_n = normals;
-    fsi__parallel_work(s->context, skin->count, 1024, 8.0 * (double)k->entries, fsi__el_skin_range, k);
+    fsi__parallel_work(s->context, skin->count, 1024, 20.0 * skin->count, fsi__el_skin_range, k);
     return FSI_OK;
 }
 
@@ -2488,21 +2616,26 @@ FSI_API fsi_status fsi_elastic_skin_push(fsi_elastic_skin *skin, fsi_elastic *s,
     static const char fn[] = "fsi_elastic_skin_push";
     fsi__el_skin *k;
     fsi__el_member *m;
-    int v, i, a;
+    int v, i, a, n;
     FSI__TRY(fsi__el_skin_ready(skin, s, fn, &k, &m));
     if (!forces) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "forces is NULL");
     for (v = 0; v < skin->count; v++) if (!fsi_v3_is_finite(forces[v]))
         return fsi__fail(s->context, FSI_ERROR_NAN, fn, v, 0, "the force on vertex %d is not finite", v);
-    for (v = 0; v < skin->count; v++) for (i = k->first[v]; i < k->first[v + 1]; i++) {
-        const fsi__d3 f = fsi__d3_scale(fsi__d3_of(forces[v]), (double)k->entry[4 * (size_t)i]);
+
+    /* To the nodes, whose records are room for it, then to handles. */
+    memset(k->record, 0, 12 * (size_t)k->nodes * sizeof(double));
+    for (v = 0; v < skin->count; v++) for (i = 0; i < 4; i++) {
+        double *to = k->record + 12 * (size_t)k->corner[4 * (size_t)v + (size_t)i];
+        fsi__d3_put(to, fsi__d3_madd(fsi__d3_at(to), (double)k->bary[4 * (size_t)v + (size_t)i],
+                                     fsi__d3_of(forces[v])));
+    }
+    for (n = 0; n < k->nodes; n++) for (i = k->first[n]; i < k->first[n + 1]; i++) {
+        const fsi__d3 f = fsi__d3_scale(fsi__d3_at(k->record + 12 * (size_t)n), (double)k->entry[4 * (size_t)i]);
         const int h = k->map[i], corners = k->dim + 1;
-        for (a = 0; a <= k->dim; a++) {
-            double *to, u = 1;
-            if (!k->reduced && a < k->dim) continue;
-            to = m->body.force + 3 * (size_t)(k->reduced ? corners * h + a : h);
-            if (a < k->dim)
-                u = (double)k->rest[3 * (size_t)v + (size_t)a] + k->centre[a] -
-                    m->body.shape.x[3 * (size_t)m->body.handles.center[h] + (size_t)a];
+        for (a = k->reduced ? 0 : k->dim; a <= k->dim; a++) {
+            double *to = m->body.force + 3 * (size_t)(k->reduced ? corners * h + a : h);
+            const double u = a < k->dim ? m->body.shape.x[3 * (size_t)k->node[n] + (size_t)a] -
+                                 m->body.shape.x[3 * (size_t)m->body.handles.center[h] + (size_t)a] : 1;
             fsi__d3_put(to, fsi__d3_madd(fsi__d3_at(to), u, f));
         }
     }

@@ -89,7 +89,8 @@ typedef struct fsi__el_body {
     double factored_for, factored_viscous; /* H [s], 0: none; b/h */
     unsigned factorings;
     int springs_changed;
-    double *wide;                 /* 3 * stride: unknowns, or forces, by components */
+    double *wide;                 /* unknowns, or forces: of a reduced body by components, `stride` apart; of a full one
+                                     four numbers a vertex, the last 0 */
     size_t stride;                /* dofs and a few zeros */
     /* springs */
     fsi__el_rows anchor;          /* width 1 */
@@ -218,14 +219,21 @@ FSI_API fsi_elastic_material fsi_elastic_default_material(void)
 
 typedef double fsi__el_lane[FSI_LANES];
 
-/* One step of Newton's method for R of FSI_LANES elements. s: |a|^2, a half the rotation vector of the step; HUGE_VAL
-   where K is not definite, R stays. */
-static FSI__NOINLINE void fsi__el_turn(const fsi__el_lane *gradient, fsi__el_lane *rotation, double *step)
+/* FSI_LANES elements at once, number i of a matrix in lane i; a block of its own, so that loops over lanes vectorise.
+   Lanes beyond the last element repeat it. */
+typedef struct fsi__el_block {
+    fsi__el_lane f[9], r[9], p[9]; /* F, R, P */
+    fsi__el_lane step;             /* of the last step of an iteration: see there */
+    int first, count;              /* elements first .. first + count - 1 */
+} fsi__el_block;
+
+/* One step of Newton's method for R. step: |a|^2, a half the rotation vector; HUGE_VAL where K is not definite, R
+   stays. */
+FSI_FN void fsi__el_turn(fsi__el_block *b)
 {
-    fsi__el_lane f[9], r[9], w[3], low, s; /* no pointer of the caller reaches these: loops over lanes vectorise */
+    const fsi__el_lane *f = (const fsi__el_lane *)b->f;
+    fsi__el_lane *r = b->r, w[3], low;
     int u;
-    memcpy(f, gradient, sizeof f);
-    memcpy(r, rotation, sizeof r);
     for (u = 0; u < FSI_LANES; u++) {
         const double r0 = r[0][u], r1 = r[1][u], r2 = r[2][u], r3 = r[3][u], r4 = r[4][u], r5 = r[5][u], r6 = r[6][u],
             r7 = r[7][u], r8 = r[8][u];
@@ -267,19 +275,16 @@ static FSI__NOINLINE void fsi__el_turn(const fsi__el_lane *gradient, fsi__el_lan
         r[6][u] = r6 * c0 + r7 * c3 + r8 * c6;
         r[7][u] = r6 * c1 + r7 * c4 + r8 * c7;
         r[8][u] = r6 * c2 + r7 * c5 + r8 * c8;
-        s[u] = low[u] > 0 ? aa : HUGE_VAL;
+        b->step[u] = low[u] > 0 ? aa : HUGE_VAL;
     }
-    memcpy(rotation, r, sizeof r);
-    memcpy(step, s, sizeof s);
 }
 
-/* One step of sequential quadratic programming for P. moved: the largest change of an entry. */
-static FSI__NOINLINE void fsi__el_unfold(const fsi__el_lane *gradient, fsi__el_lane *projected, double *moved)
+/* One step of sequential quadratic programming for P. step: the largest change of an entry. */
+FSI_FN void fsi__el_unfold(fsi__el_block *b)
 {
-    fsi__el_lane f[9], p[9], by;
+    const fsi__el_lane *f = (const fsi__el_lane *)b->f;
+    fsi__el_lane *p = b->p;
     int u;
-    memcpy(f, gradient, sizeof f);
-    memcpy(p, projected, sizeof p);
     for (u = 0; u < FSI_LANES; u++) {
         const double p0 = p[0][u], p1 = p[1][u], p2 = p[2][u], p3 = p[3][u], p4 = p[4][u], p5 = p[5][u], p6 = p[6][u],
             p7 = p[7][u], p8 = p[8][u];
@@ -297,10 +302,8 @@ static FSI__NOINLINE void fsi__el_unfold(const fsi__el_lane *gradient, fsi__el_l
         FSI__EL_TO(0) FSI__EL_TO(1) FSI__EL_TO(2) FSI__EL_TO(3) FSI__EL_TO(4) FSI__EL_TO(5) FSI__EL_TO(6) FSI__EL_TO(7)
         FSI__EL_TO(8)
 #undef FSI__EL_TO
-        by[u] = m;
+        b->step[u] = m;
     }
-    memcpy(projected, p, sizeof p);
-    memcpy(moved, by, sizeof by);
 }
 
 static double fsi__el_det(const double *m)
@@ -394,39 +397,46 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
 
 /* ---- >>local step --------------------------------------------------------------------------------------------- */
 
-/* F of evaluated element e is sum_g x_g h_g^T over groups of four unknowns. A row of b->gradient has an entry for each:
-   h_g, 12 numbers, for each axis of F's columns four. Full body: one group, the corners. Reduced: a group is a handle,
-   its unknowns lie side by side from the entry's dof on. In 2D the fourth numbers are 0, and the third axis stays. */
+/* F of evaluated element e = sum_g x_g h_g^T over groups of four unknowns. A row of b->gradient has an entry for each:
+   h_g, 12 numbers, four for each column of F. Full body: one group, the corners. Reduced: a group is a handle, its
+   unknowns lie side by side from the entry's dof on. In 2D the fourth numbers are 0, and the third axis stays. */
 FSI_FN void fsi__el_gradient_at(const fsi__el_body *b, int e, double *f)
 {
-    const fsi__el_rows *r = &b->gradient;
+    const double *h = b->gradient.value + 12 * (size_t)b->gradient.start[e];
     fsi__four sum[9];
-    double x[12];
-    int i, j, k;
+    int i, k, c;
     memset(sum, 0, sizeof sum);
-    for (i = r->start[e]; i < r->start[e + 1]; i++) {
-        const double *h = r->value + 12 * (size_t)i, *x0 = b->wide + r->dof[i], *x1 = x0 + b->stride,
-                     *x2 = x1 + b->stride;
-        if (!b->reduced) {
-            const int *corner = fsi__el_corners(&b->shape, e);
-            for (k = 0; k < 4; k++) for (j = 0; j < 3; j++)
-                x[4 * j + k] = b->wide[(size_t)j * b->stride + (size_t)corner[k <= b->dim ? k : 0]];
-            x0 = x; x1 = x + 4; x2 = x + 8;
+    if (b->reduced) {
+        const int *dof = b->gradient.dof, end = b->gradient.start[e + 1];
+        for (i = b->gradient.start[e]; i < end; i++, h += 12) {
+            const double *x = b->wide + dof[i], *y = x + b->stride, *z = y + b->stride;
+            for (k = 0; k < 3; k++) {
+                fsi__four_times(&sum[k], x, h + 4 * k);
+                fsi__four_times(&sum[3 + k], y, h + 4 * k);
+                fsi__four_times(&sum[6 + k], z, h + 4 * k);
+            }
         }
-        for (k = 0; k < 3; k++) {
-            fsi__four_times(&sum[k], x0, h + 4 * k);
-            fsi__four_times(&sum[3 + k], x1, h + 4 * k);
-            fsi__four_times(&sum[6 + k], x2, h + 4 * k);
-        }
+        for (i = 0; i < 9; i++) f[i] = fsi__four_sum(&sum[i]);
+    } else {
+        const int *corner = fsi__el_corners(&b->shape, e);
+        double column[12] = { 0 };
+        for (i = 0; i <= b->dim; i++)
+            for (k = 0; k < 3; k++) fsi__four_madd(&sum[k], b->wide + 4 * (size_t)corner[i], h[4 * k + i]);
+        for (k = 0; k < 3; k++) fsi__four_add(column + 4 * k, &sum[k]);
+        for (c = 0; c < 3; c++) for (k = 0; k < 3; k++) f[3 * c + k] = column[4 * k + c];
     }
-    for (i = 0; i < 9; i++) f[i] = fsi__four_sum(&sum[i]);
     if (b->dim == 2) f[8] = 1;
 }
 
+/* Component c of unknown i in `wide`. */
+FSI_FN double *fsi__el_wide(fsi__el_body *b, int i, int c)
+{
+    return b->wide + (b->reduced ? (size_t)c * b->stride + (size_t)i : 4 * (size_t)i + (size_t)c);
+}
 static void fsi__el_widen(fsi__el_body *b, const double *q)
 {
     int i, c;
-    for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++) b->wide[(size_t)c * b->stride + (size_t)i] = q[3 * i + c];
+    for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++) *fsi__el_wide(b, i, c) = q[3 * i + c];
 }
 
 static void fsi__el_lane_out(const fsi__el_lane *m, int u, double *out)
@@ -441,90 +451,90 @@ static void fsi__el_lane_in(fsi__el_lane *m, int u, const double *in)
 }
 
 /* R of a block's elements, by Newton's method from the last one; in 2D, and where that fails, by themselves. */
-static void fsi__el_rotate_block(const fsi__el_lane *f, fsi__el_lane *r, int dim, int count)
+static void fsi__el_rotate_block(fsi__el_block *b, int dim)
 {
-    double one[9], turn[9], s[FSI_LANES], most = 0;
+    double one[9], turn[9], most = 0;
     int it, u;
     for (it = 0; it < FSI__EL_TURNS && dim == 3; it++) {
-        fsi__el_turn(f, r, s);
-        for (u = 0, most = 0; u < count; u++) most = s[u] < HUGE_VAL ? fmax(most, s[u]) : most;
+        fsi__el_turn(b);
+        for (u = 0, most = 0; u < b->count; u++) most = b->step[u] < HUGE_VAL && b->step[u] > most ? b->step[u] : most;
         if (most < FSI__EL_TURNED) break;
     }
-    for (u = 0; u < count; u++) {
-        if (dim == 3 && s[u] < FSI__EL_TURNED) continue;
-        fsi__el_lane_out(f, u, one);
-        fsi__el_lane_out((const fsi__el_lane *)r, u, turn);
+    for (u = 0; u < b->count; u++) {
+        if (dim == 3 && b->step[u] < FSI__EL_TURNED) continue;
+        fsi__el_lane_out((const fsi__el_lane *)b->f, u, one);
+        fsi__el_lane_out((const fsi__el_lane *)b->r, u, turn);
         if (dim == 3) fsi__el_polar_slow(one, turn);
         else fsi__el_polar_2d(one, turn);
-        fsi__el_lane_in(r, u, turn);
+        fsi__el_lane_in(b->r, u, turn);
     }
 }
 
 /* P of a block's elements, likewise. */
-static void fsi__el_isochoric_block(const fsi__el_lane *f, const fsi__el_lane *r, fsi__el_lane *p, int dim, int count)
+static void fsi__el_isochoric_block(fsi__el_block *b, int dim)
 {
-    double one[9], turn[9], nearest[9], moved[FSI_LANES], most = 0;
+    double one[9], turn[9], nearest[9], most = 0;
     int it, u, slow[FSI_LANES];
-    for (u = 0; u < count; u++) {
+    for (u = 0; u < b->count; u++) {
         double det;
-        fsi__el_lane_out(f, u, one);
+        fsi__el_lane_out((const fsi__el_lane *)b->f, u, one);
         det = fsi__el_det(one);
         slow[u] = !(det > 0.3 && det < 3);
     }
     for (it = 0; it < 12; it++) {
-        fsi__el_unfold(f, p, moved);
-        for (u = 0, most = 0; u < count; u++) if (!slow[u]) most = fmax(most, moved[u]);
+        fsi__el_unfold(b);
+        for (u = 0, most = 0; u < b->count; u++) if (!slow[u]) most = b->step[u] > most ? b->step[u] : most;
         if (most < FSI__EL_PROJECTED) break;
     }
-    for (u = 0; u < count; u++) {
-        if (!slow[u] && moved[u] < FSI__EL_PROJECTED) continue;
-        fsi__el_lane_out(f, u, one);
-        fsi__el_lane_out(r, u, turn);
+    for (u = 0; u < b->count; u++) {
+        if (!slow[u] && b->step[u] < FSI__EL_PROJECTED) continue;
+        fsi__el_lane_out((const fsi__el_lane *)b->f, u, one);
+        fsi__el_lane_out((const fsi__el_lane *)b->r, u, turn);
         fsi__el_isochoric_slow(one, dim, turn, nearest);
-        fsi__el_lane_in(p, u, nearest);
+        fsi__el_lane_in(b->p, u, nearest);
     }
 }
 
-/* How many elements the block has that begins with element `first`; their F. Past the end: the last element again. */
-static int fsi__el_block(const fsi__el_body *b, int first)
+/* Block k of a body at the unknowns of `wide`: F, and the last R and P. */
+static void fsi__el_load_block(const fsi__el_body *b, int k, fsi__el_block *block)
 {
-    return b->evaluated - first < FSI_LANES ? b->evaluated - first : FSI_LANES;
-}
-static void fsi__el_gather_block(const fsi__el_body *b, int first, int count, fsi__el_lane *f)
-{
+    const size_t at = 9 * (size_t)k * FSI_LANES;
     double one[9];
     int u;
+    block->first = k * FSI_LANES;
+    block->count = b->evaluated - block->first < FSI_LANES ? b->evaluated - block->first : FSI_LANES;
+    memcpy(block->r, b->rotation + at, sizeof block->r);
+    memcpy(block->p, b->isochoric + at, sizeof block->p);
     for (u = 0; u < FSI_LANES; u++) {
-        fsi__el_gradient_at(b, first + (u < count ? u : count - 1), one);
-        fsi__el_lane_in(f, u, one);
+        fsi__el_gradient_at(b, block->first + (u < block->count ? u : block->count - 1), one);
+        fsi__el_lane_in(block->f, u, one);
     }
 }
 
 /* Targets and energies of a block's elements. */
-static void fsi__el_aim_block(fsi__el_body *b, int first, int count, const fsi__el_lane *f, const fsi__el_lane *r,
-                              const fsi__el_lane *p)
+static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block)
 {
-    const fsi__el_lane *d = (const fsi__el_lane *)(const void *)(b->stretch + 9 * (size_t)first);
-    fsi__el_lane t[9], k, share, sheared, swollen;
+    const fsi__el_lane *f = (const fsi__el_lane *)block->f, *r = (const fsi__el_lane *)block->r,
+                       *p = (const fsi__el_lane *)block->p,
+                       *d = (const fsi__el_lane *)(const void *)(b->stretch + 9 * (size_t)block->first);
+    fsi__el_lane t[9], k = { 0 }, share = { 0 }, sheared = { 0 }, swollen = { 0 };
     int u, i, c;
-    memset(k, 0, sizeof k);
-    memset(share, 0, sizeof share);
-    memset(sheared, 0, sizeof sheared);
-    memset(swollen, 0, sizeof swollen);
-    for (u = 0; u < count; u++) {
-        k[u] = b->stiffness[first + u];
-        share[u] = b->kappa[first + u] / (b->mu[first + u] + b->kappa[first + u]);
+    for (u = 0; u < block->count; u++) {
+        const int e = block->first + u;
+        k[u] = b->stiffness[e];
+        share[u] = b->kappa[e] / (b->mu[e] + b->kappa[e]);
     }
     for (c = 0; c < 3; c++) for (i = 0; i < 3; i++) for (u = 0; u < FSI_LANES; u++) {
         const double x = f[3 * c + i][u], y = r[3 * c + i][u], z = share[u] > 0 ? p[3 * c + i][u] : y;
         const double before = r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
-        t[3 * i + c][u] = k[u] * (y + share[u] * (z - y)) + k[u] * b->viscous * before;
+        t[3 * i + c][u] = k[u] * (y + share[u] * (z - y) + b->viscous * before);
         sheared[u] += (x - y) * (x - y);
         swollen[u] += (x - z) * (x - z);
     }
-    for (u = 0; u < count; u++) {
-        for (i = 0; i < 9; i++) b->target[12 * (size_t)(first + u) + (size_t)(4 * (i / 3) + i % 3)] = t[i][u];
-        b->energy[first + u] = 0.5 * k[u] * ((1 - share[u]) * sheared[u] + share[u] * swollen[u]);
+    for (u = 0; u < block->count; u++) {
+        double *target = b->target + 12 * (size_t)(block->first + u);
+        for (i = 0; i < 9; i++) target[4 * (i / 3) + i % 3] = t[i][u];
+        b->energy[block->first + u] = 0.5 * k[u] * ((1 - share[u]) * sheared[u] + share[u] * swollen[u]);
     }
 }
 
@@ -532,18 +542,19 @@ static void fsi__el_aim_block(fsi__el_body *b, int first, int count, const fsi__
 static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
-    int block, u;
+    fsi__el_block block;
+    int k, u;
     (void)chunk;
-    for (block = begin; block < end; block++) {
-        const int first = block * FSI_LANES, count = fsi__el_block(b, first);
-        fsi__el_lane f[9], *r = (fsi__el_lane *)(void *)(b->rotation + 9 * (size_t)first),
-                           *p = (fsi__el_lane *)(void *)(b->isochoric + 9 * (size_t)first);
+    for (k = begin; k < end; k++) {
+        const size_t at = 9 * (size_t)k * FSI_LANES;
         int volume = 0;
-        fsi__el_gather_block(b, first, count, f);
-        for (u = 0; u < count; u++) volume |= b->kappa[first + u] > 0;
-        fsi__el_rotate_block((const fsi__el_lane *)f, r, b->dim, count);
-        if (volume) fsi__el_isochoric_block((const fsi__el_lane *)f, (const fsi__el_lane *)r, p, b->dim, count);
-        fsi__el_aim_block(b, first, count, (const fsi__el_lane *)f, (const fsi__el_lane *)r, (const fsi__el_lane *)p);
+        fsi__el_load_block(b, k, &block);
+        for (u = 0; u < block.count; u++) volume |= b->kappa[block.first + u] > 0;
+        fsi__el_rotate_block(&block, b->dim);
+        if (volume) fsi__el_isochoric_block(&block, b->dim);
+        fsi__el_aim_block(b, &block);
+        memcpy(b->rotation + at, block.r, sizeof block.r);
+        memcpy(b->isochoric + at, block.p, sizeof block.p);
     }
 }
 
@@ -574,19 +585,17 @@ static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
     const int corners = b->dim + 1;
-    int i, k, c, a;
+    int i, k, a;
     (void)chunk;
     for (i = begin; i < end; i++) {
         fsi__four sum;
-        double force[4] = { 0 };
         memset(&sum, 0, sizeof sum);
         for (k = b->gather_first[i]; k < b->gather_first[i + 1]; k++) {
             const int e = b->gather[k] / corners;
             const double *h = b->gradient.value + 12 * (size_t)e + (size_t)(b->gather[k] % corners);
             for (a = 0; a < 3; a++) fsi__four_madd(&sum, b->target + 12 * (size_t)e + 4 * (size_t)a, h[4 * a]);
         }
-        fsi__four_add(force, &sum);
-        for (c = 0; c < 3; c++) b->wide[(size_t)c * b->stride + (size_t)i] += force[c];
+        fsi__four_add(b->wide + 4 * (size_t)i, &sum);
     }
 }
 
@@ -619,27 +628,24 @@ static void fsi__el_scatter(fsi__el_body *b)
 
 FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
 {
-    const size_t d = (size_t)b->dofs;
-    size_t i, c;
-    int k, j;
+    int i, k, j, c;
 
     /* The right side. */
-    for (c = 0; c < 3; c++) for (i = 0; i < d; i++)
-        b->wide[c * b->stride + i] = b->right[3 * i + c] + b->contact[3 * i + c];
+    for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++)
+        *fsi__el_wide(b, i, c) = b->right[3 * i + c] + b->contact[3 * i + c];
     for (k = 0; k < b->springs; k++) {
         const fsi__el_spring *s = &b->spring[k];
         for (j = b->anchor.start[s->row]; j < b->anchor.start[s->row + 1]; j++) for (c = 0; c < 3; c++)
-            b->wide[c * b->stride + (size_t)b->anchor.dof[j]] += s->stiffness * b->anchor.value[j] * s->target[c];
+            *fsi__el_wide(b, b->anchor.dof[j], c) += s->stiffness * b->anchor.value[j] * s->target[c];
     }
     if (b->reduced) fsi__el_scatter(b);
     else fsi__parallel_work(b->context, b->dofs, 512, 60.0 * b->dofs, fsi__el_gather_range, b);
+    for (i = 0; i < b->dofs && b->dim == 2; i++) *fsi__el_wide(b, i, 2) = 0;
 
-    /* next = A^-1 of it, in 2D of two components. */
-    if (b->dim == 2) memset(b->wide + 2 * b->stride, 0, d * sizeof(double));
-    if (b->reduced) FSI__TRY(fsi__cholesky_solve_3(b->dofs, b->factor, b->wide, b->stride));
-    for (c = 0; c < (size_t)b->dim && !b->reduced; c++)
-        FSI__TRY(fsi_ldlt_solve(b->ldlt, b->wide + c * b->stride, b->wide + c * b->stride));
-    for (c = 0; c < 3; c++) for (i = 0; i < d; i++) b->next[3 * i + c] = b->wide[c * b->stride + i];
+    /* next = A^-1 of it. */
+    FSI__TRY(b->reduced ? fsi__cholesky_solve_3(b->dofs, b->factor, b->wide, b->stride)
+                        : fsi_ldlt_solve_4(b->ldlt, b->wide, b->wide));
+    for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++) b->next[3 * i + c] = *fsi__el_wide(b, i, c);
     return FSI_OK;
 }
 
@@ -741,16 +747,18 @@ static void fsi__el_aim(fsi__el_body *b, int order, fsi__d3 gravity, int field)
 static void fsi__el_stretch_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
-    int block, u, i, j;
+    fsi__el_block block;
+    int k, u, i, j;
     (void)chunk;
-    for (block = begin; block < end; block++) {
-        const int first = block * FSI_LANES, count = fsi__el_block(b, first);
-        fsi__el_lane f[9], *r = (fsi__el_lane *)(void *)(b->rotation + 9 * (size_t)first),
-                           *d = (fsi__el_lane *)(void *)(b->stretch + 9 * (size_t)first);
-        fsi__el_gather_block(b, first, count, f);
-        fsi__el_rotate_block((const fsi__el_lane *)f, r, b->dim, count);
+    for (k = begin; k < end; k++) {
+        const size_t at = 9 * (size_t)k * FSI_LANES;
+        fsi__el_lane *f = block.f, *r = block.r, d[9];
+        fsi__el_load_block(b, k, &block);
+        fsi__el_rotate_block(&block, b->dim);
         for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (u = 0; u < FSI_LANES; u++)
             d[3 * i + j][u] = r[i][u] * f[j][u] + r[3 + i][u] * f[3 + j][u] + r[6 + i][u] * f[6 + j][u];
+        memcpy(b->stretch + at, d, sizeof d);
+        memcpy(b->rotation + at, block.r, sizeof block.r);
     }
 }
 
@@ -960,7 +968,7 @@ static void fsi__el_body_layout(fsi__el_body *b)
     b->stretch = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
     b->stride = d + 4;
-    b->wide = (double *)fsi__take(&b->memory, 3 * b->stride, sizeof(double));
+    b->wide = (double *)fsi__take(&b->memory, 4 * b->stride, sizeof(double));
     b->history = (double *)fsi__take(&b->memory, 2 * ((size_t)b->depth + 1) * state, sizeof(double));
     if (b->reduced) {
         b->stiff = (double *)fsi__take(&b->memory, d * d, sizeof(double));

@@ -188,6 +188,8 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a);
 /* x = A^-1 b; rows * block numbers each; x may be b. Errors: COOKIE, ARGUMENT (no factor), NAN (names the row of b; x
    stays). */
 FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x);
+/* The same for four right sides at once, side by side: number r of side k is b[4 * r + k]. */
+FSI_API fsi_status fsi_ldlt_solve_4(fsi_ldlt *f, const double *b, double *x);
 
 /* ---- >>operators ----------------------------------------------------------------------------------------------- */
 
@@ -1704,7 +1706,8 @@ typedef struct fsi__ldlt_impl {
     fsi__ldlt_verdict *verdict; /* of each task, and of what is above them */
     fsi__ldlt_tile_fn *tile;   /* the fastest that this machine has */
     uint64_t pattern;          /* hash of the matrix that was analysed */
-    double *scale, *x;         /* in elimination order: largest entry of each row; right side, then solution */
+    double *scale, *x;         /* in elimination order: largest entry of each row; right side, then solution, of one
+                                  or of four side by side */
     signed char *sign;         /* that pivots must have, NULL: any */
     fsi__arena memory[3];      /* of rows, of the structure, of numbers */
     int keeps;                 /* the next two are kept for another pattern */
@@ -2482,6 +2485,70 @@ static void fsi__ldlt_backward(const fsi_ldlt *f, const fsi__ldlt_node *node, do
     for (i = 0; i < wide; i++) own[i] = t[i];
 }
 
+/* to[i] += sum_k c_k[i] y_k over [from, end) for vectors of four numbers. */
+static void fsi__ldlt_spread_4(const double *const *c, const double *y, int from, int end, double *to)
+{
+    int i, k;
+    for (i = from; i < end; i++, to += 4) {
+        fsi__four sum;
+        memset(&sum, 0, sizeof sum);
+        for (k = 0; k < 4; k++) fsi__four_madd(&sum, y + 4 * k, c[k][i]);
+        fsi__four_add(to, &sum);
+    }
+}
+
+/* Forward and backward for four right sides; t: room for four times all its rows. */
+static void fsi__ldlt_forward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const int b = f->block, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), *row = im->row + node->row;
+    const double *panel = im->panel + node->panel;
+    double *own = x + 4 * (size_t)node->first * (size_t)b;
+    int i, j, k, q;
+    memset(t, 0, 4 * (size_t)(tall - wide) * sizeof(double));
+    for (j = 0; j < wide; j += 4) {
+        const int most = wide - j < 4 ? wide - j : 4;
+        const double *c[4];
+        double y[16] = { 0 }; /* minus those of the columns */
+        for (k = 0; k < 4; k++) c[k] = panel + (size_t)(j + (k < most ? k : 0)) * (size_t)tall;
+        for (k = 0; k < most; k++) {
+            for (q = 0; q < 4; q++) y[4 * k + q] = -own[4 * (j + k) + q];
+            for (i = j + k + 1; i < j + most; i++) for (q = 0; q < 4; q++) own[4 * i + q] += c[k][i] * y[4 * k + q];
+        }
+        fsi__ldlt_spread_4(c, y, j + most, wide, own + 4 * (j + most));
+        fsi__ldlt_spread_4(c, y, wide, tall, t);
+    }
+    for (k = 0; k < node->rows; k++) for (i = 0; i < 4 * b; i++) x[row[k] * 4 * b + i] += t[k * 4 * b + i];
+}
+
+static void fsi__ldlt_backward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const int b = f->block, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), *row = im->row + node->row;
+    const double *panel = im->panel + node->panel;
+    double *own = x + 4 * (size_t)node->first * (size_t)b;
+    int i, j, k, q;
+    memcpy(t, own, 4 * (size_t)wide * sizeof(double));
+    for (k = 0; k < node->rows; k++)
+        memcpy(t + 4 * (wide + k * b), x + (size_t)row[k] * 4 * (size_t)b, 4 * (size_t)b * sizeof(double));
+    for (j = wide; j > 0; j -= 4) {
+        const int first = j < 4 ? 0 : j - 4;
+        const double *c[4];
+        fsi__four sum[4];
+        double known[16] = { 0 };
+        for (k = 0; k < 4; k++) c[k] = panel + (size_t)(first + (k < j ? k : 0)) * (size_t)tall;
+        memset(sum, 0, sizeof sum);
+        for (i = j; i < tall; i++) for (k = 0; k < 4; k++) fsi__four_madd(&sum[k], t + 4 * i, c[k][i]);
+        for (k = 0; k < 4; k++) fsi__four_add(known + 4 * k, &sum[k]);
+        for (k = j - 1 - first; k >= 0; k--) {
+            double *own_k = t + 4 * (first + k);
+            for (i = first + k + 1; i < j; i++) for (q = 0; q < 4; q++) known[4 * k + q] += c[k][i] * t[4 * i + q];
+            for (q = 0; q < 4; q++) own_k[q] = own_k[q] / c[k][first + k] - known[4 * k + q];
+        }
+    }
+    memcpy(own, t, 4 * (size_t)wide * sizeof(double));
+}
+
 /* ---- >>analysis ------------------------------------------------------------------------------------------------ */
 
 /* The graph of A's lower triangle, both ways; neighbours ascend, since rows do. */
@@ -2573,7 +2640,7 @@ static void fsi__ldlt_lay_out(fsi__ldlt_impl *im, fsi__arena *m, int rows, int b
     im->at = (int *)fsi__take(m, im->row_count, sizeof(int));
     im->run = (int *)fsi__take(m, im->row_count, sizeof(int));
     im->scale = (double *)fsi__take(m, dofs, sizeof(double));
-    im->x = (double *)fsi__take(m, dofs, sizeof(double));
+    im->x = (double *)fsi__take(m, 4 * dofs, sizeof(double));
     im->sign = has_sign ? (signed char *)fsi__take(m, dofs, 1) : NULL;
 }
 
@@ -2620,12 +2687,11 @@ static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_
     return FSI_OK;
 }
 
-/* Room that a node's products need. */
+/* Room that a node's products need, or four right sides of its rows. */
 static size_t fsi__ldlt_pack_size(const fsi_ldlt *f, const fsi__ldlt_node *node)
 {
-    const int wide = fsi__ldlt_wide(f, node);
-    return (2 * (size_t)fsi__ldlt_tall(f, node) + FSI__LDLT_MR + FSI__LDLT_NR)
-        * (size_t)(wide < FSI__LDLT_KC ? wide : FSI__LDLT_KC);
+    const int wide = fsi__ldlt_wide(f, node), depth = wide < 2 ? 2 : wide < FSI__LDLT_KC ? wide : FSI__LDLT_KC;
+    return (2 * (size_t)fsi__ldlt_tall(f, node) + FSI__LDLT_MR + FSI__LDLT_NR) * (size_t)depth;
 }
 
 /* Where memory is addressed by 32 bits, sizes could wrap around before it runs out: no front, nor all panels, may come
@@ -2986,14 +3052,15 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
 }
 
 /* What solve asks for. */
-static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, const double *x)
+static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, const double *x,
+    int sides)
 {
     int r;
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
     if (!f->factored)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no factor: fsi_ldlt_factor has not succeeded");
     if (f->rows > 0 && (!b || !x)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
-    for (r = 0; r < f->rows * f->block; r++) if (!fsi_is_finite(b[r]))
+    for (r = 0; r < sides * f->rows * f->block; r++) if (!fsi_is_finite(b[r]))
         return fsi__fail(c, FSI_ERROR_NAN, fn, r, 0, "b[%d] is not finite", r);
     return FSI_OK;
 }
@@ -3021,7 +3088,7 @@ static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, fsi_context *c, const cha
 {
     fsi__ldlt_impl *im;
     int r, k;
-    FSI__TRY(fsi__ldlt_ready(f, c, fn, b, x));
+    FSI__TRY(fsi__ldlt_ready(f, c, fn, b, x, 1));
     im = (fsi__ldlt_impl *)f->impl;
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++)
         im->x[im->inverse[r] * f->block + k] = b[r * f->block + k];
@@ -3034,6 +3101,25 @@ static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, fsi_context *c, const cha
 FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x)
 {
     return f ? fsi__ldlt_apply_inverse(f, f->context, "fsi_ldlt_solve", b, x, 0) : FSI_ERROR_COOKIE;
+}
+
+FSI_API fsi_status fsi_ldlt_solve_4(fsi_ldlt *f, const double *b, double *x)
+{
+    fsi__ldlt_impl *im;
+    size_t row, k;
+    int r, s;
+    FSI__TRY(fsi__ldlt_ready(f, f ? f->context : NULL, "fsi_ldlt_solve_4", b, x, 4));
+    im = (fsi__ldlt_impl *)f->impl;
+    row = 4 * (size_t)f->block;
+    for (r = 0; r < f->rows; r++)
+        memcpy(im->x + row * (size_t)im->inverse[r], b + row * (size_t)r, row * sizeof(double));
+    for (s = 0; s < im->node_count; s++) fsi__ldlt_forward_4(f, &im->node[s], im->x, im->pack);
+    for (s = im->node_count - 1; s >= 0; s--) fsi__ldlt_backward_4(f, &im->node[s], im->x, im->pack);
+    for (k = 0; k < row * (size_t)f->rows; k++)
+        if (!fsi_is_finite(im->x[k])) return fsi__ldlt_overflow(f->context, "fsi_ldlt_solve_4");
+    for (r = 0; r < f->rows; r++)
+        memcpy(x + row * (size_t)r, im->x + row * (size_t)im->inverse[r], row * sizeof(double));
+    return FSI_OK;
 }
 
 /* ---- >>operators implementation --------------------------------------------------------------------------------- */
