@@ -43,7 +43,7 @@ typedef struct fsi__el_shape {
     /* Search tree of the elements; leaf item i is element order[i]. */
     fsi__node *nodes;
     int *order, node_count;
-    fsi__arena memory; /* of all the arrays */
+    fsi__arena memory, links; /* of the arrays; links: of edge and nodes */
 } fsi__el_shape;
 
 /* Takes the caller's simplices; checked: indices, NaN, inverted or flat elements (named), vertices without an element.
@@ -177,7 +177,8 @@ static int fsi__el_ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Neighbours along edges, each once, ascending. Uses `first` as a counter while it fills. */
+/* Neighbours along edges, each once, ascending: `first`, and what s->edge is to be in pairs. Uses `first` as a counter
+   while it fills. */
 static void fsi__el_find_edges(fsi__el_shape *s, int *pairs)
 {
     const int corners = s->dim + 1, n = s->vertex_count;
@@ -195,9 +196,10 @@ static void fsi__el_find_edges(fsi__el_shape *s, int *pairs)
     /* Sorted, without repetitions. */
     for (v = 0, kept = 0; v < n; v++) {
         const int begin = s->first[v], end = s->first[v + 1];
+        int last = -1;
         qsort(pairs + begin, (size_t)(end - begin), sizeof(int), fsi__el_ascending);
         s->first[v] = kept;
-        for (k = begin; k < end; k++) if (k == begin || pairs[k] != pairs[k - 1]) s->edge[kept++] = pairs[k];
+        for (k = begin; k < end; k++) if (pairs[k] != last) pairs[kept++] = last = pairs[k];
     }
     s->first[n] = kept;
 }
@@ -212,15 +214,21 @@ static void fsi__el_shape_layout(fsi__el_shape *s, int vertices, int elements)
     s->volume = (double *)fsi__take(&s->memory, m, sizeof(double));
     s->material = (int *)fsi__take(&s->memory, m, sizeof(int));
     s->first = (int *)fsi__take(&s->memory, n + 1, sizeof(int));
-    s->edge = (int *)fsi__take(&s->memory, corners * (size_t)s->dim * m, sizeof(int));
     s->order = (int *)fsi__take(&s->memory, m, sizeof(int));
-    s->nodes = (fsi__node *)fsi__take(&s->memory, 2 * m, sizeof(fsi__node));
+}
+
+static void fsi__el_links_layout(fsi__el_shape *s)
+{
+    s->links.used = 0;
+    s->edge = (int *)fsi__take(&s->links, (size_t)s->first[s->vertex_count], sizeof(int));
+    s->nodes = (fsi__node *)fsi__take(&s->links, (size_t)s->node_count, sizeof(fsi__node));
 }
 
 static fsi_status fsi__el_shape_reserve(fsi__el_shape *s, fsi_context *context, const char *fn, int vertices,
     int elements)
 {
     memset(&s->memory, 0, sizeof s->memory);
+    memset(&s->links, 0, sizeof s->links);
     fsi__el_shape_layout(s, vertices, elements);
     if (!fsi__arena_reserve(context, &s->memory, s->memory.used))
         return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, elements, "no memory for %d elements", elements);
@@ -236,9 +244,11 @@ static fsi_status fsi__el_shape_finish(fsi__el_shape *s, fsi_context *context, c
     const size_t pairs = (size_t)(s->dim + 1) * (size_t)s->dim * (size_t)s->element_count;
     fsi__arena scratch = { NULL, 0, 0 };
     fsi_box3 all = fsi_box3_empty(), *boxes;
-    int e, k, *pair, pass;
-    for (pass = 0, boxes = NULL, pair = NULL; pass < 2; pass++) {
+    fsi__node *nodes;
+    int e, k, *pair, pass, kept;
+    for (pass = 0, boxes = NULL, pair = NULL, nodes = NULL; pass < 2; pass++) {
         boxes = (fsi_box3 *)fsi__take(&scratch, (size_t)s->element_count, sizeof(fsi_box3));
+        nodes = (fsi__node *)fsi__take(&scratch, 2 * (size_t)s->element_count, sizeof(fsi__node));
         pair = (int *)fsi__take(&scratch, pairs, sizeof(int));
         if (pass == 0 && !fsi__arena_reserve(context, &scratch, scratch.used))
             return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->element_count, "no memory for %d elements",
@@ -254,16 +264,27 @@ static fsi_status fsi__el_shape_finish(fsi__el_shape *s, fsi_context *context, c
     }
     s->size = fsi__d3_norm(fsi__d3_diff(all.hi, all.lo));
     for (e = 0; e < s->element_count; e++) boxes[e] = fsi_box3_inflate(boxes[e], (fsi_real)(1e-6 * s->size));
-    s->node_count = fsi__plant(boxes, s->element_count, s->order, s->nodes);
+    s->node_count = fsi__plant(boxes, s->element_count, s->order, nodes);
     fsi__el_find_edges(s, pair);
     for (e = 0, s->mass_volume = 0; e < s->element_count; e++) s->mass_volume += s->volume[e];
+
+    /* What is kept of the tree and the edges. */
+    fsi__el_links_layout(s);
+    kept = fsi__arena_reserve(context, &s->links, s->links.used);
+    if (kept) {
+        fsi__el_links_layout(s);
+        memcpy(s->edge, pair, (size_t)s->first[s->vertex_count] * sizeof(int));
+        memcpy(s->nodes, nodes, (size_t)s->node_count * sizeof(fsi__node));
+    }
     fsi__arena_free(context, &scratch);
-    return FSI_OK;
+    return kept ? FSI_OK : fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->element_count, "no memory for %d elements",
+                                     s->element_count);
 }
 
 FSI_API void fsi__el_shape_free(fsi__el_shape *s, fsi_context *context)
 {
     fsi__arena_free(context, &s->memory);
+    fsi__arena_free(context, &s->links);
     memset(s, 0, sizeof *s);
 }
 

@@ -3065,15 +3065,46 @@ static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, fsi_context *c, const char 
     return FSI_OK;
 }
 
-/* im->x, in elimination order, becomes the solution, for |D| instead of D when `absolute`. Returns 0 when it is not
-   finite. */
-static int fsi__ldlt_substitute(const fsi_ldlt *f, int absolute)
+/* A substitution for one right side, or four side by side. */
+typedef struct fsi__ldlt_sides { const fsi_ldlt *f; int four, absolute; } fsi__ldlt_sides;
+
+static void fsi__ldlt_backward_node(const fsi__ldlt_sides *a, int s, double *t)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)a->f->impl;
+    if (a->four) fsi__ldlt_backward_4(a->f, &im->node[s], im->x, t);
+    else fsi__ldlt_backward(a->f, &im->node[s], im->x, t, a->absolute);
+}
+
+static void fsi__ldlt_backward_tasks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ldlt_sides *a = (const fsi__ldlt_sides *)arg;
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)a->f->impl;
+    int t, s;
+    (void)chunk;
+    for (t = begin; t < end; t++)
+        for (s = im->task[t].end - 1; s >= im->task[t].begin; s--)
+            fsi__ldlt_backward_node(a, s, im->pack + im->task[t].pack);
+}
+
+/* im->x, in elimination order, becomes the solution, for |D| instead of D when `absolute` (not of four). Subtrees do
+   not need each other on the way back. Returns 0 when it is not finite. */
+static int fsi__ldlt_substitute(const fsi_ldlt *f, int four, int absolute)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
-    int s, k;
-    for (s = 0; s < im->node_count; s++) fsi__ldlt_forward(f, &im->node[s], im->x, im->pack);
-    for (s = im->node_count - 1; s >= 0; s--) fsi__ldlt_backward(f, &im->node[s], im->x, im->pack, absolute);
-    for (k = 0; k < f->rows * f->block; k++) if (!fsi_is_finite(im->x[k])) return 0;
+    const size_t n = (size_t)(four ? 4 : 1) * (size_t)f->rows * (size_t)f->block;
+    fsi__ldlt_sides a;
+    size_t k;
+    int s;
+    a.f = f;
+    a.four = four;
+    a.absolute = absolute;
+    for (s = 0; s < im->node_count; s++)
+        if (four) fsi__ldlt_forward_4(f, &im->node[s], im->x, im->pack);
+        else fsi__ldlt_forward(f, &im->node[s], im->x, im->pack);
+    for (s = im->node_count - 1; s >= 0; s--) if (im->node[s].task < 0) fsi__ldlt_backward_node(&a, s, im->pack);
+    fsi__parallel_work(f->context, im->task_count, 1, (four ? 0.6 : 0.3) * f->stats.entries, fsi__ldlt_backward_tasks,
+                       &a);
+    for (k = 0; k < n; k++) if (!fsi_is_finite(im->x[k])) return 0;
     return 1;
 }
 
@@ -3092,7 +3123,7 @@ static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, fsi_context *c, const cha
     im = (fsi__ldlt_impl *)f->impl;
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++)
         im->x[im->inverse[r] * f->block + k] = b[r * f->block + k];
-    if (!fsi__ldlt_substitute(f, absolute)) return fsi__ldlt_overflow(c, fn);
+    if (!fsi__ldlt_substitute(f, 0, absolute)) return fsi__ldlt_overflow(c, fn);
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++)
         x[r * f->block + k] = im->x[im->inverse[r] * f->block + k];
     return FSI_OK;
@@ -3106,17 +3137,14 @@ FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x)
 FSI_API fsi_status fsi_ldlt_solve_4(fsi_ldlt *f, const double *b, double *x)
 {
     fsi__ldlt_impl *im;
-    size_t row, k;
-    int r, s;
+    size_t row;
+    int r;
     FSI__TRY(fsi__ldlt_ready(f, f ? f->context : NULL, "fsi_ldlt_solve_4", b, x, 4));
     im = (fsi__ldlt_impl *)f->impl;
     row = 4 * (size_t)f->block;
     for (r = 0; r < f->rows; r++)
         memcpy(im->x + row * (size_t)im->inverse[r], b + row * (size_t)r, row * sizeof(double));
-    for (s = 0; s < im->node_count; s++) fsi__ldlt_forward_4(f, &im->node[s], im->x, im->pack);
-    for (s = im->node_count - 1; s >= 0; s--) fsi__ldlt_backward_4(f, &im->node[s], im->x, im->pack);
-    for (k = 0; k < row * (size_t)f->rows; k++)
-        if (!fsi_is_finite(im->x[k])) return fsi__ldlt_overflow(f->context, "fsi_ldlt_solve_4");
+    if (!fsi__ldlt_substitute(f, 1, 0)) return fsi__ldlt_overflow(f->context, "fsi_ldlt_solve_4");
     for (r = 0; r < f->rows; r++)
         memcpy(x + row * (size_t)r, im->x + row * (size_t)im->inverse[r], row * sizeof(double));
     return FSI_OK;

@@ -159,6 +159,30 @@ static fsi_ldlt *ldlt_of(const fsi_csr *a, const fsi_ldlt_desc *d)
     return f;
 }
 
+/* Four right sides at once are solved as one by one. */
+static void check_four_sides(fsi_ldlt *f, uint64_t *random)
+{
+    const int n = f->rows * f->block;
+    double sides[800], one[200], most = 0, off = 0;
+    int i, k;
+    for (i = 0; i < 4 * n; i++) sides[i] = test_random(random) - 0.5;
+    for (k = 0; k < 4; k++) {
+        double all[800];
+        for (i = 0; i < n; i++) one[i] = sides[4 * i + k];
+        CHECK(fsi_ldlt_solve_4(f, sides, all) == FSI_OK && fsi_ldlt_solve(f, one, one) == FSI_OK);
+        for (i = 0; i < n; i++) {
+            most = fmax(most, fabs(one[i]));
+            off = fmax(off, fabs(all[4 * i + k] - one[i]));
+        }
+    }
+    CHECK(off <= 1e-10 * most);
+    {
+        double all[800];
+        CHECK(fsi_ldlt_solve_4(f, sides, all) == FSI_OK && fsi_ldlt_solve_4(f, sides, sides) == FSI_OK); /* in place */
+        CHECK(memcmp(all, sides, 4 * (size_t)n * sizeof(double)) == 0);
+    }
+}
+
 /* Factorises, solves, and compares with the dense solution. */
 static void check_against_dense(const fsi_csr *a, fsi_ldlt_desc d, uint64_t *random, double tolerance)
 {
@@ -175,6 +199,7 @@ static void check_against_dense(const fsi_csr *a, fsi_ldlt_desc d, uint64_t *ran
         off = fmax(off, fabs(x[i] - y[i]));
     }
     CHECK_NEAR(off / (most + 1e-300), 0, tolerance);
+    check_four_sides(f, random);
     CHECK(residual_of(a, b, x) < 1e-13);
     fsi_ldlt_destroy(f);
 }
@@ -613,6 +638,7 @@ static void test_bad_input_is_named(void)
     CHECK(fsi_ldlt_factor(f, NULL) == FSI_ERROR_ARGUMENT && fsi_ldlt_factor(NULL, &a) == FSI_ERROR_COOKIE);
     CHECK(fsi_ldlt_factor(f, &a) == FSI_OK);
     CHECK(fsi_ldlt_solve(f, NULL, x) == FSI_ERROR_ARGUMENT && fsi_ldlt_solve(NULL, x, x) == FSI_ERROR_COOKIE);
+    CHECK(fsi_ldlt_solve_4(f, NULL, x) == FSI_ERROR_ARGUMENT && fsi_ldlt_solve_4(NULL, x, x) == FSI_ERROR_COOKIE);
     x[5] = test_inf();
     CHECK(fsi_ldlt_solve(f, x, x) == FSI_ERROR_NAN && c.error.element == 5);
     x[5] = 1e308;
