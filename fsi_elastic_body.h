@@ -282,6 +282,22 @@ static FSI__NOINLINE void fsi__el_unfold(const fsi__el_lane *f, fsi__el_lane *p,
     }
 }
 
+/* The same in the plane: P and cof P have four entries, the third axis stays. */
+static void fsi__el_unfold_2d(const fsi__el_lane *f, fsi__el_lane *p, double *moved)
+{
+    int u;
+    for (u = 0; u < FSI_LANES; u++) {
+        const double p0 = p[0][u], p1 = p[1][u], p3 = p[3][u], p4 = p[4][u], cc = p0 * p0 + p1 * p1 + p3 * p3 + p4 * p4,
+            cd = p4 * (p0 - f[0][u]) - p3 * (p1 - f[1][u]) - p1 * (p3 - f[3][u]) + p0 * (p4 - f[4][u]),
+            a = (cd - (p0 * p4 - p1 * p3 - 1)) / cc;
+        p[0][u] = f[0][u] + a * p4;
+        p[1][u] = f[1][u] - a * p3;
+        p[3][u] = f[3][u] - a * p1;
+        p[4][u] = f[4][u] + a * p0;
+        moved[u] = fmax(fmax(fabs(p[0][u] - p0), fabs(p[1][u] - p1)), fmax(fabs(p[3][u] - p3), fabs(p[4][u] - p4)));
+    }
+}
+
 static double fsi__el_det(const double *m)
 {
     return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) + m[2] * (m[3] * m[7] - m[4] * m[6]);
@@ -445,7 +461,8 @@ static void fsi__el_isochoric_block(const fsi__el_lane *f, const fsi__el_lane *r
         slow[u] = !(det > 0.3 && det < 3);
     }
     for (it = 0; it < 12; it++) {
-        fsi__el_unfold(f, p, moved);
+        if (dim == 2) fsi__el_unfold_2d(f, p, moved);
+        else fsi__el_unfold(f, p, moved);
         for (u = 0, most = 0; u < count; u++) if (!slow[u]) most = fmax(most, moved[u]);
         if (most < FSI__EL_PROJECTED) break;
     }
