@@ -875,10 +875,35 @@ static void fsi__el_moments(const fsi__el_body *b, const double *q, double *m_q,
     }
 }
 
+/* Moves `next` as a whole so that it has the momentum which the forces give it, to rounding of that and not of A^-1:
+   (m/H^2 + sum k) d = sum_i one_i f_i + sum k (target - u q) - sum_i (M one)_i q_i / H^2. Elastic forces have no sum. */
+static void fsi__el_balance(fsi__el_body *b)
+{
+    const double scale = 1 / (b->big_h * b->big_h);
+    fsi__d3 f = fsi__d3_zero();
+    double stiff = b->mass * scale;
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        const double *m = b->right + 3 * (size_t)i, *c = b->contact + 3 * (size_t)i;
+        f = fsi__d3_madd(f, b->one[i], fsi__d3_add(fsi__d3_at(m), fsi__d3_at(c)));
+        f = fsi__d3_madd(f, -scale * b->m_one[i], fsi__d3_at(b->next + 3 * (size_t)i));
+    }
+    for (i = 0; i < b->springs; i++) {
+        const fsi__el_spring *s = &b->spring[i];
+        stiff += s->stiffness;
+        f = fsi__d3_madd(f, s->stiffness,
+                         fsi__d3_sub(fsi__d3_at(s->target), fsi__el_point(&b->anchor, s->row, b->next)));
+    }
+    for (i = 0; i < b->dofs; i++)
+        fsi__d3_put(b->next + 3 * (size_t)i,
+                    fsi__d3_madd(fsi__d3_at(b->next + 3 * (size_t)i), b->one[i] / stiff, f));
+}
+
 FSI_API void fsi__el_body_accept(fsi__el_body *b)
 {
     const size_t n = 3 * (size_t)b->dofs;
     size_t i;
+    fsi__el_balance(b);
     memcpy(b->q_before, b->q, n * sizeof(double));
     memcpy(b->v_before, b->v, n * sizeof(double));
     memcpy(b->q, b->next, n * sizeof(double));
