@@ -735,16 +735,38 @@ static void fsi__el_stretch_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Rotations start from that of the body as a whole: nothing of them is state. */
+#define FSI__EL_TANGLED 0.05 /* share of a body that is inverted */
+
+/* The iterate becomes the rest shape, turned by r, with the centre of S. */
+static void fsi__el_start_at_rest(fsi__el_body *b, const double *r)
+{
+    fsi__d3 way = fsi__d3_zero();
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        const fsi__d3 x = fsi__d9_mul(r, fsi__d3_at(b->rest + 3 * (size_t)i));
+        way = fsi__d3_madd(way, b->m_one[i] / b->mass, fsi__d3_sub(fsi__d3_at(b->aim + 3 * (size_t)i), x));
+        fsi__d3_put(b->at + 3 * (size_t)i, x);
+    }
+    for (i = 0; i < b->dofs; i++)
+        fsi__d3_put(b->at + 3 * (size_t)i, fsi__d3_madd(fsi__d3_at(b->at + 3 * (size_t)i), b->one[i], way));
+}
+
+/* Rotations start from that of the body as a whole: nothing of them is state.
+
+   A tangled body, of which more than a twentieth is inverted, starts its iterations from its rest shape, turned and
+   placed as the body is, and not from S: (E3) of a crushed body has many minima, and those that local and global steps
+   reach from S may keep a corner that winds round twice. */
 static void fsi__el_start_rotations(fsi__el_body *b)
 {
-    double mean[9] = { 0 }, r[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, f[9];
+    double mean[9] = { 0 }, r[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, f[9], inverted = 0, whole = 0;
     const int blocks = fsi__chunks(b->evaluated, FSI_LANES);
     int e, k, u;
     fsi__el_widen(b, b->q);
     for (e = 0; e < b->evaluated; e++) {
         fsi__el_gradient_at(b, e, f);
         for (k = 0; k < 9; k++) mean[k] += f[k] / b->evaluated;
+        whole += b->stiffness[e];
+        if (fsi__el_det(f) < 0) inverted += b->stiffness[e];
     }
     if (b->dim == 3) fsi__el_polar_slow(mean, r);
     else fsi__el_polar_2d(mean, r);
@@ -752,6 +774,7 @@ static void fsi__el_start_rotations(fsi__el_body *b)
         b->rotation[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] =
             b->isochoric[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] = r[k];
     if (b->damping > 0) fsi__parallel_work(b->context, blocks, 16, 50.0 * b->evaluated, fsi__el_stretch_range, b);
+    if (inverted > FSI__EL_TANGLED * whole) fsi__el_start_at_rest(b, r);
 }
 
 FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field)
