@@ -426,6 +426,7 @@ typedef struct fsi__el_member {
     size_t response_room, coupling_room;
     fsi__el_motion motion;
     double kept_h;
+    double pressed[2];            /* by contacts, in the last substep and in this one [N] */
 } fsi__el_member;
 
 typedef struct fsi__el_impl {
@@ -1173,6 +1174,46 @@ static void fsi__el_push_obstacles(fsi__el_impl *im)
     }
 }
 
+/* Sum of the sizes of the contact forces on each body, of the last substep to pressed[0], of this one to pressed[1]. */
+static void fsi__el_press(fsi__el_impl *im)
+{
+    int b, i;
+    for (b = 0; b < im->members; b++) im->member[b].pressed[0] = im->member[b].pressed[1] = 0;
+    for (i = 0; i < im->touched_count; i++) {
+        const fsi__el_touch *t = &im->touched[i];
+        const double f = fsi__d3_norm(fsi__d3_at(t->force));
+        im->member[t->body].pressed[0] += f;
+        if (t->kind == FSI__EL_BODY) im->member[t->other].pressed[0] += f;
+    }
+    for (i = 0; i < im->contacts; i++) {
+        const fsi__el_contact *c = &im->contact[i];
+        const double f = fsi__d3_norm(fsi__d3_at(c->force));
+        im->member[c->body].pressed[1] += f;
+        if (c->kind == FSI__EL_BODY) im->member[c->other].pressed[1] += f;
+    }
+}
+
+/* BDF2 goes on with the velocity before an impact: a stiff body would leave a floor at up to 1.25 times the speed at
+   which it came. So bodies on which the contact forces more than double start anew, with no step before, and so do all
+   that these push: what one of them has of another's momentum is then the same for both. */
+static void fsi__el_start_anew(fsi__el_impl *im)
+{
+    int b, i, again = 1;
+    fsi__el_press(im);
+    for (b = 0; b < im->members; b++) {
+        fsi__el_member *m = &im->member[b];
+        if (m->pressed[1] > 2 * m->pressed[0]) m->body.h_before = 0;
+    }
+    while (again) for (again = 0, i = 0; i < im->contacts; i++) {
+        const fsi__el_contact *c = &im->contact[i];
+        double *h = &im->member[c->body].body.h_before, *g = h;
+        if (c->kind == FSI__EL_BODY && fsi__d3_norm(fsi__d3_at(c->force)) > 0) g = &im->member[c->other].body.h_before;
+        if ((*h > 0) == (*g > 0)) continue;
+        *h = *g = 0;
+        again = 1;
+    }
+}
+
 FSI_API void fsi__el_end_substep(fsi_elastic *s)
 {
     fsi__el_impl *im = fsi__el_of(s);
@@ -1182,6 +1223,7 @@ FSI_API void fsi__el_end_substep(fsi_elastic *s)
         im->member[b].mesh_stale = 1;
     }
     fsi__el_push_obstacles(im);
+    fsi__el_start_anew(im);
     im->touched_count = 0;
     im->stats.contacts = im->contacts;
     im->stats.touching = 0;

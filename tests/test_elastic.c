@@ -131,6 +131,26 @@ static void test_friction_holds_or_slides(void)
     }
 }
 
+/* Restitution does not hang on the length of the steps while they resolve the contact; where they do not, it stays
+   below 1: BDF2 starts anew at an impact. */
+static void test_impacts_add_no_energy(void)
+{
+    const double fine = dropped_restitution(1e5, 1.0 / 480);
+    CHECK(fine > 0.1 && fine < 0.3);
+    CHECK_NEAR(dropped_restitution(1e5, 1.0 / 60), fine, 0.1);
+    CHECK(dropped_restitution(1e9, 1.0 / 60) < 0.75);
+    CHECK(dropped_restitution(1e7, 1.0 / 240) < 0.75);
+}
+
+/* Thrown at a plane, a ball bounces as Hertz says: how long it touches to 15 %, as fast as it came to 5 %. */
+static void test_a_ball_bounces(void)
+{
+    const bounced b = bounce(16, 60, 0.3, 0.3, 1.0 / 480, 1000);
+    CHECK_NEAR(b.time, 1, 0.15);
+    CHECK_NEAR(b.restitution, 1, 0.05);
+    CHECK(b.deepest < 1e-5);
+}
+
 /* Three blocks on top of each other stand, each above the one below. */
 static void test_a_stack_stands(void)
 {
@@ -256,6 +276,8 @@ int main(int argc, char **argv)
     RUN(test_a_crushed_body_recovers);
     RUN(test_a_block_rests_on_the_floor);
     RUN(test_friction_holds_or_slides);
+    RUN(test_impacts_add_no_energy);
+    RUN(test_a_ball_bounces);
     RUN(test_a_stack_stands);
     RUN(test_pins_bear_the_weight);
     RUN(test_a_skin_follows_its_body);
