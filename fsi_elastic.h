@@ -81,7 +81,8 @@ FSI_API fsi_elastic_desc fsi_elastic_default_desc(void); /* fills every field */
 
 typedef struct fsi_elastic_stats {
     int substeps, iterations;  /* of the last step, of all bodies and substeps together */
-    int degraded;              /* substeps of a body that ended at desc.iterations above the tolerance */
+    int degraded;              /* substeps of a body that ended at desc.iterations above the tolerance; the message hook
+                                  is told of the first such step, the second, the fourth ... */
     int contacts, touching;    /* candidates of the last substep; those that push */
     double residual;           /* largest displacement of a body in a last iteration, over its size */
     double deepest;            /* deepest penetration of a contact at the end [m] */
@@ -449,6 +450,7 @@ typedef struct fsi__el_impl {
     size_t kept_room;
     double dt, sub_dt, done, share;
     fsi_elastic_stats stats;
+    long long degraded;               /* steps so far */
     double lap;
 } fsi__el_impl;
 
@@ -1350,6 +1352,19 @@ static fsi_status fsi__el_substeps(fsi_elastic *s, double dt)
     return FSI_OK;
 }
 
+/* Games run with few iterations: that steps end above the tolerance is told of the first one, the second, the fourth,
+   the eighth ... */
+static void fsi__el_warn(fsi__el_impl *im)
+{
+    const fsi_elastic *s = im->s;
+    if (s->stats.degraded == 0) return;
+    im->degraded++;
+    if ((im->degraded & (im->degraded - 1)) != 0) return;
+    fsi__warn(s->context,
+              "fsi_elastic_step at %g s: the last of %lld steps in which bodies ended above the tolerance, by now %d of "
+              "them; one moved by %.2g of its size", s->time, im->degraded, s->stats.degraded, s->stats.residual);
+}
+
 FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)
 {
     static const char fn[] = "fsi_elastic_step";
@@ -1366,8 +1381,7 @@ FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)
         }
     }
     fsi__el_end(s);
-    if (s->stats.degraded > 0)
-        fsi__warn(s->context, "fsi_elastic_step: %d substeps of bodies ended above the tolerance", s->stats.degraded);
+    fsi__el_warn(im);
     return FSI_OK;
 }
 
