@@ -1361,8 +1361,8 @@ static void fsi__el_warn(fsi__el_impl *im)
     im->degraded++;
     if ((im->degraded & (im->degraded - 1)) != 0) return;
     fsi__warn(s->context,
-              "fsi_elastic_step at %g s: the last of %lld steps in which bodies ended above the tolerance, by now %d of "
-              "them; one moved by %.2g of its size", s->time, im->degraded, s->stats.degraded, s->stats.residual);
+              "fsi_elastic_step at %g s: %d bodies ended above the tolerance, by %.2g of their size; %lld such steps",
+              s->time, s->stats.degraded, s->stats.residual, im->degraded);
 }
 
 FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)

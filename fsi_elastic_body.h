@@ -898,8 +898,9 @@ static void fsi__el_moments(const fsi__el_body *b, const double *q, double *m_q,
     }
 }
 
-/* Moves `next` as a whole so that it has the momentum which the forces give it, to rounding of that and not of A^-1:
-   (m/H^2 + sum k) d = sum_i one_i f_i + sum k (target - u q) - sum_i (M one)_i q_i / H^2. Elastic forces have no sum. */
+/* Moves `next` as a whole so that it has the momentum which the forces give it, to rounding of that and not of A^-1.
+   Elastic forces have no sum:
+      (m/H^2 + sum k) d = sum_i one_i f_i + sum k (target - u q) - sum_i (M one)_i q_i / H^2 */
 static void fsi__el_balance(fsi__el_body *b)
 {
     const double scale = 1 / (b->big_h * b->big_h);

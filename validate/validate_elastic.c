@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT
 
    The cases of elastic_cases.h. Prints lines `key value unit reference tolerance verdict`, or `key value unit` for what
-   is only measured. The default run takes two minutes; --long refines beams, bars and the ball and takes an hour. A word
-   (motion, tension, beams, twist, frequencies, contact, heap, recovery) runs one part. */
+   is only measured. The default run takes two minutes of CPU; --long has beams, bars and balls of more elements, soft
+   heaps and more seeds. A word (motion, tension, beams, twist, frequencies, contact, heap, recovery) runs one part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
 #include "../fsi_elastic.h"
@@ -53,12 +53,11 @@ static void run_motion(void)
 
     /* Backward Euler loses 2 pi w h of its angular momentum a turn, BDF2 about (w h)^2. */
     judge(spin_lost(1, 0, 0.7, 1.0 / 240), "1", 0, 0.02, "euler_spin_0.7_240hz_lost_a_turn");
-    for (k = 0; k < 3; k++) {
-        say(spin_lost(1, 0, spin[k], 1.0 / 240), "1", "euler_spin_%g_240hz_lost_a_turn", spin[k]);
+    say(spin_lost(1, 0, 5, 1.0 / 240), "1", "euler_spin_5_240hz_lost_a_turn");
+    for (k = 0; k < 3; k++)
         judge(spin_lost(2, 0, spin[k], 1.0 / 240), "1", 0, 2e-3, "bdf2_spin_%g_240hz_lost_a_turn", spin[k]);
-        judge(spin_lost(2, 10, spin[k], 1.0 / 240), "1", 0, 2e-3, "bdf2_spin_%g_240hz_lost_a_turn_reduced", spin[k]);
-        say(spin_lost(2, 0, spin[k], 1.0 / 60), "1", "bdf2_spin_%g_60hz_lost_a_turn", spin[k]);
-    }
+    judge(spin_lost(2, 10, 5, 1.0 / 240), "1", 0, 2e-3, "bdf2_spin_5_240hz_lost_a_turn_reduced");
+    for (k = 1; k < 3; k++) say(spin_lost(2, 0, spin[k], 1.0 / 60), "1", "bdf2_spin_%g_60hz_lost_a_turn", spin[k]);
 }
 
 /* ---- statics ---------------------------------------------------------------------------------------------------- */
@@ -101,56 +100,58 @@ static void elastica_of(beam m, double tolerance, const char *name)
 static void run_beams(void)
 {
     beam m = eight_sides(8, 96, 0, 0);
-    double full, reduced;
+    double full;
     judge(beam_weight_ratio(&m, 9.81), "1", 1, 0.05, "tip_full_8_cells");
     elastica_of(m, 0.05, "full_8_cells");
-    m = eight_sides(4, 32, 0.3, 60);
-    judge(beam_weight_ratio(&m, 9.81), "1", 1, 0.05, "tip_reduced_4_cells");
-    elastica_of(m, 0.05, "reduced_4_cells");
+    m = eight_sides(6, 48, 0.3, 60);
+    judge(beam_weight_ratio(&m, 9.81), "1", 1, 0.02, "tip_reduced_6_cells");
+    elastica_of(m, 0.05, "reduced_6_cells");
+    judge(beam_middle_ratio(&m, 9.81), "1", 1, 0.02, "middle_reduced_6_cells");
     m = eight_sides(4, 32, 0.3, 0);
     say(beam_weight_ratio(&m, 9.81), "1", "tip_full_4_cells_nu_0.3");
 
-    /* Clamped at both ends: the subspace beside the same elements, each evaluated, and beside theory by regions. */
-    m = eight_sides(4, 32, 0.3, 0);
+    /* Clamped at both ends: the subspace beside the full body, all elements evaluated. */
     full = beam_middle_ratio(&m, 9.81);
-    m.handles = 60;
-    m.regions = 1000;
-    reduced = beam_middle_ratio(&m, 9.81);
     say(full, "1", "middle_full_4_cells");
-    judge(reduced / full, "1", 1, 0.02, "middle_reduced_over_full_60_handles");
-    m.handles = 200;
-    say(beam_middle_ratio(&m, 9.81) / full, "1", "middle_reduced_over_full_200_handles");
+    m.regions = 1000;
     m.handles = 60;
-    m.regions = 600;
-    judge(beam_middle_ratio(&m, 9.81), "1", 1, 0.05, "middle_reduced_regions");
+    say(beam_middle_ratio(&m, 9.81) / full, "1", "middle_60_handles_over_full");
+    m.handles = 120;
+    say(beam_middle_ratio(&m, 9.81) / full, "1", "middle_120_handles_over_full");
     if (!refined) return;
     m = eight_sides(14, 168, 0, 0);
     judge(beam_weight_ratio(&m, 9.81), "1", 1, 0.02, "tip_full_14_cells");
     elastica_of(m, 0.02, "full_14_cells");
-    m = eight_sides(14, 168, 0.3, 0);
+    m = eight_sides(14, 112, 0.3, 0);
     say(beam_weight_ratio(&m, 9.81), "1", "tip_full_14_cells_nu_0.3");
+    say(beam_middle_ratio(&m, 9.81), "1", "middle_full_14_cells_nu_0.3");
 }
 
 static void run_twist(void)
 {
-    beam m = eight_sides(10, 80, 0.3, 0);
-    judge(beam_torque_ratio(&m, 0.3), "1", 1, 0.05, "torque_full_10_cells");
-    m = eight_sides(4, 32, 0.3, 60);
-    judge(beam_torque_ratio(&m, 0.3), "1", 1, 0.055, "torque_reduced_4_cells");
+    beam m = eight_sides(6, 48, 0.3, 60);
+    judge(beam_torque_ratio(&m, 0.3), "1", 1, 0.05, "torque_reduced_6_cells");
+    m.handles = 0;
+    say(beam_torque_ratio(&m, 0.3), "1", "torque_full_6_cells");
     if (!refined) return;
-    m = eight_sides(16, 128, 0.3, 0);
-    judge(beam_torque_ratio(&m, 0.3), "1", 1, 0.05, "torque_full_16_cells");
+    m = eight_sides(14, 112, 0.3, 0);
+    judge(beam_torque_ratio(&m, 0.3), "1", 1, 0.05, "torque_full_14_cells");
 }
 
-/* Against Timoshenko's beam (Huang's equation). */
+/* Against Timoshenko's beam (Huang's equation). A tolerance that is not small beside (w h)^2 amplitudes lowers them. */
 static void run_frequencies(void)
 {
     int mode;
     for (mode = 0; mode < 3; mode++) {
-        beam m = eight_sides(refined ? 12 : 8, refined ? 144 : 96, 0, 0);
-        judge(beam_frequency_ratio(&m, mode, 1, 60), "1", 1, 0.03, "frequency_%d_full_%d_cells", mode + 1, m.n);
-        m = eight_sides(4, 32, 0.3, 60);
-        judge(beam_frequency_ratio(&m, mode, 2, 100), "1", 1, 0.03, "frequency_%d_reduced_4_cells", mode + 1);
+        beam m = eight_sides(4, 32, 0.3, 60);
+        m.tolerance = 1e-11;
+        m.iterations = 300;
+        judge(beam_frequency_ratio(&m, mode, 2, 60), "1", 1, 0.03, "frequency_%d_reduced_4_cells", mode + 1);
+        if (!refined) continue;
+        m = eight_sides(10, 80, 0, 0);
+        m.tolerance = 1e-11;
+        m.iterations = 300;
+        judge(beam_frequency_ratio(&m, mode, 1, 60), "1", 1, 0.03, "frequency_%d_full_10_cells", mode + 1);
     }
 }
 
@@ -158,7 +159,7 @@ static void run_frequencies(void)
 
 static void run_contact(void)
 {
-    static const double mu[4] = { 0.45, 0.55, 0.4, 0.6 }, speed[3] = { 0.1, 0.3, 1 };
+    static const double mu[4] = { 0.45, 0.55, 0.4, 0.6 }, speed[3] = { 0.1, 0.3, 1 }, young[3] = { 1e5, 1e7, 1e9 };
     int k, handles;
     for (k = 0; k < 4; k++) for (handles = 0; handles <= 8; handles += 8) {
         double way, v;
@@ -167,9 +168,15 @@ static void run_contact(void)
         else judge(way, "1", 1, 0.03, "incline_mu_%g_%s_way", mu[k], name_of(handles));
     }
     for (k = 0; k < 3; k++) for (handles = 0; handles <= 60; handles += 60) {
-        const bounced b = bounce(refined ? 24 : 16, handles, speed[k], 0.3, 1.0 / 480, 1000);
+        bounced b;
+        if (!refined && handles == 0 && k != 1) continue;
+        b = bounce(refined ? 24 : 16, handles, speed[k], 0.3, 1.0 / 480, 1000);
         judge(b.time, "1", 1, 0.15, "bounce_%g_%s_time_over_hertz", speed[k], name_of(handles));
-        judge(b.restitution, "1", 1, 0.1, "bounce_%g_%s_restitution", speed[k], name_of(handles));
+        judge(b.restitution, "1", 1, 0.05, "bounce_%g_%s_restitution", speed[k], name_of(handles));
+    }
+    for (k = 0; k < 3; k++) {
+        say(dropped_restitution(young[k], 1.0 / 60), "1", "dropped_%g_60hz_restitution", young[k]);
+        say(dropped_restitution(young[k], 1.0 / 960), "1", "dropped_%g_960hz_restitution", young[k]);
     }
 }
 
@@ -178,7 +185,7 @@ static void run_heap(void)
     double deepest;
     judge(heap_creep(2, 1e5, 100, 8, 30, &deepest), "sides", 0, 1e-3, "heap_2d_creep_30s");
     judge(deepest, "sides", 0, 1e-3, "heap_2d_depth");
-    judge(heap_creep(3, 1e5, 60, 8, 30, &deepest), "sides", 0, 1e-3, "heap_3d_creep_30s");
+    judge(heap_creep(3, 1e5, 60, 12, 30, &deepest), "sides", 0, 1e-3, "heap_3d_creep_30s");
     judge(deepest, "sides", 0, 1e-3, "heap_3d_depth");
     if (!refined) return;
     judge(heap_creep(2, 8e3, 100, 20, 30, &deepest), "sides", 0, 1e-3, "heap_2d_soft_creep_30s");
@@ -192,11 +199,11 @@ static void run_recovery(void)
     static const char *const how[3] = { "flat", "inverted", "random" };
     int dim, kind, handles, seed;
     for (dim = 2; dim <= 3; dim++) for (kind = 0; kind < 3; kind++) for (handles = 0; handles <= 10; handles += 10) {
-        const int seeds = kind == CRUSHED_RANDOM ? (refined ? 40 : 6) : 1;
+        const int seeds = kind == CRUSHED_RANDOM ? (refined ? 40 : 5) : 1;
         double volume = 0, shape = 0, least, most;
         int wound = 0;
         for (seed = 1; seed <= seeds; seed++) {
-            volume = fmax(volume, crushed_error(dim, 4, handles, (crushed_kind)kind, (uint64_t)seed, 5, &least, &most));
+            volume = fmax(volume, crushed_error(dim, 4, handles, (crushed_kind)kind, (uint64_t)seed, 3, &least, &most));
             shape = fmax(shape, fmax(1 - least, most - 1));
             wound += least < 0.9;
         }

@@ -453,10 +453,10 @@ TEST_FN double beam_frequency_ratio(beam *m, int mode, int periods, int steps)
 
 typedef enum crushed_kind { CRUSHED_FLAT, CRUSHED_INVERTED, CRUSHED_RANDOM } crushed_kind;
 
-/* A block of n cells a side whose vertices are put in a plane, mirrored, or anywhere in its box; `seconds` later: how far
-   its volume is off; least and most: smallest determinant and largest stretch. */
-TEST_FN double crushed_error(int dim, int n, int handles, crushed_kind kind, uint64_t seed, double seconds, double *least,
-                             double *most)
+/* A block of n cells a side whose vertices are put in a plane, mirrored, or anywhere in its box; `seconds` later: how
+   far its volume is off; least and most: smallest determinant and largest stretch. */
+TEST_FN double crushed_error(int dim, int n, int handles, crushed_kind kind, uint64_t seed, double seconds,
+                             double *least, double *most)
 {
     block b = block_make(n, n, dim == 3 ? n : 0, 0.2 / n);
     world w = world_of(dim);
