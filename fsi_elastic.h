@@ -137,8 +137,8 @@ FSI_API fsi_status fsi_elastic_set_desc(fsi_elastic *s, const fsi_elastic_desc *
 FSI_API const fsi_error *fsi_elastic_error(const fsi_elastic *s);
 /* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: nothing moves, stats are filled. Matrices are
    factorised when dt differs from the last one, or attachments came or went. Forces that were added act in this step.
-   Errors: ARGUMENT (dt), COOKIE (a body of an obstacle), NAN, MESH (an obstacle), MEMORY, SINGULAR; then nothing has
-   changed. */
+   Errors: ARGUMENT (dt), COOKIE (a body of an obstacle), NAN, MESH (an obstacle), MEMORY, SINGULAR, LIMIT (a body that
+   would be farther than 1e12 m or faster than 1e12 m/s); then nothing has changed. */
 FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt);
 /* The time in which the fastest body travels a tenth of its size [s], at most 1000. Longer steps are stable too. */
 FSI_API fsi_real fsi_elastic_suggest_dt(const fsi_elastic *s);
@@ -1336,6 +1336,27 @@ FSI_API void fsi__el_end(fsi_elastic *s)
     fsi__el_sum_up(im);
 }
 
+/* Would the substep leave numbers that a load takes? Where drags, fields or forces throw a body out of the world, no. */
+#define FSI__EL_FARTHEST 1e12 /* [m, m/s] */
+#define FSI__EL_STRONGEST 1e20 /* [N] */
+static fsi_status fsi__el_check_outcome(fsi__el_impl *im)
+{
+    int b, i, k;
+    for (b = 0; b < im->members; b++) {
+        const fsi__el_body *y = &im->member[b].body;
+        for (i = 0; i < 3 * y->dofs; i++)
+            if (!(fabs(y->next[i]) < FSI__EL_FARTHEST && fabs(y->next[i] - y->base[i]) < FSI__EL_FARTHEST * y->big_h))
+                return fsi__fail(im->s->context, FSI_ERROR_LIMIT, im->fn, im->member[b].id, y->next[i],
+                                 "body %d would be farther than 1e12 m, or faster than 1e12 m/s", im->member[b].id);
+    }
+    for (i = 0; i < im->contacts; i++) for (k = 0; k < 3; k++)
+        if (!(fabs(im->contact[i].force[k]) < FSI__EL_STRONGEST))
+            return fsi__fail(im->s->context, FSI_ERROR_LIMIT, im->fn, im->member[im->contact[i].body].id,
+                             im->contact[i].force[k], "a contact of body %d would push with more than 1e20 N",
+                             im->member[im->contact[i].body].id);
+    return FSI_OK;
+}
+
 static fsi_status fsi__el_substeps(fsi_elastic *s, double dt)
 {
     fsi__el_impl *im = fsi__el_of(s);
@@ -1345,6 +1366,7 @@ static fsi_status fsi__el_substeps(fsi_elastic *s, double dt)
         FSI__TRY(fsi__el_predict(s, dt / n, (double)k / n, 1.0 / n));
         FSI__TRY(fsi__el_constrain(s));
         FSI__TRY(fsi__el_solve(s));
+        FSI__TRY(fsi__el_check_outcome(im));
         FSI__TRY(fsi__room_in(s->context, &im->touched, sizeof *im->touched, im->touched_count, &im->touched_room,
             im->contacts, im->fn));
         fsi__el_end_substep(s);
@@ -2639,7 +2661,7 @@ static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, 
     if (!fsi_is_finite(x->time)) return fsi__fail(context, FSI_ERROR_FORMAT, fn, -1, 0, "the time is not finite");
     for (b = 0; b < im->members; b++) {
         n = 12 * (size_t)im->member[b].body.dofs;
-        for (k = 0; k < n; k++) if (!(fabs(im->kept[at + k]) < 1e12))
+        for (k = 0; k < n; k++) if (!(fabs(im->kept[at + k]) < FSI__EL_FARTHEST))
             return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, im->kept[at + k], "number %d of body %d is %g", (int)k,
                 im->member[b].id, im->kept[at + k]);
         if (!(x->h_before[b] >= 0 && x->h_before[b] <= 1000))
@@ -2649,7 +2671,12 @@ static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, 
     }
     for (b = 0; b < x->touches; b++) {
         const fsi__el_touch *t = &im->touched[b];
-        if (!(fabs(t->force[0]) < 1e200 && fabs(t->force[1]) < 1e200 && fabs(t->force[2]) < 1e200))
+        if (t->body < 0 || t->body >= im->members || t->point < 0 || t->point >= im->member[t->body].points ||
+            t->kind < FSI__EL_SHAPE || t->kind > FSI__EL_BODY || t->other < 0 ||
+            (t->kind == FSI__EL_BODY && t->other >= im->members))
+            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, 0, "there is no body or point of contact %d", b);
+        if (!(fabs(t->force[0]) < FSI__EL_STRONGEST && fabs(t->force[1]) < FSI__EL_STRONGEST &&
+              fabs(t->force[2]) < FSI__EL_STRONGEST))
             return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, 0,
                              "the force of contact %d is not a number that a step leaves", b);
     }

@@ -553,6 +553,11 @@ static void test_bad_calls_are_named(void)
     refused(&w, fsi_elastic_load(w.s, x, sizeof x), FSI_ERROR_FORMAT, "");
     CHECK(fsi_elastic_hash(w.s) == before);
     CHECK(strstr(fsi_elastic_error(NULL)->message, "no simulator") != NULL);
+
+    /* Out of the world: a step says so, and leaves the state as it was. */
+    CHECK(fsi_elastic_add_force(w.s, 0, b.x[0], fsi_v3(REAL(1e25), 0, 0)) == FSI_OK);
+    refused(&w, fsi_elastic_step(w.s, REAL(0.01)), FSI_ERROR_LIMIT, "body 0 would be farther than 1e12 m");
+    CHECK(fsi_elastic_hash(w.s) == before);
     world_end(&w);
     block_free(&b);
 }
