@@ -81,7 +81,8 @@ FSI_API fsi_elastic_desc fsi_elastic_default_desc(void); /* fills every field */
 
 typedef struct fsi_elastic_stats {
     int substeps, iterations;  /* of the last step, of all bodies and substeps together */
-    int degraded;              /* substeps of a body that ended at desc.iterations above the tolerance */
+    int degraded;              /* substeps of a body that ended at desc.iterations above the tolerance; the message hook
+                                  is told of the first such step, the second, the fourth ... */
     int contacts, touching;    /* candidates of the last substep; those that push */
     double residual;           /* largest displacement of a body in a last iteration, over its size */
     double deepest;            /* deepest penetration of a contact at the end [m] */
@@ -136,8 +137,8 @@ FSI_API fsi_status fsi_elastic_set_desc(fsi_elastic *s, const fsi_elastic_desc *
 FSI_API const fsi_error *fsi_elastic_error(const fsi_elastic *s);
 /* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: nothing moves, stats are filled. Matrices are
    factorised when dt differs from the last one, or attachments came or went. Forces that were added act in this step.
-   Errors: ARGUMENT (dt), COOKIE (a body of an obstacle), NAN, MESH (an obstacle), MEMORY, SINGULAR; then nothing has
-   changed. */
+   Errors: ARGUMENT (dt), COOKIE (a body of an obstacle), NAN, MESH (an obstacle), MEMORY, SINGULAR, LIMIT (a body that
+   would be farther than 1e12 m or faster than 1e12 m/s); then nothing has changed. */
 FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt);
 /* The time in which the fastest body travels a tenth of its size [s], at most 1000. Longer steps are stable too. */
 FSI_API fsi_real fsi_elastic_suggest_dt(const fsi_elastic *s);
@@ -426,6 +427,7 @@ typedef struct fsi__el_member {
     size_t response_room, coupling_room;
     fsi__el_motion motion;
     double kept_h;
+    double pressed[2];            /* by contacts, in the last substep and in this one [N] */
 } fsi__el_member;
 
 typedef struct fsi__el_impl {
@@ -448,6 +450,7 @@ typedef struct fsi__el_impl {
     size_t kept_room;
     double dt, sub_dt, done, share;
     fsi_elastic_stats stats;
+    long long degraded;               /* steps so far */
     double lap;
 } fsi__el_impl;
 
@@ -1173,6 +1176,46 @@ static void fsi__el_push_obstacles(fsi__el_impl *im)
     }
 }
 
+/* Sum of the sizes of the contact forces on each body, of the last substep to pressed[0], of this one to pressed[1]. */
+static void fsi__el_press(fsi__el_impl *im)
+{
+    int b, i;
+    for (b = 0; b < im->members; b++) im->member[b].pressed[0] = im->member[b].pressed[1] = 0;
+    for (i = 0; i < im->touched_count; i++) {
+        const fsi__el_touch *t = &im->touched[i];
+        const double f = fsi__d3_norm(fsi__d3_at(t->force));
+        im->member[t->body].pressed[0] += f;
+        if (t->kind == FSI__EL_BODY) im->member[t->other].pressed[0] += f;
+    }
+    for (i = 0; i < im->contacts; i++) {
+        const fsi__el_contact *c = &im->contact[i];
+        const double f = fsi__d3_norm(fsi__d3_at(c->force));
+        im->member[c->body].pressed[1] += f;
+        if (c->kind == FSI__EL_BODY) im->member[c->other].pressed[1] += f;
+    }
+}
+
+/* BDF2 goes on with the velocity before an impact: a stiff body would leave a floor at up to 1.25 times the speed at
+   which it came. So bodies on which the contact forces more than double start anew, with no step before, and so do all
+   that these push: what one of them has of another's momentum is then the same for both. */
+static void fsi__el_start_anew(fsi__el_impl *im)
+{
+    int b, i, again = 1;
+    fsi__el_press(im);
+    for (b = 0; b < im->members; b++) {
+        fsi__el_member *m = &im->member[b];
+        if (m->pressed[1] > 2 * m->pressed[0]) m->body.h_before = 0;
+    }
+    while (again) for (again = 0, i = 0; i < im->contacts; i++) {
+        const fsi__el_contact *c = &im->contact[i];
+        double *h = &im->member[c->body].body.h_before, *g = h;
+        if (c->kind == FSI__EL_BODY && fsi__d3_norm(fsi__d3_at(c->force)) > 0) g = &im->member[c->other].body.h_before;
+        if ((*h > 0) == (*g > 0)) continue;
+        *h = *g = 0;
+        again = 1;
+    }
+}
+
 FSI_API void fsi__el_end_substep(fsi_elastic *s)
 {
     fsi__el_impl *im = fsi__el_of(s);
@@ -1182,6 +1225,7 @@ FSI_API void fsi__el_end_substep(fsi_elastic *s)
         im->member[b].mesh_stale = 1;
     }
     fsi__el_push_obstacles(im);
+    fsi__el_start_anew(im);
     im->touched_count = 0;
     im->stats.contacts = im->contacts;
     im->stats.touching = 0;
@@ -1292,6 +1336,27 @@ FSI_API void fsi__el_end(fsi_elastic *s)
     fsi__el_sum_up(im);
 }
 
+/* Would the substep leave numbers that a load takes? Where drags, fields or forces throw a body out of the world, no. */
+#define FSI__EL_FARTHEST 1e12 /* [m, m/s] */
+#define FSI__EL_STRONGEST 1e20 /* [N] */
+static fsi_status fsi__el_check_outcome(fsi__el_impl *im)
+{
+    int b, i, k;
+    for (b = 0; b < im->members; b++) {
+        const fsi__el_body *y = &im->member[b].body;
+        for (i = 0; i < 3 * y->dofs; i++)
+            if (!(fabs(y->next[i]) < FSI__EL_FARTHEST && fabs(y->next[i] - y->base[i]) < FSI__EL_FARTHEST * y->big_h))
+                return fsi__fail(im->s->context, FSI_ERROR_LIMIT, im->fn, im->member[b].id, y->next[i],
+                                 "body %d would be farther than 1e12 m, or faster than 1e12 m/s", im->member[b].id);
+    }
+    for (i = 0; i < im->contacts; i++) for (k = 0; k < 3; k++)
+        if (!(fabs(im->contact[i].force[k]) < FSI__EL_STRONGEST))
+            return fsi__fail(im->s->context, FSI_ERROR_LIMIT, im->fn, im->member[im->contact[i].body].id,
+                             im->contact[i].force[k], "a contact of body %d would push with more than 1e20 N",
+                             im->member[im->contact[i].body].id);
+    return FSI_OK;
+}
+
 static fsi_status fsi__el_substeps(fsi_elastic *s, double dt)
 {
     fsi__el_impl *im = fsi__el_of(s);
@@ -1301,11 +1366,25 @@ static fsi_status fsi__el_substeps(fsi_elastic *s, double dt)
         FSI__TRY(fsi__el_predict(s, dt / n, (double)k / n, 1.0 / n));
         FSI__TRY(fsi__el_constrain(s));
         FSI__TRY(fsi__el_solve(s));
+        FSI__TRY(fsi__el_check_outcome(im));
         FSI__TRY(fsi__room_in(s->context, &im->touched, sizeof *im->touched, im->touched_count, &im->touched_room,
             im->contacts, im->fn));
         fsi__el_end_substep(s);
     }
     return FSI_OK;
+}
+
+/* Games run with few iterations: that steps end above the tolerance is told of the first one, the second, the fourth,
+   the eighth ... */
+static void fsi__el_warn(fsi__el_impl *im)
+{
+    const fsi_elastic *s = im->s;
+    if (s->stats.degraded == 0) return;
+    im->degraded++;
+    if ((im->degraded & (im->degraded - 1)) != 0) return;
+    fsi__warn(s->context,
+              "fsi_elastic_step at %g s: %d bodies ended above the tolerance, by %.2g of their size; %lld such steps",
+              s->time, s->stats.degraded, s->stats.residual, im->degraded);
 }
 
 FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)
@@ -1324,8 +1403,7 @@ FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)
         }
     }
     fsi__el_end(s);
-    if (s->stats.degraded > 0)
-        fsi__warn(s->context, "fsi_elastic_step: %d substeps of bodies ended above the tolerance", s->stats.degraded);
+    fsi__el_warn(im);
     return FSI_OK;
 }
 
@@ -2716,7 +2794,7 @@ static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, 
     if (!fsi_is_finite(x->time)) return fsi__fail(context, FSI_ERROR_FORMAT, fn, -1, 0, "the time is not finite");
     for (b = 0; b < im->members; b++) {
         n = 12 * (size_t)im->member[b].body.dofs;
-        for (k = 0; k < n; k++) if (!(fabs(im->kept[at + k]) < 1e12))
+        for (k = 0; k < n; k++) if (!(fabs(im->kept[at + k]) < FSI__EL_FARTHEST))
             return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, im->kept[at + k], "number %d of body %d is %g", (int)k,
                 im->member[b].id, im->kept[at + k]);
         if (!(x->h_before[b] >= 0 && x->h_before[b] <= 1000))
@@ -2726,7 +2804,12 @@ static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, 
     }
     for (b = 0; b < x->touches; b++) {
         const fsi__el_touch *t = &im->touched[b];
-        if (!(fabs(t->force[0]) < 1e200 && fabs(t->force[1]) < 1e200 && fabs(t->force[2]) < 1e200))
+        if (t->body < 0 || t->body >= im->members || t->point < 0 || t->point >= im->member[t->body].points ||
+            t->kind < FSI__EL_SHAPE || t->kind > FSI__EL_BODY || t->other < 0 ||
+            (t->kind == FSI__EL_BODY && t->other >= im->members))
+            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, 0, "there is no body or point of contact %d", b);
+        if (!(fabs(t->force[0]) < FSI__EL_STRONGEST && fabs(t->force[1]) < FSI__EL_STRONGEST &&
+              fabs(t->force[2]) < FSI__EL_STRONGEST))
             return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, 0,
                              "the force of contact %d is not a number that a step leaves", b);
     }

@@ -306,6 +306,25 @@ FSI_FN void fsi__el_unfold(fsi__el_block *b)
     }
 }
 
+/* The same in the plane: P and cof P have four entries, the third axis stays. */
+static void fsi__el_unfold_2d(fsi__el_block *b)
+{
+    const fsi__el_lane *f = (const fsi__el_lane *)b->f;
+    fsi__el_lane *p = b->p;
+    int u;
+    for (u = 0; u < FSI_LANES; u++) {
+        const double p0 = p[0][u], p1 = p[1][u], p3 = p[3][u], p4 = p[4][u], cc = p0 * p0 + p1 * p1 + p3 * p3 + p4 * p4,
+            cd = p4 * (p0 - f[0][u]) - p3 * (p1 - f[1][u]) - p1 * (p3 - f[3][u]) + p0 * (p4 - f[4][u]),
+            a = (cd - (p0 * p4 - p1 * p3 - 1)) / cc;
+        p[0][u] = f[0][u] + a * p4;
+        p[1][u] = f[1][u] - a * p3;
+        p[3][u] = f[3][u] - a * p1;
+        p[4][u] = f[4][u] + a * p0;
+        b->step[u] =
+            fmax(fmax(fabs(p[0][u] - p0), fabs(p[1][u] - p1)), fmax(fabs(p[3][u] - p3), fabs(p[4][u] - p4)));
+    }
+}
+
 static double fsi__el_det(const double *m)
 {
     return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) + m[2] * (m[3] * m[7] - m[4] * m[6]);
@@ -482,7 +501,8 @@ static void fsi__el_isochoric_block(fsi__el_block *b, int dim)
         slow[u] = !(det > 0.3 && det < 3);
     }
     for (it = 0; it < 12; it++) {
-        fsi__el_unfold(b);
+        if (dim == 2) fsi__el_unfold_2d(b);
+        else fsi__el_unfold(b);
         for (u = 0, most = 0; u < b->count; u++) if (!slow[u]) most = b->step[u] > most ? b->step[u] : most;
         if (most < FSI__EL_PROJECTED) break;
     }
@@ -762,16 +782,38 @@ static void fsi__el_stretch_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Rotations start from that of the body as a whole: nothing of them is state. */
+#define FSI__EL_TANGLED 0.05 /* share of a body that is inverted */
+
+/* The iterate becomes the rest shape, turned by r, with the centre of S. */
+static void fsi__el_start_at_rest(fsi__el_body *b, const double *r)
+{
+    fsi__d3 way = fsi__d3_zero();
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        const fsi__d3 x = fsi__d9_mul(r, fsi__d3_at(b->rest + 3 * (size_t)i));
+        way = fsi__d3_madd(way, b->m_one[i] / b->mass, fsi__d3_sub(fsi__d3_at(b->aim + 3 * (size_t)i), x));
+        fsi__d3_put(b->at + 3 * (size_t)i, x);
+    }
+    for (i = 0; i < b->dofs; i++)
+        fsi__d3_put(b->at + 3 * (size_t)i, fsi__d3_madd(fsi__d3_at(b->at + 3 * (size_t)i), b->one[i], way));
+}
+
+/* Rotations start from that of the body as a whole: nothing of them is state.
+
+   A tangled body, of which more than a twentieth is inverted, starts its iterations from its rest shape, turned and
+   placed as the body is, and not from S: (E3) of a crushed body has many minima, and those that local and global steps
+   reach from S may keep a corner that winds round twice. */
 static void fsi__el_start_rotations(fsi__el_body *b)
 {
-    double mean[9] = { 0 }, r[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, f[9];
+    double mean[9] = { 0 }, r[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, f[9], inverted = 0, whole = 0;
     const int blocks = fsi__chunks(b->evaluated, FSI_LANES);
     int e, k, u;
     fsi__el_widen(b, b->q);
     for (e = 0; e < b->evaluated; e++) {
         fsi__el_gradient_at(b, e, f);
         for (k = 0; k < 9; k++) mean[k] += f[k] / b->evaluated;
+        whole += b->stiffness[e];
+        if (fsi__el_det(f) < 0) inverted += b->stiffness[e];
     }
     if (b->dim == 3) fsi__el_polar_slow(mean, r);
     else fsi__el_polar_2d(mean, r);
@@ -779,6 +821,7 @@ static void fsi__el_start_rotations(fsi__el_body *b)
         b->rotation[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] =
             b->isochoric[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] = r[k];
     if (b->damping > 0) fsi__parallel_work(b->context, blocks, 16, 50.0 * b->evaluated, fsi__el_stretch_range, b);
+    if (inverted > FSI__EL_TANGLED * whole) fsi__el_start_at_rest(b, r);
 }
 
 FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field)
@@ -892,10 +935,36 @@ static void fsi__el_moments(fsi__el_body *b, const double *q, double *m_q, fsi__
     }
 }
 
+/* Moves `next` as a whole so that it has the momentum which the forces give it, to rounding of that and not of A^-1.
+   Elastic forces have no sum:
+      (m/H^2 + sum k) d = sum_i one_i f_i + sum k (target - u q) - sum_i (M one)_i q_i / H^2 */
+static void fsi__el_balance(fsi__el_body *b)
+{
+    const double scale = 1 / (b->big_h * b->big_h);
+    fsi__d3 f = fsi__d3_zero();
+    double stiff = b->mass * scale;
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        const double *m = b->right + 3 * (size_t)i, *c = b->contact + 3 * (size_t)i;
+        f = fsi__d3_madd(f, b->one[i], fsi__d3_add(fsi__d3_at(m), fsi__d3_at(c)));
+        f = fsi__d3_madd(f, -scale * b->m_one[i], fsi__d3_at(b->next + 3 * (size_t)i));
+    }
+    for (i = 0; i < b->springs; i++) {
+        const fsi__el_spring *s = &b->spring[i];
+        stiff += s->stiffness;
+        f = fsi__d3_madd(f, s->stiffness,
+                         fsi__d3_sub(fsi__d3_at(s->target), fsi__el_point(&b->anchor, s->row, b->next)));
+    }
+    for (i = 0; i < b->dofs; i++)
+        fsi__d3_put(b->next + 3 * (size_t)i,
+                    fsi__d3_madd(fsi__d3_at(b->next + 3 * (size_t)i), b->one[i] / stiff, f));
+}
+
 FSI_API void fsi__el_body_accept(fsi__el_body *b)
 {
     const size_t n = 3 * (size_t)b->dofs;
     size_t i;
+    fsi__el_balance(b);
     memcpy(b->q_before, b->q, n * sizeof(double));
     memcpy(b->v_before, b->v, n * sizeof(double));
     memcpy(b->q, b->next, n * sizeof(double));

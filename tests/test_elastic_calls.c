@@ -2,58 +2,6 @@
    SPDX-License-Identifier: MIT */
 #include "kit/test_elastic.h"
 
-/* A closed box as a mesh, from lo to hi (2D: a rectangle). */
-static fsi_mesh *box_mesh(fsi_vec3 lo, fsi_vec3 hi, int dim)
-{
-    static const int face[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4,
-                                  2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5 };
-    static const int edge[8] = { 1, 0, 3, 1, 2, 3, 0, 2 };
-    fsi_mesh_desc d = fsi_mesh_default_desc();
-    fsi_vec3 corner[8];
-    fsi_mesh *m = NULL;
-    int k;
-    for (k = 0; k < 8; k++) corner[k] = fsi_v3(k & 1 ? hi.x : lo.x, k & 2 ? hi.y : lo.y, k & 4 ? hi.z : lo.z);
-    d.vertices = corner;
-    d.vertex_count = dim == 3 ? 8 : 4;
-    d.elements = dim == 3 ? face : edge;
-    d.element_count = dim == 3 ? 12 : 4;
-    d.corners = dim;
-    CHECK(fsi_mesh_create(&m, &d) == FSI_OK);
-    return m;
-}
-
-/* A ball of triangles: an octahedron divided. */
-static fsi_mesh *ball_mesh(double radius, int rings)
-{
-    fsi_mesh_desc d = fsi_mesh_default_desc();
-    fsi_vec3 x[1000];
-    int face[6000], n = 0, f = 0, i, j;
-    const int around = 2 * rings;
-    fsi_mesh *m = NULL;
-    x[n++] = fsi_v3(0, 0, REAL(radius));
-    for (i = 1; i < rings; i++) for (j = 0; j < around; j++)
-            x[n++] = fsi_v3(REAL(radius * sin(FSI_PI * i / rings) * cos(2 * FSI_PI * j / around)),
-                            REAL(radius * sin(FSI_PI * i / rings) * sin(2 * FSI_PI * j / around)),
-                            REAL(radius * cos(FSI_PI * i / rings)));
-    x[n++] = fsi_v3(0, 0, REAL(-radius));
-    for (j = 0; j < around; j++) {
-        const int k = (j + 1) % around;
-        face[f++] = 0; face[f++] = 1 + j; face[f++] = 1 + k;
-        for (i = 1; i < rings - 1; i++) {
-            const int a = 1 + (i - 1) * around, b = a + around;
-            face[f++] = a + j; face[f++] = b + j; face[f++] = b + k;
-            face[f++] = a + j; face[f++] = b + k; face[f++] = a + k;
-        }
-        face[f++] = n - 1; face[f++] = n - 1 - around + k; face[f++] = n - 1 - around + j;
-    }
-    d.vertices = x;
-    d.vertex_count = n;
-    d.elements = face;
-    d.element_count = f / 3;
-    CHECK(fsi_mesh_create(&m, &d) == FSI_OK);
-    return m;
-}
-
 /* ---- cages
    ----------------------------------------------------------------------------------------------------------- */
 
@@ -298,6 +246,34 @@ static void test_threads_change_no_bit(void)
     }
 }
 
+static void count_messages(void *user, int level, const char *text)
+{
+    (void)text;
+    if (level == 1) ++*(int *)user;
+}
+
+/* Steps of too few iterations are told of, but not each. */
+static void test_messages_do_not_flood(void)
+{
+    block b = block_make(4, 4, 4, 0.05);
+    world w = world_of(3);
+    int told = 0, k, degraded = 0;
+    w.context.message = count_messages;
+    w.context.user = &told;
+    w.desc.iterations = 1;
+    w.body.angular_velocity = fsi_v3(5, 3, 1);
+    if (!world_begin(&w)) return;
+    world_add(&w, &b);
+    world_floor(&w, 0.5);
+    for (k = 0; k < 100; k++) {
+        world_run(&w, 1.0 / 60, 1);
+        degraded += w.s->stats.degraded > 0;
+    }
+    CHECK(degraded > 30 && told >= 5 && told <= 7);
+    world_end(&w);
+    block_free(&b);
+}
+
 /* ---- memory
    ----------------------------------------------------------------------------------------------------------- */
 
@@ -334,6 +310,70 @@ static void test_every_failed_allocation_rolls_back(void)
     }
     CHECK(stage == -1 && refused > 0);
     world_end(&whole);
+}
+
+/* Cages, meshes, bodies that meet themselves, attachments, skins, rays and forces: as far as memory goes. Returns
+   whether all was made. */
+static int furnish(world *w, const fsi_mesh *ball, const fsi_mesh *table, fsi_elastic_skin **skin)
+{
+    static const fsi_vec3 rest[2] = { { 0, 0, 0 }, { REAL(0.05), 0, 0 } };
+    fsi_elastic_attachment_desc a = fsi_elastic_default_attachment_desc();
+    fsi_vec3 x[600];
+    fsi_status status;
+    int body, pin[2], hit;
+    *skin = NULL;
+    w->s = NULL;
+    w->desc.context = &w->context;
+    w->body.surface = ball;
+    w->body.resolution = 5;
+    w->body.handles = 6;
+    w->body.contact_points = 60;
+    w->body.self_contact = 1;
+    w->body.position = fsi_v3(0, 0, REAL(0.1));
+    if (fsi_elastic_create(&w->s, &w->desc) != FSI_OK) return 0;
+    if (fsi_elastic_add_body(w->s, &w->body, &body) != FSI_OK) return 0;
+    if (fsi_elastic_add_mesh(w->s, table, NULL) != FSI_OK) return 0;
+    a.body = body;
+    a.target = fsi_v3(0, 0, REAL(0.12));
+    a.stiffness = 50;
+    if (fsi_elastic_attach(w->s, &a, &pin[0]) != FSI_OK || fsi_elastic_attach(w->s, &a, &pin[1]) != FSI_OK) return 0;
+    if (fsi_elastic_detach(w->s, pin[0]) != FSI_OK) return 0;
+    if (fsi_elastic_skin_create(skin, w->s, body, rest, NULL, 2) != FSI_OK) return 0;
+    if (fsi_elastic_add_force(w->s, body, rest[1], fsi_v3(1, 0, 0)) != FSI_OK) return 0;
+    status = fsi_elastic_vertices(w->s, body, x, NULL);
+    if (status == FSI_OK) status = fsi_elastic_set_vertices(w->s, body, x, NULL);
+    if (status != FSI_OK) return 0;
+    return fsi_elastic_pick(w->s, fsi_v3(0, 0, 1), fsi_v3(0, 0, -1), 2, &hit, NULL).face >= 0;
+}
+
+static void test_every_failed_allocation_of_a_call_is_told(void)
+{
+    fsi_mesh *ball = ball_mesh(0.1, 6),
+             *table = box_mesh(fsi_v3(REAL(-0.5), REAL(-0.5), REAL(-0.5)), fsi_v3(REAL(0.5), REAL(0.5), 0), 3);
+    long fail;
+    int done = 0;
+    for (fail = 1; !done && fail < 3000; fail += TEST_SLOWED ? 3 : 1) {
+        const size_t live = test_live_bytes();
+        world w = world_of(3);
+        fsi_elastic_skin *skin;
+        int made, k;
+        test_fail_allocator(&w.context, fail);
+        made = furnish(&w, ball, table, &skin);
+        if (!made) CHECK(w.context.error.status == FSI_ERROR_MEMORY);
+        for (k = 0; k < 8 && made; k++) {
+            const uint64_t before = fsi_elastic_hash(w.s);
+            if (fsi_elastic_step(w.s, REAL(1.0 / 60)) == FSI_OK) continue;
+            CHECK(w.context.error.status == FSI_ERROR_MEMORY && fsi_elastic_hash(w.s) == before);
+            made = 0;
+        }
+        done = made && test_alloc_count() < fail;
+        fsi_elastic_skin_destroy(skin);
+        fsi_elastic_destroy(w.s);
+        if (!CHECK(w.context.bytes == 0 && test_live_bytes() == live)) break;
+    }
+    CHECK(done);
+    fsi_mesh_destroy(ball);
+    fsi_mesh_destroy(table);
 }
 
 static void test_a_scene_at_rest_allocates_nothing(void)
@@ -513,6 +553,11 @@ static void test_bad_calls_are_named(void)
     refused(&w, fsi_elastic_load(w.s, x, sizeof x), FSI_ERROR_FORMAT, "");
     CHECK(fsi_elastic_hash(w.s) == before);
     CHECK(strstr(fsi_elastic_error(NULL)->message, "no simulator") != NULL);
+
+    /* Out of the world: a step says so, and leaves the state as it was. */
+    CHECK(fsi_elastic_add_force(w.s, 0, b.x[0], fsi_v3(REAL(1e25), 0, 0)) == FSI_OK);
+    refused(&w, fsi_elastic_step(w.s, REAL(0.01)), FSI_ERROR_LIMIT, "body 0 would be farther than 1e12 m");
+    CHECK(fsi_elastic_hash(w.s) == before);
     world_end(&w);
     block_free(&b);
 }
@@ -647,7 +692,9 @@ int main(int argc, char **argv)
     RUN(test_a_loaded_state_goes_on_bit_for_bit);
     RUN(test_threads_change_no_bit);
     RUN(test_every_failed_allocation_rolls_back);
+    RUN(test_every_failed_allocation_of_a_call_is_told);
     RUN(test_a_scene_at_rest_allocates_nothing);
+    RUN(test_messages_do_not_flood);
     RUN(test_bad_bodies_are_named);
     RUN(test_bad_calls_are_named);
     RUN(test_wild_drags_lose_nothing);

@@ -61,6 +61,58 @@ TEST_FN void block_free(block *b)
     free(b->element);
 }
 
+/* A closed box as a mesh, from lo to hi (2D: a rectangle). */
+TEST_FN fsi_mesh *box_mesh(fsi_vec3 lo, fsi_vec3 hi, int dim)
+{
+    static const int face[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4,
+                                  2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5 };
+    static const int edge[8] = { 1, 0, 3, 1, 2, 3, 0, 2 };
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_vec3 corner[8];
+    fsi_mesh *m = NULL;
+    int k;
+    for (k = 0; k < 8; k++) corner[k] = fsi_v3(k & 1 ? hi.x : lo.x, k & 2 ? hi.y : lo.y, k & 4 ? hi.z : lo.z);
+    d.vertices = corner;
+    d.vertex_count = dim == 3 ? 8 : 4;
+    d.elements = dim == 3 ? face : edge;
+    d.element_count = dim == 3 ? 12 : 4;
+    d.corners = dim;
+    CHECK(fsi_mesh_create(&m, &d) == FSI_OK);
+    return m;
+}
+
+/* A ball of triangles between circles of latitude, at most 22 rings. */
+TEST_FN fsi_mesh *ball_mesh(double radius, int rings)
+{
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_vec3 x[1000];
+    int face[6000], n = 0, f = 0, i, j;
+    const int around = 2 * rings;
+    fsi_mesh *m = NULL;
+    x[n++] = fsi_v3(0, 0, REAL(radius));
+    for (i = 1; i < rings; i++) for (j = 0; j < around; j++)
+            x[n++] = fsi_v3(REAL(radius * sin(FSI_PI * i / rings) * cos(2 * FSI_PI * j / around)),
+                            REAL(radius * sin(FSI_PI * i / rings) * sin(2 * FSI_PI * j / around)),
+                            REAL(radius * cos(FSI_PI * i / rings)));
+    x[n++] = fsi_v3(0, 0, REAL(-radius));
+    for (j = 0; j < around; j++) {
+        const int k = (j + 1) % around;
+        face[f++] = 0; face[f++] = 1 + j; face[f++] = 1 + k;
+        for (i = 1; i < rings - 1; i++) {
+            const int a = 1 + (i - 1) * around, b = a + around;
+            face[f++] = a + j; face[f++] = b + j; face[f++] = b + k;
+            face[f++] = a + j; face[f++] = b + k; face[f++] = a + k;
+        }
+        face[f++] = n - 1; face[f++] = n - 1 - around + k; face[f++] = n - 1 - around + j;
+    }
+    d.vertices = x;
+    d.vertex_count = n;
+    d.elements = face;
+    d.element_count = f / 3;
+    CHECK(fsi_mesh_create(&m, &d) == FSI_OK);
+    return m;
+}
+
 /* A world in 3D or 2D, its settings and material: change these before world_begin. */
 typedef struct world {
     fsi_context context;

@@ -1,0 +1,234 @@
+/* validate_elastic.c - elastic bodies against mechanics: motion, statics, vibration, contact, shapes recovered.
+   SPDX-License-Identifier: MIT
+
+   The cases of elastic_cases.h. Prints lines `key value unit reference tolerance verdict`, or `key value unit` for what
+   is only measured. The default run takes two minutes of CPU; --long has beams, bars and balls of more elements, soft
+   heaps and more seeds. A word (motion, tension, beams, twist, frequencies, contact, heap, recovery) runs one part. */
+#define FSI_IMPLEMENTATION
+#include "../examples/kit/kit.h"
+#include "../fsi_elastic.h"
+#include "../tests/kit/test.h"
+#include "../tests/kit/test_elastic.h"
+#include "../tests/kit/elastic_cases.h"
+#include "validate.h"
+
+static int refined;
+
+static void judge(double value, const char *unit, double want, double tolerance, const char *key, ...)
+{
+    va_list args;
+    va_start(args, key);
+    vprintf(key, args);
+    va_end(args);
+    printf(" %.4g %s %.4g %.2g %s\n", value, unit, want, tolerance, fabs(value - want) <= tolerance ? "pass" : "fail");
+    fflush(stdout);
+}
+
+static const char *name_of(int handles) { return handles ? "reduced" : "full"; }
+
+/* ---- motion ----------------------------------------------------------------------------------------------------- */
+
+static void run_motion(void)
+{
+    static const double spin[3] = { 1, 5, 10 };
+    uint64_t random = 7;
+    double worst = 0;
+    int dim, order, handles, k, met;
+    for (dim = 2; dim <= 3; dim++) for (order = 1; order <= 2; order++) for (handles = 0; handles <= 8; handles += 8)
+        worst = fmax(worst, fall_error(dim, order, handles, 1.0 / 60, 60));
+    judge(worst, "1", 0, 1e-10, "free_fall_error");
+    for (worst = 0, k = 0; k < 12; k++) {
+        const fsi_vec3 axis = k % 2 ? fsi_v3(0, 0, 1)
+            : fsi_v3((fsi_real)(test_random(&random) - 0.5), (fsi_real)(test_random(&random) - 0.5), 1);
+        worst = fmax(worst, turned_drift(k % 2 ? 2 : 3, k % 4 < 2 ? 0 : 8, 0.45, axis, 6.3 * test_random(&random)));
+    }
+    judge(worst, "sizes", 0, 1e-10, "turned_body_drift");
+    for (worst = 0, handles = 0; handles <= 8; handles += 8) {
+        worst = fmax(worst, collision_momentum_error(handles, &met));
+        if (!met) worst = HUGE_VAL;
+    }
+    judge(worst, "m/s", 0, 1e-10, "collision_momentum_error");
+    judge(tumbling_momentum_error(0), "1", 0, 1e-12, "momentum_error_a_step_full");
+    judge(tumbling_momentum_error(8), "1", 0, 1e-12, "momentum_error_a_step_reduced");
+
+    /* Backward Euler loses 2 pi w h of its angular momentum a turn, BDF2 about (w h)^2. */
+    judge(spin_lost(1, 0, 0.7, 1.0 / 240), "1", 0, 0.02, "euler_spin_0.7_240hz_lost_a_turn");
+    say(spin_lost(1, 0, 5, 1.0 / 240), "1", "euler_spin_5_240hz_lost_a_turn");
+    for (k = 0; k < 3; k++)
+        judge(spin_lost(2, 0, spin[k], 1.0 / 240), "1", 0, 2e-3, "bdf2_spin_%g_240hz_lost_a_turn", spin[k]);
+    judge(spin_lost(2, 10, 5, 1.0 / 240), "1", 0, 2e-3, "bdf2_spin_5_240hz_lost_a_turn_reduced");
+    for (k = 1; k < 3; k++) say(spin_lost(2, 0, spin[k], 1.0 / 60), "1", "bdf2_spin_%g_60hz_lost_a_turn", spin[k]);
+}
+
+/* ---- statics ---------------------------------------------------------------------------------------------------- */
+
+static void run_tension(void)
+{
+    static const double nu[5] = { 0, 0.2, 0.3, 0.45, 0.49 };
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++) for (k = 0; k < 5; k++) {
+        const pulled p = pull_block(dim, nu[k], 200, 0.5, 400);
+        judge(p.young / 1e5, "1", 1, 0.02, "tension_%dd_nu_%g_young", dim, nu[k]);
+        judge(p.poisson, "1", nu[k], 0.02 * fmax(nu[k], 0.1), "tension_%dd_nu_%g_poisson", dim, nu[k]);
+        judge(p.uneven, "1", 0, 1e-3, "patch_%dd_nu_%g_uneven", dim, nu[k]);
+    }
+}
+
+/* n cells across, `along` in eight sides of length. */
+static beam eight_sides(int n, int along, double nu, int handles)
+{
+    beam m = beam_of(8, n, along);
+    m.poisson = nu;
+    m.handles = handles;
+    return m;
+}
+
+/* Deflections under F L^2/(E I) = 1, 2, 5 by elastica_cantilever_tip.csv: D, and what shear adds. */
+static void elastica_of(beam m, double tolerance, const char *name)
+{
+    static const double load[3] = { 1, 2, 5 }, sag[3] = { 0.30172, 0.49346, 0.71379 },
+                        shorter[3] = { 0.05643, 0.16064, 0.38763 };
+    double d, s;
+    int k;
+    for (k = 0; k < (refined ? 3 : 1); k++) {
+        beam_elastica(&m, load[k], &d, &s);
+        judge(d / sag[k], "1", 1, tolerance, "elastica_%s_load_%g_deflection", name, load[k]);
+        say(s / shorter[k], "1", "elastica_%s_load_%g_shortening", name, load[k]);
+    }
+}
+
+static void run_beams(void)
+{
+    beam m = eight_sides(8, 96, 0, 0);
+    double full;
+    judge(beam_weight_ratio(&m, 9.81), "1", 1, 0.05, "tip_full_8_cells");
+    elastica_of(m, 0.05, "full_8_cells");
+    m = eight_sides(6, 48, 0.3, 60);
+    judge(beam_weight_ratio(&m, 9.81), "1", 1, 0.02, "tip_reduced_6_cells");
+    elastica_of(m, 0.05, "reduced_6_cells");
+    judge(beam_middle_ratio(&m, 9.81), "1", 1, 0.02, "middle_reduced_6_cells");
+    m = eight_sides(4, 32, 0.3, 0);
+    say(beam_weight_ratio(&m, 9.81), "1", "tip_full_4_cells_nu_0.3");
+
+    /* Clamped at both ends: the subspace beside the full body, all elements evaluated. */
+    full = beam_middle_ratio(&m, 9.81);
+    say(full, "1", "middle_full_4_cells");
+    m.regions = 1000;
+    m.handles = 60;
+    say(beam_middle_ratio(&m, 9.81) / full, "1", "middle_60_handles_over_full");
+    m.handles = 120;
+    say(beam_middle_ratio(&m, 9.81) / full, "1", "middle_120_handles_over_full");
+    if (!refined) return;
+    m = eight_sides(14, 168, 0, 0);
+    judge(beam_weight_ratio(&m, 9.81), "1", 1, 0.02, "tip_full_14_cells");
+    elastica_of(m, 0.02, "full_14_cells");
+    m = eight_sides(14, 112, 0.3, 0);
+    say(beam_weight_ratio(&m, 9.81), "1", "tip_full_14_cells_nu_0.3");
+    say(beam_middle_ratio(&m, 9.81), "1", "middle_full_14_cells_nu_0.3");
+}
+
+static void run_twist(void)
+{
+    beam m = eight_sides(6, 48, 0.3, 60);
+    judge(beam_torque_ratio(&m, 0.3), "1", 1, 0.05, "torque_reduced_6_cells");
+    m.handles = 0;
+    say(beam_torque_ratio(&m, 0.3), "1", "torque_full_6_cells");
+    if (!refined) return;
+    m = eight_sides(14, 112, 0.3, 0);
+    judge(beam_torque_ratio(&m, 0.3), "1", 1, 0.05, "torque_full_14_cells");
+}
+
+/* Against Timoshenko's beam (Huang's equation). A tolerance that is not small beside (w h)^2 amplitudes lowers them. */
+static void run_frequencies(void)
+{
+    int mode;
+    for (mode = 0; mode < 3; mode++) {
+        beam m = eight_sides(4, 32, 0.3, 60);
+        m.tolerance = 1e-11;
+        m.iterations = 300;
+        judge(beam_frequency_ratio(&m, mode, 2, 60), "1", 1, 0.03, "frequency_%d_reduced_4_cells", mode + 1);
+        if (!refined) continue;
+        m = eight_sides(10, 80, 0, 0);
+        m.tolerance = 1e-11;
+        m.iterations = 300;
+        judge(beam_frequency_ratio(&m, mode, 1, 60), "1", 1, 0.03, "frequency_%d_full_10_cells", mode + 1);
+    }
+}
+
+/* ---- contact ---------------------------------------------------------------------------------------------------- */
+
+static void run_contact(void)
+{
+    static const double mu[4] = { 0.45, 0.55, 0.4, 0.6 }, speed[3] = { 0.1, 0.3, 1 }, young[3] = { 1e5, 1e7, 1e9 };
+    int k, handles;
+    for (k = 0; k < 4; k++) for (handles = 0; handles <= 8; handles += 8) {
+        double way, v;
+        incline(mu[k], handles, 1.0 / 120, 1.5, &way, &v);
+        if (mu[k] > 0.5) judge(way / 0.2, "sides", 0, 0.01, "incline_mu_%g_%s_way", mu[k], name_of(handles));
+        else judge(way, "1", 1, 0.03, "incline_mu_%g_%s_way", mu[k], name_of(handles));
+    }
+    for (k = 0; k < 3; k++) for (handles = 0; handles <= 60; handles += 60) {
+        bounced b;
+        if (!refined && handles == 0 && k != 1) continue;
+        b = bounce(refined ? 24 : 16, handles, speed[k], 0.3, 1.0 / 480, 1000);
+        judge(b.time, "1", 1, 0.15, "bounce_%g_%s_time_over_hertz", speed[k], name_of(handles));
+        judge(b.restitution, "1", 1, 0.05, "bounce_%g_%s_restitution", speed[k], name_of(handles));
+    }
+    for (k = 0; k < 3; k++) {
+        say(dropped_restitution(young[k], 1.0 / 60), "1", "dropped_%g_60hz_restitution", young[k]);
+        say(dropped_restitution(young[k], 1.0 / 960), "1", "dropped_%g_960hz_restitution", young[k]);
+    }
+}
+
+static void run_heap(void)
+{
+    double deepest;
+    judge(heap_creep(2, 1e5, 100, 8, 30, &deepest), "sides", 0, 1e-3, "heap_2d_creep_30s");
+    judge(deepest, "sides", 0, 1e-3, "heap_2d_depth");
+    judge(heap_creep(3, 1e5, 60, 12, 30, &deepest), "sides", 0, 1e-3, "heap_3d_creep_30s");
+    judge(deepest, "sides", 0, 1e-3, "heap_3d_depth");
+    if (!refined) return;
+    judge(heap_creep(2, 8e3, 100, 20, 30, &deepest), "sides", 0, 1e-3, "heap_2d_soft_creep_30s");
+    judge(heap_creep(3, 8e3, 60, 20, 30, &deepest), "sides", 0, 1e-3, "heap_3d_soft_creep_30s");
+}
+
+/* ---- recovery --------------------------------------------------------------------------------------------------- */
+
+static void run_recovery(void)
+{
+    static const char *const how[3] = { "flat", "inverted", "random" };
+    int dim, kind, handles, seed;
+    for (dim = 2; dim <= 3; dim++) for (kind = 0; kind < 3; kind++) for (handles = 0; handles <= 10; handles += 10) {
+        const int seeds = kind == CRUSHED_RANDOM ? (refined ? 40 : 5) : 1;
+        double volume = 0, shape = 0, least, most;
+        int wound = 0;
+        for (seed = 1; seed <= seeds; seed++) {
+            volume = fmax(volume, crushed_error(dim, 4, handles, (crushed_kind)kind, (uint64_t)seed, 3, &least, &most));
+            shape = fmax(shape, fmax(1 - least, most - 1));
+            wound += least < 0.9;
+        }
+        judge(volume, "1", 0, 0.01, "%s_%dd_%s_volume_error", how[kind], dim, name_of(handles));
+        judge(shape, "1", 0, 0.01, "%s_%dd_%s_largest_strain", how[kind], dim, name_of(handles));
+        if (kind == CRUSHED_RANDOM) judge(wound, "1", 0, 0, "random_%dd_%s_of_%d_wound", dim, name_of(handles), seeds);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } parts[8] = {{"motion", run_motion}, {"tension", run_tension}, {"beams", run_beams}, {"twist", run_twist},
+                  {"frequencies", run_frequencies}, {"contact", run_contact}, {"heap", run_heap},
+                  {"recovery", run_recovery}};
+    const char *only = NULL;
+    int k;
+    ex_init(&app, "validate_elastic", "Elastic bodies against mechanics.");
+    app.out = "docs";
+    ex_flag(&app, "long", &refined, "beams, bars and balls of more elements");
+    ex_operand(&app, "part", &only, "motion, tension, beams, twist, frequencies, contact, heap, recovery; none: all");
+    if (!ex_begin(&app, argc, argv)) return app.exit_code;
+    for (k = 0; k < 8; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
+    ex_pool_stop(&app.pool);
+    return test__run.faults > 0;
+}
