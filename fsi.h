@@ -1146,6 +1146,8 @@ FSI_API const char *fsi_build_info(void)
                             : "fsi " FSI_VERSION_STRING " " FSI__PRECISION " contract=0 openmp=" FSI__OMP " lanes=8";
 }
 
+FSI__COLD_BEGIN
+
 FSI_API void fsi__note(fsi_context *context, int level, const char *text)
 {
     if (context && context->message) context->message(context->user, level, text);
@@ -1314,6 +1316,8 @@ FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *
     return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, seconds,
         "dt is %g seconds, must be 0 or 1e-12 to 1000", seconds);
 }
+
+FSI__COLD_END
 
 /* ---- >>memory implementation ---------------------------------------------------------------------------------- */
 
@@ -2033,8 +2037,9 @@ FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
     const size_t w = (size_t)n;
     size_t top, bottom, i, j, k;
     FSI__TRY(fsi__dense_check(context, fn, n, a));
+
+    /* The factorisation, by strips of rows; within a strip row after row. */
     for (top = 0; top < w; top = bottom) {
-        /* Strips of rows; within a strip row after row. */
         bottom = w - top < FSI__DENSE_ROWS ? w : top + FSI__DENSE_ROWS;
         if (bottom > top + 1) fsi__dense_strip(w, a, top, bottom);
         for (j = top; j < bottom; j++) {
@@ -2050,8 +2055,9 @@ FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
             for (k = j + 1; k < bottom; k++) for (i = k + 1; i < w; i++) a[k * w + i] -= row[k] * row[i];
         }
     }
+
+    /* U becomes L, in its place. Cannot fail. */
     for (j = 0; j < w; j++) {
-        /* Nothing can fail now: U becomes L, in its place. */
         a[j * w + j] = sqrt(fsi__dense_pivot(w, a, j));
         for (i = 0; i < j; i++) a[j * w + i] = a[i * w + j];
     }

@@ -449,6 +449,8 @@ FSI__HOST_FN void fsi__nearest_triangle(const fsi__gap *g, fsi__nearest *n)
     most = l1 > l2 ? l1 : l2;
     most = l3 > most ? l3 : most;
     n->rr = FSI__HUGE;
+
+    /* Too thin for a normal: the nearest of its sides. */
     if (!(nn > FSI__THIN * most * most)) {
         fsi__nearest_side_of_triangle(g, 0, n);
         fsi__nearest_side_of_triangle(g, 1, n);
@@ -456,6 +458,8 @@ FSI__HOST_FN void fsi__nearest_triangle(const fsi__gap *g, fsi__nearest *n)
         fsi__nearest_thin(q, fsi__d3_scale(e1, -1), fsi__d3_scale(e2, -1), 1, n);
         return;
     }
+
+    /* Barycentric coordinates, times nn, of the foot in the plane: inside. */
     s = fsi__d3_dot(fsi__d3_cross(q, e2), big);
     t = fsi__d3_dot(fsi__d3_cross(e1, q), big);
     if (s >= 0 && t >= 0 && s + t <= nn) {
@@ -465,6 +469,8 @@ FSI__HOST_FN void fsi__nearest_triangle(const fsi__gap *g, fsi__nearest *n)
         fsi__nearest_plane(n, q, big, nn);
         return;
     }
+
+    /* Outside: the nearest of the sides beyond which it lies. */
     if (t < 0) fsi__nearest_side_of_triangle(g, 0, n);
     if (s < 0) fsi__nearest_side_of_triangle(g, 1, n);
     if (s + t > nn) fsi__nearest_side_of_triangle(g, 2, n);
@@ -477,11 +483,15 @@ FSI__HOST_FN void fsi__nearest_edges(const fsi__gap *g, fsi__nearest *n)
     double nn = fsi__d3_dot(big, big), s, t;
     int k;
     n->rr = FSI__HUGE;
+
+    /* Nearly parallel: the nearest pair of an end and an edge. */
     if (!(nn > FSI__THIN * fsi__d3_dot(u, u) * fsi__d3_dot(v, v))) {
         for (k = 0; k < 4; k++) fsi__nearest_side_of_edges(g, k, n);
         fsi__nearest_thin(q, u, fsi__d3_scale(v, -1), 0, n);
         return;
     }
+
+    /* Parameters, times nn, of the nearest points of the two lines: on both edges. */
     s = -fsi__d3_dot(fsi__d3_cross(q, v), big);
     t = -fsi__d3_dot(fsi__d3_cross(q, u), big);
     if (s >= 0 && s <= nn && t >= 0 && t <= nn) {
@@ -491,6 +501,8 @@ FSI__HOST_FN void fsi__nearest_edges(const fsi__gap *g, fsi__nearest *n)
         fsi__nearest_plane(n, q, big, nn);
         return;
     }
+
+    /* Beyond an end: with that end. */
     if (s < 0) fsi__nearest_side_of_edges(g, 0, n);
     if (s > nn) fsi__nearest_side_of_edges(g, 1, n);
     if (t < 0) fsi__nearest_side_of_edges(g, 2, n);

@@ -169,6 +169,8 @@ FSI_API void fsi__col_draw_line(const fsi_debug_draw *d, fsi__d3 a, fsi__d3 b, u
 
 FSI__STRICT_BEGIN
 
+FSI__COLD_BEGIN
+
 /* ---- >>mass and distance ----------------------------------------------------------------------------------------- */
 
 FSI_API fsi_rigid_shape fsi_rigid_sphere(fsi_real radius)
@@ -355,6 +357,8 @@ FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_sh
     else out->inertia = fsi_body_world_tensor(shape->pose.orientation, out->inertia);
     return FSI_OK;
 }
+
+FSI__COLD_END
 
 /* Distance of y from the box |y_k| <= half_k, negative inside, and its gradient n (exact, also at edges and
    corners). */
@@ -1038,6 +1042,8 @@ FSI_API void fsi__col_collide_plane(fsi__col_manifold *h, const fsi__col_placed 
     if (h->n > FSI__COL_PATCH) fsi__col_reduce(h, FSI__COL_PATCH);
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>parts: shapes as a body keeps them ------------------------------------------------------------------------ */
 
 /* Points on edges and faces with a spacing of at most `step`; out NULL: only counts. */
@@ -1407,6 +1413,7 @@ FSI_API void fsi__col_draw_part(const fsi_debug_draw *d, const fsi__col_placed *
     } else for (k = -1; k <= 1; k += 2) fsi__col_draw_round(d, p, dim, k, rgb);
 }
 
+FSI__COLD_END
 FSI__STRICT_END
 
 #endif /* once */

@@ -777,7 +777,7 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
    five steps. A has also what of kb b' d'' (d'' to x) is positive: a light solid in a dent of the liquid would jump
    from side to side without. */
 
-/* out += G'f, or -= of what is held. */
+/* out += G'f, for free nodes. */
 static void fsi__co_pull(const fsi__co_impl *c, const double *f, double *out)
 {
     int k, i, a;
@@ -790,7 +790,7 @@ static void fsi__co_pull(const fsi__co_impl *c, const double *f, double *out)
     }
 }
 
-/* (G x) of one contact: of what is free, or of what is held. */
+/* (G x) of one contact, over its free or its held nodes. */
 static double fsi__co_reach(const fsi__co_impl *c, const fsi__co_contact *t, const double *x, int held)
 {
     const fsi__co_sample *s = &c->sample[t->sample];
@@ -1329,8 +1329,8 @@ static void fsi__co_repair(fsi__co_impl *c)
    taken back. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains.
 
    The shell's COUPLED bodies are nodes of A. One that is an obstacle of the liquid too has its faces in W, u = n.v + (r
-   x n).w, without mass: liquid, shell and body are one system. Of what it is given follow its velocity and spin, from
-   which positions are sought. */
+   x n).w, without mass: liquid, shell and body are one system. Its impulses give its velocity and spin, the
+   start of the next search for positions. */
 
 /* a contact near a face that looks at it, so far from its middle */
 typedef struct fsi__co_touch { int axis, entry, contact; double away, weight; } fsi__co_touch;
@@ -1409,6 +1409,8 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
     double local[3];
     int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
     fsi__co_local(c, x, local);
+
+    /* Across each axis, faces whose middles are within `half` of the contact along every axis. */
     for (axis = 0; axis < g->dim; axis++) {
         for (a = 0; a < g->dim; a++) {
             const double shift = a == axis ? 0 : 0.5;
@@ -1417,6 +1419,8 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             if (lo[a] < (a == axis ? 1 : 0)) lo[a] = a == axis ? 1 : 0;
             if (hi[a] > g->n[a] - 1) hi[a] = g->n[a] - 1;
         }
+
+        /* Of these, faces of the surface of the liquid that look at the contact, or are beside it. */
         for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++)
             for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
                 for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
@@ -1483,8 +1487,8 @@ static void fsi__co_weigh_side(const fsi__co_impl *c, const fsi_pressure_flow *f
 }
 
 /* Faces count a column whole where the middle of a cell is wet: a sheet of a cell or two with a rim would weigh 2 to 7
-   % too much on what bears it. So those that move with the solid get what the other faces of their component leave of
-   its mass, along each axis. What touches an obstacle keeps its masses: obstacles cut faces. */
+   % too much on what bears it. So faces that move with the solid get, along each axis, the mass of their component less
+   that of its other faces. Components at an obstacle keep their masses: obstacles cut faces. */
 static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     const fsi__ls_view *m = c->ls;
@@ -1603,6 +1607,7 @@ static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_solid *o,
     FSI__TRY(fsi__co_more(c, &c->face, sizeof *c->face, c->faces, &c->face_capacity, c->faces + 1));
     FSI__TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 2));
 
+    /* A face that the body covers, u = n.v + (r x n).w. */
     f = &c->face[c->faces++];
     memset(f, 0, sizeof *f);
     f->axis = axis;
@@ -1616,6 +1621,7 @@ static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_solid *o,
     fsi__sh_sub(x, center, x);
     fsi__sh_cross(x, f->along, f->turn);
 
+    /* Its entries of W; what the solve starts from. */
     f->first = c->shares;
     for (i = 0; i < 2; i++) {
         c->share[c->shares].node = node[i];
@@ -1856,6 +1862,8 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     fsi_system system = fsi_default_system();
     double shift = 1e-10;
     int k, i;
+
+    /* Right side: momentum and forces of the solid, M v - h grad E, with the forces of the liquid. */
     fsi__co_fill_inertia(c);
     memset(c->right, 0, (size_t)n * sizeof *c->right);
     fsi__sh_node_velocities(c->step, c->v);
@@ -1866,8 +1874,10 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].push, 0, c->right);
     fsi__co_hold(c);
     memcpy(c->load, c->right, (size_t)n * sizeof(double));
+
+    /* Solve. A matrix that rounding makes singular gets a larger diagonal, as in fsi__sh_solve. */
     system.matrix = &c->total;
-    for (k = 0; k < 6; k++, shift *= 10) { /* rounding, as in fsi__sh_solve */
+    for (k = 0; k < 6; k++, shift *= 10) {
         const fsi_status status = fsi_solver_solve(c->inertial, &system, c->right, c->v);
         if (status != FSI_ERROR_SINGULAR) return status;
         for (i = 0; i < n; i++)
@@ -2046,7 +2056,7 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
         sum[i % 3] += c->right[i] - c->load[i];
         whole += fabs(c->load[i]);
     }
-    /* of less than a share of it rounding is all */
+    /* below 1e-7 of it the sum is rounding only */
     for (i = 0; i < 3 * c->sh->vertices; i++) whole += fabs(c->load[i]);
     if (exchanged > 1e-7 * whole)
         c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
@@ -2090,8 +2100,8 @@ static fsi_status fsi__co_keep_held(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* The liquid's solids without those that are the shell's too, which it answers for if there are faces; back: what the
-   projection left in them. Returns how many. */
+/* Copies to c->solid the liquid's solids that are no bodies of the shell, whose rows hold them if there are faces;
+   back: copies the projection's results from there. Returns their number. */
 static int fsi__co_pick_solids(fsi__co_impl *c, fsi_pressure_solid *solids, int count, int back)
 {
     int k, to = 0;
@@ -2169,7 +2179,7 @@ static fsi_status fsi__co_project(fsi__co_impl *c, fsi_pressure_flow *flow)
         c->stats.released += c->ended ? released : 0;
     }
 
-    /* what it did to the solid and to bodies of both */
+    /* new velocities of the solid, and of bodies in liquid and shell */
     FSI__TRY(fsi__co_take_velocities(c, &columns));
     if (c->ended) FSI__TRY(fsi__sh_check(c->step));
     fsi__co_pick_solids(c, solids, count, 1);
@@ -2203,12 +2213,16 @@ static int fsi__co_faces_around(const fsi__co_impl *c, const double *y, int axis
     const fsi_grid *g = c->liquid->grid;
     double local[3], part[3] = { 0, 0, 0 }, sum = 0;
     int a, k, n = 0, low[3] = { 0, 0, 0 };
+
+    /* The corners of the cell of faces around y, by the lowest. */
     fsi__co_local(c, y, local);
     for (a = 0; a < g->dim; a++) {
         const double at = local[a] / c->dx - (a == axis ? 0 : 0.5);
         low[a] = (int)floor(at);
         part[a] = at - low[a];
     }
+
+    /* Multilinear weights of those between liquid cells that the projection has changed, made to sum to 1. */
     for (k = 0; k < 1 << g->dim; k++) {
         double w = 1;
         int i[3], out = 0;
@@ -2391,8 +2405,8 @@ static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
     return FSI_OK;
 }
 
-/* The liquid's obstacles have the velocities, and when a substep begins the places, that contacts let their bodies
-   have. Not earlier: the pieces of liquid are those that the places before have parted. */
+/* Gives the liquid's obstacles the velocities of their bodies after contact, and their positions when a substep begins.
+   Not earlier: components of liquid were found with the earlier positions. */
 static void fsi__co_move_bodies(const fsi__co_impl *c, int begins)
 {
     int k;
@@ -2706,7 +2720,7 @@ static fsi_status fsi__co_make_way(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* A step of 0 s: figures of what there is. */
+/* A step of 0 s: measures the present state. */
 static fsi_status fsi__co_look(fsi__co_impl *c)
 {
     double x[3];
@@ -2955,7 +2969,7 @@ FSI_API fsi_status fsi_couple_shift_origin(fsi_couple *s, fsi_vec3 offset)
     if (status != FSI_OK) s->context->error = s->shell->context->error;
     if (status == FSI_OK) status = fsi_levelset_shift_origin(s->liquid, offset);
     if (status != FSI_OK) return status;
-    c->liquid_moves++; /* and no more: what one did by itself before is still to be seen */
+    c->liquid_moves++; /* counted by one only: earlier separate steps of one part must stay visible */
     c->shell_moves++;
     return fsi_shell_shift_origin(s->shell, offset);
 }

@@ -239,6 +239,7 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
 #pragma warning(disable : 4996) /* calls fopen unsafe */
 #endif
 FSI__STRICT_BEGIN
+FSI__COLD_BEGIN /* all of it: files, not steps */
 
 /* ---- >>decimal numbers ---------------------------------------------------------------------------------------- */
 
@@ -800,6 +801,8 @@ static fsi_status fsi__store_finish(fsi__io_store *s, fsi_status status, fsi_io_
         fsi__store_free(s);
         return status;
     }
+
+    /* Hand all arrays over to the mesh, which owns the store. */
     mesh->vertex_count = s->vertex_count;
     mesh->triangle_count = s->triangle_count;
     mesh->segment_count = s->segment_count;
@@ -1523,6 +1526,8 @@ static fsi_status fsi__ply_other_row(fsi__ply *ply, const fsi__ply_element *e)
     double edge[2] = { 0, 0 };
     fsi__io_store *s = ply->in.store;
     int i, is_edge = 0, corner = s->corner_count, uv = s->uv_count, n;
+
+    /* Read the row's properties. */
     for (i = e->first; i < e->end && status == FSI_OK; i++) {
         const fsi__ply_property *p = &ply->properties[i];
         if (p->is_list) status = fsi__ply_list(ply, p);
@@ -1532,11 +1537,14 @@ static fsi_status fsi__ply_other_row(fsi__ply *ply, const fsi__ply_element *e)
             is_edge = 1;
         }
     }
+
     n = s->corner_count - corner;
     /* a pair for each corner: they belong together */
     if (status == FSI_OK && !s->uv_per_vertex && n > 0 && s->uv_count - uv == n)
         for (i = 0; i < n && status == FSI_OK; i++) status = fsi__store_corner_uv(s, corner + i, uv + i);
     else if (!s->uv_per_vertex) s->uv_count = uv;
+
+    /* A row of edges: a polygon of two corners. */
     if (status != FSI_OK || !is_edge) return status;
     status = fsi__store_polygon(ply->in.store, where);
     for (i = 0; i < 2 && status == FSI_OK; i++) status = fsi__ply_corner(ply, edge[i]);
@@ -3325,6 +3333,7 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
     return status;
 }
 
+FSI__COLD_END
 FSI__STRICT_END
 #if defined(_MSC_VER)
 #pragma warning(pop)

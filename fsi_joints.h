@@ -602,6 +602,8 @@ FSI_API int fsi__jt_advance(fsi__jt_tree *t, double dt, double end)
     return fsi__jt_keep_momentum(t, h, old);
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>published state: set, saved, checked ---------------------------------------------------------------------- */
 
 FSI_API void fsi__jt_begin(fsi__jt_tree *t)
@@ -823,6 +825,7 @@ FSI_API void fsi__jt_destroy(fsi_context *context, fsi__jt_tree *t)
     fsi__free(context, t, 1, sizeof *t);
 }
 
+FSI__COLD_END
 FSI__STRICT_END
 
 #endif /* once */

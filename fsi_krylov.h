@@ -1519,12 +1519,16 @@ static fsi_status fsi__precond_apply(void *user, fsi_context *c, const double *x
     size_t n;
     long long bad;
     int k;
+
+    /* Check. */
     if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond) || !fsi__is_context(c)) return FSI_ERROR_COOKIE;
     if (!p->factored)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no M: fsi_precond_factor has not succeeded");
     n = (size_t)p->rows * (size_t)p->block;
     if (columns < 0 || (n > 0 && columns > 0 && (!x || !y)))
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, columns, "x or y is NULL, or there are %d columns", columns);
+
+    /* Apply, column by column. */
     im = (fsi__precond_impl *)p->impl;
     job.p = p;
     job.x = x;
@@ -1534,6 +1538,8 @@ static fsi_status fsi__precond_apply(void *user, fsi_context *c, const double *x
     else for (k = 0; k < columns && n > 0; k++, job.x += n, job.y += n)
         fsi__parallel_work(c, (int)n / im->tile, FSI__PRECOND_GRAIN, 0.4 * im->tile * (double)n,
             fsi__precond_diagonal_rows, &job);
+
+    /* Check the result. */
     bad = fsi__precond_not_finite(y, n * (size_t)columns);
     if (bad >= 0) return fsi__fail(c, FSI_ERROR_NAN, fn, bad, 0, "number %lld of M^-1 x is not finite", bad);
     return FSI_OK;

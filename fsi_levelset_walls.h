@@ -64,7 +64,8 @@ typedef struct fsi__ls_foot {
     fsi_real bary[3];
 } fsi__ls_foot;
 
-/* A solid in the liquid. */
+/* A solid in the liquid. No fsi__obstacle of fsi_obstacle.h: that one serves particles, face by face, and only sweeps
+   forward; this one cuts the grid, and stands at any fraction of the call's motion, as trials are taken back. */
 typedef struct fsi__ls_obstacle {
     fsi_levelset_obstacle_desc desc;
     int id, vertex_count;

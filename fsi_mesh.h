@@ -558,6 +558,8 @@ FSI_API int fsi__walk_box(fsi__walk *w, const fsi__node *nodes, fsi_box3 box)
     return fsi__walk_begin(w, FSI__WALK_BOX, nodes, 0);
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>mesh making -------------------------------------------------------------------------------------------- */
 
 #define FSI__MAKE "fsi_mesh_create"
@@ -1243,8 +1245,6 @@ static fsi_status fsi__make_orient(fsi__maker *m)
     return fsi__make_link(m); /* wedges depend on orientation */
 }
 
-FSI__COLD_BEGIN
-
 /* ---- >>mesh holes --------------------------------------------------------------------------------------------- */
 
 /* The open half-edge that follows open half-edge h around a hole: turn about the vertex at its end.
@@ -1539,8 +1539,6 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
     return w;
 }
 
-FSI__COLD_END
-
 /* ---- >>mesh shells -------------------------------------------------------------------------------------------- */
 
 /* Shells in shells. Each closed group faces outward now. How deep a group lies is the number of groups that hold it; a
@@ -1700,8 +1698,6 @@ static void fsi__count_crossings(const fsi__mesh *w, fsi_mesh_report *r)
             r->first_intersection = source;
     }
 }
-
-FSI__COLD_BEGIN
 
 /* ---- >>mesh create -------------------------------------------------------------------------------------------- */
 
@@ -2343,6 +2339,8 @@ FSI_API fsi_mesh_hit fsi_mesh_sweep(const fsi_mesh *mesh, fsi_vec3 x0, fsi_vec3 
     return best;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>mesh mass ---------------------------------------------------------------------------------------------- */
 
 /* Sum over simplices: a face with the origin (closed; signed measure w by the divergence theorem), or the face itself
@@ -2376,6 +2374,8 @@ FSI_API fsi_status fsi_mesh_mass(const fsi_mesh *mesh, fsi_real density, fsi_rea
     double volume = 0, first[3] = { 0, 0, 0 }, second[9] = { 0 }, c[3], trace, depth, mass;
     fsi_vec3 origin;
     int f, r, k;
+
+    /* Check. */
     if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
     depth = mesh->kind == FSI_MESH_CLOSED ? 1 : (double)thickness;
     if (!out) return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, name, -1, 0, "out is NULL");
@@ -2384,12 +2384,16 @@ FSI_API fsi_status fsi_mesh_mass(const fsi_mesh *mesh, fsi_real density, fsi_rea
             "density %g is not positive", (double)density);
     if (!(depth > 0) || !fsi_is_finite(depth))
         return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, name, -1, depth, "thickness %g is not positive", depth);
+
+    /* Moments of volume about the middle of the box; then about the centre. */
     origin = fsi__box_middle(mesh->box);
     for (f = 0; f < mesh->face_count; f++) fsi__mass_add(mesh, f, origin, &volume, first, second);
     if (!(volume > 0)) return fsi__fail(mesh->context, FSI_ERROR_MESH, name, -1, volume,
         "the volume is %g: a container is not a body, nor is a mesh that was moved inside out", volume);
     for (r = 0; r < 3; r++) c[r] = first[r] / volume;
     for (r = 0; r < 3; r++) for (k = 0; k < 3; k++) second[3 * r + k] -= volume * c[r] * c[k];
+
+    /* Inertia = mass (trace(S) 1 - S), S the second moments. */
     trace = second[0] + second[4] + second[8];
     mass = (double)density * depth;
     out->volume = (fsi_real)(volume * depth);
@@ -2419,6 +2423,7 @@ FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, c
     return FSI_OK;
 }
 
+FSI__COLD_END
 FSI__STRICT_END
 
 #endif /* once */

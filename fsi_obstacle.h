@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT
 
    DO THIS
-      Nothing: fsi_sph.h, fsi_wcsph.h and fsi_levelset.h, which has a list of its own, include this file. Their front
-      pages say how a liquid gets a wall:
+      Nothing: fsi_sph.h, fsi_wcsph.h and fsi_levelset.h include this file (fsi_levelset.h and fsi_shell.h have lists
+      of their own, and say why where their obstacles are declared). Front pages say how a liquid gets a wall:
 
       fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi_mesh.h
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
@@ -103,8 +103,7 @@ FSI_API fsi_pose fsi__pose_on_the_way(const fsi_body *body, fsi_pose from, doubl
 /* Makes a new last row that is not counted yet: the owner completes it, then calls keep or let_go. rows may move. mesh
    and body have been checked. NULL: MEMORY, in the context's error. */
 FSI_API void *fsi__obstacles_begin(fsi__obstacles *list, const char *fn, const fsi_mesh *mesh, fsi_body *body,
-    uint32_t mask,
-    fsi_vec3 *vertex_force);
+    uint32_t mask, fsi_vec3 *vertex_force);
 FSI_API int fsi__obstacles_keep(fsi__obstacles *list);    /* counts the new row; returns its id */
 /* Frees the new row; returns MEMORY. */
 FSI_API fsi_status fsi__obstacles_let_go(fsi__obstacles *list, const char *fn, const fsi_mesh *mesh);
@@ -247,6 +246,8 @@ FSI_API fsi_pose fsi__pose_on_the_way(const fsi_body *body, fsi_pose from, doubl
     return fsi_body_pose_at(&way, (fsi_real)s);
 }
 
+FSI__COLD_BEGIN
+
 FSI_API fsi_status fsi__check_carrier(fsi_context *context, const char *fn, const fsi_body *body, int id, int dim,
     int in_plane)
 {
@@ -324,8 +325,7 @@ static void fsi__obstacle_make_patches(fsi__obstacle *o)
 }
 
 FSI_API void *fsi__obstacles_begin(fsi__obstacles *list, const char *fn, const fsi_mesh *mesh, fsi_body *body,
-    uint32_t mask,
-    fsi_vec3 *vertex_force)
+    uint32_t mask, fsi_vec3 *vertex_force)
 {
     const size_t vertices = (size_t)mesh->vertex_count, faces = list->patched ? (size_t)mesh->face_count : 0;
     fsi__obstacle *o;
@@ -468,6 +468,8 @@ FSI_API fsi_status fsi__obstacle_check_pose(const fsi__obstacles *list, const ch
     const int has_body = fsi__obstacle_at(list, k)->carrier != NULL;
     return fsi__check_loaded_pose(list->context, fn, k, has_body, 2 * FSI__MESH_REACH, at);
 }
+
+FSI__COLD_END
 
 FSI_API void fsi__obstacle_begin(const fsi__obstacles *list, fsi__obstacle *o)
 {

@@ -1877,6 +1877,8 @@ FSI_API int fsi__side_of_block(const fsi_grid *g, const fsi__sampling *s, int b,
     return fsi__sample_middle(s, none, top, &hint, &r) < 0 ? FSI__SIDE_INSIDE : FSI__SIDE_OUTSIDE;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>fill implementation --------------------------------------------------------------------------------------- */
 
 typedef struct fsi__grid_fill {
@@ -2078,6 +2080,8 @@ FSI_API fsi_status fsi_grid_fill_mesh(fsi_field *phi, fsi_grid_operation operati
     if (mesh->container) s.sign = -1;
     return fsi__grid_fill_shape(phi, operation, &s, band, f);
 }
+
+FSI__COLD_END
 
 /* ---- >>distance to meshes implementation ---------------------------------------------------------------------- */
 

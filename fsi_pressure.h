@@ -1610,6 +1610,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         : (x != (d ? 7 : 0) ? here + (d ? 1 : -1) : (h->row[d] < 0 ? -1 : h->row[d] + (d ? 0 : 7)));
     double theta = 1, beta = 1;
     fsi__pressure_side s;
+
+    /* The neighbour, and its kind; gone: faces at which a wall has released the liquid. */
     s.entry = d & 1 ? there : here;
     s.there = there;
     s.open = 1;
@@ -1620,6 +1622,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     s.cell = wall ? (flow->open_side[d] || go ? (int)FSI_CELL_AIR : (int)FSI_CELL_SOLID)
         : (there < 0 ? (int)FSI_CELL_AIR : (int)flow->cell[there]);
     s.air = s.cell == FSI_CELL_AIR;
+
+    /* Open fraction and flux of a cut face. */
     if (s.entry >= 0 && !go && job->m->cut[s.entry / g->block_cells] >= 0) {
         const fsi__pressure_cut *cut = job->m->cuts_of + job->m->cut[s.entry / g->block_cells];
         const int e = (int)(s.entry % g->block_cells);
@@ -1633,6 +1637,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         s.air = 0;
         return s;
     }
+
+    /* beta = 1/density over the liquid's; theta: fraction of the cell distance to the surface (ghost fluid). */
     if (flow->inverse_density[0]) beta = fsi__pressure_at(flow->inverse_density[a], s.entry) * job->density;
     if (!(beta > 0)) beta = HUGE_VAL; /* refused when the equations are added up */
     if (s.air && wall) theta = 0.5;
@@ -1642,6 +1648,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         if (theta < (double)flow->theta_min) theta = (double)flow->theta_min;
         theta += 0 * (in + out); /* keeps a NaN */
     }
+
+    /* Pressure at the surface, and the coefficient. */
     if (s.air && !wall && flow->surface_pressure)
         s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
     s.a = s.open * beta / theta;

@@ -479,6 +479,8 @@ typedef struct fsi__sh_state {
     double time;
 } fsi__sh_state;
 
+/* No fsi__obstacle of fsi_obstacle.h, which is faces that push particles: here a solid is points, edges and faces with
+   trees of their own, in double, and a COUPLED body is six unknowns of Newton's method. */
 typedef struct fsi__sh_obstacle {
     int used, body;               /* body: index of its COUPLED body, -1: none */
     fsi_shell_obstacle_desc desc;
@@ -620,6 +622,8 @@ static void fsi__sh_show(fsi__sh_impl *m)
 {
     const fsi__sm_model *p = &m->model;
     fsi__sh_view *v = &m->view;
+
+    /* Meshes and masses. */
     v->vertices = p->vertices;
     v->edges = p->edges;
     v->triangles = p->triangles;
@@ -633,6 +637,7 @@ static void fsi__sh_show(fsi__sh_impl *m)
     v->mass = p->mass;
     v->mean_edge = p->mean_edge;
 
+    /* Nodes and state. */
     v->first_body = m->first_body;
     v->nodes = m->nodes;
     v->bodies = m->bodies;
@@ -641,6 +646,7 @@ static void fsi__sh_show(fsi__sh_impl *m)
     v->next_x = m->next.x;
     v->next_v = m->next.v;
 
+    /* The running step. */
     v->h = m->step.h;
     v->start = m->start_q;
     v->end = m->end_q;
@@ -1885,7 +1891,7 @@ FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t)
         w->done = w->felt && fsi__sh_friction_agrees(w);
     /* at a kink: others' energy need not be smooth */
     if (!w->done && w->joint && !(w->remaining > 0) && w->crept > 1) w->done = 2;
-    /* an exact direction, or one of what was foreseen, that leads nowhere is followed by another */
+    /* without descent: stop, unless the direction was exact or from predicted contacts; then try another one */
     if (!w->found && !w->done && !w->exact && !w->foresees) w->done = 2;
     w->close = w->found && !(w->remaining > 0) && w->stats.update < 0.01;
     fsi__sh_lap(w, &w->stats.seconds_search);
@@ -2115,6 +2121,7 @@ static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
     double g[6];
     int i, k, a, held = 0;
 
+    /* Gradient of elastic energy and springs at held vertices. */
     for (i = 0; i < m->model.vertices; i++) held += m->held[i];
     if (held == 0) return FSI_OK;
     fsi__sh_elements(w, m->now.q, FSI__SM_GRADIENT);
@@ -2129,6 +2136,7 @@ static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
         for (a = 0; a < 3 && other < m->model.vertices; a++) m->gradient[3 * other + a] += g[3 + a];
     }
 
+    /* Add inertia and drag, less contact: the force that holds them, on bodies where they are attached. */
     for (i = 0; i < m->model.vertices; i++) for (a = 0; a < 3 && m->held[i]; a++) {
         k = 3 * i + a;
         m->gradient[k] += m->model.mass[i] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) +
@@ -2200,16 +2208,18 @@ static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
     size_t j;
     int i, k, a;
 
+    /* Change of contact forces, and of the forces on held vertices, by the change dv of velocities. */
     memcpy(m->dx, m->felt, 3 * (size_t)m->points * sizeof(double));
     memset(m->direction, 0, 3 * (size_t)m->nodes * sizeof(double));
     fsi__sh_feel_direction(w);
-    /* of what is held: total has contacts too, from g on */
+    /* motion of held vertices: the matrix `total` also has contacts, which start at the gradient */
     for (i = 0; i < 3 * m->model.vertices; i++) m->lift[i] = m->dx[i] - m->felt[i];
     for (i = 0; i < 3 * m->nodes; i++) m->direction[i] = w->h * dv[i];
     fsi__sh_feel_direction(w);
     status = fsi_csr_multiply(m->context, &m->total, m->direction, m->scratch);
     if (status != FSI_OK) return status;
 
+    /* Add them to the sums of the step: contact, obstacles, held vertices. */
     for (j = 0; j < 3 * (size_t)m->points; j++) {
         m->dx[j] = m->felt[j] - m->dx[j];
         m->sum[j] += w->share * m->dx[j];
@@ -2514,8 +2524,8 @@ static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s,
     else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
 }
 
-/* Present positions: vertices by the state and by what was written since, the rest after the last step. Returns 1 if
-   something was written; the next step refuses what is not finite. */
+/* Present positions: vertices from the state and the caller's changes since, all others from the last step. Returns
+   1 if the caller has changed any; the next step refuses those that are not finite. */
 static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
 {
     int i, moved = 0;
@@ -3016,6 +3026,8 @@ FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
     return FSI_OK;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>layout ---------------------------------------------------------------------------------------------------- */
 
 static void fsi__sh_lay_state(fsi__sh_impl *m, fsi__sh_state *n, fsi__arena *a)
@@ -3363,7 +3375,7 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     status = fsi__sh_fill_obstacle(m, fn, &m->obstacle[k], desc);
     if (status == FSI_OK) status = fsi__sh_resize(m, fn);
     if (status == FSI_OK) {
-        m->teleported |= fsi__sh_stand(s, m); /* moved back before the next step they would be seen by nobody */
+        m->teleported |= fsi__sh_stand(s, m); /* note changes now: the caller may undo them before the next step */
         status = fsi__sh_check_apart(m, fn, m->stand_x);
     }
 
@@ -3617,8 +3629,6 @@ FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *
     return FSI_OK;
 }
 
-FSI__COLD_BEGIN
-
 /* ---- >>settings and origin --------------------------------------------------------------------------------------- */
 
 FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s)
@@ -3853,8 +3863,12 @@ static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
                  stiffest = 1e9 * 5 * m->contacts.range * fmax(m->contacts.range / (shortest * shortest), 10);
     fsi_status status = fsi__sh_check_places(m, fn);
     int i;
+
+    /* Positions and frames. */
     if (status == FSI_OK) status = fsi__sh_check_frames(m, fn);
     if (status != FSI_OK) return status;
+
+    /* Last substep, stiffness of contacts, time. */
     if (!(n->dt_before >= 0 && n->dt_before <= 1000) || (n->dt_before > 0 && n->dt_before < shortest))
         return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->dt_before, "the state's last substep is %g seconds",
                          n->dt_before);
@@ -3863,6 +3877,8 @@ static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
                          n->stiffness);
     if (!(n->time >= 0 && n->time <= 1e15))
         return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->time, "the state's time is %g seconds", n->time);
+
+    /* COUPLED bodies. */
     for (i = 0; i < m->bodies && m->bodies_read; i++) {
         const fsi__sh_body *b = &m->body[i];
         const double turn = fabs(fsi__sh_quat_size2(b->turn) - 1);
@@ -4114,6 +4130,29 @@ static void fsi__sh_skin_fit(const fsi_shell *s, const double *normal, int t, co
     }
 }
 
+FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals)
+{
+    const char *fn = "fsi_shell_skin_update";
+    fsi__sh_skin *k;
+    int i, a;
+    if (!skin || skin->cookie != FSI__COOKIE('k', fsi_shell_skin) || !fsi__sh_of(s)) return FSI_ERROR_COOKIE;
+    k = (fsi__sh_skin *)skin->impl;
+    if (k->vertices != s->vertex_count || k->triangles != s->triangle_count)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the skin was made for another simulator");
+    if (!out) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    fsi__sh_smooth(s, k->normal);
+    for (i = 0; i < skin->count; i++) {
+        double p[3], n[3];
+        fsi__sh_skin_point(s, k->normal, k->triangle[i], k->weight + 3 * (size_t)i, p, n);
+        if (normals) normals[i] = fsi__sh_to(n);
+        for (a = 0; a < 3; a++) p[a] += k->weight[3 * (size_t)i + 2] * n[a];
+        out[i] = fsi__sh_to(p);
+    }
+    return FSI_OK;
+}
+
+FSI__COLD_BEGIN
+
 static void fsi__sh_lay_skin(fsi__sh_skin *k, fsi__arena *a, int count, int vertices)
 {
     k->triangle = (int *)fsi__take(a, (size_t)count, sizeof(int));
@@ -4207,29 +4246,6 @@ FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin)
     fsi__free(c, k, 1, sizeof *k);
     fsi__free(c, skin, 1, sizeof *skin);
 }
-
-FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals)
-{
-    const char *fn = "fsi_shell_skin_update";
-    fsi__sh_skin *k;
-    int i, a;
-    if (!skin || skin->cookie != FSI__COOKIE('k', fsi_shell_skin) || !fsi__sh_of(s)) return FSI_ERROR_COOKIE;
-    k = (fsi__sh_skin *)skin->impl;
-    if (k->vertices != s->vertex_count || k->triangles != s->triangle_count)
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the skin was made for another simulator");
-    if (!out) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    fsi__sh_smooth(s, k->normal);
-    for (i = 0; i < skin->count; i++) {
-        double p[3], n[3];
-        fsi__sh_skin_point(s, k->normal, k->triangle[i], k->weight + 3 * (size_t)i, p, n);
-        if (normals) normals[i] = fsi__sh_to(n);
-        for (a = 0; a < 3; a++) p[a] += k->weight[3 * (size_t)i + 2] * n[a];
-        out[i] = fsi__sh_to(p);
-    }
-    return FSI_OK;
-}
-
-FSI__COLD_BEGIN
 
 /* ---- >>create and destroy --------------------------------------------------------------------------------------- */
 

@@ -873,11 +873,15 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
     const fsi__sources *s = run->sources;
     fsi__source_search search;
     int i, k, removed = 0;
+
+    /* The first sink that holds each particle. */
     search.sources = s;
     search.x = x;
     search.gone = gone;
     /* 3 ns a particle and sink */
     fsi__parallel_work(s->context, n, 512, 3.0 * n * s->sink_count, fsi__source_find_sinks, &search);
+
+    /* Whole particles that each sink may take: of several sinks, the first with allowance left. */
     for (k = 0; k < s->sink_count; k++) run->drain[k].allowance += dt * (double)s->sink[k].desc.rate / particle_volume;
     for (i = 0; i < n; i++) {
         int sink = gone[i];
@@ -892,6 +896,8 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
         run->drain[k].removed++;
         removed++;
     }
+
+    /* Fractions are kept for the next call. */
     for (k = 0; k < s->sink_count; k++) run->drain[k].allowance -= floor(run->drain[k].allowance);
     return removed;
 }

@@ -287,9 +287,9 @@ FSI_API fsi_status fsi_sph_add_mesh(fsi_sph *s, const fsi_mesh *mesh, int *id); 
 FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. */
 FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id);
-/* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. Of
-   COUPLED bodies it is what the particles felt; what the body got, body->reaction_force, differs by what the solve left
-   unbalanced (body_tolerance). */
+/* Force [N] of the liquid on an obstacle, and torque about the world's origin [N m], means over the last step. On
+   COUPLED bodies, minus the force on the particles; body->reaction_force differs from it by the residual of the solve
+   (body_tolerance). */
 FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
 /* Emitters and sinks: descs in fsi_source.h. Layers come out as if they crossed the inlet plane between substeps. */
@@ -337,7 +337,7 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s);
 
 /* Pressure [Pa] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
 FSI_API fsi_real fsi_sph_pressure_at(const fsi_sph *s, fsi_vec3 x);
-/* Share of liquid around a point, sum V W: about 1 inside, 0.5 at a surface, 0 outside. O(count). */
+/* Volume fraction of liquid around a point, sum V W: about 1 inside, 0.5 at a surface, 0 outside. O(count). */
 FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x);
 /* Velocity [m/s] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
 FSI_API fsi_vec3 fsi_sph_velocity_at(const fsi_sph *s, fsi_vec3 x);
@@ -392,7 +392,7 @@ FSI__STRICT_BEGIN
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
 #define FSI__SPH_MEND 0.1     /* largest velocity that makes up for a defect of momentum, over the mean speed */
 #define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: above 800 pools at rest boil (docs/sph.md) */
-#define FSI__SPH_ACCURATE 10.0 /* what it is where accuracy counts: fsi_sph_suggest_dt, surface tension */
+#define FSI__SPH_ACCURATE 10.0 /* the same for accuracy: fsi_sph_suggest_dt, surface tension */
 /* A solve leaves a fraction rho of the error of its guess, in its slowest modes. Guesses that add all of the last
    correction make pressure a force that lags by dt rho/(1 - rho), and lags above dt, that is, rho > 1/2, gain energy
    faster than backward Euler dissipates it: deep liquid in large steps boils. So sweeps continue until the missing
@@ -406,7 +406,7 @@ FSI__STRICT_BEGIN
 /* Surface tension needs this much XSPH in the time of a capillary wave of one spacing: what single particles at the
    surface are given must spread to those below, or it accumulates until they leave. */
 #define FSI__SPH_TENSION_XSPH 2
-/* What a step takes: beyond, squares and differences of what it computes would not be finite or mean nothing. */
+/* Limits of a step: beyond them squares overflow, and differences are all rounding. */
 #define FSI__SPH_FAR 1e15     /* farthest from the origin [m] */
 #define FSI__SPH_FAST 1e12    /* fastest [m/s] */
 #define FSI__SPH_PULL 1e18    /* largest acceleration by forces [m/s^2] */
@@ -528,7 +528,7 @@ typedef struct fsi__sph_run {
     fsi_vec3 *drag;             /* what viscosity gave in this substep [m/s^2]; NULL: there is none */
     fsi_vec3 *tension;          /* acceleration by surface tension [m/s^2]; NULL: none */
     fsi_vec3 *line;             /* the part of the velocity that a contact line gave [m/s] */
-    unsigned char *state;       /* what placing did to where the solve starts: FSI__PLACED ... */
+    unsigned char *state;       /* result of placing the position at which the solve starts: FSI__PLACED ... */
     /* rank order */
     const int *order, *first, *size, *list;
     fsi__record *base, *z, *zp; /* u = 0, the point where the gradient is taken, the same with pressure */
@@ -1400,7 +1400,7 @@ static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int 
         x = fsi__sph_seen(run, w, fsi__sph_world(run, run->order[r], u));
         fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], x, (fsi_real)run->h),
                            run->x[run->order[r]], x, u, w);
-        w->clear = 0; /* it may have passed through something on the way here */
+        w->clear = 0; /* its path from there may have crossed a face */
         done++;
     }
     fsi__sph_put_sums_at(run, chunk, 1, done, 0, 0, 0);
@@ -1459,8 +1459,8 @@ static int fsi__sph_place_rank(fsi__sph_run *run, int chunk, int r, fsi__faces *
     return fsi__place(&run->walls, faces, run->s->filter[i], run->x[i], reach, &run->target[i]);
 }
 
-/* End positions (what had to be placed is counted). Most particles have not moved far enough since their distance was
-   measured, at a place that was free, to have met anything. Sums: placed, pinched. */
+/* End positions out of solids. Particles that have moved less than the distance from the nearest face that was last
+   measured, at a free position, are skipped. Sums: placed, pinched. */
 static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1878,8 +1878,8 @@ static double fsi__sph_gradients(fsi__sph_run *run)
 /* Residuals of two sweeps: the last two whose number was a power of two. */
 typedef struct fsi__sph_decay { double early, late; int early_sweep, late_sweep; } fsi__sph_decay;
 
-/* Share of the correction that is missing after sweep k, when the residuals go on falling as they did since about half
-   way: sum_j late (late/early)^(j/sweeps) = late sweeps / ln(early/late). */
+/* Part of the correction that is missing after sweep k, if residuals keep the rate of decay of the second half of the
+   sweeps: sum_j late (late/early)^(j/sweeps) = late sweeps / ln(early/late). */
 static double fsi__sph_left_over(const fsi__sph_decay *d, int k, double residual)
 {
     if (residual < d->early) return residual * (k - d->early_sweep) / fsi_log(d->early / residual);
@@ -2372,9 +2372,9 @@ static int fsi__sph_is_unbalanced(const fsi__sph_run *run, const fsi__sph_body *
     return b->coupled && b->imbalance > (double)run->s->desc.body_tolerance;
 }
 
-/* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve
-   and rounding, is taken out evenly from the inner particles under pressure, of which single drops in flight have none,
-   and from unbalanced bodies: a heavy one that stands somewhat off has far too much. */
+/* The liquid's momentum may change by the impulses of the walls only. The defect, of the unfinished solve and rounding,
+   is subtracted evenly from the inner particles under pressure (drops in flight have none), and from bodies out of
+   balance: a heavy one, slightly out of balance, holds most of it. */
 static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], const double wall[3], double active)
 {
     double after[4], defect[3], d;
@@ -2542,7 +2542,7 @@ static void fsi__sph_viscous_measure(fsi__sph_run *run, int round, double sum[6]
     fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_residual, sum);
 }
 
-/* One run of conjugate gradients, from what was measured to |r| <= share |v - v*|; d is the correction. */
+/* One run of conjugate gradients, from the measured residual to |r| <= share |v - v*|; d is the correction. */
 static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
 {
     fsi__sph_viscosity *o = &run->viscous;
@@ -2703,7 +2703,7 @@ static void fsi__sph_part_range(fsi__sph_run *run, int chunk, int begin, int end
         f = fsi__sph_pressure_on(run, r);
         fsi__sph_add_scaled(sum, -run->h / run->dt, fsi_v3((fsi_real)f.x, (fsi_real)f.y, (fsi_real)f.z));
         run->slot[r] = -1;
-        run->step[r].w = 0; /* no part of what carries the defect of momentum */
+        run->step[r].w = 0; /* takes no part of the defect of momentum */
     }
     fsi__sph_put_sums_at(run, chunk, 1, sum[0], sum[1], sum[2], 0);
 }
@@ -2870,7 +2870,7 @@ static void fsi__sph_commit_sources(fsi__sph_run *run)
 
 /* ---- >>markers ------------------------------------------------------------------------------------------------ */
 
-/* Velocities are in u; normals go to star, what else is found to step. */
+/* Reads velocities from u; writes normals to star, the other measures to step. */
 static void fsi__sph_find_air(void *arg, int chunk, int begin, int end)
 {
     const fsi__sph_run *run = (const fsi__sph_run *)arg;
@@ -3213,7 +3213,7 @@ static double fsi__sph_obstacle_speed(const fsi__sph_run *run, const fsi__sph_ob
     return fsi__obstacle_way(&o->base) / dt;
 }
 
-/* The liquid's bounding box, inflated by what it may move in the step and the reach of its kernel. */
+/* The liquid's bounding box, inflated by its largest displacement in the step and the kernel's radius. */
 static fsi_box3 fsi__sph_liquid_box(const fsi__sph_run *run, double dt)
 {
     fsi_box3 box = fsi_box3_empty();
@@ -3339,7 +3339,7 @@ static fsi_status fsi__sph_run_substeps(fsi__sph_run *run, double dt)
     return status;
 }
 
-/* Tells once a step what it did less than asked, or had to force. */
+/* Warns, once a step, of results below what was asked, and of forced ones. */
 static void fsi__sph_warn(const fsi_sph *s)
 {
     const fsi_sph_stats *st = &s->stats;

@@ -98,7 +98,7 @@ FSI_API void fsi__sph_body_drag_begin(const fsi__sph_bodies *s, const fsi__sph_v
 /* The impulse `given` [N s] of a contact line at x: before the solve, as a force of the host's. */
 FSI_API void fsi__sph_pull_body(fsi__sph_body *b, fsi_vec3 x, fsi_vec3 given);
 FSI_API void fsi__sph_pull_bodies(const fsi__sph_bodies *s); /* after the last of them: star */
-/* Adds an impulse at x to what the caller reads. */
+/* Adds an impulse at x to the reaction that the caller reads. */
 FSI_API void fsi__sph_push_body(fsi__sph_body *b, fsi_vec3 x, fsi_vec3 given);
 FSI_API int fsi__sph_body_is_finite(const fsi__sph_body *b);
 FSI_API void fsi__sph_commit_body(fsi__sph_body *b, double dt); /* writes the caller's body; dt: of the step */
@@ -521,7 +521,7 @@ FSI_API void fsi__sph_body_drag_correct(const fsi__sph_bodies *s, const fsi__sph
     for (k = 0; k < 6; k++) d->v[k] += d->d[k];
 }
 
-/* What viscosity did to a coupled body, and the pose to which its momentum now leads. */
+/* Impulse of viscosity on a coupled body, and its new end pose. */
 FSI_API void fsi__sph_body_drag_end(const fsi__sph_bodies *s, const fsi__sph_viscosity *o, fsi__sph_body *b,
                                     double *unused)
 {

@@ -254,7 +254,7 @@ static fsi__lane fsi__tension_curvature_at(const fsi__tension *t, int r)
         below = fsi__f8_add(below, fsi__f8_mul(fsi__f8_mul(w, m), fsi__f8_dot(p.x, p.y, p.z, p.x, p.y, p.z)));
     }
 
-    /* Their quotient, limited to what the spacing resolves. */
+    /* Their quotient, at most the largest curvature that the spacing resolves. */
     bend = (double)fsi__f8_sum(above);
     length = (double)fsi__f8_sum(below);
     c = length > 0 ? bend / length : 0;
@@ -268,7 +268,7 @@ FSI_API void fsi__tension_find_curvature(const fsi__tension *t, int r)
     t->normal[r] = fsi__lane4_make(m > 0 ? (double)(m * fsi__tension_curvature_at(t, r)) : 0, (double)m, 0);
 }
 
-/* Accelerations; sheet.w becomes the particle's area over dx^(dim-1), which nobody else reads here. A wall hides a
+/* Accelerations; sheet.w becomes the particle's area over dx^(dim-1), which is not read again. A wall covers
    part of the surface around it. */
 FSI_API void fsi__tension_pull(const fsi__tension *t, int r)
 {

@@ -107,7 +107,7 @@ FSI__STRICT_BEGIN
 
    Conjugate gradients in lanes find the correction of a residual that is measured in double; v takes what is left of
    it as well, which makes it v* plus the sum of opposite forces: momentum is kept to rounding however early the
-   iteration ends. While the residual is less than half of what viscosity changes, |v - v*|, kinetic energy cannot
+   iteration ends. While the residual is less than half of the change |v - v*|, kinetic energy cannot
    grow: with K = -dt nu L, x the iterate, r its residual and v = x + r, |v*|^2 - |v|^2 = |v* - v|^2 + 2 x.Kx + 2 r.Kx
    >= |v* - v| (|v* - v| - 2 |r|). */
 

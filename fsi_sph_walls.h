@@ -270,6 +270,8 @@ FSI_API double fsi__sph_plane(int dim, double delta, double *slope)
     return 2 * half;
 }
 
+FSI__COLD_BEGIN
+
 /* Sums over a lattice of spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a
    wall at dx/2 cuts off (sph.md 2, 4.4). viscous: (1-q)(2-q) q^2; drag: of the half behind the wall, (1-q)(2-q) (x/r)^2
    times the relative motion of mirrored rows for a particle that slides along x, over its velocity. packed: the closest
@@ -369,6 +371,8 @@ FSI_API fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
     kernel.drag = kernel.viscous * plain.drag / (slope * 2 * ratio);
     return kernel;
 }
+
+FSI__COLD_END
 
 /* ---- >>boundary integrals ------------------------------------------------------------------------------------- */
 

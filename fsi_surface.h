@@ -291,6 +291,8 @@ static void fsi__sf_setup(fsi__sf_impl *s)
 {
     double cells = (double)s->desc.support / (double)s->desc.cell, h, r, b;
     int d, o;
+
+    /* Cells and support. */
     s->n = cells < 2 ? 2 : (cells > FSI__SF_MAX ? FSI__SF_MAX : (int)(cells + 0.5));
     s->nz = s->desc.dim == 3 ? s->n : 1;
     s->support = (double)s->desc.support * (double)s->desc.spacing;
@@ -306,6 +308,8 @@ static void fsi__sf_setup(fsi__sf_impl *s)
     b = (s->desc.dim == 3 ? 0.755 : 0.64) * h;
     s->radius = (fsi__lane)r;
     s->growth = (fsi__lane)((1 + b / r) / pow(1 - b * b, 9));
+
+    /* Cases of the marching table. */
     for (d = 0; d < 1 << (s->desc.dim == 3 ? 8 : 4); d++) fsi__sf_make_case(s->cases, s->desc.dim, d);
     for (d = 0; d < 27; d++) for (o = 0; o < 8; o++) { /* of a neighbour at -1 its upper half counts, at +1 its lower,
                                                           else all */

@@ -810,6 +810,8 @@ static void fsi__viscous_begin(void *arg, int chunk, int begin, int end)
     int n, a, i;
     (void)chunk;
     for (n = begin; n < end; n++) {
+
+        /* Coefficients and right side of the block. */
         const fsi__viscous_set set = fsi__viscous_set_at(w, w->set[n] && !w->maker[n] ? own
             : w->coefficient + (size_t)w->set[n] * w->set_size);
         double *b = w->b + (size_t)n * (size_t)(w->dim * w->cells), *part = w->part + FSI__VISCOUS_PARTS * (size_t)n;
@@ -818,6 +820,8 @@ static void fsi__viscous_begin(void *arg, int chunk, int begin, int end)
         w->bad[n] = -1;
         if (w->set[n]) w->bad[n] = fsi__viscous_assemble(w, w->block[n], &set, u, pull, &part[3]);
         else fsi__viscous_faces(w, w->block[n], 1, u, kind);
+
+        /* Residual of the guess, in double, and the sums that scale the tolerance. */
         for (a = 0; a < w->dim; a++) {
             /* mass 0: the zero block */
             fsi__viscous_apply_double(w->dim, &set, w->p + (size_t)w->count * (size_t)(w->dim * w->cells), u, a, out);

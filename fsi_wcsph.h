@@ -189,7 +189,7 @@ typedef struct fsi_wcsph_stats {
     double tangential_impulse;    /* sum |F_t| dt over contacts [N s] */
     double kinetic_energy, potential_energy; /* of the liquid [J]; potential: -m g.x, zero at the origin */
     double seconds_neighbors, seconds_pairs, seconds_integrate;                    /* the liquid's, by the clock hook */
-    /* the boundaries': finding contacts and keeping records of what they did; solving them; keeping distances */
+    /* of the boundaries: contacts found and accounted; impulses solved; distances kept */
     double seconds_contacts, seconds_response, seconds_correction;
     double seconds_other;
     size_t pairs;                 /* neighbours, each pair once, last substep */
@@ -433,7 +433,7 @@ enum {
 /* ---- >>work space --------------------------------------------------------------------------------------------- */
 
 typedef struct fsi__wc_obstacle {
-    fsi__obstacle base;      /* the shadow of what a body carries stands in the body's axes */
+    fsi__obstacle base;      /* on a body, its shadow is in the body's axes */
     fsi_wcsph_obstacle_desc desc; /* as given */
     fsi__wc_samples samples; /* SAMPLES */
     /* Of the running step: */
@@ -1742,7 +1742,7 @@ static double fsi__wc_relax_contact(fsi__wc_run *run, fsi__wc_contact *c)
     return fsi__d3_norm(step) / c->m;
 }
 
-/* PGS over the bodies that need it and are not of the world, from what GLOBAL found of each: j.n >= 0, |j_t| <= j.n. */
+/* PGS over entangled bodies outside the world, from the impulses of GLOBAL: j.n >= 0, |j_t| <= j.n. */
 static void fsi__wc_pgs(fsi__wc_run *run)
 {
     const fsi_wcsph_desc *d = &run->s->desc;
@@ -1787,7 +1787,7 @@ static void fsi__wc_pgs(fsi__wc_run *run)
     if (any) run->stats.residual = fmax(run->stats.residual, speed > 0 ? change / speed : 0);
 }
 
-/* Sums of what contacts did, for the stats and the obstacles. */
+/* Sums of the contacts' impulses, for the stats and the obstacles. */
 static void fsi__wc_account(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
@@ -1895,7 +1895,7 @@ static void fsi__wc_entangle(fsi__wc_run *run, int several)
     }
 }
 
-/* Contacts with entangled bodies of the world become rows of its solver, and start from what GLOBAL found. */
+/* Contacts with entangled bodies of the world become rows of its solver, with the impulses of GLOBAL as the guess. */
 static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
 {
     fsi_rigid *w = run->im->world;
@@ -2018,8 +2018,8 @@ static fsi_status fsi__wc_respond(fsi__wc_run *run)
     }
     run->stats.residual = 0;
 
-    /* Contacts of several bodies with one particle; each body by its solver; PGS for those that are entangled; then
-       particles take their impulses. */
+    /* Contacts of several bodies with one particle; each body by its solver; PGS for entangled bodies; impulses on
+       particles. */
     if (run->coupled_count > 0) {
         if (several && d->solver == FSI_WCSPH_GLOBAL) {
             fsi__wc_parallel(run, fsi__wc_single_chunk, FSI__WC_NS_RESPOND);
@@ -2039,7 +2039,7 @@ static fsi_status fsi__wc_respond(fsi__wc_run *run)
     return FSI_OK;
 }
 
-/* What contacts did, for the stats, the obstacles and the bodies. */
+/* Records the contacts' impulses in the stats, the obstacles and the bodies. */
 static void fsi__wc_keep_records(fsi__wc_run *run)
 {
     fsi__wc_measure_contacts(run);
@@ -2128,7 +2128,7 @@ static fsi_status fsi__wc_predict_world(fsi__wc_run *run)
     FSI__TRY(fsi__wc_of_world(run, fsi__rg_predict(w, run->dt, run->fn)));
     FSI__TRY(fsi__wc_of_world(run, fsi__rg_collide(w, run->dt, run->fn)));
 
-    /* Poses, velocities and inertias of those that are obstacles of the liquid. A sleeping body is not COUPLED. */
+    /* Poses, velocities and inertias of bodies that are obstacles of the liquid. A sleeping body is not COUPLED. */
     moving = fsi__rg_bodies(w);
     for (b = 0; b < run->body_count; b++) {
         fsi__wc_body *body = &run->body[b];
@@ -2573,7 +2573,7 @@ static fsi__wc_balance fsi__wc_weigh(fsi__wc_run *run)
     return w;
 }
 
-/* What momentum should have become, against what it is. */
+/* Error of momentum: its change less the impulses on the liquid. */
 static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double walls[3], const double given[3])
 {
     fsi_wcsph_stats *st = &run->stats;
@@ -2630,7 +2630,7 @@ static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
     return FSI_OK;
 }
 
-/* A new row behind the others, which the step works on and nobody else sees yet. */
+/* Appends a particle to the step's rows; it is published with the others, at the end. */
 static void fsi__wc_append(void *owner, const fsi__emitter *e, fsi_vec3 x, int ghost)
 {
     fsi__wc_run *run = (fsi__wc_run *)owner;
@@ -3042,7 +3042,7 @@ static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
     return FSI_OK;
 }
 
-/* Positions before anything moves: those that have changed since the last step are checked. */
+/* Positions at the start. Those that the caller has changed since the last step are checked. */
 static fsi_status fsi__wc_start_places(fsi__wc_run *run)
 {
     int r, k;
@@ -3186,7 +3186,7 @@ static void fsi__wc_measure_chunk(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Largest summation density of particles farther than H from every surface, which is asked only of those that count. */
+/* Largest summation density of the particles farther than H from every surface. */
 static void fsi__wc_inner_chunk(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;

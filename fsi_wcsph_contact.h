@@ -34,8 +34,8 @@ typedef enum fsi_wcsph_solver {
     FSI_WCSPH_PGS          /* projected Gauss-Seidel over all contacts */
 } fsi_wcsph_solver;
 
-/* CONSISTENT: no tangential impulse at slip 1 (direct_forcing.md 5.1). PAPER: the tangential velocity is tied to what
-   was predicted. */
+/* CONSISTENT: no tangential impulse at slip 1 (direct_forcing.md 5.1). PAPER: the tangential velocity depends on the
+   predicted one. */
 typedef enum fsi_wcsph_slip { FSI_WCSPH_SLIP_CONSISTENT, FSI_WCSPH_SLIP_PAPER } fsi_wcsph_slip;
 
 /* The contact systems by themselves (direct_forcing.md 4, 5), for one body; arms from its centre, world axes. */
@@ -63,7 +63,7 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
 
 /* A particle that touches a surface. */
 typedef struct fsi__wc_contact {
-    int rank, slot;          /* slot: of its particle among those that rows of the world act on */
+    int rank, slot;          /* slot: of its particle among the particles of the world's rows */
     int obstacle, body;      /* body -1: nothing that the liquid can move; obstacle -1: the domain */
     int active;              /* 0: separating, or released; 1: its normal part holds; 2: separating, friction only */
     fsi__d3 n, point, arm;   /* normal, x_cp, x_cp from the centre of the body (static: not used) */
@@ -246,7 +246,7 @@ FSI_API int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count
             top = fmax(top, fsi__d3_dot(c->j, c->j));
         }
 
-        /* Those that pull are released; another solve follows. */
+        /* Contacts that pull are released, and the rest solved again. */
         for (k = dropped = 0; k < count && pass + 1 < passes; k++) {
             fsi__wc_contact *c = &contact[index[k]];
             if (c->active != 1 || !(fsi__d3_dot(c->j, c->n) < -1e-9 * sqrt(top))) continue;
@@ -345,7 +345,7 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
         return FSI_ERROR_ARGUMENT;
     if (fixed) memset(&inverse, 0, sizeof inverse);
 
-    /* Contacts in the form that the solvers take; those that are solved singly are done here. */
+    /* Contacts in the solvers' form; those that are solved singly have their impulses here. */
     contact = (fsi__wc_contact *)fsi__alloc(NULL, (size_t)count, sizeof *contact);
     index = (int *)fsi__alloc(NULL, (size_t)count, sizeof *index);
     for (k = 0; k < count && contact && index; k++) {

@@ -42,10 +42,10 @@ typedef struct fsi__wc_samples {
 } fsi__wc_samples;
 
 /* Lays samples `step` apart on a mesh as it stands in the obstacle's axes, and sorts them by cells of side dx.
-   0: no memory, or too many cells; what there is is freed by fsi__wc_free_samples. */
+   Returns 0 when there is no memory or there are too many cells; fsi__wc_free_samples frees the part that is made. */
 FSI_API int fsi__wc_make_samples(fsi_context *context, fsi__wc_samples *s, const fsi_mesh *mesh, double dx,
                                  double step);
-FSI_API void fsi__wc_free_samples(fsi_context *context, fsi__wc_samples *s);
+FSI_API void fsi__wc_free_samples(fsi_context *context, fsi__wc_samples *s); /* all zeros is fine */
 
 /* A sample, or a face of a mesh, that was near a particle when a list was made. */
 typedef struct fsi__wc_item { int index; float d; } fsi__wc_item; /* d: at least its distance then [m] */
@@ -66,6 +66,7 @@ typedef struct fsi__wc_seek {
     int at, end, lo[3], hi[3], y, z;
 } fsi__wc_seek;
 
+/* Begins a search in the cells within `reach` of x. */
 FSI_API fsi__wc_seek fsi__wc_seek_cells(const fsi__wc_samples *s, fsi_vec3 x, double reach);
 FSI_API int fsi__wc_next_sample(fsi__wc_seek *seek); /* -1 at the end */
 /* The sample whose ball is nearest to x, *least the distance to it; -1: none is nearer than `reach`. */
@@ -314,7 +315,7 @@ FSI_API int fsi__wc_nearest_sample(fsi__wc_seek seek, fsi_vec3 x, double reach, 
 /* The offset surface is the hull of balls around the samples, of radius r_P, or less in thin places (S1,
    direct_forcing.md 3):
       d = min (|x - x_P| - r_P),   n = sum n_P (1 - |x - x_P|/(2 dx))^2, made unit;
-   a particle moves along n until it is clear of all balls. The normal is made for those that are too near. */
+   a particle moves along n until it is clear of all balls. Only particles that are too near get a normal. */
 FSI_API int fsi__wc_near_samples(const fsi__wc_seek *seek, int two_sided, double side, fsi_vec3 x, double gap,
                                  double reach, fsi__wc_touch *t)
 {

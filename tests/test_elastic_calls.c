@@ -410,7 +410,6 @@ static void test_bad_bodies_are_named(void)
     block b = block_make(2, 2, 2, 0.1);
     world w = world_of(3);
     fsi_elastic_body_desc d;
-    fsi_mesh *open_box, *thin;
     int id, kept;
     fsi_vec3 keep;
     if (!world_begin(&w)) return;
@@ -463,8 +462,22 @@ static void test_bad_bodies_are_named(void)
     d.orientation.w = 2;
     refused(&w, fsi_elastic_add_body(w.s, &d, &id), FSI_ERROR_ARGUMENT, "unit quaternion");
     d.orientation = fsi_quat_identity();
+    CHECK(w.s->body_count == 0 && id == -1);
+    world_end(&w);
+    block_free(&b);
+}
 
-    /* Surfaces. */
+static void test_bad_surfaces_are_named(void)
+{
+    block b = block_make(2, 2, 2, 0.1);
+    world w = world_of(3);
+    fsi_elastic_body_desc d;
+    fsi_mesh *open_box, *thin;
+    int id;
+    if (!world_begin(&w)) return;
+    d = w.body;
+    d.vertices = b.x;
+    d.vertex_count = b.vertices;
     d.elements = NULL;
     refused(&w, fsi_elastic_add_body(w.s, &d, &id), FSI_ERROR_ARGUMENT, "either desc.surface or desc.elements");
     thin = box_mesh(fsi_v3(0, 0, 0), fsi_v3(1, 1, REAL(1e-4)), 3);
@@ -696,6 +709,7 @@ int main(int argc, char **argv)
     RUN(test_a_scene_at_rest_allocates_nothing);
     RUN(test_messages_do_not_flood);
     RUN(test_bad_bodies_are_named);
+    RUN(test_bad_surfaces_are_named);
     RUN(test_bad_calls_are_named);
     RUN(test_wild_drags_lose_nothing);
     RUN(test_many_handles_reach_everywhere);

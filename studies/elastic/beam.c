@@ -162,6 +162,74 @@ static void watch(swing *c, double sag, double time, double dt)
     c->before = sag;
 }
 
+/* Its weight: long damped steps, to rest. Returns how far the free end hangs [m]; x: the vertices there. */
+static double hang(ex_app *app, state *w, ex_elastic_tally *tally, fsi_vec3 *x)
+{
+    double tip;
+    int k;
+    w->desc.gravity = fsi_v3(0, 0, -GRAVITY);
+    w->desc.iterations = 1000;
+    w->desc.tolerance = 1e-10;
+    begin(app, w, 0.01, 1);
+    for (k = 0; k < 15; k++) ex_elastic_step(app, tally, w->s, 0.5);
+    tip = sag_of(app, w, x);
+    fsi_elastic_destroy(w->s);
+    return tip;
+}
+
+/* Without weight, from there: the first half of the frames. */
+static void let_swing(ex_app *app, ex_scene *scene, state *w, ex_elastic_tally *tally, fsi_vec3 *x, swing *swings)
+{
+    int frame, k;
+    w->desc.gravity = fsi_v3(0, 0, 0);
+    w->desc.iterations = 100;
+    w->desc.tolerance = 1e-7;
+    begin(app, w, 0, 2);
+    ex_check(app, fsi_elastic_set_vertices(w->s, w->id, x, NULL));
+    for (frame = 0; frame < app->frames / 2; frame++) {
+        for (k = 0; k < 8; k++) {
+            ex_elastic_step(app, tally, w->s, FRAME / 8);
+            watch(swings, sag_of(app, w, x), w->s->time, FRAME / 8);
+        }
+        if (app->images) draw(app, scene, w, frame, "swings: %.2f s", w->s->time);
+        ex_progress(app, frame + 1);
+    }
+    fsi_elastic_destroy(w->s);
+}
+
+/* Twisted: first by `little`, measured at rest, then on to `large` in the other half. Returns the torque [N m]. */
+static double twist(ex_app *app, ex_scene *scene, state *w, ex_elastic_tally *tally, double little, double large)
+{
+    const int first = app->frames / 2, count = app->frames - first;
+    double torque;
+    int k;
+
+    /* To the small angle. */
+    w->desc.iterations = 1000;
+    w->desc.tolerance = 1e-10;
+    begin(app, w, 0.01, 1);
+    hold_end(app, w);
+    for (k = 1; k <= RAMP; k++) {
+        turn_end(app, w, little * k / RAMP);
+        ex_elastic_step(app, tally, w->s, 0.1);
+    }
+    for (k = 0; k < 10; k++) ex_elastic_step(app, tally, w->s, 0.5);
+    torque = torque_at(app, w, little);
+
+    /* To the large one. */
+    w->desc.iterations = 50;
+    w->desc.tolerance = 1e-5;
+    ex_check(app, fsi_elastic_set_desc(w->s, &w->desc));
+    for (k = 1; k <= count; k++) {
+        const double angle = little + (large - little) * k / count;
+        turn_end(app, w, angle);
+        ex_elastic_step(app, tally, w->s, FRAME);
+        if (app->images) draw(app, scene, w, first + k - 1, "turned by %.0f degrees", angle * 180 / FSI_PI);
+        ex_progress(app, first + k);
+    }
+    return torque;
+}
+
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -172,8 +240,8 @@ int main(int argc, char **argv)
     fsi_vec3 *x;
     const double area = SIDE * SIDE, inertia = area * area / 12;
     double young = 5e6, poisson = 0.3, little = 0.3, large = 2 * FSI_PI;
-    double tip, torque = 0, tip_theory, f_theory, g_modulus;
-    int frame = 0, k, reduced = 0, handles = 60, swing_frames, turn_frames;
+    double tip, torque, tip_theory, f_theory, g_modulus;
+    int reduced = 0, handles = 60;
 
     memset(&w, 0, sizeof w);
     ex_init(&app, "beam", "A clamped beam bends, swings and is twisted, beside theory.");
@@ -200,58 +268,14 @@ int main(int argc, char **argv)
     scene = ex_scene_of_box(&app, fsi_v3(-0.04, -0.1, -0.12), fsi_v3(0.42, 0.1, 0.1), 20, 12);
     scene.ground_height = -0.14;
 
-    /* Its weight: long damped steps, to rest. */
+    /* Theory; then the three parts. */
     g_modulus = young / (2 * (1 + poisson));
     tip_theory = DENSITY * area * GRAVITY * LENGTH * LENGTH *
                  (LENGTH * LENGTH / (8 * young * inertia) + 1 / (2 * 5.0 / 6 * g_modulus * area));
     f_theory = 1.8751 * 1.8751 / (2 * FSI_PI * LENGTH * LENGTH) * sqrt(young * inertia / (DENSITY * area));
-    w.desc.gravity = fsi_v3(0, 0, -GRAVITY);
-    w.desc.iterations = 1000;
-    w.desc.tolerance = 1e-10;
-    begin(&app, &w, 0.01, 1);
-    for (k = 0; k < 15; k++) ex_elastic_step(&app, &tally, w.s, 0.5);
-    tip = sag_of(&app, &w, x);
-    fsi_elastic_destroy(w.s);
-
-    /* Without weight, from there. */
-    w.desc.gravity = fsi_v3(0, 0, 0);
-    w.desc.iterations = 100;
-    w.desc.tolerance = 1e-7;
-    begin(&app, &w, 0, 2);
-    ex_check(&app, fsi_elastic_set_vertices(w.s, w.id, x, NULL));
-    swing_frames = app.frames / 2;
-    for (; frame < swing_frames; frame++) {
-        for (k = 0; k < 8; k++) {
-            ex_elastic_step(&app, &tally, w.s, FRAME / 8);
-            watch(&swings, sag_of(&app, &w, x), w.s->time, FRAME / 8);
-        }
-        if (app.images) draw(&app, &scene, &w, frame, "swings: %.2f s", w.s->time);
-        ex_progress(&app, frame + 1);
-    }
-    fsi_elastic_destroy(w.s);
-
-    /* Twisted: first by `little`, measured at rest, then on to `large`. */
-    w.desc.iterations = 1000;
-    w.desc.tolerance = 1e-10;
-    begin(&app, &w, 0.01, 1);
-    hold_end(&app, &w);
-    for (k = 1; k <= RAMP; k++) {
-        turn_end(&app, &w, little * k / RAMP);
-        ex_elastic_step(&app, &tally, w.s, 0.1);
-    }
-    for (k = 0; k < 10; k++) ex_elastic_step(&app, &tally, w.s, 0.5);
-    torque = torque_at(&app, &w, little);
-    w.desc.iterations = 50;
-    w.desc.tolerance = 1e-5;
-    ex_check(&app, fsi_elastic_set_desc(w.s, &w.desc));
-    turn_frames = app.frames - swing_frames;
-    for (k = 1; k <= turn_frames; k++, frame++) {
-        const double angle = little + (large - little) * k / turn_frames;
-        turn_end(&app, &w, angle);
-        ex_elastic_step(&app, &tally, w.s, FRAME);
-        if (app.images) draw(&app, &scene, &w, frame, "turned by %.0f degrees", angle * 180 / FSI_PI);
-        ex_progress(&app, frame + 1);
-    }
+    tip = hang(&app, &w, &tally, x);
+    let_swing(&app, &scene, &w, &tally, x, &swings);
+    torque = twist(&app, &scene, &w, &tally, little, large);
 
     ex_figure(&app, "tip", "%.4f", tip / tip_theory);
     if (swings.crossings > 1)

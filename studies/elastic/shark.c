@@ -77,6 +77,20 @@ static fsi_vec3 spine_at(double x, double time)
                   sin(2 * FSI_PI * (s / WAVE - time / PERIOD))), 0);
 }
 
+/* The springs along the spine. */
+static double spring_at(int k) { return LENGTH * (0.05 + 0.85 * k / (SPINE - 1)); }
+static void attach_spine(ex_app *app, fsi_elastic *s, int fish, int *held)
+{
+    fsi_elastic_attachment_desc d = fsi_elastic_default_attachment_desc();
+    int k;
+    for (k = 0; k < SPINE; k++) {
+        d.body = fish;
+        d.rest = d.target = fsi_v3((fsi_real)spring_at(k), 0, 0);
+        d.stiffness = 2000;
+        ex_check(app, fsi_elastic_attach(s, &d, &held[k]));
+    }
+}
+
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -86,7 +100,6 @@ int main(int argc, char **argv)
     ex_mesh mesh;
     fsi_elastic_desc desc = fsi_elastic_default_desc();
     fsi_elastic_body_desc body = fsi_elastic_default_body_desc();
-    fsi_elastic_attachment_desc spring = fsi_elastic_default_attachment_desc();
     fsi_elastic_material flesh = fsi_elastic_default_material();
     fsi_elastic *s;
     const char *file = NULL;
@@ -121,21 +134,14 @@ int main(int argc, char **argv)
     body.resolution = app.res;
     fish = ex_jelly_of(&app, s, body, mesh, 0x5f7f95);
     set_up = ex_wall_seconds() - began;
-    for (k = 0; k < SPINE; k++) {
-        spring.body = fish.id;
-        spring.rest = spring.target = fsi_v3((fsi_real)(LENGTH * (0.05 + 0.85 * k / (SPINE - 1))), 0, 0);
-        spring.stiffness = 2000;
-        ex_check(&app, fsi_elastic_attach(s, &spring, &held[k]));
-    }
+    attach_spine(&app, s, fish.id, held);
     scene = ex_scene_of_box(&app, fsi_v3(0, -0.22, -0.2), fsi_v3(1.1, 0.22, 0.25), -42, 24);
     scene.ground_height = -0.45;
     scene.ground_rgb = 0xc9d6d8;
 
     for (frame = 0; frame < app.frames; frame++) {
-        for (k = 0; k < SPINE; k++) {
-            const double x = LENGTH * (0.05 + 0.85 * k / (SPINE - 1));
-            ex_check(&app, fsi_elastic_set_target(s, held[k], spine_at(x, s->time + FRAME)));
-        }
+        for (k = 0; k < SPINE; k++)
+            ex_check(&app, fsi_elastic_set_target(s, held[k], spine_at(spring_at(k), s->time + FRAME)));
         ex_elastic_step(&app, &tally, s, FRAME);
         began = ex_wall_seconds();
         ex_check(&app, fsi_elastic_skin_update(fish.skin, s, fish.x, fish.n));
