@@ -1277,9 +1277,9 @@ static void crown(int n, double frame)
 
 static void run_crown(void)
 {
-    static const int cells[4] = { 48, 56, 64, 88 };
+    static const int cells[6] = { 44, 48, 56, 60, 64, 88 };
     int k;
-    for (k = 0; k < 4; k++) {
+    for (k = 0; k < 6; k++) {
         crown(cells[k], 2);
         crown(cells[k], 1);
     }
