@@ -1580,14 +1580,20 @@ static void fsi__extrapolate_rest(void *arg, int chunk, int begin, int end)
 {
     const fsi__extrapolate *job = (const fsi__extrapolate *)arg;
     const int words = fsi__layers(job->f->grid);
+    const fsi_real background = job->f->background;
     int w, e;
     (void)chunk;
-    for (w = begin * words; w < end * words; w++)
-        for (e = 0; e < 64 && job->now[w] != ~(uint64_t)0; e++)
-            if (!(job->now[w] >> e & 1)) {
-                job->f->value[(size_t)w * 64 + (size_t)e] = job->f->background;
-                job->known[(size_t)w * 64 + (size_t)e] = 0;
-            }
+    for (w = begin * words; w < end * words; w++) {
+        const uint64_t now = job->now[w];
+        fsi_real *value = job->f->value + (size_t)w * 64;
+        unsigned char *known = job->known + (size_t)w * 64;
+        if (now == ~(uint64_t)0) continue;
+        for (e = 0; e < 64; e++) {
+            const int is_known = (int)(now >> e & 1);
+            value[e] = is_known ? value[e] : background;
+            known[e] = is_known ? known[e] : 0;
+        }
+    }
 }
 
 FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int layers)
