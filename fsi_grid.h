@@ -1481,16 +1481,16 @@ static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
 
 #define FSI__UPHILL 1e-3 /* [dx] of phi at least, for its normal to be known */
 
-/* Phi at the face with entry c of block b: the mean of the cells beside it, within the box. */
-static double fsi__extrapolate_phi(const fsi__extrapolate *job, int b, int c)
+/* Phi at the face with entry c of block b: the mean of its two cells. below: the block before b along the face's axis;
+   -1: there is none, or cell c is not the first of b. */
+static double fsi__extrapolate_phi(const fsi__extrapolate *job, int b, int c, int below)
 {
-    const fsi_grid *g = job->phi->grid;
-    const int axis = (int)job->f->place - (int)FSI_FACES_X, back = 1 << 3 * axis;
-    const int in = c >> 3 * axis & 7 ? b : fsi__block_beside(g, b, fsi__step(2 * axis)); /* block of the lower cell */
-    const fsi_real *phi = job->phi->value;
-    const double here = (double)phi[(size_t)b * (size_t)g->block_cells + (size_t)c];
-    if (in < 0) return here;
-    return (here + (double)phi[(size_t)in * (size_t)g->block_cells + (size_t)(in == b ? c - back : c + 7 * back)]) / 2;
+    const size_t cells = (size_t)job->phi->grid->block_cells;
+    const int shift = 3 * ((int)job->f->place - (int)FSI_FACES_X), back = 1 << shift;
+    const fsi_real *phi = job->phi->value + (size_t)b * cells + (size_t)c;
+    if (c >> shift & 7) return ((double)phi[0] + (double)phi[-back]) / 2;
+    if (below < 0) return (double)phi[0];
+    return ((double)phi[0] + (double)job->phi->value[(size_t)below * cells + (size_t)(c + 7 * back)]) / 2;
 }
 
 /* The value of entry e of block b: constant along the normals of phi, grad f . grad phi = 0 by upwind differences,
@@ -1498,26 +1498,36 @@ static double fsi__extrapolate_phi(const fsi__extrapolate *job, int b, int c)
        f = sum_s w_s f_s / sum_s w_s,    w_s = max(0, phi - phi_s)
 
    over its known neighbours s, in the order of fsi__step (Aslam, J. Comput. Phys. 193 (2004), in one sweep); their
-   average where none lies nearer to the surface, or there is no phi. Plain averages would depend on how the surface
+   average where none lies nearer to the surface, or there is no phi. An average would depend more on how the surface
    lies in the grid: before a sheet that skims a pool two neighbours of three are the sheet's along a diagonal, and one
-   of two along an axis. *sum: not finite where a neighbour is not. */
+   of two along an axis. Layers go along the axes, so where a single neighbour is known its value is carried along the
+   axis, not along the normal. *sum: not finite where a neighbour is not. */
 static fsi_real fsi__extrapolate_value(const fsi__extrapolate *job, int b, const int *beside, const uint64_t *bits,
     int e, fsi_real *sum)
 {
     const fsi_grid *g = job->f->grid;
-    const double here = job->phi ? fsi__extrapolate_phi(job, b, e) : 0;
+    const int axis = (int)job->f->place - (int)FSI_FACES_X;
+    const double here = job->phi ? fsi__extrapolate_phi(job, b, e, beside[2 * axis]) : 0;
     double all = 0, weighed = 0;
     int side, count = 0;
     for (side = 0, *sum = 0; side < 6; side++) {
         double w;
         long long at;
-        int in;
+        int in, c, below;
         if (!(bits[side] >> (e & 63) & 1)) continue;
         at = fsi__entry_beside(g, b, beside, e, side);
         *sum += job->f->value[at];
         count++;
+        if (!job->phi) continue;
+
+        /* The block of neighbour c, and the one before that along the axis. */
         in = (e >> (side >> 1) * 3 & 7) != (side & 1) * 7 ? b : beside[side];
-        w = job->phi ? here - fsi__extrapolate_phi(job, in, (int)(at - (long long)in * g->block_cells)) : 0;
+        c = (int)(at - (long long)in * g->block_cells);
+        below = in == b                ? beside[2 * axis]
+                : side == 2 * axis + 1 ? b
+                : c >> 3 * axis & 7    ? -1
+                                       : fsi__block_beside(g, in, fsi__step(2 * axis));
+        w = here - fsi__extrapolate_phi(job, in, c, below);
         if (!(w > 0)) continue;
         all += w;
         weighed += w * (double)job->f->value[at];
@@ -1570,14 +1580,20 @@ static void fsi__extrapolate_rest(void *arg, int chunk, int begin, int end)
 {
     const fsi__extrapolate *job = (const fsi__extrapolate *)arg;
     const int words = fsi__layers(job->f->grid);
+    const fsi_real background = job->f->background;
     int w, e;
     (void)chunk;
-    for (w = begin * words; w < end * words; w++)
-        for (e = 0; e < 64 && job->now[w] != ~(uint64_t)0; e++)
-            if (!(job->now[w] >> e & 1)) {
-                job->f->value[(size_t)w * 64 + (size_t)e] = job->f->background;
-                job->known[(size_t)w * 64 + (size_t)e] = 0;
-            }
+    for (w = begin * words; w < end * words; w++) {
+        const uint64_t now = job->now[w];
+        fsi_real *value = job->f->value + (size_t)w * 64;
+        unsigned char *known = job->known + (size_t)w * 64;
+        if (now == ~(uint64_t)0) continue;
+        for (e = 0; e < 64; e++) {
+            const int is_known = (int)(now >> e & 1);
+            value[e] = is_known ? value[e] : background;
+            known[e] = is_known ? known[e] : 0;
+        }
+    }
 }
 
 FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int layers)

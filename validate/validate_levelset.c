@@ -1230,8 +1230,8 @@ static double rim_height(const fsi_levelset *s, double x, double y, double angle
     int k;
     for (r = 1.2 * 0.003; r < 0.016; r += h / 2)
         for (z = 0.024; z > rest + best; z -= h) {
-            double in = z, out = z + h;
-            if (!(fsi_levelset_phi_at(s, v3(x + r * cos(angle), y + r * sin(angle), z)) < 0)) continue;
+            double out = z, in = fmax(z - h, rest + best);
+            if (!(fsi_levelset_phi_at(s, v3(x + r * cos(angle), y + r * sin(angle), in)) < 0)) continue;
             for (k = 0; k < 12; k++) {
                 const double mid = (in + out) / 2;
                 if (fsi_levelset_phi_at(s, v3(x + r * cos(angle), y + r * sin(angle), mid)) < 0) in = mid;
@@ -1277,9 +1277,9 @@ static void crown(int n, double frame)
 
 static void run_crown(void)
 {
-    static const int cells[4] = { 48, 56, 64, 88 };
+    static const int cells[6] = { 44, 48, 56, 60, 64, 88 };
     int k;
-    for (k = 0; k < 4; k++) {
+    for (k = 0; k < 6; k++) {
         crown(cells[k], 2);
         crown(cells[k], 1);
     }
