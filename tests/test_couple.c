@@ -220,8 +220,8 @@ static double targets(const pair *p)
     return sum;
 }
 
-/* The volume error of a single step, largest when pieces tear off, depends on where the drop hits: 0.2 to 1.9 %. So it is
-   the mean over several places. */
+/* The volume error of a single step, largest when pieces tear off, depends on where the drop hits: 0.2 to 1.9 %. So it
+   is the mean over several places. */
 static void test_a_drop_split_by_a_rod_keeps_its_target(void)
 {
     const int stride = TEST_SLOWED ? 4 : 1;
