@@ -271,6 +271,12 @@ FSI_API uint64_t fsi__mask_inside(const fsi_grid *g, fsi_grid_place place, const
 /* Fills m->liquid and m->bad, which have room, from field and solid. Errors: NAN (names the entry). */
 FSI_API fsi_status fsi__mask_make(fsi__mask *m, const char *function);
 
+/* fsi_grid_advect of a distance to a surface, which goes on linearly beyond the box: where a trace ends between the
+   outermost centres and a wall, a constant would hold back a surface that leaves the wall, but not one that approaches
+   it, in layers of less than two cells on the wall. Errors name `function`. */
+FSI_API fsi_status fsi__grid_advect_distance(const fsi_field *from, fsi_field *const u[3], fsi_real dt,
+    fsi_grid_scheme scheme, int order, const unsigned char *where, fsi_field *to, const char *function);
+
 FSI__STRICT_FN_BEGIN
 FSI_FN int fsi__is_grid(const fsi_grid *g) { return g && g->cookie == FSI__COOKIE('g', fsi_grid); }
 FSI_FN int fsi__is_field(const fsi_field *f) { return f && f->cookie == FSI__COOKIE('v', fsi_field); }
@@ -838,21 +844,47 @@ FSI_FN fsi_real fsi__grid_offset(fsi_grid_place place, int axis) { return (int)p
 
 /* ---- >>sampling implementation -------------------------------------------------------------------------------- */
 
-/* Value of a scheme `c` cells away from the corner of cell (corner), which keeps the digits of c in float. */
-static fsi_real fsi__grid_sample(const fsi_field *f, const int *corner, const fsi_real *c, int scheme)
+/* A gathered box of n entries from lo on goes on linearly beyond the outermost entries of the field. Only where the box
+   holds the outermost two. */
+static void fsi__extend_box(const fsi_field *field, const int *lo, const int *n, fsi_real *v)
 {
-    const int dim = f->grid->dim, reach = fsi__scheme_reach(scheme);
-    fsi_real room[216], t[3] = { 0, 0, 0 };
+    const fsi_grid *g = field->grid;
+    const int stride[3] = { 1, n[0], n[0] * n[1] };
+    int a, side, i, j, t;
+    for (a = 0; a < g->dim; a++)
+        for (side = -1; side <= 1; side += 2) {
+            const int most = fsi_grid_size(g, field->place, a) - 1, last = (side < 0 ? 0 : most) - lo[a],
+                inner = last - side, count = side < 0 ? last : n[a] - 1 - last, p = (a + 1) % 3, q = (a + 2) % 3;
+            if (count <= 0 || inner < 0 || inner >= n[a] || most < 1) continue;
+            for (j = 0; j < n[q]; j++)
+                for (i = 0; i < n[p]; i++) {
+                    fsi_real *end = v + last * stride[a] + i * stride[p] + j * stride[q];
+                    const fsi_real slope = end[0] - end[-side * stride[a]];
+                    for (t = 1; t <= count; t++) end[side * t * stride[a]] = end[0] + (fsi_real)t * slope;
+                }
+        }
+}
+
+/* Value of a scheme `c` cells away from the corner of cell (corner), which keeps the digits of c in float. distance: 1:
+   of a field that goes on linearly beyond its outermost entries. */
+static fsi_real fsi__grid_sample(const fsi_field *f, const int *corner, const fsi_real *c, int scheme, int distance)
+{
+    const int dim = f->grid->dim, before = fsi__scheme_reach(scheme) + distance, count = 2 * before + 2;
+    const fsi_real beyond = (fsi_real)0.5 * (fsi_real)distance;
+    fsi_real room[512], t[3] = { 0, 0, 0 };
     const fsi_real *v;
-    int lo[3] = { 0, 0, 0 }, a, sy, sz;
+    int lo[3] = { 0, 0, 0 }, n[3] = { 1, 1, 1 }, a, sy, sz;
     for (a = 0; a < dim; a++) {
         const fsi_real first = (fsi_real)-corner[a], last = first + (fsi_real)(fsi_grid_size(f->grid, f->place, a) - 1);
-        const fsi_real q = fsi__into(c[a] - fsi__grid_offset(f->place, a), first, last), whole = fsi_floor(q);
+        const fsi_real q = fsi__into(c[a] - fsi__grid_offset(f->place, a), first - beyond, last + beyond),
+            whole = fsi_floor(q);
         t[a] = q - whole;
-        lo[a] = (int)whole + corner[a] - reach;
+        lo[a] = (int)whole + corner[a] - before;
+        n[a] = count;
     }
-    v = fsi__grid_patch(f, lo, 2 * reach + 2, room, &sy, &sz);
-    v += reach + reach * sy + (dim == 3 ? reach * sz : 0);
+    v = fsi__grid_patch(f, lo, count, room, &sy, &sz);
+    if (distance && v == room) fsi__extend_box(f, lo, n, room);
+    v += before + before * sy + (dim == 3 ? before * sz : 0);
     if (dim == 2) return fsi__interpolate(v, sy, sz, t[0], t[1], 0, scheme, 2);
     return fsi__interpolate(v, sy, sz, t[0], t[1], t[2], scheme, 3);
 }
@@ -871,7 +903,7 @@ FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x)
     fsi_real c[3];
     if (!fsi__is_field(f)) return 0;
     fsi__grid_cells(f->grid, x, c);
-    return fsi__grid_sample(f, corner, c, FSI_ADVECT_LINEAR);
+    return fsi__grid_sample(f, corner, c, FSI_ADVECT_LINEAR, 0);
 }
 
 /* b = nearest entry, f = q - b: w = { (1/2 - f)^2/2, 3/4 - f^2, (1/2 + f)^2/2 }, w' = { f - 1/2, -2f, f + 1/2 }/dx.
@@ -941,7 +973,7 @@ FSI_API fsi_vec3 fsi_grid_sample_velocity(fsi_field *const u[3], fsi_vec3 x)
 static void fsi__trace_velocity(fsi_field *const *u, const int *corner, const fsi_real *c, fsi_real *k)
 {
     int a;
-    for (a = 0; a < u[0]->grid->dim; a++) k[a] = fsi__grid_sample(u[a], corner, c, FSI_ADVECT_LINEAR);
+    for (a = 0; a < u[0]->grid->dim; a++) k[a] = fsi__grid_sample(u[a], corner, c, FSI_ADVECT_LINEAR, 0);
 }
 
 static void fsi__trace_move(const fsi_grid *g, const int *corner, const fsi_real *c, fsi_real part, const fsi_real *k,
@@ -1008,7 +1040,7 @@ typedef struct fsi__advect {
     const unsigned char *where[3];
     fsi_field *const *u;
     fsi_real scale;                  /* cells per speed, back in time: -dt/dx */
-    int scheme, order;
+    int scheme, order, distance;     /* distance: 1: goes on linearly beyond the box */
     long long bad[FSI__GRID_CHUNKS]; /* by chunk: the first block with a number that is not finite, -1 none */
 } fsi__advect;
 
@@ -1070,11 +1102,13 @@ static void fsi__reach_of(fsi__reach *r, const fsi_real *least, const fsi_real *
     }
 }
 
-static void fsi__advect_gather(const fsi_field *field, const fsi__advect_block *s, const fsi__reach *r, fsi_real *out)
+static void fsi__advect_gather(const fsi_field *field, const fsi__advect_block *s, const fsi__reach *r, int distance,
+    fsi_real *out)
 {
     int lo[3], a;
     for (a = 0; a < 3; a++) lo[a] = s->corner[a] + r->lo[a];
     fsi__grid_gather_box(field, lo, r->n, out);
+    if (distance) fsi__extend_box(field, lo, r->n, out);
 }
 
 /* Velocity where the entries `at` of a row stand, without interpolation: a component on its own faces is itself,
@@ -1132,9 +1166,9 @@ FSI_FN void fsi__advect_velocity(const fsi__advect_block *s, fsi_real (*c)[64], 
     }
 }
 
-/* The field at n places c. */
+/* The field at n places c, no farther than `beyond` from its outermost entries. */
 FSI_FN void fsi__advect_sample(const fsi__advect_block *s, fsi_real (*c)[64], fsi_real *out, fsi_real *lost, int n,
-    int scheme, int dim)
+    fsi_real beyond, int scheme, int dim)
 {
     const int sy = s->from_reach.n[0], sz = sy * s->from_reach.n[1], reach = fsi__scheme_reach(scheme);
     fsi_real f[3][64], w[3][64];
@@ -1143,8 +1177,9 @@ FSI_FN void fsi__advect_sample(const fsi__advect_block *s, fsi_real (*c)[64], fs
         const fsi_real offset = fsi__grid_offset(s->field->place, a), lo = (fsi_real)s->from_reach.lo[a],
             least = (fsi_real)reach;
         const fsi_real most = (fsi_real)(s->from_reach.n[a] - 1 - reach) - (fsi_real)0.001,
-            first = (fsi_real)-s->corner[a];
-        const fsi_real last = first + (fsi_real)(fsi_grid_size(s->field->grid, s->field->place, a) - 1);
+            first = (fsi_real)-s->corner[a] - beyond;
+        const fsi_real size = (fsi_real)(fsi_grid_size(s->field->grid, s->field->place, a) - 1),
+            last = (fsi_real)-s->corner[a] + size + beyond;
         for (t = 0; t < n; t++) {
             const fsi_real p = fsi__into(c[a][t] - offset, first, last) - lo, q = fsi__into(p, least, most);
             lost[t] += fsi_abs(p - q);
@@ -1176,6 +1211,7 @@ FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_blo
     const fsi_grid_place place = s->field->place;
     const int sy = s->u_reach.n[0], sz = sy * s->u_reach.n[1],
         start = -(s->u_reach.lo[0] + s->u_reach.lo[1] * sy + s->u_reach.lo[2] * sz), n = 8 * rows;
+    const fsi_real beyond = job->distance ? (fsi_real)0.5 : 0;
     fsi_real c[3][64], at[3][64], k1[3][64], k2[3][64], k3[3][64], lost[64] = { 0 };
     int a, t, r;
     for (r = 0; r < rows; r++) {
@@ -1195,15 +1231,15 @@ FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_blo
             for (t = 0; t < n; t++) k2[a][t] = (2 * k1[a][t] + 3 * k2[a][t] + 4 * k3[a][t]) / 9;
     }
     fsi__advect_move(s, c, job->scale, k2, at, n, dim);
-    if (job->scheme == FSI_ADVECT_LINEAR) fsi__advect_sample(s, at, out, lost, n, FSI_ADVECT_LINEAR, dim);
-    else if (job->scheme == FSI_ADVECT_CUBIC) fsi__advect_sample(s, at, out, lost, n, FSI_ADVECT_CUBIC, dim);
-    else fsi__advect_sample(s, at, out, lost, n, FSI_ADVECT_QUINTIC, dim);
+    if (job->scheme == FSI_ADVECT_LINEAR) fsi__advect_sample(s, at, out, lost, n, beyond, FSI_ADVECT_LINEAR, dim);
+    else if (job->scheme == FSI_ADVECT_CUBIC) fsi__advect_sample(s, at, out, lost, n, beyond, FSI_ADVECT_CUBIC, dim);
+    else fsi__advect_sample(s, at, out, lost, n, beyond, FSI_ADVECT_QUINTIC, dim);
     for (t = 0; t < n; t++)
         if (lost[t] > 0) {
             fsi_real p[3];
             for (a = 0; a < 3; a++) p[a] = c[a][t];
             fsi__trace(job->u, s->corner, p, job->scale, job->order);
-            out[t] = fsi__grid_sample(s->field, s->corner, p, job->scheme);
+            out[t] = fsi__grid_sample(s->field, s->corner, p, job->scheme, job->distance);
         }
 }
 
@@ -1275,9 +1311,9 @@ static void fsi__advect_field(const fsi__advect *job, fsi__advect_block *s, int 
     for (r = 0; r < g->block_cells / 8; r++)
         all |= wanted[r] = fsi__advect_wanted(s, r & 7, r >> 3, where ? where + r * 8 : NULL);
     if (!all) return;
-    for (k = 0; k < g->dim && !*ready; k++) fsi__advect_gather(job->u[k], s, &s->u_reach, s->u[k]);
+    for (k = 0; k < g->dim && !*ready; k++) fsi__advect_gather(job->u[k], s, &s->u_reach, 0, s->u[k]);
     *ready = 1;
-    fsi__advect_gather(s->field, s, &s->from_reach, s->from);
+    fsi__advect_gather(s->field, s, &s->from_reach, job->distance, s->from);
     for (r = 0; r < g->block_cells / 8;) {
         for (rows = 0; rows < 8 && r < g->block_cells / 8; r++)
             if (wanted[r]) row[rows++] = r;
@@ -1367,17 +1403,30 @@ static fsi_status fsi__advect_run(fsi__advect *job, fsi_field *const *u, fsi_rea
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_grid_advect(const fsi_field *from, fsi_field *const u[3], fsi_real dt, fsi_grid_scheme scheme,
-    int order, const unsigned char *where,
-                                   fsi_field *to)
+static fsi_status fsi__advect_one(const fsi_field *from, fsi_field *const u[3], fsi_real dt, fsi_grid_scheme scheme,
+    int order, const unsigned char *where, fsi_field *to, int distance, const char *function)
 {
     fsi__advect job;
     if (!fsi__is_field(from) || !fsi__is_field(to)) return FSI_ERROR_COOKIE;
     job.count = 1;
+    job.distance = distance;
     job.from[0] = from;
     job.to[0] = to;
     job.where[0] = where;
-    return fsi__advect_run(&job, u, dt, scheme, order, "fsi_grid_advect");
+    return fsi__advect_run(&job, u, dt, scheme, order, function);
+}
+
+FSI_API fsi_status fsi_grid_advect(const fsi_field *from, fsi_field *const u[3], fsi_real dt, fsi_grid_scheme scheme,
+    int order, const unsigned char *where,
+                                   fsi_field *to)
+{
+    return fsi__advect_one(from, u, dt, scheme, order, where, to, 0, "fsi_grid_advect");
+}
+
+FSI_API fsi_status fsi__grid_advect_distance(const fsi_field *from, fsi_field *const u[3], fsi_real dt,
+    fsi_grid_scheme scheme, int order, const unsigned char *where, fsi_field *to, const char *function)
+{
+    return fsi__advect_one(from, u, dt, scheme, order, where, to, 1, function);
 }
 
 FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field *const u[3], fsi_real dt,
@@ -1391,6 +1440,7 @@ FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field 
     if (fsi__velocity_grid(from) != g)
         return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "from is no velocity on the grid of to");
     job.count = g->dim;
+    job.distance = 0;
     for (a = 0; a < g->dim; a++) {
         job.from[a] = from[a];
         job.to[a] = to[a];

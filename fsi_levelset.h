@@ -1818,7 +1818,8 @@ FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run)
         fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     }
     fsi__ls_each_block(run, fsi__ls_mark_band);
-    FSI__TRY(fsi_grid_advect(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell, m->next_phi));
+    FSI__TRY(fsi__grid_advect_distance(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell,
+                                       m->next_phi, "fsi_grid_advect"));
     fsi__ls_show(run);
     return FSI_OK;
 }

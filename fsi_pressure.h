@@ -101,8 +101,11 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *g
       impulse of a body = dt sum over its faces of share dx^(d-1) (p_lower - p_upper) n
 
    theta is 1, but where a liquid cell i meets an air cell j: phi_i/(phi_i - phi_j), at least theta_min, and p_nb is the
-   pressure at the surface. Coupled bodies, and solids that yield, move with what they gain in the same solve: added
-   mass, whatever their density. */
+   pressure at the surface. There -phi_i counts as at least theta_min dx, so that all sides of a cell that is hardly wet
+   have the same surface (with limited thetas alone, a slope of 0.01 could push like one of 0.1 or more). Where the
+   surface pressures on two opposite sides of a cell differ, they move a film of the thickness theta_1 + theta_2, which
+   counts as at least 1 for their difference. Coupled bodies, and solids that yield, move with what they gain in the
+   same solve: added mass, whatever their density. */
 enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known; pressure unknown; no flow: the faces of a
                                                            solid cell are walls. Cells whose faces are covered in part
                                                            are not solid cells */
@@ -1555,6 +1558,7 @@ typedef struct fsi__pressure_side {
     double a;            /* coefficient of the pressure difference, 0: closed */
     int air;             /* 1: `beyond` stands behind it rather than another unknown */
     double beyond;       /* q there */
+    double theta;        /* where it is, in cells from the centre */
     int cell;            /* kind of the cell behind it; the wall of the box counts as solid */
 } fsi__pressure_side;
 
@@ -1617,6 +1621,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     s.open = 1;
     s.flux = s.beyond = 0;
     s.a = 0;
+    s.theta = 1;
     gone = fsi__pressure_gone(job, s.entry, a);
     wall |= go = gone >> (d & 1 ? 3 : 0) & 1;
     s.cell = wall ? (flow->open_side[d] || go ? (int)FSI_CELL_AIR : (int)FSI_CELL_SOLID)
@@ -1644,7 +1649,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     if (s.air && wall) theta = 0.5;
     else if (s.air && flow->phi) {
         const double in = fsi__pressure_at(flow->phi, here), out = fsi__pressure_at(flow->phi, there);
-        theta = in < 0 && out > 0 ? in / (in - out) : in < 0;
+        const double least = (double)flow->theta_min * (double)g->dx, deep = -in > least ? -in : least;
+        theta = out > 0 ? deep / (deep + out) : 1;
         if (theta < (double)flow->theta_min) theta = (double)flow->theta_min;
         theta += 0 * (in + out); /* keeps a NaN */
     }
@@ -1653,8 +1659,28 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     if (s.air && !wall && flow->surface_pressure)
         s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
     s.a = s.open * beta / theta;
+    s.theta = theta;
     if (!s.air) s.a = (double)(float)s.a;
     return s;
+}
+
+/* Surface tension at both sides of a film. Waves that bend a film of thickness h have omega^2 = 2 gamma k^2/(rho h).
+   They are faster than those of deep liquid, gamma k^3/rho, which limit the substep, if h < 2/k, and the shortest waves
+   on the grid have k = 2/dx. So what pulls the film to one side, the difference of the two pressures, moves at least
+   the mass of a cell. The mean, which is left as it is, is that which the equation of the cell contains: what flows out
+   of it does not change. */
+static void fsi__pressure_hold_films(const fsi__pressure_job *job, fsi__pressure_side *s)
+{
+    int a;
+    for (a = 0; a < job->grid->dim; a++) {
+        fsi__pressure_side *lower = s + 2 * a, *upper = lower + 1;
+        const double thick = lower->theta + upper->theta;
+        if (lower->air && upper->air && thick < 1) {
+            const double mean = (lower->a * lower->beyond + upper->a * upper->beyond) / (lower->a + upper->a);
+            lower->beyond = mean + thick * (lower->beyond - mean);
+            upper->beyond = mean + thick * (upper->beyond - mean);
+        }
+    }
 }
 
 /* All sides of a cell. Matrix and velocities use the same coefficients, to the last bit of a double: those between
@@ -1671,6 +1697,7 @@ static float fsi__pressure_look_sides(const fsi__pressure_job *job, const fsi__p
     }
     for (d = 0; d < sides; d++)
         if (s[d].air) s[d].a *= (double)(float)sum / sum;
+    if (job->flow->surface_pressure) fsi__pressure_hold_films(job, s);
     return (float)sum;
 }
 

@@ -126,6 +126,35 @@ static void test_laplace_pressure_does_not_stir_a_drop(void)
     }
 }
 
+/* A film about a row of centres, 1/4 to 3/2 of a cell thick, and a pressure that rises across it. The difference at its
+   surfaces moves it as a whole: with its mass, but at least with that of a cell. */
+static void test_tension_moves_a_film_with_the_mass_of_a_cell_at_least(void)
+{
+    static const double thick[4] = { 0.25, 0.9, 1.1, 1.5 };
+    int dim, a, h;
+    for (dim = 2; dim <= 3; dim++) for (a = 0; a < dim; a++) for (h = 0; h < 4; h++) {
+        const double dx = 0.1, push = 3, mass = fmax(1, thick[h]) * 1000 * dx;
+        scene t;
+        int i, j, k, side;
+        scene_make(&t, dim, 9, 9, 9, dx);
+        EACH_CELL(&t, i, j, k) {
+            const size_t e = entry_of(&t, i, j, k);
+            const int row = (a == 0 ? i : a == 1 ? j : k) - 4;
+            t.phi->value[e] = (fsi_real)((abs(row) - thick[h] / 2) * dx);
+            t.cell[e] = row == 0 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
+            t.surface->value[e] = (fsi_real)(push * row);
+        }
+        t.f.phi = t.phi;
+        t.f.surface_pressure = t.surface;
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK);
+        for (side = 4; side <= 5; side++)
+            CHECK_NEAR((double)t.f.u[a]->value[entry_of(&t, a == 0 ? side : 5, a == 1 ? side : 5,
+                       dim == 2 ? 0 : (a == 2 ? side : 5))] / (-(double)t.f.dt * thick[h] * push / mass), 1,
+                       TOL(1e-7, 1e-4));
+        scene_free(&t);
+    }
+}
+
 /* What flows in at a wall flows out at the open side across the box. */
 static void test_inflow_passes_through(void)
 {
@@ -233,7 +262,8 @@ static void dense_add_side(dense *m, int r, int i, int j, int k, int d)
     if (kind < 0) theta = 0.5;
     if (kind == FSI_CELL_AIR) {
         const size_t there = entry_of(t, ni, nj, nk);
-        const double in = (double)t->phi->value[here], out = (double)t->phi->value[there];
+        const double in = fmin((double)t->phi->value[here], -(double)t->f.theta_min * dx),
+                     out = (double)t->phi->value[there];
         theta = fmax(in / (in - out), (double)t->f.theta_min);
         if (t->f.surface_pressure)
             beyond = (1 - theta) * (double)t->surface->value[here] + theta * (double)t->surface->value[there];
@@ -642,8 +672,9 @@ static void test_liquid_and_bodies_keep_their_momentum(void)
                     if (here != FSI_CELL_LIQUID && below != FSI_CELL_LIQUID) continue;
                     if (here != below) {
                         const double p0 = (double)t.phi->value[e],
-                                     p1 = (double)t.phi->value[entry_of(&t, i - (a == 0), j - (a == 1), k - (a == 2))];
-                        theta = fmax(p0 < 0 ? p0 / (p0 - p1) : p1 / (p1 - p0), 0.01);
+                                     p1 = (double)t.phi->value[entry_of(&t, i - (a == 0), j - (a == 1), k - (a == 2))],
+                                     in = fmin(fmin(p0, p1), -0.01 * dx), out = fmax(p0, p1);
+                        theta = fmax(in / (in - out), 0.01);
                     }
                     m = 1000 * pow(dx, dim) * theta * open_of(&t, a, e, NULL) *
                         (double)(t.f.u[a]->value[e] - before[a][e]);
@@ -1333,6 +1364,7 @@ int main(int argc, char **argv)
     RUN(test_water_at_rest_stays_at_rest);
     RUN(test_a_curved_surface_is_second_order);
     RUN(test_laplace_pressure_does_not_stir_a_drop);
+    RUN(test_tension_moves_a_film_with_the_mass_of_a_cell_at_least);
     RUN(test_inflow_passes_through);
     RUN(test_closed_pieces_lose_their_net_inflow);
     RUN(test_enclosed_cells_are_counted);

@@ -293,7 +293,7 @@ static void saddle_solve(const saddle *s, const yielder *y, const scene *t, doub
         a[r * wide + n] -= (up ? 1 : -1) * open * (double)t->f.u[ax]->value[face] / dx;
         if (open == 0 || kind == FSI_CELL_SOLID || kind < 0) continue;
         if (kind == FSI_CELL_AIR) {
-            const double in = (double)t->phi->value[entry_of(t, i, j, k)],
+            const double in = fmin((double)t->phi->value[entry_of(t, i, j, k)], -(double)t->f.theta_min * dx),
                          out = (double)t->phi->value[entry_of(t, ni, nj, nk)];
             theta = fmax(in / (in - out), (double)t->f.theta_min);
         }

@@ -22,9 +22,10 @@
 TEST_FN double wet_share(const fsi_pressure_flow *flow, int at, long long below)
 {
     const double upper = (double)flow->phi->value[at], lower = (double)flow->phi->value[below];
+    const double wet = fmin(fmin(upper, lower), -(double)flow->theta_min * (double)flow->phi->grid->dx);
     return flow->cell[at] == FSI_CELL_LIQUID && flow->cell[below] == FSI_CELL_LIQUID
                ? 1
-               : fmax((double)flow->theta_min, fmin(upper, lower) / (fmin(upper, lower) - fmax(upper, lower)));
+               : fmax((double)flow->theta_min, wet / (wet - fmax(upper, lower)));
 }
 
 /* Momentum of the liquid along an axis, with the mass that the projection gives each face: whole between two cells of
