@@ -336,9 +336,9 @@ static void test_tiles_that_fall_together_stop_together(void)
 
 /* n tiles, each aslant by up to `tilt` degrees about both axes, fall from 10 cm and from half a metre onto a plane, or
    onto a static box: the deepest overlap while they land [m]. */
-static double overlap_of_landing(int n, double hz, double tilt, int on_box)
+static double overlap_of_landing(int n, double gap, double hz, double tilt, int on_box)
 {
-    const double room = 1e-3 + 0.4 * sin(tilt * PI / 180);
+    const double room = gap + 0.4 * sin(tilt * PI / 180);
     double worst = 0;
     int k, far;
     for (far = 0; far < 2; far++) {
@@ -370,10 +370,18 @@ static void test_all_corners_of_a_tile_land(void)
     double worst;
     int n, i, k, box;
     for (box = 0; box < 2; box++) for (n = 1; n < 4; n++) for (i = 0; i < 4; i++) for (k = 0; k < 5; k++) {
-        worst = overlap_of_landing(n, hz[i], 0.5 * k, box);
+        worst = overlap_of_landing(n, 1e-3, hz[i], 0.5 * k, box);
         if (!CHECK(worst <= 0.4e-3))
             printf("%d tiles, %g Hz, %g degrees, box %d: %g mm\n", n, hz[i], 0.5 * k, box, 1e3 * worst);
     }
+}
+
+/* A pile that has been stopped rises again by a few millimetres, and nothing supports it: the impulses of the step
+   before are far from those of this one, and are not where its direct solution starts. */
+static void test_a_pile_that_leaves_the_floor_comes_back(void)
+{
+    CHECK(overlap_of_landing(20, 5e-3, 30, 0, 0) <= 0.4e-3);
+    CHECK(overlap_of_landing(40, 2e-3, 30, 0, 0) <= 0.4e-3);
 }
 
 /* A plate falls by twenty times its thickness in a step onto a floor on which a pebble lies, under its middle or under
@@ -863,6 +871,7 @@ int main(int argc, char **argv)
     RUN(test_a_wall_of_bricks_stands_until_it_is_hit);
     RUN(test_tiles_that_fall_together_stop_together);
     RUN(test_all_corners_of_a_tile_land);
+    RUN(test_a_pile_that_leaves_the_floor_comes_back);
     RUN(test_a_pebble_does_not_hide_the_floor);
     RUN(test_a_seesaw_does_not_hide_the_floor);
     RUN(test_a_struck_row_of_tiles_keeps_its_order);
