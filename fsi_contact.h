@@ -1331,10 +1331,11 @@ static int fsi__ct_activate_rows(const fsi__ct_system *s, double enough)
     return n;
 }
 
-/* Sweeps carry a push through a pile of n bodies in many sweeps, and where they do not converge the lowest body is pushed
-   into the floor. What is left then is undone from below: of each row only the upper side moves, as if the lower one
-   were fixed, so that a push goes through the pile in one sweep (Guendelman et al. 2003 call it shock propagation). As
-   these are pseudo-velocities, no momentum is lost. The upper side is the one with the longer way to the supports. */
+/* Sweeps carry a push through a pile of n bodies in many sweeps, and where they do not converge the lowest body is
+   pushed into the floor. What is left then is undone from below: of each row only the upper side moves, as if the
+   lower one were fixed, so that a push goes through the pile in one sweep (Guendelman et al. 2003 call it shock
+   propagation). As these are pseudo-velocities, no momentum is lost. The upper side is the one with the longer way to
+   the supports. */
 
 #define FSI__CT_LEFT 0.1       /* margins: overlap that sweeps may leave */
 #define FSI__CT_SUPPORT 0.1    /* cosine between the normal and up from which a row supports */
@@ -1378,7 +1379,8 @@ static double fsi__ct_sweep_lifts(const fsi__ct_system *s, int back)
     int i;
     for (i = 0; i < s->contacts; i++) {
         fsi__ct_row *row = &s->row[back ? s->contacts - 1 - i : i];
-        const int up_b = row->b >= 0 && (way[row->b] > way[row->a] || (!(way[row->b] < way[row->a]) && row->b > row->a));
+        const double lead = row->b < 0 ? -1 : way[row->b] - way[row->a];
+        const int up_b = lead > 0 || (!(lead < 0) && row->b > row->a);
         const int id = up_b ? row->b : row->a;
         const fsi__d3 r = up_b ? row->rb : row->ra, turn = fsi__d3_cross(r, row->n);
         const fsi__ct_body *m;

@@ -45,7 +45,7 @@ static void test_steps_of_sheets_beside_walls_end(void)
     CHECK(t.degraded <= 1);
 }
 
-/* The first step of 75: conjugate gradients leave an error of 0.4 % in Newton's steps, and the step ends nevertheless. */
+/* The first step of 75: conjugate gradients leave an error of 0.4 % in Newton's steps, and the step ends. */
 static void test_a_rough_step_of_newton_is_taken(void)
 {
     sheet_tally t;
