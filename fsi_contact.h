@@ -92,6 +92,7 @@ typedef struct fsi__ct_direct {
     int *owner;                   /* its island */
     int *list;                    /* rows by islands */
     int *begin, *next;            /* neighbours of bodies: next[begin[id]] .. next[begin[id + 1] - 1] */
+    double *way;                  /* of bodies: gaps between it and what supports it from below, added up [m] */
     fsi__ct_cone *cone;
     double *x, *step, *force;     /* 6 a body: change of (v, w); Newton's step; gradient M x - J^T (p - j0) */
     size_t *start;                /* 6 a body: L(r, c) is value[start[r] + c] */
@@ -111,6 +112,7 @@ typedef struct fsi__ct_system {
     fsi_context *context;
     int dim, sweeps;              /* sweeps: at most */
     double gravity;               /* |g| */
+    fsi__d3 up;                   /* unit, against gravity; 0: none */
     double tolerance;             /* on changes of velocity, relative to |g| dt; 0: all sweeps run */
     double direct_work;           /* multiplications that one factorisation may take */
     fsi__ct_body *body;           /* by id */
@@ -639,6 +641,7 @@ static void fsi__ct_lay_lists(fsi__ct_direct *d, fsi__arena *arena, size_t bodie
     d->list = (int *)fsi__take(arena, rows + 1, sizeof(int));
     d->begin = (int *)fsi__take(arena, bodies + 2, sizeof(int));
     d->next = (int *)fsi__take(arena, 2 * rows + 1, sizeof(int));
+    d->way = (double *)fsi__take(arena, bodies + 1, sizeof(double));
 }
 
 static void fsi__ct_lay_numbers(fsi__ct_direct *d, fsi__arena *arena, size_t bodies, size_t rows, size_t value)
@@ -1151,12 +1154,13 @@ static int fsi__ct_run_rounds(const fsi__ct_system *s, const fsi__ct_island *o, 
     return off <= fmax(FSI__CT_NEARLY * enough, FSI__CT_SHARE * speed) && (!separating || fsi__ct_is_moderate(s, o));
 }
 
-/* Velocities and impulses of one island. 0: not accepted, nothing has changed. */
-static int fsi__ct_solve_island(const fsi__ct_system *s, const fsi__ct_island *o, double enough, int quick)
+/* Velocities and impulses of one island. anew: the multipliers start from 0. 0: not accepted, nothing has changed. */
+static int fsi__ct_solve_island(const fsi__ct_system *s, const fsi__ct_island *o, double enough, int quick, int anew)
 {
     const fsi__ct_direct *d = s->direct;
     int k;
     fsi__ct_load_cones(s, o, 0);
+    for (k = 0; k < o->rows && anew; k++) d->cone[k].j = fsi__d3_zero();
     if (!fsi__ct_run_rounds(s, o, enough, 0, quick)) return 0;
     s->report->direct++;
     for (k = 0; k < o->rows; k++) fsi__ct_set_impulse(s, &s->row[d->list[o->row + k]], d->cone[k].j);
@@ -1182,7 +1186,10 @@ static int fsi__ct_solve_islands(const fsi__ct_system *s, double enough, double 
         quick = fsi__ct_is_wide(o) && !o->hit;
         o->tries = quick ? 0 : o->tries - 1;
         if (quick && o->work > FSI__CT_ROW_WORK * o->rows) continue;
-        if (fsi__ct_solve_island(s, o, enough, quick)) n++;
+
+        /* from the impulses of the sweeps; these mislead where a pile has left its support since the last substep */
+        if (fsi__ct_solve_island(s, o, enough, quick, 0)) n++;
+        else if (!fsi__ct_is_wide(o) && fsi__ct_solve_island(s, o, enough, 0, 1)) n++;
         else o->tries = 0;
     }
     if (n > 0) fsi__ct_restart(s);
@@ -1324,6 +1331,89 @@ static int fsi__ct_activate_rows(const fsi__ct_system *s, double enough)
     return n;
 }
 
+/* Sweeps carry a push through a pile of n bodies in many sweeps, and where they do not converge the lowest body is
+   pushed into the floor. What is left then is undone from below: of each row only the upper side moves, as if the
+   lower one were fixed, so that a push goes through the pile in one sweep (Guendelman et al. 2003 call it shock
+   propagation). As these are pseudo-velocities, no momentum is lost. The upper side is the one with the longer way to
+   the supports. */
+
+#define FSI__CT_LEFT 0.1       /* margins: overlap that sweeps may leave */
+#define FSI__CT_SUPPORT 0.1    /* cosine between the normal and up from which a row supports */
+
+/* The shortest ways over rows that support, each as long as its gap and margin, from what does not move. A way through
+   bodies that touch is shorter than one over the wide gap between a body high in a pile and the floor. */
+static void fsi__ct_find_ways(const fsi__ct_system *s)
+{
+    double *way = s->direct->way;
+    const int steep = fsi__d3_dot(s->up, s->up) > 0;
+    int i, k, changed = 1, pass;
+    for (i = 0; i < s->bodies; i++) way[i] = fsi__ct_mobile(s, i) ? 1e300 : 0;
+    for (pass = 0; changed; pass++) for (changed = i = 0; i < s->contacts; i++) {
+        const fsi__ct_row *row = &s->row[pass % 2 ? s->contacts - 1 - i : i];
+        for (k = 0; k < 2; k++) {
+            const int id = k ? row->b : row->a, from = k ? row->a : row->b;
+            const double rise = (k ? -1 : 1) * fsi__d3_dot(row->n, s->up);
+            const double here = (from < 0 ? 0 : way[from]) + row->margin + fmax(0, -row->depth);
+            if (!fsi__ct_mobile(s, id) || (steep && rise < FSI__CT_SUPPORT) || !(here < way[id])) continue;
+            way[id] = here;
+            changed = 1;
+        }
+    }
+}
+
+/* Rows of piles and towers. In heaps bodies are also held from aside, and one that cannot yield keeps its overlap. */
+static int fsi__ct_may_lift(const fsi__ct_system *s, const fsi__ct_row *row)
+{
+    const int id = fsi__ct_mobile(s, row->a) ? row->a : row->b;
+    const fsi__ct_island *o;
+    if (!(row->kn > 0)) return 0;
+    o = &s->direct->island[s->direct->owner[id]];
+    return o->work > 0 && !fsi__ct_is_wide(o);
+}
+
+/* One sweep in which the upper sides move alone. Returns the largest change of a pseudo-velocity. */
+static double fsi__ct_sweep_lifts(const fsi__ct_system *s, int back)
+{
+    const double *way = s->direct->way;
+    double most = 0;
+    int i;
+    for (i = 0; i < s->contacts; i++) {
+        fsi__ct_row *row = &s->row[back ? s->contacts - 1 - i : i];
+        const double lead = row->b < 0 ? -1 : way[row->b] - way[row->a];
+        const int up_b = lead > 0 || (!(lead < 0) && row->b > row->a);
+        const int id = up_b ? row->b : row->a;
+        const fsi__d3 r = up_b ? row->rb : row->ra, turn = fsi__d3_cross(r, row->n);
+        const fsi__ct_body *m;
+        double mobility, change;
+        if (!fsi__ct_mobile(s, id) || !fsi__ct_may_lift(s, row)) continue;
+        m = &s->body[id];
+        mobility = m->inverse_mass + fsi__d3_dot(turn, fsi__d9_mul(m->inverse_inertia, turn));
+        change = fmax((row->push - fsi__ct_pseudo_approach(s, row)) / mobility, -fmax(row->jp, 0));
+        if (change < 0 || change > 0) fsi__ct_pseudo_kick(s, id, r, fsi__d3_scale(row->n, up_b ? -change : change));
+        row->jp = fmax(row->jp, 0) + change;
+        most = fmax(most, fabs(change) * mobility);
+    }
+    return most;
+}
+
+/* The overlap that the pseudo-velocities leave in piles, in margins. */
+static double fsi__ct_left(const fsi__ct_system *s, double dt)
+{
+    double left = 0;
+    int i;
+    for (i = 0; i < s->contacts; i++) if (fsi__ct_may_lift(s, &s->row[i]))
+        left = fmax(left, (s->row[i].push - fsi__ct_pseudo_approach(s, &s->row[i])) * dt / s->row[i].margin);
+    return left;
+}
+
+static void fsi__ct_lift(const fsi__ct_system *s, double dt, double enough)
+{
+    int sweep;
+    if (s->direct->rows != s->contacts || fsi__ct_left(s, dt) <= FSI__CT_LEFT) return;
+    fsi__ct_find_ways(s);
+    for (sweep = 0; sweep < s->sweeps && fsi__ct_sweep_lifts(s, sweep % 2) > enough; sweep++) {}
+}
+
 /* Pseudo-velocities that separate what overlaps by more than its slop (Guendelman et al. 2003 call it push-out; this
    form is Catto's): normal rows only, u.n >= push. Rows of bodies that touch without overlap hold u.n >= 0; a gap may
    close by what the step leaves of it. Rows of wide gaps are inactive until something would close them. */
@@ -1347,6 +1437,7 @@ FSI_API void fsi__ct_separate(const fsi__ct_system *s, double dt)
         if (change <= 1e-3 * most && !activated) break;
         if (direct && (activated || sweep == FSI__CT_TRY_DIRECT)) fsi__ct_separate_islands(s, 1e-4 * most);
     }
+    if (sweep > s->sweeps) fsi__ct_lift(s, dt, 1e-3 * most);
 }
 
 FSI__STRICT_END

@@ -440,10 +440,11 @@ static double fsi__cd_speed(const fsi__cd_scene *w, int id)
     return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * w->solid[id].reach, fsi__d3_norm(w->note[id].blow));
 }
 
-/* How fast two bodies may approach each other once one of them is stopped; 0: neither can be. */
+/* How fast two bodies may approach each other once one of them is stopped or hit; 0: neither can be. */
 static double fsi__cd_stop_speed(const fsi__cd_scene *w, int a, int b)
 {
-    if (!fsi__cd_mobile(w, a) || !fsi__cd_mobile(w, b) || !w->note[w->parent[a]].struck) return 0;
+    const int id = fsi__cd_mobile(w, a) ? a : b;
+    if (!fsi__cd_mobile(w, id) || !w->note[w->parent[id]].struck) return 0;
     return fsi__cd_speed(w, a) + fsi__cd_speed(w, b);
 }
 

@@ -544,6 +544,7 @@ FSI__NOINLINE static fsi__ct_system fsi__rg_system(const fsi_rigid *w)
     s.dim = w->desc.dim;
     s.sweeps = w->desc.sweeps;
     s.gravity = (double)fsi_v3_norm(w->desc.gravity);
+    s.up = fsi__d3_scale(fsi__d3_of(w->desc.gravity), s.gravity > 0 ? -1 / s.gravity : 0);
     s.tolerance = (double)w->desc.tolerance;
     s.direct_work = (double)w->desc.direct_work;
     s.body = im->moving;

@@ -334,11 +334,11 @@ static void test_tiles_that_fall_together_stop_together(void)
     CHECK(overlap_of_tiles(40, 0.1e-3, 60, 0, 0) <= 0.4e-3); /* split impulses of tiles above do not close gaps below */
 }
 
-/* n tiles, each aslant by up to `tilt` degrees about both axes, fall from 10 cm and from half a metre: the deepest
-   overlap while they land [m]. */
-static double overlap_of_landing(int n, double hz, double tilt)
+/* n tiles, each aslant by up to `tilt` degrees about both axes, fall from 10 cm and from half a metre onto a plane, or
+   onto a static box: the deepest overlap while they land [m]. */
+static double overlap_of_landing(int n, double gap, double hz, double tilt, int on_box)
 {
-    const double room = 1e-3 + 0.4 * sin(tilt * PI / 180);
+    const double room = gap + 0.4 * sin(tilt * PI / 180);
     double worst = 0;
     int k, far;
     for (far = 0; far < 2; far++) {
@@ -346,7 +346,7 @@ static double overlap_of_landing(int n, double hz, double tilt)
         fsi_rigid_desc d = rigid_desc(3, 9.81);
         fsi_rigid *w = make_world(&d);
         uint64_t random = 1;
-        add_floor(w);
+        if (!on_box) add_floor(w);
         for (k = 0; k < n; k++) {
             const double a = (2 * test_random(&random) - 1) * tilt * PI / 180,
                          b = (2 * test_random(&random) - 1) * tilt * PI / 180;
@@ -354,6 +354,7 @@ static double overlap_of_landing(int n, double hz, double tilt)
                        fsi_quat_mul(fsi_quat_from_axis_angle(v3(1, 0, 0), (fsi_real)a),
                                     fsi_quat_from_axis_angle(v3(0, 1, 0), (fsi_real)b)));
         }
+        if (on_box) add_kind(w, box_shape(4, 4, 0.1), v3(0, 0, -0.05), FSI_RIGID_STATIC);
         while (w->time < sqrt(2 * fall / 9.81) + 0.2 && advance(w, 1 / hz))
             for (k = 0; k < n; k++) worst = fmax(worst, corner_depth(w, k, k - 1, v3(0.1, 0.1, 0.02)));
         fsi_rigid_destroy(w);
@@ -367,11 +368,20 @@ static void test_all_corners_of_a_tile_land(void)
 {
     static const double hz[4] = { 30, 60, 120, 240 };
     double worst;
-    int n, i, k;
-    for (n = 1; n < 4; n++) for (i = 0; i < 4; i++) for (k = 1; k < 5; k++) {
-        worst = overlap_of_landing(n, hz[i], 0.5 * k);
-        if (!CHECK(worst <= 0.4e-3)) printf("%d tiles, %g Hz, %g degrees: %g mm\n", n, hz[i], 0.5 * k, 1e3 * worst);
+    int n, i, k, box;
+    for (box = 0; box < 2; box++) for (n = 1; n < 4; n++) for (i = 0; i < 4; i++) for (k = 0; k < 5; k++) {
+        worst = overlap_of_landing(n, 1e-3, hz[i], 0.5 * k, box);
+        if (!CHECK(worst <= 0.4e-3))
+            printf("%d tiles, %g Hz, %g degrees, box %d: %g mm\n", n, hz[i], 0.5 * k, box, 1e3 * worst);
     }
+}
+
+/* A pile that has been stopped rises again by a few millimetres, and nothing supports it: the impulses of the step
+   before are far from those of this one, and are not where its direct solution starts. */
+static void test_a_pile_that_leaves_the_floor_comes_back(void)
+{
+    CHECK(overlap_of_landing(20, 5e-3, 30, 0, 0) <= 0.4e-3);
+    CHECK(overlap_of_landing(40, 2e-3, 30, 0, 0) <= 0.4e-3);
 }
 
 /* A plate falls by twenty times its thickness in a step onto a floor on which a pebble lies, under its middle or under
@@ -861,6 +871,7 @@ int main(int argc, char **argv)
     RUN(test_a_wall_of_bricks_stands_until_it_is_hit);
     RUN(test_tiles_that_fall_together_stop_together);
     RUN(test_all_corners_of_a_tile_land);
+    RUN(test_a_pile_that_leaves_the_floor_comes_back);
     RUN(test_a_pebble_does_not_hide_the_floor);
     RUN(test_a_seesaw_does_not_hide_the_floor);
     RUN(test_a_struck_row_of_tiles_keeps_its_order);
