@@ -73,7 +73,9 @@ typedef struct fsi_elastic_desc {
     int substeps;              /* of each step, 1 to 1000; default 1 */
     int iterations;            /* of local and global step in a substep, 1 to 10000; default 20 */
     fsi_real tolerance;        /* a substep ends early when no iteration moves a body farther (root mean square) than
-                                  this times its size; 0 to 0.1, default 1e-7; 0: all iterations */
+                                  this times its size, and this times 1000 times how far forces other than inertia
+                                  and gravity displace it in the substep (or 1e-4 of its size, if that is more); 0 to
+                                  0.1, default 1e-7; 0: all iterations */
     int acceleration;          /* Anderson's, of so many iterations, 0 to 8; default 5 */
     int contact_sweeps;        /* over the contacts in each iteration, 1 to 1000; default 20 */
 } fsi_elastic_desc;
@@ -1123,6 +1125,13 @@ FSI_API fsi_status fsi__el_constrain(fsi_elastic *s)
     return FSI_OK;
 }
 
+/* Displacements below this are as good as none [m]: the tolerance times the size, but also small beside what forces
+   displaced the body in this substep, or slight vibrations would be slow. */
+static double fsi__el_small(const fsi_elastic *s, const fsi__el_body *y)
+{
+    return (double)s->desc.tolerance * fmin(y->shape.size, fmax(1000 * y->forced, 1e-4 * y->shape.size));
+}
+
 FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
 {
     fsi__el_impl *im = fsi__el_of(s);
@@ -1143,7 +1152,7 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
         for (b = 0; b < im->members; b++) {
             fsi__el_body *y = &im->member[b].body;
             fsi__el_body_advance(y);
-            if (y->residual > (double)s->desc.tolerance * y->shape.size) going = 1;
+            if (y->residual > fsi__el_small(s, y)) going = 1;
         }
         im->stats.seconds_global += fsi__el_phase(im);
         im->stats.iterations++;

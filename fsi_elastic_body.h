@@ -115,6 +115,7 @@ typedef struct fsi__el_body {
     double *history;              /* 2 * (depth + 1) * 3 * dofs */
     double gram[64];              /* dot products of the differences of f, by slots */
     double residual, best;        /* displacement of the last iteration, root mean square by mass [m] */
+    double forced;                /* of `next` from `aim`, likewise: what elastic forces, pins and contacts did */
     int iterations;               /* of the last substep */
     fsi__arena memory;
 } fsi__el_body;
@@ -155,7 +156,7 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
 /* Of the iterate `at`: rotations, forces, then next = A^-1 (right + springs + elastic + contact). */
 FSI_API void fsi__el_body_project(fsi__el_body *b);
 FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b);
-/* The next iterate from `next`, by Anderson's acceleration; sets residual. */
+/* The next iterate from `next`, by Anderson's acceleration; sets residual and forced. */
 FSI_API void fsi__el_body_advance(fsi__el_body *b);
 /* q = `next`; velocities. */
 FSI_API void fsi__el_body_accept(fsi__el_body *b);
@@ -864,12 +865,17 @@ FSI_API void fsi__el_body_advance(fsi__el_body *b)
 {
     const int n = 3 * b->dofs;
     double *last_g = b->history + 2 * (size_t)b->depth * (size_t)n, *last_f = last_g + n; /* of the iteration before */
-    double gram[64], right[8];
+    double gram[64], right[8], forced;
     int i, j, k, m;
 
     /* Residual f = g - q, in units of the norm. It takes the place of the iterate; the next one is made from it. */
     for (i = 0; i < n; i++) b->at[i] = b->root_weight[i] * (b->next[i] - b->at[i]);
     b->residual = sqrt(fsi__dot(b->at, b->at, n) / b->mass);
+    for (i = 0, forced = 0; i < n; i++) {
+        const double moved = b->root_weight[i] * (b->next[i] - b->aim[i]);
+        forced += moved * moved;
+    }
+    b->forced = sqrt(forced / b->mass);
     if (b->depth == 0) { memcpy(b->at, b->next, (size_t)n * sizeof(double)); return; }
 
     /* Differences to the iteration before, and their dot products with those that are stored. */

@@ -425,7 +425,7 @@ TEST_FN double beam_frequency_ratio(beam *m, int mode, int periods, int steps)
     double before = 0, first = 0, last = 0;
     int k, v, passed = 0;
     m->order = 2;
-    if (!(m->tolerance < 1e-9)) m->tolerance = 1e-7;
+    if (!(m->tolerance < 1e-9)) m->tolerance = 1e-7; /* the default */
     if (m->iterations == 3000) m->iterations = 50;
     if (!beam_begin(m, 0)) return HUGE_VAL;
     for (v = 0; v < m->b.vertices; v++) {
