@@ -320,17 +320,16 @@ static double fsi__sheet_point(const fsi_real *u, const int stride[3], int dim, 
 }
 
 /* Repeated fits to their own result would move the surface, a checkerboard pattern first (measured: by 5e-5 dx the
-   first time, 5e-2 dx after 300 times), and the surfaces of a layer in which phi has a ridge near both by 3e-4 dx each
-   time, so that nothing thin would come to rest. So a field that is nearly a distance does not change: a correction by
-   less than a quarter of this fraction of |phi| is not made, one by less than all of it is reduced. */
+   first time, 5e-2 dx after 300 times). So where the fit differs from |phi| by less than this fraction of it, the
+   correction is reduced in proportion: a field that is a distance does not change. */
 #define FSI__SHEET_STEADY 0.05
 #define FSI__SHEET_REACH2 2.25f /* of smooth ones */
 
 /* What a cell takes, of the distances that it has and that it is to have. */
 FSI_FN double fsi__sheet_stays(double own, double to, double share)
 {
-    const double off = fabs(to - own) / (share * fabs(to) + 1e-30), part = (off - 0.25) / 0.75;
-    return part <= 0 ? own : part < 1 ? own + part * (to - own) : to;
+    const double off = fabs(to - own) / (share * fabs(to) + 1e-30);
+    return off < 1 ? own + off * (to - own) : to;
 }
 
 /* The sheet of the cell at u, which is an entry of an array that holds at least 2 layers of cells around it. Returns
