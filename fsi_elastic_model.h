@@ -51,10 +51,11 @@ typedef struct fsi__el_shape {
 FSI_API fsi_status fsi__el_shape_take(fsi__el_shape *s, fsi_context *context, const char *fn, int dim,
     const fsi_vec3 *vertices, int vertex_count, const int *elements, int element_count, const int *material,
     int material_count);
+/* Which material a point at rest is of: an index into those of the body. */
+typedef int fsi_elastic_material_fn(void *user, fsi_vec3 x);
 /* A cage around a closed mesh of triangles (2D: segments): cubes, `resolution` along its longest side, cut into
    simplices (Kuhn). material: of a point, by the caller; NULL: 0. Errors: MESH (too thin for the cage, or cut in
    parts), LIMIT, MEMORY; *s is then empty. */
-typedef int fsi_elastic_material_fn(void *user, fsi_vec3 x);
 FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, const char *fn, const fsi_mesh *surface,
     int resolution, fsi_elastic_material_fn *material, void *user, int material_count);
 FSI_API void fsi__el_shape_free(fsi__el_shape *s, fsi_context *context); /* leaves it empty */
@@ -112,11 +113,11 @@ FSI_API fsi_status fsi__el_rows_begin(fsi__el_rows *r, fsi_context *context, con
 FSI_API void fsi__el_rows_free(fsi__el_rows *r, fsi_context *context);
 /* Room for so many rows and entries; what there is stays. Errors: MEMORY, LIMIT. */
 FSI_API fsi_status fsi__el_rows_room(fsi__el_rows *r, fsi_context *context, const char *fn, int rows, size_t entries);
-/* Adds the row of a point in an element (width 1: how the unknowns place it), or that of an element (width 3: dof ->
-   deformation gradient, F = sum q h^T). w NULL: the unknowns are the vertices; else four a handle, as in
-   fsi__el_basis. Errors: MEMORY. */
+/* Adds the row of a point in an element: width 1, how the unknowns place it. w NULL: the unknowns are the vertices; else
+   dim + 1 of each handle. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_rows_point(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
     const fsi__el_weights *w, int element, const double *bary);
+/* Likewise that of an element: width 3, its deformation gradient F = sum q h^T. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_rows_element(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
     const fsi__el_weights *w, int element);
 
