@@ -1345,7 +1345,7 @@ FSI_API void fsi__el_end(fsi_elastic *s)
     fsi__el_sum_up(im);
 }
 
-/* Would the substep leave numbers that a load takes? Not where drags, fields or forces throw a body out of the world. */
+/* Would the substep leave numbers that a load takes? Not where drags, fields or forces throw a body far away. */
 #define FSI__EL_FARTHEST 1e12 /* [m, m/s] */
 #define FSI__EL_STRONGEST 1e20 /* [N] */
 static fsi_status fsi__el_check_outcome(fsi__el_impl *im)

@@ -113,8 +113,8 @@ FSI_API fsi_status fsi__el_rows_begin(fsi__el_rows *r, fsi_context *context, con
 FSI_API void fsi__el_rows_free(fsi__el_rows *r, fsi_context *context);
 /* Room for so many rows and entries; what there is stays. Errors: MEMORY, LIMIT. */
 FSI_API fsi_status fsi__el_rows_room(fsi__el_rows *r, fsi_context *context, const char *fn, int rows, size_t entries);
-/* Adds the row of a point in an element: width 1, how the unknowns place it. w NULL: the unknowns are the vertices; else
-   dim + 1 of each handle. Errors: MEMORY. */
+/* Adds the row of a point in an element: width 1, how the unknowns place it. w NULL: the unknowns are the vertices;
+   else dim + 1 of each handle. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_rows_point(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
     const fsi__el_weights *w, int element, const double *bary);
 /* Likewise that of an element: width 3, its deformation gradient F = sum q h^T. Errors: MEMORY. */

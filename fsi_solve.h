@@ -1734,18 +1734,16 @@ FSI__NOINLINE static void fsi__ldlt_tile(int k, const double *a, const double *b
 /* The same arithmetic, so the same bits, in vectors of four: three times as fast on processors with AVX, which is
    detected at run time. */
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(FSI_NO_SIMD)
-typedef double fsi__ldlt_four __attribute__((vector_size(32), aligned(8), may_alias));
-
 __attribute__((target("avx2"))) FSI__NOINLINE static void fsi__ldlt_tile_avx2(int k, const double *a, const double *b,
     double *c, size_t ldc)
 {
-    fsi__ldlt_four s0 = { 0, 0, 0, 0 }, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, t0 = s0, t1 = s0, t2 = s0,
+    fsi__four s0 = { 0, 0, 0, 0 }, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, t0 = s0, t1 = s0, t2 = s0,
         t3 = s0, t4 = s0, t5 = s0;
     int j;
     const double *end = a + (size_t)k * FSI__LDLT_MR;
     for (j = 0; j < FSI__LDLT_NR; j++) FSI__PREFETCH(c + (size_t)j * ldc + 4);
     for (; a < end; a += FSI__LDLT_MR, b += FSI__LDLT_NR) {
-        const fsi__ldlt_four x = *(const fsi__ldlt_four *)a, y = *(const fsi__ldlt_four *)(a + 4);
+        const fsi__four x = *(const fsi__four *)a, y = *(const fsi__four *)(a + 4);
         s0 += x * b[0];
         t0 += y * b[0];
         s1 += x * b[1];
@@ -1759,7 +1757,7 @@ __attribute__((target("avx2"))) FSI__NOINLINE static void fsi__ldlt_tile_avx2(in
         s5 += x * b[5];
         t5 += y * b[5];
     }
-#define FSI__LDLT_PUT(j, s, t) *(fsi__ldlt_four *)(c + (j) * ldc) -= s; *(fsi__ldlt_four *)(c + (j) * ldc + 4) -= t
+#define FSI__LDLT_PUT(j, s, t) *(fsi__four *)(c + (j) * ldc) -= s; *(fsi__four *)(c + (j) * ldc + 4) -= t
     FSI__LDLT_PUT(0, s0, t0);
     FSI__LDLT_PUT(1, s1, t1);
     FSI__LDLT_PUT(2, s2, t2);
