@@ -2116,13 +2116,15 @@ static void fsi__dot_4_3(const double *a, size_t n, const double *x, size_t stri
         out[3 * r + c] += a[(size_t)r * n + (size_t)i] * x[(size_t)c * stride + (size_t)i];
 }
 
-/* Four rows at a time: what is known of x enters by dot products, then the rows' own part of L or L^T. */
+/* Four rows at a time: the entries of x known already enter by dot products, then the 4x4 diagonal block is solved. */
 FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x, size_t stride)
 {
     const size_t m = (size_t)n;
     double known[12], *y;
     int i, k, c, r;
-    for (i = 0; i < n; i += 4) { /* L y = b */
+
+    /* Forward: L y = b. */
+    for (i = 0; i < n; i += 4) {
         const int rows = n - i < 4 ? n - i : 4;
         if (rows == 4) fsi__dot_4_3(l + (size_t)i * m, m, x, stride, i, known);
         for (r = 0; r < rows; r++) {
@@ -2135,7 +2137,9 @@ FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x, size
             }
         }
     }
-    for (i = (n - 1) / 4 * 4; i >= 0; i -= 4) { /* L^T x = y, by the rows of L^T */
+
+    /* Backward: L^T x = y, by the rows of L^T. */
+    for (i = (n - 1) / 4 * 4; i >= 0; i -= 4) {
         const int rows = n - i < 4 ? n - i : 4;
         memset(known, 0, sizeof known);
         if (rows == 4) fsi__dot_4_3(l + (size_t)i * m + i + 4, m, x + i + 4, stride, n - i - 4, known);
@@ -2148,6 +2152,8 @@ FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x, size
             }
         }
     }
+
+    /* Refuse results that are not finite. */
     for (c = 0; c < 3; c++) FSI__TRY(fsi__dense_result(n, x + (size_t)c * stride));
     return FSI_OK;
 }

@@ -1408,11 +1408,12 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
     for (a = 0; a < 3; a++) t->normal[a] = size > 0.7 ? t->gradient[a] / size : 0;
 }
 
-/* Faces between liquid and air within half a cell of a contact's reach, along each axis, which look at it. */
+/* Lists the faces between liquid and air that a contact acts on: along every axis within half a cell of its range, and
+   facing it. */
 static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int contact)
 {
     const fsi_grid *g = c->liquid->grid;
-    /* liquid may hang farther off than the barrier reaches */
+    /* the adhesion of a wetting solid reaches farther than the barrier */
     const int wets = fsi__co_adhesion(c, &c->sample[c->contact[contact].sample]) > 0;
     const double half = (wets ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x,
                  *normal = c->contact[contact].normal;
@@ -1431,7 +1432,7 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             if (hi[a] > g->n[a] - 1) hi[a] = g->n[a] - 1;
         }
 
-        /* Of these, faces of the surface of the liquid that look at the contact, or are beside it. */
+        /* Of these, faces of the liquid's surface: one side is liquid, the other air. */
         for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++)
             for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
                 for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
@@ -1442,6 +1443,8 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
                     if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID))
                         continue;
                     if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
+
+                    /* Keep those that face the contact, or stand next to it, with their distance in cells. */
                     for (a = 0; a < g->dim; a++) {
                         const double off = local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5);
                         away += off * off;

@@ -659,8 +659,9 @@ FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const i
 {
     const fsi_grid *g = field->grid;
     const size_t sy = (size_t)n[0], sz = (size_t)n[0] * (size_t)n[1];
-    /* first to last: inside; they stand in out from `at` to q */
     int first[3], last[3], at[3], q[3], a, x, y, z, next[3];
+
+    /* The part of the box inside the grid: entries first to last of the field, at to q of `out`. */
     for (a = 0; a < 3; a++) {
         const int most = fsi_grid_size(g, field->place, a) - 1;
         first[a] = fsi__clamp_int(lo[a], most);
@@ -668,7 +669,9 @@ FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const i
         at[a] = fsi__clamp_int(first[a] - lo[a], n[a] - 1);
         q[a] = at[a] + last[a] - first[a];
     }
-    for (z = first[2]; z <= last[2]; z = next[2]) { /* block by block: next is where the next one begins */
+
+    /* Copy it, block by block: `next` is the first entry of the next block. */
+    for (z = first[2]; z <= last[2]; z = next[2]) {
         next[2] = fsi__clamp_int((z | 7) + 1, last[2] + 1);
         for (y = first[1]; y <= last[1]; y = next[1]) {
             const int *line = g->index + ((size_t)(z >> 3) * (size_t)g->blocks[1] + (size_t)(y >> 3))
@@ -690,6 +693,8 @@ FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const i
             }
         }
     }
+
+    /* Beyond the grid: the last entry inside, along x, then y, then z. */
     if (at[0] > 0 || q[0] < n[0] - 1) for (z = at[2]; z <= q[2]; z++) for (y = at[1]; y <= q[1]; y++) {
         fsi_real *to = out + (size_t)z * sz + (size_t)y * sy;
         for (x = 0; x < at[0]; x++) to[x] = to[at[0]];
@@ -1204,7 +1209,8 @@ FSI_FN void fsi__advect_move(const fsi__advect_block *s, fsi_real (*c)[64], fsi_
     }
 }
 
-/* `rows` of a block, up to 8: their entries one row after the other. */
+/* Advects up to 8 rows of a block, whose entries stand one row after the other: x_d = x - dt u by Runge-Kutta of order 2
+   (midpoint) or 3 (Ralston), out = field(x_d). */
 FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows,
     fsi_real *out, int dim)
 {
@@ -1214,6 +1220,8 @@ FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_blo
     const fsi_real beyond = job->distance ? (fsi_real)0.5 : 0;
     fsi_real c[3][64], at[3][64], k1[3][64], k2[3][64], k3[3][64], lost[64] = { 0 };
     int a, t, r;
+
+    /* Positions of the entries, and k1: the velocity there. */
     for (r = 0; r < rows; r++) {
         for (t = 8 * r; t < 8 * r + 8; t++) {
             c[0][t] = (fsi_real)(t & 7) + fsi__grid_offset(place, 0);
@@ -1222,6 +1230,8 @@ FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_blo
         }
         fsi__advect_start(s, (int)place, start + (row[r] & 7) * sy + (row[r] >> 3) * sz, k1, 8 * r, dim);
     }
+
+    /* k2 at half the path; of order 3, k3 at three quarters and their weighted mean. */
     fsi__advect_move(s, c, job->scale / 2, k1, at, n, dim);
     fsi__advect_velocity(s, at, k2, lost, n, dim);
     if (job->order == 3) {
@@ -1230,10 +1240,14 @@ FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_blo
         for (a = 0; a < dim; a++)
             for (t = 0; t < n; t++) k2[a][t] = (2 * k1[a][t] + 3 * k2[a][t] + 4 * k3[a][t]) / 9;
     }
+
+    /* Sample the field at the departure points. */
     fsi__advect_move(s, c, job->scale, k2, at, n, dim);
     if (job->scheme == FSI_ADVECT_LINEAR) fsi__advect_sample(s, at, out, lost, n, beyond, FSI_ADVECT_LINEAR, dim);
     else if (job->scheme == FSI_ADVECT_CUBIC) fsi__advect_sample(s, at, out, lost, n, beyond, FSI_ADVECT_CUBIC, dim);
     else fsi__advect_sample(s, at, out, lost, n, beyond, FSI_ADVECT_QUINTIC, dim);
+
+    /* Paths that left the gathered boxes are traced on the grid. */
     for (t = 0; t < n; t++)
         if (lost[t] > 0) {
             fsi_real p[3];

@@ -691,7 +691,7 @@ static void fsi__krylov_multiply(double (*out)[FSI__KRYLOV_MOST], double (*a)[FS
 }
 
 /* gram = rho^T rho (t x t), rho of rank x t, by Cholesky with the largest remaining pivot, relative to its diagonal,
-   next; and mix with mix^T gram mix = 1. Returns the rank. What gram is not positive along is left out. */
+   next; and mix with mix^T gram mix = 1. Returns the rank. Directions along which gram is not positive are left out. */
 static int fsi__krylov_rank(int t, double (*gram)[FSI__KRYLOV_MOST], double (*rho)[FSI__KRYLOV_MOST],
     double (*mix)[FSI__KRYLOV_MOST])
 {
@@ -719,7 +719,9 @@ static int fsi__krylov_rank(int t, double (*gram)[FSI__KRYLOV_MOST], double (*rh
             left[j] -= rho[rank][j] / gram[j][j] * rho[rank][j];
         }
     }
-    for (j = 0; j < rank; j++) for (i = j; i >= 0; i--) { /* the inverse of rho's chosen columns, a triangle */
+
+    /* mix: the inverse of rho's pivot columns, a triangle. */
+    for (j = 0; j < rank; j++) for (i = j; i >= 0; i--) {
         double sum = i == j;
         for (l = i + 1; l <= j; l++) sum -= rho[i][pivot[l]] * mix[pivot[l]][j];
         mix[pivot[i]][j] = sum / rho[i][pivot[i]];

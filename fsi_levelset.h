@@ -462,6 +462,7 @@ static double fsi__ls_incoming(const fsi__ls_run *run, const int *cell, int side
     return here > inner ? here + (here - inner) * way : here;
 }
 
+/* Applies the inflow above to the advected phi, side by side of each cell: next_phi = max(next_phi, inflow). */
 static void fsi__ls_let_air_in(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -474,16 +475,19 @@ static void fsi__ls_let_air_in(void *arg, int chunk, int begin, int end)
         for (c = 0; c < g->block_cells; c++) {
             const int cell[3] = { corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6) };
             const size_t at = (size_t)b * (size_t)g->block_cells + (size_t)c;
+
+            /* The departure point, by the velocity at the cell's centre; `way`: how far beyond the last centre [dx]. */
             for (side = 0; side < 2 * g->dim && m->next_phi->value[at] < g->dx; side++) {
                 const int a = side >> 1;
                 const double u =
                     ((double)m->trial_u[a]->value[at] +
                      (double)fsi_grid_at(m->trial_u[a], cell[0] + (a == 0), cell[1] + (a == 1), cell[2] + (a == 2))) /
                     2;
-                /* beyond the last centre [dx] */
                 const double from = cell[a] - u * run->dt / (double)g->dx,
                              way = side & 1 ? from - (g->n[a] - 1) : -from;
                 double come;
+
+                /* Air only: phi never decreases. */
                 if (!run->s->desc.open_side[side] || !(way > 0)) continue;
                 come = fsi__ls_incoming(run, cell, side, way);
                 if (come > (double)m->next_phi->value[at]) m->next_phi->value[at] = (fsi_real)come;
@@ -717,7 +721,7 @@ static int fsi__ls_is_resolved(const fsi__ls_run *run, int e)
     return in <= -FSI__LS_RESOLVED * dx && out >= FSI__LS_RESOLVED * dx;
 }
 
-/* From trial_phi into next_phi. */
+/* One step of it: next_phi = trial_phi - the displacement, near the surface. */
 static void fsi__ls_relax(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -735,12 +739,15 @@ static void fsi__ls_relax(void *arg, int chunk, int begin, int end)
             run->m->obstacle_count > 0 ? run->m->psi->value + (size_t)b * (size_t)g->block_cells : NULL;
         memcpy(out, phi, (size_t)g->block_cells * sizeof *out);
         fsi__grid_gather(run->m->curvature, b, 1, box);
+
+        /* Cells within two cells of the surface, but not of a solid: there the curvature follows the contact angle. */
         for (c = 0; c < g->block_cells; c++) {
             const fsi_real *p =
                 box + (g->dim == 3 ? ((c >> 6) + 1) * 100 : 0) + (((c >> 3) & 7) + 1) * 10 + (c & 7) + 1;
             double move = 0;
-            /* its curvature is bent by a solid nearby */
             if (!(fabs((double)phi[c]) < 2 * dx) || (psi && (double)psi[c] < 2 * dx)) continue;
+
+            /* Laplacian of the curvature; the displacement is bounded to a tenth of a cell. */
             for (a = 0; a < g->dim; a++) move += (double)p[step[a]] - 2 * (double)*p + (double)p[-step[a]];
             if (!(move < 0 || move > 0) || !fsi__ls_is_resolved(run, b * g->block_cells + c)) continue;
             move *= weight;
@@ -1156,6 +1163,8 @@ static void fsi__ls_smooth_axis(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     double s = 0, c, h, q, r, need;
     int i, k, rounds;
+
+    /* Bounds of the eigenvalues, from the largest row sum. */
     for (i = 0; i < m->face_count; i++) {
         s = m->face[i].sum > s ? m->face[i].sum : s;
         m->face_change[i] = (double)m->trial_u[run->axis]->value[m->face[i].entry];
@@ -1165,9 +1174,12 @@ static void fsi__ls_smooth_axis(fsi__ls_run *run)
     h = s / (1 + s);
     q = c / h;
     r = 1 / q;
+
+    /* Iterations until the bound on the remaining change is FSI__LS_SMOOTHED; capped, for very long substeps. */
     need = fsi_log(2 / FSI__LS_SMOOTHED) / fsi_log(q + sqrt(q * q - 1));
-    /* substeps that are absurdly long */
     rounds = need < FSI__LS_SMOOTH_ROUNDS ? (int)ceil(need) : FSI__LS_SMOOTH_ROUNDS;
+
+    /* The iteration. */
     fsi__ls_each_face(run, 5, fsi__ls_smooth_start);
     run->face_keep = 0;
     run->face_add = 1 / c;
@@ -1986,16 +1998,20 @@ static void fsi__ls_copy_state(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* Starts the trial state of a step as a copy of the state. */
 static fsi_status fsi__ls_begin(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     const size_t places = fsi__grid_places(run->grid);
     size_t p;
     int k;
-    /* first of all: what a failure goes back to */
+
+    /* The blocks of the state: restored when the call fails. */
     for (p = 0; p < places; p++) m->before[p] = run->grid->index[p] >= 0;
     FSI__TRY(fsi__ls_make_room(run->s, run->function));
     FSI__TRY(fsi__ls_grow_parts(run, m->parts.count));
+
+    /* Sources and components. */
     for (k = 0; k < m->emitter_count; k++) m->emitter[k].trial = m->emitter[k].flow;
     for (k = 0; k < m->sink_count; k++) m->sink[k].trial = m->sink[k].flow;
     for (k = 0; k < m->parts.count; k++) m->trial.leaving[k] = 0;
@@ -2006,10 +2022,14 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
         memcpy(m->trial.owed, m->parts.owed, (size_t)m->parts.count * 3 * sizeof *m->parts.owed);
     }
     fsi__ls_forget_motion(&m->trial);
+
+    /* Droplets. */
     m->trial_droplet_count = 0;
     FSI__TRY(fsi__ls_grow_droplets(run, m->droplet_count));
     m->trial_droplet_count = m->droplet_count;
     if (m->droplet_count > 0) memcpy(m->trial_droplet, m->droplet, (size_t)m->droplet_count * sizeof *m->droplet);
+
+    /* Fields, and the poses of the solids. */
     fsi__grid_light(run->grid, FSI__LS_GRAIN, 700, fsi__ls_copy_state, run);
     run->carry_dt = m->carry_dt;
     fsi__ls_begin_obstacles(run);
@@ -2137,17 +2157,23 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int a, count;
+
+    /* Remove blocks that are not needed; droplets that a sink made may need new ones. */
     fsi__ls_swap_fields(&m->next_phi, &m->trial_phi);
     FSI__TRY(fsi__ls_make_blocks(run, 0));
-    /* of droplets that a sink made */
     if (run->grid->block_count > m->room) FSI__TRY(fsi__ls_make_room(run->s, run->function));
     fsi__ls_notice_blocks(m, run->grid);
+
+    /* Components, their volumes, and the energy. */
     FSI__TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->trial_label, &count));
     FSI__TRY(fsi_grid_grow_labels(m->trial_label, m->next_phi, 3));
     FSI__TRY(fsi_grid_volumes(m->next_phi, m->trial_label, count, m->trial_u, fsi__ls_psi(m), m->trial.shape));
     FSI__TRY(fsi__ls_find_energy(run));
-    /* last: the caller sees where they stand */
+
+    /* The public array of components grows last: from here on nothing can fail. */
     FSI__TRY(fsi__ls_grow_components(run->s, m->trial.count, run->function));
+
+    /* Publish the results. */
     fsi__ls_swap_fields(&m->next_phi, &m->phi);
     fsi__ls_swap_fields(&m->trial_pressure, &m->pressure);
     fsi__ls_swap_fields(&m->trial_carried, &m->carried);
@@ -3517,17 +3543,19 @@ static fsi_status fsi__ls_check_droplet(const fsi_levelset *s, fsi__stream *st, 
                      "droplet %d of the state lies out of the box, is too fast, or of volume %g", k, p.volume);
 }
 
-/* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
+/* Checks that the saved values are finite and within the ranges that a step can produce. `st` stands behind the head and
+   returns there. */
 static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_head *head, fsi__stream *st)
 {
     static const char *const fn = "fsi_levelset_load";
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     const size_t start = st->used, cells = (size_t)head->blocks * (size_t)s->grid->block_cells;
-    /* [m/s] that carried pressure gives in a substep */
     const double most_pressure = (double)FSI_REAL_MAX / 16, most_pull = 0.5 * FSI__LS_BURST / FSI__LS_UNLIKE;
     double carry_dt = 0, most_carried;
     fsi__stream peek;
     int k, place = -1, before;
+
+    /* Numbers, and the last time step: it bounds the carried pressure by the velocity that it gives in a substep. */
     FSI__TRY(fsi__ls_check_reals(s, st, FSI__LS_SAVED - 1, sizeof(double), FSI__LS_MOST));
     peek = *st;
     fsi__bytes(&peek, &carry_dt, sizeof carry_dt);
@@ -3535,12 +3563,16 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     most_carried = carry_dt > 0
                        ? fmin(most_pressure, most_pull * (double)s->desc.density * (double)s->grid->dx / carry_dt)
                        : most_pressure;
+
+    /* Sources, solids, components, droplets. */
     for (k = 0; k < m->emitter_count; k++) FSI__TRY(fsi__ls_check_flow(s, st, &m->emitter[k].flow));
     for (k = 0; k < m->sink_count; k++) FSI__TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
     for (k = 0; k < m->obstacle_count; k++) FSI__TRY(fsi__ls_check_place(s, st, &m->obstacle[k]));
     FSI__TRY(fsi__ls_check_range(s, st, (size_t)head->components, 0, FSI__LS_MOST));
     FSI__TRY(fsi__ls_check_reals(s, st, 3 * (size_t)head->components, sizeof(double), FSI__LS_MOST)); /* owed */
     for (k = 0; k < (int)head->droplets; k++) FSI__TRY(fsi__ls_check_droplet(s, st, k));
+
+    /* Blocks: in rising order, within the grid. */
     for (k = 0; k < (int)head->blocks; k++) {
         before = place;
         fsi__bytes(st, &place, sizeof place);
@@ -3548,7 +3580,8 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
             return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, place, "block %d of the state stands at place %d", k,
                              place);
     }
-    /* phi */
+
+    /* Fields: phi, pressure, carried pressure, velocities. */
     FSI__TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), 1.001 * FSI__LS_BAND * (double)s->grid->dx));
     FSI__TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_pressure));
     if (m->carried) FSI__TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_carried));
@@ -4007,6 +4040,7 @@ FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id,
 
 static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const fsi_levelset_desc *d)
 {
+    /* Ranges of the fields. */
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_levelset_desc, dim, FSI__INT, 2, 3, 0),
         FSI__FIELD(fsi_levelset_desc, density, FSI__REAL, 1e-6, 1e9, 0),
@@ -4029,6 +4063,8 @@ static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const 
     };
     const fsi__where at = { f, "desc.", -1, d->dim };
     int side;
+
+    /* Flags of the sides, then the table. */
     for (side = 0; side < 6; side++)
         if (d->open_side[side] > 1 || d->no_slip[side] > 1)
             return fsi__fail(context, FSI_ERROR_ARGUMENT, f, side, 0,

@@ -1262,7 +1262,7 @@ static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, d
    and the area of the cut is |grad phi| times the rate at which the volume grows with the level. */
 static void fsi__cube_tetrahedron(fsi__cube *q, const int corner[4])
 {
-    /* for each set of liquid corners: how many, and all corners, liquid ones first */
+    /* For each set of liquid corners: how many, and all corners, liquid ones first. */
     static const unsigned char sorted[16][5] = {
         { 0, 0, 1, 2, 3 }, { 1, 0, 1, 2, 3 }, { 1, 1, 0, 2, 3 }, { 2, 0, 1, 2, 3 },
         { 1, 2, 0, 1, 3 }, { 2, 0, 2, 1, 3 }, { 2, 1, 2, 0, 3 }, { 3, 0, 1, 2, 3 },
@@ -1271,21 +1271,26 @@ static void fsi__cube_tetrahedron(fsi__cube *q, const int corner[4])
     };
     double f[4], t[4], rate = 0, slope = 0;
     int v[4], n, set = 0, k;
+
+    /* The corners v in that order, and their phi. */
     for (k = 0; k < 4; k++) set |= (q->phi[corner[k]] < 0) << k;
     n = sorted[set][0];
     for (k = 0; k < 4; k++) {
         v[k] = corner[sorted[set][1 + k]];
         f[k] = q->phi[v[k]];
     }
+
+    /* None, or all of it. */
     if (n == 0) return;
     if (n == 4) fsi__cube_piece(q, v, n, 1, 1, 1, 1, 1);
     if (n == 4) return;
+
+    /* The pieces of the cases above; rate: derivative of the volume fraction with respect to the level. */
     if (n == 1) {
         for (k = 1; k < 4; k++) t[k] = f[0] / (f[0] - f[k]);
         fsi__cube_piece(q, v, n, t[1] * t[2] * t[3], 4 - t[1] - t[2] - t[3], t[1], t[2], t[3]);
         rate = -3 * t[1] * t[2] * t[3] / f[0];
     } else if (n == 2) {
-        /* rates of: */
         const double ac = 1 / (f[2] - f[0]), ad = 1 / (f[3] - f[0]), bc = 1 / (f[2] - f[1]), bd = 1 / (f[3] - f[1]);
         const double p = -f[0] * ac, r = -f[0] * ad, s = -f[1] * bc, w = -f[1] * bd;
         fsi__cube_piece(q, v, n, p * r, 3 - p - r, 1, p, r);
@@ -1299,7 +1304,9 @@ static void fsi__cube_tetrahedron(fsi__cube *q, const int corner[4])
         fsi__cube_piece(q, v, n, (1 - t[0]) * (1 - t[1]) * t[2], 1 - t[0], 1 - t[1], 2 - t[2], t[0] + t[1] + t[2]);
         rate = 3 * (1 - t[0]) * (1 - t[1]) * (1 - t[2]) / f[3];
     }
-    for (k = 0; k < 3; k++) { /* from corner to corner along one axis each */
+
+    /* |grad phi|: consecutive corners differ along one axis. The area, in all and of each liquid corner's sum. */
+    for (k = 0; k < 3; k++) {
         const double d = (q->phi[corner[k + 1]] - q->phi[corner[k]]) / q->width[(corner[k + 1] - corner[k]) >> 1];
         slope += d * d;
     }

@@ -3026,6 +3026,7 @@ FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
 
 static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const fsi_rigid_desc *d)
 {
+    /* Ranges of the fields. */
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_rigid_desc, dim, FSI__INT, 2, 3, 0), FSI__FIELD(fsi_rigid_desc, substeps, FSI__INT, 1, 1000, 0),
         FSI__FIELD(fsi_rigid_desc, sweeps, FSI__INT, 1, 1e6, 0),
@@ -3046,6 +3047,8 @@ static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const
         FSI__FIELD(fsi_rigid_desc, gravity, FSI__VEC3, 0, 1e6, 0)
     };
     const fsi__where at = { fn, "desc.", -1, d->dim };
+
+    /* The table, and the origin, which may lie anywhere. */
     FSI__TRY(FSI__CHECK_TABLE(context, &at, d, rows));
     if (fsi_v3_is_finite(d->origin)) return FSI_OK;
     return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.origin is not finite");

@@ -1548,7 +1548,9 @@ static void fsi__sm_damp_element(fsi__sm_model *p, int e, const fsi__shell_frame
         p->fold[i].k *= 1 + b;
         break;
     case FSI__SM_PLATE: fsi__sm_damp_plate(&p->plate[i], x, b); break;
-    case FSI__SM_STRETCH: { /* k = ea / rest */
+
+    /* Rods: stretch (k = ea / rest), joints with twist, bending without. */
+    case FSI__SM_STRETCH: {
         const double k = (1 + b) * p->bar[i].ea / p->bar[i].rest;
         p->bar[i].rest = (p->bar[i].rest + b * fsi__sh_apart(x, x + 3)) / (1 + b);
         p->bar[i].ea = k * p->bar[i].rest;

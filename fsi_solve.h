@@ -1742,6 +1742,8 @@ __attribute__((target("avx2"))) FSI__NOINLINE static void fsi__ldlt_tile_avx2(in
     int j;
     const double *end = a + (size_t)k * FSI__LDLT_MR;
     for (j = 0; j < FSI__LDLT_NR; j++) FSI__PREFETCH(c + (size_t)j * ldc + 4);
+
+    /* s and t: rows 0 to 3 and 4 to 7 of a b^T, column by column. */
     for (; a < end; a += FSI__LDLT_MR, b += FSI__LDLT_NR) {
         const fsi__four x = *(const fsi__four *)a, y = *(const fsi__four *)(a + 4);
         s0 += x * b[0];
@@ -1757,6 +1759,8 @@ __attribute__((target("avx2"))) FSI__NOINLINE static void fsi__ldlt_tile_avx2(in
         s5 += x * b[5];
         t5 += y * b[5];
     }
+
+    /* c -= a b^T. */
 #define FSI__LDLT_PUT(j, s, t) *(fsi__four *)(c + (j) * ldc) -= s; *(fsi__four *)(c + (j) * ldc + 4) -= t
     FSI__LDLT_PUT(0, s0, t0);
     FSI__LDLT_PUT(1, s1, t1);
@@ -2519,6 +2523,7 @@ static void fsi__ldlt_forward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, d
     for (k = 0; k < node->rows; k++) for (i = 0; i < 4 * b; i++) x[row[k] * 4 * b + i] += t[k * 4 * b + i];
 }
 
+/* L^T x = y of one node, for four right-hand sides, four columns of L at a time. */
 static void fsi__ldlt_backward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
@@ -2526,9 +2531,13 @@ static void fsi__ldlt_backward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, 
     const double *panel = im->panel + node->panel;
     double *own = x + 4 * (size_t)node->first * (size_t)b;
     int i, j, k, q;
+
+    /* Gather the node's own unknowns and those of its rows below, which are known. */
     memcpy(t, own, 4 * (size_t)wide * sizeof(double));
     for (k = 0; k < node->rows; k++)
         memcpy(t + 4 * (wide + k * b), x + (size_t)row[k] * 4 * (size_t)b, 4 * (size_t)b * sizeof(double));
+
+    /* Columns first to j - 1: the product with all rows below, */
     for (j = wide; j > 0; j -= 4) {
         const int first = j < 4 ? 0 : j - 4;
         const double *c[4];
@@ -2538,6 +2547,8 @@ static void fsi__ldlt_backward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, 
         memset(sum, 0, sizeof sum);
         for (i = j; i < tall; i++) for (k = 0; k < 4; k++) fsi__four_madd(&sum[k], t + 4 * i, c[k][i]);
         for (k = 0; k < 4; k++) fsi__four_add(known + 4 * k, &sum[k]);
+
+        /* then the triangle among themselves. */
         for (k = j - 1 - first; k >= 0; k--) {
             double *own_k = t + 4 * (first + k);
             for (i = first + k + 1; i < j; i++) for (q = 0; q < 4; q++) known[4 * k + q] += c[k][i] * t[4 * i + q];
@@ -2590,7 +2601,7 @@ static double fsi__ldlt_work(const fsi_ldlt *f, const fsi__ldlt_node *node)
     return w * (w * w / 3 + below * (w + below)) + FSI__LDLT_FRONT;
 }
 
-/* Cuts the tree into tasks; returns their number, without the fronts above them. */
+/* Cuts the elimination tree into tasks of about equal work; returns their number, without the fronts above them. */
 static int fsi__ldlt_cut(fsi_ldlt *f, double *work)
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
@@ -2606,12 +2617,16 @@ static int fsi__ldlt_cut(fsi_ldlt *f, double *work)
         else all += work[s];
     }
     share = all > FSI__LDLT_SMALL ? all / FSI__LDLT_SHARE : all;
-    for (s = n - 1; s >= 0; s--) { /* roots of tasks are marked by 0, what hangs below by 1 */
+
+    /* Roots of tasks are marked by 0, their descendants by 1, fronts above them by -1. */
+    for (s = n - 1; s >= 0; s--) {
         const int p = im->node[s].parent;
         im->node[s].stack = p < 0 ? 0 : 1 - im->node[p].stack;
         im->node[s].task = p >= 0 && im->node[p].task >= 0 ? 1 : work[s] <= share ? 0 : -1;
     }
-    for (s = 0; s < n; s++) { /* neighbours that are small share a task */
+
+    /* Number them: neighbouring small subtrees go into one task. */
+    for (s = 0; s < n; s++) {
         fsi__ldlt_node *node = &im->node[s];
         const int root = node->task == 0;
         if (node->task < 0) continue;

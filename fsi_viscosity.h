@@ -900,7 +900,6 @@ static void fsi__viscous_advance(void *arg, int chunk, int begin, int end)
     int n, i, j;
     (void)chunk;
     for (n = begin; n < end; n++) {
-        /* Sums of squares, in eight partial sums. */
         const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
         const int rows = w->dim * w->cells;
         const size_t at = (size_t)n * (size_t)rows;
@@ -908,6 +907,8 @@ static void fsi__viscous_advance(void *arg, int chunk, int begin, int end)
             *part = w->part + FSI__VISCOUS_PARTS * (size_t)n;
         float *r = w->r + at;
         const float *q = w->q + at, *d = set.inverse_diagonal, *m = set.inverse_mass;
+
+        /* The new residual, and its products in eight partial sums. */
         for (i = 0; i < rows; i += 64) {
             float v[64], z[64];
             for (j = 0; j < 64; j++) v[j] = d[i + j] > 0 ? r[i + j] - step * q[i + j] : 0;
