@@ -129,7 +129,7 @@ for h in $headers; do
     try "$h: its bodies alone" "$fastest -D${m}_IMPLEMENTATION -I. -x c -c $h -o $work/unit_${h%.h}.o"
 done
 try "bodies compiled by themselves link" "$fastest -I. $work/use_all.c $work/unit_*.o -lm -o $work/x && $work/x"
-for n in sph wcsph levelset shell rigid couple; do
+for n in sph wcsph levelset shell rigid elastic couple; do
     scripts/single.sh $n > /dev/null
     { implement fsi_$n.h; use single/fsi_$n.h; } > $work/single_$n.c
     try "single/fsi_$n.h" "$fastest -Isingle $work/single_$n.c -lm -o $work/x && $work/x"
@@ -137,22 +137,31 @@ done
 
 # ---- installed by cmake, for a project elsewhere ---------------------------------------------------------------------
 
-installed() {
-    cmake -S . -B $work/cmake -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O0 -DFSI_NO_OPTIMIZE" &&
-    cmake --build $work/cmake && cmake --install $work/cmake --prefix $work/prefix
+installed() { # SHARED PREFIX
+    cmake -S . -B $2/build -DBUILD_SHARED_LIBS=$1 -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O0 -DFSI_NO_OPTIMIZE" &&
+    cmake --build $2/build && cmake --install $2/build --prefix $2
 }
-found() {
-    cmake -S $work/user -B $work/user/build -DCMAKE_PREFIX_PATH="$PWD/$work/prefix" &&
-    cmake --build $work/user/build && $work/user/build/user
+found() { # PREFIX
+    cmake -S $work/user -B $1/user -DCMAKE_PREFIX_PATH="$PWD/$1" && cmake --build $1/user && $1/user/user
 }
-quietly() { "$@" > $work/said 2>&1 || tail -n 5 $work/said; }
+# What programs that ask pkg-config are built with.
+linked() { # PREFIX
+    local path
+    path=$(dirname "$(find $1 -path '*/pkgconfig/fsi.pc')") && export PKG_CONFIG_PATH=$path && [ -f $path/fsi.pc ] &&
+    gcc $(pkg-config --cflags fsi) $work/user/use_all.c $(pkg-config --libs fsi) -o $work/x &&
+    LD_LIBRARY_PATH=$(dirname "$path") $work/x
+}
+quietly() { "$@" > $work/said 2>&1 || { echo fails; tail -n 5 $work/said; }; }
 if [ "$(present cmake)" ]; then
     mkdir $work/user && cp tests/compile/cmake/CMakeLists.txt $work/use_all.c $work/user
-    try "cmake installs the library" "quietly installed"
-    try "find_package finds it" "quietly found"
-    pc=$(find $work/prefix -name fsi.pc | head -n 1)
-    [ "$(present pkg-config)" ] && try "pkg-config finds it" "export PKG_CONFIG_PATH=$(dirname "$pc"); \
-        gcc \$(pkg-config --cflags fsi) $work/user/use_all.c \$(pkg-config --libs fsi) -o $work/x && $work/x"
+    for shared in OFF ON; do
+        prefix=$work/shared_$shared
+        try "cmake installs the library, shared $shared" "quietly installed $shared $prefix"
+        try "the library is as asked, shared $shared" \
+            "find $prefix/lib* -name 'libfsi.*' | grep -q '\.$([ $shared = ON ] && echo so || echo a)$' || echo it is not"
+        try "find_package finds it, shared $shared" "quietly found $prefix"
+        [ "$(present pkg-config)" ] && try "pkg-config finds it, shared $shared" "quietly linked $prefix"
+    done
 fi
 
 # ---- mixed precision ------------------------------------------------------------------------------------------------
