@@ -1515,7 +1515,7 @@ static void fsi__job_alone(fsi__job *job)
 
 #if defined(_OPENMP)
 #define FSI__TEAM_GAIN 0.8  /* a team pays when its loop takes less than this share of its tasks' times */
-#define FSI__TEAM_LOSS 1e-3 /* seconds that one loop counts at most: one that was held up says little */
+#define FSI__TEAM_LOSS 1e-3 /* most seconds that one loop counts: longer ones were delayed by other programs */
 #define FSI__TEAM_DEBT 4e-3 /* when teams have cost that much more than they saved, loops run alone */
 #define FSI__TEAM_REST 1.0  /* for that many seconds; then a team is tried again */
 
@@ -1643,7 +1643,7 @@ FSI_API void fsi__bytes(fsi__stream *st, void *data, size_t size)
     st->used += size;
 }
 
-/* What stands before saved state. No padding: 4 * 4 + 2 * 8 bytes. */
+/* Header of a saved state. No padding: 4 * 4 + 2 * 8 bytes. */
 typedef struct fsi__state_header {
     uint32_t magic;    /* also tells a foreign byte order */
     uint32_t cookie;   /* kind of simulator, layout, precision */
@@ -1989,7 +1989,7 @@ static fsi_status fsi__dense_ready(int n, const double *a, const double *x)
     return FSI_OK;
 }
 
-/* What has overflown becomes 0. */
+/* Error where a number is not finite: it becomes 0. */
 static fsi_status fsi__dense_result(int n, double *x)
 {
     int i;

@@ -1449,7 +1449,8 @@ static void fsi__friction_slip(const fsi_friction *f, const double *x, const dou
 /* With y = |u|: dD/du = force f1/y u, f1(y) = f0'(y) = 2 y/e - y^2/e^2 or 1; d2D/du2 = force (f1/y I + (f1' - f1/y) u
    u^T/y^2), whose eigenvalues f1/y and f1' are >= 0. push = f1/y, bend = (f1' - f1/y)/y^2. As f0 is concave in y^2, D
    is nowhere above the parabola force f1/(2 y) |u|^2 + const that touches it, bend = 0. With it Newton's method never
-   overshoots, but creeps up to what slides; half-way is fastest in piles (docs/shell.md 5). */
+   overshoots, but approaches sliding contacts slowly; eigenvalues of at least push / 2
+   are fastest in piles (docs/shell.md 5). */
 static void fsi__friction_law(double y, double slip, fsi_hessian which, double *push, double *bend)
 {
     *push = y < slip ? (2 - y / slip) / slip : 1 / y;
@@ -1514,7 +1515,7 @@ FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, c
 
    The boxes are put in the order of a space-filling curve, and every eight neighbours form a pack; every eight packs
    again one, up to the root. So the tree needs no pointers, and a box is tested against eight at once. Packs hold
-   floats, rounded outward, relative to the middle of all boxes; they only sieve: what comes through is compared in
+   floats, rounded outward, relative to the middle of all boxes; they are a filter: pairs that pass are compared in
    double. */
 #define FSI__PACK 8
 typedef struct fsi__pack { float lo[3][FSI__PACK], hi[3][FSI__PACK]; } fsi__pack;

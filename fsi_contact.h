@@ -425,7 +425,7 @@ static void fsi__ct_set_impulse(const fsi__ct_system *s, fsi__ct_row *row, fsi__
 /* A sweep there and back takes the impulses from J to J'. The difference acts as a gradient; with directions of
    conjugate gradients (Silcowitz, Niebuhr and Erleben 2010) a pile of n bodies takes about n double sweeps instead of
    n^2:
-      g = J - J',   b = |g|^2 / |g before|^2,   J = J' + b way,   way = b way - g;   b > 1: restart with way = -g.
+      g = J - J',   b = |g|^2 / |g before|^2,   J = J' + b way,   way = b way - g (the direction);   b > 1: way = -g.
    Norms are those of kinetic energy. Returns |g|^2. */
 static double fsi__ct_accelerate(const fsi__ct_system *s, double before)
 {
@@ -1332,16 +1332,16 @@ static int fsi__ct_activate_rows(const fsi__ct_system *s, double enough)
 }
 
 /* Sweeps carry a push through a pile of n bodies in many sweeps, and where they do not converge the lowest body is
-   pushed into the floor. What is left then is undone from below: of each row only the upper side moves, as if the
-   lower one were fixed, so that a push goes through the pile in one sweep (Guendelman et al. 2003 call it shock
-   propagation). As these are pseudo-velocities, no momentum is lost. The upper side is the one with the longer way to
+   pushed into the floor. The overlap that remains is removed from below: of each row only the upper side moves, as if
+   the lower one were fixed, so that a push goes through the pile in one sweep (Guendelman et al. 2003 call it shock
+   propagation). As these are pseudo-velocities, no momentum is lost. The upper side is the one with the longer path to
    the supports. */
 
 #define FSI__CT_LEFT 0.1       /* margins: overlap that sweeps may leave */
 #define FSI__CT_SUPPORT 0.1    /* cosine between the normal and up from which a row supports */
 
-/* The shortest ways over rows that support, each as long as its gap and margin, from what does not move. A way through
-   bodies that touch is shorter than one over the wide gap between a body high in a pile and the floor. */
+/* Shortest paths from bodies that do not move to all others, over rows that support; a row's length is its gap plus a
+   margin. A path through bodies that touch is shorter than the wide gap between a body high in a pile and the floor. */
 static void fsi__ct_find_ways(const fsi__ct_system *s)
 {
     double *way = s->direct->way;
@@ -1361,7 +1361,8 @@ static void fsi__ct_find_ways(const fsi__ct_system *s)
     }
 }
 
-/* Rows of piles and towers. In heaps bodies are also held from aside, and one that cannot yield keeps its overlap. */
+/* Is the row one of a pile or tower? In heaps bodies are also supported from the side, and the overlap of one that
+   cannot move stays. */
 static int fsi__ct_may_lift(const fsi__ct_system *s, const fsi__ct_row *row)
 {
     const int id = fsi__ct_mobile(s, row->a) ? row->a : row->b;
@@ -1415,15 +1416,15 @@ static void fsi__ct_lift(const fsi__ct_system *s, double dt, double enough)
 }
 
 /* Pseudo-velocities that separate what overlaps by more than its slop (Guendelman et al. 2003 call it push-out; this
-   form is Catto's): normal rows only, u.n >= push. Rows of bodies that touch without overlap hold u.n >= 0; a gap may
-   close by what the step leaves of it. Rows of wide gaps are inactive until something would close them. */
+   form is Catto's): normal rows only, u.n >= push. Rows of bodies that touch without overlap demand u.n >= 0; a gap may
+   close by its width at the end of the step. Rows of wide gaps are inactive until a push would close them. */
 FSI_API void fsi__ct_separate(const fsi__ct_system *s, double dt)
 {
     const int few = s->sweeps < FSI__CT_TRY_DIRECT ? s->sweeps / 2 * 2 : 0; /* then rows are activated half way */
     double most = 0, change;
     int i, sweep, direct, activated;
 
-    /* the largest push decides on what is a wide gap */
+    /* gaps are wide in comparison with the largest push */
     for (i = 0; i < s->bodies; i++) s->body[i].pv = s->body[i].pw = fsi__d3_zero();
     for (i = 0; i < s->contacts; i++) if (s->row[i].kn > 0) most = fmax(most, s->row[i].push);
     if (!(most > 0)) return;

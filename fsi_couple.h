@@ -594,7 +594,7 @@ static double fsi__co_distance_past(double past, const double *away, double valu
 
 /* d of a sample at x after a fraction `way` of Newton's step. frozen: stencil of the contact; NULL: none. out: gets the
    cells and derivatives of d, unless NULL. Past the sides of the box d is max(phi, 0), constant along the normal, plus
-   the distance to them: a sample that comes back in finds d continuous at air, and no liquid, which the side holds. */
+   the distance to them: so d is continuous where a sample comes back into air, and liquid ends at the side. */
 static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen, const double *x, double way,
                                fsi__co_contact *out)
 {
@@ -1337,7 +1337,7 @@ static void fsi__co_repair(fsi__co_impl *c)
       given += W' (j + S + M (u* - W v)),   which positions are sought with as a force, given / h
 
    At x the gradient is given / h and what contacts gave, or as far off as Newton's method left it: so contacts' push is
-   taken back. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains.
+   taken back. Sums of rows of W are 1, of the stiffness 0: momentum is conserved.
 
    The shell's COUPLED bodies are nodes of A. One that is an obstacle of the liquid too has its faces in W, u = n.v + (r
    x n).w, without mass: liquid, shell and body are one system. Its impulses give its velocity and spin, the
@@ -1350,7 +1350,7 @@ typedef struct fsi__co_face {
     int axis, entry, label;       /* label: of its liquid */
     int first, end;               /* shares first .. end - 1 */
     int touch, touch_end;         /* its touches */
-    double mass, before, hold;    /* of liquid there; u*; adhesion of what it moves with */
+    double mass, before, hold;    /* mass of liquid at the face; u*; adhesion of the solid there */
     double skin;                  /* capillary pressure at the surface there [Pa] */
     double push;                  /* M (u* - base), and S where the projection has tension [N s] */
     double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a
@@ -1362,7 +1362,7 @@ typedef struct fsi__co_face {
 /* Columns of the faces that the pressure solver reads: one block, as its lists are. */
 typedef struct fsi__co_columns { int *entry; fsi_real *solid, *velocity, *yielding; double *impulse; } fsi__co_columns;
 
-/* What it moves with: a share's velocity, or, of a body, the second one's spin. */
+/* Direction of the face's normal in the three unknowns of a share: a velocity, or of a body's second share its spin. */
 static const double *fsi__co_along(const fsi__co_face *f, int share)
 {
     return f->body >= 0 && share > f->first ? f->turn : f->along;
@@ -1487,7 +1487,7 @@ static int fsi__co_exchanges(const fsi__co_impl *c)
     return (c->faces > 0 || (c->ended && c->pushed > 0)) && c->s->desc.correction == FSI_COUPLE_MOMENTUM;
 }
 
-/* What the faces of a component hold along each axis, and of that the faces that move with the solid [kg]. */
+/* Mass of liquid at the faces of a component along each axis: all of them, and those that move with the solid [kg]. */
 typedef struct fsi__co_mass { double whole[3], solid[3]; int cut; } fsi__co_mass;
 
 /* Adds what a cell of liquid sees of the faces on one of its sides. */
@@ -1500,9 +1500,9 @@ static void fsi__co_weigh_side(const fsi__co_impl *c, const fsi_pressure_flow *f
     else h->whole[side >> 1] += cell * fsi__co_wet_share((double)flow->phi->value[e], (double)flow->phi->value[at]);
 }
 
-/* Faces count a column whole where the middle of a cell is wet: a sheet of a cell or two with a rim would weigh 2 to 7
-   % too much on what bears it. So faces that move with the solid get, along each axis, the mass of their component less
-   that of its other faces. Components at an obstacle keep their masses: obstacles cut faces. */
+/* A face counts its whole cell as liquid where the cell's centre is: a sheet one or two cells thick, with a rim, would
+   weigh 2 to 7 % too much on its support. So faces that move with the solid get, along each axis, the mass of their
+   component less that of its other faces. Components at an obstacle keep their masses: obstacles cut faces. */
 static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     const fsi__ls_view *m = c->ls;
@@ -1528,7 +1528,7 @@ static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flo
     return FSI_OK;
 }
 
-/* Weights of the touches of one face: by area, and none for what is more than half a cell farther away than the closest
+/* Weights of the contacts of one face: by area, and 0 for those more than half a cell farther away than the closest
    one. */
 static void fsi__co_weigh_touches(fsi__co_impl *c, int k, int end)
 {
@@ -1883,7 +1883,7 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     fsi__sh_node_velocities(c->step, c->v);
     if (c->ended) FSI__TRY(fsi_csr_multiply(c->context, c->sh->matrix, c->v, c->right));
     for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->sh->h * c->sh->gradient[i];
-    /* of bodies it is in what they aim at then */
+    /* once the positions are known, the momentum given to bodies is part of their predicted velocity already */
     for (i = 0; i < (c->ended ? 3 * c->sh->vertices : n); i++) c->right[i] += c->given[i];
     for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].push, 0, c->right);
     fsi__co_hold(c);
@@ -1933,8 +1933,10 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
         double sum = 0;
-        for (i = f->first; i < f->end && f->body < 0; i++) { /* a body gives way to few pressures only, which the
-                                                                iteration finds */
+
+        /* Compliance of the nodes beside the face; bodies have none here: they yield to few pressures, which the
+           iteration finds. */
+        for (i = f->first; i < f->end && f->body < 0; i++) {
             const double p = fabs(fsi__sh_dot(f->along, pushed + 3 * (size_t)c->share[i].node));
             sum += c->share[i].weight * p / (mass[c->share[i].node] + f->mass * p);
         }
@@ -2055,7 +2057,7 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
     if (c->ended) FSI__TRY(fsi__sh_change_velocities(c->step, c->v)); /* contacts and pins exert what goes with that */
 
-    /* what was exchanged, and what the solve gained */
+    /* Impulse exchanged, and the momentum that the solve created. */
     FSI__TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
@@ -2097,7 +2099,7 @@ static fsi_status fsi__co_lay_columns(fsi__co_impl *c, fsi__arena *arena, fsi__c
     return FSI_OK;
 }
 
-/* PAPER, before positions are sought: only what is held is a wall. Its velocities are in c->v. */
+/* PAPER, before positions are sought: only prescribed vertices are walls. Their velocities are in c->v. */
 static fsi_status fsi__co_keep_held(fsi__co_impl *c)
 {
     const fsi__sh_view *m = c->sh;
@@ -2114,7 +2116,7 @@ static fsi_status fsi__co_keep_held(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* Copies to c->solid the liquid's solids that are no bodies of the shell, whose rows hold them if there are faces;
+/* Copies to c->solid the liquid's solids that are no bodies of the shell (with faces, these are unknowns of the shell);
    back: copies the projection's results from there. Returns their number. */
 static int fsi__co_pick_solids(fsi__co_impl *c, fsi_pressure_solid *solids, int count, int back)
 {
@@ -2148,7 +2150,8 @@ static void fsi__co_report_body(const fsi__co_impl *c, const fsi__co_columns *co
     to->angular = fsi__sh_to(drift + 3);
 }
 
-/* What the liquid carries along for such a body (time_order 2) came since positions were found. */
+/* Velocities of bodies that are COUPLED in both, which the liquid has changed since positions were found: by the
+   pressure that it carries along (time_order 2). */
 static void fsi__co_read_bodies(fsi__co_impl *c, const fsi_pressure_solid *solids)
 {
     int k;
@@ -2385,7 +2388,8 @@ static void fsi__co_ride(fsi__co_impl *c)
    velocity that accounts for it. */
 #define FSI__CO_NARROW 0.75
 
-/* Is the sample past a side of the box? Then its barrier begins where it is: what rests there is not pushed. */
+/* Is the sample past a side of the box? Then its barrier begins at its present distance, so that a solid at rest there
+   is not pushed. */
 static int fsi__co_begin_past(fsi__co_impl *c, const fsi_field *phi, int sample, const double *x)
 {
     double local[3], away[3], end[3], past, d;
@@ -2503,8 +2507,8 @@ static fsi_status fsi__co_collect(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* The barrier bends phi near the solid: what marching sees of it then is another volume than the sum that was held. So
-   what is missing now is given to where nothing touches, at most what a substep may move. */
+/* The barrier bends phi near the solid, so that the volume by marching differs from the sum that was constrained. The
+   difference is made up for in cells without contact, by at most the displacement allowed in a substep. */
 static fsi_status fsi__co_remeasure(fsi__co_impl *c)
 {
     int i;
@@ -2620,8 +2624,8 @@ static fsi_status fsi__co_take(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* PAPER: the barrier's push is all that the solid feels: what its own forces and inertia leave over, at what is held
-   the barrier's. */
+/* PAPER: the liquid's force on the solid is that of the barrier alone: at free vertices the residual of elastic forces
+   and inertia, at prescribed ones the barrier's gradient. */
 static fsi_status fsi__co_feel_push(fsi__co_impl *c)
 {
     const fsi__sh_view *m = c->sh;
@@ -2783,8 +2787,8 @@ static void fsi__co_note_moves(fsi__co_impl *c)
     c->shell_moves = fsi__sh_moves(c->shell);
 }
 
-/* One message for what a step did less well than asked; what the liquid lost or did in too long substeps is the
-   liquid's to tell. */
+/* One message for results of a step that are worse than asked for. Of lost liquid and too long substeps the liquid
+   warns. */
 static void fsi__co_warn(const fsi__co_impl *c, const fsi_couple_stats *t)
 {
     const int degraded = c->shell->stats.degraded;
@@ -2795,7 +2799,7 @@ static void fsi__co_warn(const fsi__co_impl *c, const fsi_couple_stats *t)
               degraded, t->substeps, t->drowned);
 }
 
-/* Room for what nodes are given, of which bodies have some. PAPER's walls do not give way. */
+/* Memory for the forces given to nodes, those of bodies among them. PAPER has no walls that yield. */
 static fsi_status fsi__co_make_step_room(fsi__co_impl *c, const char *fn)
 {
     int k;
@@ -2889,7 +2893,7 @@ static fsi_status fsi__co_run(fsi__co_impl *c, double dt, const char *fn)
     return fsi__ls_end_step(c->run, fsi__co_substeps(c));
 }
 
-/* What others see of the coupling, once liquid and shell have published theirs. */
+/* Publish the results of the coupling, after those of liquid and shell. Cannot fail. */
 static void fsi__co_publish(fsi__co_impl *c)
 {
     fsi_couple *s = c->s;

@@ -135,7 +135,7 @@ FSI_API fsi_status fsi__cd_room(fsi_context *context, void *array, size_t size, 
 
       fsi__cd_search
           until no body can leave its box (fsi__cd_find_blows)
-              fsi__cd_place_all          parts at the substep's start, boxes that hold where they may go
+              fsi__cd_place_all          parts at the substep's start, boxes around all that they may reach
               fsi__cd_find_pairs         pairs whose boxes meet, sorted by bodies
           fsi__cd_find_struck            groups of bodies in which one may be stopped
           in parallel over pairs: fsi__cd_collide_pairs
@@ -701,8 +701,8 @@ static int fsi__cd_crosses(const fsi__col_placed *p, const fsi__col_point *s)
     return 0;
 }
 
-/* Does a pair of body e and a body b, with a pair of b and f, hold e and f apart at the point s? lower: the one of e
-   and f out of which the normal of s points. */
+/* Do the rows of body e and a body b, with those of b and f, keep e and f apart at the point s? lower: the one of e and
+   f out of which the normal of s points. */
 static int fsi__cd_holds(const fsi__cd_found *found, const fsi__cd_pair *pair, int e, int f, int lower,
     const fsi__col_point *s)
 {
@@ -730,8 +730,8 @@ static int fsi__cd_holds(const fsi__cd_found *found, const fsi__cd_pair *pair, i
    The rows of b must be close to the line of that row, or b could tilt between a and c, as a seesaw does; meshes, which
    may be hollow, hide nothing. The rows of b extend as planes beyond its edge; there their error is the rotation of a
    against c in the step times the distance from that edge, at most half of b's thickness: its whole thickness covers
-   rotations of up to a radian. As gaps of the rows that hold are smaller than the gap that they hold, the smallest gaps
-   are never hidden. */
+   rotations of up to a radian. As the gaps of the two rows are smaller than the gap that they keep open, the rows of
+   the smallest gaps are never left out. */
 static void fsi__cd_hide_points(void *arg, int chunk, int begin, int end)
 {
     const fsi__cd_scene *w = ((const fsi__cd_job *)arg)->w;

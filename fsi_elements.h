@@ -36,12 +36,12 @@ typedef struct fsi__shell_membrane {
     double mu, lambda;             /* neo-Hookean [Pa] */
 } fsi__shell_membrane;
 
-/* A triangle p0 p1 p2 with what is beside it: q_i across the side opposite p_i. Its three angles make its shape
+/* A triangle p0 p1 p2 with its neighbours' corners: q_i across the side opposite p_i. Its three angles make its shape
    operator,
       kappa = sum over sides w_e c_e n_e n_e^T,  c_e = l_e h_e / ((h_e + h'_e) A),  W = A/2 kappa^T D kappa = 1/2 w^T Q
       w
    with h, h' the heights over the side here and there, n_e its normal in the plane (coupling.md 6.2; D by Voigt, 11,
-   22, 2 * 12). Where nothing is beside it the moment is 0: W is the least over that angle, Q is condensed. */
+   22, 2 * 12). At a side without neighbour the moment is 0: W is the least over that angle, Q is condensed. */
 typedef struct fsi__shell_plate { double q[9], rest[3]; int missing; } fsi__shell_plate;
 
 /* Two edges that meet: lengths, unit tangents, chi = 1 + te.tf (held above 0), and the curvature binormal kb = 2 te x

@@ -193,9 +193,9 @@ typedef enum fsi_grid_scheme {
 
    `from` need not be the carrier u: where pressure acts, most energy is lost by splitting advection from projection,
    not by the scheme. With from = 2 u - u*, u* being u before its last projection, the pressure of a step acts half
-   before and half after the way, and vortices of 16 cells keep 99 instead of 46 % of their energy while the liquid goes
-   8 times as far as they are wide (the reflection of Zehnder, Narain and Thomaszewski 2018, with one projection a
-   step).
+   before and half after the advection, and vortices of 16 cells keep 99 instead of 46 % of their energy while the
+   liquid goes 8 times as far as they are wide (the reflection of Zehnder, Narain and Thomaszewski 2018, with one
+   projection a step).
 
    Allocates nothing. Errors: COOKIE, ARGUMENT (names what does not fit), NAN (dt; or names the entry of from or u that
    is not finite: `to` then is of no use, but finite where it was). */
@@ -1050,7 +1050,7 @@ typedef struct fsi__advect {
 } fsi__advect;
 
 typedef struct fsi__advect_block {
-    const fsi_field *field;          /* the one under way */
+    const fsi_field *field;          /* the one being advected */
     int b, corner[3];
     fsi_real last[3];                /* upper corner of the box of the grid, its lower one is -corner */
     fsi__reach u_reach, from_reach;
@@ -1088,8 +1088,9 @@ static int fsi__block_range(const fsi_real *v, int count, fsi_real *least, fsi_r
     return fsi_is_finite((double)zero[0]);
 }
 
-/* The box of entries within `before` and `behind` of all places that are `shift` or less beside c, where c is what
-   entries of the block reach on a way of least to most cells along each axis. It is cut where there is no room. */
+/* The box of entries that samples of a block need: its entries move by least to most cells along each axis, and each
+   sample reads `before` and `behind` entries around its position, shifted by at most `shift`. Cut to the room there is.
+   */
 static void fsi__reach_of(fsi__reach *r, const fsi_real *least, const fsi_real *most, fsi_real shift, int before,
     int behind, int room, int dim)
 {
@@ -1209,8 +1210,8 @@ FSI_FN void fsi__advect_move(const fsi__advect_block *s, fsi_real (*c)[64], fsi_
     }
 }
 
-/* Advects up to 8 rows of a block, whose entries stand one row after the other: x_d = x - dt u by Runge-Kutta of order 2
-   (midpoint) or 3 (Ralston), out = field(x_d). */
+/* Advects up to 8 rows of a block, whose entries stand one row after the other: x_d = x - dt u by Runge-Kutta of order
+   2 (midpoint) or 3 (Ralston), out = field(x_d). */
 FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows,
     fsi_real *out, int dim)
 {

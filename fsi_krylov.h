@@ -561,9 +561,9 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
 /* ---- >>iteration block -------------------------------------------------------------------------------------------
 
    Several right sides search together: after i iterations each column is the best within the sum of all columns' Krylov
-   spaces (block conjugate gradients, O'Leary 1980), so it needs fewer iterations. What breaks the plain method: its t x
+   spaces (block conjugate gradients, O'Leary 1980), so it needs fewer iterations. The plain method breaks down: its t x
    t matrices become singular when residuals grow dependent, as they do when right sides are, or when one converges
-   first. The way out (Dubrulle 2001) is to carry the residuals R as a basis times coefficients,
+   first. The remedy (Dubrulle 2001) is to carry the residuals R as a basis times coefficients,
 
         R = Q C,   Q (n x t) orthonormal in M^-1,   C (t x s) small:        all that is tiny or dependent is in C,
 
@@ -574,7 +574,7 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
         W = Q_new rho,  C_new = rho C            pivoted Cholesky of W^T M^-1 W = rho^T rho
         P_new = M^-1 Q_new + P rho^T
    Where the pivots of the Cholesky factorisation end, the rest of W depends on the columns before; they are dropped and
-   t is less from then on. What is lost with them, 1e-7 of a residual at worst, the true residual brings back in the
+   t is less from then on. Their part, 1e-7 of a residual at worst, is lost until the true residual is computed, at the
    next round. */
 #define FSI__KRYLOV_DEPENDENT 1e-13 /* a pivot below this part of its diagonal is 0 */
 

@@ -234,8 +234,8 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 
    Errors are those of fsi_levelset_step, in s->context, with the name `fn` given to begin_step. After begin_step,
    end_step must be called in any case. Entries number the cells of blocks: block * block_cells + x + 8 y + 64 z.
-   fsi_levelset_walls.h declares solve_pressure, fsi_levelset_parts.h keep_volumes, with what may take its place, and
-   the two of momentum. */
+   fsi_levelset_walls.h declares solve_pressure; fsi_levelset_parts.h keep_volumes, the functions of which a driver may
+   build its own, and the two of momentum. */
 
 /* The address is constant; the contents are valid from begin_step, begin_edit or read_state to the end of that call. */
 FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);
@@ -319,7 +319,7 @@ FSI__STRICT_BEGIN
 /* ---- >>simulator ---------------------------------------------------------------------------------------------- */
 
 #define FSI__LS_FAR 7    /* layers of faces beyond the liquid that reach over 3.5 cells */
-#define FSI__LS_VISCOSITY_TOLERANCE 1e-4 /* error of what viscosity changes over that change */
+#define FSI__LS_VISCOSITY_TOLERANCE 1e-4 /* error of the change of u by viscosity, relative to it */
 #define FSI__LS_THINNER 3 /* how often it may be lowered where it does not converge */
 #define FSI__LS_MOST 1e30    /* of any other number of a state */
 
@@ -357,7 +357,7 @@ static void fsi__ls_show(const fsi__ls_run *run)
         v->known[a] = m->known[a];
     }
 
-    /* what forces and projections found */
+    /* results of forces and projections */
     v->trial_pressure = m->trial_pressure;
     v->curvature = m->curvature;
     v->trust = m->trust;
@@ -587,8 +587,8 @@ static fsi_status fsi__ls_accelerate(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* A principal curvature of the surface, `phi` away from the level that has k there, all in cells: held within 1, what a
-   grid can tell. */
+/* A principal curvature of the surface, from the curvature k of the level at distance `phi` from it, all in cells;
+   clamped to 1, the largest that a grid resolves. */
 FSI_FN double fsi__ls_principal(double k, double phi)
 {
     const double shift = 1 - k * phi;
@@ -677,9 +677,9 @@ static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Waves of two or three cells along the surface gain energy from the noise of every step and lose none. What takes it
-   away is a flow of the surface along itself towards even curvature (surface diffusion, Mullins 1957, J. Appl. Phys.
-   28), V_n = M Laplacian_s(kap), which keeps volume and leaves spheres alone:
+/* Waves of two or three cells along the surface gain energy from the noise of every step and lose none. Surface
+   diffusion (Mullins 1957, J. Appl. Phys. 28), V_n = M Laplacian_s(kap), damps them; it keeps volume, and spheres as
+   they are:
 
        phi -= c dx^4 min(1, dt/t_c) Laplacian(kap),   t_c = sqrt(rho dx^3/(4 pi gamma)),   c = 0.005
 
@@ -695,8 +695,8 @@ static double fsi__ls_capillary_time(const fsi_levelset_desc *d)
     return sqrt((double)d->density * dx * dx * dx / (4 * FSI_PI * ((double)d->surface_tension + 1e-300)));
 }
 
-/* Whether liquid and air are as deep as that on both sides of the surface that is nearest to a cell: there its
-   curvature can be told. A rim two cells high has no Laplacian of it, and would be driven round for ever. */
+/* Are liquid and air at least so deep on both sides of the surface nearest to a cell? Only there is the Laplacian of
+   its curvature resolved: the rim of a film two cells high would be moved by its error, without end. */
 #define FSI__LS_RESOLVED 1.5 /* [dx], two cells from the surface */
 
 static int fsi__ls_is_resolved(const fsi__ls_run *run, int e)
@@ -884,10 +884,10 @@ static void fsi__ls_add_pressure(void *arg, int chunk, int begin, int end)
         sum[e] = run->m->cell[e] == FSI_CELL_LIQUID ? sum[e] + add[e] : 0;
 }
 
-/* Extrapolation carries velocities outward as they are; the surface, which moves with what stands on both sides of it,
-   would lag by k dx/4 in a wave (measured: capillary waves 1.6 % too slow at 32 cells). So air cells beside liquid get
-   no divergence either: what is over leaves through their faces towards cells that do not touch liquid. Each such face
-   belongs to one cell. */
+/* Extrapolation continues velocities outward as constants; the surface, which moves with the velocities on both sides
+   of it, would lag by k dx/4 in a wave (measured: capillary waves 1.6 % too slow at 32 cells). So air cells beside
+   liquid get no divergence either: the excess flow leaves through their faces towards cells that do not touch liquid.
+   Each such face belongs to one cell. */
 static void fsi__ls_mark_shore(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -949,8 +949,8 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Where pressure acts, and what it meets there. The first projection of a substep carries gravity and surface tension;
-   later ones start from what advection or smoothing left and add no force. */
+/* Input of the pressure solver: cells, solids, surface pressure. The first projection of a substep has gravity and
+   surface tension; later ones remove the divergence of advection or smoothing, without forces. */
 static fsi_status fsi__ls_fill_flow(fsi__ls_run *run, fsi_pressure_flow *flow)
 {
     const fsi_levelset_desc *d = &run->s->desc;
@@ -1004,7 +1004,7 @@ FSI_API fsi_status fsi__ls_close_projection(fsi__ls_run *run)
 
 /* ---- >>substep: capillary smoothing ----------------------------------------------------------------------------- */
 
-/* What the surface's own motion adds to its tension within a step, for each component of the velocity:
+/* Semi-implicit tension: the change of tension by the surface's motion within a step, for each component of velocity:
 
        (I - div(a grad)) u+ = u,    a = 4 dt^2 gamma delta(phi)/rho (1 - (d phi)^2)
 
@@ -1232,12 +1232,12 @@ static int fsi__ls_holds_face(const fsi__ls_run *run, const fsi__ls_obstacle *o,
 }
 
 /* The prescribed faces of an axis: 1 in `known` where liquid sticks, 2 where it slides. Of several obstacles at a face
-   each counts by the share that it covers, whatever their order: the velocity is the mean of those that the liquid
-   sticks to. */
+   each counts by the fraction that it covers, in any order: the velocity is the mean of those that the liquid sticks
+   to. */
 static void fsi__ls_hold_axis(fsi__ls_run *run, int axis)
 {
     fsi__ls_impl *m = run->m;
-    /* none holds anything now */
+    /* scratch fields, unused at this point */
     fsi_real *const sum = m->next_u[axis]->value, *const stick = m->next_phi->value, *const slide = m->spare->value;
     int pass, k, f;
     for (pass = 0; pass < 3; pass++)
@@ -1410,9 +1410,9 @@ static void fsi__ls_entry_columns(fsi_levelset *s, fsi__column *c)
     c[11].array = (void **)&m->let_go;      c[11].size = cells;
 }
 
-/* Room for an entry of each block that there is, and of one where there is none, in the arrays that are not fields; as
-   much as the fields have. What stands in them is lost when they grow. The state's label stays where it is: a call that
-   fails moves nothing that the caller may look at. */
+/* Memory for an entry of each block, and for one block more, in the arrays that are not fields; as much as the fields
+   have. Their contents are lost when they grow. The state's label stays at its address: a call that fails moves no
+   array that the caller may read. */
 static fsi_status fsi__ls_make_room(fsi_levelset *s, const char *function)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
@@ -1450,8 +1450,8 @@ static void fsi__ls_take_next(fsi__ls_impl *m)
     fsi__ls_swap_labels(&m->trial_label, &m->next_label);
 }
 
-/* Cells whose level set matters after a substep: what the next surface may touch, and what it is fitted to. And which
-   are liquid. */
+/* Marks the cells whose level set a substep needs: those that the next surface may reach, and those that it is fitted
+   to. And which are liquid. */
 static void fsi__ls_mark_band(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -1627,7 +1627,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
     fsi__ls_drain_droplets(&job, sink);
     depth = fsi__ls_depth_of_sink(run);
     if (!(depth > 0)) {
-        sink->trial.pending = 0; /* what a sink does not use is not saved up */
+        sink->trial.pending = 0; /* unused demand of a sink does not accumulate */
         return FSI_OK;
     }
 
@@ -1644,7 +1644,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
 
     /* lower the targets, and find the components of what is left */
     sink->trial.total += fsi__ls_lower_targets(m);
-    for (e = 0; e < end; e++) m->shore[e] = m->trial_phi->value[e] < 0; /* where droplets of what vanishes are */
+    for (e = 0; e < end; e++) m->shore[e] = m->trial_phi->value[e] < 0; /* places of droplets of lost components */
     FSI__TRY(fsi__ls_follow_components(run, 0, 0));
     fsi__ls_take_next(m);
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
@@ -1671,19 +1671,18 @@ static fsi_status fsi__ls_drain_all(fsi__ls_run *run)
    c, the `carry`, is what pressure after advection did in the substep before, scaled to the length of this one. It is
    half of the reflection of Zehnder, Narain and Thomaszewski 2018 (An Advection-Reflection Solver for Detail-Preserving
    Fluid Simulation), which reflects by all of c, unstable here. A vortex in a box of 64^2 keeps 99.97 % of its energy
-   for four seconds, 82.6 % without (cubic interpolation). As pressure changes no velocity that is free of divergence
-   but by its own share, E + |c|^2/2 cannot grow while the liquid stays where it is. Faces that the surface passes break
-   that: they push little liquid now and a cell of it later. c is 0 there; with it a dam break over a box went from 700
-   to 3200 J in 0.04 s. So that c is the gradient of one pressure still, by which obstacles and walls lose what the
-   liquid gains, that pressure is 0 in each cell that has such a face: a force by the pressure that was there would push
-   at the surface, with nothing behind it,
+   for four seconds, 82.6 % without (cubic interpolation). As the projection is orthogonal, E + |c|^2/2 cannot grow
+   while the liquid stays in place. Faces that the surface passes break that: they push little liquid now and a cell of
+   it later. c is 0 there; with it a dam break over a box went from 700 to 3200 J in 0.04 s. So that c is the gradient
+   of one pressure still, by which obstacles and walls lose what the liquid gains, that pressure is 0 in each cell that
+   has such a face: a force by the pressure that was there would push at the surface, with nothing behind it,
 
                      air | liquid                               solid
        pressure after      p1        p2        p3        p4  #
        carried             0         p2        p3        p4  #            sum of dx^3 rho c = dt dx^2 p4
        c                0  : p2 - 0  : p3 - p2 : p4 - p3     #            = what the solid gets
 
-   After a substep that was much shorter, c says what an impulse did, not how pressure accelerates: it is left out. */
+   After a much shorter substep c is left out: it is the effect of an impulse then, not the acceleration by pressure. */
 static void fsi__ls_weigh_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -1800,7 +1799,7 @@ FSI_API void fsi__ls_finish_projection(fsi__ls_run *run)
     /* what is carried to the next substep */
     fsi__ls_feel(run, run->m->spare, run->dt);
     fsi__ls_weigh_carry(run, 1, 1);
-    run->carry_dt = run->joint ? 0 : run->dt; /* beside a solid that gives way it is out of time: couple.md 4 */
+    run->carry_dt = run->joint ? 0 : run->dt; /* none beside a solid that yields: couple.md 4 */
     if (!run->m->trial_carry[0] || run->joint) return;
     fsi__ls_mark_covered_faces(run, run->m->shore);
     fsi__ls_each_block_long(run, fsi__ls_keep_pressure);
@@ -2383,7 +2382,7 @@ FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed)
     FSI__TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
 
     /* as many substeps of one length as it asks for */
-    count = ceil(run->left / fsi__ls_largest_dt(d, fastest, strongest) - 1e-6); /* what suggest_dt rounded */
+    count = ceil(run->left / fsi__ls_largest_dt(d, fastest, strongest) - 1e-6); /* rounding of suggest_dt */
     if (!(count >= 1)) count = 1;
     if (count > spare) count = spare, run->stats.degraded = 1;
     run->dt = run->left / count;
@@ -2402,7 +2401,7 @@ FSI_API void fsi__ls_close(fsi__ls_run *run)
     fsi__ls_show(run);
 }
 
-/* After a call that failed psi is again what it was before, which fsi_levelset_phi_at reads. */
+/* Restores psi, which fsi_levelset_phi_at reads, after a call that failed. */
 static void fsi__ls_look_back(fsi_levelset *s)
 {
     fsi__ls_run run = fsi__ls_make_run(s);
@@ -2419,8 +2418,8 @@ static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
     return status;
 }
 
-/* Warns of what a step could not do as asked; of a volume error when it has grown by 1 % since the last warning, or has
-   been below 1 % since then. */
+/* Warns of a step's degraded results; of a volume error when it has grown by 1 % since the last warning, or has been
+   below 1 % since then. */
 static void fsi__ls_warn(const fsi__ls_run *run)
 {
     const fsi_levelset_stats *t = &run->s->stats;
@@ -2589,8 +2588,8 @@ static fsi_status fsi__ls_fill_velocity(fsi__ls_run *run, fsi_vec3 velocity)
     return fsi__ls_extrapolate(run);
 }
 
-/* What old components lack or have too much, they hand on; new liquid has the volume that it has. One that was to
-   shrink further than to what an obstacle leaves of it is to vanish. */
+/* Target volumes after an edit: old components pass on the difference from their targets; new liquid has the volume
+   measured. A component whose target falls below the volume that an obstacle leaves of it is to vanish. */
 static fsi_status fsi__ls_fill_targets(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
@@ -2742,7 +2741,7 @@ static fsi_status fsi__ls_condense_around(fsi__ls_run *run, const int *cell)
     shape.center = fsi__ls_make_way(run, all.position, (double)shape.radius);
     FSI__TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
     FSI__TRY(fsi__ls_pour(run, &shape, all.velocity));
-    all.volume -= fsi__ls_sum_targets(&m->trial) - before; /* what marching sees is not quite the ball's volume */
+    all.volume -= fsi__ls_sum_targets(&m->trial) - before; /* the volume by marching differs from the ball's */
     entry = fsi__ls_entry_at(run->grid, shape.center, at);
     if (entry >= 0 && m->trial_label[entry] >= 0) m->trial.target[m->trial_label[entry]] += all.volume;
     else if (all.volume > 0) m->trial_droplet[m->trial_droplet_count++] = all; /* where at least one stood before */
@@ -2836,7 +2835,7 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
     status = fsi__ls_finish(&run, status);
     if (status != FSI_OK) return status;
 
-    /* what targets grew by */
+    /* growth of the target volumes */
     more = fsi__ls_all_targets(s) - before;
     if (!(more > 1e-6 * pow((double)s->grid->dx, s->grid->dim))) { /* rounding of the sums */
         more = 0;
@@ -3086,7 +3085,7 @@ FSI__COLD_END
 /* ---- >>read out
    --------------------------------------------------------------------------------------------------- */
 
-/* phi without what goes on into solids deeper than `skin`. */
+/* phi cut off inside solids deeper than `skin`. */
 FSI_FN fsi_real fsi__ls_outside(fsi_real phi, fsi_real psi, fsi_real skin) { return fsi_max(phi, -psi - skin); }
 
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x)
@@ -3543,8 +3542,8 @@ static fsi_status fsi__ls_check_droplet(const fsi_levelset *s, fsi__stream *st, 
                      "droplet %d of the state lies out of the box, is too fast, or of volume %g", k, p.volume);
 }
 
-/* Checks that the saved values are finite and within the ranges that a step can produce. `st` stands behind the head and
-   returns there. */
+/* Checks that the saved values are finite and within the ranges that a step can produce. `st` stands behind the head
+   and returns there. */
 static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_head *head, fsi__stream *st)
 {
     static const char *const fn = "fsi_levelset_load";

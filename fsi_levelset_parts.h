@@ -281,7 +281,7 @@ FSI_API fsi_levelset_sink_desc fsi_levelset_default_sink_desc(void)
                 +-------|------+
 */
 
-/* Distance to what two surfaces at distances p and q, perpendicular to each other, enclose. */
+/* Distance to the corner region between two surfaces perpendicular to each other, at distances p and q. */
 FSI_FN double fsi__ls_corner(double p, double q)
 {
     const double most = p > q ? p : q;
@@ -465,10 +465,10 @@ FSI_API double fsi__ls_emitter_speed(const fsi__ls_impl *m)
 /* ---- >>droplets --------------------------------------------------------------------------------------------------
 
    A film thinner than half a cell has no cell centre in it: all of a component may vanish in one substep, with many
-   cells of volume. What it was to have is then shared among droplets, one a cell that was liquid, each with the
-   velocity of its place. A droplet of volume V at x
+   cells of volume. Its target volume is then divided among droplets, one a cell that was liquid, each with the velocity
+   there. A droplet of volume V at x
 
-       flies          v += dt g, x += dt v; walls and obstacles stop what of v goes into them, open sides let it out
+       flies          v += dt g, x += dt v; walls and obstacles stop its normal velocity, open sides let it out
        is taken up    where phi(x) < r(V), its radius: the component is to have V more, and the cell there, of volume C,
                       V/(V + C) of the difference of velocities
        condenses      with the others in the cells around it, once a ball of all their volume has a radius of dx */
@@ -569,7 +569,7 @@ static fsi_status fsi__ls_add_droplet(fsi__ls_run *run, fsi_vec3 x, double volum
     return FSI_OK;
 }
 
-/* Was the cell liquid when the substep began? In obstacles phi goes on, but nothing is there. */
+/* Was the cell liquid when the substep began? Not inside obstacles, where phi is only continued. */
 static int fsi__ls_was_liquid(const fsi__ls_impl *m, int e)
 {
     return m->shore[e] && !(m->obstacle_count > 0 && m->psi->value[e] < -m->psi->grid->dx);
@@ -931,9 +931,9 @@ FSI_API void fsi__ls_drop_foundlings(fsi__ls_run *run)
    tails, so that those of another component nearby cancel. w: the correction moves the surface, where H' is largest, by
    lam/(2 dx), which adds lam A/(2 dx) to the volume, A being its area, but lam J'J to S (a plane: lam A/(3 dx)). So w =
    2 dx J'J/A, two thirds for a plane; w = 1 would overshoot by half. Marching, linear between cells, sees ln cosh 1 =
-   0.87 of that on average, so that 13 % of what is missing are left to the next step. To ask for all of it pays in the
-   mean, but films on walls, which marching sees in jumps of half a cell, overshoot then (measured: a faucet off by 0.67
-   % in one step, not 0.08 %). */
+   0.87 of that on average, so that 13 % of the missing volume are left to the next step. Correcting all of it is better
+   on average, but films on walls, which marching sees in jumps of half a cell, overshoot then (measured: a faucet off
+   by 0.67 % in one step, not 0.08 %). */
 
 #define FSI__LS_PIECE 4096
 #define FSI__LS_SUM_NS 1   /* nanoseconds that a cell of the band takes at least in sums, */
@@ -1266,21 +1266,21 @@ FSI_API fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int sh
 
 /* ---- >>the momentum that advection loses ------------------------------------------------------------------------- */
 
-/* Semi-Lagrangian advection keeps no momentum, least in cells that a solid cuts, and marching counts these in other
-   shares than the projection does. So each component has a momentum, over density, that is due to it:
+/* Semi-Lagrangian advection does not conserve momentum, least in cells that a solid cuts, whose volume fractions by
+   marching differ from those of the projection. So each component has a momentum, over density, that is due to it:
 
        M = V/S sum of volume times velocity, by marching;  S its volume, V its target
-       due = M + owed                        before advection; owed: what it lacked when the last substep ended
+       due = M + owed                        before advection; owed: the deficit at the end of the last substep
        due += sum dt p/rho dx^(d-1) n        what obstacles and walls, n out of them, push it with in the last
                                              projection, and by the pressure that is carried on
        u += (due - M)/V                      before that projection, at the faces of its cells
        owed = due - M                        after it
 
-   It is handed on as targets are; droplets bring theirs, open sides take what leaves. Kin, components that split from
-   one or merged to one, get one velocity by what all of them lack, as nobody knows which of them lost it. So the
-   reaction is what the liquid loses. A push changes velocities by at most 0.05 dx/dt, and no more is owed. Components
-   that no obstacle touches or that an emitter pours into get none, nor does liquid beside the shell of fsi_couple.h;
-   what a sink drains owes nothing afterwards. */
+   It is passed on as targets are; droplets bring theirs, liquid that leaves at open sides takes its own. Components
+   that split from one or merged to one get one change of velocity, by the sum of their deficits, which cannot be told
+   apart. So the reaction on solids equals the momentum that the liquid loses. A push changes velocities by at most 0.05
+   dx/dt, and no more is owed. Components that no obstacle touches or that an emitter pours into get none, nor does
+   liquid beside the shell of fsi_couple.h; liquid that a sink drains is due none afterwards. */
 #define FSI__LS_MOST_PUSH 0.05 /* cells a substep */
 
 FSI_API void fsi__ls_forget_motion(fsi__ls_parts *p)

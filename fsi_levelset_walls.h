@@ -247,9 +247,9 @@ FSI_API fsi_levelset_obstacle_desc fsi_levelset_default_obstacle_desc(void)
 
 /* ---- >>obstacles ------------------------------------------------------------------------------------------------- */
 
-/* Solids cut the grid twice: faces by the share that they cover, which is what pressure sees; cells by psi, the
-   distance to the nearest solid, negative inside, of which volumes count the share clamp(1/2 + psi/dx, 0, 1). Level set
-   and velocities go on into solids, so that interpolation beside them finds what belongs there:
+/* Solids cut the grid twice: faces by the fraction that they cover, for the pressure; cells by psi, the distance to the
+   nearest solid, negative inside: volumes count the fraction clamp(1/2 + psi/dx, 0, 1) of a cell. Level set and
+   velocities are continued into solids, for the interpolation beside them:
 
        psi > 0           -dx < psi < 0            psi < -dx                            psi < -depth
        liquid and air    may have open faces      no flow; phi and u continued         air */
@@ -485,8 +485,8 @@ static void fsi__ls_measure_obstacle(const fsi__ls_impl *m, int b, int k, fsi_fi
     }
 }
 
-/* Distances in blocks: to obstacles at rest only in new blocks, which hold the background; to moving ones also when one
-   has moved. */
+/* Distances in blocks: to obstacles at rest only in new blocks, which have the background's value; to moving ones also
+   when one has moved. */
 static void fsi__ls_measure_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -829,8 +829,8 @@ FSI_API void fsi__ls_extend_curvature(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* spare = next_phi, gone on into solids: what was poured, and liquid that is flush with a solid (all else went on in
-   the last step); after the first pass, everywhere. */
+/* spare = next_phi continued into solids, for liquid that was added, and liquid flush with a solid (the rest was
+   continued in the last step); after the first pass, everywhere. */
 static void fsi__ls_wet_solid(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -929,8 +929,8 @@ FSI_API void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box)
 
    Inside, and where there is no air, liquid keeps what pressure it has. A film under a ceiling is peeled at sqrt(g dx)
    so, which tends to 0 on finer grids: there the surface itself runs in along the wall, at half sqrt(g h)
-   (Benjamin 1968), and waves on the film drip. The solve begins with walls that hold, and is repeated, at most three
-   times, with the faces that would pull let go and those that liquid would enter held. */
+   (Benjamin 1968), and waves on the film drip. The first solve has all wall faces closed. It is repeated, at most three
+   times, with the faces that would pull released, and those that liquid would enter closed again. */
 
 #define FSI__LS_RELEASES 3
 
@@ -1100,10 +1100,10 @@ static double fsi__ls_rim_closing(const fsi__ls_run *run, const fsi__ls_rim *rim
     return (rim->side & 1 ? 1 : -1) * ((double)run->m->trial_u[rim->side >> 1]->value[rim->face] - rim->solid);
 }
 
-/* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at
-   a wall that holds is that of the cell and what stops the liquid between both, (p - p_cell)/(dx/2) = rho u.n/dt, in
-   all projections of the substep so far: the first one's u.n is that of the accelerations. Small pulls are rounding,
-   and what goes on within a cell. */
+/* Releases faces and closes them again after a solve; `more`: new ones too. Returns how many have changed. The pressure
+   at a closed wall is that of the cell plus the one that stops the liquid between both, (p - p_cell)/(dx/2) = rho
+   u.n/dt, in all projections of the substep so far: the first one's u.n is that of the accelerations. Small pulls are
+   rounding, or motion within a cell, and are ignored. */
 static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
 {
     fsi__ls_impl *m = run->m;

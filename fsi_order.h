@@ -252,7 +252,7 @@ static void fsi__order_rewind(fsi__order_cut *t, fsi__order_level *g, int keep)
     t->trail_count = 0;
 }
 
-/* What a cut costs: its weight, more if a side is too heavy; among equals the balanced one. */
+/* Cost of a cut: its weight, more if a side is too heavy; among equals the balanced one is the cheapest. */
 static int64_t fsi__order_cost(const fsi__order_cut *t)
 {
     int heavy = fsi__order_most(t->rows[0], t->rows[1]), light = fsi__order_least(t->rows[0], t->rows[1]);

@@ -46,9 +46,9 @@
 
 /* ---- >>distance ------------------------------------------------------------------------------------------------ */
 
-/* A level set phi lives in FSI_CELLS: below 0 in liquid. What stands in no block is air, so its background must be
-   above 0. What lies beyond the walls of the box is ignored. All of these work in scratch that the grid keeps:
-   once it is as large as it gets, they allocate nothing. One of them at a time on one grid. */
+/* A level set phi lives in FSI_CELLS: below 0 in liquid. Cells in no block are air, so its background must be above 0.
+   Liquid beyond the walls of the box is ignored. All of these work in scratch memory that the grid keeps: in the steady
+   state they allocate nothing. One of them at a time on one grid. */
 
 /* out = the signed distance |grad out| = 1 to the surface phi = 0 where it is nearer than band * dx, +-band * dx
    elsewhere; band is 2 to 16 cells. Cells with a neighbour on the other side find their distance by a quadratic fit to
@@ -177,7 +177,7 @@ typedef struct fsi__distance_job {
 /* Distances at the cells of block b. before: what was returned for the block b - 1, or FSI__SIDE_CUT. Returns where the
    block lies. */
 FSI_API int fsi__distance_block(const fsi__distance_job *job, int b, int before, fsi_real *out);
-/* What can be wrong with a mesh that shall be the boundary of something on a grid. */
+/* Checks a mesh that is to be a boundary on a grid. */
 FSI_API fsi_status fsi__grid_check_mesh(fsi_context *context, const fsi_grid *g, const fsi_mesh *mesh, const char *f);
 /* Moves the ends of an interval that reach the walls far away. */
 FSI_API void fsi__grid_fill_open_walls(const fsi_grid *g, int axis, fsi_real origin, fsi_real *lo, fsi_real *hi);
@@ -1152,7 +1152,7 @@ typedef struct fsi__marching {
     fsi__sums *total;       /* count */
 } fsi__marching;
 
-/* What one block works on. */
+/* Marching cubes of one block. */
 typedef struct fsi__march {
     const fsi__marching *all;
     int block, corner[3], overflow;
@@ -1628,7 +1628,7 @@ static int fsi__march_label(const fsi__march *m)
     return label;
 }
 
-/* What solids leave of the cells in and around the block. */
+/* Fractions of the cells in and around the block that are outside of solids. */
 static void fsi__march_share(fsi__march *m)
 {
     const fsi_grid *g = m->all->phi->grid;
@@ -2001,7 +2001,7 @@ static fsi_status fsi__grid_fill_shape(fsi_field *phi, fsi_grid_operation operat
     return FSI_OK;
 }
 
-/* What all fills ask for. */
+/* Checks that all fills share. */
 static fsi_status fsi__grid_fill_check(const fsi_field *phi, fsi_grid_operation operation, int band, const char *f)
 {
     fsi_context *c;
@@ -2158,7 +2158,7 @@ FSI_API fsi_status fsi_grid_mesh_distance(fsi_field *psi, const fsi_mesh *mesh, 
 
    so that the cubes between -2 and -1, which have no thickness, hold the caps. An edge from a node on the wall, in the
    liquid, to one of those outside has its vertex at the node. Where walls meet, a node has several such edges: they
-   share one vertex, and what collapses is left out.
+   share one vertex, and triangles that collapse are left out.
 
    A slot is 8 x 8 x 8 nodes (2D: 8 x 8), placed like the blocks of the grid, one layer of slots more at the lower
    walls: the edges from its nodes upwards and the cubes above them are its own. Only slots that the surface can pass
@@ -2354,7 +2354,7 @@ typedef struct fsi__gs_cube {
     int x, y, z, through;
 } fsi__gs_cube;
 
-/* What tells the vertices of a cube apart: the edge, or for an edge through a wall its end on the wall, a corner. */
+/* Key of a vertex in its cube: the edge, or for an edge through a wall its end on the wall, a corner. */
 static int fsi__gs_key(int edge, int through)
 {
     const int axis = edge >> 2, low = fsi__sf_edge_low(edge);

@@ -83,8 +83,8 @@ FSI_API void fsi_grid_faces_destroy(fsi_grid_faces *faces);
    (found by rays within a block of an edge of the mesh, from the distances at the corners else): exact for a plane,
    second order else. A corner on the surface, or outside of it by less than 1e-5 dx (float: 1e-4), counts as inside: a
    face that lies in the surface is covered, or behind each wall that lies in the grid there would be cells open to the
-   liquid, and at the edges of a column a way through. What is thinner than a cell may pass between corners unseen.
-   Cells see the same corners where they share them. Costs half a microsecond a corner within dx of the mesh, a query
+   liquid, and at the edges of a column a leak. Parts thinner than a cell may pass between corners unseen. Neighbouring
+   faces use the same corners. Costs half a microsecond a corner within dx of the mesh, a query
    for each row of blocks that are all inside or outside, and the writing of what is deep inside. Errors: COOKIE,
    ARGUMENT (dimension), MESH (not closed), LIMIT, MEMORY; the former list then stays as it was. */
 FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *grid, const fsi_mesh *mesh);
@@ -628,8 +628,8 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
    sweeps that is as good as linear interpolation, and does not mind jumps of the density by 1000. A sweep takes the
    rows with y + z even, then the odd ones: x of a row from old values of the row and the newest of those around it. */
 
-/* What a loop writes is apart from all that it reads: spares the compiler a check of every pair of arrays, or giving
-   up. */
+/* The next loop writes no array that it reads: without this the compiler checks every pair of arrays, or does not
+   vectorise. */
 #if defined(__clang__)
 #define FSI__MG_APART _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -655,7 +655,7 @@ typedef struct fsi__mg_segment {
     int rough;                     /* where its arrays start in `faces`, -1: plain */
 } fsi__mg_segment;
 
-/* What the equations of rough bricks are made of: eight arrays in their order. A face between two cells stands in both.
+/* The equations of rough bricks: eight arrays in their order. A face between two cells stands in both.
    Plain bricks, inside a liquid of one density, have none: all their faces are the level's `unit`, and there is no
    excess. */
 /* inverse: 1/diagonal, 0: no equation */
@@ -1251,9 +1251,9 @@ typedef struct fsi__pressure_job {
     const fsi_grid *grid;
     double scale;                   /* q of a pressure of 1 Pa */
     double density;                 /* 1/largest beta */
-    const double *from;             /* what the matrix is applied to */
+    const double *from;             /* the vector that the matrix is applied to */
     double alpha, beta, factor;     /* of the iteration; level[0].r is factor * r */
-    fsi_status status;              /* what a respond returned */
+    fsi_status status;              /* returned by a solid's respond */
 } fsi__pressure_job;
 
 FSI_API fsi_pressure_desc fsi_pressure_default_desc(void)
@@ -1666,9 +1666,9 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
 
 /* Surface tension at both sides of a film. Waves that bend a film of thickness h have omega^2 = 2 gamma k^2/(rho h).
    They are faster than those of deep liquid, gamma k^3/rho, which limit the substep, if h < 2/k, and the shortest waves
-   on the grid have k = 2/dx. So what pulls the film to one side, the difference of the two pressures, moves at least
-   the mass of a cell. The mean, which is left as it is, is that which the equation of the cell contains: what flows out
-   of it does not change. */
+   on the grid have k = 2/dx. So the force that bends the film, the difference of the two pressures, is limited as if it
+   moved at least the mass of a cell. Their mean, the only part in the equation of the cell, is unchanged, and so is the
+   flow out of it. */
 static void fsi__pressure_hold_films(const fsi__pressure_job *job, fsi__pressure_side *s)
 {
     int a;
@@ -1945,11 +1945,11 @@ static int fsi__pressure_equation(const fsi__pressure_job *job, long long entry)
 }
 
 /* A solid that yields adds K = S^T R S/dx to the matrix: S takes the pressures of the cells beside its faces to
-   impulses, R is its respond. A face that gives way as freely as the liquid (density dx^d R = 1) is to the cells what
-   an open face of coefficient 1 is, towards the cell beyond or, where that is air, a surface a cell away. So the
-   multigrid's matrix gets share^2 yielding there. A itself stays what it is: the iteration takes `more` out again.
-   Multigrid is there for smooth pressures, to which R answers by its row sums: with these as estimates light cloth in a
-   liquid of 64^3 cells takes 9 iterations, with the diagonal up to 25, without 30, and more on finer grids. */
+   impulses, R is its respond. A face that yields as freely as the liquid (density dx^d R = 1) equals an open face of
+   coefficient 1, towards the cell beyond or, where that is air, a surface a cell away. So the multigrid's matrix gets
+   share^2 yielding there. A itself is unchanged: the iteration subtracts `more` again. Multigrid serves smooth
+   pressures, for which the response R is its row sums: with these as estimates light cloth in a liquid of 64^3 cells
+   takes 9 iterations, with the diagonal up to 25, without 30, and more on finer grids. */
 
 /* The faces with an unknown beside them, in the order of the solids. */
 static void fsi__pressure_list_yields(fsi__pressure_job *job)
@@ -1973,8 +1973,8 @@ static void fsi__pressure_list_yields(fsi__pressure_job *job)
     }
 }
 
-/* What the multigrid's matrix gets at a face along axis a: at both cells' side of it, or as an excess of the only
-   one. */
+/* Adds a yielding face along axis a to the multigrid's matrix: to the coefficients of both cells, or as an excess of
+   the only one. */
 static void fsi__pressure_soften_face(fsi__pressure_impl *m, fsi__pressure_yield *y, int a, double give)
 {
     const fsi__mg_level *fine = m->mg.level;
@@ -2208,8 +2208,8 @@ static void fsi__pressure_feel_bodies(fsi__pressure_impl *m, const int *label, d
     }
 }
 
-/* Row p of the same for solid k that yields, in its own units: what its answer to the pressure 1 in touching piece p
-   does to each piece. Returns what it would do with all signs made equal, when `equal`: then nothing is written. */
+/* Row p of the same for solid k that yields, in its own units: the flow into each piece by the solid's response to the
+   pressure 1 in touching piece p. With `equal` returns the sum with all signs made equal and writes nothing. */
 static double fsi__pressure_feel_yields(fsi__pressure_job *job, const int *label, int k, int p, int equal, double *row)
 {
     fsi__pressure_impl *m = job->m;
@@ -2546,7 +2546,7 @@ static void fsi__pressure_row(const fsi__pressure_job *job, const fsi_pressure_s
 }
 
 /* The columns of the next body, whose faces end at `end`: none where it is heavy, or a row has no numbers, like three
-   of a body in 2D. The squares of what is in its rows tell how much lighter it is to turn than to shift. */
+   of a body in 2D. The squares of the entries of its rows tell how much lighter it is to turn than to shift. */
 static void fsi__pressure_number_columns(fsi__pressure_job *job, const fsi_pressure_solid *b, int end)
 {
     fsi__pressure_impl *m = job->m;
@@ -2759,7 +2759,7 @@ static void fsi__pressure_precondition(fsi__pressure_impl *m)
     if (m->columns == 0) return;
     fsi__pressure_push(m, NULL, m->mg.level[0].x);
 
-    /* S^-1 of what the bodies feel. */
+    /* S^-1 times the impulses on the bodies. */
     for (i = 0; i < n; i++) {
         if (m->column[i] < 0) m->h[i] = 0;
         for (k = 0; k < i; k++) m->h[i] -= m->s[i * n + k] * m->h[k];

@@ -384,9 +384,9 @@ FSI_API void fsi_rigid_debug_draw(const fsi_rigid *world, const fsi_debug_draw *
       drop                  nothing is published
 
    After a failure no drop is needed. `push` may be called between predict and advance by a caller that solves rows of
-   his own. fsi_rigid_step does the same. What rows with particles give to a body is not booked: add it to `sum` and
-   `moment`, which commit adds to fsi_body's impulse. desc.substeps is not used. Kinematic bodies with a target: call
-   fsi__rg_aim_kinematic before each predict. */
+   his own. fsi_rigid_step does the same. Impulses of rows with particles on a body are not booked: add them to `sum`
+   and `moment`, which commit adds to fsi_body's impulse. desc.substeps is not used. Kinematic bodies with a target:
+   call fsi__rg_aim_kinematic before each predict. */
 
 #define FSI__RG_STRONGEST 1e30 /* the largest force, impulse or torque [SI] */
 #define FSI__RG_FASTEST 1e9    /* the largest speed [m/s, rad/s]; what would exceed it is refused */
@@ -1158,8 +1158,8 @@ static double fsi__rg_bend(const fsi__rg_impl *im, int a, int b, double speed, d
         + (turn_a + turn_b) * speed * dt;
 }
 
-/* Split impulses may close a gap by what the velocities as solved leave of it. Returns whether the gap must be checked
-   at the end poses; those of links are not known yet. */
+/* Split impulses may close a gap by its width after the motion at the solved velocities. Returns whether the gap must
+   be checked at the end poses; those of links are not known yet. */
 static int fsi__rg_foresee_gap(const fsi_rigid *w, const fsi__rg_touch *t, fsi__ct_row *row, double dt)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
@@ -1402,7 +1402,7 @@ static void fsi__rg_judge(fsi_rigid *w, double dt)
         if (*still < (double)w->desc.sleep_time) fsi__rg_add_verdict(im, id, FSI__RG_RESTLESS);
     }
 
-    /* what carries them: planes, static, kinematic and sleeping bodies */
+    /* Bodies' supports: planes, static, kinematic and sleeping bodies. */
     for (i = 0; i < im->touch_count; i++) if (im->row[i].jn > 0) {
         const fsi__rg_touch *t = &im->touch[i];
         const int mover = fsi__rg_mobile(im, t->a) ? t->a : t->b, other = mover == t->a ? t->b : t->a;
@@ -2432,7 +2432,7 @@ static fsi_status fsi__rg_put_body(fsi_rigid *w, const fsi_rigid_body_desc *d, i
     memset(&solid, 0, sizeof solid);
     FSI__TRY(fsi__rg_body_mass(w, d, &mass));
 
-    /* what may fail */
+    /* Allocations and checks, which may fail. */
     b = (fsi_body *)fsi__alloc(w->context, 1, sizeof *b);
     if (!b) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for a body");
     status = fsi__rg_make_body(w, d, &mass, b, fn, index);

@@ -409,8 +409,8 @@ FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* What does the work in each stage of a step (>>stages says what they are for); names without their fsi__sh_,
-   fsi__sm_ (fsi_shell_model.h), fsi__sc_ (fsi_shell_contact.h):
+/* The functions of each stage of a step (>>stages says what the stages are for); names without their fsi__sh_, fsi__sm_
+   (fsi_shell_model.h), fsi__sc_ (fsi_shell_contact.h):
 
       begin          read_in: positions, pins, forces, twists; read_obstacles
       predict        aim_nodes, aim_bodies: where inertia and forces lead; prescribe, mark_fixed: what is held;
@@ -544,7 +544,7 @@ struct fsi__sh_step {
                                diagonal was raised */
     double shift, leant;    /* how much it is raised by next; how much of `lean` the matrix has */
     double slope, merit;    /* of the line search: slope along the direction, energy at `now` */
-    int halved, found;      /* how often its share was halved; it has found less energy */
+    int halved, found;      /* halvings of the step length; it has found less energy */
     fsi_shell_stats stats;
 };
 
@@ -1561,7 +1561,7 @@ static double fsi__sh_longest(const fsi__sh_impl *m)
     return sqrt(longest);
 }
 
-/* Gradient of a contact's linear model at the end of the direction: out = g + H way. */
+/* Gradient of a contact's quadratic model at the end of the direction d = `way`: out = g + H d. */
 static void fsi__sh_follow_contact(const double *way, int n, const double *g, const double *h, double *out)
 {
     int i, k;
@@ -1898,7 +1898,7 @@ FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t)
     w->stats.newton++;
     w->m->view.newton = w->stats.newton;
 
-    /* what is prescribed must get on */
+    /* The prescribed motion must make progress. */
     w->stuck = w->remaining > 0 && w->remaining > 0.999 * w->left ? w->stuck + 1 : 0;
     if (w->remaining > 0 && (w->stuck > 30 || w->iteration > w->max_newton + 1000 || w->done == 2))
         return fsi__sh_blocked(w);
@@ -3173,7 +3173,7 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
         fsi__sh_impl trial = *m; /* measuring writes NULL to the pointers of a copy */
         fsi__sh_lay_places(&trial, &measure);
     }
-    if (measure.used <= m->work.size) { /* fewer than before: what is there will do */
+    if (measure.used <= m->work.size) { /* fewer than before: the present memory suffices */
         fresh = m->work;
         fresh.used = 0;
     } else if (!fsi__arena_reserve(m->context, &fresh, measure.used)) {

@@ -540,7 +540,7 @@ static void fsi__sm_find_rods(fsi__sm_maker *k, unsigned char *seen)
     for (s = 0; s < k->m->segments; s++)
         for (e = 0; e < 2; e++)
             if (k->degree[seg[2 * s + e]] != 2) fsi__sm_walk(k, s, seg[2 * s + e], seen);
-    for (s = 0; s < k->m->segments; s++) fsi__sm_walk(k, s, seg[2 * s], seen); /* what is left are rings */
+    for (s = 0; s < k->m->segments; s++) fsi__sm_walk(k, s, seg[2 * s], seen); /* the rest are rings */
 }
 
 /* The segments that enter and leave a vertex, if there are exactly two. */
@@ -1187,7 +1187,7 @@ static void fsi__sm_lay_given(fsi__sm_maker *k, fsi__arena *a, fsi__arena *t)
     m->clearance = (double *)fsi__take(a, nv, sizeof(double));
     m->rest = (double *)fsi__take(a, 3 * nv, sizeof(double));
 
-    /* What only making it needs. */
+    /* Scratch of its construction. */
     k->moduli = (fsi__sm_moduli *)fsi__take(t, (size_t)m->materials, sizeof *k->moduli);
     k->side = (fsi__sm_side *)fsi__take(t, 3 * nt, sizeof *k->side);
     k->run = (int *)fsi__take(t, 3 * nt + 1, sizeof(int));

@@ -129,7 +129,7 @@ typedef enum fsi_ldlt_order { FSI_LDLT_MINIMUM_DEGREE, FSI_LDLT_NATURAL } fsi_ld
 /* Finds another order than minimum degree: fsi_dissection() of fsi_order.h is one. */
 typedef struct fsi_ordering fsi_ordering;
 
-/* What is known of the pivots. What breaks it is refused. */
+/* What is known of the signs of the pivots. Pivots of another sign are refused. */
 typedef enum fsi_ldlt_pivots {
     FSI_LDLT_POSITIVE,  /* all are positive: the matrix is definite */
     FSI_LDLT_SIGNED,    /* they have the signs given by `sign`: the matrix is quasi-definite */
@@ -216,7 +216,7 @@ typedef struct fsi_system {
     uint32_t cookie;
     const fsi_csr *matrix;          /* A; or NULL, then */
     const fsi_operator *op;         /* what applies A */
-    const fsi_operator *precond;    /* y = M^-1 x, positive definite; NULL: none. Looked at with op only, as is
+    const fsi_operator *precond;    /* y = M^-1 x, positive definite; NULL: none. Read with op only, as is
                                        max_iters */
     fsi_ldlt_pivots pivots;         /* POSITIVE: A is positive definite; SIGNED: quasi-definite; ANY: symmetric. Default
                                        POSITIVE */
@@ -1681,13 +1681,13 @@ typedef struct fsi__ldlt_entry { int a, row, column, transposed; } fsi__ldlt_ent
 /* Nodes begin .. end-1, and where its packed columns lie. */
 typedef struct fsi__ldlt_task { int begin, end; size_t pack; } fsi__ldlt_task;
 
-/* What one task found of its pivots; rows in elimination order. */
+/* Pivots of one task; rows in elimination order. */
 typedef struct fsi__ldlt_verdict {
     int bad;                   /* the first pivot that was refused, -1: none; its value */
     double pivot;
     int negative, weakest;
     double ratio;              /* of the weakest pivot to the sum of the absolute values of its terms */
-    double growth;             /* largest ratio of what a pivot was made of to the largest entry of its row */
+    double growth;             /* largest ratio of the terms of a pivot to the largest entry of its row */
 } fsi__ldlt_verdict;
 
 typedef void fsi__ldlt_tile_fn(int k, const double *a, const double *b, double *c, size_t ldc);
@@ -1813,8 +1813,8 @@ static fsi__ldlt_tile_fn *fsi__ldlt_best_tile(void)
 static fsi__ldlt_tile_fn *fsi__ldlt_best_tile(void) { return fsi__ldlt_tile; }
 #endif
 
-/* Rows of L in strips of `width` rows, column after column; times D when d is given. What is missing in the last strip
-   is 0. */
+/* Rows of L in strips of `width` rows, column after column; times D when d is given. The last strip is filled up with
+   zeros. */
 static void fsi__ldlt_pack(const double *l, int ld, const double *d, int rows, int k, int width, double *out)
 {
     int r, p, i;
@@ -2104,8 +2104,8 @@ static void fsi__ldlt_counts(fsi__ldlt_graph *g)
 /* Columns [first, last) of a supernode in the making, and the entries of L that are zero but stored. */
 typedef struct fsi__ldlt_group { int first, last; double zeros; } fsi__ldlt_group;
 
-/* May a supernode of `n` columns carry this share of zeros? Few columns may be half empty: what they cost is
-   overhead. */
+/* May a supernode of `n` columns have this fraction of zeros? Few columns may be half empty: their cost is overhead,
+   not arithmetic. */
 static int fsi__ldlt_is_worth_it(int n, double share)
 {
     return n <= 4 || (n <= 16 && share < 0.8) || (n <= 48 && share < 0.1) || share < 0.05;
@@ -2341,7 +2341,7 @@ static void fsi__ldlt_take_in(const fsi_ldlt *f, const fsi__ldlt_node *node, int
     }
 }
 
-/* What the pivots of a front's rows have been made of so far: behind its update, for the parent to take over. */
+/* Sums of the absolute terms of the pivots of a front's rows so far; stored behind its update, for the parent. */
 static double *fsi__ldlt_made(const fsi_ldlt *f, const fsi__ldlt_node *node)
 {
     return ((const fsi__ldlt_impl *)f->impl)->update + node->update + fsi__ldlt_update_size(node->rows * f->block);
@@ -2732,7 +2732,7 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
     size_t panel = 0, update = 0, pack = 0;
     int s, t;
 
-    /* What is above all tasks comes last, as one more. */
+    /* The fronts above all tasks come last, as one task more. */
     if (!fsi__ldlt_is_addressable(f))
         return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows,
             "no memory for the factor: its fronts are larger than can be addressed");
@@ -2842,7 +2842,7 @@ FSI_API void fsi_ldlt_destroy(fsi_ldlt *f)
     fsi__free(f->context, f, 1, sizeof *f + sizeof *im);
 }
 
-/* What has no more parts than the matrix has rows. */
+/* Arrays with at most as many entries as the matrix has rows. */
 static void fsi__ldlt_lay_rows(fsi__ldlt_impl *im, fsi__arena *m, size_t n)
 {
     im->perm = (int *)fsi__take(m, n, sizeof(int));
@@ -3064,7 +3064,7 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     return FSI_OK;
 }
 
-/* What solve asks for. */
+/* Checks of the arguments of solve. */
 static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, const double *x,
     int sides)
 {
@@ -3100,7 +3100,7 @@ static void fsi__ldlt_backward_tasks(void *arg, int chunk, int begin, int end)
 }
 
 /* im->x, in elimination order, becomes the solution, for |D| instead of D when `absolute` (not of four). Subtrees do
-   not need each other on the way back. Returns 0 when it is not finite. */
+   not need each other in the backward substitution. Returns 0 when it is not finite. */
 static int fsi__ldlt_substitute(const fsi_ldlt *f, int four, int absolute)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
@@ -3126,7 +3126,7 @@ static fsi_status fsi__ldlt_overflow(fsi_context *c, const char *fn)
     return fsi__fail(c, FSI_ERROR_NAN, fn, -1, 0, "the solution is larger than a double can hold");
 }
 
-/* What solve and the operator do. */
+/* Solve, and apply of the operator. */
 static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, double *x,
     int absolute)
 {
@@ -3345,7 +3345,7 @@ static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int ro
         : fsi__operate(s->context, fsi__solver_name, y->op, im->x, im->r, 1, "op");
     if (status != FSI_OK) return status;
 
-    /* What is left, and the largest numbers. */
+    /* The residual, and the largest numbers. */
     for (k = 0; k < rows; k++) {
         im->r[k] = b[k] - im->r[k];
         if (!fsi_is_finite(im->r[k]))

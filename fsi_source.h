@@ -22,14 +22,13 @@
 /* ---- >>emitters ------------------------------------------------------------------------------------------------ */
 
 /* BOX and DISC let liquid out in layers: a square lattice of spacing dx across the flow, the next layer each time the
-   flow has advanced by dx. What the lattice cannot hit is made up for: a box whose sides are no multiples of dx
-   stretches the lattice, a disc takes as many of the sites nearest to its axis as its area holds, and layers follow
-   each other a little closer or farther: the volume is area * speed * time, to half a layer. Until it is 2 dx away from
-   the plane what came out moves on like a piston, at the emitter's velocity, whatever pushes. MESH fills a closed mesh
-   with a lattice of particles of that velocity, once or every `period` seconds; it holds nothing. Sites of which a
-   particle is nearer than 0.6 dx stay empty (stats.blocked): BOX and DISC take that particle along instead. So do all
-   that a budget does not allow (stats.refused). Obstacles are ignored: the plane may lie in a wall, but the way
-   out must be free. */
+   flow has advanced by dx. The volume is area * speed * time, to half a layer: a box whose sides are no multiples of dx
+   stretches the lattice, a disc takes as many of the sites nearest to its axis as its area has room for, and layers
+   follow each other a little closer or farther. Up to 2 dx from the plane the particles are held: they move on at the
+   emitter's velocity, like a piston, whatever pushes. MESH fills a closed mesh with a lattice of particles of that
+   velocity, once or every `period` seconds; they are free at once. Sites of which a particle is nearer than 0.6 dx stay
+   empty (stats.blocked): BOX and DISC take that particle along instead. So do all that a budget does not allow
+   (stats.refused). Obstacles are ignored: the plane may lie in a wall, but the space in front of it must be free. */
 typedef enum fsi_emitter_shape { FSI_EMITTER_DISC, FSI_EMITTER_BOX, FSI_EMITTER_MESH } fsi_emitter_shape;
 
 typedef struct fsi_emitter_desc {
@@ -77,7 +76,7 @@ FSI_API fsi_sink_desc fsi_sink_default_desc(void); /* fills every field */
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
-#define FSI__SOURCE_BLOCKED 0.6 /* an emitter's site is blocked by what is nearer than this [dx] */
+#define FSI__SOURCE_BLOCKED 0.6 /* an emitter's site is blocked by particles nearer than this [dx] */
 #define FSI__SOURCE_PISTON 2    /* particles move with the inflow up to this distance from the emitter [dx] */
 #define FSI__SOURCE_SINKS 254   /* at most */
 #define FSI__SOURCE_FAR 1e15    /* from the origin, at most [m] */
@@ -160,9 +159,9 @@ FSI_API void fsi__sources_shift_flows(fsi__sources *s, fsi_vec3 offset); /* flow
 /* The bytes of all flows and drains, and how many these are. */
 FSI_API void fsi__sources_state(fsi__stream *stream, fsi__sources *s);
 FSI_API size_t fsi__sources_state_size(const fsi__sources *s);
-/* Could a liquid with these sources have saved what stands next: the id of the next particle, fsi__sources_state, and
-   the columns of `count` rows? `held`: the address of the pointer to the column that says what emitters hold; `offset`
-   is added to positions. Errors: NAN, FORMAT, LIMIT; name the particle. */
+/* Checks the part of a saved state that follows: the id of the next particle, fsi__sources_state, and the columns of
+   `count` rows. `held`: the address of the pointer to the column of emitters that hold particles; `offset` is added to
+   positions. Errors: NAN, FORMAT, LIMIT; name the particle. */
 FSI_API fsi_status fsi__sources_check_state(const fsi__sources *s, const char *fn, fsi__stream *stream,
     const fsi__particles *t, const void *held, int64_t count, fsi_vec3 offset);
 /* index of an emitter, -1 when there is none of that id */
@@ -189,7 +188,7 @@ FSI_API void fsi__source_commit(fsi__source_run *run);
 /* Where site 0 of emitter k is when the flow has taken it `advance` layers along. */
 FSI_API fsi_vec3 fsi__source_first_site(const fsi__source_run *run, int k, double advance);
 /* Marks the sites of `layers` lattices of emitter k from o on that one of the particles x[0 .. n-1] is near; held (NULL
-   ok): and takes along who is not held yet, or it would stand there for ever. */
+   ok): and holds those particles from now on, or they would block the site for ever. */
 FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3 o, const fsi_vec3 *x, int n,
     uint32_t *held);
 /* Adds a particle of emitter e at x; is_behind: still behind its plane. */
@@ -199,7 +198,7 @@ typedef struct fsi__emission { long long emitted, blocked, refused; } fsi__emiss
    site that is not blocked, and counts them. The last `behind` layers are still behind the plane: not counted. */
 FSI_API fsi__emission fsi__source_emit(fsi__source_run *run, int k, int layers, int behind, fsi_vec3 o,
     long long left, fsi__emit_fn *add, void *owner);
-/* The emitter that at time `clock` still pushes a particle at x which `held` says it holds; NULL: none. */
+/* The emitter of `held` if at time `clock` it still moves a particle at x; NULL: none. */
 FSI_API const fsi__emitter *fsi__source_holder(const fsi__source_run *run, uint32_t held, fsi_vec3 x, double clock);
 /* gone[i] = 1 + sink that takes particle i, 0: none; how many in all. Entries that are already 255 stay, and count no
    more. */
@@ -667,7 +666,7 @@ static fsi_status fsi__sources_check_held(const fsi__sources *s, const char *fn,
         fsi__bytes(stream, &held, sizeof held);
         if (held > 0 && fsi__sources_find(s, (int64_t)held - 1) < 0)
             return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)held,
-                "particle %.0f is held by an emitter that there is not", (double)i);
+                "particle %.0f is held by an emitter that does not exist", (double)i);
     }
     return FSI_OK;
 }

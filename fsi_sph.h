@@ -159,8 +159,8 @@ typedef struct fsi_sph_stats {
                                      that was put over them: they stay until the solids separate (but never outside the
                                      domain), and are counted in each substep, the deep ones at the end */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
-    int crowded;                  /* particles with more than FSI_SPH_PARTS obstacles within H: what those beyond do is
-                                     booked on the last of them, last substep */
+    int crowded;                  /* particles with more than FSI_SPH_PARTS obstacles within H: the forces of more
+                                     obstacles are booked on the last of them, last substep */
     size_t pairs;                 /* neighbours, last substep */
     double mean_compression;      /* mean of max(lambda - 1, 0), over particles and substeps */
     double max_compression;       /* largest lambda - 1, last substep */
@@ -237,8 +237,9 @@ FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
 /* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. Particles in
    a solid, by this call, by written positions or by an obstacle added over liquid, leave it within a step where the
-   surface is nearer than H; the others stay, counted in stats.pinched (and by fsi_sph_count_inside). Particles outside
-   the domain are moved just within its walls. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
+   surface is nearer than H; the others stay: they are pinched, counted in stats.pinched (and by fsi_sph_count_inside).
+   Particles outside the domain are moved just within its walls. Errors: NAN (names the particle), MEMORY, LIMIT
+   (max_particles). */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
 /* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre;
    what is at least dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves
@@ -462,7 +463,7 @@ enum {
 typedef struct fsi__sph_obstacle {
     fsi__obstacle base;
     fsi_sph_obstacle_desc desc; /* as given */
-    double warm[6];          /* coupled: what the last solve changed of its acceleration [m/s^2], [rad/s^2] */
+    double warm[6];          /* coupled: change of its acceleration by the last solve [m/s^2], [rad/s^2] */
     double speed;            /* of its fastest vertex in the running step [m/s] */
 } fsi__sph_obstacle;
 
@@ -485,11 +486,11 @@ typedef struct fsi__sph_impl {
     fsi__arena scratch, walls;
 } fsi__sph_impl;
 
-/* What a pass does to the particle of rank r; `sum` are its chunk's partial sums. */
+/* A pass's work on the particle of rank r; `sum` are its chunk's partial sums. */
 struct fsi__sph_run;
 typedef void fsi__sph_rank_fn(struct fsi__sph_run *run, int r, double *sum);
 
-/* One call of step. Creation order: what will be published. Rank order: the substep's solve; lengths in units of H,
+/* One call of step. Creation order: the arrays to be published. Rank order: the substep's solve; lengths in units of H,
    displacements u from where the particles were when the neighbour lists were made. */
 typedef struct fsi__sph_run {
     fsi_sph *s;
@@ -575,7 +576,7 @@ FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s, double stiffness_number)
     return (double)s->desc.spacing * sqrt(stiffness_number * (double)s->desc.density / (double)s->stiffness);
 }
 
-#define FSI__SPH_CAPILLARY (1.0 / 6) /* share of the capillary time that a substep may take */
+#define FSI__SPH_CAPILLARY (1.0 / 6) /* longest substep, in capillary times */
 
 FSI_FN double fsi__sph_capillary_dt(const fsi_sph *s) { return FSI__SPH_CAPILLARY * fsi__sph_capillary_time(s); }
 
@@ -992,7 +993,7 @@ static fsi__lane4 fsi__sph_wall_on(const fsi__sph_run *run, const fsi__sph_wall 
     return out;
 }
 
-/* What part k adds to that: its force and its part of the diagonal. */
+/* Contribution of part k: its force and its part of the diagonal. */
 static void fsi__sph_part_force(const fsi__sph_run *run, fsi__sph_wall *w, int k, const fsi__lane4 *u, fsi__lane p)
 {
     const fsi__lane mu = (fsi__lane)run->mu;
@@ -1494,7 +1495,7 @@ static void fsi__sph_viscous_weights(fsi__sph_run *run);
 /* ---- >>the solve ---------------------------------------------------------------------------------------------- */
 
 /* Velocities and positions without pressure: v* = v + dt (g + f/m), x* = x + dt v*; the guess adds the last correction.
-   What emitters hold moves on as it is. Sums: dt (g + f/m). */
+   Particles that emitters hold keep their velocity. Sums: dt (g + f/m). */
 static void fsi__sph_predict(fsi__sph_run *run, int chunk, int begin, int end)
 {
     const fsi_real dt = (fsi_real)run->dt, per_mass = 1 / run->s->particle_mass,
@@ -1634,7 +1635,7 @@ static void fsi__sph_part_walls(fsi__sph_run *run, int begin, int end)
     }
 }
 
-/* What needs no more than the new order, which comes first with an empty range. */
+/* Passes that need only the new order, which comes first with an empty range. */
 static void fsi__sph_rank_range(void *arg, const int *order, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1643,7 +1644,7 @@ static void fsi__sph_rank_range(void *arg, const int *order, int begin, int end)
     fsi__sph_mark_groups(run, begin, end);
 }
 
-/* What needs the walls of the same particle, and lists. */
+/* Passes that need the walls of the same particle, and neighbour lists. */
 static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -2114,7 +2115,7 @@ static fsi_vec3 fsi__sph_at_most(fsi_vec3 v, fsi_real most)
 }
 
 /* The velocity that the solve gave to rank r: v* + (x1 - x*)/dt, or v* plus the forces at the end, D step - (x* - x). A
-   particle that was placed has gone where it has gone; where that was a correction, it is no faster for it. */
+   placed particle has the velocity of its actual displacement, without the correction out of a solid. */
 static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v, fsi_vec3 moved, int state)
 {
     const fsi_vec3 way = fsi_v3_scale(moved, (fsi_real)(1 / run->dt));
@@ -2216,7 +2217,7 @@ FSI_FN int fsi__sph_is_inner(const fsi__sph_run *run, int r)
     return run->step[r].w > 1 && (run->slot[r] < 0 || !run->wall[run->slot[r]].pushed);
 }
 
-/* A velocity, and in w its share in XSPH: 1, less where the liquid is pressed to more than twice its density. */
+/* A velocity, and in w its weight in XSPH: 1, less where the liquid is compressed to more than twice its density. */
 FSI_FN fsi__lane4 fsi__sph_xsph_velocity(const fsi__sph_run *run, int r, fsi_vec3 v)
 {
     fsi__lane4 u = fsi__lane4_of(v);
@@ -2224,9 +2225,9 @@ FSI_FN fsi__lane4 fsi__sph_xsph_velocity(const fsi__sph_run *run, int r, fsi_vec
     return u;
 }
 
-/* New velocities and positions in creation order. Sums: what the walls gave, that is, whatever moved a particle that
-   they push and was neither gravity nor its neighbours (3) [m/s]; inner particles under pressure (1).
-   u becomes the velocity, for XSPH. */
+/* New velocities and positions in creation order. Sums: the walls' impulse, which is the change of velocity of
+   particles at walls less those by gravity and neighbours (3) [m/s]; inner particles under pressure (1). u becomes the
+   velocity, for XSPH. */
 static void fsi__sph_finish(fsi__sph_run *run, int chunk, int begin, int end)
 {
     const double to_pascal = run->im->kernel.settled * run->stiffness;
@@ -2374,7 +2375,7 @@ static int fsi__sph_is_unbalanced(const fsi__sph_run *run, const fsi__sph_body *
 
 /* The liquid's momentum may change by the impulses of the walls only. The defect, of the unfinished solve and rounding,
    is subtracted evenly from the inner particles under pressure (drops in flight have none), and from bodies out of
-   balance: a heavy one, slightly out of balance, holds most of it. */
+   balance: a heavy one, slightly out of balance, has most of it. */
 static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], const double wall[3], double active)
 {
     double after[4], defect[3], d;
@@ -2387,7 +2388,7 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
     d = after[3] > 0 ? sqrt(fsi__sph_dot3(defect, defect)) / after[3] : 0;
     if (d > run->stats.momentum_defect) run->stats.momentum_defect = d;
 
-    /* What takes it: inner particles, and unbalanced bodies with their mass. Too few: it stays in the statistics. */
+    /* The mass that takes it: inner particles and unbalanced bodies. Too small: the defect stays in the statistics. */
     for (b = 0; b < run->bodies.count; b++)
         if (fsi__sph_is_unbalanced(run, &run->bodies.body[b]))
             active += (double)(run->bodies.body[b].work.mass / run->s->particle_mass);
@@ -2498,7 +2499,7 @@ static void fsi__sph_viscous_end(fsi__sph_run *run, int r, double *unused)
     fsi__sph_unmove(run, r);
 }
 
-/* What needs no neighbours goes with the residual: in banks 2 and 3 the sums from which iterations start, with their
+/* Work without neighbours, done with the residual: in banks 2 and 3 the sums from which iterations start, with their
    first direction; from the second round on, whose residual is expected to be the last, the new velocities. */
 static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
 {
@@ -2509,7 +2510,7 @@ static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end && run->viscous.round > 1; r++) fsi__sph_viscous_end(run, r, NULL);
 }
 
-/* What a pass over the particles added up, and the coupled bodies' part of it. */
+/* Sums of a pass over the particles, with those of the coupled bodies. */
 static void fsi__sph_viscous_sum(fsi__sph_run *run, int bank, fsi__sph_body_fn *body, double sum[6])
 {
     int b, k;
@@ -2587,7 +2588,7 @@ static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
     }
 }
 
-/* Books what the walls gave: part->force holds it since the last residual. */
+/* Books the walls' impulses, which are in part->force since the last residual. */
 static void fsi__sph_viscous_reactions(fsi__sph_run *run)
 {
     double unused[3] = { 0, 0, 0 };
@@ -3728,7 +3729,7 @@ static fsi_status fsi__sph_add_site(void *simulator, fsi_vec3 x, fsi_vec3 veloci
     return fsi_sph_add_particles((fsi_sph *)simulator, &x, &velocity, 1);
 }
 
-/* What the domain and containers leave of space. */
+/* The box inside the domain and all containers. */
 static fsi_box3 fsi__sph_fill_bounds(const fsi_sph *s)
 {
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;

@@ -299,8 +299,7 @@ static void fsi__sf_setup(fsi__sf_impl *s)
     s->offset = 0.3 / s->n; /* liquid filled on a lattice would have its surface just at nodes, with needless slivers */
     /* r: distance of the centroid of half a kernel from its flat side, (1/10)/(128/315), in 2D (1/9)/(35 pi/256); a sum
        over layers at 1/2, 3/2 ... spacings exceeds it by k h^2, k = 1/(12 integral) (Euler-Maclaurin); 0.018 h lifts
-       the surface by 0.03 spacings, to share between flat and round what a ball of radius ten loses by its
-       curvature. */
+       the surface by 0.03 spacings, half of the error by curvature of a ball of radius ten. */
     h = 1 / (double)s->desc.support;
     r = (s->desc.dim == 3 ? 0.24609375 + 0.10254 * h * h : 0.25869 + 0.09701 * h * h) + 0.018 * h;
     /* growth: a lone particle becomes a ball (disc) of radius b, where r g = b: 0.62 (0.56) spacings for its own

@@ -96,7 +96,7 @@ typedef struct fsi_viscosity_flow {
     const unsigned char *solid[3];  /* NULL: none; else one byte an entry of a face field: 0 liquid or air, 1 no slip, 2
                                        free slip. Of both, u there is the solid's velocity and is kept; edges that touch
                                        a free-slip face carry no stress */
-    const fsi_field *psi;           /* NULL: no-slip faces hold the liquid where they stand; else distance to solids at
+    const fsi_field *psi;           /* NULL: the solid's surface is at its no-slip faces; else distance to solids at
                                        cells [m], negative inside */
     double tolerance;               /* error of the change of u over that change, in the norm of J (an upper bound);
                                        0 < tolerance < 1, default 1e-4 */
@@ -346,7 +346,7 @@ static void fsi__viscous_mean(int dim, const float *half, int down, float times,
 
 /* ---- >>viscosity faces ---- */
 
-/* What the face at `cell` along `axis` is; *side: the side of the box that rules it, -1. */
+/* Kind of the face at `cell` along `axis`; *side: the side of the box that prescribes it, -1: none. */
 static int fsi__viscous_face(const fsi__viscous *w, int axis, const int *cell, int *side)
 {
     const fsi_viscosity_flow *flow = w->flow;
@@ -632,7 +632,7 @@ static void fsi__viscous_draw(const fsi__viscous *w, int b, const fsi__viscous_s
             if (!(stress[i] > 0) || l + h != FSI__VISCOUS_FREE + FSI__VISCOUS_STICK || l == h) continue;
             up = h == FSI__VISCOUS_FREE;
 
-            /* What the distance to the surface adds. */
+            /* Stress across the gap between the unknown and the solid's surface. */
             {
                 const int unknown = up ? i : i - st[d], held = up ? i - st[d] : i;
                 const double more = (double)stress[i] * (1 / fsi__viscous_gap(w, psi, a, unknown, held) - 1);
@@ -649,8 +649,8 @@ static void fsi__viscous_draw(const fsi__viscous *w, int b, const fsi__viscous_s
 /* Removes the stresses that act on no unknown. An edge between an unknown and a solid lies in the solid's surface if
    its two other faces are prescribed too: the solid's velocity holds there, half a cell from the unknown, on half the
    cube. That is a drag of 2k towards it, less the half difference of the others; it goes to mass and b. Where psi
-   crosses zero between the two, fsi__viscous_draw has the distance, and the stress stays as it is. Returns whether any
-   unknown is held by something prescribed. */
+   crosses zero between the two, fsi__viscous_draw has the distance, and the stress stays as it is. Returns whether a
+   prescribed velocity acts on any unknown. */
 static int fsi__viscous_prune(const fsi__viscous *w, const fsi__viscous_set *set, double (*u)[FSI__VISCOUS_SPAN],
     unsigned char (*kind)[FSI__VISCOUS_SPAN], const fsi_real *psi, float (*drag)[FSI__VISCOUS_SPAN],
     double (*pull)[FSI__VISCOUS_SPAN])
@@ -1435,7 +1435,7 @@ static fsi_status fsi__viscous_iterate(fsi__viscous *w, fsi__viscosity *s, doubl
    its error: it is taken away, by the projection of x onto rigid motions in the product of m. That only lowers the
    error. */
 
-/* What rigid motion t moves the faces of `axis` at r by: t = 0 along the axis, 1 and 2 the turns about the next axes
+/* Velocity of rigid motion t at faces of `axis` at r: t = 0 along the axis, 1 and 2 the turns about the next axes
    (2D: 1, about z). Their numbers. */
 FSI_FN double fsi__viscous_rigid(int dim, int axis, int t, const double *r)
 {

@@ -89,8 +89,8 @@ typedef enum fsi_wcsph_density {
     FSI_WCSPH_CONTINUITY, FSI_WCSPH_SUMMATION, FSI_WCSPH_SUMMATION_WALL
 } fsi_wcsph_density;
 
-/* What the surface of an obstacle is. MESH: its triangles (segments), by closest point. SAMPLES: particles of radius
-   r_P laid on it, as the paper has it; their offset surface is what counts. */
+/* The surface of an obstacle. MESH: its triangles (segments), by closest point. SAMPLES: particles of radius r_P laid
+   on it, as in the paper; the surface is that of their balls. */
 typedef enum fsi_wcsph_surface { FSI_WCSPH_SURFACE_MESH, FSI_WCSPH_SURFACE_SAMPLES } fsi_wcsph_surface;
 
 /* Treatment of particles inside an obstacle when a step begins (added over liquid, written there, teleported). */
@@ -261,9 +261,9 @@ FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level);
       by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move_rigid, by less than 60
                       degrees a step. Corners move in straight lines
       by a body       PRESCRIBED: from body->pose to body->end, on an arc, by less than 180 degrees a step; where pose
-                      is not where the last step left it, the body starts anew there: what it stands in then is
+                      is not where the last step left it, the body starts anew there: particles inside it are
                       displaced or refused (start_inside), nothing is swept, its velocity is (end - pose)/dt. COUPLED:
-                      where liquid, body->force and body->torque take it. The outputs of fsi_body are written when the
+                      moved by the liquid, body->force and body->torque. The outputs of fsi_body are written when the
                       step has succeeded, for COUPLED also `end`, where the step left it: fsi_body_accept(body) goes on
                       from exactly there. Whoever integrates the pose himself comes out slightly elsewhere: the next
                       step sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn
@@ -463,10 +463,10 @@ typedef struct fsi__wc_body {
     int local, passes, released; /* solved by LOCAL; active set: solves, contacts let go */
 } fsi__wc_body;
 
-/* What of an obstacle may be nearest to a particle: its faces (SAMPLES: samples) within the distance that must be known
-   plus FSI__WC_MARGIN, by distance. As with lists of neighbours: made when first needed, valid until the particle has
-   moved by the margin in the obstacle's axes, dropped when there is no room for more, or the step ends. Without a list
-   the search covers the whole obstacle, with the same result. */
+/* Candidates for the closest point of an obstacle to a particle: faces (SAMPLES: samples) within the distance that must
+   be known plus FSI__WC_MARGIN, by distance. As with lists of neighbours: made when first needed, valid until the
+   particle has moved by the margin in the obstacle's axes, dropped when there is no room for more, or the step ends.
+   Without a list the search covers the whole obstacle, with the same result. */
 typedef struct fsi__wc_list {
     int obstacle, next;      /* next: list of the same particle, -1 none */
     int first, count;        /* its items */
@@ -593,7 +593,7 @@ static void fsi__wc_lap(const fsi__wc_run *run, double *phase, double *since)
     *since = now;
 }
 
-/* What the world says of its failure is what the liquid's caller reads. */
+/* Hands the world's error on to the liquid's caller. */
 static fsi_status fsi__wc_of_world(const fsi__wc_run *run, fsi_status status)
 {
     if (status != FSI_OK && run->im->world->context != run->s->context)
@@ -1100,8 +1100,8 @@ static const fsi__wc_list *fsi__wc_make_list(const fsi__wc_run *run, int r, int 
               first = c * run->item_room + run->items[c], room = run->item_room - run->items[c];
     int k, count = 0, fits = room > 0;
 
-    /* What is nearer than must be known, with a margin: samples, or faces. An obstacle farther than that has an
-       empty list with its distance. */
+    /* Samples, or faces, within the distance that must be known and a margin. An obstacle farther away has an empty
+       list with its distance. */
     if (run->lists[c] == run->list_room) return NULL;
     if (!(d < reach)) fits = 1;
     else if (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES) {
@@ -1206,7 +1206,7 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
     const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->base.body < 0 ? o->motion : 0);
     const double dx = (double)run->s->desc.spacing;
     const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
-    /* It may be in a solid, deeper than lists and searches for what is near reach: never taken for far off. */
+    /* It may be in a solid, deeper than lists and searches reach: not to be taken for a distant one. */
     const int lost = r >= 0 && !(known > 0);
     const int listed = r >= 0 && !lost && !run->starting && !o->base.moves;
     const fsi__wc_list *list = listed ? fsi__wc_find_list(run, r, obstacle) : NULL;
@@ -1985,7 +1985,7 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
     return FSI_OK;
 }
 
-/* What static and kinematic bodies of the world, and those asleep, felt; a sleeper that was pushed wakes. */
+/* Impulses on static, kinematic and sleeping bodies of the world; a sleeping body that was pushed wakes. */
 static void fsi__wc_rouse(fsi__wc_run *run)
 {
     fsi_rigid *w = run->im->world;
@@ -2171,7 +2171,7 @@ static fsi_status fsi__wc_advance_world(fsi__wc_run *run)
     return FSI_OK;
 }
 
-/* What the box of an obstacle's mesh leaves out: samples reach beyond it; the solid of a container has no end. */
+/* Widens the box of an obstacle's mesh: samples reach beyond it; the solid of a container has no end. */
 static void fsi__wc_widen(const fsi__wc_run *run, fsi__wc_obstacle *o)
 {
     const fsi_real end = FSI_REAL_MAX / 4;
@@ -2223,7 +2223,7 @@ static void fsi__wc_move_obstacles(fsi__wc_run *run, int coupled_only)
 
 /* ---- >>position correction ------------------------------------------------------------------------------------ */
 
-/* What is found around a place. */
+/* Surroundings of a position. */
 typedef struct fsi__wc_place {
     double slack;  /* least distance less what it must be; large: nothing near */
     double least;  /* least distance to an obstacle, or the reach */
@@ -2456,7 +2456,7 @@ static void fsi__wc_push_back(fsi__wc_run *run)
         fsi__d3 sum = fsi__d3_make(0, 0, 0);
         double mass = (double)body->work.mass;
 
-        /* What each of its contacts lacks of the distance, at the positions to which particles drift. */
+        /* Missing distance of each of its contacts, at the positions to which particles drift. */
         for (k = 0; k < body->count && body->coupled; k++) {
             const fsi__wc_contact *c = &run->contact[run->by_body[body->first + k]];
             const fsi__d3 point =
@@ -2750,7 +2750,8 @@ static void fsi__wc_drain(fsi__wc_run *run, double dt)
     run->stats.removed = fsi__source_drain(&run->sources, dt, volume, run->x1, run->n, run->gone);
 }
 
-/* When places and velocities are public: what sinks take, and what is still behind its plane, goes. */
+/* After positions and velocities are published: removes particles that sinks take or that are still behind an emitter's
+   plane. */
 static void fsi__wc_commit_sources(fsi__wc_run *run)
 {
     fsi_wcsph *s = run->s;
@@ -3312,7 +3313,7 @@ static void fsi__wc_commit(fsi__wc_run *run, double dt)
     s->time += dt;
 }
 
-/* What the step did not do as it should have: one message for all. */
+/* One message for all shortcomings of the step. */
 static void fsi__wc_warn(const fsi_wcsph *s)
 {
     const fsi_wcsph_stats *st = &s->stats;
@@ -4201,7 +4202,7 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
             im->obstacle[k].base.at.position = fsi_v3_add(im->obstacle[k].base.at.position, offset);
     }
 
-    /* What follows from it: pressures. */
+    /* Derived values: pressures. */
     im->surfaces_changed = 1;
     for (k = 0; k < s->count; k++)
         im->pressure[k] = (fsi_real)fsi__wc_pressure_at(s, im->sound_speed,
