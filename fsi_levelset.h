@@ -2880,8 +2880,7 @@ FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh,
     return fsi__ls_fill(s, &shape, velocity, added);
 }
 
-/* ---- >>sources
-   ---------------------------------------------------------------------------------------------------- */
+/* ---- >>sources -------------------------------------------------------------------------------------------------- */
 
 static fsi_status fsi__ls_check_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d)
 {
@@ -3082,8 +3081,7 @@ FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, doubl
 
 FSI__COLD_END
 
-/* ---- >>read out
-   --------------------------------------------------------------------------------------------------- */
+/* ---- >>read out ------------------------------------------------------------------------------------------------- */
 
 /* phi cut off inside solids deeper than `skin`. */
 FSI_FN fsi_real fsi__ls_outside(fsi_real phi, fsi_real psi, fsi_real skin) { return fsi_max(phi, -psi - skin); }
@@ -3319,8 +3317,7 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 
 FSI__COLD_BEGIN
 
-/* ---- >>state
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- >>state ---------------------------------------------------------------------------------------------------- */
 
 /* Stands first: loading refuses what was saved by an unlike simulator. No padding. */
 typedef struct fsi__ls_head {
@@ -3776,8 +3773,7 @@ FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t
     return fsi__ls_take_state(run, FSI_OK);
 }
 
-/* ---- >>obstacles, from outside
-   ------------------------------------------------------------------------------------ */
+/* ---- >>obstacles, from outside ---------------------------------------------------------------------------------- */
 
 static fsi_status fsi__ls_check_obstacle(const fsi_levelset *s, const fsi_levelset_obstacle_desc *d, const char *f)
 {

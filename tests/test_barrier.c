@@ -8,8 +8,7 @@
 
 enum { STATES = TEST_SLOWED ? 300 : 3000 };
 
-/* ---- differences
-   --------------------------------------------------------------------------------------------------- */
+/* ---- differences ------------------------------------------------------------------------------------------------ */
 
 /* The derivative to number i of a function that fills m numbers, by central differences of fourth order; 0 when a
    region changes nearby. */
@@ -126,8 +125,7 @@ static void some_state(query *q, fsi_pair kind, uint64_t *r)
     set_gap(q, between(r, 0.1, 0.4));
 }
 
-/* ---- barrier
-   -------------------------------------------------------------------------------------------------------- */
+/* ---- barrier ---------------------------------------------------------------------------------------------------- */
 
 static void test_barrier_has_two_continuous_derivatives(void)
 {
@@ -158,8 +156,7 @@ static void test_barrier_is_infinite_at_contact_and_safe_for_bad_input(void)
     CHECK(fsi_barrier_at(1e-320, 0.1).value > 700);
 }
 
-/* ---- distances
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- distances -------------------------------------------------------------------------------------------------- */
 
 /* Weights are barycentric, and d * normal is what they span. */
 static void check_distance(const query *q, double size, double tolerance)
@@ -254,8 +251,7 @@ static void test_derivatives_of_distances(void)
     CHECK_NEAR(worst, 0, 1e-6);
 }
 
-/* ---- contact
-   -------------------------------------------------------------------------------------------------------- */
+/* ---- contact ---------------------------------------------------------------------------------------------------- */
 
 static void test_derivatives_of_contact(void)
 {
@@ -397,8 +393,7 @@ static void test_contact_of_bad_input_is_infinite(void)
     }
 }
 
-/* ---- friction
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- friction --------------------------------------------------------------------------------------------------- */
 
 static void test_derivatives_of_friction(void)
 {

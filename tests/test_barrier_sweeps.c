@@ -8,8 +8,7 @@
 
 enum { QUERIES = TEST_SLOWED ? 100 : 1500 };
 
-/* ---- pairs
-   ---------------------------------------------------------------------------------------------------------- */
+/* ---- pairs ------------------------------------------------------------------------------------------------------ */
 
 static void test_sweeps_miss_nothing_and_never_stall(void)
 {
@@ -132,8 +131,7 @@ static void test_sweeps_from_where_rounding_turns_the_normal(void)
     for (k = 0; k < 2; k++) CHECK(fsi_ccd(kind[k], x[k], dx[k], 0, keep[k]) > 0);
 }
 
-/* ---- level set
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- level set -------------------------------------------------------------------------------------------------- */
 
 /* A box of cells -N .. N along each axis; outside the border's values hold. */
 enum { N = 8, ROW = 2 * N + 1 };

@@ -6,8 +6,7 @@
 #include "kit/test_shell.h"
 #include "kit/test_couple.h"
 
-/* ---- nothing passes through
-   ---------------------------------------------------------------------------------------- */
+/* ---- nothing passes through ------------------------------------------------------------------------------------- */
 
 /* A drop falls on fixed points at height 14, spacing in cells; pieces > 0: a string of as many edges, 5 cells
    long, held. */
@@ -108,8 +107,7 @@ static void test_head_on_at_high_speed(void)
     }
 }
 
-/* ---- rest, fall, energy
-   -------------------------------------------------------------------------------------------- */
+/* ---- rest, fall, energy ----------------------------------------------------------------------------------------- */
 
 /* Bond number rho g R^2 / gamma = 0.013: round but for where it touches. */
 static void test_a_drop_rests_on_a_held_string(void)
@@ -209,8 +207,7 @@ static void test_energy_never_grows(void)
     pair_end(&p);
 }
 
-/* ---- components
-   ----------------------------------------------------------------------------------------------------- */
+/* ---- components ------------------------------------------------------------------------------------------------- */
 
 static double targets(const pair *p)
 {
@@ -282,8 +279,7 @@ static void test_drops_beside_a_sheet_exchange_no_volume(void)
     pair_end(&p);
 }
 
-/* ---- solids that are moved, obstacles, each alone
-   ---------------------------------------------------------------------- */
+/* ---- solids that are moved, obstacles, each alone --------------------------------------------------------------- */
 
 static void test_pins_that_move_push_the_liquid(void)
 {
@@ -425,8 +421,7 @@ static void test_a_drop_goes_down_a_slope(void)
     }
 }
 
-/* ---- wetting
-   ----------------------------------------------------------------------------------------------------------- */
+/* ---- wetting ---------------------------------------------------------------------------------------------------- */
 
 /* A layer from wall to wall, its top a cell below a held string of so many edges. */
 static void layer_under_string(pair *p, int pieces, double height, double thick, double gravity, double adhesion)
@@ -609,8 +604,7 @@ static void test_what_a_plate_gives_the_drop_loses(void)
     }
 }
 
-/* ---- promises
-   ---------------------------------------------------------------------------------------------------------- */
+/* ---- promises --------------------------------------------------------------------------------------------------- */
 
 static void promise_scene(pair *p, int n)
 {

@@ -65,8 +65,7 @@ static void expect(const pair *p, fsi_status status, fsi_status want, const char
         printf("   %d, want %d: %s\n", (int)status, (int)want, p->context.error.message);
 }
 
-/* ---- what create takes away
-   ---------------------------------------------------------------------------------------- */
+/* ---- what create takes away ------------------------------------------------------------------------------------- */
 
 /* A string through the middle of a drop: what goes is counted and told, and can be refused. */
 static void test_liquid_that_create_takes_away_is_counted_told_and_refusable(void)

@@ -35,8 +35,7 @@ static struct {
 
 static double dmax(double a, double b) { return a > b ? a : b; }
 
-/* ---- Newton's system against a dense one
-   -------------------------------------------------------------------------- */
+/* ---- Newton's system against a dense one ------------------------------------------------------------------------ */
 
 /* Gauss with partial pivoting; the solution replaces b. */
 static void solve_dense(double *a, double *b, int n)
@@ -244,8 +243,7 @@ static void watch_assemble(fsi__co_impl *c, int when)
     before = NULL;
 }
 
-/* ---- the way in
-   ---------------------------------------------------------------------------------------------------- */
+/* ---- the way in ------------------------------------------------------------------------------------------------- */
 
 static void look_in(fsi__ls_run *run, int phase) { monolithic_look_in(run, phase); }
 
@@ -407,8 +405,7 @@ static void test_velocities_alone_let_liquid_through(void)
     }
 }
 
-/* ---- scratch has one owner
-   ----------------------------------------------------------------------------------------- */
+/* ---- scratch has one owner -------------------------------------------------------------------------------------- */
 
 /* Bytes of ones: NaN, and an index of nothing. */
 static void spoil(void *array, size_t count, size_t size)

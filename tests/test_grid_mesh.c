@@ -99,8 +99,7 @@ static fsi_mesh *sphere_of(fsi_context *c, int dim, fsi_vec3 center, double r, i
     return ball_of(c, dim, center, r, n, 0, 1, fsi_quat_identity());
 }
 
-/* ---- filling
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- filling ---------------------------------------------------------------------------------------------------- */
 
 typedef double distance_fn(const void *shape, const fsi_grid *g, fsi_vec3 x);
 
@@ -286,8 +285,7 @@ static void test_the_distance_to_a_mesh_is_that_of_a_search(void)
             }
 }
 
-/* ---- cut faces
-   ---------------------------------------------------------------------------------------------------- */
+/* ---- cut faces -------------------------------------------------------------------------------------------------- */
 
 /* The shares as a face field a axis: 0 where there is none, -1 where no block is. */
 static void spread_shares(const fsi_grid_faces *f, fsi_field *const *fields)
@@ -563,8 +561,7 @@ static void test_walls_in_the_grid_cover_its_faces(void)
         }
 }
 
-/* ---- level set surface
-   --------------------------------------------------------------------------------------------- */
+/* ---- level set surface ------------------------------------------------------------------------------------------ */
 
 static fsi_grid_surface *surface_of(fsi_context *c, const fsi_field *phi, int capped)
 {
@@ -811,8 +808,7 @@ static void test_a_ball_in_a_corner_is_an_eighth(void)
         }
 }
 
-/* ---- promises
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- promises --------------------------------------------------------------------------------------------------- */
 
 /* Everything in a row; the hash of all results, 0 and the status when one failed. */
 static fsi_status everything(fsi_context *c, int dim, uint64_t *hash)

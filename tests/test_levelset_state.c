@@ -219,8 +219,7 @@ static void put_back(scene *q, const saved *v)
     CHECK(fsi_levelset_load(q->s, v->state, v->size) == FSI_OK);
 }
 
-/* ---- poison
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- poison ----------------------------------------------------------------------------------------------------- */
 
 static struct { int on, byte, calls; } poison;
 
@@ -340,8 +339,7 @@ static void poison_after_phase(struct fsi__ls_run *run, int phase)
     if (phase < 2 || phase >= 3) spoil(m->next_label, (size_t)m->room * (size_t)run->grid->block_cells * sizeof(int));
 }
 
-/* ---- the promises
-   ------------------------------------------------------------------------------------------------- */
+/* ---- the promises ----------------------------------------------------------------------------------------------- */
 
 enum { BEFORE = 3, AFTER = 3 };
 static struct { int released, droplets; } films; /* seen in all scenes */
@@ -415,8 +413,7 @@ static void test_poisoned_scratch_changes_no_bit(void)
     CHECK(films.released > 0 && films.droplets > 0);
 }
 
-/* ---- memory that fails
-   -------------------------------------------------------------------------------------------- */
+/* ---- memory that fails ------------------------------------------------------------------------------------------ */
 
 static struct { long count, fail_at; int once; } heap;
 
@@ -481,8 +478,7 @@ static void test_a_step_without_memory_tried_again_gives_the_same_bits(void)
     CHECK(test_live_bytes() == 0);
 }
 
-/* ---- every call without memory
-   ------------------------------------------------------------------------------------- */
+/* ---- every call without memory ---------------------------------------------------------------------------------- */
 
 enum {
     CREATE,
@@ -583,8 +579,7 @@ static void test_a_call_without_memory_changes_and_loses_nothing(void)
     CHECK(test_live_bytes() == 0);
 }
 
-/* ---- states that lie
-   ------------------------------------------------------------------------------------------------ */
+/* ---- states that lie -------------------------------------------------------------------------------------------- */
 
 /* Loads a payload with a checksum that fits. 1: refused, which changed nothing; 0: taken, and the next steps went
    well. */
@@ -650,8 +645,7 @@ static void test_a_state_that_loads_can_be_stepped(void)
     CHECK(refused > tried / 3 && refused < tried);
 }
 
-/* ---- what is far away
-   --------------------------------------------------------------------------------------------- */
+/* ---- what is far away ------------------------------------------------------------------------------------------- */
 
 /* Kinetic energy of an egg-shaped drop after some steps, with a block that moves 18 cells away, or without. */
 static double energy_of_a_drop(int dim, int block, double viscosity, double capillary_cfl)

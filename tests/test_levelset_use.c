@@ -43,8 +43,7 @@ static fsi_pose stand(int dim, double x, double h, double angle)
     return p;
 }
 
-/* ---- messages
-   ----------------------------------------------------------------------------------------------------- */
+/* ---- messages --------------------------------------------------------------------------------------------------- */
 
 static struct { int count, level; char text[300]; } heard;
 
@@ -109,8 +108,7 @@ static void test_a_step_that_did_less_says_so_once(void)
     fsi_levelset_destroy(s);
 }
 
-/* ---- at run time
-   -------------------------------------------------------------------------------------------------- */
+/* ---- at run time ------------------------------------------------------------------------------------------------ */
 
 /* A drop falls along the gravity that it has now. */
 static void test_gravity_changes_at_run_time(void)
@@ -419,8 +417,7 @@ static void test_a_world_moves_along(void)
     }
 }
 
-/* ---- absurd speeds
-   ------------------------------------------------------------------------------------------------ */
+/* ---- absurd speeds ---------------------------------------------------------------------------------------------- */
 
 /* Nothing that is given moves faster than 1e9 m/s, nor does it become infinite; what is refused has changed nothing. */
 static void test_absurd_speeds_are_refused(void)
@@ -490,8 +487,7 @@ static void test_absurd_velocities_of_the_caller_are_named(void)
     fsi_levelset_destroy(s);
 }
 
-/* ---- solids that cross liquid
-   -------------------------------------------------------------------------------------- */
+/* ---- solids that cross liquid ----------------------------------------------------------------------------------- */
 
 /* A lid half a cell above a shallow pool, under surface tension: the liquid stays below it. */
 /* What a step leaves, the next one and a load take: one that would leave more is refused, and nothing has changed. */
@@ -666,8 +662,7 @@ static void test_solids_that_cross_and_squeeze_leave_liquid_whole(void)
     CHECK(crossing.refused <= crossing.steps / 50);
 }
 
-/* ---- memory
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 enum { FALLING, SLOSHING, STIRRED, SWIMMING };
 

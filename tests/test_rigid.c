@@ -205,8 +205,7 @@ static void test_meshes_of_shapes_are_closed_and_true(void)
     }
 }
 
-/* ---- free motion
-   -------------------------------------------------------------------------------------------------- */
+/* ---- free motion ------------------------------------------------------------------------------------------------ */
 
 /* A block with three different moments, thrown up turning about its unstable axis; nothing touches it. */
 static void tumble(double dt, double seconds, fsi_body *end, double *spin_error, double *energy_error)
@@ -376,8 +375,7 @@ static void test_distances_are_those_of_the_shapes(void)
     fsi_rigid_destroy(w);
 }
 
-/* ---- promises of every simulator
-   ----------------------------------------------------------------------------------- */
+/* ---- promises of every simulator -------------------------------------------------------------------------------- */
 
 /* A room with a heap of all shapes, a tree, a paddle that sweeps; in the plane likewise. Returns NULL where an
    allocation failed. */
@@ -641,8 +639,7 @@ static void test_nan_never_enters(void)
     fsi_rigid_destroy(w);
 }
 
-/* ---- refusals
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- refusals --------------------------------------------------------------------------------------------------- */
 
 static int refused_desc(fsi_rigid_desc *d, fsi_status status, const char *word)
 {

@@ -106,8 +106,7 @@ static void test_a_ball_bounces_to_e_squared_of_its_height(void)
     }
 }
 
-/* ---- collisions in free space
-   ------------------------------------------------------------------------------------- */
+/* ---- collisions in free space ----------------------------------------------------------------------------------- */
 
 /* A cloud of all shapes falls in on itself without gravity: momentum and angular momentum stay what they were. */
 static void test_colliding_bodies_keep_their_momentum(void)
@@ -235,8 +234,7 @@ static void test_every_pair_of_shapes_meets(void)
     }
 }
 
-/* ---- heaps
-   ------------------------------------------------------------------------------------------------------------ */
+/* ---- heaps ------------------------------------------------------------------------------------------------------ */
 
 static int add_stack(fsi_rigid *w, int n, double side)
 {
@@ -686,8 +684,7 @@ static void test_a_heap_of_meshes_comes_to_rest(void)
     fsi_rigid_destroy(w);
 }
 
-/* ---- the world around
-   ---------------------------------------------------------------------------------------------- */
+/* ---- the world around ------------------------------------------------------------------------------------------- */
 
 /* A kinematic wall pushes a box along at its own speed and is not held up by it; a belt below carries one. */
 static void test_kinematic_bodies_push(void)
@@ -772,8 +769,7 @@ static void test_filtered_bodies_pass_through_each_other(void)
     fsi_rigid_destroy(w);
 }
 
-/* ---- sleep
-   ---------------------------------------------------------------------------------------------------------- */
+/* ---- sleep ------------------------------------------------------------------------------------------------------ */
 
 static fsi_rigid *sleeping_stack(int dim)
 {

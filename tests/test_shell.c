@@ -4,8 +4,7 @@
 #include "../fsi_shell.h"
 #include "kit/test_shell.h"
 
-/* ---- making one
-   --------------------------------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------------------------- */
 
 /* A cloth of n x n cells over [0, size]^2 at height z. */
 static scene cloth_scene(int n, double size, double z)
@@ -81,8 +80,7 @@ static void test_calls_without_a_simulator_are_refused(void)
     fsi_shell_debug_draw(NULL, NULL);
 }
 
-/* ---- bad descriptions
-   --------------------------------------------------------------------------------------------- */
+/* ---- bad descriptions ------------------------------------------------------------------------------------------- */
 
 /* create refuses d with this status; the message holds `word`; nothing is left behind. */
 static void refuse(const fsi_shell_desc *d, fsi_status status, const char *word)
@@ -246,8 +244,7 @@ static void test_shapes_without_area_or_length_are_refused(void)
     scene_free(&c);
 }
 
-/* ---- bad places
-   --------------------------------------------------------------------------------------------------- */
+/* ---- bad places ------------------------------------------------------------------------------------------------- */
 
 static void test_what_touches_or_crosses_at_first_is_refused_and_named(void)
 {
@@ -315,8 +312,7 @@ static void test_points_in_one_place_are_refused(void)
     scene_free(&c);
 }
 
-/* ---- bad numbers in a step
-   ---------------------------------------------------------------------------------------- */
+/* ---- bad numbers in a step -------------------------------------------------------------------------------------- */
 
 static void refuse_step(fsi_shell *s, double dt, fsi_status status, const char *word)
 {
@@ -411,8 +407,7 @@ static void test_settings_change_between_steps(void)
     fsi_shell_destroy(s);
 }
 
-/* ---- a bit of everything
-   ------------------------------------------------------------------------------------------- */
+/* ---- a bit of everything ---------------------------------------------------------------------------------------- */
 
 /* Cloth of two kinds, an elastic rod sewn to it, a bare chain, points; over a floor that tilts, with a body in the
    way. */
@@ -662,8 +657,7 @@ static void test_a_steady_state_allocates_nothing(void)
     CHECK(context.bytes == 0);
 }
 
-/* ---- state
-   ---------------------------------------------------------------------------------------------------------- */
+/* ---- state ------------------------------------------------------------------------------------------------------ */
 
 /* Save in the middle, go on, load, go on again: the same bits, in this simulator and in another one made alike. */
 static void test_a_loaded_state_goes_on_with_the_same_bits(void)
@@ -776,8 +770,7 @@ static void test_teleporting_is_checked(void)
     fsi_shell_destroy(s);
 }
 
-/* ---- pins
-   ------------------------------------------------------------------------------------------------------------ */
+/* ---- pins ------------------------------------------------------------------------------------------------------- */
 
 static void test_pins_reach_their_targets_exactly(void)
 {
@@ -828,8 +821,7 @@ static void test_a_pin_that_cannot_get_there_is_named_and_nothing_changes(void)
     scene_free(&c);
 }
 
-/* ---- obstacles
-   -------------------------------------------------------------------------------------------------------- */
+/* ---- obstacles -------------------------------------------------------------------------------------------------- */
 
 static void test_bad_obstacles_and_springs_are_refused(void)
 {
@@ -1190,8 +1182,7 @@ static void test_a_cloth_bears_a_coupled_body(void)
     }
 }
 
-/* ---- friction
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- friction --------------------------------------------------------------------------------------------------- */
 
 /* On a plane tilted by `slope` (gravity is, rather): how fast after `seconds`. */
 static double slide(double slope, double friction, int point, double seconds)
@@ -1396,8 +1387,7 @@ static void test_a_sheet_slides_on_a_ship(void)
     fsi_mesh_destroy(deck);
 }
 
-/* ---- springs
-   ---------------------------------------------------------------------------------------------------------- */
+/* ---- springs ---------------------------------------------------------------------------------------------------- */
 
 static void test_springs_pull_as_hooke_says(void)
 {
@@ -1477,8 +1467,7 @@ static void test_a_spring_pulls_a_coupled_body_as_much_as_its_vertex(void)
     fsi_mesh_destroy(box);
 }
 
-/* ---- looking at it
-   ---------------------------------------------------------------------------------------------------- */
+/* ---- looking at it ---------------------------------------------------------------------------------------------- */
 
 /* A fine mesh bound to a cloth that is turned and moved as a whole turns and moves with it. */
 static void test_a_skin_follows(void)
@@ -1622,8 +1611,7 @@ static void test_presets_have_names_and_work(void)
     CHECK_NEAR(fsi_shell_preset((fsi_shell_preset_kind)-1).density, 1000, 0);
 }
 
-/* ---- mixtures
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- mixtures --------------------------------------------------------------------------------------------------- */
 
 /* Points fall on a sheet that is held at its rim, and lie there. */
 static void test_points_lie_on_a_sheet(void)
@@ -1697,8 +1685,7 @@ static void test_a_chain_in_two_dimensions_lands_and_lies(void)
     fsi_mesh_destroy(ground);
 }
 
-/* ---- hard work
-   -------------------------------------------------------------------------------------------------------- */
+/* ---- hard work -------------------------------------------------------------------------------------------------- */
 
 static fsi_mesh *make_ring(double radius, double tube, int n, int m)
 {

@@ -192,8 +192,7 @@ static void test_a_suggested_step_is_that_of_half_an_edge(void)
     fsi_shell_destroy(s);
 }
 
-/* ---- messages
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- messages --------------------------------------------------------------------------------------------------- */
 
 typedef struct heard { int warnings; char last[256]; } heard;
 

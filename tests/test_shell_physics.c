@@ -40,8 +40,7 @@ static beam_kind strip(int n, double nu)
     return k;
 }
 
-/* ---- statics
-   ---------------------------------------------------------------------------------------------------------- */
+/* ---- statics ---------------------------------------------------------------------------------------------------- */
 
 /* Float holds a tip's place to some 1e-7 of the length: statics of large deflections is good there, buckling is not. */
 static void test_cantilevers_bend_as_the_elastica(void)
@@ -257,8 +256,7 @@ static void test_a_bent_strip_curves_across_the_other_way(void)
     }
 }
 
-/* ---- shapes of rest
-   --------------------------------------------------------------------------------------------------- */
+/* ---- shapes of rest --------------------------------------------------------------------------------------------- */
 
 /* Flat at first, curved at rest: it rolls up into its rest shape, or stays there; a crease folds to its angle. */
 static void test_sheets_and_rods_find_their_rest_shape(void)
@@ -418,8 +416,7 @@ static void test_listed_joints_make_branches_stiff(void)
     }
 }
 
-/* ---- motion
-   ----------------------------------------------------------------------------------------------------------- */
+/* ---- motion ----------------------------------------------------------------------------------------------------- */
 
 static void test_beams_vibrate_at_their_frequencies(void)
 {
@@ -561,8 +558,7 @@ static void test_substeps_are_steps(void)
     scene_free(&c);
 }
 
-/* ---- damping and air
-   -------------------------------------------------------------------------------------------------- */
+/* ---- damping and air -------------------------------------------------------------------------------------------- */
 
 /* As if in a thick medium: dv/dt = -alpha v. */
 static void test_mass_damping_stops_what_moves(void)

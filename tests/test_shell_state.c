@@ -127,8 +127,7 @@ static void test_under_a_coupled_body_a_loaded_state_goes_on_with_the_same_bits(
     CHECK(context.bytes == 0);
 }
 
-/* ---- crafted states: a checksum that fits says nothing about the numbers
-   ------------------------------------------- */
+/* ---- crafted states: a checksum that fits says nothing about the numbers ---------------------------------------- */
 
 /* The header: magic, cookie, version, size of a real, bytes of the payload, its hash. Then three counts, then
    positions. */

@@ -664,8 +664,7 @@ static void reference_free(reference *f)
     free(f->d);
 }
 
-/* ---- how far off a solution is
-   ------------------------------------------------------------------------------------ */
+/* ---- how far off a solution is ---------------------------------------------------------------------------------- */
 
 /* left = b - A x and size = |A| |x| + |b|, from the whole of A. */
 static void residual_of(const fsi_csr *a, const double *b, const double *x, long double *left, long double *size)
@@ -759,8 +758,7 @@ TEST_FN void product_of(const fsi_csr *a, const double *x, double *b)
     free(size);
 }
 
-/* ---- one matrix, one way to solve it
-   ------------------------------------------------------------------------------ */
+/* ---- one matrix, one way to solve it ---------------------------------------------------------------------------- */
 
 typedef enum way { POSITIVE, SIGNED, ANY } way;
 
@@ -821,8 +819,7 @@ static int choose_signs(signed char *sign, int n, way how, uint64_t *random)
 
 #if !defined(SOLVE_MATRICES_ONLY)
 
-/* ---- up to 400 rows: solutions and inertia of the reference
-   -------------------------------------------------------- */
+/* ---- up to 400 rows: solutions and inertia of the reference ----------------------------------------------------- */
 
 typedef struct judged { int kind, size, order; way how; } judged;
 
@@ -892,8 +889,7 @@ static void test_all_kinds_of_400_rows_match_the_reference(void)
     for (k = 0; k < KINDS; k++) for (how = 0; how < 3; how++) try_kind(k, TEST_SLOWED ? 150 : 400, (way)how);
 }
 
-/* ---- 10,000 rows
-   --------------------------------------------------------------------------------------------------- */
+/* ---- 10,000 rows ------------------------------------------------------------------------------------------------ */
 
 /* Multiplications of the reference. */
 static double reference_cost(const fsi_csr *a)
@@ -1035,8 +1031,7 @@ static void test_eigenvectors_of_poisson_are_solved_for(void)
     free(x);
 }
 
-/* ---- verdicts: what is refused, and that what is not refused is right
-   ----------------------------------------------- */
+/* ---- verdicts: what is refused, and that what is not refused is right ------------------------------------------- */
 
 static matrix matrix_from(int n, const double *dense, int block, int holes)
 {
@@ -1165,8 +1160,7 @@ static void test_singular_integers_pass_only_with_a_weak_pivot(void)
     CHECK(pass_singular_integers(6000, ANY, 2) <= 40);
 }
 
-/* ---- any values
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- any values ------------------------------------------------------------------------------------------------- */
 
 /* What elimination without pivoting, in this order, makes of rounding: |L| |D| |L^T|, in long double; 0: a pivot is
    0. */
@@ -1291,8 +1285,7 @@ static void test_any_values_are_solved_to_rounding_or_refused(void)
     }
 }
 
-/* ---- assembly, factor and dense factor together
-   ---------------------------------------------------------------------- */
+/* ---- assembly, factor and dense factor together ----------------------------------------------------------------- */
 
 /* A net of springs, triangles and lumped masses, two corners pinned, whose parts are held by constraints. */
 enum {

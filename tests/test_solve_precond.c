@@ -306,8 +306,7 @@ static int iterations(const fsi_csr *a, const fsi_precond_desc *d)
     return its;
 }
 
-/* ---- what every kind must be
-   -------------------------------------------------------------------------------------- */
+/* ---- what every kind must be ------------------------------------------------------------------------------------ */
 
 static void check_operator(const fsi_csr *a, const fsi_precond_desc *d)
 {
@@ -392,8 +391,7 @@ static void test_columns_are_served_as_if_alone(void)
     free(x), free(y), free(z);
 }
 
-/* ---- what theory says exactly
-   ------------------------------------------------------------------------------------- */
+/* ---- what theory says exactly ----------------------------------------------------------------------------------- */
 
 static void test_jacobi_divides_by_the_diagonal(void)
 {
@@ -607,8 +605,7 @@ static void test_a_shift_mends_an_incomplete_factor_that_breaks_down(void)
     matrix_free(&m);
 }
 
-/* ---- iterations
-   --------------------------------------------------------------------------------------------------- */
+/* ---- iterations ------------------------------------------------------------------------------------------------- */
 
 /* Condition h^-2, h^-1: twice as fine a grid takes 2, 1.4 times the iterations. */
 static void test_iterations_grow_as_theory_says(void)

@@ -18,8 +18,7 @@ static const char *only = "";
 
 static const char *const kinds[4] = { "point_point", "point_edge", "point_triangle", "edge_edge" };
 
-/* ---- sweeps
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- sweeps ----------------------------------------------------------------------------------------------------- */
 
 static void add_tally(tally *all, const tally *s)
 {
@@ -76,8 +75,7 @@ static void run_sweeps(void)
     if (all.misses + all.stalls > 0) exit(1);
 }
 
-/* ---- distances
-   ---------------------------------------------------------------------------------------------------- */
+/* ---- distances -------------------------------------------------------------------------------------------------- */
 
 /* The distance as it is, to more digits than a double has. Edges that are parallel but for the rounding of their
    coordinates have a normal of 1e-16 of their size, of which long double leaves three digits, and a distance that is
@@ -108,8 +106,7 @@ static void run_distances(void)
     }
 }
 
-/* ---- Hessians
-   ----------------------------------------------------------------------------------------------------- */
+/* ---- Hessians --------------------------------------------------------------------------------------------------- */
 
 /* The positive part of a symmetric n x n matrix, by Jacobi rotations. */
 static void positive_part(double *a, int n)

@@ -125,8 +125,7 @@ static void figure_contact(void)
     ex_image_free(&im);
 }
 
-/* ---- figure 10: energy per sweep
-   ---------------------------------------------------------------------------------- */
+/* ---- figure 10: energy per sweep -------------------------------------------------------------------------------- */
 
 enum { SWEEPS = 50, REFERENCE_SWEEPS = 1500 };
 
@@ -205,8 +204,7 @@ static void figure_sweeps(void)
     ex_plot_save(&app, &plot, "sph_sweeps.png");
 }
 
-/* ---- figure 11: the way of one particle
-   --------------------------------------------------------------------------- */
+/* ---- figure 11: the way of one particle ------------------------------------------------------------------------- */
 
 /* gamma of a particle above (or in) a block, sweep after sweep; dhat = R, kappa dt^2/(rho0 R^2) = 320, which is what
    the paper's settings amount to. bare: equation 28 without step control. */
@@ -256,8 +254,7 @@ static void figure_path(void)
     ex_plot_save(&app, &plot, "sph_contact_path.png");
 }
 
-/* ---- figure 13: gaps
-   ---------------------------------------------------------------------------------------------- */
+/* ---- figure 13: gaps -------------------------------------------------------------------------------------------- */
 
 enum { GAP_TIMES = 41 };
 #define GAP_SIDE 0.6
@@ -336,8 +333,7 @@ static void figure_gaps(void)
     plot_gaps(3, thickness, 5, 1, 5, "Through a wall of boxes, 3D: L = 3 R", "sph_gaps_dhat_3d.png");
 }
 
-/* ---- figure 14 d, e: energy and density of the dam break
-   ---------------------------------------------------------- */
+/* ---- figure 14 d, e: energy and density of the dam break -------------------------------------------------------- */
 
 enum { DAM_TIMES = 401 };
 

@@ -90,8 +90,7 @@ static fsi_mesh *make_polygon(const double (*corner)[2], int n)
     return mesh;
 }
 
-/* ---- derivatives, and volumes of round drops
-   ---------------------------------------------------------------------- */
+/* ---- derivatives, and volumes of round drops -------------------------------------------------------------------- */
 
 static double any(uint64_t *random)
 {

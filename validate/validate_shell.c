@@ -45,8 +45,7 @@ static beam_kind make_kind(int dim, int sheet, mesh_kind mesh, fsi_shell_bending
     return k;
 }
 
-/* ---- beams
-   ------------------------------------------------------------------------------------------------------------ */
+/* ---- beams ------------------------------------------------------------------------------------------------------ */
 
 static void say_cantilever(const beam_kind *k, double load, double weight, double drop, double reach)
 {
@@ -106,8 +105,7 @@ static void for_all_beams(void (*run)(const beam_kind *k))
 
 static void run_beams(void) { for_all_beams(run_beam); }
 
-/* ---- buckling
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- buckling --------------------------------------------------------------------------------------------------- */
 
 /* Theory is for h << W << L: a strip's clamp resists warping as well, which adds a share of W / L, so two widths. */
 static void run_lateral(double nu)
@@ -144,8 +142,7 @@ static void run_buckling(void)
     }
 }
 
-/* ---- plates
-   ----------------------------------------------------------------------------------------------------------- */
+/* ---- plates ----------------------------------------------------------------------------------------------------- */
 
 static void run_plates(void)
 {
@@ -169,8 +166,7 @@ static void run_plates(void)
                         }
 }
 
-/* ---- growth
-   ----------------------------------------------------------------------------------------------------------- */
+/* ---- growth ----------------------------------------------------------------------------------------------------- */
 
 static double slope_of(const double *x, const double *y, int n)
 {

@@ -18,8 +18,7 @@ static double cpu_now(void *user)
     return ex_cpu_seconds();
 }
 
-/* ---- against the reference
-   ---------------------------------------------------------------------------------------- */
+/* ---- against the reference -------------------------------------------------------------------------------------- */
 
 /* The worst of three orders. */
 typedef struct worst { double first, refined, error, inertia; } worst;
@@ -91,8 +90,7 @@ static void run_large(void)
     }
 }
 
-/* ---- saddle points
-   -------------------------------------------------------------------------------------------------- */
+/* ---- saddle points ---------------------------------------------------------------------------------------------- */
 
 static void try_saddle(double weak, int multipliers_last)
 {
@@ -130,8 +128,7 @@ static void run_saddle(void)
     for (k = 0; k < 4; k++) for (last = 0; last < 2; last++) try_saddle(weak[k], last);
 }
 
-/* ---- growth
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- growth ----------------------------------------------------------------------------------------------------- */
 
 enum { SIZES = 5 };
 typedef struct growth { double rows[SIZES], entries[SIZES], flops[SIZES], analyse[SIZES], factor[SIZES]; } growth;

@@ -47,8 +47,7 @@ typedef struct state {
     ex_rain rain;
 } state;
 
-/* ---- the card
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- the card --------------------------------------------------------------------------------------------------- */
 
 /* A cell of the lattice, by its middle, lies in a slit. */
 static int is_cut(double u, double v)
@@ -150,8 +149,7 @@ static void make_card(ex_app *app, state *w, double dx, double young)
     }
 }
 
-/* ---- the rain
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- the rain --------------------------------------------------------------------------------------------------- */
 
 static void make_rain(ex_app *app, state *w, double dx, double tension, double speed)
 {

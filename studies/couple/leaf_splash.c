@@ -37,8 +37,7 @@ typedef struct state {
     fsi_grid_surface *surface;
 } state;
 
-/* ---- the leaf
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- the leaf --------------------------------------------------------------------------------------------------- */
 
 /* Half the width of the blade at the share s of its length: pointed, widest before its middle. */
 static double half_width(double s) { return HALF * pow(s, 0.6) * pow(1 - s, 0.9) / (pow(0.4, 0.6) * pow(0.6, 0.9)); }
@@ -127,8 +126,7 @@ static void make_leaf(ex_app *app, state *w, double dx, double young)
     w->leaf->pinned[w->blade.vertex_count - 1] = w->leaf->pinned[w->blade.vertex_count - 2] = 1;
 }
 
-/* ---- the rain
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- the rain --------------------------------------------------------------------------------------------------- */
 
 static void make_rain(ex_app *app, state *w, double dx, double tension, double speed)
 {

@@ -316,8 +316,7 @@ static void check_the_test(void)
     if (!good) ex_die("the test of intersections does not work");
 }
 
-/* ---- the scene
-   ---------------------------------------------------------------------------------------------------- */
+/* ---- the scene -------------------------------------------------------------------------------------------------- */
 
 /* Sheet k, turned by 0.6 k about the vertical and somewhat off the middle. */
 static void add_sheet(state *w, int k, int n)

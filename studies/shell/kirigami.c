@@ -34,8 +34,7 @@ typedef struct state {
     double stretch;
 } state;
 
-/* ---- the cut card
-   -------------------------------------------------------------------------------------------------- */
+/* ---- the cut card ----------------------------------------------------------------------------------------------- */
 
 /* Slit s runs through the lattice points (i, j) with j = foot + |i - n/2|, |i - n/2| <= reach; its two ends are not
    cut. */
@@ -148,8 +147,7 @@ static void make_card(ex_app *app, state *w)
     for (j = 0; j <= w->n; j++) w->shell->pinned[j * (w->n + 1)] = w->shell->pinned[j * (w->n + 1) + w->n] = 1;
 }
 
-/* ---- what the hands do, and what is measured
-   ----------------------------------------------------------------------- */
+/* ---- what the hands do, and what is measured -------------------------------------------------------------------- */
 
 static double ease(double t) { return t <= 0 ? 0 : t >= 1 ? 1 : t * t * (3 - 2 * t); }
 

@@ -124,8 +124,7 @@ static double pull_of(const state *w)
     return (double)fsi_v3_norm(fsi_v3_sub(x[3], x[2])) / edge - 1; /* strain beside the end */
 }
 
-/* ---- its own measurements
-   ----------------------------------------------------------------------------------------- */
+/* ---- its own measurements --------------------------------------------------------------------------------------- */
 
 /* Smallest distance between segments that are at least a half turn around the rope, pi radius, apart along it. */
 static double least_distance(const state *w)

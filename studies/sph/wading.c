@@ -79,8 +79,7 @@ static double find_ahead(fsi_vec3 from, double x, double distance, double radius
     return (lo + hi) / 2;
 }
 
-/* ---- shapes
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ----------------------------------------------------------------------------------------------------- */
 
 /* The ground: its profile as wide as the ford and a little more, 0.5 m thick, beyond the ends of the domain. */
 static shape make_ground(void)
@@ -241,8 +240,7 @@ static fsi_mesh *make_mesh(ex_app *app, shape s, int pieces)
     return mesh;
 }
 
-/* ---- driving
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- driving ---------------------------------------------------------------------------------------------------- */
 
 /* The pose of the frame, its x axis from the rear axle to the front one. */
 static fsi_pose frame_pose(fsi_vec3 rear, fsi_vec3 front)

@@ -49,8 +49,7 @@ typedef struct scene_of {
     ex_wcsph_tally tally;
 } scene_of;
 
-/* ---- things
-   -------------------------------------------------------------------------------------------------------- */
+/* ---- things ----------------------------------------------------------------------------------------------------- */
 
 static fsi_mesh *make_ring(ex_app *app)
 {
@@ -137,8 +136,7 @@ static void add_pieces(ex_app *app, scene_of *w, int count)
     }
 }
 
-/* ---- place
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- place ------------------------------------------------------------------------------------------------------ */
 
 static fsi_box3 tank(void)
 {
@@ -216,8 +214,7 @@ static void make_scene(ex_app *app, scene_of *w, int count, double slip)
     ex_check(app, fsi_wcsph_set_world(w->water, w->world));
 }
 
-/* ---- what is looked at
-   --------------------------------------------------------------------------------------------- */
+/* ---- what is looked at ------------------------------------------------------------------------------------------ */
 
 /* Where the beach meets the water when it is still. */
 static double waterline(const scene_of *w)

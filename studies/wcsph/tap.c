@@ -112,8 +112,7 @@ static void fill(ex_app *app, place *p)
     ex_check(app, fsi_wcsph_settle_density(p->basin.s, pool.hi));
 }
 
-/* ---- what is measured
-   ---------------------------------------------------------------------------------------------- */
+/* ---- what is measured ------------------------------------------------------------------------------------------- */
 
 /* Share of a ball below a level d above its centre: (r + d)^2 (2 r - d) / (4 r^3). */
 static double share_below(const fsi_body *body, double level)

@@ -39,8 +39,7 @@ typedef struct vessel {
     long long crossed;
 } vessel;
 
-/* ---- vessels
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- vessels ---------------------------------------------------------------------------------------------------- */
 
 /* spout: how far the rim is drawn out towards x, in units of the radius. */
 static void make_vessel(ex_app *app, vessel *v, const double (*profile)[2], double radius, double spout)
@@ -149,8 +148,7 @@ static void begin_look(vessel *v, const fsi_wcsph *s)
     for (i = 0; i < s->count; i++) v->before[i] = to_vessel(v, s->position[i]);
 }
 
-/* ---- the jug
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- the jug ---------------------------------------------------------------------------------------------------- */
 
 static double smooth(double t, double from, double to)
 {
@@ -187,8 +185,7 @@ static void fill_jug(ex_app *app, vessel *v, fsi_wcsph *s, double share)
     free(x);
 }
 
-/* ---- pictures
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- pictures --------------------------------------------------------------------------------------------------- */
 
 static void draw_vessel(ex_scene *scene, const vessel *v, uint32_t rgb)
 {
@@ -214,8 +211,7 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_wcsp
     ex_save_scene(app, scene, frame, "%.2f s", s->time);
 }
 
-/* ---- scenes
-   -------------------------------------------------------------------------------------------------------- */
+/* ---- scenes ----------------------------------------------------------------------------------------------------- */
 
 static fsi_wcsph *make_water(ex_app *app, fsi_box3 room, double depth, double speed)
 {

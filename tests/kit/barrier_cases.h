@@ -34,8 +34,7 @@ TEST_FN void any_vector(uint64_t *r, double *v, double size)
     for (k = 0; k < 3; k++) v[k] = between(r, -size, size);
 }
 
-/* ---- cases: each fills x and dx of a pair of size about 1
-   ------------------------------------------------------------ */
+/* ---- cases: each fills x and dx of a pair of size about 1 ------------------------------------------------------- */
 
 enum {
     CASE_RANDOM,
@@ -225,8 +224,7 @@ TEST_FN void fill_case(query *q, int which, uint64_t *r)
     }
 }
 
-/* ---- the check
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- the check -------------------------------------------------------------------------------------------------- */
 
 typedef struct tally {
     long queries, moving, exact, misses, stalls, unresolved, false_positives, cut_short;

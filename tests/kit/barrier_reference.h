@@ -109,8 +109,7 @@ TEST_FN int REF(zeros)(const REF_REAL *c, int n, REF_REAL *out)
     return found;
 }
 
-/* ---- distances
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- distances -------------------------------------------------------------------------------------------------- */
 
 TEST_FN REF_REAL REF(dot)(const REF_REAL *a, const REF_REAL *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 TEST_FN void REF(sub)(const REF_REAL *a, const REF_REAL *b, REF_REAL *c)
@@ -187,8 +186,7 @@ TEST_FN REF_REAL REF(distance2)(fsi_pair kind, const REF_REAL *x)
     return REF(face)(q, e1, e2, 0, best);
 }
 
-/* ---- first times
-   ---------------------------------------------------------------------------------------------------- */
+/* ---- first times ------------------------------------------------------------------------------------------------ */
 
 /* x[p] - x[q] as it moves. */
 TEST_FN REF(vpoly) REF(between_points)(const double *x, const double *dx, int p, int q)

@@ -104,8 +104,7 @@ TEST_FN void watch_correction(const fsi__co_impl *c, int when, const fsi_pressur
     t->gained = fmax(t->gained, sqrt(gained));
 }
 
-/* ---- the optimisation by other rules
-   ------------------------------------------------------------------------------ */
+/* ---- the optimisation by other rules ---------------------------------------------------------------------------- */
 
 /* How to solve it. paper_mass: an unknown weighs as its share of liquid, a thousandth in air, anew at each iteration;
    else all weigh the same. search: steps are cut by the sweep of samples and by a line search; else they are taken

@@ -322,8 +322,7 @@ TEST_FN fsi_status monolithic_step(monolithic *m, double dt)
 
 TEST_FN void monolithic_end(monolithic *m) { free(m->factor); }
 
-/* ---- the same drop by both
-   ----------------------------------------------------------------------------------------- */
+/* ---- the same drop by both -------------------------------------------------------------------------------------- */
 
 typedef enum target { HELD_STRING, FREE_PLATE } target;
 

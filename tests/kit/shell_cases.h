@@ -190,8 +190,7 @@ static int settled(fsi_shell *s)
 
 static fsi_vec3 down(const beam_kind *k, double f) { return k->dim == 2 ? v3(0, -f, 0) : v3(0, 0, -f); }
 
-/* ---- cantilevers
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- cantilevers ------------------------------------------------------------------------------------------------ */
 
 /* Clamped at x = 0, loaded at its tip by `load`, and by `weight` newtons a metre: drop and reach of the tip. Loads grow
    in steps. */
@@ -219,8 +218,7 @@ static int cantilever(const beam_kind *k, double load, double weight, double *dr
     return ok;
 }
 
-/* ---- vibration
-   -------------------------------------------------------------------------------------------------------- */
+/* ---- vibration -------------------------------------------------------------------------------------------------- */
 
 /* Frequency of a clamped-free beam's mode, over theory's beta^2 / (2 pi): set off in its own shape, timed over
    `periods`, `steps` to each. */
@@ -256,8 +254,7 @@ static double beam_frequency(const beam_kind *k, int mode, int periods, int step
     return crossings == 2 * periods + 1 ? periods / (last - first) / f : 0;
 }
 
-/* ---- buckling
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- buckling --------------------------------------------------------------------------------------------------- */
 
 /* Near its critical load a beam gives way to a small push across by 1 / (1 - P/Pc) (Southwell 1932): from how far at
    two loads follows where the inverse of that is zero. First from far below, then nearer to what was found. `squared`:
@@ -495,8 +492,7 @@ static double twisted_line(int n, double nu)
     return critical(twisted_way, &r, 8.986819 * (1 + nu), 1, 1); /* M = GJ turn / L, EI = (1 + nu) GJ */
 }
 
-/* ---- catenary
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- catenary --------------------------------------------------------------------------------------------------- */
 
 /* A chain, or a strip, without bending stiffness to speak of, half as long again as its span: its sag over theory. */
 static double catenary(const beam_kind *k)
@@ -534,8 +530,7 @@ static double catenary(const beam_kind *k)
     return sag / theory;
 }
 
-/* ---- plates
-   ----------------------------------------------------------------------------------------------------------- */
+/* ---- plates ----------------------------------------------------------------------------------------------------- */
 
 typedef struct plate_kind { int round, clamped, n; mesh_kind mesh; fsi_shell_bending bending; double nu; } plate_kind;
 
