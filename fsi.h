@@ -58,8 +58,8 @@
       Loops go to context->parallel_for; NULL: to OpenMP when compiled with it (-fopenmp), else they run where they are.
       So do loops of less than 20 us on one thread: a liquid of 500 particles wakes nobody. OpenMP's threads spin where
       they wait for each other. On a machine that is busy with other programs that costs more than teams save: this is
-      measured, and loops then run on one thread, a second at a time. What no header can set: OMP_WAIT_POLICY=passive in
-      the environment (or GOMP_SPINCOUNT=0, KMP_BLOCKTIME=0) lets threads sleep at once, which suits programs that share
+      measured, and loops then run on one thread, a second at a time. OMP_WAIT_POLICY=passive in the environment (or
+      GOMP_SPINCOUNT=0, KMP_BLOCKTIME=0), which no header can set, lets threads sleep at once: for programs that share
       a machine; the default is faster where cores are free. Results have the same bits in all these cases.
 
    DETERMINISM
@@ -159,7 +159,7 @@ static void (*const fsi__linked)(void) = FSI__LINKED;
 #endif
 
 #if defined(__CUDACC__)
-#define FSI__HOST_FN static inline /* the same for what calls functions that are not inlined */
+#define FSI__HOST_FN static inline /* the same for functions that call some which are not inlined */
 #else
 #define FSI__HOST_FN FSI_FN
 #endif
@@ -950,8 +950,8 @@ FSI_API void fsi__arena_free(fsi_context *context, fsi__arena *arena); /* leaves
 typedef void fsi__range_fn(void *arg, int chunk, int begin, int end);
 /* by the context's hook */
 FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg);
-/* The same where the work is known: that many nanoseconds on one thread, rather too few than too many. What takes less
-   than FSI__DISPATCH_WORTH runs here, chunk after chunk: waking other threads would take as long. */
+/* The same where the work is known: that many nanoseconds on one thread, rather too few than too many. Work below
+   FSI__DISPATCH_WORTH runs here, chunk after chunk: waking other threads would take as long. */
 FSI_API void fsi__parallel_work(fsi_context *context, int count, int grain, double work, fsi__range_fn *fn, void *arg);
 FSI_FN int fsi__chunks(int count, int grain) { return count > 0 ? (count - 1) / grain + 1 : 0; }
 typedef int fsi__test_fn(const void *arg, int i);

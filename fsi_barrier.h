@@ -47,8 +47,8 @@
       Whatever your lengths are in; the comments say m. Barrier and mollifier have no unit, forces come from your
       stiffness. All in double, whatever fsi_real is: positions are passed as 3 doubles a point.
    BAD INPUT
-      The functions of one pair return a safe value: what is not finite counts as touching (distance 0, energy infinite,
-      no way to go). They work for differences of coordinates between 1e-300 and 1e150 and treat smaller ones as 0.
+      The functions of one pair return a safe value: numbers that are not finite count as touching (distance 0, energy
+      infinite, step 0). They work for differences of coordinates between 1e-300 and 1e150 and treat smaller ones as 0.
    MACROS YOU MAY DEFINE
       those of fsi.h; FSI_NO_SIMD: no SSE2 in the broad phase (the same result).
    FIND IN HERE (search for >>)
@@ -1789,8 +1789,8 @@ FSI_API fsi_status fsi_boxes_update(fsi_boxes *b, const double *box)
 
 /* ---- >>pairs implementation ---------------------------------------------------------------------------------------
 
-   A task takes some packs of a and looks each up in the tree of b. What it finds goes to a stretch of memory of its
-   own; when one is too short they are laid out anew by what each needs, and all is done again. Then a counting sort by
+   A task takes some packs of a and looks each up in the tree of b. Its pairs go to a stretch of memory of its own; when
+   one is too short all are laid out anew with the lengths needed, and the search is repeated. Then a counting sort by
    i, and each row by j. */
 enum { FSI__HUNT_GRAIN = 16 }; /* packs a task */
 /* Nanoseconds at least: of the hunt, for a pack that meets nothing and for a pair; of the sort, for a row and for a

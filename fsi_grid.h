@@ -29,7 +29,7 @@
    WHAT IS IN HERE (search for >>)
       >>grid           blocks that come and go, fields that live in them
       >>sampling       linear, clamped cubic, quadratic B-spline with gradient; tracing along velocities
-      >>advection      semi-Lagrangian, of cells and faces;  >>extrapolation  of what is known into what is not
+      >>advection      semi-Lagrangian, of cells and faces;  >>extrapolation  of known entries into others
       >>stages         copies of blocks with their surroundings, masks of bits, for fsi's own headers, not for you
       then the implementation, by the same names
    WHAT IT DOES NOT DO
@@ -156,9 +156,9 @@ FSI_API fsi_real fsi_grid_at(const fsi_field *field, int i, int j, int k);
 
 /* ---- >>sampling -----------------------------------------------------------------------------------------------
 
-   Values between the entries. Beyond its outermost entries a field goes on as a constant; where no block is stands its
-   background. What is no field gives 0, a position that is NaN counts as the lower corner of the box. In 2D z is
-   ignored. */
+   Values between the entries. Beyond its outermost entries a field is continued as a constant; where there is no block
+   it has its background. An argument that is no field gives 0, a position that is NaN counts as the lower corner of the
+   box. In 2D z is ignored. */
 
 /* Linear in 2D between 4 entries, in 3D between 8. */
 FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x);
@@ -167,7 +167,7 @@ FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x);
    centres, the normal part is 0. */
 FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3 *gradient);
 /* Each component linear between its own faces. u: one field a place FSI_FACES_X, _Y, _Z, of one grid; in 2D u[2] is
-   ignored. What is no such velocity counts as 0. */
+   ignored. An argument that is no such velocity counts as 0. */
 FSI_API fsi_vec3 fsi_grid_sample_velocity(fsi_field *const u[3], fsi_vec3 x);
 /* The end of the path of x along u in dt seconds, backwards if dt < 0. order 2: midpoint rule, 3: Ralston (1962); else
    as 2. All points of the path are clamped into the box, x too. Returns x itself when u is no velocity or dt is not
@@ -220,7 +220,7 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
-/* What holds for an entry or not (it is known, liquid, labelled), one bit each: a word for each layer z of a block, bit
+/* A property of entries (known, liquid, labelled), one bit each: a word for each layer z of a block, bit
    8 y + x. Neighbours, borders and floods are shifts then. */
 #define FSI__COLUMN (~(uint64_t)0 / 255) /* x = 0 */
 
@@ -248,11 +248,14 @@ FSI_API void fsi__grid_gather_at(const fsi_field *field, const int *corner, int 
 /* The same around block b. */
 FSI_API void fsi__grid_gather(const fsi_field *field, int b, int h, fsi_real *out);
 /* Stencils do not look across blocks: a box of entries is copied out of the blocks, and the loops run there, with
-   constant strides. What lies outside of the box of the grid is the nearest value inside; what is in no block is the
+   constant strides. Entries outside of the box of the grid get the nearest value inside, those in no block the
    background.
 
        out[(z n[1] + y) n[0] + x] = entry lo + (x, y, z);  any lo, 0 <= x < n[0] and so on; in 2D lo[2] = 0, n[2] = 1 */
 FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const int *n, fsi_real *out);
+/* Continues the values of such a box linearly beyond the outermost entries of the field, where the box has the
+   outermost two: a distance continued so keeps the slope of a surface that meets a wall at an angle. */
+FSI_API void fsi__grid_extend_box(const fsi_field *field, const int *lo, const int *n, fsi_real *box);
 /* Fails, naming the entry of the box where the field is not finite, if there is one in block b. */
 FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *field, int b, const char *what,
     const char *function);
@@ -260,7 +263,7 @@ FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *fie
 FSI_API fsi_status fsi__grid_room(const fsi_grid *g, size_t size, const char *function);
 FSI_API fsi__arena *fsi__grid_scratch(const fsi_grid *g); /* the arena of fsi__grid_room */
 FSI_API int fsi__grid_capacity(const fsi_grid *g); /* blocks that it has room for */
-/* What all functions here ask of phi. */
+/* Checks of phi that all functions here share. */
 FSI_API fsi_status fsi__level_set_check(const fsi_field *phi, const char *function);
 /* For each cell of layer z of block b the bit of its neighbour at fsi__step(side); `beside` is the block there. */
 FSI_API uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int beside, int z, int side);
@@ -271,9 +274,9 @@ FSI_API uint64_t fsi__mask_inside(const fsi_grid *g, fsi_grid_place place, const
 /* Fills m->liquid and m->bad, which have room, from field and solid. Errors: NAN (names the entry). */
 FSI_API fsi_status fsi__mask_make(fsi__mask *m, const char *function);
 
-/* fsi_grid_advect of a distance to a surface, which goes on linearly beyond the box: where a trace ends between the
-   outermost centres and a wall, a constant would hold back a surface that leaves the wall, but not one that approaches
-   it, in layers of less than two cells on the wall. Errors name `function`. */
+/* fsi_grid_advect of a distance to a surface, continued linearly beyond the box: where a trace ends between the
+   outermost centres and a wall, a constant would slow a surface that leaves the wall, but not one that approaches it,
+   in layers of less than two cells on the wall. Errors name `function`. */
 FSI_API fsi_status fsi__grid_advect_distance(const fsi_field *from, fsi_field *const u[3], fsi_real dt,
     fsi_grid_scheme scheme, int order, const unsigned char *where, fsi_field *to, const char *function);
 
@@ -849,9 +852,7 @@ FSI_FN fsi_real fsi__grid_offset(fsi_grid_place place, int axis) { return (int)p
 
 /* ---- >>sampling implementation -------------------------------------------------------------------------------- */
 
-/* A gathered box of n entries from lo on goes on linearly beyond the outermost entries of the field. Only where the box
-   holds the outermost two. */
-static void fsi__extend_box(const fsi_field *field, const int *lo, const int *n, fsi_real *v)
+FSI_API void fsi__grid_extend_box(const fsi_field *field, const int *lo, const int *n, fsi_real *box)
 {
     const fsi_grid *g = field->grid;
     const int stride[3] = { 1, n[0], n[0] * n[1] };
@@ -863,7 +864,7 @@ static void fsi__extend_box(const fsi_field *field, const int *lo, const int *n,
             if (count <= 0 || inner < 0 || inner >= n[a] || most < 1) continue;
             for (j = 0; j < n[q]; j++)
                 for (i = 0; i < n[p]; i++) {
-                    fsi_real *end = v + last * stride[a] + i * stride[p] + j * stride[q];
+                    fsi_real *end = box + last * stride[a] + i * stride[p] + j * stride[q];
                     const fsi_real slope = end[0] - end[-side * stride[a]];
                     for (t = 1; t <= count; t++) end[side * t * stride[a]] = end[0] + (fsi_real)t * slope;
                 }
@@ -871,7 +872,7 @@ static void fsi__extend_box(const fsi_field *field, const int *lo, const int *n,
 }
 
 /* Value of a scheme `c` cells away from the corner of cell (corner), which keeps the digits of c in float. distance: 1:
-   of a field that goes on linearly beyond its outermost entries. */
+   of a field continued linearly beyond its outermost entries. */
 static fsi_real fsi__grid_sample(const fsi_field *f, const int *corner, const fsi_real *c, int scheme, int distance)
 {
     const int dim = f->grid->dim, before = fsi__scheme_reach(scheme) + distance, count = 2 * before + 2;
@@ -888,7 +889,7 @@ static fsi_real fsi__grid_sample(const fsi_field *f, const int *corner, const fs
         n[a] = count;
     }
     v = fsi__grid_patch(f, lo, count, room, &sy, &sz);
-    if (distance && v == room) fsi__extend_box(f, lo, n, room);
+    if (distance && v == room) fsi__grid_extend_box(f, lo, n, room);
     v += before + before * sy + (dim == 3 ? before * sz : 0);
     if (dim == 2) return fsi__interpolate(v, sy, sz, t[0], t[1], 0, scheme, 2);
     return fsi__interpolate(v, sy, sz, t[0], t[1], t[2], scheme, 3);
@@ -1045,7 +1046,7 @@ typedef struct fsi__advect {
     const unsigned char *where[3];
     fsi_field *const *u;
     fsi_real scale;                  /* cells per speed, back in time: -dt/dx */
-    int scheme, order, distance;     /* distance: 1: goes on linearly beyond the box */
+    int scheme, order, distance;     /* distance: 1: continued linearly beyond the box */
     long long bad[FSI__GRID_CHUNKS]; /* by chunk: the first block with a number that is not finite, -1 none */
 } fsi__advect;
 
@@ -1114,7 +1115,7 @@ static void fsi__advect_gather(const fsi_field *field, const fsi__advect_block *
     int lo[3], a;
     for (a = 0; a < 3; a++) lo[a] = s->corner[a] + r->lo[a];
     fsi__grid_gather_box(field, lo, r->n, out);
-    if (distance) fsi__extend_box(field, lo, r->n, out);
+    if (distance) fsi__grid_extend_box(field, lo, r->n, out);
 }
 
 /* Velocity where the entries `at` of a row stand, without interpolation: a component on its own faces is itself,
@@ -1292,7 +1293,7 @@ static int fsi__advect_begin(const fsi__advect *job, fsi__advect_block *s)
         s->last[a] = (fsi_real)(g->n[a] - s->corner[a]);
     }
 
-    /* What the traces reach in `from`; and in u, for their middle points. */
+    /* Boxes that the traces reach in `from`; and in u, for their middle points. */
     fsi__reach_of(&s->from_reach, least, most, 0, reach, reach + 1, FSI__ADVECT_FROM, g->dim);
     for (a = 0; a < 3; a++) {
         least[a] = fsi_min(part * least[a], 0);

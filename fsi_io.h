@@ -1119,7 +1119,7 @@ FSI_API fsi_status fsi_io_read_obj(fsi_io_mesh *mesh, fsi_context *context, cons
 #define FSI__PLY_ELEMENTS 16
 #define FSI__PLY_PROPERTIES 128
 
-/* What is done with a property. Roles up to V are coordinates; SKIP passes over the value, or over a whole list. */
+/* Use of a property. Roles up to V are coordinates; SKIP passes over the value, or over a whole list. */
 typedef enum fsi__ply_role {
     FSI__PLY_X, FSI__PLY_Y, FSI__PLY_Z, FSI__PLY_U, FSI__PLY_V, FSI__PLY_ATTRIBUTE,
     FSI__PLY_CORNERS, FSI__PLY_TEXCOORD, FSI__PLY_EDGE_START, FSI__PLY_EDGE_END, FSI__PLY_SKIP
@@ -1364,7 +1364,7 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
         fsi__ply_property *start = fsi__ply_find(ply, e, "vertex1", 0), *end = fsi__ply_find(ply, e, "vertex2", 0);
         int is_vertex = strcmp(e->name, "vertex") == 0;
 
-        /* What an element must have, and how long it is at least. */
+        /* Properties that an element must have, and its least length. */
         if (e->count > 0 && e->first == e->end)
             return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "an element has no property");
         if (is_vertex && vertices) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the element vertex appears twice");
@@ -2096,7 +2096,7 @@ FSI_API fsi_status fsi_io_read_gmsh(fsi_io_mesh *mesh, fsi_context *context, con
 
 typedef struct fsi__io_bytes { unsigned char *data; size_t size, capacity; } fsi__io_bytes;
 
-/* Reads to the end, doubling the buffer: works for what cannot tell its size, too. */
+/* Reads to the end, doubling the buffer: works for files of unknown size (pipes), too. */
 static fsi_status fsi__io_slurp(fsi_context *context, FILE *file, const char *path, fsi__io_bytes *b)
 {
     static const char fn[] = "fsi_io_read_mesh";

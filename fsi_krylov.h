@@ -203,7 +203,7 @@ typedef struct fsi__krylov_impl {
     double *d, *r, *q, *p, *z;          /* with x + sigma d the iterate, sigma r its residual; A times something;
                                            direction; M^-1 r */
     double *v, *v_old, *z_next, *w, *w_old; /* MINRES: Lanczos vectors, M^-1 v, directions */
-    double *sum;                        /* what chunks add up */
+    double *sum;                        /* sums of chunks */
     const fsi_operator *a, *m;
     const double *b;
     int count, column[FSI__KRYLOV_MOST];
@@ -395,7 +395,7 @@ static fsi_status fsi__krylov_apply(fsi_krylov *k, const fsi_operator *o, const 
 static fsi_status fsi__krylov_not_finite(fsi_krylov *k)
 {
     return fsi__fail(k->context, FSI_ERROR_NAN, fsi__krylov_solve_name, k->stats.iters, 0,
-        "iteration %d: what A or M gave is not finite, or its square is not", k->stats.iters);
+        "iteration %d: the result of A or M is not finite, or its square is not", k->stats.iters);
 }
 
 /* z = M^-1 r; *rz = r z, or 0 when it is 0 to rounding. */
@@ -1120,8 +1120,8 @@ static const char fsi__precond_create_name[] = "fsi_precond_create", fsi__precon
 
    A = (U^T D^-1) U with U = D + what is above the diagonal, row by row from the top. Eliminating row k subtracts
         F = A_kj^T D_k^-1 A_ki        from A_ji,    k < j <= i, both in row k.
-   IC(0) keeps what falls on an entry of A. What does not is dropped; MIC(0) subtracts it, times `modification`, from
-   the diagonal of both rows instead, so that M and A agree on constants: the condition of Laplacians falls from h^-2 to
+   IC(0) keeps F where A has an entry and drops it elsewhere; MIC(0) subtracts it there, times `modification`, from the
+   diagonal of both rows, so that M and A agree on constants: the condition of Laplacians falls from h^-2 to
    h^-1. A block is not symmetric, but its diagonal must be: its symmetric part goes there. W = D^-1 A_k* is kept:
    M = (I + W)^T D (I + W).
 

@@ -86,8 +86,8 @@ FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_des
    Never NULL. */
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s);
 
-/* Adds liquid that moves with `velocity`, at most 1e9 m/s; liquid that is there already keeps its own. What lies
-   outside of the box is left out. Target volumes grow by the volume of the new liquid as measured on the grid, *added
+/* Adds liquid that moves with `velocity`, at most 1e9 m/s; liquid that is there already keeps its own. Parts
+   outside of the box are left out. Target volumes grow by the volume of the new liquid as measured on the grid, *added
    [m^3; 2D: m^2] (NULL is fine): 0, with a message of level 1, where nothing was added: outside of the box, in liquid,
    or smaller than a cell. center, radius, box in metres; the mesh is CLOSED. Sides of a liquid box that lie in walls
    are no free surface, nor are sides along an obstacle within 0.02 dx of it. Errors: COOKIE, ARGUMENT (radius, empty
@@ -1575,7 +1575,7 @@ static double fsi__ls_depth_of_sink(const fsi__ls_run *run)
     return depth;
 }
 
-/* Lowers target volumes by what components lost, to 0 where one is gone. Returns the sum. */
+/* Lowers target volumes by the losses of components, to 0 where one is gone. Returns the sum. */
 static double fsi__ls_lower_targets(fsi__ls_impl *m)
 {
     double all = 0;

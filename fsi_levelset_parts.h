@@ -1463,7 +1463,7 @@ static void fsi__ls_push_faces(void *arg, int chunk, int begin, int end)
 FSI_API fsi_status fsi__ls_keep_momentum(fsi__ls_run *run)
 {
     fsi__ls_parts *p = &run->m->trial;
-    if (!run->balanced) { /* what was owed before is not paid later */
+    if (!run->balanced) { /* earlier deficits are not made up for later */
         memset(p->owed, 0, (size_t)p->count * 3 * sizeof *p->owed);
         return FSI_OK;
     }

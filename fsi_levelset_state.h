@@ -234,7 +234,7 @@ struct fsi__ls_run {
     const fsi_field *looked;            /* by fsi__ls_look_for_nan */
 };
 
-/* What is behind fsi_levelset.impl. */
+/* fsi_levelset.impl. */
 typedef struct fsi__ls_impl {
     fsi__ls_run run;                     /* of stages that are called from outside */
     fsi__ls_view view;

@@ -1511,7 +1511,7 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
     fsi__arena measure;
     if (!w) return NULL;
 
-    /* What is known before there are arrays. */
+    /* Sizes, before there are arrays. */
     memset(&measure, 0, sizeof measure);
     w->node_count = m->node_count;
     w->pub.cookie = FSI__COOKIE('m', fsi_mesh);

@@ -407,27 +407,6 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
     return fabs(own);
 }
 
-/* Beyond the walls a gathered box goes on linearly, so that a surface that meets a wall at an angle keeps its slope.
-   h = 2. */
-static void fsi__gather_extend(const fsi_grid *g, int b, fsi_real *box)
-{
-    const int s = 12, layers = g->dim == 3 ? s : 1, size[3] = { s, s, layers }, stride[3] = { 1, s, s * s };
-    int corner[3], a, side, i, j, t;
-    fsi_grid_corner(g, b, corner);
-    for (a = 0; a < g->dim; a++)
-        for (side = -1; side <= 1; side += 2) {
-            const int last = side < 0 ? 2 - corner[a] : g->n[a] + 1 - corner[a]; /* of the box, in the gathered one */
-            const int p = (a + 1) % 3, q = (a + 2) % 3;
-            if (last < 2 || last > 9 || g->n[a] < 2) continue;
-            for (j = 0; j < size[q]; j++)
-                for (i = 0; i < size[p]; i++) {
-                    fsi_real *v = box + last * stride[a] + i * stride[p] + j * stride[q];
-                    const fsi_real slope = v[0] - v[-side * stride[a]];
-                    for (t = 1; t <= 2; t++) v[side * t * stride[a]] = v[0] + (fsi_real)t * slope;
-                }
-        }
-}
-
 /* The cells of each block that have a neighbour on the other side within the box. */
 static void fsi__waves_sources(void *arg, int chunk, int begin, int end)
 {
@@ -463,9 +442,10 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
 {
     const fsi__waves *m = (const fsi__waves *)arg;
     const fsi_grid *g = m->phi->grid;
-    const int layers = fsi__layers(g), stride[3] = { 1, 12, g->dim == 3 ? 144 : 0 }, stay[3] = { 0, 0, 0 };
+    const int layers = fsi__layers(g), stride[3] = { 1, 12, g->dim == 3 ? 144 : 0 }, stay[3] = { 0, 0, 0 },
+        size[3] = { 12, 12, g->dim == 3 ? 12 : 1 };
     fsi_real box[12 * 12 * 12];
-    int corner[3], b, z, c, id;
+    int corner[3], lo[3] = { 0, 0, 0 }, b, z, c, id;
     (void)chunk;
     for (b = begin; b < end; b++) {
         const uint64_t *source = fsi__mask_of(m->source, g, b);
@@ -476,8 +456,9 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
         fsi_grid_corner(g, b, corner);
         id = m->first[b];
         if (m->first[b + 1] > id) {
-            fsi__grid_gather(m->phi, b, 2, box);
-            fsi__gather_extend(g, b, box);
+            for (z = 0; z < g->dim; z++) lo[z] = corner[z] - 2;
+            fsi__grid_gather_box(m->phi, lo, size, box);
+            fsi__grid_extend_box(m->phi, lo, size, box);
         }
 
         /* Entries start at the band, or beyond all that a wave brings when they are outside of the box. */

@@ -309,7 +309,7 @@ static void fsi__scatter_signs(const fsi__sampling *s, const int *lo, const int 
             }
 }
 
-/* What fsi__sample_lattice does, for a mesh, face by face. 0: there are too many faces, searching will be faster. */
+/* fsi__sample_lattice for a mesh, face by face. 0: there are too many faces, searching will be faster. */
 static int fsi__scatter(const fsi__sampling *s, const int *lo, const int *hi)
 {
     int from[3], to[3], f, x, y, z, left = FSI__SCATTER_LOOKS * (hi[0] - lo[0]) * (hi[1] - lo[1]) * (hi[2] - lo[2]);
@@ -328,7 +328,7 @@ static int fsi__scatter(const fsi__sampling *s, const int *lo, const int *hi)
     return 1;
 }
 
-/* What fsi__sample_lattice does, for any shape, by searching. */
+/* fsi__sample_lattice for any shape, by searching. */
 static void fsi__sample_search(const fsi__sampling *s, const int *lo, const int *hi, int hint)
 {
     int from[3], to[3], c, x, y, z;

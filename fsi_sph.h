@@ -414,7 +414,7 @@ FSI__STRICT_BEGIN
 #define FSI__SPH_CORRECTION 1e30 /* largest that a state holds [m/s^2] */
 #define FSI__SPH_STILL 1e-4   /* corrections below this fraction of the path need no more digits than such a one */
 #define FSI__SPH_SUMS 16      /* partial sums a chunk, in banks of four: the parts of a pass have one each */
-/* What the passes over all particles take of one thread [nanoseconds a particle]: the least that was measured in any
+/* Times of the passes over all particles on one thread [nanoseconds a particle]: the least that was measured in any
    scene at -O3 -march=native (AMD EPYC), so that none is handed to other threads for too little. */
 enum {
     FSI__SPH_NS_START = 6,

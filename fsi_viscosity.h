@@ -1828,7 +1828,7 @@ FSI_API fsi_status fsi_viscosity_solve(fsi_viscosity *viscosity, fsi_viscosity_f
     w.span = w.dim == 3 ? 1000 : 100;
     FSI__TRY(fsi__viscous_check(flow, s->pub.context));
 
-    /* What one step changes. */
+    /* Reset the results of the last step. */
     start = fsi__now(s->pub.context);
     s->pub.unknowns = s->pub.iterations = 0;
     s->pub.residual = s->pub.seconds = 0;

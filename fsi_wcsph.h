@@ -402,7 +402,7 @@ FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw
 FSI__STRICT_BEGIN
 
 #define FSI__WC_GRAIN FSI__NB_GRAIN   /* ranks a chunk */
-/* What the passes over all particles take of a thread at least, as measured [ns a particle]: fsi__parallel_work. */
+/* Least times of the passes over all particles on one thread, as measured [ns a particle]: fsi__parallel_work. */
 enum {
     FSI__WC_NS_PAIRS = 100,
     FSI__WC_NS_DRIFT = 7,
@@ -616,7 +616,7 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
     run->room = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
     run->swap_real = (fsi_real *)(void *)run->a;
 
-    /* What pair sums read and write. */
+    /* Arrays of the pair sums. */
     run->src = (int *)fsi__take(a, n, sizeof(int));
     run->ratio = (float *)fsi__take(a, n, sizeof(float));
     run->zr = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
@@ -898,7 +898,7 @@ static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
 /* Density after the drift (direct_forcing.md 2.1), with velocities and places of its end:
       CONTINUITY   rho += dt sum_j m v_ij . grad W_ij
                           + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0 (-dW/dr/r)
-                   rho_H = rho0/c_s^2 g.(x_j - x_i): what rest asks for is left alone (Fourtakas et al. 2019)
+                   rho_H = rho0/c_s^2 g.(x_j - x_i): no diffusion of the pressure at rest (Fourtakas et al. 2019)
       filter       rho  = sum m W / sum (m/rho_j) W  + the same increment, which the old rho_j do not know yet
       SUMMATION    rho  = max(rho0, sum m W)
    and the summation density itself, for the stats. */

@@ -1,6 +1,5 @@
 /* test_phi.c - redistancing, components and volumes of fsi_phi.h against shapes whose distance is known, floods by
-   brute force and
-   closed forms.
+   brute force and closed forms.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_phi.h"
@@ -246,6 +245,42 @@ static void test_planes_are_exact_up_to_the_walls(void)
             CHECK_NEAR(error_of(&w, slab, p, 0, 0.5), 0, TOL(1e-6, 1e-4)); /* at the walls too */
             world_free(&w);
         }
+}
+
+/* Discs that a wall cuts, of a phi that is no distance: the error in the two cells at the wall falls with the number of
+   cells, also where the box ends with the first cell of a block. */
+static void test_discs_cut_by_a_wall_do_not_depend_on_where_blocks_end(void)
+{
+    double error[3];
+    int k, i;
+    for (k = 0; k < 3; k++) {
+        const double n = 24 + k;
+        uint64_t random = 7;
+        double sum = 0;
+        int count = 0;
+        world w;
+        world_make(&w, 2, 24 + k, 8 / n, NULL);
+        for (i = 0; i < 400; i++) {
+            const double r = 0.25 + 0.2 * test_random(&random), x = 1 - r * (0.8 * test_random(&random) - 0.2),
+                y = 0.2 + 0.6 * test_random(&random), bend = 2 * test_random(&random);
+            const double p[4] = { x * n, y * n, 0, r * n };
+            cell c = first_cell();
+            while (next_cell(w.grid, &c)) {
+                const double d = ball(c.x, p);
+                w.phi->value[c.e] = (fsi_real)(d * (1 + bend * d / p[3]) / n);
+            }
+            CHECK(fsi_grid_redistance(w.phi, 4, w.out) == FSI_OK);
+            for (c = first_cell(); next_cell(w.grid, &c);) {
+                const double d = ball(c.x, p), off = d - (double)w.out->value[c.e] * n;
+                if (c.i < 22 + k || c.j < 2 || c.j > 21 + k || fabs(d) > 0.4) continue;
+                sum += off * off;
+                count++;
+            }
+        }
+        error[k] = sqrt(sum / count);
+        world_free(&w);
+    }
+    CHECK(error[0] <= 0.006 && error[1] <= error[0] && error[2] <= error[1]);
 }
 
 static void test_between_two_drops_the_nearer_one_counts(void)
@@ -1076,6 +1111,7 @@ int main(int argc, char **argv)
     RUN(test_a_stretched_ball_becomes_a_distance_with_third_order_at_the_surface);
     RUN(test_error_falls_with_the_radius);
     RUN(test_planes_are_exact_up_to_the_walls);
+    RUN(test_discs_cut_by_a_wall_do_not_depend_on_where_blocks_end);
     RUN(test_between_two_drops_the_nearer_one_counts);
     RUN(test_sheets_and_drops_of_a_cell_survive);
     RUN(test_sheets_gaps_and_squares_do_not_wear_away);
