@@ -31,7 +31,8 @@
       >>bodies         what a liquid and an engine exchange of a rigid body;  >>dense  Cholesky of small systems
       >>context        services of the host;  >>status  what can go wrong;  >>debug draw
       >>acceleration   a field by the host;  >>stages  for fsi's own headers, not for you
-   fsi_m3_svd and fsi_m3_polar are for those who write elastic bodies: the rotation and stretch of a deformation.
+   fsi_m3_svd, _polar, _det, _outer and _madd are for those who write elastic bodies: the rotation, stretch, volume and
+   stress of a deformation. fsi_body_apply_impulse is for those who write a simulator.
    Meshes are in fsi_mesh.h, neighbours and lattices in fsi_particles.h, surfaces to draw in fsi_surface.h.
 
    MACROS YOU MAY DEFINE (the same in every file that includes an fsi header)

@@ -46,7 +46,7 @@
       momentum of flying bodies about a fixed point changes with their positions. Piles come to rest and fall asleep.
       Torque-free rotation keeps its angular momentum to rounding. Trees of links (revolute, prismatic, weld; root free
       or fixed) in reduced coordinates: joints hold exactly; springs, dampers, limits, scripted joints. Their Jacobians,
-      inertia and bias forces can be read.
+      inertia and bias forces can be read, by controllers.
    WHAT IT DOES NOT DO
       Closed loops of joints; ropes; motors (script the joint or write a force). Meshes are in contact by samples:
       features smaller than the spacing of their samples (fsi_rigid_shape.samples) may pass into each other. Contacts
