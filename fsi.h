@@ -1702,7 +1702,7 @@ FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const 
 {
     fsi__state_header h, want = fsi__make_state_header(cookie, 0, 0);
 
-    /* The header: this kind of state, this build. */
+    /* The header: a state of fsi. */
     if (!buffer) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "buffer is NULL");
     if (size < sizeof h)
         return fsi__fail(context, FSI_ERROR_FORMAT, function, (long long)size, 0,
@@ -1711,6 +1711,8 @@ FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const 
     if (h.magic != want.magic)
         return fsi__fail(context, FSI_ERROR_FORMAT, function, 0, 0,
             "the buffer does not start with an fsi state of this byte order");
+
+    /* Precision, simulator and version, length. */
     if (h.real_size != want.real_size)
         return fsi__fail(context, FSI_ERROR_FORMAT, function, -1, (double)h.real_size,
             "the state holds %u-byte reals, this build has %u-byte ones", (unsigned)h.real_size,

@@ -1368,6 +1368,8 @@ static double fsi__drift_advance(const fsi__drift *d, double from, double to, do
             error = fsi__drift_polynomial(d, from, to, &p);
             continue;
         }
+
+        /* Cut the polynomial there; where steps are short, halve its interval as well. */
         next = from + u * (1 - 1e-15) * (end - from);
         if (!(next > from)) return from;
         from = next;

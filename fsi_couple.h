@@ -1056,6 +1056,8 @@ static fsi_status fsi__co_assemble(fsi__co_impl *c)
         if (!(t->d > 0))
             return fsi__fail(c->context, FSI_ERROR_MESH, "fsi_couple_step", t->sample, t->d,
                              "the solid is in the liquid at vertex %d: phi is %g there", s->node[0], t->d);
+
+        /* The barrier's derivatives, to the nodes of the sample and to phi of its cells. */
         b = fsi__co_contact_energy(c, s, t->d);
         t->root = sqrt(b.curvature);
         t->pull = b.slope;
@@ -2057,7 +2059,7 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
     if (c->ended) FSI__TRY(fsi__sh_change_velocities(c->step, c->v)); /* contacts and pins exert what goes with that */
 
-    /* Impulse exchanged, and the momentum that the solve created. */
+    /* Impulses exchanged, and loads of the solid with them. */
     FSI__TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
@@ -2067,12 +2069,15 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
         if (!c->ended) fsi__co_push_face(c, f, gives, 0, c->given);
         fsi__co_push_face(c, f, gives, 1, c->felt);
     }
+
+    /* Momentum error: the sum over free vertices and bodies, relative to the impulse exchanged. */
     for (i = 0; i < 3 * c->sh->vertices; i++) if (!c->sh->fixed[i]) sum[i % 3] += c->right[i] - c->load[i];
     for (i = 3 * c->sh->first_body; i < 3 * c->total.rows; i++) if ((i / 3 - c->sh->first_body) % 2 == 0) {
         sum[i % 3] += c->right[i] - c->load[i];
         whole += fabs(c->load[i]);
     }
-    /* below 1e-7 of it the sum is rounding only */
+
+    /* Below 1e-7 of all loads it is rounding only. */
     for (i = 0; i < 3 * c->sh->vertices; i++) whole += fabs(c->load[i]);
     if (exchanged > 1e-7 * whole)
         c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);

@@ -900,13 +900,15 @@ FSI_API fsi_status fsi__cd_tessellate(fsi_context *context, const fsi__cd_solid 
     fsi__col_skin s;
     size_t corners;
 
-    /* counted, then filled */
+    /* Count vertices and elements. */
     memset(&s, 0, sizeof s);
     fsi__cd_skin(solid, pose, shape, edge, dim, &s);
     d.vertex_count = s.vertices;
     corners = (size_t)dim * (size_t)s.elements;
     s.vertex = (fsi_vec3 *)fsi__alloc(context, (size_t)d.vertex_count, sizeof *s.vertex);
     s.element = (int *)fsi__alloc(context, corners, sizeof *s.element);
+
+    /* Fill the arrays, and make the mesh. */
     if (s.vertex && s.element) {
         fsi__cd_skin(solid, pose, shape, edge, dim, &s);
         d.context = context;

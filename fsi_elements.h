@@ -418,8 +418,8 @@ static void fsi__shell_angle_side(const double *e, const double *u, double l, co
     for (i = 0; i < 3; i++) for (k = 0; k < 3; k++) g[3 * at[i] + k] -= c[i] * a[k];
     if (!h) return;
 
-    /* The derivatives of c, of N and of A. */
-    for (k = 0; k < 3; k++) { /* dc_i to x0, x1, p */
+    /* dc_i to x0, x1, p. */
+    for (k = 0; k < 3; k++) {
         dc[0][0][k] = -t[k];
         dc[0][1][k] = t[k] - u[k];
         dc[0][2][k] = u[k];
@@ -430,13 +430,17 @@ static void fsi__shell_angle_side(const double *e, const double *u, double l, co
         dc[2][1][k] = u[k];
         dc[2][2][k] = 0;
     }
-    for (k = 0; k < 3; k++) for (r = 0; r < 3; r++) { /* dN to x1: -turn [w]x, to p: turn [e]x */
+
+    /* dN to x1: -turn [w]x, to p: turn [e]x. */
+    for (k = 0; k < 3; k++) for (r = 0; r < 3; r++) {
         const int third = 3 - k - r, sign = k == r ? 0 : (r - k + 3) % 3 == 1 ? -1 : 1;
         dn[1][k][r] = sign ? -turn * sign * w[third] : 0;
         dn[2][k][r] = sign ? turn * sign * e[third] : 0;
         dn[0][k][r] = -dn[1][k][r] - dn[2][k][r];
     }
-    for (j = 0; j < 3; j++) for (r = 0; r < 3; r++) { /* dA = (1 - 2 N N^T / q) dN / q */
+
+    /* dA = (1 - 2 N N^T / q) dN / q. */
+    for (j = 0; j < 3; j++) for (r = 0; r < 3; r++) {
         const double m = 2 * (a[0] * dn[j][0][r] + a[1] * dn[j][1][r] + a[2] * dn[j][2][r]);
         for (k = 0; k < 3; k++) da[j][k][r] = dn[j][k][r] / q - a[k] * m;
     }

@@ -846,6 +846,8 @@ static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
             im->target[kept] = k->desc.tolerance / residual * norm;
             im->column[kept++] = c;
         }
+
+        /* Take the iterate where it is better than the last one. */
         if (!first && !(residual < im->residual[c])) continue;
         memcpy(im->x + (size_t)c * n, d, n * sizeof *d);
         im->residual[c] = residual;

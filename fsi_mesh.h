@@ -428,12 +428,14 @@ static int fsi__plan_split(fsi__plan *p, int begin, int end, fsi_box3 centers, i
         box[b] = fsi_box3_join(box[b], p->boxes[p->order[i]]);
     }
 
-    /* Costs from the left, then from the right: the cheapest plane. */
-    for (b = 0, i = 0; b < FSI__BINS; b++) { /* left[b], cost[b]: bins 0 .. b together */
+    /* left[b], cost[b]: items and cost of bins 0 .. b together. */
+    for (b = 0, i = 0; b < FSI__BINS; b++) {
         run = fsi_box3_join(run, box[b]);
         left[b] = i += count[b];
         cost[b] = i ? fsi__box_area(run) * i : 0;
     }
+
+    /* The other side's cost, from the right: `best` is the cheapest plane. */
     run = fsi_box3_empty();
     for (b = FSI__BINS - 1, i = 0; b > 0; b--) {
         run = fsi_box3_join(run, box[b]);
@@ -442,7 +444,9 @@ static int fsi__plan_split(fsi__plan *p, int begin, int end, fsi_box3 centers, i
         cost[b] = cost[b - 1] + fsi__box_area(run) * i;
         if (best == 0 || cost[b] < least) { best = b; least = cost[b]; }
     }
-    for (i = begin, b = end; i < b;) { /* items of bins below `best` to the front */
+
+    /* Items of bins below `best` to the front. */
+    for (i = begin, b = end; i < b;) {
         int item = p->order[i];
         if (FSI__BIN_OF(item) < best) { i++; continue; }
         p->order[i] = p->order[--b];

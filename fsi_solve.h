@@ -2008,12 +2008,14 @@ static void fsi__ldlt_postorder(fsi__ldlt_graph *g)
 
     /* Children of each vertex. */
     for (v = 0; v <= n; v++) head[v] = -1;
-    for (v = n - 1; v >= 0; v--) { /* roots hang below n */
+    for (v = n - 1; v >= 0; v--) { /* those of n: the roots */
         const int p = g->parent[v] < 0 ? n : g->parent[v];
         next[v] = head[p];
         head[p] = v;
     }
-    for (v = head[n]; v >= 0;) { /* down to the first leaf, which is done; then on to its sibling, or up */
+
+    /* Down to the first leaf, which is done; then on to its sibling, or up. */
+    for (v = head[n]; v >= 0;) {
         while (head[v] >= 0) {
             const int child = head[v];
             head[v] = -2 - child; /* seen */
