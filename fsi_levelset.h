@@ -295,7 +295,7 @@ FSI_API fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const c
       smooth             smooth_axis: capillary smoothing, where the substep is too long for surface tension by itself
       thicken            fsi_viscosity_solve
       advect_surface     leave: through open sides; relax; fsi_grid_advect
-      advect             advect_velocity; fill_nozzles; let_air_in; open_gaps; enter_solids; fsi_grid_redistance
+      advect             advect_velocity; fill_nozzles; let_air_in; open_gaps; enter_solids; redistance
       follow             fly: droplets; follow_components: labels and targets; take_up; drop_foundlings
       keep_volumes       in fsi_levelset_parts.h
       settle             follow_components, where cells changed sides
@@ -1846,7 +1846,7 @@ FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run)
     fsi__ls_open_gaps(run);
     fsi__ls_lap(run, &run->stats.seconds_advection);
     FSI__TRY(fsi__ls_enter_solids(run));
-    FSI__TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
+    FSI__TRY(fsi__grid_redistance_moved(m->next_phi, FSI__LS_BAND, m->trial_u, (fsi_real)run->dt, m->next_phi));
     fsi__ls_lap(run, &run->stats.seconds_distance);
     return FSI_OK;
 }

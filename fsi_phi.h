@@ -177,6 +177,11 @@ typedef struct fsi__distance_job {
 /* Distances at the cells of block b. before: what was returned for the block b - 1, or FSI__SIDE_CUT. Returns where the
    block lies. */
 FSI_API int fsi__distance_block(const fsi__distance_job *job, int b, int before, fsi_real *out);
+/* fsi_grid_redistance after a step dt [s] along the velocities u (fields of faces, as fsi_grid_advect takes them): at
+   edges and in thin sheets, a value that is nearly a distance is corrected in proportion to how far its cell moved; see
+   FSI__SHEET_MOVED. */
+FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fsi_field *const u[3], fsi_real dt,
+    fsi_field *out);
 /* Checks a mesh that is to be a boundary on a grid. */
 FSI_API fsi_status fsi__grid_check_mesh(fsi_context *context, const fsi_grid *g, const fsi_mesh *mesh, const char *f);
 /* Moves the ends of an interval that reach the walls far away. */
@@ -236,6 +241,8 @@ typedef struct fsi__sheet {
 typedef struct fsi__waves {
     const fsi_field *phi;
     fsi_field *out;
+    fsi_field *const *u;        /* that moved phi; NULL: not known */
+    double dt;                  /* for so long [s] */
     int band;
     fsi__mask mask;
     uint64_t *source;           /* bits of cells that make sheets */
@@ -325,11 +332,12 @@ static double fsi__sheet_point(const fsi_real *u, const int stride[3], int dim, 
 #define FSI__SHEET_STEADY 0.05
 #define FSI__SHEET_REACH2 2.25f /* of smooth ones */
 
-/* What a cell takes, of the distances that it has and that it is to have. */
-FSI_FN double fsi__sheet_stays(double own, double to, double share)
+/* What a cell takes, of the distances that it has and that it is to have: corrections up to `share` of the distance are
+   reduced, the smaller the more, and all of them the more the smaller `moved` is, 0 to 1. */
+FSI_FN double fsi__sheet_stays(double own, double to, double share, double moved)
 {
     const double off = fabs(to - own) / (share * fabs(to) + 1e-30);
-    return off < 1 ? own + off * (to - own) : to;
+    return off < 1 ? own + moved * off / (1 - (1 - moved) * off) * (to - own) : to;
 }
 
 /* The sheet of the cell at u, which is an entry of an array that holds at least 2 layers of cells around it. Returns
@@ -382,7 +390,7 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
     t = 2 * c * q / (length + sqrt(t > gg / 4 ? t : gg / 4));
     cross = 1.25 * cross;
     if (!(fabs(t) <= cross)) t = side * cross;
-    own = fsi__sheet_stays(c / dx, t, FSI__SHEET_STEADY);
+    own = fsi__sheet_stays(c / dx, t, FSI__SHEET_STEADY, 1);
 
     /* Curvature across n, and the gradient at the foot. */
     for (a = 0; a < 3; a++) {
@@ -488,10 +496,31 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
    lost 7 to 25 % in 100 times, at worst half; now 4 %). There a distance becomes the mean of the fit and of the
    distance at which the crossings with neighbours stay, given their fits: two cells that do so keep their crossing
    (after Hartmann, Meinke and Schroeder, J. Comput. Phys. 229 (2010), whose constraint takes the second one alone). A
-   value that is nearly a distance is not changed: if each step restored the shape that the fit prefers, the rim of a
+   value that is nearly a distance is hardly changed: if each step restored the shape that the fit prefers, the rim of a
    thin puddle would have no shape at which surface tension is in equilibrium, and would drive an eddy without end (5
-   mm/s at a rim two cells high). */
+   mm/s at a rim two cells high). What redistancing has to mend is made by the flow, |grad u| dt a step. So where the
+   faces of a cell moved by less than FSI__SHEET_MOVED cells the correction is in proportion to the motion: then
+   viscosity brings a puddle to rest, as what drives it ends with its motion. */
 #define FSI__SHEET_KEPT 0.5
+#define FSI__SHEET_MOVED 0.01
+
+/* How far the fastest face of a cell moved, in units of FSI__SHEET_MOVED; at most 1, and 1 where nothing is known. */
+static double fsi__sheet_moved(const fsi__waves *m, int i, int j, int k)
+{
+    double most = 0;
+    int a;
+    if (!m->u) return 1;
+    for (a = 0; a < m->phi->grid->dim; a++) {
+        const int *step = fsi__step(2 * a + 1);
+        const double lower = fabs((double)fsi_grid_at(m->u[a], i, j, k)),
+            upper = fabs((double)fsi_grid_at(m->u[a], i + step[0], j + step[1], k + step[2]));
+        most = most > lower ? most : lower;
+        most = most > upper ? most : upper;
+    }
+    most *= m->dt / ((double)m->phi->grid->dx * FSI__SHEET_MOVED);
+    return most < 1 ? most : 1;
+}
+
 static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
 {
     const fsi__waves *m = (const fsi__waves *)arg;
@@ -520,7 +549,8 @@ static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
         }
         if (weight > 1e-12) m->exact[id] = (m->fitted[id] + sum / weight) / 2;
         if (s->reach2 < FSI__SHEET_REACH2)
-            m->exact[id] = fsi__sheet_stays(fabs(c) / (double)m->phi->grid->dx, m->exact[id], FSI__SHEET_KEPT);
+            m->exact[id] = fsi__sheet_stays(fabs(c) / (double)m->phi->grid->dx, m->exact[id], FSI__SHEET_KEPT,
+                fsi__sheet_moved(m, i, j, k));
     }
 }
 
@@ -732,6 +762,12 @@ static fsi_status fsi__waves_begin(fsi__waves *m, const char *function)
 
 FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field *out)
 {
+    return fsi__grid_redistance_moved(phi, band, NULL, 0, out);
+}
+
+FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fsi_field *const u[3], fsi_real dt,
+    fsi_field *out)
+{
     static const char *const f = "fsi_grid_redistance";
     const fsi_grid *g;
     fsi__waves m;
@@ -750,6 +786,8 @@ FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field
     memset(&m, 0, sizeof m);
     m.phi = m.mask.field = phi;
     m.out = out;
+    m.u = u;
+    m.dt = (double)dt;
     m.band = band;
     FSI__TRY(fsi__waves_begin(&m, f));
 
