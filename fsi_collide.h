@@ -465,8 +465,8 @@ FSI_API void fsi__col_bound(fsi__col_placed *p, double grow)
 /* By how much a point is less deep than `deep`, negative. */
 static double fsi__col_lack(const fsi__col_point *s, double deep) { return s->depth < deep ? s->depth - deep : 0; }
 
-/* Of a point that is less deep: ten times what it lacks, but at most a fifth of the patch's size. Without that bound the
-   far corner of a slanted tile, above a wide gap, would lose against two points at one place. */
+/* Of a point that is less deep: ten times what it lacks, but at most a fifth of the patch's size. Without that bound
+   the far corner of a slanted tile, over a wide gap, would lose against two points at one place. */
 static double fsi__col_penalty(const fsi__col_point *s, double deep, double size)
 {
     return fmax(10 * fsi__col_lack(s, deep), -0.2 * size);

@@ -1132,7 +1132,7 @@ static int fsi__ct_is_moderate(const fsi__ct_system *s, const fsi__ct_island *o)
     return 1;
 }
 
-/* Rounds until one changes no velocity by more than 0.3 enough. quick: few steps, no continuation. The rounds often come
+/* Rounds until one changes no velocity by more than 0.3 enough. quick: few steps, no continuation. Rounds often come
    near the solution and then turn around it: the result is that of the round that has changed least. Returns 1 when it
    is accepted: the round is close enough for sweeps to go on from it, and a separation is moderate. Rounds do not
    converge where bodies are squeezed between others of prescribed motion. */
