@@ -465,6 +465,13 @@ FSI_API void fsi__col_bound(fsi__col_placed *p, double grow)
 /* By how much a point is less deep than `deep`, negative. */
 static double fsi__col_lack(const fsi__col_point *s, double deep) { return s->depth < deep ? s->depth - deep : 0; }
 
+/* Of a point that is less deep: ten times what it lacks, but at most a fifth of the patch's size. Without that bound
+   the far corner of a slanted tile, over a wide gap, would lose against two points at one place. */
+static double fsi__col_penalty(const fsi__col_point *s, double deep, double size)
+{
+    return fmax(10 * fsi__col_lack(s, deep), -0.2 * size);
+}
+
 /* Appends to the triangle out[0 .. 2] the point that lies farthest outside it; depth counts once, as the others carry
    the body now. Returns how many were appended. */
 static int fsi__col_choose_outside(const fsi__col_point *s, const int *in, int n, double deep, double size, int *out)
@@ -485,9 +492,10 @@ static int fsi__col_choose_outside(const fsi__col_point *s, const int *in, int n
 }
 
 /* Chooses the points that span a patch: two far apart, one of them among the deepest, and the farthest ones to either
-   side of the line between these, or two to one side where the other one is empty. Depth counts as ten times its
-   length, so that a point that carries the body is not dropped for one that lies a little farther; but differences
-   below a thousandth of the patch's size do not count: of a body that trembles the same points are chosen again. */
+   side of the line between these, or two to one side where the other one is empty. Depth counts too
+   (fsi__col_penalty), so that a point that carries the body is not dropped for one that lies a little farther; but
+   differences below a thousandth of the patch's size do not count: of a body that trembles the same points are chosen
+   again. */
 static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *out)
 {
     int k, count = 0, best = 0, left = -1, right = -1;
@@ -506,7 +514,7 @@ static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *o
     while (s[in[best]].depth < deep) best++;
     out[count++] = in[best];
     for (k = 0; k < n; k++) if (in[k] != out[0]) {
-        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[out[0]].x)) + 10 * fsi__col_lack(&s[in[k]], deep);
+        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[out[0]].x)) + fsi__col_penalty(&s[in[k]], deep, size);
         if (score > most + 1e-6 * size) { most = score; best = k; }
     }
     if (in[best] == out[0]) return count;
@@ -524,7 +532,7 @@ static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *o
     side = fsi__d3_unit(fsi__d3_cross(s[out[0]].n, line));
     for (k = 0; k < n; k++) if (in[k] != out[0] && in[k] != out[1]) {
         across = fsi__d3_dot(fsi__d3_sub(s[in[k]].x, s[out[0]].x), side);
-        score = fabs(across) + 10 * fsi__col_lack(&s[in[k]], deep);
+        score = fabs(across) + fsi__col_penalty(&s[in[k]], deep, size);
         if (across > 1e-3 * size && score > high + 1e-6 * size) { high = score; left = in[k]; }
         if (across < -1e-3 * size && score > low + 1e-6 * size) { low = score; right = in[k]; }
     }

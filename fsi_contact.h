@@ -77,6 +77,7 @@ typedef struct fsi__ct_cone {
     fsi__d3 ra, rb, n;
     fsi__d3 u, du;                /* relative velocity minus the wanted one, at the start; change along Newton's step */
     fsi__d3 j0, j, z, p;          /* impulse at the start, of the last round; z and P(z) */
+    fsi__d3 best;                 /* impulse of the round that has changed least */
     double mu, rho, shift, tau;   /* shift: mu |u_t|; tau: smoothing of P [N s] */
 } fsi__ct_cone;
 
@@ -497,6 +498,7 @@ static double fsi__ct_start(const fsi__ct_system *s, double dt)
 #define FSI__CT_HEAVY 1e2      /* rho at least, by the island's heaviest body, which may load the row */
 #define FSI__CT_NEARLY 1e3     /* a solution is accepted within this times the accuracy wanted: sweeps go on from it */
 #define FSI__CT_SHARE 1e-3     /* or within this fraction of the fastest velocity before: sweeps leave far more of it */
+#define FSI__CT_NARROW 10      /* this often that in narrow islands, where sweeps carry impulses worst */
 #define FSI__CT_NEWTON 200     /* Newton steps in all rounds together */
 /* Wide islands are heaps, where a body has many neighbours. Sweeps carry impulses well there and Newton's method
    converges slowly, so that it gets few steps; unless an impact has hit the island, and it is so small that many steps
@@ -1130,9 +1132,10 @@ static int fsi__ct_is_moderate(const fsi__ct_system *s, const fsi__ct_island *o)
     return 1;
 }
 
-/* Rounds until one changes no velocity by more than 0.3 enough. quick: few steps, no continuation. Returns 1 when the
-   solution is accepted: the rounds have converged well enough for sweeps to go on from it, and a separation is
-   moderate. They do not converge where bodies are squeezed between others of prescribed motion. */
+/* Rounds until one changes no velocity by more than 0.3 enough. quick: few steps, no continuation. Rounds often come
+   near the solution and then turn around it: the result is that of the round that has changed least. Returns 1 when it
+   is accepted: the round is close enough for sweeps to go on from it, and a separation is moderate. Rounds do not
+   converge where bodies are squeezed between others of prescribed motion. */
 static int fsi__ct_run_rounds(const fsi__ct_system *s, const fsi__ct_island *o, double enough, int separating,
     int quick)
 {
@@ -1140,7 +1143,9 @@ static int fsi__ct_run_rounds(const fsi__ct_system *s, const fsi__ct_island *o, 
     const int steps = fsi__ct_newton_steps(d, o, quick);
     int round, k, left = steps, got;
     int slow = 0, followed = quick ? 2 : 0; /* rounds that did not halve `off`; continuations so far */
-    double off = 1e300, before, speed = 0;  /* off: the last round's change [m/s] */
+    double off = 1e300, before, best = 1e300, speed = 0; /* off: the last round's change [m/s] */
+
+    /* rounds, and the best of them */
     for (k = 0; k < o->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
     for (round = 0; off > 0.3 * enough && slow < 3; round++) {
         got = fsi__ct_newton(s, o, fmax(0.03 * enough, off < 1e300 ? 0.01 * off : 0), &left);
@@ -1149,9 +1154,15 @@ static int fsi__ct_run_rounds(const fsi__ct_system *s, const fsi__ct_island *o, 
         before = off;
         off = fsi__ct_next_round(d, o, 0);
         slow += off > 0.5 * before;
+        if (!(off < best) || (separating && !fsi__ct_is_moderate(s, o))) continue;
+        best = off;
+        for (k = 0; k < o->rows; k++) d->cone[k].best = d->cone[k].j;
     }
+
+    /* is it accepted? */
     if (!separating) s->report->direct_steps += steps - (left > 0 ? left : 0);
-    return off <= fmax(FSI__CT_NEARLY * enough, FSI__CT_SHARE * speed) && (!separating || fsi__ct_is_moderate(s, o));
+    for (k = 0; k < o->rows; k++) d->cone[k].j = d->cone[k].best;
+    return best <= fmax(FSI__CT_NEARLY * enough, (fsi__ct_is_wide(o) ? 1 : FSI__CT_NARROW) * FSI__CT_SHARE * speed);
 }
 
 /* Velocities and impulses of one island. anew: the multipliers start from 0. 0: not accepted, nothing has changed. */

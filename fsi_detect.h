@@ -669,7 +669,7 @@ static int fsi__cd_find_pair(const fsi__cd_found *f, int a, int b)
     return lo;
 }
 
-/* Has the pair a point with the normal of s (within 2.5 degrees, out of body `from`), a smaller gap, and at most
+/* Has the pair a point with the normal of s (within 5 degrees, out of body `from`), a smaller gap, and at most
    `aside` from its line? */
 static int fsi__cd_goes_with(const fsi__cd_found *f, const fsi__cd_pair *pair, int from, const fsi__col_point *s,
     double aside)
@@ -680,7 +680,7 @@ static int fsi__cd_goes_with(const fsi__cd_found *f, const fsi__cd_pair *pair, i
     for (k = 0; k < pair->count; k++) {
         const fsi__d3 off = fsi__d3_sub(t[k].x, s->x);
         const double along = fsi__d3_dot(off, s->n);
-        if (!(t[k].depth > s->depth && sign * fsi__d3_dot(t[k].n, s->n) > 0.999)) continue;
+        if (!(t[k].depth > s->depth && sign * fsi__d3_dot(t[k].n, s->n) > 0.996)) continue;
         if (fsi__d3_dot(off, off) - along * along <= aside * aside) return 1;
     }
     return 0;
