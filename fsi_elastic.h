@@ -1890,9 +1890,9 @@ static fsi_status fsi__el_project_vertices(fsi__el_member *m, const char *fn, co
 {
     fsi__el_body *b = &m->body;
     const fsi__el_shape *s = &b->shape;
-    const size_t d = (size_t)b->dofs;
+    const size_t d = (size_t)b->dofs, stride = b->stride, room = d * d + fsi__panels_size(b->dofs) + 3 * stride;
     fsi__el_rows one;
-    double *work = (double *)fsi__alloc(b->context, d * d + 3 * d, sizeof(double)), *right = work ? work + d * d : NULL;
+    double *work = (double *)fsi__alloc(b->context, room, sizeof(double)), *right = work ? work + room - 3 * stride : NULL;
     fsi_status status = work ? fsi__el_rows_begin(&one, b->context, fn, 1)
         : fsi__fail(b->context, FSI_ERROR_MEMORY, fn, -1, b->dofs, "no memory to project %d unknowns", b->dofs);
     int e, k, i, c;
@@ -1906,17 +1906,20 @@ static fsi_status fsi__el_project_vertices(fsi__el_member *m, const char *fn, co
         status = fsi__el_rows_point(&one, b->context, fn, s, &b->handles, e, bary);
         if (status != FSI_OK) break;
         for (i = 0; i < one.start[1]; i++) for (c = 0; c < 3; c++)
-            right[(size_t)c * d + (size_t)one.dof[i]] += mass * one.value[i] * (double)fsi__axis(x[v], c);
+            right[(size_t)c * stride + (size_t)one.dof[i]] += mass * one.value[i] * (double)fsi__axis(x[v], c);
     }
     if (status == FSI_OK) {
         memcpy(work, b->massive, d * d * sizeof(double));
         status = fsi_dense_cholesky(b->context, b->dofs, work);
     }
-    if (status == FSI_OK) status = fsi__cholesky_solve_3(b->dofs, work, right, d);
+    if (status == FSI_OK) {
+        fsi__panels_make(b->dofs, work, work + d * d);
+        status = fsi__panels_solve_3(b->dofs, work + d * d, right, stride);
+    }
     for (i = 0; i < b->dofs && status == FSI_OK; i++)
-        for (c = 0; c < 3; c++) q[3 * i + c] = right[(size_t)c * d + (size_t)i];
+        for (c = 0; c < 3; c++) q[3 * i + c] = right[(size_t)c * stride + (size_t)i];
     fsi__el_rows_free(&one, b->context);
-    fsi__free(b->context, work, d * d + 3 * d, sizeof(double));
+    fsi__free(b->context, work, room, sizeof(double));
     return status;
 }
 

@@ -84,7 +84,7 @@ typedef struct fsi__el_body {
     double *element_mass;         /* of all elements, also of a reduced body [kg] */
     /* reduced */
     double *stiff, *massive;      /* dofs * dofs: K and M; of a full body, stiff: the values of K */
-    double *factor;               /* dofs * dofs */
+    double *factor, *panels;      /* dofs * dofs; the same for many substitutions */
     /* the system A = M / H^2 + K + springs */
     double factored_for, factored_viscous; /* H [s], 0: none; b/h */
     unsigned factorings;
@@ -664,7 +664,7 @@ FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
     for (i = 0; i < b->dofs && b->dim == 2; i++) *fsi__el_wide(b, i, 2) = 0;
 
     /* next = A^-1 of it. */
-    FSI__TRY(b->reduced ? fsi__cholesky_solve_3(b->dofs, b->factor, b->wide, b->stride)
+    FSI__TRY(b->reduced ? fsi__panels_solve_3(b->dofs, b->panels, b->wide, b->stride)
                         : fsi_ldlt_solve_4(b->ldlt, b->wide, b->wide));
     for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++) b->next[3 * i + c] = *fsi__el_wide(b, i, c);
     return FSI_OK;
@@ -710,6 +710,7 @@ static fsi_status fsi__el_factorise(fsi__el_body *b)
             b->factor[i * d + j] = scale * b->massive[i * d + j] + (1 + b->viscous) * b->stiff[i * d + j];
         for (k = 0; k < b->springs; k++) fsi__el_stiffen_reduced(b, &b->spring[k]);
         FSI__TRY(fsi_dense_cholesky(b->context, b->dofs, b->factor));
+        fsi__panels_make(b->dofs, b->factor, b->panels);
     } else {
         const fsi_csr *a = &b->elastic->matrix;
         for (r = 0; r < a->rows; r++) for (p = a->start[r]; p < a->start[r + 1]; p++)
@@ -1049,6 +1050,7 @@ static void fsi__el_body_layout(fsi__el_body *b)
         b->stiff = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->massive = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->factor = (double *)fsi__take(&b->memory, d * d, sizeof(double));
+        b->panels = (double *)fsi__take(&b->memory, fsi__panels_size(b->dofs), sizeof(double));
     } else {
         b->vertex_mass = (double *)fsi__take(&b->memory, d, sizeof(double));
         b->gather_first = (int *)fsi__take(&b->memory, d + 1, sizeof(int));
