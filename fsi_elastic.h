@@ -1635,7 +1635,7 @@ static void fsi__el_sharpness(const fsi_mesh *m, fsi__el_candidate *c, double *a
     for (f = 0; f < m->face_count; f++) for (k = 0; k < m->corners; k++) {
         const double a = fsi__el_face_area(m, f);
         v = m->faces[m->corners * f + k];
-        c[v].x = fsi__d3_madd(c[v].x, a, fsi__d3_of(m->face_normals[f])); /* x: sum of area times normal, for now */
+        c[v].x = fsi__d3_madd(c[v].x, a, fsi__d3_of(m->face_normals[f])); /* x: first the sum of area times normal */
         c[v].face = f;
         area[v] += a;
         c[v].bary[0] = c[v].bary[1] = c[v].bary[2] = 0;
@@ -1705,7 +1705,7 @@ static fsi_status fsi__el_make_points(fsi__el_member *m, fsi_context *context, c
         n += fsi__el_face_points(mesh, f, fsi__el_face_parts(mesh, f, m->spacing), c + n, n);
     qsort(c, (size_t)n, sizeof *c, fsi__el_sharper);
 
-    /* A candidate is kept if no kept point is within 0.7 spacings; its row is the weighted sum of its face's corners. */
+    /* A candidate is kept if no kept point is within 0.7 spacings; its row is a weighted sum of its face's corners. */
     for (k = 0; k < g.slots; k++) g.head[k] = -1;
     g.reach = 0.7 * m->spacing;
     g.x = kept;
