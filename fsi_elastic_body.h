@@ -38,9 +38,9 @@ typedef struct fsi_elastic_material {
     fsi_real density; /* [kg/m^3], above 0; default 1000 */
     fsi_real young;   /* E [Pa], above 0; default 1e5 */
     fsi_real poisson; /* nu, 0 to 0.4999; default 0.4. Above 0.45 iterations converge slowly */
-    fsi_real damping; /* b [s] of Kelvin and Voigt: viscous stress of 2 b (mu + kappa) times the strain rate; a
-                         vibration of angular frequency w decays by exp(-b w^2 t / 2). At least 0; a body has the mean
-                         weighted by mass; default 0.005, about that of gelatine at a few hertz */
+    fsi_real damping; /* b [s] of Kelvin and Voigt: the viscous stress is that of b times the strain rate; a vibration
+                         of angular frequency w decays by exp(-b w^2 t / 2). At least 0; a body has the mean weighted
+                         by mass; default 0.005, about that of gelatine at a few hertz */
 } fsi_elastic_material;
 FSI_API fsi_elastic_material fsi_elastic_default_material(void); /* fills every field */
 
@@ -72,7 +72,7 @@ typedef struct fsi__el_body {
     double *stiffness;            /* evaluated: k = 2 (mu + kappa) volume, of the element or region */
     double *rotation, *isochoric; /* R and P, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
     double *stretch;              /* R^T F at the beginning of the substep, likewise */
-    double *target;               /* evaluated, 12 each: three columns of 4 of k (T + b/h R S), as in >>global step,
+    double *target;               /* evaluated, 12 each: three columns of 4 of k (T + b/h D), as in >>global step,
                                      T = (mu R + kappa P)/(mu + kappa) */
     double *energy;               /* evaluated: of the element [J] */
     /* full: gathers; entries of dof i are gather[gather_first[i]] ..: evaluated * (dim + 1) + corner */
@@ -551,13 +551,13 @@ static void fsi__el_load_block(const fsi__el_body *b, int k, fsi__el_block *bloc
     }
 }
 
-/* Targets k (T + b/h R S) of (E4) and energies (E1) of a block's elements. */
+/* Targets k (T + b/h D) of (E4) and energies (E1) of a block's elements. */
 static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block)
 {
     const fsi__el_lane *f = (const fsi__el_lane *)block->f, *r = (const fsi__el_lane *)block->r,
                        *p = (const fsi__el_lane *)block->p,
                        *d = (const fsi__el_lane *)(const void *)(b->stretch + 9 * (size_t)block->first);
-    fsi__el_lane t[9], k = { 0 }, share = { 0 }, sheared = { 0 }, swollen = { 0 };
+    fsi__el_lane t[9], k = { 0 }, share = { 0 }, sheared = { 0 }, swollen = { 0 }, trace = { 0 };
     int u, i, c;
 
     /* k, and the weight kappa/(mu + kappa) of P in T. */
@@ -567,10 +567,15 @@ static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block)
         share[u] = b->kappa[e] / (b->mu[e] + b->kappa[e]);
     }
 
-    /* Targets, and the squares |F - R|^2 and |F - P|^2; before: R S. */
+    /* tr(R^T F - S)/dim: how much the element has swollen since the substep began. */
+    for (i = 0; i < 9; i++) for (u = 0; u < FSI_LANES; u++)
+        trace[u] += (r[i][u] * f[i][u] - (i % 4 == 0 ? d[i][u] : 0)) / b->dim;
+
+    /* Targets, and the squares |F - R|^2 and |F - P|^2; before: D of damping. */
     for (c = 0; c < 3; c++) for (i = 0; i < 3; i++) for (u = 0; u < FSI_LANES; u++) {
         const double x = f[3 * c + i][u], y = r[3 * c + i][u], z = share[u] > 0 ? p[3 * c + i][u] : y;
-        const double before = r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
+        double before = r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
+        before += share[u] * (x - y * trace[u] - before);
         t[3 * i + c][u] = k[u] * (y + share[u] * (z - y) + b->viscous * before);
         sheared[u] += (x - y) * (x - y);
         swollen[u] += (x - z) * (x - z);
@@ -621,10 +626,11 @@ FSI_API void fsi__el_body_project(fsi__el_body *b)
 
 /* ---- >>global step -------------------------------------------------------------------------------------------------
 
-   (M / H^2 + (1 + b/h) K + springs) q = M S / H^2 + sum_e k_e (T_e + b/h R_e S_e) h_e + springs + contacts       (E4)
+   (M / H^2 + (1 + b/h) K + springs) q = M S / H^2 + sum_e k_e (T_e + b/h D_e) h_e + springs + contacts           (E4)
 
-   with k = 2 (mu + kappa) volume. Damping b adds the energy k b/(2 h) |F - R S|^2 with S = R^T F at the beginning of
-   the substep: a rotation without a change of stretch is not damped. */
+   with k = 2 (mu + kappa) volume. Damping b adds b/h times the energy that the strain since the beginning of the substep
+   would have, V (mu |F - R S|^2 + kappa |F - Q|^2): S = R^T F at that beginning, Q = F - R tr(R^T F - S)/dim the matrix
+   nearest to F that has swollen no more than S; D = (mu R S + kappa Q)/(mu + kappa). A rotation is not damped. */
 
 /* Adds the elastic terms of the right side of (E4) for the vertices begin .. end - 1 of a full body. */
 static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
