@@ -162,8 +162,9 @@ static void test_friction_holds_or_slides(void)
 static void test_impacts_add_no_energy(void)
 {
     const double fine = dropped_restitution(1e5, 1.0 / 480);
-    CHECK(fine > 0.1 && fine < 0.3);
-    CHECK_NEAR(dropped_restitution(1e5, 1.0 / 60), fine, 0.1);
+    CHECK(fine > 0.3 && fine < 0.5);
+    CHECK_NEAR(dropped_restitution(1e5, 1.0 / 120), fine, 0.05);
+    CHECK(dropped_restitution(1e5, 1.0 / 60) < fine);
     CHECK(dropped_restitution(1e9, 1.0 / 60) < 0.75);
     CHECK(dropped_restitution(1e7, 1.0 / 240) < 0.75);
 }
@@ -185,7 +186,7 @@ static void test_a_stack_stands(void)
     fsi_vec3 at[3];
     int k;
     w.body.handles = 8;
-    w.material.damping = REAL(0.03); /* else a tower of jelly sways for long */
+    w.material.damping = REAL(0.1); /* else a tower of jelly sways for long */
     if (!world_begin(&w)) return;
     world_floor(&w, 0.5);
     for (k = 0; k < 3; k++) {
