@@ -1037,8 +1037,14 @@ FSI_API void fsi__d9_turn(const double *r, const double *a, double *out);   /* R
 FSI_API double fsi__dot(const double *x, const double *y, int n);
 /* The dot products of a, n numbers, with x, x + stride and x + 2 stride. */
 FSI_API void fsi__dot_3(const double *a, const double *x, size_t stride, int n, double *out);
-/* fsi_dense_cholesky_solve for three right sides, which start `stride` numbers apart in x. */
-FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x, size_t stride);
+/* A factor of fsi_dense_cholesky for substitutions that happen often: only the triangle, in the order in which it is
+   read, tile after tile of 4 x 4 numbers; a tile on the diagonal holds its inverse. n is rounded up to a multiple of 4
+   by rows of the identity. Writes fsi__panels_size(n) numbers. */
+FSI_FN size_t fsi__panels_size(int n) { const size_t m = ((size_t)n + 3) / 4; return 8 * m * (m + 1); }
+FSI_API void fsi__panels_make(int n, const double *l, double *panels);
+/* x = A^-1 x for three right sides, which start `stride` numbers apart and end in zeros up to a multiple of 4. Errors:
+   NAN (A^-1 x overflows). */
+FSI_API fsi_status fsi__panels_solve_3(int n, const double *panels, double *x, size_t stride);
 
 /* Sums of four numbers side by side: a vector where the compiler has one, with the same bits. */
 #if defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(FSI_NO_SIMD)
@@ -2106,57 +2112,71 @@ FSI_API void fsi__dot_3(const double *a, const double *x, size_t stride, int n, 
     }
 }
 
-/* The same for four rows of a, n apart: out[3 * row + which]. */
-static void fsi__dot_4_3(const double *a, size_t n, const double *x, size_t stride, int count, double *out)
+FSI_API void fsi__panels_make(int n, const double *l, double *panels)
 {
-    fsi__four sum[12];
-    int i, r, c;
-    memset(sum, 0, sizeof sum);
-    for (i = 0; i + 4 <= count; i += 4) for (r = 0; r < 4; r++) for (c = 0; c < 3; c++)
-        fsi__four_times(&sum[3 * r + c], a + (size_t)r * n + (size_t)i, x + (size_t)c * stride + (size_t)i);
-    for (c = 0; c < 12; c++) out[c] = fsi__four_sum(&sum[c]);
-    for (; i < count; i++) for (r = 0; r < 4; r++) for (c = 0; c < 3; c++)
-        out[3 * r + c] += a[(size_t)r * n + (size_t)i] * x[(size_t)c * stride + (size_t)i];
+    int i, j, r, c, k;
+    for (i = 0; i < n; i += 4) for (j = 0; j <= i; j += 4, panels += 16) {
+        double tile[16];
+        for (r = 0; r < 4; r++) for (c = 0; c < 4; c++)
+            tile[4 * r + c] = i + r < n && j + c < n ? l[(size_t)(i + r) * (size_t)n + (size_t)(j + c)]
+                                                     : i + r == j + c;
+        if (j < i) {
+            memcpy(panels, tile, sizeof tile);
+            continue;
+        }
+
+        /* The inverse of a lower triangle, column by column. */
+        memset(panels, 0, sizeof tile);
+        for (c = 0; c < 4; c++) for (r = c; r < 4; r++) {
+            double sum = r == c;
+            for (k = c; k < r; k++) sum -= tile[4 * r + k] * panels[4 * k + c];
+            panels[4 * r + c] = sum / tile[4 * r + r];
+        }
+    }
 }
 
-/* Four rows at a time: the entries of x known already enter by dot products, then the 4x4 diagonal block is solved. */
-FSI_API fsi_status fsi__cholesky_solve_3(int n, const double *l, double *x, size_t stride)
+/* Rows 4 p .. 4 p + 3 of L y = b: y = D (b - sum_j L_j y_j), D the inverse on the diagonal. */
+static void fsi__panel_forward_3(int p, const double *tile, double *x, size_t stride)
 {
-    const size_t m = (size_t)n;
-    double known[12], *y;
-    int i, k, c, r;
-
-    /* Forward: L y = b. */
-    for (i = 0; i < n; i += 4) {
-        const int rows = n - i < 4 ? n - i : 4;
-        if (rows == 4) fsi__dot_4_3(l + (size_t)i * m, m, x, stride, i, known);
-        for (r = 0; r < rows; r++) {
-            const double *row = l + (size_t)(i + r) * m;
-            if (rows < 4) fsi__dot_3(row, x, stride, i, known + 3 * r);
-            for (c = 0; c < 3; c++) {
-                y = x + (size_t)c * stride + (size_t)i;
-                for (k = 0; k < r; k++) known[3 * r + c] += row[i + k] * y[k];
-                y[r] = (y[r] - known[3 * r + c]) / row[i + r];
-            }
-        }
+    fsi__four sum[12];
+    double left[12];
+    int j, r, c, k;
+    memset(sum, 0, sizeof sum);
+    for (j = 0; j < 4 * p; j += 4, tile += 16) for (r = 0; r < 4; r++) for (c = 0; c < 3; c++)
+        fsi__four_times(&sum[3 * r + c], tile + 4 * r, x + (size_t)c * stride + (size_t)j);
+    for (c = 0; c < 3; c++) {
+        double *y = x + (size_t)c * stride + 4 * (size_t)p;
+        for (r = 0; r < 4; r++) left[4 * c + r] = y[r] - fsi__four_sum(&sum[3 * r + c]);
+        for (r = 0; r < 4; r++) for (k = 0, y[r] = 0; k <= r; k++) y[r] += tile[4 * r + k] * left[4 * c + k];
     }
+}
 
-    /* Backward: L^T x = y, by the rows of L^T. */
-    for (i = (n - 1) / 4 * 4; i >= 0; i -= 4) {
-        const int rows = n - i < 4 ? n - i : 4;
-        memset(known, 0, sizeof known);
-        if (rows == 4) fsi__dot_4_3(l + (size_t)i * m + i + 4, m, x + i + 4, stride, n - i - 4, known);
-        for (r = rows - 1; r >= 0; r--) {
-            const double *row = l + (size_t)(i + r) * m;
-            for (c = 0; c < 3; c++) {
-                y = x + (size_t)c * stride + (size_t)i;
-                for (k = r + 1; k < rows; k++) known[3 * r + c] += row[i + k] * y[k];
-                y[r] = (y[r] - known[3 * r + c]) / row[i + r];
-            }
-        }
+/* The same rows of L^T x = y: x = D^T y, which then leaves the rows above: y_j -= L_j^T x. */
+static void fsi__panel_backward_3(int p, const double *tile, double *x, size_t stride)
+{
+    const double *diagonal = tile + 16 * (size_t)p;
+    double minus[12] = { 0 };
+    int j, r, c, k;
+    for (c = 0; c < 3; c++) {
+        double *y = x + (size_t)c * stride + 4 * (size_t)p;
+        for (r = 0; r < 4; r++) for (k = r; k < 4; k++) minus[4 * c + r] -= diagonal[4 * k + r] * y[k];
+        for (r = 0; r < 4; r++) y[r] = -minus[4 * c + r];
     }
+    for (j = 0; j < 4 * p; j += 4, tile += 16) for (c = 0; c < 3; c++) {
+        fsi__four sum;
+        memset(&sum, 0, sizeof sum);
+        for (r = 0; r < 4; r++) fsi__four_madd(&sum, tile + 4 * r, minus[4 * c + r]);
+        fsi__four_add(x + (size_t)c * stride + (size_t)j, &sum);
+    }
+}
 
-    /* Refuse results that are not finite. */
+FSI_API fsi_status fsi__panels_solve_3(int n, const double *panels, double *x, size_t stride)
+{
+    const int m = fsi__chunks(n, 4);
+    const double *tile = panels;
+    int p, c;
+    for (p = 0; p < m; tile += 16 * (size_t)(p + 1), p++) fsi__panel_forward_3(p, tile, x, stride);
+    for (p = m - 1; p >= 0; p--) fsi__panel_backward_3(p, tile -= 16 * (size_t)(p + 1), x, stride);
     for (c = 0; c < 3; c++) FSI__TRY(fsi__dense_result(n, x + (size_t)c * stride));
     return FSI_OK;
 }

@@ -324,7 +324,7 @@ typedef struct fsi__co_impl {
     int shares, share_capacity;
     struct fsi__co_mass *mass;  /* of each component */
     int mass_capacity;
-    fsi_grid_faces list;
+    fsi_grid_faces *list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side of their system */
     double *given;              /* 3 * nodes [N s, N m s]: impulses of the projections on the solid in this substep,
@@ -1951,30 +1951,25 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
 {
     const int momentum = c->s->desc.correction == FSI_COUPLE_MOMENTUM;
     const double *v = c->ended ? c->sh->next_v : c->v; /* of walls */
-    int k, a = 0;
+    int k, a = 0, first[4] = { 0, 0, 0, 0 };
 
     /* the solid's velocity at the faces: predicted by MOMENTUM, that of a moving wall by PAPER */
-    memset(&c->list, 0, sizeof c->list);
-    c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
-    c->list.context = c->context;
     if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_predict(c));
     if (momentum) v = c->v;
 
     /* columns of the faces, sorted by axis */
     for (k = 0; k < c->faces; k++) {
-        while (a < c->face[k].axis) c->list.first[++a] = k;
+        while (a < c->face[k].axis) first[++a] = k;
         columns->entry[k] = c->face[k].entry;
         columns->solid[k] = c->face[k].body < 0 ? 1 : (fsi_real)c->face[k].covered;
         columns->velocity[k] = (fsi_real)(c->face[k].base + fsi__co_face_velocity(c, &c->face[k], v));
     }
-    while (a < 3) c->list.first[++a] = c->faces;
-    c->list.count = c->faces;
-    c->list.entry = columns->entry;
-    c->list.solid = columns->solid;
+    while (a < 3) first[++a] = c->faces;
+    FSI__TRY(fsi_grid_faces_set(c->list, c->liquid->grid, first, columns->entry, columns->solid));
 
     /* the solid as the pressure solver reads it; by MOMENTUM it yields to the pressure */
     memset(solid, 0, sizeof *solid);
-    solid->faces = &c->list;
+    solid->faces = c->list;
     solid->velocity = columns->velocity;
     solid->face_impulse = columns->impulse;
     if (!momentum || c->faces == 0) return FSI_OK;
@@ -3194,6 +3189,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
 
     /* faces and velocities */
     fsi_solver_destroy(c->inertial);
+    fsi_grid_faces_destroy(c->list);
     fsi__free(context, c->touch, (size_t)c->touch_capacity, sizeof *c->touch);
     fsi__free(context, c->face, (size_t)c->face_capacity, sizeof *c->face);
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
@@ -3273,6 +3269,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     solver.ordering = fsi_dissection();
     status = fsi__co_make_room(c);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
+    if (status == FSI_OK) status = fsi_grid_faces_create(&c->list, c->context);
     if (status == FSI_OK)
         status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->liquid->phi->background, &c->start);
     if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->x);

@@ -30,21 +30,22 @@
    WHAT IS IN HERE (search for >>)
       >>simulator      world and steps               >>bodies      volumes that deform; their surfaces
       >>attachments    pins, moving targets, drags   >>obstacles   planes, balls, meshes, bodies of fsi_body
-      >>skins          meshes that follow a body     >>state       save, load, hash, look
-      fsi_elastic_material is in fsi_elastic_body.h. Then the implementation; what the step does stands behind "Stop
-      here".
+      >>skins          meshes that follow a body     >>state       save, load, hash, debug drawing
+      fsi_elastic_material is in fsi_elastic_body.h. The implementation follows "Stop here" and begins with an outline
+      of the step.
    WHAT IT DOES
       Bodies are made of tetrahedra (2D: triangles) of your own, or of a lattice around any closed surface. With
-      handles = 0 every vertex is free: the reference, for some 20,000 elements. With handles a body moves in a subspace
-      of 4 unknowns a handle, at a cost that does not depend on the number of its elements: for 100,000 and more in real
-      time. Bodies meet each other, themselves, and obstacles, with Coulomb friction.
-      Any deformation recovers, inverted ones too; any dt is stable.
+      handles = 0 every vertex is an unknown: the reference, for up to 20,000 elements or so. With handles a body moves
+      in a subspace of 4 unknowns a handle, at a cost that does not depend on the number of its elements: 100,000 and
+      more in real time. Bodies collide with each other, themselves, and obstacles, with Coulomb friction.
+      Bodies recover from any deformation, also inverted; any dt is stable.
    WHAT IT DOES NOT DO
-      Fracture, plasticity, remeshing. No liquid. Contact is of the points of one surface with the faces of the
-      other: edges that cross between points are not seen. A subspace cannot fold finer than its handles are apart.
+      Fracture, plasticity, remeshing. No liquid. Contact is between the points of one surface and the faces of
+      the other: edges that cross between points are not detected. A subspace has no folds finer than the distance of
+      its handles.
    MACROS: those of fsi.h.
    UNITS: SI; in 2D masses, forces and energies per metre of depth.
-   PRECISION: inside all in double; positions in and out in fsi_real.
+   PRECISION: double inside; positions of the interface in fsi_real.
    EQUATIONS: (n) of Brandt, Scandolo, Eisemann and Hildebrandt, "The reduced immersed method for real-time
       fluid-elastic solid interaction and contact simulation" (2019), as restated in docs/elastic.md.
 */
@@ -63,7 +64,7 @@
 
 typedef struct fsi_elastic_desc {
     uint32_t cookie;
-    fsi_context *context;      /* default NULL: malloc, silence */
+    fsi_context *context;      /* default NULL: malloc, no messages */
     int dim;                   /* 2 or 3 (default); in 2D bodies lie in x, y */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: set (0, -9.81, 0) */
     fsi_acceleration_fn *field;/* further acceleration, evaluated at vertices or handles; default NULL */
@@ -71,27 +72,27 @@ typedef struct fsi_elastic_desc {
     int time_order;            /* 1: backward Euler, damps: kinetic energy of a vibration of angular frequency w falls
                                   by exp(-w^2 h t); 2: BDF2 (default), by about exp(-w^4 h^3 t / 2) */
     int substeps;              /* of each step, 1 to 1000; default 1 */
-    int iterations;            /* of local and global step in a substep, 1 to 10000; default 20 */
-    fsi_real tolerance;        /* a substep ends early when no iteration moves a body farther (root mean square) than
-                                  this times its size, and this times 1000 times how far forces other than inertia
-                                  and gravity displace it in the substep (or 1e-4 of its size, if that is more); 0 to
-                                  0.1, default 1e-7; 0: all iterations */
-    int acceleration;          /* Anderson's, of so many iterations, 0 to 8; default 5 */
-    int contact_sweeps;        /* over the contacts in each iteration, 1 to 1000; default 20 */
+    int iterations;            /* pairs of local and global step in a substep, at most; 1 to 10000; default 20 */
+    fsi_real tolerance;        /* a substep ends early when an iteration moves no body by more (root mean square) than
+                                  this times min(L, max(1000 d, 1e-4 L)): L its size, d its displacement in the
+                                  substep by forces other than inertia and gravity; 0 to 0.1, default 1e-7; 0: all
+                                  iterations */
+    int acceleration;          /* iterations that Anderson's acceleration combines, 0 (none) to 8; default 5 */
+    int contact_sweeps;        /* of Gauss-Seidel over the contacts in each iteration, 1 to 1000; default 20 */
 } fsi_elastic_desc;
 FSI_API fsi_elastic_desc fsi_elastic_default_desc(void); /* fills every field */
 
 typedef struct fsi_elastic_stats {
     int substeps, iterations;  /* of the last step, of all bodies and substeps together */
     int degraded;              /* substeps of a body that ended at desc.iterations above the tolerance; the message hook
-                                  is told of the first such step, the second, the fourth ... */
-    int contacts, touching;    /* candidates of the last substep; those that push */
+                                  gets the first such step, the second, the fourth ... */
+    int contacts, touching;    /* candidates of the last substep; those with a force */
     double residual;           /* largest displacement of a body in a last iteration, over its size */
     double deepest;            /* deepest penetration of a contact at the end [m] */
     double kinetic_energy, elastic_energy, potential_energy; /* [J] */
     double momentum[3], angular_momentum[3]; /* about the origin */
     double seconds_local, seconds_global, seconds_contact, seconds_other; /* by the clock hook */
-    size_t bytes;              /* held through its context */
+    size_t bytes;              /* allocated through its context */
     long long allocs;          /* of the context so far */
 } fsi_elastic_stats;
 
@@ -110,7 +111,7 @@ typedef struct fsi_elastic_body {
     int vertex_count, element_count; /* of its simplices, or its cage */
     const int *elements;       /* dim + 1 corners each */
     int handles;               /* 0: full */
-    int regions;               /* elements whose rotation is found in each iteration */
+    int regions;               /* elements, or regions of them, with a rotation each */
     double mass;               /* [kg] */
     double size;               /* diagonal of the box at rest [m] */
     fsi_vec3 center, velocity, spin; /* of mass [m, m/s]; angular momentum about it [kg m^2/s] */
@@ -132,25 +133,25 @@ typedef struct fsi_elastic {
 /* Errors: COOKIE, ARGUMENT, NAN (name the field), MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_elastic_create(fsi_elastic **out, const fsi_elastic_desc *desc);
 FSI_API void fsi_elastic_destroy(fsi_elastic *s); /* NULL is fine */
-/* Other settings from now on; dim and acceleration cannot change. Errors: COOKIE, ARGUMENT, NAN; nothing has
+/* Replaces the settings; dim and acceleration must be the same. Errors: COOKIE, ARGUMENT, NAN; then nothing has
    changed. */
 FSI_API fsi_status fsi_elastic_set_desc(fsi_elastic *s, const fsi_elastic_desc *desc);
-/* Why the last call on it failed. Never NULL. */
+/* The error of the last call on it that failed. Never NULL. */
 FSI_API const fsi_error *fsi_elastic_error(const fsi_elastic *s);
-/* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: nothing moves, stats are filled. Matrices are
-   factorised when dt differs from the last one, or attachments came or went. Forces that were added act in this step.
+/* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 moves nothing and fills stats. Matrices are
+   factorised when dt differs from the last one, or attachments were added or removed. Added forces act in this step.
    Errors: ARGUMENT (dt), COOKIE (a body of an obstacle), NAN, MESH (an obstacle), MEMORY, SINGULAR, LIMIT (a body that
    would be farther than 1e12 m or faster than 1e12 m/s); then nothing has changed. */
 FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt);
 /* The time in which the fastest body travels a tenth of its size [s], at most 1000. Longer steps are stable too. */
 FSI_API fsi_real fsi_elastic_suggest_dt(const fsi_elastic *s);
-/* Adds offset to all positions, targets, planes, balls and obstacles' positions after the last step; meshes and bodies
-   are yours. Errors: COOKIE, NAN, LIMIT. */
+/* Adds offset to all positions, targets, planes, balls and obstacles' positions after the last step; the caller moves
+   the meshes and bodies of obstacles. Errors: COOKIE, NAN, LIMIT. */
 FSI_API fsi_status fsi_elastic_shift_origin(fsi_elastic *s, fsi_vec3 offset);
 
 /* ---- >>bodies --------------------------------------------------------------------------------------------------- */
 
-/* The caller's arrays are copied; the surface too. */
+/* Arrays and surface are copied. */
 typedef struct fsi_elastic_body_desc {
     uint32_t cookie;
     /* either simplices: */
@@ -159,7 +160,7 @@ typedef struct fsi_elastic_body_desc {
     const int *elements;       /* 4 (2D: 3) * element_count, positive volumes (2D: counter-clockwise) */
     int element_count;
     const int *element_material; /* element_count; NULL: all 0 */
-    /* or a closed surface, around which a lattice is laid: */
+    /* or a closed surface, with a cage of cells around it: */
     const fsi_mesh *surface;   /* CLOSED, triangles (2D: segments), at rest; default NULL */
     int resolution;            /* cells along its longest side, 2 to 400; default 24 */
     fsi_elastic_material_fn *material_at; /* of a point at rest; NULL: 0 */
@@ -167,36 +168,37 @@ typedef struct fsi_elastic_body_desc {
     const fsi_elastic_material *materials; /* default NULL: one, the default */
     int material_count;
     int handles;               /* 0: full; 4 to 1000; fewer where the body has few vertices; default 30 */
-    fsi_real handle_reach;     /* how far weights reach, over the largest distance to a handle; 1.05 to 10; default 2 */
-    int regions;               /* of a reduced body, at least; up to four times as many elements are used one by one; 8
-                                  to 100000, default 600 */
-    fsi_vec3 position;         /* where the origin of its coordinates starts [m] */
+    fsi_real handle_reach;     /* radius of weights over the largest distance to a handle; 1.05 to 10; default 2 */
+    int regions;               /* of a reduced body, about; a body of up to four times as many elements is not cut into
+                                  regions; 8 to 100000, default 600 */
+    fsi_vec3 position;         /* initial position of the origin of its coordinates [m] */
     fsi_quat orientation;      /* unit */
-    fsi_vec3 velocity, angular_velocity; /* at first [m/s, rad/s], about its centre of mass */
-    fsi_real friction;         /* Coulomb's coefficient, 0 to 10; of a pair the mean; default 0.5 */
-    int contact_points;        /* of its surface, at least where it is fine enough; 0: it meets nothing; default 400 */
-    int self_contact;          /* 1: with itself; default 0 */
+    fsi_vec3 velocity, angular_velocity; /* initial ones [m/s, rad/s], about its centre of mass */
+    fsi_real friction;         /* Coulomb's coefficient, 0 to 10; a pair has the mean; default 0.5 */
+    int contact_points;        /* on its surface, at least where that is fine enough; 0: no contact; default 400 */
+    int self_contact;          /* 1: also contact with itself; default 0 */
 } fsi_elastic_body_desc;
 FSI_API fsi_elastic_body_desc fsi_elastic_default_body_desc(void); /* fills every field */
 /* Errors: COOKIE, ARGUMENT, NAN, LIMIT (name the field, element or vertex); MESH (inverted or flat elements, a surface
    that is open, or too thin for the lattice; a boundary that is not a closed surface); SINGULAR, MEMORY. */
 FSI_API fsi_status fsi_elastic_add_body(fsi_elastic *s, const fsi_elastic_body_desc *desc, int *id);
-FSI_API fsi_status fsi_elastic_remove_body(fsi_elastic *s, int id); /* with its attachments; skins of it must go
-                                                                       first */
+/* Removes a body with its attachments; its skins must be destroyed before. Errors: COOKIE, ARGUMENT. */
+FSI_API fsi_status fsi_elastic_remove_body(fsi_elastic *s, int id);
 FSI_API int fsi_elastic_find_body(const fsi_elastic *s, int id);    /* index in bodies; -1: none */
-/* Back to its rest shape, at a pose with velocities as in the desc. Errors: COOKIE, ARGUMENT, NAN. */
+/* Resets a body to its rest shape, with a pose and velocities as in its desc. Errors: COOKIE, ARGUMENT, NAN. */
 FSI_API fsi_status fsi_elastic_reset_body(fsi_elastic *s, int id, fsi_vec3 position, fsi_quat orientation,
     fsi_vec3 velocity, fsi_vec3 angular_velocity);
-/* A shape of your own: positions (vertex_count) of the vertices; velocities NULL: at rest. A reduced body takes the
-   nearest one in its subspace. Flat or inverted shapes are taken. Errors: COOKIE, ARGUMENT, NAN, SINGULAR. */
+/* Sets positions and velocities (vertex_count each; NULL: at rest) of the vertices. A reduced body gets the nearest
+   ones in its subspace. Flat or inverted elements are allowed. Errors: COOKIE, ARGUMENT, NAN, SINGULAR. */
 FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_vec3 *positions,
                                             const fsi_vec3 *velocities);
-/* Positions of its vertices (velocities NULL ok): vertex_count each. A reduced body computes all of them here. */
+/* Writes positions of its vertices, and velocities unless NULL: vertex_count each. A reduced body computes them here.
+   Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_elastic_vertices(fsi_elastic *s, int id, fsi_vec3 *positions, fsi_vec3 *velocities);
-/* Its surface, now: the mesh that contact uses, with normals and search tree. Do not change it. NULL: there is no such
-   body, or it has no contact points. */
+/* Its present surface: the mesh that contact uses, with normals and search tree. Read only; valid until the body is
+   removed. NULL: there is no such body, or it has no contact points. */
 FSI_API const fsi_mesh *fsi_elastic_surface(fsi_elastic *s, int id);
-/* A force [N] on a point of the body at rest coordinates `rest`, in the coming step. Errors: COOKIE, ARGUMENT, NAN. */
+/* Adds a force [N] in the coming step on the point with rest coordinates `rest`. Errors: COOKIE, ARGUMENT, NAN. */
 FSI_API fsi_status fsi_elastic_add_force(fsi_elastic *s, int id, fsi_vec3 rest, fsi_vec3 force);
 /* The first surface that a ray meets, up to t_max: body and the point's rest coordinates, for an attachment.
    Returns the hit; face -1: none. */
@@ -205,22 +207,24 @@ FSI_API fsi_mesh_hit fsi_elastic_pick(fsi_elastic *s, fsi_vec3 origin, fsi_vec3 
 
 /* ---- >>attachments ---------------------------------------------------------------------------------------------- */
 
-/* Ties a point of a body to a target in space: a pin, which holds it; or a spring, to drag it. */
+/* Connects a point of a body with a target in space, by a stiff spring (a pin) or by one of given stiffness. */
 typedef struct fsi_elastic_attachment_desc {
     uint32_t cookie;
     int body;                  /* id */
     int vertex;                /* of its simplices or its cage; -1 (default): the point `rest` */
     fsi_vec3 rest;             /* rest coordinates of the body */
-    fsi_vec3 target;           /* where it is to be at the end of the coming step [m]; reached in a straight line */
+    fsi_vec3 target;           /* its position at the end of the coming step [m]; it moves there in a straight line */
     fsi_real stiffness;        /* [N/m], above 0; 0 (default): a pin, 1000 m / H^2 + 10 E L with mass, Young's modulus
                                   and size of the body */
 } fsi_elastic_attachment_desc;
 FSI_API fsi_elastic_attachment_desc fsi_elastic_default_attachment_desc(void); /* fills every field */
-/* Errors: COOKIE, ARGUMENT, NAN, MEMORY. */
+/* Adds an attachment; *id (NULL ok) names it. Errors: COOKIE, ARGUMENT, NAN, MEMORY. */
 FSI_API fsi_status fsi_elastic_attach(fsi_elastic *s, const fsi_elastic_attachment_desc *desc, int *id);
+/* Its new target [m], as in the desc. Errors: COOKIE, ARGUMENT, NAN. */
 FSI_API fsi_status fsi_elastic_set_target(fsi_elastic *s, int id, fsi_vec3 target);
+/* Removes an attachment. Errors: COOKIE, ARGUMENT, MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi_elastic_detach(fsi_elastic *s, int id);
-/* The force [N] of the attachment on its body, at the end of the last step. */
+/* The force [N] of the attachment on its body, at the end of the last step. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_elastic_attachment_force(const fsi_elastic *s, int id, fsi_vec3 *force);
 
 /* ---- >>obstacles ------------------------------------------------------------------------------------------------ */
@@ -230,7 +234,7 @@ typedef enum fsi_elastic_shape_kind {
     FSI_ELASTIC_BALL,
     FSI_ELASTIC_HOLLOW_BALL
 } fsi_elastic_shape_kind;
-/* The half-space behind a plane; a ball; all but a ball. */
+/* A solid: the half-space behind a plane; a ball; the space outside a ball. */
 typedef struct fsi_elastic_shape_desc {
     uint32_t cookie;
     fsi_elastic_shape_kind kind; /* default PLANE */
@@ -240,11 +244,11 @@ typedef struct fsi_elastic_shape_desc {
     fsi_real friction;         /* 0 to 10; default 0.5 */
 } fsi_elastic_shape_desc;
 FSI_API fsi_elastic_shape_desc fsi_elastic_default_shape_desc(void); /* fills every field */
-/* id may be NULL. Errors: COOKIE, ARGUMENT, NAN, MEMORY. */
+/* Adds a shape; *id (NULL ok) names it. Errors: COOKIE, ARGUMENT, NAN, MEMORY. */
 FSI_API fsi_status fsi_elastic_add_shape(fsi_elastic *s, const fsi_elastic_shape_desc *desc, int *id);
-/* Other numbers; `point` is reached at the end of the coming step, in a straight line. */
+/* Replaces its desc; `point` moves in a straight line during the coming step. Errors: COOKIE, ARGUMENT, NAN. */
 FSI_API fsi_status fsi_elastic_set_shape(fsi_elastic *s, int id, const fsi_elastic_shape_desc *desc);
-FSI_API fsi_status fsi_elastic_remove_shape(fsi_elastic *s, int id);
+FSI_API fsi_status fsi_elastic_remove_shape(fsi_elastic *s, int id); /* Errors: COOKIE, ARGUMENT */
 
 /* A closed or two-sided mesh of triangles (2D: segments), at rest, moved by fsi_mesh_move, or fixed to a body. Mesh and
    body are referenced, not copied; they must outlive the simulator or be removed first. */
@@ -255,18 +259,19 @@ typedef struct fsi_elastic_obstacle_desc {
     fsi_real friction;         /* 0 to 10; default 0.5 */
 } fsi_elastic_obstacle_desc;
 FSI_API fsi_elastic_obstacle_desc fsi_elastic_default_obstacle_desc(void); /* fills every field */
-/* Errors: COOKIE, ARGUMENT, NAN, MESH, MEMORY. */
+/* Adds an obstacle; *id (NULL ok) names it. Errors: COOKIE, ARGUMENT, NAN, MESH, MEMORY. */
 FSI_API fsi_status fsi_elastic_add_obstacle(fsi_elastic *s, const fsi_elastic_obstacle_desc *desc, int *id);
 FSI_API fsi_status fsi_elastic_add_mesh(fsi_elastic *s, const fsi_mesh *mesh, int *id); /* with a default desc */
-FSI_API fsi_status fsi_elastic_remove_obstacle(fsi_elastic *s, int id);
-/* Its mesh or body was set to another position: nothing is swept between. */
+FSI_API fsi_status fsi_elastic_remove_obstacle(fsi_elastic *s, int id); /* Errors: COOKIE, ARGUMENT */
+/* For a mesh or body that was set to another position: it does not sweep the path to it. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_elastic_teleport_obstacle(fsi_elastic *s, int id);
-/* Force and torque (about the origin) on it, mean of the last step [N, N m]. Also for shapes. */
+/* Force and torque (about the origin) on it, mean of the last step [N, N m]. Also for shapes.
+   Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_elastic_obstacle_reaction(const fsi_elastic *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
 /* ---- >>skins ---------------------------------------------------------------------------------------------------- */
 
-/* A mesh that follows a body, for rendering: textured, of any size; touched only by update and push. */
+/* Vertices of a render mesh that follow a body, any number of them; only update and push use them. */
 typedef struct fsi_elastic_skin {
     uint32_t cookie;
     fsi_context *context;
@@ -279,8 +284,8 @@ typedef struct fsi_elastic_skin {
 FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *s, int body, const fsi_vec3 *rest,
     const fsi_vec3 *normals, int count);
 FSI_API void fsi_elastic_skin_destroy(fsi_elastic_skin *skin); /* NULL is fine */
-/* Positions and normals (NULL ok) now. Normals are turned by the cofactor of the deformation gradient. Allocates
-   nothing. Errors: COOKIE, ARGUMENT. */
+/* Writes present positions and normals (NULL ok). Normals are n = cof(F) n0 / |.|, F the deformation gradient.
+   Allocates nothing. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_elastic_skin_update(fsi_elastic_skin *skin, const fsi_elastic *s, fsi_vec3 *positions,
     fsi_vec3 *normals);
 /* Forces [N] on its vertices act on the body in the coming step: U^T f. Errors: COOKIE, ARGUMENT, NAN. */
@@ -289,27 +294,28 @@ FSI_API fsi_status fsi_elastic_skin_push(fsi_elastic_skin *skin, fsi_elastic *s,
 /* ---- >>state ---------------------------------------------------------------------------------------------------- */
 
 /* Unknowns and velocities of all bodies, history of the integrator, contact forces, time. Bodies, attachments,
-   obstacles and settings are not saved: load into a simulator made alike. NULL buffer asks the size. Errors of load:
-   COOKIE, ARGUMENT, FORMAT, MEMORY; nothing has changed. */
+   obstacles and settings are not saved: load into a simulator with the same ones. A NULL buffer only sets *size.
+   Errors of load: COOKIE, ARGUMENT, FORMAT, MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi_elastic_save(const fsi_elastic *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t size);
-/* Hash of what save writes. */
+/* Hash of the bytes that save writes; 0 without a simulator. */
 FSI_API uint64_t fsi_elastic_hash(const fsi_elastic *s);
-/* Edges of the surfaces, contact forces, attachments, obstacles. */
+/* Draws edges of the surfaces, contact forces, attachments and obstacles. */
 FSI_API void fsi_elastic_debug_draw(fsi_elastic *s, const fsi_debug_draw *draw);
 
 /* ---- >>stages: a step in pieces, for fsi's own headers, not for you --------------------------------------------- */
 
-/* fsi_elastic_step calls these in this order (spec 8):
+/* fsi_elastic_step calls these in this order:
 
-      begin            checks, room for contacts; what callers see stays as it was
+      begin            checks, room for contacts; public fields do not change
       for each substep:
-         predict       inertia and forces: S; matrices; contacts near the motion
-         constrain     contact forces from the last step
+         predict       S of (E3), matrices, contact candidates; the substep of dt seconds begins at the fraction `done`
+                       of the step and is the fraction `share` of it
+         constrain     initial contact forces: those of the last substep
          solve         local and global steps with contacts
          end_substep   q, v of the next substep
       end              publishes everything; cannot fail
-   After an error `undo` restores what the caller saw. */
+   After an error `undo` restores the state before `begin`. */
 FSI_API fsi_status fsi__el_begin(fsi_elastic *s, double dt, const char *fn);
 FSI_API fsi_status fsi__el_predict(fsi_elastic *s, double dt, double done, double share);
 FSI_API fsi_status fsi__el_constrain(fsi_elastic *s);
@@ -328,22 +334,22 @@ FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* What does the work in each stage of a step; names without their fsi__el_:
+/* The functions of each stage of a step, without their prefix fsi__el_:
 
-      begin          keep: what undo needs; begin_obstacles
+      begin          keep: the state for undo
       predict        body_predict: S, matrices; move_obstacles; find_contacts: points against shapes, meshes, bodies
-      constrain      take_forces: of the last step; make_sides: how a force on one contact moves the others
+      constrain      take_forces: of the last substep; make_sides: G, the response of contacts to forces on others
       solve          body_project: R and P of each element        (local step)
                      body_solve: A q = b                          (global step)
                      sweep, respond: contact forces               until the tolerance, or desc.iterations
                      body_advance: Anderson's acceleration
       end_substep    body_accept: q, v; push_obstacles
-      end            publish: stats, reactions
+      end            reactions; show, sum_up: public fields
 
-   Contact. The forces l on the contacts of a body move its unknowns by A^-1 J^T l; as the three coordinates share one
-   matrix, contact i moves contact j by a number, G_ij = u_i A^-1 u_j^T, times the force. So the forces that keep all
-   gaps open, within Coulomb's cones, are found by a projected Gauss-Seidel method on numbers, beside the local and
-   global steps. */
+   Contact. The forces l on the contacts of a body move its unknowns by A^-1 J^T l, A the matrix of (E4). As the three
+   coordinates have the same matrix, contact i moves contact j by a number, G_ij = u_i A^-1 u_j^T (E9), times the force.
+   So a projected Gauss-Seidel method on numbers finds the forces of (E8), which keep all gaps open within Coulomb's
+   cones, after each global step. Equations (E1) to (E9) are those of docs/elastic.md. */
 
 #ifdef FSI_IMPLEMENTATION
 #undef FSI_ELASTIC_IMPLEMENTATION
@@ -383,7 +389,7 @@ enum { FSI__EL_SHAPE, FSI__EL_OBSTACLE, FSI__EL_BODY };
 /* A body's end of a contact: its row is sum_k weight[k] times surface row node[k]. */
 typedef struct fsi__el_side { int contact, nodes, node[3]; double weight[3], sign; } fsi__el_side;
 
-/* The force of a contact of the last substep, to start from. */
+/* The force of a contact of the last substep: the initial one of the next. */
 typedef struct fsi__el_touch { int32_t body, point, kind, other; double force[3]; } fsi__el_touch;
 
 typedef struct fsi__el_attachment {
@@ -418,7 +424,7 @@ typedef struct fsi__el_member {
     int vertex_room;
     double *start, *aim;          /* 3 * points: at q, at S */
     fsi_box3 box;                 /* of points at both, of the running substep */
-    /* columns A^-1 u^T of rows, kept while A stays */
+    /* columns A^-1 u^T of rows, valid for one factorisation of A */
     int *slot, slots, slot_room;
     double *column;
     unsigned column_of;           /* factorisation that they belong to */
@@ -493,7 +499,7 @@ static double fsi__el_phase(fsi__el_impl *im)
 
 /* ---- >>step: surfaces and their points ------------------------------------------------------------------------- */
 
-/* The mesh of a body's surface at its present place. */
+/* Moves the mesh of a body's surface to the present q. */
 static fsi_status fsi__el_follow(fsi__el_member *m)
 {
     int v;
@@ -521,13 +527,13 @@ static void fsi__el_place_points(fsi__el_member *m)
 
 /* ---- >>step: contacts ----------------------------------------------------------------------------------------------
 
-   A point is a candidate where its gap at the beginning of the substep, or at S, is within a twentieth of the spacing
-   of points. The partner's tangent plane is kept for the substep: gap(q) = gap + n.(displacement of the point relative
-   to the partner). A gap that is open must not close; one that is negative may go on, less by a share of the body's
-   size a second. */
+   A point is a candidate where its gap at the beginning of the substep, or at S, is below a twentieth of the spacing of
+   points. The partner's tangent plane is constant during the substep: gap(q) = gap + n.(displacement of the point
+   relative to the partner) (E8). An open gap must not become negative; a negative one must open, but by no more than
+   FSI__EL_RECOVERY body sizes a second. */
 
 #define FSI__EL_MARGIN 0.05    /* over the spacing of points */
-#define FSI__EL_REACH 0.05     /* depth from which a point finds its way out, over the body's size, at least */
+#define FSI__EL_REACH 0.05     /* least search radius for faces, over the body's size */
 #define FSI__EL_RECOVERY 2.0   /* overlaps open with this many body sizes a second, at most */
 
 static fsi_status fsi__el_add_contact(fsi__el_impl *im, int body, int point, int kind, int other, fsi__d3 normal,
@@ -545,7 +551,7 @@ static fsi_status fsi__el_add_contact(fsi__el_impl *im, int body, int point, int
     c->other = other;
     c->face = -1;
     c->friction = friction;
-    c->gap = gap += fsi__d3_dot(normal, drift); /* was measured to where the obstacle ends */
+    c->gap = gap += fsi__d3_dot(normal, drift); /* it was measured to the obstacle at the end of the substep */
     c->room = gap < 0 ? fmax(gap, -FSI__EL_RECOVERY * m->body.shape.size * im->sub_dt) : gap;
     fsi__d3_put(c->normal, normal);
     fsi__d3_put(c->drift, drift);
@@ -599,9 +605,9 @@ static int fsi__el_closest(const fsi_mesh *mesh, fsi__d3 x, double reach, fsi_me
     if (hit->face < 0) return 0;
     d = fsi__d3_sub(x, fsi__d3_of(hit->point));
     at.lo = at.hi = fsi__d3_real(x);
-    /* Outside its box x is outside, whatever a surface that crosses itself says. */
+    /* x is outside if it is outside the mesh's box; the side may be wrong where the surface crosses itself. */
     *gap = (hit->side > 0 || (!mesh->container && !fsi_box3_overlap(at, mesh->box)) ? 1 : -1) * fsi__d3_norm(d);
-    /* Away from an edge or corner the direction is that to x; on the surface it is the normal. */
+    /* The normal is along the line from the closest point to x, outwards; for x on the surface, that of the face. */
     *normal = fabs(*gap) > 1e-6 * reach ? fsi__d3_over(d, *gap) : fsi__d3_of(hit->normal);
     return 1;
 }
@@ -622,8 +628,12 @@ static fsi_status fsi__el_meet_obstacles(fsi__el_impl *im, int body, int point)
         const double reach = fmax(2 * m->spacing, FSI__EL_REACH * m->body.shape.size) + 1.5 * (way + o->way);
         double bary[3];
         fsi__d3 v;
+
+        /* The closest point of the mesh, if it is within reach. */
         if (!fsi_box3_overlap(fsi_box3_inflate(mesh->box, (fsi_real)reach), m->box)) continue;
         if (!fsi__el_closest(mesh, x, reach, &hit, &gap, &n)) continue;
+
+        /* The gap at the beginning or at S must be within the margin. v: the obstacle's displacement in the substep. */
         for (j = 0; j < 3; j++) bary[j] = (double)hit.bary[j];
         v = fsi__obstacle_velocity(&o->base, hit.face, bary, 1);
         if (gap > FSI__EL_MARGIN * m->spacing && gap + fsi__d3_dot(n, fsi__d3_sub(y, x)) > FSI__EL_MARGIN * m->spacing)
@@ -685,7 +695,7 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
         const fsi__el_member *o = &im->member[k];
         fsi_box3 b;
         double reach;
-        if (k == body || !o->mesh || o->mesh_stale) continue; /* stale: too far to meet this one */
+        if (k == body || !o->mesh || o->mesh_stale) continue; /* stale: no other body is close to it */
         b = o->mesh->box;
         reach = fmax(2 * fmax(m->spacing, o->spacing), FSI__EL_REACH * m->body.shape.size) + 2 * way;
         reach = fmin(reach, 0.5 * o->body.shape.size);
@@ -699,7 +709,7 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
 /* Rest coordinates of a row of the surface. */
 static fsi__d3 fsi__el_rest_of(const fsi__el_member *m, int row) { return fsi__el_point(&m->rows, row, m->body.rest); }
 
-/* A body with itself: faces in reach that face the point, and are far from it at rest (spec 2.5, (15)). */
+/* Contact of a body with itself: a face that is close to the point, but far from it at rest (the paper's (15)). */
 static fsi_status fsi__el_meet_self(fsi__el_impl *im, int body, int point)
 {
     const fsi__el_member *m = &im->member[body];
@@ -711,14 +721,18 @@ static fsi_status fsi__el_meet_self(fsi__el_impl *im, int body, int point)
     double nearest = reach, gap = 0;
     fsi__d3 n = fsi__d3_zero();
     int faces[64], count, k;
+
+    /* Faces whose boxes are within reach of the point. */
     box.lo = box.hi = fsi__d3_real(x);
     count = fsi_mesh_query_box(m->mesh, fsi_box3_inflate(box, (fsi_real)reach), faces, 64);
     best.face = -1;
+
+    /* The nearest one whose normal is towards the point or away from it, and which is 3 spacings away at rest. */
     for (k = 0; k < count && k < 64; k++) {
         const fsi_mesh_hit h = fsi_mesh_closest_on_face(m->mesh, faces[k], fsi__d3_real(x));
         const fsi__d3 d = fsi__d3_sub(x, fsi__d3_of(h.point)), f = fsi__d3_of(m->mesh->face_normals[faces[k]]);
         const double along = fsi__d3_dot(d, f), away = fsi__d3_norm(d);
-        if (away > nearest || fabs(along) < 0.7 * away) continue; /* beside the face */
+        if (away > nearest || fabs(along) < 0.7 * away) continue; /* x is beside the face */
         if (fsi__d3_norm(fsi__d3_sub(fsi__el_rest_of(m, fsi__el_corner(m, faces[k], 0)), rest)) < 3 * m->spacing)
             continue;
         nearest = away;
@@ -735,13 +749,15 @@ static fsi_status fsi__el_find_contacts(fsi__el_impl *im)
     im->contacts = 0;
     for (b = 0; b < im->members; b++) fsi__el_place_points(&im->member[b]);
 
-    /* Meshes of bodies that may meet. */
+    /* Meshes of bodies that may collide are moved to q. */
     for (b = 0; b < im->members; b++) for (o = 0; o < im->members; o++) {
         const fsi_real reach = (fsi_real)(2 * (im->member[b].spacing + im->member[o].spacing));
         if (b == o ? !im->member[b].desc.self_contact
             : !fsi_box3_overlap(fsi_box3_inflate(im->member[b].box, reach), im->member[o].box)) continue;
         FSI__TRY(fsi__el_follow(&im->member[b]));
     }
+
+    /* Each point against shapes, obstacles, bodies and its own body. */
     for (b = 0; b < im->members; b++) for (k = 0; k < im->member[b].points; k++) {
         FSI__TRY(fsi__el_meet_solids(im, b, k));
         FSI__TRY(fsi__el_meet_obstacles(im, b, k));
@@ -753,7 +769,8 @@ static fsi_status fsi__el_find_contacts(fsi__el_impl *im)
 
 /* ---- >>step: contact forces ----------------------------------------------------------------------------------- */
 
-/* Forces of the last substep on the same point by the same partner. Both lists are in the order of find_contacts. */
+/* Initial forces: those of the last substep on the same point by the same partner. Both lists have the order of
+   find_contacts. */
 static void fsi__el_take_forces(fsi__el_impl *im, const fsi__el_touch *touch, int count)
 {
     int i, k;
@@ -771,7 +788,7 @@ static void fsi__el_take_forces(fsi__el_impl *im, const fsi__el_touch *touch, in
     }
 }
 
-/* A^-1 u^T of a surface row, from memory where A is the same. */
+/* A^-1 u^T of a surface row, solved once for each factorisation of A. */
 static fsi_status fsi__el_column_of(fsi__el_impl *im, fsi__el_member *m, int row, const double **out)
 {
     const size_t d = (size_t)m->body.dofs;
@@ -829,17 +846,21 @@ static double fsi__el_side_dot(const fsi__el_member *m, const fsi__el_side *s, c
     return sum;
 }
 
-/* G of a body: response of its sides to each other. */
+/* G of a body (E9): displacement of each of its sides by a unit force on each. */
 static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
 {
     const size_t d = (size_t)m->body.dofs, n = (size_t)m->sides;
     size_t i, j, k;
     int a;
+
+    /* Columns of an older factorisation are invalid. */
     if (m->column_of != m->body.factorings) {
         for (a = 0; a < m->rows.count; a++) m->slot[a] = -1;
         m->slots = 0;
         m->column_of = m->body.factorings;
     }
+
+    /* A^-1 u^T of each side: the weighted sum of the columns of its nodes. */
     FSI__TRY(fsi__el_grow_numbers(im, &m->response, &m->response_room, n * d));
     FSI__TRY(fsi__el_grow_numbers(im, &m->coupling, &m->coupling_room, n * n));
     for (i = 0; i < n; i++) {
@@ -851,17 +872,21 @@ static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
             for (k = 0; k < d; k++) y[k] += m->side[i].weight[a] * column[k];
         }
     }
+
+    /* G_ij = u_i A^-1 u_j^T (E9), with the signs of both sides. */
     for (i = 0; i < n; i++) for (j = 0; j <= i; j++)
         m->coupling[i * n + j] = m->coupling[j * n + i] =
             m->side[i].sign * m->side[j].sign * fsi__el_side_dot(m, &m->side[j], m->response + i * d);
     return FSI_OK;
 }
 
-/* Sides of all contacts; W_cc of each. */
+/* Sides of all contacts; W_cc of each: displacement by a unit force on it. */
 static fsi_status fsi__el_make_sides(fsi__el_impl *im)
 {
     const double one = 1;
     int i, b;
+
+    /* A side of the body for each contact, and one of the partner if that is a body. */
     for (b = 0; b < im->members; b++) im->member[b].sides = 0;
     for (i = 0; i < im->contacts; i++) {
         fsi__el_contact *c = &im->contact[i];
@@ -873,6 +898,8 @@ static fsi_status fsi__el_make_sides(fsi__el_impl *im)
                                       c->bary, &c->side[1]));
         }
     }
+
+    /* G of each body; W_cc is the sum of the diagonal entries of both sides. */
     for (b = 0; b < im->members; b++) if (im->member[b].sides > 0) FSI__TRY(fsi__el_couple_sides(im, &im->member[b]));
     for (i = 0; i < im->contacts; i++) {
         fsi__el_contact *c = &im->contact[i];
@@ -902,7 +929,7 @@ static void fsi__el_apply_forces(fsi__el_impl *im)
     }
 }
 
-/* Moves the unknowns `next` by what has changed in the contact forces since `before`: A^-1 J^T (force - before). */
+/* Moves the unknowns `next` by A^-1 J^T (force - before), the response to the change of the contact forces. */
 static void fsi__el_respond(fsi__el_impl *im)
 {
     int b, i, k;
@@ -941,7 +968,8 @@ static void fsi__el_measure_slips(fsi__el_impl *im)
     }
 }
 
-/* The force on contact c that closes its gap and stops its slip, the others' being what they are; within the cone. */
+/* The force on contact c that closes its gap and stops its slip, the other forces being fixed, projected on Coulomb's
+   cone (E8). */
 static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
 {
     const fsi__d3 n = fsi__d3_at(c->normal), u = fsi__d3_at(c->slip), f = fsi__d3_at(c->force);
@@ -959,7 +987,11 @@ static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
 static void fsi__el_sweep(fsi__el_impl *im)
 {
     int round, i, k, j;
+
+    /* `before`: the forces with which the global step was solved. */
     for (i = 0; i < im->contacts; i++) memcpy(im->contact[i].before, im->contact[i].force, sizeof im->contact[i].force);
+
+    /* Each contact in turn gets its force; the difference changes the slips of all contacts on its bodies by G. */
     for (round = 0; round < im->s->desc.contact_sweeps; round++) {
         double changed = 0, most = 0;
         for (i = 0; i < im->contacts; i++) {
@@ -969,7 +1001,7 @@ static void fsi__el_sweep(fsi__el_impl *im)
             changed = fmax(changed, fsi__d3_norm(by) * c->weight);
             most = fmax(most, fsi__d3_norm(to) * c->weight);
             fsi__d3_put(c->force, to);
-            for (k = 0; k < 2 && c->side[k] >= 0; k++) {
+            for (k = 0; k < 2 && c->side[k] >= 0; k++) { /* both bodies */
                 const fsi__el_member *m = &im->member[k == 0 ? c->body : c->other];
                 const double *g = m->coupling + (size_t)c->side[k] * (size_t)m->sides;
                 for (j = 0; j < m->sides; j++) {
@@ -978,7 +1010,7 @@ static void fsi__el_sweep(fsi__el_impl *im)
                 }
             }
         }
-        if (!(changed > 1e-9 * most)) return;
+        if (!(changed > 1e-9 * most)) return; /* converged */
     }
 }
 
@@ -988,6 +1020,8 @@ static fsi_status fsi__el_keep(fsi__el_impl *im)
 {
     size_t need = 0, at = 0;
     int b;
+
+    /* Room for four vectors of each body. */
     for (b = 0; b < im->members; b++) need += 12 * (size_t)im->member[b].body.dofs;
     if (need > im->kept_room) {
         double *fresh = (double *)fsi__alloc(im->s->context, need, sizeof(double));
@@ -998,6 +1032,8 @@ static fsi_status fsi__el_keep(fsi__el_impl *im)
         im->kept = fresh;
         im->kept_room = need;
     }
+
+    /* q and v, now and a step ago, and the length of the last substep. */
     for (b = 0; b < im->members; b++) {
         const fsi__el_body *y = &im->member[b].body;
         const size_t n = 3 * (size_t)y->dofs;
@@ -1037,10 +1073,14 @@ FSI_API fsi_status fsi__el_begin(fsi_elastic *s, double dt, const char *fn)
     if (!im) return FSI_ERROR_COOKIE;
     im->fn = fn;
     im->dt = dt;
+
+    /* Checks, and the state that undo restores. */
     FSI__TRY(fsi__obstacles_check_carriers(&im->obstacles, fn, 0));
     FSI__TRY(fsi__el_keep(im));
     memset(&im->stats, 0, sizeof im->stats);
     im->lap = fsi__now(s->context);
+
+    /* Obstacles with zero impulses; shadows of those that move. */
     for (k = 0; k < im->obstacles.count; k++) {
         fsi__obstacle *o = fsi__obstacle_at(&im->obstacles, k);
         fsi__obstacle_begin(&im->obstacles, o);
@@ -1050,13 +1090,15 @@ FSI_API fsi_status fsi__el_begin(fsi_elastic *s, double dt, const char *fn)
         memset(im->solid[k].impulse, 0, sizeof im->solid[k].impulse);
         memset(im->solid[k].moment, 0, sizeof im->solid[k].moment);
     }
+
+    /* The forces of the last step are the initial contact forces. */
     FSI__TRY(fsi__room_in(s->context, &im->touched, sizeof *im->touched, 0, &im->touched_room, im->touches, fn));
     im->touched_count = im->touches;
     if (im->touches > 0) memcpy(im->touched, im->touch, (size_t)im->touches * sizeof *im->touch);
     return FSI_OK;
 }
 
-/* Obstacles sweep from fraction `done` of the step to done + share; a body's along its path. */
+/* Obstacles sweep from fraction `done` of the step to done + share; those fixed to a body along its path. */
 static void fsi__el_move_obstacles(fsi__el_impl *im)
 {
     int k;
@@ -1078,7 +1120,7 @@ static void fsi__el_move_obstacles(fsi__el_impl *im)
     }
 }
 
-/* Acceleration by the caller's field: at vertices, or at handles for what they translate. */
+/* Acceleration by the caller's field: at vertices, or for the translation of each handle. */
 static void fsi__el_feel_field(fsi__el_impl *im, fsi__el_body *b)
 {
     const fsi_elastic *s = im->s;
@@ -1125,8 +1167,8 @@ FSI_API fsi_status fsi__el_constrain(fsi_elastic *s)
     return FSI_OK;
 }
 
-/* Displacements below this are as good as none [m]: the tolerance times the size, but also small beside what forces
-   displaced the body in this substep, or slight vibrations would be slow. */
+/* Largest displacement of a converged body [m]: the tolerance times its size, but also a small fraction of its
+   displacement by forces in this substep, as slight vibrations would be too slow otherwise. */
 static double fsi__el_small(const fsi_elastic *s, const fsi__el_body *y)
 {
     return (double)s->desc.tolerance * fmin(y->shape.size, fmax(1000 * y->forced, 1e-4 * y->shape.size));
@@ -1138,10 +1180,14 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
     int it, b, going = 1;
     for (it = 0; it < s->desc.iterations && going; it++) {
         going = 0;
+
+        /* Local step, then global step (E4). */
         for (b = 0; b < im->members; b++) fsi__el_body_project(&im->member[b].body);
         im->stats.seconds_local += fsi__el_phase(im);
         for (b = 0; b < im->members; b++) FSI__TRY(fsi__el_body_solve(&im->member[b].body));
         im->stats.seconds_global += fsi__el_phase(im);
+
+        /* Contact forces (E8), and the displacements that they add to `next`. */
         if (im->contacts > 0) {
             fsi__el_measure_slips(im);
             fsi__el_sweep(im);
@@ -1149,6 +1195,8 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
             fsi__el_apply_forces(im);
             im->stats.seconds_contact += fsi__el_phase(im);
         }
+
+        /* The next iterate (E5); another iteration follows where a body moved by more than the tolerance. */
         for (b = 0; b < im->members; b++) {
             fsi__el_body *y = &im->member[b].body;
             fsi__el_body_advance(y);
@@ -1157,6 +1205,8 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
         im->stats.seconds_global += fsi__el_phase(im);
         im->stats.iterations++;
     }
+
+    /* Bodies above the tolerance, and the largest residual. */
     for (b = 0; b < im->members; b++) {
         fsi__el_body *y = &im->member[b].body;
         im->stats.degraded += y->residual > fmax((double)s->desc.tolerance, 1e-5) * y->shape.size;
@@ -1165,7 +1215,7 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
     return FSI_OK;
 }
 
-/* Impulses of the substep's contacts on shapes and obstacles; the forces to start the next one from. */
+/* Impulses of the substep's contacts on shapes and obstacles. */
 static void fsi__el_push_obstacles(fsi__el_impl *im)
 {
     int i;
@@ -1204,9 +1254,10 @@ static void fsi__el_press(fsi__el_impl *im)
     }
 }
 
-/* BDF2 goes on with the velocity before an impact: a stiff body would leave a floor at up to 1.25 times the speed at
-   which it came. So bodies on which the contact forces more than double start anew, with no step before, and so do all
-   that these push: what one of them has of another's momentum is then the same for both. */
+/* BDF2 extrapolates from the velocity before an impact: a stiff body would leave a floor at up to 1.25 times the speed
+   of its approach. So the integrator restarts, without a step before, for bodies on which the contact forces more than
+   double, and for all that are in contact with these: the velocities of a step ago then act on both bodies of a
+   contact or on neither, which conserves momentum. */
 static void fsi__el_start_anew(fsi__el_impl *im)
 {
     int b, i, again = 1;
@@ -1229,12 +1280,16 @@ FSI_API void fsi__el_end_substep(fsi_elastic *s)
 {
     fsi__el_impl *im = fsi__el_of(s);
     int b, i;
+
+    /* q and v of the bodies; reactions of shapes and obstacles; restart of the integrator after impacts. */
     for (b = 0; b < im->members; b++) {
         fsi__el_body_accept(&im->member[b].body);
         im->member[b].mesh_stale = 1;
     }
     fsi__el_push_obstacles(im);
     fsi__el_start_anew(im);
+
+    /* Statistics, and the list of contact forces for the next substep. */
     im->touched_count = 0;
     im->stats.contacts = im->contacts;
     im->stats.touching = 0;
@@ -1255,16 +1310,20 @@ FSI_API void fsi__el_end_substep(fsi_elastic *s)
     im->stats.substeps++;
 }
 
-/* What a body shows. */
+/* Public fields of body k. */
 static void fsi__el_show(fsi__el_impl *im, int k)
 {
     fsi__el_member *m = &im->member[k];
     fsi_elastic_body *b = &im->shown[k];
     fsi__d3 c, p, l;
+
+    /* Centre of mass, momentum, and angular momentum about the centre. */
     fsi__el_body_measure(&m->body, &m->motion);
     c = fsi__d3_at(m->motion.centre);
     p = fsi__d3_at(m->motion.momentum);
     l = fsi__d3_sub(fsi__d3_at(m->motion.spin), fsi__d3_cross(c, p));
+
+    /* Constants of the body. */
     b->id = m->id;
     b->vertex_count = m->body.shape.vertex_count;
     b->element_count = m->body.shape.element_count;
@@ -1273,6 +1332,8 @@ static void fsi__el_show(fsi__el_impl *im, int k)
     b->regions = m->body.evaluated;
     b->mass = m->body.mass;
     b->size = m->body.shape.size;
+
+    /* Motion and statistics. */
     b->center = fsi__d3_real(c);
     b->velocity = fsi__d3_real(fsi__d3_over(p, m->body.mass));
     b->spin = fsi__d3_real(l);
@@ -1312,6 +1373,8 @@ FSI_API void fsi__el_end(fsi_elastic *s)
     const fsi_real per_dt = (fsi_real)(im->dt > 0 ? 1 / im->dt : 0);
     fsi__el_touch *swap = im->touch;
     int k, room = im->touch_room;
+
+    /* Reactions of the obstacles; those fixed to a body pass their impulses on, with the moment about its centre. */
     for (k = 0; k < im->obstacles.count; k++) {
         fsi__obstacle *o = fsi__obstacle_at(&im->obstacles, k);
         if (!(im->dt > 0)) continue;
@@ -1324,18 +1387,24 @@ FSI_API void fsi__el_end(fsi_elastic *s)
         }
         fsi__obstacle_commit(o, im->dt, o->carrier ? &o->carrier->end : NULL);
     }
+
+    /* Reactions of the shapes, which have arrived at desc.point. */
     for (k = 0; k < im->solids && im->dt > 0; k++) {
         fsi__el_solid *o = &im->solid[k];
         o->force = fsi_v3_scale(fsi__d3_real(fsi__d3_at(o->impulse)), per_dt);
         o->torque = fsi_v3_scale(fsi__d3_real(fsi__d3_at(o->moment)), per_dt);
         o->from = o->desc.point;
     }
+
+    /* Targets have arrived; the contact forces of the step replace those of the last one. */
     for (k = 0; k < im->attachments; k++) memcpy(im->attachment[k].from, im->attachment[k].to, 3 * sizeof(double));
     im->touch = im->touched;
     im->touch_room = im->touched_room;
     im->touches = im->touched_count;
     im->touched = swap;
     im->touched_room = room;
+
+    /* Added forces are used up; public fields of the bodies and the simulator. */
     for (k = 0; k < im->members; k++) {
         fsi__el_body *y = &im->member[k].body;
         if (im->dt > 0) memset(y->force, 0, 3 * (size_t)y->dofs * sizeof(double));
@@ -1345,7 +1414,7 @@ FSI_API void fsi__el_end(fsi_elastic *s)
     fsi__el_sum_up(im);
 }
 
-/* Would the substep leave numbers that a load takes? Not where drags, fields or forces throw a body far away. */
+/* Fails where positions, velocities or contact forces exceed what load accepts. */
 #define FSI__EL_FARTHEST 1e12 /* [m, m/s] */
 #define FSI__EL_STRONGEST 1e20 /* [N] */
 static fsi_status fsi__el_check_outcome(fsi__el_impl *im)
@@ -1383,8 +1452,8 @@ static fsi_status fsi__el_substeps(fsi_elastic *s, double dt)
     return FSI_OK;
 }
 
-/* Games run with few iterations: that steps end above the tolerance is told of the first one, the second, the fourth,
-   the eighth ... */
+/* Reports steps that end above the tolerance: only the first, the second, the fourth, the eighth ..., as games run
+   with few iterations. */
 static void fsi__el_warn(fsi__el_impl *im)
 {
     const fsi_elastic *s = im->s;
@@ -1418,7 +1487,7 @@ FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)
 
 /* ---- >>bodies made: surfaces ---------------------------------------------------------------------------------------
 
-   The surface of simplices is made of their faces that no other one shares. */
+   The surface of simplices consists of the faces that belong to one simplex only. */
 
 typedef struct fsi__el_border { int sorted[3], corner[3]; } fsi__el_border;
 
@@ -1430,14 +1499,14 @@ static int fsi__el_compare_borders(const void *a, const void *b)
     return 0;
 }
 
-/* Faces of all elements, turned outward (2D: with the outside on their left). */
+/* Faces of all elements, oriented outwards (2D: with the outside on their left). */
 static void fsi__el_list_borders(const fsi__el_shape *s, fsi__el_border *out)
 {
     static const int solid[4][3] = { { 1, 2, 3 }, { 0, 3, 2 }, { 0, 1, 3 }, { 0, 2, 1 } };
     static const int plane[3][3] = { { 1, 0, 0 }, { 2, 1, 0 }, { 0, 2, 0 } };
     int e, f, k, j;
     for (e = 0; e < s->element_count; e++) for (f = 0; f <= s->dim; f++, out++) {
-        out->sorted[0] = -1; /* stays so in 2D */
+        out->sorted[0] = -1; /* remains in 2D */
         for (k = 0; k < s->dim; k++) {
             const int v = fsi__el_corners(s, e)[s->dim == 3 ? solid[f][k] : plane[f][k]];
             out->corner[k] = v;
@@ -1458,6 +1527,8 @@ static fsi_status fsi__el_boundary(fsi__el_member *m, fsi_context *context, cons
     fsi_vec3 *x = NULL;
     int *face = NULL, k, j, count = 0, pass;
     fsi_status status;
+
+    /* Scratch memory: the size is summed in the first pass, the arrays are set in the second. */
     for (pass = 0; pass < 2; pass++) {
         border = (fsi__el_border *)fsi__take(&a, (size_t)faces, sizeof *border);
         face = (int *)fsi__take(&a, (size_t)faces * 3, sizeof(int));
@@ -1466,12 +1537,16 @@ static fsi_status fsi__el_boundary(fsi__el_member *m, fsi_context *context, cons
             return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, faces, "no memory for the surface of %d elements",
                              s->element_count);
     }
+
+    /* Faces of two elements are equal and adjacent after sorting; the others are the boundary. */
     fsi__el_list_borders(s, border);
     qsort(border, (size_t)faces, sizeof *border, fsi__el_compare_borders);
     for (k = 0; k < faces; k = j) {
         for (j = k + 1; j < faces && fsi__el_compare_borders(&border[k], &border[j]) == 0;) j++;
         if (j == k + 1) memcpy(face + s->dim * count++, border[k].corner, (size_t)s->dim * sizeof(int));
     }
+
+    /* Their mesh; it drops vertices without a face. */
     for (k = 0; k < s->vertex_count; k++) x[k] = fsi__d3_real(fsi__d3_at(s->x + 3 * (size_t)k));
     d.context = context;
     d.vertices = x;
@@ -1484,7 +1559,7 @@ static fsi_status fsi__el_boundary(fsi__el_member *m, fsi_context *context, cons
     return status;
 }
 
-/* A mesh of its own like the caller's surface. */
+/* The member's copy of the caller's surface. */
 static fsi_status fsi__el_copy_surface(fsi__el_member *m, fsi_context *context, const fsi_mesh *surface)
 {
     fsi_mesh_desc d = fsi_mesh_default_desc();
@@ -1499,8 +1574,8 @@ static fsi_status fsi__el_copy_surface(fsi__el_member *m, fsi_context *context, 
 
 /* ---- >>bodies made: contact points ----------------------------------------------------------------------------------
 
-   Candidates are the vertices of the surface, the sharpest first, then points on its faces, on a lattice as fine as the
-   spacing. Each is kept that is at least 0.7 spacings from all that were kept. */
+   Candidates are the vertices of the surface, the sharpest first, then points on its faces, on a lattice of about the
+   spacing. A candidate is kept if it is at least 0.7 spacings from all kept before. */
 
 typedef struct fsi__el_candidate { fsi__d3 x; double sharp; int index, face; double bary[3]; } fsi__el_candidate;
 
@@ -1520,7 +1595,7 @@ static double fsi__el_face_area(const fsi_mesh *m, int f)
     return 0.5 * fsi__d3_norm(fsi__d3_cross(u, fsi__d3_sub(fsi__d3_of(m->vertices[m->faces[3 * f + 2]]), a)));
 }
 
-/* Parts of a face's edges for points a spacing apart. */
+/* Number of parts of a face's edges, for points a spacing apart. */
 static int fsi__el_face_parts(const fsi_mesh *m, int f, double spacing)
 {
     double longest = 0;
@@ -1530,7 +1605,7 @@ static int fsi__el_face_parts(const fsi_mesh *m, int f, double spacing)
     return (int)fmin(longest / spacing, 200);
 }
 
-/* Points inside a face: out NULL counts them. */
+/* Writes points inside a face, numbered from index on; out NULL: only counts them. */
 static int fsi__el_face_points(const fsi_mesh *m, int f, int parts, fsi__el_candidate *out, int index)
 {
     int i, j, k, n = 0;
@@ -1549,7 +1624,7 @@ static int fsi__el_face_points(const fsi_mesh *m, int f, int parts, fsi__el_cand
     return n;
 }
 
-/* How far a vertex is from lying in a plane: 1 - |sum of its faces' normals| / their number, by area. */
+/* Sharpness of each vertex, 0 in a plane: 1 - |sum of area times normal| / sum of areas, over its faces. */
 static void fsi__el_sharpness(const fsi_mesh *m, fsi__el_candidate *c, double *area)
 {
     int f, k, v;
@@ -1560,7 +1635,7 @@ static void fsi__el_sharpness(const fsi_mesh *m, fsi__el_candidate *c, double *a
     for (f = 0; f < m->face_count; f++) for (k = 0; k < m->corners; k++) {
         const double a = fsi__el_face_area(m, f);
         v = m->faces[m->corners * f + k];
-        c[v].x = fsi__d3_madd(c[v].x, a, fsi__d3_of(m->face_normals[f])); /* the sum of normals, until sharp is known */
+        c[v].x = fsi__d3_madd(c[v].x, a, fsi__d3_of(m->face_normals[f])); /* x: first the sum of area times normal */
         c[v].face = f;
         area[v] += a;
         c[v].bary[0] = c[v].bary[1] = c[v].bary[2] = 0;
@@ -1568,13 +1643,13 @@ static void fsi__el_sharpness(const fsi_mesh *m, fsi__el_candidate *c, double *a
     }
     for (v = 0; v < m->vertex_count; v++) {
         c[v].sharp = area[v] > 0 ? 1 - fsi__d3_norm(c[v].x) / area[v] : 0;
-        if (c[v].sharp < 1e-6) c[v].sharp = 1e-6; /* before the points on faces */
+        if (c[v].sharp < 1e-6) c[v].sharp = 1e-6; /* sorts before the points on faces, which have 0 */
         c[v].x = fsi__d3_of(m->vertices[v]);
         c[v].index = v;
     }
 }
 
-/* Is a kept point within `reach` of x? The points stand in cells of that size, in a table of lists. */
+/* Hash grid of the kept points, with cells of side `reach`; is_taken: whether one is within reach of x. */
 typedef struct fsi__el_cells { double reach; int slots, *head, *next; const fsi__d3 *x; } fsi__el_cells;
 static int fsi__el_cell_of(const fsi__el_cells *g, double i, double j, double k)
 {
@@ -1604,12 +1679,16 @@ static fsi_status fsi__el_make_points(fsi__el_member *m, fsi_context *context, c
     double *area = NULL, whole = 0;
     int f, n, k, pass;
     fsi_status status = FSI_OK;
+
+    /* Spacing of points on the area; the number of candidates; slots of the hash grid. */
     for (f = 0; f < mesh->face_count; f++) whole += fsi__el_face_area(mesh, f);
     m->spacing = mesh->corners == 3 ? sqrt(whole / want) : whole / want;
     for (n = mesh->vertex_count, f = 0; f < mesh->face_count; f++)
         n += fsi__el_face_points(mesh, f, fsi__el_face_parts(mesh, f, m->spacing), NULL, 0);
     memset(&g, 0, sizeof g);
     for (g.slots = 64; g.slots < 2 * n && g.slots < (1 << 20);) g.slots *= 2;
+
+    /* Scratch memory: the size is summed in the first pass, the arrays are set in the second. */
     for (pass = 0; pass < 2; pass++) {
         c = (fsi__el_candidate *)fsi__take(&a, (size_t)n, sizeof *c);
         kept = (fsi__d3 *)fsi__take(&a, (size_t)n, sizeof *kept);
@@ -1619,10 +1698,14 @@ static fsi_status fsi__el_make_points(fsi__el_member *m, fsi_context *context, c
         if (pass == 0 && !fsi__arena_reserve(context, &a, a.used))
             return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, n, "no memory for %d contact points", n);
     }
+
+    /* Candidates, the sharpest first. */
     fsi__el_sharpness(mesh, c, area);
     for (n = mesh->vertex_count, f = 0; f < mesh->face_count; f++)
         n += fsi__el_face_points(mesh, f, fsi__el_face_parts(mesh, f, m->spacing), c + n, n);
     qsort(c, (size_t)n, sizeof *c, fsi__el_sharper);
+
+    /* A candidate is kept if no kept point is within 0.7 spacings; its row is a weighted sum of its face's corners. */
     for (k = 0; k < g.slots; k++) g.head[k] = -1;
     g.reach = 0.7 * m->spacing;
     g.x = kept;
@@ -1642,7 +1725,7 @@ static fsi_status fsi__el_make_points(fsi__el_member *m, fsi_context *context, c
 
 /* ---- >>bodies made -------------------------------------------------------------------------------------------- */
 
-/* Positions and velocities of a body that moves as a rigid one. */
+/* Rest shape with a pose, and the velocities of a rigid body. */
 static void fsi__el_set_rigid(fsi__el_member *m, fsi_vec3 position, fsi_quat turn, fsi_vec3 velocity, fsi_vec3 spin)
 {
     fsi__el_body *b = &m->body;
@@ -1731,6 +1814,8 @@ static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_e
         FSI__FIELD(fsi_elastic_body_desc, contact_points, FSI__INT, 0, 100000, 0)
     };
     const fsi__where at = { fn, "desc.", -1, 3 };
+
+    /* Cookie, ranges, pose and materials. */
     FSI__TRY(
         fsi__check_filled(s->context, fn, d, FSI__COOKIE('y', fsi_elastic_body_desc), "fsi_elastic_default_body_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
@@ -1739,6 +1824,8 @@ static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_e
     if (d->material_count > 0 && !d->materials)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.materials is NULL");
     FSI__TRY(fsi__el_check_materials(s->context, fn, d));
+
+    /* Either elements or a closed surface. */
     if ((d->surface != NULL) == (d->elements != NULL))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "give either desc.surface or desc.elements");
     if (!d->surface) return FSI_OK;
@@ -1747,13 +1834,15 @@ static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_e
     return fsi__check_mesh(s->context, fn, d->surface, s->desc.dim, 1);
 }
 
-/* Shape, unknowns, surface, contact points. */
+/* Shape, unknowns, surface, contact points of a new body. */
 static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_elastic_body_desc *d, fsi__el_member *m)
 {
     const fsi_elastic_material usual = fsi_elastic_default_material();
     fsi_context *context = s->context;
     fsi__el_plan plan;
     int v;
+
+    /* The plan of the body, and its desc without the caller's arrays. */
     memset(&plan, 0, sizeof plan);
     plan.materials = d->material_count > 0 ? d->materials : &usual;
     plan.material_count = d->material_count > 0 ? d->material_count : 1;
@@ -1766,16 +1855,22 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
     m->desc.elements = m->desc.element_material = NULL;
     m->desc.surface = NULL;
     m->desc.materials = NULL;
+
+    /* The shape at rest. */
     if (d->surface) FSI__TRY(fsi__el_shape_cage(&m->body.shape, context, fn, d->surface, d->resolution, d->material_at,
         d->material_user, plan.material_count));
     else
         FSI__TRY(fsi__el_shape_take(&m->body.shape, context, fn, s->desc.dim, d->vertices, d->vertex_count, d->elements,
                                     d->element_count, d->element_material, plan.material_count));
+
+    /* Unknowns and matrices. */
     plan.handles = d->handles;
     if (d->handles > m->body.shape.vertex_count / 4) plan.handles = m->body.shape.vertex_count / 4;
-    if (d->handles > 0 && plan.handles < 4) plan.handles = 0; /* a body of a few vertices needs no subspace */
+    if (d->handles > 0 && plan.handles < 4) plan.handles = 0; /* a body of fewer than 16 vertices is full */
     FSI__TRY(fsi__el_body_make(&m->body, fn, &plan));
     FSI__TRY(fsi__el_rows_begin(&m->rows, context, fn, 1));
+
+    /* Surface and contact points, with a row for each. */
     if (d->contact_points > 0) {
         FSI__TRY(d->surface ? fsi__el_copy_surface(m, context, d->surface) : fsi__el_boundary(m, context, fn));
         m->vertex_room = m->mesh->source_count;
@@ -1790,6 +1885,8 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
             return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->points, "no memory for contact points");
         m->aim = m->start + 3 * (size_t)m->points;
     }
+
+    /* Initial position and velocity. */
     fsi__el_set_rigid(m, d->position, fsi_quat_unit(d->orientation), d->velocity, d->angular_velocity);
     return FSI_OK;
 }
@@ -1816,6 +1913,8 @@ FSI_API fsi_status fsi_elastic_add_body(fsi_elastic *s, const fsi_elastic_body_d
     fsi__column columns[2];
     fsi__el_member m;
     fsi_status status;
+
+    /* Checks, and room in both arrays. */
     if (id) *id = -1;
     if (!im) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__el_check_body(s, fn, desc));
@@ -1825,12 +1924,16 @@ FSI_API fsi_status fsi_elastic_add_body(fsi_elastic *s, const fsi_elastic_body_d
     columns[1].size = sizeof *im->shown;
     FSI__TRY(fsi__room(s->context, columns, 2, im->members, &im->member_room, im->members + 1, fn));
     s->bodies = im->shown;
+
+    /* The body is made outside the array, so that a failure leaves the simulator unchanged. */
     memset(&m, 0, sizeof m);
     status = fsi__el_make_member(s, fn, desc, &m);
     if (status != FSI_OK) {
         fsi__el_free_member(&m, s->context);
         return status;
     }
+
+    /* It becomes the last body. */
     m.id = im->next_id++;
     im->member[im->members] = m;
     im->members++;
@@ -1840,7 +1943,7 @@ FSI_API fsi_status fsi_elastic_add_body(fsi_elastic *s, const fsi_elastic_body_d
     return FSI_OK;
 }
 
-/* Attachments name bodies by index: they follow those that move up, and go with the one that goes. */
+/* Removes the attachments of the body with index `gone`; those of later bodies get the next lower index. */
 static void fsi__el_drop_attachments(fsi__el_impl *im, int gone)
 {
     int k, kept = 0;
@@ -1868,7 +1971,7 @@ FSI_API fsi_status fsi_elastic_remove_body(fsi_elastic *s, int id)
     s->body_count = --im->members;
     memset(&im->member[im->members], 0, sizeof *im->member);
     fsi__el_drop_attachments(im, k);
-    im->touches = 0; /* they name indices */
+    im->touches = 0; /* they refer to bodies by index */
     return FSI_OK;
 }
 
@@ -1890,13 +1993,16 @@ static fsi_status fsi__el_project_vertices(fsi__el_member *m, const char *fn, co
 {
     fsi__el_body *b = &m->body;
     const fsi__el_shape *s = &b->shape;
-    const size_t d = (size_t)b->dofs;
+    const size_t d = (size_t)b->dofs, stride = b->stride, room = d * d + fsi__panels_size(b->dofs) + 3 * stride;
     fsi__el_rows one;
-    double *work = (double *)fsi__alloc(b->context, d * d + 3 * d, sizeof(double)), *right = work ? work + d * d : NULL;
+    double *work = (double *)fsi__alloc(b->context, room, sizeof(double)),
+        *right = work ? work + room - 3 * stride : NULL;
     fsi_status status = work ? fsi__el_rows_begin(&one, b->context, fn, 1)
         : fsi__fail(b->context, FSI_ERROR_MEMORY, fn, -1, b->dofs, "no memory to project %d unknowns", b->dofs);
     int e, k, i, c;
     if (!work) return status;
+
+    /* U^T M x, element by element: each adds its lumped masses at its corners. */
     for (e = 0; e < s->element_count && status == FSI_OK; e++) for (k = 0; k <= b->dim; k++) {
         const int v = fsi__el_corners(s, e)[k];
         const double mass = b->element_mass[e] / (b->dim + 1);
@@ -1906,17 +2012,22 @@ static fsi_status fsi__el_project_vertices(fsi__el_member *m, const char *fn, co
         status = fsi__el_rows_point(&one, b->context, fn, s, &b->handles, e, bary);
         if (status != FSI_OK) break;
         for (i = 0; i < one.start[1]; i++) for (c = 0; c < 3; c++)
-            right[(size_t)c * d + (size_t)one.dof[i]] += mass * one.value[i] * (double)fsi__axis(x[v], c);
+            right[(size_t)c * stride + (size_t)one.dof[i]] += mass * one.value[i] * (double)fsi__axis(x[v], c);
     }
+
+    /* M_r is factorised, then solved for three right sides. */
     if (status == FSI_OK) {
         memcpy(work, b->massive, d * d * sizeof(double));
         status = fsi_dense_cholesky(b->context, b->dofs, work);
     }
-    if (status == FSI_OK) status = fsi__cholesky_solve_3(b->dofs, work, right, d);
+    if (status == FSI_OK) {
+        fsi__panels_make(b->dofs, work, work + d * d);
+        status = fsi__panels_solve_3(b->dofs, work + d * d, right, stride);
+    }
     for (i = 0; i < b->dofs && status == FSI_OK; i++)
-        for (c = 0; c < 3; c++) q[3 * i + c] = right[(size_t)c * d + (size_t)i];
+        for (c = 0; c < 3; c++) q[3 * i + c] = right[(size_t)c * stride + (size_t)i];
     fsi__el_rows_free(&one, b->context);
-    fsi__free(b->context, work, d * d + 3 * d, sizeof(double));
+    fsi__free(b->context, work, room, sizeof(double));
     return status;
 }
 
@@ -1928,6 +2039,8 @@ FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_ve
     fsi__el_member *m;
     fsi__el_body *b;
     int v, c;
+
+    /* Checks of all vertices. */
     FSI__TRY(fsi__el_find(s, fn, id, &m));
     if (!positions) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions is NULL");
     b = &m->body;
@@ -1938,6 +2051,8 @@ FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_ve
             return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, v, (double)positions[v].z,
                              "vertex %d leaves the plane of dim 2", v);
     }
+
+    /* A reduced body: both projections before q or v changes. A full one: its vertices. */
     if (b->reduced) {
         FSI__TRY(fsi__el_project_vertices(m, fn, positions, b->next));
         memset(b->aim, 0, 3 * (size_t)b->dofs * sizeof(double));
@@ -1948,13 +2063,15 @@ FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_ve
         b->next[3 * v + c] = b->q[3 * v + c] = (double)fsi__axis(positions[v], c);
         b->v[3 * v + c] = velocities ? (double)fsi__axis(velocities[v], c) : 0;
     }
+
+    /* The integrator starts without a step before. */
     b->h_before = 0;
     m->mesh_stale = 1;
     fsi__el_show(im, (int)(m - im->member));
     return FSI_OK;
 }
 
-/* Numbers of all vertices of a reduced body, vertex by vertex: out = U q. */
+/* Positions or velocities of all vertices of a reduced body: out = U q (E6). */
 static void fsi__el_expand(const fsi__el_body *b, const double *q, fsi_vec3 *out)
 {
     const fsi__el_shape *s = &b->shape;
@@ -2065,6 +2182,8 @@ FSI_API fsi_status fsi_elastic_attach(fsi_elastic *s, const fsi_elastic_attachme
     fsi__el_attachment *a;
     fsi__el_spring *spring;
     fsi__d3 x, rest;
+
+    /* Checks. */
     if (id) *id = -1;
     if (!im) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('t', fsi_elastic_attachment_desc),
@@ -2075,6 +2194,8 @@ FSI_API fsi_status fsi_elastic_attach(fsi_elastic *s, const fsi_elastic_attachme
     if (desc->vertex < -1 || desc->vertex >= m->body.shape.vertex_count)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, desc->vertex, desc->vertex, "there is no vertex %d",
                          desc->vertex);
+
+    /* Room in both arrays, then the row of the point, which is the last that can fail. */
     FSI__TRY(fsi__room_in(s->context, &im->attachment, sizeof *im->attachment, im->attachments, &im->attachment_room,
         im->attachments + 1, fn));
     FSI__TRY(fsi__room_in(s->context, &m->body.spring, sizeof *m->body.spring, m->body.springs, &m->body.spring_room,
@@ -2082,6 +2203,8 @@ FSI_API fsi_status fsi_elastic_attach(fsi_elastic *s, const fsi_elastic_attachme
     rest = desc->vertex < 0 ? fsi__d3_of(desc->rest) : fsi__d3_at(m->body.shape.x + 3 * (size_t)desc->vertex);
     FSI__TRY(fsi__el_body_row(&m->body, &m->body.anchor, fn, rest));
     x = fsi__el_point(&m->body.anchor, m->body.anchor.count - 1, m->body.q);
+
+    /* The attachment: its target moves from the point's position to desc.target in the coming step. */
     a = &im->attachment[im->attachments++];
     a->id = im->next_attachment++;
     a->body = (int)(m - im->member);
@@ -2089,6 +2212,8 @@ FSI_API fsi_status fsi_elastic_attach(fsi_elastic *s, const fsi_elastic_attachme
     a->desc = *desc;
     fsi__d3_put(a->from, x);
     fsi__d3_put(a->to, fsi__d3_of(desc->target));
+
+    /* The spring; its stiffness is set where the matrix is factorised. */
     spring = &m->body.spring[m->body.springs++];
     spring->row = m->body.anchor.count - 1;
     spring->given = (double)desc->stiffness;
@@ -2134,7 +2259,7 @@ FSI_API fsi_status fsi_elastic_detach(fsi_elastic *s, int id)
     gone = a->spring;
     b = &im->member[body].body;
 
-    /* The rows of the others move together. */
+    /* The rows of the other attachments. */
     FSI__TRY(fsi__el_rows_begin(&rest, s->context, "fsi_elastic_detach", 1));
     for (k = 0; k < b->springs && status == FSI_OK; k++) {
         const double one = 1;
@@ -2145,12 +2270,16 @@ FSI_API fsi_status fsi_elastic_detach(fsi_elastic *s, int id)
         fsi__el_rows_free(&rest, s->context);
         return status;
     }
+
+    /* The spring is removed; rows and indices above it move down. */
     fsi__el_rows_free(&b->anchor, s->context);
     b->anchor = rest;
     for (k = gone; k + 1 < b->springs; k++) b->spring[k] = b->spring[k + 1];
     b->springs--;
     for (k = 0; k < b->springs; k++) b->spring[k].row = k;
     b->springs_changed = 1;
+
+    /* The attachment is removed; those with a later spring of the same body refer to the one before. */
     for (k = (int)(a - im->attachment); k + 1 < im->attachments; k++) im->attachment[k] = im->attachment[k + 1];
     im->attachments--;
     for (k = 0; k < im->attachments; k++)
@@ -2274,6 +2403,8 @@ FSI_API fsi_status fsi_elastic_add_obstacle(fsi_elastic *s, const fsi_elastic_ob
     fsi__el_impl *im = fsi__el_of(s);
     fsi__el_wall *o;
     int made;
+
+    /* Checks. */
     if (id) *id = -1;
     if (!im) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('o', fsi_elastic_obstacle_desc),
@@ -2284,6 +2415,8 @@ FSI_API fsi_status fsi_elastic_add_obstacle(fsi_elastic *s, const fsi_elastic_ob
     if (desc->body && desc->body->mode != FSI_BODY_PRESCRIBED)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
                          "desc.body is COUPLED; elastic bodies take PRESCRIBED ones");
+
+    /* The row is counted only when it is complete. */
     o = (fsi__el_wall *)fsi__obstacles_begin(&im->obstacles, fn, desc->mesh, desc->body, 0xffffffffu, NULL);
     if (!o) return FSI_ERROR_MEMORY;
     o->friction = (double)desc->friction;
@@ -2347,14 +2480,14 @@ FSI_API fsi_status fsi_elastic_obstacle_reaction(const fsi_elastic *s, int id, f
 
 /* ---- >>skins implementation -----------------------------------------------------------------------------------------
 
-   The corners of the elements that hold a vertex of the skin are its nodes. A node keeps, for each handle that reaches
-   it or a neighbour, the weight w and the mean of its gradient over the elements around it, in float: 16 bytes. With
-   the map x -> Q_h (x, 1) of handle h, y_h what it makes of the node at rest X:
+   The corners of the element that contains a vertex of the skin are its nodes. A node has, for each handle with a
+   weight there or at a neighbour, the weight w and the mean of its gradient over the elements around it, in float: 16
+   bytes. With the map x -> Q_h (x, 1) of handle h, and y_h = Q_h (X, 1) for the rest position X of the node:
 
       x = sum_h w_h y_h,   F = sum_h w_h L_h + y_h grad w_h^T,   L_h the linear part of Q_h.
 
-   Of a full body: the vertices take the place of the handles, y is their position and L = 0. A vertex of the skin
-   interpolates x and cof(F) of its element's corners, n = cof(F) n0 / |.|, so shading has no seams. */
+   In a full body each vertex counts as a handle, with its position as y and L = 0. A vertex of the skin interpolates x
+   and cof(F) of its nodes, n = cof(F) n0 / |.|, so that normals are continuous. */
 
 typedef struct fsi__el_skin {
     fsi_elastic_skin pub;
@@ -2387,7 +2520,7 @@ static int fsi__el_skin_handles(const fsi__el_body *b, int v, int *begin)
     return b->reduced ? b->handles.first[v + 1] : 1;
 }
 
-/* While a skin is made. */
+/* Scratch memory of fsi__el_skin_fill. */
 typedef struct fsi__el_skin_plan {
     int *node_of;             /* of the body's vertices, -1: none */
     int *around, *list;       /* elements around node n: list[around[n]] .. list[around[n + 1] - 1] */
@@ -2451,7 +2584,11 @@ static void fsi__el_skin_sum(fsi__el_skin_plan *p, const fsi__el_body *b, int v,
     double volume = 0, w;
     fsi__d3 grad[4];
     int k, c, i, end, at;
+
+    /* Volume of the elements around the node. */
     for (k = p->around[n]; k < p->around[n + 1]; k++) volume += fsi__el_gradients(s, p->list[k], grad);
+
+    /* Weight of each map at v, and the mean over the elements of the gradient of its weight, by volume. */
     for (k = p->around[n], p->count = 0; k < p->around[n + 1]; k++) {
         const double share = fsi__el_gradients(s, p->list[k], grad) / volume;
         for (c = 0; c <= s->dim; c++) {
@@ -2492,6 +2629,8 @@ static fsi_status fsi__el_skin_fill(fsi__el_skin *k, fsi__el_skin_plan *p, fsi_e
         if (pass == 0 && !fsi__arena_reserve(s->context, &located, located.used))
             return fsi__el_skin_memory(s, fn, count);
     }
+
+    /* The element that contains each vertex, its corners and barycentric weights. */
     for (v = 0; v < count; v++) {
         const int *e = fsi__el_corners(&b->shape, fsi__el_locate(&b->shape, fsi__d3_of(rest[v]), found));
         for (i = 0; i < 4; i++) {
@@ -2501,7 +2640,7 @@ static fsi_status fsi__el_skin_fill(fsi__el_skin *k, fsi__el_skin_plan *p, fsi_e
     }
     fsi__el_skin_find_nodes(p, k, &b->shape, corner, count);
 
-    /* Entries: counted, then written. */
+    /* Entries are counted first. */
     for (v = 0; v < b->shape.vertex_count; v++) if (p->node_of[v] >= 0) {
         fsi__el_skin_sum(p, b, v, p->node_of[v]);
         entries += (size_t)p->count;
@@ -2512,6 +2651,8 @@ static fsi_status fsi__el_skin_fill(fsi__el_skin *k, fsi__el_skin_plan *p, fsi_e
         return fsi__el_skin_memory(s, fn, count);
     }
     fsi__el_skin_layout(k, (size_t)count, (size_t)k->nodes, entries);
+
+    /* The second time they are written, node by node. */
     for (v = 0; v < b->shape.vertex_count; v++) if (p->node_of[v] >= 0) k->node[p->node_of[v]] = v;
     for (n = 0, entries = 0; n < k->nodes; n++) {
         fsi__el_skin_sum(p, b, k->node[n], n);
@@ -2523,6 +2664,8 @@ static fsi_status fsi__el_skin_fill(fsi__el_skin *k, fsi__el_skin_plan *p, fsi_e
         }
     }
     k->first[k->nodes] = (int)entries;
+
+    /* Corners, weights and normals of the vertices. */
     memcpy(k->corner, corner, 4 * (size_t)count * sizeof(int));
     memcpy(k->bary, bary, 4 * (size_t)count * sizeof(float));
     for (v = 0; v < count && normals; v++)
@@ -2544,11 +2687,15 @@ FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *
     int v;
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
+
+    /* Checks. */
     FSI__TRY(fsi__el_find(s, fn, body, &m));
     if (!rest || count < 1 || count > 500000000)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "a skin needs vertices: %d are given", count);
     for (v = 0; v < count; v++) if (!fsi_v3_is_finite(rest[v]) || (normals && !fsi_v3_is_finite(normals[v])))
         return fsi__fail(s->context, FSI_ERROR_NAN, fn, v, 0, "vertex %d is not finite", v);
+
+    /* The skin without its arrays. */
     k = (fsi__el_skin *)fsi__alloc(s->context, 1, sizeof *k);
     if (!k) return fsi__el_skin_memory(s, fn, count);
     k->pub.cookie = FSI__COOKIE('k', fsi_elastic_skin);
@@ -2560,6 +2707,8 @@ FSI_API fsi_status fsi_elastic_skin_create(fsi_elastic_skin **out, fsi_elastic *
     k->reduced = m->body.reduced;
     k->dim = m->body.dim;
     k->map_count = m->body.reduced ? m->body.handles.count : m->body.dofs;
+
+    /* Nodes and entries, with a plan as scratch. */
     memset(&plan, 0, sizeof plan);
     fsi__el_skin_plan_layout(&plan, k, &m->body.shape);
     if (fsi__arena_reserve(s->context, &plan.memory, plan.memory.used)) {
@@ -2617,6 +2766,8 @@ static void fsi__el_skin_node_range(void *arg, int chunk, int begin, int end)
         fsi__four sum[4];
         fsi__d3 f[3];
         memset(sum, 0, sizeof sum);
+
+        /* x = sum w y, F = sum (w L + y grad w^T) over the entries, y = Q (X, 1). */
         for (i = k->first[n]; i < k->first[n + 1]; i++) {
             const float *e = k->entry + 4 * (size_t)i;
             const double *q = k->maps + 16 * (size_t)k->map[i];
@@ -2630,6 +2781,8 @@ static void fsi__el_skin_node_range(void *arg, int chunk, int begin, int end)
             }
             fsi__four_madd(&sum[3], (const double *)(const void *)&y, (double)e[0]);
         }
+
+        /* cof F by the cross products of F's columns; the record has rows (cof F, x). */
         for (a = 0; a < 4; a++) fsi__four_add(column + 4 * a, &sum[a]);
         for (a = 0; a < 3; a++) f[a] = k->dim == 2 && a == 2 ? fsi__d3_make(0, 0, 1) : fsi__d3_at(column + 4 * a);
         for (a = 0; a < 3; a++) {
@@ -2640,7 +2793,7 @@ static void fsi__el_skin_node_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Positions and normals of the vertices begin .. end - 1; n0 where cof F has collapsed. */
+/* Positions and normals of the vertices begin .. end - 1; n0 where cof(F) n0 is 0. */
 static void fsi__el_skin_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_skin *k = (fsi__el_skin *)arg;
@@ -2651,11 +2804,15 @@ static void fsi__el_skin_range(void *arg, int chunk, int begin, int end)
         const float *bary = k->bary + 4 * (size_t)v;
         fsi__four sum[3];
         double row[12] = { 0 };
+
+        /* The mean of the corners' records, with barycentric weights. */
         memset(sum, 0, sizeof sum);
         for (i = 0; i < 4; i++) for (c = 0; c < 3; c++)
             fsi__four_madd(&sum[c], k->record + 12 * (size_t)corner[i] + 4 * c, (double)bary[i]);
         for (c = 0; c < 3; c++) fsi__four_add(row + 4 * c, &sum[c]);
         if (k->out_x) k->out_x[v] = fsi_v3((fsi_real)row[3], (fsi_real)row[7], (fsi_real)row[11]);
+
+        /* Position, and n = cof(F) n0 / |.|. */
         if (k->out_n) {
             const float *n0 = k->normal + 3 * (size_t)v;
             const double a = (double)n0[0], b = (double)n0[1], d = (double)n0[2];
@@ -2709,13 +2866,15 @@ FSI_API fsi_status fsi_elastic_skin_push(fsi_elastic_skin *skin, fsi_elastic *s,
     for (v = 0; v < skin->count; v++) if (!fsi_v3_is_finite(forces[v]))
         return fsi__fail(s->context, FSI_ERROR_NAN, fn, v, 0, "the force on vertex %d is not finite", v);
 
-    /* To the nodes, whose records are room for it, then to handles. */
+    /* Forces on the nodes, in their records. */
     memset(k->record, 0, 12 * (size_t)k->nodes * sizeof(double));
     for (v = 0; v < skin->count; v++) for (i = 0; i < 4; i++) {
         double *to = k->record + 12 * (size_t)k->corner[4 * (size_t)v + (size_t)i];
         fsi__d3_put(to, fsi__d3_madd(fsi__d3_at(to), (double)k->bary[4 * (size_t)v + (size_t)i],
                                      fsi__d3_of(forces[v])));
     }
+
+    /* Each node's force is distributed to the unknowns of its maps: U^T f. */
     for (n = 0; n < k->nodes; n++) for (i = k->first[n]; i < k->first[n + 1]; i++) {
         const fsi__d3 f = fsi__d3_scale(fsi__d3_at(k->record + 12 * (size_t)n), (double)k->entry[4 * (size_t)i]);
         const int h = k->map[i], corners = k->dim + 1;
@@ -2731,8 +2890,8 @@ FSI_API fsi_status fsi_elastic_skin_push(fsi_elastic_skin *skin, fsi_elastic *s,
 
 /* ---- >>state implementation ----------------------------------------------------------------------------------- */
 
-/* The numbers of a state, in order: bodies with their unknowns; time; contact forces. `load`: read to im->kept and
-   im->touched instead of the simulator. */
+/* The numbers of a state, in order: number of bodies; time; bodies with their unknowns; contact forces. `load`: they
+   are read into im->kept and im->touched, not into the simulator. */
 typedef struct fsi__el_state { fsi__el_impl *im; int load, touches; double time, *h_before; } fsi__el_state;
 
 static void fsi__el_stream(fsi__stream *st, void *arg)
@@ -2742,9 +2901,13 @@ static void fsi__el_stream(fsi__stream *st, void *arg)
     int32_t bodies = im->members, touches = x->touches;
     size_t at = 0;
     int b;
+
+    /* Number of bodies, and time. */
     fsi__bytes(st, &bodies, sizeof bodies);
     if (bodies != im->members) st->ok = 0;
     fsi__bytes(st, &x->time, sizeof x->time);
+
+    /* Each body: number of unknowns, length of the last substep, q and v now and a step ago. */
     for (b = 0; b < im->members && st->ok; b++) {
         fsi__el_body *y = &im->member[b].body;
         const size_t n = 3 * (size_t)y->dofs;
@@ -2760,6 +2923,8 @@ static void fsi__el_stream(fsi__stream *st, void *arg)
             at += n;
         }
     }
+
+    /* Contact forces; a load reads only their number here, as im->touched needs room first. */
     fsi__bytes(st, &touches, sizeof touches);
     if (!x->load) { if (touches > 0) fsi__bytes(st, im->touch, (size_t)touches * sizeof *im->touch); }
     else {
@@ -2794,13 +2959,15 @@ FSI_API uint64_t fsi_elastic_hash(const fsi_elastic *s)
     return fsi__state_hash(fsi__el_stream, &x);
 }
 
-/* Is what was read a state that a step could have left? */
+/* Fails where the numbers read are not finite, too large, or refer to bodies or points that do not exist. */
 static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, const char *fn)
 {
     fsi_context *context = im->s->context;
     size_t at = 0, n, k;
     int b;
     if (!fsi_is_finite(x->time)) return fsi__fail(context, FSI_ERROR_FORMAT, fn, -1, 0, "the time is not finite");
+
+    /* Unknowns, velocities and lengths of substeps. */
     for (b = 0; b < im->members; b++) {
         n = 12 * (size_t)im->member[b].body.dofs;
         for (k = 0; k < n; k++) if (!(fabs(im->kept[at + k]) < FSI__EL_FARTHEST))
@@ -2811,6 +2978,8 @@ static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, 
                              im->member[b].id, x->h_before[b]);
         at += n;
     }
+
+    /* Indices and forces of the contacts. */
     for (b = 0; b < x->touches; b++) {
         const fsi__el_touch *t = &im->touched[b];
         if (t->body < 0 || t->body >= im->members || t->point < 0 || t->point >= im->member[t->body].points ||
@@ -2835,6 +3004,8 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
     fsi_status status;
     size_t at = 0;
     int b, k, room;
+
+    /* Everything is read into im->kept, im->touched and x, then checked. */
     if (!im) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, fn));
     im->fn = fn;
@@ -2850,7 +3021,7 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
     if (status == FSI_OK && x.touches > 0) fsi__bytes(&st, im->touched, (size_t)x.touches * sizeof *im->touched);
     if (status == FSI_OK) status = fsi__el_judge_state(im, &x, fn);
 
-    /* Taken over: nothing can fail. */
+    /* The unknowns become those of the bodies; nothing can fail from here on. */
     for (b = 0; b < im->members && status == FSI_OK; b++) {
         fsi__el_body *y = &im->member[b].body;
         const size_t n = 3 * (size_t)y->dofs;
@@ -2862,11 +3033,15 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
     }
     fsi__free(s->context, x.h_before, (size_t)im->members, sizeof(double));
     if (status != FSI_OK) return status;
+
+    /* The contact forces read replace the present ones. */
     swap = im->touch; room = im->touch_room;
     im->touch = im->touched; im->touch_room = im->touched_room;
     im->touched = swap; im->touched_room = room;
     im->touches = x.touches;
     s->time = x.time;
+
+    /* Obstacles, shapes and targets are at rest where they are. */
     for (k = 0; k < im->obstacles.count; k++) fsi__obstacle_set(&im->obstacles, fsi__obstacle_at(&im->obstacles, k));
     for (k = 0; k < im->solids; k++) im->solid[k].from = im->solid[k].desc.point;
     for (k = 0; k < im->attachments; k++) memcpy(im->attachment[k].from, im->attachment[k].to, 3 * sizeof(double));
@@ -2879,6 +3054,8 @@ FSI_API void fsi_elastic_debug_draw(fsi_elastic *s, const fsi_debug_draw *draw)
     fsi__el_impl *im = fsi__el_of(s);
     int b, f, k;
     if (!im || !draw) return;
+
+    /* Edges of the surfaces. */
     for (b = 0; b < im->members; b++) {
         const fsi_mesh *m = fsi_elastic_surface(s, im->member[b].id);
         if (!m) continue;
@@ -2886,12 +3063,16 @@ FSI_API void fsi_elastic_debug_draw(fsi_elastic *s, const fsi_debug_draw *draw)
                     draw->line(draw->user, m->vertices[m->faces[m->corners * f + k]],
                                m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]], 0x60a0e0);
     }
+
+    /* Attachments, from their points to their targets. */
     for (k = 0; k < im->attachments && draw->line; k++) {
         const fsi__el_attachment *a = &im->attachment[k];
         const fsi__el_body *y = &im->member[a->body].body;
         draw->line(draw->user, fsi__d3_real(fsi__el_point(&y->anchor, y->spring[a->spring].row, y->q)),
                    fsi__d3_real(fsi__d3_at(a->to)), 0xe04040);
     }
+
+    /* Contact forces; one of the body's weight is a tenth of its size long. */
     for (k = 0; k < im->touches && draw->line; k++) {
         const fsi__el_touch *t = &im->touch[k];
         const fsi__el_member *m = &im->member[t->body];
@@ -2944,6 +3125,8 @@ FSI_API fsi_status fsi_elastic_create(fsi_elastic **out, const fsi_elastic_desc 
     fsi_context *context;
     fsi_elastic *s;
     fsi__el_impl *im;
+
+    /* Checks. */
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (!desc) return FSI_ERROR_ARGUMENT;
@@ -2951,6 +3134,8 @@ FSI_API fsi_status fsi_elastic_create(fsi_elastic **out, const fsi_elastic_desc 
     context = desc->context;
     if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__el_check_desc(context, fn, desc));
+
+    /* Memory. */
     s = (fsi_elastic *)fsi__alloc(context, 1, sizeof *s);
     im = (fsi__el_impl *)fsi__alloc(context, 1, sizeof *im);
     if (!s || !im) {
@@ -2958,6 +3143,8 @@ FSI_API fsi_status fsi_elastic_create(fsi_elastic **out, const fsi_elastic_desc 
         fsi__free(context, im, 1, sizeof *im);
         return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for a simulator");
     }
+
+    /* Fields, and an empty list of obstacles. */
     s->cookie = FSI__COOKIE('E', fsi_elastic);
     im->own = fsi_default_context();
     s->context = context ? context : &im->own;
@@ -2976,8 +3163,10 @@ FSI_API void fsi_elastic_destroy(fsi_elastic *s)
     fsi_context *context, own;
     int k;
     if (!im) return;
+
+    /* A context of the simulator's own is copied, as im is freed before its last use. */
     own = im->own;
-    context = s->context == &im->own ? &own : s->context; /* im goes before the last of its memory */
+    context = s->context == &im->own ? &own : s->context;
     s->context = context;
     im->obstacles.context = context;
     for (k = 0; k < im->members; k++) {
@@ -2985,6 +3174,8 @@ FSI_API void fsi_elastic_destroy(fsi_elastic *s)
         if (im->member[k].mesh) im->member[k].mesh->context = context;
         fsi__el_free_member(&im->member[k], context);
     }
+
+    /* Arrays, obstacles, and the simulator itself. */
     fsi__free(context, im->member, (size_t)im->member_room, sizeof *im->member);
     fsi__free(context, im->shown, (size_t)im->member_room, sizeof *im->shown);
     fsi__free(context, im->attachment, (size_t)im->attachment_room, sizeof *im->attachment);
@@ -3038,11 +3229,15 @@ FSI_API fsi_status fsi_elastic_shift_origin(fsi_elastic *s, fsi_vec3 offset)
     fsi__el_impl *im = fsi__el_of(s);
     const fsi__d3 by = fsi__d3_of(offset);
     int b, i, k;
+
+    /* Checks. */
     if (!im) return FSI_ERROR_COOKIE;
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "offset is not finite");
     if (fsi__d3_norm(by) > 1e9)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, fsi__d3_norm(by), "offset is %g m long, the most is 1e9",
                          fsi__d3_norm(by));
+
+    /* Bodies: each unknown moves by one_i offset. */
     for (b = 0; b < im->members; b++) {
         fsi__el_body *y = &im->member[b].body;
         for (i = 0; i < y->dofs; i++) {
@@ -3053,6 +3248,8 @@ FSI_API fsi_status fsi_elastic_shift_origin(fsi_elastic *s, fsi_vec3 offset)
         im->member[b].mesh_stale = 1;
         fsi__el_show(im, b);
     }
+
+    /* Targets, shapes and obstacles. */
     for (k = 0; k < im->attachments; k++) for (i = 0; i < 3; i++) {
         im->attachment[k].from[i] += fsi__d3_axis(by, i);
         im->attachment[k].to[i] += fsi__d3_axis(by, i);

@@ -32,15 +32,15 @@
 /* Isotropic. The energy density of a deformation gradient F is
       mu |F - R|^2 + kappa |F - P|^2,   R the rotation, P the matrix of determinant 1 that is nearest to F,
    with mu = E / (2 (1 + nu)) and kappa such that small strains obey Hooke's law: kappa = lambda * dim / 2,
-   lambda = E nu / ((1 + nu) (1 - 2 nu)). */
+   lambda = E nu / ((1 + nu) (1 - 2 nu)); (E1) and (E2) of docs/elastic.md. */
 typedef struct fsi_elastic_material {
     uint32_t cookie;
     fsi_real density; /* [kg/m^3], above 0; default 1000 */
     fsi_real young;   /* E [Pa], above 0; default 1e5 */
     fsi_real poisson; /* nu, 0 to 0.4999; default 0.4. Above 0.45 iterations converge slowly */
-    fsi_real damping; /* b [s] of Kelvin and Voigt: the rate of strain adds b times what as much strain would; a
-                         vibration of angular frequency w decays by exp(-b w^2 t / 2). At least 0, of a body the mean by
-                         mass; default 0.005, about that of gelatine at some hertz */
+    fsi_real damping; /* b [s] of Kelvin and Voigt: the viscous stress is that of b times the strain rate; a vibration
+                         of angular frequency w decays by exp(-b w^2 t / 2). At least 0; a body has the mean weighted
+                         by mass; default 0.005, about that of gelatine at a few hertz */
 } fsi_elastic_material;
 FSI_API fsi_elastic_material fsi_elastic_default_material(void); /* fills every field */
 
@@ -62,18 +62,17 @@ typedef struct fsi__el_body {
     fsi__el_weights handles;      /* of a reduced body */
     double mass;                  /* [kg] */
     double damping, young;        /* means over the mass [s], [Pa] */
-    double *one;                  /* dofs: u with u q the same for all points: one q = sum one_i q_i moves with q as a
-                                     whole */
-    double *root_weight;          /* 3 * dofs: roots of the diagonal of M, to measure q */
+    double *one;                  /* dofs: the translation of the body by d adds one_i d to each q_i */
+    double *root_weight;          /* 3 * dofs: square roots of M's diagonal, for the norm of a change of q */
     double *m_one;                /* dofs: M one */
-    /* elements whose rotation is found: all of them, or samples */
+    /* elements with a rotation: all of them, or the regions */
     int evaluated;
     fsi__el_rows gradient;        /* F of each: width 12, see >>local step */
     double *mu, *kappa;           /* evaluated [Pa] */
-    double *stiffness;            /* evaluated: 2 (mu + kappa) volume; samples stand for the volume around them */
+    double *stiffness;            /* evaluated: k = 2 (mu + kappa) volume, of the element or region */
     double *rotation, *isochoric; /* R and P, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
     double *stretch;              /* R^T F at the beginning of the substep, likewise */
-    double *target;               /* evaluated, 12 each: three columns of 4 of k (T + b/h R S), as in >>global step,
+    double *target;               /* evaluated, 12 each: three columns of 4 of k (T + b/h D), as in >>global step,
                                      T = (mu R + kappa P)/(mu + kappa) */
     double *energy;               /* evaluated: of the element [J] */
     /* full: gathers; entries of dof i are gather[gather_first[i]] ..: evaluated * (dim + 1) + corner */
@@ -84,8 +83,8 @@ typedef struct fsi__el_body {
     double *element_mass;         /* of all elements, also of a reduced body [kg] */
     /* reduced */
     double *stiff, *massive;      /* dofs * dofs: K and M; of a full body, stiff: the values of K */
-    double *factor;               /* dofs * dofs */
-    /* the system A = M / H^2 + K + springs */
+    double *factor, *panels;      /* factor: dofs * dofs; panels: the same for fsi__panels_solve_3 */
+    /* the system A = M / H^2 + (1 + b/h) K + springs (E4) */
     double factored_for, factored_viscous; /* H [s], 0: none; b/h */
     unsigned factorings;
     int springs_changed;
@@ -105,7 +104,7 @@ typedef struct fsi__el_body {
     double *force;                /* external, until the step ends [N] */
     double *contact;              /* J^T lambda, of the running iteration */
     int pushed;                   /* contact[] is not 0 */
-    double *at, *next;            /* the iterate, and what the global step made of it */
+    double *at, *next;            /* the iterate, and the result of the global step */
     double *base;                 /* v = (q - base) / H */
     double h, big_h;              /* length of the substep; H of the integrator [s] */
     double viscous;               /* damping / h */
@@ -115,7 +114,7 @@ typedef struct fsi__el_body {
     double *history;              /* 2 * (depth + 1) * 3 * dofs */
     double gram[64];              /* dot products of the differences of f, by slots */
     double residual, best;        /* displacement of the last iteration, root mean square by mass [m] */
-    double forced;                /* of `next` from `aim`, likewise: what elastic forces, pins and contacts did */
+    double forced;                /* likewise, of `next` from `aim`: displacement by elastic forces, pins, contacts */
     int iterations;               /* of the last substep */
     fsi__arena memory;
 } fsi__el_body;
@@ -128,7 +127,7 @@ typedef struct fsi__el_plan {
 } fsi__el_plan;
 
 /* Makes unknowns and matrices for a shape, which becomes the body's (also on failure: free the body). All of *b must be
-   zero but shape, context. Errors: MEMORY, SINGULAR (handles that cannot be told apart), LIMIT. */
+   zero but shape, context. Errors: MEMORY, SINGULAR (linearly dependent handles), LIMIT. */
 FSI_API fsi_status fsi__el_body_make(fsi__el_body *b, const char *fn, const fsi__el_plan *plan);
 FSI_API void fsi__el_body_free(fsi__el_body *b);
 /* Adds the row of a point at rest (in the body's own coordinates) to rows of width 1. */
@@ -153,10 +152,11 @@ FSI_FN void fsi__el_push(const fsi__el_rows *r, int row, fsi__d3 f, double *forc
 /* A substep of h seconds. order: 1 backward Euler, 2 BDF2. Sets aim and right, at = aim, and factorises where h or the
    springs changed. Errors: SINGULAR, NAN. */
 FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field);
-/* Of the iterate `at`: rotations, forces, then next = A^-1 (right + springs + elastic + contact). */
+/* Local step: R, P and elastic forces at the iterate `at`. Global step: next = A^-1 (right + springs + elastic +
+   contact) (E4). */
 FSI_API void fsi__el_body_project(fsi__el_body *b);
 FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b);
-/* The next iterate from `next`, by Anderson's acceleration; sets residual and forced. */
+/* The next iterate from `next`, by Anderson's acceleration (E5); sets residual and forced. */
 FSI_API void fsi__el_body_advance(fsi__el_body *b);
 /* q = `next`; velocities. */
 FSI_API void fsi__el_body_accept(fsi__el_body *b);
@@ -167,7 +167,7 @@ typedef struct fsi__el_motion {
     double momentum[3], spin[3], centre[3]; /* spin: angular momentum about the origin */
     double kinetic, elastic, volume_ratio, stretch_min, stretch_max;
 } fsi__el_motion;
-/* Those of q and v; uses the scratch of a step. */
+/* Those of q and v; overwrites `right` and the elements' R, P and targets. */
 FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out);
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -207,29 +207,30 @@ FSI_API fsi_elastic_material fsi_elastic_default_material(void)
 /* ---- >>projections ------------------------------------------------------------------------------------------------
 
    R maximises tr(R^T F) over the rotations. With B = R^T F, S its symmetric part and g = (B32 - B23, B13 - B31,
-   B21 - B12), turning R by a small vector w changes the trace by g.w - 1/2 w.K w, K = tr(S) 1 - S. So Newton's step is
-   w = K^-1 g; a maximum has K definite, and only one does, inverted F or not. Where K is not definite, fsi_m3_polar.
+   B21 - B12), a rotation of R by a small vector w changes the trace by g.w - 1/2 w.K w, K = tr(S) 1 - S. So Newton's
+   step is w = K^-1 g; K is definite at the maximum and at no other stationary R, also for an inverted F. Where K is not
+   definite, fsi_m3_polar is used.
    2D: the angle of (F11 + F22, F21 - F12).
 
-   P = F + a cof P has determinant 1: steps of sequential quadratic programming from F. Where F is so compressed or
-   stretched that these may lead elsewhere: the singular values, then R. */
+   P = F + a cof P has determinant 1: steps of sequential quadratic programming from F. Where det F is far from 1
+   these may converge to another matrix: then P follows from the singular values of F, or is R where that fails. */
 
 #define FSI__EL_TURNS 8
-#define FSI__EL_TURNED 1e-12 /* square of half the angle of a last step: what is left is about its square */
-#define FSI__EL_PROJECTED 1e-7 /* largest change of P in a last step; likewise */
+#define FSI__EL_TURNED 1e-12 /* square of half the angle of the last step; the error is about its square */
+#define FSI__EL_PROJECTED 1e-7 /* largest change of P in the last step; likewise */
 
 typedef double fsi__el_lane[FSI_LANES];
 
-/* FSI_LANES elements at once, number i of a matrix in lane i; a block of its own, so that loops over lanes vectorise.
+/* FSI_LANES elements at once, element i in lane i of each entry; a separate struct, so that loops over lanes vectorise.
    Lanes beyond the last element repeat it. */
 typedef struct fsi__el_block {
     fsi__el_lane f[9], r[9], p[9]; /* F, R, P */
-    fsi__el_lane step;             /* of the last step of an iteration: see there */
+    fsi__el_lane step;             /* size of the last step; see fsi__el_turn and fsi__el_unfold */
     int first, count;              /* elements first .. first + count - 1 */
 } fsi__el_block;
 
-/* One step of Newton's method for R. step: |a|^2, a half the rotation vector; HUGE_VAL where K is not definite, R
-   stays. */
+/* One step of Newton's method for R. step: |a|^2, a half the rotation vector; HUGE_VAL where K is not definite; R
+   is then unchanged. */
 FSI_FN void fsi__el_turn(fsi__el_block *b)
 {
     const fsi__el_lane *f = (const fsi__el_lane *)b->f;
@@ -244,12 +245,14 @@ FSI_FN void fsi__el_turn(fsi__el_block *b)
             b4 = r1 * f[1][u] + r4 * f[4][u] + r7 * f[7][u], b5 = r1 * f[2][u] + r4 * f[5][u] + r7 * f[8][u],
             b6 = r2 * f[0][u] + r5 * f[3][u] + r8 * f[6][u], b7 = r2 * f[1][u] + r5 * f[4][u] + r8 * f[7][u],
             b8 = r2 * f[2][u] + r5 * f[5][u] + r8 * f[8][u];
-        /* K = L D L^T; low: the least pivot, over what it has to exceed. A pivot below that is replaced. */
+
+        /* K = L D L^T; low: the least pivot minus its lower bound. A pivot below the bound is replaced. */
         const double least = 1e-6 * (fabs(b0) + fabs(b4) + fabs(b8)) + 1e-300, k1 = -0.5 * (b1 + b3),
                      k3 = -0.5 * (b2 + b6), k4 = -0.5 * (b5 + b7);
         const double e0 = b4 + b8, d0 = e0 > least ? e0 : least, l1 = k1 / d0, l3 = k3 / d0, e1 = b0 + b8 - l1 * k1,
                      d1 = e1 > least ? e1 : least, l4 = (k4 - l3 * k1) / d1, e2 = b0 + b4 - l3 * k3 - l4 * l4 * d1,
                      d2 = e2 > least ? e2 : least;
+
         /* w = K^-1 g */
         const double g0 = b7 - b5, g1 = b2 - b6 - l1 * g0, g2 = b3 - b1 - l3 * g0 - l4 * g1, w2 = g2 / d2,
                      w1 = g1 / d1 - l4 * w2, e01 = e0 < e1 ? e0 : e1;
@@ -267,6 +270,8 @@ FSI_FN void fsi__el_turn(fsi__el_block *b)
         const double c0 = 1 - t * (a1 * a1 + a2 * a2), c4 = 1 - t * (a0 * a0 + a2 * a2),
                      c8 = 1 - t * (a0 * a0 + a1 * a1), c1 = t * (a0 * a1 - a2), c3 = t * (a0 * a1 + a2),
                      c2 = t * (a0 * a2 + a1), c6 = t * (a0 * a2 - a1), c5 = t * (a1 * a2 - a0), c7 = t * (a1 * a2 + a0);
+
+        /* R times the rotation; |a|^2 of the step. */
         r[0][u] = r0 * c0 + r1 * c3 + r2 * c6;
         r[1][u] = r0 * c1 + r1 * c4 + r2 * c7;
         r[2][u] = r0 * c2 + r1 * c5 + r2 * c8;
@@ -307,7 +312,7 @@ FSI_FN void fsi__el_unfold(fsi__el_block *b)
     }
 }
 
-/* The same in the plane: P and cof P have four entries, the third axis stays. */
+/* The same in the plane: P and cof P have four entries, the third axis is unchanged. */
 static void fsi__el_unfold_2d(fsi__el_block *b)
 {
     const fsi__el_lane *f = (const fsi__el_lane *)b->f;
@@ -341,7 +346,7 @@ static void fsi__el_polar_slow(const double *f, double *r)
     for (i = 0; i < 9; i++) r[i] = (double)q.m[i];
 }
 
-/* In the plane: the angle of (F11 + F22, F21 - F12); where both are 0, R stays. */
+/* In the plane: the angle of (F11 + F22, F21 - F12); where both are 0, R is unchanged. */
 static void fsi__el_polar_2d(const double *f, double *r)
 {
     const double c = f[0] + f[4], s = f[3] - f[1], n = sqrt(c * c + s * s);
@@ -353,15 +358,19 @@ static void fsi__el_polar_2d(const double *f, double *r)
     r[8] = 1;
 }
 
-/* Singular values become the nearest positive ones with product 1. Returns 0 when that fails. */
+/* Replaces n singular values by the nearest positive ones with product 1. Returns 0 when that fails. */
 static int fsi__el_unit_product(double *s, int n)
 {
     double from[3], g[3];
     int it, i;
+
+    /* The iteration starts from the values themselves, raised to 0.05 at least. */
     for (i = 0; i < n; i++) {
         from[i] = s[i];
         s[i] = fmax(s[i], 0.05);
     }
+
+    /* Sequential quadratic programming: g is the gradient of the product; from + along g makes its linearisation 1. */
     for (it = 0; it < 60; it++) {
         double product = 1, along, gg = 0, gd = 0, moved = 0;
         for (i = 0; i < n; i++) product *= s[i];
@@ -371,6 +380,8 @@ static int fsi__el_unit_product(double *s, int n)
             gd += g[i] * (s[i] - from[i]);
         }
         along = (gd - (product - 1)) / gg;
+
+        /* No value changes by more than a factor of 2.5 in an iteration. */
         for (i = 0; i < n; i++) {
             const double to = fmin(fmax(from[i] + along * g[i], 0.4 * s[i]), 2.5 * s[i]);
             moved = fmax(moved, fabs(to - s[i]));
@@ -388,6 +399,8 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
     fsi_vec3 sigma;
     double s[3], a[9], b[9];
     int i, j;
+
+    /* Singular values; the last one has the sign of det F. */
     for (i = 0; i < 9; i++) m.m[i] = (fsi_real)f[i];
     if (dim == 2) m.m[8] = 0;
     fsi_m3_svd(m, &u, &sigma, &v);
@@ -395,11 +408,13 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
     s[1] = (double)sigma.y;
     s[2] = (double)sigma.z;
     if (dim == 2 && fsi__el_det(f) < 0) s[1] = -s[1]; /* the svd put the sign on the third axis, whose value is 0 */
+
+    /* The nearest values with product 1, or R where the iteration fails. */
     if (!fsi__el_unit_product(s, dim)) {
         memcpy(p, r, 9 * sizeof(double));
         return;
     }
-    if (dim == 2) { /* in the plane: P = F's nearest by the polar frame, P = R V diag(s) V^T */
+    if (dim == 2) { /* in the plane: P = R V diag(s) V^T */
         double w[9];
         for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
                 w[3 * i + j] = i < 2 && j < 2 ? (double)v.m[3 * i] * s[0] * (double)v.m[3 * j] +
@@ -408,6 +423,8 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
         fsi__d9_product(r, w, p);
         return;
     }
+
+    /* P = U diag(s) V^T. */
     for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) {
         a[3 * i + j] = (double)u.m[3 * i + j] * s[j];
         b[3 * i + j] = (double)v.m[3 * j + i];
@@ -419,7 +436,7 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
 
 /* F of evaluated element e = sum_g x_g h_g^T over groups of four unknowns. A row of b->gradient has an entry for each:
    h_g, 12 numbers, four for each column of F. Full body: one group, the corners. Reduced: a group is a handle, its
-   unknowns lie side by side from the entry's dof on. In 2D the fourth numbers are 0, and the third axis stays. */
+   unknowns are adjacent from the entry's dof on. In 2D the fourth numbers are 0, and the third axis is unchanged. */
 FSI_FN void fsi__el_gradient_at(const fsi__el_body *b, int e, double *f)
 {
     const double *h = b->gradient.value + 12 * (size_t)b->gradient.start[e];
@@ -427,6 +444,7 @@ FSI_FN void fsi__el_gradient_at(const fsi__el_body *b, int e, double *f)
     int i, k, c;
     memset(sum, 0, sizeof sum);
     if (b->reduced) {
+        /* An entry's four unknowns times its 12 coefficients, for each of the three coordinates. */
         const int *dof = b->gradient.dof, end = b->gradient.start[e + 1];
         for (i = b->gradient.start[e]; i < end; i++, h += 12) {
             const double *x = b->wide + dof[i], *y = x + b->stride, *z = y + b->stride;
@@ -438,6 +456,7 @@ FSI_FN void fsi__el_gradient_at(const fsi__el_body *b, int e, double *f)
         }
         for (i = 0; i < 9; i++) f[i] = fsi__four_sum(&sum[i]);
     } else {
+        /* sum[k] is column k of F, over the corners; columns become rows. */
         const int *corner = fsi__el_corners(&b->shape, e);
         double column[12] = { 0 };
         for (i = 0; i <= b->dim; i++)
@@ -470,7 +489,7 @@ static void fsi__el_lane_in(fsi__el_lane *m, int u, const double *in)
     for (i = 0; i < 9; i++) m[i][u] = in[i];
 }
 
-/* R of a block's elements, by Newton's method from the last one; in 2D, and where that fails, by themselves. */
+/* R of a block's elements, by Newton's method from the last R; in 2D, and where that fails, element by element. */
 static void fsi__el_rotate_block(fsi__el_block *b, int dim)
 {
     double one[9], turn[9], most = 0;
@@ -490,7 +509,7 @@ static void fsi__el_rotate_block(fsi__el_block *b, int dim)
     }
 }
 
-/* P of a block's elements, likewise. */
+/* P of a block's elements, likewise; element by element also where det F is not between 0.3 and 3. */
 static void fsi__el_isochoric_block(fsi__el_block *b, int dim)
 {
     double one[9], turn[9], nearest[9], most = 0;
@@ -532,26 +551,37 @@ static void fsi__el_load_block(const fsi__el_body *b, int k, fsi__el_block *bloc
     }
 }
 
-/* Targets and energies of a block's elements. */
+/* Targets k (T + b/h D) of (E4) and energies (E1) of a block's elements. */
 static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block)
 {
     const fsi__el_lane *f = (const fsi__el_lane *)block->f, *r = (const fsi__el_lane *)block->r,
                        *p = (const fsi__el_lane *)block->p,
                        *d = (const fsi__el_lane *)(const void *)(b->stretch + 9 * (size_t)block->first);
-    fsi__el_lane t[9], k = { 0 }, share = { 0 }, sheared = { 0 }, swollen = { 0 };
+    fsi__el_lane t[9], k = { 0 }, share = { 0 }, sheared = { 0 }, swollen = { 0 }, trace = { 0 };
     int u, i, c;
+
+    /* k, and the weight kappa/(mu + kappa) of P in T. */
     for (u = 0; u < block->count; u++) {
         const int e = block->first + u;
         k[u] = b->stiffness[e];
         share[u] = b->kappa[e] / (b->mu[e] + b->kappa[e]);
     }
+
+    /* tr(R^T F - S)/dim: how much the element has swollen since the substep began. */
+    for (i = 0; i < 9; i++) for (u = 0; u < FSI_LANES; u++)
+        trace[u] += (r[i][u] * f[i][u] - (i % 4 == 0 ? d[i][u] : 0)) / b->dim;
+
+    /* Targets, and the squares |F - R|^2 and |F - P|^2; before: D of damping. */
     for (c = 0; c < 3; c++) for (i = 0; i < 3; i++) for (u = 0; u < FSI_LANES; u++) {
         const double x = f[3 * c + i][u], y = r[3 * c + i][u], z = share[u] > 0 ? p[3 * c + i][u] : y;
-        const double before = r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
+        double before = r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
+        before += share[u] * (x - y * trace[u] - before);
         t[3 * i + c][u] = k[u] * (y + share[u] * (z - y) + b->viscous * before);
         sheared[u] += (x - y) * (x - y);
         swollen[u] += (x - z) * (x - z);
     }
+
+    /* Columns of the target; the energy V (mu |F - R|^2 + kappa |F - P|^2) (E1). */
     for (u = 0; u < block->count; u++) {
         double *target = b->target + 12 * (size_t)(block->first + u);
         for (i = 0; i < 9; i++) target[4 * (i / 3) + i % 3] = t[i][u];
@@ -592,16 +622,17 @@ FSI_API void fsi__el_body_project(fsi__el_body *b)
     b->iterations++;
 }
 
-#define FSI__EL_PIN 1000.0 /* stiffness of a pin over m / H^2, to which that of the material is added */
+#define FSI__EL_PIN 1000.0 /* stiffness of a pin over m / H^2; the material adds 10 E L */
 
 /* ---- >>global step -------------------------------------------------------------------------------------------------
 
-   (M / H^2 + (1 + b/h) K + springs) q = M S / H^2 + sum_e k_e (T_e + b/h R_e S_e) h_e + springs + contacts,
+   (M / H^2 + (1 + b/h) K + springs) q = M S / H^2 + sum_e k_e (T_e + b/h D_e) h_e + springs + contacts           (E4)
 
-   k = 2 (mu + kappa) volume. Damping b adds the energy k b/(4 h) |F - R S|^2 with S = R^T F at the beginning of the
-   substep: what turns without changing its stretch is not damped. */
+   with k = 2 (mu + kappa) volume. Damping b adds b/h times the energy that the strain since the beginning of the substep
+   would have, V (mu |F - R S|^2 + kappa |F - Q|^2): S = R^T F at that beginning, Q = F - R tr(R^T F - S)/dim the matrix
+   nearest to F that has swollen no more than S; D = (mu R S + kappa Q)/(mu + kappa). A rotation is not damped. */
 
-/* Adds the elastic forces on the vertices of a full body, gathered. */
+/* Adds the elastic terms of the right side of (E4) for the vertices begin .. end - 1 of a full body. */
 static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
@@ -620,7 +651,7 @@ static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* The same for the unknowns of a reduced one, element by element. */
+/* The same for the unknowns of a reduced body, element by element. */
 static void fsi__el_scatter(fsi__el_body *b)
 {
     const int *start = b->gradient.start, *dof = b->gradient.dof;
@@ -628,6 +659,8 @@ static void fsi__el_scatter(fsi__el_body *b)
     const size_t stride = b->stride;
     double *wide = b->wide, t[12]; /* copies: no store to `wide` changes them */
     int e, i, a;
+
+    /* q_i += sum_a h_ia t_a over the columns a of the target, for each coordinate. */
     for (e = 0; e < b->evaluated; e++) {
         memcpy(t, b->target + 12 * (size_t)e, sizeof t);
         for (i = start[e]; i < start[e + 1]; i++, h += 12) {
@@ -664,7 +697,7 @@ FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
     for (i = 0; i < b->dofs && b->dim == 2; i++) *fsi__el_wide(b, i, 2) = 0;
 
     /* next = A^-1 of it. */
-    FSI__TRY(b->reduced ? fsi__cholesky_solve_3(b->dofs, b->factor, b->wide, b->stride)
+    FSI__TRY(b->reduced ? fsi__panels_solve_3(b->dofs, b->panels, b->wide, b->stride)
                         : fsi_ldlt_solve_4(b->ldlt, b->wide, b->wide));
     for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++) b->next[3 * i + c] = *fsi__el_wide(b, i, c);
     return FSI_OK;
@@ -706,17 +739,22 @@ static fsi_status fsi__el_factorise(fsi__el_body *b)
     int k, p, r;
     b->factored_for = 0;
     if (b->reduced) {
+        /* The lower triangle of A (E4), dense. */
         for (i = 0; i < d; i++) for (j = 0; j <= i; j++)
             b->factor[i * d + j] = scale * b->massive[i * d + j] + (1 + b->viscous) * b->stiff[i * d + j];
         for (k = 0; k < b->springs; k++) fsi__el_stiffen_reduced(b, &b->spring[k]);
         FSI__TRY(fsi_dense_cholesky(b->context, b->dofs, b->factor));
+        fsi__panels_make(b->dofs, b->factor, b->panels);
     } else {
+        /* The same in the pattern of K, sparse. */
         const fsi_csr *a = &b->elastic->matrix;
         for (r = 0; r < a->rows; r++) for (p = a->start[r]; p < a->start[r + 1]; p++)
             a->value[p] = (1 + b->viscous) * b->stiff[p] + (a->col[p] == r ? scale * b->vertex_mass[r] : 0);
         for (k = 0; k < b->springs; k++) fsi__el_stiffen_full(b, &b->spring[k]);
         FSI__TRY(fsi_ldlt_factor(b->ldlt, a));
     }
+
+    /* The arguments for which the factor is valid. */
     b->factored_for = b->big_h;
     b->factored_viscous = b->viscous;
     b->factorings++;
@@ -737,9 +775,10 @@ static void fsi__el_mass_times(fsi__el_body *b, const double *x, double *y)
     for (i = 0; i < d; i++) fsi__dot_3(b->massive + (size_t)i * (size_t)d, b->wide, b->stride, d, y + 3 * (size_t)i);
 }
 
-/* Backward Euler: base = q, S = q + h v + h^2 a, H = h. BDF2: base = (4 q - q')/3, S = base + H (4 v - v')/3 + H^2 a,
-   H = 2 h / 3, with q', v' a step ago. Where there is no such step, or it was of another length, they are those of
-   motion with the acceleration a: q' = q - h v + h^2 a / 2, v' = v - h a; so free fall is exact. */
+/* S and base of (E3). Backward Euler: base = q, S = q + h v + h^2 a, H = h. BDF2: base = (4 q - q')/3,
+   S = base + H (4 v - v')/3 + H^2 a, H = 2 h / 3, with q', v' a step ago. Where there is no such step, or it was of
+   another length, they are those of motion with the acceleration a: q' = q - h v + h^2 a / 2, v' = v - h a; so free
+   fall is exact. */
 static void fsi__el_aim(fsi__el_body *b, int order, fsi__d3 gravity, int field)
 {
     const double a[3] = { gravity.x, gravity.y, gravity.z }, h = b->h;
@@ -783,9 +822,9 @@ static void fsi__el_stretch_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-#define FSI__EL_TANGLED 0.05 /* share of a body that is inverted */
+#define FSI__EL_TANGLED 0.05 /* inverted fraction of a body */
 
-/* The iterate becomes the rest shape, turned by r, with the centre of S. */
+/* The iterate becomes the rest shape rotated by r, with the centre of mass of S. */
 static void fsi__el_start_at_rest(fsi__el_body *b, const double *r)
 {
     fsi__d3 way = fsi__d3_zero();
@@ -799,11 +838,11 @@ static void fsi__el_start_at_rest(fsi__el_body *b, const double *r)
         fsi__d3_put(b->at + 3 * (size_t)i, fsi__d3_madd(fsi__d3_at(b->at + 3 * (size_t)i), b->one[i], way));
 }
 
-/* Rotations start from that of the body as a whole: nothing of them is state.
+/* All rotations start from that of the mean deformation gradient, so that none is part of the state.
 
-   A tangled body, of which more than a twentieth is inverted, starts its iterations from its rest shape, turned and
-   placed as the body is, and not from S: (E3) of a crushed body has many minima, and those that local and global steps
-   reach from S may keep a corner that winds round twice. */
+   A body with more than a twentieth of its volume inverted starts its iterations from its rest shape, rotated likewise
+   and with the centre of mass of S, and not from S: (E3) of a crushed body has many minima, and local and global steps
+   from S may converge to one with a corner that winds round twice. */
 static void fsi__el_start_rotations(fsi__el_body *b)
 {
     double mean[9] = { 0 }, r[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, f[9], inverted = 0, whole = 0;
@@ -830,11 +869,15 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
     const size_t n = 3 * (size_t)b->dofs;
     size_t i;
     int k;
+
+    /* S, base and H of the integrator; right = M S / H^2 + external forces. */
     b->h = h;
     b->viscous = b->damping / h;
     fsi__el_aim(b, order, gravity, field);
     fsi__el_mass_times(b, b->aim, b->right);
     for (i = 0; i < n; i++) b->right[i] = b->right[i] / (b->big_h * b->big_h) + b->force[i];
+
+    /* A depends on H, b/h and the springs. */
     if (b->springs_changed || b->factored_for < b->big_h || b->factored_for > b->big_h
         || b->factored_viscous < b->viscous || b->factored_viscous > b->viscous) {
         for (k = 0; k < b->springs; k++)
@@ -843,6 +886,8 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
                 : FSI__EL_PIN * b->mass / (b->big_h * b->big_h) + 10 * b->young * b->shape.size;
         FSI__TRY(fsi__el_factorise(b));
     }
+
+    /* The iteration starts from S, without contact forces and without history. */
     memcpy(b->at, b->aim, n * sizeof(double));
     memset(b->contact, 0, n * sizeof(double));
     fsi__el_start_rotations(b);
@@ -853,12 +898,12 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
 
 /* ---- >>acceleration -------------------------------------------------------------------------------------------------
 
-   Local and global step make a map q -> g(q), whose fixed point is wanted. Anderson's acceleration (Peng et al. 2018)
+   Local and global step are a map q -> g(q), whose fixed point is sought. Anderson's acceleration (Peng et al. 2018)
    combines the last m values so that the residual f = g - q is least if g is linear:
 
-      q' = g_k - sum_j t_j (g_k-j - g_k-j-1),   t = argmin |f_k - sum_j t_j (f_k-j - f_k-j-1)|^2
+      q' = g_k - sum_j t_j (g_k-j - g_k-j-1),   t = argmin |f_k - sum_j t_j (f_k-j - f_k-j-1)|^2   (E5)
 
-   in the norm of the diagonal of M. Where the residual grows beyond twice the best, what was stored is forgotten and
+   in the norm of the diagonal of M. Where the residual grows beyond twice the best, the history is dropped and
    q' = g_k: local and global step alone never raise the energy. */
 
 FSI_API void fsi__el_body_advance(fsi__el_body *b)
@@ -868,7 +913,7 @@ FSI_API void fsi__el_body_advance(fsi__el_body *b)
     double gram[64], right[8], forced;
     int i, j, k, m;
 
-    /* Residual f = g - q, in units of the norm. It takes the place of the iterate; the next one is made from it. */
+    /* Residual f = g - q, times the root of the mass; it overwrites the iterate. forced: likewise of g - S. */
     for (i = 0; i < n; i++) b->at[i] = b->root_weight[i] * (b->next[i] - b->at[i]);
     b->residual = sqrt(fsi__dot(b->at, b->at, n) / b->mass);
     for (i = 0, forced = 0; i < n; i++) {
@@ -878,7 +923,7 @@ FSI_API void fsi__el_body_advance(fsi__el_body *b)
     b->forced = sqrt(forced / b->mass);
     if (b->depth == 0) { memcpy(b->at, b->next, (size_t)n * sizeof(double)); return; }
 
-    /* Differences to the iteration before, and their dot products with those that are stored. */
+    /* Differences of g and f from the iteration before, and their dot products with the stored ones. */
     if (b->iterations > 1 && b->best < HUGE_VAL) {
         double *dg = b->history + 2 * (size_t)b->slot * (size_t)n, *df = dg + n;
         for (i = 0; i < n; i++) {
@@ -891,18 +936,22 @@ FSI_API void fsi__el_body_advance(fsi__el_body *b)
                 fsi__dot(df, b->history + (2 * (size_t)j + 1) * (size_t)n, n);
         b->slot = (b->slot + 1) % b->depth;
     }
+
+    /* The values of this iteration are stored; the history is dropped where the residual exceeds twice the best. */
     memcpy(last_g, b->next, (size_t)n * sizeof(double));
     memcpy(last_f, b->at, (size_t)n * sizeof(double));
     if (b->residual > 2 * b->best) b->stored = b->slot = 0;
     b->best = fmin(b->best, b->residual);
 
-    /* Least squares by the normal equations, a little damped. */
+    /* Normal equations of the least squares (E5), with a relative 1e-10 added to the diagonal. */
     m = b->stored;
     for (j = 0; j < m; j++) {
         for (k = 0; k <= j; k++) gram[j * m + k] = b->gram[8 * j + k];
         gram[j * m + j] *= 1 + 1e-10;
         right[j] = fsi__dot(b->history + (2 * (size_t)j + 1) * (size_t)n, last_f, n);
     }
+
+    /* q' = g - sum_j t_j dg_j (E5); g itself without history or solution. */
     memcpy(b->at, b->next, (size_t)n * sizeof(double));
     if (m == 0 || fsi_dense_cholesky(NULL, m, gram) != FSI_OK || fsi_dense_cholesky_solve(m, gram, right) != FSI_OK)
         return;
@@ -941,8 +990,8 @@ static void fsi__el_moments(fsi__el_body *b, const double *q, double *m_q, fsi__
     }
 }
 
-/* Moves `next` as a whole so that it has the momentum which the forces give it, to rounding of that and not of A^-1.
-   Elastic forces have no sum:
+/* Translates `next` by d, so that the change of momentum is the sum of the external forces to rounding, free of the
+   rounding errors of A^-1. Elastic forces sum to 0, so summing the rows of (E4) gives
       (m/H^2 + sum k) d = sum_i one_i f_i + sum k (target - u q) - sum_i (M one)_i q_i / H^2 */
 static void fsi__el_balance(fsi__el_body *b)
 {
@@ -984,12 +1033,16 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
     fsi__d3 p, l, centre;
     int e, i;
     memset(out, 0, sizeof *out);
+
+    /* Momenta, kinetic energy and centre of mass. */
     fsi__el_momenta(b, b->q, b->v, scratch, &p, &l);
     for (i = 0; i < 3 * b->dofs; i++) out->kinetic += 0.5 * b->v[i] * scratch[i];
     fsi__el_moments(b, b->q, scratch, &centre, second);
     fsi__d3_put(out->momentum, p);
     fsi__d3_put(out->spin, l);
     fsi__d3_put(out->centre, centre);
+
+    /* The local step at q gives elastic energies; volumes and stretches follow from F. */
     fsi__el_local(b, b->q);
     out->stretch_min = HUGE_VAL;
     for (e = 0; e < b->evaluated; e++) {
@@ -997,6 +1050,8 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
         double f[9], det, norm2 = 0;
         fsi__el_gradient_at(b, e, f);
         det = fsi__el_det(f);
+
+        /* Volume, energy, |F|/sqrt(dim) and det F. */
         volume += k * det;
         whole += k;
         out->elastic += b->energy[e];
@@ -1017,13 +1072,15 @@ static void fsi__el_moduli(const fsi_elastic_material *m, int dim, double *mu, d
     *kappa = 0.5 * dim * e * nu / ((1 + nu) * (1 - 2 * nu));
 }
 
-/* Arrays whose size follows from dofs, evaluated, samples and fields. */
+/* Arrays whose sizes follow from the counts of unknowns and evaluated elements. */
 static void fsi__el_body_layout(fsi__el_body *b)
 {
     const size_t d = (size_t)b->dofs, n = (size_t)b->evaluated, blocks = (size_t)fsi__chunks(b->evaluated, FSI_LANES);
     const size_t state = 3 * d;
     double **state_arrays[15];
     int k;
+
+    /* Vectors over the unknowns, three numbers each. */
     state_arrays[0] = &b->q; state_arrays[1] = &b->v; state_arrays[2] = &b->q_before; state_arrays[3] = &b->v_before;
     state_arrays[4] = &b->aim; state_arrays[5] = &b->right; state_arrays[6] = &b->force; state_arrays[7] = &b->contact;
     state_arrays[8] = &b->at; state_arrays[9] = &b->next; state_arrays[10] = &b->base; state_arrays[11] = &b->rest;
@@ -1031,6 +1088,8 @@ static void fsi__el_body_layout(fsi__el_body *b)
     state_arrays[13] = &b->acceleration; state_arrays[14] = NULL;
     b->memory.used = 0;
     for (k = 0; state_arrays[k]; k++) *state_arrays[k] = (double *)fsi__take(&b->memory, state, sizeof(double));
+
+    /* One number for each unknown, element or evaluated element; matrices in blocks of FSI_LANES elements. */
     b->one = (double *)fsi__take(&b->memory, d, sizeof(double));
     b->m_one = (double *)fsi__take(&b->memory, d, sizeof(double));
     b->element_mass = (double *)fsi__take(&b->memory, (size_t)b->shape.element_count, sizeof(double));
@@ -1042,13 +1101,18 @@ static void fsi__el_body_layout(fsi__el_body *b)
     b->isochoric = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->stretch = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
+
+    /* Right sides of the global step, and the history of the acceleration. */
     b->stride = d + 4;
     b->wide = (double *)fsi__take(&b->memory, 4 * b->stride, sizeof(double));
     b->history = (double *)fsi__take(&b->memory, 2 * ((size_t)b->depth + 1) * state, sizeof(double));
+
+    /* Matrices: dense ones of a reduced body; masses, gathers and values of K of a full one. */
     if (b->reduced) {
         b->stiff = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->massive = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->factor = (double *)fsi__take(&b->memory, d * d, sizeof(double));
+        b->panels = (double *)fsi__take(&b->memory, fsi__panels_size(b->dofs), sizeof(double));
     } else {
         b->vertex_mass = (double *)fsi__take(&b->memory, d, sizeof(double));
         b->gather_first = (int *)fsi__take(&b->memory, d + 1, sizeof(int));
@@ -1077,13 +1141,14 @@ static fsi_status fsi__el_body_reserve(fsi__el_body *b, const char *fn)
 
    A large reduced body is cut into regions, each around a vertex, of one material. A region counts as one element: its
    deformation gradient is the mean of those of its elements. So the body has the energy of its regions,
-   E = sum_s V_s (mu |F_s - R_s|^2 + kappa |F_s - P_s|^2), and the matrix K that belongs to it: an elastic energy like
-   any other, only of fewer elements. Its rest shape is exactly at rest, turned or not; local and global step never
-   raise the energy; momentum and angular momentum stay. (Fits of T by smooth fields beside K of all elements, as in
-   spec 6, are not the gradient of an energy: with the volume term a body that turns freely gains energy and bursts:
-   10 handles, 576 elements, nu 0.4, 5 rad/s, h = 1/240 s: 5e3 times its energy within a turn.) */
+   E = sum_s V_s (mu |F_s - R_s|^2 + kappa |F_s - P_s|^2) (E7), and the matrix K that belongs to it: an elastic energy
+   like any other, only of fewer elements. Its rest shape is exactly at rest, rotated or not; local and global step
+   never raise the energy; momentum and angular momentum are conserved. (A right side from T fitted by smooth fields,
+   with the K of all elements (Brandt et al. 2018), is not the gradient of an energy: with the volume term a body that
+   rotates freely gains energy and bursts: 10 handles, 576 elements, nu 0.4, 5 rad/s, h = 1/240 s: 5e3 times its energy
+   within a turn.) */
 
-/* region[e]: of each element, 0 .. *found - 1, ascending by material; about `count` of them. */
+/* region[e]: region of each element, 0 .. *found - 1, ascending by material; about `count` regions. */
 static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int material_count, int count, int *region,
     int *found)
 {
@@ -1094,6 +1159,8 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
     *found = 0;
     FSI__TRY(fsi__el_near_begin(&p, b->context, fn, s));
     at = (int *)fsi__alloc(b->context, (size_t)s->vertex_count, sizeof(int));
+
+    /* The vertices of each material are allowed; its number of regions is proportional to its volume. */
     for (m = 0; m < material_count && at; m++) {
         double part = 0;
         int v, chosen;
@@ -1105,7 +1172,7 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
         if (!(part > 0)) continue;
         chosen = fsi__el_near_choose(&p, at, (int)ceil(count * part / s->mass_volume));
 
-        /* An element belongs to the region of its first corner. Regions without elements are left out. */
+        /* An element belongs to the region of its first corner. Regions without elements get no number. */
         for (k = 0; k < chosen; k++) at[k] = -1;
         for (e = 0; e < s->element_count; e++) if (s->material[e] == m) {
             const int owner = p.owner[fsi__el_corners(s, e)[0]];
@@ -1118,14 +1185,16 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
     return at ? FSI_OK : fsi__el_no_memory(b, fn);
 }
 
-/* Row of a region: the mean of those of the elements list[0 .. count - 1], by volume. dense: 3 * dofs zeros, which it
-   leaves so. */
+/* Adds the row of a region: the mean of those of the elements list[0 .. count - 1], weighted by volume. dense: 3 * dofs
+   numbers, 0 before and after; used: dofs, likewise. */
 static fsi_status fsi__el_region_row(fsi__el_body *b, const char *fn, const int *list, int count, double volume,
     fsi__el_rows *one, double *dense, unsigned char *used)
 {
     const int corners = b->dim + 1;
     int i, k, c, a, entries = 0;
     fsi__el_rows *r = &b->gradient;
+
+    /* F_s of (E7): the sum of the elements' rows, weighted by their fractions of the volume. */
     for (k = 0; k < count; k++) {
         const double w = b->shape.volume[list[k]] / volume;
         one->count = one->start[0] = 0;
@@ -1136,6 +1205,8 @@ static fsi_status fsi__el_region_row(fsi__el_body *b, const char *fn, const int 
             for (c = 0; c < 3; c++) dense[3 * one->dof[i] + c] += w * one->value[3 * i + c];
         }
     }
+
+    /* An entry for each handle that any of them has: its coefficients by columns of F. dense and used are 0 again. */
     FSI__TRY(fsi__el_rows_room(r, b->context, fn, r->count + 1, (size_t)(r->start[r->count] + entries / corners)));
     for (i = 0, k = r->start[r->count]; i < b->dofs; i += corners) {
         double *h = r->value + 12 * (size_t)k;
@@ -1154,7 +1225,7 @@ static fsi_status fsi__el_region_row(fsi__el_body *b, const char *fn, const int 
 
 /* ---- >>bodies made -------------------------------------------------------------------------------------------- */
 
-/* Rest unknowns: vertices, or unit maps and rest places of the handles. */
+/* Unknowns at rest: vertices, or unit maps and rest positions of the handles. */
 static void fsi__el_rest(fsi__el_body *b)
 {
     const int corners = b->dim + 1;
@@ -1182,26 +1253,23 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
     fsi_status status;
     double *value;
     int e, i, k, *start;
-    b->dofs = b->shape.vertex_count;
-    b->evaluated = n;
+    b->dofs = b->shape.vertex_count; b->evaluated = n;
+
+    /* The assembly of K, and the body's arrays. */
     if (!fsi__arena_reserve(b->context, &scratch,
                             ((size_t)n + 1) * sizeof(int) + (size_t)(n * square) * sizeof(double) + 256))
         return fsi__el_no_memory(b, fn);
     start = (int *)fsi__take(&scratch, (size_t)n + 1, sizeof(int));
     value = (double *)fsi__take(&scratch, (size_t)n * (size_t)square, sizeof(double));
     for (e = 0; e <= n; e++) start[e] = e * corners;
-    d.context = b->context;
-    d.vertices = b->dofs;
-    d.block = 1;
-    d.elements = n;
-    d.start = start;
-    d.vertex = b->shape.element;
+    d.context = b->context; d.vertices = b->dofs; d.block = 1;
+    d.elements = n; d.start = start; d.vertex = b->shape.element;
     status = fsi_assembly_create(&b->elastic, &d);
     if (status == FSI_OK) status = fsi__el_body_reserve(b, fn);
     if (status == FSI_OK) status = fsi__el_rows_begin(&b->gradient, b->context, fn, 12);
     if (status == FSI_OK) status = fsi__el_rows_room(&b->gradient, b->context, fn, n, (size_t)n);
 
-    /* Elements: gradients, moduli, masses of their corners. */
+    /* Each element: coefficients h of F, moduli (E2), stiffness k (E4). */
     for (e = 0; status == FSI_OK && e < n; e++) {
         const fsi_elastic_material *m = &plan->materials[b->shape.material[e]];
         fsi__d3 grad[4];
@@ -1209,12 +1277,11 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
         fsi__el_gradients(&b->shape, e, grad);
         memset(h, 0, 12 * sizeof(double));
         for (i = 0; i < corners; i++) for (k = 0; k < 3; k++) h[4 * k + i] = fsi__d3_axis(grad[i], k);
-        b->gradient.dof[e] = 0;
-        b->gradient.start[++b->gradient.count] = e + 1;
+        b->gradient.dof[e] = 0; b->gradient.start[++b->gradient.count] = e + 1;
         fsi__el_moduli(m, b->dim, &b->mu[e], &b->kappa[e]);
         b->stiffness[e] = 2 * (b->mu[e] + b->kappa[e]) * b->shape.volume[e];
         b->element_mass[e] = (double)m->density * b->shape.volume[e];
-        for (i = 0; i < corners; i++) {
+        for (i = 0; i < corners; i++) { /* lumped masses; k h_i . h_j of K */
             const double mass = (double)m->density * b->shape.volume[e] / corners;
             b->vertex_mass[fsi__el_corners(&b->shape, e)[i]] += mass;
             b->mass += mass;
@@ -1225,6 +1292,8 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
                 b->stiffness[e] * fsi__d3_dot(grad[i], grad[k]);
         }
     }
+
+    /* K; the elements of each vertex, by a counting sort; the pattern of the factor. */
     if (status == FSI_OK) status = fsi_assembly_matrix(b->elastic, value);
     if (status == FSI_OK) {
         memcpy(b->stiff, b->elastic->matrix.value, (size_t)b->elastic->matrix.start[b->dofs] * sizeof(double));
@@ -1240,7 +1309,7 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
     return status;
 }
 
-/* Adds element e of a reduced body to the lower triangle of K. */
+/* Adds k h h^T of element e of a reduced body (E4) to the lower triangle of K. */
 static void fsi__el_add_stiffness(fsi__el_body *b, int e)
 {
     const fsi__el_rows *r = &b->gradient;
@@ -1256,7 +1325,7 @@ static void fsi__el_add_stiffness(fsi__el_body *b, int e)
     }
 }
 
-/* M = sum_v m_v u_v u_v^T, and what the upper triangles are. */
+/* M = sum_v m_v u_v u_v^T of a reduced body, and the upper triangles of M and K. */
 static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__el_plan *plan, double *vertex_mass)
 {
     const int corners = b->dim + 1;
@@ -1265,6 +1334,8 @@ static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__
     fsi_status status = fsi__el_rows_begin(&one, b->context, fn, 1);
     size_t i, j;
     int e, k, v;
+
+    /* Masses of elements and vertices; sums of damping and Young's modulus, weighted by mass. */
     for (e = 0; e < b->shape.element_count; e++) {
         const fsi_elastic_material *m = &plan->materials[b->shape.material[e]];
         const double mass = b->element_mass[e] = (double)m->density * b->shape.volume[e];
@@ -1273,12 +1344,13 @@ static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__
         b->damping += mass * (double)m->damping;
         b->young += mass * (double)m->young;
     }
-    /* Each vertex once: as a corner of the first element that it is met in. */
+
+    /* Each vertex is added once, as a corner of the first element that has it. */
     for (e = 0; e < b->shape.element_count && status == FSI_OK; e++) for (k = 0; k < corners; k++) {
         double bary[4] = { 0, 0, 0, 0 };
         int p, q;
         v = fsi__el_corners(&b->shape, e)[k];
-        if (vertex_mass[v] < 0) continue;
+        if (vertex_mass[v] < 0) continue; /* added already */
         bary[k] = 1;
         one.count = 0;
         one.start[0] = 0;
@@ -1289,11 +1361,14 @@ static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__
         vertex_mass[v] = -1;
     }
     fsi__el_rows_free(&one, b->context);
+
+    /* M and K are symmetric. */
     for (i = 0; i < d; i++) for (j = 0; j < i; j++) {
         b->massive[j * d + i] = b->massive[i * d + j];
         b->stiff[j * d + i] = b->stiff[i * d + j];
     }
-    /* A little inertia of its own for each unknown: columns of U that depend on each other stay solvable. */
+
+    /* The diagonal of M grows by 1e-9, so that M stays definite where columns of U are linearly dependent. */
     for (i = 0; i < d; i++) {
         b->massive[i * d + i] *= 1 + 1e-9;
         b->root_weight[3 * i] = b->root_weight[3 * i + 1] = b->root_weight[3 * i + 2] = sqrt(b->massive[i * d + i]);
@@ -1301,7 +1376,7 @@ static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__
     return status;
 }
 
-/* Rows, moduli and stiffnesses of the regions: sorts the elements by region. */
+/* Rows, moduli and stiffnesses of the regions, and K. */
 static fsi_status fsi__el_make_regions(fsi__el_body *b, const char *fn, const fsi__el_plan *plan, const int *region)
 {
     const int n = b->shape.element_count, m = b->evaluated;
@@ -1311,6 +1386,8 @@ static fsi_status fsi__el_make_regions(fsi__el_body *b, const char *fn, const fs
     int *first = NULL, *list = NULL, e, k, pass;
     double *dense = NULL;
     unsigned char *used = NULL;
+
+    /* Scratch memory: the size is summed in the first pass, the arrays are set in the second. */
     for (pass = 0; pass < 2; pass++) {
         first = (int *)fsi__take(&a, (size_t)m + 1, sizeof(int));
         list = (int *)fsi__take(&a, (size_t)n, sizeof(int));
@@ -1318,6 +1395,8 @@ static fsi_status fsi__el_make_regions(fsi__el_body *b, const char *fn, const fs
         used = (unsigned char *)fsi__take(&a, (size_t)b->dofs, 1);
         if (pass == 0 && !fsi__arena_reserve(b->context, &a, a.used)) return fsi__el_no_memory(b, fn);
     }
+
+    /* Elements are sorted by region, with a counting sort. */
     memset(first, 0, ((size_t)m + 1) * sizeof(int));
     memset(dense, 0, 3 * (size_t)b->dofs * sizeof(double));
     memset(used, 0, (size_t)b->dofs);
@@ -1326,6 +1405,8 @@ static fsi_status fsi__el_make_regions(fsi__el_body *b, const char *fn, const fs
     for (e = 0; e < n; e++) list[first[region[e]]++] = e;
     for (k = m; k > 0; k--) first[k] = first[k - 1];
     first[0] = 0;
+
+    /* Each region: row of F_s (E7), moduli (E2), stiffness k (E4), and its part of K. */
     status = fsi__el_rows_begin(&one, b->context, fn, 3);
     for (k = 0; k < m && status == FSI_OK; k++) {
         double volume = 0;
@@ -1376,7 +1457,8 @@ FSI_API fsi_status fsi__el_body_make(fsi__el_body *b, const char *fn, const fsi_
     b->young /= b->mass;
     fsi__el_rest(b);
     memcpy(b->rest, b->q, 3 * (size_t)b->dofs * sizeof(double));
-    /* M one: M applied to the same vector for all. */
+
+    /* M one, and the mass one^T M one. */
     for (i = 0; i < b->dofs; i++) b->aim[3 * i] = b->one[i];
     fsi__el_mass_times(b, b->aim, b->right);
     for (i = 0, b->mass = 0; i < b->dofs; i++) {

@@ -30,12 +30,12 @@
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
-/* A body at rest, in simplices of dim + 1 corners. */
+/* A body at rest: a mesh of simplices with dim + 1 corners. */
 typedef struct fsi__el_shape {
     int dim, vertex_count, element_count;
     double *x;        /* 3 * vertex_count [m]; z = 0 in 2D */
     int *element;     /* (dim + 1) * element_count, positive volumes */
-    double *volume;   /* element_count: of the simplex that is filled [m^dim] */
+    double *volume;   /* element_count: filled volume of each simplex [m^dim] */
     int *material;    /* element_count */
     int *first, *edge; /* neighbours of vertex v along edges: edge[first[v]] .. edge[first[v + 1] - 1], ascending */
     double size;      /* diagonal of the bounding box [m] */
@@ -43,18 +43,18 @@ typedef struct fsi__el_shape {
     /* Search tree of the elements; leaf item i is element order[i]. */
     fsi__node *nodes;
     int *order, node_count;
-    fsi__arena memory, links; /* of the arrays; links: of edge and nodes */
+    fsi__arena memory, links; /* memory: of the other arrays; links: of edge and nodes */
 } fsi__el_shape;
 
-/* Takes the caller's simplices; checked: indices, NaN, inverted or flat elements (named), vertices without an element.
+/* Copies the caller's simplices. Checked: indices, NaN, inverted or flat elements (named), vertices without an element.
    material may be NULL (all 0). Errors: ARGUMENT, NAN, LIMIT, MESH, MEMORY; *s is then empty. */
 FSI_API fsi_status fsi__el_shape_take(fsi__el_shape *s, fsi_context *context, const char *fn, int dim,
     const fsi_vec3 *vertices, int vertex_count, const int *elements, int element_count, const int *material,
     int material_count);
-/* Which material a point at rest is of: an index into those of the body. */
+/* Material of a point x of the body at rest [m]: an index into the body's materials. */
 typedef int fsi_elastic_material_fn(void *user, fsi_vec3 x);
 /* A cage around a closed mesh of triangles (2D: segments): cubes, `resolution` along its longest side, cut into
-   simplices (Kuhn). material: of a point, by the caller; NULL: 0. Errors: MESH (too thin for the cage, or cut in
+   simplices (Kuhn). material: the caller's function, NULL: all 0. Errors: MESH (too thin for the cage, or cut in
    parts), LIMIT, MEMORY; *s is then empty. */
 FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, const char *fn, const fsi_mesh *surface,
     int resolution, fsi_elastic_material_fn *material, void *user, int material_count);
@@ -66,31 +66,31 @@ FSI_FN const int *fsi__el_corners(const fsi__el_shape *s, int e)
 }
 /* Gradients of the barycentric weights: grad[k] of corner k [1/m]; returns the signed volume of the whole simplex. */
 FSI_API double fsi__el_gradients(const fsi__el_shape *s, int e, fsi__d3 *grad);
-/* The element that contains a point at rest, or else the one that it lies least outside of; its barycentric weights
-   (dim + 1), which may then be negative. */
+/* The element that contains a point at rest; for a point outside, a close one with the largest least weight. bary: its
+   dim + 1 barycentric weights, some of them negative for a point outside. */
 FSI_API int fsi__el_locate(const fsi__el_shape *s, fsi__d3 x, double *bary);
 
 /* Weights of `count` handles at each vertex: those of vertex v are entries first[v] .. first[v + 1] - 1, ascending
    handles; they add to 1. */
 typedef struct fsi__el_weights {
-    int count, *first, *handle, *center; /* center[h]: the vertex where handle h sits */
+    int count, *first, *handle, *center; /* center[h]: the vertex at which handle h lies */
     double *weight, reach;               /* [m] */
     fsi__arena memory;
 } fsi__el_weights;
-/* Handles where the farthest vertices are, by distance along the edges, fewer where there are fewer vertices; weights
+/* Handles at vertices chosen by farthest-point sampling along the edges, at most one for each vertex; weights
    (1 - (d/r)^2)^2 over their sum, r = reach times the largest distance of a vertex from its nearest handle
    (Brandt, Eisemann and Hildebrandt 2018). Errors: MEMORY. */
 FSI_API fsi_status fsi__el_weights_make(fsi__el_weights *w, fsi_context *context, const char *fn,
     const fsi__el_shape *s, int count, double reach);
 FSI_API void fsi__el_weights_free(fsi__el_weights *w, fsi_context *context); /* leaves it empty */
 
-/* Vertices far from each other, and distances along edges. Arrays have a number for each vertex. */
+/* Farthest-point sampling of vertices by distance along edges. Each array has an entry for each vertex. */
 typedef struct fsi__el_near {
     const fsi__el_shape *shape;
     double *nearest;          /* distance to the nearest chosen vertex [m] */
-    int *owner, *chosen;      /* index of that one in `chosen` */
+    int *owner, *chosen;      /* owner: index of the nearest chosen vertex in `chosen` */
     double *distance;         /* from the last source; HUGE_VAL: not reached */
-    int *heap, *where, size;  /* the queue; where: place in it, -1: not in it */
+    int *heap, *where, size;  /* the queue; where: index in it, -1: not in it */
     int *reached, reached_count;
     fsi__arena memory;
 } fsi__el_near;
@@ -98,11 +98,11 @@ typedef struct fsi__el_near {
 FSI_API fsi_status fsi__el_near_begin(fsi__el_near *p, fsi_context *context, const char *fn, const fsi__el_shape *s);
 FSI_API void fsi__el_near_free(fsi__el_near *p, fsi_context *context);
 /* Chooses up to `count` vertices, each the farthest from all before it, the first the one farthest from the centre.
-   allowed: vertices with -1 are neither chosen nor passed; NULL: all are allowed. Returns how many were chosen. */
+   allowed: vertices with -1 are neither chosen nor on a path; NULL: all are allowed. Returns how many were chosen. */
 FSI_API int fsi__el_near_choose(fsi__el_near *p, const int *allowed, int count);
 
-/* Sparse rows over the unknowns of a body: entry i of row r is number dof[i] times `width` coefficients at i *
-   width. */
+/* Sparse rows over the unknowns of a body. Row r has the entries start[r] .. start[r + 1] - 1; entry i belongs to
+   unknown dof[i] and has `width` coefficients at value + i * width. */
 typedef struct fsi__el_rows {
     int count, width, room_rows, *start, *dof;
     size_t room;      /* entries that fit */
@@ -111,17 +111,17 @@ typedef struct fsi__el_rows {
 /* No rows, of `width` coefficients an entry. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_rows_begin(fsi__el_rows *r, fsi_context *context, const char *fn, int width);
 FSI_API void fsi__el_rows_free(fsi__el_rows *r, fsi_context *context);
-/* Room for so many rows and entries; what there is stays. Errors: MEMORY, LIMIT. */
+/* Room for so many rows and entries; the rows are kept. Errors: MEMORY, LIMIT. */
 FSI_API fsi_status fsi__el_rows_room(fsi__el_rows *r, fsi_context *context, const char *fn, int rows, size_t entries);
-/* Adds the row of a point in an element: width 1, how the unknowns place it. w NULL: the unknowns are the vertices;
-   else dim + 1 of each handle. Errors: MEMORY. */
+/* Adds the row u of a point x = u q in an element; width 1. w NULL: the unknowns are the vertices; else dim + 1 for
+   each handle, as in (E6) of docs/elastic.md. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_rows_point(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
     const fsi__el_weights *w, int element, const double *bary);
-/* Likewise that of an element: width 3, its deformation gradient F = sum q h^T. Errors: MEMORY. */
+/* Adds the row h of an element, whose deformation gradient is F = sum q h^T; width 3. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_rows_element(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_shape *s,
     const fsi__el_weights *w, int element);
 
-/* Adds the row sum_k weight[k] times row node[k] of `from`, which may be r itself: width 1. Errors: MEMORY. */
+/* Adds the sum over k of weight[k] times row node[k] of `from`, which may be r itself; width 1. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_rows *from,
     int nodes, const int *node, const double *weight);
 
@@ -178,15 +178,15 @@ static int fsi__el_ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Neighbours along edges, each once, ascending: `first`, and what s->edge is to be in pairs. Uses `first` as a counter
-   while it fills. */
+/* Neighbours along edges, each once and ascending: sets s->first, and writes the content of s->edge to pairs. Uses
+   `first` as a counter meanwhile. */
 static void fsi__el_find_edges(fsi__el_shape *s, int *pairs)
 {
     const int corners = s->dim + 1, n = s->vertex_count;
     int e, i, j, v, k, kept;
     memset(s->first, 0, ((size_t)n + 1) * sizeof(int));
 
-    /* Where each vertex' neighbours start, with repetitions. */
+    /* Each vertex' neighbours, with repetitions: counted, then written. */
     for (i = 0; i < corners * s->element_count; i++) s->first[s->element[i] + 1] += s->dim;
     for (v = 0; v < n; v++) s->first[v + 1] += s->first[v];
     for (e = 0; e < s->element_count; e++) for (i = 0; i < corners; i++) for (j = 0; j < corners; j++)
@@ -194,7 +194,7 @@ static void fsi__el_find_edges(fsi__el_shape *s, int *pairs)
     for (v = n; v > 0; v--) s->first[v] = s->first[v - 1];
     s->first[0] = 0;
 
-    /* Sorted, without repetitions. */
+    /* They are sorted, and repetitions removed. */
     for (v = 0, kept = 0; v < n; v++) {
         const int begin = s->first[v], end = s->first[v + 1];
         int last = -1;
@@ -239,7 +239,7 @@ static fsi_status fsi__el_shape_reserve(fsi__el_shape *s, fsi_context *context, 
     return FSI_OK;
 }
 
-/* What follows from x, element and volume: size, edges, search tree. Errors: MEMORY. */
+/* Derives size, edges and search tree from x, element and volume. Errors: MEMORY. */
 static fsi_status fsi__el_shape_finish(fsi__el_shape *s, fsi_context *context, const char *fn)
 {
     const size_t pairs = (size_t)(s->dim + 1) * (size_t)s->dim * (size_t)s->element_count;
@@ -247,6 +247,8 @@ static fsi_status fsi__el_shape_finish(fsi__el_shape *s, fsi_context *context, c
     fsi_box3 all = fsi_box3_empty(), *boxes;
     fsi__node *nodes;
     int e, k, *pair, pass, kept;
+
+    /* Scratch memory: the size is summed in the first pass, the arrays are set in the second. */
     for (pass = 0, boxes = NULL, pair = NULL, nodes = NULL; pass < 2; pass++) {
         boxes = (fsi_box3 *)fsi__take(&scratch, (size_t)s->element_count, sizeof(fsi_box3));
         nodes = (fsi__node *)fsi__take(&scratch, 2 * (size_t)s->element_count, sizeof(fsi__node));
@@ -256,7 +258,7 @@ static fsi_status fsi__el_shape_finish(fsi__el_shape *s, fsi_context *context, c
                 s->element_count);
     }
 
-    /* Boxes of the elements, a little larger than they are, for float. */
+    /* Boxes of the elements, enlarged by 1e-6 sizes, as fsi_real may be float. */
     for (e = 0; e < s->element_count; e++) {
         boxes[e] = fsi_box3_empty();
         for (k = 0; k <= s->dim; k++)
@@ -265,11 +267,13 @@ static fsi_status fsi__el_shape_finish(fsi__el_shape *s, fsi_context *context, c
     }
     s->size = fsi__d3_norm(fsi__d3_diff(all.hi, all.lo));
     for (e = 0; e < s->element_count; e++) boxes[e] = fsi_box3_inflate(boxes[e], (fsi_real)(1e-6 * s->size));
+
+    /* Search tree, edges and the sum of volumes. */
     s->node_count = fsi__plant(boxes, s->element_count, s->order, nodes);
     fsi__el_find_edges(s, pair);
     for (e = 0, s->mass_volume = 0; e < s->element_count; e++) s->mass_volume += s->volume[e];
 
-    /* What is kept of the tree and the edges. */
+    /* Tree and edges are copied from the scratch memory to arrays of their size. */
     fsi__el_links_layout(s);
     kept = fsi__arena_reserve(context, &s->links, s->links.used);
     if (kept) {
@@ -323,7 +327,7 @@ FSI_API fsi_status fsi__el_shape_take(fsi__el_shape *s, fsi_context *context, co
     memset(s, 0, sizeof *s);
     s->dim = dim;
 
-    /* Counts and numbers. */
+    /* Counts, indices and coordinates are checked. */
     if (!vertices || !elements || vertex_count < corners || element_count < 1)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, element_count,
             "a body needs vertices and elements: %d and %d are given", vertex_count, element_count);
@@ -339,13 +343,15 @@ FSI_API fsi_status fsi__el_shape_take(fsi__el_shape *s, fsi_context *context, co
             return fsi__fail(context, FSI_ERROR_LIMIT, fn, v, 0, "vertex %d lies more than 1e9 m from the origin", v);
     }
 
-    /* The copy. */
+    /* Elements and vertices are copied. */
     FSI__TRY(fsi__el_shape_reserve(s, context, fn, vertex_count, element_count));
     memcpy(s->element, elements, (size_t)corners * (size_t)element_count * sizeof(int));
     for (v = 0; v < vertex_count; v++) {
         fsi__d3_put(s->x + 3 * (size_t)v, fsi__d3_of(vertices[v]));
         if (dim == 2) s->x[3 * (size_t)v + 2] = 0;
     }
+
+    /* Volumes and materials are checked, edges and search tree are made; each vertex needs an element. */
     status = fsi__el_check_given(s, context, fn, material, material_count);
     if (status == FSI_OK) status = fsi__el_shape_finish(s, context, fn);
     for (v = 0; status == FSI_OK && v < vertex_count; v++) if (s->first[v] == s->first[v + 1])
@@ -357,13 +363,13 @@ FSI_API fsi_status fsi__el_shape_take(fsi__el_shape *s, fsi_context *context, co
 /* ---- >>cage -------------------------------------------------------------------------------------------------------
 
    A lattice of cubes over the surface's box, a cell wider on each side. A cube belongs to the cage when some of it is
-   inside the surface, or the surface passes through it. Kuhn's cut: a cube falls into d! simplices, one for each order
-   p of the axes, with the corners o, o + e_p0, o + e_p0 + e_p1, ...; it holds the points with x_p0 >= x_p1 >= x_p2.
-   Neighbouring cubes meet in the same diagonals. How much of a simplex is filled is counted on FSI__EL_PROBES points
-   along each side of its cube. */
+   inside the surface, or the surface passes through it. Kuhn's subdivision: a cube is cut into d! simplices, one for
+   each order p of the axes, with the corners o, o + e_p0, o + e_p0 + e_p1, ...; it contains the points with
+   x_p0 >= x_p1 >= x_p2. Neighbouring cubes have the same diagonals on their common face. The filled fraction of a
+   simplex is that of its probes that are inside, FSI__EL_PROBES of them along each side of its cube. */
 
 #define FSI__EL_PROBES 4
-#define FSI__EL_LEAST_FILL 0.1 /* of a simplex that the surface only touches: else it is light and soft beyond sense */
+#define FSI__EL_LEAST_FILL 0.1 /* least filled fraction: a smaller one makes a simplex too light and soft */
 
 typedef struct fsi__el_cage {
     const fsi_mesh *surface;
@@ -371,12 +377,12 @@ typedef struct fsi__el_cage {
     double a;                 /* side of a cell [m] */
     fsi__d3 lo;
     unsigned char *cell;      /* 0 outside, 1 at the surface, 2 inside */
-    double *fill;             /* of the dim! simplices of each cell at the surface, by slot */
+    double *fill;             /* filled fractions of the dim! simplices of a cell at the surface, by slot */
     int *slot, slots;
     int *corner;              /* lattice point -> vertex, -1: none */
 } fsi__el_cage;
 
-/* Orders of the axes: even ones first give positive simplices as they stand, the others with two corners swapped. */
+/* Orders of the axes, even permutations first. Simplices of odd ones need two corners swapped to be positive. */
 static const int fsi__el_kuhn[6][3] = { { 0, 1, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 0, 2, 1 }, { 2, 1, 0 }, { 1, 0, 2 } };
 static const int fsi__el_kuhn_2d[2][3] = { { 0, 1, 2 }, { 1, 0, 2 } };
 
@@ -387,7 +393,7 @@ static fsi__d3 fsi__el_cell_at(const fsi__el_cage *c, int i, double fx, double f
         c->dim == 3 ? c->lo.z + (z + fz) * c->a : 0);
 }
 
-/* Which simplex of its cube holds the point at (x, y, z) of it: the order of its coordinates. */
+/* The simplex of a cube that contains the point (x, y, z), 0 to 1 each: given by the order of its coordinates. */
 static int fsi__el_kuhn_of(int dim, double x, double y, double z)
 {
     const double p[3] = { x, y, z };
@@ -398,7 +404,7 @@ static int fsi__el_kuhn_of(int dim, double x, double y, double z)
     return k;
 }
 
-/* Marks the cells that faces pass through, by points on the faces half a cell apart. */
+/* Marks the cells that faces cross, by sample points on the faces half a cell apart. */
 static void fsi__el_mark_surface(fsi__el_cage *c)
 {
     const fsi_mesh *m = c->surface;
@@ -418,7 +424,7 @@ static void fsi__el_mark_surface(fsi__el_cage *c)
     }
 }
 
-/* Cells farther from the surface than half their diagonal are inside or outside as a whole. The others are probed. */
+/* Cells whose centre is farther from the surface than half their diagonal are wholly inside or outside. */
 static void fsi__el_mark_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_cage *c = (fsi__el_cage *)arg;
@@ -429,11 +435,11 @@ static void fsi__el_mark_range(void *arg, int chunk, int begin, int end)
         const double d =
             (double)fsi_mesh_signed_distance(c->surface, fsi__d3_real(fsi__el_cell_at(c, i, 0.5, 0.5, 0.5)));
         if (d < -half) c->cell[i] = 2;
-        else if (d < half && c->cell[i] == 0) c->cell[i] = 3; /* to be probed, though no face was seen in it */
+        else if (d < half && c->cell[i] == 0) c->cell[i] = 3; /* unmarked, but may be cut: to be probed */
     }
 }
 
-/* Fractions of the simplices of the cells at the surface. */
+/* Filled fractions of the simplices of the cells at the surface. */
 static void fsi__el_fill_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_cage *c = (fsi__el_cage *)arg;
@@ -465,7 +471,7 @@ static void fsi__el_cage_layout(fsi__el_cage *c, fsi__arena *a, size_t cells, si
     c->corner = (int *)fsi__take(a, points, sizeof(int));
 }
 
-/* Vertices and elements of the cells that belong to the cage; with s->x NULL it only counts. */
+/* Writes vertices and elements of the cells that belong to the cage; with s->x NULL it only counts them. */
 static void fsi__el_cage_fill(const fsi__el_cage *c, fsi__el_shape *s, int *vertices, int *elements,
     fsi_elastic_material_fn *material, void *user)
 {
@@ -473,6 +479,8 @@ static void fsi__el_cage_fill(const fsi__el_cage *c, fsi__el_shape *s, int *vert
     const int cells = c->n[0] * c->n[1] * c->n[2];
     int i, k, j, point, corner[4];
     *vertices = *elements = 0;
+
+    /* No lattice point is a vertex yet. */
     for (i = 0; i < px * py * (dim == 3 ? c->n[2] + 1 : 1); i++) c->corner[i] = -1;
     for (i = 0; i < cells; i++) {
         const int x = i % c->n[0], y = i / c->n[0] % c->n[1], z = i / c->n[0] / c->n[1];
@@ -495,6 +503,8 @@ static void fsi__el_cage_fill(const fsi__el_cage *c, fsi__el_shape *s, int *vert
                 }
                 corner[j] = c->corner[point];
             }
+
+            /* Corners in positive order, filled volume and material. */
             if (s->x) {
                 const int e = *elements, odd = k >= kinds / 2;
                 int *to = s->element + (size_t)e * (size_t)(dim + 1);
@@ -510,7 +520,7 @@ static void fsi__el_cage_fill(const fsi__el_cage *c, fsi__el_shape *s, int *vert
     }
 }
 
-/* Parts of the cage that are not connected; each must be one of the surface's. */
+/* Number of connected parts of the cage, by depth-first search. */
 static int fsi__el_parts(const fsi__el_shape *s, int *stack, unsigned char *seen)
 {
     int v, top, k, parts = 0;
@@ -536,6 +546,8 @@ static fsi_status fsi__el_judge_cage(const fsi__el_shape *s, const fsi__el_cage 
     fsi__arena scratch = { NULL, 0, 0 };
     double filled = s->mass_volume, whole;
     int parts, *stack;
+
+    /* The volume of the cage must be that of the surface within 30 %. */
     memset(&mass, 0, sizeof mass);
     FSI__TRY(fsi_mesh_mass(c->surface, 1, 1, &mass));
     whole = (double)mass.volume;
@@ -544,6 +556,8 @@ static fsi_status fsi__el_judge_cage(const fsi__el_shape *s, const fsi__el_cage 
             context, FSI_ERROR_MESH, fn, -1, filled / whole,
             "the surface is too thin for a cage of %d cells: it holds %.2f of the volume; raise desc.resolution",
             resolution, filled / whole);
+
+    /* The cage must not have more connected parts than the surface. */
     if (!fsi__arena_reserve(context, &scratch, (size_t)s->vertex_count * (sizeof(int) + 1) + 128))
         return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->vertex_count, "no memory for a cage");
     stack = (int *)fsi__take(&scratch, (size_t)s->vertex_count, sizeof(int));
@@ -558,7 +572,7 @@ static fsi_status fsi__el_judge_cage(const fsi__el_shape *s, const fsi__el_cage 
     return FSI_OK;
 }
 
-/* Sizes of the lattice; a cell of air on each side. */
+/* Side, counts and corner of the lattice, with one empty cell on each side. */
 static fsi_status fsi__el_cage_size(fsi__el_cage *c, fsi_context *context, const char *fn, int resolution)
 {
     const fsi_mesh *m = c->surface;
@@ -569,7 +583,7 @@ static fsi_status fsi__el_cage_size(fsi__el_cage *c, fsi_context *context, const
     for (v = 0; v < m->vertex_count; v++) box = fsi_box3_grow(box, m->vertices[v]);
     size = fsi__d3_diff(box.hi, box.lo);
     c->a = fmax(size.x, fmax(size.y, size.z)) / resolution;
-    c->n[0] = (int)ceil(size.x / c->a - 1e-5) + 2; /* rounding adds no row */
+    c->n[0] = (int)ceil(size.x / c->a - 1e-5) + 2; /* 1e-5: rounding must not add a layer */
     c->n[1] = (int)ceil(size.y / c->a - 1e-5) + 2;
     c->n[2] = c->dim == 3 ? (int)ceil(size.z / c->a - 1e-5) + 2 : 1;
     c->lo = fsi__d3_make(0.5 * ((double)box.lo.x + (double)box.hi.x - c->n[0] * c->a),
@@ -588,6 +602,8 @@ FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, co
     fsi__el_cage c;
     fsi_status status;
     int cells, points, vertices, elements, i;
+
+    /* The lattice, and arrays over its cells and points. */
     memset(s, 0, sizeof *s);
     memset(&c, 0, sizeof c);
     s->dim = c.dim = surface->corners;
@@ -600,7 +616,7 @@ FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, co
         return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, cells, "no memory for a cage of %d cells", cells);
     fsi__el_cage_layout(&c, &scratch, (size_t)cells, (size_t)points);
 
-    /* Inside, outside, and how much of the cells between. */
+    /* Cells are marked; those at the surface get a slot and filled fractions. */
     memset(c.cell, 0, (size_t)cells);
     fsi__el_mark_surface(&c);
     fsi__parallel(context, cells, 4096, fsi__el_mark_range, &c);
@@ -611,7 +627,7 @@ FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, co
         c.fill = (double *)fsi__take(&fills, (size_t)c.slots * 6, sizeof(double));
         fsi__parallel(context, cells, 256, fsi__el_fill_range, &c);
 
-        /* The simplices: counted, then written. */
+        /* Simplices are counted, then written. */
         fsi__el_cage_fill(&c, s, &vertices, &elements, NULL, NULL);
         status = fsi__el_shape_reserve(s, context, fn, vertices, elements);
     }
@@ -621,6 +637,8 @@ FSI_API fsi_status fsi__el_shape_cage(fsi__el_shape *s, fsi_context *context, co
             status = fsi__fail(context, FSI_ERROR_ARGUMENT, fn, i, s->material[i],
                 "desc.material_at returned %d, there are %d materials", s->material[i], material_count);
     }
+
+    /* Edges and search tree; then the cage is compared with the surface. */
     if (status == FSI_OK) status = fsi__el_shape_finish(s, context, fn);
     if (status == FSI_OK) status = fsi__el_judge_cage(s, &c, context, fn, resolution);
     fsi__arena_free(context, &fills);
@@ -647,7 +665,7 @@ static double fsi__el_weights_in(const fsi__el_shape *s, int e, fsi__d3 x, doubl
     return least;
 }
 
-/* Elements are visited by the distance of their boxes: those that contain x come first. */
+/* Elements are visited in the order of their boxes' distance from x: those that contain x come first. */
 FSI_API int fsi__el_locate(const fsi__el_shape *s, fsi__d3 x, double *bary)
 {
     fsi__walk w;
@@ -663,7 +681,7 @@ FSI_API int fsi__el_locate(const fsi__el_shape *s, fsi__d3 x, double *bary)
             memcpy(bary, b, ((size_t)s->dim + 1) * sizeof(double));
         }
         if (best >= -1e-9) limit = -1;
-        else if (++seen > 64) limit = 0; /* outside: some near ones are enough */
+        else if (++seen > 64) limit = 0; /* outside: 64 close elements are enough */
     }
     return found;
 }
@@ -710,16 +728,20 @@ static int fsi__el_heap_take(fsi__el_near *p)
     return first;
 }
 
-/* Distances from `source`, as far as `limit`; closer: only to vertices that are nearer to it than to those chosen. */
+/* Distances from `source`, up to `limit`; closer: only to vertices that are closer to it than to any chosen one. */
 static void fsi__el_paths_from(fsi__el_near *p, int source, double limit, int closer)
 {
     const fsi__el_shape *s = p->shape;
     int k;
+
+    /* The distances of the last search are reset; the queue starts with the source alone. */
     for (k = 0; k < p->reached_count; k++) p->distance[p->reached[k]] = HUGE_VAL;
     p->reached_count = p->size = 0;
     p->distance[source] = 0;
     p->reached[p->reached_count++] = source;
     p->heap[p->where[source] = p->size++] = source;
+
+    /* Dijkstra's method: the first vertex of the queue has its final distance; it improves those of its neighbours. */
     while (p->size > 0) {
         const int v = fsi__el_heap_take(p);
         for (k = s->first[v]; k < s->first[v + 1]; k++) {
@@ -727,7 +749,7 @@ static void fsi__el_paths_from(fsi__el_near *p, int source, double limit, int cl
             const double d = p->distance[v] + fsi__d3_norm(fsi__d3_sub(fsi__d3_at(s->x + 3 * (size_t)u),
                 fsi__d3_at(s->x + 3 * (size_t)v)));
             if (!(d < p->distance[u]) || d > limit || (closer && !(d < p->nearest[u]))) continue;
-            if (p->distance[u] >= HUGE_VAL) {
+            if (p->distance[u] >= HUGE_VAL) { /* reached for the first time: joins the queue */
                 p->reached[p->reached_count++] = u;
                 p->where[u] = p->size;
                 p->heap[p->size++] = u;
@@ -770,22 +792,28 @@ FSI_API fsi_status fsi__el_near_begin(fsi__el_near *p, fsi_context *context, con
 
 FSI_API void fsi__el_near_free(fsi__el_near *p, fsi_context *context) { fsi__arena_free(context, &p->memory); }
 
-/* Parts that no path reaches come before all others. */
+/* A vertex that no path reaches keeps HUGE_VAL, so each connected part gets a choice before any gets a second. */
 FSI_API int fsi__el_near_choose(fsi__el_near *p, const int *allowed, int count)
 {
     const fsi__el_shape *s = p->shape;
     fsi__d3 centre = fsi__d3_zero();
     double most = -1;
     int v, k, far_one = 0;
+
+    /* The centre of all vertices; no vertex has a nearest chosen one yet. */
     for (v = 0; v < s->vertex_count; v++) {
         p->nearest[v] = allowed && allowed[v] < 0 ? 0 : HUGE_VAL;
         p->owner[v] = 0;
         centre = fsi__d3_madd(centre, 1.0 / s->vertex_count, fsi__d3_at(s->x + 3 * (size_t)v));
     }
+
+    /* The first choice: the vertex farthest from the centre. */
     for (v = 0; v < s->vertex_count; v++) {
         const double d = fsi__d3_norm(fsi__d3_sub(fsi__d3_at(s->x + 3 * (size_t)v), centre));
         if (p->nearest[v] > 0 && d > most) { most = d; far_one = v; }
     }
+
+    /* Each next choice is the vertex whose distance to the nearest chosen one is largest. */
     for (k = 0; k < count && k < s->vertex_count && most >= 0; k++) {
         p->chosen[k] = far_one;
         fsi__el_paths_from(p, far_one, HUGE_VAL, 1);
@@ -815,7 +843,8 @@ static void fsi__el_weights_layout(fsi__el_weights *w, int vertices, int handles
     w->weight = (double *)fsi__take(&w->memory, (size_t)entries, sizeof(double));
 }
 
-/* Small weights are dropped, the others scaled to add to 1 (a vertex that none reaches cannot be: reach > 1). */
+/* Weights below 1e-5 of the sum are dropped, the others scaled to add to 1. No sum is 0: reach > 1, so that some handle
+   reaches each vertex. */
 static void fsi__el_normalise(fsi__el_weights *w, int vertices)
 {
     int v, i, kept = 0;
@@ -848,21 +877,21 @@ FSI_API fsi_status fsi__el_weights_make(fsi__el_weights *w, fsi_context *context
     for (v = 0; v < n; v++) w->reach = fmax(w->reach, p.nearest[v]);
     w->reach = w->reach > 0 ? reach * w->reach : reach * s->size;
 
-    /* Entries: counted, then written, handle after handle, so that those of a vertex ascend. */
+    /* Entries are counted, then written, handle by handle, so that those of a vertex are in ascending order. */
     for (pass = 0; pass < 2; pass++) {
-        if (pass == 1) {
+        if (pass == 1) { /* counts become the starts of the vertices' entries */
             for (v = n; v > 0; v--) w->first[v] = w->first[v - 1];
             w->first[0] = 0;
             for (v = 0; v < n; v++) w->first[v + 1] += w->first[v];
-            for (v = n; v > 0; v--) w->first[v] = w->first[v - 1]; /* where the next entry of v goes: first[v + 1] */
+            for (v = n; v > 0; v--) w->first[v] = w->first[v - 1]; /* first[v + 1]: the next free entry of v */
             w->first[0] = 0;
-        } else {
+        } else { /* counts of the vertices, 0 */
             fsi__el_weights_layout(w, n, w->count, 0);
             if (!fsi__arena_reserve(context, &w->memory, w->memory.used)) break;
             fsi__el_weights_layout(w, n, w->count, 0);
             memset(w->first, 0, ((size_t)n + 1) * sizeof(int));
         }
-        for (h = 0; h < w->count; h++) {
+        for (h = 0; h < w->count; h++) { /* (1 - (d/r)^2)^2 at the vertices within r of handle h */
             fsi__el_paths_from(&p, p.chosen[h], w->reach * (1 - 1e-12), 0);
             for (k = 0; k < p.reached_count; k++) {
                 const double q = p.distance[p.reached[k]] / w->reach;
@@ -874,7 +903,7 @@ FSI_API fsi_status fsi__el_weights_make(fsi__el_weights *w, fsi_context *context
                 }
             }
         }
-        if (pass == 0) { /* room for the entries, with the counts kept */
+        if (pass == 0) { /* room for the entries; the counts are copied */
             fsi__arena old = w->memory;
             int *counts = w->first;
             for (v = 0; v < n; v++) entries += counts[v];
@@ -903,11 +932,12 @@ FSI_API fsi_status fsi__el_weights_make(fsi__el_weights *w, fsi_context *context
 /* ---- >>rows -------------------------------------------------------------------------------------------------------
 
    A point of a body is x = sum_i u_i q_i. Without handles the unknowns q are the vertices, u their barycentric weights.
-   With handles there are dim + 1 of them for each: the columns of its linear map, and its place. At vertex v
+   With handles there are dim + 1 unknowns for each: the columns of its linear map, and its position. At vertex v
 
       x_v = sum_h w_h(v) (sum_a (X_v - C_h)_a q_(h, a) + q_(h, dim)),   C_h the rest position of handle h
 
-   (linear blend skinning; spec 5.4). The deformation gradient of a simplex is F = sum_k x_k grad_k^T, linear in q. */
+   (linear blend skinning; (E6) of docs/elastic.md). The deformation gradient of a simplex is F = sum_k x_k grad_k^T,
+   linear in q. */
 
 FSI_API void fsi__el_rows_free(fsi__el_rows *r, fsi_context *context)
 {
@@ -924,6 +954,8 @@ FSI_API fsi_status fsi__el_rows_room(fsi__el_rows *r, fsi_context *context, cons
     if (entries > 2000000000u)
         return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, (double)entries, "%g entries of rows are too many",
                          (double)entries);
+
+    /* The new arrays are half as large again, so that rows can be added one by one in linear time. */
     n.room_rows = rows + rows / 2 + 16;
     n.room = entries + entries / 2 + 64;
     if (n.room > 2000000000u) n.room = 2000000000u;
@@ -934,6 +966,8 @@ FSI_API fsi_status fsi__el_rows_room(fsi__el_rows *r, fsi_context *context, cons
         fsi__el_rows_free(&n, context);
         return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, rows, "no memory for %d rows", rows);
     }
+
+    /* The rows are copied, and the old arrays freed. */
     if (r->start) {
         memcpy(n.start, r->start, ((size_t)r->count + 1) * sizeof(int));
         memcpy(n.dof, r->dof, (size_t)r->start[r->count] * sizeof(int));
@@ -960,7 +994,7 @@ static fsi_status fsi__el_rows_add(fsi__el_rows *r, fsi_context *context, const 
     double *to;
     int *dof;
 
-    /* Without handles: the corners themselves. */
+    /* Without handles: the entries are those of the corners. */
     if (!w) {
         FSI__TRY(fsi__el_rows_room(r, context, fn, r->count + 1, (size_t)r->start[r->count] + (size_t)corners));
         to = r->value + (size_t)r->start[r->count] * (size_t)width;
@@ -983,7 +1017,7 @@ static fsi_status fsi__el_rows_add(fsi__el_rows *r, fsi_context *context, const 
     for (i = 0; i < corners * count; i++) dof[i] = corners * list[i / corners] + i % corners;
     memset(to, 0, (size_t)(corners * count) * (size_t)width * sizeof(double));
 
-    /* Each corner's row, times its coefficients. */
+    /* Each corner's row (E6), times its coefficients. */
     for (k = 0; k < corners; k++) for (i = w->first[corner[k]], h = 0; i < w->first[corner[k] + 1]; i++) {
         const fsi__d3 d = fsi__d3_sub(fsi__d3_at(s->x + 3 * (size_t)corner[k]),
             fsi__d3_at(s->x + 3 * (size_t)w->center[w->handle[i]]));

@@ -63,13 +63,13 @@
 /* ---- >>cut faces ------------------------------------------------------------------------------------------------ */
 
 /* The faces of a grid that lie wholly or partly in a solid; those of blocks that exist. Arrays stay valid until the
-   next build; entries mean something as long as the grid keeps its blocks. */
+   next build or set; entries mean something as long as the grid keeps its blocks. */
 typedef struct fsi_grid_faces {
     uint32_t cookie;
     fsi_context *context;
     int count;
     int first[4];            /* those of axis a are first[a] .. first[a + 1] - 1 */
-    const int *entry;        /* count: entry in the face fields of that axis, ascending */
+    const int *entry;        /* count: entry in the face fields of that axis; ascending in what build made */
     const fsi_real *solid;   /* count: fraction of the face in the solid, (0, 1] */
     void *impl;
 } fsi_grid_faces;
@@ -88,6 +88,11 @@ FSI_API void fsi_grid_faces_destroy(fsi_grid_faces *faces);
    for each row of blocks that are all inside or outside, and the writing of what is deep inside. Errors: COOKIE,
    ARGUMENT (dimension), MESH (not closed), LIMIT, MEMORY; the former list then stays as it was. */
 FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *grid, const fsi_mesh *mesh);
+/* Copies a list that was found otherwise: first: 4 numbers, entry and solid: first[3], as above, entries in any order;
+   none twice. For `count` faces of one solid it costs their copying. Errors: COOKIE, ARGUMENT (names the element),
+   NAN, MEMORY; the former list then stays as it was. */
+FSI_API fsi_status fsi_grid_faces_set(fsi_grid_faces *faces, const fsi_grid *grid, const int *first, const int *entry,
+    const fsi_real *solid);
 
 /* ---- >>pressure ----------------------------------------------------------------------------------------------- */
 
@@ -96,7 +101,7 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *g
    covers, and beta = 1/density there,
 
       dt/dx^2 sum over faces of open beta (p_i - p_nb)/theta = -div_i
-      div_i = 1/dx sum over faces of +-(open u + sum over solids of share v)
+      div_i = 1/dx sum over faces of +-(open u + sum over solids of share v) - source_i
       u -= dt beta (p_upper - p_lower)/(theta dx)
       impulse of a body = dt sum over its faces of share dx^(d-1) (p_lower - p_upper) n
 
@@ -113,7 +118,7 @@ enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known; press
 /* One solid that meets the liquid. Where the fractions of several solids in a face sum up to more than 1, they are
    scaled to 1. */
 typedef struct fsi_pressure_solid {
-    const fsi_grid_faces *faces;       /* built on the grid as it is now */
+    const fsi_grid_faces *faces;       /* built or set on the grid as it is now */
     const fsi_real *velocity;          /* faces->count: normal velocity of the solid at each face [m/s]; NULL: 0. Not
                                           read when coupled */
     int coupled;                       /* 1: a free rigid body, solved together with the liquid; what follows up to
@@ -161,6 +166,8 @@ typedef struct fsi_pressure_flow {
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
     fsi_real theta_min;                      /* 0 to 1, not 0; default 0.01 */
+    const fsi_field *source;                 /* at cells: the divergence that a liquid cell is to keep, above 0 where
+                                                liquid comes into being [1/s]; NULL: 0 */
     unsigned char open_side[6];              /* x-, x+, y-, ...: 1: air of pressure 0 beyond this side of the box, which
                                                 is its surface; 0 (default): a wall, its normal velocity stands in u at
                                                 its faces (inflow too) */
@@ -602,6 +609,53 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
     fsi__parallel_work(f->context, grid->block_count, 4, fsi__faces_work(m, 3), fsi__faces_write, m);
     memcpy(f->first, first, sizeof first);
     f->count = (int)total;
+    f->entry = m->entry;
+    f->solid = m->solid;
+    return FSI_OK;
+}
+
+/* Is face i of a list fit to be one of the grid's? Otherwise what is wrong. */
+static const char *fsi__faces_fault(const fsi_grid *g, int entry, fsi_real solid)
+{
+    if (entry < 0 || entry / g->block_cells >= g->block_count) return "entry is not one of the grid's";
+    if (!(solid > 0 && solid <= (fsi_real)1.001)) return fsi_is_finite((double)solid) ? "solid is not within (0, 1]" : "";
+    return NULL;
+}
+
+FSI_API fsi_status fsi_grid_faces_set(fsi_grid_faces *f, const fsi_grid *grid, const int *first, const int *entry,
+    const fsi_real *solid)
+{
+    static const char *const fn = "fsi_grid_faces_set";
+    fsi__faces_impl *m;
+    fsi__column c[2];
+    int i, a;
+
+    /* Input. */
+    if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces) || !fsi__is_grid(grid)) return FSI_ERROR_COOKIE;
+    if (!first) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "first is NULL");
+    for (a = 0; a < 3; a++)
+        if (first[a] < 0 || first[a + 1] < first[a] || (a == 0 && first[0] != 0))
+            return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, a, first[a], "first does not ascend from 0");
+    if (first[3] > 0 && (!entry || !solid))
+        return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, first[3], "entry or solid is NULL");
+    if (first[grid->dim] < first[3])
+        return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, first[3], "2D grids have no faces along z");
+    for (i = 0; i < first[3]; i++) {
+        const char *fault = fsi__faces_fault(grid, entry[i], solid[i]);
+        if (fault && !*fault) return fsi__fail(f->context, FSI_ERROR_NAN, fn, i, 0, "solid[%d] is not finite", i);
+        if (fault)
+            return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, i, (double)solid[i], "face %d: its %s", i, fault);
+    }
+
+    /* Room; then the copy. */
+    m = (fsi__faces_impl *)f->impl;
+    FSI__TRY(fsi__room(f->context, c, fsi__faces_columns(m, c), f->count, &m->capacity, first[3], fn));
+    if (first[3] > 0) {
+        memcpy(m->entry, entry, (size_t)first[3] * sizeof *entry);
+        memcpy(m->solid, solid, (size_t)first[3] * sizeof *solid);
+    }
+    memcpy(f->first, first, sizeof f->first);
+    f->count = first[3];
     f->entry = m->entry;
     f->solid = m->solid;
     return FSI_OK;
@@ -1783,6 +1837,7 @@ static void fsi__pressure_inner_equations(const fsi__pressure_job *job, const fs
     const fsi_pressure_flow *flow = job->flow;
     double div[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, *b = job->m->b + fsi__mg_cell(brick);
     int a, c;
+    for (c = 0; c < 8 && flow->source; c++) div[c] = -(double)job->grid->dx * (double)flow->source->value[h->base + c];
     for (a = 0; a < job->grid->dim; a++) {
         const fsi_real *lower = flow->u[a]->value + h->base, *last = flow->u[a]->value + h->row[2 * a + 1];
         for (c = 0; c < 8; c++) div[c] += (double)(a ? last[c] : (c < 7 ? lower[c + 1] : *last)) - (double)lower[c];
@@ -1830,6 +1885,7 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
             double div = 0, known = 0, reference = 0, sum = 0;
             fsi__pressure_side s[6];
             if (job->flow->cell[base + x] == FSI_CELL_LIQUID) {
+                if (job->flow->source) div = -(double)g->dx * (double)job->flow->source->value[base + x];
                 f[FSI__MG_EXCESS * n + (size_t)x] = fsi__pressure_look_sides(job, &h, x, s);
                 for (d = 0; d < 2 * g->dim; d++) {
                     div += (d & 1 ? 1 : -1) * (s[d].open * fsi__pressure_at(job->flow->u[d >> 1], s[d].entry)
@@ -3055,12 +3111,12 @@ static fsi_status fsi__pressure_check_cells(fsi_pressure *s, const fsi_grid *g, 
 /* Fields of the grid that u is on. */
 static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure_flow *flow)
 {
-    static const char *const not_cells[4] = {
+    static const char *const not_cells[5] = {
         "not a field at cells: phi", "not a field at cells: surface_pressure", "not a field at cells: surface_weight",
-        "not a field at cells: pressure"
+        "not a field at cells: source", "not a field at cells: pressure"
     };
     const fsi_grid *g = flow->u[0]->grid;
-    const fsi_field *at_cells[4];
+    const fsi_field *at_cells[5];
     int a, given = 0;
 
     /* Velocities and densities. */
@@ -3080,12 +3136,14 @@ static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure
     at_cells[0] = flow->phi;
     at_cells[1] = flow->surface_pressure;
     at_cells[2] = flow->surface_weight;
-    at_cells[3] = flow->pressure;
-    for (a = 0; a < 4; a++)
+    at_cells[3] = flow->source;
+    at_cells[4] = flow->pressure;
+    for (a = 0; a < 5; a++)
         if (at_cells[a] && !fsi__pressure_is_field(at_cells[a], g, FSI_CELLS))
             return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, not_cells[a], 0);
-    if (flow->pressure && (flow->pressure == flow->phi || flow->pressure == flow->surface_pressure))
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is phi or surface_pressure too: pressure", 0);
+    for (a = 0; a < 4; a++)
+        if (flow->pressure && flow->pressure == at_cells[a])
+            return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is an input too: pressure", 0);
     if (flow->use_guess && !flow->pressure)
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "use_guess without pressure", 0);
     return FSI_OK;

@@ -1678,8 +1678,8 @@ typedef struct fsi__ldlt_node {
 /* Block `a` of A, transposed or not, goes to block row, column of a front. */
 typedef struct fsi__ldlt_entry { int a, row, column, transposed; } fsi__ldlt_entry;
 
-/* Nodes begin .. end-1, and where its packed columns lie. */
-typedef struct fsi__ldlt_task { int begin, end; size_t pack; } fsi__ldlt_task;
+/* Nodes begin .. end-1, where its packed columns lie, and its rows that belong to nodes above. */
+typedef struct fsi__ldlt_task { int begin, end; size_t pack, above; int above_count; } fsi__ldlt_task;
 
 /* Pivots of one task; rows in elimination order. */
 typedef struct fsi__ldlt_verdict {
@@ -1697,6 +1697,9 @@ typedef struct fsi__ldlt_impl {
     fsi__ldlt_node *node;
     int *row, *at, *run;       /* rows of fronts; their places in the parent's front, and the length of the run of
                                   consecutive places from each on */
+    int *slot;                 /* of each row: its number among those of the task that belong to nodes above, else -1 */
+    int *above;                /* of each task: those rows; and what forward substitution of four subtracts there */
+    double *passed;
     fsi__ldlt_entry *entry;
     size_t row_count, entry_count;
     double *panel, *update, *pack;
@@ -2501,11 +2504,13 @@ static void fsi__ldlt_spread_4(const double *const *c, const double *y, int from
     }
 }
 
-/* Forward and backward for four right sides; t: room for four times all its rows. */
-static void fsi__ldlt_forward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t)
+/* Forward and backward for four right sides; t: room for four times all its rows. What rows above the task get goes to
+   `passed`, NULL: to x. */
+static void fsi__ldlt_forward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t, double *passed)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
     const int b = f->block, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), *row = im->row + node->row;
+    const int *slot = im->slot + node->row;
     const double *panel = im->panel + node->panel;
     double *own = x + 4 * (size_t)node->first * (size_t)b;
     int i, j, k, q;
@@ -2522,7 +2527,10 @@ static void fsi__ldlt_forward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, d
         fsi__ldlt_spread_4(c, y, j + most, wide, own + 4 * (j + most));
         fsi__ldlt_spread_4(c, y, wide, tall, t);
     }
-    for (k = 0; k < node->rows; k++) for (i = 0; i < 4 * b; i++) x[row[k] * 4 * b + i] += t[k * 4 * b + i];
+    for (k = 0; k < node->rows; k++) {
+        double *to = passed && slot[k] >= 0 ? passed + slot[k] * 4 * b : x + row[k] * 4 * b;
+        for (i = 0; i < 4 * b; i++) to[i] += t[k * 4 * b + i];
+    }
 }
 
 /* L^T x = y of one node, for four right-hand sides, four columns of L at a time. */
@@ -2654,6 +2662,7 @@ static void fsi__ldlt_lay_out(fsi__ldlt_impl *im, fsi__arena *m, int rows, int b
     im->row = (int *)fsi__take(m, im->row_count, sizeof(int));
     im->at = (int *)fsi__take(m, im->row_count, sizeof(int));
     im->run = (int *)fsi__take(m, im->row_count, sizeof(int));
+    im->slot = (int *)fsi__take(m, im->row_count, sizeof(int));
     im->scale = (double *)fsi__take(m, dofs, sizeof(double));
     im->x = (double *)fsi__take(m, 4 * dofs, sizeof(double));
     im->sign = has_sign ? (signed char *)fsi__take(m, dofs, 1) : NULL;
@@ -2726,12 +2735,41 @@ static int fsi__ldlt_is_addressable(const fsi_ldlt *f)
     return 1;
 }
 
-/* Where panels, updates and packed columns lie. */
-static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
+/* Numbers the rows of each task that belong to nodes above it; returns how many there are. mark: room for a number a
+   row. Writes them to im->above unless that is NULL. */
+static size_t fsi__ldlt_rows_above(fsi_ldlt *f, int *mark)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
+    size_t all = 0, e;
+    int s, t;
+    for (e = 0; e < im->row_count; e++) im->slot[e] = -1;
+    for (s = 0; s < f->rows; s++) mark[s] = -1;
+    for (t = 0; t < im->task_count; t++) {
+        fsi__ldlt_task *task = &im->task[t];
+        const int top = im->node[task->end - 1].last;
+        task->above = all;
+        task->above_count = 0;
+        for (s = task->begin; s < task->end; s++)
+            for (e = im->node[s].row; e < im->node[s].row + (size_t)im->node[s].rows; e++) {
+                int *number = &mark[im->row[e]];
+                if (im->row[e] < top) continue;
+                if (*number < 0 || (size_t)*number < all) { /* not met in this task */
+                    if (im->above) im->above[all + (size_t)task->above_count] = im->row[e];
+                    *number = (int)all + task->above_count++;
+                }
+                im->slot[e] = *number - (int)all;
+            }
+        all += (size_t)task->above_count;
+    }
+    return all;
+}
+
+/* Where panels, updates and packed columns lie. mark: room for a number a row. */
+static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work, int *mark)
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
     fsi__arena measure = { NULL, 0, 0 };
-    size_t panel = 0, update = 0, pack = 0;
+    size_t panel = 0, update = 0, pack = 0, above;
     int s, t;
 
     /* The fronts above all tasks come last, as one task more. */
@@ -2765,15 +2803,20 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
 
     /* Memory for all. */
     f->stats.entries = (double)panel;
+    im->above = NULL;
+    above = fsi__ldlt_rows_above(f, mark);
     for (t = 0; t < 2; t++) {
         fsi__arena *m = t ? &im->memory[2] : &measure;
         im->panel = (double *)fsi__take(m, panel, sizeof(double));
         im->update = (double *)fsi__take(m, update, sizeof(double));
         im->pack = (double *)fsi__take(m, pack, sizeof(double));
+        im->passed = (double *)fsi__take(m, 4 * above * (size_t)f->block, sizeof(double));
+        im->above = (int *)fsi__take(m, above, sizeof(int));
         if (!t && !fsi__ldlt_reserve(f, &im->memory[2], measure.used))
             return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, (double)measure.used,
                 "no memory for the factor, %.0f bytes", (double)measure.used);
     }
+    fsi__ldlt_rows_above(f, mark);
     return FSI_OK;
 }
 
@@ -2815,7 +2858,7 @@ static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
     f->stats.seconds_order = fsi__now(f->context) - clock;
     for (k = 0; k < f->rows && status == FSI_OK; k++) im->inverse[im->perm[k]] = k;
     if (status == FSI_OK) status = fsi__ldlt_symbolic(f, &g, a, node_of, group);
-    if (status == FSI_OK) status = fsi__ldlt_plan(f, work);
+    if (status == FSI_OK) status = fsi__ldlt_plan(f, work, node_of);
     if (!im->keeps) fsi__ldlt_free_scratch(f);
     f->stats.seconds_analyse = fsi__now(f->context) - clock;
     return status;
@@ -3101,6 +3144,39 @@ static void fsi__ldlt_backward_tasks(void *arg, int chunk, int begin, int end)
             fsi__ldlt_backward_node(a, s, im->pack + im->task[t].pack);
 }
 
+/* L y = b of four right sides, for the subtrees; what they subtract from nodes above is added up afterwards. */
+static void fsi__ldlt_forward_tasks(void *arg, int chunk, int begin, int end)
+{
+    const fsi_ldlt *f = ((const fsi__ldlt_sides *)arg)->f;
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const size_t row = 4 * (size_t)f->block;
+    int t, s;
+    (void)chunk;
+    for (t = begin; t < end; t++) {
+        const fsi__ldlt_task *task = &im->task[t];
+        double *passed = im->passed + row * task->above;
+        memset(passed, 0, row * (size_t)task->above_count * sizeof(double));
+        for (s = task->begin; s < task->end; s++)
+            fsi__ldlt_forward_4(f, &im->node[s], im->x, im->pack + task->pack, passed);
+    }
+}
+
+static void fsi__ldlt_forward_all_4(fsi__ldlt_sides *a)
+{
+    const fsi_ldlt *f = a->f;
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const int row = 4 * f->block;
+    int t, k, i, s;
+    fsi__parallel_work(f->context, im->task_count, 1, 0.6 * f->stats.entries, fsi__ldlt_forward_tasks, a);
+    for (t = 0; t < im->task_count; t++) for (k = 0; k < im->task[t].above_count; k++) {
+        const size_t from = im->task[t].above + (size_t)k;
+        for (i = 0; i < row; i++)
+            im->x[im->above[from] * row + i] += im->passed[from * (size_t)row + (size_t)i];
+    }
+    for (s = 0; s < im->node_count; s++)
+        if (im->node[s].task < 0) fsi__ldlt_forward_4(f, &im->node[s], im->x, im->pack, NULL);
+}
+
 /* im->x, in elimination order, becomes the solution, for |D| instead of D when `absolute` (not of four). Subtrees do
    not need each other in the backward substitution. Returns 0 when it is not finite. */
 static int fsi__ldlt_substitute(const fsi_ldlt *f, int four, int absolute)
@@ -3113,9 +3189,8 @@ static int fsi__ldlt_substitute(const fsi_ldlt *f, int four, int absolute)
     a.f = f;
     a.four = four;
     a.absolute = absolute;
-    for (s = 0; s < im->node_count; s++)
-        if (four) fsi__ldlt_forward_4(f, &im->node[s], im->x, im->pack);
-        else fsi__ldlt_forward(f, &im->node[s], im->x, im->pack);
+    if (four) fsi__ldlt_forward_all_4(&a);
+    for (s = 0; s < im->node_count && !four; s++) fsi__ldlt_forward(f, &im->node[s], im->x, im->pack);
     for (s = im->node_count - 1; s >= 0; s--) if (im->node[s].task < 0) fsi__ldlt_backward_node(&a, s, im->pack);
     fsi__parallel_work(f->context, im->task_count, 1, (four ? 0.6 : 0.3) * f->stats.entries, fsi__ldlt_backward_tasks,
                        &a);

@@ -49,6 +49,26 @@ static double backward_error(int n, const double *a, const double *x, const doub
     return worst == 0 ? 0 : (double)(worst / norm / most);
 }
 
+/* Substitution in panels, for three multiples of b: as small an error, and zeros behind the end stay. */
+static void check_panels(int n, const double *a, const double *l, const double *b)
+{
+    double *panels = (double *)malloc((fsi__panels_size(n) + 1) * sizeof(double)), x[3][DENSE_MOST + 5];
+    double want[DENSE_MOST + 1];
+    int i, c;
+    memset(x, 0, sizeof x);
+    for (i = 0; i < n; i++) for (c = 0; c < 3; c++) x[c][i] = (c - 1.5) * b[i];
+    fsi__panels_make(n, l, panels);
+    CHECK(fsi__panels_solve_3(n, panels, x[0], DENSE_MOST + 5) == FSI_OK);
+    for (c = 0; c < 3; c++) {
+        for (i = 0; i < n; i++) want[i] = (c - 1.5) * b[i];
+        CHECK_NEAR(backward_error(n, a, x[c], want), 0, 1e-14 * n);
+        for (i = n; i < DENSE_MOST + 5; i++) CHECK(x[c][i] == 0);
+    }
+    for (i = 0; i < n; i++) x[2][i] = 1e300 * (i + 1.0) * fabs(l[i * n + i]);
+    if (n > 0 && l[0] < 1e-4) CHECK(fsi__panels_solve_3(n, panels, x[0], DENSE_MOST + 5) == FSI_ERROR_NAN);
+    free(panels);
+}
+
 /* forward: the largest error against elimination, over the largest x, that is allowed. */
 static void check_solve(kind what, int n, double forward, uint64_t *random)
 {
@@ -68,6 +88,7 @@ static void check_solve(kind what, int n, double forward, uint64_t *random)
             if (!(x[i] - x[i] == 0)) off = 1;
         }
         CHECK_NEAR(n ? off / most : 0, 0, forward);
+        check_panels(n, a, f, b);
     }
     free(a);
     free(f);

@@ -72,6 +72,20 @@ static void test_a_slight_vibration_keeps_its_frequency(void)
     CHECK_NEAR(beam_frequency_ratio(&m, 0, 1, 60), 1, 0.05);
 }
 
+/* Damping is that of Kelvin and Voigt whatever Poisson's ratio: all modes creep at the same rate. (A third of it at nu =
+   0.4 where the volume term's part of the viscosity also resists shear.) */
+static void test_creep_goes_by_the_damping_alone(void)
+{
+    int handles;
+    for (handles = 0; handles <= 30; handles += 30) {
+        beam m = beam_of(4, 3, 12);
+        m.poisson = 0.4;
+        m.young = 1e6;
+        m.handles = handles;
+        CHECK_NEAR(beam_creep_ratio(&m, 1), 1, 0.03);
+    }
+}
+
 /* Deflection of a clamped beam under its own weight: Timoshenko's, from below (linear elements are too stiff in
    bending), nearer with each refinement; the subspace follows the full body to 5 %. */
 static void test_a_clamped_beam_bends(void)
@@ -148,8 +162,9 @@ static void test_friction_holds_or_slides(void)
 static void test_impacts_add_no_energy(void)
 {
     const double fine = dropped_restitution(1e5, 1.0 / 480);
-    CHECK(fine > 0.1 && fine < 0.3);
-    CHECK_NEAR(dropped_restitution(1e5, 1.0 / 60), fine, 0.1);
+    CHECK(fine > 0.3 && fine < 0.5);
+    CHECK_NEAR(dropped_restitution(1e5, 1.0 / 120), fine, 0.05);
+    CHECK(dropped_restitution(1e5, 1.0 / 60) < fine);
     CHECK(dropped_restitution(1e9, 1.0 / 60) < 0.75);
     CHECK(dropped_restitution(1e7, 1.0 / 240) < 0.75);
 }
@@ -171,7 +186,7 @@ static void test_a_stack_stands(void)
     fsi_vec3 at[3];
     int k;
     w.body.handles = 8;
-    w.material.damping = REAL(0.03); /* else a tower of jelly sways for long */
+    w.material.damping = REAL(0.1); /* else a tower of jelly sways for long */
     if (!world_begin(&w)) return;
     world_floor(&w, 0.5);
     for (k = 0; k < 3; k++) {
@@ -285,6 +300,7 @@ int main(int argc, char **argv)
     RUN(test_a_collision_keeps_momentum);
     RUN(test_tension_gives_back_the_moduli);
     RUN(test_a_slight_vibration_keeps_its_frequency);
+    RUN(test_creep_goes_by_the_damping_alone);
     RUN(test_a_clamped_beam_bends);
     RUN(test_a_crushed_body_recovers);
     RUN(test_a_block_rests_on_the_floor);

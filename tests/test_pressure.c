@@ -284,6 +284,8 @@ static int dense_cells(dense *m)
     EACH_CELL(m->t, i, j, k) {
         r = dense_row(m, i, j, k);
         for (d = 0; d < 2 * m->t->g->dim && m->label[r] >= 0; d++) dense_add_side(m, r, i, j, k, d);
+        if (m->label[r] >= 0 && m->t->f.source)
+            m->a[r * wide + n] += (double)m->t->f.source->value[entry_of(m->t, i, j, k)];
     }
 
     /* no unknown: p = 0; pieces know a pressure together */
@@ -385,6 +387,7 @@ static int check_against_dense(int dim, int round)
     fsi_pressure_solid list[3];
     solid b[3];
     scene t;
+    fsi_field *source;
     double p[200], most = 0, worst = 0;
     fsi_real *velocity;
     int i, j, k, a, regular;
@@ -407,6 +410,9 @@ static int check_against_dense(int dim, int round)
         if (round % 2) t.f.inverse_density[a] = t.beta[a];
     }
     for (a = 0; a < 2 * dim; a++) t.f.open_side[a] = test_random(&seed) < 0.4;
+    CHECK(fsi_grid_add_field(t.g, FSI_CELLS, 0, &source) == FSI_OK);
+    EACH_CELL(&t, i, j, k) source->value[entry_of(&t, i, j, k)] = (fsi_real)(0.2 * test_random(&seed) - 0.1);
+    if (round % 5 < 2) t.f.source = source;
     t.f.phi = t.phi;
     t.f.surface_pressure = round % 3 ? t.surface : NULL;
     solid_make(b, &t, share_noise, first), solid_make(b + 1, &t, share_noise, second),
@@ -448,6 +454,118 @@ static void test_random_configurations_match_dense_elimination(void)
     int round, regular = 0;
     for (round = 0; round < 24; round++) regular += check_against_dense(2, round) + check_against_dense(3, round);
     CHECK(regular > 20);
+}
+
+/* In a pool with a free surface every cell keeps the divergence that it is given, and the surface rises by their sum; a
+   closed box cannot rise: it keeps what is left when the mean is taken away. */
+static void test_sources_stay(void)
+{
+    int dim, closed, i, j, k;
+    for (dim = 2; dim <= 3; dim++) for (closed = 0; closed < 2; closed++) {
+        const double top[1] = { closed ? 99 : 17.3 }, wide = 24;
+        double sum = 0, rise = 0, mean;
+        uint64_t seed = 5;
+        fsi_field *source;
+        scene t;
+        scene_make(&t, dim, (int)wide, 24, dim == 3 ? 24 : 1, 1);
+        scene_fill(&t, pool, top);
+        CHECK(fsi_grid_add_field(t.g, FSI_CELLS, 0, &source) == FSI_OK);
+        EACH_CELL(&t, i, j, k) {
+            const double q = test_random(&seed) - 0.3;
+            if (kind_at(&t, i, j, k) != FSI_CELL_LIQUID) continue;
+            source->value[entry_of(&t, i, j, k)] = (fsi_real)q;
+            sum += q;
+        }
+        t.f.source = source;
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.pieces == closed);
+        if (closed) {
+            mean = sum / (double)t.s->stats.unknowns;
+            CHECK_NEAR(t.s->stats.removed / sum, 1, TOL(1e-12, 1e-5));
+            EACH_CELL(&t, i, j, k) source->value[entry_of(&t, i, j, k)] -= (fsi_real)mean;
+        } else {
+            for (k = 0; k < t.g->n[2]; k++) for (i = 0; i < t.g->n[0]; i++)
+                rise += (double)t.f.u[1]->value[entry_of(&t, i, 17, k)] - (double)t.f.u[1]->value[entry_of(&t, i, 0, k)];
+            CHECK_NEAR(rise / sum, 1, TOL(1e-8, 1e-4));
+        }
+        CHECK_NEAR(divergence_of(&t), 0, TOL(1e-8, 1e-4));
+        source->value[entry_of(&t, 5, 5, 0)] = (fsi_real)test_nan();
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_ERROR_NAN);
+        scene_free(&t);
+    }
+}
+
+/* ---- lists of faces ------------------------------------------------------------------------------------------- */
+
+/* A list that is set works as what it was copied from; a refused one leaves it as it was. */
+static void test_lists_of_faces_are_copied_and_checked(void)
+{
+    const double at[6] = { 6, 6, 6, 3.3, 1, 3 }, flat[6] = { 6, 6, 0, 3.3, 1, 2 };
+    fsi_real velocity[2000], *share;
+    fsi_grid_faces *faces;
+    fsi_pressure_solid body;
+    fsi_context bad = fsi_default_context();
+    solid b;
+    scene t, two;
+    int first[4], e, k;
+    double impulse[2] = { 0, 0 };
+    scene_make(&t, 3, 12, 12, 12, 1);
+    scene_make(&two, 2, 12, 12, 1, 1);
+    t.f.open_side[3] = 1;
+    solid_make(&b, &t, share_ball, at);
+    CHECK(b.f.count > 100 && b.f.count < 2000);
+    CHECK(fsi_grid_faces_create(&faces, &t.c) == FSI_OK && faces->count == 0);
+    CHECK(fsi_grid_faces_set(faces, t.g, b.f.first, b.entry, b.share) == FSI_OK && faces->count == b.f.count);
+    CHECK(faces->entry != b.entry && memcmp(faces->first, b.f.first, sizeof b.f.first) == 0);
+    for (k = 0; k < b.f.count; k++) velocity[k] = (fsi_real)0.1;
+    memset(&body, 0, sizeof body);
+    body.velocity = velocity;
+    t.f.solids = &body;
+    t.f.solid_count = 1;
+    for (k = 0; k < 2; k++) {
+        body.faces = k ? faces : &b.f;
+        scene_velocity(&t, 0, 0), scene_velocity(&t, 1, 0), scene_velocity(&t, 2, 0);
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK);
+        if (k) CHECK(body.impulse.x == (fsi_real)impulse[0] && body.impulse.y == (fsi_real)impulse[1]);
+        impulse[0] = (double)body.impulse.x, impulse[1] = (double)body.impulse.y;
+    }
+
+    /* refused */
+    memcpy(first, b.f.first, sizeof first);
+    share = b.share;
+    CHECK(fsi_grid_faces_set(NULL, t.g, first, b.entry, share) == FSI_ERROR_COOKIE);
+    CHECK(fsi_grid_faces_set(faces, NULL, first, b.entry, share) == FSI_ERROR_COOKIE);
+    CHECK(fsi_grid_faces_set(faces, t.g, NULL, b.entry, share) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_grid_faces_set(faces, t.g, first, NULL, share) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_grid_faces_set(faces, t.g, first, b.entry, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_grid_faces_set(faces, two.g, first, b.entry, share) == FSI_ERROR_ARGUMENT);
+    first[1] = first[2] + 1, CHECK(fsi_grid_faces_set(faces, t.g, first, b.entry, share) == FSI_ERROR_ARGUMENT);
+    CHECK(t.c.error.element == 1), first[1] = b.f.first[1];
+    e = b.entry[7], b.entry[7] = 1 << 28;
+    CHECK(fsi_grid_faces_set(faces, t.g, first, b.entry, share) == FSI_ERROR_ARGUMENT && t.c.error.element == 7);
+    b.entry[7] = e, share[9] = (fsi_real)1.5;
+    CHECK(fsi_grid_faces_set(faces, t.g, first, b.entry, share) == FSI_ERROR_ARGUMENT && t.c.error.element == 9);
+    share[9] = (fsi_real)test_nan();
+    CHECK(fsi_grid_faces_set(faces, t.g, first, b.entry, share) == FSI_ERROR_NAN && t.c.error.element == 9);
+    CHECK(faces->count == b.f.count && faces->entry[7] == e && faces->solid[9] <= 1);
+    memset(first, 0, sizeof first);
+    CHECK(fsi_grid_faces_set(faces, t.g, first, NULL, NULL) == FSI_OK && faces->count == 0);
+
+    /* in 2D; each allocation fails in turn */
+    solid_free(&b);
+    solid_make(&b, &two, share_ball, flat);
+    CHECK(fsi_grid_faces_set(faces, two.g, b.f.first, b.entry, b.share) == FSI_OK && faces->count == b.f.count);
+    fsi_grid_faces_destroy(faces);
+    for (k = 1; k < 5; k++) {
+        test_fail_allocator(&bad, k);
+        if (!CHECK((fsi_grid_faces_create(&faces, &bad) == FSI_OK) == (k > 1)) || k == 1) continue;
+        CHECK(fsi_grid_faces_set(faces, two.g, b.f.first, b.entry, b.share) == (k > 3 ? FSI_OK : FSI_ERROR_MEMORY));
+        CHECK(faces->count == (k > 3 ? b.f.count : 0));
+        fsi_grid_faces_destroy(faces);
+        CHECK(test_live_bytes() == 0);
+    }
+    solid_free(&b);
+    scene_free(&two);
+    scene_free(&t);
 }
 
 /* ---- bodies --------------------------------------------------------------------------------------------------- */
@@ -1298,6 +1416,8 @@ static void test_bad_input_is_named(void)
     REFUSE(m.t.f.cell = NULL, FSI_ERROR_ARGUMENT, "cell");
     REFUSE(m.t.f.phi = m.t.f.u[0], FSI_ERROR_ARGUMENT, "phi");
     REFUSE(m.t.f.surface_pressure = other.phi, FSI_ERROR_ARGUMENT, "surface_pressure");
+    REFUSE(m.t.f.source = other.phi, FSI_ERROR_ARGUMENT, "source");
+    REFUSE((m.t.f.source = m.t.f.pressure), FSI_ERROR_ARGUMENT, "pressure");
     REFUSE(m.t.f.pressure = other.phi, FSI_ERROR_ARGUMENT, "pressure");
     REFUSE(m.t.f.pressure = m.t.phi, FSI_ERROR_ARGUMENT, "pressure");
     REFUSE((m.t.f.surface_pressure = m.t.f.pressure = m.t.surface), FSI_ERROR_ARGUMENT, "pressure");
@@ -1369,6 +1489,8 @@ int main(int argc, char **argv)
     RUN(test_closed_pieces_lose_their_net_inflow);
     RUN(test_enclosed_cells_are_counted);
     RUN(test_random_configurations_match_dense_elimination);
+    RUN(test_sources_stay);
+    RUN(test_lists_of_faces_are_copied_and_checked);
     RUN_PHYSICS(test_added_mass_on_release_from_rest);
     RUN(test_balls_of_no_mass_rise);
     RUN(test_buoyancy_is_the_weight_of_what_is_displaced);

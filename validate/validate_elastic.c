@@ -138,10 +138,15 @@ static void run_twist(void)
     judge(beam_torque_ratio(&m, 0.3), "1", 1, 0.05, "torque_full_14_cells");
 }
 
-/* Against Timoshenko's beam (Huang's equation). */
+/* Against Timoshenko's beam (Huang's equation); and the damping, by creep. */
 static void run_frequencies(void)
 {
-    int mode;
+    static const double nu[3] = { 0, 0.3, 0.4 };
+    int mode, k;
+    for (k = 0; k < 6; k++) {
+        beam m = eight_sides(4, 32, nu[k % 3], k < 3 ? 0 : 60);
+        judge(beam_creep_ratio(&m, 0.1), "1", 1, 0.03, "creep_nu_%g_%s", nu[k % 3], name_of(m.handles));
+    }
     for (mode = 0; mode < 3; mode++) {
         beam m = eight_sides(4, 32, 0.3, 60);
         m.tolerance = 1e-7;

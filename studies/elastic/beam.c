@@ -254,6 +254,7 @@ int main(int argc, char **argv)
     ex_real(&app, "poisson", &poisson, 0, 0.4999, "Poisson's ratio");
     ex_real(&app, "angle", &little, 0.01, 2, "angle at which the torque is measured [rad]");
     ex_real(&app, "large", &large, 0.01, 20, "the angle at the end [rad]");
+    ex_elastic_options(&app, &tally);
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     w.b = beam_make(2 * ((app.res + 1) / 2));
     w.held = (int *)ex_alloc(NULL, (size_t)((w.b.n + 1) * (w.b.n + 1)), 2 * sizeof(int));

@@ -172,6 +172,7 @@ int main(int argc, char **argv)
     ex_real(&app, "speed", &w.speed, 0.1, 100, "of the target at its fastest [m/s]");
     ex_real(&app, "flat", &w.flat, 0, 1, "height under the plane over that at rest");
     ex_real(&app, "stiffness", &stiffness, 1, 1e9, "of the spring [N/m]");
+    ex_elastic_options(&app, &tally);
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     begin(&app, &w, handles, stiffness);
     scene = ex_scene_begin(&app);

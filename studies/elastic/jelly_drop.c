@@ -95,6 +95,7 @@ int main(int argc, char **argv)
     app.frames = 120;
     ex_int(&app, "handles", &handles, 0, 1000, "of each body; 0: all vertices are free");
     ex_int(&app, "steps", &steps, 1, 1000, "a frame of 1/30 s");
+    ex_elastic_options(&app, &tally);
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
 
     desc.context = &app.context;

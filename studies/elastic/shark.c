@@ -114,6 +114,7 @@ int main(int argc, char **argv)
     ex_int(&app, "handles", &body.handles, 4, 1000, "of the subspace");
     ex_string(&app, "mesh", &file, "a closed surface of yours, along x (OBJ, PLY)");
     ex_flag(&app, "y-up", &y_up, "its y axis is up");
+    ex_elastic_options(&app, &tally);
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (file) {
         mesh = ex_load_mesh(&app, file, y_up);

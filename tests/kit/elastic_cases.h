@@ -328,6 +328,24 @@ TEST_FN double beam_weight_ratio(beam *m, double gravity)
     return tip / theory;
 }
 
+/* A beam with much damping b creeps under its weight: (1 + b/h) x = x_static + b/h x_before, so after n steps of h it
+   hangs by 1 - (1 + h/b)^-n of what it does at rest. That of the tip over this, for b = 1 s, after 1 s. */
+TEST_FN double beam_creep_ratio(beam *m, double gravity)
+{
+    const double h = 0.05, share = 1 - pow(1 + h, -20);
+    double early, rest;
+    m->damping = 1;
+    if (!beam_begin(m, gravity)) return HUGE_VAL;
+    world_run(&m->w, h, 20);
+    CHECK(fsi_elastic_vertices(m->w.s, 0, m->x, NULL) == FSI_OK);
+    early = -(double)beam_axis(m, m->along).z;
+    world_run(&m->w, 10, 10);
+    CHECK(fsi_elastic_vertices(m->w.s, 0, m->x, NULL) == FSI_OK);
+    rest = -(double)beam_axis(m, m->along).z;
+    beam_end(m);
+    return early / rest / share;
+}
+
 /* Under a load F at the tip with F L^2/(E I) = `load`: deflection and shortening over the length. */
 TEST_FN void beam_elastica(beam *m, double load, double *deflection, double *shortening)
 {

@@ -197,7 +197,7 @@ TEST_FN double open_of(const scene *t, int a, size_t entry, double *flux)
     return closed < 1 - 1e-6 ? 1 - closed : 0;
 }
 
-/* Largest |divergence| of liquid cells, the solids' motion included. */
+/* Largest |divergence - source| of liquid cells, the solids' motion included. */
 TEST_FN double divergence_of(const scene *t)
 {
     double worst = 0;
@@ -211,6 +211,7 @@ TEST_FN double divergence_of(const scene *t)
             const double ol = open_of(t, a, lower, &fl), ou = open_of(t, a, upper, &fu);
             div += ou * (double)t->f.u[a]->value[upper] + fu - ol * (double)t->f.u[a]->value[lower] - fl;
         }
+        if (t->f.source) div -= (double)t->g->dx * (double)t->f.source->value[entry_of(t, i, j, k)];
         worst = fmax(worst, fabs(div / (double)t->g->dx));
         if (!(div == div)) return HUGE_VAL;
     }
