@@ -1041,6 +1041,7 @@ FSI_API void fsi__dot_3(const double *a, const double *x, size_t stride, int n, 
    read, tile after tile of 4 x 4 numbers; a tile on the diagonal holds its inverse. n is rounded up to a multiple of 4
    by rows of the identity. Writes fsi__panels_size(n) numbers. */
 FSI_FN size_t fsi__panels_size(int n) { const size_t m = ((size_t)n + 3) / 4; return 8 * m * (m + 1); }
+/* l: n x n, as fsi_dense_cholesky leaves it. */
 FSI_API void fsi__panels_make(int n, const double *l, double *panels);
 /* x = A^-1 x for three right sides, which start `stride` numbers apart and end in zeros up to a multiple of 4. Errors:
    NAN (A^-1 x overflows). */

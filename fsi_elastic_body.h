@@ -626,10 +626,10 @@ FSI_API void fsi__el_body_project(fsi__el_body *b)
 
 /* ---- >>global step -------------------------------------------------------------------------------------------------
 
-   (M / H^2 + (1 + b/h) K + springs) q = M S / H^2 + sum_e k_e (T_e + b/h D_e) h_e + springs + contacts           (E4)
+   (M / H^2 + (1 + b/h) K + springs) q = M S / H^2 + sum_e k_e (T_e + b/h D_e) h_e + springs + contacts          (E4)
 
-   with k = 2 (mu + kappa) volume. Damping b adds b/h times the energy that the strain since the beginning of the substep
-   would have, V (mu |F - R S|^2 + kappa |F - Q|^2): S = R^T F at that beginning, Q = F - R tr(R^T F - S)/dim the matrix
+   with k = 2 (mu + kappa) volume. Damping b adds b/h times the energy that the strain since the beginning of the
+   substep would have, V (mu |F - R S|^2 + kappa |F - Q|^2): S = R^T F at that beginning, Q = F - R tr(R^T F - S)/dim the matrix
    nearest to F that has swollen no more than S; D = (mu R S + kappa Q)/(mu + kappa). A rotation is not damped. */
 
 /* Adds the elastic terms of the right side of (E4) for the vertices begin .. end - 1 of a full body. */

@@ -614,12 +614,22 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
     return FSI_OK;
 }
 
-/* Is face i of a list fit to be one of the grid's? Otherwise what is wrong. */
-static const char *fsi__faces_fault(const fsi_grid *g, int entry, fsi_real solid)
+/* Are all faces of a list the grid's, and covered by more than 0 and at most all of them, but for rounding? */
+static fsi_status fsi__faces_check(fsi_context *context, const char *fn, const fsi_grid *g, int count, const int *entry,
+    const fsi_real *solid)
 {
-    if (entry < 0 || entry / g->block_cells >= g->block_count) return "entry is not one of the grid's";
-    if (!(solid > 0 && solid <= (fsi_real)1.001)) return fsi_is_finite((double)solid) ? "solid is not within (0, 1]" : "";
-    return NULL;
+    int i;
+    for (i = 0; i < count; i++) {
+        if (entry[i] < 0 || entry[i] / g->block_cells >= g->block_count)
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, i, entry[i], "entry[%d] is %d, not one of the grid's", i,
+                entry[i]);
+        if (!fsi_is_finite((double)solid[i]))
+            return fsi__fail(context, FSI_ERROR_NAN, fn, i, 0, "solid[%d] is not finite", i);
+        if (!(solid[i] > 0 && solid[i] <= (fsi_real)1.001))
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, i, (double)solid[i], "solid[%d] is %g, not within (0, 1]",
+                i, (double)solid[i]);
+    }
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_grid_faces_set(fsi_grid_faces *f, const fsi_grid *grid, const int *first, const int *entry,
@@ -628,7 +638,7 @@ FSI_API fsi_status fsi_grid_faces_set(fsi_grid_faces *f, const fsi_grid *grid, c
     static const char *const fn = "fsi_grid_faces_set";
     fsi__faces_impl *m;
     fsi__column c[2];
-    int i, a;
+    int a;
 
     /* Input. */
     if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces) || !fsi__is_grid(grid)) return FSI_ERROR_COOKIE;
@@ -640,12 +650,7 @@ FSI_API fsi_status fsi_grid_faces_set(fsi_grid_faces *f, const fsi_grid *grid, c
         return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, first[3], "entry or solid is NULL");
     if (first[grid->dim] < first[3])
         return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, first[3], "2D grids have no faces along z");
-    for (i = 0; i < first[3]; i++) {
-        const char *fault = fsi__faces_fault(grid, entry[i], solid[i]);
-        if (fault && !*fault) return fsi__fail(f->context, FSI_ERROR_NAN, fn, i, 0, "solid[%d] is not finite", i);
-        if (fault)
-            return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, i, (double)solid[i], "face %d: its %s", i, fault);
-    }
+    FSI__TRY(fsi__faces_check(f->context, fn, grid, first[3], entry, solid));
 
     /* Room; then the copy. */
     m = (fsi__faces_impl *)f->impl;
