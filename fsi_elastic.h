@@ -983,16 +983,23 @@ static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
     return fsi__d3_madd(t, push, n);
 }
 
-/* Projected Gauss-Seidel over all contacts. */
+#define FSI__EL_SWEEP_WORK 1e7 /* changes of slips in the sweeps of an iteration: some 30 ms */
+
+/* Projected Gauss-Seidel over all contacts. Bodies that were pulled into each other have thousands of contacts, each of
+   which changes the slips of all others: then there are fewer sweeps, and what they leave is left to the next step. */
 static void fsi__el_sweep(fsi__el_impl *im)
 {
+    double work = 1, rounds;
     int round, i, k, j;
+    for (i = 0; i < im->contacts; i++) for (k = 0; k < 2 && im->contact[i].side[k] >= 0; k++)
+        work += im->member[k == 0 ? im->contact[i].body : im->contact[i].other].sides;
+    rounds = fmin(im->s->desc.contact_sweeps, fmax(1, FSI__EL_SWEEP_WORK / work));
 
     /* `before`: the forces with which the global step was solved. */
     for (i = 0; i < im->contacts; i++) memcpy(im->contact[i].before, im->contact[i].force, sizeof im->contact[i].force);
 
     /* Each contact in turn gets its force; the difference changes the slips of all contacts on its bodies by G. */
-    for (round = 0; round < im->s->desc.contact_sweeps; round++) {
+    for (round = 0; round < rounds; round++) {
         double changed = 0, most = 0;
         for (i = 0; i < im->contacts; i++) {
             fsi__el_contact *c = &im->contact[i];

@@ -629,8 +629,9 @@ FSI_API void fsi__el_body_project(fsi__el_body *b)
    (M / H^2 + (1 + b/h) K + springs) q = M S / H^2 + sum_e k_e (T_e + b/h D_e) h_e + springs + contacts          (E4)
 
    with k = 2 (mu + kappa) volume. Damping b adds b/h times the energy that the strain since the beginning of the
-   substep would have, V (mu |F - R S|^2 + kappa |F - Q|^2): S = R^T F at that beginning, Q = F - R tr(R^T F - S)/dim the matrix
-   nearest to F that has swollen no more than S; D = (mu R S + kappa Q)/(mu + kappa). A rotation is not damped. */
+   substep would have, V (mu |F - R S|^2 + kappa |F - Q|^2): S = R^T F at that beginning, Q = F - R tr(R^T F - S)/dim
+   the matrix nearest to F that has swollen no more than S; D = (mu R S + kappa Q)/(mu + kappa). A rotation is not
+   damped. */
 
 /* Adds the elastic terms of the right side of (E4) for the vertices begin .. end - 1 of a full body. */
 static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
@@ -822,7 +823,7 @@ static void fsi__el_stretch_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-#define FSI__EL_TANGLED 0.05 /* inverted fraction of a body */
+#define FSI__EL_TANGLED 1e-3 /* inverted fraction of a body */
 
 /* The iterate becomes the rest shape rotated by r, with the centre of mass of S. */
 static void fsi__el_start_at_rest(fsi__el_body *b, const double *r)
@@ -840,7 +841,7 @@ static void fsi__el_start_at_rest(fsi__el_body *b, const double *r)
 
 /* All rotations start from that of the mean deformation gradient, so that none is part of the state.
 
-   A body with more than a twentieth of its volume inverted starts its iterations from its rest shape, rotated likewise
+   A body with more than a thousandth of its volume inverted starts its iterations from its rest shape, rotated likewise
    and with the centre of mass of S, and not from S: (E3) of a crushed body has many minima, and local and global steps
    from S may converge to one with a corner that winds round twice. */
 static void fsi__el_start_rotations(fsi__el_body *b)

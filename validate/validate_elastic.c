@@ -145,6 +145,7 @@ static void run_frequencies(void)
     int mode, k;
     for (k = 0; k < 6; k++) {
         beam m = eight_sides(4, 32, nu[k % 3], k < 3 ? 0 : 60);
+        m.tolerance = 1e-12;
         judge(beam_creep_ratio(&m, 0.1), "1", 1, 0.03, "creep_nu_%g_%s", nu[k % 3], name_of(m.handles));
     }
     for (mode = 0; mode < 3; mode++) {
@@ -190,7 +191,7 @@ static void run_heap(void)
     double deepest;
     judge(heap_creep(2, 1e5, 100, 8, 30, &deepest), "sides", 0, 1e-3, "heap_2d_creep_30s");
     judge(deepest, "sides", 0, 1e-3, "heap_2d_depth");
-    judge(heap_creep(3, 1e5, 60, 12, 30, &deepest), "sides", 0, 1e-3, "heap_3d_creep_30s");
+    judge(heap_creep(3, 1e5, 60, 48, 30, &deepest), "sides", 0, 1e-3, "heap_3d_creep_30s");
     judge(deepest, "sides", 0, 1e-3, "heap_3d_depth");
     if (!refined) return;
     judge(heap_creep(2, 8e3, 100, 20, 30, &deepest), "sides", 0, 1e-3, "heap_2d_soft_creep_30s");
