@@ -3,7 +3,7 @@
 #
 #   make test        every property at the smallest size that shows it (under 5 minutes)
 #   make check-all   compile matrix, names, sanitizers, float, valgrind, other solvers where installed (under 30 minutes)
-#   make validate    figures at full size, hours; writes docs/validation.md
+#   make validate    figures at full size, hours; writes docs/validation/
 #   make bench       time per unit of work
 #   make lib         build/lib/libfsi.a, the bodies of each header compiled by themselves
 #   make examples    builds every program of examples/ and studies/ by the cc line in its first comment
@@ -76,7 +76,7 @@ check-all: $(CHECK_LOGS)
 VALIDATE := $(CASES) $(sort $(shell sed -n "s/^\([a-z][a-z_]*\).*/\1/p" validate/validate_runs.txt))
 
 validate: $(VALIDATE:%=build/validate/%.exe)
-	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" $(JOBS) validate/validate_runs.txt build/validate $(CASES)
+	scripts/validate.sh docs/validation "$(CC) $(FLAGS_validate)" $(JOBS) validate/validate_runs.txt build/validate $(CASES)
 
 lib: build/lib/libfsi.a
 build/lib/libfsi.a: build/lib/fsi.a

@@ -138,19 +138,20 @@ done
 
 # ---- validation: every figure has a bound or a reason why it has none, and the page shows it; failures are those that are known ----
 
-mkdir -p build && cp docs/validation.md build/validation.md
+mkdir -p build && scripts/validate.sh whole docs/validation > build/validation_told.md
 {
-    scripts/validate.sh verdicts build/validation.md 2>&1 | grep -E '^(no bound|FAIL|stale)'
-    cmp -s docs/validation.md build/validation.md || echo "verdicts are stale; run scripts/validate.sh verdicts docs/validation.md"
-} | found "docs/validation.md: bounds and verdicts"
+    cp build/validation_told.md build/validation_judged.md
+    scripts/validate.sh judge build/validation_judged.md 2>&1 | grep -E '^(no bound|FAIL|stale)'
+    cmp -s build/validation_told.md build/validation_judged.md || echo "verdicts are stale; run scripts/validate.sh verdicts docs/validation"
+} | found "docs/validation: bounds and verdicts"
 
 # The judge itself: a page in which one figure without a bound is no number, one that is known to fail does not, and one is not known.
 awk -F ' *[|] *' '/[|] cost [|]$/ && !a++ { $0 = "| " $2 " | nan | | - | cost |" }
                   /[|] FAIL, known [|]$/ && !b++ { $0 = "| " $2 " | 0 | | | |" }
                   /[|] =0 [|] ok [|]$/ && !c++ { $0 = "| " $2 "_x9 | 0 | | | |" }
-                  { print }' docs/validation.md | sed '0,/^| \(.*\)_x9 /s//| x9 /' > build/validation.md
+                  { print }' build/validation_told.md | sed '0,/^| \(.*\)_x9 /s//| x9 /' > build/validation_wrong.md
 {
-    told=$(scripts/validate.sh verdicts build/validation.md 2>&1)
+    told=$(scripts/validate.sh judge build/validation_wrong.md 2>&1)
     echo "$told" | grep -q '^FAIL: .* is nan' || echo "a figure that is no number passes"
     echo "$told" | grep -q '^stale: ' || echo "a figure that is known to fail and does not passes"
     echo "$told" | grep -q '^no bound: .* x9 ' || echo "a figure without a bound passes"

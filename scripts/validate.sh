@@ -1,20 +1,22 @@
 #!/bin/sh
 # Runs the validation programs and examples, several at a time, and writes their figures, with date, compiler, flags and
-# machine, as a page. What has run since its program was built is not run again, so that hours cut short go on.
+# machine, as pages, one for each header. What has run since its program was built is not run again, so that hours cut short go on.
 # SPDX-License-Identifier: MIT
 # Each figure gets its bound from validate/validate_bounds.txt, and a verdict; fails when a figure is out of its bound and not known to be, when
 # one has no bound, and when one that is known to fail does not.
-# usage: validate.sh verdicts PAGE      only gives the figures of a page that is there their bounds and verdicts
+# usage: validate.sh verdicts PAGES     only gives the figures of the pages in a folder their bounds and verdicts
+#        validate.sh whole PAGES        prints all pages as one
+#        validate.sh judge PAGE         gives the figures of one page theirs
 #        validate.sh section - - - FOLDER "RUN"   prints the section of a program, or of an example with its switches, from its log in FOLDER
-#        validate.sh PAGE "COMPILER FLAGS" JOBS RUNS FOLDER PROGRAM...   FOLDER holds the built programs; each PROGRAM prints
+#        validate.sh PAGES "COMPILER FLAGS" JOBS RUNS FOLDER PROGRAM...   FOLDER holds the built programs; each PROGRAM prints
 #        lines `key value unit` (unit may be absent), or `key value unit reference tolerance verdict`; RUNS lists examples with their switches, a line each, whose last line
 #        is `key=value ...`
 set -e
 cd "$(dirname "$0")/.." || exit 1
-page=$1
-[ "$page" = verdicts ] && shift
+pages=$1
+case $pages in verdicts | whole | judge) shift ;; esac
 build=$2 jobs=$3 runs=$4 folder=$5
-[ "$page" = verdicts ] || [ "$page" = section ] || shift 5
+case $pages in verdicts | whole | judge | section) ;; *) shift 5 ;; esac
 
 # Rows of a page, as printed below or with an older verdict, with bounds and verdicts; the sums go to standard error.
 verdicts() {
@@ -92,12 +94,56 @@ verdicts() {
         }' "$1"
 }
 
-if [ "$page" = verdicts ]; then
+judge_page() {
     status=0
     verdicts "$1" > "$1.new" || status=$?
     mv "$1.new" "$1"
-    exit $status
-fi
+    return $status
+}
+
+# All pages of a folder as one, their first lines once.
+whole() {
+    for f in "$1"/*.md; do sed '/^## /,$d' "$f"; break; done
+    for f in "$1"/*.md; do sed -n '/^## /,$p' "$f"; done
+}
+
+# The header that a program is about: by its name, by its folder, or the last that it includes.
+header_of() {
+    if [ -f "fsi_$1.h" ]; then echo "$1"; return; fi
+    for f in studies/*/"$1".c; do
+        if [ -f "$f" ]; then f=${f#studies/}; echo "${f%%/*}"; return; fi
+    done
+    cat "examples/$1.c" "validate/validate_$1.c" 2>/dev/null | sed -n 's/^#include ".*fsi_\([a-z_]*\)\.h"/\1/p' | tail -n 1
+}
+
+# Cuts a page into those of a folder, each with its first lines.
+cut_page() {
+    mkdir -p "$2"
+    rm -f "$2"/*.md
+    sed -n 's/^## \([a-z_]*\).*/\1/p' "$1" | sort -u | while read -r name; do echo "$name $(header_of "$name")"; done > "$1.headers"
+    awk -v headers="$1.headers" -v folder="$2" '
+        BEGIN { while ((getline line < headers) > 0) { split(line, f, " "); header[f[1]] = f[2] } }
+        /^## / {
+            file = folder "/" header[$2] ".md"
+            if (!(file in begun)) printf "%s", first > file
+            begun[file] = 1
+        }
+        file == "" { first = first $0 "\n"; next }
+        { print > file }' "$1"
+    rm -f "$1.headers"
+}
+
+case $pages in
+judge) judge_page "$1"; exit ;;
+whole) whole "$1"; exit ;;
+verdicts)
+    mkdir -p build
+    whole "$1" > build/validation.md
+    status=0
+    judge_page build/validation.md || status=$?
+    cut_page build/validation.md "$1"
+    exit $status ;;
+esac
 
 log() { echo "$folder/$(echo "$*" | tr ' ' '_').txt"; }
 
@@ -113,10 +159,10 @@ section() {
     esac
 }
 
-if [ "$page" = section ]; then section "$6"; exit; fi
+if [ "$pages" = section ]; then section "$6"; exit; fi
 
 # A run, as a child of xargs: its log ends in its exit status and seconds.
-if [ "$page" = run ]; then
+if [ "$pages" = run ]; then
     log=$(log "$@")
     if [ "$log" -nt "$folder/$1.exe" ]; then exit 0; fi
     echo "$* ..." >&2
@@ -135,7 +181,7 @@ examples=$(grep -v '^#' "$runs" | sed '/^$/d; s/$/ --threads 1 --no-images/')
 { printf '%s\n' "$@"; echo "$examples"; } | xargs -P "$jobs" -I{} sh -c "\"$0\" run - - - '$folder' {}" || exit 1
 
 machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)
-mkdir -p "$(dirname "$page")"
+page=$folder/validation.md
 {
     echo "# Validation: figures at full size"
     echo
@@ -150,9 +196,8 @@ mkdir -p "$(dirname "$page")"
     echo "- machine: ${machine:-$(uname -m)}, $(getconf _NPROCESSORS_ONLN) logical CPUs, $(uname -s); $jobs runs at a time, a thread each"
     for program in "$@"; do section "$program"; done
     echo "$examples" | while read -r run; do section "$run"; done
-} > "$page.new"
-mv "$page.new" "$page"
+} > "$page"
 status=0
-verdicts "$page" > "$page.new" || status=$?
-mv "$page.new" "$page"
+judge_page "$page" || status=$?
+cut_page "$page" "$pages"
 exit $status
