@@ -1,4 +1,4 @@
-/* cc -O3 -I. examples/honey_grid.c -lm -o honey_grid && ./honey_grid
+/* cc -O3 -I. studies/levelset/honey_grid.c -lm -o honey_grid && ./honey_grid
    SPDX-License-Identifier: MIT
 
    Honey, 50 Pa s and 1400 kg/m^3, runs from a nozzle onto a small cake. The thread folds and coils where it lands,
@@ -6,10 +6,10 @@
    steps are as long as for water. emitted_ml= is what the nozzle let out; levelset_tally.h explains the other figures.
    */
 #define FSI_IMPLEMENTATION
-#include "kit/kit.h"
+#include "../../examples/kit/kit.h"
 #include "fsi_levelset.h"
-#include "kit/levelset_tally.h"
-#include "kit/shapes.h"
+#include "../../examples/kit/levelset_tally.h"
+#include "../../examples/kit/shapes.h"
 
 #define FRAME 0.05   /* seconds between two pictures */
 #define WIDE 0.12    /* of the plate, and height of the room [m] */
