@@ -43,7 +43,7 @@
       fsi_grid_destroy(grid);
 
    WHAT IS IN HERE (search for >>)
-      >>cut faces      the fraction of each face that a mesh covers
+      >>cut faces      the fraction of each face that a mesh covers, or what you found otherwise
       >>pressure       projection: free surface, walls, cut faces, variable density, rigid bodies, solids that yield;
                        multigrid and conjugate gradients
       >>stages         for fsi's own headers, not for you; then the implementation, by the same names, and >>multigrid
