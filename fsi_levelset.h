@@ -1846,7 +1846,11 @@ FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run)
     fsi__ls_open_gaps(run);
     fsi__ls_lap(run, &run->stats.seconds_advection);
     FSI__TRY(fsi__ls_enter_solids(run));
-    FSI__TRY(fsi__grid_redistance_moved(m->next_phi, FSI__LS_BAND, m->trial_u, (fsi_real)run->dt, m->next_phi));
+
+    /* Surface tension answers to each change of shape, also to those that redistancing makes: small ones where little
+       moves. */
+    FSI__TRY(fsi__grid_redistance_moved(m->next_phi, FSI__LS_BAND, d->surface_tension > 0 ? m->trial_u : NULL,
+        (fsi_real)run->dt, m->next_phi));
     fsi__ls_lap(run, &run->stats.seconds_distance);
     return FSI_OK;
 }
