@@ -78,7 +78,8 @@ typedef struct fsi_elastic_desc {
                                   substep by forces other than inertia and gravity; 0 to 0.1, default 1e-7; 0: all
                                   iterations */
     int acceleration;          /* iterations that Anderson's acceleration combines, 0 (none) to 8; default 5 */
-    int contact_sweeps;        /* of Gauss-Seidel over the contacts in each iteration, 1 to 1000; default 20 */
+    int contact_sweeps;        /* of Gauss-Seidel over the contacts in each iteration, at most, 1 to 1000; default 20.
+                                  Fewer where n contacts on a body make n^2 times their number exceed 1e7 */
 } fsi_elastic_desc;
 FSI_API fsi_elastic_desc fsi_elastic_default_desc(void); /* fills every field */
 
@@ -985,7 +986,7 @@ static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
 
 #define FSI__EL_SWEEP_WORK 1e7 /* changes of slips in the sweeps of an iteration: some 30 ms */
 
-/* Projected Gauss-Seidel over all contacts. Bodies that were pulled into each other have thousands of contacts, each of
+/* Projected Gauss-Seidel (E8) over all contacts. Bodies that were pulled into each other have thousands of contacts, each of
    which changes the slips of all others: then there are fewer sweeps, and what they leave is left to the next step. */
 static void fsi__el_sweep(fsi__el_impl *im)
 {
