@@ -986,9 +986,8 @@ static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
 
 #define FSI__EL_SWEEP_WORK 1e7 /* changes of slips in the sweeps of an iteration: some 30 ms */
 
-/* Projected Gauss-Seidel (E8) over all contacts. Bodies that were pulled into each other have thousands of contacts, each
-   of which changes the slips of all others: then there are fewer sweeps, and what they leave is left to the next
-   step. */
+/* Projected Gauss-Seidel (E8) over all contacts. Bodies that were pulled into each other have thousands of contacts,
+   each of which changes the slips of all others: then there are fewer sweeps, and the rest is left to the next step. */
 static void fsi__el_sweep(fsi__el_impl *im)
 {
     double work = 1, rounds;
