@@ -1410,14 +1410,22 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
     for (a = 0; a < 3; a++) t->normal[a] = size > 0.7 ? t->gradient[a] / size : 0;
 }
 
-/* Lists the faces between liquid and air that a contact acts on: along every axis within half a cell of its range, and
+/* How far the surface of liquid may be from a contact that acts on its faces. By MOMENTUM as far as the contact is: a
+   nearer bound would leave faces out that lie on the other side of it, and what rests on them would fall. By PAPER the
+   barrier alone pushes the solid, so liquid must come within its range; the adhesion of a wetting solid reaches
+   farther. */
+static double fsi__co_reach_of(const fsi__co_impl *c, const fsi__co_contact *t)
+{
+    if (fsi__co_adhesion(c, &c->sample[t->sample]) > 0) return fsi__co_touching(c);
+    return c->s->desc.correction == FSI_COUPLE_MOMENTUM ? fmax(c->range, t->d) : c->range;
+}
+
+/* Lists the faces between liquid and air that a contact acts on: along every axis within half a cell of its reach, and
    facing it. */
 static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int contact)
 {
     const fsi_grid *g = c->liquid->grid;
-    /* the adhesion of a wetting solid reaches farther than the barrier */
-    const int wets = fsi__co_adhesion(c, &c->sample[c->contact[contact].sample]) > 0;
-    const double half = (wets ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x,
+    const double half = fsi__co_reach_of(c, &c->contact[contact]) + c->dx / 2, *x = c->contact[contact].x,
                  *normal = c->contact[contact].normal;
     const int round = !(fsi__sh_dot(normal, normal) > 0);
     double local[3];
