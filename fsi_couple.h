@@ -1410,9 +1410,9 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
     for (a = 0; a < 3; a++) t->normal[a] = size > 0.7 ? t->gradient[a] / size : 0;
 }
 
-/* Faces of which the contact's normal deviates by less than 14 degrees count as far as the contact's distance goes. On a
-   solid parallel to the grid all lie in one plane: beyond a fixed reach all would be left out at once, and what rests on
-   them would fall. */
+/* Faces from whose axis the contact's normal deviates by less than 14 degrees count as far as the contact's distance
+   goes. On a solid parallel to the grid all lie in one plane: beyond a fixed reach all would be left out at once, and
+   what rests on them would fall. */
 #define FSI__CO_PARALLEL 0.97
 
 /* Lists the faces between liquid and air that a contact acts on: along every axis within half a cell of its range,
