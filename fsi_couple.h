@@ -1410,26 +1410,34 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
     for (a = 0; a < 3; a++) t->normal[a] = size > 0.7 ? t->gradient[a] / size : 0;
 }
 
-/* Lists the faces between liquid and air that a contact acts on: along every axis within half a cell of its range, and
-   facing it. */
+/* Faces from whose axis the contact's normal deviates by less than 14 degrees count as far as the contact's distance
+   goes. On a solid parallel to the grid all lie in one plane: beyond a fixed reach all would be left out at once, and
+   what rests on them would fall. */
+#define FSI__CO_PARALLEL 0.97
+
+/* Lists the faces between liquid and air that a contact acts on: along every axis within half a cell of its range,
+   along their own as far as said above, and facing it. By PAPER the barrier alone pushes the solid, so liquid must come
+   within its range. */
 static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int contact)
 {
     const fsi_grid *g = c->liquid->grid;
     /* the adhesion of a wetting solid reaches farther than the barrier */
     const int wets = fsi__co_adhesion(c, &c->sample[c->contact[contact].sample]) > 0;
     const double half = (wets ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x,
-                 *normal = c->contact[contact].normal;
+                 *normal = c->contact[contact].normal,
+                 along = c->s->desc.correction == FSI_COUPLE_MOMENTUM ? c->contact[contact].d + c->dx / 2 : 0;
     const int round = !(fsi__sh_dot(normal, normal) > 0);
     double local[3];
     int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
     fsi__co_local(c, x, local);
 
-    /* Across each axis, faces whose middles are within `half` of the contact along every axis. */
+    /* Across each axis, faces whose middles are near the contact along every axis. */
     for (axis = 0; axis < g->dim; axis++) {
         for (a = 0; a < g->dim; a++) {
-            const double shift = a == axis ? 0 : 0.5;
-            lo[a] = (int)ceil((local[a] - half) / c->dx - shift);
-            hi[a] = (int)floor((local[a] + half) / c->dx - shift);
+            const double shift = a == axis ? 0 : 0.5,
+                         reach = a == axis && fabs(normal[a]) > FSI__CO_PARALLEL ? fmax(half, along) : half;
+            lo[a] = (int)ceil((local[a] - reach) / c->dx - shift);
+            hi[a] = (int)floor((local[a] + reach) / c->dx - shift);
             if (lo[a] < (a == axis ? 1 : 0)) lo[a] = a == axis ? 1 : 0;
             if (hi[a] > g->n[a] - 1) hi[a] = g->n[a] - 1;
         }

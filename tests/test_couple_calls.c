@@ -351,8 +351,8 @@ static void test_debug_draw_shows_both_and_where_they_touch(void)
     pair p;
     int k;
     make_fall(&p, 2);
-    for (k = 0; k < 40 && p.both->stats.contacts != 2; k++) steps_ok(&p, 1, 2e-3);
-    CHECK(p.both->stats.contacts == 2);
+    for (k = 0; k < 40 && p.both->stats.contacts < 2; k++) steps_ok(&p, 1, 2e-3);
+    CHECK(p.both->stats.contacts >= 2);
     memset(&draw, 0, sizeof draw);
     fsi_couple_debug_draw(p.both, &draw);
     draw.user = seen;
@@ -361,7 +361,7 @@ static void test_debug_draw_shows_both_and_where_they_touch(void)
     fsi_couple_debug_draw(p.both, &draw);
     fsi_couple_debug_draw(NULL, &draw);
     fsi_couple_debug_draw(p.both, NULL);
-    CHECK(seen[0] == 2 && seen[1] > 0 && seen[2] > 20);
+    CHECK(seen[0] == 2 && seen[1] == p.both->stats.contacts && seen[2] > 20); /* two points are pinned */
     pair_end(&p);
 }
 
