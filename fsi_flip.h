@@ -289,6 +289,8 @@ FSI__STRICT_BEGIN
 #define FSI__FL_LEFT 254       /* of one that left through an open side */
 #define FSI__FL_SUMS 16        /* numbers that a chunk may sum */
 #define FSI__FL_GRAIN 4096     /* particles a chunk */
+#define FSI__FL_PULL 0.2       /* [density |g| dx] a pull at the liquid that walls may have: rounding, noise */
+#define FSI__FL_ROUNDS 3       /* solves of the pressure at most, while walls release liquid */
 
 typedef struct fsi__fl_obstacle {
     fsi__obstacle base;        /* first: rows of fsi__obstacles */
@@ -339,7 +341,8 @@ typedef struct fsi__fl_run {
     int chunks;
     fsi__tr_points points;
     fsi__tr_motion motion;
-    unsigned char *known[3], *reached[3], *cell;
+    unsigned char *known[3], *reached[3], *cell, *let_go; /* of the grid's entries, as fsi_pressure_flow has them */
+    int solved;                   /* 1: the pressure has been solved in this substep */
     double sums[FSI__FL_SUMS];
     double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
     fsi__source_run sources;
@@ -410,6 +413,7 @@ static fsi_status fsi__fl_place_blocks(fsi__fl_run *run)
             run->reached[a] = (unsigned char *)fsi__take(arena, cells, 1);
         }
         run->cell = (unsigned char *)fsi__take(arena, cells, 1);
+        run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
         run->points.grid = im->grid;
         fsi__tr_layout(&run->points, arena, run->n, im->grid->block_count);
         run->motion.affine = run->affine;
@@ -445,8 +449,8 @@ static void fsi__fl_push(void *arg, int chunk, int begin, int end)
       f(d) = (1 + d)^2/2 for -1 <= d <= 0,    1 - (1 - d)^2/2 for 0 <= d <= 1,
 
    so phi = -d dx. A cell is liquid if more than half is filled, which is phi < 0; also if it is a gap with such cells
-   on all sides, or holds spray: particles with no such cell beside it. Near walls a full cell holds less: the tent's part
-   that lies in solids is missing, by weights 1/8, 3/4, 1/8 of cells along each axis (7/8 at a wall in the grid).
+   on all sides, or holds spray: particles with no such cell beside it. Near walls a full cell holds less: the tent's
+   part that lies in solids is missing, by weights 1/8, 3/4, 1/8 of cells along each axis (7/8 at a wall in the grid).
 
    Liquid keeps the density of its particles (line 7): with r the fraction that a substep corrects, the divergence
 
@@ -511,7 +515,7 @@ static double fsi__fl_full(const fsi_grid *g, const int *cell, const fsi_real *o
                 const double w = weight[i + 1] * weight[j + 1] * (g->dim == 3 ? weight[k + 1] : 1);
                 if (at[0] < 0 || at[1] < 0 || at[2] < 0 || at[0] >= g->n[0] || at[1] >= g->n[1]
                     || (g->dim == 3 && at[2] >= g->n[2])) continue;
-                sum += w * (open ? fsi_max(0, open[fsi__fl_in_box(g, x + i, y + j, z + k)]) : 1);
+                sum += w * (open ? fmax((double)open[fsi__fl_in_box(g, x + i, y + j, z + k)], 0) : 1);
             }
     return sum;
 }
@@ -679,26 +683,60 @@ static void fsi__fl_each_axis(fsi__fl_run *run, fsi__range_fn *fn)
         fsi__parallel_work(g->context, g->block_count, 1, 3.0 * g->block_count * g->block_cells, fn, &job);
 }
 
-/* change = u before the pressure acts; walls of the box stop the liquid. */
-static void fsi__fl_hold_walls(void *arg, int chunk, int begin, int end)
+/* change = u before the pressure acts. */
+static void fsi__fl_keep(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
-    fsi__fl_run *run = job->run;
-    const fsi_grid *g = run->im->grid;
-    const int a = job->axis;
-    const unsigned char *open = run->s->desc.open_side + 2 * a;
-    fsi_real *u = run->im->u[a]->value, *old = run->im->change[a]->value;
-    int b, c, corner[3];
+    const fsi__fl_impl *im = job->run->im;
+    const size_t cells = (size_t)im->grid->block_cells, from = (size_t)begin * cells;
     (void)chunk;
-    memcpy(old + (size_t)begin * (size_t)g->block_cells, u + (size_t)begin * (size_t)g->block_cells,
-        (size_t)(end - begin) * (size_t)g->block_cells * sizeof *u);
-    for (b = begin; b < end; b++) {
+    memcpy(im->change[job->axis]->value + from, im->u[job->axis]->value + from,
+        (size_t)(end - begin) * cells * sizeof(fsi_real));
+}
+
+/* Cells at the walls of the box, those that are closed: calls visit for each such side of each cell. */
+typedef struct fsi__fl_side {
+    int cell, face, side;      /* entries; 0 .. 5 */
+    int at[3];                 /* of the face */
+    double out;                /* 1 or -1: the wall's normal, out of the box, along the axis */
+} fsi__fl_side;
+typedef int fsi__fl_side_fn(fsi__fl_run *run, const fsi__fl_side *s);
+
+/* Returns the sum of what visit returns. */
+static int fsi__fl_each_side(fsi__fl_run *run, fsi__fl_side_fn *visit)
+{
+    const fsi_grid *g = run->im->grid;
+    int b, c, side, corner[3], sum = 0;
+    for (b = 0; b < g->block_count; b++) {
         fsi_grid_corner(g, b, corner);
-        for (c = 0; c < g->block_cells; c++) {
-            const int at = corner[a] + (c >> 3 * a & 7);
-            if ((at == 0 && !open[0]) || (at == g->n[a] && !open[1])) u[b * g->block_cells + c] = 0;
+        for (side = 0; side < 2 * g->dim; side++) {
+            const int a = side >> 1, layer = side & 1 ? g->n[a] - 1 - corner[a] : 0 - corner[a];
+            if (run->s->desc.open_side[side] || layer < 0 || layer > 7) continue;
+            for (c = 0; c < g->block_cells; c++) {
+                fsi__fl_side s;
+                if ((c >> 3 * a & 7) != layer) continue;
+                s.at[0] = corner[0] + (c & 7);
+                s.at[1] = corner[1] + (c >> 3 & 7);
+                s.at[2] = corner[2] + (c >> 6);
+                s.at[a] += side & 1;
+                s.cell = b * g->block_cells + c;
+                s.face = (int)fsi_grid_entry(g, s.at[0], s.at[1], s.at[2]);
+                s.side = side;
+                s.out = side & 1 ? 1 : -1;
+                if (s.face >= 0) sum += visit(run, &s);
+            }
         }
     }
+    return sum;
+}
+
+/* Walls stop the liquid, but where they have released it; spray leaves them freely. */
+static int fsi__fl_hold_side(fsi__fl_run *run, const fsi__fl_side *s)
+{
+    const int a = s->side >> 1, off = run->let_go[s->cell] >> (s->side & 1 ? 3 + a : a) & 1;
+    fsi_real *u = &run->im->u[a]->value[s->face];
+    if (!off && (run->cell[s->cell] != FSI_CELL_AIR || s->out * (double)*u > 0)) *u = 0;
+    return 0;
 }
 
 /* Faces of the cells of held particles. */
@@ -821,47 +859,131 @@ static void fsi__fl_take_impulses(fsi__fl_run *run)
     }
 }
 
-/* Impulse of the pressure on the walls of the box: at a wall it is p + rho u.n dx/(2 dt), u the velocity that it
-   stops, as the wall is half a cell from the centre. */
-static void fsi__fl_push_walls(fsi__fl_run *run)
+/* Pressure at a wall: p + rho u.n dx/(2 dt), u the velocity that it stops, as the wall is half a cell from the centre
+   of the cell. */
+static double fsi__fl_wall_pressure(const fsi__fl_run *run, const fsi__fl_side *s)
 {
     const fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    const double dx = (double)g->dx, area = g->dim == 3 ? dx * dx : dx, rho = (double)run->s->desc.density;
-    int b, c, a, side, corner[3], cell[3];
-    for (b = 0; b < g->block_count; b++) {
-        int touches = 0;
-        fsi_grid_corner(g, b, corner);
-        for (a = 0; a < g->dim; a++) touches |= corner[a] == 0 || corner[a] + 8 >= g->n[a];
-        for (c = 0; c < g->block_cells && touches; c++) {
-            const size_t e = (size_t)b * (size_t)g->block_cells + (size_t)c;
-            if (run->cell[e] != FSI_CELL_LIQUID) continue;
-            cell[0] = corner[0] + (c & 7);
-            cell[1] = corner[1] + (c >> 3 & 7);
-            cell[2] = corner[2] + (c >> 6);
-            for (side = 0; side < 2 * g->dim; side++) {
-                const int upper = side & 1;
-                fsi__d3 j = fsi__d3_zero(), x;
-                long long face;
-                double p;
-                a = side >> 1;
-                if (cell[a] != (upper ? g->n[a] - 1 : 0) || run->s->desc.open_side[side]) continue;
-                cell[a] += upper;
-                face = fsi_grid_entry(g, cell[0], cell[1], cell[2]);
-                x = fsi__d3_of(fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), cell[0], cell[1], cell[2]));
-                cell[a] -= upper;
-                p = (double)im->pressure->value[e]
-                    + (upper ? 1 : -1) * rho * (double)im->change[a]->value[face] * dx / (2 * run->dt);
-                p *= (upper ? 1 : -1) * area * run->dt;
-                if (a == 0) j.x = p;
-                else if (a == 1) j.y = p;
-                else j.z = p;
-                fsi__fl_put(run->wall_impulse, j);
-                fsi__fl_put(run->wall_moment, fsi__d3_cross(x, j));
-                fsi__fl_put(run->stats.wall_impulse, fsi__d3_scale(j, -1));
-            }
-        }
+    return (double)im->pressure->value[s->cell] + s->out * (double)run->s->desc.density
+        * (double)im->change[s->side >> 1]->value[s->face] * (double)im->grid->dx / (2 * run->dt);
+}
+
+/* Its impulse on the walls of the box. */
+static int fsi__fl_push_side(fsi__fl_run *run, const fsi__fl_side *s)
+{
+    const fsi_grid *g = run->im->grid;
+    const int a = s->side >> 1, off = run->let_go[s->cell] >> (s->side & 1 ? 3 + a : a) & 1;
+    const double area = (double)g->dx * (g->dim == 3 ? (double)g->dx : 1);
+    fsi__d3 j = fsi__d3_zero(), x;
+    double p;
+    if (off || run->cell[s->cell] != FSI_CELL_LIQUID) return 0;
+    p = s->out * area * run->dt * fsi__fl_wall_pressure(run, s);
+    if (a == 0) j.x = p;
+    else if (a == 1) j.y = p;
+    else j.z = p;
+    x = fsi__d3_of(fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), s->at[0], s->at[1], s->at[2]));
+    fsi__fl_put(run->wall_impulse, j);
+    fsi__fl_put(run->wall_moment, fsi__d3_cross(x, j));
+    fsi__fl_put(run->stats.wall_impulse, fsi__d3_scale(j, -1));
+    return 0;
+}
+
+/* ---- walls that let go: where air can get between, at the surface of the liquid, a wall must not pull */
+
+/* 1: a cell has air beside it. */
+static int fsi__fl_meets_air(const fsi__fl_run *run, int e)
+{
+    const fsi_grid *g = run->im->grid;
+    int beside[6], side;
+    fsi__blocks_beside(g, e / g->block_cells, beside);
+    for (side = 0; side < 2 * g->dim; side++) {
+        const long long to = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, side);
+        if (to < 0 || run->cell[to] == FSI_CELL_AIR) return 1;
     }
+    return 0;
+}
+
+/* May the liquid of a cell leave a wall? `away`: velocity at which it would; p: pressure at the wall. Before the first
+   solve (p 0) spray may. */
+static int fsi__fl_may_leave(const fsi__fl_run *run, int e, double away, double p)
+{
+    const double least = FSI__FL_PULL * (double)run->s->desc.density * (double)run->im->grid->dx
+        * (double)fsi_v3_norm(run->s->desc.gravity);
+    if (run->cell[e] != FSI_CELL_LIQUID || !(away > 0)) return 0;
+    return run->solved ? p < -least && fsi__fl_meets_air(run, e) : (double)run->im->fill->value[e] < 0.5;
+}
+
+static int fsi__fl_release_side(fsi__fl_run *run, const fsi__fl_side *s)
+{
+    const int a = s->side >> 1, bit = 1 << (s->side & 1 ? 3 + a : a);
+    const double away = -s->out * (double)run->im->change[a]->value[s->face];
+    if (run->let_go[s->cell] & bit) return 0;
+    if (!fsi__fl_may_leave(run, s->cell, away, run->solved ? fsi__fl_wall_pressure(run, s) : 0)) return 0;
+    run->let_go[s->cell] = (unsigned char)(run->let_go[s->cell] | bit);
+    return 1;
+}
+
+/* The same at one face that an obstacle covers: the cell above it, or below. */
+static int fsi__fl_release_face(fsi__fl_run *run, long long e, int bit, double away)
+{
+    if (e < 0 || (run->let_go[e] & bit)) return 0;
+    if (!fsi__fl_may_leave(run, (int)e, away, run->solved ? (double)run->im->pressure->value[e] : 0)) return 0;
+    run->let_go[e] = (unsigned char)(run->let_go[e] | bit);
+    return 1;
+}
+
+static int fsi__fl_release_obstacles(fsi__fl_run *run)
+{
+    const fsi_grid *g = run->im->grid;
+    int k, a, f, sum = 0;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        const fsi__fl_obstacle *o = &run->im->obstacle[k];
+        if (fsi__fl_is_coupled(o)) continue;
+        for (a = 0; a < g->dim; a++)
+            for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
+                const int e = o->faces->entry[f], b = e / g->block_cells;
+                const double moves = o->base.carrier || o->base.moves ? (double)o->velocity[f] : 0;
+                const double away = (double)run->im->change[a]->value[e] - moves;
+                int beside[6];
+                if (o->faces->solid[f] < (fsi_real)0.5) continue;
+                fsi__blocks_beside(g, b, beside);
+                sum += fsi__fl_release_face(run, e, 1 << a, away);
+                sum += fsi__fl_release_face(run, fsi__entry_beside(g, b, beside, e % g->block_cells, 2 * a), 8 << a,
+                    -away);
+            }
+    }
+    return sum;
+}
+
+/* 1: a face that an obstacle covers has released the liquid on one of its sides. */
+static int fsi__fl_has_left(const fsi__fl_run *run, int e, int axis)
+{
+    const fsi_grid *g = run->im->grid;
+    int beside[6];
+    long long below;
+    if (run->let_go[e] >> axis & 1) return 1;
+    fsi__blocks_beside(g, e / g->block_cells, beside);
+    below = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, 2 * axis);
+    return below >= 0 && (run->let_go[below] >> (3 + axis) & 1);
+}
+
+/* A budget that is spent: less will do. */
+static fsi_status fsi__fl_solve(fsi__fl_run *run, fsi_pressure_flow *flow)
+{
+    const fsi_flip_desc *d = &run->s->desc;
+    fsi_pressure *solver = run->im->solver;
+    fsi_status status;
+    solver->desc.tolerance = d->pressure_tolerance;
+    solver->desc.max_iters = d->pressure_iters;
+    status = fsi_pressure_project(solver, flow);
+    if (status == FSI_ERROR_CONVERGENCE && d->pressure_tolerance < 0.01) {
+        solver->desc.tolerance = 0.01;
+        status = fsi_pressure_project(solver, flow);
+        run->stats.degraded++;
+    }
+    run->stats.iters += solver->stats.iters;
+    run->stats.divergence = solver->stats.divergence;
+    return status;
 }
 
 static fsi_status fsi__fl_project(fsi__fl_run *run)
@@ -869,12 +991,9 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     fsi__fl_impl *im = run->im;
     const fsi_flip_desc *d = &run->s->desc;
     fsi_pressure_flow flow = fsi_pressure_default_flow();
-    fsi_status status;
-    int a;
+    int a, round;
 
     /* What the solver gets. */
-    fsi__fl_each_axis(run, fsi__fl_hold_walls);
-    fsi__fl_hold_taps(run);
     for (a = 0; a < 3; a++) flow.u[a] = im->u[a];
     flow.cell = run->cell;
     flow.phi = im->phi;
@@ -883,22 +1002,29 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     flow.source = im->source;
     memcpy(flow.open_side, d->open_side, sizeof flow.open_side);
     flow.pressure = im->pressure;
-    fsi__fl_offer_solids(run, &flow);
+    flow.let_go = run->let_go;
+    memset(run->let_go, 0, (size_t)im->grid->block_count * (size_t)im->grid->block_cells);
+    fsi__fl_each_axis(run, fsi__fl_keep);
+    run->solved = 0;
+    fsi__fl_each_side(run, fsi__fl_release_side);
+    fsi__fl_release_obstacles(run);
 
-    /* A budget that is spent: less will do. */
-    im->solver->desc.tolerance = d->pressure_tolerance;
-    im->solver->desc.max_iters = d->pressure_iters;
-    status = fsi_pressure_project(im->solver, &flow);
-    if (status == FSI_ERROR_CONVERGENCE && d->pressure_tolerance < 0.01) {
-        im->solver->desc.tolerance = 0.01;
-        status = fsi_pressure_project(im->solver, &flow);
-        run->stats.degraded++;
+    /* Solve; once more without the walls that would pull. */
+    for (round = 0; round < FSI__FL_ROUNDS; round++) {
+        for (a = 0; a < im->grid->dim && round > 0; a++)
+            memcpy(im->u[a]->value, im->change[a]->value,
+                (size_t)im->grid->block_count * (size_t)im->grid->block_cells * sizeof(fsi_real));
+        fsi__fl_each_side(run, fsi__fl_hold_side);
+        fsi__fl_hold_taps(run);
+        fsi__fl_offer_solids(run, &flow);
+        FSI__TRY(fsi__fl_solve(run, &flow));
+        run->solved = 1;
+        if (fsi__fl_each_side(run, fsi__fl_release_side) + fsi__fl_release_obstacles(run) == 0) break;
     }
-    if (status != FSI_OK) return status;
-    run->stats.iters += im->solver->stats.iters;
-    run->stats.divergence = im->solver->stats.divergence;
+
+    /* What solids got. */
     fsi__fl_take_impulses(run);
-    fsi__fl_push_walls(run);
+    fsi__fl_each_side(run, fsi__fl_push_side);
     return FSI_OK;
 }
 
@@ -956,7 +1082,7 @@ static void fsi__fl_forget_solids(fsi__fl_run *run)
         const fsi_grid_faces *faces = run->im->obstacle[k].faces;
         for (a = 0; a < run->im->grid->dim; a++)
             for (f = faces->first[a]; f < faces->first[a + 1]; f++)
-                if (faces->solid[f] > (fsi_real)0.999)
+                if (faces->solid[f] > (fsi_real)0.999 && !fsi__fl_has_left(run, faces->entry[f], a))
                     run->known[a][faces->entry[f]] = run->reached[a][faces->entry[f]] = 0;
     }
 }
