@@ -300,6 +300,8 @@ typedef struct fsi__fl_obstacle {
     fsi_body work;             /* copy of its body; COUPLED: moves along */
 } fsi__fl_obstacle;
 
+typedef struct fsi__fl_piece fsi__fl_piece;
+
 typedef struct fsi__fl_impl {
     fsi_context own_context;
     fsi__particles particles;
@@ -320,6 +322,8 @@ typedef struct fsi__fl_impl {
     int solids_changed;           /* obstacles were added or teleported: all particles are looked at */
     fsi_vec3 wall_force, wall_torque;
     float *boxes;                 /* of fsi__tr_faces */
+    fsi__fl_piece *piece;
+    int piece_room;
     fsi__arena scratch, blocks, wanted; /* of a step: for particles; for blocks; for places of blocks */
 } fsi__fl_impl;
 
@@ -342,6 +346,9 @@ typedef struct fsi__fl_run {
     fsi__tr_points points;
     fsi__tr_motion motion;
     unsigned char *known[3], *reached[3], *cell, *let_go; /* of the grid's entries, as fsi_pressure_flow has them */
+    int *label, pieces;           /* piece of each cell, -1: none; pieces, 0: none is in flight */
+    unsigned char *flies;         /* of blocks: 1: holds cells of a piece in flight */
+    fsi__fl_piece *piece;
     int solved;                   /* 1: the pressure has been solved in this substep */
     double sums[FSI__FL_SUMS];
     double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
@@ -414,6 +421,8 @@ static fsi_status fsi__fl_place_blocks(fsi__fl_run *run)
         }
         run->cell = (unsigned char *)fsi__take(arena, cells, 1);
         run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
+        run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
+        run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
         run->points.grid = im->grid;
         fsi__tr_layout(&run->points, arena, run->n, im->grid->block_count);
         run->motion.affine = run->affine;
@@ -616,6 +625,7 @@ static void fsi__fl_liquid_blocks(void *arg, int chunk, int begin, int end)
                 || (f >= 0 && (around.full == around.count || (held && around.liquid == 0)));
             phi = f < 0 ? -dx : -dx * fsi__fl_height(f);
             if (liquid && phi > -0.1 * dx) phi = -0.1 * dx;
+            if (!liquid && phi < 0) phi = dx;
 
             /* What it lacks. */
             if (f > 0.5 && around.full == around.count) source = rate * fmax(fmin(f - 1, 0.5), -0.5);
@@ -1099,6 +1109,194 @@ static fsi_status fsi__fl_spread(fsi__fl_run *run)
     return FSI_OK;
 }
 
+/* ---- >>pieces in flight ---------------------------------------------------------------------------------------------
+
+   A piece of liquid that touches neither wall nor obstacle keeps its momentum, and its angular momentum about its
+   centre, through pressure and motion. Here it does not: what the pressure pushes at the surface are faces, whose mass
+   particles share with air; and particles keep their velocities on paths that turn, which loses (w dt)^2/2 of a rotation
+   w in a substep. So the momenta of each such piece are summed before particles take over the change and after they have
+   moved, and what is lost is given back as one rigid motion. */
+
+/* The part of what follows that is a 3x3 system: x = A^-1 b, A symmetric. */
+static void fsi__fl_solve3(const double *A, fsi__d3 b, double *x)
+{
+    const fsi__d3 p = fsi__d9_column(A, 0), q = fsi__d9_column(A, 1), r = fsi__d9_column(A, 2);
+    const double det = fsi__d3_dot(p, fsi__d3_cross(q, r));
+    if (!(fabs(det) > 0)) return;
+    x[0] = fsi__d3_dot(b, fsi__d3_cross(q, r)) / det;
+    x[1] = fsi__d3_dot(p, fsi__d3_cross(b, r)) / det;
+    x[2] = fsi__d3_dot(p, fsi__d3_cross(q, b)) / det;
+}
+
+/* Sums over the particles of a piece. */
+typedef struct fsi__fl_moments {
+    double mass, at[3];        /* m, m x */
+    double p[3], l[3];         /* m v, m x cross v */
+    double inertia[9];         /* m (x.x - x x^T), upper half */
+} fsi__fl_moments;
+
+struct fsi__fl_piece {
+    int bound;                 /* 1: touches a wall, an obstacle or a tap */
+    fsi__fl_moments before, after;
+    double v[3], w[3];         /* the motion that is given back, about the centre afterwards */
+};
+
+/* Which pieces touch something, by the cells of the last solve. */
+static int fsi__fl_bind_side(fsi__fl_run *run, const fsi__fl_side *s)
+{
+    const int a = s->side >> 1, k = run->label[s->cell];
+    const int off = run->let_go[s->cell] >> (s->side & 1 ? 3 + a : a) & 1;
+    if (k >= 0 && run->cell[s->cell] == FSI_CELL_LIQUID && !off) run->piece[k].bound = 1;
+    return 0;
+}
+
+static void fsi__fl_bind(fsi__fl_run *run, long long e)
+{
+    if (e >= 0 && run->label[e] >= 0) run->piece[run->label[e]].bound = 1;
+}
+
+static void fsi__fl_bind_pieces(fsi__fl_run *run)
+{
+    const fsi_grid *g = run->im->grid;
+    int k, a, f, i, side, corner[3], c, b;
+    fsi__fl_each_side(run, fsi__fl_bind_side);
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        const fsi_grid_faces *faces = run->im->obstacle[k].faces;
+        for (a = 0; a < g->dim; a++)
+            for (f = faces->first[a]; f < faces->first[a + 1]; f++) {
+                int beside[6];
+                b = faces->entry[f] / g->block_cells;
+                fsi__blocks_beside(g, b, beside);
+                fsi__fl_bind(run, faces->entry[f]);
+                fsi__fl_bind(run, fsi__entry_beside(g, b, beside, faces->entry[f] % g->block_cells, 2 * a));
+            }
+    }
+    for (i = 0; i < run->n && run->held; i++) {
+        int beside[6];
+        if (!run->held[i]) continue;
+        b = run->points.key[i] / g->block_cells;
+        fsi__blocks_beside(g, b, beside);
+        for (side = 0; side < 2 * g->dim; side++)
+            fsi__fl_bind(run, fsi__entry_beside(g, b, beside, run->points.key[i] % g->block_cells, side));
+    }
+
+    /* Open sides carry momentum away. */
+    for (b = 0; b < g->block_count; b++) {
+        fsi_grid_corner(g, b, corner);
+        for (side = 0; side < 2 * g->dim; side++) {
+            const int layer = side & 1 ? g->n[side >> 1] - 1 - corner[side >> 1] : 0 - corner[side >> 1];
+            if (!run->s->desc.open_side[side] || layer < 0 || layer > 7) continue;
+            for (c = 0; c < g->block_cells; c++)
+                if ((c >> 3 * (side >> 1) & 7) == layer) fsi__fl_bind(run, (long long)b * g->block_cells + c);
+        }
+    }
+}
+
+/* Blocks with particles of free pieces: their ranks. */
+static int fsi__fl_next_free(const fsi__fl_run *run, int *r, int *b)
+{
+    const fsi__tr_points *p = &run->points;
+    for (; *b < p->grid->block_count; ++*b, *r = *b < p->grid->block_count ? p->first[*b] : 0) {
+        if (!run->flies[*b]) continue;
+        for (; *r < p->first[*b + 1]; ++*r) {
+            const int k = run->label[p->key[p->order[*r]]];
+            if (k >= 0 && !run->piece[k].bound) return 1;
+        }
+    }
+    return 0;
+}
+
+/* Adds the particles at x to the moments of their pieces, before or after. */
+static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after)
+{
+    int r = 0, b = 0;
+    for (; fsi__fl_next_free(run, &r, &b); r++) {
+        const int i = run->points.order[r];
+        fsi__fl_piece *piece = &run->piece[run->label[run->points.key[i]]];
+        fsi__fl_moments *p = after ? &piece->after : &piece->before;
+        const double m = (double)run->mass[i];
+        const fsi__d3 x = fsi__d3_diff(at[i], run->im->grid->origin), v = fsi__d3_of(run->v[i]);
+        p->mass += m;
+        fsi__fl_put(p->at, fsi__d3_scale(x, m));
+        fsi__fl_put(p->p, fsi__d3_scale(v, m));
+        fsi__fl_put(p->l, fsi__d3_scale(fsi__d3_cross(x, v), m));
+        p->inertia[0] += m * (x.y * x.y + x.z * x.z);
+        p->inertia[4] += m * (x.x * x.x + x.z * x.z);
+        p->inertia[8] += m * (x.x * x.x + x.y * x.y);
+        p->inertia[1] -= m * x.x * x.y;
+        p->inertia[2] -= m * x.x * x.z;
+        p->inertia[5] -= m * x.y * x.z;
+    }
+}
+
+/* Inertia and angular momentum about the centre, which `at` becomes. */
+static fsi__d3 fsi__fl_center(fsi__fl_moments *p)
+{
+    const fsi__d3 c = fsi__d3_scale(fsi__d3_at(p->at), 1 / p->mass);
+    double *I = p->inertia;
+    I[0] -= p->mass * (c.y * c.y + c.z * c.z);
+    I[4] -= p->mass * (c.x * c.x + c.z * c.z);
+    I[8] -= p->mass * (c.x * c.x + c.y * c.y);
+    I[3] = I[1] += p->mass * c.x * c.y;
+    I[6] = I[2] += p->mass * c.x * c.z;
+    I[7] = I[5] += p->mass * c.y * c.z;
+    fsi__d3_put(p->at, c);
+    return fsi__d3_sub(fsi__d3_at(p->l), fsi__d3_cross(c, fsi__d3_at(p->p)));
+}
+
+/* The rigid motion that has the momenta that the piece lost. A piece that is too small for a turn gets none. */
+static void fsi__fl_find_motion(const fsi__fl_run *run, fsi__fl_piece *p)
+{
+    const fsi__d3 turn = fsi__d3_sub(fsi__fl_center(&p->before), fsi__fl_center(&p->after));
+    const double h = (double)run->s->desc.dx, least = p->after.mass * h * h * 0.25, *I = p->after.inertia;
+    fsi__d3_put(p->v, fsi__d3_scale(fsi__d3_sub(fsi__d3_at(p->before.p), fsi__d3_at(p->after.p)), 1 / p->after.mass));
+    memset(p->w, 0, sizeof p->w);
+    if (run->s->desc.dim == 2) p->w[2] = I[8] > least ? turn.z / I[8] : 0;
+    else if (fmin(I[0], fmin(I[4], I[8])) > least) fsi__fl_solve3(I, turn, p->w);
+}
+
+static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    int count, b, c, k, any = 0;
+    run->pieces = 0;
+    FSI__TRY(fsi_grid_label(im->phi, NULL, run->label, &count));
+    FSI__TRY(fsi_grid_grow_labels(run->label, im->phi, 2));
+    if (count == 0) return FSI_OK;
+    FSI__TRY(fsi__room_in(run->s->context, &im->piece, sizeof *im->piece, 0, &im->piece_room, count, run->fn));
+    run->piece = im->piece;
+    memset(run->piece, 0, (size_t)count * sizeof *run->piece);
+    fsi__fl_bind_pieces(run);
+    for (k = 0; k < count; k++) any |= !run->piece[k].bound;
+    if (!any) return FSI_OK;
+    run->pieces = count;
+    for (b = 0; b < g->block_count; b++)
+        for (c = 0, run->flies[b] = 0; c < g->block_cells && !run->flies[b]; c++) {
+            k = run->label[b * g->block_cells + c];
+            run->flies[b] = k >= 0 && !run->piece[k].bound;
+        }
+    fsi__fl_weigh_pieces(run, run->x, 0);
+    return FSI_OK;
+}
+
+/* After the particles have moved. */
+static void fsi__fl_balance_pieces(fsi__fl_run *run)
+{
+    int r = 0, b = 0, k;
+    if (run->pieces == 0) return;
+    fsi__fl_weigh_pieces(run, run->to, 1);
+    for (k = 0; k < run->pieces; k++)
+        if (!run->piece[k].bound && run->piece[k].after.mass > 0) fsi__fl_find_motion(run, &run->piece[k]);
+    for (; fsi__fl_next_free(run, &r, &b); r++) {
+        const int i = run->points.order[r];
+        const fsi__fl_piece *p = &run->piece[run->label[run->points.key[i]]];
+        const fsi__d3 arm = fsi__d3_sub(fsi__d3_diff(run->to[i], run->im->grid->origin), fsi__d3_at(p->after.at));
+        run->v[i] = fsi_v3_add(run->v[i], fsi__d3_real(fsi__d3_add(fsi__d3_at(p->v),
+            fsi__d3_cross(fsi__d3_at(p->w), arm))));
+    }
+}
+
 /* ---- >>particles and walls --------------------------------------------------------------------------------------- */
 
 /* Into the box, a hundredth of a cell from its walls; velocity into a wall is stopped. Returns 0 where it leaves
@@ -1434,11 +1632,13 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi__fl_lap(run, &st->seconds_pressure, &clock);
 
     /* Back to the particles, and on. */
+    FSI__TRY(fsi__fl_find_pieces(run));
     fsi__fl_to_particles(run);
     fsi__fl_lap(run, &st->seconds_to_particles, &clock);
     fsi__tr_move(&run->points, run->im->u, run->dt, NULL, run->to);
     fsi__fl_carry_held(run);
     FSI__TRY(fsi__fl_move_bodies(run));
+    fsi__fl_balance_pieces(run);
     FSI__TRY(fsi__fl_place(run));
     memcpy(run->x, run->to, (size_t)run->n * sizeof *run->x);
     fsi__fl_move_emitters(run);
@@ -1952,6 +2152,7 @@ FSI_API void fsi_flip_destroy(fsi_flip *s)
     for (k = 0; k < im->obstacles.count; k++) fsi__fl_free_obstacle(s->context, &im->obstacle[k]);
     fsi__obstacles_free(&im->obstacles);
     fsi__free(s->context, im->solid, (size_t)im->solid_room, sizeof *im->solid);
+    fsi__free(s->context, im->piece, (size_t)im->piece_room, sizeof *im->piece);
     fsi__sources_free(&im->sources);
     fsi_pressure_destroy(im->solver);
     fsi_grid_destroy(im->grid);
