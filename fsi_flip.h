@@ -458,14 +458,15 @@ static void fsi__fl_push(void *arg, int chunk, int begin, int end)
       f(d) = (1 + d)^2/2 for -1 <= d <= 0,    1 - (1 - d)^2/2 for 0 <= d <= 1,
 
    so phi = -d dx. A cell is liquid if more than half is filled, which is phi < 0; also if it is a gap with such cells
-   on all sides, or holds spray: particles with no such cell beside it. Near walls a full cell holds less: the tent's
-   part that lies in solids is missing, by weights 1/8, 3/4, 1/8 of cells along each axis (7/8 at a wall in the grid).
+   on all sides, or holds spray: particles with no such cell beside it; beside liquid, where an obstacle cuts the
+   cell, 0.15 will do, as few particles tell. Near walls a full cell holds less: the tent's part that lies in solids is
+   missing, by weights 1/8, 3/4, 1/8 of cells along each axis (7/8 at a wall in the grid).
 
    Liquid keeps the density of its particles (line 7): with r the fraction that a substep corrects, the divergence
 
       r/dt clamp(f - 1, -1/2, 1/2) in cells with liquid on all sides,    r/dt clamp(f - 1.1, 0, 1/2) at its surface
 
-   is left in it. */
+   is left in it, times the part of the cell that no obstacle covers. */
 
 /* The fraction corrected in a substep of what is a fraction in 1/60 s. */
 static double fsi__fl_part(const fsi__fl_run *run, double fraction)
@@ -473,6 +474,7 @@ static double fsi__fl_part(const fsi__fl_run *run, double fraction)
     return fraction < 1 ? 1 - fsi_exp(FSI__FL_PER_SECOND * run->dt * fsi_log(1 - fraction)) : 1;
 }
 
+#define FSI__FL_CUT 0.15    /* fill of a cell cut by an obstacle, beside liquid, that is liquid: few particles tell */
 #define FSI__FL_CLOSED (-1) /* fill of a cell that is solid but for a tenth */
 
 /* 1 cell of rim around a block. */
@@ -482,32 +484,28 @@ FSI_FN int fsi__fl_in_box(const fsi_grid *g, int x, int y, int z)
     return ((g->dim == 3 ? z + 1 : 0) * FSI__FL_EDGE + y + 1) * FSI__FL_EDGE + x + 1;
 }
 
-/* What obstacles leave of each cell: one less the mean of what they cover of its faces. */
-static void fsi__fl_find_open(fsi__fl_run *run)
+/* What obstacles leave of each cell, by the distance of its centre from them: 1/2 + psi/dx. */
+static void fsi__fl_open_blocks(void *arg, int chunk, int begin, int end)
 {
-    fsi__fl_impl *im = run->im;
+    const fsi__fl_run *run = (const fsi__fl_run *)arg;
+    const fsi__fl_impl *im = run->im;
     const fsi_grid *g = im->grid;
-    const size_t cells = (size_t)g->block_count * (size_t)g->block_cells;
-    const fsi_real part = 1 / (fsi_real)(2 * g->dim);
-    size_t e;
-    int k, f, a;
-    for (e = 0; e < cells; e++) im->open->value[e] = 1;
-    for (k = 0; k < im->obstacles.count; k++) {
-        const fsi_grid_faces *faces = im->obstacle[k].faces;
-        for (a = 0; a < g->dim; a++)
-            for (f = faces->first[a]; f < faces->first[a + 1]; f++) {
-                const int entry = faces->entry[f], c = entry % g->block_cells;
-                int corner[3], at[3];
-                long long below;
-                fsi_grid_corner(g, entry / g->block_cells, corner);
-                at[0] = corner[0] + (c & 7);
-                at[1] = corner[1] + (c >> 3 & 7);
-                at[2] = corner[2] + (c >> 6);
-                im->open->value[entry] -= part * faces->solid[f];
-                at[a]--;
-                below = fsi_grid_entry(g, at[0], at[1], at[2]);
-                if (below >= 0) im->open->value[below] -= part * faces->solid[f];
-            }
+    fsi_real psi[512];
+    fsi__distance_job job;
+    int b, c, k;
+    (void)chunk;
+    job.grid = g;
+    job.psi = im->open;
+    job.limit = g->dx;
+    for (b = begin; b < end; b++) {
+        fsi_real *open = im->open->value + (size_t)b * (size_t)g->block_cells;
+        for (c = 0; c < g->block_cells; c++) open[c] = 1;
+        for (k = 0; k < im->obstacles.count; k++) {
+            job.shape = fsi_shape_mesh(im->obstacle[k].base.mesh);
+            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, psi) == FSI__SIDE_OUTSIDE) continue;
+            for (c = 0; c < g->block_cells; c++)
+                open[c] = fsi_min(open[c], fsi_clamp((fsi_real)0.5 + psi[c] / g->dx, 0, 1));
+        }
     }
 }
 
@@ -524,7 +522,7 @@ static double fsi__fl_full(const fsi_grid *g, const int *cell, const fsi_real *o
                 const double w = weight[i + 1] * weight[j + 1] * (g->dim == 3 ? weight[k + 1] : 1);
                 if (at[0] < 0 || at[1] < 0 || at[2] < 0 || at[0] >= g->n[0] || at[1] >= g->n[1]
                     || (g->dim == 3 && at[2] >= g->n[2])) continue;
-                sum += w * (open ? fmax((double)open[fsi__fl_in_box(g, x + i, y + j, z + k)], 0) : 1);
+                sum += w * (open ? (double)open[fsi__fl_in_box(g, x + i, y + j, z + k)] : 1);
             }
     return sum;
 }
@@ -608,7 +606,7 @@ static void fsi__fl_liquid_blocks(void *arg, int chunk, int begin, int end)
             const int held = run->cell[e] == FSI_CELL_LIQUID;
             fsi__fl_around around;
             double phi, source = 0;
-            int liquid;
+            int liquid, cut;
             cell[0] = corner[0] + x;
             cell[1] = corner[1] + y;
             cell[2] = corner[2] + z;
@@ -621,7 +619,8 @@ static void fsi__fl_liquid_blocks(void *arg, int chunk, int begin, int end)
             around = fsi__fl_look_around(run, cell, fill, x, y, z);
 
             /* What is liquid; gaps and spray have a surface close to their centres. */
-            liquid = f > 0.5 || (f < 0 && around.liquid > 0)
+            cut = im->obstacles.count > 0 && im->open->value[e] < 1;
+            liquid = f > 0.5 || (cut && around.liquid > 0 && (f < 0 || f > FSI__FL_CUT))
                 || (f >= 0 && (around.full == around.count || (held && around.liquid == 0)));
             phi = f < 0 ? -dx : -dx * fsi__fl_height(f);
             if (liquid && phi > -0.1 * dx) phi = -0.1 * dx;
@@ -631,6 +630,7 @@ static void fsi__fl_liquid_blocks(void *arg, int chunk, int begin, int end)
             if (f > 0.5 && around.full == around.count) source = rate * fmax(fmin(f - 1, 0.5), -0.5);
             else if (f > 1.1) source = rate * fmin(f - 1.1, 0.5);
             else if (f >= 0 && liquid && around.full == around.count) source = -0.5 * rate;
+            if (im->obstacles.count > 0) source *= (double)im->open->value[e];
             im->phi->value[e] = (fsi_real)phi;
             im->source->value[e] = (fsi_real)source;
             run->cell[e] = liquid ? FSI_CELL_LIQUID : FSI_CELL_AIR;
@@ -657,7 +657,7 @@ static void fsi__fl_count_liquid(fsi__fl_run *run)
     int count = 0;
     for (e = 0; e < cells; e++) {
         const double part = 0.5 - (double)im->phi->value[e] / dx;
-        const double open = im->obstacles.count > 0 ? fmax((double)im->open->value[e], 0) : 1;
+        const double open = im->obstacles.count > 0 ? (double)im->open->value[e] : 1;
         count += run->cell[e] == FSI_CELL_LIQUID;
         if (run->cell[e] != FSI_CELL_AIR || part > 0) volume += fmax(fmin(part, 1), 0) * open;
         most = fmax(most, (double)im->fill->value[e]);
@@ -671,7 +671,8 @@ static fsi_status fsi__fl_find_liquid(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     const double work = 20.0 * im->grid->block_count * im->grid->block_cells;
-    if (im->obstacles.count > 0) fsi__fl_find_open(run);
+    if (im->obstacles.count > 0)
+        fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_open_blocks, run);
     fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_fill_blocks, run);
     fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_liquid_blocks, run);
     fsi__fl_mark_held(run);
@@ -900,7 +901,7 @@ static int fsi__fl_push_side(fsi__fl_run *run, const fsi__fl_side *s)
 
 /* ---- walls that let go: where air can get between, at the surface of the liquid, a wall must not pull */
 
-/* 1: a cell has air beside it. */
+/* 1: a cell has air beside it, not only solid. */
 static int fsi__fl_meets_air(const fsi__fl_run *run, int e)
 {
     const fsi_grid *g = run->im->grid;
@@ -908,7 +909,7 @@ static int fsi__fl_meets_air(const fsi__fl_run *run, int e)
     fsi__blocks_beside(g, e / g->block_cells, beside);
     for (side = 0; side < 2 * g->dim; side++) {
         const long long to = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, side);
-        if (to < 0 || run->cell[to] == FSI_CELL_AIR) return 1;
+        if (to < 0 || (run->cell[to] == FSI_CELL_AIR && run->im->fill->value[to] >= 0)) return 1;
     }
     return 0;
 }
@@ -919,7 +920,7 @@ static int fsi__fl_may_leave(const fsi__fl_run *run, int e, double away, double 
 {
     const double least = FSI__FL_PULL * (double)run->s->desc.density * (double)run->im->grid->dx
         * (double)fsi_v3_norm(run->s->desc.gravity);
-    if (run->cell[e] != FSI_CELL_LIQUID || !(away > 0)) return 0;
+    if (run->cell[e] != FSI_CELL_LIQUID || !(run->im->fill->value[e] >= 0) || !(away > 0)) return 0;
     return run->solved ? p < -least && fsi__fl_meets_air(run, e) : (double)run->im->fill->value[e] < 0.5;
 }
 
@@ -963,18 +964,6 @@ static int fsi__fl_release_obstacles(fsi__fl_run *run)
             }
     }
     return sum;
-}
-
-/* 1: a face that an obstacle covers has released the liquid on one of its sides. */
-static int fsi__fl_has_left(const fsi__fl_run *run, int e, int axis)
-{
-    const fsi_grid *g = run->im->grid;
-    int beside[6];
-    long long below;
-    if (run->let_go[e] >> axis & 1) return 1;
-    fsi__blocks_beside(g, e / g->block_cells, beside);
-    below = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, 2 * axis);
-    return below >= 0 && (run->let_go[below] >> (3 + axis) & 1);
 }
 
 /* A budget that is spent: less will do. */
@@ -1084,16 +1073,23 @@ static void fsi__fl_add_change(void *arg, int chunk, int begin, int end)
         if (known[e] && reached[e] == 2) u[e] += change[e];
 }
 
-/* Faces that obstacles cover wholly say nothing of the liquid, which slides. */
+/* Faces within obstacles say nothing of the liquid, which slides; those at their surface hold it. */
 static void fsi__fl_forget_solids(fsi__fl_run *run)
 {
-    int k, a, f;
+    const fsi_grid *g = run->im->grid;
+    const fsi_real *open = run->im->open->value;
+    int k, a, f, beside[6];
     for (k = 0; k < run->im->obstacles.count; k++) {
         const fsi_grid_faces *faces = run->im->obstacle[k].faces;
-        for (a = 0; a < run->im->grid->dim; a++)
-            for (f = faces->first[a]; f < faces->first[a + 1]; f++)
-                if (faces->solid[f] > (fsi_real)0.999 && !fsi__fl_has_left(run, faces->entry[f], a))
-                    run->known[a][faces->entry[f]] = run->reached[a][faces->entry[f]] = 0;
+        for (a = 0; a < g->dim; a++)
+            for (f = faces->first[a]; f < faces->first[a + 1]; f++) {
+                const int e = faces->entry[f], b = e / g->block_cells;
+                long long below;
+                if (open[e] > 0) continue;
+                fsi__blocks_beside(g, b, beside);
+                below = fsi__entry_beside(g, b, beside, e % g->block_cells, 2 * a);
+                if (below < 0 || !(open[below] > 0)) run->known[a][e] = run->reached[a][e] = 0;
+            }
     }
 }
 
@@ -2222,12 +2218,12 @@ static fsi_box3 fsi__fl_box(const fsi_flip *s)
     return box;
 }
 
-/* Is x at least dx/4 away from obstacles, and inside none? */
+/* Is x out of all obstacles? A lattice that is cut at a wall has the right density there. */
 static int fsi__fl_is_free(const void *simulator, fsi_vec3 x)
 {
     const fsi_flip *s = (const fsi_flip *)simulator;
     const fsi__fl_impl *im = (const fsi__fl_impl *)s->impl;
-    const fsi_real least = s->spacing * (fsi_real)0.499;
+    const fsi_real least = s->desc.dx * (fsi_real)0.02;
     int k;
     for (k = 0; k < im->obstacles.count; k++)
         if (fsi_mesh_signed_distance(im->obstacle[k].base.mesh, x) < least) return 0;
