@@ -852,6 +852,56 @@ static void fsi__fl_offer_solids(fsi__fl_run *run, fsi_pressure_flow *flow)
     flow->solid_count = run->im->obstacles.count;
 }
 
+/* The liquid gives an obstacle an impulse at x. */
+static void fsi__fl_give(fsi__fl_run *run, fsi__fl_obstacle *o, fsi__d3 j, fsi__d3 x)
+{
+    const fsi__d3 arm = fsi__d3_sub(x, o->base.carrier ? fsi__d3_of(o->work.pose.position) : fsi__d3_zero());
+    fsi__fl_put(o->base.impulse, j);
+    fsi__fl_put(o->base.moment, fsi__d3_cross(x, j));
+    fsi__fl_put(run->stats.wall_impulse, fsi__d3_scale(j, -1));
+    o->work.impulse = fsi_v3_add(o->work.impulse, fsi__d3_real(j));
+    o->work.angular_impulse = fsi_v3_add(o->work.angular_impulse, fsi__d3_real(fsi__d3_cross(arm, j)));
+}
+
+/* The solver pushes a wall with the pressure of the cell in front of it. At the wall, d from the cell's centre, it is
+   higher by rho u.n d/dt, u the velocity that the wall stops; d = (open - 1/2) dx. COUPLED bodies were solved without
+   that. */
+static void fsi__fl_push_obstacle(fsi__fl_run *run, fsi__fl_obstacle *o)
+{
+    const fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    const double dx = (double)g->dx, volume = dx * dx * (g->dim == 3 ? dx : 1), rho = (double)run->s->desc.density;
+    int a, f, up;
+    for (a = 0; a < g->dim; a++)
+        for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
+            const int e = o->faces->entry[f], b = e / g->block_cells, c = e % g->block_cells;
+            const double v = o->base.carrier || o->base.moves ? (double)o->velocity[f] : 0;
+            long long side[2];
+            int beside[6], corner[3];
+            fsi__d3 j = fsi__d3_zero(), x;
+            double p = 0;
+            fsi__blocks_beside(g, b, beside);
+            side[0] = fsi__entry_beside(g, b, beside, c, 2 * a);
+            side[1] = e;
+            if (side[0] < 0) continue;
+            for (up = 0; up < 2; up++) {
+                const long long wet = side[up], dry = side[1 - up];
+                if (run->cell[wet] != FSI_CELL_LIQUID || !(im->open->value[wet] > 0) || im->open->value[dry] > 0
+                    || (run->let_go[wet] >> (up ? a : 3 + a) & 1)) continue;
+                p += ((double)im->open->value[wet] - 0.5) * volume * rho * (double)o->faces->solid[f]
+                    * ((double)im->change[a]->value[e] - v);
+            }
+            if (!(fabs(p) > 0)) continue;
+            fsi_grid_corner(g, b, corner);
+            x = fsi__d3_of(fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (c & 7),
+                corner[1] + (c >> 3 & 7), corner[2] + (c >> 6)));
+            if (a == 0) j.x = p;
+            else if (a == 1) j.y = p;
+            else j.z = p;
+            fsi__fl_give(run, o, j, x);
+        }
+}
+
 static void fsi__fl_take_impulses(fsi__fl_run *run)
 {
     int k;
@@ -859,6 +909,7 @@ static void fsi__fl_take_impulses(fsi__fl_run *run)
         fsi__fl_obstacle *o = &run->im->obstacle[k];
         const fsi_pressure_solid *p = &run->im->solid[k];
         const fsi__d3 j = fsi__d3_of(p->impulse), spin = fsi__d3_of(p->angular_impulse);
+        if (!p->coupled) fsi__fl_push_obstacle(run, o);
         fsi__fl_put(o->base.impulse, j);
         fsi__fl_put(o->base.moment, fsi__d3_add(spin, fsi__d3_cross(fsi__d3_of(p->center), j)));
         fsi__fl_put(run->stats.wall_impulse, fsi__d3_scale(j, -1));
