@@ -92,7 +92,7 @@ typedef struct fsi_flip_desc {
                                   default 2 */
     int max_substeps;          /* of one call; default 20. Where more are needed they are longer (stats.degraded) */
     double pressure_tolerance; /* largest divergence left over the largest of the right side; default 1e-6 */
-    int pressure_iters;        /* at most; then a tolerance of 0.01 will do (stats.degraded); default 200 */
+    int pressure_iters;        /* of one solve at most; what they reach is taken (stats.degraded); default 200 */
     int reserve;               /* particles to make room for; default 0 */
     int max_particles;         /* budget of the whole simulator; default 0: no limit */
     int attribute_count;       /* numbers of your own that each particle carries, 0 to 64; default 0 */
@@ -101,7 +101,7 @@ typedef struct fsi_flip_desc {
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_flip_stats {
     int particles, substeps;
-    int degraded;                 /* substeps that were longer than cfl asks for, or whose pressure met 0.01 only */
+    int degraded;                 /* substeps longer than cfl asks for, and solves that pressure_iters ended */
     double substep;               /* the last one [s] */
     double cfl;                   /* largest displacement in a substep [dx] */
     int blocks, liquid_cells;     /* last substep */
@@ -212,8 +212,8 @@ FSI_API fsi_status fsi_flip_remove_sink(fsi_flip *s, int id);
 FSI_API fsi_status fsi_flip_sink_total(const fsi_flip *s, int id, long long *removed);
 
 /* Advances exactly dt seconds, 1e-12 to 1000, in substeps; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt; a
-   body that fsi_body_check refuses), NAN (names the particle or obstacle), MEMORY, CONVERGENCE (the pressure, even to
-   0.01), LIMIT (a particle or obstacle faster than 1e9 m/s); then nothing has changed. */
+   body that fsi_body_check refuses), NAN (names the particle or obstacle), MEMORY, LIMIT (a particle or obstacle faster
+   than 1e9 m/s); then nothing has changed. */
 FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt);
 /* The largest step that takes one substep now [s], 1e-12 to 1000. */
 FSI_API fsi_real fsi_flip_suggest_dt(const fsi_flip *s);
@@ -1017,23 +1017,16 @@ static int fsi__fl_release_obstacles(fsi__fl_run *run)
     return sum;
 }
 
-/* A budget that is spent: less will do. */
 static fsi_status fsi__fl_solve(fsi__fl_run *run, fsi_pressure_flow *flow)
 {
-    const fsi_flip_desc *d = &run->s->desc;
     fsi_pressure *solver = run->im->solver;
-    fsi_status status;
-    solver->desc.tolerance = d->pressure_tolerance;
-    solver->desc.max_iters = d->pressure_iters;
-    status = fsi_pressure_project(solver, flow);
-    if (status == FSI_ERROR_CONVERGENCE && d->pressure_tolerance < 0.01) {
-        solver->desc.tolerance = 0.01;
-        status = fsi_pressure_project(solver, flow);
-        run->stats.degraded++;
-    }
+    solver->desc.tolerance = run->s->desc.pressure_tolerance;
+    solver->desc.max_iters = run->s->desc.pressure_iters;
+    FSI__TRY(fsi_pressure_project(solver, flow));
+    run->stats.degraded += solver->stats.degraded;
     run->stats.iters += solver->stats.iters;
     run->stats.divergence = solver->stats.divergence;
-    return status;
+    return FSI_OK;
 }
 
 static fsi_status fsi__fl_project(fsi__fl_run *run)
@@ -1160,9 +1153,9 @@ static fsi_status fsi__fl_spread(fsi__fl_run *run)
 
    A piece of liquid that touches neither wall nor obstacle keeps its momentum, and its angular momentum about its
    centre, through pressure and motion. Here it does not: what the pressure pushes at the surface are faces, whose mass
-   particles share with air; and particles keep their velocities on paths that turn, which loses (w dt)^2/2 of a rotation
-   w in a substep. So the momenta of each such piece are summed before particles take over the change and after they have
-   moved, and what is lost is given back as one rigid motion. */
+   particles share with air; and particles keep their velocities on paths that turn, which loses (w dt)^2/2 of a
+   rotation w in a substep. So the momenta of each such piece are summed before particles take over the change and after
+   they have moved, and what is lost is given back as one rigid motion. */
 
 /* The part of what follows that is a 3x3 system: x = A^-1 b, A symmetric. */
 static void fsi__fl_solve3(const double *A, fsi__d3 b, double *x)
@@ -1629,7 +1622,7 @@ static void fsi__fl_to_particles(fsi__fl_run *run)
     fsi__tr_gain gain;
     gain.u = run->im->u;
     gain.change = run->im->change;
-    gain.pic = (float)fsi__fl_part(run, (double)run->s->desc.pic);
+    gain.pic = fsi__fl_part(run, (double)run->s->desc.pic);
     fsi__tr_to_particles(&run->points, &gain, &run->motion);
 }
 
@@ -2106,6 +2099,7 @@ static fsi_status fsi__fl_make_grid(fsi_flip *s)
     fsi_pressure_desc p = fsi_pressure_default_desc();
     int a;
     g.context = p.context = s->context;
+    p.degrade = 1;
     g.dim = s->desc.dim;
     memcpy(g.n, s->desc.n, sizeof g.n);
     g.dx = s->desc.dx;

@@ -77,11 +77,12 @@ FSI_API size_t fsi__tr_box_size(const fsi_grid *grid);
 FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, double per_cell,
     const fsi__tr_faces *faces);
 
-/* What the grid gives to particles: v = pic I(u) + (1 - pic) (v + I(change)); with affine v = I(u), c = dx grad I(u). */
+/* What the grid gives to particles: v = (1 - pic) v + I(pic u + (1 - pic) change); with affine v = I(u), c = dx
+   grad I(u). */
 typedef struct fsi__tr_gain {
     fsi_field *const *u;     /* new velocities */
     fsi_field *const *change;/* since they were made from the particles; not read with affine */
-    float pic;
+    double pic;
 } fsi__tr_gain;
 FSI_API void fsi__tr_to_particles(const fsi__tr_points *p, const fsi__tr_gain *gain, const fsi__tr_motion *m);
 /* to = x + dt u(x + dt/2 (u(x) + e)) + dt e, by number of the caller; e: further velocity of each particle, NULL: 0.
@@ -255,65 +256,67 @@ FSI_API size_t fsi__tr_box_size(const fsi_grid *g)
     return (size_t)(FSI__TR_EDGE * FSI__TR_EDGE * fsi__tr_layers(g)) * (size_t)(2 * g->dim + 1);
 }
 
-/* The lower corner of the stencil around a place, of faces of an axis (3: of cells), in a box whose edge has `edge`
-   entries and whose first lies `rim` cells before the block; f: the fractions beyond it. */
-FSI_FN int fsi__tr_stencil(int dim, int edge, float rim, const float *place, int axis, float f[3])
+/* A place along each axis, in a box whose first entry lies `rim` cells before the block: the entry before it and the
+   fraction beyond that, among faces across the axis (0) and among centres (1). */
+typedef struct fsi__tr_spot {
+    int at[2][3];
+    float f[2][3];
+} fsi__tr_spot;
+
+FSI_FN void fsi__tr_find(fsi__tr_spot *s, int k, float x)
 {
-    const float x = place[0] + rim - (axis == 0 ? 0 : 0.5f), y = place[1] + rim - (axis == 1 ? 0 : 0.5f);
-    const int i = (int)x, j = (int)y;
-    f[0] = x - (float)i;
-    f[1] = y - (float)j;
-    f[2] = 0;
-    if (dim == 2) return j * edge + i;
-    {
-        const float z = place[2] + rim - (axis == 2 ? 0 : 0.5f);
-        const int k = (int)z;
-        f[2] = z - (float)k;
-        return (k * edge + j) * edge + i;
-    }
+    const float y = x - 0.5f;
+    const int i = (int)x, j = (int)y; /* two conversions are faster than a branch on the fraction */
+    s->at[0][k] = i;
+    s->f[0][k] = x - (float)i;
+    s->at[1][k] = j;
+    s->f[1][k] = y - (float)j;
 }
 
-/* Adds pairs q to two neighbouring entries. */
-FSI_FN void fsi__tr_add(float *o, const float q[4], float w)
+FSI_FN fsi__tr_spot fsi__tr_spot_of(int dim, float rim, const float *place)
 {
-    o[0] += q[0] * w;
-    o[1] += q[1] * w;
-    o[2] += q[2] * w;
-    o[3] += q[3] * w;
+    fsi__tr_spot s;
+    fsi__tr_find(&s, 0, place[0] + rim);
+    fsi__tr_find(&s, 1, place[1] + rim);
+    fsi__tr_find(&s, 2, dim == 3 ? place[2] + rim : 0.5f);
+    return s;
 }
 
-/* Momentum v m (with c: of each corner) and mass of one particle to the faces of one axis. */
+/* Its lower corner among faces of an axis (3: cells), in a box whose edge has `edge` entries; f: fractions beyond it. */
+FSI_FN int fsi__tr_stencil(int dim, int edge, const fsi__tr_spot *s, int axis, float f[3])
+{
+    const int x = axis != 0, y = axis != 1, z = axis != 2;
+    f[0] = s->f[x][0];
+    f[1] = s->f[y][1];
+    f[2] = s->f[z][2];
+    return ((dim == 3 ? s->at[z][2] * edge : 0) + s->at[y][1]) * edge + s->at[x][0];
+}
+
+/* Momentum v m (with c: of each corner) and mass of one particle to the faces of one axis: pairs of two neighbours at
+   once. */
 FSI_FN void fsi__tr_give(int dim, float *box, int at, const float f[3], float m, float v, const float *c)
 {
     const int row = 2 * FSI__TR_EDGE, layer = row * FSI__TR_EDGE;
-    int side, sides = dim == 3 ? 4 : 2;
-    float *o = box + 2 * at, q[4];
+    const float left = m * (1 - f[0]), right = m * f[0];
+    float *o = box + 2 * at;
+    fsi__quad q;
+    int side;
     if (!c) {
-        q[0] = m * v * (1 - f[0]);
-        q[1] = m * (1 - f[0]);
-        q[2] = m * v * f[0];
-        q[3] = m * f[0];
-        if (dim == 2) {
-            fsi__tr_add(o, q, 1 - f[1]);
-            fsi__tr_add(o + row, q, f[1]);
-            return;
-        }
-        fsi__tr_add(o, q, (1 - f[1]) * (1 - f[2]));
-        fsi__tr_add(o + row, q, f[1] * (1 - f[2]));
-        fsi__tr_add(o + layer, q, (1 - f[1]) * f[2]);
-        fsi__tr_add(o + layer + row, q, f[1] * f[2]);
+        q = fsi__quad_make(v * left, left, v * right, right);
+        fsi__quad_madd(o, q, dim == 2 ? 1 - f[1] : (1 - f[1]) * (1 - f[2]));
+        fsi__quad_madd(o + row, q, dim == 2 ? f[1] : f[1] * (1 - f[2]));
+        if (dim == 2) return;
+        fsi__quad_madd(o + layer, q, (1 - f[1]) * f[2]);
+        fsi__quad_madd(o + layer + row, q, f[1] * f[2]);
         return;
     }
     v -= c[0] * f[0] + c[1] * f[1] + c[2] * f[2];
-    for (side = 0; side < sides; side++) {
+    for (side = 0; side < (dim == 3 ? 4 : 2); side++) {
         const int up = side & 1, on = side >> 1;
-        const float at_side = v + (up ? c[1] : 0) + (on ? c[2] : 0);
+        const float there = v + (up ? c[1] : 0) + (on ? c[2] : 0);
         const float w = (up ? f[1] : 1 - f[1]) * (dim == 2 ? 1 : (on ? f[2] : 1 - f[2]));
-        q[0] = m * at_side * (1 - f[0]);
-        q[1] = m * (1 - f[0]);
-        q[2] = m * (at_side + c[0]) * f[0];
-        q[3] = m * f[0];
-        fsi__tr_add(o + up * row + on * layer, q, w);
+        q = fsi__quad_make(there * left, left, (there + c[0]) * right, right);
+        fsi__quad_madd(o + up * row + on * layer, q, w);
     }
 }
 
@@ -344,25 +347,30 @@ typedef struct fsi__tr_job {
     fsi_vec3 *to;
 } fsi__tr_job;
 
-/* A block's particles into its box; dim and affine are constants where it is called. */
+/* A block's particles into its box; dim and affine are constants where it is called. What a loop reads is in locals:
+   vectors of floats may alias anything. */
 FSI_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, int affine)
 {
-    const fsi__tr_points *p = job->p;
     const size_t entries = (size_t)(FSI__TR_EDGE * FSI__TR_EDGE) * (dim == 3 ? (size_t)FSI__TR_EDGE : 1);
-    float *box = job->faces->box + (size_t)b * fsi__tr_box_size(p->grid), *cells = box + 2 * (size_t)dim * entries;
-    int r, a;
-    memset(box, 0, fsi__tr_box_size(p->grid) * sizeof *box);
-    for (r = p->first[b]; r < p->first[b + 1]; r++) {
-        const float *place = p->place[r], m = place[3];
-        const int i = p->order[r];
-        const float v[3] = { (float)job->m->v[i].x, (float)job->m->v[i].y, (float)job->m->v[i].z };
-        float f[3];
-        for (a = 0; a < dim; a++) {
-            const int at = fsi__tr_stencil(dim, FSI__TR_EDGE, 1, place, a, f);
-            fsi__tr_give(dim, box + 2 * (size_t)a * entries, at, f, m, v[a], affine ? &job->m->affine[i][3 * a] : NULL);
-        }
-        a = fsi__tr_stencil(dim, FSI__TR_EDGE, 1, place, 3, f);
-        fsi__tr_fill(dim, cells, a, f, m);
+    const size_t size = fsi__tr_box_size(job->p->grid);
+    const int *order = job->p->order, end = job->p->first[b + 1];
+    float (*const place)[4] = job->p->place, (*const c)[9] = job->m->affine;
+    const fsi_vec3 *velocity = job->m->v;
+    float *const box = job->faces->box + (size_t)b * size;
+    int r;
+    memset(box, 0, size * sizeof *box);
+    for (r = job->p->first[b]; r < end; r++) {
+        const int i = order[r];
+        const fsi__tr_spot spot = fsi__tr_spot_of(dim, 1, place[r]);
+        const float m = place[r][3];
+        const float v[3] = { (float)velocity[i].x, (float)velocity[i].y, (float)velocity[i].z };
+        float f[4][3];
+        int node[4], a;
+        for (a = 0; a < dim; a++) node[a] = fsi__tr_stencil(dim, FSI__TR_EDGE, &spot, a, f[a]);
+        node[dim] = fsi__tr_stencil(dim, FSI__TR_EDGE, &spot, 3, f[dim]);
+        for (a = 0; a < dim; a++)
+            fsi__tr_give(dim, box + 2 * (size_t)a * entries, node[a], f[a], m, v[a], affine ? &c[i][3 * a] : NULL);
+        fsi__tr_fill(dim, box + 2 * (size_t)dim * entries, node[dim], f[dim], m);
     }
 }
 
@@ -464,77 +472,81 @@ FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, d
 #define FSI__TR_WIDE (8 + 2 * FSI__TR_RIM)
 #define FSI__TR_ROOM (FSI__TR_WIDE * FSI__TR_WIDE * FSI__TR_WIDE)
 
-/* A block of two fields with its rim, as pairs; second NULL: 0. */
-static void fsi__tr_read(const fsi_field *first, const fsi_field *second, int b, float *pairs)
+/* A block is read with its rim, every entry with the one above it along y, so that four numbers side by side are the
+   corners of a square:
+
+      to[2 e], to[2 e + 1], to[2 e + 2], to[2 e + 3]  =  (x, y), (x, y + 1), (x + 1, y), (x + 1, y + 1)
+
+   They are weight first + (1 - weight) second; second NULL: first. */
+static void fsi__tr_read(const fsi_field *first, const fsi_field *second, double weight, int b, float *to)
 {
     fsi_real box[FSI__TR_ROOM];
+    const fsi_real rest = (fsi_real)(1 - weight);
     const int n = fsi__gather_size(first->grid, FSI__TR_RIM);
     int i;
     fsi__grid_gather(first, b, FSI__TR_RIM, box);
-    for (i = 0; i < n; i++) pairs[2 * i] = (float)box[i];
-    if (second) fsi__grid_gather(second, b, FSI__TR_RIM, box);
-    for (i = 0; i < n; i++) pairs[2 * i + 1] = second ? (float)box[i] : 0;
+    if (second) {
+        for (i = 0; i < n; i++) to[2 * i] = (float)((fsi_real)weight * box[i]);
+        fsi__grid_gather(second, b, FSI__TR_RIM, box);
+        for (i = 0; i < n; i++) to[2 * i] += (float)(rest * box[i]);
+    } else for (i = 0; i < n; i++) to[2 * i] = (float)box[i];
+    for (i = 0; i < n; i++) to[2 * i + 1] = i + FSI__TR_WIDE < n ? to[2 * (i + FSI__TR_WIDE)] : 0;
 }
 
-/* Both numbers of the pairs around a place. */
-FSI_FN void fsi__tr_sample(int dim, const float *pairs, int at, const float f[3], float out[2])
+/* The square around a place; in 3D between two layers. */
+FSI_FN fsi__quad fsi__tr_square(int dim, const float *squares, int at, float f)
 {
-    const int row = 2 * FSI__TR_WIDE, layer = row * FSI__TR_WIDE;
-    const float *q = pairs + 2 * at;
-    float s[4];
-    int k;
-    for (k = 0; k < 4; k++) s[k] = q[k] + f[1] * (q[row + k] - q[k]);
+    const int layer = 2 * FSI__TR_WIDE * FSI__TR_WIDE;
+    const fsi__quad s = fsi__quad_at(squares + 2 * at);
+    return dim == 3 ? fsi__quad_mix(s, fsi__quad_at(squares + 2 * at + layer), f) : s;
+}
+
+FSI_FN float fsi__tr_sample(int dim, const float *squares, int at, const float f[3])
+{
+    const fsi__quad s = fsi__tr_square(dim, squares, at, f[2]);
+    const float lower = fsi__quad_get(s, 0) + f[0] * (fsi__quad_get(s, 2) - fsi__quad_get(s, 0));
+    const float upper = fsi__quad_get(s, 1) + f[0] * (fsi__quad_get(s, 3) - fsi__quad_get(s, 1));
+    return lower + f[1] * (upper - lower);
+}
+
+/* The same with the gradient, in c. */
+FSI_FN float fsi__tr_slope(int dim, const float *squares, int at, const float f[3], float *c)
+{
+    const fsi__quad s = fsi__tr_square(dim, squares, at, f[2]);
+    const float along = fsi__quad_get(s, 2) - fsi__quad_get(s, 0), above = fsi__quad_get(s, 3) - fsi__quad_get(s, 1);
+    const float lower = fsi__quad_get(s, 0) + f[0] * along, upper = fsi__quad_get(s, 1) + f[0] * above;
+    c[0] = along + f[1] * (above - along);
+    c[1] = upper - lower;
+    c[2] = 0;
     if (dim == 3) {
-        const float *p = q + layer;
-        for (k = 0; k < 4; k++) {
-            const float t = p[k] + f[1] * (p[row + k] - p[k]);
-            s[k] += f[2] * (t - s[k]);
-        }
+        const float one[3] = { f[0], f[1], 1 }, none[3] = { f[0], f[1], 0 };
+        c[2] = fsi__tr_sample(3, squares, at, one) - fsi__tr_sample(3, squares, at, none);
     }
-    out[0] = s[0] + f[0] * (s[2] - s[0]);
-    out[1] = s[1] + f[0] * (s[3] - s[1]);
-}
-
-/* Value and gradient of the first numbers. */
-FSI_FN float fsi__tr_slope(int dim, const float *pairs, int at, const float f[3], float *c)
-{
-    const int row = 2 * FSI__TR_WIDE, layer = row * FSI__TR_WIDE;
-    const float *q = pairs + 2 * at;
-    float v[2], cx[2], cy[2];
-    int on;
-    for (on = 0; on < (dim == 3 ? 2 : 1); on++, q += layer) {
-        const float a = q[0] + f[1] * (q[row] - q[0]), b = q[2] + f[1] * (q[row + 2] - q[2]);
-        v[on] = a + f[0] * (b - a);
-        cx[on] = b - a;
-        cy[on] = (q[row] - q[0]) * (1 - f[0]) + (q[row + 2] - q[2]) * f[0];
-    }
-    c[0] = dim == 3 ? cx[0] + f[2] * (cx[1] - cx[0]) : cx[0];
-    c[1] = dim == 3 ? cy[0] + f[2] * (cy[1] - cy[0]) : cy[0];
-    c[2] = dim == 3 ? v[1] - v[0] : 0;
-    return dim == 3 ? v[0] + f[2] * (v[1] - v[0]) : v[0];
+    return lower + f[1] * (upper - lower);
 }
 
 FSI_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int affine)
 {
-    const fsi__tr_points *p = job->p;
-    const float pic = job->gain->pic;
-    float pairs[3][2 * FSI__TR_ROOM], f[3];
+    const fsi_real keep = (fsi_real)(1 - job->gain->pic);
+    const int *order = job->p->order, end = job->p->first[b + 1];
+    float (*const place)[4] = job->p->place, (*const c)[9] = job->m->affine;
+    fsi_vec3 *velocity = job->m->v;
+    float squares[3][2 * FSI__TR_ROOM];
     int r, a;
-    for (a = 0; a < dim; a++) fsi__tr_read(job->gain->u[a], affine ? NULL : job->gain->change[a], b, pairs[a]);
-    for (r = p->first[b]; r < p->first[b + 1]; r++) {
-        const int i = p->order[r];
-        fsi_vec3 *v = &job->m->v[i];
-        fsi_real now[3] = { v->x, v->y, v->z };
+    for (a = 0; a < dim; a++)
+        fsi__tr_read(job->gain->u[a], affine ? NULL : job->gain->change[a], job->gain->pic, b, squares[a]);
+    for (r = job->p->first[b]; r < end; r++) {
+        const int i = order[r];
+        const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place[r]);
+        const fsi_vec3 v = velocity[i];
+        fsi_real now[3] = { v.x, v.y, v.z };
         for (a = 0; a < dim; a++) {
-            const int at = fsi__tr_stencil(dim, FSI__TR_WIDE, FSI__TR_RIM, p->place[r], a, f);
-            float got[2];
-            if (affine) now[a] = (fsi_real)fsi__tr_slope(dim, pairs[a], at, f, &job->m->affine[i][3 * a]);
-            else {
-                fsi__tr_sample(dim, pairs[a], at, f, got);
-                now[a] = (fsi_real)(pic * got[0]) + (fsi_real)(1 - pic) * (now[a] + (fsi_real)got[1]);
-            }
+            float f[3];
+            const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, a, f);
+            if (affine) now[a] = (fsi_real)fsi__tr_slope(dim, squares[a], node, f, &c[i][3 * a]);
+            else now[a] = keep * now[a] + (fsi_real)fsi__tr_sample(dim, squares[a], node, f);
         }
-        *v = fsi_v3(now[0], now[1], now[2]);
+        velocity[i] = fsi_v3(now[0], now[1], now[2]);
     }
 }
 
@@ -568,15 +580,15 @@ FSI_API void fsi__tr_to_particles(const fsi__tr_points *p, const fsi__tr_gain *g
    The midpoint rule. The block that a particle starts from is read with two cells around it, so the midpoint may lie up
    to one cell beyond the block. */
 
-FSI_FN void fsi__tr_at(int dim, float pairs[][2 * FSI__TR_ROOM], const float *place, float u[3])
+FSI_FN void fsi__tr_at(int dim, float squares[][2 * FSI__TR_ROOM], const float *place, float u[3])
 {
-    float f[3], got[2];
+    const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place);
+    float f[3];
     int a;
     u[2] = 0;
     for (a = 0; a < dim; a++) {
-        const int at = fsi__tr_stencil(dim, FSI__TR_WIDE, FSI__TR_RIM, place, a, f);
-        fsi__tr_sample(dim, pairs[a], at, f, got);
-        u[a] = got[0];
+        const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, a, f);
+        u[a] = fsi__tr_sample(dim, squares[a], node, f);
     }
 }
 
@@ -586,18 +598,19 @@ FSI_FN void fsi__tr_move_block(const fsi__tr_job *job, int b, int dim)
 {
     const fsi__tr_points *p = job->p;
     const float half = (float)(0.5 * job->dt / (double)p->grid->dx);
-    float pairs[3][2 * FSI__TR_ROOM];
+    float squares[3][2 * FSI__TR_ROOM];
     int r, a;
-    for (a = 0; a < dim; a++) fsi__tr_read(job->gain->u[a], NULL, b, pairs[a]);
+    for (a = 0; a < dim; a++) fsi__tr_read(job->gain->u[a], NULL, 1, b, squares[a]);
     for (r = p->first[b]; r < p->first[b + 1]; r++) {
         const int i = p->order[r];
         const fsi_vec3 e = job->e ? job->e[i] : fsi_v3(0, 0, 0);
+        const float *place = p->place[r];
         float u[3], middle[3];
-        fsi__tr_at(dim, pairs, p->place[r], u);
-        middle[0] = fsi__tr_within(p->place[r][0] + half * (u[0] + (float)e.x));
-        middle[1] = fsi__tr_within(p->place[r][1] + half * (u[1] + (float)e.y));
-        middle[2] = fsi__tr_within(p->place[r][2] + half * (u[2] + (float)e.z));
-        fsi__tr_at(dim, pairs, middle, u);
+        fsi__tr_at(dim, squares, place, u);
+        middle[0] = fsi__tr_within(place[0] + half * (u[0] + (float)e.x));
+        middle[1] = fsi__tr_within(place[1] + half * (u[1] + (float)e.y));
+        middle[2] = fsi__tr_within(place[2] + half * (u[2] + (float)e.z));
+        fsi__tr_at(dim, squares, middle, u);
         job->to[i] = fsi_v3_madd(p->x[i], (fsi_real)job->dt, fsi_v3((fsi_real)u[0] + e.x, (fsi_real)u[1] + e.y,
             dim == 3 ? (fsi_real)u[2] + e.z : 0));
     }
