@@ -6,8 +6,8 @@ static const char *const transfer_name[2] = { "FLIP", "APIC" };
 
 /* ---- flight ------------------------------------------------------------------------------------------------------ */
 
-/* A drop of several cells, or one particle, falls: v = v0 + g t for every particle, by whatever steps. Velocities of the
-   grid are sums in float; what corrects the density of particles at its edge moves them a little. */
+/* A drop of several cells, or one particle, falls: v = v0 + g t for every particle, by whatever steps. Velocities of
+   the grid are sums in float; what corrects the density of particles at its edge moves them a little. */
 static void check_fall(int dim, fsi_flip_transfer transfer, int drop, double volume_rate, double tolerance)
 {
     fsi_flip_desc d = make_desc(dim, 16);
@@ -17,7 +17,8 @@ static void check_fall(int dim, fsi_flip_transfer transfer, int drop, double vol
     d.transfer = transfer;
     d.volume_rate = (fsi_real)volume_rate;
     s = make_flip(&d);
-    if (drop) CHECK(fsi_flip_fill_sphere(s, in_room(dim, 0.5, 0.75, 0.5), (fsi_real)0.15, v3(0.1, 0, 0), NULL) == FSI_OK);
+    if (drop)
+        CHECK(fsi_flip_fill_sphere(s, in_room(dim, 0.5, 0.75, 0.5), (fsi_real)0.15, v3(0.1, 0, 0), NULL) == FSI_OK);
     else add_one(s, in_room(dim, 0.512, 0.733, 0.52), v3(0.1, 0, 0));
     for (step = 0; step < 10; step++) step_ok(s, step < 5 ? 1.0 / 60 : 1.0 / 40);
     speed = 9.81 * s->time;
@@ -27,7 +28,8 @@ static void check_fall(int dim, fsi_flip_transfer transfer, int drop, double vol
         worst = fmax(worst, fabs(height_of(dim, v) + speed));
         worst = fmax(worst, fabs((double)(dim == 2 ? v.z : v.y)));
     }
-    printf("      %dD, %s, %d particles: off by %.2g of %.3g m/s\n", dim, transfer_name[transfer], s->count, worst, speed);
+    printf("      %dD, %s, %d particles: off by %.2g of %.3g m/s\n", dim, transfer_name[transfer], s->count, worst,
+        speed);
     CHECK(worst <= tolerance * speed);
     fsi_flip_destroy(s);
 }
@@ -62,8 +64,9 @@ static void momenta(const fsi_flip *s, double p[3], double *spin, double *size)
     *spin -= (c[0] * p[1] - c[1] * p[0]) / mass;
 }
 
-/* A drop that turns about z by a quarter while it crosses the box, no gravity: momentum is kept to rounding. */
-static void check_flight(int dim, fsi_flip_transfer transfer, double dt, double spin_loss)
+/* A drop that turns about z by a quarter while it crosses the box, no gravity: momentum is kept to rounding, angular
+   momentum nearly. */
+static void check_flight(int dim, fsi_flip_transfer transfer, double dt)
 {
     fsi_flip_desc d = make_desc(dim, dim == 2 ? 32 : 20);
     fsi_flip *s;
@@ -79,14 +82,14 @@ static void check_flight(int dim, fsi_flip_transfer transfer, double dt, double 
     momenta(s, p0, &spin0, &size);
     for (step = 0; step * dt < 0.5 * PI / rate; step++) step_ok(s, dt);
     momenta(s, p, &spin, &size);
-    printf("      %dD, %s, dt %.3g: momentum %.2g %.2g %.2g, angular momentum %.4f\n", dim, transfer_name[transfer], dt,
-        (p[0] - p0[0]) / size, (p[1] - p0[1]) / size, (p[2] - p0[2]) / size, spin / spin0);
+    printf("      %dD, %s, dt %.3g: momentum %.2g %.2g %.2g, angular momentum %.2g\n", dim, transfer_name[transfer], dt,
+        (p[0] - p0[0]) / size, (p[1] - p0[1]) / size, (p[2] - p0[2]) / size, spin / spin0 - 1);
     for (k = 0; k < 3; k++) {
         CHECK_NEAR(p[k], p0[k], TOL(1e-10, 1e-5) * size);
         CHECK_NEAR(s->stats.momentum[k], p[k], TOL(1e-12, 1e-6) * size);
         CHECK_NEAR(s->stats.wall_impulse[k], 0, 0);
     }
-    CHECK_NEAR(spin, spin0, spin_loss * spin0);
+    CHECK_NEAR(spin, spin0, 1e-3 * spin0);
     fsi_flip_destroy(s);
 }
 
@@ -94,10 +97,10 @@ static void test_a_drop_in_flight_keeps_its_momentum(void)
 {
     int transfer;
     for (transfer = 0; transfer < 2; transfer++) {
-        check_flight(2, (fsi_flip_transfer)transfer, 1.0 / 240, 0.02);
-        check_flight(2, (fsi_flip_transfer)transfer, 1.0 / 60, 0.1);
+        check_flight(2, (fsi_flip_transfer)transfer, 1.0 / 240);
+        check_flight(2, (fsi_flip_transfer)transfer, 1.0 / 60);
     }
-    check_flight(3, FSI_FLIP_FLIP, 1.0 / 60, 0.1);
+    check_flight(3, FSI_FLIP_FLIP, 1.0 / 60);
 }
 
 /* ---- rest -------------------------------------------------------------------------------------------------------- */
@@ -171,7 +174,8 @@ static void check_rest(int dim, int n, double level, double dt, fsi_flip_transfe
         press = fmax(press, fabs(p / (1000 * 9.81 * H) - (1 - h / H)));
     }
     share = 1.0 / samples;
-    printf("      %dD, n %d, %s, level %g, dt 1/%.0f: energy %.2g, height %.4f, volume %.4f, weight %.4f, pressure off by "
+    printf(
+        "      %dD, n %d, %s, level %g, dt 1/%.0f: energy %.2g, height %.4f, volume %.4f, weight %.4f, pressure off by "
         "%.4f\n", dim, n, transfer_name[transfer], level, 1 / dt, energy, height * share / H, volume * share / H,
         force * share / weight, press);
     CHECK(energy <= 3e-5);
@@ -185,17 +189,18 @@ static void check_rest(int dim, int n, double level, double dt, fsi_flip_transfe
 
 static void test_a_jittered_tank_comes_to_rest(void)
 {
-    static const double dt[3] = { 1.0 / 24, 1.0 / 60, 1.0 / 240 }, level[2] = { 0.5, 0.47 };
+    static const double dt[3] = { 1.0 / 24, 1.0 / 60, 1.0 / 240 }, seconds[3] = { 5, 5, 2.5 }, level[2] = { 0.5, 0.47 };
     int k, transfer;
     for (transfer = 0; transfer < 2; transfer++)
-        for (k = 0; k < 3; k++) check_rest(2, 32, level[(k + transfer) % 2], dt[k], (fsi_flip_transfer)transfer, 5);
+        for (k = 0; k < 3; k++) check_rest(2, 32, level[(k + transfer) % 2], dt[k], (fsi_flip_transfer)transfer,
+            seconds[k]);
     check_rest(3, 16, 0.5, 1.0 / 60, FSI_FLIP_FLIP, 2);
 }
 
 /* ---- waves ------------------------------------------------------------------------------------------------------- */
 
-/* The first standing mode of a tank 1 m wide and h deep, amplitude A: period 2 pi/sqrt(g k tanh(k h)), k = pi. Energy: the
-   squares of the extremes of sum cos(k x). */
+/* The first standing mode of a tank 1 m wide and h deep, amplitude A: period 2 pi/sqrt(g k tanh(k h)), k = pi. Energy:
+   the squares of the extremes of sum cos(k x). */
 static void check_wave(int n, fsi_flip_transfer transfer, double dt, double A, double most_loss)
 {
     const double h = 0.5, period = 2 * PI / sqrt(9.81 * PI * tanh(PI * h));
@@ -222,7 +227,8 @@ static void check_wave(int n, fsi_flip_transfer transfer, double dt, double A, d
     if (!CHECK(count >= 6)) return;
     off = 2 * (crossing - first) / (count - 1) / period - 1;
     loss = 1 - pow(amplitude[count - 1] / amplitude[1], 4.0 / (count - 2));
-    printf("      %s, dt 1/%.0f, amplitude %g: period off by %.2f %%, energy loss %.1f %% a period\n", transfer_name[transfer],
+    printf("      %s, dt 1/%.0f, amplitude %g: period off by %.2f %%, energy loss %.1f %% a period\n",
+        transfer_name[transfer],
         1 / dt, A, 100 * off, 100 * loss);
     CHECK(fabs(off) <= 0.01);
     CHECK(loss <= most_loss);
@@ -236,7 +242,8 @@ static void test_a_standing_wave_has_its_period(void)
     check_wave(32, FSI_FLIP_FLIP, 1.0 / 240, 0.02, 0.05);
 }
 
-/* ---- dams and volume ----------------------------------------------------------------------------------------------- */
+/* ---- dams and volume
+   ----------------------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -256,8 +263,8 @@ static double front(const fsi_flip *s)
     return at;
 }
 
-/* A column of height 2 runs out: Martin and Moyce (1952), n^2 = 2, a = 1: front over T = t sqrt(2 g/a), counted from where
-   it is at 1.44 at 1.19. */
+/* A column of height 2 runs out: Martin and Moyce (1952), n^2 = 2, a = 1: front over T = t sqrt(2 g/a), counted from
+   where it is at 1.44 at 1.19. */
 static void check_dam(fsi_flip_transfer transfer)
 {
     static const double where[4] = { 1.44, 2.11, 3.00, 3.67 }, when[4] = { 1.19, 1.82, 2.50, 2.96 };
@@ -278,7 +285,8 @@ static void check_dam(fsi_flip_transfer transfer)
         for (; k < 4 && x >= where[k]; k++) {
             const double at = then + (time - then) * (where[k] - before) / (x - before);
             if (k == 0) shift = at - when[0];
-            printf("      %s: front at %.2f at T %.3f, measured %.2f\n", transfer_name[transfer], where[k], at - shift, when[k]);
+            printf("      %s: front at %.2f at T %.3f, measured %.2f\n", transfer_name[transfer], where[k], at - shift,
+                when[k]);
             CHECK_NEAR(at - shift, when[k], 0.08 * when[k]);
         }
         before = x;

@@ -1,6 +1,5 @@
-/* test_flip_calls.c - calls of fsi_flip.h: bad input is refused by name and changes nothing, memory that fails, states and
-   damaged states, threads, steps of no time, budgets, a moving origin.
-   SPDX-License-Identifier: MIT */
+/* test_flip_calls.c - calls of fsi_flip.h: bad input is refused by name and changes nothing, memory that fails, states
+   and damaged states, threads, steps of no time, budgets, a moving origin. SPDX-License-Identifier: MIT */
 #define FSI_GROUND_IMPLEMENTATION
 #include "kit/test_flip.h"
 #include "kit/flip_worlds.h"
@@ -27,7 +26,12 @@ static void refuse_desc(fsi_flip_desc d, const char *name)
     fsi_flip_destroy(s);
 }
 
-#define REFUSE(field, value) do { fsi_flip_desc d = fsi_flip_default_desc(); d.field = value; refuse_desc(d, #field); } while (0)
+#define REFUSE(field, value) \
+    do { \
+        fsi_flip_desc d = fsi_flip_default_desc(); \
+        d.field = value; \
+        refuse_desc(d, #field); \
+    } while (0)
 #define REFUSE_INT(field, lo, hi) do { REFUSE(field, lo); REFUSE(field, hi); } while (0)
 #define REFUSE_REAL(field, lo, hi) \
     do { \
@@ -133,7 +137,8 @@ static void refuse_obstacle(fsi_flip *s, const fsi_flip_obstacle_desc *o, fsi_st
     const fsi_status got = fsi_flip_add_obstacle(s, o, &id);
     if (!CHECK(got == status)) printf("      %s: %s\n", word, fsi_status_text(got));
     if (got == FSI_OK) return;
-    if (!CHECK(strstr(fsi_flip_error(s)->message, word) != NULL)) printf("      %s: %s\n", word, fsi_flip_error(s)->message);
+    if (!CHECK(strstr(fsi_flip_error(s)->message, word) != NULL))
+        printf("      %s: %s\n", word, fsi_flip_error(s)->message);
     CHECK(fsi_flip_hash(s) == hash);
 }
 
@@ -165,10 +170,13 @@ static void test_bad_obstacles_are_named(void)
     CHECK(fsi_flip_add_obstacle(s, &bad, &id) == FSI_OK);
     refuse_obstacle(s, &bad, FSI_ERROR_ARGUMENT, "COUPLED");
     CHECK(fsi_flip_add_mesh(s, crate, NULL) == FSI_OK && fsi_flip_remove_obstacle(s, id) == FSI_OK);
-    CHECK(fsi_flip_remove_obstacle(s, id) == FSI_ERROR_ARGUMENT && fsi_flip_remove_obstacle(s, -1) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_flip_teleport_obstacle(s, 99) == FSI_ERROR_ARGUMENT && fsi_flip_teleport_obstacle(s, -1) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_flip_remove_obstacle(s, id) == FSI_ERROR_ARGUMENT
+        && fsi_flip_remove_obstacle(s, -1) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_flip_teleport_obstacle(s, 99) == FSI_ERROR_ARGUMENT
+        && fsi_flip_teleport_obstacle(s, -1) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_flip_obstacle_reaction(s, 99, NULL, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_flip_obstacle_reaction(s, -1, NULL, NULL) == FSI_OK && fsi_flip_obstacle_reaction(s, -2, NULL, NULL) != FSI_OK);
+    CHECK(fsi_flip_obstacle_reaction(s, -1, NULL, NULL) == FSI_OK
+        && fsi_flip_obstacle_reaction(s, -2, NULL, NULL) != FSI_OK);
     CHECK(strstr(fsi_flip_error(s)->message, "there is no obstacle -2") != NULL);
     fsi_flip_destroy(s);
     fsi_mesh_destroy(crate);
@@ -185,7 +193,8 @@ static void test_bad_sources_are_named(void)
     uint64_t hash;
     if (!CHECK(make_small_pool(&context, 3, FSI_FLIP_FLIP, &p))) return;
     hash = fsi_flip_hash(p.s);
-    CHECK(fsi_flip_add_emitter(p.s, &tap, NULL) == FSI_ERROR_ARGUMENT && strstr(fsi_flip_error(p.s)->message, "radius"));
+    CHECK(fsi_flip_add_emitter(p.s, &tap, NULL) == FSI_ERROR_ARGUMENT
+        && strstr(fsi_flip_error(p.s)->message, "radius"));
     tap.radius = (fsi_real)test_nan();
     CHECK(fsi_flip_add_emitter(p.s, &tap, NULL) == FSI_ERROR_NAN);
     tap.radius = (fsi_real)0.1;
@@ -194,9 +203,11 @@ static void test_bad_sources_are_named(void)
     CHECK(fsi_flip_add_sink(p.s, &drain, NULL) == FSI_ERROR_ARGUMENT && fsi_flip_add_sink(p.s, NULL, NULL) != FSI_OK);
     tap = fsi_emitter_default_desc();
     tap.radius = (fsi_real)0.1;
-    CHECK(fsi_flip_set_emitter(p.s, 77, &tap) == FSI_ERROR_ARGUMENT && fsi_flip_remove_emitter(p.s, 77) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_flip_set_emitter(p.s, 77, &tap) == FSI_ERROR_ARGUMENT
+        && fsi_flip_remove_emitter(p.s, 77) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_flip_emitter_total(p.s, 77, NULL, NULL, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_flip_remove_sink(p.s, 77) == FSI_ERROR_ARGUMENT && fsi_flip_sink_total(p.s, 77, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_flip_remove_sink(p.s, 77) == FSI_ERROR_ARGUMENT
+        && fsi_flip_sink_total(p.s, 77, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_flip_hash(p.s) == hash && fsi_flip_set_emitter(p.s, p.tap, &tap) == FSI_OK && step_pool(&p, 0.01));
     end_small_pool(&p);
     CHECK(context.bytes == 0);
@@ -207,9 +218,11 @@ static void refuse_step(small_pool *p, double dt, fsi_status status, const char 
     const uint64_t hash = fsi_flip_hash(p->s);
     const fsi_body body = p->body;
     const fsi_status got = fsi_flip_step(p->s, (fsi_real)dt);
-    if (!CHECK(got == status)) printf("      wanted %s, got %s for %s\n", fsi_status_text(status), fsi_status_text(got), word);
+    if (!CHECK(got == status))
+        printf("      wanted %s, got %s for %s\n", fsi_status_text(status), fsi_status_text(got), word);
     if (got == FSI_OK) return;
-    if (!CHECK(strstr(fsi_flip_error(p->s)->message, word) != NULL)) printf("      %s: %s\n", word, fsi_flip_error(p->s)->message);
+    if (!CHECK(strstr(fsi_flip_error(p->s)->message, word) != NULL))
+        printf("      %s: %s\n", word, fsi_flip_error(p->s)->message);
     CHECK(fsi_flip_hash(p->s) == hash && memcmp(&body, &p->body, sizeof body) == 0);
 }
 
@@ -293,11 +306,15 @@ static void test_bad_numbers_are_named_and_change_nothing(void)
         CHECK(fsi_flip_shift_origin(p.s, ill[j]) == FSI_ERROR_NAN);
     }
     was = v3(1e12, 0, 0);
-    CHECK(fsi_flip_add_particles(p.s, &at, &was, 1) == FSI_ERROR_LIMIT || fsi_flip_error(p.s)->status == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_flip_add_particles(p.s, &at, NULL, -1) == FSI_ERROR_ARGUMENT && fsi_flip_add_particles(p.s, NULL, NULL, 1) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_flip_add_particles(p.s, &at, &was, 1) == FSI_ERROR_LIMIT
+        || fsi_flip_error(p.s)->status == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_flip_add_particles(p.s, &at, NULL, -1) == FSI_ERROR_ARGUMENT
+        && fsi_flip_add_particles(p.s, NULL, NULL, 1) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_flip_fill_box(p.s, box3(0.2, 0, 0, 0.1, 1, 0), at, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_flip_fill_sphere(p.s, at, -1, at, NULL) == FSI_ERROR_ARGUMENT && fsi_flip_fill_mesh(p.s, NULL, at, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_flip_remove_particles(p.s, NULL) == FSI_ERROR_ARGUMENT && fsi_flip_shift_origin(p.s, v3(1e20, 0, 0)) == FSI_ERROR_LIMIT);
+    CHECK(fsi_flip_fill_sphere(p.s, at, -1, at, NULL) == FSI_ERROR_ARGUMENT
+        && fsi_flip_fill_mesh(p.s, NULL, at, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_flip_remove_particles(p.s, NULL) == FSI_ERROR_ARGUMENT
+        && fsi_flip_shift_origin(p.s, v3(1e20, 0, 0)) == FSI_ERROR_LIMIT);
     CHECK(fsi_flip_hash(p.s) == hash && step_pool(&p, 0.01));
     end_small_pool(&p);
 }
@@ -324,7 +341,8 @@ static uint64_t run_scarcely(small_pool *p, const void *state, size_t size, int 
         fsi_status status = FSI_OK;
         int added;
         if (k == 1) status = fsi_flip_add_particles(p->s, &x, NULL, 1);
-        else if (k == 2) status = fsi_flip_fill_sphere(p->s, small_at(dim, 0.8, 0.8), (fsi_real)0.2, v3(0, 0, 0), &added);
+        else if (k == 2)
+            status = fsi_flip_fill_sphere(p->s, small_at(dim, 0.8, 0.8), (fsi_real)0.2, v3(0, 0, 0), &added);
         else if (k == 4) status = fsi_flip_load(p->s, state, size);
         else status = fsi_flip_step(p->s, (fsi_real)4e-3);
         if (status == FSI_OK) {
@@ -470,8 +488,10 @@ static void test_damaged_states_are_refused(void)
     }
     memcpy(bad, state, size);
     memset(bad + size, 0, 8);
-    CHECK(fsi_flip_load(p.s, bad, size + 8) == FSI_ERROR_FORMAT && fsi_flip_load(p.s, NULL, size) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_flip_save(p.s, bad, size - 1, &needed) == FSI_ERROR_LIMIT && fsi_flip_save(p.s, NULL, 0, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_flip_load(p.s, bad, size + 8) == FSI_ERROR_FORMAT
+        && fsi_flip_load(p.s, NULL, size) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_flip_save(p.s, bad, size - 1, &needed) == FSI_ERROR_LIMIT
+        && fsi_flip_save(p.s, NULL, 0, NULL) == FSI_ERROR_ARGUMENT);
     for (j = 0; j < 5; j++) { /* liquids made otherwise; the last has no obstacles, taps and drains */
         fsi_flip_desc d = p.s->desc;
         fsi_flip *other;
@@ -495,7 +515,8 @@ static void test_damaged_states_are_refused(void)
 
 static void refit(const fsi_flip *s, unsigned char *state, size_t size)
 {
-    const fsi__state_header h = fsi__make_state_header(s->cookie, size - sizeof h, fsi_hash(state + sizeof h, size - sizeof h, 0));
+    const fsi__state_header h = fsi__make_state_header(s->cookie, size - sizeof h,
+        fsi_hash(state + sizeof h, size - sizeof h, 0));
     memcpy(state, &h, sizeof h);
 }
 
@@ -534,7 +555,8 @@ static void test_a_loaded_state_can_be_stepped(void)
                 if ((taken - 1) % 8) continue;
                 status = fsi_flip_step(p.s, (fsi_real)1e-3);
                 if (!CHECK(status == FSI_OK && is_finite(p.s)))
-                    printf("      offset %d of %d, value %d: %s\n", (int)at, (int)size, k, fsi_flip_error(p.s)->message);
+                    printf("      offset %d of %d, value %d: %s\n", (int)at, (int)size, k,
+                        fsi_flip_error(p.s)->message);
                 p.body = body;
             }
         CHECK(fsi_flip_load(p.s, state, size) == FSI_OK);
@@ -598,7 +620,8 @@ static void test_the_same_bits_for_any_threads(void)
     }
 }
 
-/* ---- steps and budgets --------------------------------------------------------------------------------------------- */
+/* ---- steps and budgets
+   --------------------------------------------------------------------------------------------- */
 
 static void test_a_step_of_no_time_changes_nothing(void)
 {
@@ -691,12 +714,10 @@ static void test_budgets_flag_and_do_not_stall(void)
     d.pressure_iters = 1;
     CHECK(fsi_flip_set_desc(s, &d) == FSI_OK);
     for (step = flagged = 0; step < 20; step++) {
-        const uint64_t hash = fsi_flip_hash(s);
-        const fsi_status status = fsi_flip_step(s, (fsi_real)(1.0 / 60));
-        if (status == FSI_OK) flagged += s->stats.degraded > 0;
-        else CHECK(status == FSI_ERROR_CONVERGENCE && fsi_flip_hash(s) == hash);
+        if (!step_ok(s, 1.0 / 60)) break;
+        flagged += s->stats.degraded > 0;
     }
-    printf("      one iteration: %d of 20 steps degraded\n", flagged);
+    CHECK(flagged > 15 && is_finite(s) && s->stats.max_speed < 10 && fsi_flip_count_inside(s, NULL) == 0);
     fsi_flip_destroy(s);
     CHECK(context.bytes == 0);
 }
@@ -714,7 +735,8 @@ static void test_the_suggested_step_is_one_substep(void)
     fsi_flip_destroy(s);
 }
 
-/* ---- changes between steps ------------------------------------------------------------------------------------------ */
+/* ---- changes between steps
+   ------------------------------------------------------------------------------------------ */
 
 static void test_particles_come_and_go(void)
 {
@@ -726,7 +748,8 @@ static void test_particles_come_and_go(void)
     int k, count, added;
     d.attribute_count = 2;
     s = make_flip(&d);
-    CHECK(fsi_flip_fill_box(s, box3(0, 0, 0, 1, 0.5, 0), v3(0, 0, 0), &added) == FSI_OK && added == 512 && s->count == 512);
+    CHECK(fsi_flip_fill_box(s, box3(0, 0, 0, 1, 0.5, 0), v3(0, 0, 0), &added) == FSI_OK && added == 512
+        && s->count == 512);
     CHECK(fsi_flip_fill_box(s, box3(0, 0, 0, 1, 0.5, 0), v3(0, 0, 0), &added) == FSI_OK && added == 0);
     count = s->count;
     for (k = 0; k < count; k++) s->attribute[2 * k] = (fsi_real)k;
@@ -763,7 +786,8 @@ static void test_a_shifted_origin_changes_no_way(void)
     size_t size;
     int step, i;
     double off = 0;
-    if (!CHECK(make_small_pool(&context, 2, FSI_FLIP_APIC, &p) && make_small_pool(&context, 2, FSI_FLIP_APIC, &still))) return;
+    if (!CHECK(make_small_pool(&context, 2, FSI_FLIP_APIC, &p) && make_small_pool(&context, 2, FSI_FLIP_APIC, &still)))
+        return;
     state = (unsigned char *)save_state(p.s, &size);
     CHECK(fsi_flip_shift_origin(p.s, offset) == FSI_OK);
     for (i = 0; i < p.still->source_count; i++) x[i] = fsi_v3_add(p.still->vertices[i], offset);
@@ -795,7 +819,8 @@ static void test_the_plane_stays_flat(void)
     end_small_pool(&p);
 }
 
-/* ---- looks --------------------------------------------------------------------------------------------------------- */
+/* ---- looks
+   --------------------------------------------------------------------------------------------------------- */
 
 static struct { int points, lines; } drawn;
 static void draw_point(void *user, fsi_vec3 p, fsi_real size, uint32_t rgb)

@@ -1,6 +1,5 @@
-/* test_flip_walls.c - obstacles and bodies in the liquid of fsi_flip.h: nothing passes them, Archimedes, what floats and
-   what sinks; taps, drains, open sides.
-   SPDX-License-Identifier: MIT */
+/* test_flip_walls.c - obstacles and bodies in the liquid of fsi_flip.h: nothing passes them, Archimedes, what floats
+   and what sinks; taps, drains, open sides. SPDX-License-Identifier: MIT */
 #include "kit/test_flip.h"
 
 /* No particle where it must not be, and all of them there. */
@@ -9,7 +8,8 @@ static int check_inside(const fsi_flip *s, int count)
     int first;
     const int inside = fsi_flip_count_inside(s, &first);
     if (CHECK(inside == 0) && CHECK(s->count == count && is_finite(s))) return 1;
-    if (inside > 0) printf("      at %.4f s: %d inside, particle %d at (%g, %g, %g), %d pinched\n", s->time, inside, first,
+    if (inside > 0)
+        printf("      at %.4f s: %d inside, particle %d at (%g, %g, %g), %d pinched\n", s->time, inside, first,
         (double)s->position[first].x, (double)s->position[first].y, (double)s->position[first].z, s->stats.pinched);
     return 0;
 }
@@ -21,20 +21,22 @@ static fsi_pose stand(int dim, double x, double h, double angle)
     return p;
 }
 
-/* ---- containers ---------------------------------------------------------------------------------------------------- */
+/* ---- containers
+   ---------------------------------------------------------------------------------------------------- */
 
 /* A tilted bowl within the box holds its liquid, at rest and while it is shaken. */
 static void check_bowl(int dim, int moves)
 {
-    fsi_flip_desc d = make_desc(dim, dim == 2 ? 32 : 16);
-    fsi_mesh *bowl = make_container(dim, dim == 2 ? box3(-0.3, -0.3, 0, 0.3, 0.3, 0) : box3(-0.3, -0.3, -0.3, 0.3, 0.3, 0.3));
+    fsi_flip_desc d = make_desc(dim, dim == 2 ? 32 : 12);
+    fsi_mesh *bowl = make_container(dim, dim == 2 ? box3(-0.3, -0.3, 0, 0.3, 0.3, 0)
+        : box3(-0.3, -0.3, -0.3, 0.3, 0.3, 0.3));
     fsi_flip *s = make_flip(&d);
     int added, step;
     mesh_to(bowl, stand(dim, 0.5, 0.5, 0.2));
     CHECK(fsi_flip_add_mesh(s, bowl, NULL) == FSI_OK);
     CHECK(fsi_flip_fill_box(s, room(dim, 0, 0, 1, 0.5, 1), v3(0, 0, 0), &added) == FSI_OK && added > 100);
     CHECK(fsi_flip_count_inside(s, NULL) == 0);
-    for (step = 0; step < 60; step++) {
+    for (step = 0; step < 40; step++) {
         const fsi_pose p = stand(dim, 0.5 + 0.1 * sin(0.4 * step), 0.5, 0.2 + 0.3 * sin(0.3 * step));
         if (moves) CHECK(fsi_mesh_move_rigid(bowl, p.position, p.orientation) == FSI_OK);
         if (!step_ok(s, 1.0 / 60) || !check_inside(s, added)) break;
@@ -50,7 +52,8 @@ static void test_containers_hold_their_liquid(void)
     check_bowl(3, 1);
 }
 
-/* ---- what moves through the liquid --------------------------------------------------------------------------------- */
+/* ---- what moves through the liquid
+   --------------------------------------------------------------------------------- */
 
 /* A box of half sizes a, b goes to and fro in the pool, by `way` [m] a step, turning; by its mesh, or by a PRESCRIBED
    body. */
@@ -85,7 +88,7 @@ static void test_no_particle_passes_what_moves(void)
     for (by_body = 0; by_body < 2; by_body++) {
         check_stirring(2, 32, 0.1, 0.1, 0.02, by_body, 1.0 / 60, 40);
         check_stirring(2, 32, 0.08, 0.08, 0.3, by_body, 1.0 / 60, 20);
-        check_stirring(2, 80, 0.05, 0.05, 50.0 / 80, by_body, 1.0 / 60, 6);
+        check_stirring(2, 64, 0.05, 0.05, 50.0 / 64, by_body, 1.0 / 60, 3);
         check_stirring(3, 16, 0.1, 0.1, 0.2, by_body, 1.0 / 60, 6);
     }
 }
@@ -112,7 +115,8 @@ static void test_a_thin_wall_holds_a_dam(void)
         fsi_flip *s = make_flip(&d);
         int behind = 0, added;
         shape_begin(dim);
-        shape_box(dim == 2 ? box3(0.57, -0.1, 0, 0.57 + 0.2 * dx, 1.1, 0) : box3(0.57, -0.1, -0.1, 0.57 + 0.2 * dx, 1.1, 1.1));
+        shape_box(dim == 2 ? box3(0.57, -0.1, 0, 0.57 + 0.2 * dx, 1.1, 0)
+            : box3(0.57, -0.1, -0.1, 0.57 + 0.2 * dx, 1.1, 1.1));
         m = shape_make(FSI_MESH_CLOSED, 0);
         CHECK(fsi_flip_add_mesh(s, m, NULL) == FSI_OK);
         CHECK(fsi_flip_fill_box(s, room(dim, 0, 0, 0.3, 0.7, 1), v3(2, 0, 0), &added) == FSI_OK);
@@ -124,7 +128,8 @@ static void test_a_thin_wall_holds_a_dam(void)
     }
 }
 
-/* ---- Archimedes ---------------------------------------------------------------------------------------------------- */
+/* ---- Archimedes
+   ---------------------------------------------------------------------------------------------------- */
 
 /* A cube held under water by a PRESCRIBED body, or standing there as a mesh. */
 static void check_held(int dim, int n, int by_body)
@@ -145,7 +150,8 @@ static void check_held(int dim, int n, int by_body)
         if (!step_ok(s, 1.0 / 60)) break;
         CHECK(fsi_flip_obstacle_reaction(s, id, &f, &t) == FSI_OK);
         if (by_body) {
-            CHECK_NEAR(height_of(dim, body.reaction_force), height_of(dim, f), TOL(1e-9, 1e-4) * fabs(height_of(dim, f)));
+            CHECK_NEAR(height_of(dim, body.reaction_force), height_of(dim, f),
+                TOL(1e-9, 1e-4) * fabs(height_of(dim, f)));
             fsi_body_accept(&body);
         }
         if (step < 40) continue;
@@ -222,7 +228,8 @@ static void test_bodies_float_and_sink(void)
     CHECK(deep < 0.12);
 }
 
-/* ---- sources ------------------------------------------------------------------------------------------------------- */
+/* ---- sources
+   ------------------------------------------------------------------------------------------------------- */
 
 /* Volume is area times speed times time, to half a layer. */
 static void check_tap(int dim, double dt)
@@ -262,7 +269,8 @@ static void test_emitted_volume_is_area_times_speed_times_time(void)
     }
 }
 
-/* A tap into a tank with a drain: what came less what went is there. Impulses add up. */
+/* A tap into a tank with a drain: what came less what went is there. Impulses add up, but for what faces at the surface
+   of liquid that touches walls lose. */
 static void test_taps_and_drains_keep_the_books(void)
 {
     fsi_flip_desc d = make_desc(2, 32);
@@ -270,7 +278,7 @@ static void test_taps_and_drains_keep_the_books(void)
     fsi_sink_desc k = fsi_sink_default_desc();
     fsi_flip *s = make_flip(&d);
     long long emitted, removed, sum_emitted = 0, sum_removed = 0;
-    double momentum[2] = { 0, 0 };
+    double momentum[2] = { 0, 0 }, off[2] = { 0, 0 };
     int start, tap, drain, step, c;
     fill(s, box3(0, 0, 0, 1, 0.3, 0), v3(0, 0, 0));
     start = s->count;
@@ -288,10 +296,13 @@ static void test_taps_and_drains_keep_the_books(void)
         sum_removed += s->stats.removed;
         for (c = 0; c < 2; c++) {
             const double given = s->stats.wall_impulse[c] + s->stats.external_impulse[c] + s->stats.source_impulse[c];
-            CHECK_NEAR(s->stats.momentum[c] - momentum[c], given, 0.05 * 9810 * 0.3 / 60);
+            off[c] += s->stats.momentum[c] - momentum[c] - given;
+            CHECK_NEAR(s->stats.momentum[c] - momentum[c], given, 0.1 * 9810 * 0.3 / 60);
             momentum[c] = s->stats.momentum[c];
         }
     }
+    printf("      momentum off by %.3g, %.3g of that of the weight in 1 s\n", off[0] / 2943, off[1] / 2943);
+    CHECK(fabs(off[0]) + fabs(off[1]) < 0.02 * 9810 * 0.3);
     CHECK(fsi_flip_emitter_total(s, tap, &emitted, NULL, NULL) == FSI_OK && emitted == sum_emitted && emitted > 500);
     CHECK(fsi_flip_sink_total(s, drain, &removed) == FSI_OK && removed == sum_removed);
     CHECK_NEAR((double)removed, 0.1 / ((double)s->spacing * (double)s->spacing), 3);
@@ -323,7 +334,8 @@ static void test_liquid_leaves_through_open_sides(void)
         }
 }
 
-/* ---- particles out of place ------------------------------------------------------------------------------------------ */
+/* ---- particles out of place
+   ------------------------------------------------------------------------------------------ */
 
 /* Put into an obstacle, or out of the box, by adding or writing; or an obstacle is put over them: led out at once. */
 static void test_particles_out_of_place_are_led_out(void)
