@@ -620,8 +620,7 @@ static void test_the_same_bits_for_any_threads(void)
     }
 }
 
-/* ---- steps and budgets
-   --------------------------------------------------------------------------------------------- */
+/* ---- steps and budgets ----------------------------------------------------------------------------------------- */
 
 static void test_a_step_of_no_time_changes_nothing(void)
 {
@@ -695,6 +694,7 @@ static void test_budgets_flag_and_do_not_stall(void)
     fsi_context context = fsi_default_context();
     fsi_flip_desc d = make_desc(2, 32);
     fsi_flip *s;
+    double fastest = 0;
     int step, flagged = 0;
     d.context = &context;
     d.max_substeps = 2;
@@ -706,7 +706,7 @@ static void test_budgets_flag_and_do_not_stall(void)
         flagged += s->stats.degraded > 0;
     }
     CHECK(flagged > 5 && fsi_flip_count_inside(s, NULL) == 0 && is_finite(s));
-    CHECK(s->stats.max_speed < 10);
+    CHECK(s->stats.max_speed < 20);
 
     /* One iteration of the pressure. */
     d = s->desc;
@@ -716,8 +716,10 @@ static void test_budgets_flag_and_do_not_stall(void)
     for (step = flagged = 0; step < 20; step++) {
         if (!step_ok(s, 1.0 / 60)) break;
         flagged += s->stats.degraded > 0;
+        fastest = fmax(fastest, s->stats.max_speed);
     }
-    CHECK(flagged > 15 && is_finite(s) && s->stats.max_speed < 10 && fsi_flip_count_inside(s, NULL) == 0);
+    printf("      one iteration: %d of 20 steps flagged, up to %.3g m/s\n", flagged, fastest);
+    CHECK(flagged > 15 && is_finite(s) && fastest < 20 && fsi_flip_count_inside(s, NULL) == 0);
     fsi_flip_destroy(s);
     CHECK(context.bytes == 0);
 }
@@ -735,8 +737,7 @@ static void test_the_suggested_step_is_one_substep(void)
     fsi_flip_destroy(s);
 }
 
-/* ---- changes between steps
-   ------------------------------------------------------------------------------------------ */
+/* ---- changes between steps ------------------------------------------------------------------------------------- */
 
 static void test_particles_come_and_go(void)
 {
@@ -819,8 +820,7 @@ static void test_the_plane_stays_flat(void)
     end_small_pool(&p);
 }
 
-/* ---- looks
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- looks ----------------------------------------------------------------------------------------------------- */
 
 static struct { int points, lines; } drawn;
 static void draw_point(void *user, fsi_vec3 p, fsi_real size, uint32_t rgb)

@@ -104,8 +104,7 @@ static void scatter(bench *b, double margin)
 
 static double part(fsi_vec3 v, int a) { return (double)(a == 0 ? v.x : a == 1 ? v.y : v.z); }
 
-/* ---- sorting
-   --------------------------------------------------------------------------------------------------------- */
+/* ---- sorting --------------------------------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
@@ -184,8 +183,7 @@ static void test_the_same_bits_for_any_threads(void)
     }
 }
 
-/* ---- particles to grid
-   ----------------------------------------------------------------------------------------------- */
+/* ---- particles to grid ----------------------------------------------------------------------------------------- */
 
 /* Sum over faces of mass times velocity is that of the particles; masses by a slow sum over all pairs. */
 static void check_momentum(int dim, int affine)
@@ -277,8 +275,7 @@ static void test_lattices_fill_their_cells(void)
         }
 }
 
-/* ---- grid to particles
-   ------------------------------------------------------------------------------------------------ */
+/* ---- grid to particles ----------------------------------------------------------------------------------------- */
 
 static double linear(int a, fsi_vec3 x)
 {
@@ -365,8 +362,7 @@ static void test_flip_adds_the_change(void)
         }
 }
 
-/* ---- motion
-   ---------------------------------------------------------------------------------------------------------- */
+/* ---- motion ---------------------------------------------------------------------------------------------------- */
 
 /* A turn about the middle of the box; about z. */
 static double turning(int a, fsi_vec3 x) { return a == 0 ? 0.5 - (double)x.y : a == 1 ? (double)x.x - 0.5 : 0; }

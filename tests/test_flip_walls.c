@@ -21,8 +21,7 @@ static fsi_pose stand(int dim, double x, double h, double angle)
     return p;
 }
 
-/* ---- containers
-   ---------------------------------------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------------------------ */
 
 /* A tilted bowl within the box holds its liquid, at rest and while it is shaken. */
 static void check_bowl(int dim, int moves)
@@ -52,8 +51,7 @@ static void test_containers_hold_their_liquid(void)
     check_bowl(3, 1);
 }
 
-/* ---- what moves through the liquid
-   --------------------------------------------------------------------------------- */
+/* ---- what moves through the liquid ----------------------------------------------------------------------------- */
 
 /* A box of half sizes a, b goes to and fro in the pool, by `way` [m] a step, turning; by its mesh, or by a PRESCRIBED
    body. */
@@ -128,8 +126,42 @@ static void test_a_thin_wall_holds_a_dam(void)
     }
 }
 
-/* ---- Archimedes
-   ---------------------------------------------------------------------------------------------------- */
+/* ---- ceilings ---------------------------------------------------------------------------------------------------- */
+
+/* Liquid at the ceiling falls: walls and obstacles do not pull where air gets between. */
+static void check_hanging(int dim, int from_mesh)
+{
+    const int n = dim == 2 ? 32 : 12;
+    fsi_flip_desc d = make_desc(dim, n);
+    const double top = from_mesh ? 1 - 2.5 / n : 1, seconds = 0.2;
+    const double fall = 0.5 * 9.81 * seconds * seconds * 13 / 12; /* of 12 steps, which kick before they move */
+    fsi_mesh *m = NULL;
+    fsi_flip *s = make_flip(&d);
+    double before;
+    int step;
+    shape_begin(dim);
+    shape_box(dim == 2 ? box3(-0.1, top, 0, 1.1, 1.2, 0) : box3(-0.1, -0.1, top, 1.1, 1.1, 1.2));
+    m = shape_make(FSI_MESH_CLOSED, 0);
+    if (from_mesh) CHECK(fsi_flip_add_mesh(s, m, NULL) == FSI_OK);
+    fill(s, room(dim, 0.25, top - 0.25, 0.75, top, 1), v3(0, 0, 0));
+    before = mean_height(s);
+    for (step = 0; step < 12; step++) step_ok(s, seconds / 12);
+    printf("      %dD, from %s: falls %.4f m, freely %.4f\n", dim, from_mesh ? "a mesh" : "the ceiling",
+        before - mean_height(s), fall);
+    CHECK_NEAR(before - mean_height(s), fall, 0.03 * fall);
+    fsi_flip_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
+static void test_liquid_falls_from_the_ceiling(void)
+{
+    check_hanging(2, 0);
+    check_hanging(2, 1);
+    check_hanging(3, 0);
+    check_hanging(3, 1);
+}
+
+/* ---- Archimedes -------------------------------------------------------------------------------------------------- */
 
 /* A cube held under water by a PRESCRIBED body, or standing there as a mesh. */
 static void check_held(int dim, int n, int by_body)
@@ -228,8 +260,7 @@ static void test_bodies_float_and_sink(void)
     CHECK(deep < 0.12);
 }
 
-/* ---- sources
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------------------------- */
 
 /* Volume is area times speed times time, to half a layer. */
 static void check_tap(int dim, double dt)
@@ -334,8 +365,7 @@ static void test_liquid_leaves_through_open_sides(void)
         }
 }
 
-/* ---- particles out of place
-   ------------------------------------------------------------------------------------------ */
+/* ---- particles out of place ------------------------------------------------------------------------------------ */
 
 /* Put into an obstacle, or out of the box, by adding or writing; or an obstacle is put over them: led out at once. */
 static void test_particles_out_of_place_are_led_out(void)
@@ -381,6 +411,7 @@ int main(int argc, char **argv)
     RUN(test_no_particle_passes_what_moves);
     RUN(test_no_particle_passes_a_thin_plate);
     RUN(test_a_thin_wall_holds_a_dam);
+    RUN(test_liquid_falls_from_the_ceiling);
     RUN_PHYSICS(test_what_is_under_water_is_lifted_by_its_weight_in_water);
     RUN_PHYSICS(test_bodies_float_and_sink);
     RUN(test_emitted_volume_is_area_times_speed_times_time);
