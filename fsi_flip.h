@@ -132,7 +132,7 @@ typedef struct fsi_flip {
     fsi_vec3 *position;        /* count, creation order [m]; may be written between steps */
     fsi_vec3 *velocity;        /* count [m/s]; may be written between steps */
     const fsi_real *mass;      /* count, over particle_mass */
-    const fsi_real *pressure;  /* count [Pa], of the last substep */
+    const fsi_real *pressure;  /* count [Pa], where they were when the last substep began */
     const uint32_t *id;        /* count, never used twice, growing along the array */
     fsi_real *attribute;       /* count * desc.attribute_count; yours to write, any value; NULL when there are none */
     double time;               /* seconds simulated */
@@ -336,7 +336,7 @@ typedef struct fsi__fl_run {
     int anew;                     /* 1: obstacles are not where the last step left them */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
     fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep */
-    float *mass;
+    float *mass, *pressure;
     float (*affine)[9];
     uint32_t *held;
     unsigned char *gone;
@@ -1674,6 +1674,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     /* Back to the particles, and on. */
     FSI__TRY(fsi__fl_find_pieces(run));
     fsi__fl_to_particles(run);
+    fsi__tr_sample_cells(&run->points, run->im->pressure, run->pressure);
     fsi__fl_lap(run, &st->seconds_to_particles, &clock);
     fsi__tr_move(&run->points, run->im->u, run->dt, NULL, run->to);
     fsi__fl_carry_held(run);
@@ -1754,6 +1755,7 @@ static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
     run->v = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->v);
     run->to = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->to);
     run->mass = (float *)fsi__take(arena, n, sizeof *run->mass);
+    run->pressure = (float *)fsi__take(arena, n, sizeof *run->pressure);
     run->gone = (unsigned char *)fsi__take(arena, n, 1);
     run->state = (unsigned char *)fsi__take(arena, n, 1);
     if (run->s->desc.transfer == FSI_FLIP_APIC) run->affine = (float (*)[9])fsi__take(arena, n, sizeof *run->affine);
@@ -1894,7 +1896,7 @@ static void fsi__fl_publish(void *arg, int chunk, int begin, int end)
         im->mass[i] = (fsi_real)run->mass[i];
         if (run->affine) memcpy(im->affine[i], run->affine[i], sizeof run->affine[i]);
         if (run->held) im->held[i] = run->held[i];
-        im->found_pressure[i] = fsi_grid_sample_linear(im->pressure, run->x[i]);
+        im->found_pressure[i] = (fsi_real)run->pressure[i];
     }
 }
 
@@ -1989,8 +1991,8 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
     /* Publish. */
     phases = run.stats.seconds_sort + run.stats.seconds_to_grid + run.stats.seconds_pressure
         + run.stats.seconds_to_particles + run.stats.seconds_move;
-    run.stats.seconds_other = fsi__now(s->context) - start - phases;
     fsi__fl_commit(&run);
+    s->stats.seconds_other = fsi__now(s->context) - start - phases;
     if (run.stats.degraded || run.stats.pinched)
         fsi__warn(s->context, "%s: %d substeps are degraded (%d of %d taken), %d particles pinched", fn,
             run.stats.degraded, run.stats.substeps, s->desc.max_substeps, run.stats.pinched);

@@ -85,6 +85,8 @@ typedef struct fsi__tr_gain {
     double pic;
 } fsi__tr_gain;
 FSI_API void fsi__tr_to_particles(const fsi__tr_points *p, const fsi__tr_gain *gain, const fsi__tr_motion *m);
+/* out = I(field) of a field of cells, by number of the caller. */
+FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *field, float *out);
 /* to = x + dt u(x + dt/2 (u(x) + e)) + dt e, by number of the caller; e: further velocity of each particle, NULL: 0.
    Paths are of at most two cells: u is read within a cell of where a particle starts. */
 FSI_API void fsi__tr_move(const fsi__tr_points *p, fsi_field *const *u, double dt, const fsi_vec3 *e, fsi_vec3 *to);
@@ -128,12 +130,13 @@ FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int
     p->tally = (int *)fsi__take(arena, (size_t)blocks * FSI__TR_CHUNKS, sizeof *p->tally);
 }
 
-/* Position in cells from the corner of the box along an axis, and the cell there, which lies in the box. */
-FSI_FN double fsi__tr_cells(const fsi_grid *g, fsi_vec3 x, int axis, int *cell)
+/* Position in cells from the corner of the box along an axis, and the cell there, which lies in the box. per_dx: 1/dx:
+   divisions would take longer than all else in a sort. */
+FSI_FN double fsi__tr_cells(const fsi_grid *g, double per_dx, fsi_vec3 x, int axis, int *cell)
 {
-    const double at = axis == 0   ? ((double)x.x - (double)g->origin.x) / (double)g->dx
-                      : axis == 1 ? ((double)x.y - (double)g->origin.y) / (double)g->dx
-                                  : ((double)x.z - (double)g->origin.z) / (double)g->dx;
+    const double at = per_dx * (axis == 0   ? (double)x.x - (double)g->origin.x
+                                : axis == 1 ? (double)x.y - (double)g->origin.y
+                                            : (double)x.z - (double)g->origin.z);
     const int last = g->n[axis] - 1, i = at > 0 ? (at < last ? (int)at : last) : 0;
     *cell = i;
     return at;
@@ -141,6 +144,7 @@ FSI_FN double fsi__tr_cells(const fsi_grid *g, fsi_vec3 x, int axis, int *cell)
 
 FSI_API void fsi__tr_want(const fsi_grid *g, const fsi_vec3 *x, int count, int margin, unsigned char *wanted)
 {
+    const double per_dx = 1 / (double)g->dx;
     int i, a, last = -1;
     memset(wanted, 0, fsi__grid_places(g));
     for (i = 0; i < count; i++) {
@@ -148,7 +152,7 @@ FSI_API void fsi__tr_want(const fsi_grid *g, const fsi_vec3 *x, int count, int m
 
         /* The blocks from margin cells below to margin cells above; those of the particle before are there. */
         for (a = 0; a < g->dim; a++) {
-            (void)fsi__tr_cells(g, x[i], a, &cell[a]);
+            (void)fsi__tr_cells(g, per_dx, x[i], a, &cell[a]);
             lo[a] = cell[a] > margin ? (cell[a] - margin) / FSI_GRID_BLOCK : 0;
             hi[a] = (cell[a] + margin) / FSI_GRID_BLOCK;
             if (hi[a] >= g->blocks[a]) hi[a] = g->blocks[a] - 1;
@@ -168,11 +172,12 @@ static void fsi__tr_count(void *arg, int chunk, int begin, int end)
 {
     fsi__tr_points *p = (fsi__tr_points *)arg;
     const fsi_grid *g = p->grid;
+    const double per_dx = 1 / (double)g->dx;
     int *tally = p->tally + (size_t)chunk * (size_t)g->block_count, i, a;
     memset(tally, 0, (size_t)g->block_count * sizeof *tally);
     for (i = begin; i < end; i++) {
         int cell[3] = { 0, 0, 0 };
-        for (a = 0; a < g->dim; a++) (void)fsi__tr_cells(g, p->x[i], a, &cell[a]);
+        for (a = 0; a < g->dim; a++) (void)fsi__tr_cells(g, per_dx, p->x[i], a, &cell[a]);
         p->key[i] = (int)fsi_grid_entry(g, cell[0], cell[1], cell[2]);
         FSI_ASSERT(p->key[i] >= 0);
         tally[p->key[i] / g->block_cells]++;
@@ -193,6 +198,7 @@ static void fsi__tr_settle(void *arg, int chunk, int begin, int end)
 {
     fsi__tr_points *p = (fsi__tr_points *)arg;
     const fsi_grid *g = p->grid;
+    const double per_dx = 1 / (double)g->dx;
     int next[513], b, r, c, a;
     (void)chunk;
     for (b = begin; b < end; b++) {
@@ -209,7 +215,7 @@ static void fsi__tr_settle(void *arg, int chunk, int begin, int end)
             p->order[to] = i;
             place[2] = 0;
             for (a = 0; a < g->dim; a++) {
-                const double at = fsi__tr_cells(g, p->x[i], a, &cell) - corner[a];
+                const double at = fsi__tr_cells(g, per_dx, p->x[i], a, &cell) - corner[a];
                 place[a] = (float)(at > 0 ? (at < FSI__TR_LAST ? at : FSI__TR_LAST) : 0);
             }
             place[3] = p->mass ? p->mass[i] : 1;
@@ -345,6 +351,8 @@ typedef struct fsi__tr_job {
     double per_cell, dt;
     const fsi_vec3 *e;
     fsi_vec3 *to;
+    const fsi_field *cells;
+    float *out;
 } fsi__tr_job;
 
 /* A block's particles into its box; dim and affine are constants where it is called. What a loop reads is in locals:
@@ -573,6 +581,35 @@ FSI_API void fsi__tr_to_particles(const fsi__tr_points *p, const fsi__tr_gain *g
     job.m = m;
     job.gain = gain;
     fsi__parallel_work(p->grid->context, p->grid->block_count, 1, 8.0 * p->count, fsi__tr_gain_blocks, &job);
+}
+
+static void fsi__tr_sample_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__tr_job *job = (const fsi__tr_job *)arg;
+    const fsi__tr_points *p = job->p;
+    const int dim = p->grid->dim;
+    float squares[2 * FSI__TR_ROOM], f[3];
+    int b, r;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        if (p->first[b] == p->first[b + 1]) continue;
+        fsi__tr_read(job->cells, NULL, 1, b, squares);
+        for (r = p->first[b]; r < p->first[b + 1]; r++) {
+            const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, p->place[r]);
+            const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, 3, f);
+            job->out[p->order[r]] = fsi__tr_sample(dim, squares, node, f);
+        }
+    }
+}
+
+FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *field, float *out)
+{
+    fsi__tr_job job;
+    memset(&job, 0, sizeof job);
+    job.p = p;
+    job.cells = field;
+    job.out = out;
+    fsi__parallel_work(p->grid->context, p->grid->block_count, 1, 5.0 * p->count, fsi__tr_sample_blocks, &job);
 }
 
 /* ---- >>motion ---------------------------------------------------------------------------------------------------
