@@ -45,6 +45,34 @@ static void test_free_fall_is_exact(void)
         }
 }
 
+static fsi_vec3 wind(void *user, fsi_vec3 x, double time)
+{
+    (void)user;
+    return v3((double)x.x < 0.5 ? 2 : -3, 0, (double)x.x < 0.5 ? 6 * time : 0);
+}
+
+/* The host's acceleration acts at each particle, at the middle of the substep. */
+static void test_acceleration_is_of_place_and_time(void)
+{
+    fsi_flip_desc d = make_desc(3, 16);
+    fsi_flip *s;
+    int step;
+    d.gravity = v3(0, 1, 0);
+    d.acceleration = wind;
+    s = make_flip(&d);
+    add_one(s, v3(0.2, 0.5, 0.5), v3(0, 0, 0));
+    add_one(s, v3(0.9, 0.5, 0.5), v3(0, 0, 0));
+    for (step = 0; step < 10; step++) {
+        step_ok(s, 0.03);
+        CHECK_NEAR(s->stats.external_impulse[0], -0.03 * (double)s->particle_mass,
+            TOL(1e-12, 1e-5) * (double)s->particle_mass);
+    }
+    CHECK(fsi_v3_norm(fsi_v3_sub(s->velocity[0], v3(0.6, 0.3, 0.27))) <= TOL((fsi_real)1e-12, (fsi_real)1e-5));
+    CHECK(fsi_v3_norm(fsi_v3_sub(s->velocity[1], v3(-0.9, 0.3, 0))) <= TOL((fsi_real)1e-12, (fsi_real)1e-5));
+    CHECK_NEAR(s->time, 0.3, TOL(1e-12, 1e-6));
+    fsi_flip_destroy(s);
+}
+
 /* Sum of m v, of m (x cross v)_z about the centre of mass, and of m |v|. */
 static void momenta(const fsi_flip *s, double p[3], double *spin, double *size)
 {
@@ -364,6 +392,7 @@ int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
     RUN(test_free_fall_is_exact);
+    RUN(test_acceleration_is_of_place_and_time);
     RUN(test_a_drop_in_flight_keeps_its_momentum);
     RUN(test_a_lattice_at_rest_stays);
     RUN_PHYSICS(test_a_jittered_tank_comes_to_rest);

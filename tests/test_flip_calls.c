@@ -775,6 +775,59 @@ static void test_particles_come_and_go(void)
     fsi_flip_destroy(s);
 }
 
+/* Lattices of spacing dx/2: in boxes, spheres, meshes and containers; not in obstacles, nor where there is liquid. */
+static void test_fills_take_what_is_free(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_context context = fsi_default_context();
+        heard h = { 0, "" };
+        fsi_flip_desc d = make_desc(dim, 16);
+        fsi_mesh *block = make_block(dim, 0.25, 0.25, 0.25), *vat;
+        fsi_flip *s;
+        const double half = 1.0 / 32, ball = dim == 2 ? PI * 0.04 : 4.0 / 3 * PI * 0.008;
+        int added;
+        fsi_pose at;
+        context.message = hear;
+        context.user = &h;
+        d.context = &context;
+        s = make_flip(&d);
+        at.position = in_room(dim, 0.5, 0.5, 0.5);
+        at.orientation = fsi_quat_identity();
+        mesh_to(block, at);
+
+        /* A ball; a cube. Where nothing fits a message says so. */
+        CHECK(fsi_flip_fill_sphere(s, in_room(dim, 0.5, 0.5, 0.5), (fsi_real)0.2, v3(1, 0, 0), &added) == FSI_OK);
+        CHECK_NEAR(added, ball / pow(half, dim), 0.08 * added);
+        CHECK(s->velocity[0].x == 1 && s->count == added && h.count == 0);
+        fsi_flip_destroy(s);
+        s = make_flip(&d);
+        CHECK(fsi_flip_fill_mesh(s, block, v3(0, 0, 0), &added) == FSI_OK && added == (int)pow(16, dim) && h.count == 0);
+        CHECK(fsi_flip_fill_mesh(s, block, v3(0, 0, 0), &added) == FSI_OK && added == 0 && h.count == 1);
+        CHECK(fsi_flip_fill_box(s, room(dim, 2, 2, 3, 3, 0.5), v3(0, 0, 0), &added) == FSI_OK && added == 0);
+        CHECK(h.count == 2 && strstr(h.text, "fsi_flip_fill_box") != NULL);
+
+        /* An obstacle is left out; a container is filled within. */
+        fsi_flip_destroy(s);
+        s = make_flip(&d);
+        CHECK(fsi_flip_add_mesh(s, block, NULL) == FSI_OK);
+        CHECK(fsi_flip_fill_box(s, room(dim, 0, 0, 1, 1, 1), v3(0, 0, 0), &added) == FSI_OK);
+        CHECK_NEAR(added, pow(32, dim) - pow(16, dim), 0.5 * pow(16, dim - 1));
+        CHECK(fsi_flip_count_inside(s, NULL) == 0);
+        fsi_flip_destroy(s);
+        s = make_flip(&d);
+        vat = make_container(dim, dim == 2 ? box3(0.25, 0.25, 0, 0.75, 0.75, 0)
+            : box3(0.25, 0.25, 0.25, 0.75, 0.75, 0.75));
+        CHECK(fsi_flip_add_mesh(s, vat, NULL) == FSI_OK);
+        CHECK(fsi_flip_fill_mesh(s, vat, v3(0, 0, 0), &added) == FSI_OK && added == (int)pow(16, dim));
+        CHECK(fsi_flip_count_inside(s, NULL) == 0);
+        fsi_flip_destroy(s);
+        fsi_mesh_destroy(block);
+        fsi_mesh_destroy(vat);
+        CHECK(context.bytes == 0);
+    }
+}
+
 /* A shifted liquid goes the same way; states from before the shift do not fit any more. By powers of 2 shifts are exact
    but for the last bits. */
 static void test_a_shifted_origin_changes_no_way(void)
@@ -909,6 +962,7 @@ int main(int argc, char **argv)
     RUN(test_budgets_flag_and_do_not_stall);
     RUN(test_the_suggested_step_is_one_substep);
     RUN(test_particles_come_and_go);
+    RUN(test_fills_take_what_is_free);
     RUN(test_a_shifted_origin_changes_no_way);
     RUN(test_the_plane_stays_flat);
     RUN(test_what_can_be_read_agrees);

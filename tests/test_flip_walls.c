@@ -300,6 +300,39 @@ static void test_emitted_volume_is_area_times_speed_times_time(void)
     }
 }
 
+/* A mesh is filled at once and again; max_particles refuses what is too much. */
+static void test_a_mesh_is_filled_again_and_again(void)
+{
+    fsi_flip_desc d = make_desc(3, 16);
+    fsi_emitter_desc e = fsi_emitter_default_desc();
+    fsi_mesh *m = make_block(3, 0.2, 0.2, 0.2);
+    fsi_flip *s;
+    long long emitted, blocked, refused;
+    fsi_pose at;
+    int id, step, first = 0;
+    d.gravity = v3(0, 0, 0);
+    d.max_particles = 3000;
+    s = make_flip(&d);
+    at.position = v3(0.5, 0.5, 0.5);
+    at.orientation = fsi_quat_identity();
+    mesh_to(m, at);
+    e.shape = FSI_EMITTER_MESH;
+    e.mesh = m;
+    e.period = 0.0999;
+    e.speed = 1;
+    CHECK(fsi_flip_add_emitter(s, &e, &id) == FSI_OK);
+    for (step = 0; step < 30; step++) {
+        if (!step_ok(s, 0.02)) break;
+        if (step == 0) first = s->count;
+        CHECK(s->count >= first && s->count <= 3000);
+    }
+    CHECK(first > 1000 && s->count > first);
+    CHECK(fsi_flip_emitter_total(s, id, &emitted, &blocked, &refused) == FSI_OK && emitted == s->count);
+    CHECK(blocked > 0 && refused > 0 && s->count == 3000);
+    fsi_flip_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
 /* A tap into a tank with a drain: what came less what went is there. Impulses add up, but for what faces at the surface
    of liquid that touches walls lose. */
 static void test_taps_and_drains_keep_the_books(void)
@@ -415,6 +448,7 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_what_is_under_water_is_lifted_by_its_weight_in_water);
     RUN_PHYSICS(test_bodies_float_and_sink);
     RUN(test_emitted_volume_is_area_times_speed_times_time);
+    RUN(test_a_mesh_is_filled_again_and_again);
     RUN(test_taps_and_drains_keep_the_books);
     RUN(test_liquid_leaves_through_open_sides);
     RUN(test_particles_out_of_place_are_led_out);
