@@ -84,10 +84,11 @@ typedef struct fsi_flip_desc {
     unsigned char open_side[6];/* of the box, x-, x+, y- ...: 1: liquid leaves there, against air of pressure 0; default
                                   0: a wall */
     fsi_flip_transfer transfer;/* default FLIP */
-    fsi_real pic;              /* FLIP: fraction of the grid's velocity that particles take over in 1/60 s, 0 to 1;
-                                  shorter substeps take less; default 0.03; 1 is PIC */
+    fsi_real pic;              /* FLIP: fraction of the grid's velocity that particles take over in 1/60 s, APIC: of
+                                  its gradient that they drop, 0 to 1; shorter substeps take less; default 0.03; 1 is
+                                  PIC */
     fsi_real volume_rate;      /* fraction of the error of the particles' density that is corrected in 1/60 s, 0 to 1;
-                                  default 0.1; 0: volume drifts */
+                                  default 0.3; 0: volume drifts */
     fsi_real cfl;              /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 2;
                                   default 2 */
     int max_substeps;          /* of one call; default 20. Where more are needed they are longer (stats.degraded) */
@@ -2027,7 +2028,7 @@ FSI_API fsi_flip_desc fsi_flip_default_desc(void)
     d.density = 1000;
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     d.pic = (fsi_real)0.03;
-    d.volume_rate = (fsi_real)0.1;
+    d.volume_rate = (fsi_real)0.3;
     d.cfl = 2;
     d.max_substeps = 20;
     d.pressure_tolerance = 1e-6;

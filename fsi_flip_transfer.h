@@ -77,8 +77,8 @@ FSI_API size_t fsi__tr_box_size(const fsi_grid *grid);
 FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, double per_cell,
     const fsi__tr_faces *faces);
 
-/* What the grid gives to particles: v = (1 - pic) v + I(pic u + (1 - pic) change); with affine v = I(u), c = dx
-   grad I(u). */
+/* What the grid gives to particles: v = (1 - pic) v + I(pic u + (1 - pic) change); with affine v = I(u), c =
+   (1 - pic) dx grad I(u). */
 typedef struct fsi__tr_gain {
     fsi_field *const *u;     /* new velocities */
     fsi_field *const *change;/* since they were made from the particles; not read with affine */
@@ -517,18 +517,18 @@ FSI_FN float fsi__tr_sample(int dim, const float *squares, int at, const float f
     return lower + f[1] * (upper - lower);
 }
 
-/* The same with the gradient, in c. */
-FSI_FN float fsi__tr_slope(int dim, const float *squares, int at, const float f[3], float *c)
+/* The same with the gradient times `keep`, in c. */
+FSI_FN float fsi__tr_slope(int dim, const float *squares, int at, const float f[3], float keep, float *c)
 {
     const fsi__quad s = fsi__tr_square(dim, squares, at, f[2]);
     const float along = fsi__quad_get(s, 2) - fsi__quad_get(s, 0), above = fsi__quad_get(s, 3) - fsi__quad_get(s, 1);
     const float lower = fsi__quad_get(s, 0) + f[0] * along, upper = fsi__quad_get(s, 1) + f[0] * above;
-    c[0] = along + f[1] * (above - along);
-    c[1] = upper - lower;
+    c[0] = keep * (along + f[1] * (above - along));
+    c[1] = keep * (upper - lower);
     c[2] = 0;
     if (dim == 3) {
         const float one[3] = { f[0], f[1], 1 }, none[3] = { f[0], f[1], 0 };
-        c[2] = fsi__tr_sample(3, squares, at, one) - fsi__tr_sample(3, squares, at, none);
+        c[2] = keep * (fsi__tr_sample(3, squares, at, one) - fsi__tr_sample(3, squares, at, none));
     }
     return lower + f[1] * (upper - lower);
 }
@@ -551,7 +551,7 @@ FSI_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int affin
         for (a = 0; a < dim; a++) {
             float f[3];
             const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, a, f);
-            if (affine) now[a] = (fsi_real)fsi__tr_slope(dim, squares[a], node, f, &c[i][3 * a]);
+            if (affine) now[a] = (fsi_real)fsi__tr_slope(dim, squares[a], node, f, (float)keep, &c[i][3 * a]);
             else now[a] = keep * now[a] + (fsi_real)fsi__tr_sample(dim, squares[a], node, f);
         }
         velocity[i] = fsi_v3(now[0], now[1], now[2]);

@@ -31,94 +31,121 @@ static const char *const kernel_name[KERNELS] = { "sort", "flip_to_grid", "flip_
 static const double kernel_bytes[KERNELS] = { 24 + 16 + 12, 16 + 4 + 24, 16 + 4 + 48, 16 + 4 + 48, 16 + 4 + 24 + 36,
     16 + 4 + 24 + 36 };
 
-/* 8 particles in each of n^3 cells, jittered, in the order of a lattice: median CPU time of each kernel. */
-static void bench_transfers(int n)
-{
-    const int count = 8 * n * n * n, side = 2 * n;
-    double seconds[KERNELS][TURNS], rate = stream_rate();
-    fsi_grid_desc d = fsi_grid_default_desc();
+/* What the kernels work on. */
+typedef struct transfers {
     fsi_grid *g;
     fsi_field *u[3], *change[3], *fill;
-    fsi_vec3 *x = (fsi_vec3 *)take((size_t)count, sizeof *x), *v = (fsi_vec3 *)take((size_t)count, sizeof *v);
-    fsi_vec3 *to = (fsi_vec3 *)take((size_t)count, sizeof *to);
-    float (*affine)[9] = (float (*)[9])take((size_t)count, sizeof *affine);
-    fsi__arena measure = { NULL, 0, 0 }, arena = { NULL, 0, 0 };
+    fsi_vec3 *x, *v, *to;
+    float (*affine)[9];
+    fsi__arena arena;
     fsi__tr_points p;
     fsi__tr_faces faces;
     fsi__tr_motion motion;
     fsi__tr_gain gain;
-    unsigned char *wanted;
-    size_t cells;
-    int i, a, k, turn;
+    int count;
+} transfers;
 
-    /* Particles. */
+/* 8 particles in each of n^3 cells, jittered, in the order of a lattice. */
+static void scatter(transfers *t, int n)
+{
+    const int side = 2 * n;
+    int i, a;
+    t->count = 8 * n * n * n;
+    t->x = (fsi_vec3 *)take((size_t)t->count, sizeof *t->x);
+    t->v = (fsi_vec3 *)take((size_t)t->count, sizeof *t->v);
+    t->to = (fsi_vec3 *)take((size_t)t->count, sizeof *t->to);
+    t->affine = (float (*)[9])take((size_t)t->count, sizeof *t->affine);
     srand(1);
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < t->count; i++) {
         const int c[3] = { i % side, i / side % side, i / side / side };
         double at[3];
         for (a = 0; a < 3; a++) at[a] = (c[a] + 0.5 + 0.9 * ((double)rand() / RAND_MAX - 0.5)) * 0.5 / n;
-        x[i] = fsi_v3((fsi_real)at[0], (fsi_real)at[1], (fsi_real)at[2]);
-        v[i] = fsi_v3(x[i].y, -x[i].z, x[i].x);
+        t->x[i] = fsi_v3((fsi_real)at[0], (fsi_real)at[1], (fsi_real)at[2]);
+        t->v[i] = fsi_v3(t->x[i].y, -t->x[i].z, t->x[i].x);
     }
+}
 
-    /* Grid and arrays. */
+/* Grid and arrays around them. */
+static void make_grid(transfers *t, int n)
+{
+    fsi_grid_desc d = fsi_grid_default_desc();
+    fsi__arena measure = { NULL, 0, 0 };
+    unsigned char *wanted;
+    size_t cells;
+    int a;
+
+    /* Blocks and fields. */
     d.n[0] = d.n[1] = d.n[2] = n;
     d.dx = 1 / (fsi_real)n;
-    must(fsi_grid_create(&g, &d), "grid");
+    must(fsi_grid_create(&t->g, &d), "grid");
     for (a = 0; a < 3; a++) {
-        must(fsi_grid_add_field(g, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &u[a]), "field");
-        must(fsi_grid_add_field(g, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &change[a]), "field");
+        must(fsi_grid_add_field(t->g, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &t->u[a]), "field");
+        must(fsi_grid_add_field(t->g, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &t->change[a]), "field");
     }
-    must(fsi_grid_add_field(g, FSI_CELLS, 0, &fill), "field");
-    wanted = (unsigned char *)take(fsi__grid_places(g), 1);
-    fsi__tr_want(g, x, count, 4, wanted);
-    must(fsi_grid_set_blocks(g, wanted), "blocks");
-    cells = (size_t)g->block_count * (size_t)g->block_cells;
-    memset(&p, 0, sizeof p);
-    p.grid = g;
-    p.x = x;
-    fsi__tr_layout(&p, &measure, count, g->block_count);
-    if (!fsi__arena_reserve(NULL, &arena, measure.used)) exit(1);
-    fsi__tr_layout(&p, &arena, count, g->block_count);
-    for (a = 0; a < 3; a++) {
-        faces.u[a] = u[a];
-        faces.known[a] = (unsigned char *)take(cells, 1);
-    }
-    faces.fill = fill;
-    faces.box = (float *)take(fsi__tr_box_size(g) * (size_t)g->block_count, sizeof(float));
-    motion.v = v;
-    gain.u = u;
-    gain.change = change;
-    gain.pic = 0.03f;
+    must(fsi_grid_add_field(t->g, FSI_CELLS, 0, &t->fill), "field");
+    wanted = (unsigned char *)take(fsi__grid_places(t->g), 1);
+    fsi__tr_want(t->g, t->x, t->count, 4, wanted);
+    must(fsi_grid_set_blocks(t->g, wanted), "blocks");
+    free(wanted);
 
-    /* Each kernel in turn. */
+    /* Arrays. */
+    cells = (size_t)t->g->block_count * (size_t)t->g->block_cells;
+    t->p.grid = t->g;
+    t->p.x = t->x;
+    fsi__tr_layout(&t->p, &measure, t->count, t->g->block_count);
+    if (!fsi__arena_reserve(NULL, &t->arena, measure.used)) exit(1);
+    fsi__tr_layout(&t->p, &t->arena, t->count, t->g->block_count);
+    for (a = 0; a < 3; a++) {
+        t->faces.u[a] = t->u[a];
+        t->faces.known[a] = (unsigned char *)take(cells, 1);
+    }
+    t->faces.fill = t->fill;
+    t->faces.box = (float *)take(fsi__tr_box_size(t->g) * (size_t)t->g->block_count, sizeof(float));
+    t->motion.v = t->v;
+    t->gain.u = t->u;
+    t->gain.change = t->change;
+    t->gain.pic = 0.03f;
+}
+
+static void run_kernel(transfers *t, int k)
+{
+    t->motion.affine = k > 3 ? t->affine : NULL;
+    if (k == 0) fsi__tr_sort(&t->p);
+    else if (k == 1 || k == 4) fsi__tr_to_grid(&t->p, &t->motion, 8, &t->faces);
+    else if (k == 3) fsi__tr_move(&t->p, t->u, 1e-4, NULL, t->to);
+    else fsi__tr_to_particles(&t->p, &t->gain, &t->motion);
+}
+
+/* Median CPU time of each kernel. */
+static void bench_transfers(int n)
+{
+    double seconds[KERNELS][TURNS], rate = stream_rate();
+    transfers t;
+    int a, k, turn;
+    memset(&t, 0, sizeof t);
+    scatter(&t, n);
+    make_grid(&t, n);
     for (turn = 0; turn < TURNS; turn++)
         for (k = 0; k < KERNELS; k++) {
             const double start = cpu_seconds(NULL);
-            motion.affine = k > 3 ? affine : NULL;
-            if (k == 0) fsi__tr_sort(&p);
-            else if (k == 1 || k == 4) fsi__tr_to_grid(&p, &motion, 8, &faces);
-            else if (k == 3) fsi__tr_move(&p, u, 1e-4, NULL, to);
-            else fsi__tr_to_particles(&p, &gain, &motion);
+            run_kernel(&t, k);
             seconds[k][turn] = cpu_seconds(NULL) - start;
         }
-    printf("memory %.1f GB/s, %d particles, %d blocks\n", 1e-9 * rate, count, g->block_count);
+    printf("memory %.1f GB/s, %d particles, %d blocks\n", 1e-9 * rate, t.count, t.g->block_count);
     for (k = 0; k < KERNELS; k++)
         printf("%s %.2f ms_per_million_particles  (floor of memory %.2f)\n", kernel_name[k],
-            1e9 * median(seconds[k], TURNS) / count, 1e9 * kernel_bytes[k] / rate);
-    for (a = 0; a < 3; a++) free(faces.known[a]);
-    free(faces.box);
-    free(wanted);
-    fsi__arena_free(NULL, &arena);
-    fsi_grid_destroy(g);
-    free(x);
-    free(v);
-    free(to);
-    free(affine);
+            1e9 * median(seconds[k], TURNS) / t.count, 1e9 * kernel_bytes[k] / rate);
+    for (a = 0; a < 3; a++) free(t.faces.known[a]);
+    free(t.faces.box);
+    fsi__arena_free(NULL, &t.arena);
+    fsi_grid_destroy(t.g);
+    free(t.x);
+    free(t.v);
+    free(t.to);
+    free(t.affine);
 }
 
-/* ---- a step
-   -------------------------------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------------------------- */
 
 /* A box of n^3 cells whose lower quarter is a pool, a drop above it; at n = 128 4.2 million particles in the pool. */
 static void bench_step(int n, fsi_flip_transfer transfer)
