@@ -1158,17 +1158,6 @@ static fsi_status fsi__fl_spread(fsi__fl_run *run)
    rotation w in a substep. So the momenta of each such piece are summed before particles take over the change and after
    they have moved, and what is lost is given back as one rigid motion. */
 
-/* The part of what follows that is a 3x3 system: x = A^-1 b, A symmetric. */
-static void fsi__fl_solve3(const double *A, fsi__d3 b, double *x)
-{
-    const fsi__d3 p = fsi__d9_column(A, 0), q = fsi__d9_column(A, 1), r = fsi__d9_column(A, 2);
-    const double det = fsi__d3_dot(p, fsi__d3_cross(q, r));
-    if (!(fabs(det) > 0)) return;
-    x[0] = fsi__d3_dot(b, fsi__d3_cross(q, r)) / det;
-    x[1] = fsi__d3_dot(p, fsi__d3_cross(b, r)) / det;
-    x[2] = fsi__d3_dot(p, fsi__d3_cross(q, b)) / det;
-}
-
 /* Sums over the particles of a piece. */
 typedef struct fsi__fl_moments {
     double mass, at[3];        /* m, m x */
@@ -1289,11 +1278,15 @@ static fsi__d3 fsi__fl_center(fsi__fl_moments *p)
 static void fsi__fl_find_motion(const fsi__fl_run *run, fsi__fl_piece *p)
 {
     const fsi__d3 turn = fsi__d3_sub(fsi__fl_center(&p->before), fsi__fl_center(&p->after));
-    const double h = (double)run->s->desc.dx, least = p->after.mass * h * h * 0.25, *I = p->after.inertia;
+    const double h = (double)run->s->desc.dx, least = p->after.mass * h * h * 0.25;
+    double *I = p->after.inertia;
     fsi__d3_put(p->v, fsi__d3_scale(fsi__d3_sub(fsi__d3_at(p->before.p), fsi__d3_at(p->after.p)), 1 / p->after.mass));
     memset(p->w, 0, sizeof p->w);
     if (run->s->desc.dim == 2) p->w[2] = I[8] > least ? turn.z / I[8] : 0;
-    else if (fmin(I[0], fmin(I[4], I[8])) > least) fsi__fl_solve3(I, turn, p->w);
+    else if (fmin(I[0], fmin(I[4], I[8])) > least && fsi_dense_cholesky(NULL, 3, I) == FSI_OK) {
+        fsi__d3_put(p->w, turn);
+        if (fsi_dense_cholesky_solve(3, I, p->w) != FSI_OK) memset(p->w, 0, sizeof p->w);
+    }
 }
 
 static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
@@ -1465,37 +1458,6 @@ static fsi_status fsi__fl_move_bodies(fsi__fl_run *run)
    move through it at the emitter's velocity. Particles that have not passed the plane by the end of the step are
    removed, and made again in the same positions when the next step begins. */
 
-/* The layers of emitter k that pass its plane in the step, and one more; 0: it lets nothing out. MESH: 1 when due. */
-static double fsi__fl_layers_due(const fsi__fl_run *run, int k, double dt)
-{
-    const fsi__emitter *e = &run->im->sources.emitter[k];
-    fsi__flow flow = e->flow;
-    const double clock = run->s->time;
-    if (!(dt > 0)) return 0;
-    if (e->desc.shape == FSI_EMITTER_MESH) return fsi__emitter_fills(e, &flow, clock, clock);
-    return fsi__emitter_flows(e, clock) ? floor(fsi__emitter_advance(e, &flow, clock, clock + dt)) + 1 : 0;
-}
-
-/* Room for all that emitters may move or emit in the step. */
-static fsi_status fsi__fl_make_room(fsi__fl_run *run, double dt)
-{
-    fsi_flip *s = run->s;
-    fsi__fl_impl *im = run->im;
-    double more = 0;
-    int k;
-    for (k = 0; k < im->sources.emitter_count; k++) {
-        const fsi__emitter *e = &im->sources.emitter[k];
-        const double layers = fsi__fl_layers_due(run, k, dt), cells = layers * (double)fsi__emitter_site_count(e);
-        if (!(cells <= 0x3fffffff)) return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, e->flow.id, layers,
-            "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
-        run->sources.cells = (size_t)fmax((double)run->sources.cells, cells);
-        more += layers * e->sites;
-    }
-    FSI__TRY(fsi__particles_room_for_sources(&im->particles, run->fn, s->count + more, more));
-    run->more = (int)more;
-    return FSI_OK;
-}
-
 /* Appends a particle to the step's rows; it is published with the others, at the end. */
 static void fsi__fl_append(void *owner, const fsi__emitter *e, fsi_vec3 x, int ghost)
 {
@@ -1513,41 +1475,19 @@ static void fsi__fl_append(void *owner, const fsi__emitter *e, fsi_vec3 x, int g
     fsi__fl_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_of(run->v[i]), (double)run->s->particle_mass));
 }
 
-/* Puts the layers of emitter k behind its plane, the oldest first. */
-static void fsi__fl_line_up(fsi__fl_run *run, int k, int layers)
-{
-    const fsi__emitter *e = &run->im->sources.emitter[k];
-    const int fills = e->desc.shape == FSI_EMITTER_MESH, most = run->s->desc.max_particles;
-    const fsi_vec3 o = fsi__source_first_site(&run->sources, k, fills ? 0 : run->sources.flow[k].advance - layers);
-    long long left = 0x7fffffff;
-    fsi__emission out;
-    if (most > 0) left = most - run->s->count - run->stats.emitted;
-    if (e->desc.budget > 0 && e->desc.budget - run->sources.flow[k].emitted < left)
-        left = e->desc.budget - run->sources.flow[k].emitted;
-    if (left > 0) fsi__source_block(&run->sources, k, layers, o, run->x, run->n, fills ? NULL : run->held);
-    out = fsi__source_emit(&run->sources, k, layers, !fills, o, left, fsi__fl_append, run);
-    run->stats.emitted += (int)out.emitted;
-    run->stats.blocked += (int)out.blocked;
-    run->stats.refused += (int)out.refused;
-}
-
 /* Before the first substep; run->n grows. */
 static void fsi__fl_begin_sources(fsi__fl_run *run, double dt)
 {
-    const fsi__sources *s = &run->im->sources;
-    const double clock = run->s->time;
-    int k;
+    const int most = run->s->desc.max_particles;
+    fsi__emission out;
     run->born = run->n;
-    if (s->emitter_count + s->sink_count == 0) return;
+    if (!run->held) return;
     fsi__source_begin(&run->sources);
-    for (k = 0; k < s->emitter_count; k++) {
-        const int layers = (int)fsi__fl_layers_due(run, k, dt);
-        fsi__flow *f = &run->sources.flow[k];
-        if (layers == 0) continue;
-        fsi__fl_line_up(run, k, layers);
-        if (s->emitter[k].desc.shape == FSI_EMITTER_MESH) fsi__emitter_fills(&s->emitter[k], f, clock, clock);
-        else f->advance = fmod(fsi__emitter_advance(&s->emitter[k], f, clock, clock + dt), 1);
-    }
+    out = fsi__source_line_up(&run->sources, run->s->time, dt, run->x, &run->n, run->held,
+        most > 0 ? most - run->s->count : 0x7fffffff, fsi__fl_append, run);
+    run->stats.emitted = (int)out.emitted;
+    run->stats.blocked = (int)out.blocked;
+    run->stats.refused = (int)out.refused;
 }
 
 /* Particles still moved by their emitter get its velocity; the others are released. */
@@ -1582,14 +1522,6 @@ static void fsi__fl_carry_held(fsi__fl_run *run)
         run->v[i] = v;
         run->to[i] = fsi_v3_madd(run->x[i], (fsi_real)run->dt, v);
     }
-}
-
-static void fsi__fl_move_emitters(fsi__fl_run *run)
-{
-    int k;
-    for (k = 0; k < run->im->sources.emitter_count; k++)
-        fsi__fl_put(run->sources.flow[k].center,
-            fsi__d3_scale(fsi__d3_of(run->im->sources.emitter[k].desc.velocity), run->dt));
 }
 
 /* After the last substep: what sinks take. */
@@ -1683,7 +1615,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi__fl_balance_pieces(run);
     FSI__TRY(fsi__fl_place(run));
     memcpy(run->x, run->to, (size_t)run->n * sizeof *run->x);
-    fsi__fl_move_emitters(run);
+    fsi__source_move(&run->sources, run->dt);
     fsi__fl_lap(run, &st->seconds_move, &clock);
     return FSI_OK;
 }
@@ -1781,7 +1713,7 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     run->length = dt;
     run->anew = im->solids_changed;
     run->sources.sources = &im->sources;
-    FSI__TRY(fsi__fl_make_room(run, dt));
+    FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     n = (size_t)(s->count + run->more);
     fsi__fl_layout(run, &measure, n);
     if (!fsi__arena_room(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,

@@ -288,7 +288,7 @@ FSI_FN fsi__tr_spot fsi__tr_spot_of(int dim, float rim, const float *place)
     return s;
 }
 
-/* Its lower corner among faces of an axis (3: cells), in a box whose edge has `edge` entries; f: fractions beyond it. */
+/* Its lower corner among faces of an axis (3: cells), in a box of `edge` entries along an edge; f: fractions beyond. */
 FSI_FN int fsi__tr_stencil(int dim, int edge, const fsi__tr_spot *s, int axis, float f[3])
 {
     const int x = axis != 0, y = axis != 1, z = axis != 2;
