@@ -953,7 +953,17 @@ static int fsi__fl_push_side(fsi__fl_run *run, const fsi__fl_side *s)
 
 /* ---- walls that let go: where air can get between, at the surface of the liquid, a wall must not pull */
 
-/* 1: a cell has air beside it, not only solid. */
+/* The entries behind the upper walls. */
+static int fsi__fl_is_outside(const fsi_grid *g, long long e)
+{
+    const int c = (int)(e % g->block_cells);
+    int corner[3];
+    fsi_grid_corner(g, (int)(e / g->block_cells), corner);
+    return corner[0] + (c & 7) >= g->n[0] || corner[1] + (c >> 3 & 7) >= g->n[1]
+        || (g->dim == 3 && corner[2] + (c >> 6) >= g->n[2]);
+}
+
+/* 1: a cell has air beside it, not only solid or a wall. */
 static int fsi__fl_meets_air(const fsi__fl_run *run, int e)
 {
     const fsi_grid *g = run->im->grid;
@@ -961,7 +971,8 @@ static int fsi__fl_meets_air(const fsi__fl_run *run, int e)
     fsi__blocks_beside(g, e / g->block_cells, beside);
     for (side = 0; side < 2 * g->dim; side++) {
         const long long to = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, side);
-        if (to < 0 || (run->cell[to] == FSI_CELL_AIR && run->im->fill->value[to] >= 0)) return 1;
+        if (to < 0 ? run->s->desc.open_side[side] : run->cell[to] == FSI_CELL_AIR && run->im->fill->value[to] >= 0
+            && !fsi__fl_is_outside(g, to)) return 1;
     }
     return 0;
 }
@@ -1370,6 +1381,8 @@ static void fsi__fl_place_blocks_of(void *arg, int chunk, int begin, int end)
         fsi_box3 box = fsi_box3_empty();
         for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
             const int i = run->points.order[r];
+            fsi_vec3 v = run->v[i];
+            (void)fsi__fl_hold_in_box(run, &run->to[i], &v); /* what lies beyond would be put back past obstacles */
             box = fsi_box3_grow(fsi_box3_grow(box, run->x[i]), run->to[i]);
         }
         if (run->points.first[b] == run->points.first[b + 1]) continue;
