@@ -43,7 +43,7 @@
       The density of particles is kept by sources in the pressure, so that liquid does not lose volume.
       For drawing: fsi_surface_update(surface, water->position, water->count, NULL) of fsi_surface.h.
    WHAT IT DOES NOT DO
-      Viscosity (there is that of the transfers), surface tension. Liquid sticks to walls: pressure may be negative.
+      Viscosity (there is that of the transfers), surface tension. Large waves in a closed tank last for minutes.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; transfers in float; pressure and sums in double. Recommended: double; float halves the
@@ -546,6 +546,8 @@ static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
         memset(run->cell + base, FSI_CELL_AIR, (size_t)g->block_cells);
         for (r = run->points.first[b]; r < run->points.first[b + 1]; r++)
             run->cell[run->points.key[run->points.order[r]]] = FSI_CELL_LIQUID;
+
+        /* Fill over that of a full cell. */
         for (z = 0; z < layers; z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
             fsi_real *f = &im->fill->value[base + (z * 8 + y) * 8 + x];
             double full;
@@ -885,6 +887,8 @@ static void fsi__fl_push_obstacle(fsi__fl_run *run, fsi__fl_obstacle *o)
             side[0] = fsi__entry_beside(g, b, beside, c, 2 * a);
             side[1] = e;
             if (side[0] < 0) continue;
+
+            /* Sides with liquid, the other one solid. */
             for (up = 0; up < 2; up++) {
                 const long long wet = side[up], dry = side[1 - up];
                 if (run->cell[wet] != FSI_CELL_LIQUID || !(im->open->value[wet] > 0) || im->open->value[dry] > 0
@@ -893,6 +897,8 @@ static void fsi__fl_push_obstacle(fsi__fl_run *run, fsi__fl_obstacle *o)
                     * ((double)im->change[a]->value[e] - v);
             }
             if (!(fabs(p) > 0)) continue;
+
+            /* The impulse at the middle of the face. */
             fsi_grid_corner(g, b, corner);
             x = fsi__d3_of(fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (c & 7),
                 corner[1] + (c >> 3 & 7), corner[2] + (c >> 6)));
@@ -1386,6 +1392,8 @@ static void fsi__fl_place_blocks_of(void *arg, int chunk, int begin, int end)
             box = fsi_box3_grow(fsi_box3_grow(box, run->x[i]), run->to[i]);
         }
         if (run->points.first[b] == run->points.first[b + 1]) continue;
+
+        /* The faces near the block's particles; then each particle's own. */
         group.count = 0;
         if (!fsi__find_faces(&run->im->obstacles, fsi_box3_inflate(box, reach), 0xffffffffu, &group)) group.count = -1;
         for (r = run->points.first[b]; r < run->points.first[b + 1] && group.count != 0; r++) {
@@ -1957,7 +1965,7 @@ FSI_API fsi_real fsi_flip_suggest_dt(const fsi_flip *s)
 
     /* v t + g t^2 = way, as gravity acts before the motion. */
     v = g > 0 ? (sqrt(v * v + 4 * g * way) - v) / (2 * g) : (v > 0 ? way / v : 1000);
-    return (fsi_real)fmax(fmin(v, 1000), 1e-12);
+    return (fsi_real)fmax(fmin(v * (1 - 1e-6), 1000), 1e-12); /* the step may round up */
 }
 
 /* ---- >>making and changing --------------------------------------------------------------------------------------- */
@@ -2053,6 +2061,8 @@ static fsi_status fsi__fl_make_grid(fsi_flip *s)
     g.dx = s->desc.dx;
     g.origin = s->desc.origin;
     FSI__TRY(fsi_grid_create(&im->grid, &g));
+
+    /* On faces, and at cells. */
     for (a = 0; a < g.dim; a++) {
         FSI__TRY(fsi_grid_add_field(im->grid, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &im->u[a]));
         FSI__TRY(fsi_grid_add_field(im->grid, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &im->change[a]));
