@@ -72,7 +72,7 @@ typedef struct fsi__tr_faces {
     float *box;              /* fsi__tr_box_size(grid) for each block */
 } fsi__tr_faces;
 
-FSI_API size_t fsi__tr_box_size(const fsi_grid *grid);
+FSI_API size_t fsi__tr_box_size(const fsi_grid *grid); /* numbers of a block's box */
 /* per_cell: whole particles in a full cell. */
 FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, double per_cell,
     const fsi__tr_faces *faces);
@@ -84,6 +84,7 @@ typedef struct fsi__tr_gain {
     fsi_field *const *change;/* since they were made from the particles; not read with affine */
     double pic;
 } fsi__tr_gain;
+/* For all particles, by number of the caller. */
 FSI_API void fsi__tr_to_particles(const fsi__tr_points *p, const fsi__tr_gain *gain, const fsi__tr_motion *m);
 /* out = I(field) of a field of cells, by number of the caller. */
 FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *field, float *out);
@@ -208,6 +209,8 @@ static void fsi__tr_settle(void *arg, int chunk, int begin, int end)
         memset(next, 0, sizeof next);
         for (r = p->first[b]; r < p->first[b + 1]; r++) next[p->key[p->spare[r]] - base + 1]++;
         for (c = 0, next[0] = p->first[b]; c < g->block_cells; c++) next[c + 1] += next[c];
+
+        /* Each to the next rank of its cell. */
         for (r = p->first[b]; r < p->first[b + 1]; r++) {
             const int i = p->spare[r], to = next[p->key[i] - base]++;
             float *place = p->place[to];
