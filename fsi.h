@@ -1060,6 +1060,20 @@ FSI_FN void fsi__four_madd(fsi__four *s, const double *x, double k) { *s += FSI_
 FSI_FN void fsi__four_add(double *to, const fsi__four *s) { *(fsi__four *)(void *)to += *s; }
 FSI_FN double fsi__four_sum(const fsi__four *s) { return ((*s)[0] + (*s)[1]) + ((*s)[2] + (*s)[3]); }
 FSI__STRICT_FN_END
+
+/* Four floats likewise. */
+typedef float fsi__quad __attribute__((vector_size(16), aligned(4), may_alias));
+FSI__STRICT_FN_BEGIN
+FSI_FN fsi__quad fsi__quad_make(float a, float b, float c, float d)
+{
+    fsi__quad q = { a, b, c, d };
+    return q;
+}
+FSI_FN fsi__quad fsi__quad_at(const float *p) { return *(const fsi__quad *)(const void *)p; }
+FSI_FN float fsi__quad_get(fsi__quad q, int k) { return q[k]; }
+FSI_FN fsi__quad fsi__quad_mix(fsi__quad a, fsi__quad b, float f) { return a + (b - a) * f; } /* a + f (b - a) */
+FSI_FN void fsi__quad_madd(float *to, fsi__quad q, float w) { *(fsi__quad *)(void *)to += q * w; } /* to += w q */
+FSI__STRICT_FN_END
 #else
 typedef struct fsi__four { double of[4]; } fsi__four;
 FSI__STRICT_FN_BEGIN
@@ -1079,6 +1093,30 @@ FSI_FN void fsi__four_add(double *to, const fsi__four *s)
     for (k = 0; k < 4; k++) to[k] += s->of[k];
 }
 FSI_FN double fsi__four_sum(const fsi__four *s) { return (s->of[0] + s->of[1]) + (s->of[2] + s->of[3]); }
+
+typedef struct fsi__quad { float of[4]; } fsi__quad;
+FSI_FN fsi__quad fsi__quad_make(float a, float b, float c, float d)
+{
+    fsi__quad q;
+    q.of[0] = a;
+    q.of[1] = b;
+    q.of[2] = c;
+    q.of[3] = d;
+    return q;
+}
+FSI_FN fsi__quad fsi__quad_at(const float *p) { return fsi__quad_make(p[0], p[1], p[2], p[3]); }
+FSI_FN float fsi__quad_get(fsi__quad q, int k) { return q.of[k]; }
+FSI_FN fsi__quad fsi__quad_mix(fsi__quad a, fsi__quad b, float f)
+{
+    int k;
+    for (k = 0; k < 4; k++) a.of[k] += (b.of[k] - a.of[k]) * f;
+    return a;
+}
+FSI_FN void fsi__quad_madd(float *to, fsi__quad q, float w)
+{
+    int k;
+    for (k = 0; k < 4; k++) to[k] += q.of[k] * w;
+}
 FSI__STRICT_FN_END
 #endif
 

@@ -11,6 +11,8 @@
 #include "fsi_elastic_body.h"
 #include "fsi_elastic_model.h"
 #include "fsi_elements.h"
+#include "fsi_flip.h"
+#include "fsi_flip_transfer.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"
 #include "fsi_joints.h"

@@ -191,6 +191,8 @@ typedef struct fsi_pressure_desc {
     double absolute;      /* or below this [1/s]. Defaults 1e-8 (float: 1e-6) and 0. A second projection asks for the
                              first one's stats.divergence */
     int max_iters;        /* default 200 */
+    int degrade;          /* 1: what max_iters do not complete is taken as it is, and stats.degraded set: a budget for
+                             games; default 0: CONVERGENCE */
 } fsi_pressure_desc;
 
 typedef struct fsi_pressure_stats { /* of the last projection */
@@ -201,6 +203,7 @@ typedef struct fsi_pressure_stats { /* of the last projection */
     double removed;             /* and their net inflow cannot be met: sum over the pieces of its amount [m^3/s; 2D
                                    m^2/s], which spreads over their cells */
     int iters, levels;
+    int degraded;               /* 1: the tolerance was not met, see desc.degrade */
     double residual;            /* largest |divergence| left over the largest right side, */
     double divergence;          /* and by itself [1/s], but for what was removed */
     double seconds_setup, seconds_solve; /* by the clock hook */
@@ -211,7 +214,7 @@ typedef struct fsi_pressure_stats { /* of the last projection */
 typedef struct fsi_pressure {
     uint32_t cookie;
     fsi_context *context;
-    fsi_pressure_desc desc;     /* as given; tolerance, absolute and max_iters may be changed between calls */
+    fsi_pressure_desc desc;     /* as given; all but context may be changed between calls */
     fsi_pressure_stats stats;
     void *impl;
 } fsi_pressure;
@@ -223,7 +226,7 @@ FSI_API fsi_status fsi_pressure_create(fsi_pressure **out, const fsi_pressure_de
 FSI_API void fsi_pressure_destroy(fsi_pressure *s); /* NULL is fine */
 /* One projection, in time and memory proportional to the blocks that exist and the liquid cells (and 4 bytes a column
    of the liquid's bounding box). Errors: COOKIE, ARGUMENT (names the field), NAN (a field, a cell), LIMIT, MEMORY,
-   CONVERGENCE (max_iters, or no progress); then fields and solids are as they were. */
+   CONVERGENCE (max_iters, or no progress, unless desc.degrade is set); then fields and solids are as they were. */
 FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow);
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
@@ -3164,7 +3167,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
     static const fsi__field limits[] = {
         FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_pressure_desc, absolute, FSI__DOUBLE, 0, FSI__HUGE, 0),
-        FSI__FIELD(fsi_pressure_desc, max_iters, FSI__INT, 0, FSI__HUGE, 0)
+        FSI__FIELD(fsi_pressure_desc, max_iters, FSI__INT, 0, FSI__HUGE, 0),
+        FSI__FIELD(fsi_pressure_desc, degrade, FSI__INT, 0, 1, 0)
     };
     static const fsi__where of_flow = { "fsi_pressure_project", "flow.", -1, 3 };
     static const fsi__where of_desc = { "fsi_pressure_project", "desc.", -1, 3 };
@@ -3430,10 +3434,11 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     most = fsi__pressure_iterate(&job, limit);
     s->stats.divergence = most;
     s->stats.residual = reference > 0 ? most / reference : most;
+    s->stats.degraded = !(most <= limit) && s->desc.degrade && fsi_is_finite(most);
 
     /* Velocities, pressure and impulses, where it is good enough. */
     if (job.status != FSI_OK) status = job.status;
-    else if (!(most <= limit))
+    else if (!(most <= limit) && !s->stats.degraded)
         status = fsi__fail(s->context, FSI_ERROR_CONVERGENCE, "fsi_pressure_project", -1, most,
             "divergence is %g after %d iterations, not below %g", most, s->stats.iters, limit);
     else {

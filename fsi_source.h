@@ -198,6 +198,20 @@ typedef struct fsi__emission { long long emitted, blocked, refused; } fsi__emiss
    site that is not blocked, and counts them. The last `behind` layers are still behind the plane: not counted. */
 FSI_API fsi__emission fsi__source_emit(fsi__source_run *run, int k, int layers, int behind, fsi_vec3 o,
     long long left, fsi__emit_fn *add, void *owner);
+/* Layers that come out in a step as a block: those that pass the plane of an emitter in dt seconds from `clock` on, and
+   one more, stand behind the plane when the step begins and move through it at the emitter's velocity. Those that have
+   not passed it at the end are removed by the owner (is_behind), and made again by the next step. */
+/* How many layers of emitter k; 0: it lets nothing out. MESH: 1 when due. */
+FSI_API double fsi__source_layers_due(const fsi__source_run *run, int k, double clock, double dt);
+/* Sets run->cells, and makes room for all these particles in the table; *more: how many there may be. Errors: LIMIT,
+   MEMORY. */
+FSI_API fsi_status fsi__source_make_room(fsi__source_run *run, fsi__particles *t, const char *fn, double clock,
+    double dt, int *more);
+/* Puts them behind the planes, the oldest first, at most `left` in all, by add; x: positions of the *n particles that
+   there are, which add may add to. held: as for fsi__source_block. Counts all emitters together. */
+FSI_API fsi__emission fsi__source_line_up(fsi__source_run *run, double clock, double dt, const fsi_vec3 *x,
+    const int *n, uint32_t *held, long long left, fsi__emit_fn *add, void *owner);
+FSI_API void fsi__source_move(fsi__source_run *run, double dt); /* of dt seconds: the emitters, by their velocity */
 /* The emitter of `held` if at time `clock` it still moves a particle at x; NULL: none. */
 FSI_API const fsi__emitter *fsi__source_holder(const fsi__source_run *run, uint32_t held, fsi_vec3 x, double clock);
 /* gone[i] = 1 + sink that takes particle i, 0: none; how many in all. Entries that are already 255 stay, and count no
@@ -863,6 +877,73 @@ static void fsi__source_find_sinks(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++)
         if (search->gone[i] != 255)
             search->gone[i] = (unsigned char)fsi__source_next_sink(search->sources, search->x[i], 0);
+}
+
+FSI_API double fsi__source_layers_due(const fsi__source_run *run, int k, double clock, double dt)
+{
+    const fsi__emitter *e = &run->sources->emitter[k];
+    fsi__flow flow = e->flow;
+    if (!(dt > 0)) return 0;
+    if (e->desc.shape == FSI_EMITTER_MESH) return fsi__emitter_fills(e, &flow, clock, clock);
+    return fsi__emitter_flows(e, clock) ? floor(fsi__emitter_advance(e, &flow, clock, clock + dt)) + 1 : 0;
+}
+
+FSI_API fsi_status fsi__source_make_room(fsi__source_run *run, fsi__particles *t, const char *fn, double clock,
+    double dt, int *more)
+{
+    double sum = 0;
+    int k;
+    for (k = 0; k < run->sources->emitter_count; k++) {
+        const fsi__emitter *e = &run->sources->emitter[k];
+        const double layers = fsi__source_layers_due(run, k, clock, dt);
+        const double cells = layers * (double)fsi__emitter_site_count(e);
+        if (!(cells <= 0x3fffffff)) return fsi__fail(t->context, FSI_ERROR_LIMIT, fn, e->flow.id, layers,
+            "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
+        run->cells = (size_t)fmax((double)run->cells, cells);
+        sum += layers * e->sites;
+    }
+    FSI__TRY(fsi__particles_room_for_sources(t, fn, *t->count + sum, sum));
+    *more = (int)sum;
+    return FSI_OK;
+}
+
+FSI_API fsi__emission fsi__source_line_up(fsi__source_run *run, double clock, double dt, const fsi_vec3 *x,
+    const int *n, uint32_t *held, long long left, fsi__emit_fn *add, void *owner)
+{
+    fsi__emission all = { 0, 0, 0 };
+    int k;
+    for (k = 0; k < run->sources->emitter_count; k++) {
+        const fsi__emitter *e = &run->sources->emitter[k];
+        const int layers = (int)fsi__source_layers_due(run, k, clock, dt), fills = e->desc.shape == FSI_EMITTER_MESH;
+        fsi__flow *f = &run->flow[k];
+        long long most = left - all.emitted;
+        fsi__emission out;
+        fsi_vec3 o;
+        if (layers == 0) continue;
+
+        /* Its layers, where there is room and budget. */
+        o = fsi__source_first_site(run, k, fills ? 0 : f->advance - layers);
+        if (e->desc.budget > 0 && e->desc.budget - f->emitted < most) most = e->desc.budget - f->emitted;
+        if (most > 0) fsi__source_block(run, k, layers, o, x, *n, fills ? NULL : held);
+        out = fsi__source_emit(run, k, layers, !fills, o, most, add, owner);
+        all.emitted += out.emitted;
+        all.blocked += out.blocked;
+        all.refused += out.refused;
+
+        /* Its flow at the end of the step. */
+        if (fills) fsi__emitter_fills(e, f, clock, clock);
+        else f->advance = fmod(fsi__emitter_advance(e, f, clock, clock + dt), 1);
+    }
+    return all;
+}
+
+FSI_API void fsi__source_move(fsi__source_run *run, double dt)
+{
+    int k;
+    for (k = 0; k < run->sources->emitter_count; k++) {
+        double *c = run->flow[k].center;
+        fsi__d3_put(c, fsi__d3_madd(fsi__d3_at(c), dt, fsi__d3_of(run->sources->emitter[k].desc.velocity)));
+    }
 }
 
 /* What a sink with a rate does not use is not saved up, except for a part of a particle. */

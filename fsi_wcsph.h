@@ -2599,37 +2599,6 @@ static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double
    passed the plane by the end of the step are removed, and made again in the same positions when the next step
    begins. */
 
-/* The layers of emitter k that pass its plane in the step, and one more; 0: it lets nothing out. MESH: 1 when due. */
-static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
-{
-    const fsi__emitter *e = &run->im->sources.emitter[k];
-    fsi__flow flow = e->flow;
-    const double clock = run->s->time;
-    if (!(dt > 0)) return 0;
-    if (e->desc.shape == FSI_EMITTER_MESH) return fsi__emitter_fills(e, &flow, clock, clock);
-    return fsi__emitter_flows(e, clock) ? floor(fsi__emitter_advance(e, &flow, clock, clock + dt)) + 1 : 0;
-}
-
-/* Makes room in the particles' arrays for all that emitters move or emit in the step. */
-static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
-{
-    fsi_wcsph *s = run->s;
-    fsi__wc_impl *im = run->im;
-    double more = 0;
-    int k;
-    for (k = 0; k < im->sources.emitter_count; k++) {
-        const fsi__emitter *e = &im->sources.emitter[k];
-        const double layers = fsi__wc_layers_due(run, k, dt), cells = layers * (double)fsi__emitter_site_count(e);
-        if (!(cells <= 0x3fffffff)) return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, e->flow.id, layers,
-            "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
-        run->sources.cells = (size_t)fmax((double)run->sources.cells, cells);
-        more += layers * e->sites;
-    }
-    FSI__TRY(fsi__particles_room_for_sources(&im->particles, run->fn, s->count + more, more));
-    run->more = (int)more;
-    return FSI_OK;
-}
-
 /* Appends a particle to the step's rows; it is published with the others, at the end. */
 static void fsi__wc_append(void *owner, const fsi__emitter *e, fsi_vec3 x, int ghost)
 {
@@ -2647,43 +2616,21 @@ static void fsi__wc_append(void *owner, const fsi__emitter *e, fsi_vec3 x, int g
     fsi__wc_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_of(s->velocity[i]), (double)s->particle_mass));
 }
 
-/* Puts the layers of emitter k behind its plane, the oldest first. */
-static void fsi__wc_line_up(fsi__wc_run *run, int k, int layers)
-{
-    const fsi__emitter *e = &run->im->sources.emitter[k];
-    const int fills = e->desc.shape == FSI_EMITTER_MESH, most = run->s->desc.max_particles;
-    const fsi_vec3 o = fsi__source_first_site(&run->sources, k, fills ? 0 : run->sources.flow[k].advance - layers);
-    long long left = 0x7fffffff;
-    fsi__emission out;
-    if (most > 0) left = most - run->s->count - run->stats.emitted;
-    if (e->desc.budget > 0 && e->desc.budget - run->sources.flow[k].emitted < left)
-        left = e->desc.budget - run->sources.flow[k].emitted;
-    if (left > 0) fsi__source_block(&run->sources, k, layers, o, run->s->position, run->n, fills ? NULL : run->source);
-    out = fsi__source_emit(&run->sources, k, layers, !fills, o, left, fsi__wc_append, run);
-    run->stats.emitted += (int)out.emitted;
-    run->stats.blocked += (int)out.blocked;
-    run->stats.refused += (int)out.refused;
-}
-
 /* Before the first substep; run->n grows. */
 static void fsi__wc_begin_sources(fsi__wc_run *run, double dt)
 {
-    const fsi__sources *s = &run->im->sources;
-    const double clock = run->s->time;
-    int k;
+    const int most = run->s->desc.max_particles;
+    fsi__emission out;
     run->born = run->n;
     if (!run->gone) return;
     fsi__source_begin(&run->sources);
     memset(run->gone, 0, (size_t)run->n);
     if (run->source && run->n > 0) memcpy(run->source, run->im->source, (size_t)run->n * sizeof *run->source);
-    for (k = 0; k < s->emitter_count; k++) {
-        const int layers = (int)fsi__wc_layers_due(run, k, dt);
-        fsi__flow *f = &run->sources.flow[k];
-        if (layers == 0) continue;
-        fsi__wc_line_up(run, k, layers);
-        if (s->emitter[k].desc.shape == FSI_EMITTER_MESH) fsi__emitter_fills(&s->emitter[k], f, clock, clock);
-        else f->advance = fmod(fsi__emitter_advance(&s->emitter[k], f, clock, clock + dt), 1);
-    }
+    out = fsi__source_line_up(&run->sources, run->s->time, dt, run->s->position, &run->n, run->source,
+        most > 0 ? most - run->s->count : 0x7fffffff, fsi__wc_append, run);
+    run->stats.emitted = (int)out.emitted;
+    run->stats.blocked = (int)out.blocked;
+    run->stats.refused = (int)out.refused;
 }
 
 /* The velocity that an emitter gives to rank r, in *v; 0: none does any more. When it has stopped, what is still behind
@@ -2728,16 +2675,6 @@ static void fsi__wc_hold(fsi__wc_run *run)
     if (!run->source) return;
     fsi__wc_parallel(run, fsi__wc_hold_range, FSI__WC_NS_PREDICT);
     fsi__wc_put(run->stats.source_impulse, fsi__wc_sum3(run, 0));
-}
-
-/* At the end of a substep. */
-static void fsi__wc_move_emitters(fsi__wc_run *run)
-{
-    int k;
-    for (k = 0; k < run->im->sources.emitter_count; k++) {
-        const fsi_vec3 v = run->im->sources.emitter[k].desc.velocity;
-        fsi__wc_put(run->sources.flow[k].center, fsi__d3_scale(fsi__d3_of(v), run->dt));
-    }
 }
 
 /* After the last substep. */
@@ -2920,7 +2857,7 @@ static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
             FSI__TRY(fsi__wc_substep(run, before));
             FSI__TRY(fsi__wc_finish_substep(run));
         } else FSI__TRY(fsi__wc_drift_bodies(run));
-        fsi__wc_move_emitters(run);
+        fsi__source_move(&run->sources, run->dt);
         run->stats.substeps++;
         run->stats.substep = run->dt;
         left = count > 1 ? left - run->dt : 0;
@@ -3131,7 +3068,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     run->length = dt;
     run->h = (double)s->support;
     run->sources.sources = &im->sources;
-    FSI__TRY(fsi__wc_make_room(run, dt));
+    FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     run->n = s->count + run->more;
     run->b.count = run->n;
     run->chunks = run->b.chunk_count = fsi__chunks(run->n, FSI__WC_GRAIN);

@@ -1,0 +1,2601 @@
+/* fsi_flip.h - liquid as particles that move with a grid (PIC/FLIP, APIC), with obstacles, bodies, taps and drains.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_flip.h"
+         #include "fsi_flip.h"
+
+   A DAM BREAKS
+      fsi_context ctx = fsi_default_context();      // hooks for memory, threads, messages; and what went wrong
+      fsi_flip_desc d = fsi_flip_default_desc();    // a box of 64^3 cells of 1/64 m, SI units
+      fsi_flip *water;
+      fsi_box3 dam;
+      int step;
+      d.context = &ctx;
+      if (fsi_flip_create(&water, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
+      dam.lo = fsi_v3(0, 0, 0);
+      dam.hi = fsi_v3(0.25f, 1, 0.5f);
+      fsi_flip_fill_box(water, dam, fsi_v3(0, 0, 0), NULL);
+      for (step = 0; step < 60; step++)
+          if (fsi_flip_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(ctx.error.message); break; }
+      printf("%d particles\n", water->count);       // water->position[0 .. count - 1] is yours to draw
+      fsi_flip_destroy(water);
+
+   FILL
+      fsi_flip_fill_box, _fill_sphere, _fill_mesh   lattices; what is outside, in obstacles or in liquid is left out
+
+   WALLS AND BODIES ARE MESHES
+      fsi_flip_add_mesh(water, mesh, NULL);         // CLOSED; static, or moved by fsi_mesh_move between steps
+      fsi_flip_obstacle_desc o = fsi_flip_default_obstacle_desc(); o.mesh = hull; o.body = &body;
+      fsi_flip_add_obstacle(water, &o, NULL);       // PRESCRIBED: one-way; COUPLED: solved together with the liquid
+
+   TAPS AND DRAINS
+      fsi_emitter_desc tap = fsi_emitter_default_desc();   // fsi_source.h
+      tap.center = fsi_v3(0.5f, 0.5f, 0.8f); tap.direction = fsi_v3(0, 0, -1); tap.radius = 0.1f; tap.speed = 2;
+      fsi_flip_add_emitter(water, &tap, NULL);
+      fsi_flip_add_sink(water, &drain, NULL);
+
+   WHAT IT DOES
+      Liquid with a free surface in a box, 2D and 3D: 8 particles a cell (2D: 4), which carry mass and velocity; a grid
+      of blocks that follows them and makes their velocities divergence-free (fsi_pressure.h), with cut faces at
+      obstacles and a surface between cells. Particles keep clear of walls, however thin and fast: they are swept.
+      The density of particles is kept by sources in the pressure, so that liquid does not lose volume.
+      For drawing: fsi_surface_update(surface, water->position, water->count, NULL) of fsi_surface.h.
+   WHAT IT DOES NOT DO
+      Viscosity (there is that of the transfers), surface tension. Large waves in a closed tank last for minutes.
+   MACROS: those of fsi.h.
+   UNITS: SI. In 2D masses, forces and energies are per metre of depth.
+   PRECISION: state in fsi_real; transfers in float; pressure and sums in double. Recommended: double; float halves the
+      memory of particles.
+   STACK: up to 100 kB in the caller's thread and in each of the context's.
+   EQUATIONS: lines of algorithm 2 of Brandt, Scandolo, Eisemann and Hildebrandt, "The reduced immersed method for
+      real-time fluid-elastic solid interaction and contact simulation" (2019); see docs/flip.md.
+   FIND IN HERE (search for >>), behind the API
+      >>blocks and particles  >>liquid cells  >>projection  >>particles and walls  >>sources at work  >>substep
+      >>step; and the functions that you call: >>making and changing  >>particles  >>obstacles  >>questions  >>state
+*/
+#ifndef FSI_FLIP_H
+#define FSI_FLIP_H
+
+#include "fsi_flip_transfer.h"
+#include "fsi_obstacle.h"
+#include "fsi_pressure.h"
+#include "fsi_source.h"
+
+/* How velocities go back to particles. FLIP: particles get the change of the grid's velocities, and a fraction
+   desc.pic of the velocities themselves: lively, slightly noisy. APIC: particles carry the velocity and its gradient
+   (Jiang et al. 2015): smooth, keeps angular momentum, loses more energy. */
+typedef enum fsi_flip_transfer { FSI_FLIP_FLIP, FSI_FLIP_APIC } fsi_flip_transfer;
+
+/* How to make a simulator. Start from fsi_flip_default_desc(). */
+typedef struct fsi_flip_desc {
+    uint32_t cookie;
+    fsi_context *context;      /* default NULL: malloc, serial or OpenMP, no clock */
+    int dim;                   /* 3 (default) or 2 (z = 0) */
+    int n[3];                  /* cells of the box along each axis; default 64; 2D: n[2] is ignored */
+    fsi_real dx;               /* edge of a cell [m]; default 1.0/64; particles are dx/2 apart at rest */
+    fsi_vec3 origin;           /* lower corner of the box [m]; default 0 */
+    fsi_real density;          /* [kg/m^3]; default 1000 */
+    fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: set y */
+    fsi_acceleration_fn *acceleration; /* of the liquid, added to gravity, a function of place and time, evaluated at
+                                  the particles; default NULL: none. Not saved; not in potential_energy */
+    void *acceleration_user;   /* its first argument; default NULL */
+    unsigned char open_side[6];/* of the box, x-, x+, y- ...: 1: liquid leaves there, against air of pressure 0; default
+                                  0: a wall */
+    fsi_flip_transfer transfer;/* default FLIP */
+    fsi_real pic;              /* FLIP: fraction of the grid's velocity that particles take over in 1/60 s, APIC: of
+                                  its gradient that they drop, 0 to 1; shorter substeps take less; default 0.03; 1 is
+                                  PIC */
+    fsi_real volume_rate;      /* fraction of the error of the particles' density that is corrected in 1/60 s, 0 to 1;
+                                  default 0.3; 0: volume drifts */
+    fsi_real cfl;              /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 2;
+                                  default 2 */
+    int max_substeps;          /* of one call; default 20. Where more are needed they are longer (stats.degraded) */
+    double pressure_tolerance; /* largest divergence left over the largest of the right side; default 1e-6 */
+    int pressure_iters;        /* of one solve at most; what they reach is taken (stats.degraded); default 200 */
+    int reserve;               /* particles to make room for; default 0 */
+    int max_particles;         /* budget of the whole simulator; default 0: no limit */
+    int attribute_count;       /* numbers of your own that each particle carries, 0 to 64; default 0 */
+} fsi_flip_desc;
+
+/* What the last successful step did. Sums over its substeps unless said otherwise. */
+typedef struct fsi_flip_stats {
+    int particles, substeps;
+    int degraded;                 /* substeps longer than cfl asks for, and solves that pressure_iters ended */
+    double substep;               /* the last one [s] */
+    double cfl;                   /* largest displacement in a substep [dx] */
+    int blocks, liquid_cells;     /* last substep */
+    int iters;                    /* of the pressure */
+    double divergence;            /* left, largest [1/s], last substep */
+    double fill_max;              /* largest mass of particles at a cell over that at rest, last substep */
+    int placed, pinched;          /* particles that were stopped by obstacles; without a free position, at the end */
+    int emitted, blocked, refused, removed, left; /* particles of emitters, as fsi_source.h has them; by sinks; through
+                                  open sides */
+    double momentum[3], angular_momentum[3]; /* of the liquid, about the world's origin, at the end */
+    double wall_impulse[3];       /* by walls of the box and obstacles, to the liquid [N s] */
+    double external_impulse[3];   /* by gravity and acceleration */
+    double source_impulse[3];     /* with the particles that came, less those that went */
+    double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
+    double volume;                /* of the liquid's cells, by their surface, at the last substep [m^3; 2D: m^2] */
+    double max_speed;             /* [m/s], at the end */
+    double seconds_sort, seconds_to_grid, seconds_pressure, seconds_to_particles, seconds_move, seconds_other;
+    size_t bytes;                 /* allocated through its context */
+    long long allocs;             /* allocations of the context so far */
+} fsi_flip_stats;
+
+/* A liquid. Read everything; write only what is marked. */
+typedef struct fsi_flip {
+    uint32_t cookie;
+    fsi_context *context;      /* never NULL: the desc's, or one of its own */
+    fsi_flip_desc desc;        /* as given, or set since */
+    int count, capacity;
+    fsi_vec3 *position;        /* count, creation order [m]; may be written between steps */
+    fsi_vec3 *velocity;        /* count [m/s]; may be written between steps */
+    const fsi_real *mass;      /* count, over particle_mass */
+    const fsi_real *pressure;  /* count [Pa], where they were when the last substep began */
+    const uint32_t *id;        /* count, never used twice, growing along the array */
+    fsi_real *attribute;       /* count * desc.attribute_count; yours to write, any value; NULL when there are none */
+    double time;               /* seconds simulated */
+    fsi_real particle_mass;    /* of a whole particle: density (dx/2)^dim [kg; 2D: kg/m] */
+    fsi_real spacing;          /* dx/2 [m] */
+    fsi_flip_stats stats;
+    void *impl;
+} fsi_flip;
+
+FSI_API fsi_flip_desc fsi_flip_default_desc(void); /* fills every field */
+/* An empty box. Errors: COOKIE, ARGUMENT, NAN (name the field), LIMIT, MEMORY; then *out is NULL. */
+FSI_API fsi_status fsi_flip_create(fsi_flip **out, const fsi_flip_desc *desc);
+FSI_API void fsi_flip_destroy(fsi_flip *s); /* NULL is fine */
+/* Other settings from now on: start from s->desc. All but context, dim, n, dx, origin, density, transfer, reserve and
+   attribute_count may change. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
+FSI_API fsi_status fsi_flip_set_desc(fsi_flip *s, const fsi_flip_desc *desc);
+/* Why the last call on it failed. Never NULL. */
+FSI_API const fsi_error *fsi_flip_error(const fsi_flip *s);
+
+/* Appends particles; velocities NULL: at rest; at most 1e9 m/s. Arrays may move; the arguments must not point into
+   them. Errors: NAN (names the particle), ARGUMENT, MEMORY, LIMIT (max_particles). Particles outside of the box or in
+   an obstacle are moved out of there by the next step. */
+FSI_API fsi_status fsi_flip_add_particles(fsi_flip *s, const fsi_vec3 *positions, const fsi_vec3 *velocities,
+    int count);
+/* Appends a lattice of spacing dx/2 that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre;
+   what is at least dx/4 inside a CLOSED mesh (of a container: in its liquid), from the corner of its box on. It moves
+   with `velocity` [m/s]. Sites outside of the box, in an obstacle, or nearer than 0.3 dx to an existing particle are
+   left out. *added (NULL is fine): how many, 0 after an error; where it is 0 a warning says so. Errors: COOKIE, NAN,
+   ARGUMENT, MESH (not closed), MEMORY, LIMIT; nothing changes. */
+FSI_API fsi_status fsi_flip_fill_box(fsi_flip *s, fsi_box3 box, fsi_vec3 velocity, int *added);
+FSI_API fsi_status fsi_flip_fill_sphere(fsi_flip *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
+FSI_API fsi_status fsi_flip_fill_mesh(fsi_flip *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
+/* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. Errors: ARGUMENT. */
+FSI_API fsi_status fsi_flip_remove_particles(fsi_flip *s, const unsigned char *gone);
+
+/* A CLOSED mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be
+   removed first. It keeps liquid out, or in when it was made as a container. Every step sweeps it, from where the last
+   step left it:
+      by its mesh     to where its mesh is when the step is called (fsi_mesh_move; corners move in straight lines)
+      by a body       from body->pose; PRESCRIBED: to body->end; COUPLED: where liquid, body->force and body->torque
+                      take it, solved together, which is stable for bodies lighter than the liquid too. The outputs of
+                      fsi_body are written when the step has succeeded, for COUPLED also `end`: fsi_body_accept(body)
+                      goes on from there. Several obstacles may be fixed to a PRESCRIBED body, one to a COUPLED one. 2D:
+                      bodies turn about z only. */
+typedef struct fsi_flip_obstacle_desc {
+    uint32_t cookie;
+    const fsi_mesh *mesh;
+    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
+                                moment */
+} fsi_flip_obstacle_desc;
+FSI_API fsi_flip_obstacle_desc fsi_flip_default_obstacle_desc(void); /* fills every field; set mesh */
+/* *id (NULL ok) names it in the calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (not closed),
+   MEMORY. */
+FSI_API fsi_status fsi_flip_add_obstacle(fsi_flip *s, const fsi_flip_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_flip_add_mesh(fsi_flip *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
+FSI_API fsi_status fsi_flip_remove_obstacle(fsi_flip *s, int id); /* Errors: COOKIE, ARGUMENT */
+/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there, and moves
+   particles inside of it out. Errors: COOKIE, ARGUMENT. */
+FSI_API fsi_status fsi_flip_teleport_obstacle(fsi_flip *s, int id);
+/* Force [N] and torque about the world's origin [N m] of the liquid on an obstacle, means over the last step: its
+   pressure, and particles that were stopped. id -1: the walls of the box. Errors: COOKIE, ARGUMENT. */
+FSI_API fsi_status fsi_flip_obstacle_reaction(const fsi_flip *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
+
+/* Emitters and sinks: fsi_source.h has their descs. Particles within dx of an emitter's plane move with it, and the
+   cells that they are in are a wall with its velocity. *id names it in the calls below (NULL is fine). Errors: COOKIE,
+   ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT. */
+FSI_API fsi_status fsi_flip_add_emitter(fsi_flip *s, const fsi_emitter_desc *desc, int *id);
+/* Another speed, position, shape ... from now on; the flow and the counts continue. */
+FSI_API fsi_status fsi_flip_set_emitter(fsi_flip *s, int id, const fsi_emitter_desc *desc);
+FSI_API fsi_status fsi_flip_remove_emitter(fsi_flip *s, int id); /* releases the particles in it */
+/* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
+FSI_API fsi_status fsi_flip_emitter_total(const fsi_flip *s, int id, long long *emitted, long long *blocked,
+    long long *refused);
+/* Sinks remove the particles that are inside at the end of a step. Errors: as above. */
+FSI_API fsi_status fsi_flip_add_sink(fsi_flip *s, const fsi_sink_desc *desc, int *id);
+FSI_API fsi_status fsi_flip_remove_sink(fsi_flip *s, int id);
+FSI_API fsi_status fsi_flip_sink_total(const fsi_flip *s, int id, long long *removed);
+
+/* Advances exactly dt seconds, 1e-12 to 1000, in substeps; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt; a
+   body that fsi_body_check refuses), NAN (names the particle or obstacle), MEMORY, LIMIT (a particle or obstacle faster
+   than 1e9 m/s); then nothing has changed. */
+FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt);
+/* The largest step that takes one substep now [s], 1e-12 to 1000. */
+FSI_API fsi_real fsi_flip_suggest_dt(const fsi_flip *s);
+/* Adds offset [m] to the box, particles, emitters, sinks, and to where the last step left obstacles. Meshes and bodies
+   are yours: add it to them as well before the next step. Errors: NAN, LIMIT; then nothing has changed. */
+FSI_API fsi_status fsi_flip_shift_origin(fsi_flip *s, fsi_vec3 offset);
+
+/* Velocity [m/s], pressure [Pa] of the liquid at a point: means of the particles within dx, weights (1 - r^2/dx^2)^2; 0
+   without any. O(count). */
+FSI_API fsi_vec3 fsi_flip_velocity_at(const fsi_flip *s, fsi_vec3 x);
+FSI_API fsi_real fsi_flip_pressure_at(const fsi_flip *s, fsi_vec3 x);
+/* How many particles are inside an obstacle, by winding number, or outside of the box; *first one of them (NULL ok).
+   Independent of all that the step uses; O(count * faces). */
+FSI_API int fsi_flip_count_inside(const fsi_flip *s, int *first);
+
+/* What fsi_flip_copy copies, and how many floats of a particle that are. */
+typedef enum fsi_flip_field {
+    FSI_FLIP_POSITION, FSI_FLIP_VELOCITY, /* 3 (in 2D too) */
+    FSI_FLIP_PRESSURE, FSI_FLIP_MASS,     /* 1 */
+    FSI_FLIP_ATTRIBUTE                    /* desc.attribute_count */
+} fsi_flip_field;
+/* Copies one field as packed floats, as a GPU wants them: out[i * stride + k] for particle i. `origin` is taken off
+   positions before they become float. Errors: ARGUMENT (unknown field, stride too short, out NULL), NAN (origin). */
+FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_vec3 origin, float *out, int stride);
+
+/* State: particles with ids, masses and attributes, poses of bodies, time. Obstacles, bodies and desc are not saved:
+   load into a simulator made alike, after putting meshes and bodies back. NULL buffer asks the size. A damaged or
+   foreign buffer is refused; nothing changes. */
+FSI_API fsi_status fsi_flip_save(const fsi_flip *s, void *buffer, size_t capacity, size_t *size);
+FSI_API fsi_status fsi_flip_load(fsi_flip *s, const void *buffer, size_t size);
+/* Hash of what save writes. Equal after equal steps, for any number of threads. */
+FSI_API uint64_t fsi_flip_hash(const fsi_flip *s);
+/* Particles coloured by pressure, and the edges of obstacles. */
+FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
+
+#endif /* FSI_FLIP_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+/* A substep, by algorithm 2; names without their fsi__fl_ and fsi__tr_:
+
+      place_blocks, sort     blocks around the particles; particles by cell
+      push                   v += dt g                                                        (line 2)
+      to_grid                u, fill from particles                                           (lines 1, 5)
+      find_liquid            kinds of cells, phi of the surface, source for the volume        (lines 6, 7)
+      project                pressure: u divergence-free but for the source                   (lines 8, 9)
+      spread                 u and its change where the pressure does not reach
+      to_particles           FLIP, or APIC                                                    (line 10)
+      move, place            particles with u, around obstacles                               (line 13)
+      move_bodies                                                                                        */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_FLIP_IMPLEMENTATION
+#define FSI_FLIP_IMPLEMENTATION
+#endif
+#ifdef FSI_FLIP_IMPLEMENTATION
+#ifndef FSI_FLIP_IMPLEMENTATION_DONE
+#define FSI_FLIP_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_flip_transfer.h"
+#include "fsi_obstacle.h"
+#include "fsi_pressure.h"
+#include "fsi_source.h"
+
+FSI__STRICT_BEGIN
+
+#define FSI__FL_FASTEST 1e9    /* [m/s] */
+#define FSI__FL_FARTHEST 1e12  /* from the origin [m] */
+#define FSI__FL_MARGIN 4       /* cells around particles that exist: their path, and what is read there */
+#define FSI__FL_PER_SECOND 60  /* desc.pic and volume_rate are fractions of 1/60 s */
+#define FSI__FL_GHOST 255      /* `gone` of a particle that is still behind its emitter's plane */
+#define FSI__FL_LEFT 254       /* of one that left through an open side */
+#define FSI__FL_SUMS 16        /* numbers that a chunk may sum */
+#define FSI__FL_GRAIN 4096     /* particles a chunk */
+#define FSI__FL_PULL 0.2       /* [density |g| dx] a pull at the liquid that walls may have: rounding, noise */
+#define FSI__FL_ROUNDS 3       /* solves of the pressure at most, while walls release liquid */
+
+typedef struct fsi__fl_obstacle {
+    fsi__obstacle base;        /* first: rows of fsi__obstacles */
+    fsi_grid_faces *faces;     /* that it covers */
+    fsi_real *velocity;        /* of the solid at them [m/s] */
+    int room;                  /* of velocity */
+    fsi_body work;             /* copy of its body; COUPLED: moves along */
+} fsi__fl_obstacle;
+
+typedef struct fsi__fl_piece fsi__fl_piece;
+
+typedef struct fsi__fl_impl {
+    fsi_context own_context;
+    fsi__particles particles;
+    fsi__obstacles obstacles;
+    fsi__fl_obstacle *obstacle;   /* rows of obstacles */
+    fsi_pressure_solid *solid;    /* of each, for the solver */
+    int solid_room;
+    fsi__sources sources;
+    fsi_grid *grid;
+    fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
+    fsi_field *fill, *phi, *source, *pressure, *open; /* at cells; open: fraction that no obstacle covers */
+    fsi_pressure *solver;
+    /* columns of particles */
+    fsi_real *mass, *found_pressure;
+    float (*affine)[9];
+    uint32_t *id, *filter, *held;
+    fsi_vec3 *last;               /* position after the last step: what differs was written by the caller */
+    int solids_changed;           /* obstacles were added or teleported: all particles are looked at */
+    fsi_vec3 wall_force, wall_torque;
+    float *boxes;                 /* of fsi__tr_faces */
+    fsi__fl_piece *piece;
+    int piece_room;
+    fsi__arena scratch, blocks, wanted; /* of a step: for particles; for blocks; for places of blocks */
+} fsi__fl_impl;
+
+/* One step. Arrays of n rows in creation order. */
+typedef struct fsi__fl_run {
+    fsi_flip *s;
+    fsi__fl_impl *im;
+    const char *fn;
+    int n, born, more;            /* particles; those that were there before; what emitters may add */
+    int anew;                     /* 1: obstacles are not where the last step left them */
+    double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
+    fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep */
+    float *mass, *pressure;
+    float (*affine)[9];
+    uint32_t *held;
+    unsigned char *gone;
+    unsigned char *state;         /* results of fsi__place */
+    double (*part)[FSI__FL_SUMS];
+    int chunks;
+    fsi__tr_points points;
+    fsi__tr_motion motion;
+    unsigned char *known[3], *reached[3], *cell, *let_go; /* of the grid's entries, as fsi_pressure_flow has them */
+    int *label, pieces;           /* piece of each cell, -1: none; pieces, 0: none is in flight */
+    unsigned char *flies;         /* of blocks: 1: holds cells of a piece in flight */
+    fsi__fl_piece *piece;
+    int solved;                   /* 1: the pressure has been solved in this substep */
+    double sums[FSI__FL_SUMS];
+    double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
+    fsi__source_run sources;
+    fsi__walls walls;
+    fsi_flip_stats stats;
+} fsi__fl_run;
+
+static fsi_status fsi__fl_check(const fsi_flip *s)
+{
+    if (!s) return FSI_ERROR_ARGUMENT;
+    return s->cookie == FSI__COOKIE('l', fsi_flip) ? FSI_OK : FSI_ERROR_COOKIE;
+}
+
+static void fsi__fl_put(double *to, fsi__d3 a) { fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), a)); }
+
+static void fsi__fl_lap(const fsi__fl_run *run, double *phase, double *clock)
+{
+    const double now = fsi__now(run->s->context);
+    *phase += now - *clock;
+    *clock = now;
+}
+
+/* A loop over particles whose chunks sum into run->part; then the sums, chunk after chunk, in run->sums. */
+static void fsi__fl_each(fsi__fl_run *run, fsi__range_fn *fn, double work)
+{
+    int c, k;
+    run->chunks = fsi__chunks(run->n, FSI__FL_GRAIN);
+    if (run->chunks > 0) memset(run->part, 0, (size_t)run->chunks * sizeof *run->part);
+    fsi__parallel_work(run->s->context, run->n, FSI__FL_GRAIN, work * run->n, fn, run);
+    memset(run->sums, 0, sizeof run->sums);
+    for (c = 0; c < run->chunks; c++) for (k = 0; k < FSI__FL_SUMS; k++) run->sums[k] += run->part[c][k];
+}
+
+static double fsi__fl_largest(const fsi__fl_run *run, int k)
+{
+    double most = 0;
+    int c;
+    for (c = 0; c < run->chunks; c++) most = fmax(most, run->part[c][k]);
+    return most;
+}
+
+/* ---- >>blocks and particles -------------------------------------------------------------------------------------- */
+
+/* Blocks around the particles, and arrays for them. Fields are scratch: all that counts is carried by particles. */
+static fsi_status fsi__fl_place_blocks(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    fsi__arena measure = { NULL, 0, 0 }, *arena = &measure;
+    unsigned char *wanted;
+    size_t cells;
+    int turn, a;
+
+    /* Blocks. */
+    if (!fsi__arena_reserve(run->s->context, &im->wanted, fsi__grid_places(im->grid)))
+        return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, 0, "no memory for the places of blocks");
+    wanted = (unsigned char *)fsi__take(&im->wanted, fsi__grid_places(im->grid), 1);
+    fsi__tr_want(im->grid, run->x, run->n, FSI__FL_MARGIN, wanted);
+    FSI__TRY(fsi_grid_set_blocks(im->grid, wanted));
+
+    /* Arrays: measured, then taken. */
+    cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
+    for (turn = 0; turn < 2; turn++, arena = &im->blocks) {
+        if (turn == 1 && !fsi__arena_room(run->s->context, &im->blocks, measure.used))
+            return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, im->grid->block_count,
+                "no memory for %d blocks of the grid", im->grid->block_count);
+        for (a = 0; a < 3; a++) {
+            run->known[a] = (unsigned char *)fsi__take(arena, cells, 1);
+            run->reached[a] = (unsigned char *)fsi__take(arena, cells, 1);
+        }
+        run->cell = (unsigned char *)fsi__take(arena, cells, 1);
+        run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
+        run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
+        run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
+        run->points.grid = im->grid;
+        fsi__tr_layout(&run->points, arena, run->n, im->grid->block_count);
+        run->motion.affine = run->affine;
+        im->boxes = (float *)fsi__take(arena, fsi__tr_box_size(im->grid) * (size_t)im->grid->block_count,
+            sizeof(float));
+    }
+    return FSI_OK;
+}
+
+/* v += dt g, and momentum that it gives. Sums: 0 to 2 impulse; 3: not finite. */
+static void fsi__fl_push(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const fsi_flip_desc *d = &run->s->desc;
+    const double time = run->s->time + run->done * run->length + 0.5 * run->dt;
+    double *part = run->part[chunk];
+    int i;
+    for (i = begin; i < end; i++) {
+        fsi_vec3 g = d->gravity;
+        if (d->acceleration) g = fsi_v3_add(g, d->acceleration(d->acceleration_user, run->x[i], time));
+        if (d->dim == 2) g.z = 0;
+        if (!fsi_v3_is_finite(g)) part[3] += 1;
+        run->v[i] = fsi_v3_madd(run->v[i], (fsi_real)run->dt, g);
+        fsi__fl_put(part, fsi__d3_scale(fsi__d3_of(g), run->dt * (double)run->mass[i]));
+    }
+}
+
+/* ---- >>liquid cells ------------------------------------------------------------------------------------------------
+
+   The share of a cell that particles fill, by their tents, over that of a full one tells where the surface is. A level
+   surface d cells above a centre fills
+
+      f(d) = (1 + d)^2/2 for -1 <= d <= 0,    1 - (1 - d)^2/2 for 0 <= d <= 1,
+
+   so phi = -d dx. A cell is liquid if more than half is filled, which is phi < 0; also if it is a gap with such cells
+   on all sides, or holds spray: particles with no such cell beside it; beside liquid, where an obstacle cuts the
+   cell, 0.15 will do, as few particles tell. Near walls a full cell holds less: the tent's part that lies in solids is
+   missing, by weights 1/8, 3/4, 1/8 of cells along each axis (7/8 at a wall in the grid).
+
+   Liquid keeps the density of its particles (line 7): with r the fraction that a substep corrects, the divergence
+
+      r/dt clamp(f - 1, -1/2, 1/2) in cells with liquid on all sides,    r/dt clamp(f - 1.1, 0, 1/2) at its surface
+
+   is left in it, times the part of the cell that no obstacle covers. */
+
+/* The fraction corrected in a substep of what is a fraction in 1/60 s. */
+static double fsi__fl_part(const fsi__fl_run *run, double fraction)
+{
+    return fraction < 1 ? 1 - fsi_exp(FSI__FL_PER_SECOND * run->dt * fsi_log(1 - fraction)) : 1;
+}
+
+#define FSI__FL_CUT 0.15    /* fill of a cell cut by an obstacle, beside liquid, that is liquid: few particles tell */
+#define FSI__FL_CLOSED (-1) /* fill of a cell that is solid but for a tenth */
+
+/* 1 cell of rim around a block. */
+#define FSI__FL_EDGE 10
+FSI_FN int fsi__fl_in_box(const fsi_grid *g, int x, int y, int z)
+{
+    return ((g->dim == 3 ? z + 1 : 0) * FSI__FL_EDGE + y + 1) * FSI__FL_EDGE + x + 1;
+}
+
+/* What obstacles leave of each cell, by the distance of its centre from them: 1/2 + psi/dx. */
+static void fsi__fl_open_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_run *run = (const fsi__fl_run *)arg;
+    const fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    fsi_real psi[512];
+    fsi__distance_job job;
+    int b, c, k;
+    (void)chunk;
+    job.grid = g;
+    job.psi = im->open;
+    job.limit = g->dx;
+    for (b = begin; b < end; b++) {
+        fsi_real *open = im->open->value + (size_t)b * (size_t)g->block_cells;
+        for (c = 0; c < g->block_cells; c++) open[c] = 1;
+        for (k = 0; k < im->obstacles.count; k++) {
+            job.shape = fsi_shape_mesh(im->obstacle[k].base.mesh);
+            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, psi) == FSI__SIDE_OUTSIDE) continue;
+            for (c = 0; c < g->block_cells; c++)
+                open[c] = fsi_min(open[c], fsi_clamp((fsi_real)0.5 + psi[c] / g->dx, 0, 1));
+        }
+    }
+}
+
+/* What a full cell holds, over that of one away from all walls. open: gathered with one cell around. */
+static double fsi__fl_full(const fsi_grid *g, const int *cell, const fsi_real *open, int x, int y, int z)
+{
+    static const double weight[3] = { 0.125, 0.75, 0.125 };
+    double sum = 0;
+    int i, j, k;
+    for (k = g->dim == 3 ? -1 : 0; k <= (g->dim == 3 ? 1 : 0); k++)
+        for (j = -1; j <= 1; j++)
+            for (i = -1; i <= 1; i++) {
+                const int at[3] = { cell[0] + i, cell[1] + j, cell[2] + k };
+                const double w = weight[i + 1] * weight[j + 1] * (g->dim == 3 ? weight[k + 1] : 1);
+                if (at[0] < 0 || at[1] < 0 || at[2] < 0 || at[0] >= g->n[0] || at[1] >= g->n[1]
+                    || (g->dim == 3 && at[2] >= g->n[2])) continue;
+                sum += w * (open ? (double)open[fsi__fl_in_box(g, x + i, y + j, z + k)] : 1);
+            }
+    return sum;
+}
+
+/* The fill of cells over that of full ones, and which of them hold particles. */
+static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    const int solids = im->obstacles.count > 0, layers = fsi__layers(g);
+    fsi_real open[FSI__FL_EDGE * FSI__FL_EDGE * FSI__FL_EDGE];
+    int b, r, x, y, z;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        const int base = b * g->block_cells;
+        int corner[3], cell[3];
+        fsi_grid_corner(g, b, corner);
+        if (solids) fsi__grid_gather(im->open, b, 1, open);
+        memset(run->cell + base, FSI_CELL_AIR, (size_t)g->block_cells);
+        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++)
+            run->cell[run->points.key[run->points.order[r]]] = FSI_CELL_LIQUID;
+
+        /* Fill over that of a full cell. */
+        for (z = 0; z < layers; z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
+            fsi_real *f = &im->fill->value[base + (z * 8 + y) * 8 + x];
+            double full;
+            cell[0] = corner[0] + x;
+            cell[1] = corner[1] + y;
+            cell[2] = corner[2] + z;
+            full = fsi__fl_full(g, cell, solids ? open : NULL, x, y, z);
+            *f = full < 0.1 ? FSI__FL_CLOSED : *f / (fsi_real)full;
+        }
+    }
+}
+
+/* Height of the surface above a cell's centre [dx]. */
+FSI_FN double fsi__fl_height(double f)
+{
+    if (f <= 0) return -1;
+    if (f >= 1) return 1;
+    return f < 0.5 ? sqrt(2 * f) - 1 : 1 - sqrt(2 * (1 - f));
+}
+
+/* A cell's neighbours: those more than half full; those with any; closed ones and walls count as full. */
+typedef struct fsi__fl_around { int full, liquid, count; } fsi__fl_around;
+
+static fsi__fl_around fsi__fl_look_around(const fsi__fl_run *run, const int *cell, const fsi_real *fill, int x, int y,
+    int z)
+{
+    const fsi_grid *g = run->im->grid;
+    fsi__fl_around around = { 0, 0, 2 * run->im->grid->dim };
+    int side;
+    for (side = 0; side < 2 * g->dim; side++) {
+        const int *step = fsi__step(side), a = side >> 1, to = cell[a] + step[a];
+        const fsi_real f = fill[fsi__fl_in_box(g, x + step[0], y + step[1], z + step[2])];
+        if (to < 0 || to >= g->n[a]) around.full += !run->s->desc.open_side[side];
+        else {
+            around.full += f > (fsi_real)0.5 || f < 0;
+            around.liquid += f > (fsi_real)0.5;
+        }
+    }
+    return around;
+}
+
+/* Kinds, phi and sources of cells. */
+static void fsi__fl_liquid_blocks(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    const double dx = (double)g->dx, rate = fsi__fl_part(run, (double)run->s->desc.volume_rate) / run->dt;
+    fsi_real fill[FSI__FL_EDGE * FSI__FL_EDGE * FSI__FL_EDGE];
+    int b, x, y, z;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        int corner[3], cell[3];
+        fsi_grid_corner(g, b, corner);
+        fsi__grid_gather(im->fill, b, 1, fill);
+        for (z = 0; z < fsi__layers(g); z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
+            const size_t e = (size_t)b * (size_t)g->block_cells + (size_t)((z * 8 + y) * 8 + x);
+            const double f = (double)im->fill->value[e];
+            const int held = run->cell[e] == FSI_CELL_LIQUID;
+            fsi__fl_around around;
+            double phi, source = 0;
+            int liquid, cut;
+            cell[0] = corner[0] + x;
+            cell[1] = corner[1] + y;
+            cell[2] = corner[2] + z;
+            if (cell[0] >= g->n[0] || cell[1] >= g->n[1] || (g->dim == 3 && cell[2] >= g->n[2])) {
+                run->cell[e] = FSI_CELL_AIR;
+                im->phi->value[e] = (fsi_real)dx;
+                im->source->value[e] = 0;
+                continue;
+            }
+            around = fsi__fl_look_around(run, cell, fill, x, y, z);
+
+            /* What is liquid; gaps and spray have a surface close to their centres. */
+            cut = im->obstacles.count > 0 && im->open->value[e] < 1;
+            liquid = f > 0.5 || (cut && around.liquid > 0 && (f < 0 || f > FSI__FL_CUT))
+                || (f >= 0 && (around.full == around.count || (held && around.liquid == 0)));
+            phi = f < 0 ? -dx : -dx * fsi__fl_height(f);
+            if (liquid && phi > -0.1 * dx) phi = -0.1 * dx;
+            if (!liquid && phi < 0) phi = dx;
+
+            /* What it lacks. */
+            if (f > 0.5 && around.full == around.count) source = rate * fmax(fmin(f - 1, 0.5), -0.5);
+            else if (f > 1.1) source = rate * fmin(f - 1.1, 0.5);
+            else if (f >= 0 && liquid && around.full == around.count) source = -0.5 * rate;
+            if (im->obstacles.count > 0) source *= (double)im->open->value[e];
+            im->phi->value[e] = (fsi_real)phi;
+            im->source->value[e] = (fsi_real)source;
+            run->cell[e] = liquid ? FSI_CELL_LIQUID : FSI_CELL_AIR;
+        }
+    }
+}
+
+/* The cells of particles that emitters move are walls with their velocity. */
+static void fsi__fl_mark_held(fsi__fl_run *run)
+{
+    int i;
+    for (i = 0; i < run->n && run->held; i++)
+        if (run->held[i]) run->cell[run->points.key[i]] = FSI_CELL_SOLID;
+}
+
+/* Largest fill, number and volume of liquid cells, for stats. */
+static void fsi__fl_count_liquid(fsi__fl_run *run)
+{
+    const fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
+    const double dx = (double)im->grid->dx;
+    double volume = 0, most = 0;
+    size_t e;
+    int count = 0;
+    for (e = 0; e < cells; e++) {
+        const double part = 0.5 - (double)im->phi->value[e] / dx;
+        const double open = im->obstacles.count > 0 ? (double)im->open->value[e] : 1;
+        count += run->cell[e] == FSI_CELL_LIQUID;
+        if (run->cell[e] != FSI_CELL_AIR || part > 0) volume += fmax(fmin(part, 1), 0) * open;
+        most = fmax(most, (double)im->fill->value[e]);
+    }
+    run->stats.liquid_cells = count;
+    run->stats.fill_max = most;
+    run->stats.volume = volume * dx * dx * (im->grid->dim == 3 ? dx : 1);
+}
+
+static fsi_status fsi__fl_find_liquid(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    const double work = 20.0 * im->grid->block_count * im->grid->block_cells;
+    if (im->obstacles.count > 0)
+        fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_open_blocks, run);
+    fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_fill_blocks, run);
+    fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_liquid_blocks, run);
+    fsi__fl_mark_held(run);
+    fsi__fl_count_liquid(run);
+    return FSI_OK;
+}
+
+/* ---- >>projection ------------------------------------------------------------------------------------------------ */
+
+/* Faces of one axis, a task some blocks. */
+typedef struct fsi__fl_faces { fsi__fl_run *run; int axis; } fsi__fl_faces;
+
+static void fsi__fl_each_axis(fsi__fl_run *run, fsi__range_fn *fn)
+{
+    fsi__fl_faces job;
+    const fsi_grid *g = run->im->grid;
+    job.run = run;
+    for (job.axis = 0; job.axis < g->dim; job.axis++)
+        fsi__parallel_work(g->context, g->block_count, 1, 3.0 * g->block_count * g->block_cells, fn, &job);
+}
+
+/* change = u before the pressure acts. */
+static void fsi__fl_keep(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_impl *im = job->run->im;
+    const size_t cells = (size_t)im->grid->block_cells, from = (size_t)begin * cells;
+    (void)chunk;
+    memcpy(im->change[job->axis]->value + from, im->u[job->axis]->value + from,
+        (size_t)(end - begin) * cells * sizeof(fsi_real));
+}
+
+/* Cells at the walls of the box, those that are closed: calls visit for each such side of each cell. */
+typedef struct fsi__fl_side {
+    int cell, face, side;      /* entries; 0 .. 5 */
+    int at[3];                 /* of the face */
+    double out;                /* 1 or -1: the wall's normal, out of the box, along the axis */
+} fsi__fl_side;
+typedef int fsi__fl_side_fn(fsi__fl_run *run, const fsi__fl_side *s);
+
+/* Returns the sum of what visit returns. */
+static int fsi__fl_each_side(fsi__fl_run *run, fsi__fl_side_fn *visit)
+{
+    const fsi_grid *g = run->im->grid;
+    int b, c, side, corner[3], sum = 0;
+    for (b = 0; b < g->block_count; b++) {
+        fsi_grid_corner(g, b, corner);
+        for (side = 0; side < 2 * g->dim; side++) {
+            const int a = side >> 1, layer = side & 1 ? g->n[a] - 1 - corner[a] : 0 - corner[a];
+            if (run->s->desc.open_side[side] || layer < 0 || layer > 7) continue;
+            for (c = 0; c < g->block_cells; c++) {
+                fsi__fl_side s;
+                if ((c >> 3 * a & 7) != layer) continue;
+                s.at[0] = corner[0] + (c & 7);
+                s.at[1] = corner[1] + (c >> 3 & 7);
+                s.at[2] = corner[2] + (c >> 6);
+                s.at[a] += side & 1;
+                s.cell = b * g->block_cells + c;
+                s.face = (int)fsi_grid_entry(g, s.at[0], s.at[1], s.at[2]);
+                s.side = side;
+                s.out = side & 1 ? 1 : -1;
+                if (s.face >= 0) sum += visit(run, &s);
+            }
+        }
+    }
+    return sum;
+}
+
+/* Walls stop the liquid, but where they have released it; spray leaves them freely. */
+static int fsi__fl_hold_side(fsi__fl_run *run, const fsi__fl_side *s)
+{
+    const int a = s->side >> 1, off = run->let_go[s->cell] >> (s->side & 1 ? 3 + a : a) & 1;
+    fsi_real *u = &run->im->u[a]->value[s->face];
+    if (!off && (run->cell[s->cell] != FSI_CELL_AIR || s->out * (double)*u > 0)) *u = 0;
+    return 0;
+}
+
+/* Faces of the cells of held particles. */
+static void fsi__fl_hold_taps(fsi__fl_run *run)
+{
+    const fsi_grid *g = run->im->grid;
+    int i, a;
+    for (i = 0; i < run->n && run->held; i++) {
+        const fsi_real v[3] = { run->v[i].x, run->v[i].y, run->v[i].z };
+        int corner[3], at[3];
+        const int e = run->points.key[i], c = e % g->block_cells;
+        if (!run->held[i]) continue;
+        fsi_grid_corner(g, e / g->block_cells, corner);
+        for (a = 0; a < g->dim; a++) {
+            long long beyond;
+            at[0] = corner[0] + (c & 7);
+            at[1] = corner[1] + (c >> 3 & 7);
+            at[2] = corner[2] + (c >> 6);
+            at[a]++;
+            beyond = fsi_grid_entry(g, at[0], at[1], at[2]);
+            run->im->u[a]->value[e] = v[a];
+            if (beyond >= 0) run->im->u[a]->value[beyond] = v[a];
+        }
+    }
+}
+
+static int fsi__fl_is_coupled(const fsi__fl_obstacle *o)
+{
+    return o->base.carrier && o->work.mode == FSI_BODY_COUPLED;
+}
+
+/* Velocity of a point of a mesh that moves by itself, over the whole step. */
+static fsi__d3 fsi__fl_mesh_velocity(const fsi__fl_run *run, const fsi__fl_obstacle *o, int face, const double *bary)
+{
+    const fsi_mesh *m = o->base.mesh;
+    fsi__d3 v = fsi__d3_zero();
+    int c;
+    for (c = 0; c < m->corners && face >= 0; c++) {
+        const int k = m->faces[m->corners * face + c];
+        v = fsi__d3_madd(v, bary[c] / run->length, fsi__d3_diff(o->base.given->vertices[k], o->base.rest[k]));
+    }
+    return v;
+}
+
+/* Velocity of a solid at x during the substep. */
+static fsi_vec3 fsi__fl_solid_velocity(const fsi__fl_run *run, const fsi__fl_obstacle *o, fsi_vec3 x)
+{
+    double bary[3];
+    fsi_mesh_hit hit;
+    if (o->base.carrier)
+        return fsi_rigid_velocity(o->work.new_velocity, o->work.new_angular_velocity, o->work.pose.position, x);
+    hit = fsi_mesh_closest(o->base.mesh, x, FSI_REAL_MAX, -1);
+    bary[0] = (double)hit.bary[0];
+    bary[1] = (double)hit.bary[1];
+    bary[2] = (double)hit.bary[2];
+    return fsi__d3_real(fsi__fl_mesh_velocity(run, o, hit.face, bary));
+}
+
+/* Faces that obstacles cover, and how those move. */
+static fsi_status fsi__fl_find_faces(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    int k, f, a;
+    for (k = 0; k < im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &im->obstacle[k];
+        FSI__TRY(fsi_grid_faces_build(o->faces, im->grid, o->base.mesh));
+        FSI__TRY(fsi__room_in(run->s->context, &o->velocity, sizeof *o->velocity, 0, &o->room, o->faces->count,
+            run->fn));
+        for (a = 0; a < im->grid->dim && (o->base.carrier || o->base.moves); a++)
+            for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
+                const int e = o->faces->entry[f], c = e % im->grid->block_cells;
+                int corner[3];
+                fsi_vec3 v;
+                fsi_grid_corner(im->grid, e / im->grid->block_cells, corner);
+                v = fsi__fl_solid_velocity(run, o, fsi_grid_position(im->grid, (fsi_grid_place)((int)FSI_FACES_X + a),
+                    corner[0] + (c & 7), corner[1] + (c >> 3 & 7), corner[2] + (c >> 6)));
+                o->velocity[f] = a == 0 ? v.x : (a == 1 ? v.y : v.z);
+            }
+    }
+    return FSI_OK;
+}
+
+/* Obstacles as the solver takes them, and what it gave them. */
+static void fsi__fl_offer_solids(fsi__fl_run *run, fsi_pressure_flow *flow)
+{
+    int k;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &run->im->obstacle[k];
+        fsi_pressure_solid *p = &run->im->solid[k];
+        memset(p, 0, sizeof *p);
+        p->faces = o->faces;
+        if (o->base.carrier) p->center = o->work.pose.position;
+        p->coupled = fsi__fl_is_coupled(o);
+        if (p->coupled) {
+            p->mass = (double)o->work.mass;
+            p->inverse_inertia = fsi_body_world_tensor(o->work.pose.orientation, fsi_m3_inverse(o->work.inertia));
+            p->linear = o->work.new_velocity;
+            p->angular = o->work.new_angular_velocity;
+        } else if (o->base.carrier || o->base.moves) p->velocity = o->velocity;
+    }
+    flow->solids = run->im->solid;
+    flow->solid_count = run->im->obstacles.count;
+}
+
+/* The liquid gives an obstacle an impulse at x. */
+static void fsi__fl_give(fsi__fl_run *run, fsi__fl_obstacle *o, fsi__d3 j, fsi__d3 x)
+{
+    const fsi__d3 arm = fsi__d3_sub(x, o->base.carrier ? fsi__d3_of(o->work.pose.position) : fsi__d3_zero());
+    fsi__fl_put(o->base.impulse, j);
+    fsi__fl_put(o->base.moment, fsi__d3_cross(x, j));
+    fsi__fl_put(run->stats.wall_impulse, fsi__d3_scale(j, -1));
+    o->work.impulse = fsi_v3_add(o->work.impulse, fsi__d3_real(j));
+    o->work.angular_impulse = fsi_v3_add(o->work.angular_impulse, fsi__d3_real(fsi__d3_cross(arm, j)));
+}
+
+/* The solver pushes a wall with the pressure of the cell in front of it. At the wall, d from the cell's centre, it is
+   higher by rho u.n d/dt, u the velocity that the wall stops; d = (open - 1/2) dx. COUPLED bodies were solved without
+   that. */
+static void fsi__fl_push_obstacle(fsi__fl_run *run, fsi__fl_obstacle *o)
+{
+    const fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    const double dx = (double)g->dx, volume = dx * dx * (g->dim == 3 ? dx : 1), rho = (double)run->s->desc.density;
+    int a, f, up;
+    for (a = 0; a < g->dim; a++)
+        for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
+            const int e = o->faces->entry[f], b = e / g->block_cells, c = e % g->block_cells;
+            const double v = o->base.carrier || o->base.moves ? (double)o->velocity[f] : 0;
+            long long side[2];
+            int beside[6], corner[3];
+            fsi__d3 j = fsi__d3_zero(), x;
+            double p = 0;
+            fsi__blocks_beside(g, b, beside);
+            side[0] = fsi__entry_beside(g, b, beside, c, 2 * a);
+            side[1] = e;
+            if (side[0] < 0) continue;
+
+            /* Sides with liquid, the other one solid. */
+            for (up = 0; up < 2; up++) {
+                const long long wet = side[up], dry = side[1 - up];
+                if (run->cell[wet] != FSI_CELL_LIQUID || !(im->open->value[wet] > 0) || im->open->value[dry] > 0
+                    || (run->let_go[wet] >> (up ? a : 3 + a) & 1)) continue;
+                p += ((double)im->open->value[wet] - 0.5) * volume * rho * (double)o->faces->solid[f]
+                    * ((double)im->change[a]->value[e] - v);
+            }
+            if (!(fabs(p) > 0)) continue;
+
+            /* The impulse at the middle of the face. */
+            fsi_grid_corner(g, b, corner);
+            x = fsi__d3_of(fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (c & 7),
+                corner[1] + (c >> 3 & 7), corner[2] + (c >> 6)));
+            if (a == 0) j.x = p;
+            else if (a == 1) j.y = p;
+            else j.z = p;
+            fsi__fl_give(run, o, j, x);
+        }
+}
+
+static void fsi__fl_take_impulses(fsi__fl_run *run)
+{
+    int k;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &run->im->obstacle[k];
+        const fsi_pressure_solid *p = &run->im->solid[k];
+        const fsi__d3 j = fsi__d3_of(p->impulse), spin = fsi__d3_of(p->angular_impulse);
+        if (!p->coupled) fsi__fl_push_obstacle(run, o);
+        fsi__fl_put(o->base.impulse, j);
+        fsi__fl_put(o->base.moment, fsi__d3_add(spin, fsi__d3_cross(fsi__d3_of(p->center), j)));
+        fsi__fl_put(run->stats.wall_impulse, fsi__d3_scale(j, -1));
+        o->work.impulse = fsi_v3_add(o->work.impulse, p->impulse);
+        o->work.angular_impulse = fsi_v3_add(o->work.angular_impulse, p->angular_impulse);
+        if (!p->coupled) continue;
+        o->work.velocity = o->work.new_velocity = p->linear;
+        o->work.angular_velocity = o->work.new_angular_velocity = p->angular;
+    }
+}
+
+/* Pressure at a wall: p + rho u.n dx/(2 dt), u the velocity that it stops, as the wall is half a cell from the centre
+   of the cell. */
+static double fsi__fl_wall_pressure(const fsi__fl_run *run, const fsi__fl_side *s)
+{
+    const fsi__fl_impl *im = run->im;
+    return (double)im->pressure->value[s->cell] + s->out * (double)run->s->desc.density
+        * (double)im->change[s->side >> 1]->value[s->face] * (double)im->grid->dx / (2 * run->dt);
+}
+
+/* Its impulse on the walls of the box. */
+static int fsi__fl_push_side(fsi__fl_run *run, const fsi__fl_side *s)
+{
+    const fsi_grid *g = run->im->grid;
+    const int a = s->side >> 1, off = run->let_go[s->cell] >> (s->side & 1 ? 3 + a : a) & 1;
+    const double area = (double)g->dx * (g->dim == 3 ? (double)g->dx : 1);
+    fsi__d3 j = fsi__d3_zero(), x;
+    double p;
+    if (off || run->cell[s->cell] != FSI_CELL_LIQUID) return 0;
+    p = s->out * area * run->dt * fsi__fl_wall_pressure(run, s);
+    if (a == 0) j.x = p;
+    else if (a == 1) j.y = p;
+    else j.z = p;
+    x = fsi__d3_of(fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), s->at[0], s->at[1], s->at[2]));
+    fsi__fl_put(run->wall_impulse, j);
+    fsi__fl_put(run->wall_moment, fsi__d3_cross(x, j));
+    fsi__fl_put(run->stats.wall_impulse, fsi__d3_scale(j, -1));
+    return 0;
+}
+
+/* ---- walls that let go: where air can get between, at the surface of the liquid, a wall must not pull */
+
+/* The entries behind the upper walls. */
+static int fsi__fl_is_outside(const fsi_grid *g, long long e)
+{
+    const int c = (int)(e % g->block_cells);
+    int corner[3];
+    fsi_grid_corner(g, (int)(e / g->block_cells), corner);
+    return corner[0] + (c & 7) >= g->n[0] || corner[1] + (c >> 3 & 7) >= g->n[1]
+        || (g->dim == 3 && corner[2] + (c >> 6) >= g->n[2]);
+}
+
+/* 1: a cell has air beside it, not only solid or a wall. */
+static int fsi__fl_meets_air(const fsi__fl_run *run, int e)
+{
+    const fsi_grid *g = run->im->grid;
+    int beside[6], side;
+    fsi__blocks_beside(g, e / g->block_cells, beside);
+    for (side = 0; side < 2 * g->dim; side++) {
+        const long long to = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, side);
+        if (to < 0 ? run->s->desc.open_side[side] : run->cell[to] == FSI_CELL_AIR && run->im->fill->value[to] >= 0
+            && !fsi__fl_is_outside(g, to)) return 1;
+    }
+    return 0;
+}
+
+/* May the liquid of a cell leave a wall? `away`: velocity at which it would; p: pressure at the wall. Before the first
+   solve (p 0) spray may. */
+static int fsi__fl_may_leave(const fsi__fl_run *run, int e, double away, double p)
+{
+    const double least = FSI__FL_PULL * (double)run->s->desc.density * (double)run->im->grid->dx
+        * (double)fsi_v3_norm(run->s->desc.gravity);
+    if (run->cell[e] != FSI_CELL_LIQUID || !(run->im->fill->value[e] >= 0) || !(away > 0)) return 0;
+    return run->solved ? p < -least && fsi__fl_meets_air(run, e) : (double)run->im->fill->value[e] < 0.5;
+}
+
+static int fsi__fl_release_side(fsi__fl_run *run, const fsi__fl_side *s)
+{
+    const int a = s->side >> 1, bit = 1 << (s->side & 1 ? 3 + a : a);
+    const double away = -s->out * (double)run->im->change[a]->value[s->face];
+    if (run->let_go[s->cell] & bit) return 0;
+    if (!fsi__fl_may_leave(run, s->cell, away, run->solved ? fsi__fl_wall_pressure(run, s) : 0)) return 0;
+    run->let_go[s->cell] = (unsigned char)(run->let_go[s->cell] | bit);
+    return 1;
+}
+
+/* The same at one face that an obstacle covers: the cell above it, or below. */
+static int fsi__fl_release_face(fsi__fl_run *run, long long e, int bit, double away)
+{
+    if (e < 0 || (run->let_go[e] & bit)) return 0;
+    if (!fsi__fl_may_leave(run, (int)e, away, run->solved ? (double)run->im->pressure->value[e] : 0)) return 0;
+    run->let_go[e] = (unsigned char)(run->let_go[e] | bit);
+    return 1;
+}
+
+static int fsi__fl_release_obstacles(fsi__fl_run *run)
+{
+    const fsi_grid *g = run->im->grid;
+    int k, a, f, sum = 0;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        const fsi__fl_obstacle *o = &run->im->obstacle[k];
+        if (fsi__fl_is_coupled(o)) continue;
+        for (a = 0; a < g->dim; a++)
+            for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
+                const int e = o->faces->entry[f], b = e / g->block_cells;
+                const double moves = o->base.carrier || o->base.moves ? (double)o->velocity[f] : 0;
+                const double away = (double)run->im->change[a]->value[e] - moves;
+                int beside[6];
+                if (o->faces->solid[f] < (fsi_real)0.5) continue;
+                fsi__blocks_beside(g, b, beside);
+                sum += fsi__fl_release_face(run, e, 1 << a, away);
+                sum += fsi__fl_release_face(run, fsi__entry_beside(g, b, beside, e % g->block_cells, 2 * a), 8 << a,
+                    -away);
+            }
+    }
+    return sum;
+}
+
+static fsi_status fsi__fl_solve(fsi__fl_run *run, fsi_pressure_flow *flow)
+{
+    fsi_pressure *solver = run->im->solver;
+    solver->desc.tolerance = run->s->desc.pressure_tolerance;
+    solver->desc.max_iters = run->s->desc.pressure_iters;
+    FSI__TRY(fsi_pressure_project(solver, flow));
+    run->stats.degraded += solver->stats.degraded;
+    run->stats.iters += solver->stats.iters;
+    run->stats.divergence = solver->stats.divergence;
+    return FSI_OK;
+}
+
+static fsi_status fsi__fl_project(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    const fsi_flip_desc *d = &run->s->desc;
+    fsi_pressure_flow flow = fsi_pressure_default_flow();
+    int a, round;
+
+    /* What the solver gets. */
+    for (a = 0; a < 3; a++) flow.u[a] = im->u[a];
+    flow.cell = run->cell;
+    flow.phi = im->phi;
+    flow.density = d->density;
+    flow.dt = (fsi_real)run->dt;
+    flow.source = im->source;
+    memcpy(flow.open_side, d->open_side, sizeof flow.open_side);
+    flow.pressure = im->pressure;
+    flow.let_go = run->let_go;
+    memset(run->let_go, 0, (size_t)im->grid->block_count * (size_t)im->grid->block_cells);
+    fsi__fl_each_axis(run, fsi__fl_keep);
+    run->solved = 0;
+    fsi__fl_each_side(run, fsi__fl_release_side);
+    fsi__fl_release_obstacles(run);
+
+    /* Solve; once more without the walls that would pull. */
+    for (round = 0; round < FSI__FL_ROUNDS; round++) {
+        for (a = 0; a < im->grid->dim && round > 0; a++)
+            memcpy(im->u[a]->value, im->change[a]->value,
+                (size_t)im->grid->block_count * (size_t)im->grid->block_cells * sizeof(fsi_real));
+        fsi__fl_each_side(run, fsi__fl_hold_side);
+        fsi__fl_hold_taps(run);
+        fsi__fl_offer_solids(run, &flow);
+        FSI__TRY(fsi__fl_solve(run, &flow));
+        run->solved = 1;
+        if (fsi__fl_each_side(run, fsi__fl_release_side) + fsi__fl_release_obstacles(run) == 0) break;
+    }
+
+    /* What solids got. */
+    fsi__fl_take_impulses(run);
+    fsi__fl_each_side(run, fsi__fl_push_side);
+    return FSI_OK;
+}
+
+/* ---- velocities where the pressure does not reach
+
+   change = u - u before, at faces of liquid cells (reached = 1). Particles at the surface also read faces beside these:
+   they get the mean change of their neighbours, by one layer, or what lies above the surface would fall while the
+   liquid rests. */
+
+/* reached, change; known keeps what particles gave, and what the pressure reached. */
+static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    fsi__fl_run *run = job->run;
+    const fsi_grid *g = run->im->grid;
+    const int a = job->axis;
+    fsi_real *u = run->im->u[a]->value, *change = run->im->change[a]->value;
+    int b, c, corner[3], below[3] = { 0, 0, 0 };
+    (void)chunk;
+    below[a] = -1;
+    for (b = begin; b < end; b++) {
+        const int beside = fsi__block_beside(g, b, below), first = b * g->block_cells;
+        fsi_grid_corner(g, b, corner);
+        for (c = 0; c < g->block_cells; c++) {
+            const int at = c >> 3 * a & 7, back = 1 << 3 * a, e = first + c;
+            const int lower = at > 0 ? e - back : (beside < 0 ? -1 : beside * g->block_cells + c + 7 * back);
+            const int wet = run->cell[e] != FSI_CELL_AIR || (lower >= 0 && run->cell[lower] != FSI_CELL_AIR);
+            const int inside = corner[a] + at <= g->n[a];
+            run->reached[a][e] = (unsigned char)(wet && inside);
+            run->known[a][e] = (unsigned char)((run->known[a][e] == 1 || wet) && inside);
+            change[e] = run->reached[a][e] ? u[e] - change[e] : 0;
+        }
+    }
+}
+
+/* u where particles gave it, and only the layer reaches. */
+static void fsi__fl_add_change(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const size_t cells = (size_t)job->run->im->grid->block_cells;
+    const unsigned char *reached = job->run->reached[job->axis], *known = job->run->known[job->axis];
+    fsi_real *u = job->run->im->u[job->axis]->value;
+    const fsi_real *change = job->run->im->change[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        if (known[e] && reached[e] == 2) u[e] += change[e];
+}
+
+/* Faces within obstacles say nothing of the liquid, which slides; those at their surface hold it. */
+static void fsi__fl_forget_solids(fsi__fl_run *run)
+{
+    const fsi_grid *g = run->im->grid;
+    const fsi_real *open = run->im->open->value;
+    int k, a, f, beside[6];
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        const fsi_grid_faces *faces = run->im->obstacle[k].faces;
+        for (a = 0; a < g->dim; a++)
+            for (f = faces->first[a]; f < faces->first[a + 1]; f++) {
+                const int e = faces->entry[f], b = e / g->block_cells;
+                long long below;
+                if (open[e] > 0) continue;
+                fsi__blocks_beside(g, b, beside);
+                below = fsi__entry_beside(g, b, beside, e % g->block_cells, 2 * a);
+                if (below < 0 || !(open[below] > 0)) run->known[a][e] = run->reached[a][e] = 0;
+            }
+    }
+}
+
+static fsi_status fsi__fl_spread(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    int a;
+    fsi__fl_each_axis(run, fsi__fl_find_change);
+    fsi__fl_forget_solids(run);
+    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->change[a], run->reached[a], 1));
+    fsi__fl_each_axis(run, fsi__fl_add_change);
+    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 3));
+    return FSI_OK;
+}
+
+/* ---- >>pieces in flight ---------------------------------------------------------------------------------------------
+
+   A piece of liquid that touches neither wall nor obstacle keeps its momentum, and its angular momentum about its
+   centre, through pressure and motion. Here it does not: what the pressure pushes at the surface are faces, whose mass
+   particles share with air; and particles keep their velocities on paths that turn, which loses (w dt)^2/2 of a
+   rotation w in a substep. So the momenta of each such piece are summed before particles take over the change and after
+   they have moved, and what is lost is given back as one rigid motion. */
+
+/* Sums over the particles of a piece. */
+typedef struct fsi__fl_moments {
+    double mass, at[3];        /* m, m x */
+    double p[3], l[3];         /* m v, m x cross v */
+    double inertia[9];         /* m (x.x - x x^T), upper half */
+} fsi__fl_moments;
+
+struct fsi__fl_piece {
+    int bound;                 /* 1: touches a wall, an obstacle or a tap */
+    fsi__fl_moments before, after;
+    double v[3], w[3];         /* the motion that is given back, about the centre afterwards */
+};
+
+/* Which pieces touch something, by the cells of the last solve. */
+static int fsi__fl_bind_side(fsi__fl_run *run, const fsi__fl_side *s)
+{
+    const int a = s->side >> 1, k = run->label[s->cell];
+    const int off = run->let_go[s->cell] >> (s->side & 1 ? 3 + a : a) & 1;
+    if (k >= 0 && run->cell[s->cell] == FSI_CELL_LIQUID && !off) run->piece[k].bound = 1;
+    return 0;
+}
+
+static void fsi__fl_bind(fsi__fl_run *run, long long e)
+{
+    if (e >= 0 && run->label[e] >= 0) run->piece[run->label[e]].bound = 1;
+}
+
+static void fsi__fl_bind_pieces(fsi__fl_run *run)
+{
+    const fsi_grid *g = run->im->grid;
+    int k, a, f, i, side, corner[3], c, b;
+    fsi__fl_each_side(run, fsi__fl_bind_side);
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        const fsi_grid_faces *faces = run->im->obstacle[k].faces;
+        for (a = 0; a < g->dim; a++)
+            for (f = faces->first[a]; f < faces->first[a + 1]; f++) {
+                int beside[6];
+                b = faces->entry[f] / g->block_cells;
+                fsi__blocks_beside(g, b, beside);
+                fsi__fl_bind(run, faces->entry[f]);
+                fsi__fl_bind(run, fsi__entry_beside(g, b, beside, faces->entry[f] % g->block_cells, 2 * a));
+            }
+    }
+    for (i = 0; i < run->n && run->held; i++) {
+        int beside[6];
+        if (!run->held[i]) continue;
+        b = run->points.key[i] / g->block_cells;
+        fsi__blocks_beside(g, b, beside);
+        for (side = 0; side < 2 * g->dim; side++)
+            fsi__fl_bind(run, fsi__entry_beside(g, b, beside, run->points.key[i] % g->block_cells, side));
+    }
+
+    /* Open sides carry momentum away. */
+    for (b = 0; b < g->block_count; b++) {
+        fsi_grid_corner(g, b, corner);
+        for (side = 0; side < 2 * g->dim; side++) {
+            const int layer = side & 1 ? g->n[side >> 1] - 1 - corner[side >> 1] : 0 - corner[side >> 1];
+            if (!run->s->desc.open_side[side] || layer < 0 || layer > 7) continue;
+            for (c = 0; c < g->block_cells; c++)
+                if ((c >> 3 * (side >> 1) & 7) == layer) fsi__fl_bind(run, (long long)b * g->block_cells + c);
+        }
+    }
+}
+
+/* Blocks with particles of free pieces: their ranks. */
+static int fsi__fl_next_free(const fsi__fl_run *run, int *r, int *b)
+{
+    const fsi__tr_points *p = &run->points;
+    for (; *b < p->grid->block_count; ++*b, *r = *b < p->grid->block_count ? p->first[*b] : 0) {
+        if (!run->flies[*b]) continue;
+        for (; *r < p->first[*b + 1]; ++*r) {
+            const int k = run->label[p->key[p->order[*r]]];
+            if (k >= 0 && !run->piece[k].bound) return 1;
+        }
+    }
+    return 0;
+}
+
+/* Adds the particles at x to the moments of their pieces, before or after. */
+static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after)
+{
+    int r = 0, b = 0;
+    for (; fsi__fl_next_free(run, &r, &b); r++) {
+        const int i = run->points.order[r];
+        fsi__fl_piece *piece = &run->piece[run->label[run->points.key[i]]];
+        fsi__fl_moments *p = after ? &piece->after : &piece->before;
+        const double m = (double)run->mass[i];
+        const fsi__d3 x = fsi__d3_diff(at[i], run->im->grid->origin), v = fsi__d3_of(run->v[i]);
+        p->mass += m;
+        fsi__fl_put(p->at, fsi__d3_scale(x, m));
+        fsi__fl_put(p->p, fsi__d3_scale(v, m));
+        fsi__fl_put(p->l, fsi__d3_scale(fsi__d3_cross(x, v), m));
+        p->inertia[0] += m * (x.y * x.y + x.z * x.z);
+        p->inertia[4] += m * (x.x * x.x + x.z * x.z);
+        p->inertia[8] += m * (x.x * x.x + x.y * x.y);
+        p->inertia[1] -= m * x.x * x.y;
+        p->inertia[2] -= m * x.x * x.z;
+        p->inertia[5] -= m * x.y * x.z;
+    }
+}
+
+/* Inertia and angular momentum about the centre, which `at` becomes. */
+static fsi__d3 fsi__fl_center(fsi__fl_moments *p)
+{
+    const fsi__d3 c = fsi__d3_scale(fsi__d3_at(p->at), 1 / p->mass);
+    double *I = p->inertia;
+    I[0] -= p->mass * (c.y * c.y + c.z * c.z);
+    I[4] -= p->mass * (c.x * c.x + c.z * c.z);
+    I[8] -= p->mass * (c.x * c.x + c.y * c.y);
+    I[3] = I[1] += p->mass * c.x * c.y;
+    I[6] = I[2] += p->mass * c.x * c.z;
+    I[7] = I[5] += p->mass * c.y * c.z;
+    fsi__d3_put(p->at, c);
+    return fsi__d3_sub(fsi__d3_at(p->l), fsi__d3_cross(c, fsi__d3_at(p->p)));
+}
+
+/* The rigid motion that has the momenta that the piece lost. A piece that is too small for a turn gets none. */
+static void fsi__fl_find_motion(const fsi__fl_run *run, fsi__fl_piece *p)
+{
+    const fsi__d3 turn = fsi__d3_sub(fsi__fl_center(&p->before), fsi__fl_center(&p->after));
+    const double h = (double)run->s->desc.dx, least = p->after.mass * h * h * 0.25;
+    double *I = p->after.inertia;
+    fsi__d3_put(p->v, fsi__d3_scale(fsi__d3_sub(fsi__d3_at(p->before.p), fsi__d3_at(p->after.p)), 1 / p->after.mass));
+    memset(p->w, 0, sizeof p->w);
+    if (run->s->desc.dim == 2) p->w[2] = I[8] > least ? turn.z / I[8] : 0;
+    else if (fmin(I[0], fmin(I[4], I[8])) > least && fsi_dense_cholesky(NULL, 3, I) == FSI_OK) {
+        fsi__d3_put(p->w, turn);
+        if (fsi_dense_cholesky_solve(3, I, p->w) != FSI_OK) memset(p->w, 0, sizeof p->w);
+    }
+}
+
+static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    int count, b, c, k, any = 0;
+    run->pieces = 0;
+    FSI__TRY(fsi_grid_label(im->phi, NULL, run->label, &count));
+    FSI__TRY(fsi_grid_grow_labels(run->label, im->phi, 2));
+    if (count == 0) return FSI_OK;
+    FSI__TRY(fsi__room_in(run->s->context, &im->piece, sizeof *im->piece, 0, &im->piece_room, count, run->fn));
+    run->piece = im->piece;
+    memset(run->piece, 0, (size_t)count * sizeof *run->piece);
+    fsi__fl_bind_pieces(run);
+    for (k = 0; k < count; k++) any |= !run->piece[k].bound;
+    if (!any) return FSI_OK;
+    run->pieces = count;
+    for (b = 0; b < g->block_count; b++)
+        for (c = 0, run->flies[b] = 0; c < g->block_cells && !run->flies[b]; c++) {
+            k = run->label[b * g->block_cells + c];
+            run->flies[b] = k >= 0 && !run->piece[k].bound;
+        }
+    fsi__fl_weigh_pieces(run, run->x, 0);
+    return FSI_OK;
+}
+
+/* After the particles have moved. */
+static void fsi__fl_balance_pieces(fsi__fl_run *run)
+{
+    int r = 0, b = 0, k;
+    if (run->pieces == 0) return;
+    fsi__fl_weigh_pieces(run, run->to, 1);
+    for (k = 0; k < run->pieces; k++)
+        if (!run->piece[k].bound && run->piece[k].after.mass > 0) fsi__fl_find_motion(run, &run->piece[k]);
+    for (; fsi__fl_next_free(run, &r, &b); r++) {
+        const int i = run->points.order[r];
+        const fsi__fl_piece *p = &run->piece[run->label[run->points.key[i]]];
+        const fsi__d3 arm = fsi__d3_sub(fsi__d3_diff(run->to[i], run->im->grid->origin), fsi__d3_at(p->after.at));
+        run->v[i] = fsi_v3_add(run->v[i], fsi__d3_real(fsi__d3_add(fsi__d3_at(p->v),
+            fsi__d3_cross(fsi__d3_at(p->w), arm))));
+    }
+}
+
+/* ---- >>particles and walls --------------------------------------------------------------------------------------- */
+
+/* Into the box, a hundredth of a cell from its walls; velocity into a wall is stopped. Returns 0 where it leaves
+   through an open side. */
+static int fsi__fl_hold_in_box(const fsi__fl_run *run, fsi_vec3 *to, fsi_vec3 *v)
+{
+    const fsi_grid *g = run->im->grid;
+    const double gap = 0.01 * (double)g->dx;
+    const double lo[3] = { (double)g->origin.x, (double)g->origin.y, (double)g->origin.z };
+    double x[3] = { (double)to->x, (double)to->y, (double)to->z }, w[3] = { (double)v->x, (double)v->y, (double)v->z };
+    int side, moved = 0;
+    for (side = 0; side < 2 * g->dim; side++) {
+        const int a = side >> 1, upper = side & 1;
+        const double wall = upper ? lo[a] + g->n[a] * (double)g->dx - gap : lo[a] + gap;
+        if (upper ? x[a] <= wall : x[a] >= wall) continue;
+        if (run->s->desc.open_side[side]) return 0;
+        x[a] = wall;
+        w[a] = upper ? fmin(w[a], 0) : fmax(w[a], 0);
+        moved = 1;
+    }
+    if (!moved) return 1;
+    *to = fsi_v3((fsi_real)x[0], (fsi_real)x[1], (fsi_real)x[2]);
+    *v = fsi_v3((fsi_real)w[0], (fsi_real)w[1], (fsi_real)w[2]);
+    return 1;
+}
+
+/* Particles of a run of blocks, out of what obstacles sweep. */
+static void fsi__fl_place_blocks_of(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const fsi_grid *g = run->im->grid;
+    const fsi_real reach = (fsi_real)(0.1 * (double)g->dx);
+    fsi__faces group, own;
+    int b, r;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        fsi_box3 box = fsi_box3_empty();
+        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
+            const int i = run->points.order[r];
+            fsi_vec3 v = run->v[i];
+            (void)fsi__fl_hold_in_box(run, &run->to[i], &v); /* what lies beyond would be put back past obstacles */
+            box = fsi_box3_grow(fsi_box3_grow(box, run->x[i]), run->to[i]);
+        }
+        if (run->points.first[b] == run->points.first[b + 1]) continue;
+
+        /* The faces near the block's particles; then each particle's own. */
+        group.count = 0;
+        if (!fsi__find_faces(&run->im->obstacles, fsi_box3_inflate(box, reach), 0xffffffffu, &group)) group.count = -1;
+        for (r = run->points.first[b]; r < run->points.first[b + 1] && group.count != 0; r++) {
+            const int i = run->points.order[r];
+            if (run->gone[i] || (run->held && run->held[i])) continue;
+            if (!fsi__own_faces(&run->im->obstacles, group.count < 0 ? NULL : &group,
+                fsi__path_box(run->x[i], run->to[i], reach), 0xffffffffu, &own)) own.count = 0;
+            if (own.count == 0) continue;
+            run->state[i] =
+                (unsigned char)fsi__place(&run->walls, &own, 0xffffffffu, run->x[i], reach, &run->to[i]);
+        }
+    }
+}
+
+/* Ends of paths: in the box. Sums: 0 to 2 impulse on walls, 3 to 5 its moment, 6 placed, 7 pinched, 8 not finite, 9
+   largest displacement squared. */
+static void fsi__fl_end_paths(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const double m = (double)run->s->particle_mass;
+    double *part = run->part[chunk];
+    int i;
+    for (i = begin; i < end; i++) {
+        const fsi_vec3 v = run->v[i];
+        fsi__d3 j;
+        if (run->gone[i] == 0 && !fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) run->gone[i] = FSI__FL_LEFT;
+        if (!fsi_v3_is_finite(run->to[i]) || !fsi_v3_is_finite(run->v[i])) part[8] += 1;
+        j = fsi__d3_scale(fsi__d3_diff(v, run->v[i]), m * (double)run->mass[i]);
+        fsi__fl_put(part, j);
+        fsi__fl_put(part + 3, fsi__d3_cross(fsi__d3_of(run->to[i]), j));
+        part[6] += (run->state[i] & FSI__PLACED) != 0;
+        part[7] += (run->state[i] & FSI__PINCHED) != 0;
+        part[9] = fmax(part[9], fsi__d3_dot(fsi__d3_diff(run->to[i], run->x[i]), fsi__d3_diff(run->to[i], run->x[i])));
+    }
+}
+
+static fsi_status fsi__fl_place(fsi__fl_run *run)
+{
+    fsi_flip_stats *st = &run->stats;
+    if (run->n == 0) return FSI_OK;
+    memset(run->state, 0, (size_t)run->n);
+    if (run->im->obstacles.count > 0)
+        fsi__parallel_work(run->s->context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_place_blocks_of, run);
+    fsi__fl_each(run, fsi__fl_end_paths, 8);
+    fsi__fl_put(run->wall_impulse, fsi__d3_at(run->sums));
+    fsi__fl_put(run->wall_moment, fsi__d3_at(run->sums + 3));
+    fsi__fl_put(st->wall_impulse, fsi__d3_scale(fsi__d3_at(run->sums), -1));
+    st->placed += (int)run->sums[6];
+    st->pinched = (int)run->sums[7];
+    st->cfl = fmax(st->cfl, sqrt(fsi__fl_largest(run, 9)) / (double)run->im->grid->dx);
+    if (run->sums[8] > 0)
+        return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, -1, run->sums[8], "%d particles are not finite",
+            (int)run->sums[8]);
+    return FSI_OK;
+}
+
+/* Obstacles go to the end of the substep; particles meet them on the way. */
+static fsi_status fsi__fl_move_bodies(fsi__fl_run *run)
+{
+    int k;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &run->im->obstacle[k];
+        const fsi_pose from = o->work.pose;
+        if (!o->base.carrier) {
+            if (o->base.moves) fsi__obstacle_follow(&o->base, run->done, run->share);
+            continue;
+        }
+        if (fsi__fl_is_coupled(o)) {
+            fsi_body_integrate(&o->work, (fsi_real)run->dt);
+            o->work.new_angular_velocity = o->work.angular_velocity;
+        } else o->work.pose = fsi__pose_on_the_way(o->base.carrier, o->base.at, run->done + run->share);
+        if (!fsi_v3_is_finite(o->work.pose.position) || fsi__largest_axis(o->work.pose.position) > FSI__FL_FARTHEST)
+            return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, o->base.id, 0,
+                "the body of obstacle %d flies off", o->base.id);
+        fsi__mesh_follow_rigid(o->base.shadow, o->base.rest, from, o->work.pose);
+    }
+    return FSI_OK;
+}
+
+/* ---- >>sources at work ---------------------------------------------------------------------------------------------
+
+   The layers that an emitter emits in a step, and one more behind them, are behind its plane when the step begins, and
+   move through it at the emitter's velocity. Particles that have not passed the plane by the end of the step are
+   removed, and made again in the same positions when the next step begins. */
+
+/* Appends a particle to the step's rows; it is published with the others, at the end. */
+static void fsi__fl_append(void *owner, const fsi__emitter *e, fsi_vec3 x, int ghost)
+{
+    fsi__fl_run *run = (fsi__fl_run *)owner;
+    const int i = run->n++;
+    FSI_ASSERT(i < run->s->capacity);
+    fsi__particles_new_row(&run->im->particles, i, x, fsi__emitter_velocity(e), 0, e->desc.filter, e->attributes);
+    run->im->mass[i] = 1;
+    run->x[i] = x;
+    run->v[i] = fsi__emitter_velocity(e);
+    run->mass[i] = 1;
+    if (run->affine) memset(run->affine[i], 0, sizeof run->affine[i]);
+    run->held[i] = e->desc.shape == FSI_EMITTER_MESH ? 0 : (uint32_t)(e->flow.id + 1);
+    run->gone[i] = ghost ? FSI__FL_GHOST : 0;
+    fsi__fl_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_of(run->v[i]), (double)run->s->particle_mass));
+}
+
+/* Before the first substep; run->n grows. */
+static void fsi__fl_begin_sources(fsi__fl_run *run, double dt)
+{
+    const int most = run->s->desc.max_particles;
+    fsi__emission out;
+    run->born = run->n;
+    if (!run->held) return;
+    fsi__source_begin(&run->sources);
+    out = fsi__source_line_up(&run->sources, run->s->time, dt, run->x, &run->n, run->held,
+        most > 0 ? most - run->s->count : 0x7fffffff, fsi__fl_append, run);
+    run->stats.emitted = (int)out.emitted;
+    run->stats.blocked = (int)out.blocked;
+    run->stats.refused = (int)out.refused;
+}
+
+/* Particles still moved by their emitter get its velocity; the others are released. */
+static void fsi__fl_hold(fsi__fl_run *run)
+{
+    const double clock = run->s->time + run->done * run->length, m = (double)run->s->particle_mass;
+    int i;
+    for (i = 0; i < run->n && run->held; i++) {
+        const fsi__emitter *e = run->held[i] ? fsi__source_holder(&run->sources, run->held[i], run->x[i], clock) : NULL;
+        if (run->held[i] && !e && run->gone[i] == FSI__FL_GHOST) continue; /* behind a plane that has shut */
+        if (!e) {
+            run->held[i] = 0;
+            continue;
+        }
+        fsi__fl_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_diff(fsi__emitter_velocity(e), run->v[i]), m));
+        run->v[i] = fsi__emitter_velocity(e);
+        if (run->affine) memset(run->affine[i], 0, sizeof run->affine[i]);
+    }
+}
+
+/* The velocity and the path of held particles are the emitter's, whatever the grid says. */
+static void fsi__fl_carry_held(fsi__fl_run *run)
+{
+    const double m = (double)run->s->particle_mass;
+    int i;
+    for (i = 0; i < run->n && run->held; i++) {
+        const int k = run->held[i] ? fsi__sources_find(&run->im->sources, (int64_t)run->held[i] - 1) : -1;
+        fsi_vec3 v;
+        if (k < 0) continue;
+        v = fsi__emitter_velocity(&run->im->sources.emitter[k]);
+        fsi__fl_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_diff(v, run->v[i]), m));
+        run->v[i] = v;
+        run->to[i] = fsi_v3_madd(run->x[i], (fsi_real)run->dt, v);
+    }
+}
+
+/* After the last substep: what sinks take. */
+static void fsi__fl_drain(fsi__fl_run *run)
+{
+    const double h = (double)run->s->spacing, volume = run->s->desc.dim == 3 ? h * h * h : h * h;
+    if (run->im->sources.sink_count > 0)
+        run->stats.removed = fsi__source_drain(&run->sources, run->length, volume, run->x, run->n, run->gone);
+}
+
+/* ---- >>substep --------------------------------------------------------------------------------------------------- */
+
+static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    fsi__tr_faces faces;
+    int a;
+    for (a = 0; a < 3; a++) {
+        faces.u[a] = im->u[a];
+        faces.known[a] = run->known[a];
+    }
+    faces.fill = im->fill;
+    faces.box = im->boxes;
+    fsi__tr_to_grid(&run->points, &run->motion, im->grid->dim == 3 ? 8 : 4, &faces);
+    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 2));
+    return FSI_OK;
+}
+
+static void fsi__fl_to_particles(fsi__fl_run *run)
+{
+    fsi__tr_gain gain;
+    gain.u = run->im->u;
+    gain.change = run->im->change;
+    gain.pic = fsi__fl_part(run, (double)run->s->desc.pic);
+    fsi__tr_to_particles(&run->points, &gain, &run->motion);
+}
+
+/* Bodies get the velocities that forces other than the liquid's give them. */
+static void fsi__fl_push_bodies(fsi__fl_run *run)
+{
+    int k;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &run->im->obstacle[k];
+        const fsi_vec3 impulse = o->work.impulse, spin = o->work.angular_impulse;
+        if (!fsi__fl_is_coupled(o)) continue;
+        fsi_body_begin_step(&o->work, (fsi_real)run->dt);
+        o->work.impulse = impulse;
+        o->work.angular_impulse = spin;
+    }
+}
+
+static fsi_status fsi__fl_substep(fsi__fl_run *run)
+{
+    fsi_flip_stats *st = &run->stats;
+    double clock = fsi__now(run->s->context);
+    const double m = (double)run->s->particle_mass;
+
+    /* Particles into blocks. */
+    FSI__TRY(fsi__fl_place_blocks(run));
+    run->points.x = run->x;
+    run->points.mass = run->mass;
+    fsi__tr_sort(&run->points);
+    st->blocks = run->im->grid->block_count;
+    fsi__fl_lap(run, &st->seconds_sort, &clock);
+
+    /* Forces; velocities on the grid. */
+    fsi__fl_each(run, fsi__fl_push, 4);
+    if (run->sums[3] > 0) return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, -1, run->sums[3],
+        "desc.acceleration is not finite at %d particles", (int)run->sums[3]);
+    fsi__fl_put(st->external_impulse, fsi__d3_scale(fsi__d3_at(run->sums), m));
+    fsi__fl_push_bodies(run);
+    fsi__fl_hold(run);
+    FSI__TRY(fsi__fl_to_grid(run));
+    fsi__fl_lap(run, &st->seconds_to_grid, &clock);
+
+    /* Pressure. */
+    FSI__TRY(fsi__fl_find_faces(run));
+    FSI__TRY(fsi__fl_find_liquid(run));
+    FSI__TRY(fsi__fl_project(run));
+    FSI__TRY(fsi__fl_spread(run));
+    fsi__fl_lap(run, &st->seconds_pressure, &clock);
+
+    /* Back to the particles, and on. */
+    FSI__TRY(fsi__fl_find_pieces(run));
+    fsi__fl_to_particles(run);
+    fsi__tr_sample_cells(&run->points, run->im->pressure, run->pressure);
+    fsi__fl_lap(run, &st->seconds_to_particles, &clock);
+    fsi__tr_move(&run->points, run->im->u, run->dt, NULL, run->to);
+    fsi__fl_carry_held(run);
+    FSI__TRY(fsi__fl_move_bodies(run));
+    fsi__fl_balance_pieces(run);
+    FSI__TRY(fsi__fl_place(run));
+    memcpy(run->x, run->to, (size_t)run->n * sizeof *run->x);
+    fsi__source_move(&run->sources, run->dt);
+    fsi__fl_lap(run, &st->seconds_move, &clock);
+    return FSI_OK;
+}
+
+/* ---- >>step ------------------------------------------------------------------------------------------------------ */
+
+static int fsi__fl_within(fsi_vec3 v, double most)
+{
+    return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
+}
+
+static fsi_status fsi__fl_check_particles(const fsi_flip *s, const char *fn)
+{
+    int i;
+    for (i = 0; i < s->count; i++) {
+        const int bad = !fsi_v3_is_finite(s->position[i]);
+        if (bad || !fsi_v3_is_finite(s->velocity[i])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0,
+            "particle %d: its %s is not finite", i, bad ? "position" : "velocity");
+        if (!fsi__fl_within(s->velocity[i], FSI__FL_FASTEST) || !fsi__fl_within(s->position[i], FSI__FL_FARTHEST))
+            return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->velocity[i]),
+                "particle %d is beyond %g m, or faster than %g m/s", i, FSI__FL_FARTHEST, FSI__FL_FASTEST);
+    }
+    return FSI_OK;
+}
+
+/* Largest speed of a point of an obstacle [m/s]. */
+static fsi_status fsi__fl_obstacle_speed(const fsi__fl_run *run, double *fastest)
+{
+    int k;
+    *fastest = 0;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        const fsi__fl_obstacle *o = &run->im->obstacle[k];
+        double speed = run->length > 0 ? fsi__obstacle_way(&o->base) / run->length : 0;
+        if (o->base.carrier)
+            speed = fsi__d3_norm(fsi__d3_of(o->work.new_velocity))
+                + fsi__d3_norm(fsi__d3_of(o->work.new_angular_velocity)) * o->base.reach;
+        if (!(speed <= FSI__FL_FASTEST)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, o->base.id, speed,
+            "obstacle %d moves at %g m/s, at most %g is taken", o->base.id, speed, FSI__FL_FASTEST);
+        *fastest = fmax(*fastest, speed);
+    }
+    return FSI_OK;
+}
+
+/* What moves in this step, and from where. */
+static fsi_status fsi__fl_begin_obstacles(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    int k;
+    for (k = 0; k < im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &im->obstacle[k];
+        fsi__obstacle_begin(&im->obstacles, &o->base);
+        memset(&o->work, 0, sizeof o->work);
+        if (o->base.carrier) {
+            o->work = *o->base.carrier;
+            fsi_body_begin_step(&o->work, (fsi_real)run->length);
+            if (memcmp(&o->base.at, &o->work.pose, sizeof o->base.at) != 0) run->anew = 1;
+            o->base.at = o->work.pose;
+            fsi__mesh_follow_rigid(o->base.shadow, o->base.rest, o->base.at, o->base.at);
+        } else FSI__TRY(fsi__obstacle_shade(&im->obstacles, &o->base, run->fn));
+    }
+    return fsi__room_in(run->s->context, &im->solid, sizeof *im->solid, 0, &im->solid_room, im->obstacles.count,
+        run->fn);
+}
+
+/* Rows of a step. */
+static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
+{
+    const int sources = run->im->sources.emitter_count + run->im->sources.sink_count > 0;
+    run->x = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->x);
+    run->v = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->v);
+    run->to = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->to);
+    run->mass = (float *)fsi__take(arena, n, sizeof *run->mass);
+    run->pressure = (float *)fsi__take(arena, n, sizeof *run->pressure);
+    run->gone = (unsigned char *)fsi__take(arena, n, 1);
+    run->state = (unsigned char *)fsi__take(arena, n, 1);
+    if (run->s->desc.transfer == FSI_FLIP_APIC) run->affine = (float (*)[9])fsi__take(arena, n, sizeof *run->affine);
+    run->held = sources ? (uint32_t *)fsi__take(arena, n, sizeof *run->held) : NULL;
+    run->part = (double (*)[FSI__FL_SUMS])fsi__take(arena, (size_t)fsi__chunks((int)n, FSI__FL_GRAIN) + 1,
+        sizeof *run->part);
+    if (sources) fsi__source_layout(&run->sources, arena);
+}
+
+static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const char *fn)
+{
+    fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
+    fsi__arena measure = { NULL, 0, 0 };
+    size_t n;
+    int i;
+
+    /* Memory. */
+    memset(run, 0, sizeof *run);
+    run->s = s;
+    run->im = im;
+    run->fn = fn;
+    run->length = dt;
+    run->anew = im->solids_changed;
+    run->sources.sources = &im->sources;
+    FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
+    n = (size_t)(s->count + run->more);
+    fsi__fl_layout(run, &measure, n);
+    if (!fsi__arena_room(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
+        -1, s->count, "no memory to step %d particles", s->count);
+    fsi__fl_layout(run, &im->scratch, n);
+    FSI__TRY(fsi__fl_begin_obstacles(run));
+
+    /* The state that the step starts from. */
+    run->n = s->count;
+    n = (size_t)s->count;
+    if (n > 0) {
+        memcpy(run->x, s->position, n * sizeof *run->x);
+        memcpy(run->v, s->velocity, n * sizeof *run->v);
+        memset(run->gone, 0, n);
+        if (run->affine) memcpy(run->affine, im->affine, n * sizeof *run->affine);
+        if (run->held) memcpy(run->held, im->held, n * sizeof *run->held);
+    }
+    for (i = 0; i < run->n; i++) {
+        run->mass[i] = (float)im->mass[i];
+        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
+    }
+    fsi__fl_begin_sources(run, dt);
+    run->motion.v = run->v;
+    run->walls.list = &im->obstacles;
+    run->walls.hair = 0.01 * (double)im->grid->dx;
+    run->walls.reach = 2 * (double)im->grid->dx;
+    return FSI_OK;
+}
+
+/* Particles that the caller put into obstacles or out of the box, or over which he put obstacles: to the nearest
+   surface. */
+static void fsi__fl_lead_out(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const fsi_real hair = (fsi_real)run->walls.hair;
+    int i, k, turn;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        const int same = i < run->born && memcmp(&run->x[i], &run->im->last[i], sizeof run->x[i]) == 0;
+        if ((same && !run->anew) || run->gone[i] || (run->held && run->held[i])) continue;
+        for (turn = 0; turn < 4; turn++) {
+            int moved = 0;
+            if (!fsi__fl_hold_in_box(run, &run->x[i], &run->v[i])) run->gone[i] = FSI__FL_LEFT;
+            for (k = 0; k < run->im->obstacles.count; k++) {
+                const fsi_mesh_hit hit = fsi__inside_of(&run->im->obstacle[k].base, run->x[i]);
+                if (hit.face < 0) continue;
+                run->x[i] = fsi_v3_madd(hit.point, hair, hit.normal);
+                moved = 1;
+            }
+            if (!moved) break;
+        }
+    }
+}
+
+static fsi_status fsi__fl_run_substeps(fsi__fl_run *run)
+{
+    const fsi_flip_desc *d = &run->s->desc;
+    const double way = (double)d->cfl * (double)d->dx;
+    double left = run->length;
+    while (left > 0) {
+        double fastest = fsi__longest(run->v, run->n), solid, count;
+
+        /* As many substeps as cfl asks for, or as are left. Gravity counts: it acts before the motion. */
+        FSI__TRY(fsi__fl_obstacle_speed(run, &solid));
+        fastest = fmax(fastest + (double)fsi_v3_norm(d->gravity) * fmin(left, way / fmax(fastest, 1e-12)), solid);
+        count = fmax(ceil(left * fastest / way - 1e-9), 1);
+        if (!(run->stats.substeps + count <= d->max_substeps)) {
+            const double rest = d->max_substeps - run->stats.substeps;
+            count = rest > 1 ? rest : 1;
+            run->stats.degraded++;
+        }
+        run->dt = count > 1 ? left / count : left;
+        run->done = 1 - left / run->length;
+        run->share = count > 1 ? run->dt / run->length : 1 - run->done;
+        FSI__TRY(fsi__fl_substep(run));
+        run->stats.substeps++;
+        run->stats.substep = run->dt;
+        left = count > 1 ? left - run->dt : 0;
+    }
+    return FSI_OK;
+}
+
+/* Momenta and energies of the new state. */
+static void fsi__fl_measure(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    double *part = run->part[chunk];
+    int i;
+    for (i = begin; i < end; i++) {
+        const fsi__d3 v = fsi__d3_of(run->v[i]), x = fsi__d3_of(run->x[i]);
+        const double m = (double)run->s->particle_mass * (double)run->mass[i];
+        if (run->gone[i]) continue;
+        fsi__fl_put(part, fsi__d3_scale(v, m));
+        fsi__fl_put(part + 3, fsi__d3_scale(fsi__d3_cross(x, v), m));
+        part[6] += 0.5 * m * fsi__d3_dot(v, v);
+        part[7] -= m * fsi__d3_dot(fsi__d3_of(run->s->desc.gravity), x);
+        part[8] = fmax(part[8], fsi__d3_dot(v, v));
+        part[9] += 1;
+    }
+}
+
+/* The new state of particles. */
+static void fsi__fl_publish(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    fsi_flip *s = run->s;
+    fsi__fl_impl *im = run->im;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        s->position[i] = im->last[i] = run->x[i];
+        s->velocity[i] = run->v[i];
+        im->mass[i] = (fsi_real)run->mass[i];
+        if (run->affine) memcpy(im->affine[i], run->affine[i], sizeof run->affine[i]);
+        if (run->held) im->held[i] = run->held[i];
+        im->found_pressure[i] = (fsi_real)run->pressure[i];
+    }
+}
+
+static void fsi__fl_commit_bodies(fsi__fl_run *run)
+{
+    const double dt = run->length;
+    int k;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &run->im->obstacle[k];
+        fsi_body *body = o->base.carrier;
+        fsi__obstacle_commit(&o->base, dt, body ? &o->work.pose : NULL);
+        if (!body) continue;
+        body->impulse = o->work.impulse;
+        body->angular_impulse = o->work.angular_impulse;
+        body->new_velocity = o->work.new_velocity;
+        body->new_angular_velocity = o->work.new_angular_velocity;
+        fsi_body_end_step(body, (fsi_real)dt);
+        if (!fsi__fl_is_coupled(o)) continue;
+        body->end = o->work.pose;
+        body->new_angular_velocity = fsi_m3_mul_v3(
+            fsi_body_world_tensor(body->pose.orientation, fsi_m3_inverse(body->inertia)),
+            fsi_m3_mul_v3(fsi_body_world_tensor(body->end.orientation, body->inertia), o->work.new_angular_velocity));
+    }
+    run->im->wall_force = fsi__d3_real(fsi__d3_scale(fsi__d3_at(run->wall_impulse), 1 / dt));
+    run->im->wall_torque = fsi__d3_real(fsi__d3_scale(fsi__d3_at(run->wall_moment), 1 / dt));
+}
+
+static void fsi__fl_commit(fsi__fl_run *run)
+{
+    fsi_flip *s = run->s;
+    fsi__fl_impl *im = run->im;
+    fsi_flip_stats *st = &run->stats;
+    const double m = (double)s->particle_mass;
+    int i, gone = 0;
+
+    /* Stats of the new state. */
+    fsi__fl_each(run, fsi__fl_measure, 5);
+    memcpy(st->momentum, run->sums, sizeof st->momentum);
+    memcpy(st->angular_momentum, run->sums + 3, sizeof st->angular_momentum);
+    st->kinetic_energy = run->sums[6];
+    st->potential_energy = run->sums[7];
+    st->max_speed = sqrt(fsi__fl_largest(run, 8));
+    st->particles = (int)run->sums[9];
+
+    /* Particles, sources, obstacles. A step of no time changes nothing else. */
+    if (run->length > 0) {
+        fsi__fl_each(run, fsi__fl_publish, 40);
+        for (i = 0; i < run->n; i++) {
+            if (run->gone[i])
+                fsi__fl_put(st->source_impulse, fsi__d3_scale(fsi__d3_of(run->v[i]), -m * (double)run->mass[i]));
+            if (i >= run->born && run->gone[i] != FSI__FL_GHOST) im->id[i] = (uint32_t)im->particles.next++;
+            st->left += run->gone[i] == FSI__FL_LEFT;
+            gone += run->gone[i] != 0;
+        }
+        if (run->sources.flow || run->sources.drain) fsi__source_commit(&run->sources);
+        if (gone > 0 || run->n > s->count) fsi__particles_compact(&im->particles, run->n, run->gone);
+        fsi__fl_commit_bodies(run);
+        im->solids_changed = 0;
+    }
+    st->bytes = s->context->bytes;
+    st->allocs = s->context->allocs;
+    s->stats = *st;
+    s->time += run->length;
+}
+
+FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
+{
+    static const char fn[] = "fsi_flip_step";
+    fsi__fl_run run;
+    fsi_status status;
+    double start, phases;
+
+    /* Check everything, take memory. */
+    FSI__TRY(fsi__fl_check(s));
+    FSI__TRY(fsi__check_dt(s->context, dt, fn));
+    FSI__TRY(fsi__fl_check_particles(s, fn));
+    FSI__TRY(fsi__obstacles_check_carriers(&((fsi__fl_impl *)s->impl)->obstacles, fn, 1));
+    start = fsi__now(s->context);
+    status = fsi__fl_begin(&run, s, (double)dt, fn);
+
+    /* Substeps. After an error nothing has changed. */
+    if (status == FSI_OK) {
+        if (dt > 0) fsi__parallel(s->context, run.n, FSI__FL_GRAIN, fsi__fl_lead_out, &run);
+        status = fsi__fl_run_substeps(&run);
+    }
+    if (status != FSI_OK) {
+        fsi__obstacles_stand(&((fsi__fl_impl *)s->impl)->obstacles);
+        return status;
+    }
+    if (dt > 0) fsi__fl_drain(&run);
+
+    /* Publish. */
+    phases = run.stats.seconds_sort + run.stats.seconds_to_grid + run.stats.seconds_pressure
+        + run.stats.seconds_to_particles + run.stats.seconds_move;
+    fsi__fl_commit(&run);
+    s->stats.seconds_other = fsi__now(s->context) - start - phases;
+    if (run.stats.degraded || run.stats.pinched)
+        fsi__warn(s->context, "%s: %d substeps are degraded (%d of %d taken), %d particles pinched", fn,
+            run.stats.degraded, run.stats.substeps, s->desc.max_substeps, run.stats.pinched);
+    return FSI_OK;
+}
+
+FSI__COLD_BEGIN
+
+FSI_API fsi_real fsi_flip_suggest_dt(const fsi_flip *s)
+{
+    double way, v, g;
+    if (fsi__fl_check(s) != FSI_OK) return 0;
+    way = (double)s->desc.cfl * (double)s->desc.dx;
+    v = fsi__longest(s->velocity, s->count);
+    g = (double)fsi_v3_norm(s->desc.gravity);
+
+    /* v t + g t^2 = way, as gravity acts before the motion. */
+    v = g > 0 ? (sqrt(v * v + 4 * g * way) - v) / (2 * g) : (v > 0 ? way / v : 1000);
+    return (fsi_real)fmax(fmin(v * (1 - 1e-6), 1000), 1e-12); /* the step may round up */
+}
+
+/* ---- >>making and changing --------------------------------------------------------------------------------------- */
+
+FSI_API fsi_flip_desc fsi_flip_default_desc(void)
+{
+    fsi_flip_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('d', fsi_flip_desc);
+    d.dim = 3;
+    d.n[0] = d.n[1] = d.n[2] = 64;
+    d.dx = (fsi_real)(1.0 / 64);
+    d.density = 1000;
+    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    d.pic = (fsi_real)0.03;
+    d.volume_rate = (fsi_real)0.3;
+    d.cfl = 2;
+    d.max_substeps = 20;
+    d.pressure_tolerance = 1e-6;
+    d.pressure_iters = 200;
+    return d;
+}
+
+static fsi_status fsi__fl_check_desc(fsi_context *context, const char *fn, const fsi_flip_desc *d)
+{
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_flip_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_flip_desc, dx, FSI__REAL, 1e-9, 1e9, 0),
+        FSI__FIELD(fsi_flip_desc, density, FSI__REAL, 1e-6, 1e9, 0),
+        FSI__FIELD(fsi_flip_desc, transfer, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_flip_desc, pic, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_flip_desc, volume_rate, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_flip_desc, cfl, FSI__REAL, 0.05, 2, 0),
+        FSI__FIELD(fsi_flip_desc, max_substeps, FSI__INT, 1, 1000000, 0),
+        FSI__FIELD(fsi_flip_desc, pressure_tolerance, FSI__DOUBLE, 1e-12, 0.5, 0),
+        FSI__FIELD(fsi_flip_desc, pressure_iters, FSI__INT, 1, 100000, 0),
+        FSI__FIELD(fsi_flip_desc, reserve, FSI__INT, 0, 1e9, 0),
+        FSI__FIELD(fsi_flip_desc, max_particles, FSI__INT, 0, 1e9, 0),
+        FSI__FIELD(fsi_flip_desc, attribute_count, FSI__INT, 0, 64, 0),
+        FSI__FIELD(fsi_flip_desc, gravity, FSI__VEC3, 0, 1e6, 0),
+        FSI__FIELD(fsi_flip_desc, origin, FSI__VEC3, 0, 1e12, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, d->dim };
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, d, rows));
+    return FSI_OK;
+}
+
+/* The table of the particles, in the order of a state. */
+static void fsi__fl_make_table(fsi_flip *s)
+{
+    const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t);
+    fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
+    fsi__particles *t = &im->particles;
+
+    /* The public arrays that every liquid has. */
+    fsi__particles_start(t, s->context, s->desc.dim, s->desc.attribute_count, s->spacing, &s->desc.max_particles);
+    t->fastest = FSI__FL_FASTEST;
+    t->count = &s->count;
+    t->capacity = &s->capacity;
+    t->position = &s->position;
+    t->velocity = &s->velocity;
+    t->id = &im->id;
+    t->filter = &im->filter;
+    t->attribute = &s->attribute;
+
+    /* Columns. */
+    fsi__particles_column(t, "position", FSI__COLUMN_LENGTH, &s->position, vector, 0, FSI__FL_FARTHEST, NULL);
+    fsi__particles_column(t, "velocity", FSI__COLUMN_LENGTH, &s->velocity, vector, 0, FSI__FL_FASTEST, NULL);
+    fsi__particles_column(t, "mass", FSI__COLUMN_REAL, &im->mass, real, 1e-3, 1e3, &s->mass);
+    fsi__particles_column(t, "id", FSI__COLUMN_ID, &im->id, word, 0, 0, &s->id);
+    fsi__particles_column(t, "filter", FSI__COLUMN_ANY, &im->filter, word, 0, 0, NULL);
+    fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0,
+        0, NULL);
+    fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->held, word, 0, 0, NULL);
+    fsi__particles_column(t, "gradient", FSI__COLUMN_ANY, &im->affine,
+        s->desc.transfer == FSI_FLIP_APIC ? sizeof *im->affine : 0, 0, 0, NULL);
+    fsi__particles_column(t, "last place", FSI__COLUMN_LENGTH, &im->last, vector, 0, FSI__FL_FARTHEST, NULL);
+    fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->found_pressure, real, 0, 0, &s->pressure);
+}
+
+/* Grid, fields and solver. */
+static fsi_status fsi__fl_make_grid(fsi_flip *s)
+{
+    fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
+    fsi_field **cells[5];
+    fsi_grid_desc g = fsi_grid_default_desc();
+    fsi_pressure_desc p = fsi_pressure_default_desc();
+    int a;
+    g.context = p.context = s->context;
+    p.degrade = 1;
+    g.dim = s->desc.dim;
+    memcpy(g.n, s->desc.n, sizeof g.n);
+    g.dx = s->desc.dx;
+    g.origin = s->desc.origin;
+    FSI__TRY(fsi_grid_create(&im->grid, &g));
+
+    /* On faces, and at cells. */
+    for (a = 0; a < g.dim; a++) {
+        FSI__TRY(fsi_grid_add_field(im->grid, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &im->u[a]));
+        FSI__TRY(fsi_grid_add_field(im->grid, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &im->change[a]));
+        im->u[a]->scratch = im->change[a]->scratch = 1;
+    }
+    cells[0] = &im->fill;
+    cells[1] = &im->phi;
+    cells[2] = &im->source;
+    cells[3] = &im->pressure;
+    cells[4] = &im->open;
+    for (a = 0; a < 5; a++) {
+        FSI__TRY(fsi_grid_add_field(im->grid, FSI_CELLS, cells[a] == &im->phi ? g.dx : 0, cells[a]));
+        (*cells[a])->scratch = 1;
+    }
+    return fsi_pressure_create(&im->solver, &p);
+}
+
+FSI_API fsi_status fsi_flip_create(fsi_flip **out, const fsi_flip_desc *desc)
+{
+    static const char fn[] = "fsi_flip_create";
+    fsi_flip *s;
+    fsi__fl_impl *im;
+    fsi_status status;
+
+    /* Arguments. Without the right cookie the context of the desc cannot be trusted either. */
+    if (out) *out = NULL;
+    if (!out || !desc) return FSI_ERROR_ARGUMENT;
+    if (desc->cookie != FSI__COOKIE('d', fsi_flip_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__fl_check_desc(desc->context, fn, desc));
+
+    /* Simulator and its private part in one block. */
+    s = (fsi_flip *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
+    if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the simulator");
+    im = (fsi__fl_impl *)(void *)(s + 1);
+    im->own_context = fsi_default_context();
+    s->cookie = FSI__COOKIE('l', fsi_flip);
+    s->context = desc->context ? desc->context : &im->own_context;
+    s->desc = *desc;
+    s->impl = im;
+    s->spacing = desc->dx / 2;
+    s->particle_mass = desc->density * s->spacing * s->spacing * (desc->dim == 3 ? s->spacing : 1);
+
+    /* Its tables, its grid. */
+    fsi__sources_start(&im->sources, s->context, desc->dim, desc->attribute_count, s->spacing);
+    fsi__obstacles_start(&im->obstacles, s->context, desc->dim, sizeof *im->obstacle);
+    fsi__fl_make_table(s);
+    status = fsi__fl_make_grid(s);
+    if (status == FSI_OK) status = fsi__particles_reserve(&im->particles, fn, desc->reserve);
+    if (status != FSI_OK) {
+        fsi_flip_destroy(s);
+        return status;
+    }
+    *out = s;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_flip_set_desc(fsi_flip *s, const fsi_flip_desc *desc)
+{
+    static const char fn[] = "fsi_flip_set_desc";
+    static const fsi__fixed fixed[] = {
+        FSI__FIXED(fsi_flip_desc, context), FSI__FIXED(fsi_flip_desc, dim), FSI__FIXED(fsi_flip_desc, n),
+        FSI__FIXED(fsi_flip_desc, dx), FSI__FIXED(fsi_flip_desc, origin), FSI__FIXED(fsi_flip_desc, density),
+        FSI__FIXED(fsi_flip_desc, transfer), FSI__FIXED(fsi_flip_desc, reserve),
+        FSI__FIXED(fsi_flip_desc, attribute_count)
+    };
+    FSI__TRY(fsi__fl_check(s));
+    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('d', fsi_flip_desc), "fsi_flip_default_desc"));
+    FSI__TRY(fsi__fl_check_desc(s->context, fn, desc));
+    FSI__TRY(FSI__CHECK_FIXED(s->context, fn, desc, &s->desc, fixed));
+    s->desc = *desc;
+    return FSI_OK;
+}
+
+static void fsi__fl_free_obstacle(fsi_context *context, fsi__fl_obstacle *o)
+{
+    fsi_grid_faces_destroy(o->faces);
+    fsi__free(context, o->velocity, (size_t)o->room, sizeof *o->velocity);
+}
+
+FSI_API void fsi_flip_destroy(fsi_flip *s)
+{
+    fsi__fl_impl *im;
+    int k;
+    if (fsi__fl_check(s) != FSI_OK) return;
+    im = (fsi__fl_impl *)s->impl;
+    for (k = 0; k < im->obstacles.count; k++) fsi__fl_free_obstacle(s->context, &im->obstacle[k]);
+    fsi__obstacles_free(&im->obstacles);
+    fsi__free(s->context, im->solid, (size_t)im->solid_room, sizeof *im->solid);
+    fsi__free(s->context, im->piece, (size_t)im->piece_room, sizeof *im->piece);
+    fsi__sources_free(&im->sources);
+    fsi_pressure_destroy(im->solver);
+    fsi_grid_destroy(im->grid);
+    fsi__arena_free(s->context, &im->scratch);
+    fsi__arena_free(s->context, &im->blocks);
+    fsi__arena_free(s->context, &im->wanted);
+    fsi__particles_free(&im->particles);
+    s->cookie = 0;
+    fsi__free(s->desc.context, s, 1, sizeof *s + sizeof *im); /* not from the context that it may hold itself */
+}
+
+FSI_API const fsi_error *fsi_flip_error(const fsi_flip *s) { return fsi__error_of(s ? s->context : NULL); }
+
+FSI_API fsi_status fsi_flip_shift_origin(fsi_flip *s, fsi_vec3 offset)
+{
+    static const char fn[] = "fsi_flip_shift_origin";
+    fsi__fl_impl *im;
+    fsi_vec3 origin;
+    int i, k;
+    FSI__TRY(fsi__fl_check(s));
+    if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
+    if (s->desc.dim == 2) offset.z = 0;
+    im = (fsi__fl_impl *)s->impl;
+    origin = fsi_v3_add(s->desc.origin, offset);
+    if (!(fsi__largest_axis(origin) <= 0.5 * FSI__FL_FARTHEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1,
+        (double)fsi_v3_norm(origin), "the box would lie %g m off", (double)fsi_v3_norm(origin));
+    s->desc.origin = im->grid->origin = origin;
+    for (i = 0; i < s->count; i++) {
+        s->position[i] = fsi_v3_add(s->position[i], offset);
+        im->last[i] = fsi_v3_add(im->last[i], offset);
+    }
+    for (k = 0; k < im->obstacles.count; k++) fsi__obstacle_shift(&im->obstacles, &im->obstacle[k].base, offset);
+    fsi__sources_shift(&im->sources, offset);
+    fsi__sources_shift_flows(&im->sources, offset);
+    return FSI_OK;
+}
+
+/* ---- >>particles ------------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_status fsi_flip_add_particles(fsi_flip *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
+{
+    fsi__fl_impl *im;
+    int k;
+    FSI__TRY(fsi__fl_check(s));
+    im = (fsi__fl_impl *)s->impl;
+    FSI__TRY(fsi__particles_add(&im->particles, "fsi_flip_add_particles", positions, velocities, count));
+    for (k = s->count - count; k < s->count; k++) {
+        im->mass[k] = 1;
+        im->last[k] = fsi_v3_add(s->position[k], fsi_v3(1, 0, 0)); /* anything else: the next step looks at it */
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_flip_remove_particles(fsi_flip *s, const unsigned char *gone)
+{
+    FSI__TRY(fsi__fl_check(s));
+    return fsi__particles_remove(&((fsi__fl_impl *)s->impl)->particles, "fsi_flip_remove_particles", gone);
+}
+
+static fsi_box3 fsi__fl_box(const fsi_flip *s)
+{
+    const fsi_flip_desc *d = &s->desc;
+    fsi_box3 box;
+    box.lo = d->origin;
+    box.hi = fsi_v3(d->origin.x + (fsi_real)d->n[0] * d->dx, d->origin.y + (fsi_real)d->n[1] * d->dx,
+        d->dim == 3 ? d->origin.z + (fsi_real)d->n[2] * d->dx : 0);
+    return box;
+}
+
+/* Is x out of all obstacles? A lattice that is cut at a wall has the right density there. */
+static int fsi__fl_is_free(const void *simulator, fsi_vec3 x)
+{
+    const fsi_flip *s = (const fsi_flip *)simulator;
+    const fsi__fl_impl *im = (const fsi__fl_impl *)s->impl;
+    const fsi_real least = s->desc.dx * (fsi_real)0.02;
+    int k;
+    for (k = 0; k < im->obstacles.count; k++)
+        if (fsi_mesh_signed_distance(im->obstacle[k].base.mesh, x) < least) return 0;
+    return 1;
+}
+
+static fsi_status fsi__fl_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
+{
+    return fsi_flip_add_particles((fsi_flip *)simulator, &x, &velocity, 1);
+}
+
+static fsi_status fsi__fl_fill(fsi_flip *s, fsi__fill fill, int *added)
+{
+    if (added) *added = 0;
+    FSI__TRY(fsi__fl_check(s));
+    fill.clip = fsi__fl_box(s);
+    fill.is_free = fsi__fl_is_free;
+    fill.add = fsi__fl_add_site;
+    fill.simulator = s;
+    return fsi__particles_fill(&((fsi__fl_impl *)s->impl)->particles, &fill, added);
+}
+
+FSI_API fsi_status fsi_flip_fill_box(fsi_flip *s, fsi_box3 box, fsi_vec3 velocity, int *added)
+{
+    return fsi__fl_fill(s, fsi__fill_box("fsi_flip_fill_box", box, velocity), added);
+}
+
+FSI_API fsi_status fsi_flip_fill_sphere(fsi_flip *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added)
+{
+    return fsi__fl_fill(s, fsi__fill_sphere("fsi_flip_fill_sphere", center, radius, velocity), added);
+}
+
+FSI_API fsi_status fsi_flip_fill_mesh(fsi_flip *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added)
+{
+    return fsi__fl_fill(s, fsi__fill_mesh("fsi_flip_fill_mesh", mesh, velocity), added);
+}
+
+FSI_API fsi_status fsi_flip_add_emitter(fsi_flip *s, const fsi_emitter_desc *desc, int *id)
+{
+    FSI__TRY(fsi__fl_check(s));
+    return fsi__sources_add_emitter(&((fsi__fl_impl *)s->impl)->sources, "fsi_flip_add_emitter", desc, id);
+}
+
+FSI_API fsi_status fsi_flip_set_emitter(fsi_flip *s, int id, const fsi_emitter_desc *desc)
+{
+    FSI__TRY(fsi__fl_check(s));
+    return fsi__sources_set_emitter(&((fsi__fl_impl *)s->impl)->sources, "fsi_flip_set_emitter", id, desc);
+}
+
+FSI_API fsi_status fsi_flip_remove_emitter(fsi_flip *s, int id)
+{
+    fsi__fl_impl *im;
+    FSI__TRY(fsi__fl_check(s));
+    im = (fsi__fl_impl *)s->impl;
+    return fsi__sources_remove_emitter(&im->sources, "fsi_flip_remove_emitter", id, im->held, s->count);
+}
+
+FSI_API fsi_status fsi_flip_emitter_total(const fsi_flip *s, int id, long long *emitted, long long *blocked,
+    long long *refused)
+{
+    FSI__TRY(fsi__fl_check(s));
+    return fsi__sources_emitter_total(&((fsi__fl_impl *)s->impl)->sources, "fsi_flip_emitter_total", id, emitted,
+        blocked, refused);
+}
+
+FSI_API fsi_status fsi_flip_add_sink(fsi_flip *s, const fsi_sink_desc *desc, int *id)
+{
+    FSI__TRY(fsi__fl_check(s));
+    return fsi__sources_add_sink(&((fsi__fl_impl *)s->impl)->sources, "fsi_flip_add_sink", desc, id);
+}
+
+FSI_API fsi_status fsi_flip_remove_sink(fsi_flip *s, int id)
+{
+    FSI__TRY(fsi__fl_check(s));
+    return fsi__sources_remove_sink(&((fsi__fl_impl *)s->impl)->sources, "fsi_flip_remove_sink", id);
+}
+
+FSI_API fsi_status fsi_flip_sink_total(const fsi_flip *s, int id, long long *removed)
+{
+    FSI__TRY(fsi__fl_check(s));
+    return fsi__sources_sink_total(&((fsi__fl_impl *)s->impl)->sources, "fsi_flip_sink_total", id, removed);
+}
+
+/* ---- >>obstacles ------------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_flip_obstacle_desc fsi_flip_default_obstacle_desc(void)
+{
+    fsi_flip_obstacle_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('o', fsi_flip_obstacle_desc);
+    return d;
+}
+
+FSI_API fsi_status fsi_flip_add_obstacle(fsi_flip *s, const fsi_flip_obstacle_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_flip_add_obstacle";
+    fsi__fl_impl *im;
+    fsi__fl_obstacle *o;
+    int made, k;
+
+    /* Check. */
+    FSI__TRY(fsi__fl_check(s));
+    FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('o', fsi_flip_obstacle_desc),
+        "fsi_flip_default_obstacle_desc"));
+    FSI__TRY(fsi__check_mesh(s->context, fn, desc->mesh, s->desc.dim, 1));
+    im = (fsi__fl_impl *)s->impl;
+    FSI__TRY(fsi__check_carrier(s->context, fn, desc->body, im->obstacles.next_id, s->desc.dim, 1));
+    for (k = 0; k < im->obstacles.count && desc->body && desc->body->mode == FSI_BODY_COUPLED; k++)
+        if (im->obstacle[k].base.carrier == desc->body) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn,
+            im->obstacles.next_id, im->obstacle[k].base.id, "the body is COUPLED and carries obstacle %d already",
+            im->obstacle[k].base.id);
+
+    /* Make. */
+    o = (fsi__fl_obstacle *)fsi__obstacles_begin(&im->obstacles, fn, desc->mesh, desc->body, 0xffffffffu, NULL);
+    im->obstacle = (fsi__fl_obstacle *)im->obstacles.rows;
+    if (!o) return FSI_ERROR_MEMORY;
+    if (fsi_grid_faces_create(&o->faces, s->context) != FSI_OK)
+        return fsi__obstacles_let_go(&im->obstacles, fn, desc->mesh);
+    if (!desc->body) o->base.at.orientation = fsi_quat_identity();
+    made = fsi__obstacles_keep(&im->obstacles);
+    if (id) *id = made;
+    im->solids_changed = 1;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_flip_add_mesh(fsi_flip *s, const fsi_mesh *mesh, int *id)
+{
+    fsi_flip_obstacle_desc d = fsi_flip_default_obstacle_desc();
+    d.mesh = mesh;
+    return fsi_flip_add_obstacle(s, &d, id);
+}
+
+static fsi_status fsi__fl_find_obstacle(const fsi_flip *s, const char *fn, int id, int *k)
+{
+    FSI__TRY(fsi__fl_check(s));
+    *k = fsi__obstacles_find(&((const fsi__fl_impl *)s->impl)->obstacles, fn, id);
+    return *k < 0 ? FSI_ERROR_ARGUMENT : FSI_OK;
+}
+
+FSI_API fsi_status fsi_flip_remove_obstacle(fsi_flip *s, int id)
+{
+    fsi__fl_impl *im;
+    int k;
+    FSI__TRY(fsi__fl_find_obstacle(s, "fsi_flip_remove_obstacle", id, &k));
+    im = (fsi__fl_impl *)s->impl;
+    fsi__fl_free_obstacle(s->context, &im->obstacle[k]);
+    fsi__obstacles_remove(&im->obstacles, k);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_flip_teleport_obstacle(fsi_flip *s, int id)
+{
+    static const char fn[] = "fsi_flip_teleport_obstacle";
+    fsi__fl_impl *im;
+    int k;
+    FSI__TRY(fsi__fl_find_obstacle(s, fn, id, &k));
+    im = (fsi__fl_impl *)s->impl;
+    FSI__TRY(fsi__check_carrier(s->context, fn, im->obstacle[k].base.carrier, id, s->desc.dim, 1));
+    fsi__obstacle_set(&im->obstacles, &im->obstacle[k].base);
+    im->solids_changed = 1;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_flip_obstacle_reaction(const fsi_flip *s, int id, fsi_vec3 *force, fsi_vec3 *torque)
+{
+    const fsi__fl_impl *im;
+    int k = -1;
+    if (force) *force = fsi_v3(0, 0, 0);
+    if (torque) *torque = fsi_v3(0, 0, 0);
+    FSI__TRY(fsi__fl_check(s));
+    im = (const fsi__fl_impl *)s->impl;
+    if (id != -1) FSI__TRY(fsi__fl_find_obstacle(s, "fsi_flip_obstacle_reaction", id, &k));
+    if (force) *force = k >= 0 ? im->obstacle[k].base.force : im->wall_force;
+    if (torque) *torque = k >= 0 ? im->obstacle[k].base.torque : im->wall_torque;
+    return FSI_OK;
+}
+
+/* ---- >>questions ------------------------------------------------------------------------------------------------- */
+
+/* Sum of weights around x; those of velocities and pressures. */
+static double fsi__fl_sum_around(const fsi_flip *s, fsi_vec3 x, fsi__d3 *v, double *p)
+{
+    const double h = (double)s->desc.dx;
+    double sum = 0;
+    int i;
+    *v = fsi__d3_zero();
+    *p = 0;
+    if (s->desc.dim == 2) x.z = 0;
+    for (i = 0; i < s->count; i++) {
+        const fsi__d3 d = fsi__d3_diff(s->position[i], x);
+        const double q = 1 - fsi__d3_dot(d, d) / (h * h), w = q > 0 ? q * q * (double)s->mass[i] : 0;
+        if (!(w > 0)) continue;
+        sum += w;
+        *v = fsi__d3_madd(*v, w, fsi__d3_of(s->velocity[i]));
+        *p += w * (double)s->pressure[i];
+    }
+    return sum;
+}
+
+FSI_API fsi_vec3 fsi_flip_velocity_at(const fsi_flip *s, fsi_vec3 x)
+{
+    double sum = 0, p;
+    fsi__d3 v = fsi__d3_zero();
+    if (fsi__fl_check(s) == FSI_OK && fsi_v3_is_finite(x)) sum = fsi__fl_sum_around(s, x, &v, &p);
+    return fsi__d3_real(fsi__d3_scale(v, sum > 0 ? 1 / sum : 0));
+}
+
+FSI_API fsi_real fsi_flip_pressure_at(const fsi_flip *s, fsi_vec3 x)
+{
+    double sum = 0, p = 0;
+    fsi__d3 v;
+    if (fsi__fl_check(s) == FSI_OK && fsi_v3_is_finite(x)) sum = fsi__fl_sum_around(s, x, &v, &p);
+    return (fsi_real)(sum > 0 ? p / sum : 0);
+}
+
+static int fsi__fl_is_astray(const void *simulator, int i)
+{
+    const fsi_flip *s = (const fsi_flip *)simulator;
+    const fsi_box3 box = fsi__fl_box(s);
+    const fsi_vec3 x = s->position[i];
+    if (!(x.x >= box.lo.x && x.x <= box.hi.x && x.y >= box.lo.y && x.y <= box.hi.y
+        && (s->desc.dim == 2 || (x.z >= box.lo.z && x.z <= box.hi.z)))) return 1;
+    return fsi__obstacles_hold(&((const fsi__fl_impl *)s->impl)->obstacles, 0xffffffffu, x);
+}
+
+FSI_API int fsi_flip_count_inside(const fsi_flip *s, int *first)
+{
+    if (first) *first = -1;
+    return fsi__fl_check(s) == FSI_OK ? fsi__count_where(s->context, s->count, fsi__fl_is_astray, s, first) : 0;
+}
+
+FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_vec3 origin, float *out, int stride)
+{
+    const fsi__fl_impl *im;
+    fsi__export fields[5];
+    FSI__TRY(fsi__fl_check(s));
+    im = (const fsi__fl_impl *)s->impl;
+    fields[0] = fsi__export_of_vectors(s->position);
+    fields[1] = fsi__export_of_vectors(s->velocity);
+    fields[2] = fsi__export_of(s->pressure, NULL, 1, 1);
+    fields[3] = fsi__export_of(s->mass, NULL, 1, 1);
+    fields[4] = fsi__export_of(s->attribute, NULL, s->desc.attribute_count, 1);
+    return fsi__particles_copy(&im->particles, "fsi_flip_copy", (int)field, fields, 5, origin, out, stride);
+}
+
+FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw)
+{
+    if (fsi__fl_check(s) != FSI_OK || !draw) return;
+    fsi__particles_draw(&((const fsi__fl_impl *)s->impl)->particles, s->pressure, draw);
+    fsi__obstacles_draw(&((const fsi__fl_impl *)s->impl)->obstacles, draw);
+}
+
+/* ---- >>state ----------------------------------------------------------------------------------------------------- */
+
+static void fsi__fl_state(fsi__stream *st, void *simulator)
+{
+    fsi_flip *s = (fsi_flip *)simulator;
+    fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
+    int k;
+    fsi__bytes(st, &s->desc.origin, sizeof s->desc.origin);
+    fsi__bytes(st, &s->time, sizeof s->time);
+    fsi__bytes(st, &im->particles.next, sizeof im->particles.next);
+    fsi__sources_state(st, &im->sources);
+    fsi__particles_state(st, &im->particles);
+    for (k = 0; k < im->obstacles.count; k++) fsi__bytes(st, &im->obstacle[k].base.at, sizeof im->obstacle[k].base.at);
+}
+
+static fsi__liquid_head fsi__fl_make_head(const fsi_flip *s)
+{
+    const fsi__fl_impl *im = (const fsi__fl_impl *)s->impl;
+    return fsi__particles_head(&im->particles, im->obstacles.count, im->sources.emitter_count, im->sources.sink_count);
+}
+
+static void fsi__fl_state_counted(fsi__stream *st, void *simulator)
+{
+    fsi__liquid_head head = fsi__fl_make_head((fsi_flip *)simulator);
+    fsi__bytes(st, &head, sizeof head);
+    fsi__fl_state(st, simulator);
+}
+
+FSI_API fsi_status fsi_flip_save(const fsi_flip *s, void *buffer, size_t capacity, size_t *size)
+{
+    FSI__TRY(fsi__fl_check(s));
+    return fsi__save(s->context, s->cookie, fsi__fl_state_counted, (void *)(uintptr_t)s, buffer, capacity, size,
+        "fsi_flip_save");
+}
+
+/* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
+static fsi_status fsi__fl_check_content(const fsi_flip *s, const fsi__liquid_head *head, fsi__stream *st)
+{
+    static const char fn[] = "fsi_flip_load";
+    const size_t start = st->used;
+    const fsi__fl_impl *im = (const fsi__fl_impl *)s->impl;
+    fsi_vec3 origin = fsi_v3(0, 0, 0);
+    double time = 0;
+    size_t gradients;
+    fsi_pose at;
+    int k;
+    memset(&at, 0, sizeof at);
+
+    /* Origin, time, emitters, sinks and particles. */
+    fsi__bytes(st, &origin, sizeof origin);
+    fsi__bytes(st, &time, sizeof time);
+    if (memcmp(&origin, &s->desc.origin, sizeof origin) != 0) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0,
+        "the state was saved at another desc.origin: shift there first");
+    if (!(time >= 0 && time <= 1e60)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, time,
+        "the time of the state is %g", time);
+    FSI__TRY(fsi__sources_check_state(&im->sources, fn, st, &im->particles, &im->held, head->count,
+        fsi_v3(0, 0, 0)));
+
+    /* Gradients of velocities. */
+    gradients = s->desc.transfer == FSI_FLIP_APIC ? (size_t)head->count * 9 : 0;
+    for (; gradients > 0; gradients--) {
+        float c = 0;
+        fsi__bytes(st, &c, sizeof c);
+        if (!(fabs((double)c) <= FSI__FL_FASTEST)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)c,
+            "a gradient of velocity in the state is %g", (double)c);
+    }
+
+    /* Obstacles, at the end of the state. */
+    st->used = st->capacity - (size_t)head->obstacles * sizeof(fsi_pose);
+    for (k = 0; k < im->obstacles.count; k++) {
+        fsi__bytes(st, &at, sizeof at);
+        FSI__TRY(fsi__obstacle_check_pose(&im->obstacles, fn, k, at));
+    }
+    st->used = start;
+    return fsi__obstacles_check_carriers(&im->obstacles, fn, 1);
+}
+
+FSI_API fsi_status fsi_flip_load(fsi_flip *s, const void *buffer, size_t size)
+{
+    static const char fn[] = "fsi_flip_load";
+    fsi__fl_impl *im;
+    fsi__liquid_head head, own;
+    fsi__stream st;
+    int k;
+
+    /* Check all of the state before anything changes. */
+    FSI__TRY(fsi__fl_check(s));
+    im = (fsi__fl_impl *)s->impl;
+    FSI__TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, fn));
+    memset(&head, 0, sizeof head);
+    own = fsi__fl_make_head(s);
+    fsi__bytes(&st, &head, sizeof head);
+    FSI__TRY(fsi__particles_check_head(&im->particles, fn, &head, &own, sizeof(fsi_vec3) + sizeof(double)
+        + sizeof(uint64_t) + (size_t)own.obstacles * sizeof(fsi_pose) + fsi__sources_state_size(&im->sources), &st));
+    if (s->desc.max_particles > 0 && head.count > s->desc.max_particles)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)head.count,
+            "the state holds %d particles, desc.max_particles is %d", (int)head.count, s->desc.max_particles);
+    FSI__TRY(fsi__fl_check_content(s, &head, &st));
+
+    /* Take it. */
+    FSI__TRY(fsi__particles_reserve(&im->particles, fn, (int)head.count));
+    s->count = (int)head.count;
+    fsi__fl_state(&st, s);
+    for (k = 0; k < s->count; k++) im->found_pressure[k] = 0;
+    for (k = 0; k < im->obstacles.count; k++)
+        fsi__obstacle_load(&im->obstacles, &im->obstacle[k].base, 1e-3 * (double)s->desc.dx);
+    return FSI_OK;
+}
+
+FSI_API uint64_t fsi_flip_hash(const fsi_flip *s)
+{
+    return fsi__fl_check(s) == FSI_OK ? fsi__state_hash(fsi__fl_state_counted, (void *)(uintptr_t)s) : 0;
+}
+
+FSI__COLD_END
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* implementation */

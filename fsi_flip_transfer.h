@@ -1,0 +1,689 @@
+/* fsi_flip_transfer.h - particles sorted by the cells of a grid, and what they and its faces give each other.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      Nothing: fsi_flip.h includes this file.
+
+   WHAT IT DOES
+      Particles are sorted by cell, block by block. Their momentum and mass go to the faces around them with linear
+      weights, and the velocities of faces come back: PIC, FLIP and APIC in one (docs/flip.md derives them). Sums are
+      made in one order for any number of threads.
+   WHAT IS IN HERE (search for >>), all of it for fsi's own headers
+      >>stages  then the implementation: >>sorting  >>particles to grid  >>grid to particles  >>motion
+   MACROS: those of fsi.h.
+   UNITS: SI; places within a block in cells.
+   PRECISION: positions and velocities in fsi_real; sums of a block and interpolation in float.
+*/
+#ifndef FSI_FLIP_TRANSFER_H
+#define FSI_FLIP_TRANSFER_H
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
+#include "fsi_grid.h"
+
+/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
+
+#define FSI__TR_RIM 2          /* cells around a block from which its particles may read */
+#define FSI__TR_CHUNKS 16      /* of particles, at most, in the first pass of sorting */
+#define FSI__TR_LAST 7.9999995 /* [cells] the last place in a block, a float below 8 */
+
+/* Particles by the block and the cell that they are in, those of a cell in the order of the caller:
+
+      rank     0 1 2 | 3 4 5 6 7 | 8 ...        order[rank]: the caller's number
+      block      0   |     1     | 2            first[b] .. first[b + 1] - 1: the ranks of block b
+
+   place: x, y, z of the particle in its block, 0 to below 8 cells, and its mass over that of a whole particle. */
+typedef struct fsi__tr_points {
+    const fsi_grid *grid;
+    int count;
+    const fsi_vec3 *x;       /* count, the caller's order, within the box of the grid [m] */
+    const float *mass;       /* count, the caller's order, over that of a whole particle; NULL: all 1 */
+    int *key, *order, *spare; /* count; key: entry of the cell, by the caller's number */
+    int *first;              /* blocks + 1 */
+    int *tally;              /* FSI__TR_CHUNKS * blocks */
+    float (*place)[4];       /* count, by rank */
+    int grain;               /* particles a chunk of the first pass */
+} fsi__tr_points;
+
+/* Takes its arrays out of the arena, for `count` particles in `blocks` blocks; grid, x and mass are the caller's. */
+FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int blocks);
+/* wanted[place] = 1 for the blocks within `margin` cells (1 to 8) of a particle, 0 for others. */
+FSI_API void fsi__tr_want(const fsi_grid *grid, const fsi_vec3 *x, int count, int margin, unsigned char *wanted);
+/* Sorts; all blocks around particles exist. */
+FSI_API void fsi__tr_sort(fsi__tr_points *p);
+
+/* Velocities of particles, the caller's order. */
+typedef struct fsi__tr_motion {
+    fsi_vec3 *v;             /* count [m/s] */
+    float (*affine)[9];      /* count: row a is the gradient of component a, times dx [m/s]; NULL: none (not APIC) */
+} fsi__tr_motion;
+
+/* What particles give to the grid:
+
+      u_f = sum w (m v + m c.(x_f - x)) / sum w m,      w = product of max(0, 1 - |x - x_f|/dx)
+      fill_c = sum w m / that of a cell full of whole particles */
+typedef struct fsi__tr_faces {
+    fsi_field *u[3];         /* on faces [m/s]; 0 where nothing is known */
+    unsigned char *known[3]; /* an entry of the blocks each: 1: some particle is near */
+    fsi_field *fill;         /* at cells; NULL: not wanted */
+    float *box;              /* fsi__tr_box_size(grid) for each block */
+} fsi__tr_faces;
+
+FSI_API size_t fsi__tr_box_size(const fsi_grid *grid); /* numbers of a block's box */
+/* per_cell: whole particles in a full cell. */
+FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, double per_cell,
+    const fsi__tr_faces *faces);
+
+/* What the grid gives to particles: v = (1 - pic) v + I(pic u + (1 - pic) change); with affine v = I(u), c =
+   (1 - pic) dx grad I(u). */
+typedef struct fsi__tr_gain {
+    fsi_field *const *u;     /* new velocities */
+    fsi_field *const *change;/* since they were made from the particles; not read with affine */
+    double pic;
+} fsi__tr_gain;
+/* For all particles, by number of the caller. */
+FSI_API void fsi__tr_to_particles(const fsi__tr_points *p, const fsi__tr_gain *gain, const fsi__tr_motion *m);
+/* out = I(field) of a field of cells, by number of the caller. */
+FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *field, float *out);
+/* to = x + dt u(x + dt/2 (u(x) + e)) + dt e, by number of the caller; e: further velocity of each particle, NULL: 0.
+   Paths are of at most two cells: u is read within a cell of where a particle starts. */
+FSI_API void fsi__tr_move(const fsi__tr_points *p, fsi_field *const *u, double dt, const fsi_vec3 *e, fsi_vec3 *to);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif /* FSI_FLIP_TRANSFER_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_FLIP_TRANSFER_IMPLEMENTATION
+#define FSI_FLIP_TRANSFER_IMPLEMENTATION
+#endif
+#ifdef FSI_FLIP_TRANSFER_IMPLEMENTATION
+#ifndef FSI_FLIP_TRANSFER_IMPLEMENTATION_DONE
+#define FSI_FLIP_TRANSFER_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_grid.h"
+
+FSI__STRICT_BEGIN
+
+/* ---- >>sorting -------------------------------------------------------------------------------------------------- */
+
+/* Counting sorts of two levels: all particles by block, in at most 16 chunks that count for themselves; then each
+   block's by cell. Both are stable, so the order does not depend on the number of threads. */
+
+FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int blocks)
+{
+    p->count = count;
+    p->grain = count / FSI__TR_CHUNKS + 1;
+    if (p->grain < 4096) p->grain = 4096;
+    p->key = (int *)fsi__take(arena, (size_t)count, sizeof *p->key);
+    p->order = (int *)fsi__take(arena, (size_t)count, sizeof *p->order);
+    p->spare = (int *)fsi__take(arena, (size_t)count, sizeof *p->spare);
+    p->place = (float (*)[4])fsi__take(arena, (size_t)count, sizeof *p->place);
+    p->first = (int *)fsi__take(arena, (size_t)blocks + 1, sizeof *p->first);
+    p->tally = (int *)fsi__take(arena, (size_t)blocks * FSI__TR_CHUNKS, sizeof *p->tally);
+}
+
+/* Position in cells from the corner of the box along an axis, and the cell there, which lies in the box. per_dx: 1/dx:
+   divisions would take longer than all else in a sort. */
+FSI_FN double fsi__tr_cells(const fsi_grid *g, double per_dx, fsi_vec3 x, int axis, int *cell)
+{
+    const double at = per_dx * (axis == 0   ? (double)x.x - (double)g->origin.x
+                                : axis == 1 ? (double)x.y - (double)g->origin.y
+                                            : (double)x.z - (double)g->origin.z);
+    const int last = g->n[axis] - 1, i = at > 0 ? (at < last ? (int)at : last) : 0;
+    *cell = i;
+    return at;
+}
+
+FSI_API void fsi__tr_want(const fsi_grid *g, const fsi_vec3 *x, int count, int margin, unsigned char *wanted)
+{
+    const double per_dx = 1 / (double)g->dx;
+    int i, a, last = -1;
+    memset(wanted, 0, fsi__grid_places(g));
+    for (i = 0; i < count; i++) {
+        int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, cell[3] = { 0, 0, 0 }, bx, by, bz, code;
+
+        /* The blocks from margin cells below to margin cells above; those of the particle before are there. */
+        for (a = 0; a < g->dim; a++) {
+            (void)fsi__tr_cells(g, per_dx, x[i], a, &cell[a]);
+            lo[a] = cell[a] > margin ? (cell[a] - margin) / FSI_GRID_BLOCK : 0;
+            hi[a] = (cell[a] + margin) / FSI_GRID_BLOCK;
+            if (hi[a] >= g->blocks[a]) hi[a] = g->blocks[a] - 1;
+        }
+        code = ((lo[2] * g->blocks[1] + lo[1]) * g->blocks[0] + lo[0]) * 8 + (hi[0] > lo[0]) + 2 * (hi[1] > lo[1])
+            + 4 * (hi[2] > lo[2]);
+        if (code == last) continue;
+        last = code;
+        for (bz = lo[2]; bz <= hi[2]; bz++)
+            for (by = lo[1]; by <= hi[1]; by++)
+                for (bx = lo[0]; bx <= hi[0]; bx++) wanted[(bz * g->blocks[1] + by) * g->blocks[0] + bx] = 1;
+    }
+}
+
+/* Keys of a chunk's particles, and how many are in each block. */
+static void fsi__tr_count(void *arg, int chunk, int begin, int end)
+{
+    fsi__tr_points *p = (fsi__tr_points *)arg;
+    const fsi_grid *g = p->grid;
+    const double per_dx = 1 / (double)g->dx;
+    int *tally = p->tally + (size_t)chunk * (size_t)g->block_count, i, a;
+    memset(tally, 0, (size_t)g->block_count * sizeof *tally);
+    for (i = begin; i < end; i++) {
+        int cell[3] = { 0, 0, 0 };
+        for (a = 0; a < g->dim; a++) (void)fsi__tr_cells(g, per_dx, p->x[i], a, &cell[a]);
+        p->key[i] = (int)fsi_grid_entry(g, cell[0], cell[1], cell[2]);
+        FSI_ASSERT(p->key[i] >= 0);
+        tally[p->key[i] / g->block_cells]++;
+    }
+}
+
+/* By block. */
+static void fsi__tr_deal(void *arg, int chunk, int begin, int end)
+{
+    fsi__tr_points *p = (fsi__tr_points *)arg;
+    const int cells = p->grid->block_cells;
+    int *next = p->tally + (size_t)chunk * (size_t)p->grid->block_count, i;
+    for (i = begin; i < end; i++) p->spare[next[p->key[i] / cells]++] = i;
+}
+
+/* By cell within each block; places. */
+static void fsi__tr_settle(void *arg, int chunk, int begin, int end)
+{
+    fsi__tr_points *p = (fsi__tr_points *)arg;
+    const fsi_grid *g = p->grid;
+    const double per_dx = 1 / (double)g->dx;
+    int next[513], b, r, c, a;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        const int base = b * g->block_cells;
+        int corner[3];
+        fsi_grid_corner(g, b, corner);
+        memset(next, 0, sizeof next);
+        for (r = p->first[b]; r < p->first[b + 1]; r++) next[p->key[p->spare[r]] - base + 1]++;
+        for (c = 0, next[0] = p->first[b]; c < g->block_cells; c++) next[c + 1] += next[c];
+
+        /* Each to the next rank of its cell. */
+        for (r = p->first[b]; r < p->first[b + 1]; r++) {
+            const int i = p->spare[r], to = next[p->key[i] - base]++;
+            float *place = p->place[to];
+            int cell;
+            p->order[to] = i;
+            place[2] = 0;
+            for (a = 0; a < g->dim; a++) {
+                const double at = fsi__tr_cells(g, per_dx, p->x[i], a, &cell) - corner[a];
+                place[a] = (float)(at > 0 ? (at < FSI__TR_LAST ? at : FSI__TR_LAST) : 0);
+            }
+            place[3] = p->mass ? p->mass[i] : 1;
+        }
+    }
+}
+
+FSI_API void fsi__tr_sort(fsi__tr_points *p)
+{
+    const int blocks = p->grid->block_count, chunks = fsi__chunks(p->count, p->grain);
+    int b, c, sum = 0;
+    fsi__parallel_work(p->grid->context, p->count, p->grain, 8.0 * p->count, fsi__tr_count, p);
+    for (b = 0; b < blocks; b++) {
+        p->first[b] = sum;
+        for (c = 0; c < chunks; c++) {
+            int *t = &p->tally[(size_t)c * (size_t)blocks + (size_t)b];
+            const int n = *t;
+            *t = sum;
+            sum += n;
+        }
+    }
+    p->first[blocks] = sum;
+    fsi__parallel_work(p->grid->context, p->count, p->grain, 4.0 * p->count, fsi__tr_deal, p);
+    fsi__parallel_work(p->grid->context, blocks, 1, 10.0 * p->count, fsi__tr_settle, p);
+}
+
+/* ---- >>particles to grid ----------------------------------------------------------------------------------------
+
+   A block's particles reach one layer of entries around it. Each block sums into a box of its own, of pairs (momentum,
+   mass) for each component and of numbers for cells:
+
+        -1 0 1 ... 7 8        entry (i, j, k) of the box at ((k + 1) 10 + j + 1) 10 + i + 1; in 2D one layer
+       -1 . . . . . .
+        0 . # # # # .         # entries of the block; the rim . belongs to its neighbours, which add it afterwards,
+        7 . # # # # .         each from its 26 (8) neighbours in the order of their places
+        8 . . . . . .                                                                                              */
+
+#define FSI__TR_EDGE 10
+
+FSI_FN int fsi__tr_layers(const fsi_grid *g) { return g->dim == 3 ? FSI__TR_EDGE : 1; }
+
+FSI_API size_t fsi__tr_box_size(const fsi_grid *g)
+{
+    return (size_t)(FSI__TR_EDGE * FSI__TR_EDGE * fsi__tr_layers(g)) * (size_t)(2 * g->dim + 1);
+}
+
+/* A place along each axis, in a box whose first entry lies `rim` cells before the block: the entry before it and the
+   fraction beyond that, among faces across the axis (0) and among centres (1). */
+typedef struct fsi__tr_spot {
+    int at[2][3];
+    float f[2][3];
+} fsi__tr_spot;
+
+FSI_FN void fsi__tr_find(fsi__tr_spot *s, int k, float x)
+{
+    const float y = x - 0.5f;
+    const int i = (int)x, j = (int)y; /* two conversions are faster than a branch on the fraction */
+    s->at[0][k] = i;
+    s->f[0][k] = x - (float)i;
+    s->at[1][k] = j;
+    s->f[1][k] = y - (float)j;
+}
+
+FSI_FN fsi__tr_spot fsi__tr_spot_of(int dim, float rim, const float *place)
+{
+    fsi__tr_spot s;
+    fsi__tr_find(&s, 0, place[0] + rim);
+    fsi__tr_find(&s, 1, place[1] + rim);
+    fsi__tr_find(&s, 2, dim == 3 ? place[2] + rim : 0.5f);
+    return s;
+}
+
+/* Its lower corner among faces of an axis (3: cells), in a box of `edge` entries along an edge; f: fractions beyond. */
+FSI_FN int fsi__tr_stencil(int dim, int edge, const fsi__tr_spot *s, int axis, float f[3])
+{
+    const int x = axis != 0, y = axis != 1, z = axis != 2;
+    f[0] = s->f[x][0];
+    f[1] = s->f[y][1];
+    f[2] = s->f[z][2];
+    return ((dim == 3 ? s->at[z][2] * edge : 0) + s->at[y][1]) * edge + s->at[x][0];
+}
+
+/* Momentum v m (with c: of each corner) and mass of one particle to the faces of one axis: pairs of two neighbours at
+   once. */
+FSI_FN void fsi__tr_give(int dim, float *box, int at, const float f[3], float m, float v, const float *c)
+{
+    const int row = 2 * FSI__TR_EDGE, layer = row * FSI__TR_EDGE;
+    const float left = m * (1 - f[0]), right = m * f[0];
+    float *o = box + 2 * at;
+    fsi__quad q;
+    int side;
+    if (!c) {
+        q = fsi__quad_make(v * left, left, v * right, right);
+        fsi__quad_madd(o, q, dim == 2 ? 1 - f[1] : (1 - f[1]) * (1 - f[2]));
+        fsi__quad_madd(o + row, q, dim == 2 ? f[1] : f[1] * (1 - f[2]));
+        if (dim == 2) return;
+        fsi__quad_madd(o + layer, q, (1 - f[1]) * f[2]);
+        fsi__quad_madd(o + layer + row, q, f[1] * f[2]);
+        return;
+    }
+    v -= c[0] * f[0] + c[1] * f[1] + c[2] * f[2];
+    for (side = 0; side < (dim == 3 ? 4 : 2); side++) {
+        const int up = side & 1, on = side >> 1;
+        const float there = v + (up ? c[1] : 0) + (on ? c[2] : 0);
+        const float w = (up ? f[1] : 1 - f[1]) * (dim == 2 ? 1 : (on ? f[2] : 1 - f[2]));
+        q = fsi__quad_make(there * left, left, (there + c[0]) * right, right);
+        fsi__quad_madd(o + up * row + on * layer, q, w);
+    }
+}
+
+/* Mass of one particle to the cells around it. */
+FSI_FN void fsi__tr_fill(int dim, float *box, int at, const float f[3], float m)
+{
+    const int row = FSI__TR_EDGE, layer = row * FSI__TR_EDGE;
+    const float a = m * (1 - f[0]), b = m * f[0], lower = dim == 2 ? 1 : 1 - f[2];
+    float *o = box + at;
+    o[0] += a * (1 - f[1]) * lower;
+    o[1] += b * (1 - f[1]) * lower;
+    o[row] += a * f[1] * lower;
+    o[row + 1] += b * f[1] * lower;
+    if (dim == 2) return;
+    o[layer] += a * (1 - f[1]) * f[2];
+    o[layer + 1] += b * (1 - f[1]) * f[2];
+    o[layer + row] += a * f[1] * f[2];
+    o[layer + row + 1] += b * f[1] * f[2];
+}
+
+typedef struct fsi__tr_job {
+    const fsi__tr_points *p;
+    const fsi__tr_motion *m;
+    const fsi__tr_faces *faces;
+    const fsi__tr_gain *gain;
+    double per_cell, dt;
+    const fsi_vec3 *e;
+    fsi_vec3 *to;
+    const fsi_field *cells;
+    float *out;
+} fsi__tr_job;
+
+/* A block's particles into its box; dim and affine are constants where it is called. What a loop reads is in locals:
+   vectors of floats may alias anything. */
+FSI_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, int affine)
+{
+    const size_t entries = (size_t)(FSI__TR_EDGE * FSI__TR_EDGE) * (dim == 3 ? (size_t)FSI__TR_EDGE : 1);
+    const size_t size = fsi__tr_box_size(job->p->grid);
+    const int *order = job->p->order, end = job->p->first[b + 1];
+    float (*const place)[4] = job->p->place, (*const c)[9] = job->m->affine;
+    const fsi_vec3 *velocity = job->m->v;
+    float *const box = job->faces->box + (size_t)b * size;
+    int r;
+    memset(box, 0, size * sizeof *box);
+    for (r = job->p->first[b]; r < end; r++) {
+        const int i = order[r];
+        const fsi__tr_spot spot = fsi__tr_spot_of(dim, 1, place[r]);
+        const float m = place[r][3];
+        const float v[3] = { (float)velocity[i].x, (float)velocity[i].y, (float)velocity[i].z };
+        float f[4][3];
+        int node[4], a;
+        for (a = 0; a < dim; a++) node[a] = fsi__tr_stencil(dim, FSI__TR_EDGE, &spot, a, f[a]);
+        node[dim] = fsi__tr_stencil(dim, FSI__TR_EDGE, &spot, 3, f[dim]);
+        for (a = 0; a < dim; a++)
+            fsi__tr_give(dim, box + 2 * (size_t)a * entries, node[a], f[a], m, v[a], affine ? &c[i][3 * a] : NULL);
+        fsi__tr_fill(dim, box + 2 * (size_t)dim * entries, node[dim], f[dim], m);
+    }
+}
+
+static void fsi__tr_gather_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__tr_job *job = (const fsi__tr_job *)arg;
+    const int flat = job->p->grid->dim == 2, affine = job->m->affine != NULL;
+    int b;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        if (flat && affine) fsi__tr_gather_block(job, b, 2, 1);
+        else if (flat) fsi__tr_gather_block(job, b, 2, 0);
+        else if (affine) fsi__tr_gather_block(job, b, 3, 1);
+        else fsi__tr_gather_block(job, b, 3, 0);
+    }
+}
+
+/* The part of an axis of a neighbour's box, `step` blocks away, that lies in this block: entries from .. to - 1 of this
+   block, and the box's index of the first. */
+FSI_FN int fsi__tr_overlap(int step, int *from, int *to)
+{
+    *from = step > 0 ? 7 : 0;
+    *to = step < 0 ? 1 : 8;
+    return step < 0 ? 9 : (step > 0 ? 0 : 1);
+}
+
+/* Adds what the box of a block at step[] from here holds for this block: sum[entry * width + k]. */
+FSI_FN void fsi__tr_collect(int dim, const float *box, int width, const int step[3], float *sum)
+{
+    int from[3] = { 0, 0, 0 }, to[3] = { 1, 1, 1 }, lo[3] = { 0, 0, 0 }, a, y, z, k;
+    for (a = 0; a < dim; a++) lo[a] = fsi__tr_overlap(step[a], &from[a], &to[a]);
+    for (z = from[2]; z < to[2]; z++)
+        for (y = from[1]; y < to[1]; y++) {
+            const float *in =
+                box + (((z - from[2] + lo[2]) * FSI__TR_EDGE + y - from[1] + lo[1]) * FSI__TR_EDGE + lo[0]) * width;
+            float *out = sum + ((z * 8 + y) * 8 + from[0]) * width;
+            for (k = 0; k < (to[0] - from[0]) * width; k++) out[k] += in[k];
+        }
+}
+
+/* Velocities, and what is known of them, from the boxes of the block and its neighbours. */
+static void fsi__tr_merge_block(const fsi__tr_job *job, int b)
+{
+    const fsi__tr_faces *faces = job->faces;
+    const fsi_grid *g = job->p->grid;
+    const int dim = g->dim, cells = g->block_cells, deep = dim == 3 ? 1 : 0;
+    const size_t entries = (size_t)(FSI__TR_EDGE * FSI__TR_EDGE * fsi__tr_layers(g)), size = fsi__tr_box_size(g);
+    float sum[4][2 * 512];
+    int step[3], a, c;
+
+    /* Sums, in the order of the neighbours' places. */
+    for (a = 0; a <= dim; a++) memset(sum[a], 0, 2 * (size_t)cells * sizeof sum[a][0]);
+    for (step[2] = -deep; step[2] <= deep; step[2]++)
+        for (step[1] = -1; step[1] <= 1; step[1]++)
+            for (step[0] = -1; step[0] <= 1; step[0]++) {
+                const int beside = step[0] || step[1] || step[2] ? fsi__block_beside(g, b, step) : b;
+                const float *box = faces->box + (size_t)beside * size;
+                if (beside < 0 || job->p->first[beside] == job->p->first[beside + 1]) continue;
+                for (a = 0; a < dim; a++) fsi__tr_collect(dim, box + 2 * (size_t)a * entries, 2, step, sum[a]);
+                fsi__tr_collect(dim, box + 2 * (size_t)dim * entries, 1, step, sum[dim]);
+            }
+
+    /* Means. */
+    for (a = 0; a < dim; a++) {
+        fsi_real *u = faces->u[a]->value + (size_t)b * (size_t)cells;
+        unsigned char *known = faces->known[a] + (size_t)b * (size_t)cells;
+        for (c = 0; c < cells; c++) {
+            known[c] = sum[a][2 * c + 1] > 1e-6f;
+            u[c] = known[c] ? (fsi_real)sum[a][2 * c] / (fsi_real)sum[a][2 * c + 1] : 0;
+        }
+    }
+    for (c = 0; c < cells && faces->fill; c++)
+        faces->fill->value[(size_t)b * (size_t)cells + (size_t)c] = (fsi_real)((double)sum[dim][c] / job->per_cell);
+}
+
+static void fsi__tr_merge_blocks(void *arg, int chunk, int begin, int end)
+{
+    int b;
+    (void)chunk;
+    for (b = begin; b < end; b++) fsi__tr_merge_block((const fsi__tr_job *)arg, b);
+}
+
+FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, double per_cell,
+    const fsi__tr_faces *faces)
+{
+    const int blocks = p->grid->block_count;
+    fsi__tr_job job;
+    memset(&job, 0, sizeof job);
+    job.p = p;
+    job.m = m;
+    job.faces = faces;
+    job.per_cell = per_cell;
+    fsi__parallel_work(p->grid->context, blocks, 1, 10.0 * p->count, fsi__tr_gather_blocks, &job);
+    fsi__parallel_work(p->grid->context, blocks, 1, 2.0 * blocks * p->grid->block_cells, fsi__tr_merge_blocks, &job);
+}
+
+/* ---- >>grid to particles ---------------------------------------------------------------------------------------- */
+
+#define FSI__TR_WIDE (8 + 2 * FSI__TR_RIM)
+#define FSI__TR_ROOM (FSI__TR_WIDE * FSI__TR_WIDE * FSI__TR_WIDE)
+
+/* A block is read with its rim, every entry with the one above it along y, so that four numbers side by side are the
+   corners of a square:
+
+      to[2 e], to[2 e + 1], to[2 e + 2], to[2 e + 3]  =  (x, y), (x, y + 1), (x + 1, y), (x + 1, y + 1)
+
+   They are weight first + (1 - weight) second; second NULL: first. */
+static void fsi__tr_read(const fsi_field *first, const fsi_field *second, double weight, int b, float *to)
+{
+    fsi_real box[FSI__TR_ROOM];
+    const fsi_real rest = (fsi_real)(1 - weight);
+    const int n = fsi__gather_size(first->grid, FSI__TR_RIM);
+    int i;
+    fsi__grid_gather(first, b, FSI__TR_RIM, box);
+    if (second) {
+        for (i = 0; i < n; i++) to[2 * i] = (float)((fsi_real)weight * box[i]);
+        fsi__grid_gather(second, b, FSI__TR_RIM, box);
+        for (i = 0; i < n; i++) to[2 * i] += (float)(rest * box[i]);
+    } else for (i = 0; i < n; i++) to[2 * i] = (float)box[i];
+    for (i = 0; i < n; i++) to[2 * i + 1] = i + FSI__TR_WIDE < n ? to[2 * (i + FSI__TR_WIDE)] : 0;
+}
+
+/* The square around a place; in 3D between two layers. */
+FSI_FN fsi__quad fsi__tr_square(int dim, const float *squares, int at, float f)
+{
+    const int layer = 2 * FSI__TR_WIDE * FSI__TR_WIDE;
+    const fsi__quad s = fsi__quad_at(squares + 2 * at);
+    return dim == 3 ? fsi__quad_mix(s, fsi__quad_at(squares + 2 * at + layer), f) : s;
+}
+
+FSI_FN float fsi__tr_sample(int dim, const float *squares, int at, const float f[3])
+{
+    const fsi__quad s = fsi__tr_square(dim, squares, at, f[2]);
+    const float lower = fsi__quad_get(s, 0) + f[0] * (fsi__quad_get(s, 2) - fsi__quad_get(s, 0));
+    const float upper = fsi__quad_get(s, 1) + f[0] * (fsi__quad_get(s, 3) - fsi__quad_get(s, 1));
+    return lower + f[1] * (upper - lower);
+}
+
+/* The same with the gradient times `keep`, in c. */
+FSI_FN float fsi__tr_slope(int dim, const float *squares, int at, const float f[3], float keep, float *c)
+{
+    const fsi__quad s = fsi__tr_square(dim, squares, at, f[2]);
+    const float along = fsi__quad_get(s, 2) - fsi__quad_get(s, 0), above = fsi__quad_get(s, 3) - fsi__quad_get(s, 1);
+    const float lower = fsi__quad_get(s, 0) + f[0] * along, upper = fsi__quad_get(s, 1) + f[0] * above;
+    c[0] = keep * (along + f[1] * (above - along));
+    c[1] = keep * (upper - lower);
+    c[2] = 0;
+    if (dim == 3) {
+        const float one[3] = { f[0], f[1], 1 }, none[3] = { f[0], f[1], 0 };
+        c[2] = keep * (fsi__tr_sample(3, squares, at, one) - fsi__tr_sample(3, squares, at, none));
+    }
+    return lower + f[1] * (upper - lower);
+}
+
+FSI_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int affine)
+{
+    const fsi_real keep = (fsi_real)(1 - job->gain->pic);
+    const int *order = job->p->order, end = job->p->first[b + 1];
+    float (*const place)[4] = job->p->place, (*const c)[9] = job->m->affine;
+    fsi_vec3 *velocity = job->m->v;
+    float squares[3][2 * FSI__TR_ROOM];
+    int r, a;
+    for (a = 0; a < dim; a++)
+        fsi__tr_read(job->gain->u[a], affine ? NULL : job->gain->change[a], job->gain->pic, b, squares[a]);
+    for (r = job->p->first[b]; r < end; r++) {
+        const int i = order[r];
+        const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place[r]);
+        const fsi_vec3 v = velocity[i];
+        fsi_real now[3] = { v.x, v.y, v.z };
+        for (a = 0; a < dim; a++) {
+            float f[3];
+            const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, a, f);
+            if (affine) now[a] = (fsi_real)fsi__tr_slope(dim, squares[a], node, f, (float)keep, &c[i][3 * a]);
+            else now[a] = keep * now[a] + (fsi_real)fsi__tr_sample(dim, squares[a], node, f);
+        }
+        velocity[i] = fsi_v3(now[0], now[1], now[2]);
+    }
+}
+
+static void fsi__tr_gain_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__tr_job *job = (const fsi__tr_job *)arg;
+    const int flat = job->p->grid->dim == 2, affine = job->m->affine != NULL;
+    int b;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        if (job->p->first[b] == job->p->first[b + 1]) continue;
+        if (flat && affine) fsi__tr_gain_block(job, b, 2, 1);
+        else if (flat) fsi__tr_gain_block(job, b, 2, 0);
+        else if (affine) fsi__tr_gain_block(job, b, 3, 1);
+        else fsi__tr_gain_block(job, b, 3, 0);
+    }
+}
+
+FSI_API void fsi__tr_to_particles(const fsi__tr_points *p, const fsi__tr_gain *gain, const fsi__tr_motion *m)
+{
+    fsi__tr_job job;
+    memset(&job, 0, sizeof job);
+    job.p = p;
+    job.m = m;
+    job.gain = gain;
+    fsi__parallel_work(p->grid->context, p->grid->block_count, 1, 8.0 * p->count, fsi__tr_gain_blocks, &job);
+}
+
+static void fsi__tr_sample_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__tr_job *job = (const fsi__tr_job *)arg;
+    const fsi__tr_points *p = job->p;
+    const int dim = p->grid->dim;
+    float squares[2 * FSI__TR_ROOM], f[3];
+    int b, r;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        if (p->first[b] == p->first[b + 1]) continue;
+        fsi__tr_read(job->cells, NULL, 1, b, squares);
+        for (r = p->first[b]; r < p->first[b + 1]; r++) {
+            const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, p->place[r]);
+            const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, 3, f);
+            job->out[p->order[r]] = fsi__tr_sample(dim, squares, node, f);
+        }
+    }
+}
+
+FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *field, float *out)
+{
+    fsi__tr_job job;
+    memset(&job, 0, sizeof job);
+    job.p = p;
+    job.cells = field;
+    job.out = out;
+    fsi__parallel_work(p->grid->context, p->grid->block_count, 1, 5.0 * p->count, fsi__tr_sample_blocks, &job);
+}
+
+/* ---- >>motion ---------------------------------------------------------------------------------------------------
+
+   The midpoint rule. The block that a particle starts from is read with two cells around it, so the midpoint may lie up
+   to one cell beyond the block. */
+
+FSI_FN void fsi__tr_at(int dim, float squares[][2 * FSI__TR_ROOM], const float *place, float u[3])
+{
+    const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place);
+    float f[3];
+    int a;
+    u[2] = 0;
+    for (a = 0; a < dim; a++) {
+        const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, a, f);
+        u[a] = fsi__tr_sample(dim, squares[a], node, f);
+    }
+}
+
+FSI_FN float fsi__tr_within(float x) { return x > -1 ? (x < 8.999f ? x : 8.999f) : -1; }
+
+FSI_FN void fsi__tr_move_block(const fsi__tr_job *job, int b, int dim)
+{
+    const fsi__tr_points *p = job->p;
+    const float half = (float)(0.5 * job->dt / (double)p->grid->dx);
+    float squares[3][2 * FSI__TR_ROOM];
+    int r, a;
+    for (a = 0; a < dim; a++) fsi__tr_read(job->gain->u[a], NULL, 1, b, squares[a]);
+    for (r = p->first[b]; r < p->first[b + 1]; r++) {
+        const int i = p->order[r];
+        const fsi_vec3 e = job->e ? job->e[i] : fsi_v3(0, 0, 0);
+        const float *place = p->place[r];
+        float u[3], middle[3];
+        fsi__tr_at(dim, squares, place, u);
+        middle[0] = fsi__tr_within(place[0] + half * (u[0] + (float)e.x));
+        middle[1] = fsi__tr_within(place[1] + half * (u[1] + (float)e.y));
+        middle[2] = fsi__tr_within(place[2] + half * (u[2] + (float)e.z));
+        fsi__tr_at(dim, squares, middle, u);
+        job->to[i] = fsi_v3_madd(p->x[i], (fsi_real)job->dt, fsi_v3((fsi_real)u[0] + e.x, (fsi_real)u[1] + e.y,
+            dim == 3 ? (fsi_real)u[2] + e.z : 0));
+    }
+}
+
+static void fsi__tr_move_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__tr_job *job = (const fsi__tr_job *)arg;
+    int b;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        if (job->p->first[b] == job->p->first[b + 1]) continue;
+        if (job->p->grid->dim == 2) fsi__tr_move_block(job, b, 2);
+        else fsi__tr_move_block(job, b, 3);
+    }
+}
+
+FSI_API void fsi__tr_move(const fsi__tr_points *p, fsi_field *const *u, double dt, const fsi_vec3 *e, fsi_vec3 *to)
+{
+    fsi__tr_gain gain;
+    fsi__tr_job job;
+    memset(&job, 0, sizeof job);
+    memset(&gain, 0, sizeof gain);
+    gain.u = u;
+    job.p = p;
+    job.gain = &gain;
+    job.dt = dt;
+    job.e = e;
+    job.to = to;
+    fsi__parallel_work(p->grid->context, p->grid->block_count, 1, 15.0 * p->count, fsi__tr_move_blocks, &job);
+}
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* implementation */
