@@ -34,9 +34,9 @@
       fsi_couple_create, _destroy, _error     couples a liquid and a shell. Only steps are joint: fill, pin, attach and
                                               add obstacles by the functions of each
       s->carved_volume, desc.largest_loss     volume of liquid that create removed at the solid, and its limit
-      fsi_couple_step, _suggest_dt            advances both; a substep that does not converge is made again in halves; a
-                                              step that fails changes neither, nor does one where one of them was
-                                              stepped alone
+      fsi_couple_step, _suggest_dt            advances both; a step that does not converge is made again with shorter
+                                              substeps; one that fails changes neither, nor does one where one of them
+                                              was stepped alone
       fsi_couple_set_desc                     changes settings; gravity belongs to each of the two: fsi_shell_set_desc,
                                               fsi_levelset_set_desc
       fsi_couple_shift_origin                 moves both, for worlds that shift their origin
@@ -110,7 +110,8 @@ typedef struct fsi_couple_stats {
     int samples, contacts;     /* samples of the solid; those within range at the end */
     int degraded;              /* substeps in which Newton's method ended before equilibrium; one more where the
                                   liquid's own stats.degraded is set */
-    int retries;               /* substeps that did not converge and were made again as two of half the length */
+    int retries;               /* how often the step did not converge and was made again with substeps half as long: 0
+                                  to 3 */
     int drowned;               /* samples between vertices that lie in the liquid since the solid was stretched: no
                                   contacts until they are out of it; maximum over the substeps */
     int faces, released;       /* at the end: faces of liquid that moved with the solid; those released, where the pull
@@ -162,15 +163,14 @@ FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *des
    Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices and COUPLED bodies counted.
-   dt = 0 moves nothing and fills stats for the present state. A degraded step gives a message (level 1). A substep that
-   fails with CONVERGENCE is made again as two of half the length, and so are these, down to an eighth of it, whatever
-   max_substeps says, 8 times a step at most: stats.retries. For that the step is begun anew, and its earlier substeps
-   give the same again. The message hook hears of each failure (level 0). Errors: those of fsi_levelset_step and
-   fsi_shell_step; ARGUMENT (one of the two was stepped, settled, loaded or shifted alone, so that liquid may have
-   crossed the solid: load a state of both, or create a new coupling; or one now has settings that create refuses; or
-   adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a sample is deep in the liquid, as positions
-   were written there; names it), CONVERGENCE (a substep did not converge, or a vertex could not be kept out of the
-   liquid, at an eighth of the length too), NAN; then nothing has changed. */
+   dt = 0 moves nothing and fills stats for the present state. A degraded step gives a message (level 1). A step that
+   fails with CONVERGENCE is begun anew with substeps of half the length, and twice as many if max_substeps bounds them;
+   then of a quarter, then of an eighth: stats.retries. The message hook hears of each failure (level 0). Errors: those
+   of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of the two was stepped, settled, loaded or shifted alone, so
+   that liquid may have crossed the solid: load a state of both, or create a new coupling; or one now has settings that
+   create refuses; or adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a sample is deep in the
+   liquid, as positions were written there; names it), CONVERGENCE (with an eighth too: a solver did not converge, or a
+   vertex could not be kept out of the liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* The largest step that takes one substep now [s], if pins and PRESCRIBED obstacles move no faster than liquid,
    vertices and COUPLED bodies; 1e-12 to 1000. 0: s is no coupling, or the liquid's desc.acceleration is not finite now:
@@ -194,7 +194,7 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* A step (fsi__co_persist) is run, and run again while a substep that does not converge can be cut in halves.
+/* A step (fsi__co_persist) is run, and where it does not converge again, with substeps half as long.
    A substep (fsi__co_substep): stages of the liquid (fsi__ls_) and of the shell (fsi__sh_), and what is added to them:
 
       fsi__ls_open                     speed: fsi__sh_fastest
@@ -275,14 +275,7 @@ typedef struct fsi__co_part {
     double jj, jd, jp;          /* J D^-1 times J', the gradient, cells' push */
 } fsi__co_part;
 
-/* A substep that did not converge: those that begin in it take at most `longest`. */
-typedef struct fsi__co_cut {
-    double from, until;         /* its beginning and end, fractions of the step */
-    double longest;             /* half of its length [s] */
-} fsi__co_cut;
-
-#define FSI__CO_MOST_CUTS 8     /* of a step */
-#define FSI__CO_DEEPEST_CUT 3   /* cuts within one another: an eighth of a substep */
+#define FSI__CO_MOST_RETRIES 3  /* of a step: the last with substeps of an eighth */
 
 typedef struct fsi__co_impl {
     fsi_couple *s;
@@ -328,8 +321,7 @@ typedef struct fsi__co_impl {
     fsi__sh_step *step;         /* of the shell, and of the liquid */
     fsi__ls_run *run;
     double dt;                  /* of the call */
-    fsi__co_cut cut[FSI__CO_MOST_CUTS];
-    int cuts;                   /* in this call so far */
+    int retries;                /* how often it was begun anew so far */
     int newton;                 /* iterations before this substep */
     fsi_couple_stats stats;
     /* faces that move with the solid */
@@ -2886,36 +2878,12 @@ static fsi_status fsi__co_substep(fsi__co_impl *c)
     return fsi__co_project_both(c, FSI__LS_LAST);
 }
 
-/* The longest substep that may begin at this fraction of the step [s], and how many cuts it lies in. */
-static double fsi__co_longest(const fsi__co_impl *c, double start, int *depth)
-{
-    double longest = HUGE_VAL;
-    int k;
-    *depth = 0;
-    for (k = 0; k < c->cuts; k++) if (start >= c->cut[k].from && start < c->cut[k].until) {
-        longest = fmin(longest, c->cut[k].longest);
-        ++*depth;
-    }
-    return longest;
-}
-
-/* Substeps to the end of the step. One that does not converge is noted as a cut, if there may be one more. */
 static fsi_status fsi__co_substeps(fsi__co_impl *c)
 {
+    const double share = 1.0 / (1 << c->retries);
     while (fsi__ls_left(c->run)) {
-        const double start = c->ls->done;
-        fsi_status status;
-        int depth;
-        FSI__TRY(fsi__ls_open(c->run, fsi__sh_fastest(c->step), fsi__co_longest(c, start, &depth)));
-        status = fsi__co_substep(c);
-
-        if (status == FSI_ERROR_CONVERGENCE && depth < FSI__CO_DEEPEST_CUT && c->cuts < FSI__CO_MOST_CUTS) {
-            fsi__co_cut *cut = &c->cut[c->cuts++];
-            cut->from = start;
-            cut->until = c->ls->done - 1e-6 * (c->ls->done - start); /* rounding of its halves */
-            cut->longest = c->ls->dt / 2;
-        }
-        FSI__TRY(status);
+        FSI__TRY(fsi__ls_open(c->run, fsi__sh_fastest(c->step), share));
+        FSI__TRY(fsi__co_substep(c));
         fsi__ls_close(c->run);
     }
     return FSI_OK;
@@ -2935,21 +2903,22 @@ static fsi_status fsi__co_run(fsi__co_impl *c, double dt, const char *fn)
     return fsi__ls_end_step(c->run, fsi__co_substeps(c));
 }
 
-/* Runs the step, and runs it again while a substep was cut. A step that fails leaves no trace, and substeps before the
-   cut give the same bits again: so no copy of where a substep began is needed. */
+/* Runs the step; where it does not converge again, with substeps of half the length. All of them, not only the one that
+   failed: what it fails on has often begun earlier, as where a sheet was thrown off a wall at a hundred times its
+   speed. A run that fails leaves no trace. */
 static fsi_status fsi__co_persist(fsi__co_impl *c, double dt, const char *fn)
 {
     const fsi_error liquid = c->context->error, shell = c->shell->context->error;
     fsi_status status;
-    int cuts;
-    c->cuts = 0;
-    do {
-        cuts = c->cuts;
+    c->retries = 0;
+    status = fsi__co_run(c, dt, fn);
+    while (status == FSI_ERROR_CONVERGENCE && c->retries < FSI__CO_MOST_RETRIES) {
+        c->retries++;
         status = fsi__co_run(c, dt, fn);
-    } while (c->cuts > cuts);
-    if (status != FSI_OK || cuts == 0) return status;
+    }
+    if (status != FSI_OK || c->retries == 0) return status;
 
-    /* the step goes on */
+    /* the failures before are no errors of this call */
     c->shell->context->error = shell;
     c->context->error = liquid;
     return FSI_OK;
@@ -2966,7 +2935,7 @@ static void fsi__co_publish(fsi__co_impl *c)
             : fsi_v3(0, 0, 0);
     for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
     c->stats.substeps = s->liquid->stats.substeps;
-    c->stats.retries = c->cuts;
+    c->stats.retries = c->retries;
     c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
     c->stats.volume_error = s->liquid->stats.volume_error;
     c->stats.seconds_pressure = s->liquid->stats.seconds_pressure;

@@ -244,9 +244,9 @@ FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);
    name; it must outlive the step. After an error nothing has changed. */
 FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, const char *fn, fsi__ls_run **run);
 FSI_API int fsi__ls_left(const fsi__ls_run *run);                     /* 1: another substep is needed */
-/* speed: of the solids [m/s]. longest: the substep may be no longer, even if max_substeps are too few [s]; HUGE_VAL:
-   as long as these and cfl say. */
-FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed, double longest);
+/* speed: of the solids [m/s]. share: how long the substep is, over what cfl, max_substeps and the step allow: 1, or 1/2,
+   1/4 ... */
+FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed, double share);
 FSI_API fsi_status fsi__ls_force(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_open_projection(fsi__ls_run *run, int which, fsi_pressure_flow *flow);
 FSI_API fsi_status fsi__ls_close_projection(fsi__ls_run *run);
@@ -2399,11 +2399,11 @@ static fsi_status fsi__ls_condense(fsi__ls_run *run);
 FSI_API int fsi__ls_left(const fsi__ls_run *run) { return run->left > 0; }
 
 /* Begins a substep: what comes in first, then its length. */
-FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed, double longest)
+FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed, double share)
 {
     const fsi_levelset_desc *d = &run->s->desc;
-    const int spare = d->max_substeps - (run->stats.substeps - run->cut);
-    double count, strongest, fastest = 0;
+    const double spare = d->max_substeps / share - run->stats.substeps;
+    double count, largest, strongest, fastest = 0;
 
     /* everything that moves */
     FSI__TRY(fsi__ls_open_emitters(run));
@@ -2414,10 +2414,10 @@ FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed, double longest)
     FSI__TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
 
     /* as many substeps of one length as it asks for */
-    count = ceil(run->left / fsi__ls_largest_dt(d, fastest, strongest) - 1e-6); /* rounding of suggest_dt */
+    largest = share * fmin(fsi__ls_largest_dt(d, fastest, strongest), run->length);
+    count = ceil(run->left / largest - 1e-6); /* rounding of suggest_dt */
     if (!(count >= 1)) count = 1;
     if (count > spare) count = spare, run->stats.degraded = 1;
-    if (run->left > count * longest) count = ceil(run->left / longest - 1e-6), run->cut++;
     run->dt = run->left / count;
     run->left = count > 1 ? run->left - run->dt : 0;
     fsi__ls_emit(run);
@@ -2523,7 +2523,7 @@ FSI_API fsi_status fsi__ls_end_step(fsi__ls_run *run, fsi_status status)
 static fsi_status fsi__ls_run_substeps(fsi__ls_run *run)
 {
     while (fsi__ls_left(run)) {
-        FSI__TRY(fsi__ls_open(run, 0, HUGE_VAL));
+        FSI__TRY(fsi__ls_open(run, 0, 1));
         FSI__TRY(fsi__ls_substep(run));
         fsi__ls_close(run);
     }

@@ -214,7 +214,6 @@ struct fsi__ls_run {
     double length, done;                 /* dt of the call [s], 0: not fsi_levelset_step; fraction of it when the
                                             substep ends */
     double left;                         /* of the call when the substep ends [s] */
-    int cut;                             /* substeps that the driver shortened: max_substeps does not count them */
     int joint;                           /* velocities of solids are solved for together with the liquid's */
     int balanced;                        /* the momentum due to each component is known: fsi__ls_expect_momentum */
     int which;                           /* projection: FSI__LS_FIRST, AGAIN or LAST */

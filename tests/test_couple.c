@@ -716,9 +716,9 @@ static int halves_iterations(double dt)
     return 0;
 }
 
-/* A substep whose pressure does not converge is made again as two of half the length: the same bits as with twice as
-   many substeps from the start, for any number of threads. */
-static void test_a_substep_that_does_not_converge_is_made_again_in_halves(void)
+/* A step whose pressure does not converge is made again with substeps of half the length: the same bits as with twice
+   as many substeps from the start, for any number of threads. */
+static void test_a_step_that_does_not_converge_is_made_again_in_halves(void)
 {
     const double dt = 16e-3;
     const int n = halves_iterations(dt);
@@ -927,7 +927,7 @@ int main(int argc, char **argv)
     RUN(test_what_a_plate_gives_the_drop_loses);
     RUN(test_same_bits_for_any_threads);
     RUN(test_a_step_that_fails_changes_nothing);
-    RUN(test_a_substep_that_does_not_converge_is_made_again_in_halves);
+    RUN(test_a_step_that_does_not_converge_is_made_again_in_halves);
     RUN(test_a_step_in_halves_without_memory_changes_nothing);
     RUN(test_bad_steps_are_refused);
     RUN(test_bad_descs_are_refused);
