@@ -807,7 +807,7 @@ static void fsi__ls_known_faces(void *arg, int chunk, int begin, int end)
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const fsi_grid *g = run->grid;
     const int step = 1 << 3 * run->axis, cells = g->block_cells;
-    unsigned char wet[512];
+    unsigned char wet[512]; /* of a block: 1: liquid */
     int b, c, k;
     (void)chunk;
     for (b = begin; b < end; b++) {
@@ -898,6 +898,8 @@ static void fsi__ls_mark_shore(void *arg, int chunk, int begin, int end)
     int b, c, side;
     long long at;
     (void)chunk;
+
+    /* block by block: air cells near the surface, not beside solids, with a liquid cell across a face */
     for (b = begin; b < end; b++) {
         const fsi__ls_around around = fsi__ls_around_of(run->grid, b);
         for (c = 0; c < cells; c++) {
