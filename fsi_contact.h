@@ -1161,6 +1161,7 @@ static int fsi__ct_run_rounds(const fsi__ct_system *s, const fsi__ct_island *o, 
 
     /* is it accepted? */
     if (!separating) s->report->direct_steps += steps - (left > 0 ? left : 0);
+    if (!(best < 1e300)) return 0;
     for (k = 0; k < o->rows; k++) d->cone[k].j = d->cone[k].best;
     return best <= fmax(FSI__CT_NEARLY * enough, (fsi__ct_is_wide(o) ? 1 : FSI__CT_NARROW) * FSI__CT_SHARE * speed);
 }

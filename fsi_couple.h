@@ -34,8 +34,9 @@
       fsi_couple_create, _destroy, _error     couples a liquid and a shell. Only steps are joint: fill, pin, attach and
                                               add obstacles by the functions of each
       s->carved_volume, desc.largest_loss     volume of liquid that create removed at the solid, and its limit
-      fsi_couple_step, _suggest_dt            advances both; a step that fails changes neither, nor does one where one
-                                              of them was stepped alone
+      fsi_couple_step, _suggest_dt            advances both; a step that does not converge is made again with shorter
+                                              substeps; one that fails changes neither, nor does one where one of them
+                                              was stepped alone
       fsi_couple_set_desc                     changes settings; gravity belongs to each of the two: fsi_shell_set_desc,
                                               fsi_levelset_set_desc
       fsi_couple_shift_origin                 moves both, for worlds that shift their origin
@@ -109,6 +110,8 @@ typedef struct fsi_couple_stats {
     int samples, contacts;     /* samples of the solid; those within range at the end */
     int degraded;              /* substeps in which Newton's method ended before equilibrium; one more where the
                                   liquid's own stats.degraded is set */
+    int retries;               /* how often the step did not converge and was made again with substeps half as long: 0
+                                  to 3 */
     int drowned;               /* samples between vertices that lie in the liquid since the solid was stretched: no
                                   contacts until they are out of it; maximum over the substeps */
     int faces, released;       /* at the end: faces of liquid that moved with the solid; those released, where the pull
@@ -160,12 +163,14 @@ FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *des
    Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices and COUPLED bodies counted.
-   dt = 0 moves nothing and fills stats for the present state. A degraded step gives a message (level 1). Errors: those
+   dt = 0 moves nothing and fills stats for the present state. A degraded step gives a message (level 1). A step that
+   fails with CONVERGENCE is begun anew with substeps of half the length, and twice as many if max_substeps bounds them;
+   then of a quarter, then of an eighth: stats.retries. The message hook hears of each failure (level 0). Errors: those
    of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of the two was stepped, settled, loaded or shifted alone, so
    that liquid may have crossed the solid: load a state of both, or create a new coupling; or one now has settings that
    create refuses; or adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a sample is deep in the
-   liquid, as positions were written there; names it), CONVERGENCE (a vertex could not be kept out of the liquid), NAN;
-   then nothing has changed. */
+   liquid, as positions were written there; names it), CONVERGENCE (with an eighth too: a solver did not converge, or a
+   vertex could not be kept out of the liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* The largest step that takes one substep now [s], if pins and PRESCRIBED obstacles move no faster than liquid,
    vertices and COUPLED bodies; 1e-12 to 1000. 0: s is no coupling, or the liquid's desc.acceleration is not finite now:
@@ -189,7 +194,8 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* A substep (fsi__co_substep): stages of the liquid (fsi__ls_) and of the shell (fsi__sh_), and what is added to them:
+/* A step (fsi__co_persist) is run, and where it does not converge again, with substeps half as long.
+   A substep (fsi__co_substep): stages of the liquid (fsi__ls_) and of the shell (fsi__sh_), and what is added to them:
 
       fsi__ls_open                     speed: fsi__sh_fastest
       fsi__co_begin                    fsi__sh_predict; make_samples; find_touching: which are at the liquid
@@ -269,6 +275,8 @@ typedef struct fsi__co_part {
     double jj, jd, jp;          /* J D^-1 times J', the gradient, cells' push */
 } fsi__co_part;
 
+#define FSI__CO_MOST_RETRIES 3  /* of a step: the last with substeps of an eighth */
+
 typedef struct fsi__co_impl {
     fsi_couple *s;
     fsi_context *context;
@@ -313,6 +321,7 @@ typedef struct fsi__co_impl {
     fsi__sh_step *step;         /* of the shell, and of the liquid */
     fsi__ls_run *run;
     double dt;                  /* of the call */
+    int retries;                /* how often it was begun anew so far */
     int newton;                 /* iterations before this substep */
     fsi_couple_stats stats;
     /* faces that move with the solid */
@@ -2879,8 +2888,9 @@ static fsi_status fsi__co_substep(fsi__co_impl *c)
 
 static fsi_status fsi__co_substeps(fsi__co_impl *c)
 {
+    const double share = 1.0 / (1 << c->retries);
     while (fsi__ls_left(c->run)) {
-        FSI__TRY(fsi__ls_open(c->run, fsi__sh_fastest(c->step)));
+        FSI__TRY(fsi__ls_open(c->run, fsi__sh_fastest(c->step), share));
         FSI__TRY(fsi__co_substep(c));
         fsi__ls_close(c->run);
     }
@@ -2901,6 +2911,27 @@ static fsi_status fsi__co_run(fsi__co_impl *c, double dt, const char *fn)
     return fsi__ls_end_step(c->run, fsi__co_substeps(c));
 }
 
+/* Runs the step; where it does not converge again, with substeps of half the length. All of them, not only the one that
+   failed: what it fails on has often begun earlier, as where a sheet was thrown off a wall at a hundred times its
+   speed. A run that fails leaves no trace. */
+static fsi_status fsi__co_persist(fsi__co_impl *c, double dt, const char *fn)
+{
+    const fsi_error liquid = c->context->error, shell = c->shell->context->error;
+    fsi_status status;
+    c->retries = 0;
+    status = fsi__co_run(c, dt, fn);
+    while (status == FSI_ERROR_CONVERGENCE && c->retries < FSI__CO_MOST_RETRIES) {
+        c->retries++;
+        status = fsi__co_run(c, dt, fn);
+    }
+    if (status != FSI_OK || c->retries == 0) return status;
+
+    /* the failures before are no errors of this call */
+    c->shell->context->error = shell;
+    c->context->error = liquid;
+    return FSI_OK;
+}
+
 /* Publish the results of the coupling, after those of liquid and shell. Cannot fail. */
 static void fsi__co_publish(fsi__co_impl *c)
 {
@@ -2912,6 +2943,7 @@ static void fsi__co_publish(fsi__co_impl *c)
             : fsi_v3(0, 0, 0);
     for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
     c->stats.substeps = s->liquid->stats.substeps;
+    c->stats.retries = c->retries;
     c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
     c->stats.volume_error = s->liquid->stats.volume_error;
     c->stats.seconds_pressure = s->liquid->stats.seconds_pressure;
@@ -2933,7 +2965,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     c->density = (double)s->liquid->desc.density;
 
     /* the step; errors of the shell are in its context */
-    status = fsi__co_run(c, (double)dt, fn);
+    status = fsi__co_persist(c, (double)dt, fn);
     if (status != FSI_OK) {
         if (s->shell->context != c->context && s->shell->context->error.status == status)
             c->context->error = s->shell->context->error;

@@ -1519,11 +1519,29 @@ FSI_API uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int 
 typedef struct fsi__extrapolate {
     fsi_field *f;
     const fsi_field *phi;            /* NULL: plain averages */
+    double *face;                    /* phi at the faces of f, an entry each */
     unsigned char *known;
     uint64_t *now, *next;            /* words known before and after a layer */
     int layer;
     long long bad[FSI__GRID_CHUNKS]; /* by chunk: an entry whose neighbours are not finite, -1 none */
 } fsi__extrapolate;
+
+/* Phi at the faces of block b: the mean of the two cells, or that of the one that there is. */
+static void fsi__extrapolate_phi(const fsi__extrapolate *job, int b)
+{
+    const fsi_grid *g = job->phi->grid;
+    const int cells = g->block_cells, axis = (int)job->f->place - (int)FSI_FACES_X, back = 1 << 3 * axis;
+    const int below = fsi__block_beside(g, b, fsi__step(2 * axis));
+    const fsi_real *phi = job->phi->value + (size_t)b * (size_t)cells;
+    const fsi_real *other = below < 0 ? phi : job->phi->value + (size_t)below * (size_t)cells + 7 * back;
+    double *face = job->face + (size_t)b * (size_t)cells;
+    int c, k;
+    for (c = back; c < cells; c++) face[c] = ((double)phi[c] + (double)phi[c - back]) / 2;
+    for (k = 0; k < cells / 8; k++) { /* the first cells along the axis */
+        c = (k & ~(back - 1)) * 8 + (k & (back - 1));
+        face[c] = ((double)phi[c] + (double)other[c]) / 2;
+    }
+}
 
 static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
 {
@@ -1532,6 +1550,7 @@ static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
     int b, z, e, corner[3];
     (void)chunk;
     for (b = begin; b < end; b++) {
+        if (job->phi) fsi__extrapolate_phi(job, b);
         fsi_grid_corner(job->f->grid, b, corner);
         for (z = 0; z < words; z++) {
             unsigned char *known = job->known + (size_t)(b * words + z) * 64;
@@ -1547,18 +1566,6 @@ static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
 
 #define FSI__UPHILL 1e-3 /* [dx] of phi at least, for its normal to be known */
 
-/* Phi at the face with entry c of block b: the mean of its two cells. below: the block before b along the face's axis;
-   -1: there is none, or cell c is not the first of b. */
-static double fsi__extrapolate_phi(const fsi__extrapolate *job, int b, int c, int below)
-{
-    const size_t cells = (size_t)job->phi->grid->block_cells;
-    const int shift = 3 * ((int)job->f->place - (int)FSI_FACES_X), back = 1 << shift;
-    const fsi_real *phi = job->phi->value + (size_t)b * cells + (size_t)c;
-    if (c >> shift & 7) return ((double)phi[0] + (double)phi[-back]) / 2;
-    if (below < 0) return (double)phi[0];
-    return ((double)phi[0] + (double)job->phi->value[(size_t)below * cells + (size_t)(c + 7 * back)]) / 2;
-}
-
 /* The value of entry e of block b: constant along the normals of phi, grad f . grad phi = 0 by upwind differences,
 
        f = sum_s w_s f_s / sum_s w_s,    w_s = max(0, phi - phi_s)
@@ -1572,28 +1579,17 @@ static fsi_real fsi__extrapolate_value(const fsi__extrapolate *job, int b, const
     int e, fsi_real *sum)
 {
     const fsi_grid *g = job->f->grid;
-    const int axis = (int)job->f->place - (int)FSI_FACES_X;
-    const double here = job->phi ? fsi__extrapolate_phi(job, b, e, beside[2 * axis]) : 0;
+    const double here = job->phi ? job->face[(size_t)b * (size_t)g->block_cells + (size_t)e] : 0;
     double all = 0, weighed = 0;
     int side, count = 0;
     for (side = 0, *sum = 0; side < 6; side++) {
         double w;
         long long at;
-        int in, c, below;
         if (!(bits[side] >> (e & 63) & 1)) continue;
         at = fsi__entry_beside(g, b, beside, e, side);
         *sum += job->f->value[at];
         count++;
-        if (!job->phi) continue;
-
-        /* The block of neighbour c, and the one before that along the axis. */
-        in = (e >> (side >> 1) * 3 & 7) != (side & 1) * 7 ? b : beside[side];
-        c = (int)(at - (long long)in * g->block_cells);
-        below = in == b                ? beside[2 * axis]
-                : side == 2 * axis + 1 ? b
-                : c >> 3 * axis & 7    ? -1
-                                       : fsi__block_beside(g, in, fsi__step(2 * axis));
-        w = here - fsi__extrapolate_phi(job, in, c, below);
+        w = job->phi ? here - job->face[at] : 0;
         if (!(w > 0)) continue;
         all += w;
         weighed += w * (double)job->f->value[at];
@@ -1673,7 +1669,7 @@ FSI_API fsi_status fsi__grid_extrapolate(fsi_field *f, unsigned char *known, int
     fsi__extrapolate job;
     fsi__grid_impl *m;
     fsi_grid *g;
-    size_t bytes;
+    size_t bytes, faces;
     int c, grain;
 
     /* Input. */
@@ -1684,15 +1680,17 @@ FSI_API fsi_status fsi__grid_extrapolate(fsi_field *f, unsigned char *known, int
     if (layers < 1 || layers > 254)
         return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, layers, "layers is %d, not 1 to 254", layers);
 
-    /* Two masks of known entries, in turn. */
+    /* Two masks of known entries, in turn, and phi at the faces. */
     bytes = (size_t)m->capacity * (size_t)fsi__layers(g) * sizeof *job.now;
-    if (!fsi__arena_reserve(g->context, &m->scratch, 2 * bytes + 64))
+    faces = phi ? (size_t)m->capacity * (size_t)g->block_cells * sizeof *job.face : 0;
+    if (!fsi__arena_reserve(g->context, &m->scratch, 2 * bytes + faces + 128))
         return fsi__fail(g->context, FSI_ERROR_MEMORY, name, -1, (double)bytes, "no memory for %d blocks", m->capacity);
     job.f = f;
     job.phi = phi;
     job.known = known;
     job.now = (uint64_t *)fsi__take(&m->scratch, bytes, 1);
     job.next = (uint64_t *)fsi__take(&m->scratch, bytes, 1);
+    job.face = (double *)fsi__take(&m->scratch, faces, 1);
     grain = fsi__grid_grain(g);
     for (c = 0; c < FSI__GRID_CHUNKS; c++) job.bad[c] = -1;
 

@@ -244,7 +244,9 @@ FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);
    name; it must outlive the step. After an error nothing has changed. */
 FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, const char *fn, fsi__ls_run **run);
 FSI_API int fsi__ls_left(const fsi__ls_run *run);                     /* 1: another substep is needed */
-FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed);      /* speed: of the solids [m/s] */
+/* speed: of the solids [m/s]. share: how long the substep is, over what cfl, max_substeps and the step allow: 1, or 1/2,
+   1/4 ... */
+FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed, double share);
 FSI_API fsi_status fsi__ls_force(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_open_projection(fsi__ls_run *run, int which, fsi_pressure_flow *flow);
 FSI_API fsi_status fsi__ls_close_projection(fsi__ls_run *run);
@@ -804,24 +806,20 @@ static void fsi__ls_known_faces(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const fsi_grid *g = run->grid;
-    const int a = run->axis, step = a == 0 ? 1 : (a == 1 ? 8 : 64);
-    const size_t cells = (size_t)g->block_cells;
-    int b, c, corner[3];
+    const int step = 1 << 3 * run->axis, cells = g->block_cells;
+    unsigned char wet[512]; /* of a block: 1: liquid */
+    int b, c, k;
     (void)chunk;
     for (b = begin; b < end; b++) {
-        const unsigned char *cell = run->m->cell + (size_t)b * cells;
-        const unsigned char *before;
-        unsigned char *known = run->m->known[a] + (size_t)b * cells;
-        long long at;
-        fsi_grid_corner(g, b, corner);
-        /* the block before, or none */
-        at = fsi_grid_entry(g, corner[0] - (a == 0), corner[1] - (a == 1), corner[2] - (a == 2));
-        before = at < 0 ? NULL : run->m->cell + (size_t)(at / g->block_cells) * cells;
-        for (c = 0; c < g->block_cells; c++) {
-            const int first = (a == 0 ? c & 7 : (a == 1 ? (c >> 3) & 7 : c >> 6)) == 0;
-            const int lower =
-                !first ? cell[c - step] == FSI_CELL_LIQUID : before && before[c + 7 * step] == FSI_CELL_LIQUID;
-            known[c] = (unsigned char)(lower || cell[c] == FSI_CELL_LIQUID);
+        const int below = fsi__block_beside(g, b, fsi__step(2 * run->axis)); /* the block before, or none */
+        const unsigned char *cell = run->m->cell + (size_t)b * (size_t)cells;
+        const unsigned char *before = run->m->cell + (size_t)(below < 0 ? b : below) * (size_t)cells + 7 * step;
+        unsigned char *known = run->m->known[run->axis] + (size_t)b * (size_t)cells;
+        for (c = 0; c < cells; c++) wet[c] = cell[c] == FSI_CELL_LIQUID;
+        for (c = step; c < cells; c++) known[c] = wet[c] | wet[c - step];
+        for (k = 0; k < cells / 8; k++) { /* the first cells along the axis */
+            c = (k & ~(step - 1)) * 8 + (k & (step - 1));
+            known[c] = (unsigned char)(wet[c] | (below >= 0 && before[c] == FSI_CELL_LIQUID));
         }
     }
 }
@@ -892,21 +890,30 @@ static void fsi__ls_mark_shore(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const fsi__ls_impl *m = run->m;
-    const int cells = run->grid->block_cells;
-    const fsi_real reach = (fsi_real)1.5 * run->grid->dx;
-    int e, side;
+    const int cells = run->grid->block_cells, sides = 2 * run->grid->dim;
+    const fsi_real reach = (fsi_real)1.5 * run->grid->dx, *phi = m->trial_phi->value;
+    const fsi_real *psi = m->obstacle_count > 0 ? m->psi->value : NULL;
+    const unsigned char *cell = m->cell;
+    unsigned char *shore = m->shore;
+    int b, c, side;
     long long at;
     (void)chunk;
-    for (e = begin * cells; e < end * cells; e++) {
-        int wet = 0, solid = m->obstacle_count > 0 && m->psi->value[e] < 2 * run->grid->dx;
-        m->shore[e] = 0;
-        if (m->cell[e] != FSI_CELL_AIR || !(m->trial_phi->value[e] < reach) || solid) continue;
-        for (side = 0; side < 2 * run->grid->dim; side++) {
-            if (!fsi__ls_neighbor(run, e, side, &at)) continue;
-            wet |= m->cell[at] == FSI_CELL_LIQUID;
-            solid |= m->cell[at] == FSI_CELL_SOLID;
+
+    /* block by block: air cells near the surface, not beside solids, with a liquid cell across a face */
+    for (b = begin; b < end; b++) {
+        const fsi__ls_around around = fsi__ls_around_of(run->grid, b);
+        for (c = 0; c < cells; c++) {
+            const size_t e = (size_t)b * (size_t)cells + (size_t)c;
+            int wet = 0, solid = psi && psi[e] < 2 * run->grid->dx;
+            shore[e] = 0;
+            if (cell[e] != FSI_CELL_AIR || !(phi[e] < reach) || solid) continue;
+            for (side = 0; side < sides; side++) {
+                if (!fsi__ls_across(&around, c, side, &at)) continue;
+                wet |= cell[at] == FSI_CELL_LIQUID;
+                solid |= cell[at] == FSI_CELL_SOLID;
+            }
+            shore[e] = (unsigned char)(wet && !solid);
         }
-        m->shore[e] = (unsigned char)(wet && !solid);
     }
 }
 
@@ -1698,16 +1705,18 @@ static void fsi__ls_weigh_blocks(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Is the liquid cell e at the surface: does the pressure of air stand behind one of its faces? */
-static int fsi__ls_is_surface(const fsi__ls_run *run, int e)
+/* Is the liquid cell c of a block at the surface: does the pressure of air stand behind one of its faces? */
+static int fsi__ls_is_surface(const fsi__ls_run *run, const fsi__ls_around *around, int c)
 {
     const fsi__ls_impl *m = run->m;
+    const long long e = (long long)around->block * run->grid->block_cells + c;
+    const int sides = 2 * run->grid->dim;
     int side;
-    for (side = 0; side < 2 * run->grid->dim; side++) {
+    for (side = 0; side < sides; side++) {
         const int a = side >> 1, up = side & 1;
         long long at;
-        const int there = fsi__ls_neighbor(run, e, side, &at);
-        const long long face = up ? at : (long long)e;
+        const int there = fsi__ls_across(around, c, side, &at);
+        const long long face = up ? at : e;
         if (run->released > 0 && face >= 0 && m->let_go[face] >> (up ? 3 + a : a) & 1) return 1;
         if (!there && run->s->desc.open_side[side]) return 1;
         if (there && m->cell[at] == FSI_CELL_AIR && !(m->shore[face] >> a & 1)) return 1;
@@ -1723,14 +1732,19 @@ static void fsi__ls_keep_pressure(void *arg, int chunk, int begin, int end)
     const fsi__ls_impl *m = run->m;
     const int cells = run->grid->block_cells;
     const fsi_real share = run->half > 0 ? (fsi_real)0.5 : 0;
-    int e;
+    fsi_real *pressure = m->trial_pressure->value, *all = m->spare->value, *carried = m->trial_carried->value;
+    int b, c;
     (void)chunk;
-    for (e = begin * cells; e < end * cells; e++) {
-        const int inside = m->cell[e] == FSI_CELL_LIQUID;
-        const fsi_real half = inside ? share * m->trial_carried->value[e] : 0;
-        m->trial_pressure->value[e] += half;
-        m->spare->value[e] = inside ? m->spare->value[e] + half : 0;
-        m->trial_carried->value[e] = inside && !fsi__ls_is_surface(run, e) ? m->spare->value[e] : 0;
+    for (b = begin; b < end; b++) {
+        const fsi__ls_around around = fsi__ls_around_of(run->grid, b);
+        for (c = 0; c < cells; c++) {
+            const size_t e = (size_t)b * (size_t)cells + (size_t)c;
+            const int inside = m->cell[e] == FSI_CELL_LIQUID;
+            const fsi_real half = inside ? share * carried[e] : 0;
+            pressure[e] += half;
+            all[e] = inside ? all[e] + half : 0;
+            carried[e] = inside && !fsi__ls_is_surface(run, &around, c) ? all[e] : 0;
+        }
     }
 }
 
@@ -1742,17 +1756,20 @@ static void fsi__ls_keep_inside(void *arg, int chunk, int begin, int end)
     const int cells = run->grid->block_cells;
     const fsi_real *all = m->spare->value, *kept = m->trial_carried->value;
     const fsi_real scale = (fsi_real)(run->dt / ((double)run->s->desc.density * (double)run->grid->dx));
-    int a, e;
+    int a, b, c;
     (void)chunk;
-    for (e = begin * cells; e < end * cells; e++)
-        for (a = 0; a < run->grid->dim; a++) {
-            fsi_real *c = &m->trial_carry[a]->value[e];
+    for (b = begin; b < end; b++) {
+        const fsi__ls_around around = fsi__ls_around_of(run->grid, b);
+        for (a = 0; a < run->grid->dim; a++) for (c = 0; c < cells; c++) {
+            const size_t e = (size_t)b * (size_t)cells + (size_t)c;
+            fsi_real *carry = &m->trial_carry[a]->value[e];
             long long below;
-            if (m->cell[e] != FSI_CELL_LIQUID || !fsi__ls_neighbor(run, e, 2 * a, &below) ||
+            if (m->cell[e] != FSI_CELL_LIQUID || !fsi__ls_across(&around, c, 2 * a, &below) ||
                 m->cell[below] != FSI_CELL_LIQUID)
-                *c = 0;
-            else if (!(m->shore[e] >> a & 1)) *c += scale * ((all[e] - kept[e]) - (all[below] - kept[below]));
+                *carry = 0;
+            else if (!(m->shore[e] >> a & 1)) *carry += scale * ((all[e] - kept[e]) - (all[below] - kept[below]));
         }
+    }
 }
 
 /* carry = keep * carry + add * u, if there is one. */
@@ -2115,18 +2132,22 @@ static void fsi__ls_energies(void *arg, int chunk, int begin, int end)
     const fsi__ls_impl *m = run->m;
     const int cells = run->grid->block_cells;
     double sum = 0;
-    int e, a;
-    for (e = begin * cells; e < end * cells; e++) {
-        const double wet = 0.5 - (double)m->next_phi->value[e] / (double)run->grid->dx;
-        double u2 = 0;
-        if (!(wet > 0)) continue;
-        for (a = 0; a < run->grid->dim; a++) {
-            const fsi_real *u = m->trial_u[a]->value;
-            long long at;
-            fsi__ls_neighbor(run, e, 2 * a + 1, &at);
-            u2 += ((double)u[e] * (double)u[e] + (at < 0 ? 0 : (double)u[at] * (double)u[at])) / 2;
+    int a, b, c;
+    for (b = begin; b < end; b++) {
+        const fsi__ls_around around = fsi__ls_around_of(run->grid, b);
+        for (c = 0; c < cells; c++) {
+            const size_t e = (size_t)b * (size_t)cells + (size_t)c;
+            const double wet = 0.5 - (double)m->next_phi->value[e] / (double)run->grid->dx;
+            double u2 = 0;
+            if (!(wet > 0)) continue;
+            for (a = 0; a < run->grid->dim; a++) {
+                const fsi_real *u = m->trial_u[a]->value;
+                long long at;
+                fsi__ls_across(&around, c, 2 * a + 1, &at);
+                u2 += ((double)u[e] * (double)u[e] + (at < 0 ? 0 : (double)u[at] * (double)u[at])) / 2;
+            }
+            sum += (wet < 1 ? wet : 1) * fsi__ls_clear_share(run, e) * u2 / 2;
         }
-        sum += (wet < 1 ? wet : 1) * fsi__ls_clear_share(run, (size_t)e) * u2 / 2;
     }
     m->sum[chunk] = sum;
 }
@@ -2271,16 +2292,20 @@ static void fsi__ls_speeds(void *arg, int chunk, int begin, int end)
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const fsi_grid *g = run->grid;
     const size_t cells = (size_t)g->block_cells;
-    const fsi_real *phi = run->m->trial_phi->value;
-    double most = 0;
-    int a;
+    const fsi_real *phi = run->m->trial_phi->value, reach = g->dx;
+    double most[FSI_LANES] = { 0 };
+    int a, k;
     size_t e;
     for (a = 0; a < g->dim; a++) {
         const fsi_real *u = run->m->trial_u[a]->value;
-        for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-            most = phi[e] < g->dx && fabs((double)u[e]) > most ? fabs((double)u[e]) : most;
+        for (e = (size_t)begin * cells; e < (size_t)end * cells; e += FSI_LANES)
+            for (k = 0; k < FSI_LANES; k++) {
+                const double speed = phi[e + (size_t)k] < reach ? fabs((double)u[e + (size_t)k]) : 0;
+                most[k] = speed > most[k] ? speed : most[k];
+            }
     }
-    run->m->sum[chunk] = most;
+    for (k = 1; k < FSI_LANES; k++) most[0] = most[k] > most[0] ? most[k] : most[0];
+    run->m->sum[chunk] = most[0];
 }
 
 /* Number of entries of a task's blocks up to the first one of `looked` that is no velocity; -1: all are. */
@@ -2290,6 +2315,11 @@ static void fsi__ls_look_for_nan(void *arg, int chunk, int begin, int end)
     const fsi_real *u = run->looked->value;
     const size_t last = (size_t)end * (size_t)run->grid->block_cells;
     size_t e = (size_t)begin * (size_t)run->grid->block_cells;
+    for (; e < last; e += FSI_LANES) {
+        int k, fine = 1;
+        for (k = 0; k < FSI_LANES; k++) fine &= fabs((double)u[e + (size_t)k]) <= FSI__LS_BURST;
+        if (!fine) break;
+    }
     while (e < last && fabs((double)u[e]) <= FSI__LS_BURST) e++;
     run->m->sum[chunk] = e < last ? (double)e : -1;
 }
@@ -2371,11 +2401,11 @@ static fsi_status fsi__ls_condense(fsi__ls_run *run);
 FSI_API int fsi__ls_left(const fsi__ls_run *run) { return run->left > 0; }
 
 /* Begins a substep: what comes in first, then its length. */
-FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed)
+FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed, double share)
 {
     const fsi_levelset_desc *d = &run->s->desc;
-    const int spare = d->max_substeps - run->stats.substeps;
-    double count, strongest, fastest = 0;
+    const double spare = d->max_substeps / share - run->stats.substeps;
+    double count, largest, strongest, fastest = 0;
 
     /* everything that moves */
     FSI__TRY(fsi__ls_open_emitters(run));
@@ -2386,7 +2416,8 @@ FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed)
     FSI__TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
 
     /* as many substeps of one length as it asks for */
-    count = ceil(run->left / fsi__ls_largest_dt(d, fastest, strongest) - 1e-6); /* rounding of suggest_dt */
+    largest = share * fmin(fsi__ls_largest_dt(d, fastest, strongest), run->length);
+    count = ceil(run->left / largest - 1e-6); /* rounding of suggest_dt */
     if (!(count >= 1)) count = 1;
     if (count > spare) count = spare, run->stats.degraded = 1;
     run->dt = run->left / count;
@@ -2494,7 +2525,7 @@ FSI_API fsi_status fsi__ls_end_step(fsi__ls_run *run, fsi_status status)
 static fsi_status fsi__ls_run_substeps(fsi__ls_run *run)
 {
     while (fsi__ls_left(run)) {
-        FSI__TRY(fsi__ls_open(run, 0));
+        FSI__TRY(fsi__ls_open(run, 0, 1));
         FSI__TRY(fsi__ls_substep(run));
         fsi__ls_close(run);
     }
@@ -2562,13 +2593,12 @@ static void fsi__ls_mark_liquid(fsi__ls_run *run, int which)
 {
     const fsi__ls_impl *m = run->m;
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    const unsigned char is_old = which & FSI__LS_OLD ? FSI_CELL_LIQUID : FSI_CELL_AIR;
+    const unsigned char is_new = which & FSI__LS_NEW ? FSI_CELL_LIQUID : FSI_CELL_AIR;
+    const fsi_real *old = m->trial_phi->value, *now = m->next_phi->value;
+    unsigned char *cell = m->cell;
     size_t e;
-    for (e = 0; e < cells; e++) {
-        const int old = m->trial_phi->value[e] < 0, now = m->next_phi->value[e] < 0;
-        m->cell[e] =
-            (unsigned char)((which & FSI__LS_OLD && old) || (which & FSI__LS_NEW && now && !old) ? FSI_CELL_LIQUID
-                                                                                                 : FSI_CELL_AIR);
-    }
+    for (e = 0; e < cells; e++) cell[e] = old[e] < 0 ? is_old : now[e] < 0 ? is_new : (unsigned char)FSI_CELL_AIR;
 }
 
 /* Faces next to new liquid get `velocity`, unless they are next to old liquid too. */

@@ -349,6 +349,32 @@ FSI_FN int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *
     return *at >= 0 && i[a] < g->n[a];
 }
 
+/* A block, for loops over its cells that look at their neighbours. */
+typedef struct fsi__ls_around {
+    const fsi_grid *grid;
+    int block, beside[6];  /* the blocks on its sides; -1: there is none */
+    int last[3];           /* cells from this one on have no cell across their upper face; 8: all have one */
+} fsi__ls_around;
+
+FSI_FN fsi__ls_around fsi__ls_around_of(const fsi_grid *g, int b)
+{
+    fsi__ls_around o;
+    int corner[3], a;
+    fsi_grid_corner(g, b, corner);
+    o.grid = g;
+    o.block = b;
+    fsi__blocks_beside(g, b, o.beside);
+    for (a = 0; a < 3; a++) o.last[a] = corner[a] + 8 < g->n[a] ? 8 : g->n[a] % 8 ? g->n[a] - corner[a] - 1 : 7;
+    return o;
+}
+
+/* fsi__ls_neighbor of cell c of that block. */
+FSI_FN int fsi__ls_across(const fsi__ls_around *o, int c, int side, long long *at)
+{
+    *at = fsi__entry_beside(o->grid, o->block, o->beside, c, side);
+    return *at >= 0 && (!(side & 1) || (c >> 3 * (side >> 1) & 7) < o->last[side >> 1]);
+}
+
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif

@@ -610,6 +610,7 @@ static void promise_scene(pair *p, int n)
 {
     int i;
     pair_begin(p, 32);
+    test_fail_allocator(&p->context, 0);
     pair_string(p, 20, 6, 26, 10);
     if (n > 1) test_threads(&p->context, n, 1);
     pair_make(p);
@@ -674,6 +675,91 @@ static void test_a_step_that_fails_changes_nothing(void)
     }
     printf("   %ld allocations failed in turn\n", failed);
     CHECK(done && failed > 0);
+}
+
+/* promise_scene, whose next step is one substep, or two, with few iterations for the pressure. */
+static void halves_scene(pair *p, int threads, int substeps, int iterations)
+{
+    fsi_levelset_desc d;
+    promise_scene(p, threads);
+    d = p->water->desc;
+    d.max_substeps = substeps;
+    d.max_iters = iterations;
+    CHECK(fsi_levelset_set_desc(p->water, &d) == FSI_OK);
+}
+
+/* The fewest iterations for the pressure with which the first step succeeds, in halves; 0: there are none. With fewer
+   it is refused, nothing has changed, and with enough it can be made. */
+static int halves_iterations(double dt)
+{
+    int n;
+    for (n = 4; n < 60; n++) {
+        pair p;
+        uint64_t before;
+        fsi_status status;
+        int retries;
+        halves_scene(&p, 1, 1, n);
+        before = fsi_couple_hash(p.both);
+        status = fsi_couple_step(p.both, REAL(dt));
+        retries = p.both->stats.retries;
+        if (status != FSI_OK) {
+            fsi_levelset_desc d = p.water->desc;
+            CHECK(status == FSI_ERROR_CONVERGENCE && fsi_couple_hash(p.both) == before && retries == 0);
+            d.max_iters = 200;
+            CHECK(fsi_levelset_set_desc(p.water, &d) == FSI_OK);
+            pair_step(&p, dt);
+        } else CHECK(p.both->stats.substeps > 1 && p.context.error.status == FSI_OK);
+        pair_end(&p);
+        if (retries == 1) return n;
+        if (status == FSI_OK && retries == 0) return 0;
+    }
+    return 0;
+}
+
+/* A step whose pressure does not converge is made again with substeps of half the length: the same bits as with twice
+   as many substeps from the start, for any number of threads. */
+static void test_a_step_that_does_not_converge_is_made_again_in_halves(void)
+{
+    const double dt = 16e-3;
+    const int n = halves_iterations(dt);
+    uint64_t hash[4];
+    int k;
+    printf("   in halves with %d iterations\n", n);
+    if (!CHECK(n > 0)) return;
+    for (k = 0; k < 4; k++) {
+        pair p;
+        halves_scene(&p, k == 3 ? 1 : k + 1, k == 3 ? 2 : 1, k == 3 ? 200 : n);
+        pair_step(&p, dt);
+        CHECK(p.both->stats.retries == (k < 3) && p.both->stats.substeps == 2);
+        CHECK(p.both->stats.degraded == 1); /* as max_substeps are too few */
+        hash[k] = fsi_couple_hash(p.both);
+        pair_end(&p);
+    }
+    CHECK(hash[0] == hash[1] && hash[0] == hash[2] && hash[0] == hash[3]);
+}
+
+/* Each allocation of such a step, failed in turn. */
+static void test_a_step_in_halves_without_memory_changes_nothing(void)
+{
+    const int n = halves_iterations(16e-3);
+    long fail;
+    int done = 0, failed = 0;
+    for (fail = 1; !done && fail < 2000; fail += TEST_SLOWED ? 17 : 5) {
+        uint64_t before;
+        fsi_status status;
+        pair p;
+        halves_scene(&p, 1, 1, n);
+        before = fsi_couple_hash(p.both);
+        test_fail_allocator(&p.context, fail);
+        status = fsi_couple_step(p.both, REAL(16e-3));
+        test_fail_allocator(&p.context, 0);
+        done = status == FSI_OK;
+        failed += !done;
+        if (!done) CHECK(status == FSI_ERROR_MEMORY && fsi_couple_hash(p.both) == before);
+        pair_end(&p);
+    }
+    printf("   %d allocations failed\n", failed);
+    CHECK(done && failed > 3);
 }
 
 static void expect(fsi_couple *s, fsi_status status, fsi_status want, const char *name)
@@ -841,6 +927,8 @@ int main(int argc, char **argv)
     RUN(test_what_a_plate_gives_the_drop_loses);
     RUN(test_same_bits_for_any_threads);
     RUN(test_a_step_that_fails_changes_nothing);
+    RUN(test_a_step_that_does_not_converge_is_made_again_in_halves);
+    RUN(test_a_step_in_halves_without_memory_changes_nothing);
     RUN(test_bad_steps_are_refused);
     RUN(test_bad_descs_are_refused);
     RUN(test_a_saved_state_goes_on_to_the_bit);
