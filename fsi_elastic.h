@@ -168,7 +168,8 @@ typedef struct fsi_elastic_body_desc {
     void *material_user;
     const fsi_elastic_material *materials; /* default NULL: one, the default */
     int material_count;
-    int handles;               /* 0: full; 4 to 1000; fewer where the body has few vertices; default 30 */
+    int handles;               /* 0: full; 4 to 1000; at most one for each vertex; a body with fewer than 8 vertices for
+                                  each is better full; default 30 */
     fsi_real handle_reach;     /* radius of weights over the largest distance to a handle; 1.05 to 10; default 2 */
     int regions;               /* of a reduced body, about; a body of up to four times as many elements is not cut into
                                   regions; 8 to 100000, default 600 */
@@ -1795,18 +1796,21 @@ static fsi_status fsi__el_check_materials(fsi_context *context, const char *fn, 
     return FSI_OK;
 }
 
-static fsi_status fsi__el_check_pose(fsi_context *context, const char *fn, fsi_vec3 position, fsi_quat q,
-                                     fsi_vec3 velocity, fsi_vec3 spin, int dim)
+/* A pose and velocities; `name`.position and so on in messages. */
+static fsi_status fsi__el_check_motion(const fsi_elastic *s, const char *fn, const char *name, fsi_vec3 position,
+    fsi_quat q, fsi_vec3 velocity, fsi_vec3 spin)
 {
-    const double n = (double)(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w);
-    if (!fsi_v3_is_finite(position) || !fsi_v3_is_finite(velocity) || !fsi_v3_is_finite(spin) || !fsi_is_finite(n))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "the pose or velocity is not finite");
-    if (!(fabs(n - 1) < 2e-3))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, n,
-                         "orientation is not a unit quaternion: its square is %g", n);
-    if (dim == 2 && (fabs((double)position.z) + fabs((double)velocity.z) + fabs((double)spin.x) + fabs((double)spin.y)
-        + fabs((double)q.x) + fabs((double)q.y) > 0))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the pose or velocity leaves the plane of dim 2");
+    const fsi__where at = { fn, "", -1, 3 };
+    fsi_pose pose;
+    pose.position = position;
+    pose.orientation = q;
+    FSI__TRY(fsi__check_pose(s->context, &at, name, pose));
+    if (!fsi_v3_is_finite(velocity) || !fsi_v3_is_finite(spin))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "%s.%s is not finite", name,
+            fsi_v3_is_finite(velocity) ? "angular_velocity" : "velocity");
+    if (s->desc.dim == 2 && (fabs((double)position.z) + fabs((double)velocity.z) + fabs((double)spin.x) +
+        fabs((double)spin.y) + fabs((double)q.x) + fabs((double)q.y) > 0))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "%s: its motion leaves the plane of dim 2", name);
     return FSI_OK;
 }
 
@@ -1827,8 +1831,7 @@ static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_e
     FSI__TRY(
         fsi__check_filled(s->context, fn, d, FSI__COOKIE('y', fsi_elastic_body_desc), "fsi_elastic_default_body_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
-    FSI__TRY(
-        fsi__el_check_pose(s->context, fn, d->position, d->orientation, d->velocity, d->angular_velocity, s->desc.dim));
+    FSI__TRY(fsi__el_check_motion(s, fn, "desc", d->position, d->orientation, d->velocity, d->angular_velocity));
     if (d->material_count > 0 && !d->materials)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.materials is NULL");
     FSI__TRY(fsi__el_check_materials(s->context, fn, d));
@@ -1990,7 +1993,7 @@ FSI_API fsi_status fsi_elastic_reset_body(fsi_elastic *s, int id, fsi_vec3 posit
     fsi__el_impl *im = fsi__el_of(s);
     fsi__el_member *m;
     FSI__TRY(fsi__el_find(s, fn, id, &m));
-    FSI__TRY(fsi__el_check_pose(s->context, fn, position, orientation, velocity, angular_velocity, s->desc.dim));
+    FSI__TRY(fsi__el_check_motion(s, fn, "pose", position, orientation, velocity, angular_velocity));
     fsi__el_set_rigid(m, position, fsi_quat_unit(orientation), velocity, angular_velocity);
     fsi__el_show(im, (int)(m - im->member));
     return FSI_OK;

@@ -86,6 +86,7 @@ typedef struct fsi__el_body {
     double *element_mass;         /* of all elements, also of a reduced body [kg] */
     /* reduced */
     double *stiff, *massive;      /* dofs * dofs: K and M; of a full body, stiff: the values of K */
+    double *slack;                /* dofs: what is added to A's diagonal, see >>global step */
     double *factor, *panels;      /* factor: dofs * dofs; panels: the same for fsi__panels_solve_3 */
     /* the system A = M / H^2 + (1 + b/h) K + springs (E4) */
     double factored_for, factored_viscous; /* H [s], 0: none; b/h */
@@ -709,7 +710,12 @@ FSI_API void fsi__el_body_project(fsi__el_body *b)
    with k = 2 (mu + kappa) volume. Damping b adds b/h times the energy that the strain since the beginning of the
    substep would have, V (mu |F - R S|^2 + kappa |F - Q|^2): S = R^T F at that beginning, Q = F - R tr(R^T F - S)/dim
    the matrix nearest to F that has swollen no more than S; D = (mu R S + kappa Q)/(mu + kappa). A rotation is not
-   damped. */
+   damped.
+
+   Many handles for few vertices are nearly linearly dependent: then some q move nothing, and A is singular in long
+   steps. So a reduced body's A has s = FSI__EL_SLACK times its diagonal more, and the right side s times the iterate:
+   its fixed point is that of (E4). */
+#define FSI__EL_SLACK 2e-11 /* fsi_dense_cholesky refuses pivots below n * 1.8e-15 of the diagonal; n is 4000 at most */
 
 /* Adds the elastic terms of the right side of (E4) for the vertices begin .. end - 1 of a full body. */
 static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
@@ -772,6 +778,8 @@ FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
         for (j = b->anchor.start[s->row]; j < b->anchor.start[s->row + 1]; j++) for (c = 0; c < 3; c++)
             *fsi__el_wide(b, b->anchor.dof[j], c) += s->stiffness * b->anchor.value[j] * s->target[c];
     }
+    for (i = 0; i < b->dofs && b->reduced; i++) for (c = 0; c < 3; c++)
+        *fsi__el_wide(b, i, c) += b->slack[i] * b->at[3 * i + c];
     if (b->reduced) fsi__el_scatter(b);
     else fsi__parallel_work(b->context, b->dofs, 512, 60.0 * b->dofs, fsi__el_gather_range, b);
     for (i = 0; i < b->dofs && b->dim == 2; i++) *fsi__el_wide(b, i, 2) = 0;
@@ -823,6 +831,7 @@ static fsi_status fsi__el_factorise(fsi__el_body *b)
         for (i = 0; i < d; i++) for (j = 0; j <= i; j++)
             b->factor[i * d + j] = scale * b->massive[i * d + j] + (1 + b->viscous) * b->stiff[i * d + j];
         for (k = 0; k < b->springs; k++) fsi__el_stiffen_reduced(b, &b->spring[k]);
+        for (i = 0; i < d; i++) b->factor[i * d + i] += b->slack[i] = FSI__EL_SLACK * b->factor[i * d + i];
         FSI__TRY(fsi_dense_cholesky(b->context, b->dofs, b->factor));
         fsi__panels_make(b->dofs, b->factor, b->panels);
     } else {
@@ -1207,6 +1216,7 @@ static void fsi__el_body_layout(fsi__el_body *b)
     if (b->reduced) {
         b->stiff = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->massive = (double *)fsi__take(&b->memory, d * d, sizeof(double));
+        b->slack = (double *)fsi__take(&b->memory, d, sizeof(double));
         b->factor = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->panels = (double *)fsi__take(&b->memory, fsi__panels_size(b->dofs), sizeof(double));
     } else {
