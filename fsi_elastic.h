@@ -1494,6 +1494,8 @@ FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)
     return FSI_OK;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>bodies made: surfaces ---------------------------------------------------------------------------------------
 
    The surface of simplices consists of the faces that belong to one simplex only. */
@@ -2082,6 +2084,8 @@ FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_ve
     return FSI_OK;
 }
 
+FSI__COLD_END
+
 /* Positions or velocities of all vertices of a reduced body: out = U q (E6). */
 static void fsi__el_expand(const fsi__el_body *b, const double *q, fsi_vec3 *out)
 {
@@ -2168,6 +2172,8 @@ FSI_API fsi_mesh_hit fsi_elastic_pick(fsi_elastic *s, fsi_vec3 origin, fsi_vec3 
     }
     return best;
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>attachments implementation ----------------------------------------------------------------------------- */
 
@@ -2489,6 +2495,8 @@ FSI_API fsi_status fsi_elastic_obstacle_reaction(const fsi_elastic *s, int id, f
     return FSI_OK;
 }
 
+FSI__COLD_END
+
 /* ---- >>skins implementation -----------------------------------------------------------------------------------------
 
    The corners of the element that contains a vertex of the skin are its nodes. A node has, for each handle with a
@@ -2540,6 +2548,8 @@ typedef struct fsi__el_skin_plan {
     unsigned char *used;
     fsi__arena memory;
 } fsi__el_skin_plan;
+
+FSI__COLD_BEGIN
 
 static void fsi__el_skin_plan_layout(fsi__el_skin_plan *p, const fsi__el_skin *k, const fsi__el_shape *s)
 {
@@ -2744,6 +2754,8 @@ FSI_API void fsi_elastic_skin_destroy(fsi_elastic_skin *skin)
     fsi__free(context, k, 1, sizeof *k);
 }
 
+FSI__COLD_END
+
 /* Maps of the handles from rest coordinates: columns and shift. */
 static void fsi__el_skin_map(fsi__el_skin *k, const fsi__el_body *b)
 {
@@ -2898,6 +2910,8 @@ FSI_API fsi_status fsi_elastic_skin_push(fsi_elastic_skin *skin, fsi_elastic *s,
     }
     return FSI_OK;
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>state implementation ----------------------------------------------------------------------------------- */
 
@@ -3274,6 +3288,7 @@ FSI_API fsi_status fsi_elastic_shift_origin(fsi_elastic *s, fsi_vec3 offset)
     return FSI_OK;
 }
 
+FSI__COLD_END
 FSI__STRICT_END
 #endif /* once */
 #endif /* implementation */

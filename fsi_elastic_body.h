@@ -1165,6 +1165,8 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
     out->volume_ratio = whole > 0 ? volume / whole : 1;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>assembly ----------------------------------------------------------------------------------------------- */
 
 /* Volume, stiffness k and share of an evaluated element (E2). */
@@ -1599,6 +1601,7 @@ FSI_API fsi_status fsi__el_body_row(fsi__el_body *b, fsi__el_rows *rows, const c
     return fsi__el_rows_point(rows, b->context, fn, &b->shape, b->reduced ? &b->handles : NULL, e, bary);
 }
 
+FSI__COLD_END
 FSI__STRICT_END
 #endif /* FSI_ELASTIC_BODY_IMPLEMENTATION_DONE */
 #endif /* FSI_ELASTIC_BODY_IMPLEMENTATION */
