@@ -69,7 +69,7 @@ typedef struct fsi__el_body {
     int evaluated;
     double *volume, *share;       /* evaluated: that of the element or region [m^dim]; kappa/(mu + kappa) */
     double *stiffness;            /* evaluated: k = 2 (mu + kappa) volume */
-    double *rotation, *isochoric; /* R and P, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
+    double *rotation;             /* R, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
     double *stretch;              /* R^T F at the beginning of the substep, likewise */
     double *target;               /* evaluated, 12 each. With G = k (T + b/h D) as in >>global step,
                                      T = (mu R + kappa P)/(mu + kappa): reduced: three columns of G, 4 numbers each;
@@ -171,7 +171,7 @@ typedef struct fsi__el_motion {
     double momentum[3], spin[3], centre[3]; /* spin: angular momentum about the origin */
     double kinetic, elastic, volume_ratio, stretch_min, stretch_max;
 } fsi__el_motion;
-/* Those of q and v; overwrites `right` and the elements' R, P and targets. */
+/* Those of q and v; overwrites `right` and the elements' R and targets. */
 FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out);
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -213,13 +213,13 @@ FSI_API fsi_elastic_material fsi_elastic_default_material(void)
    R maximises tr(R^T F) over the rotations. With B = R^T F, S its symmetric part and g = (B32 - B23, B13 - B31,
    B21 - B12), a rotation of R by a small vector w changes the trace by g.w - 1/2 w.K w, K = tr(S) 1 - S. So Newton's
    step is w = K^-1 g; K is definite at the maximum and at no other stationary R, also for an inverted F. Along a
-   rotation the third derivative of the trace is -|w|^2 times the first, 0 at the maximum: a step of size a leaves an
-   error of about a^3. Where K is not definite, fsi_m3_polar is used.
+   rotation the third derivative of the trace is -|w|^2 times the first, 0 at the maximum: a step by |w| leaves an
+   error of about |w|^3. Where K is not definite, fsi_m3_polar is used.
    2D: the angle of (F11 + F22, F21 - F12).
 
-   P = F + a cof P has determinant 1: steps of sequential quadratic programming from F; a step of size a leaves an error
-   of about a^2. Where det F is far from 1
-   these may converge to another matrix: then P follows from the singular values of F, or is R where that fails. */
+   P = F + a cof P has determinant 1: steps of sequential quadratic programming from F; one that moves P by d leaves an
+   error of about d^2. Where det F is far from 1 these may converge to another matrix: then P follows from the singular
+   values of F, or is R where that fails. */
 
 #define FSI__EL_TURNS 8
 #define FSI__EL_TURNED 1e-10 /* square of half the angle of the last step */
@@ -544,13 +544,14 @@ static void fsi__el_rotate_block(fsi__el_block *b, int dim)
     }
 }
 
-/* P of a block's elements, likewise; element by element also where det F is not between 0.3 and 3. */
+/* P of a block's elements, likewise, from F; element by element also where det F is not between 0.3 and 3. */
 static void fsi__el_isochoric_block(fsi__el_block *b, int dim)
 {
     double one[9], turn[9], nearest[9], most = 0;
     fsi__el_lane det;
     int it, u, slow[FSI_LANES];
     fsi__el_dets(b, det);
+    memcpy(b->p, b->f, sizeof b->p);
     for (u = 0; u < FSI_LANES; u++) slow[u] = !(det[u] > 0.3 && det[u] < 3);
     for (it = 0; it < 12; it++) {
         if (dim == 2) fsi__el_unfold_2d(b);
@@ -582,12 +583,10 @@ static void fsi__el_load_gradients(const fsi__el_body *b, int k, fsi__el_block *
     for (u = 0; u < FSI_LANES && b->dim == 2; u++) block->f[8][u] = 1;
 }
 
-/* F, and the last R and P. */
+/* F, and the last R. */
 static void fsi__el_load_block(const fsi__el_body *b, int k, fsi__el_block *block)
 {
-    const size_t at = 9 * (size_t)k * FSI_LANES;
-    memcpy(block->r, b->rotation + at, sizeof block->r);
-    memcpy(block->p, b->isochoric + at, sizeof block->p);
+    memcpy(block->r, b->rotation + 9 * (size_t)k * FSI_LANES, sizeof block->r);
     fsi__el_load_gradients(b, k, block);
 }
 
@@ -661,7 +660,6 @@ static void fsi__el_fetch_block(const fsi__el_body *b, int k)
     size_t i;
     for (i = begin; i < begin + 9 * FSI_LANES; i += 8) {
         FSI__PREFETCH(b->rotation + i);
-        FSI__PREFETCH(b->isochoric + i);
         FSI__PREFETCH(b->stretch + i);
         if (b->slope) FSI__PREFETCH(b->slope + i);
     }
@@ -682,9 +680,9 @@ static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
         for (u = 0; u < FSI_LANES; u++) volume |= b->share[block.first + u] > 0;
         fsi__el_rotate_block(&block, b->dim);
         if (volume) fsi__el_isochoric_block(&block, b->dim);
+        else memcpy(block.p, block.r, sizeof block.p);
         fsi__el_aim_block(b, &block);
         memcpy(b->rotation + at, block.r, sizeof block.r);
-        memcpy(b->isochoric + at, block.p, sizeof block.p);
     }
 }
 
@@ -957,8 +955,7 @@ static void fsi__el_start_rotations(fsi__el_body *b)
     if (b->dim == 3) fsi__el_polar_slow(mean, r);
     else fsi__el_polar_2d(mean, r);
     for (e = 0; e < blocks; e++) for (k = 0; k < 9; k++) for (u = 0; u < FSI_LANES; u++)
-        b->rotation[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] =
-            b->isochoric[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] = r[k];
+        b->rotation[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] = r[k];
     if (b->damping > 0) fsi__parallel_work(b->context, blocks, 16, 50.0 * b->evaluated, fsi__el_stretch_range, b);
     if (inverted > FSI__EL_TANGLED * whole) fsi__el_start_at_rest(b, r);
 }
@@ -1205,7 +1202,6 @@ static void fsi__el_body_layout(fsi__el_body *b)
     b->stiffness = (double *)fsi__take(&b->memory, FSI_LANES * blocks, sizeof(double));
     b->energy = (double *)fsi__take(&b->memory, FSI_LANES * blocks, sizeof(double));
     b->rotation = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
-    b->isochoric = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->stretch = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
 
