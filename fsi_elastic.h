@@ -79,7 +79,8 @@ typedef struct fsi_elastic_desc {
                                   iterations */
     int acceleration;          /* iterations that Anderson's acceleration combines, 0 (none) to 8; default 5 */
     int contact_sweeps;        /* of Gauss-Seidel over the contacts in each iteration, at most, 1 to 1000; default 20.
-                                  Fewer where n contacts on a body make n^2 times their number exceed 1e7 */
+                                  Fewer where they would change more than 1e7 numbers: n^2, or 2 n times the unknowns,
+                                  a sweep for n contacts on a body */
 } fsi_elastic_desc;
 FSI_API fsi_elastic_desc fsi_elastic_default_desc(void); /* fills every field */
 
@@ -454,6 +455,8 @@ typedef struct fsi__el_impl {
     fsi__obstacles obstacles;
     fsi__el_contact *contact;
     int contacts, contact_room;
+    int many;                         /* contacts: sweeps move the bodies' unknowns, see plan_sweeps */
+    double sweep_work;                /* numbers that a sweep changes */
     fsi__el_touch *touch, *touched;   /* before the step; of the running one */
     int touches, touch_room, touched_count, touched_room;
     double *kept;                     /* 4 * 3 * dofs of all bodies */
@@ -848,11 +851,11 @@ static double fsi__el_side_dot(const fsi__el_member *m, const fsi__el_side *s, c
     return sum;
 }
 
-/* G of a body (E9): displacement of each of its sides by a unit force on each. */
-static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
+/* A^-1 u^T of each side of a body. */
+static fsi_status fsi__el_find_responses(fsi__el_impl *im, fsi__el_member *m)
 {
     const size_t d = (size_t)m->body.dofs, n = (size_t)m->sides;
-    size_t i, j, k;
+    size_t i, k;
     int a;
 
     /* Columns of an older factorisation are invalid. */
@@ -862,9 +865,8 @@ static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
         m->column_of = m->body.factorings;
     }
 
-    /* A^-1 u^T of each side: the weighted sum of the columns of its nodes. */
+    /* The weighted sum of the columns of its nodes. */
     FSI__TRY(fsi__el_grow_numbers(im, &m->response, &m->response_room, n * d));
-    FSI__TRY(fsi__el_grow_numbers(im, &m->coupling, &m->coupling_room, n * n));
     for (i = 0; i < n; i++) {
         double *y = m->response + i * d;
         for (k = 0; k < d; k++) y[k] = 0;
@@ -874,12 +876,44 @@ static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
             for (k = 0; k < d; k++) y[k] += m->side[i].weight[a] * column[k];
         }
     }
-
-    /* G_ij = u_i A^-1 u_j^T (E9), with the signs of both sides. */
-    for (i = 0; i < n; i++) for (j = 0; j <= i; j++)
-        m->coupling[i * n + j] = m->coupling[j * n + i] =
-            m->side[i].sign * m->side[j].sign * fsi__el_side_dot(m, &m->side[j], m->response + i * d);
     return FSI_OK;
+}
+
+/* G_ij = u_i A^-1 u_j^T (E9), with the signs of both sides: displacement of side i by a unit force on side j. */
+static double fsi__el_coupling(const fsi__el_member *m, int i, int j)
+{
+    return m->side[i].sign * m->side[j].sign *
+           fsi__el_side_dot(m, &m->side[j], m->response + (size_t)i * (size_t)m->body.dofs);
+}
+
+/* G of a body. */
+static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
+{
+    const int n = m->sides;
+    int i, j;
+    FSI__TRY(fsi__el_grow_numbers(im, &m->coupling, &m->coupling_room, (size_t)n * (size_t)n));
+    for (i = 0; i < n; i++) for (j = 0; j <= i; j++)
+        m->coupling[(size_t)i * (size_t)n + (size_t)j] = m->coupling[(size_t)j * (size_t)n + (size_t)i] =
+            fsi__el_coupling(m, i, j);
+    return FSI_OK;
+}
+
+#define FSI__EL_SWEEP_WORK 1e7 /* changes of numbers in the sweeps of an iteration: some 30 ms */
+#define FSI__EL_MANY 1e6
+
+/* How contacts move each other in a sweep: by G, n numbers of a body with n sides for each change of a force, or, where
+   contacts are many, by way of its unknowns: 3 numbers for each. Counts what one sweep changes. */
+static void fsi__el_plan_sweeps(fsi__el_impl *im)
+{
+    double coupled = 0, moved = 0;
+    int b;
+    for (b = 0; b < im->members; b++) {
+        const double n = im->member[b].sides;
+        coupled += n * n;
+        moved += n * 2 * im->member[b].body.dofs;
+    }
+    im->many = coupled > FSI__EL_MANY && moved < coupled;
+    im->sweep_work = im->many ? moved : coupled;
 }
 
 /* Sides of all contacts; W_cc of each: displacement by a unit force on it. */
@@ -901,14 +935,20 @@ static fsi_status fsi__el_make_sides(fsi__el_impl *im)
         }
     }
 
-    /* G of each body; W_cc is the sum of the diagonal entries of both sides. */
-    for (b = 0; b < im->members; b++) if (im->member[b].sides > 0) FSI__TRY(fsi__el_couple_sides(im, &im->member[b]));
+    /* Responses, and G of each body unless contacts are many. */
+    fsi__el_plan_sweeps(im);
+    for (b = 0; b < im->members; b++) if (im->member[b].sides > 0) {
+        FSI__TRY(fsi__el_find_responses(im, &im->member[b]));
+        if (!im->many) FSI__TRY(fsi__el_couple_sides(im, &im->member[b]));
+    }
+
+    /* W_cc is the sum of the diagonal entries of both sides. */
     for (i = 0; i < im->contacts; i++) {
         fsi__el_contact *c = &im->contact[i];
         const fsi__el_member *m = &im->member[c->body], *o = c->side[1] >= 0 ? &im->member[c->other] : NULL;
-        c->weight = m->coupling[(size_t)c->side[0] * (size_t)(m->sides + 1)];
-        if (o) c->weight += o->coupling[(size_t)c->side[1] * (size_t)(o->sides + 1)];
-        if (o == m) c->weight += 2 * m->coupling[(size_t)c->side[0] * (size_t)m->sides + (size_t)c->side[1]];
+        c->weight = fsi__el_coupling(m, c->side[0], c->side[0]);
+        if (o) c->weight += fsi__el_coupling(o, c->side[1], c->side[1]);
+        if (o == m) c->weight += 2 * fsi__el_coupling(m, c->side[1], c->side[0]);
     }
     return FSI_OK;
 }
@@ -931,43 +971,46 @@ static void fsi__el_apply_forces(fsi__el_impl *im)
     }
 }
 
-/* Moves the unknowns `next` by A^-1 J^T (force - before), the response to the change of the contact forces. */
+/* Moves the unknowns `next` by the response of a side to a change of its contact's force. */
+static void fsi__el_respond_side(fsi__el_member *m, int side, fsi__d3 change)
+{
+    const fsi__d3 by = fsi__d3_scale(change, m->side[side].sign);
+    const double *y = m->response + (size_t)side * (size_t)m->body.dofs;
+    double *to = m->body.next;
+    int k;
+    if (!(fsi__d3_dot(by, by) > 0)) return;
+    for (k = 0; k < m->body.dofs; k++) {
+        to[3 * k] += y[k] * by.x;
+        to[3 * k + 1] += y[k] * by.y;
+        to[3 * k + 2] += y[k] * by.z;
+    }
+}
+
+/* By A^-1 J^T (force - before), the response to the change of all contact forces. */
 static void fsi__el_respond(fsi__el_impl *im)
 {
-    int b, i, k;
+    int b, i;
     for (b = 0; b < im->members; b++) {
         fsi__el_member *m = &im->member[b];
         for (i = 0; i < m->sides; i++) {
             const fsi__el_contact *c = &im->contact[m->side[i].contact];
-            const fsi__d3 by = fsi__d3_scale(fsi__d3_sub(fsi__d3_at(c->force), fsi__d3_at(c->before)), m->side[i].sign);
-            const double *y = m->response + (size_t)i * (size_t)m->body.dofs;
-            double *to = m->body.next;
-            if (!(fsi__d3_dot(by, by) > 0)) continue;
-            for (k = 0; k < m->body.dofs; k++) {
-                to[3 * k] += y[k] * by.x;
-                to[3 * k + 1] += y[k] * by.y;
-                to[3 * k + 2] += y[k] * by.z;
-            }
+            fsi__el_respond_side(m, i, fsi__d3_sub(fsi__d3_at(c->force), fsi__d3_at(c->before)));
         }
     }
 }
 
-/* Displacements at the contacts, relative to their partners, where the bodies' unknowns are `next`. */
-static void fsi__el_measure_slips(fsi__el_impl *im)
+/* Displacement at a contact, relative to its partner, where the bodies' unknowns are `next`. */
+static void fsi__el_measure_slip(const fsi__el_impl *im, fsi__el_contact *c)
 {
-    int i;
-    for (i = 0; i < im->contacts; i++) {
-        fsi__el_contact *c = &im->contact[i];
-        const fsi__el_member *m = &im->member[c->body];
-        fsi__d3 u = fsi__d3_sub(fsi__el_point(&m->rows, m->mesh->vertex_count + c->point, m->body.next),
-            fsi__d3_at(m->start + 3 * (size_t)c->point));
-        if (c->kind == FSI__EL_BODY) {
-            const fsi__el_member *o = &im->member[c->other];
-            u = fsi__d3_sub(u, fsi__d3_sub(fsi__el_on_face(o, c->face, c->bary, o->body.next),
-                fsi__el_on_face(o, c->face, c->bary, o->body.q)));
-        } else u = fsi__d3_sub(u, fsi__d3_at(c->drift));
-        fsi__d3_put(c->slip, u);
-    }
+    const fsi__el_member *m = &im->member[c->body];
+    fsi__d3 u = fsi__d3_sub(fsi__el_point(&m->rows, m->mesh->vertex_count + c->point, m->body.next),
+        fsi__d3_at(m->start + 3 * (size_t)c->point));
+    if (c->kind == FSI__EL_BODY) {
+        const fsi__el_member *o = &im->member[c->other];
+        u = fsi__d3_sub(u, fsi__d3_sub(fsi__el_on_face(o, c->face, c->bary, o->body.next),
+            fsi__el_on_face(o, c->face, c->bary, o->body.q)));
+    } else u = fsi__d3_sub(u, fsi__d3_at(c->drift));
+    fsi__d3_put(c->slip, u);
 }
 
 /* The force on contact c that closes its gap and stops its slip, the other forces being fixed, projected on Coulomb's
@@ -985,34 +1028,38 @@ static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
     return fsi__d3_madd(t, push, n);
 }
 
-#define FSI__EL_SWEEP_WORK 1e7 /* changes of slips in the sweeps of an iteration: some 30 ms */
-
 /* Projected Gauss-Seidel (E8) over all contacts. Bodies that were pulled into each other have thousands of contacts,
    each of which changes the slips of all others: then there are fewer sweeps, and the rest is left to the next step. */
 static void fsi__el_sweep(fsi__el_impl *im)
 {
-    double work = 1, rounds;
+    const double rounds = fmin(im->s->desc.contact_sweeps, fmax(1, FSI__EL_SWEEP_WORK / (im->sweep_work + 1)));
     int round, i, k, j;
-    for (i = 0; i < im->contacts; i++) for (k = 0; k < 2 && im->contact[i].side[k] >= 0; k++)
-        work += im->member[k == 0 ? im->contact[i].body : im->contact[i].other].sides;
-    rounds = fmin(im->s->desc.contact_sweeps, fmax(1, FSI__EL_SWEEP_WORK / work));
 
     /* `before`: the forces with which the global step was solved. */
-    for (i = 0; i < im->contacts; i++) memcpy(im->contact[i].before, im->contact[i].force, sizeof im->contact[i].force);
+    for (i = 0; i < im->contacts; i++) {
+        memcpy(im->contact[i].before, im->contact[i].force, sizeof im->contact[i].force);
+        fsi__el_measure_slip(im, &im->contact[i]);
+    }
 
-    /* Each contact in turn gets its force; the difference changes the slips of all contacts on its bodies by G. */
+    /* Each contact in turn gets its force; the difference changes the slips of all contacts on its bodies by G, or the
+       unknowns of these. */
     for (round = 0; round < rounds; round++) {
         double changed = 0, most = 0;
         for (i = 0; i < im->contacts; i++) {
             fsi__el_contact *c = &im->contact[i];
-            const fsi__d3 to = fsi__el_wanted(c), by = fsi__d3_sub(to, fsi__d3_at(c->force));
+            fsi__d3 to, by;
+            if (im->many) fsi__el_measure_slip(im, c);
+            to = fsi__el_wanted(c);
+            by = fsi__d3_sub(to, fsi__d3_at(c->force));
             if (!(c->weight > 0) || !(fsi__d3_dot(by, by) > 0)) continue;
             changed = fmax(changed, fsi__d3_norm(by) * c->weight);
             most = fmax(most, fsi__d3_norm(to) * c->weight);
             fsi__d3_put(c->force, to);
             for (k = 0; k < 2 && c->side[k] >= 0; k++) { /* both bodies */
-                const fsi__el_member *m = &im->member[k == 0 ? c->body : c->other];
-                const double *g = m->coupling + (size_t)c->side[k] * (size_t)m->sides;
+                fsi__el_member *m = &im->member[k == 0 ? c->body : c->other];
+                const double *g;
+                if (im->many) { fsi__el_respond_side(m, c->side[k], by); continue; }
+                g = m->coupling + (size_t)c->side[k] * (size_t)m->sides;
                 for (j = 0; j < m->sides; j++) {
                     double *u = im->contact[m->side[j].contact].slip;
                     fsi__d3_put(u, fsi__d3_madd(fsi__d3_at(u), g[j], by));
@@ -1198,9 +1245,8 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
 
         /* Contact forces (E8), and the displacements that they add to `next`. */
         if (im->contacts > 0) {
-            fsi__el_measure_slips(im);
             fsi__el_sweep(im);
-            fsi__el_respond(im);
+            if (!im->many) fsi__el_respond(im);
             fsi__el_apply_forces(im);
             im->stats.seconds_contact += fsi__el_phase(im);
         }
