@@ -1047,6 +1047,13 @@ FSI_API void fsi__panels_make(int n, const double *l, double *panels);
    NAN (A^-1 x overflows). */
 FSI_API fsi_status fsi__panels_solve_3(int n, const double *panels, double *x, size_t stride);
 
+/* Loads a cache line at p ahead of its use. */
+#if defined(__GNUC__) && !defined(__TINYC__)
+#define FSI__PREFETCH(p) __builtin_prefetch(p)
+#else
+#define FSI__PREFETCH(p) ((void)(p))
+#endif
+
 /* Sums of four numbers side by side: a vector where the compiler has one, with the same bits. */
 #if defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(FSI_NO_SIMD)
 typedef double fsi__four __attribute__((vector_size(32), aligned(8), may_alias));

@@ -79,7 +79,8 @@ typedef struct fsi_elastic_desc {
                                   iterations */
     int acceleration;          /* iterations that Anderson's acceleration combines, 0 (none) to 8; default 5 */
     int contact_sweeps;        /* of Gauss-Seidel over the contacts in each iteration, at most, 1 to 1000; default 20.
-                                  Fewer where n contacts on a body make n^2 times their number exceed 1e7 */
+                                  Fewer where they would change more than 1e7 numbers: n^2, or 2 n times the unknowns,
+                                  a sweep for n contacts on a body */
 } fsi_elastic_desc;
 FSI_API fsi_elastic_desc fsi_elastic_default_desc(void); /* fills every field */
 
@@ -168,7 +169,8 @@ typedef struct fsi_elastic_body_desc {
     void *material_user;
     const fsi_elastic_material *materials; /* default NULL: one, the default */
     int material_count;
-    int handles;               /* 0: full; 4 to 1000; fewer where the body has few vertices; default 30 */
+    int handles;               /* 0: full; 4 to 1000; at most one for each vertex; a body with fewer than 8 vertices for
+                                  each is better full; default 30 */
     fsi_real handle_reach;     /* radius of weights over the largest distance to a handle; 1.05 to 10; default 2 */
     int regions;               /* of a reduced body, about; a body of up to four times as many elements is not cut into
                                   regions; 8 to 100000, default 600 */
@@ -453,6 +455,8 @@ typedef struct fsi__el_impl {
     fsi__obstacles obstacles;
     fsi__el_contact *contact;
     int contacts, contact_room;
+    int many;                         /* contacts: sweeps move the bodies' unknowns, see plan_sweeps */
+    double sweep_work;                /* numbers that a sweep changes */
     fsi__el_touch *touch, *touched;   /* before the step; of the running one */
     int touches, touch_room, touched_count, touched_room;
     double *kept;                     /* 4 * 3 * dofs of all bodies */
@@ -847,11 +851,11 @@ static double fsi__el_side_dot(const fsi__el_member *m, const fsi__el_side *s, c
     return sum;
 }
 
-/* G of a body (E9): displacement of each of its sides by a unit force on each. */
-static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
+/* A^-1 u^T of each side of a body. */
+static fsi_status fsi__el_find_responses(fsi__el_impl *im, fsi__el_member *m)
 {
     const size_t d = (size_t)m->body.dofs, n = (size_t)m->sides;
-    size_t i, j, k;
+    size_t i, k;
     int a;
 
     /* Columns of an older factorisation are invalid. */
@@ -861,9 +865,8 @@ static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
         m->column_of = m->body.factorings;
     }
 
-    /* A^-1 u^T of each side: the weighted sum of the columns of its nodes. */
+    /* The weighted sum of the columns of its nodes. */
     FSI__TRY(fsi__el_grow_numbers(im, &m->response, &m->response_room, n * d));
-    FSI__TRY(fsi__el_grow_numbers(im, &m->coupling, &m->coupling_room, n * n));
     for (i = 0; i < n; i++) {
         double *y = m->response + i * d;
         for (k = 0; k < d; k++) y[k] = 0;
@@ -873,12 +876,44 @@ static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
             for (k = 0; k < d; k++) y[k] += m->side[i].weight[a] * column[k];
         }
     }
-
-    /* G_ij = u_i A^-1 u_j^T (E9), with the signs of both sides. */
-    for (i = 0; i < n; i++) for (j = 0; j <= i; j++)
-        m->coupling[i * n + j] = m->coupling[j * n + i] =
-            m->side[i].sign * m->side[j].sign * fsi__el_side_dot(m, &m->side[j], m->response + i * d);
     return FSI_OK;
+}
+
+/* G_ij = u_i A^-1 u_j^T (E9), with the signs of both sides: displacement of side i by a unit force on side j. */
+static double fsi__el_coupling(const fsi__el_member *m, int i, int j)
+{
+    return m->side[i].sign * m->side[j].sign *
+           fsi__el_side_dot(m, &m->side[j], m->response + (size_t)i * (size_t)m->body.dofs);
+}
+
+/* G of a body. */
+static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
+{
+    const int n = m->sides;
+    int i, j;
+    FSI__TRY(fsi__el_grow_numbers(im, &m->coupling, &m->coupling_room, (size_t)n * (size_t)n));
+    for (i = 0; i < n; i++) for (j = 0; j <= i; j++)
+        m->coupling[(size_t)i * (size_t)n + (size_t)j] = m->coupling[(size_t)j * (size_t)n + (size_t)i] =
+            fsi__el_coupling(m, i, j);
+    return FSI_OK;
+}
+
+#define FSI__EL_SWEEP_WORK 1e7 /* changes of numbers in the sweeps of an iteration: some 30 ms */
+#define FSI__EL_MANY 1e6
+
+/* How contacts move each other in a sweep: by G, n numbers of a body with n sides for each change of a force, or, where
+   contacts are many, by way of its unknowns: 3 numbers for each. Counts what one sweep changes. */
+static void fsi__el_plan_sweeps(fsi__el_impl *im)
+{
+    double coupled = 0, moved = 0;
+    int b;
+    for (b = 0; b < im->members; b++) {
+        const double n = im->member[b].sides;
+        coupled += n * n;
+        moved += n * 2 * im->member[b].body.dofs;
+    }
+    im->many = coupled > FSI__EL_MANY && moved < coupled;
+    im->sweep_work = im->many ? moved : coupled;
 }
 
 /* Sides of all contacts; W_cc of each: displacement by a unit force on it. */
@@ -900,14 +935,20 @@ static fsi_status fsi__el_make_sides(fsi__el_impl *im)
         }
     }
 
-    /* G of each body; W_cc is the sum of the diagonal entries of both sides. */
-    for (b = 0; b < im->members; b++) if (im->member[b].sides > 0) FSI__TRY(fsi__el_couple_sides(im, &im->member[b]));
+    /* Responses, and G of each body unless contacts are many. */
+    fsi__el_plan_sweeps(im);
+    for (b = 0; b < im->members; b++) if (im->member[b].sides > 0) {
+        FSI__TRY(fsi__el_find_responses(im, &im->member[b]));
+        if (!im->many) FSI__TRY(fsi__el_couple_sides(im, &im->member[b]));
+    }
+
+    /* W_cc is the sum of the diagonal entries of both sides. */
     for (i = 0; i < im->contacts; i++) {
         fsi__el_contact *c = &im->contact[i];
         const fsi__el_member *m = &im->member[c->body], *o = c->side[1] >= 0 ? &im->member[c->other] : NULL;
-        c->weight = m->coupling[(size_t)c->side[0] * (size_t)(m->sides + 1)];
-        if (o) c->weight += o->coupling[(size_t)c->side[1] * (size_t)(o->sides + 1)];
-        if (o == m) c->weight += 2 * m->coupling[(size_t)c->side[0] * (size_t)m->sides + (size_t)c->side[1]];
+        c->weight = fsi__el_coupling(m, c->side[0], c->side[0]);
+        if (o) c->weight += fsi__el_coupling(o, c->side[1], c->side[1]);
+        if (o == m) c->weight += 2 * fsi__el_coupling(m, c->side[1], c->side[0]);
     }
     return FSI_OK;
 }
@@ -930,43 +971,46 @@ static void fsi__el_apply_forces(fsi__el_impl *im)
     }
 }
 
-/* Moves the unknowns `next` by A^-1 J^T (force - before), the response to the change of the contact forces. */
+/* Moves the unknowns `next` by the response of a side to a change of its contact's force. */
+static void fsi__el_respond_side(fsi__el_member *m, int side, fsi__d3 change)
+{
+    const fsi__d3 by = fsi__d3_scale(change, m->side[side].sign);
+    const double *y = m->response + (size_t)side * (size_t)m->body.dofs;
+    double *to = m->body.next;
+    int k;
+    if (!(fsi__d3_dot(by, by) > 0)) return;
+    for (k = 0; k < m->body.dofs; k++) {
+        to[3 * k] += y[k] * by.x;
+        to[3 * k + 1] += y[k] * by.y;
+        to[3 * k + 2] += y[k] * by.z;
+    }
+}
+
+/* By A^-1 J^T (force - before), the response to the change of all contact forces. */
 static void fsi__el_respond(fsi__el_impl *im)
 {
-    int b, i, k;
+    int b, i;
     for (b = 0; b < im->members; b++) {
         fsi__el_member *m = &im->member[b];
         for (i = 0; i < m->sides; i++) {
             const fsi__el_contact *c = &im->contact[m->side[i].contact];
-            const fsi__d3 by = fsi__d3_scale(fsi__d3_sub(fsi__d3_at(c->force), fsi__d3_at(c->before)), m->side[i].sign);
-            const double *y = m->response + (size_t)i * (size_t)m->body.dofs;
-            double *to = m->body.next;
-            if (!(fsi__d3_dot(by, by) > 0)) continue;
-            for (k = 0; k < m->body.dofs; k++) {
-                to[3 * k] += y[k] * by.x;
-                to[3 * k + 1] += y[k] * by.y;
-                to[3 * k + 2] += y[k] * by.z;
-            }
+            fsi__el_respond_side(m, i, fsi__d3_sub(fsi__d3_at(c->force), fsi__d3_at(c->before)));
         }
     }
 }
 
-/* Displacements at the contacts, relative to their partners, where the bodies' unknowns are `next`. */
-static void fsi__el_measure_slips(fsi__el_impl *im)
+/* Displacement at a contact, relative to its partner, where the bodies' unknowns are `next`. */
+static void fsi__el_measure_slip(const fsi__el_impl *im, fsi__el_contact *c)
 {
-    int i;
-    for (i = 0; i < im->contacts; i++) {
-        fsi__el_contact *c = &im->contact[i];
-        const fsi__el_member *m = &im->member[c->body];
-        fsi__d3 u = fsi__d3_sub(fsi__el_point(&m->rows, m->mesh->vertex_count + c->point, m->body.next),
-            fsi__d3_at(m->start + 3 * (size_t)c->point));
-        if (c->kind == FSI__EL_BODY) {
-            const fsi__el_member *o = &im->member[c->other];
-            u = fsi__d3_sub(u, fsi__d3_sub(fsi__el_on_face(o, c->face, c->bary, o->body.next),
-                fsi__el_on_face(o, c->face, c->bary, o->body.q)));
-        } else u = fsi__d3_sub(u, fsi__d3_at(c->drift));
-        fsi__d3_put(c->slip, u);
-    }
+    const fsi__el_member *m = &im->member[c->body];
+    fsi__d3 u = fsi__d3_sub(fsi__el_point(&m->rows, m->mesh->vertex_count + c->point, m->body.next),
+        fsi__d3_at(m->start + 3 * (size_t)c->point));
+    if (c->kind == FSI__EL_BODY) {
+        const fsi__el_member *o = &im->member[c->other];
+        u = fsi__d3_sub(u, fsi__d3_sub(fsi__el_on_face(o, c->face, c->bary, o->body.next),
+            fsi__el_on_face(o, c->face, c->bary, o->body.q)));
+    } else u = fsi__d3_sub(u, fsi__d3_at(c->drift));
+    fsi__d3_put(c->slip, u);
 }
 
 /* The force on contact c that closes its gap and stops its slip, the other forces being fixed, projected on Coulomb's
@@ -984,34 +1028,38 @@ static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
     return fsi__d3_madd(t, push, n);
 }
 
-#define FSI__EL_SWEEP_WORK 1e7 /* changes of slips in the sweeps of an iteration: some 30 ms */
-
 /* Projected Gauss-Seidel (E8) over all contacts. Bodies that were pulled into each other have thousands of contacts,
    each of which changes the slips of all others: then there are fewer sweeps, and the rest is left to the next step. */
 static void fsi__el_sweep(fsi__el_impl *im)
 {
-    double work = 1, rounds;
+    const double rounds = fmin(im->s->desc.contact_sweeps, fmax(1, FSI__EL_SWEEP_WORK / (im->sweep_work + 1)));
     int round, i, k, j;
-    for (i = 0; i < im->contacts; i++) for (k = 0; k < 2 && im->contact[i].side[k] >= 0; k++)
-        work += im->member[k == 0 ? im->contact[i].body : im->contact[i].other].sides;
-    rounds = fmin(im->s->desc.contact_sweeps, fmax(1, FSI__EL_SWEEP_WORK / work));
 
     /* `before`: the forces with which the global step was solved. */
-    for (i = 0; i < im->contacts; i++) memcpy(im->contact[i].before, im->contact[i].force, sizeof im->contact[i].force);
+    for (i = 0; i < im->contacts; i++) {
+        memcpy(im->contact[i].before, im->contact[i].force, sizeof im->contact[i].force);
+        fsi__el_measure_slip(im, &im->contact[i]);
+    }
 
-    /* Each contact in turn gets its force; the difference changes the slips of all contacts on its bodies by G. */
+    /* Each contact in turn gets its force; the difference changes the slips of all contacts on its bodies by G, or the
+       unknowns of these. */
     for (round = 0; round < rounds; round++) {
         double changed = 0, most = 0;
         for (i = 0; i < im->contacts; i++) {
             fsi__el_contact *c = &im->contact[i];
-            const fsi__d3 to = fsi__el_wanted(c), by = fsi__d3_sub(to, fsi__d3_at(c->force));
+            fsi__d3 to, by;
+            if (im->many) fsi__el_measure_slip(im, c);
+            to = fsi__el_wanted(c);
+            by = fsi__d3_sub(to, fsi__d3_at(c->force));
             if (!(c->weight > 0) || !(fsi__d3_dot(by, by) > 0)) continue;
             changed = fmax(changed, fsi__d3_norm(by) * c->weight);
             most = fmax(most, fsi__d3_norm(to) * c->weight);
             fsi__d3_put(c->force, to);
             for (k = 0; k < 2 && c->side[k] >= 0; k++) { /* both bodies */
-                const fsi__el_member *m = &im->member[k == 0 ? c->body : c->other];
-                const double *g = m->coupling + (size_t)c->side[k] * (size_t)m->sides;
+                fsi__el_member *m = &im->member[k == 0 ? c->body : c->other];
+                const double *g;
+                if (im->many) { fsi__el_respond_side(m, c->side[k], by); continue; }
+                g = m->coupling + (size_t)c->side[k] * (size_t)m->sides;
                 for (j = 0; j < m->sides; j++) {
                     double *u = im->contact[m->side[j].contact].slip;
                     fsi__d3_put(u, fsi__d3_madd(fsi__d3_at(u), g[j], by));
@@ -1197,9 +1245,8 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
 
         /* Contact forces (E8), and the displacements that they add to `next`. */
         if (im->contacts > 0) {
-            fsi__el_measure_slips(im);
             fsi__el_sweep(im);
-            fsi__el_respond(im);
+            if (!im->many) fsi__el_respond(im);
             fsi__el_apply_forces(im);
             im->stats.seconds_contact += fsi__el_phase(im);
         }
@@ -1492,6 +1539,8 @@ FSI_API fsi_status fsi_elastic_step(fsi_elastic *s, fsi_real dt)
     fsi__el_warn(im);
     return FSI_OK;
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>bodies made: surfaces ---------------------------------------------------------------------------------------
 
@@ -1795,18 +1844,21 @@ static fsi_status fsi__el_check_materials(fsi_context *context, const char *fn, 
     return FSI_OK;
 }
 
-static fsi_status fsi__el_check_pose(fsi_context *context, const char *fn, fsi_vec3 position, fsi_quat q,
-                                     fsi_vec3 velocity, fsi_vec3 spin, int dim)
+/* A pose and velocities; `name`.position and so on in messages. */
+static fsi_status fsi__el_check_motion(const fsi_elastic *s, const char *fn, const char *name, fsi_vec3 position,
+    fsi_quat q, fsi_vec3 velocity, fsi_vec3 spin)
 {
-    const double n = (double)(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w);
-    if (!fsi_v3_is_finite(position) || !fsi_v3_is_finite(velocity) || !fsi_v3_is_finite(spin) || !fsi_is_finite(n))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "the pose or velocity is not finite");
-    if (!(fabs(n - 1) < 2e-3))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, n,
-                         "orientation is not a unit quaternion: its square is %g", n);
-    if (dim == 2 && (fabs((double)position.z) + fabs((double)velocity.z) + fabs((double)spin.x) + fabs((double)spin.y)
-        + fabs((double)q.x) + fabs((double)q.y) > 0))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the pose or velocity leaves the plane of dim 2");
+    const fsi__where at = { fn, "", -1, 3 };
+    fsi_pose pose;
+    pose.position = position;
+    pose.orientation = q;
+    FSI__TRY(fsi__check_pose(s->context, &at, name, pose));
+    if (!fsi_v3_is_finite(velocity) || !fsi_v3_is_finite(spin))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "%s.%s is not finite", name,
+            fsi_v3_is_finite(velocity) ? "angular_velocity" : "velocity");
+    if (s->desc.dim == 2 && (fabs((double)position.z) + fabs((double)velocity.z) + fabs((double)spin.x) +
+        fabs((double)spin.y) + fabs((double)q.x) + fabs((double)q.y) > 0))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "%s: its motion leaves the plane of dim 2", name);
     return FSI_OK;
 }
 
@@ -1827,8 +1879,7 @@ static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_e
     FSI__TRY(
         fsi__check_filled(s->context, fn, d, FSI__COOKIE('y', fsi_elastic_body_desc), "fsi_elastic_default_body_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
-    FSI__TRY(
-        fsi__el_check_pose(s->context, fn, d->position, d->orientation, d->velocity, d->angular_velocity, s->desc.dim));
+    FSI__TRY(fsi__el_check_motion(s, fn, "desc", d->position, d->orientation, d->velocity, d->angular_velocity));
     if (d->material_count > 0 && !d->materials)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.materials is NULL");
     FSI__TRY(fsi__el_check_materials(s->context, fn, d));
@@ -1990,7 +2041,7 @@ FSI_API fsi_status fsi_elastic_reset_body(fsi_elastic *s, int id, fsi_vec3 posit
     fsi__el_impl *im = fsi__el_of(s);
     fsi__el_member *m;
     FSI__TRY(fsi__el_find(s, fn, id, &m));
-    FSI__TRY(fsi__el_check_pose(s->context, fn, position, orientation, velocity, angular_velocity, s->desc.dim));
+    FSI__TRY(fsi__el_check_motion(s, fn, "pose", position, orientation, velocity, angular_velocity));
     fsi__el_set_rigid(m, position, fsi_quat_unit(orientation), velocity, angular_velocity);
     fsi__el_show(im, (int)(m - im->member));
     return FSI_OK;
@@ -2079,6 +2130,8 @@ FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_ve
     return FSI_OK;
 }
 
+FSI__COLD_END
+
 /* Positions or velocities of all vertices of a reduced body: out = U q (E6). */
 static void fsi__el_expand(const fsi__el_body *b, const double *q, fsi_vec3 *out)
 {
@@ -2165,6 +2218,8 @@ FSI_API fsi_mesh_hit fsi_elastic_pick(fsi_elastic *s, fsi_vec3 origin, fsi_vec3 
     }
     return best;
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>attachments implementation ----------------------------------------------------------------------------- */
 
@@ -2486,6 +2541,8 @@ FSI_API fsi_status fsi_elastic_obstacle_reaction(const fsi_elastic *s, int id, f
     return FSI_OK;
 }
 
+FSI__COLD_END
+
 /* ---- >>skins implementation -----------------------------------------------------------------------------------------
 
    The corners of the element that contains a vertex of the skin are its nodes. A node has, for each handle with a
@@ -2537,6 +2594,8 @@ typedef struct fsi__el_skin_plan {
     unsigned char *used;
     fsi__arena memory;
 } fsi__el_skin_plan;
+
+FSI__COLD_BEGIN
 
 static void fsi__el_skin_plan_layout(fsi__el_skin_plan *p, const fsi__el_skin *k, const fsi__el_shape *s)
 {
@@ -2741,6 +2800,8 @@ FSI_API void fsi_elastic_skin_destroy(fsi_elastic_skin *skin)
     fsi__free(context, k, 1, sizeof *k);
 }
 
+FSI__COLD_END
+
 /* Maps of the handles from rest coordinates: columns and shift. */
 static void fsi__el_skin_map(fsi__el_skin *k, const fsi__el_body *b)
 {
@@ -2895,6 +2956,8 @@ FSI_API fsi_status fsi_elastic_skin_push(fsi_elastic_skin *skin, fsi_elastic *s,
     }
     return FSI_OK;
 }
+
+FSI__COLD_BEGIN
 
 /* ---- >>state implementation ----------------------------------------------------------------------------------- */
 
@@ -3271,6 +3334,7 @@ FSI_API fsi_status fsi_elastic_shift_origin(fsi_elastic *s, fsi_vec3 offset)
     return FSI_OK;
 }
 
+FSI__COLD_END
 FSI__STRICT_END
 #endif /* once */
 #endif /* implementation */

@@ -25,7 +25,7 @@
 #endif
 
 #include "fsi_elastic_model.h"
-#include "fsi_solve.h"
+#include "fsi_order.h"
 
 /* ---- >>materials ------------------------------------------------------------------------------------------------ */
 
@@ -67,15 +67,18 @@ typedef struct fsi__el_body {
     double *m_one;                /* dofs: M one */
     /* elements with a rotation: all of them, or the regions */
     int evaluated;
-    fsi__el_rows gradient;        /* F of each: width 12, see >>local step */
-    double *mu, *kappa;           /* evaluated [Pa] */
-    double *stiffness;            /* evaluated: k = 2 (mu + kappa) volume, of the element or region */
-    double *rotation, *isochoric; /* R and P, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
+    double *volume, *share;       /* evaluated: that of the element or region [m^dim]; kappa/(mu + kappa) */
+    double *stiffness;            /* evaluated: k = 2 (mu + kappa) volume */
+    double *rotation;             /* R, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
     double *stretch;              /* R^T F at the beginning of the substep, likewise */
-    double *target;               /* evaluated, 12 each: three columns of 4 of k (T + b/h D), as in >>global step,
-                                     T = (mu R + kappa P)/(mu + kappa) */
+    double *target;               /* evaluated, 12 each. With G = k (T + b/h D) as in >>global step,
+                                     T = (mu R + kappa P)/(mu + kappa): reduced: three columns of G, 4 numbers each;
+                                     full: G h for each corner, 3 numbers each */
     double *energy;               /* evaluated: of the element [J] */
-    /* full: gathers; entries of dof i are gather[gather_first[i]] ..: evaluated * (dim + 1) + corner */
+    fsi__el_rows gradient;        /* of a reduced body: F of each region: width 12, see >>local step */
+    /* full: gradients of the barycentric weights of the corners 1 .. dim, in blocks like rotation; which corners belong
+       to dof i: gather[gather_first[i]] .., element * (dim + 1) + corner */
+    double *slope;
     int *gather_first, *gather;
     fsi_assembly *elastic;
     fsi_ldlt *ldlt;
@@ -83,6 +86,7 @@ typedef struct fsi__el_body {
     double *element_mass;         /* of all elements, also of a reduced body [kg] */
     /* reduced */
     double *stiff, *massive;      /* dofs * dofs: K and M; of a full body, stiff: the values of K */
+    double *slack;                /* dofs: what is added to A's diagonal, see >>global step */
     double *factor, *panels;      /* factor: dofs * dofs; panels: the same for fsi__panels_solve_3 */
     /* the system A = M / H^2 + (1 + b/h) K + springs (E4) */
     double factored_for, factored_viscous; /* H [s], 0: none; b/h */
@@ -167,7 +171,7 @@ typedef struct fsi__el_motion {
     double momentum[3], spin[3], centre[3]; /* spin: angular momentum about the origin */
     double kinetic, elastic, volume_ratio, stretch_min, stretch_max;
 } fsi__el_motion;
-/* Those of q and v; overwrites `right` and the elements' R, P and targets. */
+/* Those of q and v; overwrites `right` and the elements' R and targets. */
 FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out);
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -188,7 +192,7 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out);
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_elastic_model.h"
-#include "fsi_solve.h"
+#include "fsi_order.h"
 
 FSI__STRICT_BEGIN
 
@@ -208,16 +212,18 @@ FSI_API fsi_elastic_material fsi_elastic_default_material(void)
 
    R maximises tr(R^T F) over the rotations. With B = R^T F, S its symmetric part and g = (B32 - B23, B13 - B31,
    B21 - B12), a rotation of R by a small vector w changes the trace by g.w - 1/2 w.K w, K = tr(S) 1 - S. So Newton's
-   step is w = K^-1 g; K is definite at the maximum and at no other stationary R, also for an inverted F. Where K is not
-   definite, fsi_m3_polar is used.
+   step is w = K^-1 g; K is definite at the maximum and at no other stationary R, also for an inverted F. Along a
+   rotation the third derivative of the trace is -|w|^2 times the first, 0 at the maximum: a step by |w| leaves an
+   error of about |w|^3. Where K is not definite, fsi_m3_polar is used.
    2D: the angle of (F11 + F22, F21 - F12).
 
-   P = F + a cof P has determinant 1: steps of sequential quadratic programming from F. Where det F is far from 1
-   these may converge to another matrix: then P follows from the singular values of F, or is R where that fails. */
+   P = F + a cof P has determinant 1: steps of sequential quadratic programming from F; one that moves P by d leaves an
+   error of about d^2. Where det F is far from 1 these may converge to another matrix: then P follows from the singular
+   values of F, or is R where that fails. */
 
 #define FSI__EL_TURNS 8
-#define FSI__EL_TURNED 1e-12 /* square of half the angle of the last step; the error is about its square */
-#define FSI__EL_PROJECTED 1e-7 /* largest change of P in the last step; likewise */
+#define FSI__EL_TURNED 1e-10 /* square of half the angle of the last step */
+#define FSI__EL_PROJECTED 1e-7 /* largest change of P in the last step */
 
 typedef double fsi__el_lane[FSI_LANES];
 
@@ -434,37 +440,56 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
 
 /* ---- >>local step --------------------------------------------------------------------------------------------- */
 
-/* F of evaluated element e = sum_g x_g h_g^T over groups of four unknowns. A row of b->gradient has an entry for each:
-   h_g, 12 numbers, four for each column of F. Full body: one group, the corners. Reduced: a group is a handle, its
-   unknowns are adjacent from the entry's dof on. In 2D the fourth numbers are 0, and the third axis is unchanged. */
-FSI_FN void fsi__el_gradient_at(const fsi__el_body *b, int e, double *f)
+/* F of region e = sum_g x_g h_g^T over groups of four unknowns, those of a handle, which are adjacent from the entry's
+   dof on. A row of b->gradient has an entry for each: h_g, 12 numbers, four for each column of F. In 2D the fourth
+   numbers are 0. */
+FSI_FN void fsi__el_region_gradient(const fsi__el_body *b, int e, double *f)
 {
     const double *h = b->gradient.value + 12 * (size_t)b->gradient.start[e];
+    const int *dof = b->gradient.dof, end = b->gradient.start[e + 1];
     fsi__four sum[9];
-    int i, k, c;
+    int i, k;
     memset(sum, 0, sizeof sum);
-    if (b->reduced) {
-        /* An entry's four unknowns times its 12 coefficients, for each of the three coordinates. */
-        const int *dof = b->gradient.dof, end = b->gradient.start[e + 1];
-        for (i = b->gradient.start[e]; i < end; i++, h += 12) {
-            const double *x = b->wide + dof[i], *y = x + b->stride, *z = y + b->stride;
-            for (k = 0; k < 3; k++) {
-                fsi__four_times(&sum[k], x, h + 4 * k);
-                fsi__four_times(&sum[3 + k], y, h + 4 * k);
-                fsi__four_times(&sum[6 + k], z, h + 4 * k);
-            }
+
+    /* An entry's four unknowns times its 12 coefficients, for each of the three coordinates. */
+    for (i = b->gradient.start[e]; i < end; i++, h += 12) {
+        const double *x = b->wide + dof[i], *y = x + b->stride, *z = y + b->stride;
+        for (k = 0; k < 3; k++) {
+            fsi__four_times(&sum[k], x, h + 4 * k);
+            fsi__four_times(&sum[3 + k], y, h + 4 * k);
+            fsi__four_times(&sum[6 + k], z, h + 4 * k);
         }
-        for (i = 0; i < 9; i++) f[i] = fsi__four_sum(&sum[i]);
-    } else {
-        /* sum[k] is column k of F, over the corners; columns become rows. */
-        const int *corner = fsi__el_corners(&b->shape, e);
-        double column[12] = { 0 };
-        for (i = 0; i <= b->dim; i++)
-            for (k = 0; k < 3; k++) fsi__four_madd(&sum[k], b->wide + 4 * (size_t)corner[i], h[4 * k + i]);
-        for (k = 0; k < 3; k++) fsi__four_add(column + 4 * k, &sum[k]);
-        for (c = 0; c < 3; c++) for (k = 0; k < 3; k++) f[3 * c + k] = column[4 * k + c];
     }
-    if (b->dim == 2) f[8] = 1;
+    for (i = 0; i < 9; i++) f[i] = fsi__four_sum(&sum[i]);
+}
+
+/* Gradients of the weights of corners 1 .. 3 of a block's elements: component k of corner i is entry 3 (i - 1) + k. */
+FSI_FN const fsi__el_lane *fsi__el_slopes(const fsi__el_body *b, const fsi__el_block *block)
+{
+    return (const fsi__el_lane *)(const void *)(b->slope + 9 * (size_t)block->first);
+}
+
+/* F = sum_i (x_i - x_0) grad_i^T over the corners i = 1 .. dim, of a block of a full body. */
+static void fsi__el_corner_gradients(const fsi__el_body *b, fsi__el_block *block)
+{
+    const fsi__el_lane *g = fsi__el_slopes(b, block);
+    fsi__el_lane d[9];
+    int u, i, c, k;
+
+    /* Edges x_i - x_0. */
+    memset(d, 0, sizeof d);
+    for (u = 0; u < FSI_LANES; u++) {
+        const int *corner = fsi__el_corners(&b->shape, block->first + (u < block->count ? u : block->count - 1));
+        const double *o = b->wide + 4 * (size_t)corner[0];
+        for (i = 0; i < b->dim; i++) {
+            const double *x = b->wide + 4 * (size_t)corner[i + 1];
+            for (c = 0; c < 3; c++) d[3 * i + c][u] = x[c] - o[c];
+        }
+    }
+
+    /* Times the gradients. */
+    for (c = 0; c < 3; c++) for (k = 0; k < 3; k++) for (u = 0; u < FSI_LANES; u++)
+        block->f[3 * c + k][u] = d[c][u] * g[k][u] + d[3 + c][u] * g[3 + k][u] + d[6 + c][u] * g[6 + k][u];
 }
 
 /* Component c of unknown i in `wide`. */
@@ -475,7 +500,7 @@ FSI_FN double *fsi__el_wide(fsi__el_body *b, int i, int c)
 static void fsi__el_widen(fsi__el_body *b, const double *q)
 {
     int i, c;
-    for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++) *fsi__el_wide(b, i, c) = q[3 * i + c];
+    for (i = 0; i < b->dofs; i++) for (c = 0; c < 3; c++) *fsi__el_wide(b, i, c) = q[3 * i + c];
 }
 
 static void fsi__el_lane_out(const fsi__el_lane *m, int u, double *out)
@@ -487,6 +512,16 @@ static void fsi__el_lane_in(fsi__el_lane *m, int u, const double *in)
 {
     int i;
     for (i = 0; i < 9; i++) m[i][u] = in[i];
+}
+
+/* Determinants of F. */
+static void fsi__el_dets(const fsi__el_block *b, double *det)
+{
+    const fsi__el_lane *f = (const fsi__el_lane *)b->f;
+    int u;
+    for (u = 0; u < FSI_LANES; u++)
+        det[u] = f[0][u] * (f[4][u] * f[8][u] - f[5][u] * f[7][u]) - f[1][u] * (f[3][u] * f[8][u] - f[5][u] * f[6][u]) +
+                 f[2][u] * (f[3][u] * f[7][u] - f[4][u] * f[6][u]);
 }
 
 /* R of a block's elements, by Newton's method from the last R; in 2D, and where that fails, element by element. */
@@ -509,17 +544,15 @@ static void fsi__el_rotate_block(fsi__el_block *b, int dim)
     }
 }
 
-/* P of a block's elements, likewise; element by element also where det F is not between 0.3 and 3. */
+/* P of a block's elements, likewise, from F; element by element also where det F is not between 0.3 and 3. */
 static void fsi__el_isochoric_block(fsi__el_block *b, int dim)
 {
     double one[9], turn[9], nearest[9], most = 0;
+    fsi__el_lane det;
     int it, u, slow[FSI_LANES];
-    for (u = 0; u < b->count; u++) {
-        double det;
-        fsi__el_lane_out((const fsi__el_lane *)b->f, u, one);
-        det = fsi__el_det(one);
-        slow[u] = !(det > 0.3 && det < 3);
-    }
+    fsi__el_dets(b, det);
+    memcpy(b->p, b->f, sizeof b->p);
+    for (u = 0; u < FSI_LANES; u++) slow[u] = !(det[u] > 0.3 && det[u] < 3);
     for (it = 0; it < 12; it++) {
         if (dim == 2) fsi__el_unfold_2d(b);
         else fsi__el_unfold(b);
@@ -535,19 +568,54 @@ static void fsi__el_isochoric_block(fsi__el_block *b, int dim)
     }
 }
 
-/* Block k of a body at the unknowns of `wide`: F, and the last R and P. */
-static void fsi__el_load_block(const fsi__el_body *b, int k, fsi__el_block *block)
+/* F of block k at the unknowns of `wide`; in 2D the third axis is unchanged. */
+static void fsi__el_load_gradients(const fsi__el_body *b, int k, fsi__el_block *block)
 {
-    const size_t at = 9 * (size_t)k * FSI_LANES;
     double one[9];
     int u;
     block->first = k * FSI_LANES;
     block->count = b->evaluated - block->first < FSI_LANES ? b->evaluated - block->first : FSI_LANES;
-    memcpy(block->r, b->rotation + at, sizeof block->r);
-    memcpy(block->p, b->isochoric + at, sizeof block->p);
-    for (u = 0; u < FSI_LANES; u++) {
-        fsi__el_gradient_at(b, block->first + (u < block->count ? u : block->count - 1), one);
+    if (!b->reduced) fsi__el_corner_gradients(b, block);
+    else for (u = 0; u < FSI_LANES; u++) {
+        fsi__el_region_gradient(b, block->first + (u < block->count ? u : block->count - 1), one);
         fsi__el_lane_in(block->f, u, one);
+    }
+    for (u = 0; u < FSI_LANES && b->dim == 2; u++) block->f[8][u] = 1;
+}
+
+/* F, and the last R. */
+static void fsi__el_load_block(const fsi__el_body *b, int k, fsi__el_block *block)
+{
+    memcpy(block->r, b->rotation + 9 * (size_t)k * FSI_LANES, sizeof block->r);
+    fsi__el_load_gradients(b, k, block);
+}
+
+/* Columns of a block's targets t, for the regions of a reduced body. */
+static void fsi__el_put_columns(fsi__el_body *b, const fsi__el_block *block, const fsi__el_lane *t)
+{
+    int u, i;
+    for (u = 0; u < block->count; u++) {
+        double *target = b->target + 12 * (size_t)(block->first + u);
+        for (i = 0; i < 9; i++) target[4 * (i / 3) + i % 3] = t[i][u];
+    }
+}
+
+/* Targets times the gradients of the weights: what the corners of a full body's elements get. */
+static void fsi__el_put_corners(fsi__el_body *b, const fsi__el_block *block, const fsi__el_lane *t)
+{
+    const fsi__el_lane *g = fsi__el_slopes(b, block);
+    const int corners = b->dim + 1;
+    fsi__el_lane out[12];
+    int u, i, c;
+
+    /* Weights add to 1, so their gradients to 0. */
+    for (i = 0; i < 3; i++) for (c = 0; c < 3; c++) for (u = 0; u < FSI_LANES; u++)
+        out[3 + 3 * i + c][u] = t[c][u] * g[3 * i][u] + t[3 + c][u] * g[3 * i + 1][u] + t[6 + c][u] * g[3 * i + 2][u];
+    for (c = 0; c < 3; c++) for (u = 0; u < FSI_LANES; u++)
+        out[c][u] = -(out[3 + c][u] + out[6 + c][u] + out[9 + c][u]);
+    for (u = 0; u < block->count; u++) {
+        double *target = b->target + 3 * (size_t)corners * (size_t)(block->first + u);
+        for (i = 0; i < 3 * corners; i++) target[i] = out[i][u];
     }
 }
 
@@ -557,35 +625,43 @@ static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block)
     const fsi__el_lane *f = (const fsi__el_lane *)block->f, *r = (const fsi__el_lane *)block->r,
                        *p = (const fsi__el_lane *)block->p,
                        *d = (const fsi__el_lane *)(const void *)(b->stretch + 9 * (size_t)block->first);
-    fsi__el_lane t[9], k = { 0 }, share = { 0 }, sheared = { 0 }, swollen = { 0 }, trace = { 0 };
+    const double *k = b->stiffness + block->first, *share = b->share + block->first; /* of P in T */
+    const double viscous = b->viscous, part = 1.0 / b->dim;
+    double *energy = b->energy + block->first;
+    fsi__el_lane t[9], sheared = { 0 }, swollen = { 0 }, trace = { 0 };
     int u, i, c;
-
-    /* k, and the weight kappa/(mu + kappa) of P in T. */
-    for (u = 0; u < block->count; u++) {
-        const int e = block->first + u;
-        k[u] = b->stiffness[e];
-        share[u] = b->kappa[e] / (b->mu[e] + b->kappa[e]);
-    }
 
     /* tr(R^T F - S)/dim: how much the element has swollen since the substep began. */
     for (i = 0; i < 9; i++) for (u = 0; u < FSI_LANES; u++)
-        trace[u] += (r[i][u] * f[i][u] - (i % 4 == 0 ? d[i][u] : 0)) / b->dim;
+        trace[u] += r[i][u] * f[i][u] - (i % 4 == 0 ? d[i][u] : 0);
+    for (u = 0; u < FSI_LANES; u++) trace[u] *= part;
 
     /* Targets, and the squares |F - R|^2 and |F - P|^2; before: D of damping. */
     for (c = 0; c < 3; c++) for (i = 0; i < 3; i++) for (u = 0; u < FSI_LANES; u++) {
         const double x = f[3 * c + i][u], y = r[3 * c + i][u], z = share[u] > 0 ? p[3 * c + i][u] : y;
         double before = r[3 * c][u] * d[i][u] + r[3 * c + 1][u] * d[3 + i][u] + r[3 * c + 2][u] * d[6 + i][u];
         before += share[u] * (x - y * trace[u] - before);
-        t[3 * i + c][u] = k[u] * (y + share[u] * (z - y) + b->viscous * before);
+        t[3 * i + c][u] = k[u] * (y + share[u] * (z - y) + viscous * before);
         sheared[u] += (x - y) * (x - y);
         swollen[u] += (x - z) * (x - z);
     }
 
-    /* Columns of the target; the energy V (mu |F - R|^2 + kappa |F - P|^2) (E1). */
-    for (u = 0; u < block->count; u++) {
-        double *target = b->target + 12 * (size_t)(block->first + u);
-        for (i = 0; i < 9; i++) target[4 * (i / 3) + i % 3] = t[i][u];
-        b->energy[block->first + u] = 0.5 * k[u] * ((1 - share[u]) * sheared[u] + share[u] * swollen[u]);
+    /* The energy V (mu |F - R|^2 + kappa |F - P|^2) (E1). */
+    for (u = 0; u < FSI_LANES; u++)
+        energy[u] = 0.5 * k[u] * ((1 - share[u]) * sheared[u] + share[u] * swollen[u]);
+    if (b->reduced) fsi__el_put_columns(b, block, (const fsi__el_lane *)t);
+    else fsi__el_put_corners(b, block, (const fsi__el_lane *)t);
+}
+
+/* Loads the numbers of block k into the caches, which else wait for memory at the beginning of each. */
+static void fsi__el_fetch_block(const fsi__el_body *b, int k)
+{
+    const size_t begin = 9 * (size_t)k * FSI_LANES;
+    size_t i;
+    for (i = begin; i < begin + 9 * FSI_LANES; i += 8) {
+        FSI__PREFETCH(b->rotation + i);
+        FSI__PREFETCH(b->stretch + i);
+        if (b->slope) FSI__PREFETCH(b->slope + i);
     }
 }
 
@@ -599,13 +675,14 @@ static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
     for (k = begin; k < end; k++) {
         const size_t at = 9 * (size_t)k * FSI_LANES;
         int volume = 0;
+        if (k + 1 < end) fsi__el_fetch_block(b, k + 1);
         fsi__el_load_block(b, k, &block);
-        for (u = 0; u < block.count; u++) volume |= b->kappa[block.first + u] > 0;
+        for (u = 0; u < FSI_LANES; u++) volume |= b->share[block.first + u] > 0;
         fsi__el_rotate_block(&block, b->dim);
         if (volume) fsi__el_isochoric_block(&block, b->dim);
+        else memcpy(block.p, block.r, sizeof block.p);
         fsi__el_aim_block(b, &block);
         memcpy(b->rotation + at, block.r, sizeof block.r);
-        memcpy(b->isochoric + at, block.p, sizeof block.p);
     }
 }
 
@@ -631,24 +708,30 @@ FSI_API void fsi__el_body_project(fsi__el_body *b)
    with k = 2 (mu + kappa) volume. Damping b adds b/h times the energy that the strain since the beginning of the
    substep would have, V (mu |F - R S|^2 + kappa |F - Q|^2): S = R^T F at that beginning, Q = F - R tr(R^T F - S)/dim
    the matrix nearest to F that has swollen no more than S; D = (mu R S + kappa Q)/(mu + kappa). A rotation is not
-   damped. */
+   damped.
+
+   Many handles for few vertices are nearly linearly dependent: then some q move nothing, and A is singular in long
+   steps. So a reduced body's A has s = FSI__EL_SLACK times its diagonal more, and the right side s times the iterate:
+   its fixed point is that of (E4). */
+#define FSI__EL_SLACK 2e-11 /* fsi_dense_cholesky refuses pivots below n * 1.8e-15 of the diagonal; n is 4000 at most */
 
 /* Adds the elastic terms of the right side of (E4) for the vertices begin .. end - 1 of a full body. */
 static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
-    const int corners = b->dim + 1;
-    int i, k, a;
+    int i, k;
     (void)chunk;
     for (i = begin; i < end; i++) {
-        fsi__four sum;
-        memset(&sum, 0, sizeof sum);
+        double *to = b->wide + 4 * (size_t)i, x = 0, y = 0, z = 0;
         for (k = b->gather_first[i]; k < b->gather_first[i + 1]; k++) {
-            const int e = b->gather[k] / corners;
-            const double *h = b->gradient.value + 12 * (size_t)e + (size_t)(b->gather[k] % corners);
-            for (a = 0; a < 3; a++) fsi__four_madd(&sum, b->target + 12 * (size_t)e + 4 * (size_t)a, h[4 * a]);
+            const double *part = b->target + 3 * (size_t)b->gather[k];
+            x += part[0];
+            y += part[1];
+            z += part[2];
         }
-        fsi__four_add(b->wide + 4 * (size_t)i, &sum);
+        to[0] += x;
+        to[1] += y;
+        to[2] += z;
     }
 }
 
@@ -686,13 +769,15 @@ FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
     int i, k, j, c;
 
     /* The right side. */
-    for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++)
+    for (i = 0; i < b->dofs; i++) for (c = 0; c < 3; c++)
         *fsi__el_wide(b, i, c) = b->right[3 * i + c] + b->contact[3 * i + c];
     for (k = 0; k < b->springs; k++) {
         const fsi__el_spring *s = &b->spring[k];
         for (j = b->anchor.start[s->row]; j < b->anchor.start[s->row + 1]; j++) for (c = 0; c < 3; c++)
             *fsi__el_wide(b, b->anchor.dof[j], c) += s->stiffness * b->anchor.value[j] * s->target[c];
     }
+    for (i = 0; i < b->dofs && b->reduced; i++) for (c = 0; c < 3; c++)
+        *fsi__el_wide(b, i, c) += b->slack[i] * b->at[3 * i + c];
     if (b->reduced) fsi__el_scatter(b);
     else fsi__parallel_work(b->context, b->dofs, 512, 60.0 * b->dofs, fsi__el_gather_range, b);
     for (i = 0; i < b->dofs && b->dim == 2; i++) *fsi__el_wide(b, i, 2) = 0;
@@ -700,7 +785,7 @@ FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
     /* next = A^-1 of it. */
     FSI__TRY(b->reduced ? fsi__panels_solve_3(b->dofs, b->panels, b->wide, b->stride)
                         : fsi_ldlt_solve_4(b->ldlt, b->wide, b->wide));
-    for (c = 0; c < 3; c++) for (i = 0; i < b->dofs; i++) b->next[3 * i + c] = *fsi__el_wide(b, i, c);
+    for (i = 0; i < b->dofs; i++) for (c = 0; c < 3; c++) b->next[3 * i + c] = *fsi__el_wide(b, i, c);
     return FSI_OK;
 }
 
@@ -744,6 +829,7 @@ static fsi_status fsi__el_factorise(fsi__el_body *b)
         for (i = 0; i < d; i++) for (j = 0; j <= i; j++)
             b->factor[i * d + j] = scale * b->massive[i * d + j] + (1 + b->viscous) * b->stiff[i * d + j];
         for (k = 0; k < b->springs; k++) fsi__el_stiffen_reduced(b, &b->spring[k]);
+        for (i = 0; i < d; i++) b->factor[i * d + i] += b->slack[i] = FSI__EL_SLACK * b->factor[i * d + i];
         FSI__TRY(fsi_dense_cholesky(b->context, b->dofs, b->factor));
         fsi__panels_make(b->dofs, b->factor, b->panels);
     } else {
@@ -846,21 +932,30 @@ static void fsi__el_start_at_rest(fsi__el_body *b, const double *r)
    from S may converge to one with a corner that winds round twice. */
 static void fsi__el_start_rotations(fsi__el_body *b)
 {
-    double mean[9] = { 0 }, r[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, f[9], inverted = 0, whole = 0;
+    double mean[9] = { 0 }, r[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, inverted = 0, whole = 0;
     const int blocks = fsi__chunks(b->evaluated, FSI_LANES);
+    fsi__el_block block;
+    fsi__el_lane det;
     int e, k, u;
+
+    /* The mean of F, and how much is inverted. */
     fsi__el_widen(b, b->q);
-    for (e = 0; e < b->evaluated; e++) {
-        fsi__el_gradient_at(b, e, f);
-        for (k = 0; k < 9; k++) mean[k] += f[k] / b->evaluated;
-        whole += b->stiffness[e];
-        if (fsi__el_det(f) < 0) inverted += b->stiffness[e];
+    for (e = 0; e < blocks; e++) {
+        const double *stiffness = b->stiffness + e * FSI_LANES;
+        fsi__el_load_gradients(b, e, &block);
+        fsi__el_dets(&block, det);
+        for (u = 0; u < block.count; u++) {
+            for (k = 0; k < 9; k++) mean[k] += block.f[k][u] / b->evaluated;
+            whole += stiffness[u];
+            if (det[u] < 0) inverted += stiffness[u];
+        }
     }
+
+    /* Its rotation, for all elements. */
     if (b->dim == 3) fsi__el_polar_slow(mean, r);
     else fsi__el_polar_2d(mean, r);
     for (e = 0; e < blocks; e++) for (k = 0; k < 9; k++) for (u = 0; u < FSI_LANES; u++)
-        b->rotation[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] =
-            b->isochoric[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] = r[k];
+        b->rotation[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] = r[k];
     if (b->damping > 0) fsi__parallel_work(b->context, blocks, 16, 50.0 * b->evaluated, fsi__el_stretch_range, b);
     if (inverted > FSI__EL_TANGLED * whole) fsi__el_start_at_rest(b, r);
 }
@@ -1031,8 +1126,10 @@ FSI_API void fsi__el_body_accept(fsi__el_body *b)
 FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
 {
     double *scratch = b->right, second[9], volume = 0, whole = 0;
+    fsi__el_block block;
+    fsi__el_lane det;
     fsi__d3 p, l, centre;
-    int e, i;
+    int k, u, i;
     memset(out, 0, sizeof *out);
 
     /* Momenta, kinetic energy and centre of mass. */
@@ -1046,31 +1143,37 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
     /* The local step at q gives elastic energies; volumes and stretches follow from F. */
     fsi__el_local(b, b->q);
     out->stretch_min = HUGE_VAL;
-    for (e = 0; e < b->evaluated; e++) {
-        const double k = b->stiffness[e] / (b->mu[e] + b->kappa[e]);
-        double f[9], det, norm2 = 0;
-        fsi__el_gradient_at(b, e, f);
-        det = fsi__el_det(f);
+    for (k = 0; k < fsi__chunks(b->evaluated, FSI_LANES); k++) {
+        fsi__el_load_gradients(b, k, &block);
+        fsi__el_dets(&block, det);
+        for (u = 0; u < block.count; u++) {
+            const int e = block.first + u;
+            double norm2 = b->dim == 2 ? -1 : 0;
+            volume += b->volume[e] * det[u];
+            whole += b->volume[e];
+            out->elastic += b->energy[e];
 
-        /* Volume, energy, |F|/sqrt(dim) and det F. */
-        volume += k * det;
-        whole += k;
-        out->elastic += b->energy[e];
-        for (i = 0; i < 9; i++) norm2 += f[i] * f[i];
-        norm2 -= b->dim == 2 ? 1 : 0;
-        out->stretch_max = fmax(out->stretch_max, sqrt(norm2 / b->dim));
-        out->stretch_min = fmin(out->stretch_min, det);
+            /* |F|/sqrt(dim) and det F. */
+            for (i = 0; i < 9; i++) norm2 += block.f[i][u] * block.f[i][u];
+            out->stretch_max = fmax(out->stretch_max, sqrt(norm2 / b->dim));
+            out->stretch_min = fmin(out->stretch_min, det[u]);
+        }
     }
     out->volume_ratio = whole > 0 ? volume / whole : 1;
 }
 
+FSI__COLD_BEGIN
+
 /* ---- >>assembly ----------------------------------------------------------------------------------------------- */
 
-static void fsi__el_moduli(const fsi_elastic_material *m, int dim, double *mu, double *kappa)
+/* Volume, stiffness k and share of an evaluated element (E2). */
+static void fsi__el_set_moduli(fsi__el_body *b, int e, const fsi_elastic_material *m, double volume)
 {
-    const double e = (double)m->young, nu = (double)m->poisson;
-    *mu = e / (2 * (1 + nu));
-    *kappa = 0.5 * dim * e * nu / ((1 + nu) * (1 - 2 * nu));
+    const double young = (double)m->young, nu = (double)m->poisson, mu = young / (2 * (1 + nu)),
+                 kappa = 0.5 * b->dim * young * nu / ((1 + nu) * (1 - 2 * nu));
+    b->volume[e] = volume;
+    b->stiffness[e] = 2 * (mu + kappa) * volume;
+    b->share[e] = kappa / (mu + kappa);
 }
 
 /* Arrays whose sizes follow from the counts of unknowns and evaluated elements. */
@@ -1094,12 +1197,11 @@ static void fsi__el_body_layout(fsi__el_body *b)
     b->one = (double *)fsi__take(&b->memory, d, sizeof(double));
     b->m_one = (double *)fsi__take(&b->memory, d, sizeof(double));
     b->element_mass = (double *)fsi__take(&b->memory, (size_t)b->shape.element_count, sizeof(double));
-    b->mu = (double *)fsi__take(&b->memory, n, sizeof(double));
-    b->kappa = (double *)fsi__take(&b->memory, n, sizeof(double));
-    b->stiffness = (double *)fsi__take(&b->memory, n, sizeof(double));
-    b->energy = (double *)fsi__take(&b->memory, n, sizeof(double));
+    b->volume = (double *)fsi__take(&b->memory, FSI_LANES * blocks, sizeof(double));
+    b->share = (double *)fsi__take(&b->memory, FSI_LANES * blocks, sizeof(double));
+    b->stiffness = (double *)fsi__take(&b->memory, FSI_LANES * blocks, sizeof(double));
+    b->energy = (double *)fsi__take(&b->memory, FSI_LANES * blocks, sizeof(double));
     b->rotation = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
-    b->isochoric = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->stretch = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
 
@@ -1112,10 +1214,12 @@ static void fsi__el_body_layout(fsi__el_body *b)
     if (b->reduced) {
         b->stiff = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->massive = (double *)fsi__take(&b->memory, d * d, sizeof(double));
+        b->slack = (double *)fsi__take(&b->memory, d, sizeof(double));
         b->factor = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->panels = (double *)fsi__take(&b->memory, fsi__panels_size(b->dofs), sizeof(double));
     } else {
         b->vertex_mass = (double *)fsi__take(&b->memory, d, sizeof(double));
+        b->slope = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
         b->gather_first = (int *)fsi__take(&b->memory, d + 1, sizeof(int));
         b->gather = (int *)fsi__take(&b->memory, n * (size_t)(b->dim + 1), sizeof(int));
         b->stiff =
@@ -1244,6 +1348,15 @@ static void fsi__el_rest(fsi__el_body *b)
     }
 }
 
+/* Gradients of the weights of element e; the last element also fills the lanes beyond it. */
+static void fsi__el_set_slopes(fsi__el_body *b, int e, const fsi__d3 *grad)
+{
+    const int end = e == b->evaluated - 1 ? FSI_LANES * fsi__chunks(b->evaluated, FSI_LANES) : e + 1;
+    int i, k, at;
+    for (at = e; at < end; at++) for (i = 0; i < b->dim; i++) for (k = 0; k < 3; k++)
+        b->slope[FSI_LANES * (9 * (at / FSI_LANES) + 3 * i + k) + at % FSI_LANES] = fsi__d3_axis(grad[i + 1], k);
+}
+
 /* A body whose vertices are its unknowns. */
 static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__el_plan *plan)
 {
@@ -1267,20 +1380,14 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
     d.elements = n; d.start = start; d.vertex = b->shape.element;
     status = fsi_assembly_create(&b->elastic, &d);
     if (status == FSI_OK) status = fsi__el_body_reserve(b, fn);
-    if (status == FSI_OK) status = fsi__el_rows_begin(&b->gradient, b->context, fn, 12);
-    if (status == FSI_OK) status = fsi__el_rows_room(&b->gradient, b->context, fn, n, (size_t)n);
 
-    /* Each element: coefficients h of F, moduli (E2), stiffness k (E4). */
+    /* Each element: gradients of its weights, moduli (E2), stiffness k (E4). */
     for (e = 0; status == FSI_OK && e < n; e++) {
         const fsi_elastic_material *m = &plan->materials[b->shape.material[e]];
         fsi__d3 grad[4];
-        double *h = b->gradient.value + 12 * (size_t)e;
         fsi__el_gradients(&b->shape, e, grad);
-        memset(h, 0, 12 * sizeof(double));
-        for (i = 0; i < corners; i++) for (k = 0; k < 3; k++) h[4 * k + i] = fsi__d3_axis(grad[i], k);
-        b->gradient.dof[e] = 0; b->gradient.start[++b->gradient.count] = e + 1;
-        fsi__el_moduli(m, b->dim, &b->mu[e], &b->kappa[e]);
-        b->stiffness[e] = 2 * (b->mu[e] + b->kappa[e]) * b->shape.volume[e];
+        fsi__el_set_slopes(b, e, grad);
+        fsi__el_set_moduli(b, e, m, b->shape.volume[e]);
         b->element_mass[e] = (double)m->density * b->shape.volume[e];
         for (i = 0; i < corners; i++) { /* lumped masses; k h_i . h_j of K */
             const double mass = (double)m->density * b->shape.volume[e] / corners;
@@ -1304,6 +1411,7 @@ static fsi_status fsi__el_make_full(fsi__el_body *b, const char *fn, const fsi__
         b->gather_first[0] = 0;
         for (i = 0; i < 3 * b->dofs; i++) b->root_weight[i] = sqrt(b->vertex_mass[i / 3]);
         l.context = b->context;
+        l.ordering = fsi_dissection();
         status = fsi_ldlt_create(&b->ldlt, &b->elastic->matrix, &l);
     }
     fsi__arena_free(b->context, &scratch);
@@ -1413,8 +1521,7 @@ static fsi_status fsi__el_make_regions(fsi__el_body *b, const char *fn, const fs
         double volume = 0;
         for (e = first[k]; e < first[k + 1]; e++) volume += b->shape.volume[list[e]];
         status = fsi__el_region_row(b, fn, list + first[k], first[k + 1] - first[k], volume, &one, dense, used);
-        fsi__el_moduli(&plan->materials[b->shape.material[list[first[k]]]], b->dim, &b->mu[k], &b->kappa[k]);
-        b->stiffness[k] = 2 * (b->mu[k] + b->kappa[k]) * volume;
+        fsi__el_set_moduli(b, k, &plan->materials[b->shape.material[list[first[k]]]], volume);
         if (status == FSI_OK) fsi__el_add_stiffness(b, k);
     }
     fsi__el_rows_free(&one, b->context);
@@ -1490,6 +1597,7 @@ FSI_API fsi_status fsi__el_body_row(fsi__el_body *b, fsi__el_rows *rows, const c
     return fsi__el_rows_point(rows, b->context, fn, &b->shape, b->reduced ? &b->handles : NULL, e, bary);
 }
 
+FSI__COLD_END
 FSI__STRICT_END
 #endif /* FSI_ELASTIC_BODY_IMPLEMENTATION_DONE */
 #endif /* FSI_ELASTIC_BODY_IMPLEMENTATION */

@@ -150,6 +150,8 @@ FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, cons
 
 FSI__STRICT_BEGIN
 
+FSI__COLD_BEGIN
+
 /* ---- >>shape ------------------------------------------------------------------------------------------------------
 
    A simplex with corners x_0 .. x_d. The edges e_k = x_k - x_0 are the columns of E; the rows of E^-1 are the gradients
@@ -1070,6 +1072,7 @@ FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, cons
     return FSI_OK;
 }
 
+FSI__COLD_END
 FSI__STRICT_END
 #endif /* FSI_ELASTIC_MODEL_IMPLEMENTATION_DONE */
 #endif /* FSI_ELASTIC_MODEL_IMPLEMENTATION */

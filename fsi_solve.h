@@ -347,12 +347,6 @@ FSI__STRICT_BEGIN
 
 /* ---- >>matrices implementation --------------------------------------------------------------------------------- */
 
-#if defined(__GNUC__) && !defined(__TINYC__)
-#define FSI__PREFETCH(p) __builtin_prefetch(p)
-#else
-#define FSI__PREFETCH(p) ((void)(p))
-#endif
-
 FSI_API fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr *a)
 {
     int r, e;

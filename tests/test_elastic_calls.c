@@ -460,7 +460,7 @@ static void test_bad_bodies_are_named(void)
         d.vertex_count--;
     }
     d.orientation.w = 2;
-    refused(&w, fsi_elastic_add_body(w.s, &d, &id), FSI_ERROR_ARGUMENT, "unit quaternion");
+    refused(&w, fsi_elastic_add_body(w.s, &d, &id), FSI_ERROR_ARGUMENT, "the quaternion desc.orientation");
     d.orientation = fsi_quat_identity();
     CHECK(w.s->body_count == 0 && id == -1);
     world_end(&w);
@@ -639,6 +639,29 @@ static void test_many_handles_reach_everywhere(void)
     block_free(&b);
 }
 
+/* More unknowns than the vertices need: some move nothing. Long steps go on all the same, and keep the shape. */
+static void test_more_handles_than_vertices_need(void)
+{
+    static const double dt[3] = { 1.0 / 60, 2, 20 };
+    block b = block_make(2, 2, 8, 0.05);
+    int k;
+    for (k = 0; k < 3; k++) {
+        world w = world_of(3);
+        w.desc.gravity = fsi_v3(0, 0, 0);
+        w.body.handles = 40;
+        w.body.contact_points = 0;
+        w.body.velocity = fsi_v3(1, 0, 0);
+        if (!world_begin(&w)) return;
+        world_add(&w, &b);
+        CHECK(fsi_elastic_step(w.s, REAL(dt[k])) == FSI_OK);
+        CHECK_NEAR((double)w.s->bodies[0].center.x, 0.05 + dt[k], TOL(1e-9, 1e-6) * dt[k] + TOL(1e-9, 1e-6));
+        CHECK_NEAR(w.s->bodies[0].stats.stretch_min, 1, TOL(1e-4, 1e-2));
+        CHECK_NEAR(w.s->bodies[0].stats.stretch_max, 1, TOL(1e-4, 1e-2));
+        world_end(&w);
+    }
+    block_free(&b);
+}
+
 /* A body far from all others meets none, wherever it stood when it was made. */
 static void test_bodies_far_apart_do_not_meet(void)
 {
@@ -713,6 +736,7 @@ int main(int argc, char **argv)
     RUN(test_bad_calls_are_named);
     RUN(test_wild_drags_lose_nothing);
     RUN(test_many_handles_reach_everywhere);
+    RUN(test_more_handles_than_vertices_need);
     RUN(test_bodies_far_apart_do_not_meet);
     RUN(test_bodies_come_and_go);
     return TEST_END();
