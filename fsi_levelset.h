@@ -244,8 +244,8 @@ FSI_API const fsi__ls_view *fsi__ls_view_of(const fsi_levelset *s);
    name; it must outlive the step. After an error nothing has changed. */
 FSI_API fsi_status fsi__ls_begin_step(fsi_levelset *s, double dt, int joint, const char *fn, fsi__ls_run **run);
 FSI_API int fsi__ls_left(const fsi__ls_run *run);                     /* 1: another substep is needed */
-/* speed: of the solids [m/s]. share: how long the substep is, over what cfl, max_substeps and the step allow: 1, or 1/2,
-   1/4 ... */
+/* speed: of the solids [m/s]. share: how long the substep is, over what cfl, max_substeps and the step allow: 1, or
+   1/2, 1/4 ... */
 FSI_API fsi_status fsi__ls_open(fsi__ls_run *run, double speed, double share);
 FSI_API fsi_status fsi__ls_force(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_open_projection(fsi__ls_run *run, int which, fsi_pressure_flow *flow);
