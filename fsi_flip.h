@@ -52,8 +52,9 @@
    EQUATIONS: lines of algorithm 2 of Brandt, Scandolo, Eisemann and Hildebrandt, "The reduced immersed method for
       real-time fluid-elastic solid interaction and contact simulation" (2019); see docs/flip.md.
    FIND IN HERE (search for >>), behind the API
-      >>blocks and particles  >>liquid cells  >>projection  >>particles and walls  >>sources at work  >>substep
-      >>step; and the functions that you call: >>making and changing  >>particles  >>obstacles  >>questions  >>state
+      >>blocks and particles  >>liquid cells  >>projection  >>pieces in flight  >>particles and walls
+      >>sources at work  >>substep  >>step; and the functions that you call: >>making and changing  >>particles
+      >>obstacles  >>questions  >>state
 */
 #ifndef FSI_FLIP_H
 #define FSI_FLIP_H
@@ -89,8 +90,8 @@ typedef struct fsi_flip_desc {
                                   PIC */
     fsi_real volume_rate;      /* fraction of the error of the particles' density that is corrected in 1/60 s, 0 to 1;
                                   default 0.3; 0: volume drifts */
-    fsi_real cfl;              /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 2;
-                                  default 2 */
+    fsi_real cfl;              /* substeps are chosen, by speeds and gravity, so that nothing moves farther than cfl *
+                                  dx in one, 0.05 to 2; default 2 */
     int max_substeps;          /* of one call; default 20. Where more are needed they are longer (stats.degraded) */
     double pressure_tolerance; /* largest divergence left over the largest of the right side; default 1e-6 */
     int pressure_iters;        /* of one solve at most; what they reach is taken (stats.degraded); default 200 */
@@ -170,9 +171,9 @@ FSI_API fsi_status fsi_flip_fill_mesh(fsi_flip *s, const fsi_mesh *mesh, fsi_vec
 FSI_API fsi_status fsi_flip_remove_particles(fsi_flip *s, const unsigned char *gone);
 
 /* A CLOSED mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be
-   removed first. It keeps liquid out, or in when it was made as a container. Every step sweeps it, from where the last
-   step left it:
-      by its mesh     to where its mesh is when the step is called (fsi_mesh_move; corners move in straight lines)
+   removed first. It keeps liquid out, or in when it was made as a container. Every step sweeps it:
+      by its mesh     from where the last step left it to where its mesh is when the step is called (fsi_mesh_move;
+                      corners move in straight lines)
       by a body       from body->pose; PRESCRIBED: to body->end; COUPLED: where liquid, body->force and body->torque
                       take it, solved together, which is stable for bodies lighter than the liquid too. The outputs of
                       fsi_body are written when the step has succeeded, for COUPLED also `end`: fsi_body_accept(body)
@@ -193,8 +194,8 @@ FSI_API fsi_status fsi_flip_remove_obstacle(fsi_flip *s, int id); /* Errors: COO
 /* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there, and moves
    particles inside of it out. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_flip_teleport_obstacle(fsi_flip *s, int id);
-/* Force [N] and torque about the world's origin [N m] of the liquid on an obstacle, means over the last step: its
-   pressure, and particles that were stopped. id -1: the walls of the box. Errors: COOKIE, ARGUMENT. */
+/* Force [N] and torque about the world's origin [N m] of the liquid on an obstacle, means over the last step, by
+   its pressure. id -1: the walls of the box, which also stop single particles. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_flip_obstacle_reaction(const fsi_flip *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
 /* Emitters and sinks: fsi_source.h has their descs. Particles within dx of an emitter's plane move with it, and the
@@ -212,11 +213,12 @@ FSI_API fsi_status fsi_flip_add_sink(fsi_flip *s, const fsi_sink_desc *desc, int
 FSI_API fsi_status fsi_flip_remove_sink(fsi_flip *s, int id);
 FSI_API fsi_status fsi_flip_sink_total(const fsi_flip *s, int id, long long *removed);
 
-/* Advances exactly dt seconds, 1e-12 to 1000, in substeps; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt; a
+/* Advances exactly dt seconds, 1e-12 to 1000, in substeps; dt 0 only looks: it fills those stats that
+   need no substep. Errors: ARGUMENT (dt; a
    body that fsi_body_check refuses), NAN (names the particle or obstacle), MEMORY, LIMIT (a particle or obstacle faster
    than 1e9 m/s); then nothing has changed. */
 FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt);
-/* The largest step that takes one substep now [s], 1e-12 to 1000. */
+/* The largest step that takes one substep now [s], 1e-12 to 1000, if obstacles move no faster than the liquid. */
 FSI_API fsi_real fsi_flip_suggest_dt(const fsi_flip *s);
 /* Adds offset [m] to the box, particles, emitters, sinks, and to where the last step left obstacles. Meshes and bodies
    are yours: add it to them as well before the next step. Errors: NAN, LIMIT; then nothing has changed. */
@@ -240,9 +242,9 @@ typedef enum fsi_flip_field {
    positions before they become float. Errors: ARGUMENT (unknown field, stride too short, out NULL), NAN (origin). */
 FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_vec3 origin, float *out, int stride);
 
-/* State: particles with ids, masses and attributes, poses of bodies, time. Obstacles, bodies and desc are not saved:
-   load into a simulator made alike, after putting meshes and bodies back. NULL buffer asks the size. A damaged or
-   foreign buffer is refused; nothing changes. */
+/* State: particles with ids, masses and attributes, flows of emitters and sinks, poses of bodies, time. Obstacles,
+   bodies and desc are not saved: load into a simulator made alike, with the same desc.origin, after putting meshes and
+   bodies back. NULL buffer asks the size. A damaged or foreign buffer is refused; nothing changes. */
 FSI_API fsi_status fsi_flip_save(const fsi_flip *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_flip_load(fsi_flip *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -256,15 +258,18 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
 
 /* A substep, by algorithm 2; names without their fsi__fl_ and fsi__tr_:
 
-      place_blocks, sort     blocks around the particles; particles by cell
-      push                   v += dt g                                                        (line 2)
+      make_blocks, sort      blocks around the particles; particles by cell
+      push, push_bodies      v += dt g; hold: what emitters move                             (line 2)
       to_grid                u, fill from particles                                           (lines 1, 5)
+      find_faces             that obstacles cover, and their velocities
       find_liquid            kinds of cells, phi of the surface, source for the volume        (lines 6, 7)
-      project                pressure: u divergence-free but for the source                   (lines 8, 9)
-      spread                 u and its change where the pressure does not reach
+      project                pressure: u divergence-free but for the source; walls let go     (lines 8, 9)
+      spread                 u and its change beside what the pressure reaches
+      find_pieces            liquid in flight, and its momenta
       to_particles           FLIP, or APIC                                                    (line 10)
-      move, place            particles with u, around obstacles                               (line 13)
-      move_bodies                                                                                        */
+      move, move_bodies      particles with u; obstacles                                      (line 13)
+      balance_pieces         gives pieces in flight the momenta that they lost
+      place                  particles out of obstacles and into the box                            */
 
 #ifdef FSI_IMPLEMENTATION
 #undef FSI_FLIP_IMPLEMENTATION
@@ -286,8 +291,8 @@ FSI__STRICT_BEGIN
 #define FSI__FL_FARTHEST 1e12  /* from the origin [m] */
 #define FSI__FL_MARGIN 4       /* cells around particles that exist: their path, and what is read there */
 #define FSI__FL_PER_SECOND 60  /* desc.pic and volume_rate are fractions of 1/60 s */
-#define FSI__FL_GHOST 255      /* `gone` of a particle that is still behind its emitter's plane */
-#define FSI__FL_LEFT 254       /* of one that left through an open side */
+#define FSI__FL_GONE 255       /* `gone` of a particle that is still behind its emitter's plane, or has left through an
+                                  open side; sinks leave it alone */
 #define FSI__FL_SUMS 16        /* numbers that a chunk may sum */
 #define FSI__FL_GRAIN 4096     /* particles a chunk */
 #define FSI__FL_PULL 0.2       /* [density |g| dx] a pull at the liquid that walls may have: rounding, noise */
@@ -299,6 +304,7 @@ typedef struct fsi__fl_obstacle {
     fsi_real *velocity;        /* of the solid at them [m/s] */
     int room;                  /* of velocity */
     fsi_body work;             /* copy of its body; COUPLED: moves along */
+    fsi_pose start;            /* of its body, where the running step begins */
 } fsi__fl_obstacle;
 
 typedef struct fsi__fl_piece fsi__fl_piece;
@@ -320,7 +326,7 @@ typedef struct fsi__fl_impl {
     float (*affine)[9];
     uint32_t *id, *filter, *held;
     fsi_vec3 *last;               /* position after the last step: what differs was written by the caller */
-    int solids_changed;           /* obstacles were added or teleported: all particles are looked at */
+    int64_t solids_changed;       /* 1: obstacles were added or teleported: all particles are looked at */
     fsi_vec3 wall_force, wall_torque;
     float *boxes;                 /* of fsi__tr_faces */
     fsi__fl_piece *piece;
@@ -355,6 +361,7 @@ typedef struct fsi__fl_run {
     double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
     fsi__source_run sources;
     fsi__walls walls;
+    fsi_box3 box;                 /* that particles may be in: all beyond its open sides too */
     fsi_flip_stats stats;
 } fsi__fl_run;
 
@@ -362,6 +369,11 @@ static fsi_status fsi__fl_check(const fsi_flip *s)
 {
     if (!s) return FSI_ERROR_ARGUMENT;
     return s->cookie == FSI__COOKIE('l', fsi_flip) ? FSI_OK : FSI_ERROR_COOKIE;
+}
+
+static int fsi__fl_within(fsi_vec3 v, double most)
+{
+    return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
 }
 
 static void fsi__fl_put(double *to, fsi__d3 a) { fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), a)); }
@@ -395,7 +407,7 @@ static double fsi__fl_largest(const fsi__fl_run *run, int k)
 /* ---- >>blocks and particles -------------------------------------------------------------------------------------- */
 
 /* Blocks around the particles, and arrays for them. Fields are scratch: all that counts is carried by particles. */
-static fsi_status fsi__fl_place_blocks(fsi__fl_run *run)
+static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     fsi__arena measure = { NULL, 0, 0 }, *arena = &measure;
@@ -544,8 +556,10 @@ static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
         fsi_grid_corner(g, b, corner);
         if (solids) fsi__grid_gather(im->open, b, 1, open);
         memset(run->cell + base, FSI_CELL_AIR, (size_t)g->block_cells);
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++)
-            run->cell[run->points.key[run->points.order[r]]] = FSI_CELL_LIQUID;
+        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
+            const int i = run->points.order[r];
+            if (run->mass[i] > 0) run->cell[run->points.key[i]] = FSI_CELL_LIQUID;
+        }
 
         /* Fill over that of a full cell. */
         for (z = 0; z < layers; z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
@@ -670,7 +684,7 @@ static void fsi__fl_count_liquid(fsi__fl_run *run)
     run->stats.volume = volume * dx * dx * (im->grid->dim == 3 ? dx : 1);
 }
 
-static fsi_status fsi__fl_find_liquid(fsi__fl_run *run)
+static void fsi__fl_find_liquid(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     const double work = 20.0 * im->grid->block_count * im->grid->block_cells;
@@ -680,7 +694,6 @@ static fsi_status fsi__fl_find_liquid(fsi__fl_run *run)
     fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_liquid_blocks, run);
     fsi__fl_mark_held(run);
     fsi__fl_count_liquid(run);
-    return FSI_OK;
 }
 
 /* ---- >>projection ------------------------------------------------------------------------------------------------ */
@@ -977,8 +990,9 @@ static int fsi__fl_meets_air(const fsi__fl_run *run, int e)
     fsi__blocks_beside(g, e / g->block_cells, beside);
     for (side = 0; side < 2 * g->dim; side++) {
         const long long to = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, side);
-        if (to < 0 ? run->s->desc.open_side[side] : run->cell[to] == FSI_CELL_AIR && run->im->fill->value[to] >= 0
-            && !fsi__fl_is_outside(g, to)) return 1;
+        if (to < 0 || fsi__fl_is_outside(g, to)) {
+            if (run->s->desc.open_side[side]) return 1;
+        } else if (run->cell[to] == FSI_CELL_AIR && run->im->fill->value[to] >= 0) return 1;
     }
     return 0;
 }
@@ -1121,7 +1135,7 @@ static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* u where particles gave it, and only the layer reaches. */
+/* Adds the change to u at faces that it has by extrapolation, where particles gave u. */
 static void fsi__fl_add_change(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
@@ -1135,7 +1149,8 @@ static void fsi__fl_add_change(void *arg, int chunk, int begin, int end)
         if (known[e] && reached[e] == 2) u[e] += change[e];
 }
 
-/* Faces within obstacles say nothing of the liquid, which slides; those at their surface hold it. */
+/* Velocities of faces within obstacles are replaced by extrapolation, as the liquid slides; those at their surface
+   stay. */
 static void fsi__fl_forget_solids(fsi__fl_run *run)
 {
     const fsi_grid *g = run->im->grid;
@@ -1239,7 +1254,7 @@ static void fsi__fl_bind_pieces(fsi__fl_run *run)
     }
 }
 
-/* Blocks with particles of free pieces: their ranks. */
+/* The next particle of a piece in flight, from rank *r of block *b on; 0: there is none. */
 static int fsi__fl_next_free(const fsi__fl_run *run, int *r, int *b)
 {
     const fsi__tr_points *p = &run->points;
@@ -1374,8 +1389,8 @@ static int fsi__fl_hold_in_box(const fsi__fl_run *run, fsi_vec3 *to, fsi_vec3 *v
     return 1;
 }
 
-/* Particles of a run of blocks, out of what obstacles sweep. */
-static void fsi__fl_place_blocks_of(void *arg, int chunk, int begin, int end)
+/* Takes the particles of some blocks out of obstacles, along their paths. */
+static void fsi__fl_place_particles(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
     const fsi_grid *g = run->im->grid;
@@ -1388,7 +1403,8 @@ static void fsi__fl_place_blocks_of(void *arg, int chunk, int begin, int end)
         for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
             const int i = run->points.order[r];
             fsi_vec3 v = run->v[i];
-            (void)fsi__fl_hold_in_box(run, &run->to[i], &v); /* what lies beyond would be put back past obstacles */
+            if (!(run->held && run->held[i])) /* what lies beyond would be put back past obstacles */
+                (void)fsi__fl_hold_in_box(run, &run->to[i], &v);
             box = fsi_box3_grow(fsi_box3_grow(box, run->x[i]), run->to[i]);
         }
         if (run->points.first[b] == run->points.first[b + 1]) continue;
@@ -1400,7 +1416,11 @@ static void fsi__fl_place_blocks_of(void *arg, int chunk, int begin, int end)
             const int i = run->points.order[r];
             if (run->gone[i] || (run->held && run->held[i])) continue;
             if (!fsi__own_faces(&run->im->obstacles, group.count < 0 ? NULL : &group,
-                fsi__path_box(run->x[i], run->to[i], reach), 0xffffffffu, &own)) own.count = 0;
+                fsi__path_box(run->x[i], run->to[i], reach), 0xffffffffu, &own)) {
+                run->to[i] = run->x[i]; /* more faces than can be looked at: it stays */
+                run->state[i] = FSI__PLACED | FSI__PINCHED;
+                continue;
+            }
             if (own.count == 0) continue;
             run->state[i] =
                 (unsigned char)fsi__place(&run->walls, &own, 0xffffffffu, run->x[i], reach, &run->to[i]);
@@ -1408,8 +1428,19 @@ static void fsi__fl_place_blocks_of(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* A particle leaves through an open side: from now on it has no mass, and stays where it is. Sums: 10 it, 11 to 13 its
+   momentum. */
+static void fsi__fl_leave(fsi__fl_run *run, int i, double *part)
+{
+    part[10] += 1;
+    fsi__fl_put(part + 11, fsi__d3_scale(fsi__d3_of(run->v[i]), (double)run->s->particle_mass * (double)run->mass[i]));
+    run->gone[i] = FSI__FL_GONE;
+    run->mass[i] = 0;
+    run->to[i] = run->x[i];
+}
+
 /* Ends of paths: in the box. Sums: 0 to 2 impulse on walls, 3 to 5 its moment, 6 placed, 7 pinched, 8 not finite, 9
-   largest displacement squared. */
+   largest displacement squared, 10 to 13 as above, 14 too fast. */
 static void fsi__fl_end_paths(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
@@ -1418,15 +1449,27 @@ static void fsi__fl_end_paths(void *arg, int chunk, int begin, int end)
     int i;
     for (i = begin; i < end; i++) {
         const fsi_vec3 v = run->v[i];
-        fsi__d3 j;
-        if (run->gone[i] == 0 && !fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) run->gone[i] = FSI__FL_LEFT;
-        if (!fsi_v3_is_finite(run->to[i]) || !fsi_v3_is_finite(run->v[i])) part[8] += 1;
+        fsi__d3 j, way;
+
+        /* What the step cannot accept. */
+        if (!fsi_v3_is_finite(run->to[i]) || !fsi_v3_is_finite(v)) part[8] += 1;
+        else if (!fsi__fl_within(v, FSI__FL_FASTEST)) part[14] += 1;
+        if (run->gone[i] && !(run->mass[i] > 0)) continue;
+
+        /* Into the box, but for what its emitter still moves. */
+        if (!(run->held && run->held[i]) && !fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) {
+            fsi__fl_leave(run, i, part);
+            continue;
+        }
         j = fsi__d3_scale(fsi__d3_diff(v, run->v[i]), m * (double)run->mass[i]);
         fsi__fl_put(part, j);
         fsi__fl_put(part + 3, fsi__d3_cross(fsi__d3_of(run->to[i]), j));
+
+        /* For stats. */
         part[6] += (run->state[i] & FSI__PLACED) != 0;
         part[7] += (run->state[i] & FSI__PINCHED) != 0;
-        part[9] = fmax(part[9], fsi__d3_dot(fsi__d3_diff(run->to[i], run->x[i]), fsi__d3_diff(run->to[i], run->x[i])));
+        way = fsi__d3_diff(run->to[i], run->x[i]);
+        part[9] = fmax(part[9], fsi__d3_dot(way, way));
     }
 }
 
@@ -1436,7 +1479,7 @@ static fsi_status fsi__fl_place(fsi__fl_run *run)
     if (run->n == 0) return FSI_OK;
     memset(run->state, 0, (size_t)run->n);
     if (run->im->obstacles.count > 0)
-        fsi__parallel_work(run->s->context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_place_blocks_of, run);
+        fsi__parallel_work(run->s->context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_place_particles, run);
     fsi__fl_each(run, fsi__fl_end_paths, 8);
     fsi__fl_put(run->wall_impulse, fsi__d3_at(run->sums));
     fsi__fl_put(run->wall_moment, fsi__d3_at(run->sums + 3));
@@ -1444,6 +1487,11 @@ static fsi_status fsi__fl_place(fsi__fl_run *run)
     st->placed += (int)run->sums[6];
     st->pinched = (int)run->sums[7];
     st->cfl = fmax(st->cfl, sqrt(fsi__fl_largest(run, 9)) / (double)run->im->grid->dx);
+    st->left += (int)run->sums[10];
+    fsi__fl_put(st->source_impulse, fsi__d3_scale(fsi__d3_at(run->sums + 11), -1));
+    if (run->sums[14] > 0)
+        return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, -1, run->sums[14],
+            "%d particles would be faster than %g m/s", (int)run->sums[14], FSI__FL_FASTEST);
     if (run->sums[8] > 0)
         return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, -1, run->sums[8], "%d particles are not finite",
             (int)run->sums[8]);
@@ -1464,7 +1512,7 @@ static fsi_status fsi__fl_move_bodies(fsi__fl_run *run)
         if (fsi__fl_is_coupled(o)) {
             fsi_body_integrate(&o->work, (fsi_real)run->dt);
             o->work.new_angular_velocity = o->work.angular_velocity;
-        } else o->work.pose = fsi__pose_on_the_way(o->base.carrier, o->base.at, run->done + run->share);
+        } else o->work.pose = fsi__pose_on_the_way(o->base.carrier, o->start, run->done + run->share);
         if (!fsi_v3_is_finite(o->work.pose.position) || fsi__largest_axis(o->work.pose.position) > FSI__FL_FARTHEST)
             return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, o->base.id, 0,
                 "the body of obstacle %d flies off", o->base.id);
@@ -1492,7 +1540,7 @@ static void fsi__fl_append(void *owner, const fsi__emitter *e, fsi_vec3 x, int g
     run->mass[i] = 1;
     if (run->affine) memset(run->affine[i], 0, sizeof run->affine[i]);
     run->held[i] = e->desc.shape == FSI_EMITTER_MESH ? 0 : (uint32_t)(e->flow.id + 1);
-    run->gone[i] = ghost ? FSI__FL_GHOST : 0;
+    run->gone[i] = ghost ? FSI__FL_GONE : 0;
     fsi__fl_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_of(run->v[i]), (double)run->s->particle_mass));
 }
 
@@ -1518,7 +1566,7 @@ static void fsi__fl_hold(fsi__fl_run *run)
     int i;
     for (i = 0; i < run->n && run->held; i++) {
         const fsi__emitter *e = run->held[i] ? fsi__source_holder(&run->sources, run->held[i], run->x[i], clock) : NULL;
-        if (run->held[i] && !e && run->gone[i] == FSI__FL_GHOST) continue; /* behind a plane that has shut */
+        if (run->held[i] && !e && run->gone[i] == FSI__FL_GONE) continue; /* behind a plane that has shut */
         if (!e) {
             run->held[i] = 0;
             continue;
@@ -1601,7 +1649,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     const double m = (double)run->s->particle_mass;
 
     /* Particles into blocks. */
-    FSI__TRY(fsi__fl_place_blocks(run));
+    FSI__TRY(fsi__fl_make_blocks(run));
     run->points.x = run->x;
     run->points.mass = run->mass;
     fsi__tr_sort(&run->points);
@@ -1620,7 +1668,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
 
     /* Pressure. */
     FSI__TRY(fsi__fl_find_faces(run));
-    FSI__TRY(fsi__fl_find_liquid(run));
+    fsi__fl_find_liquid(run);
     FSI__TRY(fsi__fl_project(run));
     FSI__TRY(fsi__fl_spread(run));
     fsi__fl_lap(run, &st->seconds_pressure, &clock);
@@ -1643,11 +1691,6 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-static int fsi__fl_within(fsi_vec3 v, double most)
-{
-    return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
-}
-
 static fsi_status fsi__fl_check_particles(const fsi_flip *s, const char *fn)
 {
     int i;
@@ -1659,6 +1702,28 @@ static fsi_status fsi__fl_check_particles(const fsi_flip *s, const char *fn)
             return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->velocity[i]),
                 "particle %d is beyond %g m, or faster than %g m/s", i, FSI__FL_FARTHEST, FSI__FL_FASTEST);
     }
+    return FSI_OK;
+}
+
+/* A COUPLED body, or NULL, of obstacle `id` must carry none of the first `count` obstacles. */
+static fsi_status fsi__fl_check_shared(const fsi_flip *s, const char *fn, const fsi_body *body, int id, int count)
+{
+    const fsi__fl_impl *im = (const fsi__fl_impl *)s->impl;
+    int k;
+    for (k = 0; k < count && body && body->mode == FSI_BODY_COUPLED; k++)
+        if (im->obstacle[k].base.carrier == body) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id,
+            im->obstacle[k].base.id, "the body of obstacle %d is COUPLED and carries obstacle %d already", id,
+            im->obstacle[k].base.id);
+    return FSI_OK;
+}
+
+static fsi_status fsi__fl_check_bodies(const fsi_flip *s, const char *fn)
+{
+    const fsi__fl_impl *im = (const fsi__fl_impl *)s->impl;
+    int k;
+    FSI__TRY(fsi__obstacles_check_carriers(&im->obstacles, fn, 1));
+    for (k = 0; k < im->obstacles.count; k++)
+        FSI__TRY(fsi__fl_check_shared(s, fn, im->obstacle[k].base.carrier, im->obstacle[k].base.id, k));
     return FSI_OK;
 }
 
@@ -1680,7 +1745,21 @@ static fsi_status fsi__fl_obstacle_speed(const fsi__fl_run *run, double *fastest
     return FSI_OK;
 }
 
-/* What moves in this step, and from where. */
+/* The box, less a hundredth of a cell at its walls, for fsi__place. */
+static fsi_box3 fsi__fl_room(const fsi_flip *s)
+{
+    const fsi_flip_desc *d = &s->desc;
+    const fsi_real gap = (fsi_real)0.0099 * d->dx, most = (fsi_real)(2 * FSI__FL_FARTHEST);
+    fsi_box3 box;
+    box.lo = fsi_v3(d->open_side[0] ? -most : d->origin.x + gap, d->open_side[2] ? -most : d->origin.y + gap,
+        d->open_side[4] ? -most : d->origin.z + gap);
+    box.hi = fsi_v3(d->open_side[1] ? most : d->origin.x + (fsi_real)d->n[0] * d->dx - gap,
+        d->open_side[3] ? most : d->origin.y + (fsi_real)d->n[1] * d->dx - gap,
+        d->open_side[5] ? most : d->origin.z + (fsi_real)d->n[2] * d->dx - gap);
+    return box;
+}
+
+/* Poses at the beginning of the step; shadows of meshes that move. */
 static fsi_status fsi__fl_begin_obstacles(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
@@ -1692,9 +1771,9 @@ static fsi_status fsi__fl_begin_obstacles(fsi__fl_run *run)
         if (o->base.carrier) {
             o->work = *o->base.carrier;
             fsi_body_begin_step(&o->work, (fsi_real)run->length);
-            if (memcmp(&o->base.at, &o->work.pose, sizeof o->base.at) != 0) run->anew = 1;
-            o->base.at = o->work.pose;
-            fsi__mesh_follow_rigid(o->base.shadow, o->base.rest, o->base.at, o->base.at);
+            o->start = o->work.pose;
+            if (memcmp(&o->base.at, &o->start, sizeof o->start) != 0) run->anew = 1;
+            fsi__mesh_follow_rigid(o->base.shadow, o->base.rest, o->start, o->start);
         } else FSI__TRY(fsi__obstacle_shade(&im->obstacles, &o->base, run->fn));
     }
     return fsi__room_in(run->s->context, &im->solid, sizeof *im->solid, 0, &im->solid_room, im->obstacles.count,
@@ -1732,7 +1811,7 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     run->im = im;
     run->fn = fn;
     run->length = dt;
-    run->anew = im->solids_changed;
+    run->anew = im->solids_changed != 0;
     run->sources.sources = &im->sources;
     FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     n = (size_t)(s->count + run->more);
@@ -1758,7 +1837,10 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     }
     fsi__fl_begin_sources(run, dt);
     run->motion.v = run->v;
+    run->box = fsi__fl_room(s);
     run->walls.list = &im->obstacles;
+    run->walls.box = &run->box;
+    run->walls.gap = 0.01 * (double)im->grid->dx;
     run->walls.hair = 0.01 * (double)im->grid->dx;
     run->walls.reach = 2 * (double)im->grid->dx;
     return FSI_OK;
@@ -1777,7 +1859,7 @@ static void fsi__fl_lead_out(void *arg, int chunk, int begin, int end)
         if ((same && !run->anew) || run->gone[i] || (run->held && run->held[i])) continue;
         for (turn = 0; turn < 4; turn++) {
             int moved = 0;
-            if (!fsi__fl_hold_in_box(run, &run->x[i], &run->v[i])) run->gone[i] = FSI__FL_LEFT;
+            if (!fsi__fl_hold_in_box(run, &run->x[i], &run->v[i])) break; /* the first substep lets it leave */
             for (k = 0; k < run->im->obstacles.count; k++) {
                 const fsi_mesh_hit hit = fsi__inside_of(&run->im->obstacle[k].base, run->x[i]);
                 if (hit.face < 0) continue;
@@ -1858,13 +1940,19 @@ static void fsi__fl_commit_bodies(fsi__fl_run *run)
 {
     const double dt = run->length;
     int k;
+
+    /* Several obstacles may be fixed to one body: it gets the sum of what they got. */
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        fsi_body *body = run->im->obstacle[k].base.carrier;
+        if (body) body->impulse = body->angular_impulse = fsi_v3(0, 0, 0);
+    }
     for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__fl_obstacle *o = &run->im->obstacle[k];
         fsi_body *body = o->base.carrier;
         fsi__obstacle_commit(&o->base, dt, body ? &o->work.pose : NULL);
         if (!body) continue;
-        body->impulse = o->work.impulse;
-        body->angular_impulse = o->work.angular_impulse;
+        body->impulse = fsi_v3_add(body->impulse, o->work.impulse);
+        body->angular_impulse = fsi_v3_add(body->angular_impulse, o->work.angular_impulse);
         body->new_velocity = o->work.new_velocity;
         body->new_angular_velocity = o->work.new_angular_velocity;
         fsi_body_end_step(body, (fsi_real)dt);
@@ -1901,8 +1989,7 @@ static void fsi__fl_commit(fsi__fl_run *run)
         for (i = 0; i < run->n; i++) {
             if (run->gone[i])
                 fsi__fl_put(st->source_impulse, fsi__d3_scale(fsi__d3_of(run->v[i]), -m * (double)run->mass[i]));
-            if (i >= run->born && run->gone[i] != FSI__FL_GHOST) im->id[i] = (uint32_t)im->particles.next++;
-            st->left += run->gone[i] == FSI__FL_LEFT;
+            if (i >= run->born && run->gone[i] != FSI__FL_GONE) im->id[i] = (uint32_t)im->particles.next++;
             gone += run->gone[i] != 0;
         }
         if (run->sources.flow || run->sources.drain) fsi__source_commit(&run->sources);
@@ -1927,7 +2014,7 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
     FSI__TRY(fsi__fl_check(s));
     FSI__TRY(fsi__check_dt(s->context, dt, fn));
     FSI__TRY(fsi__fl_check_particles(s, fn));
-    FSI__TRY(fsi__obstacles_check_carriers(&((fsi__fl_impl *)s->impl)->obstacles, fn, 1));
+    FSI__TRY(fsi__fl_check_bodies(s, fn));
     start = fsi__now(s->context);
     status = fsi__fl_begin(&run, s, (double)dt, fn);
 
@@ -1936,10 +2023,8 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
         if (dt > 0) fsi__parallel(s->context, run.n, FSI__FL_GRAIN, fsi__fl_lead_out, &run);
         status = fsi__fl_run_substeps(&run);
     }
-    if (status != FSI_OK) {
-        fsi__obstacles_stand(&((fsi__fl_impl *)s->impl)->obstacles);
-        return status;
-    }
+    if (status != FSI_OK || !(dt > 0)) fsi__obstacles_stand(&((fsi__fl_impl *)s->impl)->obstacles);
+    FSI__TRY(status);
     if (dt > 0) fsi__fl_drain(&run);
 
     /* Publish. */
@@ -1960,7 +2045,7 @@ FSI_API fsi_real fsi_flip_suggest_dt(const fsi_flip *s)
     double way, v, g;
     if (fsi__fl_check(s) != FSI_OK) return 0;
     way = (double)s->desc.cfl * (double)s->desc.dx;
-    v = fsi__longest(s->velocity, s->count);
+    v = fsi__sources_fastest(&((const fsi__fl_impl *)s->impl)->sources, fsi__longest(s->velocity, s->count));
     g = (double)fsi_v3_norm(s->desc.gravity);
 
     /* v t + g t^2 = way, as gravity acts before the motion. */
@@ -2325,7 +2410,7 @@ FSI_API fsi_status fsi_flip_add_obstacle(fsi_flip *s, const fsi_flip_obstacle_de
     static const char fn[] = "fsi_flip_add_obstacle";
     fsi__fl_impl *im;
     fsi__fl_obstacle *o;
-    int made, k;
+    int made;
 
     /* Check. */
     FSI__TRY(fsi__fl_check(s));
@@ -2334,10 +2419,7 @@ FSI_API fsi_status fsi_flip_add_obstacle(fsi_flip *s, const fsi_flip_obstacle_de
     FSI__TRY(fsi__check_mesh(s->context, fn, desc->mesh, s->desc.dim, 1));
     im = (fsi__fl_impl *)s->impl;
     FSI__TRY(fsi__check_carrier(s->context, fn, desc->body, im->obstacles.next_id, s->desc.dim, 1));
-    for (k = 0; k < im->obstacles.count && desc->body && desc->body->mode == FSI_BODY_COUPLED; k++)
-        if (im->obstacle[k].base.carrier == desc->body) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn,
-            im->obstacles.next_id, im->obstacle[k].base.id, "the body is COUPLED and carries obstacle %d already",
-            im->obstacle[k].base.id);
+    FSI__TRY(fsi__fl_check_shared(s, fn, desc->body, im->obstacles.next_id, im->obstacles.count));
 
     /* Make. */
     o = (fsi__fl_obstacle *)fsi__obstacles_begin(&im->obstacles, fn, desc->mesh, desc->body, 0xffffffffu, NULL);
@@ -2488,6 +2570,7 @@ static void fsi__fl_state(fsi__stream *st, void *simulator)
     int k;
     fsi__bytes(st, &s->desc.origin, sizeof s->desc.origin);
     fsi__bytes(st, &s->time, sizeof s->time);
+    fsi__bytes(st, &im->solids_changed, sizeof im->solids_changed);
     fsi__bytes(st, &im->particles.next, sizeof im->particles.next);
     fsi__sources_state(st, &im->sources);
     fsi__particles_state(st, &im->particles);
@@ -2522,6 +2605,7 @@ static fsi_status fsi__fl_check_content(const fsi_flip *s, const fsi__liquid_hea
     const fsi__fl_impl *im = (const fsi__fl_impl *)s->impl;
     fsi_vec3 origin = fsi_v3(0, 0, 0);
     double time = 0;
+    int64_t changed = 0;
     size_t gradients;
     fsi_pose at;
     int k;
@@ -2530,10 +2614,11 @@ static fsi_status fsi__fl_check_content(const fsi_flip *s, const fsi__liquid_hea
     /* Origin, time, emitters, sinks and particles. */
     fsi__bytes(st, &origin, sizeof origin);
     fsi__bytes(st, &time, sizeof time);
+    fsi__bytes(st, &changed, sizeof changed);
     if (memcmp(&origin, &s->desc.origin, sizeof origin) != 0) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0,
         "the state was saved at another desc.origin: shift there first");
-    if (!(time >= 0 && time <= 1e60)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, time,
-        "the time of the state is %g", time);
+    if (!(time >= 0 && time <= 1e60) || changed < 0 || changed > 1) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn,
+        -1, time, "the time of the state is %g, its mark of changed obstacles %d", time, (int)changed);
     FSI__TRY(fsi__sources_check_state(&im->sources, fn, st, &im->particles, &im->held, head->count,
         fsi_v3(0, 0, 0)));
 
@@ -2572,7 +2657,8 @@ FSI_API fsi_status fsi_flip_load(fsi_flip *s, const void *buffer, size_t size)
     own = fsi__fl_make_head(s);
     fsi__bytes(&st, &head, sizeof head);
     FSI__TRY(fsi__particles_check_head(&im->particles, fn, &head, &own, sizeof(fsi_vec3) + sizeof(double)
-        + sizeof(uint64_t) + (size_t)own.obstacles * sizeof(fsi_pose) + fsi__sources_state_size(&im->sources), &st));
+        + 2 * sizeof(uint64_t) + (size_t)own.obstacles * sizeof(fsi_pose) + fsi__sources_state_size(&im->sources),
+        &st));
     if (s->desc.max_particles > 0 && head.count > s->desc.max_particles)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)head.count,
             "the state holds %d particles, desc.max_particles is %d", (int)head.count, s->desc.max_particles);

@@ -2,8 +2,9 @@
    SPDX-License-Identifier: MIT
 
    DO THIS
-      Nothing: fsi_sph.h, fsi_wcsph.h and fsi_levelset.h include this file (fsi_levelset.h and fsi_shell.h have lists
-      of their own, and say why where their obstacles are declared). Front pages say how a liquid gets a wall:
+      Nothing: fsi_sph.h, fsi_wcsph.h, fsi_flip.h and fsi_levelset.h include this file (fsi_levelset.h and fsi_shell.h
+      have lists of their own, and say why where their obstacles are declared). Front pages say how a liquid gets a
+      wall:
 
       fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi_mesh.h
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
@@ -184,8 +185,8 @@ FSI_API int fsi__own_faces(const fsi__obstacles *list, const fsi__faces *group, 
 /* Solids that particles must stay out of, and the distances to keep. */
 typedef struct fsi__walls {
     const fsi__obstacles *list;
-    const fsi_mesh *domain;   /* the obstacle that is the box around the liquid; NULL: there is no box */
-    const fsi_box3 *box;
+    const fsi_mesh *domain;   /* the obstacle that is the box around the liquid; NULL: none is */
+    const fsi_box3 *box;      /* NULL: there is none */
     double gap;               /* distance from the box that a particle from outside is given [m] */
     double hair;              /* distance from a face that a particle stopped by it is given [m] */
     double reach;             /* radius of the search for a free position [m] */
@@ -742,7 +743,7 @@ static fsi_mesh_hit fsi__first_hit(const fsi__obstacles *list, const fsi__faces 
 FSI_API int fsi__walls_leave_out(const fsi__walls *w, uint32_t filter, fsi_vec3 x)
 {
     const fsi_box3 *d = w->box;
-    if (!w->domain || filter == 0) return 0;
+    if (!w->box || filter == 0) return 0;
     return !(x.x > d->lo.x && x.x < d->hi.x && x.y > d->lo.y && x.y < d->hi.y
         && (w->list->dim == 2 || (x.z > d->lo.z && x.z < d->hi.z)));
 }

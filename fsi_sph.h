@@ -3265,7 +3265,7 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     run->dhat = (double)s->desc.contact_thickness * (double)s->desc.spacing / run->h;
     run->walls.list = &run->im->obstacles;
     run->walls.domain = run->im->domain;
-    run->walls.box = &s->desc.domain;
+    run->walls.box = run->im->domain ? &s->desc.domain : NULL;
     run->walls.gap = run->dhat * run->h;
     run->walls.hair = 0.01 * run->dhat * run->h;
     run->walls.reach = run->h;

@@ -398,6 +398,91 @@ static void test_liquid_leaves_through_open_sides(void)
         }
 }
 
+/* What has left does not come back when there is a drain too, and has no part in later substeps: a fast slab keeps its
+   speed up to the open side. */
+static void test_what_has_left_is_gone(void)
+{
+    int dim, step, i;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_flip_desc d = make_desc(dim, 16);
+        fsi_sink_desc drain = fsi_sink_default_desc();
+        fsi_flip *s;
+        int left = 0, start, id;
+        double slow = 10, fast = 0;
+        d.gravity = fsi_v3(0, 0, 0);
+        d.open_side[1] = 1;
+        s = make_flip(&d);
+        drain.box = room(dim, 0, 0, 0.05, 0.05, 0.05);
+        CHECK(fsi_flip_add_sink(s, &drain, &id) == FSI_OK);
+        fill(s, room(dim, 0.5, 0.2, 0.9, 0.6, 0.6), v3(5, 0, 0));
+        start = s->count;
+        for (step = 0; step < 2; step++) {
+            CHECK(step_ok(s, 1.0 / 24));
+            left += s->stats.left;
+            CHECK(s->stats.substeps > 1 && fsi_flip_count_inside(s, NULL) == 0);
+            for (i = 0; i < s->count; i++) {
+                slow = fmin(slow, (double)s->velocity[i].x);
+                fast = fmax(fast, (double)s->velocity[i].x);
+            }
+        }
+        CHECK(left == start - s->count && left > start / 2 && slow > 4.5 && fast < 5.5);
+        fsi_flip_destroy(s);
+    }
+}
+
+/* Two obstacles on a PRESCRIBED body: it gets the sum of their reactions. COUPLED, such a body is refused. */
+static void test_two_obstacles_on_one_body(void)
+{
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_flip_desc d = make_desc(dim, 16);
+        fsi_flip *s = make_flip(&d);
+        fsi_mesh *m[2];
+        fsi_body body = fsi_default_body();
+        fsi_vec3 force[2], sum;
+        int id[2];
+        for (k = 0; k < 2; k++) {
+            m[k] = make_block(dim, 0.1, 0.1, 0.1);
+            mesh_to(m[k], stand(dim, 0.3 + 0.4 * k, 0.3 + 0.06 * k, 0));
+            id[k] = add_solid(s, m[k], &body);
+        }
+        fill(s, room(dim, 0, 0, 1, 1, 0.6), v3(0, 0, 0));
+        CHECK(step_ok(s, 1.0 / 60));
+        for (k = 0; k < 2; k++) CHECK(fsi_flip_obstacle_reaction(s, id[k], &force[k], NULL) == FSI_OK);
+        sum = fsi_v3_add(force[0], force[1]);
+        CHECK(fsi_v3_norm(force[0]) > 0 && fsi_v3_norm(force[1]) > 0);
+        CHECK((double)fsi_v3_norm(fsi_v3_sub(body.reaction_force, sum)) <= TOL(1e-9, 1e-3) * (double)fsi_v3_norm(sum));
+        body.mode = FSI_BODY_COUPLED;
+        CHECK(fsi_flip_step(s, 1) == FSI_ERROR_ARGUMENT);
+        fsi_flip_destroy(s);
+        for (k = 0; k < 2; k++) fsi_mesh_destroy(m[k]);
+    }
+}
+
+/* A body whose pose was set over liquid: looking (dt 0) and a step that fails change nothing, the next step still leads
+   the liquid out. */
+static void test_a_pose_set_over_liquid_is_seen_by_the_step_that_succeeds(void)
+{
+    fsi_flip_desc d = make_desc(2, 16);
+    fsi_flip *s = make_flip(&d);
+    fsi_mesh *m = make_block(2, 0.1, 0.1, 0);
+    fsi_body body = fsi_default_body();
+    mesh_to(m, stand(2, 0.5, 0.8, 0));
+    body.pose = body.end = stand(2, 0.5, 0.8, 0);
+    add_solid(s, m, &body);
+    fill(s, room(2, 0, 0, 1, 1, 0.5), v3(0, 0, 0));
+    CHECK(step_ok(s, 1.0 / 60));
+    body.pose = body.end = stand(2, 0.5, 0.3, 0);
+    CHECK(step_ok(s, 0));
+    s->velocity[3].x = (fsi_real)NAN;
+    CHECK(fsi_flip_step(s, (fsi_real)0.01) == FSI_ERROR_NAN);
+    s->velocity[3].x = 0;
+    CHECK(step_ok(s, 1.0 / 60));
+    CHECK(fsi_flip_count_inside(s, NULL) == 0);
+    fsi_flip_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
 /* ---- particles out of place ------------------------------------------------------------------------------------ */
 
 /* Put into an obstacle, or out of the box, by adding or writing; or an obstacle is put over them: led out at once. */
@@ -451,6 +536,9 @@ int main(int argc, char **argv)
     RUN(test_a_mesh_is_filled_again_and_again);
     RUN(test_taps_and_drains_keep_the_books);
     RUN(test_liquid_leaves_through_open_sides);
+    RUN(test_what_has_left_is_gone);
+    RUN(test_two_obstacles_on_one_body);
+    RUN(test_a_pose_set_over_liquid_is_seen_by_the_step_that_succeeds);
     RUN(test_particles_out_of_place_are_led_out);
     return TEST_END();
 }
