@@ -1295,13 +1295,13 @@ static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after
 static fsi__d3 fsi__fl_center(fsi__fl_moments *p)
 {
     const fsi__d3 c = fsi__d3_scale(fsi__d3_at(p->at), 1 / p->mass);
-    double *I = p->inertia;
-    I[0] -= p->mass * (c.y * c.y + c.z * c.z);
-    I[4] -= p->mass * (c.x * c.x + c.z * c.z);
-    I[8] -= p->mass * (c.x * c.x + c.y * c.y);
-    I[3] = I[1] += p->mass * c.x * c.y;
-    I[6] = I[2] += p->mass * c.x * c.z;
-    I[7] = I[5] += p->mass * c.y * c.z;
+    double *a = p->inertia;
+    a[0] -= p->mass * (c.y * c.y + c.z * c.z);
+    a[4] -= p->mass * (c.x * c.x + c.z * c.z);
+    a[8] -= p->mass * (c.x * c.x + c.y * c.y);
+    a[3] = a[1] += p->mass * c.x * c.y;
+    a[6] = a[2] += p->mass * c.x * c.z;
+    a[7] = a[5] += p->mass * c.y * c.z;
     fsi__d3_put(p->at, c);
     return fsi__d3_sub(fsi__d3_at(p->l), fsi__d3_cross(c, fsi__d3_at(p->p)));
 }
@@ -1311,13 +1311,13 @@ static void fsi__fl_find_motion(const fsi__fl_run *run, fsi__fl_piece *p)
 {
     const fsi__d3 turn = fsi__d3_sub(fsi__fl_center(&p->before), fsi__fl_center(&p->after));
     const double h = (double)run->s->desc.dx, least = p->after.mass * h * h * 0.25;
-    double *I = p->after.inertia;
+    double *a = p->after.inertia;
     fsi__d3_put(p->v, fsi__d3_scale(fsi__d3_sub(fsi__d3_at(p->before.p), fsi__d3_at(p->after.p)), 1 / p->after.mass));
     memset(p->w, 0, sizeof p->w);
-    if (run->s->desc.dim == 2) p->w[2] = I[8] > least ? turn.z / I[8] : 0;
-    else if (fmin(I[0], fmin(I[4], I[8])) > least && fsi_dense_cholesky(NULL, 3, I) == FSI_OK) {
+    if (run->s->desc.dim == 2) p->w[2] = a[8] > least ? turn.z / a[8] : 0;
+    else if (fmin(a[0], fmin(a[4], a[8])) > least && fsi_dense_cholesky(NULL, 3, a) == FSI_OK) {
         fsi__d3_put(p->w, turn);
-        if (fsi_dense_cholesky_solve(3, I, p->w) != FSI_OK) memset(p->w, 0, sizeof p->w);
+        if (fsi_dense_cholesky_solve(3, a, p->w) != FSI_OK) memset(p->w, 0, sizeof p->w);
     }
 }
 
