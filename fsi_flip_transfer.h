@@ -360,7 +360,7 @@ typedef struct fsi__tr_job {
 
 /* A block's particles into its box; dim and affine are constants where it is called. What a loop reads is in locals:
    vectors of floats may alias anything. */
-FSI_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, int affine)
+FSI__HOST_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, int affine)
 {
     const size_t entries = (size_t)(FSI__TR_EDGE * FSI__TR_EDGE) * (dim == 3 ? (size_t)FSI__TR_EDGE : 1);
     const size_t size = fsi__tr_box_size(job->p->grid);
@@ -536,7 +536,7 @@ FSI_FN float fsi__tr_slope(int dim, const float *squares, int at, const float f[
     return lower + f[1] * (upper - lower);
 }
 
-FSI_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int affine)
+FSI__HOST_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int affine)
 {
     const fsi_real keep = (fsi_real)(1 - job->gain->pic);
     const int *order = job->p->order, end = job->p->first[b + 1];
@@ -634,7 +634,7 @@ FSI_FN void fsi__tr_at(int dim, float squares[][2 * FSI__TR_ROOM], const float *
 
 FSI_FN float fsi__tr_within(float x) { return x > -1 ? (x < 8.999f ? x : 8.999f) : -1; }
 
-FSI_FN void fsi__tr_move_block(const fsi__tr_job *job, int b, int dim)
+FSI__HOST_FN void fsi__tr_move_block(const fsi__tr_job *job, int b, int dim)
 {
     const fsi__tr_points *p = job->p;
     const float half = (float)(0.5 * job->dt / (double)p->grid->dx);

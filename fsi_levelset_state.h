@@ -356,7 +356,7 @@ typedef struct fsi__ls_around {
     int last[3];           /* cells from this one on have no cell across their upper face; 8: all have one */
 } fsi__ls_around;
 
-FSI_FN fsi__ls_around fsi__ls_around_of(const fsi_grid *g, int b)
+FSI__HOST_FN fsi__ls_around fsi__ls_around_of(const fsi_grid *g, int b)
 {
     fsi__ls_around o;
     int corner[3], a;
