@@ -729,6 +729,9 @@ typedef struct fsi__fl_side {
 } fsi__fl_side;
 typedef int fsi__fl_side_fn(fsi__fl_run *run, const fsi__fl_side *s);
 
+/* Its bit in let_go of the cell. */
+static int fsi__fl_side_bit(const fsi__fl_side *s) { return 1 << ((s->side >> 1) + (s->side & 1 ? 3 : 0)); }
+
 /* Returns the sum of what visit returns. */
 static int fsi__fl_each_side(fsi__fl_run *run, fsi__fl_side_fn *visit)
 {
@@ -760,8 +763,8 @@ static int fsi__fl_each_side(fsi__fl_run *run, fsi__fl_side_fn *visit)
 /* Walls stop the liquid, but where they have released it; spray leaves them freely. */
 static int fsi__fl_hold_side(fsi__fl_run *run, const fsi__fl_side *s)
 {
-    const int a = s->side >> 1, off = run->let_go[s->cell] >> (s->side & 1 ? 3 + a : a) & 1;
-    fsi_real *u = &run->im->u[a]->value[s->face];
+    const int off = run->let_go[s->cell] & fsi__fl_side_bit(s);
+    fsi_real *u = &run->im->u[s->side >> 1]->value[s->face];
     if (!off && (run->cell[s->cell] != FSI_CELL_AIR || s->out * (double)*u > 0)) *u = 0;
     return 0;
 }
@@ -954,7 +957,7 @@ static double fsi__fl_wall_pressure(const fsi__fl_run *run, const fsi__fl_side *
 static int fsi__fl_push_side(fsi__fl_run *run, const fsi__fl_side *s)
 {
     const fsi_grid *g = run->im->grid;
-    const int a = s->side >> 1, off = run->let_go[s->cell] >> (s->side & 1 ? 3 + a : a) & 1;
+    const int a = s->side >> 1, off = run->let_go[s->cell] & fsi__fl_side_bit(s);
     const double area = (double)g->dx * (g->dim == 3 ? (double)g->dx : 1);
     fsi__d3 j = fsi__d3_zero(), x;
     double p;
@@ -1009,8 +1012,8 @@ static int fsi__fl_may_leave(const fsi__fl_run *run, int e, double away, double 
 
 static int fsi__fl_release_side(fsi__fl_run *run, const fsi__fl_side *s)
 {
-    const int a = s->side >> 1, bit = 1 << (s->side & 1 ? 3 + a : a);
-    const double away = -s->out * (double)run->im->change[a]->value[s->face];
+    const int bit = fsi__fl_side_bit(s);
+    const double away = -s->out * (double)run->im->change[s->side >> 1]->value[s->face];
     if (run->let_go[s->cell] & bit) return 0;
     if (!fsi__fl_may_leave(run, s->cell, away, run->solved ? fsi__fl_wall_pressure(run, s) : 0)) return 0;
     run->let_go[s->cell] = (unsigned char)(run->let_go[s->cell] | bit);
@@ -1206,8 +1209,7 @@ struct fsi__fl_piece {
 /* Which pieces touch something, by the cells of the last solve. */
 static int fsi__fl_bind_side(fsi__fl_run *run, const fsi__fl_side *s)
 {
-    const int a = s->side >> 1, k = run->label[s->cell];
-    const int off = run->let_go[s->cell] >> (s->side & 1 ? 3 + a : a) & 1;
+    const int k = run->label[s->cell], off = run->let_go[s->cell] & fsi__fl_side_bit(s);
     if (k >= 0 && run->cell[s->cell] == FSI_CELL_LIQUID && !off) run->piece[k].bound = 1;
     return 0;
 }

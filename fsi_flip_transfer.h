@@ -319,6 +319,8 @@ FSI_FN void fsi__tr_give(int dim, float *box, int at, const float f[3], float m,
         fsi__quad_madd(o + layer + row, q, f[1] * f[2]);
         return;
     }
+
+    /* With a gradient each corner has a velocity of its own. */
     v -= c[0] * f[0] + c[1] * f[1] + c[2] * f[2];
     for (side = 0; side < (dim == 3 ? 4 : 2); side++) {
         const int up = side & 1, on = side >> 1;
@@ -370,6 +372,8 @@ FSI__HOST_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, i
     float *const box = job->faces->box + (size_t)b * size;
     int r;
     memset(box, 0, size * sizeof *box);
+
+    /* Each particle: its nodes first, then what it gives to them. */
     for (r = job->p->first[b]; r < end; r++) {
         const int i = order[r];
         const fsi__tr_spot spot = fsi__tr_spot_of(dim, 1, place[r]);
@@ -546,6 +550,8 @@ FSI__HOST_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int
     int r, a;
     for (a = 0; a < dim; a++)
         fsi__tr_read(job->gain->u[a], affine ? NULL : job->gain->change[a], job->gain->pic, b, squares[a]);
+
+    /* Each particle, component by component. */
     for (r = job->p->first[b]; r < end; r++) {
         const int i = order[r];
         const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place[r]);
