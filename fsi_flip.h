@@ -63,6 +63,7 @@
 #include "fsi_obstacle.h"
 #include "fsi_pressure.h"
 #include "fsi_source.h"
+#include "fsi_viscosity.h"
 
 /* How velocities go back to particles. FLIP: particles get the change of the grid's velocities, and a fraction
    desc.pic of the velocities themselves: lively, slightly noisy. APIC: particles carry the velocity and its gradient
@@ -78,12 +79,14 @@ typedef struct fsi_flip_desc {
     fsi_real dx;               /* edge of a cell [m]; default 1.0/64; particles are dx/2 apart at rest */
     fsi_vec3 origin;           /* lower corner of the box [m]; default 0 */
     fsi_real density;          /* [kg/m^3]; default 1000 */
+    fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: only that of the transfers */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: set y */
     fsi_acceleration_fn *acceleration; /* of the liquid, added to gravity, a function of place and time, evaluated at
                                   the particles; default NULL: none. Not saved; not in potential_energy */
     void *acceleration_user;   /* its first argument; default NULL */
     unsigned char open_side[6];/* of the box, x-, x+, y- ...: 1: liquid leaves there, against air of pressure 0; default
                                   0: a wall */
+    unsigned char no_slip[6];  /* walls of the box where viscosity > 0: 1 (default): the liquid sticks, 0: it slides */
     fsi_flip_transfer transfer;/* default FLIP */
     fsi_real pic;              /* FLIP: fraction of the grid's velocity that particles take over in 1/60 s, APIC: of
                                   its gradient that they drop, 0 to 1; shorter substeps take less; default 0.03; 1 is
@@ -103,11 +106,13 @@ typedef struct fsi_flip_desc {
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_flip_stats {
     int particles, substeps;
-    int degraded;                 /* substeps longer than cfl asks for, and solves that pressure_iters ended */
+    int degraded;                 /* substeps longer than cfl asks for, solves that pressure_iters ended, thinned ones */
     double substep;               /* the last one [s] */
     double cfl;                   /* largest displacement in a substep [dx] */
     int blocks, liquid_cells;     /* last substep */
     int iters;                    /* of the pressure */
+    int viscosity_iters;
+    int thinned;                  /* substeps whose viscosity did not converge and was lowered; they are degraded too */
     double divergence;            /* left, largest [1/s], last substep */
     double fill_max;              /* largest mass of particles at a cell over that at rest, last substep */
     int placed, pinched;          /* particles that were stopped by obstacles; without a free position, at the end */
@@ -184,6 +189,7 @@ typedef struct fsi_flip_obstacle_desc {
     const fsi_mesh *mesh;
     fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that
                                 moment */
+    int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
 } fsi_flip_obstacle_desc;
 FSI_API fsi_flip_obstacle_desc fsi_flip_default_obstacle_desc(void); /* fills every field; set mesh */
 /* *id (NULL ok) names it in the calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (not closed),
@@ -263,7 +269,8 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
       to_grid                u, fill from particles                                           (lines 1, 5)
       find_faces             that obstacles cover, and their velocities
       find_liquid            kinds of cells, phi of the surface, source for the volume        (lines 6, 7)
-      project                pressure: u divergence-free but for the source; walls let go     (lines 8, 9)
+      project                pressure: u divergence-free but for the source; walls let go     (lines 8, 9);
+                             thicken: viscosity, then the pressure once more
       spread                 u and its change beside what the pressure reaches
       find_pieces            liquid in flight, and its momenta
       to_particles           FLIP, or APIC                                                    (line 10)
@@ -284,6 +291,7 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
 #include "fsi_obstacle.h"
 #include "fsi_pressure.h"
 #include "fsi_source.h"
+#include "fsi_viscosity.h"
 
 FSI__STRICT_BEGIN
 
@@ -303,6 +311,7 @@ typedef struct fsi__fl_obstacle {
     fsi_grid_faces *faces;     /* that it covers */
     fsi_real *velocity;        /* of the solid at them [m/s] */
     int room;                  /* of velocity */
+    int no_slip;
     fsi_body work;             /* copy of its body; COUPLED: moves along */
     fsi_pose start;            /* of its body, where the running step begins */
 } fsi__fl_obstacle;
@@ -321,6 +330,8 @@ typedef struct fsi__fl_impl {
     fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
     fsi_field *fill, *phi, *source, *pressure, *open; /* at cells; open: fraction that no obstacle covers */
     fsi_pressure *solver;
+    fsi_viscosity *viscosity;     /* NULL until desc.viscosity is above 0, like the fields that it needs: */
+    fsi_field *again, *psi;       /* at cells: pressure after it; distance to obstacles [m] */
     /* columns of particles */
     fsi_real *mass, *found_pressure;
     float (*affine)[9];
@@ -357,6 +368,7 @@ typedef struct fsi__fl_run {
     unsigned char *flies;         /* of blocks: 1: holds cells of a piece in flight */
     fsi__fl_piece *piece;
     int solved;                   /* 1: the pressure has been solved in this substep */
+    int again;                    /* 1: it is solved once more, after viscosity */
     double sums[FSI__FL_SUMS];
     double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
     fsi__source_run sources;
@@ -769,8 +781,8 @@ static int fsi__fl_hold_side(fsi__fl_run *run, const fsi__fl_side *s)
     return 0;
 }
 
-/* Faces of the cells of held particles. */
-static void fsi__fl_hold_taps(fsi__fl_run *run)
+/* Faces of the cells of held particles; mark (NULL ok): becomes 1 there, of each axis. */
+static void fsi__fl_hold_taps(fsi__fl_run *run, unsigned char *const *mark)
 {
     const fsi_grid *g = run->im->grid;
     int i, a;
@@ -789,6 +801,8 @@ static void fsi__fl_hold_taps(fsi__fl_run *run)
             beyond = fsi_grid_entry(g, at[0], at[1], at[2]);
             run->im->u[a]->value[e] = v[a];
             if (beyond >= 0) run->im->u[a]->value[beyond] = v[a];
+            if (mark) mark[a][e] = 1;
+            if (mark && beyond >= 0) mark[a][beyond] = 1;
         }
     }
 }
@@ -825,26 +839,34 @@ static fsi_vec3 fsi__fl_solid_velocity(const fsi__fl_run *run, const fsi__fl_obs
     return fsi__d3_real(fsi__fl_mesh_velocity(run, o, hit.face, bary));
 }
 
+/* Velocities of an obstacle at the faces that it covers; those of one that stands are 0. */
+static void fsi__fl_find_velocities(fsi__fl_run *run, fsi__fl_obstacle *o)
+{
+    const fsi_grid *g = run->im->grid;
+    int f, a;
+    for (a = 0; a < g->dim && (o->base.carrier || o->base.moves); a++)
+        for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
+            const int e = o->faces->entry[f], c = e % g->block_cells;
+            int corner[3];
+            fsi_vec3 v;
+            fsi_grid_corner(g, e / g->block_cells, corner);
+            v = fsi__fl_solid_velocity(run, o, fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + a),
+                corner[0] + (c & 7), corner[1] + (c >> 3 & 7), corner[2] + (c >> 6)));
+            o->velocity[f] = a == 0 ? v.x : (a == 1 ? v.y : v.z);
+        }
+}
+
 /* Faces that obstacles cover, and how those move. */
 static fsi_status fsi__fl_find_faces(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
-    int k, f, a;
+    int k;
     for (k = 0; k < im->obstacles.count; k++) {
         fsi__fl_obstacle *o = &im->obstacle[k];
         FSI__TRY(fsi_grid_faces_build(o->faces, im->grid, o->base.mesh));
         FSI__TRY(fsi__room_in(run->s->context, &o->velocity, sizeof *o->velocity, 0, &o->room, o->faces->count,
             run->fn));
-        for (a = 0; a < im->grid->dim && (o->base.carrier || o->base.moves); a++)
-            for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
-                const int e = o->faces->entry[f], c = e % im->grid->block_cells;
-                int corner[3];
-                fsi_vec3 v;
-                fsi_grid_corner(im->grid, e / im->grid->block_cells, corner);
-                v = fsi__fl_solid_velocity(run, o, fsi_grid_position(im->grid, (fsi_grid_place)((int)FSI_FACES_X + a),
-                    corner[0] + (c & 7), corner[1] + (c >> 3 & 7), corner[2] + (c >> 6)));
-                o->velocity[f] = a == 0 ? v.x : (a == 1 ? v.y : v.z);
-            }
+        fsi__fl_find_velocities(run, o);
     }
     return FSI_OK;
 }
@@ -932,7 +954,7 @@ static void fsi__fl_take_impulses(fsi__fl_run *run)
         fsi__fl_obstacle *o = &run->im->obstacle[k];
         const fsi_pressure_solid *p = &run->im->solid[k];
         const fsi__d3 j = fsi__d3_of(p->impulse), spin = fsi__d3_of(p->angular_impulse);
-        if (!p->coupled) fsi__fl_push_obstacle(run, o);
+        if (!p->coupled && !run->again) fsi__fl_push_obstacle(run, o);
         fsi__fl_put(o->base.impulse, j);
         fsi__fl_put(o->base.moment, fsi__d3_add(spin, fsi__d3_cross(fsi__d3_of(p->center), j)));
         fsi__fl_put(run->stats.wall_impulse, fsi__d3_scale(j, -1));
@@ -949,6 +971,7 @@ static void fsi__fl_take_impulses(fsi__fl_run *run)
 static double fsi__fl_wall_pressure(const fsi__fl_run *run, const fsi__fl_side *s)
 {
     const fsi__fl_impl *im = run->im;
+    if (run->again) return (double)im->again->value[s->cell]; /* the liquid has been stopped already */
     return (double)im->pressure->value[s->cell] + s->out * (double)run->s->desc.density
         * (double)im->change[s->side >> 1]->value[s->face] * (double)im->grid->dx / (2 * run->dt);
 }
@@ -1064,6 +1087,155 @@ static fsi_status fsi__fl_solve(fsi__fl_run *run, fsi_pressure_flow *flow)
     return FSI_OK;
 }
 
+/* ---- >>viscosity ---------------------------------------------------------------------------------------------------
+
+   One implicit step (fsi_viscosity.h) on velocities that have no divergence, as those of a pool at rest have no shear
+   then; it makes some divergence, which a second pressure takes out. The walls that let go in the first let go in the
+   second. Bodies get the pressure, no drag. */
+
+#define FSI__FL_VISCOSITY_TOLERANCE 1e-4 /* error of the change of u, relative to it */
+#define FSI__FL_THINNER 3                /* how often it is lowered, to a hundredth each, where it does not converge */
+
+/* Memory that only viscous liquids need. */
+static fsi_status fsi__fl_make_viscosity(fsi_flip *s)
+{
+    fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
+    if (!(s->desc.viscosity > 0)) return FSI_OK;
+    if (!im->viscosity) FSI__TRY(fsi_viscosity_create(&im->viscosity, s->context));
+    if (!im->again) {
+        FSI__TRY(fsi_grid_add_field(im->grid, FSI_CELLS, 0, &im->again));
+        im->again->scratch = 1;
+    }
+    if (!im->psi) {
+        FSI__TRY(fsi_grid_add_field(im->grid, FSI_CELLS, 2 * s->desc.dx, &im->psi));
+        im->psi->scratch = 1;
+    }
+    return FSI_OK;
+}
+
+/* Distance to the nearest obstacle, at most two cells. */
+static void fsi__fl_psi_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_run *run = (const fsi__fl_run *)arg;
+    const fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    fsi_real here[512];
+    fsi__distance_job job;
+    int b, c, k;
+    (void)chunk;
+    job.grid = g;
+    job.psi = im->psi;
+    job.limit = 2 * g->dx;
+    for (b = begin; b < end; b++) {
+        fsi_real *psi = im->psi->value + (size_t)b * (size_t)g->block_cells;
+        for (c = 0; c < g->block_cells; c++) psi[c] = job.limit;
+        for (k = 0; k < im->obstacles.count; k++) {
+            job.shape = fsi_shape_mesh(im->obstacle[k].base.mesh);
+            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, here) == FSI__SIDE_OUTSIDE) continue;
+            for (c = 0; c < g->block_cells; c++) psi[c] = fsi_min(psi[c], here[c]);
+        }
+    }
+}
+
+/* Velocities that viscosity takes as they are: reached becomes 1 where liquid sticks, 2 where it slides. Such a face of
+   an obstacle is covered, or has its middle inside. */
+static void fsi__fl_hold_viscous(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    int k, a, f, beside[6];
+    for (a = 0; a < g->dim; a++) memset(run->reached[a], 0, (size_t)g->block_count * (size_t)g->block_cells);
+    fsi__fl_hold_taps(run, run->reached);
+    for (k = 0; k < im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &im->obstacle[k];
+        const int moves = o->base.carrier || o->base.moves;
+        fsi__fl_find_velocities(run, o); /* a COUPLED body's have changed */
+        for (a = 0; a < g->dim; a++)
+            for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
+                const int e = o->faces->entry[f], b = e / g->block_cells;
+                long long below;
+                double psi;
+                fsi__blocks_beside(g, b, beside);
+                below = fsi__entry_beside(g, b, beside, e % g->block_cells, 2 * a);
+                psi = ((double)im->psi->value[e] + (double)im->psi->value[below >= 0 ? below : e]) / 2;
+                if (!(o->faces->solid[f] > (fsi_real)0.999) && psi > 1e-3 * (double)g->dx) continue;
+                if (o->no_slip) {
+                    run->reached[a][e] = 1;
+                    im->u[a]->value[e] = moves ? o->velocity[f] : 0;
+                } else if (!run->reached[a][e]) run->reached[a][e] = 2;
+            }
+    }
+}
+
+/* The implicit step. */
+static fsi_status fsi__fl_solve_viscosity(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    const fsi_flip_desc *d = &run->s->desc;
+    const fsi_error before = run->s->context->error;
+    fsi_viscosity_flow flow = fsi_viscosity_default_flow();
+    fsi_status status = FSI_OK;
+    int a, side, tries;
+
+    /* The liquid and what it meets. */
+    for (a = 0; a < im->grid->dim; a++) {
+        flow.u[a] = im->u[a];
+        flow.solid[a] = run->reached[a];
+    }
+    flow.phi = im->phi;
+    flow.psi = im->obstacles.count > 0 ? im->psi : NULL;
+    flow.viscosity = d->viscosity;
+    flow.density = d->density;
+    flow.dt = (fsi_real)run->dt;
+    flow.tolerance = FSI__FL_VISCOSITY_TOLERANCE;
+    for (side = 0; side < 6; side++) {
+        flow.wall_no_slip[side] = d->no_slip[side];
+        flow.wall_closed[side] = !d->open_side[side];
+    }
+
+    /* Where it does not converge, a thinner one. */
+    for (tries = 0; tries == 0 || (status == FSI_ERROR_CONVERGENCE && tries <= FSI__FL_THINNER); tries++) {
+        if (tries > 0) flow.viscosity /= 100;
+        status = fsi_viscosity_solve(im->viscosity, &flow);
+        run->stats.viscosity_iters += im->viscosity->iterations;
+    }
+    FSI__TRY(status);
+    if (tries > 1) run->s->context->error = before; /* the step goes on */
+    run->stats.thinned += tries > 1;
+    run->stats.degraded += tries > 1;
+    return FSI_OK;
+}
+
+static fsi_status fsi__fl_thicken(fsi__fl_run *run, fsi_pressure_flow *flow)
+{
+    fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
+    fsi_status status;
+    size_t e;
+
+    /* Viscosity. */
+    if (im->obstacles.count > 0) fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells,
+        fsi__fl_psi_blocks, run);
+    fsi__fl_hold_viscous(run);
+    FSI__TRY(fsi__fl_solve_viscosity(run));
+
+    /* The pressure, to the divergence that the first one left. */
+    flow->pressure = im->again;
+    fsi__fl_offer_solids(run, flow);
+    im->solver->desc.absolute = run->stats.divergence;
+    status = fsi__fl_solve(run, flow);
+    im->solver->desc.absolute = 0;
+    FSI__TRY(status);
+
+    /* What solids got of it. */
+    run->again = 1;
+    fsi__fl_take_impulses(run);
+    fsi__fl_each_side(run, fsi__fl_push_side);
+    run->again = 0;
+    for (e = 0; e < cells; e++) im->pressure->value[e] += im->again->value[e];
+    return FSI_OK;
+}
+
 static fsi_status fsi__fl_project(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
@@ -1093,7 +1265,7 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
             memcpy(im->u[a]->value, im->change[a]->value,
                 (size_t)im->grid->block_count * (size_t)im->grid->block_cells * sizeof(fsi_real));
         fsi__fl_each_side(run, fsi__fl_hold_side);
-        fsi__fl_hold_taps(run);
+        fsi__fl_hold_taps(run, NULL);
         fsi__fl_offer_solids(run, &flow);
         FSI__TRY(fsi__fl_solve(run, &flow));
         run->solved = 1;
@@ -1103,7 +1275,7 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     /* What solids got. */
     fsi__fl_take_impulses(run);
     fsi__fl_each_side(run, fsi__fl_push_side);
-    return FSI_OK;
+    return d->viscosity > 0 ? fsi__fl_thicken(run, &flow) : FSI_OK;
 }
 
 /* ---- velocities where the pressure does not reach
@@ -1815,6 +1987,7 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     run->length = dt;
     run->anew = im->solids_changed != 0;
     run->sources.sources = &im->sources;
+    FSI__TRY(fsi__fl_make_viscosity(s));
     FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     n = (size_t)(s->count + run->more);
     fsi__fl_layout(run, &measure, n);
@@ -2067,6 +2240,7 @@ FSI_API fsi_flip_desc fsi_flip_default_desc(void)
     d.dx = (fsi_real)(1.0 / 64);
     d.density = 1000;
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    memset(d.no_slip, 1, sizeof d.no_slip);
     d.pic = (fsi_real)0.03;
     d.volume_rate = (fsi_real)0.3;
     d.cfl = 2;
@@ -2082,6 +2256,7 @@ static fsi_status fsi__fl_check_desc(fsi_context *context, const char *fn, const
         FSI__FIELD(fsi_flip_desc, dim, FSI__INT, 2, 3, 0),
         FSI__FIELD(fsi_flip_desc, dx, FSI__REAL, 1e-9, 1e9, 0),
         FSI__FIELD(fsi_flip_desc, density, FSI__REAL, 1e-6, 1e9, 0),
+        FSI__FIELD(fsi_flip_desc, viscosity, FSI__REAL, 0, 1e12, 0),
         FSI__FIELD(fsi_flip_desc, transfer, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_flip_desc, pic, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_flip_desc, volume_rate, FSI__REAL, 0, 1, 0),
@@ -2096,7 +2271,11 @@ static fsi_status fsi__fl_check_desc(fsi_context *context, const char *fn, const
         FSI__FIELD(fsi_flip_desc, origin, FSI__VEC3, 0, 1e12, 0)
     };
     const fsi__where at = { fn, "desc.", -1, d->dim };
+    int side;
     FSI__TRY(FSI__CHECK_TABLE(context, &at, d, rows));
+    for (side = 0; side < 6; side++)
+        if (d->no_slip[side] > 1) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, side, d->no_slip[side],
+            "desc.no_slip[%d] is %d, must be 0 or 1", side, (int)d->no_slip[side]);
     return FSI_OK;
 }
 
@@ -2241,6 +2420,7 @@ FSI_API void fsi_flip_destroy(fsi_flip *s)
     fsi__free(s->context, im->piece, (size_t)im->piece_room, sizeof *im->piece);
     fsi__sources_free(&im->sources);
     fsi_pressure_destroy(im->solver);
+    fsi_viscosity_destroy(im->viscosity);
     fsi_grid_destroy(im->grid);
     fsi__arena_free(s->context, &im->scratch);
     fsi__arena_free(s->context, &im->blocks);
@@ -2404,6 +2584,7 @@ FSI_API fsi_flip_obstacle_desc fsi_flip_default_obstacle_desc(void)
     fsi_flip_obstacle_desc d;
     memset(&d, 0, sizeof d);
     d.cookie = FSI__COOKIE('o', fsi_flip_obstacle_desc);
+    d.no_slip = 1;
     return d;
 }
 
@@ -2419,6 +2600,8 @@ FSI_API fsi_status fsi_flip_add_obstacle(fsi_flip *s, const fsi_flip_obstacle_de
     FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('o', fsi_flip_obstacle_desc),
         "fsi_flip_default_obstacle_desc"));
     FSI__TRY(fsi__check_mesh(s->context, fn, desc->mesh, s->desc.dim, 1));
+    if (desc->no_slip < 0 || desc->no_slip > 1) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, desc->no_slip,
+        "desc.no_slip is %d, must be 0 or 1", desc->no_slip);
     im = (fsi__fl_impl *)s->impl;
     FSI__TRY(fsi__check_carrier(s->context, fn, desc->body, im->obstacles.next_id, s->desc.dim, 1));
     FSI__TRY(fsi__fl_check_shared(s, fn, desc->body, im->obstacles.next_id, im->obstacles.count));
@@ -2430,6 +2613,7 @@ FSI_API fsi_status fsi_flip_add_obstacle(fsi_flip *s, const fsi_flip_obstacle_de
     if (fsi_grid_faces_create(&o->faces, s->context) != FSI_OK)
         return fsi__obstacles_let_go(&im->obstacles, fn, desc->mesh);
     if (!desc->body) o->base.at.orientation = fsi_quat_identity();
+    o->no_slip = desc->no_slip;
     made = fsi__obstacles_keep(&im->obstacles);
     if (id) *id = made;
     im->solids_changed = 1;

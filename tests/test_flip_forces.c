@@ -1,0 +1,199 @@
+/* test_flip_forces.c - viscosity of fsi_flip.h: channels, films, pools, blobs.
+   SPDX-License-Identifier: MIT */
+#include "kit/test_flip.h"
+
+/* ---- viscosity ---------------------------------------------------------------------------------------------------- */
+
+enum { CHANNEL, FILM, PLATES };
+static const char *const flow_name[3] = { "channel", "film", "plates" };
+
+/* Liquid of nu = 1 m^2/s falls between the walls of a box 1 m wide, along one of them that it covers by half, or between
+   plates that are no faces of the grid. From rest, with x over the distance of what it sticks to (a film: twice its
+   depth):
+
+      u = g L^2/2 (x (1 - x) - 8/pi^3 sum_odd sin(n pi x)/n^3 exp(-n^2 pi^2 t/L^2)) */
+static double falling(double g, double L, double x, double t)
+{
+    double u = x * (1 - x);
+    int n;
+    for (n = 1; n < 40; n += 2)
+        u -= 8 / (PI * PI * PI) * sin(n * PI * x) / (n * n * n) * exp(-n * n * PI * PI * t / (L * L));
+    return 0.5 * g * L * L * u;
+}
+
+static void check_falling(int kind, fsi_flip_transfer transfer, int across, double tolerance)
+{
+    const int n = 24, high = 8;
+    const double lo = kind == PLATES ? 0.113 : 0, hi = kind == PLATES ? 0.891 : 1, end = kind == FILM ? 0.5 : hi;
+    const double g = 4, dt = 0.01, seconds = 0.16, L = kind == PLATES ? hi - lo : 1;
+    fsi_flip_desc d = make_desc(2, n);
+    fsi_mesh *m[2] = { NULL, NULL };
+    fsi_flip *s;
+    double worst = 0, sum[24], mass[24], most = 0;
+    int i, k;
+    d.n[1 - across] = high * n;
+    d.gravity = across == 0 ? v3(0, -g, 0) : v3(-g, 0, 0);
+    d.viscosity = 1000;
+    d.transfer = transfer;
+    s = make_flip(&d);
+    for (k = 0; k < 2 && kind == PLATES; k++) {
+        m[k] = across == 0 ? make_block(2, 0.5, 10, 1) : make_block(2, 10, 0.5, 1);
+        mesh_to(m[k], across == 0 ? pose_at(2, k ? hi + 0.5 : lo - 0.5, 4, 0) : pose_at(2, 4, k ? hi + 0.5 : lo - 0.5, 0));
+        add_solid(s, m[k], NULL);
+    }
+    fill(s, across == 0 ? box3(0, 1.5, 0, end, 7, 0) : box3(1.5, 0, 0, 7, end, 0), v3(0, 0, 0));
+    while (s->time < seconds - 1e-9 && step_ok(s, dt)) {}
+
+    /* Mean velocity of the particles in slices of a cell, two metres from the ends. */
+    memset(sum, 0, sizeof sum);
+    memset(mass, 0, sizeof mass);
+    for (i = 0; i < s->count; i++) {
+        const double x = (double)(across == 0 ? s->position[i].x : s->position[i].y);
+        const double y = (double)(across == 0 ? s->position[i].y : s->position[i].x);
+        const double u = -(double)(across == 0 ? s->velocity[i].y : s->velocity[i].x);
+        if (y < 3.5 || y > 5 || x < lo + 1.0 / n || x > end - 1.0 / n) continue;
+        k = (int)(x * n);
+        sum[k] += u - falling(g, L, (x - lo) / L, s->time);
+        mass[k] += 1;
+    }
+    most = falling(g, L, 0.5, s->time);
+    for (k = 0; k < n; k++)
+        if (mass[k] > 0) worst = fmax(worst, fabs(sum[k] / mass[k]) / most);
+    printf("      %s, %s, across %c: off by %.2g of %.3g m/s\n", flow_name[kind],
+        transfer == FSI_FLIP_APIC ? "APIC" : "FLIP", "xy"[across], worst, most);
+    CHECK(worst <= tolerance && s->stats.degraded == 0 && s->stats.viscosity_iters > 0);
+    fsi_flip_destroy(s);
+    for (k = 0; k < 2; k++) fsi_mesh_destroy(m[k]);
+}
+
+static void test_viscous_liquid_falls_by_its_profile(void)
+{
+    check_falling(CHANNEL, FSI_FLIP_FLIP, 0, 0.03);
+    check_falling(CHANNEL, FSI_FLIP_APIC, 1, 0.03);
+    check_falling(FILM, FSI_FLIP_FLIP, 0, 0.03);
+    check_falling(FILM, FSI_FLIP_APIC, 0, 0.03);
+    check_falling(PLATES, FSI_FLIP_FLIP, 0, 0.03);
+    check_falling(PLATES, FSI_FLIP_APIC, 1, 0.03);
+}
+
+/* Along walls and plates where it slides it falls freely. */
+static void test_liquid_slides_where_it_is_told(void)
+{
+    int plates, i, step;
+    for (plates = 0; plates < 2; plates++) {
+        fsi_flip_desc d = make_desc(2, 16);
+        fsi_flip_obstacle_desc o = fsi_flip_default_obstacle_desc();
+        fsi_mesh *m = make_block(2, 0.5, 10, 1);
+        fsi_flip *s;
+        double worst = 0;
+        d.n[1] = 64;
+        d.viscosity = 1000;
+        memset(d.no_slip, 0, sizeof d.no_slip);
+        s = make_flip(&d);
+        mesh_to(m, pose_at(2, 0.277 - 0.5, 2, 0));
+        o.mesh = m;
+        o.no_slip = 0;
+        if (plates) CHECK(fsi_flip_add_obstacle(s, &o, NULL) == FSI_OK);
+        fill(s, box3(0, 1, 0, 1, 3, 0), v3(0, 0, 0));
+        for (step = 0; step < 10; step++) step_ok(s, 0.01);
+        for (i = 0; i < s->count; i++) worst = fmax(worst, fabs((double)s->velocity[i].y + 0.981));
+        printf("      %s: off by %.2g of 0.981 m/s\n", plates ? "plate" : "box", worst);
+        CHECK(worst <= (plates ? 0.03 : 0.005));
+        fsi_flip_destroy(s);
+        fsi_mesh_destroy(m);
+    }
+}
+
+/* A viscous drop that is thrown and turns, no gravity: its momenta stay; what shears in it dies out. */
+static void test_a_viscous_drop_keeps_its_momentum(void)
+{
+    int dim, i, k, step;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_flip_desc d = make_desc(dim, 20);
+        fsi_flip *s;
+        double p0[3] = { 0, 0, 0 }, p[3] = { 0, 0, 0 }, mass, spin0, spin, size, shear = 0, inertia = 0, turn;
+        d.gravity = v3(0, 0, 0);
+        d.viscosity = 100;
+        s = make_flip(&d);
+        CHECK(fsi_flip_fill_sphere(s, in_room(dim, 0.4, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
+        for (i = 0; i < s->count; i++) {
+            const double x = (double)s->position[i].x - 0.4, y = (double)s->position[i].y - 0.5;
+            s->velocity[i] = v3(0.2 - 3 * y, 3 * x + sin(30 * x), 0);
+        }
+        step_ok(s, 0);
+        for (k = 0; k < 3; k++) p0[k] = s->stats.momentum[k];
+        spin0 = s->stats.angular_momentum[2];
+        for (step = 0; step < 30; step++) step_ok(s, 0.01);
+        for (k = 0; k < 3; k++) p[k] = s->stats.momentum[k];
+        spin = s->stats.angular_momentum[2];
+        mass = s->count * (double)s->particle_mass;
+        size = sqrt(2 * s->stats.kinetic_energy * mass);
+
+        /* Against the rigid motion that has these momenta; the centre is where momentum took it. */
+        for (i = 0; i < s->count; i++) {
+            const double x = (double)s->position[i].x - 0.4 - p[0] / mass * 0.3;
+            const double y = (double)s->position[i].y - 0.5 - p[1] / mass * 0.3;
+            inertia += (x * x + y * y) * mass / s->count;
+        }
+        turn = (spin - (0.4 + p[0] / mass * 0.3) * p[1] + (0.5 + p[1] / mass * 0.3) * p[0]) / inertia;
+        for (i = 0; i < s->count; i++) {
+            const double x = (double)s->position[i].x - 0.4 - p[0] / mass * 0.3;
+            const double y = (double)s->position[i].y - 0.5 - p[1] / mass * 0.3;
+            const double u = (double)s->velocity[i].x - p[0] / mass + turn * y;
+            const double v = (double)s->velocity[i].y - p[1] / mass - turn * x;
+            shear += (u * u + v * v) / s->count;
+        }
+        shear = sqrt(shear);
+        printf("      %dD: momentum off by %.2g %.2g %.2g, angular %.2g; beside a rigid motion %.2g m/s\n", dim,
+            (p[0] - p0[0]) / size, (p[1] - p0[1]) / size, (p[2] - p0[2]) / size, spin / spin0 - 1, shear);
+        for (k = 0; k < 3; k++) CHECK_NEAR(p[k], p0[k], TOL(1e-10, 1e-5) * size);
+        CHECK_NEAR(spin, spin0, 1e-2 * fabs(spin0));
+        CHECK(shear <= 0.1);
+        fsi_flip_destroy(s);
+    }
+}
+
+/* A jittered pool of honey comes to rest, with its weight on the floor; a crate floats in it. */
+static void test_a_viscous_pool_rests(void)
+{
+    int crate, step;
+    for (crate = 0; crate < 2; crate++) {
+        fsi_flip_desc d = make_desc(2, 24);
+        fsi_mesh *m = make_block(2, 0.15, 0.1, 1);
+        fsi_body body = make_floater(m, 500, 9.81, 2);
+        fsi_flip *s;
+        double force = 0, weight;
+        d.viscosity = 10;
+        s = make_flip(&d);
+        body.pose = pose_at(2, 0.5, 0.5, 0);
+        mesh_to(m, body.pose);
+        if (crate) add_solid(s, m, &body);
+        fill(s, box3(0, 0, 0, 1, 0.5, 0), v3(0, 0, 0));
+        jitter(s, 0.4);
+        weight = 9.81 * s->count * (double)s->particle_mass + (crate ? 9.81 * 500 * 0.06 : 0);
+        for (step = 0; step < 180; step++) {
+            fsi_vec3 f;
+            if (!step_ok(s, 1.0 / 60)) break;
+            if (crate) fsi_body_accept(&body);
+            CHECK(fsi_flip_obstacle_reaction(s, -1, &f, NULL) == FSI_OK);
+            if (step >= 120) force -= (double)f.y / 60;
+        }
+        printf("      %s: energy %.2g, weight %.4f, crate at %.4f\n", crate ? "crate" : "pool",
+            s->stats.kinetic_energy / (1000 * 9.81 * 0.25), force / weight, (double)body.pose.position.y);
+        CHECK(s->stats.kinetic_energy <= 3e-5 * 1000 * 9.81 * 0.25 && s->stats.thinned == 0);
+        CHECK_NEAR(force, weight, 0.02 * weight);
+        CHECK(!crate || fabs((double)body.pose.position.y - 0.5) <= 0.05);
+        fsi_flip_destroy(s);
+        fsi_mesh_destroy(m);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN_PHYSICS(test_viscous_liquid_falls_by_its_profile);
+    RUN(test_liquid_slides_where_it_is_told);
+    RUN(test_a_viscous_drop_keeps_its_momentum);
+    RUN_PHYSICS(test_a_viscous_pool_rests);
+    return TEST_END();
+}
