@@ -98,6 +98,10 @@ typedef struct fsi_flip_desc {
     int max_substeps;          /* of one call; default 20. Where more are needed they are longer (stats.degraded) */
     double pressure_tolerance; /* largest divergence left over the largest of the right side; default 1e-6 */
     int pressure_iters;        /* of one solve at most; what they reach is taken (stats.degraded); default 200 */
+    int resample;              /* 1: once a step, in the interior of the liquid, a particle is split where a cell has
+                                  fewer than 4 (2D: 2), and two are merged where it has more than 16 (2D: 8): arrays
+                                  may move in a step. A row that is split keeps its id and gives its attributes to the
+                                  new one too; of two the row of the heavier stays. Default 0: masses stay 1 */
     int reserve;               /* particles to make room for; default 0 */
     int max_particles;         /* budget of the whole simulator; default 0: no limit */
     int attribute_count;       /* numbers of your own that each particle carries, 0 to 64; default 0 */
@@ -115,6 +119,7 @@ typedef struct fsi_flip_stats {
     int thinned;                  /* substeps whose viscosity did not converge and was lowered; they are degraded too */
     double divergence;            /* left, largest [1/s], last substep */
     double fill_max;              /* largest mass of particles at a cell over that at rest, last substep */
+    int split, merged;            /* particles that became two; pairs that became one */
     int placed, pinched;          /* particles that were stopped by obstacles; without a free position, at the end */
     int emitted, blocked, refused, removed, left; /* particles of emitters, as fsi_source.h has them; by sinks; through
                                   open sides */
@@ -269,6 +274,7 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
       to_grid                u, fill from particles                                           (lines 1, 5)
       find_faces             that obstacles cover, and their velocities
       find_liquid            kinds of cells, phi of the surface, source for the volume        (lines 6, 7)
+      resample               splits and merges particles
       project                pressure: u divergence-free but for the source; walls let go     (lines 8, 9);
                              thicken: viscosity, then the pressure once more
       spread                 u and its change beside what the pressure reaches
@@ -352,6 +358,7 @@ typedef struct fsi__fl_run {
     const char *fn;
     int n, born, more;            /* particles; those that were there before; what emitters may add */
     int anew;                     /* 1: obstacles are not where the last step left them */
+    int spare;                    /* of `more`: for particles that are split */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
     fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep */
     float *mass, *pressure;
@@ -449,7 +456,8 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
         run->points.grid = im->grid;
-        fsi__tr_layout(&run->points, arena, run->n, im->grid->block_count);
+        fsi__tr_layout(&run->points, arena, run->n + run->spare, im->grid->block_count);
+        run->points.count = run->n;
         run->motion.affine = run->affine;
         im->boxes = (float *)fsi__take(arena, fsi__tr_box_size(im->grid) * (size_t)im->grid->block_count,
             sizeof(float));
@@ -706,6 +714,240 @@ static void fsi__fl_find_liquid(fsi__fl_run *run)
     fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_liquid_blocks, run);
     fsi__fl_mark_held(run);
     fsi__fl_count_liquid(run);
+}
+
+/* ---- >>few and many ------------------------------------------------------------------------------------------------
+
+   Flow that converges crowds particles, flow that stretches leaves gaps. In a cell of liquid with liquid on all sides,
+   clear of obstacles, with 8 (2D: 4) whole particles to a full one,
+
+      more than 16 (2D: 8)                            the two nearest become one
+      fewer than 4 (2D: 2)                            the heaviest becomes two
+      more than 8 (4), two of at most a whole one     these become one, so that masses return to 1
+      fewer than 8 (4), one of at least two           it becomes two
+
+   One of these a cell and step. Mass, momentum and centre stay; so does, where one becomes two, angular momentum, with
+   APIC that of the field of velocities. The numbers of a cell whose particles rest come between these bounds and stay
+   there. */
+
+#define FSI__FL_LIGHTEST 0.125f /* [whole particles] that may come out of splitting, */
+#define FSI__FL_HEAVIEST 4.0f   /* and out of merging */
+
+/* The entries behind the upper walls. */
+static int fsi__fl_is_outside(const fsi_grid *g, long long e)
+{
+    const int c = (int)(e % g->block_cells);
+    int corner[3];
+    fsi_grid_corner(g, (int)(e / g->block_cells), corner);
+    return corner[0] + (c & 7) >= g->n[0] || corner[1] + (c >> 3 & 7) >= g->n[1]
+        || (g->dim == 3 && corner[2] + (c >> 6) >= g->n[2]);
+}
+
+/* Liquid with liquid on all sides, no part of it covered by obstacles. */
+static int fsi__fl_is_deep(const fsi__fl_run *run, int e)
+{
+    const fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    int beside[6], side;
+    if (run->cell[e] != FSI_CELL_LIQUID || !(im->fill->value[e] > (fsi_real)0.5)
+        || (im->obstacles.count > 0 && im->open->value[e] < 1)) return 0;
+    fsi__blocks_beside(g, e / g->block_cells, beside);
+    for (side = 0; side < 2 * g->dim; side++) {
+        const long long to = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, side);
+        if (to < 0 || fsi__fl_is_outside(g, to)) {
+            if (run->s->desc.open_side[side]) return 0;
+        } else if (run->cell[to] != FSI_CELL_LIQUID || (im->obstacles.count > 0 && im->open->value[to] < 1)) return 0;
+    }
+    return 1;
+}
+
+/* Is the way between two points of a cell clear of obstacles? */
+static int fsi__fl_is_clear(const fsi__fl_run *run, fsi_vec3 a, fsi_vec3 b)
+{
+    fsi__faces own;
+    const fsi_real reach = (fsi_real)0.1 * run->s->desc.dx;
+    if (run->im->obstacles.count == 0) return 1;
+    return fsi__own_faces(&run->im->obstacles, NULL, fsi__path_box(a, b, reach), 0xffffffffu, &own) && own.count == 0;
+}
+
+/* Particles `a` and b become one; the row of the heavier stays. */
+static void fsi__fl_merge(const fsi__fl_run *run, int a, int b)
+{
+    const int keep = run->mass[b] > run->mass[a] ? b : a, drop = keep == a ? b : a;
+    const float m = run->mass[keep] + run->mass[drop], part = run->mass[drop] / m;
+    int k;
+    run->x[keep] = fsi_v3_madd(run->x[keep], (fsi_real)part, fsi_v3_sub(run->x[drop], run->x[keep]));
+    run->v[keep] = fsi_v3_madd(run->v[keep], (fsi_real)part, fsi_v3_sub(run->v[drop], run->v[keep]));
+    for (k = 0; k < 9 && run->affine; k++)
+        run->affine[keep][k] += part * (run->affine[drop][k] - run->affine[keep][k]);
+    run->mass[keep] = m;
+    run->mass[drop] = 0;
+    run->gone[drop] = FSI__FL_GONE;
+}
+
+/* The two nearest of the particles of ranks first to last - 1 that have a mass of `most` together; 0: there are none. */
+static int fsi__fl_find_pair(const fsi__fl_run *run, int first, int last, float most, int pair[2])
+{
+    double nearest = 1e300;
+    int a, b;
+    for (a = first; a < last; a++)
+        for (b = a + 1; b < last; b++) {
+            const int i = run->points.order[a], j = run->points.order[b];
+            double d;
+            if (run->mass[i] + run->mass[j] > most) continue;
+            d = (double)fsi_v3_norm2(fsi_v3_sub(run->x[i], run->x[j]));
+            if (!(d < nearest)) continue;
+            nearest = d;
+            pair[0] = i;
+            pair[1] = j;
+        }
+    return nearest < 1e300 && fsi__fl_is_clear(run, run->x[pair[0]], run->x[pair[1]]);
+}
+
+/* Merges in blocks, and marks in `state` what is to be split; their blocks in `flies`. Sums: 0 merged. */
+static void fsi__fl_crowds(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const int full = run->im->grid->dim == 3 ? 8 : 4;
+    int b, r, q, k, pair[2];
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        run->flies[b] = 0;
+        for (r = run->points.first[b]; r < run->points.first[b + 1]; r = q) {
+            const int e = run->points.key[run->points.order[r]];
+            int heavy = -1, count = 0;
+            float m = 0;
+
+            /* How many are in the cell, and the heaviest of them. */
+            for (q = r; q < run->points.first[b + 1] && run->points.key[run->points.order[q]] == e; q++) {
+                const int i = run->points.order[q];
+                count += run->mass[i] > 0;
+                if (run->mass[i] > m) m = run->mass[heavy = i];
+            }
+            for (k = r; k < q && run->held; k++) if (run->held[run->points.order[k]]) count = -1;
+            if (count <= 0 || count < q - r || (count == full && m <= 1)) continue;
+            if (count >= full / 2 && count <= 2 * full && !(count < full ? m >= 2 : count > full)) continue;
+            if (!fsi__fl_is_deep(run, e)) continue;
+
+            /* What is to be done. */
+            if (count > full) {
+                if (!fsi__fl_find_pair(run, r, q, count > 2 * full ? FSI__FL_HEAVIEST : 1, pair)) continue;
+                fsi__fl_merge(run, pair[0], pair[1]);
+                run->state[pair[0]] = 2;
+                run->flies[b] |= 2;
+            } else if (m >= 2 * FSI__FL_LIGHTEST) {
+                run->state[heavy] = 1;
+                run->flies[b] |= 1;
+            }
+        }
+    }
+}
+
+/* Half of the distance between the two that particle i, in block b, becomes: along the axis with most room in its
+   cell. 0: no room. */
+static double fsi__fl_find_room(const fsi__fl_run *run, int b, int i, int *axis)
+{
+    const fsi_grid *g = run->im->grid;
+    const double dx = (double)g->dx, at[3] = { (double)run->x[i].x, (double)run->x[i].y, (double)run->x[i].z };
+    const int c = run->points.key[i] % g->block_cells;
+    double best = 0, way = 0;
+    int corner[3], a, r;
+    fsi_grid_corner(g, b, corner);
+    for (a = 0; a < g->dim; a++) {
+        const double lo = (a == 0   ? (double)g->origin.x
+                           : a == 1 ? (double)g->origin.y
+                                    : (double)g->origin.z) + (corner[a] + (c >> 3 * a & 7)) * dx;
+        const double d = fmin(0.25 * dx, 0.9 * fmin(at[a] - lo, lo + dx - at[a]));
+        double room = 2 * d;
+
+        /* Distance of both from the others of the cell. */
+        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
+            const int j = run->points.order[r];
+            fsi_vec3 off;
+            double along;
+            if (j == i || run->points.key[j] != run->points.key[i] || !(run->mass[j] > 0)) continue;
+            off = fsi_v3_sub(run->x[j], run->x[i]);
+            along = fabs((double)(a == 0 ? off.x : a == 1 ? off.y : off.z));
+            room = fmin(room, sqrt(fmax((double)fsi_v3_norm2(off) + d * (d - 2 * along), 0)));
+        }
+        if (!(room > best)) continue;
+        best = room;
+        way = d;
+        *axis = a;
+    }
+    return best > 0.05 * dx ? way : 0;
+}
+
+/* Particle i of block b becomes two; the second is a new row. */
+static void fsi__fl_split(fsi__fl_run *run, int b, int i)
+{
+    fsi__fl_impl *im = run->im;
+    const int n = run->s->desc.attribute_count, most = run->s->desc.max_particles;
+    const fsi_real *attributes = n > 0 ? run->s->attribute + (size_t)i * (size_t)n : NULL;
+    int axis = 0, k;
+    const double d = fsi__fl_find_room(run, b, i, &axis);
+    fsi_vec3 way = fsi_v3(axis == 0 ? (fsi_real)d : 0, axis == 1 ? (fsi_real)d : 0, axis == 2 ? (fsi_real)d : 0);
+    fsi_vec3 more = fsi_v3(0, 0, 0);
+    if (!(d > 0) || run->spare == 0 || (most > 0 && run->n >= most)) return;
+    if (!fsi__fl_is_clear(run, fsi_v3_sub(run->x[i], way), fsi_v3_add(run->x[i], way))) return;
+
+    /* Its row, and the new one: half of the mass each, on both sides of where it was. */
+    k = run->n++;
+    run->spare--;
+    FSI_ASSERT(k < run->s->capacity);
+    if (run->affine) {
+        const fsi_real part = (fsi_real)(d / (double)im->grid->dx);
+        const float *c = run->affine[i];
+        more = fsi_v3(part * (fsi_real)c[axis], part * (fsi_real)c[3 + axis], part * (fsi_real)c[6 + axis]);
+        memcpy(run->affine[k], run->affine[i], sizeof run->affine[k]);
+    }
+    fsi__particles_new_row(&im->particles, k, run->x[i], run->v[i], 0, im->filter[i], attributes);
+    run->x[k] = fsi_v3_add(run->x[i], way);
+    run->v[k] = fsi_v3_add(run->v[i], more);
+    run->x[i] = fsi_v3_sub(run->x[i], way);
+    run->v[i] = fsi_v3_sub(run->v[i], more);
+    run->mass[k] = run->mass[i] = run->mass[i] / 2;
+    run->gone[k] = 0;
+    if (run->held) run->held[k] = 0;
+    run->stats.split++;
+}
+
+/* Once a step. Particles are sorted again where any has changed. */
+static void fsi__fl_resample(fsi__fl_run *run)
+{
+    const fsi_grid *g = run->im->grid;
+    int b, r, any = 0;
+    if (!run->s->desc.resample || run->done > 0 || run->n == 0) return;
+    memset(run->state, 0, (size_t)run->n);
+    fsi__parallel_work(run->s->context, g->block_count, 1, 5.0 * run->n, fsi__fl_crowds, run);
+
+    /* In the order of blocks. */
+    for (b = 0; b < g->block_count; b++) {
+        if (!run->flies[b]) continue;
+        any = 1;
+        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
+            const int i = run->points.order[r];
+            run->stats.merged += run->state[i] == 2;
+            if (run->state[i] == 1) fsi__fl_split(run, b, i);
+        }
+    }
+    run->points.count = run->n;
+    if (any) fsi__tr_sort(&run->points);
+}
+
+/* Rows that splitting may need in a step. Errors: MEMORY. */
+static fsi_status fsi__fl_make_spare(fsi__fl_run *run)
+{
+    const fsi_flip *s = run->s;
+    const double ids = 4294967295.0 - (double)run->im->particles.next - run->more;
+    int rows = s->count / 32 + 16;
+    if (!s->desc.resample || !(run->length > 0) || s->count == 0) return FSI_OK;
+    if (ids < rows) rows = ids > 0 ? (int)ids : 0;
+    if (rows > 0x3fffffff - s->count - run->more) rows = 0;
+    run->spare = rows;
+    run->more += rows;
+    if (s->count + run->more <= s->capacity) return FSI_OK;
+    return fsi__particles_reserve(&run->im->particles, run->fn, s->count + run->more + rows);
 }
 
 /* ---- >>projection ------------------------------------------------------------------------------------------------ */
@@ -997,16 +1239,6 @@ static int fsi__fl_push_side(fsi__fl_run *run, const fsi__fl_side *s)
 }
 
 /* ---- walls that let go: where air can get between, at the surface of the liquid, a wall must not pull */
-
-/* The entries behind the upper walls. */
-static int fsi__fl_is_outside(const fsi_grid *g, long long e)
-{
-    const int c = (int)(e % g->block_cells);
-    int corner[3];
-    fsi_grid_corner(g, (int)(e / g->block_cells), corner);
-    return corner[0] + (c & 7) >= g->n[0] || corner[1] + (c >> 3 & 7) >= g->n[1]
-        || (g->dim == 3 && corner[2] + (c >> 6) >= g->n[2]);
-}
 
 /* 1: a cell has air beside it, not only solid or a wall. */
 static int fsi__fl_meets_air(const fsi__fl_run *run, int e)
@@ -1843,6 +2075,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     /* Pressure. */
     FSI__TRY(fsi__fl_find_faces(run));
     fsi__fl_find_liquid(run);
+    fsi__fl_resample(run);
     FSI__TRY(fsi__fl_project(run));
     FSI__TRY(fsi__fl_spread(run));
     fsi__fl_lap(run, &st->seconds_pressure, &clock);
@@ -1989,6 +2222,7 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     run->sources.sources = &im->sources;
     FSI__TRY(fsi__fl_make_viscosity(s));
     FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
+    FSI__TRY(fsi__fl_make_spare(run));
     n = (size_t)(s->count + run->more);
     fsi__fl_layout(run, &measure, n);
     if (!fsi__arena_room(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
@@ -2264,6 +2498,7 @@ static fsi_status fsi__fl_check_desc(fsi_context *context, const char *fn, const
         FSI__FIELD(fsi_flip_desc, max_substeps, FSI__INT, 1, 1000000, 0),
         FSI__FIELD(fsi_flip_desc, pressure_tolerance, FSI__DOUBLE, 1e-12, 0.5, 0),
         FSI__FIELD(fsi_flip_desc, pressure_iters, FSI__INT, 1, 100000, 0),
+        FSI__FIELD(fsi_flip_desc, resample, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_flip_desc, reserve, FSI__INT, 0, 1e9, 0),
         FSI__FIELD(fsi_flip_desc, max_particles, FSI__INT, 0, 1e9, 0),
         FSI__FIELD(fsi_flip_desc, attribute_count, FSI__INT, 0, 64, 0),

@@ -180,7 +180,7 @@ static void test_a_lattice_at_rest_stays(void)
 static void check_rest(int dim, int n, double level, double dt, fsi_flip_transfer transfer, double seconds)
 {
     fsi_flip *s = make_tank(dim, n, level, transfer);
-    const double H = rest_volume(s), weight = 9.81 * s->count * (double)s->particle_mass;
+    const double H = rest_volume(s), weight = 9.81 * total_mass(s);
     const int steps = (int)(seconds / dt + 0.5);
     double energy = 0, force = 0, height = 0, volume = 0, press = 0, share = 0;
     int step, k, samples = 0;

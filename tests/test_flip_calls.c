@@ -48,6 +48,8 @@ static void test_every_bad_desc_field_is_named(void)
     REFUSE_REAL(dx, 0, -1);
     REFUSE(origin, v3(0, test_nan(), 0));
     REFUSE_REAL(density, 0, -1000);
+    REFUSE_REAL(viscosity, -0.1, 1e13);
+    REFUSE(no_slip[2], 2);
     REFUSE(gravity, v3(test_nan(), 0, 0));
     REFUSE(gravity, v3(1e7, 0, 0));
     REFUSE(transfer, (fsi_flip_transfer)2);
@@ -58,6 +60,7 @@ static void test_every_bad_desc_field_is_named(void)
     REFUSE_INT(pressure_tolerance, 0, 1);
     REFUSE_INT(pressure_tolerance, test_nan(), test_inf());
     REFUSE_INT(pressure_iters, 0, -1);
+    REFUSE_INT(resample, -1, 2);
     REFUSE_INT(reserve, -1, -2);
     REFUSE_INT(max_particles, -1, -2);
     REFUSE_INT(attribute_count, -1, 65);
@@ -609,6 +612,8 @@ static uint64_t run_dam(fsi_context *context, int dim, fsi_flip_transfer transfe
     int step;
     d.context = context;
     d.transfer = transfer;
+    d.viscosity = 1;
+    d.resample = 1;
     s = make_flip(&d);
     body.pose = pose_at(dim, 0.75, 0.3, 0.3);
     if (dim == 3) body.pose.position.y = (fsi_real)0.5;

@@ -1,4 +1,4 @@
-/* test_flip_forces.c - viscosity of fsi_flip.h: channels, films, pools, blobs.
+/* test_flip_forces.c - what fsi_flip.h can do beside flowing: viscosity, particles that split and merge.
    SPDX-License-Identifier: MIT */
 #include "kit/test_flip.h"
 
@@ -126,7 +126,7 @@ static void test_a_viscous_drop_keeps_its_momentum(void)
         for (step = 0; step < 30; step++) step_ok(s, 0.01);
         for (k = 0; k < 3; k++) p[k] = s->stats.momentum[k];
         spin = s->stats.angular_momentum[2];
-        mass = s->count * (double)s->particle_mass;
+        mass = total_mass(s);
         size = sqrt(2 * s->stats.kinetic_energy * mass);
 
         /* Against the rigid motion that has these momenta; the centre is where momentum took it. */
@@ -170,7 +170,7 @@ static void test_a_viscous_pool_rests(void)
         if (crate) add_solid(s, m, &body);
         fill(s, box3(0, 0, 0, 1, 0.5, 0), v3(0, 0, 0));
         jitter(s, 0.4);
-        weight = 9.81 * s->count * (double)s->particle_mass + (crate ? 9.81 * 500 * 0.06 : 0);
+        weight = 9.81 * total_mass(s) + (crate ? 9.81 * 500 * 0.06 : 0);
         for (step = 0; step < 180; step++) {
             fsi_vec3 f;
             if (!step_ok(s, 1.0 / 60)) break;
@@ -188,6 +188,139 @@ static void test_a_viscous_pool_rests(void)
     }
 }
 
+/* ---- particles that split and merge ------------------------------------------------------------------------------- */
+
+typedef struct sums { double m, c[3], p[3], l[3], size; } sums;
+
+static sums sum_up(const fsi_flip *s)
+{
+    sums t;
+    int i, k;
+    memset(&t, 0, sizeof t);
+    for (i = 0; i < s->count; i++) {
+        const double m = (double)s->mass[i];
+        const double x[3] = { (double)s->position[i].x, (double)s->position[i].y, (double)s->position[i].z };
+        const double v[3] = { (double)s->velocity[i].x, (double)s->velocity[i].y, (double)s->velocity[i].z };
+        t.m += m;
+        t.size += m * (double)fsi_v3_norm(s->velocity[i]);
+        for (k = 0; k < 3; k++) {
+            const int a = (k + 1) % 3, b = (k + 2) % 3;
+            t.c[k] += m * x[k];
+            t.p[k] += m * v[k];
+            t.l[k] += m * (x[a] * v[b] - x[b] * v[a]);
+        }
+    }
+    return t;
+}
+
+/* A drop in flight with clumps and gaps: one step keeps mass, momentum, centre and angular momentum; ids grow and are
+   never used twice; attributes go on. */
+static void check_resampling(int dim, fsi_flip_transfer transfer)
+{
+    fsi_flip_desc d = make_desc(dim, 20);
+    unsigned char *gone;
+    uint64_t random = 7;
+    fsi_flip *s;
+    sums before, after;
+    int i, k, count, split = 0, merged = 0, strange = 0, left = 0;
+    uint32_t last;
+    d.gravity = v3(0, 0, 0);
+    d.transfer = transfer;
+    d.resample = 1;
+    d.attribute_count = 1;
+    s = make_flip(&d);
+    CHECK(fsi_flip_fill_sphere(s, in_room(dim, 0.5, 0.5, 0.5), (fsi_real)0.3, v3(0, 0, 0), NULL) == FSI_OK);
+
+    /* One particle in a cell, a clump in another. */
+    gone = (unsigned char *)calloc((size_t)s->count, 1);
+    for (i = 0; i < s->count; i++) {
+        const fsi_vec3 off = fsi_v3_sub(s->position[i], in_room(dim, 0.425, 0.525, 0.525));
+        gone[i] = fsi__largest_axis(off) < 0.025 && left++ > 0;
+    }
+    CHECK(fsi_flip_remove_particles(s, gone) == FSI_OK);
+    free(gone);
+    for (i = 0; i < 25; i++) {
+        const fsi_vec3 x = fsi_v3_madd(in_room(dim, 0.626, 0.524, 0.526), (fsi_real)0.02, random_vector(&random, dim));
+        add_one(s, x, v3(0, 0, 0));
+    }
+    for (i = 0; i < s->count; i++) {
+        s->velocity[i] = v3(1 - (double)s->position[i].y, (double)s->position[i].x, dim == 3 ? 0.5 : 0);
+        s->attribute[i] = (fsi_real)(s->position[i].x < (fsi_real)0.5 ? 1 : 2);
+    }
+
+    /* Steps of no length to speak of. */
+    before = sum_up(s);
+    count = s->count;
+    last = s->id[count - 1];
+    for (k = 0; k < 30; k++) {
+        if (!step_ok(s, 1e-9)) break;
+        split += s->stats.split;
+        merged += s->stats.merged;
+        for (i = 1; i < s->count; i++) strange += s->id[i] <= s->id[i - 1];
+        CHECK(s->count == count + s->stats.split - s->stats.merged && s->stats.particles == s->count);
+        CHECK(s->stats.split == 0 || s->id[s->count - 1] == last + (uint32_t)s->stats.split);
+        count = s->count;
+        last = s->id[count - 1] > last ? s->id[count - 1] : last;
+    }
+    after = sum_up(s);
+    for (i = 0; i < s->count; i++) {
+        strange += (double)s->mass[i] < 0.125 || (double)s->mass[i] > 4;
+        strange += (double)s->attribute[i] != ((double)s->position[i].x < 0.5 ? 1 : 2);
+    }
+    printf("      %dD: %d split, %d merged; mass off by %.2g, momentum %.2g, angular momentum %.2g\n", dim, split, merged,
+        after.m / before.m - 1, (after.p[0] - before.p[0]) / before.size, (after.l[2] - before.l[2]) / before.size);
+    CHECK(split > 0 && merged > 5 && strange == 0 && s->stats.split == 0 && s->stats.merged == 0);
+    CHECK_NEAR(after.m, before.m, 1e-6 * before.m);
+    for (k = 0; k < 3; k++) {
+        CHECK_NEAR(after.c[k], before.c[k], 1e-6 * before.m);
+        CHECK_NEAR(after.p[k], before.p[k], 1e-6 * before.size);
+        CHECK_NEAR(after.l[k], before.l[k], 1e-4 * before.size);
+    }
+    fsi_flip_destroy(s);
+}
+
+static void test_splitting_and_merging_keep_the_sums(void)
+{
+    check_resampling(2, FSI_FLIP_FLIP);
+    check_resampling(2, FSI_FLIP_APIC);
+    check_resampling(3, FSI_FLIP_FLIP);
+    check_resampling(3, FSI_FLIP_APIC);
+}
+
+/* A dam with a budget: mass stays, the budget holds; at rest nothing splits or merges any more. */
+static void test_at_rest_nothing_splits(void)
+{
+    int limited, step;
+    for (limited = 0; limited < 2; limited++) {
+        fsi_flip_desc d = make_desc(2, 24);
+        fsi_flip *s;
+        double m;
+        int split = 0, late = 0, count;
+        d.resample = 1;
+        s = make_flip(&d);
+        fill(s, box3(0, 0, 0, 0.4, 0.7, 0), v3(0, 0, 0));
+        count = s->count;
+        m = total_mass(s);
+        if (limited) {
+            d.max_particles = count;
+            CHECK(fsi_flip_set_desc(s, &d) == FSI_OK);
+        }
+        for (step = 0; step < 400; step++) {
+            if (!step_ok(s, 1.0 / 60)) break;
+            if (step > 60) calm(s, 0.95);
+            split += s->stats.split;
+            if (step >= 350) late += s->stats.split + s->stats.merged;
+            CHECK(!limited || s->count <= count);
+        }
+        printf("      budget %d: %d split, %d late; %d particles of %d; volume %.4f, mean height %.4f\n", d.max_particles,
+            split, late, s->count, count, s->stats.volume / rest_volume(s), 2 * mean_height(s) / rest_volume(s));
+        CHECK(split > 10 && late == 0 && is_finite(s));
+        CHECK_NEAR(total_mass(s), m, 1e-5 * m);
+        CHECK_NEAR(2 * mean_height(s), rest_volume(s), 0.03 * rest_volume(s));
+        fsi_flip_destroy(s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -195,5 +328,7 @@ int main(int argc, char **argv)
     RUN(test_liquid_slides_where_it_is_told);
     RUN(test_a_viscous_drop_keeps_its_momentum);
     RUN_PHYSICS(test_a_viscous_pool_rests);
+    RUN(test_splitting_and_merging_keep_the_sums);
+    RUN_PHYSICS(test_at_rest_nothing_splits);
     return TEST_END();
 }

@@ -83,14 +83,26 @@ TEST_FN void calm(fsi_flip *s, double keep)
 
 TEST_FN double mean_height(const fsi_flip *s)
 {
+    double sum = 0, mass = 0;
+    int i;
+    for (i = 0; i < s->count; i++) {
+        sum += (double)s->mass[i] * height_of(s->desc.dim, s->position[i]);
+        mass += (double)s->mass[i];
+    }
+    return sum / mass;
+}
+
+/* Of the particles [kg; 2D: kg/m]. */
+TEST_FN double total_mass(const fsi_flip *s)
+{
     double sum = 0;
     int i;
-    for (i = 0; i < s->count; i++) sum += height_of(s->desc.dim, s->position[i]);
-    return sum / s->count;
+    for (i = 0; i < s->count; i++) sum += (double)s->mass[i];
+    return sum * (double)s->particle_mass;
 }
 
 /* Of the particles at rest [m^3; 2D: m^2]. */
-TEST_FN double rest_volume(const fsi_flip *s) { return s->count * (double)s->particle_mass / (double)s->desc.density; }
+TEST_FN double rest_volume(const fsi_flip *s) { return total_mass(s) / (double)s->desc.density; }
 
 TEST_FN int is_finite(const fsi_flip *s)
 {
