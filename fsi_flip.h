@@ -61,6 +61,7 @@
 
 #include "fsi_flip_transfer.h"
 #include "fsi_obstacle.h"
+#include "fsi_phi.h"
 #include "fsi_pressure.h"
 #include "fsi_source.h"
 #include "fsi_viscosity.h"
@@ -80,6 +81,7 @@ typedef struct fsi_flip_desc {
     fsi_vec3 origin;           /* lower corner of the box [m]; default 0 */
     fsi_real density;          /* [kg/m^3]; default 1000 */
     fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: only that of the transfers */
+    fsi_real surface_tension;  /* gamma [N/m]; default 0. Walls and obstacles are met at 90 degrees */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: set y */
     fsi_acceleration_fn *acceleration; /* of the liquid, added to gravity, a function of place and time, evaluated at
                                   the particles; default NULL: none. Not saved; not in potential_energy */
@@ -94,7 +96,8 @@ typedef struct fsi_flip_desc {
     fsi_real volume_rate;      /* fraction of the error of the particles' density that is corrected in 1/60 s, 0 to 1;
                                   default 0.3; 0: volume drifts */
     fsi_real cfl;              /* substeps are chosen, by speeds and gravity, so that nothing moves farther than cfl *
-                                  dx in one, 0.05 to 2; default 2 */
+                                  dx in one, 0.05 to 2; default 2; nor are they longer than twice
+                                  sqrt(density dx^3/(4 pi surface_tension)) */
     int max_substeps;          /* of one call; default 20. Where more are needed they are longer (stats.degraded) */
     double pressure_tolerance; /* largest divergence left over the largest of the right side; default 1e-6 */
     int pressure_iters;        /* of one solve at most; what they reach is taken (stats.degraded); default 200 */
@@ -110,13 +113,14 @@ typedef struct fsi_flip_desc {
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_flip_stats {
     int particles, substeps;
-    int degraded;                 /* substeps longer than cfl asks for, solves that pressure_iters ended, thinned ones */
+    int degraded;                 /* substeps longer than cfl and tension ask for, solves that pressure_iters ended,
+                                     substeps that were thinned */
     double substep;               /* the last one [s] */
     double cfl;                   /* largest displacement in a substep [dx] */
     int blocks, liquid_cells;     /* last substep */
     int iters;                    /* of the pressure */
     int viscosity_iters;
-    int thinned;                  /* substeps whose viscosity did not converge and was lowered; they are degraded too */
+    int thinned;                  /* substeps whose viscosity did not converge and was lowered */
     double divergence;            /* left, largest [1/s], last substep */
     double fill_max;              /* largest mass of particles at a cell over that at rest, last substep */
     int split, merged;            /* particles that became two; pairs that became one */
@@ -295,6 +299,7 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_flip_transfer.h"
 #include "fsi_obstacle.h"
+#include "fsi_phi.h"
 #include "fsi_pressure.h"
 #include "fsi_source.h"
 #include "fsi_viscosity.h"
@@ -336,8 +341,10 @@ typedef struct fsi__fl_impl {
     fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
     fsi_field *fill, *phi, *source, *pressure, *open; /* at cells; open: fraction that no obstacle covers */
     fsi_pressure *solver;
-    fsi_viscosity *viscosity;     /* NULL until desc.viscosity is above 0, like the fields that it needs: */
-    fsi_field *again, *psi;       /* at cells: pressure after it; distance to obstacles [m] */
+    fsi_viscosity *viscosity;     /* NULL until it is needed, like these fields, at cells: */
+    fsi_field *again;             /* of viscosity: the second pressure */
+    fsi_field *shape, *bend;      /* of tension: smoothed distance to the surface [m]; gamma times curvature [Pa] */
+    fsi_field *psi;               /* of both: distance to obstacles [m] */
     /* columns of particles */
     fsi_real *mass, *found_pressure;
     float (*affine)[9];
@@ -950,6 +957,170 @@ static fsi_status fsi__fl_make_spare(fsi__fl_run *run)
     return fsi__particles_reserve(&run->im->particles, run->fn, s->count + run->more + rows);
 }
 
+/* ---- >>surface tension ---------------------------------------------------------------------------------------------
+
+   At the surface the pressure is gamma kap, kap its curvature. phi by the fill of cells is rough by 0.1 dx, where
+   curvatures of 1/(10 dx) are wanted: they are those of a smoothed distance. phi becomes the distance to its surface,
+   which FSI__FL_SMOOTH times takes the mean (1, 2, 1)/4 along each axis: that moves a surface of curvature kap by
+   kap FSI__FL_SMOOTH dx^2/4, and leaves a flat one. Its levels meet walls and obstacles at 90 degrees: it goes on behind
+   walls as in a mirror, and into obstacles as it is beside them.
+
+   Waves are stable up to substeps of 3 times sqrt(rho dx^3/(4 pi gamma)), as short ones are smoothed (measured). */
+
+#define FSI__FL_SMOOTH 4    /* even */
+#define FSI__FL_CAPILLARY 2 /* longest substep over sqrt(rho dx^3/(4 pi gamma)) */
+#define FSI__FL_BAND 4      /* cells on both sides of the surface whose distance is known */
+
+/* The longest substep that tension allows [s]. */
+static double fsi__fl_capillary_time(const fsi_flip_desc *d)
+{
+    const double dx = (double)d->dx, gamma = (double)d->surface_tension;
+    return gamma > 0 ? FSI__FL_CAPILLARY * sqrt((double)d->density * dx * dx * dx / (4 * FSI_PI * gamma)) : 1e300;
+}
+
+/* Distance to the nearest obstacle, at most two cells. */
+static void fsi__fl_psi_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_run *run = (const fsi__fl_run *)arg;
+    const fsi__fl_impl *im = run->im;
+    const fsi_grid *g = im->grid;
+    fsi_real here[512];
+    fsi__distance_job job;
+    int b, c, k;
+    (void)chunk;
+    job.grid = g;
+    job.psi = im->psi;
+    job.limit = 2 * g->dx;
+    for (b = begin; b < end; b++) {
+        fsi_real *psi = im->psi->value + (size_t)b * (size_t)g->block_cells;
+        for (c = 0; c < g->block_cells; c++) psi[c] = job.limit;
+        for (k = 0; k < im->obstacles.count; k++) {
+            job.shape = fsi_shape_mesh(im->obstacle[k].base.mesh);
+            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, here) == FSI__SIDE_OUTSIDE) continue;
+            for (c = 0; c < g->block_cells; c++) psi[c] = fsi_min(psi[c], here[c]);
+        }
+    }
+}
+
+/* A field of cells that only some liquids need. */
+static fsi_status fsi__fl_make_field(fsi_flip *s, fsi_real background, fsi_field **out)
+{
+    if (*out) return FSI_OK;
+    FSI__TRY(fsi_grid_add_field(((fsi__fl_impl *)s->impl)->grid, FSI_CELLS, background, out));
+    (*out)->scratch = 1;
+    return FSI_OK;
+}
+
+/* What tension and viscosity need. Errors: MEMORY. */
+static fsi_status fsi__fl_make_extras(fsi_flip *s)
+{
+    fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
+    const int tension = s->desc.surface_tension > 0, viscous = s->desc.viscosity > 0;
+    const fsi_real reach = 2 * s->desc.dx;
+    if (tension) FSI__TRY(fsi__fl_make_field(s, FSI__FL_BAND * s->desc.dx, &im->shape));
+    if (tension) FSI__TRY(fsi__fl_make_field(s, FSI__FL_BAND * s->desc.dx, &im->bend)); /* it takes turns with shape */
+    if (tension || viscous) FSI__TRY(fsi__fl_make_field(s, reach, &im->psi));
+    if (viscous) FSI__TRY(fsi__fl_make_field(s, 0, &im->again));
+    return viscous && !im->viscosity ? fsi_viscosity_create(&im->viscosity, s->context) : FSI_OK;
+}
+
+/* A field with a rim of one cell; behind the walls of the box as before them. */
+static void fsi__fl_gather_mirrored(const fsi_field *f, int b, fsi_real *box)
+{
+    const fsi_grid *g = f->grid;
+    int corner[3], x, y, z, a;
+    fsi__grid_gather(f, b, 1, box);
+    fsi_grid_corner(g, b, corner);
+    for (z = g->dim == 3 ? -1 : 0; z <= (g->dim == 3 ? 8 : 0); z++)
+        for (y = -1; y <= 8; y++)
+            for (x = -1; x <= 8; x++) {
+                int to[3], moved = 0;
+                to[0] = x;
+                to[1] = y;
+                to[2] = z;
+                for (a = 0; a < g->dim; a++) {
+                    const int lo = 0 - corner[a], hi = g->n[a] - 1 - corner[a], k = to[a];
+                    to[a] = k < lo ? lo : (k > hi ? hi : k);
+                    moved |= to[a] != k;
+                }
+                if (moved) box[fsi__fl_in_box(g, x, y, z)] = box[fsi__fl_in_box(g, to[0], to[1], to[2])];
+            }
+}
+
+/* One mean of fields: from shape to bend, or back. */
+typedef struct fsi__fl_means { const fsi_field *from; fsi_field *to; } fsi__fl_means;
+
+static void fsi__fl_smooth_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_means *job = (const fsi__fl_means *)arg;
+    const fsi_grid *g = job->from->grid;
+    const int size = g->dim == 3 ? 1000 : 100;
+    fsi_real box[1000], mean[1000];
+    int b, c, a, e, step;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        fsi_real *to = job->to->value + (size_t)b * (size_t)g->block_cells;
+        fsi__fl_gather_mirrored(job->from, b, box);
+        for (a = 0, step = 1; a < g->dim; a++, step *= FSI__FL_EDGE) { /* the rim gets rubbish that nothing reads */
+            memcpy(mean, box, (size_t)size * sizeof *box);
+            for (e = step; e < size - step; e++) mean[e] = (box[e - step] + 2 * box[e] + box[e + step]) / 4;
+            memcpy(box, mean, (size_t)size * sizeof *box);
+        }
+        for (c = 0; c < g->block_cells; c++) to[c] = box[fsi__fl_in_box(g, c & 7, c >> 3 & 7, c >> 6)];
+    }
+}
+
+/* bend = gamma kap, in three cells beside the surface. */
+static void fsi__fl_bend_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_run *run = (const fsi__fl_run *)arg;
+    const fsi_grid *g = run->im->grid;
+    static const int step[3] = { 1, FSI__FL_EDGE, FSI__FL_EDGE * FSI__FL_EDGE };
+    const double dx = (double)g->dx, gamma = (double)run->s->desc.surface_tension;
+    fsi_real box[1000];
+    int b, c;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        fsi_real *bend = run->im->bend->value + (size_t)b * (size_t)g->block_cells;
+        fsi__fl_gather_mirrored(run->im->shape, b, box);
+        for (c = 0; c < g->block_cells; c++) {
+            const fsi_real *p = box + fsi__fl_in_box(g, c & 7, c >> 3 & 7, c >> 6);
+            bend[c] = (fsi_real)(fabs((double)*p) < 3 * dx ? gamma * fsi__phi_curvature(p, g->dim, step, dx) : 0);
+        }
+    }
+}
+
+/* phi goes on into obstacles as it is beside them. */
+static fsi_status fsi__fl_extend_shape(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
+    unsigned char *known = run->reached[0]; /* nothing else needs it now */
+    size_t e;
+    fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_psi_blocks, run);
+    for (e = 0; e < cells; e++) known[e] = im->psi->value[e] > 0;
+    return fsi_grid_extrapolate(im->shape, known, FSI__FL_BAND);
+}
+
+static fsi_status fsi__fl_find_tension(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
+    fsi__fl_means job;
+    int k;
+    memcpy(im->shape->value, im->phi->value, cells * sizeof(fsi_real));
+    if (im->obstacles.count > 0) FSI__TRY(fsi__fl_extend_shape(run));
+    FSI__TRY(fsi_grid_redistance(im->shape, FSI__FL_BAND, im->shape));
+    for (k = 0; k < FSI__FL_SMOOTH; k++) {
+        job.from = k & 1 ? im->bend : im->shape;
+        job.to = k & 1 ? im->shape : im->bend;
+        fsi__parallel_work(run->s->context, im->grid->block_count, 1, 10.0 * (double)cells, fsi__fl_smooth_blocks,
+            &job);
+    }
+    fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_bend_blocks, run);
+    return FSI_OK;
+}
+
 /* ---- >>projection ------------------------------------------------------------------------------------------------ */
 
 /* Faces of one axis, a task some blocks. */
@@ -1259,8 +1430,9 @@ static int fsi__fl_meets_air(const fsi__fl_run *run, int e)
    solve (p 0) spray may. */
 static int fsi__fl_may_leave(const fsi__fl_run *run, int e, double away, double p)
 {
-    const double least = FSI__FL_PULL * (double)run->s->desc.density * (double)run->im->grid->dx
-        * (double)fsi_v3_norm(run->s->desc.gravity);
+    const fsi_flip_desc *d = &run->s->desc;
+    const double dx = (double)d->dx, least = (double)d->surface_tension / dx
+        + FSI__FL_PULL * (double)d->density * dx * (double)fsi_v3_norm(d->gravity);
     if (run->cell[e] != FSI_CELL_LIQUID || !(run->im->fill->value[e] >= 0) || !(away > 0)) return 0;
     return run->solved ? p < -least && fsi__fl_meets_air(run, e) : (double)run->im->fill->value[e] < 0.5;
 }
@@ -1327,47 +1499,6 @@ static fsi_status fsi__fl_solve(fsi__fl_run *run, fsi_pressure_flow *flow)
 
 #define FSI__FL_VISCOSITY_TOLERANCE 1e-4 /* error of the change of u, relative to it */
 #define FSI__FL_THINNER 3                /* how often it is lowered, to a hundredth each, where it does not converge */
-
-/* Memory that only viscous liquids need. */
-static fsi_status fsi__fl_make_viscosity(fsi_flip *s)
-{
-    fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
-    if (!(s->desc.viscosity > 0)) return FSI_OK;
-    if (!im->viscosity) FSI__TRY(fsi_viscosity_create(&im->viscosity, s->context));
-    if (!im->again) {
-        FSI__TRY(fsi_grid_add_field(im->grid, FSI_CELLS, 0, &im->again));
-        im->again->scratch = 1;
-    }
-    if (!im->psi) {
-        FSI__TRY(fsi_grid_add_field(im->grid, FSI_CELLS, 2 * s->desc.dx, &im->psi));
-        im->psi->scratch = 1;
-    }
-    return FSI_OK;
-}
-
-/* Distance to the nearest obstacle, at most two cells. */
-static void fsi__fl_psi_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_run *run = (const fsi__fl_run *)arg;
-    const fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    fsi_real here[512];
-    fsi__distance_job job;
-    int b, c, k;
-    (void)chunk;
-    job.grid = g;
-    job.psi = im->psi;
-    job.limit = 2 * g->dx;
-    for (b = begin; b < end; b++) {
-        fsi_real *psi = im->psi->value + (size_t)b * (size_t)g->block_cells;
-        for (c = 0; c < g->block_cells; c++) psi[c] = job.limit;
-        for (k = 0; k < im->obstacles.count; k++) {
-            job.shape = fsi_shape_mesh(im->obstacle[k].base.mesh);
-            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, here) == FSI__SIDE_OUTSIDE) continue;
-            for (c = 0; c < g->block_cells; c++) psi[c] = fsi_min(psi[c], here[c]);
-        }
-    }
-}
 
 /* Velocities that viscosity takes as they are: reached becomes 1 where liquid sticks, 2 where it slides. Such a face of
    an obstacle is covered, or has its middle inside. */
@@ -1453,6 +1584,7 @@ static fsi_status fsi__fl_thicken(fsi__fl_run *run, fsi_pressure_flow *flow)
 
     /* The pressure, to the divergence that the first one left. */
     flow->pressure = im->again;
+    flow->surface_pressure = NULL;
     fsi__fl_offer_solids(run, flow);
     im->solver->desc.absolute = run->stats.divergence;
     status = fsi__fl_solve(run, flow);
@@ -1485,6 +1617,7 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     memcpy(flow.open_side, d->open_side, sizeof flow.open_side);
     flow.pressure = im->pressure;
     flow.let_go = run->let_go;
+    if (d->surface_tension > 0) flow.surface_pressure = im->bend;
     memset(run->let_go, 0, (size_t)im->grid->block_count * (size_t)im->grid->block_cells);
     fsi__fl_each_axis(run, fsi__fl_keep);
     run->solved = 0;
@@ -2076,6 +2209,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     FSI__TRY(fsi__fl_find_faces(run));
     fsi__fl_find_liquid(run);
     fsi__fl_resample(run);
+    if (run->s->desc.surface_tension > 0) FSI__TRY(fsi__fl_find_tension(run));
     FSI__TRY(fsi__fl_project(run));
     FSI__TRY(fsi__fl_spread(run));
     fsi__fl_lap(run, &st->seconds_pressure, &clock);
@@ -2220,7 +2354,7 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     run->length = dt;
     run->anew = im->solids_changed != 0;
     run->sources.sources = &im->sources;
-    FSI__TRY(fsi__fl_make_viscosity(s));
+    FSI__TRY(fsi__fl_make_extras(s));
     FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     FSI__TRY(fsi__fl_make_spare(run));
     n = (size_t)(s->count + run->more);
@@ -2288,10 +2422,11 @@ static fsi_status fsi__fl_run_substeps(fsi__fl_run *run)
     while (left > 0) {
         double fastest = fsi__longest(run->v, run->n), solid, count;
 
-        /* As many substeps as cfl asks for, or as are left. Gravity counts: it acts before the motion. */
+        /* As many substeps as cfl and tension ask for, or as are left. Gravity counts: it acts before the motion. */
         FSI__TRY(fsi__fl_obstacle_speed(run, &solid));
         fastest = fmax(fastest + (double)fsi_v3_norm(d->gravity) * fmin(left, way / fmax(fastest, 1e-12)), solid);
         count = fmax(ceil(left * fastest / way - 1e-9), 1);
+        count = fmax(count, ceil(left / fsi__fl_capillary_time(d) - 1e-9));
         if (!(run->stats.substeps + count <= d->max_substeps)) {
             const double rest = d->max_substeps - run->stats.substeps;
             count = rest > 1 ? rest : 1;
@@ -2459,6 +2594,7 @@ FSI_API fsi_real fsi_flip_suggest_dt(const fsi_flip *s)
 
     /* v t + g t^2 = way, as gravity acts before the motion. */
     v = g > 0 ? (sqrt(v * v + 4 * g * way) - v) / (2 * g) : (v > 0 ? way / v : 1000);
+    v = fmin(v, fsi__fl_capillary_time(&s->desc));
     return (fsi_real)fmax(fmin(v * (1 - 1e-6), 1000), 1e-12); /* the step may round up */
 }
 
@@ -2491,6 +2627,7 @@ static fsi_status fsi__fl_check_desc(fsi_context *context, const char *fn, const
         FSI__FIELD(fsi_flip_desc, dx, FSI__REAL, 1e-9, 1e9, 0),
         FSI__FIELD(fsi_flip_desc, density, FSI__REAL, 1e-6, 1e9, 0),
         FSI__FIELD(fsi_flip_desc, viscosity, FSI__REAL, 0, 1e12, 0),
+        FSI__FIELD(fsi_flip_desc, surface_tension, FSI__REAL, 0, 1e6, 0),
         FSI__FIELD(fsi_flip_desc, transfer, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_flip_desc, pic, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_flip_desc, volume_rate, FSI__REAL, 0, 1, 0),

@@ -589,56 +589,6 @@ static fsi_status fsi__ls_accelerate(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* A principal curvature of the surface, from the curvature k of the level at distance `phi` from it, all in cells;
-   clamped to 1, the largest that a grid resolves. */
-FSI_FN double fsi__ls_principal(double k, double phi)
-{
-    const double shift = 1 - k * phi;
-    k /= shift > 0.25 ? shift : 0.25;
-    return k > 1 ? 1 : (k < -1 ? -1 : k);
-}
-
-/* Curvature [1/m] of the surface where it is nearest, from phi around a cell by centred differences, g = grad phi, H
-   its second derivatives. The level through the cell has the sum of curvatures kap = (g.g tr H - g.H g)/|g|^3 and the
-   Gaussian curvature K = g.adj(H) g/|g|^4 (0 in 2D), so the principal ones kap/2 +- sqrt(kap^2/4 - K). Those of
-   a parallel surface at distance phi are k/(1 - k phi). Without that step the faces of a cell that is barely liquid
-   would have different pressures over almost no distance. Each is bounded by itself: the rim of a puddle is curved in
-   one direction in 3D too, and a bound of 2/dx on the sum would make it round. */
-FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, double dx)
-{
-    double g[3] = { 0, 0, 0 }, h[3][3], g2 = 0, trace = 0, along = 0, adjoint = 0, kap, phi, apart;
-    int a, b;
-
-    /* dx times the gradient, dx^2 times the Hessian */
-    memset(h, 0, sizeof h);
-    for (a = 0; a < dim; a++) {
-        g[a] = ((double)p[step[a]] - (double)p[-step[a]]) / 2;
-        g2 += g[a] * g[a];
-        trace += h[a][a] = (double)p[step[a]] - 2 * (double)*p + (double)p[-step[a]];
-        for (b = 0; b < a; b++)
-            h[a][b] = h[b][a] = ((double)p[step[a] + step[b]] - (double)p[step[a] - step[b]] -
-                                 (double)p[step[b] - step[a]] + (double)p[-step[a] - step[b]]) /
-                                4;
-    }
-    if (!(g2 > 1e-12 * dx * dx)) return 0;
-
-    /* g.H g and g.adj(H) g */
-    for (a = 0; a < 3; a++)
-        for (b = 0; b < 3; b++) {
-            const int c = (a + 1) % 3, d = (a + 2) % 3, e = (b + 1) % 3, f = (b + 2) % 3;
-            along += g[a] * h[a][b] * g[b];
-            adjoint += g[a] * (h[c][e] * h[d][f] - h[c][f] * h[d][e]) * g[b];
-        }
-
-    /* principal curvatures, each moved from this level to the surface */
-    phi = (double)*p / dx; /* from here on, lengths in cells */
-    kap = (g2 * trace - along) / (g2 * sqrt(g2));
-    if (dim == 2) return fsi__ls_principal(kap, phi) / dx;
-    apart = kap * kap / 4 - adjoint / (g2 * g2);
-    apart = apart > 0 ? sqrt(apart) : 0;
-    return (fsi__ls_principal(kap / 2 + apart, phi) + fsi__ls_principal(kap / 2 - apart, phi)) / dx;
-}
-
 /* Weight of the curvature at a cell: 1 where phi has slope 1 across it, near one surface alone; lower on a ridge
    between two surfaces, as in a sheet of a cell or two or between drops. Curvature there is that of neither: that of
    the other side of the surface is used. */
@@ -673,7 +623,7 @@ static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
             for (y = 0; y < 8; y++)
                 for (x = 0; x < 8; x++) {
                     const fsi_real *p = box + (g->dim == 3 ? (z + 1) * 100 : 0) + (y + 1) * 10 + x + 1;
-                    *out++ = (fsi_real)(fabs((double)*p) < band ? gamma * fsi__ls_curvature(p, g->dim, step, dx) : 0);
+                    *out++ = (fsi_real)(fabs((double)*p) < band ? gamma * fsi__phi_curvature(p, g->dim, step, dx) : 0);
                     *trust++ = (fsi_real)fsi__ls_trust(p, g->dim, step, dx);
                 }
     }

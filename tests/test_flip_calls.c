@@ -49,6 +49,7 @@ static void test_every_bad_desc_field_is_named(void)
     REFUSE(origin, v3(0, test_nan(), 0));
     REFUSE_REAL(density, 0, -1000);
     REFUSE_REAL(viscosity, -0.1, 1e13);
+    REFUSE_REAL(surface_tension, -0.1, 1e7);
     REFUSE(no_slip[2], 2);
     REFUSE(gravity, v3(test_nan(), 0, 0));
     REFUSE(gravity, v3(1e7, 0, 0));
@@ -613,6 +614,7 @@ static uint64_t run_dam(fsi_context *context, int dim, fsi_flip_transfer transfe
     d.context = context;
     d.transfer = transfer;
     d.viscosity = 1;
+    d.surface_tension = 1;
     d.resample = 1;
     s = make_flip(&d);
     body.pose = pose_at(dim, 0.75, 0.3, 0.3);

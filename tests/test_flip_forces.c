@@ -1,4 +1,5 @@
-/* test_flip_forces.c - what fsi_flip.h can do beside flowing: viscosity, particles that split and merge.
+/* test_flip_forces.c - what fsi_flip.h can do beside flowing: viscosity, surface tension, particles that
+   split and merge.
    SPDX-License-Identifier: MIT */
 #include "kit/test_flip.h"
 
@@ -153,17 +154,19 @@ static void test_a_viscous_drop_keeps_its_momentum(void)
     }
 }
 
-/* A jittered pool of honey comes to rest, with its weight on the floor; a crate floats in it. */
-static void test_a_viscous_pool_rests(void)
+/* A jittered pool of honey, and one with tension, comes to rest, with its weight on the floor; a crate floats in it. */
+static void test_a_pool_rests(void)
 {
-    int crate, step;
-    for (crate = 0; crate < 2; crate++) {
+    int kind, step;
+    for (kind = 0; kind < 4; kind++) {
+        const int crate = kind & 1, tension = kind >> 1;
         fsi_flip_desc d = make_desc(2, 24);
         fsi_mesh *m = make_block(2, 0.15, 0.1, 1);
         fsi_body body = make_floater(m, 500, 9.81, 2);
         fsi_flip *s;
         double force = 0, weight;
-        d.viscosity = 10;
+        if (tension) d.surface_tension = 50;
+        else d.viscosity = 10;
         s = make_flip(&d);
         body.pose = pose_at(2, 0.5, 0.5, 0);
         mesh_to(m, body.pose);
@@ -178,7 +181,8 @@ static void test_a_viscous_pool_rests(void)
             CHECK(fsi_flip_obstacle_reaction(s, -1, &f, NULL) == FSI_OK);
             if (step >= 120) force -= (double)f.y / 60;
         }
-        printf("      %s: energy %.2g, weight %.4f, crate at %.4f\n", crate ? "crate" : "pool",
+        printf("      %s, %s: energy %.2g, weight %.4f, crate at %.4f\n", tension ? "tension" : "viscosity",
+            crate ? "crate" : "pool",
             s->stats.kinetic_energy / (1000 * 9.81 * 0.25), force / weight, (double)body.pose.position.y);
         CHECK(s->stats.kinetic_energy <= 3e-5 * 1000 * 9.81 * 0.25 && s->stats.thinned == 0);
         CHECK_NEAR(force, weight, 0.02 * weight);
@@ -186,6 +190,116 @@ static void test_a_viscous_pool_rests(void)
         fsi_flip_destroy(s);
         fsi_mesh_destroy(m);
     }
+}
+
+/* ---- surface tension ----------------------------------------------------------------------------------------------- */
+
+enum { FREE, ON_WALL, ON_BLOCK };
+static const char *const place_name[3] = { "free", "on a wall", "on a block" };
+
+/* A drop of `cells` cells a radius without gravity, in units of its radius R and of sqrt(gamma/(rho R)); on a wall or a
+   block, half of one, which meets it at 90 degrees. */
+static fsi_flip *make_drop(int dim, int cells, int place, fsi_flip_transfer transfer, fsi_mesh **block, double *R)
+{
+    const int n = cells * 10 / 3;
+    fsi_flip_desc d = make_desc(dim, n);
+    fsi_flip *s;
+    const double h = place == FREE ? 0.5 : place == ON_WALL ? 0 : 0.237;
+    d.gravity = v3(0, 0, 0);
+    d.transfer = transfer;
+    d.surface_tension = 1;
+    d.max_substeps = 1000;
+    s = make_flip(&d);
+    *R = (double)cells / n;
+    *block = NULL;
+    if (place == ON_BLOCK) {
+        *block = make_block(dim, 10, 0.5, 10);
+        mesh_to(*block, pose_at(dim, 0.5, h - 0.5, 0));
+        add_solid(s, *block, NULL);
+    }
+    CHECK(fsi_flip_fill_sphere(s, in_room(dim, 0.5, h, 0.5), (fsi_real)*R, v3(0, 0, 0), NULL) == FSI_OK);
+    return s;
+}
+
+static double period_of(int dim, double R)
+{
+    return 2 * PI / sqrt((dim == 2 ? 6 : 8) / (1000 * R * R * R));
+}
+
+/* It rests: pressure gamma (dim - 1)/R within, velocities that do not grow. */
+static void check_still(int dim, int cells, int place, double periods, double tolerance)
+{
+    fsi_mesh *block;
+    double R, speed[2] = { 0, 0 }, press = 0, unit;
+    fsi_flip *s = make_drop(dim, cells, place, FSI_FLIP_FLIP, &block, &R);
+    const double period = period_of(dim, R), h = place == ON_BLOCK ? 0.237 : place == ON_WALL ? 0 : 0.5;
+    int step, i, inside = 0;
+    unit = sqrt(1 / (1000 * R));
+    for (step = 0; step < 20 * periods; step++) {
+        double sum = 0;
+        if (!step_ok(s, period / 20)) break;
+        for (i = 0; i < s->count; i++) sum += (double)fsi_v3_norm2(s->velocity[i]) / s->count;
+        if (step > 2) speed[step >= 10 * periods] = fmax(speed[step >= 10 * periods], sqrt(sum) / unit);
+    }
+    for (i = 0; i < s->count; i++)
+        if (fsi_v3_norm(fsi_v3_sub(s->position[i], in_room(dim, 0.5, h, 0.5))) < (fsi_real)(0.6 * R)) {
+            press += (double)s->pressure[i];
+            inside++;
+        }
+    press *= R / (dim - 1) / inside;
+    printf("      %dD, %d cells, %s: pressure %.4f, speed %.2g, then %.2g\n", dim, cells, place_name[place], press,
+        speed[0], speed[1]);
+    CHECK_NEAR(press, 1, tolerance);
+    CHECK(speed[0] < 0.08 && speed[1] < 0.08 && s->stats.degraded == 0);
+    fsi_flip_destroy(s);
+    fsi_mesh_destroy(block);
+}
+
+static void test_a_drop_rests_under_its_tension(void)
+{
+    check_still(2, 12, FREE, 1.5, 0.05);
+    check_still(2, 6, FREE, 3, 0.06);
+    check_still(2, 12, ON_WALL, 1, 0.05);
+    check_still(2, 12, ON_BLOCK, 1, 0.08);
+    check_still(3, 6, FREE, 0.5, 0.08);
+}
+
+/* An ellipse swings: omega^2 = n (n^2 - 1) gamma/(rho R^3), n = 2 (Rayleigh 1879, in the plane). */
+static void check_swing(fsi_flip_transfer transfer, double dt)
+{
+    fsi_mesh *block;
+    double R, last = 0, first = 0, at = 0, period;
+    fsi_flip *s = make_drop(2, 12, FREE, transfer, &block, &R);
+    int i, count = 0;
+    period = period_of(2, R);
+    for (i = 0; i < s->count; i++)
+        s->position[i] = v3(0.5 + 1.1 * ((double)s->position[i].x - 0.5),
+            0.5 + ((double)s->position[i].y - 0.5) / 1.1, 0);
+    while (count < 3 && s->time < 2 * period) {
+        double a = 0, b = 0, q;
+        if (!step_ok(s, dt * period)) break;
+        for (i = 0; i < s->count; i++) {
+            const double x = (double)s->position[i].x - 0.5, y = (double)s->position[i].y - 0.5;
+            a += x * x;
+            b += y * y;
+        }
+        q = (a - b) / (a + b);
+        if (last * q < 0) {
+            at = s->time - dt * period * q / (q - last);
+            if (count++ == 0) first = at;
+        }
+        last = q;
+    }
+    printf("      %s: period %.4f of theory\n", transfer == FSI_FLIP_APIC ? "APIC" : "FLIP", (at - first) / period);
+    CHECK(count == 3);
+    CHECK_NEAR(at - first, period, 0.05 * period);
+    fsi_flip_destroy(s);
+}
+
+static void test_an_ellipse_swings_with_its_period(void)
+{
+    check_swing(FSI_FLIP_FLIP, 1.0 / 25);
+    check_swing(FSI_FLIP_APIC, 1.0 / 25);
 }
 
 /* ---- particles that split and merge ------------------------------------------------------------------------------- */
@@ -327,7 +441,9 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_viscous_liquid_falls_by_its_profile);
     RUN(test_liquid_slides_where_it_is_told);
     RUN(test_a_viscous_drop_keeps_its_momentum);
-    RUN_PHYSICS(test_a_viscous_pool_rests);
+    RUN_PHYSICS(test_a_pool_rests);
+    RUN_PHYSICS(test_a_drop_rests_under_its_tension);
+    RUN_PHYSICS(test_an_ellipse_swings_with_its_period);
     RUN(test_splitting_and_merging_keep_the_sums);
     RUN_PHYSICS(test_at_rest_nothing_splits);
     return TEST_END();

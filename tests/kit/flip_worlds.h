@@ -96,6 +96,7 @@ static int make_small_pool(fsi_context *context, int dim, fsi_flip_transfer tran
     d.attribute_count = 1;
     d.resample = 1;
     d.viscosity = (fsi_real)0.1;
+    d.surface_tension = (fsi_real)0.07;
     p->crate = small_box(context, dim, small_at(dim, 0.6, 0.5), 0.12);
     p->still = small_box(context, dim, small_at(dim, 0.4, 0.05), 0.1);
     ok = p->crate && p->still && fsi_flip_create(&p->s, &d) == FSI_OK
