@@ -41,9 +41,10 @@
       of blocks that follows them and makes their velocities divergence-free (fsi_pressure.h), with cut faces at
       obstacles and a surface between cells. Particles keep clear of walls, however thin and fast: they are swept.
       The density of particles is kept by sources in the pressure, so that liquid does not lose volume.
+      Honey: d.viscosity = 10; a small drop: d.surface_tension = 0.0728f (both cost nothing where they are 0).
       For drawing: fsi_surface_update(surface, water->position, water->count, NULL) of fsi_surface.h.
    WHAT IT DOES NOT DO
-      Viscosity (there is that of the transfers), surface tension. Large waves in a closed tank last for minutes.
+      Forces of viscosity on bodies; contact angles other than 90 degrees. Large waves in a closed tank last for minutes.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; transfers in float; pressure and sums in double. Recommended: double; float halves the
@@ -52,9 +53,9 @@
    EQUATIONS: lines of algorithm 2 of Brandt, Scandolo, Eisemann and Hildebrandt, "The reduced immersed method for
       real-time fluid-elastic solid interaction and contact simulation" (2019); see docs/flip.md.
    FIND IN HERE (search for >>), behind the API
-      >>blocks and particles  >>liquid cells  >>projection  >>pieces in flight  >>particles and walls
-      >>sources at work  >>substep  >>step; and the functions that you call: >>making and changing  >>particles
-      >>obstacles  >>questions  >>state
+      >>blocks and particles  >>liquid cells  >>few and many  >>surface tension  >>projection  >>viscosity
+      >>pieces in flight  >>particles and walls  >>sources at work  >>substep  >>step; and the functions that you call:
+      >>making and changing  >>particles  >>obstacles  >>questions  >>state
 */
 #ifndef FSI_FLIP_H
 #define FSI_FLIP_H
@@ -278,7 +279,7 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
       to_grid                u, fill from particles                                           (lines 1, 5)
       find_faces             that obstacles cover, and their velocities
       find_liquid            kinds of cells, phi of the surface, source for the volume        (lines 6, 7)
-      resample               splits and merges particles
+      resample               splits and merges particles; find_tension: pressure at the surface
       project                pressure: u divergence-free but for the source; walls let go     (lines 8, 9);
                              thicken: viscosity, then the pressure once more
       spread                 u and its change beside what the pressure reaches
