@@ -42,9 +42,11 @@
       obstacles and a surface between cells. Particles keep clear of walls, however thin and fast: they are swept.
       The density of particles is kept by sources in the pressure, so that liquid does not lose volume.
       Honey: d.viscosity = 10; a small drop: d.surface_tension = 0.0728f (both cost nothing where they are 0).
-      For drawing: fsi_surface_update(surface, water->position, water->count, NULL) of fsi_surface.h.
+      For drawing: fsi_surface_update(surface, water->position, water->count, NULL) of fsi_surface.h, whose spacing is
+      water->spacing; d.markers = 1 tells spray, foam and bubbles.
    WHAT IT DOES NOT DO
-      Forces of viscosity on bodies; contact angles other than 90 degrees. Large waves in a closed tank last for minutes.
+      Forces of viscosity on bodies; contact angles other than 90 degrees. Large waves in a closed tank last for
+      minutes.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; transfers in float; pressure and sums in double. Recommended: double; float halves the
@@ -54,8 +56,8 @@
       real-time fluid-elastic solid interaction and contact simulation" (2019); see docs/flip.md.
    FIND IN HERE (search for >>), behind the API
       >>blocks and particles  >>liquid cells  >>few and many  >>surface tension  >>projection  >>viscosity
-      >>pieces in flight  >>particles and walls  >>sources at work  >>substep  >>step; and the functions that you call:
-      >>making and changing  >>particles  >>obstacles  >>questions  >>state
+      >>pieces in flight  >>particles and walls  >>sources at work  >>markers  >>substep  >>step; and the functions
+      that you call: >>making and changing  >>particles  >>obstacles  >>questions  >>state
 */
 #ifndef FSI_FLIP_H
 #define FSI_FLIP_H
@@ -109,7 +111,15 @@ typedef struct fsi_flip_desc {
     int reserve;               /* particles to make room for; default 0 */
     int max_particles;         /* budget of the whole simulator; default 0: no limit */
     int attribute_count;       /* numbers of your own that each particle carries, 0 to 64; default 0 */
+    int markers;               /* 1: each step fills `marker` and `aeration`; default 0 */
+    fsi_real trapped_air_min, trapped_air_max; /* [m/s], where air begins to be trapped and where it is all the water
+                                                  can take; default 0.2, 1 */
+    fsi_real wave_crest_min, wave_crest_max;   /* no unit, the same for the curvature of crests; default 0.25, 1 */
+    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] where foam begins, and is most; default 0.5, 5 */
 } fsi_flip_desc;
+
+/* Kinds of particles for drawing. */
+enum { FSI_FLIP_LIQUID, FSI_FLIP_SPRAY, FSI_FLIP_FOAM, FSI_FLIP_BUBBLE };
 
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_flip_stats {
@@ -152,6 +162,8 @@ typedef struct fsi_flip {
     const fsi_real *pressure;  /* count [Pa], where they were when the last substep began */
     const uint32_t *id;        /* count, never used twice, growing along the array */
     fsi_real *attribute;       /* count * desc.attribute_count; yours to write, any value; NULL when there are none */
+    const unsigned char *marker; /* count, FSI_FLIP_LIQUID, SPRAY, FOAM, BUBBLE; NULL unless desc.markers. Not saved */
+    const fsi_real *aeration;  /* count, 0 to 1: how much foam it makes; NULL unless desc.markers. Not saved */
     double time;               /* seconds simulated */
     fsi_real particle_mass;    /* of a whole particle: density (dx/2)^dim [kg; 2D: kg/m] */
     fsi_real spacing;          /* dx/2 [m] */
@@ -163,8 +175,9 @@ FSI_API fsi_flip_desc fsi_flip_default_desc(void); /* fills every field */
 /* An empty box. Errors: COOKIE, ARGUMENT, NAN (name the field), LIMIT, MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_flip_create(fsi_flip **out, const fsi_flip_desc *desc);
 FSI_API void fsi_flip_destroy(fsi_flip *s); /* NULL is fine */
-/* Other settings from now on: start from s->desc. All but context, dim, n, dx, origin, density, transfer, reserve and
-   attribute_count may change. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
+/* Other settings from now on: start from s->desc. All but context, dim, n, dx, origin, density, transfer, reserve,
+   attribute_count and markers may change. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has
+   changed. */
 FSI_API fsi_status fsi_flip_set_desc(fsi_flip *s, const fsi_flip_desc *desc);
 /* Why the last call on it failed. Never NULL. */
 FSI_API const fsi_error *fsi_flip_error(const fsi_flip *s);
@@ -252,10 +265,12 @@ FSI_API int fsi_flip_count_inside(const fsi_flip *s, int *first);
 typedef enum fsi_flip_field {
     FSI_FLIP_POSITION, FSI_FLIP_VELOCITY, /* 3 (in 2D too) */
     FSI_FLIP_PRESSURE, FSI_FLIP_MASS,     /* 1 */
-    FSI_FLIP_ATTRIBUTE                    /* desc.attribute_count */
+    FSI_FLIP_ATTRIBUTE,                   /* desc.attribute_count */
+    FSI_FLIP_AERATION, FSI_FLIP_MARKER    /* 1 with desc.markers */
 } fsi_flip_field;
 /* Copies one field as packed floats, as a GPU wants them: out[i * stride + k] for particle i. `origin` is taken off
-   positions before they become float. Errors: ARGUMENT (unknown field, stride too short, out NULL), NAN (origin). */
+   positions before they become float. Errors: ARGUMENT (unknown field, one that the desc did not ask for, stride
+   too short, out NULL), NAN (origin). */
 FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_vec3 origin, float *out, int stride);
 
 /* State: particles with ids, masses and attributes, flows of emitters and sinks, poses of bodies, time. Obstacles,
@@ -351,6 +366,9 @@ typedef struct fsi__fl_impl {
     float (*affine)[9];
     uint32_t *id, *filter, *held;
     fsi_vec3 *last;               /* position after the last step: what differs was written by the caller */
+    fsi_neighbors *neighbors;     /* of particles, for markers; NULL until then */
+    unsigned char *marker;
+    fsi_real *aeration;
     int64_t solids_changed;       /* 1: obstacles were added or teleported: all particles are looked at */
     fsi_vec3 wall_force, wall_torque;
     float *boxes;                 /* of fsi__tr_faces */
@@ -384,6 +402,12 @@ typedef struct fsi__fl_run {
     fsi__fl_piece *piece;
     int solved;                   /* 1: the pressure has been solved in this substep */
     int again;                    /* 1: it is solved once more, after viscosity */
+    unsigned char *marker;        /* NULL without markers, like the arrays that follow, of particles that stay: */
+    fsi_real *aeration;
+    int *row;                     /* of each */
+    fsi__record *record;          /* by rank, as fsi__foam has them */
+    fsi__lane4 *speed, *normal, *found;
+    fsi__foam foam;
     double sums[FSI__FL_SUMS];
     double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
     fsi__source_run sources;
@@ -793,7 +817,8 @@ static void fsi__fl_merge(const fsi__fl_run *run, int a, int b)
     run->gone[drop] = FSI__FL_GONE;
 }
 
-/* The two nearest of the particles of ranks first to last - 1 that have a mass of `most` together; 0: there are none. */
+/* The two nearest of the particles of ranks first to last - 1 that have at most a mass of `most` together; 0: there are
+   none. */
 static int fsi__fl_find_pair(const fsi__fl_run *run, int first, int last, float most, int pair[2])
 {
     double nearest = 1e300;
@@ -963,8 +988,8 @@ static fsi_status fsi__fl_make_spare(fsi__fl_run *run)
    At the surface the pressure is gamma kap, kap its curvature. phi by the fill of cells is rough by 0.1 dx, where
    curvatures of 1/(10 dx) are wanted: they are those of a smoothed distance. phi becomes the distance to its surface,
    which FSI__FL_SMOOTH times takes the mean (1, 2, 1)/4 along each axis: that moves a surface of curvature kap by
-   kap FSI__FL_SMOOTH dx^2/4, and leaves a flat one. Its levels meet walls and obstacles at 90 degrees: it goes on behind
-   walls as in a mirror, and into obstacles as it is beside them.
+   kap FSI__FL_SMOOTH dx^2/4, and leaves a flat one. Its levels meet walls and obstacles at 90 degrees: it goes on
+   behind walls as in a mirror, and into obstacles as it is beside them.
 
    Waves are stable up to substeps of 3 times sqrt(rho dx^3/(4 pi gamma)), as short ones are smoothed (measured). */
 
@@ -2141,6 +2166,80 @@ static void fsi__fl_drain(fsi__fl_run *run)
         run->stats.removed = fsi__source_drain(&run->sources, run->length, volume, run->x, run->n, run->gone);
 }
 
+/* ---- >>markers ----------------------------------------------------------------------------------------------------
+
+   By neighbours within dx, two spacings, as in fsi_sph.h (fsi_particles.h), once a step. */
+
+static void fsi__fl_begin_foam(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const double per_h = 1 / (double)run->s->desc.dx;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int i = run->row[run->im->neighbors->order[r]];
+        run->record[r] = fsi__record_at(run->x[i], per_h);
+        run->speed[r] = fsi__lane4_of(run->v[i]);
+    }
+}
+
+static void fsi__fl_find_air(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) fsi__find_air(&run->foam, r);
+}
+
+static void fsi__fl_set_markers(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int i = run->row[run->im->neighbors->order[r]];
+        run->marker[i] = (unsigned char)fsi__find_marker(&run->foam, r, &run->aeration[i]); /* FSI_FLIP_LIQUID ... */
+    }
+}
+
+static fsi_status fsi__fl_mark(fsi__fl_run *run)
+{
+    const fsi_flip_desc *d = &run->s->desc;
+    fsi_neighbors *nb = run->im->neighbors;
+    fsi__foam *f = &run->foam;
+    int i, n = 0;
+    if (!run->marker) return FSI_OK;
+
+    /* Those that stay, and their neighbours; `to` is free by now. */
+    for (i = 0; i < run->n; i++)
+        if (!run->gone[i]) {
+            run->to[n] = run->x[i];
+            run->row[n++] = i;
+        }
+    FSI__TRY(fsi_neighbors_build(nb, run->to, n, d->dx, d->dim));
+    f->dim = d->dim;
+    f->ratio = 2;
+    f->first = nb->first;
+    f->size = nb->size;
+    f->list = nb->list;
+    f->place = run->record;
+    f->velocity = run->speed;
+    f->normal = run->normal;
+    f->found = run->found;
+    f->air[0] = d->trapped_air_min;
+    f->air[1] = d->trapped_air_max;
+    f->crest[0] = d->wave_crest_min;
+    f->crest[1] = d->wave_crest_max;
+    f->energy[0] = d->spray_energy_min;
+    f->energy[1] = d->spray_energy_max;
+
+    /* Speeds of trapped air and normals of all, then markers. */
+    fsi__parallel_work(run->s->context, n, FSI__FL_GRAIN, 5.0 * n, fsi__fl_begin_foam, run);
+    fsi__parallel_work(run->s->context, n, FSI__FL_GRAIN, 50.0 * n, fsi__fl_find_air, run);
+    fsi__parallel_work(run->s->context, n, FSI__FL_GRAIN, 50.0 * n, fsi__fl_set_markers, run);
+    return FSI_OK;
+}
+
 /* ---- >>substep --------------------------------------------------------------------------------------------------- */
 
 static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
@@ -2338,6 +2437,14 @@ static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
     run->part = (double (*)[FSI__FL_SUMS])fsi__take(arena, (size_t)fsi__chunks((int)n, FSI__FL_GRAIN) + 1,
         sizeof *run->part);
     if (sources) fsi__source_layout(&run->sources, arena);
+    if (!run->s->desc.markers) return;
+    run->marker = (unsigned char *)fsi__take(arena, n, 1);
+    run->aeration = (fsi_real *)fsi__take(arena, n, sizeof *run->aeration);
+    run->row = (int *)fsi__take(arena, n, sizeof *run->row);
+    run->record = (fsi__record *)fsi__take(arena, n, sizeof *run->record);
+    run->speed = (fsi__lane4 *)fsi__take(arena, n, sizeof *run->speed);
+    run->normal = (fsi__lane4 *)fsi__take(arena, n, sizeof *run->normal);
+    run->found = (fsi__lane4 *)fsi__take(arena, n, sizeof *run->found);
 }
 
 static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const char *fn)
@@ -2356,6 +2463,7 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     run->anew = im->solids_changed != 0;
     run->sources.sources = &im->sources;
     FSI__TRY(fsi__fl_make_extras(s));
+    if (s->desc.markers && !im->neighbors) FSI__TRY(fsi_neighbors_create(&im->neighbors, s->context));
     FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     FSI__TRY(fsi__fl_make_spare(run));
     n = (size_t)(s->count + run->more);
@@ -2478,6 +2586,10 @@ static void fsi__fl_publish(void *arg, int chunk, int begin, int end)
         if (run->affine) memcpy(im->affine[i], run->affine[i], sizeof run->affine[i]);
         if (run->held) im->held[i] = run->held[i];
         im->found_pressure[i] = (fsi_real)run->pressure[i];
+        if (run->marker && !run->gone[i]) {
+            im->marker[i] = run->marker[i];
+            im->aeration[i] = run->aeration[i];
+        }
     }
 }
 
@@ -2568,9 +2680,12 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
         if (dt > 0) fsi__parallel(s->context, run.n, FSI__FL_GRAIN, fsi__fl_lead_out, &run);
         status = fsi__fl_run_substeps(&run);
     }
+    if (status == FSI_OK && dt > 0) {
+        fsi__fl_drain(&run);
+        status = fsi__fl_mark(&run);
+    }
     if (status != FSI_OK || !(dt > 0)) fsi__obstacles_stand(&((fsi__fl_impl *)s->impl)->obstacles);
     FSI__TRY(status);
-    if (dt > 0) fsi__fl_drain(&run);
 
     /* Publish. */
     phases = run.stats.seconds_sort + run.stats.seconds_to_grid + run.stats.seconds_pressure
@@ -2618,6 +2733,12 @@ FSI_API fsi_flip_desc fsi_flip_default_desc(void)
     d.max_substeps = 20;
     d.pressure_tolerance = 1e-6;
     d.pressure_iters = 200;
+    d.trapped_air_min = (fsi_real)0.2;
+    d.trapped_air_max = 1;
+    d.wave_crest_min = (fsi_real)0.25;
+    d.wave_crest_max = 1;
+    d.spray_energy_min = (fsi_real)0.5;
+    d.spray_energy_max = 5;
     return d;
 }
 
@@ -2640,6 +2761,13 @@ static fsi_status fsi__fl_check_desc(fsi_context *context, const char *fn, const
         FSI__FIELD(fsi_flip_desc, reserve, FSI__INT, 0, 1e9, 0),
         FSI__FIELD(fsi_flip_desc, max_particles, FSI__INT, 0, 1e9, 0),
         FSI__FIELD(fsi_flip_desc, attribute_count, FSI__INT, 0, 64, 0),
+        FSI__FIELD(fsi_flip_desc, markers, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_flip_desc, trapped_air_min, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_flip_desc, trapped_air_max, FSI__REAL, 0, 1e9, FSI__FROM_LAST),
+        FSI__FIELD(fsi_flip_desc, wave_crest_min, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_flip_desc, wave_crest_max, FSI__REAL, 0, 1e9, FSI__FROM_LAST),
+        FSI__FIELD(fsi_flip_desc, spray_energy_min, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_flip_desc, spray_energy_max, FSI__REAL, 0, 1e9, FSI__FROM_LAST),
         FSI__FIELD(fsi_flip_desc, gravity, FSI__VEC3, 0, 1e6, 0),
         FSI__FIELD(fsi_flip_desc, origin, FSI__VEC3, 0, 1e12, 0)
     };
@@ -2656,6 +2784,7 @@ static fsi_status fsi__fl_check_desc(fsi_context *context, const char *fn, const
 static void fsi__fl_make_table(fsi_flip *s)
 {
     const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t);
+    const size_t byte = s->desc.markers ? 1 : 0;
     fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
     fsi__particles *t = &im->particles;
 
@@ -2683,6 +2812,8 @@ static void fsi__fl_make_table(fsi_flip *s)
         s->desc.transfer == FSI_FLIP_APIC ? sizeof *im->affine : 0, 0, 0, NULL);
     fsi__particles_column(t, "last place", FSI__COLUMN_LENGTH, &im->last, vector, 0, FSI__FL_FARTHEST, NULL);
     fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->found_pressure, real, 0, 0, &s->pressure);
+    fsi__particles_column(t, "marker", FSI__COLUMN_FOUND, &im->marker, byte, 0, 0, &s->marker);
+    fsi__particles_column(t, "aeration", FSI__COLUMN_FOUND, &im->aeration, byte * real, 0, 0, &s->aeration);
 }
 
 /* Grid, fields and solver. */
@@ -2765,7 +2896,7 @@ FSI_API fsi_status fsi_flip_set_desc(fsi_flip *s, const fsi_flip_desc *desc)
         FSI__FIXED(fsi_flip_desc, context), FSI__FIXED(fsi_flip_desc, dim), FSI__FIXED(fsi_flip_desc, n),
         FSI__FIXED(fsi_flip_desc, dx), FSI__FIXED(fsi_flip_desc, origin), FSI__FIXED(fsi_flip_desc, density),
         FSI__FIXED(fsi_flip_desc, transfer), FSI__FIXED(fsi_flip_desc, reserve),
-        FSI__FIXED(fsi_flip_desc, attribute_count)
+        FSI__FIXED(fsi_flip_desc, attribute_count), FSI__FIXED(fsi_flip_desc, markers)
     };
     FSI__TRY(fsi__fl_check(s));
     FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('d', fsi_flip_desc), "fsi_flip_default_desc"));
@@ -2794,6 +2925,7 @@ FSI_API void fsi_flip_destroy(fsi_flip *s)
     fsi__sources_free(&im->sources);
     fsi_pressure_destroy(im->solver);
     fsi_viscosity_destroy(im->viscosity);
+    fsi_neighbors_destroy(im->neighbors);
     fsi_grid_destroy(im->grid);
     fsi__arena_free(s->context, &im->scratch);
     fsi__arena_free(s->context, &im->blocks);
@@ -3102,7 +3234,7 @@ FSI_API int fsi_flip_count_inside(const fsi_flip *s, int *first)
 FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_vec3 origin, float *out, int stride)
 {
     const fsi__fl_impl *im;
-    fsi__export fields[5];
+    fsi__export fields[7];
     FSI__TRY(fsi__fl_check(s));
     im = (const fsi__fl_impl *)s->impl;
     fields[0] = fsi__export_of_vectors(s->position);
@@ -3110,7 +3242,9 @@ FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_ve
     fields[2] = fsi__export_of(s->pressure, NULL, 1, 1);
     fields[3] = fsi__export_of(s->mass, NULL, 1, 1);
     fields[4] = fsi__export_of(s->attribute, NULL, s->desc.attribute_count, 1);
-    return fsi__particles_copy(&im->particles, "fsi_flip_copy", (int)field, fields, 5, origin, out, stride);
+    fields[5] = fsi__export_of(s->aeration, NULL, s->desc.markers != 0, 1);
+    fields[6] = fsi__export_of(NULL, s->marker, s->desc.markers != 0, 1);
+    return fsi__particles_copy(&im->particles, "fsi_flip_copy", (int)field, fields, 7, origin, out, stride);
 }
 
 FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw)
@@ -3228,6 +3362,10 @@ FSI_API fsi_status fsi_flip_load(fsi_flip *s, const void *buffer, size_t size)
     s->count = (int)head.count;
     fsi__fl_state(&st, s);
     for (k = 0; k < s->count; k++) im->found_pressure[k] = 0;
+    if (im->marker && s->count > 0) {
+        memset(im->marker, FSI_FLIP_LIQUID, (size_t)s->count);
+        memset(im->aeration, 0, (size_t)s->count * sizeof *im->aeration);
+    }
     for (k = 0; k < im->obstacles.count; k++)
         fsi__obstacle_load(&im->obstacles, &im->obstacle[k].base, 1e-3 * (double)s->desc.dx);
     return FSI_OK;

@@ -65,6 +65,13 @@ static void test_every_bad_desc_field_is_named(void)
     REFUSE_INT(reserve, -1, -2);
     REFUSE_INT(max_particles, -1, -2);
     REFUSE_INT(attribute_count, -1, 65);
+    REFUSE_INT(markers, -1, 2);
+    REFUSE_REAL(trapped_air_min, -1, 2e9);
+    REFUSE(trapped_air_max, (fsi_real)0.1);
+    REFUSE_REAL(wave_crest_min, -1, 2e9);
+    REFUSE(wave_crest_max, (fsi_real)0.1);
+    REFUSE_REAL(spray_energy_min, -1, 2e9);
+    REFUSE(spray_energy_max, (fsi_real)0.1);
     flat.dim = 2; /* the default gravity points out of the plane */
     refuse_desc(flat, "gravity");
 }
@@ -949,6 +956,8 @@ static void test_what_can_be_read_agrees(void)
     CHECK(fsi_flip_copy(p.s, FSI_FLIP_PRESSURE, v3(0, 0, 0), out, 1) == FSI_OK && out[5] == (float)p.s->pressure[5]);
     CHECK(fsi_flip_copy(p.s, FSI_FLIP_MASS, v3(0, 0, 0), out, 2) == FSI_OK && out[8] == (float)p.s->mass[4]);
     CHECK(fsi_flip_copy(p.s, FSI_FLIP_ATTRIBUTE, v3(0, 0, 0), out, 1) == FSI_OK && out[3] == (float)p.s->attribute[3]);
+    CHECK(fsi_flip_copy(p.s, FSI_FLIP_MARKER, v3(0, 0, 0), out, 1) == FSI_OK && out[3] == (float)p.s->marker[3]);
+    CHECK(fsi_flip_copy(p.s, FSI_FLIP_AERATION, v3(0, 0, 0), out, 1) == FSI_OK && out[3] == (float)p.s->aeration[3]);
     CHECK(fsi_flip_copy(p.s, FSI_FLIP_POSITION, v3(0, 0, 0), out, 2) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_flip_copy(p.s, FSI_FLIP_POSITION, v3(0, 0, 0), NULL, 3) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_flip_copy(p.s, (fsi_flip_field)77, v3(0, 0, 0), out, 4) == FSI_ERROR_ARGUMENT);

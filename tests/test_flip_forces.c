@@ -1,7 +1,9 @@
 /* test_flip_forces.c - what fsi_flip.h can do beside flowing: viscosity, surface tension, particles that
-   split and merge.
+   split and merge, foam, the surface as a mesh.
    SPDX-License-Identifier: MIT */
 #include "kit/test_flip.h"
+#include "../fsi_sph.h"
+#include "../fsi_surface.h"
 
 /* ---- viscosity ---------------------------------------------------------------------------------------------------- */
 
@@ -435,6 +437,130 @@ static void test_at_rest_nothing_splits(void)
     }
 }
 
+/* ---- drawing ------------------------------------------------------------------------------------------------------ */
+
+/* Markers are those of fsi_sph.h for the same particles. */
+static void test_markers_are_those_of_sph(void)
+{
+    int dim, i, kind, seen[4];
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_flip_desc d = make_desc(dim, 20);
+        fsi_sph_desc e = fsi_sph_default_desc();
+        fsi_flip *s;
+        fsi_sph *w;
+        uint64_t random = 17;
+        int wrong = 0;
+        d.gravity = e.gravity = v3(0, 0, 0);
+        d.markers = e.markers = 1;
+        s = make_flip(&d);
+        e.dim = dim;
+        e.spacing = s->spacing;
+        e.support = 2;
+        e.xsph = 0;
+        CHECK(fsi_flip_fill_sphere(s, in_room(dim, 0.4, 0.4, 0.4), (fsi_real)0.25, v3(0, 0, 0), NULL) == FSI_OK);
+        for (i = 0; i < 40; i++)
+            add_one(s, fsi_v3_madd(in_room(dim, 0.75, 0.75, 0.7), (fsi_real)0.4, random_vector(&random, dim)),
+                v3(0, 0, 0));
+        jitter(s, 0.1); /* no neighbours at dx to rounding */
+        for (i = 0; i < s->count; i++)
+            s->velocity[i] = fsi_v3_madd(v3(1, 1, 0), (fsi_real)3, random_vector(&random, dim));
+        CHECK(s->marker[5] == FSI_FLIP_LIQUID && s->aeration[5] == 0);
+        step_ok(s, 1e-9);
+        CHECK(fsi_sph_create(&w, &e) == FSI_OK);
+        CHECK(fsi_sph_add_particles(w, s->position, s->velocity, s->count) == FSI_OK);
+        CHECK(fsi_sph_step(w, (fsi_real)1e-9) == FSI_OK);
+        memset(seen, 0, sizeof seen);
+        for (i = 0; i < s->count; i++) {
+            kind = s->marker[i];
+            CHECK_NEAR(s->aeration[i], w->aeration[i], 1e-3);
+            wrong += kind != (int)w->marker[i];
+            seen[kind]++;
+        }
+        printf("      %dD: %d liquid, %d spray, %d foam, %d bubbles\n", dim, seen[0], seen[1], seen[2], seen[3]);
+        CHECK(wrong <= 2 && seen[1] > 5 && seen[2] + seen[3] > 20);
+        fsi_sph_destroy(w);
+        fsi_flip_destroy(s);
+    }
+}
+
+/* Where a jet meets a pool there is foam, in the pool far from it none. */
+static void test_foam_is_where_water_is_beaten(void)
+{
+    fsi_flip_desc d = make_desc(2, 40);
+    fsi_emitter_desc e = fsi_emitter_default_desc();
+    fsi_flip *s;
+    int i, step, foam = 0, far_away = 0;
+    d.markers = 1;
+    s = make_flip(&d);
+    fill(s, box3(0, 0, 0, 1, 0.25, 0), v3(0, 0, 0));
+    for (step = 0; step < 10; step++) step_ok(s, 1.0 / 60);
+    for (i = 0; i < s->count; i++) foam += s->marker[i] != FSI_FLIP_LIQUID || s->aeration[i] > 0;
+    CHECK(foam == 0);
+    e.center = v3(0.15, 0.8, 0);
+    e.direction = v3(0, -1, 0);
+    e.radius = (fsi_real)0.05;
+    e.speed = 3;
+    CHECK(fsi_flip_add_emitter(s, &e, NULL) == FSI_OK);
+    for (step = 0; step < 15; step++) step_ok(s, 1.0 / 60);
+    for (i = 0; i < s->count; i++) {
+        foam += s->aeration[i] > (fsi_real)0.05;
+        far_away += s->aeration[i] > 0 && s->position[i].x > (fsi_real)0.7;
+    }
+    printf("      %d of %d particles make foam\n", foam, s->count);
+    CHECK(foam > 10 && far_away == 0);
+    fsi_flip_destroy(s);
+}
+
+/* The surface of a dam that breaks is closed and holds the volume of the liquid. */
+static void check_surface(int resample)
+{
+    fsi_flip_desc d = make_desc(3, 16);
+    fsi_surface_desc e = fsi_surface_default_desc();
+    fsi_mesh_desc m;
+    fsi_mesh *mesh = NULL;
+    int step, k;
+    fsi_surface *surface;
+    fsi_flip *s;
+    d.n[1] = 8;
+    d.resample = resample;
+    s = make_flip(&d);
+    fill(s, room(3, 0, 0, 0.5, 0.75, 0.5), v3(0, 0, 0));
+    e.spacing = s->spacing;
+    CHECK(fsi_surface_create(&surface, &e) == FSI_OK);
+    for (step = 0; step < 25; step++) {
+        double volume = 0;
+        if (!step_ok(s, 1.0 / 60)) break;
+        if (step % 8) continue;
+        CHECK(fsi_surface_update(surface, s->position, s->count, NULL) == FSI_OK);
+        for (k = 0; k < surface->element_count; k++) {
+            const int *t = surface->elements + 3 * k;
+            volume += (double)fsi_v3_dot(surface->vertices[t[0]],
+                fsi_v3_cross(surface->vertices[t[1]], surface->vertices[t[2]])) / 6;
+        }
+        printf("      resample %d, step %d: %d triangles, volume %.4f of the liquid's\n", resample, step, surface->element_count,
+            volume / rest_volume(s));
+        CHECK_NEAR(volume, rest_volume(s), 0.05 * rest_volume(s));
+    }
+
+    /* A CLOSED mesh is refused unless it is. */
+    m = fsi_mesh_default_desc();
+    m.kind = FSI_MESH_CLOSED;
+    m.vertices = surface->vertices;
+    m.vertex_count = surface->vertex_count;
+    m.elements = surface->elements;
+    m.element_count = surface->element_count;
+    CHECK(fsi_mesh_create(&mesh, &m) == FSI_OK);
+    fsi_mesh_destroy(mesh);
+    fsi_surface_destroy(surface);
+    fsi_flip_destroy(s);
+}
+
+static void test_the_surface_is_closed_and_holds_the_liquid(void)
+{
+    check_surface(0);
+    check_surface(1);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -446,5 +572,8 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_an_ellipse_swings_with_its_period);
     RUN(test_splitting_and_merging_keep_the_sums);
     RUN_PHYSICS(test_at_rest_nothing_splits);
+    RUN(test_markers_are_those_of_sph);
+    RUN(test_foam_is_where_water_is_beaten);
+    RUN(test_the_surface_is_closed_and_holds_the_liquid);
     return TEST_END();
 }

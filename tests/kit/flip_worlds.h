@@ -94,7 +94,7 @@ static int make_small_pool(fsi_context *context, int dim, fsi_flip_transfer tran
     d.dx = 1 / (fsi_real)d.n[0];
     d.gravity = small_along(dim, 0, -9.81);
     d.attribute_count = 1;
-    d.resample = 1;
+    d.resample = d.markers = 1;
     d.viscosity = (fsi_real)0.1;
     d.surface_tension = (fsi_real)0.07;
     p->crate = small_box(context, dim, small_at(dim, 0.6, 0.5), 0.12);
