@@ -83,7 +83,8 @@ typedef struct fsi_flip_desc {
     fsi_real dx;               /* edge of a cell [m]; default 1.0/64; particles are dx/2 apart at rest */
     fsi_vec3 origin;           /* lower corner of the box [m]; default 0 */
     fsi_real density;          /* [kg/m^3]; default 1000 */
-    fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: only that of the transfers */
+    fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: only that of the transfers. Its drag is in no
+                                  reaction, impulse or body */
     fsi_real surface_tension;  /* gamma [N/m]; default 0. Walls and obstacles are met at 90 degrees */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: set y */
     fsi_acceleration_fn *acceleration; /* of the liquid, added to gravity, a function of place and time, evaluated at
@@ -1603,8 +1604,8 @@ static fsi_status fsi__fl_thicken(fsi__fl_run *run, fsi_pressure_flow *flow)
     size_t e;
 
     /* Viscosity. */
-    if (im->obstacles.count > 0) fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells,
-        fsi__fl_psi_blocks, run);
+    if (im->obstacles.count > 0 && !(run->s->desc.surface_tension > 0)) /* tension has done so */
+        fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_psi_blocks, run);
     fsi__fl_hold_viscous(run);
     FSI__TRY(fsi__fl_solve_viscosity(run));
 
