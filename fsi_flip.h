@@ -359,7 +359,7 @@ typedef struct fsi__fl_impl {
     fsi_field *fill, *phi, *source, *pressure, *open; /* at cells; open: fraction that no obstacle covers */
     fsi_pressure *solver;
     fsi_viscosity *viscosity;     /* NULL until it is needed, like these fields, at cells: */
-    fsi_field *again;             /* of viscosity: the second pressure */
+    fsi_field *again, *thick[3];  /* of viscosity: second pressure; change of u before that, on faces [m/s] */
     fsi_field *shape, *bend;      /* of tension: smoothed distance to the surface [m]; gamma times curvature [Pa] */
     fsi_field *psi;               /* of both: distance to obstacles [m] */
     /* columns of particles */
@@ -1029,11 +1029,11 @@ static void fsi__fl_psi_blocks(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* A field of cells that only some liquids need. */
-static fsi_status fsi__fl_make_field(fsi_flip *s, fsi_real background, fsi_field **out)
+/* A field that only some liquids need. */
+static fsi_status fsi__fl_make_field(fsi_flip *s, fsi_grid_place place, fsi_real background, fsi_field **out)
 {
     if (*out) return FSI_OK;
-    FSI__TRY(fsi_grid_add_field(((fsi__fl_impl *)s->impl)->grid, FSI_CELLS, background, out));
+    FSI__TRY(fsi_grid_add_field(((fsi__fl_impl *)s->impl)->grid, place, background, out));
     (*out)->scratch = 1;
     return FSI_OK;
 }
@@ -1043,11 +1043,14 @@ static fsi_status fsi__fl_make_extras(fsi_flip *s)
 {
     fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
     const int tension = s->desc.surface_tension > 0, viscous = s->desc.viscosity > 0;
-    const fsi_real reach = 2 * s->desc.dx;
-    if (tension) FSI__TRY(fsi__fl_make_field(s, FSI__FL_BAND * s->desc.dx, &im->shape));
-    if (tension) FSI__TRY(fsi__fl_make_field(s, FSI__FL_BAND * s->desc.dx, &im->bend)); /* it takes turns with shape */
-    if (tension || viscous) FSI__TRY(fsi__fl_make_field(s, reach, &im->psi));
-    if (viscous) FSI__TRY(fsi__fl_make_field(s, 0, &im->again));
+    const fsi_real far_off = FSI__FL_BAND * s->desc.dx;
+    int a;
+    if (tension) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, far_off, &im->shape));
+    if (tension) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, far_off, &im->bend)); /* it takes turns with shape */
+    if (tension || viscous) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, 2 * s->desc.dx, &im->psi));
+    if (viscous) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, 0, &im->again));
+    for (a = 0; a < s->desc.dim && viscous; a++)
+        FSI__TRY(fsi__fl_make_field(s, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &im->thick[a]));
     return viscous && !im->viscosity ? fsi_viscosity_create(&im->viscosity, s->context) : FSI_OK;
 }
 
@@ -1518,6 +1521,110 @@ static fsi_status fsi__fl_solve(fsi__fl_run *run, fsi_pressure_flow *flow)
     return FSI_OK;
 }
 
+/* ---- velocities where the pressure does not reach
+
+   change = u - u before, at faces of liquid cells (reached = 1). Particles at the surface also read faces beside these:
+   they get the mean change of their neighbours, by one layer, or what lies above the surface would fall while the
+   liquid rests. */
+
+/* reached, change; known keeps what particles gave, and what the pressure reached. */
+static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    fsi__fl_run *run = job->run;
+    const fsi_grid *g = run->im->grid;
+    const int a = job->axis;
+    fsi_real *u = run->im->u[a]->value, *change = run->im->change[a]->value;
+    int b, c, corner[3], below[3] = { 0, 0, 0 };
+    (void)chunk;
+    below[a] = -1;
+    for (b = begin; b < end; b++) {
+        const int beside = fsi__block_beside(g, b, below), first = b * g->block_cells;
+        fsi_grid_corner(g, b, corner);
+        for (c = 0; c < g->block_cells; c++) {
+            const int at = c >> 3 * a & 7, back = 1 << 3 * a, e = first + c;
+            const int lower = at > 0 ? e - back : (beside < 0 ? -1 : beside * g->block_cells + c + 7 * back);
+            const int wet = run->cell[e] != FSI_CELL_AIR || (lower >= 0 && run->cell[lower] != FSI_CELL_AIR);
+            const int inside = corner[a] + at <= g->n[a];
+            run->reached[a][e] = (unsigned char)(wet && inside);
+            run->known[a][e] = (unsigned char)((run->known[a][e] == 1 || wet) && inside);
+            change[e] = run->reached[a][e] ? u[e] - change[e] : 0;
+        }
+    }
+}
+
+/* Adds the change to u at faces that it has by extrapolation, where particles gave u. */
+static void fsi__fl_add_change(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const size_t cells = (size_t)job->run->im->grid->block_cells;
+    const unsigned char *reached = job->run->reached[job->axis], *known = job->run->known[job->axis];
+    fsi_real *u = job->run->im->u[job->axis]->value;
+    const fsi_real *change = job->run->im->change[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        if (known[e] && reached[e] == 2) u[e] += change[e];
+}
+
+/* Is a face, of an axis and an entry, within obstacles? Those at their surface are not. */
+static int fsi__fl_is_in_solid(const fsi__fl_run *run, int axis, int e)
+{
+    const fsi_grid *g = run->im->grid;
+    const fsi_real *open = run->im->open->value;
+    long long below;
+    int beside[6];
+    if (open[e] > 0) return 0;
+    fsi__blocks_beside(g, e / g->block_cells, beside);
+    below = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, 2 * axis);
+    return below < 0 || !(open[below] > 0);
+}
+
+/* Velocities of such faces are replaced by extrapolation, as the liquid slides. */
+static void fsi__fl_forget_solids(fsi__fl_run *run)
+{
+    int k, a, f;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        const fsi_grid_faces *faces = run->im->obstacle[k].faces;
+        for (a = 0; a < run->im->grid->dim; a++)
+            for (f = faces->first[a]; f < faces->first[a + 1]; f++) {
+                const int e = faces->entry[f];
+                if (fsi__fl_is_in_solid(run, a, e)) run->known[a][e] = run->reached[a][e] = 0;
+            }
+    }
+}
+
+/* change += that by viscosity and the first pressure; within obstacles it is that of neighbours. */
+static fsi_status fsi__fl_add_thick(fsi__fl_run *run, int a)
+{
+    const fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
+    unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
+    size_t e;
+    int k, f;
+    memset(own, 1, cells);
+    for (k = 0; k < im->obstacles.count; k++) {
+        const fsi_grid_faces *faces = im->obstacle[k].faces;
+        for (f = faces->first[a]; f < faces->first[a + 1]; f++)
+            if (fsi__fl_is_in_solid(run, a, faces->entry[f])) own[faces->entry[f]] = 0;
+    }
+    if (im->obstacles.count > 0) FSI__TRY(fsi_grid_extrapolate(im->thick[a], own, 1));
+    for (e = 0; e < cells; e++) im->change[a]->value[e] += im->thick[a]->value[e];
+    return FSI_OK;
+}
+
+static fsi_status fsi__fl_spread(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    int a;
+    fsi__fl_each_axis(run, fsi__fl_find_change);
+    fsi__fl_forget_solids(run);
+    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->change[a], run->reached[a], 1));
+    fsi__fl_each_axis(run, fsi__fl_add_change);
+    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 3));
+    return FSI_OK;
+}
+
 /* ---- >>viscosity ---------------------------------------------------------------------------------------------------
 
    One implicit step (fsi_viscosity.h) on velocities that have no divergence, as those of a pool at rest have no shear
@@ -1596,6 +1703,34 @@ static fsi_status fsi__fl_solve_viscosity(fsi__fl_run *run)
     return FSI_OK;
 }
 
+/* thick = the change by the first pressure; change = u, which viscosity starts from. */
+static void fsi__fl_begin_thick(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_impl *im = job->run->im;
+    const size_t cells = (size_t)im->grid->block_cells, from = (size_t)begin * cells;
+    const size_t size = (size_t)(end - begin) * cells * sizeof(fsi_real);
+    (void)chunk;
+    memcpy(im->thick[job->axis]->value + from, im->change[job->axis]->value + from, size);
+    memcpy(im->change[job->axis]->value + from, im->u[job->axis]->value + from, size);
+}
+
+/* thick += that by viscosity; change = u, which the second pressure starts from. */
+static void fsi__fl_end_thick(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_impl *im = job->run->im;
+    const size_t cells = (size_t)im->grid->block_cells;
+    const fsi_real *u = im->u[job->axis]->value;
+    fsi_real *thick = im->thick[job->axis]->value, *change = im->change[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
+        thick[e] += u[e] - change[e];
+        change[e] = u[e];
+    }
+}
+
 static fsi_status fsi__fl_thicken(fsi__fl_run *run, fsi_pressure_flow *flow)
 {
     fsi__fl_impl *im = run->im;
@@ -1603,15 +1738,20 @@ static fsi_status fsi__fl_thicken(fsi__fl_run *run, fsi_pressure_flow *flow)
     fsi_status status;
     size_t e;
 
-    /* Viscosity. */
+    /* Viscosity also acts beside the liquid. */
+    FSI__TRY(fsi__fl_spread(run));
+    fsi__fl_each_axis(run, fsi__fl_begin_thick);
     if (im->obstacles.count > 0 && !(run->s->desc.surface_tension > 0)) /* tension has done so */
         fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_psi_blocks, run);
     fsi__fl_hold_viscous(run);
     FSI__TRY(fsi__fl_solve_viscosity(run));
+    fsi__fl_each_axis(run, fsi__fl_end_thick);
 
     /* The pressure, to the divergence that the first one left. */
     flow->pressure = im->again;
     flow->surface_pressure = NULL;
+    fsi__fl_each_side(run, fsi__fl_hold_side);
+    fsi__fl_hold_taps(run, NULL);
     fsi__fl_offer_solids(run, flow);
     im->solver->desc.absolute = run->stats.divergence;
     status = fsi__fl_solve(run, flow);
@@ -1668,85 +1808,6 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     fsi__fl_take_impulses(run);
     fsi__fl_each_side(run, fsi__fl_push_side);
     return d->viscosity > 0 ? fsi__fl_thicken(run, &flow) : FSI_OK;
-}
-
-/* ---- velocities where the pressure does not reach
-
-   change = u - u before, at faces of liquid cells (reached = 1). Particles at the surface also read faces beside these:
-   they get the mean change of their neighbours, by one layer, or what lies above the surface would fall while the
-   liquid rests. */
-
-/* reached, change; known keeps what particles gave, and what the pressure reached. */
-static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
-    fsi__fl_run *run = job->run;
-    const fsi_grid *g = run->im->grid;
-    const int a = job->axis;
-    fsi_real *u = run->im->u[a]->value, *change = run->im->change[a]->value;
-    int b, c, corner[3], below[3] = { 0, 0, 0 };
-    (void)chunk;
-    below[a] = -1;
-    for (b = begin; b < end; b++) {
-        const int beside = fsi__block_beside(g, b, below), first = b * g->block_cells;
-        fsi_grid_corner(g, b, corner);
-        for (c = 0; c < g->block_cells; c++) {
-            const int at = c >> 3 * a & 7, back = 1 << 3 * a, e = first + c;
-            const int lower = at > 0 ? e - back : (beside < 0 ? -1 : beside * g->block_cells + c + 7 * back);
-            const int wet = run->cell[e] != FSI_CELL_AIR || (lower >= 0 && run->cell[lower] != FSI_CELL_AIR);
-            const int inside = corner[a] + at <= g->n[a];
-            run->reached[a][e] = (unsigned char)(wet && inside);
-            run->known[a][e] = (unsigned char)((run->known[a][e] == 1 || wet) && inside);
-            change[e] = run->reached[a][e] ? u[e] - change[e] : 0;
-        }
-    }
-}
-
-/* Adds the change to u at faces that it has by extrapolation, where particles gave u. */
-static void fsi__fl_add_change(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
-    const size_t cells = (size_t)job->run->im->grid->block_cells;
-    const unsigned char *reached = job->run->reached[job->axis], *known = job->run->known[job->axis];
-    fsi_real *u = job->run->im->u[job->axis]->value;
-    const fsi_real *change = job->run->im->change[job->axis]->value;
-    size_t e;
-    (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        if (known[e] && reached[e] == 2) u[e] += change[e];
-}
-
-/* Velocities of faces within obstacles are replaced by extrapolation, as the liquid slides; those at their surface
-   stay. */
-static void fsi__fl_forget_solids(fsi__fl_run *run)
-{
-    const fsi_grid *g = run->im->grid;
-    const fsi_real *open = run->im->open->value;
-    int k, a, f, beside[6];
-    for (k = 0; k < run->im->obstacles.count; k++) {
-        const fsi_grid_faces *faces = run->im->obstacle[k].faces;
-        for (a = 0; a < g->dim; a++)
-            for (f = faces->first[a]; f < faces->first[a + 1]; f++) {
-                const int e = faces->entry[f], b = e / g->block_cells;
-                long long below;
-                if (open[e] > 0) continue;
-                fsi__blocks_beside(g, b, beside);
-                below = fsi__entry_beside(g, b, beside, e % g->block_cells, 2 * a);
-                if (below < 0 || !(open[below] > 0)) run->known[a][e] = run->reached[a][e] = 0;
-            }
-    }
-}
-
-static fsi_status fsi__fl_spread(fsi__fl_run *run)
-{
-    fsi__fl_impl *im = run->im;
-    int a;
-    fsi__fl_each_axis(run, fsi__fl_find_change);
-    fsi__fl_forget_solids(run);
-    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->change[a], run->reached[a], 1));
-    fsi__fl_each_axis(run, fsi__fl_add_change);
-    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 3));
-    return FSI_OK;
 }
 
 /* ---- >>pieces in flight ---------------------------------------------------------------------------------------------
@@ -2287,6 +2348,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi_flip_stats *st = &run->stats;
     double clock = fsi__now(run->s->context);
     const double m = (double)run->s->particle_mass;
+    int a;
 
     /* Particles into blocks. */
     FSI__TRY(fsi__fl_make_blocks(run));
@@ -2313,6 +2375,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     if (run->s->desc.surface_tension > 0) FSI__TRY(fsi__fl_find_tension(run));
     FSI__TRY(fsi__fl_project(run));
     FSI__TRY(fsi__fl_spread(run));
+    for (a = 0; a < run->im->grid->dim && run->s->desc.viscosity > 0; a++) FSI__TRY(fsi__fl_add_thick(run, a));
     fsi__fl_lap(run, &st->seconds_pressure, &clock);
 
     /* Back to the particles, and on. */

@@ -194,6 +194,31 @@ static void test_a_pool_rests(void)
     }
 }
 
+/* A dam of syrup runs out and comes to rest, layer by layer: nothing boils at its surface, its volume stays. */
+static void test_a_viscous_dam_runs_out(void)
+{
+    int transfer, step;
+    for (transfer = 0; transfer < 2; transfer++) {
+        fsi_flip_desc d = make_desc(2, 40);
+        fsi_flip *s;
+        double V, most = 0;
+        d.viscosity = 50;
+        d.transfer = (fsi_flip_transfer)transfer;
+        s = make_flip(&d);
+        fill(s, box3(0, 0, 0, 0.4, 0.7, 0), v3(0, 0, 0));
+        V = rest_volume(s);
+        for (step = 0; step < 240; step++) {
+            if (!step_ok(s, 1.0 / 60)) break;
+            if (step >= 210) most = fmax(most, s->stats.kinetic_energy / (9810 * V * V));
+        }
+        printf("      %s: energy %.2g, volume %.4f, mean height %.4f\n", transfer ? "APIC" : "FLIP", most,
+            s->stats.volume / V, 2 * mean_height(s) / V);
+        CHECK(most < 2e-4);
+        CHECK_NEAR(s->stats.volume, V, 0.02 * V);
+        fsi_flip_destroy(s);
+    }
+}
+
 /* ---- surface tension ----------------------------------------------------------------------------------------------- */
 
 enum { FREE, ON_WALL, ON_BLOCK };
@@ -568,6 +593,7 @@ int main(int argc, char **argv)
     RUN(test_liquid_slides_where_it_is_told);
     RUN(test_a_viscous_drop_keeps_its_momentum);
     RUN_PHYSICS(test_a_pool_rests);
+    RUN_PHYSICS(test_a_viscous_dam_runs_out);
     RUN_PHYSICS(test_a_drop_rests_under_its_tension);
     RUN_PHYSICS(test_an_ellipse_swings_with_its_period);
     RUN(test_splitting_and_merging_keep_the_sums);
