@@ -765,6 +765,7 @@ static void fsi__fl_find_liquid(fsi__fl_run *run)
 
 #define FSI__FL_LIGHTEST 0.125f /* [whole particles] that may come out of splitting, */
 #define FSI__FL_HEAVIEST 4.0f   /* and out of merging */
+#define FSI__FL_LOOK 64         /* particles of a cell that are looked at for pairs */
 
 /* The entries behind the upper walls. */
 static int fsi__fl_is_outside(const fsi_grid *g, long long e)
@@ -824,6 +825,7 @@ static int fsi__fl_find_pair(const fsi__fl_run *run, int first, int last, float 
 {
     double nearest = 1e300;
     int a, b;
+    if (last > first + FSI__FL_LOOK) last = first + FSI__FL_LOOK; /* a crowd takes more steps, not more time */
     for (a = first; a < last; a++)
         for (b = a + 1; b < last; b++) {
             const int i = run->points.order[a], j = run->points.order[b];
@@ -838,7 +840,7 @@ static int fsi__fl_find_pair(const fsi__fl_run *run, int first, int last, float 
     return nearest < 1e300 && fsi__fl_is_clear(run, run->x[pair[0]], run->x[pair[1]]);
 }
 
-/* Merges in blocks, and marks in `state` what is to be split; their blocks in `flies`. Sums: 0 merged. */
+/* Merges in blocks, and marks in `state` what is to be split (1) and has been merged (2); their blocks in `flies`. */
 static void fsi__fl_crowds(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
