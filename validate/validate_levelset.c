@@ -224,7 +224,7 @@ static void surface_derivatives(int dim)
                 const fsi_real *p =
                     box + (dim == 3 ? ((c >> 6) + 1) * 100 : 0) + (((c >> 3) & 7) + 1) * 10 + (c & 7) + 1;
                 if (fabs((double)*p) < 1)
-                    most = fmax(most, fabs(fsi__ls_curvature(p, dim, step, 1) * 8 / (dim - 1) - 1));
+                    most = fmax(most, fabs(fsi__phi_curvature(p, dim, step, 1) * 8 / (dim - 1) - 1));
             }
         }
         fsi_levelset_destroy(s);
