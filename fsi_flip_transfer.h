@@ -265,87 +265,115 @@ FSI_API size_t fsi__tr_box_size(const fsi_grid *g)
     return (size_t)(FSI__TR_EDGE * FSI__TR_EDGE * fsi__tr_layers(g)) * (size_t)(2 * g->dim + 1);
 }
 
-/* A place along each axis, in a box whose first entry lies `rim` cells before the block: the entry before it and the
-   fraction beyond that, among faces across the axis (0) and among centres (1). */
+/* A place along each axis, in a box whose first entry lies `rim` cells before the block: the entry before it, the
+   fraction f beyond that and the rest 1 - f, among faces across the axis (0) and among centres (1). The last of each
+   four means nothing. */
 typedef struct fsi__tr_spot {
-    int at[2][3];
-    float f[2][3];
+    int at[2][4];
+    fsi__quad f[2], rest[2];
 } fsi__tr_spot;
 
-FSI_FN void fsi__tr_find(fsi__tr_spot *s, int k, float x)
+FSI_FN void fsi__tr_find(fsi__tr_spot *s, int k, fsi__quad x)
 {
-    const float y = x - 0.5f;
-    const int i = (int)x, j = (int)y; /* two conversions are faster than a branch on the fraction */
-    s->at[0][k] = i;
-    s->f[0][k] = x - (float)i;
-    s->at[1][k] = j;
-    s->f[1][k] = y - (float)j;
+    s->f[k] = fsi__quad_sub(x, fsi__quad_whole(x, s->at[k]));
+    s->rest[k] = fsi__quad_sub(fsi__quad_make(1, 1, 1, 1), s->f[k]);
 }
 
-FSI_FN fsi__tr_spot fsi__tr_spot_of(int dim, float rim, const float *place)
+FSI_FN fsi__tr_spot fsi__tr_spot_of(int dim, float rim, fsi__quad place)
 {
+    const float deep = dim == 3 ? rim : 0.5f;
     fsi__tr_spot s;
-    fsi__tr_find(&s, 0, place[0] + rim);
-    fsi__tr_find(&s, 1, place[1] + rim);
-    fsi__tr_find(&s, 2, dim == 3 ? place[2] + rim : 0.5f);
+    fsi__tr_find(&s, 0, fsi__quad_add(place, fsi__quad_make(rim, rim, deep, 0)));
+    fsi__tr_find(&s, 1, fsi__quad_add(place, fsi__quad_make(rim - 0.5f, rim - 0.5f, deep - 0.5f, 0)));
     return s;
 }
 
-/* Its lower corner among faces of an axis (3: cells), in a box of `edge` entries along an edge; f: fractions beyond. */
-FSI_FN int fsi__tr_stencil(int dim, int edge, const fsi__tr_spot *s, int axis, float f[3])
+/* Its lower corner among faces of an axis (3: cells), in a box of `edge` entries along an edge. */
+FSI_FN int fsi__tr_corner(int dim, int edge, const fsi__tr_spot *s, int axis)
 {
     const int x = axis != 0, y = axis != 1, z = axis != 2;
-    f[0] = s->f[x][0];
-    f[1] = s->f[y][1];
-    f[2] = s->f[z][2];
     return ((dim == 3 ? s->at[z][2] * edge : 0) + s->at[y][1]) * edge + s->at[x][0];
 }
 
-/* Momentum v m (with c: of each corner) and mass of one particle to the faces of one axis: pairs of two neighbours at
+/* Weights of the corners there, four at once:
+
+      along x  (x, x, x + 1, x + 1),    across it  (y, z), (y + 1, z), (y, z + 1), (y + 1, z + 1);    2D: z twice */
+FSI_FN fsi__quad fsi__tr_along(const fsi__tr_spot *s, int axis)
+{
+    const fsi__quad f = s->f[axis != 0], g = s->rest[axis != 0];
+    return fsi__quad_make(fsi__quad_get(g, 0), fsi__quad_get(g, 0), fsi__quad_get(f, 0), fsi__quad_get(f, 0));
+}
+FSI_FN fsi__quad fsi__tr_row(const fsi__tr_spot *s, int axis)
+{
+    const fsi__quad f = s->f[axis != 1], g = s->rest[axis != 1];
+    return fsi__quad_make(fsi__quad_get(g, 1), fsi__quad_get(f, 1), fsi__quad_get(g, 1), fsi__quad_get(f, 1));
+}
+FSI_FN fsi__quad fsi__tr_across(int dim, const fsi__tr_spot *s, int axis)
+{
+    const fsi__quad f = s->f[axis != 2], g = s->rest[axis != 2];
+    if (dim == 2) return fsi__tr_row(s, axis);
+    return fsi__quad_mul(fsi__tr_row(s, axis),
+        fsi__quad_make(fsi__quad_get(g, 2), fsi__quad_get(g, 2), fsi__quad_get(f, 2), fsi__quad_get(f, 2)));
+}
+
+/* Momentum m v (with c: of each corner) and mass m of one particle to the faces of one axis: pairs of two neighbours at
    once. */
-FSI_FN void fsi__tr_give(int dim, float *box, int at, const float f[3], float m, float v, const float *c)
+FSI_FN void fsi__tr_give(int dim, float *box, const fsi__tr_spot *s, int axis, float m, float v, const float *c)
 {
     const int row = 2 * FSI__TR_EDGE, layer = row * FSI__TR_EDGE;
-    const float left = m * (1 - f[0]), right = m * f[0];
-    float *o = box + 2 * at;
-    fsi__quad q;
-    int side;
+    const fsi__quad along = fsi__tr_along(s, axis), w = fsi__tr_across(dim, s, axis);
+    float *o = box + 2 * fsi__tr_corner(dim, FSI__TR_EDGE, s, axis);
+    fsi__quad q, there, up;
     if (!c) {
-        q = fsi__quad_make(v * left, left, v * right, right);
-        fsi__quad_madd(o, q, dim == 2 ? 1 - f[1] : (1 - f[1]) * (1 - f[2]));
-        fsi__quad_madd(o + row, q, dim == 2 ? f[1] : f[1] * (1 - f[2]));
+        q = fsi__quad_mul(along, fsi__quad_make(v * m, m, v * m, m));
+        fsi__quad_madd(o, q, fsi__quad_get(w, 0));
+        fsi__quad_madd(o + row, q, fsi__quad_get(w, 1));
         if (dim == 2) return;
-        fsi__quad_madd(o + layer, q, (1 - f[1]) * f[2]);
-        fsi__quad_madd(o + layer + row, q, f[1] * f[2]);
+        fsi__quad_madd(o + layer, q, fsi__quad_get(w, 2));
+        fsi__quad_madd(o + layer + row, q, fsi__quad_get(w, 3));
         return;
     }
 
-    /* With a gradient each corner has a velocity of its own. */
-    v -= c[0] * f[0] + c[1] * f[1] + c[2] * f[2];
-    for (side = 0; side < (dim == 3 ? 4 : 2); side++) {
-        const int up = side & 1, on = side >> 1;
-        const float there = v + (up ? c[1] : 0) + (on ? c[2] : 0);
-        const float w = (up ? f[1] : 1 - f[1]) * (dim == 2 ? 1 : (on ? f[2] : 1 - f[2]));
-        q = fsi__quad_make(there * left, left, (there + c[0]) * right, right);
-        fsi__quad_madd(o + up * row + on * layer, q, w);
-    }
+    /* With a gradient each corner has a velocity of its own: `there` is (v, 1, v, 1) of a pair. */
+    v -= c[0] * fsi__quad_get(s->f[axis != 0], 0) + c[1] * fsi__quad_get(s->f[axis != 1], 1)
+        + c[2] * (dim == 3 ? fsi__quad_get(s->f[axis != 2], 2) : 0);
+    q = fsi__quad_mul(along, fsi__quad_make(m, m, m, m));
+    there = fsi__quad_make(v, 1, v + c[0], 1);
+    up = fsi__quad_make(c[1], 0, c[1], 0);
+    fsi__quad_madd(o, fsi__quad_mul(q, there), fsi__quad_get(w, 0));
+    fsi__quad_madd(o + row, fsi__quad_mul(q, fsi__quad_add(there, up)), fsi__quad_get(w, 1));
+    if (dim == 2) return;
+    there = fsi__quad_add(there, fsi__quad_make(c[2], 0, c[2], 0));
+    fsi__quad_madd(o + layer, fsi__quad_mul(q, there), fsi__quad_get(w, 2));
+    fsi__quad_madd(o + layer + row, fsi__quad_mul(q, fsi__quad_add(there, up)), fsi__quad_get(w, 3));
 }
 
-/* Mass of one particle to the cells around it. */
-FSI_FN void fsi__tr_fill(int dim, float *box, int at, const float f[3], float m)
+/* Mass of one particle to the cells around it: each entry collects the four corners of its square,
+
+      (x, y), (x, y + 1), (x + 1, y), (x + 1, y + 1)                                                            */
+FSI_FN void fsi__tr_fill(int dim, float *squares, const fsi__tr_spot *s, float m)
 {
-    const int row = FSI__TR_EDGE, layer = row * FSI__TR_EDGE;
-    const float a = m * (1 - f[0]), b = m * f[0], lower = dim == 2 ? 1 : 1 - f[2];
-    float *o = box + at;
-    o[0] += a * (1 - f[1]) * lower;
-    o[1] += b * (1 - f[1]) * lower;
-    o[row] += a * f[1] * lower;
-    o[row + 1] += b * f[1] * lower;
-    if (dim == 2) return;
-    o[layer] += a * (1 - f[1]) * f[2];
-    o[layer + 1] += b * (1 - f[1]) * f[2];
-    o[layer + row] += a * f[1] * f[2];
-    o[layer + row + 1] += b * f[1] * f[2];
+    const fsi__quad q = fsi__quad_mul(fsi__quad_mul(fsi__tr_along(s, 3), fsi__tr_row(s, 3)),
+        fsi__quad_make(m, m, m, m));
+    float *o = squares + 4 * fsi__tr_corner(dim, FSI__TR_EDGE, s, 3);
+    fsi__quad_madd(o, q, dim == 2 ? 1 : fsi__quad_get(s->rest[1], 2));
+    if (dim == 3) fsi__quad_madd(o + 4 * FSI__TR_EDGE * FSI__TR_EDGE, q, fsi__quad_get(s->f[1], 2));
+}
+
+/* Corners to the entries that they belong to. */
+FSI_FN void fsi__tr_fold(int layers, const float *squares, float *out)
+{
+    const int edge = FSI__TR_EDGE;
+    int x, y, z;
+    for (z = 0; z < layers; z++)
+        for (y = 0; y < edge; y++)
+            for (x = 0; x < edge; x++, squares += 4) {
+                float sum = squares[0];
+                if (y > 0) sum += squares[-4 * edge + 1];
+                if (x > 0) sum += squares[-4 + 2];
+                if (x > 0 && y > 0) sum += squares[-4 * edge - 4 + 3];
+                *out++ = sum;
+            }
 }
 
 typedef struct fsi__tr_job {
@@ -370,23 +398,23 @@ FSI__HOST_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, i
     float (*const place)[4] = job->p->place, (*const c)[9] = job->m->affine;
     const fsi_vec3 *velocity = job->m->v;
     float *const box = job->faces->box + (size_t)b * size;
-    int r;
+    float squares[4 * FSI__TR_EDGE * FSI__TR_EDGE * FSI__TR_EDGE];
+    int r, a;
+    if (job->p->first[b] == end) return;
     memset(box, 0, size * sizeof *box);
+    memset(squares, 0, 4 * entries * sizeof *squares);
 
-    /* Each particle: its nodes first, then what it gives to them. */
+    /* Each particle. */
     for (r = job->p->first[b]; r < end; r++) {
         const int i = order[r];
-        const fsi__tr_spot spot = fsi__tr_spot_of(dim, 1, place[r]);
+        const fsi__tr_spot spot = fsi__tr_spot_of(dim, 1, fsi__quad_at(place[r]));
         const float m = place[r][3];
         const float v[3] = { (float)velocity[i].x, (float)velocity[i].y, (float)velocity[i].z };
-        float f[4][3];
-        int node[4], a;
-        for (a = 0; a < dim; a++) node[a] = fsi__tr_stencil(dim, FSI__TR_EDGE, &spot, a, f[a]);
-        node[dim] = fsi__tr_stencil(dim, FSI__TR_EDGE, &spot, 3, f[dim]);
         for (a = 0; a < dim; a++)
-            fsi__tr_give(dim, box + 2 * (size_t)a * entries, node[a], f[a], m, v[a], affine ? &c[i][3 * a] : NULL);
-        fsi__tr_fill(dim, box + 2 * (size_t)dim * entries, node[dim], f[dim], m);
+            fsi__tr_give(dim, box + 2 * (size_t)a * entries, &spot, a, m, v[a], affine ? &c[i][3 * a] : NULL);
+        fsi__tr_fill(dim, squares, &spot, m);
     }
+    fsi__tr_fold(dim == 3 ? FSI__TR_EDGE : 1, squares, box + 2 * (size_t)dim * entries);
 }
 
 static void fsi__tr_gather_blocks(void *arg, int chunk, int begin, int end)
@@ -508,36 +536,55 @@ static void fsi__tr_read(const fsi_field *first, const fsi_field *second, double
     for (i = 0; i < n; i++) to[2 * i + 1] = i + FSI__TR_WIDE < n ? to[2 * (i + FSI__TR_WIDE)] : 0;
 }
 
-/* The square around a place; in 3D between two layers. */
-FSI_FN fsi__quad fsi__tr_square(int dim, const float *squares, int at, float f)
+/* The two squares above each other around a place become one. */
+FSI_FN fsi__quad fsi__tr_square(int dim, const float *at, const fsi__tr_spot *s, int axis)
 {
-    const int layer = 2 * FSI__TR_WIDE * FSI__TR_WIDE;
-    const fsi__quad s = fsi__quad_at(squares + 2 * at);
-    return dim == 3 ? fsi__quad_mix(s, fsi__quad_at(squares + 2 * at + layer), f) : s;
+    const fsi__quad lower = fsi__quad_at(at);
+    if (dim == 2) return lower;
+    return fsi__quad_mix(lower, fsi__quad_at(at + 2 * FSI__TR_WIDE * FSI__TR_WIDE), fsi__quad_get(s->f[axis != 2], 2));
 }
 
-FSI_FN float fsi__tr_sample(int dim, const float *squares, int at, const float f[3])
+/* The sums of four numbers each. */
+FSI_FN fsi__quad fsi__tr_sums(fsi__quad a, fsi__quad b, fsi__quad c, fsi__quad d)
 {
-    const fsi__quad s = fsi__tr_square(dim, squares, at, f[2]);
-    const float lower = fsi__quad_get(s, 0) + f[0] * (fsi__quad_get(s, 2) - fsi__quad_get(s, 0));
-    const float upper = fsi__quad_get(s, 1) + f[0] * (fsi__quad_get(s, 3) - fsi__quad_get(s, 1));
-    return lower + f[1] * (upper - lower);
+    const fsi__quad ab = fsi__quad_add(
+        fsi__quad_make(fsi__quad_get(a, 0), fsi__quad_get(b, 0), fsi__quad_get(a, 1), fsi__quad_get(b, 1)),
+        fsi__quad_make(fsi__quad_get(a, 2), fsi__quad_get(b, 2), fsi__quad_get(a, 3), fsi__quad_get(b, 3)));
+    const fsi__quad cd = fsi__quad_add(
+        fsi__quad_make(fsi__quad_get(c, 0), fsi__quad_get(d, 0), fsi__quad_get(c, 1), fsi__quad_get(d, 1)),
+        fsi__quad_make(fsi__quad_get(c, 2), fsi__quad_get(d, 2), fsi__quad_get(c, 3), fsi__quad_get(d, 3)));
+    return fsi__quad_add(
+        fsi__quad_make(fsi__quad_get(ab, 0), fsi__quad_get(ab, 1), fsi__quad_get(cd, 0), fsi__quad_get(cd, 1)),
+        fsi__quad_make(fsi__quad_get(ab, 2), fsi__quad_get(ab, 3), fsi__quad_get(cd, 2), fsi__quad_get(cd, 3)));
 }
 
-/* The same with the gradient times `keep`, in c. */
-FSI_FN float fsi__tr_slope(int dim, const float *squares, int at, const float f[3], float keep, float *c)
+/* The corners of its square times their weights: their sum is the value of the field. */
+FSI_FN fsi__quad fsi__tr_weighed(int dim, const float *squares, const fsi__tr_spot *s, int axis)
 {
-    const fsi__quad s = fsi__tr_square(dim, squares, at, f[2]);
-    const float along = fsi__quad_get(s, 2) - fsi__quad_get(s, 0), above = fsi__quad_get(s, 3) - fsi__quad_get(s, 1);
-    const float lower = fsi__quad_get(s, 0) + f[0] * along, upper = fsi__quad_get(s, 1) + f[0] * above;
-    c[0] = keep * (along + f[1] * (above - along));
-    c[1] = keep * (upper - lower);
-    c[2] = 0;
-    if (dim == 3) {
-        const float one[3] = { f[0], f[1], 1 }, none[3] = { f[0], f[1], 0 };
-        c[2] = keep * (fsi__tr_sample(3, squares, at, one) - fsi__tr_sample(3, squares, at, none));
-    }
-    return lower + f[1] * (upper - lower);
+    const float *at = squares + 2 * fsi__tr_corner(dim, FSI__TR_WIDE, s, axis);
+    return fsi__quad_mul(fsi__tr_square(dim, at, s, axis), fsi__quad_mul(fsi__tr_along(s, axis), fsi__tr_row(s, axis)));
+}
+
+/* The value and its gradient times dx: d/dx, d/dy, d/dz. */
+FSI_FN fsi__quad fsi__tr_slope(int dim, const float *squares, const fsi__tr_spot *s, int axis)
+{
+    const float *at = squares + 2 * fsi__tr_corner(dim, FSI__TR_WIDE, s, axis);
+    const fsi__quad along = fsi__tr_along(s, axis), row = fsi__tr_row(s, axis), w = fsi__quad_mul(along, row);
+    const fsi__quad q = fsi__tr_square(dim, at, s, axis);
+    fsi__quad z = fsi__quad_make(0, 0, 0, 0);
+    if (dim == 3)
+        z = fsi__quad_mul(fsi__quad_sub(fsi__quad_at(at + 2 * FSI__TR_WIDE * FSI__TR_WIDE), fsi__quad_at(at)), w);
+    return fsi__tr_sums(fsi__quad_mul(q, w), fsi__quad_mul(fsi__quad_mul(q, row), fsi__quad_make(-1, -1, 1, 1)),
+        fsi__quad_mul(fsi__quad_mul(q, along), fsi__quad_make(-1, 1, -1, 1)), z);
+}
+
+/* Velocities on faces at a place. */
+FSI_FN fsi__quad fsi__tr_velocity(int dim, float squares[][2 * FSI__TR_ROOM], fsi__quad place)
+{
+    const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place);
+    const fsi__quad none = fsi__quad_make(0, 0, 0, 0);
+    return fsi__tr_sums(fsi__tr_weighed(dim, squares[0], &spot, 0), fsi__tr_weighed(dim, squares[1], &spot, 1),
+        dim == 3 ? fsi__tr_weighed(dim, squares[2], &spot, 2) : none, none);
 }
 
 FSI__HOST_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int affine)
@@ -547,23 +594,29 @@ FSI__HOST_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int
     float (*const place)[4] = job->p->place, (*const c)[9] = job->m->affine;
     fsi_vec3 *velocity = job->m->v;
     float squares[3][2 * FSI__TR_ROOM];
-    int r, a;
+    int r, a, k;
     for (a = 0; a < dim; a++)
         fsi__tr_read(job->gain->u[a], affine ? NULL : job->gain->change[a], job->gain->pic, b, squares[a]);
 
-    /* Each particle, component by component. */
+    /* Each particle. */
     for (r = job->p->first[b]; r < end; r++) {
         const int i = order[r];
-        const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place[r]);
-        const fsi_vec3 v = velocity[i];
-        fsi_real now[3] = { v.x, v.y, v.z };
-        for (a = 0; a < dim; a++) {
-            float f[3];
-            const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, a, f);
-            if (affine) now[a] = (fsi_real)fsi__tr_slope(dim, squares[a], node, f, (float)keep, &c[i][3 * a]);
-            else now[a] = keep * now[a] + (fsi_real)fsi__tr_sample(dim, squares[a], node, f);
+        const fsi__quad at = fsi__quad_at(place[r]);
+        if (affine) {
+            const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, at);
+            fsi_real now[3] = { 0, 0, velocity[i].z };
+            for (a = 0; a < dim; a++) {
+                const fsi__quad q = fsi__tr_slope(dim, squares[a], &spot, a);
+                now[a] = (fsi_real)fsi__quad_get(q, 0);
+                for (k = 0; k < 3; k++) c[i][3 * a + k] = (float)keep * fsi__quad_get(q, k + 1);
+            }
+            velocity[i] = fsi_v3(now[0], now[1], now[2]);
+        } else {
+            const fsi__quad u = fsi__tr_velocity(dim, squares, at);
+            const fsi_vec3 v = velocity[i];
+            velocity[i] = fsi_v3(keep * v.x + (fsi_real)fsi__quad_get(u, 0), keep * v.y + (fsi_real)fsi__quad_get(u, 1),
+                dim == 3 ? keep * v.z + (fsi_real)fsi__quad_get(u, 2) : v.z);
         }
-        velocity[i] = fsi_v3(now[0], now[1], now[2]);
     }
 }
 
@@ -597,16 +650,17 @@ static void fsi__tr_sample_blocks(void *arg, int chunk, int begin, int end)
     const fsi__tr_job *job = (const fsi__tr_job *)arg;
     const fsi__tr_points *p = job->p;
     const int dim = p->grid->dim;
-    float squares[2 * FSI__TR_ROOM], f[3];
+    float squares[2 * FSI__TR_ROOM];
     int b, r;
     (void)chunk;
     for (b = begin; b < end; b++) {
         if (p->first[b] == p->first[b + 1]) continue;
         fsi__tr_read(job->cells, NULL, 1, b, squares);
         for (r = p->first[b]; r < p->first[b + 1]; r++) {
-            const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, p->place[r]);
-            const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, 3, f);
-            job->out[p->order[r]] = fsi__tr_sample(dim, squares, node, f);
+            const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, fsi__quad_at(p->place[r]));
+            const fsi__quad q = fsi__tr_weighed(dim, squares, &spot, 3);
+            job->out[p->order[r]] = (fsi__quad_get(q, 0) + fsi__quad_get(q, 1))
+                + (fsi__quad_get(q, 2) + fsi__quad_get(q, 3));
         }
     }
 }
@@ -626,39 +680,32 @@ FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *fiel
    The midpoint rule. The block that a particle starts from is read with two cells around it, so the midpoint may lie up
    to one cell beyond the block. */
 
-FSI_FN void fsi__tr_at(int dim, float squares[][2 * FSI__TR_ROOM], const float *place, float u[3])
-{
-    const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place);
-    float f[3];
-    int a;
-    u[2] = 0;
-    for (a = 0; a < dim; a++) {
-        const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, a, f);
-        u[a] = fsi__tr_sample(dim, squares[a], node, f);
-    }
-}
-
 FSI_FN float fsi__tr_within(float x) { return x > -1 ? (x < 8.999f ? x : 8.999f) : -1; }
 
 FSI__HOST_FN void fsi__tr_move_block(const fsi__tr_job *job, int b, int dim)
 {
     const fsi__tr_points *p = job->p;
     const float half = (float)(0.5 * job->dt / (double)p->grid->dx);
+    const fsi_real dt = (fsi_real)job->dt;
+    const int *order = p->order, end = p->first[b + 1];
+    float (*const place)[4] = p->place;
+    const fsi_vec3 *from = p->x, *further = job->e;
+    fsi_vec3 *to = job->to;
     float squares[3][2 * FSI__TR_ROOM];
     int r, a;
     for (a = 0; a < dim; a++) fsi__tr_read(job->gain->u[a], NULL, 1, b, squares[a]);
-    for (r = p->first[b]; r < p->first[b + 1]; r++) {
-        const int i = p->order[r];
-        const fsi_vec3 e = job->e ? job->e[i] : fsi_v3(0, 0, 0);
-        const float *place = p->place[r];
-        float u[3], middle[3];
-        fsi__tr_at(dim, squares, place, u);
-        middle[0] = fsi__tr_within(place[0] + half * (u[0] + (float)e.x));
-        middle[1] = fsi__tr_within(place[1] + half * (u[1] + (float)e.y));
-        middle[2] = fsi__tr_within(place[2] + half * (u[2] + (float)e.z));
-        fsi__tr_at(dim, squares, middle, u);
-        job->to[i] = fsi_v3_madd(p->x[i], (fsi_real)job->dt, fsi_v3((fsi_real)u[0] + e.x, (fsi_real)u[1] + e.y,
-            dim == 3 ? (fsi_real)u[2] + e.z : 0));
+    for (r = p->first[b]; r < end; r++) {
+        const int i = order[r];
+        const fsi_vec3 e = further ? further[i] : fsi_v3(0, 0, 0);
+        const fsi__quad at = fsi__quad_at(place[r]);
+        fsi__quad u = fsi__tr_velocity(dim, squares, at), middle;
+        u = fsi__quad_add(u, fsi__quad_make((float)e.x, (float)e.y, (float)e.z, 0));
+        middle = fsi__quad_add(at, fsi__quad_mul(u, fsi__quad_make(half, half, half, 0)));
+        middle = fsi__quad_make(fsi__tr_within(fsi__quad_get(middle, 0)), fsi__tr_within(fsi__quad_get(middle, 1)),
+            fsi__tr_within(fsi__quad_get(middle, 2)), 0);
+        u = fsi__tr_velocity(dim, squares, middle);
+        to[i] = fsi_v3_madd(from[i], dt, fsi_v3((fsi_real)fsi__quad_get(u, 0) + e.x,
+            (fsi_real)fsi__quad_get(u, 1) + e.y, dim == 3 ? (fsi_real)fsi__quad_get(u, 2) + e.z : 0));
     }
 }
 
