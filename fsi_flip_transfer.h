@@ -29,6 +29,7 @@
 #define FSI__TR_RIM 2          /* cells around a block from which its particles may read */
 #define FSI__TR_CHUNKS 16      /* of particles, at most, in the first pass of sorting */
 #define FSI__TR_LAST 7.9999995 /* [cells] the last place in a block, a float below 8 */
+#define FSI__TR_AHEAD 12       /* particles ahead that memory is asked for: in the caller's order they lie anywhere */
 
 /* Particles by the block and the cell that they are in, those of a cell in the order of the caller:
 
@@ -168,62 +169,114 @@ FSI_API void fsi__tr_want(const fsi_grid *g, const fsi_vec3 *x, int count, int m
     }
 }
 
-/* Keys of a chunk's particles, and how many are in each block. */
+/* What cells of an axis are found by: a particle's place is (x - origin) per_dx, held in cells 0 .. last. */
+typedef struct fsi__tr_axes {
+    double origin[3], per_dx, last[3];
+} fsi__tr_axes;
+
+static fsi__tr_axes fsi__tr_axes_of(const fsi_grid *g)
+{
+    fsi__tr_axes s;
+    int a;
+    s.origin[0] = (double)g->origin.x;
+    s.origin[1] = (double)g->origin.y;
+    s.origin[2] = (double)g->origin.z;
+    s.per_dx = 1 / (double)g->dx;
+    for (a = 0; a < 3; a++) s.last[a] = a < g->dim ? g->n[a] - 1 : 0;
+    return s;
+}
+
+FSI_FN int fsi__tr_cell(double at, double last)
+{
+    at = at > 0 ? at : 0;
+    return (int)(at < last ? at : last);
+}
+
+/* Keys of a chunk's particles, and how many are in each block. All blocks exist: no index is looked at for bounds. */
 static void fsi__tr_count(void *arg, int chunk, int begin, int end)
 {
-    fsi__tr_points *p = (fsi__tr_points *)arg;
+    const fsi__tr_points *p = (const fsi__tr_points *)arg;
     const fsi_grid *g = p->grid;
-    const double per_dx = 1 / (double)g->dx;
-    int *tally = p->tally + (size_t)chunk * (size_t)g->block_count, i, a;
+    const fsi__tr_axes axes = fsi__tr_axes_of(g);
+    const int shift = g->dim == 3 ? 9 : 6, across = g->blocks[0], deep = g->blocks[0] * g->blocks[1];
+    const int *index = g->index;
+    const fsi_vec3 *x = p->x;
+    int *const key = p->key, *const tally = p->tally + (size_t)chunk * (size_t)g->block_count, i;
     memset(tally, 0, (size_t)g->block_count * sizeof *tally);
     for (i = begin; i < end; i++) {
-        int cell[3] = { 0, 0, 0 };
-        for (a = 0; a < g->dim; a++) (void)fsi__tr_cells(g, per_dx, p->x[i], a, &cell[a]);
-        p->key[i] = (int)fsi_grid_entry(g, cell[0], cell[1], cell[2]);
-        FSI_ASSERT(p->key[i] >= 0);
-        tally[p->key[i] / g->block_cells]++;
+        const int cx = fsi__tr_cell(((double)x[i].x - axes.origin[0]) * axes.per_dx, axes.last[0]);
+        const int cy = fsi__tr_cell(((double)x[i].y - axes.origin[1]) * axes.per_dx, axes.last[1]);
+        const int cz = fsi__tr_cell(((double)x[i].z - axes.origin[2]) * axes.per_dx, axes.last[2]);
+        const int b = index[(cz >> 3) * deep + (cy >> 3) * across + (cx >> 3)];
+        FSI_ASSERT(b >= 0);
+        key[i] = (b << shift) + (cz & 7) * 64 + (cy & 7) * 8 + (cx & 7);
+        tally[b]++;
     }
 }
 
 /* By block. */
 static void fsi__tr_deal(void *arg, int chunk, int begin, int end)
 {
-    fsi__tr_points *p = (fsi__tr_points *)arg;
-    const int cells = p->grid->block_cells;
-    int *next = p->tally + (size_t)chunk * (size_t)p->grid->block_count, i;
-    for (i = begin; i < end; i++) p->spare[next[p->key[i] / cells]++] = i;
+    const fsi__tr_points *p = (const fsi__tr_points *)arg;
+    const int shift = p->grid->dim == 3 ? 9 : 6, *key = p->key;
+    int *const next = p->tally + (size_t)chunk * (size_t)p->grid->block_count, *const spare = p->spare, i;
+    for (i = begin; i < end; i++) spare[next[key[i] >> shift]++] = i;
 }
 
-/* By cell within each block; places. */
+/* Asks for a row's memory, which may lie in two lines of the cache. */
+FSI_FN void fsi__tr_ahead(const void *row, size_t size)
+{
+    FSI__PREFETCH((const char *)row);
+    FSI__PREFETCH((const char *)row + size - 1);
+}
+
+FSI_FN float fsi__tr_in_block(double at)
+{
+    const float x = (float)at, y = x > 0 ? x : 0;
+    return y < (float)FSI__TR_LAST ? y : (float)FSI__TR_LAST;
+}
+
+/* By cell within a block; places. next: of each of its cells the rank of the next particle. */
+static void fsi__tr_settle_block(const fsi__tr_points *p, const fsi__tr_axes *axes, int b, int *next)
+{
+    const fsi_grid *g = p->grid;
+    const fsi_vec3 *x = p->x;
+    const float *mass = p->mass;
+    const int *spare = p->spare, *key = p->key, base = b * g->block_cells, end = p->first[b + 1];
+    const double per_dx = axes->per_dx;
+    int *const order = p->order, corner[3], r, c, sum = p->first[b];
+    float (*const place)[4] = p->place;
+    double from[3]; /* the block's corner, in cells from 0 */
+    memset(next, 0, (size_t)g->block_cells * sizeof *next);
+    for (r = sum; r < end; r++) next[key[spare[r]] - base]++;
+    for (c = 0; c < g->block_cells; c++) {
+        const int count = next[c];
+        next[c] = sum;
+        sum += count;
+    }
+
+    /* Each to the next rank of its cell. */
+    fsi_grid_corner(g, b, corner);
+    for (c = 0; c < 3; c++) from[c] = corner[c];
+    for (r = p->first[b]; r < end; r++) {
+        const int i = spare[r], to = next[key[i] - base]++;
+        if (r + FSI__TR_AHEAD < end) fsi__tr_ahead(&x[spare[r + FSI__TR_AHEAD]], sizeof *x);
+        order[to] = i;
+        place[to][0] = fsi__tr_in_block(((double)x[i].x - axes->origin[0]) * per_dx - from[0]);
+        place[to][1] = fsi__tr_in_block(((double)x[i].y - axes->origin[1]) * per_dx - from[1]);
+        place[to][2] = g->dim == 3 ? fsi__tr_in_block(((double)x[i].z - axes->origin[2]) * per_dx - from[2]) : 0;
+        place[to][3] = mass ? mass[i] : 1;
+    }
+}
+
 static void fsi__tr_settle(void *arg, int chunk, int begin, int end)
 {
-    fsi__tr_points *p = (fsi__tr_points *)arg;
-    const fsi_grid *g = p->grid;
-    const double per_dx = 1 / (double)g->dx;
-    int next[513], b, r, c, a;
+    const fsi__tr_points *p = (const fsi__tr_points *)arg;
+    const fsi__tr_axes axes = fsi__tr_axes_of(p->grid);
+    int next[512], b;
     (void)chunk;
-    for (b = begin; b < end; b++) {
-        const int base = b * g->block_cells;
-        int corner[3];
-        fsi_grid_corner(g, b, corner);
-        memset(next, 0, sizeof next);
-        for (r = p->first[b]; r < p->first[b + 1]; r++) next[p->key[p->spare[r]] - base + 1]++;
-        for (c = 0, next[0] = p->first[b]; c < g->block_cells; c++) next[c + 1] += next[c];
-
-        /* Each to the next rank of its cell. */
-        for (r = p->first[b]; r < p->first[b + 1]; r++) {
-            const int i = p->spare[r], to = next[p->key[i] - base]++;
-            float *place = p->place[to];
-            int cell;
-            p->order[to] = i;
-            place[2] = 0;
-            for (a = 0; a < g->dim; a++) {
-                const double at = fsi__tr_cells(g, per_dx, p->x[i], a, &cell) - corner[a];
-                place[a] = (float)(at > 0 ? (at < FSI__TR_LAST ? at : FSI__TR_LAST) : 0);
-            }
-            place[3] = p->mass ? p->mass[i] : 1;
-        }
-    }
+    for (b = begin; b < end; b++)
+        if (p->first[b] < p->first[b + 1]) fsi__tr_settle_block(p, &axes, b, next);
 }
 
 FSI_API void fsi__tr_sort(fsi__tr_points *p)
@@ -409,7 +462,10 @@ FSI__HOST_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, i
         const int i = order[r];
         const fsi__tr_spot spot = fsi__tr_spot_of(dim, 1, fsi__quad_at(place[r]));
         const float m = place[r][3];
+        const int later = order[r + FSI__TR_AHEAD < end ? r + FSI__TR_AHEAD : r];
         const float v[3] = { (float)velocity[i].x, (float)velocity[i].y, (float)velocity[i].z };
+        fsi__tr_ahead(&velocity[later], sizeof *velocity);
+        if (affine) fsi__tr_ahead(c[later], sizeof *c);
         for (a = 0; a < dim; a++)
             fsi__tr_give(dim, box + 2 * (size_t)a * entries, &spot, a, m, v[a], affine ? &c[i][3 * a] : NULL);
         fsi__tr_fill(dim, squares, &spot, m);
@@ -450,8 +506,21 @@ FSI_FN void fsi__tr_collect(int dim, const float *box, int width, const int step
             const float *in =
                 box + (((z - from[2] + lo[2]) * FSI__TR_EDGE + y - from[1] + lo[1]) * FSI__TR_EDGE + lo[0]) * width;
             float *out = sum + ((z * 8 + y) * 8 + from[0]) * width;
-            for (k = 0; k < (to[0] - from[0]) * width; k++) out[k] += in[k];
+            if (step[0] == 0) for (k = 0; k < 8 * width; k++) out[k] += in[k];
+            else for (k = 0; k < width; k++) out[k] += in[k];
         }
+}
+
+/* Velocities of faces, and which are known, from pairs of momentum and mass. */
+static void fsi__tr_divide(int cells, const float *sum, fsi_real *u, unsigned char *known)
+{
+    int c;
+    for (c = 0; c < cells; c++) known[c] = sum[2 * c + 1] > 1e-6f;
+    for (c = 0; c < cells; c++) {
+        const int any = sum[2 * c + 1] > 1e-6f;
+        const float p = any ? sum[2 * c] : 0, m = any ? sum[2 * c + 1] : 1;
+        u[c] = (fsi_real)p / (fsi_real)m;
+    }
 }
 
 /* Velocities, and what is known of them, from the boxes of the block and its neighbours. */
@@ -461,6 +530,7 @@ static void fsi__tr_merge_block(const fsi__tr_job *job, int b)
     const fsi_grid *g = job->p->grid;
     const int dim = g->dim, cells = g->block_cells, deep = dim == 3 ? 1 : 0;
     const size_t entries = (size_t)(FSI__TR_EDGE * FSI__TR_EDGE * fsi__tr_layers(g)), size = fsi__tr_box_size(g);
+    const size_t first = (size_t)b * (size_t)cells;
     float sum[4][2 * 512];
     int step[3], a, c;
 
@@ -477,16 +547,10 @@ static void fsi__tr_merge_block(const fsi__tr_job *job, int b)
             }
 
     /* Means. */
-    for (a = 0; a < dim; a++) {
-        fsi_real *u = faces->u[a]->value + (size_t)b * (size_t)cells;
-        unsigned char *known = faces->known[a] + (size_t)b * (size_t)cells;
-        for (c = 0; c < cells; c++) {
-            known[c] = sum[a][2 * c + 1] > 1e-6f;
-            u[c] = known[c] ? (fsi_real)sum[a][2 * c] / (fsi_real)sum[a][2 * c + 1] : 0;
-        }
-    }
+    for (a = 0; a < dim; a++)
+        fsi__tr_divide(cells, sum[a], faces->u[a]->value + first, faces->known[a] + first);
     for (c = 0; c < cells && faces->fill; c++)
-        faces->fill->value[(size_t)b * (size_t)cells + (size_t)c] = (fsi_real)((double)sum[dim][c] / job->per_cell);
+        faces->fill->value[first + (size_t)c] = (fsi_real)((double)sum[dim][c] / job->per_cell);
 }
 
 static void fsi__tr_merge_blocks(void *arg, int chunk, int begin, int end)
@@ -515,6 +579,63 @@ FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, d
 #define FSI__TR_WIDE (8 + 2 * FSI__TR_RIM)
 #define FSI__TR_ROOM (FSI__TR_WIDE * FSI__TR_WIDE * FSI__TR_WIDE)
 
+/* Where the entries of a block and its rim lie: along each axis the block's place in the grid and the entry in it.
+   Beyond the box of the grid it is the nearest entry of the field inside. */
+typedef struct fsi__tr_reach {
+    int block[3][FSI__TR_WIDE], entry[3][FSI__TR_WIDE];
+} fsi__tr_reach;
+
+static void fsi__tr_find_reach(const fsi_field *field, int b, fsi__tr_reach *reach)
+{
+    const fsi_grid *g = field->grid;
+    int corner[3], a, k;
+    fsi_grid_corner(g, b, corner);
+    for (a = 0; a < 3; a++) {
+        const int most = a < g->dim ? fsi_grid_size(g, field->place, a) - 1 : 0;
+        for (k = 0; k < FSI__TR_WIDE; k++) {
+            const int at = fsi__clamp_int(corner[a] + k - FSI__TR_RIM, most);
+            reach->block[a][k] = at >> 3;
+            reach->entry[a][k] = at & 7;
+        }
+    }
+}
+
+/* Entries x to end - 1 of a row, in the blocks of `line`, times `scale`: they are added to what is there, or replace
+   it. */
+FSI_FN void fsi__tr_read_entries(const fsi_field *field, const fsi__tr_reach *reach, const int *line, int offset, int x,
+    int end, fsi_real scale, int add, float *row)
+{
+    const size_t cells = (size_t)field->grid->block_cells;
+    for (; x < end; x++) {
+        const int b = line[reach->block[0][x]];
+        const fsi_real v = b < 0 ? field->background : field->value[(size_t)b * cells
+            + (size_t)(offset + reach->entry[0][x])];
+        row[x] = add ? row[x] + (float)(scale * v) : (float)(scale * v);
+    }
+}
+
+/* A layer of rows. The eight entries of the block's own column lie side by side. */
+FSI_FN void fsi__tr_read_layer(const fsi_field *field, const fsi__tr_reach *reach, int z, fsi_real scale, int add,
+    float rows[][FSI__TR_WIDE])
+{
+    const fsi_grid *g = field->grid;
+    const int middle = FSI__TR_RIM + 8, whole = reach->entry[0][middle - 1] == 7;
+    int x, y;
+    for (y = 0; y < FSI__TR_WIDE; y++) {
+        const int *line = g->index + ((size_t)reach->block[2][z] * (size_t)g->blocks[1] + (size_t)reach->block[1][y])
+            * (size_t)g->blocks[0];
+        const int offset = (reach->entry[2][z] * 8 + reach->entry[1][y]) * 8, b = line[reach->block[0][FSI__TR_RIM]];
+        float *row = rows[y];
+        fsi__tr_read_entries(field, reach, line, offset, 0, FSI__TR_RIM, scale, add, row);
+        if (whole && b >= 0) {
+            const fsi_real *v = field->value + (size_t)b * (size_t)g->block_cells + offset;
+            for (x = 0; x < 8; x++)
+                row[FSI__TR_RIM + x] = add ? row[FSI__TR_RIM + x] + (float)(scale * v[x]) : (float)(scale * v[x]);
+        } else fsi__tr_read_entries(field, reach, line, offset, FSI__TR_RIM, middle, scale, add, row);
+        fsi__tr_read_entries(field, reach, line, offset, middle, FSI__TR_WIDE, scale, add, row);
+    }
+}
+
 /* A block is read with its rim, every entry with the one above it along y, so that four numbers side by side are the
    corners of a square:
 
@@ -523,17 +644,21 @@ FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, d
    They are weight first + (1 - weight) second; second NULL: first. */
 static void fsi__tr_read(const fsi_field *first, const fsi_field *second, double weight, int b, float *to)
 {
-    fsi_real box[FSI__TR_ROOM];
-    const fsi_real rest = (fsi_real)(1 - weight);
-    const int n = fsi__gather_size(first->grid, FSI__TR_RIM);
-    int i;
-    fsi__grid_gather(first, b, FSI__TR_RIM, box);
-    if (second) {
-        for (i = 0; i < n; i++) to[2 * i] = (float)((fsi_real)weight * box[i]);
-        fsi__grid_gather(second, b, FSI__TR_RIM, box);
-        for (i = 0; i < n; i++) to[2 * i] += (float)(rest * box[i]);
-    } else for (i = 0; i < n; i++) to[2 * i] = (float)box[i];
-    for (i = 0; i < n; i++) to[2 * i + 1] = i + FSI__TR_WIDE < n ? to[2 * (i + FSI__TR_WIDE)] : 0;
+    const int layers = first->grid->dim == 3 ? FSI__TR_WIDE : 1;
+    float rows[FSI__TR_WIDE + 1][FSI__TR_WIDE];
+    fsi__tr_reach reach;
+    int x, y, z;
+    fsi__tr_find_reach(first, b, &reach);
+    memset(rows[FSI__TR_WIDE], 0, sizeof rows[FSI__TR_WIDE]);
+    for (z = 0; z < layers; z++) {
+        fsi__tr_read_layer(first, &reach, z, second ? (fsi_real)weight : 1, 0, rows);
+        if (second) fsi__tr_read_layer(second, &reach, z, (fsi_real)(1 - weight), 1, rows);
+        for (y = 0; y < FSI__TR_WIDE; y++, to += 2 * FSI__TR_WIDE)
+            for (x = 0; x < FSI__TR_WIDE; x++) {
+                to[2 * x] = rows[y][x];
+                to[2 * x + 1] = rows[y + 1][x];
+            }
+    }
 }
 
 /* The two squares above each other around a place become one. */
@@ -602,6 +727,9 @@ FSI__HOST_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int
     for (r = job->p->first[b]; r < end; r++) {
         const int i = order[r];
         const fsi__quad at = fsi__quad_at(place[r]);
+        const int later = order[r + FSI__TR_AHEAD < end ? r + FSI__TR_AHEAD : r];
+        fsi__tr_ahead(&velocity[later], sizeof *velocity);
+        if (affine) fsi__tr_ahead(c[later], sizeof *c);
         if (affine) {
             const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, at);
             fsi_real now[3] = { 0, 0, velocity[i].z };
@@ -698,7 +826,10 @@ FSI__HOST_FN void fsi__tr_move_block(const fsi__tr_job *job, int b, int dim)
         const int i = order[r];
         const fsi_vec3 e = further ? further[i] : fsi_v3(0, 0, 0);
         const fsi__quad at = fsi__quad_at(place[r]);
+        const int later = order[r + FSI__TR_AHEAD < end ? r + FSI__TR_AHEAD : r];
         fsi__quad u = fsi__tr_velocity(dim, squares, at), middle;
+        fsi__tr_ahead(&from[later], sizeof *from);
+        fsi__tr_ahead(&to[later], sizeof *to);
         u = fsi__quad_add(u, fsi__quad_make((float)e.x, (float)e.y, (float)e.z, 0));
         middle = fsi__quad_add(at, fsi__quad_mul(u, fsi__quad_make(half, half, half, 0)));
         middle = fsi__quad_make(fsi__tr_within(fsi__quad_get(middle, 0)), fsi__tr_within(fsi__quad_get(middle, 1)),
