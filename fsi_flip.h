@@ -362,6 +362,7 @@ typedef struct fsi__fl_run {
     fsi__source_run sources;
     fsi__walls walls;
     fsi_box3 box;                 /* that particles may be in: all beyond its open sides too */
+    double wall[6];               /* coordinates that particles are held between */
     fsi_flip_stats stats;
 } fsi__fl_run;
 
@@ -376,7 +377,7 @@ static int fsi__fl_within(fsi_vec3 v, double most)
     return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
 }
 
-static void fsi__fl_put(double *to, fsi__d3 a) { fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), a)); }
+FSI_FN void fsi__fl_put(double *to, fsi__d3 a) { fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), a)); }
 
 static void fsi__fl_lap(const fsi__fl_run *run, double *phase, double *clock)
 {
@@ -557,8 +558,8 @@ static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
         if (solids) fsi__grid_gather(im->open, b, 1, open);
         memset(run->cell + base, FSI_CELL_AIR, (size_t)g->block_cells);
         for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-            const int i = run->points.order[r];
-            if (run->mass[i] > 0) run->cell[run->points.key[i]] = FSI_CELL_LIQUID;
+            const float *at = run->points.place[r];
+            if (at[3] > 0) run->cell[base + ((int)at[2] * 8 + (int)at[1]) * 8 + (int)at[0]] = FSI_CELL_LIQUID;
         }
 
         /* Fill over that of a full cell. */
@@ -1371,14 +1372,11 @@ static void fsi__fl_balance_pieces(fsi__fl_run *run)
    through an open side. */
 static int fsi__fl_hold_in_box(const fsi__fl_run *run, fsi_vec3 *to, fsi_vec3 *v)
 {
-    const fsi_grid *g = run->im->grid;
-    const double gap = 0.01 * (double)g->dx;
-    const double lo[3] = { (double)g->origin.x, (double)g->origin.y, (double)g->origin.z };
     double x[3] = { (double)to->x, (double)to->y, (double)to->z }, w[3] = { (double)v->x, (double)v->y, (double)v->z };
     int side, moved = 0;
-    for (side = 0; side < 2 * g->dim; side++) {
+    for (side = 0; side < 2 * run->im->grid->dim; side++) {
         const int a = side >> 1, upper = side & 1;
-        const double wall = upper ? lo[a] + g->n[a] * (double)g->dx - gap : lo[a] + gap;
+        const double wall = run->wall[side];
         if (upper ? x[a] <= wall : x[a] >= wall) continue;
         if (run->s->desc.open_side[side]) return 0;
         x[a] = wall;
@@ -1389,6 +1387,13 @@ static int fsi__fl_hold_in_box(const fsi__fl_run *run, fsi_vec3 *to, fsi_vec3 *v
     *to = fsi_v3((fsi_real)x[0], (fsi_real)x[1], (fsi_real)x[2]);
     *v = fsi_v3((fsi_real)w[0], (fsi_real)w[1], (fsi_real)w[2]);
     return 1;
+}
+
+FSI_FN int fsi__fl_is_held(const fsi__fl_run *run, fsi_vec3 at)
+{
+    const double *wall = run->wall, x = (double)at.x, y = (double)at.y, z = (double)at.z;
+    return x >= wall[0] && x <= wall[1] && y >= wall[2] && y <= wall[3]
+        && (run->s->desc.dim == 2 || (z >= wall[4] && z <= wall[5]));
 }
 
 /* Takes the particles of some blocks out of obstacles, along their paths. */
@@ -1451,7 +1456,8 @@ static void fsi__fl_end_paths(void *arg, int chunk, int begin, int end)
     int i;
     for (i = begin; i < end; i++) {
         const fsi_vec3 v = run->v[i];
-        fsi__d3 j, way;
+        fsi__d3 way;
+        double way2;
 
         /* What the step cannot accept. */
         if (!fsi_v3_is_finite(run->to[i]) || !fsi_v3_is_finite(v)) part[8] += 1;
@@ -1459,19 +1465,23 @@ static void fsi__fl_end_paths(void *arg, int chunk, int begin, int end)
         if (run->gone[i] && !(run->mass[i] > 0)) continue;
 
         /* Into the box, but for what its emitter still moves. */
-        if (!(run->held && run->held[i]) && !fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) {
-            fsi__fl_leave(run, i, part);
-            continue;
+        if (!fsi__fl_is_held(run, run->to[i]) && !(run->held && run->held[i])) {
+            fsi__d3 j;
+            if (!fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) {
+                fsi__fl_leave(run, i, part);
+                continue;
+            }
+            j = fsi__d3_scale(fsi__d3_diff(v, run->v[i]), m * (double)run->mass[i]);
+            fsi__fl_put(part, j);
+            fsi__fl_put(part + 3, fsi__d3_cross(fsi__d3_of(run->to[i]), j));
         }
-        j = fsi__d3_scale(fsi__d3_diff(v, run->v[i]), m * (double)run->mass[i]);
-        fsi__fl_put(part, j);
-        fsi__fl_put(part + 3, fsi__d3_cross(fsi__d3_of(run->to[i]), j));
 
         /* For stats. */
         part[6] += (run->state[i] & FSI__PLACED) != 0;
         part[7] += (run->state[i] & FSI__PINCHED) != 0;
         way = fsi__d3_diff(run->to[i], run->x[i]);
-        part[9] = fmax(part[9], fsi__d3_dot(way, way));
+        way2 = fsi__d3_dot(way, way);
+        if (way2 > part[9]) part[9] = way2;
     }
 }
 
@@ -1649,6 +1659,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi_flip_stats *st = &run->stats;
     double clock = fsi__now(run->s->context);
     const double m = (double)run->s->particle_mass;
+    fsi_vec3 *x;
 
     /* Particles into blocks. */
     FSI__TRY(fsi__fl_make_blocks(run));
@@ -1685,7 +1696,9 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     FSI__TRY(fsi__fl_move_bodies(run));
     fsi__fl_balance_pieces(run);
     FSI__TRY(fsi__fl_place(run));
-    memcpy(run->x, run->to, (size_t)run->n * sizeof *run->x);
+    x = run->x; /* exchanged */
+    run->x = run->to;
+    run->to = x;
     fsi__source_move(&run->sources, run->dt);
     fsi__fl_lap(run, &st->seconds_move, &clock);
     return FSI_OK;
@@ -1693,18 +1706,51 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-static fsi_status fsi__fl_check_particles(const fsi_flip *s, const char *fn)
+static int fsi__fl_is_taken(const fsi_flip *s, int i)
 {
+    return fsi_v3_is_finite(s->position[i]) && fsi_v3_is_finite(s->velocity[i])
+        && fsi__fl_within(s->velocity[i], FSI__FL_FASTEST) && fsi__fl_within(s->position[i], FSI__FL_FARTHEST);
+}
+
+/* The state that the step starts from. Sums: 0 particles that it does not take; part 1: the first of them, plus 1. */
+static void fsi__fl_fetch(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const fsi_flip *s = run->s;
+    const fsi__fl_impl *im = run->im;
+    const size_t n = (size_t)(end - begin);
+    double *part = run->part[chunk];
     int i;
-    for (i = 0; i < s->count; i++) {
-        const int bad = !fsi_v3_is_finite(s->position[i]);
-        if (bad || !fsi_v3_is_finite(s->velocity[i])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0,
-            "particle %d: its %s is not finite", i, bad ? "position" : "velocity");
-        if (!fsi__fl_within(s->velocity[i], FSI__FL_FASTEST) || !fsi__fl_within(s->position[i], FSI__FL_FARTHEST))
-            return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->velocity[i]),
-                "particle %d is beyond %g m, or faster than %g m/s", i, FSI__FL_FARTHEST, FSI__FL_FASTEST);
+    memcpy(run->x + begin, s->position + begin, n * sizeof *run->x);
+    memcpy(run->v + begin, s->velocity + begin, n * sizeof *run->v);
+    memset(run->gone + begin, 0, n);
+    if (run->affine) memcpy(run->affine + begin, im->affine + begin, n * sizeof *run->affine);
+    if (run->held) memcpy(run->held + begin, im->held + begin, n * sizeof *run->held);
+    for (i = begin; i < end; i++) {
+        run->mass[i] = (float)im->mass[i];
+        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
+        if (fsi__fl_is_taken(s, i)) continue;
+        part[0] += 1;
+        if (!(part[1] > 0)) part[1] = i + 1;
     }
-    return FSI_OK;
+}
+
+static fsi_status fsi__fl_fetch_particles(fsi__fl_run *run)
+{
+    const fsi_flip *s = run->s;
+    int c, i, bad;
+    run->n = s->count;
+    fsi__fl_each(run, fsi__fl_fetch, 10);
+    if (!(run->sums[0] > 0)) return FSI_OK;
+
+    /* The first that cannot be taken. */
+    for (c = 0; !(run->part[c][1] > 0);) c++;
+    i = (int)run->part[c][1] - 1;
+    bad = !fsi_v3_is_finite(s->position[i]);
+    if (bad || !fsi_v3_is_finite(s->velocity[i])) return fsi__fail(s->context, FSI_ERROR_NAN, run->fn, i, 0,
+        "particle %d: its %s is not finite", i, bad ? "position" : "velocity");
+    return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, i, (double)fsi_v3_norm(s->velocity[i]),
+        "particle %d is beyond %g m, or faster than %g m/s", i, FSI__FL_FARTHEST, FSI__FL_FASTEST);
 }
 
 /* A COUPLED body, or NULL, of obstacle `id` must carry none of the first `count` obstacles. */
@@ -1803,9 +1849,11 @@ static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
 static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const char *fn)
 {
     fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
+    const fsi_grid *g = im->grid;
+    const double gap = 0.01 * (double)g->dx;
     fsi__arena measure = { NULL, 0, 0 };
     size_t n;
-    int i;
+    int a;
 
     /* Memory. */
     memset(run, 0, sizeof *run);
@@ -1821,30 +1869,20 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     if (!fsi__arena_room(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
         -1, s->count, "no memory to step %d particles", s->count);
     fsi__fl_layout(run, &im->scratch, n);
+    FSI__TRY(fsi__fl_fetch_particles(run));
     FSI__TRY(fsi__fl_begin_obstacles(run));
-
-    /* The state that the step starts from. */
-    run->n = s->count;
-    n = (size_t)s->count;
-    if (n > 0) {
-        memcpy(run->x, s->position, n * sizeof *run->x);
-        memcpy(run->v, s->velocity, n * sizeof *run->v);
-        memset(run->gone, 0, n);
-        if (run->affine) memcpy(run->affine, im->affine, n * sizeof *run->affine);
-        if (run->held) memcpy(run->held, im->held, n * sizeof *run->held);
-    }
-    for (i = 0; i < run->n; i++) {
-        run->mass[i] = (float)im->mass[i];
-        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
-    }
     fsi__fl_begin_sources(run, dt);
     run->motion.v = run->v;
     run->box = fsi__fl_room(s);
+    for (a = 0; a < 3; a++) {
+        run->wall[2 * a] = (double)fsi__axis(g->origin, a) + gap;
+        run->wall[2 * a + 1] = (double)fsi__axis(g->origin, a) + g->n[a] * (double)g->dx - gap;
+    }
     run->walls.list = &im->obstacles;
     run->walls.box = &run->box;
-    run->walls.gap = 0.01 * (double)im->grid->dx;
-    run->walls.hair = 0.01 * (double)im->grid->dx;
-    run->walls.reach = 2 * (double)im->grid->dx;
+    run->walls.gap = gap;
+    run->walls.hair = gap;
+    run->walls.reach = 2 * (double)g->dx;
     return FSI_OK;
 }
 
@@ -1873,13 +1911,28 @@ static void fsi__fl_lead_out(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* Sums: 0 the largest speed squared. */
+static void fsi__fl_find_speed(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    double most = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        const double speed2 = (double)fsi_v3_norm2(run->v[i]);
+        if (speed2 > most) most = speed2;
+    }
+    run->part[chunk][0] = most;
+}
+
 static fsi_status fsi__fl_run_substeps(fsi__fl_run *run)
 {
     const fsi_flip_desc *d = &run->s->desc;
     const double way = (double)d->cfl * (double)d->dx;
     double left = run->length;
     while (left > 0) {
-        double fastest = fsi__longest(run->v, run->n), solid, count;
+        double fastest, solid, count;
+        fsi__fl_each(run, fsi__fl_find_speed, 2);
+        fastest = sqrt(fsi__fl_largest(run, 0));
 
         /* As many substeps as cfl asks for, or as are left. Gravity counts: it acts before the motion. */
         FSI__TRY(fsi__fl_obstacle_speed(run, &solid));
@@ -1901,7 +1954,8 @@ static fsi_status fsi__fl_run_substeps(fsi__fl_run *run)
     return FSI_OK;
 }
 
-/* Momenta and energies of the new state. */
+/* Momenta and energies of the new state. Sums: 0 to 2 momentum, 3 to 5 angular momentum, 6 kinetic, 7 potential energy,
+   8 largest speed squared, 9 particles, 10 those that are gone. */
 static void fsi__fl_measure(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
@@ -1910,12 +1964,17 @@ static void fsi__fl_measure(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) {
         const fsi__d3 v = fsi__d3_of(run->v[i]), x = fsi__d3_of(run->x[i]);
         const double m = (double)run->s->particle_mass * (double)run->mass[i];
-        if (run->gone[i]) continue;
+        double speed2;
+        if (run->gone[i]) {
+            part[10] += 1;
+            continue;
+        }
         fsi__fl_put(part, fsi__d3_scale(v, m));
         fsi__fl_put(part + 3, fsi__d3_scale(fsi__d3_cross(x, v), m));
-        part[6] += 0.5 * m * fsi__d3_dot(v, v);
+        speed2 = fsi__d3_dot(v, v);
+        part[6] += 0.5 * m * speed2;
         part[7] -= m * fsi__d3_dot(fsi__d3_of(run->s->desc.gravity), x);
-        part[8] = fmax(part[8], fsi__d3_dot(v, v));
+        if (speed2 > part[8]) part[8] = speed2;
         part[9] += 1;
     }
 }
@@ -1974,7 +2033,7 @@ static void fsi__fl_commit(fsi__fl_run *run)
     fsi__fl_impl *im = run->im;
     fsi_flip_stats *st = &run->stats;
     const double m = (double)s->particle_mass;
-    int i, gone = 0;
+    int i, gone;
 
     /* Stats of the new state. */
     fsi__fl_each(run, fsi__fl_measure, 5);
@@ -1984,16 +2043,16 @@ static void fsi__fl_commit(fsi__fl_run *run)
     st->potential_energy = run->sums[7];
     st->max_speed = sqrt(fsi__fl_largest(run, 8));
     st->particles = (int)run->sums[9];
+    gone = (int)run->sums[10];
 
     /* Particles, sources, obstacles. A step of no time changes nothing else. */
     if (run->length > 0) {
         fsi__fl_each(run, fsi__fl_publish, 40);
-        for (i = 0; i < run->n; i++) {
+        for (i = 0; i < run->n && gone > 0; i++)
             if (run->gone[i])
                 fsi__fl_put(st->source_impulse, fsi__d3_scale(fsi__d3_of(run->v[i]), -m * (double)run->mass[i]));
-            if (i >= run->born && run->gone[i] != FSI__FL_GONE) im->id[i] = (uint32_t)im->particles.next++;
-            gone += run->gone[i] != 0;
-        }
+        for (i = run->born; i < run->n; i++)
+            if (run->gone[i] != FSI__FL_GONE) im->id[i] = (uint32_t)im->particles.next++;
         if (run->sources.flow || run->sources.drain) fsi__source_commit(&run->sources);
         if (gone > 0 || run->n > s->count) fsi__particles_compact(&im->particles, run->n, run->gone);
         fsi__fl_commit_bodies(run);
@@ -2015,7 +2074,6 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
     /* Check everything, take memory. */
     FSI__TRY(fsi__fl_check(s));
     FSI__TRY(fsi__check_dt(s->context, dt, fn));
-    FSI__TRY(fsi__fl_check_particles(s, fn));
     FSI__TRY(fsi__fl_check_bodies(s, fn));
     start = fsi__now(s->context);
     status = fsi__fl_begin(&run, s, (double)dt, fn);
