@@ -372,7 +372,7 @@ static fsi_status fsi__fl_check(const fsi_flip *s)
     return s->cookie == FSI__COOKIE('l', fsi_flip) ? FSI_OK : FSI_ERROR_COOKIE;
 }
 
-static int fsi__fl_within(fsi_vec3 v, double most)
+FSI_FN int fsi__fl_within(fsi_vec3 v, double most)
 {
     return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
 }
@@ -413,13 +413,14 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
     fsi__fl_impl *im = run->im;
     fsi__arena measure = { NULL, 0, 0 }, *arena = &measure;
     unsigned char *wanted;
-    size_t cells;
+    size_t cells, places;
     int turn, a;
 
     /* Blocks. */
-    if (!fsi__arena_reserve(run->s->context, &im->wanted, fsi__grid_places(im->grid)))
+    places = fsi__grid_places(im->grid) * (size_t)fsi__tr_want_rows(run->n);
+    if (!fsi__arena_room(run->s->context, &im->wanted, places))
         return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, 0, "no memory for the places of blocks");
-    wanted = (unsigned char *)fsi__take(&im->wanted, fsi__grid_places(im->grid), 1);
+    wanted = (unsigned char *)fsi__take(&im->wanted, places, 1);
     fsi__tr_want(im->grid, run->x, run->n, FSI__FL_MARGIN, wanted);
     FSI__TRY(fsi_grid_set_blocks(im->grid, wanted));
 
@@ -541,6 +542,25 @@ static double fsi__fl_full(const fsi_grid *g, const int *cell, const fsi_real *o
     return sum;
 }
 
+/* 1: no obstacle is within a cell of a block. */
+static int fsi__fl_is_clear(const fsi_grid *g, const fsi_real *open)
+{
+    const int entries = FSI__FL_EDGE * FSI__FL_EDGE * (g->dim == 3 ? FSI__FL_EDGE : 1);
+    int e;
+    for (e = 0; e < entries; e++)
+        if (open[e] < 1) return 0;
+    return 1;
+}
+
+/* 1: a cell is not beside a wall of the box. */
+FSI_FN int fsi__fl_is_inner(const fsi_grid *g, const int *cell)
+{
+    int a;
+    for (a = 0; a < g->dim; a++)
+        if (cell[a] < 1 || cell[a] > g->n[a] - 2) return 0;
+    return 1;
+}
+
 /* The fill of cells over that of full ones, and which of them hold particles. */
 static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
 {
@@ -553,7 +573,7 @@ static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (b = begin; b < end; b++) {
         const int base = b * g->block_cells;
-        int corner[3], cell[3];
+        int corner[3], cell[3], clear;
         fsi_grid_corner(g, b, corner);
         if (solids) fsi__grid_gather(im->open, b, 1, open);
         memset(run->cell + base, FSI_CELL_AIR, (size_t)g->block_cells);
@@ -563,12 +583,14 @@ static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
         }
 
         /* Fill over that of a full cell. */
+        clear = !solids || fsi__fl_is_clear(g, open);
         for (z = 0; z < layers; z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
             fsi_real *f = &im->fill->value[base + (z * 8 + y) * 8 + x];
             double full;
             cell[0] = corner[0] + x;
             cell[1] = corner[1] + y;
             cell[2] = corner[2] + z;
+            if (clear && fsi__fl_is_inner(g, cell)) continue; /* 1 */
             full = fsi__fl_full(g, cell, solids ? open : NULL, x, y, z);
             *f = full < 0.1 ? FSI__FL_CLOSED : *f / (fsi_real)full;
         }
@@ -1706,7 +1728,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-static int fsi__fl_is_taken(const fsi_flip *s, int i)
+FSI_FN int fsi__fl_is_taken(const fsi_flip *s, int i)
 {
     return fsi_v3_is_finite(s->position[i]) && fsi_v3_is_finite(s->velocity[i])
         && fsi__fl_within(s->velocity[i], FSI__FL_FASTEST) && fsi__fl_within(s->position[i], FSI__FL_FARTHEST);

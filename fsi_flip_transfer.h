@@ -26,6 +26,7 @@
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
+#define FSI__TR_WANT 65536     /* particles a row of wanted blocks, at least */
 #define FSI__TR_RIM 2          /* cells around a block from which its particles may read */
 #define FSI__TR_CHUNKS 16      /* of particles, at most, in the first pass of sorting */
 #define FSI__TR_LAST 7.9999995 /* [cells] the last place in a block, a float below 8 */
@@ -51,7 +52,9 @@ typedef struct fsi__tr_points {
 
 /* Takes its arrays out of the arena, for `count` particles in `blocks` blocks; grid, x and mass are the caller's. */
 FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int blocks);
-/* wanted[place] = 1 for the blocks within `margin` cells (1 to 8) of a particle, 0 for others. */
+/* wanted[place] = 1 for the blocks within `margin` cells (1 to 8) of a particle, 0 for others. wanted has room for
+   fsi__tr_want_rows(count) rows of fsi__grid_places(grid) bytes; the first is the result. */
+FSI_API int fsi__tr_want_rows(int count);
 FSI_API void fsi__tr_want(const fsi_grid *grid, const fsi_vec3 *x, int count, int margin, unsigned char *wanted);
 /* Sorts; all blocks around particles exist. */
 FSI_API void fsi__tr_sort(fsi__tr_points *p);
@@ -132,43 +135,6 @@ FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int
     p->tally = (int *)fsi__take(arena, (size_t)blocks * FSI__TR_CHUNKS, sizeof *p->tally);
 }
 
-/* Position in cells from the corner of the box along an axis, and the cell there, which lies in the box. per_dx: 1/dx:
-   divisions would take longer than all else in a sort. */
-FSI_FN double fsi__tr_cells(const fsi_grid *g, double per_dx, fsi_vec3 x, int axis, int *cell)
-{
-    const double at = per_dx * (axis == 0   ? (double)x.x - (double)g->origin.x
-                                : axis == 1 ? (double)x.y - (double)g->origin.y
-                                            : (double)x.z - (double)g->origin.z);
-    const int last = g->n[axis] - 1, i = at > 0 ? (at < last ? (int)at : last) : 0;
-    *cell = i;
-    return at;
-}
-
-FSI_API void fsi__tr_want(const fsi_grid *g, const fsi_vec3 *x, int count, int margin, unsigned char *wanted)
-{
-    const double per_dx = 1 / (double)g->dx;
-    int i, a, last = -1;
-    memset(wanted, 0, fsi__grid_places(g));
-    for (i = 0; i < count; i++) {
-        int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, cell[3] = { 0, 0, 0 }, bx, by, bz, code;
-
-        /* The blocks from margin cells below to margin cells above; those of the particle before are there. */
-        for (a = 0; a < g->dim; a++) {
-            (void)fsi__tr_cells(g, per_dx, x[i], a, &cell[a]);
-            lo[a] = cell[a] > margin ? (cell[a] - margin) / FSI_GRID_BLOCK : 0;
-            hi[a] = (cell[a] + margin) / FSI_GRID_BLOCK;
-            if (hi[a] >= g->blocks[a]) hi[a] = g->blocks[a] - 1;
-        }
-        code = ((lo[2] * g->blocks[1] + lo[1]) * g->blocks[0] + lo[0]) * 8 + (hi[0] > lo[0]) + 2 * (hi[1] > lo[1])
-            + 4 * (hi[2] > lo[2]);
-        if (code == last) continue;
-        last = code;
-        for (bz = lo[2]; bz <= hi[2]; bz++)
-            for (by = lo[1]; by <= hi[1]; by++)
-                for (bx = lo[0]; bx <= hi[0]; bx++) wanted[(bz * g->blocks[1] + by) * g->blocks[0] + bx] = 1;
-    }
-}
-
 /* What cells of an axis are found by: a particle's place is (x - origin) per_dx, held in cells 0 .. last. */
 typedef struct fsi__tr_axes {
     double origin[3], per_dx, last[3];
@@ -190,6 +156,67 @@ FSI_FN int fsi__tr_cell(double at, double last)
 {
     at = at > 0 ? at : 0;
     return (int)(at < last ? at : last);
+}
+
+/* Blocks that a chunk's particles want, in the chunk's own row. */
+typedef struct fsi__tr_wish {
+    const fsi_grid *grid;
+    const fsi_vec3 *x;
+    int margin;
+    unsigned char *wanted;
+} fsi__tr_wish;
+
+static void fsi__tr_want_chunk(void *arg, int chunk, int begin, int end)
+{
+    const fsi__tr_wish *wish = (const fsi__tr_wish *)arg;
+    const fsi_grid *g = wish->grid;
+    const fsi__tr_axes axes = fsi__tr_axes_of(g);
+    const size_t places = fsi__grid_places(g);
+    unsigned char *wanted = wish->wanted + (size_t)chunk * places;
+    int i, a, last = -1;
+    memset(wanted, 0, places);
+    for (i = begin; i < end; i++) {
+        const double x[3] = { (double)wish->x[i].x, (double)wish->x[i].y, (double)wish->x[i].z };
+        int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, bx, by, bz, code;
+
+        /* The blocks from margin cells below to margin cells above; those of the particle before are there. */
+        for (a = 0; a < g->dim; a++) {
+            const int cell = fsi__tr_cell((x[a] - axes.origin[a]) * axes.per_dx, axes.last[a]);
+            lo[a] = (cell > wish->margin ? cell - wish->margin : 0) >> 3;
+            hi[a] = fsi__clamp_int((cell + wish->margin) >> 3, g->blocks[a] - 1);
+        }
+        code = ((lo[2] * g->blocks[1] + lo[1]) * g->blocks[0] + lo[0]) * 8 + (hi[0] > lo[0]) + 2 * (hi[1] > lo[1])
+            + 4 * (hi[2] > lo[2]);
+        if (code == last) continue;
+        last = code;
+        for (bz = lo[2]; bz <= hi[2]; bz++)
+            for (by = lo[1]; by <= hi[1]; by++)
+                for (bx = lo[0]; bx <= hi[0]; bx++) wanted[(bz * g->blocks[1] + by) * g->blocks[0] + bx] = 1;
+    }
+}
+
+FSI_API int fsi__tr_want_rows(int count)
+{
+    const int rows = count / FSI__TR_WANT + 1;
+    return rows < FSI__TR_CHUNKS ? rows : FSI__TR_CHUNKS;
+}
+
+FSI_API void fsi__tr_want(const fsi_grid *grid, const fsi_vec3 *x, int count, int margin, unsigned char *wanted)
+{
+    const int rows = fsi__tr_want_rows(count), grain = count / rows + 1;
+    const size_t places = fsi__grid_places(grid);
+    fsi__tr_wish wish;
+    size_t k;
+    int row;
+    wish.grid = grid;
+    wish.x = x;
+    wish.margin = margin;
+    wish.wanted = wanted;
+    memset(wanted, 0, places);
+    fsi__parallel_work(grid->context, count, grain, 8.0 * count, fsi__tr_want_chunk, &wish);
+    for (row = 1; row < fsi__chunks(count, grain); row++)
+        for (k = 0; k < places; k++)
+            if (wanted[(size_t)row * places + k]) wanted[k] = 1;
 }
 
 /* Keys of a chunk's particles, and how many are in each block. All blocks exist: no index is looked at for bounds. */
@@ -808,7 +835,12 @@ FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *fiel
    The midpoint rule. The block that a particle starts from is read with two cells around it, so the midpoint may lie up
    to one cell beyond the block. */
 
-FSI_FN float fsi__tr_within(float x) { return x > -1 ? (x < 8.999f ? x : 8.999f) : -1; }
+/* Held between -1 and 8.999. */
+FSI_FN float fsi__tr_within(float x)
+{
+    x = x < 8.999f ? x : 8.999f;
+    return x > -1 ? x : -1;
+}
 
 FSI__HOST_FN void fsi__tr_move_block(const fsi__tr_job *job, int b, int dim)
 {
