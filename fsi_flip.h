@@ -301,6 +301,7 @@ FSI__STRICT_BEGIN
 typedef struct fsi__fl_obstacle {
     fsi__obstacle base;        /* first: rows of fsi__obstacles */
     fsi_grid_faces *faces;     /* that it covers */
+    uint64_t cut;              /* hash of what they were made from; 0: they are not made */
     fsi_real *velocity;        /* of the solid at them [m/s] */
     int room;                  /* of velocity */
     fsi_body work;             /* copy of its body; COUPLED: moves along */
@@ -326,6 +327,7 @@ typedef struct fsi__fl_impl {
     float (*affine)[9];
     uint32_t *id, *filter, *held;
     fsi_vec3 *last;               /* position after the last step: what differs was written by the caller */
+    uint64_t blocks_hash, opened; /* hashes of the blocks; of what `open` was made from, 0: it is not made */
     int64_t solids_changed;       /* 1: obstacles were added or teleported: all particles are looked at */
     fsi_vec3 wall_force, wall_torque;
     float *boxes;                 /* of fsi__tr_faces */
@@ -340,6 +342,7 @@ typedef struct fsi__fl_run {
     fsi__fl_impl *im;
     const char *fn;
     int n, born, more;            /* particles; those that were there before; what emitters may add */
+    uint64_t solids_hash;         /* of the blocks and all obstacles in this substep */
     int anew;                     /* 1: obstacles are not where the last step left them */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
     fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep */
@@ -414,6 +417,7 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
     fsi__arena measure = { NULL, 0, 0 }, *arena = &measure;
     unsigned char *wanted;
     size_t cells, places;
+    uint64_t hash;
     int turn, a;
 
     /* Blocks. */
@@ -423,6 +427,9 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
     wanted = (unsigned char *)fsi__take(&im->wanted, places, 1);
     fsi__tr_want(im->grid, run->x, run->n, FSI__FL_MARGIN, wanted);
     FSI__TRY(fsi_grid_set_blocks(im->grid, wanted));
+    hash = fsi_hash(im->grid->place, (size_t)im->grid->block_count * sizeof *im->grid->place, 1);
+    if (hash != im->blocks_hash) im->opened = 0; /* entries have moved */
+    im->blocks_hash = hash;
 
     /* Arrays: measured, then taken. */
     cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
@@ -711,8 +718,9 @@ static void fsi__fl_find_liquid(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     const double work = 20.0 * im->grid->block_count * im->grid->block_cells;
-    if (im->obstacles.count > 0)
+    if (im->obstacles.count > 0 && im->opened != run->solids_hash)
         fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_open_blocks, run);
+    im->opened = run->solids_hash;
     fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_fill_blocks, run);
     fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_liquid_blocks, run);
     fsi__fl_mark_held(run);
@@ -848,16 +856,32 @@ static fsi_vec3 fsi__fl_solid_velocity(const fsi__fl_run *run, const fsi__fl_obs
     return fsi__d3_real(fsi__fl_mesh_velocity(run, o, hit.face, bary));
 }
 
+/* Cuts the faces that an obstacle covers, if it or the blocks are not where they were. */
+static fsi_status fsi__fl_cut(fsi__fl_run *run, fsi__fl_obstacle *o)
+{
+    const fsi_grid *g = run->im->grid;
+    const fsi_mesh *m = o->base.mesh;
+    uint64_t hash = fsi_hash(&g->origin, sizeof g->origin, run->im->blocks_hash);
+    hash = fsi_hash(&o->base.id, sizeof o->base.id, hash);
+    hash = fsi_hash(m->vertices, (size_t)m->vertex_count * sizeof *m->vertices, hash);
+    run->solids_hash = fsi_hash(&hash, sizeof hash, run->solids_hash);
+    if (hash == o->cut) return FSI_OK;
+    o->cut = 0;
+    FSI__TRY(fsi_grid_faces_build(o->faces, g, m));
+    FSI__TRY(fsi__room_in(run->s->context, &o->velocity, sizeof *o->velocity, 0, &o->room, o->faces->count, run->fn));
+    o->cut = hash;
+    return FSI_OK;
+}
+
 /* Faces that obstacles cover, and how those move. */
 static fsi_status fsi__fl_find_faces(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     int k, f, a;
+    run->solids_hash = im->blocks_hash;
     for (k = 0; k < im->obstacles.count; k++) {
         fsi__fl_obstacle *o = &im->obstacle[k];
-        FSI__TRY(fsi_grid_faces_build(o->faces, im->grid, o->base.mesh));
-        FSI__TRY(fsi__room_in(run->s->context, &o->velocity, sizeof *o->velocity, 0, &o->room, o->faces->count,
-            run->fn));
+        FSI__TRY(fsi__fl_cut(run, o));
         for (a = 0; a < im->grid->dim && (o->base.carrier || o->base.moves); a++)
             for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
                 const int e = o->faces->entry[f], c = e % im->grid->block_cells;
