@@ -1442,41 +1442,68 @@ FSI_FN int fsi__fl_is_held(const fsi__fl_run *run, fsi_vec3 at)
         && (run->s->desc.dim == 2 || (z >= wall[4] && z <= wall[5]));
 }
 
-/* Takes the particles of some blocks out of obstacles, along their paths. */
+/* The faces of a group (count < 0: of all obstacles) that are near the paths of particles r to end - 1. */
+static void fsi__fl_near_faces(const fsi__fl_run *run, const fsi__faces *group, int r, int end, fsi_real reach,
+    fsi__faces *out)
+{
+    fsi_box3 box = fsi_box3_empty();
+    for (; r < end; r++) {
+        const int i = run->points.order[r];
+        box = fsi_box3_grow(fsi_box3_grow(box, run->x[i]), run->to[i]);
+    }
+    box = fsi_box3_inflate(box, reach);
+    if (!fsi__own_faces(&run->im->obstacles, group->count < 0 ? NULL : group, box, 0xffffffffu, out)) out->count = -1;
+}
+
+/* The end of the ranks from r on that are in one cell; ranks of a block end at `end`. */
+static int fsi__fl_cell_end(const fsi__fl_run *run, int r, int end)
+{
+    const float *first = run->points.place[r], *at;
+    for (r++; r < end; r++) {
+        at = run->points.place[r];
+        if ((int)at[0] != (int)first[0] || (int)at[1] != (int)first[1] || (int)at[2] != (int)first[2]) break;
+    }
+    return r;
+}
+
+/* Takes a particle out of obstacles, along its path; group: faces among which its own are. */
+static void fsi__fl_place_particle(fsi__fl_run *run, const fsi__faces *group, int i, fsi_real reach, fsi__faces *own)
+{
+    if (run->gone[i] || (run->held && run->held[i])) return;
+    if (!fsi__own_faces(&run->im->obstacles, group->count < 0 ? NULL : group,
+        fsi__path_box(run->x[i], run->to[i], reach), 0xffffffffu, own)) {
+        run->to[i] = run->x[i]; /* more faces than can be looked at: it stays */
+        run->state[i] = FSI__PLACED | FSI__PINCHED;
+    } else if (own->count > 0)
+        run->state[i] = (unsigned char)fsi__place(&run->walls, own, 0xffffffffu, run->x[i], reach, &run->to[i]);
+}
+
+/* Those of some blocks. */
 static void fsi__fl_place_particles(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
-    const fsi_grid *g = run->im->grid;
-    const fsi_real reach = (fsi_real)(0.1 * (double)g->dx);
-    fsi__faces group, own;
+    const fsi_real reach = (fsi_real)(0.1 * (double)run->im->grid->dx);
+    fsi__faces group, few, own;
     int b, r;
     (void)chunk;
     for (b = begin; b < end; b++) {
-        fsi_box3 box = fsi_box3_empty();
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
+        const int last = run->points.first[b + 1];
+        for (r = run->points.first[b]; r < last; r++) {
             const int i = run->points.order[r];
             fsi_vec3 v = run->v[i];
             if (!(run->held && run->held[i])) /* what lies beyond would be put back past obstacles */
                 (void)fsi__fl_hold_in_box(run, &run->to[i], &v);
-            box = fsi_box3_grow(fsi_box3_grow(box, run->x[i]), run->to[i]);
         }
-        if (run->points.first[b] == run->points.first[b + 1]) continue;
+        if (run->points.first[b] == last) continue;
 
-        /* The faces near the block's particles; then each particle's own. */
-        group.count = 0;
-        if (!fsi__find_faces(&run->im->obstacles, fsi_box3_inflate(box, reach), 0xffffffffu, &group)) group.count = -1;
-        for (r = run->points.first[b]; r < run->points.first[b + 1] && group.count != 0; r++) {
-            const int i = run->points.order[r];
-            if (run->gone[i] || (run->held && run->held[i])) continue;
-            if (!fsi__own_faces(&run->im->obstacles, group.count < 0 ? NULL : &group,
-                fsi__path_box(run->x[i], run->to[i], reach), 0xffffffffu, &own)) {
-                run->to[i] = run->x[i]; /* more faces than can be looked at: it stays */
-                run->state[i] = FSI__PLACED | FSI__PINCHED;
-                continue;
-            }
-            if (own.count == 0) continue;
-            run->state[i] =
-                (unsigned char)fsi__place(&run->walls, &own, 0xffffffffu, run->x[i], reach, &run->to[i]);
+        /* The faces near the block's particles; of these the ones near those of a cell; then each particle's own. */
+        group.count = -1;
+        fsi__fl_near_faces(run, &group, run->points.first[b], last, reach, &group);
+        for (r = run->points.first[b]; r < last && group.count != 0;) {
+            const int next = fsi__fl_cell_end(run, r, last);
+            fsi__fl_near_faces(run, &group, r, next, reach, &few);
+            for (; r < next; r++)
+                if (few.count != 0) fsi__fl_place_particle(run, &few, run->points.order[r], reach, &own);
         }
     }
 }
