@@ -1070,6 +1070,7 @@ FSI__STRICT_FN_END
 
 /* Four floats likewise. */
 typedef float fsi__quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int fsi__quad_ints __attribute__((vector_size(16), aligned(4), may_alias));
 FSI__STRICT_FN_BEGIN
 FSI_FN fsi__quad fsi__quad_make(float a, float b, float c, float d)
 {
@@ -1087,9 +1088,8 @@ FSI_FN fsi__quad fsi__quad_mul(fsi__quad a, fsi__quad b) { return a * b; }
 FSI_FN fsi__quad fsi__quad_whole(fsi__quad q, int *whole)
 {
 #if defined(__clang__) || __GNUC__ >= 9
-    typedef int ints __attribute__((vector_size(16), aligned(4), may_alias));
-    const ints i = __builtin_convertvector(q, ints);
-    *(ints *)(void *)whole = i;
+    const fsi__quad_ints i = __builtin_convertvector(q, fsi__quad_ints);
+    *(fsi__quad_ints *)(void *)whole = i;
     return __builtin_convertvector(i, fsi__quad);
 #else
     int k;

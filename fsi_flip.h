@@ -1939,7 +1939,11 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     n = (size_t)(s->count + run->more);
     fsi__fl_layout(run, &measure, n);
-    if (!fsi__arena_room(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
+    if (measure.used > im->scratch.size) { /* a quarter more, but no more than the table holds */
+        memset(&measure, 0, sizeof measure);
+        fsi__fl_layout(run, &measure, n + n / 4 < (size_t)s->capacity ? n + n / 4 : (size_t)s->capacity);
+    }
+    if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
         -1, s->count, "no memory to step %d particles", s->count);
     fsi__fl_layout(run, &im->scratch, n);
     FSI__TRY(fsi__fl_fetch_particles(run));

@@ -161,6 +161,7 @@ static void bench_step(int n, fsi_flip_transfer transfer)
     d.transfer = transfer;
     d.n[0] = d.n[1] = d.n[2] = n;
     d.dx = 1 / (fsi_real)n;
+    d.reserve = (int)(8 * 0.265 * n * n * n);
     must(fsi_flip_create(&s, &d), "create");
     pool.lo = fsi_v3(0, 0, 0);
     pool.hi = fsi_v3(1, 1, (fsi_real)0.25);
