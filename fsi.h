@@ -1070,6 +1070,7 @@ FSI__STRICT_FN_END
 
 /* Four floats likewise. */
 typedef float fsi__quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int fsi__quad_ints __attribute__((vector_size(16), aligned(4), may_alias));
 FSI__STRICT_FN_BEGIN
 FSI_FN fsi__quad fsi__quad_make(float a, float b, float c, float d)
 {
@@ -1080,6 +1081,22 @@ FSI_FN fsi__quad fsi__quad_at(const float *p) { return *(const fsi__quad *)(cons
 FSI_FN float fsi__quad_get(fsi__quad q, int k) { return q[k]; }
 FSI_FN fsi__quad fsi__quad_mix(fsi__quad a, fsi__quad b, float f) { return a + (b - a) * f; } /* a + f (b - a) */
 FSI_FN void fsi__quad_madd(float *to, fsi__quad q, float w) { *(fsi__quad *)(void *)to += q * w; } /* to += w q */
+FSI_FN fsi__quad fsi__quad_add(fsi__quad a, fsi__quad b) { return a + b; }
+FSI_FN fsi__quad fsi__quad_sub(fsi__quad a, fsi__quad b) { return a - b; }
+FSI_FN fsi__quad fsi__quad_mul(fsi__quad a, fsi__quad b) { return a * b; }
+/* Whole parts, towards 0, of numbers that an int holds: as ints in `whole`, as floats returned. */
+FSI_FN fsi__quad fsi__quad_whole(fsi__quad q, int *whole)
+{
+#if defined(__clang__) || __GNUC__ >= 9
+    const fsi__quad_ints i = __builtin_convertvector(q, fsi__quad_ints);
+    *(fsi__quad_ints *)(void *)whole = i;
+    return __builtin_convertvector(i, fsi__quad);
+#else
+    int k;
+    for (k = 0; k < 4; k++) whole[k] = (int)q[k];
+    return fsi__quad_make((float)whole[0], (float)whole[1], (float)whole[2], (float)whole[3]);
+#endif
+}
 FSI__STRICT_FN_END
 #else
 typedef struct fsi__four { double of[4]; } fsi__four;
@@ -1123,6 +1140,33 @@ FSI_FN void fsi__quad_madd(float *to, fsi__quad q, float w)
 {
     int k;
     for (k = 0; k < 4; k++) to[k] += q.of[k] * w;
+}
+FSI_FN fsi__quad fsi__quad_add(fsi__quad a, fsi__quad b)
+{
+    int k;
+    for (k = 0; k < 4; k++) a.of[k] += b.of[k];
+    return a;
+}
+FSI_FN fsi__quad fsi__quad_sub(fsi__quad a, fsi__quad b)
+{
+    int k;
+    for (k = 0; k < 4; k++) a.of[k] -= b.of[k];
+    return a;
+}
+FSI_FN fsi__quad fsi__quad_mul(fsi__quad a, fsi__quad b)
+{
+    int k;
+    for (k = 0; k < 4; k++) a.of[k] *= b.of[k];
+    return a;
+}
+FSI_FN fsi__quad fsi__quad_whole(fsi__quad q, int *whole)
+{
+    int k;
+    for (k = 0; k < 4; k++) {
+        whole[k] = (int)q.of[k];
+        q.of[k] = (float)whole[k];
+    }
+    return q;
 }
 FSI__STRICT_FN_END
 #endif

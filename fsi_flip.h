@@ -337,6 +337,7 @@ FSI__STRICT_BEGIN
 typedef struct fsi__fl_obstacle {
     fsi__obstacle base;        /* first: rows of fsi__obstacles */
     fsi_grid_faces *faces;     /* that it covers */
+    uint64_t cut;              /* hash of what they were made from; 0: they are not made */
     fsi_real *velocity;        /* of the solid at them [m/s] */
     int room;                  /* of velocity */
     int no_slip;
@@ -370,6 +371,7 @@ typedef struct fsi__fl_impl {
     fsi_neighbors *neighbors;     /* of particles, for markers; NULL until then */
     unsigned char *marker;
     fsi_real *aeration;
+    uint64_t blocks_hash, opened; /* hashes of the blocks; of what `open` was made from, 0: it is not made */
     int64_t solids_changed;       /* 1: obstacles were added or teleported: all particles are looked at */
     fsi_vec3 wall_force, wall_torque;
     float *boxes;                 /* of fsi__tr_faces */
@@ -384,6 +386,7 @@ typedef struct fsi__fl_run {
     fsi__fl_impl *im;
     const char *fn;
     int n, born, more;            /* particles; those that were there before; what emitters may add */
+    uint64_t solids_hash;         /* of the blocks and all obstacles in this substep */
     int anew;                     /* 1: obstacles are not where the last step left them */
     int spare;                    /* of `more`: for particles that are split */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
@@ -414,6 +417,7 @@ typedef struct fsi__fl_run {
     fsi__source_run sources;
     fsi__walls walls;
     fsi_box3 box;                 /* that particles may be in: all beyond its open sides too */
+    double wall[6];               /* coordinates that particles are held between */
     fsi_flip_stats stats;
 } fsi__fl_run;
 
@@ -423,12 +427,12 @@ static fsi_status fsi__fl_check(const fsi_flip *s)
     return s->cookie == FSI__COOKIE('l', fsi_flip) ? FSI_OK : FSI_ERROR_COOKIE;
 }
 
-static int fsi__fl_within(fsi_vec3 v, double most)
+FSI_FN int fsi__fl_within(fsi_vec3 v, double most)
 {
     return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
 }
 
-static void fsi__fl_put(double *to, fsi__d3 a) { fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), a)); }
+FSI_FN void fsi__fl_put(double *to, fsi__d3 a) { fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), a)); }
 
 static void fsi__fl_lap(const fsi__fl_run *run, double *phase, double *clock)
 {
@@ -464,15 +468,20 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
     fsi__fl_impl *im = run->im;
     fsi__arena measure = { NULL, 0, 0 }, *arena = &measure;
     unsigned char *wanted;
-    size_t cells;
+    size_t cells, places;
+    uint64_t hash;
     int turn, a;
 
     /* Blocks. */
-    if (!fsi__arena_reserve(run->s->context, &im->wanted, fsi__grid_places(im->grid)))
+    places = fsi__grid_places(im->grid) * (size_t)fsi__tr_want_rows(run->n);
+    if (!fsi__arena_room(run->s->context, &im->wanted, places))
         return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, 0, "no memory for the places of blocks");
-    wanted = (unsigned char *)fsi__take(&im->wanted, fsi__grid_places(im->grid), 1);
+    wanted = (unsigned char *)fsi__take(&im->wanted, places, 1);
     fsi__tr_want(im->grid, run->x, run->n, FSI__FL_MARGIN, wanted);
     FSI__TRY(fsi_grid_set_blocks(im->grid, wanted));
+    hash = fsi_hash(im->grid->place, (size_t)im->grid->block_count * sizeof *im->grid->place, 1);
+    if (hash != im->blocks_hash) im->opened = 0; /* entries have moved */
+    im->blocks_hash = hash;
 
     /* Arrays: measured, then taken. */
     cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
@@ -593,6 +602,25 @@ static double fsi__fl_full(const fsi_grid *g, const int *cell, const fsi_real *o
     return sum;
 }
 
+/* 1: no obstacle is within a cell of a block. */
+static int fsi__fl_is_clear(const fsi_grid *g, const fsi_real *open)
+{
+    const int entries = FSI__FL_EDGE * FSI__FL_EDGE * (g->dim == 3 ? FSI__FL_EDGE : 1);
+    int e;
+    for (e = 0; e < entries; e++)
+        if (open[e] < 1) return 0;
+    return 1;
+}
+
+/* 1: a cell is not beside a wall of the box. */
+FSI_FN int fsi__fl_is_inner(const fsi_grid *g, const int *cell)
+{
+    int a;
+    for (a = 0; a < g->dim; a++)
+        if (cell[a] < 1 || cell[a] > g->n[a] - 2) return 0;
+    return 1;
+}
+
 /* The fill of cells over that of full ones, and which of them hold particles. */
 static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
 {
@@ -605,22 +633,24 @@ static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (b = begin; b < end; b++) {
         const int base = b * g->block_cells;
-        int corner[3], cell[3];
+        int corner[3], cell[3], clear;
         fsi_grid_corner(g, b, corner);
         if (solids) fsi__grid_gather(im->open, b, 1, open);
         memset(run->cell + base, FSI_CELL_AIR, (size_t)g->block_cells);
         for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-            const int i = run->points.order[r];
-            if (run->mass[i] > 0) run->cell[run->points.key[i]] = FSI_CELL_LIQUID;
+            const float *at = run->points.place[r];
+            if (at[3] > 0) run->cell[base + ((int)at[2] * 8 + (int)at[1]) * 8 + (int)at[0]] = FSI_CELL_LIQUID;
         }
 
         /* Fill over that of a full cell. */
+        clear = !solids || fsi__fl_is_clear(g, open);
         for (z = 0; z < layers; z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
             fsi_real *f = &im->fill->value[base + (z * 8 + y) * 8 + x];
             double full;
             cell[0] = corner[0] + x;
             cell[1] = corner[1] + y;
             cell[2] = corner[2] + z;
+            if (clear && fsi__fl_is_inner(g, cell)) continue; /* 1 */
             full = fsi__fl_full(g, cell, solids ? open : NULL, x, y, z);
             *f = full < 0.1 ? FSI__FL_CLOSED : *f / (fsi_real)full;
         }
@@ -741,8 +771,9 @@ static void fsi__fl_find_liquid(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     const double work = 20.0 * im->grid->block_count * im->grid->block_cells;
-    if (im->obstacles.count > 0)
+    if (im->obstacles.count > 0 && im->opened != run->solids_hash)
         fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_open_blocks, run);
+    im->opened = run->solids_hash;
     fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_fill_blocks, run);
     fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_liquid_blocks, run);
     fsi__fl_mark_held(run);
@@ -1301,17 +1332,32 @@ static void fsi__fl_find_velocities(fsi__fl_run *run, fsi__fl_obstacle *o)
         }
 }
 
+/* Cuts the faces that an obstacle covers, if it or the blocks are not where they were. */
+static fsi_status fsi__fl_cut(fsi__fl_run *run, fsi__fl_obstacle *o)
+{
+    const fsi_grid *g = run->im->grid;
+    const fsi_mesh *m = o->base.mesh;
+    uint64_t hash = fsi_hash(&g->origin, sizeof g->origin, run->im->blocks_hash);
+    hash = fsi_hash(&o->base.id, sizeof o->base.id, hash);
+    hash = fsi_hash(m->vertices, (size_t)m->vertex_count * sizeof *m->vertices, hash);
+    run->solids_hash = fsi_hash(&hash, sizeof hash, run->solids_hash);
+    if (hash == o->cut) return FSI_OK;
+    o->cut = 0;
+    FSI__TRY(fsi_grid_faces_build(o->faces, g, m));
+    FSI__TRY(fsi__room_in(run->s->context, &o->velocity, sizeof *o->velocity, 0, &o->room, o->faces->count, run->fn));
+    o->cut = hash;
+    return FSI_OK;
+}
+
 /* Faces that obstacles cover, and how those move. */
 static fsi_status fsi__fl_find_faces(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     int k;
+    run->solids_hash = im->blocks_hash;
     for (k = 0; k < im->obstacles.count; k++) {
-        fsi__fl_obstacle *o = &im->obstacle[k];
-        FSI__TRY(fsi_grid_faces_build(o->faces, im->grid, o->base.mesh));
-        FSI__TRY(fsi__room_in(run->s->context, &o->velocity, sizeof *o->velocity, 0, &o->room, o->faces->count,
-            run->fn));
-        fsi__fl_find_velocities(run, o);
+        FSI__TRY(fsi__fl_cut(run, &im->obstacle[k]));
+        fsi__fl_find_velocities(run, &im->obstacle[k]);
     }
     return FSI_OK;
 }
@@ -1998,14 +2044,11 @@ static void fsi__fl_balance_pieces(fsi__fl_run *run)
    through an open side. */
 static int fsi__fl_hold_in_box(const fsi__fl_run *run, fsi_vec3 *to, fsi_vec3 *v)
 {
-    const fsi_grid *g = run->im->grid;
-    const double gap = 0.01 * (double)g->dx;
-    const double lo[3] = { (double)g->origin.x, (double)g->origin.y, (double)g->origin.z };
     double x[3] = { (double)to->x, (double)to->y, (double)to->z }, w[3] = { (double)v->x, (double)v->y, (double)v->z };
     int side, moved = 0;
-    for (side = 0; side < 2 * g->dim; side++) {
+    for (side = 0; side < 2 * run->im->grid->dim; side++) {
         const int a = side >> 1, upper = side & 1;
-        const double wall = upper ? lo[a] + g->n[a] * (double)g->dx - gap : lo[a] + gap;
+        const double wall = run->wall[side];
         if (upper ? x[a] <= wall : x[a] >= wall) continue;
         if (run->s->desc.open_side[side]) return 0;
         x[a] = wall;
@@ -2018,41 +2061,75 @@ static int fsi__fl_hold_in_box(const fsi__fl_run *run, fsi_vec3 *to, fsi_vec3 *v
     return 1;
 }
 
-/* Takes the particles of some blocks out of obstacles, along their paths. */
+FSI_FN int fsi__fl_is_held(const fsi__fl_run *run, fsi_vec3 at)
+{
+    const double *wall = run->wall, x = (double)at.x, y = (double)at.y, z = (double)at.z;
+    return x >= wall[0] && x <= wall[1] && y >= wall[2] && y <= wall[3]
+        && (run->s->desc.dim == 2 || (z >= wall[4] && z <= wall[5]));
+}
+
+/* The faces of a group (count < 0: of all obstacles) that are near the paths of particles r to end - 1. */
+static void fsi__fl_near_faces(const fsi__fl_run *run, const fsi__faces *group, int r, int end, fsi_real reach,
+    fsi__faces *out)
+{
+    fsi_box3 box = fsi_box3_empty();
+    for (; r < end; r++) {
+        const int i = run->points.order[r];
+        box = fsi_box3_grow(fsi_box3_grow(box, run->x[i]), run->to[i]);
+    }
+    box = fsi_box3_inflate(box, reach);
+    if (!fsi__own_faces(&run->im->obstacles, group->count < 0 ? NULL : group, box, 0xffffffffu, out)) out->count = -1;
+}
+
+/* The end of the ranks from r on that are in one cell; ranks of a block end at `end`. */
+static int fsi__fl_cell_end(const fsi__fl_run *run, int r, int end)
+{
+    const float *first = run->points.place[r], *at;
+    for (r++; r < end; r++) {
+        at = run->points.place[r];
+        if ((int)at[0] != (int)first[0] || (int)at[1] != (int)first[1] || (int)at[2] != (int)first[2]) break;
+    }
+    return r;
+}
+
+/* Takes a particle out of obstacles, along its path; group: faces among which its own are. */
+static void fsi__fl_place_particle(fsi__fl_run *run, const fsi__faces *group, int i, fsi_real reach, fsi__faces *own)
+{
+    if (run->gone[i] || (run->held && run->held[i])) return;
+    if (!fsi__own_faces(&run->im->obstacles, group->count < 0 ? NULL : group,
+        fsi__path_box(run->x[i], run->to[i], reach), 0xffffffffu, own)) {
+        run->to[i] = run->x[i]; /* more faces than can be looked at: it stays */
+        run->state[i] = FSI__PLACED | FSI__PINCHED;
+    } else if (own->count > 0)
+        run->state[i] = (unsigned char)fsi__place(&run->walls, own, 0xffffffffu, run->x[i], reach, &run->to[i]);
+}
+
+/* Those of some blocks. */
 static void fsi__fl_place_particles(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
-    const fsi_grid *g = run->im->grid;
-    const fsi_real reach = (fsi_real)(0.1 * (double)g->dx);
-    fsi__faces group, own;
+    const fsi_real reach = (fsi_real)(0.1 * (double)run->im->grid->dx);
+    fsi__faces group, few, own;
     int b, r;
     (void)chunk;
     for (b = begin; b < end; b++) {
-        fsi_box3 box = fsi_box3_empty();
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
+        const int last = run->points.first[b + 1];
+        for (r = run->points.first[b]; r < last; r++) {
             const int i = run->points.order[r];
             fsi_vec3 v = run->v[i];
             if (!(run->held && run->held[i])) /* what lies beyond would be put back past obstacles */
                 (void)fsi__fl_hold_in_box(run, &run->to[i], &v);
-            box = fsi_box3_grow(fsi_box3_grow(box, run->x[i]), run->to[i]);
         }
-        if (run->points.first[b] == run->points.first[b + 1]) continue;
+        if (run->points.first[b] == last) continue;
 
-        /* The faces near the block's particles; then each particle's own. */
-        group.count = 0;
-        if (!fsi__find_faces(&run->im->obstacles, fsi_box3_inflate(box, reach), 0xffffffffu, &group)) group.count = -1;
-        for (r = run->points.first[b]; r < run->points.first[b + 1] && group.count != 0; r++) {
-            const int i = run->points.order[r];
-            if (run->gone[i] || (run->held && run->held[i])) continue;
-            if (!fsi__own_faces(&run->im->obstacles, group.count < 0 ? NULL : &group,
-                fsi__path_box(run->x[i], run->to[i], reach), 0xffffffffu, &own)) {
-                run->to[i] = run->x[i]; /* more faces than can be looked at: it stays */
-                run->state[i] = FSI__PLACED | FSI__PINCHED;
-                continue;
-            }
-            if (own.count == 0) continue;
-            run->state[i] =
-                (unsigned char)fsi__place(&run->walls, &own, 0xffffffffu, run->x[i], reach, &run->to[i]);
+        /* The faces near the block's particles; of these the ones near those of a cell; then each particle's own. */
+        group.count = -1;
+        fsi__fl_near_faces(run, &group, run->points.first[b], last, reach, &group);
+        for (r = run->points.first[b]; r < last && group.count != 0;) {
+            const int next = fsi__fl_cell_end(run, r, last);
+            fsi__fl_near_faces(run, &group, r, next, reach, &few);
+            for (; r < next; r++)
+                if (few.count != 0) fsi__fl_place_particle(run, &few, run->points.order[r], reach, &own);
         }
     }
 }
@@ -2078,7 +2155,8 @@ static void fsi__fl_end_paths(void *arg, int chunk, int begin, int end)
     int i;
     for (i = begin; i < end; i++) {
         const fsi_vec3 v = run->v[i];
-        fsi__d3 j, way;
+        fsi__d3 way;
+        double way2;
 
         /* What the step cannot accept. */
         if (!fsi_v3_is_finite(run->to[i]) || !fsi_v3_is_finite(v)) part[8] += 1;
@@ -2086,19 +2164,23 @@ static void fsi__fl_end_paths(void *arg, int chunk, int begin, int end)
         if (run->gone[i] && !(run->mass[i] > 0)) continue;
 
         /* Into the box, but for what its emitter still moves. */
-        if (!(run->held && run->held[i]) && !fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) {
-            fsi__fl_leave(run, i, part);
-            continue;
+        if (!fsi__fl_is_held(run, run->to[i]) && !(run->held && run->held[i])) {
+            fsi__d3 j;
+            if (!fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) {
+                fsi__fl_leave(run, i, part);
+                continue;
+            }
+            j = fsi__d3_scale(fsi__d3_diff(v, run->v[i]), m * (double)run->mass[i]);
+            fsi__fl_put(part, j);
+            fsi__fl_put(part + 3, fsi__d3_cross(fsi__d3_of(run->to[i]), j));
         }
-        j = fsi__d3_scale(fsi__d3_diff(v, run->v[i]), m * (double)run->mass[i]);
-        fsi__fl_put(part, j);
-        fsi__fl_put(part + 3, fsi__d3_cross(fsi__d3_of(run->to[i]), j));
 
         /* For stats. */
         part[6] += (run->state[i] & FSI__PLACED) != 0;
         part[7] += (run->state[i] & FSI__PINCHED) != 0;
         way = fsi__d3_diff(run->to[i], run->x[i]);
-        part[9] = fmax(part[9], fsi__d3_dot(way, way));
+        way2 = fsi__d3_dot(way, way);
+        if (way2 > part[9]) part[9] = way2;
     }
 }
 
@@ -2351,6 +2433,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     double clock = fsi__now(run->s->context);
     const double m = (double)run->s->particle_mass;
     int a;
+    fsi_vec3 *x;
 
     /* Particles into blocks. */
     FSI__TRY(fsi__fl_make_blocks(run));
@@ -2390,7 +2473,9 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     FSI__TRY(fsi__fl_move_bodies(run));
     fsi__fl_balance_pieces(run);
     FSI__TRY(fsi__fl_place(run));
-    memcpy(run->x, run->to, (size_t)run->n * sizeof *run->x);
+    x = run->x; /* exchanged */
+    run->x = run->to;
+    run->to = x;
     fsi__source_move(&run->sources, run->dt);
     fsi__fl_lap(run, &st->seconds_move, &clock);
     return FSI_OK;
@@ -2398,18 +2483,51 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-static fsi_status fsi__fl_check_particles(const fsi_flip *s, const char *fn)
+FSI_FN int fsi__fl_is_taken(const fsi_flip *s, int i)
 {
+    return fsi_v3_is_finite(s->position[i]) && fsi_v3_is_finite(s->velocity[i])
+        && fsi__fl_within(s->velocity[i], FSI__FL_FASTEST) && fsi__fl_within(s->position[i], FSI__FL_FARTHEST);
+}
+
+/* The state that the step starts from. Sums: 0 particles that it does not take; part 1: the first of them, plus 1. */
+static void fsi__fl_fetch(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const fsi_flip *s = run->s;
+    const fsi__fl_impl *im = run->im;
+    const size_t n = (size_t)(end - begin);
+    double *part = run->part[chunk];
     int i;
-    for (i = 0; i < s->count; i++) {
-        const int bad = !fsi_v3_is_finite(s->position[i]);
-        if (bad || !fsi_v3_is_finite(s->velocity[i])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0,
-            "particle %d: its %s is not finite", i, bad ? "position" : "velocity");
-        if (!fsi__fl_within(s->velocity[i], FSI__FL_FASTEST) || !fsi__fl_within(s->position[i], FSI__FL_FARTHEST))
-            return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->velocity[i]),
-                "particle %d is beyond %g m, or faster than %g m/s", i, FSI__FL_FARTHEST, FSI__FL_FASTEST);
+    memcpy(run->x + begin, s->position + begin, n * sizeof *run->x);
+    memcpy(run->v + begin, s->velocity + begin, n * sizeof *run->v);
+    memset(run->gone + begin, 0, n);
+    if (run->affine) memcpy(run->affine + begin, im->affine + begin, n * sizeof *run->affine);
+    if (run->held) memcpy(run->held + begin, im->held + begin, n * sizeof *run->held);
+    for (i = begin; i < end; i++) {
+        run->mass[i] = (float)im->mass[i];
+        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
+        if (fsi__fl_is_taken(s, i)) continue;
+        part[0] += 1;
+        if (!(part[1] > 0)) part[1] = i + 1;
     }
-    return FSI_OK;
+}
+
+static fsi_status fsi__fl_fetch_particles(fsi__fl_run *run)
+{
+    const fsi_flip *s = run->s;
+    int c, i, bad;
+    run->n = s->count;
+    fsi__fl_each(run, fsi__fl_fetch, 10);
+    if (!(run->sums[0] > 0)) return FSI_OK;
+
+    /* The first that cannot be taken. */
+    for (c = 0; !(run->part[c][1] > 0);) c++;
+    i = (int)run->part[c][1] - 1;
+    bad = !fsi_v3_is_finite(s->position[i]);
+    if (bad || !fsi_v3_is_finite(s->velocity[i])) return fsi__fail(s->context, FSI_ERROR_NAN, run->fn, i, 0,
+        "particle %d: its %s is not finite", i, bad ? "position" : "velocity");
+    return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, i, (double)fsi_v3_norm(s->velocity[i]),
+        "particle %d is beyond %g m, or faster than %g m/s", i, FSI__FL_FARTHEST, FSI__FL_FASTEST);
 }
 
 /* A COUPLED body, or NULL, of obstacle `id` must carry none of the first `count` obstacles. */
@@ -2516,9 +2634,11 @@ static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
 static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const char *fn)
 {
     fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
+    const fsi_grid *g = im->grid;
+    const double gap = 0.01 * (double)g->dx;
     fsi__arena measure = { NULL, 0, 0 };
     size_t n;
-    int i;
+    int a;
 
     /* Memory. */
     memset(run, 0, sizeof *run);
@@ -2534,33 +2654,27 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     FSI__TRY(fsi__fl_make_spare(run));
     n = (size_t)(s->count + run->more);
     fsi__fl_layout(run, &measure, n);
-    if (!fsi__arena_room(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
+    if (measure.used > im->scratch.size) { /* a quarter more, but no more than the table holds */
+        memset(&measure, 0, sizeof measure);
+        fsi__fl_layout(run, &measure, n + n / 4 < (size_t)s->capacity ? n + n / 4 : (size_t)s->capacity);
+    }
+    if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
         -1, s->count, "no memory to step %d particles", s->count);
     fsi__fl_layout(run, &im->scratch, n);
+    FSI__TRY(fsi__fl_fetch_particles(run));
     FSI__TRY(fsi__fl_begin_obstacles(run));
-
-    /* The state that the step starts from. */
-    run->n = s->count;
-    n = (size_t)s->count;
-    if (n > 0) {
-        memcpy(run->x, s->position, n * sizeof *run->x);
-        memcpy(run->v, s->velocity, n * sizeof *run->v);
-        memset(run->gone, 0, n);
-        if (run->affine) memcpy(run->affine, im->affine, n * sizeof *run->affine);
-        if (run->held) memcpy(run->held, im->held, n * sizeof *run->held);
-    }
-    for (i = 0; i < run->n; i++) {
-        run->mass[i] = (float)im->mass[i];
-        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
-    }
     fsi__fl_begin_sources(run, dt);
     run->motion.v = run->v;
     run->box = fsi__fl_room(s);
+    for (a = 0; a < 3; a++) {
+        run->wall[2 * a] = (double)fsi__axis(g->origin, a) + gap;
+        run->wall[2 * a + 1] = (double)fsi__axis(g->origin, a) + g->n[a] * (double)g->dx - gap;
+    }
     run->walls.list = &im->obstacles;
     run->walls.box = &run->box;
-    run->walls.gap = 0.01 * (double)im->grid->dx;
-    run->walls.hair = 0.01 * (double)im->grid->dx;
-    run->walls.reach = 2 * (double)im->grid->dx;
+    run->walls.gap = gap;
+    run->walls.hair = gap;
+    run->walls.reach = 2 * (double)g->dx;
     return FSI_OK;
 }
 
@@ -2589,13 +2703,28 @@ static void fsi__fl_lead_out(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* Sums: 0 the largest speed squared. */
+static void fsi__fl_find_speed(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    double most = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        const double speed2 = (double)fsi_v3_norm2(run->v[i]);
+        if (speed2 > most) most = speed2;
+    }
+    run->part[chunk][0] = most;
+}
+
 static fsi_status fsi__fl_run_substeps(fsi__fl_run *run)
 {
     const fsi_flip_desc *d = &run->s->desc;
     const double way = (double)d->cfl * (double)d->dx;
     double left = run->length;
     while (left > 0) {
-        double fastest = fsi__longest(run->v, run->n), solid, count;
+        double fastest, solid, count;
+        fsi__fl_each(run, fsi__fl_find_speed, 2);
+        fastest = sqrt(fsi__fl_largest(run, 0));
 
         /* As many substeps as cfl and tension ask for, or as are left. Gravity counts: it acts before the motion. */
         FSI__TRY(fsi__fl_obstacle_speed(run, &solid));
@@ -2618,7 +2747,8 @@ static fsi_status fsi__fl_run_substeps(fsi__fl_run *run)
     return FSI_OK;
 }
 
-/* Momenta and energies of the new state. */
+/* Momenta and energies of the new state. Sums: 0 to 2 momentum, 3 to 5 angular momentum, 6 kinetic, 7 potential energy,
+   8 largest speed squared, 9 particles, 10 those that are gone. */
 static void fsi__fl_measure(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
@@ -2627,12 +2757,17 @@ static void fsi__fl_measure(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) {
         const fsi__d3 v = fsi__d3_of(run->v[i]), x = fsi__d3_of(run->x[i]);
         const double m = (double)run->s->particle_mass * (double)run->mass[i];
-        if (run->gone[i]) continue;
+        double speed2;
+        if (run->gone[i]) {
+            part[10] += 1;
+            continue;
+        }
         fsi__fl_put(part, fsi__d3_scale(v, m));
         fsi__fl_put(part + 3, fsi__d3_scale(fsi__d3_cross(x, v), m));
-        part[6] += 0.5 * m * fsi__d3_dot(v, v);
+        speed2 = fsi__d3_dot(v, v);
+        part[6] += 0.5 * m * speed2;
         part[7] -= m * fsi__d3_dot(fsi__d3_of(run->s->desc.gravity), x);
-        part[8] = fmax(part[8], fsi__d3_dot(v, v));
+        if (speed2 > part[8]) part[8] = speed2;
         part[9] += 1;
     }
 }
@@ -2695,7 +2830,7 @@ static void fsi__fl_commit(fsi__fl_run *run)
     fsi__fl_impl *im = run->im;
     fsi_flip_stats *st = &run->stats;
     const double m = (double)s->particle_mass;
-    int i, gone = 0;
+    int i, gone;
 
     /* Stats of the new state. */
     fsi__fl_each(run, fsi__fl_measure, 5);
@@ -2705,16 +2840,16 @@ static void fsi__fl_commit(fsi__fl_run *run)
     st->potential_energy = run->sums[7];
     st->max_speed = sqrt(fsi__fl_largest(run, 8));
     st->particles = (int)run->sums[9];
+    gone = (int)run->sums[10];
 
     /* Particles, sources, obstacles. A step of no time changes nothing else. */
     if (run->length > 0) {
         fsi__fl_each(run, fsi__fl_publish, 40);
-        for (i = 0; i < run->n; i++) {
+        for (i = 0; i < run->n && gone > 0; i++)
             if (run->gone[i])
                 fsi__fl_put(st->source_impulse, fsi__d3_scale(fsi__d3_of(run->v[i]), -m * (double)run->mass[i]));
-            if (i >= run->born && run->gone[i] != FSI__FL_GONE) im->id[i] = (uint32_t)im->particles.next++;
-            gone += run->gone[i] != 0;
-        }
+        for (i = run->born; i < run->n; i++)
+            if (run->gone[i] != FSI__FL_GONE) im->id[i] = (uint32_t)im->particles.next++;
         if (run->sources.flow || run->sources.drain) fsi__source_commit(&run->sources);
         if (gone > 0 || run->n > s->count) fsi__particles_compact(&im->particles, run->n, run->gone);
         fsi__fl_commit_bodies(run);
@@ -2736,7 +2871,6 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
     /* Check everything, take memory. */
     FSI__TRY(fsi__fl_check(s));
     FSI__TRY(fsi__check_dt(s->context, dt, fn));
-    FSI__TRY(fsi__fl_check_particles(s, fn));
     FSI__TRY(fsi__fl_check_bodies(s, fn));
     start = fsi__now(s->context);
     status = fsi__fl_begin(&run, s, (double)dt, fn);

@@ -26,9 +26,11 @@
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
+#define FSI__TR_WANT 65536     /* particles a row of wanted blocks, at least */
 #define FSI__TR_RIM 2          /* cells around a block from which its particles may read */
 #define FSI__TR_CHUNKS 16      /* of particles, at most, in the first pass of sorting */
 #define FSI__TR_LAST 7.9999995 /* [cells] the last place in a block, a float below 8 */
+#define FSI__TR_AHEAD 12       /* particles ahead that memory is asked for: in the caller's order they lie anywhere */
 
 /* Particles by the block and the cell that they are in, those of a cell in the order of the caller:
 
@@ -50,7 +52,9 @@ typedef struct fsi__tr_points {
 
 /* Takes its arrays out of the arena, for `count` particles in `blocks` blocks; grid, x and mass are the caller's. */
 FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int blocks);
-/* wanted[place] = 1 for the blocks within `margin` cells (1 to 8) of a particle, 0 for others. */
+/* wanted[place] = 1 for the blocks within `margin` cells (1 to 8) of a particle, 0 for others. wanted has room for
+   fsi__tr_want_rows(count) rows of fsi__grid_places(grid) bytes; the first is the result. */
+FSI_API int fsi__tr_want_rows(int count);
 FSI_API void fsi__tr_want(const fsi_grid *grid, const fsi_vec3 *x, int count, int margin, unsigned char *wanted);
 /* Sorts; all blocks around particles exist. */
 FSI_API void fsi__tr_sort(fsi__tr_points *p);
@@ -131,32 +135,55 @@ FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int
     p->tally = (int *)fsi__take(arena, (size_t)blocks * FSI__TR_CHUNKS, sizeof *p->tally);
 }
 
-/* Position in cells from the corner of the box along an axis, and the cell there, which lies in the box. per_dx: 1/dx:
-   divisions would take longer than all else in a sort. */
-FSI_FN double fsi__tr_cells(const fsi_grid *g, double per_dx, fsi_vec3 x, int axis, int *cell)
+/* What cells of an axis are found by: a particle's place is (x - origin) per_dx, held in cells 0 .. last. */
+typedef struct fsi__tr_axes {
+    double origin[3], per_dx, last[3];
+} fsi__tr_axes;
+
+static fsi__tr_axes fsi__tr_axes_of(const fsi_grid *g)
 {
-    const double at = per_dx * (axis == 0   ? (double)x.x - (double)g->origin.x
-                                : axis == 1 ? (double)x.y - (double)g->origin.y
-                                            : (double)x.z - (double)g->origin.z);
-    const int last = g->n[axis] - 1, i = at > 0 ? (at < last ? (int)at : last) : 0;
-    *cell = i;
-    return at;
+    fsi__tr_axes s;
+    int a;
+    s.origin[0] = (double)g->origin.x;
+    s.origin[1] = (double)g->origin.y;
+    s.origin[2] = (double)g->origin.z;
+    s.per_dx = 1 / (double)g->dx;
+    for (a = 0; a < 3; a++) s.last[a] = a < g->dim ? g->n[a] - 1 : 0;
+    return s;
 }
 
-FSI_API void fsi__tr_want(const fsi_grid *g, const fsi_vec3 *x, int count, int margin, unsigned char *wanted)
+FSI_FN int fsi__tr_cell(double at, double last)
 {
-    const double per_dx = 1 / (double)g->dx;
+    at = at > 0 ? at : 0;
+    return (int)(at < last ? at : last);
+}
+
+/* Blocks that a chunk's particles want, in the chunk's own row. */
+typedef struct fsi__tr_wish {
+    const fsi_grid *grid;
+    const fsi_vec3 *x;
+    int margin;
+    unsigned char *wanted;
+} fsi__tr_wish;
+
+static void fsi__tr_want_chunk(void *arg, int chunk, int begin, int end)
+{
+    const fsi__tr_wish *wish = (const fsi__tr_wish *)arg;
+    const fsi_grid *g = wish->grid;
+    const fsi__tr_axes axes = fsi__tr_axes_of(g);
+    const size_t places = fsi__grid_places(g);
+    unsigned char *wanted = wish->wanted + (size_t)chunk * places;
     int i, a, last = -1;
-    memset(wanted, 0, fsi__grid_places(g));
-    for (i = 0; i < count; i++) {
-        int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, cell[3] = { 0, 0, 0 }, bx, by, bz, code;
+    memset(wanted, 0, places);
+    for (i = begin; i < end; i++) {
+        const double x[3] = { (double)wish->x[i].x, (double)wish->x[i].y, (double)wish->x[i].z };
+        int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, bx, by, bz, code;
 
         /* The blocks from margin cells below to margin cells above; those of the particle before are there. */
         for (a = 0; a < g->dim; a++) {
-            (void)fsi__tr_cells(g, per_dx, x[i], a, &cell[a]);
-            lo[a] = cell[a] > margin ? (cell[a] - margin) / FSI_GRID_BLOCK : 0;
-            hi[a] = (cell[a] + margin) / FSI_GRID_BLOCK;
-            if (hi[a] >= g->blocks[a]) hi[a] = g->blocks[a] - 1;
+            const int cell = fsi__tr_cell((x[a] - axes.origin[a]) * axes.per_dx, axes.last[a]);
+            lo[a] = (cell > wish->margin ? cell - wish->margin : 0) >> 3;
+            hi[a] = fsi__clamp_int((cell + wish->margin) >> 3, g->blocks[a] - 1);
         }
         code = ((lo[2] * g->blocks[1] + lo[1]) * g->blocks[0] + lo[0]) * 8 + (hi[0] > lo[0]) + 2 * (hi[1] > lo[1])
             + 4 * (hi[2] > lo[2]);
@@ -168,62 +195,115 @@ FSI_API void fsi__tr_want(const fsi_grid *g, const fsi_vec3 *x, int count, int m
     }
 }
 
-/* Keys of a chunk's particles, and how many are in each block. */
+FSI_API int fsi__tr_want_rows(int count)
+{
+    const int rows = count / FSI__TR_WANT + 1;
+    return rows < FSI__TR_CHUNKS ? rows : FSI__TR_CHUNKS;
+}
+
+FSI_API void fsi__tr_want(const fsi_grid *grid, const fsi_vec3 *x, int count, int margin, unsigned char *wanted)
+{
+    const int rows = fsi__tr_want_rows(count), grain = count / rows + 1;
+    const size_t places = fsi__grid_places(grid);
+    fsi__tr_wish wish;
+    size_t k;
+    int row;
+    wish.grid = grid;
+    wish.x = x;
+    wish.margin = margin;
+    wish.wanted = wanted;
+    memset(wanted, 0, places);
+    fsi__parallel_work(grid->context, count, grain, 8.0 * count, fsi__tr_want_chunk, &wish);
+    for (row = 1; row < fsi__chunks(count, grain); row++)
+        for (k = 0; k < places; k++)
+            if (wanted[(size_t)row * places + k]) wanted[k] = 1;
+}
+
+/* Keys of a chunk's particles, and how many are in each block. All blocks exist: no index is looked at for bounds. */
 static void fsi__tr_count(void *arg, int chunk, int begin, int end)
 {
-    fsi__tr_points *p = (fsi__tr_points *)arg;
+    const fsi__tr_points *p = (const fsi__tr_points *)arg;
     const fsi_grid *g = p->grid;
-    const double per_dx = 1 / (double)g->dx;
-    int *tally = p->tally + (size_t)chunk * (size_t)g->block_count, i, a;
+    const fsi__tr_axes axes = fsi__tr_axes_of(g);
+    const int shift = g->dim == 3 ? 9 : 6, across = g->blocks[0], deep = g->blocks[0] * g->blocks[1];
+    const int *index = g->index;
+    const fsi_vec3 *x = p->x;
+    int *const key = p->key, *const tally = p->tally + (size_t)chunk * (size_t)g->block_count, i;
     memset(tally, 0, (size_t)g->block_count * sizeof *tally);
     for (i = begin; i < end; i++) {
-        int cell[3] = { 0, 0, 0 };
-        for (a = 0; a < g->dim; a++) (void)fsi__tr_cells(g, per_dx, p->x[i], a, &cell[a]);
-        p->key[i] = (int)fsi_grid_entry(g, cell[0], cell[1], cell[2]);
-        FSI_ASSERT(p->key[i] >= 0);
-        tally[p->key[i] / g->block_cells]++;
+        const int cx = fsi__tr_cell(((double)x[i].x - axes.origin[0]) * axes.per_dx, axes.last[0]);
+        const int cy = fsi__tr_cell(((double)x[i].y - axes.origin[1]) * axes.per_dx, axes.last[1]);
+        const int cz = fsi__tr_cell(((double)x[i].z - axes.origin[2]) * axes.per_dx, axes.last[2]);
+        const int b = index[(cz >> 3) * deep + (cy >> 3) * across + (cx >> 3)];
+        FSI_ASSERT(b >= 0);
+        key[i] = (b << shift) + (cz & 7) * 64 + (cy & 7) * 8 + (cx & 7);
+        tally[b]++;
     }
 }
 
 /* By block. */
 static void fsi__tr_deal(void *arg, int chunk, int begin, int end)
 {
-    fsi__tr_points *p = (fsi__tr_points *)arg;
-    const int cells = p->grid->block_cells;
-    int *next = p->tally + (size_t)chunk * (size_t)p->grid->block_count, i;
-    for (i = begin; i < end; i++) p->spare[next[p->key[i] / cells]++] = i;
+    const fsi__tr_points *p = (const fsi__tr_points *)arg;
+    const int shift = p->grid->dim == 3 ? 9 : 6, *key = p->key;
+    int *const next = p->tally + (size_t)chunk * (size_t)p->grid->block_count, *const spare = p->spare, i;
+    for (i = begin; i < end; i++) spare[next[key[i] >> shift]++] = i;
 }
 
-/* By cell within each block; places. */
+/* Asks for a row's memory, which may lie in two lines of the cache. */
+FSI_FN void fsi__tr_ahead(const void *row, size_t size)
+{
+    FSI__PREFETCH((const char *)row);
+    FSI__PREFETCH((const char *)row + size - 1);
+}
+
+FSI_FN float fsi__tr_in_block(double at)
+{
+    const float x = (float)at, y = x > 0 ? x : 0;
+    return y < (float)FSI__TR_LAST ? y : (float)FSI__TR_LAST;
+}
+
+/* By cell within a block; places. next: of each of its cells the rank of the next particle. */
+static void fsi__tr_settle_block(const fsi__tr_points *p, const fsi__tr_axes *axes, int b, int *next)
+{
+    const fsi_grid *g = p->grid;
+    const fsi_vec3 *x = p->x;
+    const float *mass = p->mass;
+    const int *spare = p->spare, *key = p->key, base = b * g->block_cells, end = p->first[b + 1];
+    const double per_dx = axes->per_dx;
+    int *const order = p->order, corner[3], r, c, sum = p->first[b];
+    float (*const place)[4] = p->place;
+    double from[3]; /* the block's corner, in cells from 0 */
+    memset(next, 0, (size_t)g->block_cells * sizeof *next);
+    for (r = sum; r < end; r++) next[key[spare[r]] - base]++;
+    for (c = 0; c < g->block_cells; c++) {
+        const int count = next[c];
+        next[c] = sum;
+        sum += count;
+    }
+
+    /* Each to the next rank of its cell. */
+    fsi_grid_corner(g, b, corner);
+    for (c = 0; c < 3; c++) from[c] = corner[c];
+    for (r = p->first[b]; r < end; r++) {
+        const int i = spare[r], to = next[key[i] - base]++;
+        if (r + FSI__TR_AHEAD < end) fsi__tr_ahead(&x[spare[r + FSI__TR_AHEAD]], sizeof *x);
+        order[to] = i;
+        place[to][0] = fsi__tr_in_block(((double)x[i].x - axes->origin[0]) * per_dx - from[0]);
+        place[to][1] = fsi__tr_in_block(((double)x[i].y - axes->origin[1]) * per_dx - from[1]);
+        place[to][2] = g->dim == 3 ? fsi__tr_in_block(((double)x[i].z - axes->origin[2]) * per_dx - from[2]) : 0;
+        place[to][3] = mass ? mass[i] : 1;
+    }
+}
+
 static void fsi__tr_settle(void *arg, int chunk, int begin, int end)
 {
-    fsi__tr_points *p = (fsi__tr_points *)arg;
-    const fsi_grid *g = p->grid;
-    const double per_dx = 1 / (double)g->dx;
-    int next[513], b, r, c, a;
+    const fsi__tr_points *p = (const fsi__tr_points *)arg;
+    const fsi__tr_axes axes = fsi__tr_axes_of(p->grid);
+    int next[512], b;
     (void)chunk;
-    for (b = begin; b < end; b++) {
-        const int base = b * g->block_cells;
-        int corner[3];
-        fsi_grid_corner(g, b, corner);
-        memset(next, 0, sizeof next);
-        for (r = p->first[b]; r < p->first[b + 1]; r++) next[p->key[p->spare[r]] - base + 1]++;
-        for (c = 0, next[0] = p->first[b]; c < g->block_cells; c++) next[c + 1] += next[c];
-
-        /* Each to the next rank of its cell. */
-        for (r = p->first[b]; r < p->first[b + 1]; r++) {
-            const int i = p->spare[r], to = next[p->key[i] - base]++;
-            float *place = p->place[to];
-            int cell;
-            p->order[to] = i;
-            place[2] = 0;
-            for (a = 0; a < g->dim; a++) {
-                const double at = fsi__tr_cells(g, per_dx, p->x[i], a, &cell) - corner[a];
-                place[a] = (float)(at > 0 ? (at < FSI__TR_LAST ? at : FSI__TR_LAST) : 0);
-            }
-            place[3] = p->mass ? p->mass[i] : 1;
-        }
-    }
+    for (b = begin; b < end; b++)
+        if (p->first[b] < p->first[b + 1]) fsi__tr_settle_block(p, &axes, b, next);
 }
 
 FSI_API void fsi__tr_sort(fsi__tr_points *p)
@@ -265,87 +345,115 @@ FSI_API size_t fsi__tr_box_size(const fsi_grid *g)
     return (size_t)(FSI__TR_EDGE * FSI__TR_EDGE * fsi__tr_layers(g)) * (size_t)(2 * g->dim + 1);
 }
 
-/* A place along each axis, in a box whose first entry lies `rim` cells before the block: the entry before it and the
-   fraction beyond that, among faces across the axis (0) and among centres (1). */
+/* A place along each axis, in a box whose first entry lies `rim` cells before the block: the entry before it, the
+   fraction f beyond that and the rest 1 - f, among faces across the axis (0) and among centres (1). The last of each
+   four means nothing. */
 typedef struct fsi__tr_spot {
-    int at[2][3];
-    float f[2][3];
+    int at[2][4];
+    fsi__quad f[2], rest[2];
 } fsi__tr_spot;
 
-FSI_FN void fsi__tr_find(fsi__tr_spot *s, int k, float x)
+FSI_FN void fsi__tr_find(fsi__tr_spot *s, int k, fsi__quad x)
 {
-    const float y = x - 0.5f;
-    const int i = (int)x, j = (int)y; /* two conversions are faster than a branch on the fraction */
-    s->at[0][k] = i;
-    s->f[0][k] = x - (float)i;
-    s->at[1][k] = j;
-    s->f[1][k] = y - (float)j;
+    s->f[k] = fsi__quad_sub(x, fsi__quad_whole(x, s->at[k]));
+    s->rest[k] = fsi__quad_sub(fsi__quad_make(1, 1, 1, 1), s->f[k]);
 }
 
-FSI_FN fsi__tr_spot fsi__tr_spot_of(int dim, float rim, const float *place)
+FSI_FN fsi__tr_spot fsi__tr_spot_of(int dim, float rim, fsi__quad place)
 {
+    const float deep = dim == 3 ? rim : 0.5f;
     fsi__tr_spot s;
-    fsi__tr_find(&s, 0, place[0] + rim);
-    fsi__tr_find(&s, 1, place[1] + rim);
-    fsi__tr_find(&s, 2, dim == 3 ? place[2] + rim : 0.5f);
+    fsi__tr_find(&s, 0, fsi__quad_add(place, fsi__quad_make(rim, rim, deep, 0)));
+    fsi__tr_find(&s, 1, fsi__quad_add(place, fsi__quad_make(rim - 0.5f, rim - 0.5f, deep - 0.5f, 0)));
     return s;
 }
 
-/* Its lower corner among faces of an axis (3: cells), in a box of `edge` entries along an edge; f: fractions beyond. */
-FSI_FN int fsi__tr_stencil(int dim, int edge, const fsi__tr_spot *s, int axis, float f[3])
+/* Its lower corner among faces of an axis (3: cells), in a box of `edge` entries along an edge. */
+FSI_FN int fsi__tr_corner(int dim, int edge, const fsi__tr_spot *s, int axis)
 {
     const int x = axis != 0, y = axis != 1, z = axis != 2;
-    f[0] = s->f[x][0];
-    f[1] = s->f[y][1];
-    f[2] = s->f[z][2];
     return ((dim == 3 ? s->at[z][2] * edge : 0) + s->at[y][1]) * edge + s->at[x][0];
 }
 
-/* Momentum v m (with c: of each corner) and mass of one particle to the faces of one axis: pairs of two neighbours at
+/* Weights of the corners there, four at once:
+
+      along x  (x, x, x + 1, x + 1),    across it  (y, z), (y + 1, z), (y, z + 1), (y + 1, z + 1);    2D: z twice */
+FSI_FN fsi__quad fsi__tr_along(const fsi__tr_spot *s, int axis)
+{
+    const fsi__quad f = s->f[axis != 0], g = s->rest[axis != 0];
+    return fsi__quad_make(fsi__quad_get(g, 0), fsi__quad_get(g, 0), fsi__quad_get(f, 0), fsi__quad_get(f, 0));
+}
+FSI_FN fsi__quad fsi__tr_row(const fsi__tr_spot *s, int axis)
+{
+    const fsi__quad f = s->f[axis != 1], g = s->rest[axis != 1];
+    return fsi__quad_make(fsi__quad_get(g, 1), fsi__quad_get(f, 1), fsi__quad_get(g, 1), fsi__quad_get(f, 1));
+}
+FSI_FN fsi__quad fsi__tr_across(int dim, const fsi__tr_spot *s, int axis)
+{
+    const fsi__quad f = s->f[axis != 2], g = s->rest[axis != 2];
+    if (dim == 2) return fsi__tr_row(s, axis);
+    return fsi__quad_mul(fsi__tr_row(s, axis),
+        fsi__quad_make(fsi__quad_get(g, 2), fsi__quad_get(g, 2), fsi__quad_get(f, 2), fsi__quad_get(f, 2)));
+}
+
+/* Momentum m v (with c: of each corner) and mass m of one particle to the faces of one axis: pairs of two neighbours at
    once. */
-FSI_FN void fsi__tr_give(int dim, float *box, int at, const float f[3], float m, float v, const float *c)
+FSI_FN void fsi__tr_give(int dim, float *box, const fsi__tr_spot *s, int axis, float m, float v, const float *c)
 {
     const int row = 2 * FSI__TR_EDGE, layer = row * FSI__TR_EDGE;
-    const float left = m * (1 - f[0]), right = m * f[0];
-    float *o = box + 2 * at;
-    fsi__quad q;
-    int side;
+    const fsi__quad along = fsi__tr_along(s, axis), w = fsi__tr_across(dim, s, axis);
+    float *o = box + 2 * fsi__tr_corner(dim, FSI__TR_EDGE, s, axis);
+    fsi__quad q, there, up;
     if (!c) {
-        q = fsi__quad_make(v * left, left, v * right, right);
-        fsi__quad_madd(o, q, dim == 2 ? 1 - f[1] : (1 - f[1]) * (1 - f[2]));
-        fsi__quad_madd(o + row, q, dim == 2 ? f[1] : f[1] * (1 - f[2]));
+        q = fsi__quad_mul(along, fsi__quad_make(v * m, m, v * m, m));
+        fsi__quad_madd(o, q, fsi__quad_get(w, 0));
+        fsi__quad_madd(o + row, q, fsi__quad_get(w, 1));
         if (dim == 2) return;
-        fsi__quad_madd(o + layer, q, (1 - f[1]) * f[2]);
-        fsi__quad_madd(o + layer + row, q, f[1] * f[2]);
+        fsi__quad_madd(o + layer, q, fsi__quad_get(w, 2));
+        fsi__quad_madd(o + layer + row, q, fsi__quad_get(w, 3));
         return;
     }
 
-    /* With a gradient each corner has a velocity of its own. */
-    v -= c[0] * f[0] + c[1] * f[1] + c[2] * f[2];
-    for (side = 0; side < (dim == 3 ? 4 : 2); side++) {
-        const int up = side & 1, on = side >> 1;
-        const float there = v + (up ? c[1] : 0) + (on ? c[2] : 0);
-        const float w = (up ? f[1] : 1 - f[1]) * (dim == 2 ? 1 : (on ? f[2] : 1 - f[2]));
-        q = fsi__quad_make(there * left, left, (there + c[0]) * right, right);
-        fsi__quad_madd(o + up * row + on * layer, q, w);
-    }
+    /* With a gradient each corner has a velocity of its own: `there` is (v, 1, v, 1) of a pair. */
+    v -= c[0] * fsi__quad_get(s->f[axis != 0], 0) + c[1] * fsi__quad_get(s->f[axis != 1], 1)
+        + c[2] * (dim == 3 ? fsi__quad_get(s->f[axis != 2], 2) : 0);
+    q = fsi__quad_mul(along, fsi__quad_make(m, m, m, m));
+    there = fsi__quad_make(v, 1, v + c[0], 1);
+    up = fsi__quad_make(c[1], 0, c[1], 0);
+    fsi__quad_madd(o, fsi__quad_mul(q, there), fsi__quad_get(w, 0));
+    fsi__quad_madd(o + row, fsi__quad_mul(q, fsi__quad_add(there, up)), fsi__quad_get(w, 1));
+    if (dim == 2) return;
+    there = fsi__quad_add(there, fsi__quad_make(c[2], 0, c[2], 0));
+    fsi__quad_madd(o + layer, fsi__quad_mul(q, there), fsi__quad_get(w, 2));
+    fsi__quad_madd(o + layer + row, fsi__quad_mul(q, fsi__quad_add(there, up)), fsi__quad_get(w, 3));
 }
 
-/* Mass of one particle to the cells around it. */
-FSI_FN void fsi__tr_fill(int dim, float *box, int at, const float f[3], float m)
+/* Mass of one particle to the cells around it: each entry collects the four corners of its square,
+
+      (x, y), (x, y + 1), (x + 1, y), (x + 1, y + 1)                                                            */
+FSI_FN void fsi__tr_fill(int dim, float *squares, const fsi__tr_spot *s, float m)
 {
-    const int row = FSI__TR_EDGE, layer = row * FSI__TR_EDGE;
-    const float a = m * (1 - f[0]), b = m * f[0], lower = dim == 2 ? 1 : 1 - f[2];
-    float *o = box + at;
-    o[0] += a * (1 - f[1]) * lower;
-    o[1] += b * (1 - f[1]) * lower;
-    o[row] += a * f[1] * lower;
-    o[row + 1] += b * f[1] * lower;
-    if (dim == 2) return;
-    o[layer] += a * (1 - f[1]) * f[2];
-    o[layer + 1] += b * (1 - f[1]) * f[2];
-    o[layer + row] += a * f[1] * f[2];
-    o[layer + row + 1] += b * f[1] * f[2];
+    const fsi__quad q = fsi__quad_mul(fsi__quad_mul(fsi__tr_along(s, 3), fsi__tr_row(s, 3)),
+        fsi__quad_make(m, m, m, m));
+    float *o = squares + 4 * fsi__tr_corner(dim, FSI__TR_EDGE, s, 3);
+    fsi__quad_madd(o, q, dim == 2 ? 1 : fsi__quad_get(s->rest[1], 2));
+    if (dim == 3) fsi__quad_madd(o + 4 * FSI__TR_EDGE * FSI__TR_EDGE, q, fsi__quad_get(s->f[1], 2));
+}
+
+/* Corners to the entries that they belong to. */
+FSI_FN void fsi__tr_fold(int layers, const float *squares, float *out)
+{
+    const int edge = FSI__TR_EDGE;
+    int x, y, z;
+    for (z = 0; z < layers; z++)
+        for (y = 0; y < edge; y++)
+            for (x = 0; x < edge; x++, squares += 4) {
+                float sum = squares[0];
+                if (y > 0) sum += squares[-4 * edge + 1];
+                if (x > 0) sum += squares[-4 + 2];
+                if (x > 0 && y > 0) sum += squares[-4 * edge - 4 + 3];
+                *out++ = sum;
+            }
 }
 
 typedef struct fsi__tr_job {
@@ -370,23 +478,26 @@ FSI__HOST_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, i
     float (*const place)[4] = job->p->place, (*const c)[9] = job->m->affine;
     const fsi_vec3 *velocity = job->m->v;
     float *const box = job->faces->box + (size_t)b * size;
-    int r;
+    float squares[4 * FSI__TR_EDGE * FSI__TR_EDGE * FSI__TR_EDGE];
+    int r, a;
+    if (job->p->first[b] == end) return;
     memset(box, 0, size * sizeof *box);
+    memset(squares, 0, 4 * entries * sizeof *squares);
 
-    /* Each particle: its nodes first, then what it gives to them. */
+    /* Each particle. */
     for (r = job->p->first[b]; r < end; r++) {
         const int i = order[r];
-        const fsi__tr_spot spot = fsi__tr_spot_of(dim, 1, place[r]);
+        const fsi__tr_spot spot = fsi__tr_spot_of(dim, 1, fsi__quad_at(place[r]));
         const float m = place[r][3];
+        const int later = order[r + FSI__TR_AHEAD < end ? r + FSI__TR_AHEAD : r];
         const float v[3] = { (float)velocity[i].x, (float)velocity[i].y, (float)velocity[i].z };
-        float f[4][3];
-        int node[4], a;
-        for (a = 0; a < dim; a++) node[a] = fsi__tr_stencil(dim, FSI__TR_EDGE, &spot, a, f[a]);
-        node[dim] = fsi__tr_stencil(dim, FSI__TR_EDGE, &spot, 3, f[dim]);
+        fsi__tr_ahead(&velocity[later], sizeof *velocity);
+        if (affine) fsi__tr_ahead(c[later], sizeof *c);
         for (a = 0; a < dim; a++)
-            fsi__tr_give(dim, box + 2 * (size_t)a * entries, node[a], f[a], m, v[a], affine ? &c[i][3 * a] : NULL);
-        fsi__tr_fill(dim, box + 2 * (size_t)dim * entries, node[dim], f[dim], m);
+            fsi__tr_give(dim, box + 2 * (size_t)a * entries, &spot, a, m, v[a], affine ? &c[i][3 * a] : NULL);
+        fsi__tr_fill(dim, squares, &spot, m);
     }
+    fsi__tr_fold(dim == 3 ? FSI__TR_EDGE : 1, squares, box + 2 * (size_t)dim * entries);
 }
 
 static void fsi__tr_gather_blocks(void *arg, int chunk, int begin, int end)
@@ -422,8 +533,21 @@ FSI_FN void fsi__tr_collect(int dim, const float *box, int width, const int step
             const float *in =
                 box + (((z - from[2] + lo[2]) * FSI__TR_EDGE + y - from[1] + lo[1]) * FSI__TR_EDGE + lo[0]) * width;
             float *out = sum + ((z * 8 + y) * 8 + from[0]) * width;
-            for (k = 0; k < (to[0] - from[0]) * width; k++) out[k] += in[k];
+            if (step[0] == 0) for (k = 0; k < 8 * width; k++) out[k] += in[k];
+            else for (k = 0; k < width; k++) out[k] += in[k];
         }
+}
+
+/* Velocities of faces, and which are known, from pairs of momentum and mass. */
+static void fsi__tr_divide(int cells, const float *sum, fsi_real *u, unsigned char *known)
+{
+    int c;
+    for (c = 0; c < cells; c++) known[c] = sum[2 * c + 1] > 1e-6f;
+    for (c = 0; c < cells; c++) {
+        const int any = sum[2 * c + 1] > 1e-6f;
+        const float p = any ? sum[2 * c] : 0, m = any ? sum[2 * c + 1] : 1;
+        u[c] = (fsi_real)p / (fsi_real)m;
+    }
 }
 
 /* Velocities, and what is known of them, from the boxes of the block and its neighbours. */
@@ -433,6 +557,7 @@ static void fsi__tr_merge_block(const fsi__tr_job *job, int b)
     const fsi_grid *g = job->p->grid;
     const int dim = g->dim, cells = g->block_cells, deep = dim == 3 ? 1 : 0;
     const size_t entries = (size_t)(FSI__TR_EDGE * FSI__TR_EDGE * fsi__tr_layers(g)), size = fsi__tr_box_size(g);
+    const size_t first = (size_t)b * (size_t)cells;
     float sum[4][2 * 512];
     int step[3], a, c;
 
@@ -449,16 +574,10 @@ static void fsi__tr_merge_block(const fsi__tr_job *job, int b)
             }
 
     /* Means. */
-    for (a = 0; a < dim; a++) {
-        fsi_real *u = faces->u[a]->value + (size_t)b * (size_t)cells;
-        unsigned char *known = faces->known[a] + (size_t)b * (size_t)cells;
-        for (c = 0; c < cells; c++) {
-            known[c] = sum[a][2 * c + 1] > 1e-6f;
-            u[c] = known[c] ? (fsi_real)sum[a][2 * c] / (fsi_real)sum[a][2 * c + 1] : 0;
-        }
-    }
+    for (a = 0; a < dim; a++)
+        fsi__tr_divide(cells, sum[a], faces->u[a]->value + first, faces->known[a] + first);
     for (c = 0; c < cells && faces->fill; c++)
-        faces->fill->value[(size_t)b * (size_t)cells + (size_t)c] = (fsi_real)((double)sum[dim][c] / job->per_cell);
+        faces->fill->value[first + (size_t)c] = (fsi_real)((double)sum[dim][c] / job->per_cell);
 }
 
 static void fsi__tr_merge_blocks(void *arg, int chunk, int begin, int end)
@@ -487,6 +606,63 @@ FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, d
 #define FSI__TR_WIDE (8 + 2 * FSI__TR_RIM)
 #define FSI__TR_ROOM (FSI__TR_WIDE * FSI__TR_WIDE * FSI__TR_WIDE)
 
+/* Where the entries of a block and its rim lie: along each axis the block's place in the grid and the entry in it.
+   Beyond the box of the grid it is the nearest entry of the field inside. */
+typedef struct fsi__tr_reach {
+    int block[3][FSI__TR_WIDE], entry[3][FSI__TR_WIDE];
+} fsi__tr_reach;
+
+static void fsi__tr_find_reach(const fsi_field *field, int b, fsi__tr_reach *reach)
+{
+    const fsi_grid *g = field->grid;
+    int corner[3], a, k;
+    fsi_grid_corner(g, b, corner);
+    for (a = 0; a < 3; a++) {
+        const int most = a < g->dim ? fsi_grid_size(g, field->place, a) - 1 : 0;
+        for (k = 0; k < FSI__TR_WIDE; k++) {
+            const int at = fsi__clamp_int(corner[a] + k - FSI__TR_RIM, most);
+            reach->block[a][k] = at >> 3;
+            reach->entry[a][k] = at & 7;
+        }
+    }
+}
+
+/* Entries x to end - 1 of a row, in the blocks of `line`, times `scale`: they are added to what is there, or replace
+   it. */
+FSI_FN void fsi__tr_read_entries(const fsi_field *field, const fsi__tr_reach *reach, const int *line, int offset, int x,
+    int end, fsi_real scale, int add, float *row)
+{
+    const size_t cells = (size_t)field->grid->block_cells;
+    for (; x < end; x++) {
+        const int b = line[reach->block[0][x]];
+        const fsi_real v = b < 0 ? field->background : field->value[(size_t)b * cells
+            + (size_t)(offset + reach->entry[0][x])];
+        row[x] = add ? row[x] + (float)(scale * v) : (float)(scale * v);
+    }
+}
+
+/* A layer of rows. The eight entries of the block's own column lie side by side. */
+FSI_FN void fsi__tr_read_layer(const fsi_field *field, const fsi__tr_reach *reach, int z, fsi_real scale, int add,
+    float rows[][FSI__TR_WIDE])
+{
+    const fsi_grid *g = field->grid;
+    const int middle = FSI__TR_RIM + 8, whole = reach->entry[0][middle - 1] == 7;
+    int x, y;
+    for (y = 0; y < FSI__TR_WIDE; y++) {
+        const int *line = g->index + ((size_t)reach->block[2][z] * (size_t)g->blocks[1] + (size_t)reach->block[1][y])
+            * (size_t)g->blocks[0];
+        const int offset = (reach->entry[2][z] * 8 + reach->entry[1][y]) * 8, b = line[reach->block[0][FSI__TR_RIM]];
+        float *row = rows[y];
+        fsi__tr_read_entries(field, reach, line, offset, 0, FSI__TR_RIM, scale, add, row);
+        if (whole && b >= 0) {
+            const fsi_real *v = field->value + (size_t)b * (size_t)g->block_cells + offset;
+            for (x = 0; x < 8; x++)
+                row[FSI__TR_RIM + x] = add ? row[FSI__TR_RIM + x] + (float)(scale * v[x]) : (float)(scale * v[x]);
+        } else fsi__tr_read_entries(field, reach, line, offset, FSI__TR_RIM, middle, scale, add, row);
+        fsi__tr_read_entries(field, reach, line, offset, middle, FSI__TR_WIDE, scale, add, row);
+    }
+}
+
 /* A block is read with its rim, every entry with the one above it along y, so that four numbers side by side are the
    corners of a square:
 
@@ -495,49 +671,72 @@ FSI_API void fsi__tr_to_grid(const fsi__tr_points *p, const fsi__tr_motion *m, d
    They are weight first + (1 - weight) second; second NULL: first. */
 static void fsi__tr_read(const fsi_field *first, const fsi_field *second, double weight, int b, float *to)
 {
-    fsi_real box[FSI__TR_ROOM];
-    const fsi_real rest = (fsi_real)(1 - weight);
-    const int n = fsi__gather_size(first->grid, FSI__TR_RIM);
-    int i;
-    fsi__grid_gather(first, b, FSI__TR_RIM, box);
-    if (second) {
-        for (i = 0; i < n; i++) to[2 * i] = (float)((fsi_real)weight * box[i]);
-        fsi__grid_gather(second, b, FSI__TR_RIM, box);
-        for (i = 0; i < n; i++) to[2 * i] += (float)(rest * box[i]);
-    } else for (i = 0; i < n; i++) to[2 * i] = (float)box[i];
-    for (i = 0; i < n; i++) to[2 * i + 1] = i + FSI__TR_WIDE < n ? to[2 * (i + FSI__TR_WIDE)] : 0;
-}
-
-/* The square around a place; in 3D between two layers. */
-FSI_FN fsi__quad fsi__tr_square(int dim, const float *squares, int at, float f)
-{
-    const int layer = 2 * FSI__TR_WIDE * FSI__TR_WIDE;
-    const fsi__quad s = fsi__quad_at(squares + 2 * at);
-    return dim == 3 ? fsi__quad_mix(s, fsi__quad_at(squares + 2 * at + layer), f) : s;
-}
-
-FSI_FN float fsi__tr_sample(int dim, const float *squares, int at, const float f[3])
-{
-    const fsi__quad s = fsi__tr_square(dim, squares, at, f[2]);
-    const float lower = fsi__quad_get(s, 0) + f[0] * (fsi__quad_get(s, 2) - fsi__quad_get(s, 0));
-    const float upper = fsi__quad_get(s, 1) + f[0] * (fsi__quad_get(s, 3) - fsi__quad_get(s, 1));
-    return lower + f[1] * (upper - lower);
-}
-
-/* The same with the gradient times `keep`, in c. */
-FSI_FN float fsi__tr_slope(int dim, const float *squares, int at, const float f[3], float keep, float *c)
-{
-    const fsi__quad s = fsi__tr_square(dim, squares, at, f[2]);
-    const float along = fsi__quad_get(s, 2) - fsi__quad_get(s, 0), above = fsi__quad_get(s, 3) - fsi__quad_get(s, 1);
-    const float lower = fsi__quad_get(s, 0) + f[0] * along, upper = fsi__quad_get(s, 1) + f[0] * above;
-    c[0] = keep * (along + f[1] * (above - along));
-    c[1] = keep * (upper - lower);
-    c[2] = 0;
-    if (dim == 3) {
-        const float one[3] = { f[0], f[1], 1 }, none[3] = { f[0], f[1], 0 };
-        c[2] = keep * (fsi__tr_sample(3, squares, at, one) - fsi__tr_sample(3, squares, at, none));
+    const int layers = first->grid->dim == 3 ? FSI__TR_WIDE : 1;
+    float rows[FSI__TR_WIDE + 1][FSI__TR_WIDE];
+    fsi__tr_reach reach;
+    int x, y, z;
+    fsi__tr_find_reach(first, b, &reach);
+    memset(rows[FSI__TR_WIDE], 0, sizeof rows[FSI__TR_WIDE]);
+    for (z = 0; z < layers; z++) {
+        fsi__tr_read_layer(first, &reach, z, second ? (fsi_real)weight : 1, 0, rows);
+        if (second) fsi__tr_read_layer(second, &reach, z, (fsi_real)(1 - weight), 1, rows);
+        for (y = 0; y < FSI__TR_WIDE; y++, to += 2 * FSI__TR_WIDE)
+            for (x = 0; x < FSI__TR_WIDE; x++) {
+                to[2 * x] = rows[y][x];
+                to[2 * x + 1] = rows[y + 1][x];
+            }
     }
-    return lower + f[1] * (upper - lower);
+}
+
+/* The two squares above each other around a place become one. */
+FSI_FN fsi__quad fsi__tr_square(int dim, const float *at, const fsi__tr_spot *s, int axis)
+{
+    const fsi__quad lower = fsi__quad_at(at);
+    if (dim == 2) return lower;
+    return fsi__quad_mix(lower, fsi__quad_at(at + 2 * FSI__TR_WIDE * FSI__TR_WIDE), fsi__quad_get(s->f[axis != 2], 2));
+}
+
+/* The sums of four numbers each. */
+FSI_FN fsi__quad fsi__tr_sums(fsi__quad a, fsi__quad b, fsi__quad c, fsi__quad d)
+{
+    const fsi__quad ab = fsi__quad_add(
+        fsi__quad_make(fsi__quad_get(a, 0), fsi__quad_get(b, 0), fsi__quad_get(a, 1), fsi__quad_get(b, 1)),
+        fsi__quad_make(fsi__quad_get(a, 2), fsi__quad_get(b, 2), fsi__quad_get(a, 3), fsi__quad_get(b, 3)));
+    const fsi__quad cd = fsi__quad_add(
+        fsi__quad_make(fsi__quad_get(c, 0), fsi__quad_get(d, 0), fsi__quad_get(c, 1), fsi__quad_get(d, 1)),
+        fsi__quad_make(fsi__quad_get(c, 2), fsi__quad_get(d, 2), fsi__quad_get(c, 3), fsi__quad_get(d, 3)));
+    return fsi__quad_add(
+        fsi__quad_make(fsi__quad_get(ab, 0), fsi__quad_get(ab, 1), fsi__quad_get(cd, 0), fsi__quad_get(cd, 1)),
+        fsi__quad_make(fsi__quad_get(ab, 2), fsi__quad_get(ab, 3), fsi__quad_get(cd, 2), fsi__quad_get(cd, 3)));
+}
+
+/* The corners of its square times their weights: their sum is the value of the field. */
+FSI_FN fsi__quad fsi__tr_weighed(int dim, const float *squares, const fsi__tr_spot *s, int axis)
+{
+    const float *at = squares + 2 * fsi__tr_corner(dim, FSI__TR_WIDE, s, axis);
+    return fsi__quad_mul(fsi__tr_square(dim, at, s, axis), fsi__quad_mul(fsi__tr_along(s, axis), fsi__tr_row(s, axis)));
+}
+
+/* The value and its gradient times dx: d/dx, d/dy, d/dz. */
+FSI_FN fsi__quad fsi__tr_slope(int dim, const float *squares, const fsi__tr_spot *s, int axis)
+{
+    const float *at = squares + 2 * fsi__tr_corner(dim, FSI__TR_WIDE, s, axis);
+    const fsi__quad along = fsi__tr_along(s, axis), row = fsi__tr_row(s, axis), w = fsi__quad_mul(along, row);
+    const fsi__quad q = fsi__tr_square(dim, at, s, axis);
+    fsi__quad z = fsi__quad_make(0, 0, 0, 0);
+    if (dim == 3)
+        z = fsi__quad_mul(fsi__quad_sub(fsi__quad_at(at + 2 * FSI__TR_WIDE * FSI__TR_WIDE), fsi__quad_at(at)), w);
+    return fsi__tr_sums(fsi__quad_mul(q, w), fsi__quad_mul(fsi__quad_mul(q, row), fsi__quad_make(-1, -1, 1, 1)),
+        fsi__quad_mul(fsi__quad_mul(q, along), fsi__quad_make(-1, 1, -1, 1)), z);
+}
+
+/* Velocities on faces at a place. */
+FSI_FN fsi__quad fsi__tr_velocity(int dim, float squares[][2 * FSI__TR_ROOM], fsi__quad place)
+{
+    const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place);
+    const fsi__quad none = fsi__quad_make(0, 0, 0, 0);
+    return fsi__tr_sums(fsi__tr_weighed(dim, squares[0], &spot, 0), fsi__tr_weighed(dim, squares[1], &spot, 1),
+        dim == 3 ? fsi__tr_weighed(dim, squares[2], &spot, 2) : none, none);
 }
 
 FSI__HOST_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int affine)
@@ -547,23 +746,32 @@ FSI__HOST_FN void fsi__tr_gain_block(const fsi__tr_job *job, int b, int dim, int
     float (*const place)[4] = job->p->place, (*const c)[9] = job->m->affine;
     fsi_vec3 *velocity = job->m->v;
     float squares[3][2 * FSI__TR_ROOM];
-    int r, a;
+    int r, a, k;
     for (a = 0; a < dim; a++)
         fsi__tr_read(job->gain->u[a], affine ? NULL : job->gain->change[a], job->gain->pic, b, squares[a]);
 
-    /* Each particle, component by component. */
+    /* Each particle. */
     for (r = job->p->first[b]; r < end; r++) {
         const int i = order[r];
-        const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place[r]);
-        const fsi_vec3 v = velocity[i];
-        fsi_real now[3] = { v.x, v.y, v.z };
-        for (a = 0; a < dim; a++) {
-            float f[3];
-            const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, a, f);
-            if (affine) now[a] = (fsi_real)fsi__tr_slope(dim, squares[a], node, f, (float)keep, &c[i][3 * a]);
-            else now[a] = keep * now[a] + (fsi_real)fsi__tr_sample(dim, squares[a], node, f);
+        const fsi__quad at = fsi__quad_at(place[r]);
+        const int later = order[r + FSI__TR_AHEAD < end ? r + FSI__TR_AHEAD : r];
+        fsi__tr_ahead(&velocity[later], sizeof *velocity);
+        if (affine) fsi__tr_ahead(c[later], sizeof *c);
+        if (affine) {
+            const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, at);
+            fsi_real now[3] = { 0, 0, velocity[i].z };
+            for (a = 0; a < dim; a++) {
+                const fsi__quad q = fsi__tr_slope(dim, squares[a], &spot, a);
+                now[a] = (fsi_real)fsi__quad_get(q, 0);
+                for (k = 0; k < 3; k++) c[i][3 * a + k] = (float)keep * fsi__quad_get(q, k + 1);
+            }
+            velocity[i] = fsi_v3(now[0], now[1], now[2]);
+        } else {
+            const fsi__quad u = fsi__tr_velocity(dim, squares, at);
+            const fsi_vec3 v = velocity[i];
+            velocity[i] = fsi_v3(keep * v.x + (fsi_real)fsi__quad_get(u, 0), keep * v.y + (fsi_real)fsi__quad_get(u, 1),
+                dim == 3 ? keep * v.z + (fsi_real)fsi__quad_get(u, 2) : v.z);
         }
-        velocity[i] = fsi_v3(now[0], now[1], now[2]);
     }
 }
 
@@ -597,16 +805,17 @@ static void fsi__tr_sample_blocks(void *arg, int chunk, int begin, int end)
     const fsi__tr_job *job = (const fsi__tr_job *)arg;
     const fsi__tr_points *p = job->p;
     const int dim = p->grid->dim;
-    float squares[2 * FSI__TR_ROOM], f[3];
+    float squares[2 * FSI__TR_ROOM];
     int b, r;
     (void)chunk;
     for (b = begin; b < end; b++) {
         if (p->first[b] == p->first[b + 1]) continue;
         fsi__tr_read(job->cells, NULL, 1, b, squares);
         for (r = p->first[b]; r < p->first[b + 1]; r++) {
-            const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, p->place[r]);
-            const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, 3, f);
-            job->out[p->order[r]] = fsi__tr_sample(dim, squares, node, f);
+            const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, fsi__quad_at(p->place[r]));
+            const fsi__quad q = fsi__tr_weighed(dim, squares, &spot, 3);
+            job->out[p->order[r]] = (fsi__quad_get(q, 0) + fsi__quad_get(q, 1))
+                + (fsi__quad_get(q, 2) + fsi__quad_get(q, 3));
         }
     }
 }
@@ -626,39 +835,40 @@ FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *fiel
    The midpoint rule. The block that a particle starts from is read with two cells around it, so the midpoint may lie up
    to one cell beyond the block. */
 
-FSI_FN void fsi__tr_at(int dim, float squares[][2 * FSI__TR_ROOM], const float *place, float u[3])
+/* Held between -1 and 8.999. */
+FSI_FN float fsi__tr_within(float x)
 {
-    const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, place);
-    float f[3];
-    int a;
-    u[2] = 0;
-    for (a = 0; a < dim; a++) {
-        const int node = fsi__tr_stencil(dim, FSI__TR_WIDE, &spot, a, f);
-        u[a] = fsi__tr_sample(dim, squares[a], node, f);
-    }
+    x = x < 8.999f ? x : 8.999f;
+    return x > -1 ? x : -1;
 }
-
-FSI_FN float fsi__tr_within(float x) { return x > -1 ? (x < 8.999f ? x : 8.999f) : -1; }
 
 FSI__HOST_FN void fsi__tr_move_block(const fsi__tr_job *job, int b, int dim)
 {
     const fsi__tr_points *p = job->p;
     const float half = (float)(0.5 * job->dt / (double)p->grid->dx);
+    const fsi_real dt = (fsi_real)job->dt;
+    const int *order = p->order, end = p->first[b + 1];
+    float (*const place)[4] = p->place;
+    const fsi_vec3 *from = p->x, *further = job->e;
+    fsi_vec3 *to = job->to;
     float squares[3][2 * FSI__TR_ROOM];
     int r, a;
     for (a = 0; a < dim; a++) fsi__tr_read(job->gain->u[a], NULL, 1, b, squares[a]);
-    for (r = p->first[b]; r < p->first[b + 1]; r++) {
-        const int i = p->order[r];
-        const fsi_vec3 e = job->e ? job->e[i] : fsi_v3(0, 0, 0);
-        const float *place = p->place[r];
-        float u[3], middle[3];
-        fsi__tr_at(dim, squares, place, u);
-        middle[0] = fsi__tr_within(place[0] + half * (u[0] + (float)e.x));
-        middle[1] = fsi__tr_within(place[1] + half * (u[1] + (float)e.y));
-        middle[2] = fsi__tr_within(place[2] + half * (u[2] + (float)e.z));
-        fsi__tr_at(dim, squares, middle, u);
-        job->to[i] = fsi_v3_madd(p->x[i], (fsi_real)job->dt, fsi_v3((fsi_real)u[0] + e.x, (fsi_real)u[1] + e.y,
-            dim == 3 ? (fsi_real)u[2] + e.z : 0));
+    for (r = p->first[b]; r < end; r++) {
+        const int i = order[r];
+        const fsi_vec3 e = further ? further[i] : fsi_v3(0, 0, 0);
+        const fsi__quad at = fsi__quad_at(place[r]);
+        const int later = order[r + FSI__TR_AHEAD < end ? r + FSI__TR_AHEAD : r];
+        fsi__quad u = fsi__tr_velocity(dim, squares, at), middle;
+        fsi__tr_ahead(&from[later], sizeof *from);
+        fsi__tr_ahead(&to[later], sizeof *to);
+        u = fsi__quad_add(u, fsi__quad_make((float)e.x, (float)e.y, (float)e.z, 0));
+        middle = fsi__quad_add(at, fsi__quad_mul(u, fsi__quad_make(half, half, half, 0)));
+        middle = fsi__quad_make(fsi__tr_within(fsi__quad_get(middle, 0)), fsi__tr_within(fsi__quad_get(middle, 1)),
+            fsi__tr_within(fsi__quad_get(middle, 2)), 0);
+        u = fsi__tr_velocity(dim, squares, middle);
+        to[i] = fsi_v3_madd(from[i], dt, fsi_v3((fsi_real)fsi__quad_get(u, 0) + e.x,
+            (fsi_real)fsi__quad_get(u, 1) + e.y, dim == 3 ? (fsi_real)fsi__quad_get(u, 2) + e.z : 0));
     }
 }
 

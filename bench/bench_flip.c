@@ -83,7 +83,7 @@ static void make_grid(transfers *t, int n)
         must(fsi_grid_add_field(t->g, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &t->change[a]), "field");
     }
     must(fsi_grid_add_field(t->g, FSI_CELLS, 0, &t->fill), "field");
-    wanted = (unsigned char *)take(fsi__grid_places(t->g), 1);
+    wanted = (unsigned char *)take(fsi__grid_places(t->g) * (size_t)fsi__tr_want_rows(t->count), 1);
     fsi__tr_want(t->g, t->x, t->count, 4, wanted);
     must(fsi_grid_set_blocks(t->g, wanted), "blocks");
     free(wanted);
@@ -161,6 +161,7 @@ static void bench_step(int n, fsi_flip_transfer transfer)
     d.transfer = transfer;
     d.n[0] = d.n[1] = d.n[2] = n;
     d.dx = 1 / (fsi_real)n;
+    d.reserve = (int)(8 * 0.265 * n * n * n);
     must(fsi_flip_create(&s, &d), "create");
     pool.lo = fsi_v3(0, 0, 0);
     pool.hi = fsi_v3(1, 1, (fsi_real)0.25);

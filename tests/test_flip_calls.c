@@ -443,8 +443,8 @@ static void test_failing_memory_leaves_no_trace(void)
     CHECK(made > 10 && failures > 10);
 }
 
-/* In the steady state a step allocates nothing: a pool after a wave; with a crate that swims, lists may still grow with
-   their peak. */
+/* In the steady state a step allocates nothing: a pool after a wave; with a crate that swims, each list may still grow
+   once with its peak: faces and what they are covered by, their velocities, pieces, rows of the pressure. */
 static void test_a_steady_state_allocates_nothing(void)
 {
     int dim, crate, step;
@@ -460,7 +460,7 @@ static void test_a_steady_state_allocates_nothing(void)
                 CHECK(step_pool(&p, 1.0 / 60));
                 if (step == 80) allocs = p.s->stats.allocs;
             }
-            if (!CHECK(allocs > 0 && p.s->stats.allocs <= allocs + 2 * crate && p.s->stats.bytes == context.bytes))
+            if (!CHECK(allocs > 0 && p.s->stats.allocs <= allocs + 5 * crate && p.s->stats.bytes == context.bytes))
                 printf("      %dD: %d more\n", dim, (int)(p.s->stats.allocs - allocs));
             end_small_pool(&p);
         }

@@ -63,7 +63,7 @@ static void end_bench(bench *b)
 static void sort_bench(bench *b)
 {
     fsi__arena measure = { NULL, 0, 0 };
-    unsigned char *wanted = (unsigned char *)malloc(fsi__grid_places(b->grid));
+    unsigned char *wanted = (unsigned char *)malloc(fsi__grid_places(b->grid) * (size_t)fsi__tr_want_rows(b->count));
     size_t cells;
     int a;
     fsi__tr_want(b->grid, b->x, b->count, 4, wanted);
