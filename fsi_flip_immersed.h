@@ -1,0 +1,483 @@
+/* fsi_flip_immersed.h - elastic bodies as particles of a liquid: velocities to it, impulses back.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      Nothing: fsi_flip.h includes this file.
+
+   WHAT IT DOES
+      Each body of an fsi_elastic is filled with a lattice of particles, x = u q. They take part in what the liquid's
+      particles give to the grid; what the grid does to them goes back to the unknowns q of the body, in its own
+      mass matrix: the twin subspaces of Brandt et al. 2019, whose equations docs/flip.md restates.
+   WHAT IS IN HERE (search for >>), all of it for fsi's own headers
+      >>stages  then the implementation: >>filling  >>velocities  >>impulses
+   MACROS: those of fsi.h.
+   UNITS: SI; masses, volumes and densities of particles over those of a whole particle of liquid.
+   PRECISION: unknowns and sums in double.
+*/
+#ifndef FSI_FLIP_IMMERSED_H
+#define FSI_FLIP_IMMERSED_H
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
+#include "fsi_elastic.h"
+
+/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
+
+/* A body of the elastic simulator, the k-th. */
+typedef struct fsi__im_body {
+    int id, first, count;      /* of the body; its particles */
+    fsi__el_rows rows;         /* of its particles */
+    double *factor;            /* of a reduced body: Cholesky factor of M; NULL: M is diagonal */
+    double *loose;             /* 3 * dofs: velocities without the liquid's forces */
+    double *given;             /* 3 * dofs: U^T m (v' - v), the impulses of the substep times H/h [N s] */
+    double *work;              /* dofs */
+    double *part;              /* 3 * dofs for each chunk of its particles */
+    double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
+    fsi_vec3 force, torque;    /* means over the last step */
+    size_t bytes;              /* doubles in the block that `factor` or `loose` begins */
+} fsi__im_body;
+
+/* Particles in the order of the bodies. */
+typedef struct fsi__immersed {
+    fsi_context *context;
+    fsi_elastic *elastic;      /* NULL: there are none */
+    fsi__im_body *body;
+    int bodies, count;         /* particles of all */
+    float *volume, *density;   /* count */
+    double particle_mass;      /* [kg] of a whole particle of liquid */
+    double body_volume;        /* of all bodies at rest [m^dim] */
+} fsi__immersed;
+
+/* Fills the bodies of a simulator; from then on their mass matrices are those of their particles. spacing: of particles
+   [m]; density: of the liquid. On an error *s is empty. Errors: ARGUMENT (no surface, a body without particles), MESH (a
+   part of a body without a particle), MEMORY, SINGULAR. */
+FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const char *fn, fsi_elastic *elastic,
+    double spacing, double density);
+FSI_API void fsi__im_free(fsi__immersed *s); /* leaves it empty */
+/* A failure of the elastic simulator, told as one of the liquid's context too; returns status. */
+FSI_API fsi_status fsi__im_told(const fsi__immersed *s, fsi_status status);
+/* The bodies must be those that were filled. Errors: COOKIE, ARGUMENT. */
+FSI_API fsi_status fsi__im_check(const fsi__immersed *s, const char *fn);
+/* The liquid's expected forces act on the bodies, or not. */
+FSI_API void fsi__im_support(const fsi__immersed *s, int on);
+FSI_API void fsi__im_begin(fsi__immersed *s); /* of a step: impulses 0 */
+FSI_API void fsi__im_end(fsi__immersed *s, double dt); /* reactions of the step */
+/* Positions of all particles. */
+FSI_API void fsi__im_places(const fsi__immersed *s, fsi_vec3 *x);
+/* Velocities of all particles after the elastic substep, without the liquid's forces. */
+FSI_API void fsi__im_loosen(fsi__immersed *s, fsi_vec3 *v);
+/* Masses in the grid over densities: h/H of the integrator, 1 or 3/2; see docs/flip.md. */
+FSI_API double fsi__im_inertia(const fsi__immersed *s, int body);
+/* gain: change of velocity of each particle by the liquid: q, v and the expected forces of the bodies follow. */
+FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain);
+/* Adds a rigid motion, v + w x (x - c), to the velocities of a body. */
+FSI_API void fsi__im_stir(const fsi__immersed *s, int body, fsi__d3 v, fsi__d3 w, fsi__d3 c);
+/* Velocities of all particles, as the bodies have them now. */
+FSI_API void fsi__im_velocities(const fsi__immersed *s, fsi_vec3 *v);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif /* FSI_FLIP_IMMERSED_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_FLIP_IMMERSED_IMPLEMENTATION
+#define FSI_FLIP_IMMERSED_IMPLEMENTATION
+#endif
+#ifdef FSI_FLIP_IMMERSED_IMPLEMENTATION
+#ifndef FSI_FLIP_IMMERSED_IMPLEMENTATION_DONE
+#define FSI_FLIP_IMMERSED_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_elastic.h"
+
+FSI__STRICT_BEGIN
+
+#define FSI__IM_GRAIN 2048     /* particles a chunk */
+#define FSI__IM_LEAST 1e-6     /* part of the elements' mass matrix in that of a body: particles may miss a handle */
+#define FSI__IM_THIN 1e-2      /* an unknown with less than this part of its mass in particles has none nearby */
+#define FSI__IM_TREND 0.1      /* part of the new force in the one that is expected: stable down to a tenth of the
+                                  liquid's density, by the amplification in docs/flip.md */
+
+/* ---- >>velocities ------------------------------------------------------------------------------------------------ */
+
+static fsi__el_body *fsi__im_inner(const fsi__immersed *s, int k) { return fsi__el_inner(s->elastic, k); }
+
+typedef struct fsi__im_job {
+    const fsi__immersed *s;
+    fsi__im_body *body;
+    const double *q;
+    const fsi_vec3 *in;
+    fsi_vec3 *out;
+    int dofs;
+} fsi__im_job;
+
+/* out = u q, particles of one body. */
+static void fsi__im_spread_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__im_job *job = (const fsi__im_job *)arg;
+    int p;
+    (void)chunk;
+    for (p = begin; p < end; p++) job->out[p] = fsi__d3_real(fsi__el_point(&job->body->rows, p, job->q));
+}
+
+static void fsi__im_spread(const fsi__immersed *s, int k, const double *q, fsi_vec3 *out)
+{
+    fsi__im_job job;
+    memset(&job, 0, sizeof job);
+    job.body = &s->body[k];
+    job.q = q;
+    job.out = out + job.body->first;
+    fsi__parallel_work(s->context, job.body->count, FSI__IM_GRAIN, 2.0 * job.body->rows.start[job.body->count],
+        fsi__im_spread_range, &job);
+}
+
+FSI_API void fsi__im_places(const fsi__immersed *s, fsi_vec3 *x)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__im_spread(s, k, fsi__im_inner(s, k)->q, x);
+}
+
+FSI_API void fsi__im_velocities(const fsi__immersed *s, fsi_vec3 *v)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__im_spread(s, k, fsi__im_inner(s, k)->v, v);
+}
+
+FSI_API double fsi__im_inertia(const fsi__immersed *s, int k)
+{
+    const fsi__el_body *b = fsi__im_inner(s, k);
+    return b->h / b->big_h;
+}
+
+/* y = M^-1 x; 3 * dofs, also in place. */
+static void fsi__im_solve(fsi__im_body *o, const fsi__el_body *b, const double *x, double *y)
+{
+    const int d = b->dofs;
+    int i, c;
+    if (!o->factor) {
+        for (i = 0; i < d; i++) for (c = 0; c < 3; c++) y[3 * i + c] = x[3 * i + c] / b->vertex_mass[i];
+        return;
+    }
+    for (c = 0; c < b->dim; c++) {
+        for (i = 0; i < d; i++) o->work[i] = x[3 * i + c];
+        if (fsi_dense_cholesky_solve(d, o->factor, o->work) != FSI_OK) memset(o->work, 0, (size_t)d * sizeof(double));
+        for (i = 0; i < d; i++) y[3 * i + c] = o->work[i];
+    }
+    for (i = 0; i < d && b->dim == 2; i++) y[3 * i + 2] = 0;
+}
+
+/* The elastic substep was made with the expected force s of the liquid, v = ... + H M^-1 s. It is taken off again, as
+   the grid will give all of the liquid's force. */
+FSI_API void fsi__im_loosen(fsi__immersed *s, fsi_vec3 *v)
+{
+    int k, i;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        const fsi__el_body *b = fsi__im_inner(s, k);
+        fsi__im_solve(o, b, b->support, o->loose);
+        for (i = 0; i < 3 * b->dofs; i++) o->loose[i] = b->v[i] - b->big_h * o->loose[i];
+        fsi__im_spread(s, k, o->loose, v);
+    }
+}
+
+/* ---- >>impulses ---------------------------------------------------------------------------------------------------
+
+   With v' - v the change of velocity of particles by the liquid and g = U^T m (v' - v), the unknowns of a body get
+
+      M d = g,    qdot = loose + d,    q += H (qdot - v),
+
+   v its velocities after the elastic substep: the impulse of a force in the integrator's own step, H = h for backward
+   Euler and 2/3 h for BDF2, whose mass counts h/H in the grid. The force is g/H; the one that is expected in the next
+   substep follows it slowly. */
+
+/* u^T m gain of a chunk. */
+static void fsi__im_gather_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__im_job *job = (const fsi__im_job *)arg;
+    double *part = job->body->part + 3 * (size_t)job->dofs * (size_t)chunk;
+    const float *volume = job->s->volume + job->body->first, *density = job->s->density + job->body->first;
+    int p;
+    memset(part, 0, 3 * (size_t)job->dofs * sizeof(double));
+    for (p = begin; p < end; p++)
+        fsi__el_push(&job->body->rows, p, fsi__d3_scale(fsi__d3_of(job->in[p]),
+            job->s->particle_mass * (double)volume[p] * (double)density[p]), part);
+}
+
+FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain)
+{
+    fsi__im_job job;
+    int k, i, c;
+    memset(&job, 0, sizeof job);
+    job.s = s;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        fsi__el_body *b = fsi__im_inner(s, k);
+        const int n = 3 * b->dofs, chunks = fsi__chunks(o->count, FSI__IM_GRAIN);
+
+        /* g. */
+        job.body = o;
+        job.in = gain + o->first;
+        job.dofs = b->dofs;
+        fsi__parallel_work(s->context, o->count, FSI__IM_GRAIN, 2.0 * o->rows.start[o->count], fsi__im_gather_range,
+            &job);
+        for (c = 0; c < chunks; c++)
+            for (i = 0; i < n; i++) o->given[i] += o->part[(size_t)n * (size_t)c + (size_t)i];
+
+        /* The impulse, and the expected force. */
+        for (i = 0; i < b->dofs; i++) {
+            const fsi__d3 j = fsi__d3_scale(fsi__d3_at(o->given + 3 * (size_t)i), b->h / b->big_h);
+            fsi__d3_put(o->impulse, fsi__d3_madd(fsi__d3_at(o->impulse), b->one[i], j));
+            fsi__d3_put(o->moment, fsi__d3_add(fsi__d3_at(o->moment),
+                fsi__d3_cross(fsi__d3_at(b->q + 3 * (size_t)i), j)));
+        }
+        for (i = 0; i < n; i++) b->support[i] += FSI__IM_TREND * (o->given[i] / b->big_h - b->support[i]);
+
+        /* Unknowns. */
+        fsi__im_solve(o, b, o->given, o->given);
+        for (i = 0; i < n; i++) {
+            const double v = o->loose[i] + o->given[i];
+            b->q[i] += b->big_h * (v - b->v[i]);
+            b->v[i] = v;
+        }
+        memset(o->given, 0, (size_t)n * sizeof(double));
+        fsi__el_moved(s->elastic, k);
+    }
+}
+
+FSI_API void fsi__im_stir(const fsi__immersed *s, int k, fsi__d3 v, fsi__d3 w, fsi__d3 c)
+{
+    const fsi__el_body *b = fsi__im_inner(s, k);
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        double *to = b->v + 3 * (size_t)i;
+        fsi__d3 by = fsi__d3_cross(w, fsi__d3_at(b->q + 3 * (size_t)i));
+        by = fsi__d3_madd(by, b->one[i], fsi__d3_sub(v, fsi__d3_cross(w, c)));
+        fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), by));
+    }
+}
+
+FSI_API void fsi__im_support(const fsi__immersed *s, int on)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__im_inner(s, k)->supported = on;
+}
+
+FSI_API void fsi__im_begin(fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) {
+        memset(s->body[k].impulse, 0, sizeof s->body[k].impulse);
+        memset(s->body[k].moment, 0, sizeof s->body[k].moment);
+    }
+}
+
+FSI_API void fsi__im_end(fsi__immersed *s, double dt)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        o->force = fsi__d3_real(fsi__d3_over(fsi__d3_at(o->impulse), dt));
+        o->torque = fsi__d3_real(fsi__d3_over(fsi__d3_at(o->moment), dt));
+    }
+}
+
+FSI__COLD_BEGIN
+
+/* ---- >>filling --------------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_status fsi__im_check(const fsi__immersed *s, const char *fn)
+{
+    int k, same = 1;
+    if (!s->elastic) return FSI_OK;
+    if (s->elastic->cookie != FSI__COOKIE('E', fsi_elastic)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
+        "the elastic simulator that was immersed is no more");
+    same = s->elastic->body_count == s->bodies;
+    for (k = 0; k < s->bodies && same; k++) same = s->elastic->bodies[k].id == s->body[k].id;
+    if (!same) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, s->elastic->body_count,
+        "bodies of the elastic simulator were added or removed: fsi_flip_immerse again");
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__im_told(const fsi__immersed *s, fsi_status status)
+{
+    if (status != FSI_OK && s->elastic->context != s->context) s->context->error = s->elastic->context->error;
+    return status;
+}
+
+static void fsi__im_free_body(fsi_context *context, fsi__im_body *o)
+{
+    fsi__free(context, o->loose, o->bytes, sizeof(double));
+    fsi__el_rows_free(&o->rows, context);
+}
+
+FSI_API void fsi__im_free(fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__im_free_body(s->context, &s->body[k]);
+    fsi__free(s->context, s->body, (size_t)s->bodies, sizeof *s->body);
+    fsi__free(s->context, s->volume, 2 * (size_t)s->count, sizeof *s->volume);
+    memset(s, 0, sizeof *s);
+}
+
+/* Rows of the sites of a lattice inside the surface at rest. Its spacing is stretched so that it fits the box. */
+static fsi_status fsi__im_fill(fsi__im_body *o, fsi__el_body *b, const char *fn, const fsi_mesh *rest, double spacing)
+{
+    const fsi__d3 lo = fsi__d3_of(rest->box.lo), way = fsi__d3_sub(fsi__d3_of(rest->box.hi), lo);
+    double apart[3];
+    int n[3], i, j, k, a;
+    for (a = 0; a < 3; a++) {
+        n[a] = (int)fmax(floor(fsi__d3_axis(way, a) / spacing + 0.5), 1);
+        apart[a] = fsi__d3_axis(way, a) / n[a];
+    }
+    for (k = 0; k < n[2]; k++) for (j = 0; j < n[1]; j++) for (i = 0; i < n[0]; i++) {
+        const fsi__d3 x =
+            fsi__d3_add(lo, fsi__d3_make((i + 0.5) * apart[0], (j + 0.5) * apart[1], (k + 0.5) * apart[2]));
+        if (fsi_mesh_signed_distance(rest, fsi__d3_real(x)) >= 0) continue;
+        FSI__TRY(fsi__el_body_row(b, &o->rows, fn, x));
+    }
+    o->count = o->rows.count;
+    return FSI_OK;
+}
+
+/* Density of the element that a site at rest is in [kg/m^dim]. */
+static double fsi__im_density_at(const fsi__el_body *b, fsi__d3 x)
+{
+    double bary[4];
+    const int e = fsi__el_locate(&b->shape, x, bary);
+    return b->element_mass[e] / b->shape.volume[e];
+}
+
+/* Parts without a particle are refused: the liquid would pass through them. */
+static fsi_status fsi__im_check_parts(const fsi__immersed *s, int body, const char *fn, const double *mass)
+{
+    const fsi__im_body *o = &s->body[body];
+    const fsi__el_body *b = fsi__im_inner(s, body);
+    int i, p, k;
+    double *sum = o->loose; /* scratch */
+    memset(sum, 0, (size_t)b->dofs * sizeof(double));
+    for (p = 0; p < o->count; p++) for (k = o->rows.start[p]; k < o->rows.start[p + 1]; k++)
+        sum[o->rows.dof[k]] += mass[p] * o->rows.value[k] * (b->reduced ? o->rows.value[k] : 1);
+    for (i = 0; i < b->dofs; i++) {
+        const double whole = b->reduced ? b->massive[(size_t)i * (size_t)b->dofs + (size_t)i] : b->vertex_mass[i];
+        const int v = b->reduced ? b->handles.center[i / (b->dim + 1)] : i;
+        const double *x = b->shape.x + 3 * (size_t)v;
+        if (!(b->one[i] > 0) || sum[i] > FSI__IM_THIN * whole) continue;
+        return fsi__fail(s->context, FSI_ERROR_MESH, fn, o->id, i, "body %d: no particle is near (%g, %g, %g): it is "
+            "thinner than dx/2 there, or its elements are smaller: give it handles", o->id, x[0], x[1], x[2]);
+    }
+    return FSI_OK;
+}
+
+/* Masses of the particles, that of the body in all. */
+static fsi_status fsi__im_weigh(fsi__immersed *s, int k, const char *fn, double spacing, double density, double *mass)
+{
+    fsi__im_body *o = &s->body[k];
+    fsi__el_body *b = fsi__im_inner(s, k);
+    const double cell = spacing * spacing * (b->dim == 3 ? spacing : 1), volume = b->shape.mass_volume / o->count;
+    double sum = 0;
+    int p;
+    for (p = 0; p < o->count; p++) {
+        mass[p] = volume * fsi__im_density_at(b, fsi__el_point(&o->rows, p, b->rest));
+        sum += mass[p];
+    }
+    for (p = 0; p < o->count; p++) {
+        mass[p] *= (1 - FSI__IM_LEAST) * b->mass / sum;
+        s->volume[o->first + p] = (float)(volume / cell);
+        s->density[o->first + p] = (float)(mass[p] / (volume * density));
+    }
+    return fsi__im_check_parts(s, k, fn, mass);
+}
+
+/* The body's matrix M becomes that of its particles; its factor. */
+static fsi_status fsi__im_adopt(fsi__immersed *s, int k, const char *fn, const double *mass)
+{
+    fsi__im_body *o = &s->body[k];
+    fsi__el_body *b = fsi__im_inner(s, k);
+    const size_t d = (size_t)b->dofs;
+    fsi__el_body_weigh(b, &o->rows, mass, FSI__IM_LEAST);
+    if (!o->factor) return FSI_OK;
+    memcpy(o->factor, b->massive, d * d * sizeof(double));
+    if (fsi_dense_cholesky(s->context, b->dofs, o->factor) != FSI_OK) return fsi__fail(s->context, FSI_ERROR_SINGULAR,
+        fn, o->id, o->count, "body %d: its %d particles do not tell its %d handles apart", o->id, o->count,
+        b->handles.count);
+    return FSI_OK;
+}
+
+/* Particles and arrays of the k-th body. */
+static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, double spacing)
+{
+    fsi__im_body *o = &s->body[k];
+    fsi__el_body *b = fsi__im_inner(s, k);
+    const size_t d = (size_t)b->dofs;
+    fsi_mesh *rest;
+    fsi_status status;
+    o->id = s->elastic->bodies[k].id;
+    o->first = s->count;
+    FSI__TRY(fsi__el_rows_begin(&o->rows, s->context, fn, 1));
+    FSI__TRY(fsi__im_told(s, fsi__el_rest_mesh(s->elastic, k, fn, &rest)));
+    status = fsi__im_told(s, fsi__im_fill(o, b, fn, rest, spacing));
+    fsi_mesh_destroy(rest);
+    FSI__TRY(status);
+    if (o->count == 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, o->id, 0,
+        "body %d is smaller than dx/2: it has no particle", o->id);
+    s->count += o->count;
+
+    /* One block: loose, given, work, parts, factor. */
+    o->bytes = 7 * d + 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN) + (b->reduced ? d * d : 0);
+    o->loose = (double *)fsi__alloc(s->context, o->bytes, sizeof(double));
+    if (!o->loose) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, o->id, (double)d, "no memory to immerse body %d",
+        o->id);
+    memset(o->loose, 0, o->bytes * sizeof(double));
+    o->given = o->loose + 3 * d;
+    o->work = o->given + 3 * d;
+    o->part = o->work + d;
+    if (b->reduced) o->factor = o->part + 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const char *fn, fsi_elastic *elastic,
+    double spacing, double density)
+{
+    double *mass = NULL;
+    fsi_status status = FSI_OK;
+    int k;
+    memset(s, 0, sizeof *s);
+    s->context = context;
+    s->elastic = elastic;
+    s->particle_mass = density * spacing * spacing * (elastic->desc.dim == 3 ? spacing : 1);
+    s->body = (fsi__im_body *)fsi__alloc(context, (size_t)elastic->body_count, sizeof *s->body);
+    if (!s->body && elastic->body_count > 0) return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, elastic->body_count,
+        "no memory for %d bodies", elastic->body_count);
+    s->bodies = elastic->body_count;
+    if (s->bodies > 0) memset(s->body, 0, (size_t)s->bodies * sizeof *s->body);
+    for (k = 0; k < s->bodies && status == FSI_OK; k++) {
+        s->body_volume += fsi__im_inner(s, k)->shape.mass_volume;
+        status = fsi__im_make_body(s, k, fn, spacing);
+    }
+    if (status == FSI_OK) {
+        s->volume = (float *)fsi__alloc(context, 2 * (size_t)s->count, sizeof *s->volume);
+        mass = (double *)fsi__alloc(context, (size_t)s->count, sizeof *mass);
+        if (s->count > 0 && (!s->volume || !mass)) status = fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->count,
+            "no memory for %d particles", s->count);
+        s->density = s->volume ? s->volume + s->count : NULL;
+    }
+    for (k = 0; k < s->bodies && status == FSI_OK; k++)
+        status = fsi__im_weigh(s, k, fn, spacing, density, mass + s->body[k].first);
+    for (k = 0; k < s->bodies && status == FSI_OK; k++) status = fsi__im_adopt(s, k, fn, mass + s->body[k].first);
+    fsi__free(context, mass, (size_t)s->count, sizeof *mass);
+    if (status != FSI_OK) fsi__im_free(s);
+    return status;
+}
+
+FSI__COLD_END
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* implementation */
