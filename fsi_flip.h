@@ -203,8 +203,8 @@ FSI_API fsi_status fsi_flip_obstacle_reaction(const fsi_flip *s, int id, fsi_vec
 
 /* Puts all bodies of an elastic simulator into the liquid, filled with particles dx/2 apart; both get the same gravity.
    fsi_flip_step makes its steps from now on, in as many substeps as its desc asks for at least: do not call
-   fsi_elastic_step. Its obstacles and shapes act on its bodies, those of the liquid on the liquid: what both must feel
-   is added to both. Bodies collide by fsi_elastic.h. Call it again when bodies were added or removed; NULL: none any
+   fsi_elastic_step. The closed sides of the box become planes of the elastic simulator. Other shapes and obstacles act
+   on bodies or on liquid: what both must feel is added to both. Bodies collide by fsi_elastic.h. Call it again when bodies were added or removed; NULL: none any
    more. The elastic simulator is referenced; it must outlive this one, or be taken out first. Fill after it: sites in
    bodies are left out. Errors: COOKIE; ARGUMENT (another dim, a body outside of the box or in another one, liquid in a
    body that is new); MESH (a body with parts thinner than dx/2); MEMORY; then nothing has changed. */
@@ -1716,6 +1716,7 @@ static void fsi__fl_drain(fsi__fl_run *run)
 static void fsi__fl_append_solids(fsi__fl_run *run)
 {
     if (run->solids == 0) return;
+    fsi__im_keep_surfaces(&run->im->immersed);
     fsi__im_places(&run->im->immersed, run->x + run->n);
     memcpy(run->mass + run->n, run->im->immersed.volume, (size_t)run->solids * sizeof *run->mass);
     if (run->affine) memset(run->affine[run->n], 0, (size_t)run->solids * sizeof *run->affine);
@@ -1741,7 +1742,8 @@ static fsi_status fsi__fl_bend_solids(fsi__fl_run *run)
     fsi__im_support(bodies, 0);
     FSI__TRY(fsi__im_told(bodies, status));
     fsi__el_end_substep(bodies->elastic);
-    fsi__im_loosen(bodies, run->v + run->n);
+    fsi__im_loosen(bodies);
+    fsi__im_velocities(bodies, run->v + run->n);
     for (k = 0; k < bodies->bodies; k++)
         for (p = bodies->body[k].first; p < bodies->body[k].first + bodies->body[k].count; p++)
             run->heft[p] = (float)(fsi__im_inertia(bodies, k) * (double)bodies->density[p]);
@@ -1843,11 +1845,94 @@ static void fsi__fl_to_solids(fsi__fl_run *run)
     fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_gain_range, run);
 }
 
+static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
+{
+    fsi_box3 at;
+    at.lo = at.hi = x;
+    return fsi_box3_overlap(box, at);
+}
+
+/* Constraint (14): liquid must not enter a body. Where the path of a particle would bring it nearer to the surface than
+   a quarter of a spacing, it ends there, and the velocities of both lose that part of their relative velocity, by an
+   impulse as between two particles. Only particles outside, or at most half a spacing inside, are held. */
+typedef struct fsi__fl_hit { int body; fsi_mesh_hit at; double close; } fsi__fl_hit;
+
+/* The surface that particle i must not pass: the nearest one. close: velocity that it has too much of [m/s]. */
+static int fsi__fl_find_hit(const fsi__fl_run *run, int i, fsi__fl_hit *hit)
+{
+    const fsi__immersed *bodies = &run->im->immersed;
+    const double gap = (double)run->s->spacing, most = 4 * gap;
+    const fsi__d3 w = fsi__d3_scale(fsi__d3_diff(run->to[i], run->x[i]), 1 / run->dt);
+    double nearest = most;
+    int k;
+    hit->body = -1;
+    for (k = 0; k < bodies->bodies; k++) {
+        fsi__fl_hit h;
+        double away;
+        fsi__d3 d;
+        if (!fsi__fl_is_in(fsi_box3_inflate(bodies->body[k].surface->box, (fsi_real)most), run->x[i])) continue;
+        h.at = fsi_mesh_closest(bodies->body[k].surface, run->x[i], (fsi_real)nearest, -1);
+        if (h.at.face < 0) continue;
+        d = fsi__d3_diff(run->x[i], h.at.point);
+        away = h.at.side * fsi__d3_norm(d);
+        if (away < -0.5 * gap) continue;
+
+        /* Velocity apart, and the least that leaves a quarter of a spacing. */
+        h.close = fsi__d3_dot(fsi__d3_of(h.at.normal), fsi__d3_sub(w,
+            fsi__im_surface_velocity(bodies, k, h.at.face, h.at.bary)));
+        h.close = -fmax(away - 0.25 * gap, 0) / run->dt - h.close;
+        if (!(h.close > 0)) continue;
+        h.body = k;
+        *hit = h;
+        nearest = fabs(away);
+    }
+    return hit->body >= 0;
+}
+
+/* Paths of liquid end before bodies: to, v. */
+static void fsi__fl_keep_out_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    fsi__fl_hit hit;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        run->state[i] = 0;
+        if (run->gone[i] || (run->held && run->held[i]) || !fsi__fl_find_hit(run, i, &hit)) continue;
+        run->state[i] = 1;
+    }
+}
+
+static void fsi__fl_keep_out(fsi__fl_run *run)
+{
+    fsi__immersed *bodies = &run->im->immersed;
+    fsi__fl_hit hit;
+    int i, any = 0;
+    fsi__parallel_work(run->s->context, run->n, FSI__FL_GRAIN, 20.0 * run->n, fsi__fl_keep_out_range, run);
+    for (i = 0; i < run->n; i++) {
+        double mass, share;
+        fsi__d3 n, j;
+        if (!run->state[i] || !fsi__fl_find_hit(run, i, &hit)) continue;
+        n = fsi__d3_of(hit.at.normal);
+        mass = bodies->body[hit.body].grain * fsi__im_inertia(bodies, hit.body);
+        share = mass / (mass + (double)run->mass[i]);
+        run->to[i] = fsi_v3_madd(run->to[i], (fsi_real)(run->dt * hit.close), hit.at.normal);
+        run->v[i] = fsi_v3_madd(run->v[i], (fsi_real)(share * hit.close), hit.at.normal);
+        j = fsi__d3_scale(n, -share * hit.close * (double)run->mass[i] * (double)run->s->particle_mass);
+        fsi__im_push(bodies, hit.body, hit.at.face, hit.at.bary, j);
+        any = 1;
+    }
+    if (any) fsi__im_take(bodies);
+}
+
 /* Unknowns of bodies, at the end of the substep. */
 static void fsi__fl_move_solids(fsi__fl_run *run)
 {
     if (run->solids == 0) return;
-    fsi__im_take(&run->im->immersed, run->push);
+    fsi__im_give(&run->im->immersed, run->push);
+    fsi__im_take(&run->im->immersed);
+    fsi__fl_keep_out(run);
+    fsi__im_settle(&run->im->immersed);
     fsi__im_places(&run->im->immersed, run->to + run->n);
     fsi__im_velocities(&run->im->immersed, run->v + run->n);
 }
@@ -2677,13 +2762,6 @@ FSI_API fsi_status fsi_flip_sink_total(const fsi_flip *s, int id, long long *rem
 
 /* ---- >>immersed bodies ------------------------------------------------------------------------------------------- */
 
-static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
-{
-    fsi_box3 at;
-    at.lo = at.hi = x;
-    return fsi_box3_overlap(box, at);
-}
-
 /* Bodies lie in the box, not in each other; new ones hold no liquid. x: places of all their particles. */
 static fsi_status fsi__fl_check_immersed(fsi_flip *s, const char *fn, const fsi__immersed *bodies, const fsi_vec3 *x)
 {
@@ -2743,10 +2821,11 @@ FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies)
     fsi__fl_impl *im;
     fsi__immersed fresh;
     fsi_vec3 *x;
-    fsi_status status;
+    fsi_status status = FSI_OK;
     FSI__TRY(fsi__fl_check(s));
     im = (fsi__fl_impl *)s->impl;
     if (!bodies) {
+        fsi__im_remove_walls(&im->immersed);
         fsi__im_free(&im->immersed);
         return FSI_OK;
     }
@@ -2761,6 +2840,8 @@ FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies)
     if (status == FSI_OK) fsi__im_places(&fresh, x);
     if (status == FSI_OK) status = fsi__fl_check_immersed(s, fn, &fresh, x);
     fsi__free(s->context, x, (size_t)fresh.count, sizeof *x);
+    if (status == FSI_OK) status = fsi__im_add_walls(&fresh, fsi__fl_box(s), s->desc.open_side);
+    if (status == FSI_OK) fsi__im_remove_walls(&im->immersed);
     fsi__im_free(status == FSI_OK ? &im->immersed : &fresh);
     if (status == FSI_OK) im->immersed = fresh;
     return status;

@@ -31,13 +31,14 @@ typedef struct fsi__im_body {
     int id, first, count;      /* of the body; its particles */
     fsi__el_rows rows;         /* of its particles */
     double *factor;            /* of a reduced body: Cholesky factor of M; NULL: M is diagonal */
-    double *loose;             /* 3 * dofs: velocities without the liquid's forces */
-    double *given;             /* 3 * dofs: U^T m (v' - v), the impulses of the substep times H/h [N s] */
-    double *work;              /* dofs */
+    double *given, *sum;       /* 3 * dofs: impulses times H/h that are to be taken; all of the substep [N s] */
+    double *work;              /* 4 * dofs */
     double *part;              /* 3 * dofs for each chunk of its particles */
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
     fsi_vec3 force, torque;    /* means over the last step */
-    size_t bytes;              /* doubles in the block that `factor` or `loose` begins */
+    const fsi_mesh *surface;   /* where the substep began */
+    double grain;              /* mean mass of its particles, over that of a whole one of liquid */
+    size_t room;               /* doubles in the block that begins with `given` */
 } fsi__im_body;
 
 /* Particles in the order of the bodies. */
@@ -49,6 +50,7 @@ typedef struct fsi__immersed {
     float *volume, *density;   /* count */
     double particle_mass;      /* [kg] of a whole particle of liquid */
     double body_volume;        /* of all bodies at rest [m^dim] */
+    int wall[6];               /* ids of the shapes that are the walls of the box, -1: none */
 } fsi__immersed;
 
 /* Fills the bodies of a simulator; from then on their mass matrices are those of their particles. spacing: of particles
@@ -57,6 +59,10 @@ typedef struct fsi__immersed {
 FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const char *fn, fsi_elastic *elastic,
     double spacing, double density);
 FSI_API void fsi__im_free(fsi__immersed *s); /* leaves it empty */
+/* Planes of the elastic simulator at the closed sides of a box. remove: they are taken out again. Errors: MEMORY; then
+   there are none. */
+FSI_API fsi_status fsi__im_add_walls(fsi__immersed *s, fsi_box3 box, const unsigned char *open_side);
+FSI_API void fsi__im_remove_walls(fsi__immersed *s);
 /* A failure of the elastic simulator, told as one of the liquid's context too; returns status. */
 FSI_API fsi_status fsi__im_told(const fsi__immersed *s, fsi_status status);
 /* The bodies must be those that were filled. Errors: COOKIE, ARGUMENT. */
@@ -67,12 +73,19 @@ FSI_API void fsi__im_begin(fsi__immersed *s); /* of a step: impulses 0 */
 FSI_API void fsi__im_end(fsi__immersed *s, double dt); /* reactions of the step */
 /* Positions of all particles. */
 FSI_API void fsi__im_places(const fsi__immersed *s, fsi_vec3 *x);
-/* Velocities of all particles after the elastic substep, without the liquid's forces. */
-FSI_API void fsi__im_loosen(fsi__immersed *s, fsi_vec3 *v);
+/* Before the elastic substep: surfaces. After it: the bodies move without the liquid's expected forces. */
+FSI_API void fsi__im_keep_surfaces(fsi__immersed *s);
+FSI_API void fsi__im_loosen(fsi__immersed *s);
 /* Masses in the grid over densities: h/H of the integrator, 1 or 3/2; see docs/flip.md. */
 FSI_API double fsi__im_inertia(const fsi__immersed *s, int body);
-/* gain: change of velocity of each particle by the liquid: q, v and the expected forces of the bodies follow. */
-FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain);
+/* Changes of velocity of all particles by the liquid, and an impulse j [N s] on a point of a body's surface. */
+FSI_API void fsi__im_give(fsi__immersed *s, const fsi_vec3 *gain);
+FSI_API void fsi__im_push(const fsi__immersed *s, int body, int face, const fsi_real *bary, fsi__d3 j);
+/* Velocity of that point. */
+FSI_API fsi__d3 fsi__im_surface_velocity(const fsi__immersed *s, int body, int face, const fsi_real *bary);
+/* q and v follow what was given since. */
+FSI_API void fsi__im_take(fsi__immersed *s);
+FSI_API void fsi__im_settle(fsi__immersed *s); /* at the end of the substep: the forces that are expected next */
 /* Adds a rigid motion, v + w x (x - c), to the velocities of a body. */
 FSI_API void fsi__im_stir(const fsi__immersed *s, int body, fsi__d3 v, fsi__d3 w, fsi__d3 c);
 /* Velocities of all particles, as the bodies have them now. */
@@ -173,17 +186,34 @@ static void fsi__im_solve(fsi__im_body *o, const fsi__el_body *b, const double *
     for (i = 0; i < d && b->dim == 2; i++) y[3 * i + 2] = 0;
 }
 
+FSI_API void fsi__im_keep_surfaces(fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) s->body[k].surface = fsi_elastic_surface(s->elastic, s->body[k].id);
+}
+
+/* v += d, q += H d: a velocity that comes or goes within the substep. */
+static void fsi__im_change(fsi__el_body *b, const double *d, double by)
+{
+    int i;
+    for (i = 0; i < 3 * b->dofs; i++) {
+        b->v[i] += by * d[i];
+        b->q[i] += by * b->big_h * d[i];
+    }
+}
+
 /* The elastic substep was made with the expected force s of the liquid, v = ... + H M^-1 s. It is taken off again, as
    the grid will give all of the liquid's force. */
-FSI_API void fsi__im_loosen(fsi__immersed *s, fsi_vec3 *v)
+FSI_API void fsi__im_loosen(fsi__immersed *s)
 {
-    int k, i;
+    int k;
     for (k = 0; k < s->bodies; k++) {
         fsi__im_body *o = &s->body[k];
-        const fsi__el_body *b = fsi__im_inner(s, k);
-        fsi__im_solve(o, b, b->support, o->loose);
-        for (i = 0; i < 3 * b->dofs; i++) o->loose[i] = b->v[i] - b->big_h * o->loose[i];
-        fsi__im_spread(s, k, o->loose, v);
+        fsi__el_body *b = fsi__im_inner(s, k);
+        fsi__im_solve(o, b, b->support, o->given);
+        fsi__im_change(b, o->given, -b->big_h);
+        memset(o->given, 0, 3 * (size_t)b->dofs * sizeof(double));
+        memset(o->sum, 0, 3 * (size_t)b->dofs * sizeof(double));
     }
 }
 
@@ -191,11 +221,10 @@ FSI_API void fsi__im_loosen(fsi__immersed *s, fsi_vec3 *v)
 
    With v' - v the change of velocity of particles by the liquid and g = U^T m (v' - v), the unknowns of a body get
 
-      M d = g,    qdot = loose + d,    q += H (qdot - v),
+      M d = g,    qdot += d,    q += H d:
 
-   v its velocities after the elastic substep: the impulse of a force in the integrator's own step, H = h for backward
-   Euler and 2/3 h for BDF2, whose mass counts h/H in the grid. The force is g/H; the one that is expected in the next
-   substep follows it slowly. */
+   the impulse of a force in the integrator's own step, H = h for backward Euler and 2/3 h for BDF2, whose mass counts
+   h/H in the grid. The force is g/H; the one that is expected in the next substep follows it slowly. */
 
 /* u^T m gain of a chunk. */
 static void fsi__im_gather_range(void *arg, int chunk, int begin, int end)
@@ -210,7 +239,7 @@ static void fsi__im_gather_range(void *arg, int chunk, int begin, int end)
             job->s->particle_mass * (double)volume[p] * (double)density[p]), part);
 }
 
-FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain)
+FSI_API void fsi__im_give(fsi__immersed *s, const fsi_vec3 *gain)
 {
     fsi__im_job job;
     int k, i, c;
@@ -218,35 +247,64 @@ FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain)
     job.s = s;
     for (k = 0; k < s->bodies; k++) {
         fsi__im_body *o = &s->body[k];
-        fsi__el_body *b = fsi__im_inner(s, k);
-        const int n = 3 * b->dofs, chunks = fsi__chunks(o->count, FSI__IM_GRAIN);
-
-        /* g. */
+        const int n = 3 * fsi__im_inner(s, k)->dofs, chunks = fsi__chunks(o->count, FSI__IM_GRAIN);
         job.body = o;
         job.in = gain + o->first;
-        job.dofs = b->dofs;
+        job.dofs = n / 3;
         fsi__parallel_work(s->context, o->count, FSI__IM_GRAIN, 2.0 * o->rows.start[o->count], fsi__im_gather_range,
             &job);
         for (c = 0; c < chunks; c++)
             for (i = 0; i < n; i++) o->given[i] += o->part[(size_t)n * (size_t)c + (size_t)i];
+    }
+}
 
-        /* The impulse, and the expected force. */
+FSI_API void fsi__im_push(const fsi__immersed *s, int k, int face, const fsi_real *bary, fsi__d3 j)
+{
+    const fsi__im_body *o = &s->body[k];
+    const fsi__el_rows *rows = fsi__el_surface_rows(s->elastic, k);
+    int c;
+    for (c = 0; c < o->surface->corners; c++)
+        fsi__el_push(rows, o->surface->faces[o->surface->corners * face + c],
+            fsi__d3_scale(j, (double)bary[c] / fsi__im_inertia(s, k)), o->given);
+}
+
+FSI_API fsi__d3 fsi__im_surface_velocity(const fsi__immersed *s, int k, int face, const fsi_real *bary)
+{
+    const fsi__im_body *o = &s->body[k];
+    const fsi__el_rows *rows = fsi__el_surface_rows(s->elastic, k);
+    fsi__d3 v = fsi__d3_zero();
+    int c;
+    for (c = 0; c < o->surface->corners; c++) v = fsi__d3_madd(v, (double)bary[c], fsi__el_point(rows,
+        o->surface->faces[o->surface->corners * face + c], fsi__im_inner(s, k)->v));
+    return v;
+}
+
+FSI_API void fsi__im_take(fsi__immersed *s)
+{
+    int k, i;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        fsi__el_body *b = fsi__im_inner(s, k);
         for (i = 0; i < b->dofs; i++) {
-            const fsi__d3 j = fsi__d3_scale(fsi__d3_at(o->given + 3 * (size_t)i), b->h / b->big_h);
+            const fsi__d3 j = fsi__d3_scale(fsi__d3_at(o->given + 3 * (size_t)i), fsi__im_inertia(s, k));
             fsi__d3_put(o->impulse, fsi__d3_madd(fsi__d3_at(o->impulse), b->one[i], j));
             fsi__d3_put(o->moment, fsi__d3_add(fsi__d3_at(o->moment),
                 fsi__d3_cross(fsi__d3_at(b->q + 3 * (size_t)i), j)));
         }
-        for (i = 0; i < n; i++) b->support[i] += FSI__IM_TREND * (o->given[i] / b->big_h - b->support[i]);
-
-        /* Unknowns. */
+        for (i = 0; i < 3 * b->dofs; i++) o->sum[i] += o->given[i];
         fsi__im_solve(o, b, o->given, o->given);
-        for (i = 0; i < n; i++) {
-            const double v = o->loose[i] + o->given[i];
-            b->q[i] += b->big_h * (v - b->v[i]);
-            b->v[i] = v;
-        }
-        memset(o->given, 0, (size_t)n * sizeof(double));
+        fsi__im_change(b, o->given, 1);
+        memset(o->given, 0, 3 * (size_t)b->dofs * sizeof(double));
+    }
+}
+
+FSI_API void fsi__im_settle(fsi__immersed *s)
+{
+    int k, i;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__el_body *b = fsi__im_inner(s, k);
+        for (i = 0; i < 3 * b->dofs; i++)
+            b->support[i] += FSI__IM_TREND * (s->body[k].sum[i] / b->big_h - b->support[i]);
         fsi__el_moved(s->elastic, k);
     }
 }
@@ -311,9 +369,37 @@ FSI_API fsi_status fsi__im_told(const fsi__immersed *s, fsi_status status)
     return status;
 }
 
+FSI_API void fsi__im_remove_walls(fsi__immersed *s)
+{
+    int side;
+    for (side = 0; side < 6; side++) {
+        if (s->elastic && s->wall[side] >= 0) (void)fsi_elastic_remove_shape(s->elastic, s->wall[side]);
+        s->wall[side] = -1;
+    }
+}
+
+FSI_API fsi_status fsi__im_add_walls(fsi__immersed *s, fsi_box3 box, const unsigned char *open_side)
+{
+    int side;
+    for (side = 0; side < 6; side++) s->wall[side] = -1;
+    for (side = 0; side < 2 * s->elastic->desc.dim; side++) {
+        const fsi_real in = side & 1 ? -1 : 1;
+        fsi_elastic_shape_desc d = fsi_elastic_default_shape_desc();
+        fsi_status status;
+        if (open_side[side]) continue;
+        d.point = side & 1 ? box.hi : box.lo;
+        d.normal = fsi_v3(side >> 1 == 0 ? in : 0, side >> 1 == 1 ? in : 0, side >> 1 == 2 ? in : 0);
+        status = fsi_elastic_add_shape(s->elastic, &d, &s->wall[side]);
+        if (status == FSI_OK) continue;
+        fsi__im_remove_walls(s);
+        return fsi__im_told(s, status);
+    }
+    return FSI_OK;
+}
+
 static void fsi__im_free_body(fsi_context *context, fsi__im_body *o)
 {
-    fsi__free(context, o->loose, o->bytes, sizeof(double));
+    fsi__free(context, o->given, o->room, sizeof(double));
     fsi__el_rows_free(&o->rows, context);
 }
 
@@ -360,7 +446,7 @@ static fsi_status fsi__im_check_parts(const fsi__immersed *s, int body, const ch
     const fsi__im_body *o = &s->body[body];
     const fsi__el_body *b = fsi__im_inner(s, body);
     int i, p, k;
-    double *sum = o->loose; /* scratch */
+    double *sum = o->work;
     memset(sum, 0, (size_t)b->dofs * sizeof(double));
     for (p = 0; p < o->count; p++) for (k = o->rows.start[p]; k < o->rows.start[p + 1]; k++)
         sum[o->rows.dof[k]] += mass[p] * o->rows.value[k] * (b->reduced ? o->rows.value[k] : 1);
@@ -392,6 +478,7 @@ static fsi_status fsi__im_weigh(fsi__immersed *s, int k, const char *fn, double 
         s->volume[o->first + p] = (float)(volume / cell);
         s->density[o->first + p] = (float)(mass[p] / (volume * density));
     }
+    o->grain = b->mass / (o->count * s->particle_mass);
     return fsi__im_check_parts(s, k, fn, mass);
 }
 
@@ -416,6 +503,7 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
     fsi__im_body *o = &s->body[k];
     fsi__el_body *b = fsi__im_inner(s, k);
     const size_t d = (size_t)b->dofs;
+    size_t parts;
     fsi_mesh *rest;
     fsi_status status;
     o->id = s->elastic->bodies[k].id;
@@ -429,16 +517,17 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
         "body %d is smaller than dx/2: it has no particle", o->id);
     s->count += o->count;
 
-    /* One block: loose, given, work, parts, factor. */
-    o->bytes = 7 * d + 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN) + (b->reduced ? d * d : 0);
-    o->loose = (double *)fsi__alloc(s->context, o->bytes, sizeof(double));
-    if (!o->loose) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, o->id, (double)d, "no memory to immerse body %d",
+    /* One block. */
+    parts = 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN);
+    o->room = 10 * d + parts + (b->reduced ? d * d : 0);
+    o->given = (double *)fsi__alloc(s->context, o->room, sizeof(double));
+    if (!o->given) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, o->id, (double)d, "no memory to immerse body %d",
         o->id);
-    memset(o->loose, 0, o->bytes * sizeof(double));
-    o->given = o->loose + 3 * d;
-    o->work = o->given + 3 * d;
-    o->part = o->work + d;
-    if (b->reduced) o->factor = o->part + 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN);
+    memset(o->given, 0, o->room * sizeof(double));
+    o->sum = o->given + 3 * d;
+    o->work = o->sum + 3 * d;
+    o->part = o->work + 4 * d;
+    if (b->reduced) o->factor = o->part + parts;
     return FSI_OK;
 }
 
