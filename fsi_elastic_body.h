@@ -869,14 +869,14 @@ static void fsi__el_mass_times(fsi__el_body *b, const double *x, double *y)
 /* S and base of (E3). Backward Euler: base = q, S = q + h v + h^2 a, H = h. BDF2: base = (4 q - q')/3,
    S = base + H (4 v - v')/3 + H^2 a, H = 2 h / 3, with q', v' a step ago. Where there is no such step, or it was of
    another length, they are those of motion with the acceleration a: q' = q - h v + h^2 a / 2, v' = v - h a; so free
-   fall is exact. In a liquid, whose forces a does not have, such a step is backward Euler's. */
+   fall is exact. In a liquid, which changes v after the step, all steps are backward Euler's. */
 static void fsi__el_aim(fsi__el_body *b, int order, fsi__d3 gravity, int field)
 {
     const double a[3] = { gravity.x, gravity.y, gravity.z }, h = b->h;
     const size_t d = (size_t)b->dofs;
     const int fresh = !(fabs(b->h_before - h) <= 1e-9 * h);
     size_t i, c;
-    if (fresh && b->supported) order = 1;
+    if (b->supported) order = 1;
     b->big_h = order == 2 ? h * 2 / 3 : h;
     for (i = 0; i < d; i++) for (c = 0; c < 3; c++) {
         const size_t n = 3 * i + c;

@@ -200,8 +200,8 @@ FSI_API fsi_status fsi_flip_teleport_obstacle(fsi_flip *s, int id);
 FSI_API fsi_status fsi_flip_obstacle_reaction(const fsi_flip *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
 /* Puts all bodies of an elastic simulator into the liquid, filled with particles dx/2 apart; both get the same gravity.
-   fsi_flip_step makes its steps from now on, in as many substeps as its desc asks for at least: do not call
-   fsi_elastic_step. The closed sides of the box become planes of the elastic simulator. Other shapes and obstacles act
+   fsi_flip_step makes its steps from now on, in as many substeps as its desc asks for at least, all of order 1: do not
+   call fsi_elastic_step. The closed sides of the box become planes of the elastic simulator. Other shapes and obstacles act
    on bodies or on liquid: what both must feel is added to both. Bodies collide by fsi_elastic.h. Call it again when bodies were added or removed; NULL: none any
    more. The elastic simulator is referenced; it must outlive this one, or be taken out first. Fill after it: sites in
    bodies are left out. Errors: COOKIE; ARGUMENT (another dim, a body outside of the box or in another one, liquid in a
@@ -359,8 +359,8 @@ typedef struct fsi__fl_run {
     int n, born, more;            /* particles; those that were there before; what emitters may add */
     int solids;                   /* particles of bodies, in the rows behind those of the liquid */
     int elastic;                  /* 1: a step of the elastic simulator has begun */
-    float *heft;                  /* solids: what their velocities count in the grid, over density */
-    fsi_vec3 *now, *push;         /* solids: velocity of the grid; change of momentum over density */
+    fsi_vec3 *now, *push;         /* solids: places after the elastic substep, then velocity of the grid; change of
+                                     momentum over density, then of velocity */
     fsi__tr_points hard;          /* solids alone */
     int *home;                    /* of each body: its piece in flight, or -1 */
     int anew;                     /* 1: obstacles are not where the last step left them */
@@ -1342,11 +1342,11 @@ static int fsi__fl_next_free(const fsi__fl_run *run, int *r, int *b)
 /* Of a particle, over that of a whole one of liquid. */
 static double fsi__fl_mass_of(const fsi__fl_run *run, int i)
 {
-    return (double)run->mass[i] * (i < run->n ? 1 : (double)run->heft[i - run->n]);
+    return (double)run->mass[i] * (i < run->n ? 1 : (double)run->im->immersed.density[i - run->n]);
 }
 
-/* Adds the particles at x to the moments of their pieces, before or after. Bodies have moved already: their velocities
-   belong to where they are now. */
+/* Adds the particles at x to the moments of their pieces, before or after. Those of bodies are at run->to: their
+   velocities belong to where the elastic substep ends. */
 static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after)
 {
     int r = 0, b = 0;
@@ -1459,7 +1459,7 @@ static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
             k = run->label[b * g->block_cells + c];
             run->flies[b] = k >= 0 && !run->piece[k].bound;
         }
-    if (run->solids > 0) fsi__im_places(&im->immersed, run->to + run->n);
+    if (run->solids > 0) memcpy(run->to + run->n, run->now, (size_t)run->solids * sizeof *run->now);
     fsi__fl_weigh_pieces(run, run->x, 0);
     return FSI_OK;
 }
@@ -1759,18 +1759,15 @@ static fsi_status fsi__fl_bend_solids(fsi__fl_run *run)
 {
     fsi__immersed *bodies = &run->im->immersed;
     fsi_status status;
-    int k, p;
     if (run->solids == 0) return FSI_OK;
     fsi__im_support(bodies, 1);
     status = fsi__fl_stages(bodies->elastic, run->dt, run->done, run->share);
     fsi__im_support(bodies, 0);
     FSI__TRY(fsi__im_told(bodies, status));
     fsi__el_end_substep(bodies->elastic);
+    fsi__im_places(bodies, run->now);
     fsi__im_loosen(bodies);
     fsi__im_velocities(bodies, run->v + run->n);
-    for (k = 0; k < bodies->bodies; k++)
-        for (p = bodies->body[k].first; p < bodies->body[k].first + bodies->body[k].count; p++)
-            run->heft[p] = (float)(fsi__im_inertia(bodies, k) * (double)bodies->density[p]);
     return FSI_OK;
 }
 
@@ -1796,9 +1793,9 @@ static void fsi__fl_weigh_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces
     motion.affine = NULL;
     for (i = 0; i < run->n; i++) motion.v[i] = fsi_v3(1, 1, 1);
     for (i = 0; i < run->solids; i++) {
-        const fsi_real heft = (fsi_real)run->heft[i];
-        motion.v[run->n + i] = fsi_v3(heft, heft, heft);
-        run->v[run->n + i] = fsi_v3_scale(run->v[run->n + i], heft);
+        const fsi_real density = (fsi_real)run->im->immersed.density[i];
+        motion.v[run->n + i] = fsi_v3(density, density, density);
+        run->v[run->n + i] = fsi_v3_scale(run->v[run->n + i], density);
     }
     for (a = 0; a < 3; a++) faces->u[a] = run->im->inverse_density[a];
     fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
@@ -1824,7 +1821,7 @@ static void fsi__fl_divide_momenta(fsi__fl_run *run)
     int i;
     fsi__fl_each_axis(run, fsi__fl_divide_range);
     for (i = 0; i < run->solids; i++)
-        run->v[run->n + i] = fsi_v3_scale(run->v[run->n + i], 1 / (fsi_real)run->heft[i]);
+        run->v[run->n + i] = fsi_v3_scale(run->v[run->n + i], 1 / (fsi_real)run->im->immersed.density[i]);
 }
 
 /* push becomes the change of velocity of particles of bodies. */
@@ -1836,7 +1833,7 @@ static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (p = begin; p < end; p++) {
         const fsi_vec3 x = run->x[run->n + p], v = run->v[run->n + p];
-        fsi_vec3 w = fsi_v3_madd(v, 1 / (fsi_real)run->heft[p], run->push[p]), to, held;
+        fsi_vec3 w = fsi_v3_madd(v, 1 / (fsi_real)run->im->immersed.density[p], run->push[p]), to, held;
         w = fsi_v3_madd(fsi_v3_scale(w, 1 - part), part, run->now[p]);
         to = fsi_v3_madd(x, dt, w);
         held = to;
@@ -1939,13 +1936,14 @@ static void fsi__fl_keep_out_blocks(void *arg, int chunk, int begin, int end)
 }
 
 /* Unknowns of bodies, at the end of the substep. */
-static void fsi__fl_move_solids(fsi__fl_run *run)
+static fsi_status fsi__fl_move_solids(fsi__fl_run *run)
 {
-    if (run->solids == 0) return;
-    fsi__im_take(&run->im->immersed, run->push);
+    if (run->solids == 0) return FSI_OK;
+    FSI__TRY(fsi__im_take(&run->im->immersed, run->fn, run->push));
     fsi__parallel_work(run->s->context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_keep_out_blocks, run);
     fsi__im_places(&run->im->immersed, run->to + run->n);
     fsi__im_velocities(&run->im->immersed, run->v + run->n);
+    return FSI_OK;
 }
 
 static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
@@ -2028,7 +2026,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi__tr_sample_cells(&run->points, run->im->pressure, run->pressure);
     fsi__fl_lap(run, &st->seconds_to_particles, &clock);
     fsi__tr_move(&run->points, run->im->u, run->dt, NULL, run->to);
-    fsi__fl_move_solids(run);
+    FSI__TRY(fsi__fl_move_solids(run));
     fsi__fl_carry_held(run);
     FSI__TRY(fsi__fl_move_bodies(run));
     fsi__fl_balance_pieces(run);
@@ -2141,7 +2139,6 @@ static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
     run->pressure = (float *)fsi__take(arena, n, sizeof *run->pressure);
     run->gone = (unsigned char *)fsi__take(arena, n, 1);
     run->state = (unsigned char *)fsi__take(arena, n, 1);
-    run->heft = (float *)fsi__take(arena, (size_t)run->solids, sizeof *run->heft);
     run->now = (fsi_vec3 *)fsi__take(arena, (size_t)run->solids, sizeof *run->now);
     run->push = (fsi_vec3 *)fsi__take(arena, (size_t)run->solids, sizeof *run->push);
     run->home = (int *)fsi__take(arena, (size_t)run->im->immersed.bodies, sizeof *run->home);

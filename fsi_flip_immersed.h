@@ -31,7 +31,7 @@ typedef struct fsi__im_body {
     int id, first, count;      /* of the body; its particles */
     fsi__el_rows rows;         /* of its particles */
     double *factor;            /* of a reduced body: Cholesky factor of M; NULL: M is diagonal */
-    double *given;             /* 3 * dofs: impulses of the liquid times H/h [N s] */
+    double *given;             /* 3 * dofs: impulses of the liquid [N s] */
     double *work;              /* 4 * dofs */
     double *part;              /* 3 * dofs for each chunk of its particles */
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
@@ -78,10 +78,9 @@ FSI_API void fsi__im_places(const fsi__immersed *s, fsi_vec3 *x);
 /* Before the elastic substep: surfaces. After it: the bodies move without the liquid's expected forces. */
 FSI_API void fsi__im_keep_surfaces(fsi__immersed *s);
 FSI_API void fsi__im_loosen(fsi__immersed *s);
-/* Masses in the grid over densities: h/H of the integrator, 1 or 3/2; see docs/flip.md. */
-FSI_API double fsi__im_inertia(const fsi__immersed *s, int body);
-/* gain: change of velocity of each particle by the liquid: q, v and the expected forces of the bodies follow. */
-FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain);
+/* gain: change of velocity of each particle by the liquid: q, v and the expected forces of the bodies follow. Errors:
+   LIMIT (a body farther than 1e12 m or faster than 1e12 m/s). */
+FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *gain);
 /* Where a point of a body's surface is now. */
 FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int body, int face, const fsi_real *bary);
 /* Adds a rigid motion, v + w x (x - c), to the velocities of a body. */
@@ -113,6 +112,7 @@ FSI__STRICT_BEGIN
 #define FSI__IM_GRAIN 2048     /* particles a chunk */
 #define FSI__IM_LEAST 1e-6     /* part of the elements' mass matrix in that of a body: particles may miss a handle */
 #define FSI__IM_THIN 1e-2      /* an unknown with less than this part of its mass in particles has none nearby */
+#define FSI__IM_FARTHEST 1e12  /* [m, m/s] */
 #define FSI__IM_TREND 0.1      /* part of the new force in the one that is expected: stable down to a tenth of the
                                   liquid's density, by the amplification in docs/flip.md */
 
@@ -161,12 +161,6 @@ FSI_API void fsi__im_velocities(const fsi__immersed *s, fsi_vec3 *v)
     for (k = 0; k < s->bodies; k++) fsi__im_spread(s, k, fsi__im_inner(s, k)->v, v);
 }
 
-FSI_API double fsi__im_inertia(const fsi__immersed *s, int k)
-{
-    const fsi__el_body *b = fsi__im_inner(s, k);
-    return b->h / b->big_h;
-}
-
 /* y = M^-1 x; 3 * dofs, also in place. */
 static void fsi__im_solve(fsi__im_body *o, const fsi__el_body *b, const double *x, double *y)
 {
@@ -190,17 +184,17 @@ FSI_API void fsi__im_keep_surfaces(fsi__immersed *s)
     for (k = 0; k < s->bodies; k++) s->body[k].surface = fsi_elastic_surface(s->elastic, s->body[k].id);
 }
 
-/* v += d, q += H d: a velocity that comes or goes within the substep. */
+/* v += d, q += h d: a velocity that comes or goes within the substep. */
 static void fsi__im_change(fsi__el_body *b, const double *d, double by)
 {
     int i;
     for (i = 0; i < 3 * b->dofs; i++) {
         b->v[i] += by * d[i];
-        b->q[i] += by * b->big_h * d[i];
+        b->q[i] += by * b->h * d[i];
     }
 }
 
-/* The elastic substep was made with the expected force s of the liquid, v = ... + H M^-1 s. It is taken off again, as
+/* The elastic substep was made with the expected force s of the liquid, v = ... + h M^-1 s. It is taken off again, as
    the grid will give all of the liquid's force. */
 FSI_API void fsi__im_loosen(fsi__immersed *s)
 {
@@ -209,7 +203,7 @@ FSI_API void fsi__im_loosen(fsi__immersed *s)
         fsi__im_body *o = &s->body[k];
         fsi__el_body *b = fsi__im_inner(s, k);
         fsi__im_solve(o, b, b->support, o->given);
-        fsi__im_change(b, o->given, -b->big_h);
+        fsi__im_change(b, o->given, -b->h);
     }
 }
 
@@ -217,10 +211,9 @@ FSI_API void fsi__im_loosen(fsi__immersed *s)
 
    With v' - v the change of velocity of particles by the liquid and g = U^T m (v' - v), the unknowns of a body get
 
-      M d = g,    qdot += d,    q += H d:
+      M d = g,    qdot += d,    q += h d.
 
-   the impulse of a force in the integrator's own step, H = h for backward Euler and 2/3 h for BDF2, whose mass counts
-   h/H in the grid. The force is g/H; the one that is expected in the next substep follows it slowly. */
+   The force is g/h; the one that is expected in the next substep follows it slowly. */
 
 /* u^T m gain of a chunk. */
 static void fsi__im_gather_range(void *arg, int chunk, int begin, int end)
@@ -253,7 +246,7 @@ static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
         for (i = 0; i < n; i++) o->given[i] += o->part[(size_t)n * (size_t)c + (size_t)i];
 }
 
-FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain)
+FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *gain)
 {
     int k, i;
     for (k = 0; k < s->bodies; k++) {
@@ -263,18 +256,23 @@ FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain)
 
         /* The impulse in all, and the force that is expected. */
         for (i = 0; i < b->dofs; i++) {
-            const fsi__d3 j = fsi__d3_scale(fsi__d3_at(o->given + 3 * (size_t)i), fsi__im_inertia(s, k));
+            const fsi__d3 j = fsi__d3_at(o->given + 3 * (size_t)i);
             fsi__d3_put(o->impulse, fsi__d3_madd(fsi__d3_at(o->impulse), b->one[i], j));
             fsi__d3_put(o->moment, fsi__d3_add(fsi__d3_at(o->moment),
                 fsi__d3_cross(fsi__d3_at(b->q + 3 * (size_t)i), j)));
         }
-        for (i = 0; i < 3 * b->dofs; i++) b->support[i] += FSI__IM_TREND * (o->given[i] / b->big_h - b->support[i]);
+        for (i = 0; i < 3 * b->dofs; i++) b->support[i] += FSI__IM_TREND * (o->given[i] / b->h - b->support[i]);
 
         /* Unknowns. */
         fsi__im_solve(o, b, o->given, o->given);
         fsi__im_change(b, o->given, 1);
         fsi__el_moved(s->elastic, k);
+        for (i = 0; i < 3 * b->dofs; i++)
+            if (!(fabs(b->q[i]) < FSI__IM_FARTHEST && fabs(b->v[i]) < FSI__IM_FARTHEST)) return fsi__fail(s->context,
+                FSI_ERROR_LIMIT, fn, o->id, b->q[i], "body %d would be farther than 1e12 m, or faster than 1e12 m/s",
+                o->id);
     }
+    return FSI_OK;
 }
 
 FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int k, int face, const fsi_real *bary)
@@ -376,16 +374,16 @@ FSI_API fsi_status fsi__im_add_walls(fsi__immersed *s, fsi_box3 box, const unsig
     return FSI_OK;
 }
 
-static void fsi__im_free_body(fsi_context *context, fsi__im_body *o)
+static void fsi__im_free_body(const fsi__immersed *s, fsi__im_body *o)
 {
-    fsi__free(context, o->given, o->room, sizeof(double));
-    fsi__el_rows_free(&o->rows, context);
+    fsi__free(s->context, o->given, o->room, sizeof(double));
+    fsi__el_rows_free(&o->rows, s->elastic->context);
 }
 
 FSI_API void fsi__im_free(fsi__immersed *s)
 {
     int k;
-    for (k = 0; k < s->bodies; k++) fsi__im_free_body(s->context, &s->body[k]);
+    for (k = 0; k < s->bodies; k++) fsi__im_free_body(s, &s->body[k]);
     fsi__free(s->context, s->body, (size_t)s->bodies, sizeof *s->body);
     fsi__free(s->context, s->volume, 2 * (size_t)s->count, sizeof *s->volume);
     fsi__free(s->context, s->mass, (size_t)s->count, sizeof *s->mass);
@@ -486,7 +484,7 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
     fsi_status status;
     o->id = s->elastic->bodies[k].id;
     o->first = s->count;
-    FSI__TRY(fsi__el_rows_begin(&o->rows, s->context, fn, 1));
+    FSI__TRY(fsi__im_told(s, fsi__el_rows_begin(&o->rows, s->elastic->context, fn, 1)));
     FSI__TRY(fsi__im_told(s, fsi__el_rest_mesh(s->elastic, k, fn, &rest)));
     status = fsi__im_told(s, fsi__im_fill(o, b, fn, rest, spacing));
     fsi_mesh_destroy(rest);
