@@ -315,7 +315,7 @@ FSI_API void fsi_elastic_debug_draw(fsi_elastic *s, const fsi_debug_draw *draw);
          predict       S of (E3), matrices, contact candidates; the substep of dt seconds begins at the fraction `done`
                        of the step and is the fraction `share` of it
          constrain     initial contact forces: those of the last substep
-         solve         local and global steps with contacts
+         solve         local and global steps with contacts; the last that can fail
          end_substep   q, v of the next substep
       end              publishes everything; cannot fail
    After an error `undo` restores the state before `begin`. */
@@ -328,6 +328,12 @@ FSI_API void fsi__el_end(fsi_elastic *s);
 FSI_API void fsi__el_undo(fsi_elastic *s);
 /* The inner body with that index. */
 FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index);
+/* A new mesh of its surface at rest. Errors: ARGUMENT (it has no contact points), MEMORY. */
+FSI_API fsi_status fsi__el_rest_mesh(fsi_elastic *s, int index, const char *fn, fsi_mesh **out);
+/* Rows of the vertices of fsi_elastic_surface. */
+FSI_API const fsi__el_rows *fsi__el_surface_rows(fsi_elastic *s, int index);
+/* Its unknowns have been changed: surface and contact points follow when they are needed. */
+FSI_API void fsi__el_moved(fsi_elastic *s, int index);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -399,6 +405,7 @@ typedef struct fsi__el_attachment {
     int id, body, spring;     /* body: index */
     fsi_elastic_attachment_desc desc;
     double from[3], to[3];    /* the target before and after the coming step */
+    double force[3];          /* on the body, of the last substep [N] */
 } fsi__el_attachment;
 
 typedef struct fsi__el_solid {
@@ -459,7 +466,7 @@ typedef struct fsi__el_impl {
     double sweep_work;                /* numbers that a sweep changes */
     fsi__el_touch *touch, *touched;   /* before the step; of the running one */
     int touches, touch_room, touched_count, touched_room;
-    double *kept;                     /* 4 * 3 * dofs of all bodies */
+    double *kept;                     /* vectors of all bodies, see fsi__el_vectors */
     size_t kept_room;
     double dt, sub_dt, done, share;
     fsi_elastic_stats stats;
@@ -473,6 +480,9 @@ static fsi__el_impl *fsi__el_of(const fsi_elastic *s)
 }
 
 FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index) { return &fsi__el_of(s)->member[index].body; }
+
+FSI_API const fsi__el_rows *fsi__el_surface_rows(fsi_elastic *s, int index) { return &fsi__el_of(s)->member[index].rows; }
+FSI_API void fsi__el_moved(fsi_elastic *s, int index) { fsi__el_of(s)->member[index].mesh_stale = 1; }
 
 FSI_API int fsi_elastic_find_body(const fsi_elastic *s, int id)
 {
@@ -1072,13 +1082,26 @@ static void fsi__el_sweep(fsi__el_impl *im)
 
 /* ---- >>step --------------------------------------------------------------------------------------------------- */
 
+/* The vectors of a body's state, 3 * dofs numbers each: q and v, now and a step ago, and the force of a liquid. */
+#define FSI__EL_VECTORS 5
+static size_t fsi__el_vectors(fsi__el_body *b, double *vector[FSI__EL_VECTORS])
+{
+    vector[0] = b->q;
+    vector[1] = b->v;
+    vector[2] = b->q_before;
+    vector[3] = b->v_before;
+    vector[4] = b->support;
+    return 3 * (size_t)b->dofs;
+}
+
 static fsi_status fsi__el_keep(fsi__el_impl *im)
 {
+    double *vector[FSI__EL_VECTORS];
     size_t need = 0, at = 0;
-    int b;
+    int b, k;
 
-    /* Room for four vectors of each body. */
-    for (b = 0; b < im->members; b++) need += 12 * (size_t)im->member[b].body.dofs;
+    /* Room for the vectors of each body. */
+    for (b = 0; b < im->members; b++) need += FSI__EL_VECTORS * 3 * (size_t)im->member[b].body.dofs;
     if (need > im->kept_room) {
         double *fresh = (double *)fsi__alloc(im->s->context, need, sizeof(double));
         if (!fresh)
@@ -1089,16 +1112,11 @@ static fsi_status fsi__el_keep(fsi__el_impl *im)
         im->kept_room = need;
     }
 
-    /* q and v, now and a step ago, and the length of the last substep. */
+    /* They, and the length of the last substep. */
     for (b = 0; b < im->members; b++) {
-        const fsi__el_body *y = &im->member[b].body;
-        const size_t n = 3 * (size_t)y->dofs;
-        memcpy(im->kept + at, y->q, n * sizeof(double));
-        memcpy(im->kept + at + n, y->v, n * sizeof(double));
-        memcpy(im->kept + at + 2 * n, y->q_before, n * sizeof(double));
-        memcpy(im->kept + at + 3 * n, y->v_before, n * sizeof(double));
-        im->member[b].kept_h = y->h_before;
-        at += 4 * n;
+        const size_t n = fsi__el_vectors(&im->member[b].body, vector);
+        for (k = 0; k < FSI__EL_VECTORS; k++, at += n) memcpy(im->kept + at, vector[k], n * sizeof(double));
+        im->member[b].kept_h = im->member[b].body.h_before;
     }
     return FSI_OK;
 }
@@ -1106,18 +1124,14 @@ static fsi_status fsi__el_keep(fsi__el_impl *im)
 FSI_API void fsi__el_undo(fsi_elastic *s)
 {
     fsi__el_impl *im = fsi__el_of(s);
+    double *vector[FSI__EL_VECTORS];
     size_t at = 0;
-    int b;
+    int b, k;
     for (b = 0; b < im->members; b++) {
-        fsi__el_body *y = &im->member[b].body;
-        const size_t n = 3 * (size_t)y->dofs;
-        memcpy(y->q, im->kept + at, n * sizeof(double));
-        memcpy(y->v, im->kept + at + n, n * sizeof(double));
-        memcpy(y->q_before, im->kept + at + 2 * n, n * sizeof(double));
-        memcpy(y->v_before, im->kept + at + 3 * n, n * sizeof(double));
-        y->h_before = im->member[b].kept_h;
+        const size_t n = fsi__el_vectors(&im->member[b].body, vector);
+        for (k = 0; k < FSI__EL_VECTORS; k++, at += n) memcpy(vector[k], im->kept + at, n * sizeof(double));
+        im->member[b].body.h_before = im->member[b].kept_h;
         im->member[b].mesh_stale = 1;
-        at += 4 * n;
     }
     fsi__obstacles_stand(&im->obstacles);
 }
@@ -1230,6 +1244,27 @@ static double fsi__el_small(const fsi_elastic *s, const fsi__el_body *y)
     return (double)s->desc.tolerance * fmin(y->shape.size, fmax(1000 * y->forced, 1e-4 * y->shape.size));
 }
 
+/* Fails where positions, velocities or contact forces exceed what load accepts. */
+#define FSI__EL_FARTHEST 1e12 /* [m, m/s] */
+#define FSI__EL_STRONGEST 1e20 /* [N] */
+static fsi_status fsi__el_check_outcome(fsi__el_impl *im)
+{
+    int b, i, k;
+    for (b = 0; b < im->members; b++) {
+        const fsi__el_body *y = &im->member[b].body;
+        for (i = 0; i < 3 * y->dofs; i++)
+            if (!(fabs(y->next[i]) < FSI__EL_FARTHEST && fabs(y->next[i] - y->base[i]) < FSI__EL_FARTHEST * y->big_h))
+                return fsi__fail(im->s->context, FSI_ERROR_LIMIT, im->fn, im->member[b].id, y->next[i],
+                                 "body %d would be farther than 1e12 m, or faster than 1e12 m/s", im->member[b].id);
+    }
+    for (i = 0; i < im->contacts; i++) for (k = 0; k < 3; k++)
+        if (!(fabs(im->contact[i].force[k]) < FSI__EL_STRONGEST))
+            return fsi__fail(im->s->context, FSI_ERROR_LIMIT, im->fn, im->member[im->contact[i].body].id,
+                             im->contact[i].force[k], "a contact of body %d would push with more than 1e20 N",
+                             im->member[im->contact[i].body].id);
+    return FSI_OK;
+}
+
 FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
 {
     fsi__el_impl *im = fsi__el_of(s);
@@ -1267,7 +1302,11 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
         im->stats.degraded += y->residual > fmax((double)s->desc.tolerance, 1e-5) * y->shape.size;
         im->stats.residual = fmax(im->stats.residual, y->residual / y->shape.size);
     }
-    return FSI_OK;
+
+    /* What end_substep, which cannot fail, needs. */
+    FSI__TRY(fsi__el_check_outcome(im));
+    return fsi__room_in(s->context, &im->touched, sizeof *im->touched, im->touched_count, &im->touched_room,
+        im->contacts, im->fn);
 }
 
 /* Impulses of the substep's contacts on shapes and obstacles. */
@@ -1331,6 +1370,19 @@ static void fsi__el_start_anew(fsi__el_impl *im)
     }
 }
 
+/* Forces of attachments, where the bodies are. */
+static void fsi__el_pull(fsi__el_impl *im)
+{
+    int k;
+    for (k = 0; k < im->attachments; k++) {
+        fsi__el_attachment *a = &im->attachment[k];
+        const fsi__el_body *b = &im->member[a->body].body;
+        const fsi__el_spring *sp = &b->spring[a->spring];
+        fsi__d3_put(a->force, fsi__d3_scale(fsi__d3_sub(fsi__d3_at(sp->target),
+            fsi__el_point(&b->anchor, sp->row, b->q)), sp->stiffness));
+    }
+}
+
 FSI_API void fsi__el_end_substep(fsi_elastic *s)
 {
     fsi__el_impl *im = fsi__el_of(s);
@@ -1341,6 +1393,7 @@ FSI_API void fsi__el_end_substep(fsi_elastic *s)
         fsi__el_body_accept(&im->member[b].body);
         im->member[b].mesh_stale = 1;
     }
+    fsi__el_pull(im);
     fsi__el_push_obstacles(im);
     fsi__el_start_anew(im);
 
@@ -1469,39 +1522,14 @@ FSI_API void fsi__el_end(fsi_elastic *s)
     fsi__el_sum_up(im);
 }
 
-/* Fails where positions, velocities or contact forces exceed what load accepts. */
-#define FSI__EL_FARTHEST 1e12 /* [m, m/s] */
-#define FSI__EL_STRONGEST 1e20 /* [N] */
-static fsi_status fsi__el_check_outcome(fsi__el_impl *im)
-{
-    int b, i, k;
-    for (b = 0; b < im->members; b++) {
-        const fsi__el_body *y = &im->member[b].body;
-        for (i = 0; i < 3 * y->dofs; i++)
-            if (!(fabs(y->next[i]) < FSI__EL_FARTHEST && fabs(y->next[i] - y->base[i]) < FSI__EL_FARTHEST * y->big_h))
-                return fsi__fail(im->s->context, FSI_ERROR_LIMIT, im->fn, im->member[b].id, y->next[i],
-                                 "body %d would be farther than 1e12 m, or faster than 1e12 m/s", im->member[b].id);
-    }
-    for (i = 0; i < im->contacts; i++) for (k = 0; k < 3; k++)
-        if (!(fabs(im->contact[i].force[k]) < FSI__EL_STRONGEST))
-            return fsi__fail(im->s->context, FSI_ERROR_LIMIT, im->fn, im->member[im->contact[i].body].id,
-                             im->contact[i].force[k], "a contact of body %d would push with more than 1e20 N",
-                             im->member[im->contact[i].body].id);
-    return FSI_OK;
-}
-
 static fsi_status fsi__el_substeps(fsi_elastic *s, double dt)
 {
-    fsi__el_impl *im = fsi__el_of(s);
     const int n = s->desc.substeps;
     int k;
     for (k = 0; k < n; k++) {
         FSI__TRY(fsi__el_predict(s, dt / n, (double)k / n, 1.0 / n));
         FSI__TRY(fsi__el_constrain(s));
         FSI__TRY(fsi__el_solve(s));
-        FSI__TRY(fsi__el_check_outcome(im));
-        FSI__TRY(fsi__room_in(s->context, &im->touched, sizeof *im->touched, im->touched_count, &im->touched_room,
-            im->contacts, im->fn));
         fsi__el_end_substep(s);
     }
     return FSI_OK;
@@ -1616,17 +1644,36 @@ static fsi_status fsi__el_boundary(fsi__el_member *m, fsi_context *context, cons
     return status;
 }
 
-/* The member's copy of the caller's surface. */
-static fsi_status fsi__el_copy_surface(fsi__el_member *m, fsi_context *context, const fsi_mesh *surface)
+/* A mesh like another, with vertices of its own. */
+static fsi_status fsi__el_copy_surface(fsi_mesh **out, fsi_context *context, const fsi_mesh *surface,
+    const fsi_vec3 *vertices)
 {
     fsi_mesh_desc d = fsi_mesh_default_desc();
     d.context = context;
-    d.vertices = surface->vertices;
+    d.vertices = vertices;
     d.vertex_count = surface->vertex_count;
     d.elements = surface->faces;
     d.element_count = surface->face_count;
     d.corners = surface->corners;
-    return fsi_mesh_create(&m->mesh, &d);
+    return fsi_mesh_create(out, &d);
+}
+
+FSI_API fsi_status fsi__el_rest_mesh(fsi_elastic *s, int index, const char *fn, fsi_mesh **out)
+{
+    const fsi__el_member *m = &fsi__el_of(s)->member[index];
+    fsi_vec3 *x;
+    fsi_status status;
+    int v;
+    *out = NULL;
+    if (!m->mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, m->id, 0,
+        "body %d has no surface: its contact_points are 0", m->id);
+    x = (fsi_vec3 *)fsi__alloc(s->context, (size_t)m->mesh->vertex_count, sizeof *x);
+    if (!x) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, m->id, m->mesh->vertex_count,
+        "no memory for the surface of body %d", m->id);
+    for (v = 0; v < m->mesh->vertex_count; v++) x[v] = fsi__d3_real(fsi__el_point(&m->rows, v, m->body.rest));
+    status = fsi__el_copy_surface(out, s->context, m->mesh, x);
+    fsi__free(s->context, x, (size_t)m->mesh->vertex_count, sizeof *x);
+    return status;
 }
 
 /* ---- >>bodies made: contact points ----------------------------------------------------------------------------------
@@ -1800,6 +1847,7 @@ static void fsi__el_set_rigid(fsi__el_member *m, fsi_vec3 position, fsi_quat tur
             fsi__d3_sub(v, fsi__d3_cross(w, centre))));
     b->h_before = 0;
     memcpy(b->next, b->q, 3 * (size_t)b->dofs * sizeof(double));
+    memset(b->support, 0, 3 * (size_t)b->dofs * sizeof(double));
     m->mesh_stale = 1;
 }
 
@@ -1931,7 +1979,8 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
 
     /* Surface and contact points, with a row for each. */
     if (d->contact_points > 0) {
-        FSI__TRY(d->surface ? fsi__el_copy_surface(m, context, d->surface) : fsi__el_boundary(m, context, fn));
+        FSI__TRY(d->surface ? fsi__el_copy_surface(&m->mesh, context, d->surface, d->surface->vertices)
+            : fsi__el_boundary(m, context, fn));
         m->vertex_room = m->mesh->source_count;
         m->moved = (fsi_vec3 *)fsi__alloc(context, (size_t)m->vertex_room, sizeof *m->moved);
         if (!m->moved) return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->vertex_room, "no memory for a surface");
@@ -2354,15 +2403,10 @@ FSI_API fsi_status fsi_elastic_attachment_force(const fsi_elastic *s, int id, fs
 {
     const fsi__el_impl *im = fsi__el_of(s);
     const fsi__el_attachment *a = fsi__el_find_attachment(s, "fsi_elastic_attachment_force", id);
-    const fsi__el_body *b;
-    const fsi__el_spring *sp;
     if (force) *force = fsi_v3(0, 0, 0);
     if (!im) return FSI_ERROR_COOKIE;
     if (!a || !force) return FSI_ERROR_ARGUMENT;
-    b = &im->member[a->body].body;
-    sp = &b->spring[a->spring];
-    *force = fsi__d3_real(
-        fsi__d3_scale(fsi__d3_sub(fsi__d3_at(sp->target), fsi__el_point(&b->anchor, sp->row, b->q)), sp->stiffness));
+    *force = fsi__d3_real(fsi__d3_at(a->force));
     return FSI_OK;
 }
 
@@ -2978,18 +3022,17 @@ static void fsi__el_stream(fsi__stream *st, void *arg)
     if (bodies != im->members) st->ok = 0;
     fsi__bytes(st, &x->time, sizeof x->time);
 
-    /* Each body: number of unknowns, length of the last substep, q and v now and a step ago. */
+    /* Each body: number of unknowns, length of the last substep, vectors. */
     for (b = 0; b < im->members && st->ok; b++) {
         fsi__el_body *y = &im->member[b].body;
-        const size_t n = 3 * (size_t)y->dofs;
         int32_t dofs = y->dofs;
-        double *from[4], *h = x->load ? &x->h_before[b] : &y->h_before;
+        double *from[FSI__EL_VECTORS], *h = x->load ? &x->h_before[b] : &y->h_before;
+        const size_t n = fsi__el_vectors(y, from);
         int k;
-        from[0] = y->q; from[1] = y->v; from[2] = y->q_before; from[3] = y->v_before;
         fsi__bytes(st, &dofs, sizeof dofs);
         if (dofs != y->dofs) st->ok = 0;
         fsi__bytes(st, h, sizeof *h);
-        for (k = 0; k < 4 && st->ok; k++) {
+        for (k = 0; k < FSI__EL_VECTORS && st->ok; k++) {
             fsi__bytes(st, x->load ? im->kept + at : from[k], n * sizeof(double));
             at += n;
         }
@@ -3040,7 +3083,7 @@ static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, 
 
     /* Unknowns, velocities and lengths of substeps. */
     for (b = 0; b < im->members; b++) {
-        n = 12 * (size_t)im->member[b].body.dofs;
+        n = FSI__EL_VECTORS * 3 * (size_t)im->member[b].body.dofs;
         for (k = 0; k < n; k++) if (!(fabs(im->kept[at + k]) < FSI__EL_FARTHEST))
             return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, im->kept[at + k], "number %d of body %d is %g", (int)k,
                 im->member[b].id, im->kept[at + k]);
@@ -3094,12 +3137,10 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
 
     /* The unknowns become those of the bodies; nothing can fail from here on. */
     for (b = 0; b < im->members && status == FSI_OK; b++) {
-        fsi__el_body *y = &im->member[b].body;
-        const size_t n = 3 * (size_t)y->dofs;
-        double *to[4];
-        to[0] = y->q; to[1] = y->v; to[2] = y->q_before; to[3] = y->v_before;
-        for (k = 0; k < 4; k++, at += n) memcpy(to[k], im->kept + at, n * sizeof(double));
-        y->h_before = x.h_before[b];
+        double *to[FSI__EL_VECTORS];
+        const size_t n = fsi__el_vectors(&im->member[b].body, to);
+        for (k = 0; k < FSI__EL_VECTORS; k++, at += n) memcpy(to[k], im->kept + at, n * sizeof(double));
+        im->member[b].body.h_before = x.h_before[b];
         im->member[b].mesh_stale = 1;
     }
     fsi__free(s->context, x.h_before, (size_t)im->members, sizeof(double));
@@ -3117,6 +3158,7 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
     for (k = 0; k < im->solids; k++) im->solid[k].from = im->solid[k].desc.point;
     for (k = 0; k < im->attachments; k++) memcpy(im->attachment[k].from, im->attachment[k].to, 3 * sizeof(double));
     for (b = 0; b < im->members; b++) fsi__el_show(im, b);
+    fsi__el_pull(im);
     return FSI_OK;
 }
 

@@ -106,6 +106,8 @@ typedef struct fsi__el_body {
     double *aim;                  /* q at the end without elastic forces: S */
     double *right;                /* M S / H^2 + forces, of the running substep */
     double *force;                /* external, until the step ends [N] */
+    double *support;              /* of a liquid, as it is expected; acts while supported [N] */
+    int supported;
     double *contact;              /* J^T lambda, of the running iteration */
     int pushed;                   /* contact[] is not 0 */
     double *at, *next;            /* the iterate, and the result of the global step */
@@ -153,6 +155,8 @@ FSI_FN void fsi__el_push(const fsi__el_rows *r, int row, fsi__d3 f, double *forc
     }
 }
 
+/* Its mass becomes that of points, M = sum_p mass_p u_p u_p^T + least M, `least` of M as it is. */
+FSI_API void fsi__el_body_weigh(fsi__el_body *b, const fsi__el_rows *points, const double *mass, double least);
 /* A substep of h seconds. order: 1 backward Euler, 2 BDF2. Sets aim and right, at = aim, and factorises where h or the
    springs changed. Errors: SINGULAR, NAN. */
 FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field);
@@ -865,13 +869,14 @@ static void fsi__el_mass_times(fsi__el_body *b, const double *x, double *y)
 /* S and base of (E3). Backward Euler: base = q, S = q + h v + h^2 a, H = h. BDF2: base = (4 q - q')/3,
    S = base + H (4 v - v')/3 + H^2 a, H = 2 h / 3, with q', v' a step ago. Where there is no such step, or it was of
    another length, they are those of motion with the acceleration a: q' = q - h v + h^2 a / 2, v' = v - h a; so free
-   fall is exact. */
+   fall is exact. In a liquid, which changes v after the step, all steps are backward Euler's. */
 static void fsi__el_aim(fsi__el_body *b, int order, fsi__d3 gravity, int field)
 {
     const double a[3] = { gravity.x, gravity.y, gravity.z }, h = b->h;
     const size_t d = (size_t)b->dofs;
     const int fresh = !(fabs(b->h_before - h) <= 1e-9 * h);
     size_t i, c;
+    if (b->supported) order = 1;
     b->big_h = order == 2 ? h * 2 / 3 : h;
     for (i = 0; i < d; i++) for (c = 0; c < 3; c++) {
         const size_t n = 3 * i + c;
@@ -972,6 +977,7 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
     fsi__el_aim(b, order, gravity, field);
     fsi__el_mass_times(b, b->aim, b->right);
     for (i = 0; i < n; i++) b->right[i] = b->right[i] / (b->big_h * b->big_h) + b->force[i];
+    for (i = 0; i < n && b->supported; i++) b->right[i] += b->support[i];
 
     /* A depends on H, b/h and the springs. */
     if (b->springs_changed || b->factored_for < b->big_h || b->factored_for > b->big_h
@@ -1181,7 +1187,7 @@ static void fsi__el_body_layout(fsi__el_body *b)
 {
     const size_t d = (size_t)b->dofs, n = (size_t)b->evaluated, blocks = (size_t)fsi__chunks(b->evaluated, FSI_LANES);
     const size_t state = 3 * d;
-    double **state_arrays[15];
+    double **state_arrays[16];
     int k;
 
     /* Vectors over the unknowns, three numbers each. */
@@ -1189,7 +1195,7 @@ static void fsi__el_body_layout(fsi__el_body *b)
     state_arrays[4] = &b->aim; state_arrays[5] = &b->right; state_arrays[6] = &b->force; state_arrays[7] = &b->contact;
     state_arrays[8] = &b->at; state_arrays[9] = &b->next; state_arrays[10] = &b->base; state_arrays[11] = &b->rest;
     state_arrays[12] = &b->root_weight;
-    state_arrays[13] = &b->acceleration; state_arrays[14] = NULL;
+    state_arrays[13] = &b->acceleration; state_arrays[14] = &b->support; state_arrays[15] = NULL;
     b->memory.used = 0;
     for (k = 0; state_arrays[k]; k++) *state_arrays[k] = (double *)fsi__take(&b->memory, state, sizeof(double));
 
@@ -1554,9 +1560,21 @@ static fsi_status fsi__el_make_reduced(fsi__el_body *b, const char *fn, const fs
     return status;
 }
 
-FSI_API fsi_status fsi__el_body_make(fsi__el_body *b, const char *fn, const fsi__el_plan *plan)
+/* M one, and the mass one^T M one. */
+static void fsi__el_sum_mass(fsi__el_body *b)
 {
     int i;
+    memset(b->aim, 0, 3 * (size_t)b->dofs * sizeof(double));
+    for (i = 0; i < b->dofs; i++) b->aim[3 * i] = b->one[i];
+    fsi__el_mass_times(b, b->aim, b->right);
+    for (i = 0, b->mass = 0; i < b->dofs; i++) {
+        b->m_one[i] = b->right[3 * i];
+        b->mass += b->one[i] * b->m_one[i];
+    }
+}
+
+FSI_API fsi_status fsi__el_body_make(fsi__el_body *b, const char *fn, const fsi__el_plan *plan)
+{
     b->dim = b->shape.dim;
     b->depth = plan->depth;
     FSI__TRY(fsi__el_rows_begin(&b->anchor, b->context, fn, 1));
@@ -1566,15 +1584,34 @@ FSI_API fsi_status fsi__el_body_make(fsi__el_body *b, const char *fn, const fsi_
     fsi__el_rest(b);
     memcpy(b->rest, b->q, 3 * (size_t)b->dofs * sizeof(double));
 
-    /* M one, and the mass one^T M one. */
-    for (i = 0; i < b->dofs; i++) b->aim[3 * i] = b->one[i];
-    fsi__el_mass_times(b, b->aim, b->right);
-    for (i = 0, b->mass = 0; i < b->dofs; i++) {
-        b->m_one[i] = b->right[3 * i];
-        b->mass += b->one[i] * b->m_one[i];
-    }
+    fsi__el_sum_mass(b);
     memcpy(b->next, b->q, 3 * (size_t)b->dofs * sizeof(double));
     return FSI_OK;
+}
+
+FSI_API void fsi__el_body_weigh(fsi__el_body *b, const fsi__el_rows *points, const double *mass, double least)
+{
+    const size_t d = (size_t)b->dofs;
+    size_t i;
+    int p, k, l;
+
+    /* M; of a full body lumped. */
+    for (i = 0; i < d * d && b->reduced; i++) b->massive[i] *= least;
+    for (i = 0; i < d && !b->reduced; i++) b->vertex_mass[i] *= least;
+    for (p = 0; p < points->count; p++)
+        for (k = points->start[p]; k < points->start[p + 1]; k++) {
+            const double m = mass[p] * points->value[k];
+            if (!b->reduced) b->vertex_mass[points->dof[k]] += m;
+            else for (l = points->start[p]; l < points->start[p + 1]; l++)
+                b->massive[(size_t)points->dof[k] * d + (size_t)points->dof[l]] += m * points->value[l];
+        }
+
+    /* What follows from it; A is to be factorised again. */
+    for (i = 0; i < d; i++)
+        b->root_weight[3 * i] = b->root_weight[3 * i + 1] = b->root_weight[3 * i + 2] =
+            sqrt(b->reduced ? b->massive[i * d + i] : b->vertex_mass[i]);
+    fsi__el_sum_mass(b);
+    b->factored_for = 0;
 }
 
 FSI_API void fsi__el_body_free(fsi__el_body *b)

@@ -62,6 +62,7 @@
 #ifndef FSI_FLIP_H
 #define FSI_FLIP_H
 
+#include "fsi_flip_immersed.h"
 #include "fsi_flip_transfer.h"
 #include "fsi_obstacle.h"
 #include "fsi_phi.h"
@@ -108,7 +109,8 @@ typedef struct fsi_flip_desc {
     int resample;              /* 1: once a step, in the interior of the liquid, a particle is split where a cell has
                                   fewer than 4 (2D: 2), and two are merged where it has more than 16 (2D: 8): arrays
                                   may move in a step. A row that is split keeps its id and gives its attributes to the
-                                  new one too; of two the row of the heavier stays. Default 0: masses stay 1 */
+                                  new one too; of two the row of the heavier stays. Not with
+                                  immersed bodies. Default 0: masses stay 1 */
     int reserve;               /* particles to make room for; default 0 */
     int max_particles;         /* budget of the whole simulator; default 0: no limit */
     int attribute_count;       /* numbers of your own that each particle carries, 0 to 64; default 0 */
@@ -228,6 +230,18 @@ FSI_API fsi_status fsi_flip_teleport_obstacle(fsi_flip *s, int id);
    its pressure. id -1: the walls of the box, which also stop single particles. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_flip_obstacle_reaction(const fsi_flip *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
+/* Puts all bodies of an elastic simulator into the liquid, filled with particles dx/2 apart; both get the same gravity.
+   fsi_flip_step makes its steps from now on, in as many substeps as its desc asks for at least, all of order 1: do not
+   call fsi_elastic_step. The closed sides of the box become planes of the elastic simulator. Other shapes and obstacles act
+   on bodies or on liquid: what both must feel is added to both. Bodies collide by fsi_elastic.h. Call it again when bodies were added or removed; NULL: none any
+   more. The elastic simulator is referenced; it must outlive this one, or be taken out first. Fill after it: sites in
+   bodies are left out. Errors: COOKIE; ARGUMENT (another dim, a body outside of the box or in another one, liquid in a
+   body that is new); MESH (a body with parts thinner than dx/2); MEMORY; then nothing has changed. */
+FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies);
+/* Force [N] and torque about the world's origin [N m] of the liquid on a body, by the id that fsi_elastic_add_body
+   gave, means over the last step. Errors: COOKIE, ARGUMENT. */
+FSI_API fsi_status fsi_flip_body_reaction(const fsi_flip *s, int body, fsi_vec3 *force, fsi_vec3 *torque);
+
 /* Emitters and sinks: fsi_source.h has their descs. Particles within dx of an emitter's plane move with it, and the
    cells that they are in are a wall with its velocity. *id names it in the calls below (NULL is fine). Errors: COOKIE,
    ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT. */
@@ -314,6 +328,7 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
 #define FSI_FLIP_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_flip_immersed.h"
 #include "fsi_flip_transfer.h"
 #include "fsi_obstacle.h"
 #include "fsi_phi.h"
@@ -332,6 +347,7 @@ FSI__STRICT_BEGIN
 #define FSI__FL_SUMS 16        /* numbers that a chunk may sum */
 #define FSI__FL_GRAIN 4096     /* particles a chunk */
 #define FSI__FL_PULL 0.2       /* [density |g| dx] a pull at the liquid that walls may have: rounding, noise */
+#define FSI__FL_LIGHTEST 0.05  /* [density] the least of a face */
 #define FSI__FL_ROUNDS 3       /* solves of the pressure at most, while walls release liquid */
 
 typedef struct fsi__fl_obstacle {
@@ -357,6 +373,8 @@ typedef struct fsi__fl_impl {
     fsi__sources sources;
     fsi_grid *grid;
     fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
+    fsi__immersed immersed;       /* elastic bodies */
+    fsi_field *inverse_density[3];/* on faces, with bodies [m^3/kg]; NULL before there were any */
     fsi_field *fill, *phi, *source, *pressure, *open; /* at cells; open: fraction that no obstacle covers */
     fsi_pressure *solver;
     fsi_viscosity *viscosity;     /* NULL until it is needed, like these fields, at cells: */
@@ -387,6 +405,12 @@ typedef struct fsi__fl_run {
     const char *fn;
     int n, born, more;            /* particles; those that were there before; what emitters may add */
     uint64_t solids_hash;         /* of the blocks and all obstacles in this substep */
+    int solids;                   /* particles of bodies, in the rows behind those of the liquid */
+    int elastic;                  /* 1: a step of the elastic simulator has begun */
+    fsi_vec3 *now, *push;         /* solids: places after the elastic substep, then velocity of the grid; change of
+                                     momentum over density, then of velocity */
+    fsi__tr_points hard;          /* solids alone */
+    int *home;                    /* of each body: its piece in flight, or -1 */
     int anew;                     /* 1: obstacles are not where the last step left them */
     int spare;                    /* of `more`: for particles that are split */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
@@ -473,11 +497,11 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
     int turn, a;
 
     /* Blocks. */
-    places = fsi__grid_places(im->grid) * (size_t)fsi__tr_want_rows(run->n);
+    places = fsi__grid_places(im->grid) * (size_t)fsi__tr_want_rows(run->n + run->solids);
     if (!fsi__arena_room(run->s->context, &im->wanted, places))
         return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, 0, "no memory for the places of blocks");
     wanted = (unsigned char *)fsi__take(&im->wanted, places, 1);
-    fsi__tr_want(im->grid, run->x, run->n, FSI__FL_MARGIN, wanted);
+    fsi__tr_want(im->grid, run->x, run->n + run->solids, FSI__FL_MARGIN, wanted);
     FSI__TRY(fsi_grid_set_blocks(im->grid, wanted));
     hash = fsi_hash(im->grid->place, (size_t)im->grid->block_count * sizeof *im->grid->place, 1);
     if (hash != im->blocks_hash) im->opened = 0; /* entries have moved */
@@ -498,8 +522,10 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
         run->points.grid = im->grid;
-        fsi__tr_layout(&run->points, arena, run->n + run->spare, im->grid->block_count);
-        run->points.count = run->n;
+        fsi__tr_layout(&run->points, arena, run->n + run->spare + run->solids, im->grid->block_count);
+        run->points.count = run->n + run->solids;
+        run->hard.grid = im->grid;
+        if (run->solids > 0) fsi__tr_layout(&run->hard, arena, run->solids, im->grid->block_count);
         run->motion.affine = run->affine;
         im->boxes = (float *)fsi__take(arena, fsi__tr_box_size(im->grid) * (size_t)im->grid->block_count,
             sizeof(float));
@@ -541,7 +567,8 @@ static void fsi__fl_push(void *arg, int chunk, int begin, int end)
 
       r/dt clamp(f - 1, -1/2, 1/2) in cells with liquid on all sides,    r/dt clamp(f - 1.1, 0, 1/2) at its surface
 
-   is left in it, times the part of the cell that no obstacle covers. */
+   is left in it, times the part of the cell that no obstacle covers and the part of its content that is liquid: bodies
+   keep their own volume. */
 
 /* The fraction corrected in a substep of what is a fraction in 1/60 s. */
 static double fsi__fl_part(const fsi__fl_run *run, double fraction)
@@ -603,7 +630,7 @@ static double fsi__fl_full(const fsi_grid *g, const int *cell, const fsi_real *o
 }
 
 /* 1: no obstacle is within a cell of a block. */
-static int fsi__fl_is_clear(const fsi_grid *g, const fsi_real *open)
+static int fsi__fl_is_all_open(const fsi_grid *g, const fsi_real *open)
 {
     const int entries = FSI__FL_EDGE * FSI__FL_EDGE * (g->dim == 3 ? FSI__FL_EDGE : 1);
     int e;
@@ -619,6 +646,24 @@ FSI_FN int fsi__fl_is_inner(const fsi_grid *g, const int *cell)
     for (a = 0; a < g->dim; a++)
         if (cell[a] < 1 || cell[a] > g->n[a] - 2) return 0;
     return 1;
+}
+
+/* source = the part of what is in each cell of a block that is liquid; 1 in an empty one. */
+static void fsi__fl_share_block(const fsi__fl_run *run, int b)
+{
+    const fsi_grid *g = run->im->grid;
+    fsi_real *share = run->im->source->value + (size_t)b * (size_t)g->block_cells;
+    double all[512], solid[512];
+    int r, c;
+    memset(all, 0, sizeof all);
+    memset(solid, 0, sizeof solid);
+    for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
+        const int i = run->points.order[r];
+        c = run->points.key[i] - b * g->block_cells;
+        all[c] += (double)run->mass[i];
+        if (i >= run->n) solid[c] += (double)run->mass[i];
+    }
+    for (c = 0; c < g->block_cells; c++) share[c] = (fsi_real)(all[c] > 0 ? 1 - solid[c] / all[c] : 1);
 }
 
 /* The fill of cells over that of full ones, and which of them hold particles. */
@@ -641,9 +686,10 @@ static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
             const float *at = run->points.place[r];
             if (at[3] > 0) run->cell[base + ((int)at[2] * 8 + (int)at[1]) * 8 + (int)at[0]] = FSI_CELL_LIQUID;
         }
+        if (run->solids > 0) fsi__fl_share_block(run, b);
 
         /* Fill over that of a full cell. */
-        clear = !solids || fsi__fl_is_clear(g, open);
+        clear = !solids || fsi__fl_is_all_open(g, open);
         for (z = 0; z < layers; z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
             fsi_real *f = &im->fill->value[base + (z * 8 + y) * 8 + x];
             double full;
@@ -731,6 +777,7 @@ static void fsi__fl_liquid_blocks(void *arg, int chunk, int begin, int end)
             else if (f > 1.1) source = rate * fmin(f - 1.1, 0.5);
             else if (f >= 0 && liquid && around.full == around.count) source = -0.5 * rate;
             if (im->obstacles.count > 0) source *= (double)im->open->value[e];
+            if (run->solids > 0) source *= (double)im->source->value[e];
             im->phi->value[e] = (fsi_real)phi;
             im->source->value[e] = (fsi_real)source;
             run->cell[e] = liquid ? FSI_CELL_LIQUID : FSI_CELL_AIR;
@@ -764,7 +811,7 @@ static void fsi__fl_count_liquid(fsi__fl_run *run)
     }
     run->stats.liquid_cells = count;
     run->stats.fill_max = most;
-    run->stats.volume = volume * dx * dx * (im->grid->dim == 3 ? dx : 1);
+    run->stats.volume = volume * dx * dx * (im->grid->dim == 3 ? dx : 1) - (run->solids > 0 ? im->immersed.body_volume : 0);
 }
 
 static void fsi__fl_find_liquid(fsi__fl_run *run)
@@ -794,7 +841,7 @@ static void fsi__fl_find_liquid(fsi__fl_run *run)
    APIC that of the field of velocities. The numbers of a cell whose particles rest come between these bounds and stay
    there. */
 
-#define FSI__FL_LIGHTEST 0.125f /* [whole particles] that may come out of splitting, */
+#define FSI__FL_SMALLEST 0.125f /* [whole particles] that may come out of splitting, */
 #define FSI__FL_HEAVIEST 4.0f   /* and out of merging */
 #define FSI__FL_LOOK 64         /* particles of a cell that are looked at for pairs */
 
@@ -902,7 +949,7 @@ static void fsi__fl_crowds(void *arg, int chunk, int begin, int end)
                 fsi__fl_merge(run, pair[0], pair[1]);
                 run->state[pair[0]] = 2;
                 run->flies[b] |= 2;
-            } else if (m >= 2 * FSI__FL_LIGHTEST) {
+            } else if (m >= 2 * FSI__FL_SMALLEST) {
                 run->state[heavy] = 1;
                 run->flies[b] |= 1;
             }
@@ -984,7 +1031,7 @@ static void fsi__fl_resample(fsi__fl_run *run)
 {
     const fsi_grid *g = run->im->grid;
     int b, r, any = 0;
-    if (!run->s->desc.resample || run->done > 0 || run->n == 0) return;
+    if (!run->s->desc.resample || run->done > 0 || run->n == 0 || run->solids > 0) return;
     memset(run->state, 0, (size_t)run->n);
     fsi__parallel_work(run->s->context, g->block_count, 1, 5.0 * run->n, fsi__fl_crowds, run);
 
@@ -1209,6 +1256,12 @@ static void fsi__fl_keep(void *arg, int chunk, int begin, int end)
         (size_t)(end - begin) * cells * sizeof(fsi_real));
 }
 
+/* Density at a face; see fsi__fl_weigh_faces. */
+static double fsi__fl_density_at(const fsi__fl_run *run, int axis, long long face)
+{
+    return run->solids > 0 ? 1 / (double)run->im->inverse_density[axis]->value[face] : (double)run->s->desc.density;
+}
+
 /* Cells at the walls of the box, those that are closed: calls visit for each such side of each cell. */
 typedef struct fsi__fl_side {
     int cell, face, side;      /* entries; 0 .. 5 */
@@ -1402,7 +1455,7 @@ static void fsi__fl_push_obstacle(fsi__fl_run *run, fsi__fl_obstacle *o)
 {
     const fsi__fl_impl *im = run->im;
     const fsi_grid *g = im->grid;
-    const double dx = (double)g->dx, volume = dx * dx * (g->dim == 3 ? dx : 1), rho = (double)run->s->desc.density;
+    const double dx = (double)g->dx, volume = dx * dx * (g->dim == 3 ? dx : 1);
     int a, f, up;
     for (a = 0; a < g->dim; a++)
         for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
@@ -1422,7 +1475,7 @@ static void fsi__fl_push_obstacle(fsi__fl_run *run, fsi__fl_obstacle *o)
                 const long long wet = side[up], dry = side[1 - up];
                 if (run->cell[wet] != FSI_CELL_LIQUID || !(im->open->value[wet] > 0) || im->open->value[dry] > 0
                     || (run->let_go[wet] >> (up ? a : 3 + a) & 1)) continue;
-                p += ((double)im->open->value[wet] - 0.5) * volume * rho * (double)o->faces->solid[f]
+                p += ((double)im->open->value[wet] - 0.5) * volume * fsi__fl_density_at(run, a, e) * (double)o->faces->solid[f]
                     * ((double)im->change[a]->value[e] - v);
             }
             if (!(fabs(p) > 0)) continue;
@@ -1463,7 +1516,7 @@ static double fsi__fl_wall_pressure(const fsi__fl_run *run, const fsi__fl_side *
 {
     const fsi__fl_impl *im = run->im;
     if (run->again) return (double)im->again->value[s->cell]; /* the liquid has been stopped already */
-    return (double)im->pressure->value[s->cell] + s->out * (double)run->s->desc.density
+    return (double)im->pressure->value[s->cell] + s->out * fsi__fl_density_at(run, s->side >> 1, s->face)
         * (double)im->change[s->side >> 1]->value[s->face] * (double)im->grid->dx / (2 * run->dt);
 }
 
@@ -1661,6 +1714,20 @@ static fsi_status fsi__fl_add_thick(fsi__fl_run *run, int a)
     return FSI_OK;
 }
 
+/* With bodies, change becomes that of momentum, over the liquid's density: particles of any density divide by theirs. */
+static void fsi__fl_load_change(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_run *run = job->run;
+    const size_t cells = (size_t)run->im->grid->block_cells;
+    const double per_density = 1 / (double)run->s->desc.density;
+    fsi_real *change = run->im->change[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        change[e] = (fsi_real)((double)change[e] * per_density * fsi__fl_density_at(run, job->axis, (long long)e));
+}
+
 static fsi_status fsi__fl_spread(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
@@ -1827,6 +1894,7 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     flow.cell = run->cell;
     flow.phi = im->phi;
     flow.density = d->density;
+    for (a = 0; a < im->grid->dim && run->solids > 0; a++) flow.inverse_density[a] = im->inverse_density[a];
     flow.dt = (fsi_real)run->dt;
     flow.source = im->source;
     memcpy(flow.open_side, d->open_side, sizeof flow.open_side);
@@ -1875,6 +1943,7 @@ typedef struct fsi__fl_moments {
 
 struct fsi__fl_piece {
     int bound;                 /* 1: touches a wall, an obstacle or a tap */
+    int into;                  /* the piece that it became part of, by a body; itself otherwise */
     fsi__fl_moments before, after;
     double v[3], w[3];         /* the motion that is given back, about the centre afterwards */
 };
@@ -1943,7 +2012,14 @@ static int fsi__fl_next_free(const fsi__fl_run *run, int *r, int *b)
     return 0;
 }
 
-/* Adds the particles at x to the moments of their pieces, before or after. */
+/* Of a particle, over that of a whole one of liquid. */
+static double fsi__fl_mass_of(const fsi__fl_run *run, int i)
+{
+    return (double)run->mass[i] * (i < run->n ? 1 : (double)run->im->immersed.density[i - run->n]);
+}
+
+/* Adds the particles at x to the moments of their pieces, before or after. Those of bodies are at run->to: their
+   velocities belong to where the elastic substep ends. */
 static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after)
 {
     int r = 0, b = 0;
@@ -1951,8 +2027,8 @@ static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after
         const int i = run->points.order[r];
         fsi__fl_piece *piece = &run->piece[run->label[run->points.key[i]]];
         fsi__fl_moments *p = after ? &piece->after : &piece->before;
-        const double m = (double)run->mass[i];
-        const fsi__d3 x = fsi__d3_diff(at[i], run->im->grid->origin), v = fsi__d3_of(run->v[i]);
+        const double m = fsi__fl_mass_of(run, i);
+        const fsi__d3 x = fsi__d3_diff(i < run->n ? at[i] : run->to[i], run->im->grid->origin), v = fsi__d3_of(run->v[i]);
         p->mass += m;
         fsi__fl_put(p->at, fsi__d3_scale(x, m));
         fsi__fl_put(p->p, fsi__d3_scale(v, m));
@@ -1996,6 +2072,44 @@ static void fsi__fl_find_motion(const fsi__fl_run *run, fsi__fl_piece *p)
     }
 }
 
+static int fsi__fl_root(const fsi__fl_run *run, int k)
+{
+    while (run->piece[k].into != k) k = run->piece[k].into;
+    return k;
+}
+
+/* The piece that holds a body; pieces that a body joins become one. A body with a part in no piece is not free. */
+static void fsi__fl_find_homes(fsi__fl_run *run, int count)
+{
+    const fsi__immersed *bodies = &run->im->immersed;
+    const int cells = run->im->grid->block_count * run->im->grid->block_cells;
+    int k, p, e, joined = 0;
+    for (k = 0; k < count; k++) run->piece[k].into = k;
+    for (k = 0; k < bodies->bodies && run->solids > 0; k++) {
+        const fsi__im_body *o = &bodies->body[k];
+        const int *key = run->points.key + run->n + o->first;
+        int home = -1, apart = 0;
+        for (p = 0; p < o->count; p++) {
+            const int label = run->label[key[p]], root = label >= 0 ? fsi__fl_root(run, label) : -1;
+            apart |= root < 0;
+            if (root < 0 || root == home) continue;
+            if (home >= 0) {
+                const int low = root < home ? root : home, high = root < home ? home : root;
+                run->piece[high].into = low;
+                run->piece[low].bound |= run->piece[high].bound;
+                joined = 1;
+                home = low;
+            } else home = root;
+        }
+        if (apart && home >= 0) run->piece[home].bound = 1;
+        run->home[k] = apart ? -1 : home;
+    }
+    for (k = 0; k < bodies->bodies && joined; k++)
+        if (run->home[k] >= 0) run->home[k] = fsi__fl_root(run, run->home[k]);
+    for (e = 0; e < cells && joined; e++)
+        if (run->label[e] >= 0) run->label[e] = fsi__fl_root(run, run->label[e]);
+}
+
 static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
@@ -2009,6 +2123,7 @@ static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
     run->piece = im->piece;
     memset(run->piece, 0, (size_t)count * sizeof *run->piece);
     fsi__fl_bind_pieces(run);
+    fsi__fl_find_homes(run, count);
     for (k = 0; k < count; k++) any |= !run->piece[k].bound;
     if (!any) return FSI_OK;
     run->pieces = count;
@@ -2017,6 +2132,7 @@ static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
             k = run->label[b * g->block_cells + c];
             run->flies[b] = k >= 0 && !run->piece[k].bound;
         }
+    if (run->solids > 0) memcpy(run->to + run->n, run->now, (size_t)run->solids * sizeof *run->now);
     fsi__fl_weigh_pieces(run, run->x, 0);
     return FSI_OK;
 }
@@ -2033,8 +2149,13 @@ static void fsi__fl_balance_pieces(fsi__fl_run *run)
         const int i = run->points.order[r];
         const fsi__fl_piece *p = &run->piece[run->label[run->points.key[i]]];
         const fsi__d3 arm = fsi__d3_sub(fsi__d3_diff(run->to[i], run->im->grid->origin), fsi__d3_at(p->after.at));
-        run->v[i] = fsi_v3_add(run->v[i], fsi__d3_real(fsi__d3_add(fsi__d3_at(p->v),
+        if (i < run->n) run->v[i] = fsi_v3_add(run->v[i], fsi__d3_real(fsi__d3_add(fsi__d3_at(p->v),
             fsi__d3_cross(fsi__d3_at(p->w), arm))));
+    }
+    for (k = 0; k < run->im->immersed.bodies && run->solids > 0; k++) {
+        const fsi__fl_piece *p = run->home[k] >= 0 ? &run->piece[run->home[k]] : NULL;
+        if (p && !p->bound && p->after.mass > 0) fsi__im_stir(&run->im->immersed, k, fsi__d3_at(p->v), fsi__d3_at(p->w),
+            fsi__d3_add(fsi__d3_at(p->after.at), fsi__d3_of(run->im->grid->origin)));
     }
 }
 
@@ -2117,6 +2238,7 @@ static void fsi__fl_place_particles(void *arg, int chunk, int begin, int end)
         for (r = run->points.first[b]; r < last; r++) {
             const int i = run->points.order[r];
             fsi_vec3 v = run->v[i];
+            if (i >= run->n) continue;
             if (!(run->held && run->held[i])) /* what lies beyond would be put back past obstacles */
                 (void)fsi__fl_hold_in_box(run, &run->to[i], &v);
         }
@@ -2388,18 +2510,238 @@ static fsi_status fsi__fl_mark(fsi__fl_run *run)
 
 /* ---- >>substep --------------------------------------------------------------------------------------------------- */
 
+/* ---- immersed bodies
+
+   Particles of bodies have volumes and densities rho_p of their own. Faces get, by volume V,
+
+      rho = sum w V rho_p / sum w V,      rho u = sum w V rho_p v / sum w V.
+
+   The pressure changes momenta: particles get v += I(rho (u_new - u))/rho_p, so that liquid and body rest beside each
+   other at any densities, and no momentum is lost. Bodies take over the part desc.pic of u_new, too. */
+
+/* Behind the particles of the liquid: where the bodies are. */
+static void fsi__fl_append_solids(fsi__fl_run *run)
+{
+    if (run->solids == 0) return;
+    fsi__im_keep_surfaces(&run->im->immersed);
+    fsi__im_places(&run->im->immersed, run->x + run->n);
+    memcpy(run->mass + run->n, run->im->immersed.volume, (size_t)run->solids * sizeof *run->mass);
+    if (run->affine) memset(run->affine[run->n], 0, (size_t)run->solids * sizeof *run->affine);
+    run->hard.x = run->x + run->n;
+}
+
+static fsi_status fsi__fl_stages(fsi_elastic *e, double dt, double done, double share)
+{
+    FSI__TRY(fsi__el_predict(e, dt, done, share));
+    FSI__TRY(fsi__el_constrain(e));
+    return fsi__el_solve(e);
+}
+
+/* The elastic substep; velocities of bodies without the liquid's forces. */
+static fsi_status fsi__fl_bend_solids(fsi__fl_run *run)
+{
+    fsi__immersed *bodies = &run->im->immersed;
+    fsi_status status;
+    if (run->solids == 0) return FSI_OK;
+    fsi__im_support(bodies, 1);
+    status = fsi__fl_stages(bodies->elastic, run->dt, run->done, run->share);
+    fsi__im_support(bodies, 0);
+    FSI__TRY(fsi__im_told(bodies, status));
+    fsi__el_end_substep(bodies->elastic);
+    fsi__im_places(bodies, run->now);
+    fsi__im_loosen(bodies);
+    fsi__im_velocities(bodies, run->v + run->n);
+    return FSI_OK;
+}
+
+/* 1/rho at faces, and fill. Velocities of bodies become momenta over density. */
+static void fsi__fl_invert_density(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_run *run = job->run;
+    const size_t cells = (size_t)run->im->grid->block_cells;
+    const double density = (double)run->s->desc.density;
+    fsi_real *rho = run->im->inverse_density[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        rho[e] = (fsi_real)(1 / (density * (run->known[job->axis][e] ? fmax((double)rho[e], FSI__FL_LIGHTEST) : 1)));
+}
+
+static void fsi__fl_weigh_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces)
+{
+    fsi__tr_motion motion;
+    int i, a;
+    motion.v = run->to; /* not in use yet */
+    motion.affine = NULL;
+    for (i = 0; i < run->n; i++) motion.v[i] = fsi_v3(1, 1, 1);
+    for (i = 0; i < run->solids; i++) {
+        const fsi_real density = (fsi_real)run->im->immersed.density[i];
+        motion.v[run->n + i] = fsi_v3(density, density, density);
+        run->v[run->n + i] = fsi_v3_scale(run->v[run->n + i], density);
+    }
+    for (a = 0; a < 3; a++) faces->u[a] = run->im->inverse_density[a];
+    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
+    faces->fill = NULL;
+    fsi__fl_each_axis(run, fsi__fl_invert_density);
+}
+
+/* u = rho u/rho. */
+static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_run *run = job->run;
+    const size_t cells = (size_t)run->im->grid->block_cells;
+    fsi_real *u = run->im->u[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        u[e] = (fsi_real)((double)u[e] * (double)run->s->desc.density / fsi__fl_density_at(run, job->axis, (long long)e));
+}
+
+static void fsi__fl_divide_momenta(fsi__fl_run *run)
+{
+    int i;
+    fsi__fl_each_axis(run, fsi__fl_divide_range);
+    for (i = 0; i < run->solids; i++)
+        run->v[run->n + i] = fsi_v3_scale(run->v[run->n + i], 1 / (fsi_real)run->im->immersed.density[i]);
+}
+
+/* push becomes the change of velocity of particles of bodies. */
+static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const fsi_real part = (fsi_real)fsi__fl_part(run, (double)run->s->desc.pic), dt = (fsi_real)run->dt;
+    int p;
+    (void)chunk;
+    for (p = begin; p < end; p++) {
+        const fsi_vec3 x = run->x[run->n + p], v = run->v[run->n + p];
+        fsi_vec3 w = fsi_v3_madd(v, 1 / (fsi_real)run->im->immersed.density[p], run->push[p]), to, held;
+        w = fsi_v3_madd(fsi_v3_scale(w, 1 - part), part, run->now[p]);
+        to = fsi_v3_madd(x, dt, w);
+        held = to;
+        if (fsi__fl_hold_in_box(run, &held, &w)) w = fsi_v3_scale(fsi_v3_sub(held, x), 1 / dt);
+        run->push[p] = fsi_v3_sub(w, v);
+    }
+}
+
+/* How a body moves: the mean over its particles, and how far one of them is from it. */
+static void fsi__fl_find_drift(const fsi__fl_run *run, fsi__im_body *o)
+{
+    const fsi_vec3 *v = run->v + run->n + o->first, *push = run->push + o->first;
+    int p;
+    o->drift = fsi__d3_zero();
+    o->spread = 0;
+    for (p = 0; p < o->count; p++)
+        o->drift = fsi__d3_madd(o->drift, 1.0 / o->count, fsi__d3_of(fsi_v3_add(v[p], push[p])));
+    for (p = 0; p < o->count; p++) o->spread =
+        fmax(o->spread, fsi__d3_norm(fsi__d3_sub(fsi__d3_of(fsi_v3_add(v[p], push[p])), o->drift)));
+}
+
+/* What the grid gives to particles of bodies. */
+static void fsi__fl_to_solids(fsi__fl_run *run)
+{
+    const size_t n = (size_t)run->solids;
+    fsi__tr_gain gain;
+    fsi__tr_motion motion;
+    int k;
+    if (run->solids == 0) return;
+
+    /* u and the change of momentum where they are. */
+    fsi__tr_sort(&run->hard);
+    memset(run->now, 0, n * sizeof *run->now);
+    memset(run->push, 0, n * sizeof *run->push);
+    motion.affine = NULL;
+    gain.pic = 1;
+    gain.u = gain.change = run->im->u;
+    motion.v = run->now;
+    fsi__tr_to_particles(&run->hard, &gain, &motion);
+    gain.u = gain.change = run->im->change;
+    motion.v = run->push;
+    fsi__tr_to_particles(&run->hard, &gain, &motion);
+
+    fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_gain_range, run);
+    for (k = 0; k < run->im->immersed.bodies; k++) fsi__fl_find_drift(run, &run->im->immersed.body[k]);
+}
+
+static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
+{
+    fsi_box3 at;
+    at.lo = at.hi = x;
+    return fsi_box3_overlap(box, at);
+}
+
+/* Constraint (14): liquid must not enter a body. A path that would end nearer to the surface of a body than a quarter of
+   a spacing, or in it, ends there: with n the normal at the closest point of the surface, d the distance from it and m
+   the way of that point,
+
+      (x' - x).n >= m.n + s/4 - d
+
+   Velocities stay: the pressure stops what presses against the body, as at obstacles. */
+static void fsi__fl_keep_out(fsi__fl_run *run, int k, int i, int *last)
+{
+    const fsi__immersed *bodies = &run->im->immersed;
+    const fsi_mesh *surface = bodies->body[k].surface;
+    const double gap = (double)run->s->spacing;
+    const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
+    double lacks, reach = fmin(4 * gap, fsi__d3_norm(fsi__d3_madd(way, -run->dt, bodies->body[k].drift))
+        + 1.5 * run->dt * bodies->body[k].spread + gap); /* 1.5: the surface is beyond the particles */
+    fsi_mesh_hit hit;
+    if (!fsi__fl_is_in(fsi_box3_inflate(surface->box, (fsi_real)reach), run->x[i])) return;
+
+    /* The face that the particle before found bounds the search. */
+    if (*last >= 0) reach = fmin(reach, 1.001 * fsi__d3_norm(fsi__d3_diff(run->x[i],
+        fsi_mesh_closest_on_face(surface, *last, run->x[i]).point)) + 1e-6 * gap);
+    hit = fsi_mesh_closest(surface, run->x[i], (fsi_real)reach, -1);
+    if (hit.face < 0) return;
+    *last = hit.face;
+    lacks = 0.25 * gap - hit.side * fsi__d3_norm(fsi__d3_diff(run->x[i], hit.point))
+        + fsi__d3_dot(fsi__d3_of(hit.normal), fsi__d3_sub(fsi__d3_sub(fsi__im_surface_point(bodies, k, hit.face,
+        hit.bary), fsi__d3_of(hit.point)), way));
+    if (lacks > 0) run->to[i] = fsi_v3_madd(run->to[i], (fsi_real)lacks, hit.normal);
+}
+
+/* The liquid of some blocks. */
+static void fsi__fl_keep_out_blocks(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    int b, r, k;
+    (void)chunk;
+    for (b = begin; b < end; b++)
+        for (k = 0; k < run->im->immersed.bodies; k++) {
+            int last = -1;
+            for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
+                const int i = run->points.order[r];
+                if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
+                fsi__fl_keep_out(run, k, i, &last);
+            }
+        }
+}
+
+/* Unknowns of bodies, at the end of the substep. */
+static fsi_status fsi__fl_move_solids(fsi__fl_run *run)
+{
+    if (run->solids == 0) return FSI_OK;
+    FSI__TRY(fsi__im_take(&run->im->immersed, run->fn, run->push));
+    fsi__parallel_work(run->s->context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_keep_out_blocks, run);
+    fsi__im_places(&run->im->immersed, run->to + run->n);
+    fsi__im_velocities(&run->im->immersed, run->v + run->n);
+    return FSI_OK;
+}
+
 static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
+    const double per_cell = im->grid->dim == 3 ? 8 : 4;
     fsi__tr_faces faces;
     int a;
-    for (a = 0; a < 3; a++) {
-        faces.u[a] = im->u[a];
-        faces.known[a] = run->known[a];
-    }
+    for (a = 0; a < 3; a++) faces.known[a] = run->known[a];
     faces.fill = im->fill;
     faces.box = im->boxes;
-    fsi__tr_to_grid(&run->points, &run->motion, im->grid->dim == 3 ? 8 : 4, &faces);
+    if (run->solids > 0) fsi__fl_weigh_faces(run, per_cell, &faces);
+    for (a = 0; a < 3; a++) faces.u[a] = im->u[a];
+    fsi__tr_to_grid(&run->points, &run->motion, per_cell, &faces);
+    if (run->solids > 0) fsi__fl_divide_momenta(run);
     for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 2));
     return FSI_OK;
 }
@@ -2436,6 +2778,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi_vec3 *x;
 
     /* Particles into blocks. */
+    fsi__fl_append_solids(run);
     FSI__TRY(fsi__fl_make_blocks(run));
     run->points.x = run->x;
     run->points.mass = run->mass;
@@ -2449,6 +2792,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
         "desc.acceleration is not finite at %d particles", (int)run->sums[3]);
     fsi__fl_put(st->external_impulse, fsi__d3_scale(fsi__d3_at(run->sums), m));
     fsi__fl_push_bodies(run);
+    FSI__TRY(fsi__fl_bend_solids(run));
     fsi__fl_hold(run);
     FSI__TRY(fsi__fl_to_grid(run));
     fsi__fl_lap(run, &st->seconds_to_grid, &clock);
@@ -2461,14 +2805,17 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     FSI__TRY(fsi__fl_project(run));
     FSI__TRY(fsi__fl_spread(run));
     for (a = 0; a < run->im->grid->dim && run->s->desc.viscosity > 0; a++) FSI__TRY(fsi__fl_add_thick(run, a));
+    if (run->solids > 0) fsi__fl_each_axis(run, fsi__fl_load_change);
     fsi__fl_lap(run, &st->seconds_pressure, &clock);
 
     /* Back to the particles, and on. */
     FSI__TRY(fsi__fl_find_pieces(run));
+    fsi__fl_to_solids(run);
     fsi__fl_to_particles(run);
     fsi__tr_sample_cells(&run->points, run->im->pressure, run->pressure);
     fsi__fl_lap(run, &st->seconds_to_particles, &clock);
     fsi__tr_move(&run->points, run->im->u, run->dt, NULL, run->to);
+    FSI__TRY(fsi__fl_move_solids(run));
     fsi__fl_carry_held(run);
     FSI__TRY(fsi__fl_move_bodies(run));
     fsi__fl_balance_pieces(run);
@@ -2616,6 +2963,9 @@ static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
     run->pressure = (float *)fsi__take(arena, n, sizeof *run->pressure);
     run->gone = (unsigned char *)fsi__take(arena, n, 1);
     run->state = (unsigned char *)fsi__take(arena, n, 1);
+    run->now = (fsi_vec3 *)fsi__take(arena, (size_t)run->solids, sizeof *run->now);
+    run->push = (fsi_vec3 *)fsi__take(arena, (size_t)run->solids, sizeof *run->push);
+    run->home = (int *)fsi__take(arena, (size_t)run->im->immersed.bodies, sizeof *run->home);
     if (run->s->desc.transfer == FSI_FLIP_APIC) run->affine = (float (*)[9])fsi__take(arena, n, sizeof *run->affine);
     run->held = sources ? (uint32_t *)fsi__take(arena, n, sizeof *run->held) : NULL;
     run->part = (double (*)[FSI__FL_SUMS])fsi__take(arena, (size_t)fsi__chunks((int)n, FSI__FL_GRAIN) + 1,
@@ -2637,7 +2987,7 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     const fsi_grid *g = im->grid;
     const double gap = 0.01 * (double)g->dx;
     fsi__arena measure = { NULL, 0, 0 };
-    size_t n;
+    size_t n, most;
     int a;
 
     /* Memory. */
@@ -2652,17 +3002,24 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     if (s->desc.markers && !im->neighbors) FSI__TRY(fsi_neighbors_create(&im->neighbors, s->context));
     FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     FSI__TRY(fsi__fl_make_spare(run));
-    n = (size_t)(s->count + run->more);
+    run->solids = dt > 0 ? im->immersed.count : 0;
+    n = (size_t)(s->count + run->more + run->solids);
     fsi__fl_layout(run, &measure, n);
+    most = (size_t)(s->capacity + run->solids);
     if (measure.used > im->scratch.size) { /* a quarter more, but no more than the table holds */
         memset(&measure, 0, sizeof measure);
-        fsi__fl_layout(run, &measure, n + n / 4 < (size_t)s->capacity ? n + n / 4 : (size_t)s->capacity);
+        fsi__fl_layout(run, &measure, n + n / 4 < most ? n + n / 4 : most);
     }
     if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
         -1, s->count, "no memory to step %d particles", s->count);
     fsi__fl_layout(run, &im->scratch, n);
     FSI__TRY(fsi__fl_fetch_particles(run));
     FSI__TRY(fsi__fl_begin_obstacles(run));
+    if (run->solids > 0) {
+        FSI__TRY(fsi__im_told(&im->immersed, fsi__el_begin(im->immersed.elastic, dt, fn)));
+        fsi__im_begin(&im->immersed);
+        run->elastic = 1;
+    }
     fsi__fl_begin_sources(run, dt);
     run->motion.v = run->v;
     run->box = fsi__fl_room(s);
@@ -2725,12 +3082,18 @@ static fsi_status fsi__fl_run_substeps(fsi__fl_run *run)
         double fastest, solid, count;
         fsi__fl_each(run, fsi__fl_find_speed, 2);
         fastest = sqrt(fsi__fl_largest(run, 0));
+        if (run->solids > 0) {
+            fsi__im_velocities(&run->im->immersed, run->v + run->n);
+            fastest = fmax(fastest, fsi__longest(run->v + run->n, run->solids));
+        }
 
         /* As many substeps as cfl and tension ask for, or as are left. Gravity counts: it acts before the motion. */
         FSI__TRY(fsi__fl_obstacle_speed(run, &solid));
         fastest = fmax(fastest + (double)fsi_v3_norm(d->gravity) * fmin(left, way / fmax(fastest, 1e-12)), solid);
         count = fmax(ceil(left * fastest / way - 1e-9), 1);
         count = fmax(count, ceil(left / fsi__fl_capillary_time(d) - 1e-9));
+        if (run->solids > 0)
+            count = fmax(count, ceil(left / run->length * run->im->immersed.elastic->desc.substeps - 1e-9));
         if (!(run->stats.substeps + count <= d->max_substeps)) {
             const double rest = d->max_substeps - run->stats.substeps;
             count = rest > 1 ? rest : 1;
@@ -2853,6 +3216,10 @@ static void fsi__fl_commit(fsi__fl_run *run)
         if (run->sources.flow || run->sources.drain) fsi__source_commit(&run->sources);
         if (gone > 0 || run->n > s->count) fsi__particles_compact(&im->particles, run->n, run->gone);
         fsi__fl_commit_bodies(run);
+        if (run->elastic) {
+            fsi__im_end(&im->immersed, run->length);
+            fsi__el_end(im->immersed.elastic);
+        }
         im->solids_changed = 0;
     }
     st->bytes = s->context->bytes;
@@ -2872,6 +3239,7 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
     FSI__TRY(fsi__fl_check(s));
     FSI__TRY(fsi__check_dt(s->context, dt, fn));
     FSI__TRY(fsi__fl_check_bodies(s, fn));
+    FSI__TRY(fsi__im_check(&((fsi__fl_impl *)s->impl)->immersed, fn));
     start = fsi__now(s->context);
     status = fsi__fl_begin(&run, s, (double)dt, fn);
 
@@ -2885,6 +3253,7 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
         status = fsi__fl_mark(&run);
     }
     if (status != FSI_OK || !(dt > 0)) fsi__obstacles_stand(&((fsi__fl_impl *)s->impl)->obstacles);
+    if (status != FSI_OK && run.elastic) fsi__el_undo(((fsi__fl_impl *)s->impl)->immersed.elastic);
     FSI__TRY(status);
 
     /* Publish. */
@@ -3123,6 +3492,8 @@ FSI_API void fsi_flip_destroy(fsi_flip *s)
     fsi__free(s->context, im->solid, (size_t)im->solid_room, sizeof *im->solid);
     fsi__free(s->context, im->piece, (size_t)im->piece_room, sizeof *im->piece);
     fsi__sources_free(&im->sources);
+    fsi__im_remove_walls(&im->immersed);
+    fsi__im_free(&im->immersed);
     fsi_pressure_destroy(im->solver);
     fsi_viscosity_destroy(im->viscosity);
     fsi_neighbors_destroy(im->neighbors);
@@ -3202,6 +3573,9 @@ static int fsi__fl_is_free(const void *simulator, fsi_vec3 x)
     int k;
     for (k = 0; k < im->obstacles.count; k++)
         if (fsi_mesh_signed_distance(im->obstacle[k].base.mesh, x) < least) return 0;
+    for (k = 0; k < im->immersed.bodies; k++)
+        if (fsi_mesh_signed_distance(fsi_elastic_surface(im->immersed.elastic, im->immersed.body[k].id), x) < least)
+            return 0;
     return 1;
 }
 
@@ -3280,6 +3654,111 @@ FSI_API fsi_status fsi_flip_sink_total(const fsi_flip *s, int id, long long *rem
 {
     FSI__TRY(fsi__fl_check(s));
     return fsi__sources_sink_total(&((fsi__fl_impl *)s->impl)->sources, "fsi_flip_sink_total", id, removed);
+}
+
+/* ---- >>immersed bodies ------------------------------------------------------------------------------------------- */
+
+/* Bodies lie in the box, not in each other; new ones hold no liquid. x: places of all their particles. */
+static fsi_status fsi__fl_check_immersed(fsi_flip *s, const char *fn, const fsi__immersed *bodies, const fsi_vec3 *x)
+{
+    const fsi__fl_impl *im = (const fsi__fl_impl *)s->impl;
+    const fsi_box3 box = fsi__fl_box(s);
+    int k, j, p, i;
+    for (k = 0; k < bodies->bodies; k++) {
+        const fsi__im_body *o = &bodies->body[k];
+        const fsi_mesh *surface = fsi_elastic_surface(bodies->elastic, o->id);
+        int old = 0, wet = 0;
+        for (p = o->first; p < o->first + o->count; p++)
+            if (!fsi__fl_is_in(box, x[p])) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, o->id, p,
+                "body %d lies outside of the box", o->id);
+        for (j = 0; j < bodies->bodies; j++) {
+            const fsi__im_body *other = &bodies->body[j];
+            for (p = other->first; p < other->first + other->count && j != k; p++)
+                if (fsi__fl_is_in(surface->box, x[p]) && fsi_mesh_signed_distance(surface, x[p]) < 0)
+                    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, o->id, other->id, "body %d lies in body %d",
+                        other->id, o->id);
+        }
+        for (j = 0; j < im->immersed.bodies; j++) old |= im->immersed.body[j].id == o->id;
+        for (i = 0; i < s->count && !old; i++)
+            wet += fsi__fl_is_in(surface->box, s->position[i])
+                && fsi_mesh_signed_distance(surface, s->position[i]) < 0;
+        if (wet > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, o->id, wet,
+            "%d particles of liquid lie in body %d: immerse it before you fill, or remove them", wet, o->id);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__fl_check_elastic(fsi_flip *s, const char *fn, const fsi_elastic *bodies)
+{
+    if (bodies->cookie != FSI__COOKIE('E', fsi_elastic)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
+        "that is no elastic simulator of this version and precision");
+    if (bodies->desc.dim != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, bodies->desc.dim,
+        "the elastic simulator has dim %d, the liquid %d", bodies->desc.dim, s->desc.dim);
+    return FSI_OK;
+}
+
+/* Densities at faces. */
+static fsi_status fsi__fl_add_densities(fsi_flip *s)
+{
+    fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
+    int a;
+    for (a = 0; a < s->desc.dim; a++) {
+        if (im->inverse_density[a]) continue;
+        FSI__TRY(fsi_grid_add_field(im->grid, (fsi_grid_place)((int)FSI_FACES_X + a), 1 / s->desc.density,
+            &im->inverse_density[a]));
+        im->inverse_density[a]->scratch = 1;
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies)
+{
+    static const char fn[] = "fsi_flip_immerse";
+    fsi__fl_impl *im;
+    fsi__immersed fresh;
+    fsi_vec3 *x;
+    fsi_status status = FSI_OK;
+    FSI__TRY(fsi__fl_check(s));
+    im = (fsi__fl_impl *)s->impl;
+    if (!bodies) {
+        fsi__im_remove_walls(&im->immersed);
+        fsi__im_free(&im->immersed);
+        return FSI_OK;
+    }
+    FSI__TRY(fsi__fl_check_elastic(s, fn, bodies));
+    FSI__TRY(fsi__fl_add_densities(s));
+    FSI__TRY(fsi__im_make(&fresh, s->context, fn, bodies, (double)s->spacing, (double)s->desc.density));
+
+    /* Where they are. */
+    x = (fsi_vec3 *)fsi__alloc(s->context, (size_t)fresh.count, sizeof *x);
+    if (!x && fresh.count > 0) status = fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, fresh.count,
+        "no memory to look at %d particles", fresh.count);
+    if (status == FSI_OK) fsi__im_places(&fresh, x);
+    if (status == FSI_OK) status = fsi__fl_check_immersed(s, fn, &fresh, x);
+    fsi__free(s->context, x, (size_t)fresh.count, sizeof *x);
+    if (status == FSI_OK) status = fsi__im_add_walls(&fresh, fsi__fl_box(s), s->desc.open_side);
+    if (status == FSI_OK) {
+        fsi__im_adopt(&fresh);
+        fsi__im_remove_walls(&im->immersed);
+    }
+    fsi__im_free(status == FSI_OK ? &im->immersed : &fresh);
+    if (status == FSI_OK) im->immersed = fresh;
+    return status;
+}
+
+FSI_API fsi_status fsi_flip_body_reaction(const fsi_flip *s, int body, fsi_vec3 *force, fsi_vec3 *torque)
+{
+    const fsi__fl_impl *im;
+    int k;
+    FSI__TRY(fsi__fl_check(s));
+    im = (const fsi__fl_impl *)s->impl;
+    for (k = 0; k < im->immersed.bodies; k++) {
+        if (im->immersed.body[k].id != body) continue;
+        if (force) *force = im->immersed.body[k].force;
+        if (torque) *torque = im->immersed.body[k].torque;
+        return FSI_OK;
+    }
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_flip_body_reaction", body, 0, "no body %d is immersed", body);
 }
 
 /* ---- >>obstacles ------------------------------------------------------------------------------------------------- */

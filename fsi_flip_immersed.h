@@ -1,0 +1,543 @@
+/* fsi_flip_immersed.h - elastic bodies as particles of a liquid: velocities to it, impulses back.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      Nothing: fsi_flip.h includes this file.
+
+   WHAT IT DOES
+      Each body of an fsi_elastic is filled with a lattice of particles, x = u q. They take part in what the liquid's
+      particles give to the grid; what the grid does to them goes back to the unknowns q of the body, in its own
+      mass matrix: the twin subspaces of Brandt et al. 2019, whose equations docs/flip.md restates.
+   WHAT IS IN HERE (search for >>), all of it for fsi's own headers
+      >>stages  then the implementation: >>filling  >>velocities  >>impulses
+   MACROS: those of fsi.h.
+   UNITS: SI; masses, volumes and densities of particles over those of a whole particle of liquid.
+   PRECISION: unknowns and sums in double.
+*/
+#ifndef FSI_FLIP_IMMERSED_H
+#define FSI_FLIP_IMMERSED_H
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
+#include "fsi_elastic.h"
+
+/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
+
+/* A body of the elastic simulator, the k-th. */
+typedef struct fsi__im_body {
+    int id, first, count;      /* of the body; its particles */
+    fsi__el_rows rows;         /* of its particles */
+    double *factor;            /* of a reduced body: Cholesky factor of M; NULL: M is diagonal */
+    double *given;             /* 3 * dofs: impulses of the liquid [N s] */
+    double *work;              /* 4 * dofs */
+    double *part;              /* 3 * dofs for each chunk of its particles */
+    double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
+    fsi_vec3 force, torque;    /* means over the last step */
+    const fsi_mesh *surface;   /* where the substep began */
+    fsi__d3 drift;             /* mean velocity of its particles in the substep [m/s] */
+    double spread;             /* the largest difference from it [m/s] */
+    size_t room;               /* doubles in the block that begins with `given` */
+} fsi__im_body;
+
+/* Particles in the order of the bodies. */
+typedef struct fsi__immersed {
+    fsi_context *context;
+    fsi_elastic *elastic;      /* NULL: there are none */
+    fsi__im_body *body;
+    int bodies, count;         /* particles of all */
+    float *volume, *density;   /* count */
+    double *mass;              /* count [kg] */
+    double body_volume;        /* of all bodies at rest [m^dim] */
+    int wall[6];               /* ids of the shapes that are the walls of the box, -1: none */
+} fsi__immersed;
+
+/* Fills the bodies of a simulator. spacing: of particles [m]; density: of the liquid. On an error *s is empty. Errors:
+   ARGUMENT (no surface), MESH (a body, or a part of it, without a particle), MEMORY. */
+FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const char *fn, fsi_elastic *elastic,
+    double spacing, double density);
+/* From now on the mass matrices of the bodies are those of their particles. Once. */
+FSI_API void fsi__im_adopt(fsi__immersed *s);
+FSI_API void fsi__im_free(fsi__immersed *s); /* leaves it empty */
+/* Planes of the elastic simulator at the closed sides of a box. remove: they are taken out again. Errors: MEMORY; then
+   there are none. */
+FSI_API fsi_status fsi__im_add_walls(fsi__immersed *s, fsi_box3 box, const unsigned char *open_side);
+FSI_API void fsi__im_remove_walls(fsi__immersed *s);
+/* A failure of the elastic simulator, told as one of the liquid's context too; returns status. */
+FSI_API fsi_status fsi__im_told(const fsi__immersed *s, fsi_status status);
+/* The bodies must be those that were filled. Errors: COOKIE, ARGUMENT. */
+FSI_API fsi_status fsi__im_check(const fsi__immersed *s, const char *fn);
+/* The liquid's expected forces act on the bodies, or not. */
+FSI_API void fsi__im_support(const fsi__immersed *s, int on);
+FSI_API void fsi__im_begin(fsi__immersed *s); /* of a step: impulses 0 */
+FSI_API void fsi__im_end(fsi__immersed *s, double dt); /* reactions of the step */
+/* Positions of all particles. */
+FSI_API void fsi__im_places(const fsi__immersed *s, fsi_vec3 *x);
+/* Before the elastic substep: surfaces. After it: the bodies move without the liquid's expected forces. */
+FSI_API void fsi__im_keep_surfaces(fsi__immersed *s);
+FSI_API void fsi__im_loosen(fsi__immersed *s);
+/* gain: change of velocity of each particle by the liquid: q, v and the expected forces of the bodies follow. Errors:
+   LIMIT (a body farther than 1e12 m or faster than 1e12 m/s). */
+FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *gain);
+/* Where a point of a body's surface is now. */
+FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int body, int face, const fsi_real *bary);
+/* Adds a rigid motion, v + w x (x - c), to the velocities of a body. */
+FSI_API void fsi__im_stir(const fsi__immersed *s, int body, fsi__d3 v, fsi__d3 w, fsi__d3 c);
+/* Velocities of all particles, as the bodies have them now. */
+FSI_API void fsi__im_velocities(const fsi__immersed *s, fsi_vec3 *v);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif /* FSI_FLIP_IMMERSED_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_FLIP_IMMERSED_IMPLEMENTATION
+#define FSI_FLIP_IMMERSED_IMPLEMENTATION
+#endif
+#ifdef FSI_FLIP_IMMERSED_IMPLEMENTATION
+#ifndef FSI_FLIP_IMMERSED_IMPLEMENTATION_DONE
+#define FSI_FLIP_IMMERSED_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_elastic.h"
+
+FSI__STRICT_BEGIN
+
+#define FSI__IM_GRAIN 2048     /* particles a chunk */
+#define FSI__IM_LEAST 1e-6     /* part of the elements' mass matrix in that of a body: particles may miss a handle */
+#define FSI__IM_THIN 1e-2      /* an unknown with less than this part of its mass in particles has none nearby */
+#define FSI__IM_FARTHEST 1e12  /* [m, m/s] */
+#define FSI__IM_TREND 0.1      /* part of the new force in the one that is expected: stable down to a tenth of the
+                                  liquid's density, by the amplification in docs/flip.md */
+
+/* ---- >>velocities ------------------------------------------------------------------------------------------------ */
+
+static fsi__el_body *fsi__im_inner(const fsi__immersed *s, int k) { return fsi__el_inner(s->elastic, k); }
+
+typedef struct fsi__im_job {
+    const fsi__immersed *s;
+    fsi__im_body *body;
+    const double *q;
+    const fsi_vec3 *in;
+    fsi_vec3 *out;
+    int dofs;
+} fsi__im_job;
+
+/* out = u q, particles of one body. */
+static void fsi__im_spread_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__im_job *job = (const fsi__im_job *)arg;
+    int p;
+    (void)chunk;
+    for (p = begin; p < end; p++) job->out[p] = fsi__d3_real(fsi__el_point(&job->body->rows, p, job->q));
+}
+
+static void fsi__im_spread(const fsi__immersed *s, int k, const double *q, fsi_vec3 *out)
+{
+    fsi__im_job job;
+    memset(&job, 0, sizeof job);
+    job.body = &s->body[k];
+    job.q = q;
+    job.out = out + job.body->first;
+    fsi__parallel_work(s->context, job.body->count, FSI__IM_GRAIN, 2.0 * job.body->rows.start[job.body->count],
+        fsi__im_spread_range, &job);
+}
+
+FSI_API void fsi__im_places(const fsi__immersed *s, fsi_vec3 *x)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__im_spread(s, k, fsi__im_inner(s, k)->q, x);
+}
+
+FSI_API void fsi__im_velocities(const fsi__immersed *s, fsi_vec3 *v)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__im_spread(s, k, fsi__im_inner(s, k)->v, v);
+}
+
+/* y = M^-1 x; 3 * dofs, also in place. */
+static void fsi__im_solve(fsi__im_body *o, const fsi__el_body *b, const double *x, double *y)
+{
+    const int d = b->dofs;
+    int i, c;
+    if (!o->factor) {
+        for (i = 0; i < d; i++) for (c = 0; c < 3; c++) y[3 * i + c] = x[3 * i + c] / b->vertex_mass[i];
+        return;
+    }
+    for (c = 0; c < b->dim; c++) {
+        for (i = 0; i < d; i++) o->work[i] = x[3 * i + c];
+        if (fsi_dense_cholesky_solve(d, o->factor, o->work) != FSI_OK) memset(o->work, 0, (size_t)d * sizeof(double));
+        for (i = 0; i < d; i++) y[3 * i + c] = o->work[i];
+    }
+    for (i = 0; i < d && b->dim == 2; i++) y[3 * i + 2] = 0;
+}
+
+FSI_API void fsi__im_keep_surfaces(fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) s->body[k].surface = fsi_elastic_surface(s->elastic, s->body[k].id);
+}
+
+/* v += d, q += h d: a velocity that comes or goes within the substep. */
+static void fsi__im_change(fsi__el_body *b, const double *d, double by)
+{
+    int i;
+    for (i = 0; i < 3 * b->dofs; i++) {
+        b->v[i] += by * d[i];
+        b->q[i] += by * b->h * d[i];
+    }
+}
+
+/* The elastic substep was made with the expected force s of the liquid, v = ... + h M^-1 s. It is taken off again, as
+   the grid will give all of the liquid's force. */
+FSI_API void fsi__im_loosen(fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        fsi__el_body *b = fsi__im_inner(s, k);
+        fsi__im_solve(o, b, b->support, o->given);
+        fsi__im_change(b, o->given, -b->h);
+    }
+}
+
+/* ---- >>impulses ---------------------------------------------------------------------------------------------------
+
+   With v' - v the change of velocity of particles by the liquid and g = U^T m (v' - v), the unknowns of a body get
+
+      M d = g,    qdot += d,    q += h d.
+
+   The force is g/h; the one that is expected in the next substep follows it slowly. */
+
+/* u^T m gain of a chunk. */
+static void fsi__im_gather_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__im_job *job = (const fsi__im_job *)arg;
+    double *part = job->body->part + 3 * (size_t)job->dofs * (size_t)chunk;
+    const double *mass = job->s->mass + job->body->first;
+    int p;
+    memset(part, 0, 3 * (size_t)job->dofs * sizeof(double));
+    for (p = begin; p < end; p++)
+        fsi__el_push(&job->body->rows, p, fsi__d3_scale(fsi__d3_of(job->in[p]),
+            mass[p]), part);
+}
+
+/* given = g. */
+static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
+{
+    fsi__im_body *o = &s->body[k];
+    const int n = 3 * fsi__im_inner(s, k)->dofs, chunks = fsi__chunks(o->count, FSI__IM_GRAIN);
+    fsi__im_job job;
+    int i, c;
+    memset(&job, 0, sizeof job);
+    job.s = s;
+    job.body = o;
+    job.in = gain + o->first;
+    job.dofs = n / 3;
+    fsi__parallel_work(s->context, o->count, FSI__IM_GRAIN, 2.0 * o->rows.start[o->count], fsi__im_gather_range, &job);
+    memset(o->given, 0, (size_t)n * sizeof(double));
+    for (c = 0; c < chunks; c++)
+        for (i = 0; i < n; i++) o->given[i] += o->part[(size_t)n * (size_t)c + (size_t)i];
+}
+
+FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *gain)
+{
+    int k, i;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        fsi__el_body *b = fsi__im_inner(s, k);
+        fsi__im_gather(s, k, gain);
+
+        /* The impulse in all, and the force that is expected. */
+        for (i = 0; i < b->dofs; i++) {
+            const fsi__d3 j = fsi__d3_at(o->given + 3 * (size_t)i);
+            fsi__d3_put(o->impulse, fsi__d3_madd(fsi__d3_at(o->impulse), b->one[i], j));
+            fsi__d3_put(o->moment, fsi__d3_add(fsi__d3_at(o->moment),
+                fsi__d3_cross(fsi__d3_at(b->q + 3 * (size_t)i), j)));
+        }
+        for (i = 0; i < 3 * b->dofs; i++) b->support[i] += FSI__IM_TREND * (o->given[i] / b->h - b->support[i]);
+
+        /* Unknowns. */
+        fsi__im_solve(o, b, o->given, o->given);
+        fsi__im_change(b, o->given, 1);
+        fsi__el_moved(s->elastic, k);
+        for (i = 0; i < 3 * b->dofs; i++)
+            if (!(fabs(b->q[i]) < FSI__IM_FARTHEST && fabs(b->v[i]) < FSI__IM_FARTHEST)) return fsi__fail(s->context,
+                FSI_ERROR_LIMIT, fn, o->id, b->q[i], "body %d would be farther than 1e12 m, or faster than 1e12 m/s",
+                o->id);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int k, int face, const fsi_real *bary)
+{
+    const fsi_mesh *m = s->body[k].surface;
+    const fsi__el_rows *rows = fsi__el_surface_rows(s->elastic, k);
+    fsi__d3 x = fsi__d3_zero();
+    int c;
+    for (c = 0; c < m->corners; c++) x = fsi__d3_madd(x, (double)bary[c],
+        fsi__el_point(rows, m->faces[m->corners * face + c], fsi__im_inner(s, k)->q));
+    return x;
+}
+
+FSI_API void fsi__im_stir(const fsi__immersed *s, int k, fsi__d3 v, fsi__d3 w, fsi__d3 c)
+{
+    const fsi__el_body *b = fsi__im_inner(s, k);
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        double *to = b->v + 3 * (size_t)i;
+        fsi__d3 by = fsi__d3_cross(w, fsi__d3_at(b->q + 3 * (size_t)i));
+        by = fsi__d3_madd(by, b->one[i], fsi__d3_sub(v, fsi__d3_cross(w, c)));
+        fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), by));
+    }
+}
+
+FSI_API void fsi__im_support(const fsi__immersed *s, int on)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__im_inner(s, k)->supported = on;
+}
+
+FSI_API void fsi__im_begin(fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) {
+        memset(s->body[k].impulse, 0, sizeof s->body[k].impulse);
+        memset(s->body[k].moment, 0, sizeof s->body[k].moment);
+    }
+}
+
+FSI_API void fsi__im_end(fsi__immersed *s, double dt)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        o->force = fsi__d3_real(fsi__d3_over(fsi__d3_at(o->impulse), dt));
+        o->torque = fsi__d3_real(fsi__d3_over(fsi__d3_at(o->moment), dt));
+    }
+}
+
+FSI__COLD_BEGIN
+
+/* ---- >>filling --------------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_status fsi__im_check(const fsi__immersed *s, const char *fn)
+{
+    int k, same = 1;
+    if (!s->elastic) return FSI_OK;
+    if (s->elastic->cookie != FSI__COOKIE('E', fsi_elastic)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
+        "the elastic simulator that was immersed is no more");
+    same = s->elastic->body_count == s->bodies;
+    for (k = 0; k < s->bodies && same; k++) same = s->elastic->bodies[k].id == s->body[k].id;
+    if (!same) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, s->elastic->body_count,
+        "bodies of the elastic simulator were added or removed: fsi_flip_immerse again");
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__im_told(const fsi__immersed *s, fsi_status status)
+{
+    if (status != FSI_OK && s->elastic->context != s->context) s->context->error = s->elastic->context->error;
+    return status;
+}
+
+FSI_API void fsi__im_remove_walls(fsi__immersed *s)
+{
+    int side;
+    for (side = 0; side < 6; side++) {
+        if (s->elastic && s->wall[side] >= 0) (void)fsi_elastic_remove_shape(s->elastic, s->wall[side]);
+        s->wall[side] = -1;
+    }
+}
+
+FSI_API fsi_status fsi__im_add_walls(fsi__immersed *s, fsi_box3 box, const unsigned char *open_side)
+{
+    int side;
+    for (side = 0; side < 6; side++) s->wall[side] = -1;
+    for (side = 0; side < 2 * s->elastic->desc.dim; side++) {
+        const fsi_real in = side & 1 ? -1 : 1;
+        fsi_elastic_shape_desc d = fsi_elastic_default_shape_desc();
+        fsi_status status;
+        if (open_side[side]) continue;
+        d.point = side & 1 ? box.hi : box.lo;
+        d.normal = fsi_v3(side >> 1 == 0 ? in : 0, side >> 1 == 1 ? in : 0, side >> 1 == 2 ? in : 0);
+        status = fsi_elastic_add_shape(s->elastic, &d, &s->wall[side]);
+        if (status == FSI_OK) continue;
+        fsi__im_remove_walls(s);
+        return fsi__im_told(s, status);
+    }
+    return FSI_OK;
+}
+
+static void fsi__im_free_body(const fsi__immersed *s, fsi__im_body *o)
+{
+    fsi__free(s->context, o->given, o->room, sizeof(double));
+    fsi__el_rows_free(&o->rows, s->elastic->context);
+}
+
+FSI_API void fsi__im_free(fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__im_free_body(s, &s->body[k]);
+    fsi__free(s->context, s->body, (size_t)s->bodies, sizeof *s->body);
+    fsi__free(s->context, s->volume, 2 * (size_t)s->count, sizeof *s->volume);
+    fsi__free(s->context, s->mass, (size_t)s->count, sizeof *s->mass);
+    memset(s, 0, sizeof *s);
+}
+
+/* Rows of the sites of a lattice inside the surface at rest. Its spacing is stretched so that it fits the box. */
+static fsi_status fsi__im_fill(fsi__im_body *o, fsi__el_body *b, const char *fn, const fsi_mesh *rest, double spacing)
+{
+    const fsi__d3 lo = fsi__d3_of(rest->box.lo), way = fsi__d3_sub(fsi__d3_of(rest->box.hi), lo);
+    double apart[3];
+    int n[3], i, j, k, a;
+    for (a = 0; a < 3; a++) {
+        n[a] = (int)fmax(floor(fsi__d3_axis(way, a) / spacing + 0.5), 1);
+        apart[a] = fsi__d3_axis(way, a) / n[a];
+    }
+    for (k = 0; k < n[2]; k++) for (j = 0; j < n[1]; j++) for (i = 0; i < n[0]; i++) {
+        const fsi__d3 x =
+            fsi__d3_add(lo, fsi__d3_make((i + 0.5) * apart[0], (j + 0.5) * apart[1], (k + 0.5) * apart[2]));
+        if (fsi_mesh_signed_distance(rest, fsi__d3_real(x)) >= 0) continue;
+        FSI__TRY(fsi__el_body_row(b, &o->rows, fn, x));
+    }
+    o->count = o->rows.count;
+    return FSI_OK;
+}
+
+/* Density of the element that a site at rest is in [kg/m^dim]. */
+static double fsi__im_density_at(const fsi__el_body *b, fsi__d3 x)
+{
+    double bary[4];
+    const int e = fsi__el_locate(&b->shape, x, bary);
+    return b->element_mass[e] / b->shape.volume[e];
+}
+
+/* Parts without a particle are refused: the liquid would pass through them. */
+static fsi_status fsi__im_check_parts(const fsi__immersed *s, int body, const char *fn, const double *mass)
+{
+    const fsi__im_body *o = &s->body[body];
+    const fsi__el_body *b = fsi__im_inner(s, body);
+    int i, p, k;
+    double *sum = o->work;
+    memset(sum, 0, (size_t)b->dofs * sizeof(double));
+    for (p = 0; p < o->count; p++) for (k = o->rows.start[p]; k < o->rows.start[p + 1]; k++)
+        sum[o->rows.dof[k]] += mass[p] * o->rows.value[k] * (b->reduced ? o->rows.value[k] : 1);
+    for (i = 0; i < b->dofs; i++) {
+        const double whole = b->reduced ? b->massive[(size_t)i * (size_t)b->dofs + (size_t)i] : b->vertex_mass[i];
+        const int v = b->reduced ? b->handles.center[i / (b->dim + 1)] : i;
+        const double *x = b->shape.x + 3 * (size_t)v;
+        if (!(b->one[i] > 0) || sum[i] > FSI__IM_THIN * whole) continue;
+        return fsi__fail(s->context, FSI_ERROR_MESH, fn, o->id, i, "body %d: no particle is near (%g, %g, %g): it is "
+            "thinner than dx/2 there, or its elements are smaller: give it handles", o->id, x[0], x[1], x[2]);
+    }
+    return FSI_OK;
+}
+
+/* Masses of the particles, that of the body in all. */
+static fsi_status fsi__im_weigh(fsi__immersed *s, int k, const char *fn, double spacing, double density, double *mass)
+{
+    fsi__im_body *o = &s->body[k];
+    fsi__el_body *b = fsi__im_inner(s, k);
+    const double cell = spacing * spacing * (b->dim == 3 ? spacing : 1), volume = b->shape.mass_volume / o->count;
+    double sum = 0;
+    int p;
+    for (p = 0; p < o->count; p++) {
+        mass[p] = volume * fsi__im_density_at(b, fsi__el_point(&o->rows, p, b->rest));
+        sum += mass[p];
+    }
+    for (p = 0; p < o->count; p++) {
+        mass[p] *= b->mass / sum;
+        s->volume[o->first + p] = (float)(volume / cell);
+        s->density[o->first + p] = (float)(mass[p] / (volume * density));
+    }
+    return fsi__im_check_parts(s, k, fn, mass);
+}
+
+FSI_API void fsi__im_adopt(fsi__immersed *s)
+{
+    int k, p;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        fsi__el_body *b = fsi__im_inner(s, k);
+        for (p = 0; p < o->count; p++) s->mass[o->first + p] *= 1 - FSI__IM_LEAST;
+        fsi__el_body_weigh(b, &o->rows, s->mass + o->first, FSI__IM_LEAST);
+        if (!o->factor) continue;
+        memcpy(o->factor, b->massive, (size_t)b->dofs * (size_t)b->dofs * sizeof(double));
+        (void)fsi_dense_cholesky(s->context, b->dofs, o->factor); /* definite by its part of the old one */
+    }
+}
+
+/* Particles and arrays of the k-th body. */
+static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, double spacing)
+{
+    fsi__im_body *o = &s->body[k];
+    fsi__el_body *b = fsi__im_inner(s, k);
+    const size_t d = (size_t)b->dofs;
+    size_t parts;
+    fsi_mesh *rest;
+    fsi_status status;
+    o->id = s->elastic->bodies[k].id;
+    o->first = s->count;
+    FSI__TRY(fsi__im_told(s, fsi__el_rows_begin(&o->rows, s->elastic->context, fn, 1)));
+    FSI__TRY(fsi__im_told(s, fsi__el_rest_mesh(s->elastic, k, fn, &rest)));
+    status = fsi__im_told(s, fsi__im_fill(o, b, fn, rest, spacing));
+    fsi_mesh_destroy(rest);
+    FSI__TRY(status);
+    if (o->count == 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, o->id, 0,
+        "body %d is smaller than dx/2: it has no particle", o->id);
+    s->count += o->count;
+
+    /* One block. */
+    parts = 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN);
+    o->room = 7 * d + parts + (b->reduced ? d * d : 0);
+    o->given = (double *)fsi__alloc(s->context, o->room, sizeof(double));
+    if (!o->given) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, o->id, (double)d, "no memory to immerse body %d",
+        o->id);
+    memset(o->given, 0, o->room * sizeof(double));
+    o->work = o->given + 3 * d;
+    o->part = o->work + 4 * d;
+    if (b->reduced) o->factor = o->part + parts;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const char *fn, fsi_elastic *elastic,
+    double spacing, double density)
+{
+    fsi_status status = FSI_OK;
+    int k;
+    memset(s, 0, sizeof *s);
+    s->context = context;
+    s->elastic = elastic;
+    s->body = (fsi__im_body *)fsi__alloc(context, (size_t)elastic->body_count, sizeof *s->body);
+    if (!s->body && elastic->body_count > 0) return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, elastic->body_count,
+        "no memory for %d bodies", elastic->body_count);
+    s->bodies = elastic->body_count;
+    if (s->bodies > 0) memset(s->body, 0, (size_t)s->bodies * sizeof *s->body);
+    for (k = 0; k < s->bodies && status == FSI_OK; k++) {
+        s->body_volume += fsi__im_inner(s, k)->shape.mass_volume;
+        status = fsi__im_make_body(s, k, fn, spacing);
+    }
+    if (status == FSI_OK) {
+        s->volume = (float *)fsi__alloc(context, 2 * (size_t)s->count, sizeof *s->volume);
+        s->mass = (double *)fsi__alloc(context, (size_t)s->count, sizeof *s->mass);
+        if (s->count > 0 && (!s->volume || !s->mass)) status = fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->count,
+            "no memory for %d particles", s->count);
+        s->density = s->volume ? s->volume + s->count : NULL;
+    }
+    for (k = 0; k < s->bodies && status == FSI_OK; k++)
+        status = fsi__im_weigh(s, k, fn, spacing, density, s->mass + s->body[k].first);
+    if (status != FSI_OK) fsi__im_free(s);
+    return status;
+}
+
+FSI__COLD_END
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* implementation */
