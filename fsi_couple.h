@@ -1438,12 +1438,13 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
 /* Reynolds number |u| dx / nu of a cell up to which viscosity governs the flow, and from the double of which on not. */
 #define FSI__CO_CREEPING 5
 
-/* 1 where a cell's liquid creeps; 0 where its inertia counts. */
+/* 1 where a cell's liquid creeps; 0 where its inertia counts, and without surface tension, which holds a film together:
+   others spread on until they are thinner than a cell. */
 static double fsi__co_creeps(const fsi__co_impl *c, int cell)
 {
     const double mu = (double)c->liquid->desc.viscosity;
     double u[3];
-    if (!(mu > 0)) return 0;
+    if (!(mu > 0 && c->liquid->desc.surface_tension > 0)) return 0;
     fsi__sh_from(
         fsi_grid_sample_velocity(c->ls->trial_u, fsi__ls_entry_position(c->liquid->grid, FSI_CELLS, cell)), u);
     return fmax(0, fmin(1, 2 - sqrt(fsi__sh_dot(u, u)) * c->dx * c->density / (mu * FSI__CO_CREEPING)));
