@@ -60,7 +60,8 @@
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    FIND IN HERE (search for >>)
-      >>coupling, the API; then  >>samples  >>contacts  >>system  >>newton  >>velocities  >>viscous drag  >>step
+      >>coupling, the API; then  >>samples  >>contacts  >>system  >>newton  >>velocities  >>viscous drag  >>lost liquid
+      >>step
 */
 #ifndef FSI_COUPLE_H
 #define FSI_COUPLE_H
@@ -204,7 +205,7 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
                                        release: what would be pulled; take_velocities; bound_shore
       fsi__ls_thicken                  drag: before it
       fsi__ls_advect_surface           ride: behind it
-      fsi__ls_advect, fsi__ls_follow
+      fsi__ls_advect, return_lost, fsi__ls_follow
       fsi__co_settle                   collect: unknowns of the liquid
          fsi__co_newton                while fsi__sh_iterates:
             direct                        fsi__sh_assemble, assemble; fsi__sh_constrain; solve; fsi__sh_retreat
@@ -292,6 +293,9 @@ typedef struct fsi__co_impl {
     double margin;              /* samples on elements farther out of the box than this are left out [m] */
     int *pieces;                /* edges + triangles: how many the samples divide each into */
     int *map, map_room;         /* entries: unknown, -1: none */
+    double *lost;               /* entries: liquid lost in a substep, in cells */
+    unsigned char *beside;      /* entries: 1: beside the solid */
+    int lost_room, beside_room;
     fsi__co_cell *cell;
     int cells, cell_capacity;
     fsi__co_part *part;
@@ -1424,6 +1428,62 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
    what rests on them would fall. */
 #define FSI__CO_PARALLEL 0.97
 
+/* A face that has the solid ahead of it, within 45 degrees, moves with it. Others belong to a step of a surface along
+   an inclined solid, or to the rim of a film. The rim must be free to move: as a wall it turns the flow that comes to
+   it upwards, and liquid never rests. At a step the air beside the face is a gap, with liquid on its other side; at a
+   rim it is not. Only creeping liquid has free rims: an impact must meet the solid at every face. */
+#define FSI__CO_AHEAD 0.7       /* the normal's component along the face's axis */
+#define FSI__CO_SLOPING 0.2     /* the normal's component along an axis on which a gap has liquid */
+
+/* Reynolds number |u| dx / nu of a cell up to which viscosity governs the flow, and from the double of which on not. */
+#define FSI__CO_CREEPING 5
+
+/* 1 where a cell's liquid creeps; 0 where its inertia counts, and without surface tension, which holds a film together:
+   others spread on until they are thinner than a cell. */
+static double fsi__co_creeps(const fsi__co_impl *c, int cell)
+{
+    const double mu = (double)c->liquid->desc.viscosity;
+    double u[3];
+    if (!(mu > 0 && c->liquid->desc.surface_tension > 0)) return 0;
+    fsi__sh_from(
+        fsi_grid_sample_velocity(c->ls->trial_u, fsi__ls_entry_position(c->liquid->grid, FSI_CELLS, cell)), u);
+    return fmax(0, fmin(1, 2 - sqrt(fsi__sh_dot(u, u)) * c->dx * c->density / (mu * FSI__CO_CREEPING)));
+}
+
+/* Is liquid on the side of this cell of air that is away from the solid, across another axis? normal: to the solid. */
+static int fsi__co_is_gap(const fsi_grid *g, const unsigned char *cell, const int *air, int axis, const double *normal)
+{
+    int b;
+    for (b = 0; b < g->dim; b++) {
+        int i[3];
+        long long e;
+        if (b == axis || fabs(normal[b]) < FSI__CO_SLOPING) continue;
+        memcpy(i, air, sizeof i);
+        i[b] -= normal[b] > 0 ? 1 : -1;
+        e = fsi_grid_entry(g, i[0], i[1], i[2]);
+        if (e >= 0 && cell[e] == FSI_CELL_LIQUID) return 1;
+    }
+    return 0;
+}
+
+/* Does a contact act on the face between cell i, with entry e, and the one below it? away2: square of the distance from
+   the contact to the face [dx^2]. */
+static int fsi__co_meets(const fsi__co_impl *c, const unsigned char *cell, const fsi__co_contact *contact, int axis,
+    const int *i, long long e, long long below, double away2)
+{
+    const double *normal = contact->normal;
+    const int up = cell[e] == FSI_CELL_LIQUID;
+    const double ahead = up ? -normal[axis] : normal[axis];
+    int air[3];
+    if (!(fsi__sh_dot(normal, normal) > 0) || ahead >= FSI__CO_AHEAD) return 1;
+    if (away2 > FSI__CO_BESIDE * FSI__CO_BESIDE && ahead < FSI__CO_FACING) return 0;
+    if (fsi__co_adhesion(c, &c->sample[contact->sample]) > 0 || !(fsi__co_creeps(c, (int)(up ? e : below)) > 0))
+        return 1;
+    memcpy(air, i, sizeof air);
+    air[axis] -= up;
+    return fsi__co_is_gap(c->liquid->grid, cell, air, axis, normal);
+}
+
 /* Lists the faces between liquid and air that a contact acts on: along every axis within half a cell of its range,
    along their own as far as said above, and facing it. By PAPER the barrier alone pushes the solid, so liquid must come
    within its range. */
@@ -1435,7 +1495,6 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
     const double half = (wets ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x,
                  *normal = c->contact[contact].normal,
                  along = c->s->desc.correction == FSI_COUPLE_MOMENTUM ? c->contact[contact].d + c->dx / 2 : 0;
-    const int round = !(fsi__sh_dot(normal, normal) > 0);
     double local[3];
     int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
     fsi__co_local(c, x, local);
@@ -1463,14 +1522,12 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
                         continue;
                     if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
 
-                    /* Keep those that face the contact, or stand next to it, with their distance in cells. */
+                    /* Keep those that it acts on, with their distance in cells. */
                     for (a = 0; a < g->dim; a++) {
                         const double off = local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5);
                         away += off * off;
                     }
-                    if (away > FSI__CO_BESIDE * FSI__CO_BESIDE && !round &&
-                        (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING)
-                        continue;
+                    if (!fsi__co_meets(c, cell, &c->contact[contact], axis, i, e, below, away)) continue;
                     FSI__TRY(
                         fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
                     c->touch[c->touches].axis = axis;
@@ -2398,6 +2455,120 @@ static void fsi__co_ride(fsi__co_impl *c)
     }
 }
 
+/* ---- >>lost liquid -----------------------------------------------------------------------------------------------
+
+   Where two surfaces are within a cell or two of each other, as at the rim of a film or in a notch of it, advection and
+   redistancing lose liquid. The volume constraint returns it to the whole film. If that rests on a solid it then flows
+   to where liquid is lost, for ever. So liquid that creeps there has it back first where it was lost:
+
+      lost  = s(phi) - dt/dx sum over faces (u.n) (s + s')/2 - s(phi*)      s(phi) = 1/2 - phi/dx, from 0 to 1
+      phi* -= dx g sum over j (lost_j / sum over k g_k^2)                   g = 1 - |phi*|/dx, at least 0
+
+   s: fraction of a cell that is liquid, s' its neighbour's; u.n: outwards; j: the cell and those around it; k: j and
+   those around that. The volume constraint makes up for the rest. */
+
+#define FSI__CO_RETURNED 0.1    /* phi changes by at most so much in a substep [dx] */
+
+static double fsi__co_wet_part(double phi) { return fmax(0, fmin(1, 0.5 - phi)); }
+static double fsi__co_edge(double phi) { return fmax(0, 1 - fabs(phi)); }
+
+/* The entries of a cell and of those around it, also across edges and corners. Returns how many. */
+static int fsi__co_around(const fsi_grid *g, int e, int *entry)
+{
+    const int in = e % g->block_cells, deep = g->dim == 3;
+    int corner[3], x, y, z, n = 0;
+    fsi_grid_corner(g, e / g->block_cells, corner);
+    for (z = -deep; z <= deep; z++) for (y = -1; y <= 1; y++) for (x = -1; x <= 1; x++) {
+        const long long at =
+            fsi_grid_entry(g, corner[0] + (in & 7) + x, corner[1] + (in >> 3 & 7) + y, corner[2] + (in >> 6) + z);
+        if (at >= 0) entry[n++] = (int)at;
+    }
+    return n;
+}
+
+/* Marks the cells within three cells of a sample at the liquid. */
+static void fsi__co_mark_beside(fsi__co_impl *c)
+{
+    const fsi_grid *g = c->liquid->grid;
+    int k, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
+    for (k = 0; k < c->contacts; k++) {
+        double local[3];
+        if (!(c->contact[k].d < fsi__co_touching(c))) continue;
+        fsi__co_local(c, c->contact[k].x, local);
+        if (fsi__co_is_out(c, local)) continue;
+        for (a = 0; a < g->dim; a++) {
+            lo[a] = (int)fmax(0, floor(local[a] / c->dx - 3));
+            hi[a] = (int)fmin(g->n[a] - 1, floor(local[a] / c->dx + 3));
+        }
+        for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++)
+            for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
+                for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
+                    const long long e = fsi_grid_entry(g, i[0], i[1], i[2]);
+                    if (e >= 0) c->beside[e] = 1;
+                }
+    }
+}
+
+/* What one cell lost since the substep began, in cells; 0 at obstacles. */
+static double fsi__co_lost(const fsi__co_impl *c, int e)
+{
+    const double dx = c->dx, own = fsi__co_wet_part((double)c->start->value[e] / dx);
+    double left = own;
+    int side;
+    if (c->ls->psi && (double)c->ls->psi->value[e] < dx) return 0;
+    for (side = 0; side < 2 * c->liquid->grid->dim; side++) {
+        long long at;
+        double u;
+        if (!fsi__ls_neighbor(c->run, e, side, &at)) {
+            if (c->liquid->desc.open_side[side]) return 0; /* it may have left there */
+            continue;
+        }
+        u = side & 1 ? (double)c->ls->trial_u[side >> 1]->value[at] : -(double)c->ls->trial_u[side >> 1]->value[e];
+        left -= c->ls->dt / dx * u * (own + fsi__co_wet_part((double)c->start->value[at] / dx)) / 2;
+    }
+    return left - fsi__co_wet_part((double)c->ls->next_phi->value[e] / dx);
+}
+
+/* Gives back what thin layers of creeping liquid lost beside the solid. No liquid cell turns into air. */
+static fsi_status fsi__co_return_lost(fsi__co_impl *c)
+{
+    const fsi_grid *g = c->liquid->grid;
+    const int entries = g->block_count * g->block_cells;
+    fsi_real *phi = c->ls->next_phi->value;
+    int e, k, n, around[27];
+    if (!(c->liquid->desc.surface_tension > 0 && c->liquid->desc.viscosity > 0)) return FSI_OK;
+    FSI__TRY(fsi__co_more(c, &c->lost, sizeof(double), 0, &c->lost_room, entries));
+    FSI__TRY(fsi__co_more(c, &c->beside, 1, 0, &c->beside_room, entries));
+    memset(c->lost, 0, (size_t)entries * sizeof(double));
+    memset(c->beside, 0, (size_t)entries);
+    fsi__co_mark_beside(c);
+
+    /* what each cell lost, for each unit of phi that may change around it */
+    for (e = 0; e < entries; e++) {
+        double creeps, sum = 0;
+        if (!c->beside[e] || fmin(fabs((double)phi[e]), fabs((double)c->start->value[e])) > 2 * c->dx) continue;
+        creeps = fsi__co_creeps(c, e);
+        if (!(creeps > 0) || fsi__ls_is_resolved(c->run, e)) continue;
+        n = fsi__co_around(g, e, around);
+        for (k = 0; k < n; k++) {
+            const double edge = c->beside[around[k]] ? fsi__co_edge((double)phi[around[k]] / c->dx) : 0;
+            sum += edge * edge;
+        }
+        if (sum > 0.1) c->lost[e] = creeps * fsi__co_lost(c, e) / sum;
+    }
+
+    /* phi of the cells around */
+    for (e = 0; e < entries; e++) {
+        double edge, sum = 0;
+        if (!c->beside[e] || !((edge = fsi__co_edge((double)phi[e] / c->dx)) > 0)) continue;
+        n = fsi__co_around(g, e, around);
+        for (k = 0; k < n; k++) sum += c->lost[around[k]];
+        sum = (double)phi[e] - c->dx * fmax(-FSI__CO_RETURNED, fmin(FSI__CO_RETURNED, edge * sum));
+        if (phi[e] >= 0 || sum < 0) phi[e] = (fsi_real)sum;
+    }
+    return FSI_OK;
+}
+
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
 /* Samples at which there is liquid where the substep begins. The barrier of one nearer than the range begins at its
@@ -2879,6 +3050,7 @@ static fsi_status fsi__co_substep(fsi__co_impl *c)
     FSI__TRY(fsi__ls_advect_surface(c->run));
     fsi__co_ride(c);
     FSI__TRY(fsi__ls_advect(c->run));
+    FSI__TRY(fsi__co_return_lost(c));
     FSI__TRY(fsi__ls_follow(c->run));
     FSI__TRY(fsi__co_settle(c));
     FSI__TRY(fsi__ls_settle(c->run));
@@ -3210,6 +3382,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->pieces, (size_t)c->sh->edges + (size_t)c->sh->triangles, sizeof(int));
     fsi__free(context, c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
     fsi__free(context, c->map, (size_t)c->map_room, sizeof(int));
+    fsi__free(context, c->lost, (size_t)c->lost_room, sizeof(double));
+    fsi__free(context, c->beside, (size_t)c->beside_room, 1);
     fsi__free(context, c->cell, (size_t)c->cell_capacity, sizeof *c->cell);
     fsi__free(context, c->part, (size_t)c->part_capacity, sizeof *c->part);
     fsi__free(context, c->contact, (size_t)c->contact_capacity, sizeof *c->contact);

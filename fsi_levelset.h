@@ -257,6 +257,8 @@ FSI_API void fsi__ls_hold_viscous(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_thicken(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run);
+/* 1: liquid and air are at least 1.5 dx deep on both sides of the surface nearest to cell e, where the substep began. */
+FSI_API int fsi__ls_is_resolved(const fsi__ls_run *run, int e);
 FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run);
@@ -651,7 +653,7 @@ static double fsi__ls_capillary_time(const fsi_levelset_desc *d)
    its curvature resolved: the rim of a film two cells high would be moved by its error, without end. */
 #define FSI__LS_RESOLVED 1.5 /* [dx], two cells from the surface */
 
-static int fsi__ls_is_resolved(const fsi__ls_run *run, int e)
+FSI_API int fsi__ls_is_resolved(const fsi__ls_run *run, int e)
 {
     const fsi_grid *g = run->grid;
     const fsi_real *phi = run->m->trial_phi->value;

@@ -408,13 +408,15 @@ static double puddle_rests(int n, double high, double wide, double tension, doub
 }
 
 /* On a held chain puddles come to rest. Redistancing in every step corrected what was nearly a distance at their rims,
-   and drove eddies of 6 to 14 mm/s for ever. */
+   and drove eddies of 6 to 14 mm/s for ever. Of two cells that spread to one, the faces at the side of the rim were
+   walls at times, and what advection lost at the rim was returned to all of the film: 80 to 130 mm/s for ever. */
 static void test_puddles_rest_on_a_held_chain(void)
 {
     static const struct { int n; double high, rate, seconds;
-    } row[3] = {{24, 4, 60, 8}, {24, 4, 240, 6}, {40, 3, 30, 8}};
+    } row[6] = {{24, 4, 60, 8},  {24, 4, 240, 6}, {40, 3, 30, 8},
+                {32, 2, 60, 5}, {20, 2, 240, 4}, {28, 2, 240, 4}};
     int k, j;
-    for (k = 0; k < (TEST_SLOWED ? 1 : 3); k++) {
+    for (k = 0; k < (TEST_SLOWED ? 1 : 6); k++) {
         const double rate = row[k].rate;
         double fastest = 0;
         tank t;
@@ -432,14 +434,13 @@ static void test_puddles_rest_on_a_held_chain(void)
 
 /* Sheets of a cell or two weigh what they are, and stay what they are: worn away by redistancing and given back
    everywhere they went on at 0.1 m/s and weighed 1.06 to 1.08 times that. Their rims come to rest, for which the liquid
-   must stick to the chain: it slid to and fro on it at 1 to 3 cm/s for ever. Two cells of 24 spread to less than one,
-   whose rims may still go on. */
+   must stick to the chain: it slid to and fro on it at 1 to 3 cm/s for ever. */
 static void test_puddles_weigh_what_they_are(void)
 {
     static const struct { int n; double high, wide, tension, dt, seconds, within, speed;
-    } row[6] = {{24, 1.5, 12, 0, 1.0 / 60, 6, 0.005, 1e-3},   {36, 2, 18, 0.07, 1.0 / 60, 6, 0.015, 2e-3},
-                {32, 4, 16, 0.07, 1.0 / 60, 10, 0.005, 2e-3}, {24, 2, 12, 0.07, 1.0 / 60, 6, 0.015, 0.05},
-                {24, 2, 12, 0.07, 1.0 / 30, 6, 0.015, 0.05},  {24, 3, 12, 0.07, 1.0 / 30, 6, 0.015, 1e-3}};
+    } row[6] = {{24, 1.5, 12, 0, 1.0 / 60, 6, 0.005, 1e-3},   {36, 2, 18, 0.07, 1.0 / 60, 6, 0.015, 1e-3},
+                {32, 4, 16, 0.07, 1.0 / 60, 10, 0.005, 2e-3}, {24, 2, 12, 0.07, 1.0 / 60, 6, 0.015, 1e-3},
+                {24, 2, 12, 0.07, 1.0 / 30, 6, 0.015, 1e-3},  {24, 3, 12, 0.07, 1.0 / 30, 6, 0.015, 1e-3}};
     int k;
     for (k = 0; k < (TEST_SLOWED ? 1 : 6); k++) {
         double speed;
