@@ -73,8 +73,8 @@ typedef struct fsi__el_body {
     double *stretch;              /* R^T F at the beginning of the substep, likewise */
     double *target;               /* full: G h for each corner of each element, 3 numbers each, G = k (T + b/h D) as in
                                      >>global step, T = (mu R + kappa P)/(mu + kappa) */
-    double *pull;                 /* reduced: the sums of G h over the regions of each of FSI__EL_PULLS chunks, 3 * stride
-                                     numbers each, by components like `wide` */
+    double *pull;                 /* reduced: the sums of G h over the regions of each of FSI__EL_PULLS chunks,
+                                     3 * stride numbers each, by components like `wide` */
     double *energy;               /* evaluated: of the element [J] */
     fsi__el_rows gradient;        /* of a reduced body: F of each region: width 12, see >>local step */
     /* full: gradients of the barycentric weights of the corners 1 .. dim, in blocks like rotation; which corners belong
@@ -1273,10 +1273,11 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
     const fsi__el_shape *s = &b->shape;
     const int corners = b->dim + 1;
     fsi__el_near p;
-    int m, e, k, *at;
+    int m, e, k, *at, *size;
     *found = 0;
     FSI__TRY(fsi__el_near_begin(&p, b->context, fn, s));
-    at = (int *)fsi__alloc(b->context, (size_t)s->vertex_count, sizeof(int));
+    at = (int *)fsi__alloc(b->context, (size_t)s->vertex_count, 2 * sizeof(int));
+    size = at ? at + s->vertex_count : NULL;
 
     /* The vertices of each material are allowed; its number of regions is proportional to its volume. */
     for (m = 0; m < material_count && at; m++) {
@@ -1288,20 +1289,24 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
             for (k = 0; k < corners; k++) at[fsi__el_corners(s, e)[k]] = 0;
         }
         if (!(part > 0)) continue;
-        chosen = fsi__el_near_choose(&p, at, (int)ceil(count * part / s->mass_volume));
+        chosen = fsi__el_near_choose(&p, at, (int)ceil(count * part / s->mass_volume - 1e-9));
 
-        /* An element belongs to the region of its corner that is closest to the chosen vertex of its region: so each
-           region has all elements around its vertex, and none is empty. */
-        for (k = 0; k < chosen; k++) at[k] = -1;
+        /* An element belongs to the region of its corner that is closest to the chosen vertex of its region: so a
+           region has the elements around its vertex. Of two such corners the one whose region has fewer elements: so
+           no region is empty. */
+        for (k = 0; k < chosen; k++) size[k] = 0;
         for (e = 0; e < s->element_count; e++) if (s->material[e] == m) {
             const int *corner = fsi__el_corners(s, e);
             int best = corner[0];
-            for (k = 1; k < corners; k++) if (p.nearest[corner[k]] < p.nearest[best]) best = corner[k];
-            if (at[p.owner[best]] < 0) at[p.owner[best]] = (*found)++;
+            for (k = 1; k < corners; k++) {
+                const double closer = p.nearest[best] - p.nearest[corner[k]];
+                if (closer > 0 || (!(closer < 0) && size[p.owner[corner[k]]] < size[p.owner[best]])) best = corner[k];
+            }
+            if (size[p.owner[best]]++ == 0) at[p.owner[best]] = (*found)++;
             region[e] = at[p.owner[best]];
         }
     }
-    fsi__free(b->context, at, (size_t)s->vertex_count, sizeof(int));
+    fsi__free(b->context, at, (size_t)s->vertex_count, 2 * sizeof(int));
     fsi__el_near_free(&p, b->context);
     return at ? FSI_OK : fsi__el_no_memory(b, fn);
 }
