@@ -1077,13 +1077,16 @@ FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, cons
     int nodes, const int *node, const double *weight)
 {
     size_t most = (size_t)r->start[r->count];
-    int k, i, j, n, begin;
+    int k, i, j, n, begin, next; /* next: where the unknown of the next entry often is */
     for (k = 0; k < nodes; k++) most += (size_t)(from->start[node[k] + 1] - from->start[node[k]]);
     FSI__TRY(fsi__el_rows_room(r, context, fn, r->count + 1, most));
     begin = n = r->start[r->count];
+    next = begin;
     for (k = 0; k < nodes; k++) for (i = from->start[node[k]]; i < from->start[node[k] + 1]; i++) {
         if (weight[k] == 0) continue;
-        for (j = begin; j < n && r->dof[j] != from->dof[i]; j++) {}
+        j = next < n && r->dof[next] == from->dof[i] ? next : begin;
+        for (; j < n && r->dof[j] != from->dof[i]; j++) {}
+        next = j + 1;
         if (j == n) {
             r->dof[n] = from->dof[i];
             r->value[n++] = 0;
