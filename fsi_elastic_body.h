@@ -75,6 +75,7 @@ typedef struct fsi__el_body {
                                      >>global step, T = (mu R + kappa P)/(mu + kappa) */
     double *pull;                 /* reduced: the sums of G h over the regions of each of FSI__EL_PULLS chunks,
                                      3 * stride numbers each, by components like `wide` */
+    int pulling;                  /* the local step sums them */
     double *energy;               /* evaluated: of the element [J] */
     fsi__el_rows gradient;        /* of a reduced body: F of each region: width 12, see >>local step */
     /* full: gradients of the barycentric weights of the corners 1 .. dim, in blocks like rotation; which corners belong
@@ -640,7 +641,7 @@ static void fsi__el_put_corners(fsi__el_body *b, const fsi__el_block *block, con
 }
 
 /* Targets k (T + b/h D) of (E4) and energies (E1) of a block's elements; pull: of a reduced body, what its unknowns get
-   from the blocks of the running chunk. */
+   from the blocks of the running chunk; NULL: only energies are wanted. */
 static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block, double *pull)
 {
     const fsi__el_lane *f = (const fsi__el_lane *)block->f, *r = (const fsi__el_lane *)block->r,
@@ -670,8 +671,8 @@ static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block, doubl
     /* The energy V (mu |F - R|^2 + kappa |F - P|^2) (E1). */
     for (u = 0; u < FSI_LANES; u++)
         energy[u] = 0.5 * k[u] * ((1 - share[u]) * sheared[u] + share[u] * swollen[u]);
-    if (b->reduced) fsi__el_put_unknowns(b, block, (const fsi__el_lane *)t, pull);
-    else fsi__el_put_corners(b, block, (const fsi__el_lane *)t);
+    if (pull) fsi__el_put_unknowns(b, block, (const fsi__el_lane *)t, pull);
+    else if (!b->reduced) fsi__el_put_corners(b, block, (const fsi__el_lane *)t);
 }
 
 /* Loads the numbers of block k into the caches, which else wait for memory at the beginning of each. */
@@ -699,7 +700,7 @@ static int fsi__el_grain(const fsi__el_body *b)
 static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
-    double *pull = b->reduced ? b->pull + 3 * b->stride * (size_t)chunk : NULL;
+    double *pull = b->reduced && b->pulling ? b->pull + 3 * b->stride * (size_t)chunk : NULL;
     fsi__el_block block;
     int k, u;
     if (pull) memset(pull, 0, 3 * b->stride * sizeof(double));
@@ -717,8 +718,9 @@ static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-static void fsi__el_local(fsi__el_body *b, const double *q)
+static void fsi__el_local(fsi__el_body *b, const double *q, int pulling)
 {
+    b->pulling = pulling;
     fsi__el_widen(b, q);
     fsi__parallel_work(b->context, fsi__chunks(b->evaluated, FSI_LANES), fsi__el_grain(b), 100.0 * b->evaluated,
                        fsi__el_local_range, b);
@@ -726,7 +728,7 @@ static void fsi__el_local(fsi__el_body *b, const double *q)
 
 FSI_API void fsi__el_body_project(fsi__el_body *b)
 {
-    fsi__el_local(b, b->at);
+    fsi__el_local(b, b->at, 1);
     b->iterations++;
 }
 
@@ -1153,7 +1155,7 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
     fsi__d3_put(out->centre, centre);
 
     /* The local step at q gives elastic energies; volumes and stretches follow from F. */
-    fsi__el_local(b, b->q);
+    fsi__el_local(b, b->q, 0);
     out->stretch_min = HUGE_VAL;
     for (k = 0; k < fsi__chunks(b->evaluated, FSI_LANES); k++) {
         fsi__el_load_gradients(b, k, &block);
