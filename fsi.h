@@ -1059,6 +1059,8 @@ FSI_API fsi_status fsi__panels_solve_3(int n, const double *panels, double *x, s
 typedef double fsi__four __attribute__((vector_size(32), aligned(8), may_alias));
 #define FSI__FOUR_AT(p) (*(const fsi__four *)(const void *)(p))
 FSI__STRICT_FN_BEGIN
+FSI_FN void fsi__four_get(fsi__four *s, const double *x) { *s = FSI__FOUR_AT(x); }
+FSI_FN void fsi__four_put(double *to, const fsi__four *s) { *(fsi__four *)(void *)to = *s; }
 FSI_FN void fsi__four_times(fsi__four *s, const double *x, const double *y) /* s += x y, number by number */
 {
     *s += FSI__FOUR_AT(x) * FSI__FOUR_AT(y);
@@ -1101,6 +1103,8 @@ FSI__STRICT_FN_END
 #else
 typedef struct fsi__four { double of[4]; } fsi__four;
 FSI__STRICT_FN_BEGIN
+FSI_FN void fsi__four_get(fsi__four *s, const double *x) { memcpy(s->of, x, sizeof s->of); }
+FSI_FN void fsi__four_put(double *to, const fsi__four *s) { memcpy(to, s->of, sizeof s->of); }
 FSI_FN void fsi__four_times(fsi__four *s, const double *x, const double *y)
 {
     int k;

@@ -388,6 +388,7 @@ typedef struct fsi__el_contact {
     double gap;               /* at the beginning of the substep [m] */
     double room;              /* by how much the gap may close in the substep; below 0: must open [m] */
     double drift[3];          /* displacement of the obstacle during the substep [m] */
+    double origin[3];         /* the point minus the partner's, at the beginning of the substep, plus drift [m] */
     double friction, weight;  /* Coulomb's coefficient; W_cc [m/N] */
     double slip[3];           /* displacement relative to the partner, in the substep [m] */
     double force[3], before[3]; /* on the point [N]; before the sweeps of the running iteration */
@@ -395,7 +396,7 @@ typedef struct fsi__el_contact {
 } fsi__el_contact;
 enum { FSI__EL_SHAPE, FSI__EL_OBSTACLE, FSI__EL_BODY };
 
-/* A body's end of a contact: its row is sum_k weight[k] times surface row node[k]. */
+/* A body's end of a contact: its row, of fsi__el_member.joint, is sum_k weight[k] times surface row node[k]. */
 typedef struct fsi__el_side { int contact, nodes, node[3]; double weight[3], sign; } fsi__el_side;
 
 /* The force of a contact of the last substep: the initial one of the next. */
@@ -441,6 +442,7 @@ typedef struct fsi__el_member {
     /* sides of the running substep */
     fsi__el_side *side;
     int sides, side_room;
+    fsi__el_rows joint;           /* row of each side */
     double *response, *coupling;  /* sides * dofs; sides * sides: G */
     size_t response_room, coupling_room;
     fsi__el_motion motion;
@@ -833,7 +835,7 @@ static fsi_status fsi__el_add_side(fsi__el_impl *im, int body, int contact, doub
         s->node[k] = node[k];
         s->weight[k] = weight[k];
     }
-    return FSI_OK;
+    return fsi__el_rows_join(&m->joint, im->s->context, im->fn, &m->rows, nodes, node, weight);
 }
 
 static fsi_status fsi__el_grow_numbers(fsi__el_impl *im, double **array, size_t *room, size_t need)
@@ -852,12 +854,11 @@ static fsi_status fsi__el_grow_numbers(fsi__el_impl *im, double **array, size_t 
 }
 
 /* Dot product of a side's row with a response. */
-static double fsi__el_side_dot(const fsi__el_member *m, const fsi__el_side *s, const double *y)
+static double fsi__el_side_dot(const fsi__el_member *m, int side, const double *y)
 {
     double sum = 0;
-    int k, i;
-    for (k = 0; k < s->nodes; k++) for (i = m->rows.start[s->node[k]]; i < m->rows.start[s->node[k] + 1]; i++)
-        sum += s->weight[k] * m->rows.value[i] * y[m->rows.dof[i]];
+    int i;
+    for (i = m->joint.start[side]; i < m->joint.start[side + 1]; i++) sum += m->joint.value[i] * y[m->joint.dof[i]];
     return sum;
 }
 
@@ -893,7 +894,7 @@ static fsi_status fsi__el_find_responses(fsi__el_impl *im, fsi__el_member *m)
 static double fsi__el_coupling(const fsi__el_member *m, int i, int j)
 {
     return m->side[i].sign * m->side[j].sign *
-           fsi__el_side_dot(m, &m->side[j], m->response + (size_t)i * (size_t)m->body.dofs);
+           fsi__el_side_dot(m, j, m->response + (size_t)i * (size_t)m->body.dofs);
 }
 
 /* G of a body. */
@@ -933,16 +934,21 @@ static fsi_status fsi__el_make_sides(fsi__el_impl *im)
     int i, b;
 
     /* A side of the body for each contact, and one of the partner if that is a body. */
-    for (b = 0; b < im->members; b++) im->member[b].sides = 0;
+    for (b = 0; b < im->members; b++) im->member[b].sides = im->member[b].joint.count = 0;
     for (i = 0; i < im->contacts; i++) {
         fsi__el_contact *c = &im->contact[i];
+        fsi__d3 from = fsi__d3_at(c->drift);
         const int row = im->member[c->body].mesh->vertex_count + c->point;
         FSI__TRY(fsi__el_add_side(im, c->body, i, 1, 1, &row, &one, &c->side[0]));
         if (c->kind == FSI__EL_BODY) {
             const fsi_mesh *mesh = im->member[c->other].mesh;
             FSI__TRY(fsi__el_add_side(im, c->other, i, -1, mesh->corners, mesh->faces + mesh->corners * c->face,
                                       c->bary, &c->side[1]));
+            from = fsi__d3_sub(from, fsi__el_point(&im->member[c->other].joint, c->side[1],
+                                                   im->member[c->other].body.q));
         }
+        fsi__d3_put(c->origin,
+                    fsi__d3_add(from, fsi__d3_at(im->member[c->body].start + 3 * (size_t)c->point)));
     }
 
     /* Responses, and G of each body unless contacts are many. */
@@ -966,17 +972,15 @@ static fsi_status fsi__el_make_sides(fsi__el_impl *im)
 /* J^T force of all contacts, on their bodies. */
 static void fsi__el_apply_forces(fsi__el_impl *im)
 {
-    int b, i, k;
+    int b, i;
     for (b = 0; b < im->members; b++) {
         fsi__el_member *m = &im->member[b];
         if (m->sides == 0 && !m->body.pushed) continue;
         memset(m->body.contact, 0, 3 * (size_t)m->body.dofs * sizeof(double));
         m->body.pushed = m->sides > 0;
         for (i = 0; i < m->sides; i++) {
-            const fsi__el_side *s = &m->side[i];
-            const fsi__d3 f = fsi__d3_at(im->contact[s->contact].force);
-            for (k = 0; k < s->nodes; k++)
-                fsi__el_push(&m->rows, s->node[k], fsi__d3_scale(f, s->sign * s->weight[k]), m->body.contact);
+            const fsi__d3 f = fsi__d3_at(im->contact[m->side[i].contact].force);
+            fsi__el_push(&m->joint, i, fsi__d3_scale(f, m->side[i].sign), m->body.contact);
         }
     }
 }
@@ -1012,15 +1016,10 @@ static void fsi__el_respond(fsi__el_impl *im)
 /* Displacement at a contact, relative to its partner, where the bodies' unknowns are `next`. */
 static void fsi__el_measure_slip(const fsi__el_impl *im, fsi__el_contact *c)
 {
-    const fsi__el_member *m = &im->member[c->body];
-    fsi__d3 u = fsi__d3_sub(fsi__el_point(&m->rows, m->mesh->vertex_count + c->point, m->body.next),
-        fsi__d3_at(m->start + 3 * (size_t)c->point));
-    if (c->kind == FSI__EL_BODY) {
-        const fsi__el_member *o = &im->member[c->other];
-        u = fsi__d3_sub(u, fsi__d3_sub(fsi__el_on_face(o, c->face, c->bary, o->body.next),
-            fsi__el_on_face(o, c->face, c->bary, o->body.q)));
-    } else u = fsi__d3_sub(u, fsi__d3_at(c->drift));
-    fsi__d3_put(c->slip, u);
+    const fsi__el_member *m = &im->member[c->body], *o = c->side[1] >= 0 ? &im->member[c->other] : NULL;
+    fsi__d3 x = fsi__el_point(&m->joint, c->side[0], m->body.next);
+    if (o) x = fsi__d3_sub(x, fsi__el_point(&o->joint, c->side[1], o->body.next));
+    fsi__d3_put(c->slip, fsi__d3_sub(x, fsi__d3_at(c->origin)));
 }
 
 /* The force on contact c that closes its gap and stops its slip, the other forces being fixed, projected on Coulomb's
@@ -1862,6 +1861,7 @@ static void fsi__el_free_member(fsi__el_member *m, fsi_context *context)
     fsi__free(context, m->response, m->response_room, sizeof(double));
     fsi__free(context, m->coupling, m->coupling_room, sizeof(double));
     fsi__el_rows_free(&m->rows, context);
+    fsi__el_rows_free(&m->joint, context);
     fsi_mesh_destroy(m->mesh);
     fsi__el_body_free(&m->body);
     memset(m, 0, sizeof *m);
@@ -1976,6 +1976,7 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
     if (d->handles > 0 && plan.handles < 4) plan.handles = 0; /* a body of fewer than 16 vertices is full */
     FSI__TRY(fsi__el_body_make(&m->body, fn, &plan));
     FSI__TRY(fsi__el_rows_begin(&m->rows, context, fn, 1));
+    FSI__TRY(fsi__el_rows_begin(&m->joint, context, fn, 1));
 
     /* Surface and contact points, with a row for each. */
     if (d->contact_points > 0) {

@@ -71,9 +71,11 @@ typedef struct fsi__el_body {
     double *stiffness;            /* evaluated: k = 2 (mu + kappa) volume */
     double *rotation;             /* R, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
     double *stretch;              /* R^T F at the beginning of the substep, likewise */
-    double *target;               /* evaluated, 12 each. With G = k (T + b/h D) as in >>global step,
-                                     T = (mu R + kappa P)/(mu + kappa): reduced: three columns of G, 4 numbers each;
-                                     full: G h for each corner, 3 numbers each */
+    double *target;               /* full: G h for each corner of each element, 3 numbers each, G = k (T + b/h D) as in
+                                     >>global step, T = (mu R + kappa P)/(mu + kappa) */
+    double *pull;                 /* reduced: the sums of G h over the regions of each of FSI__EL_PULLS chunks,
+                                     3 * stride numbers each, by components like `wide` */
+    int pulling;                  /* the local step sums them */
     double *energy;               /* evaluated: of the element [J] */
     fsi__el_rows gradient;        /* of a reduced body: F of each region: width 12, see >>local step */
     /* full: gradients of the barycentric weights of the corners 1 .. dim, in blocks like rotation; which corners belong
@@ -594,13 +596,32 @@ static void fsi__el_load_block(const fsi__el_body *b, int k, fsi__el_block *bloc
     fsi__el_load_gradients(b, k, block);
 }
 
-/* Columns of a block's targets t, for the regions of a reduced body. */
-static void fsi__el_put_columns(fsi__el_body *b, const fsi__el_block *block, const fsi__el_lane *t)
+/* Targets t of a block's regions times their rows, added to the unknowns of a reduced body:
+   q_i += sum_a h_ia t_a over the columns a of the target, for each coordinate. */
+static void fsi__el_put_unknowns(const fsi__el_body *b, const fsi__el_block *block, const fsi__el_lane *t, double *pull)
 {
-    int u, i;
+    const int *start = b->gradient.start + block->first, *dof = b->gradient.dof;
+    const double *h = b->gradient.value + 12 * (size_t)start[0];
+    const size_t stride = b->stride;
+    double one[9]; /* a copy: no store to `pull` changes it */
+    int u, i, a;
     for (u = 0; u < block->count; u++) {
-        double *target = b->target + 12 * (size_t)(block->first + u);
-        for (i = 0; i < 9; i++) target[4 * (i / 3) + i % 3] = t[i][u];
+        for (i = 0; i < 9; i++) one[i] = t[i][u];
+        for (i = start[u]; i < start[u + 1]; i++, h += 12) {
+            double *to = pull + dof[i];
+            fsi__four x, y, z;
+            fsi__four_get(&x, to);
+            fsi__four_get(&y, to + stride);
+            fsi__four_get(&z, to + 2 * stride);
+            for (a = 0; a < 3; a++) {
+                fsi__four_madd(&x, h + 4 * a, one[3 * a]);
+                fsi__four_madd(&y, h + 4 * a, one[3 * a + 1]);
+                fsi__four_madd(&z, h + 4 * a, one[3 * a + 2]);
+            }
+            fsi__four_put(to, &x);
+            fsi__four_put(to + stride, &y);
+            fsi__four_put(to + 2 * stride, &z);
+        }
     }
 }
 
@@ -623,8 +644,9 @@ static void fsi__el_put_corners(fsi__el_body *b, const fsi__el_block *block, con
     }
 }
 
-/* Targets k (T + b/h D) of (E4) and energies (E1) of a block's elements. */
-static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block)
+/* Targets k (T + b/h D) of (E4) and energies (E1) of a block's elements; pull: of a reduced body, what its unknowns get
+   from the blocks of the running chunk; NULL: only energies are wanted. */
+static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block, double *pull)
 {
     const fsi__el_lane *f = (const fsi__el_lane *)block->f, *r = (const fsi__el_lane *)block->r,
                        *p = (const fsi__el_lane *)block->p,
@@ -653,8 +675,8 @@ static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block)
     /* The energy V (mu |F - R|^2 + kappa |F - P|^2) (E1). */
     for (u = 0; u < FSI_LANES; u++)
         energy[u] = 0.5 * k[u] * ((1 - share[u]) * sheared[u] + share[u] * swollen[u]);
-    if (b->reduced) fsi__el_put_columns(b, block, (const fsi__el_lane *)t);
-    else fsi__el_put_corners(b, block, (const fsi__el_lane *)t);
+    if (pull) fsi__el_put_unknowns(b, block, (const fsi__el_lane *)t, pull);
+    else if (!b->reduced) fsi__el_put_corners(b, block, (const fsi__el_lane *)t);
 }
 
 /* Loads the numbers of block k into the caches, which else wait for memory at the beginning of each. */
@@ -669,13 +691,23 @@ static void fsi__el_fetch_block(const fsi__el_body *b, int k)
     }
 }
 
+#define FSI__EL_PULLS 8 /* chunks of a reduced body's blocks, at most: each has sums of its own */
+
+/* Blocks of a chunk of the local step. */
+static int fsi__el_grain(const fsi__el_body *b)
+{
+    const int share = fsi__chunks(fsi__chunks(b->evaluated, FSI_LANES), FSI__EL_PULLS);
+    return b->reduced && share > 16 ? share : 16;
+}
+
 /* Blocks begin .. end - 1: rotations, isochoric parts, targets, energies. */
 static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
+    double *pull = b->reduced && b->pulling ? b->pull + 3 * b->stride * (size_t)chunk : NULL;
     fsi__el_block block;
     int k, u;
-    (void)chunk;
+    if (pull) memset(pull, 0, 3 * b->stride * sizeof(double));
     for (k = begin; k < end; k++) {
         const size_t at = 9 * (size_t)k * FSI_LANES;
         int volume = 0;
@@ -685,21 +717,22 @@ static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
         fsi__el_rotate_block(&block, b->dim);
         if (volume) fsi__el_isochoric_block(&block, b->dim);
         else memcpy(block.p, block.r, sizeof block.p);
-        fsi__el_aim_block(b, &block);
+        fsi__el_aim_block(b, &block, pull);
         memcpy(b->rotation + at, block.r, sizeof block.r);
     }
 }
 
-static void fsi__el_local(fsi__el_body *b, const double *q)
+static void fsi__el_local(fsi__el_body *b, const double *q, int pulling)
 {
+    b->pulling = pulling;
     fsi__el_widen(b, q);
-    fsi__parallel_work(b->context, fsi__chunks(b->evaluated, FSI_LANES), 16, 100.0 * b->evaluated, fsi__el_local_range,
-                       b);
+    fsi__parallel_work(b->context, fsi__chunks(b->evaluated, FSI_LANES), fsi__el_grain(b), 100.0 * b->evaluated,
+                       fsi__el_local_range, b);
 }
 
 FSI_API void fsi__el_body_project(fsi__el_body *b)
 {
-    fsi__el_local(b, b->at);
+    fsi__el_local(b, b->at, 1);
     b->iterations++;
 }
 
@@ -739,33 +772,14 @@ static void fsi__el_gather_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* The same for the unknowns of a reduced body, element by element. */
-static void fsi__el_scatter(fsi__el_body *b)
+/* The same for the unknowns of a reduced body: the sums of the chunks, in their order. */
+static void fsi__el_add_pulls(fsi__el_body *b)
 {
-    const int *start = b->gradient.start, *dof = b->gradient.dof;
-    const double *h = b->gradient.value;
-    const size_t stride = b->stride;
-    double *wide = b->wide, t[12]; /* copies: no store to `wide` changes them */
-    int e, i, a;
-
-    /* q_i += sum_a h_ia t_a over the columns a of the target, for each coordinate. */
-    for (e = 0; e < b->evaluated; e++) {
-        memcpy(t, b->target + 12 * (size_t)e, sizeof t);
-        for (i = start[e]; i < start[e + 1]; i++, h += 12) {
-            double *to = wide + dof[i];
-            fsi__four x, y, z;
-            memset(&x, 0, sizeof x);
-            y = z = x;
-            for (a = 0; a < 3; a++) {
-                fsi__four_madd(&x, h + 4 * a, t[4 * a]);
-                fsi__four_madd(&y, h + 4 * a, t[4 * a + 1]);
-                fsi__four_madd(&z, h + 4 * a, t[4 * a + 2]);
-            }
-            fsi__four_add(to, &x);
-            fsi__four_add(to + stride, &y);
-            fsi__four_add(to + 2 * stride, &z);
-        }
-    }
+    const int chunks = fsi__chunks(fsi__chunks(b->evaluated, FSI_LANES), fsi__el_grain(b));
+    const size_t n = 3 * b->stride;
+    size_t i;
+    int k;
+    for (k = 0; k < chunks; k++) for (i = 0; i < n; i++) b->wide[i] += b->pull[n * (size_t)k + i];
 }
 
 FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
@@ -782,7 +796,7 @@ FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b)
     }
     for (i = 0; i < b->dofs && b->reduced; i++) for (c = 0; c < 3; c++)
         *fsi__el_wide(b, i, c) += b->slack[i] * b->at[3 * i + c];
-    if (b->reduced) fsi__el_scatter(b);
+    if (b->reduced) fsi__el_add_pulls(b);
     else fsi__parallel_work(b->context, b->dofs, 512, 60.0 * b->dofs, fsi__el_gather_range, b);
     for (i = 0; i < b->dofs && b->dim == 2; i++) *fsi__el_wide(b, i, 2) = 0;
 
@@ -1147,7 +1161,7 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
     fsi__d3_put(out->centre, centre);
 
     /* The local step at q gives elastic energies; volumes and stretches follow from F. */
-    fsi__el_local(b, b->q);
+    fsi__el_local(b, b->q, 0);
     out->stretch_min = HUGE_VAL;
     for (k = 0; k < fsi__chunks(b->evaluated, FSI_LANES); k++) {
         fsi__el_load_gradients(b, k, &block);
@@ -1209,7 +1223,6 @@ static void fsi__el_body_layout(fsi__el_body *b)
     b->energy = (double *)fsi__take(&b->memory, FSI_LANES * blocks, sizeof(double));
     b->rotation = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
     b->stretch = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
-    b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
 
     /* Right sides of the global step, and the history of the acceleration. */
     b->stride = d + 4;
@@ -1218,6 +1231,7 @@ static void fsi__el_body_layout(fsi__el_body *b)
 
     /* Matrices: dense ones of a reduced body; masses, gathers and values of K of a full one. */
     if (b->reduced) {
+        b->pull = (double *)fsi__take(&b->memory, FSI__EL_PULLS * 3 * b->stride, sizeof(double));
         b->stiff = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->massive = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->slack = (double *)fsi__take(&b->memory, d, sizeof(double));
@@ -1225,6 +1239,7 @@ static void fsi__el_body_layout(fsi__el_body *b)
         b->panels = (double *)fsi__take(&b->memory, fsi__panels_size(b->dofs), sizeof(double));
     } else {
         b->vertex_mass = (double *)fsi__take(&b->memory, d, sizeof(double));
+        b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
         b->slope = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
         b->gather_first = (int *)fsi__take(&b->memory, d + 1, sizeof(int));
         b->gather = (int *)fsi__take(&b->memory, n * (size_t)(b->dim + 1), sizeof(int));
@@ -1266,10 +1281,11 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
     const fsi__el_shape *s = &b->shape;
     const int corners = b->dim + 1;
     fsi__el_near p;
-    int m, e, k, *at;
+    int m, e, k, *at, *size;
     *found = 0;
     FSI__TRY(fsi__el_near_begin(&p, b->context, fn, s));
-    at = (int *)fsi__alloc(b->context, (size_t)s->vertex_count, sizeof(int));
+    at = (int *)fsi__alloc(b->context, (size_t)s->vertex_count, 2 * sizeof(int));
+    size = at ? at + s->vertex_count : NULL;
 
     /* The vertices of each material are allowed; its number of regions is proportional to its volume. */
     for (m = 0; m < material_count && at; m++) {
@@ -1281,17 +1297,24 @@ static fsi_status fsi__el_choose_regions(fsi__el_body *b, const char *fn, int ma
             for (k = 0; k < corners; k++) at[fsi__el_corners(s, e)[k]] = 0;
         }
         if (!(part > 0)) continue;
-        chosen = fsi__el_near_choose(&p, at, (int)ceil(count * part / s->mass_volume));
+        chosen = fsi__el_near_choose(&p, at, (int)ceil(count * part / s->mass_volume - 1e-9));
 
-        /* An element belongs to the region of its first corner. Regions without elements get no number. */
-        for (k = 0; k < chosen; k++) at[k] = -1;
+        /* An element belongs to the region of its corner that is closest to the chosen vertex of its region: so a
+           region has the elements around its vertex. Of two such corners the one whose region has fewer elements: so
+           no region is empty. */
+        for (k = 0; k < chosen; k++) size[k] = 0;
         for (e = 0; e < s->element_count; e++) if (s->material[e] == m) {
-            const int owner = p.owner[fsi__el_corners(s, e)[0]];
-            if (at[owner] < 0) at[owner] = (*found)++;
-            region[e] = at[owner];
+            const int *corner = fsi__el_corners(s, e);
+            int best = corner[0];
+            for (k = 1; k < corners; k++) {
+                const double closer = p.nearest[best] - p.nearest[corner[k]];
+                if (closer > 0 || (!(closer < 0) && size[p.owner[corner[k]]] < size[p.owner[best]])) best = corner[k];
+            }
+            if (size[p.owner[best]]++ == 0) at[p.owner[best]] = (*found)++;
+            region[e] = at[p.owner[best]];
         }
     }
-    fsi__free(b->context, at, (size_t)s->vertex_count, sizeof(int));
+    fsi__free(b->context, at, (size_t)s->vertex_count, 2 * sizeof(int));
     fsi__el_near_free(&p, b->context);
     return at ? FSI_OK : fsi__el_no_memory(b, fn);
 }
