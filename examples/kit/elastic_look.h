@@ -159,13 +159,10 @@ EX_FN void ex_elastic_drag(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, dou
     ex_check(app, fsi_elastic_set_target(s, t->id, t->target));
 }
 
-EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, double dt)
+/* Counts a step that was made. */
+EX_FN void ex_elastic_count(ex_elastic_tally *t, const fsi_elastic *s)
 {
-    const double begun = ex_wall_seconds();
     int k;
-    if (t->wild > 0) ex_elastic_drag(app, t, s, dt);
-    ex_check(app, fsi_elastic_step(s, (fsi_real)dt));
-    t->seconds += ex_wall_seconds() - begun;
     if (t->steps == 0) t->volume_least = t->volume_most = t->stretch_least = 1;
     for (k = 0; k < s->body_count; k++) {
         if (!fsi_v3_is_finite(s->bodies[k].center)) ex_die("the place of a body is not finite");
@@ -178,6 +175,15 @@ EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, dou
     t->iterations += s->stats.iterations;
     t->degraded += s->stats.degraded;
     t->bytes = s->stats.bytes;
+}
+
+EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, double dt)
+{
+    const double begun = ex_wall_seconds();
+    if (t->wild > 0) ex_elastic_drag(app, t, s, dt);
+    ex_check(app, fsi_elastic_step(s, (fsi_real)dt));
+    t->seconds += ex_wall_seconds() - begun;
+    ex_elastic_count(t, s);
     app->steps += s->desc.substeps;
     app->sim_seconds = s->time;
 }
