@@ -3,7 +3,7 @@
 
    A cup of jelly, 430 kg/m^3, floats in a pool; a tap fills it; springs at its rim lift it out, hold it and tip it, and
    it pours (figures 4 and 12 of Brandt et al. 2019; its size: --res 33). lower= how much lower the filled cup floated
-   than the empty one, the means over half a second [m]; held= the water in it when it hung above the pool [kg]; leaked=
+   than the empty one, beside the level of the pool [m], lower_ratio= that over water/(rho A), 1; held= the water in it when it hung above the pool [kg]; leaked=
    the share of that which was lost while it hung, 0; poured= the share that was out at the end. flip_tally.h explains
    the other figures. */
 #define FSI_IMPLEMENTATION
@@ -18,13 +18,14 @@
 #define TALL 0.36
 #define WALL 0.07
 #define RIM 8          /* springs */
-#define FILL 1.0       /* times [s]: the tap opens */
-#define FULL 2.2       /* the tap closes */
-#define LIFT 3.2       /* the springs begin to rise */
-#define HANG 4.7       /* they have arrived */
-#define TIP 5.7        /* they begin to turn */
-#define TIPPED 7.2
+#define FILL 1.5       /* times [s]: the tap opens */
+#define FULL 2.7       /* the tap closes */
+#define LIFT 4.7       /* the springs begin to rise */
+#define HANG 6.2       /* they have arrived */
+#define TIP 7.2        /* they begin to turn */
+#define TIPPED 8.7
 #define UP 0.95        /* way up [m] */
+#define MEAN 0.7       /* how long heights are averaged [s] */
 
 static double smooth(double t) { return t < 0 ? 0 : t > 1 ? 1 : t * t * (3 - 2 * t); }
 
@@ -44,6 +45,8 @@ static ex_mesh make_cup(int segments)
     shape_free(&s);
     return m;
 }
+
+typedef struct mean { double sum; int count; } mean;
 
 typedef struct state {
     ex_bath bath;
@@ -128,12 +131,20 @@ static double in_cup(const ex_bath *b)
     return sum;
 }
 
+/* Height of the cup's centre above the level of the pool. */
+static void add_height(state *w, mean *m)
+{
+    m->sum += (double)w->bath.solid->bodies[0].center.z - ex_bath_level(&w->bath);
+    m->count++;
+}
+
 int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
     state w;
-    double dx, young = 2e5, stiffness = 2e4, empty = 0, full = 0, hung = 0, kept = 0, t;
+    mean empty = { 0, 0 }, full = { 0, 0 };
+    double dx, young = 2e5, stiffness = 2e4, hung = 0, kept = 0, t;
     int frame, k;
 
     memset(&w, 0, sizeof w);
@@ -141,7 +152,7 @@ int main(int argc, char **argv)
     ex_init(&app, "cup_pool", "A cup of jelly floats, is filled, lifted and tipped.");
     app.res = 20;
     app.res_help = "cells along a side of the pool, 1 m";
-    app.frames = 255;
+    app.frames = 300;
     ex_real(&app, "young", &young, 1e3, 1e9, "Young's modulus of the cup [Pa]");
     ex_real(&app, "stiffness", &stiffness, 1, 1e9, "of each spring at its rim [N/m]");
     ex_bath_options(&app, &w.bath);
@@ -166,8 +177,8 @@ int main(int argc, char **argv)
 
         /* Where it floats, and what it holds. */
         t = w.bath.water->time;
-        if (t > FILL - 0.5 && t <= FILL) empty += (double)w.bath.solid->bodies[0].center.z / 15;
-        if (t > LIFT - 0.5 && t <= LIFT) full += (double)w.bath.solid->bodies[0].center.z / 15;
+        if (t > FILL - MEAN && t <= FILL) add_height(&w, &empty);
+        if (t > LIFT - MEAN && t <= LIFT) add_height(&w, &full);
         if (t < HANG + 0.5 + EX_BATH_FRAME) hung = in_cup(&w.bath);
         if (t < TIP) kept = in_cup(&w.bath);
         if (app.images) {
@@ -177,7 +188,9 @@ int main(int argc, char **argv)
         ex_progress(&app, frame + 1);
     }
 
-    ex_figure(&app, "lower", "%.4f", empty - full);
+    ex_figure(&app, "lower", "%.4f", empty.count && full.count ? empty.sum / empty.count - full.sum / full.count : 0);
+    ex_figure(&app, "lower_ratio", "%.3f", empty.count && full.count && hung > 0 ? (empty.sum / empty.count -
+        full.sum / full.count) * 1000 * FSI_PI * RADIUS * RADIUS / hung : 0);
     ex_figure(&app, "held", "%.2f", hung);
     ex_figure(&app, "leaked", "%.4f", hung > 0 ? 1 - kept / hung : 0);
     ex_figure(&app, "poured", "%.3f", kept > 0 ? 1 - in_cup(&w.bath) / kept : 0);
