@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT
 
    Include it after kit.h and fsi_elastic.h. ex_jelly_of adds a body, ex_draw_jelly draws it where it is; ex_dimpled
-   bends a sphere into puddings and stars. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before
+   bends a sphere into puddings and stars, ex_block into blocks. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before
    ex_end. ex_elastic_options adds --wild: drags at random, to see that nothing breaks. */
 #ifndef FSI_KIT_ELASTIC_LOOK_H
 #define FSI_KIT_ELASTIC_LOOK_H
@@ -90,6 +90,21 @@ EX_FN ex_mesh ex_dimpled(double radius, double height, double roundness, double 
         const double turn = atan2((double)x->y, (double)x->x),
             wide = radius * out * (1 - taper * z) * (1 + depth * side * side * cos(dimples * turn));
         *x = fsi_v3((fsi_real)(wide * (double)x->x), (fsi_real)(wide * (double)x->y), (fsi_real)(height / 2 * z));
+    }
+    return m;
+}
+
+/* A block with round edges around the origin; half: its half sides. roundness: 2 an ellipsoid, larger: ever sharper
+   edges. */
+EX_FN ex_mesh ex_block(fsi_vec3 half, double roundness, int level)
+{
+    ex_mesh m = ex_sphere(fsi_v3(0, 0, 0), 1, level);
+    int v;
+    for (v = 0; v < m.vertex_count; v++) {
+        fsi_vec3 *x = &m.vertices[v];
+        const double out = pow(pow(fabs((double)x->x), roundness) + pow(fabs((double)x->y), roundness) +
+            pow(fabs((double)x->z), roundness), -1 / roundness);
+        *x = fsi_v3((fsi_real)out * half.x * x->x, (fsi_real)out * half.y * x->y, (fsi_real)out * half.z * x->z);
     }
     return m;
 }

@@ -26,20 +26,6 @@ typedef struct slab {
     double start, bent;
 } slab;
 
-/* A block, fine enough for a smooth skin. */
-static ex_mesh make_slab(void)
-{
-    ex_mesh m = ex_sphere(fsi_v3(0, 0, 0), 1, 5);
-    int v;
-    for (v = 0; v < m.vertex_count; v++) {
-        const double x = (double)m.vertices[v].x, y = (double)m.vertices[v].y, z = (double)m.vertices[v].z;
-        const double out = pow(pow(fabs(x), 10) + pow(fabs(y), 10) + pow(fabs(z), 10), -0.1);
-        m.vertices[v] = fsi_v3((fsi_real)(THICK / 2 * out * x), (fsi_real)(BROAD / 2 * out * y),
-                               (fsi_real)(TALL / 2 * out * z));
-    }
-    return m;
-}
-
 static double top_of(ex_app *app, const ex_bath *b, const slab *w)
 {
     fsi_vec3 x;
@@ -61,7 +47,8 @@ static void add_slab(ex_app *app, ex_bath *b, slab *w, double y, double young, u
     d.material_count = 1;
     d.resolution = 14;
     d.position = fsi_v3((fsi_real)PLACE, (fsi_real)y, (fsi_real)(TALL / 2 + 0.002));
-    a.body = ex_bath_body(app, b, d, make_slab(), rgb);
+    a.body = ex_bath_body(app, b, d, ex_block(fsi_v3((fsi_real)(THICK / 2), (fsi_real)(BROAD / 2), (fsi_real)(TALL / 2)),
+        10, 5), rgb);
     for (k = 0; k < CLAMPS; k++) {
         a.rest = fsi_v3((fsi_real)(THICK * 0.4 * (k % 3 - 1)), (fsi_real)(BROAD * 0.4 * (k / 3 - 1)),
                         (fsi_real)(-0.47 * TALL));

@@ -18,24 +18,6 @@
 #define HELD 9         /* springs at each of the two sides */
 #define WATCH 0.7      /* until then `through` is counted [s] */
 
-/* A flat block with round edges. */
-static ex_mesh make_mat(void)
-{
-    ex_mesh m = ex_sphere(fsi_v3(0, 0, 0), 1, 6);
-    int v, c;
-    for (v = 0; v < m.vertex_count; v++) {
-        double x[3], most = 0;
-        x[0] = (double)m.vertices[v].x;
-        x[1] = (double)m.vertices[v].y;
-        x[2] = (double)m.vertices[v].z;
-        for (c = 0; c < 3; c++) most += pow(fabs(x[c]), 12);
-        most = pow(most, 1.0 / 12);
-        m.vertices[v] = fsi_v3((fsi_real)(MAT / 2 * x[0] / most), (fsi_real)(MAT / 2 * x[1] / most),
-                               (fsi_real)(THICK / 2 * x[2] / most));
-    }
-    return m;
-}
-
 static void add_mat(ex_app *app, ex_bath *b, double young)
 {
     fsi_elastic_body_desc d = fsi_elastic_default_body_desc();
@@ -48,7 +30,8 @@ static void add_mat(ex_app *app, ex_bath *b, double young)
     d.material_count = 1;
     d.resolution = 36;
     d.position = fsi_v3((fsi_real)(SIDE / 2), (fsi_real)(SIDE / 2), (fsi_real)AT);
-    a.body = ex_bath_body(app, b, d, make_mat(), 0x3f8f5f);
+    a.body = ex_bath_body(app, b, d, ex_block(fsi_v3((fsi_real)(MAT / 2), (fsi_real)(MAT / 2), (fsi_real)(THICK / 2)),
+        12, 6), 0x3f8f5f);
     for (side = -1; side <= 1; side += 2) for (k = 0; k < HELD; k++) {
         a.rest = fsi_v3((fsi_real)(side * 0.48 * MAT), (fsi_real)(MAT * 0.96 * (k / (HELD - 1.0) - 0.5)), 0);
         a.target = fsi_v3_add(a.rest, d.position);
