@@ -3,7 +3,8 @@
 
    A cup of jelly, 430 kg/m^3, floats in a pool; a tap fills it; springs at its rim lift it out, hold it and tip it, and
    it pours (figures 4 and 12 of Brandt et al. 2019; its size: --res 33). lower= how much lower the filled cup floated
-   than the empty one, beside the level of the pool [m], lower_ratio= that over water/(rho A), 1; held= the water in it when it hung above the pool [kg]; leaked=
+   than the empty one, beside the level of the pool [m], lower_ratio= that over water/(rho A), 1 when it has come to rest: a
+   full cup is about to capsize, so it is lifted soon; held= the water in it when it hung above the pool [kg]; leaked=
    the share of that which was lost while it hung, 0; poured= the share that was out at the end. flip_tally.h explains
    the other figures. */
 #define FSI_IMPLEMENTATION
@@ -18,14 +19,14 @@
 #define TALL 0.36
 #define WALL 0.07
 #define RIM 8          /* springs */
-#define FILL 1.5       /* times [s]: the tap opens */
-#define FULL 2.7       /* the tap closes */
-#define LIFT 4.7       /* the springs begin to rise */
-#define HANG 6.2       /* they have arrived */
-#define TIP 7.2        /* they begin to turn */
-#define TIPPED 8.7
+#define FILL 1.0       /* times [s]: the tap opens */
+#define FULL 2.2       /* the tap closes */
+#define LIFT 3.2       /* the springs begin to rise */
+#define HANG 4.7       /* they have arrived */
+#define TIP 5.7        /* they begin to turn */
+#define TIPPED 7.2
 #define UP 0.95        /* way up [m] */
-#define MEAN 0.7       /* how long heights are averaged [s] */
+#define MEAN 0.5       /* how long heights are averaged [s] */
 
 static double smooth(double t) { return t < 0 ? 0 : t > 1 ? 1 : t * t * (3 - 2 * t); }
 
@@ -150,9 +151,9 @@ int main(int argc, char **argv)
     memset(&w, 0, sizeof w);
     w.tap = -1;
     ex_init(&app, "cup_pool", "A cup of jelly floats, is filled, lifted and tipped.");
-    app.res = 20;
+    app.res = 16;
     app.res_help = "cells along a side of the pool, 1 m";
-    app.frames = 300;
+    app.frames = 255;
     ex_real(&app, "young", &young, 1e3, 1e9, "Young's modulus of the cup [Pa]");
     ex_real(&app, "stiffness", &stiffness, 1, 1e9, "of each spring at its rim [N/m]");
     ex_bath_options(&app, &w.bath);

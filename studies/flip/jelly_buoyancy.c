@@ -50,9 +50,9 @@ int main(int argc, char **argv)
 
     memset(&bath, 0, sizeof bath);
     ex_init(&app, "jelly_buoyancy", "Three jellies: one floats, one hovers, one sinks.");
-    app.res = 12;
+    app.res = 20;
     app.res_help = "cells over the width of the tank, 1 m";
-    app.frames = 240;
+    app.frames = 150;
     ex_flag(&app, "still", &still, "the jellies begin where they should stay");
     ex_real(&app, "young", &young, 1e3, 1e8, "Young's modulus [Pa]");
     ex_bath_options(&app, &bath);

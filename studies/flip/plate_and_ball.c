@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     add_ball(&app, &bath);
     ex_bath_immerse(&app, &bath);
     if (!dry) ex_bath_fill(&app, &bath, ex_box3(0, 0, 0, LENGTH, WIDTH + dx, DEPTH));
-    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)1.3), 20, 10);
+    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)HEIGHT), 20, 10);
 
     start = middle(&bath);
     for (frame = 0; frame < app.frames; frame++) {
