@@ -20,13 +20,13 @@
 #define WALL 0.07
 #define RIM 8          /* springs */
 #define FILL 1.0       /* times [s]: the tap opens */
-#define FULL 2.2       /* the tap closes */
-#define LIFT 3.2       /* the springs begin to rise */
-#define HANG 4.7       /* they have arrived */
-#define TIP 5.7        /* they begin to turn */
-#define TIPPED 7.2
+#define FULL 1.7       /* the tap closes */
+#define LIFT 2.2       /* the springs begin to rise */
+#define HANG 3.7       /* they have arrived */
+#define TIP 4.7        /* they begin to turn */
+#define TIPPED 6.2
 #define UP 0.95        /* way up [m] */
-#define MEAN 0.5       /* how long heights are averaged [s] */
+#define MEAN 0.3       /* how long heights are averaged [s] */
 
 static double smooth(double t) { return t < 0 ? 0 : t > 1 ? 1 : t * t * (3 - 2 * t); }
 
@@ -68,6 +68,13 @@ static int add_cup(ex_app *app, state *w, double young)
     return ex_bath_body(app, &w->bath, d, make_cup(64), 0xe3a62f);
 }
 
+/* Where spring k is around the axis. */
+static fsi_vec3 rim_at(int k)
+{
+    const double turn = 2 * FSI_PI * k / RIM, r = RADIUS - WALL / 2;
+    return fsi_v3((fsi_real)(r * cos(turn)), (fsi_real)(r * sin(turn)), 0);
+}
+
 /* The springs take the rim where it is. */
 static void grab(ex_app *app, state *w, double stiffness)
 {
@@ -75,8 +82,7 @@ static void grab(ex_app *app, state *w, double stiffness)
     fsi_vec3 rest[RIM];
     fsi_elastic_attachment_desc d = fsi_elastic_default_attachment_desc();
     int k;
-    for (k = 0; k < RIM; k++) rest[k] = fsi_v3((fsi_real)((RADIUS - WALL / 2) * cos(2 * FSI_PI * k / RIM)),
-        (fsi_real)((RADIUS - WALL / 2) * sin(2 * FSI_PI * k / RIM)), (fsi_real)(0.4 * TALL));
+    for (k = 0; k < RIM; k++) rest[k] = fsi_v3_add(rim_at(k), fsi_v3(0, 0, (fsi_real)(0.4 * TALL)));
     ex_check(app, fsi_elastic_skin_create(&at, w->bath.solid, w->bath.jelly[0].id, rest, NULL, RIM));
     ex_check(app, fsi_elastic_skin_update(at, w->bath.solid, w->grip, NULL));
     fsi_elastic_skin_destroy(at);
@@ -92,14 +98,18 @@ static void grab(ex_app *app, state *w, double stiffness)
     w->held = 1;
 }
 
-/* The targets at a time: up, then turned about the axis y. */
+/* The targets at a time: up, to a level ring, then turned about the axis y. */
 static void move_springs(ex_app *app, state *w, double time)
 {
     const fsi_quat turn = fsi_quat_from_axis_angle(fsi_v3(0, 1, 0), (fsi_real)(2.2 * smooth((time - TIP) / (TIPPED - TIP))));
     const fsi_vec3 up = fsi_v3(0, 0, (fsi_real)(UP * smooth((time - LIFT) / (HANG - LIFT))));
+    const fsi_real level = (fsi_real)smooth((time - LIFT) / (HANG - LIFT));
     int k;
-    for (k = 0; k < RIM; k++) ex_check(app, fsi_elastic_set_target(w->bath.solid, w->spring[k], fsi_v3_add(w->middle,
-        fsi_v3_add(up, fsi_quat_rotate(turn, fsi_v3_sub(w->grip[k], w->middle))))));
+    for (k = 0; k < RIM; k++) {
+        const fsi_vec3 from = fsi_v3_sub(w->grip[k], w->middle), arm = fsi_v3_madd(from, level, fsi_v3_sub(rim_at(k), from));
+        ex_check(app, fsi_elastic_set_target(w->bath.solid, w->spring[k], fsi_v3_add(w->middle,
+            fsi_v3_add(up, fsi_quat_rotate(turn, arm)))));
+    }
 }
 
 /* The tap, above the cup, opens and closes. */
@@ -153,7 +163,7 @@ int main(int argc, char **argv)
     ex_init(&app, "cup_pool", "A cup of jelly floats, is filled, lifted and tipped.");
     app.res = 16;
     app.res_help = "cells along a side of the pool, 1 m";
-    app.frames = 255;
+    app.frames = 225;
     ex_real(&app, "young", &young, 1e3, 1e9, "Young's modulus of the cup [Pa]");
     ex_real(&app, "stiffness", &stiffness, 1, 1e9, "of each spring at its rim [N/m]");
     ex_bath_options(&app, &w.bath);
