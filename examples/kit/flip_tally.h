@@ -1,9 +1,9 @@
 /* flip_tally.h - elastic bodies in the liquid of fsi_flip.h: what their programs make, draw and count.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h. ex_bath_options adds switches; ex_bath_make makes liquid and solids in a box, ex_bath_body adds
-   a body, ex_bath_immerse puts all into the liquid, ex_bath_fill fills with liquid; ex_bath_frame makes the steps of a
-   picture and counts them; ex_bath_draw draws, ex_bath_figures belongs before ex_end. ex_bath_level and ex_bath_below
+   Include it after kit.h. ex_bath_options adds switches; ex_bath_make makes liquid and solids in a box, ex_bath_body
+   adds a body, ex_bath_immerse puts all into the liquid, ex_bath_fill fills with liquid; ex_bath_frame makes the steps of
+   a picture and counts them; ex_bath_draw draws, ex_bath_figures belongs before ex_end. ex_bath_level and ex_bath_below
    measure drafts.
 
       ex_bath_options(&app, &bath);
@@ -157,8 +157,8 @@ EX_FN void ex_bath_frame(ex_app *app, ex_bath *b)
     ex_bath_look(b);
 }
 
-/* The level of the liquid in those columns of cells that are at least two cells away from all bodies: where, from above,
-   they are half full. A particle is its volume, spread over a spacing up and down by a hat function. */
+/* The level of the liquid in those columns of cells that are at least two cells away from all bodies: where, from
+   above, they are half full. A particle is its volume, spread over a spacing up and down by a hat function. */
 EX_FN double ex_bath_level(ex_bath *b)
 {
     enum { FINE = 8 };            /* samples a cell */
@@ -191,7 +191,8 @@ EX_FN double ex_bath_level(ex_bath *b)
             full[k] += (double)b->water->mass[i] * (1 - fabs(k * fine - z) / grain) / 4;
     }
     for (k = n; k > 0 && level <= 0 && columns > 0; k--)
-        if (full[k - 1] >= 0.5 * columns) level = fine * (k - 1 + (full[k - 1] - 0.5 * columns) / (full[k - 1] - full[k]));
+        if (full[k - 1] >= 0.5 * columns)
+            level = fine * (k - 1 + (full[k - 1] - 0.5 * columns) / (full[k - 1] - full[k]));
     free(full);
     free(covered);
     return level;
@@ -211,7 +212,8 @@ EX_FN double ex_bath_below(ex_app *app, ex_bath *b, const ex_jelly *j, double he
     rest = ex_solid(app, &copy, FSI_MESH_CLOSED);
     for (i = 0; i < SIDE * SIDE * SIDE; i++) {
         const fsi_vec3 w = fsi_v3_sub(rest->box.hi, rest->box.lo);
-        const double s[3] = { (i % SIDE + 0.5) / SIDE, (i / SIDE % SIDE + 0.5) / SIDE, (i / (SIDE * SIDE) + 0.5) / SIDE };
+        const double s[3] = { (i % SIDE + 0.5) / SIDE, (i / SIDE % SIDE + 0.5) / SIDE,
+                              (i / (SIDE * SIDE) + 0.5) / SIDE };
         x[n] = fsi_v3_add(rest->box.lo, fsi_v3((fsi_real)s[0] * w.x, (fsi_real)s[1] * w.y, (fsi_real)s[2] * w.z));
         n += fsi_mesh_signed_distance(rest, x[n]) < 0;
     }

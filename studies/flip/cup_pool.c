@@ -3,10 +3,10 @@
 
    A cup of jelly, 430 kg/m^3, floats in a pool; a tap fills it; springs at its rim lift it out, hold it and tip it, and
    it pours (figures 4 and 12 of Brandt et al. 2019; its size: --res 33). lower= how much lower the filled cup floated
-   than the empty one, beside the level of the pool [m], lower_ratio= that over water/(rho A), 1 when it has come to rest: a
-   full cup is about to capsize, so it is lifted soon; held= the water in it when it hung above the pool [kg]; leaked=
-   the share of that which was lost while it hung, 0; poured= the share that was out at the end. flip_tally.h explains
-   the other figures. */
+   than the empty one, beside the level of the pool [m], lower_ratio= that over water/(rho A), 1 when it has come to
+   rest: a full cup is about to capsize, so it is lifted soon; held= the water in it when it hung above the pool [kg];
+   leaked= the share of that which was lost while it hung, 0; poured= the share that was out at the end. flip_tally.h
+   explains the other figures. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/flip_tally.h"
@@ -101,12 +101,14 @@ static void grab(ex_app *app, state *w, double stiffness)
 /* The targets at a time: up, to a level ring, then turned about the axis y. */
 static void move_springs(ex_app *app, state *w, double time)
 {
-    const fsi_quat turn = fsi_quat_from_axis_angle(fsi_v3(0, 1, 0), (fsi_real)(2.2 * smooth((time - TIP) / (TIPPED - TIP))));
+    const fsi_quat turn = fsi_quat_from_axis_angle(fsi_v3(0, 1, 0),
+        (fsi_real)(2.2 * smooth((time - TIP) / (TIPPED - TIP))));
     const fsi_vec3 up = fsi_v3(0, 0, (fsi_real)(UP * smooth((time - LIFT) / (HANG - LIFT))));
     const fsi_real level = (fsi_real)smooth((time - LIFT) / (HANG - LIFT));
     int k;
     for (k = 0; k < RIM; k++) {
-        const fsi_vec3 from = fsi_v3_sub(w->grip[k], w->middle), arm = fsi_v3_madd(from, level, fsi_v3_sub(rim_at(k), from));
+        const fsi_vec3 from = fsi_v3_sub(w->grip[k], w->middle);
+        const fsi_vec3 arm = fsi_v3_madd(from, level, fsi_v3_sub(rim_at(k), from));
         ex_check(app, fsi_elastic_set_target(w->bath.solid, w->spring[k], fsi_v3_add(w->middle,
             fsi_v3_add(up, fsi_quat_rotate(turn, arm)))));
     }

@@ -1,8 +1,8 @@
 /* cc -O3 -I. studies/flip/dam_jelly.c -lm -o dam_jelly && ./dam_jelly
    SPDX-License-Identifier: MIT
 
-   A dam breaks against two slabs of jelly that are clamped to the floor, a soft one and, beside it, a stiff one (figure 5
-   of Brandt et al. 2019). bent_soft=, bent_stiff= how far their tops were moved along the tank at most [m];
+   A dam breaks against two slabs of jelly that are clamped to the floor, a soft one and, beside it, a stiff one (figure
+   5 of Brandt et al. 2019). bent_soft=, bent_stiff= how far their tops were moved along the tank at most [m];
    back_soft=, back_stiff= at the end; clamp= the largest force of the clamps of the soft one along the tank [N].
    flip_tally.h explains the other figures. */
 #define FSI_IMPLEMENTATION
@@ -47,8 +47,8 @@ static void add_slab(ex_app *app, ex_bath *b, slab *w, double y, double young, u
     d.material_count = 1;
     d.resolution = 14;
     d.position = fsi_v3((fsi_real)PLACE, (fsi_real)y, (fsi_real)(TALL / 2 + 0.002));
-    a.body = ex_bath_body(app, b, d, ex_block(fsi_v3((fsi_real)(THICK / 2), (fsi_real)(BROAD / 2), (fsi_real)(TALL / 2)),
-        10, 5), rgb);
+    a.body = ex_bath_body(app, b, d, ex_block(fsi_v3((fsi_real)(THICK / 2), (fsi_real)(BROAD / 2),
+        (fsi_real)(TALL / 2)), 10, 5), rgb);
     for (k = 0; k < CLAMPS; k++) {
         a.rest = fsi_v3((fsi_real)(THICK * 0.4 * (k % 3 - 1)), (fsi_real)(BROAD * 0.4 * (k / 3 - 1)),
                         (fsi_real)(-0.47 * TALL));
@@ -81,7 +81,8 @@ int main(int argc, char **argv)
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 16 || app.res > 200) ex_die("--res is not between 16 and 200");
     dx = 1.0 / app.res;
-    ex_bath_make(&app, &bath, (int)(LENGTH * app.res + 0.5), (int)(WIDTH * app.res + 0.5), (int)(HEIGHT * app.res + 0.5), dx);
+    ex_bath_make(&app, &bath, (int)(LENGTH * app.res + 0.5), (int)(WIDTH * app.res + 0.5),
+        (int)(HEIGHT * app.res + 0.5), dx);
     add_slab(&app, &bath, &two[0], 0.2, soft, 0xe3a62f);
     add_slab(&app, &bath, &two[1], WIDTH - 0.2, stiff, 0xc8432f);
     ex_bath_immerse(&app, &bath);

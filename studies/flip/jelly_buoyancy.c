@@ -4,9 +4,9 @@
    Three equal jellies of 540, 1000 and 1850 kg/m^3 are put on the water of a tank, or, with --still, into it where they
    should stay: the light one floats, the second hovers, the heavy one sinks (figure 8 of Brandt et al. 2019). draft= is
    the share of the light one's volume below the level of the water at the end, 0.54 +- 0.03; moved= how far the centre
-   of the second one went in the last 5 s [dx], with --still below 2; floor= how high above the floor the lowest point of
-   the heavy one is at the end [dx]; level= of the water over where it should be, bodies counted. flip_tally.h explains
-   the other figures. */
+   of the second one went in the last 5 s [dx], with --still below 2; floor= how high above the floor the lowest point
+   of the heavy one is at the end [dx]; level= of the water over where it should be, bodies counted. flip_tally.h
+   explains the other figures. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/flip_tally.h"

@@ -1,11 +1,11 @@
 /* cc -O3 -I. studies/flip/mat_splash.c -lm -o mat_splash && ./mat_splash
    SPDX-License-Identifier: MIT
 
-   A ball of water falls on a thin mat that is held at two of its sides; it sags, throws the water up, and the water runs
-   off where it is free (figure 9 of Brandt et al. 2019; its size: --res 100 --steps 8). sag= how far the middle of the
-   mat went down at most [m], sagged= at the end; through= particles seen below the inner part of the mat, where nothing
-   but a leak can bring them soon, in the first half second after the water came, 0. flip_tally.h explains the other
-   figures. */
+   A ball of water falls on a thin mat that is held at two of its sides; it sags, throws the water up, and the water
+   runs off where it is free (figure 9 of Brandt et al. 2019; its size: --res 100 --steps 8). sag= how far the middle of
+   the mat went down at most [m], sagged= at the end; through= particles seen below the inner part of the mat, where
+   nothing but a leak can bring them soon, in the first half second after the water came, 0. flip_tally.h explains the
+   other figures. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/flip_tally.h"

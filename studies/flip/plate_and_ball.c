@@ -1,10 +1,10 @@
 /* cc -O3 -I. studies/flip/plate_and_ball.c -lm -o plate_and_ball && ./plate_and_ball
    SPDX-License-Identifier: MIT
 
-   A ball of jelly, 2330 kg/m^3, sinks through a tank onto a plate that is held under water at two sides, which bends and
-   carries it; with --dry the same in air (figure 6 of Brandt et al. 2019; its size: --res 59). speed= the fastest that
-   the ball sank [m/s]; hit= when it touched the plate [s]; sag= how far the plate's middle went down at most [m], sagged=
-   at the end. flip_tally.h explains the other figures. */
+   A ball of jelly, 2330 kg/m^3, sinks through a tank onto a plate that is held under water at two sides, which bends
+   and carries it; with --dry the same in air (figure 6 of Brandt et al. 2019; its size: --res 59). speed= the fastest
+   that the ball sank [m/s]; hit= when it touched the plate [s]; sag= how far the plate's middle went down at most [m],
+   sagged= at the end. flip_tally.h explains the other figures. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/flip_tally.h"
@@ -39,8 +39,8 @@ static void add_plate(ex_app *app, ex_bath *b, double young)
     d.material_count = 1;
     d.resolution = 30;
     d.position = fsi_v3((fsi_real)(LENGTH / 2), (fsi_real)(WIDTH / 2), (fsi_real)AT);
-    a.body = ex_bath_body(app, b, d, ex_block(fsi_v3((fsi_real)(PLATE / 2), (fsi_real)(BROAD / 2), (fsi_real)(THICK / 2)),
-        12, 6), 0x3f8f5f);
+    a.body = ex_bath_body(app, b, d, ex_block(fsi_v3((fsi_real)(PLATE / 2), (fsi_real)(BROAD / 2),
+        (fsi_real)(THICK / 2)), 12, 6), 0x3f8f5f);
     for (side = -1; side <= 1; side += 2) for (k = 0; k < HELD; k++) {
         a.rest = fsi_v3((fsi_real)(side * 0.48 * PLATE), (fsi_real)(BROAD * 0.9 * (k / (HELD - 1.0) - 0.5)), 0);
         a.target = fsi_v3_add(a.rest, d.position);
