@@ -2,8 +2,9 @@
    SPDX-License-Identifier: MIT
 
    Include it after kit.h and fsi_elastic.h. ex_jelly_of adds a body, ex_draw_jelly draws it where it is; ex_dimpled
-   bends a sphere into puddings and stars, ex_block into blocks. ex_elastic_step makes a step and counts
-   it, ex_elastic_figures belongs before ex_end. ex_elastic_options adds --wild: drags at random, to see that nothing breaks. */
+   bends a sphere into puddings and stars, ex_block into blocks. ex_elastic_step makes a step and counts it,
+   ex_elastic_figures belongs before ex_end. ex_elastic_options adds --wild: drags at random, to see that nothing
+   breaks. */
 #ifndef FSI_KIT_ELASTIC_LOOK_H
 #define FSI_KIT_ELASTIC_LOOK_H
 

@@ -2,9 +2,9 @@
    SPDX-License-Identifier: MIT
 
    Include it after kit.h. ex_bath_options adds switches; ex_bath_make makes liquid and solids in a box, ex_bath_body
-   adds a body, ex_bath_immerse puts all into the liquid, ex_bath_fill fills with liquid; ex_bath_frame makes the steps of
-   a picture and counts them; ex_bath_draw draws, ex_bath_figures belongs before ex_end. ex_bath_level and ex_bath_below
-   measure drafts.
+   adds a body, ex_bath_immerse puts all into the liquid, ex_bath_fill fills with liquid; ex_bath_frame makes the
+   steps of a picture and counts them; ex_bath_draw draws, ex_bath_figures belongs before ex_end. ex_bath_level and
+   ex_bath_below measure drafts.
 
       ex_bath_options(&app, &bath);
       if (!ex_begin(&app, argc, argv)) return app.exit_code;
