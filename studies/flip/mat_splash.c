@@ -16,7 +16,7 @@
 #define AT 0.75        /* height of the mat */
 #define BALL 0.3       /* radius of the water */
 #define HELD 9         /* springs at each of the two sides */
-#define WATCH 0.7      /* until then `through` is counted [s] */
+#define WATCH 0.5      /* until then `through` is counted [s] */
 
 static void add_mat(ex_app *app, ex_bath *b, double young)
 {
