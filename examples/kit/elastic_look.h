@@ -2,8 +2,9 @@
    SPDX-License-Identifier: MIT
 
    Include it after kit.h and fsi_elastic.h. ex_jelly_of adds a body, ex_draw_jelly draws it where it is; ex_dimpled
-   bends a sphere into puddings and stars. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before
-   ex_end. ex_elastic_options adds --wild: drags at random, to see that nothing breaks. */
+   bends a sphere into puddings and stars, ex_block into blocks. ex_elastic_step makes a step and counts it,
+   ex_elastic_figures belongs before ex_end. ex_elastic_options adds --wild: drags at random, to see that nothing
+   breaks. */
 #ifndef FSI_KIT_ELASTIC_LOOK_H
 #define FSI_KIT_ELASTIC_LOOK_H
 
@@ -94,6 +95,21 @@ EX_FN ex_mesh ex_dimpled(double radius, double height, double roundness, double 
     return m;
 }
 
+/* A block with round edges around the origin; half: its half sides. roundness: 2 an ellipsoid, larger: ever sharper
+   edges. */
+EX_FN ex_mesh ex_block(fsi_vec3 half, double roundness, int level)
+{
+    ex_mesh m = ex_sphere(fsi_v3(0, 0, 0), 1, level);
+    int v;
+    for (v = 0; v < m.vertex_count; v++) {
+        fsi_vec3 *x = &m.vertices[v];
+        const double out = pow(pow(fabs((double)x->x), roundness) + pow(fabs((double)x->y), roundness) +
+            pow(fabs((double)x->z), roundness), -1 / roundness);
+        *x = fsi_v3((fsi_real)out * half.x * x->x, (fsi_real)out * half.y * x->y, (fsi_real)out * half.z * x->z);
+    }
+    return m;
+}
+
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 /* Over all steps. Start from zeros. */
@@ -159,13 +175,10 @@ EX_FN void ex_elastic_drag(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, dou
     ex_check(app, fsi_elastic_set_target(s, t->id, t->target));
 }
 
-EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, double dt)
+/* Counts a step that was made. */
+EX_FN void ex_elastic_count(ex_elastic_tally *t, const fsi_elastic *s)
 {
-    const double begun = ex_wall_seconds();
     int k;
-    if (t->wild > 0) ex_elastic_drag(app, t, s, dt);
-    ex_check(app, fsi_elastic_step(s, (fsi_real)dt));
-    t->seconds += ex_wall_seconds() - begun;
     if (t->steps == 0) t->volume_least = t->volume_most = t->stretch_least = 1;
     for (k = 0; k < s->body_count; k++) {
         if (!fsi_v3_is_finite(s->bodies[k].center)) ex_die("the place of a body is not finite");
@@ -178,6 +191,15 @@ EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, dou
     t->iterations += s->stats.iterations;
     t->degraded += s->stats.degraded;
     t->bytes = s->stats.bytes;
+}
+
+EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, double dt)
+{
+    const double begun = ex_wall_seconds();
+    if (t->wild > 0) ex_elastic_drag(app, t, s, dt);
+    ex_check(app, fsi_elastic_step(s, (fsi_real)dt));
+    t->seconds += ex_wall_seconds() - begun;
+    ex_elastic_count(t, s);
     app->steps += s->desc.substeps;
     app->sim_seconds = s->time;
 }
