@@ -405,6 +405,7 @@ typedef struct fsi__el_attachment {
     int id, body, spring;     /* body: index */
     fsi_elastic_attachment_desc desc;
     double from[3], to[3];    /* the target before and after the coming step */
+    double force[3];          /* on the body, of the last substep [N] */
 } fsi__el_attachment;
 
 typedef struct fsi__el_solid {
@@ -1369,6 +1370,19 @@ static void fsi__el_start_anew(fsi__el_impl *im)
     }
 }
 
+/* Forces of attachments, where the bodies are. */
+static void fsi__el_pull(fsi__el_impl *im)
+{
+    int k;
+    for (k = 0; k < im->attachments; k++) {
+        fsi__el_attachment *a = &im->attachment[k];
+        const fsi__el_body *b = &im->member[a->body].body;
+        const fsi__el_spring *sp = &b->spring[a->spring];
+        fsi__d3_put(a->force, fsi__d3_scale(fsi__d3_sub(fsi__d3_at(sp->target),
+            fsi__el_point(&b->anchor, sp->row, b->q)), sp->stiffness));
+    }
+}
+
 FSI_API void fsi__el_end_substep(fsi_elastic *s)
 {
     fsi__el_impl *im = fsi__el_of(s);
@@ -1379,6 +1393,7 @@ FSI_API void fsi__el_end_substep(fsi_elastic *s)
         fsi__el_body_accept(&im->member[b].body);
         im->member[b].mesh_stale = 1;
     }
+    fsi__el_pull(im);
     fsi__el_push_obstacles(im);
     fsi__el_start_anew(im);
 
@@ -2388,15 +2403,10 @@ FSI_API fsi_status fsi_elastic_attachment_force(const fsi_elastic *s, int id, fs
 {
     const fsi__el_impl *im = fsi__el_of(s);
     const fsi__el_attachment *a = fsi__el_find_attachment(s, "fsi_elastic_attachment_force", id);
-    const fsi__el_body *b;
-    const fsi__el_spring *sp;
     if (force) *force = fsi_v3(0, 0, 0);
     if (!im) return FSI_ERROR_COOKIE;
     if (!a || !force) return FSI_ERROR_ARGUMENT;
-    b = &im->member[a->body].body;
-    sp = &b->spring[a->spring];
-    *force = fsi__d3_real(
-        fsi__d3_scale(fsi__d3_sub(fsi__d3_at(sp->target), fsi__el_point(&b->anchor, sp->row, b->q)), sp->stiffness));
+    *force = fsi__d3_real(fsi__d3_at(a->force));
     return FSI_OK;
 }
 
@@ -3148,6 +3158,7 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
     for (k = 0; k < im->solids; k++) im->solid[k].from = im->solid[k].desc.point;
     for (k = 0; k < im->attachments; k++) memcpy(im->attachment[k].from, im->attachment[k].to, 3 * sizeof(double));
     for (b = 0; b < im->members; b++) fsi__el_show(im, b);
+    fsi__el_pull(im);
     return FSI_OK;
 }
 

@@ -89,8 +89,6 @@ typedef struct fsi_flip_desc {
     fsi_real pic;              /* FLIP: fraction of the grid's velocity that particles take over in 1/60 s, APIC: of
                                   its gradient that they drop, 0 to 1; shorter substeps take less; default 0.03; 1 is
                                   PIC */
-    fsi_real body_pic;         /* fraction of the grid's velocity that immersed bodies take over in 1/60 s, 0 to 1;
-                                  default 0.5 */
     fsi_real volume_rate;      /* fraction of the error of the particles' density that is corrected in 1/60 s, 0 to 1;
                                   default 0.3; 0: volume drifts */
     fsi_real cfl;              /* substeps are chosen, by speeds and gravity, so that nothing moves farther than cfl *
@@ -362,6 +360,7 @@ typedef struct fsi__fl_run {
     int solids;                   /* particles of bodies, in the rows behind those of the liquid */
     int elastic;                  /* 1: a step of the elastic simulator has begun */
     float *heft;                  /* solids: what their velocities count in the grid, over density */
+    double solid_speed;           /* the largest of their surfaces, about [m/s] */
     fsi_vec3 *now, *push;         /* solids: velocity of the grid; change of momentum over density */
     fsi__tr_points hard;          /* solids alone */
     int *home;                    /* of each body: its piece in flight, or -1 */
@@ -1272,6 +1271,7 @@ typedef struct fsi__fl_moments {
 
 struct fsi__fl_piece {
     int bound;                 /* 1: touches a wall, an obstacle or a tap */
+    int into;                  /* the piece that it became part of, by a body; itself otherwise */
     fsi__fl_moments before, after;
     double v[3], w[3];         /* the motion that is given back, about the centre afterwards */
 };
@@ -1346,7 +1346,8 @@ static double fsi__fl_mass_of(const fsi__fl_run *run, int i)
     return (double)run->mass[i] * (i < run->n ? 1 : (double)run->heft[i - run->n]);
 }
 
-/* Adds the particles at x to the moments of their pieces, before or after. */
+/* Adds the particles at x to the moments of their pieces, before or after. Bodies have moved already: their velocities
+   belong to where they are now. */
 static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after)
 {
     int r = 0, b = 0;
@@ -1355,7 +1356,7 @@ static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after
         fsi__fl_piece *piece = &run->piece[run->label[run->points.key[i]]];
         fsi__fl_moments *p = after ? &piece->after : &piece->before;
         const double m = fsi__fl_mass_of(run, i);
-        const fsi__d3 x = fsi__d3_diff(at[i], run->im->grid->origin), v = fsi__d3_of(run->v[i]);
+        const fsi__d3 x = fsi__d3_diff(i < run->n ? at[i] : run->to[i], run->im->grid->origin), v = fsi__d3_of(run->v[i]);
         p->mass += m;
         fsi__fl_put(p->at, fsi__d3_scale(x, m));
         fsi__fl_put(p->p, fsi__d3_scale(v, m));
@@ -1399,19 +1400,42 @@ static void fsi__fl_find_motion(const fsi__fl_run *run, fsi__fl_piece *p)
     }
 }
 
-/* The piece that holds a body; where a body reaches into several, none of them is free. */
-static void fsi__fl_find_homes(fsi__fl_run *run)
+static int fsi__fl_root(const fsi__fl_run *run, int k)
+{
+    while (run->piece[k].into != k) k = run->piece[k].into;
+    return k;
+}
+
+/* The piece that holds a body; pieces that a body joins become one. A body with a part in no piece is not free. */
+static void fsi__fl_find_homes(fsi__fl_run *run, int count)
 {
     const fsi__immersed *bodies = &run->im->immersed;
-    int k, p;
+    const int cells = run->im->grid->block_count * run->im->grid->block_cells;
+    int k, p, e, joined = 0;
+    for (k = 0; k < count; k++) run->piece[k].into = k;
     for (k = 0; k < bodies->bodies && run->solids > 0; k++) {
         const fsi__im_body *o = &bodies->body[k];
-        const int *key = run->points.key + run->n + o->first, home = run->label[key[0]];
-        int one = home >= 0;
-        for (p = 1; p < o->count && one; p++) one = run->label[key[p]] == home;
-        run->home[k] = one ? home : -1;
-        for (p = 0; p < o->count && !one; p++) fsi__fl_bind(run, key[p]);
+        const int *key = run->points.key + run->n + o->first;
+        int home = -1, apart = 0;
+        for (p = 0; p < o->count; p++) {
+            const int label = run->label[key[p]], root = label >= 0 ? fsi__fl_root(run, label) : -1;
+            apart |= root < 0;
+            if (root < 0 || root == home) continue;
+            if (home >= 0) {
+                const int low = root < home ? root : home, high = root < home ? home : root;
+                run->piece[high].into = low;
+                run->piece[low].bound |= run->piece[high].bound;
+                joined = 1;
+                home = low;
+            } else home = root;
+        }
+        if (apart && home >= 0) run->piece[home].bound = 1;
+        run->home[k] = apart ? -1 : home;
     }
+    for (k = 0; k < bodies->bodies && joined; k++)
+        if (run->home[k] >= 0) run->home[k] = fsi__fl_root(run, run->home[k]);
+    for (e = 0; e < cells && joined; e++)
+        if (run->label[e] >= 0) run->label[e] = fsi__fl_root(run, run->label[e]);
 }
 
 static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
@@ -1427,7 +1451,7 @@ static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
     run->piece = im->piece;
     memset(run->piece, 0, (size_t)count * sizeof *run->piece);
     fsi__fl_bind_pieces(run);
-    fsi__fl_find_homes(run);
+    fsi__fl_find_homes(run, count);
     for (k = 0; k < count; k++) any |= !run->piece[k].bound;
     if (!any) return FSI_OK;
     run->pieces = count;
@@ -1436,6 +1460,7 @@ static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
             k = run->label[b * g->block_cells + c];
             run->flies[b] = k >= 0 && !run->piece[k].bound;
         }
+    if (run->solids > 0) fsi__im_places(&im->immersed, run->to + run->n);
     fsi__fl_weigh_pieces(run, run->x, 0);
     return FSI_OK;
 }
@@ -1710,7 +1735,7 @@ static void fsi__fl_drain(fsi__fl_run *run)
       rho = sum w V rho_p / sum w V,      rho u = sum w V rho_p v / sum w V.
 
    The pressure changes momenta: particles get v += I(rho (u_new - u))/rho_p, so that liquid and body rest beside each
-   other at any densities, and no momentum is lost. Bodies also take over a part of u_new itself. */
+   other at any densities, and no momentum is lost. Bodies take over the part desc.pic of u_new, too. */
 
 /* Behind the particles of the liquid: where the bodies are. */
 static void fsi__fl_append_solids(fsi__fl_run *run)
@@ -1807,7 +1832,7 @@ static void fsi__fl_divide_momenta(fsi__fl_run *run)
 static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
-    const fsi_real part = (fsi_real)fsi__fl_part(run, (double)run->s->desc.body_pic), dt = (fsi_real)run->dt;
+    const fsi_real part = (fsi_real)fsi__fl_part(run, (double)run->s->desc.pic), dt = (fsi_real)run->dt;
     int p;
     (void)chunk;
     for (p = begin; p < end; p++) {
@@ -1827,6 +1852,8 @@ static void fsi__fl_to_solids(fsi__fl_run *run)
     const size_t n = (size_t)run->solids;
     fsi__tr_gain gain;
     fsi__tr_motion motion;
+    double fastest;
+    int p;
     if (run->solids == 0) return;
 
     /* u and the change of momentum where they are. */
@@ -1843,6 +1870,9 @@ static void fsi__fl_to_solids(fsi__fl_run *run)
     fsi__tr_to_particles(&run->hard, &gain, &motion);
 
     fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_gain_range, run);
+    for (p = 0, fastest = 0; p < run->solids; p++)
+        fastest = fmax(fastest, (double)fsi_v3_norm(fsi_v3_add(run->v[run->n + p], run->push[p])));
+    run->solid_speed = 1.5 * fastest;
 }
 
 static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
@@ -1852,87 +1882,49 @@ static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
     return fsi_box3_overlap(box, at);
 }
 
-/* Constraint (14): liquid must not enter a body. Where the path of a particle would bring it nearer to the surface than
-   a quarter of a spacing, it ends there, and the velocities of both lose that part of their relative velocity, by an
-   impulse as between two particles. Only particles outside, or at most half a spacing inside, are held. */
-typedef struct fsi__fl_hit { int body; fsi_mesh_hit at; double close; } fsi__fl_hit;
+/* Constraint (14): liquid must not enter a body. A path that would end nearer to the surface of a body than a quarter of
+   a spacing, or in it, ends there: with n the normal at the closest point of the surface, d the distance from it and m
+   the way of that point,
 
-/* The surface that particle i must not pass: the nearest one. close: velocity that it has too much of [m/s]. */
-static int fsi__fl_find_hit(const fsi__fl_run *run, int i, fsi__fl_hit *hit)
+      (x' - x).n >= m.n + s/4 - d
+
+   Velocities stay: the pressure stops what presses against the body, as at obstacles. */
+static void fsi__fl_keep_out(fsi__fl_run *run, int i)
 {
     const fsi__immersed *bodies = &run->im->immersed;
-    const double gap = (double)run->s->spacing, most = 4 * gap;
-    const fsi__d3 w = fsi__d3_scale(fsi__d3_diff(run->to[i], run->x[i]), 1 / run->dt);
-    double nearest = most;
+    const double gap = (double)run->s->spacing;
+    const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
+    const double reach = fmin(4 * gap, fsi__d3_norm(way) + run->dt * run->solid_speed + gap);
     int k;
-    hit->body = -1;
     for (k = 0; k < bodies->bodies; k++) {
-        fsi__fl_hit h;
-        double away;
-        fsi__d3 d;
-        if (!fsi__fl_is_in(fsi_box3_inflate(bodies->body[k].surface->box, (fsi_real)most), run->x[i])) continue;
-        h.at = fsi_mesh_closest(bodies->body[k].surface, run->x[i], (fsi_real)nearest, -1);
-        if (h.at.face < 0) continue;
-        d = fsi__d3_diff(run->x[i], h.at.point);
-        away = h.at.side * fsi__d3_norm(d);
-        if (away < -0.5 * gap) continue;
-
-        /* Velocity apart, and the least that leaves a quarter of a spacing. */
-        h.close = fsi__d3_dot(fsi__d3_of(h.at.normal), fsi__d3_sub(w,
-            fsi__im_surface_velocity(bodies, k, h.at.face, h.at.bary)));
-        h.close = -fmax(away - 0.25 * gap, 0) / run->dt - h.close;
-        if (!(h.close > 0)) continue;
-        h.body = k;
-        *hit = h;
-        nearest = fabs(away);
+        const fsi_mesh *surface = bodies->body[k].surface;
+        fsi_mesh_hit hit;
+        double lacks;
+        if (!fsi__fl_is_in(fsi_box3_inflate(surface->box, (fsi_real)reach), run->x[i])) continue;
+        hit = fsi_mesh_closest(surface, run->x[i], (fsi_real)reach, -1);
+        if (hit.face < 0) continue;
+        lacks = 0.25 * gap - hit.side * fsi__d3_norm(fsi__d3_diff(run->x[i], hit.point))
+            + fsi__d3_dot(fsi__d3_of(hit.normal), fsi__d3_sub(fsi__d3_sub(fsi__im_surface_point(bodies, k, hit.face,
+            hit.bary), fsi__d3_of(hit.point)), way));
+        if (lacks > 0) run->to[i] = fsi_v3_madd(run->to[i], (fsi_real)lacks, hit.normal);
     }
-    return hit->body >= 0;
 }
 
-/* Paths of liquid end before bodies: to, v. */
 static void fsi__fl_keep_out_range(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
-    fsi__fl_hit hit;
     int i;
     (void)chunk;
-    for (i = begin; i < end; i++) {
-        run->state[i] = 0;
-        if (run->gone[i] || (run->held && run->held[i]) || !fsi__fl_find_hit(run, i, &hit)) continue;
-        run->state[i] = 1;
-    }
-}
-
-static void fsi__fl_keep_out(fsi__fl_run *run)
-{
-    fsi__immersed *bodies = &run->im->immersed;
-    fsi__fl_hit hit;
-    int i, any = 0;
-    fsi__parallel_work(run->s->context, run->n, FSI__FL_GRAIN, 20.0 * run->n, fsi__fl_keep_out_range, run);
-    for (i = 0; i < run->n; i++) {
-        double mass, share;
-        fsi__d3 n, j;
-        if (!run->state[i] || !fsi__fl_find_hit(run, i, &hit)) continue;
-        n = fsi__d3_of(hit.at.normal);
-        mass = bodies->body[hit.body].grain * fsi__im_inertia(bodies, hit.body);
-        share = mass / (mass + (double)run->mass[i]);
-        run->to[i] = fsi_v3_madd(run->to[i], (fsi_real)(run->dt * hit.close), hit.at.normal);
-        run->v[i] = fsi_v3_madd(run->v[i], (fsi_real)(share * hit.close), hit.at.normal);
-        j = fsi__d3_scale(n, -share * hit.close * (double)run->mass[i] * (double)run->s->particle_mass);
-        fsi__im_push(bodies, hit.body, hit.at.face, hit.at.bary, j);
-        any = 1;
-    }
-    if (any) fsi__im_take(bodies);
+    for (i = begin; i < end; i++)
+        if (!run->gone[i] && !(run->held && run->held[i])) fsi__fl_keep_out(run, i);
 }
 
 /* Unknowns of bodies, at the end of the substep. */
 static void fsi__fl_move_solids(fsi__fl_run *run)
 {
     if (run->solids == 0) return;
-    fsi__im_give(&run->im->immersed, run->push);
-    fsi__im_take(&run->im->immersed);
-    fsi__fl_keep_out(run);
-    fsi__im_settle(&run->im->immersed);
+    fsi__im_take(&run->im->immersed, run->push);
+    fsi__parallel_work(run->s->context, run->n, FSI__FL_GRAIN, 20.0 * run->n, fsi__fl_keep_out_range, run);
     fsi__im_places(&run->im->immersed, run->to + run->n);
     fsi__im_velocities(&run->im->immersed, run->v + run->n);
 }
@@ -2425,7 +2417,6 @@ FSI_API fsi_flip_desc fsi_flip_default_desc(void)
     d.density = 1000;
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     d.pic = (fsi_real)0.03;
-    d.body_pic = (fsi_real)0.5;
     d.volume_rate = (fsi_real)0.3;
     d.cfl = 2;
     d.max_substeps = 20;
@@ -2442,7 +2433,6 @@ static fsi_status fsi__fl_check_desc(fsi_context *context, const char *fn, const
         FSI__FIELD(fsi_flip_desc, density, FSI__REAL, 1e-6, 1e9, 0),
         FSI__FIELD(fsi_flip_desc, transfer, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_flip_desc, pic, FSI__REAL, 0, 1, 0),
-        FSI__FIELD(fsi_flip_desc, body_pic, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_flip_desc, volume_rate, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_flip_desc, cfl, FSI__REAL, 0.05, 2, 0),
         FSI__FIELD(fsi_flip_desc, max_substeps, FSI__INT, 1, 1000000, 0),
@@ -2599,6 +2589,7 @@ FSI_API void fsi_flip_destroy(fsi_flip *s)
     fsi__free(s->context, im->solid, (size_t)im->solid_room, sizeof *im->solid);
     fsi__free(s->context, im->piece, (size_t)im->piece_room, sizeof *im->piece);
     fsi__sources_free(&im->sources);
+    fsi__im_remove_walls(&im->immersed);
     fsi__im_free(&im->immersed);
     fsi_pressure_destroy(im->solver);
     fsi_grid_destroy(im->grid);
@@ -2841,7 +2832,10 @@ FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies)
     if (status == FSI_OK) status = fsi__fl_check_immersed(s, fn, &fresh, x);
     fsi__free(s->context, x, (size_t)fresh.count, sizeof *x);
     if (status == FSI_OK) status = fsi__im_add_walls(&fresh, fsi__fl_box(s), s->desc.open_side);
-    if (status == FSI_OK) fsi__im_remove_walls(&im->immersed);
+    if (status == FSI_OK) {
+        fsi__im_adopt(&fresh);
+        fsi__im_remove_walls(&im->immersed);
+    }
     fsi__im_free(status == FSI_OK ? &im->immersed : &fresh);
     if (status == FSI_OK) im->immersed = fresh;
     return status;

@@ -31,13 +31,12 @@ typedef struct fsi__im_body {
     int id, first, count;      /* of the body; its particles */
     fsi__el_rows rows;         /* of its particles */
     double *factor;            /* of a reduced body: Cholesky factor of M; NULL: M is diagonal */
-    double *given, *sum;       /* 3 * dofs: impulses times H/h that are to be taken; all of the substep [N s] */
+    double *given;             /* 3 * dofs: impulses of the liquid times H/h [N s] */
     double *work;              /* 4 * dofs */
     double *part;              /* 3 * dofs for each chunk of its particles */
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
     fsi_vec3 force, torque;    /* means over the last step */
     const fsi_mesh *surface;   /* where the substep began */
-    double grain;              /* mean mass of its particles, over that of a whole one of liquid */
     size_t room;               /* doubles in the block that begins with `given` */
 } fsi__im_body;
 
@@ -48,16 +47,17 @@ typedef struct fsi__immersed {
     fsi__im_body *body;
     int bodies, count;         /* particles of all */
     float *volume, *density;   /* count */
-    double particle_mass;      /* [kg] of a whole particle of liquid */
+    double *mass;              /* count [kg] */
     double body_volume;        /* of all bodies at rest [m^dim] */
     int wall[6];               /* ids of the shapes that are the walls of the box, -1: none */
 } fsi__immersed;
 
-/* Fills the bodies of a simulator; from then on their mass matrices are those of their particles. spacing: of particles
-   [m]; density: of the liquid. On an error *s is empty. Errors: ARGUMENT (no surface, a body without particles), MESH (a
-   part of a body without a particle), MEMORY, SINGULAR. */
+/* Fills the bodies of a simulator. spacing: of particles [m]; density: of the liquid. On an error *s is empty. Errors:
+   ARGUMENT (no surface), MESH (a body, or a part of it, without a particle), MEMORY. */
 FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const char *fn, fsi_elastic *elastic,
     double spacing, double density);
+/* From now on the mass matrices of the bodies are those of their particles. Once. */
+FSI_API void fsi__im_adopt(fsi__immersed *s);
 FSI_API void fsi__im_free(fsi__immersed *s); /* leaves it empty */
 /* Planes of the elastic simulator at the closed sides of a box. remove: they are taken out again. Errors: MEMORY; then
    there are none. */
@@ -78,14 +78,10 @@ FSI_API void fsi__im_keep_surfaces(fsi__immersed *s);
 FSI_API void fsi__im_loosen(fsi__immersed *s);
 /* Masses in the grid over densities: h/H of the integrator, 1 or 3/2; see docs/flip.md. */
 FSI_API double fsi__im_inertia(const fsi__immersed *s, int body);
-/* Changes of velocity of all particles by the liquid, and an impulse j [N s] on a point of a body's surface. */
-FSI_API void fsi__im_give(fsi__immersed *s, const fsi_vec3 *gain);
-FSI_API void fsi__im_push(const fsi__immersed *s, int body, int face, const fsi_real *bary, fsi__d3 j);
-/* Velocity of that point. */
-FSI_API fsi__d3 fsi__im_surface_velocity(const fsi__immersed *s, int body, int face, const fsi_real *bary);
-/* q and v follow what was given since. */
-FSI_API void fsi__im_take(fsi__immersed *s);
-FSI_API void fsi__im_settle(fsi__immersed *s); /* at the end of the substep: the forces that are expected next */
+/* gain: change of velocity of each particle by the liquid: q, v and the expected forces of the bodies follow. */
+FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain);
+/* Where a point of a body's surface is now. */
+FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int body, int face, const fsi_real *bary);
 /* Adds a rigid motion, v + w x (x - c), to the velocities of a body. */
 FSI_API void fsi__im_stir(const fsi__immersed *s, int body, fsi__d3 v, fsi__d3 w, fsi__d3 c);
 /* Velocities of all particles, as the bodies have them now. */
@@ -212,8 +208,6 @@ FSI_API void fsi__im_loosen(fsi__immersed *s)
         fsi__el_body *b = fsi__im_inner(s, k);
         fsi__im_solve(o, b, b->support, o->given);
         fsi__im_change(b, o->given, -b->big_h);
-        memset(o->given, 0, 3 * (size_t)b->dofs * sizeof(double));
-        memset(o->sum, 0, 3 * (size_t)b->dofs * sizeof(double));
     }
 }
 
@@ -231,82 +225,65 @@ static void fsi__im_gather_range(void *arg, int chunk, int begin, int end)
 {
     const fsi__im_job *job = (const fsi__im_job *)arg;
     double *part = job->body->part + 3 * (size_t)job->dofs * (size_t)chunk;
-    const float *volume = job->s->volume + job->body->first, *density = job->s->density + job->body->first;
+    const double *mass = job->s->mass + job->body->first;
     int p;
     memset(part, 0, 3 * (size_t)job->dofs * sizeof(double));
     for (p = begin; p < end; p++)
         fsi__el_push(&job->body->rows, p, fsi__d3_scale(fsi__d3_of(job->in[p]),
-            job->s->particle_mass * (double)volume[p] * (double)density[p]), part);
+            mass[p]), part);
 }
 
-FSI_API void fsi__im_give(fsi__immersed *s, const fsi_vec3 *gain)
+/* given = g. */
+static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
 {
+    fsi__im_body *o = &s->body[k];
+    const int n = 3 * fsi__im_inner(s, k)->dofs, chunks = fsi__chunks(o->count, FSI__IM_GRAIN);
     fsi__im_job job;
-    int k, i, c;
+    int i, c;
     memset(&job, 0, sizeof job);
     job.s = s;
-    for (k = 0; k < s->bodies; k++) {
-        fsi__im_body *o = &s->body[k];
-        const int n = 3 * fsi__im_inner(s, k)->dofs, chunks = fsi__chunks(o->count, FSI__IM_GRAIN);
-        job.body = o;
-        job.in = gain + o->first;
-        job.dofs = n / 3;
-        fsi__parallel_work(s->context, o->count, FSI__IM_GRAIN, 2.0 * o->rows.start[o->count], fsi__im_gather_range,
-            &job);
-        for (c = 0; c < chunks; c++)
-            for (i = 0; i < n; i++) o->given[i] += o->part[(size_t)n * (size_t)c + (size_t)i];
-    }
+    job.body = o;
+    job.in = gain + o->first;
+    job.dofs = n / 3;
+    fsi__parallel_work(s->context, o->count, FSI__IM_GRAIN, 2.0 * o->rows.start[o->count], fsi__im_gather_range, &job);
+    memset(o->given, 0, (size_t)n * sizeof(double));
+    for (c = 0; c < chunks; c++)
+        for (i = 0; i < n; i++) o->given[i] += o->part[(size_t)n * (size_t)c + (size_t)i];
 }
 
-FSI_API void fsi__im_push(const fsi__immersed *s, int k, int face, const fsi_real *bary, fsi__d3 j)
-{
-    const fsi__im_body *o = &s->body[k];
-    const fsi__el_rows *rows = fsi__el_surface_rows(s->elastic, k);
-    int c;
-    for (c = 0; c < o->surface->corners; c++)
-        fsi__el_push(rows, o->surface->faces[o->surface->corners * face + c],
-            fsi__d3_scale(j, (double)bary[c] / fsi__im_inertia(s, k)), o->given);
-}
-
-FSI_API fsi__d3 fsi__im_surface_velocity(const fsi__immersed *s, int k, int face, const fsi_real *bary)
-{
-    const fsi__im_body *o = &s->body[k];
-    const fsi__el_rows *rows = fsi__el_surface_rows(s->elastic, k);
-    fsi__d3 v = fsi__d3_zero();
-    int c;
-    for (c = 0; c < o->surface->corners; c++) v = fsi__d3_madd(v, (double)bary[c], fsi__el_point(rows,
-        o->surface->faces[o->surface->corners * face + c], fsi__im_inner(s, k)->v));
-    return v;
-}
-
-FSI_API void fsi__im_take(fsi__immersed *s)
+FSI_API void fsi__im_take(fsi__immersed *s, const fsi_vec3 *gain)
 {
     int k, i;
     for (k = 0; k < s->bodies; k++) {
         fsi__im_body *o = &s->body[k];
         fsi__el_body *b = fsi__im_inner(s, k);
+        fsi__im_gather(s, k, gain);
+
+        /* The impulse in all, and the force that is expected. */
         for (i = 0; i < b->dofs; i++) {
             const fsi__d3 j = fsi__d3_scale(fsi__d3_at(o->given + 3 * (size_t)i), fsi__im_inertia(s, k));
             fsi__d3_put(o->impulse, fsi__d3_madd(fsi__d3_at(o->impulse), b->one[i], j));
             fsi__d3_put(o->moment, fsi__d3_add(fsi__d3_at(o->moment),
                 fsi__d3_cross(fsi__d3_at(b->q + 3 * (size_t)i), j)));
         }
-        for (i = 0; i < 3 * b->dofs; i++) o->sum[i] += o->given[i];
+        for (i = 0; i < 3 * b->dofs; i++) b->support[i] += FSI__IM_TREND * (o->given[i] / b->big_h - b->support[i]);
+
+        /* Unknowns. */
         fsi__im_solve(o, b, o->given, o->given);
         fsi__im_change(b, o->given, 1);
-        memset(o->given, 0, 3 * (size_t)b->dofs * sizeof(double));
+        fsi__el_moved(s->elastic, k);
     }
 }
 
-FSI_API void fsi__im_settle(fsi__immersed *s)
+FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int k, int face, const fsi_real *bary)
 {
-    int k, i;
-    for (k = 0; k < s->bodies; k++) {
-        fsi__el_body *b = fsi__im_inner(s, k);
-        for (i = 0; i < 3 * b->dofs; i++)
-            b->support[i] += FSI__IM_TREND * (s->body[k].sum[i] / b->big_h - b->support[i]);
-        fsi__el_moved(s->elastic, k);
-    }
+    const fsi_mesh *m = s->body[k].surface;
+    const fsi__el_rows *rows = fsi__el_surface_rows(s->elastic, k);
+    fsi__d3 x = fsi__d3_zero();
+    int c;
+    for (c = 0; c < m->corners; c++) x = fsi__d3_madd(x, (double)bary[c],
+        fsi__el_point(rows, m->faces[m->corners * face + c], fsi__im_inner(s, k)->q));
+    return x;
 }
 
 FSI_API void fsi__im_stir(const fsi__immersed *s, int k, fsi__d3 v, fsi__d3 w, fsi__d3 c)
@@ -409,6 +386,7 @@ FSI_API void fsi__im_free(fsi__immersed *s)
     for (k = 0; k < s->bodies; k++) fsi__im_free_body(s->context, &s->body[k]);
     fsi__free(s->context, s->body, (size_t)s->bodies, sizeof *s->body);
     fsi__free(s->context, s->volume, 2 * (size_t)s->count, sizeof *s->volume);
+    fsi__free(s->context, s->mass, (size_t)s->count, sizeof *s->mass);
     memset(s, 0, sizeof *s);
 }
 
@@ -474,27 +452,25 @@ static fsi_status fsi__im_weigh(fsi__immersed *s, int k, const char *fn, double 
         sum += mass[p];
     }
     for (p = 0; p < o->count; p++) {
-        mass[p] *= (1 - FSI__IM_LEAST) * b->mass / sum;
+        mass[p] *= b->mass / sum;
         s->volume[o->first + p] = (float)(volume / cell);
         s->density[o->first + p] = (float)(mass[p] / (volume * density));
     }
-    o->grain = b->mass / (o->count * s->particle_mass);
     return fsi__im_check_parts(s, k, fn, mass);
 }
 
-/* The body's matrix M becomes that of its particles; its factor. */
-static fsi_status fsi__im_adopt(fsi__immersed *s, int k, const char *fn, const double *mass)
+FSI_API void fsi__im_adopt(fsi__immersed *s)
 {
-    fsi__im_body *o = &s->body[k];
-    fsi__el_body *b = fsi__im_inner(s, k);
-    const size_t d = (size_t)b->dofs;
-    fsi__el_body_weigh(b, &o->rows, mass, FSI__IM_LEAST);
-    if (!o->factor) return FSI_OK;
-    memcpy(o->factor, b->massive, d * d * sizeof(double));
-    if (fsi_dense_cholesky(s->context, b->dofs, o->factor) != FSI_OK) return fsi__fail(s->context, FSI_ERROR_SINGULAR,
-        fn, o->id, o->count, "body %d: its %d particles do not tell its %d handles apart", o->id, o->count,
-        b->handles.count);
-    return FSI_OK;
+    int k, p;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        fsi__el_body *b = fsi__im_inner(s, k);
+        for (p = 0; p < o->count; p++) s->mass[o->first + p] *= 1 - FSI__IM_LEAST;
+        fsi__el_body_weigh(b, &o->rows, s->mass + o->first, FSI__IM_LEAST);
+        if (!o->factor) continue;
+        memcpy(o->factor, b->massive, (size_t)b->dofs * (size_t)b->dofs * sizeof(double));
+        (void)fsi_dense_cholesky(s->context, b->dofs, o->factor); /* definite by its part of the old one */
+    }
 }
 
 /* Particles and arrays of the k-th body. */
@@ -519,13 +495,12 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
 
     /* One block. */
     parts = 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN);
-    o->room = 10 * d + parts + (b->reduced ? d * d : 0);
+    o->room = 7 * d + parts + (b->reduced ? d * d : 0);
     o->given = (double *)fsi__alloc(s->context, o->room, sizeof(double));
     if (!o->given) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, o->id, (double)d, "no memory to immerse body %d",
         o->id);
     memset(o->given, 0, o->room * sizeof(double));
-    o->sum = o->given + 3 * d;
-    o->work = o->sum + 3 * d;
+    o->work = o->given + 3 * d;
     o->part = o->work + 4 * d;
     if (b->reduced) o->factor = o->part + parts;
     return FSI_OK;
@@ -534,13 +509,11 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
 FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const char *fn, fsi_elastic *elastic,
     double spacing, double density)
 {
-    double *mass = NULL;
     fsi_status status = FSI_OK;
     int k;
     memset(s, 0, sizeof *s);
     s->context = context;
     s->elastic = elastic;
-    s->particle_mass = density * spacing * spacing * (elastic->desc.dim == 3 ? spacing : 1);
     s->body = (fsi__im_body *)fsi__alloc(context, (size_t)elastic->body_count, sizeof *s->body);
     if (!s->body && elastic->body_count > 0) return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, elastic->body_count,
         "no memory for %d bodies", elastic->body_count);
@@ -552,15 +525,13 @@ FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const ch
     }
     if (status == FSI_OK) {
         s->volume = (float *)fsi__alloc(context, 2 * (size_t)s->count, sizeof *s->volume);
-        mass = (double *)fsi__alloc(context, (size_t)s->count, sizeof *mass);
-        if (s->count > 0 && (!s->volume || !mass)) status = fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->count,
+        s->mass = (double *)fsi__alloc(context, (size_t)s->count, sizeof *s->mass);
+        if (s->count > 0 && (!s->volume || !s->mass)) status = fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->count,
             "no memory for %d particles", s->count);
         s->density = s->volume ? s->volume + s->count : NULL;
     }
     for (k = 0; k < s->bodies && status == FSI_OK; k++)
-        status = fsi__im_weigh(s, k, fn, spacing, density, mass + s->body[k].first);
-    for (k = 0; k < s->bodies && status == FSI_OK; k++) status = fsi__im_adopt(s, k, fn, mass + s->body[k].first);
-    fsi__free(context, mass, (size_t)s->count, sizeof *mass);
+        status = fsi__im_weigh(s, k, fn, spacing, density, s->mass + s->body[k].first);
     if (status != FSI_OK) fsi__im_free(s);
     return status;
 }
