@@ -360,7 +360,6 @@ typedef struct fsi__fl_run {
     int solids;                   /* particles of bodies, in the rows behind those of the liquid */
     int elastic;                  /* 1: a step of the elastic simulator has begun */
     float *heft;                  /* solids: what their velocities count in the grid, over density */
-    double solid_speed;           /* the largest of their surfaces, about [m/s] */
     fsi_vec3 *now, *push;         /* solids: velocity of the grid; change of momentum over density */
     fsi__tr_points hard;          /* solids alone */
     int *home;                    /* of each body: its piece in flight, or -1 */
@@ -1846,14 +1845,26 @@ static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* How a body moves: the mean over its particles, and how far one of them is from it. */
+static void fsi__fl_find_drift(const fsi__fl_run *run, fsi__im_body *o)
+{
+    const fsi_vec3 *v = run->v + run->n + o->first, *push = run->push + o->first;
+    int p;
+    o->drift = fsi__d3_zero();
+    o->spread = 0;
+    for (p = 0; p < o->count; p++)
+        o->drift = fsi__d3_madd(o->drift, 1.0 / o->count, fsi__d3_of(fsi_v3_add(v[p], push[p])));
+    for (p = 0; p < o->count; p++) o->spread =
+        fmax(o->spread, fsi__d3_norm(fsi__d3_sub(fsi__d3_of(fsi_v3_add(v[p], push[p])), o->drift)));
+}
+
 /* What the grid gives to particles of bodies. */
 static void fsi__fl_to_solids(fsi__fl_run *run)
 {
     const size_t n = (size_t)run->solids;
     fsi__tr_gain gain;
     fsi__tr_motion motion;
-    double fastest;
-    int p;
+    int k;
     if (run->solids == 0) return;
 
     /* u and the change of momentum where they are. */
@@ -1870,9 +1881,7 @@ static void fsi__fl_to_solids(fsi__fl_run *run)
     fsi__tr_to_particles(&run->hard, &gain, &motion);
 
     fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_gain_range, run);
-    for (p = 0, fastest = 0; p < run->solids; p++)
-        fastest = fmax(fastest, (double)fsi_v3_norm(fsi_v3_add(run->v[run->n + p], run->push[p])));
-    run->solid_speed = 1.5 * fastest;
+    for (k = 0; k < run->im->immersed.bodies; k++) fsi__fl_find_drift(run, &run->im->immersed.body[k]);
 }
 
 static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
@@ -1889,34 +1898,44 @@ static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
       (x' - x).n >= m.n + s/4 - d
 
    Velocities stay: the pressure stops what presses against the body, as at obstacles. */
-static void fsi__fl_keep_out(fsi__fl_run *run, int i)
+static void fsi__fl_keep_out(fsi__fl_run *run, int k, int i, int *last)
 {
     const fsi__immersed *bodies = &run->im->immersed;
+    const fsi_mesh *surface = bodies->body[k].surface;
     const double gap = (double)run->s->spacing;
     const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
-    const double reach = fmin(4 * gap, fsi__d3_norm(way) + run->dt * run->solid_speed + gap);
-    int k;
-    for (k = 0; k < bodies->bodies; k++) {
-        const fsi_mesh *surface = bodies->body[k].surface;
-        fsi_mesh_hit hit;
-        double lacks;
-        if (!fsi__fl_is_in(fsi_box3_inflate(surface->box, (fsi_real)reach), run->x[i])) continue;
-        hit = fsi_mesh_closest(surface, run->x[i], (fsi_real)reach, -1);
-        if (hit.face < 0) continue;
-        lacks = 0.25 * gap - hit.side * fsi__d3_norm(fsi__d3_diff(run->x[i], hit.point))
-            + fsi__d3_dot(fsi__d3_of(hit.normal), fsi__d3_sub(fsi__d3_sub(fsi__im_surface_point(bodies, k, hit.face,
-            hit.bary), fsi__d3_of(hit.point)), way));
-        if (lacks > 0) run->to[i] = fsi_v3_madd(run->to[i], (fsi_real)lacks, hit.normal);
-    }
+    double lacks, reach = fmin(4 * gap, fsi__d3_norm(fsi__d3_madd(way, -run->dt, bodies->body[k].drift))
+        + 1.5 * run->dt * bodies->body[k].spread + gap); /* 1.5: the surface is beyond the particles */
+    fsi_mesh_hit hit;
+    if (!fsi__fl_is_in(fsi_box3_inflate(surface->box, (fsi_real)reach), run->x[i])) return;
+
+    /* The face that the particle before found bounds the search. */
+    if (*last >= 0) reach = fmin(reach, 1.001 * fsi__d3_norm(fsi__d3_diff(run->x[i],
+        fsi_mesh_closest_on_face(surface, *last, run->x[i]).point)) + 1e-6 * gap);
+    hit = fsi_mesh_closest(surface, run->x[i], (fsi_real)reach, -1);
+    if (hit.face < 0) return;
+    *last = hit.face;
+    lacks = 0.25 * gap - hit.side * fsi__d3_norm(fsi__d3_diff(run->x[i], hit.point))
+        + fsi__d3_dot(fsi__d3_of(hit.normal), fsi__d3_sub(fsi__d3_sub(fsi__im_surface_point(bodies, k, hit.face,
+        hit.bary), fsi__d3_of(hit.point)), way));
+    if (lacks > 0) run->to[i] = fsi_v3_madd(run->to[i], (fsi_real)lacks, hit.normal);
 }
 
-static void fsi__fl_keep_out_range(void *arg, int chunk, int begin, int end)
+/* The liquid of some blocks. */
+static void fsi__fl_keep_out_blocks(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
-    int i;
+    int b, r, k;
     (void)chunk;
-    for (i = begin; i < end; i++)
-        if (!run->gone[i] && !(run->held && run->held[i])) fsi__fl_keep_out(run, i);
+    for (b = begin; b < end; b++)
+        for (k = 0; k < run->im->immersed.bodies; k++) {
+            int last = -1;
+            for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
+                const int i = run->points.order[r];
+                if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
+                fsi__fl_keep_out(run, k, i, &last);
+            }
+        }
 }
 
 /* Unknowns of bodies, at the end of the substep. */
@@ -1924,7 +1943,7 @@ static void fsi__fl_move_solids(fsi__fl_run *run)
 {
     if (run->solids == 0) return;
     fsi__im_take(&run->im->immersed, run->push);
-    fsi__parallel_work(run->s->context, run->n, FSI__FL_GRAIN, 20.0 * run->n, fsi__fl_keep_out_range, run);
+    fsi__parallel_work(run->s->context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_keep_out_blocks, run);
     fsi__im_places(&run->im->immersed, run->to + run->n);
     fsi__im_velocities(&run->im->immersed, run->v + run->n);
 }

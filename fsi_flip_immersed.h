@@ -37,6 +37,8 @@ typedef struct fsi__im_body {
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
     fsi_vec3 force, torque;    /* means over the last step */
     const fsi_mesh *surface;   /* where the substep began */
+    fsi__d3 drift;             /* mean velocity of its particles in the substep [m/s] */
+    double spread;             /* the largest difference from it [m/s] */
     size_t room;               /* doubles in the block that begins with `given` */
 } fsi__im_body;
 
