@@ -695,8 +695,7 @@ static void test_a_thin_mat_holds_a_falling_column(void)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* Two bodies, one full and of two materials, one with handles (2D: both may be), in a pool that sloshes; a pin that
-   moves. context: of the liquid; the bodies have their own, p->w.context. */
+/* Two bodies, one full and of two materials, one with handles and held by a spring, in a pool that sloshes. */
 typedef struct scene {
     pool p;
     block b;
@@ -851,20 +850,14 @@ static void test_a_refused_body_moves_as_before(void)
     CHECK(hash[0] == hash[1]);
 }
 
-/* Errors of the bodies reach the liquid's context; after them nothing has changed. */
+/* After errors of the bodies, or of the liquid, nothing has changed in both. */
 static void test_errors_of_bodies_change_nothing(void)
 {
-    fsi_context own = fsi_default_context();
     scene s;
     uint64_t hash;
     fsi_vec3 *x, *v;
     int k;
-    memset(&s, 0, sizeof s);
-    s.p = pool_of(2, 12);
-    world_begin(&s.p.w);
-    s.p.d.context = &own;
-    s.p.s = make_flip(&s.p.d);
-    scene_bodies(&s, 2);
+    scene_make(&s, 2, FSI_FLIP_FLIP);
     pool_immerse(&s.p);
     scene_fill(&s);
     CHECK(pool_run(&s.p, 1.0 / 60, 3));
@@ -876,8 +869,8 @@ static void test_errors_of_bodies_change_nothing(void)
     for (k = 0; k < s.b.vertices; k++) v[k] = v3(TOL(1e13, 1e13), 0, 0);
     CHECK(fsi_elastic_set_vertices(s.p.w.s, s.id[0], x, v) == FSI_OK);
     hash = pool_hash(&s.p);
-    own.error.message[0] = 0;
-    CHECK(fsi_flip_step(s.p.s, (fsi_real)0.01) != FSI_OK && strlen(own.error.message) > 10);
+    s.p.w.context.error.message[0] = 0;
+    CHECK(fsi_flip_step(s.p.s, (fsi_real)0.01) != FSI_OK && strlen(fsi_flip_error(s.p.s)->message) > 10);
     CHECK(pool_hash(&s.p) == hash);
     CHECK(fsi_elastic_set_vertices(s.p.w.s, s.id[0], x, NULL) == FSI_OK && step_ok(s.p.s, 0.01));
 
@@ -888,10 +881,7 @@ static void test_errors_of_bodies_change_nothing(void)
     s.p.s->velocity[1].x = 0;
     CHECK(step_ok(s.p.s, 0.01));
     free(x);
-    fsi_flip_destroy(s.p.s);
-    CHECK(own.bytes == 0);
-    world_end(&s.p.w);
-    block_free(&s.b);
+    scene_end(&s);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
