@@ -40,9 +40,9 @@
       more in real time. Bodies collide with each other, themselves, and obstacles, with Coulomb friction.
       Bodies recover from any deformation, also inverted; any dt is stable.
    WHAT IT DOES NOT DO
-      Fracture, plasticity, remeshing. No liquid. Contact is between the points of one surface and the faces of
-      the other: edges that cross between points are not detected. A subspace has no folds finer than the distance of
-      its handles.
+      Fracture, plasticity, remeshing. Liquid: fsi_flip_immerse of fsi_flip.h. Contact is between the points of one
+      surface and the faces of the other: edges that cross between points are not detected. A subspace has no folds
+      finer than the distance of its handles.
    MACROS: those of fsi.h.
    UNITS: SI; in 2D masses, forces and energies per metre of depth.
    PRECISION: double inside; positions of the interface in fsi_real.
@@ -483,7 +483,10 @@ static fsi__el_impl *fsi__el_of(const fsi_elastic *s)
 
 FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index) { return &fsi__el_of(s)->member[index].body; }
 
-FSI_API const fsi__el_rows *fsi__el_surface_rows(fsi_elastic *s, int index) { return &fsi__el_of(s)->member[index].rows; }
+FSI_API const fsi__el_rows *fsi__el_surface_rows(fsi_elastic *s, int index)
+{
+    return &fsi__el_of(s)->member[index].rows;
+}
 FSI_API void fsi__el_moved(fsi_elastic *s, int index) { fsi__el_of(s)->member[index].mesh_stale = 1; }
 
 FSI_API int fsi_elastic_find_body(const fsi_elastic *s, int id)

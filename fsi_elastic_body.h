@@ -1463,6 +1463,9 @@ static void fsi__el_add_stiffness(fsi__el_body *b, int e)
     }
 }
 
+/* The diagonal of M grows by this, so that M stays definite where columns of U are linearly dependent. */
+#define FSI__EL_DEFINITE 1e-9
+
 /* M = sum_v m_v u_v u_v^T of a reduced body, and the upper triangles of M and K. */
 static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__el_plan *plan, double *vertex_mass)
 {
@@ -1506,9 +1509,8 @@ static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__
         b->stiff[j * d + i] = b->stiff[i * d + j];
     }
 
-    /* The diagonal of M grows by 1e-9, so that M stays definite where columns of U are linearly dependent. */
     for (i = 0; i < d; i++) {
-        b->massive[i * d + i] *= 1 + 1e-9;
+        b->massive[i * d + i] *= 1 + FSI__EL_DEFINITE;
         b->root_weight[3 * i] = b->root_weight[3 * i + 1] = b->root_weight[3 * i + 2] = sqrt(b->massive[i * d + i]);
     }
     return status;
@@ -1630,6 +1632,7 @@ FSI_API void fsi__el_body_weigh(fsi__el_body *b, const fsi__el_rows *points, con
         }
 
     /* What follows from it; A is to be factorised again. */
+    for (i = 0; i < d && b->reduced; i++) b->massive[i * d + i] *= 1 + FSI__EL_DEFINITE;
     for (i = 0; i < d; i++)
         b->root_weight[3 * i] = b->root_weight[3 * i + 1] = b->root_weight[3 * i + 2] =
             sqrt(b->reduced ? b->massive[i * d + i] : b->vertex_mass[i]);

@@ -22,6 +22,11 @@
       printf("%d particles\n", water->count);       // water->position[0 .. count - 1] is yours to draw
       fsi_flip_destroy(water);
 
+   ELASTIC BODIES (fsi_elastic.h)
+      fsi_elastic_add_body(jelly, &b, &id);         // bodies first, liquid after: it leaves them out
+      fsi_flip_immerse(water, jelly);               // from now on fsi_flip_step moves both
+      fsi_flip_body_reaction(water, id, &force, NULL);
+
    FILL
       fsi_flip_fill_box, _fill_sphere, _fill_mesh   lattices; what is outside, in obstacles or in liquid is left out
 
@@ -230,13 +235,14 @@ FSI_API fsi_status fsi_flip_teleport_obstacle(fsi_flip *s, int id);
    its pressure. id -1: the walls of the box, which also stop single particles. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_flip_obstacle_reaction(const fsi_flip *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
-/* Puts all bodies of an elastic simulator into the liquid, filled with particles dx/2 apart; both get the same gravity.
+/* Puts all bodies of an elastic simulator into the liquid, filled with particles dx/2 apart; give both the same gravity.
    fsi_flip_step makes its steps from now on, in as many substeps as its desc asks for at least, all of order 1: do not
-   call fsi_elastic_step. The closed sides of the box become planes of the elastic simulator. Other shapes and obstacles act
-   on bodies or on liquid: what both must feel is added to both. Bodies collide by fsi_elastic.h. Call it again when bodies were added or removed; NULL: none any
-   more. The elastic simulator is referenced; it must outlive this one, or be taken out first. Fill after it: sites in
-   bodies are left out. Errors: COOKIE; ARGUMENT (another dim, a body outside of the box or in another one, liquid in a
-   body that is new); MESH (a body with parts thinner than dx/2); MEMORY; then nothing has changed. */
+   call fsi_elastic_step. The closed sides of the box become planes of the elastic simulator. Other shapes and obstacles
+   act on bodies or on liquid: what both must feel is added to both. Bodies collide by fsi_elastic.h. Call it again when
+   bodies were added or removed; NULL: none any more. The elastic simulator is referenced; it must outlive this one, or
+   be taken out first. Fill after it: sites in bodies are left out. Errors: COOKIE; ARGUMENT (another dim, a body without
+   contact points, outside of the box or in another one, liquid in a body that is new); MESH (a body with parts thinner
+   than dx/2); MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies);
 /* Force [N] and torque about the world's origin [N m] of the liquid on a body, by the id that fsi_elastic_add_body
    gave, means over the last step. Errors: COOKIE, ARGUMENT. */
@@ -811,7 +817,8 @@ static void fsi__fl_count_liquid(fsi__fl_run *run)
     }
     run->stats.liquid_cells = count;
     run->stats.fill_max = most;
-    run->stats.volume = volume * dx * dx * (im->grid->dim == 3 ? dx : 1) - (run->solids > 0 ? im->immersed.body_volume : 0);
+    run->stats.volume = volume * dx * dx * (im->grid->dim == 3 ? dx : 1);
+    if (run->solids > 0) run->stats.volume -= im->immersed.body_volume;
 }
 
 static void fsi__fl_find_liquid(fsi__fl_run *run)
@@ -1475,7 +1482,8 @@ static void fsi__fl_push_obstacle(fsi__fl_run *run, fsi__fl_obstacle *o)
                 const long long wet = side[up], dry = side[1 - up];
                 if (run->cell[wet] != FSI_CELL_LIQUID || !(im->open->value[wet] > 0) || im->open->value[dry] > 0
                     || (run->let_go[wet] >> (up ? a : 3 + a) & 1)) continue;
-                p += ((double)im->open->value[wet] - 0.5) * volume * fsi__fl_density_at(run, a, e) * (double)o->faces->solid[f]
+                p += ((double)im->open->value[wet] - 0.5) * volume * fsi__fl_density_at(run, a, e)
+                    * (double)o->faces->solid[f]
                     * ((double)im->change[a]->value[e] - v);
             }
             if (!(fabs(p) > 0)) continue;
@@ -1714,7 +1722,7 @@ static fsi_status fsi__fl_add_thick(fsi__fl_run *run, int a)
     return FSI_OK;
 }
 
-/* With bodies, change becomes that of momentum, over the liquid's density: particles of any density divide by theirs. */
+/* With bodies, change becomes that of momentum, over the liquid's density: each particle divides by its own. */
 static void fsi__fl_load_change(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
@@ -2028,7 +2036,8 @@ static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after
         fsi__fl_piece *piece = &run->piece[run->label[run->points.key[i]]];
         fsi__fl_moments *p = after ? &piece->after : &piece->before;
         const double m = fsi__fl_mass_of(run, i);
-        const fsi__d3 x = fsi__d3_diff(i < run->n ? at[i] : run->to[i], run->im->grid->origin), v = fsi__d3_of(run->v[i]);
+        const fsi__d3 x = fsi__d3_diff(i < run->n ? at[i] : run->to[i], run->im->grid->origin);
+        const fsi__d3 v = fsi__d3_of(run->v[i]);
         p->mass += m;
         fsi__fl_put(p->at, fsi__d3_scale(x, m));
         fsi__fl_put(p->p, fsi__d3_scale(v, m));
@@ -2592,11 +2601,12 @@ static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
     const fsi__fl_run *run = job->run;
     const size_t cells = (size_t)run->im->grid->block_cells;
+    const double density = (double)run->s->desc.density;
     fsi_real *u = run->im->u[job->axis]->value;
     size_t e;
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        u[e] = (fsi_real)((double)u[e] * (double)run->s->desc.density / fsi__fl_density_at(run, job->axis, (long long)e));
+        u[e] = (fsi_real)((double)u[e] * density / fsi__fl_density_at(run, job->axis, (long long)e));
 }
 
 static void fsi__fl_divide_momenta(fsi__fl_run *run)
@@ -2671,21 +2681,22 @@ static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
     return fsi_box3_overlap(box, at);
 }
 
-/* Constraint (14): liquid must not enter a body. A path that would end nearer to the surface of a body than a quarter of
-   a spacing, or in it, ends there: with n the normal at the closest point of the surface, d the distance from it and m
+/* Constraint (14): liquid must not enter a body. A path that would end nearer to the surface of a body than a quarter
+   of a spacing, or in it, ends there: with n the normal at the closest point of the surface, d the distance from it and m
    the way of that point,
 
       (x' - x).n >= m.n + s/4 - d
 
    Velocities stay: the pressure stops what presses against the body, as at obstacles. */
-static void fsi__fl_keep_out(fsi__fl_run *run, int k, int i, int *last)
+static void fsi__fl_keep_out(fsi__fl_run *run, int k, int i, double far_in, int *last)
 {
     const fsi__immersed *bodies = &run->im->immersed;
     const fsi_mesh *surface = bodies->body[k].surface;
     const double gap = (double)run->s->spacing;
     const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
-    double lacks, reach = fmin(4 * gap, fsi__d3_norm(fsi__d3_madd(way, -run->dt, bodies->body[k].drift))
-        + 1.5 * run->dt * bodies->body[k].spread + gap); /* 1.5: the surface is beyond the particles */
+    double lacks, reach = fsi__d3_norm(fsi__d3_madd(way, -run->dt, bodies->body[k].drift))
+        + 1.5 * run->dt * bodies->body[k].spread + gap; /* 1.5: the surface is beyond the particles */
+    reach = fmax(reach, far_in);
     fsi_mesh_hit hit;
     if (!fsi__fl_is_in(fsi_box3_inflate(surface->box, (fsi_real)reach), run->x[i])) return;
 
@@ -2701,19 +2712,33 @@ static void fsi__fl_keep_out(fsi__fl_run *run, int k, int i, int *last)
     if (lacks > 0) run->to[i] = fsi_v3_madd(run->to[i], (fsi_real)lacks, hit.normal);
 }
 
-/* The liquid of some blocks. */
+/* 1: particles of bodies are in the cell of rank r, whose last rank is before `last`. */
+static int fsi__fl_holds_solid(const fsi__fl_run *run, int r, int last)
+{
+    const int key = run->points.key[run->points.order[r]];
+    for (; r < last && run->points.key[run->points.order[r]] == key; r++)
+        if (run->points.order[r] >= run->n) return 1;
+    return 0;
+}
+
+/* The liquid of some blocks. Where it shares a cell with a body it may be deep in it. */
 static void fsi__fl_keep_out_blocks(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
+    const double deep = 4 * (double)run->s->spacing;
     int b, r, k;
     (void)chunk;
     for (b = begin; b < end; b++)
         for (k = 0; k < run->im->immersed.bodies; k++) {
-            int last = -1;
+            int face = -1, key = -1;
+            double far_in = 0;
             for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
                 const int i = run->points.order[r];
+                if (run->points.key[i] != key)
+                    far_in = fsi__fl_holds_solid(run, r, run->points.first[b + 1]) ? deep : 0;
+                key = run->points.key[i];
                 if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
-                fsi__fl_keep_out(run, k, i, &last);
+                fsi__fl_keep_out(run, k, i, far_in, &face);
             }
         }
 }

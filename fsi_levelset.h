@@ -257,7 +257,7 @@ FSI_API void fsi__ls_hold_viscous(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_thicken(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run);
-/* 1: liquid and air are at least 1.5 dx deep on both sides of the surface nearest to cell e, where the substep began. */
+/* 1: liquid and air are at least 1.5 dx deep on both sides of the surface nearest to cell e, where the substep began */
 FSI_API int fsi__ls_is_resolved(const fsi__ls_run *run, int e);
 FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run);
