@@ -251,7 +251,7 @@ static void fsi__tr_deal(void *arg, int chunk, int begin, int end)
 }
 
 /* Asks for a row's memory, which may lie in two lines of the cache. */
-FSI_FN void fsi__tr_ahead(const void *row, size_t size)
+FSI__HOST_FN void fsi__tr_ahead(const void *row, size_t size)
 {
     FSI__PREFETCH((const char *)row);
     FSI__PREFETCH((const char *)row + size - 1);

@@ -12,6 +12,7 @@
 #include "fsi_elastic_model.h"
 #include "fsi_elements.h"
 #include "fsi_flip.h"
+#include "fsi_flip_immersed.h"
 #include "fsi_flip_transfer.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"
