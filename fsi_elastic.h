@@ -406,7 +406,7 @@ typedef struct fsi__el_attachment {
     int id, body, spring;     /* body: index */
     fsi_elastic_attachment_desc desc;
     double from[3], to[3];    /* the target before and after the coming step */
-    double force[3];          /* on the body, of the last substep [N] */
+    double force[3], found[3]; /* on the body, of the last substep: of the last step; of the running one [N] */
 } fsi__el_attachment;
 
 typedef struct fsi__el_solid {
@@ -1380,7 +1380,7 @@ static void fsi__el_pull(fsi__el_impl *im)
         fsi__el_attachment *a = &im->attachment[k];
         const fsi__el_body *b = &im->member[a->body].body;
         const fsi__el_spring *sp = &b->spring[a->spring];
-        fsi__d3_put(a->force, fsi__d3_scale(fsi__d3_sub(fsi__d3_at(sp->target),
+        fsi__d3_put(a->found, fsi__d3_scale(fsi__d3_sub(fsi__d3_at(sp->target),
             fsi__el_point(&b->anchor, sp->row, b->q)), sp->stiffness));
     }
 }
@@ -1507,7 +1507,10 @@ FSI_API void fsi__el_end(fsi_elastic *s)
     }
 
     /* Targets have arrived; the contact forces of the step replace those of the last one. */
-    for (k = 0; k < im->attachments; k++) memcpy(im->attachment[k].from, im->attachment[k].to, 3 * sizeof(double));
+    for (k = 0; k < im->attachments; k++) {
+        memcpy(im->attachment[k].from, im->attachment[k].to, 3 * sizeof(double));
+        if (im->dt > 0) memcpy(im->attachment[k].force, im->attachment[k].found, 3 * sizeof(double));
+    }
     im->touch = im->touched;
     im->touch_room = im->touched_room;
     im->touches = im->touched_count;
@@ -2127,9 +2130,9 @@ static fsi_status fsi__el_project_vertices(fsi__el_member *m, const char *fn, co
             right[(size_t)c * stride + (size_t)one.dof[i]] += mass * one.value[i] * (double)fsi__axis(x[v], c);
     }
 
-    /* M_r is factorised, then solved for three right sides. */
+    /* M_r, of the elements, is factorised, then solved for three right sides. */
     if (status == FSI_OK) {
-        memcpy(work, b->massive, d * d * sizeof(double));
+        memcpy(work, b->own_mass, d * d * sizeof(double));
         status = fsi_dense_cholesky(b->context, b->dofs, work);
     }
     if (status == FSI_OK) {
@@ -3088,7 +3091,8 @@ static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, 
     /* Unknowns, velocities and lengths of substeps. */
     for (b = 0; b < im->members; b++) {
         n = FSI__EL_VECTORS * 3 * (size_t)im->member[b].body.dofs;
-        for (k = 0; k < n; k++) if (!(fabs(im->kept[at + k]) < FSI__EL_FARTHEST))
+        for (k = 0; k < n; k++) if (!(fabs(im->kept[at + k])
+            < (k < n / FSI__EL_VECTORS * (FSI__EL_VECTORS - 1) ? FSI__EL_FARTHEST : FSI__EL_STRONGEST)))
             return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, im->kept[at + k], "number %d of body %d is %g", (int)k,
                 im->member[b].id, im->kept[at + k]);
         if (!(x->h_before[b] >= 0 && x->h_before[b] <= 1000))
@@ -3163,6 +3167,7 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
     for (k = 0; k < im->attachments; k++) memcpy(im->attachment[k].from, im->attachment[k].to, 3 * sizeof(double));
     for (b = 0; b < im->members; b++) fsi__el_show(im, b);
     fsi__el_pull(im);
+    for (k = 0; k < im->attachments; k++) memcpy(im->attachment[k].force, im->attachment[k].found, 3 * sizeof(double));
     return FSI_OK;
 }
 

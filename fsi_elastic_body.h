@@ -86,6 +86,7 @@ typedef struct fsi__el_body {
     fsi_ldlt *ldlt;
     double *vertex_mass;          /* dofs */
     double *element_mass;         /* of all elements, also of a reduced body [kg] */
+    double *own_mass;             /* M of the elements; that in use may be of points, see fsi__el_body_weigh */
     /* reduced */
     double *stiff, *massive;      /* dofs * dofs: K and M; of a full body, stiff: the values of K */
     double *slack;                /* dofs: what is added to A's diagonal, see >>global step */
@@ -157,7 +158,8 @@ FSI_FN void fsi__el_push(const fsi__el_rows *r, int row, fsi__d3 f, double *forc
     }
 }
 
-/* Its mass becomes that of points, M = sum_p mass_p u_p u_p^T + least M, `least` of M as it is. */
+/* Its mass becomes that of points, M = sum_p mass_p u_p u_p^T + least M', M' that of its elements. NULL, NULL, 1: of
+   its elements again. */
 FSI_API void fsi__el_body_weigh(fsi__el_body *b, const fsi__el_rows *points, const double *mass, double least);
 /* A substep of h seconds. order: 1 backward Euler, 2 BDF2. Sets aim and right, at = aim, and factorises where h or the
    springs changed. Errors: SINGULAR, NAN. */
@@ -1234,11 +1236,13 @@ static void fsi__el_body_layout(fsi__el_body *b)
         b->pull = (double *)fsi__take(&b->memory, FSI__EL_PULLS * 3 * b->stride, sizeof(double));
         b->stiff = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->massive = (double *)fsi__take(&b->memory, d * d, sizeof(double));
+        b->own_mass = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->slack = (double *)fsi__take(&b->memory, d, sizeof(double));
         b->factor = (double *)fsi__take(&b->memory, d * d, sizeof(double));
         b->panels = (double *)fsi__take(&b->memory, fsi__panels_size(b->dofs), sizeof(double));
     } else {
         b->vertex_mass = (double *)fsi__take(&b->memory, d, sizeof(double));
+        b->own_mass = (double *)fsi__take(&b->memory, d, sizeof(double));
         b->target = (double *)fsi__take(&b->memory, 12 * n, sizeof(double));
         b->slope = (double *)fsi__take(&b->memory, 9 * FSI_LANES * blocks, sizeof(double));
         b->gather_first = (int *)fsi__take(&b->memory, d + 1, sizeof(int));
@@ -1610,6 +1614,8 @@ FSI_API fsi_status fsi__el_body_make(fsi__el_body *b, const char *fn, const fsi_
     memcpy(b->rest, b->q, 3 * (size_t)b->dofs * sizeof(double));
 
     fsi__el_sum_mass(b);
+    memcpy(b->own_mass, b->reduced ? b->massive : b->vertex_mass,
+        (size_t)b->dofs * (b->reduced ? (size_t)b->dofs : 1) * sizeof(double));
     memcpy(b->next, b->q, 3 * (size_t)b->dofs * sizeof(double));
     return FSI_OK;
 }
@@ -1621,9 +1627,9 @@ FSI_API void fsi__el_body_weigh(fsi__el_body *b, const fsi__el_rows *points, con
     int p, k, l;
 
     /* M; of a full body lumped. */
-    for (i = 0; i < d * d && b->reduced; i++) b->massive[i] *= least;
-    for (i = 0; i < d && !b->reduced; i++) b->vertex_mass[i] *= least;
-    for (p = 0; p < points->count; p++)
+    for (i = 0; i < d * d && b->reduced; i++) b->massive[i] = least * b->own_mass[i];
+    for (i = 0; i < d && !b->reduced; i++) b->vertex_mass[i] = least * b->own_mass[i];
+    for (p = 0; points && p < points->count; p++)
         for (k = points->start[p]; k < points->start[p + 1]; k++) {
             const double m = mass[p] * points->value[k];
             if (!b->reduced) b->vertex_mass[points->dof[k]] += m;
@@ -1632,7 +1638,7 @@ FSI_API void fsi__el_body_weigh(fsi__el_body *b, const fsi__el_rows *points, con
         }
 
     /* What follows from it; A is to be factorised again. */
-    for (i = 0; i < d && b->reduced; i++) b->massive[i * d + i] *= 1 + FSI__EL_DEFINITE;
+    for (i = 0; i < d && b->reduced && points; i++) b->massive[i * d + i] *= 1 + FSI__EL_DEFINITE;
     for (i = 0; i < d; i++)
         b->root_weight[3 * i] = b->root_weight[3 * i + 1] = b->root_weight[3 * i + 2] =
             sqrt(b->reduced ? b->massive[i * d + i] : b->vertex_mass[i]);

@@ -50,7 +50,7 @@
       For drawing: fsi_surface_update(surface, water->position, water->count, NULL) of fsi_surface.h, whose spacing is
       water->spacing; d.markers = 1 tells spray, foam and bubbles.
    WHAT IT DOES NOT DO
-      Forces of viscosity on bodies; contact angles other than 90 degrees. Large waves in a closed tank last for
+      Forces of viscosity on rigid bodies; contact angles other than 90 degrees. Large waves in a closed tank last for
       minutes.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
@@ -90,7 +90,7 @@ typedef struct fsi_flip_desc {
     fsi_vec3 origin;           /* lower corner of the box [m]; default 0 */
     fsi_real density;          /* [kg/m^3]; default 1000 */
     fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: only that of the transfers. Its drag is in no
-                                  reaction, impulse or body */
+                                  reaction, impulse or rigid body */
     fsi_real surface_tension;  /* gamma [N/m]; default 0. Walls and obstacles are met at 90 degrees */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: set y */
     fsi_acceleration_fn *acceleration; /* of the liquid, added to gravity, a function of place and time, evaluated at
@@ -235,14 +235,14 @@ FSI_API fsi_status fsi_flip_teleport_obstacle(fsi_flip *s, int id);
    its pressure. id -1: the walls of the box, which also stop single particles. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_flip_obstacle_reaction(const fsi_flip *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
-/* Puts all bodies of an elastic simulator into the liquid, filled with particles dx/2 apart; give both the same gravity.
+/* Puts all bodies of an elastic simulator into the liquid, filled with particles dx/2 apart; give both one gravity.
    fsi_flip_step makes its steps from now on, in as many substeps as its desc asks for at least, all of order 1: do not
    call fsi_elastic_step. The closed sides of the box become planes of the elastic simulator. Other shapes and obstacles
    act on bodies or on liquid: what both must feel is added to both. Bodies collide by fsi_elastic.h. Call it again when
    bodies were added or removed; NULL: none any more. The elastic simulator is referenced; it must outlive this one, or
-   be taken out first. Fill after it: sites in bodies are left out. Errors: COOKIE; ARGUMENT (another dim, a body without
-   contact points, outside of the box or in another one, liquid in a body that is new); MESH (a body with parts thinner
-   than dx/2); MEMORY; then nothing has changed. */
+   be taken out first. Fill after it: sites in bodies are left out. Errors: COOKIE; ARGUMENT (another dim; a body
+   without contact points, lighter than a twentieth of the liquid, outside of the box or in another one; liquid in a
+   body that is new); MESH (a body with parts thinner than dx/2); MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies);
 /* Force [N] and torque about the world's origin [N m] of the liquid on a body, by the id that fsi_elastic_add_body
    gave, means over the last step. Errors: COOKIE, ARGUMENT. */
@@ -263,12 +263,13 @@ FSI_API fsi_status fsi_flip_add_sink(fsi_flip *s, const fsi_sink_desc *desc, int
 FSI_API fsi_status fsi_flip_remove_sink(fsi_flip *s, int id);
 FSI_API fsi_status fsi_flip_sink_total(const fsi_flip *s, int id, long long *removed);
 
-/* Advances exactly dt seconds, 1e-12 to 1000, in substeps; dt 0 only looks: it fills those stats that
-   need no substep. Errors: ARGUMENT (dt; a
-   body that fsi_body_check refuses), NAN (names the particle or obstacle), MEMORY, LIMIT (a particle or obstacle faster
-   than 1e9 m/s); then nothing has changed. */
+/* Advances exactly dt seconds, 1e-12 to 1000, in substeps; dt 0 only looks: it fills those stats that need no substep.
+   Errors: ARGUMENT (dt; a body that fsi_body_check refuses; elastic bodies that were added or removed), NAN (names the
+   particle or obstacle), MEMORY, LIMIT (a particle or obstacle faster than 1e9 m/s), those of fsi_elastic_step; then
+   nothing has changed. */
 FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt);
-/* The largest step that takes one substep now [s], 1e-12 to 1000, if obstacles move no faster than the liquid. */
+/* The largest step that takes one substep now [s], 1e-12 to 1000, if obstacles and bodies move no faster than the
+   liquid, and the elastic simulator's desc.substeps is 1. */
 FSI_API fsi_real fsi_flip_suggest_dt(const fsi_flip *s);
 /* Adds offset [m] to the box, particles, emitters, sinks, and to where the last step left obstacles. Meshes and bodies
    are yours: add it to them as well before the next step. Errors: NAN, LIMIT; then nothing has changed. */
@@ -295,8 +296,9 @@ typedef enum fsi_flip_field {
 FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_vec3 origin, float *out, int stride);
 
 /* State: particles with ids, masses and attributes, flows of emitters and sinks, poses of bodies, time. Obstacles,
-   bodies and desc are not saved: load into a simulator made alike, with the same desc.origin, after putting meshes and
-   bodies back. NULL buffer asks the size. A damaged or foreign buffer is refused; nothing changes. */
+   bodies, desc and the elastic simulator, which has a state of its own, are not saved: load into a simulator made
+   alike, with the same desc.origin, after putting meshes and bodies back. NULL buffer asks the size. A damaged or
+   foreign buffer is refused; nothing changes. */
 FSI_API fsi_status fsi_flip_save(const fsi_flip *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_flip_load(fsi_flip *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -1722,18 +1724,22 @@ static fsi_status fsi__fl_add_thick(fsi__fl_run *run, int a)
     return FSI_OK;
 }
 
-/* With bodies, change becomes that of momentum, over the liquid's density: each particle divides by its own. */
+/* With bodies, a change becomes that of momentum, over the liquid's density: each particle divides by its own. That by
+   viscosity, which is solved with the liquid's density everywhere, is one already. */
+static void fsi__fl_load(const fsi__fl_faces *job, fsi_real *change, int begin, int end)
+{
+    const size_t cells = (size_t)job->run->im->grid->block_cells;
+    const double per_density = 1 / (double)job->run->s->desc.density;
+    size_t e;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        change[e] = (fsi_real)((double)change[e] * per_density * fsi__fl_density_at(job->run, job->axis, (long long)e));
+}
+
 static void fsi__fl_load_change(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
-    const fsi__fl_run *run = job->run;
-    const size_t cells = (size_t)run->im->grid->block_cells;
-    const double per_density = 1 / (double)run->s->desc.density;
-    fsi_real *change = run->im->change[job->axis]->value;
-    size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        change[e] = (fsi_real)((double)change[e] * per_density * fsi__fl_density_at(run, job->axis, (long long)e));
+    fsi__fl_load(job, job->run->im->change[job->axis]->value, begin, end);
 }
 
 static fsi_status fsi__fl_spread(fsi__fl_run *run)
@@ -1752,7 +1758,7 @@ static fsi_status fsi__fl_spread(fsi__fl_run *run)
 
    One implicit step (fsi_viscosity.h) on velocities that have no divergence, as those of a pool at rest have no shear
    then; it makes some divergence, which a second pressure takes out. The walls that let go in the first let go in the
-   second. Bodies get the pressure, no drag. */
+   second. Rigid bodies get the pressure, no drag; elastic ones are as viscous as the liquid. */
 
 #define FSI__FL_VISCOSITY_TOLERANCE 1e-4 /* error of the change of u, relative to it */
 #define FSI__FL_THINNER 3                /* how often it is lowered, to a hundredth each, where it does not converge */
@@ -1835,6 +1841,7 @@ static void fsi__fl_begin_thick(void *arg, int chunk, int begin, int end)
     const size_t size = (size_t)(end - begin) * cells * sizeof(fsi_real);
     (void)chunk;
     memcpy(im->thick[job->axis]->value + from, im->change[job->axis]->value + from, size);
+    if (job->run->solids > 0) fsi__fl_load(job, im->thick[job->axis]->value, begin, end);
     memcpy(im->change[job->axis]->value + from, im->u[job->axis]->value + from, size);
 }
 
@@ -2100,7 +2107,7 @@ static void fsi__fl_find_homes(fsi__fl_run *run, int count)
         int home = -1, apart = 0;
         for (p = 0; p < o->count; p++) {
             const int label = run->label[key[p]], root = label >= 0 ? fsi__fl_root(run, label) : -1;
-            apart |= root < 0;
+            apart |= root < 0 || !(run->mass[run->n + o->first + p] > 0);
             if (root < 0 || root == home) continue;
             if (home >= 0) {
                 const int low = root < home ? root : home, high = root < home ? home : root;
@@ -2225,7 +2232,7 @@ static int fsi__fl_cell_end(const fsi__fl_run *run, int r, int end)
 /* Takes a particle out of obstacles, along its path; group: faces among which its own are. */
 static void fsi__fl_place_particle(fsi__fl_run *run, const fsi__faces *group, int i, fsi_real reach, fsi__faces *own)
 {
-    if (run->gone[i] || (run->held && run->held[i])) return;
+    if (i >= run->n || run->gone[i] || (run->held && run->held[i])) return;
     if (!fsi__own_faces(&run->im->obstacles, group->count < 0 ? NULL : group,
         fsi__path_box(run->x[i], run->to[i], reach), 0xffffffffu, own)) {
         run->to[i] = run->x[i]; /* more faces than can be looked at: it stays */
@@ -2528,15 +2535,37 @@ static fsi_status fsi__fl_mark(fsi__fl_run *run)
    The pressure changes momenta: particles get v += I(rho (u_new - u))/rho_p, so that liquid and body rest beside each
    other at any densities, and no momentum is lost. Bodies take over the part desc.pic of u_new, too. */
 
-/* Behind the particles of the liquid: where the bodies are. */
-static void fsi__fl_append_solids(fsi__fl_run *run)
+static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
 {
-    if (run->solids == 0) return;
-    fsi__im_keep_surfaces(&run->im->immersed);
+    fsi_box3 at;
+    at.lo = at.hi = x;
+    return fsi_box3_overlap(box, at);
+}
+
+static fsi_box3 fsi__fl_box(const fsi_flip *s)
+{
+    const fsi_flip_desc *d = &s->desc;
+    fsi_box3 box;
+    box.lo = d->origin;
+    box.hi = fsi_v3(d->origin.x + (fsi_real)d->n[0] * d->dx, d->origin.y + (fsi_real)d->n[1] * d->dx,
+        d->dim == 3 ? d->origin.z + (fsi_real)d->n[2] * d->dx : 0);
+    return box;
+}
+
+/* Behind the particles of the liquid: where the bodies are. */
+static fsi_status fsi__fl_append_solids(fsi__fl_run *run)
+{
+    const fsi_box3 box = fsi_box3_inflate(fsi__fl_box(run->s), run->s->desc.dx);
+    int p;
+    if (run->solids == 0) return FSI_OK;
+    FSI__TRY(fsi__im_keep_surfaces(&run->im->immersed));
     fsi__im_places(&run->im->immersed, run->x + run->n);
     memcpy(run->mass + run->n, run->im->immersed.volume, (size_t)run->solids * sizeof *run->mass);
     if (run->affine) memset(run->affine[run->n], 0, (size_t)run->solids * sizeof *run->affine);
     run->hard.x = run->x + run->n;
+    for (p = 0; p < run->solids; p++) /* what has left through an open side is not in the liquid */
+        if (!fsi__fl_is_in(box, run->x[run->n + p])) run->mass[run->n + p] = 0;
+    return FSI_OK;
 }
 
 static fsi_status fsi__fl_stages(fsi_elastic *e, double dt, double done, double share)
@@ -2630,8 +2659,9 @@ static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
         w = fsi_v3_madd(fsi_v3_scale(w, 1 - part), part, run->now[p]);
         to = fsi_v3_madd(x, dt, w);
         held = to;
-        if (fsi__fl_hold_in_box(run, &held, &w)) w = fsi_v3_scale(fsi_v3_sub(held, x), 1 / dt);
-        run->push[p] = fsi_v3_sub(w, v);
+        if (fsi__fl_hold_in_box(run, &held, &w) && memcmp(&held, &to, sizeof to) != 0)
+            w = fsi_v3_scale(fsi_v3_sub(held, x), 1 / dt);
+        run->push[p] = run->mass[run->n + p] > 0 ? fsi_v3_sub(w, v) : fsi_v3(0, 0, 0);
     }
 }
 
@@ -2674,16 +2704,9 @@ static void fsi__fl_to_solids(fsi__fl_run *run)
     for (k = 0; k < run->im->immersed.bodies; k++) fsi__fl_find_drift(run, &run->im->immersed.body[k]);
 }
 
-static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
-{
-    fsi_box3 at;
-    at.lo = at.hi = x;
-    return fsi_box3_overlap(box, at);
-}
-
 /* Constraint (14): liquid must not enter a body. A path that would end nearer to the surface of a body than a quarter
-   of a spacing, or in it, ends there: with n the normal at the closest point of the surface, d the distance from it and m
-   the way of that point,
+   of a spacing, or in it, ends there: with n the normal at the closest point of the surface, d the distance from it and
+   m the way of that point,
 
       (x' - x).n >= m.n + s/4 - d
 
@@ -2803,7 +2826,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi_vec3 *x;
 
     /* Particles into blocks. */
-    fsi__fl_append_solids(run);
+    FSI__TRY(fsi__fl_append_solids(run));
     FSI__TRY(fsi__fl_make_blocks(run));
     run->points.x = run->x;
     run->points.mass = run->mass;
@@ -2829,8 +2852,8 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     if (run->s->desc.surface_tension > 0) FSI__TRY(fsi__fl_find_tension(run));
     FSI__TRY(fsi__fl_project(run));
     FSI__TRY(fsi__fl_spread(run));
-    for (a = 0; a < run->im->grid->dim && run->s->desc.viscosity > 0; a++) FSI__TRY(fsi__fl_add_thick(run, a));
     if (run->solids > 0) fsi__fl_each_axis(run, fsi__fl_load_change);
+    for (a = 0; a < run->im->grid->dim && run->s->desc.viscosity > 0; a++) FSI__TRY(fsi__fl_add_thick(run, a));
     fsi__fl_lap(run, &st->seconds_pressure, &clock);
 
     /* Back to the particles, and on. */
@@ -3192,6 +3215,10 @@ static void fsi__fl_commit_bodies(fsi__fl_run *run)
         fsi_body *body = run->im->obstacle[k].base.carrier;
         if (body) body->impulse = body->angular_impulse = fsi_v3(0, 0, 0);
     }
+    if (run->elastic) { /* its contacts push bodies too */
+        fsi__im_end(&run->im->immersed, dt);
+        fsi__el_end(run->im->immersed.elastic);
+    }
     for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__fl_obstacle *o = &run->im->obstacle[k];
         fsi_body *body = o->base.carrier;
@@ -3241,10 +3268,6 @@ static void fsi__fl_commit(fsi__fl_run *run)
         if (run->sources.flow || run->sources.drain) fsi__source_commit(&run->sources);
         if (gone > 0 || run->n > s->count) fsi__particles_compact(&im->particles, run->n, run->gone);
         fsi__fl_commit_bodies(run);
-        if (run->elastic) {
-            fsi__im_end(&im->immersed, run->length);
-            fsi__el_end(im->immersed.elastic);
-        }
         im->solids_changed = 0;
     }
     st->bytes = s->context->bytes;
@@ -3483,6 +3506,18 @@ FSI_API fsi_status fsi_flip_create(fsi_flip **out, const fsi_flip_desc *desc)
     return FSI_OK;
 }
 
+/* The walls that immersed bodies meet follow open_side. */
+static fsi_status fsi__fl_change_walls(fsi_flip *s, const char *fn, const unsigned char *open_side)
+{
+    fsi__immersed *now = &((fsi__fl_impl *)s->impl)->immersed, other = *now;
+    if (!now->elastic) return FSI_OK;
+    FSI__TRY(fsi__im_check(now, fn));
+    FSI__TRY(fsi__im_add_walls(&other, fsi__fl_box(s), open_side));
+    fsi__im_remove_walls(now);
+    *now = other;
+    return FSI_OK;
+}
+
 FSI_API fsi_status fsi_flip_set_desc(fsi_flip *s, const fsi_flip_desc *desc)
 {
     static const char fn[] = "fsi_flip_set_desc";
@@ -3496,6 +3531,8 @@ FSI_API fsi_status fsi_flip_set_desc(fsi_flip *s, const fsi_flip_desc *desc)
     FSI__TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('d', fsi_flip_desc), "fsi_flip_default_desc"));
     FSI__TRY(fsi__fl_check_desc(s->context, fn, desc));
     FSI__TRY(FSI__CHECK_FIXED(s->context, fn, desc, &s->desc, fixed));
+    if (memcmp(desc->open_side, s->desc.open_side, sizeof s->desc.open_side) != 0)
+        FSI__TRY(fsi__fl_change_walls(s, fn, desc->open_side));
     s->desc = *desc;
     return FSI_OK;
 }
@@ -3504,6 +3541,15 @@ static void fsi__fl_free_obstacle(fsi_context *context, fsi__fl_obstacle *o)
 {
     fsi_grid_faces_destroy(o->faces);
     fsi__free(context, o->velocity, (size_t)o->room, sizeof *o->velocity);
+}
+
+/* The bodies of the elastic simulator are as if they had never been immersed, where they are. */
+static void fsi__fl_take_out(fsi__fl_impl *im)
+{
+    if (!im->immersed.elastic) return;
+    fsi__im_restore(&im->immersed);
+    fsi__im_remove_walls(&im->immersed);
+    fsi__im_free(&im->immersed);
 }
 
 FSI_API void fsi_flip_destroy(fsi_flip *s)
@@ -3517,8 +3563,7 @@ FSI_API void fsi_flip_destroy(fsi_flip *s)
     fsi__free(s->context, im->solid, (size_t)im->solid_room, sizeof *im->solid);
     fsi__free(s->context, im->piece, (size_t)im->piece_room, sizeof *im->piece);
     fsi__sources_free(&im->sources);
-    fsi__im_remove_walls(&im->immersed);
-    fsi__im_free(&im->immersed);
+    fsi__fl_take_out(im);
     fsi_pressure_destroy(im->solver);
     fsi_viscosity_destroy(im->viscosity);
     fsi_neighbors_destroy(im->neighbors);
@@ -3577,16 +3622,6 @@ FSI_API fsi_status fsi_flip_remove_particles(fsi_flip *s, const unsigned char *g
 {
     FSI__TRY(fsi__fl_check(s));
     return fsi__particles_remove(&((fsi__fl_impl *)s->impl)->particles, "fsi_flip_remove_particles", gone);
-}
-
-static fsi_box3 fsi__fl_box(const fsi_flip *s)
-{
-    const fsi_flip_desc *d = &s->desc;
-    fsi_box3 box;
-    box.lo = d->origin;
-    box.hi = fsi_v3(d->origin.x + (fsi_real)d->n[0] * d->dx, d->origin.y + (fsi_real)d->n[1] * d->dx,
-        d->dim == 3 ? d->origin.z + (fsi_real)d->n[2] * d->dx : 0);
-    return box;
 }
 
 /* Is x out of all obstacles? A lattice that is cut at a wall has the right density there. */
@@ -3683,7 +3718,15 @@ FSI_API fsi_status fsi_flip_sink_total(const fsi_flip *s, int id, long long *rem
 
 /* ---- >>immersed bodies ------------------------------------------------------------------------------------------- */
 
-/* Bodies lie in the box, not in each other; new ones hold no liquid. x: places of all their particles. */
+static int fsi__fl_is_immersed(const fsi__fl_impl *im, int id)
+{
+    int k;
+    for (k = 0; k < im->immersed.bodies; k++)
+        if (im->immersed.body[k].id == id) return 1;
+    return 0;
+}
+
+/* New bodies lie in the box, not in others, and hold no liquid. x: places of all their particles. */
 static fsi_status fsi__fl_check_immersed(fsi_flip *s, const char *fn, const fsi__immersed *bodies, const fsi_vec3 *x)
 {
     const fsi__fl_impl *im = (const fsi__fl_impl *)s->impl;
@@ -3692,18 +3735,19 @@ static fsi_status fsi__fl_check_immersed(fsi_flip *s, const char *fn, const fsi_
     for (k = 0; k < bodies->bodies; k++) {
         const fsi__im_body *o = &bodies->body[k];
         const fsi_mesh *surface = fsi_elastic_surface(bodies->elastic, o->id);
-        int old = 0, wet = 0;
-        for (p = o->first; p < o->first + o->count; p++)
+        const int old = fsi__fl_is_immersed(im, o->id);
+        int wet = 0;
+        for (p = o->first; p < o->first + o->count && !old; p++)
             if (!fsi__fl_is_in(box, x[p])) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, o->id, p,
                 "body %d lies outside of the box", o->id);
         for (j = 0; j < bodies->bodies; j++) {
             const fsi__im_body *other = &bodies->body[j];
-            for (p = other->first; p < other->first + other->count && j != k; p++)
+            const int both = old && fsi__fl_is_immersed(im, other->id);
+            for (p = other->first; p < other->first + other->count && j != k && !both; p++)
                 if (fsi__fl_is_in(surface->box, x[p]) && fsi_mesh_signed_distance(surface, x[p]) < 0)
                     return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, o->id, other->id, "body %d lies in body %d",
                         other->id, o->id);
         }
-        for (j = 0; j < im->immersed.bodies; j++) old |= im->immersed.body[j].id == o->id;
         for (i = 0; i < s->count && !old; i++)
             wet += fsi__fl_is_in(surface->box, s->position[i])
                 && fsi_mesh_signed_distance(surface, s->position[i]) < 0;
@@ -3713,12 +3757,22 @@ static fsi_status fsi__fl_check_immersed(fsi_flip *s, const char *fn, const fsi_
     return FSI_OK;
 }
 
-static fsi_status fsi__fl_check_elastic(fsi_flip *s, const char *fn, const fsi_elastic *bodies)
+static fsi_status fsi__fl_check_elastic(fsi_flip *s, const char *fn, fsi_elastic *bodies)
 {
+    const fsi_box3 box = fsi__fl_box(s);
+    int k;
     if (bodies->cookie != FSI__COOKIE('E', fsi_elastic)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
         "that is no elastic simulator of this version and precision");
     if (bodies->desc.dim != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, bodies->desc.dim,
         "the elastic simulator has dim %d, the liquid %d", bodies->desc.dim, s->desc.dim);
+
+    /* A body larger than the box would be filled for ever. */
+    for (k = 0; k < bodies->body_count; k++) {
+        const fsi_mesh *surface = fsi_elastic_surface(bodies, bodies->bodies[k].id);
+        if (surface && !(bodies->bodies[k].size <= 2 * (double)fsi_v3_norm(fsi_v3_sub(box.hi, box.lo))))
+            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, bodies->bodies[k].id, bodies->bodies[k].size,
+                "body %d lies outside of the box: it is %g m large", bodies->bodies[k].id, bodies->bodies[k].size);
+    }
     return FSI_OK;
 }
 
@@ -3746,8 +3800,7 @@ FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies)
     FSI__TRY(fsi__fl_check(s));
     im = (fsi__fl_impl *)s->impl;
     if (!bodies) {
-        fsi__im_remove_walls(&im->immersed);
-        fsi__im_free(&im->immersed);
+        fsi__fl_take_out(im);
         return FSI_OK;
     }
     FSI__TRY(fsi__fl_check_elastic(s, fn, bodies));
@@ -3762,13 +3815,14 @@ FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies)
     if (status == FSI_OK) status = fsi__fl_check_immersed(s, fn, &fresh, x);
     fsi__free(s->context, x, (size_t)fresh.count, sizeof *x);
     if (status == FSI_OK) status = fsi__im_add_walls(&fresh, fsi__fl_box(s), s->desc.open_side);
-    if (status == FSI_OK) {
-        fsi__im_adopt(&fresh);
-        fsi__im_remove_walls(&im->immersed);
+    if (status != FSI_OK) {
+        fsi__im_free(&fresh);
+        return status;
     }
-    fsi__im_free(status == FSI_OK ? &im->immersed : &fresh);
-    if (status == FSI_OK) im->immersed = fresh;
-    return status;
+    fsi__fl_take_out(im);
+    fsi__im_adopt(&fresh);
+    im->immersed = fresh;
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_flip_body_reaction(const fsi_flip *s, int body, fsi_vec3 *force, fsi_vec3 *torque)

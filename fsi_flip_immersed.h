@@ -58,8 +58,9 @@ typedef struct fsi__immersed {
    ARGUMENT (no surface), MESH (a body, or a part of it, without a particle), MEMORY. */
 FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const char *fn, fsi_elastic *elastic,
     double spacing, double density);
-/* From now on the mass matrices of the bodies are those of their particles. Once. */
+/* From now on the mass matrices of the bodies are those of their particles; restore: those of their elements again. */
 FSI_API void fsi__im_adopt(fsi__immersed *s);
+FSI_API void fsi__im_restore(const fsi__immersed *s);
 FSI_API void fsi__im_free(fsi__immersed *s); /* leaves it empty */
 /* Planes of the elastic simulator at the closed sides of a box. remove: they are taken out again. Errors: MEMORY; then
    there are none. */
@@ -76,7 +77,7 @@ FSI_API void fsi__im_end(fsi__immersed *s, double dt); /* reactions of the step 
 /* Positions of all particles. */
 FSI_API void fsi__im_places(const fsi__immersed *s, fsi_vec3 *x);
 /* Before the elastic substep: surfaces. After it: the bodies move without the liquid's expected forces. */
-FSI_API void fsi__im_keep_surfaces(fsi__immersed *s);
+FSI_API fsi_status fsi__im_keep_surfaces(fsi__immersed *s); /* errors: those of fsi_mesh_set */
 FSI_API void fsi__im_loosen(fsi__immersed *s);
 /* gain: change of velocity of each particle by the liquid: q, v and the expected forces of the bodies follow. Errors:
    LIMIT (a body farther than 1e12 m or faster than 1e12 m/s). */
@@ -113,6 +114,7 @@ FSI__STRICT_BEGIN
 #define FSI__IM_LEAST 1e-6     /* part of the elements' mass matrix in that of a body: particles may miss a handle */
 #define FSI__IM_THIN 1e-2      /* an unknown with less than this part of its mass in particles has none nearby */
 #define FSI__IM_FARTHEST 1e12  /* [m, m/s] */
+#define FSI__IM_LIGHTEST 0.05f /* density of a particle over that of the liquid: lighter ones would shake */
 #define FSI__IM_TREND 0.1      /* part of the new force in the one that is expected: stable down to a tenth of the
                                   liquid's density, by the amplification in docs/flip.md */
 
@@ -178,10 +180,14 @@ static void fsi__im_solve(fsi__im_body *o, const fsi__el_body *b, const double *
     for (i = 0; i < d && b->dim == 2; i++) y[3 * i + 2] = 0;
 }
 
-FSI_API void fsi__im_keep_surfaces(fsi__immersed *s)
+FSI_API fsi_status fsi__im_keep_surfaces(fsi__immersed *s)
 {
     int k;
-    for (k = 0; k < s->bodies; k++) s->body[k].surface = fsi_elastic_surface(s->elastic, s->body[k].id);
+    for (k = 0; k < s->bodies; k++) {
+        s->body[k].surface = fsi_elastic_surface(s->elastic, s->body[k].id);
+        if (!s->body[k].surface) return fsi__im_told(s, s->elastic->context->error.status);
+    }
+    return FSI_OK;
 }
 
 /* v += d, q += h d: a velocity that comes or goes within the substep. */
@@ -332,7 +338,7 @@ FSI_API fsi_status fsi__im_check(const fsi__immersed *s, const char *fn)
     int k, same = 1;
     if (!s->elastic) return FSI_OK;
     if (s->elastic->cookie != FSI__COOKIE('E', fsi_elastic)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0,
-        "the elastic simulator that was immersed is no more");
+        "the elastic simulator that was immersed is none");
     same = s->elastic->body_count == s->bodies;
     for (k = 0; k < s->bodies && same; k++) same = s->elastic->bodies[k].id == s->body[k].id;
     if (!same) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, s->elastic->body_count,
@@ -429,7 +435,7 @@ static fsi_status fsi__im_check_parts(const fsi__immersed *s, int body, const ch
     for (p = 0; p < o->count; p++) for (k = o->rows.start[p]; k < o->rows.start[p + 1]; k++)
         sum[o->rows.dof[k]] += mass[p] * o->rows.value[k] * (b->reduced ? o->rows.value[k] : 1);
     for (i = 0; i < b->dofs; i++) {
-        const double whole = b->reduced ? b->massive[(size_t)i * (size_t)b->dofs + (size_t)i] : b->vertex_mass[i];
+        const double whole = b->own_mass[b->reduced ? (size_t)i * (size_t)b->dofs + (size_t)i : (size_t)i];
         const int v = b->reduced ? b->handles.center[i / (b->dim + 1)] : i;
         const double *x = b->shape.x + 3 * (size_t)v;
         if (!(b->one[i] > 0) || sum[i] > FSI__IM_THIN * whole) continue;
@@ -445,18 +451,30 @@ static fsi_status fsi__im_weigh(fsi__immersed *s, int k, const char *fn, double 
     fsi__im_body *o = &s->body[k];
     fsi__el_body *b = fsi__im_inner(s, k);
     const double cell = spacing * spacing * (b->dim == 3 ? spacing : 1), volume = b->shape.mass_volume / o->count;
-    double sum = 0;
+    double sum = 0, whole = 0;
     int p;
     for (p = 0; p < o->count; p++) {
         mass[p] = volume * fsi__im_density_at(b, fsi__el_point(&o->rows, p, b->rest));
         sum += mass[p];
     }
+    for (p = 0; p < b->shape.element_count; p++) whole += b->element_mass[p];
     for (p = 0; p < o->count; p++) {
-        mass[p] *= b->mass / sum;
+        mass[p] *= whole / sum;
         s->volume[o->first + p] = (float)(volume / cell);
         s->density[o->first + p] = (float)(mass[p] / (volume * density));
+        if (s->density[o->first + p] < FSI__IM_LIGHTEST) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, o->id,
+            mass[p] / volume, "body %d: a density of %g is below a twentieth of the liquid's", o->id, mass[p] / volume);
     }
     return fsi__im_check_parts(s, k, fn, mass);
+}
+
+FSI_API void fsi__im_restore(const fsi__immersed *s)
+{
+    int k, at;
+    for (k = 0; k < s->bodies; k++) {
+        at = fsi_elastic_find_body(s->elastic, s->body[k].id);
+        if (at >= 0) fsi__el_body_weigh(fsi__el_inner(s->elastic, at), NULL, NULL, 1);
+    }
 }
 
 FSI_API void fsi__im_adopt(fsi__immersed *s)
@@ -515,8 +533,11 @@ FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const ch
     s->context = context;
     s->elastic = elastic;
     s->body = (fsi__im_body *)fsi__alloc(context, (size_t)elastic->body_count, sizeof *s->body);
-    if (!s->body && elastic->body_count > 0) return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, elastic->body_count,
-        "no memory for %d bodies", elastic->body_count);
+    if (!s->body && elastic->body_count > 0) {
+        memset(s, 0, sizeof *s);
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, elastic->body_count, "no memory for %d bodies",
+            elastic->body_count);
+    }
     s->bodies = elastic->body_count;
     if (s->bodies > 0) memset(s->body, 0, (size_t)s->bodies * sizeof *s->body);
     for (k = 0; k < s->bodies && status == FSI_OK; k++) {

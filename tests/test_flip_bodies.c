@@ -807,6 +807,18 @@ static void test_what_cannot_be_immersed_is_named(void)
     refuse(&p, p.w.s, FSI_ERROR_MESH, "dx/2");
     CHECK(fsi_elastic_remove_body(p.w.s, id) == FSI_OK);
 
+    /* Too large; too light. */
+    block_free(&thin);
+    thin = block_make(3, 3, 0, 2);
+    id = pool_add(&p, &thin, 0, 0);
+    refuse(&p, p.w.s, FSI_ERROR_ARGUMENT, "m large");
+    CHECK(fsi_elastic_remove_body(p.w.s, id) == FSI_OK);
+    p.w.material.density = 40;
+    id = pool_add(&p, &b, 0.7, 0.7);
+    p.w.material.density = 1000;
+    refuse(&p, p.w.s, FSI_ERROR_ARGUMENT, "twentieth");
+    CHECK(fsi_elastic_remove_body(p.w.s, id) == FSI_OK);
+
     /* Liquid in a body. */
     add_one(p.s, v3(0.4, 0.4, 0), v3(0, 0, 0));
     refuse(&p, p.w.s, FSI_ERROR_ARGUMENT, "1 particles of liquid lie in body");
@@ -1110,6 +1122,90 @@ static void test_substeps_of_bodies_are_taken(void)
     scene_end(&s);
 }
 
+/* The mass of its particles does not change what a reduced body is set to, or what it is afterwards. */
+static void test_vertices_of_an_immersed_body_can_be_set(void)
+{
+    pool p = pool_of(2, 16);
+    block b = block_make(8, 2, 0, 1.0 / 16);
+    fsi_vec3 *x = (fsi_vec3 *)malloc(2 * (size_t)b.vertices * sizeof *x), *y = x + b.vertices;
+    double worst = 0;
+    int id, i, turn;
+    p.w.body.handles = 5;
+    p.w.body.angular_velocity = v3(0, 0, 3);
+    pool_begin(&p);
+    id = pool_add(&p, &b, 0.25, 0.5);
+    pool_immerse(&p);
+    pool_fill(&p, 0.5);
+    for (turn = 0; turn < 2; turn++) { /* immersed, then no more */
+        CHECK(pool_run(&p, 1.0 / 60, 5));
+        CHECK(fsi_elastic_vertices(p.w.s, id, x, NULL) == FSI_OK);
+        CHECK(fsi_elastic_set_vertices(p.w.s, id, x, NULL) == FSI_OK);
+        CHECK(fsi_elastic_vertices(p.w.s, id, y, NULL) == FSI_OK);
+        for (i = 0; i < b.vertices; i++) worst = fmax(worst, (double)fsi_v3_norm(fsi_v3_sub(x[i], y[i])));
+        CHECK(fsi_flip_immerse(p.s, NULL) == FSI_OK);
+    }
+    CHECK(worst < TOL(1e-6, 1e-4));
+    pool_end(&p);
+    block_free(&b);
+    free(x);
+}
+
+/* A side that is opened lets a body out as well; what is outside is no longer in the liquid. */
+static void test_an_opened_side_lets_a_body_out(void)
+{
+    pool p = pool_of(2, 16);
+    block b = block_make(3, 3, 0, 1.0 / 16);
+    fsi_vec3 force = v3(1, 1, 1);
+    int id, side;
+    p.w.desc.gravity = p.d.gravity = v3(0, 0, 0);
+    p.w.body.velocity = v3(3, 0, 0);
+    pool_begin(&p);
+    id = pool_add(&p, &b, 0.5, 0.4);
+    pool_immerse(&p);
+    CHECK(pool_run(&p, 1.0 / 60, 10));
+    CHECK((double)p.w.s->bodies[0].center.x < 0.95); /* the wall held it */
+    CHECK(fsi_elastic_reset_body(p.w.s, id, v3(0.5, 0.4, 0), fsi_quat_identity(), v3(3, 0, 0), v3(0, 0, 0)) == FSI_OK);
+    p.d = p.s->desc;
+    for (side = 0; side < 2; side++) p.d.open_side[side] = 1;
+    CHECK(fsi_flip_set_desc(p.s, &p.d) == FSI_OK);
+    fill(p.s, box3(0.8, 0, 0, 1, 0.2, 0), v3(0, 0, 0));
+    CHECK(pool_run(&p, 1.0 / 60, 40));
+    CHECK((double)p.w.s->bodies[0].center.x > 2);
+    CHECK(fsi_flip_body_reaction(p.s, id, &force, NULL) == FSI_OK && !((double)fsi_v3_norm(force) > 0));
+    pool_end(&p);
+    block_free(&b);
+}
+
+/* A paddle that is an obstacle of both gets the liquid's force, and would get that of contacts. */
+static void test_a_body_of_both_simulators_gets_the_liquids_force(void)
+{
+    pool p = pool_of(2, 16);
+    block b = block_make(3, 3, 0, 1.0 / 16);
+    fsi_mesh *mesh;
+    fsi_body paddle = fsi_default_body();
+    fsi_flip_obstacle_desc o = fsi_flip_default_obstacle_desc();
+    fsi_elastic_obstacle_desc e = fsi_elastic_default_obstacle_desc();
+    double mean = 0;
+    int k;
+    pool_begin(&p);
+    mesh = box_mesh(v3(0.2, 0.2, 0), v3(0.4, 0.4, 0), 2);
+    paddle.mode = FSI_BODY_PRESCRIBED;
+    o.mesh = e.mesh = mesh;
+    o.body = e.body = &paddle;
+    pool_add(&p, &b, 0.6, 0.6);
+    CHECK(fsi_flip_add_obstacle(p.s, &o, NULL) == FSI_OK && fsi_elastic_add_obstacle(p.w.s, &e, NULL) == FSI_OK);
+    pool_immerse(&p);
+    pool_fill(&p, 0.5);
+    for (k = 0; k < 120; k++) {
+        if (!step_ok(p.s, 1.0 / 60)) break;
+        if (k >= 60) mean += (double)paddle.reaction_force.y / 60;
+    }
+    CHECK_NEAR(mean, 0.04 * 1000 * 9.81, 0.1 * 0.04 * 1000 * 9.81);
+    pool_end(&p);
+    fsi_mesh_destroy(mesh);
+    block_free(&b);
+}
+
 /* Liquid and bodies are moved together; all goes on there as here. */
 static void test_a_shifted_origin_changes_no_way(void)
 {
@@ -1163,5 +1259,8 @@ int main(int argc, char **argv)
     RUN(test_budgets_flag_and_do_not_stall);
     RUN(test_substeps_of_bodies_are_taken);
     RUN(test_a_shifted_origin_changes_no_way);
+    RUN(test_vertices_of_an_immersed_body_can_be_set);
+    RUN(test_an_opened_side_lets_a_body_out);
+    RUN(test_a_body_of_both_simulators_gets_the_liquids_force);
     return TEST_END();
 }
