@@ -156,9 +156,9 @@ static void check_rest(int dim, int handles, int time_order, double dt)
 static void test_a_body_of_the_liquids_density_rests(void)
 {
     check_rest(2, 0, 2, 1.0 / 60);
-    check_rest(2, 0, 1, 1.0 / 240);
     check_rest(2, 4, 2, 1.0 / 24);
-    check_rest(2, 4, 1, 1.0 / 60);
+    if (TEST_SLOWED) return;
+    check_rest(2, 4, 1, 1.0 / 240);
     check_rest(3, 0, 2, 1.0 / 60);
     check_rest(3, 4, 1, 1.0 / 60);
 }
@@ -264,12 +264,11 @@ static void test_archimedes_holds_for_pinned_bodies(void)
     static const double density[3] = { 300, 1000, 3000 };
     int dim, k, j;
     for (dim = 2; dim <= 3; dim++)
-        for (k = 0; k < 3; k++) {
+        for (k = 0; k < 3; k += dim - 1) {
             pool p = pool_of(dim, dim == 2 ? 16 : 8);
             block b = block_make(4, dim == 2 ? 4 : 3, dim == 2 ? 0 : 3, dim == 2 ? 0.0625 : 0.125);
             double lift = 0;
             int id, step;
-            if (dim == 3 && k == 1) continue;
             p.w.material.density = (fsi_real)density[k];
             p.w.material.young = (fsi_real)1e6;
             pool_begin(&p);
@@ -335,10 +334,7 @@ static void check_fall(int dim, int handles, int time_order, int wet)
 static void test_bodies_and_drops_fall_alike(void)
 {
     check_fall(2, 0, 2, 1);
-    check_fall(2, 0, 1, 1);
     check_fall(2, 4, 2, 0);
-    check_fall(2, 4, 1, 1);
-    check_fall(3, 0, 2, 0);
     check_fall(3, 4, 2, 1);
 }
 
@@ -364,7 +360,7 @@ static void test_a_body_that_turns_keeps_most_of_its_angular_momentum(void)
         { 2, 0, 1, 1.0 / 240, 0.01 }, { 2, 6, 1, 1.0 / 240, 0.25 }, { 2, 0, 2, 1.0 / 60, 0.4 },
         { 3, 0, 1, 1.0 / 240, 0.2 }, { 3, 6, 2, 1.0 / 240, 0.3 } };
     int k;
-    for (k = 0; k < 5; k++) {
+    for (k = 0; k < (TEST_SLOWED ? 1 : 5); k++) {
         const int dim = turn[k].dim;
         pool p = pool_of(dim, dim == 2 ? 20 : 12);
         block b = block_make(dim == 2 ? 8 : 4, 4, dim == 2 ? 0 : 4, dim == 2 ? 0.05 : 1.0 / 12);
@@ -604,7 +600,7 @@ static void check_plunge(int dim, int handles, int time_order)
 static void test_no_liquid_enters_a_body_that_plunges(void)
 {
     check_plunge(2, 0, 2);
-    check_plunge(2, 0, 1);
+    if (TEST_SLOWED) return;
     check_plunge(2, 6, 2);
     check_plunge(3, 4, 2);
 }
@@ -1054,7 +1050,7 @@ static void test_absurd_steps_do_no_harm(void)
 {
     static const double dts[5] = { 1e-12, 1e-9, 0.3, 1000, 1e-3 };
     int dim, k;
-    for (dim = 2; dim <= 3; dim++) {
+    for (dim = 2; dim <= (TEST_SLOWED ? 2 : 3); dim++) {
         scene s;
         fsi_vec3 x[64];
         int i;
