@@ -453,6 +453,8 @@ static fsi_status fsi__im_weigh(fsi__immersed *s, int k, const char *fn, double 
     const double cell = spacing * spacing * (b->dim == 3 ? spacing : 1), volume = b->shape.mass_volume / o->count;
     double sum = 0, whole = 0;
     int p;
+
+    /* Those of the elements around the particles, scaled to the mass of the body. */
     for (p = 0; p < o->count; p++) {
         mass[p] = volume * fsi__im_density_at(b, fsi__el_point(&o->rows, p, b->rest));
         sum += mass[p];
