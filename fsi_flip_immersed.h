@@ -55,7 +55,8 @@ typedef struct fsi__immersed {
 } fsi__immersed;
 
 /* Fills the bodies of a simulator. spacing: of particles [m]; density: of the liquid. On an error *s is empty. Errors:
-   ARGUMENT (no surface), MESH (a body, or a part of it, without a particle), MEMORY. */
+   ARGUMENT (no surface, a body lighter than a twentieth of the liquid), MESH (a body, or a part of it, without a
+   particle), MEMORY. */
 FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const char *fn, fsi_elastic *elastic,
     double spacing, double density);
 /* From now on the mass matrices of the bodies are those of their particles; restore: those of their elements again. */
@@ -531,6 +532,8 @@ FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const ch
 {
     fsi_status status = FSI_OK;
     int k;
+
+    /* The list of bodies. */
     memset(s, 0, sizeof *s);
     s->context = context;
     s->elastic = elastic;
@@ -542,6 +545,8 @@ FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const ch
     }
     s->bodies = elastic->body_count;
     if (s->bodies > 0) memset(s->body, 0, (size_t)s->bodies * sizeof *s->body);
+
+    /* Their particles, and what these weigh. */
     for (k = 0; k < s->bodies && status == FSI_OK; k++) {
         s->body_volume += fsi__im_inner(s, k)->shape.mass_volume;
         status = fsi__im_make_body(s, k, fn, spacing);
