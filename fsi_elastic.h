@@ -1428,7 +1428,7 @@ static void fsi__el_show(fsi__el_impl *im, int k)
     fsi__d3 c, p, l;
 
     /* Centre of mass, momentum, and angular momentum about the centre. */
-    fsi__el_body_measure(&m->body, &m->motion);
+    fsi__el_body_measure(&m->body, &m->motion, 1);
     c = fsi__d3_at(m->motion.centre);
     p = fsi__d3_at(m->motion.momentum);
     l = fsi__d3_sub(fsi__d3_at(m->motion.spin), fsi__d3_cross(c, p));

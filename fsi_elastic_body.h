@@ -172,15 +172,18 @@ FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b);
 FSI_API void fsi__el_body_advance(fsi__el_body *b);
 /* q = `next`; velocities. */
 FSI_API void fsi__el_body_accept(fsi__el_body *b);
+/* Adds a rigid motion, v + w x (x - c), to its velocities. */
+FSI_API void fsi__el_body_stir(fsi__el_body *b, fsi__d3 v, fsi__d3 w, fsi__d3 c);
 /* y = A^-1 u^T for the row of a point: dofs numbers. */
 FSI_API fsi_status fsi__el_body_column(fsi__el_body *b, const fsi__el_rows *r, int row, double *y);
 /* Rigid motion and energies of a state. */
 typedef struct fsi__el_motion {
     double momentum[3], spin[3], centre[3]; /* spin: angular momentum about the origin */
+    double second[9];                       /* second moments of mass about the centre [kg m^2] */
     double kinetic, elastic, volume_ratio, stretch_min, stretch_max;
 } fsi__el_motion;
-/* Those of q and v; overwrites `right` and the elements' R and targets. */
-FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out);
+/* Those of q and v; overwrites `right` and, all: the elements' R and targets. Not all: without what elements have. */
+FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out, int all);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -1095,7 +1098,7 @@ static void fsi__el_momenta(fsi__el_body *b, const double *q, const double *v, d
     }
 }
 
-/* Second moments sum_ij M_ij q_i q_j^T, and the centre of mass. m_q: M q, scratch. */
+/* Centre of mass c, and second moments sum_ij M_ij q_i q_j^T - m c c^T about it. m_q: M q, scratch. */
 static void fsi__el_moments(fsi__el_body *b, const double *q, double *m_q, fsi__d3 *centre, double *second)
 {
     int i, j, k;
@@ -1106,6 +1109,8 @@ static void fsi__el_moments(fsi__el_body *b, const double *q, double *m_q, fsi__
         *centre = fsi__d3_madd(*centre, b->one[i] / b->mass, fsi__d3_at(m_q + 3 * (size_t)i));
         for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) second[3 * j + k] += q[3 * i + j] * m_q[3 * i + k];
     }
+    for (j = 0; j < 3; j++) for (k = 0; k < 3; k++)
+        second[3 * j + k] -= b->mass * fsi__d3_axis(*centre, j) * fsi__d3_axis(*centre, k);
 }
 
 /* Translates `next` by d, so that the change of momentum is the sum of the external forces to rounding, free of the
@@ -1133,6 +1138,44 @@ static void fsi__el_balance(fsi__el_body *b)
                     fsi__d3_madd(fsi__d3_at(b->next + 3 * (size_t)i), b->one[i] / stiff, f));
 }
 
+FSI_API void fsi__el_body_stir(fsi__el_body *b, fsi__d3 v, fsi__d3 w, fsi__d3 c)
+{
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        fsi__d3 by = fsi__d3_cross(w, fsi__d3_at(b->q + 3 * (size_t)i));
+        by = fsi__d3_madd(by, b->one[i], fsi__d3_sub(v, fsi__d3_cross(w, c)));
+        fsi__d3_put(b->v + 3 * (size_t)i, fsi__d3_add(fsi__d3_at(b->v + 3 * (size_t)i), by));
+    }
+}
+
+/* Backward Euler moves points along tangents. With v and v' relative to the centre of mass, after and before, the moment
+   of M (v - v') = h f about where the points are now gives
+
+      sum q x M v = sum q' x M v' + h (moment of f) + h sum v x M v',
+
+   whose last term is no moment of any force: it is taken off again as a rigid rotation. */
+static void fsi__el_balance_spin(fsi__el_body *b)
+{
+    fsi__d3 p, l, c, v = fsi__d3_zero(), turn;
+    double second[9], inertia[9], inverse[9], trace;
+    int i;
+    fsi__el_momenta(b, b->v, b->v_before, b->right, &p, &l);
+    for (i = 0; i < b->dofs; i++) v = fsi__d3_madd(v, b->m_one[i] / b->mass, fsi__d3_at(b->v + 3 * (size_t)i));
+    turn = fsi__d3_scale(fsi__d3_sub(l, fsi__d3_cross(v, p)), -b->h);
+
+    /* Inertia. A body that lies on a line gets no turn. */
+    fsi__el_moments(b, b->q, b->right, &c, second);
+    trace = second[0] + second[4] + second[8];
+    for (i = 0; i < 9; i++) inertia[i] = (i % 4 == 0 ? trace : 0) - second[i];
+    if (b->dim == 2) turn = fsi__d3_make(0, 0, trace > 0 ? turn.z / trace : 0);
+    else {
+        fsi__d9_inverse(inertia, inverse);
+        turn = fsi__d3_make(fsi__d3_dot(fsi__d3_at(inverse), turn), fsi__d3_dot(fsi__d3_at(inverse + 3), turn),
+            fsi__d3_dot(fsi__d3_at(inverse + 6), turn));
+    }
+    fsi__el_body_stir(b, fsi__d3_zero(), turn, c);
+}
+
 FSI_API void fsi__el_body_accept(fsi__el_body *b)
 {
     const size_t n = 3 * (size_t)b->dofs;
@@ -1142,12 +1185,13 @@ FSI_API void fsi__el_body_accept(fsi__el_body *b)
     memcpy(b->v_before, b->v, n * sizeof(double));
     memcpy(b->q, b->next, n * sizeof(double));
     for (i = 0; i < n; i++) b->v[i] = (b->q[i] - b->base[i]) / b->big_h;
+    if (!(b->big_h < b->h)) fsi__el_balance_spin(b);
     b->h_before = b->h;
 }
 
-FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
+FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out, int all)
 {
-    double *scratch = b->right, second[9], volume = 0, whole = 0;
+    double *scratch = b->right, volume = 0, whole = 0;
     fsi__el_block block;
     fsi__el_lane det;
     fsi__d3 p, l, centre;
@@ -1157,10 +1201,11 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out)
     /* Momenta, kinetic energy and centre of mass. */
     fsi__el_momenta(b, b->q, b->v, scratch, &p, &l);
     for (i = 0; i < 3 * b->dofs; i++) out->kinetic += 0.5 * b->v[i] * scratch[i];
-    fsi__el_moments(b, b->q, scratch, &centre, second);
+    fsi__el_moments(b, b->q, scratch, &centre, out->second);
     fsi__d3_put(out->momentum, p);
     fsi__d3_put(out->spin, l);
     fsi__d3_put(out->centre, centre);
+    if (!all) return;
 
     /* The local step at q gives elastic energies; volumes and stretches follow from F. */
     fsi__el_local(b, b->q, 0);

@@ -2027,34 +2027,58 @@ static int fsi__fl_next_free(const fsi__fl_run *run, int *r, int *b)
     return 0;
 }
 
-/* Of a particle, over that of a whole one of liquid. */
-static double fsi__fl_mass_of(const fsi__fl_run *run, int i)
+/* Adds a mass at x that moves at v, with the angular momentum l and the moments second about its own centre. */
+static void fsi__fl_weigh(fsi__fl_moments *p, double m, fsi__d3 x, fsi__d3 v, fsi__d3 l, const double *second)
 {
-    return (double)run->mass[i] * (i < run->n ? 1 : (double)run->im->immersed.density[i - run->n]);
+    const double at[3] = { x.x, x.y, x.z };
+    double s[9];
+    int i;
+    for (i = 0; i < 9; i++) s[i] = m * at[i / 3] * at[i % 3] + (second ? second[i] : 0);
+    p->mass += m;
+    fsi__fl_put(p->at, fsi__d3_scale(x, m));
+    fsi__fl_put(p->p, fsi__d3_scale(v, m));
+    fsi__fl_put(p->l, fsi__d3_add(l, fsi__d3_scale(fsi__d3_cross(x, v), m)));
+    p->inertia[0] += s[4] + s[8];
+    p->inertia[4] += s[0] + s[8];
+    p->inertia[8] += s[0] + s[4];
+    p->inertia[1] -= s[1];
+    p->inertia[2] -= s[2];
+    p->inertia[5] -= s[5];
 }
 
-/* Adds the particles at x to the moments of their pieces, before or after. Those of bodies are at run->to: their
-   velocities belong to where the elastic substep ends. */
+/* The piece that the k-th body is free in; NULL: none. */
+static fsi__fl_piece *fsi__fl_home_of(const fsi__fl_run *run, int k)
+{
+    fsi__fl_piece *p = run->home[k] >= 0 ? &run->piece[run->home[k]] : NULL;
+    return p && !p->bound ? p : NULL;
+}
+
+/* Adds the liquid at x and the bodies to the moments of their pieces, before or after; masses over that of a whole
+   particle. Bodies count as their own mass matrices have them: particles would count deformations otherwise. */
 static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after)
 {
-    int r = 0, b = 0;
+    const fsi_vec3 origin = run->im->grid->origin;
+    const double unit = 1 / (double)run->s->particle_mass;
+    int r = 0, b = 0, k, j;
     for (; fsi__fl_next_free(run, &r, &b); r++) {
         const int i = run->points.order[r];
         fsi__fl_piece *piece = &run->piece[run->label[run->points.key[i]]];
-        fsi__fl_moments *p = after ? &piece->after : &piece->before;
-        const double m = fsi__fl_mass_of(run, i);
-        const fsi__d3 x = fsi__d3_diff(i < run->n ? at[i] : run->to[i], run->im->grid->origin);
-        const fsi__d3 v = fsi__d3_of(run->v[i]);
-        p->mass += m;
-        fsi__fl_put(p->at, fsi__d3_scale(x, m));
-        fsi__fl_put(p->p, fsi__d3_scale(v, m));
-        fsi__fl_put(p->l, fsi__d3_scale(fsi__d3_cross(x, v), m));
-        p->inertia[0] += m * (x.y * x.y + x.z * x.z);
-        p->inertia[4] += m * (x.x * x.x + x.z * x.z);
-        p->inertia[8] += m * (x.x * x.x + x.y * x.y);
-        p->inertia[1] -= m * x.x * x.y;
-        p->inertia[2] -= m * x.x * x.z;
-        p->inertia[5] -= m * x.y * x.z;
+        if (i < run->n) fsi__fl_weigh(after ? &piece->after : &piece->before, (double)run->mass[i],
+            fsi__d3_diff(at[i], origin), fsi__d3_of(run->v[i]), fsi__d3_zero(), NULL);
+    }
+    for (k = 0; k < run->im->immersed.bodies && run->solids > 0; k++) {
+        fsi__fl_piece *piece = fsi__fl_home_of(run, k);
+        fsi__el_body *body = fsi__el_inner(run->im->immersed.elastic, k);
+        fsi__d3 c, p, l;
+        fsi__el_motion m;
+        if (!piece) continue;
+        fsi__el_body_measure(body, &m, 0);
+        c = fsi__d3_at(m.centre);
+        p = fsi__d3_at(m.momentum);
+        l = fsi__d3_scale(fsi__d3_sub(fsi__d3_at(m.spin), fsi__d3_cross(c, p)), unit);
+        for (j = 0; j < 9; j++) m.second[j] *= unit;
+        fsi__fl_weigh(after ? &piece->after : &piece->before, body->mass * unit, fsi__d3_sub(c, fsi__d3_of(origin)),
+            fsi__d3_over(p, body->mass), l, m.second);
     }
 }
 
@@ -2148,7 +2172,6 @@ static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
             k = run->label[b * g->block_cells + c];
             run->flies[b] = k >= 0 && !run->piece[k].bound;
         }
-    if (run->solids > 0) memcpy(run->to + run->n, run->now, (size_t)run->solids * sizeof *run->now);
     fsi__fl_weigh_pieces(run, run->x, 0);
     return FSI_OK;
 }
@@ -2169,8 +2192,9 @@ static void fsi__fl_balance_pieces(fsi__fl_run *run)
             fsi__d3_cross(fsi__d3_at(p->w), arm))));
     }
     for (k = 0; k < run->im->immersed.bodies && run->solids > 0; k++) {
-        const fsi__fl_piece *p = run->home[k] >= 0 ? &run->piece[run->home[k]] : NULL;
-        if (p && !p->bound && p->after.mass > 0) fsi__im_stir(&run->im->immersed, k, fsi__d3_at(p->v), fsi__d3_at(p->w),
+        const fsi__fl_piece *p = fsi__fl_home_of(run, k);
+        if (p && p->after.mass > 0) fsi__el_body_stir(fsi__el_inner(run->im->immersed.elastic, k),
+            fsi__d3_at(p->v), fsi__d3_at(p->w),
             fsi__d3_add(fsi__d3_at(p->after.at), fsi__d3_of(run->im->grid->origin)));
     }
 }

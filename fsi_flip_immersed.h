@@ -32,6 +32,7 @@ typedef struct fsi__im_body {
     fsi__el_rows rows;         /* of its particles */
     double *factor;            /* of a reduced body: Cholesky factor of M; NULL: M is diagonal */
     double *given;             /* 3 * dofs: impulses of the liquid [N s] */
+    double *loose;             /* 3 * dofs: velocity that the expected force gave, until positions give it back too */
     double *work;              /* 4 * dofs */
     double *part;              /* 3 * dofs for each chunk of its particles */
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
@@ -85,8 +86,6 @@ FSI_API void fsi__im_loosen(fsi__immersed *s);
 FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *gain);
 /* Where a point of a body's surface is now. */
 FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int body, int face, const fsi_real *bary);
-/* Adds a rigid motion, v + w x (x - c), to the velocities of a body. */
-FSI_API void fsi__im_stir(const fsi__immersed *s, int body, fsi__d3 v, fsi__d3 w, fsi__d3 c);
 /* Velocities of all particles, as the bodies have them now. */
 FSI_API void fsi__im_velocities(const fsi__immersed *s, fsi_vec3 *v);
 
@@ -191,26 +190,16 @@ FSI_API fsi_status fsi__im_keep_surfaces(fsi__immersed *s)
     return FSI_OK;
 }
 
-/* v += d, q += h d: a velocity that comes or goes within the substep. */
-static void fsi__im_change(fsi__el_body *b, const double *d, double by)
-{
-    int i;
-    for (i = 0; i < 3 * b->dofs; i++) {
-        b->v[i] += by * d[i];
-        b->q[i] += by * b->h * d[i];
-    }
-}
-
 /* The elastic substep was made with the expected force s of the liquid, v = ... + h M^-1 s. It is taken off again, as
-   the grid will give all of the liquid's force. */
+   the grid will give all of the liquid's force; positions follow with that. */
 FSI_API void fsi__im_loosen(fsi__immersed *s)
 {
-    int k;
+    int k, i;
     for (k = 0; k < s->bodies; k++) {
         fsi__im_body *o = &s->body[k];
         fsi__el_body *b = fsi__im_inner(s, k);
-        fsi__im_solve(o, b, b->support, o->given);
-        fsi__im_change(b, o->given, -b->h);
+        fsi__im_solve(o, b, b->support, o->loose);
+        for (i = 0; i < 3 * b->dofs; i++) b->v[i] -= o->loose[i] *= b->h;
     }
 }
 
@@ -218,7 +207,7 @@ FSI_API void fsi__im_loosen(fsi__immersed *s)
 
    With v' - v the change of velocity of particles by the liquid and g = U^T m (v' - v), the unknowns of a body get
 
-      M d = g,    qdot += d,    q += h d.
+      M d = g,    qdot += d,    q += h (d - M^-1 h s).
 
    The force is g/h; the one that is expected in the next substep follows it slowly. */
 
@@ -272,7 +261,10 @@ FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3
 
         /* Unknowns. */
         fsi__im_solve(o, b, o->given, o->given);
-        fsi__im_change(b, o->given, 1);
+        for (i = 0; i < 3 * b->dofs; i++) {
+            b->v[i] += o->given[i];
+            b->q[i] += b->h * (o->given[i] - o->loose[i]);
+        }
         fsi__el_moved(s->elastic, k);
         for (i = 0; i < 3 * b->dofs; i++)
             if (!(fabs(b->q[i]) < FSI__IM_FARTHEST && fabs(b->v[i]) < FSI__IM_FARTHEST)) return fsi__fail(s->context,
@@ -291,18 +283,6 @@ FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int k, int face, c
     for (c = 0; c < m->corners; c++) x = fsi__d3_madd(x, (double)bary[c],
         fsi__el_point(rows, m->faces[m->corners * face + c], fsi__im_inner(s, k)->q));
     return x;
-}
-
-FSI_API void fsi__im_stir(const fsi__immersed *s, int k, fsi__d3 v, fsi__d3 w, fsi__d3 c)
-{
-    const fsi__el_body *b = fsi__im_inner(s, k);
-    int i;
-    for (i = 0; i < b->dofs; i++) {
-        double *to = b->v + 3 * (size_t)i;
-        fsi__d3 by = fsi__d3_cross(w, fsi__d3_at(b->q + 3 * (size_t)i));
-        by = fsi__d3_madd(by, b->one[i], fsi__d3_sub(v, fsi__d3_cross(w, c)));
-        fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), by));
-    }
 }
 
 FSI_API void fsi__im_support(const fsi__immersed *s, int on)
@@ -516,12 +496,13 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
 
     /* One block. */
     parts = 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN);
-    o->room = 7 * d + parts + (b->reduced ? d * d : 0);
+    o->room = 10 * d + parts + (b->reduced ? d * d : 0);
     o->given = (double *)fsi__alloc(s->context, o->room, sizeof(double));
     if (!o->given) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, o->id, (double)d, "no memory to immerse body %d",
         o->id);
     memset(o->given, 0, o->room * sizeof(double));
-    o->work = o->given + 3 * d;
+    o->loose = o->given + 3 * d;
+    o->work = o->loose + 3 * d;
     o->part = o->work + 4 * d;
     if (b->reduced) o->factor = o->part + parts;
     return FSI_OK;

@@ -26,11 +26,15 @@ static void test_a_turned_body_stays_at_rest(void)
     }
 }
 
-/* A free body that spins keeps its angular momentum to 0.2 % a turn with BDF2. */
+/* A free body that spins keeps its angular momentum: with BDF2 to 0.2 % a turn, with backward Euler, whose rotation is
+   balanced, to 0.1 % at any step. (Unbalanced it loses 11 % and 40 %.) */
 static void test_a_spinning_body_goes_on_spinning(void)
 {
     int handles;
-    for (handles = 0; handles <= 10; handles += 10) CHECK(fabs(spin_lost(2, handles, 5, 1.0 / 240)) <= 2e-3);
+    for (handles = 0; handles <= 10; handles += 10) {
+        CHECK(fabs(spin_lost(2, handles, 5, 1.0 / 240)) <= 2e-3);
+        CHECK(fabs(spin_lost(1, handles, 10, 1.0 / 60)) <= 2e-3);
+    }
 }
 
 /* Two bodies meet in space: what one loses the other gets. */
