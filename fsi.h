@@ -1007,6 +1007,21 @@ FSI_FN double fsi__d3_norm(fsi__d3 a) { return sqrt(fsi__d3_dot(a, a)); }
 FSI_FN fsi__d3 fsi__d3_zero(void) { return fsi__d3_make(0, 0, 0); }
 FSI_FN fsi__d3 fsi__d3_unit(fsi__d3 a) { double n = fsi__d3_norm(a); return fsi__d3_scale(a, n > 0 ? 1 / n : 0); }
 FSI_FN double fsi__d3_axis(fsi__d3 a, int k) { return k == 0 ? a.x : (k == 1 ? a.y : a.z); }
+/* The rotation in which masses with the second moments sum m x x^T about their centre have the angular momentum l; 0
+   where they lie on a line or, in 2D, at a point. */
+FSI_FN fsi__d3 fsi__d3_spin(int dim, const double *second, fsi__d3 l)
+{
+    const double trace = second[0] + second[4] + (dim == 3 ? second[8] : 0);
+    double inertia[9], inverse[9];
+    int i;
+    if (!(trace > 0)) return fsi__d3_zero();
+    if (dim == 2) return fsi__d3_make(0, 0, l.z / trace);
+    for (i = 0; i < 9; i++) inertia[i] = (i % 4 == 0 ? 1 : 0) - second[i] / trace;
+    fsi__d9_inverse(inertia, inverse);
+    if (!(fabs(inverse[0]) + fabs(inverse[4]) + fabs(inverse[8]) < 1e12)) return fsi__d3_zero();
+    return fsi__d3_over(fsi__d3_make(fsi__d3_dot(fsi__d3_at(inverse), l), fsi__d3_dot(fsi__d3_at(inverse + 3), l),
+        fsi__d3_dot(fsi__d3_at(inverse + 6), l)), trace);
+}
 /* A unit vector normal to n: the cross product with the axis that is farthest from it. */
 FSI_FN fsi__d3 fsi__d3_normal_to(fsi__d3 n)
 {

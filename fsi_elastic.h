@@ -330,8 +330,6 @@ FSI_API void fsi__el_undo(fsi_elastic *s);
 FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index);
 /* A new mesh of its surface at rest. Errors: ARGUMENT (it has no contact points), MEMORY. */
 FSI_API fsi_status fsi__el_rest_mesh(fsi_elastic *s, int index, const char *fn, fsi_mesh **out);
-/* Rows of the vertices of fsi_elastic_surface. */
-FSI_API const fsi__el_rows *fsi__el_surface_rows(fsi_elastic *s, int index);
 /* Its unknowns have been changed: surface and contact points follow when they are needed. */
 FSI_API void fsi__el_moved(fsi_elastic *s, int index);
 
@@ -483,10 +481,6 @@ static fsi__el_impl *fsi__el_of(const fsi_elastic *s)
 
 FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index) { return &fsi__el_of(s)->member[index].body; }
 
-FSI_API const fsi__el_rows *fsi__el_surface_rows(fsi_elastic *s, int index)
-{
-    return &fsi__el_of(s)->member[index].rows;
-}
 FSI_API void fsi__el_moved(fsi_elastic *s, int index) { fsi__el_of(s)->member[index].mesh_stale = 1; }
 
 FSI_API int fsi_elastic_find_body(const fsi_elastic *s, int id)

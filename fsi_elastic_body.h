@@ -1157,23 +1157,13 @@ FSI_API void fsi__el_body_stir(fsi__el_body *b, fsi__d3 v, fsi__d3 w, fsi__d3 c)
 static void fsi__el_balance_spin(fsi__el_body *b)
 {
     fsi__d3 p, l, c, v = fsi__d3_zero(), turn;
-    double second[9], inertia[9], inverse[9], trace;
+    double second[9];
     int i;
     fsi__el_momenta(b, b->v, b->v_before, b->right, &p, &l);
     for (i = 0; i < b->dofs; i++) v = fsi__d3_madd(v, b->m_one[i] / b->mass, fsi__d3_at(b->v + 3 * (size_t)i));
     turn = fsi__d3_scale(fsi__d3_sub(l, fsi__d3_cross(v, p)), -b->h);
-
-    /* Inertia. A body that lies on a line gets no turn. */
     fsi__el_moments(b, b->q, b->right, &c, second);
-    trace = second[0] + second[4] + second[8];
-    for (i = 0; i < 9; i++) inertia[i] = (i % 4 == 0 ? trace : 0) - second[i];
-    if (b->dim == 2) turn = fsi__d3_make(0, 0, trace > 0 ? turn.z / trace : 0);
-    else {
-        fsi__d9_inverse(inertia, inverse);
-        turn = fsi__d3_make(fsi__d3_dot(fsi__d3_at(inverse), turn), fsi__d3_dot(fsi__d3_at(inverse + 3), turn),
-            fsi__d3_dot(fsi__d3_at(inverse + 6), turn));
-    }
-    fsi__el_body_stir(b, fsi__d3_zero(), turn, c);
+    fsi__el_body_stir(b, fsi__d3_zero(), fsi__d3_spin(b->dim, second, turn), c);
 }
 
 FSI_API void fsi__el_body_accept(fsi__el_body *b)

@@ -419,6 +419,7 @@ typedef struct fsi__fl_run {
                                      momentum over density, then of velocity */
     fsi__tr_points hard;          /* solids alone */
     int *home;                    /* of each body: its piece in flight, or -1 */
+    int *near_face;               /* n: the face of a body that it may meet, or -1 */
     int anew;                     /* 1: obstacles are not where the last step left them */
     int spare;                    /* of `more`: for particles that are split */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
@@ -1953,7 +1954,7 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
 typedef struct fsi__fl_moments {
     double mass, at[3];        /* m, m x */
     double p[3], l[3];         /* m v, m x cross v */
-    double inertia[9];         /* m (x.x - x x^T), upper half */
+    double second[9];          /* m x x^T */
 } fsi__fl_moments;
 
 struct fsi__fl_piece {
@@ -2030,20 +2031,13 @@ static int fsi__fl_next_free(const fsi__fl_run *run, int *r, int *b)
 /* Adds a mass at x that moves at v, with the angular momentum l and the moments second about its own centre. */
 static void fsi__fl_weigh(fsi__fl_moments *p, double m, fsi__d3 x, fsi__d3 v, fsi__d3 l, const double *second)
 {
-    const double at[3] = { x.x, x.y, x.z };
-    double s[9];
     int i;
-    for (i = 0; i < 9; i++) s[i] = m * at[i / 3] * at[i % 3] + (second ? second[i] : 0);
     p->mass += m;
     fsi__fl_put(p->at, fsi__d3_scale(x, m));
     fsi__fl_put(p->p, fsi__d3_scale(v, m));
     fsi__fl_put(p->l, fsi__d3_add(l, fsi__d3_scale(fsi__d3_cross(x, v), m)));
-    p->inertia[0] += s[4] + s[8];
-    p->inertia[4] += s[0] + s[8];
-    p->inertia[8] += s[0] + s[4];
-    p->inertia[1] -= s[1];
-    p->inertia[2] -= s[2];
-    p->inertia[5] -= s[5];
+    for (i = 0; i < 9; i++)
+        p->second[i] += m * fsi__d3_axis(x, i / 3) * fsi__d3_axis(x, i % 3) + (second ? second[i] : 0);
 }
 
 /* The piece that the k-th body is free in; NULL: none. */
@@ -2082,17 +2076,12 @@ static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after
     }
 }
 
-/* Inertia and angular momentum about the centre, which `at` becomes. */
+/* Second moments and angular momentum about the centre, which `at` becomes. */
 static fsi__d3 fsi__fl_center(fsi__fl_moments *p)
 {
     const fsi__d3 c = fsi__d3_scale(fsi__d3_at(p->at), 1 / p->mass);
-    double *a = p->inertia;
-    a[0] -= p->mass * (c.y * c.y + c.z * c.z);
-    a[4] -= p->mass * (c.x * c.x + c.z * c.z);
-    a[8] -= p->mass * (c.x * c.x + c.y * c.y);
-    a[3] = a[1] += p->mass * c.x * c.y;
-    a[6] = a[2] += p->mass * c.x * c.z;
-    a[7] = a[5] += p->mass * c.y * c.z;
+    int i;
+    for (i = 0; i < 9; i++) p->second[i] -= p->mass * fsi__d3_axis(c, i / 3) * fsi__d3_axis(c, i % 3);
     fsi__d3_put(p->at, c);
     return fsi__d3_sub(fsi__d3_at(p->l), fsi__d3_cross(c, fsi__d3_at(p->p)));
 }
@@ -2100,16 +2089,12 @@ static fsi__d3 fsi__fl_center(fsi__fl_moments *p)
 /* The rigid motion that has the momenta that the piece lost. A piece that is too small for a turn gets none. */
 static void fsi__fl_find_motion(const fsi__fl_run *run, fsi__fl_piece *p)
 {
+    const int dim = run->s->desc.dim;
     const fsi__d3 turn = fsi__d3_sub(fsi__fl_center(&p->before), fsi__fl_center(&p->after));
-    const double h = (double)run->s->desc.dx, least = p->after.mass * h * h * 0.25;
-    double *a = p->after.inertia;
+    const double h = (double)run->s->desc.dx, *s = p->after.second;
+    const double least = s[0] + s[4] + (dim == 3 ? s[8] - fmax(s[0], fmax(s[4], s[8])) : 0); /* of three moments */
     fsi__d3_put(p->v, fsi__d3_scale(fsi__d3_sub(fsi__d3_at(p->before.p), fsi__d3_at(p->after.p)), 1 / p->after.mass));
-    memset(p->w, 0, sizeof p->w);
-    if (run->s->desc.dim == 2) p->w[2] = a[8] > least ? turn.z / a[8] : 0;
-    else if (fmin(a[0], fmin(a[4], a[8])) > least && fsi_dense_cholesky(NULL, 3, a) == FSI_OK) {
-        fsi__d3_put(p->w, turn);
-        if (fsi_dense_cholesky_solve(3, a, p->w) != FSI_OK) memset(p->w, 0, sizeof p->w);
-    }
+    fsi__d3_put(p->w, least > p->after.mass * h * h * 0.25 ? fsi__d3_spin(dim, s, turn) : fsi__d3_zero());
 }
 
 static int fsi__fl_root(const fsi__fl_run *run, int k)
@@ -2154,7 +2139,7 @@ static fsi_status fsi__fl_find_pieces(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     const fsi_grid *g = im->grid;
-    int count, b, c, k, any = 0;
+    int count = 0, b, c, k, any = 0;
     run->pieces = 0;
     FSI__TRY(fsi_grid_label(im->phi, NULL, run->label, &count));
     FSI__TRY(fsi_grid_grow_labels(run->label, im->phi, 2));
@@ -2582,7 +2567,7 @@ static fsi_status fsi__fl_append_solids(fsi__fl_run *run)
     const fsi_box3 box = fsi_box3_inflate(fsi__fl_box(run->s), run->s->desc.dx);
     int p;
     if (run->solids == 0) return FSI_OK;
-    FSI__TRY(fsi__im_keep_surfaces(&run->im->immersed));
+    for (p = 0; p < run->im->immersed.bodies; p++) FSI__TRY(fsi__im_follow(&run->im->immersed, p));
     fsi__im_places(&run->im->immersed, run->x + run->n);
     memcpy(run->mass + run->n, run->im->immersed.volume, (size_t)run->solids * sizeof *run->mass);
     if (run->affine) memset(run->affine[run->n], 0, (size_t)run->solids * sizeof *run->affine);
@@ -2689,26 +2674,12 @@ static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* How a body moves: the mean over its particles, and how far one of them is from it. */
-static void fsi__fl_find_drift(const fsi__fl_run *run, fsi__im_body *o)
-{
-    const fsi_vec3 *v = run->v + run->n + o->first, *push = run->push + o->first;
-    int p;
-    o->drift = fsi__d3_zero();
-    o->spread = 0;
-    for (p = 0; p < o->count; p++)
-        o->drift = fsi__d3_madd(o->drift, 1.0 / o->count, fsi__d3_of(fsi_v3_add(v[p], push[p])));
-    for (p = 0; p < o->count; p++) o->spread =
-        fmax(o->spread, fsi__d3_norm(fsi__d3_sub(fsi__d3_of(fsi_v3_add(v[p], push[p])), o->drift)));
-}
-
 /* What the grid gives to particles of bodies. */
 static void fsi__fl_to_solids(fsi__fl_run *run)
 {
     const size_t n = (size_t)run->solids;
     fsi__tr_gain gain;
     fsi__tr_motion motion;
-    int k;
     if (run->solids == 0) return;
 
     /* u and the change of momentum where they are. */
@@ -2725,79 +2696,142 @@ static void fsi__fl_to_solids(fsi__fl_run *run)
     fsi__tr_to_particles(&run->hard, &gain, &motion);
 
     fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_gain_range, run);
-    for (k = 0; k < run->im->immersed.bodies; k++) fsi__fl_find_drift(run, &run->im->immersed.body[k]);
 }
 
-/* Constraint (14): liquid must not enter a body. A path that would end nearer to the surface of a body than a quarter
-   of a spacing, or in it, ends there: with n the normal at the closest point of the surface, d the distance from it and
-   m the way of that point,
+/* ---- liquid stays out of bodies
 
-      (x' - x).n >= m.n + s/4 - d
+   Constraint (14). The face of a body that is closest to where a particle was tells the side that it came from; from
+   that face, where it is now, one comes to the closest point of this side. A path that ends nearer to it than a quarter
+   of a spacing, or behind it, ends a quarter of a spacing before it. Velocities stay: the pressure stops what presses
+   against the body, as at obstacles. */
 
-   Velocities stay: the pressure stops what presses against the body, as at obstacles. */
-static void fsi__fl_keep_out(fsi__fl_run *run, int k, int i, double far_in, int *last)
+/* The rigid motion closest to that of a body, and how far one of its particles is from it. */
+static void fsi__fl_find_drift(const fsi__fl_run *run, fsi__im_body *o)
 {
-    const fsi__immersed *bodies = &run->im->immersed;
-    const fsi_mesh *surface = bodies->body[k].surface;
-    const double gap = (double)run->s->spacing;
+    const fsi_vec3 *x = run->x + run->n + o->first, *v = run->v + run->n + o->first, origin = run->im->grid->origin;
+    fsi__fl_moments sum;
+    fsi__d3 l;
+    int p;
+    memset(&sum, 0, sizeof sum);
+    for (p = 0; p < o->count; p++)
+        fsi__fl_weigh(&sum, 1, fsi__d3_diff(x[p], origin), fsi__d3_of(v[p]), fsi__d3_zero(), NULL);
+    l = fsi__fl_center(&sum);
+    o->center = fsi__d3_add(fsi__d3_at(sum.at), fsi__d3_of(origin));
+    o->drift = fsi__d3_over(fsi__d3_at(sum.p), o->count);
+    o->spin = fsi__d3_spin(run->s->desc.dim, sum.second, l);
+    o->spread = 0;
+    for (p = 0; p < o->count; p++) o->spread =
+        fmax(o->spread, fsi__d3_norm(fsi__d3_sub(fsi__d3_of(v[p]), fsi__im_drift_at(o, x[p]))));
+}
+
+/* How far from where it was a particle may meet a body. 1.5: the surface is beyond the body's particles. */
+static double fsi__fl_reach(const fsi__fl_run *run, const fsi__im_body *o, int i, double least)
+{
     const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
-    double lacks, reach = fsi__d3_norm(fsi__d3_madd(way, -run->dt, bodies->body[k].drift))
-        + 1.5 * run->dt * bodies->body[k].spread + gap; /* 1.5: the surface is beyond the particles */
-    reach = fmax(reach, far_in);
+    return fmax(least, fsi__d3_norm(fsi__d3_madd(way, -run->dt, fsi__im_drift_at(o, run->x[i])))
+        + 1.5 * run->dt * o->spread + 0.5 * (double)run->s->spacing);
+}
+
+/* The face of a body closest to where a particle was, at most `reach` away; -1: none. face: one that is close to it,
+   or -1. */
+static fsi_mesh_hit fsi__fl_closest(const fsi__fl_run *run, const fsi_mesh *surface, int i, double reach, int face)
+{
+    if (face >= 0) reach = fmin(reach, 1.001 * (double)fsi_mesh_closest_on_face(surface, face, run->x[i]).t
+        + 1e-6 * (double)run->s->spacing);
+    return fsi_mesh_closest(surface, run->x[i], (fsi_real)reach, -1);
+}
+
+/* Finds the faces that the liquid of a cell, ranks begin .. end - 1, may meet. Its first particle tells how far the
+   others are at least. face: a close one. */
+static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin, int end, double least, int *face)
+{
+    const int *order = run->points.order;
+    int r, first = -1;
+    double most = 0;
     fsi_mesh_hit hit;
-    if (!fsi__fl_is_in(fsi_box3_inflate(surface->box, (fsi_real)reach), run->x[i])) return;
-
-    /* The face that the particle before found bounds the search. */
-    if (*last >= 0) reach = fmin(reach, 1.001 * fsi__d3_norm(fsi__d3_diff(run->x[i],
-        fsi_mesh_closest_on_face(surface, *last, run->x[i]).point)) + 1e-6 * gap);
-    hit = fsi_mesh_closest(surface, run->x[i], (fsi_real)reach, -1);
+    for (r = begin; r < end; r++) {
+        const int i = order[r];
+        if (i >= run->n) continue;
+        run->near_face[i] = -1;
+        if (run->gone[i] || (run->held && run->held[i])) continue;
+        if (first < 0) first = i;
+        most = fmax(most, fsi__fl_reach(run, o, i, least) + fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first])));
+    }
+    if (first < 0 || !fsi__fl_is_in(fsi_box3_inflate(o->surface->box, (fsi_real)most), run->x[first])) return;
+    hit = fsi__fl_closest(run, o->surface, first, most, *face);
     if (hit.face < 0) return;
-    *last = hit.face;
-    lacks = 0.25 * gap - hit.side * fsi__d3_norm(fsi__d3_diff(run->x[i], hit.point))
-        + fsi__d3_dot(fsi__d3_of(hit.normal), fsi__d3_sub(fsi__d3_sub(fsi__im_surface_point(bodies, k, hit.face,
-        hit.bary), fsi__d3_of(hit.point)), way));
-    if (lacks > 0) run->to[i] = fsi_v3_madd(run->to[i], (fsi_real)lacks, hit.normal);
+    *face = hit.face;
+    for (r = begin; r < end; r++) {
+        const int i = order[r];
+        double reach, apart;
+        if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
+        reach = fsi__fl_reach(run, o, i, least);
+        apart = fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
+        if ((double)hit.t - apart > reach) continue;
+        run->near_face[i] = i == first ? hit.face : fsi__fl_closest(run, o->surface, i, reach, hit.face).face;
+    }
 }
 
-/* 1: particles of bodies are in the cell of rank r, whose last rank is before `last`. */
-static int fsi__fl_holds_solid(const fsi__fl_run *run, int r, int last)
-{
-    const int key = run->points.key[run->points.order[r]];
-    for (; r < last && run->points.key[run->points.order[r]] == key; r++)
-        if (run->points.order[r] >= run->n) return 1;
-    return 0;
-}
+typedef struct fsi__fl_guard {
+    fsi__fl_run *run;
+    const fsi__im_body *body;
+} fsi__fl_guard;
 
-/* The liquid of some blocks. Where it shares a cell with a body it may be deep in it. */
-static void fsi__fl_keep_out_blocks(void *arg, int chunk, int begin, int end)
+/* The liquid of some blocks, cell by cell. Where it shares a cell with a body it may be deep in it. */
+static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
 {
-    fsi__fl_run *run = (fsi__fl_run *)arg;
-    const double deep = 4 * (double)run->s->spacing;
-    int b, r, k;
+    const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
+    fsi__fl_run *run = job->run;
+    const int *order = run->points.order, *key = run->points.key;
+    int b, r, next;
     (void)chunk;
-    for (b = begin; b < end; b++)
-        for (k = 0; k < run->im->immersed.bodies; k++) {
-            int face = -1, key = -1;
-            double far_in = 0;
-            for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-                const int i = run->points.order[r];
-                if (run->points.key[i] != key)
-                    far_in = fsi__fl_holds_solid(run, r, run->points.first[b + 1]) ? deep : 0;
-                key = run->points.key[i];
-                if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
-                fsi__fl_keep_out(run, k, i, far_in, &face);
-            }
+    for (b = begin; b < end; b++) {
+        const int last = run->points.first[b + 1];
+        int face = -1;
+        for (r = run->points.first[b]; r < last; r = next) {
+            int solid = 0;
+            for (next = r; next < last && key[order[next]] == key[order[r]]; next++) solid |= order[next] >= run->n;
+            fsi__fl_near_cell(run, job->body, r, next, solid ? 4 * (double)run->s->spacing : 0, &face);
         }
+    }
+}
+
+static void fsi__fl_keep_out(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
+    fsi__fl_run *run = job->run;
+    const fsi_real gap = run->s->spacing / 4;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi_mesh_hit hit;
+        if (run->near_face[i] < 0) continue;
+        hit = fsi__mesh_descend(job->body->surface, run->near_face[i], run->to[i]);
+        if (hit.side > 0 && hit.t >= gap) continue;
+        run->to[i] = fsi_v3_madd(hit.point, gap,
+            hit.side > 0 && hit.t > 0 ? fsi_v3_scale(fsi_v3_sub(run->to[i], hit.point), 1 / hit.t) : hit.normal);
+    }
 }
 
 /* Unknowns of bodies, at the end of the substep. */
 static fsi_status fsi__fl_move_solids(fsi__fl_run *run)
 {
+    fsi__immersed *bodies = &run->im->immersed;
+    fsi_context *context = run->s->context;
+    fsi__fl_guard job;
+    int k;
     if (run->solids == 0) return FSI_OK;
-    FSI__TRY(fsi__im_take(&run->im->immersed, run->fn, run->push));
-    fsi__parallel_work(run->s->context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_keep_out_blocks, run);
-    fsi__im_places(&run->im->immersed, run->to + run->n);
-    fsi__im_velocities(&run->im->immersed, run->v + run->n);
+    FSI__TRY(fsi__im_take(bodies, run->fn, run->push));
+    fsi__im_places(bodies, run->to + run->n);
+    fsi__im_velocities(bodies, run->v + run->n);
+    job.run = run;
+    for (k = 0; k < bodies->bodies; k++) {
+        job.body = &bodies->body[k];
+        fsi__fl_find_drift(run, &bodies->body[k]);
+        fsi__parallel_work(context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_near_blocks, &job);
+        FSI__TRY(fsi__im_follow(bodies, k));
+        fsi__parallel(context, run->n, FSI__FL_GRAIN, fsi__fl_keep_out, &job);
+    }
     return FSI_OK;
 }
 
@@ -3038,6 +3072,7 @@ static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
     run->now = (fsi_vec3 *)fsi__take(arena, (size_t)run->solids, sizeof *run->now);
     run->push = (fsi_vec3 *)fsi__take(arena, (size_t)run->solids, sizeof *run->push);
     run->home = (int *)fsi__take(arena, (size_t)run->im->immersed.bodies, sizeof *run->home);
+    run->near_face = (int *)fsi__take(arena, run->solids > 0 ? n : 0, sizeof *run->near_face);
     if (run->s->desc.transfer == FSI_FLIP_APIC) run->affine = (float (*)[9])fsi__take(arena, n, sizeof *run->affine);
     run->held = sources ? (uint32_t *)fsi__take(arena, n, sizeof *run->held) : NULL;
     run->part = (double (*)[FSI__FL_SUMS])fsi__take(arena, (size_t)fsi__chunks((int)n, FSI__FL_GRAIN) + 1,

@@ -37,8 +37,8 @@ typedef struct fsi__im_body {
     double *part;              /* 3 * dofs for each chunk of its particles */
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
     fsi_vec3 force, torque;    /* means over the last step */
-    const fsi_mesh *surface;   /* where the substep began */
-    fsi__d3 drift;             /* mean velocity of its particles in the substep [m/s] */
+    const fsi_mesh *surface;
+    fsi__d3 center, drift, spin; /* the rigid motion closest to that of its particles in the substep [m, m/s, rad/s] */
     double spread;             /* the largest difference from it [m/s] */
     size_t room;               /* doubles in the block that begins with `given` */
 } fsi__im_body;
@@ -78,14 +78,18 @@ FSI_API void fsi__im_begin(fsi__immersed *s); /* of a step: impulses 0 */
 FSI_API void fsi__im_end(fsi__immersed *s, double dt); /* reactions of the step */
 /* Positions of all particles. */
 FSI_API void fsi__im_places(const fsi__immersed *s, fsi_vec3 *x);
-/* Before the elastic substep: surfaces. After it: the bodies move without the liquid's expected forces. */
-FSI_API fsi_status fsi__im_keep_surfaces(fsi__immersed *s); /* errors: those of fsi_mesh_set */
+/* The surface of a body becomes that of where it is. Errors: those of fsi_mesh_set. */
+FSI_API fsi_status fsi__im_follow(fsi__immersed *s, int body);
+/* After the elastic substep: the bodies move without the liquid's expected forces. */
 FSI_API void fsi__im_loosen(fsi__immersed *s);
 /* gain: change of velocity of each particle by the liquid: q, v and the expected forces of the bodies follow. Errors:
    LIMIT (a body farther than 1e12 m or faster than 1e12 m/s). */
 FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *gain);
-/* Where a point of a body's surface is now. */
-FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int body, int face, const fsi_real *bary);
+/* Velocity at x of the rigid motion closest to that of the body. */
+FSI_FN fsi__d3 fsi__im_drift_at(const fsi__im_body *o, fsi_vec3 x)
+{
+    return fsi__d3_add(o->drift, fsi__d3_cross(o->spin, fsi__d3_sub(fsi__d3_of(x), o->center)));
+}
 /* Velocities of all particles, as the bodies have them now. */
 FSI_API void fsi__im_velocities(const fsi__immersed *s, fsi_vec3 *v);
 
@@ -180,14 +184,10 @@ static void fsi__im_solve(fsi__im_body *o, const fsi__el_body *b, const double *
     for (i = 0; i < d && b->dim == 2; i++) y[3 * i + 2] = 0;
 }
 
-FSI_API fsi_status fsi__im_keep_surfaces(fsi__immersed *s)
+FSI_API fsi_status fsi__im_follow(fsi__immersed *s, int k)
 {
-    int k;
-    for (k = 0; k < s->bodies; k++) {
-        s->body[k].surface = fsi_elastic_surface(s->elastic, s->body[k].id);
-        if (!s->body[k].surface) return fsi__im_told(s, s->elastic->context->error.status);
-    }
-    return FSI_OK;
+    s->body[k].surface = fsi_elastic_surface(s->elastic, s->body[k].id);
+    return s->body[k].surface ? FSI_OK : fsi__im_told(s, s->elastic->context->error.status);
 }
 
 /* The elastic substep was made with the expected force s of the liquid, v = ... + h M^-1 s. It is taken off again, as
@@ -272,17 +272,6 @@ FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3
                 o->id);
     }
     return FSI_OK;
-}
-
-FSI_API fsi__d3 fsi__im_surface_point(const fsi__immersed *s, int k, int face, const fsi_real *bary)
-{
-    const fsi_mesh *m = s->body[k].surface;
-    const fsi__el_rows *rows = fsi__el_surface_rows(s->elastic, k);
-    fsi__d3 x = fsi__d3_zero();
-    int c;
-    for (c = 0; c < m->corners; c++) x = fsi__d3_madd(x, (double)bary[c],
-        fsi__el_point(rows, m->faces[m->corners * face + c], fsi__im_inner(s, k)->q));
-    return x;
 }
 
 FSI_API void fsi__im_support(const fsi__immersed *s, int on)

@@ -314,6 +314,9 @@ FSI_API fsi_mesh_hit fsi__no_hit(void); /* face -1 */
 FSI_API fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x); /* of face `face` */
 /* The result of fsi_mesh_closest_on_face: with normal and side. */
 FSI_API fsi_mesh_hit fsi__foot_hit(const fsi_mesh *m, int face, fsi_vec3 x, const fsi__foot *f);
+/* Closest point of the sheet around `face`: from there from face to face, as long as that comes nearer. Unlike that of
+   the whole mesh it does not pass from one side of a thin body to the other. */
+FSI_API fsi_mesh_hit fsi__mesh_descend(const fsi_mesh *m, int face, fsi_vec3 x);
 FSI_API const fsi__node *fsi__nodes(const fsi_mesh *mesh); /* the tree of its faces, as they are now */
 FSI_API void fsi__sort(fsi__sorter *s); /* a stable counting pass for each key, the last one first */
 
@@ -2049,6 +2052,43 @@ FSI_API fsi_mesh_hit fsi_mesh_closest_on_face(const fsi_mesh *mesh, int face, fs
     x = fsi__flatten(mesh->corners, x);
     f = fsi__closest_foot(mesh, face, x);
     return fsi__foot_hit(mesh, face, x, &f);
+}
+
+/* The face beside `face` at a corner that its vertex v is; from: the one that the fan about v was entered from. */
+static int fsi__next_in_fan(const fsi_mesh *m, int face, int v, int from)
+{
+    int k;
+    for (k = 0; k < m->corners; k++) {
+        const int next = m->face_neighbor[m->corners * face + k], end = m->corners == 3 ? (k + 1) % 3 : k;
+        if (next >= 0 && next != from && (m->faces[m->corners * face + k] == v || m->faces[m->corners * face + end] == v))
+            return next;
+    }
+    return -1;
+}
+
+FSI_API fsi_mesh_hit fsi__mesh_descend(const fsi_mesh *m, int face, fsi_vec3 x)
+{
+    fsi__foot best, f;
+    int at, from, next, last = -1;
+    x = fsi__flatten(m->corners, x);
+    best = fsi__closest_foot(m, face, x);
+    while (face != last && best.feature > 0) {
+        const int v = best.feature < 4 ? -1 : m->faces[m->corners * face + best.feature - 4];
+        last = face;
+
+        /* Across the edge that the closest point is on; or all faces about the corner. */
+        if (v < 0) {
+            at = m->face_neighbor[3 * last + best.feature - 1];
+            if (at >= 0 && (f = fsi__closest_foot(m, at, x)).d2 < best.d2) { best = f; face = at; }
+            continue;
+        }
+        for (from = last, at = fsi__next_in_fan(m, last, v, -1); at >= 0 && at != last; from = at, at = next) {
+            f = fsi__closest_foot(m, at, x);
+            next = fsi__next_in_fan(m, at, v, from);
+            if (f.d2 < best.d2) { best = f; face = at; }
+        }
+    }
+    return fsi__foot_hit(m, face, x, &best);
 }
 
 FSI_API const fsi__node *fsi__nodes(const fsi_mesh *mesh) { return ((const fsi__mesh *)mesh->impl)->nodes; }
