@@ -590,7 +590,7 @@ static void check_plunge(int dim, int handles, int time_order)
     printf("      %dD, %d handles, order %d: at most %d of %d particles in it, centre at %.3f m, volume %.3f of that "
         "at rest\n", dim, handles, time_order, wet, p.s->count, pool_height(&p, 0),
         p.w.s->bodies[0].stats.volume_ratio);
-    CHECK(wet <= 0.005 * p.s->count);
+    CHECK(wet <= (dim == 2 ? 0 : 0.001 * p.s->count)); /* 3D: between body and floor */
     pool_end(&p);
     block_free(&b);
 }
@@ -635,7 +635,7 @@ static void test_no_liquid_enters_a_body_that_is_driven(void)
         }
         printf("      dt %.4f: at most %d, at the end %d of %d particles in it; centre at %.3f m\n", dt, wet,
             count_wet(&p, 0), p.s->count, (double)p.w.s->bodies[0].center.x);
-        CHECK(wet <= (k == 0 ? 0.015 : 0.003) * p.s->count && count_wet(&p, 0) == 0);
+        CHECK(wet <= (k == 0 ? 0.015 : 0) * p.s->count && count_wet(&p, 0) == 0);
         CHECK_NEAR(p.w.s->bodies[0].center.x, 0.1 + 2.0 / 24 + 0.6, 0.03);
         pool_end(&p);
         block_free(&b);
@@ -680,7 +680,7 @@ static void test_a_thin_mat_holds_a_falling_column(void)
             below += (double)p.s->position[i].y < mat_below(&b, x, (double)p.s->position[i].x);
         printf("      %d dx/2 thick: %d of %d particles below it, at most %d in it; lowest point %.3f m\n", thick,
             below, p.s->count, wet, sag);
-        CHECK(below <= (thick == 1 ? 0.01 : 0.001) * p.s->count);
+        CHECK(below <= 0.001 * p.s->count);
         free(x);
         pool_end(&p);
         block_free(&b);

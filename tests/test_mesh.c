@@ -914,6 +914,48 @@ static void test_closest_in_one_group(void)
     CHECK(fsi_mesh_closest(m, v3(0.5, 0.5, 0.9), 2, 1 - a).face == -1);
     fsi_mesh_destroy(m);
 }
+/* From a face the closest point of its side is found: outside a ball, from a face that looks there, that of the whole
+   surface; under a thin plate, from its upper face, that of the upper face. */
+static void test_descent_stays_on_its_side(void)
+{
+    fsi_mesh *m;
+    fsi_mesh_hit h;
+    int k, faces = 0;
+    begin(3);
+    add_sphere(0, 0, 0, 1, 24, 12);
+    m = make(FSI_MESH_CLOSED);
+    if (!m) return;
+    for (k = 0; k < 300; k++) {
+        const fsi_vec3 x = random_point(2);
+        const int face = k % m->face_count;
+        if (fsi_v3_dot(fsi_v3_sub(x, m->vertices[m->faces[3 * face]]), m->face_normals[face]) <= 0) continue;
+        CHECK_NEAR(fsi__mesh_descend(m, face, x).t, fsi_mesh_closest(m, x, FSI_REAL_MAX, -1).t, TOL(1e-12, 1e-5));
+        faces++;
+    }
+    CHECK(faces > 50);
+    fsi_mesh_destroy(m);
+    begin(3);
+    add_box(0, 0, 0, 1, 1, 0.01);
+    m = make(FSI_MESH_CLOSED);
+    if (!m) return;
+    h = fsi__mesh_descend(m, fsi_mesh_closest(m, v3(0.3, 0.4, 0.2), 1, -1).face, v3(0.6, 0.3, -0.05));
+    CHECK(h.side < 0);
+    CHECK_NEAR(h.t, 0.06, 1e-6);
+    CHECK_NEAR(h.normal.z, 1, 1e-6);
+    h = fsi__mesh_descend(m, h.face, v3(1.2, 0.3, -0.05)); /* beyond its rim one comes round */
+    CHECK(h.side > 0);
+    fsi_mesh_destroy(m);
+    begin(2);
+    vertex(0, 0, 0), vertex(1, 0, 0), vertex(1, 1, 0), vertex(0, 1, 0);
+    for (k = 0; k < 4; k++) element(k, (k + 1) % 4, 0, 0);
+    m = make(FSI_MESH_CLOSED);
+    if (!m) return;
+    h = fsi__mesh_descend(m, fsi_mesh_closest(m, v3(0.1, -0.1, 0), 1, -1).face, v3(1.3, 0.9, 0));
+    CHECK(h.side > 0);
+    CHECK_NEAR(h.t, 0.3, 1e-6);
+    fsi_mesh_destroy(m);
+}
+
 static void test_sign_is_the_winding_number(void)
 {
     const int n = TEST_SLOWED > 1 ? 3000 : 30000;
@@ -1505,6 +1547,7 @@ int main(int argc, char **argv)
     RUN(test_queries_agree_with_brute_force);
     RUN(test_closest_beyond_a_right_angle);
     RUN(test_closest_in_one_group);
+    RUN(test_descent_stays_on_its_side);
     RUN(test_sign_is_the_winding_number);
     RUN(test_mass_of_box_sphere_torus_and_sheet);
     RUN(test_needles_that_are_cut_leave_no_face_without_area);
