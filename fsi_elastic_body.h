@@ -1148,8 +1148,8 @@ FSI_API void fsi__el_body_stir(fsi__el_body *b, fsi__d3 v, fsi__d3 w, fsi__d3 c)
     }
 }
 
-/* Backward Euler moves points along tangents. With v and v' relative to the centre of mass, after and before, the moment
-   of M (v - v') = h f about where the points are now gives
+/* Backward Euler moves points along tangents. With v and v' relative to the centre of mass, after and before, the
+   moment of M (v - v') = h f about where the points are now gives
 
       sum q x M v = sum q' x M v' + h (moment of f) + h sum v x M v',
 

@@ -2059,9 +2059,9 @@ static int fsi__next_in_fan(const fsi_mesh *m, int face, int v, int from)
 {
     int k;
     for (k = 0; k < m->corners; k++) {
-        const int next = m->face_neighbor[m->corners * face + k], end = m->corners == 3 ? (k + 1) % 3 : k;
-        if (next >= 0 && next != from && (m->faces[m->corners * face + k] == v || m->faces[m->corners * face + end] == v))
-            return next;
+        const int *corner = m->faces + m->corners * face, next = m->face_neighbor[m->corners * face + k];
+        const int end = m->corners == 3 ? (k + 1) % 3 : k;
+        if (next >= 0 && next != from && (corner[k] == v || corner[end] == v)) return next;
     }
     return -1;
 }
