@@ -172,8 +172,8 @@ typedef struct fsi_elastic_body_desc {
     int handles;               /* 0: full; 4 to 1000; at most one for each vertex; a body with fewer than 8 vertices for
                                   each is better full; default 30 */
     fsi_real handle_reach;     /* radius of weights over the largest distance to a handle; 1.05 to 10; default 2 */
-    int regions;               /* of a reduced body, about; a body of up to four times as many elements is not cut into
-                                  regions; 8 to 100000, default 600 */
+    int regions;               /* of a reduced body, about; a body of up to twice as many elements is not cut into regions;
+                                  8 to 100000; 0 (default): 20 for each handle, at least 600 */
     fsi_vec3 position;         /* initial position of the origin of its coordinates [m] */
     fsi_quat orientation;      /* unit */
     fsi_vec3 velocity, angular_velocity; /* initial ones [m/s, rad/s], about its centre of mass */
@@ -1923,7 +1923,7 @@ static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_e
         FSI__FIELD(fsi_elastic_body_desc, material_count, FSI__INT, 0, 100000, 0),
         FSI__FIELD(fsi_elastic_body_desc, handles, FSI__INT, 4, FSI__EL_HANDLES, FSI__OR_ZERO),
         FSI__FIELD(fsi_elastic_body_desc, handle_reach, FSI__REAL, 1.05, 10, 0),
-        FSI__FIELD(fsi_elastic_body_desc, regions, FSI__INT, 8, 100000, 0),
+        FSI__FIELD(fsi_elastic_body_desc, regions, FSI__INT, 8, 100000, FSI__OR_ZERO),
         FSI__FIELD(fsi_elastic_body_desc, friction, FSI__REAL, 0, 10, 0),
         FSI__FIELD(fsi_elastic_body_desc, contact_points, FSI__INT, 0, 100000, 0)
     };
@@ -1959,7 +1959,6 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
     memset(&plan, 0, sizeof plan);
     plan.materials = d->material_count > 0 ? d->materials : &usual;
     plan.material_count = d->material_count > 0 ? d->material_count : 1;
-    plan.samples = d->regions;
     plan.depth = s->desc.acceleration;
     plan.reach = (double)d->handle_reach;
     m->body.context = context;
@@ -1980,6 +1979,7 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
     plan.handles = d->handles;
     if (d->handles > m->body.shape.vertex_count / 4) plan.handles = m->body.shape.vertex_count / 4;
     if (d->handles > 0 && plan.handles < 4) plan.handles = 0; /* a body of fewer than 16 vertices is full */
+    plan.samples = d->regions > 0 ? d->regions : 20 * plan.handles > 600 ? 20 * plan.handles : 600;
     FSI__TRY(fsi__el_body_make(&m->body, fn, &plan));
     FSI__TRY(fsi__el_rows_begin(&m->rows, context, fn, 1));
     FSI__TRY(fsi__el_rows_begin(&m->joint, context, fn, 1));
@@ -2014,7 +2014,6 @@ FSI_API fsi_elastic_body_desc fsi_elastic_default_body_desc(void)
     d.resolution = 24;
     d.handles = 30;
     d.handle_reach = 2;
-    d.regions = 600;
     d.orientation = fsi_quat_identity();
     d.friction = (fsi_real)0.5;
     d.contact_points = 400;

@@ -102,8 +102,9 @@ static void test_a_clamped_beam_bends(void)
     CHECK_NEAR(tip[2], tip[1], 0.05 * tip[1]);
 }
 
-/* Between two clamps, all elements evaluated: a subspace hangs as far as the full body of the same elements, but for 3 %
-   with 60 handles and 1 % with 120. Weights by distances along edges, with their kinks: 8.7 % and 2.4 %. */
+/* Between two clamps, all elements evaluated: a subspace hangs as far as the full body of the same elements, but for
+   1.5 % with 60 handles and 0.6 % with 120. Weights that are not centred: 3 % and 1.1 %; by distances along edges, with
+   their kinks: 8.7 % and 2.4 %. */
 static void test_a_subspace_bends(void)
 {
     static const int handles[3] = { 0, 60, 120 };
@@ -113,12 +114,12 @@ static void test_a_subspace_bends(void)
         beam m = beam_of(8, 4, 32);
         m.poisson = 0.3;
         m.handles = handles[k];
-        m.regions = 1000;
+        m.regions = 2000; /* more than half of the elements */
         middle[k] = beam_middle_ratio(&m, 9.81);
     }
     CHECK(middle[1] < middle[2] && middle[2] < middle[0]);
-    CHECK_NEAR(middle[1], middle[0], 0.04 * middle[0]);
-    CHECK_NEAR(middle[2], middle[0], 0.015 * middle[0]);
+    CHECK_NEAR(middle[1], middle[0], 0.02 * middle[0]);
+    CHECK_NEAR(middle[2], middle[0], 0.01 * middle[0]);
 }
 
 /* Flattened, turned inside out or scattered, a body finds its volume again, and its shape. */
