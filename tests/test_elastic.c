@@ -223,6 +223,48 @@ static void test_a_stack_stands(void)
     block_free(&b);
 }
 
+/* Bodies that were pushed into each other come apart within a second, at no more than the speed at which overlaps
+   open: two blocks whose nearest sides are on the far side, one all inside another, two bars across each other. */
+static void test_bodies_deep_in_each_other_come_apart(void)
+{
+    static const int cells[3][2][3] = { { { 4, 4, 4 }, { 4, 4, 4 } }, { { 4, 4, 4 }, { 1, 1, 1 } },
+                                        { { 8, 3, 3 }, { 3, 3, 8 } } };
+    static const double at[3][3] = { { 0.08, 0, 0 }, { 0.06, 0.07, 0.08 }, { 0.12, 0.02, -0.13 } };
+    int k, j, v;
+    for (k = 0; k < 3; k++) {
+        block b[2];
+        world w = world_of(3);
+        double most = 0, deepest = 0;
+        w.desc.gravity = fsi_v3(0, 0, 0);
+        w.body.handles = 8;
+        w.body.contact_points = 120;
+        w.material.damping = REAL(0.01);
+        if (!world_begin(&w)) return;
+        for (j = 0; j < 2; j++) {
+            const int *n = cells[k][j];
+            b[j] = block_make(n[0], n[1], n[2], 0.05);
+            world_add(&w, &b[j]);
+            w.body.position = fsi_v3(REAL(at[k][0]), REAL(at[k][1]), REAL(at[k][2]));
+        }
+        for (j = 0; j < 60; j++) {
+            world_run(&w, 1.0 / 60, 1);
+            most = fmax(most, w.s->stats.kinetic_energy);
+        }
+        for (j = 0; j < 2; j++) {
+            const fsi_mesh *m = fsi_elastic_surface(w.s, w.s->bodies[j].id),
+                           *o = fsi_elastic_surface(w.s, w.s->bodies[1 - j].id);
+            const double size = w.s->bodies[0].size;
+            for (v = 0; v < m->vertex_count; v++)
+                deepest = fmax(deepest, -(double)fsi_mesh_signed_distance(o, m->vertices[v]));
+            most -= w.s->bodies[j].mass * 0.5 * 16 * size * size;
+        }
+        CHECK(deepest < 1e-4);
+        CHECK(most < 0);
+        world_end(&w);
+        for (j = 0; j < 2; j++) block_free(&b[j]);
+    }
+}
+
 /* ---- attachments and skins
    ------------------------------------------------------------------------------------------ */
 
@@ -329,6 +371,7 @@ int main(int argc, char **argv)
     RUN(test_impacts_add_no_energy);
     RUN(test_a_ball_bounces);
     RUN(test_a_stack_stands);
+    RUN(test_bodies_deep_in_each_other_come_apart);
     RUN(test_pins_bear_the_weight);
     RUN(test_a_skin_follows_its_body);
     return TEST_END();
