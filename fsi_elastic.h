@@ -172,8 +172,8 @@ typedef struct fsi_elastic_body_desc {
     int handles;               /* 0: full; 4 to 1000; at most one for each vertex; a body with fewer than 8 vertices for
                                   each is better full; default 30 */
     fsi_real handle_reach;     /* radius of weights over the largest distance to a handle; 1.05 to 10; default 2 */
-    int regions;               /* of a reduced body, about; a body of up to twice as many elements is not cut into regions;
-                                  8 to 100000; 0 (default): 20 for each handle, at least 600 */
+    int regions;               /* of a reduced body, about; a body of up to twice as many elements is not cut into
+                                  regions; 8 to 100000; 0 (default): 20 for each handle, at least 600 */
     fsi_vec3 position;         /* initial position of the origin of its coordinates [m] */
     fsi_quat orientation;      /* unit */
     fsi_vec3 velocity, angular_velocity; /* initial ones [m/s, rad/s], about its centre of mass */
@@ -717,6 +717,12 @@ static fsi_status fsi__el_keep_pair(fsi__el_impl *im, int body, int point, int o
     return FSI_OK;
 }
 
+/* Diagonal of the box of a body's surface [m]. */
+static double fsi__el_width(const fsi__el_member *m)
+{
+    return fsi__d3_norm(fsi__d3_diff(m->mesh->box.hi, m->mesh->box.lo));
+}
+
 static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
 {
     const fsi__el_member *m = &im->member[body];
@@ -736,7 +742,7 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
         reach = fmin(reach, 0.5 * o->body.shape.size);
         if (!fsi_box3_overlap(fsi_box3_inflate(b, (fsi_real)reach), m->box)) continue;
         at.lo = at.hi = fsi__d3_real(x);
-        if (fsi_box3_overlap(at, b)) reach = fsi__d3_norm(fsi__d3_diff(b.hi, b.lo)); /* it may be deep inside */
+        if (fsi_box3_overlap(at, b)) reach = fsi__el_width(o); /* it may be deep inside */
         if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n))
             FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, gap, n));
     }
@@ -786,9 +792,11 @@ static int fsi__el_leave(const fsi__el_impl *im, fsi__el_contact *c, fsi__d3 out
 {
     const fsi__el_member *m = &im->member[c->body], *o = &im->member[c->other];
     const fsi__d3 x = fsi__d3_at(m->start + 3 * (size_t)c->point);
-    const fsi_mesh_hit hit = fsi_mesh_ray(o->mesh, fsi__d3_real(x), fsi__d3_real(d), (fsi_real)(2 * o->body.shape.size));
+    fsi_mesh_hit hit;
     int k;
-    if (!(fsi__d3_dot(outwards, d) < 0) || hit.face < 0 || hit.side > 0) return 0;
+    if (!(fsi__d3_dot(outwards, d) < 0)) return 0;
+    hit = fsi_mesh_ray(o->mesh, fsi__d3_real(x), fsi__d3_real(d), (fsi_real)fsi__el_width(o));
+    if (hit.face < 0 || hit.side > 0) return 0;
     for (k = 0; k < 3; k++) c->bary[k] = (double)hit.bary[k];
     c->face = hit.face;
     c->gap = -(double)hit.t;
@@ -804,24 +812,31 @@ static int fsi__el_leave(const fsi__el_impl *im, fsi__el_contact *c, fsi__d3 out
    inside, away from the other's middle. first: the first contact of the body. */
 #define FSI__EL_AGAINST 0.1 /* least sum of normals over their number */
 
+static int fsi__el_is_inside(const fsi__el_contact *c)
+{
+    return c->kind == FSI__EL_BODY && c->other != c->body && c->gap < 0;
+}
+
 static void fsi__el_part(fsi__el_impl *im, int body, int first)
 {
     const fsi__el_member *m = &im->member[body];
     int i, kept = first;
-    for (i = 0; i < im->members; i++) {
-        im->member[i].away = fsi__d3_zero();
-        im->member[i].inside = 0;
+
+    /* The sum of the normals for each other body. */
+    for (i = first; i < im->contacts; i++) if (fsi__el_is_inside(&im->contact[i])) {
+        im->member[im->contact[i].other].away = fsi__d3_zero();
+        im->member[im->contact[i].other].inside = 0;
     }
-    for (i = first; i < im->contacts; i++) {
-        const fsi__el_contact *c = &im->contact[i];
-        fsi__el_member *o = &im->member[c->other];
-        if (c->kind != FSI__EL_BODY || c->other == body || c->gap >= 0) continue;
-        o->away = fsi__d3_add(o->away, fsi__el_outwards(m, c->point));
+    for (i = first; i < im->contacts; i++) if (fsi__el_is_inside(&im->contact[i])) {
+        fsi__el_member *o = &im->member[im->contact[i].other];
+        o->away = fsi__d3_add(o->away, fsi__el_outwards(m, im->contact[i].point));
         o->inside++;
     }
+
+    /* Points whose closest face does not face them leave along it, or push nothing. */
     for (i = first; i < im->contacts; i++) {
         fsi__el_contact *c = &im->contact[i];
-        if (c->kind == FSI__EL_BODY && c->other != body && c->gap < 0) {
+        if (fsi__el_is_inside(c)) {
             const fsi__el_member *o = &im->member[c->other];
             const fsi__d3 outwards = fsi__el_outwards(m, c->point);
             fsi__d3 d = fsi__d3_scale(o->away, -1);
