@@ -742,9 +742,17 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
         reach = fmin(reach, 0.5 * o->body.shape.size);
         if (!fsi_box3_overlap(fsi_box3_inflate(b, (fsi_real)reach), m->box)) continue;
         at.lo = at.hi = fsi__d3_real(x);
-        if (fsi_box3_overlap(at, b)) reach = fsi__el_width(o); /* it may be deep inside */
-        if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n))
+        if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n)) {
             FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, gap, n));
+            continue;
+        }
+
+        /* No face is within reach, but the point may be deep inside. */
+        if (!fsi_box3_overlap(at, b)) continue;
+        n = fsi__el_outwards(m, point);
+        hit = fsi_mesh_ray(o->mesh, at.lo, fsi__d3_real(fsi__d3_scale(n, -1)), (fsi_real)fsi__el_width(o));
+        if (hit.face >= 0 && hit.side < 0)
+            FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, -(double)hit.t, n));
     }
     return FSI_OK;
 }
