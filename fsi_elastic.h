@@ -172,8 +172,8 @@ typedef struct fsi_elastic_body_desc {
     int handles;               /* 0: full; 4 to 1000; at most one for each vertex; a body with fewer than 8 vertices for
                                   each is better full; default 30 */
     fsi_real handle_reach;     /* radius of weights over the largest distance to a handle; 1.05 to 10; default 2 */
-    int regions;               /* of a reduced body, about; a body of up to four times as many elements is not cut into
-                                  regions; 8 to 100000, default 600 */
+    int regions;               /* of a reduced body, about; a body of up to twice as many elements is not cut into
+                                  regions; 8 to 100000; 0 (default): 20 for each handle, at least 600 */
     fsi_vec3 position;         /* initial position of the origin of its coordinates [m] */
     fsi_quat orientation;      /* unit */
     fsi_vec3 velocity, angular_velocity; /* initial ones [m/s, rad/s], about its centre of mass */
@@ -432,6 +432,9 @@ typedef struct fsi__el_member {
     fsi_vec3 *moved;              /* mesh->source_count: scratch */
     int vertex_room;
     double *start, *aim;          /* 3 * points: at q, at S */
+    int *source;                  /* points: mesh vertex at which the point is, or -1 - the face that it is on */
+    fsi__d3 away;                 /* sum of the normals of another body's points that are inside this one */
+    int inside;                   /* their number */
     fsi_box3 box;                 /* of points at both, of the running substep */
     /* columns A^-1 u^T of rows, valid for one factorisation of A */
     int *slot, slots, slot_room;
@@ -550,10 +553,15 @@ static void fsi__el_place_points(fsi__el_member *m)
 #define FSI__EL_REACH 0.05     /* least search radius for faces, over the body's size */
 #define FSI__EL_RECOVERY 2.0   /* overlaps open with this many body sizes a second, at most */
 
+/* By how much a gap may close in the substep; a negative one must open. */
+static double fsi__el_room(const fsi__el_impl *im, const fsi__el_member *m, double gap)
+{
+    return gap < 0 ? fmax(gap, -FSI__EL_RECOVERY * m->body.shape.size * im->sub_dt) : gap;
+}
+
 static fsi_status fsi__el_add_contact(fsi__el_impl *im, int body, int point, int kind, int other, fsi__d3 normal,
                                       double gap, fsi__d3 drift, double friction, fsi__el_contact **out)
 {
-    const fsi__el_member *m = &im->member[body];
     fsi__el_contact *c;
     FSI__TRY(fsi__room_in(im->s->context, &im->contact, sizeof *im->contact, im->contacts, &im->contact_room,
         im->contacts + 1, im->fn));
@@ -566,7 +574,7 @@ static fsi_status fsi__el_add_contact(fsi__el_impl *im, int body, int point, int
     c->face = -1;
     c->friction = friction;
     c->gap = gap += fsi__d3_dot(normal, drift); /* it was measured to the obstacle at the end of the substep */
-    c->room = gap < 0 ? fmax(gap, -FSI__EL_RECOVERY * m->body.shape.size * im->sub_dt) : gap;
+    c->room = fsi__el_room(im, &im->member[body], gap);
     fsi__d3_put(c->normal, normal);
     fsi__d3_put(c->drift, drift);
     c->side[0] = c->side[1] = -1;
@@ -675,6 +683,13 @@ static fsi__d3 fsi__el_on_face(const fsi__el_member *m, int face, const double *
     return x;
 }
 
+/* Outward normal of the surface at a contact point. */
+static fsi__d3 fsi__el_outwards(const fsi__el_member *m, int point)
+{
+    const int v = m->source[point];
+    return fsi__d3_of(v >= 0 ? m->mesh->vertex_normals[v] : m->mesh->face_normals[-1 - v]);
+}
+
 static fsi_status fsi__el_keep_pair(fsi__el_impl *im, int body, int point, int other, const fsi_mesh_hit *hit,
                                     double gap, fsi__d3 n)
 {
@@ -696,6 +711,12 @@ static fsi_status fsi__el_keep_pair(fsi__el_impl *im, int body, int point, int o
     return FSI_OK;
 }
 
+/* Diagonal of the box of a body's surface [m]. */
+static double fsi__el_width(const fsi__el_member *m)
+{
+    return fsi__d3_norm(fsi__d3_diff(m->mesh->box.hi, m->mesh->box.lo));
+}
+
 static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
 {
     const fsi__el_member *m = &im->member[body];
@@ -707,15 +728,25 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
     int k;
     for (k = 0; k < im->members; k++) {
         const fsi__el_member *o = &im->member[k];
-        fsi_box3 b;
+        fsi_box3 b, at;
         double reach;
         if (k == body || !o->mesh || o->mesh_stale) continue; /* stale: no other body is close to it */
         b = o->mesh->box;
         reach = fmax(2 * fmax(m->spacing, o->spacing), FSI__EL_REACH * m->body.shape.size) + 2 * way;
         reach = fmin(reach, 0.5 * o->body.shape.size);
         if (!fsi_box3_overlap(fsi_box3_inflate(b, (fsi_real)reach), m->box)) continue;
-        if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n))
+        at.lo = at.hi = fsi__d3_real(x);
+        if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n)) {
             FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, gap, n));
+            continue;
+        }
+
+        /* No face is within reach, but the point may be deep inside. */
+        if (!fsi_box3_overlap(at, b)) continue;
+        n = fsi__el_outwards(m, point);
+        hit = fsi_mesh_ray(o->mesh, at.lo, fsi__d3_real(fsi__d3_scale(n, -1)), (fsi_real)fsi__el_width(o));
+        if (hit.face >= 0 && hit.side < 0)
+            FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, -(double)hit.t, n));
     }
     return FSI_OK;
 }
@@ -757,9 +788,74 @@ static fsi_status fsi__el_meet_self(fsi__el_impl *im, int body, int point)
     return best.face >= 0 && gap > -0.5 * m->spacing ? fsi__el_keep_pair(im, body, point, body, &best, gap, n) : FSI_OK;
 }
 
+/* Gives the contact of a point that is inside another body the direction d and the face where it leaves that body
+   along d. Returns 0 when the point has its body in front of it on that way, and pushes nothing. */
+static int fsi__el_leave(const fsi__el_impl *im, fsi__el_contact *c, fsi__d3 outwards, fsi__d3 d)
+{
+    const fsi__el_member *m = &im->member[c->body], *o = &im->member[c->other];
+    const fsi__d3 x = fsi__d3_at(m->start + 3 * (size_t)c->point);
+    fsi_mesh_hit hit;
+    int k;
+    if (!(fsi__d3_dot(outwards, d) < 0)) return 0;
+    hit = fsi_mesh_ray(o->mesh, fsi__d3_real(x), fsi__d3_real(d), (fsi_real)fsi__el_width(o));
+    if (hit.face < 0 || hit.side > 0) return 0;
+    for (k = 0; k < 3; k++) c->bary[k] = (double)hit.bary[k];
+    c->face = hit.face;
+    c->gap = -(double)hit.t;
+    c->room = fsi__el_room(im, m, c->gap);
+    fsi__d3_put(c->normal, d);
+    return 1;
+}
+
+/* Bodies that are deep in each other. The closest face of a point inside counts only where the two surfaces face each
+   other, n1 . n2 < 0, as in the paper's (15): else it is at the far side of the other body, or beside the point, and
+   pushes it on. Such a point leaves along the same way as all of its body that are inside the same other one: against
+   the sum of their normals, along which the common volume shrinks fastest; where that is 0, as for a body that is all
+   inside, away from the other's middle. first: the first contact of the body. */
+#define FSI__EL_AGAINST 0.1 /* least sum of normals over their number */
+
+static int fsi__el_is_inside(const fsi__el_contact *c)
+{
+    return c->kind == FSI__EL_BODY && c->other != c->body && c->gap < 0;
+}
+
+static void fsi__el_part(fsi__el_impl *im, int body, int first)
+{
+    const fsi__el_member *m = &im->member[body];
+    int i, kept = first;
+
+    /* The sum of the normals for each other body. */
+    for (i = first; i < im->contacts; i++) if (fsi__el_is_inside(&im->contact[i])) {
+        im->member[im->contact[i].other].away = fsi__d3_zero();
+        im->member[im->contact[i].other].inside = 0;
+    }
+    for (i = first; i < im->contacts; i++) if (fsi__el_is_inside(&im->contact[i])) {
+        fsi__el_member *o = &im->member[im->contact[i].other];
+        o->away = fsi__d3_add(o->away, fsi__el_outwards(m, im->contact[i].point));
+        o->inside++;
+    }
+
+    /* Points whose closest face does not face them leave along it, or push nothing. */
+    for (i = first; i < im->contacts; i++) {
+        fsi__el_contact *c = &im->contact[i];
+        if (fsi__el_is_inside(c)) {
+            const fsi__el_member *o = &im->member[c->other];
+            const fsi__d3 outwards = fsi__el_outwards(m, c->point);
+            fsi__d3 d = fsi__d3_scale(o->away, -1);
+            if (fsi__d3_norm(d) < FSI__EL_AGAINST * o->inside)
+                d = fsi__d3_add(fsi__d3_diff(m->mesh->box.lo, o->mesh->box.lo),
+                                fsi__d3_diff(m->mesh->box.hi, o->mesh->box.hi));
+            if (fsi__d3_dot(outwards, fsi__d3_at(c->normal)) >= 0 && !fsi__el_leave(im, c, outwards, fsi__d3_unit(d)))
+                continue;
+        }
+        im->contact[kept++] = *c;
+    }
+    im->contacts = kept;
+}
+
 static fsi_status fsi__el_find_contacts(fsi__el_impl *im)
 {
-    int b, k, o;
+    int b, k, o, first;
     im->contacts = 0;
     for (b = 0; b < im->members; b++) fsi__el_place_points(&im->member[b]);
 
@@ -772,11 +868,15 @@ static fsi_status fsi__el_find_contacts(fsi__el_impl *im)
     }
 
     /* Each point against shapes, obstacles, bodies and its own body. */
-    for (b = 0; b < im->members; b++) for (k = 0; k < im->member[b].points; k++) {
-        FSI__TRY(fsi__el_meet_solids(im, b, k));
-        FSI__TRY(fsi__el_meet_obstacles(im, b, k));
-        FSI__TRY(fsi__el_meet_bodies(im, b, k));
-        if (im->member[b].desc.self_contact) FSI__TRY(fsi__el_meet_self(im, b, k));
+    for (b = 0; b < im->members; b++) {
+        first = im->contacts;
+        for (k = 0; k < im->member[b].points; k++) {
+            FSI__TRY(fsi__el_meet_solids(im, b, k));
+            FSI__TRY(fsi__el_meet_obstacles(im, b, k));
+            FSI__TRY(fsi__el_meet_bodies(im, b, k));
+            if (im->member[b].desc.self_contact) FSI__TRY(fsi__el_meet_self(im, b, k));
+        }
+        fsi__el_part(im, b, first);
     }
     return FSI_OK;
 }
@@ -1780,7 +1880,7 @@ static fsi_status fsi__el_make_points(fsi__el_member *m, fsi_context *context, c
     fsi__el_cells g;
     fsi__d3 *kept = NULL;
     double *area = NULL, whole = 0;
-    int f, n, k, pass;
+    int f, n, k, pass, *source = NULL;
     fsi_status status = FSI_OK;
 
     /* Spacing of points on the area; the number of candidates; slots of the hash grid. */
@@ -1798,6 +1898,7 @@ static fsi_status fsi__el_make_points(fsi__el_member *m, fsi_context *context, c
         area = (double *)fsi__take(&a, (size_t)mesh->vertex_count, sizeof *area);
         g.head = (int *)fsi__take(&a, (size_t)g.slots, sizeof(int));
         g.next = (int *)fsi__take(&a, (size_t)n, sizeof(int));
+        source = (int *)fsi__take(&a, (size_t)n, sizeof(int));
         if (pass == 0 && !fsi__arena_reserve(context, &a, a.used))
             return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, n, "no memory for %d contact points", n);
     }
@@ -1817,12 +1918,19 @@ static fsi_status fsi__el_make_points(fsi__el_member *m, fsi_context *context, c
         if (fsi__el_is_taken(&g, c[k].x)) continue;
         slot = fsi__el_cell_of(&g, floor(c[k].x.x / g.reach), floor(c[k].x.y / g.reach), floor(c[k].x.z / g.reach));
         kept[m->points] = c[k].x;
+        source[m->points] = c[k].index < mesh->vertex_count ? c[k].index : -1 - c[k].face;
         g.next[m->points] = g.head[slot];
         g.head[slot] = m->points++;
         status = fsi__el_rows_join(&m->rows, context, fn, &m->rows, mesh->corners,
                                    mesh->faces + mesh->corners * c[k].face, c[k].bary);
     }
+
+    /* The sources of the kept points. */
+    m->source = (int *)fsi__alloc(context, (size_t)m->points, sizeof(int));
+    if (m->source) memcpy(m->source, source, (size_t)m->points * sizeof(int));
     fsi__arena_free(context, &a);
+    if (status == FSI_OK && !m->source)
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->points, "no memory for %d contact points", m->points);
     return status;
 }
 
@@ -1855,6 +1963,7 @@ static void fsi__el_free_member(fsi__el_member *m, fsi_context *context)
     const size_t d = (size_t)m->body.dofs, rows = (size_t)m->rows.count, points = 6 * (size_t)m->points;
     fsi__free(context, m->slot, rows, sizeof(int));
     fsi__free(context, m->start, points, sizeof(double));
+    fsi__free(context, m->source, (size_t)m->points, sizeof(int));
     fsi__free(context, m->moved, (size_t)m->vertex_room, sizeof *m->moved);
     fsi__free(context, m->column, (size_t)m->slot_room, d * sizeof(double));
     fsi__free(context, m->side, (size_t)m->side_room, sizeof *m->side);
@@ -1917,7 +2026,7 @@ static fsi_status fsi__el_check_body(fsi_elastic *s, const char *fn, const fsi_e
         FSI__FIELD(fsi_elastic_body_desc, material_count, FSI__INT, 0, 100000, 0),
         FSI__FIELD(fsi_elastic_body_desc, handles, FSI__INT, 4, FSI__EL_HANDLES, FSI__OR_ZERO),
         FSI__FIELD(fsi_elastic_body_desc, handle_reach, FSI__REAL, 1.05, 10, 0),
-        FSI__FIELD(fsi_elastic_body_desc, regions, FSI__INT, 8, 100000, 0),
+        FSI__FIELD(fsi_elastic_body_desc, regions, FSI__INT, 8, 100000, FSI__OR_ZERO),
         FSI__FIELD(fsi_elastic_body_desc, friction, FSI__REAL, 0, 10, 0),
         FSI__FIELD(fsi_elastic_body_desc, contact_points, FSI__INT, 0, 100000, 0)
     };
@@ -1953,7 +2062,6 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
     memset(&plan, 0, sizeof plan);
     plan.materials = d->material_count > 0 ? d->materials : &usual;
     plan.material_count = d->material_count > 0 ? d->material_count : 1;
-    plan.samples = d->regions;
     plan.depth = s->desc.acceleration;
     plan.reach = (double)d->handle_reach;
     m->body.context = context;
@@ -1974,6 +2082,7 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
     plan.handles = d->handles;
     if (d->handles > m->body.shape.vertex_count / 4) plan.handles = m->body.shape.vertex_count / 4;
     if (d->handles > 0 && plan.handles < 4) plan.handles = 0; /* a body of fewer than 16 vertices is full */
+    plan.samples = d->regions > 0 ? d->regions : 20 * plan.handles > 600 ? 20 * plan.handles : 600;
     FSI__TRY(fsi__el_body_make(&m->body, fn, &plan));
     FSI__TRY(fsi__el_rows_begin(&m->rows, context, fn, 1));
     FSI__TRY(fsi__el_rows_begin(&m->joint, context, fn, 1));
@@ -2008,7 +2117,6 @@ FSI_API fsi_elastic_body_desc fsi_elastic_default_body_desc(void)
     d.resolution = 24;
     d.handles = 30;
     d.handle_reach = 2;
-    d.regions = 600;
     d.orientation = fsi_quat_identity();
     d.friction = (fsi_real)0.5;
     d.contact_points = 400;

@@ -1610,7 +1610,7 @@ static fsi_status fsi__el_make_reduced(fsi__el_body *b, const char *fn, const fs
                  ? fsi__el_weights_make(&b->handles, b->context, fn, &b->shape, plan->handles, plan->reach)
                  : fsi__el_no_memory(b, fn);
     b->dofs = (b->dim + 1) * b->handles.count;
-    if (status == FSI_OK && n <= 4 * plan->samples) {
+    if (status == FSI_OK && n <= 2 * plan->samples) {
         for (e = 0; e < n; e++) region[e] = e;
         b->evaluated = n;
     } else if (status == FSI_OK)

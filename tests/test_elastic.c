@@ -106,8 +106,9 @@ static void test_a_clamped_beam_bends(void)
     CHECK_NEAR(tip[2], tip[1], 0.05 * tip[1]);
 }
 
-/* Between two clamps, all elements evaluated: a subspace hangs as far as the full body of the same elements, but for 3 %
-   with 60 handles and 1 % with 120. Weights by distances along edges, with their kinks: 8.7 % and 2.4 %. */
+/* Between two clamps, all elements evaluated: a subspace hangs as far as the full body of the same elements, but for
+   1.5 % with 60 handles and 0.6 % with 120. Weights that are not centred: 3 % and 1.1 %; by distances along edges, with
+   their kinks: 8.7 % and 2.4 %. */
 static void test_a_subspace_bends(void)
 {
     static const int handles[3] = { 0, 60, 120 };
@@ -117,12 +118,12 @@ static void test_a_subspace_bends(void)
         beam m = beam_of(8, 4, 32);
         m.poisson = 0.3;
         m.handles = handles[k];
-        m.regions = 1000;
+        m.regions = 2000; /* more than half of the elements */
         middle[k] = beam_middle_ratio(&m, 9.81);
     }
     CHECK(middle[1] < middle[2] && middle[2] < middle[0]);
-    CHECK_NEAR(middle[1], middle[0], 0.04 * middle[0]);
-    CHECK_NEAR(middle[2], middle[0], 0.015 * middle[0]);
+    CHECK_NEAR(middle[1], middle[0], 0.02 * middle[0]);
+    CHECK_NEAR(middle[2], middle[0], 0.01 * middle[0]);
 }
 
 /* Flattened, turned inside out or scattered, a body finds its volume again, and its shape. */
@@ -224,6 +225,48 @@ static void test_a_stack_stands(void)
     CHECK(w.s->stats.deepest < 1e-3);
     world_end(&w);
     block_free(&b);
+}
+
+/* Bodies that were pushed into each other come apart within a second, at no more than the speed at which overlaps
+   open: two blocks whose nearest sides are on the far side, one all inside another, two bars across each other. */
+static void test_bodies_deep_in_each_other_come_apart(void)
+{
+    static const int cells[3][2][3] = { { { 4, 4, 4 }, { 4, 4, 4 } }, { { 4, 4, 4 }, { 1, 1, 1 } },
+                                        { { 8, 3, 3 }, { 3, 3, 8 } } };
+    static const double at[3][3] = { { 0.08, 0, 0 }, { 0.06, 0.07, 0.08 }, { 0.12, 0.02, -0.13 } };
+    int k, j, v;
+    for (k = 0; k < 3; k++) {
+        block b[2];
+        world w = world_of(3);
+        double most = 0, deepest = 0;
+        w.desc.gravity = fsi_v3(0, 0, 0);
+        w.body.handles = 8;
+        w.body.contact_points = 120;
+        w.material.damping = REAL(0.01);
+        if (!world_begin(&w)) return;
+        for (j = 0; j < 2; j++) {
+            const int *n = cells[k][j];
+            b[j] = block_make(n[0], n[1], n[2], 0.05);
+            world_add(&w, &b[j]);
+            w.body.position = fsi_v3(REAL(at[k][0]), REAL(at[k][1]), REAL(at[k][2]));
+        }
+        for (j = 0; j < 60; j++) {
+            world_run(&w, 1.0 / 60, 1);
+            most = fmax(most, w.s->stats.kinetic_energy);
+        }
+        for (j = 0; j < 2; j++) {
+            const fsi_mesh *m = fsi_elastic_surface(w.s, w.s->bodies[j].id),
+                           *o = fsi_elastic_surface(w.s, w.s->bodies[1 - j].id);
+            const double size = w.s->bodies[0].size;
+            for (v = 0; v < m->vertex_count; v++)
+                deepest = fmax(deepest, -(double)fsi_mesh_signed_distance(o, m->vertices[v]));
+            most -= w.s->bodies[j].mass * 0.5 * 16 * size * size;
+        }
+        CHECK(deepest < 1e-4);
+        CHECK(most < 0);
+        world_end(&w);
+        for (j = 0; j < 2; j++) block_free(&b[j]);
+    }
 }
 
 /* ---- attachments and skins
@@ -332,6 +375,7 @@ int main(int argc, char **argv)
     RUN(test_impacts_add_no_energy);
     RUN(test_a_ball_bounces);
     RUN(test_a_stack_stands);
+    RUN(test_bodies_deep_in_each_other_come_apart);
     RUN(test_pins_bear_the_weight);
     RUN(test_a_skin_follows_its_body);
     return TEST_END();

@@ -629,6 +629,7 @@ static void test_many_handles_reach_everywhere(void)
     w.desc.gravity = fsi_v3(0, 0, 0);
     w.body.handles = TEST_SLOWED ? 100 : 360;
     w.body.handle_reach = 10;
+    w.body.regions = 600;
     w.body.contact_points = 0;
     if (!world_begin(&w)) return;
     world_add(&w, &b);

@@ -241,7 +241,6 @@ TEST_FN beam beam_of(double slenderness, int n, int along)
     m.order = 1;
     m.iterations = 3000;
     m.tolerance = 1e-9;
-    m.regions = 600;
     return m;
 }
 
