@@ -60,14 +60,17 @@
    EQUATIONS: lines of algorithm 2 of Brandt, Scandolo, Eisemann and Hildebrandt, "The reduced immersed method for
       real-time fluid-elastic solid interaction and contact simulation" (2019); see docs/flip.md.
    FIND IN HERE (search for >>), behind the API
-      >>blocks and particles  >>liquid cells  >>few and many  >>surface tension  >>projection  >>viscosity
-      >>pieces in flight  >>particles and walls  >>sources at work  >>markers  >>substep  >>step; and the functions
-      that you call: >>making and changing  >>particles  >>obstacles  >>questions  >>state
+      >>blocks and particles  >>liquid cells  >>projection  >>viscosity  >>pieces in flight  >>particles and walls
+      >>sources at work  >>markers  >>substep  >>step; and the functions that you call: >>making and changing
+      >>particles  >>obstacles  >>questions  >>state. Parts: fsi_flip_surface.h (>>liquid cells  >>surface tension),
+      fsi_flip_resample.h, fsi_flip_transfer.h, fsi_flip_immersed.h
 */
 #ifndef FSI_FLIP_H
 #define FSI_FLIP_H
 
 #include "fsi_flip_immersed.h"
+#include "fsi_flip_resample.h"
+#include "fsi_flip_surface.h"
 #include "fsi_flip_transfer.h"
 #include "fsi_obstacle.h"
 #include "fsi_phi.h"
@@ -317,7 +320,7 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
       to_grid                u, fill from particles                                           (lines 1, 5)
       find_faces             that obstacles cover, and their velocities
       find_liquid            kinds of cells, phi of the surface, source for the volume        (lines 6, 7)
-      resample               splits and merges particles; find_tension: pressure at the surface
+      resample               splits and merges particles; find_bend: pressure at the surface
       project                pressure: u divergence-free but for the source; walls let go     (lines 8, 9);
                              thicken: viscosity, then the pressure once more
       spread                 u and its change beside what the pressure reaches
@@ -337,6 +340,8 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_flip_immersed.h"
+#include "fsi_flip_resample.h"
+#include "fsi_flip_surface.h"
 #include "fsi_flip_transfer.h"
 #include "fsi_obstacle.h"
 #include "fsi_phi.h"
@@ -350,8 +355,6 @@ FSI__STRICT_BEGIN
 #define FSI__FL_FARTHEST 1e12  /* from the origin [m] */
 #define FSI__FL_MARGIN 4       /* cells around particles that exist: their path, and what is read there */
 #define FSI__FL_PER_SECOND 60  /* desc.pic and volume_rate are fractions of 1/60 s */
-#define FSI__FL_GONE 255       /* `gone` of a particle that is still behind its emitter's plane, or has left through an
-                                  open side; sinks leave it alone */
 #define FSI__FL_SUMS 16        /* numbers that a chunk may sum */
 #define FSI__FL_GRAIN 4096     /* particles a chunk */
 #define FSI__FL_PULL 0.2       /* [density |g| dx] a pull at the liquid that walls may have: rounding, noise */
@@ -444,6 +447,7 @@ typedef struct fsi__fl_run {
     fsi__record *record;          /* by rank, as fsi__foam has them */
     fsi__lane4 *speed, *normal, *found;
     fsi__foam foam;
+    fsi__fl_cells cells;          /* of the grid's fields, as the last substep has them */
     double sums[FSI__FL_SUMS];
     double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
     fsi__source_run sources;
@@ -559,238 +563,12 @@ static void fsi__fl_push(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* ---- >>liquid cells ------------------------------------------------------------------------------------------------
-
-   The share of a cell that particles fill, by their tents, over that of a full one tells where the surface is. A level
-   surface d cells above a centre fills
-
-      f(d) = (1 + d)^2/2 for -1 <= d <= 0,    1 - (1 - d)^2/2 for 0 <= d <= 1,
-
-   so phi = -d dx. A cell is liquid if more than half is filled, which is phi < 0; also if it is a gap with such cells
-   on all sides, or holds spray: particles with no such cell beside it; beside liquid, where an obstacle cuts the
-   cell, 0.15 will do, as few particles tell. Near walls a full cell holds less: the tent's part that lies in solids is
-   missing, by weights 1/8, 3/4, 1/8 of cells along each axis (7/8 at a wall in the grid).
-
-   Liquid keeps the density of its particles (line 7): with r the fraction that a substep corrects, the divergence
-
-      r/dt clamp(f - 1, -1/2, 1/2) in cells with liquid on all sides,    r/dt clamp(f - 1.1, 0, 1/2) at its surface
-
-   is left in it, times the part of the cell that no obstacle covers and the part of its content that is liquid: bodies
-   keep their own volume. */
+/* ---- >>liquid cells ---------------------------------------------------------------------------------------------- */
 
 /* The fraction corrected in a substep of what is a fraction in 1/60 s. */
 static double fsi__fl_part(const fsi__fl_run *run, double fraction)
 {
     return fraction < 1 ? 1 - fsi_exp(FSI__FL_PER_SECOND * run->dt * fsi_log(1 - fraction)) : 1;
-}
-
-#define FSI__FL_CUT 0.15    /* fill of a cell cut by an obstacle, beside liquid, that is liquid: few particles tell */
-#define FSI__FL_CLOSED (-1) /* fill of a cell that is solid but for a tenth */
-
-/* 1 cell of rim around a block. */
-#define FSI__FL_EDGE 10
-FSI_FN int fsi__fl_in_box(const fsi_grid *g, int x, int y, int z)
-{
-    return ((g->dim == 3 ? z + 1 : 0) * FSI__FL_EDGE + y + 1) * FSI__FL_EDGE + x + 1;
-}
-
-/* What obstacles leave of each cell, by the distance of its centre from them: 1/2 + psi/dx. */
-static void fsi__fl_open_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_run *run = (const fsi__fl_run *)arg;
-    const fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    fsi_real psi[512];
-    fsi__distance_job job;
-    int b, c, k;
-    (void)chunk;
-    job.grid = g;
-    job.psi = im->open;
-    job.limit = g->dx;
-    for (b = begin; b < end; b++) {
-        fsi_real *open = im->open->value + (size_t)b * (size_t)g->block_cells;
-        for (c = 0; c < g->block_cells; c++) open[c] = 1;
-        for (k = 0; k < im->obstacles.count; k++) {
-            job.shape = fsi_shape_mesh(im->obstacle[k].base.mesh);
-            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, psi) == FSI__SIDE_OUTSIDE) continue;
-            for (c = 0; c < g->block_cells; c++)
-                open[c] = fsi_min(open[c], fsi_clamp((fsi_real)0.5 + psi[c] / g->dx, 0, 1));
-        }
-    }
-}
-
-/* What a full cell holds, over that of one away from all walls. open: gathered with one cell around. */
-static double fsi__fl_full(const fsi_grid *g, const int *cell, const fsi_real *open, int x, int y, int z)
-{
-    static const double weight[3] = { 0.125, 0.75, 0.125 };
-    double sum = 0;
-    int i, j, k;
-    for (k = g->dim == 3 ? -1 : 0; k <= (g->dim == 3 ? 1 : 0); k++)
-        for (j = -1; j <= 1; j++)
-            for (i = -1; i <= 1; i++) {
-                const int at[3] = { cell[0] + i, cell[1] + j, cell[2] + k };
-                const double w = weight[i + 1] * weight[j + 1] * (g->dim == 3 ? weight[k + 1] : 1);
-                if (at[0] < 0 || at[1] < 0 || at[2] < 0 || at[0] >= g->n[0] || at[1] >= g->n[1]
-                    || (g->dim == 3 && at[2] >= g->n[2])) continue;
-                sum += w * (open ? (double)open[fsi__fl_in_box(g, x + i, y + j, z + k)] : 1);
-            }
-    return sum;
-}
-
-/* 1: no obstacle is within a cell of a block. */
-static int fsi__fl_is_all_open(const fsi_grid *g, const fsi_real *open)
-{
-    const int entries = FSI__FL_EDGE * FSI__FL_EDGE * (g->dim == 3 ? FSI__FL_EDGE : 1);
-    int e;
-    for (e = 0; e < entries; e++)
-        if (open[e] < 1) return 0;
-    return 1;
-}
-
-/* 1: a cell is not beside a wall of the box. */
-FSI_FN int fsi__fl_is_inner(const fsi_grid *g, const int *cell)
-{
-    int a;
-    for (a = 0; a < g->dim; a++)
-        if (cell[a] < 1 || cell[a] > g->n[a] - 2) return 0;
-    return 1;
-}
-
-/* source = the part of what is in each cell of a block that is liquid; 1 in an empty one. */
-static void fsi__fl_share_block(const fsi__fl_run *run, int b)
-{
-    const fsi_grid *g = run->im->grid;
-    fsi_real *share = run->im->source->value + (size_t)b * (size_t)g->block_cells;
-    double all[512], solid[512];
-    int r, c;
-    memset(all, 0, sizeof all);
-    memset(solid, 0, sizeof solid);
-    for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-        const int i = run->points.order[r];
-        c = run->points.key[i] - b * g->block_cells;
-        all[c] += (double)run->mass[i];
-        if (i >= run->n) solid[c] += (double)run->mass[i];
-    }
-    for (c = 0; c < g->block_cells; c++) share[c] = (fsi_real)(all[c] > 0 ? 1 - solid[c] / all[c] : 1);
-}
-
-/* The fill of cells over that of full ones, and which of them hold particles. */
-static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
-{
-    fsi__fl_run *run = (fsi__fl_run *)arg;
-    fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    const int solids = im->obstacles.count > 0, layers = fsi__layers(g);
-    fsi_real open[FSI__FL_EDGE * FSI__FL_EDGE * FSI__FL_EDGE];
-    int b, r, x, y, z;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        const int base = b * g->block_cells;
-        int corner[3], cell[3], clear;
-        fsi_grid_corner(g, b, corner);
-        if (solids) fsi__grid_gather(im->open, b, 1, open);
-        memset(run->cell + base, FSI_CELL_AIR, (size_t)g->block_cells);
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-            const float *at = run->points.place[r];
-            if (at[3] > 0) run->cell[base + ((int)at[2] * 8 + (int)at[1]) * 8 + (int)at[0]] = FSI_CELL_LIQUID;
-        }
-        if (run->solids > 0) fsi__fl_share_block(run, b);
-
-        /* Fill over that of a full cell. */
-        clear = !solids || fsi__fl_is_all_open(g, open);
-        for (z = 0; z < layers; z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
-            fsi_real *f = &im->fill->value[base + (z * 8 + y) * 8 + x];
-            double full;
-            cell[0] = corner[0] + x;
-            cell[1] = corner[1] + y;
-            cell[2] = corner[2] + z;
-            if (clear && fsi__fl_is_inner(g, cell)) continue; /* 1 */
-            full = fsi__fl_full(g, cell, solids ? open : NULL, x, y, z);
-            *f = full < 0.1 ? FSI__FL_CLOSED : *f / (fsi_real)full;
-        }
-    }
-}
-
-/* Height of the surface above a cell's centre [dx]. */
-FSI_FN double fsi__fl_height(double f)
-{
-    if (f <= 0) return -1;
-    if (f >= 1) return 1;
-    return f < 0.5 ? sqrt(2 * f) - 1 : 1 - sqrt(2 * (1 - f));
-}
-
-/* A cell's neighbours: those more than half full; those with any; closed ones and walls count as full. */
-typedef struct fsi__fl_around { int full, liquid, count; } fsi__fl_around;
-
-static fsi__fl_around fsi__fl_look_around(const fsi__fl_run *run, const int *cell, const fsi_real *fill, int x, int y,
-    int z)
-{
-    const fsi_grid *g = run->im->grid;
-    fsi__fl_around around = { 0, 0, 2 * run->im->grid->dim };
-    int side;
-    for (side = 0; side < 2 * g->dim; side++) {
-        const int *step = fsi__step(side), a = side >> 1, to = cell[a] + step[a];
-        const fsi_real f = fill[fsi__fl_in_box(g, x + step[0], y + step[1], z + step[2])];
-        if (to < 0 || to >= g->n[a]) around.full += !run->s->desc.open_side[side];
-        else {
-            around.full += f > (fsi_real)0.5 || f < 0;
-            around.liquid += f > (fsi_real)0.5;
-        }
-    }
-    return around;
-}
-
-/* Kinds, phi and sources of cells. */
-static void fsi__fl_liquid_blocks(void *arg, int chunk, int begin, int end)
-{
-    fsi__fl_run *run = (fsi__fl_run *)arg;
-    fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    const double dx = (double)g->dx, rate = fsi__fl_part(run, (double)run->s->desc.volume_rate) / run->dt;
-    fsi_real fill[FSI__FL_EDGE * FSI__FL_EDGE * FSI__FL_EDGE];
-    int b, x, y, z;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        int corner[3], cell[3];
-        fsi_grid_corner(g, b, corner);
-        fsi__grid_gather(im->fill, b, 1, fill);
-        for (z = 0; z < fsi__layers(g); z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
-            const size_t e = (size_t)b * (size_t)g->block_cells + (size_t)((z * 8 + y) * 8 + x);
-            const double f = (double)im->fill->value[e];
-            const int held = run->cell[e] == FSI_CELL_LIQUID;
-            fsi__fl_around around;
-            double phi, source = 0;
-            int liquid, cut;
-            cell[0] = corner[0] + x;
-            cell[1] = corner[1] + y;
-            cell[2] = corner[2] + z;
-            if (cell[0] >= g->n[0] || cell[1] >= g->n[1] || (g->dim == 3 && cell[2] >= g->n[2])) {
-                run->cell[e] = FSI_CELL_AIR;
-                im->phi->value[e] = (fsi_real)dx;
-                im->source->value[e] = 0;
-                continue;
-            }
-            around = fsi__fl_look_around(run, cell, fill, x, y, z);
-
-            /* What is liquid; gaps and spray have a surface close to their centres. */
-            cut = im->obstacles.count > 0 && im->open->value[e] < 1;
-            liquid = f > 0.5 || (cut && around.liquid > 0 && (f < 0 || f > FSI__FL_CUT))
-                || (f >= 0 && (around.full == around.count || (held && around.liquid == 0)));
-            phi = f < 0 ? -dx : -dx * fsi__fl_height(f);
-            if (liquid && phi > -0.1 * dx) phi = -0.1 * dx;
-            if (!liquid && phi < 0) phi = dx;
-
-            /* What it lacks. */
-            if (f > 0.5 && around.full == around.count) source = rate * fmax(fmin(f - 1, 0.5), -0.5);
-            else if (f > 1.1) source = rate * fmin(f - 1.1, 0.5);
-            else if (f >= 0 && liquid && around.full == around.count) source = -0.5 * rate;
-            if (im->obstacles.count > 0) source *= (double)im->open->value[e];
-            if (run->solids > 0) source *= (double)im->source->value[e];
-            im->phi->value[e] = (fsi_real)phi;
-            im->source->value[e] = (fsi_real)source;
-            run->cell[e] = liquid ? FSI_CELL_LIQUID : FSI_CELL_AIR;
-        }
-    }
 }
 
 /* The cells of particles that emitters move are walls with their velocity. */
@@ -826,236 +604,57 @@ static void fsi__fl_count_liquid(fsi__fl_run *run)
 static void fsi__fl_find_liquid(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
-    const double work = 20.0 * im->grid->block_count * im->grid->block_cells;
-    if (im->obstacles.count > 0 && im->opened != run->solids_hash)
-        fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_open_blocks, run);
+    fsi__fl_cells *cells = &run->cells;
+
+    /* What they are made from, and their fields. */
+    cells->grid = im->grid;
+    cells->obstacles = &im->obstacles;
+    cells->open_side = run->s->desc.open_side;
+    cells->points = &run->points;
+    cells->liquid = run->n;
+    cells->rate = fsi__fl_part(run, (double)run->s->desc.volume_rate) / run->dt;
+    cells->tension = (double)run->s->desc.surface_tension;
+    cells->fill = im->fill;
+    cells->open = im->open;
+    cells->kind = run->cell;
+    cells->phi = im->phi;
+    cells->source = im->source;
+    cells->psi = im->psi;
+    cells->shape = im->shape;
+    cells->bend = im->bend;
+
+    /* Kinds, distance and sources. */
+    if (im->obstacles.count > 0 && im->opened != run->solids_hash) fsi__fl_find_open(cells);
     im->opened = run->solids_hash;
-    fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_fill_blocks, run);
-    fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_liquid_blocks, run);
+    fsi__fl_find_kinds(cells);
     fsi__fl_mark_held(run);
     fsi__fl_count_liquid(run);
 }
 
-/* ---- >>few and many ------------------------------------------------------------------------------------------------
-
-   Flow that converges crowds particles, flow that stretches leaves gaps. In a cell of liquid with liquid on all sides,
-   clear of obstacles, with 8 (2D: 4) whole particles to a full one,
-
-      more than 16 (2D: 8)                            the two nearest become one
-      fewer than 4 (2D: 2)                            the heaviest becomes two
-      more than 8 (4), two of at most a whole one     these become one, so that masses return to 1
-      fewer than 8 (4), one of at least two           it becomes two
-
-   One of these a cell and step. Mass, momentum and centre stay; so does, where one becomes two, angular momentum, with
-   APIC that of the field of velocities. The numbers of a cell whose particles rest come between these bounds and stay
-   there. */
-
-#define FSI__FL_SMALLEST 0.125f /* [whole particles] that may come out of splitting, */
-#define FSI__FL_HEAVIEST 4.0f   /* and out of merging */
-#define FSI__FL_LOOK 64         /* particles of a cell that are looked at for pairs */
-
-/* The entries behind the upper walls. */
-static int fsi__fl_is_outside(const fsi_grid *g, long long e)
-{
-    const int c = (int)(e % g->block_cells);
-    int corner[3];
-    fsi_grid_corner(g, (int)(e / g->block_cells), corner);
-    return corner[0] + (c & 7) >= g->n[0] || corner[1] + (c >> 3 & 7) >= g->n[1]
-        || (g->dim == 3 && corner[2] + (c >> 6) >= g->n[2]);
-}
-
-/* Liquid with liquid on all sides, no part of it covered by obstacles. */
-static int fsi__fl_is_deep(const fsi__fl_run *run, int e)
-{
-    const fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    int beside[6], side;
-    if (run->cell[e] != FSI_CELL_LIQUID || !(im->fill->value[e] > (fsi_real)0.5)
-        || (im->obstacles.count > 0 && im->open->value[e] < 1)) return 0;
-    fsi__blocks_beside(g, e / g->block_cells, beside);
-    for (side = 0; side < 2 * g->dim; side++) {
-        const long long to = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, side);
-        if (to < 0 || fsi__fl_is_outside(g, to)) {
-            if (run->s->desc.open_side[side]) return 0;
-        } else if (run->cell[to] != FSI_CELL_LIQUID || (im->obstacles.count > 0 && im->open->value[to] < 1)) return 0;
-    }
-    return 1;
-}
-
-/* Is the way between two points of a cell clear of obstacles? */
-static int fsi__fl_is_clear(const fsi__fl_run *run, fsi_vec3 a, fsi_vec3 b)
-{
-    fsi__faces own;
-    const fsi_real reach = (fsi_real)0.1 * run->s->desc.dx;
-    if (run->im->obstacles.count == 0) return 1;
-    return fsi__own_faces(&run->im->obstacles, NULL, fsi__path_box(a, b, reach), 0xffffffffu, &own) && own.count == 0;
-}
-
-/* Particles `a` and b become one; the row of the heavier stays. */
-static void fsi__fl_merge(const fsi__fl_run *run, int a, int b)
-{
-    const int keep = run->mass[b] > run->mass[a] ? b : a, drop = keep == a ? b : a;
-    const float m = run->mass[keep] + run->mass[drop], part = run->mass[drop] / m;
-    int k;
-    run->x[keep] = fsi_v3_madd(run->x[keep], (fsi_real)part, fsi_v3_sub(run->x[drop], run->x[keep]));
-    run->v[keep] = fsi_v3_madd(run->v[keep], (fsi_real)part, fsi_v3_sub(run->v[drop], run->v[keep]));
-    for (k = 0; k < 9 && run->affine; k++)
-        run->affine[keep][k] += part * (run->affine[drop][k] - run->affine[keep][k]);
-    run->mass[keep] = m;
-    run->mass[drop] = 0;
-    run->gone[drop] = FSI__FL_GONE;
-}
-
-/* The two nearest of the particles of ranks first to last - 1 that have at most a mass of `most` together; 0: there are
-   none. */
-static int fsi__fl_find_pair(const fsi__fl_run *run, int first, int last, float most, int pair[2])
-{
-    double nearest = 1e300;
-    int a, b;
-    if (last > first + FSI__FL_LOOK) last = first + FSI__FL_LOOK; /* a crowd takes more steps, not more time */
-    for (a = first; a < last; a++)
-        for (b = a + 1; b < last; b++) {
-            const int i = run->points.order[a], j = run->points.order[b];
-            double d;
-            if (run->mass[i] + run->mass[j] > most) continue;
-            d = (double)fsi_v3_norm2(fsi_v3_sub(run->x[i], run->x[j]));
-            if (!(d < nearest)) continue;
-            nearest = d;
-            pair[0] = i;
-            pair[1] = j;
-        }
-    return nearest < 1e300 && fsi__fl_is_clear(run, run->x[pair[0]], run->x[pair[1]]);
-}
-
-/* Merges in blocks, and marks in `state` what is to be split (1) and has been merged (2); their blocks in `flies`. */
-static void fsi__fl_crowds(void *arg, int chunk, int begin, int end)
-{
-    fsi__fl_run *run = (fsi__fl_run *)arg;
-    const int full = run->im->grid->dim == 3 ? 8 : 4;
-    int b, r, q, k, pair[2];
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        run->flies[b] = 0;
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r = q) {
-            const int e = run->points.key[run->points.order[r]];
-            int heavy = -1, count = 0;
-            float m = 0;
-
-            /* How many are in the cell, and the heaviest of them. */
-            for (q = r; q < run->points.first[b + 1] && run->points.key[run->points.order[q]] == e; q++) {
-                const int i = run->points.order[q];
-                count += run->mass[i] > 0;
-                if (run->mass[i] > m) m = run->mass[heavy = i];
-            }
-            for (k = r; k < q && run->held; k++) if (run->held[run->points.order[k]]) count = -1;
-            if (count <= 0 || count < q - r || (count == full && m <= 1)) continue;
-            if (count >= full / 2 && count <= 2 * full && !(count < full ? m >= 2 : count > full)) continue;
-            if (!fsi__fl_is_deep(run, e)) continue;
-
-            /* What is to be done. */
-            if (count > full) {
-                if (!fsi__fl_find_pair(run, r, q, count > 2 * full ? FSI__FL_HEAVIEST : 1, pair)) continue;
-                fsi__fl_merge(run, pair[0], pair[1]);
-                run->state[pair[0]] = 2;
-                run->flies[b] |= 2;
-            } else if (m >= 2 * FSI__FL_SMALLEST) {
-                run->state[heavy] = 1;
-                run->flies[b] |= 1;
-            }
-        }
-    }
-}
-
-/* Half of the distance between the two that particle i, in block b, becomes: along the axis with most room in its
-   cell. 0: no room. */
-static double fsi__fl_find_room(const fsi__fl_run *run, int b, int i, int *axis)
-{
-    const fsi_grid *g = run->im->grid;
-    const double dx = (double)g->dx, at[3] = { (double)run->x[i].x, (double)run->x[i].y, (double)run->x[i].z };
-    const int c = run->points.key[i] % g->block_cells;
-    double best = 0, way = 0;
-    int corner[3], a, r;
-    fsi_grid_corner(g, b, corner);
-    for (a = 0; a < g->dim; a++) {
-        const double lo = (a == 0   ? (double)g->origin.x
-                           : a == 1 ? (double)g->origin.y
-                                    : (double)g->origin.z) + (corner[a] + (c >> 3 * a & 7)) * dx;
-        const double d = fmin(0.25 * dx, 0.9 * fmin(at[a] - lo, lo + dx - at[a]));
-        double room = 2 * d;
-
-        /* Distance of both from the others of the cell. */
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-            const int j = run->points.order[r];
-            fsi_vec3 off;
-            double along;
-            if (j == i || run->points.key[j] != run->points.key[i] || !(run->mass[j] > 0)) continue;
-            off = fsi_v3_sub(run->x[j], run->x[i]);
-            along = fabs((double)(a == 0 ? off.x : a == 1 ? off.y : off.z));
-            room = fmin(room, sqrt(fmax((double)fsi_v3_norm2(off) + d * (d - 2 * along), 0)));
-        }
-        if (!(room > best)) continue;
-        best = room;
-        way = d;
-        *axis = a;
-    }
-    return best > 0.05 * dx ? way : 0;
-}
-
-/* Particle i of block b becomes two; the second is a new row. */
-static void fsi__fl_split(fsi__fl_run *run, int b, int i)
-{
-    fsi__fl_impl *im = run->im;
-    const int n = run->s->desc.attribute_count, most = run->s->desc.max_particles;
-    const fsi_real *attributes = n > 0 ? run->s->attribute + (size_t)i * (size_t)n : NULL;
-    int axis = 0, k;
-    const double d = fsi__fl_find_room(run, b, i, &axis);
-    fsi_vec3 way = fsi_v3(axis == 0 ? (fsi_real)d : 0, axis == 1 ? (fsi_real)d : 0, axis == 2 ? (fsi_real)d : 0);
-    fsi_vec3 more = fsi_v3(0, 0, 0);
-    if (!(d > 0) || run->spare == 0 || (most > 0 && run->n >= most)) return;
-    if (!fsi__fl_is_clear(run, fsi_v3_sub(run->x[i], way), fsi_v3_add(run->x[i], way))) return;
-
-    /* Its row, and the new one: half of the mass each, on both sides of where it was. */
-    k = run->n++;
-    run->spare--;
-    FSI_ASSERT(k < run->s->capacity);
-    if (run->affine) {
-        const fsi_real part = (fsi_real)(d / (double)im->grid->dx);
-        const float *c = run->affine[i];
-        more = fsi_v3(part * (fsi_real)c[axis], part * (fsi_real)c[3 + axis], part * (fsi_real)c[6 + axis]);
-        memcpy(run->affine[k], run->affine[i], sizeof run->affine[k]);
-    }
-    fsi__particles_new_row(&im->particles, k, run->x[i], run->v[i], 0, im->filter[i], attributes);
-    run->x[k] = fsi_v3_add(run->x[i], way);
-    run->v[k] = fsi_v3_add(run->v[i], more);
-    run->x[i] = fsi_v3_sub(run->x[i], way);
-    run->v[i] = fsi_v3_sub(run->v[i], more);
-    run->mass[k] = run->mass[i] = run->mass[i] / 2;
-    run->gone[k] = 0;
-    if (run->held) run->held[k] = 0;
-    run->stats.split++;
-}
-
-/* Once a step. Particles are sorted again where any has changed. */
+/* Splits and merges particles, once a step. */
 static void fsi__fl_resample(fsi__fl_run *run)
 {
-    const fsi_grid *g = run->im->grid;
-    int b, r, any = 0;
+    const int most = run->s->desc.max_particles;
+    fsi__fl_crowd crowd;
     if (!run->s->desc.resample || run->done > 0 || run->n == 0 || run->solids > 0) return;
-    memset(run->state, 0, (size_t)run->n);
-    fsi__parallel_work(run->s->context, g->block_count, 1, 5.0 * run->n, fsi__fl_crowds, run);
-
-    /* In the order of blocks. */
-    for (b = 0; b < g->block_count; b++) {
-        if (!run->flies[b]) continue;
-        any = 1;
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-            const int i = run->points.order[r];
-            run->stats.merged += run->state[i] == 2;
-            if (run->state[i] == 1) fsi__fl_split(run, b, i);
-        }
-    }
-    run->points.count = run->n;
-    if (any) fsi__tr_sort(&run->points);
+    crowd.cells = &run->cells;
+    crowd.points = &run->points;
+    crowd.particles = &run->im->particles;
+    crowd.n = run->n;
+    crowd.spare = most > 0 && most - run->n < run->spare ? most - run->n : run->spare;
+    crowd.x = run->x;
+    crowd.v = run->v;
+    crowd.mass = run->mass;
+    crowd.affine = run->affine;
+    crowd.held = run->held;
+    crowd.gone = run->gone;
+    crowd.state = run->state;
+    crowd.marked = run->flies;
+    fsi__fl_even_out(&crowd);
+    run->n = crowd.n;
+    run->spare -= crowd.split;
+    run->stats.split += crowd.split;
+    run->stats.merged += crowd.merged;
 }
 
 /* Rows that splitting may need in a step. Errors: MEMORY. */
@@ -1073,49 +672,14 @@ static fsi_status fsi__fl_make_spare(fsi__fl_run *run)
     return fsi__particles_reserve(&run->im->particles, run->fn, s->count + run->more + rows);
 }
 
-/* ---- >>surface tension ---------------------------------------------------------------------------------------------
-
-   At the surface the pressure is gamma kap, kap its curvature. phi by the fill of cells is rough by 0.1 dx, where
-   curvatures of 1/(10 dx) are wanted: they are those of a smoothed distance. phi becomes the distance to its surface,
-   which FSI__FL_SMOOTH times takes the mean (1, 2, 1)/4 along each axis: that moves a surface of curvature kap by
-   kap FSI__FL_SMOOTH dx^2/4, and leaves a flat one. Its levels meet walls and obstacles at 90 degrees: it goes on
-   behind walls as in a mirror, and into obstacles as it is beside them.
-
-   Waves are stable up to substeps of 3 times sqrt(rho dx^3/(4 pi gamma)), as short ones are smoothed (measured). */
-
-#define FSI__FL_SMOOTH 4    /* even */
-#define FSI__FL_CAPILLARY 2 /* longest substep over sqrt(rho dx^3/(4 pi gamma)) */
-#define FSI__FL_BAND 4      /* cells on both sides of the surface whose distance is known */
+#define FSI__FL_CAPILLARY 2 /* longest substep over sqrt(rho dx^3/(4 pi gamma)): 3 is stable (measured), as short waves
+                               are smoothed */
 
 /* The longest substep that tension allows [s]. */
 static double fsi__fl_capillary_time(const fsi_flip_desc *d)
 {
     const double dx = (double)d->dx, gamma = (double)d->surface_tension;
     return gamma > 0 ? FSI__FL_CAPILLARY * sqrt((double)d->density * dx * dx * dx / (4 * FSI_PI * gamma)) : 1e300;
-}
-
-/* Distance to the nearest obstacle, at most two cells. */
-static void fsi__fl_psi_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_run *run = (const fsi__fl_run *)arg;
-    const fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    fsi_real here[512];
-    fsi__distance_job job;
-    int b, c, k;
-    (void)chunk;
-    job.grid = g;
-    job.psi = im->psi;
-    job.limit = 2 * g->dx;
-    for (b = begin; b < end; b++) {
-        fsi_real *psi = im->psi->value + (size_t)b * (size_t)g->block_cells;
-        for (c = 0; c < g->block_cells; c++) psi[c] = job.limit;
-        for (k = 0; k < im->obstacles.count; k++) {
-            job.shape = fsi_shape_mesh(im->obstacle[k].base.mesh);
-            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, here) == FSI__SIDE_OUTSIDE) continue;
-            for (c = 0; c < g->block_cells; c++) psi[c] = fsi_min(psi[c], here[c]);
-        }
-    }
 }
 
 /* A field that only some liquids need. */
@@ -1141,103 +705,6 @@ static fsi_status fsi__fl_make_extras(fsi_flip *s)
     for (a = 0; a < s->desc.dim && viscous; a++)
         FSI__TRY(fsi__fl_make_field(s, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &im->thick[a]));
     return viscous && !im->viscosity ? fsi_viscosity_create(&im->viscosity, s->context) : FSI_OK;
-}
-
-/* A field with a rim of one cell; behind the walls of the box as before them. */
-static void fsi__fl_gather_mirrored(const fsi_field *f, int b, fsi_real *box)
-{
-    const fsi_grid *g = f->grid;
-    int corner[3], x, y, z, a;
-    fsi__grid_gather(f, b, 1, box);
-    fsi_grid_corner(g, b, corner);
-    for (z = g->dim == 3 ? -1 : 0; z <= (g->dim == 3 ? 8 : 0); z++)
-        for (y = -1; y <= 8; y++)
-            for (x = -1; x <= 8; x++) {
-                int to[3], moved = 0;
-                to[0] = x;
-                to[1] = y;
-                to[2] = z;
-                for (a = 0; a < g->dim; a++) {
-                    const int lo = 0 - corner[a], hi = g->n[a] - 1 - corner[a], k = to[a];
-                    to[a] = k < lo ? lo : (k > hi ? hi : k);
-                    moved |= to[a] != k;
-                }
-                if (moved) box[fsi__fl_in_box(g, x, y, z)] = box[fsi__fl_in_box(g, to[0], to[1], to[2])];
-            }
-}
-
-/* One mean of fields: from shape to bend, or back. */
-typedef struct fsi__fl_means { const fsi_field *from; fsi_field *to; } fsi__fl_means;
-
-static void fsi__fl_smooth_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_means *job = (const fsi__fl_means *)arg;
-    const fsi_grid *g = job->from->grid;
-    const int size = g->dim == 3 ? 1000 : 100;
-    fsi_real box[1000], mean[1000];
-    int b, c, a, e, step;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        fsi_real *to = job->to->value + (size_t)b * (size_t)g->block_cells;
-        fsi__fl_gather_mirrored(job->from, b, box);
-        for (a = 0, step = 1; a < g->dim; a++, step *= FSI__FL_EDGE) { /* the rim gets rubbish that nothing reads */
-            memcpy(mean, box, (size_t)size * sizeof *box);
-            for (e = step; e < size - step; e++) mean[e] = (box[e - step] + 2 * box[e] + box[e + step]) / 4;
-            memcpy(box, mean, (size_t)size * sizeof *box);
-        }
-        for (c = 0; c < g->block_cells; c++) to[c] = box[fsi__fl_in_box(g, c & 7, c >> 3 & 7, c >> 6)];
-    }
-}
-
-/* bend = gamma kap, in three cells beside the surface. */
-static void fsi__fl_bend_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_run *run = (const fsi__fl_run *)arg;
-    const fsi_grid *g = run->im->grid;
-    static const int step[3] = { 1, FSI__FL_EDGE, FSI__FL_EDGE * FSI__FL_EDGE };
-    const double dx = (double)g->dx, gamma = (double)run->s->desc.surface_tension;
-    fsi_real box[1000];
-    int b, c;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        fsi_real *bend = run->im->bend->value + (size_t)b * (size_t)g->block_cells;
-        fsi__fl_gather_mirrored(run->im->shape, b, box);
-        for (c = 0; c < g->block_cells; c++) {
-            const fsi_real *p = box + fsi__fl_in_box(g, c & 7, c >> 3 & 7, c >> 6);
-            bend[c] = (fsi_real)(fabs((double)*p) < 3 * dx ? gamma * fsi__phi_curvature(p, g->dim, step, dx) : 0);
-        }
-    }
-}
-
-/* phi goes on into obstacles as it is beside them. */
-static fsi_status fsi__fl_extend_shape(fsi__fl_run *run)
-{
-    fsi__fl_impl *im = run->im;
-    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
-    unsigned char *known = run->reached[0]; /* nothing else needs it now */
-    size_t e;
-    fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_psi_blocks, run);
-    for (e = 0; e < cells; e++) known[e] = im->psi->value[e] > 0;
-    return fsi_grid_extrapolate(im->shape, known, FSI__FL_BAND);
-}
-
-static fsi_status fsi__fl_find_tension(fsi__fl_run *run)
-{
-    fsi__fl_impl *im = run->im;
-    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
-    fsi__fl_means job;
-    int k;
-    memcpy(im->shape->value, im->phi->value, cells * sizeof(fsi_real));
-    if (im->obstacles.count > 0) FSI__TRY(fsi__fl_extend_shape(run));
-    FSI__TRY(fsi_grid_redistance(im->shape, FSI__FL_BAND, im->shape));
-    for (k = 0; k < FSI__FL_SMOOTH; k++) {
-        job.from = k & 1 ? im->bend : im->shape;
-        job.to = k & 1 ? im->shape : im->bend;
-        fsi__parallel_work(run->s->context, im->grid->block_count, 1, 10.0 * (double)cells, fsi__fl_smooth_blocks,
-            &job);
-    }
-    fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_bend_blocks, run);
-    return FSI_OK;
 }
 
 /* ---- >>projection ------------------------------------------------------------------------------------------------ */
@@ -1872,7 +1339,7 @@ static fsi_status fsi__fl_thicken(fsi__fl_run *run, fsi_pressure_flow *flow)
     FSI__TRY(fsi__fl_spread(run));
     fsi__fl_each_axis(run, fsi__fl_begin_thick);
     if (im->obstacles.count > 0 && !(run->s->desc.surface_tension > 0)) /* tension has done so */
-        fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_psi_blocks, run);
+        fsi__fl_find_psi(&run->cells);
     fsi__fl_hold_viscous(run);
     FSI__TRY(fsi__fl_solve_viscosity(run));
     fsi__fl_each_axis(run, fsi__fl_end_thick);
@@ -2849,7 +2316,8 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     FSI__TRY(fsi__fl_find_faces(run));
     fsi__fl_find_liquid(run);
     fsi__fl_resample(run);
-    if (run->s->desc.surface_tension > 0) FSI__TRY(fsi__fl_find_tension(run));
+    if (run->s->desc.surface_tension > 0)
+        FSI__TRY(fsi__fl_find_bend(&run->cells, run->reached[0])); /* nothing else needs that now */
     FSI__TRY(fsi__fl_project(run));
     FSI__TRY(fsi__fl_spread(run));
     if (run->solids > 0) fsi__fl_each_axis(run, fsi__fl_load_change);
