@@ -169,8 +169,8 @@ typedef struct fsi_flip {
     int count, capacity;
     fsi_vec3 *position;        /* count, creation order [m]; may be written between steps */
     fsi_vec3 *velocity;        /* count [m/s]; may be written between steps */
-    const fsi_real *mass;      /* count, over particle_mass */
-    const fsi_real *pressure;  /* count [Pa], where they were when the last substep began */
+    const float *mass;         /* count, over particle_mass */
+    const float *pressure;     /* count [Pa], where they were when the last substep began */
     const uint32_t *id;        /* count, never used twice, growing along the array */
     fsi_real *attribute;       /* count * desc.attribute_count; yours to write, any value; NULL when there are none */
     const unsigned char *marker; /* count, FSI_FLIP_LIQUID, SPRAY, FOAM, BUBBLE; NULL unless desc.markers. Not saved */
@@ -386,17 +386,18 @@ typedef struct fsi__fl_impl {
     fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
     fsi__immersed immersed;       /* elastic bodies */
     fsi_field *inverse_density[3];/* on faces, with bodies [m^3/kg]; NULL before there were any */
-    fsi_field *fill, *phi, *source, *pressure, *open; /* at cells; open: fraction that no obstacle covers */
+    fsi_field *fill, *phi, *source, *pressure; /* at cells */
+    fsi_field *open;              /* at cells: fraction that no obstacle covers; NULL before there were any */
     fsi_pressure *solver;
     fsi_viscosity *viscosity;     /* NULL until it is needed, like these fields, at cells: */
     fsi_field *again, *thick[3];  /* of viscosity: second pressure; change of u before that, on faces [m/s] */
     fsi_field *shape, *bend;      /* of tension: smoothed distance to the surface [m]; gamma times curvature [Pa] */
     fsi_field *psi;               /* of both: distance to obstacles [m] */
     /* columns of particles */
-    fsi_real *mass, *found_pressure;
+    float *mass, *found_pressure;
     float (*affine)[9];
-    uint32_t *id, *filter, *held;
-    fsi_vec3 *last;               /* position after the last step: what differs was written by the caller */
+    uint32_t *id, *held;
+    uint32_t *seal;               /* of the position after the last step: where it does not fit the caller wrote */
     fsi_neighbors *neighbors;     /* of particles, for markers; NULL until then */
     unsigned char *marker;
     fsi_real *aeration;
@@ -406,7 +407,8 @@ typedef struct fsi__fl_impl {
     float *boxes;                 /* of fsi__tr_faces */
     fsi__fl_piece *piece;
     int piece_room;
-    fsi__arena scratch, blocks, wanted; /* of a step: for particles; for blocks; for places of blocks */
+    fsi__arena scratch, second, blocks, wanted; /* of a step: for particles; their second positions; for blocks; for
+                                                   places of blocks */
 } fsi__fl_impl;
 
 /* One step. Arrays of n rows in creation order. */
@@ -415,6 +417,7 @@ typedef struct fsi__fl_run {
     fsi__fl_impl *im;
     const char *fn;
     int n, born, more;            /* particles; those that were there before; what emitters may add */
+    size_t room;                  /* rows of each array */
     uint64_t solids_hash;         /* of the blocks and all obstacles in this substep */
     int solids;                   /* particles of bodies, in the rows behind those of the liquid */
     int elastic;                  /* 1: a step of the elastic simulator has begun */
@@ -425,8 +428,9 @@ typedef struct fsi__fl_run {
     int anew;                     /* 1: obstacles are not where the last step left them */
     int spare;                    /* of `more`: for particles that are split */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
-    fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep */
-    float *mass, *pressure;
+    fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep. Where x is s->position it is
+                                     only read; a second array is made when it must be written (fsi__fl_own_places) */
+    float *mass;                  /* im->mass where no mass can change */
     float (*affine)[9];
     uint32_t *held;
     unsigned char *gone;
@@ -468,6 +472,22 @@ FSI_FN int fsi__fl_within(fsi_vec3 v, double most)
     return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
 }
 
+/* A hash of a position: 4 bytes, where the position itself takes 24. One in 4e9 that the caller writes goes unseen: it
+   counts as having moved there by itself. */
+FSI_FN uint32_t fsi__fl_seal(fsi_vec3 x)
+{
+    const fsi_real at[3] = { x.x, x.y, x.z };
+    uint64_t sum = 0, bits;
+    int a;
+    for (a = 0; a < 3; a++) {
+        bits = 0;
+        memcpy(&bits, &at[a], sizeof at[a]);
+        sum = (sum ^ bits) * 0x9e3779b97f4a7c15u;
+        sum ^= sum >> 32;
+    }
+    return (uint32_t)sum;
+}
+
 FSI_FN void fsi__fl_put(double *to, fsi__d3 a) { fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), a)); }
 
 static void fsi__fl_lap(const fsi__fl_run *run, double *phase, double *clock)
@@ -498,15 +518,37 @@ static double fsi__fl_largest(const fsi__fl_run *run, int k)
 
 /* ---- >>blocks and particles -------------------------------------------------------------------------------------- */
 
+/* A second array of positions. Errors: MEMORY. */
+static fsi_status fsi__fl_take_places(fsi__fl_run *run, fsi_vec3 **out)
+{
+    const size_t most = (size_t)(run->s->capacity + run->solids), n = run->room;
+    fsi__arena *arena = &run->im->second;
+    size_t rows = n;
+    if (n * sizeof **out + 64 > arena->size) rows = n + n / 4 < most ? n + n / 4 : most;
+    if (!fsi__arena_reserve(run->s->context, arena, rows * sizeof **out + 64)) return fsi__fail(run->s->context,
+        FSI_ERROR_MEMORY, run->fn, -1, run->s->count, "no memory to step %d particles", run->s->count);
+    *out = (fsi_vec3 *)fsi__take(arena, n, sizeof **out);
+    return FSI_OK;
+}
+
+/* From now on x may be written. */
+static fsi_status fsi__fl_own_places(fsi__fl_run *run)
+{
+    if (run->x != run->s->position) return FSI_OK;
+    FSI__TRY(fsi__fl_take_places(run, &run->x));
+    memcpy(run->x, run->s->position, (size_t)run->n * sizeof *run->x);
+    return FSI_OK;
+}
+
 /* Blocks around the particles, and arrays for them. Fields are scratch: all that counts is carried by particles. */
 static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     fsi__arena measure = { NULL, 0, 0 }, *arena = &measure;
     unsigned char *wanted;
-    size_t cells, places;
+    size_t cells, places, boxes;
     uint64_t hash;
-    int turn, a;
+    int turn, shared, a;
 
     /* Blocks. */
     places = fsi__grid_places(im->grid) * (size_t)fsi__tr_want_rows(run->n + run->solids);
@@ -519,7 +561,9 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
     if (hash != im->blocks_hash) im->opened = 0; /* entries have moved */
     im->blocks_hash = hash;
 
-    /* Arrays: measured, then taken. */
+    /* Arrays: measured, then taken. Boxes fit into `to`, which is free until particles move, but for bodies. */
+    boxes = fsi__tr_box_size(im->grid) * (size_t)im->grid->block_count;
+    shared = run->solids == 0 && boxes * sizeof(float) <= run->room * sizeof *run->to;
     cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
     for (turn = 0; turn < 2; turn++, arena = &im->blocks) {
         if (turn == 1 && !fsi__arena_room(run->s->context, &im->blocks, measure.used))
@@ -533,15 +577,15 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
         run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
-        run->points.grid = im->grid;
-        fsi__tr_layout(&run->points, arena, run->n + run->spare + run->solids, im->grid->block_count);
-        run->points.count = run->n + run->solids;
+        fsi__tr_layout_blocks(&run->points, arena, im->grid->block_count);
         run->hard.grid = im->grid;
         if (run->solids > 0) fsi__tr_layout(&run->hard, arena, run->solids, im->grid->block_count);
         run->motion.affine = run->affine;
-        im->boxes = (float *)fsi__take(arena, fsi__tr_box_size(im->grid) * (size_t)im->grid->block_count,
-            sizeof(float));
+        im->boxes = shared ? (float *)(void *)run->to : (float *)fsi__take(arena, boxes, sizeof(float));
     }
+    run->points.grid = im->grid;
+    run->points.count = run->n + run->solids;
+    run->points.spare = (int *)(void *)run->to; /* sorted before anything is there */
     return FSI_OK;
 }
 
@@ -691,13 +735,14 @@ static fsi_status fsi__fl_make_field(fsi_flip *s, fsi_grid_place place, fsi_real
     return FSI_OK;
 }
 
-/* What tension and viscosity need. Errors: MEMORY. */
+/* What obstacles, tension and viscosity need. Errors: MEMORY. */
 static fsi_status fsi__fl_make_extras(fsi_flip *s)
 {
     fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
     const int tension = s->desc.surface_tension > 0, viscous = s->desc.viscosity > 0;
     const fsi_real far_off = FSI__FL_BAND * s->desc.dx;
     int a;
+    if (im->obstacles.count > 0) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, 0, &im->open));
     if (tension) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, far_off, &im->shape));
     if (tension) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, far_off, &im->bend)); /* it takes turns with shape */
     if (tension || viscous) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, 2 * s->desc.dx, &im->psi));
@@ -2293,6 +2338,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi_vec3 *x;
 
     /* Particles into blocks. */
+    if (run->to == run->s->position) FSI__TRY(fsi__fl_take_places(run, &run->to));
     FSI__TRY(fsi__fl_append_solids(run));
     FSI__TRY(fsi__fl_make_blocks(run));
     run->points.x = run->x;
@@ -2328,7 +2374,6 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     FSI__TRY(fsi__fl_find_pieces(run));
     fsi__fl_to_solids(run);
     fsi__fl_to_particles(run);
-    fsi__tr_sample_cells(&run->points, run->im->pressure, run->pressure);
     fsi__fl_lap(run, &st->seconds_to_particles, &clock);
     fsi__tr_move(&run->points, run->im->u, run->dt, NULL, run->to);
     FSI__TRY(fsi__fl_move_solids(run));
@@ -2361,14 +2406,14 @@ static void fsi__fl_fetch(void *arg, int chunk, int begin, int end)
     const size_t n = (size_t)(end - begin);
     double *part = run->part[chunk];
     int i;
-    memcpy(run->x + begin, s->position + begin, n * sizeof *run->x);
+    if (run->x != s->position) memcpy(run->x + begin, s->position + begin, n * sizeof *run->x);
     memcpy(run->v + begin, s->velocity + begin, n * sizeof *run->v);
     memset(run->gone + begin, 0, n);
+    if (run->mass != im->mass) memcpy(run->mass + begin, im->mass + begin, n * sizeof *run->mass);
     if (run->affine) memcpy(run->affine + begin, im->affine + begin, n * sizeof *run->affine);
     if (run->held) memcpy(run->held + begin, im->held + begin, n * sizeof *run->held);
     for (i = begin; i < end; i++) {
-        run->mass[i] = (float)im->mass[i];
-        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
+        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0; /* x is the step's own */
         if (fsi__fl_is_taken(s, i)) continue;
         part[0] += 1;
         if (!(part[1] > 0)) part[1] = i + 1;
@@ -2468,15 +2513,24 @@ static fsi_status fsi__fl_begin_obstacles(fsi__fl_run *run)
         run->fn);
 }
 
+/* By resampling, bodies in the rows behind, or open sides. */
+static int fsi__fl_may_lose_mass(const fsi__fl_run *run)
+{
+    const fsi_flip_desc *d = &run->s->desc;
+    int side, open = 0;
+    for (side = 0; side < 2 * d->dim; side++) open |= d->open_side[side];
+    return open || d->resample || run->solids > 0;
+}
+
 /* Rows of a step. */
 static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
 {
     const int sources = run->im->sources.emitter_count + run->im->sources.sink_count > 0;
-    run->x = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->x);
     run->v = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->v);
     run->to = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->to);
-    run->mass = (float *)fsi__take(arena, n, sizeof *run->mass);
-    run->pressure = (float *)fsi__take(arena, n, sizeof *run->pressure);
+    run->room = n;
+    run->mass = fsi__fl_may_lose_mass(run) ? (float *)fsi__take(arena, n, sizeof *run->mass) : run->im->mass;
+    fsi__tr_layout_rows(&run->points, arena, (int)n);
     run->gone = (unsigned char *)fsi__take(arena, n, 1);
     run->state = (unsigned char *)fsi__take(arena, n, 1);
     run->now = (fsi_vec3 *)fsi__take(arena, (size_t)run->solids, sizeof *run->now);
@@ -2529,6 +2583,9 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
         -1, s->count, "no memory to step %d particles", s->count);
     fsi__fl_layout(run, &im->scratch, n);
+    run->x = s->position;
+    if (s->desc.dim == 2 || s->desc.resample || s->desc.markers || run->solids > 0)
+        FSI__TRY(fsi__fl_take_places(run, &run->x));
     FSI__TRY(fsi__fl_fetch_particles(run));
     FSI__TRY(fsi__fl_begin_obstacles(run));
     if (run->solids > 0) {
@@ -2552,28 +2609,42 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
 }
 
 /* Particles that the caller put into obstacles or out of the box, or over which he put obstacles: to the nearest
-   surface. */
-static void fsi__fl_lead_out(void *arg, int chunk, int begin, int end)
+   surface. Then `state` is 1, and `to` is where. Sums: 0 how many. */
+static void fsi__fl_find_way_out(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
     const fsi_real hair = (fsi_real)run->walls.hair;
     int i, k, turn;
-    (void)chunk;
     for (i = begin; i < end; i++) {
-        const int same = i < run->born && memcmp(&run->x[i], &run->im->last[i], sizeof run->x[i]) == 0;
+        const int same = i < run->born && run->im->seal[i] == fsi__fl_seal(run->s->position[i]);
+        run->state[i] = 0;
         if ((same && !run->anew) || run->gone[i] || (run->held && run->held[i])) continue;
+        run->to[i] = run->x[i];
         for (turn = 0; turn < 4; turn++) {
             int moved = 0;
-            if (!fsi__fl_hold_in_box(run, &run->x[i], &run->v[i])) break; /* the first substep lets it leave */
+            if (!fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) break; /* the first substep lets it leave */
             for (k = 0; k < run->im->obstacles.count; k++) {
-                const fsi_mesh_hit hit = fsi__inside_of(&run->im->obstacle[k].base, run->x[i]);
+                const fsi_mesh_hit hit = fsi__inside_of(&run->im->obstacle[k].base, run->to[i]);
                 if (hit.face < 0) continue;
-                run->x[i] = fsi_v3_madd(hit.point, hair, hit.normal);
+                run->to[i] = fsi_v3_madd(hit.point, hair, hit.normal);
                 moved = 1;
             }
             if (!moved) break;
         }
+        run->state[i] = memcmp(&run->to[i], &run->x[i], sizeof run->x[i]) != 0;
+        run->part[chunk][0] += run->state[i];
     }
+}
+
+static fsi_status fsi__fl_lead_out(fsi__fl_run *run)
+{
+    int i;
+    fsi__fl_each(run, fsi__fl_find_way_out, 20);
+    if (!(run->sums[0] > 0)) return FSI_OK;
+    FSI__TRY(fsi__fl_own_places(run));
+    for (i = 0; i < run->n; i++)
+        if (run->state[i]) run->x[i] = run->to[i];
+    return FSI_OK;
 }
 
 /* Sums: 0 the largest speed squared. */
@@ -2660,12 +2731,12 @@ static void fsi__fl_publish(void *arg, int chunk, int begin, int end)
     int i;
     (void)chunk;
     for (i = begin; i < end; i++) {
-        s->position[i] = im->last[i] = run->x[i];
+        s->position[i] = run->x[i];
+        im->seal[i] = fsi__fl_seal(run->x[i]);
         s->velocity[i] = run->v[i];
-        im->mass[i] = (fsi_real)run->mass[i];
+        im->mass[i] = run->mass[i];
         if (run->affine) memcpy(im->affine[i], run->affine[i], sizeof run->affine[i]);
         if (run->held) im->held[i] = run->held[i];
-        im->found_pressure[i] = (fsi_real)run->pressure[i];
         if (run->marker && !run->gone[i]) {
             im->marker[i] = run->marker[i];
             im->aeration[i] = run->aeration[i];
@@ -2728,6 +2799,7 @@ static void fsi__fl_commit(fsi__fl_run *run)
     /* Particles, sources, obstacles. A step of no time changes nothing else. */
     if (run->length > 0) {
         fsi__fl_each(run, fsi__fl_publish, 40);
+        fsi__tr_sample_cells(&run->points, im->pressure, run->n, im->found_pressure);
         for (i = 0; i < run->n && gone > 0; i++)
             if (run->gone[i])
                 fsi__fl_put(st->source_impulse, fsi__d3_scale(fsi__d3_of(run->v[i]), -m * (double)run->mass[i]));
@@ -2761,8 +2833,8 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
 
     /* Substeps. After an error nothing has changed. */
     if (status == FSI_OK) {
-        if (dt > 0) fsi__parallel(s->context, run.n, FSI__FL_GRAIN, fsi__fl_lead_out, &run);
-        status = fsi__fl_run_substeps(&run);
+        if (dt > 0) status = fsi__fl_lead_out(&run);
+        if (status == FSI_OK) status = fsi__fl_run_substeps(&run);
     }
     if (status == FSI_OK && dt > 0) {
         fsi__fl_drain(&run);
@@ -2881,22 +2953,20 @@ static void fsi__fl_make_table(fsi_flip *s)
     t->position = &s->position;
     t->velocity = &s->velocity;
     t->id = &im->id;
-    t->filter = &im->filter;
     t->attribute = &s->attribute;
 
     /* Columns. */
     fsi__particles_column(t, "position", FSI__COLUMN_LENGTH, &s->position, vector, 0, FSI__FL_FARTHEST, NULL);
     fsi__particles_column(t, "velocity", FSI__COLUMN_LENGTH, &s->velocity, vector, 0, FSI__FL_FASTEST, NULL);
-    fsi__particles_column(t, "mass", FSI__COLUMN_REAL, &im->mass, real, 1e-3, 1e3, &s->mass);
+    fsi__particles_column(t, "mass", FSI__COLUMN_FLOAT, &im->mass, sizeof(float), 1e-3, 1e3, &s->mass);
     fsi__particles_column(t, "id", FSI__COLUMN_ID, &im->id, word, 0, 0, &s->id);
-    fsi__particles_column(t, "filter", FSI__COLUMN_ANY, &im->filter, word, 0, 0, NULL);
     fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0,
         0, NULL);
     fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->held, word, 0, 0, NULL);
     fsi__particles_column(t, "gradient", FSI__COLUMN_ANY, &im->affine,
         s->desc.transfer == FSI_FLIP_APIC ? sizeof *im->affine : 0, 0, 0, NULL);
-    fsi__particles_column(t, "last place", FSI__COLUMN_LENGTH, &im->last, vector, 0, FSI__FL_FARTHEST, NULL);
-    fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->found_pressure, real, 0, 0, &s->pressure);
+    fsi__particles_column(t, "seal", FSI__COLUMN_ANY, &im->seal, word, 0, 0, NULL);
+    fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->found_pressure, sizeof(float), 0, 0, &s->pressure);
     fsi__particles_column(t, "marker", FSI__COLUMN_FOUND, &im->marker, byte, 0, 0, &s->marker);
     fsi__particles_column(t, "aeration", FSI__COLUMN_FOUND, &im->aeration, byte * real, 0, 0, &s->aeration);
 }
@@ -2905,7 +2975,7 @@ static void fsi__fl_make_table(fsi_flip *s)
 static fsi_status fsi__fl_make_grid(fsi_flip *s)
 {
     fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
-    fsi_field **cells[5];
+    fsi_field **cells[4];
     fsi_grid_desc g = fsi_grid_default_desc();
     fsi_pressure_desc p = fsi_pressure_default_desc();
     int a;
@@ -2927,8 +2997,7 @@ static fsi_status fsi__fl_make_grid(fsi_flip *s)
     cells[1] = &im->phi;
     cells[2] = &im->source;
     cells[3] = &im->pressure;
-    cells[4] = &im->open;
-    for (a = 0; a < 5; a++) {
+    for (a = 0; a < 4; a++) {
         FSI__TRY(fsi_grid_add_field(im->grid, FSI_CELLS, cells[a] == &im->phi ? g.dx : 0, cells[a]));
         (*cells[a])->scratch = 1;
     }
@@ -3037,6 +3106,7 @@ FSI_API void fsi_flip_destroy(fsi_flip *s)
     fsi_neighbors_destroy(im->neighbors);
     fsi_grid_destroy(im->grid);
     fsi__arena_free(s->context, &im->scratch);
+    fsi__arena_free(s->context, &im->second);
     fsi__arena_free(s->context, &im->blocks);
     fsi__arena_free(s->context, &im->wanted);
     fsi__particles_free(&im->particles);
@@ -3061,8 +3131,9 @@ FSI_API fsi_status fsi_flip_shift_origin(fsi_flip *s, fsi_vec3 offset)
         (double)fsi_v3_norm(origin), "the box would lie %g m off", (double)fsi_v3_norm(origin));
     s->desc.origin = im->grid->origin = origin;
     for (i = 0; i < s->count; i++) {
+        const int same = im->seal[i] == fsi__fl_seal(s->position[i]);
         s->position[i] = fsi_v3_add(s->position[i], offset);
-        im->last[i] = fsi_v3_add(im->last[i], offset);
+        im->seal[i] = same ? fsi__fl_seal(s->position[i]) : ~fsi__fl_seal(s->position[i]);
     }
     for (k = 0; k < im->obstacles.count; k++) fsi__obstacle_shift(&im->obstacles, &im->obstacle[k].base, offset);
     fsi__sources_shift(&im->sources, offset);
@@ -3081,7 +3152,7 @@ FSI_API fsi_status fsi_flip_add_particles(fsi_flip *s, const fsi_vec3 *positions
     FSI__TRY(fsi__particles_add(&im->particles, "fsi_flip_add_particles", positions, velocities, count));
     for (k = s->count - count; k < s->count; k++) {
         im->mass[k] = 1;
-        im->last[k] = fsi_v3_add(s->position[k], fsi_v3(1, 0, 0)); /* anything else: the next step looks at it */
+        im->seal[k] = ~fsi__fl_seal(s->position[k]); /* any other: the next step looks at it */
     }
     return FSI_OK;
 }
@@ -3465,8 +3536,8 @@ FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_ve
     im = (const fsi__fl_impl *)s->impl;
     fields[0] = fsi__export_of_vectors(s->position);
     fields[1] = fsi__export_of_vectors(s->velocity);
-    fields[2] = fsi__export_of(s->pressure, NULL, 1, 1);
-    fields[3] = fsi__export_of(s->mass, NULL, 1, 1);
+    fields[2] = fsi__export_of_floats(s->pressure);
+    fields[3] = fsi__export_of_floats(s->mass);
     fields[4] = fsi__export_of(s->attribute, NULL, s->desc.attribute_count, 1);
     fields[5] = fsi__export_of(s->aeration, NULL, s->desc.markers != 0, 1);
     fields[6] = fsi__export_of(NULL, s->marker, s->desc.markers != 0, 1);
@@ -3476,7 +3547,7 @@ FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_ve
 FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw)
 {
     if (fsi__fl_check(s) != FSI_OK || !draw) return;
-    fsi__particles_draw(&((const fsi__fl_impl *)s->impl)->particles, s->pressure, draw);
+    fsi__particles_draw(&((const fsi__fl_impl *)s->impl)->particles, fsi__export_of_floats(s->pressure), draw);
     fsi__obstacles_draw(&((const fsi__fl_impl *)s->impl)->obstacles, draw);
 }
 

@@ -237,7 +237,7 @@ static void fsi__fl_split(fsi__fl_crowd *s, int b, int i)
         more = fsi_v3(part * (fsi_real)c[axis], part * (fsi_real)c[3 + axis], part * (fsi_real)c[6 + axis]);
         memcpy(s->affine[k], s->affine[i], sizeof s->affine[k]);
     }
-    fsi__particles_new_row(table, k, s->x[i], s->v[i], 0, (*table->filter)[i], attributes);
+    fsi__particles_new_row(table, k, s->x[i], s->v[i], 0, 0, attributes);
     s->x[k] = fsi_v3_add(s->x[i], way);
     s->v[k] = fsi_v3_add(s->v[i], more);
     s->x[i] = fsi_v3_sub(s->x[i], way);
