@@ -428,8 +428,8 @@ typedef struct fsi__fl_run {
     int anew;                     /* 1: obstacles are not where the last step left them */
     int spare;                    /* of `more`: for particles that are split */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
-    fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep. Where x is s->position it is
-                                     only read; a second array is made when it must be written (fsi__fl_own_places) */
+    fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep. Where x is s->position, it
+                                     is only read: fsi__fl_own_places makes a second array before it is written */
     float *mass;                  /* im->mass where no mass can change */
     float (*affine)[9];
     uint32_t *held;
