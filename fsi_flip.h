@@ -60,14 +60,17 @@
    EQUATIONS: lines of algorithm 2 of Brandt, Scandolo, Eisemann and Hildebrandt, "The reduced immersed method for
       real-time fluid-elastic solid interaction and contact simulation" (2019); see docs/flip.md.
    FIND IN HERE (search for >>), behind the API
-      >>blocks and particles  >>liquid cells  >>few and many  >>surface tension  >>projection  >>viscosity
-      >>pieces in flight  >>particles and walls  >>sources at work  >>markers  >>substep  >>step; and the functions
-      that you call: >>making and changing  >>particles  >>obstacles  >>questions  >>state
+      >>blocks and particles  >>liquid cells  >>projection  >>viscosity  >>pieces in flight  >>particles and walls
+      >>sources at work  >>markers  >>substep  >>step; and the functions that you call: >>making and changing
+      >>particles  >>obstacles  >>questions  >>state. Parts: fsi_flip_surface.h (>>liquid cells  >>surface tension),
+      fsi_flip_resample.h, fsi_flip_transfer.h, fsi_flip_immersed.h
 */
 #ifndef FSI_FLIP_H
 #define FSI_FLIP_H
 
 #include "fsi_flip_immersed.h"
+#include "fsi_flip_resample.h"
+#include "fsi_flip_surface.h"
 #include "fsi_flip_transfer.h"
 #include "fsi_obstacle.h"
 #include "fsi_phi.h"
@@ -166,8 +169,8 @@ typedef struct fsi_flip {
     int count, capacity;
     fsi_vec3 *position;        /* count, creation order [m]; may be written between steps */
     fsi_vec3 *velocity;        /* count [m/s]; may be written between steps */
-    const fsi_real *mass;      /* count, over particle_mass */
-    const fsi_real *pressure;  /* count [Pa], where they were when the last substep began */
+    const float *mass;         /* count, over particle_mass */
+    const float *pressure;     /* count [Pa], where they were when the last substep began */
     const uint32_t *id;        /* count, never used twice, growing along the array */
     fsi_real *attribute;       /* count * desc.attribute_count; yours to write, any value; NULL when there are none */
     const unsigned char *marker; /* count, FSI_FLIP_LIQUID, SPRAY, FOAM, BUBBLE; NULL unless desc.markers. Not saved */
@@ -317,7 +320,7 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
       to_grid                u, fill from particles                                           (lines 1, 5)
       find_faces             that obstacles cover, and their velocities
       find_liquid            kinds of cells, phi of the surface, source for the volume        (lines 6, 7)
-      resample               splits and merges particles; find_tension: pressure at the surface
+      resample               splits and merges particles; find_bend: pressure at the surface
       project                pressure: u divergence-free but for the source; walls let go     (lines 8, 9);
                              thicken: viscosity, then the pressure once more
       spread                 u and its change beside what the pressure reaches
@@ -337,6 +340,8 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_flip_immersed.h"
+#include "fsi_flip_resample.h"
+#include "fsi_flip_surface.h"
 #include "fsi_flip_transfer.h"
 #include "fsi_obstacle.h"
 #include "fsi_phi.h"
@@ -350,8 +355,6 @@ FSI__STRICT_BEGIN
 #define FSI__FL_FARTHEST 1e12  /* from the origin [m] */
 #define FSI__FL_MARGIN 4       /* cells around particles that exist: their path, and what is read there */
 #define FSI__FL_PER_SECOND 60  /* desc.pic and volume_rate are fractions of 1/60 s */
-#define FSI__FL_GONE 255       /* `gone` of a particle that is still behind its emitter's plane, or has left through an
-                                  open side; sinks leave it alone */
 #define FSI__FL_SUMS 16        /* numbers that a chunk may sum */
 #define FSI__FL_GRAIN 4096     /* particles a chunk */
 #define FSI__FL_PULL 0.2       /* [density |g| dx] a pull at the liquid that walls may have: rounding, noise */
@@ -383,17 +386,18 @@ typedef struct fsi__fl_impl {
     fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
     fsi__immersed immersed;       /* elastic bodies */
     fsi_field *inverse_density[3];/* on faces, with bodies [m^3/kg]; NULL before there were any */
-    fsi_field *fill, *phi, *source, *pressure, *open; /* at cells; open: fraction that no obstacle covers */
+    fsi_field *fill, *phi, *source, *pressure; /* at cells */
+    fsi_field *open;              /* at cells: fraction that no obstacle covers; NULL before there were any */
     fsi_pressure *solver;
     fsi_viscosity *viscosity;     /* NULL until it is needed, like these fields, at cells: */
     fsi_field *again, *thick[3];  /* of viscosity: second pressure; change of u before that, on faces [m/s] */
     fsi_field *shape, *bend;      /* of tension: smoothed distance to the surface [m]; gamma times curvature [Pa] */
     fsi_field *psi;               /* of both: distance to obstacles [m] */
     /* columns of particles */
-    fsi_real *mass, *found_pressure;
+    float *mass, *found_pressure;
     float (*affine)[9];
-    uint32_t *id, *filter, *held;
-    fsi_vec3 *last;               /* position after the last step: what differs was written by the caller */
+    uint32_t *id, *held;
+    uint32_t *seal;               /* of the position after the last step: where it does not fit the caller wrote */
     fsi_neighbors *neighbors;     /* of particles, for markers; NULL until then */
     unsigned char *marker;
     fsi_real *aeration;
@@ -403,7 +407,8 @@ typedef struct fsi__fl_impl {
     float *boxes;                 /* of fsi__tr_faces */
     fsi__fl_piece *piece;
     int piece_room;
-    fsi__arena scratch, blocks, wanted; /* of a step: for particles; for blocks; for places of blocks */
+    fsi__arena scratch, second, blocks, wanted; /* of a step: for particles; their second positions; for blocks; for
+                                                   places of blocks */
 } fsi__fl_impl;
 
 /* One step. Arrays of n rows in creation order. */
@@ -412,6 +417,7 @@ typedef struct fsi__fl_run {
     fsi__fl_impl *im;
     const char *fn;
     int n, born, more;            /* particles; those that were there before; what emitters may add */
+    size_t room;                  /* rows of each array */
     uint64_t solids_hash;         /* of the blocks and all obstacles in this substep */
     int solids;                   /* particles of bodies, in the rows behind those of the liquid */
     int elastic;                  /* 1: a step of the elastic simulator has begun */
@@ -423,8 +429,9 @@ typedef struct fsi__fl_run {
     int anew;                     /* 1: obstacles are not where the last step left them */
     int spare;                    /* of `more`: for particles that are split */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
-    fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep */
-    float *mass, *pressure;
+    fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep. Where x is s->position, it
+                                     is only read: fsi__fl_own_places makes a second array before it is written */
+    float *mass;                  /* im->mass where no mass can change */
     float (*affine)[9];
     uint32_t *held;
     unsigned char *gone;
@@ -445,6 +452,7 @@ typedef struct fsi__fl_run {
     fsi__record *record;          /* by rank, as fsi__foam has them */
     fsi__lane4 *speed, *normal, *found;
     fsi__foam foam;
+    fsi__fl_cells cells;          /* of the grid's fields, as the last substep has them */
     double sums[FSI__FL_SUMS];
     double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
     fsi__source_run sources;
@@ -463,6 +471,22 @@ static fsi_status fsi__fl_check(const fsi_flip *s)
 FSI_FN int fsi__fl_within(fsi_vec3 v, double most)
 {
     return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
+}
+
+/* A hash of a position: 4 bytes, where the position itself takes 24. One in 4e9 that the caller writes goes unseen: it
+   counts as having moved there by itself. */
+FSI_FN uint32_t fsi__fl_seal(fsi_vec3 x)
+{
+    const fsi_real at[3] = { x.x, x.y, x.z };
+    uint64_t sum = 0, bits;
+    int a;
+    for (a = 0; a < 3; a++) {
+        bits = 0;
+        memcpy(&bits, &at[a], sizeof at[a]);
+        sum = (sum ^ bits) * 0x9e3779b97f4a7c15u;
+        sum ^= sum >> 32;
+    }
+    return (uint32_t)sum;
 }
 
 FSI_FN void fsi__fl_put(double *to, fsi__d3 a) { fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), a)); }
@@ -495,15 +519,37 @@ static double fsi__fl_largest(const fsi__fl_run *run, int k)
 
 /* ---- >>blocks and particles -------------------------------------------------------------------------------------- */
 
+/* A second array of positions. Errors: MEMORY. */
+static fsi_status fsi__fl_take_places(fsi__fl_run *run, fsi_vec3 **out)
+{
+    const size_t most = (size_t)(run->s->capacity + run->solids), n = run->room;
+    fsi__arena *arena = &run->im->second;
+    size_t rows = n;
+    if (n * sizeof **out + 64 > arena->size) rows = n + n / 4 < most ? n + n / 4 : most;
+    if (!fsi__arena_reserve(run->s->context, arena, rows * sizeof **out + 64)) return fsi__fail(run->s->context,
+        FSI_ERROR_MEMORY, run->fn, -1, run->s->count, "no memory to step %d particles", run->s->count);
+    *out = (fsi_vec3 *)fsi__take(arena, n, sizeof **out);
+    return FSI_OK;
+}
+
+/* From now on x may be written. */
+static fsi_status fsi__fl_own_places(fsi__fl_run *run)
+{
+    if (run->x != run->s->position) return FSI_OK;
+    FSI__TRY(fsi__fl_take_places(run, &run->x));
+    memcpy(run->x, run->s->position, (size_t)run->n * sizeof *run->x);
+    return FSI_OK;
+}
+
 /* Blocks around the particles, and arrays for them. Fields are scratch: all that counts is carried by particles. */
 static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     fsi__arena measure = { NULL, 0, 0 }, *arena = &measure;
     unsigned char *wanted;
-    size_t cells, places;
+    size_t cells, places, boxes;
     uint64_t hash;
-    int turn, a;
+    int turn, shared, a;
 
     /* Blocks. */
     places = fsi__grid_places(im->grid) * (size_t)fsi__tr_want_rows(run->n + run->solids);
@@ -516,7 +562,9 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
     if (hash != im->blocks_hash) im->opened = 0; /* entries have moved */
     im->blocks_hash = hash;
 
-    /* Arrays: measured, then taken. */
+    /* Arrays: measured, then taken. Boxes fit into `to`, which is free until particles move, but for bodies. */
+    boxes = fsi__tr_box_size(im->grid) * (size_t)im->grid->block_count;
+    shared = run->solids == 0 && boxes * sizeof(float) <= run->room * sizeof *run->to;
     cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
     for (turn = 0; turn < 2; turn++, arena = &im->blocks) {
         if (turn == 1 && !fsi__arena_room(run->s->context, &im->blocks, measure.used))
@@ -530,15 +578,15 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
         run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
-        run->points.grid = im->grid;
-        fsi__tr_layout(&run->points, arena, run->n + run->spare + run->solids, im->grid->block_count);
-        run->points.count = run->n + run->solids;
+        fsi__tr_layout_blocks(&run->points, arena, im->grid->block_count);
         run->hard.grid = im->grid;
         if (run->solids > 0) fsi__tr_layout(&run->hard, arena, run->solids, im->grid->block_count);
         run->motion.affine = run->affine;
-        im->boxes = (float *)fsi__take(arena, fsi__tr_box_size(im->grid) * (size_t)im->grid->block_count,
-            sizeof(float));
+        im->boxes = shared ? (float *)(void *)run->to : (float *)fsi__take(arena, boxes, sizeof(float));
     }
+    run->points.grid = im->grid;
+    run->points.count = run->n + run->solids;
+    run->points.spare = (int *)(void *)run->to; /* sorted before anything is there */
     return FSI_OK;
 }
 
@@ -560,238 +608,12 @@ static void fsi__fl_push(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* ---- >>liquid cells ------------------------------------------------------------------------------------------------
-
-   The share of a cell that particles fill, by their tents, over that of a full one tells where the surface is. A level
-   surface d cells above a centre fills
-
-      f(d) = (1 + d)^2/2 for -1 <= d <= 0,    1 - (1 - d)^2/2 for 0 <= d <= 1,
-
-   so phi = -d dx. A cell is liquid if more than half is filled, which is phi < 0; also if it is a gap with such cells
-   on all sides, or holds spray: particles with no such cell beside it; beside liquid, where an obstacle cuts the
-   cell, 0.15 will do, as few particles tell. Near walls a full cell holds less: the tent's part that lies in solids is
-   missing, by weights 1/8, 3/4, 1/8 of cells along each axis (7/8 at a wall in the grid).
-
-   Liquid keeps the density of its particles (line 7): with r the fraction that a substep corrects, the divergence
-
-      r/dt clamp(f - 1, -1/2, 1/2) in cells with liquid on all sides,    r/dt clamp(f - 1.1, 0, 1/2) at its surface
-
-   is left in it, times the part of the cell that no obstacle covers and the part of its content that is liquid: bodies
-   keep their own volume. */
+/* ---- >>liquid cells ---------------------------------------------------------------------------------------------- */
 
 /* The fraction corrected in a substep of what is a fraction in 1/60 s. */
 static double fsi__fl_part(const fsi__fl_run *run, double fraction)
 {
     return fraction < 1 ? 1 - fsi_exp(FSI__FL_PER_SECOND * run->dt * fsi_log(1 - fraction)) : 1;
-}
-
-#define FSI__FL_CUT 0.15    /* fill of a cell cut by an obstacle, beside liquid, that is liquid: few particles tell */
-#define FSI__FL_CLOSED (-1) /* fill of a cell that is solid but for a tenth */
-
-/* 1 cell of rim around a block. */
-#define FSI__FL_EDGE 10
-FSI_FN int fsi__fl_in_box(const fsi_grid *g, int x, int y, int z)
-{
-    return ((g->dim == 3 ? z + 1 : 0) * FSI__FL_EDGE + y + 1) * FSI__FL_EDGE + x + 1;
-}
-
-/* What obstacles leave of each cell, by the distance of its centre from them: 1/2 + psi/dx. */
-static void fsi__fl_open_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_run *run = (const fsi__fl_run *)arg;
-    const fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    fsi_real psi[512];
-    fsi__distance_job job;
-    int b, c, k;
-    (void)chunk;
-    job.grid = g;
-    job.psi = im->open;
-    job.limit = g->dx;
-    for (b = begin; b < end; b++) {
-        fsi_real *open = im->open->value + (size_t)b * (size_t)g->block_cells;
-        for (c = 0; c < g->block_cells; c++) open[c] = 1;
-        for (k = 0; k < im->obstacles.count; k++) {
-            job.shape = fsi_shape_mesh(im->obstacle[k].base.mesh);
-            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, psi) == FSI__SIDE_OUTSIDE) continue;
-            for (c = 0; c < g->block_cells; c++)
-                open[c] = fsi_min(open[c], fsi_clamp((fsi_real)0.5 + psi[c] / g->dx, 0, 1));
-        }
-    }
-}
-
-/* What a full cell holds, over that of one away from all walls. open: gathered with one cell around. */
-static double fsi__fl_full(const fsi_grid *g, const int *cell, const fsi_real *open, int x, int y, int z)
-{
-    static const double weight[3] = { 0.125, 0.75, 0.125 };
-    double sum = 0;
-    int i, j, k;
-    for (k = g->dim == 3 ? -1 : 0; k <= (g->dim == 3 ? 1 : 0); k++)
-        for (j = -1; j <= 1; j++)
-            for (i = -1; i <= 1; i++) {
-                const int at[3] = { cell[0] + i, cell[1] + j, cell[2] + k };
-                const double w = weight[i + 1] * weight[j + 1] * (g->dim == 3 ? weight[k + 1] : 1);
-                if (at[0] < 0 || at[1] < 0 || at[2] < 0 || at[0] >= g->n[0] || at[1] >= g->n[1]
-                    || (g->dim == 3 && at[2] >= g->n[2])) continue;
-                sum += w * (open ? (double)open[fsi__fl_in_box(g, x + i, y + j, z + k)] : 1);
-            }
-    return sum;
-}
-
-/* 1: no obstacle is within a cell of a block. */
-static int fsi__fl_is_all_open(const fsi_grid *g, const fsi_real *open)
-{
-    const int entries = FSI__FL_EDGE * FSI__FL_EDGE * (g->dim == 3 ? FSI__FL_EDGE : 1);
-    int e;
-    for (e = 0; e < entries; e++)
-        if (open[e] < 1) return 0;
-    return 1;
-}
-
-/* 1: a cell is not beside a wall of the box. */
-FSI_FN int fsi__fl_is_inner(const fsi_grid *g, const int *cell)
-{
-    int a;
-    for (a = 0; a < g->dim; a++)
-        if (cell[a] < 1 || cell[a] > g->n[a] - 2) return 0;
-    return 1;
-}
-
-/* source = the part of what is in each cell of a block that is liquid; 1 in an empty one. */
-static void fsi__fl_share_block(const fsi__fl_run *run, int b)
-{
-    const fsi_grid *g = run->im->grid;
-    fsi_real *share = run->im->source->value + (size_t)b * (size_t)g->block_cells;
-    double all[512], solid[512];
-    int r, c;
-    memset(all, 0, sizeof all);
-    memset(solid, 0, sizeof solid);
-    for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-        const int i = run->points.order[r];
-        c = run->points.key[i] - b * g->block_cells;
-        all[c] += (double)run->mass[i];
-        if (i >= run->n) solid[c] += (double)run->mass[i];
-    }
-    for (c = 0; c < g->block_cells; c++) share[c] = (fsi_real)(all[c] > 0 ? 1 - solid[c] / all[c] : 1);
-}
-
-/* The fill of cells over that of full ones, and which of them hold particles. */
-static void fsi__fl_fill_blocks(void *arg, int chunk, int begin, int end)
-{
-    fsi__fl_run *run = (fsi__fl_run *)arg;
-    fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    const int solids = im->obstacles.count > 0, layers = fsi__layers(g);
-    fsi_real open[FSI__FL_EDGE * FSI__FL_EDGE * FSI__FL_EDGE];
-    int b, r, x, y, z;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        const int base = b * g->block_cells;
-        int corner[3], cell[3], clear;
-        fsi_grid_corner(g, b, corner);
-        if (solids) fsi__grid_gather(im->open, b, 1, open);
-        memset(run->cell + base, FSI_CELL_AIR, (size_t)g->block_cells);
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-            const float *at = run->points.place[r];
-            if (at[3] > 0) run->cell[base + ((int)at[2] * 8 + (int)at[1]) * 8 + (int)at[0]] = FSI_CELL_LIQUID;
-        }
-        if (run->solids > 0) fsi__fl_share_block(run, b);
-
-        /* Fill over that of a full cell. */
-        clear = !solids || fsi__fl_is_all_open(g, open);
-        for (z = 0; z < layers; z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
-            fsi_real *f = &im->fill->value[base + (z * 8 + y) * 8 + x];
-            double full;
-            cell[0] = corner[0] + x;
-            cell[1] = corner[1] + y;
-            cell[2] = corner[2] + z;
-            if (clear && fsi__fl_is_inner(g, cell)) continue; /* 1 */
-            full = fsi__fl_full(g, cell, solids ? open : NULL, x, y, z);
-            *f = full < 0.1 ? FSI__FL_CLOSED : *f / (fsi_real)full;
-        }
-    }
-}
-
-/* Height of the surface above a cell's centre [dx]. */
-FSI_FN double fsi__fl_height(double f)
-{
-    if (f <= 0) return -1;
-    if (f >= 1) return 1;
-    return f < 0.5 ? sqrt(2 * f) - 1 : 1 - sqrt(2 * (1 - f));
-}
-
-/* A cell's neighbours: those more than half full; those with any; closed ones and walls count as full. */
-typedef struct fsi__fl_around { int full, liquid, count; } fsi__fl_around;
-
-static fsi__fl_around fsi__fl_look_around(const fsi__fl_run *run, const int *cell, const fsi_real *fill, int x, int y,
-    int z)
-{
-    const fsi_grid *g = run->im->grid;
-    fsi__fl_around around = { 0, 0, 2 * run->im->grid->dim };
-    int side;
-    for (side = 0; side < 2 * g->dim; side++) {
-        const int *step = fsi__step(side), a = side >> 1, to = cell[a] + step[a];
-        const fsi_real f = fill[fsi__fl_in_box(g, x + step[0], y + step[1], z + step[2])];
-        if (to < 0 || to >= g->n[a]) around.full += !run->s->desc.open_side[side];
-        else {
-            around.full += f > (fsi_real)0.5 || f < 0;
-            around.liquid += f > (fsi_real)0.5;
-        }
-    }
-    return around;
-}
-
-/* Kinds, phi and sources of cells. */
-static void fsi__fl_liquid_blocks(void *arg, int chunk, int begin, int end)
-{
-    fsi__fl_run *run = (fsi__fl_run *)arg;
-    fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    const double dx = (double)g->dx, rate = fsi__fl_part(run, (double)run->s->desc.volume_rate) / run->dt;
-    fsi_real fill[FSI__FL_EDGE * FSI__FL_EDGE * FSI__FL_EDGE];
-    int b, x, y, z;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        int corner[3], cell[3];
-        fsi_grid_corner(g, b, corner);
-        fsi__grid_gather(im->fill, b, 1, fill);
-        for (z = 0; z < fsi__layers(g); z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
-            const size_t e = (size_t)b * (size_t)g->block_cells + (size_t)((z * 8 + y) * 8 + x);
-            const double f = (double)im->fill->value[e];
-            const int held = run->cell[e] == FSI_CELL_LIQUID;
-            fsi__fl_around around;
-            double phi, source = 0;
-            int liquid, cut;
-            cell[0] = corner[0] + x;
-            cell[1] = corner[1] + y;
-            cell[2] = corner[2] + z;
-            if (cell[0] >= g->n[0] || cell[1] >= g->n[1] || (g->dim == 3 && cell[2] >= g->n[2])) {
-                run->cell[e] = FSI_CELL_AIR;
-                im->phi->value[e] = (fsi_real)dx;
-                im->source->value[e] = 0;
-                continue;
-            }
-            around = fsi__fl_look_around(run, cell, fill, x, y, z);
-
-            /* What is liquid; gaps and spray have a surface close to their centres. */
-            cut = im->obstacles.count > 0 && im->open->value[e] < 1;
-            liquid = f > 0.5 || (cut && around.liquid > 0 && (f < 0 || f > FSI__FL_CUT))
-                || (f >= 0 && (around.full == around.count || (held && around.liquid == 0)));
-            phi = f < 0 ? -dx : -dx * fsi__fl_height(f);
-            if (liquid && phi > -0.1 * dx) phi = -0.1 * dx;
-            if (!liquid && phi < 0) phi = dx;
-
-            /* What it lacks. */
-            if (f > 0.5 && around.full == around.count) source = rate * fmax(fmin(f - 1, 0.5), -0.5);
-            else if (f > 1.1) source = rate * fmin(f - 1.1, 0.5);
-            else if (f >= 0 && liquid && around.full == around.count) source = -0.5 * rate;
-            if (im->obstacles.count > 0) source *= (double)im->open->value[e];
-            if (run->solids > 0) source *= (double)im->source->value[e];
-            im->phi->value[e] = (fsi_real)phi;
-            im->source->value[e] = (fsi_real)source;
-            run->cell[e] = liquid ? FSI_CELL_LIQUID : FSI_CELL_AIR;
-        }
-    }
 }
 
 /* The cells of particles that emitters move are walls with their velocity. */
@@ -827,236 +649,57 @@ static void fsi__fl_count_liquid(fsi__fl_run *run)
 static void fsi__fl_find_liquid(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
-    const double work = 20.0 * im->grid->block_count * im->grid->block_cells;
-    if (im->obstacles.count > 0 && im->opened != run->solids_hash)
-        fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_open_blocks, run);
+    fsi__fl_cells *cells = &run->cells;
+
+    /* What they are made from, and their fields. */
+    cells->grid = im->grid;
+    cells->obstacles = &im->obstacles;
+    cells->open_side = run->s->desc.open_side;
+    cells->points = &run->points;
+    cells->liquid = run->n;
+    cells->rate = fsi__fl_part(run, (double)run->s->desc.volume_rate) / run->dt;
+    cells->tension = (double)run->s->desc.surface_tension;
+    cells->fill = im->fill;
+    cells->open = im->open;
+    cells->kind = run->cell;
+    cells->phi = im->phi;
+    cells->source = im->source;
+    cells->psi = im->psi;
+    cells->shape = im->shape;
+    cells->bend = im->bend;
+
+    /* Kinds, distance and sources. */
+    if (im->obstacles.count > 0 && im->opened != run->solids_hash) fsi__fl_find_open(cells);
     im->opened = run->solids_hash;
-    fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_fill_blocks, run);
-    fsi__parallel_work(run->s->context, im->grid->block_count, 1, work, fsi__fl_liquid_blocks, run);
+    fsi__fl_find_kinds(cells);
     fsi__fl_mark_held(run);
     fsi__fl_count_liquid(run);
 }
 
-/* ---- >>few and many ------------------------------------------------------------------------------------------------
-
-   Flow that converges crowds particles, flow that stretches leaves gaps. In a cell of liquid with liquid on all sides,
-   clear of obstacles, with 8 (2D: 4) whole particles to a full one,
-
-      more than 16 (2D: 8)                            the two nearest become one
-      fewer than 4 (2D: 2)                            the heaviest becomes two
-      more than 8 (4), two of at most a whole one     these become one, so that masses return to 1
-      fewer than 8 (4), one of at least two           it becomes two
-
-   One of these a cell and step. Mass, momentum and centre stay; so does, where one becomes two, angular momentum, with
-   APIC that of the field of velocities. The numbers of a cell whose particles rest come between these bounds and stay
-   there. */
-
-#define FSI__FL_SMALLEST 0.125f /* [whole particles] that may come out of splitting, */
-#define FSI__FL_HEAVIEST 4.0f   /* and out of merging */
-#define FSI__FL_LOOK 64         /* particles of a cell that are looked at for pairs */
-
-/* The entries behind the upper walls. */
-static int fsi__fl_is_outside(const fsi_grid *g, long long e)
-{
-    const int c = (int)(e % g->block_cells);
-    int corner[3];
-    fsi_grid_corner(g, (int)(e / g->block_cells), corner);
-    return corner[0] + (c & 7) >= g->n[0] || corner[1] + (c >> 3 & 7) >= g->n[1]
-        || (g->dim == 3 && corner[2] + (c >> 6) >= g->n[2]);
-}
-
-/* Liquid with liquid on all sides, no part of it covered by obstacles. */
-static int fsi__fl_is_deep(const fsi__fl_run *run, int e)
-{
-    const fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    int beside[6], side;
-    if (run->cell[e] != FSI_CELL_LIQUID || !(im->fill->value[e] > (fsi_real)0.5)
-        || (im->obstacles.count > 0 && im->open->value[e] < 1)) return 0;
-    fsi__blocks_beside(g, e / g->block_cells, beside);
-    for (side = 0; side < 2 * g->dim; side++) {
-        const long long to = fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, side);
-        if (to < 0 || fsi__fl_is_outside(g, to)) {
-            if (run->s->desc.open_side[side]) return 0;
-        } else if (run->cell[to] != FSI_CELL_LIQUID || (im->obstacles.count > 0 && im->open->value[to] < 1)) return 0;
-    }
-    return 1;
-}
-
-/* Is the way between two points of a cell clear of obstacles? */
-static int fsi__fl_is_clear(const fsi__fl_run *run, fsi_vec3 a, fsi_vec3 b)
-{
-    fsi__faces own;
-    const fsi_real reach = (fsi_real)0.1 * run->s->desc.dx;
-    if (run->im->obstacles.count == 0) return 1;
-    return fsi__own_faces(&run->im->obstacles, NULL, fsi__path_box(a, b, reach), 0xffffffffu, &own) && own.count == 0;
-}
-
-/* Particles `a` and b become one; the row of the heavier stays. */
-static void fsi__fl_merge(const fsi__fl_run *run, int a, int b)
-{
-    const int keep = run->mass[b] > run->mass[a] ? b : a, drop = keep == a ? b : a;
-    const float m = run->mass[keep] + run->mass[drop], part = run->mass[drop] / m;
-    int k;
-    run->x[keep] = fsi_v3_madd(run->x[keep], (fsi_real)part, fsi_v3_sub(run->x[drop], run->x[keep]));
-    run->v[keep] = fsi_v3_madd(run->v[keep], (fsi_real)part, fsi_v3_sub(run->v[drop], run->v[keep]));
-    for (k = 0; k < 9 && run->affine; k++)
-        run->affine[keep][k] += part * (run->affine[drop][k] - run->affine[keep][k]);
-    run->mass[keep] = m;
-    run->mass[drop] = 0;
-    run->gone[drop] = FSI__FL_GONE;
-}
-
-/* The two nearest of the particles of ranks first to last - 1 that have at most a mass of `most` together; 0: there are
-   none. */
-static int fsi__fl_find_pair(const fsi__fl_run *run, int first, int last, float most, int pair[2])
-{
-    double nearest = 1e300;
-    int a, b;
-    if (last > first + FSI__FL_LOOK) last = first + FSI__FL_LOOK; /* a crowd takes more steps, not more time */
-    for (a = first; a < last; a++)
-        for (b = a + 1; b < last; b++) {
-            const int i = run->points.order[a], j = run->points.order[b];
-            double d;
-            if (run->mass[i] + run->mass[j] > most) continue;
-            d = (double)fsi_v3_norm2(fsi_v3_sub(run->x[i], run->x[j]));
-            if (!(d < nearest)) continue;
-            nearest = d;
-            pair[0] = i;
-            pair[1] = j;
-        }
-    return nearest < 1e300 && fsi__fl_is_clear(run, run->x[pair[0]], run->x[pair[1]]);
-}
-
-/* Merges in blocks, and marks in `state` what is to be split (1) and has been merged (2); their blocks in `flies`. */
-static void fsi__fl_crowds(void *arg, int chunk, int begin, int end)
-{
-    fsi__fl_run *run = (fsi__fl_run *)arg;
-    const int full = run->im->grid->dim == 3 ? 8 : 4;
-    int b, r, q, k, pair[2];
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        run->flies[b] = 0;
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r = q) {
-            const int e = run->points.key[run->points.order[r]];
-            int heavy = -1, count = 0;
-            float m = 0;
-
-            /* How many are in the cell, and the heaviest of them. */
-            for (q = r; q < run->points.first[b + 1] && run->points.key[run->points.order[q]] == e; q++) {
-                const int i = run->points.order[q];
-                count += run->mass[i] > 0;
-                if (run->mass[i] > m) m = run->mass[heavy = i];
-            }
-            for (k = r; k < q && run->held; k++) if (run->held[run->points.order[k]]) count = -1;
-            if (count <= 0 || count < q - r || (count == full && m <= 1)) continue;
-            if (count >= full / 2 && count <= 2 * full && !(count < full ? m >= 2 : count > full)) continue;
-            if (!fsi__fl_is_deep(run, e)) continue;
-
-            /* What is to be done. */
-            if (count > full) {
-                if (!fsi__fl_find_pair(run, r, q, count > 2 * full ? FSI__FL_HEAVIEST : 1, pair)) continue;
-                fsi__fl_merge(run, pair[0], pair[1]);
-                run->state[pair[0]] = 2;
-                run->flies[b] |= 2;
-            } else if (m >= 2 * FSI__FL_SMALLEST) {
-                run->state[heavy] = 1;
-                run->flies[b] |= 1;
-            }
-        }
-    }
-}
-
-/* Half of the distance between the two that particle i, in block b, becomes: along the axis with most room in its
-   cell. 0: no room. */
-static double fsi__fl_find_room(const fsi__fl_run *run, int b, int i, int *axis)
-{
-    const fsi_grid *g = run->im->grid;
-    const double dx = (double)g->dx, at[3] = { (double)run->x[i].x, (double)run->x[i].y, (double)run->x[i].z };
-    const int c = run->points.key[i] % g->block_cells;
-    double best = 0, way = 0;
-    int corner[3], a, r;
-    fsi_grid_corner(g, b, corner);
-    for (a = 0; a < g->dim; a++) {
-        const double lo = (a == 0   ? (double)g->origin.x
-                           : a == 1 ? (double)g->origin.y
-                                    : (double)g->origin.z) + (corner[a] + (c >> 3 * a & 7)) * dx;
-        const double d = fmin(0.25 * dx, 0.9 * fmin(at[a] - lo, lo + dx - at[a]));
-        double room = 2 * d;
-
-        /* Distance of both from the others of the cell. */
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-            const int j = run->points.order[r];
-            fsi_vec3 off;
-            double along;
-            if (j == i || run->points.key[j] != run->points.key[i] || !(run->mass[j] > 0)) continue;
-            off = fsi_v3_sub(run->x[j], run->x[i]);
-            along = fabs((double)(a == 0 ? off.x : a == 1 ? off.y : off.z));
-            room = fmin(room, sqrt(fmax((double)fsi_v3_norm2(off) + d * (d - 2 * along), 0)));
-        }
-        if (!(room > best)) continue;
-        best = room;
-        way = d;
-        *axis = a;
-    }
-    return best > 0.05 * dx ? way : 0;
-}
-
-/* Particle i of block b becomes two; the second is a new row. */
-static void fsi__fl_split(fsi__fl_run *run, int b, int i)
-{
-    fsi__fl_impl *im = run->im;
-    const int n = run->s->desc.attribute_count, most = run->s->desc.max_particles;
-    const fsi_real *attributes = n > 0 ? run->s->attribute + (size_t)i * (size_t)n : NULL;
-    int axis = 0, k;
-    const double d = fsi__fl_find_room(run, b, i, &axis);
-    fsi_vec3 way = fsi_v3(axis == 0 ? (fsi_real)d : 0, axis == 1 ? (fsi_real)d : 0, axis == 2 ? (fsi_real)d : 0);
-    fsi_vec3 more = fsi_v3(0, 0, 0);
-    if (!(d > 0) || run->spare == 0 || (most > 0 && run->n >= most)) return;
-    if (!fsi__fl_is_clear(run, fsi_v3_sub(run->x[i], way), fsi_v3_add(run->x[i], way))) return;
-
-    /* Its row, and the new one: half of the mass each, on both sides of where it was. */
-    k = run->n++;
-    run->spare--;
-    FSI_ASSERT(k < run->s->capacity);
-    if (run->affine) {
-        const fsi_real part = (fsi_real)(d / (double)im->grid->dx);
-        const float *c = run->affine[i];
-        more = fsi_v3(part * (fsi_real)c[axis], part * (fsi_real)c[3 + axis], part * (fsi_real)c[6 + axis]);
-        memcpy(run->affine[k], run->affine[i], sizeof run->affine[k]);
-    }
-    fsi__particles_new_row(&im->particles, k, run->x[i], run->v[i], 0, im->filter[i], attributes);
-    run->x[k] = fsi_v3_add(run->x[i], way);
-    run->v[k] = fsi_v3_add(run->v[i], more);
-    run->x[i] = fsi_v3_sub(run->x[i], way);
-    run->v[i] = fsi_v3_sub(run->v[i], more);
-    run->mass[k] = run->mass[i] = run->mass[i] / 2;
-    run->gone[k] = 0;
-    if (run->held) run->held[k] = 0;
-    run->stats.split++;
-}
-
-/* Once a step. Particles are sorted again where any has changed. */
+/* Splits and merges particles, once a step. */
 static void fsi__fl_resample(fsi__fl_run *run)
 {
-    const fsi_grid *g = run->im->grid;
-    int b, r, any = 0;
+    const int most = run->s->desc.max_particles;
+    fsi__fl_crowd crowd;
     if (!run->s->desc.resample || run->done > 0 || run->n == 0 || run->solids > 0) return;
-    memset(run->state, 0, (size_t)run->n);
-    fsi__parallel_work(run->s->context, g->block_count, 1, 5.0 * run->n, fsi__fl_crowds, run);
-
-    /* In the order of blocks. */
-    for (b = 0; b < g->block_count; b++) {
-        if (!run->flies[b]) continue;
-        any = 1;
-        for (r = run->points.first[b]; r < run->points.first[b + 1]; r++) {
-            const int i = run->points.order[r];
-            run->stats.merged += run->state[i] == 2;
-            if (run->state[i] == 1) fsi__fl_split(run, b, i);
-        }
-    }
-    run->points.count = run->n;
-    if (any) fsi__tr_sort(&run->points);
+    crowd.cells = &run->cells;
+    crowd.points = &run->points;
+    crowd.particles = &run->im->particles;
+    crowd.n = run->n;
+    crowd.spare = most > 0 && most - run->n < run->spare ? most - run->n : run->spare;
+    crowd.x = run->x;
+    crowd.v = run->v;
+    crowd.mass = run->mass;
+    crowd.affine = run->affine;
+    crowd.held = run->held;
+    crowd.gone = run->gone;
+    crowd.state = run->state;
+    crowd.marked = run->flies;
+    fsi__fl_even_out(&crowd);
+    run->n = crowd.n;
+    run->spare -= crowd.split;
+    run->stats.split += crowd.split;
+    run->stats.merged += crowd.merged;
 }
 
 /* Rows that splitting may need in a step. Errors: MEMORY. */
@@ -1074,49 +717,14 @@ static fsi_status fsi__fl_make_spare(fsi__fl_run *run)
     return fsi__particles_reserve(&run->im->particles, run->fn, s->count + run->more + rows);
 }
 
-/* ---- >>surface tension ---------------------------------------------------------------------------------------------
-
-   At the surface the pressure is gamma kap, kap its curvature. phi by the fill of cells is rough by 0.1 dx, where
-   curvatures of 1/(10 dx) are wanted: they are those of a smoothed distance. phi becomes the distance to its surface,
-   which FSI__FL_SMOOTH times takes the mean (1, 2, 1)/4 along each axis: that moves a surface of curvature kap by
-   kap FSI__FL_SMOOTH dx^2/4, and leaves a flat one. Its levels meet walls and obstacles at 90 degrees: it goes on
-   behind walls as in a mirror, and into obstacles as it is beside them.
-
-   Waves are stable up to substeps of 3 times sqrt(rho dx^3/(4 pi gamma)), as short ones are smoothed (measured). */
-
-#define FSI__FL_SMOOTH 4    /* even */
-#define FSI__FL_CAPILLARY 2 /* longest substep over sqrt(rho dx^3/(4 pi gamma)) */
-#define FSI__FL_BAND 4      /* cells on both sides of the surface whose distance is known */
+#define FSI__FL_CAPILLARY 2 /* longest substep over sqrt(rho dx^3/(4 pi gamma)): 3 is stable (measured), as short waves
+                               are smoothed */
 
 /* The longest substep that tension allows [s]. */
 static double fsi__fl_capillary_time(const fsi_flip_desc *d)
 {
     const double dx = (double)d->dx, gamma = (double)d->surface_tension;
     return gamma > 0 ? FSI__FL_CAPILLARY * sqrt((double)d->density * dx * dx * dx / (4 * FSI_PI * gamma)) : 1e300;
-}
-
-/* Distance to the nearest obstacle, at most two cells. */
-static void fsi__fl_psi_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_run *run = (const fsi__fl_run *)arg;
-    const fsi__fl_impl *im = run->im;
-    const fsi_grid *g = im->grid;
-    fsi_real here[512];
-    fsi__distance_job job;
-    int b, c, k;
-    (void)chunk;
-    job.grid = g;
-    job.psi = im->psi;
-    job.limit = 2 * g->dx;
-    for (b = begin; b < end; b++) {
-        fsi_real *psi = im->psi->value + (size_t)b * (size_t)g->block_cells;
-        for (c = 0; c < g->block_cells; c++) psi[c] = job.limit;
-        for (k = 0; k < im->obstacles.count; k++) {
-            job.shape = fsi_shape_mesh(im->obstacle[k].base.mesh);
-            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, here) == FSI__SIDE_OUTSIDE) continue;
-            for (c = 0; c < g->block_cells; c++) psi[c] = fsi_min(psi[c], here[c]);
-        }
-    }
 }
 
 /* A field that only some liquids need. */
@@ -1128,13 +736,14 @@ static fsi_status fsi__fl_make_field(fsi_flip *s, fsi_grid_place place, fsi_real
     return FSI_OK;
 }
 
-/* What tension and viscosity need. Errors: MEMORY. */
+/* What obstacles, tension and viscosity need. Errors: MEMORY. */
 static fsi_status fsi__fl_make_extras(fsi_flip *s)
 {
     fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
     const int tension = s->desc.surface_tension > 0, viscous = s->desc.viscosity > 0;
     const fsi_real far_off = FSI__FL_BAND * s->desc.dx;
     int a;
+    if (im->obstacles.count > 0) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, 0, &im->open));
     if (tension) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, far_off, &im->shape));
     if (tension) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, far_off, &im->bend)); /* it takes turns with shape */
     if (tension || viscous) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, 2 * s->desc.dx, &im->psi));
@@ -1142,103 +751,6 @@ static fsi_status fsi__fl_make_extras(fsi_flip *s)
     for (a = 0; a < s->desc.dim && viscous; a++)
         FSI__TRY(fsi__fl_make_field(s, (fsi_grid_place)((int)FSI_FACES_X + a), 0, &im->thick[a]));
     return viscous && !im->viscosity ? fsi_viscosity_create(&im->viscosity, s->context) : FSI_OK;
-}
-
-/* A field with a rim of one cell; behind the walls of the box as before them. */
-static void fsi__fl_gather_mirrored(const fsi_field *f, int b, fsi_real *box)
-{
-    const fsi_grid *g = f->grid;
-    int corner[3], x, y, z, a;
-    fsi__grid_gather(f, b, 1, box);
-    fsi_grid_corner(g, b, corner);
-    for (z = g->dim == 3 ? -1 : 0; z <= (g->dim == 3 ? 8 : 0); z++)
-        for (y = -1; y <= 8; y++)
-            for (x = -1; x <= 8; x++) {
-                int to[3], moved = 0;
-                to[0] = x;
-                to[1] = y;
-                to[2] = z;
-                for (a = 0; a < g->dim; a++) {
-                    const int lo = 0 - corner[a], hi = g->n[a] - 1 - corner[a], k = to[a];
-                    to[a] = k < lo ? lo : (k > hi ? hi : k);
-                    moved |= to[a] != k;
-                }
-                if (moved) box[fsi__fl_in_box(g, x, y, z)] = box[fsi__fl_in_box(g, to[0], to[1], to[2])];
-            }
-}
-
-/* One mean of fields: from shape to bend, or back. */
-typedef struct fsi__fl_means { const fsi_field *from; fsi_field *to; } fsi__fl_means;
-
-static void fsi__fl_smooth_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_means *job = (const fsi__fl_means *)arg;
-    const fsi_grid *g = job->from->grid;
-    const int size = g->dim == 3 ? 1000 : 100;
-    fsi_real box[1000], mean[1000];
-    int b, c, a, e, step;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        fsi_real *to = job->to->value + (size_t)b * (size_t)g->block_cells;
-        fsi__fl_gather_mirrored(job->from, b, box);
-        for (a = 0, step = 1; a < g->dim; a++, step *= FSI__FL_EDGE) { /* the rim gets rubbish that nothing reads */
-            memcpy(mean, box, (size_t)size * sizeof *box);
-            for (e = step; e < size - step; e++) mean[e] = (box[e - step] + 2 * box[e] + box[e + step]) / 4;
-            memcpy(box, mean, (size_t)size * sizeof *box);
-        }
-        for (c = 0; c < g->block_cells; c++) to[c] = box[fsi__fl_in_box(g, c & 7, c >> 3 & 7, c >> 6)];
-    }
-}
-
-/* bend = gamma kap, in three cells beside the surface. */
-static void fsi__fl_bend_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_run *run = (const fsi__fl_run *)arg;
-    const fsi_grid *g = run->im->grid;
-    static const int step[3] = { 1, FSI__FL_EDGE, FSI__FL_EDGE * FSI__FL_EDGE };
-    const double dx = (double)g->dx, gamma = (double)run->s->desc.surface_tension;
-    fsi_real box[1000];
-    int b, c;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        fsi_real *bend = run->im->bend->value + (size_t)b * (size_t)g->block_cells;
-        fsi__fl_gather_mirrored(run->im->shape, b, box);
-        for (c = 0; c < g->block_cells; c++) {
-            const fsi_real *p = box + fsi__fl_in_box(g, c & 7, c >> 3 & 7, c >> 6);
-            bend[c] = (fsi_real)(fabs((double)*p) < 3 * dx ? gamma * fsi__phi_curvature(p, g->dim, step, dx) : 0);
-        }
-    }
-}
-
-/* phi goes on into obstacles as it is beside them. */
-static fsi_status fsi__fl_extend_shape(fsi__fl_run *run)
-{
-    fsi__fl_impl *im = run->im;
-    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
-    unsigned char *known = run->reached[0]; /* nothing else needs it now */
-    size_t e;
-    fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_psi_blocks, run);
-    for (e = 0; e < cells; e++) known[e] = im->psi->value[e] > 0;
-    return fsi_grid_extrapolate(im->shape, known, FSI__FL_BAND);
-}
-
-static fsi_status fsi__fl_find_tension(fsi__fl_run *run)
-{
-    fsi__fl_impl *im = run->im;
-    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
-    fsi__fl_means job;
-    int k;
-    memcpy(im->shape->value, im->phi->value, cells * sizeof(fsi_real));
-    if (im->obstacles.count > 0) FSI__TRY(fsi__fl_extend_shape(run));
-    FSI__TRY(fsi_grid_redistance(im->shape, FSI__FL_BAND, im->shape));
-    for (k = 0; k < FSI__FL_SMOOTH; k++) {
-        job.from = k & 1 ? im->bend : im->shape;
-        job.to = k & 1 ? im->shape : im->bend;
-        fsi__parallel_work(run->s->context, im->grid->block_count, 1, 10.0 * (double)cells, fsi__fl_smooth_blocks,
-            &job);
-    }
-    fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_bend_blocks, run);
-    return FSI_OK;
 }
 
 /* ---- >>projection ------------------------------------------------------------------------------------------------ */
@@ -1873,7 +1385,7 @@ static fsi_status fsi__fl_thicken(fsi__fl_run *run, fsi_pressure_flow *flow)
     FSI__TRY(fsi__fl_spread(run));
     fsi__fl_each_axis(run, fsi__fl_begin_thick);
     if (im->obstacles.count > 0 && !(run->s->desc.surface_tension > 0)) /* tension has done so */
-        fsi__parallel_work(run->s->context, im->grid->block_count, 1, 20.0 * (double)cells, fsi__fl_psi_blocks, run);
+        fsi__fl_find_psi(&run->cells);
     fsi__fl_hold_viscous(run);
     FSI__TRY(fsi__fl_solve_viscosity(run));
     fsi__fl_each_axis(run, fsi__fl_end_thick);
@@ -2884,6 +2396,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi_vec3 *x;
 
     /* Particles into blocks. */
+    if (run->to == run->s->position) FSI__TRY(fsi__fl_take_places(run, &run->to));
     FSI__TRY(fsi__fl_append_solids(run));
     FSI__TRY(fsi__fl_make_blocks(run));
     run->points.x = run->x;
@@ -2907,7 +2420,8 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     FSI__TRY(fsi__fl_find_faces(run));
     fsi__fl_find_liquid(run);
     fsi__fl_resample(run);
-    if (run->s->desc.surface_tension > 0) FSI__TRY(fsi__fl_find_tension(run));
+    if (run->s->desc.surface_tension > 0)
+        FSI__TRY(fsi__fl_find_bend(&run->cells, run->reached[0])); /* nothing else needs that now */
     FSI__TRY(fsi__fl_project(run));
     FSI__TRY(fsi__fl_spread(run));
     if (run->solids > 0) fsi__fl_each_axis(run, fsi__fl_load_change);
@@ -2918,7 +2432,6 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     FSI__TRY(fsi__fl_find_pieces(run));
     fsi__fl_to_solids(run);
     fsi__fl_to_particles(run);
-    fsi__tr_sample_cells(&run->points, run->im->pressure, run->pressure);
     fsi__fl_lap(run, &st->seconds_to_particles, &clock);
     fsi__tr_move(&run->points, run->im->u, run->dt, NULL, run->to);
     FSI__TRY(fsi__fl_move_solids(run));
@@ -2951,14 +2464,14 @@ static void fsi__fl_fetch(void *arg, int chunk, int begin, int end)
     const size_t n = (size_t)(end - begin);
     double *part = run->part[chunk];
     int i;
-    memcpy(run->x + begin, s->position + begin, n * sizeof *run->x);
+    if (run->x != s->position) memcpy(run->x + begin, s->position + begin, n * sizeof *run->x);
     memcpy(run->v + begin, s->velocity + begin, n * sizeof *run->v);
     memset(run->gone + begin, 0, n);
+    if (run->mass != im->mass) memcpy(run->mass + begin, im->mass + begin, n * sizeof *run->mass);
     if (run->affine) memcpy(run->affine + begin, im->affine + begin, n * sizeof *run->affine);
     if (run->held) memcpy(run->held + begin, im->held + begin, n * sizeof *run->held);
     for (i = begin; i < end; i++) {
-        run->mass[i] = (float)im->mass[i];
-        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
+        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0; /* x is the step's own */
         if (fsi__fl_is_taken(s, i)) continue;
         part[0] += 1;
         if (!(part[1] > 0)) part[1] = i + 1;
@@ -3058,15 +2571,24 @@ static fsi_status fsi__fl_begin_obstacles(fsi__fl_run *run)
         run->fn);
 }
 
+/* By resampling, bodies in the rows behind, or open sides. */
+static int fsi__fl_may_lose_mass(const fsi__fl_run *run)
+{
+    const fsi_flip_desc *d = &run->s->desc;
+    int side, open = 0;
+    for (side = 0; side < 2 * d->dim; side++) open |= d->open_side[side];
+    return open || d->resample || run->solids > 0;
+}
+
 /* Rows of a step. */
 static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
 {
     const int sources = run->im->sources.emitter_count + run->im->sources.sink_count > 0;
-    run->x = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->x);
     run->v = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->v);
     run->to = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->to);
-    run->mass = (float *)fsi__take(arena, n, sizeof *run->mass);
-    run->pressure = (float *)fsi__take(arena, n, sizeof *run->pressure);
+    run->room = n;
+    run->mass = fsi__fl_may_lose_mass(run) ? (float *)fsi__take(arena, n, sizeof *run->mass) : run->im->mass;
+    fsi__tr_layout_rows(&run->points, arena, (int)n);
     run->gone = (unsigned char *)fsi__take(arena, n, 1);
     run->state = (unsigned char *)fsi__take(arena, n, 1);
     run->now = (fsi_vec3 *)fsi__take(arena, (size_t)run->solids, sizeof *run->now);
@@ -3120,6 +2642,9 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
         -1, s->count, "no memory to step %d particles", s->count);
     fsi__fl_layout(run, &im->scratch, n);
+    run->x = s->position;
+    if (s->desc.dim == 2 || s->desc.resample || s->desc.markers || run->solids > 0)
+        FSI__TRY(fsi__fl_take_places(run, &run->x));
     FSI__TRY(fsi__fl_fetch_particles(run));
     FSI__TRY(fsi__fl_begin_obstacles(run));
     if (run->solids > 0) {
@@ -3143,28 +2668,42 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
 }
 
 /* Particles that the caller put into obstacles or out of the box, or over which he put obstacles: to the nearest
-   surface. */
-static void fsi__fl_lead_out(void *arg, int chunk, int begin, int end)
+   surface. Then `state` is 1, and `to` is where. Sums: 0 how many. */
+static void fsi__fl_find_way_out(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
     const fsi_real hair = (fsi_real)run->walls.hair;
     int i, k, turn;
-    (void)chunk;
     for (i = begin; i < end; i++) {
-        const int same = i < run->born && memcmp(&run->x[i], &run->im->last[i], sizeof run->x[i]) == 0;
+        const int same = i < run->born && run->im->seal[i] == fsi__fl_seal(run->s->position[i]);
+        run->state[i] = 0;
         if ((same && !run->anew) || run->gone[i] || (run->held && run->held[i])) continue;
+        run->to[i] = run->x[i];
         for (turn = 0; turn < 4; turn++) {
             int moved = 0;
-            if (!fsi__fl_hold_in_box(run, &run->x[i], &run->v[i])) break; /* the first substep lets it leave */
+            if (!fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) break; /* the first substep lets it leave */
             for (k = 0; k < run->im->obstacles.count; k++) {
-                const fsi_mesh_hit hit = fsi__inside_of(&run->im->obstacle[k].base, run->x[i]);
+                const fsi_mesh_hit hit = fsi__inside_of(&run->im->obstacle[k].base, run->to[i]);
                 if (hit.face < 0) continue;
-                run->x[i] = fsi_v3_madd(hit.point, hair, hit.normal);
+                run->to[i] = fsi_v3_madd(hit.point, hair, hit.normal);
                 moved = 1;
             }
             if (!moved) break;
         }
+        run->state[i] = memcmp(&run->to[i], &run->x[i], sizeof run->x[i]) != 0;
+        run->part[chunk][0] += run->state[i];
     }
+}
+
+static fsi_status fsi__fl_lead_out(fsi__fl_run *run)
+{
+    int i;
+    fsi__fl_each(run, fsi__fl_find_way_out, 20);
+    if (!(run->sums[0] > 0)) return FSI_OK;
+    FSI__TRY(fsi__fl_own_places(run));
+    for (i = 0; i < run->n; i++)
+        if (run->state[i]) run->x[i] = run->to[i];
+    return FSI_OK;
 }
 
 /* Sums: 0 the largest speed squared. */
@@ -3251,12 +2790,12 @@ static void fsi__fl_publish(void *arg, int chunk, int begin, int end)
     int i;
     (void)chunk;
     for (i = begin; i < end; i++) {
-        s->position[i] = im->last[i] = run->x[i];
+        s->position[i] = run->x[i];
+        im->seal[i] = fsi__fl_seal(run->x[i]);
         s->velocity[i] = run->v[i];
-        im->mass[i] = (fsi_real)run->mass[i];
+        im->mass[i] = run->mass[i];
         if (run->affine) memcpy(im->affine[i], run->affine[i], sizeof run->affine[i]);
         if (run->held) im->held[i] = run->held[i];
-        im->found_pressure[i] = (fsi_real)run->pressure[i];
         if (run->marker && !run->gone[i]) {
             im->marker[i] = run->marker[i];
             im->aeration[i] = run->aeration[i];
@@ -3319,6 +2858,7 @@ static void fsi__fl_commit(fsi__fl_run *run)
     /* Particles, sources, obstacles. A step of no time changes nothing else. */
     if (run->length > 0) {
         fsi__fl_each(run, fsi__fl_publish, 40);
+        fsi__tr_sample_cells(&run->points, im->pressure, run->n, im->found_pressure);
         for (i = 0; i < run->n && gone > 0; i++)
             if (run->gone[i])
                 fsi__fl_put(st->source_impulse, fsi__d3_scale(fsi__d3_of(run->v[i]), -m * (double)run->mass[i]));
@@ -3352,8 +2892,8 @@ FSI_API fsi_status fsi_flip_step(fsi_flip *s, fsi_real dt)
 
     /* Substeps. After an error nothing has changed. */
     if (status == FSI_OK) {
-        if (dt > 0) fsi__parallel(s->context, run.n, FSI__FL_GRAIN, fsi__fl_lead_out, &run);
-        status = fsi__fl_run_substeps(&run);
+        if (dt > 0) status = fsi__fl_lead_out(&run);
+        if (status == FSI_OK) status = fsi__fl_run_substeps(&run);
     }
     if (status == FSI_OK && dt > 0) {
         fsi__fl_drain(&run);
@@ -3472,22 +3012,20 @@ static void fsi__fl_make_table(fsi_flip *s)
     t->position = &s->position;
     t->velocity = &s->velocity;
     t->id = &im->id;
-    t->filter = &im->filter;
     t->attribute = &s->attribute;
 
     /* Columns. */
     fsi__particles_column(t, "position", FSI__COLUMN_LENGTH, &s->position, vector, 0, FSI__FL_FARTHEST, NULL);
     fsi__particles_column(t, "velocity", FSI__COLUMN_LENGTH, &s->velocity, vector, 0, FSI__FL_FASTEST, NULL);
-    fsi__particles_column(t, "mass", FSI__COLUMN_REAL, &im->mass, real, 1e-3, 1e3, &s->mass);
+    fsi__particles_column(t, "mass", FSI__COLUMN_FLOAT, &im->mass, sizeof(float), 1e-3, 1e3, &s->mass);
     fsi__particles_column(t, "id", FSI__COLUMN_ID, &im->id, word, 0, 0, &s->id);
-    fsi__particles_column(t, "filter", FSI__COLUMN_ANY, &im->filter, word, 0, 0, NULL);
     fsi__particles_column(t, "attribute", FSI__COLUMN_ANY, &s->attribute, (size_t)s->desc.attribute_count * real, 0,
         0, NULL);
     fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->held, word, 0, 0, NULL);
     fsi__particles_column(t, "gradient", FSI__COLUMN_ANY, &im->affine,
         s->desc.transfer == FSI_FLIP_APIC ? sizeof *im->affine : 0, 0, 0, NULL);
-    fsi__particles_column(t, "last place", FSI__COLUMN_LENGTH, &im->last, vector, 0, FSI__FL_FARTHEST, NULL);
-    fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->found_pressure, real, 0, 0, &s->pressure);
+    fsi__particles_column(t, "seal", FSI__COLUMN_ANY, &im->seal, word, 0, 0, NULL);
+    fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->found_pressure, sizeof(float), 0, 0, &s->pressure);
     fsi__particles_column(t, "marker", FSI__COLUMN_FOUND, &im->marker, byte, 0, 0, &s->marker);
     fsi__particles_column(t, "aeration", FSI__COLUMN_FOUND, &im->aeration, byte * real, 0, 0, &s->aeration);
 }
@@ -3496,7 +3034,7 @@ static void fsi__fl_make_table(fsi_flip *s)
 static fsi_status fsi__fl_make_grid(fsi_flip *s)
 {
     fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
-    fsi_field **cells[5];
+    fsi_field **cells[4];
     fsi_grid_desc g = fsi_grid_default_desc();
     fsi_pressure_desc p = fsi_pressure_default_desc();
     int a;
@@ -3518,8 +3056,7 @@ static fsi_status fsi__fl_make_grid(fsi_flip *s)
     cells[1] = &im->phi;
     cells[2] = &im->source;
     cells[3] = &im->pressure;
-    cells[4] = &im->open;
-    for (a = 0; a < 5; a++) {
+    for (a = 0; a < 4; a++) {
         FSI__TRY(fsi_grid_add_field(im->grid, FSI_CELLS, cells[a] == &im->phi ? g.dx : 0, cells[a]));
         (*cells[a])->scratch = 1;
     }
@@ -3628,6 +3165,7 @@ FSI_API void fsi_flip_destroy(fsi_flip *s)
     fsi_neighbors_destroy(im->neighbors);
     fsi_grid_destroy(im->grid);
     fsi__arena_free(s->context, &im->scratch);
+    fsi__arena_free(s->context, &im->second);
     fsi__arena_free(s->context, &im->blocks);
     fsi__arena_free(s->context, &im->wanted);
     fsi__particles_free(&im->particles);
@@ -3652,8 +3190,9 @@ FSI_API fsi_status fsi_flip_shift_origin(fsi_flip *s, fsi_vec3 offset)
         (double)fsi_v3_norm(origin), "the box would lie %g m off", (double)fsi_v3_norm(origin));
     s->desc.origin = im->grid->origin = origin;
     for (i = 0; i < s->count; i++) {
+        const int same = im->seal[i] == fsi__fl_seal(s->position[i]);
         s->position[i] = fsi_v3_add(s->position[i], offset);
-        im->last[i] = fsi_v3_add(im->last[i], offset);
+        im->seal[i] = same ? fsi__fl_seal(s->position[i]) : ~fsi__fl_seal(s->position[i]);
     }
     for (k = 0; k < im->obstacles.count; k++) fsi__obstacle_shift(&im->obstacles, &im->obstacle[k].base, offset);
     fsi__sources_shift(&im->sources, offset);
@@ -3672,7 +3211,7 @@ FSI_API fsi_status fsi_flip_add_particles(fsi_flip *s, const fsi_vec3 *positions
     FSI__TRY(fsi__particles_add(&im->particles, "fsi_flip_add_particles", positions, velocities, count));
     for (k = s->count - count; k < s->count; k++) {
         im->mass[k] = 1;
-        im->last[k] = fsi_v3_add(s->position[k], fsi_v3(1, 0, 0)); /* anything else: the next step looks at it */
+        im->seal[k] = ~fsi__fl_seal(s->position[k]); /* any other: the next step looks at it */
     }
     return FSI_OK;
 }
@@ -4056,8 +3595,8 @@ FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_ve
     im = (const fsi__fl_impl *)s->impl;
     fields[0] = fsi__export_of_vectors(s->position);
     fields[1] = fsi__export_of_vectors(s->velocity);
-    fields[2] = fsi__export_of(s->pressure, NULL, 1, 1);
-    fields[3] = fsi__export_of(s->mass, NULL, 1, 1);
+    fields[2] = fsi__export_of_floats(s->pressure);
+    fields[3] = fsi__export_of_floats(s->mass);
     fields[4] = fsi__export_of(s->attribute, NULL, s->desc.attribute_count, 1);
     fields[5] = fsi__export_of(s->aeration, NULL, s->desc.markers != 0, 1);
     fields[6] = fsi__export_of(NULL, s->marker, s->desc.markers != 0, 1);
@@ -4067,7 +3606,7 @@ FSI_API fsi_status fsi_flip_copy(const fsi_flip *s, fsi_flip_field field, fsi_ve
 FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw)
 {
     if (fsi__fl_check(s) != FSI_OK || !draw) return;
-    fsi__particles_draw(&((const fsi__fl_impl *)s->impl)->particles, s->pressure, draw);
+    fsi__particles_draw(&((const fsi__fl_impl *)s->impl)->particles, fsi__export_of_floats(s->pressure), draw);
     fsi__obstacles_draw(&((const fsi__fl_impl *)s->impl)->obstacles, draw);
 }
 

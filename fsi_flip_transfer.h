@@ -43,7 +43,8 @@ typedef struct fsi__tr_points {
     int count;
     const fsi_vec3 *x;       /* count, the caller's order, within the box of the grid [m] */
     const float *mass;       /* count, the caller's order, over that of a whole particle; NULL: all 1 */
-    int *key, *order, *spare; /* count; key: entry of the cell, by the caller's number */
+    int *key, *order;        /* count; key: entry of the cell, by the caller's number */
+    int *spare;              /* count, for sorting alone */
     int *first;              /* blocks + 1 */
     int *tally;              /* FSI__TR_CHUNKS * blocks */
     float (*place)[4];       /* count, by rank */
@@ -52,6 +53,9 @@ typedef struct fsi__tr_points {
 
 /* Takes its arrays out of the arena, for `count` particles in `blocks` blocks; grid, x and mass are the caller's. */
 FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int blocks);
+/* The same in two parts: arrays of particles, without `spare`; of blocks. */
+FSI_API void fsi__tr_layout_rows(fsi__tr_points *p, fsi__arena *arena, int count);
+FSI_API void fsi__tr_layout_blocks(fsi__tr_points *p, fsi__arena *arena, int blocks);
 /* wanted[place] = 1 for the blocks within `margin` cells (1 to 8) of a particle, 0 for others. wanted has room for
    fsi__tr_want_rows(count) rows of fsi__grid_places(grid) bytes; the first is the result. */
 FSI_API int fsi__tr_want_rows(int count);
@@ -90,8 +94,8 @@ typedef struct fsi__tr_gain {
 } fsi__tr_gain;
 /* For all particles, by number of the caller. */
 FSI_API void fsi__tr_to_particles(const fsi__tr_points *p, const fsi__tr_gain *gain, const fsi__tr_motion *m);
-/* out = I(field) of a field of cells, by number of the caller. */
-FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *field, float *out);
+/* out = I(field) of a field of cells, by number of the caller, for those below `count`. */
+FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *field, int count, float *out);
 /* to = x + dt u(x + dt/2 (u(x) + e)) + dt e, by number of the caller; e: further velocity of each particle, NULL: 0.
    Paths are of at most two cells: u is read within a cell of where a particle starts. */
 FSI_API void fsi__tr_move(const fsi__tr_points *p, fsi_field *const *u, double dt, const fsi_vec3 *e, fsi_vec3 *to);
@@ -122,17 +126,27 @@ FSI__STRICT_BEGIN
 /* Counting sorts of two levels: all particles by block, in at most 16 chunks that count for themselves; then each
    block's by cell. Both are stable, so the order does not depend on the number of threads. */
 
-FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int blocks)
+FSI_API void fsi__tr_layout_rows(fsi__tr_points *p, fsi__arena *arena, int count)
 {
     p->count = count;
     p->grain = count / FSI__TR_CHUNKS + 1;
     if (p->grain < 4096) p->grain = 4096;
     p->key = (int *)fsi__take(arena, (size_t)count, sizeof *p->key);
     p->order = (int *)fsi__take(arena, (size_t)count, sizeof *p->order);
-    p->spare = (int *)fsi__take(arena, (size_t)count, sizeof *p->spare);
     p->place = (float (*)[4])fsi__take(arena, (size_t)count, sizeof *p->place);
+}
+
+FSI_API void fsi__tr_layout_blocks(fsi__tr_points *p, fsi__arena *arena, int blocks)
+{
     p->first = (int *)fsi__take(arena, (size_t)blocks + 1, sizeof *p->first);
     p->tally = (int *)fsi__take(arena, (size_t)blocks * FSI__TR_CHUNKS, sizeof *p->tally);
+}
+
+FSI_API void fsi__tr_layout(fsi__tr_points *p, fsi__arena *arena, int count, int blocks)
+{
+    fsi__tr_layout_rows(p, arena, count);
+    p->spare = (int *)fsi__take(arena, (size_t)count, sizeof *p->spare);
+    fsi__tr_layout_blocks(p, arena, blocks);
 }
 
 /* What cells of an axis are found by: a particle's place is (x - origin) per_dx, held in cells 0 .. last. */
@@ -465,6 +479,7 @@ typedef struct fsi__tr_job {
     const fsi_vec3 *e;
     fsi_vec3 *to;
     const fsi_field *cells;
+    int count;
     float *out;
 } fsi__tr_job;
 
@@ -814,18 +829,19 @@ static void fsi__tr_sample_blocks(void *arg, int chunk, int begin, int end)
         for (r = p->first[b]; r < p->first[b + 1]; r++) {
             const fsi__tr_spot spot = fsi__tr_spot_of(dim, FSI__TR_RIM, fsi__quad_at(p->place[r]));
             const fsi__quad q = fsi__tr_weighed(dim, squares, &spot, 3);
-            job->out[p->order[r]] = (fsi__quad_get(q, 0) + fsi__quad_get(q, 1))
+            if (p->order[r] < job->count) job->out[p->order[r]] = (fsi__quad_get(q, 0) + fsi__quad_get(q, 1))
                 + (fsi__quad_get(q, 2) + fsi__quad_get(q, 3));
         }
     }
 }
 
-FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *field, float *out)
+FSI_API void fsi__tr_sample_cells(const fsi__tr_points *p, const fsi_field *field, int count, float *out)
 {
     fsi__tr_job job;
     memset(&job, 0, sizeof job);
     job.p = p;
     job.cells = field;
+    job.count = count;
     job.out = out;
     fsi__parallel_work(p->grid->context, p->grid->block_count, 1, 5.0 * p->count, fsi__tr_sample_blocks, &job);
 }

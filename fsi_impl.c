@@ -13,6 +13,8 @@
 #include "fsi_elements.h"
 #include "fsi_flip.h"
 #include "fsi_flip_immersed.h"
+#include "fsi_flip_resample.h"
+#include "fsi_flip_surface.h"
 #include "fsi_flip_transfer.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"

@@ -453,6 +453,7 @@ enum {
     FSI__COLUMN_VECTOR,  /* saved: fsi_vec3, no coordinate beyond `most`: LIMIT */
     FSI__COLUMN_LENGTH,  /* saved: fsi_vec3 no longer than `most` */
     FSI__COLUMN_REAL,    /* saved: fsi_real, `least` to `most` */
+    FSI__COLUMN_FLOAT,   /* the same, float */
     FSI__COLUMN_SUM,     /* saved: float, a sum over particles: 0 to one more than there are */
     FSI__COLUMN_ID       /* saved: uint32_t, grows from row to row and stays below `next` */
 };
@@ -472,7 +473,7 @@ typedef struct fsi__particles {
     const int *most;              /* particles, 0: no limit */
     int *count, *capacity;        /* rows in use; rows that there is memory for */
     fsi_vec3 **position, **velocity;
-    uint32_t **id, **filter;
+    uint32_t **id, **filter;      /* filter: NULL where no obstacle is filtered */
     fsi_real **attribute;         /* count * attribute_count; its array stays NULL where there are none */
     int column_count;
     uint64_t next;                /* id of the next particle */
@@ -504,9 +505,10 @@ FSI_API void fsi__particles_compact(fsi__particles *t, int rows, const unsigned 
 /* The remove function of a liquid's API. */
 FSI_API fsi_status fsi__particles_remove(fsi__particles *t, const char *fn, const unsigned char *gone);
 
-/* One field that can be copied out: numbers, or bytes if numbers is NULL; width 0: no such field. */
+/* One field that can be copied out: the one of numbers, floats and bytes that is not NULL; width 0: no such field. */
 typedef struct fsi__export {
     const fsi_real *numbers;
+    const float *floats;
     const unsigned char *bytes;
     int width;
     fsi_real unit;
@@ -515,10 +517,21 @@ FSI_FN fsi__export fsi__export_of(const fsi_real *numbers, const unsigned char *
 {
     fsi__export f;
     f.numbers = numbers;
+    f.floats = NULL;
     f.bytes = bytes;
     f.width = width;
     f.unit = unit;
     return f;
+}
+FSI_FN fsi__export fsi__export_of_floats(const float *floats)
+{
+    fsi__export f = fsi__export_of(NULL, NULL, 1, 1);
+    f.floats = floats;
+    return f;
+}
+FSI_FN fsi_real fsi__export_value(const fsi__export *f, size_t k)
+{
+    return f->numbers ? f->numbers[k] : (f->floats ? (fsi_real)f->floats[k] : f->bytes[k]);
 }
 FSI_FN fsi__export fsi__export_of_vectors(const fsi_vec3 *v)
 {
@@ -528,7 +541,7 @@ FSI_FN fsi__export fsi__export_of_vectors(const fsi_vec3 *v)
 FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, int which, const fsi__export *fields,
     int known, fsi_vec3 origin, float *out, int stride);
 /* Particles as points of their size, from blue (no pressure) to red (the highest). */
-FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressure, const fsi_debug_draw *draw);
+FSI_API void fsi__particles_draw(const fsi__particles *t, fsi__export pressure, const fsi_debug_draw *draw);
 
 /* Head of a liquid's state: load makes room for `count` particles before it reads the rest, and refuses the state of a
    liquid with other parameters. No padding. */
@@ -1275,7 +1288,7 @@ FSI_API void fsi__particles_new_row(fsi__particles *t, int k, fsi_vec3 x, fsi_ve
     (*t->position)[k] = x;
     (*t->velocity)[k] = velocity;
     (*t->id)[k] = id;
-    (*t->filter)[k] = filter;
+    if (t->filter) (*t->filter)[k] = filter;
     if (attributes && n > 0) memcpy(*t->attribute + (size_t)k * n, attributes, n * sizeof(fsi_real));
 }
 
@@ -1319,19 +1332,20 @@ FSI_API fsi_status fsi__particles_copy(const fsi__particles *t, const char *fn, 
     if (!out && *t->count > 0) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
     if (!fsi_v3_is_finite(origin)) return fsi__fail(t->context, FSI_ERROR_NAN, fn, -1, 0, "origin is not finite");
     for (i = 0; i < *t->count; i++) for (k = 0; k < width; k++) {
-        const fsi_real x = f->numbers ? f->numbers[(size_t)i * (size_t)width + (size_t)k] : f->bytes[i];
+        const fsi_real x = fsi__export_value(f, (size_t)i * (size_t)width + (size_t)k);
         out[(size_t)i * (size_t)stride + (size_t)k] = (float)(which == 0 ? x - shift[k] : x / f->unit);
     }
     return FSI_OK;
 }
 
-FSI_API void fsi__particles_draw(const fsi__particles *t, const fsi_real *pressure, const fsi_debug_draw *draw)
+FSI_API void fsi__particles_draw(const fsi__particles *t, fsi__export pressure, const fsi_debug_draw *draw)
 {
     double top = 1;
     int i;
-    for (i = 0; i < *t->count; i++) top = fmax(top, (double)pressure[i]);
+    for (i = 0; i < *t->count; i++) top = fmax(top, (double)fsi__export_value(&pressure, (size_t)i));
     for (i = 0; i < *t->count && draw->point; i++) {
-        const uint32_t red = pressure[i] > 0 ? (uint32_t)(255 * (double)pressure[i] / top) : 0;
+        const double p = (double)fsi__export_value(&pressure, (size_t)i);
+        const uint32_t red = p > 0 ? (uint32_t)(255 * p / top) : 0;
         draw->point(draw->user, (*t->position)[i], t->dx, red << 16 | 0x4000u | (255 - red));
     }
 }
@@ -1420,16 +1434,16 @@ static fsi_status fsi__particles_check_vectors(const fsi__particles *t, const ch
 static fsi_status fsi__particles_check_numbers(const fsi__particles *t, const char *fn, const fsi__particle_column *c,
     fsi__stream *st, int64_t count)
 {
-    const int is_sum = c->kind == FSI__COLUMN_SUM;
-    const double most = is_sum ? (double)count + 1 : c->most;
+    const int is_float = c->kind != FSI__COLUMN_REAL;
+    const double most = c->kind == FSI__COLUMN_SUM ? (double)count + 1 : c->most;
     int64_t i;
     for (i = 0; i < count; i++) {
         fsi_real real = 0;
-        float sum = 0;
+        float number = 0;
         double x;
-        if (is_sum) fsi__bytes(st, &sum, sizeof sum);
+        if (is_float) fsi__bytes(st, &number, sizeof number);
         else fsi__bytes(st, &real, sizeof real);
-        x = is_sum ? (double)sum : (double)real;
+        x = is_float ? (double)number : (double)real;
         if (!(x >= c->least && x <= most)) return fsi__particles_bad_number(t, fn, i, c->name, x);
     }
     return FSI_OK;
@@ -1460,7 +1474,7 @@ FSI_API fsi_status fsi__particles_check_state(const fsi__particles *t, const cha
         fsi_status status = FSI_OK;
         if (c->kind == FSI__COLUMN_ANY) st->used += (size_t)count * t->column[k].size;
         else if (c->kind == FSI__COLUMN_ID) status = fsi__particles_check_ids(t, fn, st, count, next);
-        else if (c->kind == FSI__COLUMN_REAL || c->kind == FSI__COLUMN_SUM)
+        else if (c->kind == FSI__COLUMN_REAL || c->kind == FSI__COLUMN_FLOAT || c->kind == FSI__COLUMN_SUM)
             status = fsi__particles_check_numbers(t, fn, c, st, count);
         else if (c->kind != FSI__COLUMN_FOUND)
             status = fsi__particles_check_vectors(t, fn, c, st, count, is_place ? offset : fsi_v3(0, 0, 0));

@@ -4013,7 +4013,7 @@ FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw)
     const fsi__sph_impl *im;
     if (!draw || fsi__sph_check(s) != FSI_OK) return;
     im = (const fsi__sph_impl *)s->impl;
-    fsi__particles_draw(&im->particles, s->pressure, draw);
+    fsi__particles_draw(&im->particles, fsi__export_of(s->pressure, NULL, 1, 1), draw);
     fsi__obstacles_draw(&im->obstacles, draw);
 }
 

@@ -4004,7 +4004,7 @@ FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw
     const fsi__wc_impl *im;
     if (!draw || fsi__wc_check(s) != FSI_OK) return;
     im = (const fsi__wc_impl *)s->impl;
-    fsi__particles_draw(&im->particles, s->pressure, draw);
+    fsi__particles_draw(&im->particles, fsi__export_of(s->pressure, NULL, 1, 1), draw);
     fsi__obstacles_draw(&im->obstacles, draw);
 }
 

@@ -466,6 +466,37 @@ static void test_a_steady_state_allocates_nothing(void)
         }
 }
 
+/* A particle of a 3D liquid takes four vectors and 46 bytes, those of a step included, and its cells; one vector more
+   once a call takes several substeps. Memory may fail between these. */
+static void test_a_particle_takes_few_bytes(void)
+{
+    fsi_context context = fsi_default_context();
+    fsi_flip_desc d = make_desc(3, 24);
+    fsi_flip *s;
+    double cells, rows;
+    uint64_t hash;
+    test_fail_allocator(&context, 0);
+    d.context = &context;
+    d.reserve = 8 * 24 * 24 * 15;
+    s = make_flip(&d);
+    fill(s, room(3, 0, 0, 1, 0.6, 1), v3(0, 0, 0));
+    CHECK(step_ok(s, 1e-3) && step_ok(s, 1e-3) && s->stats.substeps == 1);
+    rows = s->capacity * (4.0 * sizeof(fsi_vec3) + 46);
+    cells = 512.0 * s->stats.blocks;
+    printf("      %.0f bytes a particle, %.0f a cell\n", rows / s->capacity, ((double)context.bytes - rows) / cells);
+    CHECK((double)context.bytes - rows < 200 * cells);
+
+    /* Several substeps. */
+    hash = fsi_flip_hash(s);
+    test_fail_allocator(&context, 1);
+    CHECK(fsi_flip_step(s, (fsi_real)0.2) == FSI_ERROR_MEMORY && fsi_flip_hash(s) == hash);
+    test_fail_allocator(&context, 0);
+    CHECK(step_ok(s, 0.2) && s->stats.substeps > 1);
+    CHECK((double)context.bytes - rows - (double)s->capacity * (double)sizeof(fsi_vec3) < 200 * cells);
+    fsi_flip_destroy(s);
+    CHECK(context.bytes == 0);
+}
+
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
 static void test_loading_continues_as_if_nothing_had_happened(void)
@@ -1001,6 +1032,7 @@ int main(int argc, char **argv)
     RUN(test_bad_arguments_change_nothing);
     RUN(test_failing_memory_leaves_no_trace);
     RUN(test_a_steady_state_allocates_nothing);
+    RUN(test_a_particle_takes_few_bytes);
     RUN(test_loading_continues_as_if_nothing_had_happened);
     RUN(test_damaged_states_are_refused);
     RUN(test_a_loaded_state_can_be_stepped);

@@ -1,5 +1,5 @@
-/* validate.h - what the validation programs share: their command line, sizes by --res, lines of figures, liquids that
-   must be made.
+/* validate.h - what the validation programs share: their command line, sizes by --res, lines of figures, with what is
+   demanded of them, liquids that must be made.
    SPDX-License-Identifier: MIT */
 #ifndef FSI_VALIDATE_H
 #define FSI_VALIDATE_H
@@ -31,6 +31,18 @@ static void say(double value, const char *unit, const char *key, ...)
     vprintf(key, args);
     va_end(args);
     printf(" %.4g %s\n", value, unit);
+    fflush(stdout);
+}
+
+/* A figure of which it is demanded that it is within `tolerance` of `reference`. */
+static void must(double value, double reference, double tolerance, const char *unit, const char *key, ...)
+{
+    va_list args;
+    va_start(args, key);
+    vprintf(key, args);
+    va_end(args);
+    printf(" %.4g %s %g %g %s\n", value, unit, reference, tolerance,
+           fabs(value - reference) <= tolerance ? "pass" : "fail");
     fflush(stdout);
 }
 

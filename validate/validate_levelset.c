@@ -29,18 +29,6 @@ static fsi_box3 box3(double x, double y, double z)
     return b;
 }
 
-/* A figure of which it is demanded that it is within `tolerance` of `reference`. */
-static void must(double value, double reference, double tolerance, const char *unit, const char *key, ...)
-{
-    va_list args;
-    va_start(args, key);
-    vprintf(key, args);
-    va_end(args);
-    printf(" %.4g %s %g %g %s\n", value, unit, reference, tolerance,
-           fabs(value - reference) <= tolerance ? "pass" : "fail");
-    fflush(stdout);
-}
-
 /* nx x ny x nz cells (nz 0: 2D) of dx; gravity g down the last axis. */
 static fsi_levelset_desc make_desc(int nx, int ny, int nz, double dx, double g)
 {
