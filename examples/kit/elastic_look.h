@@ -3,10 +3,11 @@
 
    Include it after kit.h and fsi_elastic.h. ex_jelly_of adds a body, ex_draw_jelly draws it where it is; ex_dimpled
    bends a sphere into puddings and stars, ex_block into blocks. ex_elastic_step makes a step and counts it,
-   ex_elastic_figures belongs before ex_end. ex_elastic_options adds --wild: drags at random, to see that nothing
-   breaks. */
+   ex_elastic_figures belongs before ex_end. ex_elastic_options adds the switches of drags.h. */
 #ifndef FSI_KIT_ELASTIC_LOOK_H
 #define FSI_KIT_ELASTIC_LOOK_H
+
+#include "drags.h"
 
 /* ---- bodies ------------------------------------------------------------------------------------------------------ */
 
@@ -120,60 +121,10 @@ typedef struct ex_elastic_tally {
     double deepest;                   /* penetration [m] */
     double seconds;                   /* in fsi_elastic_step, by the wall clock */
     size_t bytes;
-    /* the random drag */
-    double wild;                      /* until this time [s]; 0: none */
-    uint64_t random;
-    int id, pulls;                    /* the spring; it is there */
-    double next;                      /* when it is let go, or another one begins [s] */
-    fsi_vec3 grip, target, way;       /* where it began; where it pulls to; velocity of that */
+    ex_drags drags;
 } ex_elastic_tally;
 
-#define EX_WILD_SPEED 20.0 /* of a drag at most [m/s] */
-#define EX_WILD_RADIUS 1.0 /* how far it goes [m] */
-
-EX_FN void ex_elastic_options(ex_app *app, ex_elastic_tally *t)
-{
-    ex_real(app, "wild", &t->wild, 0, 1e6, "seconds of random drags of up to 20 m/s");
-}
-
-/* Number at random in [-1, 1). */
-EX_FN double ex_wild_number(ex_elastic_tally *t)
-{
-    t->random = t->random * 6364136223846793005ull + 1442695040888963407ull;
-    return (double)(t->random >> 33) / 1073741824.0 - 1;
-}
-
-/* A vertex of some body is pulled for half a second, by a spring of 5 Hz with the whole body, to a point that goes to
-   and fro; then all are left alone for half a second. */
-EX_FN void ex_elastic_drag(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, double dt)
-{
-    const double now = s->time + dt;
-    if (s->time <= 0) { /* a new simulator: there is no spring yet */
-        t->pulls = 0;
-        t->next = 0;
-    }
-    if (t->pulls && (now >= t->next || now >= t->wild)) {
-        ex_check(app, fsi_elastic_detach(s, t->id));
-        t->pulls = 0;
-        t->next = now + 0.5;
-    } else if (!t->pulls && now >= t->next && now < t->wild) {
-        const fsi_elastic_body *b = &s->bodies[(int)(fabs(ex_wild_number(t)) * s->body_count) % s->body_count];
-        fsi_elastic_attachment_desc a = fsi_elastic_default_attachment_desc();
-        a.body = b->id;
-        a.vertex = (int)(fabs(ex_wild_number(t)) * b->vertex_count) % b->vertex_count;
-        a.stiffness = (fsi_real)(1000 * b->mass);
-        a.target = t->grip = t->target = b->center;
-        ex_check(app, fsi_elastic_attach(s, &a, &t->id));
-        t->way = fsi_v3((fsi_real)ex_wild_number(t), (fsi_real)ex_wild_number(t), (fsi_real)ex_wild_number(t));
-        t->way = fsi_v3_scale(fsi_v3_unit(t->way), (fsi_real)(EX_WILD_SPEED * fabs(ex_wild_number(t))));
-        t->pulls = 1;
-        t->next = now + 0.5;
-    }
-    if (!t->pulls) return;
-    t->target = fsi_v3_madd(t->target, (fsi_real)dt, t->way);
-    if ((double)fsi_v3_norm(fsi_v3_sub(t->target, t->grip)) > EX_WILD_RADIUS) t->way = fsi_v3_scale(t->way, -1);
-    ex_check(app, fsi_elastic_set_target(s, t->id, t->target));
-}
+EX_FN void ex_elastic_options(ex_app *app, ex_elastic_tally *t) { ex_drags_options(app, &t->drags); }
 
 /* Counts a step that was made. */
 EX_FN void ex_elastic_count(ex_elastic_tally *t, const fsi_elastic *s)
@@ -196,7 +147,7 @@ EX_FN void ex_elastic_count(ex_elastic_tally *t, const fsi_elastic *s)
 EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, double dt)
 {
     const double begun = ex_wall_seconds();
-    if (t->wild > 0) ex_elastic_drag(app, t, s, dt);
+    ex_drags_step(app, &t->drags, s, dt);
     ex_check(app, fsi_elastic_step(s, (fsi_real)dt));
     t->seconds += ex_wall_seconds() - begun;
     ex_elastic_count(t, s);
@@ -206,8 +157,9 @@ EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, dou
 
 /* Closes the last line but for what a program adds. volume_least= and volume_most= are of a body over its volume at
    rest, at any time; deepest_mm= the deepest point in another body or obstacle, at any time [mm]; iterations= of a body
-   in a substep; t_step= seconds a step; after drags volume_lost= of the worst body at the end. */
-EX_FN void ex_elastic_figures(ex_app *app, const ex_elastic_tally *t, const fsi_elastic *s)
+   in a substep; t_step= seconds a step; after drags volume_lost= of the worst body at the end, drag_speed= of the
+   fastest target [m/s]. Ends the drags. */
+EX_FN void ex_elastic_figures(ex_app *app, ex_elastic_tally *t, const fsi_elastic *s)
 {
     int k, elements = 0;
     double worst = 0;
@@ -219,12 +171,16 @@ EX_FN void ex_elastic_figures(ex_app *app, const ex_elastic_tally *t, const fsi_
     ex_figure(app, "elements", "%.0f", elements);
     ex_figure(app, "volume_least", "%.4f", t->volume_least);
     ex_figure(app, "volume_most", "%.4f", t->volume_most);
-    if (t->wild > 0) ex_figure(app, "volume_lost", "%.4f", worst);
+    if (t->drags.fastest > 0) {
+        ex_figure(app, "volume_lost", "%.4f", worst);
+        ex_figure(app, "drag_speed", "%.1f", t->drags.fastest);
+    }
     ex_figure(app, "deepest_mm", "%.3g", 1000 * t->deepest);
     ex_figure(app, "kinetic", "%.3g", s->stats.kinetic_energy);
     ex_figure(app, "iterations", "%.1f", (double)t->iterations / (double)(t->steps > 0 ? t->steps : 1));
     ex_figure(app, "degraded", "%.0f", (double)t->degraded);
     ex_figure(app, "t_step", "%.4f", t->seconds / (double)(app->steps > 0 ? app->steps : 1));
+    ex_drags_free(&t->drags);
 }
 
 #endif /* FSI_KIT_ELASTIC_LOOK_H */

@@ -133,7 +133,7 @@ static void ex__bath_count(ex_app *app, ex_bath *b)
 EX_FN void ex_bath_step(ex_app *app, ex_bath *b, double dt)
 {
     const double begun = ex_wall_seconds();
-    if (b->tally.wild > 0) ex_elastic_drag(app, &b->tally, b->solid, dt);
+    ex_drags_step(app, &b->tally.drags, b->solid, dt);
     ex_check(app, fsi_flip_step(b->water, (fsi_real)dt));
     b->tally.seconds += ex_wall_seconds() - begun;
     ex_elastic_count(&b->tally, b->solid);
@@ -233,6 +233,7 @@ EX_FN void ex_bath_draw(ex_app *app, ex_scene *scene, ex_bath *b)
 {
     int k;
     for (k = 0; k < b->count; k++) ex_draw_jelly(app, scene, b->solid, &b->jelly[k]);
+    ex_draw_drags(scene, &b->tally.drags, 0.4 * (double)b->water->desc.dx);
     if (b->water->count > 0) ex_draw_particles(app, scene, b->surface, b->water->position, b->water->count);
     ex_draw_box(scene, ex_bath_box(b), 1.5, 0x7d8894);
 }
@@ -242,7 +243,7 @@ EX_FN void ex_bath_draw(ex_app *app, ex_scene *scene, ex_bath *b)
    that of its mass, volume_low= and volume_high= after a second; substeps=; iters= of the pressure a substep; late=
    substeps longer than asked and solves that ended early; t_sort= to t_other= seconds a step by phase. elastic_look.h
    explains the others. */
-EX_FN void ex_bath_figures(ex_app *app, const ex_bath *b)
+EX_FN void ex_bath_figures(ex_app *app, ex_bath *b)
 {
     static const char *const name[6] = { "t_sort", "t_grid", "t_pressure", "t_back", "t_move", "t_other" };
     const double steps = app->steps > 0 ? (double)app->steps : 1;
