@@ -1,9 +1,10 @@
 /* elastic_look.h - the programs of fsi_elastic.h: bodies of a surface with a skin to draw, and what is counted.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h and fsi_elastic.h. ex_jelly_of adds a body, ex_draw_jelly draws it where it is; ex_dimpled
-   bends a sphere into puddings and stars, ex_block into blocks. ex_elastic_step makes a step and counts it,
-   ex_elastic_figures belongs before ex_end. ex_elastic_options adds the switches of drags.h. */
+   Include it after kit.h and fsi_elastic.h. ex_jelly_of and ex_jelly_of_file add a body, ex_draw_jelly draws it where
+   it is, ex_jelly_strain tells how far it is from its shape; ex_dimpled bends a sphere into puddings and stars, ex_block
+   into blocks. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before ex_end.
+   ex_elastic_options adds the switches of drags.h. */
 #ifndef FSI_KIT_ELASTIC_LOOK_H
 #define FSI_KIT_ELASTIC_LOOK_H
 
@@ -61,6 +62,70 @@ EX_FN ex_jelly ex_jelly_of(ex_app *app, fsi_elastic *s, fsi_elastic_body_desc d,
     ex_check(app, fsi_elastic_add_body(s, &d, &id));
     fsi_mesh_destroy(surface);
     return ex_jelly_skin(app, s, id, mesh, rgb);
+}
+
+/* The same of a file: a closed surface (OBJ, PLY) or tetrahedra (.msh, .ele), scaled into the box of `shape`, which it
+   frees; y_up turns its y axis up. The skin of tetrahedra is their boundary. */
+EX_FN ex_jelly ex_jelly_of_file(ex_app *app, fsi_elastic *s, fsi_elastic_body_desc d, const char *path, int y_up,
+                                ex_mesh shape, uint32_t rgb)
+{
+    fsi_box3 box = fsi_box3_empty();
+    const fsi_mesh *surface;
+    fsi_io_mesh file;
+    fsi_pose pose;
+    ex_mesh own = ex_load_mesh(app, path, y_up);
+    int i, id;
+    for (i = 0; i < shape.vertex_count; i++) box = fsi_box3_grow(box, shape.vertices[i]);
+    ex_mesh_free(&shape);
+    ex_fit(own.vertices, own.vertex_count, box);
+    ex_check(app, fsi_io_read_mesh(&file, &app->context, path));
+    if (file.tet_count == 0) {
+        fsi_io_destroy_mesh(&file);
+        return ex_jelly_of(app, s, d, own, rgb);
+    }
+    d.vertices = own.vertices;
+    d.vertex_count = own.vertex_count;
+    d.elements = file.tets;
+    d.element_count = file.tet_count;
+    ex_check(app, fsi_elastic_add_body(s, &d, &id));
+    fsi_io_destroy_mesh(&file);
+    ex_mesh_free(&own);
+
+    /* Its surface as it was at rest. */
+    surface = fsi_elastic_surface(s, id);
+    pose.position = d.position;
+    pose.orientation = d.orientation;
+    own = ex_mesh_make(surface->vertex_count, surface->face_count);
+    memcpy(own.triangles, surface->faces, 3 * (size_t)surface->face_count * sizeof(int));
+    for (i = 0; i < own.vertex_count; i++) own.vertices[i] = fsi_pose_local(pose, surface->vertices[i]);
+    return ex_jelly_skin(app, s, id, own, rgb);
+}
+
+/* Root mean square distance of the skin from the nearest rigid motion of its rest shape, over the body's size. */
+EX_FN double ex_jelly_strain(ex_app *app, const fsi_elastic *s, const ex_jelly *w)
+{
+    const int n = w->mesh.vertex_count;
+    const fsi_vec3 *rest = w->mesh.vertices;
+    fsi_vec3 *x = w->x, from = fsi_v3(0, 0, 0), to = from;
+    fsi_mat3 sum = fsi_m3_diagonal(fsi_v3(0, 0, 0)), turn;
+    double square = 0;
+    int i, j, k;
+    ex_check(app, fsi_elastic_skin_update(w->skin, s, x, NULL));
+    for (i = 0; i < n; i++) {
+        from = fsi_v3_madd(from, (fsi_real)(1.0 / n), rest[i]);
+        to = fsi_v3_madd(to, (fsi_real)(1.0 / n), x[i]);
+    }
+    for (i = 0; i < n; i++) {
+        const fsi_vec3 a = fsi_v3_sub(rest[i], from), b = fsi_v3_sub(x[i], to);
+        const fsi_real u[3] = { a.x, a.y, a.z }, v[3] = { b.x, b.y, b.z };
+        for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) sum.m[3 * j + k] += v[j] * u[k];
+    }
+    fsi_m3_polar(sum, &turn, NULL);
+    for (i = 0; i < n; i++) {
+        const fsi_vec3 d = fsi_v3_sub(fsi_v3_sub(x[i], to), fsi_m3_mul_v3(turn, fsi_v3_sub(rest[i], from)));
+        square += (double)fsi_v3_dot(d, d);
+    }
+    return sqrt(square / n) / s->bodies[fsi_elastic_find_body(s, w->id)].size;
 }
 
 EX_FN void ex_draw_jelly(ex_app *app, ex_scene *scene, const fsi_elastic *s, const ex_jelly *j)

@@ -91,33 +91,6 @@ static void draw(ex_app *app, ex_scene *scene, const ex_drags *drags, const stat
     ex_save_scene(app, scene, frame, "%.2f s", w->s->time);
 }
 
-/* Root mean square distance of the skin from the nearest rigid motion of its rest shape, over the size. */
-static double shape_error(ex_app *app, state *w)
-{
-    const int n = w->jelly.mesh.vertex_count;
-    const fsi_vec3 *rest = w->jelly.mesh.vertices;
-    fsi_vec3 *x = w->jelly.x, from = fsi_v3(0, 0, 0), to = from;
-    fsi_mat3 sum = fsi_m3_diagonal(fsi_v3(0, 0, 0)), turn;
-    double square = 0;
-    int i, j, k;
-    ex_check(app, fsi_elastic_skin_update(w->jelly.skin, w->s, x, NULL));
-    for (i = 0; i < n; i++) {
-        from = fsi_v3_madd(from, (fsi_real)(1.0 / n), rest[i]);
-        to = fsi_v3_madd(to, (fsi_real)(1.0 / n), x[i]);
-    }
-    for (i = 0; i < n; i++) {
-        const fsi_vec3 a = fsi_v3_sub(rest[i], from), b = fsi_v3_sub(x[i], to);
-        const fsi_real u[3] = { a.x, a.y, a.z }, v[3] = { b.x, b.y, b.z };
-        for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) sum.m[3 * j + k] += v[j] * u[k];
-    }
-    fsi_m3_polar(sum, &turn, NULL);
-    for (i = 0; i < n; i++) {
-        const fsi_vec3 d = fsi_v3_sub(fsi_v3_sub(x[i], to), fsi_m3_mul_v3(turn, fsi_v3_sub(rest[i], from)));
-        square += (double)fsi_v3_dot(d, d);
-    }
-    return sqrt(square / n) / w->s->bodies[0].size;
-}
-
 static void begin(ex_app *app, state *w, int handles)
 {
     fsi_elastic_desc d = fsi_elastic_default_desc();
@@ -180,7 +153,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "speed", "%.1f", tally.drags.fastest);
     ex_figure(&app, "thrown", "%.2f", w.highest);
     ex_figure(&app, "det_least", "%.3f", tally.stretch_least);
-    ex_figure(&app, "shape_error", "%.1e", shape_error(&app, &w));
+    ex_figure(&app, "shape_error", "%.1e", ex_jelly_strain(&app, w.s, &w.jelly));
     ex_figure(&app, "volume", "%.4f", w.s->bodies[0].stats.volume_ratio);
     ex_elastic_figures(&app, &tally, w.s);
     ex_jelly_free(&w.jelly);

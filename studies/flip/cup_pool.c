@@ -183,8 +183,8 @@ int main(int argc, char **argv)
             t = w.bath.water->time;
             turn_tap(&app, &w, t);
             if (!w.held && t >= LIFT) grab(&app, &w, stiffness);
-            if (w.held) move_springs(&app, &w, t + EX_BATH_FRAME / w.bath.steps);
-            ex_bath_step(&app, &w.bath, EX_BATH_FRAME / w.bath.steps);
+            if (w.held) move_springs(&app, &w, t + w.bath.frame / w.bath.steps);
+            ex_bath_step(&app, &w.bath, w.bath.frame / w.bath.steps);
         }
         ex_bath_look(&w.bath);
 
