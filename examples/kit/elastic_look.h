@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT
 
    Include it after kit.h and fsi_elastic.h. ex_jelly_of and ex_jelly_of_file add a body, ex_draw_jelly draws it where
-   it is, ex_jelly_strain tells how far it is from its shape; ex_dimpled bends a sphere into puddings and stars, ex_block
-   into blocks. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before ex_end.
+   it is, ex_jelly_strain tells how far it is from its shape; ex_dimpled bends a sphere into puddings and stars,
+   ex_block into blocks. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before ex_end.
    ex_elastic_options adds the switches of drags.h. */
 #ifndef FSI_KIT_ELASTIC_LOOK_H
 #define FSI_KIT_ELASTIC_LOOK_H

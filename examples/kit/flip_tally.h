@@ -1,11 +1,11 @@
 /* flip_tally.h - elastic bodies in the liquid of fsi_flip.h: what their programs make, draw and count.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h. ex_bath_options adds switches, ex_bath_liquid_options those without bodies, ex_bath_mesh_option
-   --mesh, a file that stands in for the shape of each body; ex_bath_make makes liquid and solids in a box, ex_bath_body
-   adds a body, ex_bath_immerse puts all into the liquid, ex_bath_fill fills with liquid; ex_bath_frame makes the
-   steps of a picture and counts them; ex_bath_draw draws, ex_bath_figures belongs before ex_end. ex_bath_level and
-   ex_bath_below measure drafts.
+   Include it after kit.h. ex_bath_options adds switches, ex_bath_liquid_options those without bodies,
+   ex_bath_mesh_option --mesh, a file that stands in for the shape of each body; ex_bath_make makes liquid and solids
+   in a box, ex_bath_body adds a body, ex_bath_immerse puts all into the liquid, ex_bath_fill fills with liquid;
+   ex_bath_frame makes the steps of a picture and counts them; ex_bath_draw draws, ex_bath_figures belongs before
+   ex_end. ex_bath_level and ex_bath_below measure drafts.
 
       ex_bath_options(&app, &bath);
       if (!ex_begin(&app, argc, argv)) return app.exit_code;
@@ -41,6 +41,7 @@ typedef struct ex_bath {
     long long substeps, iters, degraded, inside, out;
     double inside_deepest;        /* of a particle in a body [dx] */
     double volume, volume_least, volume_most; /* of the liquid over that of its mass; least and most after a second */
+    double crowd;                 /* largest mass at a cell over that at rest, after a second */
     double seconds[6];            /* sort, to grid, pressure, to particles, move, other and bodies */
     double *cost;                 /* processor time of each step [s] */
     int costs, cost_room;
@@ -146,6 +147,7 @@ static void ex__bath_count(ex_app *app, ex_bath *b)
     if (b->water->time < 1 || b->volume_least <= 0) b->volume_least = b->volume_most = b->volume;
     b->volume_least = fmin(b->volume_least, b->volume);
     b->volume_most = fmax(b->volume_most, b->volume);
+    if (b->water->time >= 1) b->crowd = fmax(b->crowd, t->fill_max);
     app->steps++;
     app->sim_seconds = b->water->time;
 }
@@ -271,9 +273,10 @@ static int ex__bath_order(const void *a, const void *b)
 
 /* Closes the last line but for what a program adds. particles= of the liquid; inside= those found in a body and out=
    out of the box, over all pictures, inside_dx= the deepest of the former [dx]; volume= of the liquid at the end over
-   that of its mass, volume_low= and volume_high= after a second; substeps=; iters= of the pressure a substep; late=
-   substeps longer than asked and solves that ended early; t_sort= to t_other= seconds a step by phase, t_cpu= the median
-   processor time of a step. elastic_look.h explains the others. */
+   that of its mass, volume_low= and volume_high= after a second; crowd= the largest mass of particles at a cell over
+   that at rest, after a second; substeps=; iters= of the pressure a substep; late= substeps longer than asked and
+   solves that ended early; t_sort= to t_other= seconds a step by phase, t_cpu= the median processor time of a step.
+   elastic_look.h explains the others. */
 EX_FN void ex_bath_figures(ex_app *app, ex_bath *b)
 {
     static const char *const name[6] = { "t_sort", "t_grid", "t_pressure", "t_back", "t_move", "t_other" };
@@ -287,6 +290,7 @@ EX_FN void ex_bath_figures(ex_app *app, ex_bath *b)
         ex_figure(app, "volume", "%.4f", b->volume);
         ex_figure(app, "volume_low", "%.4f", b->volume_least);
         ex_figure(app, "volume_high", "%.4f", b->volume_most);
+        ex_figure(app, "crowd", "%.2f", b->crowd);
     }
     ex_figure(app, "substeps", "%.0f", (double)b->substeps);
     ex_figure(app, "iters", "%.1f", (double)b->iters / (double)(b->substeps > 0 ? b->substeps : 1));

@@ -176,7 +176,7 @@ int main(int argc, char **argv)
     add_cup(&app, &w, young);
     ex_bath_immerse(&app, &w.bath);
     ex_bath_fill(&app, &w.bath, ex_box3(0, 0, 0, SIDE, SIDE, DEPTH));
-    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)SIDE, (fsi_real)SIDE, (fsi_real)1.8), 28, 14);
+    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)SIDE, (fsi_real)SIDE, (fsi_real)1.8), 28, 24);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 0; k < w.bath.steps; k++) {

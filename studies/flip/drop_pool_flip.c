@@ -3,8 +3,8 @@
 
    A large drop of water falls into a pool in a box: a crown, a crater and a jet, by particles that move with a grid.
    --res 128 is the size at which solvers are compared: 128^3 cells, 4 million particles. splash= how high the water
-   went above its level at rest [m]; level= of the water at the end over where it should be; inside and out count
-   particles in bodies and out of the box. flip_tally.h explains the other figures. */
+   went above its level at rest [m]; level= of the water at the end over where it should be. flip_tally.h explains
+   the other figures. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "../../examples/kit/flip_tally.h"

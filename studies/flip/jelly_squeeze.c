@@ -35,14 +35,13 @@ static void add_body(ex_app *app, ex_bath *b, int k, double young)
     d.materials = &m;
     d.material_count = 1;
     d.resolution = app->res / 3 + 8;
-    d.self_contact = 1;
-    d.position = fsi_v3((fsi_real)(LENGTH / 2 + APART * (k - 0.5)), (fsi_real)(WIDTH / 2), (fsi_real)(TALL / 2 + 0.005));
-    if (k) ex_bath_body(app, b, d, ex_dimpled(RADIUS, TALL, 4, 0, 5, 0.2, 5), 0xe3a62f);
-    else ex_bath_body(app, b, d, ex_dimpled(RADIUS, TALL, 5, 0.25, 12, 0.06, 5), 0xc8432f);
+    d.position = fsi_v3((fsi_real)(LENGTH / 2 + APART * (k - 0.5)), (fsi_real)(WIDTH / 2),
+                        (fsi_real)(TALL / 2 + 0.005));
+    if (k) ex_bath_body(app, b, d, ex_dimpled(RADIUS, TALL, 4, 0, 5, 0.2, 4), 0xe3a62f);
+    else ex_bath_body(app, b, d, ex_dimpled(RADIUS, TALL, 5, 0.25, 12, 0.06, 4), 0xc8432f);
 }
 
-/* The springs of body k: towards the other one, by `close`; then they turn
-   about the x axis. */
+/* The springs of body k: towards the other one, by `close`; then they turn about the x axis. */
 static void add_grips(ex_bath *b, int k, double stiffness, double close)
 {
     const double side = k ? 1 : -1;
