@@ -10,7 +10,7 @@
       drag 0  -1  0 0 0.09  1500     a body, counted from 0 in the order of adding; its vertex, or -1: the point with
       0     0 0 0.19                 the rest coordinates that follow; stiffness of the spring [N/m]. Then times [s] in
       0.05  0 0 0.21                 rising order and where the target is; between these it moves in straight lines.
-                                     The spring is there from the first to the last of them. */
+                                     The spring is there in the steps between the first and the last of them. */
 #ifndef FSI_KIT_DRAGS_H
 #define FSI_KIT_DRAGS_H
 
@@ -228,7 +228,7 @@ EX_FN void ex_drags_step(ex_app *app, ex_drags *d, fsi_elastic *s, double dt)
     for (k = 0; k < d->count; k++) {
         ex_drag *x = &d->drag[k];
         fsi_vec3 to;
-        if (x->count == 0 || next < d->key[x->first].time) continue;
+        if (x->count == 0 || s->time < d->key[x->first].time - 1e-9) continue;
         if (next > d->key[x->first + x->count - 1].time + 1e-9) {
             if (x->pulls) ex_check(app, fsi_elastic_detach(s, x->spring));
             x->pulls = 0;
