@@ -30,7 +30,7 @@ static void add_body(ex_app *app, ex_bath *b, int k, double young)
     m.damping = (fsi_real)0.01;
     d.materials = &m;
     d.material_count = 1;
-    d.resolution = app->res * 3 / 4;
+    d.resolution = app->res * 7 / 10;
     d.self_contact = k == 3; /* the others cannot reach themselves */
     d.position = fsi_v3((fsi_real)(LENGTH / 2 + 0.1 * (k % 2 ? 1 : -1)), (fsi_real)(WIDTH / 2), (fsi_real)height[k]);
     d.orientation = fsi_quat_from_axis_angle(fsi_v3(1, (fsi_real)0.5, 0), (fsi_real)(0.35 * k));
