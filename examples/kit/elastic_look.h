@@ -1,12 +1,14 @@
 /* elastic_look.h - the programs of fsi_elastic.h: bodies of a surface with a skin to draw, and what is counted.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h and fsi_elastic.h. ex_jelly_of adds a body, ex_draw_jelly draws it where it is; ex_dimpled
-   bends a sphere into puddings and stars, ex_block into blocks. ex_elastic_step makes a step and counts it,
-   ex_elastic_figures belongs before ex_end. ex_elastic_options adds --wild: drags at random, to see that nothing
-   breaks. */
+   Include it after kit.h and fsi_elastic.h. ex_jelly_of and ex_jelly_of_file add a body, ex_draw_jelly draws it where
+   it is, ex_jelly_strain tells how far it is from its shape; ex_dimpled bends a sphere into puddings and stars,
+   ex_block into blocks. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before ex_end.
+   ex_elastic_options adds the switches of drags.h. */
 #ifndef FSI_KIT_ELASTIC_LOOK_H
 #define FSI_KIT_ELASTIC_LOOK_H
+
+#include "drags.h"
 
 /* ---- bodies ------------------------------------------------------------------------------------------------------ */
 
@@ -60,6 +62,70 @@ EX_FN ex_jelly ex_jelly_of(ex_app *app, fsi_elastic *s, fsi_elastic_body_desc d,
     ex_check(app, fsi_elastic_add_body(s, &d, &id));
     fsi_mesh_destroy(surface);
     return ex_jelly_skin(app, s, id, mesh, rgb);
+}
+
+/* The same of a file: a closed surface (OBJ, PLY) or tetrahedra (.msh, .ele), scaled into the box of `shape`, which it
+   frees; y_up turns its y axis up. The skin of tetrahedra is their boundary. */
+EX_FN ex_jelly ex_jelly_of_file(ex_app *app, fsi_elastic *s, fsi_elastic_body_desc d, const char *path, int y_up,
+                                ex_mesh shape, uint32_t rgb)
+{
+    fsi_box3 box = fsi_box3_empty();
+    const fsi_mesh *surface;
+    fsi_io_mesh file;
+    fsi_pose pose;
+    ex_mesh own = ex_load_mesh(app, path, y_up);
+    int i, id;
+    for (i = 0; i < shape.vertex_count; i++) box = fsi_box3_grow(box, shape.vertices[i]);
+    ex_mesh_free(&shape);
+    ex_fit(own.vertices, own.vertex_count, box);
+    ex_check(app, fsi_io_read_mesh(&file, &app->context, path));
+    if (file.tet_count == 0) {
+        fsi_io_destroy_mesh(&file);
+        return ex_jelly_of(app, s, d, own, rgb);
+    }
+    d.vertices = own.vertices;
+    d.vertex_count = own.vertex_count;
+    d.elements = file.tets;
+    d.element_count = file.tet_count;
+    ex_check(app, fsi_elastic_add_body(s, &d, &id));
+    fsi_io_destroy_mesh(&file);
+    ex_mesh_free(&own);
+
+    /* Its surface as it was at rest. */
+    surface = fsi_elastic_surface(s, id);
+    pose.position = d.position;
+    pose.orientation = d.orientation;
+    own = ex_mesh_make(surface->vertex_count, surface->face_count);
+    memcpy(own.triangles, surface->faces, 3 * (size_t)surface->face_count * sizeof(int));
+    for (i = 0; i < own.vertex_count; i++) own.vertices[i] = fsi_pose_local(pose, surface->vertices[i]);
+    return ex_jelly_skin(app, s, id, own, rgb);
+}
+
+/* Root mean square distance of the skin from the nearest rigid motion of its rest shape, over the body's size. */
+EX_FN double ex_jelly_strain(ex_app *app, const fsi_elastic *s, const ex_jelly *w)
+{
+    const int n = w->mesh.vertex_count;
+    const fsi_vec3 *rest = w->mesh.vertices;
+    fsi_vec3 *x = w->x, from = fsi_v3(0, 0, 0), to = from;
+    fsi_mat3 sum = fsi_m3_diagonal(fsi_v3(0, 0, 0)), turn;
+    double square = 0;
+    int i, j, k;
+    ex_check(app, fsi_elastic_skin_update(w->skin, s, x, NULL));
+    for (i = 0; i < n; i++) {
+        from = fsi_v3_madd(from, (fsi_real)(1.0 / n), rest[i]);
+        to = fsi_v3_madd(to, (fsi_real)(1.0 / n), x[i]);
+    }
+    for (i = 0; i < n; i++) {
+        const fsi_vec3 a = fsi_v3_sub(rest[i], from), b = fsi_v3_sub(x[i], to);
+        const fsi_real u[3] = { a.x, a.y, a.z }, v[3] = { b.x, b.y, b.z };
+        for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) sum.m[3 * j + k] += v[j] * u[k];
+    }
+    fsi_m3_polar(sum, &turn, NULL);
+    for (i = 0; i < n; i++) {
+        const fsi_vec3 d = fsi_v3_sub(fsi_v3_sub(x[i], to), fsi_m3_mul_v3(turn, fsi_v3_sub(rest[i], from)));
+        square += (double)fsi_v3_dot(d, d);
+    }
+    return sqrt(square / n) / s->bodies[fsi_elastic_find_body(s, w->id)].size;
 }
 
 EX_FN void ex_draw_jelly(ex_app *app, ex_scene *scene, const fsi_elastic *s, const ex_jelly *j)
@@ -120,60 +186,10 @@ typedef struct ex_elastic_tally {
     double deepest;                   /* penetration [m] */
     double seconds;                   /* in fsi_elastic_step, by the wall clock */
     size_t bytes;
-    /* the random drag */
-    double wild;                      /* until this time [s]; 0: none */
-    uint64_t random;
-    int id, pulls;                    /* the spring; it is there */
-    double next;                      /* when it is let go, or another one begins [s] */
-    fsi_vec3 grip, target, way;       /* where it began; where it pulls to; velocity of that */
+    ex_drags drags;
 } ex_elastic_tally;
 
-#define EX_WILD_SPEED 20.0 /* of a drag at most [m/s] */
-#define EX_WILD_RADIUS 1.0 /* how far it goes [m] */
-
-EX_FN void ex_elastic_options(ex_app *app, ex_elastic_tally *t)
-{
-    ex_real(app, "wild", &t->wild, 0, 1e6, "seconds of random drags of up to 20 m/s");
-}
-
-/* Number at random in [-1, 1). */
-EX_FN double ex_wild_number(ex_elastic_tally *t)
-{
-    t->random = t->random * 6364136223846793005ull + 1442695040888963407ull;
-    return (double)(t->random >> 33) / 1073741824.0 - 1;
-}
-
-/* A vertex of some body is pulled for half a second, by a spring of 5 Hz with the whole body, to a point that goes to
-   and fro; then all are left alone for half a second. */
-EX_FN void ex_elastic_drag(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, double dt)
-{
-    const double now = s->time + dt;
-    if (s->time <= 0) { /* a new simulator: there is no spring yet */
-        t->pulls = 0;
-        t->next = 0;
-    }
-    if (t->pulls && (now >= t->next || now >= t->wild)) {
-        ex_check(app, fsi_elastic_detach(s, t->id));
-        t->pulls = 0;
-        t->next = now + 0.5;
-    } else if (!t->pulls && now >= t->next && now < t->wild) {
-        const fsi_elastic_body *b = &s->bodies[(int)(fabs(ex_wild_number(t)) * s->body_count) % s->body_count];
-        fsi_elastic_attachment_desc a = fsi_elastic_default_attachment_desc();
-        a.body = b->id;
-        a.vertex = (int)(fabs(ex_wild_number(t)) * b->vertex_count) % b->vertex_count;
-        a.stiffness = (fsi_real)(1000 * b->mass);
-        a.target = t->grip = t->target = b->center;
-        ex_check(app, fsi_elastic_attach(s, &a, &t->id));
-        t->way = fsi_v3((fsi_real)ex_wild_number(t), (fsi_real)ex_wild_number(t), (fsi_real)ex_wild_number(t));
-        t->way = fsi_v3_scale(fsi_v3_unit(t->way), (fsi_real)(EX_WILD_SPEED * fabs(ex_wild_number(t))));
-        t->pulls = 1;
-        t->next = now + 0.5;
-    }
-    if (!t->pulls) return;
-    t->target = fsi_v3_madd(t->target, (fsi_real)dt, t->way);
-    if ((double)fsi_v3_norm(fsi_v3_sub(t->target, t->grip)) > EX_WILD_RADIUS) t->way = fsi_v3_scale(t->way, -1);
-    ex_check(app, fsi_elastic_set_target(s, t->id, t->target));
-}
+EX_FN void ex_elastic_options(ex_app *app, ex_elastic_tally *t) { ex_drags_options(app, &t->drags); }
 
 /* Counts a step that was made. */
 EX_FN void ex_elastic_count(ex_elastic_tally *t, const fsi_elastic *s)
@@ -196,7 +212,7 @@ EX_FN void ex_elastic_count(ex_elastic_tally *t, const fsi_elastic *s)
 EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, double dt)
 {
     const double begun = ex_wall_seconds();
-    if (t->wild > 0) ex_elastic_drag(app, t, s, dt);
+    ex_drags_step(app, &t->drags, s, dt);
     ex_check(app, fsi_elastic_step(s, (fsi_real)dt));
     t->seconds += ex_wall_seconds() - begun;
     ex_elastic_count(t, s);
@@ -206,8 +222,9 @@ EX_FN void ex_elastic_step(ex_app *app, ex_elastic_tally *t, fsi_elastic *s, dou
 
 /* Closes the last line but for what a program adds. volume_least= and volume_most= are of a body over its volume at
    rest, at any time; deepest_mm= the deepest point in another body or obstacle, at any time [mm]; iterations= of a body
-   in a substep; t_step= seconds a step; after drags volume_lost= of the worst body at the end. */
-EX_FN void ex_elastic_figures(ex_app *app, const ex_elastic_tally *t, const fsi_elastic *s)
+   in a substep; t_step= seconds a step; after drags volume_lost= of the worst body at the end, drag_speed= of the
+   fastest target [m/s]. Ends the drags. */
+EX_FN void ex_elastic_figures(ex_app *app, ex_elastic_tally *t, const fsi_elastic *s)
 {
     int k, elements = 0;
     double worst = 0;
@@ -219,12 +236,16 @@ EX_FN void ex_elastic_figures(ex_app *app, const ex_elastic_tally *t, const fsi_
     ex_figure(app, "elements", "%.0f", elements);
     ex_figure(app, "volume_least", "%.4f", t->volume_least);
     ex_figure(app, "volume_most", "%.4f", t->volume_most);
-    if (t->wild > 0) ex_figure(app, "volume_lost", "%.4f", worst);
+    if (t->drags.fastest > 0) {
+        ex_figure(app, "volume_lost", "%.4f", worst);
+        ex_figure(app, "drag_speed", "%.1f", t->drags.fastest);
+    }
     ex_figure(app, "deepest_mm", "%.3g", 1000 * t->deepest);
     ex_figure(app, "kinetic", "%.3g", s->stats.kinetic_energy);
     ex_figure(app, "iterations", "%.1f", (double)t->iterations / (double)(t->steps > 0 ? t->steps : 1));
     ex_figure(app, "degraded", "%.0f", (double)t->degraded);
     ex_figure(app, "t_step", "%.4f", t->seconds / (double)(app->steps > 0 ? app->steps : 1));
+    ex_drags_free(&t->drags);
 }
 
 #endif /* FSI_KIT_ELASTIC_LOOK_H */

@@ -1,10 +1,11 @@
 /* flip_tally.h - elastic bodies in the liquid of fsi_flip.h: what their programs make, draw and count.
    SPDX-License-Identifier: MIT
 
-   Include it after kit.h. ex_bath_options adds switches; ex_bath_make makes liquid and solids in a box, ex_bath_body
-   adds a body, ex_bath_immerse puts all into the liquid, ex_bath_fill fills with liquid; ex_bath_frame makes the
-   steps of a picture and counts them; ex_bath_draw draws, ex_bath_figures belongs before ex_end. ex_bath_level and
-   ex_bath_below measure drafts.
+   Include it after kit.h. ex_bath_options adds switches, ex_bath_liquid_options those without bodies,
+   ex_bath_mesh_option --mesh, a file that stands in for the shape of each body; ex_bath_make makes liquid and solids
+   in a box, ex_bath_body adds a body, ex_bath_immerse puts all into the liquid, ex_bath_fill fills with liquid;
+   ex_bath_frame makes the steps of a picture and counts them; ex_bath_draw draws, ex_bath_figures belongs before
+   ex_end. ex_bath_level and ex_bath_below measure drafts.
 
       ex_bath_options(&app, &bath);
       if (!ex_begin(&app, argc, argv)) return app.exit_code;
@@ -25,7 +26,7 @@
 #define EX_BATH_BODIES 8
 #define EX_BATH_FRAME (1.0 / 30) /* seconds between two pictures */
 
-/* Start from zeros; handles and steps may be set before ex_bath_options. */
+/* Start from zeros; handles, steps and frame may be set before ex_bath_options. */
 typedef struct ex_bath {
     fsi_flip *water;
     fsi_elastic *solid;
@@ -33,21 +34,39 @@ typedef struct ex_bath {
     ex_jelly jelly[EX_BATH_BODIES];
     int count;
     int steps, handles, apic;     /* steps a frame */
+    double frame;                 /* seconds between two pictures; default EX_BATH_FRAME */
+    const char *mesh;             /* file of --mesh, NULL: none */
+    int y_up;
     ex_elastic_tally tally;
     long long substeps, iters, degraded, inside, out;
     double inside_deepest;        /* of a particle in a body [dx] */
     double volume, volume_least, volume_most; /* of the liquid over that of its mass; least and most after a second */
+    double crowd;                 /* largest mass at a cell over that at rest, after a second */
     double seconds[6];            /* sort, to grid, pressure, to particles, move, other and bodies */
+    double *cost;                 /* processor time of each step [s] */
+    int costs, cost_room;
 } ex_bath;
+
+EX_FN void ex_bath_liquid_options(ex_app *app, ex_bath *b)
+{
+    if (b->steps == 0) b->steps = 2;
+    if (b->frame <= 0) b->frame = EX_BATH_FRAME;
+    ex_int(app, "steps", &b->steps, 1, 1000, "a frame");
+    ex_flag(app, "apic", &b->apic, "particles carry gradients of velocity");
+}
 
 EX_FN void ex_bath_options(ex_app *app, ex_bath *b)
 {
-    if (b->steps == 0) b->steps = 2;
+    ex_bath_liquid_options(app, b);
     if (b->handles == 0) b->handles = 20;
-    ex_int(app, "steps", &b->steps, 1, 1000, "a frame of 1/30 s");
     ex_int(app, "handles", &b->handles, 0, 1000, "of each body; 0: all vertices are free");
-    ex_flag(app, "apic", &b->apic, "particles carry gradients of velocity");
     ex_elastic_options(app, &b->tally);
+}
+
+EX_FN void ex_bath_mesh_option(ex_app *app, ex_bath *b)
+{
+    ex_string(app, "mesh", &b->mesh, "shape of each body: OBJ, PLY, tetrahedra in .msh, .ele");
+    ex_flag(app, "y-up", &b->y_up, "its y axis is up");
 }
 
 /* An empty box of nx * ny * nz cells from the origin. */
@@ -67,12 +86,14 @@ EX_FN void ex_bath_make(ex_app *app, ex_bath *b, int nx, int ny, int nz, double 
     b->surface = ex_particle_surface(app, (double)b->water->spacing);
 }
 
-/* A body in a cage around a closed surface, which it takes; the bath's handles. Returns its id. */
+/* A body in a cage around a closed surface, which it takes, or of the file of --mesh in the box of that; the bath's
+   handles. Returns its id. */
 EX_FN int ex_bath_body(ex_app *app, ex_bath *b, fsi_elastic_body_desc d, ex_mesh mesh, uint32_t rgb)
 {
     if (b->count == EX_BATH_BODIES) ex_die("too many bodies");
     d.handles = b->handles;
-    b->jelly[b->count] = ex_jelly_of(app, b->solid, d, mesh, rgb);
+    b->jelly[b->count] = b->mesh ? ex_jelly_of_file(app, b->solid, d, b->mesh, b->y_up, mesh, rgb)
+        : ex_jelly_of(app, b->solid, d, mesh, rgb);
     return b->jelly[b->count++].id;
 }
 
@@ -126,16 +147,22 @@ static void ex__bath_count(ex_app *app, ex_bath *b)
     if (b->water->time < 1 || b->volume_least <= 0) b->volume_least = b->volume_most = b->volume;
     b->volume_least = fmin(b->volume_least, b->volume);
     b->volume_most = fmax(b->volume_most, b->volume);
+    if (b->water->time >= 1) b->crowd = fmax(b->crowd, t->fill_max);
     app->steps++;
     app->sim_seconds = b->water->time;
 }
 
 EX_FN void ex_bath_step(ex_app *app, ex_bath *b, double dt)
 {
-    const double begun = ex_wall_seconds();
-    if (b->tally.wild > 0) ex_elastic_drag(app, &b->tally, b->solid, dt);
+    const double begun = ex_wall_seconds(), spent = ex_cpu_seconds();
+    ex_drags_step(app, &b->tally.drags, b->solid, dt);
     ex_check(app, fsi_flip_step(b->water, (fsi_real)dt));
     b->tally.seconds += ex_wall_seconds() - begun;
+    if (b->costs == b->cost_room) {
+        b->cost_room = 2 * b->cost_room + 256;
+        b->cost = (double *)ex_alloc(b->cost, (size_t)b->cost_room, sizeof *b->cost);
+    }
+    b->cost[b->costs++] = ex_cpu_seconds() - spent;
     ex_elastic_count(&b->tally, b->solid);
     ex__bath_count(app, b);
 }
@@ -153,7 +180,7 @@ EX_FN void ex_bath_look(ex_bath *b)
 EX_FN void ex_bath_frame(ex_app *app, ex_bath *b)
 {
     int k;
-    for (k = 0; k < b->steps; k++) ex_bath_step(app, b, EX_BATH_FRAME / b->steps);
+    for (k = 0; k < b->steps; k++) ex_bath_step(app, b, b->frame / b->steps);
     ex_bath_look(b);
 }
 
@@ -233,39 +260,53 @@ EX_FN void ex_bath_draw(ex_app *app, ex_scene *scene, ex_bath *b)
 {
     int k;
     for (k = 0; k < b->count; k++) ex_draw_jelly(app, scene, b->solid, &b->jelly[k]);
+    ex_draw_drags(scene, &b->tally.drags, 0.4 * (double)b->water->desc.dx);
     if (b->water->count > 0) ex_draw_particles(app, scene, b->surface, b->water->position, b->water->count);
     ex_draw_box(scene, ex_bath_box(b), 1.5, 0x7d8894);
 }
 
+static int ex__bath_order(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 /* Closes the last line but for what a program adds. particles= of the liquid; inside= those found in a body and out=
    out of the box, over all pictures, inside_dx= the deepest of the former [dx]; volume= of the liquid at the end over
-   that of its mass, volume_low= and volume_high= after a second; substeps=; iters= of the pressure a substep; late=
-   substeps longer than asked and solves that ended early; t_sort= to t_other= seconds a step by phase. elastic_look.h
-   explains the others. */
-EX_FN void ex_bath_figures(ex_app *app, const ex_bath *b)
+   that of its mass, volume_low= and volume_high= after a second; crowd= the largest mass of particles at a cell over
+   that at rest, after a second; substeps=; iters= of the pressure a substep; late= substeps longer than asked and
+   solves that ended early; t_sort= to t_other= seconds a step by phase, t_cpu= the median processor time of a step.
+   elastic_look.h explains the others. */
+EX_FN void ex_bath_figures(ex_app *app, ex_bath *b)
 {
     static const char *const name[6] = { "t_sort", "t_grid", "t_pressure", "t_back", "t_move", "t_other" };
     const double steps = app->steps > 0 ? (double)app->steps : 1;
     int k;
-    ex_figure(app, "particles", "%.0f", b->water->count);
-    ex_figure(app, "inside", "%.0f", (double)b->inside);
-    ex_figure(app, "inside_dx", "%.3f", b->inside_deepest);
-    ex_figure(app, "out", "%.0f", (double)b->out);
-    ex_figure(app, "volume", "%.4f", b->volume);
-    ex_figure(app, "volume_low", "%.4f", b->volume_least);
-    ex_figure(app, "volume_high", "%.4f", b->volume_most);
+    if (b->water->count > 0) {
+        ex_figure(app, "particles", "%.0f", b->water->count);
+        ex_figure(app, "inside", "%.0f", (double)b->inside);
+        ex_figure(app, "inside_dx", "%.3f", b->inside_deepest);
+        ex_figure(app, "out", "%.0f", (double)b->out);
+        ex_figure(app, "volume", "%.4f", b->volume);
+        ex_figure(app, "volume_low", "%.4f", b->volume_least);
+        ex_figure(app, "volume_high", "%.4f", b->volume_most);
+        ex_figure(app, "crowd", "%.2f", b->crowd);
+    }
     ex_figure(app, "substeps", "%.0f", (double)b->substeps);
     ex_figure(app, "iters", "%.1f", (double)b->iters / (double)(b->substeps > 0 ? b->substeps : 1));
     ex_figure(app, "late", "%.0f", (double)b->degraded);
     for (k = 0; k < 6; k++) ex_figure(app, name[k], "%.4f", b->seconds[k] / steps);
-    ex_elastic_figures(app, &b->tally, b->solid);
-    app->hash = fsi_flip_hash(b->water) ^ fsi_elastic_hash(b->solid);
+    if (b->costs > 0) qsort(b->cost, (size_t)b->costs, sizeof *b->cost, ex__bath_order);
+    ex_figure(app, "t_cpu", "%.4f", b->costs > 0 ? b->cost[b->costs / 2] : 0);
+    if (b->count > 0) ex_elastic_figures(app, &b->tally, b->solid);
+    app->hash = fsi_flip_hash(b->water) ^ (b->count > 0 ? fsi_elastic_hash(b->solid) : 0);
 }
 
 EX_FN void ex_bath_end(ex_bath *b)
 {
     int k;
     for (k = 0; k < b->count; k++) ex_jelly_free(&b->jelly[k]);
+    free(b->cost);
     fsi_surface_destroy(b->surface);
     fsi_flip_destroy(b->water);
     fsi_elastic_destroy(b->solid);

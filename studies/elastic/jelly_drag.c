@@ -1,13 +1,13 @@
 /* cc -O3 -I. studies/elastic/jelly_drag.c -lm -o jelly_drag && ./jelly_drag
    SPDX-License-Identifier: MIT
 
-   A recorded drag: a spring from a point on top of a pudding to a target that circles at up to --speed m/s swings it
-   about, throws it up and lets it go. Where it lands, a plane comes down and squeezes it flat against the floor, to
-   --flat of its height, stays, and goes up again at once; the pudding finds its shape. speed= is the fastest that the
-   target moved [m/s]; thrown= how high the centre flew [m]; det_least= the smallest determinant of a deformation
-   gradient at any time (below 0: an element was inverted); shape_error= how far the points of the surface are in the
-   end from where a rigid motion of the body at rest would have them, root mean square over its size; volume= of the
-   body at the end over that at rest, 1 to 1 %. */
+   A drag (--drag FILE: another one): a spring from a point on top of a pudding to a target that circles at up to
+   --speed m/s swings it about, throws it up and lets it go. Where it lands, a plane comes down and squeezes it flat
+   against the floor, to --flat of its height, stays, and goes up again at once; the pudding finds its shape. speed=
+   is the fastest that the target moved [m/s]; thrown= how high the centre flew [m]; det_least= the smallest
+   determinant of a deformation gradient at any time (below 0: an element was inverted); shape_error= how far the
+   points of the surface are in the end from where a rigid motion of the body at rest would have them, root mean
+   square over its size; volume= of the body at the end over that at rest, 1 to 1 %. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
 #include "fsi_elastic.h"
@@ -15,6 +15,7 @@
 
 #define FRAME (1.0 / 30)
 #define HEIGHT 0.2  /* of the pudding [m] */
+#define GRIP (0.45 * HEIGHT) /* point that is dragged */
 #define SWING 0.6  /* radius of the target's circle */
 #define GRAB 0.2    /* when the target begins to move [s] */
 #define LET_GO 1.3
@@ -27,10 +28,10 @@ typedef struct state {
     fsi_elastic *s;
     ex_jelly jelly;
     fsi_elastic_shape_desc press;
-    int press_id, pressing, drag, dragged;
+    int press_id, pressing;
     double speed, flat;
-    fsi_vec3 grip, target; /* where the drag began; the target now */
-    double fastest, highest;
+    fsi_vec3 grip; /* where the drag begins */
+    double highest;
 } state;
 
 static double smooth(double t) { return t < 0 ? 0 : t > 1 ? 1 : t * t * (3 - 2 * t); }
@@ -51,20 +52,18 @@ static double press_at(const state *w, double time)
     return ABOVE + down * (flat - ABOVE) + 3 * smooth((time - RELEASE) / 0.3);
 }
 
-/* A step: the target and the plane reach their next places at its end. */
+/* The spring, and its target at the end of each step of dt seconds. */
+static void add_drag(ex_drags *d, const state *w, double stiffness, double dt)
+{
+    int k;
+    ex_drags_begin(d, 0, -1, fsi_v3(0, 0, (fsi_real)GRIP), stiffness);
+    for (k = 0; k * dt <= LET_GO; k++) ex_drags_key(d, k * dt, target_at(w, k * dt));
+}
+
+/* A step: the plane reaches its next place at its end. */
 static void step(ex_app *app, ex_elastic_tally *tally, state *w, double dt)
 {
     const double next = w->s->time + dt;
-    fsi_vec3 to = target_at(w, next);
-    if (w->dragged && next > LET_GO) {
-        ex_check(app, fsi_elastic_detach(w->s, w->drag));
-        w->dragged = 0;
-    }
-    if (w->dragged) {
-        ex_check(app, fsi_elastic_set_target(w->s, w->drag, to));
-        w->fastest = fmax(w->fastest, (double)fsi_v3_norm(fsi_v3_sub(to, w->target)) / dt);
-        w->target = to;
-    }
     w->press.point.z = press_at(w, next);
     if (w->pressing) ex_check(app, fsi_elastic_set_shape(w->s, w->press_id, &w->press));
     else if (next > PRESS) {
@@ -76,7 +75,7 @@ static void step(ex_app *app, ex_elastic_tally *tally, state *w, double dt)
 }
 
 /* The camera goes with the body. */
-static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
+static void draw(ex_app *app, ex_scene *scene, const ex_drags *drags, const state *w, int frame)
 {
     const fsi_vec3 c = w->s->bodies[0].center;
     const double z = (double)w->press.point.z, wide = w->s->time < PRESS ? 0.7 : 0.4;
@@ -88,44 +87,16 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     ex_draw_jelly(app, scene, w->s, &w->jelly);
     if (w->pressing && z < 1.5)
         ex_draw_box(scene, ex_box3(c.x - 0.3, c.y - 0.3, z, c.x + 0.3, c.y + 0.3, z + 0.02), 2, 0x5b6570);
-    if (w->dragged) ex_draw_spheres(scene, &w->target, 1, 0.02, NULL, 0x2b3a4a);
+    ex_draw_drags(scene, drags, 0.02);
     ex_save_scene(app, scene, frame, "%.2f s", w->s->time);
 }
 
-/* Root mean square distance of the skin from the nearest rigid motion of its rest shape, over the size. */
-static double shape_error(ex_app *app, state *w)
-{
-    const int n = w->jelly.mesh.vertex_count;
-    const fsi_vec3 *rest = w->jelly.mesh.vertices;
-    fsi_vec3 *x = w->jelly.x, from = fsi_v3(0, 0, 0), to = from;
-    fsi_mat3 sum = fsi_m3_diagonal(fsi_v3(0, 0, 0)), turn;
-    double square = 0;
-    int i, j, k;
-    ex_check(app, fsi_elastic_skin_update(w->jelly.skin, w->s, x, NULL));
-    for (i = 0; i < n; i++) {
-        from = fsi_v3_madd(from, (fsi_real)(1.0 / n), rest[i]);
-        to = fsi_v3_madd(to, (fsi_real)(1.0 / n), x[i]);
-    }
-    for (i = 0; i < n; i++) {
-        const fsi_vec3 a = fsi_v3_sub(rest[i], from), b = fsi_v3_sub(x[i], to);
-        const fsi_real u[3] = { a.x, a.y, a.z }, v[3] = { b.x, b.y, b.z };
-        for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) sum.m[3 * j + k] += v[j] * u[k];
-    }
-    fsi_m3_polar(sum, &turn, NULL);
-    for (i = 0; i < n; i++) {
-        const fsi_vec3 d = fsi_v3_sub(fsi_v3_sub(x[i], to), fsi_m3_mul_v3(turn, fsi_v3_sub(rest[i], from)));
-        square += (double)fsi_v3_dot(d, d);
-    }
-    return sqrt(square / n) / w->s->bodies[0].size;
-}
-
-static void begin(ex_app *app, state *w, int handles, double stiffness)
+static void begin(ex_app *app, state *w, int handles)
 {
     fsi_elastic_desc d = fsi_elastic_default_desc();
     fsi_elastic_shape_desc ground = fsi_elastic_default_shape_desc();
     fsi_elastic_body_desc b = fsi_elastic_default_body_desc();
     fsi_elastic_material m = fsi_elastic_default_material();
-    fsi_elastic_attachment_desc a = fsi_elastic_default_attachment_desc();
     d.context = &app->context;
     d.tolerance = 1e-5;
     d.iterations = 40;
@@ -134,7 +105,7 @@ static void begin(ex_app *app, state *w, int handles, double stiffness)
     w->press = fsi_elastic_default_shape_desc();
     w->press.normal = fsi_v3(0, 0, -1);
 
-    /* The pudding, and the spring from its top. */
+    /* The pudding. */
     m.young = 6e4;
     m.damping = 0.01;
     b.materials = &m;
@@ -143,12 +114,7 @@ static void begin(ex_app *app, state *w, int handles, double stiffness)
     b.resolution = app->res;
     b.position = fsi_v3(0, 0, HEIGHT / 2);
     w->jelly = ex_jelly_of(app, w->s, b, ex_dimpled(0.15, HEIGHT, 5, 0.25, 12, 0.06, 6), 0xc8432f);
-    a.body = w->jelly.id;
-    a.rest = fsi_v3(0, 0, 0.45 * HEIGHT);
-    a.stiffness = stiffness;
-    a.target = w->grip = w->target = fsi_v3_add(a.rest, b.position);
-    ex_check(app, fsi_elastic_attach(w->s, &a, &w->drag));
-    w->dragged = 1;
+    w->grip = fsi_v3_add(b.position, fsi_v3(0, 0, (fsi_real)GRIP));
 }
 
 int main(int argc, char **argv)
@@ -174,19 +140,20 @@ int main(int argc, char **argv)
     ex_real(&app, "stiffness", &stiffness, 1, 1e9, "of the spring [N/m]");
     ex_elastic_options(&app, &tally);
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
-    begin(&app, &w, handles, stiffness);
+    begin(&app, &w, handles);
+    if (!tally.drags.file) add_drag(&tally.drags, &w, stiffness, FRAME / steps);
     scene = ex_scene_begin(&app);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 0; k < steps; k++) step(&app, &tally, &w, FRAME / steps);
-        if (app.images) draw(&app, &scene, &w, frame);
+        if (app.images) draw(&app, &scene, &tally.drags, &w, frame);
         ex_progress(&app, frame + 1);
     }
 
-    ex_figure(&app, "speed", "%.1f", w.fastest);
+    ex_figure(&app, "speed", "%.1f", tally.drags.fastest);
     ex_figure(&app, "thrown", "%.2f", w.highest);
     ex_figure(&app, "det_least", "%.3f", tally.stretch_least);
-    ex_figure(&app, "shape_error", "%.1e", shape_error(&app, &w));
+    ex_figure(&app, "shape_error", "%.1e", ex_jelly_strain(&app, w.s, &w.jelly));
     ex_figure(&app, "volume", "%.4f", w.s->bodies[0].stats.volume_ratio);
     ex_elastic_figures(&app, &tally, w.s);
     ex_jelly_free(&w.jelly);

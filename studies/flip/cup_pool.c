@@ -176,15 +176,15 @@ int main(int argc, char **argv)
     add_cup(&app, &w, young);
     ex_bath_immerse(&app, &w.bath);
     ex_bath_fill(&app, &w.bath, ex_box3(0, 0, 0, SIDE, SIDE, DEPTH));
-    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)SIDE, (fsi_real)SIDE, (fsi_real)1.8), 28, 14);
+    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)SIDE, (fsi_real)SIDE, (fsi_real)1.8), 28, 24);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 0; k < w.bath.steps; k++) {
             t = w.bath.water->time;
             turn_tap(&app, &w, t);
             if (!w.held && t >= LIFT) grab(&app, &w, stiffness);
-            if (w.held) move_springs(&app, &w, t + EX_BATH_FRAME / w.bath.steps);
-            ex_bath_step(&app, &w.bath, EX_BATH_FRAME / w.bath.steps);
+            if (w.held) move_springs(&app, &w, t + w.bath.frame / w.bath.steps);
+            ex_bath_step(&app, &w.bath, w.bath.frame / w.bath.steps);
         }
         ex_bath_look(&w.bath);
 

@@ -56,6 +56,7 @@ int main(int argc, char **argv)
     ex_flag(&app, "still", &still, "the jellies begin where they should stay");
     ex_real(&app, "young", &young, 1e3, 1e8, "Young's modulus [Pa]");
     ex_bath_options(&app, &bath);
+    ex_bath_mesh_option(&app, &bath);
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 8 || app.res > 200) ex_die("--res is not between 8 and 200");
 

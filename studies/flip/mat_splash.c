@@ -13,7 +13,7 @@
 #define SIDE 1.5       /* of the box */
 #define MAT 0.9        /* side of the mat */
 #define THICK 0.05
-#define AT 0.75        /* height of the mat */
+#define AT 0.65        /* height of the mat */
 #define BALL 0.3       /* radius of the water */
 #define HELD 9         /* springs at each of the two sides */
 #define WATCH 0.5      /* until then `through` is counted [s] */

@@ -52,6 +52,7 @@ int main(int argc, char **argv)
     app.res_help = "cells along the pool, 1.62 m";
     app.frames = 120;
     ex_bath_options(&app, &bath);
+    ex_bath_mesh_option(&app, &bath);
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 16 || app.res > 324) ex_die("--res is not between 16 and 324");
     dx = LENGTH / app.res;
