@@ -557,6 +557,8 @@ static void fsi__el_place_points(fsi__el_member *m)
 
 #define FSI__EL_MARGIN 0.05    /* over the spacing of points */
 #define FSI__EL_REACH 0.05     /* least search radius for faces, over the body's size */
+#define FSI__EL_WOUND 0.05     /* inverted share of a body whose surface no longer tells outside from inside: it meets no
+                                  other body until it has found its shape, or would draw them in */
 #define FSI__EL_RECOVERY 2.0   /* overlaps open with this many body sizes a second, at most */
 
 /* By how much a gap may close in the substep; a negative one must open. */
@@ -737,6 +739,7 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
         fsi_box3 b, at;
         double reach;
         if (k == body || !o->mesh || o->mesh_stale) continue; /* stale: no other body is close to it */
+        if (m->body.inverted + o->body.inverted > FSI__EL_WOUND) continue;
         b = o->mesh->box;
         reach = fmax(2 * fmax(m->spacing, o->spacing), FSI__EL_REACH * m->body.shape.size) + 2 * way;
         reach = fmin(reach, 0.5 * o->body.shape.size);
