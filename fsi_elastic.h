@@ -557,8 +557,8 @@ static void fsi__el_place_points(fsi__el_member *m)
 
 #define FSI__EL_MARGIN 0.05    /* over the spacing of points */
 #define FSI__EL_REACH 0.05     /* least search radius for faces, over the body's size */
-#define FSI__EL_WOUND 0.05     /* inverted share from which a surface no longer tells outside from inside: the body would
-                                  draw others in, and so meets none until it has found its shape */
+#define FSI__EL_WOUND 0.05     /* inverted share from which a surface no longer tells outside from inside: the body
+                                  would draw others in, and so meets none until it has found its shape */
 #define FSI__EL_RECOVERY 2.0   /* overlaps open with this many body sizes a second, at most */
 
 /* By how much a gap may close in the substep; a negative one must open. */
