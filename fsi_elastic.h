@@ -431,6 +431,7 @@ typedef struct fsi__el_member {
     int points;                   /* contact point k has row mesh->vertex_count + k */
     fsi_vec3 *moved;              /* mesh->source_count: scratch */
     int vertex_room;
+    fsi__d3 *rest;                /* of the rows, with self-contact: rest coordinates */
     double *start, *aim;          /* 3 * points: at q, at S */
     int *source;                  /* points: mesh vertex at which the point is, or -1 - the face that it is on */
     fsi__d3 away;                 /* sum of the normals of another body's points that are inside this one */
@@ -551,6 +552,8 @@ static void fsi__el_place_points(fsi__el_member *m)
 
 #define FSI__EL_MARGIN 0.05    /* over the spacing of points */
 #define FSI__EL_REACH 0.05     /* least search radius for faces, over the body's size */
+#define FSI__EL_WOUND 0.05     /* inverted share from which a surface no longer tells outside from inside: the body
+                                  would draw others in, and so meets none until it has found its shape */
 #define FSI__EL_RECOVERY 2.0   /* overlaps open with this many body sizes a second, at most */
 
 /* By how much a gap may close in the substep; a negative one must open. */
@@ -731,6 +734,7 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
         fsi_box3 b, at;
         double reach;
         if (k == body || !o->mesh || o->mesh_stale) continue; /* stale: no other body is close to it */
+        if (m->body.inverted + o->body.inverted > FSI__EL_WOUND) continue;
         b = o->mesh->box;
         reach = fmax(2 * fmax(m->spacing, o->spacing), FSI__EL_REACH * m->body.shape.size) + 2 * way;
         reach = fmin(reach, 0.5 * o->body.shape.size);
@@ -758,28 +762,29 @@ static fsi__d3 fsi__el_rest_of(const fsi__el_member *m, int row) { return fsi__e
 static fsi_status fsi__el_meet_self(fsi__el_impl *im, int body, int point)
 {
     const fsi__el_member *m = &im->member[body];
-    const int row = m->mesh->vertex_count + point;
-    const fsi__d3 x = fsi__d3_at(m->start + 3 * (size_t)point), rest = fsi__el_rest_of(m, row);
+    const fsi__d3 x = fsi__d3_at(m->start + 3 * (size_t)point), rest = m->rest[m->mesh->vertex_count + point];
     const double way = fsi__d3_norm(fsi__d3_sub(fsi__d3_at(m->aim + 3 * (size_t)point), x)), reach = m->spacing + way;
-    fsi_box3 box;
+    fsi__walk w;
     fsi_mesh_hit best;
     double nearest = reach, gap = 0;
     fsi__d3 n = fsi__d3_zero();
-    int faces[64], count, k;
-
-    /* Faces whose boxes are within reach of the point. */
-    box.lo = box.hi = fsi__d3_real(x);
-    count = fsi_mesh_query_box(m->mesh, fsi_box3_inflate(box, (fsi_real)reach), faces, 64);
-    best.face = -1;
+    int face;
 
     /* The nearest one whose normal is towards the point or away from it, and which is 3 spacings away at rest. */
-    for (k = 0; k < count && k < 64; k++) {
-        const fsi_mesh_hit h = fsi_mesh_closest_on_face(m->mesh, faces[k], fsi__d3_real(x));
-        const fsi__d3 d = fsi__d3_sub(x, fsi__d3_of(h.point)), f = fsi__d3_of(m->mesh->face_normals[faces[k]]);
-        const double along = fsi__d3_dot(d, f), away = fsi__d3_norm(d);
+    best.face = -1;
+    w.point = fsi__d3_real(x);
+    face = fsi__walk_begin(&w, FSI__WALK_POINT, fsi__nodes(m->mesh), reach * reach);
+    for (; face >= 0; face = fsi__walk_next(&w, nearest * nearest)) {
+        fsi_mesh_hit h;
+        fsi__d3 d, f;
+        double along, away;
+        if (fsi__d3_norm(fsi__d3_sub(m->rest[fsi__el_corner(m, face, 0)], rest)) < 3 * m->spacing) continue;
+        h = fsi_mesh_closest_on_face(m->mesh, face, w.point);
+        d = fsi__d3_sub(x, fsi__d3_of(h.point));
+        f = fsi__d3_of(m->mesh->face_normals[face]);
+        along = fsi__d3_dot(d, f);
+        away = fsi__d3_norm(d);
         if (away > nearest || fabs(along) < 0.7 * away) continue; /* x is beside the face */
-        if (fsi__d3_norm(fsi__d3_sub(fsi__el_rest_of(m, fsi__el_corner(m, faces[k], 0)), rest)) < 3 * m->spacing)
-            continue;
         nearest = away;
         gap = along;
         n = f;
@@ -1963,6 +1968,7 @@ static void fsi__el_free_member(fsi__el_member *m, fsi_context *context)
     const size_t d = (size_t)m->body.dofs, rows = (size_t)m->rows.count, points = 6 * (size_t)m->points;
     fsi__free(context, m->slot, rows, sizeof(int));
     fsi__free(context, m->start, points, sizeof(double));
+    fsi__free(context, m->rest, m->rest ? rows : 0, sizeof *m->rest);
     fsi__free(context, m->source, (size_t)m->points, sizeof(int));
     fsi__free(context, m->moved, (size_t)m->vertex_room, sizeof *m->moved);
     fsi__free(context, m->column, (size_t)m->slot_room, d * sizeof(double));
@@ -2102,6 +2108,12 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
         if (!m->start || !m->slot)
             return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->points, "no memory for contact points");
         m->aim = m->start + 3 * (size_t)m->points;
+        if (d->self_contact) {
+            m->rest = (fsi__d3 *)fsi__alloc(context, (size_t)m->rows.count, sizeof *m->rest);
+            if (!m->rest)
+                return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->rows.count, "no memory for contact points");
+            for (v = 0; v < m->rows.count; v++) m->rest[v] = fsi__el_rest_of(m, v);
+        }
     }
 
     /* Initial position and velocity. */

@@ -125,6 +125,7 @@ typedef struct fsi__el_body {
     double residual, best;        /* displacement of the last iteration, root mean square by mass [m] */
     double forced;                /* likewise, of `next` from `aim`: displacement by elastic forces, pins, contacts */
     int iterations;               /* of the last substep */
+    double inverted;              /* share that was inverted at the beginning of the substep, by stiffness */
     fsi__arena memory;
 } fsi__el_body;
 
@@ -981,7 +982,8 @@ static void fsi__el_start_rotations(fsi__el_body *b)
     for (e = 0; e < blocks; e++) for (k = 0; k < 9; k++) for (u = 0; u < FSI_LANES; u++)
         b->rotation[((size_t)e * 9 + (size_t)k) * FSI_LANES + (size_t)u] = r[k];
     if (b->damping > 0) fsi__parallel_work(b->context, blocks, 16, 50.0 * b->evaluated, fsi__el_stretch_range, b);
-    if (inverted > FSI__EL_TANGLED * whole) fsi__el_start_at_rest(b, r);
+    b->inverted = inverted / whole;
+    if (b->inverted > FSI__EL_TANGLED) fsi__el_start_at_rest(b, r);
 }
 
 FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field)

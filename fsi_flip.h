@@ -2387,15 +2387,29 @@ static void fsi__fl_push_bodies(fsi__fl_run *run)
     }
 }
 
+/* Bodies without liquid need no grid. */
+static fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids)
+{
+    if (solids == 0) return FSI_OK;
+    run->solids = solids;
+    FSI__TRY(fsi__fl_bend_solids(run));
+    memset(run->push, 0, (size_t)solids * sizeof *run->push);
+    FSI__TRY(fsi__im_take(&run->im->immersed, run->fn, run->push));
+    run->solids = 0;
+    return FSI_OK;
+}
+
 static fsi_status fsi__fl_substep(fsi__fl_run *run)
 {
     fsi_flip_stats *st = &run->stats;
+    const int dry = run->n == 0 ? run->solids : 0;
     double clock = fsi__now(run->s->context);
     const double m = (double)run->s->particle_mass;
     int a;
     fsi_vec3 *x;
 
     /* Particles into blocks. */
+    run->solids -= dry;
     if (run->to == run->s->position) FSI__TRY(fsi__fl_take_places(run, &run->to));
     FSI__TRY(fsi__fl_append_solids(run));
     FSI__TRY(fsi__fl_make_blocks(run));
@@ -2411,6 +2425,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
         "desc.acceleration is not finite at %d particles", (int)run->sums[3]);
     fsi__fl_put(st->external_impulse, fsi__d3_scale(fsi__d3_at(run->sums), m));
     fsi__fl_push_bodies(run);
+    FSI__TRY(fsi__fl_move_dry(run, dry));
     FSI__TRY(fsi__fl_bend_solids(run));
     fsi__fl_hold(run);
     FSI__TRY(fsi__fl_to_grid(run));
@@ -2443,6 +2458,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     run->x = run->to;
     run->to = x;
     fsi__source_move(&run->sources, run->dt);
+    run->solids += dry;
     fsi__fl_lap(run, &st->seconds_move, &clock);
     return FSI_OK;
 }

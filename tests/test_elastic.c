@@ -269,6 +269,40 @@ static void test_bodies_deep_in_each_other_come_apart(void)
     }
 }
 
+/* A body turned inside out, with others where its surface is, which has the outside within: it meets nothing until it
+   has found its shape; then they come apart. */
+static void test_a_body_inside_out_draws_nothing_in(void)
+{
+    block b = block_make(4, 4, 4, 0.05);
+    world w = world_of(3);
+    fsi_vec3 *x = (fsi_vec3 *)malloc((size_t)b.vertices * sizeof *x);
+    int k, v;
+    w.desc.gravity = fsi_v3(0, 0, 0);
+    w.body.handles = 8;
+    w.body.contact_points = 80;
+    w.material.damping = REAL(0.01);
+    if (!world_begin(&w)) return;
+    world_add(&w, &b);
+    for (k = 0; k < 4; k++) {
+        w.body.position = fsi_v3(REAL(k < 2 ? -0.12 : 0.14), REAL(k % 2 ? -0.13 : 0.11), REAL(0.01 * k));
+        world_add(&w, &b);
+    }
+    for (v = 0; v < b.vertices; v++) {
+        const fsi_vec3 r = fsi_v3_sub(b.x[v], fsi_v3(REAL(0.1), REAL(0.1), REAL(0.1)));
+        x[v] = fsi_v3(REAL(0.1) - 2 * r.x, REAL(0.1) + 2 * r.y, REAL(0.1) + 2 * r.z);
+    }
+    CHECK(fsi_elastic_set_vertices(w.s, w.s->bodies[0].id, x, NULL) == FSI_OK);
+    world_run(&w, 1.0 / 60, 60);
+    for (k = 0; k < 5; k++) {
+        CHECK_NEAR(w.s->bodies[k].stats.volume_ratio, 1, 0.02);
+        CHECK(w.s->bodies[k].stats.stretch_min > 0.8);
+    }
+    CHECK(w.s->stats.deepest < 1e-3);
+    free(x);
+    world_end(&w);
+    block_free(&b);
+}
+
 /* ---- attachments and skins
    ------------------------------------------------------------------------------------------ */
 
@@ -376,6 +410,7 @@ int main(int argc, char **argv)
     RUN(test_a_ball_bounces);
     RUN(test_a_stack_stands);
     RUN(test_bodies_deep_in_each_other_come_apart);
+    RUN(test_a_body_inside_out_draws_nothing_in);
     RUN(test_pins_bear_the_weight);
     RUN(test_a_skin_follows_its_body);
     return TEST_END();
