@@ -178,7 +178,7 @@ typedef struct fsi__distance_job {
    block lies. */
 FSI_API int fsi__distance_block(const fsi__distance_job *job, int b, int before, fsi_real *out);
 /* fsi_grid_redistance after a step dt [s] along the velocities u (fields of faces, as fsi_grid_advect takes them): at
-   edges and in thin sheets, a value that is nearly a distance is corrected the less the less far its cell moved; see
+   edges and in thin sheets, a value that is nearly a distance is corrected in proportion to how far its cell moved; see
    FSI__SHEET_MOVED. */
 FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fsi_field *const u[3], fsi_real dt,
     fsi_field *out);
@@ -551,14 +551,12 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
    value that is nearly a distance is hardly changed: if each step restored the shape that the fit prefers, the rim of a
    thin puddle would have no shape at which surface tension is in equilibrium, and would drive an eddy without end (5
    mm/s at a rim two cells high). What redistancing has to mend is made by the flow, |grad u| dt a step. So where the
-   faces of a cell moved by less than FSI__SHEET_MOVED cells the correction is in proportion to the square of their
-   motion: then viscosity brings a puddle to rest, as what drives it ends before its motion. In proportion to the motion
-   itself it may undo all that the flow did, however slow that is, and the eddy goes on (37 mm/s; now 4 mm/s). */
+   faces of a cell moved by less than FSI__SHEET_MOVED cells the correction is in proportion to the motion: then
+   viscosity brings a puddle to rest, as what drives it ends with its motion. */
 #define FSI__SHEET_KEPT 0.5
 #define FSI__SHEET_MOVED 0.01
 
-/* The square of how far the fastest face of a cell moved, in units of FSI__SHEET_MOVED; at most 1, and 1 where nothing
-   is known. */
+/* How far the fastest face of a cell moved, in units of FSI__SHEET_MOVED; at most 1, and 1 where nothing is known. */
 static double fsi__sheet_moved(const fsi__waves *m, int i, int j, int k)
 {
     double most = 0;
@@ -572,7 +570,7 @@ static double fsi__sheet_moved(const fsi__waves *m, int i, int j, int k)
         most = most > upper ? most : upper;
     }
     most *= m->dt / ((double)m->phi->grid->dx * FSI__SHEET_MOVED);
-    return most < 1 ? most * most : 1;
+    return most < 1 ? most : 1;
 }
 
 static void fsi__waves_keep(void *arg, int chunk, int begin, int end)

@@ -1745,29 +1745,6 @@ static void fsi__pressure_hold_films(const fsi__pressure_job *job, fsi__pressure
     }
 }
 
-/* The same at a corner: a cell with air across two axes, as the tip of a film. The two faces of one that is barely
-   liquid are next to each other, but their pressures differ where the surface is not resolved and `trust`, its weight
-   at the cell, is low. What little liquid is between them was thrown out at 0.8 m/s, so that the rim of a puddle went
-   back by half a cell whenever it reached the next one. A resolved surface has trust 1 and keeps the difference, which
-   drives waves along it. */
-static void fsi__pressure_hold_corner(const fsi__pressure_job *job, fsi__pressure_side *s, double trust)
-{
-    double sum = 0, mean = 0, least = 1, next = 1, kept;
-    int d, axes = 0;
-    for (d = 0; d < 2 * job->grid->dim; d++) {
-        if (!s[d].air) continue;
-        axes |= 1 << d / 2;
-        sum += s[d].a;
-        mean += s[d].a * s[d].beyond;
-        next = fmin(next, fmax(least, s[d].theta));
-        least = fmin(least, s[d].theta);
-    }
-    if (!(least + next < 1) || (axes & (axes - 1)) == 0) return; /* one axis: a film */
-    mean /= sum;
-    kept = trust + (1 - trust) * (least + next);
-    for (d = 0; d < 2 * job->grid->dim; d++) if (s[d].air) s[d].beyond = mean + kept * (s[d].beyond - mean);
-}
-
 /* All sides of a cell. Matrix and velocities use the same coefficients, to the last bit of a double: those between
    unknowns are floats, those to air have a sum that is a float, which is returned. */
 static float fsi__pressure_look_sides(const fsi__pressure_job *job, const fsi__pressure_here *h, int x,
@@ -1783,8 +1760,6 @@ static float fsi__pressure_look_sides(const fsi__pressure_job *job, const fsi__p
     for (d = 0; d < sides; d++)
         if (s[d].air) s[d].a *= (double)(float)sum / sum;
     if (job->flow->surface_pressure) fsi__pressure_hold_films(job, s);
-    if (job->flow->surface_pressure && job->flow->surface_weight)
-        fsi__pressure_hold_corner(job, s, fsi__pressure_at(job->flow->surface_weight, h->base + x));
     return (float)sum;
 }
 

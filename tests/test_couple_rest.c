@@ -352,11 +352,10 @@ static void test_a_sprung_pool_does_not_creep_up(void)
 
 static const double SIDE = 0.14;
 
-/* A puddle so many cells high and wide in a box of 0.14 m, on a chain from wall to wall, so much of a cell above a face
-   of the grid, held or not. */
-static void puddle_begin(tank *t, int n, double high, double wide, double shift, double tension, int is_held)
+/* A puddle so many cells high and wide in a box of 0.14 m, on a chain from wall to wall, held or not. */
+static void puddle_begin(tank *t, int n, double high, double wide, double tension, int is_held)
 {
-    const double dx = SIDE / n, floor_at = (floor(0.3 * n) + shift) * dx;
+    const double dx = SIDE / n, floor_at = (floor(0.3 * n) + 0.3) * dx;
     fsi_box3 box;
     memset(t, 0, sizeof *t);
     pair_begin(&t->p, n);
@@ -390,7 +389,7 @@ static double puddle_rests(int n, double high, double wide, double tension, doub
     double bears = 0;
     tank t;
     int i, k;
-    puddle_begin(&t, n, high, wide, 0.3, tension, 0);
+    puddle_begin(&t, n, high, wide, tension, 0);
     t.load = G * 2e-4 * (double)t.p.c.material[0].density * SIDE;
     for (i = 0; i <= n; i++) {
         const double share = (i == 0 || i == n ? 0.5 : 1) / n;
@@ -410,26 +409,24 @@ static double puddle_rests(int n, double high, double wide, double tension, doub
 
 /* On a held chain puddles come to rest. Redistancing in every step corrected what was nearly a distance at their rims,
    and drove eddies of 6 to 14 mm/s for ever. Of two cells that spread to one, the faces at the side of the rim were
-   walls at times, and what advection lost at the rim was returned to all of the film: 80 to 130 mm/s for ever. Where a
-   rim reached the next cell, the two free faces of that cell had different pressures, and threw its liquid out: 30 to
-   60 mm/s for ever in the last two rows. */
+   walls at times, and what advection lost at the rim was returned to all of the film: 80 to 130 mm/s for ever. */
 static void test_puddles_rest_on_a_held_chain(void)
 {
-    static const struct { int n; double high, shift, rate, seconds;
-    } row[8] = {{24, 4, 0.3, 60, 8},  {24, 4, 0.3, 240, 6}, {40, 3, 0.3, 30, 8},  {32, 2, 0.3, 60, 5},
-                {20, 2, 0.3, 240, 4}, {28, 2, 0.3, 240, 4}, {28, 2, 0.7, 30, 5}, {40, 2, 0.45, 30, 8}};
+    static const struct { int n; double high, rate, seconds;
+    } row[6] = {{24, 4, 60, 8},  {24, 4, 240, 6}, {40, 3, 30, 8},
+                {32, 2, 60, 5}, {20, 2, 240, 4}, {28, 2, 240, 4}};
     int k, j;
-    for (k = 0; k < (TEST_SLOWED ? 1 : 8); k++) {
+    for (k = 0; k < (TEST_SLOWED ? 1 : 6); k++) {
         const double rate = row[k].rate;
         double fastest = 0;
         tank t;
-        puddle_begin(&t, row[k].n, row[k].high, row[k].n / 2.0, row[k].shift, 0.07, 1);
+        puddle_begin(&t, row[k].n, row[k].high, row[k].n / 2.0, 0.07, 1);
         for (j = 0; j < (int)(row[k].seconds * rate + 0.5); j++) {
             if (!pair_step(&t.p, 1 / rate)) break;
             if (j >= (row[k].seconds - 1) * rate) fastest = fmax(fastest, mean_speed(&t));
         }
-        printf("   %d cells, %g high, chain at %g, dt %.4f: at most %.1e m/s in the last second\n", row[k].n,
-               row[k].high, row[k].shift, 1 / rate, fastest);
+        printf("   %d cells, %g high, dt %.4f: at most %.1e m/s in the last second\n", row[k].n, row[k].high, 1 / rate,
+               fastest);
         CHECK(fastest <= TOL(2e-4, 1e-3));
         pair_end(&t.p);
     }
