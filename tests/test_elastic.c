@@ -303,6 +303,36 @@ static void test_a_body_inside_out_draws_nothing_in(void)
     block_free(&b);
 }
 
+/* A sheet that is folded over onto itself meets itself, although hundreds of faces are as close to a point as those of
+   the other half, which are far from it at rest. */
+static void test_a_folded_sheet_meets_itself(void)
+{
+    const double length = 0.48, bend = 0.0053;
+    block b = block_make(48, 24, 1, 0.01);
+    world w = world_of(3);
+    fsi_vec3 *x = (fsi_vec3 *)malloc((size_t)b.vertices * sizeof *x);
+    int v;
+    w.desc.gravity = fsi_v3(0, 0, 0);
+    w.body.handles = 0;
+    w.body.contact_points = 300;
+    w.body.self_contact = 1;
+    if (!x || !world_begin(&w)) return;
+    world_add(&w, &b);
+    for (v = 0; v < b.vertices; v++) { /* round a cylinder of radius `bend` */
+        const double along = (double)b.x[v].x - 0.5 * (length - FSI_PI * bend), up = (double)b.x[v].z - 0.005;
+        const double angle = fmax(0, fmin(FSI_PI, along / bend)), r = bend + up;
+        const double past = along < 0 ? along : (angle < FSI_PI ? 0 : -(along - FSI_PI * bend));
+        x[v] = fsi_v3(REAL(past + r * sin(angle)), b.x[v].y, REAL(r * cos(angle) - bend));
+    }
+    CHECK(fsi_elastic_set_vertices(w.s, w.s->bodies[0].id, x, NULL) == FSI_OK);
+    world_run(&w, 1e-3, 1);
+    printf("      %d contacts\n", w.s->stats.contacts);
+    CHECK(w.s->stats.contacts > 200);
+    free(x);
+    world_end(&w);
+    block_free(&b);
+}
+
 /* ---- attachments and skins
    ------------------------------------------------------------------------------------------ */
 
@@ -410,6 +440,7 @@ int main(int argc, char **argv)
     RUN(test_a_ball_bounces);
     RUN(test_a_stack_stands);
     RUN(test_bodies_deep_in_each_other_come_apart);
+    RUN(test_a_folded_sheet_meets_itself);
     RUN(test_a_body_inside_out_draws_nothing_in);
     RUN(test_pins_bear_the_weight);
     RUN(test_a_skin_follows_its_body);
