@@ -356,7 +356,7 @@ FSI_API void fsi__el_moved(fsi_elastic *s, int index);
    Contact. The forces l on the contacts of a body move its unknowns by A^-1 J^T l, A the matrix of (E4). As the three
    coordinates have the same matrix, contact i moves contact j by a number, G_ij = u_i A^-1 u_j^T (E9), times the force.
    So a projected Gauss-Seidel method on numbers finds the forces of (E8), which keep all gaps open within Coulomb's
-   cones, after each global step. Equations (E1) to (E9) are those of docs/elastic.md. */
+   cones, after each global step. Equations (E1) to (E10) are those of docs/elastic.md. */
 
 #ifdef FSI_IMPLEMENTATION
 #undef FSI_ELASTIC_IMPLEMENTATION
@@ -552,8 +552,8 @@ static void fsi__el_place_points(fsi__el_member *m)
 
 #define FSI__EL_MARGIN 0.05    /* over the spacing of points */
 #define FSI__EL_REACH 0.05     /* least search radius for faces, over the body's size */
-#define FSI__EL_WOUND 0.05     /* inverted share from which a surface no longer tells outside from inside: the body
-                                  would draw others in, and so meets none until it has found its shape */
+#define FSI__EL_WOUND 0.05     /* inverted share of two bodies together from which a surface no longer tells outside
+                                  from inside: it would draw others in, so they do not meet until it has its shape */
 #define FSI__EL_RECOVERY 2.0   /* overlaps open with this many body sizes a second, at most */
 
 /* By how much a gap may close in the substep; a negative one must open. */
@@ -745,7 +745,7 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
             continue;
         }
 
-        /* No face is within reach, but the point may be deep inside. */
+        /* No face is within reach, but the point may be deep inside: fsi__el_part finds its way out. */
         if (!fsi_box3_overlap(at, b)) continue;
         n = fsi__el_outwards(m, point);
         hit = fsi_mesh_ray(o->mesh, at.lo, fsi__d3_real(fsi__d3_scale(n, -1)), (fsi_real)fsi__el_width(o));

@@ -54,8 +54,8 @@
       minutes.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
-   PRECISION: state in fsi_real; transfers in float; pressure and sums in double. Recommended: double; float halves the
-      memory of particles.
+   PRECISION: positions and velocities in fsi_real; masses, pressures of particles and transfers in float; pressure and
+      sums in double. Recommended: double; float saves a third of the memory of particles.
    STACK: up to 100 kB in the caller's thread and in each of the context's.
    EQUATIONS: lines of algorithm 2 of Brandt, Scandolo, Eisemann and Hildebrandt, "The reduced immersed method for
       real-time fluid-elastic solid interaction and contact simulation" (2019); see docs/flip.md.
@@ -320,7 +320,7 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
       to_grid                u, fill from particles                                           (lines 1, 5)
       find_faces             that obstacles cover, and their velocities
       find_liquid            kinds of cells, phi of the surface, source for the volume        (lines 6, 7)
-      resample               splits and merges particles; find_bend: pressure at the surface
+      resample               splits and merges particles; find_tension: pressure at the surface
       project                pressure: u divergence-free but for the source; walls let go     (lines 8, 9);
                              thicken: viscosity, then the pressure once more
       spread                 u and its change beside what the pressure reaches
@@ -391,13 +391,13 @@ typedef struct fsi__fl_impl {
     fsi_pressure *solver;
     fsi_viscosity *viscosity;     /* NULL until it is needed, like these fields, at cells: */
     fsi_field *again, *thick[3];  /* of viscosity: second pressure; change of u before that, on faces [m/s] */
-    fsi_field *shape, *bend;      /* of tension: smoothed distance to the surface [m]; gamma times curvature [Pa] */
+    fsi_field *shape, *capillary; /* of tension: smoothed distance to the surface [m]; gamma times curvature [Pa] */
     fsi_field *psi;               /* of both: distance to obstacles [m] */
     /* columns of particles */
     float *mass, *found_pressure;
     float (*affine)[9];
     uint32_t *id, *held;
-    uint32_t *seal;               /* of the position after the last step: where it does not fit the caller wrote */
+    uint32_t *position_hash;      /* after the last step: where it differs from that of now, the caller wrote */
     fsi_neighbors *neighbors;     /* of particles, for markers; NULL until then */
     unsigned char *marker;
     fsi_real *aeration;
@@ -407,6 +407,7 @@ typedef struct fsi__fl_impl {
     float *boxes;                 /* of fsi__tr_faces */
     fsi__fl_piece *piece;
     int piece_room;
+    size_t rows;                  /* of particles, the most in a step so far */
     fsi__arena scratch, second, blocks, wanted; /* of a step: for particles; their second positions; for blocks; for
                                                    places of blocks */
 } fsi__fl_impl;
@@ -475,7 +476,7 @@ FSI_FN int fsi__fl_within(fsi_vec3 v, double most)
 
 /* A hash of a position: 4 bytes, where the position itself takes 24. One in 4e9 that the caller writes goes unseen: it
    counts as having moved there by itself. */
-FSI_FN uint32_t fsi__fl_seal(fsi_vec3 x)
+FSI_FN uint32_t fsi__fl_position_hash(fsi_vec3 x)
 {
     const fsi_real at[3] = { x.x, x.y, x.z };
     uint64_t sum = 0, bits;
@@ -666,7 +667,7 @@ static void fsi__fl_find_liquid(fsi__fl_run *run)
     cells->source = im->source;
     cells->psi = im->psi;
     cells->shape = im->shape;
-    cells->bend = im->bend;
+    cells->capillary = im->capillary;
 
     /* Kinds, distance and sources. */
     if (im->obstacles.count > 0 && im->opened != run->solids_hash) fsi__fl_find_open(cells);
@@ -745,7 +746,7 @@ static fsi_status fsi__fl_make_extras(fsi_flip *s)
     int a;
     if (im->obstacles.count > 0) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, 0, &im->open));
     if (tension) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, far_off, &im->shape));
-    if (tension) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, far_off, &im->bend)); /* it takes turns with shape */
+    if (tension) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, far_off, &im->capillary)); /* it takes turns with shape */
     if (tension || viscous) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, 2 * s->desc.dx, &im->psi));
     if (viscous) FSI__TRY(fsi__fl_make_field(s, FSI_CELLS, 0, &im->again));
     for (a = 0; a < s->desc.dim && viscous; a++)
@@ -1428,7 +1429,7 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     memcpy(flow.open_side, d->open_side, sizeof flow.open_side);
     flow.pressure = im->pressure;
     flow.let_go = run->let_go;
-    if (d->surface_tension > 0) flow.surface_pressure = im->bend;
+    if (d->surface_tension > 0) flow.surface_pressure = im->capillary;
     memset(run->let_go, 0, (size_t)im->grid->block_count * (size_t)im->grid->block_cells);
     fsi__fl_each_axis(run, fsi__fl_keep);
     run->solved = 0;
@@ -2436,7 +2437,7 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi__fl_find_liquid(run);
     fsi__fl_resample(run);
     if (run->s->desc.surface_tension > 0)
-        FSI__TRY(fsi__fl_find_bend(&run->cells, run->reached[0])); /* nothing else needs that now */
+        FSI__TRY(fsi__fl_find_tension(&run->cells, run->reached[0])); /* nothing else needs that now */
     FSI__TRY(fsi__fl_project(run));
     FSI__TRY(fsi__fl_spread(run));
     if (run->solids > 0) fsi__fl_each_axis(run, fsi__fl_load_change);
@@ -2587,8 +2588,9 @@ static fsi_status fsi__fl_begin_obstacles(fsi__fl_run *run)
         run->fn);
 }
 
-/* By resampling, bodies in the rows behind, or open sides. */
-static int fsi__fl_may_lose_mass(const fsi__fl_run *run)
+/* Masses may change in the step, or have rows of bodies behind them: it works on a copy, so that a failure changes
+   nothing. Else it reads those of the state. */
+static int fsi__fl_copies_mass(const fsi__fl_run *run)
 {
     const fsi_flip_desc *d = &run->s->desc;
     int side, open = 0;
@@ -2603,7 +2605,7 @@ static void fsi__fl_layout(fsi__fl_run *run, fsi__arena *arena, size_t n)
     run->v = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->v);
     run->to = (fsi_vec3 *)fsi__take(arena, n, sizeof *run->to);
     run->room = n;
-    run->mass = fsi__fl_may_lose_mass(run) ? (float *)fsi__take(arena, n, sizeof *run->mass) : run->im->mass;
+    run->mass = fsi__fl_copies_mass(run) ? (float *)fsi__take(arena, n, sizeof *run->mass) : run->im->mass;
     fsi__tr_layout_rows(&run->points, arena, (int)n);
     run->gone = (unsigned char *)fsi__take(arena, n, 1);
     run->state = (unsigned char *)fsi__take(arena, n, 1);
@@ -2649,6 +2651,7 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     FSI__TRY(fsi__fl_make_spare(run));
     run->solids = dt > 0 ? im->immersed.count : 0;
     n = (size_t)(s->count + run->more + run->solids);
+    n = n > im->rows ? n : im->rows; /* fewer particles than ever before take no other memory */
     fsi__fl_layout(run, &measure, n);
     most = (size_t)(s->capacity + run->solids);
     if (measure.used > im->scratch.size) { /* a quarter more, but no more than the table holds */
@@ -2658,6 +2661,7 @@ static fsi_status fsi__fl_begin(fsi__fl_run *run, fsi_flip *s, double dt, const 
     if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn,
         -1, s->count, "no memory to step %d particles", s->count);
     fsi__fl_layout(run, &im->scratch, n);
+    im->rows = n;
     run->x = s->position;
     if (s->desc.dim == 2 || s->desc.resample || s->desc.markers || run->solids > 0)
         FSI__TRY(fsi__fl_take_places(run, &run->x));
@@ -2691,7 +2695,7 @@ static void fsi__fl_find_way_out(void *arg, int chunk, int begin, int end)
     const fsi_real hair = (fsi_real)run->walls.hair;
     int i, k, turn;
     for (i = begin; i < end; i++) {
-        const int same = i < run->born && run->im->seal[i] == fsi__fl_seal(run->s->position[i]);
+        const int same = i < run->born && run->im->position_hash[i] == fsi__fl_position_hash(run->s->position[i]);
         run->state[i] = 0;
         if ((same && !run->anew) || run->gone[i] || (run->held && run->held[i])) continue;
         run->to[i] = run->x[i];
@@ -2807,7 +2811,7 @@ static void fsi__fl_publish(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (i = begin; i < end; i++) {
         s->position[i] = run->x[i];
-        im->seal[i] = fsi__fl_seal(run->x[i]);
+        im->position_hash[i] = fsi__fl_position_hash(run->x[i]);
         s->velocity[i] = run->v[i];
         im->mass[i] = run->mass[i];
         if (run->affine) memcpy(im->affine[i], run->affine[i], sizeof run->affine[i]);
@@ -3040,7 +3044,7 @@ static void fsi__fl_make_table(fsi_flip *s)
     fsi__particles_column(t, "emitter", FSI__COLUMN_ANY, &im->held, word, 0, 0, NULL);
     fsi__particles_column(t, "gradient", FSI__COLUMN_ANY, &im->affine,
         s->desc.transfer == FSI_FLIP_APIC ? sizeof *im->affine : 0, 0, 0, NULL);
-    fsi__particles_column(t, "seal", FSI__COLUMN_ANY, &im->seal, word, 0, 0, NULL);
+    fsi__particles_column(t, "position_hash", FSI__COLUMN_ANY, &im->position_hash, word, 0, 0, NULL);
     fsi__particles_column(t, "pressure", FSI__COLUMN_FOUND, &im->found_pressure, sizeof(float), 0, 0, &s->pressure);
     fsi__particles_column(t, "marker", FSI__COLUMN_FOUND, &im->marker, byte, 0, 0, &s->marker);
     fsi__particles_column(t, "aeration", FSI__COLUMN_FOUND, &im->aeration, byte * real, 0, 0, &s->aeration);
@@ -3206,9 +3210,9 @@ FSI_API fsi_status fsi_flip_shift_origin(fsi_flip *s, fsi_vec3 offset)
         (double)fsi_v3_norm(origin), "the box would lie %g m off", (double)fsi_v3_norm(origin));
     s->desc.origin = im->grid->origin = origin;
     for (i = 0; i < s->count; i++) {
-        const int same = im->seal[i] == fsi__fl_seal(s->position[i]);
+        const int same = im->position_hash[i] == fsi__fl_position_hash(s->position[i]);
         s->position[i] = fsi_v3_add(s->position[i], offset);
-        im->seal[i] = same ? fsi__fl_seal(s->position[i]) : ~fsi__fl_seal(s->position[i]);
+        im->position_hash[i] = same ? fsi__fl_position_hash(s->position[i]) : ~fsi__fl_position_hash(s->position[i]);
     }
     for (k = 0; k < im->obstacles.count; k++) fsi__obstacle_shift(&im->obstacles, &im->obstacle[k].base, offset);
     fsi__sources_shift(&im->sources, offset);
@@ -3227,7 +3231,7 @@ FSI_API fsi_status fsi_flip_add_particles(fsi_flip *s, const fsi_vec3 *positions
     FSI__TRY(fsi__particles_add(&im->particles, "fsi_flip_add_particles", positions, velocities, count));
     for (k = s->count - count; k < s->count; k++) {
         im->mass[k] = 1;
-        im->seal[k] = ~fsi__fl_seal(s->position[k]); /* any other: the next step looks at it */
+        im->position_hash[k] = ~fsi__fl_position_hash(s->position[k]); /* any other: the next step looks at it */
     }
     return FSI_OK;
 }

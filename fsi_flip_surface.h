@@ -46,7 +46,7 @@ typedef struct fsi__fl_cells {
     unsigned char *kind;            /* FSI_CELL_AIR, FSI_CELL_LIQUID, as fsi_pressure_flow has them */
     fsi_field *phi, *source;        /* distance to the surface, negative in liquid [m]; divergence to be left [1/s] */
     fsi_field *psi;                 /* distance to the nearest obstacle, at most two cells [m] */
-    fsi_field *shape, *bend;        /* smoothed distance to the surface [m]; gamma times its curvature [Pa] */
+    fsi_field *shape, *capillary;   /* smoothed distance to the surface [m]; gamma times its curvature [Pa] */
 } fsi__fl_cells;
 
 /* 1: an entry lies behind the upper walls. */
@@ -63,10 +63,11 @@ FSI_FN int fsi__fl_is_outside(const fsi_grid *g, long long e)
 FSI_API void fsi__fl_find_open(const fsi__fl_cells *s);
 /* kind, phi and source of all cells, from fill, open and the particles; fill becomes that over each cell's own. */
 FSI_API void fsi__fl_find_kinds(const fsi__fl_cells *s);
+/* psi of all cells, from the obstacles. */
 FSI_API void fsi__fl_find_psi(const fsi__fl_cells *s);
-/* shape and bend, from phi; with obstacles psi too. known: an entry of the blocks each, for its own use. Errors:
+/* shape and capillary, from phi; with obstacles psi too. known: an entry of the blocks each, for its own use. Errors:
    MEMORY. */
-FSI_API fsi_status fsi__fl_find_bend(const fsi__fl_cells *s, unsigned char *known);
+FSI_API fsi_status fsi__fl_find_tension(const fsi__fl_cells *s, unsigned char *known);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -390,7 +391,7 @@ static void fsi__fl_gather_mirrored(const fsi_field *f, int b, fsi_real *box)
             }
 }
 
-/* One mean of fields: from shape to bend, or back. */
+/* One mean of fields: from shape to capillary, or back. */
 typedef struct fsi__fl_means { const fsi_field *from; fsi_field *to; } fsi__fl_means;
 
 static void fsi__fl_smooth_blocks(void *arg, int chunk, int begin, int end)
@@ -413,8 +414,8 @@ static void fsi__fl_smooth_blocks(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* bend = gamma kap, in three cells beside the surface. */
-static void fsi__fl_bend_blocks(void *arg, int chunk, int begin, int end)
+/* capillary = gamma kap, in three cells beside the surface. */
+static void fsi__fl_tension_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_cells *s = (const fsi__fl_cells *)arg;
     const fsi_grid *g = s->grid;
@@ -424,11 +425,11 @@ static void fsi__fl_bend_blocks(void *arg, int chunk, int begin, int end)
     int b, c;
     (void)chunk;
     for (b = begin; b < end; b++) {
-        fsi_real *bend = s->bend->value + (size_t)b * (size_t)g->block_cells;
+        fsi_real *capillary = s->capillary->value + (size_t)b * (size_t)g->block_cells;
         fsi__fl_gather_mirrored(s->shape, b, box);
         for (c = 0; c < g->block_cells; c++) {
             const fsi_real *p = box + fsi__fl_in_box(g, c & 7, c >> 3 & 7, c >> 6);
-            bend[c] = (fsi_real)(fabs((double)*p) < 3 * dx ? gamma * fsi__phi_curvature(p, g->dim, step, dx) : 0);
+            capillary[c] = (fsi_real)(fabs((double)*p) < 3 * dx ? gamma * fsi__phi_curvature(p, g->dim, step, dx) : 0);
         }
     }
 }
@@ -445,7 +446,7 @@ static fsi_status fsi__fl_extend_shape(const fsi__fl_cells *s, unsigned char *kn
     return fsi_grid_extrapolate(s->shape, known, FSI__FL_BAND);
 }
 
-FSI_API fsi_status fsi__fl_find_bend(const fsi__fl_cells *s, unsigned char *known)
+FSI_API fsi_status fsi__fl_find_tension(const fsi__fl_cells *s, unsigned char *known)
 {
     const size_t cells = (size_t)s->grid->block_count * (size_t)s->grid->block_cells;
     fsi__fl_means job;
@@ -454,12 +455,12 @@ FSI_API fsi_status fsi__fl_find_bend(const fsi__fl_cells *s, unsigned char *know
     if (s->obstacles->count > 0) FSI__TRY(fsi__fl_extend_shape(s, known));
     FSI__TRY(fsi_grid_redistance(s->shape, FSI__FL_BAND, s->shape));
     for (k = 0; k < FSI__FL_SMOOTH; k++) {
-        job.from = k & 1 ? s->bend : s->shape;
-        job.to = k & 1 ? s->shape : s->bend;
+        job.from = k & 1 ? s->capillary : s->shape;
+        job.to = k & 1 ? s->shape : s->capillary;
         fsi__parallel_work(s->grid->context, s->grid->block_count, 1, 10.0 * (double)cells, fsi__fl_smooth_blocks,
             &job);
     }
-    fsi__fl_each_block(s, fsi__fl_bend_blocks, 20);
+    fsi__fl_each_block(s, fsi__fl_tension_blocks, 20);
     return FSI_OK;
 }
 

@@ -315,7 +315,7 @@ FSI_API fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x); /*
 /* The result of fsi_mesh_closest_on_face: with normal and side. */
 FSI_API fsi_mesh_hit fsi__foot_hit(const fsi_mesh *m, int face, fsi_vec3 x, const fsi__foot *f);
 /* Closest point of the sheet around `face`: from there from face to face, as long as that comes nearer. Unlike that of
-   the whole mesh it does not pass from one side of a thin body to the other. */
+   the whole mesh it does not pass from one side of a thin body to the other. The mesh is closed. */
 FSI_API fsi_mesh_hit fsi__mesh_descend(const fsi_mesh *m, int face, fsi_vec3 x);
 FSI_API const fsi__node *fsi__nodes(const fsi_mesh *mesh); /* the tree of its faces, as they are now */
 FSI_API void fsi__sort(fsi__sorter *s); /* a stable counting pass for each key, the last one first */

@@ -473,7 +473,7 @@ typedef struct fsi__particles {
     const int *most;              /* particles, 0: no limit */
     int *count, *capacity;        /* rows in use; rows that there is memory for */
     fsi_vec3 **position, **velocity;
-    uint32_t **id, **filter;      /* filter: NULL where no obstacle is filtered */
+    uint32_t **id, **filter;      /* filter: NULL where emitters' filters are not used */
     fsi_real **attribute;         /* count * attribute_count; its array stays NULL where there are none */
     int column_count;
     uint64_t next;                /* id of the next particle */

@@ -27,13 +27,13 @@ static void test_a_turned_body_stays_at_rest(void)
 }
 
 /* A free body that spins keeps its angular momentum: with BDF2 to 0.2 % a turn, with backward Euler, whose rotation is
-   balanced, to 0.1 % at any step. (Unbalanced it loses 11 % and 40 %.) */
+   balanced, to 0.05 % at 10 rad/s and 60 Hz. (Unbalanced it loses 65 % there.) */
 static void test_a_spinning_body_goes_on_spinning(void)
 {
     int handles;
     for (handles = 0; handles <= 10; handles += 10) {
         CHECK(fabs(spin_lost(2, handles, 5, 1.0 / 240)) <= 2e-3);
-        CHECK(fabs(spin_lost(1, handles, 10, 1.0 / 60)) <= 2e-3);
+        CHECK(fabs(spin_lost(1, handles, 10, 1.0 / 60)) <= TOL(5e-4, 2e-3));
     }
 }
 
@@ -227,8 +227,8 @@ static void test_a_stack_stands(void)
     block_free(&b);
 }
 
-/* Bodies that were pushed into each other come apart within a second, at no more than the speed at which overlaps
-   open: two blocks whose nearest sides are on the far side, one all inside another, two bars across each other. */
+/* Bodies that were pushed into each other come apart within a second, at no more than twice the 2 sizes a second at
+   which overlaps open: two blocks whose nearest sides are on the far side, one all inside another, two bars across each other. */
 static void test_bodies_deep_in_each_other_come_apart(void)
 {
     static const int cells[3][2][3] = { { { 4, 4, 4 }, { 4, 4, 4 } }, { { 4, 4, 4 }, { 1, 1, 1 } },
@@ -238,7 +238,7 @@ static void test_bodies_deep_in_each_other_come_apart(void)
     for (k = 0; k < 3; k++) {
         block b[2];
         world w = world_of(3);
-        double most = 0, deepest = 0;
+        double most = 0, room = 0;
         w.desc.gravity = fsi_v3(0, 0, 0);
         w.body.handles = 8;
         w.body.contact_points = 120;
@@ -252,18 +252,17 @@ static void test_bodies_deep_in_each_other_come_apart(void)
         }
         for (j = 0; j < 60; j++) {
             world_run(&w, 1.0 / 60, 1);
+            CHECK(isfinite(w.s->stats.kinetic_energy));
             most = fmax(most, w.s->stats.kinetic_energy);
         }
         for (j = 0; j < 2; j++) {
             const fsi_mesh *m = fsi_elastic_surface(w.s, w.s->bodies[j].id),
                            *o = fsi_elastic_surface(w.s, w.s->bodies[1 - j].id);
             const double size = w.s->bodies[0].size;
-            for (v = 0; v < m->vertex_count; v++)
-                deepest = fmax(deepest, -(double)fsi_mesh_signed_distance(o, m->vertices[v]));
-            most -= w.s->bodies[j].mass * 0.5 * 16 * size * size;
+            for (v = 0; v < m->vertex_count; v++) CHECK((double)fsi_mesh_signed_distance(o, m->vertices[v]) > -1e-4);
+            room += w.s->bodies[j].mass * 0.5 * 16 * size * size;
         }
-        CHECK(deepest < 1e-4);
-        CHECK(most < 0);
+        CHECK(most < room);
         world_end(&w);
         for (j = 0; j < 2; j++) block_free(&b[j]);
     }

@@ -110,6 +110,9 @@ static int ex__drag_numbers(const char *text, double *x, int most)
     return n == most && text[strspn(text, " \t\r\n")] ? most + 1 : n;
 }
 
+/* 1: x is a whole number from least to 1e9. */
+static int ex__drag_count(double x, double least) { return x >= least && x <= 1e9 && !(floor(x) < x); }
+
 /* Appends the drags of a file; ends the program, with the line, where it is not a recording. */
 EX_FN void ex_drags_read(ex_drags *d, const char *path)
 {
@@ -128,11 +131,11 @@ EX_FN void ex_drags_read(ex_drags *d, const char *path)
         text[strcspn(text, "#\r\n")] = 0;
         if (!*text) continue;
         if (strncmp(text, "drag", 4) == 0) {
-            if (ex__drag_numbers(text + 4, x, 6) != 6 || x[0] < 0 || x[0] > 1e6 || x[1] < -1 || x[1] > 1e9 || x[5] <= 0)
+            if (ex__drag_numbers(text + 4, x, 6) != 6 || !ex__drag_count(x[0], 0) || !ex__drag_count(x[1], -1) || x[5] <= 0)
                 bad = "is not a body, a vertex, a point and a stiffness";
             else ex_drags_begin(d, (int)x[0], (int)x[1], fsi_v3((fsi_real)x[2], (fsi_real)x[3], (fsi_real)x[4]), x[5]);
             drags++;
-            before = -1;
+            before = -1e-300; /* the first key may be at 0 */
         } else if (drags == 0) bad = "comes before the first drag";
         else if (ex__drag_numbers(text, x, 4) != 4) bad = "is not a time and a place";
         else if (x[0] <= before) bad = "is not later than the one before";

@@ -93,6 +93,7 @@ EX_FN ex_jelly ex_jelly_of_file(ex_app *app, fsi_elastic *s, fsi_elastic_body_de
 
     /* Its surface as it was at rest. */
     surface = fsi_elastic_surface(s, id);
+    if (!surface) ex_die("a body of a file needs contact points");
     pose.position = d.position;
     pose.orientation = d.orientation;
     own = ex_mesh_make(surface->vertex_count, surface->face_count);
