@@ -131,7 +131,8 @@ EX_FN void ex_drags_read(ex_drags *d, const char *path)
         text[strcspn(text, "#\r\n")] = 0;
         if (!*text) continue;
         if (strncmp(text, "drag", 4) == 0) {
-            if (ex__drag_numbers(text + 4, x, 6) != 6 || !ex__drag_count(x[0], 0) || !ex__drag_count(x[1], -1) || x[5] <= 0)
+            if (ex__drag_numbers(text + 4, x, 6) != 6 || !ex__drag_count(x[0], 0) || !ex__drag_count(x[1], -1)
+                || x[5] <= 0)
                 bad = "is not a body, a vertex, a point and a stiffness";
             else ex_drags_begin(d, (int)x[0], (int)x[1], fsi_v3((fsi_real)x[2], (fsi_real)x[3], (fsi_real)x[4]), x[5]);
             drags++;
