@@ -171,7 +171,7 @@ FSI_API void fsi__el_body_project(fsi__el_body *b);
 FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b);
 /* The next iterate from `next`, by Anderson's acceleration (E5); sets residual and forced. */
 FSI_API void fsi__el_body_advance(fsi__el_body *b);
-/* q = `next`, v = (q - base)/H, to which backward Euler's loss of angular momentum is given back. Overwrites `right`. */
+/* q = `next`, v = (q - base)/H; backward Euler's loss of angular momentum is given back to v. Overwrites `right`. */
 FSI_API void fsi__el_body_accept(fsi__el_body *b);
 /* Adds a rigid motion, v + w x (x - c), to its velocities. */
 FSI_API void fsi__el_body_stir(fsi__el_body *b, fsi__d3 v, fsi__d3 w, fsi__d3 c);

@@ -683,6 +683,8 @@ static void fsi__fl_resample(fsi__fl_run *run)
     const int most = run->s->desc.max_particles;
     fsi__fl_crowd crowd;
     if (!run->s->desc.resample || run->done > 0 || run->n == 0 || run->solids > 0) return;
+
+    /* The particles, and those that max_particles leaves room for. */
     crowd.cells = &run->cells;
     crowd.points = &run->points;
     crowd.particles = &run->im->particles;
@@ -2699,6 +2701,8 @@ static void fsi__fl_find_way_out(void *arg, int chunk, int begin, int end)
         run->state[i] = 0;
         if ((same && !run->anew) || run->gone[i] || (run->held && run->held[i])) continue;
         run->to[i] = run->x[i];
+
+        /* Out of one obstacle may be into another. */
         for (turn = 0; turn < 4; turn++) {
             int moved = 0;
             if (!fsi__fl_hold_in_box(run, &run->to[i], &run->v[i])) break; /* the first substep lets it leave */
