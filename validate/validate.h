@@ -34,15 +34,15 @@ static void say(double value, const char *unit, const char *key, ...)
     fflush(stdout);
 }
 
-/* A figure of which it is demanded that it is within `tolerance` of `reference`. */
-static void must(double value, double reference, double tolerance, const char *unit, const char *key, ...)
+/* A figure of which it is demanded that it is within `tolerance` of `want`. */
+static void must(double value, double want, double tolerance, const char *unit, const char *key, ...)
 {
     va_list args;
     va_start(args, key);
     vprintf(key, args);
     va_end(args);
-    printf(" %.4g %s %g %g %s\n", value, unit, reference, tolerance,
-           fabs(value - reference) <= tolerance ? "pass" : "fail");
+    printf(" %.4g %s %g %g %s\n", value, unit, want, tolerance,
+           fabs(value - want) <= tolerance ? "pass" : "fail");
     fflush(stdout);
 }
 
