@@ -2311,6 +2311,16 @@ static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* Up to -1 or 1 on each axis, at random by the bits of x. */
+static fsi_vec3 fsi__fl_scatter(int dim, fsi_vec3 x)
+{
+    const uint32_t bits = fsi__fl_position_hash(x);
+    return fsi_v3((fsi_real)(bits & 1023) / 512 - 1, (fsi_real)(bits >> 10 & 1023) / 512 - 1,
+        dim == 3 ? (fsi_real)(bits >> 20 & 1023) / 512 - 1 : 0);
+}
+
+/* Particles that were deep in the body do not end at one point of an edge or at one corner, from where they would not
+   part: they are scattered over half a spacing before it. */
 static void fsi__fl_keep_out(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
@@ -2320,11 +2330,19 @@ static void fsi__fl_keep_out(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (i = begin; i < end; i++) {
         fsi_mesh_hit hit;
+        fsi_vec3 n;
+        int inner;
         if (run->near_face[i] < 0) continue;
         hit = fsi__mesh_descend(job->body->surface, run->near_face[i], run->to[i]);
         if (hit.side > 0 && hit.t >= gap) continue;
-        run->to[i] = fsi_v3_madd(hit.point, gap,
-            hit.side > 0 && hit.t > 0 ? fsi_v3_scale(fsi_v3_sub(run->to[i], hit.point), 1 / hit.t) : hit.normal);
+        n = hit.side > 0 && hit.t > 0 ? fsi_v3_scale(fsi_v3_sub(run->to[i], hit.point), 1 / hit.t) : hit.normal;
+        run->to[i] = fsi_v3_madd(hit.point, gap, n);
+        inner = hit.bary[0] > 0 && hit.bary[1] > 0 && (hit.bary[2] > 0 || run->s->desc.dim == 2); /* of the face */
+        if (hit.side < 0 && hit.t > 4 * gap && !inner) {
+            const fsi_vec3 by = fsi__fl_scatter(run->s->desc.dim, run->x[i]);
+            const fsi_real along = fsi_v3_dot(by, n);
+            run->to[i] = fsi_v3_madd(run->to[i], 2 * gap, fsi_v3_madd(by, fsi_abs(along) - along, n));
+        }
     }
 }
 
