@@ -1575,6 +1575,8 @@ static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after
         if (i < run->n) fsi__fl_weigh(after ? &piece->after : &piece->before, (double)run->mass[i],
             fsi__d3_diff(at[i], origin), fsi__d3_of(run->v[i]), fsi__d3_zero(), NULL);
     }
+
+    /* Bodies. */
     for (k = 0; k < run->im->immersed.bodies && run->solids > 0; k++) {
         fsi__fl_piece *piece = fsi__fl_home_of(run, k);
         fsi__el_body *body = fsi__el_inner(run->im->immersed.elastic, k);
@@ -2264,6 +2266,8 @@ static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin
     int r, first = -1;
     double most = 0;
     fsi_mesh_hit hit;
+
+    /* The first one, and how far it must look for all. */
     for (r = begin; r < end; r++) {
         const int i = order[r];
         if (i >= run->n) continue;
@@ -2276,6 +2280,8 @@ static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin
     hit = fsi__fl_closest(run, o->surface, first, most, *face);
     if (hit.face < 0) return;
     *face = hit.face;
+
+    /* Each of them, but where the first one is too far away for it. */
     for (r = begin; r < end; r++) {
         const int i = order[r];
         double reach, apart;

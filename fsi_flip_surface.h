@@ -130,27 +130,35 @@ static void fsi__fl_each_block(const fsi__fl_cells *s, fsi__range_fn *fn, double
 #define FSI__FL_CUT 0.15    /* fill of a cell cut by an obstacle, beside liquid, that is liquid: few particles tell */
 #define FSI__FL_CLOSED (-1) /* fill of a cell that is solid but for a tenth */
 
+/* Distances of a block's cells to the nearest obstacle, at most limit. */
+static void fsi__fl_to_obstacles(const fsi__fl_cells *s, fsi_field *psi, int b, fsi_real limit)
+{
+    const fsi_grid *g = s->grid;
+    fsi_real here[512], *nearest = psi->value + (size_t)b * (size_t)g->block_cells;
+    fsi__distance_job job;
+    int c, k;
+    job.grid = g;
+    job.psi = psi;
+    job.limit = limit;
+    for (c = 0; c < g->block_cells; c++) nearest[c] = limit;
+    for (k = 0; k < s->obstacles->count; k++) {
+        job.shape = fsi_shape_mesh(fsi__obstacle_at(s->obstacles, k)->mesh);
+        if (fsi__distance_block(&job, b, FSI__SIDE_CUT, here) == FSI__SIDE_OUTSIDE) continue;
+        for (c = 0; c < g->block_cells; c++) nearest[c] = fsi_min(nearest[c], here[c]);
+    }
+}
+
 /* What obstacles leave of each cell, by the distance of its centre from them: 1/2 + psi/dx. */
 static void fsi__fl_open_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_cells *s = (const fsi__fl_cells *)arg;
     const fsi_grid *g = s->grid;
-    fsi_real psi[512];
-    fsi__distance_job job;
-    int b, c, k;
+    int b, c;
     (void)chunk;
-    job.grid = g;
-    job.psi = s->open;
-    job.limit = g->dx;
     for (b = begin; b < end; b++) {
         fsi_real *open = s->open->value + (size_t)b * (size_t)g->block_cells;
-        for (c = 0; c < g->block_cells; c++) open[c] = 1;
-        for (k = 0; k < s->obstacles->count; k++) {
-            job.shape = fsi_shape_mesh(fsi__obstacle_at(s->obstacles, k)->mesh);
-            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, psi) == FSI__SIDE_OUTSIDE) continue;
-            for (c = 0; c < g->block_cells; c++)
-                open[c] = fsi_min(open[c], fsi_clamp((fsi_real)0.5 + psi[c] / g->dx, 0, 1));
-        }
+        fsi__fl_to_obstacles(s, s->open, b, g->dx);
+        for (c = 0; c < g->block_cells; c++) open[c] = fsi_clamp((fsi_real)0.5 + open[c] / g->dx, 0, 1);
     }
 }
 
@@ -349,23 +357,9 @@ FSI_API void fsi__fl_find_kinds(const fsi__fl_cells *s)
 static void fsi__fl_psi_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_cells *s = (const fsi__fl_cells *)arg;
-    const fsi_grid *g = s->grid;
-    fsi_real here[512];
-    fsi__distance_job job;
-    int b, c, k;
+    int b;
     (void)chunk;
-    job.grid = g;
-    job.psi = s->psi;
-    job.limit = 2 * g->dx;
-    for (b = begin; b < end; b++) {
-        fsi_real *psi = s->psi->value + (size_t)b * (size_t)g->block_cells;
-        for (c = 0; c < g->block_cells; c++) psi[c] = job.limit;
-        for (k = 0; k < s->obstacles->count; k++) {
-            job.shape = fsi_shape_mesh(fsi__obstacle_at(s->obstacles, k)->mesh);
-            if (fsi__distance_block(&job, b, FSI__SIDE_CUT, here) == FSI__SIDE_OUTSIDE) continue;
-            for (c = 0; c < g->block_cells; c++) psi[c] = fsi_min(psi[c], here[c]);
-        }
-    }
+    for (b = begin; b < end; b++) fsi__fl_to_obstacles(s, s->psi, b, 2 * s->grid->dx);
 }
 
 /* A field with a rim of one cell; behind the walls of the box as before them. */
