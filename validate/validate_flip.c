@@ -6,11 +6,7 @@
    value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word runs one part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
-#include "../fsi_pressure.h"
-static fsi_status project(fsi_pressure *solver, fsi_pressure_flow *flow);
-#define fsi_pressure_project project /* fsi_flip.h calls it */
-#include "../fsi_flip.h"
-#undef fsi_pressure_project
+#include "../tests/kit/flip_jacobi.h"
 #include "validate.h"
 #include "validate_martin.h"
 
@@ -305,89 +301,6 @@ static void run_minute(void)
 
 /* ---- Jacobi ------------------------------------------------------------------------------------------------------ */
 
-static int sweeps; /* of project; 0: the solver */
-
-/* A liquid cell: its neighbours in the box (-1: a wall) and 1/theta towards them. */
-typedef struct cell { int at, to[4]; double a[4], b; } cell;
-
-/* How far the surface is, from a liquid cell to its neighbour. */
-static double to_surface(const fsi_pressure_flow *flow, int from, int to)
-{
-    const double in = -(double)flow->phi->value[from], out = (double)flow->phi->value[to];
-    const double least = (double)flow->theta_min * (double)flow->phi->grid->dx, deep = fmax(in, least);
-    return flow->cell[to] == FSI_CELL_AIR && out > 0 ? fmax(deep / (deep + out), (double)flow->theta_min) : 1;
-}
-
-/* The liquid cells of a flow in 2D and their right sides; returns how many. */
-static int list_cells(const fsi_pressure_flow *flow, cell *list)
-{
-    const fsi_grid *g = flow->phi->grid;
-    const double dx = (double)g->dx;
-    int e, side, beside[6], count = 0;
-    for (e = 0; e < g->block_count * g->block_cells; e++) {
-        cell *c = &list[count];
-        if (flow->cell[e] != FSI_CELL_LIQUID) continue;
-        fsi__blocks_beside(g, e / g->block_cells, beside);
-        c->at = e;
-        c->b = (double)flow->source->value[e];
-        for (side = 0; side < 4; side++) {
-            const int to = (int)fsi__entry_beside(g, e / g->block_cells, beside, e % g->block_cells, side);
-            const int face = side & 1 ? to : e;
-            c->to[side] = to >= 0 && fsi__fl_is_outside(g, to) ? -1 : to;
-            c->a[side] = c->to[side] >= 0 ? 1 / to_surface(flow, e, to) : 0;
-            if (face >= 0) c->b -= (side & 1 ? 1 : -1) * (double)flow->u[side >> 1]->value[face] / dx;
-        }
-        c->b *= (double)flow->density * dx * dx / (double)flow->dt;
-        count++;
-    }
-    return count;
-}
-
-/* The pressure by a fixed number of sweeps from 0, as in the paper: p_i = (b_i + sum p_j/theta_ij)/(sum 1/theta_ij). */
-static fsi_status project(fsi_pressure *solver, fsi_pressure_flow *flow)
-{
-    const fsi_grid *g = flow->phi->grid;
-    const size_t entries = (size_t)g->block_count * (size_t)g->block_cells;
-    cell *list;
-    double *p, *next;
-    int count, k, i, side;
-    if (sweeps == 0) return fsi_pressure_project(solver, flow);
-    list = (cell *)malloc((entries + 1) * sizeof *list);
-    p = (double *)calloc(entries + 1, sizeof *p);
-    next = (double *)calloc(entries + 1, sizeof *next);
-    if (!list || !p || !next) ex_die("no memory");
-    count = list_cells(flow, list);
-    for (k = 0; k < sweeps; k++) {
-        double *old = p;
-        for (i = 0; i < count; i++) {
-            const cell *c = &list[i];
-            double sum = c->b, a = 0;
-            for (side = 0; side < 4; side++) {
-                if (c->to[side] >= 0) sum += c->a[side] * p[c->to[side]];
-                a += c->a[side];
-            }
-            next[c->at] = a > 0 ? sum / a : 0;
-        }
-        p = next;
-        next = old;
-    }
-
-    /* u -= dt/rho grad p: each face once, from above, or from below where there is air above. */
-    for (i = 0; i < count; i++)
-        for (side = 0; side < 4; side++) {
-            const cell *c = &list[i];
-            const int to = c->to[side], face = side & 1 ? to : c->at;
-            const double push = (double)flow->dt / (double)flow->density / (double)g->dx * c->a[side];
-            if (to < 0 || (side & 1 && flow->cell[to] == FSI_CELL_LIQUID)) continue;
-            flow->u[side >> 1]->value[face] += (fsi_real)((side & 1 ? 1 : -1) * push * (p[c->at] - p[to]));
-        }
-    for (i = 0; i < (int)entries; i++) flow->pressure->value[i] = (fsi_real)p[i];
-    free(list);
-    free(p);
-    free(next);
-    return FSI_OK;
-}
-
 /* A pool 64 cells deep for three seconds: its mean height over that of the full pool. */
 static double sink(int count)
 {
@@ -395,9 +308,10 @@ static double sink(int count)
     fsi_flip *s = make(&d, 24.0 / 64, 1, 0);
     double height;
     int k;
-    sweeps = count;
+    jacobi_sweeps = count;
+    project_instead = count > 0 ? jacobi_project : NULL;
     for (k = 0; k < 180; k++) step(s, 1.0 / 60);
-    sweeps = 0;
+    project_instead = NULL;
     height = 2 * mean_height(s);
     fsi_flip_destroy(s);
     return height;
