@@ -1,5 +1,5 @@
-/* test_flip_inside.c - fsi_flip.h with another solver of the pressure in its place: a mat that is solved in one with the
-   pressure, and a fixed number of Jacobi sweeps.
+/* test_flip_inside.c - fsi_flip.h with another solver of the pressure in its place: a mat that is solved in one with
+   the pressure, and a fixed number of Jacobi sweeps.
    SPDX-License-Identifier: MIT */
 #define FSI_FLIP_IMPLEMENTATION
 #include "kit/flip_monolithic.h"
@@ -8,7 +8,7 @@
 /* An immersed mat sags under a column that falls on it as one that is solved together with the pressure. */
 static void test_a_mat_sags_as_in_the_monolithic_solution(void)
 {
-    static const mat c[2] = { { 2, 24, 2, 1000, 1e6, 1.0 / 240, 0.3 }, { 2, 24, 2, 300, 1e6, 1.0 / 240, 0.3 } };
+    static const mat c[2] = { { 2, 24, 2, 1, 0, 1000, 1e6, 1.0 / 240, 0.3 }, { 2, 24, 2, 1, 0, 300, 1e6, 1.0 / 240, 0.3 } };
     int k;
     for (k = 0; k < 2; k++) {
         double mean[2];
