@@ -582,8 +582,9 @@ static void fsi__tr_merge_block(const fsi__tr_job *job, int b)
         for (step[1] = -1; step[1] <= 1; step[1]++)
             for (step[0] = -1; step[0] <= 1; step[0]++) {
                 const int beside = step[0] || step[1] || step[2] ? fsi__block_beside(g, b, step) : b;
-                const float *box = faces->box + (size_t)beside * size;
+                const float *box;
                 if (beside < 0 || job->p->first[beside] == job->p->first[beside + 1]) continue;
+                box = faces->box + (size_t)beside * size;
                 for (a = 0; a < dim; a++) fsi__tr_collect(dim, box + 2 * (size_t)a * entries, 2, step, sum[a]);
                 fsi__tr_collect(dim, box + 2 * (size_t)dim * entries, 1, step, sum[dim]);
             }

@@ -3,6 +3,8 @@
 #include "../examples/kit/kit.h"
 #include "kit/test.h"
 #include "../fsi_io.h"
+#include "kit/flip_pools.h"
+#include "../examples/kit/drags.h"
 
 /* ---- command line --------------------------------------------------------------------------------------------- */
 
@@ -84,14 +86,14 @@ static void test_threads_run_each_task_once(void)
 {
     static const int counts[] = { 0, 1, 2, 3, 17, 1000 };
     static tally t;
-    ex_pool pool;
+    ex_pool crew;
     int threads, k, i, round, want;
     for (threads = 1; threads < 6; threads++) {
-        ex_pool_start(&pool, threads);
+        ex_pool_start(&crew, threads);
         memset(&t, 0, sizeof t);
         for (round = 0; round < 50; round++)
-            for (k = 0; k < 6; k++) ex_pool_run(&pool, counts[k], count_task, &t);
-        ex_pool_stop(&pool);
+            for (k = 0; k < 6; k++) ex_pool_run(&crew, counts[k], count_task, &t);
+        ex_pool_stop(&crew);
         for (i = 0; i < 1000; i++) {
             for (want = 0, k = 0; k < 6; k++) want += counts[k] > i ? 50 : 0;
             if (t.seen[i] != want) break;
@@ -540,6 +542,59 @@ static void test_files_are_written_where_asked(void)
     CHECK(ex_end(&app) == 0);
 }
 
+/* ---- drags ------------------------------------------------------------------------------------------------------- */
+
+/* A pool with a jelly for half a second, with the switches of drags; hash of both at the end. */
+static uint64_t dragged(int argc, const char *const *args, int *drags)
+{
+    char *argv[8];
+    pool p = pool_of(2, 12);
+    block b = block_make(3, 3, 0, 0.08);
+    ex_drags d;
+    ex_app app;
+    uint64_t hash;
+    int k;
+    argv[0] = (char *)(uintptr_t)"test";
+    for (k = 0; k < argc; k++) argv[k + 1] = (char *)(uintptr_t)args[k];
+    memset(&d, 0, sizeof d);
+    ex_init(&app, "test", "A test of drags.");
+    app.images = 0;
+    ex_drags_options(&app, &d);
+    CHECK(ex_begin(&app, argc + 1, argv));
+    pool_begin(&p);
+    pool_add(&p, &b, 0.4, 0.3);
+    pool_immerse(&p);
+    pool_fill(&p, 0.5);
+    for (k = 0; k < 30; k++) {
+        ex_drags_step(&app, &d, p.w.s, 1.0 / 60);
+        if (!step_ok(p.s, 1.0 / 60)) break;
+    }
+    hash = pool_hash(&p);
+    *drags = d.count;
+    ex_drags_free(&d);
+    pool_end(&p);
+    block_free(&b);
+    CHECK(ex_end(&app) == 0);
+    return hash;
+}
+
+/* What --record has written, --drag does again, to the same bits; and it matters. */
+static void test_recorded_drags_are_replayed(void)
+{
+    static const char *const path = "build/test_example/drags.txt";
+    static const char *const record[6] = { "--wild", "0.4", "--seed", "3", "--record", "build/test_example/drags.txt" };
+    static const char *const replay[2] = { "--drag", "build/test_example/drags.txt" };
+    int count, again, none;
+    uint64_t first, second;
+    ex_make_folder("build/test_example");
+    first = dragged(6, record, &count);
+    second = dragged(2, replay, &again);
+    CHECK(count == 1 && again == 1);
+    CHECK(first == second);
+    CHECK(dragged(0, NULL, &none) != first && none == 0);
+    CHECK(starts_with(path, "drag 0"));
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -561,5 +616,6 @@ int main(int argc, char **argv)
     RUN(test_texts_are_as_wide_as_said);
     RUN(test_plots_take_any_data);
     RUN(test_files_are_written_where_asked);
+    RUN(test_recorded_drags_are_replayed);
     return TEST_END();
 }

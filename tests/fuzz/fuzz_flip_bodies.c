@@ -19,7 +19,7 @@ static block cube;
 static int pin, pinned, immersed;  /* pin: of the first body, while pinned */
 static void *liquid, *solid;       /* what was saved last */
 static size_t liquid_size, solid_size;
-static uint64_t saved;
+static uint64_t saved, scatter;
 
 /* Places and speeds, most of them absurd. */
 static double odd(uint8_t byte)
@@ -127,7 +127,7 @@ static void try_body(int k, uint8_t how, const uint8_t *d)
     else {
         MUST(fsi_elastic_vertices(p.w.s, id, x, v) == FSI_OK);
         for (i = 0; i < cube.vertices; i++) {
-            x[i] = how & 2 ? fsi_v3_madd(x[i], (fsi_real)0.2, random_vector(&saved, p.d.dim))
+            x[i] = how & 2 ? fsi_v3_madd(x[i], (fsi_real)0.2, random_vector(&scatter, p.d.dim))
                 : fsi_v3_scale(x[i], (fsi_real)odd(d[0]));
             v[i] = fsi_v3_add(v[i], odd_place(d));
         }
@@ -194,6 +194,7 @@ static void act(uint8_t what, const uint8_t *d)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     size_t k;
+    scatter = 1;
     begin(size > 0 && data[0] & 1 ? 3 : 2);
     for (k = 1; k + 5 <= size && k < 100; k += 4) act(data[k], data + k + 1);
     try_step(1.0 / 60);
