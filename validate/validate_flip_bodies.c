@@ -12,6 +12,7 @@ static fsi_mesh_hit descend(const fsi_mesh *m, int face, fsi_vec3 x);
 #define fsi__mesh_descend descend /* fsi_flip.h calls it where it ends paths */
 #include "../tests/kit/flip_project.h"
 #undef fsi__mesh_descend
+#include "../fsi_flip.h"
 #include "../tests/kit/flip_monolithic.h"
 #include "validate.h"
 
