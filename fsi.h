@@ -1075,14 +1075,40 @@ typedef double fsi__four __attribute__((vector_size(32), aligned(8), may_alias))
 #define FSI__FOUR_AT(p) (*(const fsi__four *)(const void *)(p))
 FSI__STRICT_FN_BEGIN
 FSI_FN void fsi__four_get(fsi__four *s, const double *x) { *s = FSI__FOUR_AT(x); }
+/* The same for numbers that are used several times: gcc would load an operand again for each use. */
+FSI_FN void fsi__four_keep(fsi__four *s, const double *x) { *s = *(const volatile fsi__four *)(const void *)x; }
 FSI_FN void fsi__four_put(double *to, const fsi__four *s) { *(fsi__four *)(void *)to = *s; }
 FSI_FN void fsi__four_times(fsi__four *s, const double *x, const double *y) /* s += x y, number by number */
 {
     *s += FSI__FOUR_AT(x) * FSI__FOUR_AT(y);
 }
 FSI_FN void fsi__four_madd(fsi__four *s, const double *x, double k) { *s += FSI__FOUR_AT(x) * k; } /* s += k x */
+FSI_FN void fsi__four_product(fsi__four *s, const fsi__four *x, const fsi__four *y) { *s += *x * *y; } /* s += x y */
+FSI_FN void fsi__four_scaled(fsi__four *s, const fsi__four *x, double k) { *s += *x * k; } /* s += k x */
 FSI_FN void fsi__four_add(double *to, const fsi__four *s) { *(fsi__four *)(void *)to += *s; }
 FSI_FN double fsi__four_sum(const fsi__four *s) { return ((*s)[0] + (*s)[1]) + ((*s)[2] + (*s)[3]); }
+/* Numbers of a and b, counted through both, by their places: constants. */
+#if defined(__clang__)
+#define FSI__FOUR_MIX(to, a, b, i, j, k, l) const fsi__four to = __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef long long fsi__four_places __attribute__((vector_size(32)));
+#define FSI__FOUR_MIX(to, a, b, i, j, k, l) \
+    const fsi__four_places to##_places = { i, j, k, l }; \
+    const fsi__four to = __builtin_shuffle(a, b, to##_places)
+#endif
+/* to[k] = fsi__four_sum of s[k * stride], k = 0 .. 3 */
+FSI_FN void fsi__four_sums(double *to, const fsi__four *s, int stride)
+{
+    const fsi__four a = s[0], b = s[stride], c = s[2 * stride], d = s[3 * stride];
+    FSI__FOUR_MIX(a0, a, b, 0, 4, 2, 6);
+    FSI__FOUR_MIX(a1, a, b, 1, 5, 3, 7);
+    FSI__FOUR_MIX(c0, c, d, 0, 4, 2, 6);
+    FSI__FOUR_MIX(c1, c, d, 1, 5, 3, 7);
+    const fsi__four ab = a0 + a1, cd = c0 + c1;
+    FSI__FOUR_MIX(low, ab, cd, 0, 1, 4, 5);
+    FSI__FOUR_MIX(high, ab, cd, 2, 3, 6, 7);
+    *(fsi__four *)(void *)to = low + high;
+}
 FSI__STRICT_FN_END
 
 /* Four floats likewise. */
@@ -1119,6 +1145,7 @@ FSI__STRICT_FN_END
 typedef struct fsi__four { double of[4]; } fsi__four;
 FSI__STRICT_FN_BEGIN
 FSI_FN void fsi__four_get(fsi__four *s, const double *x) { memcpy(s->of, x, sizeof s->of); }
+FSI_FN void fsi__four_keep(fsi__four *s, const double *x) { fsi__four_get(s, x); }
 FSI_FN void fsi__four_put(double *to, const fsi__four *s) { memcpy(to, s->of, sizeof s->of); }
 FSI_FN void fsi__four_times(fsi__four *s, const double *x, const double *y)
 {
@@ -1130,12 +1157,19 @@ FSI_FN void fsi__four_madd(fsi__four *s, const double *x, double k)
     int i;
     for (i = 0; i < 4; i++) s->of[i] += x[i] * k;
 }
+FSI_FN void fsi__four_product(fsi__four *s, const fsi__four *x, const fsi__four *y) { fsi__four_times(s, x->of, y->of); }
+FSI_FN void fsi__four_scaled(fsi__four *s, const fsi__four *x, double k) { fsi__four_madd(s, x->of, k); }
 FSI_FN void fsi__four_add(double *to, const fsi__four *s)
 {
     int k;
     for (k = 0; k < 4; k++) to[k] += s->of[k];
 }
 FSI_FN double fsi__four_sum(const fsi__four *s) { return (s->of[0] + s->of[1]) + (s->of[2] + s->of[3]); }
+FSI_FN void fsi__four_sums(double *to, const fsi__four *s, int stride)
+{
+    int k;
+    for (k = 0; k < 4; k++) to[k] = fsi__four_sum(&s[k * stride]);
+}
 
 typedef struct fsi__quad { float of[4]; } fsi__quad;
 FSI_FN fsi__quad fsi__quad_make(float a, float b, float c, float d)

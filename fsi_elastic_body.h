@@ -455,24 +455,36 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
 /* F of region e = sum_g x_g h_g^T over groups of four unknowns, those of a handle, which are adjacent from the entry's
    dof on. A row of b->gradient has an entry for each: h_g, 12 numbers, four for each column of F. In 2D the fourth
    numbers are 0. */
-FSI_FN void fsi__el_region_gradient(const fsi__el_body *b, int e, double *f)
+static void fsi__el_region_gradients(const fsi__el_body *b, fsi__el_block *block)
 {
-    const double *h = b->gradient.value + 12 * (size_t)b->gradient.start[e];
-    const int *dof = b->gradient.dof, end = b->gradient.start[e + 1];
-    fsi__four sum[9];
-    int i, k;
-    memset(sum, 0, sizeof sum);
+    const size_t stride = b->stride;
+    fsi__four sum[9 * FSI_LANES];
+    int u, i, k;
 
-    /* An entry's four unknowns times its 12 coefficients, for each of the three coordinates. */
-    for (i = b->gradient.start[e]; i < end; i++, h += 12) {
-        const double *x = b->wide + dof[i], *y = x + b->stride, *z = y + b->stride;
-        for (k = 0; k < 3; k++) {
-            fsi__four_times(&sum[k], x, h + 4 * k);
-            fsi__four_times(&sum[3 + k], y, h + 4 * k);
-            fsi__four_times(&sum[6 + k], z, h + 4 * k);
+    /* Of each region: an entry's four unknowns times its 12 coefficients, for each of the three coordinates. */
+    for (u = 0; u < FSI_LANES; u++) {
+        const int e = block->first + (u < block->count ? u : block->count - 1), end = b->gradient.start[e + 1];
+        const double *h = b->gradient.value + 12 * (size_t)b->gradient.start[e];
+        fsi__four s[9];
+        memset(s, 0, sizeof s);
+        for (i = b->gradient.start[e]; i < end; i++, h += 12) {
+            const double *q = b->wide + b->gradient.dof[i];
+            fsi__four x, y, z, g;
+            fsi__four_keep(&x, q);
+            fsi__four_keep(&y, q + stride);
+            fsi__four_keep(&z, q + 2 * stride);
+            for (k = 0; k < 3; k++) {
+                fsi__four_keep(&g, h + 4 * k);
+                fsi__four_product(&s[k], &x, &g);
+                fsi__four_product(&s[3 + k], &y, &g);
+                fsi__four_product(&s[6 + k], &z, &g);
+            }
         }
+        for (i = 0; i < 9; i++) sum[9 * u + i] = s[i];
     }
-    for (i = 0; i < 9; i++) f[i] = fsi__four_sum(&sum[i]);
+
+    /* Their sums, entry by entry of F. */
+    for (i = 0; i < 9; i++) for (u = 0; u < FSI_LANES; u += 4) fsi__four_sums(block->f[i] + u, sum + 9 * u + i, 9);
 }
 
 /* Gradients of the weights of corners 1 .. 3 of a block's elements: component k of corner i is entry 3 (i - 1) + k. */
@@ -583,15 +595,11 @@ static void fsi__el_isochoric_block(fsi__el_block *b, int dim)
 /* F of block k at the unknowns of `wide`; in 2D the third axis is unchanged. */
 static void fsi__el_load_gradients(const fsi__el_body *b, int k, fsi__el_block *block)
 {
-    double one[9];
     int u;
     block->first = k * FSI_LANES;
     block->count = b->evaluated - block->first < FSI_LANES ? b->evaluated - block->first : FSI_LANES;
-    if (!b->reduced) fsi__el_corner_gradients(b, block);
-    else for (u = 0; u < FSI_LANES; u++) {
-        fsi__el_region_gradient(b, block->first + (u < block->count ? u : block->count - 1), one);
-        fsi__el_lane_in(block->f, u, one);
-    }
+    if (b->reduced) fsi__el_region_gradients(b, block);
+    else fsi__el_corner_gradients(b, block);
     for (u = 0; u < FSI_LANES && b->dim == 2; u++) block->f[8][u] = 1;
 }
 
@@ -615,14 +623,15 @@ static void fsi__el_put_unknowns(const fsi__el_body *b, const fsi__el_block *blo
         for (i = 0; i < 9; i++) one[i] = t[i][u];
         for (i = start[u]; i < start[u + 1]; i++, h += 12) {
             double *to = pull + dof[i];
-            fsi__four x, y, z;
+            fsi__four x, y, z, g;
             fsi__four_get(&x, to);
             fsi__four_get(&y, to + stride);
             fsi__four_get(&z, to + 2 * stride);
             for (a = 0; a < 3; a++) {
-                fsi__four_madd(&x, h + 4 * a, one[3 * a]);
-                fsi__four_madd(&y, h + 4 * a, one[3 * a + 1]);
-                fsi__four_madd(&z, h + 4 * a, one[3 * a + 2]);
+                fsi__four_keep(&g, h + 4 * a);
+                fsi__four_scaled(&x, &g, one[3 * a]);
+                fsi__four_scaled(&y, &g, one[3 * a + 1]);
+                fsi__four_scaled(&z, &g, one[3 * a + 2]);
             }
             fsi__four_put(to, &x);
             fsi__four_put(to + stride, &y);
