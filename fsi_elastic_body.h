@@ -1516,7 +1516,24 @@ static void fsi__el_add_stiffness(fsi__el_body *b, int e)
 /* The diagonal of M grows by this, so that M stays definite where columns of U are linearly dependent. */
 #define FSI__EL_DEFINITE 1e-9
 
-/* M = sum_v m_v u_v u_v^T of a reduced body, and the upper triangles of M and K. */
+/* M += mass u u^T for the row u of a point, the lower triangle. */
+static void fsi__el_add_mass(fsi__el_body *b, const fsi__el_rows *u, double mass)
+{
+    const int n = u->start[1], corners = b->dim + 1;
+    int p, q, a;
+    for (p = 0; p < n; p++) {
+        double *row = b->massive + (size_t)u->dof[p] * (size_t)b->dofs;
+        const double m = mass * u->value[p];
+        for (q = 0; q <= p; q += corners) {
+            double *to = row + u->dof[q];
+            for (a = 0; a < corners; a++) to[a] += m * u->value[q + a]; /* also a little above the diagonal */
+        }
+    }
+}
+
+/* M = U^T M' U of a reduced body, and the upper triangles of M and K. M' is the consistent mass matrix of the simplices:
+   m/((d + 1)(d + 2)) (1 + delta_ij) for the corners i, j of one of mass m. That is 1/(d + 2) of m, spread over its
+   corners, and the rest at its centre. */
 static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__el_plan *plan, double *vertex_mass)
 {
     const int corners = b->dim + 1;
@@ -1524,32 +1541,31 @@ static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__
     fsi__el_rows one;
     fsi_status status = fsi__el_rows_begin(&one, b->context, fn, 1);
     size_t i, j;
-    int e, k, v;
+    int e, k;
 
     /* Masses of elements and vertices; sums of damping and Young's modulus, weighted by mass. */
     for (e = 0; e < b->shape.element_count; e++) {
         const fsi_elastic_material *m = &plan->materials[b->shape.material[e]];
         const double mass = b->element_mass[e] = (double)m->density * b->shape.volume[e];
-        for (k = 0; k < corners; k++) vertex_mass[fsi__el_corners(&b->shape, e)[k]] += mass / corners;
+        for (k = 0; k < corners; k++)
+            vertex_mass[fsi__el_corners(&b->shape, e)[k]] += mass / (corners * (b->dim + 2));
         b->mass += mass;
         b->damping += mass * (double)m->damping;
         b->young += mass * (double)m->young;
     }
 
-    /* Each vertex is added once, as a corner of the first element that has it. */
-    for (e = 0; e < b->shape.element_count && status == FSI_OK; e++) for (k = 0; k < corners; k++) {
-        double bary[4] = { 0, 0, 0, 0 };
-        int p, q;
-        v = fsi__el_corners(&b->shape, e)[k];
-        if (vertex_mass[v] < 0) continue; /* added already */
-        bary[k] = 1;
+    /* The centre of each element; each vertex once, as a corner of the first element that has it. */
+    for (e = 0; e < b->shape.element_count && status == FSI_OK; e++) for (k = 0; k <= corners; k++) {
+        double bary[4] = { 0, 0, 0, 0 }, *mass = k < corners ? &vertex_mass[fsi__el_corners(&b->shape, e)[k]] : NULL;
+        int c;
+        if (mass && *mass < 0) continue; /* added already */
+        for (c = 0; c < corners; c++) bary[c] = mass ? c == k : 1.0 / corners;
         one.count = 0;
         one.start[0] = 0;
         status = fsi__el_rows_point(&one, b->context, fn, &b->shape, &b->handles, e, bary);
         if (status != FSI_OK) break;
-        for (p = 0; p < one.start[1]; p++) for (q = 0; q <= p; q++)
-            b->massive[(size_t)one.dof[p] * d + (size_t)one.dof[q]] += vertex_mass[v] * one.value[p] * one.value[q];
-        vertex_mass[v] = -1;
+        fsi__el_add_mass(b, &one, mass ? *mass : b->element_mass[e] * corners / (corners + 1));
+        if (mass) *mass = -1;
     }
     fsi__el_rows_free(&one, b->context);
 
