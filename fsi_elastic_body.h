@@ -1560,9 +1560,9 @@ static void fsi__el_add_mass(fsi__el_body *b, const fsi__el_rows *u, double mass
     }
 }
 
-/* M = U^T M' U of a reduced body, and the upper triangles of M and K. M' is the consistent mass matrix of the simplices,
-   m/((d + 1)(d + 2)) (1 + delta_ij) for corners i, j of one of mass m: 1/(d + 2) of m spread over its corners, and the
-   rest at its centre. */
+/* M = U^T M' U of a reduced body, and the upper triangles of M and K. M' is the consistent mass matrix of the
+   simplices, m/((d + 1)(d + 2)) (1 + delta_ij) for corners i, j of one of mass m: 1/(d + 2) of m spread over its
+   corners, and the rest at its centre. */
 static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__el_plan *plan, double *vertex_mass)
 {
     const int corners = b->dim + 1;
