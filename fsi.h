@@ -1050,8 +1050,8 @@ FSI_API void fsi__d9_product(const double *a, const double *b, double *out); /* 
 FSI_API void fsi__d9_turn(const double *r, const double *a, double *out);   /* R A R^T */
 /* The dot product of n numbers, in FSI_LANES sums that are added pairwise: the same bits on every machine. */
 FSI_API double fsi__dot(const double *x, const double *y, int n);
-/* The dot products of a, n numbers, with x, x + stride and x + 2 stride. */
-FSI_API void fsi__dot_3(const double *a, const double *x, size_t stride, int n, double *out);
+/* y = A x for a matrix of n x n numbers and three vectors, x `stride` numbers apart, y three numbers a row. */
+FSI_API void fsi__dense_times_3(int n, const double *a, const double *x, size_t stride, double *y);
 /* A factor of fsi_dense_cholesky for substitutions that happen often: only the triangle, in the order in which it is
    read, tile after tile of 4 x 4 numbers; a tile on the diagonal holds its inverse. n is rounded up to a multiple of 4
    by rows of the identity. Writes fsi__panels_size(n) numbers. */
@@ -1075,14 +1075,40 @@ typedef double fsi__four __attribute__((vector_size(32), aligned(8), may_alias))
 #define FSI__FOUR_AT(p) (*(const fsi__four *)(const void *)(p))
 FSI__STRICT_FN_BEGIN
 FSI_FN void fsi__four_get(fsi__four *s, const double *x) { *s = FSI__FOUR_AT(x); }
+/* The same for numbers that are used several times: gcc would load an operand again for each use. */
+FSI_FN void fsi__four_keep(fsi__four *s, const double *x) { *s = *(const volatile fsi__four *)(const void *)x; }
 FSI_FN void fsi__four_put(double *to, const fsi__four *s) { *(fsi__four *)(void *)to = *s; }
 FSI_FN void fsi__four_times(fsi__four *s, const double *x, const double *y) /* s += x y, number by number */
 {
     *s += FSI__FOUR_AT(x) * FSI__FOUR_AT(y);
 }
 FSI_FN void fsi__four_madd(fsi__four *s, const double *x, double k) { *s += FSI__FOUR_AT(x) * k; } /* s += k x */
+FSI_FN void fsi__four_product(fsi__four *s, const fsi__four *x, const fsi__four *y) { *s += *x * *y; } /* s += x y */
+FSI_FN void fsi__four_scaled(fsi__four *s, const fsi__four *x, double k) { *s += *x * k; } /* s += k x */
 FSI_FN void fsi__four_add(double *to, const fsi__four *s) { *(fsi__four *)(void *)to += *s; }
 FSI_FN double fsi__four_sum(const fsi__four *s) { return ((*s)[0] + (*s)[1]) + ((*s)[2] + (*s)[3]); }
+/* Numbers of a and b, counted through both, by their places: constants. */
+#if defined(__clang__)
+#define FSI__FOUR_MIX(to, a, b, i, j, k, l) const fsi__four to = __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef long long fsi__four_places __attribute__((vector_size(32)));
+#define FSI__FOUR_MIX(to, a, b, i, j, k, l) \
+    const fsi__four_places to##_places = { i, j, k, l }; \
+    const fsi__four to = __builtin_shuffle(a, b, to##_places)
+#endif
+/* to[k] = fsi__four_sum of s[k * stride], k = 0 .. 3 */
+FSI_FN void fsi__four_sums(double *to, const fsi__four *s, int stride)
+{
+    const fsi__four a = s[0], b = s[stride], c = s[2 * stride], d = s[3 * stride];
+    FSI__FOUR_MIX(a0, a, b, 0, 4, 2, 6);
+    FSI__FOUR_MIX(a1, a, b, 1, 5, 3, 7);
+    FSI__FOUR_MIX(c0, c, d, 0, 4, 2, 6);
+    FSI__FOUR_MIX(c1, c, d, 1, 5, 3, 7);
+    const fsi__four ab = a0 + a1, cd = c0 + c1;
+    FSI__FOUR_MIX(low, ab, cd, 0, 1, 4, 5);
+    FSI__FOUR_MIX(high, ab, cd, 2, 3, 6, 7);
+    *(fsi__four *)(void *)to = low + high;
+}
 FSI__STRICT_FN_END
 
 /* Four floats likewise. */
@@ -1119,6 +1145,7 @@ FSI__STRICT_FN_END
 typedef struct fsi__four { double of[4]; } fsi__four;
 FSI__STRICT_FN_BEGIN
 FSI_FN void fsi__four_get(fsi__four *s, const double *x) { memcpy(s->of, x, sizeof s->of); }
+FSI_FN void fsi__four_keep(fsi__four *s, const double *x) { fsi__four_get(s, x); }
 FSI_FN void fsi__four_put(double *to, const fsi__four *s) { memcpy(to, s->of, sizeof s->of); }
 FSI_FN void fsi__four_times(fsi__four *s, const double *x, const double *y)
 {
@@ -1130,12 +1157,22 @@ FSI_FN void fsi__four_madd(fsi__four *s, const double *x, double k)
     int i;
     for (i = 0; i < 4; i++) s->of[i] += x[i] * k;
 }
+FSI_FN void fsi__four_product(fsi__four *s, const fsi__four *x, const fsi__four *y)
+{
+    fsi__four_times(s, x->of, y->of);
+}
+FSI_FN void fsi__four_scaled(fsi__four *s, const fsi__four *x, double k) { fsi__four_madd(s, x->of, k); }
 FSI_FN void fsi__four_add(double *to, const fsi__four *s)
 {
     int k;
     for (k = 0; k < 4; k++) to[k] += s->of[k];
 }
 FSI_FN double fsi__four_sum(const fsi__four *s) { return (s->of[0] + s->of[1]) + (s->of[2] + s->of[3]); }
+FSI_FN void fsi__four_sums(double *to, const fsi__four *s, int stride)
+{
+    int k;
+    for (k = 0; k < 4; k++) to[k] = fsi__four_sum(&s[k * stride]);
+}
 
 typedef struct fsi__quad { float of[4]; } fsi__quad;
 FSI_FN fsi__quad fsi__quad_make(float a, float b, float c, float d)
@@ -2198,26 +2235,34 @@ FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
     return fsi__dense_result(n, x);
 }
 
-FSI_API void fsi__dot_3(const double *a, const double *x, size_t stride, int n, double *out)
+/* The products of four rows with three vectors: out[3 r + c]. */
+static void fsi__dense_rows_3(int n, const double *const *row, const double *x, size_t stride, double *out)
 {
-    const double *y = x + stride, *z = y + stride;
-    fsi__four even[3], odd[3];
-    int i, k;
-    memset(even, 0, sizeof even);
-    memset(odd, 0, sizeof odd);
-    for (i = 0; i + 8 <= n; i += 8) {
-        fsi__four_times(&even[0], a + i, x + i);
-        fsi__four_times(&even[1], a + i, y + i);
-        fsi__four_times(&even[2], a + i, z + i);
-        fsi__four_times(&odd[0], a + i + 4, x + i + 4);
-        fsi__four_times(&odd[1], a + i + 4, y + i + 4);
-        fsi__four_times(&odd[2], a + i + 4, z + i + 4);
+    fsi__four sum[12], y[3], a;
+    int j, r, c;
+    memset(sum, 0, sizeof sum);
+    for (j = 0; j + 4 <= n; j += 4) {
+        for (c = 0; c < 3; c++) fsi__four_keep(&y[c], x + (size_t)c * stride + (size_t)j);
+        for (r = 0; r < 4; r++) {
+            fsi__four_keep(&a, row[r] + j);
+            for (c = 0; c < 3; c++) fsi__four_product(&sum[3 * r + c], &a, &y[c]);
+        }
     }
-    for (k = 0; k < 3; k++) out[k] = fsi__four_sum(&even[k]) + fsi__four_sum(&odd[k]);
-    for (; i < n; i++) {
-        out[0] += a[i] * x[i];
-        out[1] += a[i] * y[i];
-        out[2] += a[i] * z[i];
+    for (r = 0; r < 12; r++) out[r] = fsi__four_sum(&sum[r]);
+    for (; j < n; j++) for (r = 0; r < 4; r++) for (c = 0; c < 3; c++)
+        out[3 * r + c] += row[r][j] * x[(size_t)c * stride + (size_t)j];
+}
+
+FSI_API void fsi__dense_times_3(int n, const double *a, const double *x, size_t stride, double *y)
+{
+    int i, r;
+    for (i = 0; i < n; i += 4) {
+        const int rows = n - i < 4 ? n - i : 4;
+        const double *row[4];
+        double out[12];
+        for (r = 0; r < 4; r++) row[r] = a + (size_t)(i + (r < rows ? r : 0)) * (size_t)n;
+        fsi__dense_rows_3(n, row, x, stride, out);
+        memcpy(y + 3 * (size_t)i, out, 3 * (size_t)rows * sizeof(double));
     }
 }
 
@@ -2251,8 +2296,14 @@ static void fsi__panel_forward_3(int p, const double *tile, double *x, size_t st
     double left[12];
     int j, r, c, k;
     memset(sum, 0, sizeof sum);
-    for (j = 0; j < 4 * p; j += 4, tile += 16) for (r = 0; r < 4; r++) for (c = 0; c < 3; c++)
-        fsi__four_times(&sum[3 * r + c], tile + 4 * r, x + (size_t)c * stride + (size_t)j);
+    for (j = 0; j < 4 * p; j += 4, tile += 16) {
+        fsi__four row, y[3];
+        for (c = 0; c < 3; c++) fsi__four_keep(&y[c], x + (size_t)c * stride + (size_t)j);
+        for (r = 0; r < 4; r++) {
+            fsi__four_keep(&row, tile + 4 * r);
+            for (c = 0; c < 3; c++) fsi__four_product(&sum[3 * r + c], &row, &y[c]);
+        }
+    }
     for (c = 0; c < 3; c++) {
         double *y = x + (size_t)c * stride + 4 * (size_t)p;
         for (r = 0; r < 4; r++) left[4 * c + r] = y[r] - fsi__four_sum(&sum[3 * r + c]);
@@ -2271,11 +2322,14 @@ static void fsi__panel_backward_3(int p, const double *tile, double *x, size_t s
         for (r = 0; r < 4; r++) for (k = r; k < 4; k++) minus[4 * c + r] -= diagonal[4 * k + r] * y[k];
         for (r = 0; r < 4; r++) y[r] = -minus[4 * c + r];
     }
-    for (j = 0; j < 4 * p; j += 4, tile += 16) for (c = 0; c < 3; c++) {
-        fsi__four sum;
-        memset(&sum, 0, sizeof sum);
-        for (r = 0; r < 4; r++) fsi__four_madd(&sum, tile + 4 * r, minus[4 * c + r]);
-        fsi__four_add(x + (size_t)c * stride + (size_t)j, &sum);
+    for (j = 0; j < 4 * p; j += 4, tile += 16) {
+        fsi__four row, sum[3];
+        memset(sum, 0, sizeof sum);
+        for (r = 0; r < 4; r++) {
+            fsi__four_keep(&row, tile + 4 * r);
+            for (c = 0; c < 3; c++) fsi__four_scaled(&sum[c], &row, minus[4 * c + r]);
+        }
+        for (c = 0; c < 3; c++) fsi__four_add(x + (size_t)c * stride + (size_t)j, &sum[c]);
     }
 }
 

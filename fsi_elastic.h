@@ -2231,17 +2231,20 @@ static fsi_status fsi__el_project_vertices(fsi__el_member *m, const char *fn, co
     int e, k, i, c;
     if (!work) return status;
 
-    /* U^T M x, element by element: each adds its lumped masses at its corners. */
+    /* U^T M x, element by element, M the consistent mass matrix as in fsi__el_make_mass: corner i of one of mass m has
+       the row sum_j m/((d + 1)(d + 2)) (1 + delta_ij) x_j. */
     for (e = 0; e < s->element_count && status == FSI_OK; e++) for (k = 0; k <= b->dim; k++) {
-        const int v = fsi__el_corners(s, e)[k];
-        const double mass = b->element_mass[e] / (b->dim + 1);
+        const int *corner = fsi__el_corners(s, e);
+        const double mass = b->element_mass[e] / ((b->dim + 1) * (b->dim + 2));
         double bary[4] = { 0, 0, 0, 0 };
+        fsi__d3 sum = fsi__d3_of(x[corner[k]]);
+        for (i = 0; i <= b->dim; i++) sum = fsi__d3_add(sum, fsi__d3_of(x[corner[i]]));
         bary[k] = 1;
         one.count = one.start[0] = 0;
         status = fsi__el_rows_point(&one, b->context, fn, s, &b->handles, e, bary);
         if (status != FSI_OK) break;
         for (i = 0; i < one.start[1]; i++) for (c = 0; c < 3; c++)
-            right[(size_t)c * stride + (size_t)one.dof[i]] += mass * one.value[i] * (double)fsi__axis(x[v], c);
+            right[(size_t)c * stride + (size_t)one.dof[i]] += mass * one.value[i] * fsi__d3_axis(sum, c);
     }
 
     /* M_r, of the elements, is factorised, then solved for three right sides. */

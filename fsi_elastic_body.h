@@ -70,12 +70,12 @@ typedef struct fsi__el_body {
     double *volume, *share;       /* evaluated: that of the element or region [m^dim]; kappa/(mu + kappa) */
     double *stiffness;            /* evaluated: k = 2 (mu + kappa) volume */
     double *rotation;             /* R, 9 * FSI_LANES for each block of FSI_LANES elements, lanes innermost */
-    double *stretch;              /* R^T F at the beginning of the substep, likewise */
+    double *stretch;              /* R^T F at the beginning of the substep, likewise; after a measurement F */
     double *target;               /* full: G h for each corner of each element, 3 numbers each, G = k (T + b/h D) as in
                                      >>global step, T = (mu R + kappa P)/(mu + kappa) */
     double *pull;                 /* reduced: the sums of G h over the regions of each of FSI__EL_PULLS chunks,
                                      3 * stride numbers each, by components like `wide` */
-    int pulling;                  /* the local step sums them */
+    int pulling;                  /* the local step makes targets, and sums them; else energies alone */
     double *energy;               /* evaluated: of the element [J] */
     fsi__el_rows gradient;        /* of a reduced body: F of each region: width 12, see >>local step */
     /* full: gradients of the barycentric weights of the corners 1 .. dim, in blocks like rotation; which corners belong
@@ -234,8 +234,9 @@ FSI_API fsi_elastic_material fsi_elastic_default_material(void)
    values of F, or is R where that fails. */
 
 #define FSI__EL_TURNS 8
-#define FSI__EL_TURNED 1e-10 /* square of half the angle of the last step */
-#define FSI__EL_PROJECTED 1e-7 /* largest change of P in the last step */
+/* The last step leaves errors of 8e-12 in R and 1e-10 in P: iterations end far from that. */
+#define FSI__EL_TURNED 1e-8 /* square of half the angle of the last step */
+#define FSI__EL_PROJECTED 1e-5 /* largest change of P in the last step */
 
 typedef double fsi__el_lane[FSI_LANES];
 
@@ -455,24 +456,36 @@ static void fsi__el_isochoric_slow(const double *f, int dim, const double *r, do
 /* F of region e = sum_g x_g h_g^T over groups of four unknowns, those of a handle, which are adjacent from the entry's
    dof on. A row of b->gradient has an entry for each: h_g, 12 numbers, four for each column of F. In 2D the fourth
    numbers are 0. */
-FSI_FN void fsi__el_region_gradient(const fsi__el_body *b, int e, double *f)
+static void fsi__el_region_gradients(const fsi__el_body *b, fsi__el_block *block)
 {
-    const double *h = b->gradient.value + 12 * (size_t)b->gradient.start[e];
-    const int *dof = b->gradient.dof, end = b->gradient.start[e + 1];
-    fsi__four sum[9];
-    int i, k;
-    memset(sum, 0, sizeof sum);
+    const size_t stride = b->stride;
+    fsi__four sum[9 * FSI_LANES];
+    int u, i, k;
 
-    /* An entry's four unknowns times its 12 coefficients, for each of the three coordinates. */
-    for (i = b->gradient.start[e]; i < end; i++, h += 12) {
-        const double *x = b->wide + dof[i], *y = x + b->stride, *z = y + b->stride;
-        for (k = 0; k < 3; k++) {
-            fsi__four_times(&sum[k], x, h + 4 * k);
-            fsi__four_times(&sum[3 + k], y, h + 4 * k);
-            fsi__four_times(&sum[6 + k], z, h + 4 * k);
+    /* Of each region: an entry's four unknowns times its 12 coefficients, for each of the three coordinates. */
+    for (u = 0; u < FSI_LANES; u++) {
+        const int e = block->first + (u < block->count ? u : block->count - 1), end = b->gradient.start[e + 1];
+        const double *h = b->gradient.value + 12 * (size_t)b->gradient.start[e];
+        fsi__four s[9];
+        memset(s, 0, sizeof s);
+        for (i = b->gradient.start[e]; i < end; i++, h += 12) {
+            const double *q = b->wide + b->gradient.dof[i];
+            fsi__four x, y, z, g;
+            fsi__four_keep(&x, q);
+            fsi__four_keep(&y, q + stride);
+            fsi__four_keep(&z, q + 2 * stride);
+            for (k = 0; k < 3; k++) {
+                fsi__four_keep(&g, h + 4 * k);
+                fsi__four_product(&s[k], &x, &g);
+                fsi__four_product(&s[3 + k], &y, &g);
+                fsi__four_product(&s[6 + k], &z, &g);
+            }
         }
+        for (i = 0; i < 9; i++) sum[9 * u + i] = s[i];
     }
-    for (i = 0; i < 9; i++) f[i] = fsi__four_sum(&sum[i]);
+
+    /* Their sums, entry by entry of F. */
+    for (i = 0; i < 9; i++) for (u = 0; u < FSI_LANES; u += 4) fsi__four_sums(block->f[i] + u, sum + 9 * u + i, 9);
 }
 
 /* Gradients of the weights of corners 1 .. 3 of a block's elements: component k of corner i is entry 3 (i - 1) + k. */
@@ -580,19 +593,27 @@ static void fsi__el_isochoric_block(fsi__el_block *b, int dim)
     }
 }
 
+static void fsi__el_set_block(const fsi__el_body *b, int k, fsi__el_block *block)
+{
+    block->first = k * FSI_LANES;
+    block->count = b->evaluated - block->first < FSI_LANES ? b->evaluated - block->first : FSI_LANES;
+}
+
 /* F of block k at the unknowns of `wide`; in 2D the third axis is unchanged. */
 static void fsi__el_load_gradients(const fsi__el_body *b, int k, fsi__el_block *block)
 {
-    double one[9];
     int u;
-    block->first = k * FSI_LANES;
-    block->count = b->evaluated - block->first < FSI_LANES ? b->evaluated - block->first : FSI_LANES;
-    if (!b->reduced) fsi__el_corner_gradients(b, block);
-    else for (u = 0; u < FSI_LANES; u++) {
-        fsi__el_region_gradient(b, block->first + (u < block->count ? u : block->count - 1), one);
-        fsi__el_lane_in(block->f, u, one);
-    }
+    fsi__el_set_block(b, k, block);
+    if (b->reduced) fsi__el_region_gradients(b, block);
+    else fsi__el_corner_gradients(b, block);
     for (u = 0; u < FSI_LANES && b->dim == 2; u++) block->f[8][u] = 1;
+}
+
+/* F of block k as it is kept in `stretch`. */
+static void fsi__el_load_kept(const fsi__el_body *b, int k, fsi__el_block *block)
+{
+    fsi__el_set_block(b, k, block);
+    memcpy(block->f, b->stretch + 9 * (size_t)block->first, sizeof block->f);
 }
 
 /* F, and the last R. */
@@ -615,14 +636,15 @@ static void fsi__el_put_unknowns(const fsi__el_body *b, const fsi__el_block *blo
         for (i = 0; i < 9; i++) one[i] = t[i][u];
         for (i = start[u]; i < start[u + 1]; i++, h += 12) {
             double *to = pull + dof[i];
-            fsi__four x, y, z;
+            fsi__four x, y, z, g;
             fsi__four_get(&x, to);
             fsi__four_get(&y, to + stride);
             fsi__four_get(&z, to + 2 * stride);
             for (a = 0; a < 3; a++) {
-                fsi__four_madd(&x, h + 4 * a, one[3 * a]);
-                fsi__four_madd(&y, h + 4 * a, one[3 * a + 1]);
-                fsi__four_madd(&z, h + 4 * a, one[3 * a + 2]);
+                fsi__four_keep(&g, h + 4 * a);
+                fsi__four_scaled(&x, &g, one[3 * a]);
+                fsi__four_scaled(&y, &g, one[3 * a + 1]);
+                fsi__four_scaled(&z, &g, one[3 * a + 2]);
             }
             fsi__four_put(to, &x);
             fsi__four_put(to + stride, &y);
@@ -651,7 +673,7 @@ static void fsi__el_put_corners(fsi__el_body *b, const fsi__el_block *block, con
 }
 
 /* Targets k (T + b/h D) of (E4) and energies (E1) of a block's elements; pull: of a reduced body, what its unknowns get
-   from the blocks of the running chunk; NULL: only energies are wanted. */
+   from the blocks of the running chunk. */
 static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block, double *pull)
 {
     const fsi__el_lane *f = (const fsi__el_lane *)block->f, *r = (const fsi__el_lane *)block->r,
@@ -682,7 +704,7 @@ static void fsi__el_aim_block(fsi__el_body *b, const fsi__el_block *block, doubl
     for (u = 0; u < FSI_LANES; u++)
         energy[u] = 0.5 * k[u] * ((1 - share[u]) * sheared[u] + share[u] * swollen[u]);
     if (pull) fsi__el_put_unknowns(b, block, (const fsi__el_lane *)t, pull);
-    else if (!b->reduced) fsi__el_put_corners(b, block, (const fsi__el_lane *)t);
+    else if (b->pulling) fsi__el_put_corners(b, block, (const fsi__el_lane *)t);
 }
 
 /* Loads the numbers of block k into the caches, which else wait for memory at the beginning of each. */
@@ -724,6 +746,7 @@ static void fsi__el_local_range(void *arg, int chunk, int begin, int end)
         if (volume) fsi__el_isochoric_block(&block, b->dim);
         else memcpy(block.p, block.r, sizeof block.p);
         fsi__el_aim_block(b, &block, pull);
+        if (!b->pulling) memcpy(b->stretch + at, block.f, sizeof block.f);
         memcpy(b->rotation + at, block.r, sizeof block.r);
     }
 }
@@ -883,7 +906,7 @@ static void fsi__el_mass_times(fsi__el_body *b, const double *x, double *y)
         return;
     }
     fsi__el_widen(b, x);
-    for (i = 0; i < d; i++) fsi__dot_3(b->massive + (size_t)i * (size_t)d, b->wide, b->stride, d, y + 3 * (size_t)i);
+    fsi__dense_times_3(d, b->massive, b->wide, b->stride, y);
 }
 
 /* S and base of (E3). Backward Euler: base = q, S = q + h v + h^2 a, H = h. BDF2: base = (4 q - q')/3,
@@ -915,7 +938,20 @@ static void fsi__el_aim(fsi__el_body *b, int order, fsi__d3 gravity, int field)
     }
 }
 
-/* R^T F of the blocks begin .. end - 1 at the unknowns of `wide`. */
+/* F of the blocks begin .. end - 1 at the unknowns of `wide`, kept in `stretch`. */
+static void fsi__el_keep_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__el_body *b = (fsi__el_body *)arg;
+    fsi__el_block block;
+    int k;
+    (void)chunk;
+    for (k = begin; k < end; k++) {
+        fsi__el_load_gradients(b, k, &block);
+        memcpy(b->stretch + 9 * (size_t)k * FSI_LANES, block.f, sizeof block.f);
+    }
+}
+
+/* R^T F of the blocks begin .. end - 1 from the F that are kept. */
 static void fsi__el_stretch_range(void *arg, int chunk, int begin, int end)
 {
     fsi__el_body *b = (fsi__el_body *)arg;
@@ -925,7 +961,8 @@ static void fsi__el_stretch_range(void *arg, int chunk, int begin, int end)
     for (k = begin; k < end; k++) {
         const size_t at = 9 * (size_t)k * FSI_LANES;
         fsi__el_lane *f = block.f, *r = block.r, d[9];
-        fsi__el_load_block(b, k, &block);
+        fsi__el_load_kept(b, k, &block);
+        memcpy(block.r, b->rotation + at, sizeof block.r);
         fsi__el_rotate_block(&block, b->dim);
         for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (u = 0; u < FSI_LANES; u++)
             d[3 * i + j][u] = r[i][u] * f[j][u] + r[3 + i][u] * f[3 + j][u] + r[6 + i][u] * f[6 + j][u];
@@ -965,9 +1002,10 @@ static void fsi__el_start_rotations(fsi__el_body *b)
 
     /* The mean of F, and how much is inverted. */
     fsi__el_widen(b, b->q);
+    fsi__parallel_work(b->context, blocks, 16, 40.0 * b->evaluated, fsi__el_keep_range, b);
     for (e = 0; e < blocks; e++) {
         const double *stiffness = b->stiffness + e * FSI_LANES;
-        fsi__el_load_gradients(b, e, &block);
+        fsi__el_load_kept(b, e, &block);
         fsi__el_dets(&block, det);
         for (u = 0; u < block.count; u++) {
             for (k = 0; k < 9; k++) mean[k] += block.f[k][u] / b->evaluated;
@@ -1203,7 +1241,7 @@ FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out, int all)
     fsi__el_local(b, b->q, 0);
     out->stretch_min = HUGE_VAL;
     for (k = 0; k < fsi__chunks(b->evaluated, FSI_LANES); k++) {
-        fsi__el_load_gradients(b, k, &block);
+        fsi__el_load_kept(b, k, &block);
         fsi__el_dets(&block, det);
         for (u = 0; u < block.count; u++) {
             const int e = block.first + u;
@@ -1507,7 +1545,24 @@ static void fsi__el_add_stiffness(fsi__el_body *b, int e)
 /* The diagonal of M grows by this, so that M stays definite where columns of U are linearly dependent. */
 #define FSI__EL_DEFINITE 1e-9
 
-/* M = sum_v m_v u_v u_v^T of a reduced body, and the upper triangles of M and K. */
+/* M += mass u u^T for the row u of a point, the lower triangle. */
+static void fsi__el_add_mass(fsi__el_body *b, const fsi__el_rows *u, double mass)
+{
+    const int n = u->start[1], corners = b->dim + 1;
+    int p, q, a;
+    for (p = 0; p < n; p++) {
+        double *row = b->massive + (size_t)u->dof[p] * (size_t)b->dofs;
+        const double m = mass * u->value[p];
+        for (q = 0; q <= p; q += corners) {
+            double *to = row + u->dof[q];
+            for (a = 0; a < corners; a++) to[a] += m * u->value[q + a]; /* also a little above the diagonal */
+        }
+    }
+}
+
+/* M = U^T M' U of a reduced body, and the upper triangles of M and K. M' is the consistent mass matrix of the
+   simplices, m/((d + 1)(d + 2)) (1 + delta_ij) for corners i, j of one of mass m: 1/(d + 2) of m spread over its
+   corners, and the rest at its centre. */
 static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__el_plan *plan, double *vertex_mass)
 {
     const int corners = b->dim + 1;
@@ -1515,32 +1570,31 @@ static fsi_status fsi__el_make_mass(fsi__el_body *b, const char *fn, const fsi__
     fsi__el_rows one;
     fsi_status status = fsi__el_rows_begin(&one, b->context, fn, 1);
     size_t i, j;
-    int e, k, v;
+    int e, k;
 
     /* Masses of elements and vertices; sums of damping and Young's modulus, weighted by mass. */
     for (e = 0; e < b->shape.element_count; e++) {
         const fsi_elastic_material *m = &plan->materials[b->shape.material[e]];
         const double mass = b->element_mass[e] = (double)m->density * b->shape.volume[e];
-        for (k = 0; k < corners; k++) vertex_mass[fsi__el_corners(&b->shape, e)[k]] += mass / corners;
+        for (k = 0; k < corners; k++)
+            vertex_mass[fsi__el_corners(&b->shape, e)[k]] += mass / (corners * (b->dim + 2));
         b->mass += mass;
         b->damping += mass * (double)m->damping;
         b->young += mass * (double)m->young;
     }
 
-    /* Each vertex is added once, as a corner of the first element that has it. */
-    for (e = 0; e < b->shape.element_count && status == FSI_OK; e++) for (k = 0; k < corners; k++) {
-        double bary[4] = { 0, 0, 0, 0 };
-        int p, q;
-        v = fsi__el_corners(&b->shape, e)[k];
-        if (vertex_mass[v] < 0) continue; /* added already */
-        bary[k] = 1;
+    /* The centre of each element; each vertex once, as a corner of the first element that has it. */
+    for (e = 0; e < b->shape.element_count && status == FSI_OK; e++) for (k = 0; k <= corners; k++) {
+        double bary[4] = { 0, 0, 0, 0 }, *mass = k < corners ? &vertex_mass[fsi__el_corners(&b->shape, e)[k]] : NULL;
+        int c;
+        if (mass && *mass < 0) continue; /* added already */
+        for (c = 0; c < corners; c++) bary[c] = mass ? c == k : 1.0 / corners;
         one.count = 0;
         one.start[0] = 0;
         status = fsi__el_rows_point(&one, b->context, fn, &b->shape, &b->handles, e, bary);
         if (status != FSI_OK) break;
-        for (p = 0; p < one.start[1]; p++) for (q = 0; q <= p; q++)
-            b->massive[(size_t)one.dof[p] * d + (size_t)one.dof[q]] += vertex_mass[v] * one.value[p] * one.value[q];
-        vertex_mass[v] = -1;
+        fsi__el_add_mass(b, &one, mass ? *mass : b->element_mass[e] * corners / (corners + 1));
+        if (mass) *mass = -1;
     }
     fsi__el_rows_free(&one, b->context);
 

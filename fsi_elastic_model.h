@@ -406,19 +406,26 @@ static int fsi__el_kuhn_of(int dim, double x, double y, double z)
     return k;
 }
 
-/* Marks the cells that faces cross, by sample points on the faces half a cell apart. */
+/* Marks the cells that faces cross, by sample points half a cell apart. They lie 1e-5 cells within the solid and the
+   rim of the face: a face on a plane of the lattice must not add cells beyond it, which would weigh FSI__EL_LEAST_FILL
+   of full ones. */
 static void fsi__el_mark_surface(fsi__el_cage *c)
 {
     const fsi_mesh *m = c->surface;
+    const double within = 1e-5 * c->a;
     int f, i, j;
     for (f = 0; f < m->face_count; f++) {
         const int *v = m->faces + (size_t)m->corners * (size_t)f;
         const fsi__d3 o = fsi__d3_of(m->vertices[v[0]]), a = fsi__d3_sub(fsi__d3_of(m->vertices[v[1]]), o),
             b = m->corners == 3 ? fsi__d3_sub(fsi__d3_of(m->vertices[v[2]]), o) : fsi__d3_zero();
         const double longest = fmax(fsi__d3_norm(a), fmax(fsi__d3_norm(b), fsi__d3_norm(fsi__d3_sub(a, b))));
+        const fsi__d3 middle = fsi__d3_madd(fsi__d3_madd(o, 1.0 / m->corners, a), 1.0 / m->corners, b);
         const int parts = (int)fmin(2 * longest / c->a, 2000) + 1;
         for (i = 0; i <= parts; i++) for (j = 0; j <= (m->corners == 3 ? parts - i : 0); j++) {
-            const fsi__d3 x = fsi__d3_madd(fsi__d3_madd(o, (double)i / parts, a), (double)j / parts, b);
+            const fsi__d3 on = fsi__d3_madd(fsi__d3_madd(o, (double)i / parts, a), (double)j / parts, b),
+                way = fsi__d3_sub(middle, on),
+                in = fsi__d3_madd(on, within / fmax(fsi__d3_norm(way), within), way),
+                x = fsi__d3_madd(in, -within, fsi__d3_of(m->face_normals[f]));
             const int ix = (int)floor((x.x - c->lo.x) / c->a), iy = (int)floor((x.y - c->lo.y) / c->a),
                 iz = c->dim == 3 ? (int)floor((x.z - c->lo.z) / c->a) : 0;
             c->cell[(size_t)(ix + c->n[0] * (iy + c->n[1] * iz))] = 1;

@@ -2523,7 +2523,11 @@ static void fsi__ldlt_forward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, d
     }
     for (k = 0; k < node->rows; k++) {
         double *to = passed && slot[k] >= 0 ? passed + slot[k] * 4 * b : x + row[k] * 4 * b;
-        for (i = 0; i < 4 * b; i++) to[i] += t[k * 4 * b + i];
+        for (i = 0; i < b; i++) {
+            fsi__four part;
+            fsi__four_get(&part, t + 4 * (k * b + i));
+            fsi__four_add(to + 4 * i, &part);
+        }
     }
 }
 
@@ -2538,8 +2542,11 @@ static void fsi__ldlt_backward_4(const fsi_ldlt *f, const fsi__ldlt_node *node, 
 
     /* Gather the node's own unknowns and those of its rows below, which are known. */
     memcpy(t, own, 4 * (size_t)wide * sizeof(double));
-    for (k = 0; k < node->rows; k++)
-        memcpy(t + 4 * (wide + k * b), x + (size_t)row[k] * 4 * (size_t)b, 4 * (size_t)b * sizeof(double));
+    for (k = 0; k < node->rows; k++) for (i = 0; i < b; i++) {
+        fsi__four known;
+        fsi__four_get(&known, x + 4 * ((size_t)row[k] * (size_t)b + (size_t)i));
+        fsi__four_put(t + 4 * (wide + k * b + i), &known);
+    }
 
     /* Columns first to j - 1: the product with all rows below, */
     for (j = wide; j > 0; j -= 4) {

