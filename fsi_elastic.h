@@ -813,7 +813,7 @@ static int fsi__el_leave(const fsi__el_impl *im, fsi__el_contact *c, fsi__d3 out
 }
 
 /* Bodies that are deep in each other. The closest face of a point inside counts only where the two surfaces face each
-   other, n1 . n2 < -FSI__EL_FACING (in the paper's (15): 0): else it is at the far side of the other body, or beside the
+   other, n1 . n2 < -FSI__EL_FACING ((15) has 0): else it is at the far side of the other body, or beside the
    point, and pushes it on. Bars across each other have n1 . n2 = 0, and what is a little less would pinch them. Such a
    point leaves along the same way as all of its body that are inside the same other one: against the mean of their
    normals, along which the common volume shrinks fastest, and a little away from the other's middle. That decides where
