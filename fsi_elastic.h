@@ -813,11 +813,13 @@ static int fsi__el_leave(const fsi__el_impl *im, fsi__el_contact *c, fsi__d3 out
 }
 
 /* Bodies that are deep in each other. The closest face of a point inside counts only where the two surfaces face each
-   other, n1 . n2 < 0, as in the paper's (15): else it is at the far side of the other body, or beside the point, and
-   pushes it on. Such a point leaves along the same way as all of its body that are inside the same other one: against
-   the sum of their normals, along which the common volume shrinks fastest; where that is 0, as for a body that is all
-   inside, away from the other's middle. first: the first contact of the body. */
-#define FSI__EL_AGAINST 0.1 /* least sum of normals over their number */
+   other, n1 . n2 < -FSI__EL_FACING ((15) has 0): else it is at the far side of the other body, or beside the
+   point, and pushes it on. Bars across each other have n1 . n2 = 0, and what is a little less would pinch them. Such a
+   point leaves along the same way as all of its body that are inside the same other one: against the mean of their
+   normals, along which the common volume shrinks fastest, and a little away from the other's middle. That decides where
+   the mean is 0, as for a body that is all inside, and grows as they part. first: the first contact of the body. */
+#define FSI__EL_FACING 0.5
+#define FSI__EL_AWAY 0.3 /* length of the way from the other's middle beside the mean of the normals */
 
 static int fsi__el_is_inside(const fsi__el_contact *c)
 {
@@ -846,11 +848,11 @@ static void fsi__el_part(fsi__el_impl *im, int body, int first)
         if (fsi__el_is_inside(c)) {
             const fsi__el_member *o = &im->member[c->other];
             const fsi__d3 outwards = fsi__el_outwards(m, c->point);
-            fsi__d3 d = fsi__d3_scale(o->away, -1);
-            if (fsi__d3_norm(d) < FSI__EL_AGAINST * o->inside)
-                d = fsi__d3_add(fsi__d3_diff(m->mesh->box.lo, o->mesh->box.lo),
-                                fsi__d3_diff(m->mesh->box.hi, o->mesh->box.hi));
-            if (fsi__d3_dot(outwards, fsi__d3_at(c->normal)) >= 0 && !fsi__el_leave(im, c, outwards, fsi__d3_unit(d)))
+            const fsi__d3 apart = fsi__d3_unit(fsi__d3_add(fsi__d3_diff(m->mesh->box.lo, o->mesh->box.lo),
+                                                           fsi__d3_diff(m->mesh->box.hi, o->mesh->box.hi)));
+            const fsi__d3 way = fsi__d3_sub(fsi__d3_scale(apart, FSI__EL_AWAY * o->inside), o->away);
+            if (fsi__d3_dot(outwards, fsi__d3_at(c->normal)) >= -FSI__EL_FACING &&
+                !fsi__el_leave(im, c, outwards, fsi__d3_unit(way)))
                 continue;
         }
         im->contact[kept++] = *c;

@@ -228,16 +228,19 @@ static void test_a_stack_stands(void)
 }
 
 /* Bodies that were pushed into each other come apart within a second, at no more than twice the 2 sizes a second at
-   which overlaps open: two blocks whose nearest sides are on the far side, one all inside another, two bars across each other. */
+   which overlaps open: two blocks whose nearest sides are on the far side, one all inside another, two bars across each
+   other; bars in the plane, which would rather pinch each other. */
 static void test_bodies_deep_in_each_other_come_apart(void)
 {
-    static const int cells[3][2][3] = { { { 4, 4, 4 }, { 4, 4, 4 } }, { { 4, 4, 4 }, { 1, 1, 1 } },
-                                        { { 8, 3, 3 }, { 3, 3, 8 } } };
-    static const double at[3][3] = { { 0.08, 0, 0 }, { 0.06, 0.07, 0.08 }, { 0.12, 0.02, -0.13 } };
+    static const int cells[5][2][3] = { { { 4, 4, 4 }, { 4, 4, 4 } }, { { 4, 4, 4 }, { 1, 1, 1 } },
+                                        { { 8, 3, 3 }, { 3, 3, 8 } }, { { 8, 3, 0 }, { 3, 8, 0 } },
+                                        { { 8, 3, 0 }, { 3, 8, 0 } } };
+    static const double at[5][3] = { { 0.08, 0, 0 }, { 0.06, 0.07, 0.08 }, { 0.12, 0.02, -0.13 }, { 0.12, -0.13, 0 },
+                                     { 0.2, -0.05, 0 } };
     int k, j, v;
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 5; k++) {
         block b[2];
-        world w = world_of(3);
+        world w = world_of(k < 3 ? 3 : 2);
         double most = 0, room = 0;
         w.desc.gravity = fsi_v3(0, 0, 0);
         w.body.handles = 8;
@@ -260,6 +263,7 @@ static void test_bodies_deep_in_each_other_come_apart(void)
                            *o = fsi_elastic_surface(w.s, w.s->bodies[1 - j].id);
             const double size = w.s->bodies[0].size;
             for (v = 0; v < m->vertex_count; v++) CHECK((double)fsi_mesh_signed_distance(o, m->vertices[v]) > -1e-4);
+            CHECK(w.s->bodies[j].stats.stretch_min > 0.95);
             room += w.s->bodies[j].mass * 0.5 * 16 * size * size;
         }
         CHECK(most < room);

@@ -16,6 +16,7 @@
 #define RISE 0.17
 #define RUN 0.22
 #define WIDTH 0.95
+#define BEYOND 0.2 /* stairs end behind the planes: flush ends would hold what was pulled through a plane */
 
 enum { BODIES = 12 };
 static const uint32_t color[6] = { 0xc8432f, 0xe3a62f, 0x3f8f5f, 0x3576b5, 0x7a4fa3, 0xd67a94 };
@@ -35,7 +36,7 @@ static fsi_mesh *make_stairs(ex_app *app)
         outline_add(&o, (STAIRS - k) * RUN, (k + 1) * RISE);
     }
     outline_add(&o, -2 * RUN, STAIRS * RISE);
-    shape_extrude(&s, o.xy, o.n, -WIDTH / 2, WIDTH / 2);
+    shape_extrude(&s, o.xy, o.n, -WIDTH / 2 - BEYOND, WIDTH / 2 + BEYOND);
     pose.position = fsi_v3(0, 0, 0);
     pose.orientation = fsi_quat_from_axis_angle(fsi_v3(1, 0, 0), FSI_PI / 2);
     shape_transform(&s, 0, pose);
