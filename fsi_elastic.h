@@ -316,13 +316,17 @@ FSI_API void fsi_elastic_debug_draw(fsi_elastic *s, const fsi_debug_draw *draw);
                        of the step and is the fraction `share` of it
          constrain     initial contact forces: those of the last substep
          solve         local and global steps with contacts; the last that can fail
-         end_substep   q, v of the next substep
+         accept        q, v of the next substep; a liquid may `resume` after it, with other forces of support
+         end_substep   what obstacles and attachments got
       end              publishes everything; cannot fail
    After an error `undo` restores the state before `begin`. */
 FSI_API fsi_status fsi__el_begin(fsi_elastic *s, double dt, const char *fn);
 FSI_API fsi_status fsi__el_predict(fsi_elastic *s, double dt, double done, double share);
 FSI_API fsi_status fsi__el_constrain(fsi_elastic *s);
 FSI_API fsi_status fsi__el_solve(fsi_elastic *s);
+FSI_API void fsi__el_accept(fsi_elastic *s);
+/* Takes accept back, and solves again from there. Errors: those of solve. */
+FSI_API fsi_status fsi__el_resume(fsi_elastic *s);
 FSI_API void fsi__el_end_substep(fsi_elastic *s);
 FSI_API void fsi__el_end(fsi_elastic *s);
 FSI_API void fsi__el_undo(fsi_elastic *s);
@@ -350,7 +354,8 @@ FSI_API void fsi__el_moved(fsi_elastic *s, int index);
                      body_solve: A q = b                          (global step)
                      sweep, respond: contact forces               until the tolerance, or desc.iterations
                      body_advance: Anderson's acceleration
-      end_substep    body_accept: q, v; push_obstacles
+      accept         body_accept: q, v; in a liquid resume: body_retract, and solve with other forces
+      end_substep    pull, push_obstacles
       end            reactions; show, sum_up: public fields
 
    Contact. The forces l on the contacts of a body move its unknowns by A^-1 J^T l, A the matrix of (E4). As the three
@@ -448,7 +453,7 @@ typedef struct fsi__el_member {
     double *response, *coupling;  /* sides * dofs; sides * sides: G */
     size_t response_room, coupling_room;
     fsi__el_motion motion;
-    double kept_h;
+    double kept_one[2];
     double pressed[2];            /* by contacts, in the last substep and in this one [N] */
 } fsi__el_member;
 
@@ -1187,6 +1192,8 @@ static void fsi__el_sweep(fsi__el_impl *im)
 
 /* The vectors of a body's state, 3 * dofs numbers each: q and v, now and a step ago, and the force of a liquid. */
 #define FSI__EL_VECTORS 5
+/* And its single numbers: the length of the last substep, and how it yields. */
+static double *fsi__el_single(fsi__el_body *b, int k) { return k == 0 ? &b->h_before : &b->yielding; }
 static size_t fsi__el_vectors(fsi__el_body *b, double *vector[FSI__EL_VECTORS])
 {
     vector[0] = b->q;
@@ -1215,11 +1222,11 @@ static fsi_status fsi__el_keep(fsi__el_impl *im)
         im->kept_room = need;
     }
 
-    /* They, and the length of the last substep. */
+    /* They, and single numbers. */
     for (b = 0; b < im->members; b++) {
         const size_t n = fsi__el_vectors(&im->member[b].body, vector);
         for (k = 0; k < FSI__EL_VECTORS; k++, at += n) memcpy(im->kept + at, vector[k], n * sizeof(double));
-        im->member[b].kept_h = im->member[b].body.h_before;
+        for (k = 0; k < 2; k++) im->member[b].kept_one[k] = *fsi__el_single(&im->member[b].body, k);
     }
     return FSI_OK;
 }
@@ -1233,7 +1240,7 @@ FSI_API void fsi__el_undo(fsi_elastic *s)
     for (b = 0; b < im->members; b++) {
         const size_t n = fsi__el_vectors(&im->member[b].body, vector);
         for (k = 0; k < FSI__EL_VECTORS; k++, at += n) memcpy(vector[k], im->kept + at, n * sizeof(double));
-        im->member[b].body.h_before = im->member[b].kept_h;
+        for (k = 0; k < 2; k++) *fsi__el_single(&im->member[b].body, k) = im->member[b].kept_one[k];
         im->member[b].mesh_stale = 1;
     }
     fsi__obstacles_stand(&im->obstacles);
@@ -1399,13 +1406,6 @@ FSI_API fsi_status fsi__el_solve(fsi_elastic *s)
         im->stats.iterations++;
     }
 
-    /* Bodies above the tolerance, and the largest residual. */
-    for (b = 0; b < im->members; b++) {
-        fsi__el_body *y = &im->member[b].body;
-        im->stats.degraded += y->residual > fmax((double)s->desc.tolerance, 1e-5) * y->shape.size;
-        im->stats.residual = fmax(im->stats.residual, y->residual / y->shape.size);
-    }
-
     /* What end_substep, which cannot fail, needs. */
     FSI__TRY(fsi__el_check_outcome(im));
     return fsi__room_in(s->context, &im->touched, sizeof *im->touched, im->touched_count, &im->touched_room,
@@ -1486,16 +1486,37 @@ static void fsi__el_pull(fsi__el_impl *im)
     }
 }
 
-FSI_API void fsi__el_end_substep(fsi_elastic *s)
+FSI_API void fsi__el_accept(fsi_elastic *s)
 {
     fsi__el_impl *im = fsi__el_of(s);
-    int b, i;
-
-    /* q and v of the bodies; reactions of shapes and obstacles; restart of the integrator after impacts. */
+    int b;
     for (b = 0; b < im->members; b++) {
         fsi__el_body_accept(&im->member[b].body);
         im->member[b].mesh_stale = 1;
     }
+}
+
+FSI_API fsi_status fsi__el_resume(fsi_elastic *s)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    int b;
+    for (b = 0; b < im->members; b++) fsi__el_body_retract(&im->member[b].body);
+    return fsi__el_solve(s);
+}
+
+FSI_API void fsi__el_end_substep(fsi_elastic *s)
+{
+    fsi__el_impl *im = fsi__el_of(s);
+    int i;
+
+    /* Bodies above the tolerance, and the largest residual. */
+    for (i = 0; i < im->members; i++) {
+        fsi__el_body *y = &im->member[i].body;
+        im->stats.degraded += y->residual > fmax((double)s->desc.tolerance, 1e-5) * y->shape.size;
+        im->stats.residual = fmax(im->stats.residual, y->residual / y->shape.size);
+    }
+
+    /* Reactions of shapes and obstacles; restart of the integrator after impacts. */
     fsi__el_pull(im);
     fsi__el_push_obstacles(im);
     fsi__el_start_anew(im);
@@ -1636,6 +1657,7 @@ static fsi_status fsi__el_substeps(fsi_elastic *s, double dt)
         FSI__TRY(fsi__el_predict(s, dt / n, (double)k / n, 1.0 / n));
         FSI__TRY(fsi__el_constrain(s));
         FSI__TRY(fsi__el_solve(s));
+        fsi__el_accept(s);
         fsi__el_end_substep(s);
     }
     return FSI_OK;
@@ -1960,6 +1982,7 @@ static void fsi__el_set_rigid(fsi__el_member *m, fsi_vec3 position, fsi_quat tur
         fsi__d3_put(b->v + 3 * (size_t)i, fsi__d3_madd(fsi__d3_cross(w, fsi__d3_at(b->q + 3 * (size_t)i)), b->one[i],
             fsi__d3_sub(v, fsi__d3_cross(w, centre))));
     b->h_before = 0;
+    b->yielding = 1;
     memcpy(b->next, b->q, 3 * (size_t)b->dofs * sizeof(double));
     memset(b->support, 0, 3 * (size_t)b->dofs * sizeof(double));
     m->mesh_stale = 1;
@@ -2300,6 +2323,7 @@ FSI_API fsi_status fsi_elastic_set_vertices(fsi_elastic *s, int id, const fsi_ve
 
     /* The integrator starts without a step before. */
     b->h_before = 0;
+    b->yielding = 1;
     m->mesh_stale = 1;
     fsi__el_show(im, (int)(m - im->member));
     return FSI_OK;
@@ -3133,7 +3157,7 @@ FSI__COLD_BEGIN
 
 /* The numbers of a state, in order: number of bodies; time; bodies with their unknowns; contact forces. `load`: they
    are read into im->kept and im->touched, not into the simulator. */
-typedef struct fsi__el_state { fsi__el_impl *im; int load, touches; double time, *h_before; } fsi__el_state;
+typedef struct fsi__el_state { fsi__el_impl *im; int load, touches; double time, (*one)[2]; } fsi__el_state;
 
 static void fsi__el_stream(fsi__stream *st, void *arg)
 {
@@ -3148,16 +3172,16 @@ static void fsi__el_stream(fsi__stream *st, void *arg)
     if (bodies != im->members) st->ok = 0;
     fsi__bytes(st, &x->time, sizeof x->time);
 
-    /* Each body: number of unknowns, length of the last substep, vectors. */
+    /* Each body: number of unknowns, single numbers, vectors. */
     for (b = 0; b < im->members && st->ok; b++) {
         fsi__el_body *y = &im->member[b].body;
         int32_t dofs = y->dofs;
-        double *from[FSI__EL_VECTORS], *h = x->load ? &x->h_before[b] : &y->h_before;
+        double *from[FSI__EL_VECTORS];
         const size_t n = fsi__el_vectors(y, from);
         int k;
         fsi__bytes(st, &dofs, sizeof dofs);
         if (dofs != y->dofs) st->ok = 0;
-        fsi__bytes(st, h, sizeof *h);
+        for (k = 0; k < 2; k++) fsi__bytes(st, x->load ? &x->one[b][k] : fsi__el_single(y, k), sizeof(double));
         for (k = 0; k < FSI__EL_VECTORS && st->ok; k++) {
             fsi__bytes(st, x->load ? im->kept + at : from[k], n * sizeof(double));
             at += n;
@@ -3214,9 +3238,12 @@ static fsi_status fsi__el_judge_state(fsi__el_impl *im, const fsi__el_state *x, 
             < (k < n / FSI__EL_VECTORS * (FSI__EL_VECTORS - 1) ? FSI__EL_FARTHEST : FSI__EL_STRONGEST)))
             return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, im->kept[at + k], "number %d of body %d is %g", (int)k,
                 im->member[b].id, im->kept[at + k]);
-        if (!(x->h_before[b] >= 0 && x->h_before[b] <= 1000))
-            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, x->h_before[b], "the last step of body %d took %g s",
-                             im->member[b].id, x->h_before[b]);
+        if (!(x->one[b][0] >= 0 && x->one[b][0] <= 1000))
+            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, x->one[b][0], "the last step of body %d took %g s",
+                             im->member[b].id, x->one[b][0]);
+        if (!(x->one[b][1] >= FSI__EL_HELD && x->one[b][1] <= 1))
+            return fsi__fail(context, FSI_ERROR_FORMAT, fn, b, x->one[b][1], "body %d yields by %g, not in 0 to 1",
+                             im->member[b].id, x->one[b][1]);
         at += n;
     }
 
@@ -3253,8 +3280,8 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
     FSI__TRY(fsi__el_keep(im));
     x = fsi__el_state_of(s);
     x.load = 1;
-    x.h_before = (double *)fsi__alloc(s->context, (size_t)im->members, sizeof(double));
-    if (!x.h_before)
+    x.one = (double (*)[2])fsi__alloc(s->context, (size_t)im->members, sizeof *x.one);
+    if (!x.one)
         return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, im->members, "no memory to load %d bodies", im->members);
     fsi__el_stream(&st, &x);
     status = st.ok ? fsi__room_in(s->context, &im->touched, sizeof *im->touched, 0, &im->touched_room, x.touches, fn)
@@ -3267,10 +3294,10 @@ FSI_API fsi_status fsi_elastic_load(fsi_elastic *s, const void *buffer, size_t s
         double *to[FSI__EL_VECTORS];
         const size_t n = fsi__el_vectors(&im->member[b].body, to);
         for (k = 0; k < FSI__EL_VECTORS; k++, at += n) memcpy(to[k], im->kept + at, n * sizeof(double));
-        im->member[b].body.h_before = x.h_before[b];
+        for (k = 0; k < 2; k++) *fsi__el_single(&im->member[b].body, k) = x.one[b][k];
         im->member[b].mesh_stale = 1;
     }
-    fsi__free(s->context, x.h_before, (size_t)im->members, sizeof(double));
+    fsi__free(s->context, x.one, (size_t)im->members, sizeof *x.one);
     if (status != FSI_OK) return status;
 
     /* The contact forces read replace the present ones. */

@@ -54,6 +54,8 @@ typedef struct fsi__el_spring {
     double target[3];   /* at the end of the running substep */
 } fsi__el_spring;
 
+#define FSI__EL_HELD 1e-3 /* the least that a body yields */
+
 /* Unknowns q: dofs * 3 numbers, point x = u q; three right sides share one matrix. */
 typedef struct fsi__el_body {
     fsi_context *context;
@@ -118,6 +120,7 @@ typedef struct fsi__el_body {
     double h, big_h;              /* length of the substep; H of the integrator [s] */
     double viscous;               /* damping / h */
     double h_before;              /* of the substep before; 0: none */
+    double yielding;              /* part of a liquid's force that its motion shows, as found last: 0 held, 1 free */
     /* acceleration */
     int depth, stored, slot;
     double *history;              /* 2 * (depth + 1) * 3 * dofs */
@@ -173,6 +176,8 @@ FSI_API fsi_status fsi__el_body_solve(fsi__el_body *b);
 FSI_API void fsi__el_body_advance(fsi__el_body *b);
 /* q = `next`, v = (q - base)/H; backward Euler's loss of angular momentum is given back to v. Overwrites `right`. */
 FSI_API void fsi__el_body_accept(fsi__el_body *b);
+/* Takes that back, for more iterations from `next`: with `support` as it is now. Backward Euler only. */
+FSI_API void fsi__el_body_retract(fsi__el_body *b);
 /* Adds a rigid motion, v + w x (x - c), to its velocities. */
 FSI_API void fsi__el_body_stir(fsi__el_body *b, fsi__d3 v, fsi__d3 w, fsi__d3 c);
 /* y = A^-1 u^T for the row of a point: dofs numbers. */
@@ -1024,19 +1029,26 @@ static void fsi__el_start_rotations(fsi__el_body *b)
     if (b->inverted > FSI__EL_TANGLED) fsi__el_start_at_rest(b, r);
 }
 
-FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field)
+/* right = M S / H^2 + external forces. */
+static void fsi__el_load(fsi__el_body *b)
 {
     const size_t n = 3 * (size_t)b->dofs;
     size_t i;
-    int k;
-
-    /* S, base and H of the integrator; right = M S / H^2 + external forces. */
-    b->h = h;
-    b->viscous = b->damping / h;
-    fsi__el_aim(b, order, gravity, field);
     fsi__el_mass_times(b, b->aim, b->right);
     for (i = 0; i < n; i++) b->right[i] = b->right[i] / (b->big_h * b->big_h) + b->force[i];
     for (i = 0; i < n && b->supported; i++) b->right[i] += b->support[i];
+}
+
+FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fsi__d3 gravity, int field)
+{
+    const size_t n = 3 * (size_t)b->dofs;
+    int k;
+
+    /* S, base and H of the integrator; forces. */
+    b->h = h;
+    b->viscous = b->damping / h;
+    fsi__el_aim(b, order, gravity, field);
+    fsi__el_load(b);
 
     /* A depends on H, b/h and the springs. */
     if (b->springs_changed || b->factored_for < b->big_h || b->factored_for > b->big_h
@@ -1217,6 +1229,17 @@ FSI_API void fsi__el_body_accept(fsi__el_body *b)
     for (i = 0; i < n; i++) b->v[i] = (b->q[i] - b->base[i]) / b->big_h;
     if (!(b->big_h < b->h)) fsi__el_balance_spin(b);
     b->h_before = b->h;
+}
+
+FSI_API void fsi__el_body_retract(fsi__el_body *b)
+{
+    const size_t n = 3 * (size_t)b->dofs;
+    memcpy(b->q, b->q_before, n * sizeof(double));
+    memcpy(b->v, b->v_before, n * sizeof(double));
+    fsi__el_load(b);
+    memcpy(b->at, b->next, n * sizeof(double));
+    b->stored = b->slot = 0;
+    b->best = HUGE_VAL;
 }
 
 FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out, int all)

@@ -141,6 +141,9 @@ typedef struct fsi_flip_stats {
     double cfl;                   /* largest displacement in a substep [dx] */
     int blocks, liquid_cells;     /* last substep */
     int iters;                    /* of the pressure */
+    int coupling_iters;           /* solves of the pressure with bodies, 1 to 9 in a substep */
+    double coupling_rest;         /* part of the forces on bodies that the last substep did not expect: where it is
+                                     above 0.02, 9 solves did not do */
     int viscosity_iters;
     int thinned;                  /* substeps whose viscosity did not converge and was lowered */
     double divergence;            /* left, largest [1/s], last substep */
@@ -321,9 +324,10 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
       find_faces             that obstacles cover, and their velocities
       find_liquid            kinds of cells, phi of the surface, source for the volume        (lines 6, 7)
       resample               splits and merges particles; find_tension: pressure at the surface
-      project                pressure: u divergence-free but for the source; walls let go     (lines 8, 9);
-                             thicken: viscosity, then the pressure once more
-      spread                 u and its change beside what the pressure reaches
+      couple                 project: pressure, u divergence-free but for the source; walls let go (lines 8, 9);
+                             spread: u and its change beside what the pressure reaches;
+                             with bodies again, until they bear what the liquid gives them
+      thicken                viscosity, then the pressure once more
       find_pieces            liquid in flight, and its momenta
       to_particles           FLIP, or APIC                                                    (line 10)
       move, move_bodies      particles with u; obstacles                                      (line 13)
@@ -370,6 +374,8 @@ typedef struct fsi__fl_obstacle {
     int no_slip;
     fsi_body work;             /* copy of its body; COUPLED: moves along */
     fsi_pose start;            /* of its body, where the running step begins */
+    double kept_impulse[3], kept_moment[3]; /* of base, and work, before the pressure */
+    fsi_body kept_work;
 } fsi__fl_obstacle;
 
 typedef struct fsi__fl_piece fsi__fl_piece;
@@ -385,7 +391,10 @@ typedef struct fsi__fl_impl {
     fsi_grid *grid;
     fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
     fsi__immersed immersed;       /* elastic bodies */
-    fsi_field *inverse_density[3];/* on faces, with bodies [m^3/kg]; NULL before there were any */
+    fsi_field *inverse_density[3];/* on faces, with bodies [m^3/kg]; NULL before there were any, like these: */
+    fsi_field *share[3];          /* fraction of each face that is a body's, sharpened */
+    fsi_field *closed[3];
+    fsi_field *wet[3], *hard[3];  /* velocities of liquid, and of bodies [m/s]; then of bodies what they get */
     fsi_field *fill, *phi, *source, *pressure; /* at cells */
     fsi_field *open;              /* at cells: fraction that no obstacle covers; NULL before there were any */
     fsi_pressure *solver;
@@ -422,8 +431,8 @@ typedef struct fsi__fl_run {
     uint64_t solids_hash;         /* of the blocks and all obstacles in this substep */
     int solids;                   /* particles of bodies, in the rows behind those of the liquid */
     int elastic;                  /* 1: a step of the elastic simulator has begun */
-    fsi_vec3 *now, *push;         /* solids: places after the elastic substep, then velocity of the grid; change of
-                                     momentum over density, then of velocity */
+    fsi_vec3 *now, *push;         /* solids: places after the elastic substep, then velocity of the grid, then what they
+                                     take over; impulse of the pressure over density of the liquid, then over mass */
     fsi__tr_points hard;          /* solids alone */
     int *home;                    /* of each body: its piece in flight, or -1 */
     int *near_face;               /* n: the face of a body that it may meet, or -1 */
@@ -441,6 +450,7 @@ typedef struct fsi__fl_run {
     int chunks;
     fsi__tr_points points;
     fsi__tr_motion motion;
+    unsigned char *given[3];      /* with bodies: faces whose u particles gave */
     unsigned char *known[3], *reached[3], *cell, *let_go; /* of the grid's entries, as fsi_pressure_flow has them */
     int *label, pieces;           /* piece of each cell, -1: none; pieces, 0: none is in flight */
     unsigned char *flies;         /* of blocks: 1: holds cells of a piece in flight */
@@ -456,6 +466,7 @@ typedef struct fsi__fl_run {
     fsi__fl_cells cells;          /* of the grid's fields, as the last substep has them */
     double sums[FSI__FL_SUMS];
     double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
+    double kept[9];            /* stats.wall_impulse and these before the pressure */
     fsi__source_run sources;
     fsi__walls walls;
     fsi_box3 box;                 /* that particles may be in: all beyond its open sides too */
@@ -574,6 +585,7 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
         for (a = 0; a < 3; a++) {
             run->known[a] = (unsigned char *)fsi__take(arena, cells, 1);
             run->reached[a] = (unsigned char *)fsi__take(arena, cells, 1);
+            if (run->solids > 0) run->given[a] = (unsigned char *)fsi__take(arena, cells, 1);
         }
         run->cell = (unsigned char *)fsi__take(arena, cells, 1);
         run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
@@ -1357,7 +1369,6 @@ static void fsi__fl_begin_thick(void *arg, int chunk, int begin, int end)
     const size_t size = (size_t)(end - begin) * cells * sizeof(fsi_real);
     (void)chunk;
     memcpy(im->thick[job->axis]->value + from, im->change[job->axis]->value + from, size);
-    if (job->run->solids > 0) fsi__fl_load(job, im->thick[job->axis]->value, begin, end);
     memcpy(im->change[job->axis]->value + from, im->u[job->axis]->value + from, size);
 }
 
@@ -1377,50 +1388,13 @@ static void fsi__fl_end_thick(void *arg, int chunk, int begin, int end)
     }
 }
 
-static fsi_status fsi__fl_thicken(fsi__fl_run *run, fsi_pressure_flow *flow)
-{
-    fsi__fl_impl *im = run->im;
-    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
-    fsi_status status;
-    size_t e;
-
-    /* Viscosity also acts beside the liquid. */
-    FSI__TRY(fsi__fl_spread(run));
-    fsi__fl_each_axis(run, fsi__fl_begin_thick);
-    if (im->obstacles.count > 0 && !(run->s->desc.surface_tension > 0)) /* tension has done so */
-        fsi__fl_find_psi(&run->cells);
-    fsi__fl_hold_viscous(run);
-    FSI__TRY(fsi__fl_solve_viscosity(run));
-    fsi__fl_each_axis(run, fsi__fl_end_thick);
-
-    /* The pressure, to the divergence that the first one left. */
-    flow->pressure = im->again;
-    flow->surface_pressure = NULL;
-    fsi__fl_each_side(run, fsi__fl_hold_side);
-    fsi__fl_hold_taps(run, NULL);
-    fsi__fl_offer_solids(run, flow);
-    im->solver->desc.absolute = run->stats.divergence;
-    status = fsi__fl_solve(run, flow);
-    im->solver->desc.absolute = 0;
-    FSI__TRY(status);
-
-    /* What solids got of it. */
-    run->again = 1;
-    fsi__fl_take_impulses(run);
-    fsi__fl_each_side(run, fsi__fl_push_side);
-    run->again = 0;
-    for (e = 0; e < cells; e++) im->pressure->value[e] += im->again->value[e];
-    return FSI_OK;
-}
-
-static fsi_status fsi__fl_project(fsi__fl_run *run)
+/* What the solver gets. */
+static fsi_pressure_flow fsi__fl_make_flow(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     const fsi_flip_desc *d = &run->s->desc;
     fsi_pressure_flow flow = fsi_pressure_default_flow();
-    int a, round;
-
-    /* What the solver gets. */
+    int a;
     for (a = 0; a < 3; a++) flow.u[a] = im->u[a];
     flow.cell = run->cell;
     flow.phi = im->phi;
@@ -1432,6 +1406,16 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     flow.pressure = im->pressure;
     flow.let_go = run->let_go;
     if (d->surface_tension > 0) flow.surface_pressure = im->capillary;
+    return flow;
+}
+
+/* The pressure. round: how often it was solved before in this substep, for other velocities of bodies. */
+static fsi_status fsi__fl_project(fsi__fl_run *run, int round)
+{
+    fsi__fl_impl *im = run->im;
+    fsi_pressure_flow flow = fsi__fl_make_flow(run);
+    int a, turn;
+    flow.use_guess = round > 0;
     memset(run->let_go, 0, (size_t)im->grid->block_count * (size_t)im->grid->block_cells);
     fsi__fl_each_axis(run, fsi__fl_keep);
     run->solved = 0;
@@ -1439,8 +1423,8 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     fsi__fl_release_obstacles(run);
 
     /* Solve; once more without the walls that would pull. */
-    for (round = 0; round < FSI__FL_ROUNDS; round++) {
-        for (a = 0; a < im->grid->dim && round > 0; a++)
+    for (turn = 0; turn < FSI__FL_ROUNDS; turn++) {
+        for (a = 0; a < im->grid->dim && turn > 0; a++)
             memcpy(im->u[a]->value, im->change[a]->value,
                 (size_t)im->grid->block_count * (size_t)im->grid->block_cells * sizeof(fsi_real));
         fsi__fl_each_side(run, fsi__fl_hold_side);
@@ -1454,7 +1438,7 @@ static fsi_status fsi__fl_project(fsi__fl_run *run)
     /* What solids got. */
     fsi__fl_take_impulses(run);
     fsi__fl_each_side(run, fsi__fl_push_side);
-    return d->viscosity > 0 ? fsi__fl_thicken(run, &flow) : FSI_OK;
+    return FSI_OK;
 }
 
 /* ---- >>pieces in flight ---------------------------------------------------------------------------------------------
@@ -2054,12 +2038,14 @@ static fsi_status fsi__fl_mark(fsi__fl_run *run)
 
 /* ---- immersed bodies
 
-   Particles of bodies have volumes and densities rho_p of their own. Faces get, by volume V,
+   Faces have a share of bodies, by volume, and are closed by them: c, their share over the largest around. u_l and u_b
+   are the velocities that liquid and bodies give to a face, each by itself:
 
-      rho = sum w V rho_p / sum w V,      rho u = sum w V rho_p v / sum w V.
+      u = (1 - c) u_l + c u_b,      1/rho = (1 - c)/rho_l + c/rho_b.
 
-   The pressure changes momenta: particles get v += I(rho (u_new - u))/rho_p, so that liquid and body rest beside each
-   other at any densities, and no momentum is lost. Bodies take over the part desc.pic of u_new, too. */
+   The pressure's impulse at a face is shared: liquid gets what it has at faces less than half closed, bodies the rest.
+   Where that force is not what their elastic step was made with, both are solved again. Bodies take over the part
+   desc.pic of u_new, too. */
 
 static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
 {
@@ -2089,6 +2075,7 @@ static fsi_status fsi__fl_append_solids(fsi__fl_run *run)
     memcpy(run->mass + run->n, run->im->immersed.volume, (size_t)run->solids * sizeof *run->mass);
     if (run->affine) memset(run->affine[run->n], 0, (size_t)run->solids * sizeof *run->affine);
     run->hard.x = run->x + run->n;
+    run->hard.mass = run->mass + run->n;
     for (p = 0; p < run->solids; p++) /* what has left through an open side is not in the liquid */
         if (!fsi__fl_is_in(box, run->x[run->n + p])) run->mass[run->n + p] = 0;
     return FSI_OK;
@@ -2101,93 +2088,160 @@ static fsi_status fsi__fl_stages(fsi_elastic *e, double dt, double done, double 
     return fsi__el_solve(e);
 }
 
-/* The elastic substep; velocities of bodies without the liquid's forces. */
+/* Velocities of bodies without the liquid's forces. */
+static void fsi__fl_accept_solids(fsi__fl_run *run)
+{
+    fsi__immersed *bodies = &run->im->immersed;
+    fsi__el_accept(bodies->elastic);
+    fsi__im_places(bodies, run->now);
+    fsi__im_offer(bodies, run->v + run->n);
+}
+
+/* The elastic substep. */
 static fsi_status fsi__fl_bend_solids(fsi__fl_run *run)
 {
     fsi__immersed *bodies = &run->im->immersed;
     fsi_status status;
     if (run->solids == 0) return FSI_OK;
+    fsi__im_weigh_anew(bodies, run->n == 0); /* without liquid nothing holds what was expected */
     fsi__im_support(bodies, 1);
     status = fsi__fl_stages(bodies->elastic, run->dt, run->done, run->share);
     fsi__im_support(bodies, 0);
     FSI__TRY(fsi__im_told(bodies, status));
-    fsi__el_end_substep(bodies->elastic);
-    fsi__im_places(bodies, run->now);
-    fsi__im_loosen(bodies);
-    fsi__im_velocities(bodies, run->v + run->n);
+    fsi__fl_accept_solids(run);
     return FSI_OK;
 }
 
-/* 1/rho at faces, and fill. Velocities of bodies become momenta over density. */
-static void fsi__fl_invert_density(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
-    const fsi__fl_run *run = job->run;
-    const size_t cells = (size_t)run->im->grid->block_cells;
-    const double density = (double)run->s->desc.density;
-    fsi_real *rho = run->im->inverse_density[job->axis]->value;
-    size_t e;
-    (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        rho[e] = (fsi_real)(1 / (density * (run->known[job->axis][e] ? fmax((double)rho[e], FSI__FL_LIGHTEST) : 1)));
-}
-
-static void fsi__fl_weigh_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces)
-{
-    fsi__tr_motion motion;
-    int i, a;
-    motion.v = run->to; /* not in use yet */
-    motion.affine = NULL;
-    for (i = 0; i < run->n; i++) motion.v[i] = fsi_v3(1, 1, 1);
-    for (i = 0; i < run->solids; i++) {
-        const fsi_real density = (fsi_real)run->im->immersed.density[i];
-        motion.v[run->n + i] = fsi_v3(density, density, density);
-        run->v[run->n + i] = fsi_v3_scale(run->v[run->n + i], density);
-    }
-    for (a = 0; a < 3; a++) faces->u[a] = run->im->inverse_density[a];
-    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
-    faces->fill = NULL;
-    fsi__fl_each_axis(run, fsi__fl_invert_density);
-}
-
-/* u = rho u/rho. */
+/* The liquid's velocity without the bodies' part, and the share of these. */
 static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
     const fsi__fl_run *run = job->run;
     const size_t cells = (size_t)run->im->grid->block_cells;
-    const double density = (double)run->s->desc.density;
-    fsi_real *u = run->im->u[job->axis]->value;
+    fsi_real *wet = run->im->wet[job->axis]->value, *share = run->im->share[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        u[e] = (fsi_real)((double)u[e] * density / fsi__fl_density_at(run, job->axis, (long long)e));
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
+        const double part = run->known[job->axis][e] ? (double)share[e] : 0;
+        wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
+        share[e] = (fsi_real)part;
+    }
 }
 
-static void fsi__fl_divide_momenta(fsi__fl_run *run)
+/* How much of each face is closed by bodies: their share, over the largest of the faces around it, so that thin ones
+   close the faces that they are nearest to. */
+static void fsi__fl_close_range(void *arg, int chunk, int begin, int end)
 {
-    int i;
-    fsi__fl_each_axis(run, fsi__fl_divide_range);
-    for (i = 0; i < run->solids; i++)
-        run->v[run->n + i] = fsi_v3_scale(run->v[run->n + i], 1 / (fsi_real)run->im->immersed.density[i]);
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_impl *im = job->run->im;
+    const fsi_grid *g = im->grid;
+    const size_t cells = (size_t)g->block_cells;
+    const fsi_real *share = im->share[job->axis]->value;
+    fsi_real *closed = im->closed[job->axis]->value;
+    const int deep = g->dim == 3 ? 2 : 0;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
+        fsi_real most = share[e];
+        int corner[3], i, j, k;
+        const int c = (int)(e % cells);
+        closed[e] = share[e];
+        if (!(share[e] > 0 && share[e] < 1)) continue;
+        fsi_grid_corner(g, (int)(e / cells), corner);
+        for (k = -deep; k <= deep; k++) for (j = -2; j <= 2; j++) for (i = -2; i <= 2; i++) {
+            const fsi_real other = fsi_grid_at(im->share[job->axis], corner[0] + (c & 7) + i,
+                corner[1] + (c >> 3 & 7) + j, corner[2] + (c >> 6) + k);
+            most = other > most ? other : most;
+        }
+        closed[e] = share[e] / most;
+    }
 }
 
-/* push becomes the change of velocity of particles of bodies. */
+/* u and 1/rho of both: what flows through a face, and how easily. */
+static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_run *run = job->run;
+    const fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_cells;
+    const double density = (double)run->s->desc.density;
+    const fsi_real *closed = im->closed[job->axis]->value, *wet = im->wet[job->axis]->value;
+    const fsi_real *hard = im->hard[job->axis]->value;
+    fsi_real *u = im->u[job->axis]->value, *rho = im->inverse_density[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
+        const double part = (double)closed[e];
+        u[e] = wet[e];
+        if (part > 0) u[e] = (fsi_real)((1 - part) * (double)wet[e] + part * (double)hard[e]);
+        rho[e] = (fsi_real)((1 - part + (part > 0 ? part / fmax((double)rho[e], FSI__FL_LIGHTEST) : 0)) / density);
+    }
+}
+
+/* u, as the bodies move now. */
+static void fsi__fl_mix(fsi__fl_run *run)
+{
+    fsi__tr_faces faces;
+    fsi__tr_motion motion;
+    int i, a;
+    motion.affine = NULL;
+    memset(&faces, 0, sizeof faces);
+    faces.box = run->im->boxes;
+    for (a = 0; a < 3; a++) faces.known[a] = run->reached[a];
+    for (a = 0; a < 3; a++) faces.u[a] = run->im->inverse_density[a];
+    motion.v = run->to; /* not in use yet */
+    for (i = 0; i < run->solids; i++) {
+        const fsi_real heft = (fsi_real)run->im->immersed.heft[i];
+        motion.v[i] = fsi_v3(heft, heft, heft);
+    }
+    fsi__tr_to_grid(&run->hard, &motion, 1, &faces);
+    for (a = 0; a < 3; a++) faces.u[a] = run->im->hard[a];
+    motion.v = run->v + run->n;
+    fsi__tr_to_grid(&run->hard, &motion, run->im->grid->dim == 3 ? 8 : 4, &faces);
+    fsi__fl_each_axis(run, fsi__fl_mix_range);
+}
+
+/* Fill, shares, velocities of the liquid. */
+static void fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces)
+{
+    fsi__tr_motion motion = run->motion;
+    int i, a;
+    motion.v = run->to; /* not in use yet */
+    motion.affine = NULL;
+    for (i = 0; i < run->n; i++) motion.v[i] = fsi_v3(0, 0, 0);
+    for (i = 0; i < run->solids; i++) motion.v[run->n + i] = fsi_v3(1, 1, 1);
+    for (a = 0; a < 3; a++) faces->u[a] = run->im->share[a];
+    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
+    faces->fill = NULL;
+    motion = run->motion;
+    for (i = 0; i < run->solids; i++) run->v[run->n + i] = fsi_v3(0, 0, 0);
+    for (a = 0; a < 3; a++) faces->u[a] = run->im->wet[a];
+    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
+    fsi__fl_each_axis(run, fsi__fl_divide_range);
+    fsi__fl_each_axis(run, fsi__fl_close_range);
+    fsi__tr_sort(&run->hard);
+}
+
+/* push becomes impulse over mass; now, the part of u that particles of bodies take over, and what holds them in the
+   box. */
 static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
+    const fsi__immersed *bodies = &run->im->immersed;
     const fsi_real part = (fsi_real)fsi__fl_part(run, (double)run->s->desc.pic), dt = (fsi_real)run->dt;
     int p;
     (void)chunk;
     for (p = begin; p < end; p++) {
-        const fsi_vec3 x = run->x[run->n + p], v = run->v[run->n + p];
-        fsi_vec3 w = fsi_v3_madd(v, 1 / (fsi_real)run->im->immersed.density[p], run->push[p]), to, held;
-        w = fsi_v3_madd(fsi_v3_scale(w, 1 - part), part, run->now[p]);
+        const fsi_vec3 x = run->x[run->n + p],
+            moved = fsi_v3_madd(run->v[run->n + p], 1 / (fsi_real)bodies->heft[p], run->push[p]);
+        fsi_vec3 w = fsi_v3_madd(fsi_v3_scale(moved, 1 - part), part, run->now[p]), to, held;
         to = fsi_v3_madd(x, dt, w);
         held = to;
         if (fsi__fl_hold_in_box(run, &held, &w) && memcmp(&held, &to, sizeof to) != 0)
             w = fsi_v3_scale(fsi_v3_sub(held, x), 1 / dt);
-        run->push[p] = run->mass[run->n + p] > 0 ? fsi_v3_sub(w, v) : fsi_v3(0, 0, 0);
+        run->push[p] = fsi_v3_scale(run->push[p], 1 / (fsi_real)bodies->density[p]);
+        run->now[p] = fsi_v3_sub(w, moved);
+        if (!(run->mass[run->n + p] > 0)) run->now[p] = run->push[p] = fsi_v3(0, 0, 0);
     }
 }
 
@@ -2200,7 +2254,6 @@ static void fsi__fl_to_solids(fsi__fl_run *run)
     if (run->solids == 0) return;
 
     /* u and the change of momentum where they are. */
-    fsi__tr_sort(&run->hard);
     memset(run->now, 0, n * sizeof *run->now);
     memset(run->push, 0, n * sizeof *run->push);
     motion.affine = NULL;
@@ -2208,7 +2261,7 @@ static void fsi__fl_to_solids(fsi__fl_run *run)
     gain.u = gain.change = run->im->u;
     motion.v = run->now;
     fsi__tr_to_particles(&run->hard, &gain, &motion);
-    gain.u = gain.change = run->im->change;
+    gain.u = gain.change = run->im->hard;
     motion.v = run->push;
     fsi__tr_to_particles(&run->hard, &gain, &motion);
 
@@ -2360,7 +2413,8 @@ static fsi_status fsi__fl_move_solids(fsi__fl_run *run)
     fsi__fl_guard job;
     int k;
     if (run->solids == 0) return FSI_OK;
-    FSI__TRY(fsi__im_take(bodies, run->fn, run->push));
+    fsi__el_end_substep(bodies->elastic);
+    FSI__TRY(fsi__im_take(bodies, run->fn, run->push, run->now));
     fsi__im_places(bodies, run->to + run->n);
     fsi__im_velocities(bodies, run->v + run->n);
     job.run = run;
@@ -2383,10 +2437,12 @@ static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
     for (a = 0; a < 3; a++) faces.known[a] = run->known[a];
     faces.fill = im->fill;
     faces.box = im->boxes;
-    if (run->solids > 0) fsi__fl_weigh_faces(run, per_cell, &faces);
     for (a = 0; a < 3; a++) faces.u[a] = im->u[a];
-    fsi__tr_to_grid(&run->points, &run->motion, per_cell, &faces);
-    if (run->solids > 0) fsi__fl_divide_momenta(run);
+    if (run->solids > 0) {
+        fsi__fl_share_faces(run, per_cell, &faces);
+        fsi__im_offer(&im->immersed, run->v + run->n);
+        fsi__fl_mix(run);
+    } else fsi__tr_to_grid(&run->points, &run->motion, per_cell, &faces);
     for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 2));
     return FSI_OK;
 }
@@ -2421,8 +2477,153 @@ static fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids)
     run->solids = solids;
     FSI__TRY(fsi__fl_bend_solids(run));
     memset(run->push, 0, (size_t)solids * sizeof *run->push);
-    FSI__TRY(fsi__im_take(&run->im->immersed, run->fn, run->push));
+    fsi__im_loosen(&run->im->immersed);
+    fsi__el_end_substep(run->im->immersed.elastic);
+    FSI__TRY(fsi__im_take(&run->im->immersed, run->fn, run->push, run->push));
     run->solids = 0;
+    return FSI_OK;
+}
+
+/* What liquid and bodies each get of the change: the liquid at faces of a body what it has at those beside it; bodies,
+   in `hard`, the rest. */
+static fsi_status fsi__fl_part_change(fsi__fl_run *run)
+{
+    const fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
+    unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
+    size_t e;
+    int a;
+    for (a = 0; a < im->grid->dim; a++) {
+        fsi_real *change = im->change[a]->value, *hard = im->hard[a]->value;
+        const fsi_real *share = im->share[a]->value;
+        memcpy(hard, change, cells * sizeof *hard);
+        for (e = 0; e < cells; e++) own[e] = run->reached[a][e] && im->closed[a]->value[e] < (fsi_real)0.5;
+        FSI__TRY(fsi_grid_extrapolate(im->change[a], own, 2));
+        for (e = 0; e < cells; e++)
+            hard[e] = share[e] > 0 && run->reached[a][e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;
+    }
+    return FSI_OK;
+}
+
+/* Which faces know u from particles is kept; it is as it was. */
+static void fsi__fl_keep_known(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const size_t cells = (size_t)job->run->im->grid->block_cells;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        job->run->given[job->axis][e] = job->run->known[job->axis][e] == 1;
+}
+
+static void fsi__fl_know_again(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const size_t cells = (size_t)job->run->im->grid->block_cells, from = (size_t)begin * cells;
+    (void)chunk;
+    memcpy(job->run->known[job->axis] + from, job->run->given[job->axis] + from, (size_t)end * cells - from);
+}
+
+/* What obstacles and walls have got so far in the step is kept, or what they have got since then is taken back. */
+static void fsi__fl_keep_given(fsi__fl_run *run, int keep)
+{
+    int k;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &run->im->obstacle[k];
+        memcpy(keep ? o->kept_impulse : o->base.impulse, keep ? o->base.impulse : o->kept_impulse,
+            sizeof o->kept_impulse);
+        memcpy(keep ? o->kept_moment : o->base.moment, keep ? o->base.moment : o->kept_moment, sizeof o->kept_moment);
+        *(keep ? &o->kept_work : &o->work) = keep ? o->work : o->kept_work;
+    }
+    for (k = 0; k < 3; k++) {
+        *(keep ? &run->kept[k] : &run->stats.wall_impulse[k]) = keep ? run->stats.wall_impulse[k] : run->kept[k];
+        *(keep ? &run->kept[3 + k] : &run->wall_impulse[k]) = keep ? run->wall_impulse[k] : run->kept[3 + k];
+        *(keep ? &run->kept[6 + k] : &run->wall_moment[k]) = keep ? run->wall_moment[k] : run->kept[6 + k];
+    }
+}
+
+/* The pressure, and with bodies again until they bear what the liquid gives them. */
+static fsi_status fsi__fl_couple(fsi__fl_run *run)
+{
+    fsi__immersed *bodies = &run->im->immersed;
+    const double gravity = (double)fsi_v3_norm(run->s->desc.gravity);
+    fsi_status status;
+    int round, a;
+    if (run->solids > 0) {
+        fsi__fl_keep_given(run, 1);
+        fsi__fl_each_axis(run, fsi__fl_keep_known);
+    }
+    for (round = 0;; round++) {
+        FSI__TRY(fsi__fl_project(run, round));
+        FSI__TRY(fsi__fl_spread(run));
+        if (run->solids == 0) return FSI_OK;
+        fsi__fl_each_axis(run, fsi__fl_load_change);
+        FSI__TRY(fsi__fl_part_change(run));
+        fsi__fl_to_solids(run);
+        run->stats.coupling_iters++;
+        if (fsi__im_agree(bodies, run->push, round, gravity)) break;
+
+        /* Bodies with better forces, from where they are now. */
+        fsi__fl_keep_given(run, 0);
+        fsi__im_support(bodies, 1);
+        status = fsi__el_resume(bodies->elastic);
+        fsi__im_support(bodies, 0);
+        FSI__TRY(fsi__im_told(bodies, status));
+        fsi__fl_accept_solids(run);
+        fsi__fl_mix(run);
+        fsi__fl_each_axis(run, fsi__fl_know_again);
+        for (a = 0; a < run->im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(run->im->u[a], run->known[a], 2));
+    }
+    run->stats.coupling_rest = bodies->rest;
+    fsi__im_loosen(bodies);
+    return FSI_OK;
+}
+
+/* Viscosity, and a second pressure. */
+static fsi_status fsi__fl_thicken(fsi__fl_run *run)
+{
+    fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
+    fsi_pressure_flow flow = fsi__fl_make_flow(run);
+    fsi_status status;
+    size_t e;
+    int a;
+
+    /* Viscosity also acts beside the liquid. Bodies: what they got besides the liquid's change. */
+    for (a = 0; a < im->grid->dim && run->solids > 0; a++)
+        for (e = 0; e < cells; e++) im->hard[a]->value[e] -= im->change[a]->value[e];
+    fsi__fl_each_axis(run, fsi__fl_begin_thick);
+    if (im->obstacles.count > 0 && !(run->s->desc.surface_tension > 0)) /* tension has done so */
+        fsi__fl_find_psi(&run->cells);
+    fsi__fl_hold_viscous(run);
+    FSI__TRY(fsi__fl_solve_viscosity(run));
+    fsi__fl_each_axis(run, fsi__fl_end_thick);
+
+    /* The pressure, to the divergence that the first one left. */
+    flow.pressure = im->again;
+    flow.surface_pressure = NULL;
+    fsi__fl_each_side(run, fsi__fl_hold_side);
+    fsi__fl_hold_taps(run, NULL);
+    fsi__fl_offer_solids(run, &flow);
+    im->solver->desc.absolute = run->stats.divergence;
+    status = fsi__fl_solve(run, &flow);
+    im->solver->desc.absolute = 0;
+    FSI__TRY(status);
+
+    /* What solids got of it. */
+    run->again = 1;
+    fsi__fl_take_impulses(run);
+    fsi__fl_each_side(run, fsi__fl_push_side);
+    run->again = 0;
+    for (e = 0; e < cells; e++) im->pressure->value[e] += im->again->value[e];
+
+    /* What particles get. */
+    FSI__TRY(fsi__fl_spread(run));
+    if (run->solids > 0) fsi__fl_each_axis(run, fsi__fl_load_change);
+    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi__fl_add_thick(run, a));
+    for (a = 0; a < im->grid->dim && run->solids > 0; a++)
+        for (e = 0; e < cells; e++) im->hard[a]->value[e] += im->change[a]->value[e];
+    if (run->solids > 0) fsi__fl_to_solids(run);
     return FSI_OK;
 }
 
@@ -2432,7 +2633,6 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     const int dry = run->n == 0 ? run->solids : 0;
     double clock = fsi__now(run->s->context);
     const double m = (double)run->s->particle_mass;
-    int a;
     fsi_vec3 *x;
 
     /* Particles into blocks. */
@@ -2464,15 +2664,12 @@ static fsi_status fsi__fl_substep(fsi__fl_run *run)
     fsi__fl_resample(run);
     if (run->s->desc.surface_tension > 0)
         FSI__TRY(fsi__fl_find_tension(&run->cells, run->reached[0])); /* nothing else needs that now */
-    FSI__TRY(fsi__fl_project(run));
-    FSI__TRY(fsi__fl_spread(run));
-    if (run->solids > 0) fsi__fl_each_axis(run, fsi__fl_load_change);
-    for (a = 0; a < run->im->grid->dim && run->s->desc.viscosity > 0; a++) FSI__TRY(fsi__fl_add_thick(run, a));
+    FSI__TRY(fsi__fl_couple(run));
+    if (run->s->desc.viscosity > 0) FSI__TRY(fsi__fl_thicken(run));
     fsi__fl_lap(run, &st->seconds_pressure, &clock);
 
     /* Back to the particles, and on. */
     FSI__TRY(fsi__fl_find_pieces(run));
-    fsi__fl_to_solids(run);
     fsi__fl_to_particles(run);
     fsi__fl_lap(run, &st->seconds_to_particles, &clock);
     fsi__tr_move(&run->points, run->im->u, run->dt, NULL, run->to);
@@ -3422,16 +3619,18 @@ static fsi_status fsi__fl_check_elastic(fsi_flip *s, const char *fn, fsi_elastic
     return FSI_OK;
 }
 
-/* Densities at faces. */
-static fsi_status fsi__fl_add_densities(fsi_flip *s)
+/* Fields of faces that bodies need. */
+static fsi_status fsi__fl_add_shares(fsi_flip *s)
 {
     fsi__fl_impl *im = (fsi__fl_impl *)s->impl;
     int a;
     for (a = 0; a < s->desc.dim; a++) {
-        if (im->inverse_density[a]) continue;
-        FSI__TRY(fsi_grid_add_field(im->grid, (fsi_grid_place)((int)FSI_FACES_X + a), 1 / s->desc.density,
-            &im->inverse_density[a]));
-        im->inverse_density[a]->scratch = 1;
+        const fsi_grid_place place = (fsi_grid_place)((int)FSI_FACES_X + a);
+        FSI__TRY(fsi__fl_make_field(s, place, 1 / s->desc.density, &im->inverse_density[a]));
+        FSI__TRY(fsi__fl_make_field(s, place, 0, &im->share[a]));
+        FSI__TRY(fsi__fl_make_field(s, place, 0, &im->closed[a]));
+        FSI__TRY(fsi__fl_make_field(s, place, 0, &im->wet[a]));
+        FSI__TRY(fsi__fl_make_field(s, place, 0, &im->hard[a]));
     }
     return FSI_OK;
 }
@@ -3450,7 +3649,7 @@ FSI_API fsi_status fsi_flip_immerse(fsi_flip *s, fsi_elastic *bodies)
         return FSI_OK;
     }
     FSI__TRY(fsi__fl_check_elastic(s, fn, bodies));
-    FSI__TRY(fsi__fl_add_densities(s));
+    FSI__TRY(fsi__fl_add_shares(s));
     FSI__TRY(fsi__im_make(&fresh, s->context, fn, bodies, (double)s->spacing, (double)s->desc.density));
 
     /* Where they are. */

@@ -32,9 +32,11 @@ typedef struct fsi__im_body {
     fsi__el_rows rows;         /* of its particles */
     double *factor;            /* of a reduced body: Cholesky factor of M; NULL: M is diagonal */
     double *given;             /* 3 * dofs: impulses of the liquid [N s] */
-    double *loose;             /* 3 * dofs: velocity that the expected force gave, until positions give it back too */
+    double *loose;             /* 3 * dofs: velocity that the expected force gave */
     double *work;              /* 4 * dofs */
     double *part;              /* 3 * dofs for each chunk of its particles */
+    double *past;              /* of fsi__im_agree: 3 * dofs numbers each */
+    double yielding;           /* as the grid gets it in this round */
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
     fsi_vec3 force, torque;    /* means over the last step */
     const fsi_mesh *surface;
@@ -50,9 +52,14 @@ typedef struct fsi__immersed {
     fsi__im_body *body;
     int bodies, count;         /* particles of all */
     float *volume, *density;   /* count */
+    float *heft;               /* count: density as the grid feels it */
     double *mass;              /* count [kg] */
     double body_volume;        /* of all bodies at rest [m^dim] */
     int wall[6];               /* ids of the shapes that are the walls of the box, -1: none */
+    int slot, stored;          /* of agreement: where the next round is stored, how many are */
+    int since, failed;         /* rounds with these masses; that were worse */
+    double best;               /* of agreement: the least square of e */
+    double rest;               /* of agreement: |e| over |f| at its end */
 } fsi__immersed;
 
 /* Fills the bodies of a simulator. spacing: of particles [m]; density: of the liquid. On an error *s is empty. Errors:
@@ -80,11 +87,20 @@ FSI_API void fsi__im_end(fsi__immersed *s, double dt); /* reactions of the step 
 FSI_API void fsi__im_places(const fsi__immersed *s, fsi_vec3 *x);
 /* The surface of a body becomes that of where it is. Errors: those of fsi_mesh_set. */
 FSI_API fsi_status fsi__im_follow(fsi__immersed *s, int body);
-/* After the elastic substep: the bodies move without the liquid's expected forces. */
-FSI_API void fsi__im_loosen(fsi__immersed *s);
-/* gain: change of velocity of each particle by the liquid: q, v and the expected forces of the bodies follow. Errors:
-   LIMIT (a body farther than 1e12 m or faster than 1e12 m/s). */
-FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *gain);
+/* After the elastic substep: velocities of all particles as the grid gets them, with the part of the expected forces
+   taken off that the bodies give way to. */
+FSI_API void fsi__im_offer(fsi__immersed *s, fsi_vec3 *v);
+/* After agreement: the bodies move without the liquid's forces. */
+FSI_API void fsi__im_loosen(const fsi__immersed *s);
+/* The grid gets the bodies as much heavier as they were found to be held; all: as heavy as they are. */
+FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all);
+/* push: velocity that the liquid would give to each particle by itself: impulse over mass. Are these the forces that
+   were expected? If not, and round < FSI__IM_ROUNDS, better ones are expected now, and 0 is returned; round: 0 in the
+   first of a substep. gravity [m/s^2]: forces far below it count less. */
+FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, double gravity);
+/* push: as above; also: further changes of velocity. q, v and the expected forces of the bodies follow. Errors: LIMIT
+   (a body farther than 1e12 m or faster than 1e12 m/s). */
+FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *push, const fsi_vec3 *also);
 /* Velocity at x of the rigid motion closest to that of the body. */
 FSI_FN fsi__d3 fsi__im_drift_at(const fsi__im_body *o, fsi_vec3 x)
 {
@@ -119,8 +135,12 @@ FSI__STRICT_BEGIN
 #define FSI__IM_THIN 1e-2      /* an unknown with less than this part of its mass in particles has none nearby */
 #define FSI__IM_FARTHEST 1e12  /* [m, m/s] */
 #define FSI__IM_LIGHTEST 0.05f /* density of a particle over that of the liquid: lighter ones would shake */
-#define FSI__IM_TREND 0.1      /* part of the new force in the one that is expected: stable down to a tenth of the
-                                  liquid's density, by the amplification in docs/flip.md */
+#define FSI__IM_PAST 4         /* rounds remembered */
+#define FSI__IM_PUSH 0.3       /* least part of a change of force that pushes the whole body, to tell how it yields */
+#define FSI__IM_ROUNDS 8       /* repetitions at most */
+#define FSI__IM_FREE 0.5       /* a body that yields more is not held */
+#define FSI__IM_AGREED 0.02    /* part of the force that may be unexpected */
+#define FSI__IM_TREND 0.1      /* part of what was left over that is expected in the next substep */
 
 /* ---- >>velocities ------------------------------------------------------------------------------------------------ */
 
@@ -190,26 +210,35 @@ FSI_API fsi_status fsi__im_follow(fsi__immersed *s, int k)
     return s->body[k].surface ? FSI_OK : fsi__im_told(s, s->elastic->context->error.status);
 }
 
-/* The elastic substep was made with the expected force s of the liquid, v = ... + h M^-1 s. It is taken off again, as
-   the grid will give all of the liquid's force; positions follow with that. */
-FSI_API void fsi__im_loosen(fsi__immersed *s)
+/* The elastic substep was made with the expected force s of the liquid, v = ... + h M^-1 s. The grid, which will give
+   all of the liquid's force, gets v - a h M^-1 s with bodies of mass m/a. */
+FSI_API void fsi__im_offer(fsi__immersed *s, fsi_vec3 *v)
 {
     int k, i;
     for (k = 0; k < s->bodies; k++) {
         fsi__im_body *o = &s->body[k];
         fsi__el_body *b = fsi__im_inner(s, k);
         fsi__im_solve(o, b, b->support, o->loose);
-        for (i = 0; i < 3 * b->dofs; i++) b->v[i] -= o->loose[i] *= b->h;
+        for (i = 0; i < 3 * b->dofs; i++) o->loose[i] *= b->h;
+        for (i = 0; i < 3 * b->dofs; i++) o->given[i] = b->v[i] - o->yielding * o->loose[i];
+        fsi__im_spread(s, k, o->given, v);
+    }
+}
+
+FSI_API void fsi__im_loosen(const fsi__immersed *s)
+{
+    int k, i;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__el_body *b = fsi__im_inner(s, k);
+        for (i = 0; i < 3 * b->dofs; i++) b->v[i] -= s->body[k].loose[i];
     }
 }
 
 /* ---- >>impulses ---------------------------------------------------------------------------------------------------
 
-   With v' - v the change of velocity of particles by the liquid and g = U^T m (v' - v), the unknowns of a body get
+   With the impulse h f = U^T m push of the pressure, the unknowns of a body that the grid got with the mass m/a get
 
-      M d = g,    qdot += d,    q += h (d - M^-1 h s).
-
-   The force is g/h; the one that is expected in the next substep follows it slowly. */
+      d = a h M^-1 (f - s) + M^-1 U^T m also,    qdot += d,    q += h d. */
 
 /* u^T m gain of a chunk. */
 static void fsi__im_gather_range(void *arg, int chunk, int begin, int end)
@@ -242,31 +271,222 @@ static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
         for (i = 0; i < n; i++) o->given[i] += o->part[(size_t)n * (size_t)c + (size_t)i];
 }
 
-FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *gain)
+/* ---- agreement
+
+   The elastic step is made with the force s that is expected of the liquid, which then gives the force f(s): what gives
+   way gets less, what is held or stiff has to bear all. f(s) = s has one solution, that of both at once. An error of s
+   comes back in f times 0 (free) to 1 - r (held), r the mass of a body over that with the liquid that moves along. So
+
+      s' = s + e - sum_j t_j (ds_j + de_j),    e = f - s,    t = argmin |e - sum_j t_j de_j| in the norm of M^-1
+
+   with the differences ds, de between rounds (Anderson 1965). Besides, the grid gets bodies with the mass m/a, where a
+   is how much of a force their motion shows: m (v' - v) over h (s' - s), summed over the body, in the first two rounds.
+   Where that makes it worse it goes on from the best s, with a = 1 and without history, which never does. */
+
+enum { FSI__IM_S, FSI__IM_E, FSI__IM_SPEED, FSI__IM_V, FSI__IM_LOOSE, FSI__IM_BEST, FSI__IM_STEP, FSI__IM_LASTS };
+
+/* Vectors of 3 * dofs numbers: ds, de and M^-1 de of FSI__IM_PAST rounds; then of the last one s, e, M^-1 e, v and
+   h M^-1 s; of the best one s and e. */
+static double *fsi__im_past(const fsi__im_body *o, int n, int k) { return o->past + (size_t)n * (size_t)k; }
+static double *fsi__im_last(const fsi__im_body *o, int n, int k) { return fsi__im_past(o, n, 3 * FSI__IM_PAST + k); }
+
+/* How much of the force a body's motion shows: d is the change of the force, v and loose are those before it. */
+static void fsi__im_find_yielding(const fsi__im_body *o, fsi__el_body *b, const double *d)
+{
+    const int n = 3 * b->dofs;
+    const double *v = fsi__im_last(o, n, FSI__IM_V), *loose = fsi__im_last(o, n, FSI__IM_LOOSE);
+    fsi__d3 shown = fsi__d3_zero(), given = fsi__d3_zero();
+    double all = 0, whole;
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        const size_t at = 3 * (size_t)i;
+        const fsi__d3 by = fsi__d3_at(d + at);
+        shown = fsi__d3_madd(shown, b->m_one[i], fsi__d3_sub(fsi__d3_at(b->v + at), fsi__d3_at(v + at)));
+        given = fsi__d3_madd(given, b->h * b->one[i], by);
+        all += b->h * fsi__d3_dot(by, fsi__d3_sub(fsi__d3_at(o->loose + at), fsi__d3_at(loose + at)));
+    }
+    whole = fsi__d3_dot(given, given);
+    if (whole > FSI__IM_PUSH * all * b->mass)
+        b->yielding = fmin(fmax(fsi__d3_dot(shown, given) / whole, FSI__EL_HELD), 1);
+}
+
+/* e of a body, and what it changed by; adds up its square and that of f in the norm of M^-1. */
+static void fsi__im_compare(fsi__immersed *s, int k, int round, double *off, double *force)
+{
+    fsi__im_body *o = &s->body[k];
+    fsi__el_body *b = fsi__im_inner(s, k);
+    const int n = 3 * b->dofs;
+    double *d = fsi__im_past(o, n, 3 * s->slot), *last = fsi__im_last(o, n, FSI__IM_S);
+    double *e = fsi__im_last(o, n, FSI__IM_E), *speed = fsi__im_last(o, n, FSI__IM_SPEED);
+    int i;
+
+    /* What changed: e is taken off before it is found, and added after that. */
+    for (i = 0; i < n && round > 0; i++) {
+        d[i] = b->support[i] - last[i];
+        d[n + i] = -e[i];
+        d[2 * n + i] = -speed[i];
+    }
+    if (round == 1) fsi__im_find_yielding(o, b, d);
+    memcpy(last, b->support, (size_t)n * sizeof(double));
+    memcpy(fsi__im_last(o, n, FSI__IM_V), b->v, (size_t)n * sizeof(double));
+    memcpy(fsi__im_last(o, n, FSI__IM_LOOSE), o->loose, (size_t)n * sizeof(double));
+
+    /* f and e. */
+    for (i = 0; i < n; i++) o->given[i] /= b->h;
+    fsi__im_solve(o, b, o->given, speed);
+    *force += fsi__dot(o->given, speed, n);
+    for (i = 0; i < n; i++) e[i] = o->given[i] - b->support[i];
+    fsi__im_solve(o, b, e, speed);
+    *off += fsi__dot(e, speed, n);
+    for (i = 0; i < n && round > 0; i++) {
+        d[n + i] += e[i];
+        d[2 * n + i] += speed[i];
+    }
+}
+
+/* The next s, by the rounds that are remembered. */
+static void fsi__im_combine(fsi__immersed *s)
+{
+    double gram[FSI__IM_PAST * FSI__IM_PAST], t[FSI__IM_PAST];
+    int k, i, j, l, m = s->stored;
+    memset(gram, 0, sizeof gram);
+    memset(t, 0, sizeof t);
+    for (k = 0; k < s->bodies; k++) {
+        const int n = 3 * fsi__im_inner(s, k)->dofs;
+        const double *e = fsi__im_last(&s->body[k], n, FSI__IM_E);
+        for (j = 0; j < m; j++) {
+            const double *speed = fsi__im_past(&s->body[k], n, 3 * j + 2);
+            for (l = 0; l <= j; l++) gram[j * m + l] += fsi__dot(speed, fsi__im_past(&s->body[k], n, 3 * l + 1), n);
+            t[j] += fsi__dot(speed, e, n);
+        }
+    }
+    for (j = 0; j < m; j++) gram[j * m + j] *= 1 + 1e-10;
+    if (m > 0 && (fsi_dense_cholesky(NULL, m, gram) != FSI_OK || fsi_dense_cholesky_solve(m, gram, t) != FSI_OK)) m = 0;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__el_body *b = fsi__im_inner(s, k);
+        const int n = 3 * b->dofs;
+        const double *e = fsi__im_last(&s->body[k], n, FSI__IM_E);
+        for (i = 0; i < n; i++) b->support[i] += e[i];
+        for (j = 0; j < m; j++) {
+            const double *d = fsi__im_past(&s->body[k], n, 3 * j);
+            for (i = 0; i < n; i++) b->support[i] -= t[j] * (d[i] + d[n + i]);
+        }
+    }
+}
+
+/* The best s so far is kept, or taken again with `part` of its e. */
+static void fsi__im_keep_best(fsi__immersed *s, int keep, double part)
+{
+    int k, i;
+    for (k = 0; k < s->bodies; k++) {
+        const fsi__im_body *o = &s->body[k];
+        const int n = 3 * fsi__im_inner(s, k)->dofs;
+        double *best = fsi__im_last(o, n, FSI__IM_BEST), *e = fsi__im_last(o, n, FSI__IM_E);
+        if (keep) {
+            memcpy(best, fsi__im_inner(s, k)->support, (size_t)n * sizeof(double));
+            memcpy(fsi__im_last(o, n, FSI__IM_STEP), e, (size_t)n * sizeof(double));
+        } else {
+            memcpy(fsi__im_inner(s, k)->support, best, (size_t)n * sizeof(double));
+            for (i = 0; i < n; i++) e[i] = part * fsi__im_last(o, n, FSI__IM_STEP)[i];
+        }
+    }
+}
+
+/* The grid gets the bodies with the mass m/a; all: a = 1. */
+FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all)
+{
+    int k, i;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_body *o = &s->body[k];
+        o->yielding = all ? 1 : fsi__im_inner(s, k)->yielding;
+        for (i = o->first; i < o->first + o->count; i++) s->heft[i] = (float)((double)s->density[i] / o->yielding);
+    }
+}
+
+/* Only held bodies take the history: what is expected inside of a free one is nearly arbitrary, and would grow. */
+static int fsi__im_is_held(const fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) if (s->body[k].yielding > FSI__IM_FREE) return 0;
+    return 1;
+}
+
+FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, double gravity)
+{
+    double off = 0, force = 0;
+    int k;
+    if (round == 0) {
+        s->slot = s->stored = s->since = s->failed = 0;
+        s->best = HUGE_VAL;
+    }
+    for (k = 0; k < s->bodies; k++) {
+        fsi__im_gather(s, k, push);
+        fsi__im_compare(s, k, round, &off, &force);
+        force += gravity * gravity * fsi__im_inner(s, k)->mass;
+    }
+    s->rest = force > 0 ? sqrt(off / force) : 0;
+    if (!(s->rest > FSI__IM_AGREED) || round >= FSI__IM_ROUNDS) return 1;
+
+    /* Once more: from the best s where this one is worse, and with it alone in the last round. */
+    if (off < s->best || round == 0) fsi__im_keep_best(s, 1, 1);
+    if (off < 4 * s->best && round + 1 < FSI__IM_ROUNDS) {
+        s->best = fmin(s->best, off);
+        if (s->since++ > 0) {
+            s->slot = (s->slot + 1) % FSI__IM_PAST;
+            if (s->stored < FSI__IM_PAST) s->stored++;
+        }
+    } else {
+        fsi__im_keep_best(s, 0, round + 1 < FSI__IM_ROUNDS ? 1 / (1.0 + s->failed) : 0);
+        s->slot = s->stored = s->since = 0;
+        s->failed++;
+    }
+    if (round == 1) {
+        fsi__im_weigh_anew(s, 0);
+        s->slot = s->stored = s->since = 0; /* other masses: another f(s) */
+        s->best = HUGE_VAL;
+    }
+    if (!fsi__im_is_held(s)) s->stored = s->slot = 0;
+    fsi__im_combine(s);
+    return 0;
+}
+
+/* Adds impulses j of the unknowns to what the body got. */
+static void fsi__im_add_up(fsi__im_body *o, const fsi__el_body *b, const double *impulse)
+{
+    int i;
+    for (i = 0; i < b->dofs; i++) {
+        const fsi__d3 j = fsi__d3_at(impulse + 3 * (size_t)i);
+        fsi__d3_put(o->impulse, fsi__d3_madd(fsi__d3_at(o->impulse), b->one[i], j));
+        fsi__d3_put(o->moment, fsi__d3_add(fsi__d3_at(o->moment), fsi__d3_cross(fsi__d3_at(b->q + 3 * (size_t)i), j)));
+    }
+}
+
+FSI_API fsi_status fsi__im_take(fsi__immersed *s, const char *fn, const fsi_vec3 *push, const fsi_vec3 *also)
 {
     int k, i;
     for (k = 0; k < s->bodies; k++) {
         fsi__im_body *o = &s->body[k];
         fsi__el_body *b = fsi__im_inner(s, k);
-        fsi__im_gather(s, k, gain);
+        const int n = 3 * b->dofs;
+        double *d = fsi__im_last(o, n, FSI__IM_SPEED);
 
-        /* The impulse in all, and the force that is expected. */
-        for (i = 0; i < b->dofs; i++) {
-            const fsi__d3 j = fsi__d3_at(o->given + 3 * (size_t)i);
-            fsi__d3_put(o->impulse, fsi__d3_madd(fsi__d3_at(o->impulse), b->one[i], j));
-            fsi__d3_put(o->moment, fsi__d3_add(fsi__d3_at(o->moment),
-                fsi__d3_cross(fsi__d3_at(b->q + 3 * (size_t)i), j)));
-        }
-        for (i = 0; i < 3 * b->dofs; i++) b->support[i] += FSI__IM_TREND * (o->given[i] / b->h - b->support[i]);
+        /* What both give; the force that is expected. */
+        fsi__im_gather(s, k, also);
+        fsi__im_add_up(o, b, o->given);
+        fsi__im_solve(o, b, o->given, d);
+        fsi__im_gather(s, k, push);
+        fsi__im_add_up(o, b, o->given);
+        for (i = 0; i < n; i++) b->support[i] += FSI__IM_TREND * (o->given[i] / b->h - b->support[i]);
 
         /* Unknowns. */
         fsi__im_solve(o, b, o->given, o->given);
-        for (i = 0; i < 3 * b->dofs; i++) {
-            b->v[i] += o->given[i];
-            b->q[i] += b->h * (o->given[i] - o->loose[i]);
+        for (i = 0; i < n; i++) {
+            d[i] += o->yielding * (o->given[i] - o->loose[i]);
+            b->v[i] += o->loose[i] + d[i];
+            b->q[i] += b->h * d[i];
         }
         fsi__el_moved(s->elastic, k);
-        for (i = 0; i < 3 * b->dofs; i++)
+        for (i = 0; i < n; i++)
             if (!(fabs(b->q[i]) < FSI__IM_FARTHEST && fabs(b->v[i]) < FSI__IM_FARTHEST)) return fsi__fail(s->context,
                 FSI_ERROR_LIMIT, fn, o->id, b->q[i], "body %d would be farther than 1e12 m, or faster than 1e12 m/s",
                 o->id);
@@ -361,7 +581,7 @@ FSI_API void fsi__im_free(fsi__immersed *s)
     int k;
     for (k = 0; k < s->bodies; k++) fsi__im_free_body(s, &s->body[k]);
     fsi__free(s->context, s->body, (size_t)s->bodies, sizeof *s->body);
-    fsi__free(s->context, s->volume, 2 * (size_t)s->count, sizeof *s->volume);
+    fsi__free(s->context, s->volume, 3 * (size_t)s->count, sizeof *s->volume);
     fsi__free(s->context, s->mass, (size_t)s->count, sizeof *s->mass);
     memset(s, 0, sizeof *s);
 }
@@ -434,6 +654,7 @@ static fsi_status fsi__im_weigh(fsi__immersed *s, int k, const char *fn, double 
         mass[p] *= whole / sum;
         s->volume[o->first + p] = (float)(volume / cell);
         s->density[o->first + p] = (float)(mass[p] / (volume * density));
+        s->heft[o->first + p] = s->density[o->first + p];
         if (s->density[o->first + p] < FSI__IM_LIGHTEST) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, o->id,
             mass[p] / volume, "body %d: a density of %g is below a twentieth of the liquid's", o->id, mass[p] / volume);
     }
@@ -473,6 +694,7 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
     fsi_mesh *rest;
     fsi_status status;
     o->id = s->elastic->bodies[k].id;
+    o->yielding = 1;
     o->first = s->count;
     FSI__TRY(fsi__im_told(s, fsi__el_rows_begin(&o->rows, s->elastic->context, fn, 1)));
     FSI__TRY(fsi__im_told(s, fsi__el_rest_mesh(s->elastic, k, fn, &rest)));
@@ -485,14 +707,15 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
 
     /* One block. */
     parts = 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN);
-    o->room = 10 * d + parts + (b->reduced ? d * d : 0);
+    o->room = (10 + 9 * FSI__IM_PAST + 3 * FSI__IM_LASTS) * d + parts + (b->reduced ? d * d : 0);
     o->given = (double *)fsi__alloc(s->context, o->room, sizeof(double));
     if (!o->given) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, o->id, (double)d, "no memory to immerse body %d",
         o->id);
     memset(o->given, 0, o->room * sizeof(double));
     o->loose = o->given + 3 * d;
     o->work = o->loose + 3 * d;
-    o->part = o->work + 4 * d;
+    o->past = o->work + 4 * d;
+    o->part = o->past + (9 * FSI__IM_PAST + 3 * FSI__IM_LASTS) * d;
     if (b->reduced) o->factor = o->part + parts;
     return FSI_OK;
 }
@@ -522,11 +745,12 @@ FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const ch
         status = fsi__im_make_body(s, k, fn, spacing);
     }
     if (status == FSI_OK) {
-        s->volume = (float *)fsi__alloc(context, 2 * (size_t)s->count, sizeof *s->volume);
+        s->volume = (float *)fsi__alloc(context, 3 * (size_t)s->count, sizeof *s->volume);
         s->mass = (double *)fsi__alloc(context, (size_t)s->count, sizeof *s->mass);
         if (s->count > 0 && (!s->volume || !s->mass)) status = fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->count,
             "no memory for %d particles", s->count);
         s->density = s->volume ? s->volume + s->count : NULL;
+        s->heft = s->volume ? s->density + s->count : NULL;
     }
     for (k = 0; k < s->bodies && status == FSI_OK; k++)
         status = fsi__im_weigh(s, k, fn, spacing, density, s->mass + s->body[k].first);

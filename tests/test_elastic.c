@@ -227,8 +227,9 @@ static void test_a_stack_stands(void)
     block_free(&b);
 }
 
-/* Bodies that were pushed into each other come apart within a second, at no more than twice the 2 sizes a second at
-   which overlaps open: two blocks whose nearest sides are on the far side, one all inside another, two bars across each
+/* Bodies that were pushed into each other come apart within a second, at no more than twice (in the plane 2.5 times)
+   the 2 sizes a second at which overlaps open: two blocks whose nearest sides are on the far side, one all inside
+   another, two bars across each
    other; bars in the plane, which would rather pinch each other. */
 static void test_bodies_deep_in_each_other_come_apart(void)
 {
@@ -264,7 +265,7 @@ static void test_bodies_deep_in_each_other_come_apart(void)
             const double size = w.s->bodies[0].size;
             for (v = 0; v < m->vertex_count; v++) CHECK((double)fsi_mesh_signed_distance(o, m->vertices[v]) > -1e-4);
             CHECK(w.s->bodies[j].stats.stretch_min > 0.95);
-            room += w.s->bodies[j].mass * 0.5 * 16 * size * size;
+            room += w.s->bodies[j].mass * 0.5 * (k < 3 ? 16 : 25) * size * size;
         }
         CHECK(most < room);
         world_end(&w);

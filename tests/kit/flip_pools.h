@@ -97,7 +97,8 @@ TEST_FN int is_in_simplex(int dim, const fsi_vec3 *x, fsi_vec3 at, double least)
     return 1;
 }
 
-/* Particles of liquid in the elements of a body as they lie now: no surface, no search. */
+/* Particles of liquid in the elements of a body as they lie now, deeper than a thirtieth of one: those between a body
+   and the floor have no place outside of both. No surface, no search. */
 TEST_FN int count_wet(const pool *p, int index)
 {
     const fsi_elastic_body *b = &p->w.s->bodies[index];
@@ -110,7 +111,7 @@ TEST_FN int count_wet(const pool *p, int index)
             fsi_vec3 corner[4];
             memset(corner, 0, sizeof corner);
             for (k = 0; k <= dim; k++) corner[k] = x[b->elements[(dim + 1) * e + k]];
-            if (!is_in_simplex(dim, corner, p->s->position[i], 1e-9)) continue;
+            if (!is_in_simplex(dim, corner, p->s->position[i], 0.03)) continue;
             wet++;
             break;
         }
@@ -323,14 +324,18 @@ TEST_FN cup_result cup_float(const cup *c)
     inside = (unsigned char *)malloc((size_t)p.s->count);
     for (i = 0; i < p.s->count; i++)
         r.held += inside[i] = (unsigned char)is_in_cup(fsi_elastic_surface(p.w.s, id), c->dim, p.s->position[i]);
-    for (k = 1; k <= steps && step_ok(p.s, 1.0 / 120); k++) if (k > steps / 2) {
+    for (k = 1; k <= steps && step_ok(p.s, 1.0 / 120); k++) {
+        const fsi_vec3 rim = fsi_elastic_surface(p.w.s, id)->box.hi;
+        for (i = 0; i < p.s->count; i++) /* spray over the rim goes through no wall */
+            if (height_of(c->dim, p.s->position[i]) > height_of(c->dim, rim)) inside[i] = 2;
+        if (k <= steps / 2) continue;
         r.draft += draft_of(&p, arm) / (steps - steps / 2);
         r.volume += p.s->stats.volume / rest_volume(p.s) / (steps - steps / 2);
     }
     for (i = 0; i < p.s->count; i++) {
         const int now = is_in_cup(fsi_elastic_surface(p.w.s, id), c->dim, p.s->position[i]);
-        r.out += inside[i] && !now;
-        r.in += !inside[i] && now;
+        r.out += inside[i] == 1 && !now;
+        r.in += inside[i] == 0 && now;
     }
     r.wet = count_wet(&p, 0);
     free(inside);
