@@ -115,11 +115,25 @@ static void test_a_heavy_body_lies_on_the_floor(void)
     block_free(&b);
 }
 
+/* Holds the vertices of a block where they are: all, or those at the sides x = 0 and 1. */
+static void hold(pool *p, int id, const block *b, int all, int *pin, int *pins)
+{
+    int j;
+    for (j = 0; j < b->vertices; j++) {
+        fsi_elastic_attachment_desc a = fsi_elastic_default_attachment_desc();
+        if (!all && (double)b->x[j].x > 1e-6 && (double)b->x[j].x < 1 - 1e-6) continue;
+        a.body = id;
+        a.vertex = j;
+        a.target = fsi_v3_add(b->x[j], p->w.body.position);
+        CHECK(fsi_elastic_attach(p->w.s, &a, pin ? &pin[(*pins)++] : NULL) == FSI_OK);
+    }
+}
+
 /* Held by pins, whatever its density, a body is carried by the weight of the liquid that it displaces. */
 static void test_archimedes_holds_for_pinned_bodies(void)
 {
     static const double density[3] = { 300, 1000, 3000 };
-    int dim, k, j;
+    int dim, k;
     for (dim = 2; dim <= 3; dim++)
         for (k = 0; k < 3; k += dim - 1) {
             pool p = pool_of(dim, dim == 2 ? 16 : 8);
@@ -130,13 +144,7 @@ static void test_archimedes_holds_for_pinned_bodies(void)
             p.w.material.young = (fsi_real)1e6;
             pool_begin(&p);
             id = pool_add(&p, &b, 0.25, 0.25);
-            for (j = 0; j < b.vertices; j++) {
-                fsi_elastic_attachment_desc a = fsi_elastic_default_attachment_desc();
-                a.body = id;
-                a.vertex = j;
-                a.target = fsi_v3_add(b.x[j], p.w.body.position);
-                CHECK(fsi_elastic_attach(p.w.s, &a, NULL) == FSI_OK);
-            }
+            hold(&p, id, &b, 1, NULL, NULL);
             pool_immerse(&p);
             pool_fill(&p, 0.75);
             for (step = 0; step < 90; step++) {
@@ -201,6 +209,69 @@ static void test_a_light_plate_that_is_held_bears_liquid(void)
     check_load(2, 300);
     check_load(2, 1000);
     check_load(3, 200);
+}
+
+/* Far above a loaded mat, for which bodies and pressure are solved several times, a drop falls as if there were none. */
+static void test_a_drop_falls_freely_above_a_loaded_mat(void)
+{
+    pool p = pool_of(2, 32);
+    block b = block_make(16, 2, 0, 1.0 / 16);
+    const double dt = 1.0 / 60;
+    double off = 0, way = 0, speed = -3;
+    int i, k, first, step, rounds = 0;
+    fsi_vec3 *x;
+    p.d.n[1] = 64;
+    p.w.material.density = 500;
+    p.w.material.young = (fsi_real)1e5;
+    pool_begin(&p);
+    p.w.body.position = v3(0, 0.3, 0);
+    hold(&p, world_add(&p.w, &b), &b, 0, NULL, NULL);
+    pool_immerse(&p);
+    fill(p.s, room(2, 0, 0.425, 1, 0.6, 1), v3(0, 0, 0));
+    first = p.s->count;
+    fill(p.s, room(2, 0.4, 1.6, 0.6, 1.8, 1), v3(0, speed, 0));
+    x = (fsi_vec3 *)malloc((size_t)p.s->count * sizeof *x);
+    memcpy(x, p.s->position, (size_t)p.s->count * sizeof *x);
+    for (step = 0; step < 10; step++) {
+        if (!step_ok(p.s, dt)) break;
+        rounds += p.s->stats.coupling_iters - p.s->stats.substeps;
+        for (k = 0; k < p.s->stats.substeps; k++) {
+            speed -= 9.81 * dt / p.s->stats.substeps;
+            way += speed * dt / p.s->stats.substeps;
+        }
+    }
+    for (i = first; i < p.s->count; i++) off = fmax(off, fabs((double)p.s->position[i].y - (double)x[i].y - way));
+    printf("      %d further solves for the mat; after %.2f m the drop is off by %.2g dx\n", rounds, -way,
+        off / (double)p.d.dx);
+    CHECK(rounds > 0 && off < TOL(1e-4, 1e-3) * (double)p.d.dx);
+    free(x);
+    pool_end(&p);
+    block_free(&b);
+}
+
+/* Without the liquid that bore it, and without pins, a body falls at once. */
+static void test_a_body_whose_liquid_is_gone_falls(void)
+{
+    pool p = pool_of(2, 16);
+    block b = block_make(4, 4, 0, 0.0625);
+    int pin[25], pins = 0, id, k;
+    unsigned char gone[1024];
+    double was;
+    p.w.material.density = 300;
+    pool_begin(&p);
+    id = pool_add(&p, &b, 0.375, 0.4);
+    hold(&p, id, &b, 1, pin, &pins);
+    pool_immerse(&p);
+    pool_fill(&p, 0.8);
+    pool_run(&p, 1.0 / 60, 30);
+    memset(gone, 1, sizeof gone);
+    if (!CHECK(p.s->count <= (int)sizeof gone) || !CHECK(fsi_flip_remove_particles(p.s, gone) == FSI_OK)) return;
+    for (k = 0; k < pins; k++) CHECK(fsi_elastic_detach(p.w.s, pin[k]) == FSI_OK);
+    was = (double)p.w.s->bodies[0].velocity.y;
+    pool_run(&p, 1.0 / 60, 4);
+    CHECK_NEAR(((double)p.w.s->bodies[0].velocity.y - was) * 15, -9.81, 0.01);
+    pool_end(&p);
+    block_free(&b);
 }
 
 /* ---- flight ------------------------------------------------------------------------------------------------------ */
@@ -1089,6 +1160,8 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_a_heavy_body_lies_on_the_floor);
     RUN_PHYSICS(test_archimedes_holds_for_pinned_bodies);
     RUN_PHYSICS(test_a_light_plate_that_is_held_bears_liquid);
+    RUN_PHYSICS(test_a_drop_falls_freely_above_a_loaded_mat);
+    RUN(test_a_body_whose_liquid_is_gone_falls);
     RUN(test_bodies_and_drops_fall_alike);
     RUN_PHYSICS(test_a_body_that_turns_keeps_its_angular_momentum);
     RUN(test_a_drop_that_meets_a_body_keeps_momentum);
