@@ -466,7 +466,7 @@ typedef struct fsi__fl_run {
     fsi__fl_cells cells;          /* of the grid's fields, as the last substep has them */
     double sums[FSI__FL_SUMS];
     double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
-    double kept[9];            /* stats.wall_impulse and these before the pressure */
+    double kept[3][3];         /* stats.wall_impulse and these before the pressure */
     fsi__source_run sources;
     fsi__walls walls;
     fsi_box3 box;                 /* that particles may be in: all beyond its open sides too */
@@ -2524,22 +2524,33 @@ static void fsi__fl_know_again(void *arg, int chunk, int begin, int end)
     memcpy(job->run->known[job->axis] + from, job->run->given[job->axis] + from, (size_t)end * cells - from);
 }
 
-/* What obstacles and walls have got so far in the step is kept, or what they have got since then is taken back. */
-static void fsi__fl_keep_given(fsi__fl_run *run, int keep)
+/* What obstacles and walls have got so far in the step is kept; what they have got since then is taken back. */
+static void fsi__fl_keep_given(fsi__fl_run *run)
 {
     int k;
     for (k = 0; k < run->im->obstacles.count; k++) {
         fsi__fl_obstacle *o = &run->im->obstacle[k];
-        memcpy(keep ? o->kept_impulse : o->base.impulse, keep ? o->base.impulse : o->kept_impulse,
-            sizeof o->kept_impulse);
-        memcpy(keep ? o->kept_moment : o->base.moment, keep ? o->base.moment : o->kept_moment, sizeof o->kept_moment);
-        *(keep ? &o->kept_work : &o->work) = keep ? o->work : o->kept_work;
+        memcpy(o->kept_impulse, o->base.impulse, sizeof o->kept_impulse);
+        memcpy(o->kept_moment, o->base.moment, sizeof o->kept_moment);
+        o->kept_work = o->work;
     }
-    for (k = 0; k < 3; k++) {
-        *(keep ? &run->kept[k] : &run->stats.wall_impulse[k]) = keep ? run->stats.wall_impulse[k] : run->kept[k];
-        *(keep ? &run->kept[3 + k] : &run->wall_impulse[k]) = keep ? run->wall_impulse[k] : run->kept[3 + k];
-        *(keep ? &run->kept[6 + k] : &run->wall_moment[k]) = keep ? run->wall_moment[k] : run->kept[6 + k];
+    memcpy(run->kept[0], run->stats.wall_impulse, sizeof run->kept[0]);
+    memcpy(run->kept[1], run->wall_impulse, sizeof run->kept[1]);
+    memcpy(run->kept[2], run->wall_moment, sizeof run->kept[2]);
+}
+
+static void fsi__fl_take_back(fsi__fl_run *run)
+{
+    int k;
+    for (k = 0; k < run->im->obstacles.count; k++) {
+        fsi__fl_obstacle *o = &run->im->obstacle[k];
+        memcpy(o->base.impulse, o->kept_impulse, sizeof o->kept_impulse);
+        memcpy(o->base.moment, o->kept_moment, sizeof o->kept_moment);
+        o->work = o->kept_work;
     }
+    memcpy(run->stats.wall_impulse, run->kept[0], sizeof run->kept[0]);
+    memcpy(run->wall_impulse, run->kept[1], sizeof run->kept[1]);
+    memcpy(run->wall_moment, run->kept[2], sizeof run->kept[2]);
 }
 
 /* The pressure, and with bodies again until they bear what the liquid gives them. */
@@ -2550,7 +2561,7 @@ static fsi_status fsi__fl_couple(fsi__fl_run *run)
     fsi_status status;
     int round, a;
     if (run->solids > 0) {
-        fsi__fl_keep_given(run, 1);
+        fsi__fl_keep_given(run);
         fsi__fl_each_axis(run, fsi__fl_keep_known);
     }
     for (round = 0;; round++) {
@@ -2564,7 +2575,7 @@ static fsi_status fsi__fl_couple(fsi__fl_run *run)
         if (fsi__im_agree(bodies, run->push, round, gravity)) break;
 
         /* Bodies with better forces, from where they are now. */
-        fsi__fl_keep_given(run, 0);
+        fsi__fl_take_back(run);
         fsi__im_support(bodies, 1);
         status = fsi__el_resume(bodies->elastic);
         fsi__im_support(bodies, 0);

@@ -374,21 +374,29 @@ static void fsi__im_combine(fsi__immersed *s)
     }
 }
 
-/* The best s so far is kept, or taken again with `part` of its e. */
-static void fsi__im_keep_best(fsi__immersed *s, int keep, double part)
+/* The best s so far, and its e, are kept. */
+static void fsi__im_keep_best(const fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) {
+        const fsi__im_body *o = &s->body[k];
+        const fsi__el_body *b = fsi__im_inner(s, k);
+        const int n = 3 * b->dofs;
+        memcpy(fsi__im_last(o, n, FSI__IM_BEST), b->support, (size_t)n * sizeof(double));
+        memcpy(fsi__im_last(o, n, FSI__IM_STEP), fsi__im_last(o, n, FSI__IM_E), (size_t)n * sizeof(double));
+    }
+}
+
+/* It is taken again, with `part` of its e. */
+static void fsi__im_take_best(const fsi__immersed *s, double part)
 {
     int k, i;
     for (k = 0; k < s->bodies; k++) {
         const fsi__im_body *o = &s->body[k];
-        const int n = 3 * fsi__im_inner(s, k)->dofs;
-        double *best = fsi__im_last(o, n, FSI__IM_BEST), *e = fsi__im_last(o, n, FSI__IM_E);
-        if (keep) {
-            memcpy(best, fsi__im_inner(s, k)->support, (size_t)n * sizeof(double));
-            memcpy(fsi__im_last(o, n, FSI__IM_STEP), e, (size_t)n * sizeof(double));
-        } else {
-            memcpy(fsi__im_inner(s, k)->support, best, (size_t)n * sizeof(double));
-            for (i = 0; i < n; i++) e[i] = part * fsi__im_last(o, n, FSI__IM_STEP)[i];
-        }
+        fsi__el_body *b = fsi__im_inner(s, k);
+        const int n = 3 * b->dofs;
+        memcpy(b->support, fsi__im_last(o, n, FSI__IM_BEST), (size_t)n * sizeof(double));
+        for (i = 0; i < n; i++) fsi__im_last(o, n, FSI__IM_E)[i] = part * fsi__im_last(o, n, FSI__IM_STEP)[i];
     }
 }
 
@@ -428,7 +436,7 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
     if (!(s->rest > FSI__IM_AGREED) || round >= FSI__IM_ROUNDS) return 1;
 
     /* Once more: from the best s where this one is worse, and with it alone in the last round. */
-    if (off < s->best || round == 0) fsi__im_keep_best(s, 1, 1);
+    if (off < s->best || round == 0) fsi__im_keep_best(s);
     if (off < 4 * s->best && round + 1 < FSI__IM_ROUNDS) {
         s->best = fmin(s->best, off);
         if (s->since++ > 0) {
@@ -436,7 +444,7 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
             if (s->stored < FSI__IM_PAST) s->stored++;
         }
     } else {
-        fsi__im_keep_best(s, 0, round + 1 < FSI__IM_ROUNDS ? 1 / (1.0 + s->failed) : 0);
+        fsi__im_take_best(s, round + 1 < FSI__IM_ROUNDS ? 1 / (1.0 + s->failed) : 0);
         s->slot = s->stored = s->since = 0;
         s->failed++;
     }
