@@ -62,130 +62,15 @@
    FIND IN HERE (search for >>), behind the API
       >>blocks and particles  >>liquid cells  >>projection  >>viscosity  >>pieces in flight  >>particles and walls
       >>sources at work  >>markers  >>substep  >>step; and the functions that you call: >>making and changing
-      >>particles  >>obstacles  >>questions  >>state. Parts: fsi_flip_surface.h (>>liquid cells  >>surface tension),
-      fsi_flip_resample.h, fsi_flip_transfer.h, fsi_flip_immersed.h
+      >>particles  >>obstacles  >>questions  >>state. Parts: fsi_flip_state.h (>>desc  >>what there is),
+      fsi_flip_transfer.h, fsi_flip_surface.h (>>liquid cells  >>surface tension), fsi_flip_resample.h,
+      fsi_flip_immersed.h, fsi_flip_bodies.h
 */
 #ifndef FSI_FLIP_H
 #define FSI_FLIP_H
 
-#include "fsi_flip_immersed.h"
-#include "fsi_flip_resample.h"
-#include "fsi_flip_surface.h"
-#include "fsi_flip_transfer.h"
-#include "fsi_obstacle.h"
-#include "fsi_phi.h"
-#include "fsi_pressure.h"
-#include "fsi_source.h"
-#include "fsi_viscosity.h"
+#include "fsi_flip_bodies.h"
 
-/* How velocities go back to particles. FLIP: particles get the change of the grid's velocities, and a fraction
-   desc.pic of the velocities themselves: lively, slightly noisy. APIC: particles carry the velocity and its gradient
-   (Jiang et al. 2015): smooth, keeps angular momentum, loses more energy. */
-typedef enum fsi_flip_transfer { FSI_FLIP_FLIP, FSI_FLIP_APIC } fsi_flip_transfer;
-
-/* How to make a simulator. Start from fsi_flip_default_desc(). */
-typedef struct fsi_flip_desc {
-    uint32_t cookie;
-    fsi_context *context;      /* default NULL: malloc, serial or OpenMP, no clock */
-    int dim;                   /* 3 (default) or 2 (z = 0) */
-    int n[3];                  /* cells of the box along each axis; default 64; 2D: n[2] is ignored */
-    fsi_real dx;               /* edge of a cell [m]; default 1.0/64; particles are dx/2 apart at rest */
-    fsi_vec3 origin;           /* lower corner of the box [m]; default 0 */
-    fsi_real density;          /* [kg/m^3]; default 1000 */
-    fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: only that of the transfers. Its drag is in no
-                                  reaction, impulse or rigid body */
-    fsi_real surface_tension;  /* gamma [N/m]; default 0. Walls and obstacles are met at 90 degrees */
-    fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: set y */
-    fsi_acceleration_fn *acceleration; /* of the liquid, added to gravity, a function of place and time, evaluated at
-                                  the particles; default NULL: none. Not saved; not in potential_energy */
-    void *acceleration_user;   /* its first argument; default NULL */
-    unsigned char open_side[6];/* of the box, x-, x+, y- ...: 1: liquid leaves there, against air of pressure 0; default
-                                  0: a wall */
-    unsigned char no_slip[6];  /* walls of the box where viscosity > 0: 1 (default): the liquid sticks, 0: it slides */
-    fsi_flip_transfer transfer;/* default FLIP */
-    fsi_real pic;              /* FLIP: fraction of the grid's velocity that particles take over in 1/60 s, APIC: of
-                                  its gradient that they drop, 0 to 1; shorter substeps take less; default 0.03; 1 is
-                                  PIC */
-    fsi_real volume_rate;      /* fraction of the error of the particles' density that is corrected in 1/60 s, 0 to 1;
-                                  default 0.3; 0: volume drifts */
-    fsi_real cfl;              /* substeps are chosen, by speeds and gravity, so that nothing moves farther than cfl *
-                                  dx in one, 0.05 to 2; default 2; nor are they longer than twice
-                                  sqrt(density dx^3/(4 pi surface_tension)) */
-    int max_substeps;          /* of one call; default 20. Where more are needed they are longer (stats.degraded) */
-    double pressure_tolerance; /* largest divergence left over the largest of the right side; default 1e-6 */
-    int pressure_iters;        /* of one solve at most; what they reach is taken (stats.degraded); default 200 */
-    int resample;              /* 1: once a step, in the interior of the liquid, a particle is split where a cell has
-                                  fewer than 4 (2D: 2), and two are merged where it has more than 16 (2D: 8): arrays
-                                  may move in a step. A row that is split keeps its id and gives its attributes to the
-                                  new one too; of two the row of the heavier stays. Not with
-                                  immersed bodies. Default 0: masses stay 1 */
-    int reserve;               /* particles to make room for; default 0 */
-    int max_particles;         /* budget of the whole simulator; default 0: no limit */
-    int attribute_count;       /* numbers of your own that each particle carries, 0 to 64; default 0 */
-    int markers;               /* 1: each step fills `marker` and `aeration`; default 0 */
-    fsi_real trapped_air_min, trapped_air_max; /* [m/s], where air begins to be trapped and where it is all the water
-                                                  can take; default 0.2, 1 */
-    fsi_real wave_crest_min, wave_crest_max;   /* no unit, the same for the curvature of crests; default 0.25, 1 */
-    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] where foam begins, and is most; default 0.5, 5 */
-} fsi_flip_desc;
-
-/* Kinds of particles for drawing. */
-enum { FSI_FLIP_LIQUID, FSI_FLIP_SPRAY, FSI_FLIP_FOAM, FSI_FLIP_BUBBLE };
-
-/* What the last successful step did. Sums over its substeps unless said otherwise. */
-typedef struct fsi_flip_stats {
-    int particles, substeps;
-    int degraded;                 /* substeps longer than cfl and tension ask for, solves that pressure_iters ended,
-                                     substeps that were thinned */
-    double substep;               /* the last one [s] */
-    double cfl;                   /* largest displacement in a substep [dx] */
-    int blocks, liquid_cells;     /* last substep */
-    int iters;                    /* of the pressure */
-    int coupling_iters;           /* solves of the pressure with bodies, 1 to 9 in a substep */
-    double coupling_rest;         /* part of the forces on bodies that the last substep did not expect: where it is
-                                     above 0.02, 9 solves did not do */
-    int viscosity_iters;
-    int thinned;                  /* substeps whose viscosity did not converge and was lowered */
-    double divergence;            /* left, largest [1/s], last substep */
-    double fill_max;              /* largest mass of particles at a cell over that at rest, last substep */
-    int split, merged;            /* particles that became two; pairs that became one */
-    int placed, pinched;          /* particles that were stopped by obstacles; without a free position, at the end */
-    int emitted, blocked, refused, removed, left; /* particles of emitters, as fsi_source.h has them; by sinks; through
-                                  open sides */
-    double momentum[3], angular_momentum[3]; /* of the liquid, about the world's origin, at the end */
-    double wall_impulse[3];       /* by walls of the box and obstacles, to the liquid [N s] */
-    double external_impulse[3];   /* by gravity and acceleration */
-    double source_impulse[3];     /* with the particles that came, less those that went */
-    double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
-    double volume;                /* of the liquid's cells, by their surface, at the last substep [m^3; 2D: m^2] */
-    double max_speed;             /* [m/s], at the end */
-    double seconds_sort, seconds_to_grid, seconds_pressure, seconds_to_particles, seconds_move, seconds_other;
-    size_t bytes;                 /* allocated through its context */
-    long long allocs;             /* allocations of the context so far */
-} fsi_flip_stats;
-
-/* A liquid. Read everything; write only what is marked. */
-typedef struct fsi_flip {
-    uint32_t cookie;
-    fsi_context *context;      /* never NULL: the desc's, or one of its own */
-    fsi_flip_desc desc;        /* as given, or set since */
-    int count, capacity;
-    fsi_vec3 *position;        /* count, creation order [m]; may be written between steps */
-    fsi_vec3 *velocity;        /* count [m/s]; may be written between steps */
-    const float *mass;         /* count, over particle_mass */
-    const float *pressure;     /* count [Pa], where they were when the last substep began */
-    const uint32_t *id;        /* count, never used twice, growing along the array */
-    fsi_real *attribute;       /* count * desc.attribute_count; yours to write, any value; NULL when there are none */
-    const unsigned char *marker; /* count, FSI_FLIP_LIQUID, SPRAY, FOAM, BUBBLE; NULL unless desc.markers. Not saved */
-    const fsi_real *aeration;  /* count, 0 to 1: how much foam it makes; NULL unless desc.markers. Not saved */
-    double time;               /* seconds simulated */
-    fsi_real particle_mass;    /* of a whole particle: density (dx/2)^dim [kg; 2D: kg/m] */
-    fsi_real spacing;          /* dx/2 [m] */
-    fsi_flip_stats stats;
-    void *impl;
-} fsi_flip;
-
-FSI_API fsi_flip_desc fsi_flip_default_desc(void); /* fills every field */
 /* An empty box. Errors: COOKIE, ARGUMENT, NAN (name the field), LIMIT, MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_flip_create(fsi_flip **out, const fsi_flip_desc *desc);
 FSI_API void fsi_flip_destroy(fsi_flip *s); /* NULL is fine */
@@ -343,165 +228,15 @@ FSI_API void fsi_flip_debug_draw(const fsi_flip *s, const fsi_debug_draw *draw);
 #define FSI_FLIP_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_flip_immersed.h"
-#include "fsi_flip_resample.h"
-#include "fsi_flip_surface.h"
-#include "fsi_flip_transfer.h"
-#include "fsi_obstacle.h"
-#include "fsi_phi.h"
-#include "fsi_pressure.h"
-#include "fsi_source.h"
-#include "fsi_viscosity.h"
+#include "fsi_flip_bodies.h"
 
 FSI__STRICT_BEGIN
-
-#define FSI__FL_FASTEST 1e9    /* [m/s] */
-#define FSI__FL_FARTHEST 1e12  /* from the origin [m] */
-#define FSI__FL_MARGIN 4       /* cells around particles that exist: their path, and what is read there */
-#define FSI__FL_PER_SECOND 60  /* desc.pic and volume_rate are fractions of 1/60 s */
-#define FSI__FL_SUMS 16        /* numbers that a chunk may sum */
-#define FSI__FL_GRAIN 4096     /* particles a chunk */
-#define FSI__FL_PULL 0.2       /* [density |g| dx] a pull at the liquid that walls may have: rounding, noise */
-#define FSI__FL_LIGHTEST 0.05  /* [density] the least of a face */
-#define FSI__FL_ROUNDS 3       /* solves of the pressure at most, while walls release liquid */
-
-typedef struct fsi__fl_obstacle {
-    fsi__obstacle base;        /* first: rows of fsi__obstacles */
-    fsi_grid_faces *faces;     /* that it covers */
-    uint64_t cut;              /* hash of what they were made from; 0: they are not made */
-    fsi_real *velocity;        /* of the solid at them [m/s] */
-    int room;                  /* of velocity */
-    int no_slip;
-    fsi_body work;             /* copy of its body; COUPLED: moves along */
-    fsi_pose start;            /* of its body, where the running step begins */
-    double kept_impulse[3], kept_moment[3]; /* of base, and work, before the pressure */
-    fsi_body kept_work;
-} fsi__fl_obstacle;
-
-typedef struct fsi__fl_piece fsi__fl_piece;
-
-typedef struct fsi__fl_impl {
-    fsi_context own_context;
-    fsi__particles particles;
-    fsi__obstacles obstacles;
-    fsi__fl_obstacle *obstacle;   /* rows of obstacles */
-    fsi_pressure_solid *solid;    /* of each, for the solver */
-    int solid_room;
-    fsi__sources sources;
-    fsi_grid *grid;
-    fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
-    fsi__immersed immersed;       /* elastic bodies */
-    fsi_field *inverse_density[3];/* on faces, with bodies [m^3/kg]; NULL before there were any, like these: */
-    fsi_field *share[3];          /* fraction of each face that is a body's, sharpened */
-    fsi_field *closed[3];
-    fsi_field *wet[3], *hard[3];  /* velocities of liquid, and of bodies [m/s]; then of bodies what they get */
-    fsi_field *fill, *phi, *source, *pressure; /* at cells */
-    fsi_field *open;              /* at cells: fraction that no obstacle covers; NULL before there were any */
-    fsi_pressure *solver;
-    fsi_viscosity *viscosity;     /* NULL until it is needed, like these fields, at cells: */
-    fsi_field *again, *thick[3];  /* of viscosity: second pressure; change of u before that, on faces [m/s] */
-    fsi_field *shape, *capillary; /* of tension: smoothed distance to the surface [m]; gamma times curvature [Pa] */
-    fsi_field *psi;               /* of both: distance to obstacles [m] */
-    /* columns of particles */
-    float *mass, *found_pressure;
-    float (*affine)[9];
-    uint32_t *id, *held;
-    uint32_t *position_hash;      /* after the last step: where it differs from that of now, the caller wrote */
-    fsi_neighbors *neighbors;     /* of particles, for markers; NULL until then */
-    unsigned char *marker;
-    fsi_real *aeration;
-    uint64_t blocks_hash, opened; /* hashes of the blocks; of what `open` was made from, 0: it is not made */
-    int64_t solids_changed;       /* 1: obstacles were added or teleported: all particles are looked at */
-    fsi_vec3 wall_force, wall_torque;
-    float *boxes;                 /* of fsi__tr_faces */
-    fsi__fl_piece *piece;
-    int piece_room;
-    size_t rows;                  /* of particles, the most in a step so far */
-    fsi__arena scratch, second, blocks, wanted; /* of a step: for particles; their second positions; for blocks; for
-                                                   places of blocks */
-} fsi__fl_impl;
-
-/* One step. Arrays of n rows in creation order. */
-typedef struct fsi__fl_run {
-    fsi_flip *s;
-    fsi__fl_impl *im;
-    const char *fn;
-    int n, born, more;            /* particles; those that were there before; what emitters may add */
-    size_t room;                  /* rows of each array */
-    uint64_t solids_hash;         /* of the blocks and all obstacles in this substep */
-    int solids;                   /* particles of bodies, in the rows behind those of the liquid */
-    int elastic;                  /* 1: a step of the elastic simulator has begun */
-    fsi_vec3 *now, *push;         /* solids: places after the elastic substep, then velocity of the grid, then what they
-                                     take over; impulse of the pressure over density of the liquid, then over mass */
-    fsi__tr_points hard;          /* solids alone */
-    int *home;                    /* of each body: its piece in flight, or -1 */
-    int *near_face;               /* n: the face of a body that it may meet, or -1 */
-    int anew;                     /* 1: obstacles are not where the last step left them */
-    int spare;                    /* of `more`: for particles that are split */
-    double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
-    fsi_vec3 *x, *v, *to;         /* position, velocity, position at the end of the substep. Where x is s->position, it
-                                     is only read: fsi__fl_own_places makes a second array before it is written */
-    float *mass;                  /* im->mass where no mass can change */
-    float (*affine)[9];
-    uint32_t *held;
-    unsigned char *gone;
-    unsigned char *state;         /* results of fsi__place */
-    double (*part)[FSI__FL_SUMS];
-    int chunks;
-    fsi__tr_points points;
-    fsi__tr_motion motion;
-    unsigned char *given[3];      /* with bodies: faces whose u particles gave */
-    unsigned char *known[3], *reached[3], *cell, *let_go; /* of the grid's entries, as fsi_pressure_flow has them */
-    int *label, pieces;           /* piece of each cell, -1: none; pieces, 0: none is in flight */
-    unsigned char *flies;         /* of blocks: 1: holds cells of a piece in flight */
-    fsi__fl_piece *piece;
-    int solved;                   /* 1: the pressure has been solved in this substep */
-    int again;                    /* 1: it is solved once more, after viscosity */
-    unsigned char *marker;        /* NULL without markers, like the arrays that follow, of particles that stay: */
-    fsi_real *aeration;
-    int *row;                     /* of each */
-    fsi__record *record;          /* by rank, as fsi__foam has them */
-    fsi__lane4 *speed, *normal, *found;
-    fsi__foam foam;
-    fsi__fl_cells cells;          /* of the grid's fields, as the last substep has them */
-    double sums[FSI__FL_SUMS];
-    double wall_impulse[3], wall_moment[3]; /* by the liquid on the walls of the box [N s, N m s] */
-    double kept[3][3];         /* stats.wall_impulse and these before the pressure */
-    fsi__source_run sources;
-    fsi__walls walls;
-    fsi_box3 box;                 /* that particles may be in: all beyond its open sides too */
-    double wall[6];               /* coordinates that particles are held between */
-    fsi_flip_stats stats;
-} fsi__fl_run;
 
 static fsi_status fsi__fl_check(const fsi_flip *s)
 {
     if (!s) return FSI_ERROR_ARGUMENT;
     return s->cookie == FSI__COOKIE('l', fsi_flip) ? FSI_OK : FSI_ERROR_COOKIE;
 }
-
-FSI_FN int fsi__fl_within(fsi_vec3 v, double most)
-{
-    return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
-}
-
-/* A hash of a position: 4 bytes, where the position itself takes 24. One in 4e9 that the caller writes goes unseen: it
-   counts as having moved there by itself. */
-FSI_FN uint32_t fsi__fl_position_hash(fsi_vec3 x)
-{
-    const fsi_real at[3] = { x.x, x.y, x.z };
-    uint64_t sum = 0, bits;
-    int a;
-    for (a = 0; a < 3; a++) {
-        bits = 0;
-        memcpy(&bits, &at[a], sizeof at[a]);
-        sum = (sum ^ bits) * 0x9e3779b97f4a7c15u;
-        sum ^= sum >> 32;
-    }
-    return (uint32_t)sum;
-}
-
-FSI_FN void fsi__fl_put(double *to, fsi__d3 a) { fsi__d3_put(to, fsi__d3_add(fsi__d3_at(to), a)); }
 
 static void fsi__fl_lap(const fsi__fl_run *run, double *phase, double *clock)
 {
@@ -622,12 +357,6 @@ static void fsi__fl_push(void *arg, int chunk, int begin, int end)
 }
 
 /* ---- >>liquid cells ---------------------------------------------------------------------------------------------- */
-
-/* The fraction corrected in a substep of what is a fraction in 1/60 s. */
-static double fsi__fl_part(const fsi__fl_run *run, double fraction)
-{
-    return fraction < 1 ? 1 - fsi_exp(FSI__FL_PER_SECOND * run->dt * fsi_log(1 - fraction)) : 1;
-}
 
 /* The cells of particles that emitters move are walls with their velocity. */
 static void fsi__fl_mark_held(fsi__fl_run *run)
@@ -769,18 +498,6 @@ static fsi_status fsi__fl_make_extras(fsi_flip *s)
 }
 
 /* ---- >>projection ------------------------------------------------------------------------------------------------ */
-
-/* Faces of one axis, a task some blocks. */
-typedef struct fsi__fl_faces { fsi__fl_run *run; int axis; } fsi__fl_faces;
-
-static void fsi__fl_each_axis(fsi__fl_run *run, fsi__range_fn *fn)
-{
-    fsi__fl_faces job;
-    const fsi_grid *g = run->im->grid;
-    job.run = run;
-    for (job.axis = 0; job.axis < g->dim; job.axis++)
-        fsi__parallel_work(g->context, g->block_count, 1, 3.0 * g->block_count * g->block_cells, fn, &job);
-}
 
 /* change = u before the pressure acts. */
 static void fsi__fl_keep(void *arg, int chunk, int begin, int end)
@@ -1449,20 +1166,6 @@ static fsi_status fsi__fl_project(fsi__fl_run *run, int round)
    rotation w in a substep. So the momenta of each such piece are summed before particles take over the change and after
    they have moved, and what is lost is given back as one rigid motion. */
 
-/* Sums over the particles of a piece. */
-typedef struct fsi__fl_moments {
-    double mass, at[3];        /* m, m x */
-    double p[3], l[3];         /* m v, m x cross v */
-    double second[9];          /* m x x^T */
-} fsi__fl_moments;
-
-struct fsi__fl_piece {
-    int bound;                 /* 1: touches a wall, an obstacle or a tap */
-    int into;                  /* the piece that it became part of, by a body; itself otherwise */
-    fsi__fl_moments before, after;
-    double v[3], w[3];         /* the motion that is given back, about the centre afterwards */
-};
-
 /* Which pieces touch something, by the cells of the last solve. */
 static int fsi__fl_bind_side(fsi__fl_run *run, const fsi__fl_side *s)
 {
@@ -1527,18 +1230,6 @@ static int fsi__fl_next_free(const fsi__fl_run *run, int *r, int *b)
     return 0;
 }
 
-/* Adds a mass at x that moves at v, with the angular momentum l and the moments second about its own centre. */
-static void fsi__fl_weigh(fsi__fl_moments *p, double m, fsi__d3 x, fsi__d3 v, fsi__d3 l, const double *second)
-{
-    int i;
-    p->mass += m;
-    fsi__fl_put(p->at, fsi__d3_scale(x, m));
-    fsi__fl_put(p->p, fsi__d3_scale(v, m));
-    fsi__fl_put(p->l, fsi__d3_add(l, fsi__d3_scale(fsi__d3_cross(x, v), m)));
-    for (i = 0; i < 9; i++)
-        p->second[i] += m * fsi__d3_axis(x, i / 3) * fsi__d3_axis(x, i % 3) + (second ? second[i] : 0);
-}
-
 /* The piece that the k-th body is free in; NULL: none. */
 static fsi__fl_piece *fsi__fl_home_of(const fsi__fl_run *run, int k)
 {
@@ -1575,16 +1266,6 @@ static void fsi__fl_weigh_pieces(fsi__fl_run *run, const fsi_vec3 *at, int after
         fsi__fl_weigh(after ? &piece->after : &piece->before, body->mass * unit, fsi__d3_sub(c, fsi__d3_of(origin)),
             fsi__d3_over(p, body->mass), l, m.second);
     }
-}
-
-/* Second moments and angular momentum about the centre, which `at` becomes. */
-static fsi__d3 fsi__fl_center(fsi__fl_moments *p)
-{
-    const fsi__d3 c = fsi__d3_scale(fsi__d3_at(p->at), 1 / p->mass);
-    int i;
-    for (i = 0; i < 9; i++) p->second[i] -= p->mass * fsi__d3_axis(c, i / 3) * fsi__d3_axis(c, i % 3);
-    fsi__d3_put(p->at, c);
-    return fsi__d3_sub(fsi__d3_at(p->l), fsi__d3_cross(c, fsi__d3_at(p->p)));
 }
 
 /* The rigid motion that has the momenta that the piece lost. A piece that is too small for a turn gets none. */
@@ -1686,27 +1367,6 @@ static void fsi__fl_balance_pieces(fsi__fl_run *run)
 }
 
 /* ---- >>particles and walls --------------------------------------------------------------------------------------- */
-
-/* Into the box, a hundredth of a cell from its walls; velocity into a wall is stopped. Returns 0 where it leaves
-   through an open side. */
-static int fsi__fl_hold_in_box(const fsi__fl_run *run, fsi_vec3 *to, fsi_vec3 *v)
-{
-    double x[3] = { (double)to->x, (double)to->y, (double)to->z }, w[3] = { (double)v->x, (double)v->y, (double)v->z };
-    int side, moved = 0;
-    for (side = 0; side < 2 * run->im->grid->dim; side++) {
-        const int a = side >> 1, upper = side & 1;
-        const double wall = run->wall[side];
-        if (upper ? x[a] <= wall : x[a] >= wall) continue;
-        if (run->s->desc.open_side[side]) return 0;
-        x[a] = wall;
-        w[a] = upper ? fmin(w[a], 0) : fmax(w[a], 0);
-        moved = 1;
-    }
-    if (!moved) return 1;
-    *to = fsi_v3((fsi_real)x[0], (fsi_real)x[1], (fsi_real)x[2]);
-    *v = fsi_v3((fsi_real)w[0], (fsi_real)w[1], (fsi_real)w[2]);
-    return 1;
-}
 
 FSI_FN int fsi__fl_is_held(const fsi__fl_run *run, fsi_vec3 at)
 {
@@ -2036,398 +1696,6 @@ static fsi_status fsi__fl_mark(fsi__fl_run *run)
 
 /* ---- >>substep --------------------------------------------------------------------------------------------------- */
 
-/* ---- immersed bodies
-
-   Faces have a share of bodies, by volume, and are closed by them: c, their share over the largest around. u_l and u_b
-   are the velocities that liquid and bodies give to a face, each by itself:
-
-      u = (1 - c) u_l + c u_b,      1/rho = (1 - c)/rho_l + c/rho_b.
-
-   The pressure's impulse at a face is shared: liquid gets what it has at faces less than half closed, bodies the rest.
-   Where that force is not what their elastic step was made with, both are solved again. Bodies take over the part
-   desc.pic of u_new, too. */
-
-static int fsi__fl_is_in(fsi_box3 box, fsi_vec3 x)
-{
-    fsi_box3 at;
-    at.lo = at.hi = x;
-    return fsi_box3_overlap(box, at);
-}
-
-static fsi_box3 fsi__fl_box(const fsi_flip *s)
-{
-    const fsi_flip_desc *d = &s->desc;
-    fsi_box3 box;
-    box.lo = d->origin;
-    box.hi = fsi_v3(d->origin.x + (fsi_real)d->n[0] * d->dx, d->origin.y + (fsi_real)d->n[1] * d->dx,
-        d->dim == 3 ? d->origin.z + (fsi_real)d->n[2] * d->dx : 0);
-    return box;
-}
-
-/* Behind the particles of the liquid: where the bodies are. */
-static fsi_status fsi__fl_append_solids(fsi__fl_run *run)
-{
-    const fsi_box3 box = fsi_box3_inflate(fsi__fl_box(run->s), run->s->desc.dx);
-    int p;
-    if (run->solids == 0) return FSI_OK;
-    for (p = 0; p < run->im->immersed.bodies; p++) FSI__TRY(fsi__im_follow(&run->im->immersed, p));
-    fsi__im_places(&run->im->immersed, run->x + run->n);
-    memcpy(run->mass + run->n, run->im->immersed.volume, (size_t)run->solids * sizeof *run->mass);
-    if (run->affine) memset(run->affine[run->n], 0, (size_t)run->solids * sizeof *run->affine);
-    run->hard.x = run->x + run->n;
-    run->hard.mass = run->mass + run->n;
-    for (p = 0; p < run->solids; p++) /* what has left through an open side is not in the liquid */
-        if (!fsi__fl_is_in(box, run->x[run->n + p])) run->mass[run->n + p] = 0;
-    return FSI_OK;
-}
-
-static fsi_status fsi__fl_stages(fsi_elastic *e, double dt, double done, double share)
-{
-    FSI__TRY(fsi__el_predict(e, dt, done, share));
-    FSI__TRY(fsi__el_constrain(e));
-    return fsi__el_solve(e);
-}
-
-/* Velocities of bodies without the liquid's forces. */
-static void fsi__fl_accept_solids(fsi__fl_run *run)
-{
-    fsi__immersed *bodies = &run->im->immersed;
-    fsi__el_accept(bodies->elastic);
-    fsi__im_places(bodies, run->now);
-    fsi__im_offer(bodies, run->v + run->n);
-}
-
-/* The elastic substep. */
-static fsi_status fsi__fl_bend_solids(fsi__fl_run *run)
-{
-    fsi__immersed *bodies = &run->im->immersed;
-    fsi_status status;
-    if (run->solids == 0) return FSI_OK;
-    fsi__im_weigh_anew(bodies, run->n == 0); /* without liquid nothing holds what was expected */
-    fsi__im_support(bodies, 1);
-    status = fsi__fl_stages(bodies->elastic, run->dt, run->done, run->share);
-    fsi__im_support(bodies, 0);
-    FSI__TRY(fsi__im_told(bodies, status));
-    fsi__fl_accept_solids(run);
-    return FSI_OK;
-}
-
-/* The liquid's velocity without the bodies' part, and the share of these. */
-static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
-    const fsi__fl_run *run = job->run;
-    const size_t cells = (size_t)run->im->grid->block_cells;
-    fsi_real *wet = run->im->wet[job->axis]->value, *share = run->im->share[job->axis]->value;
-    size_t e;
-    (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = run->known[job->axis][e] ? (double)share[e] : 0;
-        wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
-        share[e] = (fsi_real)part;
-    }
-}
-
-/* How much of each face is closed by bodies: their share, over the largest of the faces around it, so that thin ones
-   close the faces that they are nearest to. */
-static void fsi__fl_close_range(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
-    const fsi__fl_impl *im = job->run->im;
-    const fsi_grid *g = im->grid;
-    const size_t cells = (size_t)g->block_cells;
-    const fsi_real *share = im->share[job->axis]->value;
-    fsi_real *closed = im->closed[job->axis]->value;
-    const int deep = g->dim == 3 ? 2 : 0;
-    size_t e;
-    (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        fsi_real most = share[e];
-        int corner[3], i, j, k;
-        const int c = (int)(e % cells);
-        closed[e] = share[e];
-        if (!(share[e] > 0 && share[e] < 1)) continue;
-        fsi_grid_corner(g, (int)(e / cells), corner);
-        for (k = -deep; k <= deep; k++) for (j = -2; j <= 2; j++) for (i = -2; i <= 2; i++) {
-            const fsi_real other = fsi_grid_at(im->share[job->axis], corner[0] + (c & 7) + i,
-                corner[1] + (c >> 3 & 7) + j, corner[2] + (c >> 6) + k);
-            most = other > most ? other : most;
-        }
-        closed[e] = share[e] / most;
-    }
-}
-
-/* u and 1/rho of both: what flows through a face, and how easily. */
-static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
-    const fsi__fl_run *run = job->run;
-    const fsi__fl_impl *im = run->im;
-    const size_t cells = (size_t)im->grid->block_cells;
-    const double density = (double)run->s->desc.density;
-    const fsi_real *closed = im->closed[job->axis]->value, *wet = im->wet[job->axis]->value;
-    const fsi_real *hard = im->hard[job->axis]->value;
-    fsi_real *u = im->u[job->axis]->value, *rho = im->inverse_density[job->axis]->value;
-    size_t e;
-    (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = (double)closed[e];
-        u[e] = wet[e];
-        if (part > 0) u[e] = (fsi_real)((1 - part) * (double)wet[e] + part * (double)hard[e]);
-        rho[e] = (fsi_real)((1 - part + (part > 0 ? part / fmax((double)rho[e], FSI__FL_LIGHTEST) : 0)) / density);
-    }
-}
-
-/* u, as the bodies move now. */
-static void fsi__fl_mix(fsi__fl_run *run)
-{
-    fsi__tr_faces faces;
-    fsi__tr_motion motion;
-    int i, a;
-    motion.affine = NULL;
-    memset(&faces, 0, sizeof faces);
-    faces.box = run->im->boxes;
-    for (a = 0; a < 3; a++) faces.known[a] = run->reached[a];
-    for (a = 0; a < 3; a++) faces.u[a] = run->im->inverse_density[a];
-    motion.v = run->to; /* not in use yet */
-    for (i = 0; i < run->solids; i++) {
-        const fsi_real heft = (fsi_real)run->im->immersed.heft[i];
-        motion.v[i] = fsi_v3(heft, heft, heft);
-    }
-    fsi__tr_to_grid(&run->hard, &motion, 1, &faces);
-    for (a = 0; a < 3; a++) faces.u[a] = run->im->hard[a];
-    motion.v = run->v + run->n;
-    fsi__tr_to_grid(&run->hard, &motion, run->im->grid->dim == 3 ? 8 : 4, &faces);
-    fsi__fl_each_axis(run, fsi__fl_mix_range);
-}
-
-/* Fill, shares, velocities of the liquid. */
-static void fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces)
-{
-    fsi__tr_motion motion = run->motion;
-    int i, a;
-    motion.v = run->to; /* not in use yet */
-    motion.affine = NULL;
-    for (i = 0; i < run->n; i++) motion.v[i] = fsi_v3(0, 0, 0);
-    for (i = 0; i < run->solids; i++) motion.v[run->n + i] = fsi_v3(1, 1, 1);
-    for (a = 0; a < 3; a++) faces->u[a] = run->im->share[a];
-    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
-    faces->fill = NULL;
-    motion = run->motion;
-    for (i = 0; i < run->solids; i++) run->v[run->n + i] = fsi_v3(0, 0, 0);
-    for (a = 0; a < 3; a++) faces->u[a] = run->im->wet[a];
-    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
-    fsi__fl_each_axis(run, fsi__fl_divide_range);
-    fsi__fl_each_axis(run, fsi__fl_close_range);
-    fsi__tr_sort(&run->hard);
-}
-
-/* push becomes impulse over mass; now, the part of u that particles of bodies take over, and what holds them in the
-   box. */
-static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
-{
-    fsi__fl_run *run = (fsi__fl_run *)arg;
-    const fsi__immersed *bodies = &run->im->immersed;
-    const fsi_real part = (fsi_real)fsi__fl_part(run, (double)run->s->desc.pic), dt = (fsi_real)run->dt;
-    int p;
-    (void)chunk;
-    for (p = begin; p < end; p++) {
-        const fsi_vec3 x = run->x[run->n + p],
-            moved = fsi_v3_madd(run->v[run->n + p], 1 / (fsi_real)bodies->heft[p], run->push[p]);
-        fsi_vec3 w = fsi_v3_madd(fsi_v3_scale(moved, 1 - part), part, run->now[p]), to, held;
-        to = fsi_v3_madd(x, dt, w);
-        held = to;
-        if (fsi__fl_hold_in_box(run, &held, &w) && memcmp(&held, &to, sizeof to) != 0)
-            w = fsi_v3_scale(fsi_v3_sub(held, x), 1 / dt);
-        run->push[p] = fsi_v3_scale(run->push[p], 1 / (fsi_real)bodies->density[p]);
-        run->now[p] = fsi_v3_sub(w, moved);
-        if (!(run->mass[run->n + p] > 0)) run->now[p] = run->push[p] = fsi_v3(0, 0, 0);
-    }
-}
-
-/* What the grid gives to particles of bodies. */
-static void fsi__fl_to_solids(fsi__fl_run *run)
-{
-    const size_t n = (size_t)run->solids;
-    fsi__tr_gain gain;
-    fsi__tr_motion motion;
-    if (run->solids == 0) return;
-
-    /* u and the change of momentum where they are. */
-    memset(run->now, 0, n * sizeof *run->now);
-    memset(run->push, 0, n * sizeof *run->push);
-    motion.affine = NULL;
-    gain.pic = 1;
-    gain.u = gain.change = run->im->u;
-    motion.v = run->now;
-    fsi__tr_to_particles(&run->hard, &gain, &motion);
-    gain.u = gain.change = run->im->hard;
-    motion.v = run->push;
-    fsi__tr_to_particles(&run->hard, &gain, &motion);
-
-    fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_gain_range, run);
-}
-
-/* ---- liquid stays out of bodies
-
-   Constraint (14). The face of a body that is closest to where a particle was tells the side that it came from; from
-   that face, where it is now, one comes to the closest point of this side. A path that ends nearer to it than a quarter
-   of a spacing, or behind it, ends a quarter of a spacing before it. Velocities stay: the pressure stops what presses
-   against the body, as at obstacles. */
-
-/* The rigid motion closest to that of a body, and how far one of its particles is from it. */
-static void fsi__fl_find_drift(const fsi__fl_run *run, fsi__im_body *o)
-{
-    const fsi_vec3 *x = run->x + run->n + o->first, *v = run->v + run->n + o->first, origin = run->im->grid->origin;
-    fsi__fl_moments sum;
-    fsi__d3 l;
-    int p;
-    memset(&sum, 0, sizeof sum);
-    for (p = 0; p < o->count; p++)
-        fsi__fl_weigh(&sum, 1, fsi__d3_diff(x[p], origin), fsi__d3_of(v[p]), fsi__d3_zero(), NULL);
-    l = fsi__fl_center(&sum);
-    o->center = fsi__d3_add(fsi__d3_at(sum.at), fsi__d3_of(origin));
-    o->drift = fsi__d3_over(fsi__d3_at(sum.p), o->count);
-    o->spin = fsi__d3_spin(run->s->desc.dim, sum.second, l);
-    o->spread = 0;
-    for (p = 0; p < o->count; p++) o->spread =
-        fmax(o->spread, fsi__d3_norm(fsi__d3_sub(fsi__d3_of(v[p]), fsi__im_drift_at(o, x[p]))));
-}
-
-/* How far from where it was a particle may meet a body. 1.5: the surface is beyond the body's particles. */
-static double fsi__fl_reach(const fsi__fl_run *run, const fsi__im_body *o, int i, double least)
-{
-    const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
-    return fmax(least, fsi__d3_norm(fsi__d3_madd(way, -run->dt, fsi__im_drift_at(o, run->x[i])))
-        + 1.5 * run->dt * o->spread + 0.5 * (double)run->s->spacing);
-}
-
-/* The face of a body closest to where a particle was, at most `reach` away; -1: none. face: one that is close to it,
-   or -1. */
-static fsi_mesh_hit fsi__fl_closest(const fsi__fl_run *run, const fsi_mesh *surface, int i, double reach, int face)
-{
-    if (face >= 0) reach = fmin(reach, 1.001 * (double)fsi_mesh_closest_on_face(surface, face, run->x[i]).t
-        + 1e-6 * (double)run->s->spacing);
-    return fsi_mesh_closest(surface, run->x[i], (fsi_real)reach, -1);
-}
-
-/* Finds the faces that the liquid of a cell, ranks begin .. end - 1, may meet. Its first particle tells how far the
-   others are at least. face: a close one. */
-static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin, int end, double least, int *face)
-{
-    const int *order = run->points.order;
-    int r, first = -1;
-    double most = 0;
-    fsi_mesh_hit hit;
-
-    /* The first one, and how far it must look for all. */
-    for (r = begin; r < end; r++) {
-        const int i = order[r];
-        if (i >= run->n) continue;
-        run->near_face[i] = -1;
-        if (run->gone[i] || (run->held && run->held[i])) continue;
-        if (first < 0) first = i;
-        most = fmax(most, fsi__fl_reach(run, o, i, least) + fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first])));
-    }
-    if (first < 0 || !fsi__fl_is_in(fsi_box3_inflate(o->surface->box, (fsi_real)most), run->x[first])) return;
-    hit = fsi__fl_closest(run, o->surface, first, most, *face);
-    if (hit.face < 0) return;
-    *face = hit.face;
-
-    /* Each of them, but where the first one is too far away for it. */
-    for (r = begin; r < end; r++) {
-        const int i = order[r];
-        double reach, apart;
-        if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
-        reach = fsi__fl_reach(run, o, i, least);
-        apart = fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
-        if ((double)hit.t - apart > reach) continue;
-        run->near_face[i] = i == first ? hit.face : fsi__fl_closest(run, o->surface, i, reach, hit.face).face;
-    }
-}
-
-typedef struct fsi__fl_guard {
-    fsi__fl_run *run;
-    const fsi__im_body *body;
-} fsi__fl_guard;
-
-/* The liquid of some blocks, cell by cell. Where it shares a cell with a body it may be deep in it. */
-static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
-    fsi__fl_run *run = job->run;
-    const int *order = run->points.order, *key = run->points.key;
-    int b, r, next;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        const int last = run->points.first[b + 1];
-        int face = -1;
-        for (r = run->points.first[b]; r < last; r = next) {
-            int solid = 0;
-            for (next = r; next < last && key[order[next]] == key[order[r]]; next++) solid |= order[next] >= run->n;
-            fsi__fl_near_cell(run, job->body, r, next, solid ? 4 * (double)run->s->spacing : 0, &face);
-        }
-    }
-}
-
-/* Up to -1 or 1 on each axis, at random by the bits of x. */
-static fsi_vec3 fsi__fl_scatter(int dim, fsi_vec3 x)
-{
-    const uint32_t bits = fsi__fl_position_hash(x);
-    return fsi_v3((fsi_real)(bits & 1023) / 512 - 1, (fsi_real)(bits >> 10 & 1023) / 512 - 1,
-        dim == 3 ? (fsi_real)(bits >> 20 & 1023) / 512 - 1 : 0);
-}
-
-/* Particles that were deep in the body do not end at one point of an edge or at one corner, from where they would not
-   part: they are scattered over half a spacing before it. */
-static void fsi__fl_keep_out(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
-    fsi__fl_run *run = job->run;
-    const fsi_real gap = run->s->spacing / 4;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi_mesh_hit hit;
-        fsi_vec3 n;
-        int inner;
-        if (run->near_face[i] < 0) continue;
-        hit = fsi__mesh_descend(job->body->surface, run->near_face[i], run->to[i]);
-        if (hit.side > 0 && hit.t >= gap) continue;
-        n = hit.side > 0 && hit.t > 0 ? fsi_v3_scale(fsi_v3_sub(run->to[i], hit.point), 1 / hit.t) : hit.normal;
-        run->to[i] = fsi_v3_madd(hit.point, gap, n);
-        inner = hit.bary[0] > 0 && hit.bary[1] > 0 && (hit.bary[2] > 0 || run->s->desc.dim == 2); /* of the face */
-        if (hit.side < 0 && hit.t > 4 * gap && !inner) {
-            const fsi_vec3 by = fsi__fl_scatter(run->s->desc.dim, run->x[i]);
-            const fsi_real along = fsi_v3_dot(by, n);
-            run->to[i] = fsi_v3_madd(run->to[i], 2 * gap, fsi_v3_madd(by, fsi_abs(along) - along, n));
-        }
-    }
-}
-
-/* Unknowns of bodies, at the end of the substep. */
-static fsi_status fsi__fl_move_solids(fsi__fl_run *run)
-{
-    fsi__immersed *bodies = &run->im->immersed;
-    fsi_context *context = run->s->context;
-    fsi__fl_guard job;
-    int k;
-    if (run->solids == 0) return FSI_OK;
-    fsi__el_end_substep(bodies->elastic);
-    FSI__TRY(fsi__im_take(bodies, run->fn, run->push, run->now));
-    fsi__im_places(bodies, run->to + run->n);
-    fsi__im_velocities(bodies, run->v + run->n);
-    job.run = run;
-    for (k = 0; k < bodies->bodies; k++) {
-        job.body = &bodies->body[k];
-        fsi__fl_find_drift(run, &bodies->body[k]);
-        fsi__parallel_work(context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_near_blocks, &job);
-        FSI__TRY(fsi__im_follow(bodies, k));
-        fsi__parallel(context, run->n, FSI__FL_GRAIN, fsi__fl_keep_out, &job);
-    }
-    return FSI_OK;
-}
-
 static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
@@ -2468,41 +1736,6 @@ static void fsi__fl_push_bodies(fsi__fl_run *run)
         o->work.impulse = impulse;
         o->work.angular_impulse = spin;
     }
-}
-
-/* Bodies without liquid need no grid. */
-static fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids)
-{
-    if (solids == 0) return FSI_OK;
-    run->solids = solids;
-    FSI__TRY(fsi__fl_bend_solids(run));
-    memset(run->push, 0, (size_t)solids * sizeof *run->push);
-    fsi__im_loosen(&run->im->immersed);
-    fsi__el_end_substep(run->im->immersed.elastic);
-    FSI__TRY(fsi__im_take(&run->im->immersed, run->fn, run->push, run->push));
-    run->solids = 0;
-    return FSI_OK;
-}
-
-/* What liquid and bodies each get of the change: the liquid at faces of a body what it has at those beside it; bodies,
-   in `hard`, the rest. */
-static fsi_status fsi__fl_part_change(fsi__fl_run *run)
-{
-    const fsi__fl_impl *im = run->im;
-    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
-    unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
-    size_t e;
-    int a;
-    for (a = 0; a < im->grid->dim; a++) {
-        fsi_real *change = im->change[a]->value, *hard = im->hard[a]->value;
-        const fsi_real *share = im->share[a]->value;
-        memcpy(hard, change, cells * sizeof *hard);
-        for (e = 0; e < cells; e++) own[e] = run->reached[a][e] && im->closed[a]->value[e] < (fsi_real)0.5;
-        FSI__TRY(fsi_grid_extrapolate(im->change[a], own, 2));
-        for (e = 0; e < cells; e++)
-            hard[e] = share[e] > 0 && run->reached[a][e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;
-    }
-    return FSI_OK;
 }
 
 /* Which faces know u from particles is kept; it is as it was. */
@@ -3187,32 +2420,6 @@ FSI_API fsi_real fsi_flip_suggest_dt(const fsi_flip *s)
 }
 
 /* ---- >>making and changing --------------------------------------------------------------------------------------- */
-
-FSI_API fsi_flip_desc fsi_flip_default_desc(void)
-{
-    fsi_flip_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('d', fsi_flip_desc);
-    d.dim = 3;
-    d.n[0] = d.n[1] = d.n[2] = 64;
-    d.dx = (fsi_real)(1.0 / 64);
-    d.density = 1000;
-    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
-    memset(d.no_slip, 1, sizeof d.no_slip);
-    d.pic = (fsi_real)0.03;
-    d.volume_rate = (fsi_real)0.3;
-    d.cfl = 2;
-    d.max_substeps = 20;
-    d.pressure_tolerance = 1e-6;
-    d.pressure_iters = 200;
-    d.trapped_air_min = (fsi_real)0.2;
-    d.trapped_air_max = 1;
-    d.wave_crest_min = (fsi_real)0.25;
-    d.wave_crest_max = 1;
-    d.spray_energy_min = (fsi_real)0.5;
-    d.spray_energy_max = 5;
-    return d;
-}
 
 static fsi_status fsi__fl_check_desc(fsi_context *context, const char *fn, const fsi_flip_desc *d)
 {

@@ -1,0 +1,476 @@
+/* fsi_flip_bodies.h - elastic bodies on the grid of a liquid: shares of faces, what each gets, which side is whose.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      Nothing: fsi_flip.h includes this file.
+
+   WHAT IT DOES
+      Faces have a share of bodies, by volume, and are closed by them: c, their share over the largest around. u_l and
+      u_b are the velocities that liquid and bodies give to a face, each by itself:
+
+         u = (1 - c) u_l + c u_b,      1/rho = (1 - c)/rho_l + c/rho_b.
+
+      The pressure's impulse at a face is shared: liquid gets what it has at faces less than half closed, bodies the
+      rest. Where that force is not what their elastic step was made with, both are solved again (fsi__fl_couple).
+      Bodies take over the part desc.pic of u_new, too. Liquid that would end in a body ends before it.
+   WHAT IS IN HERE (search for >>), all of it for fsi's own headers
+      >>stages  then the implementation: >>the elastic substep  >>faces that both have  >>what each gets
+      >>liquid stays out of bodies
+   MACROS: those of fsi.h.
+   UNITS: SI.
+   PRECISION: fields in fsi_real, arithmetic in double.
+*/
+#ifndef FSI_FLIP_BODIES_H
+#define FSI_FLIP_BODIES_H
+
+#include "fsi_flip_state.h"
+
+/* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
+
+/* In the order of a substep; without bodies they do nothing. */
+
+/* Particles of bodies behind those of the liquid: where they are. Errors: those of fsi__im_follow. */
+FSI_API fsi_status fsi__fl_append_solids(fsi__fl_run *run);
+/* The elastic substep, with the forces expected of the liquid; accept_solids: the velocities of particles that it
+   gave, without these forces. Errors: those of fsi_elastic_step. */
+FSI_API fsi_status fsi__fl_bend_solids(fsi__fl_run *run);
+FSI_API void fsi__fl_accept_solids(fsi__fl_run *run);
+/* Where there is no liquid: all of the substep for `solids` particles of bodies. Errors: as above. */
+FSI_API fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids);
+/* Fill, shares and closed parts of faces, velocities of the liquid. per_cell: particles in a full one. */
+FSI_API void fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces);
+/* u and 1/rho of both, with the velocities that bodies have now. */
+FSI_API void fsi__fl_mix(fsi__fl_run *run);
+/* What liquid and bodies each get of the pressure's change. Errors: MEMORY. */
+FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run);
+/* What particles of bodies get. */
+FSI_API void fsi__fl_to_solids(fsi__fl_run *run);
+/* Unknowns of bodies at the end of the substep, and ends of the liquid's paths before them. Errors: LIMIT, MESH. */
+FSI_API fsi_status fsi__fl_move_solids(fsi__fl_run *run);
+
+#endif /* FSI_FLIP_BODIES_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_FLIP_BODIES_IMPLEMENTATION
+#define FSI_FLIP_BODIES_IMPLEMENTATION
+#endif
+#ifdef FSI_FLIP_BODIES_IMPLEMENTATION
+#ifndef FSI_FLIP_BODIES_IMPLEMENTATION_DONE
+#define FSI_FLIP_BODIES_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_flip_state.h"
+
+FSI__STRICT_BEGIN
+
+/* ---- >>the elastic substep --------------------------------------------------------------------------------------- */
+
+/* Behind the particles of the liquid: where the bodies are. */
+FSI_API fsi_status fsi__fl_append_solids(fsi__fl_run *run)
+{
+    const fsi_box3 box = fsi_box3_inflate(fsi__fl_box(run->s), run->s->desc.dx);
+    int p;
+    if (run->solids == 0) return FSI_OK;
+    for (p = 0; p < run->im->immersed.bodies; p++) FSI__TRY(fsi__im_follow(&run->im->immersed, p));
+    fsi__im_places(&run->im->immersed, run->x + run->n);
+    memcpy(run->mass + run->n, run->im->immersed.volume, (size_t)run->solids * sizeof *run->mass);
+    if (run->affine) memset(run->affine[run->n], 0, (size_t)run->solids * sizeof *run->affine);
+    run->hard.x = run->x + run->n;
+    run->hard.mass = run->mass + run->n;
+    for (p = 0; p < run->solids; p++) /* what has left through an open side is not in the liquid */
+        if (!fsi__fl_is_in(box, run->x[run->n + p])) run->mass[run->n + p] = 0;
+    return FSI_OK;
+}
+
+static fsi_status fsi__fl_stages(fsi_elastic *e, double dt, double done, double share)
+{
+    FSI__TRY(fsi__el_predict(e, dt, done, share));
+    FSI__TRY(fsi__el_constrain(e));
+    return fsi__el_solve(e);
+}
+
+/* Velocities of bodies without the liquid's forces. */
+FSI_API void fsi__fl_accept_solids(fsi__fl_run *run)
+{
+    fsi__immersed *bodies = &run->im->immersed;
+    fsi__el_accept(bodies->elastic);
+    fsi__im_places(bodies, run->now);
+    fsi__im_offer(bodies, run->v + run->n);
+}
+
+/* The elastic substep. */
+FSI_API fsi_status fsi__fl_bend_solids(fsi__fl_run *run)
+{
+    fsi__immersed *bodies = &run->im->immersed;
+    fsi_status status;
+    if (run->solids == 0) return FSI_OK;
+    fsi__im_weigh_anew(bodies, run->n == 0); /* without liquid nothing holds what was expected */
+    fsi__im_support(bodies, 1);
+    status = fsi__fl_stages(bodies->elastic, run->dt, run->done, run->share);
+    fsi__im_support(bodies, 0);
+    FSI__TRY(fsi__im_told(bodies, status));
+    fsi__fl_accept_solids(run);
+    return FSI_OK;
+}
+
+/* Bodies without liquid need no grid. */
+FSI_API fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids)
+{
+    if (solids == 0) return FSI_OK;
+    run->solids = solids;
+    FSI__TRY(fsi__fl_bend_solids(run));
+    memset(run->push, 0, (size_t)solids * sizeof *run->push);
+    fsi__im_loosen(&run->im->immersed);
+    fsi__el_end_substep(run->im->immersed.elastic);
+    FSI__TRY(fsi__im_take(&run->im->immersed, run->fn, run->push, run->push));
+    run->solids = 0;
+    return FSI_OK;
+}
+
+/* ---- >>faces that both have -------------------------------------------------------------------------------------- */
+
+/* The liquid's velocity without the bodies' part, and the share of these. */
+static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_run *run = job->run;
+    const size_t cells = (size_t)run->im->grid->block_cells;
+    fsi_real *wet = run->im->wet[job->axis]->value, *share = run->im->share[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
+        const double part = run->known[job->axis][e] ? (double)share[e] : 0;
+        wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
+        share[e] = (fsi_real)part;
+    }
+}
+
+/* How much of each face is closed by bodies: their share, over the largest of the faces around it, so that thin ones
+   close the faces that they are nearest to. */
+static void fsi__fl_close_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_impl *im = job->run->im;
+    const fsi_grid *g = im->grid;
+    const size_t cells = (size_t)g->block_cells;
+    const fsi_real *share = im->share[job->axis]->value;
+    fsi_real *closed = im->closed[job->axis]->value;
+    const int deep = g->dim == 3 ? 2 : 0;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
+        fsi_real most = share[e];
+        int corner[3], i, j, k;
+        const int c = (int)(e % cells);
+        closed[e] = share[e];
+        if (!(share[e] > 0 && share[e] < 1)) continue;
+        fsi_grid_corner(g, (int)(e / cells), corner);
+        for (k = -deep; k <= deep; k++) for (j = -2; j <= 2; j++) for (i = -2; i <= 2; i++) {
+            const fsi_real other = fsi_grid_at(im->share[job->axis], corner[0] + (c & 7) + i,
+                corner[1] + (c >> 3 & 7) + j, corner[2] + (c >> 6) + k);
+            most = other > most ? other : most;
+        }
+        closed[e] = share[e] / most;
+    }
+}
+
+/* u and 1/rho of both: what flows through a face, and how easily. */
+static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_run *run = job->run;
+    const fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_cells;
+    const double density = (double)run->s->desc.density;
+    const fsi_real *closed = im->closed[job->axis]->value, *wet = im->wet[job->axis]->value;
+    const fsi_real *hard = im->hard[job->axis]->value;
+    fsi_real *u = im->u[job->axis]->value, *rho = im->inverse_density[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
+        const double part = (double)closed[e];
+        u[e] = wet[e];
+        if (part > 0) u[e] = (fsi_real)((1 - part) * (double)wet[e] + part * (double)hard[e]);
+        rho[e] = (fsi_real)((1 - part + (part > 0 ? part / fmax((double)rho[e], FSI__FL_LIGHTEST) : 0)) / density);
+    }
+}
+
+/* u, as the bodies move now. */
+FSI_API void fsi__fl_mix(fsi__fl_run *run)
+{
+    fsi__tr_faces faces;
+    fsi__tr_motion motion;
+    int i, a;
+    motion.affine = NULL;
+    memset(&faces, 0, sizeof faces);
+    faces.box = run->im->boxes;
+    for (a = 0; a < 3; a++) faces.known[a] = run->reached[a];
+    for (a = 0; a < 3; a++) faces.u[a] = run->im->inverse_density[a];
+    motion.v = run->to; /* not in use yet */
+    for (i = 0; i < run->solids; i++) {
+        const fsi_real heft = (fsi_real)run->im->immersed.heft[i];
+        motion.v[i] = fsi_v3(heft, heft, heft);
+    }
+    fsi__tr_to_grid(&run->hard, &motion, 1, &faces);
+    for (a = 0; a < 3; a++) faces.u[a] = run->im->hard[a];
+    motion.v = run->v + run->n;
+    fsi__tr_to_grid(&run->hard, &motion, run->im->grid->dim == 3 ? 8 : 4, &faces);
+    fsi__fl_each_axis(run, fsi__fl_mix_range);
+}
+
+/* Fill, shares, velocities of the liquid. */
+FSI_API void fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces)
+{
+    fsi__tr_motion motion = run->motion;
+    int i, a;
+    motion.v = run->to; /* not in use yet */
+    motion.affine = NULL;
+    for (i = 0; i < run->n; i++) motion.v[i] = fsi_v3(0, 0, 0);
+    for (i = 0; i < run->solids; i++) motion.v[run->n + i] = fsi_v3(1, 1, 1);
+    for (a = 0; a < 3; a++) faces->u[a] = run->im->share[a];
+    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
+    faces->fill = NULL;
+    motion = run->motion;
+    for (i = 0; i < run->solids; i++) run->v[run->n + i] = fsi_v3(0, 0, 0);
+    for (a = 0; a < 3; a++) faces->u[a] = run->im->wet[a];
+    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
+    fsi__fl_each_axis(run, fsi__fl_divide_range);
+    fsi__fl_each_axis(run, fsi__fl_close_range);
+    fsi__tr_sort(&run->hard);
+}
+
+/* ---- >>what each gets -------------------------------------------------------------------------------------------- */
+
+/* What liquid and bodies each get of the change: the liquid at faces of a body what it has at those beside it; bodies,
+   in `hard`, the rest. */
+FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
+{
+    const fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
+    unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
+    size_t e;
+    int a;
+    for (a = 0; a < im->grid->dim; a++) {
+        fsi_real *change = im->change[a]->value, *hard = im->hard[a]->value;
+        const fsi_real *share = im->share[a]->value;
+        memcpy(hard, change, cells * sizeof *hard);
+        for (e = 0; e < cells; e++) own[e] = run->reached[a][e] && im->closed[a]->value[e] < (fsi_real)0.5;
+        FSI__TRY(fsi_grid_extrapolate(im->change[a], own, 2));
+        for (e = 0; e < cells; e++)
+            hard[e] = share[e] > 0 && run->reached[a][e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;
+    }
+    return FSI_OK;
+}
+
+/* push becomes impulse over mass; now, the part of u that particles of bodies take over, and what holds them in the
+   box. */
+static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const fsi__immersed *bodies = &run->im->immersed;
+    const fsi_real part = (fsi_real)fsi__fl_part(run, (double)run->s->desc.pic), dt = (fsi_real)run->dt;
+    int p;
+    (void)chunk;
+    for (p = begin; p < end; p++) {
+        const fsi_vec3 x = run->x[run->n + p],
+            moved = fsi_v3_madd(run->v[run->n + p], 1 / (fsi_real)bodies->heft[p], run->push[p]);
+        fsi_vec3 w = fsi_v3_madd(fsi_v3_scale(moved, 1 - part), part, run->now[p]), to, held;
+        to = fsi_v3_madd(x, dt, w);
+        held = to;
+        if (fsi__fl_hold_in_box(run, &held, &w) && memcmp(&held, &to, sizeof to) != 0)
+            w = fsi_v3_scale(fsi_v3_sub(held, x), 1 / dt);
+        run->push[p] = fsi_v3_scale(run->push[p], 1 / (fsi_real)bodies->density[p]);
+        run->now[p] = fsi_v3_sub(w, moved);
+        if (!(run->mass[run->n + p] > 0)) run->now[p] = run->push[p] = fsi_v3(0, 0, 0);
+    }
+}
+
+/* What the grid gives to particles of bodies. */
+FSI_API void fsi__fl_to_solids(fsi__fl_run *run)
+{
+    const size_t n = (size_t)run->solids;
+    fsi__tr_gain gain;
+    fsi__tr_motion motion;
+    if (run->solids == 0) return;
+
+    /* u and the change of momentum where they are. */
+    memset(run->now, 0, n * sizeof *run->now);
+    memset(run->push, 0, n * sizeof *run->push);
+    motion.affine = NULL;
+    gain.pic = 1;
+    gain.u = gain.change = run->im->u;
+    motion.v = run->now;
+    fsi__tr_to_particles(&run->hard, &gain, &motion);
+    gain.u = gain.change = run->im->hard;
+    motion.v = run->push;
+    fsi__tr_to_particles(&run->hard, &gain, &motion);
+
+    fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_gain_range, run);
+}
+
+/* ---- >>liquid stays out of bodies -----------------------------------------------------------------------------------
+
+   Constraint (14). The face of a body that is closest to where a particle was tells the side that it came from; from
+   that face, where it is now, one comes to the closest point of this side. A path that ends nearer to it than a quarter
+   of a spacing, or behind it, ends a quarter of a spacing before it. Velocities stay: the pressure stops what presses
+   against the body, as at obstacles. */
+
+/* The rigid motion closest to that of a body, and how far one of its particles is from it. */
+static void fsi__fl_find_drift(const fsi__fl_run *run, fsi__im_body *o)
+{
+    const fsi_vec3 *x = run->x + run->n + o->first, *v = run->v + run->n + o->first, origin = run->im->grid->origin;
+    fsi__fl_moments sum;
+    fsi__d3 l;
+    int p;
+    memset(&sum, 0, sizeof sum);
+    for (p = 0; p < o->count; p++)
+        fsi__fl_weigh(&sum, 1, fsi__d3_diff(x[p], origin), fsi__d3_of(v[p]), fsi__d3_zero(), NULL);
+    l = fsi__fl_center(&sum);
+    o->center = fsi__d3_add(fsi__d3_at(sum.at), fsi__d3_of(origin));
+    o->drift = fsi__d3_over(fsi__d3_at(sum.p), o->count);
+    o->spin = fsi__d3_spin(run->s->desc.dim, sum.second, l);
+    o->spread = 0;
+    for (p = 0; p < o->count; p++) o->spread =
+        fmax(o->spread, fsi__d3_norm(fsi__d3_sub(fsi__d3_of(v[p]), fsi__im_drift_at(o, x[p]))));
+}
+
+/* How far from where it was a particle may meet a body. 1.5: the surface is beyond the body's particles. */
+static double fsi__fl_reach(const fsi__fl_run *run, const fsi__im_body *o, int i, double least)
+{
+    const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
+    return fmax(least, fsi__d3_norm(fsi__d3_madd(way, -run->dt, fsi__im_drift_at(o, run->x[i])))
+        + 1.5 * run->dt * o->spread + 0.5 * (double)run->s->spacing);
+}
+
+/* The face of a body closest to where a particle was, at most `reach` away; -1: none. face: one that is close to it,
+   or -1. */
+static fsi_mesh_hit fsi__fl_closest(const fsi__fl_run *run, const fsi_mesh *surface, int i, double reach, int face)
+{
+    if (face >= 0) reach = fmin(reach, 1.001 * (double)fsi_mesh_closest_on_face(surface, face, run->x[i]).t
+        + 1e-6 * (double)run->s->spacing);
+    return fsi_mesh_closest(surface, run->x[i], (fsi_real)reach, -1);
+}
+
+/* Finds the faces that the liquid of a cell, ranks begin .. end - 1, may meet. Its first particle tells how far the
+   others are at least. face: a close one. */
+static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin, int end, double least, int *face)
+{
+    const int *order = run->points.order;
+    int r, first = -1;
+    double most = 0;
+    fsi_mesh_hit hit;
+
+    /* The first one, and how far it must look for all. */
+    for (r = begin; r < end; r++) {
+        const int i = order[r];
+        if (i >= run->n) continue;
+        run->near_face[i] = -1;
+        if (run->gone[i] || (run->held && run->held[i])) continue;
+        if (first < 0) first = i;
+        most = fmax(most, fsi__fl_reach(run, o, i, least) + fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first])));
+    }
+    if (first < 0 || !fsi__fl_is_in(fsi_box3_inflate(o->surface->box, (fsi_real)most), run->x[first])) return;
+    hit = fsi__fl_closest(run, o->surface, first, most, *face);
+    if (hit.face < 0) return;
+    *face = hit.face;
+
+    /* Each of them, but where the first one is too far away for it. */
+    for (r = begin; r < end; r++) {
+        const int i = order[r];
+        double reach, apart;
+        if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
+        reach = fsi__fl_reach(run, o, i, least);
+        apart = fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
+        if ((double)hit.t - apart > reach) continue;
+        run->near_face[i] = i == first ? hit.face : fsi__fl_closest(run, o->surface, i, reach, hit.face).face;
+    }
+}
+
+typedef struct fsi__fl_guard {
+    fsi__fl_run *run;
+    const fsi__im_body *body;
+} fsi__fl_guard;
+
+/* The liquid of some blocks, cell by cell. Where it shares a cell with a body it may be deep in it. */
+static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
+    fsi__fl_run *run = job->run;
+    const int *order = run->points.order, *key = run->points.key;
+    int b, r, next;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        const int last = run->points.first[b + 1];
+        int face = -1;
+        for (r = run->points.first[b]; r < last; r = next) {
+            int solid = 0;
+            for (next = r; next < last && key[order[next]] == key[order[r]]; next++) solid |= order[next] >= run->n;
+            fsi__fl_near_cell(run, job->body, r, next, solid ? 4 * (double)run->s->spacing : 0, &face);
+        }
+    }
+}
+
+/* Up to -1 or 1 on each axis, at random by the bits of x. */
+static fsi_vec3 fsi__fl_scatter(int dim, fsi_vec3 x)
+{
+    const uint32_t bits = fsi__fl_position_hash(x);
+    return fsi_v3((fsi_real)(bits & 1023) / 512 - 1, (fsi_real)(bits >> 10 & 1023) / 512 - 1,
+        dim == 3 ? (fsi_real)(bits >> 20 & 1023) / 512 - 1 : 0);
+}
+
+/* Particles that were deep in the body do not end at one point of an edge or at one corner, from where they would not
+   part: they are scattered over half a spacing before it. */
+static void fsi__fl_keep_out(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
+    fsi__fl_run *run = job->run;
+    const fsi_real gap = run->s->spacing / 4;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi_mesh_hit hit;
+        fsi_vec3 n;
+        int inner;
+        if (run->near_face[i] < 0) continue;
+        hit = fsi__mesh_descend(job->body->surface, run->near_face[i], run->to[i]);
+        if (hit.side > 0 && hit.t >= gap) continue;
+        n = hit.side > 0 && hit.t > 0 ? fsi_v3_scale(fsi_v3_sub(run->to[i], hit.point), 1 / hit.t) : hit.normal;
+        run->to[i] = fsi_v3_madd(hit.point, gap, n);
+        inner = hit.bary[0] > 0 && hit.bary[1] > 0 && (hit.bary[2] > 0 || run->s->desc.dim == 2); /* of the face */
+        if (hit.side < 0 && hit.t > 4 * gap && !inner) {
+            const fsi_vec3 by = fsi__fl_scatter(run->s->desc.dim, run->x[i]);
+            const fsi_real along = fsi_v3_dot(by, n);
+            run->to[i] = fsi_v3_madd(run->to[i], 2 * gap, fsi_v3_madd(by, fsi_abs(along) - along, n));
+        }
+    }
+}
+
+/* Unknowns of bodies, at the end of the substep. */
+FSI_API fsi_status fsi__fl_move_solids(fsi__fl_run *run)
+{
+    fsi__immersed *bodies = &run->im->immersed;
+    fsi_context *context = run->s->context;
+    fsi__fl_guard job;
+    int k;
+    if (run->solids == 0) return FSI_OK;
+    fsi__el_end_substep(bodies->elastic);
+    FSI__TRY(fsi__im_take(bodies, run->fn, run->push, run->now));
+    fsi__im_places(bodies, run->to + run->n);
+    fsi__im_velocities(bodies, run->v + run->n);
+    job.run = run;
+    for (k = 0; k < bodies->bodies; k++) {
+        job.body = &bodies->body[k];
+        fsi__fl_find_drift(run, &bodies->body[k]);
+        fsi__parallel_work(context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_near_blocks, &job);
+        FSI__TRY(fsi__im_follow(bodies, k));
+        fsi__parallel(context, run->n, FSI__FL_GRAIN, fsi__fl_keep_out, &job);
+    }
+    return FSI_OK;
+}
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* implementation */
