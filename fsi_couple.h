@@ -200,7 +200,7 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
       fsi__ls_open                     speed: fsi__sh_fastest
       fsi__co_begin                    fsi__sh_predict; make_samples; find_touching: which are at the liquid
-      fsi__ls_force
+      fsi__ls_force                    calm_tension: behind it
       fsi__co_project_both FIRST       collect_faces: that move with the solid; predict: its velocities; make_solid;
                                        release: what would be pulled; take_velocities; bound_shore
       fsi__ls_thicken                  drag: before it
@@ -1358,8 +1358,8 @@ static void fsi__co_repair(fsi__co_impl *c)
    x n).w, without mass: liquid, shell and body are one system. Its impulses give its velocity and spin, the
    start of the next search for positions. */
 
-/* a contact near a face that looks at it, so far from its middle */
-typedef struct fsi__co_touch { int axis, entry, contact; double away, weight; } fsi__co_touch;
+/* a contact near a face that looks at it, so far from its middle; pins: the face is the rim of a film */
+typedef struct fsi__co_touch { int axis, entry, contact, pins; double away, weight; } fsi__co_touch;
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
 typedef struct fsi__co_face {
     int axis, entry, label;       /* label: of its liquid */
@@ -1367,6 +1367,7 @@ typedef struct fsi__co_face {
     int touch, touch_end;         /* its touches */
     double mass, before, hold;    /* mass of liquid at the face; u*; adhesion of the solid there */
     double skin;                  /* capillary pressure at the surface there [Pa] */
+    double pin;                   /* pressure that holds a rim where it is, either way [Pa]; 0: no rim */
     double push;                  /* M (u* - base), and S where the projection has tension [N s] */
     double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a
                                      n */
@@ -1431,12 +1432,25 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
 /* A face that has the solid ahead of it, within 45 degrees, moves with it. Others belong to a step of a surface along
    an inclined solid, or to the rim of a film. The rim must be free to move: as a wall it turns the flow that comes to
    it upwards, and liquid never rests. At a step the air beside the face is a gap, with liquid on its other side; at a
-   rim it is not. Only creeping liquid has free rims: an impact must meet the solid at every face. */
+   rim it is not. Only creeping liquid has rims: an impact must meet the solid at every face.
+
+   The rim of a film of a cell or two is pinned to the solid: it moves with it while that takes a pressure of no more
+   than FSI__CO_PINNED gamma/dx beyond that of its surface, and is free else. So does the line in which a real puddle
+   ends: its contact angle is anything between a receding and an advancing one, which hold a force of gamma (cos
+   receding - cos advancing) a length. The grid needs it too: surfaces have curvatures up to 1/dx on it, and that of a
+   rim which is not resolved is off by a good part of that, another one in each place. Rims went to and fro for ever
+   between places in which each was in balance. */
 #define FSI__CO_AHEAD 0.7       /* the normal's component along the face's axis */
 #define FSI__CO_SLOPING 0.2     /* the normal's component along an axis on which a gap has liquid */
+#define FSI__CO_PINNED 0.5
 
 /* Reynolds number |u| dx / nu of a cell up to which viscosity governs the flow, and from the double of which on not. */
 #define FSI__CO_CREEPING 5
+
+static int fsi__co_may_creep(const fsi__co_impl *c)
+{
+    return c->liquid->desc.viscosity > 0 && c->liquid->desc.surface_tension > 0;
+}
 
 /* 1 where a cell's liquid creeps; 0 where its inertia counts, and without surface tension, which holds a film together:
    others spread on until they are thinner than a cell. */
@@ -1444,7 +1458,7 @@ static double fsi__co_creeps(const fsi__co_impl *c, int cell)
 {
     const double mu = (double)c->liquid->desc.viscosity;
     double u[3];
-    if (!(mu > 0 && c->liquid->desc.surface_tension > 0)) return 0;
+    if (!fsi__co_may_creep(c)) return 0;
     fsi__sh_from(
         fsi_grid_sample_velocity(c->ls->trial_u, fsi__ls_entry_position(c->liquid->grid, FSI_CELLS, cell)), u);
     return fmax(0, fmin(1, 2 - sqrt(fsi__sh_dot(u, u)) * c->dx * c->density / (mu * FSI__CO_CREEPING)));
@@ -1466,22 +1480,35 @@ static int fsi__co_is_gap(const fsi_grid *g, const unsigned char *cell, const in
     return 0;
 }
 
+/* Is the solid parallel to the grid? On others the steps of a film's surface would be pinned as its rim is. */
+static int fsi__co_is_level(const double *normal)
+{
+    return fmax(fabs(normal[0]), fmax(fabs(normal[1]), fabs(normal[2]))) > FSI__CO_PARALLEL;
+}
+
+/* Faces that only creeping liquid has: of a rim's second cell; ahead, a quarter of a cell past the others. Where the
+   surface that rests on the solid rises through the centre of a cell, that cell turns to air, and the face above it is
+   just as far away as it may be: it was left out by a digit of rounding, and for a substep the liquid fell. */
+enum { FSI__CO_HIGH = 1, FSI__CO_DEEP = 2 };
+#define FSI__CO_SPARE 0.25
+
 /* Does a contact act on the face between cell i, with entry e, and the one below it? away2: square of the distance from
-   the contact to the face [dx^2]. */
+   the contact to the face [dx^2]; far: one of the above, else 0. 2: it pins the rim of a film. */
 static int fsi__co_meets(const fsi__co_impl *c, const unsigned char *cell, const fsi__co_contact *contact, int axis,
-    const int *i, long long e, long long below, double away2)
+    const int *i, long long e, long long below, double away2, int far)
 {
     const double *normal = contact->normal;
-    const int up = cell[e] == FSI_CELL_LIQUID;
+    const int up = cell[e] == FSI_CELL_LIQUID, wet = (int)(up ? e : below);
     const double ahead = up ? -normal[axis] : normal[axis];
+    const int past = far || (away2 > FSI__CO_BESIDE * FSI__CO_BESIDE && ahead < FSI__CO_FACING);
     int air[3];
-    if (!(fsi__sh_dot(normal, normal) > 0) || ahead >= FSI__CO_AHEAD) return 1;
-    if (away2 > FSI__CO_BESIDE * FSI__CO_BESIDE && ahead < FSI__CO_FACING) return 0;
-    if (fsi__co_adhesion(c, &c->sample[contact->sample]) > 0 || !(fsi__co_creeps(c, (int)(up ? e : below)) > 0))
-        return 1;
+    if (!(fsi__sh_dot(normal, normal) > 0) || ahead >= FSI__CO_AHEAD)
+        return !far || (far == FSI__CO_DEEP && fsi__co_creeps(c, wet) > 0);
+    if (fsi__co_adhesion(c, &c->sample[contact->sample]) > 0 || !(fsi__co_creeps(c, wet) > 0)) return !past;
     memcpy(air, i, sizeof air);
     air[axis] -= up;
-    return fsi__co_is_gap(c->liquid->grid, cell, air, axis, normal);
+    if (fsi__co_is_gap(c->liquid->grid, cell, air, axis, normal)) return !past;
+    return fabs(ahead) < FSI__CO_AHEAD && fsi__co_is_level(normal) && !fsi__ls_is_resolved(c->run, wet) ? 2 : 0;
 }
 
 /* Lists the faces between liquid and air that a contact acts on: along every axis within half a cell of its range,
@@ -1494,7 +1521,8 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
     const int wets = fsi__co_adhesion(c, &c->sample[c->contact[contact].sample]) > 0;
     const double half = (wets ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x,
                  *normal = c->contact[contact].normal,
-                 along = c->s->desc.correction == FSI_COUPLE_MOMENTUM ? c->contact[contact].d + c->dx / 2 : 0;
+                 along = c->s->desc.correction == FSI_COUPLE_MOMENTUM ? c->contact[contact].d + c->dx / 2 : 0,
+                 creeping = !wets && fsi__co_may_creep(c) ? c->dx : 0;
     double local[3];
     int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
     fsi__co_local(c, x, local);
@@ -1503,7 +1531,9 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
     for (axis = 0; axis < g->dim; axis++) {
         for (a = 0; a < g->dim; a++) {
             const double shift = a == axis ? 0 : 0.5,
-                         reach = a == axis && fabs(normal[a]) > FSI__CO_PARALLEL ? fmax(half, along) : half;
+                         reach = a == axis && fabs(normal[a]) > FSI__CO_PARALLEL
+                             ? fmax(half, along + (along > 0 ? FSI__CO_SPARE * creeping : 0))
+                             : half + (a != axis && fabs(normal[a]) > FSI__CO_AHEAD ? creeping : 0);
             lo[a] = (int)ceil((local[a] - reach) / c->dx - shift);
             hi[a] = (int)floor((local[a] + reach) / c->dx - shift);
             if (lo[a] < (a == axis ? 1 : 0)) lo[a] = a == axis ? 1 : 0;
@@ -1515,6 +1545,7 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
                 for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
                     double away = 0;
+                    int far = 0, meets;
                     const long long e = fsi_grid_entry(g, i[0], i[1], i[2]),
                                     below =
                                         fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
@@ -1526,12 +1557,16 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
                     for (a = 0; a < g->dim; a++) {
                         const double off = local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5);
                         away += off * off;
+                        if (creeping > 0 && fabs(off) * c->dx > (a == axis ? fmax(half, along) : half))
+                            far |= a == axis ? FSI__CO_DEEP : FSI__CO_HIGH;
                     }
-                    if (!fsi__co_meets(c, cell, &c->contact[contact], axis, i, e, below, away)) continue;
+                    meets = fsi__co_meets(c, cell, &c->contact[contact], axis, i, e, below, away, far);
+                    if (!meets) continue;
                     FSI__TRY(
                         fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
                     c->touch[c->touches].axis = axis;
                     c->touch[c->touches].entry = (int)e;
+                    c->touch[c->touches].pins = meets == 2;
                     c->touch[c->touches].away = sqrt(away);
                     c->touch[c->touches++].contact = contact;
                 }
@@ -1743,6 +1778,13 @@ static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi_pressure_flo
     return FSI_OK;
 }
 
+/* What holds a face whose contacts all pin it [Pa], else 0. */
+static double fsi__co_pins(const fsi__co_impl *c, int k, int end)
+{
+    for (; k < end; k++) if (!c->touch[k].pins) return 0;
+    return FSI__CO_PINNED * (double)c->liquid->desc.surface_tension / c->dx;
+}
+
 /* Finds the faces that move with the solid, with their weights, masses and right sides. */
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
@@ -1769,6 +1811,7 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
         f->body = -1;
         f->touch = k;
         f->touch_end = end;
+        f->pin = fsi__co_pins(c, k, end);
         f->axis = c->touch[k].axis;
         f->entry = c->touch[k].entry;
         f->label = c->ls->trial_label[flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry
@@ -2083,7 +2126,7 @@ static void fsi__co_press_contacts(fsi__co_impl *c, const fsi_field *pressure, c
     }
     for (k = 0; k < c->faces; k++) {
         const double press = c->face[k].body < 0 ? fsi__co_press(c, pressure, cell, &c->face[k]) : 0;
-        for (j = c->face[k].touch; j < c->face[k].touch_end; j++) {
+        for (j = c->face[k].touch; j < c->face[k].touch_end && !(c->face[k].pin > 0); j++) {
             fsi__co_contact *t = &c->contact[c->touch[j].contact];
             const int side = fsi__co_side(t, cell, &c->face[k]);
             t->press[side] += c->touch[j].weight * press;
@@ -2092,7 +2135,8 @@ static void fsi__co_press_contacts(fsi__co_impl *c, const fsi_field *pressure, c
     }
 }
 
-/* Takes out the faces whose liquid would be pulled at by more than adhesion; returns how many. The pressure at faces is
+/* Takes out the faces whose liquid would be pulled at by more than adhesion, and rims that their pins cannot hold;
+   returns how many. The pressure at faces is
    as uneven as the surface's staircase: contacts have means of it. */
 static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi_field *pressure)
 {
@@ -2106,6 +2150,10 @@ static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
         double press = 0;
+        if (f->pin > 0) {
+            if (fabs(fsi__co_press(c, pressure, cell, f)) <= f->pin) c->face[kept++] = *f;
+            continue;
+        }
         for (j = f->touch; j < f->touch_end; j++) {
             const fsi__co_contact *t = &c->contact[c->touch[j].contact];
             const int side = fsi__co_side(t, cell, f);
@@ -2386,6 +2434,9 @@ static void fsi__co_rub_layer(fsi__co_impl *c, const fsi__co_face *f)
     }
 }
 
+/* Does liquid lie on the solid there? Bodies stick to it by themselves, rims stand on it. */
+static int fsi__co_is_layer(const fsi__co_face *f) { return f->body < 0 && !(f->pin > 0); }
+
 /* The drag of the whole layer. The liquid's velocities of the trial change, and c->v, which is that of the last
    projection. */
 static void fsi__co_drag(fsi__co_impl *c)
@@ -2393,8 +2444,8 @@ static void fsi__co_drag(fsi__co_impl *c)
     int k;
     if (c->s->desc.slip || !fsi__co_exchanges(c)) return;
     /* to obstacles it sticks by itself */
-    for (k = 0; k < c->faces; k++) if (c->face[k].body < 0) fsi__co_rub_layer(c, &c->face[k]);
-    for (k = c->faces - 1; k >= 0; k--) if (c->face[k].body < 0) fsi__co_rub_layer(c, &c->face[k]);
+    for (k = 0; k < c->faces; k++) if (fsi__co_is_layer(&c->face[k])) fsi__co_rub_layer(c, &c->face[k]);
+    for (k = c->faces - 1; k >= 0; k--) if (fsi__co_is_layer(&c->face[k])) fsi__co_rub_layer(c, &c->face[k]);
 }
 
 /* 1 where the surface beside a wet cell is parallel to the solid, phi growing towards it; 0 where it is inclined by 40
@@ -2434,7 +2485,7 @@ static void fsi__co_ride(fsi__co_impl *c)
         long long beyond;
 
         /* displacement of the solid at the face, and of the liquid relative to it */
-        if (f->body >= 0 || !fsi__ls_neighbor(c->run, (int)wet, 2 * f->axis + up, &beyond)) continue;
+        if (!fsi__co_is_layer(f) || !fsi__ls_neighbor(c->run, (int)wet, 2 * f->axis + up, &beyond)) continue;
         for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++)
             way[a] += c->share[i].weight * c->v[3 * c->share[i].node + a] * c->ls->dt;
         fsi__sh_from(fsi_grid_sample_velocity(c->ls->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)wet)), past);
@@ -2509,6 +2560,17 @@ static void fsi__co_mark_beside(fsi__co_impl *c)
     }
 }
 
+/* Entries of thin layers: nothing in `lost`, marks in `beside`. */
+static fsi_status fsi__co_begin_thin(fsi__co_impl *c, int entries)
+{
+    FSI__TRY(fsi__co_more(c, &c->lost, sizeof(double), 0, &c->lost_room, entries));
+    FSI__TRY(fsi__co_more(c, &c->beside, 1, 0, &c->beside_room, entries));
+    memset(c->lost, 0, (size_t)entries * sizeof(double));
+    memset(c->beside, 0, (size_t)entries);
+    fsi__co_mark_beside(c);
+    return FSI_OK;
+}
+
 /* What one cell lost since the substep began, in cells; 0 at obstacles. */
 static double fsi__co_lost(const fsi__co_impl *c, int e)
 {
@@ -2529,6 +2591,15 @@ static double fsi__co_lost(const fsi__co_impl *c, int e)
     return left - fsi__co_wet_part((double)c->ls->next_phi->value[e] / dx);
 }
 
+/* Is a cell beside the solid, near the surface of a thin layer, and creeps? By how much, else 0. */
+static double fsi__co_creeps_thinly(const fsi__co_impl *c, int e, double phi)
+{
+    double creeps;
+    if (!c->beside[e] || fmin(fabs(phi), fabs((double)c->start->value[e])) > 2 * c->dx) return 0;
+    creeps = fsi__co_creeps(c, e);
+    return creeps > 0 && !fsi__ls_is_resolved(c->run, e) ? creeps : 0;
+}
+
 /* Gives back what thin layers of creeping liquid lost beside the solid. No liquid cell turns into air. */
 static fsi_status fsi__co_return_lost(fsi__co_impl *c)
 {
@@ -2536,19 +2607,14 @@ static fsi_status fsi__co_return_lost(fsi__co_impl *c)
     const int entries = g->block_count * g->block_cells;
     fsi_real *phi = c->ls->next_phi->value;
     int e, k, n, around[27];
-    if (!(c->liquid->desc.surface_tension > 0 && c->liquid->desc.viscosity > 0)) return FSI_OK;
-    FSI__TRY(fsi__co_more(c, &c->lost, sizeof(double), 0, &c->lost_room, entries));
-    FSI__TRY(fsi__co_more(c, &c->beside, 1, 0, &c->beside_room, entries));
-    memset(c->lost, 0, (size_t)entries * sizeof(double));
-    memset(c->beside, 0, (size_t)entries);
-    fsi__co_mark_beside(c);
+    if (!fsi__co_may_creep(c)) return FSI_OK;
+    FSI__TRY(fsi__co_begin_thin(c, entries));
 
     /* what each cell lost, for each unit of phi that may change around it */
     for (e = 0; e < entries; e++) {
-        double creeps, sum = 0;
-        if (!c->beside[e] || fmin(fabs((double)phi[e]), fabs((double)c->start->value[e])) > 2 * c->dx) continue;
-        creeps = fsi__co_creeps(c, e);
-        if (!(creeps > 0) || fsi__ls_is_resolved(c->run, e)) continue;
+        double sum = 0;
+        const double creeps = fsi__co_creeps_thinly(c, e, (double)phi[e]);
+        if (!(creeps > 0)) continue;
         n = fsi__co_around(g, e, around);
         for (k = 0; k < n; k++) {
             const double edge = c->beside[around[k]] ? fsi__co_edge((double)phi[around[k]] / c->dx) : 0;
@@ -2565,6 +2631,63 @@ static fsi_status fsi__co_return_lost(fsi__co_impl *c)
         for (k = 0; k < n; k++) sum += c->lost[around[k]];
         sum = (double)phi[e] - c->dx * fmax(-FSI__CO_RETURNED, fmin(FSI__CO_RETURNED, edge * sum));
         if (phi[e] >= 0 || sum < 0) phi[e] = (fsi_real)sum;
+    }
+    return FSI_OK;
+}
+
+/* Has a cell of the liquid air across two axes or more? */
+static int fsi__co_is_corner(const fsi__co_impl *c, int e)
+{
+    int side, axes = 0;
+    for (side = 0; side < 2 * c->liquid->grid->dim && c->start->value[e] < 0; side++) {
+        long long at;
+        if (!fsi__ls_neighbor(c->run, e, side, &at) || c->start->value[at] < 0) continue;
+        axes++;
+        side |= 1; /* the next axis */
+    }
+    return axes > 1;
+}
+
+/* Capillary pressure of a cell at the ridge of a thin layer, whose own curvature is that of no surface: the mean of
+   those beside it on the side of the air, by their weights and by how far they are out of it. */
+static double fsi__co_ridge_pressure(const fsi__co_impl *c, int e)
+{
+    const double own = (double)c->ls->curvature->value[e];
+    double sum = 0, weight = 0;
+    int side;
+    for (side = 0; side < 2 * c->liquid->grid->dim; side++) {
+        long long at;
+        double w;
+        if (!fsi__ls_neighbor(c->run, e, side, &at)) continue;
+        w = fmax(0, fmin(1, ((double)c->start->value[at] - (double)c->start->value[e]) / c->dx));
+        w *= (double)c->ls->trust->value[at];
+        sum += w * (double)c->ls->curvature->value[at];
+        weight += w;
+    }
+    return weight > 0 ? sum / weight : own;
+}
+
+/* Where a rim enters a cell and makes it liquid by a hundredth, the cell's faces across the two axes must have one
+   pressure: else they throw out what is in it, at 0.8 m/s. They do if the cell has a curvature that counts. What lies
+   flat has faces across one axis only; there the mean of both sides would be that of neither. `lost` holds the
+   pressures until all are found. */
+static fsi_status fsi__co_calm_tension(fsi__co_impl *c)
+{
+    const int entries = c->liquid->grid->block_count * c->liquid->grid->block_cells;
+    int e;
+    if (!fsi__co_may_creep(c) || c->liquid->desc.tension != FSI_LEVELSET_TENSION_JUMP) return FSI_OK;
+    FSI__TRY(fsi__co_begin_thin(c, entries));
+    for (e = 0; e < entries; e++) {
+        const double creeps = fsi__co_creeps_thinly(c, e, (double)c->start->value[e]);
+        const double lacks = creeps * (1 - (double)c->ls->trust->value[e]), own = (double)c->ls->curvature->value[e];
+        if (!(lacks > 0 && fsi__co_is_corner(c, e))) c->beside[e] = 0;
+        else c->lost[e] = own + lacks * (fsi__co_ridge_pressure(c, e) - own);
+    }
+    for (e = 0; e < entries; e++) {
+        fsi_real *trust = &c->ls->trust->value[e];
+        if (!c->beside[e]) continue;
+        c->ls->curvature->value[e] = (fsi_real)c->lost[e];
+        *trust = (fsi_real)fmax((double)*trust, fsi__co_creeps(c, e));
     }
     return FSI_OK;
 }
@@ -3036,6 +3159,7 @@ static fsi_status fsi__co_substep(fsi__co_impl *c)
 {
     FSI__TRY(fsi__co_begin(c));
     FSI__TRY(fsi__ls_force(c->run));
+    FSI__TRY(fsi__co_calm_tension(c));
     FSI__TRY(fsi__co_project_both(c, FSI__LS_FIRST));
     if (fsi__ls_smooths(c->run)) {
         FSI__TRY(fsi__ls_smooth(c->run));
