@@ -188,16 +188,27 @@ static void run_contact(void)
     }
 }
 
+static void judge_rest(rested r, const char *name, double h)
+{
+    judge(r.creep, "sides", 0, 1e-3, "%s_%.0fhz_creep_30s", name, 1 / h);
+    judge(r.deepest, "sides", 0, 1e-3, "%s_%.0fhz_depth", name, 1 / h);
+    say(r.kinetic, "1", "%s_%.0fhz_kinetic_over_m_g_a", name, 1 / h);
+}
+
 static void run_heap(void)
 {
-    double deepest;
-    judge(heap_creep(2, 1e5, 100, 8, 30, &deepest), "sides", 0, 1e-3, "heap_2d_creep_30s");
-    judge(deepest, "sides", 0, 1e-3, "heap_2d_depth");
-    judge(heap_creep(3, 1e5, 60, 48, 30, &deepest), "sides", 0, 1e-3, "heap_3d_creep_30s");
-    judge(deepest, "sides", 0, 1e-3, "heap_3d_depth");
+    static const double h[3] = { 1.0 / 24, 1.0 / 60, 1.0 / 240 };
+    int k;
+    for (k = 0; k < (refined ? 3 : 2); k++) {
+        judge_rest(stack_rest(0, h[k], 10, 30), "stack_full", h[k]);
+        judge_rest(stack_rest(8, h[k], 10, 30), "stack_reduced", h[k]);
+        judge_rest(heap_rest(2, 1e5, 100, h[k], 8, 30), "heap_2d", h[k]);
+    }
+    judge_rest(heap_rest(3, 1e5, 60, h[1], 48, 30), "heap_3d", h[1]);
     if (!refined) return;
-    judge(heap_creep(2, 8e3, 100, 20, 30, &deepest), "sides", 0, 1e-3, "heap_2d_soft_creep_30s");
-    judge(heap_creep(3, 8e3, 60, 20, 30, &deepest), "sides", 0, 1e-3, "heap_3d_soft_creep_30s");
+    judge_rest(heap_rest(3, 1e5, 60, h[0], 48, 30), "heap_3d", h[0]);
+    judge_rest(heap_rest(2, 8e3, 100, h[1], 20, 30), "heap_2d_soft", h[1]);
+    judge_rest(heap_rest(3, 8e3, 60, h[1], 20, 30), "heap_3d_soft", h[1]);
 }
 
 /* ---- recovery --------------------------------------------------------------------------------------------------- */
