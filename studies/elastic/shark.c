@@ -31,7 +31,8 @@ static double ridge(double a, double at, double width)
 static fsi_vec3 fish_at(double s, double a)
 {
     const double belly = fmax(0, sin(FSI_PI * pow(fmin(s / 0.97, 1), 0.72)));
-    const double body = 0.105 * pow(belly, 0.8) + 0.012 * fmin(1, s / 0.1);
+    const double blunt = 1 - pow(fmax(0, 1 - s / 0.1), 3); /* the nose: its slope ends at 0, without a crease */
+    const double body = 0.105 * pow(belly, 0.8) + 0.012 * blunt;
     const double end = sqrt(fmin(1, (1 - s) / 0.006));
     double r = body * sqrt(pow(0.8 * cos(a), 2) + pow(sin(a), 2));
     r += 0.13 * fin((s - 0.34) / 0.2) * ridge(a, FSI_PI / 2, 0.1);              /* back */
