@@ -79,8 +79,8 @@ typedef struct fsi_elastic_desc {
                                   iterations */
     int acceleration;          /* iterations that Anderson's acceleration combines, 0 (none) to 8; default 5 */
     int contact_sweeps;        /* of Gauss-Seidel over the contacts in each iteration, forwards and backwards in turn,
-                                  at most; 1 to 1000, better even; default 20. Fewer where they would change more than 1e7 numbers: n^2, or 2 n times the unknowns,
-                                  a sweep for n contacts on a body */
+                                  at most, 1 to 1000 (even is better); default 20. Fewer where they would change more
+                                  than 1e7 numbers: n^2, or 2 n times the unknowns, a sweep for n contacts on a body */
 } fsi_elastic_desc;
 FSI_API fsi_elastic_desc fsi_elastic_default_desc(void); /* fills every field */
 
@@ -1197,7 +1197,7 @@ static double fsi__el_go_on(fsi__el_impl *im, double last)
         fsi__el_contact *c = &im->contact[i];
         double on[6];
         for (k = 0; k < 6; k++) {
-            double *x = k < 3 ? &c->force[k] : &c->slip[k - 3]; /* many: slips are measured where they are needed */
+            double *x = k < 3 ? &c->force[k] : &c->slip[k - 3];
             c->way[k] = *x - c->last[k] + (on[k] = b * c->way[k]);
             *x += on[k];
         }

@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     const double area = SIDE * SIDE, inertia = area * area / 12;
     double young = 5e6, poisson = 0.3, little = 0.3, large = 2 * FSI_PI;
     double tip, torque, tip_theory, f_theory, g_modulus;
-    int reduced = 0, handles = 60;
+    int reduced = 0, handles = 99;
 
     memset(&w, 0, sizeof w);
     ex_init(&app, "beam", "A clamped beam bends, swings and is twisted, beside theory.");
