@@ -210,7 +210,7 @@ static void run_heap(void)
     for (k = 0; k < (refined ? 3 : 2); k++) {
         judge_rest(stack_rest(0, h[k], 10, 30), "stack_full", h[k]);
         judge_rest(stack_rest(8, h[k], 10, 30), "stack_reduced", h[k]);
-        judge_rest(heap_rest(2, 1e5, 100, h[k], 8, 30), "heap_2d", h[k]);
+        judge_rest(heap_rest(2, 1e5, 100, h[k], 16, 30), "heap_2d", h[k]);
     }
     judge_rest(heap_rest(3, 1e5, 60, h[1], 48, 30), "heap_3d", h[1]);
     if (!refined) return;
