@@ -234,7 +234,7 @@ static void test_a_stack_rests_in_long_steps(void)
     const rested r = stack_rest(0, 1.0 / 24, 3, 3);
     printf("      kinetic energy %.1e m g a, %.1e sides deep\n", r.kinetic, r.deepest);
     CHECK(r.kinetic <= 2e-6);
-    CHECK(r.deepest <= 2e-4);
+    CHECK(r.deepest <= 5e-4);
 }
 
 /* Bodies that were pushed into each other come apart within a second, at no more than twice (in the plane 2.5 times)
