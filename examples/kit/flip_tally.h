@@ -38,7 +38,7 @@ typedef struct ex_bath {
     const char *mesh;             /* file of --mesh, NULL: none */
     int y_up;
     ex_elastic_tally tally;
-    long long substeps, iters, degraded, inside, out;
+    long long substeps, iters, rounds, degraded, inside, out;
     double inside_deepest;        /* of a particle in a body [dx] */
     double volume, volume_least, volume_most; /* of the liquid over that of its mass; least and most after a second */
     double crowd;                 /* largest mass at a cell over that at rest, after a second */
@@ -135,6 +135,7 @@ static void ex__bath_count(ex_app *app, ex_bath *b)
     const fsi_flip_stats *t = &b->water->stats;
     b->substeps += t->substeps;
     b->iters += t->iters;
+    b->rounds += t->coupling_iters;
     b->degraded += t->degraded;
     b->seconds[0] += t->seconds_sort;
     b->seconds[1] += t->seconds_to_grid;
@@ -274,8 +275,9 @@ static int ex__bath_order(const void *a, const void *b)
 /* Closes the last line but for what a program adds. particles= of the liquid; inside= those found in a body and out=
    out of the box, over all pictures, inside_dx= the deepest of the former [dx]; volume= of the liquid at the end over
    that of its mass, volume_low= and volume_high= after a second; crowd= the largest mass of particles at a cell over
-   that at rest, after a second; substeps=; iters= of the pressure a substep; late= substeps longer than asked and
-   solves that ended early; t_sort= to t_other= seconds a step by phase, t_cpu= the median processor time of a step.
+   that at rest, after a second; substeps=; iters= of the pressure and rounds= of bodies and pressure a substep; late=
+   substeps longer than asked and solves that ended early; t_sort= to t_other= seconds a step by phase, t_cpu= the median
+   processor time of a step.
    elastic_look.h explains the others. */
 EX_FN void ex_bath_figures(ex_app *app, ex_bath *b)
 {
@@ -294,6 +296,7 @@ EX_FN void ex_bath_figures(ex_app *app, ex_bath *b)
     }
     ex_figure(app, "substeps", "%.0f", (double)b->substeps);
     ex_figure(app, "iters", "%.1f", (double)b->iters / (double)(b->substeps > 0 ? b->substeps : 1));
+    if (b->count > 0) ex_figure(app, "rounds", "%.2f", (double)b->rounds / (double)(b->substeps > 0 ? b->substeps : 1));
     ex_figure(app, "late", "%.0f", (double)b->degraded);
     for (k = 0; k < 6; k++) ex_figure(app, name[k], "%.4f", b->seconds[k] / steps);
     if (b->costs > 0) qsort(b->cost, (size_t)b->costs, sizeof *b->cost, ex__bath_order);
