@@ -41,6 +41,7 @@ typedef struct ex_bath {
     long long substeps, iters, rounds, degraded, inside, out;
     double inside_deepest;        /* of a particle in a body [dx] */
     double volume, volume_least, volume_most; /* of the liquid over that of its mass; least and most after a second */
+    double volume_dip;            /* least at any time */
     double crowd;                 /* largest mass at a cell over that at rest, after a second */
     double seconds[6];            /* sort, to grid, pressure, to particles, move, other and bodies */
     double *cost;                 /* processor time of each step [s] */
@@ -145,6 +146,7 @@ static void ex__bath_count(ex_app *app, ex_bath *b)
     b->seconds[5] += t->seconds_other;
     if (b->water->count > 0)
         b->volume = t->volume * (double)b->water->desc.density / (b->water->count * (double)b->water->particle_mass);
+    b->volume_dip = app->steps > 0 ? fmin(b->volume_dip, b->volume) : b->volume;
     if (b->water->time < 1 || b->volume_least <= 0) b->volume_least = b->volume_most = b->volume;
     b->volume_least = fmin(b->volume_least, b->volume);
     b->volume_most = fmax(b->volume_most, b->volume);
@@ -274,10 +276,10 @@ static int ex__bath_order(const void *a, const void *b)
 
 /* Closes the last line but for what a program adds. particles= of the liquid; inside= those found in a body and out=
    out of the box, over all pictures, inside_dx= the deepest of the former [dx]; volume= of the liquid at the end over
-   that of its mass, volume_low= and volume_high= after a second; crowd= the largest mass of particles at a cell over
-   that at rest, after a second; substeps=; iters= of the pressure and rounds= of bodies and pressure a substep; late=
-   substeps longer than asked and solves that ended early; t_sort= to t_other= seconds a step by phase, t_cpu= the median
-   processor time of a step.
+   that of its mass, volume_low= and volume_high= after a second (spray counts too much), volume_dip= the least at any
+   time; crowd= the largest mass of particles at a cell over that at rest, after a second; substeps=; iters= of the
+   pressure and rounds= of bodies and pressure a substep; late= substeps longer than asked and solves that ended early;
+   t_sort= to t_other= seconds a step by phase, t_cpu= the median processor time of a step.
    elastic_look.h explains the others. */
 EX_FN void ex_bath_figures(ex_app *app, ex_bath *b)
 {
@@ -292,6 +294,7 @@ EX_FN void ex_bath_figures(ex_app *app, ex_bath *b)
         ex_figure(app, "volume", "%.4f", b->volume);
         ex_figure(app, "volume_low", "%.4f", b->volume_least);
         ex_figure(app, "volume_high", "%.4f", b->volume_most);
+        ex_figure(app, "volume_dip", "%.4f", b->volume_dip);
         ex_figure(app, "crowd", "%.2f", b->crowd);
     }
     ex_figure(app, "substeps", "%.0f", (double)b->substeps);
