@@ -176,6 +176,28 @@ static void fsi__fl_close_range(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* n_a^2 at a face of axis a that liquid and bodies share, n the normal of the bodies' surface: by the shares around. */
+static double fsi__fl_normal_part(const fsi__fl_run *run, int axis, size_t e)
+{
+    const fsi_field *share = run->im->share[axis];
+    const fsi_grid *g = run->im->grid;
+    const int c = (int)(e % (size_t)g->block_cells);
+    double sum = 0, own = 0;
+    int at[3], a;
+    fsi_grid_corner(g, (int)(e / (size_t)g->block_cells), at);
+    at[0] += c & 7;
+    at[1] += c >> 3 & 7;
+    at[2] += c >> 6;
+    for (a = 0; a < g->dim; a++) {
+        const int *way = fsi__step(2 * a);
+        const double slope = (double)fsi_grid_at(share, at[0] + way[0], at[1] + way[1], at[2] + way[2])
+            - (double)fsi_grid_at(share, at[0] - way[0], at[1] - way[1], at[2] - way[2]);
+        sum += slope * slope;
+        if (a == axis) own = slope * slope;
+    }
+    return sum > 0 ? own / sum : 0;
+}
+
 /* u and 1/rho of both: what flows through a face, and how easily. */
 static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
 {
@@ -187,14 +209,41 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
     const fsi_real *closed = im->closed[job->axis]->value, *wet = im->wet[job->axis]->value;
     const fsi_real *hard = im->hard[job->axis]->value;
     fsi_real *u = im->u[job->axis]->value, *rho = im->inverse_density[job->axis]->value;
+    fsi_real *facing = im->facing[job->axis]->value;
     size_t e;
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = (double)closed[e];
+        const double part = (double)closed[e], heft = fmax((double)rho[e], FSI__FL_LIGHTEST);
+        double both, front, body;
         u[e] = wet[e];
-        if (part > 0) u[e] = (fsi_real)((1 - part) * (double)wet[e] + part * (double)hard[e]);
-        rho[e] = (fsi_real)((1 - part + (part > 0 ? part / fmax((double)rho[e], FSI__FL_LIGHTEST) : 0)) / density);
+        rho[e] = (fsi_real)(1 / density);
+        if (!(part > 0)) continue;
+        if (part < 1 && facing[e] > 0) facing[e] *= (fsi_real)fsi__fl_normal_part(run, job->axis, e);
+        both = 1 - part + part * heft;
+        front = part < 1 ? (double)facing[e] : 0;
+        body = (1 - front) * part + front * part * heft / both;
+        u[e] = (fsi_real)((1 - body) * (double)wet[e] + body * (double)hard[e]);
+        rho[e] = (fsi_real)(((1 - front) * (1 - part + part / heft) + front / both) / density);
     }
+}
+
+/* A property of the bodies' particles at faces. */
+static void fsi__fl_spread_solids(fsi__fl_run *run, const float *value, fsi_field *const *out)
+{
+    fsi__tr_faces faces;
+    fsi__tr_motion motion;
+    int i, a;
+    motion.affine = NULL;
+    motion.v = run->to; /* not in use yet */
+    memset(&faces, 0, sizeof faces);
+    faces.box = run->im->boxes;
+    for (a = 0; a < 3; a++) faces.known[a] = run->reached[a];
+    for (a = 0; a < 3; a++) faces.u[a] = out[a];
+    for (i = 0; i < run->solids; i++) {
+        const fsi_real x = (fsi_real)value[i];
+        motion.v[i] = fsi_v3(x, x, x);
+    }
+    fsi__tr_to_grid(&run->hard, &motion, 1, &faces);
 }
 
 /* u, as the bodies move now. */
@@ -202,18 +251,13 @@ FSI_API void fsi__fl_mix(fsi__fl_run *run)
 {
     fsi__tr_faces faces;
     fsi__tr_motion motion;
-    int i, a;
+    int a;
+    fsi__fl_spread_solids(run, run->im->immersed.heft, run->im->inverse_density);
+    fsi__fl_spread_solids(run, run->im->immersed.held, run->im->facing);
     motion.affine = NULL;
     memset(&faces, 0, sizeof faces);
     faces.box = run->im->boxes;
     for (a = 0; a < 3; a++) faces.known[a] = run->reached[a];
-    for (a = 0; a < 3; a++) faces.u[a] = run->im->inverse_density[a];
-    motion.v = run->to; /* not in use yet */
-    for (i = 0; i < run->solids; i++) {
-        const fsi_real heft = (fsi_real)run->im->immersed.heft[i];
-        motion.v[i] = fsi_v3(heft, heft, heft);
-    }
-    fsi__tr_to_grid(&run->hard, &motion, 1, &faces);
     for (a = 0; a < 3; a++) faces.u[a] = run->im->hard[a];
     motion.v = run->v + run->n;
     fsi__tr_to_grid(&run->hard, &motion, run->im->grid->dim == 3 ? 8 : 4, &faces);
@@ -256,7 +300,9 @@ FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
         fsi_real *change = im->change[a]->value, *hard = im->hard[a]->value;
         const fsi_real *share = im->share[a]->value;
         memcpy(hard, change, cells * sizeof *hard);
-        for (e = 0; e < cells; e++) own[e] = run->reached[a][e] && im->closed[a]->value[e] < (fsi_real)0.5;
+        for (e = 0; e < cells; e++) own[e] = run->reached[a][e] && run->given[a][e]
+            && im->closed[a]->value[e] < (fsi_real)0.5
+            && !(im->closed[a]->value[e] > 0 && im->facing[a]->value[e] > (fsi_real)0.5);
         FSI__TRY(fsi_grid_extrapolate(im->change[a], own, 2));
         for (e = 0; e < cells; e++)
             hard[e] = share[e] > 0 && run->reached[a][e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;

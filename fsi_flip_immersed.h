@@ -52,7 +52,7 @@ typedef struct fsi__immersed {
     fsi__im_body *body;
     int bodies, count;         /* particles of all */
     float *volume, *density;   /* count */
-    float *heft;               /* count: density as the grid feels it */
+    float *heft, *held;        /* count: density as the grid feels it; 1 where the body is held, 0 where it is free */
     double *mass;              /* count [kg] */
     double body_volume;        /* of all bodies at rest [m^dim] */
     int wall[6];               /* ids of the shapes that are the walls of the box, -1: none */
@@ -400,14 +400,17 @@ static void fsi__im_take_best(const fsi__immersed *s, double part)
     }
 }
 
-/* The grid gets the bodies with the mass m/a; all: a = 1. */
+/* The grid gets the bodies with the mass m/a, and how much they are held; all: a = 1. */
 FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all)
 {
     int k, i;
     for (k = 0; k < s->bodies; k++) {
         fsi__im_body *o = &s->body[k];
         o->yielding = all ? 1 : fsi__im_inner(s, k)->yielding;
-        for (i = o->first; i < o->first + o->count; i++) s->heft[i] = (float)((double)s->density[i] / o->yielding);
+        for (i = o->first; i < o->first + o->count; i++) {
+            s->heft[i] = (float)((double)s->density[i] / o->yielding);
+            s->held[i] = (float)fmin(fmax(2 - 2 * o->yielding / FSI__IM_FREE, 0), 1);
+        }
     }
 }
 
@@ -589,7 +592,7 @@ FSI_API void fsi__im_free(fsi__immersed *s)
     int k;
     for (k = 0; k < s->bodies; k++) fsi__im_free_body(s, &s->body[k]);
     fsi__free(s->context, s->body, (size_t)s->bodies, sizeof *s->body);
-    fsi__free(s->context, s->volume, 3 * (size_t)s->count, sizeof *s->volume);
+    fsi__free(s->context, s->volume, 4 * (size_t)s->count, sizeof *s->volume);
     fsi__free(s->context, s->mass, (size_t)s->count, sizeof *s->mass);
     memset(s, 0, sizeof *s);
 }
@@ -663,6 +666,7 @@ static fsi_status fsi__im_weigh(fsi__immersed *s, int k, const char *fn, double 
         s->volume[o->first + p] = (float)(volume / cell);
         s->density[o->first + p] = (float)(mass[p] / (volume * density));
         s->heft[o->first + p] = s->density[o->first + p];
+        s->held[o->first + p] = 0;
         if (s->density[o->first + p] < FSI__IM_LIGHTEST) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, o->id,
             mass[p] / volume, "body %d: a density of %g is below a twentieth of the liquid's", o->id, mass[p] / volume);
     }
@@ -753,12 +757,13 @@ FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const ch
         status = fsi__im_make_body(s, k, fn, spacing);
     }
     if (status == FSI_OK) {
-        s->volume = (float *)fsi__alloc(context, 3 * (size_t)s->count, sizeof *s->volume);
+        s->volume = (float *)fsi__alloc(context, 4 * (size_t)s->count, sizeof *s->volume);
         s->mass = (double *)fsi__alloc(context, (size_t)s->count, sizeof *s->mass);
         if (s->count > 0 && (!s->volume || !s->mass)) status = fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->count,
             "no memory for %d particles", s->count);
         s->density = s->volume ? s->volume + s->count : NULL;
         s->heft = s->volume ? s->density + s->count : NULL;
+        s->held = s->volume ? s->heft + s->count : NULL;
     }
     for (k = 0; k < s->bodies && status == FSI_OK; k++)
         status = fsi__im_weigh(s, k, fn, spacing, density, s->mass + s->body[k].first);

@@ -196,6 +196,7 @@ typedef struct fsi__fl_impl {
     fsi_field *inverse_density[3];/* on faces, with bodies [m^3/kg]; NULL before there were any, like these: */
     fsi_field *share[3];          /* fraction of each face that is a body's, sharpened */
     fsi_field *closed[3];
+    fsi_field *facing[3];         /* how much bodies there are held, times n^2 along the axis of their surface */
     fsi_field *wet[3], *hard[3];  /* velocities of liquid, and of bodies [m/s]; then of bodies what they get */
     fsi_field *fill, *phi, *source, *pressure; /* at cells */
     fsi_field *open;              /* at cells: fraction that no obstacle covers; NULL before there were any */
