@@ -294,15 +294,15 @@ FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
     const fsi__fl_impl *im = run->im;
     const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
     unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
+    const int held = fsi__im_is_held(&im->immersed);
     size_t e;
     int a;
     for (a = 0; a < im->grid->dim; a++) {
         fsi_real *change = im->change[a]->value, *hard = im->hard[a]->value;
-        const fsi_real *share = im->share[a]->value;
+        const fsi_real *share = im->share[a]->value, *closed = im->closed[a]->value, *facing = im->facing[a]->value;
         memcpy(hard, change, cells * sizeof *hard);
-        for (e = 0; e < cells; e++) own[e] = run->reached[a][e] && run->given[a][e]
-            && im->closed[a]->value[e] < (fsi_real)0.5
-            && !(im->closed[a]->value[e] > 0 && im->facing[a]->value[e] > (fsi_real)0.5);
+        for (e = 0; e < cells; e++) own[e] = run->reached[a][e] && (!held || run->given[a][e])
+            && closed[e] < (fsi_real)0.5 && !(closed[e] > 0 && facing[e] > (fsi_real)0.5);
         FSI__TRY(fsi_grid_extrapolate(im->change[a], own, 2));
         for (e = 0; e < cells; e++)
             hard[e] = share[e] > 0 && run->reached[a][e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;

@@ -94,6 +94,7 @@ FSI_API void fsi__im_offer(fsi__immersed *s, fsi_vec3 *v);
 FSI_API void fsi__im_loosen(const fsi__immersed *s);
 /* The grid gets the bodies as much heavier as they were found to be held; all: as heavy as they are. */
 FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all);
+FSI_API int fsi__im_is_held(const fsi__immersed *s); /* 1: none of the bodies is free */
 /* push: velocity that the liquid would give to each particle by itself: impulse over mass. Are these the forces that
    were expected? If not, and round < FSI__IM_ROUNDS, better ones are expected now, and 0 is returned; round: 0 in the
    first of a substep. gravity [m/s^2]: forces far below it count less. */
@@ -415,7 +416,7 @@ FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all)
 }
 
 /* Only held bodies take the history: what is expected inside of a free one is nearly arbitrary, and would grow. */
-static int fsi__im_is_held(const fsi__immersed *s)
+FSI_API int fsi__im_is_held(const fsi__immersed *s)
 {
     int k;
     for (k = 0; k < s->bodies; k++) if (s->body[k].yielding > FSI__IM_FREE) return 0;
