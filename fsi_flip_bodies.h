@@ -10,6 +10,9 @@
 
          u = (1 - c) u_l + c u_b,      1/rho = (1 - c)/rho_l + c/rho_b.
 
+      So both may slip along each other. Into each other they may not: faces that the surface of a held body faces have
+      the mean of momenta, of density rho_l (1 - c) + rho_b c (docs/flip.md, section 6).
+
       The pressure's impulse at a face is shared: liquid gets what it has at faces less than half closed, bodies the
       rest. Where that force is not what their elastic step was made with, both are solved again (fsi__fl_couple).
       Bodies take over the part desc.pic of u_new, too. Liquid that would end in a body ends before it.
