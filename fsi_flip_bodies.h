@@ -221,6 +221,8 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
         u[e] = wet[e];
         rho[e] = (fsi_real)(1 / density);
         if (!(part > 0)) continue;
+
+        /* How much the face is across the surface of a held body; then the part of u that is the body's. */
         if (part < 1 && facing[e] > 0) facing[e] *= (fsi_real)fsi__fl_normal_part(run, job->axis, e);
         both = 1 - part + part * heft;
         front = part < 1 ? (double)facing[e] : 0;
