@@ -432,8 +432,8 @@ static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin
         const int i = order[r];
         double reach, apart;
         if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
-        reach = fsi__fl_reach(run, o, i, least);
         apart = fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
+        reach = fsi__fl_reach(run, o, i, hit.side > 0 && (double)hit.t > apart ? 0 : least); /* 0: it is outside */
         if ((double)hit.t - apart > reach) continue;
         run->near_face[i] = i == first ? hit.face : fsi__fl_closest(run, o->surface, i, reach, hit.face).face;
     }

@@ -1804,8 +1804,8 @@ static fsi_status fsi__plan_fill(const fsi__particles *t, const fsi__fill *f, fs
         if (!(along[k] >= 1)) return fsi__fail(t->context, FSI_ERROR_ARGUMENT, f->function, -1, along[k],
             "the %s holds no particle of spacing %g", fsi__fill_kinds[f->kind], dx);
         if (bounded && !(k == 2 && t->dim == 2)) {
-            sites->first[k] = fmax(0, floor(((double)fsi__axis(f->clip.lo, k) - sites->lo[k]) / dx - 0.5));
-            last = fmin(last, ceil(((double)fsi__axis(f->clip.hi, k) - sites->lo[k]) / dx - 0.5));
+            sites->first[k] = fmax(0, ceil(((double)fsi__axis(f->clip.lo, k) - sites->lo[k]) / dx - 0.5 - 1e-4));
+            last = fmin(last, floor(((double)fsi__axis(f->clip.hi, k) - sites->lo[k]) / dx - 0.5 + 1e-4));
         }
         along[k] = fmax(last - sites->first[k] + 1, 0);
         total *= along[k];

@@ -903,6 +903,10 @@ static void test_fills_take_what_is_free(void)
         CHECK(fsi_flip_fill_mesh(s, block, v3(0, 0, 0), &added) == FSI_OK && added == 0 && h.count == 1);
         CHECK(fsi_flip_fill_box(s, room(dim, 2, 2, 3, 3, 0.5), v3(0, 0, 0), &added) == FSI_OK && added == 0);
         CHECK(h.count == 2 && strstr(h.text, "fsi_flip_fill_box") != NULL);
+        fsi_flip_destroy(s);
+        s = make_flip(&d);
+        CHECK(fsi_flip_fill_box(s, room(dim, -0.5, -0.25, 1.04, 2, 1.5), v3(0, 0, 0), &added) == FSI_OK);
+        CHECK(added == (int)pow(32, dim) && fsi_flip_count_inside(s, NULL) == 0); /* the box and no more */
 
         /* An obstacle is left out; a container is filled within. */
         fsi_flip_destroy(s);
