@@ -1707,7 +1707,7 @@ static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
     faces.box = im->boxes;
     for (a = 0; a < 3; a++) faces.u[a] = im->u[a];
     if (run->solids > 0) {
-        fsi__fl_share_faces(run, per_cell, &faces);
+        FSI__TRY(fsi__fl_share_faces(run, per_cell, &faces));
         fsi__im_offer(&im->immersed, run->v + run->n);
         fsi__fl_mix(run);
     } else fsi__tr_to_grid(&run->points, &run->motion, per_cell, &faces);
@@ -2631,6 +2631,7 @@ FSI_API void fsi_flip_destroy(fsi_flip *s)
     fsi__arena_free(s->context, &im->second);
     fsi__arena_free(s->context, &im->blocks);
     fsi__arena_free(s->context, &im->wanted);
+    fsi__arena_free(s->context, &im->lines);
     fsi__particles_free(&im->particles);
     s->cookie = 0;
     fsi__free(s->desc.context, s, 1, sizeof *s + sizeof *im); /* not from the context that it may hold itself */

@@ -40,8 +40,9 @@ FSI_API fsi_status fsi__fl_bend_solids(fsi__fl_run *run);
 FSI_API void fsi__fl_accept_solids(fsi__fl_run *run);
 /* Where there is no liquid: all of the substep for `solids` particles of bodies. Errors: as above. */
 FSI_API fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids);
-/* Fill, shares and closed parts of faces, velocities of the liquid. per_cell: particles in a full one. */
-FSI_API void fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces);
+/* Fill, shares and closed parts of faces, velocities of the liquid. per_cell: particles in a full one.
+   Errors: MEMORY. */
+FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces);
 /* u and 1/rho of both, with the velocities that bodies have now. */
 FSI_API void fsi__fl_mix(fsi__fl_run *run);
 /* What liquid and bodies each get of the pressure's change. Errors: MEMORY. */
@@ -179,6 +180,154 @@ static void fsi__fl_close_range(void *arg, int chunk, int begin, int end)
     }
 }
 
+#define FSI__FL_THIN 2.0 /* [cells] a body that is thinner along a line lets nothing through there */
+
+/* A line through the centres of cells along an axis passes a body's surface: at `at` [cells], where it goes in or out. */
+typedef struct fsi__fl_crossing {
+    long long line;
+    double at;
+    int way;                   /* 1 or -1, by the side that the face is seen from */
+} fsi__fl_crossing;
+
+/* Those of one axis and one body. */
+typedef struct fsi__fl_lines {
+    const fsi_grid *grid;
+    const fsi_mesh *surface;
+    int axis, across[2];       /* axes; 2D: across[1] is not one */
+    fsi__fl_crossing *list;
+    int room, count;           /* count: all of them, also those that there is no room for */
+} fsi__fl_lines;
+
+static int fsi__fl_compare_crossings(const void *a, const void *b)
+{
+    const fsi__fl_crossing *x = (const fsi__fl_crossing *)a, *y = (const fsi__fl_crossing *)b;
+    if (x->line != y->line) return x->line < y->line ? -1 : 1;
+    if (x->at < y->at || x->at > y->at) return x->at < y->at ? -1 : 1;
+    return y->way - x->way;
+}
+
+static void fsi__fl_add_crossing(fsi__fl_lines *l, int j, int k, double at, int way)
+{
+    fsi__fl_crossing *c;
+    if (l->count++ >= l->room) return;
+    c = &l->list[l->count - 1];
+    c->line = j + (long long)k * l->grid->n[l->across[0]];
+    c->at = at;
+    c->way = way;
+}
+
+/* The line at (y, z) and a triangle, whose corners are at x, y, z. Which side of an edge it is on is the same for both
+   triangles there, so that it passes one of them. */
+static void fsi__fl_cross_triangle(fsi__fl_lines *l, const int *corner, double x[3][3], int j, int k)
+{
+    const double y = j + 0.5, z = k + 0.5;
+    double w[3], sum = 0, at = 0;
+    int e, sides = 0;
+    for (e = 0; e < 3; e++) {
+        const int next = (e + 1) % 3, up = corner[e] < corner[next];
+        const double *a = up ? x[e] : x[next], *b = up ? x[next] : x[e];
+        const double area = (b[1] - a[1]) * (z - a[2]) - (b[2] - a[2]) * (y - a[1]);
+        sides += (area >= 0) == up ? 1 : -1;
+        w[(e + 2) % 3] = up ? area : -area;
+    }
+    if (sides != 3 && sides != -3) return;
+    for (e = 0; e < 3; e++) {
+        sum += w[e];
+        at += w[e] * x[e][0];
+    }
+    fsi__fl_add_crossing(l, j, k, fabs(sum) > 0 ? at / sum : x[0][0], sides / 3);
+}
+
+/* The lines that a face of the surface meets. */
+static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
+{
+    const int corners = l->surface->corners, *corner = l->surface->faces + corners * f;
+    const double per = 1 / (double)l->grid->dx;
+    double x[3][3], lo[2] = { 1e9, 1e9 }, hi[2] = { -1e9, -1e9 };
+    int first[2] = { 0, 0 }, last[2] = { 0, 0 }, i, a, j, k;
+    for (i = 0; i < corners; i++) {
+        const fsi__d3 at = fsi__d3_scale(fsi__d3_diff(l->surface->vertices[corner[i]], l->grid->origin), per);
+        x[i][0] = fsi__d3_axis(at, l->axis);
+        for (a = 0; a < corners - 1; a++) {
+            x[i][a + 1] = fsi__d3_axis(at, l->across[a]);
+            lo[a] = fmin(lo[a], x[i][a + 1]);
+            hi[a] = fmax(hi[a], x[i][a + 1]);
+        }
+    }
+    for (a = 0; a < corners - 1; a++) {
+        first[a] = (int)fmax(ceil(lo[a] - 0.5), 0);
+        last[a] = (int)fmin(floor(hi[a] - 0.5), l->grid->n[l->across[a]] - 1);
+    }
+    for (k = first[1]; k <= last[1]; k++) for (j = first[0]; j <= last[0]; j++) {
+        const double y = j + 0.5;
+        if (corners == 3) fsi__fl_cross_triangle(l, corner, x, j, k);
+        else if ((x[0][1] <= y) != (x[1][1] <= y)) fsi__fl_add_crossing(l, j, 0,
+            x[0][0] + (y - x[0][1]) / (x[1][1] - x[0][1]) * (x[1][0] - x[0][0]), x[0][1] <= y ? 1 : -1);
+    }
+}
+
+/* From a to b the line is in the body. Where this is less than two cells, the face around its middle is closed whole. */
+static void fsi__fl_close_between(const fsi__fl_run *run, const fsi__fl_lines *l, long long line, double a, double b)
+{
+    int at[3] = { 0, 0, 0 };
+    long long e;
+    if (b - a >= FSI__FL_THIN) return;
+    at[l->axis] = (int)floor(0.5 * (a + b) + 0.5);
+    at[l->across[0]] = (int)(line % l->grid->n[l->across[0]]);
+    if (l->grid->dim == 3) at[l->across[1]] = (int)(line / l->grid->n[l->across[0]]);
+    e = fsi_grid_entry(l->grid, at[0], at[1], at[2]);
+    if (e >= 0 && run->im->share[l->axis]->value[e] > 0) run->im->closed[l->axis]->value[e] = 1;
+}
+
+/* Closes the faces of an axis by the body. */
+static fsi_status fsi__fl_close_by(fsi__fl_run *run, fsi__fl_lines *l)
+{
+    fsi__arena *arena = &run->im->lines;
+    double from = 0;
+    int i, f, in = 0;
+
+    /* Crossings, by line and place. */
+    for (;;) {
+        l->list = (fsi__fl_crossing *)(void *)arena->base;
+        l->room = (int)(arena->size / sizeof *l->list);
+        for (f = l->count = 0; f < l->surface->face_count; f++) fsi__fl_cross_face(l, f);
+        if (l->count <= l->room) break;
+        if (!fsi__arena_room(run->s->context, arena, (size_t)l->count * sizeof *l->list)) return fsi__fail(
+            run->s->context, FSI_ERROR_MEMORY, run->fn, -1, l->count, "no memory for %d crossings of a body", l->count);
+    }
+    if (l->count > 1) qsort(l->list, (size_t)l->count, sizeof *l->list, fsi__fl_compare_crossings);
+
+    /* From where it goes in to where it is out again. */
+    for (i = 0; i < l->count; i++) {
+        const fsi__fl_crossing *c = &l->list[i];
+        if (i == 0 || c->line != c[-1].line) in = 0;
+        if (in == 0) from = c->at;
+        in += c->way;
+        if (in == 0) fsi__fl_close_between(run, l, c->line, from, c->at);
+    }
+    return FSI_OK;
+}
+
+/* And thin bodies, however they lie. */
+static fsi_status fsi__fl_close(fsi__fl_run *run)
+{
+    fsi__immersed *bodies = &run->im->immersed;
+    fsi__fl_lines lines;
+    int k;
+    fsi__fl_each_axis(run, fsi__fl_close_range);
+    memset(&lines, 0, sizeof lines);
+    lines.grid = run->im->grid;
+    for (lines.axis = 0; lines.axis < lines.grid->dim; lines.axis++) {
+        lines.across[0] = lines.grid->dim == 3 ? (lines.axis + 1) % 3 : 1 - lines.axis;
+        lines.across[1] = (lines.axis + 2) % 3;
+        for (k = 0; k < bodies->bodies; k++) {
+            lines.surface = bodies->body[k].surface;
+            FSI__TRY(fsi__fl_close_by(run, &lines));
+        }
+    }
+    return FSI_OK;
+}
+
 /* n_a^2 at a face of axis a that liquid and bodies share, n the normal of the bodies' surface: by the shares around. */
 static double fsi__fl_normal_part(const fsi__fl_run *run, int axis, size_t e)
 {
@@ -210,7 +359,7 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
     const size_t cells = (size_t)im->grid->block_cells;
     const double density = (double)run->s->desc.density;
     const fsi_real *closed = im->closed[job->axis]->value, *wet = im->wet[job->axis]->value;
-    const fsi_real *hard = im->hard[job->axis]->value;
+    const fsi_real *hard = im->hard[job->axis]->value, *share = im->share[job->axis]->value;
     fsi_real *u = im->u[job->axis]->value, *rho = im->inverse_density[job->axis]->value;
     fsi_real *facing = im->facing[job->axis]->value;
     size_t e;
@@ -229,6 +378,7 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
         body = (1 - front) * part + front * part * heft / both;
         u[e] = (fsi_real)((1 - body) * (double)wet[e] + body * (double)hard[e]);
         rho[e] = (fsi_real)(((1 - front) * (1 - part + part / heft) + front / both) / density);
+        if (part >= 1) rho[e] = (fsi_real)(1 / (((double)share[e] * heft + 1 - (double)share[e]) * density));
     }
 }
 
@@ -270,7 +420,7 @@ FSI_API void fsi__fl_mix(fsi__fl_run *run)
 }
 
 /* Fill, shares, velocities of the liquid. */
-FSI_API void fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces)
+FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces)
 {
     fsi__tr_motion motion = run->motion;
     int i, a;
@@ -286,8 +436,8 @@ FSI_API void fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_face
     for (a = 0; a < 3; a++) faces->u[a] = run->im->wet[a];
     fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
     fsi__fl_each_axis(run, fsi__fl_divide_range);
-    fsi__fl_each_axis(run, fsi__fl_close_range);
     fsi__tr_sort(&run->hard);
+    return fsi__fl_close(run);
 }
 
 /* ---- >>what each gets -------------------------------------------------------------------------------------------- */

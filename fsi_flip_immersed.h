@@ -141,6 +141,7 @@ FSI__STRICT_BEGIN
 #define FSI__IM_ROUNDS 8       /* repetitions at most */
 #define FSI__IM_FREE 0.5       /* a body that yields more is not held */
 #define FSI__IM_AGREED 0.02    /* part of the force that may be unexpected */
+#define FSI__IM_LOST 0.2       /* where all rounds are worse, none of them is taken */
 #define FSI__IM_TREND 0.1      /* part of what was left over that is expected in the next substep */
 
 /* ---- >>velocities ------------------------------------------------------------------------------------------------ */
@@ -284,31 +285,34 @@ static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
    is how much of a force their motion shows: m (v' - v) over h (s' - s), summed over the body, in the first two rounds.
    Where that makes it worse it goes on from the best s, with a = 1 and without history, which never does. */
 
-enum { FSI__IM_S, FSI__IM_E, FSI__IM_SPEED, FSI__IM_V, FSI__IM_LOOSE, FSI__IM_BEST, FSI__IM_STEP, FSI__IM_LASTS };
+enum { FSI__IM_S, FSI__IM_E, FSI__IM_SPEED, FSI__IM_V, FSI__IM_LOOSE, FSI__IM_BEST, FSI__IM_STEP, FSI__IM_FIRST, FSI__IM_LASTS };
 
 /* Vectors of 3 * dofs numbers: ds, de and M^-1 de of FSI__IM_PAST rounds; then of the last one s, e, M^-1 e, v and
-   h M^-1 s; of the best one s and e. */
+   h M^-1 s; of the best one s and e; s of the first. */
 static double *fsi__im_past(const fsi__im_body *o, int n, int k) { return o->past + (size_t)n * (size_t)k; }
 static double *fsi__im_last(const fsi__im_body *o, int n, int k) { return fsi__im_past(o, n, 3 * FSI__IM_PAST + k); }
 
-/* How much of the force a body's motion shows: d is the change of the force, v and loose are those before it. */
+/* How much of the force a body's motion shows: d is the change of the force, v and loose are those before it. Where d
+   does not push the body as a whole, motion in all of its ways tells how much it is held at least. */
 static void fsi__im_find_yielding(const fsi__im_body *o, fsi__el_body *b, const double *d)
 {
     const int n = 3 * b->dofs;
     const double *v = fsi__im_last(o, n, FSI__IM_V), *loose = fsi__im_last(o, n, FSI__IM_LOOSE);
     fsi__d3 shown = fsi__d3_zero(), given = fsi__d3_zero();
-    double all = 0, whole;
+    double all = 0, moved = 0, whole, part;
     int i;
     for (i = 0; i < b->dofs; i++) {
         const size_t at = 3 * (size_t)i;
-        const fsi__d3 by = fsi__d3_at(d + at);
-        shown = fsi__d3_madd(shown, b->m_one[i], fsi__d3_sub(fsi__d3_at(b->v + at), fsi__d3_at(v + at)));
+        const fsi__d3 by = fsi__d3_at(d + at), gain = fsi__d3_sub(fsi__d3_at(b->v + at), fsi__d3_at(v + at));
+        shown = fsi__d3_madd(shown, b->m_one[i], gain);
         given = fsi__d3_madd(given, b->h * b->one[i], by);
         all += b->h * fsi__d3_dot(by, fsi__d3_sub(fsi__d3_at(o->loose + at), fsi__d3_at(loose + at)));
+        moved += b->h * fsi__d3_dot(by, gain);
     }
     whole = fsi__d3_dot(given, given);
-    if (whole > FSI__IM_PUSH * all * b->mass)
-        b->yielding = fmin(fmax(fsi__d3_dot(shown, given) / whole, FSI__EL_HELD), 1);
+    part = all > 0 ? whole / (all * b->mass) : 0; /* of d that pushes the whole body */
+    if (part > FSI__IM_PUSH) b->yielding = fmin(fmax(fsi__d3_dot(shown, given) / whole, FSI__EL_HELD), 1);
+    else if (part > 0.1 * FSI__IM_PUSH) b->yielding = fmin(fmax(moved / (all * part), FSI__EL_HELD), b->yielding);
 }
 
 /* e of a body, and what it changed by; adds up its square and that of f in the norm of M^-1. */
@@ -401,6 +405,34 @@ static void fsi__im_take_best(const fsi__immersed *s, double part)
     }
 }
 
+/* The s that the substep began with is taken again, with bodies as if they were free: what none agreed with may be far
+   off, and where contacts or pins take it up, it comes back as a blow. This one has been given, in the mean. */
+static void fsi__im_give_up(fsi__immersed *s)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) {
+        const fsi__im_body *o = &s->body[k];
+        fsi__el_body *b = fsi__im_inner(s, k);
+        const int n = 3 * b->dofs;
+        memcpy(b->support, fsi__im_last(o, n, FSI__IM_FIRST), (size_t)n * sizeof(double));
+        memset(fsi__im_last(o, n, FSI__IM_E), 0, (size_t)n * sizeof(double));
+        b->yielding = 1;
+    }
+    fsi__im_weigh_anew(s, 1);
+}
+
+/* Where an error of s grows in f, the bodies are held more than was known. The best s is judged again. */
+static void fsi__im_stiffen(fsi__immersed *s, double by)
+{
+    int k;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__el_body *b = fsi__im_inner(s, k);
+        b->yielding = fmax(b->yielding * by, FSI__EL_HELD);
+    }
+    fsi__im_weigh_anew(s, 0);
+    s->best = HUGE_VAL;
+}
+
 /* The grid gets the bodies with the mass m/a, and how much they are held; all: a = 1. */
 FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all)
 {
@@ -430,6 +462,10 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
     if (round == 0) {
         s->slot = s->stored = s->since = s->failed = 0;
         s->best = HUGE_VAL;
+        for (k = 0; k < s->bodies; k++) {
+            const int n = 3 * fsi__im_inner(s, k)->dofs;
+            memcpy(fsi__im_last(&s->body[k], n, FSI__IM_FIRST), fsi__im_inner(s, k)->support, (size_t)n * sizeof(double));
+        }
     }
     for (k = 0; k < s->bodies; k++) {
         fsi__im_gather(s, k, push);
@@ -448,7 +484,10 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
             if (s->stored < FSI__IM_PAST) s->stored++;
         }
     } else {
-        fsi__im_take_best(s, round + 1 < FSI__IM_ROUNDS ? 1 / (1.0 + s->failed) : 0);
+        const int last = round + 1 == FSI__IM_ROUNDS;
+        fsi__im_take_best(s, last || s->failed == 0 ? 0 : 1 / (1.0 + s->failed));
+        if (last && s->best > FSI__IM_LOST * FSI__IM_LOST * force) fsi__im_give_up(s);
+        else if (!last && s->failed == 0) fsi__im_stiffen(s, 0.5 * sqrt(s->best / off));
         s->slot = s->stored = s->since = 0;
         s->failed++;
     }

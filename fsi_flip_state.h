@@ -194,8 +194,7 @@ typedef struct fsi__fl_impl {
     fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
     fsi__immersed immersed;       /* elastic bodies */
     fsi_field *inverse_density[3];/* on faces, with bodies [m^3/kg]; NULL before there were any, like these: */
-    fsi_field *share[3];          /* fraction of each face that is a body's, sharpened */
-    fsi_field *closed[3];
+    fsi_field *share[3], *closed[3]; /* fraction of each face that is a body's; that is closed by it */
     fsi_field *facing[3];         /* how much bodies there are held, times n^2 along the axis of their surface */
     fsi_field *wet[3], *hard[3];  /* velocities of liquid, and of bodies [m/s]; then of bodies what they get */
     fsi_field *fill, *phi, *source, *pressure; /* at cells */
@@ -220,8 +219,8 @@ typedef struct fsi__fl_impl {
     fsi__fl_piece *piece;
     int piece_room;
     size_t rows;                  /* of particles, the most in a step so far */
-    fsi__arena scratch, second, blocks, wanted; /* of a step: for particles; their second positions; for blocks; for
-                                                   places of blocks */
+    fsi__arena scratch, second, blocks, wanted, lines; /* of a step: for particles; their second positions; for blocks;
+                                                          for places of blocks; for lines through bodies */
 } fsi__fl_impl;
 
 /* One step. Arrays of n rows in creation order. */

@@ -363,6 +363,18 @@ static void test_a_body_that_turns_keeps_its_angular_momentum(void)
     }
 }
 
+/* Can liquid reach the sides of the box, of 1 m, in the next step? */
+static int is_at_walls(const pool *p)
+{
+    int i, a;
+    for (i = 0; i < p->s->count; i++) for (a = 0; a < p->s->desc.dim; a++) {
+        const double x = a == 0 ? (double)p->s->position[i].x : a == 1 ? (double)p->s->position[i].y
+            : (double)p->s->position[i].z;
+        if (x < 0.1 || x > 0.9) return 1;
+    }
+    return 0;
+}
+
 /* A drop and a body meet in flight, without gravity: their momentum is kept. BDF2 gives two thirds of an impulse at
    once, the rest in the steps after: it is counted when they have come to rest beside each other. */
 static void test_a_drop_that_meets_a_body_keeps_momentum(void)
@@ -385,7 +397,7 @@ static void test_a_drop_that_meets_a_body_keeps_momentum(void)
         pool_immerse(&p);
         CHECK(fsi_flip_fill_sphere(p.s, in_room(dim, 0.3, 0.5, 0.5), (fsi_real)0.15, v3(1, 0, 0), NULL) == FSI_OK);
         total(&p, &p0, &size);
-        for (step = 0; step < 15; step++) { /* then the splash is at the walls */
+        for (step = 0; step < 15 && !is_at_walls(&p); step++) {
             if (!step_ok(p.s, 1.0 / 60)) break;
             total(&p, &p1, &least);
             worst = fmax(worst, (double)fsi_v3_norm(fsi_v3_sub(p1, p0)));
@@ -393,7 +405,7 @@ static void test_a_drop_that_meets_a_body_keeps_momentum(void)
         printf("      %dD, %d handles, order %d: momentum off by at most %.2g, at the end %.2g; body %.3f m/s\n", dim,
             p.w.body.handles, order, worst / size, (double)fsi_v3_norm(fsi_v3_sub(p1, p0)) / size,
             (double)p.w.s->bodies[0].velocity.x);
-        CHECK(count_wet(&p, 0) == 0);
+        CHECK(step > 10 && count_wet(&p, 0) == 0);
         CHECK(worst <= TOL(1e-10, 1e-4) * size);
         CHECK((double)p.w.s->bodies[0].velocity.x > -0.9);
         pool_end(&p);
@@ -580,6 +592,50 @@ static void test_no_liquid_enters_a_body_that_is_driven(void)
         CHECK_NEAR(p.w.s->bodies[0].center.x, 0.1 + 2.0 / 24 + 0.6, 0.03);
         pool_end(&p);
         block_free(&b);
+    }
+}
+
+/* Least volume, over that at rest, of a column that falls at 2 m/s on a mat across the box, `thick` half cells thick and
+   with a slope, held everywhere (held) or at its ends. */
+static double mat_squeeze(int thick, double slope, int held)
+{
+    enum { N = 32 };
+    const int rows = (thick + 1) / 2;
+    pool p = pool_of(2, N);
+    block b = block_make(N, rows, 0, 1.0 / N);
+    double least = 1;
+    int id, i, step;
+    for (i = 0; i < b.vertices; i++)
+        b.x[i].y = (fsi_real)(0.5 * thick / rows * (double)b.x[i].y + slope * ((double)b.x[i].x - 0.5));
+    p.w.material.density = 900;
+    p.w.material.young = (fsi_real)3e5;
+    pool_begin(&p);
+    id = pool_add(&p, &b, 0, 0.4);
+    world_clamp(&p.w, id, &b, 0.03, -1);
+    world_clamp(&p.w, id, &b, 0.97, 1);
+    if (held) world_clamp(&p.w, id, &b, 2, -1);
+    pool_immerse(&p);
+    fill(p.s, box3(0.2, 0.5, 0, 0.8, 0.9, 0), v3(0, -2, 0));
+    for (step = 0; step < (held ? 60 : 24); step++) {
+        if (!step_ok(p.s, 1.0 / 120)) break;
+        least = fmin(least, p.s->stats.volume * 1000 / (p.s->count * (double)p.s->particle_mass));
+    }
+    pool_end(&p);
+    block_free(&b);
+    return least;
+}
+
+/* A thin body is closed however it lies in the grid: liquid on it is not squeezed. */
+static void test_liquid_on_sloped_thin_mats_keeps_its_volume(void)
+{
+    static const struct { int thick, held; double slope; } mat[5] =
+        { { 2, 1, 0.1 }, { 2, 1, 0.3 }, { 1, 1, 0.3 }, { 3, 0, 0 }, { 2, 0, 0 } };
+    int k;
+    for (k = 0; k < (TEST_SLOWED ? 2 : 5); k++) {
+        const double least = mat_squeeze(mat[k].thick, mat[k].slope, mat[k].held);
+        printf("      %d dx/2 thick, slope %.1f, %s: least volume %.3f\n", mat[k].thick, mat[k].slope,
+            mat[k].held ? "held" : "held at its ends", least);
+        CHECK(least > 0.9);
     }
 }
 
@@ -1170,6 +1226,7 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_no_liquid_enters_a_body_that_plunges);
     RUN_PHYSICS(test_no_liquid_enters_a_body_that_is_driven);
     RUN_PHYSICS(test_a_thin_mat_holds_a_falling_column);
+    RUN_PHYSICS(test_liquid_on_sloped_thin_mats_keeps_its_volume);
     RUN_PHYSICS(test_a_cup_keeps_its_water);
     RUN(test_what_cannot_be_immersed_is_named);
     RUN(test_a_refused_body_moves_as_before);
