@@ -182,7 +182,7 @@ static void fsi__fl_close_range(void *arg, int chunk, int begin, int end)
 
 #define FSI__FL_THIN 2.0 /* [cells] a body that is thinner along a line lets nothing through there */
 
-/* A line through the centres of cells along an axis passes a body's surface: at `at` [cells], where it goes in or out. */
+/* Where a line through the centres of cells along an axis passes a body's surface, in or out: `at` [cells]. */
 typedef struct fsi__fl_crossing {
     long long line;
     double at;
@@ -243,7 +243,7 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
 {
     const int corners = l->surface->corners, *corner = l->surface->faces + corners * f;
     const double per = 1 / (double)l->grid->dx;
-    double x[3][3], lo[2] = { 1e9, 1e9 }, hi[2] = { -1e9, -1e9 };
+    double x[3][3], lo[2] = { HUGE_VAL, HUGE_VAL }, hi[2] = { -HUGE_VAL, -HUGE_VAL };
     int first[2] = { 0, 0 }, last[2] = { 0, 0 }, i, a, j, k;
     for (i = 0; i < corners; i++) {
         const fsi__d3 at = fsi__d3_scale(fsi__d3_diff(l->surface->vertices[corner[i]], l->grid->origin), per);
@@ -255,8 +255,9 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
         }
     }
     for (a = 0; a < corners - 1; a++) {
-        first[a] = (int)fmax(ceil(lo[a] - 0.5), 0);
-        last[a] = (int)fmin(floor(hi[a] - 0.5), l->grid->n[l->across[a]] - 1);
+        const int n = l->grid->n[l->across[a]];
+        first[a] = (int)fmin(fmax(ceil(lo[a] - 0.5), 0), n);
+        last[a] = (int)fmin(fmax(floor(hi[a] - 0.5), -1), n - 1);
     }
     for (k = first[1]; k <= last[1]; k++) for (j = first[0]; j <= last[0]; j++) {
         const double y = j + 0.5;
@@ -266,12 +267,12 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
     }
 }
 
-/* From a to b the line is in the body. Where this is less than two cells, the face around its middle is closed whole. */
+/* From a to b the line is in the body. If that is less than two cells, the face around its middle is closed whole. */
 static void fsi__fl_close_between(const fsi__fl_run *run, const fsi__fl_lines *l, long long line, double a, double b)
 {
     int at[3] = { 0, 0, 0 };
     long long e;
-    if (b - a >= FSI__FL_THIN) return;
+    if (b - a >= FSI__FL_THIN || !(a + b > -1 && a + b < 2.0 * l->grid->n[l->axis] + 1)) return;
     at[l->axis] = (int)floor(0.5 * (a + b) + 0.5);
     at[l->across[0]] = (int)(line % l->grid->n[l->across[0]]);
     if (l->grid->dim == 3) at[l->across[1]] = (int)(line / l->grid->n[l->across[0]]);

@@ -285,34 +285,34 @@ static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
    is how much of a force their motion shows: m (v' - v) over h (s' - s), summed over the body, in the first two rounds.
    Where that makes it worse it goes on from the best s, with a = 1 and without history, which never does. */
 
-enum { FSI__IM_S, FSI__IM_E, FSI__IM_SPEED, FSI__IM_V, FSI__IM_LOOSE, FSI__IM_BEST, FSI__IM_STEP, FSI__IM_FIRST, FSI__IM_LASTS };
+enum {
+    FSI__IM_S, FSI__IM_E, FSI__IM_SPEED, FSI__IM_V, FSI__IM_LOOSE, FSI__IM_BEST, FSI__IM_STEP, FSI__IM_FIRST,
+    FSI__IM_LASTS
+};
 
 /* Vectors of 3 * dofs numbers: ds, de and M^-1 de of FSI__IM_PAST rounds; then of the last one s, e, M^-1 e, v and
    h M^-1 s; of the best one s and e; s of the first. */
 static double *fsi__im_past(const fsi__im_body *o, int n, int k) { return o->past + (size_t)n * (size_t)k; }
 static double *fsi__im_last(const fsi__im_body *o, int n, int k) { return fsi__im_past(o, n, 3 * FSI__IM_PAST + k); }
 
-/* How much of the force a body's motion shows: d is the change of the force, v and loose are those before it. Where d
-   does not push the body as a whole, motion in all of its ways tells how much it is held at least. */
+/* How much of the force a body's motion shows: d is the change of the force, v and loose are those before it. */
 static void fsi__im_find_yielding(const fsi__im_body *o, fsi__el_body *b, const double *d)
 {
     const int n = 3 * b->dofs;
     const double *v = fsi__im_last(o, n, FSI__IM_V), *loose = fsi__im_last(o, n, FSI__IM_LOOSE);
     fsi__d3 shown = fsi__d3_zero(), given = fsi__d3_zero();
-    double all = 0, moved = 0, whole, part;
+    double all = 0, whole;
     int i;
     for (i = 0; i < b->dofs; i++) {
         const size_t at = 3 * (size_t)i;
-        const fsi__d3 by = fsi__d3_at(d + at), gain = fsi__d3_sub(fsi__d3_at(b->v + at), fsi__d3_at(v + at));
-        shown = fsi__d3_madd(shown, b->m_one[i], gain);
+        const fsi__d3 by = fsi__d3_at(d + at);
+        shown = fsi__d3_madd(shown, b->m_one[i], fsi__d3_sub(fsi__d3_at(b->v + at), fsi__d3_at(v + at)));
         given = fsi__d3_madd(given, b->h * b->one[i], by);
         all += b->h * fsi__d3_dot(by, fsi__d3_sub(fsi__d3_at(o->loose + at), fsi__d3_at(loose + at)));
-        moved += b->h * fsi__d3_dot(by, gain);
     }
     whole = fsi__d3_dot(given, given);
-    part = all > 0 ? whole / (all * b->mass) : 0; /* of d that pushes the whole body */
-    if (part > FSI__IM_PUSH) b->yielding = fmin(fmax(fsi__d3_dot(shown, given) / whole, FSI__EL_HELD), 1);
-    else if (part > 0.1 * FSI__IM_PUSH) b->yielding = fmin(fmax(moved / (all * part), FSI__EL_HELD), b->yielding);
+    if (whole > FSI__IM_PUSH * all * b->mass)
+        b->yielding = fmin(fmax(fsi__d3_dot(shown, given) / whole, FSI__EL_HELD), 1);
 }
 
 /* e of a body, and what it changed by; adds up its square and that of f in the norm of M^-1. */
@@ -463,8 +463,9 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
         s->slot = s->stored = s->since = s->failed = 0;
         s->best = HUGE_VAL;
         for (k = 0; k < s->bodies; k++) {
-            const int n = 3 * fsi__im_inner(s, k)->dofs;
-            memcpy(fsi__im_last(&s->body[k], n, FSI__IM_FIRST), fsi__im_inner(s, k)->support, (size_t)n * sizeof(double));
+            const fsi__el_body *b = fsi__im_inner(s, k);
+            const int n = 3 * b->dofs;
+            memcpy(fsi__im_last(&s->body[k], n, FSI__IM_FIRST), b->support, (size_t)n * sizeof(double));
         }
     }
     for (k = 0; k < s->bodies; k++) {

@@ -595,8 +595,8 @@ static void test_no_liquid_enters_a_body_that_is_driven(void)
     }
 }
 
-/* Least volume, over that at rest, of a column that falls at 2 m/s on a mat across the box, `thick` half cells thick and
-   with a slope, held everywhere (held) or at its ends. */
+/* Least volume, over that at rest, of a column that falls at 2 m/s on a mat across the box, `thick` half cells thick
+   and with a slope, held everywhere (held) or at its ends. */
 static double mat_squeeze(int thick, double slope, int held)
 {
     enum { N = 32 };
@@ -628,10 +628,10 @@ static double mat_squeeze(int thick, double slope, int held)
 /* A thin body is closed however it lies in the grid: liquid on it is not squeezed. */
 static void test_liquid_on_sloped_thin_mats_keeps_its_volume(void)
 {
-    static const struct { int thick, held; double slope; } mat[5] =
-        { { 2, 1, 0.1 }, { 2, 1, 0.3 }, { 1, 1, 0.3 }, { 3, 0, 0 }, { 2, 0, 0 } };
+    static const struct { int thick, held; double slope; } mat[4] =
+        { { 2, 1, 0.1 }, { 2, 1, 0.3 }, { 3, 0, 0 }, { 2, 0, 0 } };
     int k;
-    for (k = 0; k < (TEST_SLOWED ? 2 : 5); k++) {
+    for (k = 0; k < (TEST_SLOWED ? 2 : 4); k++) {
         const double least = mat_squeeze(mat[k].thick, mat[k].slope, mat[k].held);
         printf("      %d dx/2 thick, slope %.1f, %s: least volume %.3f\n", mat[k].thick, mat[k].slope,
             mat[k].held ? "held" : "held at its ends", least);
