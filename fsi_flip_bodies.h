@@ -180,13 +180,14 @@ static void fsi__fl_close_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-#define FSI__FL_THIN 2.0 /* [cells] a body that is thinner along a line lets nothing through there */
+#define FSI__FL_THIN 2.0            /* [cells] a body that is thinner along a line lets nothing through there, */
+#define FSI__FL_SOLID (fsi_real)0.3 /* unless it has less of the face: what moves along would shake it */
 
 /* Where a line through the centres of cells along an axis passes a body's surface, in or out: `at` [cells]. */
 typedef struct fsi__fl_crossing {
     long long line;
     double at;
-    int way;                   /* 1 or -1, by the side that the face is seen from */
+    int way;                   /* 1 or -1: in or out */
 } fsi__fl_crossing;
 
 /* Those of one axis and one body. */
@@ -245,6 +246,8 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
     const double per = 1 / (double)l->grid->dx;
     double x[3][3], lo[2] = { HUGE_VAL, HUGE_VAL }, hi[2] = { -HUGE_VAL, -HUGE_VAL };
     int first[2] = { 0, 0 }, last[2] = { 0, 0 }, i, a, j, k;
+
+    /* Its corners and their box, in cells. */
     for (i = 0; i < corners; i++) {
         const fsi__d3 at = fsi__d3_scale(fsi__d3_diff(l->surface->vertices[corner[i]], l->grid->origin), per);
         x[i][0] = fsi__d3_axis(at, l->axis);
@@ -259,11 +262,14 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
         first[a] = (int)fmin(fmax(ceil(lo[a] - 0.5), 0), n);
         last[a] = (int)fmin(fmax(floor(hi[a] - 0.5), -1), n - 1);
     }
+
     for (k = first[1]; k <= last[1]; k++) for (j = first[0]; j <= last[0]; j++) {
         const double y = j + 0.5;
         if (corners == 3) fsi__fl_cross_triangle(l, corner, x, j, k);
-        else if ((x[0][1] <= y) != (x[1][1] <= y)) fsi__fl_add_crossing(l, j, 0,
-            x[0][0] + (y - x[0][1]) / (x[1][1] - x[0][1]) * (x[1][0] - x[0][0]), x[0][1] <= y ? 1 : -1);
+        else if ((x[0][1] <= y) != (x[1][1] <= y)) {
+            const double at = x[0][0] + (y - x[0][1]) / (x[1][1] - x[0][1]) * (x[1][0] - x[0][0]);
+            fsi__fl_add_crossing(l, j, 0, at, (x[0][1] <= y) == (l->axis == 0) ? 1 : -1);
+        }
     }
 }
 
@@ -277,7 +283,8 @@ static void fsi__fl_close_between(const fsi__fl_run *run, const fsi__fl_lines *l
     at[l->across[0]] = (int)(line % l->grid->n[l->across[0]]);
     if (l->grid->dim == 3) at[l->across[1]] = (int)(line / l->grid->n[l->across[0]]);
     e = fsi_grid_entry(l->grid, at[0], at[1], at[2]);
-    if (e >= 0 && run->im->share[l->axis]->value[e] > 0) run->im->closed[l->axis]->value[e] = 1;
+    if (e >= 0 && run->im->share[l->axis]->value[e] > FSI__FL_SOLID)
+        run->im->closed[l->axis]->value[e] = 1;
 }
 
 /* Closes the faces of an axis by the body. */
@@ -309,7 +316,7 @@ static fsi_status fsi__fl_close_by(fsi__fl_run *run, fsi__fl_lines *l)
     return FSI_OK;
 }
 
-/* And thin bodies, however they lie. */
+/* How much of each face is closed by bodies, thin ones too, however they lie. */
 static fsi_status fsi__fl_close(fsi__fl_run *run)
 {
     fsi__immersed *bodies = &run->im->immersed;

@@ -37,6 +37,7 @@ typedef struct fsi__im_body {
     double *part;              /* 3 * dofs for each chunk of its particles */
     double *past;              /* of fsi__im_agree: 3 * dofs numbers each */
     double yielding;           /* as the grid gets it in this round */
+    double off;                /* of agreement: its square of e */
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
     fsi_vec3 force, torque;    /* means over the last step */
     const fsi_mesh *surface;
@@ -283,7 +284,8 @@ static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
 
    with the differences ds, de between rounds (Anderson 1965). Besides, the grid gets bodies with the mass m/a, where a
    is how much of a force their motion shows: m (v' - v) over h (s' - s), summed over the body, in the first two rounds.
-   Where that makes it worse it goes on from the best s, with a = 1 and without history, which never does. */
+   Where that makes it worse it goes on from the best s without history, the first time with smaller a; where all rounds
+   were bad, it takes the first s, with a = 1. */
 
 enum {
     FSI__IM_S, FSI__IM_E, FSI__IM_SPEED, FSI__IM_V, FSI__IM_LOOSE, FSI__IM_BEST, FSI__IM_STEP, FSI__IM_FIRST,
@@ -342,7 +344,8 @@ static void fsi__im_compare(fsi__immersed *s, int k, int round, double *off, dou
     *force += fsi__dot(o->given, speed, n);
     for (i = 0; i < n; i++) e[i] = o->given[i] - b->support[i];
     fsi__im_solve(o, b, e, speed);
-    *off += fsi__dot(e, speed, n);
+    o->off = fsi__dot(e, speed, n);
+    *off += o->off;
     for (i = 0; i < n && round > 0; i++) {
         d[n + i] += e[i];
         d[2 * n + i] += speed[i];
@@ -421,19 +424,21 @@ static void fsi__im_give_up(fsi__immersed *s)
     fsi__im_weigh_anew(s, 1);
 }
 
-/* Where an error of s grows in f, the bodies are held more than was known. The best s is judged again. */
-static void fsi__im_stiffen(fsi__immersed *s, double by)
+/* Where an error of s grows in f, bodies are held more than was known: those whose error is at least the mean. The
+   best s is judged again. */
+static void fsi__im_stiffen(fsi__immersed *s, double by, double mean)
 {
     int k;
     for (k = 0; k < s->bodies; k++) {
+        const fsi__im_body *o = &s->body[k];
         fsi__el_body *b = fsi__im_inner(s, k);
-        b->yielding = fmax(b->yielding * by, FSI__EL_HELD);
+        if (o->off >= mean) b->yielding = fmax(b->yielding * by, FSI__EL_HELD);
     }
     fsi__im_weigh_anew(s, 0);
     s->best = HUGE_VAL;
 }
 
-/* The grid gets the bodies with the mass m/a, and how much they are held; all: a = 1. */
+/* The grid gets the bodies with the mass m/a, and `held` of them; all: a = 1. */
 FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all)
 {
     int k, i;
@@ -487,8 +492,8 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
     } else {
         const int last = round + 1 == FSI__IM_ROUNDS;
         fsi__im_take_best(s, last || s->failed == 0 ? 0 : 1 / (1.0 + s->failed));
-        if (last && s->best > FSI__IM_LOST * FSI__IM_LOST * force) fsi__im_give_up(s);
-        else if (!last && s->failed == 0) fsi__im_stiffen(s, 0.5 * sqrt(s->best / off));
+        if (last && fmin(s->best, off) > FSI__IM_LOST * FSI__IM_LOST * force) fsi__im_give_up(s);
+        else if (!last && s->failed == 0) fsi__im_stiffen(s, 0.5 * sqrt(s->best / off), off / s->bodies);
         s->slot = s->stored = s->since = 0;
         s->failed++;
     }
