@@ -142,7 +142,6 @@ FSI__STRICT_BEGIN
 #define FSI__IM_ROUNDS 8       /* repetitions at most */
 #define FSI__IM_FREE 0.5       /* a body that yields more is not held */
 #define FSI__IM_AGREED 0.02    /* part of the force that may be unexpected */
-#define FSI__IM_LOST 0.2       /* where all rounds are worse, none of them is taken */
 #define FSI__IM_TREND 0.1      /* part of what was left over that is expected in the next substep */
 
 /* ---- >>velocities ------------------------------------------------------------------------------------------------ */
@@ -284,16 +283,12 @@ static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
 
    with the differences ds, de between rounds (Anderson 1965). Besides, the grid gets bodies with the mass m/a, where a
    is how much of a force their motion shows: m (v' - v) over h (s' - s), summed over the body, in the first two rounds.
-   Where that makes it worse it goes on from the best s without history, the first time with smaller a; where all rounds
-   were bad, it takes the first s, with a = 1. */
+   Where that makes it worse it goes on from the best s without history, the first time with smaller a. */
 
-enum {
-    FSI__IM_S, FSI__IM_E, FSI__IM_SPEED, FSI__IM_V, FSI__IM_LOOSE, FSI__IM_BEST, FSI__IM_STEP, FSI__IM_FIRST,
-    FSI__IM_LASTS
-};
+enum { FSI__IM_S, FSI__IM_E, FSI__IM_SPEED, FSI__IM_V, FSI__IM_LOOSE, FSI__IM_BEST, FSI__IM_STEP, FSI__IM_LASTS };
 
 /* Vectors of 3 * dofs numbers: ds, de and M^-1 de of FSI__IM_PAST rounds; then of the last one s, e, M^-1 e, v and
-   h M^-1 s; of the best one s and e; s of the first. */
+   h M^-1 s; of the best one s and e. */
 static double *fsi__im_past(const fsi__im_body *o, int n, int k) { return o->past + (size_t)n * (size_t)k; }
 static double *fsi__im_last(const fsi__im_body *o, int n, int k) { return fsi__im_past(o, n, 3 * FSI__IM_PAST + k); }
 
@@ -408,22 +403,6 @@ static void fsi__im_take_best(const fsi__immersed *s, double part)
     }
 }
 
-/* The s that the substep began with is taken again, with bodies as if they were free: what none agreed with may be far
-   off, and where contacts or pins take it up, it comes back as a blow. This one has been given, in the mean. */
-static void fsi__im_give_up(fsi__immersed *s)
-{
-    int k;
-    for (k = 0; k < s->bodies; k++) {
-        const fsi__im_body *o = &s->body[k];
-        fsi__el_body *b = fsi__im_inner(s, k);
-        const int n = 3 * b->dofs;
-        memcpy(b->support, fsi__im_last(o, n, FSI__IM_FIRST), (size_t)n * sizeof(double));
-        memset(fsi__im_last(o, n, FSI__IM_E), 0, (size_t)n * sizeof(double));
-        b->yielding = 1;
-    }
-    fsi__im_weigh_anew(s, 1);
-}
-
 /* Where an error of s grows in f, bodies are held more than was known: those whose error is at least the mean. The
    best s is judged again. */
 static void fsi__im_stiffen(fsi__immersed *s, double by, double mean)
@@ -467,11 +446,6 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
     if (round == 0) {
         s->slot = s->stored = s->since = s->failed = 0;
         s->best = HUGE_VAL;
-        for (k = 0; k < s->bodies; k++) {
-            const fsi__el_body *b = fsi__im_inner(s, k);
-            const int n = 3 * b->dofs;
-            memcpy(fsi__im_last(&s->body[k], n, FSI__IM_FIRST), b->support, (size_t)n * sizeof(double));
-        }
     }
     for (k = 0; k < s->bodies; k++) {
         fsi__im_gather(s, k, push);
@@ -492,8 +466,7 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
     } else {
         const int last = round + 1 == FSI__IM_ROUNDS;
         fsi__im_take_best(s, last || s->failed == 0 ? 0 : 1 / (1.0 + s->failed));
-        if (last && fmin(s->best, off) > FSI__IM_LOST * FSI__IM_LOST * force) fsi__im_give_up(s);
-        else if (!last && s->failed == 0) fsi__im_stiffen(s, 0.5 * sqrt(s->best / off), off / s->bodies);
+        if (!last && s->failed == 0) fsi__im_stiffen(s, 0.5 * sqrt(s->best / off), off / s->bodies);
         s->slot = s->stored = s->since = 0;
         s->failed++;
     }
