@@ -181,7 +181,8 @@ static void fsi__fl_close_range(void *arg, int chunk, int begin, int end)
 }
 
 #define FSI__FL_THIN 2.0            /* [cells] a body that is thinner along a line lets nothing through there, */
-#define FSI__FL_SOLID (fsi_real)0.3 /* unless it has less of the face: what moves along would shake it */
+#define FSI__FL_FILM 0.75           /* [cells] but where it is thinner than this, */
+#define FSI__FL_SOLID (fsi_real)0.3 /* or has less of the face: what moves along would shake it */
 
 /* Where a line through the centres of cells along an axis passes a body's surface, in or out: `at` [cells]. */
 typedef struct fsi__fl_crossing {
@@ -278,7 +279,7 @@ static void fsi__fl_close_between(const fsi__fl_run *run, const fsi__fl_lines *l
 {
     int at[3] = { 0, 0, 0 };
     long long e;
-    if (b - a >= FSI__FL_THIN || !(a + b > -1 && a + b < 2.0 * l->grid->n[l->axis] + 1)) return;
+    if (b - a >= FSI__FL_THIN || b - a < FSI__FL_FILM || !(a + b > -1 && a + b < 2.0 * l->grid->n[l->axis] + 1)) return;
     at[l->axis] = (int)floor(0.5 * (a + b) + 0.5);
     at[l->across[0]] = (int)(line % l->grid->n[l->across[0]]);
     if (l->grid->dim == 3) at[l->across[1]] = (int)(line / l->grid->n[l->across[0]]);
