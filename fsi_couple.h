@@ -1493,17 +1493,17 @@ enum { FSI__CO_HIGH = 1, FSI__CO_DEEP = 2 };
 #define FSI__CO_SPARE 0.25
 
 /* Does a contact act on the face between cell i, with entry e, and the one below it? away2: square of the distance from
-   the contact to the face [dx^2]; far: one of the above, else 0. 2: it pins the rim of a film. */
+   the contact to the face [dx^2]; beyond: one of the above, else 0. 2: it pins the rim of a film. */
 static int fsi__co_meets(const fsi__co_impl *c, const unsigned char *cell, const fsi__co_contact *contact, int axis,
-    const int *i, long long e, long long below, double away2, int far)
+    const int *i, long long e, long long below, double away2, int beyond)
 {
     const double *normal = contact->normal;
     const int up = cell[e] == FSI_CELL_LIQUID, wet = (int)(up ? e : below);
     const double ahead = up ? -normal[axis] : normal[axis];
-    const int past = far || (away2 > FSI__CO_BESIDE * FSI__CO_BESIDE && ahead < FSI__CO_FACING);
+    const int past = beyond || (away2 > FSI__CO_BESIDE * FSI__CO_BESIDE && ahead < FSI__CO_FACING);
     int air[3];
     if (!(fsi__sh_dot(normal, normal) > 0) || ahead >= FSI__CO_AHEAD)
-        return !far || (far == FSI__CO_DEEP && fsi__co_creeps(c, wet) > 0);
+        return !beyond || (beyond == FSI__CO_DEEP && fsi__co_creeps(c, wet) > 0);
     if (fsi__co_adhesion(c, &c->sample[contact->sample]) > 0 || !(fsi__co_creeps(c, wet) > 0)) return !past;
     memcpy(air, i, sizeof air);
     air[axis] -= up;
@@ -1545,7 +1545,7 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
                 for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
                     double away = 0;
-                    int far = 0, meets;
+                    int beyond = 0, meets;
                     const long long e = fsi_grid_entry(g, i[0], i[1], i[2]),
                                     below =
                                         fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
@@ -1558,9 +1558,9 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
                         const double off = local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5);
                         away += off * off;
                         if (creeping > 0 && fabs(off) * c->dx > (a == axis ? fmax(half, along) : half))
-                            far |= a == axis ? FSI__CO_DEEP : FSI__CO_HIGH;
+                            beyond |= a == axis ? FSI__CO_DEEP : FSI__CO_HIGH;
                     }
-                    meets = fsi__co_meets(c, cell, &c->contact[contact], axis, i, e, below, away, far);
+                    meets = fsi__co_meets(c, cell, &c->contact[contact], axis, i, e, below, away, beyond);
                     if (!meets) continue;
                     FSI__TRY(
                         fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));

@@ -66,6 +66,7 @@ FSI_API fsi_status fsi__fl_move_solids(fsi__fl_run *run);
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_flip_state.h"
+#include <stdlib.h>
 
 FSI__STRICT_BEGIN
 

@@ -329,7 +329,7 @@ FSI_FN fsi_box3 fsi__fl_box(const fsi_flip *s)
 
 /* Into the box, a hundredth of a cell from its walls; velocity into a wall is stopped. Returns 0 where it leaves
    through an open side. */
-FSI_FN int fsi__fl_hold_in_box(const fsi__fl_run *run, fsi_vec3 *to, fsi_vec3 *v)
+FSI__HOST_FN int fsi__fl_hold_in_box(const fsi__fl_run *run, fsi_vec3 *to, fsi_vec3 *v)
 {
     double x[3] = { (double)to->x, (double)to->y, (double)to->z }, w[3] = { (double)v->x, (double)v->y, (double)v->z };
     int side, moved = 0;
