@@ -5,8 +5,9 @@
       Nothing: fsi_flip.h includes this file.
 
    WHAT IT DOES
-      Faces have a share of bodies, by volume, and are closed by them: c, their share over the largest around. u_l and
-      u_b are the velocities that liquid and bodies give to a face, each by itself:
+      Faces have a share of bodies, by volume, and are closed by them: c, their share over the largest around, and 1
+      where the middle of a thin one passes. u_l and u_b are the velocities that liquid and bodies give to a face, each
+      by itself:
 
          u = (1 - c) u_l + c u_b,      1/rho = (1 - c)/rho_l + c/rho_b.
 
@@ -388,7 +389,8 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
         body = (1 - front) * part + front * part * heft / both;
         u[e] = (fsi_real)((1 - body) * (double)wet[e] + body * (double)hard[e]);
         rho[e] = (fsi_real)(((1 - front) * (1 - part + part / heft) + front / both) / density);
-        if (part >= 1) rho[e] = (fsi_real)(1 / (((double)share[e] * heft + 1 - (double)share[e]) * density));
+        if (part >= 1) /* the liquid in it moves along */
+            rho[e] = (fsi_real)(1 / (((double)share[e] * heft + 1 - (double)share[e]) * density));
     }
 }
 

@@ -410,6 +410,8 @@ FSI_API fsi_flip_desc fsi_flip_default_desc(void)
     d.density = 1000;
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     memset(d.no_slip, 1, sizeof d.no_slip);
+
+    /* How it is solved, and for drawing. */
     d.pic = (fsi_real)0.03;
     d.volume_rate = (fsi_real)0.3;
     d.cfl = 2;
