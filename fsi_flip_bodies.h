@@ -191,20 +191,30 @@ typedef struct fsi__fl_crossing {
     long long line;
     double at;
     int way;                   /* 1 or -1: in or out */
+    int axis;
 } fsi__fl_crossing;
 
-/* Those of one axis and one body. */
+/* Those of one body. */
 typedef struct fsi__fl_lines {
     const fsi_grid *grid;
     const fsi_mesh *surface;
-    int axis, across[2];       /* axes; 2D: across[1] is not one */
+    int axis, across[2];       /* axes of the lines and across them; 2D: across[1] is 2 */
+    int (*below)[3];           /* of each vertex along each axis: twice the centres of cells below it, + 1 on a centre */
     fsi__fl_crossing *list;
     int room, count;           /* count: all of them, also those that there is no room for */
 } fsi__fl_lines;
 
+static void fsi__fl_choose_lines(fsi__fl_lines *l, int axis)
+{
+    l->axis = axis;
+    l->across[0] = l->grid->dim == 3 ? (axis + 1) % 3 : 1 - axis;
+    l->across[1] = l->grid->dim == 3 ? (axis + 2) % 3 : 2;
+}
+
 static int fsi__fl_compare_crossings(const void *a, const void *b)
 {
     const fsi__fl_crossing *x = (const fsi__fl_crossing *)a, *y = (const fsi__fl_crossing *)b;
+    if (x->axis != y->axis) return x->axis - y->axis;
     if (x->line != y->line) return x->line < y->line ? -1 : 1;
     if (x->at < y->at || x->at > y->at) return x->at < y->at ? -1 : 1;
     return y->way - x->way;
@@ -218,6 +228,7 @@ static void fsi__fl_add_crossing(fsi__fl_lines *l, int j, int k, double at, int 
     c->line = j + (long long)k * l->grid->n[l->across[0]];
     c->at = at;
     c->way = way;
+    c->axis = l->axis;
 }
 
 /* The line at (y, z) and a triangle, whose corners are at x, y, z. Which side of an edge it is on is the same for both
@@ -242,36 +253,70 @@ static void fsi__fl_cross_triangle(fsi__fl_lines *l, const int *corner, double x
     fsi__fl_add_crossing(l, j, k, fabs(sum) > 0 ? at / sum : x[0][0], sides / 3);
 }
 
-/* The lines that a face of the surface meets. */
+/* A vertex of the surface, in cells. */
+static fsi__d3 fsi__fl_in_cells(const fsi__fl_lines *l, int vertex)
+{
+    return fsi__d3_scale(fsi__d3_diff(l->surface->vertices[vertex], l->grid->origin), 1 / (double)l->grid->dx);
+}
+
+/* The lines of l->axis between first and last across it that a face meets. */
+static void fsi__fl_cross_along(fsi__fl_lines *l, const int *corner, const int *first, const int *last)
+{
+    const int corners = l->surface->corners;
+    double x[3][3];
+    int i, a, j, k;
+    for (i = 0; i < corners; i++) {
+        const fsi__d3 at = fsi__fl_in_cells(l, corner[i]);
+        x[i][0] = fsi__d3_axis(at, l->axis);
+        for (a = 0; a < 2; a++) x[i][a + 1] = fsi__d3_axis(at, l->across[a]);
+    }
+    for (k = first[l->across[1]]; k <= last[l->across[1]]; k++)
+        for (j = first[l->across[0]]; j <= last[l->across[0]]; j++) {
+            const double y = j + 0.5;
+            if (corners == 3) fsi__fl_cross_triangle(l, corner, x, j, k);
+            else if ((x[0][1] <= y) != (x[1][1] <= y)) {
+                const double at = x[0][0] + (y - x[0][1]) / (x[1][1] - x[0][1]) * (x[1][0] - x[0][0]);
+                fsi__fl_add_crossing(l, j, 0, at, (x[0][1] <= y) == (l->axis == 0) ? 1 : -1);
+            }
+        }
+}
+
+/* The lines that a face of the surface meets: most faces are small, and meet none. */
 static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
 {
     const int corners = l->surface->corners, *corner = l->surface->faces + corners * f;
-    const double per = 1 / (double)l->grid->dx;
-    double x[3][3], lo[2] = { HUGE_VAL, HUGE_VAL }, hi[2] = { -HUGE_VAL, -HUGE_VAL };
-    int first[2] = { 0, 0 }, last[2] = { 0, 0 }, i, a, j, k;
-
-    /* Its corners and their box, in cells. */
-    for (i = 0; i < corners; i++) {
-        const fsi__d3 at = fsi__d3_scale(fsi__d3_diff(l->surface->vertices[corner[i]], l->grid->origin), per);
-        x[i][0] = fsi__d3_axis(at, l->axis);
-        for (a = 0; a < corners - 1; a++) {
-            x[i][a + 1] = fsi__d3_axis(at, l->across[a]);
-            lo[a] = fmin(lo[a], x[i][a + 1]);
-            hi[a] = fmax(hi[a], x[i][a + 1]);
+    int first[3] = { 0, 0, 0 }, last[3] = { 0, 0, 0 }, i, a;
+    for (a = 0; a < l->grid->dim; a++) {
+        int least = l->below[corner[0]][a], most = least;
+        for (i = 1; i < corners; i++) {
+            const int below = l->below[corner[i]][a];
+            least = below < least ? below : least;
+            most = below > most ? below : most;
         }
+        first[a] = least / 2;
+        last[a] = ((most + 1) / 2 < l->grid->n[a] ? (most + 1) / 2 : l->grid->n[a]) - 1;
     }
-    for (a = 0; a < corners - 1; a++) {
-        const int n = l->grid->n[l->across[a]];
-        first[a] = (int)fmin(fmax(ceil(lo[a] - 0.5), 0), n);
-        last[a] = (int)fmin(fmax(floor(hi[a] - 0.5), -1), n - 1);
+    for (a = 0; a < l->grid->dim; a++) {
+        fsi__fl_choose_lines(l, a);
+        if (first[l->across[0]] <= last[l->across[0]] && first[l->across[1]] <= last[l->across[1]])
+            fsi__fl_cross_along(l, corner, first, last);
     }
+}
 
-    for (k = first[1]; k <= last[1]; k++) for (j = first[0]; j <= last[0]; j++) {
-        const double y = j + 0.5;
-        if (corners == 3) fsi__fl_cross_triangle(l, corner, x, j, k);
-        else if ((x[0][1] <= y) != (x[1][1] <= y)) {
-            const double at = x[0][0] + (y - x[0][1]) / (x[1][1] - x[0][1]) * (x[1][0] - x[0][0]);
-            fsi__fl_add_crossing(l, j, 0, at, (x[0][1] <= y) == (l->axis == 0) ? 1 : -1);
+#define FSI__FL_BEYOND 5e8 /* [cells] more than any grid has */
+
+/* `below` of all vertices. */
+static void fsi__fl_count_below(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_lines *l = (const fsi__fl_lines *)arg;
+    int v, a;
+    (void)chunk;
+    for (v = begin; v < end; v++) {
+        const fsi__d3 at = fsi__fl_in_cells(l, v);
+        for (a = 0; a < 3; a++) {
+            const double x = fsi__d3_axis(at, a), y = (x > 0 ? (x < FSI__FL_BEYOND ? x : FSI__FL_BEYOND) : 0) + 0.5;
+            const int n = (int)y; /* centres up to x */
+            l->below[v][a] = 2 * n - (y <= n);
         }
     }
 }
@@ -290,30 +335,37 @@ static void fsi__fl_close_between(const fsi__fl_run *run, const fsi__fl_lines *l
         run->im->closed[l->axis]->value[e] = 1;
 }
 
-/* Closes the faces of an axis by the body. */
+/* Closes the faces that a body passes. */
 static fsi_status fsi__fl_close_by(fsi__fl_run *run, fsi__fl_lines *l)
 {
     fsi__arena *arena = &run->im->lines;
+    const size_t vertices = (size_t)l->surface->vertex_count;
+    size_t more = 0;
     double from = 0;
     int i, f, in = 0;
 
     /* Crossings, by line and place. */
     for (;;) {
-        l->list = (fsi__fl_crossing *)(void *)arena->base;
-        l->room = (int)(arena->size / sizeof *l->list);
+        if (!fsi__arena_room(run->s->context, arena, vertices * sizeof *l->below + more * sizeof *l->list + 64))
+            return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, (double)more,
+                "no memory for %d crossings of a body", (int)more);
+        l->below = (int (*)[3])fsi__take(arena, vertices, sizeof *l->below);
+        l->room = (int)((arena->size - arena->used) / sizeof *l->list);
+        l->list = (fsi__fl_crossing *)(void *)(arena->base + arena->used);
+        fsi__parallel(run->s->context, (int)vertices, FSI__FL_GRAIN, fsi__fl_count_below, l);
         for (f = l->count = 0; f < l->surface->face_count; f++) fsi__fl_cross_face(l, f);
         if (l->count <= l->room) break;
-        if (!fsi__arena_room(run->s->context, arena, (size_t)l->count * sizeof *l->list)) return fsi__fail(
-            run->s->context, FSI_ERROR_MEMORY, run->fn, -1, l->count, "no memory for %d crossings of a body", l->count);
+        more = (size_t)l->count;
     }
     if (l->count > 1) qsort(l->list, (size_t)l->count, sizeof *l->list, fsi__fl_compare_crossings);
 
     /* From where it goes in to where it is out again. */
     for (i = 0; i < l->count; i++) {
         const fsi__fl_crossing *c = &l->list[i];
-        if (i == 0 || c->line != c[-1].line) in = 0;
+        if (i == 0 || c->line != c[-1].line || c->axis != c[-1].axis) in = 0;
         if (in == 0) from = c->at;
         in += c->way;
+        fsi__fl_choose_lines(l, c->axis);
         if (in == 0) fsi__fl_close_between(run, l, c->line, from, c->at);
     }
     return FSI_OK;
@@ -328,13 +380,9 @@ static fsi_status fsi__fl_close(fsi__fl_run *run)
     fsi__fl_each_axis(run, fsi__fl_close_range);
     memset(&lines, 0, sizeof lines);
     lines.grid = run->im->grid;
-    for (lines.axis = 0; lines.axis < lines.grid->dim; lines.axis++) {
-        lines.across[0] = lines.grid->dim == 3 ? (lines.axis + 1) % 3 : 1 - lines.axis;
-        lines.across[1] = (lines.axis + 2) % 3;
-        for (k = 0; k < bodies->bodies; k++) {
-            lines.surface = bodies->body[k].surface;
-            FSI__TRY(fsi__fl_close_by(run, &lines));
-        }
+    for (k = 0; k < bodies->bodies; k++) {
+        lines.surface = bodies->body[k].surface;
+        FSI__TRY(fsi__fl_close_by(run, &lines));
     }
     return FSI_OK;
 }
@@ -553,8 +601,33 @@ static void fsi__fl_find_drift(const fsi__fl_run *run, fsi__im_body *o)
 static double fsi__fl_reach(const fsi__fl_run *run, const fsi__im_body *o, int i, double least)
 {
     const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
-    return fmax(least, fsi__d3_norm(fsi__d3_madd(way, -run->dt, fsi__im_drift_at(o, run->x[i])))
-        + 1.5 * run->dt * o->spread + 0.5 * (double)run->s->spacing);
+    const double reach = fsi__d3_norm(fsi__d3_madd(way, -run->dt, fsi__im_drift_at(o, run->x[i])))
+        + 1.5 * run->dt * o->spread + 0.5 * (double)run->s->spacing;
+    return reach > least ? reach : least;
+}
+
+/* 0: no particle of ranks begin .. end - 1, of one cell or block, may meet a body: their box is farther away than any
+   of them, and the first one of a cell for the others, looks. */
+static int fsi__fl_may_meet(const fsi__fl_run *run, const fsi__im_body *o, int begin, int end)
+{
+    const int *order = run->points.order;
+    fsi_box3 box = fsi_box3_empty();
+    double far2 = 0, reach;
+    int r;
+    for (r = begin; r < end; r++) {
+        fsi__d3 way;
+        double d2;
+        if (order[r] >= run->n) continue;
+        box = fsi_box3_grow(box, run->x[order[r]]);
+        way = fsi__d3_diff(run->to[order[r]], run->x[order[r]]);
+        d2 = fsi__d3_dot(way, way);
+        if (d2 > far2) far2 = d2;
+    }
+    if (!(box.lo.x <= box.hi.x)) return 0;
+    reach = fsi__d3_norm(o->drift) + fsi__d3_norm(o->spin) * (fsi__d3_norm(fsi__d3_diff(box.hi, box.lo))
+        + fsi__d3_norm(fsi__d3_sub(fsi__d3_of(box.lo), o->center))) + 1.5 * o->spread;
+    reach = sqrt(far2) + run->dt * reach + 4 * (double)run->s->spacing + 2 * (double)run->im->grid->dx;
+    return fsi_box3_overlap(fsi_box3_inflate(o->surface->box, (fsi_real)(1.001 * reach)), box);
 }
 
 /* The face of a body closest to where a particle was, at most `reach` away; -1: none. face: one that is close to it,
@@ -578,11 +651,11 @@ static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin
     /* The first one, and how far it must look for all. */
     for (r = begin; r < end; r++) {
         const int i = order[r];
-        if (i >= run->n) continue;
-        run->near_face[i] = -1;
-        if (run->gone[i] || (run->held && run->held[i])) continue;
+        double reach;
+        if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
         if (first < 0) first = i;
-        most = fmax(most, fsi__fl_reach(run, o, i, least) + fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first])));
+        reach = fsi__fl_reach(run, o, i, least) + fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
+        most = reach > most ? reach : most;
     }
     if (first < 0 || !fsi__fl_is_in(fsi_box3_inflate(o->surface->box, (fsi_real)most), run->x[first])) return;
     hit = fsi__fl_closest(run, o->surface, first, most, *face);
@@ -617,10 +690,12 @@ static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         const int last = run->points.first[b + 1];
         int face = -1;
+        if (!fsi__fl_may_meet(run, job->body, run->points.first[b], last)) continue;
         for (r = run->points.first[b]; r < last; r = next) {
             int solid = 0;
             for (next = r; next < last && key[order[next]] == key[order[r]]; next++) solid |= order[next] >= run->n;
-            fsi__fl_near_cell(run, job->body, r, next, solid ? 4 * (double)run->s->spacing : 0, &face);
+            if (fsi__fl_may_meet(run, job->body, r, next))
+                fsi__fl_near_cell(run, job->body, r, next, solid ? 4 * (double)run->s->spacing : 0, &face);
         }
     }
 }
@@ -676,6 +751,7 @@ FSI_API fsi_status fsi__fl_move_solids(fsi__fl_run *run)
     for (k = 0; k < bodies->bodies; k++) {
         job.body = &bodies->body[k];
         fsi__fl_find_drift(run, &bodies->body[k]);
+        memset(run->near_face, 0xff, (size_t)run->n * sizeof *run->near_face); /* -1: none */
         fsi__parallel_work(context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_near_blocks, &job);
         FSI__TRY(fsi__im_follow(bodies, k));
         fsi__parallel(context, run->n, FSI__FL_GRAIN, fsi__fl_keep_out, &job);
