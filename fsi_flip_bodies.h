@@ -199,7 +199,7 @@ typedef struct fsi__fl_lines {
     const fsi_grid *grid;
     const fsi_mesh *surface;
     int axis, across[2];       /* axes of the lines and across them; 2D: across[1] is 2 */
-    int (*below)[3];           /* of each vertex along each axis: twice the centres of cells below it, + 1 on a centre */
+    int (*below)[3];           /* of each vertex along each axis: twice the centres of cells below it, + 1 on one */
     fsi__fl_crossing *list;
     int room, count;           /* count: all of them, also those that there is no room for */
 } fsi__fl_lines;
