@@ -199,7 +199,7 @@ typedef struct fsi__fl_lines {
     const fsi_grid *grid;
     const fsi_mesh *surface;
     int axis, across[2];       /* axes of the lines and across them; 2D: across[1] is 2 */
-    int (*below)[3];           /* of each vertex along each axis: twice the centres of cells below it, + 1 on one */
+    int (*below)[3];           /* of each vertex: fsi__fl_count_below */
     fsi__fl_crossing *list;
     int room, count;           /* count: all of them, also those that there is no room for */
 } fsi__fl_lines;
@@ -305,7 +305,8 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
 
 #define FSI__FL_BEYOND 5e8 /* [cells] more than any grid has */
 
-/* `below` of all vertices. */
+/* Where all vertices are among the centres of cells along each axis: an even number 2 n is between two of them, n are
+   below; an odd one, 2 n - 1, is on the n-th. A face reaches the centres from least / 2 to (most + 1) / 2 - 1. */
 static void fsi__fl_count_below(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_lines *l = (const fsi__fl_lines *)arg;
@@ -365,8 +366,9 @@ static fsi_status fsi__fl_close_by(fsi__fl_run *run, fsi__fl_lines *l)
         if (i == 0 || c->line != c[-1].line || c->axis != c[-1].axis) in = 0;
         if (in == 0) from = c->at;
         in += c->way;
+        if (in != 0) continue;
         fsi__fl_choose_lines(l, c->axis);
-        if (in == 0) fsi__fl_close_between(run, l, c->line, from, c->at);
+        fsi__fl_close_between(run, l, c->line, from, c->at);
     }
     return FSI_OK;
 }
@@ -606,13 +608,14 @@ static double fsi__fl_reach(const fsi__fl_run *run, const fsi__im_body *o, int i
     return reach > least ? reach : least;
 }
 
-/* 0: no particle of ranks begin .. end - 1, of one cell or block, may meet a body: their box is farther away than any
-   of them, and the first one of a cell for the others, looks. */
+/* 0: no particle of ranks begin .. end - 1, of one cell or block, can come near a body in the substep. What
+   fsi__fl_near_cell asks for is never farther than this allows: the longest way, the body's rigid motion anywhere in
+   their box, its spread, and from the first particle of a cell to the others. */
 static int fsi__fl_may_meet(const fsi__fl_run *run, const fsi__im_body *o, int begin, int end)
 {
     const int *order = run->points.order;
     fsi_box3 box = fsi_box3_empty();
-    double far2 = 0, reach;
+    double longest2 = 0, reach; /* the longest way, squared [m^2] */
     int r;
     for (r = begin; r < end; r++) {
         fsi__d3 way;
@@ -621,12 +624,12 @@ static int fsi__fl_may_meet(const fsi__fl_run *run, const fsi__im_body *o, int b
         box = fsi_box3_grow(box, run->x[order[r]]);
         way = fsi__d3_diff(run->to[order[r]], run->x[order[r]]);
         d2 = fsi__d3_dot(way, way);
-        if (d2 > far2) far2 = d2;
+        if (d2 > longest2) longest2 = d2;
     }
     if (!(box.lo.x <= box.hi.x)) return 0;
     reach = fsi__d3_norm(o->drift) + fsi__d3_norm(o->spin) * (fsi__d3_norm(fsi__d3_diff(box.hi, box.lo))
         + fsi__d3_norm(fsi__d3_sub(fsi__d3_of(box.lo), o->center))) + 1.5 * o->spread;
-    reach = sqrt(far2) + run->dt * reach + 4 * (double)run->s->spacing + 2 * (double)run->im->grid->dx;
+    reach = sqrt(longest2) + run->dt * reach + 4 * (double)run->s->spacing + 2 * (double)run->im->grid->dx;
     return fsi_box3_overlap(fsi_box3_inflate(o->surface->box, (fsi_real)(1.001 * reach)), box);
 }
 
