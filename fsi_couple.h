@@ -1358,8 +1358,10 @@ static void fsi__co_repair(fsi__co_impl *c)
    x n).w, without mass: liquid, shell and body are one system. Its impulses give its velocity and spin, the
    start of the next search for positions. */
 
-/* a contact near a face that looks at it, so far from its middle; pins: the face is the rim of a film */
-typedef struct fsi__co_touch { int axis, entry, contact, pins; double away, weight; } fsi__co_touch;
+/* A contact near a face, so far from its middle, and how the face meets it: not; as the rim of a film that it pins; with
+   the solid beside it; with the solid at an angle to it; with the solid ahead of it. */
+enum { FSI__CO_NOT, FSI__CO_RIM, FSI__CO_BY, FSI__CO_ASKEW, FSI__CO_ONTO };
+typedef struct fsi__co_touch { int axis, entry, contact, meets; double away, weight; } fsi__co_touch;
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
 typedef struct fsi__co_face {
     int axis, entry, label;       /* label: of its liquid */
@@ -1493,22 +1495,27 @@ enum { FSI__CO_HIGH = 1, FSI__CO_DEEP = 2 };
 #define FSI__CO_SPARE 0.25
 
 /* Does a contact act on the face between cell i, with entry e, and the one below it? away2: square of the distance from
-   the contact to the face [dx^2]; beyond: one of the above, else 0. 2: it pins the rim of a film. */
+   the contact to the face [dx^2]; beyond: one of the above, else 0. */
 static int fsi__co_meets(const fsi__co_impl *c, const unsigned char *cell, const fsi__co_contact *contact, int axis,
     const int *i, long long e, long long below, double away2, int beyond)
 {
     const double *normal = contact->normal;
     const int up = cell[e] == FSI_CELL_LIQUID, wet = (int)(up ? e : below);
     const double ahead = up ? -normal[axis] : normal[axis];
-    const int past = beyond || (away2 > FSI__CO_BESIDE * FSI__CO_BESIDE && ahead < FSI__CO_FACING);
+    const int is_ridge = !(fsi__sh_dot(normal, normal) > 0), is_by = !is_ridge && ahead < FSI__CO_FACING,
+              is_onto = !is_ridge && ahead >= FSI__CO_AHEAD,
+              past = beyond || (away2 > FSI__CO_BESIDE * FSI__CO_BESIDE && is_by),
+              meets = is_onto ? FSI__CO_ONTO : is_by ? FSI__CO_BY : FSI__CO_ASKEW;
     int air[3];
-    if (!(fsi__sh_dot(normal, normal) > 0) || ahead >= FSI__CO_AHEAD)
-        return !beyond || (beyond == FSI__CO_DEEP && fsi__co_creeps(c, wet) > 0);
-    if (fsi__co_adhesion(c, &c->sample[contact->sample]) > 0 || !(fsi__co_creeps(c, wet) > 0)) return !past;
+    if (is_ridge || is_onto)
+        return !beyond || (beyond == FSI__CO_DEEP && fsi__co_creeps(c, wet) > 0) ? meets : FSI__CO_NOT;
+    if (fsi__co_adhesion(c, &c->sample[contact->sample]) > 0 || !(fsi__co_creeps(c, wet) > 0))
+        return past ? FSI__CO_NOT : meets;
     memcpy(air, i, sizeof air);
     air[axis] -= up;
-    if (fsi__co_is_gap(c->liquid->grid, cell, air, axis, normal)) return !past;
-    return fabs(ahead) < FSI__CO_AHEAD && fsi__co_is_level(normal) && !fsi__ls_is_resolved(c->run, wet) ? 2 : 0;
+    if (fsi__co_is_gap(c->liquid->grid, cell, air, axis, normal)) return past ? FSI__CO_NOT : meets;
+    return fabs(ahead) < FSI__CO_AHEAD && fsi__co_is_level(normal) && !fsi__ls_is_resolved(c->run, wet)
+        ? FSI__CO_RIM : FSI__CO_NOT;
 }
 
 /* Lists the faces between liquid and air that a contact acts on: along every axis within half a cell of its range,
@@ -1561,12 +1568,12 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
                             beyond |= a == axis ? FSI__CO_DEEP : FSI__CO_HIGH;
                     }
                     meets = fsi__co_meets(c, cell, &c->contact[contact], axis, i, e, below, away, beyond);
-                    if (!meets) continue;
+                    if (meets == FSI__CO_NOT) continue;
                     FSI__TRY(
                         fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
                     c->touch[c->touches].axis = axis;
                     c->touch[c->touches].entry = (int)e;
-                    c->touch[c->touches].pins = meets == 2;
+                    c->touch[c->touches].meets = meets;
                     c->touch[c->touches].away = sqrt(away);
                     c->touch[c->touches++].contact = contact;
                 }
@@ -1639,15 +1646,25 @@ static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flo
     return FSI_OK;
 }
 
+/* How a face meets its contacts, at most: in a corner, the wall ahead of it takes its pressure, not the floor beside it,
+   and a rim that has a wall is not pinned. */
+static int fsi__co_meets_most(const fsi__co_impl *c, int k, int end)
+{
+    int most = FSI__CO_NOT;
+    for (; k < end; k++) if (c->touch[k].meets > most) most = c->touch[k].meets;
+    return most;
+}
+
 /* Weights of the contacts of one face: by area, and 0 for those more than half a cell farther away than the closest
-   one. */
+   one, or which it meets less than others. */
 static void fsi__co_weigh_touches(fsi__co_impl *c, int k, int end)
 {
+    const int most = fsi__co_meets_most(c, k, end), least = most > FSI__CO_BY ? most - 1 : most;
     double nearest = HUGE_VAL, sum = 0;
     int j;
-    for (j = k; j < end; j++) nearest = fmin(nearest, c->touch[j].away);
+    for (j = k; j < end; j++) if (c->touch[j].meets >= least) nearest = fmin(nearest, c->touch[j].away);
     for (j = k; j < end; j++) {
-        const double share = fmax(0, 1 - 2 * (c->touch[j].away - nearest));
+        const double share = c->touch[j].meets < least ? 0 : fmax(0, 1 - 2 * (c->touch[j].away - nearest));
         sum += c->touch[j].weight = share * share * c->sample[c->contact[c->touch[j].contact].sample].area;
     }
     for (j = k; j < end; j++) c->touch[j].weight /= sum;
@@ -1778,13 +1795,6 @@ static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi_pressure_flo
     return FSI_OK;
 }
 
-/* What holds a face whose contacts all pin it [Pa], else 0. */
-static double fsi__co_pins(const fsi__co_impl *c, int k, int end)
-{
-    for (; k < end; k++) if (!c->touch[k].pins) return 0;
-    return FSI__CO_PINNED * (double)c->liquid->desc.surface_tension / c->dx;
-}
-
 /* Finds the faces that move with the solid, with their weights, masses and right sides. */
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
@@ -1811,7 +1821,8 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
         f->body = -1;
         f->touch = k;
         f->touch_end = end;
-        f->pin = fsi__co_pins(c, k, end);
+        f->pin = fsi__co_meets_most(c, k, end) == FSI__CO_RIM
+            ? FSI__CO_PINNED * (double)c->liquid->desc.surface_tension / c->dx : 0;
         f->axis = c->touch[k].axis;
         f->entry = c->touch[k].entry;
         f->label = c->ls->trial_label[flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry

@@ -352,30 +352,81 @@ static void test_a_sprung_pool_does_not_creep_up(void)
 
 static const double SIDE = 0.14;
 
-/* A puddle so many cells high and wide in a box of 0.14 m, on a chain from wall to wall, so many cells above a face of
-   the grid, held or not. */
-static void puddle_begin(tank *t, int n, double above, double high, double wide, double tension, int is_held)
+/* A box of 0.14 m, so many cells wide, for puddles. */
+static void puddle_desc(tank *t, int n)
 {
-    const double dx = SIDE / n, floor_at = (floor(0.3 * n) + above) * dx;
-    fsi_box3 box;
     memset(t, 0, sizeof *t);
     pair_begin(&t->p, n);
     t->n = n;
     t->dim = 2;
-    t->p.l.dx = REAL(dx);
+    t->p.l.dx = REAL(SIDE / n);
     t->p.l.viscosity = REAL(0.1);
-    t->p.l.surface_tension = REAL(tension);
+    t->p.l.surface_tension = REAL(0.07);
     t->p.c.material[0].young = REAL(1e6);
-    scene_rod(&t->p.c, n, v3(0, floor_at, 0), v3(SIDE, floor_at, 0));
+}
+
+/* Liquid and solids as described, with liquid in a box. */
+static void puddle_fill(tank *t, fsi_box3 box, int is_held)
+{
     pair_make_apart(&t->p);
     if (is_held) pair_pin(&t->p);
-    box.lo = v3((SIDE - wide * dx) / 2, floor_at, 0);
-    box.hi = v3((SIDE + wide * dx) / 2, floor_at + (high + 1.5) * dx, 0); /* 1.5 dx are taken away */
     CHECK(fsi_levelset_fill_box(t->p.water, box, v3(0, 0, 0), NULL) == FSI_OK);
     t->p.e.liquid = t->p.water;
     t->p.e.shell = t->p.solid;
     CHECK(fsi_couple_create(&t->p.both, &t->p.e) == FSI_OK);
     t->weight = RHO * G * t->p.water->stats.volume;
+}
+
+/* A puddle so many cells high and wide on a chain from wall to wall, so many cells above a face of the grid, held or
+   not. */
+static void puddle_begin(tank *t, int n, double above, double high, double wide, double tension, int is_held)
+{
+    const double dx = SIDE / n, floor_at = (floor(0.3 * n) + above) * dx;
+    fsi_box3 box;
+    box.lo = v3((SIDE - wide * dx) / 2, floor_at, 0);
+    box.hi = v3((SIDE + wide * dx) / 2, floor_at + (high + 1.5) * dx, 0); /* 1.5 dx are taken away */
+    puddle_desc(t, n);
+    t->p.l.surface_tension = REAL(tension);
+    scene_rod(&t->p.c, n, v3(0, floor_at, 0), v3(SIDE, floor_at, 0));
+    puddle_fill(t, box, is_held);
+}
+
+/* Sum of what the liquid does to the vertices first .. end - 1. */
+static fsi_vec3 felt_by(const tank *t, int first, int end)
+{
+    fsi_vec3 sum = v3(0, 0, 0);
+    for (; first < end; first++) sum = fsi_v3_add(sum, t->p.both->liquid_force[first]);
+    return sum;
+}
+
+/* Creeping liquid in a trough of three chains. In its corners a wall takes the pressure of the faces that it is ahead
+   of, the floor beside them none: it was pushed sideways by 0.1 rho g h^2/2, and walls bore 0.06 of the weight. */
+static void test_in_a_corner_each_wall_bears_its_own_pressure(void)
+{
+    static const double high[3] = {3, 2.5, 4}, above[3] = {0.3, 0.6, 0.3};
+    int k, j;
+    for (k = 0; k < (TEST_SLOWED ? 1 : 3); k++) {
+        const double dx = SIDE / 24, floor_at = (7 + above[k]) * dx, left = 4 * dx, right = 20 * dx;
+        double side, down, push;
+        int rod[3];
+        fsi_box3 box;
+        tank t;
+        box.lo = v3(left, floor_at, 0);
+        box.hi = v3(right, floor_at + (high[k] + 1.5) * dx, 0); /* 1.5 dx are taken away */
+        puddle_desc(&t, 24);
+        rod[0] = scene_rod(&t.p.c, 16, box.lo, v3(right, floor_at, 0));
+        rod[1] = scene_rod(&t.p.c, 8, box.lo, v3(left, floor_at + 8 * dx, 0));
+        rod[2] = scene_rod(&t.p.c, 8, v3(right, floor_at, 0), v3(right, floor_at + 8 * dx, 0));
+        puddle_fill(&t, box, 1);
+        for (j = 0; j < 240; j++) if (!pair_step(&t.p, 1.0 / 60)) break;
+        push = t.weight * t.weight / (2 * RHO * G * 196 * dx * dx); /* rho g h^2/2 on a pool 14 cells wide */
+        side = fmax(fabs((double)felt_by(&t, 0, 9).x), fabs((double)felt_by(&t, 9, rod[1]).x)) / push;
+        down = -(double)felt_by(&t, rod[1], t.p.solid->vertex_count).y / t.weight;
+        printf("   %g high, %g cells above a face: floor pushed by %.1e sideways, walls by %.1e down\n", high[k],
+            above[k], side, down);
+        CHECK(side <= 0.005 && fabs(down) <= 0.005);
+        pair_end(&t.p);
+    }
 }
 
 /* The speed of all of the liquid, root mean square. */
@@ -512,6 +563,7 @@ int main(int argc, char **argv)
     RUN(test_a_viscous_pool_sticks_to_its_floor);
     RUN(test_the_liquids_force_is_what_the_string_gets);
     RUN(test_a_pool_rests_on_a_held_cloth);
+    RUN(test_in_a_corner_each_wall_bears_its_own_pressure);
     RUN(test_springs_bear_the_weight_of_a_pool);
     RUN_PHYSICS(test_a_pool_at_balance_keeps_its_energy);
     RUN_PHYSICS(test_a_sprung_pool_does_not_creep_up);
