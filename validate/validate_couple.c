@@ -3,7 +3,7 @@
    SPDX-License-Identifier: MIT
 
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word
-   runs one part: scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate, monolithic. --res 10 takes a
+   runs one part: scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate, monolithic, rest. --res 10 takes a
    tenth of the random scenes and sweeps, and fewer steps. `sheets --first 243 --last 243` runs the sheets of some
    seeds alone. */
 #define FSI_IMPLEMENTATION
@@ -24,6 +24,7 @@ static void look_at(struct fsi__co_impl *c, int when, const struct fsi_pressure_
 #include "../tests/kit/couple_inside.h"
 #include "../tests/kit/couple_gate.h"
 #include "../tests/kit/couple_monolithic.h"
+#include "../tests/kit/couple_rest.h"
 #include "validate.h"
 
 static const char *const metric_name[2] = { "linear", "spline" };
@@ -349,13 +350,87 @@ static void run_monolithic(void)
     }
 }
 
+/* A pool on a held sheet, in 2D bent by `sag`: brought to rest by viscosity first, since what is filled in over a bent
+   chain swings. */
+static void rest_held(int dim, int n, double rate, double depth, double sag)
+{
+    fsi_levelset_desc d;
+    calm c;
+    tank t;
+    tank_begin(&t, dim, n, depth, 0.3);
+    pair_pin(&t.p);
+    if (sag > 0) {
+        tank_fill_bent(&t, sag);
+        d = t.p.water->desc;
+        d.viscosity = 30;
+        ex_check(&app, fsi_levelset_set_desc(t.p.water, &d));
+        tank_run(&t, 1 / rate, 5, 1);
+        d.viscosity = 0;
+        ex_check(&app, fsi_levelset_set_desc(t.p.water, &d));
+    } else tank_fill(&t);
+    c = tank_run(&t, 1 / rate, 0.6 * scaled(100), 5);
+    at_most(c.most, 1e-6, "rho_g_H_V", "rest_held_%dd_%d_cells_rate_%g_sag_%g_kinetic", dim, n, rate, sag);
+    pair_end(&t.p);
+}
+
+/* A pool on springs, held at first until its gaps have settled. */
+static void rest_sprung(int dim, int n, double rate)
+{
+    const double depth = 0.5;
+    calm c;
+    tank t;
+    int i;
+    tank_begin(&t, dim, n, depth - 1.8 / n, 0.3); /* create removes 1.5 cells of liquid above the sheet */
+    tank_hang(&t, 2e5);
+    t.depth = depth;
+    pair_pin(&t.p);
+    tank_fill(&t);
+    tank_run(&t, 1 / rate, 1, 0.5);
+    for (i = 0; i < t.p.solid->vertex_count; i++) t.p.solid->pinned[i] = 0;
+    c = tank_run(&t, 1 / rate, 0.1 * scaled(100), 0);
+    at_most(c.rises, 1e-4, "rho_g_H_V", "rest_sprung_%dd_%d_cells_rate_%g_all_energy_rises", dim, n, rate);
+    at_most(fabs(c.bears - 1), 0.02, "1", "rest_sprung_%dd_%d_cells_rate_%g_support_off", dim, n, rate);
+    pair_end(&t.p);
+}
+
+static void rest_puddle(int n, double above, double high, double rate, double by)
+{
+    tank t;
+    double last;
+    puddle_begin(&t, n, above, high, n / 2.0, 0.07, 1);
+    last = last_motion(&t, rate, 0.2 * scaled(100));
+    if (by > 0) at_most(last, by, "s", "rest_puddle_%d_cells_%g_high_at_%g_rate_%g_moves_until", n, high, above, rate);
+    else say(last, "s", "rest_puddle_%d_cells_%g_high_at_%g_rate_%g_moves_until", n, high, above, rate);
+    pair_end(&t.p);
+}
+
+/* Pools and puddles that are to rest. */
+static void run_rest(void)
+{
+    static const double rate[3] = { 24, 60, 240 };
+    int n, k;
+    for (n = 16; n <= 64; n *= 2) {
+        for (k = 0; k < 3; k++) rest_held(2, n, rate[k], 0.5, 0);
+        for (k = 0; k < 2; k++) rest_held(2, n, rate[k], 0.5, 0.1);
+        for (k = 0; k < 3; k++) rest_sprung(2, n, rate[k]);
+    }
+    for (k = 0; k < 2; k++) rest_held(3, 16, rate[k], 0.2, 0);
+    for (k = 0; k < 2; k++) rest_sprung(3, 20, k ? 240 : 30);
+    for (n = 24; n <= 40; n += 8) for (k = 0; k < 2; k++) {
+        rest_puddle(n, 0.3, 3, k ? 60 : 30, 10);
+        rest_puddle(n, 0.3, 4, k ? 60 : 30, 10);
+        rest_puddle(n, 0.3, 2, k ? 60 : 30, 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void);
-    } parts[10] = {{"scenes", run_scenes},        {"sheets", run_sheets},     {"sweeps", run_sweeps},
+    } parts[11] = {{"scenes", run_scenes},        {"sheets", run_sheets},     {"sweeps", run_sweeps},
                    {"flight", run_flight},        {"newton", run_newton},     {"spacing", run_spacing},
                    {"impact", run_impact},        {"momentum", run_momentum}, {"gate", run_gate},
-                   {"monolithic", run_monolithic}};
+                   {"monolithic", run_monolithic},
+                   {"rest", run_rest}};
     const char *only = NULL;
     int k;
     ex_init(&app, "validate_couple", "Liquid and thin solids together: random scenes, and the paper's claims.");
@@ -363,11 +438,11 @@ int main(int argc, char **argv)
     app.res_help = "per cent of the full number of cases";
     app.out = "docs";
     ex_operand(&app, "part", &only,
-        "scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate or monolithic; none: all");
+        "scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate, monolithic or rest; none: all");
     ex_int(&app, "first", &first_sheet, 0, 1000000, "sheets: seed of the first scene");
     ex_int(&app, "last", &last_sheet, 0, 1000000, "sheets: seed of the last scene");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
-    for (k = 0; k < 10; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
+    for (k = 0; k < 11; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
     return test__run.faults > 0;
 }
