@@ -1358,8 +1358,8 @@ static void fsi__co_repair(fsi__co_impl *c)
    x n).w, without mass: liquid, shell and body are one system. Its impulses give its velocity and spin, the
    start of the next search for positions. */
 
-/* A contact near a face, so far from its middle, and how the face meets it: not; as the rim of a film that it pins; with
-   the solid beside it; with the solid at an angle to it; with the solid ahead of it. */
+/* A contact near a face, so far from its middle, and how the face meets it: not; as the rim of a film that it pins;
+   with the solid beside it; with the solid at an angle to it; with the solid ahead of it. */
 enum { FSI__CO_NOT, FSI__CO_RIM, FSI__CO_BY, FSI__CO_ASKEW, FSI__CO_ONTO };
 typedef struct fsi__co_touch { int axis, entry, contact, meets; double away, weight; } fsi__co_touch;
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
@@ -1646,8 +1646,8 @@ static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flo
     return FSI_OK;
 }
 
-/* How a face meets its contacts, at most: in a corner, the wall ahead of it takes its pressure, not the floor beside it,
-   and a rim that has a wall is not pinned. */
+/* How a face meets its contacts, at most: in a corner, the wall ahead of it takes its pressure, not the floor beside
+   it, and a rim that has a wall is not pinned. */
 static int fsi__co_meets_most(const fsi__co_impl *c, int k, int end)
 {
     int most = FSI__CO_NOT;

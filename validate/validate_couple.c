@@ -3,9 +3,9 @@
    SPDX-License-Identifier: MIT
 
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word
-   runs one part: scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate, monolithic, rest. --res 10 takes a
-   tenth of the random scenes and sweeps, and fewer steps. `sheets --first 243 --last 243` runs the sheets of some
-   seeds alone. */
+   runs one part: scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate, monolithic, rest. --res 10
+   takes a tenth of the random scenes and sweeps, and fewer steps. `sheets --first 243 --last 243` runs the sheets of
+   some seeds alone. */
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
 struct fsi__co_impl;

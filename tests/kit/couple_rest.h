@@ -231,8 +231,8 @@ TEST_FN double fastest_face(const tank *t)
     return most;
 }
 
-/* When, in so many seconds, the fastest face was last above 1 mm/s [s]. Two quiet seconds do not prove rest: what creeps
-   may slip. */
+/* When, in so many seconds, the fastest face was last above 1 mm/s [s]. Two quiet seconds do not prove rest: what
+   creeps may slip. */
 TEST_FN double last_motion(tank *t, double rate, double seconds)
 {
     const int steps = (int)(seconds * rate + 0.5);
