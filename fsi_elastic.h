@@ -395,7 +395,7 @@ typedef struct fsi__el_contact {
     double friction, weight;  /* Coulomb's coefficient; W_cc [m/N] */
     double slip[3];           /* displacement relative to the partner, in the substep [m] */
     double force[3], before[3]; /* on the point [N]; before the sweeps of the running iteration */
-    double last[6], way[6];   /* force and slip before the running pair of sweeps; by what they go on after it */
+    double last[3];           /* force before the running pair of sweeps [N] */
     int side[2];              /* of the body; of the other body, -1: none */
 } fsi__el_contact;
 enum { FSI__EL_SHAPE, FSI__EL_OBSTACLE, FSI__EL_BODY };
@@ -474,6 +474,9 @@ typedef struct fsi__el_impl {
     int contacts, contact_room;
     int many;                         /* contacts: sweeps move the bodies' unknowns, see plan_sweeps */
     double sweep_work;                /* numbers that a sweep changes */
+    fsi__el_mixer mixer;              /* of forces and slips after pairs of sweeps */
+    double *mixed;                    /* these, the residual, and the mixer's history: 9 numbers a contact each */
+    size_t mixed_room;
     fsi__el_touch *touch, *touched;   /* before the step; of the running one */
     int touches, touch_room, touched_count, touched_room;
     double *kept;                     /* vectors of all bodies, see fsi__el_vectors */
@@ -1021,6 +1024,8 @@ static fsi_status fsi__el_couple_sides(fsi__el_impl *im, fsi__el_member *m)
 
 #define FSI__EL_SWEEP_WORK 1e7 /* changes of numbers in the sweeps of an iteration: some 30 ms */
 #define FSI__EL_MANY 1e6
+#define FSI__EL_MIXED 4 /* pairs of sweeps that Anderson's acceleration combines */
+#define FSI__EL_FAR 30.0 /* the longest way on, over that of the pair */
 
 /* How contacts move each other in a sweep: by G, n numbers of a body with n sides for each change of a force, or, where
    contacts are many, by way of its unknowns: 3 numbers for each. Counts what one sweep changes. */
@@ -1035,6 +1040,16 @@ static void fsi__el_plan_sweeps(fsi__el_impl *im)
     }
     im->many = coupled > FSI__EL_MANY && moved < coupled;
     im->sweep_work = im->many ? moved : coupled;
+}
+
+/* Room for the acceleration of the sweeps. */
+static fsi_status fsi__el_make_mixer(fsi__el_impl *im)
+{
+    const size_t n = 9 * (size_t)im->contacts;
+    FSI__TRY(fsi__el_grow_numbers(im, &im->mixed, &im->mixed_room, (FSI__EL_MIXED + 2) * n));
+    im->mixer.depth = FSI__EL_MIXED;
+    im->mixer.history = im->mixed + n;
+    return FSI_OK;
 }
 
 /* Sides of all contacts; W_cc of each: displacement by a unit force on it. */
@@ -1063,6 +1078,7 @@ static fsi_status fsi__el_make_sides(fsi__el_impl *im)
 
     /* Responses, and G of each body unless contacts are many. */
     fsi__el_plan_sweeps(im);
+    FSI__TRY(fsi__el_make_mixer(im));
     for (b = 0; b < im->members; b++) if (im->member[b].sides > 0) {
         FSI__TRY(fsi__el_find_responses(im, &im->member[b]));
         if (!im->many) FSI__TRY(fsi__el_couple_sides(im, &im->member[b]));
@@ -1148,7 +1164,8 @@ static fsi__d3 fsi__el_wanted(const fsi__el_contact *c)
 }
 
 /* Each contact in turn, or in the opposite order, gets its force; the difference changes the slips of all contacts on
-   its bodies by G, or the unknowns of these. Returns the largest change over the largest force, as displacements. */
+   its bodies by G, or the unknowns of these. Returns the largest change over the largest force, before or
+   after, as displacements. */
 static double fsi__el_sweep_once(fsi__el_impl *im, int backwards)
 {
     double changed = 0, most = 0;
@@ -1161,7 +1178,7 @@ static double fsi__el_sweep_once(fsi__el_impl *im, int backwards)
         by = fsi__d3_sub(to, fsi__d3_at(c->force));
         if (!(c->weight > 0) || !(fsi__d3_dot(by, by) > 0)) continue;
         changed = fmax(changed, fsi__d3_norm(by) * c->weight);
-        most = fmax(most, fsi__d3_norm(to) * c->weight);
+        most = fmax(most, fmax(fsi__d3_norm(to), fsi__d3_norm(fsi__d3_at(c->force))) * c->weight);
         fsi__d3_put(c->force, to);
         for (k = 0; k < 2 && c->side[k] >= 0; k++) { /* both bodies */
             fsi__el_member *m = &im->member[k == 0 ? c->body : c->other];
@@ -1174,37 +1191,51 @@ static double fsi__el_sweep_once(fsi__el_impl *im, int backwards)
             }
         }
     }
-    return most > 0 ? changed / most : changed;
+    return most > 0 ? changed / most : 0;
 }
 
-/* After a pair of sweeps that changed forces and slips, which are linear in them, by D, both go on along the way w of
-   those before, and the next pair brings them back into their cones: nonlinear conjugate gradients (Silcowitz, Niebe
-   and Erleben 2010),
+/* Pairs of sweeps are a map of the forces f, which Anderson's acceleration (E5) combines, in the norm of W_cc |f|^2:
 
-      f <- f + b w,   w <- D + b w,   b = |D|^2 / |D of the pair before|^2, or 0 where D has grown
+      f <- the mixed f,   slips likewise, as they are linear in f;   the next pair brings both back into their cones
 
-   last: |D|^2 of the pair before, 0 at first. Returns that of this one. */
-static double fsi__el_go_on(fsi__el_impl *im, double last)
+   `last` are the forces before the pair. */
+static void fsi__el_go_on(fsi__el_impl *im)
 {
-    double size = 0, b;
+    const int n = im->contacts;
+    double *g = im->mixed, *f = g + 6 * (size_t)n, size, share, way = 0;
     int i, k;
-    for (i = 0; i < im->contacts; i++) {
+    for (i = 0; i < n; i++) {
         const fsi__el_contact *c = &im->contact[i];
-        for (k = 0; k < 3; k++) size += c->weight * (c->force[k] - c->last[k]) * (c->force[k] - c->last[k]);
-    }
-    b = size < last ? size / last : 0;
-    for (i = 0; i < im->contacts; i++) {
-        fsi__el_contact *c = &im->contact[i];
-        double on[6];
-        for (k = 0; k < 6; k++) {
-            double *x = k < 3 ? &c->force[k] : &c->slip[k - 3];
-            c->way[k] = *x - c->last[k] + (on[k] = b * c->way[k]);
-            *x += on[k];
+        const double root = sqrt(fmax(0, c->weight));
+        for (k = 0; k < 3; k++) {
+            g[6 * i + k] = c->force[k];
+            g[6 * i + 3 + k] = c->slip[k];
+            f[3 * i + k] = root * (c->force[k] - c->last[k]);
         }
-        for (k = 0; k < 2 && im->many && c->side[k] >= 0; k++)
-            fsi__el_respond_side(&im->member[k == 0 ? c->body : c->other], c->side[k], fsi__d3_at(on));
     }
-    return size;
+    size = sqrt(fsi__dot(f, f, 3 * n));
+    fsi__el_mix(&im->mixer, g, 6 * n, f, 3 * n, size, g);
+
+    /* On from forces and slips after the pair: at most FSI__EL_FAR times as far as the pair went, as forces that find no
+       solution would go on for ever. */
+    for (i = 0; i < n; i++) {
+        const fsi__el_contact *c = &im->contact[i];
+        for (k = 0; k < 3; k++) {
+            g[6 * i + k] -= c->force[k];
+            g[6 * i + 3 + k] -= c->slip[k];
+            way += fmax(0, c->weight) * g[6 * i + k] * g[6 * i + k];
+        }
+    }
+    way = sqrt(way);
+    share = way > FSI__EL_FAR * size ? FSI__EL_FAR * size / way : 1;
+    for (i = 0; i < n; i++) {
+        fsi__el_contact *c = &im->contact[i];
+        const fsi__d3 by = fsi__d3_scale(fsi__d3_at(g + 6 * (size_t)i), share);
+        fsi__d3_put(c->force, fsi__d3_add(fsi__d3_at(c->force), by));
+        fsi__d3_put(c->slip, fsi__d3_madd(fsi__d3_at(c->slip), share, fsi__d3_at(g + 6 * (size_t)i + 3)));
+        for (k = 0; k < 2 && im->many && c->side[k] >= 0; k++)
+            fsi__el_respond_side(&im->member[k == 0 ? c->body : c->other], c->side[k], by);
+    }
 }
 
 /* Projected Gauss-Seidel (E8) over all contacts, forwards and backwards in turn: a pair of sweeps is symmetric, as G
@@ -1214,7 +1245,6 @@ static double fsi__el_go_on(fsi__el_impl *im, double last)
 static void fsi__el_sweep(fsi__el_impl *im)
 {
     const double rounds = fmin(im->s->desc.contact_sweeps, fmax(1, FSI__EL_SWEEP_WORK / (im->sweep_work + 1)));
-    double size = 0;
     int round, i;
 
     /* `before`: the forces with which the global step was solved. */
@@ -1222,14 +1252,14 @@ static void fsi__el_sweep(fsi__el_impl *im)
         memcpy(im->contact[i].before, im->contact[i].force, sizeof im->contact[i].force);
         fsi__el_measure_slip(im, &im->contact[i]);
     }
+    im->mixer.stored = im->mixer.slot = 0;
+    im->mixer.best = HUGE_VAL;
     for (round = 0; round < rounds; round++) {
         const int backwards = round % 2;
-        for (i = 0; i < im->contacts && !backwards; i++) {
+        for (i = 0; i < im->contacts && !backwards; i++)
             memcpy(im->contact[i].last, im->contact[i].force, sizeof im->contact[i].force);
-            memcpy(im->contact[i].last + 3, im->contact[i].slip, sizeof im->contact[i].slip);
-        }
         if (!(fsi__el_sweep_once(im, backwards) > 1e-9)) return; /* converged */
-        if (backwards && round + 1 < rounds) size = fsi__el_go_on(im, size);
+        if (backwards && round + 1 < rounds) fsi__el_go_on(im);
     }
 }
 
@@ -3497,6 +3527,7 @@ FSI_API void fsi_elastic_destroy(fsi_elastic *s)
     fsi__free(context, im->touch, (size_t)im->touch_room, sizeof *im->touch);
     fsi__free(context, im->touched, (size_t)im->touched_room, sizeof *im->touched);
     fsi__free(context, im->kept, im->kept_room, sizeof(double));
+    fsi__free(context, im->mixed, im->mixed_room, sizeof(double));
     fsi__obstacles_free(&im->obstacles);
     s->cookie = 0;
     fsi__free(context, im, 1, sizeof *im);

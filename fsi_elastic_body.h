@@ -56,6 +56,18 @@ typedef struct fsi__el_spring {
 
 #define FSI__EL_HELD 1e-3 /* the least that a body yields */
 
+/* Anderson's acceleration (E5) of a map x -> g(x): the last differences of g, `wide` numbers, and of the residual f,
+   `tall` numbers. To start anew: stored = slot = 0, best = HUGE_VAL. */
+typedef struct fsi__el_mixer {
+    int depth, stored, slot;
+    double *history;              /* (depth + 1) * (wide + tall) */
+    double gram[64];              /* dot products of the differences of f, by slots */
+    double best;                  /* smallest residual */
+} fsi__el_mixer;
+/* to = the next x, given g and f at the last one, and the size of f. `to` may be g or f. */
+FSI_API void fsi__el_mix(fsi__el_mixer *m, const double *g, int wide, const double *f, int tall, double residual,
+                         double *to);
+
 /* Unknowns q: dofs * 3 numbers, point x = u q; three right sides share one matrix. */
 typedef struct fsi__el_body {
     fsi_context *context;
@@ -122,10 +134,8 @@ typedef struct fsi__el_body {
     double h_before;              /* of the substep before; 0: none */
     double yielding;              /* part of a liquid's force that its motion shows, as found last: 0 held, 1 free */
     /* acceleration */
-    int depth, stored, slot;
-    double *history;              /* 2 * (depth + 1) * 3 * dofs */
-    double gram[64];              /* dot products of the differences of f, by slots */
-    double residual, best;        /* displacement of the last iteration, root mean square by mass [m] */
+    fsi__el_mixer mixer;          /* of q, and of its residual times root_weight: 3 * dofs each */
+    double residual;              /* displacement of the last iteration, root mean square by mass [m] */
     double forced;                /* likewise, of `next` from `aim`: displacement by elastic forces, pins, contacts */
     int iterations;               /* of the last substep */
     double inverted;              /* share that was inverted at the beginning of the substep, by stiffness */
@@ -1064,8 +1074,9 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
     memcpy(b->at, b->aim, n * sizeof(double));
     memset(b->contact, 0, n * sizeof(double));
     fsi__el_start_rotations(b);
-    b->stored = b->slot = b->iterations = 0;
-    b->best = HUGE_VAL;
+    b->iterations = 0;
+    b->mixer.stored = b->mixer.slot = 0;
+    b->mixer.best = HUGE_VAL;
     return FSI_OK;
 }
 
@@ -1076,62 +1087,69 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
 
       q' = g_k - sum_j t_j (g_k-j - g_k-j-1),   t = argmin |f_k - sum_j t_j (f_k-j - f_k-j-1)|^2   (E5)
 
-   in the norm of the diagonal of M. Where the residual grows beyond twice the best, the history is dropped and
-   q' = g_k: local and global step alone never raise the energy. */
+   for bodies in the norm of the diagonal of M. Where the residual grows beyond twice the best, the history is dropped
+   and q' = g_k: local and global step alone never raise the energy. */
+
+FSI_API void fsi__el_mix(fsi__el_mixer *m, const double *g, int wide, const double *f, int tall, double residual,
+                         double *to)
+{
+    const size_t pair = (size_t)wide + (size_t)tall;
+    double *last_g = m->history + (size_t)m->depth * pair, *last_f = last_g + wide; /* of the iteration before */
+    double gram[64], right[8];
+    int i, j, k, n;
+    if (m->depth == 0) { memmove(to, g, (size_t)wide * sizeof(double)); return; }
+
+    /* Differences of g and f from the iteration before, and their dot products with the stored ones. */
+    if (m->best < HUGE_VAL) {
+        double *dg = m->history + (size_t)m->slot * pair, *df = dg + wide;
+        for (i = 0; i < wide; i++) dg[i] = g[i] - last_g[i];
+        for (i = 0; i < tall; i++) df[i] = f[i] - last_f[i];
+        if (m->stored < m->depth) m->stored++;
+        for (j = 0; j < m->stored; j++)
+            m->gram[8 * m->slot + j] = m->gram[8 * j + m->slot] =
+                fsi__dot(df, m->history + (size_t)j * pair + wide, tall);
+        m->slot = (m->slot + 1) % m->depth;
+    }
+
+    /* The values of this iteration are stored; the history is dropped where the residual exceeds twice the best. */
+    memcpy(last_g, g, (size_t)wide * sizeof(double));
+    memcpy(last_f, f, (size_t)tall * sizeof(double));
+    if (residual > 2 * m->best) m->stored = m->slot = 0;
+    m->best = fmin(m->best, residual);
+
+    /* Normal equations of the least squares (E5), with a relative 1e-10 added to the diagonal. */
+    n = m->stored;
+    for (j = 0; j < n; j++) {
+        for (k = 0; k <= j; k++) gram[j * n + k] = m->gram[8 * j + k];
+        gram[j * n + j] *= 1 + 1e-10;
+        right[j] = fsi__dot(m->history + (size_t)j * pair + wide, last_f, tall);
+    }
+
+    /* The next x = g - sum_j t_j dg_j (E5); g itself without history or solution. */
+    memmove(to, g, (size_t)wide * sizeof(double));
+    if (n == 0 || fsi_dense_cholesky(NULL, n, gram) != FSI_OK || fsi_dense_cholesky_solve(n, gram, right) != FSI_OK)
+        return;
+    for (j = 0; j < n; j++) {
+        const double *dg = m->history + (size_t)j * pair;
+        for (i = 0; i < wide; i++) to[i] -= right[j] * dg[i];
+    }
+}
 
 FSI_API void fsi__el_body_advance(fsi__el_body *b)
 {
     const int n = 3 * b->dofs;
-    double *last_g = b->history + 2 * (size_t)b->depth * (size_t)n, *last_f = last_g + n; /* of the iteration before */
-    double gram[64], right[8], forced;
-    int i, j, k, m;
+    double forced = 0;
+    int i;
 
     /* Residual f = g - q, times the root of the mass; it overwrites the iterate. forced: likewise of g - S. */
     for (i = 0; i < n; i++) b->at[i] = b->root_weight[i] * (b->next[i] - b->at[i]);
     b->residual = sqrt(fsi__dot(b->at, b->at, n) / b->mass);
-    for (i = 0, forced = 0; i < n; i++) {
+    for (i = 0; i < n; i++) {
         const double moved = b->root_weight[i] * (b->next[i] - b->aim[i]);
         forced += moved * moved;
     }
     b->forced = sqrt(forced / b->mass);
-    if (b->depth == 0) { memcpy(b->at, b->next, (size_t)n * sizeof(double)); return; }
-
-    /* Differences of g and f from the iteration before, and their dot products with the stored ones. */
-    if (b->iterations > 1 && b->best < HUGE_VAL) {
-        double *dg = b->history + 2 * (size_t)b->slot * (size_t)n, *df = dg + n;
-        for (i = 0; i < n; i++) {
-            dg[i] = b->next[i] - last_g[i];
-            df[i] = b->at[i] - last_f[i];
-        }
-        if (b->stored < b->depth) b->stored++;
-        for (j = 0; j < b->stored; j++)
-            b->gram[8 * b->slot + j] = b->gram[8 * j + b->slot] =
-                fsi__dot(df, b->history + (2 * (size_t)j + 1) * (size_t)n, n);
-        b->slot = (b->slot + 1) % b->depth;
-    }
-
-    /* The values of this iteration are stored; the history is dropped where the residual exceeds twice the best. */
-    memcpy(last_g, b->next, (size_t)n * sizeof(double));
-    memcpy(last_f, b->at, (size_t)n * sizeof(double));
-    if (b->residual > 2 * b->best) b->stored = b->slot = 0;
-    b->best = fmin(b->best, b->residual);
-
-    /* Normal equations of the least squares (E5), with a relative 1e-10 added to the diagonal. */
-    m = b->stored;
-    for (j = 0; j < m; j++) {
-        for (k = 0; k <= j; k++) gram[j * m + k] = b->gram[8 * j + k];
-        gram[j * m + j] *= 1 + 1e-10;
-        right[j] = fsi__dot(b->history + (2 * (size_t)j + 1) * (size_t)n, last_f, n);
-    }
-
-    /* q' = g - sum_j t_j dg_j (E5); g itself without history or solution. */
-    memcpy(b->at, b->next, (size_t)n * sizeof(double));
-    if (m == 0 || fsi_dense_cholesky(NULL, m, gram) != FSI_OK || fsi_dense_cholesky_solve(m, gram, right) != FSI_OK)
-        return;
-    for (j = 0; j < m; j++) {
-        const double *dg = b->history + 2 * (size_t)j * (size_t)n;
-        for (i = 0; i < n; i++) b->at[i] -= right[j] * dg[i];
-    }
+    fsi__el_mix(&b->mixer, b->next, n, b->at, n, b->residual, b->at);
 }
 
 /* ---- >>momentum ----------------------------------------------------------------------------------------------- */
@@ -1238,8 +1256,8 @@ FSI_API void fsi__el_body_retract(fsi__el_body *b)
     memcpy(b->v, b->v_before, n * sizeof(double));
     fsi__el_load(b);
     memcpy(b->at, b->next, n * sizeof(double));
-    b->stored = b->slot = 0;
-    b->best = HUGE_VAL;
+    b->mixer.stored = b->mixer.slot = 0;
+    b->mixer.best = HUGE_VAL;
 }
 
 FSI_API void fsi__el_body_measure(fsi__el_body *b, fsi__el_motion *out, int all)
@@ -1327,7 +1345,7 @@ static void fsi__el_body_layout(fsi__el_body *b)
     /* Right sides of the global step, and the history of the acceleration. */
     b->stride = d + 4;
     b->wide = (double *)fsi__take(&b->memory, 4 * b->stride, sizeof(double));
-    b->history = (double *)fsi__take(&b->memory, 2 * ((size_t)b->depth + 1) * state, sizeof(double));
+    b->mixer.history = (double *)fsi__take(&b->memory, 2 * ((size_t)b->mixer.depth + 1) * state, sizeof(double));
 
     /* Matrices: dense ones of a reduced body; masses, gathers and values of K of a full one. */
     if (b->reduced) {
@@ -1719,7 +1737,7 @@ static void fsi__el_sum_mass(fsi__el_body *b)
 FSI_API fsi_status fsi__el_body_make(fsi__el_body *b, const char *fn, const fsi__el_plan *plan)
 {
     b->dim = b->shape.dim;
-    b->depth = plan->depth;
+    b->mixer.depth = plan->depth;
     FSI__TRY(fsi__el_rows_begin(&b->anchor, b->context, fn, 1));
     FSI__TRY(plan->handles > 0 ? fsi__el_make_reduced(b, fn, plan) : fsi__el_make_full(b, fn, plan));
     b->damping /= b->mass;
