@@ -729,6 +729,22 @@ static double fsi__el_width(const fsi__el_member *m)
     return fsi__d3_norm(fsi__d3_diff(m->mesh->box.hi, m->mesh->box.lo));
 }
 
+/* The normal of a contact at its partner's surface, n by the closest point. A corner that a face touches has many: that
+   of the face is right, as the corner's own contact with the face has it; on two of them the corner would be held as by
+   a wedge. So the point is moved into its own body, by the margin, and the normal is the direction to it there. */
+static fsi__d3 fsi__el_faced(const fsi__el_member *m, const fsi__el_member *o, int point, fsi__d3 x, double gap,
+                             fsi__d3 n)
+{
+    const double margin = FSI__EL_MARGIN * fmin(m->spacing, o->spacing);
+    const fsi__d3 inwards = fsi__d3_scale(fsi__el_outwards(m, point), -1);
+    fsi_mesh_hit hit;
+    fsi__d3 to;
+    double away;
+    if (!(fabs(gap) < 0.5 * margin) || !(fsi__d3_dot(inwards, n) > 0)) return n;
+    if (!fsi__el_closest(o->mesh, fsi__d3_madd(x, margin, inwards), 2 * margin, &hit, &away, &to)) return n;
+    return away > 0 ? to : n;
+}
+
 static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
 {
     const fsi__el_member *m = &im->member[body];
@@ -750,7 +766,7 @@ static fsi_status fsi__el_meet_bodies(fsi__el_impl *im, int body, int point)
         if (!fsi_box3_overlap(fsi_box3_inflate(b, (fsi_real)reach), m->box)) continue;
         at.lo = at.hi = fsi__d3_real(x);
         if (fsi__el_closest(o->mesh, x, reach, &hit, &gap, &n)) {
-            FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, gap, n));
+            FSI__TRY(fsi__el_keep_pair(im, body, point, k, &hit, gap, fsi__el_faced(m, o, point, x, gap, n)));
             continue;
         }
 
@@ -1216,8 +1232,8 @@ static void fsi__el_go_on(fsi__el_impl *im)
     size = sqrt(fsi__dot(f, f, 3 * n));
     fsi__el_mix(&im->mixer, g, 6 * n, f, 3 * n, size, g);
 
-    /* On from forces and slips after the pair: at most FSI__EL_FAR times as far as the pair went, as forces that find no
-       solution would go on for ever. */
+    /* On from forces and slips after the pair: at most FSI__EL_FAR times as far as the pair went, as forces that find
+       no solution would go on for ever. */
     for (i = 0; i < n; i++) {
         const fsi__el_contact *c = &im->contact[i];
         for (k = 0; k < 3; k++) {

@@ -271,6 +271,33 @@ static void test_a_scaled_scene_moves_alike(void)
     }
 }
 
+/* A corner below a tilted face, exactly at one of its points, without friction: the face slides over it at the same
+   speed, to both sides. With the normal of the corner for that point, and that of the face for the corner, it was held
+   as by a wedge, and heaps hung on such corners until one let go. */
+static void test_a_corner_slides_along_a_face(void)
+{
+    const double turn = -FSI_PI / 6, speed = 0.05;
+    int side;
+    for (side = -1; side <= 1; side += 2) {
+        block b = block_make(3, 3, 0, 0.05);
+        world w = world_of(2);
+        const fsi_vec3 along = fsi_v3(REAL(cos(turn)), REAL(sin(turn)), 0);
+        w.desc.gravity = fsi_v3(0, 0, 0);
+        w.body.friction = 0;
+        if (!world_begin(&w)) return;
+        world_add(&w, &b);
+        w.body.orientation = fsi_quat_from_axis_angle(fsi_v3(0, 0, 1), REAL(turn));
+        w.body.position = fsi_v3_sub(fsi_v3(REAL(0.15), REAL(0.15), 0), fsi_v3_scale(along, REAL(0.1)));
+        w.body.velocity = fsi_v3_scale(along, REAL(side * speed));
+        world_add(&w, &b);
+        world_run(&w, 1.0 / 60, 1);
+        CHECK(fabs(side * (double)fsi_v3_dot(w.s->bodies[1].velocity, along) - speed) <= 1e-3 * speed);
+        CHECK((double)fsi_v3_norm(w.s->bodies[0].velocity) <= 1e-3 * speed);
+        world_end(&w);
+        block_free(&b);
+    }
+}
+
 /* Bodies that were pushed into each other come apart within a second, at no more than twice (in the plane 2.5 times)
    the 2 sizes a second at which overlaps open: two blocks whose nearest sides are on the far side, one all inside
    another, two bars across each
@@ -489,6 +516,7 @@ int main(int argc, char **argv)
     RUN(test_a_stack_stands);
     RUN(test_a_stack_rests_in_long_steps);
     RUN(test_a_scaled_scene_moves_alike);
+    RUN(test_a_corner_slides_along_a_face);
     RUN(test_bodies_deep_in_each_other_come_apart);
     RUN(test_a_folded_sheet_meets_itself);
     RUN(test_a_body_inside_out_draws_nothing_in);
