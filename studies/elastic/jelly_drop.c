@@ -108,6 +108,7 @@ int main(int argc, char **argv)
     add_plane(&app, s, fsi_v3(0, -WIDTH / 2, 0), fsi_v3(0, 1, 0));
     add_plane(&app, s, fsi_v3(0, WIDTH / 2, 0), fsi_v3(0, -1, 0));
     add_plane(&app, s, fsi_v3(STAIRS * RUN + 0.7, 0, 0), fsi_v3(-1, 0, 0));
+    add_plane(&app, s, fsi_v3(-0.8, 0, 0), fsi_v3(1, 0, 0)); /* what is thrown back would roll away for ever */
     for (k = 0; k < BODIES; k++) jelly[k] = add_body(&app, s, k, handles);
     scene = ex_scene_of_box(&app, fsi_v3(-0.3, -0.4, 0), fsi_v3(1.9, 0.4, 1.1), 28, 16);
     scene.ground_height = 0;
