@@ -332,6 +332,8 @@ FSI_API void fsi__el_end(fsi_elastic *s);
 FSI_API void fsi__el_undo(fsi_elastic *s);
 /* The inner body with that index. */
 FSI_API fsi__el_body *fsi__el_inner(fsi_elastic *s, int index);
+/* 1: it and another body push each other in the running substep. */
+FSI_API int fsi__el_is_pushed(const fsi_elastic *s, int index);
 /* A new mesh of its surface at rest. Errors: ARGUMENT (it has no contact points), MEMORY. */
 FSI_API fsi_status fsi__el_rest_mesh(fsi_elastic *s, int index, const char *fn, fsi_mesh **out);
 /* Its unknowns have been changed: surface and contact points follow when they are needed. */
@@ -1593,6 +1595,18 @@ FSI_API fsi_status fsi__el_resume(fsi_elastic *s)
     int b;
     for (b = 0; b < im->members; b++) fsi__el_body_retract(&im->member[b].body);
     return fsi__el_solve(s);
+}
+
+FSI_API int fsi__el_is_pushed(const fsi_elastic *s, int index)
+{
+    const fsi__el_impl *im = (const fsi__el_impl *)s->impl;
+    int i;
+    for (i = 0; i < im->contacts; i++) {
+        const fsi__el_contact *c = &im->contact[i];
+        if (c->kind == FSI__EL_BODY && c->other != c->body && (c->body == index || c->other == index)
+            && fsi__d3_norm(fsi__d3_at(c->force)) > 0) return 1;
+    }
+    return 0;
 }
 
 FSI_API void fsi__el_end_substep(fsi_elastic *s)

@@ -2847,8 +2847,8 @@ static fsi_status fsi__fl_add_shares(fsi_flip *s)
         const fsi_grid_place place = (fsi_grid_place)((int)FSI_FACES_X + a);
         FSI__TRY(fsi__fl_make_field(s, place, 1 / s->desc.density, &im->inverse_density[a]));
         FSI__TRY(fsi__fl_make_field(s, place, 0, &im->share[a]));
-        FSI__TRY(fsi__fl_make_field(s, place, 0, &im->closed[a]));
-        FSI__TRY(fsi__fl_make_field(s, place, 0, &im->facing[a]));
+        FSI__TRY(fsi__fl_make_field(s, place, 0, &im->glued[a]));
+        FSI__TRY(fsi__fl_make_field(s, place, 0, &im->heft[a]));
         FSI__TRY(fsi__fl_make_field(s, place, 0, &im->wet[a]));
         FSI__TRY(fsi__fl_make_field(s, place, 0, &im->hard[a]));
     }

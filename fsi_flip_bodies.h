@@ -153,38 +153,9 @@ static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* How much of each face is closed by bodies: their share, over the largest of the faces around it, so that thin ones
-   close the faces that they are nearest to. */
-static void fsi__fl_close_range(void *arg, int chunk, int begin, int end)
-{
-    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
-    const fsi__fl_impl *im = job->run->im;
-    const fsi_grid *g = im->grid;
-    const size_t cells = (size_t)g->block_cells;
-    const fsi_real *share = im->share[job->axis]->value;
-    fsi_real *closed = im->closed[job->axis]->value;
-    const int deep = g->dim == 3 ? 2 : 0;
-    size_t e;
-    (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        fsi_real most = share[e];
-        int corner[3], i, j, k;
-        const int c = (int)(e % cells);
-        closed[e] = share[e];
-        if (!(share[e] > 0 && share[e] < 1)) continue;
-        fsi_grid_corner(g, (int)(e / cells), corner);
-        for (k = -deep; k <= deep; k++) for (j = -2; j <= 2; j++) for (i = -2; i <= 2; i++) {
-            const fsi_real other = fsi_grid_at(im->share[job->axis], corner[0] + (c & 7) + i,
-                corner[1] + (c >> 3 & 7) + j, corner[2] + (c >> 6) + k);
-            most = other > most ? other : most;
-        }
-        closed[e] = share[e] / most;
-    }
-}
-
-#define FSI__FL_THIN 2.0            /* [cells] a body that is thinner along a line lets nothing through there, */
-#define FSI__FL_FILM 0.75           /* [cells] but where it is thinner than this, */
-#define FSI__FL_SOLID (fsi_real)0.3 /* or has less of the face: what moves along would shake it */
+#define FSI__FL_MOST 0.9 /* share of bodies above which the liquid in a face has the change of the faces beside it */
+#define FSI__FL_THIN 2.0 /* [cells] the liquid at a face moves with a body that is thinner across it, */
+#define FSI__FL_THICK 4.0 /* but slips along one that is thicker than this */
 
 /* Where a line through the centres of cells along an axis passes a body's surface, in or out: `at` [cells]. */
 typedef struct fsi__fl_crossing {
@@ -322,22 +293,26 @@ static void fsi__fl_count_below(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* From a to b the line is in the body. If that is less than two cells, the face around its middle is closed whole. */
-static void fsi__fl_close_between(const fsi__fl_run *run, const fsi__fl_lines *l, long long line, double a, double b)
+/* From a to b the line is in the body. `glued` becomes 1 at the faces that this passes if the body is thin, 0 if it is
+   thick. */
+static void fsi__fl_glue_between(const fsi__fl_run *run, const fsi__fl_lines *l, long long line, double a, double b)
 {
-    int at[3] = { 0, 0, 0 };
-    long long e;
-    if (b - a >= FSI__FL_THIN || b - a < FSI__FL_FILM || !(a + b > -1 && a + b < 2.0 * l->grid->n[l->axis] + 1)) return;
-    at[l->axis] = (int)floor(0.5 * (a + b) + 0.5);
+    const double thin = fmin((FSI__FL_THICK - (b - a)) / (FSI__FL_THICK - FSI__FL_THIN), 1);
+    fsi_real *glued = run->im->glued[l->axis]->value;
+    int at[3] = { 0, 0, 0 }, i;
+    if (!(thin > 0 && a + b > -1 && a + b < 2.0 * l->grid->n[l->axis] + 1)) return;
     at[l->across[0]] = (int)(line % l->grid->n[l->across[0]]);
     if (l->grid->dim == 3) at[l->across[1]] = (int)(line / l->grid->n[l->across[0]]);
-    e = fsi_grid_entry(l->grid, at[0], at[1], at[2]);
-    if (e >= 0 && run->im->share[l->axis]->value[e] > FSI__FL_SOLID)
-        run->im->closed[l->axis]->value[e] = 1;
+    for (i = (int)floor(a); i <= (int)ceil(b); i++) {
+        long long e;
+        at[l->axis] = i;
+        e = fsi_grid_entry(l->grid, at[0], at[1], at[2]);
+        if (e >= 0) glued[e] = fsi_max(glued[e], (fsi_real)thin);
+    }
 }
 
-/* Closes the faces that a body passes. */
-static fsi_status fsi__fl_close_by(fsi__fl_run *run, fsi__fl_lines *l)
+/* Glues the faces that a body passes. */
+static fsi_status fsi__fl_glue_by(fsi__fl_run *run, fsi__fl_lines *l)
 {
     fsi__arena *arena = &run->im->lines;
     const size_t vertices = (size_t)l->surface->vertex_count;
@@ -368,47 +343,40 @@ static fsi_status fsi__fl_close_by(fsi__fl_run *run, fsi__fl_lines *l)
         in += c->way;
         if (in != 0) continue;
         fsi__fl_choose_lines(l, c->axis);
-        fsi__fl_close_between(run, l, c->line, from, c->at);
+        fsi__fl_glue_between(run, l, c->line, from, c->at);
     }
     return FSI_OK;
 }
 
-/* How much of each face is closed by bodies, thin ones too, however they lie. */
-static fsi_status fsi__fl_close(fsi__fl_run *run)
+/* `glued` becomes the fraction of each face that is liquid which moves with a body. */
+static void fsi__fl_glue_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_impl *im = job->run->im;
+    const size_t cells = (size_t)im->grid->block_cells;
+    const fsi_real *share = im->share[job->axis]->value;
+    fsi_real *glued = im->glued[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) glued[e] = share[e] > 0 ? glued[e] * (1 - share[e]) : 0;
+}
+
+/* How much of the liquid at each face moves with bodies. */
+static fsi_status fsi__fl_glue(fsi__fl_run *run)
 {
     fsi__immersed *bodies = &run->im->immersed;
+    const size_t cells = (size_t)run->im->grid->block_count * (size_t)run->im->grid->block_cells;
     fsi__fl_lines lines;
     int k;
-    fsi__fl_each_axis(run, fsi__fl_close_range);
+    for (k = 0; k < run->im->grid->dim; k++) memset(run->im->glued[k]->value, 0, cells * sizeof(fsi_real));
     memset(&lines, 0, sizeof lines);
     lines.grid = run->im->grid;
     for (k = 0; k < bodies->bodies; k++) {
         lines.surface = bodies->body[k].surface;
-        FSI__TRY(fsi__fl_close_by(run, &lines));
+        FSI__TRY(fsi__fl_glue_by(run, &lines));
     }
+    fsi__fl_each_axis(run, fsi__fl_glue_range);
     return FSI_OK;
-}
-
-/* n_a^2 at a face of axis a that liquid and bodies share, n the normal of the bodies' surface: by the shares around. */
-static double fsi__fl_normal_part(const fsi__fl_run *run, int axis, size_t e)
-{
-    const fsi_field *share = run->im->share[axis];
-    const fsi_grid *g = run->im->grid;
-    const int c = (int)(e % (size_t)g->block_cells);
-    double sum = 0, own = 0;
-    int at[3], a;
-    fsi_grid_corner(g, (int)(e / (size_t)g->block_cells), at);
-    at[0] += c & 7;
-    at[1] += c >> 3 & 7;
-    at[2] += c >> 6;
-    for (a = 0; a < g->dim; a++) {
-        const int *way = fsi__step(2 * a);
-        const double slope = (double)fsi_grid_at(share, at[0] + way[0], at[1] + way[1], at[2] + way[2])
-            - (double)fsi_grid_at(share, at[0] - way[0], at[1] - way[1], at[2] - way[2]);
-        sum += slope * slope;
-        if (a == axis) own = slope * slope;
-    }
-    return sum > 0 ? own / sum : 0;
 }
 
 /* u and 1/rho of both: what flows through a face, and how easily. */
@@ -419,28 +387,22 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
     const fsi__fl_impl *im = run->im;
     const size_t cells = (size_t)im->grid->block_cells;
     const double density = (double)run->s->desc.density;
-    const fsi_real *closed = im->closed[job->axis]->value, *wet = im->wet[job->axis]->value;
-    const fsi_real *hard = im->hard[job->axis]->value, *share = im->share[job->axis]->value;
+    const fsi_real *share = im->share[job->axis]->value, *glued = im->glued[job->axis]->value;
+    const fsi_real *heft = im->heft[job->axis]->value, *wet = im->wet[job->axis]->value;
+    const fsi_real *hard = im->hard[job->axis]->value;
     fsi_real *u = im->u[job->axis]->value, *rho = im->inverse_density[job->axis]->value;
-    fsi_real *facing = im->facing[job->axis]->value;
     size_t e;
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = (double)closed[e], heft = fmax((double)rho[e], FSI__FL_LIGHTEST);
-        double both, front, body;
+        const double own = (double)share[e], with = (double)glued[e], both = own + with;
+        double mass, body;
         u[e] = wet[e];
         rho[e] = (fsi_real)(1 / density);
-        if (!(part > 0)) continue;
-
-        /* How much the face is across the surface of a held body; then the part of u that is the body's. */
-        if (part < 1 && facing[e] > 0) facing[e] *= (fsi_real)fsi__fl_normal_part(run, job->axis, e);
-        both = 1 - part + part * heft;
-        front = part < 1 ? (double)facing[e] : 0;
-        body = (1 - front) * part + front * part * heft / both;
+        if (!(own > 0)) continue;
+        mass = own * fmax((double)heft[e], FSI__FL_LIGHTEST);
+        body = both * mass / (mass + with);
         u[e] = (fsi_real)((1 - body) * (double)wet[e] + body * (double)hard[e]);
-        rho[e] = (fsi_real)(((1 - front) * (1 - part + part / heft) + front / both) / density);
-        if (part >= 1) /* the liquid in it moves along */
-            rho[e] = (fsi_real)(1 / (((double)share[e] * heft + 1 - (double)share[e]) * density));
+        rho[e] = (fsi_real)((1 - both + both * both / (mass + with)) / density);
     }
 }
 
@@ -469,8 +431,7 @@ FSI_API void fsi__fl_mix(fsi__fl_run *run)
     fsi__tr_faces faces;
     fsi__tr_motion motion;
     int a;
-    fsi__fl_spread_solids(run, run->im->immersed.heft, run->im->inverse_density);
-    fsi__fl_spread_solids(run, run->im->immersed.held, run->im->facing);
+    fsi__fl_spread_solids(run, run->im->immersed.heft, run->im->heft);
     motion.affine = NULL;
     memset(&faces, 0, sizeof faces);
     faces.box = run->im->boxes;
@@ -499,30 +460,53 @@ FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__t
     fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
     fsi__fl_each_axis(run, fsi__fl_divide_range);
     fsi__tr_sort(&run->hard);
-    return fsi__fl_close(run);
+    return fsi__fl_glue(run);
 }
 
 /* ---- >>what each gets -------------------------------------------------------------------------------------------- */
 
-/* What liquid and bodies each get of the change: the liquid at faces of a body what it has at those beside it; bodies,
-   in `hard`, the rest. */
+/* What liquid and bodies each get of the pressure's change L at a face, of momentum over the liquid's density: the body
+   and the liquid that moves with it come to one velocity, the rest of the liquid gets L. */
+static void fsi__fl_part_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_run *run = job->run;
+    const fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_cells;
+    const fsi_real *share = im->share[job->axis]->value, *glued = im->glued[job->axis]->value;
+    const fsi_real *heft = im->heft[job->axis]->value, *wet = im->wet[job->axis]->value;
+    fsi_real *change = im->change[job->axis]->value, *hard = im->hard[job->axis]->value;
+    unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
+        const double part = (double)share[e], with = (double)glued[e], push = (double)change[e];
+        double weight, mass, body, gain;
+        own[e] = (unsigned char)(run->reached[job->axis][e] && part < FSI__FL_MOST);
+        if (!(part > 0 && run->reached[job->axis][e])) {
+            hard[e] = 0;
+            continue;
+        }
+        weight = fmax((double)heft[e], FSI__FL_LIGHTEST);
+        mass = part * weight + with;
+        gain = (part + with) * push / mass;
+        body = gain + with * ((double)wet[e] - (double)hard[e]) / mass;
+        if (part < 1) {
+            const double liquid = gain + part * weight * ((double)hard[e] - (double)wet[e]) / mass;
+            change[e] = (fsi_real)((with * liquid + (1 - part - with) * push) / (1 - part));
+        }
+        hard[e] = (fsi_real)(weight * body);
+    }
+}
+
+/* The liquid where there is hardly any has the mean of the faces beside it. */
 FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
 {
-    const fsi__fl_impl *im = run->im;
-    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
-    unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
-    const int held = fsi__im_is_held(&im->immersed);
-    size_t e;
-    int a;
-    for (a = 0; a < im->grid->dim; a++) {
-        fsi_real *change = im->change[a]->value, *hard = im->hard[a]->value;
-        const fsi_real *share = im->share[a]->value, *closed = im->closed[a]->value, *facing = im->facing[a]->value;
-        memcpy(hard, change, cells * sizeof *hard);
-        for (e = 0; e < cells; e++) own[e] = run->reached[a][e] && (!held || run->given[a][e])
-            && closed[e] < (fsi_real)0.5 && !(closed[e] > 0 && facing[e] > (fsi_real)0.5);
-        FSI__TRY(fsi_grid_extrapolate(im->change[a], own, 2));
-        for (e = 0; e < cells; e++)
-            hard[e] = share[e] > 0 && run->reached[a][e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;
+    fsi__fl_faces job;
+    job.run = run;
+    for (job.axis = 0; job.axis < run->im->grid->dim; job.axis++) {
+        fsi__parallel(run->s->context, run->im->grid->block_count, 4, fsi__fl_part_range, &job);
+        FSI__TRY(fsi_grid_extrapolate(run->im->change[job.axis], (unsigned char *)run->label, 2));
     }
     return FSI_OK;
 }

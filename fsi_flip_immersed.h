@@ -37,7 +37,6 @@ typedef struct fsi__im_body {
     double *part;              /* 3 * dofs for each chunk of its particles */
     double *past;              /* of fsi__im_agree: 3 * dofs numbers each */
     double yielding;           /* as the grid gets it in this round */
-    double off;                /* of agreement: its square of e */
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
     fsi_vec3 force, torque;    /* means over the last step */
     const fsi_mesh *surface;
@@ -53,7 +52,7 @@ typedef struct fsi__immersed {
     fsi__im_body *body;
     int bodies, count;         /* particles of all */
     float *volume, *density;   /* count */
-    float *heft, *held;        /* count: density as the grid feels it; 1 where the body is held, 0 where it is free */
+    float *heft;               /* count: density as the grid feels it */
     double *mass;              /* count [kg] */
     double body_volume;        /* of all bodies at rest [m^dim] */
     int wall[6];               /* ids of the shapes that are the walls of the box, -1: none */
@@ -95,7 +94,6 @@ FSI_API void fsi__im_offer(fsi__immersed *s, fsi_vec3 *v);
 FSI_API void fsi__im_loosen(const fsi__immersed *s);
 /* The grid gets the bodies as much heavier as they were found to be held; all: as heavy as they are. */
 FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all);
-FSI_API int fsi__im_is_held(const fsi__immersed *s); /* 1: none of the bodies is free */
 /* push: velocity that the liquid would give to each particle by itself: impulse over mass. Are these the forces that
    were expected? If not, and round < FSI__IM_ROUNDS, better ones are expected now, and 0 is returned; round: 0 in the
    first of a substep. gravity [m/s^2]: forces far below it count less. */
@@ -329,6 +327,7 @@ static void fsi__im_compare(fsi__immersed *s, int k, int round, double *off, dou
         d[2 * n + i] = -speed[i];
     }
     if (round == 1) fsi__im_find_yielding(o, b, d);
+    if (round > 0 && fsi__el_is_pushed(s->elastic, k)) b->yielding = 1;
     memcpy(last, b->support, (size_t)n * sizeof(double));
     memcpy(fsi__im_last(o, n, FSI__IM_V), b->v, (size_t)n * sizeof(double));
     memcpy(fsi__im_last(o, n, FSI__IM_LOOSE), o->loose, (size_t)n * sizeof(double));
@@ -339,8 +338,7 @@ static void fsi__im_compare(fsi__immersed *s, int k, int round, double *off, dou
     *force += fsi__dot(o->given, speed, n);
     for (i = 0; i < n; i++) e[i] = o->given[i] - b->support[i];
     fsi__im_solve(o, b, e, speed);
-    o->off = fsi__dot(e, speed, n);
-    *off += o->off;
+    *off += fsi__dot(e, speed, n);
     for (i = 0; i < n && round > 0; i++) {
         d[n + i] += e[i];
         d[2 * n + i] += speed[i];
@@ -403,36 +401,29 @@ static void fsi__im_take_best(const fsi__immersed *s, double part)
     }
 }
 
-/* Where an error of s grows in f, bodies are held more than was known: those whose error is at least the mean. The
-   best s is judged again. */
-static void fsi__im_stiffen(fsi__immersed *s, double by, double mean)
+/* Where an error of s grows in f, bodies yield more than was found, as others that touch them had moved them: the grid
+   gets them as they are, and the best s is judged again. */
+static void fsi__im_free_all(fsi__immersed *s)
 {
     int k;
-    for (k = 0; k < s->bodies; k++) {
-        const fsi__im_body *o = &s->body[k];
-        fsi__el_body *b = fsi__im_inner(s, k);
-        if (o->off >= mean) b->yielding = fmax(b->yielding * by, FSI__EL_HELD);
-    }
+    for (k = 0; k < s->bodies; k++) fsi__im_inner(s, k)->yielding = 1;
     fsi__im_weigh_anew(s, 0);
     s->best = HUGE_VAL;
 }
 
-/* The grid gets the bodies with the mass m/a, and `held` of them; all: a = 1. */
+/* The grid gets the bodies with the mass m/a; all: a = 1. */
 FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all)
 {
     int k, i;
     for (k = 0; k < s->bodies; k++) {
         fsi__im_body *o = &s->body[k];
         o->yielding = all ? 1 : fsi__im_inner(s, k)->yielding;
-        for (i = o->first; i < o->first + o->count; i++) {
-            s->heft[i] = (float)((double)s->density[i] / o->yielding);
-            s->held[i] = (float)fmin(fmax(2 - 2 * o->yielding / FSI__IM_FREE, 0), 1);
-        }
+        for (i = o->first; i < o->first + o->count; i++) s->heft[i] = (float)((double)s->density[i] / o->yielding);
     }
 }
 
 /* Only held bodies take the history: what is expected inside of a free one is nearly arbitrary, and would grow. */
-FSI_API int fsi__im_is_held(const fsi__immersed *s)
+static int fsi__im_is_held(const fsi__immersed *s)
 {
     int k;
     for (k = 0; k < s->bodies; k++) if (s->body[k].yielding > FSI__IM_FREE) return 0;
@@ -466,7 +457,7 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
     } else {
         const int last = round + 1 == FSI__IM_ROUNDS;
         fsi__im_take_best(s, last || s->failed == 0 ? 0 : 1 / (1.0 + s->failed));
-        if (!last && s->failed == 0) fsi__im_stiffen(s, 0.5 * sqrt(s->best / off), off / s->bodies);
+        if (!last && s->failed == 0) fsi__im_free_all(s);
         s->slot = s->stored = s->since = 0;
         s->failed++;
     }
@@ -611,7 +602,7 @@ FSI_API void fsi__im_free(fsi__immersed *s)
     int k;
     for (k = 0; k < s->bodies; k++) fsi__im_free_body(s, &s->body[k]);
     fsi__free(s->context, s->body, (size_t)s->bodies, sizeof *s->body);
-    fsi__free(s->context, s->volume, 4 * (size_t)s->count, sizeof *s->volume);
+    fsi__free(s->context, s->volume, 3 * (size_t)s->count, sizeof *s->volume);
     fsi__free(s->context, s->mass, (size_t)s->count, sizeof *s->mass);
     memset(s, 0, sizeof *s);
 }
@@ -685,7 +676,6 @@ static fsi_status fsi__im_weigh(fsi__immersed *s, int k, const char *fn, double 
         s->volume[o->first + p] = (float)(volume / cell);
         s->density[o->first + p] = (float)(mass[p] / (volume * density));
         s->heft[o->first + p] = s->density[o->first + p];
-        s->held[o->first + p] = 0;
         if (s->density[o->first + p] < FSI__IM_LIGHTEST) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, o->id,
             mass[p] / volume, "body %d: a density of %g is below a twentieth of the liquid's", o->id, mass[p] / volume);
     }
@@ -776,13 +766,12 @@ FSI_API fsi_status fsi__im_make(fsi__immersed *s, fsi_context *context, const ch
         status = fsi__im_make_body(s, k, fn, spacing);
     }
     if (status == FSI_OK) {
-        s->volume = (float *)fsi__alloc(context, 4 * (size_t)s->count, sizeof *s->volume);
+        s->volume = (float *)fsi__alloc(context, 3 * (size_t)s->count, sizeof *s->volume);
         s->mass = (double *)fsi__alloc(context, (size_t)s->count, sizeof *s->mass);
         if (s->count > 0 && (!s->volume || !s->mass)) status = fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, s->count,
             "no memory for %d particles", s->count);
         s->density = s->volume ? s->volume + s->count : NULL;
         s->heft = s->volume ? s->density + s->count : NULL;
-        s->held = s->volume ? s->heft + s->count : NULL;
     }
     for (k = 0; k < s->bodies && status == FSI_OK; k++)
         status = fsi__im_weigh(s, k, fn, spacing, density, s->mass + s->body[k].first);

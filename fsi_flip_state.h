@@ -194,8 +194,8 @@ typedef struct fsi__fl_impl {
     fsi_field *u[3], *change[3];  /* on faces: velocity, and its change by the pressure */
     fsi__immersed immersed;       /* elastic bodies */
     fsi_field *inverse_density[3];/* on faces, with bodies [m^3/kg]; NULL before there were any, like these: */
-    fsi_field *share[3], *closed[3]; /* fraction of each face that is a body's; that is closed by it */
-    fsi_field *facing[3];         /* how much bodies there are held, times n^2 along the axis of their surface */
+    fsi_field *share[3], *glued[3]; /* fraction of each face that is a body's; that is liquid which moves with it */
+    fsi_field *heft[3];           /* of bodies there: density as the pressure feels it, over the liquid's */
     fsi_field *wet[3], *hard[3];  /* velocities of liquid, and of bodies [m/s]; then of bodies what they get */
     fsi_field *fill, *phi, *source, *pressure; /* at cells */
     fsi_field *open;              /* at cells: fraction that no obstacle covers; NULL before there were any */
