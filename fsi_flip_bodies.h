@@ -153,7 +153,7 @@ static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-#define FSI__FL_MOST 0.9 /* share of bodies above which the liquid in a face has the change of the faces beside it */
+#define FSI__FL_MOST 0.5 /* share of bodies above which the liquid in a face has the change of the faces beside it */
 #define FSI__FL_THIN 2.0 /* [cells] the liquid at a face moves with a body that is thinner across it, */
 #define FSI__FL_THICK 4.0 /* but slips along one that is thicker than this */
 
@@ -161,6 +161,7 @@ static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
 typedef struct fsi__fl_crossing {
     long long line;
     double at;
+    fsi__d3 normal;            /* of the surface; its first coordinate is along the line */
     int way;                   /* 1 or -1: in or out */
     int axis;
 } fsi__fl_crossing;
@@ -191,13 +192,15 @@ static int fsi__fl_compare_crossings(const void *a, const void *b)
     return y->way - x->way;
 }
 
-static void fsi__fl_add_crossing(fsi__fl_lines *l, int j, int k, double at, int way)
+/* normal: of any length. */
+static void fsi__fl_add_crossing(fsi__fl_lines *l, int j, int k, double at, fsi__d3 normal, int way)
 {
     fsi__fl_crossing *c;
     if (l->count++ >= l->room) return;
     c = &l->list[l->count - 1];
     c->line = j + (long long)k * l->grid->n[l->across[0]];
     c->at = at;
+    c->normal = normal;
     c->way = way;
     c->axis = l->axis;
 }
@@ -207,12 +210,14 @@ static void fsi__fl_add_crossing(fsi__fl_lines *l, int j, int k, double at, int 
 static void fsi__fl_cross_triangle(fsi__fl_lines *l, const int *corner, double x[3][3], int j, int k)
 {
     const double y = j + 0.5, z = k + 0.5;
+    const fsi__d3 a = fsi__d3_at(x[0]), normal =
+        fsi__d3_cross(fsi__d3_sub(fsi__d3_at(x[1]), a), fsi__d3_sub(fsi__d3_at(x[2]), a));
     double w[3], sum = 0, at = 0;
     int e, sides = 0;
     for (e = 0; e < 3; e++) {
         const int next = (e + 1) % 3, up = corner[e] < corner[next];
-        const double *a = up ? x[e] : x[next], *b = up ? x[next] : x[e];
-        const double area = (b[1] - a[1]) * (z - a[2]) - (b[2] - a[2]) * (y - a[1]);
+        const double *from = up ? x[e] : x[next], *to = up ? x[next] : x[e];
+        const double area = (to[1] - from[1]) * (z - from[2]) - (to[2] - from[2]) * (y - from[1]);
         sides += (area >= 0) == up ? 1 : -1;
         w[(e + 2) % 3] = up ? area : -area;
     }
@@ -221,7 +226,7 @@ static void fsi__fl_cross_triangle(fsi__fl_lines *l, const int *corner, double x
         sum += w[e];
         at += w[e] * x[e][0];
     }
-    fsi__fl_add_crossing(l, j, k, fabs(sum) > 0 ? at / sum : x[0][0], sides / 3);
+    fsi__fl_add_crossing(l, j, k, fabs(sum) > 0 ? at / sum : x[0][0], normal, sides / 3);
 }
 
 /* A vertex of the surface, in cells. */
@@ -246,8 +251,9 @@ static void fsi__fl_cross_along(fsi__fl_lines *l, const int *corner, const int *
             const double y = j + 0.5;
             if (corners == 3) fsi__fl_cross_triangle(l, corner, x, j, k);
             else if ((x[0][1] <= y) != (x[1][1] <= y)) {
-                const double at = x[0][0] + (y - x[0][1]) / (x[1][1] - x[0][1]) * (x[1][0] - x[0][0]);
-                fsi__fl_add_crossing(l, j, 0, at, (x[0][1] <= y) == (l->axis == 0) ? 1 : -1);
+                const double rise = x[1][1] - x[0][1], run = x[1][0] - x[0][0];
+                fsi__fl_add_crossing(l, j, 0, x[0][0] + (y - x[0][1]) / rise * run, fsi__d3_make(rise, -run, 0),
+                    (x[0][1] <= y) == (l->axis == 0) ? 1 : -1);
             }
         }
 }
@@ -293,16 +299,19 @@ static void fsi__fl_count_below(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* From a to b the line is in the body. `glued` becomes 1 at the faces that this passes if the body is thin, 0 if it is
-   thick. */
-static void fsi__fl_glue_between(const fsi__fl_run *run, const fsi__fl_lines *l, long long line, double a, double b)
+/* Between two crossings the line is in the body. `glued` becomes 1 at the faces that this passes if the body is thin, 0
+   if it is thick, or where the line cuts off a corner, as its two sides are not parallel. */
+static void fsi__fl_glue_between(const fsi__fl_run *run, const fsi__fl_lines *l, const fsi__fl_crossing *in,
+    const fsi__fl_crossing *out)
 {
-    const double thin = fmin((FSI__FL_THICK - (b - a)) / (FSI__FL_THICK - FSI__FL_THIN), 1);
+    const double a = in->at, b = out->at, lengths = fsi__d3_norm(in->normal) * fsi__d3_norm(out->normal);
+    const double thin = fmin((FSI__FL_THICK - (b - a)) / (FSI__FL_THICK - FSI__FL_THIN), 1)
+        * (lengths > 0 ? -fsi__d3_dot(in->normal, out->normal) / lengths : 0);
     fsi_real *glued = run->im->glued[l->axis]->value;
     int at[3] = { 0, 0, 0 }, i;
     if (!(thin > 0 && a + b > -1 && a + b < 2.0 * l->grid->n[l->axis] + 1)) return;
-    at[l->across[0]] = (int)(line % l->grid->n[l->across[0]]);
-    if (l->grid->dim == 3) at[l->across[1]] = (int)(line / l->grid->n[l->across[0]]);
+    at[l->across[0]] = (int)(in->line % l->grid->n[l->across[0]]);
+    if (l->grid->dim == 3) at[l->across[1]] = (int)(in->line / l->grid->n[l->across[0]]);
     for (i = (int)floor(a); i <= (int)ceil(b); i++) {
         long long e;
         at[l->axis] = i;
@@ -316,8 +325,8 @@ static fsi_status fsi__fl_glue_by(fsi__fl_run *run, fsi__fl_lines *l)
 {
     fsi__arena *arena = &run->im->lines;
     const size_t vertices = (size_t)l->surface->vertex_count;
+    const fsi__fl_crossing *from = NULL;
     size_t more = 0;
-    double from = 0;
     int i, f, in = 0;
 
     /* Crossings, by line and place. */
@@ -339,11 +348,11 @@ static fsi_status fsi__fl_glue_by(fsi__fl_run *run, fsi__fl_lines *l)
     for (i = 0; i < l->count; i++) {
         const fsi__fl_crossing *c = &l->list[i];
         if (i == 0 || c->line != c[-1].line || c->axis != c[-1].axis) in = 0;
-        if (in == 0) from = c->at;
+        if (in == 0) from = c;
         in += c->way;
         if (in != 0) continue;
         fsi__fl_choose_lines(l, c->axis);
-        fsi__fl_glue_between(run, l, c->line, from, c->at);
+        fsi__fl_glue_between(run, l, from, c);
     }
     return FSI_OK;
 }
@@ -465,14 +474,15 @@ FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__t
 
 /* ---- >>what each gets -------------------------------------------------------------------------------------------- */
 
-/* What liquid and bodies each get of the pressure's change L at a face, of momentum over the liquid's density: the body
-   and the liquid that moves with it come to one velocity, the rest of the liquid gets L. */
+/* What the liquid gets of the pressure's change L at a face, of momentum over the liquid's density: what moves with a
+   body comes to one velocity with it, the rest gets L. `hard` keeps L. */
 static void fsi__fl_part_range(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
     const fsi__fl_run *run = job->run;
     const fsi__fl_impl *im = run->im;
     const size_t cells = (size_t)im->grid->block_cells;
+    const unsigned char *reached = run->reached[job->axis];
     const fsi_real *share = im->share[job->axis]->value, *glued = im->glued[job->axis]->value;
     const fsi_real *heft = im->heft[job->axis]->value, *wet = im->wet[job->axis]->value;
     fsi_real *change = im->change[job->axis]->value, *hard = im->hard[job->axis]->value;
@@ -481,25 +491,32 @@ static void fsi__fl_part_range(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
         const double part = (double)share[e], with = (double)glued[e], push = (double)change[e];
-        double weight, mass, body, gain;
-        own[e] = (unsigned char)(run->reached[job->axis][e] && part < FSI__FL_MOST);
-        if (!(part > 0 && run->reached[job->axis][e])) {
-            hard[e] = 0;
-            continue;
+        own[e] = (unsigned char)(reached[e] && (part < FSI__FL_MOST || with > 0));
+        if (with > 0 && own[e]) {
+            const double body = part * fmax((double)heft[e], FSI__FL_LIGHTEST), mass = body + with;
+            const double gain = ((part + with) * push + body * ((double)hard[e] - (double)wet[e])) / mass;
+            change[e] = (fsi_real)((with * gain + (1 - part - with) * push) / (1 - part));
         }
-        weight = fmax((double)heft[e], FSI__FL_LIGHTEST);
-        mass = part * weight + with;
-        gain = (part + with) * push / mass;
-        body = gain + with * ((double)wet[e] - (double)hard[e]) / mass;
-        if (part < 1) {
-            const double liquid = gain + part * weight * ((double)hard[e] - (double)wet[e]) / mass;
-            change[e] = (fsi_real)((with * liquid + (1 - part - with) * push) / (1 - part));
-        }
-        hard[e] = (fsi_real)(weight * body);
+        hard[e] = (fsi_real)push;
     }
 }
 
-/* The liquid where there is hardly any has the mean of the faces beside it. */
+/* The bodies get the rest. */
+static void fsi__fl_rest_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
+    const fsi__fl_impl *im = job->run->im;
+    const size_t cells = (size_t)im->grid->block_cells;
+    const unsigned char *reached = job->run->reached[job->axis];
+    const fsi_real *share = im->share[job->axis]->value, *change = im->change[job->axis]->value;
+    fsi_real *hard = im->hard[job->axis]->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        hard[e] = share[e] > 0 && reached[e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;
+}
+
+/* The liquid at faces that are mostly a thick body's gets what it has at those beside it. */
 FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
 {
     fsi__fl_faces job;
@@ -507,6 +524,7 @@ FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
     for (job.axis = 0; job.axis < run->im->grid->dim; job.axis++) {
         fsi__parallel(run->s->context, run->im->grid->block_count, 4, fsi__fl_part_range, &job);
         FSI__TRY(fsi_grid_extrapolate(run->im->change[job.axis], (unsigned char *)run->label, 2));
+        fsi__parallel(run->s->context, run->im->grid->block_count, 4, fsi__fl_rest_range, &job);
     }
     return FSI_OK;
 }
