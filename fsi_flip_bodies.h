@@ -5,17 +5,16 @@
       Nothing: fsi_flip.h includes this file.
 
    WHAT IT DOES
-      Faces have a share of bodies, by volume, and are closed by them: c, their share over the largest around, and 1
-      where the middle of a thin one passes. u_l and u_b are the velocities that liquid and bodies give to a face, each
-      by itself:
+      Faces have a share of bodies, by volume. Where a body is thin, or held, the liquid of a face across its surface
+      moves with it: a part `glued`, with one momentum. c = share + glued, u_l and u_b being the velocities that liquid
+      and bodies give to a face, each by itself (docs/flip.md, section 6):
 
-         u = (1 - c) u_l + c u_b,      1/rho = (1 - c)/rho_l + c/rho_b.
+         m = share rho_b + glued rho_l,      u = (1 - c) u_l + c (share rho_b u_b + glued rho_l u_l)/m,
+         1/rho = (1 - c)/rho_l + c^2/m.
 
-      So both may slip along each other. Into each other they may not: faces that the surface of a held body faces have
-      the mean of momenta, of density rho_l (1 - c) + rho_b c (docs/flip.md, section 6).
-
-      The pressure's impulse at a face is shared: liquid gets what it has at faces less than half closed, bodies the
-      rest. Where that force is not what their elastic step was made with, both are solved again (fsi__fl_couple).
+      The free liquid, and the body with its liquid, each take the pressure's impulse on their part with their own mass;
+      so both may slip along each other, but not into each other. Where the force on a body is not what its elastic step
+      was made with, both are solved again (fsi__fl_couple).
       Bodies take over the part desc.pic of u_new, too. Liquid that would end in a body ends before it.
    WHAT IS IN HERE (search for >>), all of it for fsi's own headers
       >>stages  then the implementation: >>the elastic substep  >>faces that both have  >>what each gets
@@ -41,8 +40,8 @@ FSI_API fsi_status fsi__fl_bend_solids(fsi__fl_run *run);
 FSI_API void fsi__fl_accept_solids(fsi__fl_run *run);
 /* Where there is no liquid: all of the substep for `solids` particles of bodies. Errors: as above. */
 FSI_API fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids);
-/* Fill, shares and closed parts of faces, velocities of the liquid. per_cell: particles in a full one.
-   Errors: MEMORY. */
+/* Fill, shares of faces and the liquid that moves with bodies, velocities of the liquid. per_cell: particles in a full
+   one. Errors: MEMORY. */
 FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces);
 /* u and 1/rho of both, with the velocities that bodies have now. */
 FSI_API void fsi__fl_mix(fsi__fl_run *run);
@@ -170,6 +169,7 @@ typedef struct fsi__fl_crossing {
 typedef struct fsi__fl_lines {
     const fsi_grid *grid;
     const fsi_mesh *surface;
+    double held;               /* 1: the body is held, 0: it is free */
     int axis, across[2];       /* axes of the lines and across them; 2D: across[1] is 2 */
     int (*below)[3];           /* of each vertex: fsi__fl_count_below */
     fsi__fl_crossing *list;
@@ -299,13 +299,13 @@ static void fsi__fl_count_below(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Between two crossings the line is in the body. `glued` becomes 1 at the faces that this passes if the body is thin, 0
-   if it is thick, or where the line cuts off a corner, as its two sides are not parallel. */
+/* Between two crossings the line is in the body. `glued` becomes 1 at the faces that this passes if the body is thin or
+   held, 0 if it is thick, or where the line cuts off a corner, as its two sides are not parallel. */
 static void fsi__fl_glue_between(const fsi__fl_run *run, const fsi__fl_lines *l, const fsi__fl_crossing *in,
     const fsi__fl_crossing *out)
 {
     const double a = in->at, b = out->at, lengths = fsi__d3_norm(in->normal) * fsi__d3_norm(out->normal);
-    const double thin = fmin((FSI__FL_THICK - (b - a)) / (FSI__FL_THICK - FSI__FL_THIN), 1)
+    const double thin = fmax(fmin((FSI__FL_THICK - (b - a)) / (FSI__FL_THICK - FSI__FL_THIN), 1), l->held)
         * (lengths > 0 ? -fsi__d3_dot(in->normal, out->normal) / lengths : 0);
     fsi_real *glued = run->im->glued[l->axis]->value;
     int at[3] = { 0, 0, 0 }, i;
@@ -367,7 +367,8 @@ static void fsi__fl_glue_range(void *arg, int chunk, int begin, int end)
     fsi_real *glued = im->glued[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) glued[e] = share[e] > 0 ? glued[e] * (1 - share[e]) : 0;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
+        glued[e] = share[e] > 0 ? glued[e] * (1 - share[e]) : 0;
 }
 
 /* How much of the liquid at each face moves with bodies. */
@@ -382,6 +383,7 @@ static fsi_status fsi__fl_glue(fsi__fl_run *run)
     lines.grid = run->im->grid;
     for (k = 0; k < bodies->bodies; k++) {
         lines.surface = bodies->body[k].surface;
+        lines.held = fsi__im_held(&bodies->body[k]);
         FSI__TRY(fsi__fl_glue_by(run, &lines));
     }
     fsi__fl_each_axis(run, fsi__fl_glue_range);
@@ -491,6 +493,8 @@ static void fsi__fl_part_range(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
         const double part = (double)share[e], with = (double)glued[e], push = (double)change[e];
+
+        /* Deep in a thick body the gradient is not the liquid's. */
         own[e] = (unsigned char)(reached[e] && (part < FSI__FL_MOST || with > 0));
         if (with > 0 && own[e]) {
             const double body = part * fmax((double)heft[e], FSI__FL_LIGHTEST), mass = body + with;

@@ -108,6 +108,8 @@ FSI_FN fsi__d3 fsi__im_drift_at(const fsi__im_body *o, fsi_vec3 x)
 }
 /* Velocities of all particles, as the bodies have them now. */
 FSI_API void fsi__im_velocities(const fsi__immersed *s, fsi_vec3 *v);
+/* 1: the body is held, 0: it is free, as it yields less than a quarter or more than a half. */
+FSI_FN double fsi__im_held(const fsi__im_body *o) { return fmin(fmax(2 - 4 * o->yielding, 0), 1); }
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -138,7 +140,6 @@ FSI__STRICT_BEGIN
 #define FSI__IM_PAST 4         /* rounds remembered */
 #define FSI__IM_PUSH 0.3       /* least part of a change of force that pushes the whole body, to tell how it yields */
 #define FSI__IM_ROUNDS 8       /* repetitions at most */
-#define FSI__IM_FREE 0.5       /* a body that yields more is not held */
 #define FSI__IM_AGREED 0.02    /* part of the force that may be unexpected */
 #define FSI__IM_TREND 0.1      /* part of what was left over that is expected in the next substep */
 
@@ -281,7 +282,8 @@ static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
 
    with the differences ds, de between rounds (Anderson 1965). Besides, the grid gets bodies with the mass m/a, where a
    is how much of a force their motion shows: m (v' - v) over h (s' - s), summed over the body, in the first two rounds.
-   Where that makes it worse it goes on from the best s without history, the first time with smaller a. */
+   Rounds agree in the end if a is not below half of what it is in truth. So it is 1 for a body that another one pushes,
+   as the forces on that one move it too; and for all where a round makes it worse, from the best s without history. */
 
 enum { FSI__IM_S, FSI__IM_E, FSI__IM_SPEED, FSI__IM_V, FSI__IM_LOOSE, FSI__IM_BEST, FSI__IM_STEP, FSI__IM_LASTS };
 
@@ -327,7 +329,7 @@ static void fsi__im_compare(fsi__immersed *s, int k, int round, double *off, dou
         d[2 * n + i] = -speed[i];
     }
     if (round == 1) fsi__im_find_yielding(o, b, d);
-    if (round > 0 && fsi__el_is_pushed(s->elastic, k)) b->yielding = 1;
+    if (round > 0 && fsi__el_is_pushed(s->elastic, k)) b->yielding = 1; /* by forces on the other one, too */
     memcpy(last, b->support, (size_t)n * sizeof(double));
     memcpy(fsi__im_last(o, n, FSI__IM_V), b->v, (size_t)n * sizeof(double));
     memcpy(fsi__im_last(o, n, FSI__IM_LOOSE), o->loose, (size_t)n * sizeof(double));
@@ -426,7 +428,7 @@ FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all)
 static int fsi__im_is_held(const fsi__immersed *s)
 {
     int k;
-    for (k = 0; k < s->bodies; k++) if (s->body[k].yielding > FSI__IM_FREE) return 0;
+    for (k = 0; k < s->bodies; k++) if (!(fsi__im_held(&s->body[k]) > 0)) return 0;
     return 1;
 }
 

@@ -597,7 +597,7 @@ static void test_no_liquid_enters_a_body_that_is_driven(void)
 
 /* Least volume, over that at rest, of a column that falls at 2 m/s on a mat across the box, `thick` half cells thick
    and with a slope, held everywhere (held) or at its ends. */
-static double mat_squeeze(int thick, double slope, int held)
+static double mat_squeeze(int thick, double slope, double density, int held)
 {
     enum { N = 32 };
     const int rows = (thick + 1) / 2;
@@ -607,7 +607,7 @@ static double mat_squeeze(int thick, double slope, int held)
     int id, i, step;
     for (i = 0; i < b.vertices; i++)
         b.x[i].y = (fsi_real)(0.5 * thick / rows * (double)b.x[i].y + slope * ((double)b.x[i].x - 0.5));
-    p.w.material.density = 900;
+    p.w.material.density = (fsi_real)density;
     p.w.material.young = (fsi_real)3e5;
     pool_begin(&p);
     id = pool_add(&p, &b, 0, 0.4);
@@ -625,17 +625,57 @@ static double mat_squeeze(int thick, double slope, int held)
     return least;
 }
 
-/* A thin body is closed however it lies in the grid: liquid on it is not squeezed. */
-static void test_liquid_on_sloped_thin_mats_keeps_its_volume(void)
+/* A thin body is closed however it lies in the grid, and however light it is: liquid on it is not squeezed. */
+static void test_liquid_on_thin_mats_keeps_its_volume(void)
 {
-    static const struct { int thick, held; double slope; } mat[4] =
-        { { 2, 1, 0.1 }, { 2, 1, 0.3 }, { 3, 0, 0 }, { 2, 0, 0 } };
+    static const struct { int thick, held; double slope, density; } mat[7] = { { 2, 1, 0.1, 900 }, { 2, 1, 0.3, 900 },
+        { 3, 0, 0, 900 }, { 2, 0, 0, 900 }, { 2, 0, 0, 300 }, { 1, 0, 0, 900 }, { 1, 1, 0.3, 900 } };
     int k;
-    for (k = 0; k < (TEST_SLOWED ? 2 : 4); k++) {
-        const double least = mat_squeeze(mat[k].thick, mat[k].slope, mat[k].held);
-        printf("      %d dx/2 thick, slope %.1f, %s: least volume %.3f\n", mat[k].thick, mat[k].slope,
-            mat[k].held ? "held" : "held at its ends", least);
+    for (k = 0; k < (TEST_SLOWED ? 2 : 7); k++) {
+        const double least = mat_squeeze(mat[k].thick, mat[k].slope, mat[k].density, mat[k].held);
+        printf("      %d dx/2 thick, slope %.1f, density %g, %s: least volume %.3f\n", mat[k].thick, mat[k].slope,
+            mat[k].density, mat[k].held ? "held" : "held at its ends", least);
         CHECK(least > 0.9);
+    }
+}
+
+/* A block on a plate that is held at its ends, under water: both come to rest, and so does the liquid. Pressure and
+   contact each know their own part of what the block does. */
+static void test_a_body_rests_on_another_under_water(void)
+{
+    enum { N = 24 };
+    static const double density[2] = { 2330, 1500 };
+    int k, step;
+    for (k = 0; k < (TEST_SLOWED ? 1 : 2); k++) {
+        pool p = pool_of(2, N);
+        block plate = block_make(2 * N / 3, N / 12, 0, 1.0 / N), load = block_make(N / 6, N / 6, 0, 1.0 / N);
+        double rounds = 0, energy;
+        int id;
+        p.w.material.density = 1100;
+        p.w.material.young = (fsi_real)1e6;
+        p.w.body.contact_points = 400;
+        pool_begin(&p);
+        id = pool_add(&p, &plate, 1.0 / 6, 0.3);
+        world_clamp(&p.w, id, &plate, 1.0 / 6 + 0.03, -1);
+        world_clamp(&p.w, id, &plate, 5.0 / 6 - 0.03, 1);
+        p.w.material.density = (fsi_real)density[k];
+        p.w.material.young = (fsi_real)2e5;
+        pool_add(&p, &load, 0.5 - 1.0 / 12, 0.3 + 1.0 / 12 + 0.01);
+        pool_immerse(&p);
+        pool_fill(&p, 0.8);
+        for (step = 0; step < 120; step++) {
+            if (!step_ok(p.s, 1.0 / 60)) break;
+            if (step >= 60) rounds += p.s->stats.coupling_iters / 60.0;
+            if (step >= 60) CHECK(p.s->stats.coupling_rest < 0.05);
+        }
+        energy = (p.s->stats.kinetic_energy + p.w.s->stats.kinetic_energy) / (1000 * 9.81 * 0.8 * 0.8);
+        printf("      density %g: energy %.2g of rho g H V after 2 s, %.1f solves a step, %d contacts\n", density[k],
+            energy, rounds, p.w.s->stats.touching);
+        CHECK(energy < 1e-4);
+        CHECK(fabs(height_of(2, p.w.s->bodies[1].center) - 0.463) < 0.02);
+        pool_end(&p);
+        block_free(&plate);
+        block_free(&load);
     }
 }
 
@@ -1226,7 +1266,8 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_no_liquid_enters_a_body_that_plunges);
     RUN_PHYSICS(test_no_liquid_enters_a_body_that_is_driven);
     RUN_PHYSICS(test_a_thin_mat_holds_a_falling_column);
-    RUN_PHYSICS(test_liquid_on_sloped_thin_mats_keeps_its_volume);
+    RUN_PHYSICS(test_liquid_on_thin_mats_keeps_its_volume);
+    RUN_PHYSICS(test_a_body_rests_on_another_under_water);
     RUN_PHYSICS(test_a_cup_keeps_its_water);
     RUN(test_what_cannot_be_immersed_is_named);
     RUN(test_a_refused_body_moves_as_before);
