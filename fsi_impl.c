@@ -18,6 +18,8 @@
 #include "fsi_flip_state.h"
 #include "fsi_flip_surface.h"
 #include "fsi_flip_transfer.h"
+#include "fsi_front.h"
+#include "fsi_front_remesh.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"
 #include "fsi_joints.h"

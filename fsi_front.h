@@ -1,0 +1,1162 @@
+/* fsi_front.h - closed surfaces that move: remeshing, volume, curvature, attributes that are conserved.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_front.h"
+         #include "fsi_front.h"
+
+   A DROP IN A SHEAR FLOW
+      fsi_vec3 x[8];
+      const int faces[36] = { 0,2,1, 1,2,3, 4,5,6, 5,7,6, 0,1,4, 1,5,4, 2,6,3, 3,6,7, 0,4,2, 2,4,6, 1,3,5, 3,7,5 };
+      fsi_front_desc d = fsi_front_default_desc();
+      fsi_front *f;
+      int k, i;
+      for (i = 0; i < 8; i++)
+          x[i] = fsi_v3((fsi_real)(i & 1), (fsi_real)(i >> 1 & 1), (fsi_real)(i >> 2)); // a cube
+      d.vertices = x;
+      d.vertex_count = 8;
+      d.elements = faces;
+      d.element_count = 12;
+      d.length = 0.1f;                                  // edges are 0.04 to 0.16 m long
+      if (fsi_front_create(&f, &d) != FSI_OK) return 1;
+      for (k = 0; k < 20; k++) {
+          for (i = 0; i < f->vertex_count; i++)
+              f->velocity[i] = fsi_v3(f->position[i].z, 0, 0);
+          if (fsi_front_step(f, 0.05f) != FSI_OK) return 1; // moves the vertices, then remeshes
+      }
+      printf("%d triangles, volume %g\n", f->element_count, f->piece[0].volume);
+      fsi_front_destroy(f);
+
+   WHAT IS IN HERE (search for >>)
+      >>desc           the surface that there is at first, and how it is kept
+      >>front          fsi_front, which you read and write: vertices, elements, pieces, stats
+      >>measures       normals, mean curvature, cotangent weights
+      >>state          save, load, hash, debug draw
+   Operations of remeshing are in fsi_front_remesh.h; docs/front.md derives them.
+   MACROS: those of fsi.h.
+   UNITS: SI; in 2D, per metre of depth.
+   PRECISION: positions, velocities and attributes in fsi_real; areas, volumes and sums in double.
+
+   WHAT IT DOES NOT DO
+      Surfaces that meet do not merge, necks do not pinch off, and a step does not test whether surfaces cross: keep
+      them apart, or steps short. Surfaces are closed, also along walls.
+*/
+#ifndef FSI_FRONT_H
+#define FSI_FRONT_H
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
+#include "fsi_front_remesh.h"
+
+/* ---- >>desc ------------------------------------------------------------------------------------------------------ */
+
+/* Flags of a vertex; bits from FSI_FRONT_YOURS on mean what you want. Where two vertices become one, it has the walls
+   and FSI_FRONT_FIXED of both and your bits of one; a vertex between two others has what both have. */
+enum {
+    FSI_FRONT_WALL_X0 = 1, FSI_FRONT_WALL_X1 = 2,   /* it lies on a wall of desc.walls and slides along it: x low, x */
+    FSI_FRONT_WALL_Y0 = 4, FSI_FRONT_WALL_Y1 = 8,   /* high, y low ... */
+    FSI_FRONT_WALL_Z0 = 16, FSI_FRONT_WALL_Z1 = 32,
+    FSI_FRONT_FIXED = 64,                           /* remeshing leaves it where it is, as in contact with a body */
+    FSI_FRONT_YOURS = 128
+};
+
+/* How to make a front. Start from fsi_front_default_desc(). Arrays are copied. */
+typedef struct fsi_front_desc {
+    uint32_t cookie;
+    fsi_context *context;        /* default NULL: malloc, serial or OpenMP, no clock */
+    int dim;                     /* 3 (default): triangles; 2: segments, z = 0 */
+    const fsi_vec3 *vertices;    /* vertex_count [m]: no default */
+    int vertex_count;
+    const int *elements;         /* dim * element_count indices; triangles counter-clockwise seen from outside,
+                                    segments with the outside on their left; every edge belongs to two of them (2D:
+                                    every vertex). A cavity is a piece that is inside of another, inside out */
+    int element_count;
+    const fsi_vec3 *velocities;  /* vertex_count [m/s]; default NULL: 0 */
+    const uint32_t *flags;       /* vertex_count; default NULL: 0 */
+    const fsi_real *attributes;  /* vertex_count * attribute_count; default NULL: 0 */
+    int attribute_count;         /* numbers of your own that each vertex carries, 0 to 64; default 0. They are amounts,
+                                    as of surfactant: remeshing keeps their sums, and where an amount is proportional to
+                                    the area of vertices it stays so */
+    fsi_real length;             /* that edges should have; > 0, no default [m] */
+    fsi_box3 walls;              /* of vertices that have flags of walls; default: as large as can be [m] */
+    fsi_real smoothing;          /* part of the way to the mean of its neighbours that a vertex of a poor triangle takes
+                                    in a step, along the surface, 0 to 1; default 0.2 */
+    fsi_real volume_part;        /* most that one operation may move, in length^dim; default 0.02, of an element whose
+                                    edges or angles are beyond the bounds four times as much */
+    int keep_volume;             /* 1 (default): what remeshing moves is given back to the piece, by a shift along its
+                                    normals; 0: it is booked in fsi_front_piece.moved alone */
+    fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; default 8; 0: none. In 2D the
+                                    default makes that 4 */
+    int rounds;                  /* of remeshing in a step at most, 1 to 100; default 8 */
+    int reserve;                 /* elements to make room for; default 0 */
+} fsi_front_desc;
+FSI_API fsi_front_desc fsi_front_default_desc(void); /* fills every field */
+
+/* ---- >>front ----------------------------------------------------------------------------------------------------- */
+
+/* A connected part of the surface. */
+typedef struct fsi_front_piece {
+    uint32_t id;                 /* never used twice */
+    int element_count;
+    double volume;               /* enclosed [m^3; 2D: m^2]; negative: a cavity */
+    double area;                 /* [m^2; 2D: m] */
+    double moved;                /* volume by which remeshing changed it, all steps together, before it was given back */
+} fsi_front_piece;
+
+/* What the last successful step did. */
+typedef struct fsi_front_stats {
+    int vertices, elements, pieces;
+    int splits, collapses, flips, smoothed;
+    int refused;                 /* operations that would fold the surface, stretch it or move too much volume */
+    int rounds;
+    double longest, shortest;    /* edges, in desc.length */
+    double smallest_angle;       /* [degrees]; 2D: 180 */
+    int long_edges, short_edges, thin; /* edges above 1.6, below 0.4 desc.length, triangles with an angle below 10
+                                          degrees, that are left */
+    int removed_pieces;
+    double removed_volume;       /* with them */
+    double volume, area;         /* of all pieces */
+    double moved;                /* largest volume by which remeshing changed a piece */
+    double momentum[3];          /* sum of area times velocity of vertices */
+    double seconds_move, seconds_remesh, seconds_volume, seconds_commit;
+    size_t bytes;                /* allocated through its context */
+    long long allocs;            /* allocations of the context so far */
+} fsi_front_stats;
+
+/* A surface. Read everything; write only what is marked. Vertices and elements keep their order; new ones come last. */
+typedef struct fsi_front {
+    uint32_t cookie;
+    fsi_context *context;        /* never NULL: the desc's, or one of its own */
+    fsi_front_desc desc;         /* as given; its arrays are NULL */
+    int dim, vertex_count, element_count, piece_count;
+    fsi_vec3 *position;          /* vertex_count [m]; may be written between steps */
+    fsi_vec3 *velocity;          /* vertex_count [m/s]; may be written between steps */
+    uint32_t *flags;             /* vertex_count; may be written between steps */
+    fsi_real *attribute;         /* vertex_count * desc.attribute_count; may be written; NULL when there are none */
+    const uint32_t *id;          /* vertex_count, never used twice, growing along the array */
+    const int *elements;         /* dim * element_count indices */
+    const int *piece_of;         /* element_count: index of its piece */
+    const fsi_front_piece *piece;/* piece_count, in the order of ids, as the last step left them */
+    fsi_front_stats stats;
+    void *impl;
+} fsi_front;
+
+/* A surface, as it is given: not remeshed before the first step. Errors, each naming the vertex or element: COOKIE;
+   ARGUMENT, NAN (a field, an index out of range, a vertex that is not on its wall); LIMIT; MESH: degenerate elements,
+   elements that are there twice, open edges, edges of more than two triangles, vertices where surfaces touch, pieces
+   that are inside out; MEMORY. *out is NULL then. */
+FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc);
+FSI_API void fsi_front_destroy(fsi_front *f); /* NULL is fine */
+/* Moves vertices by dt times their velocities (dt = 0: you moved them, or nothing moves), those with flags of walls
+   along these, then remeshes: edges are 0.4 to 1.6 desc.length long and angles above 10 degrees, except where no
+   operation is allowed (stats: long_edges, short_edges, thin). dt <= 1000 s. All arrays may have moved afterwards.
+   Errors: COOKIE, ARGUMENT, NAN (names the vertex), LIMIT, MEMORY; nothing has changed then. */
+FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt);
+/* The context's last failure; NULL: no front. */
+FSI_API const fsi_error *fsi_front_error(const fsi_front *f);
+
+/* ---- >>measures: of positions as they are now -------------------------------------------------------------------- */
+
+/* Volume and area of the pieces: after positions were written. Errors: COOKIE, ARGUMENT. */
+FSI_API fsi_status fsi_front_measure(fsi_front *f);
+/* vertex_count unit normals out of the volume, the mean of the elements' by area (2D: length). */
+FSI_API fsi_status fsi_front_normals(const fsi_front *f, fsi_vec3 *out);
+/* vertex_count mean curvatures (k1 + k2)/2 [1/m], 1/R of a ball or disc of radius R: half of the mean curvature normal
+   of Meyer et al. 2003, eq. 8, with the Voronoi areas of their eq. 7 and figure 4. */
+FSI_API fsi_status fsi_front_curvature(const fsi_front *f, fsi_real *out);
+/* dim * element_count weights of the edges, from corner i to i + 1, in each element: cot/2 of the angle opposite, 2D:
+   1/length in both places. With L = sum w (e_i - e_j)(e_i - e_j)^T the area has the gradient L x. */
+FSI_API fsi_status fsi_front_weights(const fsi_front *f, fsi_real *out);
+
+/* ---- >>state ----------------------------------------------------------------------------------------------------- */
+
+/* Writes the surface; buffer NULL: only *size. Errors: COOKIE, ARGUMENT, LIMIT (capacity). */
+FSI_API fsi_status fsi_front_save(const fsi_front *f, void *buffer, size_t capacity, size_t *size);
+/* Takes a surface that a front with the same dim and attribute_count wrote. Errors: COOKIE, ARGUMENT, FORMAT, MEMORY;
+   nothing has changed then. */
+FSI_API fsi_status fsi_front_load(fsi_front *f, const void *buffer, size_t size);
+/* Hash of what save writes. Equal after equal steps, for any number of threads. */
+FSI_API uint64_t fsi_front_hash(const fsi_front *f);
+/* Edges, coloured by their length. */
+FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif /* FSI_FRONT_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+/* A step, names without their fsi__fr_:
+
+      check_step      finite positions, velocities, attributes
+      copy, move      into the mesh that is worked on; x += dt v, along walls
+      sum_pieces      volumes after the motion
+      remove_small    pieces
+      remesh          fsi_front_remesh.h
+      give_back       to each piece the volume that remeshing took
+      commit          what is left, in the same order                                                          */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_FRONT_IMPLEMENTATION
+#define FSI_FRONT_IMPLEMENTATION
+#endif
+#ifdef FSI_FRONT_IMPLEMENTATION
+#ifndef FSI_FRONT_IMPLEMENTATION_DONE
+#define FSI_FRONT_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_front_remesh.h"
+
+FSI__STRICT_BEGIN
+
+#define FSI__FR_FARTHEST 1e9   /* from the origin, in lengths */
+#define FSI__FR_FASTEST 1e9    /* [m/s] */
+
+/* Of a piece, while a step works on it. */
+typedef struct fsi__fr_sum {
+    fsi_vec3 about;            /* a point nearby: volumes about it are rounded little */
+    double before;             /* volume after the motion */
+    double slope;              /* dV for a shift of 1 along the normals */
+    double shift;
+} fsi__fr_sum;
+
+typedef struct fsi__fr_impl {
+    fsi_context own_context;
+    fsi__fr_mesh now;          /* what the caller sees */
+    fsi__fr_mesh work;         /* what a step works on */
+    fsi_front_piece *piece, *work_piece;
+    fsi__fr_sum *sum;          /* of work_piece */
+    int piece_room, work_room, sum_room, pieces; /* rows; pieces of work_piece */
+    int *renumber;             /* of vertices, then elements, then pieces */
+    int renumber_room;
+    fsi_vec3 *shift;           /* dV/dx of vertices */
+    int shift_room;
+    uint32_t next_piece;
+} fsi__fr_impl;
+
+static fsi_status fsi__fr_check(const fsi_front *f)
+{
+    if (!f) return FSI_ERROR_ARGUMENT;
+    return f->cookie == FSI__COOKIE('r', fsi_front) ? FSI_OK : FSI_ERROR_COOKIE;
+}
+
+/* ---- step -------------------------------------------------------------------------------------------------------- */
+
+static int fsi__fr_is_far(const void *arg, int i)
+{
+    const fsi_front *f = (const fsi_front *)arg;
+    const double most = FSI__FR_FARTHEST * (double)f->desc.length;
+    const fsi_vec3 x = f->position[i], v = f->velocity[i];
+    const double away = fabs((double)x.x) + fabs((double)x.y) + fabs((double)x.z);
+    const double fast = fabs((double)v.x) + fabs((double)v.y) + fabs((double)v.z);
+    return !(away <= most && fast <= FSI__FR_FASTEST);
+}
+
+static int fsi__fr_has_nan(const void *arg, int i)
+{
+    const fsi_front *f = (const fsi_front *)arg;
+    const int n = f->desc.attribute_count;
+    int j, bad = 0;
+    for (j = 0; j < n; j++) bad |= !fsi_is_finite((double)f->attribute[(size_t)i * (size_t)n + (size_t)j]);
+    return bad;
+}
+
+static fsi_status fsi__fr_check_content(const fsi_front *f, const char *fn)
+{
+    int i;
+    if (fsi__count_where(f->context, f->vertex_count, fsi__fr_is_far, f, &i) > 0) {
+        const int nan = !fsi_v3_is_finite(f->position[i]) || !fsi_v3_is_finite(f->velocity[i]);
+        return fsi__fail(f->context, nan ? FSI_ERROR_NAN : FSI_ERROR_LIMIT, fn, i, 0,
+            nan ? "position or velocity of vertex %d is not finite" : "vertex %d is too far away or too fast", i);
+    }
+    if (f->desc.attribute_count > 0 && fsi__count_where(f->context, f->vertex_count, fsi__fr_has_nan, f, &i) > 0)
+        return fsi__fail(f->context, FSI_ERROR_NAN, fn, i, 0, "an attribute of vertex %d is not finite", i);
+    return FSI_OK;
+}
+
+/* The wall of an axis that a vertex lies on; its own coordinate where there is none. */
+static fsi_real fsi__fr_on_wall(const fsi_box3 *walls, uint32_t flags, int axis, fsi_real x)
+{
+    if (flags >> 2 * axis & 1) return fsi__axis(walls->lo, axis);
+    return flags >> 2 * axis & 2 ? fsi__axis(walls->hi, axis) : x;
+}
+
+typedef struct fsi__fr_motion { fsi_front *f; fsi__fr_mesh *m; fsi_real dt; } fsi__fr_motion;
+
+static void fsi__fr_move_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fr_motion *job = (const fsi__fr_motion *)arg;
+    const fsi_box3 *walls = &job->f->desc.walls;
+    fsi__fr_mesh *m = job->m;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi_vec3 x = fsi_v3_madd(m->x[i], job->dt, m->v[i]);
+        m->x[i] = fsi_v3(fsi__fr_on_wall(walls, m->flags[i], 0, x.x), fsi__fr_on_wall(walls, m->flags[i], 1, x.y),
+            m->k == 3 ? fsi__fr_on_wall(walls, m->flags[i], 2, x.z) : 0);
+    }
+}
+
+/* The rows of one mesh into another, which has room for them. */
+static void fsi__fr_copy(fsi__fr_mesh *to, const fsi__fr_mesh *from)
+{
+    const size_t v = (size_t)from->nv, t = (size_t)from->nt, k = (size_t)from->k;
+    to->nv = from->nv;
+    to->nt = from->nt;
+    to->next_id = from->next_id;
+    memcpy(to->x, from->x, v * sizeof *to->x);
+    memcpy(to->v, from->v, v * sizeof *to->v);
+    memcpy(to->flags, from->flags, v * sizeof *to->flags);
+    memcpy(to->id, from->id, v * sizeof *to->id);
+    memcpy(to->star, from->star, v * sizeof *to->star);
+    if (from->attributes > 0) memcpy(to->a, from->a, v * (size_t)from->attributes * sizeof *to->a);
+    memcpy(to->corner, from->corner, t * k * sizeof *to->corner);
+    memcpy(to->twin, from->twin, t * k * sizeof *to->twin);
+    memcpy(to->piece, from->piece, t * sizeof *to->piece);
+}
+
+/* Volume, area and elements of pieces, each about a vertex of its own. */
+static void fsi__fr_sum_pieces(const fsi__fr_mesh *m, fsi_front_piece *piece, fsi__fr_sum *sum, int pieces)
+{
+    int i, t;
+    for (i = 0; i < pieces; i++) {
+        piece[i].volume = piece[i].area = 0;
+        piece[i].element_count = 0;
+    }
+    for (t = 0; t < m->nt; t++) {
+        const int *c = m->corner + m->k * t;
+        fsi_front_piece *p;
+        if (c[0] < 0) continue;
+        p = &piece[m->piece[t]];
+        if (p->element_count++ == 0) sum[m->piece[t]].about = m->x[c[0]];
+        p->volume += fsi__fr_volume_of(m->k, m->x, c, sum[m->piece[t]].about);
+        p->area += fsi__fr_area_of(m->k, m->x, c);
+    }
+}
+
+/* length^dim */
+static double fsi__fr_unit_volume(const fsi_front *f)
+{
+    const double l = (double)f->desc.length;
+    return f->dim == 3 ? l * l * l : l * l;
+}
+
+/* Pieces with less volume than desc.piece_min: their rows are gone, their volume is booked. */
+static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats)
+{
+    fsi__fr_mesh *m = &im->work;
+    const double least = (double)f->desc.piece_min * fsi__fr_unit_volume(f);
+    int t, i, c;
+    for (i = 0; i < im->pieces; i++) {
+        if (fabs(im->work_piece[i].volume) >= least) continue;
+        stats->removed_pieces++;
+        stats->removed_volume += im->work_piece[i].volume;
+    }
+    for (t = 0; t < m->nt && stats->removed_pieces > 0; t++) {
+        if (fabs(im->work_piece[m->piece[t]].volume) >= least) continue;
+        for (c = 0; c < m->k; c++) {
+            m->star[m->corner[m->k * t + c]] = -1;
+            m->corner[m->k * t + c] = -1;
+        }
+    }
+}
+
+static void fsi__fr_gradients(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)arg;
+    const fsi__fr_mesh *m = &im->work;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++)
+        im->shift[i] = m->star[i] < 0 || (m->flags[i] & FSI_FRONT_FIXED) ? fsi_v3(0, 0, 0)
+            : fsi__d3_real(fsi__fr_along_walls(m->flags[i], fsi__fr_gradient(m, i)));
+}
+
+static int fsi__fr_piece_of(const fsi__fr_mesh *m, int vertex) { return m->piece[m->star[vertex] / (m->k == 3 ? 3 : 1)]; }
+
+/* Volumes become what they were before remeshing, by a shift along the normals n = g/|g|, g = dV/dx: dV = s sum |g| to
+   first order, so a few times. A shift of a tenth of an edge is the most. */
+static void fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
+{
+    fsi__fr_mesh *m = &im->work;
+    const double most = 0.1 * (double)f->desc.length;
+    int round, i, left = 1;
+    for (round = 0; round < 4 && left > 0; round++) {
+        for (i = 0; i < im->pieces; i++) im->sum[i].slope = im->sum[i].shift = 0;
+        fsi__parallel_work(f->context, m->nv, 2048, 60.0 * m->nv, fsi__fr_gradients, im);
+        for (i = 0; i < m->nv; i++)
+            if (m->star[i] >= 0)
+                im->sum[fsi__fr_piece_of(m, i)].slope += fsi__d3_norm(fsi__d3_of(im->shift[i]));
+        for (i = left = 0; i < im->pieces; i++) {
+            const double lost = im->sum[i].before - im->work_piece[i].volume;
+            if (!(im->sum[i].slope > 0) || fabs(lost) <= 2 * (double)FSI_REAL_EPS * im->work_piece[i].area * (double)f->desc.length)
+                continue;
+            im->sum[i].shift = lost / im->sum[i].slope;
+            im->sum[i].shift = im->sum[i].shift > most ? most : im->sum[i].shift < -most ? -most : im->sum[i].shift;
+            left++;
+        }
+        for (i = 0; i < m->nv && left > 0; i++) {
+            const fsi__d3 g = fsi__d3_of(im->shift[i]);
+            const double n = fsi__d3_norm(g), s = n > 0 ? im->sum[fsi__fr_piece_of(m, i)].shift : 0;
+            if (s > 0 || s < 0) m->x[i] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->x[i]), s / n, g));
+        }
+        if (left > 0) fsi__fr_sum_pieces(m, im->work_piece, im->sum, im->pieces);
+    }
+}
+
+/* Pointers and counts that the caller sees. */
+static void fsi__fr_publish(fsi_front *f)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    const fsi__fr_mesh *m = &im->now;
+    f->vertex_count = m->nv;
+    f->element_count = m->nt;
+    f->position = m->x;
+    f->velocity = m->v;
+    f->flags = m->flags;
+    f->attribute = f->desc.attribute_count > 0 ? m->a : NULL;
+    f->id = m->id;
+    f->elements = m->corner;
+    f->piece_of = m->piece;
+    f->piece = im->piece;
+}
+
+/* The rows of `work` that are not gone become `now`, in their order; the caller has made room. */
+static void fsi__fr_take_rows(fsi_front *f, fsi__fr_impl *im)
+{
+    const fsi__fr_mesh *w = &im->work;
+    fsi__fr_mesh *m = &im->now;
+    const size_t n = (size_t)m->attributes;
+    const int k = m->k, scale = k == 3 ? 3 : 1;
+    int *vertex = im->renumber, *element = vertex + w->nv, *piece = element + w->nt;
+    int i, c, nv = 0, nt = 0, np = 0;
+    for (i = 0; i < w->nv; i++) vertex[i] = w->star[i] < 0 ? -1 : nv++;
+    for (i = 0; i < w->nt; i++) element[i] = w->corner[k * i] < 0 ? -1 : nt++;
+    for (i = 0; i < im->pieces; i++) {
+        piece[i] = np;
+        if (im->work_piece[i].element_count > 0) im->piece[np++] = im->work_piece[i];
+    }
+    for (i = 0; i < w->nv; i++) {
+        const int to = vertex[i];
+        if (to < 0) continue;
+        m->x[to] = w->x[i];
+        m->v[to] = w->v[i];
+        m->flags[to] = w->flags[i];
+        m->id[to] = w->id[i];
+        m->star[to] = scale * element[w->star[i] / scale] + w->star[i] % scale;
+        if (n > 0) memcpy(m->a + (size_t)to * n, w->a + (size_t)i * n, n * sizeof *m->a);
+    }
+    for (i = 0; i < w->nt; i++) {
+        const int to = element[i];
+        if (to < 0) continue;
+        m->piece[to] = piece[w->piece[i]];
+        for (c = 0; c < k; c++) {
+            const int h = w->twin[k * i + c];
+            m->corner[k * to + c] = vertex[w->corner[k * i + c]];
+            m->twin[k * to + c] = k == 3 ? 3 * element[h / 3] + h % 3 : element[h];
+        }
+    }
+    m->nv = nv;
+    m->nt = nt;
+    m->next_id = w->next_id;
+    f->piece_count = np;
+}
+
+static void fsi__fr_fill_stats(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *s)
+{
+    const fsi__fr_quality q = fsi__fr_measure_quality(&im->now);
+    fsi__d3 p = fsi__d3_zero();
+    int i;
+    s->vertices = f->vertex_count;
+    s->elements = f->element_count;
+    s->pieces = f->piece_count;
+    s->longest = q.longest;
+    s->shortest = f->element_count > 0 ? q.shortest : 0;
+    s->smallest_angle = f->dim == 2 ? 180 : fsi_atan2(q.thinnest, sqrt(1 - (q.thinnest < 1 ? q.thinnest * q.thinnest : 1)))
+        * 180 / FSI_PI;
+    s->long_edges = q.long_edges;
+    s->short_edges = q.short_edges;
+    s->thin = q.thin;
+    for (i = 0; i < f->piece_count; i++) {
+        s->volume += f->piece[i].volume;
+        s->area += f->piece[i].area;
+    }
+    for (i = 0; i < f->vertex_count; i++)
+        p = fsi__d3_madd(p, fsi__fr_vertex_area(&im->now, i), fsi__d3_of(f->velocity[i]));
+    fsi__d3_put(s->momentum, p);
+    s->bytes = f->context->bytes;
+    s->allocs = f->context->allocs;
+}
+
+/* Room for what the step has made; then nothing can fail. */
+static fsi_status fsi__fr_reserve_commit(fsi_front *f, fsi__fr_impl *im, const char *fn)
+{
+    const long long rows = (long long)im->work.nv + im->work.nt + im->pieces;
+    const fsi_status status = fsi__fr_reserve(&im->now, im->work.nv, im->work.nt, fn);
+    fsi__fr_publish(f); /* arrays may have moved */
+    FSI__TRY(status);
+    if (rows > 0x7fffffff) return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, -1, (double)rows, "the surface is too large");
+    if (rows > im->renumber_room)
+        FSI__TRY(fsi__room_in(f->context, &im->renumber, sizeof *im->renumber, 0, &im->renumber_room, (int)rows, fn));
+    if (im->work.nv > im->shift_room)
+        FSI__TRY(fsi__room_in(f->context, &im->shift, sizeof *im->shift, 0, &im->shift_room, im->work.nv, fn));
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
+{
+    static const char fn[] = "fsi_front_step";
+    fsi__fr_impl *im;
+    fsi__fr_motion motion;
+    fsi_front_stats stats;
+    double clock[5];
+    int i;
+    FSI__TRY(fsi__fr_check(f));
+    im = (fsi__fr_impl *)f->impl;
+    FSI__TRY(fsi__check_dt(f->context, dt, fn));
+    FSI__TRY(fsi__fr_check_content(f, fn));
+    memset(&stats, 0, sizeof stats);
+
+    /* Motion. */
+    clock[0] = fsi__now(f->context);
+    FSI__TRY(fsi__fr_reserve(&im->work, im->now.nv, im->now.nt, fn));
+    fsi__fr_copy(&im->work, &im->now);
+    motion.f = f;
+    motion.m = &im->work;
+    motion.dt = dt;
+    fsi__parallel_work(f->context, im->work.nv, 4096, 5.0 * im->work.nv, fsi__fr_move_task, &motion);
+    im->pieces = f->piece_count;
+    memcpy(im->work_piece, im->piece, (size_t)im->pieces * sizeof *im->piece);
+    fsi__fr_sum_pieces(&im->work, im->work_piece, im->sum, im->pieces);
+    for (i = 0; i < im->pieces; i++) im->sum[i].before = im->work_piece[i].volume;
+    fsi__fr_remove_small(f, im, &stats);
+    clock[1] = fsi__now(f->context);
+
+    /* Remeshing, and the volume that it moved. */
+    FSI__TRY(fsi__fr_remesh(&im->work, f->desc.rounds, fn));
+    FSI__TRY(fsi__fr_reserve_commit(f, im, fn));
+    clock[2] = fsi__now(f->context);
+    fsi__fr_sum_pieces(&im->work, im->work_piece, im->sum, im->pieces);
+    for (i = 0; i < im->pieces; i++) {
+        const double moved = im->work_piece[i].volume - im->sum[i].before;
+        if (im->work_piece[i].element_count == 0) continue;
+        im->work_piece[i].moved += moved;
+        stats.moved = fabs(moved) > stats.moved ? fabs(moved) : stats.moved;
+    }
+    if (f->desc.keep_volume) fsi__fr_give_back(f, im);
+    clock[3] = fsi__now(f->context);
+
+    /* Commit. */
+    fsi__fr_take_rows(f, im);
+    fsi__fr_publish(f);
+    stats.splits = im->work.splits;
+    stats.collapses = im->work.collapses;
+    stats.flips = im->work.flips;
+    stats.smoothed = im->work.smoothed;
+    stats.refused = im->work.refused;
+    stats.rounds = im->work.rounds;
+    fsi__fr_fill_stats(f, im, &stats);
+    clock[4] = fsi__now(f->context);
+    stats.seconds_move = clock[1] - clock[0];
+    stats.seconds_remesh = clock[2] - clock[1];
+    stats.seconds_volume = clock[3] - clock[2];
+    stats.seconds_commit = clock[4] - clock[3];
+    f->stats = stats;
+    return FSI_OK;
+}
+
+/* ---- >>measures implementation ----------------------------------------------------------------------------------- */
+
+FSI_API fsi_status fsi_front_measure(fsi_front *f)
+{
+    fsi__fr_impl *im;
+    FSI__TRY(fsi__fr_check(f));
+    im = (fsi__fr_impl *)f->impl;
+    fsi__fr_sum_pieces(&im->now, im->piece, im->sum, f->piece_count);
+    return FSI_OK;
+}
+
+typedef struct fsi__fr_query { const fsi__fr_mesh *m; fsi_vec3 *normal; fsi_real *out; } fsi__fr_query;
+
+static fsi_status fsi__fr_ask(const fsi_front *f, fsi__range_fn *task, int count, fsi_vec3 *normal, fsi_real *out,
+    const char *fn)
+{
+    fsi__fr_query q;
+    FSI__TRY(fsi__fr_check(f));
+    if (!normal && !out) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    q.m = &((const fsi__fr_impl *)f->impl)->now;
+    q.normal = normal;
+    q.out = out;
+    fsi__parallel_work(f->context, count, 1024, 60.0 * count, task, &q);
+    return FSI_OK;
+}
+
+static void fsi__fr_normal_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fr_query *q = (const fsi__fr_query *)arg;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) q->normal[i] = fsi__d3_real(fsi__d3_unit(fsi__fr_gradient(q->m, i)));
+}
+
+/* Part of the Voronoi cell of corner a in a triangle: (|ab|^2 cot c + |ac|^2 cot b)/8; half the triangle where its angle
+   at a is obtuse, a quarter where another one is. */
+static double fsi__fr_voronoi(const fsi__fr_mesh *m, int h, double cot_c, double cot_b)
+{
+    const fsi_vec3 a = m->x[m->corner[h]], b = m->x[m->corner[fsi__fr_after(h)]], c = m->x[m->corner[fsi__fr_before(h)]];
+    const double ab = fsi__fr_length2(a, b), ac = fsi__fr_length2(a, c);
+    if (cot_b < 0 || cot_c < 0) return fsi__d3_norm(fsi__fr_cross(a, b, c)) / 8;
+    if (fsi__d3_dot(fsi__d3_diff(b, a), fsi__d3_diff(c, a)) < 0) return fsi__d3_norm(fsi__fr_cross(a, b, c)) / 4;
+    return (ab * cot_c + ac * cot_b) / 8;
+}
+
+/* 2 H n = sum (cot + cot) (x - x_j)/(2 A); 2D: H n = sum (x - x_j)/length_j over the mean length. */
+static double fsi__fr_curvature_at(const fsi__fr_mesh *m, int vertex)
+{
+    const fsi__d3 n = fsi__d3_unit(fsi__fr_gradient(m, vertex));
+    fsi__d3 sum = fsi__d3_zero();
+    double area = 0;
+    int h = m->star[vertex];
+    if (m->k == 2) {
+        const fsi_vec3 x = m->x[vertex];
+        const fsi__d3 d = fsi__d3_diff(x, m->x[m->corner[2 * m->twin[2 * h]]]),
+            e = fsi__d3_diff(x, m->x[m->corner[2 * h + 1]]);
+        sum = fsi__d3_add(fsi__d3_unit(d), fsi__d3_unit(e));
+        area = (fsi__d3_norm(d) + fsi__d3_norm(e)) / 2;
+        return area > 0 ? fsi__d3_dot(sum, n) / area : 0;
+    }
+    do {
+        const int p = fsi__fr_before(h);
+        const double cot_c = fsi__fr_cot(m, h), cot_b = fsi__fr_cot(m, p);
+        sum = fsi__d3_madd(sum, cot_c, fsi__d3_diff(m->x[vertex], m->x[m->corner[fsi__fr_after(h)]]));
+        sum = fsi__d3_madd(sum, cot_b, fsi__d3_diff(m->x[vertex], m->x[m->corner[p]]));
+        area += fsi__fr_voronoi(m, h, cot_c, cot_b);
+        h = m->twin[p];
+    } while (h != m->star[vertex]);
+    return area > 0 ? fsi__d3_dot(sum, n) / (4 * area) : 0;
+}
+
+static void fsi__fr_curvature_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fr_query *q = (const fsi__fr_query *)arg;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) q->out[i] = (fsi_real)fsi__fr_curvature_at(q->m, i);
+}
+
+static void fsi__fr_weight_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fr_query *q = (const fsi__fr_query *)arg;
+    const fsi__fr_mesh *m = q->m;
+    int t, i;
+    (void)chunk;
+    for (t = begin; t < end; t++) {
+        const double l = m->k == 2 ? fsi__fr_edge_length(m, t) : 0;
+        for (i = 0; i < m->k; i++)
+            q->out[m->k * t + i] = (fsi_real)(m->k == 3 ? fsi__fr_cot(m, 3 * t + i) / 2 : l > 0 ? 1 / l : 0);
+    }
+}
+
+FSI_API fsi_status fsi_front_normals(const fsi_front *f, fsi_vec3 *out)
+{
+    return fsi__fr_ask(f, fsi__fr_normal_task, f ? f->vertex_count : 0, out, NULL, "fsi_front_normals");
+}
+FSI_API fsi_status fsi_front_curvature(const fsi_front *f, fsi_real *out)
+{
+    return fsi__fr_ask(f, fsi__fr_curvature_task, f ? f->vertex_count : 0, NULL, out, "fsi_front_curvature");
+}
+FSI_API fsi_status fsi_front_weights(const fsi_front *f, fsi_real *out)
+{
+    return fsi__fr_ask(f, fsi__fr_weight_task, f ? f->element_count : 0, NULL, out, "fsi_front_weights");
+}
+
+FSI__COLD_BEGIN
+
+/* ---- create ------------------------------------------------------------------------------------------------------ */
+
+FSI_API fsi_front_desc fsi_front_default_desc(void)
+{
+    fsi_front_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('r', fsi_front_desc);
+    d.dim = 3;
+    d.walls.lo = fsi_v3(-FSI_REAL_MAX, -FSI_REAL_MAX, -FSI_REAL_MAX);
+    d.walls.hi = fsi_v3(FSI_REAL_MAX, FSI_REAL_MAX, FSI_REAL_MAX);
+    d.smoothing = (fsi_real)0.2;
+    d.volume_part = (fsi_real)0.02;
+    d.keep_volume = 1;
+    d.piece_min = 8;
+    d.rounds = 8;
+    return d;
+}
+
+static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
+{
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_front_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_front_desc, vertex_count, FSI__INT, 0, 400000000, 0),
+        FSI__FIELD(fsi_front_desc, element_count, FSI__INT, 0, 150000000, 0),
+        FSI__FIELD(fsi_front_desc, attribute_count, FSI__INT, 0, 64, 0),
+        FSI__FIELD(fsi_front_desc, length, FSI__REAL, 1e-9, 1e9, 0),
+        FSI__FIELD(fsi_front_desc, smoothing, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, volume_part, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_front_desc, rounds, FSI__INT, 1, 100, 0),
+        FSI__FIELD(fsi_front_desc, reserve, FSI__INT, 0, 150000000, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
+    if ((d->vertex_count > 0 && !d->vertices) || (d->element_count > 0 && !d->elements))
+        return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.%s is NULL",
+            d->vertices ? "elements" : "vertices");
+    return FSI_OK;
+}
+
+/* Corners of a mesh that may come from anywhere: in range, different, with an area. */
+static fsi_status fsi__fr_check_elements(const fsi__fr_mesh *m, fsi_status bad, const char *fn)
+{
+    const int k = m->k;
+    int t, i;
+    for (t = 0; t < m->nt; t++) {
+        const int *c = m->corner + k * t;
+        for (i = 0; i < k; i++)
+            if (c[i] < 0 || c[i] >= m->nv)
+                return fsi__fail(m->context, bad == FSI_ERROR_MESH ? FSI_ERROR_ARGUMENT : bad, fn, t, c[i],
+                    "element %d has the corner %d of %d vertices", t, c[i], m->nv);
+        if (c[0] == c[1] || (k == 3 && (c[1] == c[2] || c[2] == c[0])) || !(fsi__fr_area_of(k, m->x, c) > 0))
+            return fsi__fail(m->context, bad, fn, t, 0, "element %d is degenerate", t);
+    }
+    return FSI_OK;
+}
+
+/* Every edge in two elements, every vertex in one ring. scratch: nv + k nt numbers. */
+static fsi_status fsi__fr_check_closed(fsi__fr_mesh *m, int *scratch, fsi_status bad, const char *fn)
+{
+    const int k = m->k;
+    int how, i, h, n, t = fsi__fr_connect(k, m->nv, m->nt, m->corner, m->twin, m->star, scratch, scratch + m->nv, &how);
+    if (t >= 0 && how)
+        return fsi__fail(m->context, bad, fn, t, 0,
+            "element %d has an edge in the direction of another's: it is there twice, or one is inside out", t);
+    if (t >= 0) return fsi__fail(m->context, bad, fn, t, 0, "element %d has an open edge", t);
+    for (i = 0; i < m->nv; i++) scratch[i] = 0;
+    for (i = 0; i < k * m->nt; i++) scratch[m->corner[i]]++;
+    for (i = 0; i < m->nv; i++) {
+        if (m->star[i] < 0) return fsi__fail(m->context, bad, fn, i, 0, "vertex %d belongs to no element", i);
+        for (n = 0, h = m->star[i]; k == 3 && n <= scratch[i]; ) {
+            n++;
+            h = m->twin[fsi__fr_before(h)];
+            if (h == m->star[i]) break;
+        }
+        if (k == 3 && n != scratch[i])
+            return fsi__fail(m->context, bad, fn, i, 0, "at vertex %d surfaces touch", i);
+    }
+    return FSI_OK;
+}
+
+/* Labels connected parts in the order of their first elements; returns how many. queue: nt numbers. */
+static int fsi__fr_label(const fsi__fr_mesh *m, int *label, int *queue)
+{
+    const int k = m->k;
+    int parts = 0, t, i, head, tail;
+    for (t = 0; t < m->nt; t++) label[t] = -1;
+    for (t = 0; t < m->nt; t++) {
+        if (label[t] >= 0) continue;
+        queue[0] = t;
+        label[t] = parts;
+        for (head = 0, tail = 1; head < tail; head++)
+            for (i = 0; i < k; i++) {
+                const int other = m->twin[k * queue[head] + i] / (k == 3 ? 3 : 1);
+                if (label[other] >= 0) continue;
+                label[other] = parts;
+                queue[tail++] = other;
+            }
+        parts++;
+    }
+    return parts;
+}
+
+/* Solid angle of an element seen from p, over 4 pi (van Oosterom and Strackee 1983); 2D: angle over 2 pi. */
+static double fsi__fr_solid_angle(const fsi__fr_mesh *m, int t, fsi_vec3 p)
+{
+    const int *e = m->corner + m->k * t;
+    const fsi__d3 a = fsi__d3_diff(m->x[e[0]], p), b = fsi__d3_diff(m->x[e[1]], p);
+    const double la = fsi__d3_norm(a), lb = fsi__d3_norm(b);
+    if (m->k == 2) return fsi_atan2(b.x * a.y - a.x * b.y, fsi__d3_dot(a, b)) / (2 * FSI_PI);
+    {
+        const fsi__d3 c = fsi__d3_diff(m->x[e[2]], p);
+        const double lc = fsi__d3_norm(c), det = fsi__d3_dot(a, fsi__d3_cross(b, c));
+        return fsi_atan2(det, la * lb * lc + fsi__d3_dot(a, b) * lc + fsi__d3_dot(b, c) * la + fsi__d3_dot(c, a) * lb)
+            / (2 * FSI_PI);
+    }
+}
+
+/* A piece lies inside of as many others as the winding number of these says at one of its vertices: 0, then its volume
+   is positive, or 1, then it is a cavity. */
+static fsi_status fsi__fr_check_sides(const fsi__fr_mesh *m, const fsi_front_piece *piece, const fsi__fr_sum *sum,
+    int pieces, fsi_box3 *box, const char *fn)
+{
+    int i, t, c;
+    for (i = 0; i < pieces; i++) box[i] = fsi_box3_empty();
+    for (t = 0; t < m->nt; t++)
+        for (c = 0; c < m->k; c++) box[m->piece[t]] = fsi_box3_grow(box[m->piece[t]], m->x[m->corner[m->k * t + c]]);
+    for (i = 0; i < pieces; i++) {
+        double winding = 0;
+        fsi_box3 at;
+        int around = 0;
+        at.lo = at.hi = sum[i].about;
+        for (c = 0; c < pieces; c++) around |= c != i && fsi_box3_overlap(at, box[c]);
+        for (t = 0; t < m->nt && around; t++)
+            if (m->piece[t] != i && fsi_box3_overlap(at, box[m->piece[t]]))
+                winding += fsi__fr_solid_angle(m, t, sum[i].about);
+        for (t = 0; m->piece[t] != i;) t++;
+        if (piece[i].volume > 0 ? winding < 0.5 : winding > 0.5 && piece[i].volume < 0) continue;
+        return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, piece[i].volume,
+            "the piece of element %d is inside out: it lies %s, with a volume of %g", t,
+            winding > 0.5 ? "in the volume of another" : "outside of all others", piece[i].volume);
+    }
+    return FSI_OK;
+}
+
+/* Rows for pieces. */
+static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    if (rows > im->piece_room)
+        FSI__TRY(fsi__room_in(f->context, &im->piece, sizeof *im->piece, f->piece_count, &im->piece_room, rows, fn));
+    f->piece = im->piece;
+    if (rows > im->work_room)
+        FSI__TRY(fsi__room_in(f->context, &im->work_piece, sizeof *im->work_piece, 0, &im->work_room, rows, fn));
+    if (rows > im->sum_room)
+        FSI__TRY(fsi__room_in(f->context, &im->sum, sizeof *im->sum, 0, &im->sum_room, rows, fn));
+    return FSI_OK;
+}
+
+/* What the desc has, into `now`. */
+static fsi_status fsi__fr_copy_desc(fsi_front *f, const fsi_front_desc *d, const char *fn)
+{
+    fsi__fr_mesh *m = &((fsi__fr_impl *)f->impl)->now;
+    const double near_wall = 1e-3 * (double)d->length;
+    const size_t n = (size_t)d->vertex_count * (size_t)d->attribute_count;
+    int i, axis;
+    m->nv = d->vertex_count;
+    m->nt = d->element_count;
+    for (i = 0; i < m->nv; i++) {
+        m->x[i] = fsi_v3(d->vertices[i].x, d->vertices[i].y, d->dim == 3 ? d->vertices[i].z : 0);
+        m->v[i] = d->velocities ? d->velocities[i] : fsi_v3(0, 0, 0);
+        m->flags[i] = d->flags ? d->flags[i] : 0;
+        m->id[i] = (uint32_t)i;
+        for (axis = 0; axis < 3; axis++) {
+            const fsi_real at = fsi__axis(m->x[i], axis);
+            if (fabs((double)fsi__fr_on_wall(&d->walls, m->flags[i], axis, at) - (double)at) <= near_wall
+                || !fsi_is_finite((double)at)) continue;
+            return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, i, (double)at,
+                "vertex %d has the flag of a wall and is not on it", i);
+        }
+    }
+    m->next_id = (uint32_t)m->nv;
+    if (n > 0 && d->attributes) memcpy(m->a, d->attributes, n * sizeof *m->a);
+    if (m->nt > 0) memcpy(m->corner, d->elements, (size_t)m->nt * (size_t)m->k * sizeof *m->corner);
+    fsi__fr_publish(f);
+    return FSI_OK;
+}
+
+/* Closedness and pieces of `now`. */
+static fsi_status fsi__fr_take_surface(fsi_front *f, int *scratch, const char *fn)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    fsi__fr_mesh *m = &im->now;
+    fsi_box3 *box;
+    fsi_status status;
+    int i;
+    FSI__TRY(fsi__fr_check_elements(m, FSI_ERROR_MESH, fn));
+    FSI__TRY(fsi__fr_check_closed(m, scratch, FSI_ERROR_MESH, fn));
+    i = fsi__fr_label(m, m->piece, scratch);
+    FSI__TRY(fsi__fr_reserve_pieces(f, i, fn));
+    f->piece_count = i;
+    for (i = 0; i < f->piece_count; i++) im->piece[i].id = im->next_piece++;
+    fsi__fr_sum_pieces(m, im->piece, im->sum, f->piece_count);
+    box = (fsi_box3 *)fsi__alloc(f->context, (size_t)f->piece_count, sizeof *box);
+    if (!box) return fsi__fail(f->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for boxes of pieces");
+    status = fsi__fr_check_sides(m, im->piece, im->sum, f->piece_count, box, fn);
+    fsi__free(f->context, box, (size_t)f->piece_count, sizeof *box);
+    return status;
+}
+
+static void fsi__fr_set_up(fsi_front *f, fsi__fr_mesh *m)
+{
+    m->context = f->context;
+    m->k = f->dim;
+    m->attributes = f->desc.attribute_count;
+    m->length = (double)f->desc.length;
+    m->volume_part = (double)f->desc.volume_part;
+    m->smoothing = (double)f->desc.smoothing;
+}
+
+static fsi_status fsi__fr_build(fsi_front *f, const fsi_front_desc *d, const char *fn)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    const int rows = d->element_count > d->reserve ? d->element_count : d->reserve,
+        vertices = d->vertex_count > rows / 2 ? d->vertex_count : rows / 2;
+    const size_t room = (size_t)d->vertex_count + (size_t)d->element_count * (size_t)d->dim;
+    int *scratch;
+    fsi_status status;
+    fsi__fr_set_up(f, &im->now);
+    fsi__fr_set_up(f, &im->work);
+    FSI__TRY(fsi__fr_reserve(&im->now, vertices + 1, rows + 1, fn)); /* an empty surface has arrays, too */
+    FSI__TRY(fsi__fr_reserve(&im->work, vertices + 1, rows + 1, fn));
+    FSI__TRY(fsi__fr_reserve_pieces(f, 1, fn));
+    FSI__TRY(fsi__fr_copy_desc(f, d, fn));
+    FSI__TRY(fsi__fr_check_content(f, fn));
+    scratch = (int *)fsi__alloc(f->context, room, sizeof *scratch);
+    if (!scratch) return fsi__fail(f->context, FSI_ERROR_MEMORY, fn, -1, (double)room, "no memory for lists of edges");
+    status = fsi__fr_take_surface(f, scratch, fn);
+    fsi__free(f->context, scratch, room, sizeof *scratch);
+    FSI__TRY(status);
+    fsi__fr_publish(f);
+    fsi__fr_fill_stats(f, im, &f->stats);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc)
+{
+    static const char fn[] = "fsi_front_create";
+    fsi_front *f;
+    fsi__fr_impl *im;
+    fsi_status status;
+    if (!out) return FSI_ERROR_ARGUMENT;
+    *out = NULL;
+    if (!desc) return FSI_ERROR_ARGUMENT;
+    if (desc->cookie != FSI__COOKIE('r', fsi_front_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__fr_check_desc(desc, fn));
+    f = (fsi_front *)fsi__alloc(desc->context, 1, sizeof *f + sizeof *im);
+    if (!f) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the front");
+    im = (fsi__fr_impl *)(void *)(f + 1);
+    im->own_context = fsi_default_context();
+    f->cookie = FSI__COOKIE('r', fsi_front);
+    f->context = desc->context ? desc->context : &im->own_context;
+    f->desc = *desc;
+    f->desc.vertices = f->desc.velocities = NULL;
+    f->desc.flags = NULL;
+    f->desc.elements = NULL;
+    f->desc.attributes = NULL;
+    f->dim = desc->dim;
+    f->impl = im;
+    if (f->dim == 2 && !(desc->piece_min < 8) && !(desc->piece_min > 8)) f->desc.piece_min = 4;
+    status = fsi__fr_build(f, desc, fn);
+    if (status != FSI_OK) fsi_front_destroy(f);
+    else *out = f;
+    return status;
+}
+
+FSI_API void fsi_front_destroy(fsi_front *f)
+{
+    fsi__fr_impl *im;
+    fsi_context *c; /* of the front itself */
+    if (fsi__fr_check(f) != FSI_OK) return;
+    im = (fsi__fr_impl *)f->impl;
+    c = f->desc.context;
+    fsi__fr_free(&im->now);
+    fsi__fr_free(&im->work);
+    fsi__free(f->context, im->piece, (size_t)im->piece_room, sizeof *im->piece);
+    fsi__free(f->context, im->work_piece, (size_t)im->work_room, sizeof *im->work_piece);
+    fsi__free(f->context, im->sum, (size_t)im->sum_room, sizeof *im->sum);
+    fsi__free(f->context, im->renumber, (size_t)im->renumber_room, sizeof *im->renumber);
+    fsi__free(f->context, im->shift, (size_t)im->shift_room, sizeof *im->shift);
+    f->cookie = 0;
+    fsi__free(c, f, 1, sizeof *f + sizeof *im);
+}
+
+FSI_API const fsi_error *fsi_front_error(const fsi_front *f)
+{
+    return fsi__error_of(fsi__fr_check(f) == FSI_OK ? f->context : NULL);
+}
+
+/* ---- >>state implementation -------------------------------------------------------------------------------------- */
+
+/* Sizes, and what is not in arrays. */
+typedef struct fsi__fr_head {
+    int32_t dim, attributes, vertices, elements, pieces;
+    uint32_t next_id, next_piece, spare;
+} fsi__fr_head;
+
+static void fsi__fr_arrays(fsi__stream *st, fsi__fr_mesh *m, fsi_front_piece *piece, int pieces)
+{
+    const size_t v = (size_t)m->nv, t = (size_t)m->nt;
+    int i;
+    fsi__bytes(st, m->x, v * sizeof *m->x);
+    fsi__bytes(st, m->v, v * sizeof *m->v);
+    fsi__bytes(st, m->flags, v * sizeof *m->flags);
+    fsi__bytes(st, m->id, v * sizeof *m->id);
+    fsi__bytes(st, m->a, v * (size_t)m->attributes * sizeof *m->a);
+    fsi__bytes(st, m->star, v * sizeof *m->star);
+    fsi__bytes(st, m->corner, t * (size_t)m->k * sizeof *m->corner);
+    fsi__bytes(st, m->piece, t * sizeof *m->piece);
+    for (i = 0; i < pieces; i++) {
+        fsi__bytes(st, &piece[i].id, sizeof piece[i].id);
+        fsi__bytes(st, &piece[i].moved, sizeof piece[i].moved);
+    }
+}
+
+static void fsi__fr_state(fsi__stream *st, void *simulator)
+{
+    fsi_front *f = (fsi_front *)simulator;
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    fsi__fr_head head;
+    memset(&head, 0, sizeof head);
+    head.dim = f->dim;
+    head.attributes = f->desc.attribute_count;
+    head.vertices = f->vertex_count;
+    head.elements = f->element_count;
+    head.pieces = f->piece_count;
+    head.next_id = im->now.next_id;
+    head.next_piece = im->next_piece;
+    fsi__bytes(st, &head, sizeof head);
+    fsi__fr_arrays(st, &im->now, im->piece, f->piece_count);
+}
+
+FSI_API fsi_status fsi_front_save(const fsi_front *f, void *buffer, size_t capacity, size_t *size)
+{
+    FSI__TRY(fsi__fr_check(f));
+    return fsi__save(f->context, f->cookie, fsi__fr_state, (void *)(uintptr_t)f, buffer, capacity, size,
+        "fsi_front_save");
+}
+
+FSI_API uint64_t fsi_front_hash(const fsi_front *f)
+{
+    return fsi__fr_check(f) == FSI_OK ? fsi__state_hash(fsi__fr_state, (void *)(uintptr_t)f) : 0;
+}
+
+/* Sizes of a state: those of this front, and as many bytes as they need. */
+static fsi_status fsi__fr_check_head(const fsi_front *f, const fsi__fr_head *h, const fsi__stream *st, const char *fn)
+{
+    const size_t vertex = 2 * sizeof(fsi_vec3) + 2 * sizeof(uint32_t) + sizeof(int)
+        + (size_t)f->desc.attribute_count * sizeof(fsi_real);
+    const size_t element = ((size_t)f->dim + 1) * sizeof(int), piece = sizeof(uint32_t) + sizeof(double);
+    if (!st->ok || h->dim != f->dim || h->attributes != f->desc.attribute_count)
+        return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, -1, h->dim,
+            "the state has dim %d and %d attributes, the front has %d and %d", (int)h->dim, (int)h->attributes, f->dim,
+            f->desc.attribute_count);
+    if (h->vertices < 0 || h->elements < 0 || h->pieces < 0 || h->elements > 150000000 || h->vertices > 400000000
+        || sizeof *h + (size_t)h->vertices * vertex + (size_t)h->elements * element + (size_t)h->pieces * piece
+            != st->capacity)
+        return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, -1, h->elements,
+            "the state announces %d elements and has another length", (int)h->elements);
+    return FSI_OK;
+}
+
+/* Content of a state that has been read into `work`: a surface as a step leaves it. */
+static fsi_status fsi__fr_check_state(fsi_front *f, const fsi__fr_head *h, int *scratch, const char *fn)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    fsi__fr_mesh *m = &im->work;
+    const double most = FSI__FR_FARTHEST * (double)f->desc.length;
+    int *label = scratch + m->nv + m->k * m->nt;
+    int i, j, parts;
+    for (i = 0; i < m->nv; i++) {
+        int good = fabs((double)m->x[i].x) + fabs((double)m->x[i].y) + fabs((double)m->x[i].z) <= most
+            && fabs((double)m->v[i].x) + fabs((double)m->v[i].y) + fabs((double)m->v[i].z) <= FSI__FR_FASTEST;
+        good &= m->id[i] < h->next_id && (i == 0 || m->id[i] > m->id[i - 1]);
+        for (j = 0; j < m->attributes; j++)
+            good &= fsi_is_finite((double)m->a[(size_t)i * (size_t)m->attributes + (size_t)j]);
+        if (!good) return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "vertex %d of the state is damaged", i);
+    }
+    FSI__TRY(fsi__fr_check_elements(m, FSI_ERROR_FORMAT, fn));
+    memcpy(label, m->star, (size_t)m->nv * sizeof *label); /* check_closed makes others */
+    FSI__TRY(fsi__fr_check_closed(m, scratch, FSI_ERROR_FORMAT, fn));
+    for (i = 0; i < m->nv; i++) {
+        const int h0 = label[i];
+        if (h0 < 0 || h0 >= (m->k == 3 ? 3 * m->nt : m->nt) || m->corner[m->k == 3 ? h0 : 2 * h0] != i)
+            return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "vertex %d of the state is damaged", i);
+        m->star[i] = h0;
+    }
+    parts = fsi__fr_label(m, label, scratch);
+    for (i = 0; i < parts; i++) scratch[i] = -1;
+    for (i = 0; i < m->nt; i++) {
+        if (scratch[label[i]] < 0) scratch[label[i]] = m->piece[i];
+        if (m->piece[i] >= 0 && m->piece[i] < h->pieces && scratch[label[i]] == m->piece[i]) continue;
+        return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "element %d of the state is damaged", i);
+    }
+    for (i = 0; i < h->pieces; i++) label[i] = 0;
+    for (i = 0; i < parts; i++) label[scratch[i]]++;
+    for (i = 0; i < h->pieces; i++) {
+        const fsi_front_piece *p = &im->work_piece[i];
+        if (parts == h->pieces && label[i] == 1 && p->id < h->next_piece && fsi_is_finite(p->moved)
+            && (i == 0 || p->id > p[-1].id)) continue;
+        return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "piece %d of the state is damaged", i);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_front_load(fsi_front *f, const void *buffer, size_t size)
+{
+    static const char fn[] = "fsi_front_load";
+    fsi__fr_impl *im;
+    fsi__fr_head head;
+    fsi__stream st;
+    int *scratch;
+    size_t room;
+    fsi_status status;
+
+    /* Into the mesh that steps work on. */
+    FSI__TRY(fsi__fr_check(f));
+    im = (fsi__fr_impl *)f->impl;
+    FSI__TRY(fsi__load_begin(f->context, f->cookie, buffer, size, &st, fn));
+    memset(&head, 0, sizeof head);
+    fsi__bytes(&st, &head, sizeof head);
+    FSI__TRY(fsi__fr_check_head(f, &head, &st, fn));
+    FSI__TRY(fsi__fr_reserve(&im->work, head.vertices, head.elements, fn));
+    FSI__TRY(fsi__fr_reserve_pieces(f, head.pieces, fn));
+    im->work.nv = head.vertices;
+    im->work.nt = head.elements;
+    im->work.next_id = head.next_id;
+    im->pieces = head.pieces;
+    memset(im->work_piece, 0, (size_t)head.pieces * sizeof *im->work_piece);
+    fsi__fr_arrays(&st, &im->work, im->work_piece, head.pieces);
+
+    /* Check all of it before anything changes. */
+    room = 2 * ((size_t)head.vertices + (size_t)head.elements * (size_t)f->dim + 1) + (size_t)head.pieces;
+    scratch = (int *)fsi__alloc(f->context, room, sizeof *scratch);
+    if (!scratch) return fsi__fail(f->context, FSI_ERROR_MEMORY, fn, -1, (double)room, "no memory for lists of edges");
+    status = fsi__fr_check_state(f, &head, scratch, fn);
+    fsi__free(f->context, scratch, room, sizeof *scratch);
+    FSI__TRY(status);
+    FSI__TRY(fsi__fr_reserve_commit(f, im, fn));
+
+    /* Take it. */
+    fsi__fr_sum_pieces(&im->work, im->work_piece, im->sum, im->pieces);
+    fsi__fr_take_rows(f, im);
+    im->next_piece = head.next_piece;
+    fsi__fr_publish(f);
+    memset(&f->stats, 0, sizeof f->stats);
+    fsi__fr_fill_stats(f, im, &f->stats);
+    return FSI_OK;
+}
+
+FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw)
+{
+    const fsi__fr_mesh *m;
+    int t, i;
+    if (fsi__fr_check(f) != FSI_OK || !draw || !draw->line) return;
+    m = &((const fsi__fr_impl *)f->impl)->now;
+    for (t = 0; t < m->nt; t++)
+        for (i = 0; i < (m->k == 3 ? 3 : 1); i++) {
+            const int h = m->k == 3 ? 3 * t + i : t;
+            const double l = fsi__fr_edge_length(m, h) / m->length;
+            const uint32_t rgb = l > FSI__FR_LONG ? 0xE04040u : l < FSI__FR_SHORT ? 0x4060E0u : 0x50A060u;
+            if (m->k == 3 && m->twin[h] < h) continue;
+            draw->line(draw->user, m->x[m->corner[m->k * t + i]], m->x[m->corner[m->k * t + (i + 1) % m->k]], rgb);
+        }
+}
+
+FSI__COLD_END
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* implementation */

@@ -1,0 +1,1081 @@
+/* fsi_front_remesh.h - remeshing of closed surfaces of triangles or segments: split, collapse, flip, smooth.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      Nothing: fsi_front.h includes this file and remeshes with it in each step.
+
+   WHAT IS IN HERE (search for >>)
+      >>stages           for fsi's own headers, not for you: the mesh that a step works on, and its operations
+   MACROS: those of fsi.h.
+   UNITS: SI.
+   PRECISION: positions, velocities and attributes in fsi_real; areas, volumes and sums in double.
+*/
+#ifndef FSI_FRONT_REMESH_H
+#define FSI_FRONT_REMESH_H
+
+#include "fsi.h"
+
+/* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
+
+/* Bounds of a step, in units of the target length; operations begin well within them. */
+#define FSI__FR_LONG 1.4       /* edges above are split, none longer is made */
+#define FSI__FR_SHORT 0.6      /* edges below are collapsed */
+#define FSI__FR_LONGEST 1.6    /* what a step guarantees where operations are not refused, */
+#define FSI__FR_SHORTEST 0.4
+#define FSI__FR_THINNEST 0.17364817766693033 /* and sin 10 degrees */
+#define FSI__FR_THIN 0.25881904510252074     /* sin 15 degrees: triangles below are worked on */
+#define FSI__FR_POOR 0.42261826174069944     /* sin 25 degrees: vertices of such triangles are smoothed */
+#define FSI__FR_RING 32        /* edges at a vertex; more: operations there are refused */
+
+#define FSI__FR_WALLS 63u      /* flags of a vertex: bit 2 axis + side: it lies on that wall */
+#define FSI__FR_FIXED 64u      /* it keeps its position */
+
+/* Elements have k corners, 3 or 2. A triangle has half-edges h = 3 t + i, from corner i to corner i + 1, and twin[h] is
+   the half-edge of its neighbour in the opposite direction. A segment t has the neighbours twin[2 t] before its first
+   corner and twin[2 t + 1] after its second. Rows that are gone have star -1, corner -1. */
+typedef struct fsi__fr_mesh {
+    fsi_context *context;
+    int k, attributes;
+    double length;             /* target of edges [m] */
+    double volume_part;        /* what one operation may move, in length^dim */
+    double smoothing;
+    int nv, nt, vroom, troom;  /* rows, also those that are gone */
+    fsi_vec3 *x, *v;
+    uint32_t *flags, *id;
+    fsi_real *a;               /* amounts: vertex by vertex */
+    int *star;                 /* a half-edge, or a segment, that begins at the vertex */
+    int *corner, *twin, *piece;
+    float *cot;                /* of the angle at the corner opposite of half-edge h */
+    unsigned char *mark;       /* of an element: what fsi__fr_scan found */
+    uint32_t next_id;
+    struct fsi__fr_candidate *list, *spare;
+    int count, list_room, spare_room;
+    double *patch;             /* densities of the vertices around an operation, then sums */
+    int splits, collapses, flips, smoothed, refused, rounds;
+} fsi__fr_mesh;
+
+/* What is to be done, in the order of key, then of element or vertex. */
+typedef struct fsi__fr_candidate { double key; int at; } fsi__fr_candidate;
+
+/* Largest and smallest over the elements of a mesh, in its target length; sine of the smallest angle. */
+typedef struct fsi__fr_quality { double longest, shortest, thinnest; int long_edges, short_edges, thin; } fsi__fr_quality;
+
+FSI__STRICT_FN_BEGIN
+FSI_FN int fsi__fr_after(int h) { return h % 3 == 2 ? h - 2 : h + 1; }
+FSI_FN int fsi__fr_before(int h) { return h % 3 == 0 ? h + 2 : h - 1; }
+/* Twice the area of a triangle, along its normal. */
+FSI_FN fsi__d3 fsi__fr_cross(fsi_vec3 a, fsi_vec3 b, fsi_vec3 c)
+{
+    return fsi__d3_cross(fsi__d3_diff(b, a), fsi__d3_diff(c, a));
+}
+FSI_FN double fsi__fr_length2(fsi_vec3 a, fsi_vec3 b)
+{
+    const fsi__d3 d = fsi__d3_diff(b, a);
+    return fsi__d3_dot(d, d);
+}
+/* Sine of the smallest angle, which lies between the two longer edges; 0 for a triangle without area. */
+FSI_FN double fsi__fr_sine(fsi_vec3 a, fsi_vec3 b, fsi_vec3 c)
+{
+    const double p = fsi__fr_length2(a, b), q = fsi__fr_length2(b, c), r = fsi__fr_length2(c, a);
+    const double least = p < q ? (p < r ? p : r) : (q < r ? q : r);
+    const double both = least == p ? q * r : least == q ? p * r : p * q;
+    return both > 0 ? fsi__d3_norm(fsi__fr_cross(a, b, c)) / sqrt(both) : 0;
+}
+/* Without what points into walls. */
+FSI_FN fsi__d3 fsi__fr_along_walls(uint32_t flags, fsi__d3 d)
+{
+    return fsi__d3_make(flags & 3 ? 0 : d.x, flags & 12 ? 0 : d.y, flags & 48 ? 0 : d.z);
+}
+FSI__STRICT_FN_END
+
+/* Room for more vertices and elements; all or none. Error: MEMORY. */
+FSI_API fsi_status fsi__fr_reserve(fsi__fr_mesh *m, int vertices, int elements, const char *fn);
+FSI_API void fsi__fr_free(fsi__fr_mesh *m);
+/* Fills twin and star from corner. Returns -1, or the first element with an edge that does not belong to two elements
+   in opposite directions; *how: 0 open, 1 it is there twice in one direction. head, next: nv and k nt numbers. */
+FSI_API int fsi__fr_connect(int k, int nv, int nt, const int *corner, int *twin, int *star, int *head, int *next,
+    int *how);
+/* Volume of a piece, area of 2D, of an element about a point, and its area or length. */
+FSI_API double fsi__fr_volume_of(int k, const fsi_vec3 *x, const int *c, fsi_vec3 about);
+FSI_API double fsi__fr_area_of(int k, const fsi_vec3 *x, const int *c);
+/* dV/dx of the volume enclosed, and area that belongs to the vertex: a k-th of its elements. */
+FSI_API fsi__d3 fsi__fr_gradient(const fsi__fr_mesh *m, int vertex);
+FSI_API double fsi__fr_vertex_area(const fsi__fr_mesh *m, int vertex);
+/* The cotangent of the angle opposite of half-edge h. Length of an edge, by a half-edge or segment; -1: it is gone. */
+FSI_API double fsi__fr_cot(const fsi__fr_mesh *m, int h);
+FSI_API double fsi__fr_edge_length(const fsi__fr_mesh *m, int h);
+/* Remeshes until nothing is left to do, at most so many rounds. Error: MEMORY. */
+FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
+FSI_API fsi__fr_quality fsi__fr_measure_quality(const fsi__fr_mesh *m);
+
+#endif /* FSI_FRONT_REMESH_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+/* A step's remeshing, names without their fsi__fr_:
+
+      remesh          rounds of
+         scan            edges that are long or short, triangles that are thin, edges that are not Delaunay
+         split           long edges, longest first, at their midpoints
+         collapse        short edges and the shortest ones of thin triangles, shortest first
+         flip            edges whose opposite angles sum to more than pi
+         smooth          vertices of poor triangles, tangentially
+      each operation, where it is not refused: patch_begin, the operation, patch_end                               */
+
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_FRONT_REMESH_IMPLEMENTATION
+#define FSI_FRONT_REMESH_IMPLEMENTATION
+#endif
+#ifdef FSI_FRONT_REMESH_IMPLEMENTATION
+#ifndef FSI_FRONT_REMESH_IMPLEMENTATION_DONE
+#define FSI_FRONT_REMESH_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi.h"
+
+FSI__STRICT_BEGIN
+
+#define FSI__FR_PATCH (2 * FSI__FR_RING + 4) /* vertices whose areas an operation changes, at most */
+#define FSI__FR_GRAIN 2048
+enum { FSI__FR_IS_LONG = 1, FSI__FR_IS_SHORT = 2, FSI__FR_IS_THIN = 4, FSI__FR_IS_POOR = 8, FSI__FR_TO_FLIP = 16 };
+
+/* ---- what an operation keeps ------------------------------------------------------------------------------------- */
+
+/* Vertices whose areas an operation changes. Their attributes are amounts q_i on areas A_i, so densities q_i/A_i: the
+   operation keeps densities as far as it can, and the sums exactly:
+
+      q_i' = d_i A_i' + (Q - sum d_j A_j') A_i'/sum A_j',  or, where no amount is negative,
+      q_i' = d_i A_i' Q/sum d_j A_j',                     Q = sum q_i before
+
+   Velocities likewise: v_i += (P - sum A_j' v_j)/sum A_j', with P = sum A_i v_i before. Uniform densities and
+   velocities stay uniform. */
+typedef struct fsi__fr_patch {
+    int n;
+    int vertex[FSI__FR_PATCH];
+    double area;               /* sum before */
+    fsi__d3 momentum;
+} fsi__fr_patch;
+
+static double *fsi__fr_density(const fsi__fr_mesh *m, int i) { return m->patch + (size_t)i * (size_t)m->attributes; }
+
+static void fsi__fr_patch_begin(fsi__fr_mesh *m, fsi__fr_patch *p)
+{
+    double *sum = fsi__fr_density(m, FSI__FR_PATCH);
+    int i, j;
+    p->area = 0;
+    p->momentum = fsi__d3_zero();
+    for (j = 0; j < m->attributes; j++) sum[j] = 0;
+    for (i = 0; i < p->n; i++) {
+        const int v = p->vertex[i];
+        const double area = fsi__fr_vertex_area(m, v);
+        const fsi_real *q = m->a + (size_t)v * (size_t)m->attributes;
+        double *d = fsi__fr_density(m, i);
+        p->area += area;
+        p->momentum = fsi__d3_madd(p->momentum, area, fsi__d3_of(m->v[v]));
+        for (j = 0; j < m->attributes; j++) {
+            sum[j] += (double)q[j];
+            d[j] = area > 0 ? (double)q[j] / area : 0;
+        }
+    }
+}
+
+/* Vertices that are gone have left the list; their amounts are in the sums. */
+static void fsi__fr_patch_end(fsi__fr_mesh *m, const fsi__fr_patch *p)
+{
+    const double *sum = fsi__fr_density(m, FSI__FR_PATCH);
+    double area[FSI__FR_PATCH], all = 0;
+    fsi__d3 rest = p->momentum;
+    int i, j;
+    for (i = 0; i < p->n; i++) {
+        area[i] = fsi__fr_vertex_area(m, p->vertex[i]);
+        all += area[i];
+        rest = fsi__d3_madd(rest, -area[i], fsi__d3_of(m->v[p->vertex[i]]));
+    }
+    if (!(all > 0)) return;
+    for (i = 0; i < p->n; i++) {
+        fsi_vec3 *v = &m->v[p->vertex[i]];
+        *v = fsi__d3_real(fsi__d3_madd(fsi__d3_of(*v), 1 / all, rest));
+    }
+    for (j = 0; j < m->attributes; j++) {
+        double made = 0, least = 0, factor, more;
+        for (i = 0; i < p->n; i++) {
+            const double d = fsi__fr_density(m, i)[j];
+            made += d * area[i];
+            least = d < least ? d : least;
+        }
+        factor = least >= 0 && sum[j] >= 0 && made > 0 ? sum[j] / made : 1;
+        more = (sum[j] - factor * made) / all;
+        for (i = 0; i < p->n; i++)
+            m->a[(size_t)p->vertex[i] * (size_t)m->attributes + (size_t)j] =
+                (fsi_real)((factor * fsi__fr_density(m, i)[j] + more) * area[i]);
+    }
+}
+
+/* ---- measures ---------------------------------------------------------------------------------------------------- */
+
+FSI_API double fsi__fr_volume_of(int k, const fsi_vec3 *x, const int *c, fsi_vec3 about)
+{
+    const fsi__d3 a = fsi__d3_diff(x[c[0]], about), b = fsi__d3_diff(x[c[1]], about);
+    if (k == 2) return (b.x * a.y - a.x * b.y) / 2;
+    return fsi__d3_dot(a, fsi__d3_cross(b, fsi__d3_diff(x[c[2]], about))) / 6;
+}
+
+FSI_API double fsi__fr_area_of(int k, const fsi_vec3 *x, const int *c)
+{
+    if (k == 2) return sqrt(fsi__fr_length2(x[c[0]], x[c[1]]));
+    return fsi__d3_norm(fsi__fr_cross(x[c[0]], x[c[1]], x[c[2]])) / 2;
+}
+
+/* Half-edges that begin at a vertex; -1 where there are too many. */
+static int fsi__fr_ring(const fsi__fr_mesh *m, int vertex, int *ring)
+{
+    int n = 0, h = m->star[vertex];
+    do {
+        if (n == FSI__FR_RING) return -1;
+        ring[n++] = h;
+        h = m->twin[fsi__fr_before(h)];
+    } while (h != m->star[vertex]);
+    return n;
+}
+
+/* The volume is linear in the position of one vertex: 6 dV/dx = sum of x_j cross x_j+1 around it; 2D: the segment
+   from the vertex before to the one after, turned by a quarter, over 2. */
+FSI_API fsi__d3 fsi__fr_gradient(const fsi__fr_mesh *m, int vertex)
+{
+    const fsi_vec3 *x = m->x;
+    fsi__d3 g = fsi__d3_zero();
+    int h = m->star[vertex];
+    if (m->k == 2) {
+        const fsi__d3 d = fsi__d3_diff(x[m->corner[2 * h + 1]], x[m->corner[2 * m->twin[2 * h]]]);
+        return fsi__d3_make(-d.y / 2, d.x / 2, 0);
+    }
+    do {
+        const int *c = m->corner;
+        g = fsi__d3_add(g, fsi__fr_cross(x[vertex], x[c[fsi__fr_after(h)]], x[c[fsi__fr_before(h)]]));
+        h = m->twin[fsi__fr_before(h)];
+    } while (h != m->star[vertex]);
+    return fsi__d3_scale(g, 1.0 / 6);
+}
+
+FSI_API double fsi__fr_vertex_area(const fsi__fr_mesh *m, int vertex)
+{
+    int h = m->star[vertex];
+    double area = 0;
+    if (m->k == 2)
+        return (fsi__fr_area_of(2, m->x, m->corner + 2 * h) + fsi__fr_area_of(2, m->x, m->corner + 2 * m->twin[2 * h]))
+            / 2;
+    do {
+        area += fsi__fr_area_of(3, m->x, m->corner + h / 3 * 3);
+        h = m->twin[fsi__fr_before(h)];
+    } while (h != m->star[vertex]);
+    return area / 3;
+}
+
+FSI_API fsi__fr_quality fsi__fr_measure_quality(const fsi__fr_mesh *m)
+{
+    fsi__fr_quality q = { 0, FSI__HUGE, 1, 0, 0, 0 };
+    const int k = m->k;
+    int t, i;
+    for (t = 0; t < m->nt; t++) {
+        const int *c = m->corner + k * t;
+        if (c[0] < 0) continue;
+        for (i = 0; i < (k == 3 ? 3 : 1); i++) {
+            const double l = sqrt(fsi__fr_length2(m->x[c[i]], m->x[c[(i + 1) % k]])) / m->length;
+            if (k == 3 && m->twin[k * t + i] < k * t + i) continue;
+            q.longest = l > q.longest ? l : q.longest;
+            q.shortest = l < q.shortest ? l : q.shortest;
+            q.long_edges += l > FSI__FR_LONGEST;
+            q.short_edges += l < FSI__FR_SHORTEST;
+        }
+        if (k == 3) {
+            const double s = fsi__fr_sine(m->x[c[0]], m->x[c[1]], m->x[c[2]]);
+            q.thinnest = s < q.thinnest ? s : q.thinnest;
+            q.thin += s < FSI__FR_THINNEST;
+        }
+    }
+    return q;
+}
+
+/* ---- connectivity ------------------------------------------------------------------------------------------------ */
+
+/* Half-edges of each lower vertex in a list, in which the twin is looked for. */
+FSI_API int fsi__fr_connect(int k, int nv, int nt, const int *corner, int *twin, int *star, int *head, int *next,
+    int *how)
+{
+    int h, i, v;
+    *how = 0;
+    for (v = 0; v < nv; v++) star[v] = head[v] = -1;
+    if (k == 2) {
+        for (i = 0; i < nt; i++) {
+            if (star[corner[2 * i]] >= 0 || head[corner[2 * i + 1]] >= 0) { *how = 1; return i; }
+            star[corner[2 * i]] = i;
+            head[corner[2 * i + 1]] = i;
+        }
+        for (i = 0; i < nt; i++) {
+            twin[2 * i] = head[corner[2 * i]];
+            twin[2 * i + 1] = star[corner[2 * i + 1]];
+            if (twin[2 * i] < 0 || twin[2 * i + 1] < 0) return i;
+        }
+        return -1;
+    }
+    for (h = 0; h < 3 * nt; h++) twin[h] = -1;
+    for (h = 0; h < 3 * nt; h++) {
+        const int a = corner[h], b = corner[fsi__fr_after(h)], low = a < b ? a : b;
+        for (i = head[low]; i >= 0; i = next[i]) {
+            const int c = corner[i], d = corner[fsi__fr_after(i)];
+            if (c == a && d == b) { *how = 1; return h / 3; }
+            if (c == b && d == a) {
+                twin[i] = h;
+                twin[h] = i;
+            }
+        }
+        next[h] = head[low];
+        head[low] = h;
+        star[a] = h;
+    }
+    for (h = 0; h < 3 * nt; h++)
+        if (twin[h] < 0) return h / 3;
+    return -1;
+}
+
+FSI_API fsi_status fsi__fr_reserve(fsi__fr_mesh *m, int vertices, int elements, const char *fn)
+{
+    const size_t k = (size_t)m->k;
+    const fsi__column vertex[] = {
+        { (void **)(void *)&m->x, sizeof *m->x }, { (void **)(void *)&m->v, sizeof *m->v },
+        { (void **)(void *)&m->flags, sizeof *m->flags }, { (void **)(void *)&m->id, sizeof *m->id },
+        { (void **)(void *)&m->star, sizeof *m->star },
+        { (void **)(void *)&m->a, (size_t)m->attributes * sizeof *m->a }
+    };
+    const fsi__column element[] = {
+        { (void **)(void *)&m->corner, k * sizeof *m->corner }, { (void **)(void *)&m->twin, k * sizeof *m->twin },
+        { (void **)(void *)&m->piece, sizeof *m->piece }, { (void **)(void *)&m->mark, 1 },
+        { (void **)(void *)&m->cot, k * sizeof *m->cot }
+    };
+    const int most = 0x7fffffff / 4;
+    if (vertices > most || elements > most / m->k)
+        return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, -1, elements, "%d elements are more than fit", elements);
+    if (vertices > m->vroom)
+        FSI__TRY(fsi__room(m->context, vertex, m->attributes > 0 ? 6 : 5, m->nv, &m->vroom, vertices, fn));
+    if (elements > m->troom)
+        FSI__TRY(fsi__room(m->context, element, 5, m->nt, &m->troom, elements, fn));
+    if (!m->patch)
+        m->patch = (double *)fsi__alloc(m->context, (size_t)(FSI__FR_PATCH + 1) * (size_t)(m->attributes + 1),
+            sizeof *m->patch);
+    if (m->patch) return FSI_OK;
+    return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for a patch of the surface");
+}
+
+FSI_API void fsi__fr_free(fsi__fr_mesh *m)
+{
+    fsi_context *c = m->context;
+    const size_t v = (size_t)m->vroom, t = (size_t)m->troom, k = (size_t)m->k;
+    fsi__free(c, m->x, v, sizeof *m->x);
+    fsi__free(c, m->v, v, sizeof *m->v);
+    fsi__free(c, m->flags, v, sizeof *m->flags);
+    fsi__free(c, m->id, v, sizeof *m->id);
+    fsi__free(c, m->star, v, sizeof *m->star);
+    fsi__free(c, m->a, v, (size_t)m->attributes * sizeof *m->a);
+    fsi__free(c, m->corner, t, k * sizeof *m->corner);
+    fsi__free(c, m->twin, t, k * sizeof *m->twin);
+    fsi__free(c, m->piece, t, sizeof *m->piece);
+    fsi__free(c, m->mark, t, 1);
+    fsi__free(c, m->cot, t, k * sizeof *m->cot);
+    fsi__free(c, m->list, (size_t)m->list_room, sizeof *m->list);
+    fsi__free(c, m->spare, (size_t)m->spare_room, sizeof *m->spare);
+    fsi__free(c, m->patch, (size_t)(FSI__FR_PATCH + 1) * (size_t)(m->attributes + 1), sizeof *m->patch);
+}
+
+/* ---- what is to be done ------------------------------------------------------------------------------------------ */
+
+FSI_API double fsi__fr_cot(const fsi__fr_mesh *m, int h)
+{
+    const fsi_vec3 *x = m->x, p = x[m->corner[fsi__fr_before(h)]];
+    const fsi__d3 a = fsi__d3_diff(x[m->corner[h]], p), b = fsi__d3_diff(x[m->corner[fsi__fr_after(h)]], p);
+    const double n = fsi__d3_norm(fsi__d3_cross(a, b));
+    return n > 0 ? fsi__d3_dot(a, b) / n : 1e6;
+}
+
+static void fsi__fr_scan_elements(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    const double most = FSI__FR_LONG * m->length, least = FSI__FR_SHORT * m->length;
+    int t, i;
+    (void)chunk;
+    for (t = begin; t < end; t++) {
+        const int *c = m->corner + m->k * t;
+        double l2[3], longest, shortest, area2;
+        m->mark[t] = 0;
+        if (c[0] < 0) continue;
+        longest = shortest = l2[0] = fsi__fr_length2(m->x[c[0]], m->x[c[1]]);
+        for (i = 1; i < m->k && m->k == 3; i++) {
+            l2[i] = fsi__fr_length2(m->x[c[i]], m->x[c[(i + 1) % 3]]);
+            longest = l2[i] > longest ? l2[i] : longest;
+            shortest = l2[i] < shortest ? l2[i] : shortest;
+        }
+        if (longest > most * most) m->mark[t] |= FSI__FR_IS_LONG;
+        if (shortest < least * least) m->mark[t] |= FSI__FR_IS_SHORT;
+        if (m->k == 2) continue;
+
+        /* cot = (p^2 + q^2 - r^2)/(4 area); sine of the smallest angle = 2 area/(product of the two longer edges). */
+        area2 = fsi__d3_norm(fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]));
+        for (i = 0; i < 3; i++) {
+            const double w = (l2[0] + l2[1] + l2[2] - 2 * l2[i]) / 2;
+            m->cot[3 * t + i] = (float)(area2 > 1e-6 * longest ? w / area2 : w < 0 ? -1e6 : 1e6);
+        }
+        {
+            const double both = longest * (l2[0] + l2[1] + l2[2] - longest - shortest);
+            if (area2 * area2 < FSI__FR_THIN * FSI__FR_THIN * both) m->mark[t] |= FSI__FR_IS_THIN;
+            if (area2 * area2 < FSI__FR_POOR * FSI__FR_POOR * both) m->mark[t] |= FSI__FR_IS_POOR;
+        }
+    }
+}
+
+/* Edges whose opposite angles sum to clearly more than pi: their cotangents sum to less than 0. */
+#define FSI__FR_NOT_DELAUNAY (-0.05)
+static void fsi__fr_scan_edges(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    int t, i;
+    (void)chunk;
+    for (t = begin; t < end; t++) {
+        if (m->corner[3 * t] < 0) continue;
+        for (i = 0; i < 3; i++) {
+            const int h = 3 * t + i;
+            if (m->cot[h] < 0.5f && (double)m->cot[h] + (double)m->cot[m->twin[h]] < FSI__FR_NOT_DELAUNAY)
+                m->mark[t] |= FSI__FR_TO_FLIP;
+        }
+    }
+}
+
+static void fsi__fr_scan(fsi__fr_mesh *m)
+{
+    fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 15.0 * m->nt, fsi__fr_scan_elements, m);
+    if (m->k == 3) fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 8.0 * m->nt, fsi__fr_scan_edges, m);
+}
+
+static fsi_status fsi__fr_add(fsi__fr_mesh *m, double key, int at, const char *fn)
+{
+    if (m->count == m->list_room)
+        FSI__TRY(fsi__room_in(m->context, &m->list, sizeof *m->list, m->count, &m->list_room, m->count + 256, fn));
+    m->list[m->count].key = key;
+    m->list[m->count++].at = at;
+    return FSI_OK;
+}
+
+/* Merges runs of 1, 2, 4 ... candidates until there is one: by key, equal ones by place. */
+static fsi_status fsi__fr_sort(fsi__fr_mesh *m, const char *fn)
+{
+    const int n = m->count;
+    int run, i, j, k, at;
+    if (n > m->spare_room)
+        FSI__TRY(fsi__room_in(m->context, &m->spare, sizeof *m->spare, 0, &m->spare_room, m->list_room, fn));
+    for (run = 1; run < n; run *= 2) {
+        for (at = 0; at < n; at += 2 * run) {
+            const int middle = at + run < n ? at + run : n, end = at + 2 * run < n ? at + 2 * run : n;
+            for (i = at, j = middle, k = at; k < end; k++) {
+                const fsi__fr_candidate *p = &m->list[i], *q = &m->list[j];
+                const int first = i < middle && (j >= end || p->key < q->key || (!(q->key < p->key) && p->at <= q->at));
+                m->spare[k] = first ? m->list[i++] : m->list[j++];
+            }
+        }
+        memcpy(m->list, m->spare, (size_t)n * sizeof *m->list);
+    }
+    return FSI_OK;
+}
+
+FSI_API double fsi__fr_edge_length(const fsi__fr_mesh *m, int h)
+{
+    const int *c = m->corner;
+    if (m->k == 2) return c[2 * h] < 0 ? -1 : sqrt(fsi__fr_length2(m->x[c[2 * h]], m->x[c[2 * h + 1]]));
+    return c[h] < 0 ? -1 : sqrt(fsi__fr_length2(m->x[c[h]], m->x[c[fsi__fr_after(h)]]));
+}
+
+/* Is half-edge h the shortest edge of its triangle? */
+static int fsi__fr_is_least(const fsi__fr_mesh *m, int h)
+{
+    const double l = fsi__fr_edge_length(m, h);
+    return l <= fsi__fr_edge_length(m, fsi__fr_after(h)) && l <= fsi__fr_edge_length(m, fsi__fr_before(h));
+}
+
+/* Is the triangle of h, of which h is the shortest edge, thin? */
+static int fsi__fr_is_thin(const fsi__fr_mesh *m, int h)
+{
+    const int *c = m->corner + h / 3 * 3;
+    return fsi__fr_sine(m->x[c[0]], m->x[c[1]], m->x[c[2]]) < FSI__FR_THIN && fsi__fr_is_least(m, h);
+}
+
+/* ---- split ------------------------------------------------------------------------------------------------------- */
+
+/* A row for the midpoint of a and b: flags are what both have. */
+static int fsi__fr_midpoint(fsi__fr_mesh *m, int a, int b)
+{
+    const int v = m->nv++;
+    m->x[v] = fsi_v3_scale(fsi_v3_add(m->x[a], m->x[b]), (fsi_real)0.5);
+    m->v[v] = fsi_v3_scale(fsi_v3_add(m->v[a], m->v[b]), (fsi_real)0.5);
+    m->flags[v] = m->flags[a] & m->flags[b];
+    m->id[v] = m->next_id++;
+    return v;
+}
+
+/*        c                    c
+        / t \                / | \         t = (a, m, c), t2 = (m, b, c)
+       a --- b      ->      a--m--b        u = (b, m, d), u2 = (m, a, d)
+        \ u /                \ | /
+          d                    d                                             */
+static void fsi__fr_split_links(fsi__fr_mesh *m, int h, int v)
+{
+    const int n = fsi__fr_after(h), p = fsi__fr_before(h), g = m->twin[h], gn = fsi__fr_after(g),
+        gp = fsi__fr_before(g), t2 = 3 * m->nt, u2 = t2 + 3, tn = m->twin[n], tg = m->twin[gn];
+    const int a = m->corner[h], b = m->corner[n], c = m->corner[p], d = m->corner[gp];
+    m->corner[n] = m->corner[gn] = m->corner[t2] = m->corner[u2] = v;
+    m->corner[t2 + 1] = b;
+    m->corner[t2 + 2] = c;
+    m->corner[u2 + 1] = a;
+    m->corner[u2 + 2] = d;
+    m->twin[h] = u2;
+    m->twin[u2] = h;
+    m->twin[g] = t2;
+    m->twin[t2] = g;
+    m->twin[n] = t2 + 2;
+    m->twin[t2 + 2] = n;
+    m->twin[gn] = u2 + 2;
+    m->twin[u2 + 2] = gn;
+    m->twin[t2 + 1] = tn;
+    m->twin[tn] = t2 + 1;
+    m->twin[u2 + 1] = tg;
+    m->twin[tg] = u2 + 1;
+    m->star[a] = h;
+    m->star[b] = g;
+    m->star[v] = n;
+    m->piece[m->nt] = m->piece[h / 3];
+    m->piece[m->nt + 1] = m->piece[g / 3];
+    m->mark[m->nt] = m->mark[m->nt + 1] = 0;
+    m->nt += 2;
+}
+
+static fsi_status fsi__fr_split(fsi__fr_mesh *m, int h, const char *fn)
+{
+    const int k = m->k, a = m->corner[k == 3 ? h : 2 * h],
+        b = m->corner[k == 3 ? fsi__fr_after(h) : 2 * h + 1];
+    fsi__fr_patch p;
+    int v, j;
+    FSI__TRY(fsi__fr_reserve(m, m->nv + 1, m->nt + 2, fn));
+    p.n = 2;
+    p.vertex[0] = a;
+    p.vertex[1] = b;
+    fsi__fr_patch_begin(m, &p);
+    v = fsi__fr_midpoint(m, a, b);
+    if (k == 3) fsi__fr_split_links(m, h, v);
+    else {
+        const int t = m->nt++, q = m->twin[2 * h + 1];
+        m->corner[2 * t] = v;
+        m->corner[2 * t + 1] = b;
+        m->corner[2 * h + 1] = v;
+        m->twin[2 * t] = h;
+        m->twin[2 * t + 1] = q;
+        m->twin[2 * h + 1] = t;
+        m->twin[2 * q] = t;
+        m->star[v] = t;
+        m->piece[t] = m->piece[h];
+        m->mark[t] = 0;
+    }
+    p.vertex[p.n++] = v;
+    for (j = 0; j < m->attributes; j++)
+        fsi__fr_density(m, 2)[j] = (fsi__fr_density(m, 0)[j] + fsi__fr_density(m, 1)[j]) / 2;
+    fsi__fr_patch_end(m, &p);
+    m->splits++;
+    return FSI_OK;
+}
+
+static fsi_status fsi__fr_split_all(fsi__fr_mesh *m, const char *fn)
+{
+    const double most = FSI__FR_LONG * m->length;
+    int t, i, c;
+    m->count = 0;
+    for (t = 0; t < m->nt; t++) {
+        if (!(m->mark[t] & FSI__FR_IS_LONG)) continue;
+        for (i = 0; i < (m->k == 3 ? 3 : 1); i++) {
+            const int h = m->k == 3 ? 3 * t + i : t;
+            const double l = fsi__fr_edge_length(m, h);
+            if (l > most && (m->k == 2 || h < m->twin[h])) FSI__TRY(fsi__fr_add(m, -l, h, fn));
+        }
+    }
+    FSI__TRY(fsi__fr_sort(m, fn));
+    for (c = 0; c < m->count; c++)
+        if (fsi__fr_edge_length(m, m->list[c].at) > most) FSI__TRY(fsi__fr_split(m, m->list[c].at, fn));
+    return FSI_OK;
+}
+
+/* ---- collapse ---------------------------------------------------------------------------------------------------- */
+
+/* Limits of an operation; wider ones where a bound of the step is violated. */
+typedef struct fsi__fr_limits { double turn, longest, volume; } fsi__fr_limits;
+static fsi__fr_limits fsi__fr_limits_of(const fsi__fr_mesh *m, int must)
+{
+    const double l = m->length, part = m->volume_part * (m->k == 3 ? l * l * l : l * l);
+    fsi__fr_limits r;
+    r.turn = must ? 0.5 : 0.8660254037844386; /* cosines of 60, 30 degrees */
+    r.longest = (must ? FSI__FR_LONGEST : FSI__FR_LONG) * l;
+    r.volume = must ? 4 * part : part;
+    return r;
+}
+
+/* An edge that is about to vanish in a point. */
+typedef struct fsi__fr_fan {
+    int a, b;                  /* a stays */
+    int ring[2][FSI__FR_RING]; /* half-edges that begin at them */
+    int n[2];
+    int t, u;                  /* elements that vanish; 2D: t alone */
+    fsi_vec3 y;                /* where a goes */
+} fsi__fr_fan;
+
+/* Is vertex v the end of a half-edge of the ring? */
+static int fsi__fr_in_ring(const fsi__fr_mesh *m, const int *ring, int n, int v)
+{
+    int i, found = 0;
+    for (i = 0; i < n; i++) found |= m->corner[fsi__fr_after(ring[i])] == v;
+    return found;
+}
+
+/* The link condition: a and b have two common neighbours, those across the edge, and these keep three edges. */
+static int fsi__fr_may_close(const fsi__fr_mesh *m, fsi__fr_fan *f, int h)
+{
+    int i, common = 0, side, ring[FSI__FR_RING];
+    f->n[0] = fsi__fr_ring(m, f->a, f->ring[0]);
+    f->n[1] = fsi__fr_ring(m, f->b, f->ring[1]);
+    if (f->n[0] < 0 || f->n[1] < 0 || f->n[0] + f->n[1] - 4 > FSI__FR_RING) return 0;
+    for (i = 0; i < f->n[0]; i++)
+        common += fsi__fr_in_ring(m, f->ring[1], f->n[1], m->corner[fsi__fr_after(f->ring[0][i])]);
+    if (common != 2) return 0;
+    for (side = 0; side < 2; side++) {
+        const int n = fsi__fr_ring(m, m->corner[fsi__fr_before(side ? m->twin[h] : h)], ring);
+        if (n >= 0 && n < 4) return 0;
+    }
+    return 1;
+}
+
+/* Where the edge vanishes: at its midpoint, or at the end that is held more; shifted along dV/dx such that the volume
+   stays. With g = dV/dx, which does not depend on it, the volume changes by g.(y - y0) + what the midpoint moves. */
+static int fsi__fr_place(const fsi__fr_mesh *m, fsi__fr_fan *f, double moved, fsi__d3 g, const fsi__fr_limits *limits)
+{
+    const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED, a = m->flags[f->a] & held, b = m->flags[f->b] & held;
+    const fsi__d3 free_g = fsi__fr_along_walls(a & b, g);
+    const double gg = fsi__d3_dot(free_g, free_g);
+    if (a != b || (a & FSI__FR_FIXED)) return fabs(moved) <= limits->volume;
+    if (gg > 1e-3 * fsi__d3_dot(g, g) && gg > 0 && fabs(moved) <= 0.25 * m->length * sqrt(gg)) {
+        f->y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(f->y), -moved / gg, free_g));
+        return 1;
+    }
+    return fabs(moved) <= limits->volume;
+}
+
+/* Would the triangles that stay turn, stretch, or become thin? */
+static int fsi__fr_fan_is_good(const fsi__fr_mesh *m, const fsi__fr_fan *f, const fsi__fr_limits *limits)
+{
+    const double least = 0.02 * m->length * m->length, most = limits->longest * limits->longest;
+    double now = 1, then = 1;
+    int side, i;
+    for (side = 0; side < 2; side++)
+        for (i = 0; i < f->n[side]; i++) {
+            const int h = f->ring[side][i];
+            const fsi_vec3 o = m->x[side ? f->b : f->a], p = m->x[m->corner[fsi__fr_after(h)]],
+                q = m->x[m->corner[fsi__fr_before(h)]];
+            const double s = fsi__fr_sine(o, p, q), s2 = fsi__fr_sine(f->y, p, q);
+            fsi__d3 n, n2;
+            double area;
+            now = s < now ? s : now;
+            if (h / 3 == f->t || h / 3 == f->u) continue;
+            n = fsi__fr_cross(o, p, q);
+            n2 = fsi__fr_cross(f->y, p, q);
+            area = fsi__d3_norm(n2);
+            then = s2 < then ? s2 : then;
+            if (!(area >= least) || fsi__d3_dot(n, n2) < limits->turn * fsi__d3_norm(n) * area) return 0;
+            if (fsi__fr_length2(f->y, p) > most && fsi__fr_length2(f->y, p) > fsi__fr_length2(o, p)) return 0;
+        }
+    return then >= FSI__FR_THIN || then > now;
+}
+
+static void fsi__fr_collapse_links(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
+{
+    const int n = fsi__fr_after(h), p = fsi__fr_before(h), g = m->twin[h], gn = fsi__fr_after(g),
+        gp = fsi__fr_before(g), c = m->corner[p], d = m->corner[gp];
+    const int tn = m->twin[n], tp = m->twin[p], tgn = m->twin[gn], tgp = m->twin[gp];
+    int i;
+    for (i = 0; i < f->n[1]; i++) m->corner[f->ring[1][i]] = f->a;
+    m->twin[tn] = tp;
+    m->twin[tp] = tn;
+    m->twin[tgn] = tgp;
+    m->twin[tgp] = tgn;
+    m->star[f->a] = tp;
+    m->star[c] = tn;
+    m->star[d] = tgn;
+    m->star[f->b] = -1;
+    for (i = 0; i < 3; i++) m->corner[3 * f->t + i] = m->corner[3 * f->u + i] = -1;
+}
+
+/* Common to both kinds: the patch around, what the merged vertex takes over. */
+static void fsi__fr_merge(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
+{
+    fsi__fr_patch p;
+    const double wa = fsi__fr_vertex_area(m, f->a), wb = fsi__fr_vertex_area(m, f->b), w = wa + wb;
+    const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED;
+    int side, i, j;
+    p.n = 2;
+    p.vertex[0] = f->a;
+    p.vertex[1] = f->b;
+    for (side = 0; side < 2 && m->k == 3; side++)
+        for (i = 0; i < f->n[side]; i++) {
+            const int v = m->corner[fsi__fr_after(f->ring[side][i])];
+            if (v == f->a || v == f->b || (side && fsi__fr_in_ring(m, f->ring[0], f->n[0], v))) continue;
+            p.vertex[p.n++] = v;
+        }
+    if (m->k == 2) {
+        p.vertex[p.n++] = m->corner[2 * m->twin[2 * h]];
+        p.vertex[p.n++] = m->corner[2 * m->twin[2 * h + 1] + 1];
+    }
+    fsi__fr_patch_begin(m, &p);
+    m->v[f->a] = fsi__d3_real(fsi__d3_over(fsi__d3_madd(fsi__d3_scale(fsi__d3_of(m->v[f->a]), wa), wb,
+        fsi__d3_of(m->v[f->b])), w > 0 ? w : 1));
+    m->x[f->a] = f->y;
+    m->flags[f->a] |= m->flags[f->b] & held;
+    for (j = 0; j < m->attributes && w > 0; j++)
+        fsi__fr_density(m, 0)[j] = (wa * fsi__fr_density(m, 0)[j] + wb * fsi__fr_density(m, 1)[j]) / w;
+    if (m->k == 3) fsi__fr_collapse_links(m, f, h);
+    else {
+        const int q = m->twin[2 * h + 1], r = m->twin[2 * h];
+        m->corner[2 * q] = f->a;
+        m->twin[2 * q] = r;
+        m->twin[2 * r + 1] = q;
+        m->star[f->a] = q;
+        m->star[f->b] = m->corner[2 * h] = m->corner[2 * h + 1] = -1;
+    }
+    p.n--;
+    p.vertex[1] = p.vertex[p.n];
+    for (j = 0; j < m->attributes; j++) fsi__fr_density(m, 1)[j] = fsi__fr_density(m, p.n)[j];
+    fsi__fr_patch_end(m, &p);
+    m->collapses++;
+}
+
+/* The end that is held more, or the midpoint; 0 where both are held in different ways. */
+static int fsi__fr_first_place(const fsi__fr_mesh *m, fsi__fr_fan *f)
+{
+    const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED, a = m->flags[f->a] & held, b = m->flags[f->b] & held;
+    f->y = fsi_v3_scale(fsi_v3_add(m->x[f->a], m->x[f->b]), (fsi_real)0.5);
+    if (a == b) return 1;
+    f->y = (a & b) == b ? m->x[f->a] : m->x[f->b];
+    return (a & b) == a || (a & b) == b;
+}
+
+static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
+{
+    const fsi__fr_limits limits = fsi__fr_limits_of(m, must);
+    fsi__fr_fan f;
+    fsi__d3 g = fsi__d3_zero();
+    double moved = 0;
+    int side, i;
+    f.a = m->corner[h];
+    f.b = m->corner[fsi__fr_after(h)];
+    f.t = h / 3;
+    f.u = m->twin[h] / 3;
+    if (!fsi__fr_first_place(m, &f) || !fsi__fr_may_close(m, &f, h)) return 0;
+
+    /* Volumes about y itself: those of the new triangles are 0, those of the old ones have moved. */
+    for (side = 0; side < 2; side++)
+        for (i = 0; i < f.n[side]; i++) {
+            const int e = f.ring[side][i], t = e / 3;
+            const fsi_vec3 p = m->x[m->corner[fsi__fr_after(e)]], q = m->x[m->corner[fsi__fr_before(e)]];
+            if (!side || (t != f.t && t != f.u)) moved -= fsi__fr_volume_of(3, m->x, m->corner + 3 * t, f.y);
+            if (t != f.t && t != f.u) g = fsi__d3_add(g, fsi__d3_scale(fsi__fr_cross(f.y, p, q), 1.0 / 6));
+        }
+    if (!fsi__fr_place(m, &f, moved, g, &limits) || !fsi__fr_fan_is_good(m, &f, &limits)) return 0;
+    fsi__fr_merge(m, &f, h);
+    return 1;
+}
+
+static int fsi__fr_collapse_segments(fsi__fr_mesh *m, int h, int must)
+{
+    const fsi__fr_limits limits = fsi__fr_limits_of(m, must);
+    const int before = m->twin[2 * h], after = m->twin[2 * h + 1], p = m->corner[2 * before],
+        q = m->corner[2 * after + 1];
+    fsi__fr_fan f;
+    fsi__d3 d, d2;
+    double moved = 0;
+    int e, i;
+    f.a = m->corner[2 * h];
+    f.b = m->corner[2 * h + 1];
+    f.t = f.u = h;
+    f.n[0] = f.n[1] = 0;
+    if (p == q || m->twin[2 * after + 1] == before || !fsi__fr_first_place(m, &f)) return 0; /* 4 segments or more */
+    for (e = before, i = 0; i < 3; i++, e = m->twin[2 * e + 1])
+        moved -= fsi__fr_volume_of(2, m->x, m->corner + 2 * e, f.y);
+    d = fsi__d3_diff(m->x[q], m->x[p]);
+    if (!fsi__fr_place(m, &f, moved, fsi__d3_make(-d.y / 2, d.x / 2, 0), &limits)) return 0;
+    for (i = 0; i < 2; i++) {
+        d = i ? fsi__d3_diff(m->x[q], m->x[f.b]) : fsi__d3_diff(m->x[f.a], m->x[p]);
+        d2 = i ? fsi__d3_diff(m->x[q], f.y) : fsi__d3_diff(f.y, m->x[p]);
+        if (fsi__d3_dot(d, d2) < limits.turn * fsi__d3_norm(d) * fsi__d3_norm(d2)) return 0;
+        if (fsi__d3_norm(d2) > limits.longest && fsi__d3_norm(d2) > fsi__d3_norm(d)) return 0;
+    }
+    fsi__fr_merge(m, &f, h);
+    return 1;
+}
+
+static fsi_status fsi__fr_collapse_all(fsi__fr_mesh *m, const char *fn)
+{
+    const double least = FSI__FR_SHORT * m->length;
+    int t, i, c;
+    m->count = 0;
+    for (t = 0; t < m->nt; t++) {
+        if (!(m->mark[t] & (FSI__FR_IS_SHORT | FSI__FR_IS_THIN)) || m->corner[m->k * t] < 0) continue;
+        for (i = 0; i < (m->k == 3 ? 3 : 1); i++) {
+            const int h = m->k == 3 ? 3 * t + i : t;
+            const double l = fsi__fr_edge_length(m, h);
+            if ((l < least && (m->k == 2 || h < m->twin[h])) || (m->k == 3 && fsi__fr_is_thin(m, h)))
+                FSI__TRY(fsi__fr_add(m, l, h, fn));
+        }
+    }
+    FSI__TRY(fsi__fr_sort(m, fn));
+    for (c = 0; c < m->count; c++) {
+        const int h = m->list[c].at;
+        const double l = fsi__fr_edge_length(m, h);
+        const int thin = l >= 0 && m->k == 3 && fsi__fr_is_thin(m, h);
+        int must = l < FSI__FR_SHORTEST * m->length, done;
+        if (l < 0 || !(l < least || thin)) continue;
+        if (thin) {
+            const int *e = m->corner + h / 3 * 3;
+            must |= fsi__fr_sine(m->x[e[0]], m->x[e[1]], m->x[e[2]]) < FSI__FR_THINNEST;
+        }
+        done = m->k == 3 ? fsi__fr_collapse_triangles(m, h, must) : fsi__fr_collapse_segments(m, h, must);
+        m->refused += !done;
+    }
+    return FSI_OK;
+}
+
+/* ---- flip -------------------------------------------------------------------------------------------------------- */
+
+/*        c                  c
+        / t \              / | \        t = (a, d, c), u = (d, b, c), written as
+       a --- b     ->     a t|u b       t = (d, c, a) in the places of (a, b, c),
+        \ u /              \ | /        u = (c, d, b) in those of (b, a, d)
+          d                  d                                                       */
+static void fsi__fr_flip_links(fsi__fr_mesh *m, int h)
+{
+    const int n = fsi__fr_after(h), p = fsi__fr_before(h), g = m->twin[h], gn = fsi__fr_after(g),
+        gp = fsi__fr_before(g), tn = m->twin[n], tp = m->twin[p], tgn = m->twin[gn], tgp = m->twin[gp];
+    const int a = m->corner[h], b = m->corner[n], c = m->corner[p], d = m->corner[gp];
+    m->corner[h] = m->corner[gn] = d;
+    m->corner[n] = m->corner[g] = c;
+    m->corner[p] = a;
+    m->corner[gp] = b;
+    m->twin[n] = tp;
+    m->twin[tp] = n;
+    m->twin[p] = tgn;
+    m->twin[tgn] = p;
+    m->twin[gn] = tgp;
+    m->twin[tgp] = gn;
+    m->twin[gp] = tn;
+    m->twin[tn] = gp;
+    m->star[a] = p;
+    m->star[b] = gp;
+    m->star[c] = n;
+    m->star[d] = gn;
+}
+
+/* Would the two triangles be better, lie as flat, and move little? */
+static int fsi__fr_flip_is_good(const fsi__fr_mesh *m, int a, int b, int c, int d, int must)
+{
+    const fsi_vec3 *x = m->x;
+    const fsi__d3 t = fsi__fr_cross(x[a], x[b], x[c]), u = fsi__fr_cross(x[b], x[a], x[d]),
+        t2 = fsi__fr_cross(x[a], x[d], x[c]), u2 = fsi__fr_cross(x[d], x[b], x[c]), sum = fsi__d3_add(t, u);
+    const double s = fsi__fr_sine(x[a], x[b], x[c]), r = fsi__fr_sine(x[b], x[a], x[d]),
+        s2 = fsi__fr_sine(x[a], x[d], x[c]), r2 = fsi__fr_sine(x[d], x[b], x[c]);
+    const double flat = must ? 0.5 : 0.9396926207859084; /* cosines of 60, 20 degrees */
+    const double now = s < r ? s : r, then = s2 < r2 ? s2 : r2, l2 = fsi__fr_length2(x[c], x[d]);
+    const fsi__fr_limits limits = fsi__fr_limits_of(m, must);
+    const double moved = fsi__d3_dot(t, fsi__d3_diff(x[d], x[a])) / 6;
+    if (!(then > now) || fabs(moved) > limits.volume) return 0;
+    if (l2 > limits.longest * limits.longest && l2 > fsi__fr_length2(x[a], x[b])) return 0;
+    if (fsi__d3_dot(t, u) < flat * fsi__d3_norm(t) * fsi__d3_norm(u)) return 0;
+    return fsi__d3_dot(t2, sum) > flat * fsi__d3_norm(t2) * fsi__d3_norm(sum)
+        && fsi__d3_dot(u2, sum) > flat * fsi__d3_norm(u2) * fsi__d3_norm(sum);
+}
+
+static int fsi__fr_flip(fsi__fr_mesh *m, int h, int must)
+{
+    const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED;
+    const int g = m->twin[h];
+    int ring[FSI__FR_RING], side;
+    fsi__fr_patch p;
+    p.n = 4;
+    p.vertex[0] = m->corner[h];
+    p.vertex[1] = m->corner[g];
+    p.vertex[2] = m->corner[fsi__fr_before(h)];
+    p.vertex[3] = m->corner[fsi__fr_before(g)];
+
+    /* An edge in a wall, or on a line that is held, is flipped only among vertices that lie there too. */
+    if (m->flags[p.vertex[0]] & m->flags[p.vertex[1]] & held
+        & ~(m->flags[p.vertex[2]] & m->flags[p.vertex[3]])) return 0;
+    if (!fsi__fr_flip_is_good(m, p.vertex[0], p.vertex[1], p.vertex[2], p.vertex[3], must)) return 0;
+    for (side = 0; side < 2; side++) {
+        const int n = fsi__fr_ring(m, p.vertex[side], ring);
+        if (n >= 0 && n < 4) return 0;
+    }
+    side = fsi__fr_ring(m, p.vertex[2], ring);
+    if (side < 0 || fsi__fr_in_ring(m, ring, side, p.vertex[3])) return 0;
+    fsi__fr_patch_begin(m, &p);
+    fsi__fr_flip_links(m, h);
+    fsi__fr_patch_end(m, &p);
+    m->flips++;
+    return 1;
+}
+
+static fsi_status fsi__fr_flip_all(fsi__fr_mesh *m, const char *fn)
+{
+    int t, i, c;
+    m->count = 0;
+    for (t = 0; t < m->nt; t++) {
+        if (!(m->mark[t] & FSI__FR_TO_FLIP)) continue;
+        for (i = 0; i < 3; i++) {
+            const int h = 3 * t + i;
+            double sum;
+            if (m->corner[h] < 0) continue;
+            sum = fsi__fr_cot(m, h) + fsi__fr_cot(m, m->twin[h]);
+            if (sum < FSI__FR_NOT_DELAUNAY && (h < m->twin[h] || !(m->mark[m->twin[h] / 3] & FSI__FR_TO_FLIP)))
+                FSI__TRY(fsi__fr_add(m, sum, h, fn));
+        }
+    }
+    FSI__TRY(fsi__fr_sort(m, fn));
+    for (c = 0; c < m->count; c++) {
+        const int h = m->list[c].at;
+        const int *e = m->corner + h / 3 * 3, *d = m->corner + m->twin[h] / 3 * 3;
+        if (fsi__fr_cot(m, h) + fsi__fr_cot(m, m->twin[h]) >= FSI__FR_NOT_DELAUNAY) continue;
+        m->refused += !fsi__fr_flip(m, h, fsi__fr_sine(m->x[e[0]], m->x[e[1]], m->x[e[2]]) < FSI__FR_THINNEST
+            || fsi__fr_sine(m->x[d[0]], m->x[d[1]], m->x[d[2]]) < FSI__FR_THINNEST);
+    }
+    return FSI_OK;
+}
+
+/* ---- smoothing --------------------------------------------------------------------------------------------------- */
+
+/* Smallest sine of the ring with the vertex at y; -1 where a triangle turns over from what it is. */
+static double fsi__fr_ring_sine(const fsi__fr_mesh *m, int vertex, fsi_vec3 y, const int *ring, int n)
+{
+    double least = 1;
+    int i;
+    for (i = 0; i < n; i++) {
+        const fsi_vec3 p = m->x[m->corner[fsi__fr_after(ring[i])]], q = m->x[m->corner[fsi__fr_before(ring[i])]];
+        const fsi__d3 now = fsi__fr_cross(m->x[vertex], p, q), then = fsi__fr_cross(y, p, q);
+        const double s = fsi__fr_sine(y, p, q), l2 = fsi__fr_length2(y, p);
+        if (fsi__d3_dot(now, then) < 0.9396926207859084 * fsi__d3_norm(now) * fsi__d3_norm(then)) return -1;
+        if (l2 > FSI__FR_LONG * FSI__FR_LONG * m->length * m->length && l2 > fsi__fr_length2(m->x[vertex], p))
+            return -1;
+        least = s < least ? s : least;
+    }
+    return least;
+}
+
+/* Densities and velocity at x + d by the gradient around, of least squares: with e_j = x_j - x and M = sum e_j e_j^T
+   the change is sum w_j (q_j - q), w_j = e_j . M^-1 d; within the range of the ring. The ring is the patch. */
+static void fsi__fr_carry(fsi__fr_mesh *m, const fsi__fr_patch *p, fsi__d3 d)
+{
+    const int vertex = p->vertex[0];
+    double matrix[9] = { 0 }, inverse[9], w[FSI__FR_PATCH], trace;
+    fsi__d3 v = fsi__d3_of(m->v[vertex]), f;
+    int i, j;
+    for (i = 1; i < p->n; i++) {
+        const fsi__d3 e = fsi__d3_diff(m->x[p->vertex[i]], m->x[vertex]);
+        for (j = 0; j < 9; j++) matrix[j] += fsi__d3_axis(e, j / 3) * fsi__d3_axis(e, j % 3);
+    }
+    trace = matrix[0] + matrix[4] + matrix[8];
+    for (j = 0; j < 9; j++) matrix[j] = matrix[j] / trace + (j % 4 ? 0 : 1e-6);
+    fsi__d9_inverse(matrix, inverse);
+    f = fsi__d3_over(fsi__d9_mul(inverse, d), trace);
+    for (i = 1; i < p->n; i++) {
+        w[i] = fsi__d3_dot(fsi__d3_diff(m->x[p->vertex[i]], m->x[vertex]), f);
+        v = fsi__d3_madd(v, w[i], fsi__d3_diff(m->v[p->vertex[i]], m->v[vertex]));
+    }
+    for (j = 0; j < m->attributes; j++) {
+        const double own = fsi__fr_density(m, 0)[j];
+        double q = own, lo = own, hi = own;
+        for (i = 1; i < p->n; i++) {
+            const double other = fsi__fr_density(m, i)[j];
+            q += w[i] * (other - own);
+            lo = other < lo ? other : lo;
+            hi = other > hi ? other : hi;
+        }
+        fsi__fr_density(m, 0)[j] = q < lo ? lo : q > hi ? hi : q;
+    }
+    m->v[vertex] = fsi__d3_real(v);
+}
+
+/* Towards the mean of its neighbours, normal to dV/dx: the volume, linear in the position of one vertex, stays. */
+static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
+{
+    const uint32_t flags = m->flags[vertex];
+    const fsi_vec3 x = m->x[vertex];
+    int ring[FSI__FR_RING], n = fsi__fr_ring(m, vertex, ring), i;
+    fsi__d3 d = fsi__d3_zero(), g = fsi__fr_along_walls(flags, fsi__fr_gradient(m, vertex));
+    const double gg = fsi__d3_dot(g, g);
+    fsi__fr_patch p;
+    fsi_vec3 y;
+    double now, step;
+    if (n < 0 || (flags & FSI__FR_FIXED)) return;
+    p.n = 1;
+    p.vertex[0] = vertex;
+    for (i = 0; i < n; i++) {
+        p.vertex[p.n++] = m->corner[fsi__fr_after(ring[i])];
+        d = fsi__d3_add(d, fsi__d3_diff(m->x[m->corner[fsi__fr_after(ring[i])]], x));
+    }
+    d = fsi__fr_along_walls(flags, fsi__d3_over(d, n));
+    if (gg > 0) d = fsi__d3_madd(d, -fsi__d3_dot(d, g) / gg, g);
+    now = fsi__fr_ring_sine(m, vertex, x, ring, n);
+    step = now < FSI__FR_THIN ? 1 : m->smoothing;
+    for (i = 0; i < 3; i++, step /= 2) {
+        y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(x), step, d));
+        if (fsi__fr_ring_sine(m, vertex, y, ring, n) > now) break;
+    }
+    if (i == 3) return;
+    fsi__fr_patch_begin(m, &p);
+    fsi__fr_carry(m, &p, fsi__d3_scale(d, step));
+    m->x[vertex] = y;
+    fsi__fr_patch_end(m, &p);
+    m->smoothed++;
+}
+
+/* Vertices of poor triangles, each once, in order. */
+static fsi_status fsi__fr_smooth_all(fsi__fr_mesh *m, const char *fn)
+{
+    int t, i, c, last = -1;
+    m->count = 0;
+    for (t = 0; t < m->nt; t++) {
+        if (!(m->mark[t] & FSI__FR_IS_POOR) || m->corner[3 * t] < 0) continue;
+        for (i = 0; i < 3; i++) FSI__TRY(fsi__fr_add(m, 0, m->corner[3 * t + i], fn));
+    }
+    FSI__TRY(fsi__fr_sort(m, fn));
+    for (c = 0; c < m->count; c++) {
+        if (m->list[c].at != last) fsi__fr_smooth(m, m->list[c].at);
+        last = m->list[c].at;
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn)
+{
+    m->splits = m->collapses = m->flips = m->smoothed = m->refused = 0;
+    for (m->rounds = 0; m->rounds < rounds; m->rounds++) {
+        const int done = m->splits + m->collapses + m->flips;
+        fsi__fr_scan(m);
+        FSI__TRY(fsi__fr_split_all(m, fn));
+        FSI__TRY(fsi__fr_collapse_all(m, fn));
+        if (m->k == 3) FSI__TRY(fsi__fr_flip_all(m, fn));
+        if (m->k == 3) FSI__TRY(fsi__fr_smooth_all(m, fn));
+        if (m->splits + m->collapses + m->flips == done) break;
+    }
+    return FSI_OK;
+}
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* implementation */
