@@ -161,7 +161,7 @@ FSI_API const fsi_error *fsi_front_error(const fsi_front *f);
 
 /* ---- >>measures: of positions as they are now -------------------------------------------------------------------- */
 
-/* Volume and area of the pieces: after positions were written. Errors: COOKIE, ARGUMENT. */
+/* Volume and area of the pieces: after positions were written. Errors: COOKIE, ARGUMENT, MEMORY. */
 FSI_API fsi_status fsi_front_measure(fsi_front *f);
 /* vertex_count unit normals out of the volume, the mean of the elements' by area (2D: length). */
 FSI_API fsi_status fsi_front_normals(const fsi_front *f, fsi_vec3 *out);
@@ -220,7 +220,6 @@ FSI__STRICT_BEGIN
 
 /* Of a piece, while a step works on it. */
 typedef struct fsi__fr_sum {
-    fsi_vec3 about;            /* a point nearby: volumes about it are rounded little */
     double before;             /* volume after the motion */
     double slope;              /* dV for a shift of 1 along the normals */
     double shift;
@@ -232,7 +231,11 @@ typedef struct fsi__fr_impl {
     fsi__fr_mesh work;         /* what a step works on */
     fsi_front_piece *piece, *work_piece;
     fsi__fr_sum *sum;          /* of work_piece */
-    int piece_room, work_room, sum_room, pieces; /* rows; pieces of work_piece */
+    fsi_vec3 *about;           /* of work_piece: one of its vertices */
+    double *moved;             /* of work_piece: volume by which remeshing changed it */
+    int piece_room, piece_rows, pieces; /* rows of piece; of the other arrays of pieces; pieces of work_piece */
+    fsi__fr_survey survey;
+    int part_room, chunk_room;
     int *renumber;             /* of vertices, then elements, then pieces */
     int renumber_room;
     fsi_vec3 *shift;           /* dV/dx of vertices */
@@ -321,23 +324,34 @@ static void fsi__fr_copy(fsi__fr_mesh *to, const fsi__fr_mesh *from)
     memcpy(to->piece, from->piece, t * sizeof *to->piece);
 }
 
-/* Volume, area and elements of pieces, each about a vertex of its own. */
-static void fsi__fr_sum_pieces(const fsi__fr_mesh *m, fsi_front_piece *piece, fsi__fr_sum *sum, int pieces)
+/* Volume, area and elements of pieces, each about a vertex of its own; the quality of all. Room: reserve_survey. */
+static fsi__fr_quality fsi__fr_sum_pieces(fsi__fr_impl *im, const fsi__fr_mesh *m, fsi_front_piece *piece, int pieces)
 {
-    int i, t;
+    const fsi__fr_part *part = im->survey.part;
+    fsi__fr_quality q;
+    int i, t, left = pieces;
     for (i = 0; i < pieces; i++) {
         piece[i].volume = piece[i].area = 0;
         piece[i].element_count = 0;
     }
-    for (t = 0; t < m->nt; t++) {
-        const int *c = m->corner + m->k * t;
-        fsi_front_piece *p;
-        if (c[0] < 0) continue;
-        p = &piece[m->piece[t]];
-        if (p->element_count++ == 0) sum[m->piece[t]].about = m->x[c[0]];
-        p->volume += fsi__fr_volume_of(m->k, m->x, c, sum[m->piece[t]].about);
-        p->area += fsi__fr_area_of(m->k, m->x, c);
+    for (t = 0; t < m->nt && left > 0; t++) {
+        if (m->corner[m->k * t] < 0 || piece[m->piece[t]].element_count) continue;
+        piece[m->piece[t]].element_count = 1;
+        im->about[m->piece[t]] = m->x[m->corner[m->k * t]];
+        left--;
     }
+    im->survey.about = im->about;
+    q = fsi__fr_measure(m, &im->survey);
+    for (i = 0; i < pieces; i++) piece[i].element_count = 0;
+    for (t = 0; t < m->nt; t++) {
+        fsi_front_piece *p;
+        if (m->corner[m->k * t] < 0) continue;
+        p = &piece[m->piece[t]];
+        p->volume += part[t].volume;
+        p->area += part[t].area;
+        p->element_count++;
+    }
+    return q;
 }
 
 /* length^dim */
@@ -367,46 +381,74 @@ static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats
     }
 }
 
-static void fsi__fr_gradients(void *arg, int chunk, int begin, int end)
+/* dV/dx of all vertices, as far as they may move: fsi__fr_gradient, element by element. */
+static void fsi__fr_gradients(fsi__fr_impl *im)
 {
-    fsi__fr_impl *im = (fsi__fr_impl *)arg;
     const fsi__fr_mesh *m = &im->work;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++)
-        im->shift[i] = m->star[i] < 0 || (m->flags[i] & FSI_FRONT_FIXED) ? fsi_v3(0, 0, 0)
-            : fsi__d3_real(fsi__fr_along_walls(m->flags[i], fsi__fr_gradient(m, i)));
+    int t, i;
+    memset(im->shift, 0, (size_t)m->nv * sizeof *im->shift);
+    for (t = 0; t < m->nt; t++) {
+        const int *c = m->corner + m->k * t;
+        fsi__d3 n, d;
+        if (c[0] < 0 || !(fabs(im->sum[m->piece[t]].shift) > 0)) continue;
+        if (m->k == 3) n = fsi__d3_scale(fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]), 1.0 / 6);
+        else {
+            d = fsi__d3_diff(m->x[c[1]], m->x[c[0]]);
+            n = fsi__d3_make(-d.y / 2, d.x / 2, 0);
+        }
+        for (i = 0; i < m->k; i++) im->shift[c[i]] = fsi_v3_add(im->shift[c[i]], fsi__d3_real(n));
+    }
 }
 
-static int fsi__fr_piece_of(const fsi__fr_mesh *m, int vertex) { return m->piece[m->star[vertex] / (m->k == 3 ? 3 : 1)]; }
-
-/* Volumes become what they were before remeshing, by a shift along the normals n = g/|g|, g = dV/dx: dV = s sum |g| to
-   first order, so a few times. A shift of a tenth of an edge is the most. */
-static void fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
+/* Along the normals n = g/|g|, g = dV/dx, by s: dV = s sum |g| to first order. sum.shift is the dV that is wanted; a
+   tenth of an edge is the most. */
+static void fsi__fr_shift(fsi_front *f, fsi__fr_impl *im)
 {
     fsi__fr_mesh *m = &im->work;
     const double most = 0.1 * (double)f->desc.length;
-    int round, i, left = 1;
-    for (round = 0; round < 4 && left > 0; round++) {
-        for (i = 0; i < im->pieces; i++) im->sum[i].slope = im->sum[i].shift = 0;
-        fsi__parallel_work(f->context, m->nv, 2048, 60.0 * m->nv, fsi__fr_gradients, im);
-        for (i = 0; i < m->nv; i++)
-            if (m->star[i] >= 0)
-                im->sum[fsi__fr_piece_of(m, i)].slope += fsi__d3_norm(fsi__d3_of(im->shift[i]));
+    int i;
+    fsi__fr_gradients(im);
+    for (i = 0; i < im->pieces; i++) im->sum[i].slope = 0;
+    for (i = 0; i < m->nv; i++) {
+        const uint32_t flags = m->flags[i];
+        if (m->star[i] < 0) continue;
+        im->shift[i] = flags & FSI_FRONT_FIXED ? fsi_v3(0, 0, 0)
+            : fsi__d3_real(fsi__fr_along_walls(flags, fsi__d3_of(im->shift[i])));
+        im->sum[fsi__fr_piece_of(m, i)].slope += fsi__d3_norm(fsi__d3_of(im->shift[i]));
+    }
+    for (i = 0; i < im->pieces; i++) {
+        const double s = im->sum[i].slope > 0 ? im->sum[i].shift / im->sum[i].slope : 0;
+        im->sum[i].shift = s > most ? most : s < -most ? -most : s;
+    }
+    for (i = 0; i < m->nv; i++) {
+        const fsi__d3 g = fsi__d3_of(im->shift[i]);
+        const double n = fsi__d3_norm(g);
+        if (n > 0) m->x[i] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->x[i]), im->sum[fsi__fr_piece_of(m, i)].shift / n, g));
+    }
+}
+
+/* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows, where
+   that is more than its rounding. Ends with the quality of the mesh. */
+static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
+{
+    const double rounding = 512 * (double)FSI_REAL_EPS;
+    fsi__fr_quality q;
+    int round, i, left = 0;
+    for (i = 0; i < im->pieces; i++) {
+        im->sum[i].shift = f->desc.keep_volume ? -im->moved[i] : 0;
+        left += fabs(im->sum[i].shift) > 0;
+    }
+    for (round = 0;; round++) {
+        if (left > 0) fsi__fr_shift(f, im);
+        q = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
+        if (left == 0 || round == 3) return q;
         for (i = left = 0; i < im->pieces; i++) {
             const double lost = im->sum[i].before - im->work_piece[i].volume;
-            if (!(im->sum[i].slope > 0) || fabs(lost) <= 2 * (double)FSI_REAL_EPS * im->work_piece[i].area * (double)f->desc.length)
-                continue;
-            im->sum[i].shift = lost / im->sum[i].slope;
-            im->sum[i].shift = im->sum[i].shift > most ? most : im->sum[i].shift < -most ? -most : im->sum[i].shift;
-            left++;
+            const double tolerance = rounding * (fabs(im->sum[i].before) + 0.1 * im->work_piece[i].area * im->work.length);
+            im->sum[i].shift = fabs(lost) > tolerance && im->work_piece[i].element_count > 0 ? lost : 0;
+            left += fabs(im->sum[i].shift) > 0;
         }
-        for (i = 0; i < m->nv && left > 0; i++) {
-            const fsi__d3 g = fsi__d3_of(im->shift[i]);
-            const double n = fsi__d3_norm(g), s = n > 0 ? im->sum[fsi__fr_piece_of(m, i)].shift : 0;
-            if (s > 0 || s < 0) m->x[i] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->x[i]), s / n, g));
-        }
-        if (left > 0) fsi__fr_sum_pieces(m, im->work_piece, im->sum, im->pieces);
+        if (left == 0) return q;
     }
 }
 
@@ -468,18 +510,15 @@ static void fsi__fr_take_rows(fsi_front *f, fsi__fr_impl *im)
     f->piece_count = np;
 }
 
-static void fsi__fr_fill_stats(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *s)
+static void fsi__fr_fill_stats(fsi_front *f, fsi__fr_quality q, fsi_front_stats *s)
 {
-    const fsi__fr_quality q = fsi__fr_measure_quality(&im->now);
-    fsi__d3 p = fsi__d3_zero();
     int i;
     s->vertices = f->vertex_count;
     s->elements = f->element_count;
     s->pieces = f->piece_count;
     s->longest = q.longest;
-    s->shortest = f->element_count > 0 ? q.shortest : 0;
-    s->smallest_angle = f->dim == 2 ? 180 : fsi_atan2(q.thinnest, sqrt(1 - (q.thinnest < 1 ? q.thinnest * q.thinnest : 1)))
-        * 180 / FSI_PI;
+    s->shortest = q.shortest;
+    s->smallest_angle = f->dim == 2 ? 180 : fsi_atan2(q.thinnest, sqrt(1 - q.thinnest * q.thinnest)) * 180 / FSI_PI;
     s->long_edges = q.long_edges;
     s->short_edges = q.short_edges;
     s->thin = q.thin;
@@ -487,11 +526,21 @@ static void fsi__fr_fill_stats(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *
         s->volume += f->piece[i].volume;
         s->area += f->piece[i].area;
     }
-    for (i = 0; i < f->vertex_count; i++)
-        p = fsi__d3_madd(p, fsi__fr_vertex_area(&im->now, i), fsi__d3_of(f->velocity[i]));
-    fsi__d3_put(s->momentum, p);
+    fsi__d3_put(s->momentum, q.momentum);
     s->bytes = f->context->bytes;
     s->allocs = f->context->allocs;
+}
+
+/* Room to measure a mesh. */
+static fsi_status fsi__fr_reserve_survey(fsi__fr_impl *im, const fsi__fr_mesh *m, const char *fn)
+{
+    fsi__fr_survey *s = &im->survey;
+    const int chunks = fsi__chunks(m->nt, FSI__FR_GRAIN);
+    if (m->nt > im->part_room)
+        FSI__TRY(fsi__room_in(m->context, &s->part, sizeof *s->part, 0, &im->part_room, m->nt, fn));
+    if (chunks > im->chunk_room)
+        FSI__TRY(fsi__room_in(m->context, &s->chunk, sizeof *s->chunk, 0, &im->chunk_room, chunks, fn));
+    return FSI_OK;
 }
 
 /* Room for what the step has made; then nothing can fail. */
@@ -501,7 +550,9 @@ static fsi_status fsi__fr_reserve_commit(fsi_front *f, fsi__fr_impl *im, const c
     const fsi_status status = fsi__fr_reserve(&im->now, im->work.nv, im->work.nt, fn);
     fsi__fr_publish(f); /* arrays may have moved */
     FSI__TRY(status);
-    if (rows > 0x7fffffff) return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, -1, (double)rows, "the surface is too large");
+    FSI__TRY(fsi__fr_reserve_survey(im, &im->work, fn));
+    if (rows > 0x7fffffff)
+        return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, -1, (double)rows, "the surface is too large");
     if (rows > im->renumber_room)
         FSI__TRY(fsi__room_in(f->context, &im->renumber, sizeof *im->renumber, 0, &im->renumber_room, (int)rows, fn));
     if (im->work.nv > im->shift_room)
@@ -515,6 +566,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     fsi__fr_impl *im;
     fsi__fr_motion motion;
     fsi_front_stats stats;
+    fsi__fr_quality quality;
     double clock[5];
     int i;
     FSI__TRY(fsi__fr_check(f));
@@ -526,6 +578,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     /* Motion. */
     clock[0] = fsi__now(f->context);
     FSI__TRY(fsi__fr_reserve(&im->work, im->now.nv, im->now.nt, fn));
+    FSI__TRY(fsi__fr_reserve_survey(im, &im->now, fn));
     fsi__fr_copy(&im->work, &im->now);
     motion.f = f;
     motion.m = &im->work;
@@ -533,8 +586,12 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     fsi__parallel_work(f->context, im->work.nv, 4096, 5.0 * im->work.nv, fsi__fr_move_task, &motion);
     im->pieces = f->piece_count;
     memcpy(im->work_piece, im->piece, (size_t)im->pieces * sizeof *im->piece);
-    fsi__fr_sum_pieces(&im->work, im->work_piece, im->sum, im->pieces);
-    for (i = 0; i < im->pieces; i++) im->sum[i].before = im->work_piece[i].volume;
+    fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
+    for (i = 0; i < im->pieces; i++) {
+        im->sum[i].before = im->work_piece[i].volume;
+        im->moved[i] = 0;
+    }
+    im->work.moved = im->moved;
     fsi__fr_remove_small(f, im, &stats);
     clock[1] = fsi__now(f->context);
 
@@ -542,14 +599,11 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     FSI__TRY(fsi__fr_remesh(&im->work, f->desc.rounds, fn));
     FSI__TRY(fsi__fr_reserve_commit(f, im, fn));
     clock[2] = fsi__now(f->context);
-    fsi__fr_sum_pieces(&im->work, im->work_piece, im->sum, im->pieces);
     for (i = 0; i < im->pieces; i++) {
-        const double moved = im->work_piece[i].volume - im->sum[i].before;
-        if (im->work_piece[i].element_count == 0) continue;
-        im->work_piece[i].moved += moved;
-        stats.moved = fabs(moved) > stats.moved ? fabs(moved) : stats.moved;
+        im->work_piece[i].moved += im->moved[i];
+        stats.moved = fabs(im->moved[i]) > stats.moved ? fabs(im->moved[i]) : stats.moved;
     }
-    if (f->desc.keep_volume) fsi__fr_give_back(f, im);
+    quality = fsi__fr_give_back(f, im);
     clock[3] = fsi__now(f->context);
 
     /* Commit. */
@@ -561,7 +615,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     stats.smoothed = im->work.smoothed;
     stats.refused = im->work.refused;
     stats.rounds = im->work.rounds;
-    fsi__fr_fill_stats(f, im, &stats);
+    fsi__fr_fill_stats(f, quality, &stats);
     clock[4] = fsi__now(f->context);
     stats.seconds_move = clock[1] - clock[0];
     stats.seconds_remesh = clock[2] - clock[1];
@@ -578,7 +632,8 @@ FSI_API fsi_status fsi_front_measure(fsi_front *f)
     fsi__fr_impl *im;
     FSI__TRY(fsi__fr_check(f));
     im = (fsi__fr_impl *)f->impl;
-    fsi__fr_sum_pieces(&im->now, im->piece, im->sum, f->piece_count);
+    FSI__TRY(fsi__fr_reserve_survey(im, &im->now, "fsi_front_measure"));
+    fsi__fr_sum_pieces(im, &im->now, im->piece, f->piece_count);
     return FSI_OK;
 }
 
@@ -799,7 +854,7 @@ static double fsi__fr_solid_angle(const fsi__fr_mesh *m, int t, fsi_vec3 p)
 
 /* A piece lies inside of as many others as the winding number of these says at one of its vertices: 0, then its volume
    is positive, or 1, then it is a cavity. */
-static fsi_status fsi__fr_check_sides(const fsi__fr_mesh *m, const fsi_front_piece *piece, const fsi__fr_sum *sum,
+static fsi_status fsi__fr_check_sides(const fsi__fr_mesh *m, const fsi_front_piece *piece, const fsi_vec3 *about,
     int pieces, fsi_box3 *box, const char *fn)
 {
     int i, t, c;
@@ -810,11 +865,11 @@ static fsi_status fsi__fr_check_sides(const fsi__fr_mesh *m, const fsi_front_pie
         double winding = 0;
         fsi_box3 at;
         int around = 0;
-        at.lo = at.hi = sum[i].about;
+        at.lo = at.hi = about[i];
         for (c = 0; c < pieces; c++) around |= c != i && fsi_box3_overlap(at, box[c]);
         for (t = 0; t < m->nt && around; t++)
             if (m->piece[t] != i && fsi_box3_overlap(at, box[m->piece[t]]))
-                winding += fsi__fr_solid_angle(m, t, sum[i].about);
+                winding += fsi__fr_solid_angle(m, t, about[i]);
         for (t = 0; m->piece[t] != i;) t++;
         if (piece[i].volume > 0 ? winding < 0.5 : winding > 0.5 && piece[i].volume < 0) continue;
         return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, piece[i].volume,
@@ -828,14 +883,15 @@ static fsi_status fsi__fr_check_sides(const fsi__fr_mesh *m, const fsi_front_pie
 static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn)
 {
     fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    const fsi__column work[] = {
+        { (void **)(void *)&im->work_piece, sizeof *im->work_piece }, { (void **)(void *)&im->sum, sizeof *im->sum },
+        { (void **)(void *)&im->about, sizeof *im->about }, { (void **)(void *)&im->moved, sizeof *im->moved }
+    };
     if (rows > im->piece_room)
         FSI__TRY(fsi__room_in(f->context, &im->piece, sizeof *im->piece, f->piece_count, &im->piece_room, rows, fn));
     f->piece = im->piece;
-    if (rows > im->work_room)
-        FSI__TRY(fsi__room_in(f->context, &im->work_piece, sizeof *im->work_piece, 0, &im->work_room, rows, fn));
-    if (rows > im->sum_room)
-        FSI__TRY(fsi__room_in(f->context, &im->sum, sizeof *im->sum, 0, &im->sum_room, rows, fn));
-    return FSI_OK;
+    if (rows <= im->piece_rows) return FSI_OK;
+    return fsi__room(f->context, work, 4, 0, &im->piece_rows, rows, fn);
 }
 
 /* What the desc has, into `now`. */
@@ -872,6 +928,7 @@ static fsi_status fsi__fr_take_surface(fsi_front *f, int *scratch, const char *f
 {
     fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
     fsi__fr_mesh *m = &im->now;
+    fsi__fr_quality quality;
     fsi_box3 *box;
     fsi_status status;
     int i;
@@ -881,10 +938,13 @@ static fsi_status fsi__fr_take_surface(fsi_front *f, int *scratch, const char *f
     FSI__TRY(fsi__fr_reserve_pieces(f, i, fn));
     f->piece_count = i;
     for (i = 0; i < f->piece_count; i++) im->piece[i].id = im->next_piece++;
-    fsi__fr_sum_pieces(m, im->piece, im->sum, f->piece_count);
+    FSI__TRY(fsi__fr_reserve_survey(im, m, fn));
+    quality = fsi__fr_sum_pieces(im, m, im->piece, f->piece_count);
+    fsi__fr_publish(f);
+    fsi__fr_fill_stats(f, quality, &f->stats);
     box = (fsi_box3 *)fsi__alloc(f->context, (size_t)f->piece_count, sizeof *box);
     if (!box) return fsi__fail(f->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for boxes of pieces");
-    status = fsi__fr_check_sides(m, im->piece, im->sum, f->piece_count, box, fn);
+    status = fsi__fr_check_sides(m, im->piece, im->about, f->piece_count, box, fn);
     fsi__free(f->context, box, (size_t)f->piece_count, sizeof *box);
     return status;
 }
@@ -918,10 +978,7 @@ static fsi_status fsi__fr_build(fsi_front *f, const fsi_front_desc *d, const cha
     if (!scratch) return fsi__fail(f->context, FSI_ERROR_MEMORY, fn, -1, (double)room, "no memory for lists of edges");
     status = fsi__fr_take_surface(f, scratch, fn);
     fsi__free(f->context, scratch, room, sizeof *scratch);
-    FSI__TRY(status);
-    fsi__fr_publish(f);
-    fsi__fr_fill_stats(f, im, &f->stats);
-    return FSI_OK;
+    return status;
 }
 
 FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc)
@@ -965,8 +1022,12 @@ FSI_API void fsi_front_destroy(fsi_front *f)
     fsi__fr_free(&im->now);
     fsi__fr_free(&im->work);
     fsi__free(f->context, im->piece, (size_t)im->piece_room, sizeof *im->piece);
-    fsi__free(f->context, im->work_piece, (size_t)im->work_room, sizeof *im->work_piece);
-    fsi__free(f->context, im->sum, (size_t)im->sum_room, sizeof *im->sum);
+    fsi__free(f->context, im->work_piece, (size_t)im->piece_rows, sizeof *im->work_piece);
+    fsi__free(f->context, im->sum, (size_t)im->piece_rows, sizeof *im->sum);
+    fsi__free(f->context, im->about, (size_t)im->piece_rows, sizeof *im->about);
+    fsi__free(f->context, im->moved, (size_t)im->piece_rows, sizeof *im->moved);
+    fsi__free(f->context, im->survey.part, (size_t)im->part_room, sizeof *im->survey.part);
+    fsi__free(f->context, im->survey.chunk, (size_t)im->chunk_room, sizeof *im->survey.chunk);
     fsi__free(f->context, im->renumber, (size_t)im->renumber_room, sizeof *im->renumber);
     fsi__free(f->context, im->shift, (size_t)im->shift_room, sizeof *im->shift);
     f->cookie = 0;
@@ -1100,6 +1161,7 @@ FSI_API fsi_status fsi_front_load(fsi_front *f, const void *buffer, size_t size)
     fsi__fr_impl *im;
     fsi__fr_head head;
     fsi__stream st;
+    fsi__fr_quality quality;
     int *scratch;
     size_t room;
     fsi_status status;
@@ -1130,12 +1192,12 @@ FSI_API fsi_status fsi_front_load(fsi_front *f, const void *buffer, size_t size)
     FSI__TRY(fsi__fr_reserve_commit(f, im, fn));
 
     /* Take it. */
-    fsi__fr_sum_pieces(&im->work, im->work_piece, im->sum, im->pieces);
+    quality = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
     fsi__fr_take_rows(f, im);
     im->next_piece = head.next_piece;
     fsi__fr_publish(f);
     memset(&f->stats, 0, sizeof f->stats);
-    fsi__fr_fill_stats(f, im, &f->stats);
+    fsi__fr_fill_stats(f, quality, &f->stats);
     return FSI_OK;
 }
 

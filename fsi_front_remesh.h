@@ -51,14 +51,32 @@ typedef struct fsi__fr_mesh {
     struct fsi__fr_candidate *list, *spare;
     int count, list_room, spare_room;
     double *patch;             /* densities of the vertices around an operation, then sums */
+    double *moved;             /* of each piece: volume by which operations changed it; the caller's */
+    int *dirty;                /* elements that operations changed since the last scan, some several times */
+    int dirty_count, dirty_room;
     int splits, collapses, flips, smoothed, refused, rounds;
 } fsi__fr_mesh;
 
 /* What is to be done, in the order of key, then of element or vertex. */
 typedef struct fsi__fr_candidate { double key; int at; } fsi__fr_candidate;
 
-/* Largest and smallest over the elements of a mesh, in its target length; sine of the smallest angle. */
-typedef struct fsi__fr_quality { double longest, shortest, thinnest; int long_edges, short_edges, thin; } fsi__fr_quality;
+/* Largest and smallest over the elements of a mesh, in its target length; sine of the smallest angle; elements beyond
+   the bounds; sum of area times velocity. */
+typedef struct fsi__fr_quality {
+    double longest, shortest, thinnest;
+    int long_edges, short_edges, thin;
+    fsi__d3 momentum;
+} fsi__fr_quality;
+
+/* What a measure of all elements needs and gives: volume about the point of its piece, and area, of each. */
+typedef struct fsi__fr_part { double volume, area; } fsi__fr_part;
+typedef struct fsi__fr_survey {
+    const fsi__fr_mesh *m;
+    const fsi_vec3 *about;     /* of each piece: volumes about a point nearby are rounded little */
+    fsi__fr_part *part;        /* m->nt */
+    fsi__fr_quality *chunk;    /* fsi__chunks(m->nt, FSI__FR_GRAIN) */
+} fsi__fr_survey;
+#define FSI__FR_GRAIN 2048     /* elements a chunk */
 
 FSI__STRICT_FN_BEGIN
 FSI_FN int fsi__fr_after(int h) { return h % 3 == 2 ? h - 2 : h + 1; }
@@ -80,6 +98,10 @@ FSI_FN double fsi__fr_sine(fsi_vec3 a, fsi_vec3 b, fsi_vec3 c)
     const double least = p < q ? (p < r ? p : r) : (q < r ? q : r);
     const double both = least == p ? q * r : least == q ? p * r : p * q;
     return both > 0 ? fsi__d3_norm(fsi__fr_cross(a, b, c)) / sqrt(both) : 0;
+}
+FSI_FN int fsi__fr_piece_of(const fsi__fr_mesh *m, int vertex)
+{
+    return m->piece[m->k == 3 ? m->star[vertex] / 3 : m->star[vertex]];
 }
 /* Without what points into walls. */
 FSI_FN fsi__d3 fsi__fr_along_walls(uint32_t flags, fsi__d3 d)
@@ -106,7 +128,7 @@ FSI_API double fsi__fr_cot(const fsi__fr_mesh *m, int h);
 FSI_API double fsi__fr_edge_length(const fsi__fr_mesh *m, int h);
 /* Remeshes until nothing is left to do, at most so many rounds. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
-FSI_API fsi__fr_quality fsi__fr_measure_quality(const fsi__fr_mesh *m);
+FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s);
 
 #endif /* FSI_FRONT_REMESH_H */
 
@@ -136,7 +158,6 @@ FSI_API fsi__fr_quality fsi__fr_measure_quality(const fsi__fr_mesh *m);
 FSI__STRICT_BEGIN
 
 #define FSI__FR_PATCH (2 * FSI__FR_RING + 4) /* vertices whose areas an operation changes, at most */
-#define FSI__FR_GRAIN 2048
 enum { FSI__FR_IS_LONG = 1, FSI__FR_IS_SHORT = 2, FSI__FR_IS_THIN = 4, FSI__FR_IS_POOR = 8, FSI__FR_TO_FLIP = 16 };
 
 /* ---- what an operation keeps ------------------------------------------------------------------------------------- */
@@ -271,29 +292,77 @@ FSI_API double fsi__fr_vertex_area(const fsi__fr_mesh *m, int vertex)
     return area / 3;
 }
 
-FSI_API fsi__fr_quality fsi__fr_measure_quality(const fsi__fr_mesh *m)
+static fsi__fr_quality fsi__fr_no_quality(void)
 {
-    fsi__fr_quality q = { 0, FSI__HUGE, 1, 0, 0, 0 };
+    fsi__fr_quality q;
+    memset(&q, 0, sizeof q);
+    q.shortest = FSI__HUGE;
+    q.thinnest = 0.75; /* squares: no smallest angle is above 60 degrees */
+    return q;
+}
+
+/* Of the elements of a chunk. */
+static void fsi__fr_measure_task(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_survey *s = (fsi__fr_survey *)arg;
+    const fsi__fr_mesh *m = s->m;
     const int k = m->k;
+    fsi__fr_quality q = fsi__fr_no_quality();
     int t, i;
-    for (t = 0; t < m->nt; t++) {
+    for (t = begin; t < end; t++) {
         const int *c = m->corner + k * t;
+        double l2[3], longest, shortest, both, area2;
+        s->part[t].volume = s->part[t].area = 0;
         if (c[0] < 0) continue;
-        for (i = 0; i < (k == 3 ? 3 : 1); i++) {
-            const double l = sqrt(fsi__fr_length2(m->x[c[i]], m->x[c[(i + 1) % k]])) / m->length;
-            if (k == 3 && m->twin[k * t + i] < k * t + i) continue;
-            q.longest = l > q.longest ? l : q.longest;
-            q.shortest = l < q.shortest ? l : q.shortest;
-            q.long_edges += l > FSI__FR_LONGEST;
-            q.short_edges += l < FSI__FR_SHORTEST;
-        }
+        s->part[t].volume = fsi__fr_volume_of(k, m->x, c, s->about[m->piece[t]]);
+        longest = shortest = l2[0] = fsi__fr_length2(m->x[c[0]], m->x[c[1]]);
+        area2 = 2 * sqrt(longest);
         if (k == 3) {
-            const double s = fsi__fr_sine(m->x[c[0]], m->x[c[1]], m->x[c[2]]);
-            q.thinnest = s < q.thinnest ? s : q.thinnest;
-            q.thin += s < FSI__FR_THINNEST;
+            l2[1] = fsi__fr_length2(m->x[c[1]], m->x[c[2]]);
+            l2[2] = fsi__fr_length2(m->x[c[2]], m->x[c[0]]);
+            for (i = 1; i < 3; i++) {
+                longest = l2[i] > longest ? l2[i] : longest;
+                shortest = l2[i] < shortest ? l2[i] : shortest;
+            }
+            area2 = fsi__d3_norm(fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]));
+            both = longest * (l2[0] + l2[1] + l2[2] - longest - shortest);
+            both = both > 0 ? area2 * area2 / both : 0;
+            q.thinnest = both < q.thinnest ? both : q.thinnest;
+            q.thin += both < FSI__FR_THINNEST * FSI__FR_THINNEST;
+        }
+        s->part[t].area = area2 / 2;
+        for (i = 0; i < k; i++) q.momentum = fsi__d3_madd(q.momentum, area2 / (2 * k), fsi__d3_of(m->v[c[i]]));
+        q.longest = longest > q.longest ? longest : q.longest;
+        q.shortest = shortest < q.shortest ? shortest : q.shortest;
+        for (i = 0; i < (k == 3 ? 3 : 1); i++) { /* an edge of two triangles counts with the lower half-edge */
+            if (k == 3 && m->twin[3 * t + i] < 3 * t + i) continue;
+            q.long_edges += l2[i] > FSI__FR_LONGEST * FSI__FR_LONGEST * m->length * m->length;
+            q.short_edges += l2[i] < FSI__FR_SHORTEST * FSI__FR_SHORTEST * m->length * m->length;
         }
     }
-    return q;
+    s->chunk[chunk] = q;
+}
+
+FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s)
+{
+    fsi__fr_quality all = fsi__fr_no_quality();
+    int i;
+    s->m = m;
+    fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 20.0 * m->nt, fsi__fr_measure_task, s);
+    for (i = 0; i < fsi__chunks(m->nt, FSI__FR_GRAIN); i++) {
+        const fsi__fr_quality *q = &s->chunk[i];
+        all.longest = q->longest > all.longest ? q->longest : all.longest;
+        all.shortest = q->shortest < all.shortest ? q->shortest : all.shortest;
+        all.thinnest = q->thinnest < all.thinnest ? q->thinnest : all.thinnest;
+        all.long_edges += q->long_edges;
+        all.short_edges += q->short_edges;
+        all.thin += q->thin;
+        all.momentum = fsi__d3_add(all.momentum, q->momentum);
+    }
+    all.longest = sqrt(all.longest) / m->length;
+    all.shortest = m->nt > 0 ? sqrt(all.shortest) / m->length : 0;
+    all.thinnest = sqrt(all.thinnest);
+    return all;
 }
 
 /* ---- connectivity ------------------------------------------------------------------------------------------------ */
@@ -383,6 +452,7 @@ FSI_API void fsi__fr_free(fsi__fr_mesh *m)
     fsi__free(c, m->cot, t, k * sizeof *m->cot);
     fsi__free(c, m->list, (size_t)m->list_room, sizeof *m->list);
     fsi__free(c, m->spare, (size_t)m->spare_room, sizeof *m->spare);
+    fsi__free(c, m->dirty, (size_t)m->dirty_room, sizeof *m->dirty);
     fsi__free(c, m->patch, (size_t)(FSI__FR_PATCH + 1) * (size_t)(m->attributes + 1), sizeof *m->patch);
 }
 
@@ -448,10 +518,52 @@ static void fsi__fr_scan_edges(void *arg, int chunk, int begin, int end)
     }
 }
 
-static void fsi__fr_scan(fsi__fr_mesh *m)
+/* All elements; after the first round those that operations have changed. */
+static void fsi__fr_scan(fsi__fr_mesh *m, int all)
 {
-    fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 15.0 * m->nt, fsi__fr_scan_elements, m);
-    if (m->k == 3) fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 8.0 * m->nt, fsi__fr_scan_edges, m);
+    int i, k;
+    if (all) {
+        fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 15.0 * m->nt, fsi__fr_scan_elements, m);
+        if (m->k == 3) fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 8.0 * m->nt, fsi__fr_scan_edges, m);
+    } else {
+        memset(m->mark, 0, (size_t)m->nt);
+        for (i = 0; i < m->dirty_count; i++) fsi__fr_scan_elements(m, 0, m->dirty[i], m->dirty[i] + 1);
+        for (i = 0; i < m->dirty_count && m->k == 3; i++) {
+            fsi__fr_scan_edges(m, 0, m->dirty[i], m->dirty[i] + 1);
+            for (k = 0; k < 3 && m->corner[3 * m->dirty[i]] >= 0; k++)
+                fsi__fr_scan_edges(m, 0, m->twin[3 * m->dirty[i] + k] / 3, m->twin[3 * m->dirty[i] + k] / 3 + 1);
+        }
+    }
+    m->dirty_count = 0;
+}
+
+/* The elements at a vertex are to be scanned again. Room is made before an operation begins. */
+static fsi_status fsi__fr_reserve_dirty(fsi__fr_mesh *m, const char *fn)
+{
+    const int most = 4 * FSI__FR_RING;
+    if (m->dirty_count + most <= m->dirty_room) return FSI_OK;
+    return fsi__room_in(m->context, &m->dirty, sizeof *m->dirty, m->dirty_count, &m->dirty_room,
+        m->dirty_count + most, fn);
+}
+static void fsi__fr_touch(fsi__fr_mesh *m, int vertex)
+{
+    int h = m->star[vertex], n = 0;
+    if (m->k == 2) {
+        m->dirty[m->dirty_count++] = h;
+        m->dirty[m->dirty_count++] = m->twin[2 * h];
+        return;
+    }
+    do {
+        m->dirty[m->dirty_count++] = h / 3;
+        h = m->twin[fsi__fr_before(h)];
+    } while (h != m->star[vertex] && ++n < FSI__FR_RING);
+}
+
+/* An operation at an element is not allowed now; after others it may be. */
+static void fsi__fr_refuse(fsi__fr_mesh *m, int t)
+{
+    m->refused++;
+    m->dirty[m->dirty_count++] = t;
 }
 
 static fsi_status fsi__fr_add(fsi__fr_mesh *m, double key, int at, const char *fn)
@@ -561,6 +673,7 @@ static fsi_status fsi__fr_split(fsi__fr_mesh *m, int h, const char *fn)
     fsi__fr_patch p;
     int v, j;
     FSI__TRY(fsi__fr_reserve(m, m->nv + 1, m->nt + 2, fn));
+    FSI__TRY(fsi__fr_reserve_dirty(m, fn));
     p.n = 2;
     p.vertex[0] = a;
     p.vertex[1] = b;
@@ -584,6 +697,7 @@ static fsi_status fsi__fr_split(fsi__fr_mesh *m, int h, const char *fn)
     for (j = 0; j < m->attributes; j++)
         fsi__fr_density(m, 2)[j] = (fsi__fr_density(m, 0)[j] + fsi__fr_density(m, 1)[j]) / 2;
     fsi__fr_patch_end(m, &p);
+    fsi__fr_touch(m, v);
     m->splits++;
     return FSI_OK;
 }
@@ -628,6 +742,7 @@ typedef struct fsi__fr_fan {
     int n[2];
     int t, u;                  /* elements that vanish; 2D: t alone */
     fsi_vec3 y;                /* where a goes */
+    double moved;              /* volume */
 } fsi__fr_fan;
 
 /* Is vertex v the end of a half-edge of the ring? */
@@ -662,9 +777,12 @@ static int fsi__fr_place(const fsi__fr_mesh *m, fsi__fr_fan *f, double moved, fs
     const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED, a = m->flags[f->a] & held, b = m->flags[f->b] & held;
     const fsi__d3 free_g = fsi__fr_along_walls(a & b, g);
     const double gg = fsi__d3_dot(free_g, free_g);
-    if (a != b || (a & FSI__FR_FIXED)) return fabs(moved) <= limits->volume;
-    if (gg > 1e-3 * fsi__d3_dot(g, g) && gg > 0 && fabs(moved) <= 0.25 * m->length * sqrt(gg)) {
-        f->y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(f->y), -moved / gg, free_g));
+    f->moved = moved;
+    if (a == b && !(a & FSI__FR_FIXED) && gg > 1e-3 * fsi__d3_dot(g, g) && gg > 0
+        && fabs(moved) <= 0.25 * m->length * sqrt(gg)) {
+        const fsi_vec3 y = f->y;
+        f->y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(y), -moved / gg, free_g));
+        f->moved += fsi__d3_dot(g, fsi__d3_diff(f->y, y));
         return 1;
     }
     return fabs(moved) <= limits->volume;
@@ -741,6 +859,7 @@ static void fsi__fr_merge(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
     m->flags[f->a] |= m->flags[f->b] & held;
     for (j = 0; j < m->attributes && w > 0; j++)
         fsi__fr_density(m, 0)[j] = (wa * fsi__fr_density(m, 0)[j] + wb * fsi__fr_density(m, 1)[j]) / w;
+    m->moved[m->piece[f->t]] += f->moved;
     if (m->k == 3) fsi__fr_collapse_links(m, f, h);
     else {
         const int q = m->twin[2 * h + 1], r = m->twin[2 * h];
@@ -754,6 +873,7 @@ static void fsi__fr_merge(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
     p.vertex[1] = p.vertex[p.n];
     for (j = 0; j < m->attributes; j++) fsi__fr_density(m, 1)[j] = fsi__fr_density(m, p.n)[j];
     fsi__fr_patch_end(m, &p);
+    fsi__fr_touch(m, f->a);
     m->collapses++;
 }
 
@@ -842,12 +962,13 @@ static fsi_status fsi__fr_collapse_all(fsi__fr_mesh *m, const char *fn)
         const int thin = l >= 0 && m->k == 3 && fsi__fr_is_thin(m, h);
         int must = l < FSI__FR_SHORTEST * m->length, done;
         if (l < 0 || !(l < least || thin)) continue;
+        FSI__TRY(fsi__fr_reserve_dirty(m, fn));
         if (thin) {
             const int *e = m->corner + h / 3 * 3;
             must |= fsi__fr_sine(m->x[e[0]], m->x[e[1]], m->x[e[2]]) < FSI__FR_THINNEST;
         }
         done = m->k == 3 ? fsi__fr_collapse_triangles(m, h, must) : fsi__fr_collapse_segments(m, h, must);
-        m->refused += !done;
+        if (!done) fsi__fr_refuse(m, m->k == 3 ? h / 3 : h);
     }
     return FSI_OK;
 }
@@ -882,6 +1003,12 @@ static void fsi__fr_flip_links(fsi__fr_mesh *m, int h)
     m->star[d] = gn;
 }
 
+/* The volume by which a flip changes the piece. */
+static double fsi__fr_tetrahedron(const fsi__fr_mesh *m, int a, int b, int c, int d)
+{
+    return fsi__d3_dot(fsi__fr_cross(m->x[a], m->x[b], m->x[c]), fsi__d3_diff(m->x[d], m->x[a])) / 6;
+}
+
 /* Would the two triangles be better, lie as flat, and move little? */
 static int fsi__fr_flip_is_good(const fsi__fr_mesh *m, int a, int b, int c, int d, int must)
 {
@@ -893,8 +1020,7 @@ static int fsi__fr_flip_is_good(const fsi__fr_mesh *m, int a, int b, int c, int 
     const double flat = must ? 0.5 : 0.9396926207859084; /* cosines of 60, 20 degrees */
     const double now = s < r ? s : r, then = s2 < r2 ? s2 : r2, l2 = fsi__fr_length2(x[c], x[d]);
     const fsi__fr_limits limits = fsi__fr_limits_of(m, must);
-    const double moved = fsi__d3_dot(t, fsi__d3_diff(x[d], x[a])) / 6;
-    if (!(then > now) || fabs(moved) > limits.volume) return 0;
+    if (!(then > now) || fabs(fsi__fr_tetrahedron(m, a, b, c, d)) > limits.volume) return 0;
     if (l2 > limits.longest * limits.longest && l2 > fsi__fr_length2(x[a], x[b])) return 0;
     if (fsi__d3_dot(t, u) < flat * fsi__d3_norm(t) * fsi__d3_norm(u)) return 0;
     return fsi__d3_dot(t2, sum) > flat * fsi__d3_norm(t2) * fsi__d3_norm(sum)
@@ -924,8 +1050,11 @@ static int fsi__fr_flip(fsi__fr_mesh *m, int h, int must)
     side = fsi__fr_ring(m, p.vertex[2], ring);
     if (side < 0 || fsi__fr_in_ring(m, ring, side, p.vertex[3])) return 0;
     fsi__fr_patch_begin(m, &p);
+    m->moved[m->piece[h / 3]] += fsi__fr_tetrahedron(m, p.vertex[0], p.vertex[1], p.vertex[2], p.vertex[3]);
     fsi__fr_flip_links(m, h);
     fsi__fr_patch_end(m, &p);
+    m->dirty[m->dirty_count++] = h / 3;
+    m->dirty[m->dirty_count++] = g / 3;
     m->flips++;
     return 1;
 }
@@ -950,8 +1079,9 @@ static fsi_status fsi__fr_flip_all(fsi__fr_mesh *m, const char *fn)
         const int h = m->list[c].at;
         const int *e = m->corner + h / 3 * 3, *d = m->corner + m->twin[h] / 3 * 3;
         if (fsi__fr_cot(m, h) + fsi__fr_cot(m, m->twin[h]) >= FSI__FR_NOT_DELAUNAY) continue;
-        m->refused += !fsi__fr_flip(m, h, fsi__fr_sine(m->x[e[0]], m->x[e[1]], m->x[e[2]]) < FSI__FR_THINNEST
-            || fsi__fr_sine(m->x[d[0]], m->x[d[1]], m->x[d[2]]) < FSI__FR_THINNEST);
+        FSI__TRY(fsi__fr_reserve_dirty(m, fn));
+        if (!fsi__fr_flip(m, h, fsi__fr_sine(m->x[e[0]], m->x[e[1]], m->x[e[2]]) < FSI__FR_THINNEST
+                || fsi__fr_sine(m->x[d[0]], m->x[d[1]], m->x[d[2]]) < FSI__FR_THINNEST)) fsi__fr_refuse(m, h / 3);
     }
     return FSI_OK;
 }
@@ -1015,7 +1145,8 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
     const uint32_t flags = m->flags[vertex];
     const fsi_vec3 x = m->x[vertex];
     int ring[FSI__FR_RING], n = fsi__fr_ring(m, vertex, ring), i;
-    fsi__d3 d = fsi__d3_zero(), g = fsi__fr_along_walls(flags, fsi__fr_gradient(m, vertex));
+    const fsi__d3 slope = fsi__fr_gradient(m, vertex), g = fsi__fr_along_walls(flags, slope);
+    fsi__d3 d = fsi__d3_zero();
     const double gg = fsi__d3_dot(g, g);
     fsi__fr_patch p;
     fsi_vec3 y;
@@ -1039,7 +1170,9 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
     fsi__fr_patch_begin(m, &p);
     fsi__fr_carry(m, &p, fsi__d3_scale(d, step));
     m->x[vertex] = y;
+    m->moved[fsi__fr_piece_of(m, vertex)] += fsi__d3_dot(slope, fsi__d3_diff(y, x));
     fsi__fr_patch_end(m, &p);
+    fsi__fr_touch(m, vertex);
     m->smoothed++;
 }
 
@@ -1054,6 +1187,7 @@ static fsi_status fsi__fr_smooth_all(fsi__fr_mesh *m, const char *fn)
     }
     FSI__TRY(fsi__fr_sort(m, fn));
     for (c = 0; c < m->count; c++) {
+        FSI__TRY(fsi__fr_reserve_dirty(m, fn));
         if (m->list[c].at != last) fsi__fr_smooth(m, m->list[c].at);
         last = m->list[c].at;
     }
@@ -1062,10 +1196,11 @@ static fsi_status fsi__fr_smooth_all(fsi__fr_mesh *m, const char *fn)
 
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn)
 {
+    m->dirty_count = 0;
     m->splits = m->collapses = m->flips = m->smoothed = m->refused = 0;
     for (m->rounds = 0; m->rounds < rounds; m->rounds++) {
         const int done = m->splits + m->collapses + m->flips;
-        fsi__fr_scan(m);
+        fsi__fr_scan(m, m->rounds == 0);
         FSI__TRY(fsi__fr_split_all(m, fn));
         FSI__TRY(fsi__fr_collapse_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_flip_all(m, fn));

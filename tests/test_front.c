@@ -162,7 +162,7 @@ static void test_volume_is_booked_and_given_back(void)
                 booked = f->piece[0].moved;
                 CHECK(fsi_front_step(f, 0) == FSI_OK);
                 booked = keep ? 0 : f->piece[0].moved - booked;
-                CHECK_NEAR(f->piece[0].volume, volume + booked, TOL(1e-14, 1e-6));
+                CHECK_NEAR(f->piece[0].volume, volume + booked, TOL(2e-14, 1e-6));
                 CHECK_NEAR(f->stats.volume, f->piece[0].volume, 0);
             }
             fsi_front_destroy(f);
@@ -442,8 +442,6 @@ static void test_bad_input_is_refused_by_name(void)
     fsi_context c = fsi_default_context();
     front_shape s = { 3, 0, 0, NULL, NULL };
     fsi_front_desc good, d;
-    fsi_front *f;
-    uint64_t hash;
     int k;
     front_add_ball(&s, front_v3(0, 0, 0), front_v3(1, 1, 1), 4, 1);
     front_add_ball(&s, front_v3(3, 0, 0), front_v3(1, 1, 1), 2, -1);
@@ -494,10 +492,15 @@ static void test_bad_input_is_refused_by_name(void)
     s.x[5] = s.x[6];
     refused(&good, FSI_ERROR_MESH, "is degenerate");
     front_free(&s);
+}
 
-    /* Calls. */
-    memset(&s, 0, sizeof s);
-    s.dim = 3;
+static void test_bad_calls_change_nothing(void)
+{
+    fsi_context c = fsi_default_context();
+    front_shape s = { 3, 0, 0, NULL, NULL };
+    fsi_front_desc good = fsi_front_default_desc();
+    fsi_front *f, *g;
+    uint64_t hash;
     f = make_pair(&c, &s);
     hash = fsi_front_hash(f);
     CHECK(fsi_front_step(NULL, 0) == FSI_ERROR_ARGUMENT && fsi_front_measure(NULL) == FSI_ERROR_ARGUMENT);
@@ -505,14 +508,10 @@ static void test_bad_input_is_refused_by_name(void)
     CHECK(fsi_front_weights(f, NULL) == FSI_ERROR_ARGUMENT && fsi_front_error(f)->status == FSI_ERROR_ARGUMENT);
     CHECK(fsi_front_step(f, -1) == FSI_ERROR_ARGUMENT && fsi_front_step(f, 1001) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_front_hash(NULL) == 0 && strlen(fsi_front_error(NULL)->message) > 0);
-    CHECK(fsi_front_create(NULL, &good) == FSI_ERROR_ARGUMENT && fsi_front_create(&f, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(f == NULL);
+    CHECK(fsi_front_create(NULL, &good) == FSI_ERROR_ARGUMENT && fsi_front_create(&g, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(g == NULL);
     memset(&good, 0, sizeof good);
-    CHECK(fsi_front_create(&f, &good) == FSI_ERROR_COOKIE && f == NULL);
-    front_free(&s);
-    memset(&s, 0, sizeof s);
-    s.dim = 3;
-    f = make_pair(&c, &s);
+    CHECK(fsi_front_create(&g, &good) == FSI_ERROR_COOKIE && g == NULL);
     f->velocity[3].x = (fsi_real)test_nan();
     CHECK(fsi_front_step(f, 1) == FSI_ERROR_NAN && c.error.element == 3 && fsi_front_hash(f) != hash);
     f->velocity[3].x = 0;
@@ -561,6 +560,7 @@ int main(int argc, char **argv)
     RUN(test_steady_steps_allocate_nothing);
     RUN(test_failing_memory_changes_nothing);
     RUN(test_bad_input_is_refused_by_name);
+    RUN(test_bad_calls_change_nothing);
     RUN(test_debug_draw_shows_each_edge_once);
     return TEST_END();
 }
