@@ -771,21 +771,21 @@ static int fsi__fr_may_close(const fsi__fr_mesh *m, fsi__fr_fan *f, int h)
 }
 
 /* Where the edge vanishes: at its midpoint, or at the end that is held more; shifted along dV/dx such that the volume
-   stays. With g = dV/dx, which does not depend on it, the volume changes by g.(y - y0) + what the midpoint moves. */
+   stays, a quarter of the length at most. With g = dV/dx, which does not depend on it, the volume changes by g.(y - y0)
+   + what the midpoint moves. */
 static int fsi__fr_place(const fsi__fr_mesh *m, fsi__fr_fan *f, double moved, fsi__d3 g, const fsi__fr_limits *limits)
 {
     const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED, a = m->flags[f->a] & held, b = m->flags[f->b] & held;
     const fsi__d3 free_g = fsi__fr_along_walls(a & b, g);
     const double gg = fsi__d3_dot(free_g, free_g);
     f->moved = moved;
-    if (a == b && !(a & FSI__FR_FIXED) && gg > 1e-3 * fsi__d3_dot(g, g) && gg > 0
-        && fabs(moved) <= 0.25 * m->length * sqrt(gg)) {
+    if (a == b && !(a & FSI__FR_FIXED) && gg > 1e-3 * fsi__d3_dot(g, g) && gg > 0) {
+        const double most = 0.25 * m->length * sqrt(gg), rest = moved > most ? most : moved < -most ? -most : moved;
         const fsi_vec3 y = f->y;
-        f->y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(y), -moved / gg, free_g));
+        f->y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(y), -rest / gg, free_g));
         f->moved += fsi__d3_dot(g, fsi__d3_diff(f->y, y));
-        return 1;
     }
-    return fabs(moved) <= limits->volume;
+    return fabs(f->moved) <= limits->volume;
 }
 
 /* Would the triangles that stay turn, stretch, or become thin? */
@@ -887,30 +887,52 @@ static int fsi__fr_first_place(const fsi__fr_mesh *m, fsi__fr_fan *f)
     return (a & b) == a || (a & b) == b;
 }
 
-static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
+/* Would the edge vanish well at f->y, shifted so that the volume stays? */
+static int fsi__fr_try_place(const fsi__fr_mesh *m, fsi__fr_fan *f, const fsi__fr_limits *limits)
 {
-    const fsi__fr_limits limits = fsi__fr_limits_of(m, must);
-    fsi__fr_fan f;
     fsi__d3 g = fsi__d3_zero();
     double moved = 0;
     int side, i;
+
+    /* Volumes about y itself: those of the new triangles are 0, those of the old ones have moved. */
+    for (side = 0; side < 2; side++)
+        for (i = 0; i < f->n[side]; i++) {
+            const int e = f->ring[side][i], t = e / 3;
+            const fsi_vec3 p = m->x[m->corner[fsi__fr_after(e)]], q = m->x[m->corner[fsi__fr_before(e)]];
+            if (!side || (t != f->t && t != f->u)) moved -= fsi__fr_volume_of(3, m->x, m->corner + 3 * t, f->y);
+            if (t != f->t && t != f->u) g = fsi__d3_add(g, fsi__d3_scale(fsi__fr_cross(f->y, p, q), 1.0 / 6));
+        }
+    return fsi__fr_place(m, f, moved, g, limits) && fsi__fr_fan_is_good(m, f, limits);
+}
+
+/* At its midpoint; where a bound is violated, else at one of its ends, or a vertex opposite that has three edges and is
+   in the way vanishes first. */
+static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
+{
+    const fsi__fr_limits limits = fsi__fr_limits_of(m, must);
+    const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED;
+    fsi__fr_fan f;
+    int i, good;
     f.a = m->corner[h];
     f.b = m->corner[fsi__fr_after(h)];
     f.t = h / 3;
     f.u = m->twin[h] / 3;
-    if (!fsi__fr_first_place(m, &f) || !fsi__fr_may_close(m, &f, h)) return 0;
-
-    /* Volumes about y itself: those of the new triangles are 0, those of the old ones have moved. */
-    for (side = 0; side < 2; side++)
-        for (i = 0; i < f.n[side]; i++) {
-            const int e = f.ring[side][i], t = e / 3;
-            const fsi_vec3 p = m->x[m->corner[fsi__fr_after(e)]], q = m->x[m->corner[fsi__fr_before(e)]];
-            if (!side || (t != f.t && t != f.u)) moved -= fsi__fr_volume_of(3, m->x, m->corner + 3 * t, f.y);
-            if (t != f.t && t != f.u) g = fsi__d3_add(g, fsi__d3_scale(fsi__fr_cross(f.y, p, q), 1.0 / 6));
+    if (!fsi__fr_first_place(m, &f)) return 0;
+    if (!fsi__fr_may_close(m, &f, h)) {
+        for (i = 0; i < 2 && must == 1; i++) {
+            const int e = fsi__fr_before(i ? m->twin[h] : h);
+            int ring[FSI__FR_RING];
+            if (fsi__fr_ring(m, m->corner[e], ring) == 3) return fsi__fr_collapse_triangles(m, e, 2);
         }
-    if (!fsi__fr_place(m, &f, moved, g, &limits) || !fsi__fr_fan_is_good(m, &f, &limits)) return 0;
-    fsi__fr_merge(m, &f, h);
-    return 1;
+        return 0;
+    }
+    good = fsi__fr_try_place(m, &f, &limits);
+    for (i = 0; i < 2 && must && !good && ((m->flags[f.a] ^ m->flags[f.b]) & held) == 0; i++) {
+        f.y = m->x[i ? f.b : f.a];
+        good = fsi__fr_try_place(m, &f, &limits);
+    }
+    if (good) fsi__fr_merge(m, &f, h);
+    return good;
 }
 
 static int fsi__fr_collapse_segments(fsi__fr_mesh *m, int h, int must)
