@@ -39,8 +39,8 @@
    PRECISION: positions, velocities and attributes in fsi_real; areas, volumes and sums in double.
 
    WHAT IT DOES NOT DO
-      Surfaces that meet do not merge, necks do not pinch off, and a step does not test whether surfaces cross: keep
-      them apart, or steps short. Surfaces are closed, also along walls.
+      Surfaces that meet do not merge, necks do not pinch off: a step whose surface crosses itself is refused. Surfaces
+      are closed, also along walls.
 */
 #ifndef FSI_FRONT_H
 #define FSI_FRONT_H
@@ -91,6 +91,8 @@ typedef struct fsi_front_desc {
                                     normals; 0: it is booked in fsi_front_piece.moved alone */
     fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; default 8; 0: none. In 2D the
                                     default makes that 4 */
+    int crossings;               /* 1 (default): a surface that crosses or touches itself is refused, by an exact test
+                                    at the end of each step; operations that would make it so are not done. 0: it may */
     int rounds;                  /* of remeshing in a step at most, 1 to 100; default 8 */
     int reserve;                 /* elements to make room for; default 0 */
 } fsi_front_desc;
@@ -104,7 +106,7 @@ typedef struct fsi_front_piece {
     int element_count;
     double volume;               /* enclosed [m^3; 2D: m^2]; negative: a cavity */
     double area;                 /* [m^2; 2D: m] */
-    double moved;                /* volume by which remeshing changed it, all steps together, before it was given back */
+    double moved;                /* volume by which remeshing changed it, in all steps; keep_volume gave it back */
 } fsi_front_piece;
 
 /* What the last successful step did. */
@@ -112,6 +114,7 @@ typedef struct fsi_front_stats {
     int vertices, elements, pieces;
     int splits, collapses, flips, smoothed;
     int refused;                 /* operations that would fold the surface, stretch it or move too much volume */
+    int crossed;                 /* and those after which it would cross itself */
     int rounds;
     double longest, shortest;    /* edges, in desc.length */
     double smallest_angle;       /* [degrees]; 2D: 180 */
@@ -122,7 +125,7 @@ typedef struct fsi_front_stats {
     double volume, area;         /* of all pieces */
     double moved;                /* largest volume by which remeshing changed a piece */
     double momentum[3];          /* sum of area times velocity of vertices */
-    double seconds_move, seconds_remesh, seconds_volume, seconds_commit;
+    double seconds_move, seconds_remesh, seconds_volume, seconds_crossings, seconds_commit;
     size_t bytes;                /* allocated through its context */
     long long allocs;            /* allocations of the context so far */
 } fsi_front_stats;
@@ -147,14 +150,15 @@ typedef struct fsi_front {
 
 /* A surface, as it is given: not remeshed before the first step. Errors, each naming the vertex or element: COOKIE;
    ARGUMENT, NAN (a field, an index out of range, a vertex that is not on its wall); LIMIT; MESH: degenerate elements,
-   elements that are there twice, open edges, edges of more than two triangles, vertices where surfaces touch, pieces
-   that are inside out; MEMORY. *out is NULL then. */
+   elements that are there twice, open edges, edges of more than two triangles, vertices where surfaces touch, elements
+   that cross, pieces that are inside out; MEMORY. *out is NULL then. */
 FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc);
 FSI_API void fsi_front_destroy(fsi_front *f); /* NULL is fine */
 /* Moves vertices by dt times their velocities (dt = 0: you moved them, or nothing moves), those with flags of walls
    along these, then remeshes: edges are 0.4 to 1.6 desc.length long and angles above 10 degrees, except where no
    operation is allowed (stats: long_edges, short_edges, thin). dt <= 1000 s. All arrays may have moved afterwards.
-   Errors: COOKIE, ARGUMENT, NAN (names the vertex), LIMIT, MEMORY; nothing has changed then. */
+   Errors: COOKIE, ARGUMENT, NAN (names the vertex), MESH (the surface crosses itself; names elements as the step would
+   have left them), LIMIT, MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt);
 /* The context's last failure; NULL: no front. */
 FSI_API const fsi_error *fsi_front_error(const fsi_front *f);
@@ -200,6 +204,7 @@ FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw
       remove_small    pieces
       remesh          fsi_front_remesh.h
       give_back       to each piece the volume that remeshing took
+      refuse_crossings   where elements cross or touch
       commit          what is left, in the same order                                                          */
 
 #ifdef FSI_IMPLEMENTATION
@@ -423,7 +428,8 @@ static void fsi__fr_shift(fsi_front *f, fsi__fr_impl *im)
     for (i = 0; i < m->nv; i++) {
         const fsi__d3 g = fsi__d3_of(im->shift[i]);
         const double n = fsi__d3_norm(g);
-        if (n > 0) m->x[i] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->x[i]), im->sum[fsi__fr_piece_of(m, i)].shift / n, g));
+        if (!(n > 0)) continue;
+        m->x[i] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->x[i]), im->sum[fsi__fr_piece_of(m, i)].shift / n, g));
     }
 }
 
@@ -444,12 +450,25 @@ static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
         if (left == 0 || round == 3) return q;
         for (i = left = 0; i < im->pieces; i++) {
             const double lost = im->sum[i].before - im->work_piece[i].volume;
-            const double tolerance = rounding * (fabs(im->sum[i].before) + 0.1 * im->work_piece[i].area * im->work.length);
+            const double tolerance = rounding
+                * (fabs(im->sum[i].before) + 0.1 * im->work_piece[i].area * im->work.length);
             im->sum[i].shift = fabs(lost) > tolerance && im->work_piece[i].element_count > 0 ? lost : 0;
             left += fabs(im->sum[i].shift) > 0;
         }
         if (left == 0) return q;
     }
+}
+
+/* Error: MESH, where elements cross or touch; MEMORY. */
+static fsi_status fsi__fr_refuse_crossings(fsi__fr_mesh *m, const char *fn)
+{
+    int t, other;
+    if (!m->crossings) return FSI_OK;
+    FSI__TRY(fsi__fr_find_crossing(m, &t, &other, fn));
+    if (t < 0) return FSI_OK;
+    return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, other,
+        "the surface crosses or touches itself, at elements %d and %d, near (%g, %g, %g)", t, other,
+        (double)m->x[m->corner[m->k * t]].x, (double)m->x[m->corner[m->k * t]].y, (double)m->x[m->corner[m->k * t]].z);
 }
 
 /* Pointers and counts that the caller sees. */
@@ -567,7 +586,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     fsi__fr_motion motion;
     fsi_front_stats stats;
     fsi__fr_quality quality;
-    double clock[5];
+    double clock[6];
     int i;
     FSI__TRY(fsi__fr_check(f));
     im = (fsi__fr_impl *)f->impl;
@@ -605,6 +624,8 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     }
     quality = fsi__fr_give_back(f, im);
     clock[3] = fsi__now(f->context);
+    FSI__TRY(fsi__fr_refuse_crossings(&im->work, fn));
+    clock[4] = fsi__now(f->context);
 
     /* Commit. */
     fsi__fr_take_rows(f, im);
@@ -614,13 +635,15 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     stats.flips = im->work.flips;
     stats.smoothed = im->work.smoothed;
     stats.refused = im->work.refused;
+    stats.crossed = im->work.crossed;
     stats.rounds = im->work.rounds;
     fsi__fr_fill_stats(f, quality, &stats);
-    clock[4] = fsi__now(f->context);
+    clock[5] = fsi__now(f->context);
     stats.seconds_move = clock[1] - clock[0];
     stats.seconds_remesh = clock[2] - clock[1];
     stats.seconds_volume = clock[3] - clock[2];
-    stats.seconds_commit = clock[4] - clock[3];
+    stats.seconds_crossings = clock[4] - clock[3];
+    stats.seconds_commit = clock[5] - clock[4];
     f->stats = stats;
     return FSI_OK;
 }
@@ -660,11 +683,12 @@ static void fsi__fr_normal_task(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) q->normal[i] = fsi__d3_real(fsi__d3_unit(fsi__fr_gradient(q->m, i)));
 }
 
-/* Part of the Voronoi cell of corner a in a triangle: (|ab|^2 cot c + |ac|^2 cot b)/8; half the triangle where its angle
-   at a is obtuse, a quarter where another one is. */
+/* Part of the Voronoi cell of corner a in a triangle: (|ab|^2 cot c + |ac|^2 cot b)/8; half the triangle where its
+   angle at a is obtuse, a quarter where another one is. */
 static double fsi__fr_voronoi(const fsi__fr_mesh *m, int h, double cot_c, double cot_b)
 {
-    const fsi_vec3 a = m->x[m->corner[h]], b = m->x[m->corner[fsi__fr_after(h)]], c = m->x[m->corner[fsi__fr_before(h)]];
+    const fsi_vec3 a = m->x[m->corner[h]], b = m->x[m->corner[fsi__fr_after(h)]],
+        c = m->x[m->corner[fsi__fr_before(h)]];
     const double ab = fsi__fr_length2(a, b), ac = fsi__fr_length2(a, c);
     if (cot_b < 0 || cot_c < 0) return fsi__d3_norm(fsi__fr_cross(a, b, c)) / 8;
     if (fsi__d3_dot(fsi__d3_diff(b, a), fsi__d3_diff(c, a)) < 0) return fsi__d3_norm(fsi__fr_cross(a, b, c)) / 4;
@@ -746,6 +770,7 @@ FSI_API fsi_front_desc fsi_front_default_desc(void)
     d.smoothing = (fsi_real)0.2;
     d.volume_part = (fsi_real)0.02;
     d.keep_volume = 1;
+    d.crossings = 1;
     d.piece_min = 8;
     d.rounds = 8;
     return d;
@@ -763,6 +788,7 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
         FSI__FIELD(fsi_front_desc, volume_part, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_front_desc, crossings, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, rounds, FSI__INT, 1, 100, 0),
         FSI__FIELD(fsi_front_desc, reserve, FSI__INT, 0, 150000000, 0)
     };
@@ -939,6 +965,8 @@ static fsi_status fsi__fr_take_surface(fsi_front *f, int *scratch, const char *f
     f->piece_count = i;
     for (i = 0; i < f->piece_count; i++) im->piece[i].id = im->next_piece++;
     FSI__TRY(fsi__fr_reserve_survey(im, m, fn));
+    fsi__fr_copy(&im->work, m);
+    FSI__TRY(fsi__fr_refuse_crossings(&im->work, fn));
     quality = fsi__fr_sum_pieces(im, m, im->piece, f->piece_count);
     fsi__fr_publish(f);
     fsi__fr_fill_stats(f, quality, &f->stats);
@@ -957,6 +985,7 @@ static void fsi__fr_set_up(fsi_front *f, fsi__fr_mesh *m)
     m->length = (double)f->desc.length;
     m->volume_part = (double)f->desc.volume_part;
     m->smoothing = (double)f->desc.smoothing;
+    m->crossings = f->desc.crossings;
 }
 
 static fsi_status fsi__fr_build(fsi_front *f, const fsi_front_desc *d, const char *fn)
@@ -969,6 +998,7 @@ static fsi_status fsi__fr_build(fsi_front *f, const fsi_front_desc *d, const cha
     fsi_status status;
     fsi__fr_set_up(f, &im->now);
     fsi__fr_set_up(f, &im->work);
+    im->now.only_kept = 1;
     FSI__TRY(fsi__fr_reserve(&im->now, vertices + 1, rows + 1, fn)); /* an empty surface has arrays, too */
     FSI__TRY(fsi__fr_reserve(&im->work, vertices + 1, rows + 1, fn));
     FSI__TRY(fsi__fr_reserve_pieces(f, 1, fn));

@@ -13,7 +13,7 @@
 #ifndef FSI_FRONT_REMESH_H
 #define FSI_FRONT_REMESH_H
 
-#include "fsi.h"
+#include "fsi_front_cross.h"
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
@@ -30,6 +30,8 @@
 #define FSI__FR_WALLS 63u      /* flags of a vertex: bit 2 axis + side: it lies on that wall */
 #define FSI__FR_FIXED 64u      /* it keeps its position */
 
+typedef struct fsi__fr_box { float lo[3], hi[3]; } fsi__fr_box;
+
 /* Elements have k corners, 3 or 2. A triangle has half-edges h = 3 t + i, from corner i to corner i + 1, and twin[h] is
    the half-edge of its neighbour in the opposite direction. A segment t has the neighbours twin[2 t] before its first
    corner and twin[2 t + 1] after its second. Rows that are gone have star -1, corner -1. */
@@ -39,6 +41,7 @@ typedef struct fsi__fr_mesh {
     double length;             /* target of edges [m] */
     double volume_part;        /* what one operation may move, in length^dim */
     double smoothing;
+    int only_kept;             /* 1: without what operations need */
     int nv, nt, vroom, troom;  /* rows, also those that are gone */
     fsi_vec3 *x, *v;
     uint32_t *flags, *id;
@@ -51,10 +54,16 @@ typedef struct fsi__fr_mesh {
     struct fsi__fr_candidate *list, *spare;
     int count, list_room, spare_room;
     double *patch;             /* densities of the vertices around an operation, then sums */
+    int crossings;             /* 1: operations after which elements would cross are refused */
+    int hashed;                /* 1: all elements are in the hash */
+    fsi__fr_hash hash;
+    int *next, *bucket;        /* of elements, in the hash; bucket -1: it is not there */
+    fsi__fr_box *box;          /* of elements in the hash */
+    unsigned char *fan;        /* of vertices: 1: no elements around it meet, clearly; find_crossing fills it */
     double *moved;             /* of each piece: volume by which operations changed it; the caller's */
     int *dirty;                /* elements that operations changed since the last scan, some several times */
     int dirty_count, dirty_room;
-    int splits, collapses, flips, smoothed, refused, rounds;
+    int splits, collapses, flips, smoothed, refused, crossed, rounds;
 } fsi__fr_mesh;
 
 /* What is to be done, in the order of key, then of element or vertex. */
@@ -128,6 +137,8 @@ FSI_API double fsi__fr_cot(const fsi__fr_mesh *m, int h);
 FSI_API double fsi__fr_edge_length(const fsi__fr_mesh *m, int h);
 /* Remeshes until nothing is left to do, at most so many rounds. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
+/* The first element that crosses or touches another, and that one; -1: none. Error: MEMORY. */
+FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *other, const char *fn);
 FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s);
 
 #endif /* FSI_FRONT_REMESH_H */
@@ -139,6 +150,7 @@ FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s
       remesh          rounds of
          scan            edges that are long or short, triangles that are thin, edges that are not Delaunay
          split           long edges, longest first, at their midpoints
+         make_hash       in the first round: of all elements
          collapse        short edges and the shortest ones of thin triangles, shortest first
          flip            edges whose opposite angles sum to more than pi
          smooth          vertices of poor triangles, tangentially
@@ -153,7 +165,7 @@ FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s
 #define FSI_FRONT_REMESH_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi.h"
+#include "fsi_front_cross.h"
 
 FSI__STRICT_BEGIN
 
@@ -365,6 +377,326 @@ FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s
     return all;
 }
 
+/* ---- crossings --------------------------------------------------------------------------------------------------- */
+
+enum { FSI__FR_SKIP = 128 }; /* mark of elements that an operation replaces */
+
+/* Box of corners, wider than them by more than the lattice and float may move them, and the cell of its middle. */
+typedef struct fsi__fr_bounds { fsi__fr_box box; int64_t cell[3]; } fsi__fr_bounds;
+static fsi__fr_bounds fsi__fr_bounds_of(const fsi__fr_mesh *m, const fsi_vec3 *x)
+{
+    const double scale = 0.5 / m->hash.cell;
+    fsi__fr_bounds b;
+    int i, axis;
+    for (axis = 0; axis < 3; axis++) {
+        double lo = (double)fsi__axis(x[0], axis), hi = lo, gap;
+        for (i = 1; i < m->k; i++) {
+            const double p = (double)fsi__axis(x[i], axis);
+            lo = p < lo ? p : lo;
+            hi = p > hi ? p : hi;
+        }
+        b.cell[axis] = (int64_t)floor((lo + hi) * scale);
+        gap = 4e-6 * m->length + 2e-7 * (fabs(lo) + fabs(hi));
+        b.box.lo[axis] = (float)(lo - gap);
+        b.box.hi[axis] = (float)(hi + gap);
+    }
+    return b;
+}
+
+/* Cells that follow each other along x have buckets that follow each other. */
+static int fsi__fr_bucket_of(const fsi__fr_hash *s, const int64_t *cell, int dx, int dy, int dz)
+{
+    const uint64_t h = (uint64_t)(cell[0] + dx) + (uint64_t)(cell[1] + dy) * 0x9e3779b97f4a7c15u
+        + (uint64_t)(cell[2] + dz) * 0xc2b2ae3d27d4eb4fu;
+    return (int)(h & (uint64_t)(s->buckets - 1));
+}
+
+static void fsi__fr_corners(const fsi__fr_mesh *m, int t, fsi_vec3 *x)
+{
+    int i;
+    for (i = 0; i < m->k; i++) x[i] = m->x[m->corner[m->k * t + i]];
+}
+
+/* Takes element t out of the hash, and puts it where it is now, if it is not gone. */
+static void fsi__fr_rehash(fsi__fr_mesh *m, int t)
+{
+    fsi_vec3 x[3];
+    fsi__fr_bounds b;
+    int *at;
+    if (m->bucket[t] >= 0) {
+        for (at = &m->hash.head[m->bucket[t]]; *at != t;) at = &m->next[*at];
+        *at = m->next[t];
+        m->bucket[t] = -1;
+    }
+    if (m->corner[m->k * t] < 0) return;
+    fsi__fr_corners(m, t, x);
+    b = fsi__fr_bounds_of(m, x);
+    m->box[t] = b.box;
+    m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.cell, 0, 0, 0);
+    m->next[t] = m->hash.head[m->bucket[t]];
+    m->hash.head[m->bucket[t]] = t;
+}
+
+/* An empty hash, with cells as wide as the widest element, or `least`. */
+static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *fn)
+{
+    double longest = least;
+    int t, i;
+    m->hashed = 0;
+    for (m->hash.buckets = 64; m->hash.buckets < m->nt / 2;) m->hash.buckets *= 2;
+    if (m->hash.buckets >= m->hash.head_room)
+        FSI__TRY(fsi__room_in(m->context, &m->hash.head, sizeof *m->hash.head, 0, &m->hash.head_room,
+            m->hash.buckets + 1, fn));
+    for (t = 0; t < m->nt; t++) {
+        m->bucket[t] = -1;
+        for (i = 0; i < m->k && m->corner[m->k * t] >= 0; i++) {
+            const fsi__d3 d = fsi__d3_diff(m->x[m->corner[m->k * t + i]], m->x[m->corner[m->k * t + (i + 1) % m->k]]);
+            longest = fabs(d.x) > longest ? fabs(d.x) : longest;
+            longest = fabs(d.y) > longest ? fabs(d.y) : longest;
+            longest = fabs(d.z) > longest ? fabs(d.z) : longest;
+        }
+    }
+    m->hash.cell = longest * 1.0001;
+    return FSI_OK;
+}
+
+/* Puts all elements into the hash, for operations. */
+static fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, const char *fn)
+{
+    int t, i;
+    FSI__TRY(fsi__fr_clear_hash(m, FSI__FR_LONGEST * m->length, fn)); /* operations make none that is wider */
+    for (i = 0; i < m->hash.buckets; i++) m->hash.head[i] = -1;
+    for (t = 0; t < m->nt; t++) fsi__fr_rehash(m, t);
+    m->hashed = 1;
+    return FSI_OK;
+}
+
+/* Triangles around a common vertex, each in a sector of its own when seen along n: a plane through the vertex, n and
+   one of their edges has one on either side. 1: clearly so. */
+static int fsi__fr_apart(fsi__d3 n, const fsi__d3 *a, const fsi__d3 *b)
+{
+    int i;
+    for (i = 0; i < 4; i++) {
+        const fsi__d3 d = i < 2 ? a[i] : b[i - 2], s = fsi__d3_cross(n, d);
+        const fsi__d3 *own = i < 2 ? a : b, *other = i < 2 ? b : a;
+        const double side = fsi__d3_dot(s, own[1 - (i & 1)]);
+        const double p = fsi__d3_dot(s, other[0]), q = fsi__d3_dot(s, other[1]);
+        const double least = 1e-4 * fabs(side);
+        if (side > 0 ? p < -least && q < -least : side < 0 && p > least && q > least) return 1;
+    }
+    return 0;
+}
+
+/* Do an element with corners x and vertices id, and element t, meet in more than common vertices? What is clear in
+   floating point is not asked in integers: the lattice moves vertices by a millionth of the length. */
+static int fsi__fr_crosses(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *id, int t)
+{
+    const int k = m->k, *c = m->corner + k * t;
+    fsi__fr_element a, b;
+    fsi_vec3 y[3];
+    int i, j, shared = 0, own = 0, other = 0;
+    for (i = 0; i < k; i++)
+        for (j = 0; j < k; j++)
+            if (id[i] == c[j]) {
+                if (m->fan[id[i]]) return 0;
+                shared++;
+                own = i;
+                other = j;
+            }
+    fsi__fr_corners(m, t, y);
+    if (k == 3 && shared > 0 && shared < 3) {
+        const fsi__d3 n = fsi__fr_cross(x[0], x[1], x[2]), o = fsi__fr_cross(y[0], y[1], y[2]);
+        if (shared == 2 && fsi__d3_dot(n, o) > -0.5 * fsi__d3_norm(n) * fsi__d3_norm(o)) return 0;
+        if (shared == 1) {
+            fsi__d3 e[2], f[2];
+            for (i = 0; i < 2; i++) {
+                e[i] = fsi__d3_diff(x[(own + 1 + i) % 3], x[own]);
+                f[i] = fsi__d3_diff(y[(other + 1 + i) % 3], y[other]);
+            }
+            if (fsi__fr_apart(fsi__d3_add(n, o), e, f)) return 0;
+        }
+    }
+    for (i = 0; i < k; i++) {
+        a.p[i] = fsi__fr_snap(x[i], m->length);
+        b.p[i] = fsi__fr_snap(y[i], m->length);
+        a.id[i] = id[i];
+        b.id[i] = c[i];
+    }
+    return fsi__fr_meet(k, &a, &b);
+}
+
+static int fsi__fr_boxes_meet(const fsi__fr_box *a, const fsi__fr_box *b)
+{
+    return (a->lo[0] <= b->hi[0]) & (b->lo[0] <= a->hi[0]) & (a->lo[1] <= b->hi[1]) & (b->lo[1] <= a->hi[1])
+        & (a->lo[2] <= b->hi[2]) & (b->lo[2] <= a->hi[2]); /* one branch */
+}
+
+/* Does an element that is not marked to be skipped meet this one? */
+static int fsi__fr_meets_any(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *id)
+{
+    const fsi__fr_bounds b = fsi__fr_bounds_of(m, x);
+    const int flat = m->k == 2;
+    int i, t;
+    for (i = flat ? 9 : 0; i < (flat ? 18 : 27); i++)
+        for (t = m->hash.head[fsi__fr_bucket_of(&m->hash, b.cell, i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1)]; t >= 0;
+            t = m->next[t])
+            if (fsi__fr_boxes_meet(&m->box[t], &b.box) && !(m->mark[t] & FSI__FR_SKIP) && fsi__fr_crosses(m, x, id, t))
+                return 1;
+    return 0;
+}
+
+/* Seen along the normal at a vertex, its edges follow each other in one turn: no two elements around it meet. */
+static void fsi__fr_look_at_fans(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    int v;
+    (void)chunk;
+    for (v = begin; v < end; v++) {
+        fsi__d3 n, e, first;
+        int h = m->star[v], good = 1, turns = 0;
+        m->fan[v] = 0;
+        if (h < 0) continue;
+        n = fsi__d3_unit(fsi__fr_gradient(m, v));
+        first = fsi__d3_diff(m->x[m->corner[fsi__fr_after(h)]], m->x[v]);
+        e = first;
+        do { /* is the next edge clearly on the left, and on which side of the first? */
+            const fsi__d3 d = fsi__d3_diff(m->x[m->corner[fsi__fr_before(h)]], m->x[v]);
+            const double area = fsi__d3_dot(n, fsi__d3_cross(e, d)), was = fsi__d3_dot(n, fsi__d3_cross(first, e)),
+                is = fsi__d3_dot(n, fsi__d3_cross(first, d));
+            good &= area > 1e-4 * m->length * m->length;
+            h = m->twin[fsi__fr_before(h)];
+            turns += was < 0 && is >= 0 && h != m->star[v];
+            e = d;
+        } while (h != m->star[v] && good);
+        m->fan[v] = (unsigned char)(good && turns == 0);
+    }
+}
+
+static void fsi__fr_bucket_task(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    fsi_vec3 x[3];
+    int t;
+    (void)chunk;
+    for (t = begin; t < end; t++) {
+        fsi__fr_bounds b;
+        if (m->corner[m->k * t] < 0) continue;
+        fsi__fr_corners(m, t, x);
+        b = fsi__fr_bounds_of(m, x);
+        m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.cell, 0, 0, 0);
+    }
+}
+
+static void fsi__fr_box_task(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    fsi_vec3 x[3];
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi__fr_corners(m, m->next[i], x);
+        m->box[i] = fsi__fr_bounds_of(m, x).box;
+    }
+}
+
+/* The same hash for a surface that does not change: elements in the order of buckets, with their boxes. Bucket b has
+   places head[b] .. head[b + 1] - 1 of next and box. */
+static fsi_status fsi__fr_pack(fsi__fr_mesh *m, const char *fn)
+{
+    int *head, t, b, sum = 0;
+    FSI__TRY(fsi__fr_clear_hash(m, 0.1 * m->length, fn));
+    head = m->hash.head;
+    memset(head, 0, ((size_t)m->hash.buckets + 1) * sizeof *head);
+    fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 10.0 * m->nt, fsi__fr_bucket_task, m);
+    for (t = 0; t < m->nt; t++)
+        if (m->bucket[t] >= 0) head[m->bucket[t]]++;
+    for (b = 0; b < m->hash.buckets; b++) { /* ends, which are counted down */
+        sum += head[b];
+        head[b] = sum;
+    }
+    head[b] = sum;
+    for (t = m->nt - 1; t >= 0; t--)
+        if (m->bucket[t] >= 0) m->next[--head[m->bucket[t]]] = t;
+    fsi__parallel_work(m->context, sum, FSI__FR_GRAIN, 10.0 * sum, fsi__fr_box_task, m);
+    return FSI_OK;
+}
+
+/* The first element that meets element t, in half of the neighbour cells, or later in its own: of a pair one finds the
+   other; -1: none. */
+static int fsi__fr_meeting_of(const fsi__fr_mesh *m, int t)
+{
+    const int flat = m->k == 2, *id = m->corner + m->k * t;
+    fsi__fr_bounds b;
+    fsi_vec3 x[3];
+    int i, place, found = -1;
+    if (id[0] < 0) return -1;
+    fsi__fr_corners(m, t, x);
+    b = fsi__fr_bounds_of(m, x);
+    for (i = 13; i < (flat ? 18 : 27); i++) { /* the 13th is its own cell */
+        const int bucket = fsi__fr_bucket_of(&m->hash, b.cell, i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1);
+        for (place = m->hash.head[bucket]; place < m->hash.head[bucket + 1]; place++) {
+            const int other = m->next[place];
+            if (fsi__fr_boxes_meet(&m->box[place], &b.box) && other != t && (i != 13 || other > t)
+                && (found < 0 || other < found) && fsi__fr_crosses(m, x, id, other)) found = other;
+        }
+    }
+    return found;
+}
+static int fsi__fr_has_meeting(const void *arg, int t) { return fsi__fr_meeting_of((const fsi__fr_mesh *)arg, t) >= 0; }
+
+FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *other, const char *fn)
+{
+    *element = *other = -1;
+    FSI__TRY(fsi__fr_pack(m, fn));
+    memset(m->fan, 0, (size_t)m->nv);
+    if (m->k == 3) fsi__parallel_work(m->context, m->nv, 1024, 60.0 * m->nv, fsi__fr_look_at_fans, m);
+    if (fsi__count_where(m->context, m->nt, fsi__fr_has_meeting, m, element) > 0)
+        *other = fsi__fr_meeting_of(m, *element);
+    return FSI_OK;
+}
+
+/* Triangles, or segments, from vertex `vertex` at y to the edges of a ring that are not t and not u: do they stay clear
+   of all others? */
+typedef struct fsi__fr_star { int vertex, n, t, u; const int *ring[2]; int count[2]; fsi_vec3 y; } fsi__fr_star;
+static int fsi__fr_star_is_clear(fsi__fr_mesh *m, const fsi__fr_star *s)
+{
+    int side, i, clear = 1;
+    if (!m->crossings) return 1;
+    for (side = 0; side < s->n; side++)
+        for (i = 0; i < s->count[side]; i++) m->mark[s->ring[side][i] / 3] |= FSI__FR_SKIP;
+    for (side = 0; side < s->n && clear; side++)
+        for (i = 0; i < s->count[side] && clear; i++) {
+            const int h = s->ring[side][i];
+            int id[3];
+            fsi_vec3 x[3];
+            if (h / 3 == s->t || h / 3 == s->u) continue;
+            id[0] = s->vertex;
+            id[1] = m->corner[fsi__fr_after(h)];
+            id[2] = m->corner[fsi__fr_before(h)];
+            x[0] = s->y;
+            x[1] = m->x[id[1]];
+            x[2] = m->x[id[2]];
+            clear = !fsi__fr_meets_any(m, x, id);
+        }
+    for (side = 0; side < s->n; side++)
+        for (i = 0; i < s->count[side]; i++) m->mark[s->ring[side][i] / 3] &= (unsigned char)~FSI__FR_SKIP;
+    m->crossed += !clear;
+    return clear;
+}
+
+/* Would these elements, in the place of those that are marked, stay clear? */
+static int fsi__fr_elements_are_clear(fsi__fr_mesh *m, const int *id, int count)
+{
+    fsi_vec3 x[3];
+    int i, j, clear = 1;
+    for (i = 0; i < count && clear; i++) {
+        for (j = 0; j < m->k; j++) x[j] = m->x[id[m->k * i + j]];
+        clear = !fsi__fr_meets_any(m, x, id + m->k * i);
+    }
+    m->crossed += !clear;
+    return clear;
+}
+
 /* ---- connectivity ------------------------------------------------------------------------------------------------ */
 
 /* Half-edges of each lower vertex in a list, in which the twin is looked for. */
@@ -413,21 +745,22 @@ FSI_API fsi_status fsi__fr_reserve(fsi__fr_mesh *m, int vertices, int elements, 
     const fsi__column vertex[] = {
         { (void **)(void *)&m->x, sizeof *m->x }, { (void **)(void *)&m->v, sizeof *m->v },
         { (void **)(void *)&m->flags, sizeof *m->flags }, { (void **)(void *)&m->id, sizeof *m->id },
-        { (void **)(void *)&m->star, sizeof *m->star },
+        { (void **)(void *)&m->star, sizeof *m->star }, { (void **)(void *)&m->fan, 1 },
         { (void **)(void *)&m->a, (size_t)m->attributes * sizeof *m->a }
     };
     const fsi__column element[] = {
         { (void **)(void *)&m->corner, k * sizeof *m->corner }, { (void **)(void *)&m->twin, k * sizeof *m->twin },
         { (void **)(void *)&m->piece, sizeof *m->piece }, { (void **)(void *)&m->mark, 1 },
-        { (void **)(void *)&m->cot, k * sizeof *m->cot }
+        { (void **)(void *)&m->cot, k * sizeof *m->cot }, { (void **)(void *)&m->next, sizeof *m->next },
+        { (void **)(void *)&m->bucket, sizeof *m->bucket }, { (void **)(void *)&m->box, sizeof *m->box }
     };
     const int most = 0x7fffffff / 4;
     if (vertices > most || elements > most / m->k)
         return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, -1, elements, "%d elements are more than fit", elements);
     if (vertices > m->vroom)
-        FSI__TRY(fsi__room(m->context, vertex, m->attributes > 0 ? 6 : 5, m->nv, &m->vroom, vertices, fn));
+        FSI__TRY(fsi__room(m->context, vertex, m->attributes > 0 ? 7 : 6, m->nv, &m->vroom, vertices, fn));
     if (elements > m->troom)
-        FSI__TRY(fsi__room(m->context, element, 5, m->nt, &m->troom, elements, fn));
+        FSI__TRY(fsi__room(m->context, element, m->only_kept ? 3 : 8, m->nt, &m->troom, elements, fn));
     if (!m->patch)
         m->patch = (double *)fsi__alloc(m->context, (size_t)(FSI__FR_PATCH + 1) * (size_t)(m->attributes + 1),
             sizeof *m->patch);
@@ -450,6 +783,11 @@ FSI_API void fsi__fr_free(fsi__fr_mesh *m)
     fsi__free(c, m->piece, t, sizeof *m->piece);
     fsi__free(c, m->mark, t, 1);
     fsi__free(c, m->cot, t, k * sizeof *m->cot);
+    fsi__free(c, m->next, t, sizeof *m->next);
+    fsi__free(c, m->bucket, t, sizeof *m->bucket);
+    fsi__free(c, m->box, t, sizeof *m->box);
+    fsi__free(c, m->fan, v, 1);
+    fsi__free(c, m->hash.head, (size_t)m->hash.head_room, sizeof *m->hash.head);
     fsi__free(c, m->list, (size_t)m->list_room, sizeof *m->list);
     fsi__free(c, m->spare, (size_t)m->spare_room, sizeof *m->spare);
     fsi__free(c, m->dirty, (size_t)m->dirty_room, sizeof *m->dirty);
@@ -545,16 +883,21 @@ static fsi_status fsi__fr_reserve_dirty(fsi__fr_mesh *m, const char *fn)
     return fsi__room_in(m->context, &m->dirty, sizeof *m->dirty, m->dirty_count, &m->dirty_room,
         m->dirty_count + most, fn);
 }
+static void fsi__fr_changed(fsi__fr_mesh *m, int t)
+{
+    m->dirty[m->dirty_count++] = t;
+    if (m->hashed) fsi__fr_rehash(m, t);
+}
 static void fsi__fr_touch(fsi__fr_mesh *m, int vertex)
 {
     int h = m->star[vertex], n = 0;
     if (m->k == 2) {
-        m->dirty[m->dirty_count++] = h;
-        m->dirty[m->dirty_count++] = m->twin[2 * h];
+        fsi__fr_changed(m, h);
+        fsi__fr_changed(m, m->twin[2 * h]);
         return;
     }
     do {
-        m->dirty[m->dirty_count++] = h / 3;
+        fsi__fr_changed(m, h / 3);
         h = m->twin[fsi__fr_before(h)];
     } while (h != m->star[vertex] && ++n < FSI__FR_RING);
 }
@@ -627,6 +970,7 @@ static int fsi__fr_midpoint(fsi__fr_mesh *m, int a, int b)
     m->v[v] = fsi_v3_scale(fsi_v3_add(m->v[a], m->v[b]), (fsi_real)0.5);
     m->flags[v] = m->flags[a] & m->flags[b];
     m->id[v] = m->next_id++;
+    m->fan[v] = 0;
     return v;
 }
 
@@ -663,6 +1007,7 @@ static void fsi__fr_split_links(fsi__fr_mesh *m, int h, int v)
     m->piece[m->nt] = m->piece[h / 3];
     m->piece[m->nt + 1] = m->piece[g / 3];
     m->mark[m->nt] = m->mark[m->nt + 1] = 0;
+    m->bucket[m->nt] = m->bucket[m->nt + 1] = -1;
     m->nt += 2;
 }
 
@@ -692,6 +1037,7 @@ static fsi_status fsi__fr_split(fsi__fr_mesh *m, int h, const char *fn)
         m->star[v] = t;
         m->piece[t] = m->piece[h];
         m->mark[t] = 0;
+        m->bucket[t] = -1;
     }
     p.vertex[p.n++] = v;
     for (j = 0; j < m->attributes; j++)
@@ -830,6 +1176,8 @@ static void fsi__fr_collapse_links(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
     m->star[d] = tgn;
     m->star[f->b] = -1;
     for (i = 0; i < 3; i++) m->corner[3 * f->t + i] = m->corner[3 * f->u + i] = -1;
+    fsi__fr_changed(m, f->t);
+    fsi__fr_changed(m, f->u);
 }
 
 /* Common to both kinds: the patch around, what the merged vertex takes over. */
@@ -868,6 +1216,7 @@ static void fsi__fr_merge(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
         m->twin[2 * r + 1] = q;
         m->star[f->a] = q;
         m->star[f->b] = m->corner[2 * h] = m->corner[2 * h + 1] = -1;
+        fsi__fr_changed(m, h);
     }
     p.n--;
     p.vertex[1] = p.vertex[p.n];
@@ -888,8 +1237,9 @@ static int fsi__fr_first_place(const fsi__fr_mesh *m, fsi__fr_fan *f)
 }
 
 /* Would the edge vanish well at f->y, shifted so that the volume stays? */
-static int fsi__fr_try_place(const fsi__fr_mesh *m, fsi__fr_fan *f, const fsi__fr_limits *limits)
+static int fsi__fr_try_place(fsi__fr_mesh *m, fsi__fr_fan *f, const fsi__fr_limits *limits)
 {
+    fsi__fr_star s;
     fsi__d3 g = fsi__d3_zero();
     double moved = 0;
     int side, i;
@@ -902,7 +1252,17 @@ static int fsi__fr_try_place(const fsi__fr_mesh *m, fsi__fr_fan *f, const fsi__f
             if (!side || (t != f->t && t != f->u)) moved -= fsi__fr_volume_of(3, m->x, m->corner + 3 * t, f->y);
             if (t != f->t && t != f->u) g = fsi__d3_add(g, fsi__d3_scale(fsi__fr_cross(f->y, p, q), 1.0 / 6));
         }
-    return fsi__fr_place(m, f, moved, g, limits) && fsi__fr_fan_is_good(m, f, limits);
+    if (!fsi__fr_place(m, f, moved, g, limits) || !fsi__fr_fan_is_good(m, f, limits)) return 0;
+    s.vertex = f->a;
+    s.n = 2;
+    s.t = f->t;
+    s.u = f->u;
+    for (side = 0; side < 2; side++) {
+        s.ring[side] = f->ring[side];
+        s.count[side] = f->n[side];
+    }
+    s.y = f->y;
+    return fsi__fr_star_is_clear(m, &s);
 }
 
 /* At its midpoint; where a bound is violated, else at one of its ends, or a vertex opposite that has three edges and is
@@ -935,6 +1295,24 @@ static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
     return good;
 }
 
+static int fsi__fr_segments_are_clear(fsi__fr_mesh *m, int before, int h, int after, int p, int q,
+    const fsi__fr_fan *f)
+{
+    const int id[4] = { p, f->a, f->a, q };
+    const fsi_vec3 x = m->x[f->a];
+    int clear;
+    m->x[f->a] = f->y;
+    m->mark[before] |= FSI__FR_SKIP;
+    m->mark[h] |= FSI__FR_SKIP;
+    m->mark[after] |= FSI__FR_SKIP;
+    clear = fsi__fr_elements_are_clear(m, id, 2);
+    m->mark[before] &= (unsigned char)~FSI__FR_SKIP;
+    m->mark[h] &= (unsigned char)~FSI__FR_SKIP;
+    m->mark[after] &= (unsigned char)~FSI__FR_SKIP;
+    m->x[f->a] = x;
+    return clear;
+}
+
 static int fsi__fr_collapse_segments(fsi__fr_mesh *m, int h, int must)
 {
     const fsi__fr_limits limits = fsi__fr_limits_of(m, must);
@@ -959,6 +1337,7 @@ static int fsi__fr_collapse_segments(fsi__fr_mesh *m, int h, int must)
         if (fsi__d3_dot(d, d2) < limits.turn * fsi__d3_norm(d) * fsi__d3_norm(d2)) return 0;
         if (fsi__d3_norm(d2) > limits.longest && fsi__d3_norm(d2) > fsi__d3_norm(d)) return 0;
     }
+    if (m->crossings && !fsi__fr_segments_are_clear(m, before, h, after, p, q, &f)) return 0;
     fsi__fr_merge(m, &f, h);
     return 1;
 }
@@ -1071,12 +1450,21 @@ static int fsi__fr_flip(fsi__fr_mesh *m, int h, int must)
     }
     side = fsi__fr_ring(m, p.vertex[2], ring);
     if (side < 0 || fsi__fr_in_ring(m, ring, side, p.vertex[3])) return 0;
+    if (m->crossings) {
+        const int id[6] = { p.vertex[0], p.vertex[3], p.vertex[2], p.vertex[3], p.vertex[1], p.vertex[2] };
+        m->mark[h / 3] |= FSI__FR_SKIP;
+        m->mark[g / 3] |= FSI__FR_SKIP;
+        side = fsi__fr_elements_are_clear(m, id, 2);
+        m->mark[h / 3] &= (unsigned char)~FSI__FR_SKIP;
+        m->mark[g / 3] &= (unsigned char)~FSI__FR_SKIP;
+        if (!side) return 0;
+    }
     fsi__fr_patch_begin(m, &p);
     m->moved[m->piece[h / 3]] += fsi__fr_tetrahedron(m, p.vertex[0], p.vertex[1], p.vertex[2], p.vertex[3]);
     fsi__fr_flip_links(m, h);
     fsi__fr_patch_end(m, &p);
-    m->dirty[m->dirty_count++] = h / 3;
-    m->dirty[m->dirty_count++] = g / 3;
+    fsi__fr_changed(m, h / 3);
+    fsi__fr_changed(m, g / 3);
     m->flips++;
     return 1;
 }
@@ -1170,6 +1558,7 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
     const fsi__d3 slope = fsi__fr_gradient(m, vertex), g = fsi__fr_along_walls(flags, slope);
     fsi__d3 d = fsi__d3_zero();
     const double gg = fsi__d3_dot(g, g);
+    fsi__fr_star s;
     fsi__fr_patch p;
     fsi_vec3 y;
     double now, step;
@@ -1189,6 +1578,13 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
         if (fsi__fr_ring_sine(m, vertex, y, ring, n) > now) break;
     }
     if (i == 3) return;
+    s.vertex = vertex;
+    s.n = 1;
+    s.t = s.u = -1;
+    s.ring[0] = ring;
+    s.count[0] = n;
+    s.y = y;
+    if (!fsi__fr_star_is_clear(m, &s)) return;
     fsi__fr_patch_begin(m, &p);
     fsi__fr_carry(m, &p, fsi__d3_scale(d, step));
     m->x[vertex] = y;
@@ -1218,12 +1614,14 @@ static fsi_status fsi__fr_smooth_all(fsi__fr_mesh *m, const char *fn)
 
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn)
 {
-    m->dirty_count = 0;
-    m->splits = m->collapses = m->flips = m->smoothed = m->refused = 0;
+    m->dirty_count = m->hashed = 0;
+    memset(m->fan, 0, (size_t)m->nv);
+    m->splits = m->collapses = m->flips = m->smoothed = m->refused = m->crossed = 0;
     for (m->rounds = 0; m->rounds < rounds; m->rounds++) {
         const int done = m->splits + m->collapses + m->flips;
         fsi__fr_scan(m, m->rounds == 0);
         FSI__TRY(fsi__fr_split_all(m, fn));
+        if (m->crossings && !m->hashed) FSI__TRY(fsi__fr_make_hash(m, fn));
         FSI__TRY(fsi__fr_collapse_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_flip_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_smooth_all(m, fn));

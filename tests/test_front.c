@@ -92,7 +92,7 @@ static void test_bounds_hold_in_every_step(void)
     }
 }
 
-/* Amounts: one in proportion to area, one of both signs, one at one vertex alone; keep_volume moves vertices besides. */
+/* Amounts: one in proportion to area, one of both signs, one at a single vertex; keep_volume is off. */
 static void test_remeshing_keeps_sums(void)
 {
     int dim, i, k;

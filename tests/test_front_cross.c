@@ -1,0 +1,263 @@
+/* test_front_cross.c - elements that cross or touch: every small case against separating axes, and whole surfaces.
+   SPDX-License-Identifier: MIT */
+#include "kit/test_fronts.h"
+#include "../fsi_front_cross.h"
+
+static uint64_t seed = 3;
+static int64_t pick(int n) { return (int64_t)(test_random(&seed) * n); }
+
+typedef struct axis { int64_t x, y, z; } axis;
+static axis cross(axis a, axis b)
+{
+    axis c;
+    c.x = a.y * b.z - a.z * b.y;
+    c.y = a.z * b.x - a.x * b.z;
+    c.z = a.x * b.y - a.y * b.x;
+    return c;
+}
+static axis edge(const fsi__fr_int3 *p, int i, int n)
+{
+    axis e;
+    e.x = p[(i + 1) % n].x - p[i].x;
+    e.y = p[(i + 1) % n].y - p[i].y;
+    e.z = p[(i + 1) % n].z - p[i].z;
+    return e;
+}
+static int separates(axis d, const fsi__fr_int3 *a, int n, const fsi__fr_int3 *b, int m)
+{
+    int64_t lo[2] = { INT64_MAX, INT64_MAX }, hi[2] = { INT64_MIN, INT64_MIN };
+    int i;
+    for (i = 0; i < n + m; i++) {
+        const fsi__fr_int3 p = i < n ? a[i] : b[i - n];
+        const int64_t s = d.x * p.x + d.y * p.y + d.z * p.z;
+        const int k = i >= n;
+        lo[k] = s < lo[k] ? s : lo[k];
+        hi[k] = s > hi[k] ? s : hi[k];
+    }
+    return hi[0] < lo[1] || hi[1] < lo[0];
+}
+
+/* Closed convex sets of 2 or 3 points: apart where one of these axes separates them. The last ones are for sets in a
+   common plane, and on a common line. */
+static int apart(const fsi__fr_int3 *a, int n, const fsi__fr_int3 *b, int m)
+{
+    axis normal[2], e[6];
+    int i, j, count = 0, found = 0;
+    for (i = 0; i < n; i++) e[count++] = edge(a, i, n);
+    for (i = 0; i < m; i++) e[count++] = edge(b, i, m);
+    normal[0] = cross(e[0], e[1]);
+    normal[1] = cross(e[n], e[n + 1]);
+    for (i = 0; i < 2; i++) found |= separates(normal[i], a, n, b, m);
+    for (i = 0; i < count; i++) {
+        found |= separates(e[i], a, n, b, m);
+        for (j = 0; j < count; j++) found |= separates(cross(e[i], e[j]), a, n, b, m);
+        for (j = 0; j < 2; j++) found |= separates(cross(e[i], normal[j]), a, n, b, m);
+    }
+    normal[0].x = normal[0].y = 0;
+    normal[0].z = 1;
+    for (i = 0; i < count && n == 2; i++) found |= separates(cross(e[i], normal[0]), a, n, b, m); /* parallel ones */
+    for (i = 0; i < count; i++) /* segments in a plane: normal to an edge and to the plane of two */
+        for (j = 0; j < count; j++) found |= separates(cross(e[i], cross(e[i], e[j])), a, n, b, m);
+    return found;
+}
+
+static fsi__fr_int3 scaled(fsi__fr_int3 p, int64_t by)
+{
+    p.x *= by;
+    p.y *= by;
+    p.z *= by;
+    return p;
+}
+
+/* Triangles on a lattice of 4 x 4 x 4 (2D: segments on 5 x 5) points, where most are degenerate in some way; the same
+   ones blown up to what integers hold. */
+static void test_elements_meet_where_no_axis_separates_them(void)
+{
+    int trial, i, wrong = 0, met = 0, k;
+    for (trial = 0; trial < (TEST_WATCHED ? 20000 : 200000); trial++) {
+        const int shared = trial % 3 == 2;
+        fsi__fr_element a, b, c, d;
+        int want = 0, is, big;
+        k = trial & 1 ? 3 : 2;
+        memset(&a, 0, sizeof a);
+        memset(&b, 0, sizeof b);
+        for (i = 0; i < k; i++) {
+            a.p[i].x = pick(k == 3 ? 4 : 5);
+            a.p[i].y = pick(k == 3 ? 4 : 5);
+            a.p[i].z = k == 3 ? pick(4) : 0;
+            b.p[i].x = pick(k == 3 ? 4 : 5);
+            b.p[i].y = pick(k == 3 ? 4 : 5);
+            b.p[i].z = k == 3 ? pick(4) : 0;
+            a.id[i] = i;
+            b.id[i] = 3 + i;
+        }
+        if (k == 3) { /* triangles have an area, others are refused before */
+            const axis n = cross(edge(a.p, 0, 3), edge(a.p, 1, 3)), o = cross(edge(b.p, 0, 3), edge(b.p, 1, 3));
+            if ((n.x == 0 && n.y == 0 && n.z == 0) || (o.x == 0 && o.y == 0 && o.z == 0)) continue;
+        }
+        if (shared) {
+            b.p[0] = a.p[1];
+            b.id[0] = 1;
+        }
+        if (k == 2 && (shared || (a.p[0].x == a.p[1].x && a.p[0].y == a.p[1].y))) continue;
+        if (!shared) want = !apart(a.p, k, b.p, k);
+        if (shared) {
+            fsi__fr_int3 far_a[2], far_b[2];
+            const axis o = cross(edge(b.p, 0, 3), edge(b.p, 1, 3));
+            if (o.x == 0 && o.y == 0 && o.z == 0) continue;
+            far_a[0] = a.p[2];
+            far_a[1] = a.p[0];
+            far_b[0] = b.p[1];
+            far_b[1] = b.p[2];
+            want = !apart(far_a, 2, b.p, 3) || !apart(far_b, 2, a.p, 3);
+        }
+        is = fsi__fr_meet(k, &a, &b);
+        c = a;
+        d = b;
+        for (i = 0; i < k; i++) {
+            c.p[i] = scaled(a.p[i], (int64_t)1 << 26);
+            d.p[i] = scaled(b.p[i], (int64_t)1 << 26);
+        }
+        big = fsi__fr_meet(k, &c, &d);
+        wrong += is != want || big != want || fsi__fr_meet(k, &b, &a) != want;
+        met += want;
+    }
+    CHECK(wrong == 0 && met > 10000 / (TEST_WATCHED ? 10 : 1));
+}
+
+static fsi__fr_int3 at(int64_t x, int64_t y, int64_t z)
+{
+    fsi__fr_int3 p;
+    p.x = x;
+    p.y = y;
+    p.z = z;
+    return p;
+}
+
+/* Determinants of 90 bits whose sign is decided by their last one. */
+static void test_last_bit_decides(void)
+{
+    const int64_t n = ((int64_t)1 << 28) - 1;
+    fsi__fr_element a, b;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    a.p[0] = at(0, 0, 0);
+    a.p[1] = at(n, 1, 0);
+    a.p[2] = at(1, n, 1);
+    b.p[0] = at(n - 3, n - 5, n);
+    b.p[1] = at(1, 1, 1);  /* n.d = (1 - n + n^2 - 1) x ... > 0 */
+    b.p[2] = at(n - 7, n - 9, n);
+    a.id[1] = 1; a.id[2] = 2;
+    b.id[0] = 3; b.id[1] = 4; b.id[2] = 5;
+    CHECK(fsi__fr_meet(3, &a, &b) == 0); /* all above the plane of a */
+    b.p[1] = at(n, 1, 0);
+    CHECK(fsi__fr_meet(3, &a, &b) == 1); /* touches a corner */
+    b.p[1] = at(n - 1, 1, 0);            /* in the plane up to n in n^2: on the other side */
+    CHECK(fsi__fr_meet(3, &a, &b) == (fsi__fr_meet(3, &b, &a)));
+    b.p[1] = at((int64_t)1 << 40, 0, 0);
+    CHECK(fsi__fr_meet(3, &a, &b) == 1); /* too far to tell */
+}
+
+static void test_neighbours_meet_where_they_are_folded(void)
+{
+    fsi__fr_element a, b;
+    memset(&a, 0, sizeof a);
+    a.p[0] = at(0, 0, 0);
+    a.p[1] = at(9, 0, 0);
+    a.p[2] = at(3, 7, 0);
+    a.id[1] = 1; a.id[2] = 2;
+    b = a;
+    b.id[2] = 3;
+    b.p[2] = at(4, -5, 0);
+    CHECK(fsi__fr_meet(3, &a, &b) == 0);
+    b.p[2] = at(4, 5, 0);
+    CHECK(fsi__fr_meet(3, &a, &b) == 1);
+    b.p[2] = at(4, 5, 1);
+    CHECK(fsi__fr_meet(3, &a, &b) == 0);
+    b.id[2] = 2;
+    CHECK(fsi__fr_meet(3, &a, &b) == 1); /* the same element twice */
+    b.id[0] = 7;
+    b.id[1] = 1;
+    b.id[2] = 8;
+    b.p[0] = at(2, 0, 0);
+    b.p[2] = at(20, 0, 0);
+    CHECK(fsi__fr_meet(2, &a, &b) == 1); /* segments that turn back on each other */
+    b.p[0] = at(12, 1, 0);
+    CHECK(fsi__fr_meet(2, &a, &b) == 0);
+}
+
+/* Two balls: apart, touching, crossing; and one that a step would push into the other. */
+static void test_crossing_surfaces_are_refused(void)
+{
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++)
+        for (k = 0; k < 3; k++) {
+            const double gap[3] = { 0.01, 0, -0.01 };
+            fsi_context c = fsi_default_context();
+            front_shape s = { dim, 0, 0, NULL, NULL };
+            fsi_front_desc d;
+            fsi_front *f;
+            uint64_t hash;
+            int i, n;
+            if (dim == 3) {
+                front_add_ball(&s, front_v3(0, 0, 0), front_v3(0.5, 0.5, 0.5), 8, 1);
+                front_add_ball(&s, front_v3(1 + gap[k], 0, 0), front_v3(0.5, 0.5, 0.5), 8, 1);
+            } else {
+                front_add_circle(&s, front_v3(0, 0, 0), 0.5, 40, 1);
+                front_add_circle(&s, front_v3(1 + gap[k], 0, 0), 0.5, 40, 1);
+            }
+            d = front_desc(&s, 0.08);
+            d.context = &c;
+            if (k > 0) {
+                CHECK(fsi_front_create(&f, &d) == FSI_ERROR_MESH && f == NULL);
+                CHECK(strstr(c.error.message, "crosses or touches itself") != NULL);
+                d.crossings = 0;
+                if (dim == 3) CHECK(fsi_front_create(&f, &d) == FSI_OK); /* 2D: its first vertex lies in the other */
+                fsi_front_destroy(f);
+                front_free(&s);
+                continue;
+            }
+            CHECK(fsi_front_create(&f, &d) == FSI_OK);
+            n = s.vertices / 2;
+            for (i = 0; i < n; i++) f->velocity[i].x = (fsi_real)0.1;
+            hash = fsi_front_hash(f);
+            CHECK(fsi_front_step(f, (fsi_real)0.12) == FSI_ERROR_MESH && fsi_front_hash(f) == hash);
+            CHECK(fsi_front_step(f, (fsi_real)0.05) == FSI_OK); /* half of the gap */
+            front_check_sound(f);
+            fsi_front_destroy(f);
+            front_free(&s);
+        }
+}
+
+/* Two sheets a tenth of an edge apart, which remeshing must not entangle: the thin wall between a ball and a cavity. */
+static void test_remeshing_keeps_thin_walls_apart(void)
+{
+    front_shape s = { 3, 0, 0, NULL, NULL };
+    fsi_front_desc d;
+    fsi_front *f;
+    int k, i;
+    front_add_ball(&s, front_v3(0, 0, 0), front_v3(0.5, 0.5, 0.5), 16, 1);
+    front_add_ball(&s, front_v3(0, 0, 0), front_v3(0.4985, 0.4985, 0.4985), 16, -1);
+    d = front_desc(&s, 0.1); /* twice as coarse as it is given */
+    CHECK(fsi_front_create(&f, &d) == FSI_OK);
+    for (k = 0; k < 6 && f; k++) {
+        for (i = 0; i < f->vertex_count; i++)
+            f->velocity[i] = front_v3((double)f->position[i].x * 0.2, -(double)f->position[i].y * 0.1, 0);
+        CHECK(fsi_front_step(f, (fsi_real)0.1) == FSI_OK);
+    }
+    CHECK(f->stats.crossed > 0 && f->piece_count == 2);
+    front_check_sound(f);
+    fsi_front_destroy(f);
+    front_free(&s);
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_elements_meet_where_no_axis_separates_them);
+    RUN(test_last_bit_decides);
+    RUN(test_neighbours_meet_where_they_are_folded);
+    RUN(test_crossing_surfaces_are_refused);
+    RUN(test_remeshing_keeps_thin_walls_apart);
+    return TEST_END();
+}
