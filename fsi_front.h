@@ -79,8 +79,8 @@ typedef struct fsi_front_desc {
     const uint32_t *flags;       /* vertex_count; default NULL: 0 */
     const fsi_real *attributes;  /* vertex_count * attribute_count; default NULL: 0 */
     int attribute_count;         /* numbers of your own that each vertex carries, 0 to 64; default 0. They are amounts,
-                                    as of surfactant: remeshing keeps their sums, and where an amount is proportional to
-                                    the area of vertices it stays so */
+                                    as of surfactant, up to 1e30: remeshing keeps their sums, and where an amount is in
+                                    proportion to the area of vertices it stays so */
     fsi_real length;             /* that edges should have; > 0, no default [m] */
     fsi_box3 walls;              /* of vertices that have flags of walls; default: as large as can be [m] */
     fsi_real smoothing;          /* part of the way to the mean of its neighbours that a vertex of a poor triangle takes
@@ -222,6 +222,7 @@ FSI__STRICT_BEGIN
 
 #define FSI__FR_FARTHEST 1e9   /* from the origin, in lengths */
 #define FSI__FR_FASTEST 1e9    /* [m/s] */
+#define FSI__FR_MOST 1e30      /* of an attribute */
 
 /* Of a piece, while a step works on it. */
 typedef struct fsi__fr_sum {
@@ -256,22 +257,41 @@ static fsi_status fsi__fr_check(const fsi_front *f)
 
 /* ---- step -------------------------------------------------------------------------------------------------------- */
 
+/* The wall of an axis that a vertex lies on; its own coordinate where there is none. */
+static fsi_real fsi__fr_on_wall(const fsi_box3 *walls, uint32_t flags, int axis, fsi_real x)
+{
+    if (flags >> 2 * axis & 1) return fsi__axis(walls->lo, axis);
+    return flags >> 2 * axis & 2 ? fsi__axis(walls->hi, axis) : x;
+}
+
+/* Where a vertex goes that is at x. */
+static fsi_vec3 fsi__fr_to_walls(const fsi_front *f, uint32_t flags, fsi_vec3 x)
+{
+    const fsi_box3 *walls = &f->desc.walls;
+    return fsi_v3(fsi__fr_on_wall(walls, flags, 0, x.x), fsi__fr_on_wall(walls, flags, 1, x.y),
+        f->dim == 3 ? fsi__fr_on_wall(walls, flags, 2, x.z) : 0);
+}
+
+/* Is a place, or a speed, one that a step can work with? */
+static int fsi__fr_is_within(fsi_vec3 x, double most)
+{
+    return fabs((double)x.x) + fabs((double)x.y) + fabs((double)x.z) <= most;
+}
+
 static int fsi__fr_is_far(const void *arg, int i)
 {
     const fsi_front *f = (const fsi_front *)arg;
     const double most = FSI__FR_FARTHEST * (double)f->desc.length;
-    const fsi_vec3 x = f->position[i], v = f->velocity[i];
-    const double away = fabs((double)x.x) + fabs((double)x.y) + fabs((double)x.z);
-    const double fast = fabs((double)v.x) + fabs((double)v.y) + fabs((double)v.z);
-    return !(away <= most && fast <= FSI__FR_FASTEST);
+    return !fsi__fr_is_within(f->position[i], most) || !fsi__fr_is_within(f->velocity[i], FSI__FR_FASTEST)
+        || !fsi__fr_is_within(fsi__fr_to_walls(f, f->flags[i], f->position[i]), most);
 }
 
-static int fsi__fr_has_nan(const void *arg, int i)
+static int fsi__fr_has_excess(const void *arg, int i)
 {
     const fsi_front *f = (const fsi_front *)arg;
     const int n = f->desc.attribute_count;
     int j, bad = 0;
-    for (j = 0; j < n; j++) bad |= !fsi_is_finite((double)f->attribute[(size_t)i * (size_t)n + (size_t)j]);
+    for (j = 0; j < n; j++) bad |= !(fabs((double)f->attribute[(size_t)i * (size_t)n + (size_t)j]) <= FSI__FR_MOST);
     return bad;
 }
 
@@ -281,18 +301,13 @@ static fsi_status fsi__fr_check_content(const fsi_front *f, const char *fn)
     if (fsi__count_where(f->context, f->vertex_count, fsi__fr_is_far, f, &i) > 0) {
         const int nan = !fsi_v3_is_finite(f->position[i]) || !fsi_v3_is_finite(f->velocity[i]);
         return fsi__fail(f->context, nan ? FSI_ERROR_NAN : FSI_ERROR_LIMIT, fn, i, 0,
-            nan ? "position or velocity of vertex %d is not finite" : "vertex %d is too far away or too fast", i);
+            nan ? "position or velocity of vertex %d is not finite"
+                : "vertex %d, or the wall that it has the flag of, is too far away, or it is too fast", i);
     }
-    if (f->desc.attribute_count > 0 && fsi__count_where(f->context, f->vertex_count, fsi__fr_has_nan, f, &i) > 0)
-        return fsi__fail(f->context, FSI_ERROR_NAN, fn, i, 0, "an attribute of vertex %d is not finite", i);
+    if (f->desc.attribute_count > 0 && fsi__count_where(f->context, f->vertex_count, fsi__fr_has_excess, f, &i) > 0)
+        return fsi__fail(f->context, FSI_ERROR_NAN, fn, i, 0,
+            "an attribute of vertex %d is not finite, or above 1e30", i);
     return FSI_OK;
-}
-
-/* The wall of an axis that a vertex lies on; its own coordinate where there is none. */
-static fsi_real fsi__fr_on_wall(const fsi_box3 *walls, uint32_t flags, int axis, fsi_real x)
-{
-    if (flags >> 2 * axis & 1) return fsi__axis(walls->lo, axis);
-    return flags >> 2 * axis & 2 ? fsi__axis(walls->hi, axis) : x;
 }
 
 typedef struct fsi__fr_motion { fsi_front *f; fsi__fr_mesh *m; fsi_real dt; } fsi__fr_motion;
@@ -300,15 +315,11 @@ typedef struct fsi__fr_motion { fsi_front *f; fsi__fr_mesh *m; fsi_real dt; } fs
 static void fsi__fr_move_task(void *arg, int chunk, int begin, int end)
 {
     const fsi__fr_motion *job = (const fsi__fr_motion *)arg;
-    const fsi_box3 *walls = &job->f->desc.walls;
     fsi__fr_mesh *m = job->m;
     int i;
     (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi_vec3 x = fsi_v3_madd(m->x[i], job->dt, m->v[i]);
-        m->x[i] = fsi_v3(fsi__fr_on_wall(walls, m->flags[i], 0, x.x), fsi__fr_on_wall(walls, m->flags[i], 1, x.y),
-            m->k == 3 ? fsi__fr_on_wall(walls, m->flags[i], 2, x.z) : 0);
-    }
+    for (i = begin; i < end; i++)
+        m->x[i] = fsi__fr_to_walls(job->f, m->flags[i], fsi_v3_madd(m->x[i], job->dt, m->v[i]));
 }
 
 /* The rows of one mesh into another, which has room for them. */
@@ -339,6 +350,8 @@ static fsi__fr_quality fsi__fr_sum_pieces(fsi__fr_impl *im, const fsi__fr_mesh *
         piece[i].volume = piece[i].area = 0;
         piece[i].element_count = 0;
     }
+
+    /* A point of each piece, then all elements. */
     for (t = 0; t < m->nt && left > 0; t++) {
         if (m->corner[m->k * t] < 0 || piece[m->piece[t]].element_count) continue;
         piece[m->piece[t]].element_count = 1;
@@ -422,13 +435,13 @@ static void fsi__fr_shift(fsi_front *f, fsi__fr_impl *im)
         im->sum[fsi__fr_piece_of(m, i)].slope += fsi__d3_norm(fsi__d3_of(im->shift[i]));
     }
     for (i = 0; i < im->pieces; i++) {
-        const double s = im->sum[i].slope > 0 ? im->sum[i].shift / im->sum[i].slope : 0;
+        const double s = im->sum[i].slope > fsi__fr_tiny(m) ? im->sum[i].shift / im->sum[i].slope : 0;
         im->sum[i].shift = s > most ? most : s < -most ? -most : s;
     }
     for (i = 0; i < m->nv; i++) {
         const fsi__d3 g = fsi__d3_of(im->shift[i]);
         const double n = fsi__d3_norm(g);
-        if (!(n > 0)) continue;
+        if (!(n > fsi__fr_tiny(m))) continue;
         m->x[i] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->x[i]), im->sum[fsi__fr_piece_of(m, i)].shift / n, g));
     }
 }
@@ -497,12 +510,16 @@ static void fsi__fr_take_rows(fsi_front *f, fsi__fr_impl *im)
     const int k = m->k, scale = k == 3 ? 3 : 1;
     int *vertex = im->renumber, *element = vertex + w->nv, *piece = element + w->nt;
     int i, c, nv = 0, nt = 0, np = 0;
+
+    /* New numbers. */
     for (i = 0; i < w->nv; i++) vertex[i] = w->star[i] < 0 ? -1 : nv++;
     for (i = 0; i < w->nt; i++) element[i] = w->corner[k * i] < 0 ? -1 : nt++;
     for (i = 0; i < im->pieces; i++) {
         piece[i] = np;
         if (im->work_piece[i].element_count > 0) im->piece[np++] = im->work_piece[i];
     }
+
+    /* Rows. */
     for (i = 0; i < w->nv; i++) {
         const int to = vertex[i];
         if (to < 0) continue;
@@ -1022,6 +1039,8 @@ FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc)
     if (!desc) return FSI_ERROR_ARGUMENT;
     if (desc->cookie != FSI__COOKIE('r', fsi_front_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__fr_check_desc(desc, fn));
+
+    /* The front and its private part in one block; arrays by build. */
     f = (fsi_front *)fsi__alloc(desc->context, 1, sizeof *f + sizeof *im);
     if (!f) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the front");
     im = (fsi__fr_impl *)(void *)(f + 1);
@@ -1151,11 +1170,11 @@ static fsi_status fsi__fr_check_state(fsi_front *f, const fsi__fr_head *h, int *
     int *label = scratch + m->nv + m->k * m->nt;
     int i, j, parts;
     for (i = 0; i < m->nv; i++) {
-        int good = fabs((double)m->x[i].x) + fabs((double)m->x[i].y) + fabs((double)m->x[i].z) <= most
-            && fabs((double)m->v[i].x) + fabs((double)m->v[i].y) + fabs((double)m->v[i].z) <= FSI__FR_FASTEST;
+        int good = fsi__fr_is_within(m->x[i], most) && fsi__fr_is_within(m->v[i], FSI__FR_FASTEST)
+            && fsi__fr_is_within(fsi__fr_to_walls(f, m->flags[i], m->x[i]), most);
         good &= m->id[i] < h->next_id && (i == 0 || m->id[i] > m->id[i - 1]);
         for (j = 0; j < m->attributes; j++)
-            good &= fsi_is_finite((double)m->a[(size_t)i * (size_t)m->attributes + (size_t)j]);
+            good &= fabs((double)m->a[(size_t)i * (size_t)m->attributes + (size_t)j]) <= FSI__FR_MOST;
         if (!good) return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "vertex %d of the state is damaged", i);
     }
     FSI__TRY(fsi__fr_check_elements(m, FSI_ERROR_FORMAT, fn));

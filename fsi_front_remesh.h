@@ -88,6 +88,8 @@ typedef struct fsi__fr_survey {
 #define FSI__FR_GRAIN 2048     /* elements a chunk */
 
 FSI__STRICT_FN_BEGIN
+/* Areas, dV/dx too, and in 2D lengths, below are rounding: nothing is divided by them. */
+FSI_FN double fsi__fr_tiny(const fsi__fr_mesh *m) { return 1e-12 * m->length * (m->k == 3 ? m->length : 1); }
 FSI_FN int fsi__fr_after(int h) { return h % 3 == 2 ? h - 2 : h + 1; }
 FSI_FN int fsi__fr_before(int h) { return h % 3 == 0 ? h + 2 : h - 1; }
 /* Twice the area of a triangle, along its normal. */
@@ -207,7 +209,7 @@ static void fsi__fr_patch_begin(fsi__fr_mesh *m, fsi__fr_patch *p)
         p->momentum = fsi__d3_madd(p->momentum, area, fsi__d3_of(m->v[v]));
         for (j = 0; j < m->attributes; j++) {
             sum[j] += (double)q[j];
-            d[j] = area > 0 ? (double)q[j] / area : 0;
+            d[j] = area > fsi__fr_tiny(m) ? (double)q[j] / area : 0;
         }
     }
 }
@@ -224,7 +226,9 @@ static void fsi__fr_patch_end(fsi__fr_mesh *m, const fsi__fr_patch *p)
         all += area[i];
         rest = fsi__d3_madd(rest, -area[i], fsi__d3_of(m->v[p->vertex[i]]));
     }
-    if (!(all > 0)) return;
+    if (!(all > fsi__fr_tiny(m))) return;
+
+    /* Velocities, then amounts one by one. */
     for (i = 0; i < p->n; i++) {
         fsi_vec3 *v = &m->v[p->vertex[i]];
         *v = fsi__d3_real(fsi__d3_madd(fsi__d3_of(*v), 1 / all, rest));
@@ -236,7 +240,7 @@ static void fsi__fr_patch_end(fsi__fr_mesh *m, const fsi__fr_patch *p)
             made += d * area[i];
             least = d < least ? d : least;
         }
-        factor = least >= 0 && sum[j] >= 0 && made > 0 ? sum[j] / made : 1;
+        factor = least >= 0 && sum[j] >= 0 && made > 1e-6 * sum[j] && made > 0 ? sum[j] / made : 1;
         more = (sum[j] - factor * made) / all;
         for (i = 0; i < p->n; i++)
             m->a[(size_t)p->vertex[i] * (size_t)m->attributes + (size_t)j] =
@@ -503,6 +507,8 @@ static int fsi__fr_crosses(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *
                 own = i;
                 other = j;
             }
+
+    /* What is clear. */
     fsi__fr_corners(m, t, y);
     if (k == 3 && shared > 0 && shared < 3) {
         const fsi__d3 n = fsi__fr_cross(x[0], x[1], x[2]), o = fsi__fr_cross(y[0], y[1], y[2]);
@@ -719,6 +725,8 @@ FSI_API int fsi__fr_connect(int k, int nv, int nt, const int *corner, int *twin,
         }
         return -1;
     }
+
+    /* Triangles. */
     for (h = 0; h < 3 * nt; h++) twin[h] = -1;
     for (h = 0; h < 3 * nt; h++) {
         const int a = corner[h], b = corner[fsi__fr_after(h)], low = a < b ? a : b;
@@ -755,6 +763,7 @@ FSI_API fsi_status fsi__fr_reserve(fsi__fr_mesh *m, int vertices, int elements, 
         { (void **)(void *)&m->bucket, sizeof *m->bucket }, { (void **)(void *)&m->box, sizeof *m->box }
     };
     const int most = 0x7fffffff / 4;
+
     if (vertices > most || elements > most / m->k)
         return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, -1, elements, "%d elements are more than fit", elements);
     if (vertices > m->vroom)
@@ -989,6 +998,8 @@ static void fsi__fr_split_links(fsi__fr_mesh *m, int h, int v)
     m->corner[t2 + 2] = c;
     m->corner[u2 + 1] = a;
     m->corner[u2 + 2] = d;
+
+    /* Across the edges between the four, then to their neighbours. */
     m->twin[h] = u2;
     m->twin[u2] = h;
     m->twin[g] = t2;
@@ -1019,6 +1030,8 @@ static fsi_status fsi__fr_split(fsi__fr_mesh *m, int h, const char *fn)
     int v, j;
     FSI__TRY(fsi__fr_reserve(m, m->nv + 1, m->nt + 2, fn));
     FSI__TRY(fsi__fr_reserve_dirty(m, fn));
+
+    /* The ends of the edge give to the new vertex; areas of the vertices opposite stay. */
     p.n = 2;
     p.vertex[0] = a;
     p.vertex[1] = b;
@@ -1123,9 +1136,9 @@ static int fsi__fr_place(const fsi__fr_mesh *m, fsi__fr_fan *f, double moved, fs
 {
     const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED, a = m->flags[f->a] & held, b = m->flags[f->b] & held;
     const fsi__d3 free_g = fsi__fr_along_walls(a & b, g);
-    const double gg = fsi__d3_dot(free_g, free_g);
+    const double gg = fsi__d3_dot(free_g, free_g), tiny = fsi__fr_tiny(m);
     f->moved = moved;
-    if (a == b && !(a & FSI__FR_FIXED) && gg > 1e-3 * fsi__d3_dot(g, g) && gg > 0) {
+    if (a == b && !(a & FSI__FR_FIXED) && gg > 1e-3 * fsi__d3_dot(g, g) && gg > tiny * tiny) {
         const double most = 0.25 * m->length * sqrt(gg), rest = moved > most ? most : moved < -most ? -most : moved;
         const fsi_vec3 y = f->y;
         f->y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(y), -rest / gg, free_g));
@@ -1187,6 +1200,8 @@ static void fsi__fr_merge(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
     const double wa = fsi__fr_vertex_area(m, f->a), wb = fsi__fr_vertex_area(m, f->b), w = wa + wb;
     const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED;
     int side, i, j;
+
+    /* Both ends and all their neighbours. */
     p.n = 2;
     p.vertex[0] = f->a;
     p.vertex[1] = f->b;
@@ -1200,6 +1215,8 @@ static void fsi__fr_merge(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
         p.vertex[p.n++] = m->corner[2 * m->twin[2 * h]];
         p.vertex[p.n++] = m->corner[2 * m->twin[2 * h + 1] + 1];
     }
+
+    /* Vertex a takes over what b has. */
     fsi__fr_patch_begin(m, &p);
     m->v[f->a] = fsi__d3_real(fsi__d3_over(fsi__d3_madd(fsi__d3_scale(fsi__d3_of(m->v[f->a]), wa), wb,
         fsi__d3_of(m->v[f->b])), w > 0 ? w : 1));
@@ -1357,6 +1374,8 @@ static fsi_status fsi__fr_collapse_all(fsi__fr_mesh *m, const char *fn)
         }
     }
     FSI__TRY(fsi__fr_sort(m, fn));
+
+    /* Each as it is by now. */
     for (c = 0; c < m->count; c++) {
         const int h = m->list[c].at;
         const double l = fsi__fr_edge_length(m, h);
@@ -1527,6 +1546,8 @@ static void fsi__fr_carry(fsi__fr_mesh *m, const fsi__fr_patch *p, fsi__d3 d)
         const fsi__d3 e = fsi__d3_diff(m->x[p->vertex[i]], m->x[vertex]);
         for (j = 0; j < 9; j++) matrix[j] += fsi__d3_axis(e, j / 3) * fsi__d3_axis(e, j % 3);
     }
+
+    /* Regular also where all lie in a plane: d does, too. */
     trace = matrix[0] + matrix[4] + matrix[8];
     for (j = 0; j < 9; j++) matrix[j] = matrix[j] / trace + (j % 4 ? 0 : 1e-6);
     fsi__d9_inverse(matrix, inverse);
@@ -1570,7 +1591,9 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
         d = fsi__d3_add(d, fsi__d3_diff(m->x[m->corner[fsi__fr_after(ring[i])]], x));
     }
     d = fsi__fr_along_walls(flags, fsi__d3_over(d, n));
-    if (gg > 0) d = fsi__d3_madd(d, -fsi__d3_dot(d, g) / gg, g);
+    if (sqrt(gg) > fsi__fr_tiny(m)) d = fsi__d3_madd(d, -fsi__d3_dot(d, g) / gg, g);
+
+    /* The whole way for thin triangles; half of it, a quarter, where they become no better. */
     now = fsi__fr_ring_sine(m, vertex, x, ring, n);
     step = now < FSI__FR_THIN ? 1 : m->smoothing;
     for (i = 0; i < 3; i++, step /= 2) {

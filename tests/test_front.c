@@ -151,6 +151,7 @@ static void test_volume_is_booked_and_given_back(void)
             d = front_desc(&s, dim == 3 ? 0.03 : 0.04);
             d.keep_volume = keep;
             f = make(&d);
+
             for (k = 0; k < 10; k++) {
                 stir(f, 0.3 * k);
                 for (booked = 0; booked < f->vertex_count; booked++) {
@@ -239,6 +240,7 @@ static void test_curvature_and_area(void)
         else front_add_circle(&s, front_v3(0, 0, 0), 1, 50, 1);
         d = front_desc(&s, 0.125);
         f = make(&d);
+
         for (k = 0; k < 2; k++) {
             double squares = 0, worst = 0;
             curvature = (fsi_real *)calloc((size_t)f->vertex_count, sizeof *curvature);
@@ -283,6 +285,7 @@ static void test_weights_are_the_gradient_of_the_area(void)
                 const double e = (double)w[dim * t + i] * (double)(f->position[a].x - f->position[b].x);
                 g += a == 7 ? e : b == 7 ? -e : 0;
             }
+
         f->position[7].x -= (fsi_real)h;
         fsi_front_measure(f);
         low = f->piece[0].area;
@@ -407,6 +410,7 @@ static void test_failing_memory_changes_nothing(void)
         d = front_desc(&s, 0.1);
         d.context = &c;
         d.attribute_count = 1;
+
         test_fail_allocator(&c, k);
         status = fsi_front_create(&f, &d);
         if (status == FSI_OK) {
@@ -450,6 +454,8 @@ static void test_bad_input_is_refused_by_name(void)
     good.context = &c;
     refused(&good, FSI_ERROR_MESH, "the piece of element 128 is inside out: it lies outside of all others");
     front_free(&s);
+
+    /* One in the other. */
     memset(&s, 0, sizeof s);
     s.dim = 3;
     front_add_ball(&s, front_v3(0, 0, 0), front_v3(1, 1, 1), 4, 1);
@@ -512,6 +518,7 @@ static void test_bad_calls_change_nothing(void)
     CHECK(g == NULL);
     memset(&good, 0, sizeof good);
     CHECK(fsi_front_create(&g, &good) == FSI_ERROR_COOKIE && g == NULL);
+
     f->velocity[3].x = (fsi_real)test_nan();
     CHECK(fsi_front_step(f, 1) == FSI_ERROR_NAN && c.error.element == 3 && fsi_front_hash(f) != hash);
     f->velocity[3].x = 0;
