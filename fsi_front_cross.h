@@ -37,6 +37,7 @@ typedef struct fsi__fr_hash {
     int head_room;
 } fsi__fr_hash;
 
+/* The point of the lattice next to x, for elements with this target length. */
 FSI_API fsi__fr_int3 fsi__fr_snap(fsi_vec3 x, double length);
 /* Do two elements with k corners meet in more than the vertices that they share? 1 also where they are too far apart
    or too large to tell. */
