@@ -946,6 +946,8 @@ static fsi_status fsi__fr_copy_desc(fsi_front *f, const fsi_front_desc *d, const
     int i, axis;
     m->nv = d->vertex_count;
     m->nt = d->element_count;
+
+    /* Vertices; those of walls are on them. */
     for (i = 0; i < m->nv; i++) {
         m->x[i] = fsi_v3(d->vertices[i].x, d->vertices[i].y, d->dim == 3 ? d->vertices[i].z : 0);
         m->v[i] = d->velocities ? d->velocities[i] : fsi_v3(0, 0, 0);
@@ -960,6 +962,8 @@ static fsi_status fsi__fr_copy_desc(fsi_front *f, const fsi_front_desc *d, const
         }
     }
     m->next_id = (uint32_t)m->nv;
+
+    /* Attributes and elements. */
     if (n > 0 && d->attributes) memcpy(m->a, d->attributes, n * sizeof *m->a);
     if (m->nt > 0) memcpy(m->corner, d->elements, (size_t)m->nt * (size_t)m->k * sizeof *m->corner);
     fsi__fr_publish(f);
@@ -975,12 +979,16 @@ static fsi_status fsi__fr_take_surface(fsi_front *f, int *scratch, const char *f
     fsi_box3 *box;
     fsi_status status;
     int i;
+
+    /* Its elements, and the pieces that they are. */
     FSI__TRY(fsi__fr_check_elements(m, FSI_ERROR_MESH, fn));
     FSI__TRY(fsi__fr_check_closed(m, scratch, FSI_ERROR_MESH, fn));
     i = fsi__fr_label(m, m->piece, scratch);
     FSI__TRY(fsi__fr_reserve_pieces(f, i, fn));
     f->piece_count = i;
     for (i = 0; i < f->piece_count; i++) im->piece[i].id = im->next_piece++;
+
+    /* Crossings, sums, and which side is inside. */
     FSI__TRY(fsi__fr_reserve_survey(im, m, fn));
     fsi__fr_copy(&im->work, m);
     FSI__TRY(fsi__fr_refuse_crossings(&im->work, fn));

@@ -1295,6 +1295,8 @@ static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
     f.t = h / 3;
     f.u = m->twin[h] / 3;
     if (!fsi__fr_first_place(m, &f)) return 0;
+
+    /* What is in the way. */
     if (!fsi__fr_may_close(m, &f, h)) {
         for (i = 0; i < 2 && must == 1; i++) {
             const int e = fsi__fr_before(i ? m->twin[h] : h);
@@ -1303,6 +1305,8 @@ static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
         }
         return 0;
     }
+
+    /* The first place that is good. */
     good = fsi__fr_try_place(m, &f, &limits);
     for (i = 0; i < 2 && must && !good && ((m->flags[f.a] ^ m->flags[f.b]) & held) == 0; i++) {
         f.y = m->x[i ? f.b : f.a];
@@ -1491,6 +1495,8 @@ static int fsi__fr_flip(fsi__fr_mesh *m, int h, int must)
 static fsi_status fsi__fr_flip_all(fsi__fr_mesh *m, const char *fn)
 {
     int t, i, c;
+
+    /* Edges whose opposite angles are too large, each once. */
     m->count = 0;
     for (t = 0; t < m->nt; t++) {
         if (!(m->mark[t] & FSI__FR_TO_FLIP)) continue;
@@ -1504,6 +1510,8 @@ static fsi_status fsi__fr_flip_all(fsi__fr_mesh *m, const char *fn)
         }
     }
     FSI__TRY(fsi__fr_sort(m, fn));
+
+    /* The worst first, unless another flip has made it good. */
     for (c = 0; c < m->count; c++) {
         const int h = m->list[c].at;
         const int *e = m->corner + h / 3 * 3, *d = m->corner + m->twin[h] / 3 * 3;
