@@ -109,7 +109,7 @@ FSI_FN fsi__d3 fsi__im_drift_at(const fsi__im_body *o, fsi_vec3 x)
 /* Velocities of all particles, as the bodies have them now. */
 FSI_API void fsi__im_velocities(const fsi__immersed *s, fsi_vec3 *v);
 /* 1: the body is held, 0: it is free, as it yields less than a quarter or more than a half. */
-FSI_FN double fsi__im_held(const fsi__im_body *o) { return fmin(fmax(2 - 4 * o->yielding, 0), 1); }
+FSI__HOST_FN double fsi__im_held(const fsi__im_body *o) { return fmin(fmax(2 - 4 * o->yielding, 0), 1); }
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
