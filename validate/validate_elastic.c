@@ -2,11 +2,12 @@
    SPDX-License-Identifier: MIT
 
    The cases of elastic_cases.h. Prints lines `key value unit reference tolerance verdict`, or `key value unit` for what
-   is only measured. The default run takes two minutes of CPU; --long has beams, bars and balls of more elements, soft
-   heaps and more seeds. A word (motion, tension, beams, twist, frequencies, contact, heap, recovery) runs one part. */
+   is only measured. The default run takes three minutes of CPU; --long has beams, bars and balls of more elements, soft
+   heaps and more seeds. A word (motion, tension, beams, scenes, twist, frequencies, contact, heap, recovery) runs one part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
 #include "../fsi_elastic.h"
+#include "../examples/kit/elastic_look.h"
 #include "../tests/kit/test.h"
 #include "../tests/kit/test_elastic.h"
 #include "../tests/kit/elastic_cases.h"
@@ -137,6 +138,63 @@ static void run_beams(void)
     say(beam_middle_ratio(&m, 9.81), "1", "middle_full_14_cells_nu_0.3");
 }
 
+/* How far the centre of a body of jelly_drop.c (kind 4: of jelly_drag.c) comes down as it settles on a floor [m]. */
+static double sag(int kind, int resolution, int handles)
+{
+    fsi_elastic_desc d = fsi_elastic_default_desc();
+    fsi_elastic_body_desc b = fsi_elastic_default_body_desc();
+    fsi_elastic_material m = fsi_elastic_default_material();
+    fsi_elastic_shape_desc floor_desc = fsi_elastic_default_shape_desc();
+    const ex_mesh mesh = kind < 4 ? ex_jelly_shape(kind, 1) : ex_dimpled(0.15, 0.2, 5, 0.25, 12, 0.06, 5);
+    fsi_elastic *s;
+    ex_jelly jelly;
+    double low = 0, way;
+    int k;
+    d.context = &app.context;
+    d.tolerance = 1e-7;
+    d.iterations = 300;
+    ex_check(&app, fsi_elastic_create(&s, &d));
+    ex_check(&app, fsi_elastic_add_shape(s, &floor_desc, NULL));
+    m.young = REAL(kind < 4 ? 4e4 : 6e4);
+    m.damping = REAL(0.05);
+    b.materials = &m;
+    b.material_count = 1;
+    b.handles = handles;
+    b.resolution = resolution;
+    b.contact_points = 1500;
+    for (k = 0; k < mesh.vertex_count; k++) low = fmin(low, (double)mesh.vertices[k].z);
+    b.position = fsi_v3(0, 0, REAL(-low));
+    jelly = ex_jelly_of(&app, s, b, mesh, 0);
+    way = (double)s->bodies[0].center.z;
+    for (k = 0; k < 100; k++) ex_check(&app, fsi_elastic_step(s, REAL(k < 60 ? 0.02 : 0.1)));
+    way -= (double)s->bodies[0].center.z;
+    ex_jelly_free(&jelly);
+    fsi_elastic_destroy(s);
+    return way;
+}
+
+/* The middles of the scenes' bodies at rest. Full bodies sag the more the smaller their elements are, by h^2; regions
+   take most of that error away. So a reduced body belongs between the full one of its elements and what that tends to. */
+static void run_scenes(void)
+{
+    static const char *const name[5] = {"pudding", "ring", "star", "ball", "drag_pudding"};
+    int kind;
+    for (kind = 0; kind < 5; kind++) {
+        const int n = kind < 4 ? 14 : 20, fine = 26;
+        double reduced, full, limit;
+        if (!refined && kind % 4 != 0) continue;
+        reduced = sag(kind, n, 60);
+        full = limit = sag(kind, n, 0);
+        if (refined) {
+            limit = sag(kind, fine, 0);
+            limit += (limit - full) * n * n / (double)(fine * fine - n * n);
+            say(limit / full, "1", "sag_%s_full_limit", name[kind]);
+        }
+        say(reduced / full, "1", "sag_%s_reduced", name[kind]);
+        judge((reduced - fmin(fmax(reduced, full), limit)) / full, "1", 0, 0.02, "sag_%s_reduced_error", name[kind]);
+    }
+}
+
 static void run_twist(void)
 {
     beam m = eight_sides(6, 48, 0.3, 60);
@@ -248,17 +306,17 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[8] = {{"motion", run_motion}, {"tension", run_tension}, {"beams", run_beams}, {"twist", run_twist},
-                  {"frequencies", run_frequencies}, {"contact", run_contact}, {"heap", run_heap},
+    } parts[9] = {{"motion", run_motion}, {"tension", run_tension}, {"beams", run_beams}, {"scenes", run_scenes},
+                  {"twist", run_twist}, {"frequencies", run_frequencies}, {"contact", run_contact}, {"heap", run_heap},
                   {"recovery", run_recovery}};
     const char *only = NULL;
     int k;
     ex_init(&app, "validate_elastic", "Elastic bodies against mechanics.");
     app.out = "docs";
     ex_flag(&app, "long", &refined, "beams, bars and balls of more elements");
-    ex_operand(&app, "part", &only, "motion, tension, beams, twist, frequencies, contact, heap, recovery; none: all");
+    ex_operand(&app, "part", &only, "motion, tension, beams, scenes, twist, frequencies, contact, heap, recovery; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
-    for (k = 0; k < 8; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
+    for (k = 0; k < 9; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
     return test__run.faults > 0;
 }

@@ -3,7 +3,7 @@
 
    Include it after kit.h and fsi_elastic.h. ex_jelly_of and ex_jelly_of_file add a body, ex_draw_jelly draws it where
    it is, ex_jelly_strain tells how far it is from its shape; ex_dimpled bends a sphere into puddings and stars,
-   ex_block into blocks. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before ex_end.
+   ex_block into blocks; ex_jelly_shape has four shapes to drop. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before ex_end.
    ex_elastic_options adds the switches of drags.h. */
 #ifndef FSI_KIT_ELASTIC_LOOK_H
 #define FSI_KIT_ELASTIC_LOOK_H
@@ -160,6 +160,15 @@ EX_FN ex_mesh ex_dimpled(double radius, double height, double roundness, double 
         *x = fsi_v3((fsi_real)(wide * (double)x->x), (fsi_real)(wide * (double)x->y), (fsi_real)(height / 2 * z));
     }
     return m;
+}
+
+/* What jelly_drop.c drops, some 0.2 m * size wide: 0 a pudding, 1 a ring, 2 a star, 3 a ball. */
+EX_FN ex_mesh ex_jelly_shape(int kind, double size)
+{
+    if (kind == 0) return ex_dimpled(0.1 * size, 0.14 * size, 5, 0.25, 10, 0.07, 5);
+    if (kind == 1) return ex_torus(0.09 * size, 0.04 * size, 96, 48);
+    if (kind == 2) return ex_dimpled(0.11 * size, 0.09 * size, 3, 0, 5, 0.25, 5);
+    return ex_sphere(fsi_v3(0, 0, 0), 0.085 * size, 5);
 }
 
 /* A block with round edges around the origin; half: its half sides. roundness: 2 an ellipsoid, larger: ever sharper

@@ -124,7 +124,7 @@ int main(int argc, char **argv)
     ex_elastic_tally tally = { 0 };
     state w;
     double stiffness = 1500;
-    int frame, k, steps = 8, handles = 30;
+    int frame, k, steps = 8, handles = 60;
 
     memset(&w, 0, sizeof w);
     w.speed = 20;

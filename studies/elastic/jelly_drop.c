@@ -52,7 +52,6 @@ static ex_jelly add_body(ex_app *app, fsi_elastic *s, int k, int handles)
     const double size = 0.95 + 0.1 * (k / 4), column = k % 3 - 1, row = k / 3;
     fsi_elastic_body_desc d = fsi_elastic_default_body_desc();
     fsi_elastic_material m = fsi_elastic_default_material();
-    ex_mesh mesh;
     m.young = 4e4 * pow(10, (k * 5 % BODIES) / (BODIES - 1.0));
     d.materials = &m;
     d.material_count = 1;
@@ -63,11 +62,7 @@ static ex_jelly add_body(ex_app *app, fsi_elastic *s, int k, int handles)
     d.position = fsi_v3(0.3 - 0.3 * row, 0.28 * column, STAIRS * RISE + 0.12 + 0.08 * row);
     d.orientation = fsi_quat_from_axis_angle(fsi_v3(0.3 * column, 1, 0.2), 0.4 * k);
     d.velocity = fsi_v3(1.2 + 0.4 * row, -0.1 * column, 0);
-    if (k % 4 == 0) mesh = ex_dimpled(0.1 * size, 0.14 * size, 5, 0.25, 10, 0.07, 5);
-    else if (k % 4 == 1) mesh = ex_torus(0.09 * size, 0.04 * size, 96, 48);
-    else if (k % 4 == 2) mesh = ex_dimpled(0.11 * size, 0.09 * size, 3, 0, 5, 0.25, 5);
-    else mesh = ex_sphere(fsi_v3(0, 0, 0), 0.085 * size, 5);
-    return ex_jelly_of(app, s, d, mesh, color[k % 6]);
+    return ex_jelly_of(app, s, d, ex_jelly_shape(k % 4, size), color[k % 6]);
 }
 
 static void add_plane(ex_app *app, fsi_elastic *s, fsi_vec3 point, fsi_vec3 normal)
@@ -88,7 +83,7 @@ int main(int argc, char **argv)
     fsi_elastic *s;
     fsi_mesh *stairs;
     double fastest = 0;
-    int frame, k, steps = 4, handles = 30;
+    int frame, k, steps = 4, handles = 60;
 
     ex_init(&app, "jelly_drop", "Twelve bodies of jelly tumble down a flight of stairs.");
     app.res = 14;
