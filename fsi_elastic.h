@@ -218,7 +218,7 @@ typedef struct fsi_elastic_attachment_desc {
     fsi_vec3 rest;             /* rest coordinates of the body */
     fsi_vec3 target;           /* its position at the end of the coming step [m]; it moves there in a straight line */
     fsi_real stiffness;        /* [N/m], above 0; 0 (default): a pin, 1000 m / H^2 + 10 E L with mass, Young's modulus
-                                  and size of the body */
+                                  and size of the body (2D: 10 E, a metre deep) */
 } fsi_elastic_attachment_desc;
 FSI_API fsi_elastic_attachment_desc fsi_elastic_default_attachment_desc(void); /* fills every field */
 /* Adds an attachment; *id (NULL ok) names it. Errors: COOKIE, ARGUMENT, NAN, MEMORY. */

@@ -780,7 +780,7 @@ FSI_API void fsi__el_body_project(fsi__el_body *b)
     b->iterations++;
 }
 
-#define FSI__EL_PIN 1000.0 /* stiffness of a pin over m / H^2; the material adds 10 E L */
+#define FSI__EL_PIN 1000.0 /* stiffness of a pin over m / H^2; the material adds 10 E L, in the plane 10 E */
 
 /* ---- >>global step -------------------------------------------------------------------------------------------------
 
@@ -1066,7 +1066,8 @@ FSI_API fsi_status fsi__el_body_predict(fsi__el_body *b, double h, int order, fs
         for (k = 0; k < b->springs; k++)
             b->spring[k].stiffness =
                 b->spring[k].given > 0 ? b->spring[k].given
-                : FSI__EL_PIN * b->mass / (b->big_h * b->big_h) + 10 * b->young * b->shape.size;
+                : FSI__EL_PIN * b->mass / (b->big_h * b->big_h)
+                    + 10 * b->young * (b->dim == 3 ? b->shape.size : 1); /* in the plane of a metre's depth */
         FSI__TRY(fsi__el_factorise(b));
     }
 

@@ -308,11 +308,12 @@ static void fsi__fl_glue_between(const fsi__fl_run *run, const fsi__fl_lines *l,
     const double thin = fmax(fmin((FSI__FL_THICK - (b - a)) / (FSI__FL_THICK - FSI__FL_THIN), 1), l->held)
         * (lengths > 0 ? -fsi__d3_dot(in->normal, out->normal) / lengths : 0);
     fsi_real *glued = run->im->glued[l->axis]->value;
+    const double first = fmax(floor(a), 0), last = fmin(ceil(b), l->grid->n[l->axis]);
     int at[3] = { 0, 0, 0 }, i;
-    if (!(thin > 0 && a + b > -1 && a + b < 2.0 * l->grid->n[l->axis] + 1)) return;
+    if (!(thin > 0 && first <= last)) return;
     at[l->across[0]] = (int)(in->line % l->grid->n[l->across[0]]);
     if (l->grid->dim == 3) at[l->across[1]] = (int)(in->line / l->grid->n[l->across[0]]);
-    for (i = (int)floor(a); i <= (int)ceil(b); i++) {
+    for (i = (int)first; i <= (int)last; i++) {
         long long e;
         at[l->axis] = i;
         e = fsi_grid_entry(l->grid, at[0], at[1], at[2]);

@@ -3,7 +3,8 @@
 
    The cases of elastic_cases.h. Prints lines `key value unit reference tolerance verdict`, or `key value unit` for what
    is only measured. The default run takes three minutes of CPU; --long has beams, bars and balls of more elements, soft
-   heaps and more seeds. A word (motion, tension, beams, scenes, twist, frequencies, contact, heap, recovery) runs one part. */
+   heaps and more seeds. A word (motion, tension, beams, scenes, twist, frequencies, contact, heap, recovery) runs one
+   part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
 #include "../fsi_elastic.h"
