@@ -2,9 +2,9 @@
    SPDX-License-Identifier: MIT
 
    Include it after kit.h and fsi_elastic.h. ex_jelly_of and ex_jelly_of_file add a body, ex_draw_jelly draws it where
-   it is, ex_jelly_strain tells how far it is from its shape; ex_dimpled bends a sphere into puddings and stars,
-   ex_block into blocks; ex_jelly_shape has four shapes to drop. ex_elastic_step makes a step and counts it, ex_elastic_figures belongs before ex_end.
-   ex_elastic_options adds the switches of drags.h. */
+   it is, with a texture, ex_jelly_strain tells how far it is from its shape; ex_dimpled bends a sphere into puddings
+   and stars, ex_block into blocks; ex_jelly_shape has four shapes to drop. ex_elastic_step makes a step and counts it,
+   ex_elastic_figures belongs before ex_end. ex_elastic_options adds the switches of drags.h. */
 #ifndef FSI_KIT_ELASTIC_LOOK_H
 #define FSI_KIT_ELASTIC_LOOK_H
 
@@ -15,8 +15,8 @@
 /* A body and the surface that it was made of, which follows it as its skin. */
 typedef struct ex_jelly {
     int id;
-    uint32_t rgb;
     ex_mesh mesh;           /* at rest */
+    uint32_t *paint;        /* color of each vertex, which goes where the vertex goes */
     fsi_elastic_skin *skin;
     fsi_vec3 *x, *n;        /* of the skin, now */
 } ex_jelly;
@@ -35,15 +35,41 @@ EX_FN void ex_vertex_normals(const ex_mesh *m, fsi_vec3 *n)
     for (i = 0; i < m->vertex_count; i++) n[i] = fsi_v3_unit(n[i]);
 }
 
+EX_FN uint32_t ex_blend(uint32_t a, uint32_t b, double t)
+{
+    uint32_t c = 0;
+    int k;
+    for (k = 0; k < 24; k += 8) c |= (uint32_t)((1 - t) * (a >> k & 255) + t * (b >> k & 255) + 0.5) << k;
+    return c;
+}
+
+/* A texture: blocks of two shades of a color in the body's rest coordinates, six along its longest side. */
+EX_FN void ex_paint_blocks(const ex_mesh *m, uint32_t rgb, uint32_t *paint)
+{
+    fsi_box3 box = fsi_box3_empty();
+    fsi_vec3 size;
+    double k;
+    int v;
+    for (v = 0; v < m->vertex_count; v++) box = fsi_box3_grow(box, m->vertices[v]);
+    size = fsi_v3_sub(box.hi, box.lo);
+    k = 6 * FSI_PI / fmax((double)size.x, fmax((double)size.y, (double)size.z));
+    for (v = 0; v < m->vertex_count; v++) {
+        const fsi_vec3 x = fsi_v3_sub(m->vertices[v], box.lo);
+        const double wave = sin(k * (double)x.x) * sin(k * (double)x.y) * sin(k * (double)x.z);
+        paint[v] = ex_blend(rgb, 0xffffff, 0.5 * fmin(1, fmax(0, 4 * wave + 0.5)));
+    }
+}
+
 /* A skin for a body that is there already; takes the mesh. */
 EX_FN ex_jelly ex_jelly_skin(ex_app *app, fsi_elastic *s, int id, ex_mesh mesh, uint32_t rgb)
 {
     ex_jelly j;
     j.id = id;
-    j.rgb = rgb;
     j.mesh = mesh;
     j.x = (fsi_vec3 *)ex_alloc(NULL, (size_t)mesh.vertex_count, sizeof *j.x);
     j.n = (fsi_vec3 *)ex_alloc(NULL, (size_t)mesh.vertex_count, sizeof *j.n);
+    j.paint = (uint32_t *)ex_alloc(NULL, (size_t)mesh.vertex_count, sizeof *j.paint);
+    ex_paint_blocks(&mesh, rgb, j.paint);
     ex_vertex_normals(&mesh, j.n);
     ex_check(app, fsi_elastic_skin_create(&j.skin, s, id, mesh.vertices, j.n, mesh.vertex_count));
     return j;
@@ -132,13 +158,14 @@ EX_FN double ex_jelly_strain(ex_app *app, const fsi_elastic *s, const ex_jelly *
 EX_FN void ex_draw_jelly(ex_app *app, ex_scene *scene, const fsi_elastic *s, const ex_jelly *j)
 {
     ex_check(app, fsi_elastic_skin_update(j->skin, s, j->x, j->n));
-    ex_draw_mesh(scene, j->x, j->n, j->mesh.vertex_count, j->mesh.triangles, j->mesh.triangle_count, j->rgb);
+    ex_draw_colored_mesh(scene, j->x, j->n, j->mesh.vertex_count, j->mesh.triangles, j->mesh.triangle_count, j->paint);
 }
 
 EX_FN void ex_jelly_free(ex_jelly *j)
 {
     fsi_elastic_skin_destroy(j->skin);
     ex_mesh_free(&j->mesh);
+    free(j->paint);
     free(j->x);
     free(j->n);
 }

@@ -92,6 +92,18 @@ static void attach_spine(ex_app *app, fsi_elastic *s, int fish, int *held)
     }
 }
 
+/* Its skin: dark above, pale below, with stripes on its back. */
+static void paint_fish(const ex_mesh *m, uint32_t *paint)
+{
+    int v;
+    for (v = 0; v < m->vertex_count; v++) {
+        const double x = (double)m->vertices[v].x / LENGTH, z = (double)m->vertices[v].z / LENGTH;
+        const double pale = fmin(1, fmax(0, 0.5 - 25 * (z + 0.025)));
+        const double stripe = fmin(1, fmax(0, 4 * sin(75 * x) - 1)) * fmin(1, fmax(0, 20 * z));
+        paint[v] = ex_blend(ex_blend(0x54788f, 0x2c4759, stripe), 0xe6edf0, pale);
+    }
+}
+
 /* How far the skin at x is to a side, in the mean of a slice of it. */
 static double aside_at(const ex_jelly *fish, double x)
 {
@@ -148,6 +160,7 @@ int main(int argc, char **argv)
     body.material_count = 1;
     body.resolution = app.res;
     fish = ex_jelly_of(&app, s, body, mesh, 0x5f7f95);
+    if (!file) paint_fish(&fish.mesh, fish.paint);
     set_up = ex_wall_seconds() - began;
     attach_spine(&app, s, fish.id, held);
     scene = ex_scene_of_box(&app, fsi_v3(0, -0.22, -0.2), fsi_v3(1.1, 0.22, 0.25), -42, 24);
