@@ -93,7 +93,7 @@ FSI_API void fsi__im_offer(fsi__immersed *s, fsi_vec3 *v);
 /* After agreement: the bodies move without the liquid's forces. */
 FSI_API void fsi__im_loosen(const fsi__immersed *s);
 /* The grid gets the bodies as much heavier as they were found to be held; all: as heavy as they are. */
-FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all);
+FSI_API int fsi__im_weigh_anew(fsi__immersed *s, int all);
 /* push: velocity that the liquid would give to each particle by itself: impulse over mass. Are these the forces that
    were expected? If not, and round < FSI__IM_ROUNDS, better ones are expected now, and 0 is returned; round: 0 in the
    first of a substep. gravity [m/s^2]: forces far below it count less. */
@@ -413,23 +413,18 @@ static void fsi__im_free_all(fsi__immersed *s)
     s->best = HUGE_VAL;
 }
 
-/* The grid gets the bodies with the mass m/a; all: a = 1. */
-FSI_API void fsi__im_weigh_anew(fsi__immersed *s, int all)
+/* The grid gets the bodies with the mass m/a; all: a = 1. Returns whether any is another one than before. */
+FSI_API int fsi__im_weigh_anew(fsi__immersed *s, int all)
 {
-    int k, i;
+    int changed = 0, k, i;
     for (k = 0; k < s->bodies; k++) {
         fsi__im_body *o = &s->body[k];
-        o->yielding = all ? 1 : fsi__im_inner(s, k)->yielding;
+        const double yielding = all ? 1 : fsi__im_inner(s, k)->yielding;
+        changed |= o->yielding < yielding || o->yielding > yielding;
+        o->yielding = yielding;
         for (i = o->first; i < o->first + o->count; i++) s->heft[i] = (float)((double)s->density[i] / o->yielding);
     }
-}
-
-/* Only held bodies take the history: what is expected inside of a free one is nearly arbitrary, and would grow. */
-static int fsi__im_is_held(const fsi__immersed *s)
-{
-    int k;
-    for (k = 0; k < s->bodies; k++) if (!(fsi__im_held(&s->body[k]) > 0)) return 0;
-    return 1;
+    return changed;
 }
 
 FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, double gravity)
@@ -463,12 +458,10 @@ FSI_API int fsi__im_agree(fsi__immersed *s, const fsi_vec3 *push, int round, dou
         s->slot = s->stored = s->since = 0;
         s->failed++;
     }
-    if (round == 1) {
-        fsi__im_weigh_anew(s, 0);
+    if (round == 1 && fsi__im_weigh_anew(s, 0)) {
         s->slot = s->stored = s->since = 0; /* other masses: another f(s) */
         s->best = HUGE_VAL;
     }
-    if (!fsi__im_is_held(s)) s->stored = s->slot = 0;
     fsi__im_combine(s);
     return 0;
 }
