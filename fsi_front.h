@@ -33,7 +33,8 @@
       >>front          fsi_front, which you read and write: vertices, elements, pieces, stats
       >>measures       normals, mean curvature, cotangent weights
       >>state          save, load, hash, debug draw
-   Operations of remeshing are in fsi_front_remesh.h; docs/front.md derives them.
+   Operations of remeshing are in fsi_front_remesh.h; docs/front.md derives them. fsi_front_lines.h tells which cells
+   of a grid are inside of a surface, and where lines between their centres cross it.
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
    PRECISION: positions, velocities and attributes in fsi_real; areas, volumes and sums in double.

@@ -42,6 +42,9 @@ FSI_API fsi__fr_int3 fsi__fr_snap(fsi_vec3 x, double length);
 /* Do two elements with k corners meet in more than the vertices that they share? 1 also where they are too far apart
    or too large to tell. */
 FSI_API int fsi__fr_meet(int k, const fsi__fr_element *a, const fsi__fr_element *b);
+/* The sign of (b - a) x (c - a) . (d - a), where d is moved by (e, e^2, e^3) with e > 0 as small as one likes: 0 only
+   where a, b, c are on a line. Coordinates differ by 2^30 at most. */
+FSI_API int fsi__fr_side_moved(fsi__fr_int3 a, fsi__fr_int3 b, fsi__fr_int3 c, fsi__fr_int3 d);
 
 #endif /* FSI_FRONT_CROSS_H */
 
@@ -115,6 +118,14 @@ static int fsi__fr_side(fsi__fr_int3 n, fsi__fr_int3 d)
 static int fsi__fr_orient(fsi__fr_int3 a, fsi__fr_int3 b, fsi__fr_int3 c, fsi__fr_int3 d)
 {
     return fsi__fr_side(fsi__fr_normal(a, b, c), fsi__fr_less(d, a));
+}
+
+FSI_API int fsi__fr_side_moved(fsi__fr_int3 a, fsi__fr_int3 b, fsi__fr_int3 c, fsi__fr_int3 d)
+{
+    const fsi__fr_int3 n = fsi__fr_normal(a, b, c);
+    const int side = fsi__fr_side(n, fsi__fr_less(d, a));
+    const int64_t moved = n.x != 0 ? n.x : n.y != 0 ? n.y : n.z;
+    return side != 0 ? side : (moved > 0) - (moved < 0);
 }
 
 /* ---- in a plane -------------------------------------------------------------------------------------------------- */

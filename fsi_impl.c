@@ -20,6 +20,7 @@
 #include "fsi_flip_transfer.h"
 #include "fsi_front.h"
 #include "fsi_front_cross.h"
+#include "fsi_front_lines.h"
 #include "fsi_front_remesh.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"
