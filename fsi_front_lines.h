@@ -7,16 +7,16 @@
          #include "fsi_front_lines.h"
 
    WHERE A DROP CROSSES A GRID
-      fsi_front_lines_desc d = fsi_front_lines_default_desc();
+      fsi_front_lines_desc d = fsi_front_default_lines_desc();
       fsi_front_lines *l;
       d.n[0] = d.n[1] = d.n[2] = 64;
       d.dx = 0.05f;
-      if (fsi_front_lines_create(&l, &d) != FSI_OK) return 1;
-      if (fsi_front_lines_cross(l, front) != FSI_OK) return 1;     // in each step: a fsi_front of fsi_front.h
+      if (fsi_front_create_lines(&l, &d) != FSI_OK) return 1;
+      if (fsi_front_cross_lines(l, front) != FSI_OK) return 1;     // in each step: a fsi_front of fsi_front.h
       if (l->inside[i + 64 * (j + 64 * k)]) { ... }                // the centre of cell (i, j, k)
-      c = fsi_front_lines_between(l, 0, i, j, k);                  // to the centre of cell (i + 1, j, k)
+      c = fsi_front_first_crossing(l, 0, i, j, k);                  // to the centre of cell (i + 1, j, k)
       if (c) printf("%d crossings, the first at %g\n", c->count, c->theta);
-      fsi_front_lines_destroy(l);
+      fsi_front_destroy_lines(l);
 
    WHAT IS IN HERE (search for >>)
       >>lines          the grid, and all crossings of the lines through its cell centres
@@ -41,7 +41,7 @@
 
 /* ---- >>lines ----------------------------------------------------------------------------------------------------- */
 
-/* The grid. Start from fsi_front_lines_default_desc(). */
+/* The grid. Start from fsi_front_default_lines_desc(). */
 typedef struct fsi_front_lines_desc {
     uint32_t cookie;
     fsi_context *context;        /* default NULL: malloc, serial or OpenMP, no clock */
@@ -50,7 +50,7 @@ typedef struct fsi_front_lines_desc {
     fsi_vec3 origin;             /* the low corner of cell (0, 0, 0); default 0 [m] */
     fsi_real dx;                 /* edge of a cell; > 0, no default [m] */
 } fsi_front_lines_desc;
-FSI_API fsi_front_lines_desc fsi_front_lines_default_desc(void); /* fills every field */
+FSI_API fsi_front_lines_desc fsi_front_default_lines_desc(void); /* fills every field */
 
 /* A line through cell centres crosses an element. */
 typedef struct fsi_front_crossing {
@@ -79,17 +79,17 @@ typedef struct fsi_front_lines {
 
 /* Room for a grid; nothing is inside at first. Errors, naming the field: COOKIE, ARGUMENT, NAN, LIMIT, MEMORY. *out is
    NULL then. */
-FSI_API fsi_status fsi_front_lines_create(fsi_front_lines **out, const fsi_front_lines_desc *desc);
-FSI_API void fsi_front_lines_destroy(fsi_front_lines *l); /* NULL is fine */
+FSI_API fsi_status fsi_front_create_lines(fsi_front_lines **out, const fsi_front_lines_desc *desc);
+FSI_API void fsi_front_destroy_lines(fsi_front_lines *l); /* NULL is fine */
 /* Fills all, for the positions that f has now. Time is linear in elements, lines and cells. Centres count as if they
    were moved by (e, e^2, e^3), with e > 0 as small as one likes, for all axes alike: two neighbouring centres differ
    where the number of crossings between them is odd. Errors: COOKIE; ARGUMENT (another dim); NAN (names the vertex);
    LIMIT (a vertex 2^30 cells away, an element wider than 1024 cells, 2^31 crossings); MEMORY. Nothing has changed then;
    crossings may have moved. */
-FSI_API fsi_status fsi_front_lines_cross(fsi_front_lines *l, const fsi_front *f);
+FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f);
 /* The first crossing from the centre of cell (i, j, k) to the next along an axis; more follow where its count
    is above 1, the last of them is the first on the way back. NULL: there is none, or no such pair of cells. */
-FSI_API const fsi_front_crossing *fsi_front_lines_between(const fsi_front_lines *l, int axis, int i, int j, int k);
+FSI_API const fsi_front_crossing *fsi_front_first_crossing(const fsi_front_lines *l, int axis, int i, int j, int k);
 /* The context's last failure; NULL: no lines. */
 FSI_API const fsi_error *fsi_front_lines_error(const fsi_front_lines *l);
 
@@ -101,7 +101,7 @@ FSI_API const fsi_error *fsi_front_lines_error(const fsi_front_lines *l);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* fsi_front_lines_cross, names without their fsi__fl_:
+/* fsi_front_cross_lines, names without their fsi__fl_:
 
       snap_task       vertices, to the lattice of 2^-20 dx
       room_task       lines through the box of each element: room for its crossings
@@ -473,9 +473,9 @@ static fsi_status fsi__fl_prepare(fsi__fl_job *job, const char *fn)
     return fsi__room_in(context, &im->hit, sizeof *im->hit, 0, &im->hit_room, (int)room, fn);
 }
 
-FSI_API fsi_status fsi_front_lines_cross(fsi_front_lines *l, const fsi_front *f)
+FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f)
 {
-    static const char fn[] = "fsi_front_lines_cross";
+    static const char fn[] = "fsi_front_cross_lines";
     fsi__fl_impl *im;
     fsi__fl_job job;
     fsi_status status;
@@ -514,7 +514,7 @@ FSI_API fsi_status fsi_front_lines_cross(fsi_front_lines *l, const fsi_front *f)
     return FSI_OK;
 }
 
-FSI_API const fsi_front_crossing *fsi_front_lines_between(const fsi_front_lines *l, int axis, int i, int j, int k)
+FSI_API const fsi_front_crossing *fsi_front_first_crossing(const fsi_front_lines *l, int axis, int i, int j, int k)
 {
     int at[3], line, lo, hi;
     if (fsi__fl_check(l) != FSI_OK || axis < 0 || axis >= l->dim || i < 0 || i >= l->n[0] || j < 0 || j >= l->n[1]
@@ -536,7 +536,7 @@ FSI_API const fsi_front_crossing *fsi_front_lines_between(const fsi_front_lines 
 
 FSI__COLD_BEGIN
 
-FSI_API fsi_front_lines_desc fsi_front_lines_default_desc(void)
+FSI_API fsi_front_lines_desc fsi_front_default_lines_desc(void)
 {
     fsi_front_lines_desc d;
     memset(&d, 0, sizeof d);
@@ -568,9 +568,9 @@ static fsi_status fsi__fl_check_desc(const fsi_front_lines_desc *d, const char *
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_front_lines_create(fsi_front_lines **out, const fsi_front_lines_desc *desc)
+FSI_API fsi_status fsi_front_create_lines(fsi_front_lines **out, const fsi_front_lines_desc *desc)
 {
-    static const char fn[] = "fsi_front_lines_create";
+    static const char fn[] = "fsi_front_create_lines";
     fsi_front_lines *l;
     fsi__fl_impl *im;
     double lines = 0;
@@ -603,7 +603,7 @@ FSI_API fsi_status fsi_front_lines_create(fsi_front_lines **out, const fsi_front
     im->begin = (int *)fsi__alloc(l->context, (size_t)im->lines[3] + 1, sizeof *im->begin);
     if (!im->inside || !im->begin) {
         fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, lines, "no memory for %.0f lines", lines);
-        fsi_front_lines_destroy(l);
+        fsi_front_destroy_lines(l);
         return FSI_ERROR_MEMORY;
     }
     fsi__fl_publish(l);
@@ -611,7 +611,7 @@ FSI_API fsi_status fsi_front_lines_create(fsi_front_lines **out, const fsi_front
     return FSI_OK;
 }
 
-FSI_API void fsi_front_lines_destroy(fsi_front_lines *l)
+FSI_API void fsi_front_destroy_lines(fsi_front_lines *l)
 {
     fsi__fl_impl *im;
     if (fsi__fl_check(l) != FSI_OK) return;

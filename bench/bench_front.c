@@ -1,13 +1,16 @@
 /* bench_front.c - what surfaces that move cost. Prints `name value unit` lines; CPU time of the process, medians.
    SPDX-License-Identifier: MIT
-   cc -O3 -march=native bench/bench_front.c -lm -o bench_front && ./bench_front [triangles, default 260000]
+   cc -O3 -march=native bench/bench_front.c -lm -o bench_front && ./bench_front [triangles [x]]; x: lines alone
 
    A ball that is stirred: in each step its vertices move by 0.6 target lengths (0.3 cells of a grid with two edges a
    cell), and the field turns. Then a tenth and four times as many triangles in the same motion, which asks for as many
-   operations a triangle: what one costs must not change much. */
+   operations a triangle: what one costs must not change much.
+   Then a wavy sheet of as many triangles, a slab with two sides, on 256 x 256 x 64 cells: which of these are inside,
+   and where the lines between their centres cross it. Again with a tenth and four times as many triangles on grids with
+   as many cells a triangle. */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
-#include "../fsi_front.h"
+#include "../fsi_front_lines.h"
 #include "bench.h"
 #include <stdio.h>
 
@@ -122,11 +125,109 @@ static double measure(const char *name, int triangles, double dt, int first)
     return per;
 }
 
+/* Two sides of a slab, n x n squares each, with waves of 2.5 cells on nx x nx x nz cells of size 1. */
+static fsi_front *make_sheet(fsi_context *context, int n, double nx, double nz)
+{
+    const int side = n + 1;
+    fsi_vec3 *x = (fsi_vec3 *)malloc((size_t)(2 * side * side) * sizeof *x);
+    int *e = (int *)malloc((size_t)(12 * n * n + 24 * n) * sizeof *e), *c = e, s, i, j;
+    fsi_front_desc d = fsi_front_default_desc();
+    fsi_front *front;
+    if (!x || !e) exit(1);
+    for (s = 0; s < 2; s++)
+        for (j = 0; j < side; j++)
+            for (i = 0; i < side; i++) {
+                const double u = 3.1 + (nx - 6.2) * i / n, v = 3.3 + (nx - 6.2) * j / n;
+                x[(s * side + j) * side + i] = fsi_v3((fsi_real)u, (fsi_real)v,
+                    (fsi_real)(nz / 2 + (s ? 4 : -4) + 2.5 * sin(0.21 * u) * cos(0.17 * v)));
+            }
+    for (s = 0; s < 2; s++)
+        for (j = 0; j < n; j++)
+            for (i = 0; i < n; i++, c += 6) {
+                const int p = (s * side + j) * side + i, right = s ? p + 1 : p + side, left = s ? p + side : p + 1;
+                c[0] = p; c[1] = right; c[2] = p + side + 1;
+                c[3] = p; c[4] = p + side + 1; c[5] = left;
+            }
+    for (i = 0; i < 4 * n; i++, c += 6) { /* around, counter-clockwise from above */
+        const int k = i % n, which = i / n, to = side * side;
+        const int p = which == 0 ? k : which == 1 ? k * side + n : which == 2 ? n * side + n - k : (n - k) * side;
+        const int q = p + (which == 0 ? 1 : which == 1 ? side : which == 2 ? -1 : -side);
+        c[0] = p; c[1] = q; c[2] = q + to;
+        c[3] = p; c[4] = q + to; c[5] = p + to;
+    }
+    d.context = context;
+    d.vertices = x;
+    d.vertex_count = 2 * side * side;
+    d.elements = e;
+    d.element_count = (int)(c - e) / 3;
+    d.length = (fsi_real)(nx / n);
+    if (fsi_front_create(&front, &d) != FSI_OK) { printf("%s\n", context->error.message); exit(1); }
+    free(x);
+    free(e);
+    return front;
+}
+
+/* Medians of 15 calls, moved from one to the next; seconds a triangle. */
+static double measure_lines(const char *name, int triangles, int nx, int nz)
+{
+    enum { CALLS = 15 };
+    fsi_context context = fsi_default_context();
+    fsi_front *f = make_sheet(&context, (int)sqrt(triangles / 4.0), nx, nz);
+    fsi_front_lines_desc d = fsi_front_default_lines_desc();
+    fsi_front_lines *l;
+    double all[CALLS], per;
+    const size_t bytes = context.bytes;
+    char label[64];
+    long long allocs = 0;
+    int k;
+    d.context = &context;
+    d.n[0] = d.n[1] = nx;
+    d.n[2] = nz;
+    d.dx = 1;
+    if (fsi_front_create_lines(&l, &d) != FSI_OK) exit(1);
+    for (k = -3; k < CALLS; k++) {
+        double t;
+        l->origin = fsi_v3((fsi_real)(0.037 * k), (fsi_real)(0.021 * k), (fsi_real)(0.053 * k));
+        if (k == 0) allocs = context.allocs;
+        t = bench_seconds(NULL);
+        if (fsi_front_cross_lines(l, f) != FSI_OK) exit(1);
+        if (k >= 0) all[k] = bench_seconds(NULL) - t;
+    }
+    per = median(all, CALLS) / f->element_count;
+    sprintf(label, "front_%s", name);
+    line(label, 1e3 * median(all, CALLS), "ms");
+    sprintf(label, "front_%s_triangles", name);
+    line(label, f->element_count, "");
+    sprintf(label, "front_%s_crossings", name);
+    line(label, l->crossing_count, "");
+    sprintf(label, "front_%s_allocs", name);
+    line(label, (double)(context.allocs - allocs), "");
+    sprintf(label, "front_%s_bytes", name);
+    line(label, (double)(context.bytes - bytes) / f->element_count, "B/triangle");
+    fsi_front_destroy_lines(l);
+    fsi_front_destroy(f);
+    return per;
+}
+
+/* Parity, places, weights. */
+static void bench_lines(int n)
+{
+    const double per = measure_lines("lines", n, 256, 64), few = measure_lines("lines_tenth", n / 10, 81, 64),
+        many = measure_lines("lines_fourfold", 4 * n, 512, 64);
+    line("front_lines_growth_tenth", few / per, "");
+    line("front_lines_growth_fourfold", many / per, "");
+}
+
 int main(int argc, char **argv)
 {
     const int n = argc > 1 ? atoi(argv[1]) : 260000;
-    const double dt = 0.5 * sqrt(4 * FSI_PI / (n * 0.4330127)), per = measure("step", n, dt, 1);
-    const double few = measure("step_tenth", n / 10, dt, 0), many = measure("step_fourfold", 4 * n, dt, 0);
+    const double dt = 0.5 * sqrt(4 * FSI_PI / (n * 0.4330127));
+    double per, few, many;
+    bench_lines(n);
+    if (argc > 2) return 0;
+    per = measure("step", n, dt, 1);
+    few = measure("step_tenth", n / 10, dt, 0);
+    many = measure("step_fourfold", 4 * n, dt, 0);
     line("front_growth_tenth", few / per, "");
     line("front_growth_fourfold", many / per, "");
     return 0;

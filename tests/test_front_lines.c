@@ -22,7 +22,7 @@ static long count_wrong(const fsi_front_lines *l, const fsi_front *f, long *poin
                 wrong += l->inside[at] != (turns & 1);
                 ++*points;
                 for (axis = 0; axis < l->dim; axis++) {
-                    const fsi_front_crossing *c = fsi_front_lines_between(l, axis, i, j, k);
+                    const fsi_front_crossing *c = fsi_front_first_crossing(l, axis, i, j, k);
                     if (here[axis] + 1 < l->n[axis])
                         wrong += (c ? c->count & 1 : 0) != (l->inside[at] ^ l->inside[at + step[axis]]);
                     else wrong += c != NULL;
@@ -69,7 +69,7 @@ static void check_rows(const fsi_front_lines *l, const fsi_front *f)
 
 static fsi_front_lines *make_lines(fsi_context *context, int dim, int n, fsi_vec3 origin, double dx)
 {
-    fsi_front_lines_desc d = fsi_front_lines_default_desc();
+    fsi_front_lines_desc d = fsi_front_default_lines_desc();
     fsi_front_lines *l = NULL;
     d.context = context;
     d.dim = dim;
@@ -78,7 +78,7 @@ static fsi_front_lines *make_lines(fsi_context *context, int dim, int n, fsi_vec
     d.n[2] = dim == 3 ? n - 2 : 1;
     d.origin = origin;
     d.dx = (fsi_real)dx;
-    CHECK(fsi_front_lines_create(&l, &d) == FSI_OK);
+    CHECK(fsi_front_create_lines(&l, &d) == FSI_OK);
     return l;
 }
 
@@ -113,10 +113,10 @@ static long cross_random(int dim, int lattice, int n, long *points)
         x->z = (fsi_real)(floor((double)x->z / dx * lattice + 0.5) * dx / lattice);
     }
     l = make_lines(NULL, dim, n, front_v3(-0.5 * n * dx, -0.5 * n * dx, dim == 3 ? -0.5 * n * dx : 0), dx);
-    CHECK(fsi_front_lines_cross(l, f) == FSI_OK && l->crossing_count > 100);
+    CHECK(fsi_front_cross_lines(l, f) == FSI_OK && l->crossing_count > 100);
     wrong = count_wrong(l, f, points);
     check_rows(l, f);
-    fsi_front_lines_destroy(l);
+    fsi_front_destroy_lines(l);
     fsi_front_destroy(f);
     front_free(&s);
     return wrong;
@@ -165,7 +165,7 @@ static void test_faces_on_centres_count_on_one_side(void)
                 dim == 3 ? 0.25 * (i & 4 ? 7.5 : 3.5) : 0);
         memcpy(s.corner, dim == 3 ? corner : around, (size_t)(dim * s.elements) * sizeof *corner);
         f = make_front(&s, 1);
-        CHECK(fsi_front_lines_cross(l, f) == FSI_OK && count_wrong(l, f, &points) == 0);
+        CHECK(fsi_front_cross_lines(l, f) == FSI_OK && count_wrong(l, f, &points) == 0);
         check_rows(l, f);
         for (k = 0; k < l->n[2]; k++)
             for (j = 0; j < l->n[1]; j++)
@@ -175,7 +175,7 @@ static void test_faces_on_centres_count_on_one_side(void)
                 }
         CHECK(wrong == 0);
         fsi_front_destroy(f);
-        fsi_front_lines_destroy(l);
+        fsi_front_destroy_lines(l);
         front_free(&s);
     }
 }
@@ -200,7 +200,7 @@ static void test_lines_through_edges_and_vertices_count_once(void)
                 s.x[i] = front_v3(floor((double)s.x[i].x) + 0.5, floor((double)s.x[i].y) + 0.5,
                     dim == 3 ? floor((double)s.x[i].z) + 0.5 : 0);
             f = make_front(&s, radius);
-            CHECK(fsi_front_lines_cross(l, f) == FSI_OK && count_wrong(l, f, &points) == 0);
+            CHECK(fsi_front_cross_lines(l, f) == FSI_OK && count_wrong(l, f, &points) == 0);
             check_rows(l, f);
             for (k = 0; k < l->n[2]; k++)
                 for (j = 0; j < l->n[1]; j++)
@@ -212,7 +212,7 @@ static void test_lines_through_edges_and_vertices_count_once(void)
                     }
             CHECK(wrong == 0 && points > 0);
             fsi_front_destroy(f);
-            fsi_front_lines_destroy(l);
+            fsi_front_destroy_lines(l);
             front_free(&s);
         }
 }
@@ -229,7 +229,7 @@ static void test_places_on_a_ball_are_those_of_theory(void)
         if (dim == 3) front_add_ball(&s, front_v3(0, 0, 0), front_v3(1, 1, 1), 60, 1);
         else front_add_circle(&s, front_v3(0, 0, 0), 1, 400, 1);
         f = make_front(&s, dim == 3 ? 0.03 : 0.015);
-        CHECK(fsi_front_lines_cross(l, f) == FSI_OK);
+        CHECK(fsi_front_cross_lines(l, f) == FSI_OK);
         for (axis = 0; axis < dim; axis++) {
             const int u = axis == 0 ? 1 : 0, v = axis == 2 ? 1 : 2;
             for (line = 0; line < l->n[u] * l->n[v]; line++)
@@ -244,7 +244,7 @@ static void test_places_on_a_ball_are_those_of_theory(void)
         }
         CHECK(count == l->crossing_count && count > (dim == 3 ? 1500 : 60)); /* 2 axes of pi R^2/dx^2 lines, twice */
         fsi_front_destroy(f);
-        fsi_front_lines_destroy(l);
+        fsi_front_destroy_lines(l);
         front_free(&s);
     }
 }
@@ -263,10 +263,10 @@ static void test_elements_of_any_size_are_exact(void)
         front_add_ball(&s, front_v3(0, 0, 0), front_v3(size[k] / 2, size[k] / 2.1, size[k] / 2.2), 2, 1);
         f = make_front(&s, size[k] / 2);
         if (k == 0) for (i = 0; i < f->vertex_count; i++) f->position[i].x += (fsi_real)448.3;
-        CHECK(fsi_front_lines_cross(l, f) == FSI_OK && count_wrong(l, f, &points) == 0);
+        CHECK(fsi_front_cross_lines(l, f) == FSI_OK && count_wrong(l, f, &points) == 0);
         if (TOL(1, 0)) check_rows(l, f);
         fsi_front_destroy(f);
-        fsi_front_lines_destroy(l);
+        fsi_front_destroy_lines(l);
         front_free(&s);
     }
 }
@@ -301,10 +301,10 @@ static void test_crossings_are_the_same_for_any_number_of_threads(void)
         fsi_front_lines *l;
         test_threads(&c, k == 0 ? 1 : k == 1 ? 2 : 5, k);
         l = make_lines(&c, 3, 40, front_v3(-1.3, -1.2, -1.1), 0.06);
-        CHECK(fsi_front_lines_cross(l, f) == FSI_OK);
+        CHECK(fsi_front_cross_lines(l, f) == FSI_OK);
         if (k == 0) first = hash_of(l);
         CHECK(hash_of(l) == first);
-        fsi_front_lines_destroy(l);
+        fsi_front_destroy_lines(l);
     }
     fsi_front_destroy(f);
     front_free(&s);
@@ -320,15 +320,15 @@ static void test_steady_calls_allocate_nothing(void)
     int k;
     front_add_ball(&s, front_v3(0, 0, 0), front_v3(1, 1, 1), 10, 1);
     f = make_front(&s, 0.2);
-    CHECK(fsi_front_lines_cross(l, f) == FSI_OK);
+    CHECK(fsi_front_cross_lines(l, f) == FSI_OK);
     allocs = c.allocs;
     for (k = 0; k < 10; k++) {
         l->origin.x += (fsi_real)0.003;
-        CHECK(fsi_front_lines_cross(l, f) == FSI_OK);
+        CHECK(fsi_front_cross_lines(l, f) == FSI_OK);
     }
     CHECK(c.allocs == allocs);
     fsi_front_destroy(f);
-    fsi_front_lines_destroy(l);
+    fsi_front_destroy_lines(l);
     CHECK(c.bytes == 0);
     front_free(&s);
 }
@@ -343,7 +343,7 @@ static void test_failing_memory_changes_nothing(void)
     f = make_front(&s, 0.2);
     g = make_front(&t, 0.2);
     for (k = 1; k < 30; k++) {
-        fsi_front_lines_desc d = fsi_front_lines_default_desc();
+        fsi_front_lines_desc d = fsi_front_default_lines_desc();
         fsi_front_lines *l = NULL;
         fsi_context c = fsi_default_context();
         uint64_t hash;
@@ -353,15 +353,15 @@ static void test_failing_memory_changes_nothing(void)
         d.n[0] = d.n[1] = d.n[2] = 20;
         d.dx = (fsi_real)0.11;
         d.origin = front_v3(-1.1, -1.1, -1.1);
-        status = fsi_front_lines_create(&l, &d);
-        if (status == FSI_OK) status = fsi_front_lines_cross(l, f);
+        status = fsi_front_create_lines(&l, &d);
+        if (status == FSI_OK) status = fsi_front_cross_lines(l, f);
         if (status == FSI_OK) {
             hash = hash_of(l);
-            status = fsi_front_lines_cross(l, g);
+            status = fsi_front_cross_lines(l, g);
             CHECK(status == FSI_OK || hash_of(l) == hash);
         }
         CHECK(status == FSI_OK || (status == FSI_ERROR_MEMORY && c.error.status == FSI_ERROR_MEMORY));
-        fsi_front_lines_destroy(l);
+        fsi_front_destroy_lines(l);
         CHECK(test_live_bytes() == 0);
         if (status == FSI_OK) break;
     }
@@ -376,7 +376,7 @@ static void test_bad_input_is_refused_by_name(void)
 {
     front_shape s = { 3, 0, 0, NULL, NULL }, flat = { 2, 0, 0, NULL, NULL };
     fsi_context c = fsi_default_context();
-    fsi_front_lines_desc d = fsi_front_lines_default_desc();
+    fsi_front_lines_desc d = fsi_front_default_lines_desc();
     fsi_front_lines *l = make_lines(&c, 3, 12, front_v3(-1.3, -1.2, -1.1), 0.2), *none = l;
     fsi_front *f, *g;
     uint64_t hash;
@@ -384,44 +384,44 @@ static void test_bad_input_is_refused_by_name(void)
     front_add_circle(&flat, front_v3(0, 0, 0), 1, 20, 1);
     f = make_front(&s, 0.3);
     g = make_front(&flat, 0.3);
-    CHECK(fsi_front_lines_cross(l, f) == FSI_OK);
+    CHECK(fsi_front_cross_lines(l, f) == FSI_OK);
     hash = hash_of(l);
 
     /* Calls. */
-    CHECK(fsi_front_lines_cross(NULL, f) == FSI_ERROR_ARGUMENT && fsi_front_lines_cross(l, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_front_lines_cross(l, g) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "dim 2") != NULL);
+    CHECK(fsi_front_cross_lines(NULL, f) == FSI_ERROR_ARGUMENT && fsi_front_cross_lines(l, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_front_cross_lines(l, g) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "dim 2") != NULL);
     f->position[7].y = (fsi_real)test_nan();
-    CHECK(fsi_front_lines_cross(l, f) == FSI_ERROR_NAN && strstr(c.error.message, "vertex 7 ") != NULL);
+    CHECK(fsi_front_cross_lines(l, f) == FSI_ERROR_NAN && strstr(c.error.message, "vertex 7 ") != NULL);
     f->position[7].y = (fsi_real)1e12;
-    CHECK(fsi_front_lines_cross(l, f) == FSI_ERROR_LIMIT && strstr(c.error.message, "vertex 7 ") != NULL);
+    CHECK(fsi_front_cross_lines(l, f) == FSI_ERROR_LIMIT && strstr(c.error.message, "vertex 7 ") != NULL);
     f->position[7].y = 250;
-    CHECK(fsi_front_lines_cross(l, f) == FSI_ERROR_LIMIT && strstr(c.error.message, "wider than 1024") != NULL);
+    CHECK(fsi_front_cross_lines(l, f) == FSI_ERROR_LIMIT && strstr(c.error.message, "wider than 1024") != NULL);
     CHECK(hash_of(l) == hash && fsi_front_lines_error(l) == &c.error);
-    CHECK(fsi_front_lines_between(l, 3, 0, 0, 0) == NULL && fsi_front_lines_between(l, 0, 11, 0, 0) == NULL
-        && fsi_front_lines_between(NULL, 0, 0, 0, 0) == NULL && fsi_front_lines_between(l, 0, 0, -1, 0) == NULL);
+    CHECK(fsi_front_first_crossing(l, 3, 0, 0, 0) == NULL && fsi_front_first_crossing(l, 0, 11, 0, 0) == NULL
+        && fsi_front_first_crossing(NULL, 0, 0, 0, 0) == NULL && fsi_front_first_crossing(l, 0, 0, -1, 0) == NULL);
 
     /* Descs. */
     d.context = &c;
-    CHECK(fsi_front_lines_create(&none, &d) == FSI_ERROR_ARGUMENT && none == NULL);
+    CHECK(fsi_front_create_lines(&none, &d) == FSI_ERROR_ARGUMENT && none == NULL);
     CHECK(strstr(c.error.message, "desc.dx") != NULL);
     d.dx = 1;
     d.n[1] = 0;
-    CHECK(fsi_front_lines_create(&none, &d) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.n[1]") != NULL);
+    CHECK(fsi_front_create_lines(&none, &d) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.n[1]") != NULL);
     d.n[0] = d.n[1] = d.n[2] = 2000;
-    CHECK(fsi_front_lines_create(&none, &d) == FSI_ERROR_LIMIT && strstr(c.error.message, "cells") != NULL);
+    CHECK(fsi_front_create_lines(&none, &d) == FSI_ERROR_LIMIT && strstr(c.error.message, "cells") != NULL);
     d.n[0] = 1 << 21;
-    CHECK(fsi_front_lines_create(&none, &d) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.n[0]") != NULL);
+    CHECK(fsi_front_create_lines(&none, &d) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.n[0]") != NULL);
     d.n[0] = d.n[1] = 1;
     d.dim = 2;
-    CHECK(fsi_front_lines_create(&none, &d) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.n[2]") != NULL);
+    CHECK(fsi_front_create_lines(&none, &d) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.n[2]") != NULL);
     d.n[2] = 1;
     d.origin.x = (fsi_real)test_inf();
-    CHECK(fsi_front_lines_create(&none, &d) == FSI_ERROR_NAN && strstr(c.error.message, "desc.origin") != NULL);
+    CHECK(fsi_front_create_lines(&none, &d) == FSI_ERROR_NAN && strstr(c.error.message, "desc.origin") != NULL);
     d.cookie++;
-    CHECK(fsi_front_lines_create(&none, &d) == FSI_ERROR_COOKIE);
-    CHECK(fsi_front_lines_create(NULL, &d) == FSI_ERROR_ARGUMENT);
-    fsi_front_lines_destroy(NULL);
-    fsi_front_lines_destroy(l);
+    CHECK(fsi_front_create_lines(&none, &d) == FSI_ERROR_COOKIE);
+    CHECK(fsi_front_create_lines(NULL, &d) == FSI_ERROR_ARGUMENT);
+    fsi_front_destroy_lines(NULL);
+    fsi_front_destroy_lines(l);
     fsi_front_destroy(f);
     fsi_front_destroy(g);
     front_free(&s);
