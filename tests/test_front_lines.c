@@ -271,6 +271,51 @@ static void test_elements_of_any_size_are_exact(void)
     }
 }
 
+/* The vortex of Bell, Colella and Glaz 1989, that turns back. */
+static void vortex(double x, double y, double t, double *u, double *v)
+{
+    const double sx = sin(FSI_PI * x), sy = sin(FSI_PI * y), back = cos(FSI_PI * t / 2);
+    *u = -2 * sx * sx * sy * cos(FSI_PI * y) * back;
+    *v = 2 * sx * cos(FSI_PI * x) * sy * sy * back;
+}
+
+/* A disc of 10 cells is wound up and back in 2 s: area and shape, at 4 x 4 points a cell. */
+static void test_disc_comes_back_from_a_vortex(void)
+{
+    enum { CELLS = 32, STEPS = 200 };
+    front_shape s = { 2, 0, 0, NULL, NULL };
+    fsi_front_lines *l = make_lines(NULL, 2, 4 * CELLS, front_v3(0, 0, 0), 0.25 / CELLS);
+    const int n = l->n[0] * l->n[1];
+    unsigned char *before = (unsigned char *)calloc((size_t)n, 1);
+    fsi_front *f;
+    double area;
+    int k, i, differ = 0;
+    front_add_circle(&s, front_v3(0.5, 0.75, 0), 0.15, 64, 1);
+    f = make_front(&s, 0.5 / CELLS);
+    area = f->stats.volume;
+    CHECK(fsi_front_cross_lines(l, f) == FSI_OK);
+    memcpy(before, l->inside, (size_t)n);
+    for (k = 0; k < STEPS; k++) {
+        const double dt = 2.0 / STEPS;
+        for (i = 0; i < f->vertex_count; i++) {
+            const double x = (double)f->position[i].x, y = (double)f->position[i].y;
+            double u, v;
+            vortex(x, y, k * dt, &u, &v);
+            vortex(x + dt / 2 * u, y + dt / 2 * v, (k + 0.5) * dt, &u, &v);
+            f->velocity[i] = front_v3(u, v, 0);
+        }
+        CHECK(fsi_front_step(f, (fsi_real)dt) == FSI_OK);
+    }
+    CHECK(fsi_front_cross_lines(l, f) == FSI_OK);
+    for (i = 0; i < n; i++) differ += before[i] != l->inside[i];
+    CHECK_NEAR(f->stats.volume / area, 1, 1e-3);
+    CHECK(differ / 16.0 / (2 * FSI_PI * 0.15 * CELLS) <= 0.01); /* cells */
+    free(before);
+    fsi_front_destroy(f);
+    fsi_front_destroy_lines(l);
+    front_free(&s);
+}
+
 static uint64_t hash_of(const fsi_front_lines *l)
 {
     const unsigned char *p = l->inside;
@@ -436,6 +481,7 @@ int main(int argc, char **argv)
     RUN(test_lines_through_edges_and_vertices_count_once);
     RUN(test_places_on_a_ball_are_those_of_theory);
     RUN(test_elements_of_any_size_are_exact);
+    RUN(test_disc_comes_back_from_a_vortex);
     RUN(test_crossings_are_the_same_for_any_number_of_threads);
     RUN(test_steady_calls_allocate_nothing);
     RUN(test_failing_memory_changes_nothing);
