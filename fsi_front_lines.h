@@ -101,7 +101,7 @@ FSI_API const fsi_error *fsi_front_lines_error(const fsi_front_lines *l);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* fsi_front_cross_lines, names without their fsi__fl_:
+/* fsi_front_cross_lines, names without their fsi__frl_:
 
       snap_task       vertices, to the lattice of 2^-20 dx
       room_task       lines through the box of each element: room for its crossings
@@ -123,42 +123,42 @@ FSI_API const fsi_error *fsi_front_lines_error(const fsi_front_lines *l);
 
 FSI__STRICT_BEGIN
 
-#define FSI__FL_CELL ((int64_t)1 << 20)  /* lattice units in a cell */
-#define FSI__FL_WIDEST ((int64_t)1 << 30) /* an element, along an axis */
-#define FSI__FL_FARTHEST 1073741824.0    /* a vertex from the origin, in cells */
-#define FSI__FL_GRAIN 2048               /* elements, lines, vertices a chunk */
+#define FSI__FRL_CELL ((int64_t)1 << 20)  /* lattice units in a cell */
+#define FSI__FRL_WIDEST ((int64_t)1 << 30) /* an element, along an axis */
+#define FSI__FRL_FARTHEST 1073741824.0    /* a vertex from the origin, in cells */
+#define FSI__FRL_GRAIN 2048               /* elements, lines, vertices a chunk */
 
-/* Elements t with the same t/FSI__FL_GRAIN. Their hits are rows first ... first + count - 1. */
-typedef struct fsi__fl_chunk {
+/* Elements t with the same t/FSI__FRL_GRAIN. Their hits are rows first ... first + count - 1. */
+typedef struct fsi__frl_chunk {
     long long room;
     int first, count;
     int wide;                  /* the first element that is too wide, -1 */
-} fsi__fl_chunk;
+} fsi__frl_chunk;
 
-typedef struct fsi__fl_impl {
+typedef struct fsi__frl_impl {
     fsi_context own_context;
     int lines[4];              /* number of the first line of each axis, then of all */
     unsigned char *inside;
     int *begin;                /* lines[3] + 1 */
     fsi_front_crossing *crossing;
     int crossing_room;
-    fsi__fr_int3 *x;           /* vertices on the lattice; the centre of cell i is at (i + 1/2) FSI__FL_CELL */
+    fsi__fr_int3 *x;           /* vertices on the lattice; the centre of cell i is at (i + 1/2) FSI__FRL_CELL */
     int x_room;
-    fsi__fl_chunk *chunk;
+    fsi__frl_chunk *chunk;
     int chunk_room;
     fsi_front_crossing *hit;   /* in the order of elements; count is the line, of all axes */
     int hit_room;
     int *order;                /* of hits, by line */
     int order_room;
-} fsi__fl_impl;
+} fsi__frl_impl;
 
-typedef struct fsi__fl_job {
+typedef struct fsi__frl_job {
     const fsi_front_lines *l;
-    fsi__fl_impl *im;
+    fsi__frl_impl *im;
     const fsi_front *f;
-} fsi__fl_job;
+} fsi__frl_job;
 
-static fsi_status fsi__fl_check(const fsi_front_lines *l)
+static fsi_status fsi__frl_check(const fsi_front_lines *l)
 {
     if (!l) return FSI_ERROR_ARGUMENT;
     return l->cookie == FSI__COOKIE('x', fsi_front_lines) ? FSI_OK : FSI_ERROR_COOKIE;
@@ -166,11 +166,11 @@ static fsi_status fsi__fl_check(const fsi_front_lines *l)
 
 /* ---- elements on the lattice ------------------------------------------------------------------------------------- */
 
-static void fsi__fl_snap_task(void *arg, int chunk, int begin, int end)
+static void fsi__frl_snap_task(void *arg, int chunk, int begin, int end)
 {
-    const fsi__fl_job *job = (const fsi__fl_job *)arg;
+    const fsi__frl_job *job = (const fsi__frl_job *)arg;
     const fsi_vec3 o = job->l->origin;
-    const double scale = (double)FSI__FL_CELL / (double)job->l->dx;
+    const double scale = (double)FSI__FRL_CELL / (double)job->l->dx;
     int i;
     (void)chunk;
     for (i = begin; i < end; i++) {
@@ -182,22 +182,22 @@ static void fsi__fl_snap_task(void *arg, int chunk, int begin, int end)
 }
 
 /* Corners of an element; a segment has its first one again, moved along z: the normals are then those of 2D. */
-typedef struct fsi__fl_element {
+typedef struct fsi__frl_element {
     fsi__fr_int3 corner[3];
     int64_t p[3][3];           /* the same, by corner and axis */
     int lo[3], hi[3];          /* centres in its box are lo ... hi - 1 along each axis, within the grid */
     int wide;
-} fsi__fl_element;
+} fsi__frl_element;
 
 /* How many centres of a row are below x? Those at x are moved above it. */
-static int fsi__fl_below(int64_t x, int n)
+static int fsi__frl_below(int64_t x, int n)
 {
     const int64_t shift = (int64_t)1 << 40; /* of cells, so that what is divided is positive */
-    const int64_t i = (x + FSI__FL_CELL / 2 - 1 + shift * FSI__FL_CELL) / FSI__FL_CELL - shift;
+    const int64_t i = (x + FSI__FRL_CELL / 2 - 1 + shift * FSI__FRL_CELL) / FSI__FRL_CELL - shift;
     return i < 0 ? 0 : i > n ? n : (int)i;
 }
 
-static void fsi__fl_get(const fsi__fl_job *job, int t, fsi__fl_element *e)
+static void fsi__frl_get(const fsi__frl_job *job, int t, fsi__frl_element *e)
 {
     const int k = job->l->dim, *c = job->f->elements + k * t;
     int i, axis;
@@ -212,9 +212,9 @@ static void fsi__fl_get(const fsi__fl_job *job, int t, fsi__fl_element *e)
     for (axis = 0; axis < k; axis++) {
         const int64_t a = e->p[0][axis], b = e->p[1][axis], d = e->p[2][axis];
         const int64_t least = a < b ? (a < d ? a : d) : b < d ? b : d, most = a > b ? (a > d ? a : d) : b > d ? b : d;
-        e->wide |= most - least > FSI__FL_WIDEST;
-        e->lo[axis] = fsi__fl_below(least, job->l->n[axis]);
-        e->hi[axis] = fsi__fl_below(most, job->l->n[axis]);
+        e->wide |= most - least > FSI__FRL_WIDEST;
+        e->lo[axis] = fsi__frl_below(least, job->l->n[axis]);
+        e->hi[axis] = fsi__frl_below(most, job->l->n[axis]);
     }
     if (k == 2) {
         e->lo[2] = 0;
@@ -223,22 +223,22 @@ static void fsi__fl_get(const fsi__fl_job *job, int t, fsi__fl_element *e)
 }
 
 /* The axes across an axis, u < v. */
-static int fsi__fl_u(int axis) { return axis == 0 ? 1 : 0; }
-static int fsi__fl_v(int axis) { return axis == 2 ? 1 : 2; }
+static int fsi__frl_u(int axis) { return axis == 0 ? 1 : 0; }
+static int fsi__frl_v(int axis) { return axis == 2 ? 1 : 2; }
 
-static void fsi__fl_room_task(void *arg, int chunk, int begin, int end)
+static void fsi__frl_room_task(void *arg, int chunk, int begin, int end)
 {
-    const fsi__fl_job *job = (const fsi__fl_job *)arg;
-    fsi__fl_chunk *c = &job->im->chunk[chunk];
-    fsi__fl_element e;
+    const fsi__frl_job *job = (const fsi__frl_job *)arg;
+    fsi__frl_chunk *c = &job->im->chunk[chunk];
+    fsi__frl_element e;
     int t, axis;
     c->room = 0;
     c->wide = -1;
     for (t = begin; t < end; t++) {
-        fsi__fl_get(job, t, &e);
+        fsi__frl_get(job, t, &e);
         if (e.wide && c->wide < 0) c->wide = t;
         for (axis = 0; axis < job->l->dim; axis++) {
-            const int u = fsi__fl_u(axis), v = fsi__fl_v(axis);
+            const int u = fsi__frl_u(axis), v = fsi__frl_v(axis);
             c->room += (long long)(e.hi[u] - e.lo[u]) * (e.hi[v] - e.lo[v]);
         }
     }
@@ -249,17 +249,17 @@ static void fsi__fl_room_task(void *arg, int chunk, int begin, int end)
 /* Edge functions of an element, seen along an axis, at a line: twice the areas of the triangles that the line makes
    with the edges opposite of the corners. at = area - bias, with bias 1 where an area of 0 becomes negative when the
    line is moved: the line crosses the element where no `at` is negative. du, dv: from one line to the next. */
-typedef struct fsi__fl_edges {
+typedef struct fsi__frl_edges {
     int64_t at[3], du[3], dv[3], bias[3], total;
     int sign;                  /* of the areas, before they were made positive */
-} fsi__fl_edges;
+} fsi__frl_edges;
 
 /* Of the line through centres lo; 0: the element is seen edge on, no line crosses it. Moved by (e^a, e^b), a < b, an
    edge function changes by -e^a times the edge's v, then e^b times its u. */
-static int fsi__fl_edges_of(const fsi__fl_element *e, int k, int axis, fsi__fl_edges *g)
+static int fsi__frl_edges_of(const fsi__frl_element *e, int k, int axis, fsi__frl_edges *g)
 {
-    const int u = fsi__fl_u(axis), v = fsi__fl_v(axis);
-    const int64_t cu = e->lo[u] * FSI__FL_CELL + FSI__FL_CELL / 2, cv = e->lo[v] * FSI__FL_CELL + FSI__FL_CELL / 2;
+    const int u = fsi__frl_u(axis), v = fsi__frl_v(axis);
+    const int64_t cu = e->lo[u] * FSI__FRL_CELL + FSI__FRL_CELL / 2, cv = e->lo[v] * FSI__FRL_CELL + FSI__FRL_CELL / 2;
     int i;
     g->total = k == 2 ? e->p[1][u] - e->p[0][u] : (e->p[1][u] - e->p[0][u]) * (e->p[2][v] - e->p[0][v])
         - (e->p[1][v] - e->p[0][v]) * (e->p[2][u] - e->p[0][u]);
@@ -272,34 +272,34 @@ static int fsi__fl_edges_of(const fsi__fl_element *e, int k, int axis, fsi__fl_e
             ev = k == 3 ? g->sign * (b[v] - a[v]) : i == 0 ? g->sign : i == 1 ? -g->sign : 0;
         g->bias[i] = ev != 0 ? ev > 0 : eu < 0;
         g->at[i] = eu * (cv - a[v]) - ev * (cu - (k == 3 ? a[u] : e->p[1 - (i & 1)][u])) - g->bias[i];
-        g->du[i] = -ev * FSI__FL_CELL;
-        g->dv[i] = eu * FSI__FL_CELL;
+        g->du[i] = -ev * FSI__FRL_CELL;
+        g->dv[i] = eu * FSI__FRL_CELL;
     }
     return 1;
 }
 
 /* Where a line that crosses an element does so, between which centres. The weighted mean of the corners is exact to
    2^-20 units; where a centre is nearer than 2^-6, integers decide. */
-static void fsi__fl_place(const fsi__fl_job *job, const fsi__fl_element *e, const fsi__fl_edges *g,
+static void fsi__frl_place(const fsi__frl_job *job, const fsi__frl_element *e, const fsi__frl_edges *g,
     const int64_t *at, int axis, int u, int v, fsi_front_crossing *c)
 {
-    const int64_t *p = e->p[0], low = p[axis] - FSI__FL_CELL / 2 + FSI__FL_CELL * ((int64_t)1 << 40);
-    const int64_t base = low / FSI__FL_CELL, n = job->l->n[axis];
+    const int64_t *p = e->p[0], low = p[axis] - FSI__FRL_CELL / 2 + FSI__FRL_CELL * ((int64_t)1 << 40);
+    const int64_t base = low / FSI__FRL_CELL, n = job->l->n[axis];
     const double one = 1 / (double)g->total;
     const double w0 = (double)(at[0] + g->bias[0]) * one, w1 = (double)(at[1] + g->bias[1]) * one,
         w2 = (double)(at[2] + g->bias[2]) * one;
-    const double along = ((double)(low - base * FSI__FL_CELL) + w1 * (double)(e->p[1][axis] - p[axis])
-        + w2 * (double)(e->p[2][axis] - p[axis])) / (double)FSI__FL_CELL; /* in cells, from centre `base` on */
+    const double along = ((double)(low - base * FSI__FRL_CELL) + w1 * (double)(e->p[1][axis] - p[axis])
+        + w2 * (double)(e->p[2][axis] - p[axis])) / (double)FSI__FRL_CELL; /* in cells, from centre `base` on */
     const int64_t nearest = (int64_t)(along + 4096.5) - 4096;
     int64_t cell = (int64_t)(along + 4096) - 4096, first = base - ((int64_t)1 << 40);
 
     /* A centre d beyond the crossing has n . (d - p) of the sign of the normal's part along the axis. */
-    if (fabs(along - (double)nearest) * (double)FSI__FL_CELL < 1.0 / 64) {
+    if (fabs(along - (double)nearest) * (double)FSI__FRL_CELL < 1.0 / 64) {
         int64_t q[3];
         fsi__fr_int3 d;
-        q[fsi__fl_u(axis)] = u * FSI__FL_CELL + FSI__FL_CELL / 2;
-        q[fsi__fl_v(axis)] = job->l->dim == 3 ? v * FSI__FL_CELL + FSI__FL_CELL / 2 : p[2];
-        q[axis] = (first + nearest) * FSI__FL_CELL + FSI__FL_CELL / 2;
+        q[fsi__frl_u(axis)] = u * FSI__FRL_CELL + FSI__FRL_CELL / 2;
+        q[fsi__frl_v(axis)] = job->l->dim == 3 ? v * FSI__FRL_CELL + FSI__FRL_CELL / 2 : p[2];
+        q[axis] = (first + nearest) * FSI__FRL_CELL + FSI__FRL_CELL / 2;
         d.x = q[0];
         d.y = q[1];
         d.z = q[2];
@@ -318,19 +318,19 @@ static void fsi__fl_place(const fsi__fl_job *job, const fsi__fl_element *e, cons
     c->weight[2] = (fsi_real)w2;
 }
 
-static void fsi__fl_find_task(void *arg, int chunk, int begin, int end)
+static void fsi__frl_find_task(void *arg, int chunk, int begin, int end)
 {
-    const fsi__fl_job *job = (const fsi__fl_job *)arg;
-    fsi__fl_chunk *c = &job->im->chunk[chunk];
+    const fsi__frl_job *job = (const fsi__frl_job *)arg;
+    fsi__frl_chunk *c = &job->im->chunk[chunk];
     fsi_front_crossing *hit = job->im->hit + c->first;
-    fsi__fl_element e;
-    fsi__fl_edges g;
+    fsi__frl_element e;
+    fsi__frl_edges g;
     int t, axis, i, j, k;
     for (t = begin; t < end; t++) {
-        fsi__fl_get(job, t, &e);
+        fsi__frl_get(job, t, &e);
         for (axis = 0; axis < job->l->dim; axis++) {
-            const int u = fsi__fl_u(axis), v = fsi__fl_v(axis);
-            if (e.lo[u] >= e.hi[u] || e.lo[v] >= e.hi[v] || !fsi__fl_edges_of(&e, job->l->dim, axis, &g)) continue;
+            const int u = fsi__frl_u(axis), v = fsi__frl_v(axis);
+            if (e.lo[u] >= e.hi[u] || e.lo[v] >= e.hi[v] || !fsi__frl_edges_of(&e, job->l->dim, axis, &g)) continue;
 
             /* The lines of its box, row by row. */
             for (j = e.lo[v]; j < e.hi[v]; j++) {
@@ -338,7 +338,7 @@ static void fsi__fl_find_task(void *arg, int chunk, int begin, int end)
                 for (k = 0; k < 3; k++) at[k] = g.at[k];
                 for (i = e.lo[u]; i < e.hi[u]; i++) {
                     if ((at[0] | at[1] | at[2]) >= 0) {
-                        fsi__fl_place(job, &e, &g, at, axis, i, j, hit);
+                        fsi__frl_place(job, &e, &g, at, axis, i, j, hit);
                         hit->element = t;
                         hit->count = job->im->lines[axis] + i + job->l->n[u] * j;
                         hit++;
@@ -355,7 +355,7 @@ static void fsi__fl_find_task(void *arg, int chunk, int begin, int end)
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 /* Hits by line, those of a line in the order of elements. */
-static void fsi__fl_sort_lines(fsi__fl_impl *im, int chunks)
+static void fsi__frl_sort_lines(fsi__frl_impl *im, int chunks)
 {
     const int lines = im->lines[3];
     int c, h, i, sum = 0;
@@ -368,17 +368,17 @@ static void fsi__fl_sort_lines(fsi__fl_impl *im, int chunks)
             im->order[--im->begin[im->hit[h].count]] = h;
 }
 
-static int fsi__fl_is_before(const fsi_front_crossing *a, const fsi_front_crossing *b)
+static int fsi__frl_is_before(const fsi_front_crossing *a, const fsi_front_crossing *b)
 {
     if (a->cell != b->cell) return a->cell < b->cell;
     if (a->theta < b->theta || a->theta > b->theta) return a->theta < b->theta;
     return a->element < b->element;
 }
 
-static void fsi__fl_line_task(void *arg, int chunk, int begin, int end)
+static void fsi__frl_line_task(void *arg, int chunk, int begin, int end)
 {
-    const fsi__fl_job *job = (const fsi__fl_job *)arg;
-    const fsi__fl_impl *im = job->im;
+    const fsi__frl_job *job = (const fsi__frl_job *)arg;
+    const fsi__frl_impl *im = job->im;
     int l, i, j, gap;
     (void)chunk;
     for (l = begin; l < end; l++) {
@@ -391,7 +391,7 @@ static void fsi__fl_line_task(void *arg, int chunk, int begin, int end)
         for (; gap > 0; gap /= 3)
             for (i = gap; i < count; i++) {
                 one = row[i];
-                for (j = i; j >= gap && fsi__fl_is_before(&one, &row[j - gap]); j -= gap) row[j] = row[j - gap];
+                for (j = i; j >= gap && fsi__frl_is_before(&one, &row[j - gap]); j -= gap) row[j] = row[j - gap];
                 row[j] = one;
             }
         for (i = count - 1; i >= 0; i--)
@@ -400,10 +400,10 @@ static void fsi__fl_line_task(void *arg, int chunk, int begin, int end)
 }
 
 /* Lines of axis 0 are rows of cells. */
-static void fsi__fl_inside_task(void *arg, int chunk, int begin, int end)
+static void fsi__frl_inside_task(void *arg, int chunk, int begin, int end)
 {
-    const fsi__fl_job *job = (const fsi__fl_job *)arg;
-    const fsi__fl_impl *im = job->im;
+    const fsi__frl_job *job = (const fsi__frl_job *)arg;
+    const fsi__frl_impl *im = job->im;
     const int n = job->l->n[0];
     int l, r;
     (void)chunk;
@@ -422,51 +422,51 @@ static void fsi__fl_inside_task(void *arg, int chunk, int begin, int end)
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static void fsi__fl_publish(fsi_front_lines *l)
+static void fsi__frl_publish(fsi_front_lines *l)
 {
-    const fsi__fl_impl *im = (const fsi__fl_impl *)l->impl;
+    const fsi__frl_impl *im = (const fsi__frl_impl *)l->impl;
     int axis;
     l->inside = im->inside;
     l->crossing = im->crossing;
     for (axis = 0; axis < l->dim; axis++) l->begin[axis] = im->begin + im->lines[axis];
 }
 
-static int fsi__fl_is_far(const void *arg, int i)
+static int fsi__frl_is_far(const void *arg, int i)
 {
-    const fsi__fl_job *job = (const fsi__fl_job *)arg;
-    const double most = FSI__FL_FARTHEST * (double)job->l->dx;
+    const fsi__frl_job *job = (const fsi__frl_job *)arg;
+    const double most = FSI__FRL_FARTHEST * (double)job->l->dx;
     const fsi_vec3 x = job->f->position[i], o = job->l->origin;
     return !(fabs((double)x.x - (double)o.x) <= most && fabs((double)x.y - (double)o.y) <= most
         && fabs((double)x.z - (double)o.z) <= most);
 }
 
 /* Vertices on the lattice, and how many lines go through the boxes of elements: room for their crossings. */
-static fsi_status fsi__fl_prepare(fsi__fl_job *job, const char *fn)
+static fsi_status fsi__frl_prepare(fsi__frl_job *job, const char *fn)
 {
     fsi_context *context = job->l->context;
     const fsi_front *f = job->f;
-    fsi__fl_impl *im = job->im;
-    const int chunks = fsi__chunks(f->element_count, FSI__FL_GRAIN);
+    fsi__frl_impl *im = job->im;
+    const int chunks = fsi__chunks(f->element_count, FSI__FRL_GRAIN);
     long long room = 0;
     int i;
     if (!fsi_v3_is_finite(job->l->origin))
         return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "the origin of the lines is not finite");
-    if (fsi__count_where(context, f->vertex_count, fsi__fl_is_far, job, &i) > 0) {
+    if (fsi__count_where(context, f->vertex_count, fsi__frl_is_far, job, &i) > 0) {
         if (!fsi_v3_is_finite(f->position[i]))
             return fsi__fail(context, FSI_ERROR_NAN, fn, i, 0, "the position of vertex %d is not finite", i);
         return fsi__fail(context, FSI_ERROR_LIMIT, fn, i, 0, "vertex %d is more than 2^30 cells from the origin", i);
     }
     FSI__TRY(fsi__room_in(context, &im->x, sizeof *im->x, 0, &im->x_room, f->vertex_count, fn));
     FSI__TRY(fsi__room_in(context, &im->chunk, sizeof *im->chunk, 0, &im->chunk_room, chunks, fn));
-    fsi__parallel_work(context, f->vertex_count, FSI__FL_GRAIN, 5.0 * f->vertex_count, fsi__fl_snap_task, job);
-    fsi__parallel_work(context, f->element_count, FSI__FL_GRAIN, 10.0 * f->element_count, fsi__fl_room_task, job);
+    fsi__parallel_work(context, f->vertex_count, FSI__FRL_GRAIN, 5.0 * f->vertex_count, fsi__frl_snap_task, job);
+    fsi__parallel_work(context, f->element_count, FSI__FRL_GRAIN, 10.0 * f->element_count, fsi__frl_room_task, job);
     for (i = 0; i < chunks; i++) {
-        fsi__fl_chunk *c = &im->chunk[i];
+        fsi__frl_chunk *c = &im->chunk[i];
         if (c->wide >= 0)
             return fsi__fail(context, FSI_ERROR_LIMIT, fn, c->wide, 0, "element %d is wider than 1024 cells", c->wide);
         if (room + c->room > 0x7ffffffe)
-            return fsi__fail(context, FSI_ERROR_LIMIT, fn, i * FSI__FL_GRAIN, (double)room,
-                "lines cross elements more often than fits, at element %d", i * FSI__FL_GRAIN);
+            return fsi__fail(context, FSI_ERROR_LIMIT, fn, i * FSI__FRL_GRAIN, (double)room,
+                "lines cross elements more often than fits, at element %d", i * FSI__FRL_GRAIN);
         c->first = (int)room;
         room += c->room;
     }
@@ -476,39 +476,39 @@ static fsi_status fsi__fl_prepare(fsi__fl_job *job, const char *fn)
 FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f)
 {
     static const char fn[] = "fsi_front_cross_lines";
-    fsi__fl_impl *im;
-    fsi__fl_job job;
+    fsi__frl_impl *im;
+    fsi__frl_job job;
     fsi_status status;
     double start;
     int i, chunks, count = 0;
-    FSI__TRY(fsi__fl_check(l));
+    FSI__TRY(fsi__frl_check(l));
     if (!f) return fsi__fail(l->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the front is NULL");
     if (f->cookie != FSI__COOKIE('r', fsi_front)) return FSI_ERROR_COOKIE;
     if (f->dim != l->dim)
         return fsi__fail(l->context, FSI_ERROR_ARGUMENT, fn, -1, f->dim, "the front has dim %d, the lines have %d",
             f->dim, l->dim);
     start = fsi__now(l->context);
-    im = (fsi__fl_impl *)l->impl;
+    im = (fsi__frl_impl *)l->impl;
     job.l = l;
     job.im = im;
     job.f = f;
 
     /* Hits, then room for rows: behind that nothing fails. */
-    FSI__TRY(fsi__fl_prepare(&job, fn));
-    fsi__parallel_work(l->context, f->element_count, FSI__FL_GRAIN, 40.0 * f->element_count, fsi__fl_find_task, &job);
-    chunks = fsi__chunks(f->element_count, FSI__FL_GRAIN);
+    FSI__TRY(fsi__frl_prepare(&job, fn));
+    fsi__parallel_work(l->context, f->element_count, FSI__FRL_GRAIN, 40.0 * f->element_count, fsi__frl_find_task, &job);
+    chunks = fsi__chunks(f->element_count, FSI__FRL_GRAIN);
     for (i = 0; i < chunks; i++) count += im->chunk[i].count;
     FSI__TRY(fsi__room_in(l->context, &im->order, sizeof *im->order, 0, &im->order_room, count, fn));
     status = fsi__room_in(l->context, &im->crossing, sizeof *im->crossing, l->crossing_count, &im->crossing_room, count,
         fn);
-    fsi__fl_publish(l); /* rows may have moved */
+    fsi__frl_publish(l); /* rows may have moved */
     FSI__TRY(status);
 
-    fsi__fl_sort_lines(im, chunks);
+    fsi__frl_sort_lines(im, chunks);
     l->crossing_count = count;
-    fsi__parallel_work(l->context, im->lines[3], FSI__FL_GRAIN, 5.0 * im->lines[3] + 20.0 * count, fsi__fl_line_task,
+    fsi__parallel_work(l->context, im->lines[3], FSI__FRL_GRAIN, 5.0 * im->lines[3] + 20.0 * count, fsi__frl_line_task,
         &job);
-    fsi__parallel_work(l->context, im->lines[1], FSI__FL_GRAIN / 8, 0.1 * l->n[0] * im->lines[1], fsi__fl_inside_task,
+    fsi__parallel_work(l->context, im->lines[1], FSI__FRL_GRAIN / 8, 0.1 * l->n[0] * im->lines[1], fsi__frl_inside_task,
         &job);
     l->seconds = fsi__now(l->context) - start;
     return FSI_OK;
@@ -517,13 +517,13 @@ FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f)
 FSI_API const fsi_front_crossing *fsi_front_first_crossing(const fsi_front_lines *l, int axis, int i, int j, int k)
 {
     int at[3], line, lo, hi;
-    if (fsi__fl_check(l) != FSI_OK || axis < 0 || axis >= l->dim || i < 0 || i >= l->n[0] || j < 0 || j >= l->n[1]
+    if (fsi__frl_check(l) != FSI_OK || axis < 0 || axis >= l->dim || i < 0 || i >= l->n[0] || j < 0 || j >= l->n[1]
         || k < 0 || k >= l->n[2]) return NULL;
     at[0] = i;
     at[1] = j;
     at[2] = k;
     if (at[axis] >= l->n[axis] - 1) return NULL;
-    line = at[fsi__fl_u(axis)] + l->n[fsi__fl_u(axis)] * at[fsi__fl_v(axis)];
+    line = at[fsi__frl_u(axis)] + l->n[fsi__frl_u(axis)] * at[fsi__frl_v(axis)];
     lo = l->begin[axis][line];
     hi = l->begin[axis][line + 1];
     while (lo < hi) {
@@ -546,7 +546,7 @@ FSI_API fsi_front_lines_desc fsi_front_default_lines_desc(void)
     return d;
 }
 
-static fsi_status fsi__fl_check_desc(const fsi_front_lines_desc *d, const char *fn)
+static fsi_status fsi__frl_check_desc(const fsi_front_lines_desc *d, const char *fn)
 {
     static const fsi__field rows[] = {
         FSI__FIELD(fsi_front_lines_desc, dim, FSI__INT, 2, 3, 0), FSI__FINITE(fsi_front_lines_desc, origin),
@@ -572,7 +572,7 @@ FSI_API fsi_status fsi_front_create_lines(fsi_front_lines **out, const fsi_front
 {
     static const char fn[] = "fsi_front_create_lines";
     fsi_front_lines *l;
-    fsi__fl_impl *im;
+    fsi__frl_impl *im;
     double lines = 0;
     int axis;
     if (!out) return FSI_ERROR_ARGUMENT;
@@ -580,15 +580,15 @@ FSI_API fsi_status fsi_front_create_lines(fsi_front_lines **out, const fsi_front
     if (!desc) return FSI_ERROR_ARGUMENT;
     if (desc->cookie != FSI__COOKIE('x', fsi_front_lines_desc) || !fsi__is_context(desc->context))
         return FSI_ERROR_COOKIE;
-    FSI__TRY(fsi__fl_check_desc(desc, fn));
-    for (axis = 0; axis < desc->dim; axis++) lines += (double)desc->n[fsi__fl_u(axis)] * desc->n[fsi__fl_v(axis)];
+    FSI__TRY(fsi__frl_check_desc(desc, fn));
+    for (axis = 0; axis < desc->dim; axis++) lines += (double)desc->n[fsi__frl_u(axis)] * desc->n[fsi__frl_v(axis)];
     if (lines > 2147483646.0)
         return fsi__fail(desc->context, FSI_ERROR_LIMIT, fn, -1, lines, "desc.n makes %.0f lines, too many", lines);
 
     /* All of it in one block, arrays by themselves. */
     l = (fsi_front_lines *)fsi__alloc(desc->context, 1, sizeof *l + sizeof *im);
     if (!l) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for lines");
-    im = (fsi__fl_impl *)(void *)(l + 1);
+    im = (fsi__frl_impl *)(void *)(l + 1);
     im->own_context = fsi_default_context();
     l->cookie = FSI__COOKIE('x', fsi_front_lines);
     l->context = desc->context ? desc->context : &im->own_context;
@@ -598,7 +598,7 @@ FSI_API fsi_status fsi_front_create_lines(fsi_front_lines **out, const fsi_front
     l->impl = im;
     for (axis = 0; axis < 3; axis++) l->n[axis] = desc->n[axis];
     for (axis = 0; axis < 3; axis++)
-        im->lines[axis + 1] = im->lines[axis] + (axis < l->dim ? l->n[fsi__fl_u(axis)] * l->n[fsi__fl_v(axis)] : 0);
+        im->lines[axis + 1] = im->lines[axis] + (axis < l->dim ? l->n[fsi__frl_u(axis)] * l->n[fsi__frl_v(axis)] : 0);
     im->inside = (unsigned char *)fsi__alloc(l->context, (size_t)l->n[0] * (size_t)l->n[1], (size_t)l->n[2]);
     im->begin = (int *)fsi__alloc(l->context, (size_t)im->lines[3] + 1, sizeof *im->begin);
     if (!im->inside || !im->begin) {
@@ -606,16 +606,16 @@ FSI_API fsi_status fsi_front_create_lines(fsi_front_lines **out, const fsi_front
         fsi_front_destroy_lines(l);
         return FSI_ERROR_MEMORY;
     }
-    fsi__fl_publish(l);
+    fsi__frl_publish(l);
     *out = l;
     return FSI_OK;
 }
 
 FSI_API void fsi_front_destroy_lines(fsi_front_lines *l)
 {
-    fsi__fl_impl *im;
-    if (fsi__fl_check(l) != FSI_OK) return;
-    im = (fsi__fl_impl *)l->impl;
+    fsi__frl_impl *im;
+    if (fsi__frl_check(l) != FSI_OK) return;
+    im = (fsi__frl_impl *)l->impl;
     fsi__free(l->context, im->inside, (size_t)l->n[0] * (size_t)l->n[1], (size_t)l->n[2]);
     fsi__free(l->context, im->begin, (size_t)im->lines[3] + 1, sizeof *im->begin);
     fsi__free(l->context, im->crossing, (size_t)im->crossing_room, sizeof *im->crossing);
@@ -629,7 +629,7 @@ FSI_API void fsi_front_destroy_lines(fsi_front_lines *l)
 
 FSI_API const fsi_error *fsi_front_lines_error(const fsi_front_lines *l)
 {
-    return fsi__error_of(fsi__fl_check(l) == FSI_OK ? l->context : NULL);
+    return fsi__error_of(fsi__frl_check(l) == FSI_OK ? l->context : NULL);
 }
 
 FSI__COLD_END
