@@ -473,6 +473,19 @@ static void test_bad_input_is_refused_by_name(void)
     front_free(&flat);
 }
 
+static void test_nothing_is_inside_of_no_surface(void)
+{
+    front_shape none = { 3, 0, 0, NULL, NULL };
+    fsi_front_lines *l = make_lines(NULL, 3, 7, front_v3(0, 0, 0), 1);
+    fsi_front *f = make_front(&none, 1);
+    int i, sum = 0;
+    CHECK(fsi_front_cross_lines(l, f) == FSI_OK && l->crossing_count == 0);
+    for (i = 0; i < l->n[0] * l->n[1] * l->n[2]; i++) sum += l->inside[i];
+    CHECK(sum == 0 && fsi_front_first_crossing(l, 2, 3, 3, 3) == NULL);
+    fsi_front_destroy(f);
+    fsi_front_destroy_lines(l);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -483,6 +496,7 @@ int main(int argc, char **argv)
     RUN(test_elements_of_any_size_are_exact);
     RUN(test_disc_comes_back_from_a_vortex);
     RUN(test_crossings_are_the_same_for_any_number_of_threads);
+    RUN(test_nothing_is_inside_of_no_surface);
     RUN(test_steady_calls_allocate_nothing);
     RUN(test_failing_memory_changes_nothing);
     RUN(test_bad_input_is_refused_by_name);
