@@ -206,8 +206,8 @@ static void test_a_pool_at_balance_keeps_its_energy(void)
         tank_run(&t, dt, 1, 0.5);
         for (i = 0; i < t.p.solid->vertex_count; i++) t.p.solid->pinned[i] = 0;
         c = tank_run(&t, dt, row[k].seconds, 0);
-        printf("   %d cells, dt %.4f: kinetic energy %.1e of rho g H V, all rises by %.1e, springs bear %.4f\n", t.n, dt,
-               c.moves, c.rises, c.bears);
+        printf("   %d cells, dt %.4f: kinetic energy %.1e of rho g H V, all rises by %.1e, springs bear %.4f\n", t.n,
+               dt, c.moves, c.rises, c.bears);
         CHECK(c.moves <= TOL(1e-6, 1e-5) && c.rises <= TOL(1e-6, 1e-4));
         CHECK_NEAR(c.bears, 1, 0.002);
         pair_end(&t.p);
@@ -297,8 +297,8 @@ static double puddle_rests(int n, double high, double wide, double tension, doub
 
 /* On a held chain puddles come to rest. Redistancing in every step corrected what was nearly a distance at their rims,
    and drove eddies of 6 to 14 mm/s for ever. Of two cells that spread to one, the faces at the side of the rim were
-   walls at times, and what advection lost at the rim was returned to all of the film: 80 to 130 mm/s for ever. The last:
-   a puddle that stays two cells high, whose rim went to and fro. */
+   walls at times, and what advection lost at the rim was returned to all of the film: 80 to 130 mm/s for ever. The
+   last: a puddle that stays two cells high, whose rim went to and fro. */
 static void test_puddles_rest_on_a_held_chain(void)
 {
     static const struct { int n; double above, high, rate, seconds, by;
