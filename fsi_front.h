@@ -93,7 +93,8 @@ typedef struct fsi_front_desc {
     fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; default 8; 0: none. In 2D the
                                     default makes that 4 */
     int crossings;               /* 1 (default): a surface that crosses or touches itself is refused, by an exact test
-                                    at the end of each step; operations that would make it so are not done. 0: it may */
+                                    at the end of each step; operations that would make it so are not done. 0: it may,
+                                    and pieces may be inside out */
     int rounds;                  /* of remeshing in a step at most, 1 to 100; default 8 */
     int reserve;                 /* elements to make room for; default 0 */
 } fsi_front_desc;
@@ -123,6 +124,7 @@ typedef struct fsi_front_stats {
                                           degrees, that are left */
     int removed_pieces;
     double removed_volume;       /* with them */
+    double removed_amount[64];   /* and of each attribute */
     double volume, area;         /* of all pieces */
     double moved;                /* largest volume by which remeshing changed a piece */
     double momentum[3];          /* sum of area times velocity of vertices */
@@ -158,8 +160,8 @@ FSI_API void fsi_front_destroy(fsi_front *f); /* NULL is fine */
 /* Moves vertices by dt times their velocities (dt = 0: you moved them, or nothing moves), those with flags of walls
    along these, then remeshes: edges are 0.4 to 1.6 desc.length long and angles above 10 degrees, except where no
    operation is allowed (stats: long_edges, short_edges, thin). dt <= 1000 s. All arrays may have moved afterwards.
-   Errors: COOKIE, ARGUMENT, NAN (names the vertex), MESH (the surface crosses itself; names elements as the step would
-   have left them), LIMIT, MEMORY; nothing has changed then. */
+   Errors: COOKIE, ARGUMENT, NAN (names the vertex), MESH (the surface crosses itself, or a piece is inside out; names
+   elements as the step would have left them), LIMIT, MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt);
 /* The context's last failure; NULL: no front. */
 FSI_API const fsi_error *fsi_front_error(const fsi_front *f);
@@ -181,8 +183,8 @@ FSI_API fsi_status fsi_front_weights(const fsi_front *f, fsi_real *out);
 
 /* Writes the surface; buffer NULL: only *size. Errors: COOKIE, ARGUMENT, LIMIT (capacity). */
 FSI_API fsi_status fsi_front_save(const fsi_front *f, void *buffer, size_t capacity, size_t *size);
-/* Takes a surface that a front with the same dim and attribute_count wrote. Errors: COOKIE, ARGUMENT, FORMAT, MEMORY;
-   nothing has changed then. */
+/* Takes a surface that a front with the same dim and attribute_count wrote. Errors: COOKIE, ARGUMENT, FORMAT, MESH (it
+   crosses itself, and desc.crossings is 1), LIMIT, MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_front_load(fsi_front *f, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
 FSI_API uint64_t fsi_front_hash(const fsi_front *f);
@@ -239,6 +241,7 @@ typedef struct fsi__fr_impl {
     fsi_front_piece *piece, *work_piece;
     fsi__fr_sum *sum;          /* of work_piece */
     fsi_vec3 *about;           /* of work_piece: one of its vertices */
+    fsi_box3 *box;             /* and its box */
     double *moved;             /* of work_piece: volume by which remeshing changed it */
     int piece_room, piece_rows, pieces; /* rows of piece; of the other arrays of pieces; pieces of work_piece */
     fsi__fr_survey survey;
@@ -283,8 +286,9 @@ static int fsi__fr_is_far(const void *arg, int i)
 {
     const fsi_front *f = (const fsi_front *)arg;
     const double most = FSI__FR_FARTHEST * (double)f->desc.length;
+    const fsi_vec3 to_walls = fsi_v3_sub(fsi__fr_to_walls(f, f->flags[i], f->position[i]), f->position[i]);
     return !fsi__fr_is_within(f->position[i], most) || !fsi__fr_is_within(f->velocity[i], FSI__FR_FASTEST)
-        || !fsi__fr_is_within(fsi__fr_to_walls(f, f->flags[i], f->position[i]), most);
+        || !fsi__fr_is_within(to_walls, (double)f->desc.length);
 }
 
 static int fsi__fr_has_excess(const void *arg, int i)
@@ -303,7 +307,7 @@ static fsi_status fsi__fr_check_content(const fsi_front *f, const char *fn)
         const int nan = !fsi_v3_is_finite(f->position[i]) || !fsi_v3_is_finite(f->velocity[i]);
         return fsi__fail(f->context, nan ? FSI_ERROR_NAN : FSI_ERROR_LIMIT, fn, i, 0,
             nan ? "position or velocity of vertex %d is not finite"
-                : "vertex %d, or the wall that it has the flag of, is too far away, or it is too fast", i);
+                : "vertex %d is too far away, or desc.length from a wall that it has the flag of, or it is too fast", i);
     }
     if (f->desc.attribute_count > 0 && fsi__count_where(f->context, f->vertex_count, fsi__fr_has_excess, f, &i) > 0)
         return fsi__fail(f->context, FSI_ERROR_NAN, fn, i, 0,
@@ -394,7 +398,10 @@ static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats
     for (t = 0; t < m->nt && stats->removed_pieces > 0; t++) {
         if (fabs(im->work_piece[m->piece[t]].volume) >= least) continue;
         for (c = 0; c < m->k; c++) {
-            m->star[m->corner[m->k * t + c]] = -1;
+            const int v = m->corner[m->k * t + c];
+            for (i = 0; i < m->attributes && m->star[v] >= 0; i++)
+                stats->removed_amount[i] += (double)m->a[(size_t)v * (size_t)m->attributes + (size_t)i];
+            m->star[v] = -1;
             m->corner[m->k * t + c] = -1;
         }
     }
@@ -483,6 +490,53 @@ static fsi_status fsi__fr_refuse_crossings(fsi__fr_mesh *m, const char *fn)
     return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, other,
         "the surface crosses or touches itself, at elements %d and %d, near (%g, %g, %g)", t, other,
         (double)m->x[m->corner[m->k * t]].x, (double)m->x[m->corner[m->k * t]].y, (double)m->x[m->corner[m->k * t]].z);
+}
+
+/* Solid angle of an element seen from p, over 4 pi (van Oosterom and Strackee 1983); 2D: angle over 2 pi. */
+static double fsi__fr_solid_angle(const fsi__fr_mesh *m, int t, fsi_vec3 p)
+{
+    const int *e = m->corner + m->k * t;
+    const fsi__d3 a = fsi__d3_diff(m->x[e[0]], p), b = fsi__d3_diff(m->x[e[1]], p);
+    const double la = fsi__d3_norm(a), lb = fsi__d3_norm(b);
+    if (m->k == 2) return fsi_atan2(b.x * a.y - a.x * b.y, fsi__d3_dot(a, b)) / (2 * FSI_PI);
+    {
+        const fsi__d3 c = fsi__d3_diff(m->x[e[2]], p);
+        const double lc = fsi__d3_norm(c), det = fsi__d3_dot(a, fsi__d3_cross(b, c));
+        return fsi_atan2(det, la * lb * lc + fsi__d3_dot(a, b) * lc + fsi__d3_dot(b, c) * la + fsi__d3_dot(c, a) * lb)
+            / (2 * FSI_PI);
+    }
+}
+
+/* A piece lies inside of as many others as the winding number of these says at one of its vertices: 0, then its volume
+   is positive, or 1, then it is a cavity. Error: MESH. piece: summed. */
+static fsi_status fsi__fr_check_sides(const fsi__fr_impl *im, const fsi__fr_mesh *m, const fsi_front_piece *piece,
+    int pieces, const char *fn)
+{
+    const fsi_vec3 *about = im->about;
+    fsi_box3 *box = im->box;
+    int i, t, c;
+    if (!m->crossings) return FSI_OK;
+    for (i = 0; i < pieces; i++) box[i] = fsi_box3_empty();
+    for (t = 0; t < m->nt; t++)
+        for (c = 0; c < m->k && m->corner[m->k * t] >= 0; c++)
+            box[m->piece[t]] = fsi_box3_grow(box[m->piece[t]], m->x[m->corner[m->k * t + c]]);
+    for (i = 0; i < pieces; i++) {
+        double winding = 0;
+        fsi_box3 at;
+        int around = 0;
+        if (piece[i].element_count == 0) continue; /* removed */
+        at.lo = at.hi = about[i];
+        for (c = 0; c < pieces; c++) around |= c != i && fsi_box3_overlap(at, box[c]);
+        for (t = 0; t < m->nt && around; t++)
+            if (m->corner[m->k * t] >= 0 && m->piece[t] != i && fsi_box3_overlap(at, box[m->piece[t]]))
+                winding += fsi__fr_solid_angle(m, t, about[i]);
+        if (piece[i].volume > 0 ? winding < 0.5 : winding > 0.5 && piece[i].volume < 0) continue;
+        for (t = 0; m->corner[m->k * t] < 0 || m->piece[t] != i;) t++;
+        return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, piece[i].volume,
+            "the piece of element %d is inside out: it lies %s, with a volume of %g", t,
+            winding > 0.5 ? "in the volume of another" : "outside of all others", piece[i].volume);
+    }
+    return FSI_OK;
 }
 
 /* Pointers and counts that the caller sees. */
@@ -643,6 +697,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     quality = fsi__fr_give_back(f, im);
     clock[3] = fsi__now(f->context);
     FSI__TRY(fsi__fr_refuse_crossings(&im->work, fn));
+    FSI__TRY(fsi__fr_check_sides(im, &im->work, im->work_piece, im->pieces, fn));
     clock[4] = fsi__now(f->context);
 
     /* Commit. */
@@ -811,10 +866,16 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
         FSI__FIELD(fsi_front_desc, reserve, FSI__INT, 0, 150000000, 0)
     };
     const fsi__where at = { fn, "desc.", -1, 3 };
+    int axis;
     FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
     if ((d->vertex_count > 0 && !d->vertices) || (d->element_count > 0 && !d->elements))
         return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.%s is NULL",
             d->vertices ? "elements" : "vertices");
+    for (axis = 0; axis < 3; axis++) {
+        const double low = (double)fsi__axis(d->walls.lo, axis), high = (double)fsi__axis(d->walls.hi, axis);
+        if (!(low <= high)) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, axis, low,
+            "desc.walls is from %g to %g along axis %d", low, high, axis);
+    }
     return FSI_OK;
 }
 
@@ -881,61 +942,20 @@ static int fsi__fr_label(const fsi__fr_mesh *m, int *label, int *queue)
     return parts;
 }
 
-/* Solid angle of an element seen from p, over 4 pi (van Oosterom and Strackee 1983); 2D: angle over 2 pi. */
-static double fsi__fr_solid_angle(const fsi__fr_mesh *m, int t, fsi_vec3 p)
-{
-    const int *e = m->corner + m->k * t;
-    const fsi__d3 a = fsi__d3_diff(m->x[e[0]], p), b = fsi__d3_diff(m->x[e[1]], p);
-    const double la = fsi__d3_norm(a), lb = fsi__d3_norm(b);
-    if (m->k == 2) return fsi_atan2(b.x * a.y - a.x * b.y, fsi__d3_dot(a, b)) / (2 * FSI_PI);
-    {
-        const fsi__d3 c = fsi__d3_diff(m->x[e[2]], p);
-        const double lc = fsi__d3_norm(c), det = fsi__d3_dot(a, fsi__d3_cross(b, c));
-        return fsi_atan2(det, la * lb * lc + fsi__d3_dot(a, b) * lc + fsi__d3_dot(b, c) * la + fsi__d3_dot(c, a) * lb)
-            / (2 * FSI_PI);
-    }
-}
-
-/* A piece lies inside of as many others as the winding number of these says at one of its vertices: 0, then its volume
-   is positive, or 1, then it is a cavity. */
-static fsi_status fsi__fr_check_sides(const fsi__fr_mesh *m, const fsi_front_piece *piece, const fsi_vec3 *about,
-    int pieces, fsi_box3 *box, const char *fn)
-{
-    int i, t, c;
-    for (i = 0; i < pieces; i++) box[i] = fsi_box3_empty();
-    for (t = 0; t < m->nt; t++)
-        for (c = 0; c < m->k; c++) box[m->piece[t]] = fsi_box3_grow(box[m->piece[t]], m->x[m->corner[m->k * t + c]]);
-    for (i = 0; i < pieces; i++) {
-        double winding = 0;
-        fsi_box3 at;
-        int around = 0;
-        at.lo = at.hi = about[i];
-        for (c = 0; c < pieces; c++) around |= c != i && fsi_box3_overlap(at, box[c]);
-        for (t = 0; t < m->nt && around; t++)
-            if (m->piece[t] != i && fsi_box3_overlap(at, box[m->piece[t]]))
-                winding += fsi__fr_solid_angle(m, t, about[i]);
-        for (t = 0; m->piece[t] != i;) t++;
-        if (piece[i].volume > 0 ? winding < 0.5 : winding > 0.5 && piece[i].volume < 0) continue;
-        return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, piece[i].volume,
-            "the piece of element %d is inside out: it lies %s, with a volume of %g", t,
-            winding > 0.5 ? "in the volume of another" : "outside of all others", piece[i].volume);
-    }
-    return FSI_OK;
-}
-
 /* Rows for pieces. */
 static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn)
 {
     fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
     const fsi__column work[] = {
         { (void **)(void *)&im->work_piece, sizeof *im->work_piece }, { (void **)(void *)&im->sum, sizeof *im->sum },
-        { (void **)(void *)&im->about, sizeof *im->about }, { (void **)(void *)&im->moved, sizeof *im->moved }
+        { (void **)(void *)&im->about, sizeof *im->about }, { (void **)(void *)&im->moved, sizeof *im->moved },
+        { (void **)(void *)&im->box, sizeof *im->box }
     };
     if (rows > im->piece_room)
         FSI__TRY(fsi__room_in(f->context, &im->piece, sizeof *im->piece, f->piece_count, &im->piece_room, rows, fn));
     f->piece = im->piece;
     if (rows <= im->piece_rows) return FSI_OK;
-    return fsi__room(f->context, work, 4, 0, &im->piece_rows, rows, fn);
+    return fsi__room(f->context, work, 5, 0, &im->piece_rows, rows, fn);
 }
 
 /* What the desc has, into `now`. */
@@ -977,8 +997,6 @@ static fsi_status fsi__fr_take_surface(fsi_front *f, int *scratch, const char *f
     fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
     fsi__fr_mesh *m = &im->now;
     fsi__fr_quality quality;
-    fsi_box3 *box;
-    fsi_status status;
     int i;
 
     /* Its elements, and the pieces that they are. */
@@ -996,11 +1014,7 @@ static fsi_status fsi__fr_take_surface(fsi_front *f, int *scratch, const char *f
     quality = fsi__fr_sum_pieces(im, m, im->piece, f->piece_count);
     fsi__fr_publish(f);
     fsi__fr_fill_stats(f, quality, &f->stats);
-    box = (fsi_box3 *)fsi__alloc(f->context, (size_t)f->piece_count, sizeof *box);
-    if (!box) return fsi__fail(f->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for boxes of pieces");
-    status = fsi__fr_check_sides(m, im->piece, im->about, f->piece_count, box, fn);
-    fsi__free(f->context, box, (size_t)f->piece_count, sizeof *box);
-    return status;
+    return fsi__fr_check_sides(im, m, im->piece, f->piece_count, fn);
 }
 
 static void fsi__fr_set_up(fsi_front *f, fsi__fr_mesh *m)
@@ -1084,6 +1098,7 @@ FSI_API void fsi_front_destroy(fsi_front *f)
     fsi__free(f->context, im->sum, (size_t)im->piece_rows, sizeof *im->sum);
     fsi__free(f->context, im->about, (size_t)im->piece_rows, sizeof *im->about);
     fsi__free(f->context, im->moved, (size_t)im->piece_rows, sizeof *im->moved);
+    fsi__free(f->context, im->box, (size_t)im->piece_rows, sizeof *im->box);
     fsi__free(f->context, im->survey.part, (size_t)im->part_room, sizeof *im->survey.part);
     fsi__free(f->context, im->survey.chunk, (size_t)im->chunk_room, sizeof *im->survey.chunk);
     fsi__free(f->context, im->renumber, (size_t)im->renumber_room, sizeof *im->renumber);
@@ -1249,8 +1264,11 @@ FSI_API fsi_status fsi_front_load(fsi_front *f, const void *buffer, size_t size)
     FSI__TRY(status);
     FSI__TRY(fsi__fr_reserve_commit(f, im, fn));
 
-    /* Take it. */
     quality = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
+    FSI__TRY(fsi__fr_refuse_crossings(&im->work, fn));
+    FSI__TRY(fsi__fr_check_sides(im, &im->work, im->work_piece, im->pieces, fn));
+
+    /* Take it. */
     fsi__fr_take_rows(f, im);
     im->next_piece = head.next_piece;
     fsi__fr_publish(f);

@@ -441,11 +441,13 @@ static void fsi__fr_rehash(fsi__fr_mesh *m, int t)
     m->hash.head[m->bucket[t]] = t;
 }
 
-/* An empty hash, with cells as wide as the widest element, or `least`. */
+#define FSI__FR_WIDEST 512.0 /* [length] of elements: two that may meet are then within reach of fsi__fr_meet */
+
+/* An empty hash, with cells as wide as the widest element, or `least`. Errors: LIMIT, MEMORY. */
 static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *fn)
 {
     double longest = least;
-    int t, i;
+    int t, i, widest = -1;
     m->hashed = 0;
     for (m->hash.buckets = 64; m->hash.buckets < m->nt / 2;) m->hash.buckets *= 2;
     if (m->hash.buckets >= m->hash.head_room)
@@ -455,12 +457,15 @@ static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *
         m->bucket[t] = -1;
         for (i = 0; i < m->k && m->corner[m->k * t] >= 0; i++) {
             const fsi__d3 d = fsi__d3_diff(m->x[m->corner[m->k * t + i]], m->x[m->corner[m->k * t + (i + 1) % m->k]]);
-            longest = fabs(d.x) > longest ? fabs(d.x) : longest;
-            longest = fabs(d.y) > longest ? fabs(d.y) : longest;
-            longest = fabs(d.z) > longest ? fabs(d.z) : longest;
+            const double wide = fmax(fabs(d.x), fmax(fabs(d.y), fabs(d.z)));
+            if (!(wide > longest)) continue;
+            longest = wide;
+            widest = t;
         }
     }
     m->hash.cell = longest * 1.0001;
+    if (!(longest <= FSI__FR_WIDEST * m->length)) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, widest, longest,
+        "element %d is %g desc.length wide, at most %g are taken", widest, longest / m->length, FSI__FR_WIDEST);
     return FSI_OK;
 }
 

@@ -206,16 +206,26 @@ static void test_vertices_stay_on_walls(void)
 static void test_small_pieces_are_removed(void)
 {
     front_shape s = { 3, 0, 0, NULL, NULL };
+    double removed[2] = { 0, 0 };
     fsi_front_desc d;
     fsi_front *f;
+    int i, k;
     front_add_ball(&s, front_v3(0, 0, 0), front_v3(0.09, 0.09, 0.09), 3, 1);
     front_add_ball(&s, front_v3(1, 0, 0), front_v3(0.3, 0.3, 0.3), 5, 1);
     d = front_desc(&s, 0.1);
+    d.attribute_count = 2;
     f = make(&d);
+    for (i = 0; i < f->vertex_count; i++) {
+        f->attribute[2 * i] = (fsi_real)1;
+        f->attribute[2 * i + 1] = (fsi_real)(0.25 * i);
+        if (f->position[i].x < (fsi_real)0.5) for (k = 0; k < 2; k++) removed[k] += (double)f->attribute[2 * i + k];
+    }
     CHECK(fsi_front_step(f, 0) == FSI_OK);
     front_check_sound(f);
     CHECK(f->piece_count == 1 && f->piece[0].id == 1 && f->stats.removed_pieces == 1);
     CHECK_NEAR(f->stats.removed_volume, 4 * FSI_PI / 3 * 0.000729, 1e-3);
+    CHECK_NEAR(f->stats.removed_amount[0], removed[0], TOL(1e-13, 1e-5));
+    CHECK_NEAR(f->stats.removed_amount[1], removed[1], TOL(1e-13, 1e-5));
     d.piece_min = 1e6;
     fsi_front_destroy(f);
     f = make(&d);
@@ -467,6 +477,13 @@ static void test_bad_input_is_refused_by_name(void)
     good.element_count = 128;
     good.vertex_count = 66;
     d = good;
+    d.length = (fsi_real)5e-4;
+    refused(&d, FSI_ERROR_LIMIT, "desc.length wide, at most 512 are taken");
+    d = good;
+    d.walls.lo = front_v3(2, 2, 2);
+    d.walls.hi = front_v3(-2, 3, 3);
+    refused(&d, FSI_ERROR_ARGUMENT, "desc.walls is from 2 to -2 along axis 0");
+    d = good;
     d.length = 0;
     refused(&d, FSI_ERROR_ARGUMENT, "desc.length");
     d.length = (fsi_real)test_nan();
@@ -498,6 +515,72 @@ static void test_bad_input_is_refused_by_name(void)
     s.x[5] = s.x[6];
     refused(&good, FSI_ERROR_MESH, "is degenerate");
     front_free(&s);
+}
+
+/* A ball, or a circle, on the x axis. */
+static void add_round(front_shape *s, double x, double radius, int sign)
+{
+    if (s->dim == 3) front_add_ball(s, front_v3(x, 0, 0), front_v3(radius, radius, radius), 6, sign);
+    else front_add_circle(s, front_v3(x, 0, 0), radius, 40, sign);
+}
+
+/* What create refuses no step makes, by motion or by positions that were written, and no state brings. */
+static void test_a_step_leaves_what_create_takes(void)
+{
+    fsi_context c = fsi_default_context();
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++) {
+        front_shape s = { 3, 0, 0, NULL, NULL };
+        fsi_front_desc d;
+        fsi_front *f, *apart;
+        uint64_t hash;
+        size_t size = 0;
+        void *state;
+        s.dim = dim;
+        add_round(&s, 0, 1, 1);
+        add_round(&s, 0, 0.4, -1);
+        d = front_desc(&s, 0.2);
+        d.context = &c;
+        d.piece_min = 0;
+        f = make(&d);
+        hash = fsi_front_hash(f);
+
+        /* Turned inside out through its centre. */
+        for (k = 0; k < f->vertex_count; k++) f->velocity[k] = fsi_v3_scale(f->position[k], -2);
+        if (dim == 2) for (k = 0; k < f->vertex_count; k++) f->velocity[k].y = 0;
+        CHECK(fsi_front_step(f, 1) == FSI_ERROR_MESH && strstr(c.error.message, "inside out"));
+
+        /* The cavity leaves. */
+        for (k = 0; k < f->vertex_count; k++)
+            f->velocity[k] = front_v3(fsi_v3_norm(f->position[k]) < (fsi_real)0.6 ? 3 : 0, 0, 0);
+        CHECK(fsi_front_step(f, 1) == FSI_ERROR_MESH && strstr(c.error.message, "outside of all others"));
+        for (k = 0; k < f->vertex_count; k++) f->velocity[k] = front_v3(0, 0, 0);
+        CHECK(fsi_front_hash(f) == hash);
+
+        /* A flag of a wall that is elsewhere. */
+        f->flags[2] = FSI_FRONT_WALL_X1;
+        CHECK(fsi_front_step(f, 0) == FSI_ERROR_LIMIT && strstr(c.error.message, "vertex 2 "));
+        f->flags[2] = 0;
+
+        /* A state of two balls that cross. */
+        front_free(&s);
+        memset(&s, 0, sizeof s);
+        s.dim = dim;
+        add_round(&s, 0, 1, 1);
+        add_round(&s, 1.5, 1, 1);
+        d = front_desc(&s, 0.2);
+        d.crossings = 0;
+        apart = make(&d);
+        CHECK(fsi_front_save(apart, NULL, 0, &size) == FSI_OK);
+        state = malloc(size);
+        CHECK(fsi_front_save(apart, state, size, &size) == FSI_OK);
+        CHECK(fsi_front_load(f, state, size) == FSI_ERROR_MESH && strstr(c.error.message, "crosses or touches itself"));
+        CHECK(fsi_front_hash(f) == hash && fsi_front_step(f, 0) == FSI_OK);
+        free(state);
+        fsi_front_destroy(apart);
+        fsi_front_destroy(f);
+        front_free(&s);
+    }
 }
 
 static void test_bad_calls_change_nothing(void)
@@ -567,6 +650,7 @@ int main(int argc, char **argv)
     RUN(test_steady_steps_allocate_nothing);
     RUN(test_failing_memory_changes_nothing);
     RUN(test_bad_input_is_refused_by_name);
+    RUN(test_a_step_leaves_what_create_takes);
     RUN(test_bad_calls_change_nothing);
     RUN(test_debug_draw_shows_each_edge_once);
     return TEST_END();
