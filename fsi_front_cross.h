@@ -31,7 +31,8 @@ typedef struct fsi__fr_element {
 /* Elements by the cell of the middle of their box. No box is wider than a cell, so boxes that meet have middles in
    cells that are neighbours. */
 typedef struct fsi__fr_hash {
-    double cell;               /* [m] */
+    double cell;               /* of level 0 [m]; of level j 2^j of it */
+    int levels;
     int buckets;               /* a power of two */
     int *head;                 /* buckets: first element, -1 */
     int head_room;

@@ -385,11 +385,15 @@ FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s
 
 enum { FSI__FR_SKIP = 128 }; /* mark of elements that an operation replaces */
 
-/* Box of corners, wider than them by more than the lattice and float may move them, and the cell of its middle. */
-typedef struct fsi__fr_bounds { fsi__fr_box box; int64_t cell[3]; } fsi__fr_bounds;
+/* Elements of like width share a level of the hash: level j has cells as wide as 2^j of level 0, and the widest element
+   that they take is not wider. So of two whose boxes meet the narrower one, by the cell of its middle on the other's
+   level, finds the other in that cell or in a neighbour. */
+
+/* Box of corners, wider than them by more than the lattice and float may move them; twice its middle; its level. */
+typedef struct fsi__fr_bounds { fsi__fr_box box; double twice[3]; int level; } fsi__fr_bounds;
 static fsi__fr_bounds fsi__fr_bounds_of(const fsi__fr_mesh *m, const fsi_vec3 *x)
 {
-    const double scale = 0.5 / m->hash.cell;
+    double widest = 0, cell = m->hash.cell;
     fsi__fr_bounds b;
     int i, axis;
     for (axis = 0; axis < 3; axis++) {
@@ -399,20 +403,45 @@ static fsi__fr_bounds fsi__fr_bounds_of(const fsi__fr_mesh *m, const fsi_vec3 *x
             lo = p < lo ? p : lo;
             hi = p > hi ? p : hi;
         }
-        b.cell[axis] = (int64_t)floor((lo + hi) * scale);
+        b.twice[axis] = lo + hi;
         gap = 4e-6 * m->length + 2e-7 * (fabs(lo) + fabs(hi));
+        widest = hi - lo + 2 * gap > widest ? hi - lo + 2 * gap : widest;
         b.box.lo[axis] = (float)(lo - gap);
         b.box.hi[axis] = (float)(hi + gap);
     }
+    for (b.level = 0; widest > cell && b.level < m->hash.levels - 1; b.level++) cell *= 2;
     return b;
 }
 
-/* Cells that follow each other along x have buckets that follow each other. */
-static int fsi__fr_bucket_of(const fsi__fr_hash *s, const int64_t *cell, int dx, int dy, int dz)
+/* The cells in which an element of a level has its middle, if it meets this one. */
+typedef struct fsi__fr_cells { int64_t lo[3], hi[3]; } fsi__fr_cells;
+static fsi__fr_cells fsi__fr_cells_of(const fsi__fr_mesh *m, const fsi__fr_bounds *b, int level)
 {
-    const uint64_t h = (uint64_t)(cell[0] + dx) + (uint64_t)(cell[1] + dy) * 0x9e3779b97f4a7c15u
-        + (uint64_t)(cell[2] + dz) * 0xc2b2ae3d27d4eb4fu;
+    const double wide = m->hash.cell * (double)(1 << level), half = 0.5001 * wide, scale = 1 / wide;
+    fsi__fr_cells c;
+    int axis;
+    c.lo[2] = c.hi[2] = 0;
+    for (axis = 0; axis < m->k; axis++) {
+        c.lo[axis] = (int64_t)floor(((double)b->box.lo[axis] - half) * scale);
+        c.hi[axis] = (int64_t)floor(((double)b->box.hi[axis] + half) * scale);
+    }
+    return c;
+}
+
+/* Cells that follow each other along x have buckets that follow each other. */
+static int fsi__fr_bucket_of(const fsi__fr_hash *s, int level, int64_t x, int64_t y, int64_t z)
+{
+    const uint64_t h = (uint64_t)x + (uint64_t)y * 0x9e3779b97f4a7c15u + (uint64_t)z * 0xc2b2ae3d27d4eb4fu
+        + (uint64_t)level * 0xd6e8feb86659fd93u;
     return (int)(h & (uint64_t)(s->buckets - 1));
+}
+
+/* The cell of its middle, on its level. */
+static void fsi__fr_home_of(const fsi__fr_hash *s, const fsi__fr_bounds *b, int64_t *cell)
+{
+    const double scale = 0.5 / (s->cell * (double)(1 << b->level));
+    int axis;
+    for (axis = 0; axis < 3; axis++) cell[axis] = (int64_t)floor(b->twice[axis] * scale);
 }
 
 static void fsi__fr_corners(const fsi__fr_mesh *m, int t, fsi_vec3 *x)
@@ -426,6 +455,7 @@ static void fsi__fr_rehash(fsi__fr_mesh *m, int t)
 {
     fsi_vec3 x[3];
     fsi__fr_bounds b;
+    int64_t cell[3];
     int *at;
     if (m->bucket[t] >= 0) {
         for (at = &m->hash.head[m->bucket[t]]; *at != t;) at = &m->next[*at];
@@ -436,14 +466,16 @@ static void fsi__fr_rehash(fsi__fr_mesh *m, int t)
     fsi__fr_corners(m, t, x);
     b = fsi__fr_bounds_of(m, x);
     m->box[t] = b.box;
-    m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.cell, 0, 0, 0);
+    fsi__fr_home_of(&m->hash, &b, cell);
+    m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.level, cell[0], cell[1], cell[2]);
     m->next[t] = m->hash.head[m->bucket[t]];
     m->hash.head[m->bucket[t]] = t;
 }
 
 #define FSI__FR_WIDEST 512.0 /* [length] of elements: two that may meet are then within reach of fsi__fr_meet */
 
-/* An empty hash, with cells as wide as the widest element, or `least`. Errors: LIMIT, MEMORY. */
+/* An empty hash, with cells as wide as the widest element, or `least`, or, where elements differ much, with levels up to
+   there. Errors: LIMIT, MEMORY. */
 static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *fn)
 {
     double longest = least;
@@ -463,17 +495,20 @@ static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *
             widest = t;
         }
     }
-    m->hash.cell = longest * 1.0001;
+    m->hash.cell = 1.0001 * (longest > 2 * FSI__FR_LONGEST * m->length ? FSI__FR_LONGEST * m->length : longest);
+    for (m->hash.levels = 1; m->hash.cell * (double)(1 << (m->hash.levels - 1)) < longest;) m->hash.levels++;
     if (!(longest <= FSI__FR_WIDEST * m->length)) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, widest, longest,
         "element %d is %g desc.length wide, at most %g are taken", widest, longest / m->length, FSI__FR_WIDEST);
     return FSI_OK;
 }
 
-/* Puts all elements into the hash, for operations. */
+/* Puts all elements into the hash, for operations. These make no element that is wider than 1.6 l, or twice the widest
+   one. */
 static fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, const char *fn)
 {
     int t, i;
-    FSI__TRY(fsi__fr_clear_hash(m, FSI__FR_LONGEST * m->length, fn)); /* operations make none that is wider */
+    FSI__TRY(fsi__fr_clear_hash(m, FSI__FR_LONGEST * m->length, fn));
+    m->hash.levels += m->hash.levels > 1;
     for (i = 0; i < m->hash.buckets; i++) m->hash.head[i] = -1;
     for (t = 0; t < m->nt; t++) fsi__fr_rehash(m, t);
     m->hashed = 1;
@@ -542,17 +577,27 @@ static int fsi__fr_boxes_meet(const fsi__fr_box *a, const fsi__fr_box *b)
         & (a->lo[2] <= b->hi[2]) & (b->lo[2] <= a->hi[2]); /* one branch */
 }
 
+static int fsi__fr_is_met(const fsi__fr_mesh *m, const fsi__fr_bounds *b, const fsi_vec3 *x, const int *id, int t)
+{
+    return fsi__fr_boxes_meet(&m->box[t], &b->box) && !(m->mark[t] & FSI__FR_SKIP) && fsi__fr_crosses(m, x, id, t);
+}
+
 /* Does an element that is not marked to be skipped meet this one? */
 static int fsi__fr_meets_any(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *id)
 {
     const fsi__fr_bounds b = fsi__fr_bounds_of(m, x);
-    const int flat = m->k == 2;
-    int i, t;
-    for (i = flat ? 9 : 0; i < (flat ? 18 : 27); i++)
-        for (t = m->hash.head[fsi__fr_bucket_of(&m->hash, b.cell, i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1)]; t >= 0;
-            t = m->next[t])
-            if (fsi__fr_boxes_meet(&m->box[t], &b.box) && !(m->mark[t] & FSI__FR_SKIP) && fsi__fr_crosses(m, x, id, t))
-                return 1;
+    int64_t i, j, k;
+    int level, t;
+    for (level = 0; level < m->hash.levels; level++) {
+        const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
+        if ((double)(c.hi[0] - c.lo[0]) * (double)(c.hi[1] - c.lo[1]) * (double)(c.hi[2] - c.lo[2] + 1) > m->nt) {
+            for (t = 0; t < m->nt; t++) if (m->bucket[t] >= 0 && fsi__fr_is_met(m, &b, x, id, t)) return 1;
+            return 0;
+        }
+        for (k = c.lo[2]; k <= c.hi[2]; k++) for (j = c.lo[1]; j <= c.hi[1]; j++) for (i = c.lo[0]; i <= c.hi[0]; i++)
+            for (t = m->hash.head[fsi__fr_bucket_of(&m->hash, level, i, j, k)]; t >= 0; t = m->next[t])
+                if (fsi__fr_is_met(m, &b, x, id, t)) return 1;
+    }
     return 0;
 }
 
@@ -587,6 +632,7 @@ static void fsi__fr_bucket_task(void *arg, int chunk, int begin, int end)
 {
     fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
     fsi_vec3 x[3];
+    int64_t cell[3];
     int t;
     (void)chunk;
     for (t = begin; t < end; t++) {
@@ -594,7 +640,8 @@ static void fsi__fr_bucket_task(void *arg, int chunk, int begin, int end)
         if (m->corner[m->k * t] < 0) continue;
         fsi__fr_corners(m, t, x);
         b = fsi__fr_bounds_of(m, x);
-        m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.cell, 0, 0, 0);
+        fsi__fr_home_of(&m->hash, &b, cell);
+        m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.level, cell[0], cell[1], cell[2]);
     }
 }
 
@@ -632,24 +679,39 @@ static fsi_status fsi__fr_pack(fsi__fr_mesh *m, const char *fn)
     return FSI_OK;
 }
 
-/* The first element that meets element t, in half of the neighbour cells, or later in its own: of a pair one finds the
-   other; -1: none. */
+/* Of the elements in a bucket from number `from` on, the first that meets element t, or `found`. */
+static int fsi__fr_meeting_in(const fsi__fr_mesh *m, int bucket, int t, const fsi__fr_bounds *b, const fsi_vec3 *x,
+    int from, int found)
+{
+    int place;
+    for (place = m->hash.head[bucket]; place < m->hash.head[bucket + 1]; place++) {
+        const int other = m->next[place];
+        if (fsi__fr_boxes_meet(&m->box[place], &b->box) && other != t && other >= from && (found < 0 || other < found)
+            && fsi__fr_crosses(m, x, m->corner + m->k * t, other)) found = other;
+    }
+    return found;
+}
+
+/* The first element that meets element t: on its level, in half of the neighbour cells, or later in its own; and on
+   levels above. Of a pair one finds the other; -1: none. */
 static int fsi__fr_meeting_of(const fsi__fr_mesh *m, int t)
 {
-    const int flat = m->k == 2, *id = m->corner + m->k * t;
+    const int flat = m->k == 2;
     fsi__fr_bounds b;
     fsi_vec3 x[3];
-    int i, place, found = -1;
-    if (id[0] < 0) return -1;
+    int64_t cell[3], i, j, k;
+    int level, at, found = -1;
+    if (m->corner[m->k * t] < 0) return -1;
     fsi__fr_corners(m, t, x);
     b = fsi__fr_bounds_of(m, x);
-    for (i = 13; i < (flat ? 18 : 27); i++) { /* the 13th is its own cell */
-        const int bucket = fsi__fr_bucket_of(&m->hash, b.cell, i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1);
-        for (place = m->hash.head[bucket]; place < m->hash.head[bucket + 1]; place++) {
-            const int other = m->next[place];
-            if (fsi__fr_boxes_meet(&m->box[place], &b.box) && other != t && (i != 13 || other > t)
-                && (found < 0 || other < found) && fsi__fr_crosses(m, x, id, other)) found = other;
-        }
+    fsi__fr_home_of(&m->hash, &b, cell);
+    for (at = 13; at < (flat ? 18 : 27); at++) /* the 13th is its own cell */
+        found = fsi__fr_meeting_in(m, fsi__fr_bucket_of(&m->hash, b.level, cell[0] + at % 3 - 1, cell[1] + at / 3 % 3 - 1,
+            cell[2] + at / 9 - 1), t, &b, x, at == 13 ? t : 0, found);
+    for (level = b.level + 1; level < m->hash.levels; level++) {
+        const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
+        for (k = c.lo[2]; k <= c.hi[2]; k++) for (j = c.lo[1]; j <= c.hi[1]; j++) for (i = c.lo[0]; i <= c.hi[0]; i++)
+            found = fsi__fr_meeting_in(m, fsi__fr_bucket_of(&m->hash, level, i, j, k), t, &b, x, 0, found);
     }
     return found;
 }

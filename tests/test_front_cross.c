@@ -229,6 +229,42 @@ static void test_crossing_surfaces_are_refused(void)
         }
 }
 
+/* A small ball at a face of an octahedron (2D: a square) whose edges are 60 times as long: it crosses it where its
+   centre is nearer than its radius. What remains goes through a step. */
+static void test_small_elements_cross_large_ones(void)
+{
+    int dim, k, met = 0;
+    for (dim = 2; dim <= 3; dim++)
+        for (k = 0; k < 40; k++) {
+            front_shape s = { dim, 0, 0, NULL, NULL };
+            const double r = 0.25, off = (k % 2 ? 0.7 : 1.1 + 2 * test_random(&seed)) * r * (k % 4 < 2 ? 1 : -1);
+            double w[3], n = 1 / sqrt(dim), at[3];
+            fsi_front *f = NULL;
+            fsi_front_desc d;
+            int a;
+            w[0] = 0.2 + 0.3 * test_random(&seed);
+            w[1] = dim == 3 ? 0.2 + 0.2 * test_random(&seed) : 1 - w[0];
+            w[2] = dim == 3 ? 1 - w[0] - w[1] : 0;
+            for (a = 0; a < 3; a++) at[a] = (10 * w[a] + off * n * (a < dim)) * (k >> (a + 2) & 1 && a < dim ? -1 : 1);
+            if (dim == 3) {
+                front_add_ball(&s, front_v3(0, 0, 0), front_v3(10, 10, 10), 1, 1);
+                front_add_ball(&s, front_v3(at[0], at[1], at[2]), front_v3(r, r, r), 3, off < 0 ? -1 : 1);
+            } else {
+                front_add_circle(&s, front_v3(0, 0, 0), 10, 4, 1);
+                front_add_circle(&s, front_v3(at[0], at[1], 0), r, 16, off < 0 ? -1 : 1);
+            }
+            d = front_desc(&s, 0.2);
+            d.rounds = 3;
+            d.piece_min = 0;
+            CHECK(fsi_front_create(&f, &d) == (k % 2 ? FSI_ERROR_MESH : FSI_OK));
+            met += !f;
+            if (f) CHECK(fsi_front_step(f, 0) == FSI_OK && f->piece_count == 2);
+            fsi_front_destroy(f);
+            front_free(&s);
+        }
+    CHECK(met == 40);
+}
+
 /* Two sheets a tenth of an edge apart, which remeshing must not entangle: the thin wall between a ball and a cavity. */
 static void test_remeshing_keeps_thin_walls_apart(void)
 {
@@ -259,6 +295,7 @@ int main(int argc, char **argv)
     RUN(test_last_bit_decides);
     RUN(test_neighbours_meet_where_they_are_folded);
     RUN(test_crossing_surfaces_are_refused);
+    RUN(test_small_elements_cross_large_ones);
     RUN(test_remeshing_keeps_thin_walls_apart);
     return TEST_END();
 }
