@@ -544,6 +544,8 @@ static fsi_status fsi__fr_find_windings(const fsi__fr_impl *im, fsi__fr_mesh *m,
         if (piece[i].element_count > 0) FSI__TRY(fsi__fr_add(m, (double)fsi__axis(im->about[i], axis), i, fn));
     }
     FSI__TRY(fsi__fr_sort(m, fn));
+
+    /* Elements of each piece, then boxes. */
     for (t = m->nt - 1; t >= 0; t--) {
         if (m->corner[m->k * t] < 0) continue;
         m->next[t] = sum[m->piece[t]].first;
