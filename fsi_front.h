@@ -309,7 +309,7 @@ static fsi_status fsi__fr_check_content(const fsi_front *f, const char *fn)
         const int nan = !fsi_v3_is_finite(f->position[i]) || !fsi_v3_is_finite(f->velocity[i]);
         return fsi__fail(f->context, nan ? FSI_ERROR_NAN : FSI_ERROR_LIMIT, fn, i, 0,
             nan ? "position or velocity of vertex %d is not finite"
-                : "vertex %d is too far away, or desc.length from a wall that it has the flag of, or it is too fast", i);
+                : "vertex %d is too far away, too fast, or desc.length from a wall that it has the flag of", i);
     }
     if (f->desc.attribute_count > 0 && fsi__count_where(f->context, f->vertex_count, fsi__fr_has_excess, f, &i) > 0)
         return fsi__fail(f->context, FSI_ERROR_NAN, fn, i, 0,
