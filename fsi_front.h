@@ -232,6 +232,8 @@ typedef struct fsi__fr_sum {
     double before;             /* volume after the motion */
     double slope;              /* dV for a shift of 1 along the normals */
     double shift;
+    double winding;            /* of the other pieces around its point */
+    int first;                 /* of its elements; those after it in work.next */
 } fsi__fr_sum;
 
 typedef struct fsi__fr_impl {
@@ -307,7 +309,7 @@ static fsi_status fsi__fr_check_content(const fsi_front *f, const char *fn)
         const int nan = !fsi_v3_is_finite(f->position[i]) || !fsi_v3_is_finite(f->velocity[i]);
         return fsi__fail(f->context, nan ? FSI_ERROR_NAN : FSI_ERROR_LIMIT, fn, i, 0,
             nan ? "position or velocity of vertex %d is not finite"
-                : "vertex %d is too far away, or desc.length from a wall that it has the flag of, or it is too fast", i);
+                : "vertex %d is too far away, too fast, or desc.length from a wall that it has the flag of", i);
     }
     if (f->desc.attribute_count > 0 && fsi__count_where(f->context, f->vertex_count, fsi__fr_has_excess, f, &i) > 0)
         return fsi__fail(f->context, FSI_ERROR_NAN, fn, i, 0,
@@ -507,12 +509,72 @@ static double fsi__fr_solid_angle(const fsi__fr_mesh *m, int t, fsi_vec3 p)
     }
 }
 
-/* A piece lies inside of as many others as the winding number of these says at one of its vertices: 0, then its volume
-   is positive, or 1, then it is a cavity. Error: MESH. piece: summed. */
-static fsi_status fsi__fr_check_sides(const fsi__fr_impl *im, const fsi__fr_mesh *m, const fsi_front_piece *piece,
+/* The axis along which boxes cover least of their common extent. */
+static int fsi__fr_sparse_axis(const fsi_box3 *box, const fsi_front_piece *piece, int pieces)
+{
+    fsi_box3 all = fsi_box3_empty();
+    double wide[3] = { 0, 0, 0 };
+    int i, axis, best = 0;
+    for (i = 0; i < pieces; i++) {
+        if (piece[i].element_count == 0) continue;
+        all = fsi_box3_grow(fsi_box3_grow(all, box[i].lo), box[i].hi);
+        for (axis = 0; axis < 3; axis++)
+            wide[axis] += (double)fsi__axis(box[i].hi, axis) - (double)fsi__axis(box[i].lo, axis);
+    }
+    for (axis = 0; axis < 3; axis++) {
+        const double extent = (double)fsi__axis(all.hi, axis) - (double)fsi__axis(all.lo, axis);
+        wide[axis] = extent > 0 ? wide[axis] / extent : FSI__HUGE;
+        best = wide[axis] < wide[best] ? axis : best;
+    }
+    return best;
+}
+
+/* Winding numbers of the points of pieces. Points are sorted along an axis: a box looks at those between its ends.
+   Error: MEMORY. */
+static fsi_status fsi__fr_find_windings(const fsi__fr_impl *im, fsi__fr_mesh *m, const fsi_front_piece *piece,
     int pieces, const char *fn)
 {
-    const fsi_vec3 *about = im->about;
+    const int axis = fsi__fr_sparse_axis(im->box, piece, pieces);
+    fsi__fr_sum *sum = im->sum;
+    int i, t, c;
+    m->count = 0;
+    for (i = 0; i < pieces; i++) {
+        sum[i].winding = 0;
+        sum[i].first = -1;
+        if (piece[i].element_count > 0) FSI__TRY(fsi__fr_add(m, (double)fsi__axis(im->about[i], axis), i, fn));
+    }
+    FSI__TRY(fsi__fr_sort(m, fn));
+
+    /* Elements of each piece, then boxes. */
+    for (t = m->nt - 1; t >= 0; t--) {
+        if (m->corner[m->k * t] < 0) continue;
+        m->next[t] = sum[m->piece[t]].first;
+        sum[m->piece[t]].first = t;
+    }
+    for (c = 0; c < pieces; c++) {
+        const double low = (double)fsi__axis(im->box[c].lo, axis), high = (double)fsi__axis(im->box[c].hi, axis);
+        int at = 0, end = m->count;
+        while (at < end) {
+            const int middle = at + (end - at) / 2;
+            if (m->list[middle].key < low) at = middle + 1;
+            else end = middle;
+        }
+        for (; at < m->count && m->list[at].key <= high; at++) {
+            fsi_box3 point;
+            i = m->list[at].at;
+            point.lo = point.hi = im->about[i];
+            if (i == c || !fsi_box3_overlap(point, im->box[c])) continue;
+            for (t = sum[c].first; t >= 0; t = m->next[t]) sum[i].winding += fsi__fr_solid_angle(m, t, im->about[i]);
+        }
+    }
+    return FSI_OK;
+}
+
+/* A piece lies inside of as many others as the winding number of these says at one of its vertices: 0, then its volume
+   is positive, or 1, then it is a cavity. Errors: MESH, MEMORY. m: `work`; piece: summed. */
+static fsi_status fsi__fr_check_sides(const fsi__fr_impl *im, fsi__fr_mesh *m, const fsi_front_piece *piece, int pieces,
+    const char *fn)
+{
     fsi_box3 *box = im->box;
     int i, t, c;
     if (!m->crossings) return FSI_OK;
@@ -520,20 +582,13 @@ static fsi_status fsi__fr_check_sides(const fsi__fr_impl *im, const fsi__fr_mesh
     for (t = 0; t < m->nt; t++)
         for (c = 0; c < m->k && m->corner[m->k * t] >= 0; c++)
             box[m->piece[t]] = fsi_box3_grow(box[m->piece[t]], m->x[m->corner[m->k * t + c]]);
+    FSI__TRY(fsi__fr_find_windings(im, m, piece, pieces, fn));
     for (i = 0; i < pieces; i++) {
-        double winding = 0;
-        fsi_box3 at;
-        int around = 0;
+        const double winding = im->sum[i].winding;
         if (piece[i].element_count == 0) continue; /* removed */
-        at.lo = at.hi = about[i];
-        for (c = 0; c < pieces; c++) around |= c != i && fsi_box3_overlap(at, box[c]);
-        for (t = 0; t < m->nt && around; t++)
-            if (m->corner[m->k * t] >= 0 && m->piece[t] != i && fsi_box3_overlap(at, box[m->piece[t]]))
-                winding += fsi__fr_solid_angle(m, t, about[i]);
         if (piece[i].volume > 0 ? winding < 0.5 : winding > 0.5 && piece[i].volume < 0) continue;
-        for (t = 0; m->corner[m->k * t] < 0 || m->piece[t] != i;) t++;
-        return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, piece[i].volume,
-            "the piece of element %d is inside out: it lies %s, with a volume of %g", t,
+        return fsi__fail(m->context, FSI_ERROR_MESH, fn, im->sum[i].first, piece[i].volume,
+            "the piece of element %d is inside out: it lies %s, with a volume of %g", im->sum[i].first,
             winding > 0.5 ? "in the volume of another" : "outside of all others", piece[i].volume);
     }
     return FSI_OK;
@@ -1014,7 +1069,7 @@ static fsi_status fsi__fr_take_surface(fsi_front *f, int *scratch, const char *f
     quality = fsi__fr_sum_pieces(im, m, im->piece, f->piece_count);
     fsi__fr_publish(f);
     fsi__fr_fill_stats(f, quality, &f->stats);
-    return fsi__fr_check_sides(im, m, im->piece, f->piece_count, fn);
+    return fsi__fr_check_sides(im, &im->work, im->piece, f->piece_count, fn);
 }
 
 static void fsi__fr_set_up(fsi_front *f, fsi__fr_mesh *m)

@@ -137,6 +137,9 @@ FSI_API double fsi__fr_vertex_area(const fsi__fr_mesh *m, int vertex);
 /* The cotangent of the angle opposite of half-edge h. Length of an edge, by a half-edge or segment; -1: it is gone. */
 FSI_API double fsi__fr_cot(const fsi__fr_mesh *m, int h);
 FSI_API double fsi__fr_edge_length(const fsi__fr_mesh *m, int h);
+/* One more candidate of m->list; then all by key, equal ones by place. Error: MEMORY. */
+FSI_API fsi_status fsi__fr_add(fsi__fr_mesh *m, double key, int at, const char *fn);
+FSI_API fsi_status fsi__fr_sort(fsi__fr_mesh *m, const char *fn);
 /* Remeshes until nothing is left to do, at most so many rounds. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
 /* The first element that crosses or touches another, and that one; -1: none. Error: MEMORY. */
@@ -985,7 +988,7 @@ static void fsi__fr_refuse(fsi__fr_mesh *m, int t)
     m->dirty[m->dirty_count++] = t;
 }
 
-static fsi_status fsi__fr_add(fsi__fr_mesh *m, double key, int at, const char *fn)
+FSI_API fsi_status fsi__fr_add(fsi__fr_mesh *m, double key, int at, const char *fn)
 {
     if (m->count == m->list_room)
         FSI__TRY(fsi__room_in(m->context, &m->list, sizeof *m->list, m->count, &m->list_room, m->count + 256, fn));
@@ -994,8 +997,8 @@ static fsi_status fsi__fr_add(fsi__fr_mesh *m, double key, int at, const char *f
     return FSI_OK;
 }
 
-/* Merges runs of 1, 2, 4 ... candidates until there is one: by key, equal ones by place. */
-static fsi_status fsi__fr_sort(fsi__fr_mesh *m, const char *fn)
+/* Merges runs of 1, 2, 4 ... candidates until there is one. */
+FSI_API fsi_status fsi__fr_sort(fsi__fr_mesh *m, const char *fn)
 {
     const int n = m->count;
     int run, i, j, k, at;

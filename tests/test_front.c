@@ -583,6 +583,34 @@ static void test_a_step_leaves_what_create_takes(void)
     }
 }
 
+/* Twenty balls, each with a cavity, in a row along each axis; then without the ball around one of the cavities, and
+   with a ball in place of it. */
+static void test_sides_of_many_pieces(void)
+{
+    fsi_context context = fsi_default_context();
+    int axis, what, i;
+    for (axis = 0; axis < 3; axis++)
+        for (what = 0; what < 3; what++) {
+            front_shape s = { 3, 0, 0, NULL, NULL };
+            fsi_front_desc d;
+            for (i = 19; i >= 0; i--) {
+                const double x[3] = { axis == 0 ? 3.0 * i : 0, axis == 1 ? 3.0 * i : 0, axis == 2 ? 3.0 * i : 0 };
+                const fsi_vec3 at = front_v3(x[0], x[1], x[2]);
+                front_add_ball(&s, at, front_v3(0.3, 0.3, 0.3), 1, what == 2 && i == 12 ? 1 : -1);
+                if (what != 1 || i != 12) front_add_ball(&s, at, front_v3(1, 1, 1), 1, 1);
+            }
+            d = front_desc(&s, 0.8);
+            d.context = &context;
+            if (what == 0) {
+                fsi_front *f = make(&d);
+                CHECK(f->piece_count == 40);
+                fsi_front_destroy(f);
+            } else refused(&d, FSI_ERROR_MESH, what == 1 ? "element 112 is inside out: it lies outside of all others"
+                : "element 112 is inside out: it lies in the volume of another");
+            front_free(&s);
+        }
+}
+
 static void test_bad_calls_change_nothing(void)
 {
     fsi_context c = fsi_default_context();
@@ -651,6 +679,7 @@ int main(int argc, char **argv)
     RUN(test_failing_memory_changes_nothing);
     RUN(test_bad_input_is_refused_by_name);
     RUN(test_a_step_leaves_what_create_takes);
+    RUN(test_sides_of_many_pieces);
     RUN(test_bad_calls_change_nothing);
     RUN(test_debug_draw_shows_each_edge_once);
     return TEST_END();
