@@ -408,7 +408,7 @@ static fsi__fr_bounds fsi__fr_bounds_of(const fsi__fr_mesh *m, const fsi_vec3 *x
         }
         b.twice[axis] = lo + hi;
         gap = 4e-6 * m->length + 2e-7 * (fabs(lo) + fabs(hi));
-        widest = hi - lo + 2 * gap > widest ? hi - lo + 2 * gap : widest;
+        if (m->hash.levels > 1 && hi - lo + 2 * gap > widest) widest = hi - lo + 2 * gap;
         b.box.lo[axis] = (float)(lo - gap);
         b.box.hi[axis] = (float)(hi + gap);
     }
