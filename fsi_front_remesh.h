@@ -477,8 +477,8 @@ static void fsi__fr_rehash(fsi__fr_mesh *m, int t)
 
 #define FSI__FR_WIDEST 512.0 /* [length] of elements: two that may meet are then within reach of fsi__fr_meet */
 
-/* An empty hash, with cells as wide as the widest element, or `least`, or, where elements differ much, with levels up to
-   there. Errors: LIMIT, MEMORY. */
+/* An empty hash, with cells as wide as the widest element, or `least`, or, where elements differ much, with levels
+   up to there. Errors: LIMIT, MEMORY. */
 static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *fn)
 {
     double longest = least;
@@ -709,8 +709,8 @@ static int fsi__fr_meeting_of(const fsi__fr_mesh *m, int t)
     b = fsi__fr_bounds_of(m, x);
     fsi__fr_home_of(&m->hash, &b, cell);
     for (at = 13; at < (flat ? 18 : 27); at++) /* the 13th is its own cell */
-        found = fsi__fr_meeting_in(m, fsi__fr_bucket_of(&m->hash, b.level, cell[0] + at % 3 - 1, cell[1] + at / 3 % 3 - 1,
-            cell[2] + at / 9 - 1), t, &b, x, at == 13 ? t : 0, found);
+        found = fsi__fr_meeting_in(m, fsi__fr_bucket_of(&m->hash, b.level, cell[0] + at % 3 - 1,
+            cell[1] + at / 3 % 3 - 1, cell[2] + at / 9 - 1), t, &b, x, at == 13 ? t : 0, found);
     for (level = b.level + 1; level < m->hash.levels; level++) {
         const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
         for (k = c.lo[2]; k <= c.hi[2]; k++) for (j = c.lo[1]; j <= c.hi[1]; j++) for (i = c.lo[0]; i <= c.hi[0]; i++)
