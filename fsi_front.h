@@ -923,6 +923,8 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
     const fsi__where at = { fn, "desc.", -1, 3 };
     int axis;
     FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
+
+    /* Arrays, and walls. */
     if ((d->vertex_count > 0 && !d->vertices) || (d->element_count > 0 && !d->elements))
         return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.%s is NULL",
             d->vertices ? "elements" : "vertices");

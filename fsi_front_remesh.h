@@ -423,7 +423,7 @@ static fsi__fr_cells fsi__fr_cells_of(const fsi__fr_mesh *m, const fsi__fr_bound
     const double wide = m->hash.cell * (double)(1 << level), half = 0.5001 * wide, scale = 1 / wide;
     fsi__fr_cells c;
     int axis;
-    c.lo[2] = c.hi[2] = 0;
+    memset(&c, 0, sizeof c);
     for (axis = 0; axis < m->k; axis++) {
         c.lo[axis] = (int64_t)floor(((double)b->box.lo[axis] - half) * scale);
         c.hi[axis] = (int64_t)floor(((double)b->box.hi[axis] + half) * scale);

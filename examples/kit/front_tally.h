@@ -10,6 +10,21 @@
 /* Velocity v at place x, time t. */
 typedef void ex_flow(const double *x, double t, double *v);
 
+/* Enright et al. (2002): draws a ball in the unit cube out to a sheet until t = 1.5, and back until t = 3. */
+EX_FN void ex_enright_flow(const double *x, double t, double *v)
+{
+    const double back = cos(FSI_PI * t / 3);
+    double s[3], d[3];
+    int a;
+    for (a = 0; a < 3; a++) {
+        s[a] = sin(FSI_PI * x[a]) * sin(FSI_PI * x[a]);
+        d[a] = sin(2 * FSI_PI * x[a]);
+    }
+    v[0] = 2 * s[0] * d[1] * d[2] * back;
+    v[1] = -d[0] * s[1] * d[2] * back;
+    v[2] = -d[0] * d[1] * s[2] * back;
+}
+
 /* Of triangles, or in 2D of segments. */
 EX_FN fsi_front *ex_front_make(ex_app *app, int dim, const fsi_vec3 *x, int vertex_count, const int *elements,
                                int element_count, double length)

@@ -9,20 +9,6 @@
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/front_tally.h"
 
-static void stretch(const double *x, double t, double *v)
-{
-    const double back = cos(FSI_PI * t / 3);
-    double s[3], d[3];
-    int a;
-    for (a = 0; a < 3; a++) {
-        s[a] = sin(FSI_PI * x[a]) * sin(FSI_PI * x[a]);
-        d[a] = sin(2 * FSI_PI * x[a]);
-    }
-    v[0] = 2 * s[0] * d[1] * d[2] * back;
-    v[1] = -d[0] * s[1] * d[2] * back;
-    v[2] = -d[0] * d[1] * s[2] * back;
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -54,7 +40,7 @@ int main(int argc, char **argv)
     ex_look_at_box(&scene, ex_box3(0.12, 0.12, 0.12, 0.88, 0.88, 0.88), 30, 20);
     steps = (int)ceil(3 * 2 * app.res / cfl);
     for (k = 0; k < steps; k++) {
-        ex_front_carry(&app, f, stretch, 3.0 * k / steps, 3.0 / steps);
+        ex_front_carry(&app, f, ex_enright_flow, 3.0 * k / steps, 3.0 / steps);
         most = f->element_count > most ? f->element_count : most;
         app.steps++;
         app.sim_seconds = 3.0 * (k + 1) / steps;
