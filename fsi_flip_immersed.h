@@ -93,7 +93,7 @@ FSI_API void fsi__im_offer(fsi__immersed *s, fsi_vec3 *v);
 /* After agreement: the bodies move without the liquid's forces. */
 FSI_API void fsi__im_loosen(const fsi__immersed *s);
 /* The grid gets the bodies as much heavier as they were found to be held; all: as heavy as they are. */
-FSI_API int fsi__im_weigh_anew(fsi__immersed *s, int all);
+FSI_API int fsi__im_weigh_anew(fsi__immersed *s, int all); /* 1: masses changed */
 /* push: velocity that the liquid would give to each particle by itself: impulse over mass. Are these the forces that
    were expected? If not, and round < FSI__IM_ROUNDS, better ones are expected now, and 0 is returned; round: 0 in the
    first of a substep. gravity [m/s^2]: forces far below it count less. */
