@@ -498,10 +498,12 @@ static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *
             widest = t;
         }
     }
-    m->hash.cell = 1.0001 * (longest > 2 * FSI__FR_LONGEST * m->length ? FSI__FR_LONGEST * m->length : longest);
-    for (m->hash.levels = 1; m->hash.cell * (double)(1 << (m->hash.levels - 1)) < longest;) m->hash.levels++;
     if (!(longest <= FSI__FR_WIDEST * m->length)) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, widest, longest,
         "element %d is %g desc.length wide, at most %g are taken", widest, longest / m->length, FSI__FR_WIDEST);
+
+    /* Levels up to the widest. */
+    m->hash.cell = 1.0001 * (longest > 2 * FSI__FR_LONGEST * m->length ? FSI__FR_LONGEST * m->length : longest);
+    for (m->hash.levels = 1; m->hash.cell * (double)(1 << (m->hash.levels - 1)) < longest;) m->hash.levels++;
     return FSI_OK;
 }
 

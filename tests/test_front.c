@@ -557,6 +557,11 @@ static void test_a_step_leaves_what_create_takes(void)
         for (k = 0; k < f->vertex_count; k++) f->velocity[k] = front_v3(0, 0, 0);
         CHECK(fsi_front_hash(f) == hash);
 
+        /* A vertex that flies away. */
+        f->velocity[3] = front_v3(1e9, 0, 0);
+        CHECK(fsi_front_step(f, 1) == FSI_ERROR_LIMIT && strstr(c.error.message, "desc.length wide"));
+        f->velocity[3] = front_v3(0, 0, 0);
+
         /* A flag of a wall that is elsewhere. */
         f->flags[2] = FSI_FRONT_WALL_X1;
         CHECK(fsi_front_step(f, 0) == FSI_ERROR_LIMIT && strstr(c.error.message, "vertex 2 "));

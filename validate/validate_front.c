@@ -87,14 +87,6 @@ static void run_parity(void)
 
 /* ---- shapes that are carried ------------------------------------------------------------------------------------- */
 
-static void turn(const double *x, double t, double *v)
-{
-    (void)t;
-    v[0] = FSI_PI / 314 * (50 - x[1]);
-    v[1] = FSI_PI / 314 * (x[0] - 50);
-    v[2] = 0;
-}
-
 /* Zalesak's disc and its ball after a turn, at 16 (3D: 4) points a cell along each axis. The best level set of
    levelset_baseline.csv at this spacing leaves 0.1615 cells; at most a fifth of that. */
 static void run_zalesak(void)
@@ -109,7 +101,7 @@ static void run_zalesak(void)
         before = ex_front_inside(&app, f, n, 100);
         volume = f->stats.volume;
         area = f->stats.area;
-        for (k = 0; k < steps; k++) ex_front_carry(&app, f, turn, 0, 628.0 / steps);
+        for (k = 0; k < steps; k++) ex_front_carry(&app, f, ex_zalesak_flow, 0, 628.0 / steps);
         after = ex_front_inside(&app, f, n, 100);
         must(ex_front_difference(before, after, n, dim, 100) / area, 0, 0.0323, "dx", "zalesak_%dd_shape_error", dim);
         must(100 * (f->stats.volume / volume - 1), 0, 1e-3, "%", "zalesak_%dd_volume_error", dim);
@@ -126,13 +118,9 @@ static void run_enright(void)
     int res, k;
     for (res = 32; res <= 64; res *= 2) {
         const int steps = scaled(6 * res), n = 4 * res;
-        ex_mesh ball = ex_sphere(fsi_v3((fsi_real)0.35, (fsi_real)0.35, (fsi_real)0.35), 0.15,
-                                 (int)floor(log(0.36 * res) / log(2.0) + 0.5));
-        fsi_front *f = ex_front_make(&app, 3, ball.vertices, ball.vertex_count, ball.triangles, ball.triangle_count,
-                                     0.5 / res);
+        fsi_front *f = ex_enright_front(&app, res);
         unsigned char *before, *after;
         double volume, area;
-        ex_mesh_free(&ball);
         ex_check(&app, fsi_front_step(f, 0));
         before = ex_front_inside(&app, f, n, 1);
         volume = f->stats.volume;

@@ -10,6 +10,15 @@
 /* Velocity v at place x, time t. */
 typedef void ex_flow(const double *x, double t, double *v);
 
+/* Zalesak (1979): a turn about (50, 50) in 628 s. */
+EX_FN void ex_zalesak_flow(const double *x, double t, double *v)
+{
+    (void)t;
+    v[0] = FSI_PI / 314 * (50 - x[1]);
+    v[1] = FSI_PI / 314 * (x[0] - 50);
+    v[2] = 0;
+}
+
 /* Enright et al. (2002): draws a ball in the unit cube out to a sheet until t = 1.5, and back until t = 3. */
 EX_FN void ex_enright_flow(const double *x, double t, double *v)
 {
@@ -39,6 +48,16 @@ EX_FN fsi_front *ex_front_make(ex_app *app, int dim, const fsi_vec3 *x, int vert
     d.element_count = element_count;
     d.length = (fsi_real)length;
     ex_check(app, fsi_front_create(&f, &d));
+    return f;
+}
+
+/* The ball that Enright's flow draws out, edges of half a cell of 1/res. */
+EX_FN fsi_front *ex_enright_front(ex_app *app, int res)
+{
+    ex_mesh m = ex_sphere(fsi_v3((fsi_real)0.35, (fsi_real)0.35, (fsi_real)0.35), 0.15,
+                          (int)floor(log(0.36 * res) / log(2.0) + 0.5));
+    fsi_front *f = ex_front_make(app, 3, m.vertices, m.vertex_count, m.triangles, m.triangle_count, 0.5 / res);
+    ex_mesh_free(&m);
     return f;
 }
 

@@ -13,7 +13,6 @@ int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
-    ex_mesh ball;
     fsi_front *f;
     unsigned char *before, *after;
     double cfl = 1, volume, area;
@@ -24,11 +23,7 @@ int main(int argc, char **argv)
     ex_real(&app, "cfl", &cfl, 0.1, 4, "cells that the fastest point moves in a step");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
 
-    /* The ball. */
-    ball = ex_sphere(fsi_v3((fsi_real)0.35, (fsi_real)0.35, (fsi_real)0.35), 0.15,
-                     (int)floor(log(0.15 * 1.2 * 2 * app.res) / log(2.0) + 0.5));
-    f = ex_front_make(&app, 3, ball.vertices, ball.vertex_count, ball.triangles, ball.triangle_count, 0.5 / app.res);
-    ex_mesh_free(&ball);
+    f = ex_enright_front(&app, app.res);
     ex_check(&app, fsi_front_step(f, 0));
     n = 4 * app.res;
     before = ex_front_inside(&app, f, n, 1);

@@ -9,14 +9,6 @@
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/front_tally.h"
 
-static void turn(const double *x, double t, double *v)
-{
-    (void)t;
-    v[0] = FSI_PI / 314 * (50 - x[1]);
-    v[1] = FSI_PI / 314 * (x[0] - 50);
-    v[2] = 0;
-}
-
 /* Places of a 2D outline, in the order of its segments, the first again. */
 static int outline(const fsi_front *f, double **x, double **y)
 {
@@ -57,7 +49,7 @@ static void one_turn(ex_app *app, int dim, int steps, int *frame)
     area = f->stats.area;
     if (dim == 2) count[0] = outline(f, &x[0], &y[0]);
     for (k = 0; k < steps; k++) {
-        ex_front_carry(app, f, turn, 0, 628.0 / steps);
+        ex_front_carry(app, f, ex_zalesak_flow, 0, 628.0 / steps);
         app->steps++;
         app->sim_seconds += 628.0 / steps;
         if ((k + 1) % (steps / 10) == 0 && *frame < app->frames) ex_progress(app, ++*frame);
