@@ -1446,9 +1446,6 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
 #define FSI__CO_SLOPING 0.2     /* the normal's component along an axis on which a gap has liquid */
 #define FSI__CO_PINNED 0.5
 
-/* Reynolds number |u| dx / nu of a cell up to which viscosity governs the flow, and from the double of which on not. */
-#define FSI__CO_CREEPING 5
-
 static int fsi__co_may_creep(const fsi__co_impl *c)
 {
     return c->liquid->desc.viscosity > 0 && c->liquid->desc.surface_tension > 0;
@@ -1458,12 +1455,7 @@ static int fsi__co_may_creep(const fsi__co_impl *c)
    others spread on until they are thinner than a cell. */
 static double fsi__co_creeps(const fsi__co_impl *c, int cell)
 {
-    const double mu = (double)c->liquid->desc.viscosity;
-    double u[3];
-    if (!fsi__co_may_creep(c)) return 0;
-    fsi__sh_from(
-        fsi_grid_sample_velocity(c->ls->trial_u, fsi__ls_entry_position(c->liquid->grid, FSI_CELLS, cell)), u);
-    return fmax(0, fmin(1, 2 - sqrt(fsi__sh_dot(u, u)) * c->dx * c->density / (mu * FSI__CO_CREEPING)));
+    return fsi__co_may_creep(c) ? fsi__ls_creeps(c->run, cell) : 0;
 }
 
 /* Is liquid on the side of this cell of air that is away from the solid, across another axis? normal: to the solid. */

@@ -163,6 +163,9 @@ typedef struct fsi_pressure_flow {
     const fsi_field *surface_weight;         /* at cells, > 0, its background too: of its surface_pressure in that mean;
                                                 NULL: 1 */
     const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg], their backgrounds too; NULL (all): 1/density */
+    const fsi_field *calm;                   /* at cells, 0 to 1: how far surface_pressure is one for all faces of a cell
+                                                but for the weight of the liquid between them; NULL: 0 */
+    fsi_vec3 gravity;                        /* that gives it weight [m/s^2]; default 0 */
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
     fsi_real theta_min;                      /* 0 to 1, not 0; default 0.01 */
@@ -1621,6 +1624,7 @@ typedef struct fsi__pressure_side {
     int air;             /* 1: `beyond` stands behind it rather than another unknown */
     double beyond;       /* q there */
     double theta;        /* where it is, in cells from the centre */
+    int skin;            /* 1: the liquid's surface, with a surface pressure */
     int cell;            /* kind of the cell behind it; the wall of the box counts as solid */
 } fsi__pressure_side;
 
@@ -1684,6 +1688,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     s.flux = s.beyond = 0;
     s.a = 0;
     s.theta = 1;
+    s.skin = 0;
     gone = fsi__pressure_gone(job, s.entry, a);
     wall |= go = gone >> (d & 1 ? 3 : 0) & 1;
     s.cell = wall ? (flow->open_side[d] || go ? (int)FSI_CELL_AIR : (int)FSI_CELL_SOLID)
@@ -1718,8 +1723,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     }
 
     /* Pressure at the surface, and the coefficient. */
-    if (s.air && !wall && flow->surface_pressure)
-        s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
+    s.skin = s.air && !wall && flow->surface_pressure;
+    if (s.skin) s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
     s.a = s.open * beta / theta;
     s.theta = theta;
     if (!s.air) s.a = (double)(float)s.a;
@@ -1936,6 +1941,31 @@ static void fsi__pressure_inner_correct(const fsi__pressure_job *job, const fsi_
         job->flow->pressure->value[h->base + c] = (fsi_real)(q[c] / job->scale);
 }
 
+/* Where `calm` asks for it, the surface in a cell is one: its sides across different axes have one pressure, but for
+   what lies between them. With curvatures of their own, whose error from one side to the next is 0.01/dx, liquid comes
+   in through one and leaves through another at 0.01 gamma/viscosity, for ever: it flows along the surface, which does
+   not answer. The mean leaves the sum of a times the pressures, and so the equation of the cell. Two sides across one
+   axis keep their difference, which bends a film. */
+static void fsi__pressure_calm(const fsi__pressure_job *job, fsi__pressure_side *side, double calm)
+{
+    const fsi_vec3 *g = &job->flow->gravity;
+    const double fall[3] = { (double)g->x, (double)g->y, (double)g->z };
+    const double gain = (double)job->flow->dt / (double)job->grid->dx; /* of velocity, as `a` times a pressure */
+    double own[3] = { 0, 0, 0 }, share[3] = { 0, 0, 0 };
+    int d, axes = 0;
+    for (d = 0; d < 2 * job->grid->dim; d++) {
+        if (!side[d].skin) continue;
+        axes += share[d >> 1] == 0;
+        share[d >> 1] += side[d].a;
+        own[d >> 1] += side[d].a * side[d].beyond - side[d].open * gain * (d & 1 ? fall[d >> 1] : -fall[d >> 1]);
+    }
+    if (axes < 2) return;
+    for (d = 0; d < 2 * job->grid->dim; d++)
+        if (side[d].skin)
+            side[d].beyond += calm * ((own[0] + own[1] + own[2]) / (share[0] + share[1] + share[2])
+                - own[d >> 1] / share[d >> 1]);
+}
+
 /* u -= dx a/open (q_upper - q_lower), on the faces of the bricks' liquid cells; a face between two of them is the upper
    one's. */
 static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
@@ -1963,6 +1993,8 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
             if (job->flow->cell[base + x] != FSI_CELL_LIQUID) continue;
             if (job->flow->pressure) job->flow->pressure->value[base + x] = (fsi_real)(here / job->scale);
             fsi__pressure_look_sides(job, &h, x, side);
+            if (job->flow->calm && job->flow->calm->value[base + x] > 0)
+                fsi__pressure_calm(job, side, (double)job->flow->calm->value[base + x]);
             for (d = 0; d < 2 * g->dim; d++) {
                 const fsi__pressure_side s = side[d];
                 double beyond;
