@@ -367,6 +367,7 @@ static void fsi__ls_show(const fsi__ls_run *run)
     v->trial_pressure = m->trial_pressure;
     v->curvature = m->curvature;
     v->trust = m->trust;
+    v->calm = m->spare;
     v->psi = m->obstacle_count > 0 ? m->psi : NULL;
     v->cell = m->cell;
     v->shore = m->shore;

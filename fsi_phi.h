@@ -178,8 +178,8 @@ typedef struct fsi__distance_job {
    block lies. */
 FSI_API int fsi__distance_block(const fsi__distance_job *job, int b, int before, fsi_real *out);
 /* fsi_grid_redistance after a step dt [s] along the velocities u (fields of faces, as fsi_grid_advect takes them) of a
-   liquid with that kinematic viscosity [m^2/s]: at edges and in thin sheets, and where it creeps, a value that is nearly
-   a distance is corrected in proportion to how far its cell moved; see FSI__SHEET_MOVED. */
+   liquid with that kinematic viscosity [m^2/s]: at edges, in thin sheets and where it creeps a value that is nearly a
+   distance is corrected in proportion to how far its cell moved; see FSI__SHEET_MOVED. */
 FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fsi_field *const u[3], fsi_real dt,
     double viscosity, fsi_field *out);
 /* Checks a mesh that is to be a boundary on a grid. */
@@ -589,11 +589,11 @@ static double fsi__sheet_takes(const fsi__waves *m, const fsi__sheet *s, int i, 
 {
     const int smooth = !(s->reach2 < FSI__SHEET_REACH2);
     const double dx = (double)m->phi->grid->dx, motion = m->u ? fsi__sheet_speed(m, i, j, k) : 0;
-    double moved = m->u ? motion * m->dt / (dx * FSI__SHEET_MOVED) : 1;
+    double moved = m->u ? motion * m->dt / (dx * FSI__SHEET_MOVED) : 1, creeps;
     if (moved > 1) moved = 1;
-    if (smooth) moved += (1 - fsi__creeps(motion * dx, m->viscosity)) * (1 - moved);
-    if (smooth && !(moved < 1)) return to;
-    return fsi__sheet_stays(own, to, smooth ? FSI__SHEET_STEADY : FSI__SHEET_KEPT, moved);
+    creeps = smooth ? fsi__creeps(motion * dx, m->viscosity) : 1;
+    if (!(creeps > 0)) return to;
+    return to + creeps * (fsi__sheet_stays(own, to, smooth ? FSI__SHEET_STEADY : FSI__SHEET_KEPT, moved) - to);
 }
 
 static void fsi__waves_keep(void *arg, int chunk, int begin, int end)

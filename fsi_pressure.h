@@ -163,9 +163,9 @@ typedef struct fsi_pressure_flow {
     const fsi_field *surface_weight;         /* at cells, > 0, its background too: of its surface_pressure in that mean;
                                                 NULL: 1 */
     const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg], their backgrounds too; NULL (all): 1/density */
-    const fsi_field *calm;                   /* at cells, 0 to 1: how far surface_pressure is one for all faces of a cell
-                                                but for the weight of the liquid between them; NULL: 0 */
-    fsi_vec3 gravity;                        /* that gives it weight [m/s^2]; default 0 */
+    const fsi_field *calm;                   /* at cells, 0 to 1: how far the faces of a cell have one surface_pressure,
+                                                but for the weight of what lies between them; NULL: 0 */
+    fsi_vec3 gravity;                        /* that gives it weight, finite [m/s^2]; default 0 */
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
     fsi_real theta_min;                      /* 0 to 1, not 0; default 0.01 */
@@ -1993,8 +1993,8 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
             if (job->flow->cell[base + x] != FSI_CELL_LIQUID) continue;
             if (job->flow->pressure) job->flow->pressure->value[base + x] = (fsi_real)(here / job->scale);
             fsi__pressure_look_sides(job, &h, x, side);
-            if (job->flow->calm && job->flow->calm->value[base + x] > 0)
-                fsi__pressure_calm(job, side, (double)job->flow->calm->value[base + x]);
+            if (job->flow->calm && job->flow->surface_pressure && job->flow->calm->value[base + x] > 0)
+                fsi__pressure_calm(job, side, fmin(1, (double)job->flow->calm->value[base + x]));
             for (d = 0; d < 2 * g->dim; d++) {
                 const fsi__pressure_side s = side[d];
                 double beyond;
@@ -3151,12 +3151,12 @@ static fsi_status fsi__pressure_check_cells(fsi_pressure *s, const fsi_grid *g, 
 /* Fields of the grid that u is on. */
 static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure_flow *flow)
 {
-    static const char *const not_cells[5] = {
+    static const char *const not_cells[6] = {
         "not a field at cells: phi", "not a field at cells: surface_pressure", "not a field at cells: surface_weight",
-        "not a field at cells: source", "not a field at cells: pressure"
+        "not a field at cells: source", "not a field at cells: calm", "not a field at cells: pressure"
     };
     const fsi_grid *g = flow->u[0]->grid;
-    const fsi_field *at_cells[5];
+    const fsi_field *at_cells[6];
     int a, given = 0;
 
     /* Velocities and densities. */
@@ -3177,11 +3177,12 @@ static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure
     at_cells[1] = flow->surface_pressure;
     at_cells[2] = flow->surface_weight;
     at_cells[3] = flow->source;
-    at_cells[4] = flow->pressure;
-    for (a = 0; a < 5; a++)
+    at_cells[4] = flow->calm;
+    at_cells[5] = flow->pressure;
+    for (a = 0; a < 6; a++)
         if (at_cells[a] && !fsi__pressure_is_field(at_cells[a], g, FSI_CELLS))
             return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, not_cells[a], 0);
-    for (a = 0; a < 4; a++)
+    for (a = 0; a < 5; a++)
         if (flow->pressure && flow->pressure == at_cells[a])
             return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is an input too: pressure", 0);
     if (flow->use_guess && !flow->pressure)
@@ -3194,7 +3195,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
     static const fsi__field numbers[] = {
         FSI__FIELD(fsi_pressure_flow, density, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FIELD(fsi_pressure_flow, dt, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
-        FSI__FIELD(fsi_pressure_flow, theta_min, FSI__REAL, 0, 1, FSI__ABOVE)
+        FSI__FIELD(fsi_pressure_flow, theta_min, FSI__REAL, 0, 1, FSI__ABOVE),
+        FSI__FINITE(fsi_pressure_flow, gravity)
     };
     static const fsi__field limits[] = {
         FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, FSI__HUGE, 0),
@@ -3214,7 +3216,7 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
 
     /* Numbers. */
     given = flow->inverse_density[0] != NULL;
-    FSI__TRY(fsi__check_rows(s->context, &of_flow, flow, numbers + given, 3 - given));
+    FSI__TRY(fsi__check_rows(s->context, &of_flow, flow, numbers + given, 4 - given));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &of_desc, &s->desc, limits));
 
     /* Cells and solids. */
