@@ -51,7 +51,9 @@
 #pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
 #endif
 
+#include "fsi_front_lines.h"
 #include "fsi_front_remesh.h"
+#include "fsi_front_topology.h"
 
 /* ---- >>desc ------------------------------------------------------------------------------------------------------ */
 
@@ -64,6 +66,17 @@ enum {
     FSI_FRONT_FIXED = 64,                           /* remeshing leaves it where it is, as in contact with a body */
     FSI_FRONT_YOURS = 128
 };
+
+/* What is about to happen where two sheets are nearer than half of topology_dx. */
+enum { FSI_FRONT_MERGE, FSI_FRONT_PINCH };
+typedef struct fsi_front_event {
+    int kind;                    /* FSI_FRONT_MERGE: air between them; FSI_FRONT_PINCH: liquid between them, or they
+                                    already cross */
+    uint32_t piece[2];           /* ids of the pieces that they belong to; maybe the same */
+    fsi_vec3 place;              /* [m] */
+} fsi_front_event;
+/* 0: this place is left as it is, and asked for again in the next step; else it happens. */
+typedef int fsi_front_ask(void *user, const fsi_front_event *event);
 
 /* How to make a front. Start from fsi_front_default_desc(). Arrays are copied. */
 typedef struct fsi_front_desc {
@@ -95,6 +108,11 @@ typedef struct fsi_front_desc {
     int crossings;               /* 1 (default): a surface that crosses or touches itself is refused, by an exact test
                                     at the end of each step; operations that would make it so are not done. 0: it may,
                                     and pieces may be inside out */
+    int topology;                /* 1: sheets and necks nearer than half of topology_dx merge and pinch off; 0 (default):
+                                    pieces stay what they are */
+    fsi_real topology_dx;        /* 1 to 4 length [m]; default 0: 2 length. Cells of half of it are resampled */
+    fsi_front_ask *ask;          /* asked at each place of a step; default NULL: all may happen */
+    void *ask_user;
     int rounds;                  /* of remeshing in a step at most, 1 to 100; default 8 */
     int reserve;                 /* elements to make room for; default 0 */
 } fsi_front_desc;
@@ -122,13 +140,19 @@ typedef struct fsi_front_stats {
     double smallest_angle;       /* [degrees]; 2D: 180 */
     int long_edges, short_edges, thin; /* edges above 1.6, below 0.4 desc.length, triangles with an angle below 10
                                           degrees, that are left */
+    int merges, pinches;         /* pieces fewer, and more, by topology */
+    int places, whole_places;    /* that were resampled; of these, where whole pieces had to be */
+    int failed_places;           /* left as they were: vertices with flags of walls or FSI_FRONT_FIXED, or no surface
+                                    that fits to the rest */
+    int forbidden_places;        /* by desc.ask */
+    int resampled_cells;         /* of topology_dx/2 */
     int removed_pieces;
     double removed_volume;       /* with them */
     double removed_amount[64];   /* and of each attribute */
     double volume, area;         /* of all pieces */
     double moved;                /* largest volume by which remeshing changed a piece */
     double momentum[3];          /* sum of area times velocity of vertices */
-    double seconds_move, seconds_remesh, seconds_volume, seconds_crossings, seconds_commit;
+    double seconds_move, seconds_topology, seconds_remesh, seconds_volume, seconds_crossings, seconds_commit;
     size_t bytes;                /* allocated through its context */
     long long allocs;            /* allocations of the context so far */
 } fsi_front_stats;
@@ -204,6 +228,7 @@ FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw
       check_step      finite positions, velocities, attributes
       copy, move      into the mesh that is worked on; x += dt v, along walls
       sum_pieces      volumes after the motion
+      change_topology fsi_front_topology.h; pieces are then named anew
       remove_small    pieces
       remesh          fsi_front_remesh.h
       give_back       to each piece the volume that remeshing took
@@ -219,7 +244,9 @@ FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw
 #define FSI_FRONT_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_front_lines.h"
 #include "fsi_front_remesh.h"
+#include "fsi_front_topology.h"
 
 FSI__STRICT_BEGIN
 
@@ -235,6 +262,14 @@ typedef struct fsi__fr_sum {
     double winding;            /* of the other pieces around its point */
     int first;                 /* of its elements; those after it in work.next */
 } fsi__fr_sum;
+
+/* Of a piece before or after a change of topology. */
+typedef struct fsi__fr_share {
+    int group;                 /* the first of those it is connected with */
+    int place;                 /* in the order of ids, of those after; of those before: 1 where one has its id */
+    int count[2];              /* in its group: pieces before, after */
+    double before, after, size, moved; /* volumes of the group, with signs and without, and what was booked of it */
+} fsi__fr_share;
 
 typedef struct fsi__fr_impl {
     fsi_context own_context;
@@ -252,7 +287,10 @@ typedef struct fsi__fr_impl {
     int renumber_room;
     fsi_vec3 *shift;           /* dV/dx of vertices */
     int shift_room;
-    uint32_t next_piece;
+    uint32_t next_piece, work_next_piece;
+    fsi__frt topology;
+    fsi__fr_share *share;      /* pieces before a change of topology, then those after */
+    int share_room;
 } fsi__fr_impl;
 
 static fsi_status fsi__fr_check(const fsi_front *f)
@@ -398,7 +436,7 @@ static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats
         stats->removed_volume += im->work_piece[i].volume;
     }
     for (t = 0; t < m->nt && stats->removed_pieces > 0; t++) {
-        if (fabs(im->work_piece[m->piece[t]].volume) >= least) continue;
+        if (m->corner[m->k * t] < 0 || fabs(im->work_piece[m->piece[t]].volume) >= least) continue;
         for (c = 0; c < m->k; c++) {
             const int v = m->corner[m->k * t + c];
             for (i = 0; i < m->attributes && m->star[v] >= 0; i++)
@@ -408,6 +446,138 @@ static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats
         }
     }
 }
+
+/* ---- topology ---------------------------------------------------------------------------------------------------- */
+
+static int fsi__fr_may_change(void *owner, int gap, int a, int b, fsi_vec3 place)
+{
+    const fsi_front *f = (const fsi_front *)owner;
+    const fsi__fr_impl *im = (const fsi__fr_impl *)f->impl;
+    fsi_front_event e;
+    memset(&e, 0, sizeof e);
+    e.kind = gap ? FSI_FRONT_MERGE : FSI_FRONT_PINCH;
+    e.piece[0] = im->work_piece[a].id;
+    e.piece[1] = im->work_piece[b].id;
+    e.place = place;
+    return f->desc.ask(f->desc.ask_user, &e);
+}
+
+static int fsi__fr_label(const fsi__fr_mesh *m, int *label, int *queue);
+static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn);
+static fsi_status fsi__fr_reserve_survey(fsi__fr_impl *im, const fsi__fr_mesh *m, const char *fn);
+
+static int fsi__fr_group(fsi__fr_share *s, int i)
+{
+    while (s[i].group != i) i = s[i].group = s[s[i].group].group;
+    return i;
+}
+
+/* Numbers of the parts that elements are in now, in the order of ids: the first part with elements of a piece keeps its
+   id, others have new ones. Groups of pieces before and parts after that share elements. */
+static fsi_status fsi__fr_name_parts(fsi__fr_impl *im, int parts, const char *fn)
+{
+    fsi__fr_mesh *m = &im->work;
+    fsi__fr_share *s = im->share;
+    const int pieces = im->pieces;
+    int *label = m->bucket, t, i, seen = 0;
+    for (i = 0; i < pieces + parts; i++) {
+        memset(&s[i], 0, sizeof s[i]);
+        s[i].group = i;
+    }
+    m->count = 0;
+    for (t = 0; t < m->nt; t++) {
+        int a, b;
+        if (m->corner[m->k * t] < 0) continue;
+        if (label[t] == seen) { /* the first element of a part */
+            fsi__fr_share *old = &s[m->piece[t]];
+            const uint32_t id = old->place ? im->work_next_piece++ : im->work_piece[m->piece[t]].id;
+            old->place = 1;
+            FSI__TRY(fsi__fr_add(m, (double)id, seen++, fn));
+        }
+        a = fsi__fr_group(s, m->piece[t]);
+        b = fsi__fr_group(s, pieces + label[t]);
+        if (a < b) s[b].group = a;
+        else s[a].group = b;
+    }
+    FSI__TRY(fsi__fr_sort(m, fn));
+    for (i = 0; i < parts; i++) s[pieces + m->list[i].at].place = i;
+    return FSI_OK;
+}
+
+/* Pieces as they are after a change. Each group keeps its volume: parts share what is missing by their own. What is
+   left of nothing is booked as removed. */
+static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats, const char *fn)
+{
+    fsi__fr_mesh *m = &im->work;
+    const int pieces = im->pieces, parts = fsi__fr_label(m, m->bucket, m->next);
+    fsi__fr_share *s;
+    int i, t;
+    if (pieces + parts > im->share_room)
+        FSI__TRY(fsi__room_in(f->context, &im->share, sizeof *im->share, 0, &im->share_room, pieces + parts, fn));
+    FSI__TRY(fsi__fr_reserve_pieces(f, parts, fn));
+    FSI__TRY(fsi__fr_reserve_survey(im, m, fn));
+    FSI__TRY(fsi__fr_name_parts(im, parts, fn));
+    s = im->share;
+    for (i = 0; i < pieces; i++) {
+        fsi__fr_share *g = &s[fsi__fr_group(s, i)];
+        g->count[0]++;
+        g->before += im->sum[i].before;
+        g->moved += im->work_piece[i].moved;
+    }
+
+    /* The parts, and their volumes. */
+    for (t = 0; t < m->nt; t++)
+        if (m->corner[m->k * t] >= 0) m->piece[t] = s[pieces + m->bucket[t]].place;
+    memset(im->work_piece, 0, (size_t)parts * sizeof *im->work_piece);
+    for (i = 0; i < parts; i++) im->work_piece[i].id = (uint32_t)m->list[i].key;
+    im->pieces = parts;
+    fsi__fr_sum_pieces(im, m, im->work_piece, parts);
+    for (i = 0; i < parts; i++) {
+        fsi__fr_share *g = &s[fsi__fr_group(s, pieces + m->list[i].at)];
+        g->count[1]++;
+        g->after += im->work_piece[i].volume;
+        g->size += fabs(im->work_piece[i].volume);
+    }
+    for (i = 0; i < parts; i++) {
+        const fsi__fr_share *g = &s[fsi__fr_group(s, pieces + m->list[i].at)];
+        const double part = g->size > 0 ? fabs(im->work_piece[i].volume) / g->size : 0, more = g->before - g->after;
+        im->moved[i] = fabs(more) > 1e-14 * g->size ? -more * part : 0;
+        im->sum[i].before = im->work_piece[i].volume - im->moved[i];
+        im->work_piece[i].moved = g->moved * part;
+    }
+
+    /* Events. */
+    for (i = 0; i < pieces + parts; i++) {
+        if (s[i].group != i) continue;
+        if (s[i].count[1] == 0) {
+            stats->removed_pieces += s[i].count[0];
+            stats->removed_volume += s[i].before;
+        } else if (s[i].count[0] > s[i].count[1]) stats->merges += s[i].count[0] - s[i].count[1];
+        else stats->pinches += s[i].count[1] - s[i].count[0];
+    }
+    return FSI_OK;
+}
+
+/* Sheets that are close merge, necks pinch off. */
+static fsi_status fsi__fr_change_topology(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats, const char *fn)
+{
+    fsi__frt *t = &im->topology;
+    int i;
+    if (!f->desc.topology) return FSI_OK;
+    t->dx = (double)(f->desc.topology_dx > 0 ? f->desc.topology_dx : 2 * f->desc.length);
+    t->ask = f->desc.ask ? fsi__fr_may_change : NULL;
+    t->owner = f;
+    FSI__TRY(fsi__frt_change(t, &im->work, im->pieces, fn));
+    stats->places = t->places;
+    stats->whole_places = t->whole;
+    stats->failed_places = t->failed;
+    stats->forbidden_places = t->forbidden;
+    stats->resampled_cells = t->cells;
+    for (i = 0; i < 64; i++) stats->removed_amount[i] = t->lost_amount[i];
+    return t->places > 0 ? fsi__fr_take_parts(f, im, stats, fn) : FSI_OK;
+}
+
+/* ---- volume ------------------------------------------------------------------------------------------------------ */
 
 /* dV/dx of all vertices, as far as they may move: fsi__fr_gradient, element by element. */
 static void fsi__fr_gradients(fsi__fr_impl *im)
@@ -470,7 +640,7 @@ static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
     for (round = 0;; round++) {
         if (left > 0) fsi__fr_shift(f, im);
         q = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
-        if (left == 0 || round == 3) return q;
+        if (left == 0 || round == 7) return q;
         for (i = left = 0; i < im->pieces; i++) {
             const double lost = im->sum[i].before - im->work_piece[i].volume;
             const double tolerance = rounding
@@ -713,7 +883,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     fsi__fr_motion motion;
     fsi_front_stats stats;
     fsi__fr_quality quality;
-    double clock[6];
+    double clock[7];
     int i;
     FSI__TRY(fsi__fr_check(f));
     im = (fsi__fr_impl *)f->impl;
@@ -737,26 +907,32 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
         im->sum[i].before = im->work_piece[i].volume;
         im->moved[i] = 0;
     }
+    clock[1] = fsi__now(f->context);
+
+    /* Topology. */
+    im->work_next_piece = im->next_piece;
+    FSI__TRY(fsi__fr_change_topology(f, im, &stats, fn));
     im->work.moved = im->moved;
     fsi__fr_remove_small(f, im, &stats);
-    clock[1] = fsi__now(f->context);
+    clock[2] = fsi__now(f->context);
 
     /* Remeshing, and the volume that it moved. */
     FSI__TRY(fsi__fr_remesh(&im->work, f->desc.rounds, fn));
     FSI__TRY(fsi__fr_reserve_commit(f, im, fn));
-    clock[2] = fsi__now(f->context);
+    clock[3] = fsi__now(f->context);
     for (i = 0; i < im->pieces; i++) {
         im->work_piece[i].moved += im->moved[i];
         stats.moved = fabs(im->moved[i]) > stats.moved ? fabs(im->moved[i]) : stats.moved;
     }
     quality = fsi__fr_give_back(f, im);
-    clock[3] = fsi__now(f->context);
+    clock[4] = fsi__now(f->context);
     FSI__TRY(fsi__fr_refuse_crossings(&im->work, fn));
     FSI__TRY(fsi__fr_check_sides(im, &im->work, im->work_piece, im->pieces, fn));
-    clock[4] = fsi__now(f->context);
+    clock[5] = fsi__now(f->context);
 
     /* Commit. */
     fsi__fr_take_rows(f, im);
+    im->next_piece = im->work_next_piece;
     fsi__fr_publish(f);
     stats.splits = im->work.splits;
     stats.collapses = im->work.collapses;
@@ -766,12 +942,13 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     stats.crossed = im->work.crossed;
     stats.rounds = im->work.rounds;
     fsi__fr_fill_stats(f, quality, &stats);
-    clock[5] = fsi__now(f->context);
+    clock[6] = fsi__now(f->context);
     stats.seconds_move = clock[1] - clock[0];
-    stats.seconds_remesh = clock[2] - clock[1];
-    stats.seconds_volume = clock[3] - clock[2];
-    stats.seconds_crossings = clock[4] - clock[3];
-    stats.seconds_commit = clock[5] - clock[4];
+    stats.seconds_topology = clock[2] - clock[1];
+    stats.seconds_remesh = clock[3] - clock[2];
+    stats.seconds_volume = clock[4] - clock[3];
+    stats.seconds_crossings = clock[5] - clock[4];
+    stats.seconds_commit = clock[6] - clock[5];
     f->stats = stats;
     return FSI_OK;
 }
@@ -786,6 +963,25 @@ FSI_API fsi_status fsi_front_measure(fsi_front *f)
     FSI__TRY(fsi__fr_reserve_survey(im, &im->now, "fsi_front_measure"));
     fsi__fr_sum_pieces(im, &im->now, im->piece, f->piece_count);
     return FSI_OK;
+}
+
+FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f)
+{
+    static const char fn[] = "fsi_front_cross_lines";
+    fsi__frl_surface s;
+    if (!l) return FSI_ERROR_ARGUMENT;
+    if (l->cookie != FSI__COOKIE('x', fsi_front_lines)) return FSI_ERROR_COOKIE;
+    if (!f) return fsi__fail(l->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the front is NULL");
+    if (f->cookie != FSI__COOKIE('r', fsi_front)) return FSI_ERROR_COOKIE;
+    if (f->dim != l->dim)
+        return fsi__fail(l->context, FSI_ERROR_ARGUMENT, fn, -1, f->dim, "the front has dim %d, the lines have %d",
+            f->dim, l->dim);
+    s.dim = f->dim;
+    s.vertex_count = f->vertex_count;
+    s.element_count = f->element_count;
+    s.position = f->position;
+    s.elements = f->elements;
+    return fsi__frl_cross(l, &s, fn);
 }
 
 typedef struct fsi__fr_query { const fsi__fr_mesh *m; fsi_vec3 *normal; fsi_real *out; } fsi__fr_query;
@@ -917,12 +1113,18 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
         FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, 0, 1e6, 0),
         FSI__FIELD(fsi_front_desc, crossings, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, topology, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, topology_dx, FSI__REAL, 0, 4e9, 0),
         FSI__FIELD(fsi_front_desc, rounds, FSI__INT, 1, 100, 0),
         FSI__FIELD(fsi_front_desc, reserve, FSI__INT, 0, 150000000, 0)
     };
     const fsi__where at = { fn, "desc.", -1, 3 };
     int axis;
     FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
+
+    if (d->topology_dx > 0 && !(d->topology_dx >= d->length && d->topology_dx <= 4 * d->length))
+        return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->topology_dx,
+            "desc.topology_dx is %g, must be 1 to 4 desc.length", (double)d->topology_dx);
 
     /* Arrays, and walls. */
     if ((d->vertex_count > 0 && !d->vertices) || (d->element_count > 0 && !d->elements))
@@ -984,7 +1186,7 @@ static int fsi__fr_label(const fsi__fr_mesh *m, int *label, int *queue)
     int parts = 0, t, i, head, tail;
     for (t = 0; t < m->nt; t++) label[t] = -1;
     for (t = 0; t < m->nt; t++) {
-        if (label[t] >= 0) continue;
+        if (label[t] >= 0 || m->corner[k * t] < 0) continue;
         queue[0] = t;
         label[t] = parts;
         for (head = 0, tail = 1; head < tail; head++)
@@ -1012,7 +1214,7 @@ static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn)
         FSI__TRY(fsi__room_in(f->context, &im->piece, sizeof *im->piece, f->piece_count, &im->piece_room, rows, fn));
     f->piece = im->piece;
     if (rows <= im->piece_rows) return FSI_OK;
-    return fsi__room(f->context, work, 5, 0, &im->piece_rows, rows, fn);
+    return fsi__room(f->context, work, 5, im->piece_rows, &im->piece_rows, rows, fn);
 }
 
 /* What the desc has, into `now`. */
@@ -1159,6 +1361,8 @@ FSI_API void fsi_front_destroy(fsi_front *f)
     fsi__free(f->context, im->survey.part, (size_t)im->part_room, sizeof *im->survey.part);
     fsi__free(f->context, im->survey.chunk, (size_t)im->chunk_room, sizeof *im->survey.chunk);
     fsi__free(f->context, im->renumber, (size_t)im->renumber_room, sizeof *im->renumber);
+    fsi__frt_free(&im->topology, f->context);
+    fsi__free(f->context, im->share, (size_t)im->share_room, sizeof *im->share);
     fsi__free(f->context, im->shift, (size_t)im->shift_room, sizeof *im->shift);
     f->cookie = 0;
     fsi__free(c, f, 1, sizeof *f + sizeof *im);

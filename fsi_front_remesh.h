@@ -142,6 +142,17 @@ FSI_API fsi_status fsi__fr_add(fsi__fr_mesh *m, double key, int at, const char *
 FSI_API fsi_status fsi__fr_sort(fsi__fr_mesh *m, const char *fn);
 /* Remeshes until nothing is left to do, at most so many rounds. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
+/* The hash of all elements as they are; none that is put into it later is wider than `least`, or twice the widest one.
+   Errors: LIMIT, MEMORY. */
+FSI_API fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, double least, const char *fn);
+/* Takes an element out of the hash, and puts it where it is now, if it is not gone. */
+FSI_API void fsi__fr_rehash(fsi__fr_mesh *m, int t);
+/* Elements of the hash whose boxes are within `reach` of a place, some maybe twice: their number, FSI__FR_NEAR at most. */
+#define FSI__FR_NEAR 512
+FSI_API int fsi__fr_near(const fsi__fr_mesh *m, fsi_vec3 x, double reach, int *found);
+/* Does an element that is not in the hash stay clear of all that are, but for those to be skipped? */
+FSI_API int fsi__fr_is_clear(const fsi__fr_mesh *m, int t);
+FSI_API void fsi__fr_skip(fsi__fr_mesh *m, int t, int skip);
 /* The first element that crosses or touches another, and that one; -1: none. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *other, const char *fn);
 FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s);
@@ -453,8 +464,7 @@ static void fsi__fr_corners(const fsi__fr_mesh *m, int t, fsi_vec3 *x)
     for (i = 0; i < m->k; i++) x[i] = m->x[m->corner[m->k * t + i]];
 }
 
-/* Takes element t out of the hash, and puts it where it is now, if it is not gone. */
-static void fsi__fr_rehash(fsi__fr_mesh *m, int t)
+FSI_API void fsi__fr_rehash(fsi__fr_mesh *m, int t)
 {
     fsi_vec3 x[3];
     fsi__fr_bounds b;
@@ -509,10 +519,10 @@ static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *
 
 /* Puts all elements into the hash, for operations. These make no element that is wider than 1.6 l, or twice the widest
    one. */
-static fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, const char *fn)
+FSI_API fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, double least, const char *fn)
 {
     int t, i;
-    FSI__TRY(fsi__fr_clear_hash(m, FSI__FR_LONGEST * m->length, fn));
+    FSI__TRY(fsi__fr_clear_hash(m, least, fn));
     m->hash.levels += m->hash.levels > 1;
     for (i = 0; i < m->hash.buckets; i++) m->hash.head[i] = -1;
     for (t = 0; t < m->nt; t++) fsi__fr_rehash(m, t);
@@ -604,6 +614,37 @@ static int fsi__fr_meets_any(const fsi__fr_mesh *m, const fsi_vec3 *x, const int
                 if (fsi__fr_is_met(m, &b, x, id, t)) return 1;
     }
     return 0;
+}
+
+FSI_API int fsi__fr_is_clear(const fsi__fr_mesh *m, int t)
+{
+    fsi_vec3 x[3];
+    fsi__fr_corners(m, t, x);
+    return !fsi__fr_meets_any(m, x, m->corner + m->k * t);
+}
+
+FSI_API void fsi__fr_skip(fsi__fr_mesh *m, int t, int skip)
+{
+    m->mark[t] = (unsigned char)(skip ? m->mark[t] | FSI__FR_SKIP : m->mark[t] & ~FSI__FR_SKIP);
+}
+
+FSI_API int fsi__fr_near(const fsi__fr_mesh *m, fsi_vec3 x, double reach, int *found)
+{
+    const fsi_vec3 r = fsi_v3((fsi_real)reach, (fsi_real)reach, (fsi_real)(m->k == 3 ? reach : 0));
+    fsi_vec3 corner[3];
+    fsi__fr_bounds b;
+    int64_t i, j, k;
+    int level, t, count = 0;
+    corner[0] = fsi_v3_sub(x, r);
+    corner[1] = corner[2] = fsi_v3_add(x, r);
+    b = fsi__fr_bounds_of(m, corner);
+    for (level = 0; level < m->hash.levels; level++) {
+        const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
+        for (k = c.lo[2]; k <= c.hi[2]; k++) for (j = c.lo[1]; j <= c.hi[1]; j++) for (i = c.lo[0]; i <= c.hi[0]; i++)
+            for (t = m->hash.head[fsi__fr_bucket_of(&m->hash, level, i, j, k)]; t >= 0; t = m->next[t])
+                if (count < FSI__FR_NEAR && fsi__fr_boxes_meet(&m->box[t], &b.box)) found[count++] = t;
+    }
+    return count;
 }
 
 /* Seen along the normal at a vertex, its edges follow each other in one turn: no two elements around it meet. */
@@ -1724,7 +1765,7 @@ FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn)
         const int done = m->splits + m->collapses + m->flips;
         fsi__fr_scan(m, m->rounds == 0);
         FSI__TRY(fsi__fr_split_all(m, fn));
-        if (m->crossings && !m->hashed) FSI__TRY(fsi__fr_make_hash(m, fn));
+        if (m->crossings && !m->hashed) FSI__TRY(fsi__fr_make_hash(m, FSI__FR_LONGEST * m->length, fn));
         FSI__TRY(fsi__fr_collapse_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_flip_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_smooth_all(m, fn));

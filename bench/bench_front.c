@@ -10,7 +10,7 @@
    as many cells a triangle. */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
-#include "../fsi_front_lines.h"
+#include "../fsi_front.h"
 #include "bench.h"
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 #define FSI_KIT_FRONT_TALLY_H
 
 #include "kit.h"
-#include "../../fsi_front_lines.h"
+#include "../../fsi_front.h"
 
 /* Velocity v at place x, time t. */
 typedef void ex_flow(const double *x, double t, double *v);
