@@ -541,9 +541,30 @@ static int fsi__frt_is_thin(const fsi__frt *t, const fsi__fr_mesh *m, int i, int
     return 0;
 }
 
+/* Are there places beside marked cells that are inside twice, or less than once? Along the lines, between nodes. */
+static int fsi__frt_overlaps(const fsi__frt *t)
+{
+    const fsi_front_lines *l = t->lines;
+    int axis, line, r, w = 0;
+    for (axis = 0; axis < l->dim; axis++) {
+        const int u = axis == 0 ? 1 : 0, v = axis == 2 ? 1 : 2;
+        for (line = 0; line < t->n[u] * t->n[v]; line++)
+            for (r = l->begin[axis][line]; r < l->begin[axis][line + 1]; r++) {
+                const fsi_front_crossing *c = &l->crossing[r];
+                const int at = line % t->n[u] * t->step[u] + line / t->n[u] * t->step[v] + c->cell * t->step[axis];
+                if (c->cell < 0 || c->cell >= t->n[axis] - 1 || !t->cell[at]) continue;
+                if (r == l->begin[axis][line] || c[-1].cell != c->cell) w = t->winding[at];
+                w -= fsi__frl_direction(l, &t->sub, c->element, axis);
+                if (w < 0 || w > 1) return 1;
+            }
+    }
+    return 0;
+}
+
 /* Is a node inside? By its winding number, but for those in thin gaps and sheets. */
 static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
 {
+    const int overlaps = fsi__frt_overlaps(t);
     int i, j, k, p, c;
     for (k = 0; k < t->n[2]; k++)
         for (j = 0; j < t->n[1]; j++)
@@ -554,19 +575,20 @@ static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
                     && fsi__frt_is_thin(t, m, i, j, k, w == 0 ? 1 : -1)) t->node[at] = w == 0;
             }
 
-    /* All corners of the cell in the middle of a gap. */
+    /* All corners of the cell in the middle of a gap or sheet, so that what is made is wider than a cell. Where volumes
+       overlap it looks like a sheet, and is none. */
     for (p = 0; p < t->pair_count; p++) {
         const fsi__frt_pair *q = &t->pair[p];
         const fsi_vec3 x = fsi_v3_scale(fsi_v3_add(m->x[q->vertex], q->foot), (fsi_real)0.5);
         const int lo[3] = { fsi__frt_index(t, x, 0) - t->at.lo[0], fsi__frt_index(t, x, 1) - t->at.lo[1],
             m->k == 3 ? fsi__frt_index(t, x, 2) - t->at.lo[2] : 0 };
-        if (q->window != window || !q->gap || m->star[q->vertex] < 0) continue;
+        if (q->window != window || (!q->gap && overlaps) || m->star[q->vertex] < 0) continue;
         for (c = 0; c < 1 << m->k; c++) {
             i = lo[0] + (c & 1);
             j = lo[1] + (c >> 1 & 1);
             k = lo[2] + (c >> 2);
-            if (fsi__frt_is_inner(t, m->k, i, j, k) && t->winding[fsi__frt_at(t, i, j, k)] == 0)
-                t->node[fsi__frt_at(t, i, j, k)] = 1;
+            if (fsi__frt_is_inner(t, m->k, i, j, k) && t->winding[fsi__frt_at(t, i, j, k)] == !q->gap)
+                t->node[fsi__frt_at(t, i, j, k)] = (unsigned char)q->gap;
         }
     }
 }
