@@ -433,7 +433,7 @@ static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats
     for (i = 0; i < im->pieces; i++) {
         if (fabs(im->work_piece[i].volume) >= least) continue;
         stats->removed_pieces++;
-        stats->removed_volume += im->work_piece[i].volume;
+        stats->removed_volume += im->sum[i].before; /* its volume, but for a share of what topology has moved */
     }
     for (t = 0; t < m->nt && stats->removed_pieces > 0; t++) {
         if (m->corner[m->k * t] < 0 || fabs(im->work_piece[m->piece[t]].volume) >= least) continue;

@@ -130,7 +130,7 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *context);
 FSI__STRICT_BEGIN
 
 #define FSI__FRT_MARGIN 6      /* cells of a window around pairs */
-#define FSI__FRT_ATTEMPTS 3    /* each with a ring of cells more; then whole pieces, as often */
+#define FSI__FRT_ATTEMPTS 5    /* each with a ring of cells more; then whole pieces, as often */
 #define FSI__FRT_FACING (-0.6) /* cosine between normals of sheets that face each other */
 #define FSI__FRT_MOST (1 << 26) /* nodes of a window */
 #define FSI__FRT_NEAREST 0.05  /* part of an edge of the lattice between a vertex and its ends */
@@ -470,6 +470,22 @@ static void fsi__frt_grow(fsi__frt *t)
     }
 }
 
+/* Marks the box of the cells that are marked: strips that are sewn to it do not run into its corners. */
+static void fsi__frt_fill_box(fsi__frt *t)
+{
+    int lo[3] = { 1 << 30, 1 << 30, 1 << 30 }, hi[3] = { 0, 0, 0 }, at[3], axis;
+    for (at[2] = 0; at[2] < t->n[2]; at[2]++)
+        for (at[1] = 0; at[1] < t->n[1]; at[1]++)
+            for (at[0] = 0; at[0] < t->n[0]; at[0]++)
+                for (axis = 0; axis < 3 && t->cell[fsi__frt_at(t, at[0], at[1], at[2])]; axis++) {
+                    lo[axis] = at[axis] < lo[axis] ? at[axis] : lo[axis];
+                    hi[axis] = at[axis] > hi[axis] ? at[axis] : hi[axis];
+                }
+    for (at[2] = lo[2]; at[2] <= hi[2]; at[2]++)
+        for (at[1] = lo[1]; at[1] <= hi[1]; at[1]++)
+            for (at[0] = lo[0]; at[0] <= hi[0]; at[0]++) t->cell[fsi__frt_at(t, at[0], at[1], at[2])] = 1;
+}
+
 /* Of the cells around a node (bits x, y, z), are those of the set connected through faces? */
 static int fsi__frt_connected(int set, int cells)
 {
@@ -744,10 +760,13 @@ static fsi_status fsi__frt_remove(fsi__frt *t, const fsi__fr_mesh *m, int e, con
     return FSI_OK;
 }
 
-/* Does the box of an element meet a marked cell? */
+/* Does an element meet a marked cell? Its box does, and its plane (2D: line). */
 static int fsi__frt_touches(const fsi__frt *t, const fsi__fr_mesh *m, int e)
 {
     fsi__frt_window w = fsi__frt_box_of(t, m, e);
+    const double h = fsi__frt_cell(t);
+    const fsi__d3 n = fsi__frt_normal(m, m->corner + m->k * e), a = fsi__d3_of(m->x[m->corner[m->k * e]]);
+    const double reach = (fabs(n.x) + fabs(n.y) + fabs(n.z)) * 0.501 * h;
     int i, j, k, axis;
     if (!fsi__frt_overlap(&w, &t->at)) return 0;
     for (axis = 0; axis < 3; axis++) {
@@ -756,8 +775,11 @@ static int fsi__frt_touches(const fsi__frt *t, const fsi__fr_mesh *m, int e)
     }
     for (k = w.lo[2]; k < w.hi[2]; k++)
         for (j = w.lo[1]; j < w.hi[1]; j++)
-            for (i = w.lo[0]; i < w.hi[0]; i++)
-                if (t->cell[fsi__frt_at(t, i, j, k)]) return 1;
+            for (i = w.lo[0]; i < w.hi[0]; i++) {
+                const fsi__d3 c = fsi__d3_make((t->at.lo[0] + i + 0.5) * h, (t->at.lo[1] + j + 0.5) * h,
+                    m->k == 3 ? (t->at.lo[2] + k + 0.5) * h : 0);
+                if (t->cell[fsi__frt_at(t, i, j, k)] && fabs(fsi__d3_dot(n, fsi__d3_sub(c, a))) <= reach) return 1;
+            }
     return 0;
 }
 
@@ -1260,7 +1282,8 @@ static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int windo
             fsi__frt_mark(t, m, window, whole);
             memcpy(t->cell, t->base, (size_t)t->n[0] * (size_t)t->n[1] * (size_t)t->n[2]);
         }
-        fsi__frt_grow(t);
+        if (attempt == 1) fsi__frt_fill_box(t);
+        else fsi__frt_grow(t);
         FSI__TRY(fsi__frt_try(t, m, window, &good, fn));
         if (good) t->whole += whole;
     }
