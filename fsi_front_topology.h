@@ -32,6 +32,13 @@ typedef struct fsi__frt_window { int lo[3], hi[3]; } fsi__frt_window;
 /* Of a vertex on the lattice: its normal, and the piece that it was of. */
 typedef struct fsi__frt_made { fsi__d3 normal; int piece; } fsi__frt_made;
 
+/* A cell as wide as the longest element and dx/2, and bounds of the unit normals of the vertices in it, and in its
+   neighbours too, in 1/127. */
+typedef struct fsi__frt_cone {
+    int at[3];
+    signed char used, lo[3], hi[3], wide_lo[3], wide_hi[3];
+} fsi__frt_cone;
+
 /* May what happens at a pair happen? a, b: pieces. */
 typedef int fsi__frt_ask(void *owner, int gap, int a, int b, fsi_vec3 place);
 
@@ -44,8 +51,10 @@ typedef struct fsi__frt {
 
     /* Pairs, and windows around them. */
     int *hit, *start, *role;   /* of vertices: element nearest; half-edge of the rim; number in the patch */
-    fsi_vec3 *foot;
+    fsi_vec3 *foot, *normal;
     int vertex_room;
+    fsi__frt_cone *cone;       /* a hash: the next place that is free */
+    int cones, cone_room;      /* a power of two */
     fsi__frt_pair *pair;
     int pair_count, pair_room;
     fsi__frt_window *window;
@@ -173,6 +182,107 @@ static fsi__d3 fsi__frt_foot(const fsi__fr_mesh *m, int e, fsi_vec3 x)
     }
 }
 
+/* Its place in the hash, if it is there, else the free one. */
+static fsi__frt_cone *fsi__frt_cone_at(const fsi__frt *t, int x, int y, int z)
+{
+    const uint32_t h = (uint32_t)x * 0x9e3779b1u + (uint32_t)y * 0x85ebca77u + (uint32_t)z * 0xc2b2ae3du;
+    int i = (int)((h ^ h >> 15) & (uint32_t)(t->cones - 1));
+    while (t->cone[i].used && (t->cone[i].at[0] != x || t->cone[i].at[1] != y || t->cone[i].at[2] != z))
+        i = (i + 1) & (t->cones - 1);
+    return &t->cone[i];
+}
+
+static void fsi__frt_cone_cell(const fsi__frt *t, const fsi__fr_mesh *m, int v, int *at)
+{
+    const double scale = 1 / (FSI__FR_LONGEST * m->length + fsi__frt_cell(t));
+    int axis;
+    for (axis = 0; axis < 3; axis++) at[axis] = (int)floor((double)fsi__axis(m->x[v], axis) * scale);
+}
+
+static fsi__frt_cone *fsi__frt_cone_of(const fsi__frt *t, const fsi__fr_mesh *m, int v)
+{
+    int at[3];
+    fsi__frt_cone_cell(t, m, v, at);
+    return fsi__frt_cone_at(t, at[0], at[1], at[2]);
+}
+
+static void fsi__frt_normal_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__frt_job *job = (const fsi__frt_job *)arg;
+    const fsi__fr_mesh *m = job->m;
+    int v;
+    (void)chunk;
+    for (v = begin; v < end; v++)
+        if (m->star[v] >= 0) job->t->normal[v] = fsi__d3_real(fsi__d3_unit(fsi__fr_gradient(m, v)));
+}
+
+/* Bounds of a cell, then those of its neighbours. */
+static void fsi__frt_widen_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__frt_job *job = (const fsi__frt_job *)arg;
+    fsi__frt *t = job->t;
+    int c, i, axis;
+    (void)chunk;
+    for (c = begin; c < end; c++) {
+        fsi__frt_cone *p = &t->cone[c];
+        if (!p->used) continue;
+        memcpy(p->wide_lo, p->lo, sizeof p->lo);
+        memcpy(p->wide_hi, p->hi, sizeof p->hi);
+        for (i = job->m->k == 3 ? 0 : 9; i < (job->m->k == 3 ? 27 : 18); i++) {
+            const fsi__frt_cone *q = fsi__frt_cone_at(t, p->at[0] + i % 3 - 1, p->at[1] + i / 3 % 3 - 1,
+                p->at[2] + i / 9 - 1);
+            for (axis = 0; axis < 3 && q->used; axis++) {
+                p->wide_lo[axis] = q->lo[axis] < p->wide_lo[axis] ? q->lo[axis] : p->wide_lo[axis];
+                p->wide_hi[axis] = q->hi[axis] > p->wide_hi[axis] ? q->hi[axis] : p->wide_hi[axis];
+            }
+        }
+    }
+}
+
+/* Can a normal around a vertex face its own? Those of elements differ from those of their vertices: a wider angle. */
+static int fsi__frt_may_face(const void *arg, int v)
+{
+    const fsi__frt_job *job = (const fsi__frt_job *)arg;
+    const fsi__frt_cone *p;
+    double least = 0;
+    int axis;
+    if (job->m->star[v] < 0 || job->m->flags[v] & (FSI__FR_WALLS | FSI__FR_FIXED)) return 0;
+    p = fsi__frt_cone_of(job->t, job->m, v);
+    for (axis = 0; axis < 3; axis++) {
+        const double n = (double)fsi__axis(job->t->normal[v], axis);
+        least += n * (n > 0 ? p->wide_lo[axis] : p->wide_hi[axis]) / 127;
+    }
+    return least < FSI__FRT_FACING + 0.4;
+}
+
+/* Normals of vertices, and their bounds by cells. *found: vertices that another may face. */
+static fsi_status fsi__frt_bound_normals(fsi__frt *t, fsi__fr_mesh *m, int *found, const char *fn)
+{
+    fsi__frt_job job;
+    int v, axis;
+    job.t = t;
+    job.m = m;
+    for (t->cones = 64; t->cones < m->nv + 32;) t->cones *= 2;
+    FSI__FRT_ROOM(cone, 0, cone_room, t->cones);
+    memset(t->cone, 0, (size_t)t->cones * sizeof *t->cone);
+    fsi__parallel_work(m->context, m->nv, 1024, 60.0 * m->nv, fsi__frt_normal_task, &job);
+    for (v = 0; v < m->nv; v++) {
+        fsi__frt_cone *p = m->star[v] >= 0 ? fsi__frt_cone_of(t, m, v) : NULL;
+        for (axis = 0; axis < 3 && p; axis++) {
+            const double n = 127 * (double)fsi__axis(t->normal[v], axis);
+            const signed char lo = (signed char)floor(n), hi = (signed char)ceil(n);
+            p->lo[axis] = p->used && p->lo[axis] < lo ? p->lo[axis] : lo;
+            p->hi[axis] = p->used && p->hi[axis] > hi ? p->hi[axis] : hi;
+        }
+        if (!p || p->used) continue;
+        p->used = 1;
+        fsi__frt_cone_cell(t, m, v, p->at);
+    }
+    fsi__parallel_work(m->context, t->cones, 1024, 40.0 * t->cones, fsi__frt_widen_task, &job);
+    *found = fsi__count_where(m->context, m->nv, fsi__frt_may_face, &job, &v);
+    return FSI_OK;
+}
+
 static void fsi__frt_look_task(void *arg, int chunk, int begin, int end)
 {
     const fsi__frt_job *job = (const fsi__frt_job *)arg;
@@ -182,12 +292,11 @@ static void fsi__frt_look_task(void *arg, int chunk, int begin, int end)
     int v, i, found[FSI__FR_NEAR];
     (void)chunk;
     for (v = begin; v < end; v++) {
+        const fsi__d3 n = fsi__d3_of(t->normal[v]);
         double best = reach;
-        fsi__d3 n;
         int count;
         t->hit[v] = -1;
-        if (m->star[v] < 0 || m->flags[v] & (FSI__FR_WALLS | FSI__FR_FIXED)) continue;
-        n = fsi__d3_unit(fsi__fr_gradient(m, v));
+        if (!fsi__frt_may_face(job, v)) continue;
         count = fsi__fr_near(m, m->x[v], reach, found);
         for (i = 0; i < count; i++) {
             const int e = found[i], *c = m->corner + m->k * e;
@@ -211,23 +320,26 @@ static fsi_status fsi__frt_reserve_vertices(fsi__frt *t, const fsi__fr_mesh *m, 
 {
     const fsi__column columns[] = {
         { (void **)(void *)&t->hit, sizeof *t->hit }, { (void **)(void *)&t->start, sizeof *t->start },
-        { (void **)(void *)&t->role, sizeof *t->role }, { (void **)(void *)&t->foot, sizeof *t->foot }
+        { (void **)(void *)&t->role, sizeof *t->role }, { (void **)(void *)&t->foot, sizeof *t->foot },
+        { (void **)(void *)&t->normal, sizeof *t->normal }
     };
-    return m->nv > t->vertex_room ? fsi__room(m->context, columns, 4, 0, &t->vertex_room, m->nv, fn) : FSI_OK;
+    return m->nv > t->vertex_room ? fsi__room(m->context, columns, 5, 0, &t->vertex_room, m->nv, fn) : FSI_OK;
 }
 
 static fsi_status fsi__frt_find_pairs(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
 {
     fsi__frt_job job;
-    int v;
+    int v, found;
+    t->pair_count = 0;
     FSI__TRY(fsi__frt_reserve_vertices(t, m, fn));
+    FSI__TRY(fsi__frt_bound_normals(t, m, &found, fn));
+    if (found == 0) return FSI_OK;
     memset(m->fan, 0, (size_t)m->nv);
     memset(m->mark, 0, (size_t)m->nt);
     FSI__TRY(fsi__fr_make_hash(m, fmax(FSI__FRT_LONGEST * m->length, 1.8 * fsi__frt_cell(t)), fn));
     job.t = t;
     job.m = m;
     fsi__parallel_work(m->context, m->nv, 256, 300.0 * m->nv, fsi__frt_look_task, &job);
-    t->pair_count = 0;
     for (v = 0; v < m->nv; v++) {
         fsi__frt_pair *p;
         if (t->hit[v] < 0) continue;
@@ -236,7 +348,7 @@ static fsi_status fsi__frt_find_pairs(fsi__frt *t, fsi__fr_mesh *m, const char *
         p->vertex = v;
         p->element = t->hit[v];
         p->foot = t->foot[v];
-        p->gap = fsi__d3_dot(fsi__d3_diff(p->foot, m->x[v]), fsi__fr_gradient(m, v)) > 0;
+        p->gap = fsi__d3_dot(fsi__d3_diff(p->foot, m->x[v]), fsi__d3_of(t->normal[v])) > 0;
         p->window = -1;
     }
     return FSI_OK;
@@ -1316,6 +1428,8 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *c)
     fsi__free(c, t->start, v, sizeof *t->start);
     fsi__free(c, t->role, v, sizeof *t->role);
     fsi__free(c, t->foot, v, sizeof *t->foot);
+    fsi__free(c, t->normal, v, sizeof *t->normal);
+    fsi__free(c, t->cone, (size_t)t->cone_room, sizeof *t->cone);
     fsi__free(c, t->pair, (size_t)t->pair_room, sizeof *t->pair);
     fsi__free(c, t->window, (size_t)t->window_room, sizeof *t->window);
     fsi__free(c, t->base, nodes, 1);
