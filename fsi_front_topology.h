@@ -437,6 +437,7 @@ static fsi_status fsi__frt_take_sub(fsi__frt *t, fsi__fr_mesh *m, const char *fn
         { (void **)(void *)&t->sub_vertex, sizeof *t->sub_vertex }, { (void **)(void *)&t->sub_x, sizeof *t->sub_x }
     };
     int e, i, axis, count = 0, vertices = 0;
+    t->sub.dim = m->k; /* also for what frees */
     for (i = 0; i < m->nv; i++) t->role[i] = -1;
     for (e = 0; e < m->nt; e++) {
         const int *c = m->corner + m->k * e;
@@ -461,7 +462,6 @@ static fsi_status fsi__frt_take_sub(fsi__frt *t, fsi__fr_mesh *m, const char *fn
         }
         count++;
     }
-    t->sub.dim = m->k;
     t->sub.vertex_count = vertices;
     t->sub.element_count = count;
     t->sub.position = t->sub_x;

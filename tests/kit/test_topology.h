@@ -52,7 +52,7 @@ TEST_FN int topology_step(fsi_front *f, double dt, topology_tally *y)
     error = fabs(f->stats.volume + f->stats.removed_volume - volume) / fabs(volume);
     y->volume = error <= y->volume ? y->volume : error;
     for (j = 0; j < 2; j++) {
-        error = fabs(front_amount(f, j) + f->stats.removed_amount[j] - amount[j]) / size[j];
+        error = fabs(front_amount(f, j) + f->stats.removed_amount[j] - amount[j]) / (size[j] > 0 ? size[j] : 1);
         y->amount = error <= y->amount ? y->amount : error;
     }
     y->open += front_open_edges(f);
@@ -140,12 +140,14 @@ TEST_FN void topology_run(int kind, uint64_t seed, topology_tally *y)
     fsi_front *f;
     int k, i, left = 2, done;
     if (meet) {
-        topology_add(&s, kind == TOPOLOGY_TORI, fsi_v3_scale(along, -9), &seed);
-        topology_add(&s, kind == TOPOLOGY_TORI || kind == TOPOLOGY_BALL_AND_TORUS, fsi_v3_scale(along, 9), &seed);
+        const fsi_real far = kind == TOPOLOGY_BALLS ? (fsi_real)6.3 : kind == TOPOLOGY_DISCS ? (fsi_real)7.3
+            : kind == TOPOLOGY_TORI ? 9 : (fsi_real)7.5;
+        topology_add(&s, kind == TOPOLOGY_TORI, fsi_v3_scale(along, -far), &seed);
+        topology_add(&s, kind == TOPOLOGY_TORI || kind == TOPOLOGY_BALL_AND_TORUS, fsi_v3_scale(along, far), &seed);
     } else if (kind == TOPOLOGY_SHEET)
         front_add_ball(&s, front_v3(0, 0, 0), front_v3(topology_in(&seed, 6, 8), topology_in(&seed, 6, 8),
             topology_in(&seed, 1.5, 2)), 9, 1);
-    else if (flat) front_add_circle(&s, front_v3(topology_in(&seed, -1, 1), 0, 0), topology_in(&seed, 4, 7), 40, 1);
+    else if (flat) front_add_circle(&s, front_v3(topology_in(&seed, -0.5, 0.5), 0, 0), topology_in(&seed, 5.5, 7), 40, 1);
     else front_add_ball(&s, front_v3(topology_in(&seed, -1, 1), 0, 0), front_v3(topology_in(&seed, 7, 9),
         topology_in(&seed, 2, 3), topology_in(&seed, 2, 3)), 8, 1);
     d = front_desc(&s, 1);
