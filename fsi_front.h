@@ -1,4 +1,4 @@
-/* fsi_front.h - closed surfaces that move: remeshing, volume, curvature, attributes that are conserved.
+/* fsi_front.h - closed surfaces that move: remeshing, merging, volume, curvature, attributes that are conserved.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -33,15 +33,16 @@
       >>front          fsi_front, which you read and write: vertices, elements, pieces, stats
       >>measures       normals, mean curvature, cotangent weights
       >>state          save, load, hash, debug draw
-   Operations of remeshing are in fsi_front_remesh.h; docs/front.md derives them. fsi_front_lines.h tells which cells
-   of a grid are inside of a surface, and where lines between their centres cross it.
+   Operations of remeshing are in fsi_front_remesh.h, what merges and pinches off in fsi_front_topology.h; docs/front.md
+   derives them. fsi_front_lines.h tells which cells of a grid are inside of a surface, and where lines between their
+   centres cross it.
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
    PRECISION: positions, velocities and attributes in fsi_real; areas, volumes and sums in double.
 
    WHAT IT DOES NOT DO
-      Surfaces that meet do not merge, necks do not pinch off: a step whose surface crosses itself is refused. Surfaces
-      are closed, also along walls.
+      Surfaces that meet merge, and necks pinch off, only with desc.topology; without, a step whose surface crosses
+      itself is refused. Where surfaces end on walls, topology does not change. Surfaces are closed, also along walls.
 */
 #ifndef FSI_FRONT_H
 #define FSI_FRONT_H
@@ -161,7 +162,8 @@ typedef struct fsi_front_stats {
 typedef struct fsi_front {
     uint32_t cookie;
     fsi_context *context;        /* never NULL: the desc's, or one of its own */
-    fsi_front_desc desc;         /* as given; its arrays are NULL */
+    fsi_front_desc desc;         /* as given; its arrays are NULL. keep_volume, topology, topology_dx, ask and ask_user
+                                    may be written between steps */
     int dim, vertex_count, element_count, piece_count;
     fsi_vec3 *position;          /* vertex_count [m]; may be written between steps */
     fsi_vec3 *velocity;          /* vertex_count [m/s]; may be written between steps */
@@ -182,7 +184,8 @@ typedef struct fsi_front {
 FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc);
 FSI_API void fsi_front_destroy(fsi_front *f); /* NULL is fine */
 /* Moves vertices by dt times their velocities (dt = 0: you moved them, or nothing moves), those with flags of walls
-   along these, then remeshes: edges are 0.4 to 1.6 desc.length long and angles above 10 degrees, except where no
+   along these; with desc.topology changes what is connected, and gives the pieces concerned the volume that they had;
+   then remeshes: edges are 0.4 to 1.6 desc.length long and angles above 10 degrees, except where no
    operation is allowed (stats: long_edges, short_edges, thin). dt <= 1000 s. All arrays may have moved afterwards.
    Errors: COOKIE, ARGUMENT, NAN (names the vertex), MESH (the surface crosses itself, or a piece is inside out; names
    elements as the step would have left them), LIMIT, MEMORY; nothing has changed then. */

@@ -1,5 +1,5 @@
 /* validate_front.c - surfaces that move, at full size: parity against an exact winding number, shapes that flows carry
-   around, area and curvature of known surfaces.
+   around, area and curvature of known surfaces, pieces that merge and pinch off.
    SPDX-License-Identifier: MIT
 
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word
@@ -7,6 +7,7 @@
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/front_tally.h"
 #include "../tests/kit/test_winding.h"
+#include "../tests/kit/test_topology.h"
 #include "validate.h"
 
 /* ---- parity ------------------------------------------------------------------------------------------------------ */
@@ -239,11 +240,34 @@ static void run_curvature(void)
     }
 }
 
+/* ---- topology ---------------------------------------------------------------------------------------------------- */
+
+/* Random pairs of pieces that meet, necks and sheets that get thin. */
+static void run_topology(void)
+{
+    const int runs = 500 * app.res / 100;
+    topology_tally y;
+    int k;
+    memset(&y, 0, sizeof y);
+    for (k = 0; k < runs; k++) topology_run(k % TOPOLOGY_KINDS, (uint64_t)(100 + k), &y);
+    say(y.merges, "1", "topology_merges");
+    say(y.pinches, "1", "topology_pinches");
+    say(y.places, "1", "topology_places");
+    say(y.whole, "1", "topology_whole_pieces");
+    must(y.failed, 0, 0, "1", "topology_failed_places");
+    must(y.refused, 0, 0, "1", "topology_refused_steps");
+    must(y.open, 0, 0, "1", "topology_open_edges");
+    must(y.crossing, 0, 0, "1", "topology_crossing_surfaces");
+    must(y.wrong_pieces, 0, 0, "1", "topology_wrong_numbers_of_pieces");
+    must(y.volume, 0, 1e-12, "1", "topology_volume_after_booking");
+    must(y.amount, 0, 1e-12, "1", "topology_amounts_after_booking");
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void);
     } parts[] = {{"parity", run_parity}, {"zalesak", run_zalesak}, {"enright", run_enright},
-                 {"curvature", run_curvature}};
+                 {"curvature", run_curvature}, {"topology", run_topology}};
     const int count = (int)(sizeof parts / sizeof parts[0]);
     const char *only = NULL;
     int k;
@@ -252,7 +276,7 @@ int main(int argc, char **argv)
     app.res_help = "per cent of the full number of points and steps";
     app.threads = 1;
     app.out = "docs";
-    ex_operand(&app, "part", &only, "parity, zalesak, enright or curvature; none: all");
+    ex_operand(&app, "part", &only, "parity, zalesak, enright, curvature or topology; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     for (k = 0; k < count; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
