@@ -109,8 +109,8 @@ typedef struct fsi_front_desc {
     int crossings;               /* 1 (default): a surface that crosses or touches itself is refused, by an exact test
                                     at the end of each step; operations that would make it so are not done. 0: it may,
                                     and pieces may be inside out */
-    int topology;                /* 1: sheets and necks nearer than half of topology_dx merge and pinch off; 0 (default):
-                                    pieces stay what they are */
+    int topology;                /* 1: sheets and necks nearer than half of topology_dx merge and pinch off; 0
+                                    (default): pieces stay what they are */
     fsi_real topology_dx;        /* 1 to 4 length [m]; default 0: 2 length. Cells of half of it are resampled */
     fsi_front_ask *ask;          /* asked at each place of a step; default NULL: all may happen */
     void *ask_user;

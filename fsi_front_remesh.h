@@ -147,8 +147,8 @@ FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
 FSI_API fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, double least, const char *fn);
 /* Takes an element out of the hash, and puts it where it is now, if it is not gone. */
 FSI_API void fsi__fr_rehash(fsi__fr_mesh *m, int t);
-/* Elements of the hash whose boxes are within `reach` of a place, some maybe twice: their number, FSI__FR_NEAR at most. */
-#define FSI__FR_NEAR 512
+#define FSI__FR_NEAR 512       /* elements that are found near a place, at most */
+/* Elements of the hash whose boxes are within `reach` of a place, some maybe twice: their number. */
 FSI_API int fsi__fr_near(const fsi__fr_mesh *m, fsi_vec3 x, double reach, int *found);
 /* Does an element that is not in the hash stay clear of all that are, but for those to be skipped? */
 FSI_API int fsi__fr_is_clear(const fsi__fr_mesh *m, int t);

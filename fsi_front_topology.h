@@ -423,7 +423,12 @@ static fsi_status fsi__frt_make_windows(fsi__frt *t, fsi__fr_mesh *m, const char
 
 /* ---- a window: nodes --------------------------------------------------------------------------------------------- */
 
-static int fsi__frt_at(const fsi__frt *t, int i, int j, int k) { return i * t->step[0] + j * t->step[1] + k * t->step[2]; }
+static int fsi__frt_at(const fsi__frt *t, int i, int j, int k)
+{
+    return i * t->step[0] + j * t->step[1] + k * t->step[2];
+}
+/* From a node to the corner c (bits x, y, z) of its cell. */
+static int fsi__frt_to(const fsi__frt *t, int c) { return fsi__frt_at(t, c & 1, c >> 1 & 1, c >> 2); }
 
 /* The elements whose shadow along x meets the window, with their vertices. */
 static fsi_status fsi__frt_take_sub(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
@@ -445,7 +450,8 @@ static fsi_status fsi__frt_take_sub(fsi__frt *t, fsi__fr_mesh *m, const char *fn
         for (axis = 1; axis < m->k && meets; axis++) {
             const double a = (double)fsi__axis(m->x[c[0]], axis), b = (double)fsi__axis(m->x[c[1]], axis),
                 d = (double)fsi__axis(m->x[c[m->k - 1]], axis);
-            meets = fmin(a, fmin(b, d)) <= (t->at.hi[axis] + 0.01) * h && fmax(a, fmax(b, d)) >= (t->at.lo[axis] - 0.01) * h;
+            meets = fmin(a, fmin(b, d)) <= (t->at.hi[axis] + 0.01) * h
+                && fmax(a, fmax(b, d)) >= (t->at.lo[axis] - 0.01) * h;
         }
         if (!meets) continue;
         if (count == t->sub_room) FSI__TRY(fsi__room(m->context, columns, 2, count, &t->sub_room, count + 1, fn));
@@ -557,7 +563,7 @@ static void fsi__frt_mark(fsi__frt *t, const fsi__fr_mesh *m, int window, int wh
     for (p = 0; p < t->pair_count; p++) {
         const fsi__frt_pair *q = &t->pair[p];
         const fsi_vec3 x = m->x[q->vertex];
-        if (q->window != window || m->star[q->vertex] < 0) continue;
+        if (q->window != window) continue;
         fsi__frt_mark_box(t, fsi__frt_box(t, m->k, fsi_v3_min(x, q->foot), fsi_v3_max(x, q->foot), 0));
     }
     for (s = 0; s < t->sub.element_count && whole; s++)
@@ -624,11 +630,11 @@ static int fsi__frt_tidy(fsi__frt *t, int dim)
                     const int at = fsi__frt_at(t, i, j, k);
                     int set = 0;
                     for (c = 0; c < cells; c++)
-                        set |= t->cell[at - (c & 1) * t->step[0] - (c >> 1 & 1) * t->step[1] - (c >> 2) * t->step[2]] << c;
+                        set |= t->cell[at - fsi__frt_to(t, c)] << c;
                     if (set == 0 || set == all) continue;
                     if (fsi__frt_connected(set, cells) && fsi__frt_connected(all & ~set, cells)) continue;
                     for (c = 0; c < cells; c++)
-                        t->cell[at - (c & 1) * t->step[0] - (c >> 1 & 1) * t->step[1] - (c >> 2) * t->step[2]] = 1;
+                        t->cell[at - fsi__frt_to(t, c)] = 1;
                     changed = 1;
                 }
     }
@@ -644,7 +650,7 @@ static int fsi__frt_tidy(fsi__frt *t, int dim)
 static int fsi__frt_is_inner(const fsi__frt *t, int dim, int i, int j, int k)
 {
     int c, inner = i > 0 && j > 0 && (dim == 2 || k > 0);
-    for (c = 0; c < 1 << dim && inner; c++) inner &= t->cell[fsi__frt_at(t, i - (c & 1), j - (c >> 1 & 1), k - (c >> 2))];
+    for (c = 0; c < 1 << dim && inner; c++) inner &= t->cell[fsi__frt_at(t, i, j, k) - fsi__frt_to(t, c)];
     return inner;
 }
 
@@ -657,6 +663,7 @@ static int fsi__frt_is_thin(const fsi__frt *t, const fsi__fr_mesh *m, int i, int
         const fsi_front_crossing *up = fsi_front_first_crossing(t->lines, axis, i, j, k),
             *down = fsi_front_first_crossing(t->lines, axis, i - (axis == 0), j - (axis == 1), k - (axis == 2));
         fsi__d3 n, o;
+        double thick;
         if (!up || !down) continue;
         down += down->count - 1;
         if (fsi__frl_direction(t->lines, &t->sub, down->element, axis) != sign
@@ -664,7 +671,8 @@ static int fsi__frt_is_thin(const fsi__frt *t, const fsi__fr_mesh *m, int i, int
         n = fsi__d3_unit(fsi__frt_normal(m, m->corner + m->k * t->sub_element[down->element]));
         o = fsi__d3_unit(fsi__frt_normal(m, m->corner + m->k * t->sub_element[up->element]));
         if (fsi__d3_dot(n, o) > FSI__FRT_FACING) continue;
-        if ((1 - (double)down->theta + (double)up->theta) * fabs(fsi__d3_axis(fsi__d3_sub(n, o), axis)) / 2 < 1) return 1;
+        thick = (1 - (double)down->theta + (double)up->theta) * fabs(fsi__d3_axis(fsi__d3_sub(n, o), axis)) / 2;
+        if (thick < 1) return 1;
     }
     return 0;
 }
@@ -710,7 +718,7 @@ static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
         const fsi_vec3 x = fsi_v3_scale(fsi_v3_add(m->x[q->vertex], q->foot), (fsi_real)0.5);
         const int lo[3] = { fsi__frt_index(t, x, 0) - t->at.lo[0], fsi__frt_index(t, x, 1) - t->at.lo[1],
             m->k == 3 ? fsi__frt_index(t, x, 2) - t->at.lo[2] : 0 };
-        if (q->window != window || (!q->gap && overlaps) || m->star[q->vertex] < 0) continue;
+        if (q->window != window || (!q->gap && overlaps)) continue;
         for (c = 0; c < 1 << m->k; c++) {
             i = lo[0] + (c & 1);
             j = lo[1] + (c >> 1 & 1);
@@ -724,14 +732,13 @@ static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
 /* ---- the new surface --------------------------------------------------------------------------------------------- */
 
 /* Velocity, densities and flags of a new vertex, as weights of the corners of an element say. */
-static void fsi__frt_interpolate(const fsi__frt *t, fsi__fr_mesh *m, int v, int e, const double *w)
+static void fsi__frt_interpolate(fsi__fr_mesh *m, int v, int e, const double *w)
 {
     const int *c = m->corner + m->k * e;
     const size_t n = (size_t)m->attributes;
     fsi__d3 u = fsi__d3_zero();
     size_t j;
     int i;
-    (void)t;
     m->flags[v] = m->flags[c[0]] & m->flags[c[1]] & m->flags[c[m->k - 1]];
     for (j = 0; j < n; j++) m->a[(size_t)v * n + j] = 0;
     for (i = 0; i < m->k; i++) {
@@ -751,7 +758,7 @@ static const fsi__frt_pair *fsi__frt_nearest_pair(const fsi__frt *t, const fsi__
     int p;
     for (p = 0; p < t->pair_count; p++) {
         const double d = fsi__fr_length2(x, m->x[t->pair[p].vertex]);
-        if (t->pair[p].window != window || !(d < least) || m->star[t->pair[p].vertex] < 0) continue;
+        if (t->pair[p].window != window || !(d < least)) continue;
         least = d;
         best = &t->pair[p];
     }
@@ -774,7 +781,8 @@ static const fsi_front_crossing *fsi__frt_crossing(const fsi__frt *t, const int 
 }
 
 /* A vertex on the edge from a node along an axis. */
-static fsi_status fsi__frt_make_vertex(fsi__frt *t, fsi__fr_mesh *m, int window, const int *at, int axis, const char *fn)
+static fsi_status fsi__frt_make_vertex(fsi__frt *t, fsi__fr_mesh *m, int window, const int *at, int axis,
+    const char *fn)
 {
     const double h = fsi__frt_cell(t);
     const fsi_front_crossing *c = fsi__frt_crossing(t, at, axis);
@@ -800,7 +808,7 @@ static fsi_status fsi__frt_make_vertex(fsi__frt *t, fsi__fr_mesh *m, int window,
         e = fsi__frt_nearest_pair(t, m, window, m->x[v])->element;
         for (i = 0; i < m->k; i++) w[i] = 1.0 / m->k;
     }
-    fsi__frt_interpolate(t, m, v, e, w);
+    fsi__frt_interpolate(m, v, e, w);
     made = &t->made[v - t->first_vertex];
     made->piece = m->piece[e];
     made->normal = fsi__d3_unit(fsi__frt_normal(m, m->corner + m->k * e));
@@ -847,7 +855,7 @@ static fsi_status fsi__frt_march(fsi__frt *t, fsi__fr_mesh *m, int window, const
                 int inside = 0;
                 if (!t->cell[here]) continue;
                 for (c = 0; c < 1 << m->k; c++)
-                    inside |= t->node[here + (c & 1) * t->step[0] + (c >> 1 & 1) * t->step[1] + (c >> 2) * t->step[2]] << c;
+                    inside |= t->node[here + fsi__frt_to(t, c)] << c;
                 edges = t->cases[inside];
                 for (e = 0; e < edges[0]; e++) {
                     const int corner = fsi__sf_edge_low(edges[1 + e]), axis = edges[1 + e] >> 2;
@@ -1134,6 +1142,7 @@ static fsi_status fsi__frt_sew_strip(fsi__frt *t, fsi__fr_mesh *m, int a, int b,
 
 static fsi_status fsi__frt_sew(fsi__frt *t, fsi__fr_mesh *m, int *good, const char *fn)
 {
+    const double most = FSI__FRT_LONGEST * m->length;
     int a;
     FSI__TRY(fsi__frt_find_loops(t, m, fn));
     FSI__TRY(fsi__frt_match(t, m, good, fn));
@@ -1143,7 +1152,7 @@ static fsi_status fsi__frt_sew(fsi__frt *t, fsi__fr_mesh *m, int *good, const ch
             FSI__TRY(fsi__frt_sew_strip(t, m, a, b, good, fn));
         } else {
             const int made = t->loop[t->begin[a]], old = t->loop[t->begin[b]], begins = a < t->begins;
-            *good = fsi__fr_length2(m->x[made], m->x[old]) <= FSI__FRT_LONGEST * FSI__FRT_LONGEST * m->length * m->length;
+            *good = fsi__fr_length2(m->x[made], m->x[old]) <= most * most;
             if (*good) FSI__TRY(fsi__frt_add_element(t, m, begins ? old : made, begins ? made : old, -1, fn));
         }
     }
@@ -1275,7 +1284,8 @@ static void fsi__frt_settle(fsi__frt *t, fsi__fr_mesh *m, const double *sum, fsi
 static void fsi__frt_accept(fsi__frt *t, fsi__fr_mesh *m)
 {
     const int k = m->k, made = m->nv - t->first_vertex, nt = m->nt - t->first_element;
-    const int *corner = t->local, *twin = corner + k * nt, *star = twin + 2 * k * nt, *head = star + made + t->patch_count;
+    const int *corner = t->local, *twin = corner + k * nt, *star = twin + 2 * k * nt,
+        *head = star + made + t->patch_count;
     const size_t n = (size_t)m->attributes;
     double sum[64];
     fsi__d3 momentum = fsi__d3_zero();
@@ -1372,10 +1382,12 @@ static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int windo
 {
     const fsi__frt_pair *p = NULL;
     int i, attempt, fits, good = 0;
-    for (i = 0; i < t->pair_count; i++)
-        if (t->pair[i].window == window && m->star[t->pair[i].vertex] >= 0 && m->corner[m->k * t->pair[i].element] >= 0) {
-            if (!p) p = &t->pair[i];
-        } else if (t->pair[i].window == window) t->pair[i].window = -1; /* another window has changed it */
+    for (i = 0; i < t->pair_count; i++) {
+        fsi__frt_pair *q = &t->pair[i];
+        if (q->window != window) continue;
+        if (m->star[q->vertex] < 0 || m->corner[m->k * q->element] < 0) q->window = -1; /* another window changed it */
+        else if (!p) p = q;
+    }
     if (!p) return FSI_OK;
     if (t->ask && !t->ask(t->owner, p->gap, fsi__fr_piece_of(m, p->vertex), m->piece[p->element], p->foot)) {
         t->forbidden++;

@@ -58,7 +58,8 @@ static fsi_front *make_balls(fsi_context *context, int n, double apart)
     d.context = context;
     d.length = (fsi_real)sqrt(4 * FSI_PI / (elements / 3 * 0.4330127));
     for (i = 0; i < count && apart > 0; i++)
-        x[count + i] = fsi_v3_add(x[i], fsi_v3((fsi_real)(2 + apart * (double)d.length), (fsi_real)0.01, (fsi_real)0.02));
+        x[count + i] = fsi_v3_add(x[i], fsi_v3((fsi_real)(2 + apart * (double)d.length), (fsi_real)0.01,
+            (fsi_real)0.02));
     for (i = 0; i < elements && apart > 0; i++) e[elements + i] = count + e[i];
     d.topology = apart > 0;
     d.vertices = x;

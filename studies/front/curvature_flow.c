@@ -1,11 +1,11 @@
 /* cc -O3 -I. studies/front/curvature_flow.c -lm -o curvature_flow && ./curvature_flow [file.obj]
    SPDX-License-Identifier: MIT
 
-   A knot, or a closed OBJ or PLY of yours, moves along its normals by its mean curvature, v = -2 H n: it gets smooth and
-   small, necks pinch off, and what is left vanishes as round drops. Lengths are such that it is 1 wide; edges are
-   1/--res. With --ball it is a ball of radius R, which must vanish at R^2/4: life_error= is how far it was from that
-   when it had an eighth of its volume. grew= counts steps that made the area larger, which the flow does not do: a change
-   of topology may. curvature_flow_0000.png ... show it. */
+   A knot, or a closed OBJ or PLY of yours, moves along its normals by its mean curvature, v = -2 H n: it gets smooth
+   and small, necks pinch off, and what is left vanishes. Lengths are such that it is 1 wide; edges are 1/--res. With
+   --ball it is a ball of radius R, which must vanish at R^2/4: life_error= is how far it was from that when it had an
+   eighth of its volume. grew= counts steps that made the area larger, which the flow does not do: a change of topology
+   may. curvature_flow_0000.png ... show it. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/front_tally.h"
 

@@ -2,9 +2,9 @@
    SPDX-License-Identifier: MIT
 
    What topology does, three times in one surface: two drops meet and merge (left), a drop is drawn out until its neck
-   pinches off (middle), a sheet is pressed until it tears, and a ring is left (right). Between these a flow by mean
-   curvature that keeps volumes makes them round, as surface tension would. Edges are 1/--res. merges=, pinches=, holes=:
-   what happened; places= were resampled, of which whole= took whole pieces, and failed= were left as they were;
+   pinches off (middle), a sheet is pressed until it tears, and a ring is left (right). Meanwhile a flow by mean
+   curvature that keeps volumes makes them round, as surface tension would. Edges are 1/--res. merges=, pinches=,
+   holes=: what happened; places= were resampled, of which whole= took whole pieces, and failed= were left as they were;
    volume_error= is the largest change of all volume in a step that the motion did not make. merge_pinch_0000.png ...
    show it. */
 #define FSI_IMPLEMENTATION
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
         places += f->stats.places;
         whole += f->stats.whole_places;
         failed += f->stats.failed_places;
-        i = f->piece_count - (f->vertex_count - f->element_count / 2) / 2; /* Euler's number is 2 a piece, less 2 a hole */
+        i = f->piece_count - (f->vertex_count - f->element_count / 2) / 2; /* Euler: 2 a piece, less 2 a hole */
         holes = i > holes ? i : holes;
         app.steps++;
         app.sim_seconds = (k + 1) * dt;

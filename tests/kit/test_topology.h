@@ -31,7 +31,8 @@ TEST_FN double topology_volume(const fsi_front *f, double dt)
             p[i][2] = (double)x.z;
         }
         if (f->dim == 2) sum += (p[1][0] * p[0][1] - p[0][0] * p[1][1]) / 2;
-        else sum += (p[0][0] * (p[1][1] * p[2][2] - p[1][2] * p[2][1]) + p[0][1] * (p[1][2] * p[2][0] - p[1][0] * p[2][2])
+        else sum += (p[0][0] * (p[1][1] * p[2][2] - p[1][2] * p[2][1])
+            + p[0][1] * (p[1][2] * p[2][0] - p[1][0] * p[2][2])
             + p[0][2] * (p[1][0] * p[2][1] - p[1][1] * p[2][0])) / 6;
     }
     return sum;
@@ -147,7 +148,8 @@ TEST_FN void topology_run(int kind, uint64_t seed, topology_tally *y)
     } else if (kind == TOPOLOGY_SHEET)
         front_add_ball(&s, front_v3(0, 0, 0), front_v3(topology_in(&seed, 6, 8), topology_in(&seed, 6, 8),
             topology_in(&seed, 1.5, 2)), 9, 1);
-    else if (flat) front_add_circle(&s, front_v3(topology_in(&seed, -0.5, 0.5), 0, 0), topology_in(&seed, 5.5, 7), 40, 1);
+    else if (flat)
+        front_add_circle(&s, front_v3(topology_in(&seed, -0.5, 0.5), 0, 0), topology_in(&seed, 5.5, 7), 40, 1);
     else front_add_ball(&s, front_v3(topology_in(&seed, -1, 1), 0, 0), front_v3(topology_in(&seed, 7, 9),
         topology_in(&seed, 2, 3), topology_in(&seed, 2, 3)), 8, 1);
     d = front_desc(&s, 1);
