@@ -266,6 +266,8 @@ static fsi_status fsi__frt_bound_normals(fsi__frt *t, fsi__fr_mesh *m, int *foun
     FSI__FRT_ROOM(cone, 0, cone_room, t->cones);
     memset(t->cone, 0, (size_t)t->cones * sizeof *t->cone);
     fsi__parallel_work(m->context, m->nv, 1024, 60.0 * m->nv, fsi__frt_normal_task, &job);
+
+    /* Each to its cell. */
     for (v = 0; v < m->nv; v++) {
         fsi__frt_cone *p = m->star[v] >= 0 ? fsi__frt_cone_of(t, m, v) : NULL;
         for (axis = 0; axis < 3 && p; axis++) {
@@ -340,6 +342,8 @@ static fsi_status fsi__frt_find_pairs(fsi__frt *t, fsi__fr_mesh *m, const char *
     job.t = t;
     job.m = m;
     fsi__parallel_work(m->context, m->nv, 256, 300.0 * m->nv, fsi__frt_look_task, &job);
+
+    /* What each has found. */
     for (v = 0; v < m->nv; v++) {
         fsi__frt_pair *p;
         if (t->hit[v] < 0) continue;
@@ -638,6 +642,8 @@ static int fsi__frt_tidy(fsi__frt *t, int dim)
                     changed = 1;
                 }
     }
+
+    /* A cell at the end of the window? */
     for (k = 0; k < t->n[2]; k++)
         for (j = 0; j < t->n[1]; j++)
             for (i = 0; i < t->n[0]; i++)
@@ -847,6 +853,8 @@ static fsi_status fsi__frt_march(fsi__frt *t, fsi__fr_mesh *m, int window, const
     for (i = 0; i < 3 * nodes; i++) t->edge[i] = -1;
     t->first_vertex = m->nv;
     t->first_element = m->nt;
+
+    /* Cell by cell. */
     for (at[2] = 0; at[2] < t->n[2]; at[2]++)
         for (at[1] = 0; at[1] < t->n[1]; at[1]++)
             for (at[0] = 0; at[0] < t->n[0]; at[0]++) {
@@ -929,6 +937,8 @@ static fsi_status fsi__frt_cut(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
     t->list_count = 0;
     for (s = 0; s < t->sub.element_count; s++)
         if (fsi__frt_touches(t, m, t->sub_element[s])) FSI__TRY(fsi__frt_remove(t, m, t->sub_element[s], fn));
+
+    /* Two half-edges of the rim at a vertex: all of its elements go. */
     while (again) {
         again = 0;
         FSI__TRY(fsi__frt_find_rim(t, m, fn));
@@ -1257,6 +1267,8 @@ static void fsi__frt_settle(fsi__frt *t, fsi__fr_mesh *m, const double *sum, fsi
         all += area;
         momentum = fsi__d3_madd(momentum, -area, fsi__d3_of(m->v[v]));
     }
+
+    /* Amounts one by one, then velocities. */
     for (j = 0; j < n; j++) {
         double got = 0, least = 0, factor, more;
         if (!(all > fsi__fr_tiny(m))) { t->lost_amount[j] += sum[j]; continue; }
@@ -1348,6 +1360,8 @@ static fsi_status fsi__frt_try(fsi__frt *t, fsi__fr_mesh *m, int window, int *go
         fsi__frt_accept(t, m);
         return FSI_OK;
     }
+
+    /* As it was. */
     for (i = t->first_element; i < m->nt; i++) {
         m->corner[m->k * i] = -1;
         fsi__fr_rehash(m, i);
@@ -1453,6 +1467,8 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *c)
     fsi__free(c, t->sub_corner, (size_t)t->sub_room, (size_t)t->sub.dim * sizeof *t->sub_corner);
     fsi__free(c, t->sub_vertex, (size_t)t->sub_vertex_room, sizeof *t->sub_vertex);
     fsi__free(c, t->sub_x, (size_t)t->sub_vertex_room, sizeof *t->sub_x);
+
+    /* Of patches. */
     fsi__free(c, t->gone, (size_t)t->gone_room, 1);
     fsi__free(c, t->list, (size_t)t->list_room, sizeof *t->list);
     fsi__free(c, t->rim, (size_t)t->rim_room, sizeof *t->rim);
