@@ -127,7 +127,9 @@ typedef struct fsi_front_piece {
     int element_count;
     double volume;               /* enclosed [m^3; 2D: m^2]; negative: a cavity */
     double area;                 /* [m^2; 2D: m] */
-    double moved;                /* volume by which remeshing changed it, in all steps; keep_volume gave it back */
+    double moved;                /* volume by which remeshing and topology changed it, in all steps; keep_volume gave it
+                                    back */
+    double owed;                 /* but for this part, which later steps give: a shift would have made it cross itself */
 } fsi_front_piece;
 
 /* What the last successful step did. */
@@ -151,7 +153,8 @@ typedef struct fsi_front_stats {
     double removed_volume;       /* with them */
     double removed_amount[64];   /* and of each attribute */
     double volume, area;         /* of all pieces */
-    double moved;                /* largest volume by which remeshing changed a piece */
+    double moved;                /* largest volume by which remeshing and topology changed a piece */
+    double owed;                 /* of all pieces */
     double momentum[3];          /* sum of area times velocity of vertices */
     double seconds_move, seconds_topology, seconds_remesh, seconds_volume, seconds_crossings, seconds_commit;
     size_t bytes;                /* allocated through its context */
@@ -234,8 +237,8 @@ FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw
       change_topology fsi_front_topology.h; pieces are then named anew
       remove_small    pieces
       remesh          fsi_front_remesh.h
-      give_back       to each piece the volume that remeshing took
-      refuse_crossings   where elements cross or touch
+      settle_volume   gives to each piece the volume that remeshing took, as far as nothing crosses: the exact test
+      check_sides     which side of each piece is inside
       commit          what is left, in the same order                                                          */
 
 #ifdef FSI_IMPLEMENTATION
@@ -271,7 +274,7 @@ typedef struct fsi__fr_share {
     int group;                 /* the first of those it is connected with */
     int place;                 /* in the order of ids, of those after; of those before: 1 where one has its id */
     int count[2];              /* in its group: pieces before, after */
-    double before, after, size, moved; /* volumes of the group, with signs and without, and what was booked of it */
+    double before, after, size, moved, owed; /* of the group: volumes, with signs and without, and what is booked */
 } fsi__fr_share;
 
 typedef struct fsi__fr_impl {
@@ -288,7 +291,7 @@ typedef struct fsi__fr_impl {
     int part_room, chunk_room;
     int *renumber;             /* of vertices, then elements, then pieces */
     int renumber_room;
-    fsi_vec3 *shift;           /* dV/dx of vertices */
+    fsi_vec3 *shift, *unshifted; /* dV/dx of vertices; where they were before a shift */
     int shift_room;
     uint32_t next_piece, work_next_piece;
     fsi__frt topology;
@@ -524,8 +527,9 @@ static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_s
     for (i = 0; i < pieces; i++) {
         fsi__fr_share *g = &s[fsi__fr_group(s, i)];
         g->count[0]++;
-        g->before += im->sum[i].before;
+        g->before += im->sum[i].before - im->work_piece[i].owed;
         g->moved += im->work_piece[i].moved;
+        g->owed += im->work_piece[i].owed;
     }
 
     /* The parts, and their volumes. */
@@ -545,8 +549,9 @@ static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_s
         const fsi__fr_share *g = &s[fsi__fr_group(s, pieces + m->list[i].at)];
         const double part = g->size > 0 ? fabs(im->work_piece[i].volume) / g->size : 0, more = g->before - g->after;
         im->moved[i] = fabs(more) > 1e-14 * g->size ? -more * part : 0;
-        im->sum[i].before = im->work_piece[i].volume - im->moved[i];
         im->work_piece[i].moved = g->moved * part;
+        im->work_piece[i].owed = g->owed * part;
+        im->sum[i].before = im->work_piece[i].volume - im->moved[i] + im->work_piece[i].owed;
     }
 
     /* Events. */
@@ -554,7 +559,7 @@ static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_s
         if (s[i].group != i) continue;
         if (s[i].count[1] == 0) {
             stats->removed_pieces += s[i].count[0];
-            stats->removed_volume += s[i].before;
+            stats->removed_volume += s[i].before + s[i].owed;
         } else if (s[i].count[0] > s[i].count[1]) stats->merges += s[i].count[0] - s[i].count[1];
         else stats->pinches += s[i].count[1] - s[i].count[0];
     }
@@ -629,15 +634,23 @@ static void fsi__fr_shift(fsi_front *f, fsi__fr_impl *im)
     }
 }
 
+/* What a piece has less than it should, where that is more than rounding. */
+static double fsi__fr_missing(const fsi__fr_impl *im, int i)
+{
+    const fsi_front_piece *p = &im->work_piece[i];
+    const double lost = im->sum[i].before - p->volume;
+    const double rounding = 512 * (double)FSI_REAL_EPS * (fabs(im->sum[i].before) + 0.1 * p->area * im->work.length);
+    return fabs(lost) > rounding && p->element_count > 0 ? lost : 0;
+}
+
 /* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows, where
    that is more than its rounding. Ends with the quality of the mesh. */
 static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
 {
-    const double rounding = 512 * (double)FSI_REAL_EPS;
     fsi__fr_quality q;
     int round, i, left = 0;
     for (i = 0; i < im->pieces; i++) {
-        im->sum[i].shift = f->desc.keep_volume ? -im->moved[i] : 0;
+        im->sum[i].shift = f->desc.keep_volume ? im->work_piece[i].owed - im->moved[i] : 0;
         left += fabs(im->sum[i].shift) > 0;
     }
     for (round = 0;; round++) {
@@ -645,10 +658,7 @@ static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
         q = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
         if (left == 0 || round == 7) return q;
         for (i = left = 0; i < im->pieces; i++) {
-            const double lost = im->sum[i].before - im->work_piece[i].volume;
-            const double tolerance = rounding
-                * (fabs(im->sum[i].before) + 0.1 * im->work_piece[i].area * im->work.length);
-            im->sum[i].shift = fabs(lost) > tolerance && im->work_piece[i].element_count > 0 ? lost : 0;
+            im->sum[i].shift = fsi__fr_missing(im, i);
             left += fabs(im->sum[i].shift) > 0;
         }
         if (left == 0) return q;
@@ -665,6 +675,28 @@ static fsi_status fsi__fr_refuse_crossings(fsi__fr_mesh *m, const char *fn)
     return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, other,
         "the surface crosses or touches itself, at elements %d and %d, near (%g, %g, %g)", t, other,
         (double)m->x[m->corner[m->k * t]].x, (double)m->x[m->corner[m->k * t]].y, (double)m->x[m->corner[m->k * t]].z);
+}
+
+/* The same, as far as the surface does not cross itself: else a quarter of the shift, or none, and the rest is owed.
+   Room: reserve_commit. Errors: LIMIT, MEMORY. */
+static fsi_status fsi__fr_settle_volume(fsi_front *f, fsi__fr_impl *im, fsi__fr_quality *q, double *given,
+    const char *fn)
+{
+    fsi__fr_mesh *m = &im->work;
+    int part, i, t = -1, other;
+    memcpy(im->unshifted, m->x, (size_t)m->nv * sizeof *m->x);
+    *q = fsi__fr_give_back(f, im);
+    *given = fsi__now(f->context);
+    for (part = 0; part < 2 && m->crossings; part++) {
+        FSI__TRY(fsi__fr_find_crossing(m, &t, &other, fn));
+        if (t < 0) break;
+        for (i = 0; i < m->nv; i++)
+            m->x[i] = part ? im->unshifted[i]
+                : fsi_v3_madd(im->unshifted[i], (fsi_real)0.25, fsi_v3_sub(m->x[i], im->unshifted[i]));
+        *q = fsi__fr_sum_pieces(im, m, im->work_piece, im->pieces);
+    }
+    for (i = 0; i < im->pieces && f->desc.keep_volume; i++) im->work_piece[i].owed = fsi__fr_missing(im, i);
+    return t < 0 ? FSI_OK : fsi__fr_refuse_crossings(m, fn);
 }
 
 /* Solid angle of an element seen from p, over 4 pi (van Oosterom and Strackee 1983); 2D: angle over 2 pi. */
@@ -844,6 +876,7 @@ static void fsi__fr_fill_stats(fsi_front *f, fsi__fr_quality q, fsi_front_stats 
     for (i = 0; i < f->piece_count; i++) {
         s->volume += f->piece[i].volume;
         s->area += f->piece[i].area;
+        s->owed += f->piece[i].owed;
     }
     fsi__d3_put(s->momentum, q.momentum);
     s->bytes = f->context->bytes;
@@ -866,6 +899,9 @@ static fsi_status fsi__fr_reserve_survey(fsi__fr_impl *im, const fsi__fr_mesh *m
 static fsi_status fsi__fr_reserve_commit(fsi_front *f, fsi__fr_impl *im, const char *fn)
 {
     const long long rows = (long long)im->work.nv + im->work.nt + im->pieces;
+    const fsi__column vertex[] = {
+        { (void **)(void *)&im->shift, sizeof *im->shift }, { (void **)(void *)&im->unshifted, sizeof *im->unshifted }
+    };
     const fsi_status status = fsi__fr_reserve(&im->now, im->work.nv, im->work.nt, fn);
     fsi__fr_publish(f); /* arrays may have moved */
     FSI__TRY(status);
@@ -875,7 +911,7 @@ static fsi_status fsi__fr_reserve_commit(fsi_front *f, fsi__fr_impl *im, const c
     if (rows > im->renumber_room)
         FSI__TRY(fsi__room_in(f->context, &im->renumber, sizeof *im->renumber, 0, &im->renumber_room, (int)rows, fn));
     if (im->work.nv > im->shift_room)
-        FSI__TRY(fsi__room_in(f->context, &im->shift, sizeof *im->shift, 0, &im->shift_room, im->work.nv, fn));
+        FSI__TRY(fsi__room(f->context, vertex, 2, 0, &im->shift_room, im->work.nv, fn));
     return FSI_OK;
 }
 
@@ -907,7 +943,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     memcpy(im->work_piece, im->piece, (size_t)im->pieces * sizeof *im->piece);
     fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
     for (i = 0; i < im->pieces; i++) {
-        im->sum[i].before = im->work_piece[i].volume;
+        im->sum[i].before = im->work_piece[i].volume + im->work_piece[i].owed;
         im->moved[i] = 0;
     }
     clock[1] = fsi__now(f->context);
@@ -927,9 +963,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
         im->work_piece[i].moved += im->moved[i];
         stats.moved = fabs(im->moved[i]) > stats.moved ? fabs(im->moved[i]) : stats.moved;
     }
-    quality = fsi__fr_give_back(f, im);
-    clock[4] = fsi__now(f->context);
-    FSI__TRY(fsi__fr_refuse_crossings(&im->work, fn));
+    FSI__TRY(fsi__fr_settle_volume(f, im, &quality, &clock[4], fn));
     FSI__TRY(fsi__fr_check_sides(im, &im->work, im->work_piece, im->pieces, fn));
     clock[5] = fsi__now(f->context);
 
@@ -1367,6 +1401,7 @@ FSI_API void fsi_front_destroy(fsi_front *f)
     fsi__frt_free(&im->topology, f->context);
     fsi__free(f->context, im->share, (size_t)im->share_room, sizeof *im->share);
     fsi__free(f->context, im->shift, (size_t)im->shift_room, sizeof *im->shift);
+    fsi__free(f->context, im->unshifted, (size_t)im->shift_room, sizeof *im->unshifted);
     f->cookie = 0;
     fsi__free(c, f, 1, sizeof *f + sizeof *im);
 }
@@ -1399,6 +1434,7 @@ static void fsi__fr_arrays(fsi__stream *st, fsi__fr_mesh *m, fsi_front_piece *pi
     for (i = 0; i < pieces; i++) {
         fsi__bytes(st, &piece[i].id, sizeof piece[i].id);
         fsi__bytes(st, &piece[i].moved, sizeof piece[i].moved);
+        fsi__bytes(st, &piece[i].owed, sizeof piece[i].owed);
     }
 }
 
@@ -1436,7 +1472,7 @@ static fsi_status fsi__fr_check_head(const fsi_front *f, const fsi__fr_head *h, 
 {
     const size_t vertex = 2 * sizeof(fsi_vec3) + 2 * sizeof(uint32_t) + sizeof(int)
         + (size_t)f->desc.attribute_count * sizeof(fsi_real);
-    const size_t element = ((size_t)f->dim + 1) * sizeof(int), piece = sizeof(uint32_t) + sizeof(double);
+    const size_t element = ((size_t)f->dim + 1) * sizeof(int), piece = sizeof(uint32_t) + 2 * sizeof(double);
     if (!st->ok || h->dim != f->dim || h->attributes != f->desc.attribute_count)
         return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, -1, h->dim,
             "the state has dim %d and %d attributes, the front has %d and %d", (int)h->dim, (int)h->attributes, f->dim,
@@ -1485,7 +1521,7 @@ static fsi_status fsi__fr_check_state(fsi_front *f, const fsi__fr_head *h, int *
     for (i = 0; i < parts; i++) label[scratch[i]]++;
     for (i = 0; i < h->pieces; i++) {
         const fsi_front_piece *p = &im->work_piece[i];
-        if (parts == h->pieces && label[i] == 1 && p->id < h->next_piece && fsi_is_finite(p->moved)
+        if (parts == h->pieces && label[i] == 1 && p->id < h->next_piece && fsi_is_finite(p->moved) && fsi_is_finite(p->owed)
             && (i == 0 || p->id > p[-1].id)) continue;
         return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "piece %d of the state is damaged", i);
     }
