@@ -242,7 +242,7 @@ static void run_curvature(void)
 
 /* ---- topology ---------------------------------------------------------------------------------------------------- */
 
-/* Random pairs of pieces that meet, necks and sheets that get thin. */
+/* Random pairs of pieces that meet, necks and sheets that get thin; then some in a flow that draws them out. */
 static void run_topology(void)
 {
     const int runs = 500 * app.res / 100;
@@ -250,6 +250,7 @@ static void run_topology(void)
     int k;
     memset(&y, 0, sizeof y);
     for (k = 0; k < runs; k++) topology_run(k % TOPOLOGY_KINDS, (uint64_t)(100 + k), &y);
+    for (k = 0; k < 4; k++) topology_stir(k, 0.05, app.res, &y);
     say(y.merges, "1", "topology_merges");
     say(y.pinches, "1", "topology_pinches");
     say(y.places, "1", "topology_places");

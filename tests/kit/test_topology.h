@@ -173,4 +173,39 @@ TEST_FN void topology_run(int kind, uint64_t seed, topology_tally *y)
     front_free(&s);
 }
 
+/* Balls and a ring in a flow that draws them out to sheets and threads everywhere: what is owed at most. */
+TEST_FN double topology_stir(int seed, double length, int steps, topology_tally *y)
+{
+    front_shape s = { 3, 0, 0, NULL, NULL };
+    fsi_front_desc d;
+    fsi_front *f;
+    double owed = 0;
+    int k, i;
+    front_add_ball(&s, front_v3(0, 0, 0), front_v3(0.3, 0.3, 0.3), 8, 1);
+    front_add_ball(&s, front_v3(0.1, 1.25, 0.1 * seed), front_v3(0.2, 0.2, 0.2), 6, 1);
+    front_add_torus(&s, 0.7, 0.12, 60, 14);
+    d = front_desc(&s, length);
+    d.topology = 1;
+    d.attribute_count = 2;
+    y->runs++;
+    CHECK(fsi_front_create(&f, &d) == FSI_OK);
+    for (i = 0; i < f->vertex_count; i++) {
+        f->attribute[2 * i] = 1;
+        f->attribute[2 * i + 1] = (fsi_real)sin((double)i);
+    }
+    for (k = 0; k < steps; k++) {
+        const double phase = 0.05 * k + seed;
+        for (i = 0; i < f->vertex_count; i++)
+            f->velocity[i] = front_v3(0.4 * sin(5 * (double)f->position[i].y + phase),
+                0.4 * sin(6 * (double)f->position[i].z + 2 * phase),
+                0.4 * sin(5.5 * (double)f->position[i].x + 1.5 * phase));
+        if (!topology_step(f, 0.02, y)) break;
+        owed = fmax(owed, fabs(f->stats.owed));
+    }
+    y->crossing += !topology_is_sound(f);
+    fsi_front_destroy(f);
+    front_free(&s);
+    return owed;
+}
+
 #endif
