@@ -31,7 +31,7 @@
    WHAT IS IN HERE (search for >>)
       >>desc           the surface that there is at first, and how it is kept
       >>front          fsi_front, which you read and write: vertices, elements, pieces, stats
-      >>measures       normals, mean curvature, cotangent weights
+      >>measures       normals, mean curvature, cotangent weights, lines of a grid
       >>state          save, load, hash, debug draw
    Operations of remeshing are in fsi_front_remesh.h, what merges and pinches off in fsi_front_topology.h; docs/front.md
    derives them. fsi_front_lines.h tells which cells of a grid are inside of a surface, and where lines between their
@@ -208,6 +208,13 @@ FSI_API fsi_status fsi_front_curvature(const fsi_front *f, fsi_real *out);
 /* dim * element_count weights of the edges, from corner i to i + 1, in each element: cot/2 of the angle opposite, 2D:
    1/length in both places. With L = sum w (e_i - e_j)(e_i - e_j)^T the area has the gradient L x. */
 FSI_API fsi_status fsi_front_weights(const fsi_front *f, fsi_real *out);
+
+/* Fills all, for the positions that f has now. Time is linear in elements, lines and cells. Centres count as if they
+   were moved by (e, e^2, e^3), with e > 0 as small as one likes, for all axes alike: two neighbouring centres differ
+   where the number of crossings between them is odd. Errors: COOKIE; ARGUMENT (another dim); NAN (names the vertex);
+   LIMIT (a vertex 2^30 cells away, an element wider than 1024 cells, 2^31 crossings); MEMORY. Nothing has changed then;
+   crossings may have moved. */
+FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f);
 
 /* ---- >>state ----------------------------------------------------------------------------------------------------- */
 

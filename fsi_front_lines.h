@@ -21,7 +21,8 @@
    WHAT IS IN HERE (search for >>)
       >>lines          the grid, and all crossings of the lines through its cell centres
       >>stages         for fsi's own headers, not for you: lines of any closed surface
-   docs/front.md proves that the lines of all axes see the same surface.
+   fsi_front.h has the call that fills them, fsi_front_cross_lines. docs/front.md proves that the lines of all axes see
+   the same surface.
    MACROS: those of fsi.h.
    UNITS: SI; places on lines in cells.
    PRECISION: vertices are rounded to 2^-20 dx of the grid. Which lines cross an element, and between which centres, is
@@ -43,7 +44,6 @@
 /* ---- >>lines ----------------------------------------------------------------------------------------------------- */
 
 /* The grid. Start from fsi_front_default_lines_desc(). */
-struct fsi_front;                /* of fsi_front.h */
 typedef struct fsi_front_lines_desc {
     uint32_t cookie;
     fsi_context *context;        /* default NULL: malloc, serial or OpenMP, no clock */
@@ -83,12 +83,6 @@ typedef struct fsi_front_lines {
    NULL then. */
 FSI_API fsi_status fsi_front_create_lines(fsi_front_lines **out, const fsi_front_lines_desc *desc);
 FSI_API void fsi_front_destroy_lines(fsi_front_lines *l); /* NULL is fine */
-/* Fills all, for the positions that f has now. Time is linear in elements, lines and cells. Centres count as if they
-   were moved by (e, e^2, e^3), with e > 0 as small as one likes, for all axes alike: two neighbouring centres differ
-   where the number of crossings between them is odd. Errors: COOKIE; ARGUMENT (another dim); NAN (names the vertex);
-   LIMIT (a vertex 2^30 cells away, an element wider than 1024 cells, 2^31 crossings); MEMORY. Nothing has changed then;
-   crossings may have moved. */
-FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const struct fsi_front *f);
 /* The first crossing from the centre of cell (i, j, k) to the next along an axis; more follow where its count
    is above 1, the last of them is the first on the way back. NULL: there is none, or no such pair of cells. */
 FSI_API const fsi_front_crossing *fsi_front_first_crossing(const fsi_front_lines *l, int axis, int i, int j, int k);
