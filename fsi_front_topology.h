@@ -240,9 +240,8 @@ static void fsi__frt_widen_task(void *arg, int chunk, int begin, int end)
 }
 
 /* Can a normal around a vertex face its own? Those of elements differ from those of their vertices: a wider angle. */
-static int fsi__frt_may_face(const void *arg, int v)
+static int fsi__frt_may_face(const fsi__frt_job *job, int v)
 {
-    const fsi__frt_job *job = (const fsi__frt_job *)arg;
     const fsi__frt_cone *p;
     double least = 0;
     int axis;
@@ -254,6 +253,16 @@ static int fsi__frt_may_face(const void *arg, int v)
     }
     return least < FSI__FRT_FACING + 0.4;
 }
+
+/* hit: -2 where it can, else -1. */
+static void fsi__frt_face_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__frt_job *job = (const fsi__frt_job *)arg;
+    int v;
+    (void)chunk;
+    for (v = begin; v < end; v++) job->t->hit[v] = -1 - fsi__frt_may_face(job, v);
+}
+static int fsi__frt_may_hit(const void *arg, int v) { return ((const fsi__frt *)arg)->hit[v] == -2; }
 
 /* Normals of vertices, and their bounds by cells. *found: vertices that another may face. */
 static fsi_status fsi__frt_bound_normals(fsi__frt *t, fsi__fr_mesh *m, int *found, const char *fn)
@@ -281,7 +290,8 @@ static fsi_status fsi__frt_bound_normals(fsi__frt *t, fsi__fr_mesh *m, int *foun
         fsi__frt_cone_cell(t, m, v, p->at);
     }
     fsi__parallel_work(m->context, t->cones, 1024, 40.0 * t->cones, fsi__frt_widen_task, &job);
-    *found = fsi__count_where(m->context, m->nv, fsi__frt_may_face, &job, &v);
+    fsi__parallel_work(m->context, m->nv, 1024, 40.0 * m->nv, fsi__frt_face_task, &job);
+    *found = fsi__count_where(m->context, m->nv, fsi__frt_may_hit, t, &v);
     return FSI_OK;
 }
 
@@ -297,21 +307,21 @@ static void fsi__frt_look_task(void *arg, int chunk, int begin, int end)
         const fsi__d3 n = fsi__d3_of(t->normal[v]);
         double best = reach;
         int count;
+        if (t->hit[v] == -1) continue;
         t->hit[v] = -1;
-        if (!fsi__frt_may_face(job, v)) continue;
         count = fsi__fr_near(m, m->x[v], reach, found);
         for (i = 0; i < count; i++) {
             const int e = found[i], *c = m->corner + m->k * e;
             const fsi__d3 o = fsi__frt_normal(m, c);
             fsi__d3 p;
-            double far;
+            double apart;
             if (c[0] == v || c[1] == v || c[m->k - 1] == v) continue;
             if (!(fsi__d3_dot(n, o) < FSI__FRT_FACING * fsi__d3_norm(o))) continue;
             p = fsi__frt_foot(m, e, m->x[v]);
-            far = fsi__d3_norm(p);
-            if (!(far < best || (far <= best && e < t->hit[v]))) continue;
-            if (fabs(fsi__d3_dot(p, n)) < 0.5 * far && far > 0.1 * reach) continue; /* beside it */
-            best = far;
+            apart = fsi__d3_norm(p);
+            if (!(apart < best || (apart <= best && e < t->hit[v]))) continue;
+            if (fabs(fsi__d3_dot(p, n)) < 0.5 * apart && apart > 0.1 * reach) continue; /* beside it */
+            best = apart;
             t->hit[v] = e;
             t->foot[v] = fsi_v3_add(m->x[v], fsi__d3_real(p));
         }
