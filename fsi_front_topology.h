@@ -141,7 +141,7 @@ FSI__STRICT_BEGIN
 #define FSI__FRT_MARGIN 6      /* cells of a window around pairs */
 #define FSI__FRT_ATTEMPTS 5    /* each with a ring of cells more; then whole pieces, as often */
 #define FSI__FRT_FACING (-0.6) /* cosine between normals of sheets that face each other */
-#define FSI__FRT_MOST (1 << 26) /* nodes of a window */
+#define FSI__FRT_MOST (1 << 24) /* nodes of a window */
 #define FSI__FRT_NEAREST 0.05  /* part of an edge of the lattice between a vertex and its ends */
 #define FSI__FRT_LONGEST 2.5   /* [length] of edges that are sewn */
 

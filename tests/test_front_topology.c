@@ -124,6 +124,43 @@ static void test_thin_sheet_tears(void)
     front_free(&s);
 }
 
+/* A bubble at the skin of a drop opens; two bubbles in a drop become one; a ring closes its hole; of a film that is thin
+   everywhere nothing is left, and all of it is booked. Steps without motion. */
+static void test_bubbles_rings_and_films(void)
+{
+    static const struct { int pieces, euler, removed; } want[] = { { 1, 2, 0 }, { 2, 4, 0 }, { 1, 2, 0 }, { 0, 0, 1 } };
+    int kind, k, removed;
+    for (kind = 0; kind < 4; kind++) {
+        front_shape s = { 3, 0, 0, NULL, NULL };
+        fsi_front_desc d;
+        fsi_front *f = NULL;
+        if (kind == 0) {
+            front_add_ball(&s, front_v3(0, 0, 0), front_v3(7, 7, 7), 11, 1);
+            front_add_ball(&s, front_v3(1.7, 0, 0), front_v3(4.5, 4.5, 4.5), 8, -1);
+        } else if (kind == 1) {
+            front_add_ball(&s, front_v3(0, 0, 0), front_v3(14, 10, 10), 18, 1);
+            front_add_ball(&s, front_v3(4.9, 0, 0), front_v3(4.5, 4.5, 4.5), 8, -1);
+            front_add_ball(&s, front_v3(-4.9, 0.3, 0), front_v3(4.5, 4.5, 4.5), 8, -1);
+        } else if (kind == 2) front_add_torus(&s, 2.2, 1.9, 30, 24);
+        else front_add_ball(&s, front_v3(0, 0, 0), front_v3(12, 12, 0.45), 16, 1);
+        d = front_desc(&s, 1);
+        d.topology = 1;
+        d.attribute_count = 2;
+        CHECK(fsi_front_create(&f, &d) == FSI_OK);
+        for (k = 0; k < f->vertex_count; k++) f->attribute[2 * k] = 1;
+        for (k = removed = 0; k < (kind == 3 ? 1 : 2); k++) {
+            CHECK(topology_step(f, 0, &tally));
+            removed += f->stats.removed_volume > 10;
+        }
+        CHECK(f->piece_count == want[kind].pieces && removed == want[kind].removed);
+        CHECK(f->vertex_count - f->element_count / 2 == want[kind].euler);
+        CHECK(f->stats.failed_places == 0 && topology_is_sound(f));
+        fsi_front_destroy(f);
+        front_free(&s);
+    }
+    check_tally();
+}
+
 /* Drops that a step moves into each other become one: their union, with the volume of both. */
 static void test_overlapping_drops_become_one(void)
 {
@@ -325,6 +362,7 @@ int main(int argc, char **argv)
     RUN(test_pieces_nearer_than_half_a_cell_merge);
     RUN(test_what_is_made_stays);
     RUN(test_thin_sheet_tears);
+    RUN(test_bubbles_rings_and_films);
     RUN(test_overlapping_drops_become_one);
     RUN(test_merge_keeps_momentum);
     RUN(test_what_cannot_be_given_back_is_owed);
