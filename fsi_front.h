@@ -129,7 +129,8 @@ typedef struct fsi_front_piece {
     double area;                 /* [m^2; 2D: m] */
     double moved;                /* volume by which remeshing and topology changed it, in all steps; keep_volume gave it
                                     back */
-    double owed;                 /* but for this part, which later steps give: a shift would have made it cross itself */
+    double owed;                 /* but for this part, which later steps give: the shift would have made it cross
+                                    itself */
 } fsi_front_piece;
 
 /* What the last successful step did. */
@@ -1528,8 +1529,8 @@ static fsi_status fsi__fr_check_state(fsi_front *f, const fsi__fr_head *h, int *
     for (i = 0; i < parts; i++) label[scratch[i]]++;
     for (i = 0; i < h->pieces; i++) {
         const fsi_front_piece *p = &im->work_piece[i];
-        if (parts == h->pieces && label[i] == 1 && p->id < h->next_piece && fsi_is_finite(p->moved) && fsi_is_finite(p->owed)
-            && (i == 0 || p->id > p[-1].id)) continue;
+        if (parts == h->pieces && label[i] == 1 && p->id < h->next_piece && fsi_is_finite(p->moved)
+            && fsi_is_finite(p->owed) && (i == 0 || p->id > p[-1].id)) continue;
         return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "piece %d of the state is damaged", i);
     }
     return FSI_OK;

@@ -124,8 +124,8 @@ static void test_thin_sheet_tears(void)
     front_free(&s);
 }
 
-/* A bubble at the skin of a drop opens; two bubbles in a drop become one; a ring closes its hole; of a film that is thin
-   everywhere nothing is left, and all of it is booked. Steps without motion. */
+/* A bubble at the skin of a drop opens; two bubbles in a drop become one; a ring closes its hole; of a film that is
+   thin everywhere nothing is left, and all of it is booked. Steps without motion. */
 static void test_bubbles_rings_and_films(void)
 {
     static const struct { int pieces, euler, removed; } want[] = { { 1, 2, 0 }, { 2, 4, 0 }, { 1, 2, 0 }, { 0, 0, 1 } };
@@ -208,8 +208,8 @@ static void test_merge_keeps_momentum(void)
     front_free(&s);
 }
 
-/* A shift that would make the surface cross itself is not made as a whole: no step is refused, and the volume that there
-   is and the one that is owed are what there was. */
+/* A shift that would make the surface cross itself is not made as a whole: no step is refused, and the volume that
+   there is and the one that is owed are what there was. */
 static void test_what_cannot_be_given_back_is_owed(void)
 {
     const double owed = topology_stir(4, 0.07, TEST_WATCHED ? 10 : 26, &tally);
