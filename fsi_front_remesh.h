@@ -57,8 +57,11 @@ typedef struct fsi__fr_mesh {
     int crossings;             /* 1: operations after which elements would cross are refused */
     int hashed;                /* 1: all elements are in the hash */
     fsi__fr_hash hash;
-    int *next, *bucket;        /* of elements, in the hash; bucket -1: it is not there */
+    int *next, *bucket;        /* of elements, in the hash; bucket -1: it is not there. find_crossing has the elements
+                                  of sheets one after the other in next, and the sheet of each in bucket */
     fsi__fr_box *box;          /* of elements in the hash */
+    struct fsi__fr_sheet *sheet; /* find_crossing's */
+    int sheets, sheet_room;
     unsigned char *fan;        /* of vertices: 1: no elements around it meet, clearly; find_crossing fills it */
     double *moved;             /* of each piece: volume by which operations changed it; the caller's */
     int *dirty;                /* elements that operations changed since the last scan, some several times */
@@ -68,6 +71,23 @@ typedef struct fsi__fr_mesh {
 
 /* What is to be done, in the order of key, then of element or vertex. */
 typedef struct fsi__fr_candidate { double key; int at; } fsi__fr_candidate;
+
+#define FSI__FR_SHEET 48       /* elements that a sheet begins with, at most */
+#define FSI__FR_FULL 64        /* that it may have in the end */
+#define FSI__FR_BESIDE 16      /* sheets beside a sheet that are listed */
+/* Elements that hang together, as a search from one of them finds them. */
+typedef struct fsi__fr_sheet {
+    int begin, count;          /* places in m->next */
+    int good;                  /* 1: seen along its normal, all elements and all turns around vertices are one way */
+    int beside[FSI__FR_BESIDE], neighbors;
+    fsi__fr_box box;
+    fsi__d3 center, normal;
+    double radius;             /* of a ball around the center that has all of it */
+    double cosine, sine;       /* of the largest angle between the normals of an element and of the sheet */
+    double wide;               /* the widest element */
+    int widest;
+    int element, other;        /* the first of its elements that meets another of this or a later sheet; -1 */
+} fsi__fr_sheet;
 
 /* Largest and smallest over the elements of a mesh, in its target length; sine of the smallest angle; elements beyond
    the bounds; sum of area times velocity. */
@@ -392,25 +412,39 @@ enum { FSI__FR_SKIP = 128 }; /* mark of elements that an operation replaces */
    that they take is not wider. So of two whose boxes meet the narrower one, by the cell of its middle on the other's
    level, finds the other in that cell or in a neighbour. */
 
-/* Box of corners, wider than them by more than the lattice and float may move them; twice its middle; its level. */
+static void fsi__fr_range(int k, const fsi_vec3 *x, int axis, double *lo, double *hi)
+{
+    int i;
+    *lo = *hi = (double)fsi__axis(x[0], axis);
+    for (i = 1; i < k; i++) {
+        const double p = (double)fsi__axis(x[i], axis);
+        *lo = p < *lo ? p : *lo;
+        *hi = p > *hi ? p : *hi;
+    }
+}
+
+/* Wider than the corners by more than the lattice and float may move them. */
+static void fsi__fr_set_box(const fsi__fr_mesh *m, int axis, double lo, double hi, fsi__fr_box *box)
+{
+    const double gap = 4e-6 * m->length + 2e-7 * (fabs(lo) + fabs(hi));
+    box->lo[axis] = (float)(lo - gap);
+    box->hi[axis] = (float)(hi + gap);
+}
+
+/* Box of corners; twice its middle; its level. */
 typedef struct fsi__fr_bounds { fsi__fr_box box; double twice[3]; int level; } fsi__fr_bounds;
 static fsi__fr_bounds fsi__fr_bounds_of(const fsi__fr_mesh *m, const fsi_vec3 *x)
 {
     double widest = 0, cell = m->hash.cell;
     fsi__fr_bounds b;
-    int i, axis;
+    int axis;
     for (axis = 0; axis < 3; axis++) {
-        double lo = (double)fsi__axis(x[0], axis), hi = lo, gap;
-        for (i = 1; i < m->k; i++) {
-            const double p = (double)fsi__axis(x[i], axis);
-            lo = p < lo ? p : lo;
-            hi = p > hi ? p : hi;
-        }
+        double lo, hi;
+        fsi__fr_range(m->k, x, axis, &lo, &hi);
         b.twice[axis] = lo + hi;
-        gap = 4e-6 * m->length + 2e-7 * (fabs(lo) + fabs(hi));
-        if (m->hash.levels > 1 && hi - lo + 2 * gap > widest) widest = hi - lo + 2 * gap;
-        b.box.lo[axis] = (float)(lo - gap);
-        b.box.hi[axis] = (float)(hi + gap);
+        fsi__fr_set_box(m, axis, lo, hi, &b.box);
+        if (m->hash.levels > 1)
+            widest = fmax(widest, hi - lo + 2 * (4e-6 * m->length + 2e-7 * (fabs(lo) + fabs(hi))));
     }
     for (b.level = 0; widest > cell && b.level < m->hash.levels - 1; b.level++) cell *= 2;
     return b;
@@ -477,6 +511,12 @@ static void fsi__fr_rehash(fsi__fr_mesh *m, int t)
 
 #define FSI__FR_WIDEST 512.0 /* [length] of elements: two that may meet are then within reach of fsi__fr_meet */
 
+static fsi_status fsi__fr_too_wide(const fsi__fr_mesh *m, int t, double wide, const char *fn)
+{
+    return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, t, wide,
+        "element %d is %g desc.length wide, at most %g are taken", t, wide / m->length, FSI__FR_WIDEST);
+}
+
 /* An empty hash, with cells as wide as the widest element, or `least`, or, where elements differ much, with levels
    up to there. Errors: LIMIT, MEMORY. */
 static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *fn)
@@ -498,8 +538,7 @@ static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *
             widest = t;
         }
     }
-    if (!(longest <= FSI__FR_WIDEST * m->length)) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, widest, longest,
-        "element %d is %g desc.length wide, at most %g are taken", widest, longest / m->length, FSI__FR_WIDEST);
+    if (!(longest <= FSI__FR_WIDEST * m->length)) return fsi__fr_too_wide(m, widest, longest, fn);
 
     /* Levels up to the widest. */
     m->hash.cell = 1.0001 * (longest > 2 * FSI__FR_LONGEST * m->length ? FSI__FR_LONGEST * m->length : longest);
@@ -633,103 +672,312 @@ static void fsi__fr_look_at_fans(void *arg, int chunk, int begin, int end)
     }
 }
 
-static void fsi__fr_bucket_task(void *arg, int chunk, int begin, int end)
-{
-    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
-    fsi_vec3 x[3];
-    int64_t cell[3];
-    int t;
-    (void)chunk;
-    for (t = begin; t < end; t++) {
-        fsi__fr_bounds b;
-        if (m->corner[m->k * t] < 0) continue;
-        fsi__fr_corners(m, t, x);
-        b = fsi__fr_bounds_of(m, x);
-        fsi__fr_home_of(&m->hash, &b, cell);
-        m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.level, cell[0], cell[1], cell[2]);
-    }
-}
+/* ---- all pairs: sheets ------------------------------------------------------------------------------------------- */
 
-static void fsi__fr_box_task(void *arg, int chunk, int begin, int end)
-{
-    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
-    fsi_vec3 x[3];
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi__fr_corners(m, m->next[i], x);
-        m->box[i] = fsi__fr_bounds_of(m, x).box;
-    }
-}
+/* Elements are taken together in sheets of some tens that hang together. Of two sheets whose boxes meet, all elements
+   are compared, unless both are parts of one graph over a plane:
 
-/* The same hash for a surface that does not change: elements in the order of buckets, with their boxes. Bucket b has
-   places head[b] .. head[b + 1] - 1 of next and box. */
-static fsi_status fsi__fr_pack(fsi__fr_mesh *m, const char *fn)
+      Let n be the normal of sheet A, and P a cylinder along n. From A on, all sheets that meet P are visited, from
+      neighbour to neighbour. If no element of these is turned from n by 90 degrees, and around no vertex the elements
+      turn twice, then what is visited, seen along n, covers the disc P evenly, without a fold and without an end
+      within P. A disc has no covering but by copies of itself: sheets that hang together through sheets wholly within
+      P are in the same copy, and no two points of that lie above each other. So A meets none of these sheets, nor
+      itself.
+
+   The cylinder is as wide as the box of A and twice the widest neighbour. */
+
+/* The element on the other side of an edge, in 2D of a vertex. */
+static int fsi__fr_across(const fsi__fr_mesh *m, int h) { return m->k == 3 ? m->twin[h] / 3 : m->twin[h]; }
+
+/* Cuts the surface in sheets, from the first element that is in none; small ones are added to one beside them. */
+static fsi_status fsi__fr_cut_sheets(fsi__fr_mesh *m, const char *fn)
 {
-    int *head, t, b, sum = 0;
-    FSI__TRY(fsi__fr_clear_hash(m, 0.1 * m->length, fn));
-    head = m->hash.head;
-    memset(head, 0, ((size_t)m->hash.buckets + 1) * sizeof *head);
-    fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 10.0 * m->nt, fsi__fr_bucket_task, m);
-    for (t = 0; t < m->nt; t++)
-        if (m->bucket[t] >= 0) head[m->bucket[t]]++;
-    for (b = 0; b < m->hash.buckets; b++) { /* ends, which are counted down */
-        sum += head[b];
-        head[b] = sum;
+    int queue[FSI__FR_SHEET], t, i, at, n, beside, sum = 0;
+    for (t = 0; t < m->nt; t++) m->bucket[t] = -1;
+    m->sheets = 0;
+    for (t = 0; t < m->nt; t++) {
+        if (m->corner[m->k * t] < 0 || m->bucket[t] >= 0) continue;
+        if (m->sheets == m->sheet_room)
+            FSI__TRY(fsi__room_in(m->context, &m->sheet, sizeof *m->sheet, m->sheets, &m->sheet_room, m->sheets + 16,
+                fn));
+        queue[0] = t;
+        m->bucket[t] = m->sheets;
+        for (at = 0, n = 1, beside = -1; at < n; at++)
+            for (i = 0; i < m->k && n < FSI__FR_SHEET; i++) {
+                const int other = fsi__fr_across(m, m->k * queue[at] + i), s = m->bucket[other];
+                if (s < 0) {
+                    m->bucket[other] = m->sheets;
+                    queue[n++] = other;
+                } else if (s != m->sheets && (beside < 0 || m->sheet[s].count < m->sheet[beside].count)) beside = s;
+            }
+        if (n <= FSI__FR_SHEET / 3 && beside >= 0 && m->sheet[beside].count + n <= FSI__FR_FULL) {
+            m->sheet[beside].count += n;
+            for (at = 0; at < n; at++) m->bucket[queue[at]] = beside;
+        } else m->sheet[m->sheets++].count = n;
     }
-    head[b] = sum;
+
+    /* Their elements one after the other. */
+    for (i = 0; i < m->sheets; i++) {
+        sum += m->sheet[i].count;
+        m->sheet[i].begin = sum;
+    }
     for (t = m->nt - 1; t >= 0; t--)
-        if (m->bucket[t] >= 0) m->next[--head[m->bucket[t]]] = t;
-    fsi__parallel_work(m->context, sum, FSI__FR_GRAIN, 10.0 * sum, fsi__fr_box_task, m);
+        if (m->bucket[t] >= 0) m->next[--m->sheet[m->bucket[t]].begin] = t;
     return FSI_OK;
 }
 
-/* Of the elements in a bucket from number `from` on, the first that meets element t, or `found`. */
-static int fsi__fr_meeting_in(const fsi__fr_mesh *m, int bucket, int t, const fsi__fr_bounds *b, const fsi_vec3 *x,
-    int from, int found)
+/* Twice the area of a triangle along its normal; length of a segment along its. */
+static fsi__d3 fsi__fr_normal_of(const fsi__fr_mesh *m, const int *c)
 {
-    int place;
-    for (place = m->hash.head[bucket]; place < m->hash.head[bucket + 1]; place++) {
-        const int other = m->next[place];
-        if (fsi__fr_boxes_meet(&m->box[place], &b->box) && other != t && other >= from && (found < 0 || other < found)
-            && fsi__fr_crosses(m, x, m->corner + m->k * t, other)) found = other;
+    fsi__d3 d;
+    if (m->k == 3) return fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]);
+    d = fsi__d3_diff(m->x[c[1]], m->x[c[0]]);
+    return fsi__d3_make(-d.y, d.x, 0);
+}
+
+/* Box, ball, and the widest element. */
+static void fsi__fr_bound_sheet(const fsi__fr_mesh *m, fsi__fr_sheet *s)
+{
+    double low[3] = { FSI__HUGE, FSI__HUGE, FSI__HUGE }, high[3] = { -FSI__HUGE, -FSI__HUGE, -FSI__HUGE }, half[3];
+    int at, axis;
+    s->wide = -1;
+    for (at = s->begin; at < s->begin + s->count; at++) {
+        fsi_vec3 x[3];
+        fsi__fr_corners(m, m->next[at], x);
+        for (axis = 0; axis < 3; axis++) {
+            double lo, hi;
+            fsi__fr_range(m->k, x, axis, &lo, &hi);
+            low[axis] = lo < low[axis] ? lo : low[axis];
+            high[axis] = hi > high[axis] ? hi : high[axis];
+            if (hi - lo <= s->wide) continue;
+            s->wide = hi - lo;
+            s->widest = m->next[at];
+        }
+    }
+    for (axis = 0; axis < 3; axis++) {
+        fsi__fr_set_box(m, axis, low[axis], high[axis], &s->box);
+        half[axis] = ((double)s->box.hi[axis] - (double)s->box.lo[axis]) / 2;
+    }
+    s->center = fsi__d3_make((double)s->box.lo[0] + half[0], (double)s->box.lo[1] + half[1],
+        (double)s->box.lo[2] + half[2]);
+    for (at = s->begin, s->radius = 0; at < s->begin + s->count; at++)
+        for (axis = 0; axis < m->k; axis++) {
+            const fsi__d3 d = fsi__d3_sub(fsi__d3_of(m->x[m->corner[m->k * m->next[at] + axis]]), s->center);
+            const double r2 = fsi__d3_dot(d, d);
+            s->radius = r2 > s->radius ? r2 : s->radius;
+        }
+    s->radius = sqrt(s->radius) + 4e-6 * m->length;
+}
+
+/* Its normal, and how far those of elements are turned from it. The lattice turns that of an element by 7e-6 l over its
+   height: slivers are not good. */
+static void fsi__fr_orient_sheet(const fsi__fr_mesh *m, fsi__fr_sheet *s)
+{
+    const double least = m->k == 3 ? 2e-3 * m->length * s->wide : 1e-3 * m->length;
+    fsi__d3 n[FSI__FR_FULL], sum = fsi__d3_zero();
+    int at, i;
+    for (at = 0; at < s->count; at++) {
+        n[at] = fsi__fr_normal_of(m, m->corner + m->k * m->next[s->begin + at]);
+        sum = fsi__d3_add(sum, n[at]);
+    }
+    s->normal = fsi__d3_unit(sum);
+    s->good = 1;
+    s->cosine = 1;
+    for (at = 0; at < s->count; at++) {
+        const int *c = m->corner + m->k * m->next[s->begin + at];
+        const double area = fsi__d3_norm(n[at]), along = fsi__d3_dot(n[at], s->normal);
+        if (along < s->cosine * area) s->cosine = along / area;
+        s->good &= area > least;
+        for (i = 0; i < m->k && m->k == 3; i++) s->good &= m->fan[c[i]];
+    }
+    s->sine = sqrt(fabs(1 - s->cosine * s->cosine));
+}
+
+/* Sheets beside it; more than fit: it is not good. */
+static void fsi__fr_list_beside(const fsi__fr_mesh *m, fsi__fr_sheet *s)
+{
+    const int own = (int)(s - m->sheet);
+    int at, i, j;
+    s->neighbors = 0;
+    for (at = s->begin; at < s->begin + s->count; at++)
+        for (i = 0; i < m->k; i++) {
+            const int other = m->bucket[fsi__fr_across(m, m->k * m->next[at] + i)];
+            if (other == own) continue;
+            for (j = 0; j < s->neighbors && s->beside[j] != other;) j++;
+            if (j < s->neighbors) continue;
+            if (j == FSI__FR_BESIDE) s->good = 0;
+            else s->beside[s->neighbors++] = other;
+        }
+}
+
+static void fsi__fr_sheet_task(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi__fr_bound_sheet(m, &m->sheet[i]);
+        fsi__fr_orient_sheet(m, &m->sheet[i]);
+        fsi__fr_list_beside(m, &m->sheet[i]);
+    }
+}
+
+/* Is sheet b not turned away from sheet a? cos(angle between them + spread of b) > 0. */
+static int fsi__fr_faces(const fsi__fr_sheet *a, const fsi__fr_sheet *b)
+{
+    const double turn = fsi__d3_dot(a->normal, b->normal);
+    return b->good && turn * b->cosine - sqrt(fabs(1 - turn * turn)) * b->sine > 0.05;
+}
+
+/* Sheets that sheet `first` does not meet, as above, itself the first of them; their number, 0: none that is known. */
+#define FSI__FR_FLOOD 128
+static int fsi__fr_flood(const fsi__fr_mesh *m, int first, int *list)
+{
+    const fsi__fr_sheet *a = &m->sheet[first];
+    double wide = 0;
+    char chain[FSI__FR_FLOOD]; /* 1: wholly within the cylinder, as those between it and the first */
+    unsigned char place[256];  /* of sheets in the list, by their numbers, and 1 more */
+    int n = 1, pass, at, i, j;
+    if (!fsi__fr_faces(a, a)) return 0;
+    memset(place, 0, sizeof place);
+    list[0] = first;
+    chain[0] = 1;
+    place[first & 255] = 1;
+    for (i = 0; i < a->neighbors; i++)
+        wide = m->sheet[a->beside[i]].radius > wide ? m->sheet[a->beside[i]].radius : wide;
+    wide = a->radius + 2.001 * wide;
+
+    /* All that meet the cylinder: beside those of the chain, then beside others. */
+    for (pass = 0; pass < 2; pass++)
+        for (at = 0; at < n; at++) {
+            const fsi__fr_sheet *b = &m->sheet[list[at]];
+            for (i = 0; i < b->neighbors && chain[at] != pass; i++) {
+                const fsi__fr_sheet *c = &m->sheet[b->beside[i]];
+                const fsi__d3 d = fsi__d3_sub(c->center, a->center);
+                const double along = fsi__d3_dot(d, a->normal), across = sqrt(fabs(fsi__d3_dot(d, d) - along * along));
+                for (j = b->beside[i] & 255; place[j] && list[place[j] - 1] != b->beside[i];) j = (j + 1) & 255;
+                if (place[j] || across - c->radius > wide) continue;
+                if (n == FSI__FR_FLOOD || !fsi__fr_faces(a, c)) return 0;
+                place[j] = (unsigned char)(n + 1);
+                list[n] = b->beside[i];
+                chain[n++] = (char)(pass == 0 && across + c->radius < wide);
+            }
+        }
+    for (at = i = 0; at < n; at++) if (chain[at]) list[i++] = list[at];
+    return i;
+}
+
+/* Elements of a sheet whose boxes meet a box. */
+typedef struct fsi__fr_crowd { int n, element[FSI__FR_FULL]; fsi__fr_box box[FSI__FR_FULL]; } fsi__fr_crowd;
+static void fsi__fr_gather(const fsi__fr_mesh *m, const fsi__fr_sheet *s, const fsi__fr_box *box, fsi__fr_crowd *c)
+{
+    int at, axis;
+    c->n = 0;
+    for (at = s->begin; at < s->begin + s->count; at++) {
+        fsi_vec3 x[3];
+        fsi__fr_corners(m, m->next[at], x);
+        for (axis = 0; axis < 3; axis++) {
+            double lo, hi;
+            fsi__fr_range(m->k, x, axis, &lo, &hi);
+            fsi__fr_set_box(m, axis, lo, hi, &c->box[c->n]);
+        }
+        c->element[c->n] = m->next[at];
+        c->n += fsi__fr_boxes_meet(&c->box[c->n], box);
+    }
+}
+
+/* All elements of two sheets, or of one. */
+static void fsi__fr_compare(const fsi__fr_mesh *m, fsi__fr_sheet *a, const fsi__fr_sheet *b)
+{
+    fsi__fr_crowd p, q;
+    int i, j;
+    fsi__fr_gather(m, a, &b->box, &p);
+    if (p.n > 0) fsi__fr_gather(m, b, &a->box, &q);
+    for (i = 0; i < p.n; i++)
+        for (j = a == b ? i + 1 : 0; j < q.n; j++) {
+            const int t = p.element[i], u = q.element[j], low = t < u ? t : u, high = t < u ? u : t;
+            fsi_vec3 x[3];
+            if (!fsi__fr_boxes_meet(&p.box[i], &q.box[j])) continue;
+            if (a->element >= 0 && (low > a->element || (low == a->element && high >= a->other))) continue;
+            fsi__fr_corners(m, low, x);
+            if (!fsi__fr_crosses(m, x, m->corner + m->k * low, high)) continue;
+            a->element = low;
+            a->other = high;
+        }
+}
+
+/* The axis along which the boxes of sheets cover least of their common extent. */
+static int fsi__fr_longest_axis(const fsi__fr_mesh *m)
+{
+    double best = FSI__HUGE;
+    int axis, i, found = 0;
+    for (axis = 0; axis < m->k; axis++) {
+        double lo = FSI__HUGE, hi = -FSI__HUGE, sum = 0;
+        for (i = 0; i < m->sheets; i++) {
+            const double low = (double)m->sheet[i].box.lo[axis], high = (double)m->sheet[i].box.hi[axis];
+            lo = low < lo ? low : lo;
+            hi = high > hi ? high : hi;
+            sum += high - low;
+        }
+        if (!(sum < best * (hi - lo))) continue;
+        best = sum / (hi - lo);
+        found = axis;
     }
     return found;
 }
 
-/* The first element that meets element t: on its level, in half of the neighbour cells, or later in its own; and on
-   levels above. Of a pair one finds the other; -1: none. */
-static int fsi__fr_meeting_of(const fsi__fr_mesh *m, int t)
+/* Sheets in the order of their low ends along an axis: each with those that begin before it ends. */
+typedef struct fsi__fr_sweep { fsi__fr_mesh *m; int axis; } fsi__fr_sweep;
+static void fsi__fr_compare_task(void *arg, int chunk, int begin, int end)
 {
-    const int flat = m->k == 2;
-    fsi__fr_bounds b;
-    fsi_vec3 x[3];
-    int64_t cell[3], i, j, k;
-    int level, at, found = -1;
-    if (m->corner[m->k * t] < 0) return -1;
-    fsi__fr_corners(m, t, x);
-    b = fsi__fr_bounds_of(m, x);
-    fsi__fr_home_of(&m->hash, &b, cell);
-    for (at = 13; at < (flat ? 18 : 27); at++) /* the 13th is its own cell */
-        found = fsi__fr_meeting_in(m, fsi__fr_bucket_of(&m->hash, b.level, cell[0] + at % 3 - 1,
-            cell[1] + at / 3 % 3 - 1, cell[2] + at / 9 - 1), t, &b, x, at == 13 ? t : 0, found);
-    for (level = b.level + 1; level < m->hash.levels; level++) {
-        const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
-        for (k = c.lo[2]; k <= c.hi[2]; k++) for (j = c.lo[1]; j <= c.hi[1]; j++) for (i = c.lo[0]; i <= c.hi[0]; i++)
-            found = fsi__fr_meeting_in(m, fsi__fr_bucket_of(&m->hash, level, i, j, k), t, &b, x, 0, found);
+    const fsi__fr_sweep *job = (const fsi__fr_sweep *)arg;
+    const fsi__fr_mesh *m = job->m;
+    int at, i, j;
+    (void)chunk;
+    for (at = begin; at < end; at++) {
+        fsi__fr_sheet *a = &m->sheet[m->list[at].at];
+        int apart[FSI__FR_FLOOD];
+        const int n = fsi__fr_flood(m, m->list[at].at, apart);
+        a->element = a->other = -1;
+        for (i = at; i < m->count && m->list[i].key <= (double)a->box.hi[job->axis]; i++) {
+            const fsi__fr_sheet *b = &m->sheet[m->list[i].at];
+            if (!fsi__fr_boxes_meet(&a->box, &b->box)) continue;
+            for (j = 0; j < n && apart[j] != m->list[i].at;) j++;
+            if (j == n) fsi__fr_compare(m, a, b);
+        }
     }
-    return found;
 }
-static int fsi__fr_has_meeting(const void *arg, int t) { return fsi__fr_meeting_of((const fsi__fr_mesh *)arg, t) >= 0; }
 
 FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *other, const char *fn)
 {
+    fsi__fr_sweep job;
+    const fsi__fr_sheet *widest = NULL;
+    int i;
     *element = *other = -1;
-    FSI__TRY(fsi__fr_pack(m, fn));
-    memset(m->fan, 0, (size_t)m->nv);
+    FSI__TRY(fsi__fr_cut_sheets(m, fn));
     if (m->k == 3) fsi__parallel_work(m->context, m->nv, 1024, 60.0 * m->nv, fsi__fr_look_at_fans, m);
-    if (fsi__count_where(m->context, m->nt, fsi__fr_has_meeting, m, element) > 0)
-        *other = fsi__fr_meeting_of(m, *element);
+    fsi__parallel_work(m->context, m->sheets, 32, 20.0 * m->nt, fsi__fr_sheet_task, m);
+    for (i = 0; i < m->sheets; i++) {
+        const fsi__fr_sheet *s = &m->sheet[i];
+        if (!widest || s->wide > widest->wide || (!(s->wide < widest->wide) && s->widest < widest->widest)) widest = s;
+    }
+    if (widest && !(widest->wide <= FSI__FR_WIDEST * m->length)) return fsi__fr_too_wide(m, widest->widest,
+        widest->wide, fn);
+
+    /* In the order of one axis. */
+    job.m = m;
+    job.axis = fsi__fr_longest_axis(m);
+    m->count = 0;
+    for (i = 0; i < m->sheets; i++) FSI__TRY(fsi__fr_add(m, (double)m->sheet[i].box.lo[job.axis], i, fn));
+    FSI__TRY(fsi__fr_sort(m, fn));
+    fsi__parallel_work(m->context, m->sheets, 16, 20.0 * m->nt, fsi__fr_compare_task, &job);
+    for (i = 0; i < m->sheets; i++) {
+        const fsi__fr_sheet *s = &m->sheet[i];
+        if (s->element < 0 || (*element >= 0 && (s->element > *element
+            || (s->element == *element && s->other > *other)))) continue;
+        *element = s->element;
+        *other = s->other;
+    }
     return FSI_OK;
 }
 
@@ -868,6 +1116,7 @@ FSI_API void fsi__fr_free(fsi__fr_mesh *m)
     fsi__free(c, m->bucket, t, sizeof *m->bucket);
     fsi__free(c, m->box, t, sizeof *m->box);
     fsi__free(c, m->fan, v, 1);
+    fsi__free(c, m->sheet, (size_t)m->sheet_room, sizeof *m->sheet);
     fsi__free(c, m->hash.head, (size_t)m->hash.head_room, sizeof *m->hash.head);
     fsi__free(c, m->list, (size_t)m->list_room, sizeof *m->list);
     fsi__free(c, m->spare, (size_t)m->spare_room, sizeof *m->spare);
