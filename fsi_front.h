@@ -232,8 +232,7 @@ typedef struct fsi__fr_sum {
     double before;             /* volume after the motion */
     double slope;              /* dV for a shift of 1 along the normals */
     double shift;
-    double winding;            /* of the other pieces around its point */
-    int first;                 /* of its elements; those after it in work.next */
+    int winding;               /* of the other pieces around its point */
 } fsi__fr_sum;
 
 typedef struct fsi__fr_impl {
@@ -243,7 +242,6 @@ typedef struct fsi__fr_impl {
     fsi_front_piece *piece, *work_piece;
     fsi__fr_sum *sum;          /* of work_piece */
     fsi_vec3 *about;           /* of work_piece: one of its vertices */
-    fsi_box3 *box;             /* and its box */
     double *moved;             /* of work_piece: volume by which remeshing changed it */
     int piece_room, piece_rows, pieces; /* rows of piece; of the other arrays of pieces; pieces of work_piece */
     fsi__fr_survey survey;
@@ -494,102 +492,87 @@ static fsi_status fsi__fr_refuse_crossings(fsi__fr_mesh *m, const char *fn)
         (double)m->x[m->corner[m->k * t]].x, (double)m->x[m->corner[m->k * t]].y, (double)m->x[m->corner[m->k * t]].z);
 }
 
-/* Solid angle of an element seen from p, over 4 pi (van Oosterom and Strackee 1983); 2D: angle over 2 pi. */
-static double fsi__fr_solid_angle(const fsi__fr_mesh *m, int t, fsi_vec3 p)
+static int64_t *fsi__fr_part_of(fsi__fr_int3 *p, int axis) { return axis == 0 ? &p->x : axis == 1 ? &p->y : &p->z; }
+
+/* How a half line from p along an axis crosses an element: 1 out of the volume, -1 into it, 0 not at all. Exact, for p
+   moved as fsi__fr_side_moved has it: p is on one side of the planes through edges and the axis, as seen along this,
+   and before the element. A segment has its first corner again, moved along z: its normal points into the volume. */
+static int fsi__fr_pierces(const fsi__fr_mesh *m, int t, fsi__fr_int3 p, int axis)
 {
-    const int *e = m->corner + m->k * t;
-    const fsi__d3 a = fsi__d3_diff(m->x[e[0]], p), b = fsi__d3_diff(m->x[e[1]], p);
-    const double la = fsi__d3_norm(a), lb = fsi__d3_norm(b);
-    if (m->k == 2) return fsi_atan2(b.x * a.y - a.x * b.y, fsi__d3_dot(a, b)) / (2 * FSI_PI);
-    {
-        const fsi__d3 c = fsi__d3_diff(m->x[e[2]], p);
-        const double lc = fsi__d3_norm(c), det = fsi__d3_dot(a, fsi__d3_cross(b, c));
-        return fsi_atan2(det, la * lb * lc + fsi__d3_dot(a, b) * lc + fsi__d3_dot(b, c) * la + fsi__d3_dot(c, a) * lb)
-            / (2 * FSI_PI);
+    const int *c = m->corner + m->k * t;
+    fsi__fr_int3 x[3];
+    int i, side = 0, ahead = 1;
+    for (i = 0; i < 3; i++) {
+        x[i] = fsi__fr_snap(m->x[c[i < m->k ? i : 0]], m->length);
+        x[i].z += i == m->k;
+        ahead &= *fsi__fr_part_of(&x[i], axis) > *fsi__fr_part_of(&p, axis);
     }
+    for (i = 0; i < 3; i++) {
+        fsi__fr_int3 up = x[i], q = p;
+        int s;
+        *fsi__fr_part_of(&up, axis) += FSI__FR_REACH / 4;
+        *fsi__fr_part_of(&q, axis) = *fsi__fr_part_of(&x[i], axis);
+        s = fsi__fr_side_moved(x[i], x[(i + 1) % 3], up, q);
+        if (s == 0 || (i > 0 && s != side)) return 0;
+        side = s;
+    }
+    if (!ahead && fsi__fr_side_moved(x[0], x[1], x[2], p) != side) return 0;
+    return m->k == 3 ? -side : side;
 }
 
-/* The axis along which boxes cover least of their common extent. */
-static int fsi__fr_sparse_axis(const fsi_box3 *box, const fsi_front_piece *piece, int pieces)
-{
-    fsi_box3 all = fsi_box3_empty();
-    double wide[3] = { 0, 0, 0 };
-    int i, axis, best = 0;
-    for (i = 0; i < pieces; i++) {
-        if (piece[i].element_count == 0) continue;
-        all = fsi_box3_grow(fsi_box3_grow(all, box[i].lo), box[i].hi);
-        for (axis = 0; axis < 3; axis++)
-            wide[axis] += (double)fsi__axis(box[i].hi, axis) - (double)fsi__axis(box[i].lo, axis);
-    }
-    for (axis = 0; axis < 3; axis++) {
-        const double extent = (double)fsi__axis(all.hi, axis) - (double)fsi__axis(all.lo, axis);
-        wide[axis] = extent > 0 ? wide[axis] / extent : FSI__HUGE;
-        best = wide[axis] < wide[best] ? axis : best;
-    }
-    return best;
-}
-
-/* Winding numbers of the points of pieces. Points are sorted along an axis: a box looks at those between its ends.
-   Error: MEMORY. */
+/* Winding numbers of the others around a point of each piece: half lines along one axis meet the sheets that
+   find_crossing has made. Points are sorted along another axis: a sheet looks at those between its ends. Error:
+   MEMORY. */
 static fsi_status fsi__fr_find_windings(const fsi__fr_impl *im, fsi__fr_mesh *m, const fsi_front_piece *piece,
     int pieces, const char *fn)
 {
-    const int axis = fsi__fr_sparse_axis(im->box, piece, pieces);
+    const int axis = fsi__fr_sparse_axis(m), along = (axis + 1) % m->k;
     fsi__fr_sum *sum = im->sum;
-    int i, t, c;
+    int i, c, e;
     m->count = 0;
     for (i = 0; i < pieces; i++) {
         sum[i].winding = 0;
-        sum[i].first = -1;
         if (piece[i].element_count > 0) FSI__TRY(fsi__fr_add(m, (double)fsi__axis(im->about[i], axis), i, fn));
     }
     FSI__TRY(fsi__fr_sort(m, fn));
-
-    /* Elements of each piece, then boxes. */
-    for (t = m->nt - 1; t >= 0; t--) {
-        if (m->corner[m->k * t] < 0) continue;
-        m->next[t] = sum[m->piece[t]].first;
-        sum[m->piece[t]].first = t;
-    }
-    for (c = 0; c < pieces; c++) {
-        const double low = (double)fsi__axis(im->box[c].lo, axis), high = (double)fsi__axis(im->box[c].hi, axis);
+    for (c = 0; c < m->sheets && m->count > 1; c++) {
+        const fsi__fr_sheet *s = &m->sheet[c];
         int at = 0, end = m->count;
         while (at < end) {
             const int middle = at + (end - at) / 2;
-            if (m->list[middle].key < low) at = middle + 1;
+            if (m->list[middle].key < (double)s->box.lo[axis]) at = middle + 1;
             else end = middle;
         }
-        for (; at < m->count && m->list[at].key <= high; at++) {
-            fsi_box3 point;
+        for (; at < m->count && m->list[at].key <= (double)s->box.hi[axis]; at++) {
+            const fsi_vec3 p = im->about[m->list[at].at];
+            const int third = m->k - axis - along;
             i = m->list[at].at;
-            point.lo = point.hi = im->about[i];
-            if (i == c || !fsi_box3_overlap(point, im->box[c])) continue;
-            for (t = sum[c].first; t >= 0; t = m->next[t]) sum[i].winding += fsi__fr_solid_angle(m, t, im->about[i]);
+            if (i == m->piece[m->next[s->begin]] || (double)fsi__axis(p, along) > (double)s->box.hi[along]
+                || (m->k == 3 && ((double)fsi__axis(p, third) > (double)s->box.hi[third]
+                    || (double)fsi__axis(p, third) < (double)s->box.lo[third]))) continue;
+            for (e = s->begin; e < s->begin + s->count; e++)
+                sum[i].winding += fsi__fr_pierces(m, m->next[e], fsi__fr_snap(p, m->length), along);
         }
     }
     return FSI_OK;
 }
 
 /* A piece lies inside of as many others as the winding number of these says at one of its vertices: 0, then its volume
-   is positive, or 1, then it is a cavity. Errors: MESH, MEMORY. m: `work`; piece: summed. */
+   is positive, or 1, then it is a cavity. Errors: MESH, MEMORY. m: `work`, after refuse_crossings; piece: summed. */
 static fsi_status fsi__fr_check_sides(const fsi__fr_impl *im, fsi__fr_mesh *m, const fsi_front_piece *piece, int pieces,
     const char *fn)
 {
-    fsi_box3 *box = im->box;
-    int i, t, c;
+    int i, t = 0;
     if (!m->crossings) return FSI_OK;
-    for (i = 0; i < pieces; i++) box[i] = fsi_box3_empty();
-    for (t = 0; t < m->nt; t++)
-        for (c = 0; c < m->k && m->corner[m->k * t] >= 0; c++)
-            box[m->piece[t]] = fsi_box3_grow(box[m->piece[t]], m->x[m->corner[m->k * t + c]]);
     FSI__TRY(fsi__fr_find_windings(im, m, piece, pieces, fn));
     for (i = 0; i < pieces; i++) {
-        const double winding = im->sum[i].winding;
+        const int winding = im->sum[i].winding;
         if (piece[i].element_count == 0) continue; /* removed */
-        if (piece[i].volume > 0 ? winding < 0.5 : winding > 0.5 && piece[i].volume < 0) continue;
-        return fsi__fail(m->context, FSI_ERROR_MESH, fn, im->sum[i].first, piece[i].volume,
-            "the piece of element %d is inside out: it lies %s, with a volume of %g", im->sum[i].first,
-            winding > 0.5 ? "in the volume of another" : "outside of all others", piece[i].volume);
+        if (piece[i].volume > 0 ? winding == 0 : winding == 1 && piece[i].volume < 0) continue;
+        while (m->corner[m->k * t] < 0 || m->piece[t] != i) t++;
+        return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, piece[i].volume,
+            "the piece of element %d is inside out: it lies %s, with a volume of %g", t,
+            winding > 0 ? "in the volume of another" : "outside of all others", piece[i].volume);
     }
     return FSI_OK;
 }
@@ -1005,14 +988,13 @@ static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn)
     fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
     const fsi__column work[] = {
         { (void **)(void *)&im->work_piece, sizeof *im->work_piece }, { (void **)(void *)&im->sum, sizeof *im->sum },
-        { (void **)(void *)&im->about, sizeof *im->about }, { (void **)(void *)&im->moved, sizeof *im->moved },
-        { (void **)(void *)&im->box, sizeof *im->box }
+        { (void **)(void *)&im->about, sizeof *im->about }, { (void **)(void *)&im->moved, sizeof *im->moved }
     };
     if (rows > im->piece_room)
         FSI__TRY(fsi__room_in(f->context, &im->piece, sizeof *im->piece, f->piece_count, &im->piece_room, rows, fn));
     f->piece = im->piece;
     if (rows <= im->piece_rows) return FSI_OK;
-    return fsi__room(f->context, work, 5, 0, &im->piece_rows, rows, fn);
+    return fsi__room(f->context, work, 4, 0, &im->piece_rows, rows, fn);
 }
 
 /* What the desc has, into `now`. */
@@ -1155,7 +1137,6 @@ FSI_API void fsi_front_destroy(fsi_front *f)
     fsi__free(f->context, im->sum, (size_t)im->piece_rows, sizeof *im->sum);
     fsi__free(f->context, im->about, (size_t)im->piece_rows, sizeof *im->about);
     fsi__free(f->context, im->moved, (size_t)im->piece_rows, sizeof *im->moved);
-    fsi__free(f->context, im->box, (size_t)im->piece_rows, sizeof *im->box);
     fsi__free(f->context, im->survey.part, (size_t)im->part_room, sizeof *im->survey.part);
     fsi__free(f->context, im->survey.chunk, (size_t)im->chunk_room, sizeof *im->survey.chunk);
     fsi__free(f->context, im->renumber, (size_t)im->renumber_room, sizeof *im->renumber);

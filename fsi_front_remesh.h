@@ -164,6 +164,8 @@ FSI_API fsi_status fsi__fr_sort(fsi__fr_mesh *m, const char *fn);
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
 /* The first element that crosses or touches another, and that one; -1: none. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *other, const char *fn);
+/* The axis along which the boxes of the sheets that it made cover least of their common extent. */
+FSI_API int fsi__fr_sparse_axis(const fsi__fr_mesh *m);
 FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s);
 
 #endif /* FSI_FRONT_REMESH_H */
@@ -412,23 +414,36 @@ enum { FSI__FR_SKIP = 128 }; /* mark of elements that an operation replaces */
    that they take is not wider. So of two whose boxes meet the narrower one, by the cell of its middle on the other's
    level, finds the other in that cell or in a neighbour. */
 
-static void fsi__fr_range(int k, const fsi_vec3 *x, int axis, double *lo, double *hi)
+static void fsi__fr_span(int k, const fsi_vec3 *x, fsi_vec3 *lo, fsi_vec3 *hi)
 {
     int i;
-    *lo = *hi = (double)fsi__axis(x[0], axis);
+    *lo = *hi = x[0];
     for (i = 1; i < k; i++) {
-        const double p = (double)fsi__axis(x[i], axis);
-        *lo = p < *lo ? p : *lo;
-        *hi = p > *hi ? p : *hi;
+        *lo = fsi_v3_min(*lo, x[i]);
+        *hi = fsi_v3_max(*hi, x[i]);
     }
 }
-
-/* Wider than the corners by more than the lattice and float may move them. */
-static void fsi__fr_set_box(const fsi__fr_mesh *m, int axis, double lo, double hi, fsi__fr_box *box)
+static double fsi__fr_width(fsi_vec3 lo, fsi_vec3 hi)
 {
-    const double gap = 4e-6 * m->length + 2e-7 * (fabs(lo) + fabs(hi));
-    box->lo[axis] = (float)(lo - gap);
-    box->hi[axis] = (float)(hi + gap);
+    const fsi__d3 d = fsi__d3_diff(hi, lo);
+    return d.x > d.y ? (d.x > d.z ? d.x : d.z) : d.y > d.z ? d.y : d.z;
+}
+
+/* Wider than its ends by more than the lattice and float may move them. */
+static fsi__fr_box fsi__fr_box_of(const fsi__fr_mesh *m, fsi_vec3 lo, fsi_vec3 hi)
+{
+    const double least = 4e-6 * m->length;
+    const double gx = least + 2e-7 * (fabs((double)lo.x) + fabs((double)hi.x)),
+        gy = least + 2e-7 * (fabs((double)lo.y) + fabs((double)hi.y)),
+        gz = least + 2e-7 * (fabs((double)lo.z) + fabs((double)hi.z));
+    fsi__fr_box b;
+    b.lo[0] = (float)((double)lo.x - gx);
+    b.lo[1] = (float)((double)lo.y - gy);
+    b.lo[2] = (float)((double)lo.z - gz);
+    b.hi[0] = (float)((double)hi.x + gx);
+    b.hi[1] = (float)((double)hi.y + gy);
+    b.hi[2] = (float)((double)hi.z + gz);
+    return b;
 }
 
 /* Box of corners; twice its middle; its level. */
@@ -436,15 +451,17 @@ typedef struct fsi__fr_bounds { fsi__fr_box box; double twice[3]; int level; } f
 static fsi__fr_bounds fsi__fr_bounds_of(const fsi__fr_mesh *m, const fsi_vec3 *x)
 {
     double widest = 0, cell = m->hash.cell;
+    fsi_vec3 lo, hi;
     fsi__fr_bounds b;
     int axis;
-    for (axis = 0; axis < 3; axis++) {
-        double lo, hi;
-        fsi__fr_range(m->k, x, axis, &lo, &hi);
-        b.twice[axis] = lo + hi;
-        fsi__fr_set_box(m, axis, lo, hi, &b.box);
-        if (m->hash.levels > 1)
-            widest = fmax(widest, hi - lo + 2 * (4e-6 * m->length + 2e-7 * (fabs(lo) + fabs(hi))));
+    fsi__fr_span(m->k, x, &lo, &hi);
+    b.box = fsi__fr_box_of(m, lo, hi);
+    b.twice[0] = (double)lo.x + (double)hi.x;
+    b.twice[1] = (double)lo.y + (double)hi.y;
+    b.twice[2] = (double)lo.z + (double)hi.z;
+    for (axis = 0; axis < 3 && m->hash.levels > 1; axis++) {
+        const double wide = (double)b.box.hi[axis] - (double)b.box.lo[axis];
+        widest = wide > widest ? wide : widest;
     }
     for (b.level = 0; widest > cell && b.level < m->hash.levels - 1; b.level++) cell *= 2;
     return b;
@@ -522,7 +539,8 @@ static fsi_status fsi__fr_too_wide(const fsi__fr_mesh *m, int t, double wide, co
 static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *fn)
 {
     double longest = least;
-    int t, i, widest = -1;
+    fsi_vec3 x[3], lo, hi;
+    int t, widest = -1;
     m->hashed = 0;
     for (m->hash.buckets = 64; m->hash.buckets < m->nt / 2;) m->hash.buckets *= 2;
     if (m->hash.buckets >= m->hash.head_room)
@@ -530,13 +548,12 @@ static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *
             m->hash.buckets + 1, fn));
     for (t = 0; t < m->nt; t++) {
         m->bucket[t] = -1;
-        for (i = 0; i < m->k && m->corner[m->k * t] >= 0; i++) {
-            const fsi__d3 d = fsi__d3_diff(m->x[m->corner[m->k * t + i]], m->x[m->corner[m->k * t + (i + 1) % m->k]]);
-            const double wide = fmax(fabs(d.x), fmax(fabs(d.y), fabs(d.z)));
-            if (!(wide > longest)) continue;
-            longest = wide;
-            widest = t;
-        }
+        if (m->corner[m->k * t] < 0) continue;
+        fsi__fr_corners(m, t, x);
+        fsi__fr_span(m->k, x, &lo, &hi);
+        if (!(fsi__fr_width(lo, hi) > longest)) continue;
+        longest = fsi__fr_width(lo, hi);
+        widest = t;
     }
     if (!(longest <= FSI__FR_WIDEST * m->length)) return fsi__fr_too_wide(m, widest, longest, fn);
 
@@ -726,74 +743,55 @@ static fsi_status fsi__fr_cut_sheets(fsi__fr_mesh *m, const char *fn)
     return FSI_OK;
 }
 
-/* Twice the area of a triangle along its normal; length of a segment along its. */
-static fsi__d3 fsi__fr_normal_of(const fsi__fr_mesh *m, const int *c)
-{
-    fsi__d3 d;
-    if (m->k == 3) return fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]);
-    d = fsi__d3_diff(m->x[c[1]], m->x[c[0]]);
-    return fsi__d3_make(-d.y, d.x, 0);
-}
-
 /* Box, ball, and the widest element. */
-static void fsi__fr_bound_sheet(const fsi__fr_mesh *m, fsi__fr_sheet *s)
+static void fsi__fr_bound_sheet(const fsi__fr_mesh *m, const fsi_vec3 *x, fsi__fr_sheet *s)
 {
-    double low[3] = { FSI__HUGE, FSI__HUGE, FSI__HUGE }, high[3] = { -FSI__HUGE, -FSI__HUGE, -FSI__HUGE }, half[3];
-    int at, axis;
+    fsi_vec3 low = x[0], high = x[0], lo, hi;
+    int at;
     s->wide = -1;
-    for (at = s->begin; at < s->begin + s->count; at++) {
-        fsi_vec3 x[3];
-        fsi__fr_corners(m, m->next[at], x);
-        for (axis = 0; axis < 3; axis++) {
-            double lo, hi;
-            fsi__fr_range(m->k, x, axis, &lo, &hi);
-            low[axis] = lo < low[axis] ? lo : low[axis];
-            high[axis] = hi > high[axis] ? hi : high[axis];
-            if (hi - lo <= s->wide) continue;
-            s->wide = hi - lo;
-            s->widest = m->next[at];
-        }
+    for (at = 0; at < s->count; at++) {
+        fsi__fr_span(m->k, x + m->k * at, &lo, &hi);
+        low = fsi_v3_min(low, lo);
+        high = fsi_v3_max(high, hi);
+        if (fsi__fr_width(lo, hi) <= s->wide) continue;
+        s->wide = fsi__fr_width(lo, hi);
+        s->widest = m->next[s->begin + at];
     }
-    for (axis = 0; axis < 3; axis++) {
-        fsi__fr_set_box(m, axis, low[axis], high[axis], &s->box);
-        half[axis] = ((double)s->box.hi[axis] - (double)s->box.lo[axis]) / 2;
+    s->box = fsi__fr_box_of(m, low, high);
+    s->center = fsi__d3_scale(fsi__d3_add(fsi__d3_of(low), fsi__d3_of(high)), 0.5);
+    for (at = 0, s->radius = 0; at < m->k * s->count; at++) {
+        const fsi__d3 d = fsi__d3_sub(fsi__d3_of(x[at]), s->center);
+        const double r2 = fsi__d3_dot(d, d);
+        s->radius = r2 > s->radius ? r2 : s->radius;
     }
-    s->center = fsi__d3_make((double)s->box.lo[0] + half[0], (double)s->box.lo[1] + half[1],
-        (double)s->box.lo[2] + half[2]);
-    for (at = s->begin, s->radius = 0; at < s->begin + s->count; at++)
-        for (axis = 0; axis < m->k; axis++) {
-            const fsi__d3 d = fsi__d3_sub(fsi__d3_of(m->x[m->corner[m->k * m->next[at] + axis]]), s->center);
-            const double r2 = fsi__d3_dot(d, d);
-            s->radius = r2 > s->radius ? r2 : s->radius;
-        }
-    s->radius = sqrt(s->radius) + 4e-6 * m->length;
+    s->radius = 1.000001 * sqrt(s->radius) + 4e-6 * m->length;
 }
 
 /* Its normal, and how far those of elements are turned from it. The lattice turns that of an element by 7e-6 l over its
    height: slivers are not good. */
-static void fsi__fr_orient_sheet(const fsi__fr_mesh *m, fsi__fr_sheet *s)
+static void fsi__fr_orient_sheet(const fsi__fr_mesh *m, const fsi_vec3 *x, fsi__fr_sheet *s)
 {
     const double least = m->k == 3 ? 2e-3 * m->length * s->wide : 1e-3 * m->length;
     fsi__d3 n[FSI__FR_FULL], sum = fsi__d3_zero();
-    int at, i;
-    for (at = 0; at < s->count; at++) {
-        n[at] = fsi__fr_normal_of(m, m->corner + m->k * m->next[s->begin + at]);
+    int at;
+    for (at = 0; at < s->count; at++) { /* twice the area along the normal of a triangle; the length of a segment */
+        const fsi_vec3 *p = x + m->k * at;
+        const fsi__d3 d = fsi__d3_diff(p[1], p[0]);
+        n[at] = m->k == 3 ? fsi__fr_cross(p[0], p[1], p[2]) : fsi__d3_make(-d.y, d.x, 0);
         sum = fsi__d3_add(sum, n[at]);
     }
     s->normal = fsi__d3_unit(sum);
     s->good = 1;
     s->cosine = 1;
     for (at = 0; at < s->count; at++) {
-        const int *c = m->corner + m->k * m->next[s->begin + at];
         const double area = fsi__d3_norm(n[at]), along = fsi__d3_dot(n[at], s->normal);
         if (along < s->cosine * area) s->cosine = along / area;
         s->good &= area > least;
-        for (i = 0; i < m->k && m->k == 3; i++) s->good &= m->fan[c[i]];
     }
     s->sine = sqrt(fabs(1 - s->cosine * s->cosine));
 }
 
-/* Sheets beside it; more than fit: it is not good. */
+/* Sheets beside it; it is not good where more than fit, or around a vertex elements do not clearly turn once. */
 static void fsi__fr_list_beside(const fsi__fr_mesh *m, fsi__fr_sheet *s)
 {
     const int own = (int)(s - m->sheet);
@@ -801,7 +799,8 @@ static void fsi__fr_list_beside(const fsi__fr_mesh *m, fsi__fr_sheet *s)
     s->neighbors = 0;
     for (at = s->begin; at < s->begin + s->count; at++)
         for (i = 0; i < m->k; i++) {
-            const int other = m->bucket[fsi__fr_across(m, m->k * m->next[at] + i)];
+            const int h = m->k * m->next[at] + i, other = m->bucket[fsi__fr_across(m, h)];
+            s->good &= m->k == 2 || m->fan[m->corner[h]];
             if (other == own) continue;
             for (j = 0; j < s->neighbors && s->beside[j] != other;) j++;
             if (j < s->neighbors) continue;
@@ -813,12 +812,15 @@ static void fsi__fr_list_beside(const fsi__fr_mesh *m, fsi__fr_sheet *s)
 static void fsi__fr_sheet_task(void *arg, int chunk, int begin, int end)
 {
     fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
-    int i;
+    fsi_vec3 x[3 * FSI__FR_FULL];
+    int i, at;
     (void)chunk;
     for (i = begin; i < end; i++) {
-        fsi__fr_bound_sheet(m, &m->sheet[i]);
-        fsi__fr_orient_sheet(m, &m->sheet[i]);
-        fsi__fr_list_beside(m, &m->sheet[i]);
+        fsi__fr_sheet *s = &m->sheet[i];
+        for (at = 0; at < s->count; at++) fsi__fr_corners(m, m->next[s->begin + at], x + m->k * at);
+        fsi__fr_bound_sheet(m, x, s);
+        fsi__fr_orient_sheet(m, x, s);
+        fsi__fr_list_beside(m, s);
     }
 }
 
@@ -853,10 +855,14 @@ static int fsi__fr_flood(const fsi__fr_mesh *m, int first, int *list)
             const fsi__fr_sheet *b = &m->sheet[list[at]];
             for (i = 0; i < b->neighbors && chain[at] != pass; i++) {
                 const fsi__fr_sheet *c = &m->sheet[b->beside[i]];
-                const fsi__d3 d = fsi__d3_sub(c->center, a->center);
-                const double along = fsi__d3_dot(d, a->normal), across = sqrt(fabs(fsi__d3_dot(d, d) - along * along));
+                fsi__d3 d;
+                double along, across;
                 for (j = b->beside[i] & 255; place[j] && list[place[j] - 1] != b->beside[i];) j = (j + 1) & 255;
-                if (place[j] || across - c->radius > wide) continue;
+                if (place[j]) continue;
+                d = fsi__d3_sub(c->center, a->center);
+                along = fsi__d3_dot(d, a->normal);
+                across = sqrt(fabs(fsi__d3_dot(d, d) - along * along));
+                if (across - c->radius > wide) continue;
                 if (n == FSI__FR_FLOOD || !fsi__fr_faces(a, c)) return 0;
                 place[j] = (unsigned char)(n + 1);
                 list[n] = b->beside[i];
@@ -871,16 +877,13 @@ static int fsi__fr_flood(const fsi__fr_mesh *m, int first, int *list)
 typedef struct fsi__fr_crowd { int n, element[FSI__FR_FULL]; fsi__fr_box box[FSI__FR_FULL]; } fsi__fr_crowd;
 static void fsi__fr_gather(const fsi__fr_mesh *m, const fsi__fr_sheet *s, const fsi__fr_box *box, fsi__fr_crowd *c)
 {
-    int at, axis;
+    fsi_vec3 x[3], lo, hi;
+    int at;
     c->n = 0;
     for (at = s->begin; at < s->begin + s->count; at++) {
-        fsi_vec3 x[3];
         fsi__fr_corners(m, m->next[at], x);
-        for (axis = 0; axis < 3; axis++) {
-            double lo, hi;
-            fsi__fr_range(m->k, x, axis, &lo, &hi);
-            fsi__fr_set_box(m, axis, lo, hi, &c->box[c->n]);
-        }
+        fsi__fr_span(m->k, x, &lo, &hi);
+        c->box[c->n] = fsi__fr_box_of(m, lo, hi);
         c->element[c->n] = m->next[at];
         c->n += fsi__fr_boxes_meet(&c->box[c->n], box);
     }
@@ -906,8 +909,7 @@ static void fsi__fr_compare(const fsi__fr_mesh *m, fsi__fr_sheet *a, const fsi__
         }
 }
 
-/* The axis along which the boxes of sheets cover least of their common extent. */
-static int fsi__fr_longest_axis(const fsi__fr_mesh *m)
+FSI_API int fsi__fr_sparse_axis(const fsi__fr_mesh *m)
 {
     double best = FSI__HUGE;
     int axis, i, found = 0;
@@ -966,7 +968,7 @@ FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *oth
 
     /* In the order of one axis. */
     job.m = m;
-    job.axis = fsi__fr_longest_axis(m);
+    job.axis = fsi__fr_sparse_axis(m);
     m->count = 0;
     for (i = 0; i < m->sheets; i++) FSI__TRY(fsi__fr_add(m, (double)m->sheet[i].box.lo[job.axis], i, fn));
     FSI__TRY(fsi__fr_sort(m, fn));
