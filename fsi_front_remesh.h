@@ -72,8 +72,8 @@ typedef struct fsi__fr_mesh {
 /* What is to be done, in the order of key, then of element or vertex. */
 typedef struct fsi__fr_candidate { double key; int at; } fsi__fr_candidate;
 
-#define FSI__FR_SHEET 48       /* elements that a sheet begins with, at most */
-#define FSI__FR_FULL 64        /* that it may have in the end */
+#define FSI__FR_SHEET 112      /* elements that a sheet begins with, at most */
+#define FSI__FR_FULL 128       /* that it may have in the end */
 #define FSI__FR_BESIDE 16      /* sheets beside a sheet that are listed */
 /* Elements that hang together, as a search from one of them finds them. */
 typedef struct fsi__fr_sheet {
@@ -83,7 +83,7 @@ typedef struct fsi__fr_sheet {
     fsi__fr_box box;
     fsi__d3 center, normal;
     double radius;             /* of a ball around the center that has all of it */
-    double cosine, sine;       /* of the largest angle between the normals of an element and of the sheet */
+    double cosine;             /* of the largest angle between the normals of an element and of the sheet */
     double wide;               /* the widest element */
     int widest;
     int element, other;        /* the first of its elements that meets another of this or a later sheet; -1 */
@@ -706,10 +706,35 @@ static void fsi__fr_look_at_fans(void *arg, int chunk, int begin, int end)
 /* The element on the other side of an edge, in 2D of a vertex. */
 static int fsi__fr_across(const fsi__fr_mesh *m, int h) { return m->k == 3 ? m->twin[h] / 3 : m->twin[h]; }
 
-/* Cuts the surface in sheets, from the first element that is in none; small ones are added to one beside them. */
+/* Twice the area of a triangle along its normal; the length of a segment along its. */
+static fsi__d3 fsi__fr_normal_of(int k, const fsi_vec3 *x)
+{
+    fsi__d3 d;
+    if (k == 3) return fsi__fr_cross(x[0], x[1], x[2]);
+    d = fsi__d3_diff(x[1], x[0]);
+    return fsi__d3_make(-d.y, d.x, 0);
+}
+
+/* Is an element turned little from a unit normal? */
+#define FSI__FR_LEVEL 0.9659   /* cos 15 degrees */
+static int fsi__fr_is_level(const fsi__fr_mesh *m, int t, fsi__d3 normal)
+{
+    fsi_vec3 x[3];
+    fsi__d3 n;
+    double along;
+    fsi__fr_corners(m, t, x);
+    n = fsi__fr_normal_of(m->k, x);
+    along = fsi__d3_dot(n, normal);
+    return along > 0 && along * along > FSI__FR_LEVEL * FSI__FR_LEVEL * fsi__d3_dot(n, n);
+}
+
+/* Cuts the surface in sheets, from the first element that is in none as far as it is level; the smallest are added to
+   one beside them. */
 static fsi_status fsi__fr_cut_sheets(fsi__fr_mesh *m, const char *fn)
 {
     int queue[FSI__FR_SHEET], t, i, at, n, beside, sum = 0;
+    fsi__d3 normal;
+    fsi_vec3 x[3];
     for (t = 0; t < m->nt; t++) m->bucket[t] = -1;
     m->sheets = 0;
     for (t = 0; t < m->nt; t++) {
@@ -717,17 +742,22 @@ static fsi_status fsi__fr_cut_sheets(fsi__fr_mesh *m, const char *fn)
         if (m->sheets == m->sheet_room)
             FSI__TRY(fsi__room_in(m->context, &m->sheet, sizeof *m->sheet, m->sheets, &m->sheet_room, m->sheets + 16,
                 fn));
+        fsi__fr_corners(m, t, x);
+        normal = fsi__d3_unit(fsi__fr_normal_of(m->k, x));
+        m->sheet[m->sheets].normal = normal;
         queue[0] = t;
         m->bucket[t] = m->sheets;
         for (at = 0, n = 1, beside = -1; at < n; at++)
             for (i = 0; i < m->k && n < FSI__FR_SHEET; i++) {
                 const int other = fsi__fr_across(m, m->k * queue[at] + i), s = m->bucket[other];
                 if (s < 0) {
+                    if (!fsi__fr_is_level(m, other, normal)) continue;
                     m->bucket[other] = m->sheets;
                     queue[n++] = other;
-                } else if (s != m->sheets && (beside < 0 || m->sheet[s].count < m->sheet[beside].count)) beside = s;
+                } else if (s != m->sheets && fsi__d3_dot(m->sheet[s].normal, normal) > FSI__FR_LEVEL
+                    && (beside < 0 || m->sheet[s].count < m->sheet[beside].count)) beside = s;
             }
-        if (n <= FSI__FR_SHEET / 3 && beside >= 0 && m->sheet[beside].count + n <= FSI__FR_FULL) {
+        if (n <= FSI__FR_FULL - FSI__FR_SHEET && beside >= 0 && m->sheet[beside].count + n <= FSI__FR_FULL) {
             m->sheet[beside].count += n;
             for (at = 0; at < n; at++) m->bucket[queue[at]] = beside;
         } else m->sheet[m->sheets++].count = n;
@@ -743,14 +773,15 @@ static fsi_status fsi__fr_cut_sheets(fsi__fr_mesh *m, const char *fn)
     return FSI_OK;
 }
 
-/* Box, ball, and the widest element. */
-static void fsi__fr_bound_sheet(const fsi__fr_mesh *m, const fsi_vec3 *x, fsi__fr_sheet *s)
+/* Boxes of its elements and its own, its ball, and the widest element. */
+static void fsi__fr_bound_sheet(fsi__fr_mesh *m, const fsi_vec3 *x, fsi__fr_sheet *s)
 {
     fsi_vec3 low = x[0], high = x[0], lo, hi;
     int at;
     s->wide = -1;
     for (at = 0; at < s->count; at++) {
         fsi__fr_span(m->k, x + m->k * at, &lo, &hi);
+        m->box[s->begin + at] = fsi__fr_box_of(m, lo, hi);
         low = fsi_v3_min(low, lo);
         high = fsi_v3_max(high, hi);
         if (fsi__fr_width(lo, hi) <= s->wide) continue;
@@ -774,10 +805,8 @@ static void fsi__fr_orient_sheet(const fsi__fr_mesh *m, const fsi_vec3 *x, fsi__
     const double least = m->k == 3 ? 2e-3 * m->length * s->wide : 1e-3 * m->length;
     fsi__d3 n[FSI__FR_FULL], sum = fsi__d3_zero();
     int at;
-    for (at = 0; at < s->count; at++) { /* twice the area along the normal of a triangle; the length of a segment */
-        const fsi_vec3 *p = x + m->k * at;
-        const fsi__d3 d = fsi__d3_diff(p[1], p[0]);
-        n[at] = m->k == 3 ? fsi__fr_cross(p[0], p[1], p[2]) : fsi__d3_make(-d.y, d.x, 0);
+    for (at = 0; at < s->count; at++) {
+        n[at] = fsi__fr_normal_of(m->k, x + m->k * at);
         sum = fsi__d3_add(sum, n[at]);
     }
     s->normal = fsi__d3_unit(sum);
@@ -788,7 +817,6 @@ static void fsi__fr_orient_sheet(const fsi__fr_mesh *m, const fsi_vec3 *x, fsi__
         if (along < s->cosine * area) s->cosine = along / area;
         s->good &= area > least;
     }
-    s->sine = sqrt(fabs(1 - s->cosine * s->cosine));
 }
 
 /* Sheets beside it; it is not good where more than fit, or around a vertex elements do not clearly turn once. */
@@ -824,19 +852,19 @@ static void fsi__fr_sheet_task(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Is sheet b not turned away from sheet a? cos(angle between them + spread of b) > 0. */
+/* Is no element of sheet b turned away from sheet a? cos(angle between them + spread of b) > 0.05, without a root. */
 static int fsi__fr_faces(const fsi__fr_sheet *a, const fsi__fr_sheet *b)
 {
-    const double turn = fsi__d3_dot(a->normal, b->normal);
-    return b->good && turn * b->cosine - sqrt(fabs(1 - turn * turn)) * b->sine > 0.05;
+    const double turn = fsi__d3_dot(a->normal, b->normal), rest = turn * b->cosine - 0.05;
+    return b->good && rest > 0 && (1 - turn * turn) * (1 - b->cosine * b->cosine) < rest * rest;
 }
 
-/* Sheets that sheet `first` does not meet, as above, itself the first of them; their number, 0: none that is known. */
+/* Sheets that sheet `first` does not meet, as above with a cylinder of this radius, itself the first of them; their
+   number, 0: none that is known. */
 #define FSI__FR_FLOOD 128
-static int fsi__fr_flood(const fsi__fr_mesh *m, int first, int *list)
+static int fsi__fr_flood(const fsi__fr_mesh *m, int first, double wide, int *list)
 {
     const fsi__fr_sheet *a = &m->sheet[first];
-    double wide = 0;
     char chain[FSI__FR_FLOOD]; /* 1: wholly within the cylinder, as those between it and the first */
     unsigned char place[256];  /* of sheets in the list, by their numbers, and 1 more */
     int n = 1, pass, at, i, j;
@@ -845,9 +873,6 @@ static int fsi__fr_flood(const fsi__fr_mesh *m, int first, int *list)
     list[0] = first;
     chain[0] = 1;
     place[first & 255] = 1;
-    for (i = 0; i < a->neighbors; i++)
-        wide = m->sheet[a->beside[i]].radius > wide ? m->sheet[a->beside[i]].radius : wide;
-    wide = a->radius + 2.001 * wide;
 
     /* All that meet the cylinder: beside those of the chain, then beside others. */
     for (pass = 0; pass < 2; pass++)
@@ -861,52 +886,81 @@ static int fsi__fr_flood(const fsi__fr_mesh *m, int first, int *list)
                 if (place[j]) continue;
                 d = fsi__d3_sub(c->center, a->center);
                 along = fsi__d3_dot(d, a->normal);
-                across = sqrt(fabs(fsi__d3_dot(d, d) - along * along));
-                if (across - c->radius > wide) continue;
+                across = fsi__d3_dot(d, d) - along * along;
+                if (across > (wide + c->radius) * (wide + c->radius)) continue;
                 if (n == FSI__FR_FLOOD || !fsi__fr_faces(a, c)) return 0;
                 place[j] = (unsigned char)(n + 1);
                 list[n] = b->beside[i];
-                chain[n++] = (char)(pass == 0 && across + c->radius < wide);
+                chain[n++] = (char)(pass == 0 && c->radius < wide && across < (wide - c->radius) * (wide - c->radius));
             }
         }
     for (at = i = 0; at < n; at++) if (chain[at]) list[i++] = list[at];
     return i;
 }
 
-/* Elements of a sheet whose boxes meet a box. */
-typedef struct fsi__fr_crowd { int n, element[FSI__FR_FULL]; fsi__fr_box box[FSI__FR_FULL]; } fsi__fr_crowd;
+/* With a cylinder that has all neighbours; or half of them, or the sheet alone, where others are turned away. */
+static int fsi__fr_find_apart(const fsi__fr_mesh *m, int first, int *list)
+{
+    const fsi__fr_sheet *a = &m->sheet[first];
+    double most = 0;
+    int i, n = 0;
+    for (i = 0; i < a->neighbors; i++) most = fmax(most, m->sheet[a->beside[i]].radius);
+    for (i = 2; i >= 0 && n == 0; i--) n = fsi__fr_flood(m, first, 1.001 * (a->radius + i * most), list);
+    return n;
+}
+
+/* Elements of a sheet whose boxes meet a box; their boxes by axis, for loops that run side by side. */
+typedef struct fsi__fr_crowd { int n, element[FSI__FR_FULL]; float lo[3][FSI__FR_FULL], hi[3][FSI__FR_FULL]; }
+    fsi__fr_crowd;
 static void fsi__fr_gather(const fsi__fr_mesh *m, const fsi__fr_sheet *s, const fsi__fr_box *box, fsi__fr_crowd *c)
 {
-    fsi_vec3 x[3], lo, hi;
-    int at;
+    int at, axis;
     c->n = 0;
     for (at = s->begin; at < s->begin + s->count; at++) {
-        fsi__fr_corners(m, m->next[at], x);
-        fsi__fr_span(m->k, x, &lo, &hi);
-        c->box[c->n] = fsi__fr_box_of(m, lo, hi);
+        const fsi__fr_box *own = &m->box[at];
         c->element[c->n] = m->next[at];
-        c->n += fsi__fr_boxes_meet(&c->box[c->n], box);
+        for (axis = 0; axis < 3; axis++) {
+            c->lo[axis][c->n] = own->lo[axis];
+            c->hi[axis][c->n] = own->hi[axis];
+        }
+        c->n += fsi__fr_boxes_meet(own, box);
     }
+}
+
+/* Which boxes of a crowd from number `from` on meet box i of another? Returns how many. */
+static int fsi__fr_mark_met(const fsi__fr_crowd *p, int i, const fsi__fr_crowd *q, int from, int *met)
+{
+    const float lx = p->lo[0][i], ly = p->lo[1][i], lz = p->lo[2][i], hx = p->hi[0][i], hy = p->hi[1][i],
+        hz = p->hi[2][i];
+    int j, n = 0;
+    for (j = from; j < q->n; j++) {
+        met[j] = (lx <= q->hi[0][j]) & (q->lo[0][j] <= hx) & (ly <= q->hi[1][j]) & (q->lo[1][j] <= hy)
+            & (lz <= q->hi[2][j]) & (q->lo[2][j] <= hz);
+        n += met[j];
+    }
+    return n;
 }
 
 /* All elements of two sheets, or of one. */
 static void fsi__fr_compare(const fsi__fr_mesh *m, fsi__fr_sheet *a, const fsi__fr_sheet *b)
 {
     fsi__fr_crowd p, q;
-    int i, j;
+    int i, j, left, met[FSI__FR_FULL];
     fsi__fr_gather(m, a, &b->box, &p);
     if (p.n > 0) fsi__fr_gather(m, b, &a->box, &q);
-    for (i = 0; i < p.n; i++)
-        for (j = a == b ? i + 1 : 0; j < q.n; j++) {
+    for (i = 0; i < p.n; i++) {
+        left = fsi__fr_mark_met(&p, i, &q, a == b ? i + 1 : 0, met);
+        for (j = a == b ? i + 1 : 0; left > 0; j++) {
             const int t = p.element[i], u = q.element[j], low = t < u ? t : u, high = t < u ? u : t;
             fsi_vec3 x[3];
-            if (!fsi__fr_boxes_meet(&p.box[i], &q.box[j])) continue;
-            if (a->element >= 0 && (low > a->element || (low == a->element && high >= a->other))) continue;
+            left -= met[j];
+            if (!met[j] || (a->element >= 0 && (low > a->element || (low == a->element && high >= a->other)))) continue;
             fsi__fr_corners(m, low, x);
             if (!fsi__fr_crosses(m, x, m->corner + m->k * low, high)) continue;
             a->element = low;
             a->other = high;
         }
+    }
 }
 
 FSI_API int fsi__fr_sparse_axis(const fsi__fr_mesh *m)
@@ -939,7 +993,7 @@ static void fsi__fr_compare_task(void *arg, int chunk, int begin, int end)
     for (at = begin; at < end; at++) {
         fsi__fr_sheet *a = &m->sheet[m->list[at].at];
         int apart[FSI__FR_FLOOD];
-        const int n = fsi__fr_flood(m, m->list[at].at, apart);
+        const int n = fsi__fr_find_apart(m, m->list[at].at, apart);
         a->element = a->other = -1;
         for (i = at; i < m->count && m->list[i].key <= (double)a->box.hi[job->axis]; i++) {
             const fsi__fr_sheet *b = &m->sheet[m->list[i].at];
