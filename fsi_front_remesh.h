@@ -107,6 +107,9 @@ typedef struct fsi__fr_survey {
 } fsi__fr_survey;
 #define FSI__FR_GRAIN 2048     /* elements a chunk */
 
+/* Ends along the axes. */
+typedef struct fsi__fr_span { double lo[3], hi[3]; } fsi__fr_span;
+
 FSI__STRICT_FN_BEGIN
 /* Areas, dV/dx too, and in 2D lengths, below are rounding: nothing is divided by them. */
 FSI_FN double fsi__fr_tiny(const fsi__fr_mesh *m) { return 1e-12 * m->length * (m->k == 3 ? m->length : 1); }
@@ -138,6 +141,46 @@ FSI_FN int fsi__fr_piece_of(const fsi__fr_mesh *m, int vertex)
 FSI_FN fsi__d3 fsi__fr_along_walls(uint32_t flags, fsi__d3 d)
 {
     return fsi__d3_make(flags & 3 ? 0 : d.x, flags & 12 ? 0 : d.y, flags & 48 ? 0 : d.z);
+}
+FSI_FN void fsi__fr_widen(fsi__fr_span *s, const fsi_vec3 *x)
+{
+    const double p[3] = { (double)x->x, (double)x->y, (double)x->z };
+    int i;
+    for (i = 0; i < 3; i++) {
+        s->lo[i] = p[i] < s->lo[i] ? p[i] : s->lo[i];
+        s->hi[i] = p[i] > s->hi[i] ? p[i] : s->hi[i];
+    }
+}
+FSI_FN fsi__fr_span fsi__fr_span_of(int k, const fsi_vec3 *a, const fsi_vec3 *b, const fsi_vec3 *c)
+{
+    fsi__fr_span s;
+    s.lo[0] = s.hi[0] = (double)a->x;
+    s.lo[1] = s.hi[1] = (double)a->y;
+    s.lo[2] = s.hi[2] = (double)a->z;
+    fsi__fr_widen(&s, b);
+    if (k == 3) fsi__fr_widen(&s, c);
+    return s;
+}
+FSI_FN fsi__fr_span fsi__fr_element_span(const fsi__fr_mesh *m, int t)
+{
+    const int *c = m->corner + m->k * t;
+    return fsi__fr_span_of(m->k, m->x + c[0], m->x + c[1], m->x + c[m->k - 1]);
+}
+FSI_FN double fsi__fr_width(const fsi__fr_span *s)
+{
+    const double x = s->hi[0] - s->lo[0], y = s->hi[1] - s->lo[1], z = s->hi[2] - s->lo[2];
+    return x > y ? (x > z ? x : z) : y > z ? y : z;
+}
+
+/* Wider than its ends by more than the lattice and float may move them. */
+FSI_FN void fsi__fr_set_box(const fsi__fr_mesh *m, const fsi__fr_span *s, fsi__fr_box *b)
+{
+    int i;
+    for (i = 0; i < 3; i++) {
+        const double gap = 4e-6 * m->length + 2e-7 * (fabs(s->lo[i]) + fabs(s->hi[i]));
+        b->lo[i] = (float)(s->lo[i] - gap);
+        b->hi[i] = (float)(s->hi[i] + gap);
+    }
 }
 FSI__STRICT_FN_END
 
@@ -414,70 +457,33 @@ enum { FSI__FR_SKIP = 128 }; /* mark of elements that an operation replaces */
    that they take is not wider. So of two whose boxes meet the narrower one, by the cell of its middle on the other's
    level, finds the other in that cell or in a neighbour. */
 
-static void fsi__fr_span(int k, const fsi_vec3 *x, fsi_vec3 *lo, fsi_vec3 *hi)
+/* The level of a box. */
+static int fsi__fr_level_of(const fsi__fr_hash *h, const fsi__fr_box *b)
 {
-    int i;
-    *lo = *hi = x[0];
-    for (i = 1; i < k; i++) {
-        *lo = fsi_v3_min(*lo, x[i]);
-        *hi = fsi_v3_max(*hi, x[i]);
-    }
-}
-static double fsi__fr_width(fsi_vec3 lo, fsi_vec3 hi)
-{
-    const fsi__d3 d = fsi__d3_diff(hi, lo);
-    return d.x > d.y ? (d.x > d.z ? d.x : d.z) : d.y > d.z ? d.y : d.z;
-}
-
-/* Wider than its ends by more than the lattice and float may move them. */
-static fsi__fr_box fsi__fr_box_of(const fsi__fr_mesh *m, fsi_vec3 lo, fsi_vec3 hi)
-{
-    const double least = 4e-6 * m->length;
-    const double gx = least + 2e-7 * (fabs((double)lo.x) + fabs((double)hi.x)),
-        gy = least + 2e-7 * (fabs((double)lo.y) + fabs((double)hi.y)),
-        gz = least + 2e-7 * (fabs((double)lo.z) + fabs((double)hi.z));
-    fsi__fr_box b;
-    b.lo[0] = (float)((double)lo.x - gx);
-    b.lo[1] = (float)((double)lo.y - gy);
-    b.lo[2] = (float)((double)lo.z - gz);
-    b.hi[0] = (float)((double)hi.x + gx);
-    b.hi[1] = (float)((double)hi.y + gy);
-    b.hi[2] = (float)((double)hi.z + gz);
-    return b;
-}
-
-/* Box of corners; twice its middle; its level. */
-typedef struct fsi__fr_bounds { fsi__fr_box box; double twice[3]; int level; } fsi__fr_bounds;
-static fsi__fr_bounds fsi__fr_bounds_of(const fsi__fr_mesh *m, const fsi_vec3 *x)
-{
-    double widest = 0, cell = m->hash.cell;
-    fsi_vec3 lo, hi;
-    fsi__fr_bounds b;
-    int axis;
-    fsi__fr_span(m->k, x, &lo, &hi);
-    b.box = fsi__fr_box_of(m, lo, hi);
-    b.twice[0] = (double)lo.x + (double)hi.x;
-    b.twice[1] = (double)lo.y + (double)hi.y;
-    b.twice[2] = (double)lo.z + (double)hi.z;
-    for (axis = 0; axis < 3 && m->hash.levels > 1; axis++) {
-        const double wide = (double)b.box.hi[axis] - (double)b.box.lo[axis];
+    double widest = 0, cell = h->cell;
+    int i, level;
+    for (i = 0; i < 3 && h->levels > 1; i++) {
+        const double wide = (double)b->hi[i] - (double)b->lo[i];
         widest = wide > widest ? wide : widest;
     }
-    for (b.level = 0; widest > cell && b.level < m->hash.levels - 1; b.level++) cell *= 2;
-    return b;
+    for (level = 0; widest > cell && level < h->levels - 1; level++) cell *= 2;
+    return level;
 }
+
+/* Never falling; no call where processors have no instruction for it. */
+static int64_t fsi__fr_floor(double x) { return (int64_t)(x + 4294967296.0) - 4294967296; }
 
 /* The cells in which an element of a level has its middle, if it meets this one. */
 typedef struct fsi__fr_cells { int64_t lo[3], hi[3]; } fsi__fr_cells;
-static fsi__fr_cells fsi__fr_cells_of(const fsi__fr_mesh *m, const fsi__fr_bounds *b, int level)
+static fsi__fr_cells fsi__fr_cells_of(const fsi__fr_mesh *m, const fsi__fr_box *b, int level)
 {
     const double wide = m->hash.cell * (double)(1 << level), half = 0.5001 * wide, scale = 1 / wide;
     fsi__fr_cells c;
     int axis;
     memset(&c, 0, sizeof c);
     for (axis = 0; axis < m->k; axis++) {
-        c.lo[axis] = (int64_t)floor(((double)b->box.lo[axis] - half) * scale);
-        c.hi[axis] = (int64_t)floor(((double)b->box.hi[axis] + half) * scale);
+        c.lo[axis] = fsi__fr_floor(((double)b->lo[axis] - half) * scale);
+        c.hi[axis] = fsi__fr_floor(((double)b->hi[axis] + half) * scale);
     }
     return c;
 }
@@ -490,38 +496,38 @@ static int fsi__fr_bucket_of(const fsi__fr_hash *s, int level, int64_t x, int64_
     return (int)(h & (uint64_t)(s->buckets - 1));
 }
 
-/* The cell of its middle, on its level. */
-static void fsi__fr_home_of(const fsi__fr_hash *s, const fsi__fr_bounds *b, int64_t *cell)
-{
-    const double scale = 0.5 / (s->cell * (double)(1 << b->level));
-    int axis;
-    for (axis = 0; axis < 3; axis++) cell[axis] = (int64_t)floor(b->twice[axis] * scale);
-}
-
 static void fsi__fr_corners(const fsi__fr_mesh *m, int t, fsi_vec3 *x)
 {
     int i;
     for (i = 0; i < m->k; i++) x[i] = m->x[m->corner[m->k * t + i]];
 }
 
+/* The bucket of element t, by the cell of its middle on its level, and its box; -1: it is gone. */
+static int fsi__fr_place_of(fsi__fr_mesh *m, int t)
+{
+    const fsi__fr_hash *h = &m->hash;
+    fsi__fr_span s;
+    double scale;
+    int level;
+    if (m->corner[m->k * t] < 0) return -1;
+    s = fsi__fr_element_span(m, t);
+    fsi__fr_set_box(m, &s, &m->box[t]);
+    level = fsi__fr_level_of(h, &m->box[t]);
+    scale = 0.5 / (h->cell * (double)(1 << level));
+    return fsi__fr_bucket_of(h, level, fsi__fr_floor((s.lo[0] + s.hi[0]) * scale),
+        fsi__fr_floor((s.lo[1] + s.hi[1]) * scale), fsi__fr_floor((s.lo[2] + s.hi[2]) * scale));
+}
+
 /* Takes element t out of the hash, and puts it where it is now, if it is not gone. */
 static void fsi__fr_rehash(fsi__fr_mesh *m, int t)
 {
-    fsi_vec3 x[3];
-    fsi__fr_bounds b;
-    int64_t cell[3];
     int *at;
     if (m->bucket[t] >= 0) {
         for (at = &m->hash.head[m->bucket[t]]; *at != t;) at = &m->next[*at];
         *at = m->next[t];
-        m->bucket[t] = -1;
     }
-    if (m->corner[m->k * t] < 0) return;
-    fsi__fr_corners(m, t, x);
-    b = fsi__fr_bounds_of(m, x);
-    m->box[t] = b.box;
-    fsi__fr_home_of(&m->hash, &b, cell);
-    m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.level, cell[0], cell[1], cell[2]);
+    m->bucket[t] = fsi__fr_place_of(m, t);
+    if (m->bucket[t] < 0) return;
     m->next[t] = m->hash.head[m->bucket[t]];
     m->hash.head[m->bucket[t]] = t;
 }
@@ -534,44 +540,53 @@ static fsi_status fsi__fr_too_wide(const fsi__fr_mesh *m, int t, double wide, co
         "element %d is %g desc.length wide, at most %g are taken", t, wide / m->length, FSI__FR_WIDEST);
 }
 
-/* An empty hash, with cells as wide as the widest element, or `least`, or, where elements differ much, with levels
-   up to there. Errors: LIMIT, MEMORY. */
-static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *fn)
+/* Cells of the hash: as wide as elements should be at most, or, where elements are wider, as the widest, or, where they
+   differ much, levels up to there. Of the first `scanned` elements only those with a long edge can be wide. Error:
+   LIMIT. */
+static fsi_status fsi__fr_set_cells(fsi__fr_mesh *m, int scanned, const char *fn)
 {
-    double longest = least;
-    fsi_vec3 x[3], lo, hi;
+    double longest = FSI__FR_LONGEST * m->length;
+    fsi__fr_span s;
     int t, widest = -1;
-    m->hashed = 0;
-    for (m->hash.buckets = 64; m->hash.buckets < m->nt / 2;) m->hash.buckets *= 2;
-    if (m->hash.buckets >= m->hash.head_room)
-        FSI__TRY(fsi__room_in(m->context, &m->hash.head, sizeof *m->hash.head, 0, &m->hash.head_room,
-            m->hash.buckets + 1, fn));
     for (t = 0; t < m->nt; t++) {
-        m->bucket[t] = -1;
-        if (m->corner[m->k * t] < 0) continue;
-        fsi__fr_corners(m, t, x);
-        fsi__fr_span(m->k, x, &lo, &hi);
-        if (!(fsi__fr_width(lo, hi) > longest)) continue;
-        longest = fsi__fr_width(lo, hi);
+        if ((t < scanned && !(m->mark[t] & FSI__FR_IS_LONG)) || m->corner[m->k * t] < 0) continue;
+        s = fsi__fr_element_span(m, t);
+        if (!(fsi__fr_width(&s) > longest)) continue;
+        longest = fsi__fr_width(&s);
         widest = t;
     }
     if (!(longest <= FSI__FR_WIDEST * m->length)) return fsi__fr_too_wide(m, widest, longest, fn);
-
-    /* Levels up to the widest. */
     m->hash.cell = 1.0001 * (longest > 2 * FSI__FR_LONGEST * m->length ? FSI__FR_LONGEST * m->length : longest);
     for (m->hash.levels = 1; m->hash.cell * (double)(1 << (m->hash.levels - 1)) < longest;) m->hash.levels++;
+    m->hash.levels += m->hash.levels > 1;
     return FSI_OK;
+}
+
+static void fsi__fr_place_task(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    int t;
+    (void)chunk;
+    for (t = begin; t < end; t++) m->bucket[t] = fsi__fr_place_of(m, t);
 }
 
 /* Puts all elements into the hash, for operations. These make no element that is wider than 1.6 l, or twice the widest
    one. */
-static fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, const char *fn)
+static fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, int scanned, const char *fn)
 {
     int t, i;
-    FSI__TRY(fsi__fr_clear_hash(m, FSI__FR_LONGEST * m->length, fn));
-    m->hash.levels += m->hash.levels > 1;
+    FSI__TRY(fsi__fr_set_cells(m, scanned, fn));
+    for (m->hash.buckets = 64; m->hash.buckets < m->nt / 2;) m->hash.buckets *= 2;
+    if (m->hash.buckets > m->hash.head_room)
+        FSI__TRY(fsi__room_in(m->context, &m->hash.head, sizeof *m->hash.head, 0, &m->hash.head_room,
+            m->hash.buckets, fn));
+    fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 15.0 * m->nt, fsi__fr_place_task, m);
     for (i = 0; i < m->hash.buckets; i++) m->hash.head[i] = -1;
-    for (t = 0; t < m->nt; t++) fsi__fr_rehash(m, t);
+    for (t = 0; t < m->nt; t++) {
+        if (m->bucket[t] < 0) continue;
+        m->next[t] = m->hash.head[m->bucket[t]];
+        m->hash.head[m->bucket[t]] = t;
+    }
     m->hashed = 1;
     return FSI_OK;
 }
@@ -638,17 +653,19 @@ static int fsi__fr_boxes_meet(const fsi__fr_box *a, const fsi__fr_box *b)
         & (a->lo[2] <= b->hi[2]) & (b->lo[2] <= a->hi[2]); /* one branch */
 }
 
-static int fsi__fr_is_met(const fsi__fr_mesh *m, const fsi__fr_bounds *b, const fsi_vec3 *x, const int *id, int t)
+static int fsi__fr_is_met(const fsi__fr_mesh *m, const fsi__fr_box *b, const fsi_vec3 *x, const int *id, int t)
 {
-    return fsi__fr_boxes_meet(&m->box[t], &b->box) && !(m->mark[t] & FSI__FR_SKIP) && fsi__fr_crosses(m, x, id, t);
+    return fsi__fr_boxes_meet(&m->box[t], b) && !(m->mark[t] & FSI__FR_SKIP) && fsi__fr_crosses(m, x, id, t);
 }
 
 /* Does an element that is not marked to be skipped meet this one? */
 static int fsi__fr_meets_any(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *id)
 {
-    const fsi__fr_bounds b = fsi__fr_bounds_of(m, x);
+    const fsi__fr_span s = fsi__fr_span_of(m->k, x, x + 1, x + m->k - 1);
+    fsi__fr_box b;
     int64_t i, j, k;
     int level, t;
+    fsi__fr_set_box(m, &s, &b);
     for (level = 0; level < m->hash.levels; level++) {
         const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
         if ((double)(c.hi[0] - c.lo[0]) * (double)(c.hi[1] - c.lo[1]) * (double)(c.hi[2] - c.lo[2] + 1) > m->nt) {
@@ -669,22 +686,29 @@ static void fsi__fr_look_at_fans(void *arg, int chunk, int begin, int end)
     int v;
     (void)chunk;
     for (v = begin; v < end; v++) {
-        fsi__d3 n, e, first;
-        int h = m->star[v], good = 1, turns = 0;
+        fsi__d3 edge[FSI__FR_RING + 1], area[FSI__FR_RING], normal = fsi__d3_zero(), side;
+        int h = m->star[v], n = 0, good = 1, turns = 0, i;
+        double least, was, is = 0;
         m->fan[v] = 0;
         if (h < 0) continue;
-        n = fsi__d3_unit(fsi__fr_gradient(m, v));
-        first = fsi__d3_diff(m->x[m->corner[fsi__fr_after(h)]], m->x[v]);
-        e = first;
-        do { /* is the next edge clearly on the left, and on which side of the first? */
-            const fsi__d3 d = fsi__d3_diff(m->x[m->corner[fsi__fr_before(h)]], m->x[v]);
-            const double area = fsi__d3_dot(n, fsi__d3_cross(e, d)), was = fsi__d3_dot(n, fsi__d3_cross(first, e)),
-                is = fsi__d3_dot(n, fsi__d3_cross(first, d));
-            good &= area > 1e-4 * m->length * m->length;
+        edge[0] = fsi__d3_diff(m->x[m->corner[fsi__fr_after(h)]], m->x[v]);
+        do {
+            if (n == FSI__FR_RING) { good = 0; break; }
+            edge[n + 1] = fsi__d3_diff(m->x[m->corner[fsi__fr_before(h)]], m->x[v]);
+            area[n] = fsi__d3_cross(edge[n], edge[n + 1]);
+            normal = fsi__d3_add(normal, area[n++]);
             h = m->twin[fsi__fr_before(h)];
-            turns += was < 0 && is >= 0 && h != m->star[v];
-            e = d;
-        } while (h != m->star[v] && good);
+        } while (h != m->star[v]);
+
+        /* Is each edge clearly on the left of the one before, and how often do they come over the first? */
+        least = 1e-4 * m->length * m->length * fsi__d3_norm(normal);
+        side = fsi__d3_cross(normal, edge[0]);
+        for (i = 0; i < n && good; i++) {
+            good = fsi__d3_dot(normal, area[i]) > least;
+            was = is;
+            is = fsi__d3_dot(side, edge[i + 1]);
+            turns += was < 0 && is >= 0 && i + 1 < n;
+        }
         m->fan[v] = (unsigned char)(good && turns == 0);
     }
 }
@@ -707,11 +731,12 @@ static void fsi__fr_look_at_fans(void *arg, int chunk, int begin, int end)
 static int fsi__fr_across(const fsi__fr_mesh *m, int h) { return m->k == 3 ? m->twin[h] / 3 : m->twin[h]; }
 
 /* Twice the area of a triangle along its normal; the length of a segment along its. */
-static fsi__d3 fsi__fr_normal_of(int k, const fsi_vec3 *x)
+static fsi__d3 fsi__fr_normal_of(const fsi__fr_mesh *m, int t)
 {
+    const int *c = m->corner + m->k * t;
     fsi__d3 d;
-    if (k == 3) return fsi__fr_cross(x[0], x[1], x[2]);
-    d = fsi__d3_diff(x[1], x[0]);
+    if (m->k == 3) return fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]);
+    d = fsi__d3_diff(m->x[c[1]], m->x[c[0]]);
     return fsi__d3_make(-d.y, d.x, 0);
 }
 
@@ -719,12 +744,8 @@ static fsi__d3 fsi__fr_normal_of(int k, const fsi_vec3 *x)
 #define FSI__FR_LEVEL 0.9659   /* cos 15 degrees */
 static int fsi__fr_is_level(const fsi__fr_mesh *m, int t, fsi__d3 normal)
 {
-    fsi_vec3 x[3];
-    fsi__d3 n;
-    double along;
-    fsi__fr_corners(m, t, x);
-    n = fsi__fr_normal_of(m->k, x);
-    along = fsi__d3_dot(n, normal);
+    const fsi__d3 n = fsi__fr_normal_of(m, t);
+    const double along = fsi__d3_dot(n, normal);
     return along > 0 && along * along > FSI__FR_LEVEL * FSI__FR_LEVEL * fsi__d3_dot(n, n);
 }
 
@@ -734,7 +755,6 @@ static fsi_status fsi__fr_cut_sheets(fsi__fr_mesh *m, const char *fn)
 {
     int queue[FSI__FR_SHEET], t, i, at, n, beside, sum = 0;
     fsi__d3 normal;
-    fsi_vec3 x[3];
     for (t = 0; t < m->nt; t++) m->bucket[t] = -1;
     m->sheets = 0;
     for (t = 0; t < m->nt; t++) {
@@ -742,8 +762,7 @@ static fsi_status fsi__fr_cut_sheets(fsi__fr_mesh *m, const char *fn)
         if (m->sheets == m->sheet_room)
             FSI__TRY(fsi__room_in(m->context, &m->sheet, sizeof *m->sheet, m->sheets, &m->sheet_room, m->sheets + 16,
                 fn));
-        fsi__fr_corners(m, t, x);
-        normal = fsi__d3_unit(fsi__fr_normal_of(m->k, x));
+        normal = fsi__d3_unit(fsi__fr_normal_of(m, t));
         m->sheet[m->sheets].normal = normal;
         queue[0] = t;
         m->bucket[t] = m->sheets;
@@ -774,39 +793,42 @@ static fsi_status fsi__fr_cut_sheets(fsi__fr_mesh *m, const char *fn)
 }
 
 /* Boxes of its elements and its own, its ball, and the widest element. */
-static void fsi__fr_bound_sheet(fsi__fr_mesh *m, const fsi_vec3 *x, fsi__fr_sheet *s)
+static void fsi__fr_bound_sheet(fsi__fr_mesh *m, fsi__fr_sheet *s)
 {
-    fsi_vec3 low = x[0], high = x[0], lo, hi;
-    int at;
+    fsi__fr_span all = fsi__fr_element_span(m, m->next[s->begin]), own;
+    int at, i;
     s->wide = -1;
-    for (at = 0; at < s->count; at++) {
-        fsi__fr_span(m->k, x + m->k * at, &lo, &hi);
-        m->box[s->begin + at] = fsi__fr_box_of(m, lo, hi);
-        low = fsi_v3_min(low, lo);
-        high = fsi_v3_max(high, hi);
-        if (fsi__fr_width(lo, hi) <= s->wide) continue;
-        s->wide = fsi__fr_width(lo, hi);
-        s->widest = m->next[s->begin + at];
+    for (at = s->begin; at < s->begin + s->count; at++) {
+        own = fsi__fr_element_span(m, m->next[at]);
+        fsi__fr_set_box(m, &own, &m->box[at]);
+        for (i = 0; i < 3; i++) {
+            all.lo[i] = own.lo[i] < all.lo[i] ? own.lo[i] : all.lo[i];
+            all.hi[i] = own.hi[i] > all.hi[i] ? own.hi[i] : all.hi[i];
+        }
+        if (fsi__fr_width(&own) <= s->wide) continue;
+        s->wide = fsi__fr_width(&own);
+        s->widest = m->next[at];
     }
-    s->box = fsi__fr_box_of(m, low, high);
-    s->center = fsi__d3_scale(fsi__d3_add(fsi__d3_of(low), fsi__d3_of(high)), 0.5);
-    for (at = 0, s->radius = 0; at < m->k * s->count; at++) {
-        const fsi__d3 d = fsi__d3_sub(fsi__d3_of(x[at]), s->center);
-        const double r2 = fsi__d3_dot(d, d);
-        s->radius = r2 > s->radius ? r2 : s->radius;
-    }
+    fsi__fr_set_box(m, &all, &s->box);
+    s->center = fsi__d3_make((all.lo[0] + all.hi[0]) / 2, (all.lo[1] + all.hi[1]) / 2, (all.lo[2] + all.hi[2]) / 2);
+    for (at = s->begin, s->radius = 0; at < s->begin + s->count; at++)
+        for (i = 0; i < m->k; i++) {
+            const fsi__d3 d = fsi__d3_sub(fsi__d3_of(m->x[m->corner[m->k * m->next[at] + i]]), s->center);
+            const double r2 = fsi__d3_dot(d, d);
+            s->radius = r2 > s->radius ? r2 : s->radius;
+        }
     s->radius = 1.000001 * sqrt(s->radius) + 4e-6 * m->length;
 }
 
 /* Its normal, and how far those of elements are turned from it. The lattice turns that of an element by 7e-6 l over its
    height: slivers are not good. */
-static void fsi__fr_orient_sheet(const fsi__fr_mesh *m, const fsi_vec3 *x, fsi__fr_sheet *s)
+static void fsi__fr_orient_sheet(const fsi__fr_mesh *m, fsi__fr_sheet *s)
 {
     const double least = m->k == 3 ? 2e-3 * m->length * s->wide : 1e-3 * m->length;
     fsi__d3 n[FSI__FR_FULL], sum = fsi__d3_zero();
     int at;
     for (at = 0; at < s->count; at++) {
-        n[at] = fsi__fr_normal_of(m->k, x + m->k * at);
+        n[at] = fsi__fr_normal_of(m, m->next[s->begin + at]);
         sum = fsi__d3_add(sum, n[at]);
     }
     s->normal = fsi__d3_unit(sum);
@@ -840,15 +862,12 @@ static void fsi__fr_list_beside(const fsi__fr_mesh *m, fsi__fr_sheet *s)
 static void fsi__fr_sheet_task(void *arg, int chunk, int begin, int end)
 {
     fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
-    fsi_vec3 x[3 * FSI__FR_FULL];
-    int i, at;
+    int i;
     (void)chunk;
     for (i = begin; i < end; i++) {
-        fsi__fr_sheet *s = &m->sheet[i];
-        for (at = 0; at < s->count; at++) fsi__fr_corners(m, m->next[s->begin + at], x + m->k * at);
-        fsi__fr_bound_sheet(m, x, s);
-        fsi__fr_orient_sheet(m, x, s);
-        fsi__fr_list_beside(m, s);
+        fsi__fr_bound_sheet(m, &m->sheet[i]);
+        fsi__fr_orient_sheet(m, &m->sheet[i]);
+        fsi__fr_list_beside(m, &m->sheet[i]);
     }
 }
 
@@ -2022,14 +2041,16 @@ static fsi_status fsi__fr_smooth_all(fsi__fr_mesh *m, const char *fn)
 
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn)
 {
+    int rows;
     m->dirty_count = m->hashed = 0;
     memset(m->fan, 0, (size_t)m->nv);
     m->splits = m->collapses = m->flips = m->smoothed = m->refused = m->crossed = 0;
     for (m->rounds = 0; m->rounds < rounds; m->rounds++) {
         const int done = m->splits + m->collapses + m->flips;
         fsi__fr_scan(m, m->rounds == 0);
+        rows = m->nt;
         FSI__TRY(fsi__fr_split_all(m, fn));
-        if (m->crossings && !m->hashed) FSI__TRY(fsi__fr_make_hash(m, fn));
+        if (m->crossings && !m->hashed) FSI__TRY(fsi__fr_make_hash(m, rows, fn));
         FSI__TRY(fsi__fr_collapse_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_flip_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_smooth_all(m, fn));
