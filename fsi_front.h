@@ -715,7 +715,9 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     fsi__parallel_work(f->context, im->work.nv, 4096, 5.0 * im->work.nv, fsi__fr_move_task, &motion);
     im->pieces = f->piece_count;
     memcpy(im->work_piece, im->piece, (size_t)im->pieces * sizeof *im->piece);
+    im->survey.volumes_alone = 1;
     fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
+    im->survey.volumes_alone = 0;
     for (i = 0; i < im->pieces; i++) {
         im->sum[i].before = im->work_piece[i].volume;
         im->moved[i] = 0;

@@ -102,6 +102,7 @@ typedef struct fsi__fr_part { double volume, area; } fsi__fr_part;
 typedef struct fsi__fr_survey {
     const fsi__fr_mesh *m;
     const fsi_vec3 *about;     /* of each piece: volumes about a point nearby are rounded little */
+    int volumes_alone;         /* 1: nothing else is wanted */
     fsi__fr_part *part;        /* m->nt */
     fsi__fr_quality *chunk;    /* fsi__chunks(m->nt, FSI__FR_GRAIN) */
 } fsi__fr_survey;
@@ -395,13 +396,16 @@ static void fsi__fr_measure_task(void *arg, int chunk, int begin, int end)
     int t, i;
     for (t = begin; t < end; t++) {
         const int *c = m->corner + k * t;
-        double l2[3], longest, shortest, both, area2;
+        double l2[3], longest, shortest, both, area2 = 0;
+        fsi__d3 momentum;
         s->part[t].volume = s->part[t].area = 0;
         if (c[0] < 0) continue;
         s->part[t].volume = fsi__fr_volume_of(k, m->x, c, s->about[m->piece[t]]);
+        if (s->volumes_alone) continue;
         longest = shortest = l2[0] = fsi__fr_length2(m->x[c[0]], m->x[c[1]]);
-        area2 = 2 * sqrt(longest);
-        if (k == 3) {
+        momentum = fsi__d3_add(fsi__d3_of(m->v[c[0]]), fsi__d3_of(m->v[c[1]]));
+        if (k == 2) area2 = 2 * sqrt(longest);
+        else {
             l2[1] = fsi__fr_length2(m->x[c[1]], m->x[c[2]]);
             l2[2] = fsi__fr_length2(m->x[c[2]], m->x[c[0]]);
             for (i = 1; i < 3; i++) {
@@ -410,14 +414,17 @@ static void fsi__fr_measure_task(void *arg, int chunk, int begin, int end)
             }
             area2 = fsi__d3_norm(fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]));
             both = longest * (l2[0] + l2[1] + l2[2] - longest - shortest);
-            both = both > 0 ? area2 * area2 / both : 0;
-            q.thinnest = both < q.thinnest ? both : q.thinnest;
-            q.thin += both < FSI__FR_THINNEST * FSI__FR_THINNEST;
+            if (!(area2 * area2 >= q.thinnest * both)) q.thinnest = area2 * area2 / both;
+            q.thin += !(area2 * area2 >= FSI__FR_THINNEST * FSI__FR_THINNEST * both) || !(both > 0);
+            q.thinnest = both > 0 ? q.thinnest : 0;
+            momentum = fsi__d3_add(momentum, fsi__d3_of(m->v[c[2]]));
         }
         s->part[t].area = area2 / 2;
-        for (i = 0; i < k; i++) q.momentum = fsi__d3_madd(q.momentum, area2 / (2 * k), fsi__d3_of(m->v[c[i]]));
+        q.momentum = fsi__d3_madd(q.momentum, area2 / (2 * k), momentum);
         q.longest = longest > q.longest ? longest : q.longest;
         q.shortest = shortest < q.shortest ? shortest : q.shortest;
+        if (!(longest > FSI__FR_LONGEST * FSI__FR_LONGEST * m->length * m->length
+            || shortest < FSI__FR_SHORTEST * FSI__FR_SHORTEST * m->length * m->length)) continue;
         for (i = 0; i < (k == 3 ? 3 : 1); i++) { /* an edge of two triangles counts with the lower half-edge */
             if (k == 3 && m->twin[3 * t + i] < 3 * t + i) continue;
             q.long_edges += l2[i] > FSI__FR_LONGEST * FSI__FR_LONGEST * m->length * m->length;
@@ -1365,6 +1372,20 @@ static int fsi__fr_is_thin(const fsi__fr_mesh *m, int h)
     return fsi__fr_sine(m->x[c[0]], m->x[c[1]], m->x[c[2]]) < FSI__FR_THIN && fsi__fr_is_least(m, h);
 }
 
+/* The first element from t on that has one of these marks; m->nt: none. */
+static int fsi__fr_marked(const fsi__fr_mesh *m, int t, int marks)
+{
+    uint64_t eight;
+    for (; t < m->nt; t++) {
+        if (m->mark[t] & marks) return t;
+        for (; t + 8 < m->nt; t += 8) { /* few have one */
+            memcpy(&eight, m->mark + t + 1, 8);
+            if (eight) break;
+        }
+    }
+    return m->nt;
+}
+
 /* ---- split ------------------------------------------------------------------------------------------------------- */
 
 /* A row for the midpoint of a and b: flags are what both have. */
@@ -1462,8 +1483,7 @@ static fsi_status fsi__fr_split_all(fsi__fr_mesh *m, const char *fn)
     const double most = FSI__FR_LONG * m->length;
     int t, i, c;
     m->count = 0;
-    for (t = 0; t < m->nt; t++) {
-        if (!(m->mark[t] & FSI__FR_IS_LONG)) continue;
+    for (t = fsi__fr_marked(m, 0, FSI__FR_IS_LONG); t < m->nt; t = fsi__fr_marked(m, t + 1, FSI__FR_IS_LONG)) {
         for (i = 0; i < (m->k == 3 ? 3 : 1); i++) {
             const int h = m->k == 3 ? 3 * t + i : t;
             const double l = fsi__fr_edge_length(m, h);
@@ -1764,8 +1784,8 @@ static fsi_status fsi__fr_collapse_all(fsi__fr_mesh *m, const char *fn)
     const double least = FSI__FR_SHORT * m->length;
     int t, i, c;
     m->count = 0;
-    for (t = 0; t < m->nt; t++) {
-        if (!(m->mark[t] & (FSI__FR_IS_SHORT | FSI__FR_IS_THIN)) || m->corner[m->k * t] < 0) continue;
+    for (t = fsi__fr_marked(m, 0, FSI__FR_IS_SHORT | FSI__FR_IS_THIN); t < m->nt; t = fsi__fr_marked(m, t + 1, FSI__FR_IS_SHORT | FSI__FR_IS_THIN)) {
+        if (m->corner[m->k * t] < 0) continue;
         for (i = 0; i < (m->k == 3 ? 3 : 1); i++) {
             const int h = m->k == 3 ? 3 * t + i : t;
             const double l = fsi__fr_edge_length(m, h);
@@ -1894,8 +1914,7 @@ static fsi_status fsi__fr_flip_all(fsi__fr_mesh *m, const char *fn)
 
     /* Edges whose opposite angles are too large, each once. */
     m->count = 0;
-    for (t = 0; t < m->nt; t++) {
-        if (!(m->mark[t] & FSI__FR_TO_FLIP)) continue;
+    for (t = fsi__fr_marked(m, 0, FSI__FR_TO_FLIP); t < m->nt; t = fsi__fr_marked(m, t + 1, FSI__FR_TO_FLIP)) {
         for (i = 0; i < 3; i++) {
             const int h = 3 * t + i;
             double sum;
@@ -2026,8 +2045,8 @@ static fsi_status fsi__fr_smooth_all(fsi__fr_mesh *m, const char *fn)
 {
     int t, i, c, last = -1;
     m->count = 0;
-    for (t = 0; t < m->nt; t++) {
-        if (!(m->mark[t] & FSI__FR_IS_POOR) || m->corner[3 * t] < 0) continue;
+    for (t = fsi__fr_marked(m, 0, FSI__FR_IS_POOR); t < m->nt; t = fsi__fr_marked(m, t + 1, FSI__FR_IS_POOR)) {
+        if (m->corner[3 * t] < 0) continue;
         for (i = 0; i < 3; i++) FSI__TRY(fsi__fr_add(m, 0, m->corner[3 * t + i], fn));
     }
     FSI__TRY(fsi__fr_sort(m, fn));
