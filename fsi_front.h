@@ -89,9 +89,10 @@ typedef struct fsi_front_desc {
     fsi_real volume_part;        /* most that one operation may move, in length^dim; default 0.02, of an element whose
                                     edges or angles are beyond the bounds four times as much */
     int keep_volume;             /* 1 (default): what remeshing moves is given back to the piece, by a shift along its
-                                    normals; 0: it is booked in fsi_front_piece.moved alone */
-    fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; default 8; 0: none. In 2D the
-                                    default makes that 4 */
+                                    normals, unless the surface would cross itself then (stats.not_kept); 0: it is
+                                    booked in fsi_front_piece.moved alone */
+    fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; 0: none; default -1: 8, in 2D
+                                    4 */
     int crossings;               /* 1 (default): a surface that crosses or touches itself is refused, by an exact test
                                     at the end of each step; operations that would make it so are not done. 0: it may,
                                     and pieces may be inside out */
@@ -127,6 +128,7 @@ typedef struct fsi_front_stats {
     double removed_amount[64];   /* and of each attribute */
     double volume, area;         /* of all pieces */
     double moved;                /* largest volume by which remeshing changed a piece */
+    int not_kept;                /* 1: giving it back would have made the surface cross itself; it is booked alone */
     double momentum[3];          /* sum of area times velocity of vertices */
     double seconds_move, seconds_remesh, seconds_volume, seconds_crossings, seconds_commit;
     size_t bytes;                /* allocated through its context */
@@ -291,6 +293,13 @@ static int fsi__fr_is_far(const void *arg, int i)
         || !fsi__fr_is_within(to_walls, (double)f->desc.length);
 }
 
+/* Of the mesh that is worked on: has a vertex left the places that have points of the lattice? */
+static int fsi__fr_is_gone(const void *arg, int i)
+{
+    const fsi__fr_mesh *m = (const fsi__fr_mesh *)arg;
+    return !fsi__fr_is_within(m->x[i], FSI__FR_FARTHEST * m->length);
+}
+
 static int fsi__fr_has_excess(const void *arg, int i)
 {
     const fsi_front *f = (const fsi_front *)arg;
@@ -428,10 +437,10 @@ static void fsi__fr_gradients(fsi__fr_impl *im)
 
 /* Along the normals n = g/|g|, g = dV/dx, by s: dV = s sum |g| to first order. sum.shift is the dV that is wanted; a
    tenth of an edge is the most. */
-static void fsi__fr_shift(fsi_front *f, fsi__fr_impl *im)
+static void fsi__fr_shift(fsi__fr_impl *im)
 {
     fsi__fr_mesh *m = &im->work;
-    const double most = 0.1 * (double)f->desc.length;
+    const double most = 0.1 * m->length;
     int i;
     fsi__fr_gradients(im);
     for (i = 0; i < im->pieces; i++) im->sum[i].slope = 0;
@@ -456,17 +465,17 @@ static void fsi__fr_shift(fsi_front *f, fsi__fr_impl *im)
 
 /* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows, where
    that is more than its rounding. Ends with the quality of the mesh. */
-static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
+static fsi__fr_quality fsi__fr_give_back(fsi__fr_impl *im, int keep)
 {
     const double rounding = 512 * (double)FSI_REAL_EPS;
     fsi__fr_quality q;
     int round, i, left = 0;
     for (i = 0; i < im->pieces; i++) {
-        im->sum[i].shift = f->desc.keep_volume ? -im->moved[i] : 0;
+        im->sum[i].shift = keep ? -im->moved[i] : 0;
         left += fabs(im->sum[i].shift) > 0;
     }
     for (round = 0;; round++) {
-        if (left > 0) fsi__fr_shift(f, im);
+        if (left > 0) fsi__fr_shift(im);
         q = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
         if (left == 0 || round == 3) return q;
         for (i = left = 0; i < im->pieces; i++) {
@@ -480,16 +489,29 @@ static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
     }
 }
 
-/* Error: MESH, where elements cross or touch; MEMORY. */
+/* The first element that crosses or touches another, and that one; -1: none. Error: MEMORY. */
+typedef struct fsi__fr_pair { int element, other; } fsi__fr_pair;
+static fsi_status fsi__fr_find_pair(fsi__fr_mesh *m, fsi__fr_pair *p, const char *fn)
+{
+    p->element = p->other = -1;
+    return m->crossings ? fsi__fr_find_crossing(m, &p->element, &p->other, fn) : FSI_OK;
+}
+
+/* Error: MESH, where there is one. */
+static fsi_status fsi__fr_refuse_pair(const fsi__fr_mesh *m, fsi__fr_pair p, const char *fn)
+{
+    const fsi_vec3 *x;
+    if (p.element < 0) return FSI_OK;
+    x = &m->x[m->corner[m->k * p.element]];
+    return fsi__fail(m->context, FSI_ERROR_MESH, fn, p.element, p.other,
+        "the surface crosses or touches itself, at elements %d and %d, near (%g, %g, %g)", p.element, p.other,
+        (double)x->x, (double)x->y, (double)x->z);
+}
 static fsi_status fsi__fr_refuse_crossings(fsi__fr_mesh *m, const char *fn)
 {
-    int t, other;
-    if (!m->crossings) return FSI_OK;
-    FSI__TRY(fsi__fr_find_crossing(m, &t, &other, fn));
-    if (t < 0) return FSI_OK;
-    return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, other,
-        "the surface crosses or touches itself, at elements %d and %d, near (%g, %g, %g)", t, other,
-        (double)m->x[m->corner[m->k * t]].x, (double)m->x[m->corner[m->k * t]].y, (double)m->x[m->corner[m->k * t]].z);
+    fsi__fr_pair p;
+    FSI__TRY(fsi__fr_find_pair(m, &p, fn));
+    return fsi__fr_refuse_pair(m, p, fn);
 }
 
 static int64_t *fsi__fr_part_of(fsi__fr_int3 *p, int axis) { return axis == 0 ? &p->x : axis == 1 ? &p->y : &p->z; }
@@ -689,23 +711,12 @@ static fsi_status fsi__fr_reserve_commit(fsi_front *f, fsi__fr_impl *im, const c
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
+/* Motion into `work`, and volumes after it. Errors: LIMIT, MEMORY. */
+static fsi_status fsi__fr_move(fsi_front *f, fsi_real dt, fsi_front_stats *stats, const char *fn)
 {
-    static const char fn[] = "fsi_front_step";
-    fsi__fr_impl *im;
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
     fsi__fr_motion motion;
-    fsi_front_stats stats;
-    fsi__fr_quality quality;
-    double clock[6];
     int i;
-    FSI__TRY(fsi__fr_check(f));
-    im = (fsi__fr_impl *)f->impl;
-    FSI__TRY(fsi__check_dt(f->context, dt, fn));
-    FSI__TRY(fsi__fr_check_content(f, fn));
-    memset(&stats, 0, sizeof stats);
-
-    /* Motion. */
-    clock[0] = fsi__now(f->context);
     FSI__TRY(fsi__fr_reserve(&im->work, im->now.nv, im->now.nt, fn));
     FSI__TRY(fsi__fr_reserve_survey(im, &im->now, fn));
     fsi__fr_copy(&im->work, &im->now);
@@ -713,6 +724,11 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     motion.m = &im->work;
     motion.dt = dt;
     fsi__parallel_work(f->context, im->work.nv, 4096, 5.0 * im->work.nv, fsi__fr_move_task, &motion);
+    if (fsi__count_where(f->context, im->work.nv, fsi__fr_is_gone, &im->work, &i) > 0)
+        return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, i, (double)dt,
+            "vertex %d would be too far away, more than 1e9 desc.length from the origin", i);
+
+    /* Pieces as they are then. */
     im->pieces = f->piece_count;
     memcpy(im->work_piece, im->piece, (size_t)im->pieces * sizeof *im->piece);
     im->survey.volumes_alone = 1;
@@ -723,7 +739,19 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
         im->moved[i] = 0;
     }
     im->work.moved = im->moved;
-    fsi__fr_remove_small(f, im, &stats);
+    fsi__fr_remove_small(f, im, stats);
+    return FSI_OK;
+}
+
+/* All of a step but its end, in `work`; whether elements cross then. Errors: LIMIT, MEMORY. */
+static fsi_status fsi__fr_advance(fsi_front *f, fsi_real dt, int keep, fsi_front_stats *stats,
+    fsi__fr_quality *quality, fsi__fr_pair *pair, const char *fn)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    double clock[5];
+    int i;
+    clock[0] = fsi__now(f->context);
+    FSI__TRY(fsi__fr_move(f, dt, stats, fn));
     clock[1] = fsi__now(f->context);
 
     /* Remeshing, and the volume that it moved. */
@@ -732,13 +760,49 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     clock[2] = fsi__now(f->context);
     for (i = 0; i < im->pieces; i++) {
         im->work_piece[i].moved += im->moved[i];
-        stats.moved = fabs(im->moved[i]) > stats.moved ? fabs(im->moved[i]) : stats.moved;
+        stats->moved = fabs(im->moved[i]) > stats->moved ? fabs(im->moved[i]) : stats->moved;
     }
-    quality = fsi__fr_give_back(f, im);
+    *quality = fsi__fr_give_back(im, keep);
     clock[3] = fsi__now(f->context);
-    FSI__TRY(fsi__fr_refuse_crossings(&im->work, fn));
-    FSI__TRY(fsi__fr_check_sides(im, &im->work, im->work_piece, im->pieces, fn));
+    FSI__TRY(fsi__fr_find_pair(&im->work, pair, fn));
     clock[4] = fsi__now(f->context);
+    stats->seconds_move += clock[1] - clock[0];
+    stats->seconds_remesh += clock[2] - clock[1];
+    stats->seconds_volume += clock[3] - clock[2];
+    stats->seconds_crossings += clock[4] - clock[3];
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
+{
+    static const char fn[] = "fsi_front_step";
+    fsi__fr_impl *im;
+    fsi_front_stats stats, first;
+    fsi__fr_quality quality;
+    fsi__fr_pair pair;
+    double clock[3];
+    FSI__TRY(fsi__fr_check(f));
+    im = (fsi__fr_impl *)f->impl;
+    FSI__TRY(fsi__check_dt(f->context, dt, fn));
+    FSI__TRY(fsi__fr_check_content(f, fn));
+    memset(&stats, 0, sizeof stats);
+
+    /* Again without the shift that gives volume back, where with it elements cross. */
+    FSI__TRY(fsi__fr_advance(f, dt, f->desc.keep_volume, &stats, &quality, &pair, fn));
+    if (pair.element >= 0 && f->desc.keep_volume && stats.moved > 0) {
+        first = stats;
+        memset(&stats, 0, sizeof stats);
+        stats.not_kept = 1;
+        stats.seconds_move = first.seconds_move;
+        stats.seconds_remesh = first.seconds_remesh;
+        stats.seconds_volume = first.seconds_volume;
+        stats.seconds_crossings = first.seconds_crossings;
+        FSI__TRY(fsi__fr_advance(f, dt, 0, &stats, &quality, &pair, fn));
+    }
+    clock[0] = fsi__now(f->context);
+    FSI__TRY(fsi__fr_refuse_pair(&im->work, pair, fn));
+    FSI__TRY(fsi__fr_check_sides(im, &im->work, im->work_piece, im->pieces, fn));
+    clock[1] = fsi__now(f->context);
 
     /* Commit. */
     fsi__fr_take_rows(f, im);
@@ -751,12 +815,9 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     stats.crossed = im->work.crossed;
     stats.rounds = im->work.rounds;
     fsi__fr_fill_stats(f, quality, &stats);
-    clock[5] = fsi__now(f->context);
-    stats.seconds_move = clock[1] - clock[0];
-    stats.seconds_remesh = clock[2] - clock[1];
-    stats.seconds_volume = clock[3] - clock[2];
-    stats.seconds_crossings = clock[4] - clock[3];
-    stats.seconds_commit = clock[5] - clock[4];
+    clock[2] = fsi__now(f->context);
+    stats.seconds_crossings += clock[1] - clock[0];
+    stats.seconds_commit = clock[2] - clock[1];
     f->stats = stats;
     return FSI_OK;
 }
@@ -884,7 +945,7 @@ FSI_API fsi_front_desc fsi_front_default_desc(void)
     d.volume_part = (fsi_real)0.02;
     d.keep_volume = 1;
     d.crossings = 1;
-    d.piece_min = 8;
+    d.piece_min = -1;
     d.rounds = 8;
     return d;
 }
@@ -900,7 +961,7 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
         FSI__FIELD(fsi_front_desc, smoothing, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, volume_part, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 1, 0),
-        FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, -1, 1e6, 0),
         FSI__FIELD(fsi_front_desc, crossings, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, rounds, FSI__INT, 1, 100, 0),
         FSI__FIELD(fsi_front_desc, reserve, FSI__INT, 0, 150000000, 0)
@@ -1118,7 +1179,7 @@ FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc)
     f->desc.attributes = NULL;
     f->dim = desc->dim;
     f->impl = im;
-    if (f->dim == 2 && !(desc->piece_min < 8) && !(desc->piece_min > 8)) f->desc.piece_min = 4;
+    if (desc->piece_min < 0) f->desc.piece_min = f->dim == 3 ? 8 : 4;
     status = fsi__fr_build(f, desc, fn);
     if (status != FSI_OK) fsi_front_destroy(f);
     else *out = f;

@@ -235,6 +235,25 @@ static void test_small_pieces_are_removed(void)
     front_free(&s);
 }
 
+/* A disc of 6 squares of the length: more than what is removed by default in 2D, less than 8, which one may ask for. */
+static void test_small_discs_are_removed_as_asked(void)
+{
+    int k;
+    for (k = 0; k < 2; k++) {
+        front_shape s = { 2, 0, 0, NULL, NULL };
+        fsi_front_desc d;
+        fsi_front *f;
+        front_add_circle(&s, front_v3(0, 0, 0), sqrt(6 / FSI_PI) * 0.1, 12, 1);
+        d = front_desc(&s, 0.1);
+        if (k) d.piece_min = 8;
+        f = make(&d);
+        CHECK(fsi_front_step(f, 0) == FSI_OK && f->piece_count == 1 - k);
+        CHECK_NEAR(f->desc.piece_min, k ? 8 : 4, 1e-6);
+        fsi_front_destroy(f);
+        front_free(&s);
+    }
+}
+
 /* Against the exact ones, before and after remeshing, with 8 edges on a radius: 2 % in the mean of squares. */
 static void test_curvature_and_area(void)
 {
@@ -558,8 +577,10 @@ static void test_a_step_leaves_what_create_takes(void)
         CHECK(fsi_front_hash(f) == hash);
 
         /* A vertex that flies away. */
-        f->velocity[3] = front_v3(1e9, 0, 0);
+        f->velocity[3] = front_v3(1e7, 0, 0);
         CHECK(fsi_front_step(f, 1) == FSI_ERROR_LIMIT && strstr(c.error.message, "desc.length wide"));
+        f->velocity[3] = front_v3(1e9, 0, 0);
+        CHECK(fsi_front_step(f, 1) == FSI_ERROR_LIMIT && strstr(c.error.message, "vertex 3 would be too far away"));
         f->velocity[3] = front_v3(0, 0, 0);
 
         /* A flag of a wall that is elsewhere. */
@@ -642,6 +663,15 @@ static void test_bad_calls_change_nothing(void)
     CHECK(fsi_front_step(f, 1) == FSI_ERROR_NAN && c.error.element == 2);
     f->attribute[2] = 0;
     CHECK(fsi_front_hash(f) == hash);
+    {
+        int i;
+        for (i = 0; i < f->vertex_count; i++) f->velocity[i] = front_v3(0, i < 4 ? 1e9 : 0.9e9, 0);
+        hash = fsi_front_hash(f);
+        CHECK(fsi_front_step(f, 1000) == FSI_ERROR_LIMIT && c.error.element == 0 && fsi_front_hash(f) == hash);
+        for (i = 0; i < f->vertex_count; i++) f->velocity[i] = front_v3(0, 1e9, 0);
+        CHECK(fsi_front_step(f, 1000) == FSI_ERROR_LIMIT && c.error.element == 0); /* all together */
+        CHECK(strstr(c.error.message, "vertex 0 would be too far away") != NULL);
+    }
     fsi_front_destroy(f);
     front_free(&s);
 }
@@ -676,6 +706,7 @@ int main(int argc, char **argv)
     RUN(test_volume_is_booked_and_given_back);
     RUN(test_vertices_stay_on_walls);
     RUN(test_small_pieces_are_removed);
+    RUN(test_small_discs_are_removed_as_asked);
     RUN(test_curvature_and_area);
     RUN(test_weights_are_the_gradient_of_the_area);
     RUN(test_front_is_the_same_for_any_number_of_threads);
