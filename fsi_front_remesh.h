@@ -66,6 +66,8 @@ typedef struct fsi__fr_mesh {
     double *moved;             /* of each piece: volume by which operations changed it; the caller's */
     int *dirty;                /* elements that operations changed since the last scan, some several times */
     int dirty_count, dirty_room;
+    fsi__d3 *lift;             /* of vertices that splits have made */
+    int lift_room;
     int splits, collapses, flips, smoothed, refused, crossed, rounds;
 } fsi__fr_mesh;
 
@@ -222,6 +224,7 @@ FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s
          scan            edges that are long or short, triangles that are thin, edges that are not Delaunay
          split           long edges, longest first, at their midpoints
          make_hash       in the first round: of all elements
+         lift            new vertices from midpoints to the curved surface
          collapse        short edges and the shortest ones of thin triangles, shortest first
          flip            edges whose opposite angles sum to more than pi
          smooth          vertices of poor triangles, tangentially
@@ -304,13 +307,15 @@ static void fsi__fr_patch_end(fsi__fr_mesh *m, const fsi__fr_patch *p)
     }
     for (j = 0; j < m->attributes; j++) {
         double made = 0, least = 0, factor, more;
+        int scaled;
         for (i = 0; i < p->n; i++) {
             const double d = fsi__fr_density(m, i)[j];
             made += d * area[i];
             least = d < least ? d : least;
         }
-        factor = least >= 0 && sum[j] >= 0 && made > 1e-6 * sum[j] && made > 0 ? sum[j] / made : 1;
-        more = (sum[j] - factor * made) / all;
+        scaled = least >= 0 && sum[j] >= 0 && made > 1e-6 * sum[j] && made > 0;
+        factor = scaled ? sum[j] / made : 1;
+        more = scaled ? 0 : (sum[j] - made) / all; /* not what rounding leaves: nothing becomes negative */
         for (i = 0; i < p->n; i++)
             m->a[(size_t)p->vertex[i] * (size_t)m->attributes + (size_t)j] =
                 (fsi_real)((factor * fsi__fr_density(m, i)[j] + more) * area[i]);
@@ -375,6 +380,40 @@ FSI_API double fsi__fr_vertex_area(const fsi__fr_mesh *m, int vertex)
         h = m->twin[fsi__fr_before(h)];
     } while (h != m->star[vertex]);
     return area / 3;
+}
+
+/* The normal of Max 1999, exact where the neighbours are on a ball: sum of a x b/(|a|^2 |b|^2) over edges that follow
+   each other; in 2D that of the circle through three vertices. */
+static fsi__d3 fsi__fr_round_normal(const fsi__fr_mesh *m, int vertex)
+{
+    const fsi_vec3 x = m->x[vertex], *y = m->x;
+    fsi__d3 n = fsi__d3_zero();
+    int h = m->star[vertex];
+    if (m->k == 2) {
+        const fsi_vec3 p = y[m->corner[2 * m->twin[2 * h]]], q = y[m->corner[2 * h + 1]];
+        n = fsi__d3_over(fsi__d3_diff(x, p), fsi__fr_length2(p, x));
+        n = fsi__d3_madd(n, 1 / fsi__fr_length2(x, q), fsi__d3_diff(q, x));
+        return fsi__d3_unit(fsi__d3_make(-n.y, n.x, 0));
+    }
+    do {
+        const fsi_vec3 p = y[m->corner[fsi__fr_after(h)]], q = y[m->corner[fsi__fr_before(h)]];
+        n = fsi__d3_madd(n, 1 / (fsi__fr_length2(x, p) * fsi__fr_length2(x, q)), fsi__fr_cross(x, p, q));
+        h = m->twin[fsi__fr_before(h)];
+    } while (h != m->star[vertex]);
+    return fsi__d3_unit(n);
+}
+
+/* From the midpoint of an edge e = b - a to that of the cubic whose ends have the tangents t = e - (e.n) n there:
+   (t_a - t_b)/8. None at creases, where the normals differ by more than 30 degrees, and for vertices that are held. */
+static fsi__d3 fsi__fr_bulge(const fsi__fr_mesh *m, int a, int b)
+{
+    const fsi__d3 e = fsi__d3_diff(m->x[b], m->x[a]);
+    fsi__d3 p, q;
+    if ((m->flags[a] | m->flags[b]) & (FSI__FR_WALLS | FSI__FR_FIXED)) return fsi__d3_zero();
+    p = fsi__fr_round_normal(m, a);
+    q = fsi__fr_round_normal(m, b);
+    if (!(fsi__d3_dot(p, q) > 0.8660254037844386)) return fsi__d3_zero();
+    return fsi__d3_scale(fsi__d3_sub(fsi__d3_scale(q, fsi__d3_dot(e, q)), fsi__d3_scale(p, fsi__d3_dot(e, p))), 0.125);
 }
 
 static fsi__fr_quality fsi__fr_no_quality(void)
@@ -1203,6 +1242,7 @@ FSI_API void fsi__fr_free(fsi__fr_mesh *m)
     fsi__free(c, m->list, (size_t)m->list_room, sizeof *m->list);
     fsi__free(c, m->spare, (size_t)m->spare_room, sizeof *m->spare);
     fsi__free(c, m->dirty, (size_t)m->dirty_room, sizeof *m->dirty);
+    fsi__free(c, m->lift, (size_t)m->lift_room, sizeof *m->lift);
     fsi__free(c, m->patch, (size_t)(FSI__FR_PATCH + 1) * (size_t)(m->attributes + 1), sizeof *m->patch);
 }
 
@@ -1478,10 +1518,11 @@ static fsi_status fsi__fr_split(fsi__fr_mesh *m, int h, const char *fn)
     return FSI_OK;
 }
 
+/* What is left in the list are the new vertices, with their ways from midpoints to the curved surface in m->lift. */
 static fsi_status fsi__fr_split_all(fsi__fr_mesh *m, const char *fn)
 {
     const double most = FSI__FR_LONG * m->length;
-    int t, i, c;
+    int t, i, c, n = 0;
     m->count = 0;
     for (t = fsi__fr_marked(m, 0, FSI__FR_IS_LONG); t < m->nt; t = fsi__fr_marked(m, t + 1, FSI__FR_IS_LONG)) {
         for (i = 0; i < (m->k == 3 ? 3 : 1); i++) {
@@ -1491,8 +1532,20 @@ static fsi_status fsi__fr_split_all(fsi__fr_mesh *m, const char *fn)
         }
     }
     FSI__TRY(fsi__fr_sort(m, fn));
-    for (c = 0; c < m->count; c++)
-        if (fsi__fr_edge_length(m, m->list[c].at) > most) FSI__TRY(fsi__fr_split(m, m->list[c].at, fn));
+    if (m->count > m->lift_room)
+        FSI__TRY(fsi__room_in(m->context, &m->lift, sizeof *m->lift, 0, &m->lift_room, m->count, fn));
+    for (c = 0; c < m->count; c++) {
+        const int h = m->list[c].at;
+        m->lift[c] = m->k == 3 ? fsi__fr_bulge(m, m->corner[h], m->corner[fsi__fr_after(h)])
+            : fsi__fr_bulge(m, m->corner[2 * h], m->corner[2 * h + 1]);
+    }
+    for (c = 0; c < m->count; c++) {
+        if (!(fsi__fr_edge_length(m, m->list[c].at) > most)) continue;
+        FSI__TRY(fsi__fr_split(m, m->list[c].at, fn));
+        m->lift[n] = m->lift[c];
+        m->list[n++].at = m->nv - 1;
+    }
+    m->count = n;
     return FSI_OK;
 }
 
@@ -1517,6 +1570,7 @@ typedef struct fsi__fr_fan {
     int n[2];
     int t, u;                  /* elements that vanish; 2D: t alone */
     fsi_vec3 y;                /* where a goes */
+    int round;                 /* 1: y is on the curved surface, and stays there */
     double moved;              /* volume */
 } fsi__fr_fan;
 
@@ -1554,7 +1608,7 @@ static int fsi__fr_place(const fsi__fr_mesh *m, fsi__fr_fan *f, double moved, fs
     const fsi__d3 free_g = fsi__fr_along_walls(a & b, g);
     const double gg = fsi__d3_dot(free_g, free_g), tiny = fsi__fr_tiny(m);
     f->moved = moved;
-    if (a == b && !(a & FSI__FR_FIXED) && gg > 1e-3 * fsi__d3_dot(g, g) && gg > tiny * tiny) {
+    if (!f->round && a == b && !(a & FSI__FR_FIXED) && gg > 1e-3 * fsi__d3_dot(g, g) && gg > tiny * tiny) {
         const double most = 0.25 * m->length * sqrt(gg), rest = moved > most ? most : moved < -most ? -most : moved;
         const fsi_vec3 y = f->y;
         f->y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(y), -rest / gg, free_g));
@@ -1659,11 +1713,22 @@ static void fsi__fr_merge(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
     m->collapses++;
 }
 
+/* On the curved surface, where there is one. */
+static int fsi__fr_round_place(const fsi__fr_mesh *m, fsi__fr_fan *f)
+{
+    const fsi__d3 bulge = fsi__fr_bulge(m, f->a, f->b);
+    if (!(fsi__d3_dot(bulge, bulge) > 0)) return 0;
+    f->y = fsi__d3_real(fsi__d3_add(fsi__d3_of(f->y), bulge));
+    f->round = 1;
+    return 1;
+}
+
 /* The end that is held more, or the midpoint; 0 where both are held in different ways. */
 static int fsi__fr_first_place(const fsi__fr_mesh *m, fsi__fr_fan *f)
 {
     const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED, a = m->flags[f->a] & held, b = m->flags[f->b] & held;
     f->y = fsi_v3_scale(fsi_v3_add(m->x[f->a], m->x[f->b]), (fsi_real)0.5);
+    f->round = 0;
     if (a == b) return 1;
     f->y = (a & b) == b ? m->x[f->a] : m->x[f->b];
     return (a & b) == a || (a & b) == b;
@@ -1698,7 +1763,7 @@ static int fsi__fr_try_place(fsi__fr_mesh *m, fsi__fr_fan *f, const fsi__fr_limi
     return fsi__fr_star_is_clear(m, &s);
 }
 
-/* At its midpoint; where a bound is violated, else at one of its ends, or a vertex opposite that has three edges and is
+/* In its middle; where a bound is violated, else at one of its ends, or a vertex opposite that has three edges and is
    in the way vanishes first. */
 static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
 {
@@ -1722,8 +1787,9 @@ static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
         return 0;
     }
 
-    /* The first place that is good. */
-    good = fsi__fr_try_place(m, &f, &limits);
+    /* The first place that is good: on the curved surface, or where the volume stays. */
+    good = fsi__fr_round_place(m, &f) && fsi__fr_try_place(m, &f, &limits);
+    if (!good && (must || !f.round)) good = fsi__fr_first_place(m, &f) && fsi__fr_try_place(m, &f, &limits);
     for (i = 0; i < 2 && must && !good && ((m->flags[f.a] ^ m->flags[f.b]) & held) == 0; i++) {
         f.y = m->x[i ? f.b : f.a];
         good = fsi__fr_try_place(m, &f, &limits);
@@ -1732,13 +1798,13 @@ static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
     return good;
 }
 
-static int fsi__fr_segments_are_clear(fsi__fr_mesh *m, int before, int h, int after, int p, int q,
-    const fsi__fr_fan *f)
+/* Two segments from the one before to the one after h, or from its neighbours where these are the same, by way of y. */
+static int fsi__fr_segments_are_clear(fsi__fr_mesh *m, int before, int h, int after, int vertex, fsi_vec3 y)
 {
-    const int id[4] = { p, f->a, f->a, q };
-    const fsi_vec3 x = m->x[f->a];
+    const int id[4] = { m->corner[2 * before], vertex, vertex, m->corner[2 * after + 1] };
+    const fsi_vec3 x = m->x[vertex];
     int clear;
-    m->x[f->a] = f->y;
+    m->x[vertex] = y;
     m->mark[before] |= FSI__FR_SKIP;
     m->mark[h] |= FSI__FR_SKIP;
     m->mark[after] |= FSI__FR_SKIP;
@@ -1746,45 +1812,55 @@ static int fsi__fr_segments_are_clear(fsi__fr_mesh *m, int before, int h, int af
     m->mark[before] &= (unsigned char)~FSI__FR_SKIP;
     m->mark[h] &= (unsigned char)~FSI__FR_SKIP;
     m->mark[after] &= (unsigned char)~FSI__FR_SKIP;
-    m->x[f->a] = x;
+    m->x[vertex] = x;
     return clear;
+}
+
+static int fsi__fr_try_segments(fsi__fr_mesh *m, fsi__fr_fan *f, int before, int h, int after,
+    const fsi__fr_limits *limits)
+{
+    const int p = m->corner[2 * before], q = m->corner[2 * after + 1];
+    fsi__d3 d = fsi__d3_diff(m->x[q], m->x[p]), d2;
+    double moved = 0;
+    int e, i;
+    for (e = before, i = 0; i < 3; i++, e = m->twin[2 * e + 1])
+        moved -= fsi__fr_volume_of(2, m->x, m->corner + 2 * e, f->y);
+    if (!fsi__fr_place(m, f, moved, fsi__d3_make(-d.y / 2, d.x / 2, 0), limits)) return 0;
+    for (i = 0; i < 2; i++) {
+        d = i ? fsi__d3_diff(m->x[q], m->x[f->b]) : fsi__d3_diff(m->x[f->a], m->x[p]);
+        d2 = i ? fsi__d3_diff(m->x[q], f->y) : fsi__d3_diff(f->y, m->x[p]);
+        if (fsi__d3_dot(d, d2) < limits->turn * fsi__d3_norm(d) * fsi__d3_norm(d2)) return 0;
+        if (fsi__d3_norm(d2) > limits->longest && fsi__d3_norm(d2) > fsi__d3_norm(d)) return 0;
+    }
+    return !m->crossings || fsi__fr_segments_are_clear(m, before, h, after, f->a, f->y);
 }
 
 static int fsi__fr_collapse_segments(fsi__fr_mesh *m, int h, int must)
 {
     const fsi__fr_limits limits = fsi__fr_limits_of(m, must);
-    const int before = m->twin[2 * h], after = m->twin[2 * h + 1], p = m->corner[2 * before],
-        q = m->corner[2 * after + 1];
+    const int before = m->twin[2 * h], after = m->twin[2 * h + 1];
     fsi__fr_fan f;
-    fsi__d3 d, d2;
-    double moved = 0;
-    int e, i;
+    int good;
     f.a = m->corner[2 * h];
     f.b = m->corner[2 * h + 1];
     f.t = f.u = h;
     f.n[0] = f.n[1] = 0;
-    if (p == q || m->twin[2 * after + 1] == before || !fsi__fr_first_place(m, &f)) return 0; /* 4 segments or more */
-    for (e = before, i = 0; i < 3; i++, e = m->twin[2 * e + 1])
-        moved -= fsi__fr_volume_of(2, m->x, m->corner + 2 * e, f.y);
-    d = fsi__d3_diff(m->x[q], m->x[p]);
-    if (!fsi__fr_place(m, &f, moved, fsi__d3_make(-d.y / 2, d.x / 2, 0), &limits)) return 0;
-    for (i = 0; i < 2; i++) {
-        d = i ? fsi__d3_diff(m->x[q], m->x[f.b]) : fsi__d3_diff(m->x[f.a], m->x[p]);
-        d2 = i ? fsi__d3_diff(m->x[q], f.y) : fsi__d3_diff(f.y, m->x[p]);
-        if (fsi__d3_dot(d, d2) < limits.turn * fsi__d3_norm(d) * fsi__d3_norm(d2)) return 0;
-        if (fsi__d3_norm(d2) > limits.longest && fsi__d3_norm(d2) > fsi__d3_norm(d)) return 0;
-    }
-    if (m->crossings && !fsi__fr_segments_are_clear(m, before, h, after, p, q, &f)) return 0;
-    fsi__fr_merge(m, &f, h);
-    return 1;
+    if (m->twin[2 * after + 1] == before || m->twin[2 * after + 1] == h || !fsi__fr_first_place(m, &f))
+        return 0; /* 4 segments or more */
+    good = fsi__fr_round_place(m, &f) && fsi__fr_try_segments(m, &f, before, h, after, &limits);
+    if (!good && (must || !f.round))
+        good = fsi__fr_first_place(m, &f) && fsi__fr_try_segments(m, &f, before, h, after, &limits);
+    if (good) fsi__fr_merge(m, &f, h);
+    return good;
 }
 
 static fsi_status fsi__fr_collapse_all(fsi__fr_mesh *m, const char *fn)
 {
     const double least = FSI__FR_SHORT * m->length;
+    const int marks = FSI__FR_IS_SHORT | FSI__FR_IS_THIN;
     int t, i, c;
     m->count = 0;
-    for (t = fsi__fr_marked(m, 0, FSI__FR_IS_SHORT | FSI__FR_IS_THIN); t < m->nt; t = fsi__fr_marked(m, t + 1, FSI__FR_IS_SHORT | FSI__FR_IS_THIN)) {
+    for (t = fsi__fr_marked(m, 0, marks); t < m->nt; t = fsi__fr_marked(m, t + 1, marks)) {
         if (m->corner[m->k * t] < 0) continue;
         for (i = 0; i < (m->k == 3 ? 3 : 1); i++) {
             const int h = m->k == 3 ? 3 * t + i : t;
@@ -2040,6 +2116,51 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
     m->smoothed++;
 }
 
+/* To the curved surface, from the middle of an edge that was split; its triangles, or segments, stay as they are where
+   they would turn much or meet others. */
+static void fsi__fr_lift(fsi__fr_mesh *m, int vertex, fsi__d3 lift)
+{
+    const fsi_vec3 x = m->x[vertex], y = fsi__d3_real(fsi__d3_add(fsi__d3_of(x), lift));
+    int ring[FSI__FR_RING], n = 0, i, clear;
+    fsi__fr_patch p;
+    p.n = 1;
+    p.vertex[0] = vertex;
+    if (m->k == 3) {
+        fsi__fr_star s;
+        n = fsi__fr_ring(m, vertex, ring);
+        if (n < 0 || fsi__fr_ring_sine(m, vertex, y, ring, n) < FSI__FR_THINNEST) return;
+        for (i = 0; i < n; i++) p.vertex[p.n++] = m->corner[fsi__fr_after(ring[i])];
+        s.vertex = vertex;
+        s.n = 1;
+        s.t = s.u = -1;
+        s.ring[0] = ring;
+        s.count[0] = n;
+        s.y = y;
+        clear = fsi__fr_star_is_clear(m, &s);
+    } else {
+        const int t = m->star[vertex], before = m->twin[2 * t];
+        p.vertex[p.n++] = m->corner[2 * before];
+        p.vertex[p.n++] = m->corner[2 * t + 1];
+        clear = !m->crossings || fsi__fr_segments_are_clear(m, before, t, t, vertex, y);
+    }
+    if (!clear) return;
+    fsi__fr_patch_begin(m, &p);
+    m->moved[fsi__fr_piece_of(m, vertex)] += fsi__d3_dot(fsi__fr_gradient(m, vertex), fsi__d3_diff(y, x));
+    m->x[vertex] = y;
+    fsi__fr_patch_end(m, &p);
+    fsi__fr_touch(m, vertex);
+}
+
+static fsi_status fsi__fr_lift_all(fsi__fr_mesh *m, const char *fn)
+{
+    int c;
+    for (c = 0; c < m->count; c++) {
+        FSI__TRY(fsi__fr_reserve_dirty(m, fn));
+        if (fsi__d3_dot(m->lift[c], m->lift[c]) > 0) fsi__fr_lift(m, m->list[c].at, m->lift[c]);
+    }
+    return FSI_OK;
+}
+
 /* Vertices of poor triangles, each once, in order. */
 static fsi_status fsi__fr_smooth_all(fsi__fr_mesh *m, const char *fn)
 {
@@ -2070,6 +2191,7 @@ FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn)
         rows = m->nt;
         FSI__TRY(fsi__fr_split_all(m, fn));
         if (m->crossings && !m->hashed) FSI__TRY(fsi__fr_make_hash(m, rows, fn));
+        FSI__TRY(fsi__fr_lift_all(m, fn));
         FSI__TRY(fsi__fr_collapse_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_flip_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_smooth_all(m, fn));
