@@ -154,20 +154,20 @@ FSI_FN void fsi__fr_widen(fsi__fr_span *s, const fsi_vec3 *x)
         s->hi[i] = p[i] > s->hi[i] ? p[i] : s->hi[i];
     }
 }
-FSI_FN fsi__fr_span fsi__fr_span_of(int k, const fsi_vec3 *a, const fsi_vec3 *b, const fsi_vec3 *c)
+FSI_FN fsi__fr_span fsi__fr_span_of(const fsi_vec3 *a, const fsi_vec3 *b, const fsi_vec3 *c)
 {
     fsi__fr_span s;
     s.lo[0] = s.hi[0] = (double)a->x;
     s.lo[1] = s.hi[1] = (double)a->y;
     s.lo[2] = s.hi[2] = (double)a->z;
     fsi__fr_widen(&s, b);
-    if (k == 3) fsi__fr_widen(&s, c);
+    fsi__fr_widen(&s, c); /* in 2D b again: without a branch it stays in registers */
     return s;
 }
 FSI_FN fsi__fr_span fsi__fr_element_span(const fsi__fr_mesh *m, int t)
 {
     const int *c = m->corner + m->k * t;
-    return fsi__fr_span_of(m->k, m->x + c[0], m->x + c[1], m->x + c[m->k - 1]);
+    return fsi__fr_span_of(m->x + c[0], m->x + c[1], m->x + c[m->k - 1]);
 }
 FSI_FN double fsi__fr_width(const fsi__fr_span *s)
 {
@@ -653,6 +653,25 @@ static int fsi__fr_apart(fsi__d3 n, const fsi__d3 *a, const fsi__d3 *b)
     return 0;
 }
 
+/* Does the plane of a triangle, or one through an edge and its normal, part it from another by more than `least`? */
+static int fsi__fr_is_parted(const fsi_vec3 *x, const fsi_vec3 *y, double least)
+{
+    const fsi__d3 n = fsi__fr_cross(x[0], x[1], x[2]);
+    int i;
+    for (i = 0; i < 4; i++) {
+        const fsi_vec3 o = x[i % 3];
+        const fsi__d3 s = i < 3 ? fsi__d3_cross(fsi__d3_diff(x[(i + 1) % 3], o), n) : n;
+        const double p = fsi__d3_dot(s, fsi__d3_diff(y[0], o)), q = fsi__d3_dot(s, fsi__d3_diff(y[1], o)),
+            r = fsi__d3_dot(s, fsi__d3_diff(y[2], o));
+        double a = p < q ? p : q, b = p > q ? p : q;
+        a = a < r ? a : r;
+        b = b > r ? b : r;
+        if (a <= 0 && (i < 3 || b >= 0)) continue;
+        if ((a > 0 ? a : -b) > least * fsi__d3_norm(s)) return 1;
+    }
+    return 0;
+}
+
 /* Do an element with corners x and vertices id, and element t, meet in more than common vertices? What is clear in
    floating point is not asked in integers: the lattice moves vertices by a millionth of the length. */
 static int fsi__fr_crosses(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *id, int t)
@@ -672,6 +691,8 @@ static int fsi__fr_crosses(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *
 
     /* What is clear. */
     fsi__fr_corners(m, t, y);
+    if (k == 3 && shared == 0 && (fsi__fr_is_parted(x, y, 1e-5 * m->length)
+        || fsi__fr_is_parted(y, x, 1e-5 * m->length))) return 0;
     if (k == 3 && shared > 0 && shared < 3) {
         const fsi__d3 n = fsi__fr_cross(x[0], x[1], x[2]), o = fsi__fr_cross(y[0], y[1], y[2]);
         if (shared == 2 && fsi__d3_dot(n, o) > -0.5 * fsi__d3_norm(n) * fsi__d3_norm(o)) return 0;
@@ -699,28 +720,47 @@ static int fsi__fr_boxes_meet(const fsi__fr_box *a, const fsi__fr_box *b)
         & (a->lo[2] <= b->hi[2]) & (b->lo[2] <= a->hi[2]); /* one branch */
 }
 
-static int fsi__fr_is_met(const fsi__fr_mesh *m, const fsi__fr_box *b, const fsi_vec3 *x, const int *id, int t)
+/* Elements that would be there instead of those that are marked to be skipped. */
+typedef struct fsi__fr_group {
+    int n, id[3 * FSI__FR_PATCH];
+    fsi_vec3 x[3 * FSI__FR_PATCH];
+    fsi__fr_box box[FSI__FR_PATCH], all;
+} fsi__fr_group;
+
+static int fsi__fr_is_met(const fsi__fr_mesh *m, const fsi__fr_group *g, int t)
 {
-    return fsi__fr_boxes_meet(&m->box[t], b) && !(m->mark[t] & FSI__FR_SKIP) && fsi__fr_crosses(m, x, id, t);
+    int e;
+    if (!fsi__fr_boxes_meet(&m->box[t], &g->all) || m->mark[t] & FSI__FR_SKIP) return 0;
+    for (e = 0; e < g->n; e++)
+        if (fsi__fr_boxes_meet(&m->box[t], &g->box[e]) && fsi__fr_crosses(m, g->x + m->k * e, g->id + m->k * e, t))
+            return 1;
+    return 0;
 }
 
-/* Does an element that is not marked to be skipped meet this one? */
-static int fsi__fr_meets_any(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *id)
+/* Does an element that is not marked to be skipped meet one of these? */
+static int fsi__fr_meets_any(const fsi__fr_mesh *m, fsi__fr_group *g)
 {
-    const fsi__fr_span s = fsi__fr_span_of(m->k, x, x + 1, x + m->k - 1);
-    fsi__fr_box b;
     int64_t i, j, k;
-    int level, t;
-    fsi__fr_set_box(m, &s, &b);
-    for (level = 0; level < m->hash.levels; level++) {
-        const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
+    int level, t, e;
+    for (e = 0; e < g->n; e++) {
+        const fsi_vec3 *x = g->x + m->k * e;
+        const fsi__fr_span s = fsi__fr_span_of(x, x + 1, x + m->k - 1);
+        fsi__fr_set_box(m, &s, &g->box[e]);
+        if (e == 0) g->all = g->box[0];
+        for (t = 0; t < 3; t++) {
+            g->all.lo[t] = g->box[e].lo[t] < g->all.lo[t] ? g->box[e].lo[t] : g->all.lo[t];
+            g->all.hi[t] = g->box[e].hi[t] > g->all.hi[t] ? g->box[e].hi[t] : g->all.hi[t];
+        }
+    }
+    for (level = 0; level < m->hash.levels && g->n > 0; level++) {
+        const fsi__fr_cells c = fsi__fr_cells_of(m, &g->all, level);
         if ((double)(c.hi[0] - c.lo[0]) * (double)(c.hi[1] - c.lo[1]) * (double)(c.hi[2] - c.lo[2] + 1) > m->nt) {
-            for (t = 0; t < m->nt; t++) if (m->bucket[t] >= 0 && fsi__fr_is_met(m, &b, x, id, t)) return 1;
+            for (t = 0; t < m->nt; t++) if (m->bucket[t] >= 0 && fsi__fr_is_met(m, g, t)) return 1;
             return 0;
         }
         for (k = c.lo[2]; k <= c.hi[2]; k++) for (j = c.lo[1]; j <= c.hi[1]; j++) for (i = c.lo[0]; i <= c.hi[0]; i++)
             for (t = m->hash.head[fsi__fr_bucket_of(&m->hash, level, i, j, k)]; t >= 0; t = m->next[t])
-                if (fsi__fr_is_met(m, &b, x, id, t)) return 1;
+                if (fsi__fr_is_met(m, g, t)) return 1;
     }
     return 0;
 }
@@ -1107,15 +1147,16 @@ FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *oth
 typedef struct fsi__fr_star { int vertex, n, t, u; const int *ring[2]; int count[2]; fsi_vec3 y; } fsi__fr_star;
 static int fsi__fr_star_is_clear(fsi__fr_mesh *m, const fsi__fr_star *s)
 {
-    int side, i, clear = 1;
+    fsi__fr_group g;
+    int side, i, clear;
     if (!m->crossings) return 1;
     for (side = 0; side < s->n; side++)
         for (i = 0; i < s->count[side]; i++) m->mark[s->ring[side][i] / 3] |= FSI__FR_SKIP;
-    for (side = 0; side < s->n && clear; side++)
-        for (i = 0; i < s->count[side] && clear; i++) {
+    for (side = g.n = 0; side < s->n; side++)
+        for (i = 0; i < s->count[side]; i++) {
             const int h = s->ring[side][i];
-            int id[3];
-            fsi_vec3 x[3];
+            int *id = g.id + 3 * g.n;
+            fsi_vec3 *x = g.x + 3 * g.n;
             if (h / 3 == s->t || h / 3 == s->u) continue;
             id[0] = s->vertex;
             id[1] = m->corner[fsi__fr_after(h)];
@@ -1123,8 +1164,9 @@ static int fsi__fr_star_is_clear(fsi__fr_mesh *m, const fsi__fr_star *s)
             x[0] = s->y;
             x[1] = m->x[id[1]];
             x[2] = m->x[id[2]];
-            clear = !fsi__fr_meets_any(m, x, id);
+            g.n++;
         }
+    clear = !fsi__fr_meets_any(m, &g);
     for (side = 0; side < s->n; side++)
         for (i = 0; i < s->count[side]; i++) m->mark[s->ring[side][i] / 3] &= (unsigned char)~FSI__FR_SKIP;
     m->crossed += !clear;
@@ -1134,12 +1176,14 @@ static int fsi__fr_star_is_clear(fsi__fr_mesh *m, const fsi__fr_star *s)
 /* Would these elements, in the place of those that are marked, stay clear? */
 static int fsi__fr_elements_are_clear(fsi__fr_mesh *m, const int *id, int count)
 {
-    fsi_vec3 x[3];
-    int i, j, clear = 1;
-    for (i = 0; i < count && clear; i++) {
-        for (j = 0; j < m->k; j++) x[j] = m->x[id[m->k * i + j]];
-        clear = !fsi__fr_meets_any(m, x, id + m->k * i);
+    fsi__fr_group g;
+    int i, clear;
+    g.n = count;
+    for (i = 0; i < m->k * count; i++) {
+        g.id[i] = id[i];
+        g.x[i] = m->x[id[i]];
     }
+    clear = !fsi__fr_meets_any(m, &g);
     m->crossed += !clear;
     return clear;
 }
