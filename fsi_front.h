@@ -175,7 +175,8 @@ FSI_API fsi_status fsi_front_measure(fsi_front *f);
 /* vertex_count unit normals out of the volume, the mean of the elements' by area (2D: length). */
 FSI_API fsi_status fsi_front_normals(const fsi_front *f, fsi_vec3 *out);
 /* vertex_count mean curvatures (k1 + k2)/2 [1/m], 1/R of a ball or disc of radius R: half of the mean curvature normal
-   of Meyer et al. 2003, eq. 8, with the Voronoi areas of their eq. 7 and figure 4. */
+   of Meyer et al. 2003, eq. 8, along the normal of Max 1999, with the Voronoi areas of eq. 7: exact where a vertex and
+   its neighbours lie on a ball. Where these areas are too small, those of their figure 4. */
 FSI_API fsi_status fsi_front_curvature(const fsi_front *f, fsi_real *out);
 /* dim * element_count weights of the edges, from corner i to i + 1, in each element: cot/2 of the angle opposite, 2D:
    1/length in both places. With L = sum w (e_i - e_j)(e_i - e_j)^T the area has the gradient L x. */
@@ -869,12 +870,13 @@ static double fsi__fr_voronoi(const fsi__fr_mesh *m, int h, double cot_c, double
     return (ab * cot_c + ac * cot_b) / 8;
 }
 
-/* 2 H n = sum (cot + cot) (x - x_j)/(2 A); 2D: H n = sum (x - x_j)/length_j over the mean length. */
+/* 2 H n = sum (cot + cot) (x - x_j)/(2 A); 2D: H n = sum (x - x_j)/length_j over the mean length. On a ball n.(x - x_j)
+   = |x - x_j|^2/(2 R), so that H = 1/R with A = sum (cot + cot) |x - x_j|^2/8. */
 static double fsi__fr_curvature_at(const fsi__fr_mesh *m, int vertex)
 {
-    const fsi__d3 n = fsi__d3_unit(fsi__fr_gradient(m, vertex));
+    const fsi__d3 n = fsi__fr_round_normal(m, vertex);
     fsi__d3 sum = fsi__d3_zero();
-    double area = 0;
+    double area = 0, voronoi = 0;
     int h = m->star[vertex];
     if (m->k == 2) {
         const fsi_vec3 x = m->x[vertex];
@@ -890,8 +892,11 @@ static double fsi__fr_curvature_at(const fsi__fr_mesh *m, int vertex)
         sum = fsi__d3_madd(sum, cot_c, fsi__d3_diff(m->x[vertex], m->x[m->corner[fsi__fr_after(h)]]));
         sum = fsi__d3_madd(sum, cot_b, fsi__d3_diff(m->x[vertex], m->x[m->corner[p]]));
         area += fsi__fr_voronoi(m, h, cot_c, cot_b);
+        voronoi += (fsi__fr_length2(m->x[vertex], m->x[m->corner[fsi__fr_after(h)]]) * cot_c
+            + fsi__fr_length2(m->x[vertex], m->x[m->corner[p]]) * cot_b) / 8;
         h = m->twin[p];
     } while (h != m->star[vertex]);
+    if (voronoi > 0.25 * area) area = voronoi;
     return area > 0 ? fsi__d3_dot(sum, n) / (4 * area) : 0;
 }
 

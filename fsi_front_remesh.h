@@ -200,6 +200,8 @@ FSI_API double fsi__fr_area_of(int k, const fsi_vec3 *x, const int *c);
 /* dV/dx of the volume enclosed, and area that belongs to the vertex: a k-th of its elements. */
 FSI_API fsi__d3 fsi__fr_gradient(const fsi__fr_mesh *m, int vertex);
 FSI_API double fsi__fr_vertex_area(const fsi__fr_mesh *m, int vertex);
+/* A unit normal that is exact where the neighbours are on a ball. */
+FSI_API fsi__d3 fsi__fr_round_normal(const fsi__fr_mesh *m, int vertex);
 /* The cotangent of the angle opposite of half-edge h. Length of an edge, by a half-edge or segment; -1: it is gone. */
 FSI_API double fsi__fr_cot(const fsi__fr_mesh *m, int h);
 FSI_API double fsi__fr_edge_length(const fsi__fr_mesh *m, int h);
@@ -384,7 +386,7 @@ FSI_API double fsi__fr_vertex_area(const fsi__fr_mesh *m, int vertex)
 
 /* The normal of Max 1999, exact where the neighbours are on a ball: sum of a x b/(|a|^2 |b|^2) over edges that follow
    each other; in 2D that of the circle through three vertices. */
-static fsi__d3 fsi__fr_round_normal(const fsi__fr_mesh *m, int vertex)
+FSI_API fsi__d3 fsi__fr_round_normal(const fsi__fr_mesh *m, int vertex)
 {
     const fsi_vec3 x = m->x[vertex], *y = m->x;
     fsi__d3 n = fsi__d3_zero();
@@ -752,6 +754,8 @@ static int fsi__fr_meets_any(const fsi__fr_mesh *m, fsi__fr_group *g)
             g->all.hi[t] = g->box[e].hi[t] > g->all.hi[t] ? g->box[e].hi[t] : g->all.hi[t];
         }
     }
+
+    /* All that may have their middles near; where these are more cells than elements, all. */
     for (level = 0; level < m->hash.levels && g->n > 0; level++) {
         const fsi__fr_cells c = fsi__fr_cells_of(m, &g->all, level);
         if ((double)(c.hi[0] - c.lo[0]) * (double)(c.hi[1] - c.lo[1]) * (double)(c.hi[2] - c.lo[2] + 1) > m->nt) {
@@ -895,6 +899,8 @@ static void fsi__fr_bound_sheet(fsi__fr_mesh *m, fsi__fr_sheet *s)
         s->wide = fsi__fr_width(&own);
         s->widest = m->next[at];
     }
+
+    /* The ball is smaller than that around the box. */
     fsi__fr_set_box(m, &all, &s->box);
     s->center = fsi__d3_make((all.lo[0] + all.hi[0]) / 2, (all.lo[1] + all.hi[1]) / 2, (all.lo[2] + all.hi[2]) / 2);
     for (at = s->begin, s->radius = 0; at < s->begin + s->count; at++)
@@ -1152,6 +1158,8 @@ static int fsi__fr_star_is_clear(fsi__fr_mesh *m, const fsi__fr_star *s)
     if (!m->crossings) return 1;
     for (side = 0; side < s->n; side++)
         for (i = 0; i < s->count[side]; i++) m->mark[s->ring[side][i] / 3] |= FSI__FR_SKIP;
+
+    /* What would be there. */
     for (side = g.n = 0; side < s->n; side++)
         for (i = 0; i < s->count[side]; i++) {
             const int h = s->ring[side][i];
@@ -1576,6 +1584,8 @@ static fsi_status fsi__fr_split_all(fsi__fr_mesh *m, const char *fn)
         }
     }
     FSI__TRY(fsi__fr_sort(m, fn));
+
+    /* Of the surface as it is, before any. */
     if (m->count > m->lift_room)
         FSI__TRY(fsi__room_in(m->context, &m->lift, sizeof *m->lift, 0, &m->lift_room, m->count, fn));
     for (c = 0; c < m->count; c++) {
@@ -2188,6 +2198,8 @@ static void fsi__fr_lift(fsi__fr_mesh *m, int vertex, fsi__d3 lift)
         clear = !m->crossings || fsi__fr_segments_are_clear(m, before, t, t, vertex, y);
     }
     if (!clear) return;
+
+    /* The volume that it gains is booked. */
     fsi__fr_patch_begin(m, &p);
     m->moved[fsi__fr_piece_of(m, vertex)] += fsi__d3_dot(fsi__fr_gradient(m, vertex), fsi__d3_diff(y, x));
     m->x[vertex] = y;

@@ -292,6 +292,46 @@ static void test_curvature_and_area(void)
     }
 }
 
+/* A ball of 8 edges on a radius that a linear flow stretches and brings back: what was split and collapsed lies on it,
+   so that curvature stays good. */
+static void test_remeshing_keeps_curvature(void)
+{
+    int dim, k, i;
+    for (dim = 2; dim <= 3; dim++) {
+        front_shape s = { dim, 0, 0, NULL, NULL };
+        fsi_front_desc d;
+        fsi_front *f;
+        fsi_real *curvature;
+        double squares = 0, mean = 0;
+        int operations = 0;
+        if (dim == 3) front_add_ball(&s, front_v3(0, 0, 0), front_v3(1, 1, 1), 14, 1);
+        else front_add_circle(&s, front_v3(0, 0, 0), 1, 50, 1);
+        d = front_desc(&s, 0.125);
+        f = make(&d);
+        for (k = 0; k < 2 * 12; k++) {
+            for (i = 0; i < f->vertex_count; i++) {
+                const double x = (double)f->position[i].x, y = (double)f->position[i].y, z = (double)f->position[i].z;
+                f->velocity[i] = k < 12 ? front_v3(0.05 * x, -0.03 * y, -0.02 * z)
+                    : front_v3(x / 1.05 - x, y / 0.97 - y, z / 0.98 - z);
+            }
+            CHECK(fsi_front_step(f, 1) == FSI_OK);
+            operations += f->stats.splits + f->stats.collapses;
+        }
+        curvature = (fsi_real *)calloc((size_t)f->vertex_count, sizeof *curvature);
+        CHECK(fsi_front_curvature(f, curvature) == FSI_OK);
+        for (i = 0; i < f->vertex_count; i++) {
+            const double e = (double)curvature[i] - 1;
+            squares += e * e / f->vertex_count;
+            mean += e / f->vertex_count;
+        }
+        CHECK(operations > (dim == 3 ? 100 : 10));
+        CHECK(sqrt(squares) <= (dim == 3 ? 0.015 : 0.005) && fabs(mean) <= 0.003);
+        free(curvature);
+        fsi_front_destroy(f);
+        front_free(&s);
+    }
+}
+
 /* L x is the gradient of the area: against differences of fsi_front_measure. */
 static void test_weights_are_the_gradient_of_the_area(void)
 {
@@ -708,6 +748,7 @@ int main(int argc, char **argv)
     RUN(test_small_pieces_are_removed);
     RUN(test_small_discs_are_removed_as_asked);
     RUN(test_curvature_and_area);
+    RUN(test_remeshing_keeps_curvature);
     RUN(test_weights_are_the_gradient_of_the_area);
     RUN(test_front_is_the_same_for_any_number_of_threads);
     RUN(test_saved_front_goes_on_as_it_would);
