@@ -773,6 +773,7 @@ static int fsi__fr_meets_any(const fsi__fr_mesh *m, fsi__fr_group *g)
 static void fsi__fr_look_at_fans(void *arg, int chunk, int begin, int end)
 {
     fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    const double most = 64 * m->length * m->length; /* the lattice turns longer ones out of `least` */
     int v;
     (void)chunk;
     for (v = begin; v < end; v++) {
@@ -794,7 +795,7 @@ static void fsi__fr_look_at_fans(void *arg, int chunk, int begin, int end)
         least = 1e-4 * m->length * m->length * fsi__d3_norm(normal);
         side = fsi__d3_cross(normal, edge[0]);
         for (i = 0; i < n && good; i++) {
-            good = fsi__d3_dot(normal, area[i]) > least;
+            good = fsi__d3_dot(normal, area[i]) > least && fsi__d3_dot(edge[i], edge[i]) < most;
             was = is;
             is = fsi__d3_dot(side, edge[i + 1]);
             turns += was < 0 && is >= 0 && i + 1 < n;
