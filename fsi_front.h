@@ -103,9 +103,10 @@ typedef struct fsi_front_desc {
     fsi_real volume_part;        /* most that one operation may move, in length^dim; default 0.02, of an element whose
                                     edges or angles are beyond the bounds four times as much */
     int keep_volume;             /* 1 (default): what remeshing moves is given back to the piece, by a shift along its
-                                    normals; 0: it is booked in fsi_front_piece.moved alone */
-    fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; default 8; 0: none. In 2D the
-                                    default makes that 4 */
+                                    normals, as far as the surface does not cross itself then (stats.not_kept,
+                                    fsi_front_piece.owed); 0: it is booked in fsi_front_piece.moved alone */
+    fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; 0: none; default -1: 8, in 2D
+                                    4 */
     int crossings;               /* 1 (default): a surface that crosses or touches itself is refused, by an exact test
                                     at the end of each step; operations that would make it so are not done. 0: it may,
                                     and pieces may be inside out */
@@ -155,6 +156,7 @@ typedef struct fsi_front_stats {
     double removed_amount[64];   /* and of each attribute */
     double volume, area;         /* of all pieces */
     double moved;                /* largest volume by which remeshing and topology changed a piece */
+    int not_kept;                /* 1: giving it back would have made the surface cross itself: it is owed, in part */
     double owed;                 /* of all pieces */
     double momentum[3];          /* sum of area times velocity of vertices */
     double seconds_move, seconds_topology, seconds_remesh, seconds_volume, seconds_crossings, seconds_commit;
@@ -204,7 +206,8 @@ FSI_API fsi_status fsi_front_measure(fsi_front *f);
 /* vertex_count unit normals out of the volume, the mean of the elements' by area (2D: length). */
 FSI_API fsi_status fsi_front_normals(const fsi_front *f, fsi_vec3 *out);
 /* vertex_count mean curvatures (k1 + k2)/2 [1/m], 1/R of a ball or disc of radius R: half of the mean curvature normal
-   of Meyer et al. 2003, eq. 8, with the Voronoi areas of their eq. 7 and figure 4. */
+   of Meyer et al. 2003, eq. 8, along the normal of Max 1999, with the Voronoi areas of eq. 7: exact where a vertex and
+   its neighbours lie on a ball. Where these areas are too small, those of their figure 4. */
 FSI_API fsi_status fsi_front_curvature(const fsi_front *f, fsi_real *out);
 /* dim * element_count weights of the edges, from corner i to i + 1, in each element: cot/2 of the angle opposite, 2D:
    1/length in both places. With L = sum w (e_i - e_j)(e_i - e_j)^T the area has the gradient L x. */
@@ -273,8 +276,7 @@ typedef struct fsi__fr_sum {
     double before;             /* volume after the motion */
     double slope;              /* dV for a shift of 1 along the normals */
     double shift;
-    double winding;            /* of the other pieces around its point */
-    int first;                 /* of its elements; those after it in work.next */
+    int winding;               /* of the other pieces around its point */
 } fsi__fr_sum;
 
 /* Of a piece before or after a change of topology. */
@@ -292,7 +294,6 @@ typedef struct fsi__fr_impl {
     fsi_front_piece *piece, *work_piece;
     fsi__fr_sum *sum;          /* of work_piece */
     fsi_vec3 *about;           /* of work_piece: one of its vertices */
-    fsi_box3 *box;             /* and its box */
     double *moved;             /* of work_piece: volume by which remeshing changed it */
     int piece_room, piece_rows, pieces; /* rows of piece; of the other arrays of pieces; pieces of work_piece */
     fsi__fr_survey survey;
@@ -343,6 +344,13 @@ static int fsi__fr_is_far(const void *arg, int i)
     const fsi_vec3 to_walls = fsi_v3_sub(fsi__fr_to_walls(f, f->flags[i], f->position[i]), f->position[i]);
     return !fsi__fr_is_within(f->position[i], most) || !fsi__fr_is_within(f->velocity[i], FSI__FR_FASTEST)
         || !fsi__fr_is_within(to_walls, (double)f->desc.length);
+}
+
+/* Of the mesh that is worked on: has a vertex left the places that have points of the lattice? */
+static int fsi__fr_is_gone(const void *arg, int i)
+{
+    const fsi__fr_mesh *m = (const fsi__fr_mesh *)arg;
+    return !fsi__fr_is_within(m->x[i], FSI__FR_FARTHEST * m->length);
 }
 
 static int fsi__fr_has_excess(const void *arg, int i)
@@ -480,7 +488,7 @@ static int fsi__fr_label(const fsi__fr_mesh *m, int *label, int *queue);
 static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn);
 static fsi_status fsi__fr_reserve_survey(fsi__fr_impl *im, const fsi__fr_mesh *m, const char *fn);
 
-static int fsi__fr_group(fsi__fr_share *s, int i)
+static int fsi__fr_group_of(fsi__fr_share *s, int i)
 {
     while (s[i].group != i) i = s[i].group = s[s[i].group].group;
     return i;
@@ -508,8 +516,8 @@ static fsi_status fsi__fr_name_parts(fsi__fr_impl *im, int parts, const char *fn
             old->place = 1;
             FSI__TRY(fsi__fr_add(m, (double)id, seen++, fn));
         }
-        a = fsi__fr_group(s, m->piece[t]);
-        b = fsi__fr_group(s, pieces + label[t]);
+        a = fsi__fr_group_of(s, m->piece[t]);
+        b = fsi__fr_group_of(s, pieces + label[t]);
         if (a < b) s[b].group = a;
         else s[a].group = b;
     }
@@ -533,7 +541,7 @@ static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_s
     FSI__TRY(fsi__fr_name_parts(im, parts, fn));
     s = im->share;
     for (i = 0; i < pieces; i++) {
-        fsi__fr_share *g = &s[fsi__fr_group(s, i)];
+        fsi__fr_share *g = &s[fsi__fr_group_of(s, i)];
         g->count[0]++;
         g->before += im->sum[i].before - im->work_piece[i].owed;
         g->moved += im->work_piece[i].moved;
@@ -548,13 +556,13 @@ static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_s
     im->pieces = parts;
     fsi__fr_sum_pieces(im, m, im->work_piece, parts);
     for (i = 0; i < parts; i++) {
-        fsi__fr_share *g = &s[fsi__fr_group(s, pieces + m->list[i].at)];
+        fsi__fr_share *g = &s[fsi__fr_group_of(s, pieces + m->list[i].at)];
         g->count[1]++;
         g->after += im->work_piece[i].volume;
         g->size += fabs(im->work_piece[i].volume);
     }
     for (i = 0; i < parts; i++) {
-        const fsi__fr_share *g = &s[fsi__fr_group(s, pieces + m->list[i].at)];
+        const fsi__fr_share *g = &s[fsi__fr_group_of(s, pieces + m->list[i].at)];
         const double part = g->size > 0 ? fabs(im->work_piece[i].volume) / g->size : 0, more = g->before - g->after;
         im->moved[i] = fabs(more) > 1e-14 * g->size ? -more * part : 0;
         im->work_piece[i].moved = g->moved * part;
@@ -616,10 +624,10 @@ static void fsi__fr_gradients(fsi__fr_impl *im)
 
 /* Along the normals n = g/|g|, g = dV/dx, by s: dV = s sum |g| to first order. sum.shift is the dV that is wanted; a
    tenth of an edge is the most. */
-static void fsi__fr_shift(fsi_front *f, fsi__fr_impl *im)
+static void fsi__fr_shift(fsi__fr_impl *im)
 {
     fsi__fr_mesh *m = &im->work;
-    const double most = 0.1 * (double)f->desc.length;
+    const double most = 0.1 * m->length;
     int i;
     fsi__fr_gradients(im);
     for (i = 0; i < im->pieces; i++) im->sum[i].slope = 0;
@@ -653,16 +661,16 @@ static double fsi__fr_missing(const fsi__fr_impl *im, int i)
 
 /* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows, where
    that is more than its rounding. Ends with the quality of the mesh. */
-static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
+static fsi__fr_quality fsi__fr_give_back(fsi__fr_impl *im, int keep)
 {
     fsi__fr_quality q;
     int round, i, left = 0;
     for (i = 0; i < im->pieces; i++) {
-        im->sum[i].shift = f->desc.keep_volume ? im->work_piece[i].owed - im->moved[i] : 0;
+        im->sum[i].shift = keep ? im->work_piece[i].owed - im->moved[i] : 0;
         left += fabs(im->sum[i].shift) > 0;
     }
     for (round = 0;; round++) {
-        if (left > 0) fsi__fr_shift(f, im);
+        if (left > 0) fsi__fr_shift(im);
         q = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
         if (left == 0 || round == 7) return q;
         for (i = left = 0; i < im->pieces; i++) {
@@ -673,136 +681,136 @@ static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
     }
 }
 
-/* Error: MESH, where elements cross or touch; MEMORY. */
+/* The first element that crosses or touches another, and that one; -1: none. Error: MEMORY. */
+typedef struct fsi__fr_pair { int element, other; } fsi__fr_pair;
+static fsi_status fsi__fr_find_pair(fsi__fr_mesh *m, fsi__fr_pair *p, const char *fn)
+{
+    p->element = p->other = -1;
+    return m->crossings ? fsi__fr_find_crossing(m, &p->element, &p->other, fn) : FSI_OK;
+}
+
+/* Error: MESH, where there is one. */
+static fsi_status fsi__fr_refuse_pair(const fsi__fr_mesh *m, fsi__fr_pair p, const char *fn)
+{
+    const fsi_vec3 *x;
+    if (p.element < 0) return FSI_OK;
+    x = &m->x[m->corner[m->k * p.element]];
+    return fsi__fail(m->context, FSI_ERROR_MESH, fn, p.element, p.other,
+        "the surface crosses or touches itself, at elements %d and %d, near (%g, %g, %g)", p.element, p.other,
+        (double)x->x, (double)x->y, (double)x->z);
+}
 static fsi_status fsi__fr_refuse_crossings(fsi__fr_mesh *m, const char *fn)
 {
-    int t, other;
-    if (!m->crossings) return FSI_OK;
-    FSI__TRY(fsi__fr_find_crossing(m, &t, &other, fn));
-    if (t < 0) return FSI_OK;
-    return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, other,
-        "the surface crosses or touches itself, at elements %d and %d, near (%g, %g, %g)", t, other,
-        (double)m->x[m->corner[m->k * t]].x, (double)m->x[m->corner[m->k * t]].y, (double)m->x[m->corner[m->k * t]].z);
+    fsi__fr_pair p;
+    FSI__TRY(fsi__fr_find_pair(m, &p, fn));
+    return fsi__fr_refuse_pair(m, p, fn);
 }
 
 /* The same, as far as the surface does not cross itself: else a quarter of the shift, or none, and the rest is owed.
-   Room: reserve_commit. Errors: LIMIT, MEMORY. */
-static fsi_status fsi__fr_settle_volume(fsi_front *f, fsi__fr_impl *im, fsi__fr_quality *q, double *given,
-    const char *fn)
+   Room: reserve_commit. pair: where it does without a shift, too. Errors: LIMIT, MEMORY. */
+static fsi_status fsi__fr_settle_volume(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats, fsi__fr_quality *q,
+    fsi__fr_pair *pair, const char *fn)
 {
+    const double begin = fsi__now(f->context);
     fsi__fr_mesh *m = &im->work;
-    int part, i, t = -1, other;
+    int part, i;
     memcpy(im->unshifted, m->x, (size_t)m->nv * sizeof *m->x);
-    *q = fsi__fr_give_back(f, im);
-    *given = fsi__now(f->context);
-    for (part = 0; part < 2 && m->crossings; part++) {
-        FSI__TRY(fsi__fr_find_crossing(m, &t, &other, fn));
-        if (t < 0) break;
+    *q = fsi__fr_give_back(im, f->desc.keep_volume);
+    stats->seconds_volume = fsi__now(f->context) - begin;
+    for (part = 0; part < 3; part++) {
+        FSI__TRY(fsi__fr_find_pair(m, pair, fn));
+        if (pair->element < 0 || part == 2) break;
         for (i = 0; i < m->nv; i++)
             m->x[i] = part ? im->unshifted[i]
                 : fsi_v3_madd(im->unshifted[i], (fsi_real)0.25, fsi_v3_sub(m->x[i], im->unshifted[i]));
         *q = fsi__fr_sum_pieces(im, m, im->work_piece, im->pieces);
+        stats->not_kept = 1;
     }
     for (i = 0; i < im->pieces && f->desc.keep_volume; i++) im->work_piece[i].owed = fsi__fr_missing(im, i);
-    return t < 0 ? FSI_OK : fsi__fr_refuse_crossings(m, fn);
+    return FSI_OK;
 }
 
-/* Solid angle of an element seen from p, over 4 pi (van Oosterom and Strackee 1983); 2D: angle over 2 pi. */
-static double fsi__fr_solid_angle(const fsi__fr_mesh *m, int t, fsi_vec3 p)
+static int64_t *fsi__fr_part_of(fsi__fr_int3 *p, int axis) { return axis == 0 ? &p->x : axis == 1 ? &p->y : &p->z; }
+
+/* How a half line from p along an axis crosses an element: 1 out of the volume, -1 into it, 0 not at all. Exact, for p
+   moved as fsi__fr_side_moved has it: p is on one side of the planes through edges and the axis, as seen along this,
+   and before the element. A segment has its first corner again, moved along z: its normal points into the volume. */
+static int fsi__fr_pierces(const fsi__fr_mesh *m, int t, fsi__fr_int3 p, int axis)
 {
-    const int *e = m->corner + m->k * t;
-    const fsi__d3 a = fsi__d3_diff(m->x[e[0]], p), b = fsi__d3_diff(m->x[e[1]], p);
-    const double la = fsi__d3_norm(a), lb = fsi__d3_norm(b);
-    if (m->k == 2) return fsi_atan2(b.x * a.y - a.x * b.y, fsi__d3_dot(a, b)) / (2 * FSI_PI);
-    {
-        const fsi__d3 c = fsi__d3_diff(m->x[e[2]], p);
-        const double lc = fsi__d3_norm(c), det = fsi__d3_dot(a, fsi__d3_cross(b, c));
-        return fsi_atan2(det, la * lb * lc + fsi__d3_dot(a, b) * lc + fsi__d3_dot(b, c) * la + fsi__d3_dot(c, a) * lb)
-            / (2 * FSI_PI);
+    const int *c = m->corner + m->k * t;
+    fsi__fr_int3 x[3];
+    int i, side = 0, ahead = 1;
+    for (i = 0; i < 3; i++) {
+        x[i] = fsi__fr_snap(m->x[c[i < m->k ? i : 0]], m->length);
+        x[i].z += i == m->k;
+        ahead &= *fsi__fr_part_of(&x[i], axis) > *fsi__fr_part_of(&p, axis);
     }
+    for (i = 0; i < 3; i++) {
+        fsi__fr_int3 up = x[i], q = p;
+        int s;
+        *fsi__fr_part_of(&up, axis) += FSI__FR_REACH / 4;
+        *fsi__fr_part_of(&q, axis) = *fsi__fr_part_of(&x[i], axis);
+        s = fsi__fr_side_moved(x[i], x[(i + 1) % 3], up, q);
+        if (s == 0 || (i > 0 && s != side)) return 0;
+        side = s;
+    }
+    if (!ahead && fsi__fr_side_moved(x[0], x[1], x[2], p) != side) return 0;
+    return m->k == 3 ? -side : side;
 }
 
-/* The axis along which boxes cover least of their common extent. */
-static int fsi__fr_sparse_axis(const fsi_box3 *box, const fsi_front_piece *piece, int pieces)
-{
-    fsi_box3 all = fsi_box3_empty();
-    double wide[3] = { 0, 0, 0 };
-    int i, axis, best = 0;
-    for (i = 0; i < pieces; i++) {
-        if (piece[i].element_count == 0) continue;
-        all = fsi_box3_grow(fsi_box3_grow(all, box[i].lo), box[i].hi);
-        for (axis = 0; axis < 3; axis++)
-            wide[axis] += (double)fsi__axis(box[i].hi, axis) - (double)fsi__axis(box[i].lo, axis);
-    }
-    for (axis = 0; axis < 3; axis++) {
-        const double extent = (double)fsi__axis(all.hi, axis) - (double)fsi__axis(all.lo, axis);
-        wide[axis] = extent > 0 ? wide[axis] / extent : FSI__HUGE;
-        best = wide[axis] < wide[best] ? axis : best;
-    }
-    return best;
-}
-
-/* Winding numbers of the points of pieces. Points are sorted along an axis: a box looks at those between its ends.
-   Error: MEMORY. */
+/* Winding numbers of the others around a point of each piece: half lines along one axis meet the sheets that
+   find_crossing has made. Points are sorted along another axis: a sheet looks at those between its ends. Error:
+   MEMORY. */
 static fsi_status fsi__fr_find_windings(const fsi__fr_impl *im, fsi__fr_mesh *m, const fsi_front_piece *piece,
     int pieces, const char *fn)
 {
-    const int axis = fsi__fr_sparse_axis(im->box, piece, pieces);
+    const int axis = fsi__fr_sparse_axis(m), along = (axis + 1) % m->k;
     fsi__fr_sum *sum = im->sum;
-    int i, t, c;
+    int i, c, e;
     m->count = 0;
     for (i = 0; i < pieces; i++) {
         sum[i].winding = 0;
-        sum[i].first = -1;
         if (piece[i].element_count > 0) FSI__TRY(fsi__fr_add(m, (double)fsi__axis(im->about[i], axis), i, fn));
     }
     FSI__TRY(fsi__fr_sort(m, fn));
-
-    /* Elements of each piece, then boxes. */
-    for (t = m->nt - 1; t >= 0; t--) {
-        if (m->corner[m->k * t] < 0) continue;
-        m->next[t] = sum[m->piece[t]].first;
-        sum[m->piece[t]].first = t;
-    }
-    for (c = 0; c < pieces; c++) {
-        const double low = (double)fsi__axis(im->box[c].lo, axis), high = (double)fsi__axis(im->box[c].hi, axis);
+    for (c = 0; c < m->sheets && m->count > 1; c++) {
+        const fsi__fr_sheet *s = &m->sheet[c];
         int at = 0, end = m->count;
         while (at < end) {
             const int middle = at + (end - at) / 2;
-            if (m->list[middle].key < low) at = middle + 1;
+            if (m->list[middle].key < (double)s->box.lo[axis]) at = middle + 1;
             else end = middle;
         }
-        for (; at < m->count && m->list[at].key <= high; at++) {
-            fsi_box3 point;
+        for (; at < m->count && m->list[at].key <= (double)s->box.hi[axis]; at++) {
+            const fsi_vec3 p = im->about[m->list[at].at];
+            const int third = m->k - axis - along;
             i = m->list[at].at;
-            point.lo = point.hi = im->about[i];
-            if (i == c || !fsi_box3_overlap(point, im->box[c])) continue;
-            for (t = sum[c].first; t >= 0; t = m->next[t]) sum[i].winding += fsi__fr_solid_angle(m, t, im->about[i]);
+            if (i == m->piece[m->next[s->begin]] || (double)fsi__axis(p, along) > (double)s->box.hi[along]
+                || (m->k == 3 && ((double)fsi__axis(p, third) > (double)s->box.hi[third]
+                    || (double)fsi__axis(p, third) < (double)s->box.lo[third]))) continue;
+            for (e = s->begin; e < s->begin + s->count; e++)
+                sum[i].winding += fsi__fr_pierces(m, m->next[e], fsi__fr_snap(p, m->length), along);
         }
     }
     return FSI_OK;
 }
 
 /* A piece lies inside of as many others as the winding number of these says at one of its vertices: 0, then its volume
-   is positive, or 1, then it is a cavity. Errors: MESH, MEMORY. m: `work`; piece: summed. */
+   is positive, or 1, then it is a cavity. Errors: MESH, MEMORY. m: `work`, after refuse_crossings; piece: summed. */
 static fsi_status fsi__fr_check_sides(const fsi__fr_impl *im, fsi__fr_mesh *m, const fsi_front_piece *piece, int pieces,
     const char *fn)
 {
-    fsi_box3 *box = im->box;
-    int i, t, c;
+    int i, t = 0;
     if (!m->crossings) return FSI_OK;
-    for (i = 0; i < pieces; i++) box[i] = fsi_box3_empty();
-    for (t = 0; t < m->nt; t++)
-        for (c = 0; c < m->k && m->corner[m->k * t] >= 0; c++)
-            box[m->piece[t]] = fsi_box3_grow(box[m->piece[t]], m->x[m->corner[m->k * t + c]]);
     FSI__TRY(fsi__fr_find_windings(im, m, piece, pieces, fn));
     for (i = 0; i < pieces; i++) {
-        const double winding = im->sum[i].winding;
+        const int winding = im->sum[i].winding;
         if (piece[i].element_count == 0) continue; /* removed */
-        if (piece[i].volume > 0 ? winding < 0.5 : winding > 0.5 && piece[i].volume < 0) continue;
-        return fsi__fail(m->context, FSI_ERROR_MESH, fn, im->sum[i].first, piece[i].volume,
-            "the piece of element %d is inside out: it lies %s, with a volume of %g", im->sum[i].first,
-            winding > 0.5 ? "in the volume of another" : "outside of all others", piece[i].volume);
+        if (piece[i].volume > 0 ? winding == 0 : winding == 1 && piece[i].volume < 0) continue;
+        while (m->corner[m->k * t] < 0 || m->piece[t] != i) t++;
+        return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, piece[i].volume,
+            "the piece of element %d is inside out: it lies %s, with a volume of %g", t,
+            winding > 0 ? "in the volume of another" : "outside of all others", piece[i].volume);
     }
     return FSI_OK;
 }
@@ -923,23 +931,12 @@ static fsi_status fsi__fr_reserve_commit(fsi_front *f, fsi__fr_impl *im, const c
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
+/* Motion into `work`, and volumes after it. Errors: LIMIT, MEMORY. */
+static fsi_status fsi__fr_move(fsi_front *f, fsi_real dt, const char *fn)
 {
-    static const char fn[] = "fsi_front_step";
-    fsi__fr_impl *im;
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
     fsi__fr_motion motion;
-    fsi_front_stats stats;
-    fsi__fr_quality quality;
-    double clock[7];
     int i;
-    FSI__TRY(fsi__fr_check(f));
-    im = (fsi__fr_impl *)f->impl;
-    FSI__TRY(fsi__check_dt(f->context, dt, fn));
-    FSI__TRY(fsi__fr_check_content(f, fn));
-    memset(&stats, 0, sizeof stats);
-
-    /* Motion. */
-    clock[0] = fsi__now(f->context);
     FSI__TRY(fsi__fr_reserve(&im->work, im->now.nv, im->now.nt, fn));
     FSI__TRY(fsi__fr_reserve_survey(im, &im->now, fn));
     fsi__fr_copy(&im->work, &im->now);
@@ -947,16 +944,42 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     motion.m = &im->work;
     motion.dt = dt;
     fsi__parallel_work(f->context, im->work.nv, 4096, 5.0 * im->work.nv, fsi__fr_move_task, &motion);
+    if (fsi__count_where(f->context, im->work.nv, fsi__fr_is_gone, &im->work, &i) > 0)
+        return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, i, (double)dt,
+            "vertex %d would be too far away, more than 1e9 desc.length from the origin", i);
+
+    /* Pieces as they are then. */
     im->pieces = f->piece_count;
     memcpy(im->work_piece, im->piece, (size_t)im->pieces * sizeof *im->piece);
+    im->survey.volumes_alone = 1;
     fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
+    im->survey.volumes_alone = 0;
     for (i = 0; i < im->pieces; i++) {
         im->sum[i].before = im->work_piece[i].volume + im->work_piece[i].owed;
         im->moved[i] = 0;
     }
-    clock[1] = fsi__now(f->context);
+    return FSI_OK;
+}
 
-    /* Topology. */
+FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
+{
+    static const char fn[] = "fsi_front_step";
+    fsi__fr_impl *im;
+    fsi_front_stats stats;
+    fsi__fr_quality quality;
+    fsi__fr_pair pair;
+    double clock[6];
+    int i;
+    FSI__TRY(fsi__fr_check(f));
+    im = (fsi__fr_impl *)f->impl;
+    FSI__TRY(fsi__check_dt(f->context, dt, fn));
+    FSI__TRY(fsi__fr_check_content(f, fn));
+    memset(&stats, 0, sizeof stats);
+
+    /* Motion, topology, remeshing. */
+    clock[0] = fsi__now(f->context);
+    FSI__TRY(fsi__fr_move(f, dt, fn));
+    clock[1] = fsi__now(f->context);
     im->work_next_piece = im->next_piece;
     FSI__TRY(fsi__fr_change_topology(f, im, &stats, fn));
     im->work.moved = im->moved;
@@ -971,9 +994,10 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
         im->work_piece[i].moved += im->moved[i];
         stats.moved = fabs(im->moved[i]) > stats.moved ? fabs(im->moved[i]) : stats.moved;
     }
-    FSI__TRY(fsi__fr_settle_volume(f, im, &quality, &clock[4], fn));
+    FSI__TRY(fsi__fr_settle_volume(f, im, &stats, &quality, &pair, fn));
+    FSI__TRY(fsi__fr_refuse_pair(&im->work, pair, fn));
     FSI__TRY(fsi__fr_check_sides(im, &im->work, im->work_piece, im->pieces, fn));
-    clock[5] = fsi__now(f->context);
+    clock[4] = fsi__now(f->context);
 
     /* Commit. */
     fsi__fr_take_rows(f, im);
@@ -987,13 +1011,12 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     stats.crossed = im->work.crossed;
     stats.rounds = im->work.rounds;
     fsi__fr_fill_stats(f, quality, &stats);
-    clock[6] = fsi__now(f->context);
+    clock[5] = fsi__now(f->context);
     stats.seconds_move = clock[1] - clock[0];
     stats.seconds_topology = clock[2] - clock[1];
     stats.seconds_remesh = clock[3] - clock[2];
-    stats.seconds_volume = clock[4] - clock[3];
-    stats.seconds_crossings = clock[5] - clock[4];
-    stats.seconds_commit = clock[6] - clock[5];
+    stats.seconds_crossings = clock[4] - clock[3] - stats.seconds_volume;
+    stats.seconds_commit = clock[5] - clock[4];
     f->stats = stats;
     return FSI_OK;
 }
@@ -1064,12 +1087,13 @@ static double fsi__fr_voronoi(const fsi__fr_mesh *m, int h, double cot_c, double
     return (ab * cot_c + ac * cot_b) / 8;
 }
 
-/* 2 H n = sum (cot + cot) (x - x_j)/(2 A); 2D: H n = sum (x - x_j)/length_j over the mean length. */
+/* 2 H n = sum (cot + cot) (x - x_j)/(2 A); 2D: H n = sum (x - x_j)/length_j over the mean length. On a ball n.(x - x_j)
+   = |x - x_j|^2/(2 R), so that H = 1/R with A = sum (cot + cot) |x - x_j|^2/8. */
 static double fsi__fr_curvature_at(const fsi__fr_mesh *m, int vertex)
 {
-    const fsi__d3 n = fsi__d3_unit(fsi__fr_gradient(m, vertex));
+    const fsi__d3 n = fsi__fr_round_normal(m, vertex);
     fsi__d3 sum = fsi__d3_zero();
-    double area = 0;
+    double area = 0, voronoi = 0;
     int h = m->star[vertex];
     if (m->k == 2) {
         const fsi_vec3 x = m->x[vertex];
@@ -1085,8 +1109,11 @@ static double fsi__fr_curvature_at(const fsi__fr_mesh *m, int vertex)
         sum = fsi__d3_madd(sum, cot_c, fsi__d3_diff(m->x[vertex], m->x[m->corner[fsi__fr_after(h)]]));
         sum = fsi__d3_madd(sum, cot_b, fsi__d3_diff(m->x[vertex], m->x[m->corner[p]]));
         area += fsi__fr_voronoi(m, h, cot_c, cot_b);
+        voronoi += (fsi__fr_length2(m->x[vertex], m->x[m->corner[fsi__fr_after(h)]]) * cot_c
+            + fsi__fr_length2(m->x[vertex], m->x[m->corner[p]]) * cot_b) / 8;
         h = m->twin[p];
     } while (h != m->star[vertex]);
+    if (voronoi > 0.25 * area) area = voronoi;
     return area > 0 ? fsi__d3_dot(sum, n) / (4 * area) : 0;
 }
 
@@ -1140,7 +1167,7 @@ FSI_API fsi_front_desc fsi_front_default_desc(void)
     d.volume_part = (fsi_real)0.02;
     d.keep_volume = 1;
     d.crossings = 1;
-    d.piece_min = 8;
+    d.piece_min = -1;
     d.rounds = 8;
     return d;
 }
@@ -1156,7 +1183,7 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
         FSI__FIELD(fsi_front_desc, smoothing, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, volume_part, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 1, 0),
-        FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, -1, 1e6, 0),
         FSI__FIELD(fsi_front_desc, crossings, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, topology, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, topology_dx, FSI__REAL, 0, 4e9, 0),
@@ -1252,14 +1279,13 @@ static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn)
     fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
     const fsi__column work[] = {
         { (void **)(void *)&im->work_piece, sizeof *im->work_piece }, { (void **)(void *)&im->sum, sizeof *im->sum },
-        { (void **)(void *)&im->about, sizeof *im->about }, { (void **)(void *)&im->moved, sizeof *im->moved },
-        { (void **)(void *)&im->box, sizeof *im->box }
+        { (void **)(void *)&im->about, sizeof *im->about }, { (void **)(void *)&im->moved, sizeof *im->moved }
     };
     if (rows > im->piece_room)
         FSI__TRY(fsi__room_in(f->context, &im->piece, sizeof *im->piece, f->piece_count, &im->piece_room, rows, fn));
     f->piece = im->piece;
     if (rows <= im->piece_rows) return FSI_OK;
-    return fsi__room(f->context, work, 5, im->piece_rows, &im->piece_rows, rows, fn);
+    return fsi__room(f->context, work, 4, im->piece_rows, &im->piece_rows, rows, fn);
 }
 
 /* What the desc has, into `now`. */
@@ -1381,7 +1407,7 @@ FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc)
     f->desc.attributes = NULL;
     f->dim = desc->dim;
     f->impl = im;
-    if (f->dim == 2 && !(desc->piece_min < 8) && !(desc->piece_min > 8)) f->desc.piece_min = 4;
+    if (desc->piece_min < 0) f->desc.piece_min = f->dim == 3 ? 8 : 4;
     status = fsi__fr_build(f, desc, fn);
     if (status != FSI_OK) fsi_front_destroy(f);
     else *out = f;
@@ -1402,7 +1428,6 @@ FSI_API void fsi_front_destroy(fsi_front *f)
     fsi__free(f->context, im->sum, (size_t)im->piece_rows, sizeof *im->sum);
     fsi__free(f->context, im->about, (size_t)im->piece_rows, sizeof *im->about);
     fsi__free(f->context, im->moved, (size_t)im->piece_rows, sizeof *im->moved);
-    fsi__free(f->context, im->box, (size_t)im->piece_rows, sizeof *im->box);
     fsi__free(f->context, im->survey.part, (size_t)im->part_room, sizeof *im->survey.part);
     fsi__free(f->context, im->survey.chunk, (size_t)im->chunk_room, sizeof *im->survey.chunk);
     fsi__free(f->context, im->renumber, (size_t)im->renumber_room, sizeof *im->renumber);

@@ -348,7 +348,7 @@ static fsi_status fsi__frt_find_pairs(fsi__frt *t, fsi__fr_mesh *m, const char *
     if (found == 0) return FSI_OK;
     memset(m->fan, 0, (size_t)m->nv);
     memset(m->mark, 0, (size_t)m->nt);
-    FSI__TRY(fsi__fr_make_hash(m, fmax(FSI__FRT_LONGEST * m->length, 1.8 * fsi__frt_cell(t)), fn));
+    FSI__TRY(fsi__fr_make_hash(m, fmax(FSI__FRT_LONGEST * m->length, 1.8 * fsi__frt_cell(t)), 0, fn));
     job.t = t;
     job.m = m;
     fsi__parallel_work(m->context, m->nv, 256, 300.0 * m->nv, fsi__frt_look_task, &job);
