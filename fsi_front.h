@@ -480,7 +480,7 @@ static int fsi__fr_label(const fsi__fr_mesh *m, int *label, int *queue);
 static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn);
 static fsi_status fsi__fr_reserve_survey(fsi__fr_impl *im, const fsi__fr_mesh *m, const char *fn);
 
-static int fsi__fr_group(fsi__fr_share *s, int i)
+static int fsi__fr_group_of(fsi__fr_share *s, int i)
 {
     while (s[i].group != i) i = s[i].group = s[s[i].group].group;
     return i;
@@ -508,8 +508,8 @@ static fsi_status fsi__fr_name_parts(fsi__fr_impl *im, int parts, const char *fn
             old->place = 1;
             FSI__TRY(fsi__fr_add(m, (double)id, seen++, fn));
         }
-        a = fsi__fr_group(s, m->piece[t]);
-        b = fsi__fr_group(s, pieces + label[t]);
+        a = fsi__fr_group_of(s, m->piece[t]);
+        b = fsi__fr_group_of(s, pieces + label[t]);
         if (a < b) s[b].group = a;
         else s[a].group = b;
     }
@@ -533,7 +533,7 @@ static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_s
     FSI__TRY(fsi__fr_name_parts(im, parts, fn));
     s = im->share;
     for (i = 0; i < pieces; i++) {
-        fsi__fr_share *g = &s[fsi__fr_group(s, i)];
+        fsi__fr_share *g = &s[fsi__fr_group_of(s, i)];
         g->count[0]++;
         g->before += im->sum[i].before - im->work_piece[i].owed;
         g->moved += im->work_piece[i].moved;
@@ -548,13 +548,13 @@ static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_s
     im->pieces = parts;
     fsi__fr_sum_pieces(im, m, im->work_piece, parts);
     for (i = 0; i < parts; i++) {
-        fsi__fr_share *g = &s[fsi__fr_group(s, pieces + m->list[i].at)];
+        fsi__fr_share *g = &s[fsi__fr_group_of(s, pieces + m->list[i].at)];
         g->count[1]++;
         g->after += im->work_piece[i].volume;
         g->size += fabs(im->work_piece[i].volume);
     }
     for (i = 0; i < parts; i++) {
-        const fsi__fr_share *g = &s[fsi__fr_group(s, pieces + m->list[i].at)];
+        const fsi__fr_share *g = &s[fsi__fr_group_of(s, pieces + m->list[i].at)];
         const double part = g->size > 0 ? fabs(im->work_piece[i].volume) / g->size : 0, more = g->before - g->after;
         im->moved[i] = fabs(more) > 1e-14 * g->size ? -more * part : 0;
         im->work_piece[i].moved = g->moved * part;
