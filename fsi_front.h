@@ -506,6 +506,8 @@ static fsi_status fsi__fr_name_parts(fsi__fr_impl *im, int parts, const char *fn
         memset(&s[i], 0, sizeof s[i]);
         s[i].group = i;
     }
+
+    /* Element by element, then parts in the order of ids. */
     m->count = 0;
     for (t = 0; t < m->nt; t++) {
         int a, b;
@@ -1534,6 +1536,8 @@ static fsi_status fsi__fr_check_state(fsi_front *f, const fsi__fr_head *h, int *
             good &= fabs((double)m->a[(size_t)i * (size_t)m->attributes + (size_t)j]) <= FSI__FR_MOST;
         if (!good) return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "vertex %d of the state is damaged", i);
     }
+
+    /* Elements, closed. */
     FSI__TRY(fsi__fr_check_elements(m, FSI_ERROR_FORMAT, fn));
     memcpy(label, m->star, (size_t)m->nv * sizeof *label); /* check_closed makes others */
     FSI__TRY(fsi__fr_check_closed(m, scratch, FSI_ERROR_FORMAT, fn));
@@ -1543,6 +1547,8 @@ static fsi_status fsi__fr_check_state(fsi_front *f, const fsi__fr_head *h, int *
             return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "vertex %d of the state is damaged", i);
         m->star[i] = h0;
     }
+
+    /* Pieces. */
     parts = fsi__fr_label(m, label, scratch);
     for (i = 0; i < parts; i++) scratch[i] = -1;
     for (i = 0; i < m->nt; i++) {

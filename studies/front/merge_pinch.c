@@ -93,9 +93,9 @@ int main(int argc, char **argv)
             f->velocity[i] = fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]);
         }
         ex_front_smoothing(&app, f, rate, 1);
-        volume = volume_then(f, dt);
+        volume = volume_then(f, dt) + f->stats.owed;
         ex_check(&app, fsi_front_step(f, (fsi_real)dt));
-        worst = fmax(worst, fabs((f->stats.volume + f->stats.removed_volume) / volume - 1));
+        worst = fmax(worst, fabs((f->stats.volume + f->stats.owed + f->stats.removed_volume) / volume - 1));
         merges += f->stats.merges;
         pinches += f->stats.pinches;
         places += f->stats.places;
