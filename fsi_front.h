@@ -86,8 +86,8 @@ typedef struct fsi_front_desc {
     fsi_box3 walls;              /* of vertices that have flags of walls; default: as large as can be [m] */
     fsi_real smoothing;          /* part of the way to the mean of its neighbours that a vertex of a poor triangle takes
                                     in a step, along the surface, 0 to 1; default 0.2 */
-    fsi_real volume_part;        /* most that one operation may move, in length^dim; default 0.02, of an element whose
-                                    edges or angles are beyond the bounds four times as much */
+    fsi_real volume_part;        /* most that one operation may move, in length^dim; default 0.02; four times as much
+                                    where edges or angles are beyond the bounds, or to lie on the curved surface */
     int keep_volume;             /* 1 (default): what remeshing moves is given back to the piece, by a shift along its
                                     normals, unless the surface would cross itself then (stats.not_kept); 0: it is
                                     booked in fsi_front_piece.moved alone */
