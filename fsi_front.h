@@ -530,6 +530,8 @@ static int fsi__fr_pierces(const fsi__fr_mesh *m, int t, fsi__fr_int3 p, int axi
         x[i].z += i == m->k;
         ahead &= *fsi__fr_part_of(&x[i], axis) > *fsi__fr_part_of(&p, axis);
     }
+
+    /* On which side of each edge? */
     for (i = 0; i < 3; i++) {
         fsi__fr_int3 up = x[i], q = p;
         int s;
@@ -558,6 +560,8 @@ static fsi_status fsi__fr_find_windings(const fsi__fr_impl *im, fsi__fr_mesh *m,
         if (piece[i].element_count > 0) FSI__TRY(fsi__fr_add(m, (double)fsi__axis(im->about[i], axis), i, fn));
     }
     FSI__TRY(fsi__fr_sort(m, fn));
+
+    /* Points whose half lines may meet the sheet. */
     for (c = 0; c < m->sheets && m->count > 1; c++) {
         const fsi__fr_sheet *s = &m->sheet[c];
         int at = 0, end = m->count;

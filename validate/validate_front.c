@@ -370,7 +370,7 @@ int main(int argc, char **argv)
     const int count = (int)(sizeof parts / sizeof parts[0]);
     const char *only = NULL;
     int k;
-    ex_init(&app, "validate_front", "Surfaces that move: parity, shapes that are carried, area, curvature, random fields.");
+    ex_init(&app, "validate_front", "Surfaces that move: parity, carried shapes, area, curvature, random fields.");
     app.res = 100;
     app.res_help = "per cent of the full number of points and steps";
     app.threads = 1;
