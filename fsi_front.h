@@ -100,8 +100,8 @@ typedef struct fsi_front_desc {
     fsi_box3 walls;              /* of vertices that have flags of walls; default: as large as can be [m] */
     fsi_real smoothing;          /* part of the way to the mean of its neighbours that a vertex of a poor triangle takes
                                     in a step, along the surface, 0 to 1; default 0.2 */
-    fsi_real volume_part;        /* most that one operation may move, in length^dim; default 0.02, of an element whose
-                                    edges or angles are beyond the bounds four times as much */
+    fsi_real volume_part;        /* most that one operation may move, in length^dim; default 0.02; four times as much
+                                    where edges or angles are beyond the bounds, or to lie on the curved surface */
     int keep_volume;             /* 1 (default): what remeshing moves is given back to the piece, by a shift along its
                                     normals, as far as the surface does not cross itself then (stats.not_kept,
                                     fsi_front_piece.owed); 0: it is booked in fsi_front_piece.moved alone */
@@ -747,6 +747,8 @@ static int fsi__fr_pierces(const fsi__fr_mesh *m, int t, fsi__fr_int3 p, int axi
         x[i].z += i == m->k;
         ahead &= *fsi__fr_part_of(&x[i], axis) > *fsi__fr_part_of(&p, axis);
     }
+
+    /* On which side of each edge? */
     for (i = 0; i < 3; i++) {
         fsi__fr_int3 up = x[i], q = p;
         int s;
@@ -775,6 +777,8 @@ static fsi_status fsi__fr_find_windings(const fsi__fr_impl *im, fsi__fr_mesh *m,
         if (piece[i].element_count > 0) FSI__TRY(fsi__fr_add(m, (double)fsi__axis(im->about[i], axis), i, fn));
     }
     FSI__TRY(fsi__fr_sort(m, fn));
+
+    /* Points whose half lines may meet the sheet. */
     for (c = 0; c < m->sheets && m->count > 1; c++) {
         const fsi__fr_sheet *s = &m->sheet[c];
         int at = 0, end = m->count;

@@ -1649,14 +1649,15 @@ static fsi_status fsi__fr_split_all(fsi__fr_mesh *m, const char *fn)
 /* ---- collapse ---------------------------------------------------------------------------------------------------- */
 
 /* Limits of an operation; wider ones where a bound of the step is violated. */
-typedef struct fsi__fr_limits { double turn, longest, volume; } fsi__fr_limits;
+typedef struct fsi__fr_limits { double turn, longest, volume, round; } fsi__fr_limits;
 static fsi__fr_limits fsi__fr_limits_of(const fsi__fr_mesh *m, int must)
 {
     const double l = m->length, part = m->volume_part * (m->k == 3 ? l * l * l : l * l);
     fsi__fr_limits r;
     r.turn = must ? 0.5 : 0.8660254037844386; /* cosines of 60, 30 degrees */
     r.longest = (must ? FSI__FR_LONGEST : FSI__FR_LONG) * l;
-    r.volume = must ? 4 * part : part;
+    r.round = 4 * part; /* of a vertex that goes to the curved surface */
+    r.volume = must ? r.round : part;
     return r;
 }
 
@@ -1711,7 +1712,7 @@ static int fsi__fr_place(const fsi__fr_mesh *m, fsi__fr_fan *f, double moved, fs
         f->y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(y), -rest / gg, free_g));
         f->moved += fsi__d3_dot(g, fsi__d3_diff(f->y, y));
     }
-    return fabs(f->moved) <= limits->volume;
+    return fabs(f->moved) <= (f->round ? limits->round : limits->volume);
 }
 
 /* Would the triangles that stay turn, stretch, or become thin? */
