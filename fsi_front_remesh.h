@@ -175,6 +175,18 @@ FSI_FN double fsi__fr_width(const fsi__fr_span *s)
     return x > y ? (x > z ? x : z) : y > z ? y : z;
 }
 
+/* Densities d_i on areas A_i become amounts (factor d_i + more) A_i with the sum that there was: d_i stay in proportion
+   where none is negative, and then no amount is. made: sum d_i A_i; least: of 0 and all d_i; area: sum A_i. */
+typedef struct fsi__fr_mix { double factor, more; } fsi__fr_mix;
+FSI_FN fsi__fr_mix fsi__fr_mix_of(double sum, double made, double least, double area)
+{
+    const int scaled = least >= 0 && sum >= 0 && made > 1e-6 * sum && made > 0;
+    fsi__fr_mix mix;
+    mix.factor = scaled ? sum / made : 1;
+    mix.more = scaled ? 0 : (sum - made) / area;
+    return mix;
+}
+
 /* Wider than its ends by more than the lattice and float may move them. */
 FSI_FN void fsi__fr_set_box(const fsi__fr_mesh *m, const fsi__fr_span *s, fsi__fr_box *b)
 {
@@ -319,19 +331,17 @@ static void fsi__fr_patch_end(fsi__fr_mesh *m, const fsi__fr_patch *p)
         *v = fsi__d3_real(fsi__d3_madd(fsi__d3_of(*v), 1 / all, rest));
     }
     for (j = 0; j < m->attributes; j++) {
-        double made = 0, least = 0, factor, more;
-        int scaled;
+        double made = 0, least = 0;
+        fsi__fr_mix mix;
         for (i = 0; i < p->n; i++) {
             const double d = fsi__fr_density(m, i)[j];
             made += d * area[i];
             least = d < least ? d : least;
         }
-        scaled = least >= 0 && sum[j] >= 0 && made > 1e-6 * sum[j] && made > 0;
-        factor = scaled ? sum[j] / made : 1;
-        more = scaled ? 0 : (sum[j] - made) / all; /* not what rounding leaves: nothing becomes negative */
+        mix = fsi__fr_mix_of(sum[j], made, least, all);
         for (i = 0; i < p->n; i++)
             m->a[(size_t)p->vertex[i] * (size_t)m->attributes + (size_t)j] =
-                (fsi_real)((factor * fsi__fr_density(m, i)[j] + more) * area[i]);
+                (fsi_real)((mix.factor * fsi__fr_density(m, i)[j] + mix.more) * area[i]);
     }
 }
 

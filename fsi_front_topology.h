@@ -1280,7 +1280,8 @@ static void fsi__frt_settle(fsi__frt *t, fsi__fr_mesh *m, const double *sum, fsi
 
     /* Amounts one by one, then velocities. */
     for (j = 0; j < n; j++) {
-        double got = 0, least = 0, factor, more;
+        double got = 0, least = 0;
+        fsi__fr_mix mix;
         if (!(all > fsi__fr_tiny(m))) { t->lost_amount[j] += sum[j]; continue; }
         for (i = 0; i < count; i++) {
             const int v = i < made ? t->first_vertex + i : t->patch[i - made];
@@ -1288,12 +1289,11 @@ static void fsi__frt_settle(fsi__frt *t, fsi__fr_mesh *m, const double *sum, fsi
             got += fsi__fr_vertex_area(m, v) * (double)m->a[(size_t)v * n + j];
             least = (double)m->a[(size_t)v * n + j] < least ? (double)m->a[(size_t)v * n + j] : least;
         }
-        factor = least >= 0 && sum[j] >= 0 && got > 1e-6 * sum[j] && got > 0 ? sum[j] / got : 1;
-        more = (sum[j] - factor * got) / all;
+        mix = fsi__fr_mix_of(sum[j], got, least, all);
         for (i = 0; i < count; i++) {
             const int v = i < made ? t->first_vertex + i : t->patch[i - made];
             fsi_real *a = m->a + (size_t)v * n + j;
-            if (m->star[v] >= 0) *a = (fsi_real)((factor * (double)*a + more) * fsi__fr_vertex_area(m, v));
+            if (m->star[v] >= 0) *a = (fsi_real)((mix.factor * (double)*a + mix.more) * fsi__fr_vertex_area(m, v));
         }
     }
     for (i = 0; i < count && all > fsi__fr_tiny(m); i++) {

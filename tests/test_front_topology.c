@@ -8,6 +8,7 @@ static topology_tally tally;
 static void check_tally(void)
 {
     CHECK(tally.refused == 0 && tally.open == 0 && tally.crossing == 0 && tally.wrong_pieces == 0);
+    CHECK(tally.negative == 0); /* where an amount was nowhere negative */
     CHECK(tally.volume <= TOL(1e-12, 1e-4));
     CHECK(tally.amount <= TOL(1e-12, 1e-5));
 }

@@ -283,6 +283,7 @@ static void run_topology(void)
     must(y.open, 0, 0, "1", "topology_open_edges");
     must(y.crossing, 0, 0, "1", "topology_crossing_surfaces");
     must(y.wrong_pieces, 0, 0, "1", "topology_wrong_numbers_of_pieces");
+    must(y.negative, 0, 0, "1", "topology_amounts_that_became_negative");
     must(y.volume, 0, 1e-12, "1", "topology_volume_after_booking");
     must(y.amount, 0, 1e-12, "1", "topology_amounts_after_booking");
 }

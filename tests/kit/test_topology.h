@@ -9,7 +9,7 @@
 /* What happened, of all runs so far. */
 typedef struct topology_tally {
     int runs, steps, merges, pinches, places, whole, failed, removed;
-    int refused, open, wrong_pieces, crossing; /* these must stay 0 */
+    int refused, open, wrong_pieces, crossing, negative; /* these must stay 0 */
     double volume, amount;                     /* worst relative errors after booking */
 } topology_tally;
 
@@ -43,10 +43,13 @@ TEST_FN int topology_step(fsi_front *f, double dt, topology_tally *y)
 {
     const double volume = topology_volume(f, dt) + f->stats.owed;
     double amount[2], size[2] = { 0, 0 }, error;
-    int i, j;
+    int i, j, positive[2] = { 1, 1 };
     for (j = 0; j < 2; j++) {
         amount[j] = front_amount(f, j);
-        for (i = 0; i < f->vertex_count; i++) size[j] += fabs((double)f->attribute[2 * i + j]);
+        for (i = 0; i < f->vertex_count; i++) {
+            size[j] += fabs((double)f->attribute[2 * i + j]);
+            positive[j] &= f->attribute[2 * i + j] >= 0;
+        }
     }
     y->steps++;
     if (fsi_front_step(f, (fsi_real)dt) != FSI_OK) { y->refused++; return 0; }
@@ -55,6 +58,7 @@ TEST_FN int topology_step(fsi_front *f, double dt, topology_tally *y)
     for (j = 0; j < 2; j++) {
         error = fabs(front_amount(f, j) + f->stats.removed_amount[j] - amount[j]) / (size[j] > 0 ? size[j] : 1);
         y->amount = error <= y->amount ? y->amount : error;
+        for (i = 0; i < f->vertex_count && positive[j]; i++) y->negative += !(f->attribute[2 * i + j] >= 0);
     }
     y->open += front_open_edges(f);
     y->merges += f->stats.merges;
@@ -158,7 +162,7 @@ TEST_FN void topology_run(int kind, uint64_t seed, topology_tally *y)
     y->runs++;
     if (fsi_front_create(&f, &d) != FSI_OK) { y->refused++; front_free(&s); return; } /* they meet at first: never */
     for (i = 0; i < f->vertex_count; i++) {
-        f->attribute[2 * i] = (fsi_real)topology_in(&seed, 0, 1);
+        f->attribute[2 * i] = (fsi_real)fmax(0, topology_in(&seed, -0.5, 1)); /* some have none */
         f->attribute[2 * i + 1] = (fsi_real)topology_in(&seed, -1, 1);
     }
     for (k = 0; k < 80 && left > 0; k++) {
