@@ -708,8 +708,8 @@ static fsi_status fsi__fr_refuse_crossings(fsi__fr_mesh *m, const char *fn)
     return fsi__fr_refuse_pair(m, p, fn);
 }
 
-/* The same, as far as the surface does not cross itself: else a quarter of the shift, or none, and the rest is owed.
-   Room: reserve_commit. pair: where it does without a shift, too. Errors: LIMIT, MEMORY. */
+/* Gives volumes back as far as the surface does not cross itself: else a quarter of the shift, or none, and the rest is
+   owed. pair: elements that meet without a shift, too. Room: reserve_commit. Errors: LIMIT, MEMORY. */
 static fsi_status fsi__fr_settle_volume(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats, fsi__fr_quality *q,
     fsi__fr_pair *pair, const char *fn)
 {

@@ -91,6 +91,10 @@ FSI_API const fsi_error *fsi_front_lines_error(const fsi_front_lines *l);
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
+/* The axes across an axis, u < v. */
+FSI_FN int fsi__frl_u(int axis) { return axis == 0 ? 1 : 0; }
+FSI_FN int fsi__frl_v(int axis) { return axis == 2 ? 1 : 2; }
+
 /* A closed surface: its arrays have the form of fsi_front's. */
 typedef struct fsi__frl_surface {
     int dim, vertex_count, element_count;
@@ -230,10 +234,6 @@ static void fsi__frl_get(const fsi__frl_job *job, int t, fsi__frl_element *e)
         e->hi[2] = 1;
     }
 }
-
-/* The axes across an axis, u < v. */
-static int fsi__frl_u(int axis) { return axis == 0 ? 1 : 0; }
-static int fsi__frl_v(int axis) { return axis == 2 ? 1 : 2; }
 
 static void fsi__frl_room_task(void *arg, int chunk, int begin, int end)
 {

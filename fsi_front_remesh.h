@@ -32,6 +32,15 @@
 
 typedef struct fsi__fr_box { float lo[3], hi[3]; } fsi__fr_box;
 
+/* Elements by the cell of the middle of their box, on the level of their width. */
+typedef struct fsi__fr_hash {
+    double cell;               /* of level 0 [m]; of level j 2^j of it */
+    int levels;
+    int buckets;               /* a power of two */
+    int *head;                 /* buckets: first element, -1 */
+    int head_room;
+} fsi__fr_hash;
+
 /* Elements have k corners, 3 or 2. A triangle has half-edges h = 3 t + i, from corner i to corner i + 1, and twin[h] is
    the half-edge of its neighbour in the opposite direction. A segment t has the neighbours twin[2 t] before its first
    corner and twin[2 t + 1] after its second. Rows that are gone have star -1, corner -1. */
@@ -122,6 +131,15 @@ FSI_FN int fsi__fr_before(int h) { return h % 3 == 0 ? h + 2 : h - 1; }
 FSI_FN fsi__d3 fsi__fr_cross(fsi_vec3 a, fsi_vec3 b, fsi_vec3 c)
 {
     return fsi__d3_cross(fsi__d3_diff(b, a), fsi__d3_diff(c, a));
+}
+/* Twice the area of a triangle along its normal; the length of a segment along its. */
+FSI_FN fsi__d3 fsi__fr_normal_of(const fsi__fr_mesh *m, int t)
+{
+    const int *c = m->corner + m->k * t;
+    fsi__d3 d;
+    if (m->k == 3) return fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]);
+    d = fsi__d3_diff(m->x[c[1]], m->x[c[0]]);
+    return fsi__d3_make(-d.y, d.x, 0);
 }
 FSI_FN double fsi__fr_length2(fsi_vec3 a, fsi_vec3 b)
 {
@@ -223,7 +241,7 @@ FSI_API fsi_status fsi__fr_sort(fsi__fr_mesh *m, const char *fn);
 /* Remeshes until nothing is left to do, at most so many rounds. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
 /* The hash of all elements as they are; none that is put into it later is wider than `least`, or twice the widest one.
-   Errors: LIMIT, MEMORY. */
+   Of the first `scanned` elements only those that fsi__fr_scan has marked as long can be wide. Errors: LIMIT, MEMORY. */
 FSI_API fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, double least, int scanned, const char *fn);
 /* Takes an element out of the hash, and puts it where it is now, if it is not gone. */
 FSI_API void fsi__fr_rehash(fsi__fr_mesh *m, int t);
@@ -609,8 +627,7 @@ static fsi_status fsi__fr_too_wide(const fsi__fr_mesh *m, int t, double wide, co
 }
 
 /* Cells of the hash: as wide as elements should be at most, or, where elements are wider, as the widest, or, where they
-   differ much, levels up to there. Of the first `scanned` elements only those with a long edge can be wide. Error:
-   LIMIT. */
+   differ much, levels up to there. Error: LIMIT. */
 static fsi_status fsi__fr_set_cells(fsi__fr_mesh *m, double least, int scanned, const char *fn)
 {
     double longest = least;
@@ -638,8 +655,6 @@ static void fsi__fr_place_task(void *arg, int chunk, int begin, int end)
     for (t = begin; t < end; t++) m->bucket[t] = fsi__fr_place_of(m, t);
 }
 
-/* Puts all elements into the hash, for operations. These make no element that is wider than 1.6 l, or twice the widest
-   one. */
 FSI_API fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, double least, int scanned, const char *fn)
 {
     int t, i;
@@ -872,16 +887,6 @@ static void fsi__fr_look_at_fans(void *arg, int chunk, int begin, int end)
 
 /* The element on the other side of an edge, in 2D of a vertex. */
 static int fsi__fr_across(const fsi__fr_mesh *m, int h) { return m->k == 3 ? m->twin[h] / 3 : m->twin[h]; }
-
-/* Twice the area of a triangle along its normal; the length of a segment along its. */
-static fsi__d3 fsi__fr_normal_of(const fsi__fr_mesh *m, int t)
-{
-    const int *c = m->corner + m->k * t;
-    fsi__d3 d;
-    if (m->k == 3) return fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]);
-    d = fsi__d3_diff(m->x[c[1]], m->x[c[0]]);
-    return fsi__d3_make(-d.y, d.x, 0);
-}
 
 /* Is an element turned little from a unit normal? */
 #define FSI__FR_LEVEL 0.9659   /* cos 15 degrees */
@@ -1232,6 +1237,19 @@ static int fsi__fr_star_is_clear(fsi__fr_mesh *m, const fsi__fr_star *s)
         for (i = 0; i < s->count[side]; i++) m->mark[s->ring[side][i] / 3] &= (unsigned char)~FSI__FR_SKIP;
     m->crossed += !clear;
     return clear;
+}
+
+/* Would the triangles of its ring, with the vertex at y, stay clear? */
+static int fsi__fr_ring_is_clear(fsi__fr_mesh *m, int vertex, const int *ring, int n, fsi_vec3 y)
+{
+    fsi__fr_star s;
+    s.vertex = vertex;
+    s.n = 1;
+    s.t = s.u = -1;
+    s.ring[0] = ring;
+    s.count[0] = n;
+    s.y = y;
+    return fsi__fr_star_is_clear(m, &s);
 }
 
 /* Would these elements, in the place of those that are marked, stay clear? */
@@ -2186,7 +2204,6 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
     const fsi__d3 slope = fsi__fr_gradient(m, vertex), g = fsi__fr_along_walls(flags, slope);
     fsi__d3 d = fsi__d3_zero();
     const double gg = fsi__d3_dot(g, g);
-    fsi__fr_star s;
     fsi__fr_patch p;
     fsi_vec3 y;
     double now, step;
@@ -2208,13 +2225,7 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
         if (fsi__fr_ring_sine(m, vertex, y, ring, n) > now) break;
     }
     if (i == 3) return;
-    s.vertex = vertex;
-    s.n = 1;
-    s.t = s.u = -1;
-    s.ring[0] = ring;
-    s.count[0] = n;
-    s.y = y;
-    if (!fsi__fr_star_is_clear(m, &s)) return;
+    if (!fsi__fr_ring_is_clear(m, vertex, ring, n, y)) return;
     fsi__fr_patch_begin(m, &p);
     fsi__fr_carry(m, &p, fsi__d3_scale(d, step));
     m->x[vertex] = y;
@@ -2234,17 +2245,10 @@ static void fsi__fr_lift(fsi__fr_mesh *m, int vertex, fsi__d3 lift)
     p.n = 1;
     p.vertex[0] = vertex;
     if (m->k == 3) {
-        fsi__fr_star s;
         n = fsi__fr_ring(m, vertex, ring);
         if (n < 0 || fsi__fr_ring_sine(m, vertex, y, ring, n) < FSI__FR_THINNEST) return;
         for (i = 0; i < n; i++) p.vertex[p.n++] = m->corner[fsi__fr_after(ring[i])];
-        s.vertex = vertex;
-        s.n = 1;
-        s.t = s.u = -1;
-        s.ring[0] = ring;
-        s.count[0] = n;
-        s.y = y;
-        clear = fsi__fr_star_is_clear(m, &s);
+        clear = fsi__fr_ring_is_clear(m, vertex, ring, n, y);
     } else {
         const int t = m->star[vertex], before = m->twin[2 * t];
         p.vertex[p.n++] = m->corner[2 * before];

@@ -151,14 +151,6 @@ static double fsi__frt_cell(const fsi__frt *t) { return t->dx / 2; }
 #define FSI__FRT_ROOM(array, rows, room, need) \
     if ((need) > t->room) FSI__TRY(fsi__room_in(m->context, &t->array, sizeof *t->array, rows, &t->room, need, fn))
 
-static fsi__d3 fsi__frt_normal(const fsi__fr_mesh *m, const int *c)
-{
-    fsi__d3 d;
-    if (m->k == 3) return fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]);
-    d = fsi__d3_diff(m->x[c[1]], m->x[c[0]]);
-    return fsi__d3_make(-d.y, d.x, 0);
-}
-
 /* ---- places where sheets are close ------------------------------------------------------------------------------- */
 
 typedef struct fsi__frt_job { fsi__frt *t; const fsi__fr_mesh *m; } fsi__frt_job;
@@ -312,7 +304,7 @@ static void fsi__frt_look_task(void *arg, int chunk, int begin, int end)
         count = fsi__fr_near(m, m->x[v], reach, found);
         for (i = 0; i < count; i++) {
             const int e = found[i], *c = m->corner + m->k * e;
-            const fsi__d3 o = fsi__frt_normal(m, c);
+            const fsi__d3 o = fsi__fr_normal_of(m, e);
             fsi__d3 p;
             double apart;
             if (c[0] == v || c[1] == v || c[m->k - 1] == v) continue;
@@ -684,8 +676,8 @@ static int fsi__frt_is_thin(const fsi__frt *t, const fsi__fr_mesh *m, int i, int
         down += down->count - 1;
         if (fsi__frl_direction(t->lines, &t->sub, down->element, axis) != sign
             || fsi__frl_direction(t->lines, &t->sub, up->element, axis) != -sign) continue;
-        n = fsi__d3_unit(fsi__frt_normal(m, m->corner + m->k * t->sub_element[down->element]));
-        o = fsi__d3_unit(fsi__frt_normal(m, m->corner + m->k * t->sub_element[up->element]));
+        n = fsi__d3_unit(fsi__fr_normal_of(m, t->sub_element[down->element]));
+        o = fsi__d3_unit(fsi__fr_normal_of(m, t->sub_element[up->element]));
         if (fsi__d3_dot(n, o) > FSI__FRT_FACING) continue;
         thick = (1 - (double)down->theta + (double)up->theta) * fabs(fsi__d3_axis(fsi__d3_sub(n, o), axis)) / 2;
         if (thick < 1) return 1;
@@ -699,7 +691,7 @@ static int fsi__frt_overlaps(const fsi__frt *t)
     const fsi_front_lines *l = t->lines;
     int axis, line, r, w = 0;
     for (axis = 0; axis < l->dim; axis++) {
-        const int u = axis == 0 ? 1 : 0, v = axis == 2 ? 1 : 2;
+        const int u = fsi__frl_u(axis), v = fsi__frl_v(axis);
         for (line = 0; line < t->n[u] * t->n[v]; line++)
             for (r = l->begin[axis][line]; r < l->begin[axis][line + 1]; r++) {
                 const fsi_front_crossing *c = &l->crossing[r];
@@ -827,7 +819,7 @@ static fsi_status fsi__frt_make_vertex(fsi__frt *t, fsi__fr_mesh *m, int window,
     fsi__frt_interpolate(m, v, e, w);
     made = &t->made[v - t->first_vertex];
     made->piece = m->piece[e];
-    made->normal = fsi__d3_unit(fsi__frt_normal(m, m->corner + m->k * e));
+    made->normal = fsi__d3_unit(fsi__fr_normal_of(m, e));
     t->edge[3 * fsi__frt_at(t, at[0], at[1], at[2]) + axis] = v;
     return FSI_OK;
 }
@@ -903,7 +895,7 @@ static int fsi__frt_touches(const fsi__frt *t, const fsi__fr_mesh *m, int e)
 {
     fsi__frt_window w = fsi__frt_box_of(t, m, e);
     const double h = fsi__frt_cell(t);
-    const fsi__d3 n = fsi__frt_normal(m, m->corner + m->k * e), a = fsi__d3_of(m->x[m->corner[m->k * e]]);
+    const fsi__d3 n = fsi__fr_normal_of(m, e), a = fsi__d3_of(m->x[m->corner[m->k * e]]);
     const double reach = (fabs(n.x) + fabs(n.y) + fabs(n.z)) * 0.501 * h;
     int i, j, k, axis;
     if (!fsi__frt_overlap(&w, &t->at)) return 0;
@@ -970,6 +962,26 @@ static fsi_status fsi__frt_cut(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
     return FSI_OK;
 }
 
+/* Arrays of new elements, with numbers of their own for vertices. */
+typedef struct fsi__frt_local { int *corner, *twin, *next, *star, *head; } fsi__frt_local;
+static fsi__frt_local fsi__frt_local_of(const fsi__frt *t, int k, int nv, int nt)
+{
+    fsi__frt_local l;
+    l.corner = t->local;
+    l.twin = l.corner + k * nt;
+    l.next = l.twin + k * nt;
+    l.star = l.next + k * nt;
+    l.head = l.star + nv;
+    return l;
+}
+static fsi_status fsi__frt_reserve_local(fsi__frt *t, const fsi__fr_mesh *m, int nv, int nt, fsi__frt_local *l,
+    const char *fn)
+{
+    FSI__FRT_ROOM(local, 0, local_room, 2 * nv + 3 * m->k * nt);
+    *l = fsi__frt_local_of(t, m->k, nv, nt);
+    return FSI_OK;
+}
+
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
 static fsi_status fsi__frt_add_to_loop(fsi__frt *t, const fsi__fr_mesh *m, int v, const char *fn)
@@ -1008,23 +1020,19 @@ static fsi_status fsi__frt_follow(fsi__frt *t, const fsi__fr_mesh *m, const int 
 static fsi_status fsi__frt_find_loops(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
 {
     const int k = m->k, nv = m->nv - t->first_vertex, nt = m->nt - t->first_element;
-    int *corner, *twin, *star, *head, *next, i, how, side;
-    FSI__FRT_ROOM(local, 0, local_room, 2 * nv + 3 * k * nt);
-    corner = t->local;
-    twin = corner + k * nt;
-    next = twin + k * nt;
-    star = next + k * nt;
-    head = star + nv;
-    for (i = 0; i < k * nt; i++) corner[i] = m->corner[k * t->first_element + i] - t->first_vertex;
+    fsi__frt_local l;
+    int i, how, side;
+    FSI__TRY(fsi__frt_reserve_local(t, m, nv, nt, &l, fn));
+    for (i = 0; i < k * nt; i++) l.corner[i] = m->corner[k * t->first_element + i] - t->first_vertex;
     t->loops = 0;
     if (k == 2) {
         for (side = 0; side < 2; side++) { /* vertices without a segment before, then without one behind */
-            for (i = 0; i < nv; i++) head[i] = 0;
-            for (i = 0; i < nt; i++) head[corner[2 * i + 1 - side]] = 1;
+            for (i = 0; i < nv; i++) l.head[i] = 0;
+            for (i = 0; i < nt; i++) l.head[l.corner[2 * i + 1 - side]] = 1;
             for (i = 0; i < nt; i++) {
-                if (head[corner[2 * i + side]]) continue;
+                if (l.head[l.corner[2 * i + side]]) continue;
                 FSI__TRY(fsi__frt_begin_loop(t, m, fn));
-                FSI__TRY(fsi__frt_add_to_loop(t, m, corner[2 * i + side] + t->first_vertex, fn));
+                FSI__TRY(fsi__frt_add_to_loop(t, m, l.corner[2 * i + side] + t->first_vertex, fn));
                 t->loops++;
             }
             if (side == 0) t->begins = t->loops;
@@ -1043,13 +1051,13 @@ static fsi_status fsi__frt_find_loops(fsi__frt *t, fsi__fr_mesh *m, const char *
     }
 
     /* Edges without a twin. */
-    fsi__fr_connect(3, nv, nt, corner, twin, star, head, next, &how);
-    for (i = 0; i < nv; i++) head[i] = -1;
+    fsi__fr_connect(3, nv, nt, l.corner, l.twin, l.star, l.head, l.next, &how);
+    for (i = 0; i < nv; i++) l.head[i] = -1;
     for (i = 0; i < 3 * nt; i++)
-        if (twin[i] < 0) head[corner[i]] = i;
+        if (l.twin[i] < 0) l.head[l.corner[i]] = i;
     for (i = 0; i < 3 * nt; i++)
-        if (twin[i] < 0 && head[corner[i]] >= 0)
-            FSI__TRY(fsi__frt_follow(t, m, corner, head, i, t->first_vertex, fn));
+        if (l.twin[i] < 0 && l.head[l.corner[i]] >= 0)
+            FSI__TRY(fsi__frt_follow(t, m, l.corner, l.head, i, t->first_vertex, fn));
     t->sheet_loops = t->loops;
     t->rim_ends = 0;
     for (i = 0; i < t->rim_count; i++)
@@ -1221,40 +1229,36 @@ static fsi_status fsi__frt_find_patch(fsi__frt *t, const fsi__fr_mesh *m, int *g
 static fsi_status fsi__frt_link(fsi__frt *t, fsi__fr_mesh *m, int *good, const char *fn)
 {
     const int k = m->k, made = m->nv - t->first_vertex, nv = made + t->patch_count, nt = m->nt - t->first_element;
-    int *corner, *twin, *star, *head, *next, i, how, open = 0;
-    FSI__FRT_ROOM(local, 0, local_room, 2 * nv + 3 * k * nt);
-    corner = t->local;
-    twin = corner + k * nt;
-    next = twin + k * nt;
-    star = next + k * nt;
-    head = star + nv;
+    fsi__frt_local l;
+    int i, how, open = 0;
+    FSI__TRY(fsi__frt_reserve_local(t, m, nv, nt, &l, fn));
     for (i = 0; i < k * nt; i++) {
         const int v = m->corner[k * t->first_element + i];
-        corner[i] = v >= t->first_vertex ? v - t->first_vertex : made + t->role[v];
+        l.corner[i] = v >= t->first_vertex ? v - t->first_vertex : made + t->role[v];
     }
     if (k == 2) { /* a segment after each, one before */
-        for (i = 0; i < nv; i++) star[i] = head[i] = -1;
+        for (i = 0; i < nv; i++) l.star[i] = l.head[i] = -1;
         for (i = 0; i < nt; i++) {
-            star[corner[2 * i]] = t->first_element + i;
-            head[corner[2 * i + 1]] = t->first_element + i;
+            l.star[l.corner[2 * i]] = t->first_element + i;
+            l.head[l.corner[2 * i + 1]] = t->first_element + i;
         }
         for (i = 0; i < t->rim_count; i++) {
             const int local = made + t->role[m->corner[t->rim[i]]];
-            if (t->rim[i] & 1) head[local] = t->rim[i] / 2;
-            else star[local] = t->rim[i] / 2;
+            if (t->rim[i] & 1) l.head[local] = t->rim[i] / 2;
+            else l.star[local] = t->rim[i] / 2;
         }
-        for (i = 0, *good = 1; i < nv; i++) *good &= (star[i] < 0) == (head[i] < 0);
+        for (i = 0, *good = 1; i < nv; i++) *good &= (l.star[i] < 0) == (l.head[i] < 0);
         return FSI_OK;
     }
-    fsi__fr_connect(3, nv, nt, corner, twin, star, head, next, &how);
+    fsi__fr_connect(3, nv, nt, l.corner, l.twin, l.star, l.head, l.next, &how);
     *good = !how;
     for (i = 0; i < 3 * nt && *good; i++) {
         int o;
-        if (twin[i] >= 0) continue;
+        if (l.twin[i] >= 0) continue;
         open++;
-        o = corner[fsi__fr_after(i)] >= made ? t->start[t->patch[corner[fsi__fr_after(i)] - made]] : -1;
-        *good = o >= 0 && corner[i] >= made && m->corner[fsi__fr_after(o)] == t->patch[corner[i] - made];
-        twin[i] = -2 - o;
+        o = l.corner[fsi__fr_after(i)] >= made ? t->start[t->patch[l.corner[fsi__fr_after(i)] - made]] : -1;
+        *good = o >= 0 && l.corner[i] >= made && m->corner[fsi__fr_after(o)] == t->patch[l.corner[i] - made];
+        l.twin[i] = -2 - o;
     }
     *good &= open == t->rim_count;
     return FSI_OK;
@@ -1306,8 +1310,7 @@ static void fsi__frt_settle(fsi__frt *t, fsi__fr_mesh *m, const double *sum, fsi
 static void fsi__frt_accept(fsi__frt *t, fsi__fr_mesh *m)
 {
     const int k = m->k, made = m->nv - t->first_vertex, nt = m->nt - t->first_element;
-    const int *corner = t->local, *twin = corner + k * nt, *star = twin + 2 * k * nt,
-        *head = star + made + t->patch_count;
+    const fsi__frt_local l = fsi__frt_local_of(t, k, made + t->patch_count, nt);
     const size_t n = (size_t)m->attributes;
     double sum[64];
     fsi__d3 momentum = fsi__d3_zero();
@@ -1336,16 +1339,16 @@ static void fsi__frt_accept(fsi__frt *t, fsi__fr_mesh *m)
     }
     for (i = 0; i < 3 * nt && k == 3; i++) {
         const int h = 3 * t->first_element + i, v = m->corner[h];
-        m->twin[h] = twin[i] >= 0 ? twin[i] + 3 * t->first_element : -2 - twin[i];
-        if (twin[i] < 0) m->twin[m->twin[h]] = h;
+        m->twin[h] = l.twin[i] >= 0 ? l.twin[i] + 3 * t->first_element : -2 - l.twin[i];
+        if (l.twin[i] < 0) m->twin[m->twin[h]] = h;
         m->star[v] = h;
     }
     for (i = 0; i < made + t->patch_count && k == 2; i++) {
         const int v = i < made ? t->first_vertex + i : t->patch[i - made];
-        if (star[i] < 0) continue;
-        m->star[v] = star[i];
-        m->twin[2 * star[i]] = head[i];
-        m->twin[2 * head[i] + 1] = star[i];
+        if (l.star[i] < 0) continue;
+        m->star[v] = l.star[i];
+        m->twin[2 * l.star[i]] = l.head[i];
+        m->twin[2 * l.head[i] + 1] = l.star[i];
     }
     fsi__frt_settle(t, m, sum, momentum);
 }
