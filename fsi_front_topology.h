@@ -456,8 +456,8 @@ static fsi_status fsi__frt_take_sub(fsi__frt *t, fsi__fr_mesh *m, const char *fn
         for (axis = 1; axis < m->k && meets; axis++) {
             const double a = (double)fsi__axis(m->x[c[0]], axis), b = (double)fsi__axis(m->x[c[1]], axis),
                 d = (double)fsi__axis(m->x[c[m->k - 1]], axis);
-            meets = fmin(a, fmin(b, d)) <= (t->at.hi[axis] + 0.01) * h
-                && fmax(a, fmax(b, d)) >= (t->at.lo[axis] - 0.01) * h;
+            const double lo = (t->at.lo[axis] - 0.01) * h, hi = (t->at.hi[axis] + 0.01) * h;
+            meets = (a <= hi || b <= hi || d <= hi) && (a >= lo || b >= lo || d >= lo);
         }
         if (!meets) continue;
         if (count == t->sub_room) FSI__TRY(fsi__room(m->context, columns, 2, count, &t->sub_room, count + 1, fn));
