@@ -781,12 +781,7 @@ static fsi_status fsi__fr_find_windings(const fsi__fr_impl *im, fsi__fr_mesh *m,
     /* Points whose half lines may meet the sheet. */
     for (c = 0; c < m->sheets && m->count > 1; c++) {
         const fsi__fr_sheet *s = &m->sheet[c];
-        int at = 0, end = m->count;
-        while (at < end) {
-            const int middle = at + (end - at) / 2;
-            if (m->list[middle].key < (double)s->box.lo[axis]) at = middle + 1;
-            else end = middle;
-        }
+        int at = fsi__fr_first(m, (double)s->box.lo[axis]);
         for (; at < m->count && m->list[at].key <= (double)s->box.hi[axis]; at++) {
             const fsi_vec3 p = im->about[m->list[at].at];
             const int third = m->k - axis - along;

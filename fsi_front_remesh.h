@@ -238,6 +238,8 @@ FSI_API double fsi__fr_edge_length(const fsi__fr_mesh *m, int h);
 /* One more candidate of m->list; then all by key, equal ones by place. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_add(fsi__fr_mesh *m, double key, int at, const char *fn);
 FSI_API fsi_status fsi__fr_sort(fsi__fr_mesh *m, const char *fn);
+/* The place in the list of the first candidate with this key or a larger one. */
+FSI_API int fsi__fr_first(const fsi__fr_mesh *m, double key);
 /* Remeshes until nothing is left to do, at most so many rounds. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
 /* The hash of all elements as they are; none that is put into it later is wider than `least`, or twice the widest one.
@@ -1151,24 +1153,92 @@ FSI_API int fsi__fr_sparse_axis(const fsi__fr_mesh *m)
     return found;
 }
 
-/* Sheets in the order of their low ends along an axis: each with those that begin before it ends. */
-typedef struct fsi__fr_sweep { fsi__fr_mesh *m; int axis; } fsi__fr_sweep;
+/* Sheets in strips along one axis, as wide as the widest of them; those of a strip in the order of their low ends along
+   another axis. Sheets whose boxes meet are in one strip or in two that are neighbours. m->list has them strip by
+   strip: its keys are places along the second axis, and begin anew, `row` higher, in each strip. */
+typedef struct fsi__fr_sweep {
+    fsi__fr_mesh *m;
+    int axis, strips;          /* axes of the order, and of the strips */
+    double lo[3], wide[3];     /* lowest end, and width of the widest sheet, along each axis */
+    double row, slack;         /* slack: rounding of keys */
+} fsi__fr_sweep;
+
+static double fsi__fr_strip_of(const fsi__fr_sweep *job, const fsi__fr_sheet *s)
+{
+    return floor(((double)s->box.lo[job->strips] - job->lo[job->strips]) / job->wide[job->strips]);
+}
+static double fsi__fr_key_of(const fsi__fr_sweep *job, double strip, double x)
+{
+    return strip * job->row + (x - job->lo[job->axis]);
+}
+
+static fsi_status fsi__fr_make_strips(fsi__fr_sweep *job, fsi__fr_mesh *m, const char *fn)
+{
+    double hi[3], most;
+    int i, axis;
+    job->m = m;
+    job->axis = fsi__fr_sparse_axis(m);
+    job->strips = (job->axis + 1) % m->k;
+    for (axis = 0; axis < 3; axis++) {
+        job->lo[axis] = FSI__HUGE;
+        hi[axis] = -FSI__HUGE;
+        job->wide[axis] = 0;
+        for (i = 0; i < m->sheets; i++) {
+            const double low = (double)m->sheet[i].box.lo[axis], high = (double)m->sheet[i].box.hi[axis];
+            job->lo[axis] = low < job->lo[axis] ? low : job->lo[axis];
+            hi[axis] = high > hi[axis] ? high : hi[axis];
+            job->wide[axis] = high - low > job->wide[axis] ? high - low : job->wide[axis];
+        }
+    }
+
+    /* Not more strips than sheets. */
+    most = (hi[job->strips] - job->lo[job->strips]) / (m->sheets + 1);
+    job->wide[job->strips] = 1.0001 * (job->wide[job->strips] > most ? job->wide[job->strips] : most);
+    job->row = hi[job->axis] - job->lo[job->axis] + 2 * job->wide[job->axis];
+    job->slack = 1e-15 * job->row * (m->sheets + 2);
+    m->count = 0;
+    for (i = 0; i < m->sheets; i++) {
+        const fsi__fr_sheet *s = &m->sheet[i];
+        FSI__TRY(fsi__fr_add(m, fsi__fr_key_of(job, fsi__fr_strip_of(job, s), (double)s->box.lo[job->axis]), i, fn));
+    }
+    return fsi__fr_sort(m, fn);
+}
+
+FSI_API int fsi__fr_first(const fsi__fr_mesh *m, double key)
+{
+    int at = 0, end = m->count;
+    while (at < end) {
+        const int middle = at + (end - at) / 2;
+        if (m->list[middle].key < key) at = middle + 1;
+        else end = middle;
+    }
+    return at;
+}
+
 static void fsi__fr_compare_task(void *arg, int chunk, int begin, int end)
 {
     const fsi__fr_sweep *job = (const fsi__fr_sweep *)arg;
     const fsi__fr_mesh *m = job->m;
-    int at, i, j;
+    int at, i, j, side;
     (void)chunk;
     for (at = begin; at < end; at++) {
         fsi__fr_sheet *a = &m->sheet[m->list[at].at];
         int apart[FSI__FR_FLOOD];
         const int n = fsi__fr_find_apart(m, m->list[at].at, apart);
+        const double strip = fsi__fr_strip_of(job, a);
         a->element = a->other = -1;
-        for (i = at; i < m->count && m->list[i].key <= (double)a->box.hi[job->axis]; i++) {
-            const fsi__fr_sheet *b = &m->sheet[m->list[i].at];
-            if (!fsi__fr_boxes_meet(&a->box, &b->box)) continue;
-            for (j = 0; j < n && apart[j] != m->list[i].at;) j++;
-            if (j == n) fsi__fr_compare(m, a, b);
+
+        /* Those that come after it in its strip, then all of the next. */
+        for (side = 0; side < 2; side++) {
+            const double last = fsi__fr_key_of(job, strip + side, (double)a->box.hi[job->axis]) + job->slack;
+            i = side == 0 ? at : fsi__fr_first(m, fsi__fr_key_of(job, strip + 1,
+                (double)a->box.lo[job->axis] - job->wide[job->axis]) - job->slack);
+            for (; i < m->count && m->list[i].key <= last; i++) {
+                const fsi__fr_sheet *b = &m->sheet[m->list[i].at];
+                if (!fsi__fr_boxes_meet(&a->box, &b->box)) continue;
+                for (j = 0; j < n && apart[j] != m->list[i].at;) j++;
+                if (j == n) fsi__fr_compare(m, a, b);
+            }
         }
     }
 }
@@ -1189,12 +1259,7 @@ FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *oth
     if (widest && !(widest->wide <= FSI__FR_WIDEST * m->length)) return fsi__fr_too_wide(m, widest->widest,
         widest->wide, fn);
 
-    /* In the order of one axis. */
-    job.m = m;
-    job.axis = fsi__fr_sparse_axis(m);
-    m->count = 0;
-    for (i = 0; i < m->sheets; i++) FSI__TRY(fsi__fr_add(m, (double)m->sheet[i].box.lo[job.axis], i, fn));
-    FSI__TRY(fsi__fr_sort(m, fn));
+    FSI__TRY(fsi__fr_make_strips(&job, m, fn));
     fsi__parallel_work(m->context, m->sheets, 16, 20.0 * m->nt, fsi__fr_compare_task, &job);
     for (i = 0; i < m->sheets; i++) {
         const fsi__fr_sheet *s = &m->sheet[i];
