@@ -83,8 +83,8 @@ typedef struct fsi__fr_mesh {
 /* What is to be done, in the order of key, then of element or vertex. */
 typedef struct fsi__fr_candidate { double key; int at; } fsi__fr_candidate;
 
-#define FSI__FR_SHEET 112      /* elements that a sheet begins with, at most */
-#define FSI__FR_FULL 128       /* that it may have in the end */
+#define FSI__FR_SHEET 224      /* elements that a sheet begins with, at most */
+#define FSI__FR_FULL 240       /* that it may have in the end */
 #define FSI__FR_BESIDE 16      /* sheets beside a sheet that are listed */
 /* Elements that hang together, as a search from one of them finds them. */
 typedef struct fsi__fr_sheet {
