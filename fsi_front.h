@@ -1,4 +1,4 @@
-/* fsi_front.h - closed surfaces that move: remeshing, volume, curvature, attributes that are conserved.
+/* fsi_front.h - closed surfaces that move: remeshing, merging, volume, curvature, attributes that are conserved.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -31,17 +31,18 @@
    WHAT IS IN HERE (search for >>)
       >>desc           the surface that there is at first, and how it is kept
       >>front          fsi_front, which you read and write: vertices, elements, pieces, stats
-      >>measures       normals, mean curvature, cotangent weights
+      >>measures       normals, mean curvature, cotangent weights, lines of a grid
       >>state          save, load, hash, debug draw
-   Operations of remeshing are in fsi_front_remesh.h; docs/front.md derives them. fsi_front_lines.h tells which cells
-   of a grid are inside of a surface, and where lines between their centres cross it.
+   Operations of remeshing are in fsi_front_remesh.h, what merges and pinches off in fsi_front_topology.h; docs/front.md
+   derives them. fsi_front_lines.h tells which cells of a grid are inside of a surface, and where lines between their
+   centres cross it.
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
    PRECISION: positions, velocities and attributes in fsi_real; areas, volumes and sums in double.
 
    WHAT IT DOES NOT DO
-      Surfaces that meet do not merge, necks do not pinch off: a step whose surface crosses itself is refused. Surfaces
-      are closed, also along walls.
+      Surfaces that meet merge, and necks pinch off, only with desc.topology; without, a step whose surface crosses
+      itself is refused. Where surfaces end on walls, topology does not change. Surfaces are closed, also along walls.
 */
 #ifndef FSI_FRONT_H
 #define FSI_FRONT_H
@@ -51,7 +52,9 @@
 #pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
 #endif
 
+#include "fsi_front_lines.h"
 #include "fsi_front_remesh.h"
+#include "fsi_front_topology.h"
 
 /* ---- >>desc ------------------------------------------------------------------------------------------------------ */
 
@@ -64,6 +67,17 @@ enum {
     FSI_FRONT_FIXED = 64,                           /* remeshing leaves it where it is, as in contact with a body */
     FSI_FRONT_YOURS = 128
 };
+
+/* What is about to happen where two sheets are nearer than half of topology_dx. */
+enum { FSI_FRONT_MERGE, FSI_FRONT_PINCH };
+typedef struct fsi_front_event {
+    int kind;                    /* FSI_FRONT_MERGE: air between them; FSI_FRONT_PINCH: liquid between them, or they
+                                    already cross */
+    uint32_t piece[2];           /* ids of the pieces that they belong to; maybe the same */
+    fsi_vec3 place;              /* [m] */
+} fsi_front_event;
+/* 0: this place is left as it is, and asked for again in the next step; else it happens. */
+typedef int fsi_front_ask(void *user, const fsi_front_event *event);
 
 /* How to make a front. Start from fsi_front_default_desc(). Arrays are copied. */
 typedef struct fsi_front_desc {
@@ -86,15 +100,21 @@ typedef struct fsi_front_desc {
     fsi_box3 walls;              /* of vertices that have flags of walls; default: as large as can be [m] */
     fsi_real smoothing;          /* part of the way to the mean of its neighbours that a vertex of a poor triangle takes
                                     in a step, along the surface, 0 to 1; default 0.2 */
-    fsi_real volume_part;        /* most that one operation may move, in length^dim; default 0.02, of an element whose
-                                    edges or angles are beyond the bounds four times as much */
+    fsi_real volume_part;        /* most that one operation may move, in length^dim; default 0.02; four times as much
+                                    where edges or angles are beyond the bounds, or to lie on the curved surface */
     int keep_volume;             /* 1 (default): what remeshing moves is given back to the piece, by a shift along its
-                                    normals; 0: it is booked in fsi_front_piece.moved alone */
-    fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; default 8; 0: none. In 2D the
-                                    default makes that 4 */
+                                    normals, as far as the surface does not cross itself then (stats.not_kept,
+                                    fsi_front_piece.owed); 0: it is booked in fsi_front_piece.moved alone */
+    fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; 0: none; default -1: 8, in 2D
+                                    4 */
     int crossings;               /* 1 (default): a surface that crosses or touches itself is refused, by an exact test
                                     at the end of each step; operations that would make it so are not done. 0: it may,
                                     and pieces may be inside out */
+    int topology;                /* 1: sheets and necks nearer than half of topology_dx merge and pinch off; 0
+                                    (default): pieces stay what they are */
+    fsi_real topology_dx;        /* 1 to 4 length [m]; default 0: 2 length. Cells of half of it are resampled */
+    fsi_front_ask *ask;          /* asked at each place of a step; default NULL: all may happen */
+    void *ask_user;
     int rounds;                  /* of remeshing in a step at most, 1 to 100; default 8 */
     int reserve;                 /* elements to make room for; default 0 */
 } fsi_front_desc;
@@ -108,7 +128,10 @@ typedef struct fsi_front_piece {
     int element_count;
     double volume;               /* enclosed [m^3; 2D: m^2]; negative: a cavity */
     double area;                 /* [m^2; 2D: m] */
-    double moved;                /* volume by which remeshing changed it, in all steps; keep_volume gave it back */
+    double moved;                /* volume by which remeshing and topology changed it, in all steps; keep_volume gave it
+                                    back */
+    double owed;                 /* but for this part, which later steps give: the shift would have made it cross
+                                    itself */
 } fsi_front_piece;
 
 /* What the last successful step did. */
@@ -122,13 +145,21 @@ typedef struct fsi_front_stats {
     double smallest_angle;       /* [degrees]; 2D: 180 */
     int long_edges, short_edges, thin; /* edges above 1.6, below 0.4 desc.length, triangles with an angle below 10
                                           degrees, that are left */
+    int merges, pinches;         /* pieces fewer, and more, by topology */
+    int places, whole_places;    /* that were resampled; of these, where whole pieces had to be */
+    int failed_places;           /* left as they were: vertices with flags of walls or FSI_FRONT_FIXED, or no surface
+                                    that fits to the rest */
+    int forbidden_places;        /* by desc.ask */
+    int resampled_cells;         /* of topology_dx/2 */
     int removed_pieces;
     double removed_volume;       /* with them */
     double removed_amount[64];   /* and of each attribute */
     double volume, area;         /* of all pieces */
-    double moved;                /* largest volume by which remeshing changed a piece */
+    double moved;                /* largest volume by which remeshing and topology changed a piece */
+    int not_kept;                /* 1: giving it back would have made the surface cross itself: it is owed, in part */
+    double owed;                 /* of all pieces */
     double momentum[3];          /* sum of area times velocity of vertices */
-    double seconds_move, seconds_remesh, seconds_volume, seconds_crossings, seconds_commit;
+    double seconds_move, seconds_topology, seconds_remesh, seconds_volume, seconds_crossings, seconds_commit;
     size_t bytes;                /* allocated through its context */
     long long allocs;            /* allocations of the context so far */
 } fsi_front_stats;
@@ -137,7 +168,8 @@ typedef struct fsi_front_stats {
 typedef struct fsi_front {
     uint32_t cookie;
     fsi_context *context;        /* never NULL: the desc's, or one of its own */
-    fsi_front_desc desc;         /* as given; its arrays are NULL */
+    fsi_front_desc desc;         /* as given; its arrays are NULL. keep_volume, topology, topology_dx, ask and ask_user
+                                    may be written between steps */
     int dim, vertex_count, element_count, piece_count;
     fsi_vec3 *position;          /* vertex_count [m]; may be written between steps */
     fsi_vec3 *velocity;          /* vertex_count [m/s]; may be written between steps */
@@ -158,7 +190,8 @@ typedef struct fsi_front {
 FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc);
 FSI_API void fsi_front_destroy(fsi_front *f); /* NULL is fine */
 /* Moves vertices by dt times their velocities (dt = 0: you moved them, or nothing moves), those with flags of walls
-   along these, then remeshes: edges are 0.4 to 1.6 desc.length long and angles above 10 degrees, except where no
+   along these; with desc.topology changes what is connected, and gives the pieces concerned the volume that they had;
+   then remeshes: edges are 0.4 to 1.6 desc.length long and angles above 10 degrees, except where no
    operation is allowed (stats: long_edges, short_edges, thin). dt <= 1000 s. All arrays may have moved afterwards.
    Errors: COOKIE, ARGUMENT, NAN (names the vertex), MESH (the surface crosses itself, or a piece is inside out; names
    elements as the step would have left them), LIMIT, MEMORY; nothing has changed then. */
@@ -173,11 +206,19 @@ FSI_API fsi_status fsi_front_measure(fsi_front *f);
 /* vertex_count unit normals out of the volume, the mean of the elements' by area (2D: length). */
 FSI_API fsi_status fsi_front_normals(const fsi_front *f, fsi_vec3 *out);
 /* vertex_count mean curvatures (k1 + k2)/2 [1/m], 1/R of a ball or disc of radius R: half of the mean curvature normal
-   of Meyer et al. 2003, eq. 8, with the Voronoi areas of their eq. 7 and figure 4. */
+   of Meyer et al. 2003, eq. 8, along the normal of Max 1999, with the Voronoi areas of eq. 7: exact where a vertex and
+   its neighbours lie on a ball. Where these areas are too small, those of their figure 4. */
 FSI_API fsi_status fsi_front_curvature(const fsi_front *f, fsi_real *out);
 /* dim * element_count weights of the edges, from corner i to i + 1, in each element: cot/2 of the angle opposite, 2D:
    1/length in both places. With L = sum w (e_i - e_j)(e_i - e_j)^T the area has the gradient L x. */
 FSI_API fsi_status fsi_front_weights(const fsi_front *f, fsi_real *out);
+
+/* Fills all, for the positions that f has now. Time is linear in elements, lines and cells. Centres count as if they
+   were moved by (e, e^2, e^3), with e > 0 as small as one likes, for all axes alike: two neighbouring centres differ
+   where the number of crossings between them is odd. Errors: COOKIE; ARGUMENT (another dim); NAN (names the vertex);
+   LIMIT (a vertex 2^30 cells away, an element wider than 1024 cells, 2^31 crossings); MEMORY. Nothing has changed then;
+   crossings may have moved. */
+FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f);
 
 /* ---- >>state ----------------------------------------------------------------------------------------------------- */
 
@@ -204,10 +245,11 @@ FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw
       check_step      finite positions, velocities, attributes
       copy, move      into the mesh that is worked on; x += dt v, along walls
       sum_pieces      volumes after the motion
+      change_topology fsi_front_topology.h; pieces are then named anew
       remove_small    pieces
       remesh          fsi_front_remesh.h
-      give_back       to each piece the volume that remeshing took
-      refuse_crossings   where elements cross or touch
+      settle_volume   gives to each piece the volume that remeshing took, as far as nothing crosses: the exact test
+      check_sides     which side of each piece is inside
       commit          what is left, in the same order                                                          */
 
 #ifdef FSI_IMPLEMENTATION
@@ -219,7 +261,9 @@ FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw
 #define FSI_FRONT_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_front_lines.h"
 #include "fsi_front_remesh.h"
+#include "fsi_front_topology.h"
 
 FSI__STRICT_BEGIN
 
@@ -232,9 +276,16 @@ typedef struct fsi__fr_sum {
     double before;             /* volume after the motion */
     double slope;              /* dV for a shift of 1 along the normals */
     double shift;
-    double winding;            /* of the other pieces around its point */
-    int first;                 /* of its elements; those after it in work.next */
+    int winding;               /* of the other pieces around its point */
 } fsi__fr_sum;
+
+/* Of a piece before or after a change of topology. */
+typedef struct fsi__fr_share {
+    int group;                 /* the first of those it is connected with */
+    int place;                 /* in the order of ids, of those after; of those before: 1 where one has its id */
+    int count[2];              /* in its group: pieces before, after */
+    double before, after, size, moved, owed; /* of the group: volumes, with signs and without, and what is booked */
+} fsi__fr_share;
 
 typedef struct fsi__fr_impl {
     fsi_context own_context;
@@ -243,16 +294,18 @@ typedef struct fsi__fr_impl {
     fsi_front_piece *piece, *work_piece;
     fsi__fr_sum *sum;          /* of work_piece */
     fsi_vec3 *about;           /* of work_piece: one of its vertices */
-    fsi_box3 *box;             /* and its box */
     double *moved;             /* of work_piece: volume by which remeshing changed it */
     int piece_room, piece_rows, pieces; /* rows of piece; of the other arrays of pieces; pieces of work_piece */
     fsi__fr_survey survey;
     int part_room, chunk_room;
     int *renumber;             /* of vertices, then elements, then pieces */
     int renumber_room;
-    fsi_vec3 *shift;           /* dV/dx of vertices */
+    fsi_vec3 *shift, *unshifted; /* dV/dx of vertices; where they were before a shift */
     int shift_room;
-    uint32_t next_piece;
+    uint32_t next_piece, work_next_piece;
+    fsi__frt topology;
+    fsi__fr_share *share;      /* pieces before a change of topology, then those after */
+    int share_room;
 } fsi__fr_impl;
 
 static fsi_status fsi__fr_check(const fsi_front *f)
@@ -291,6 +344,13 @@ static int fsi__fr_is_far(const void *arg, int i)
     const fsi_vec3 to_walls = fsi_v3_sub(fsi__fr_to_walls(f, f->flags[i], f->position[i]), f->position[i]);
     return !fsi__fr_is_within(f->position[i], most) || !fsi__fr_is_within(f->velocity[i], FSI__FR_FASTEST)
         || !fsi__fr_is_within(to_walls, (double)f->desc.length);
+}
+
+/* Of the mesh that is worked on: has a vertex left the places that have points of the lattice? */
+static int fsi__fr_is_gone(const void *arg, int i)
+{
+    const fsi__fr_mesh *m = (const fsi__fr_mesh *)arg;
+    return !fsi__fr_is_within(m->x[i], FSI__FR_FARTHEST * m->length);
 }
 
 static int fsi__fr_has_excess(const void *arg, int i)
@@ -395,10 +455,10 @@ static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats
     for (i = 0; i < im->pieces; i++) {
         if (fabs(im->work_piece[i].volume) >= least) continue;
         stats->removed_pieces++;
-        stats->removed_volume += im->work_piece[i].volume;
+        stats->removed_volume += im->sum[i].before; /* its volume, but for a share of what topology has moved */
     }
     for (t = 0; t < m->nt && stats->removed_pieces > 0; t++) {
-        if (fabs(im->work_piece[m->piece[t]].volume) >= least) continue;
+        if (m->corner[m->k * t] < 0 || fabs(im->work_piece[m->piece[t]].volume) >= least) continue;
         for (c = 0; c < m->k; c++) {
             const int v = m->corner[m->k * t + c];
             for (i = 0; i < m->attributes && m->star[v] >= 0; i++)
@@ -408,6 +468,142 @@ static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats
         }
     }
 }
+
+/* ---- topology ---------------------------------------------------------------------------------------------------- */
+
+static int fsi__fr_may_change(void *owner, int gap, int a, int b, fsi_vec3 place)
+{
+    const fsi_front *f = (const fsi_front *)owner;
+    const fsi__fr_impl *im = (const fsi__fr_impl *)f->impl;
+    fsi_front_event e;
+    memset(&e, 0, sizeof e);
+    e.kind = gap ? FSI_FRONT_MERGE : FSI_FRONT_PINCH;
+    e.piece[0] = im->work_piece[a].id;
+    e.piece[1] = im->work_piece[b].id;
+    e.place = place;
+    return f->desc.ask(f->desc.ask_user, &e);
+}
+
+static int fsi__fr_label(const fsi__fr_mesh *m, int *label, int *queue);
+static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn);
+static fsi_status fsi__fr_reserve_survey(fsi__fr_impl *im, const fsi__fr_mesh *m, const char *fn);
+
+static int fsi__fr_group_of(fsi__fr_share *s, int i)
+{
+    while (s[i].group != i) i = s[i].group = s[s[i].group].group;
+    return i;
+}
+
+/* Numbers of the parts that elements are in now, in the order of ids: the first part with elements of a piece keeps its
+   id, others have new ones. Groups of pieces before and parts after that share elements. */
+static fsi_status fsi__fr_name_parts(fsi__fr_impl *im, int parts, const char *fn)
+{
+    fsi__fr_mesh *m = &im->work;
+    fsi__fr_share *s = im->share;
+    const int pieces = im->pieces;
+    int *label = m->bucket, t, i, seen = 0;
+    for (i = 0; i < pieces + parts; i++) {
+        memset(&s[i], 0, sizeof s[i]);
+        s[i].group = i;
+    }
+
+    /* Element by element, then parts in the order of ids. */
+    m->count = 0;
+    for (t = 0; t < m->nt; t++) {
+        int a, b;
+        if (m->corner[m->k * t] < 0) continue;
+        if (label[t] == seen) { /* the first element of a part */
+            fsi__fr_share *old = &s[m->piece[t]];
+            const uint32_t id = old->place ? im->work_next_piece++ : im->work_piece[m->piece[t]].id;
+            old->place = 1;
+            FSI__TRY(fsi__fr_add(m, (double)id, seen++, fn));
+        }
+        a = fsi__fr_group_of(s, m->piece[t]);
+        b = fsi__fr_group_of(s, pieces + label[t]);
+        if (a < b) s[b].group = a;
+        else s[a].group = b;
+    }
+    FSI__TRY(fsi__fr_sort(m, fn));
+    for (i = 0; i < parts; i++) s[pieces + m->list[i].at].place = i;
+    return FSI_OK;
+}
+
+/* Pieces as they are after a change. Each group keeps its volume: parts share what is missing by their own. What is
+   left of nothing is booked as removed. */
+static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats, const char *fn)
+{
+    fsi__fr_mesh *m = &im->work;
+    const int pieces = im->pieces, parts = fsi__fr_label(m, m->bucket, m->next);
+    fsi__fr_share *s;
+    int i, t;
+    if (pieces + parts > im->share_room)
+        FSI__TRY(fsi__room_in(f->context, &im->share, sizeof *im->share, 0, &im->share_room, pieces + parts, fn));
+    FSI__TRY(fsi__fr_reserve_pieces(f, parts, fn));
+    FSI__TRY(fsi__fr_reserve_survey(im, m, fn));
+    FSI__TRY(fsi__fr_name_parts(im, parts, fn));
+    s = im->share;
+    for (i = 0; i < pieces; i++) {
+        fsi__fr_share *g = &s[fsi__fr_group_of(s, i)];
+        g->count[0]++;
+        g->before += im->sum[i].before - im->work_piece[i].owed;
+        g->moved += im->work_piece[i].moved;
+        g->owed += im->work_piece[i].owed;
+    }
+
+    /* The parts, and their volumes. */
+    for (t = 0; t < m->nt; t++)
+        if (m->corner[m->k * t] >= 0) m->piece[t] = s[pieces + m->bucket[t]].place;
+    memset(im->work_piece, 0, (size_t)parts * sizeof *im->work_piece);
+    for (i = 0; i < parts; i++) im->work_piece[i].id = (uint32_t)m->list[i].key;
+    im->pieces = parts;
+    fsi__fr_sum_pieces(im, m, im->work_piece, parts);
+    for (i = 0; i < parts; i++) {
+        fsi__fr_share *g = &s[fsi__fr_group_of(s, pieces + m->list[i].at)];
+        g->count[1]++;
+        g->after += im->work_piece[i].volume;
+        g->size += fabs(im->work_piece[i].volume);
+    }
+    for (i = 0; i < parts; i++) {
+        const fsi__fr_share *g = &s[fsi__fr_group_of(s, pieces + m->list[i].at)];
+        const double part = g->size > 0 ? fabs(im->work_piece[i].volume) / g->size : 0, more = g->before - g->after;
+        im->moved[i] = fabs(more) > 1e-14 * g->size ? -more * part : 0;
+        im->work_piece[i].moved = g->moved * part;
+        im->work_piece[i].owed = g->owed * part;
+        im->sum[i].before = im->work_piece[i].volume - im->moved[i] + im->work_piece[i].owed;
+    }
+
+    /* Events. */
+    for (i = 0; i < pieces + parts; i++) {
+        if (s[i].group != i) continue;
+        if (s[i].count[1] == 0) {
+            stats->removed_pieces += s[i].count[0];
+            stats->removed_volume += s[i].before + s[i].owed;
+        } else if (s[i].count[0] > s[i].count[1]) stats->merges += s[i].count[0] - s[i].count[1];
+        else stats->pinches += s[i].count[1] - s[i].count[0];
+    }
+    return FSI_OK;
+}
+
+/* Sheets that are close merge, necks pinch off. */
+static fsi_status fsi__fr_change_topology(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats, const char *fn)
+{
+    fsi__frt *t = &im->topology;
+    int i;
+    if (!f->desc.topology) return FSI_OK;
+    t->dx = (double)(f->desc.topology_dx > 0 ? f->desc.topology_dx : 2 * f->desc.length);
+    t->ask = f->desc.ask ? fsi__fr_may_change : NULL;
+    t->owner = f;
+    FSI__TRY(fsi__frt_change(t, &im->work, im->pieces, fn));
+    stats->places = t->places;
+    stats->whole_places = t->whole;
+    stats->failed_places = t->failed;
+    stats->forbidden_places = t->forbidden;
+    stats->resampled_cells = t->cells;
+    for (i = 0; i < 64; i++) stats->removed_amount[i] = t->lost_amount[i];
+    return t->places > 0 ? fsi__fr_take_parts(f, im, stats, fn) : FSI_OK;
+}
+
+/* ---- volume ------------------------------------------------------------------------------------------------------ */
 
 /* dV/dx of all vertices, as far as they may move: fsi__fr_gradient, element by element. */
 static void fsi__fr_gradients(fsi__fr_impl *im)
@@ -430,10 +626,10 @@ static void fsi__fr_gradients(fsi__fr_impl *im)
 
 /* Along the normals n = g/|g|, g = dV/dx, by s: dV = s sum |g| to first order. sum.shift is the dV that is wanted; a
    tenth of an edge is the most. */
-static void fsi__fr_shift(fsi_front *f, fsi__fr_impl *im)
+static void fsi__fr_shift(fsi__fr_impl *im)
 {
     fsi__fr_mesh *m = &im->work;
-    const double most = 0.1 * (double)f->desc.length;
+    const double most = 0.1 * m->length;
     int i;
     fsi__fr_gradients(im);
     for (i = 0; i < im->pieces; i++) im->sum[i].slope = 0;
@@ -456,140 +652,166 @@ static void fsi__fr_shift(fsi_front *f, fsi__fr_impl *im)
     }
 }
 
+/* What a piece has less than it should, where that is more than rounding. */
+static double fsi__fr_missing(const fsi__fr_impl *im, int i)
+{
+    const fsi_front_piece *p = &im->work_piece[i];
+    const double lost = im->sum[i].before - p->volume;
+    const double rounding = 512 * (double)FSI_REAL_EPS * (fabs(im->sum[i].before) + 0.1 * p->area * im->work.length);
+    return fabs(lost) > rounding && p->element_count > 0 ? lost : 0;
+}
+
 /* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows, where
    that is more than its rounding. Ends with the quality of the mesh. */
-static fsi__fr_quality fsi__fr_give_back(fsi_front *f, fsi__fr_impl *im)
+static fsi__fr_quality fsi__fr_give_back(fsi__fr_impl *im, int keep)
 {
-    const double rounding = 512 * (double)FSI_REAL_EPS;
     fsi__fr_quality q;
     int round, i, left = 0;
     for (i = 0; i < im->pieces; i++) {
-        im->sum[i].shift = f->desc.keep_volume ? -im->moved[i] : 0;
+        im->sum[i].shift = keep ? im->work_piece[i].owed - im->moved[i] : 0;
         left += fabs(im->sum[i].shift) > 0;
     }
     for (round = 0;; round++) {
-        if (left > 0) fsi__fr_shift(f, im);
+        if (left > 0) fsi__fr_shift(im);
         q = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
-        if (left == 0 || round == 3) return q;
+        if (left == 0 || round == 7) return q;
         for (i = left = 0; i < im->pieces; i++) {
-            const double lost = im->sum[i].before - im->work_piece[i].volume;
-            const double tolerance = rounding
-                * (fabs(im->sum[i].before) + 0.1 * im->work_piece[i].area * im->work.length);
-            im->sum[i].shift = fabs(lost) > tolerance && im->work_piece[i].element_count > 0 ? lost : 0;
+            im->sum[i].shift = fsi__fr_missing(im, i);
             left += fabs(im->sum[i].shift) > 0;
         }
         if (left == 0) return q;
     }
 }
 
-/* Error: MESH, where elements cross or touch; MEMORY. */
+/* The first element that crosses or touches another, and that one; -1: none. Error: MEMORY. */
+typedef struct fsi__fr_pair { int element, other; } fsi__fr_pair;
+static fsi_status fsi__fr_find_pair(fsi__fr_mesh *m, fsi__fr_pair *p, const char *fn)
+{
+    p->element = p->other = -1;
+    return m->crossings ? fsi__fr_find_crossing(m, &p->element, &p->other, fn) : FSI_OK;
+}
+
+/* Error: MESH, where there is one. */
+static fsi_status fsi__fr_refuse_pair(const fsi__fr_mesh *m, fsi__fr_pair p, const char *fn)
+{
+    const fsi_vec3 *x;
+    if (p.element < 0) return FSI_OK;
+    x = &m->x[m->corner[m->k * p.element]];
+    return fsi__fail(m->context, FSI_ERROR_MESH, fn, p.element, p.other,
+        "the surface crosses or touches itself, at elements %d and %d, near (%g, %g, %g)", p.element, p.other,
+        (double)x->x, (double)x->y, (double)x->z);
+}
 static fsi_status fsi__fr_refuse_crossings(fsi__fr_mesh *m, const char *fn)
 {
-    int t, other;
-    if (!m->crossings) return FSI_OK;
-    FSI__TRY(fsi__fr_find_crossing(m, &t, &other, fn));
-    if (t < 0) return FSI_OK;
-    return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, other,
-        "the surface crosses or touches itself, at elements %d and %d, near (%g, %g, %g)", t, other,
-        (double)m->x[m->corner[m->k * t]].x, (double)m->x[m->corner[m->k * t]].y, (double)m->x[m->corner[m->k * t]].z);
+    fsi__fr_pair p;
+    FSI__TRY(fsi__fr_find_pair(m, &p, fn));
+    return fsi__fr_refuse_pair(m, p, fn);
 }
 
-/* Solid angle of an element seen from p, over 4 pi (van Oosterom and Strackee 1983); 2D: angle over 2 pi. */
-static double fsi__fr_solid_angle(const fsi__fr_mesh *m, int t, fsi_vec3 p)
+/* Gives volumes back as far as the surface does not cross itself: else a quarter of the shift, or none, and the rest is
+   owed. pair: elements that meet without a shift, too. Room: reserve_commit. Errors: LIMIT, MEMORY. */
+static fsi_status fsi__fr_settle_volume(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats, fsi__fr_quality *q,
+    fsi__fr_pair *pair, const char *fn)
 {
-    const int *e = m->corner + m->k * t;
-    const fsi__d3 a = fsi__d3_diff(m->x[e[0]], p), b = fsi__d3_diff(m->x[e[1]], p);
-    const double la = fsi__d3_norm(a), lb = fsi__d3_norm(b);
-    if (m->k == 2) return fsi_atan2(b.x * a.y - a.x * b.y, fsi__d3_dot(a, b)) / (2 * FSI_PI);
-    {
-        const fsi__d3 c = fsi__d3_diff(m->x[e[2]], p);
-        const double lc = fsi__d3_norm(c), det = fsi__d3_dot(a, fsi__d3_cross(b, c));
-        return fsi_atan2(det, la * lb * lc + fsi__d3_dot(a, b) * lc + fsi__d3_dot(b, c) * la + fsi__d3_dot(c, a) * lb)
-            / (2 * FSI_PI);
+    const double begin = fsi__now(f->context);
+    fsi__fr_mesh *m = &im->work;
+    int part, i;
+    memcpy(im->unshifted, m->x, (size_t)m->nv * sizeof *m->x);
+    *q = fsi__fr_give_back(im, f->desc.keep_volume);
+    stats->seconds_volume = fsi__now(f->context) - begin;
+    for (part = 0; part < 3; part++) {
+        FSI__TRY(fsi__fr_find_pair(m, pair, fn));
+        if (pair->element < 0 || part == 2) break;
+        for (i = 0; i < m->nv; i++)
+            m->x[i] = part ? im->unshifted[i]
+                : fsi_v3_madd(im->unshifted[i], (fsi_real)0.25, fsi_v3_sub(m->x[i], im->unshifted[i]));
+        *q = fsi__fr_sum_pieces(im, m, im->work_piece, im->pieces);
+        stats->not_kept = 1;
     }
+    for (i = 0; i < im->pieces && f->desc.keep_volume; i++) im->work_piece[i].owed = fsi__fr_missing(im, i);
+    return FSI_OK;
 }
 
-/* The axis along which boxes cover least of their common extent. */
-static int fsi__fr_sparse_axis(const fsi_box3 *box, const fsi_front_piece *piece, int pieces)
+static int64_t *fsi__fr_part_of(fsi__fr_int3 *p, int axis) { return axis == 0 ? &p->x : axis == 1 ? &p->y : &p->z; }
+
+/* How a half line from p along an axis crosses an element: 1 out of the volume, -1 into it, 0 not at all. Exact, for p
+   moved as fsi__fr_side_moved has it: p is on one side of the planes through edges and the axis, as seen along this,
+   and before the element. A segment has its first corner again, moved along z: its normal points into the volume. */
+static int fsi__fr_pierces(const fsi__fr_mesh *m, int t, fsi__fr_int3 p, int axis)
 {
-    fsi_box3 all = fsi_box3_empty();
-    double wide[3] = { 0, 0, 0 };
-    int i, axis, best = 0;
-    for (i = 0; i < pieces; i++) {
-        if (piece[i].element_count == 0) continue;
-        all = fsi_box3_grow(fsi_box3_grow(all, box[i].lo), box[i].hi);
-        for (axis = 0; axis < 3; axis++)
-            wide[axis] += (double)fsi__axis(box[i].hi, axis) - (double)fsi__axis(box[i].lo, axis);
+    const int *c = m->corner + m->k * t;
+    fsi__fr_int3 x[3];
+    int i, side = 0, ahead = 1;
+    for (i = 0; i < 3; i++) {
+        x[i] = fsi__fr_snap(m->x[c[i < m->k ? i : 0]], m->length);
+        x[i].z += i == m->k;
+        ahead &= *fsi__fr_part_of(&x[i], axis) > *fsi__fr_part_of(&p, axis);
     }
-    for (axis = 0; axis < 3; axis++) {
-        const double extent = (double)fsi__axis(all.hi, axis) - (double)fsi__axis(all.lo, axis);
-        wide[axis] = extent > 0 ? wide[axis] / extent : FSI__HUGE;
-        best = wide[axis] < wide[best] ? axis : best;
+
+    /* On which side of each edge? */
+    for (i = 0; i < 3; i++) {
+        fsi__fr_int3 up = x[i], q = p;
+        int s;
+        *fsi__fr_part_of(&up, axis) += FSI__FR_REACH / 4;
+        *fsi__fr_part_of(&q, axis) = *fsi__fr_part_of(&x[i], axis);
+        s = fsi__fr_side_moved(x[i], x[(i + 1) % 3], up, q);
+        if (s == 0 || (i > 0 && s != side)) return 0;
+        side = s;
     }
-    return best;
+    if (!ahead && fsi__fr_side_moved(x[0], x[1], x[2], p) != side) return 0;
+    return m->k == 3 ? -side : side;
 }
 
-/* Winding numbers of the points of pieces. Points are sorted along an axis: a box looks at those between its ends.
-   Error: MEMORY. */
+/* Winding numbers of the others around a point of each piece: half lines along one axis meet the sheets that
+   find_crossing has made. Points are sorted along another axis: a sheet looks at those between its ends. Error:
+   MEMORY. */
 static fsi_status fsi__fr_find_windings(const fsi__fr_impl *im, fsi__fr_mesh *m, const fsi_front_piece *piece,
     int pieces, const char *fn)
 {
-    const int axis = fsi__fr_sparse_axis(im->box, piece, pieces);
+    const int axis = fsi__fr_sparse_axis(m), along = (axis + 1) % m->k;
     fsi__fr_sum *sum = im->sum;
-    int i, t, c;
+    int i, c, e;
     m->count = 0;
     for (i = 0; i < pieces; i++) {
         sum[i].winding = 0;
-        sum[i].first = -1;
         if (piece[i].element_count > 0) FSI__TRY(fsi__fr_add(m, (double)fsi__axis(im->about[i], axis), i, fn));
     }
     FSI__TRY(fsi__fr_sort(m, fn));
 
-    /* Elements of each piece, then boxes. */
-    for (t = m->nt - 1; t >= 0; t--) {
-        if (m->corner[m->k * t] < 0) continue;
-        m->next[t] = sum[m->piece[t]].first;
-        sum[m->piece[t]].first = t;
-    }
-    for (c = 0; c < pieces; c++) {
-        const double low = (double)fsi__axis(im->box[c].lo, axis), high = (double)fsi__axis(im->box[c].hi, axis);
-        int at = 0, end = m->count;
-        while (at < end) {
-            const int middle = at + (end - at) / 2;
-            if (m->list[middle].key < low) at = middle + 1;
-            else end = middle;
-        }
-        for (; at < m->count && m->list[at].key <= high; at++) {
-            fsi_box3 point;
+    /* Points whose half lines may meet the sheet. */
+    for (c = 0; c < m->sheets && m->count > 1; c++) {
+        const fsi__fr_sheet *s = &m->sheet[c];
+        int at = fsi__fr_first(m, (double)s->box.lo[axis]);
+        for (; at < m->count && m->list[at].key <= (double)s->box.hi[axis]; at++) {
+            const fsi_vec3 p = im->about[m->list[at].at];
+            const int third = m->k - axis - along;
             i = m->list[at].at;
-            point.lo = point.hi = im->about[i];
-            if (i == c || !fsi_box3_overlap(point, im->box[c])) continue;
-            for (t = sum[c].first; t >= 0; t = m->next[t]) sum[i].winding += fsi__fr_solid_angle(m, t, im->about[i]);
+            if (i == m->piece[m->next[s->begin]] || (double)fsi__axis(p, along) > (double)s->box.hi[along]
+                || (m->k == 3 && ((double)fsi__axis(p, third) > (double)s->box.hi[third]
+                    || (double)fsi__axis(p, third) < (double)s->box.lo[third]))) continue;
+            for (e = s->begin; e < s->begin + s->count; e++)
+                sum[i].winding += fsi__fr_pierces(m, m->next[e], fsi__fr_snap(p, m->length), along);
         }
     }
     return FSI_OK;
 }
 
 /* A piece lies inside of as many others as the winding number of these says at one of its vertices: 0, then its volume
-   is positive, or 1, then it is a cavity. Errors: MESH, MEMORY. m: `work`; piece: summed. */
+   is positive, or 1, then it is a cavity. Errors: MESH, MEMORY. m: `work`, after refuse_crossings; piece: summed. */
 static fsi_status fsi__fr_check_sides(const fsi__fr_impl *im, fsi__fr_mesh *m, const fsi_front_piece *piece, int pieces,
     const char *fn)
 {
-    fsi_box3 *box = im->box;
-    int i, t, c;
+    int i, t = 0;
     if (!m->crossings) return FSI_OK;
-    for (i = 0; i < pieces; i++) box[i] = fsi_box3_empty();
-    for (t = 0; t < m->nt; t++)
-        for (c = 0; c < m->k && m->corner[m->k * t] >= 0; c++)
-            box[m->piece[t]] = fsi_box3_grow(box[m->piece[t]], m->x[m->corner[m->k * t + c]]);
     FSI__TRY(fsi__fr_find_windings(im, m, piece, pieces, fn));
     for (i = 0; i < pieces; i++) {
-        const double winding = im->sum[i].winding;
+        const int winding = im->sum[i].winding;
         if (piece[i].element_count == 0) continue; /* removed */
-        if (piece[i].volume > 0 ? winding < 0.5 : winding > 0.5 && piece[i].volume < 0) continue;
-        return fsi__fail(m->context, FSI_ERROR_MESH, fn, im->sum[i].first, piece[i].volume,
-            "the piece of element %d is inside out: it lies %s, with a volume of %g", im->sum[i].first,
-            winding > 0.5 ? "in the volume of another" : "outside of all others", piece[i].volume);
+        if (piece[i].volume > 0 ? winding == 0 : winding == 1 && piece[i].volume < 0) continue;
+        while (m->corner[m->k * t] < 0 || m->piece[t] != i) t++;
+        return fsi__fail(m->context, FSI_ERROR_MESH, fn, t, piece[i].volume,
+            "the piece of element %d is inside out: it lies %s, with a volume of %g", t,
+            winding > 0 ? "in the volume of another" : "outside of all others", piece[i].volume);
     }
     return FSI_OK;
 }
@@ -671,6 +893,7 @@ static void fsi__fr_fill_stats(fsi_front *f, fsi__fr_quality q, fsi_front_stats 
     for (i = 0; i < f->piece_count; i++) {
         s->volume += f->piece[i].volume;
         s->area += f->piece[i].area;
+        s->owed += f->piece[i].owed;
     }
     fsi__d3_put(s->momentum, q.momentum);
     s->bytes = f->context->bytes;
@@ -693,6 +916,9 @@ static fsi_status fsi__fr_reserve_survey(fsi__fr_impl *im, const fsi__fr_mesh *m
 static fsi_status fsi__fr_reserve_commit(fsi_front *f, fsi__fr_impl *im, const char *fn)
 {
     const long long rows = (long long)im->work.nv + im->work.nt + im->pieces;
+    const fsi__column vertex[] = {
+        { (void **)(void *)&im->shift, sizeof *im->shift }, { (void **)(void *)&im->unshifted, sizeof *im->unshifted }
+    };
     const fsi_status status = fsi__fr_reserve(&im->now, im->work.nv, im->work.nt, fn);
     fsi__fr_publish(f); /* arrays may have moved */
     FSI__TRY(status);
@@ -702,7 +928,37 @@ static fsi_status fsi__fr_reserve_commit(fsi_front *f, fsi__fr_impl *im, const c
     if (rows > im->renumber_room)
         FSI__TRY(fsi__room_in(f->context, &im->renumber, sizeof *im->renumber, 0, &im->renumber_room, (int)rows, fn));
     if (im->work.nv > im->shift_room)
-        FSI__TRY(fsi__room_in(f->context, &im->shift, sizeof *im->shift, 0, &im->shift_room, im->work.nv, fn));
+        FSI__TRY(fsi__room(f->context, vertex, 2, 0, &im->shift_room, im->work.nv, fn));
+    return FSI_OK;
+}
+
+/* Motion into `work`, and volumes after it. Errors: LIMIT, MEMORY. */
+static fsi_status fsi__fr_move(fsi_front *f, fsi_real dt, const char *fn)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    fsi__fr_motion motion;
+    int i;
+    FSI__TRY(fsi__fr_reserve(&im->work, im->now.nv, im->now.nt, fn));
+    FSI__TRY(fsi__fr_reserve_survey(im, &im->now, fn));
+    fsi__fr_copy(&im->work, &im->now);
+    motion.f = f;
+    motion.m = &im->work;
+    motion.dt = dt;
+    fsi__parallel_work(f->context, im->work.nv, 4096, 5.0 * im->work.nv, fsi__fr_move_task, &motion);
+    if (fsi__count_where(f->context, im->work.nv, fsi__fr_is_gone, &im->work, &i) > 0)
+        return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, i, (double)dt,
+            "vertex %d would be too far away, more than 1e9 desc.length from the origin", i);
+
+    /* Pieces as they are then. */
+    im->pieces = f->piece_count;
+    memcpy(im->work_piece, im->piece, (size_t)im->pieces * sizeof *im->piece);
+    im->survey.volumes_alone = 1;
+    fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
+    im->survey.volumes_alone = 0;
+    for (i = 0; i < im->pieces; i++) {
+        im->sum[i].before = im->work_piece[i].volume + im->work_piece[i].owed;
+        im->moved[i] = 0;
+    }
     return FSI_OK;
 }
 
@@ -710,9 +966,9 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
 {
     static const char fn[] = "fsi_front_step";
     fsi__fr_impl *im;
-    fsi__fr_motion motion;
     fsi_front_stats stats;
     fsi__fr_quality quality;
+    fsi__fr_pair pair;
     double clock[6];
     int i;
     FSI__TRY(fsi__fr_check(f));
@@ -721,42 +977,32 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     FSI__TRY(fsi__fr_check_content(f, fn));
     memset(&stats, 0, sizeof stats);
 
-    /* Motion. */
+    /* Motion, topology, remeshing. */
     clock[0] = fsi__now(f->context);
-    FSI__TRY(fsi__fr_reserve(&im->work, im->now.nv, im->now.nt, fn));
-    FSI__TRY(fsi__fr_reserve_survey(im, &im->now, fn));
-    fsi__fr_copy(&im->work, &im->now);
-    motion.f = f;
-    motion.m = &im->work;
-    motion.dt = dt;
-    fsi__parallel_work(f->context, im->work.nv, 4096, 5.0 * im->work.nv, fsi__fr_move_task, &motion);
-    im->pieces = f->piece_count;
-    memcpy(im->work_piece, im->piece, (size_t)im->pieces * sizeof *im->piece);
-    fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
-    for (i = 0; i < im->pieces; i++) {
-        im->sum[i].before = im->work_piece[i].volume;
-        im->moved[i] = 0;
-    }
+    FSI__TRY(fsi__fr_move(f, dt, fn));
+    clock[1] = fsi__now(f->context);
+    im->work_next_piece = im->next_piece;
+    FSI__TRY(fsi__fr_change_topology(f, im, &stats, fn));
     im->work.moved = im->moved;
     fsi__fr_remove_small(f, im, &stats);
-    clock[1] = fsi__now(f->context);
+    clock[2] = fsi__now(f->context);
 
     /* Remeshing, and the volume that it moved. */
     FSI__TRY(fsi__fr_remesh(&im->work, f->desc.rounds, fn));
     FSI__TRY(fsi__fr_reserve_commit(f, im, fn));
-    clock[2] = fsi__now(f->context);
+    clock[3] = fsi__now(f->context);
     for (i = 0; i < im->pieces; i++) {
         im->work_piece[i].moved += im->moved[i];
         stats.moved = fabs(im->moved[i]) > stats.moved ? fabs(im->moved[i]) : stats.moved;
     }
-    quality = fsi__fr_give_back(f, im);
-    clock[3] = fsi__now(f->context);
-    FSI__TRY(fsi__fr_refuse_crossings(&im->work, fn));
+    FSI__TRY(fsi__fr_settle_volume(f, im, &stats, &quality, &pair, fn));
+    FSI__TRY(fsi__fr_refuse_pair(&im->work, pair, fn));
     FSI__TRY(fsi__fr_check_sides(im, &im->work, im->work_piece, im->pieces, fn));
     clock[4] = fsi__now(f->context);
 
     /* Commit. */
     fsi__fr_take_rows(f, im);
+    im->next_piece = im->work_next_piece;
     fsi__fr_publish(f);
     stats.splits = im->work.splits;
     stats.collapses = im->work.collapses;
@@ -768,9 +1014,9 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     fsi__fr_fill_stats(f, quality, &stats);
     clock[5] = fsi__now(f->context);
     stats.seconds_move = clock[1] - clock[0];
-    stats.seconds_remesh = clock[2] - clock[1];
-    stats.seconds_volume = clock[3] - clock[2];
-    stats.seconds_crossings = clock[4] - clock[3];
+    stats.seconds_topology = clock[2] - clock[1];
+    stats.seconds_remesh = clock[3] - clock[2];
+    stats.seconds_crossings = clock[4] - clock[3] - stats.seconds_volume;
     stats.seconds_commit = clock[5] - clock[4];
     f->stats = stats;
     return FSI_OK;
@@ -786,6 +1032,25 @@ FSI_API fsi_status fsi_front_measure(fsi_front *f)
     FSI__TRY(fsi__fr_reserve_survey(im, &im->now, "fsi_front_measure"));
     fsi__fr_sum_pieces(im, &im->now, im->piece, f->piece_count);
     return FSI_OK;
+}
+
+FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f)
+{
+    static const char fn[] = "fsi_front_cross_lines";
+    fsi__frl_surface s;
+    if (!l) return FSI_ERROR_ARGUMENT;
+    if (l->cookie != FSI__COOKIE('x', fsi_front_lines)) return FSI_ERROR_COOKIE;
+    if (!f) return fsi__fail(l->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the front is NULL");
+    if (f->cookie != FSI__COOKIE('r', fsi_front)) return FSI_ERROR_COOKIE;
+    if (f->dim != l->dim)
+        return fsi__fail(l->context, FSI_ERROR_ARGUMENT, fn, -1, f->dim, "the front has dim %d, the lines have %d",
+            f->dim, l->dim);
+    s.dim = f->dim;
+    s.vertex_count = f->vertex_count;
+    s.element_count = f->element_count;
+    s.position = f->position;
+    s.elements = f->elements;
+    return fsi__frl_cross(l, &s, fn);
 }
 
 typedef struct fsi__fr_query { const fsi__fr_mesh *m; fsi_vec3 *normal; fsi_real *out; } fsi__fr_query;
@@ -823,12 +1088,13 @@ static double fsi__fr_voronoi(const fsi__fr_mesh *m, int h, double cot_c, double
     return (ab * cot_c + ac * cot_b) / 8;
 }
 
-/* 2 H n = sum (cot + cot) (x - x_j)/(2 A); 2D: H n = sum (x - x_j)/length_j over the mean length. */
+/* 2 H n = sum (cot + cot) (x - x_j)/(2 A); 2D: H n = sum (x - x_j)/length_j over the mean length. On a ball n.(x - x_j)
+   = |x - x_j|^2/(2 R), so that H = 1/R with A = sum (cot + cot) |x - x_j|^2/8. */
 static double fsi__fr_curvature_at(const fsi__fr_mesh *m, int vertex)
 {
-    const fsi__d3 n = fsi__d3_unit(fsi__fr_gradient(m, vertex));
+    const fsi__d3 n = fsi__fr_round_normal(m, vertex);
     fsi__d3 sum = fsi__d3_zero();
-    double area = 0;
+    double area = 0, voronoi = 0;
     int h = m->star[vertex];
     if (m->k == 2) {
         const fsi_vec3 x = m->x[vertex];
@@ -844,8 +1110,11 @@ static double fsi__fr_curvature_at(const fsi__fr_mesh *m, int vertex)
         sum = fsi__d3_madd(sum, cot_c, fsi__d3_diff(m->x[vertex], m->x[m->corner[fsi__fr_after(h)]]));
         sum = fsi__d3_madd(sum, cot_b, fsi__d3_diff(m->x[vertex], m->x[m->corner[p]]));
         area += fsi__fr_voronoi(m, h, cot_c, cot_b);
+        voronoi += (fsi__fr_length2(m->x[vertex], m->x[m->corner[fsi__fr_after(h)]]) * cot_c
+            + fsi__fr_length2(m->x[vertex], m->x[m->corner[p]]) * cot_b) / 8;
         h = m->twin[p];
     } while (h != m->star[vertex]);
+    if (voronoi > 0.25 * area) area = voronoi;
     return area > 0 ? fsi__d3_dot(sum, n) / (4 * area) : 0;
 }
 
@@ -899,7 +1168,7 @@ FSI_API fsi_front_desc fsi_front_default_desc(void)
     d.volume_part = (fsi_real)0.02;
     d.keep_volume = 1;
     d.crossings = 1;
-    d.piece_min = 8;
+    d.piece_min = -1;
     d.rounds = 8;
     return d;
 }
@@ -915,14 +1184,20 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
         FSI__FIELD(fsi_front_desc, smoothing, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, volume_part, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 1, 0),
-        FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, 0, 1e6, 0),
+        FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, -1, 1e6, 0),
         FSI__FIELD(fsi_front_desc, crossings, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, topology, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, topology_dx, FSI__REAL, 0, 4e9, 0),
         FSI__FIELD(fsi_front_desc, rounds, FSI__INT, 1, 100, 0),
         FSI__FIELD(fsi_front_desc, reserve, FSI__INT, 0, 150000000, 0)
     };
     const fsi__where at = { fn, "desc.", -1, 3 };
     int axis;
     FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
+
+    if (d->topology_dx > 0 && !(d->topology_dx >= d->length && d->topology_dx <= 4 * d->length))
+        return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->topology_dx,
+            "desc.topology_dx is %g, must be 1 to 4 desc.length", (double)d->topology_dx);
 
     /* Arrays, and walls. */
     if ((d->vertex_count > 0 && !d->vertices) || (d->element_count > 0 && !d->elements))
@@ -984,7 +1259,7 @@ static int fsi__fr_label(const fsi__fr_mesh *m, int *label, int *queue)
     int parts = 0, t, i, head, tail;
     for (t = 0; t < m->nt; t++) label[t] = -1;
     for (t = 0; t < m->nt; t++) {
-        if (label[t] >= 0) continue;
+        if (label[t] >= 0 || m->corner[k * t] < 0) continue;
         queue[0] = t;
         label[t] = parts;
         for (head = 0, tail = 1; head < tail; head++)
@@ -1005,14 +1280,13 @@ static fsi_status fsi__fr_reserve_pieces(fsi_front *f, int rows, const char *fn)
     fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
     const fsi__column work[] = {
         { (void **)(void *)&im->work_piece, sizeof *im->work_piece }, { (void **)(void *)&im->sum, sizeof *im->sum },
-        { (void **)(void *)&im->about, sizeof *im->about }, { (void **)(void *)&im->moved, sizeof *im->moved },
-        { (void **)(void *)&im->box, sizeof *im->box }
+        { (void **)(void *)&im->about, sizeof *im->about }, { (void **)(void *)&im->moved, sizeof *im->moved }
     };
     if (rows > im->piece_room)
         FSI__TRY(fsi__room_in(f->context, &im->piece, sizeof *im->piece, f->piece_count, &im->piece_room, rows, fn));
     f->piece = im->piece;
     if (rows <= im->piece_rows) return FSI_OK;
-    return fsi__room(f->context, work, 5, 0, &im->piece_rows, rows, fn);
+    return fsi__room(f->context, work, 4, im->piece_rows, &im->piece_rows, rows, fn);
 }
 
 /* What the desc has, into `now`. */
@@ -1134,7 +1408,7 @@ FSI_API fsi_status fsi_front_create(fsi_front **out, const fsi_front_desc *desc)
     f->desc.attributes = NULL;
     f->dim = desc->dim;
     f->impl = im;
-    if (f->dim == 2 && !(desc->piece_min < 8) && !(desc->piece_min > 8)) f->desc.piece_min = 4;
+    if (desc->piece_min < 0) f->desc.piece_min = f->dim == 3 ? 8 : 4;
     status = fsi__fr_build(f, desc, fn);
     if (status != FSI_OK) fsi_front_destroy(f);
     else *out = f;
@@ -1155,11 +1429,13 @@ FSI_API void fsi_front_destroy(fsi_front *f)
     fsi__free(f->context, im->sum, (size_t)im->piece_rows, sizeof *im->sum);
     fsi__free(f->context, im->about, (size_t)im->piece_rows, sizeof *im->about);
     fsi__free(f->context, im->moved, (size_t)im->piece_rows, sizeof *im->moved);
-    fsi__free(f->context, im->box, (size_t)im->piece_rows, sizeof *im->box);
     fsi__free(f->context, im->survey.part, (size_t)im->part_room, sizeof *im->survey.part);
     fsi__free(f->context, im->survey.chunk, (size_t)im->chunk_room, sizeof *im->survey.chunk);
     fsi__free(f->context, im->renumber, (size_t)im->renumber_room, sizeof *im->renumber);
+    fsi__frt_free(&im->topology, f->context);
+    fsi__free(f->context, im->share, (size_t)im->share_room, sizeof *im->share);
     fsi__free(f->context, im->shift, (size_t)im->shift_room, sizeof *im->shift);
+    fsi__free(f->context, im->unshifted, (size_t)im->shift_room, sizeof *im->unshifted);
     f->cookie = 0;
     fsi__free(c, f, 1, sizeof *f + sizeof *im);
 }
@@ -1192,6 +1468,7 @@ static void fsi__fr_arrays(fsi__stream *st, fsi__fr_mesh *m, fsi_front_piece *pi
     for (i = 0; i < pieces; i++) {
         fsi__bytes(st, &piece[i].id, sizeof piece[i].id);
         fsi__bytes(st, &piece[i].moved, sizeof piece[i].moved);
+        fsi__bytes(st, &piece[i].owed, sizeof piece[i].owed);
     }
 }
 
@@ -1229,7 +1506,7 @@ static fsi_status fsi__fr_check_head(const fsi_front *f, const fsi__fr_head *h, 
 {
     const size_t vertex = 2 * sizeof(fsi_vec3) + 2 * sizeof(uint32_t) + sizeof(int)
         + (size_t)f->desc.attribute_count * sizeof(fsi_real);
-    const size_t element = ((size_t)f->dim + 1) * sizeof(int), piece = sizeof(uint32_t) + sizeof(double);
+    const size_t element = ((size_t)f->dim + 1) * sizeof(int), piece = sizeof(uint32_t) + 2 * sizeof(double);
     if (!st->ok || h->dim != f->dim || h->attributes != f->desc.attribute_count)
         return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, -1, h->dim,
             "the state has dim %d and %d attributes, the front has %d and %d", (int)h->dim, (int)h->attributes, f->dim,
@@ -1258,6 +1535,8 @@ static fsi_status fsi__fr_check_state(fsi_front *f, const fsi__fr_head *h, int *
             good &= fabs((double)m->a[(size_t)i * (size_t)m->attributes + (size_t)j]) <= FSI__FR_MOST;
         if (!good) return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "vertex %d of the state is damaged", i);
     }
+
+    /* Elements, closed. */
     FSI__TRY(fsi__fr_check_elements(m, FSI_ERROR_FORMAT, fn));
     memcpy(label, m->star, (size_t)m->nv * sizeof *label); /* check_closed makes others */
     FSI__TRY(fsi__fr_check_closed(m, scratch, FSI_ERROR_FORMAT, fn));
@@ -1267,6 +1546,8 @@ static fsi_status fsi__fr_check_state(fsi_front *f, const fsi__fr_head *h, int *
             return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "vertex %d of the state is damaged", i);
         m->star[i] = h0;
     }
+
+    /* Pieces. */
     parts = fsi__fr_label(m, label, scratch);
     for (i = 0; i < parts; i++) scratch[i] = -1;
     for (i = 0; i < m->nt; i++) {
@@ -1279,7 +1560,7 @@ static fsi_status fsi__fr_check_state(fsi_front *f, const fsi__fr_head *h, int *
     for (i = 0; i < h->pieces; i++) {
         const fsi_front_piece *p = &im->work_piece[i];
         if (parts == h->pieces && label[i] == 1 && p->id < h->next_piece && fsi_is_finite(p->moved)
-            && (i == 0 || p->id > p[-1].id)) continue;
+            && fsi_is_finite(p->owed) && (i == 0 || p->id > p[-1].id)) continue;
         return fsi__fail(f->context, FSI_ERROR_FORMAT, fn, i, 0, "piece %d of the state is damaged", i);
     }
     return FSI_OK;

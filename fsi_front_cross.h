@@ -1,11 +1,11 @@
-/* fsi_front_cross.h - do elements of a surface cross or touch? Exact, in integers, with a hash of places.
+/* fsi_front_cross.h - do two elements of a surface cross or touch? Exact, in integers.
    SPDX-License-Identifier: MIT
 
    DO THIS
       Nothing: fsi_front_remesh.h includes this file and asks it before it changes a surface.
 
    WHAT IS IN HERE (search for >>)
-      >>stages           for fsi's own headers, not for you: tests of two elements, the hash of all elements
+      >>stages           for fsi's own headers, not for you: tests of two elements
    MACROS: those of fsi.h.
    UNITS: SI; integers count 2^-19 target lengths of edges, 2^-20 cells of a grid that has two edges a cell.
 */
@@ -28,17 +28,7 @@ typedef struct fsi__fr_element {
     int id[3];
 } fsi__fr_element;
 
-/* Elements by the cell of the middle of their box. No box is wider than a cell, so boxes that meet have middles in
-   cells that are neighbours. */
-typedef struct fsi__fr_hash {
-    double cell;               /* of level 0 [m]; of level j 2^j of it */
-    int levels;
-    int buckets;               /* a power of two */
-    int *head;                 /* buckets: first element, -1 */
-    int head_room;
-} fsi__fr_hash;
-
-/* The point of the lattice next to x, for elements with this target length. */
+/* The point of the lattice next to x, which is at most 2^30 target lengths away, for elements with this length. */
 FSI_API fsi__fr_int3 fsi__fr_snap(fsi_vec3 x, double length);
 /* Do two elements with k corners meet in more than the vertices that they share? 1 also where they are too far apart
    or too large to tell. */
@@ -195,14 +185,14 @@ static int fsi__fr_segment_meets(fsi__fr_int3 p, fsi__fr_int3 q, const fsi__fr_i
     }
 }
 
-/* With a common edge: they meet where they are folded onto each other. */
+/* With a common edge: they meet where they are folded onto each other, or one has no area and lies on both. */
 static int fsi__fr_folded(fsi__fr_int3 u, fsi__fr_int3 v, fsi__fr_int3 a, fsi__fr_int3 b)
 {
     const fsi__fr_int3 n = fsi__fr_normal(u, v, a);
     const int axis = fsi__fr_widest(n);
     if (fsi__fr_side(n, fsi__fr_less(b, u)) != 0) return 0;
     return fsi__fr_turn(fsi__fr_flat(u, axis), fsi__fr_flat(v, axis), fsi__fr_flat(a, axis))
-        * fsi__fr_turn(fsi__fr_flat(u, axis), fsi__fr_flat(v, axis), fsi__fr_flat(b, axis)) > 0;
+        * fsi__fr_turn(fsi__fr_flat(u, axis), fsi__fr_flat(v, axis), fsi__fr_flat(b, axis)) >= 0;
 }
 
 /* Are all coordinates within reach of the first vertex? */

@@ -3,8 +3,8 @@
 
    DO THIS
       in ONE source file:                         in every other file:
-         #define FSI_IMPLEMENTATION                  #include "fsi_front_lines.h"
-         #include "fsi_front_lines.h"
+         #define FSI_IMPLEMENTATION                  #include "fsi_front.h"
+         #include "fsi_front.h"                      (it includes this file)
 
    WHERE A DROP CROSSES A GRID
       fsi_front_lines_desc d = fsi_front_default_lines_desc();
@@ -20,7 +20,9 @@
 
    WHAT IS IN HERE (search for >>)
       >>lines          the grid, and all crossings of the lines through its cell centres
-   docs/front.md proves that the lines of all axes see the same surface.
+      >>stages         for fsi's own headers, not for you: lines of any closed surface
+   fsi_front.h has the call that fills them, fsi_front_cross_lines. docs/front.md proves that the lines of all axes see
+   the same surface.
    MACROS: those of fsi.h.
    UNITS: SI; places on lines in cells.
    PRECISION: vertices are rounded to 2^-20 dx of the grid. Which lines cross an element, and between which centres, is
@@ -37,7 +39,7 @@
 #pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
 #endif
 
-#include "fsi_front.h"
+#include "fsi_front_cross.h"
 
 /* ---- >>lines ----------------------------------------------------------------------------------------------------- */
 
@@ -81,17 +83,28 @@ typedef struct fsi_front_lines {
    NULL then. */
 FSI_API fsi_status fsi_front_create_lines(fsi_front_lines **out, const fsi_front_lines_desc *desc);
 FSI_API void fsi_front_destroy_lines(fsi_front_lines *l); /* NULL is fine */
-/* Fills all, for the positions that f has now. Time is linear in elements, lines and cells. Centres count as if they
-   were moved by (e, e^2, e^3), with e > 0 as small as one likes, for all axes alike: two neighbouring centres differ
-   where the number of crossings between them is odd. Errors: COOKIE; ARGUMENT (another dim); NAN (names the vertex);
-   LIMIT (a vertex 2^30 cells away, an element wider than 1024 cells, 2^31 crossings); MEMORY. Nothing has changed then;
-   crossings may have moved. */
-FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f);
 /* The first crossing from the centre of cell (i, j, k) to the next along an axis; more follow where its count
    is above 1, the last of them is the first on the way back. NULL: there is none, or no such pair of cells. */
 FSI_API const fsi_front_crossing *fsi_front_first_crossing(const fsi_front_lines *l, int axis, int i, int j, int k);
 /* The context's last failure; NULL: no lines. */
 FSI_API const fsi_error *fsi_front_lines_error(const fsi_front_lines *l);
+
+/* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
+
+/* The axes across an axis, u < v. */
+FSI_FN int fsi__frl_u(int axis) { return axis == 0 ? 1 : 0; }
+FSI_FN int fsi__frl_v(int axis) { return axis == 2 ? 1 : 2; }
+
+/* A closed surface: its arrays have the form of fsi_front's. */
+typedef struct fsi__frl_surface {
+    int dim, vertex_count, element_count;
+    const fsi_vec3 *position;
+    const int *elements;
+} fsi__frl_surface;
+/* fsi_front_cross_lines for any surface. Errors: LIMIT, NAN, MEMORY. */
+FSI_API fsi_status fsi__frl_cross(fsi_front_lines *l, const fsi__frl_surface *f, const char *fn);
+/* Of the last surface: does a line along the axis leave it (1) or enter it (-1) where it crosses an element? */
+FSI_API int fsi__frl_direction(const fsi_front_lines *l, const fsi__frl_surface *f, int element, int axis);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -119,7 +132,7 @@ FSI_API const fsi_error *fsi_front_lines_error(const fsi_front_lines *l);
 #define FSI_FRONT_LINES_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_front.h"
+#include "fsi_front_cross.h"
 
 FSI__STRICT_BEGIN
 
@@ -155,7 +168,7 @@ typedef struct fsi__frl_impl {
 typedef struct fsi__frl_job {
     const fsi_front_lines *l;
     fsi__frl_impl *im;
-    const fsi_front *f;
+    const fsi__frl_surface *f;
 } fsi__frl_job;
 
 static fsi_status fsi__frl_check(const fsi_front_lines *l)
@@ -221,10 +234,6 @@ static void fsi__frl_get(const fsi__frl_job *job, int t, fsi__frl_element *e)
         e->hi[2] = 1;
     }
 }
-
-/* The axes across an axis, u < v. */
-static int fsi__frl_u(int axis) { return axis == 0 ? 1 : 0; }
-static int fsi__frl_v(int axis) { return axis == 2 ? 1 : 2; }
 
 static void fsi__frl_room_task(void *arg, int chunk, int begin, int end)
 {
@@ -444,7 +453,7 @@ static int fsi__frl_is_far(const void *arg, int i)
 static fsi_status fsi__frl_prepare(fsi__frl_job *job, const char *fn)
 {
     fsi_context *context = job->l->context;
-    const fsi_front *f = job->f;
+    const fsi__frl_surface *f = job->f;
     fsi__frl_impl *im = job->im;
     const int chunks = fsi__chunks(f->element_count, FSI__FRL_GRAIN);
     long long room = 0;
@@ -473,20 +482,13 @@ static fsi_status fsi__frl_prepare(fsi__frl_job *job, const char *fn)
     return fsi__room_in(context, &im->hit, sizeof *im->hit, 0, &im->hit_room, (int)room, fn);
 }
 
-FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f)
+FSI_API fsi_status fsi__frl_cross(fsi_front_lines *l, const fsi__frl_surface *f, const char *fn)
 {
-    static const char fn[] = "fsi_front_cross_lines";
     fsi__frl_impl *im;
     fsi__frl_job job;
     fsi_status status;
     double start;
     int i, chunks, count = 0;
-    FSI__TRY(fsi__frl_check(l));
-    if (!f) return fsi__fail(l->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the front is NULL");
-    if (f->cookie != FSI__COOKIE('r', fsi_front)) return FSI_ERROR_COOKIE;
-    if (f->dim != l->dim)
-        return fsi__fail(l->context, FSI_ERROR_ARGUMENT, fn, -1, f->dim, "the front has dim %d, the lines have %d",
-            f->dim, l->dim);
     start = fsi__now(l->context);
     im = (fsi__frl_impl *)l->impl;
     job.l = l;
@@ -512,6 +514,22 @@ FSI_API fsi_status fsi_front_cross_lines(fsi_front_lines *l, const fsi_front *f)
         &job);
     l->seconds = fsi__now(l->context) - start;
     return FSI_OK;
+}
+
+FSI_API int fsi__frl_direction(const fsi_front_lines *l, const fsi__frl_surface *f, int element, int axis)
+{
+    const fsi__frl_impl *im = (const fsi__frl_impl *)l->impl;
+    const int *c = f->elements + l->dim * element;
+    const fsi__fr_int3 p = im->x[c[0]], q = im->x[c[1]];
+    int64_t n; /* of the normal, along the axis */
+    if (l->dim == 2) n = axis == 0 ? p.y - q.y : q.x - p.x;
+    else {
+        const fsi__fr_int3 r = im->x[c[2]];
+        if (axis == 0) n = (q.y - p.y) * (r.z - p.z) - (q.z - p.z) * (r.y - p.y);
+        else if (axis == 1) n = (q.z - p.z) * (r.x - p.x) - (q.x - p.x) * (r.z - p.z);
+        else n = (q.x - p.x) * (r.y - p.y) - (q.y - p.y) * (r.x - p.x);
+    }
+    return n > 0 ? 1 : -1;
 }
 
 FSI_API const fsi_front_crossing *fsi_front_first_crossing(const fsi_front_lines *l, int axis, int i, int j, int k)

@@ -32,6 +32,15 @@
 
 typedef struct fsi__fr_box { float lo[3], hi[3]; } fsi__fr_box;
 
+/* Elements by the cell of the middle of their box, on the level of their width. */
+typedef struct fsi__fr_hash {
+    double cell;               /* of level 0 [m]; of level j 2^j of it */
+    int levels;
+    int buckets;               /* a power of two */
+    int *head;                 /* buckets: first element, -1 */
+    int head_room;
+} fsi__fr_hash;
+
 /* Elements have k corners, 3 or 2. A triangle has half-edges h = 3 t + i, from corner i to corner i + 1, and twin[h] is
    the half-edge of its neighbour in the opposite direction. A segment t has the neighbours twin[2 t] before its first
    corner and twin[2 t + 1] after its second. Rows that are gone have star -1, corner -1. */
@@ -57,17 +66,39 @@ typedef struct fsi__fr_mesh {
     int crossings;             /* 1: operations after which elements would cross are refused */
     int hashed;                /* 1: all elements are in the hash */
     fsi__fr_hash hash;
-    int *next, *bucket;        /* of elements, in the hash; bucket -1: it is not there */
+    int *next, *bucket;        /* of elements, in the hash; bucket -1: it is not there. find_crossing has the elements
+                                  of sheets one after the other in next, and the sheet of each in bucket */
     fsi__fr_box *box;          /* of elements in the hash */
+    struct fsi__fr_sheet *sheet; /* find_crossing's */
+    int sheets, sheet_room;
     unsigned char *fan;        /* of vertices: 1: no elements around it meet, clearly; find_crossing fills it */
     double *moved;             /* of each piece: volume by which operations changed it; the caller's */
     int *dirty;                /* elements that operations changed since the last scan, some several times */
     int dirty_count, dirty_room;
+    fsi__d3 *lift;             /* of vertices that splits have made */
+    int lift_room;
     int splits, collapses, flips, smoothed, refused, crossed, rounds;
 } fsi__fr_mesh;
 
 /* What is to be done, in the order of key, then of element or vertex. */
 typedef struct fsi__fr_candidate { double key; int at; } fsi__fr_candidate;
+
+#define FSI__FR_SHEET 224      /* elements that a sheet begins with, at most */
+#define FSI__FR_FULL 240       /* that it may have in the end */
+#define FSI__FR_BESIDE 16      /* sheets beside a sheet that are listed */
+/* Elements that hang together, as a search from one of them finds them. */
+typedef struct fsi__fr_sheet {
+    int begin, count;          /* places in m->next */
+    int good;                  /* 1: seen along its normal, all elements and all turns around vertices are one way */
+    int beside[FSI__FR_BESIDE], neighbors;
+    fsi__fr_box box;
+    fsi__d3 center, normal;
+    double radius;             /* of a ball around the center that has all of it */
+    double cosine;             /* of the largest angle between the normals of an element and of the sheet */
+    double wide;               /* the widest element */
+    int widest;
+    int element, other;        /* the first of its elements that meets another of this or a later sheet; -1 */
+} fsi__fr_sheet;
 
 /* Largest and smallest over the elements of a mesh, in its target length; sine of the smallest angle; elements beyond
    the bounds; sum of area times velocity. */
@@ -82,10 +113,14 @@ typedef struct fsi__fr_part { double volume, area; } fsi__fr_part;
 typedef struct fsi__fr_survey {
     const fsi__fr_mesh *m;
     const fsi_vec3 *about;     /* of each piece: volumes about a point nearby are rounded little */
+    int volumes_alone;         /* 1: nothing else is wanted */
     fsi__fr_part *part;        /* m->nt */
     fsi__fr_quality *chunk;    /* fsi__chunks(m->nt, FSI__FR_GRAIN) */
 } fsi__fr_survey;
 #define FSI__FR_GRAIN 2048     /* elements a chunk */
+
+/* Ends along the axes. */
+typedef struct fsi__fr_span { double lo[3], hi[3]; } fsi__fr_span;
 
 FSI__STRICT_FN_BEGIN
 /* Areas, dV/dx too, and in 2D lengths, below are rounding: nothing is divided by them. */
@@ -96,6 +131,15 @@ FSI_FN int fsi__fr_before(int h) { return h % 3 == 0 ? h + 2 : h - 1; }
 FSI_FN fsi__d3 fsi__fr_cross(fsi_vec3 a, fsi_vec3 b, fsi_vec3 c)
 {
     return fsi__d3_cross(fsi__d3_diff(b, a), fsi__d3_diff(c, a));
+}
+/* Twice the area of a triangle along its normal; the length of a segment along its. */
+FSI_FN fsi__d3 fsi__fr_normal_of(const fsi__fr_mesh *m, int t)
+{
+    const int *c = m->corner + m->k * t;
+    fsi__d3 d;
+    if (m->k == 3) return fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]);
+    d = fsi__d3_diff(m->x[c[1]], m->x[c[0]]);
+    return fsi__d3_make(-d.y, d.x, 0);
 }
 FSI_FN double fsi__fr_length2(fsi_vec3 a, fsi_vec3 b)
 {
@@ -119,6 +163,58 @@ FSI_FN fsi__d3 fsi__fr_along_walls(uint32_t flags, fsi__d3 d)
 {
     return fsi__d3_make(flags & 3 ? 0 : d.x, flags & 12 ? 0 : d.y, flags & 48 ? 0 : d.z);
 }
+FSI_FN void fsi__fr_widen(fsi__fr_span *s, const fsi_vec3 *x)
+{
+    const double p[3] = { (double)x->x, (double)x->y, (double)x->z };
+    int i;
+    for (i = 0; i < 3; i++) {
+        s->lo[i] = p[i] < s->lo[i] ? p[i] : s->lo[i];
+        s->hi[i] = p[i] > s->hi[i] ? p[i] : s->hi[i];
+    }
+}
+FSI_FN fsi__fr_span fsi__fr_span_of(const fsi_vec3 *a, const fsi_vec3 *b, const fsi_vec3 *c)
+{
+    fsi__fr_span s;
+    s.lo[0] = s.hi[0] = (double)a->x;
+    s.lo[1] = s.hi[1] = (double)a->y;
+    s.lo[2] = s.hi[2] = (double)a->z;
+    fsi__fr_widen(&s, b);
+    fsi__fr_widen(&s, c); /* in 2D b again: without a branch it stays in registers */
+    return s;
+}
+FSI_FN fsi__fr_span fsi__fr_element_span(const fsi__fr_mesh *m, int t)
+{
+    const int *c = m->corner + m->k * t;
+    return fsi__fr_span_of(m->x + c[0], m->x + c[1], m->x + c[m->k - 1]);
+}
+FSI_FN double fsi__fr_width(const fsi__fr_span *s)
+{
+    const double x = s->hi[0] - s->lo[0], y = s->hi[1] - s->lo[1], z = s->hi[2] - s->lo[2];
+    return x > y ? (x > z ? x : z) : y > z ? y : z;
+}
+
+/* Densities d_i on areas A_i become amounts (factor d_i + more) A_i with the sum that there was: d_i stay in proportion
+   where none is negative, and then no amount is. made: sum d_i A_i; least: of 0 and all d_i; area: sum A_i. */
+typedef struct fsi__fr_mix { double factor, more; } fsi__fr_mix;
+FSI_FN fsi__fr_mix fsi__fr_mix_of(double sum, double made, double least, double area)
+{
+    const int scaled = least >= 0 && sum >= 0 && made > 1e-6 * sum && made > 0;
+    fsi__fr_mix mix;
+    mix.factor = scaled ? sum / made : 1;
+    mix.more = scaled ? 0 : (sum - made) / area;
+    return mix;
+}
+
+/* Wider than its ends by more than the lattice and float may move them. */
+FSI_FN void fsi__fr_set_box(const fsi__fr_mesh *m, const fsi__fr_span *s, fsi__fr_box *b)
+{
+    int i;
+    for (i = 0; i < 3; i++) {
+        const double gap = 4e-6 * m->length + 2e-7 * (fabs(s->lo[i]) + fabs(s->hi[i]));
+        b->lo[i] = (float)(s->lo[i] - gap);
+        b->hi[i] = (float)(s->hi[i] + gap);
+    }
+}
 FSI__STRICT_FN_END
 
 /* Room for more vertices and elements; all or none. Error: MEMORY. */
@@ -134,16 +230,33 @@ FSI_API double fsi__fr_area_of(int k, const fsi_vec3 *x, const int *c);
 /* dV/dx of the volume enclosed, and area that belongs to the vertex: a k-th of its elements. */
 FSI_API fsi__d3 fsi__fr_gradient(const fsi__fr_mesh *m, int vertex);
 FSI_API double fsi__fr_vertex_area(const fsi__fr_mesh *m, int vertex);
+/* A unit normal that is exact where the neighbours are on a ball. */
+FSI_API fsi__d3 fsi__fr_round_normal(const fsi__fr_mesh *m, int vertex);
 /* The cotangent of the angle opposite of half-edge h. Length of an edge, by a half-edge or segment; -1: it is gone. */
 FSI_API double fsi__fr_cot(const fsi__fr_mesh *m, int h);
 FSI_API double fsi__fr_edge_length(const fsi__fr_mesh *m, int h);
 /* One more candidate of m->list; then all by key, equal ones by place. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_add(fsi__fr_mesh *m, double key, int at, const char *fn);
 FSI_API fsi_status fsi__fr_sort(fsi__fr_mesh *m, const char *fn);
+/* The place in the list of the first candidate with this key or a larger one. */
+FSI_API int fsi__fr_first(const fsi__fr_mesh *m, double key);
 /* Remeshes until nothing is left to do, at most so many rounds. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
+/* The hash of all elements as they are; none that is put into it later is wider than `least`, or twice the widest one.
+   Of the first `scanned` elements only those that fsi__fr_scan has marked as long can be wide. Errors: LIMIT, MEMORY. */
+FSI_API fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, double least, int scanned, const char *fn);
+/* Takes an element out of the hash, and puts it where it is now, if it is not gone. */
+FSI_API void fsi__fr_rehash(fsi__fr_mesh *m, int t);
+#define FSI__FR_NEAR 512       /* elements that are found near a place, at most */
+/* Elements of the hash whose boxes are within `reach` of a place, some maybe twice: their number. */
+FSI_API int fsi__fr_near(const fsi__fr_mesh *m, fsi_vec3 x, double reach, int *found);
+/* Does an element that is not in the hash stay clear of all that are, but for those to be skipped? */
+FSI_API int fsi__fr_is_clear(const fsi__fr_mesh *m, int t);
+FSI_API void fsi__fr_skip(fsi__fr_mesh *m, int t, int skip);
 /* The first element that crosses or touches another, and that one; -1: none. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *other, const char *fn);
+/* The axis along which the boxes of the sheets that it made cover least of their common extent. */
+FSI_API int fsi__fr_sparse_axis(const fsi__fr_mesh *m);
 FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s);
 
 #endif /* FSI_FRONT_REMESH_H */
@@ -156,6 +269,7 @@ FSI_API fsi__fr_quality fsi__fr_measure(const fsi__fr_mesh *m, fsi__fr_survey *s
          scan            edges that are long or short, triangles that are thin, edges that are not Delaunay
          split           long edges, longest first, at their midpoints
          make_hash       in the first round: of all elements
+         lift            new vertices from midpoints to the curved surface
          collapse        short edges and the shortest ones of thin triangles, shortest first
          flip            edges whose opposite angles sum to more than pi
          smooth          vertices of poor triangles, tangentially
@@ -237,17 +351,17 @@ static void fsi__fr_patch_end(fsi__fr_mesh *m, const fsi__fr_patch *p)
         *v = fsi__d3_real(fsi__d3_madd(fsi__d3_of(*v), 1 / all, rest));
     }
     for (j = 0; j < m->attributes; j++) {
-        double made = 0, least = 0, factor, more;
+        double made = 0, least = 0;
+        fsi__fr_mix mix;
         for (i = 0; i < p->n; i++) {
             const double d = fsi__fr_density(m, i)[j];
             made += d * area[i];
             least = d < least ? d : least;
         }
-        factor = least >= 0 && sum[j] >= 0 && made > 1e-6 * sum[j] && made > 0 ? sum[j] / made : 1;
-        more = (sum[j] - factor * made) / all;
+        mix = fsi__fr_mix_of(sum[j], made, least, all);
         for (i = 0; i < p->n; i++)
             m->a[(size_t)p->vertex[i] * (size_t)m->attributes + (size_t)j] =
-                (fsi_real)((factor * fsi__fr_density(m, i)[j] + more) * area[i]);
+                (fsi_real)((mix.factor * fsi__fr_density(m, i)[j] + mix.more) * area[i]);
     }
 }
 
@@ -311,6 +425,40 @@ FSI_API double fsi__fr_vertex_area(const fsi__fr_mesh *m, int vertex)
     return area / 3;
 }
 
+/* The normal of Max 1999, exact where the neighbours are on a ball: sum of a x b/(|a|^2 |b|^2) over edges that follow
+   each other; in 2D that of the circle through three vertices. */
+FSI_API fsi__d3 fsi__fr_round_normal(const fsi__fr_mesh *m, int vertex)
+{
+    const fsi_vec3 x = m->x[vertex], *y = m->x;
+    fsi__d3 n = fsi__d3_zero();
+    int h = m->star[vertex];
+    if (m->k == 2) {
+        const fsi_vec3 p = y[m->corner[2 * m->twin[2 * h]]], q = y[m->corner[2 * h + 1]];
+        n = fsi__d3_over(fsi__d3_diff(x, p), fsi__fr_length2(p, x));
+        n = fsi__d3_madd(n, 1 / fsi__fr_length2(x, q), fsi__d3_diff(q, x));
+        return fsi__d3_unit(fsi__d3_make(-n.y, n.x, 0));
+    }
+    do {
+        const fsi_vec3 p = y[m->corner[fsi__fr_after(h)]], q = y[m->corner[fsi__fr_before(h)]];
+        n = fsi__d3_madd(n, 1 / (fsi__fr_length2(x, p) * fsi__fr_length2(x, q)), fsi__fr_cross(x, p, q));
+        h = m->twin[fsi__fr_before(h)];
+    } while (h != m->star[vertex]);
+    return fsi__d3_unit(n);
+}
+
+/* From the midpoint of an edge e = b - a to that of the cubic whose ends have the tangents t = e - (e.n) n there:
+   (t_a - t_b)/8. None at creases, where the normals differ by more than 30 degrees, and for vertices that are held. */
+static fsi__d3 fsi__fr_bulge(const fsi__fr_mesh *m, int a, int b)
+{
+    const fsi__d3 e = fsi__d3_diff(m->x[b], m->x[a]);
+    fsi__d3 p, q;
+    if ((m->flags[a] | m->flags[b]) & (FSI__FR_WALLS | FSI__FR_FIXED)) return fsi__d3_zero();
+    p = fsi__fr_round_normal(m, a);
+    q = fsi__fr_round_normal(m, b);
+    if (!(fsi__d3_dot(p, q) > 0.8660254037844386)) return fsi__d3_zero();
+    return fsi__d3_scale(fsi__d3_sub(fsi__d3_scale(q, fsi__d3_dot(e, q)), fsi__d3_scale(p, fsi__d3_dot(e, p))), 0.125);
+}
+
 static fsi__fr_quality fsi__fr_no_quality(void)
 {
     fsi__fr_quality q;
@@ -330,13 +478,16 @@ static void fsi__fr_measure_task(void *arg, int chunk, int begin, int end)
     int t, i;
     for (t = begin; t < end; t++) {
         const int *c = m->corner + k * t;
-        double l2[3], longest, shortest, both, area2;
+        double l2[3], longest, shortest, both, area2 = 0;
+        fsi__d3 momentum;
         s->part[t].volume = s->part[t].area = 0;
         if (c[0] < 0) continue;
         s->part[t].volume = fsi__fr_volume_of(k, m->x, c, s->about[m->piece[t]]);
+        if (s->volumes_alone) continue;
         longest = shortest = l2[0] = fsi__fr_length2(m->x[c[0]], m->x[c[1]]);
-        area2 = 2 * sqrt(longest);
-        if (k == 3) {
+        momentum = fsi__d3_add(fsi__d3_of(m->v[c[0]]), fsi__d3_of(m->v[c[1]]));
+        if (k == 2) area2 = 2 * sqrt(longest);
+        else {
             l2[1] = fsi__fr_length2(m->x[c[1]], m->x[c[2]]);
             l2[2] = fsi__fr_length2(m->x[c[2]], m->x[c[0]]);
             for (i = 1; i < 3; i++) {
@@ -345,14 +496,17 @@ static void fsi__fr_measure_task(void *arg, int chunk, int begin, int end)
             }
             area2 = fsi__d3_norm(fsi__fr_cross(m->x[c[0]], m->x[c[1]], m->x[c[2]]));
             both = longest * (l2[0] + l2[1] + l2[2] - longest - shortest);
-            both = both > 0 ? area2 * area2 / both : 0;
-            q.thinnest = both < q.thinnest ? both : q.thinnest;
-            q.thin += both < FSI__FR_THINNEST * FSI__FR_THINNEST;
+            if (!(area2 * area2 >= q.thinnest * both)) q.thinnest = area2 * area2 / both;
+            q.thin += !(area2 * area2 >= FSI__FR_THINNEST * FSI__FR_THINNEST * both) || !(both > 0);
+            q.thinnest = both > 0 ? q.thinnest : 0;
+            momentum = fsi__d3_add(momentum, fsi__d3_of(m->v[c[2]]));
         }
         s->part[t].area = area2 / 2;
-        for (i = 0; i < k; i++) q.momentum = fsi__d3_madd(q.momentum, area2 / (2 * k), fsi__d3_of(m->v[c[i]]));
+        q.momentum = fsi__d3_madd(q.momentum, area2 / (2 * k), momentum);
         q.longest = longest > q.longest ? longest : q.longest;
         q.shortest = shortest < q.shortest ? shortest : q.shortest;
+        if (!(longest > FSI__FR_LONGEST * FSI__FR_LONGEST * m->length * m->length
+            || shortest < FSI__FR_SHORTEST * FSI__FR_SHORTEST * m->length * m->length)) continue;
         for (i = 0; i < (k == 3 ? 3 : 1); i++) { /* an edge of two triangles counts with the lower half-edge */
             if (k == 3 && m->twin[3 * t + i] < 3 * t + i) continue;
             q.long_edges += l2[i] > FSI__FR_LONGEST * FSI__FR_LONGEST * m->length * m->length;
@@ -392,41 +546,33 @@ enum { FSI__FR_SKIP = 128 }; /* mark of elements that an operation replaces */
    that they take is not wider. So of two whose boxes meet the narrower one, by the cell of its middle on the other's
    level, finds the other in that cell or in a neighbour. */
 
-/* Box of corners, wider than them by more than the lattice and float may move them; twice its middle; its level. */
-typedef struct fsi__fr_bounds { fsi__fr_box box; double twice[3]; int level; } fsi__fr_bounds;
-static fsi__fr_bounds fsi__fr_bounds_of(const fsi__fr_mesh *m, const fsi_vec3 *x)
+/* The level of a box. */
+static int fsi__fr_level_of(const fsi__fr_hash *h, const fsi__fr_box *b)
 {
-    double widest = 0, cell = m->hash.cell;
-    fsi__fr_bounds b;
-    int i, axis;
-    for (axis = 0; axis < 3; axis++) {
-        double lo = (double)fsi__axis(x[0], axis), hi = lo, gap;
-        for (i = 1; i < m->k; i++) {
-            const double p = (double)fsi__axis(x[i], axis);
-            lo = p < lo ? p : lo;
-            hi = p > hi ? p : hi;
-        }
-        b.twice[axis] = lo + hi;
-        gap = 4e-6 * m->length + 2e-7 * (fabs(lo) + fabs(hi));
-        if (m->hash.levels > 1 && hi - lo + 2 * gap > widest) widest = hi - lo + 2 * gap;
-        b.box.lo[axis] = (float)(lo - gap);
-        b.box.hi[axis] = (float)(hi + gap);
+    double widest = 0, cell = h->cell;
+    int i, level;
+    for (i = 0; i < 3 && h->levels > 1; i++) {
+        const double wide = (double)b->hi[i] - (double)b->lo[i];
+        widest = wide > widest ? wide : widest;
     }
-    for (b.level = 0; widest > cell && b.level < m->hash.levels - 1; b.level++) cell *= 2;
-    return b;
+    for (level = 0; widest > cell && level < h->levels - 1; level++) cell *= 2;
+    return level;
 }
+
+/* Never falling; no call where processors have no instruction for it. */
+static int64_t fsi__fr_floor(double x) { return (int64_t)(x + 4294967296.0) - 4294967296; }
 
 /* The cells in which an element of a level has its middle, if it meets this one. */
 typedef struct fsi__fr_cells { int64_t lo[3], hi[3]; } fsi__fr_cells;
-static fsi__fr_cells fsi__fr_cells_of(const fsi__fr_mesh *m, const fsi__fr_bounds *b, int level)
+static fsi__fr_cells fsi__fr_cells_of(const fsi__fr_mesh *m, const fsi__fr_box *b, int level)
 {
     const double wide = m->hash.cell * (double)(1 << level), half = 0.5001 * wide, scale = 1 / wide;
     fsi__fr_cells c;
     int axis;
     memset(&c, 0, sizeof c);
     for (axis = 0; axis < m->k; axis++) {
-        c.lo[axis] = (int64_t)floor(((double)b->box.lo[axis] - half) * scale);
-        c.hi[axis] = (int64_t)floor(((double)b->box.hi[axis] + half) * scale);
+        c.lo[axis] = fsi__fr_floor(((double)b->lo[axis] - half) * scale);
+        c.hi[axis] = fsi__fr_floor(((double)b->hi[axis] + half) * scale);
     }
     return c;
 }
@@ -439,83 +585,93 @@ static int fsi__fr_bucket_of(const fsi__fr_hash *s, int level, int64_t x, int64_
     return (int)(h & (uint64_t)(s->buckets - 1));
 }
 
-/* The cell of its middle, on its level. */
-static void fsi__fr_home_of(const fsi__fr_hash *s, const fsi__fr_bounds *b, int64_t *cell)
-{
-    const double scale = 0.5 / (s->cell * (double)(1 << b->level));
-    int axis;
-    for (axis = 0; axis < 3; axis++) cell[axis] = (int64_t)floor(b->twice[axis] * scale);
-}
-
 static void fsi__fr_corners(const fsi__fr_mesh *m, int t, fsi_vec3 *x)
 {
     int i;
     for (i = 0; i < m->k; i++) x[i] = m->x[m->corner[m->k * t + i]];
 }
 
-/* Takes element t out of the hash, and puts it where it is now, if it is not gone. */
-static void fsi__fr_rehash(fsi__fr_mesh *m, int t)
+/* The bucket of element t, by the cell of its middle on its level, and its box; -1: it is gone. */
+static int fsi__fr_place_of(fsi__fr_mesh *m, int t)
 {
-    fsi_vec3 x[3];
-    fsi__fr_bounds b;
-    int64_t cell[3];
+    const fsi__fr_hash *h = &m->hash;
+    fsi__fr_span s;
+    double scale;
+    int level;
+    if (m->corner[m->k * t] < 0) return -1;
+    s = fsi__fr_element_span(m, t);
+    fsi__fr_set_box(m, &s, &m->box[t]);
+    level = fsi__fr_level_of(h, &m->box[t]);
+    scale = 0.5 / (h->cell * (double)(1 << level));
+    return fsi__fr_bucket_of(h, level, fsi__fr_floor((s.lo[0] + s.hi[0]) * scale),
+        fsi__fr_floor((s.lo[1] + s.hi[1]) * scale), fsi__fr_floor((s.lo[2] + s.hi[2]) * scale));
+}
+
+FSI_API void fsi__fr_rehash(fsi__fr_mesh *m, int t)
+{
     int *at;
     if (m->bucket[t] >= 0) {
         for (at = &m->hash.head[m->bucket[t]]; *at != t;) at = &m->next[*at];
         *at = m->next[t];
-        m->bucket[t] = -1;
     }
-    if (m->corner[m->k * t] < 0) return;
-    fsi__fr_corners(m, t, x);
-    b = fsi__fr_bounds_of(m, x);
-    m->box[t] = b.box;
-    fsi__fr_home_of(&m->hash, &b, cell);
-    m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.level, cell[0], cell[1], cell[2]);
+    m->bucket[t] = fsi__fr_place_of(m, t);
+    if (m->bucket[t] < 0) return;
     m->next[t] = m->hash.head[m->bucket[t]];
     m->hash.head[m->bucket[t]] = t;
 }
 
 #define FSI__FR_WIDEST 512.0 /* [length] of elements: two that may meet are then within reach of fsi__fr_meet */
 
-/* An empty hash, with cells as wide as the widest element, or `least`, or, where elements differ much, with levels
-   up to there. Errors: LIMIT, MEMORY. */
-static fsi_status fsi__fr_clear_hash(fsi__fr_mesh *m, double least, const char *fn)
+static fsi_status fsi__fr_too_wide(const fsi__fr_mesh *m, int t, double wide, const char *fn)
+{
+    return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, t, wide,
+        "element %d is %g desc.length wide, at most %g are taken", t, wide / m->length, FSI__FR_WIDEST);
+}
+
+/* Cells of the hash: as wide as elements should be at most, or, where elements are wider, as the widest, or, where they
+   differ much, levels up to there. Error: LIMIT. */
+static fsi_status fsi__fr_set_cells(fsi__fr_mesh *m, double least, int scanned, const char *fn)
 {
     double longest = least;
-    int t, i, widest = -1;
-    m->hashed = 0;
-    for (m->hash.buckets = 64; m->hash.buckets < m->nt / 2;) m->hash.buckets *= 2;
-    if (m->hash.buckets >= m->hash.head_room)
-        FSI__TRY(fsi__room_in(m->context, &m->hash.head, sizeof *m->hash.head, 0, &m->hash.head_room,
-            m->hash.buckets + 1, fn));
+    fsi__fr_span s;
+    int t, widest = -1;
     for (t = 0; t < m->nt; t++) {
-        m->bucket[t] = -1;
-        for (i = 0; i < m->k && m->corner[m->k * t] >= 0; i++) {
-            const fsi__d3 d = fsi__d3_diff(m->x[m->corner[m->k * t + i]], m->x[m->corner[m->k * t + (i + 1) % m->k]]);
-            const double wide = fmax(fabs(d.x), fmax(fabs(d.y), fabs(d.z)));
-            if (!(wide > longest)) continue;
-            longest = wide;
-            widest = t;
-        }
+        if ((t < scanned && !(m->mark[t] & FSI__FR_IS_LONG)) || m->corner[m->k * t] < 0) continue;
+        s = fsi__fr_element_span(m, t);
+        if (!(fsi__fr_width(&s) > longest)) continue;
+        longest = fsi__fr_width(&s);
+        widest = t;
     }
-    if (!(longest <= FSI__FR_WIDEST * m->length)) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, widest, longest,
-        "element %d is %g desc.length wide, at most %g are taken", widest, longest / m->length, FSI__FR_WIDEST);
-
-    /* Levels up to the widest. */
+    if (!(longest <= FSI__FR_WIDEST * m->length)) return fsi__fr_too_wide(m, widest, longest, fn);
     m->hash.cell = 1.0001 * (longest > 2 * FSI__FR_LONGEST * m->length ? FSI__FR_LONGEST * m->length : longest);
     for (m->hash.levels = 1; m->hash.cell * (double)(1 << (m->hash.levels - 1)) < longest;) m->hash.levels++;
+    m->hash.levels += m->hash.levels > 1;
     return FSI_OK;
 }
 
-/* Puts all elements into the hash, for operations. These make no element that is wider than 1.6 l, or twice the widest
-   one. */
-static fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, const char *fn)
+static void fsi__fr_place_task(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    int t;
+    (void)chunk;
+    for (t = begin; t < end; t++) m->bucket[t] = fsi__fr_place_of(m, t);
+}
+
+FSI_API fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, double least, int scanned, const char *fn)
 {
     int t, i;
-    FSI__TRY(fsi__fr_clear_hash(m, FSI__FR_LONGEST * m->length, fn));
-    m->hash.levels += m->hash.levels > 1;
+    FSI__TRY(fsi__fr_set_cells(m, least, scanned, fn));
+    for (m->hash.buckets = 64; m->hash.buckets < m->nt / 2;) m->hash.buckets *= 2;
+    if (m->hash.buckets > m->hash.head_room)
+        FSI__TRY(fsi__room_in(m->context, &m->hash.head, sizeof *m->hash.head, 0, &m->hash.head_room,
+            m->hash.buckets, fn));
+    fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 15.0 * m->nt, fsi__fr_place_task, m);
     for (i = 0; i < m->hash.buckets; i++) m->hash.head[i] = -1;
-    for (t = 0; t < m->nt; t++) fsi__fr_rehash(m, t);
+    for (t = 0; t < m->nt; t++) {
+        if (m->bucket[t] < 0) continue;
+        m->next[t] = m->hash.head[m->bucket[t]];
+        m->hash.head[m->bucket[t]] = t;
+    }
     m->hashed = 1;
     return FSI_OK;
 }
@@ -532,6 +688,25 @@ static int fsi__fr_apart(fsi__d3 n, const fsi__d3 *a, const fsi__d3 *b)
         const double p = fsi__d3_dot(s, other[0]), q = fsi__d3_dot(s, other[1]);
         const double least = 1e-4 * fabs(side);
         if (side > 0 ? p < -least && q < -least : side < 0 && p > least && q > least) return 1;
+    }
+    return 0;
+}
+
+/* Does the plane of a triangle, or one through an edge and its normal, part it from another by more than `least`? */
+static int fsi__fr_is_parted(const fsi_vec3 *x, const fsi_vec3 *y, double least)
+{
+    const fsi__d3 n = fsi__fr_cross(x[0], x[1], x[2]);
+    int i;
+    for (i = 0; i < 4; i++) {
+        const fsi_vec3 o = x[i % 3];
+        const fsi__d3 s = i < 3 ? fsi__d3_cross(fsi__d3_diff(x[(i + 1) % 3], o), n) : n;
+        const double p = fsi__d3_dot(s, fsi__d3_diff(y[0], o)), q = fsi__d3_dot(s, fsi__d3_diff(y[1], o)),
+            r = fsi__d3_dot(s, fsi__d3_diff(y[2], o));
+        double a = p < q ? p : q, b = p > q ? p : q;
+        a = a < r ? a : r;
+        b = b > r ? b : r;
+        if (a <= 0 && (i < 3 || b >= 0)) continue;
+        if ((a > 0 ? a : -b) > least * fsi__d3_norm(s)) return 1;
     }
     return 0;
 }
@@ -555,6 +730,8 @@ static int fsi__fr_crosses(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *
 
     /* What is clear. */
     fsi__fr_corners(m, t, y);
+    if (k == 3 && shared == 0 && (fsi__fr_is_parted(x, y, 1e-5 * m->length)
+        || fsi__fr_is_parted(y, x, 1e-5 * m->length))) return 0;
     if (k == 3 && shared > 0 && shared < 3) {
         const fsi__d3 n = fsi__fr_cross(x[0], x[1], x[2]), o = fsi__fr_cross(y[0], y[1], y[2]);
         if (shared == 2 && fsi__d3_dot(n, o) > -0.5 * fsi__d3_norm(n) * fsi__d3_norm(o)) return 0;
@@ -582,154 +759,515 @@ static int fsi__fr_boxes_meet(const fsi__fr_box *a, const fsi__fr_box *b)
         & (a->lo[2] <= b->hi[2]) & (b->lo[2] <= a->hi[2]); /* one branch */
 }
 
-static int fsi__fr_is_met(const fsi__fr_mesh *m, const fsi__fr_bounds *b, const fsi_vec3 *x, const int *id, int t)
+/* Elements that would be there instead of those that are marked to be skipped. */
+typedef struct fsi__fr_group {
+    int n, id[3 * FSI__FR_PATCH];
+    fsi_vec3 x[3 * FSI__FR_PATCH];
+    fsi__fr_box box[FSI__FR_PATCH], all;
+} fsi__fr_group;
+
+static int fsi__fr_is_met(const fsi__fr_mesh *m, const fsi__fr_group *g, int t)
 {
-    return fsi__fr_boxes_meet(&m->box[t], &b->box) && !(m->mark[t] & FSI__FR_SKIP) && fsi__fr_crosses(m, x, id, t);
+    int e;
+    if (!fsi__fr_boxes_meet(&m->box[t], &g->all) || m->mark[t] & FSI__FR_SKIP) return 0;
+    for (e = 0; e < g->n; e++)
+        if (fsi__fr_boxes_meet(&m->box[t], &g->box[e]) && fsi__fr_crosses(m, g->x + m->k * e, g->id + m->k * e, t))
+            return 1;
+    return 0;
 }
 
-/* Does an element that is not marked to be skipped meet this one? */
-static int fsi__fr_meets_any(const fsi__fr_mesh *m, const fsi_vec3 *x, const int *id)
+/* Does an element that is not marked to be skipped meet one of these? */
+static int fsi__fr_meets_any(const fsi__fr_mesh *m, fsi__fr_group *g)
 {
-    const fsi__fr_bounds b = fsi__fr_bounds_of(m, x);
     int64_t i, j, k;
-    int level, t;
-    for (level = 0; level < m->hash.levels; level++) {
-        const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
+    int level, t, e;
+    for (e = 0; e < g->n; e++) {
+        const fsi_vec3 *x = g->x + m->k * e;
+        const fsi__fr_span s = fsi__fr_span_of(x, x + 1, x + m->k - 1);
+        fsi__fr_set_box(m, &s, &g->box[e]);
+        if (e == 0) g->all = g->box[0];
+        for (t = 0; t < 3; t++) {
+            g->all.lo[t] = g->box[e].lo[t] < g->all.lo[t] ? g->box[e].lo[t] : g->all.lo[t];
+            g->all.hi[t] = g->box[e].hi[t] > g->all.hi[t] ? g->box[e].hi[t] : g->all.hi[t];
+        }
+    }
+
+    /* All that may have their middles near; where these are more cells than elements, all. */
+    for (level = 0; level < m->hash.levels && g->n > 0; level++) {
+        const fsi__fr_cells c = fsi__fr_cells_of(m, &g->all, level);
         if ((double)(c.hi[0] - c.lo[0]) * (double)(c.hi[1] - c.lo[1]) * (double)(c.hi[2] - c.lo[2] + 1) > m->nt) {
-            for (t = 0; t < m->nt; t++) if (m->bucket[t] >= 0 && fsi__fr_is_met(m, &b, x, id, t)) return 1;
+            for (t = 0; t < m->nt; t++) if (m->bucket[t] >= 0 && fsi__fr_is_met(m, g, t)) return 1;
             return 0;
         }
         for (k = c.lo[2]; k <= c.hi[2]; k++) for (j = c.lo[1]; j <= c.hi[1]; j++) for (i = c.lo[0]; i <= c.hi[0]; i++)
             for (t = m->hash.head[fsi__fr_bucket_of(&m->hash, level, i, j, k)]; t >= 0; t = m->next[t])
-                if (fsi__fr_is_met(m, &b, x, id, t)) return 1;
+                if (fsi__fr_is_met(m, g, t)) return 1;
     }
     return 0;
+}
+
+FSI_API int fsi__fr_is_clear(const fsi__fr_mesh *m, int t)
+{
+    fsi__fr_group g;
+    g.n = 1;
+    memcpy(g.id, m->corner + m->k * t, (size_t)m->k * sizeof *g.id);
+    fsi__fr_corners(m, t, g.x);
+    return !fsi__fr_meets_any(m, &g);
+}
+
+FSI_API void fsi__fr_skip(fsi__fr_mesh *m, int t, int skip)
+{
+    m->mark[t] = (unsigned char)(skip ? m->mark[t] | FSI__FR_SKIP : m->mark[t] & ~FSI__FR_SKIP);
+}
+
+FSI_API int fsi__fr_near(const fsi__fr_mesh *m, fsi_vec3 x, double reach, int *found)
+{
+    const fsi_vec3 r = fsi_v3((fsi_real)reach, (fsi_real)reach, (fsi_real)(m->k == 3 ? reach : 0));
+    const fsi_vec3 lo = fsi_v3_sub(x, r), hi = fsi_v3_add(x, r);
+    const fsi__fr_span s = fsi__fr_span_of(&lo, &hi, &hi);
+    fsi__fr_box b;
+    int64_t i, j, k;
+    int level, t, count = 0;
+    fsi__fr_set_box(m, &s, &b);
+    for (level = 0; level < m->hash.levels; level++) {
+        const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
+        for (k = c.lo[2]; k <= c.hi[2]; k++) for (j = c.lo[1]; j <= c.hi[1]; j++) for (i = c.lo[0]; i <= c.hi[0]; i++)
+            for (t = m->hash.head[fsi__fr_bucket_of(&m->hash, level, i, j, k)]; t >= 0; t = m->next[t])
+                if (count < FSI__FR_NEAR && fsi__fr_boxes_meet(&m->box[t], &b)) found[count++] = t;
+    }
+    return count;
 }
 
 /* Seen along the normal at a vertex, its edges follow each other in one turn: no two elements around it meet. */
 static void fsi__fr_look_at_fans(void *arg, int chunk, int begin, int end)
 {
     fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    const double most = 64 * m->length * m->length; /* the lattice turns longer ones out of `least` */
     int v;
     (void)chunk;
     for (v = begin; v < end; v++) {
-        fsi__d3 n, e, first;
-        int h = m->star[v], good = 1, turns = 0;
+        fsi__d3 edge[FSI__FR_RING + 1], area[FSI__FR_RING], normal = fsi__d3_zero(), side;
+        int h = m->star[v], n = 0, good = 1, turns = 0, i;
+        double least, was, is = 0;
         m->fan[v] = 0;
         if (h < 0) continue;
-        n = fsi__d3_unit(fsi__fr_gradient(m, v));
-        first = fsi__d3_diff(m->x[m->corner[fsi__fr_after(h)]], m->x[v]);
-        e = first;
-        do { /* is the next edge clearly on the left, and on which side of the first? */
-            const fsi__d3 d = fsi__d3_diff(m->x[m->corner[fsi__fr_before(h)]], m->x[v]);
-            const double area = fsi__d3_dot(n, fsi__d3_cross(e, d)), was = fsi__d3_dot(n, fsi__d3_cross(first, e)),
-                is = fsi__d3_dot(n, fsi__d3_cross(first, d));
-            good &= area > 1e-4 * m->length * m->length;
+        edge[0] = fsi__d3_diff(m->x[m->corner[fsi__fr_after(h)]], m->x[v]);
+        do {
+            if (n == FSI__FR_RING) { good = 0; break; }
+            edge[n + 1] = fsi__d3_diff(m->x[m->corner[fsi__fr_before(h)]], m->x[v]);
+            area[n] = fsi__d3_cross(edge[n], edge[n + 1]);
+            normal = fsi__d3_add(normal, area[n++]);
             h = m->twin[fsi__fr_before(h)];
-            turns += was < 0 && is >= 0 && h != m->star[v];
-            e = d;
-        } while (h != m->star[v] && good);
+        } while (h != m->star[v]);
+
+        /* Is each edge clearly on the left of the one before, and how often do they come over the first? */
+        least = 1e-4 * m->length * m->length * fsi__d3_norm(normal);
+        side = fsi__d3_cross(normal, edge[0]);
+        for (i = 0; i < n && good; i++) {
+            good = fsi__d3_dot(normal, area[i]) > least && fsi__d3_dot(edge[i], edge[i]) < most;
+            was = is;
+            is = fsi__d3_dot(side, edge[i + 1]);
+            turns += was < 0 && is >= 0 && i + 1 < n;
+        }
         m->fan[v] = (unsigned char)(good && turns == 0);
     }
 }
 
-static void fsi__fr_bucket_task(void *arg, int chunk, int begin, int end)
+/* ---- all pairs: sheets ------------------------------------------------------------------------------------------- */
+
+/* Elements are taken together in sheets of some tens that hang together. Of two sheets whose boxes meet, all elements
+   are compared, unless both are parts of one graph over a plane:
+
+      Let n be the normal of sheet A, and P a cylinder along n. From A on, all sheets that meet P are visited, from
+      neighbour to neighbour. If no element of these is turned from n by 90 degrees, and around no vertex the elements
+      turn twice, then what is visited, seen along n, covers the disc P evenly, without a fold and without an end
+      within P. A disc has no covering but by copies of itself: sheets that hang together through sheets wholly within
+      P are in the same copy, and no two points of that lie above each other. So A meets none of these sheets, nor
+      itself.
+
+   The cylinder is as wide as the box of A and twice the widest neighbour. */
+
+/* The element on the other side of an edge, in 2D of a vertex. */
+static int fsi__fr_across(const fsi__fr_mesh *m, int h) { return m->k == 3 ? m->twin[h] / 3 : m->twin[h]; }
+
+/* Is an element turned little from a unit normal? */
+#define FSI__FR_LEVEL 0.9659   /* cos 15 degrees */
+static int fsi__fr_is_level(const fsi__fr_mesh *m, int t, fsi__d3 normal)
 {
-    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
-    fsi_vec3 x[3];
-    int64_t cell[3];
-    int t;
-    (void)chunk;
-    for (t = begin; t < end; t++) {
-        fsi__fr_bounds b;
-        if (m->corner[m->k * t] < 0) continue;
-        fsi__fr_corners(m, t, x);
-        b = fsi__fr_bounds_of(m, x);
-        fsi__fr_home_of(&m->hash, &b, cell);
-        m->bucket[t] = fsi__fr_bucket_of(&m->hash, b.level, cell[0], cell[1], cell[2]);
-    }
+    const fsi__d3 n = fsi__fr_normal_of(m, t);
+    const double along = fsi__d3_dot(n, normal);
+    return along > 0 && along * along > FSI__FR_LEVEL * FSI__FR_LEVEL * fsi__d3_dot(n, n);
 }
 
-static void fsi__fr_box_task(void *arg, int chunk, int begin, int end)
+/* Cuts the surface in sheets, from the first element that is in none as far as it is level; the smallest are added to
+   one beside them. */
+static fsi_status fsi__fr_cut_sheets(fsi__fr_mesh *m, const char *fn)
 {
-    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
-    fsi_vec3 x[3];
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi__fr_corners(m, m->next[i], x);
-        m->box[i] = fsi__fr_bounds_of(m, x).box;
+    int queue[FSI__FR_SHEET], t, i, at, n, beside, sum = 0;
+    fsi__d3 normal;
+    for (t = 0; t < m->nt; t++) m->bucket[t] = -1;
+    m->sheets = 0;
+    for (t = 0; t < m->nt; t++) {
+        if (m->corner[m->k * t] < 0 || m->bucket[t] >= 0) continue;
+        if (m->sheets == m->sheet_room)
+            FSI__TRY(fsi__room_in(m->context, &m->sheet, sizeof *m->sheet, m->sheets, &m->sheet_room, m->sheets + 16,
+                fn));
+        normal = fsi__d3_unit(fsi__fr_normal_of(m, t));
+        m->sheet[m->sheets].normal = normal;
+        queue[0] = t;
+        m->bucket[t] = m->sheets;
+        for (at = 0, n = 1, beside = -1; at < n; at++)
+            for (i = 0; i < m->k && n < FSI__FR_SHEET; i++) {
+                const int other = fsi__fr_across(m, m->k * queue[at] + i), s = m->bucket[other];
+                if (s < 0) {
+                    if (!fsi__fr_is_level(m, other, normal)) continue;
+                    m->bucket[other] = m->sheets;
+                    queue[n++] = other;
+                } else if (s != m->sheets && fsi__d3_dot(m->sheet[s].normal, normal) > FSI__FR_LEVEL
+                    && (beside < 0 || m->sheet[s].count < m->sheet[beside].count)) beside = s;
+            }
+        if (n <= FSI__FR_FULL - FSI__FR_SHEET && beside >= 0 && m->sheet[beside].count + n <= FSI__FR_FULL) {
+            m->sheet[beside].count += n;
+            for (at = 0; at < n; at++) m->bucket[queue[at]] = beside;
+        } else m->sheet[m->sheets++].count = n;
     }
-}
 
-/* The same hash for a surface that does not change: elements in the order of buckets, with their boxes. Bucket b has
-   places head[b] .. head[b + 1] - 1 of next and box. */
-static fsi_status fsi__fr_pack(fsi__fr_mesh *m, const char *fn)
-{
-    int *head, t, b, sum = 0;
-    FSI__TRY(fsi__fr_clear_hash(m, 0.1 * m->length, fn));
-    head = m->hash.head;
-    memset(head, 0, ((size_t)m->hash.buckets + 1) * sizeof *head);
-    fsi__parallel_work(m->context, m->nt, FSI__FR_GRAIN, 10.0 * m->nt, fsi__fr_bucket_task, m);
-    for (t = 0; t < m->nt; t++)
-        if (m->bucket[t] >= 0) head[m->bucket[t]]++;
-    for (b = 0; b < m->hash.buckets; b++) { /* ends, which are counted down */
-        sum += head[b];
-        head[b] = sum;
+    /* Their elements one after the other. */
+    for (i = 0; i < m->sheets; i++) {
+        sum += m->sheet[i].count;
+        m->sheet[i].begin = sum;
     }
-    head[b] = sum;
     for (t = m->nt - 1; t >= 0; t--)
-        if (m->bucket[t] >= 0) m->next[--head[m->bucket[t]]] = t;
-    fsi__parallel_work(m->context, sum, FSI__FR_GRAIN, 10.0 * sum, fsi__fr_box_task, m);
+        if (m->bucket[t] >= 0) m->next[--m->sheet[m->bucket[t]].begin] = t;
     return FSI_OK;
 }
 
-/* Of the elements in a bucket from number `from` on, the first that meets element t, or `found`. */
-static int fsi__fr_meeting_in(const fsi__fr_mesh *m, int bucket, int t, const fsi__fr_bounds *b, const fsi_vec3 *x,
-    int from, int found)
+/* Boxes of its elements and its own, its ball, and the widest element. */
+static void fsi__fr_bound_sheet(fsi__fr_mesh *m, fsi__fr_sheet *s)
 {
-    int place;
-    for (place = m->hash.head[bucket]; place < m->hash.head[bucket + 1]; place++) {
-        const int other = m->next[place];
-        if (fsi__fr_boxes_meet(&m->box[place], &b->box) && other != t && other >= from && (found < 0 || other < found)
-            && fsi__fr_crosses(m, x, m->corner + m->k * t, other)) found = other;
+    fsi__fr_span all = fsi__fr_element_span(m, m->next[s->begin]), own;
+    int at, i;
+    s->wide = -1;
+    for (at = s->begin; at < s->begin + s->count; at++) {
+        own = fsi__fr_element_span(m, m->next[at]);
+        fsi__fr_set_box(m, &own, &m->box[at]);
+        for (i = 0; i < 3; i++) {
+            all.lo[i] = own.lo[i] < all.lo[i] ? own.lo[i] : all.lo[i];
+            all.hi[i] = own.hi[i] > all.hi[i] ? own.hi[i] : all.hi[i];
+        }
+        if (fsi__fr_width(&own) <= s->wide) continue;
+        s->wide = fsi__fr_width(&own);
+        s->widest = m->next[at];
+    }
+
+    /* The ball is smaller than that around the box. */
+    fsi__fr_set_box(m, &all, &s->box);
+    s->center = fsi__d3_make((all.lo[0] + all.hi[0]) / 2, (all.lo[1] + all.hi[1]) / 2, (all.lo[2] + all.hi[2]) / 2);
+    for (at = s->begin, s->radius = 0; at < s->begin + s->count; at++)
+        for (i = 0; i < m->k; i++) {
+            const fsi__d3 d = fsi__d3_sub(fsi__d3_of(m->x[m->corner[m->k * m->next[at] + i]]), s->center);
+            const double r2 = fsi__d3_dot(d, d);
+            s->radius = r2 > s->radius ? r2 : s->radius;
+        }
+    s->radius = 1.000001 * sqrt(s->radius) + 4e-6 * m->length;
+}
+
+/* Its normal, and how far those of elements are turned from it. The lattice turns that of an element by 7e-6 l over its
+   height: slivers are not good. */
+static void fsi__fr_orient_sheet(const fsi__fr_mesh *m, fsi__fr_sheet *s)
+{
+    const double least = m->k == 3 ? 2e-3 * m->length * s->wide : 1e-3 * m->length;
+    fsi__d3 n[FSI__FR_FULL], sum = fsi__d3_zero();
+    int at;
+    for (at = 0; at < s->count; at++) {
+        n[at] = fsi__fr_normal_of(m, m->next[s->begin + at]);
+        sum = fsi__d3_add(sum, n[at]);
+    }
+    s->normal = fsi__d3_unit(sum);
+    s->good = 1;
+    s->cosine = 1;
+    for (at = 0; at < s->count; at++) {
+        const double area = fsi__d3_norm(n[at]), along = fsi__d3_dot(n[at], s->normal);
+        if (along < s->cosine * area) s->cosine = along / area;
+        s->good &= area > least;
+    }
+}
+
+/* Sheets beside it; it is not good where more than fit, or around a vertex elements do not clearly turn once. */
+static void fsi__fr_list_beside(const fsi__fr_mesh *m, fsi__fr_sheet *s)
+{
+    const int own = (int)(s - m->sheet);
+    int at, i, j;
+    s->neighbors = 0;
+    for (at = s->begin; at < s->begin + s->count; at++)
+        for (i = 0; i < m->k; i++) {
+            const int h = m->k * m->next[at] + i, other = m->bucket[fsi__fr_across(m, h)];
+            s->good &= m->k == 2 || m->fan[m->corner[h]];
+            if (other == own) continue;
+            for (j = 0; j < s->neighbors && s->beside[j] != other;) j++;
+            if (j < s->neighbors) continue;
+            if (j == FSI__FR_BESIDE) s->good = 0;
+            else s->beside[s->neighbors++] = other;
+        }
+}
+
+static void fsi__fr_sheet_task(void *arg, int chunk, int begin, int end)
+{
+    fsi__fr_mesh *m = (fsi__fr_mesh *)arg;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi__fr_bound_sheet(m, &m->sheet[i]);
+        fsi__fr_orient_sheet(m, &m->sheet[i]);
+        fsi__fr_list_beside(m, &m->sheet[i]);
+    }
+}
+
+/* Is no element of sheet b turned away from sheet a? cos(angle between them + spread of b) > 0.05, without a root. */
+static int fsi__fr_faces(const fsi__fr_sheet *a, const fsi__fr_sheet *b)
+{
+    const double turn = fsi__d3_dot(a->normal, b->normal), rest = turn * b->cosine - 0.05;
+    return b->good && rest > 0 && (1 - turn * turn) * (1 - b->cosine * b->cosine) < rest * rest;
+}
+
+/* Sheets that sheet `first` does not meet, as above with a cylinder of this radius, itself the first of them; their
+   number, 0: none that is known. */
+#define FSI__FR_FLOOD 128
+static int fsi__fr_flood(const fsi__fr_mesh *m, int first, double wide, int *list)
+{
+    const fsi__fr_sheet *a = &m->sheet[first];
+    char chain[FSI__FR_FLOOD]; /* 1: wholly within the cylinder, as those between it and the first */
+    unsigned char place[256];  /* of sheets in the list, by their numbers, and 1 more */
+    int n = 1, pass, at, i, j;
+    if (!fsi__fr_faces(a, a)) return 0;
+    memset(place, 0, sizeof place);
+    list[0] = first;
+    chain[0] = 1;
+    place[first & 255] = 1;
+
+    /* All that meet the cylinder: beside those of the chain, then beside others. */
+    for (pass = 0; pass < 2; pass++)
+        for (at = 0; at < n; at++) {
+            const fsi__fr_sheet *b = &m->sheet[list[at]];
+            for (i = 0; i < b->neighbors && chain[at] != pass; i++) {
+                const fsi__fr_sheet *c = &m->sheet[b->beside[i]];
+                fsi__d3 d;
+                double along, across;
+                for (j = b->beside[i] & 255; place[j] && list[place[j] - 1] != b->beside[i];) j = (j + 1) & 255;
+                if (place[j]) continue;
+                d = fsi__d3_sub(c->center, a->center);
+                along = fsi__d3_dot(d, a->normal);
+                across = fsi__d3_dot(d, d) - along * along;
+                if (across > (wide + c->radius) * (wide + c->radius)) continue;
+                if (n == FSI__FR_FLOOD || !fsi__fr_faces(a, c)) return 0;
+                place[j] = (unsigned char)(n + 1);
+                list[n] = b->beside[i];
+                chain[n++] = (char)(pass == 0 && c->radius < wide && across < (wide - c->radius) * (wide - c->radius));
+            }
+        }
+    for (at = i = 0; at < n; at++) if (chain[at]) list[i++] = list[at];
+    return i;
+}
+
+/* With a cylinder that has all neighbours; or half of them, or the sheet alone, where others are turned away. */
+static int fsi__fr_find_apart(const fsi__fr_mesh *m, int first, int *list)
+{
+    const fsi__fr_sheet *a = &m->sheet[first];
+    double most = 0;
+    int i, n = 0;
+    for (i = 0; i < a->neighbors; i++) most = fmax(most, m->sheet[a->beside[i]].radius);
+    for (i = 2; i >= 0 && n == 0; i--) n = fsi__fr_flood(m, first, 1.001 * (a->radius + i * most), list);
+    return n;
+}
+
+/* Elements of a sheet whose boxes meet a box; their boxes by axis, for loops that run side by side. */
+typedef struct fsi__fr_crowd { int n, element[FSI__FR_FULL]; float lo[3][FSI__FR_FULL], hi[3][FSI__FR_FULL]; }
+    fsi__fr_crowd;
+static void fsi__fr_gather(const fsi__fr_mesh *m, const fsi__fr_sheet *s, const fsi__fr_box *box, fsi__fr_crowd *c)
+{
+    int at, axis;
+    c->n = 0;
+    for (at = s->begin; at < s->begin + s->count; at++) {
+        const fsi__fr_box *own = &m->box[at];
+        c->element[c->n] = m->next[at];
+        for (axis = 0; axis < 3; axis++) {
+            c->lo[axis][c->n] = own->lo[axis];
+            c->hi[axis][c->n] = own->hi[axis];
+        }
+        c->n += fsi__fr_boxes_meet(own, box);
+    }
+}
+
+/* Which boxes of a crowd from number `from` on meet box i of another? Returns how many. */
+static int fsi__fr_mark_met(const fsi__fr_crowd *p, int i, const fsi__fr_crowd *q, int from, int *met)
+{
+    const float lx = p->lo[0][i], ly = p->lo[1][i], lz = p->lo[2][i], hx = p->hi[0][i], hy = p->hi[1][i],
+        hz = p->hi[2][i];
+    int j, n = 0;
+    for (j = from; j < q->n; j++) {
+        met[j] = (lx <= q->hi[0][j]) & (q->lo[0][j] <= hx) & (ly <= q->hi[1][j]) & (q->lo[1][j] <= hy)
+            & (lz <= q->hi[2][j]) & (q->lo[2][j] <= hz);
+        n += met[j];
+    }
+    return n;
+}
+
+/* All elements of two sheets, or of one. */
+static void fsi__fr_compare(const fsi__fr_mesh *m, fsi__fr_sheet *a, const fsi__fr_sheet *b)
+{
+    fsi__fr_crowd p, q;
+    int i, j, left, met[FSI__FR_FULL];
+    fsi__fr_gather(m, a, &b->box, &p);
+    if (p.n > 0) fsi__fr_gather(m, b, &a->box, &q);
+    for (i = 0; i < p.n; i++) {
+        left = fsi__fr_mark_met(&p, i, &q, a == b ? i + 1 : 0, met);
+        for (j = a == b ? i + 1 : 0; left > 0; j++) {
+            const int t = p.element[i], u = q.element[j], low = t < u ? t : u, high = t < u ? u : t;
+            fsi_vec3 x[3];
+            left -= met[j];
+            if (!met[j] || (a->element >= 0 && (low > a->element || (low == a->element && high >= a->other)))) continue;
+            fsi__fr_corners(m, low, x);
+            if (!fsi__fr_crosses(m, x, m->corner + m->k * low, high)) continue;
+            a->element = low;
+            a->other = high;
+        }
+    }
+}
+
+FSI_API int fsi__fr_sparse_axis(const fsi__fr_mesh *m)
+{
+    double best = FSI__HUGE;
+    int axis, i, found = 0;
+    for (axis = 0; axis < m->k; axis++) {
+        double lo = FSI__HUGE, hi = -FSI__HUGE, sum = 0;
+        for (i = 0; i < m->sheets; i++) {
+            const double low = (double)m->sheet[i].box.lo[axis], high = (double)m->sheet[i].box.hi[axis];
+            lo = low < lo ? low : lo;
+            hi = high > hi ? high : hi;
+            sum += high - low;
+        }
+        if (!(sum < best * (hi - lo))) continue;
+        best = sum / (hi - lo);
+        found = axis;
     }
     return found;
 }
 
-/* The first element that meets element t: on its level, in half of the neighbour cells, or later in its own; and on
-   levels above. Of a pair one finds the other; -1: none. */
-static int fsi__fr_meeting_of(const fsi__fr_mesh *m, int t)
+/* Sheets in strips along one axis, as wide as the widest of them; those of a strip in the order of their low ends along
+   another axis. Sheets whose boxes meet are in one strip or in two that are neighbours. m->list has them strip by
+   strip: its keys are places along the second axis, and begin anew, `row` higher, in each strip. */
+typedef struct fsi__fr_sweep {
+    fsi__fr_mesh *m;
+    int axis, strips;          /* axes of the order, and of the strips */
+    double lo[3], wide[3];     /* lowest end, and width of the widest sheet, along each axis */
+    double row, slack;         /* slack: rounding of keys */
+} fsi__fr_sweep;
+
+static double fsi__fr_strip_of(const fsi__fr_sweep *job, const fsi__fr_sheet *s)
 {
-    const int flat = m->k == 2;
-    fsi__fr_bounds b;
-    fsi_vec3 x[3];
-    int64_t cell[3], i, j, k;
-    int level, at, found = -1;
-    if (m->corner[m->k * t] < 0) return -1;
-    fsi__fr_corners(m, t, x);
-    b = fsi__fr_bounds_of(m, x);
-    fsi__fr_home_of(&m->hash, &b, cell);
-    for (at = 13; at < (flat ? 18 : 27); at++) /* the 13th is its own cell */
-        found = fsi__fr_meeting_in(m, fsi__fr_bucket_of(&m->hash, b.level, cell[0] + at % 3 - 1,
-            cell[1] + at / 3 % 3 - 1, cell[2] + at / 9 - 1), t, &b, x, at == 13 ? t : 0, found);
-    for (level = b.level + 1; level < m->hash.levels; level++) {
-        const fsi__fr_cells c = fsi__fr_cells_of(m, &b, level);
-        for (k = c.lo[2]; k <= c.hi[2]; k++) for (j = c.lo[1]; j <= c.hi[1]; j++) for (i = c.lo[0]; i <= c.hi[0]; i++)
-            found = fsi__fr_meeting_in(m, fsi__fr_bucket_of(&m->hash, level, i, j, k), t, &b, x, 0, found);
-    }
-    return found;
+    return floor(((double)s->box.lo[job->strips] - job->lo[job->strips]) / job->wide[job->strips]);
 }
-static int fsi__fr_has_meeting(const void *arg, int t) { return fsi__fr_meeting_of((const fsi__fr_mesh *)arg, t) >= 0; }
+static double fsi__fr_key_of(const fsi__fr_sweep *job, double strip, double x)
+{
+    return strip * job->row + (x - job->lo[job->axis]);
+}
+
+static fsi_status fsi__fr_make_strips(fsi__fr_sweep *job, fsi__fr_mesh *m, const char *fn)
+{
+    double hi[3], most;
+    int i, axis;
+    job->m = m;
+    job->axis = fsi__fr_sparse_axis(m);
+    job->strips = (job->axis + 1) % m->k;
+    for (axis = 0; axis < 3; axis++) {
+        job->lo[axis] = FSI__HUGE;
+        hi[axis] = -FSI__HUGE;
+        job->wide[axis] = 0;
+        for (i = 0; i < m->sheets; i++) {
+            const double low = (double)m->sheet[i].box.lo[axis], high = (double)m->sheet[i].box.hi[axis];
+            job->lo[axis] = low < job->lo[axis] ? low : job->lo[axis];
+            hi[axis] = high > hi[axis] ? high : hi[axis];
+            job->wide[axis] = high - low > job->wide[axis] ? high - low : job->wide[axis];
+        }
+    }
+
+    /* Not more strips than sheets. */
+    most = (hi[job->strips] - job->lo[job->strips]) / (m->sheets + 1);
+    job->wide[job->strips] = 1.0001 * (job->wide[job->strips] > most ? job->wide[job->strips] : most);
+    job->row = hi[job->axis] - job->lo[job->axis] + 2 * job->wide[job->axis];
+    job->slack = 1e-15 * job->row * (m->sheets + 2);
+    m->count = 0;
+    for (i = 0; i < m->sheets; i++) {
+        const fsi__fr_sheet *s = &m->sheet[i];
+        FSI__TRY(fsi__fr_add(m, fsi__fr_key_of(job, fsi__fr_strip_of(job, s), (double)s->box.lo[job->axis]), i, fn));
+    }
+    return fsi__fr_sort(m, fn);
+}
+
+FSI_API int fsi__fr_first(const fsi__fr_mesh *m, double key)
+{
+    int at = 0, end = m->count;
+    while (at < end) {
+        const int middle = at + (end - at) / 2;
+        if (m->list[middle].key < key) at = middle + 1;
+        else end = middle;
+    }
+    return at;
+}
+
+static void fsi__fr_compare_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fr_sweep *job = (const fsi__fr_sweep *)arg;
+    const fsi__fr_mesh *m = job->m;
+    int at, i, j, side;
+    (void)chunk;
+    for (at = begin; at < end; at++) {
+        fsi__fr_sheet *a = &m->sheet[m->list[at].at];
+        int apart[FSI__FR_FLOOD];
+        const int n = fsi__fr_find_apart(m, m->list[at].at, apart);
+        const double strip = fsi__fr_strip_of(job, a);
+        a->element = a->other = -1;
+
+        /* Those that come after it in its strip, then all of the next. */
+        for (side = 0; side < 2; side++) {
+            const double last = fsi__fr_key_of(job, strip + side, (double)a->box.hi[job->axis]) + job->slack;
+            i = side == 0 ? at : fsi__fr_first(m, fsi__fr_key_of(job, strip + 1,
+                (double)a->box.lo[job->axis] - job->wide[job->axis]) - job->slack);
+            for (; i < m->count && m->list[i].key <= last; i++) {
+                const fsi__fr_sheet *b = &m->sheet[m->list[i].at];
+                if (!fsi__fr_boxes_meet(&a->box, &b->box)) continue;
+                for (j = 0; j < n && apart[j] != m->list[i].at;) j++;
+                if (j == n) fsi__fr_compare(m, a, b);
+            }
+        }
+    }
+}
 
 FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *other, const char *fn)
 {
+    fsi__fr_sweep job;
+    const fsi__fr_sheet *widest = NULL;
+    int i;
     *element = *other = -1;
-    FSI__TRY(fsi__fr_pack(m, fn));
-    memset(m->fan, 0, (size_t)m->nv);
+    FSI__TRY(fsi__fr_cut_sheets(m, fn));
     if (m->k == 3) fsi__parallel_work(m->context, m->nv, 1024, 60.0 * m->nv, fsi__fr_look_at_fans, m);
-    if (fsi__count_where(m->context, m->nt, fsi__fr_has_meeting, m, element) > 0)
-        *other = fsi__fr_meeting_of(m, *element);
+    fsi__parallel_work(m->context, m->sheets, 32, 20.0 * m->nt, fsi__fr_sheet_task, m);
+    for (i = 0; i < m->sheets; i++) {
+        const fsi__fr_sheet *s = &m->sheet[i];
+        if (!widest || s->wide > widest->wide || (!(s->wide < widest->wide) && s->widest < widest->widest)) widest = s;
+    }
+    if (widest && !(widest->wide <= FSI__FR_WIDEST * m->length)) return fsi__fr_too_wide(m, widest->widest,
+        widest->wide, fn);
+
+    FSI__TRY(fsi__fr_make_strips(&job, m, fn));
+    fsi__parallel_work(m->context, m->sheets, 16, 20.0 * m->nt, fsi__fr_compare_task, &job);
+    for (i = 0; i < m->sheets; i++) {
+        const fsi__fr_sheet *s = &m->sheet[i];
+        if (s->element < 0 || (*element >= 0 && (s->element > *element
+            || (s->element == *element && s->other > *other)))) continue;
+        *element = s->element;
+        *other = s->other;
+    }
     return FSI_OK;
 }
 
@@ -738,15 +1276,18 @@ FSI_API fsi_status fsi__fr_find_crossing(fsi__fr_mesh *m, int *element, int *oth
 typedef struct fsi__fr_star { int vertex, n, t, u; const int *ring[2]; int count[2]; fsi_vec3 y; } fsi__fr_star;
 static int fsi__fr_star_is_clear(fsi__fr_mesh *m, const fsi__fr_star *s)
 {
-    int side, i, clear = 1;
+    fsi__fr_group g;
+    int side, i, clear;
     if (!m->crossings) return 1;
     for (side = 0; side < s->n; side++)
         for (i = 0; i < s->count[side]; i++) m->mark[s->ring[side][i] / 3] |= FSI__FR_SKIP;
-    for (side = 0; side < s->n && clear; side++)
-        for (i = 0; i < s->count[side] && clear; i++) {
+
+    /* What would be there. */
+    for (side = g.n = 0; side < s->n; side++)
+        for (i = 0; i < s->count[side]; i++) {
             const int h = s->ring[side][i];
-            int id[3];
-            fsi_vec3 x[3];
+            int *id = g.id + 3 * g.n;
+            fsi_vec3 *x = g.x + 3 * g.n;
             if (h / 3 == s->t || h / 3 == s->u) continue;
             id[0] = s->vertex;
             id[1] = m->corner[fsi__fr_after(h)];
@@ -754,23 +1295,39 @@ static int fsi__fr_star_is_clear(fsi__fr_mesh *m, const fsi__fr_star *s)
             x[0] = s->y;
             x[1] = m->x[id[1]];
             x[2] = m->x[id[2]];
-            clear = !fsi__fr_meets_any(m, x, id);
+            g.n++;
         }
+    clear = !fsi__fr_meets_any(m, &g);
     for (side = 0; side < s->n; side++)
         for (i = 0; i < s->count[side]; i++) m->mark[s->ring[side][i] / 3] &= (unsigned char)~FSI__FR_SKIP;
     m->crossed += !clear;
     return clear;
 }
 
+/* Would the triangles of its ring, with the vertex at y, stay clear? */
+static int fsi__fr_ring_is_clear(fsi__fr_mesh *m, int vertex, const int *ring, int n, fsi_vec3 y)
+{
+    fsi__fr_star s;
+    s.vertex = vertex;
+    s.n = 1;
+    s.t = s.u = -1;
+    s.ring[0] = ring;
+    s.count[0] = n;
+    s.y = y;
+    return fsi__fr_star_is_clear(m, &s);
+}
+
 /* Would these elements, in the place of those that are marked, stay clear? */
 static int fsi__fr_elements_are_clear(fsi__fr_mesh *m, const int *id, int count)
 {
-    fsi_vec3 x[3];
-    int i, j, clear = 1;
-    for (i = 0; i < count && clear; i++) {
-        for (j = 0; j < m->k; j++) x[j] = m->x[id[m->k * i + j]];
-        clear = !fsi__fr_meets_any(m, x, id + m->k * i);
+    fsi__fr_group g;
+    int i, clear;
+    g.n = count;
+    for (i = 0; i < m->k * count; i++) {
+        g.id[i] = id[i];
+        g.x[i] = m->x[id[i]];
     }
+    clear = !fsi__fr_meets_any(m, &g);
     m->crossed += !clear;
     return clear;
 }
@@ -868,10 +1425,12 @@ FSI_API void fsi__fr_free(fsi__fr_mesh *m)
     fsi__free(c, m->bucket, t, sizeof *m->bucket);
     fsi__free(c, m->box, t, sizeof *m->box);
     fsi__free(c, m->fan, v, 1);
+    fsi__free(c, m->sheet, (size_t)m->sheet_room, sizeof *m->sheet);
     fsi__free(c, m->hash.head, (size_t)m->hash.head_room, sizeof *m->hash.head);
     fsi__free(c, m->list, (size_t)m->list_room, sizeof *m->list);
     fsi__free(c, m->spare, (size_t)m->spare_room, sizeof *m->spare);
     fsi__free(c, m->dirty, (size_t)m->dirty_room, sizeof *m->dirty);
+    fsi__free(c, m->lift, (size_t)m->lift_room, sizeof *m->lift);
     fsi__free(c, m->patch, (size_t)(FSI__FR_PATCH + 1) * (size_t)(m->attributes + 1), sizeof *m->patch);
 }
 
@@ -1041,6 +1600,20 @@ static int fsi__fr_is_thin(const fsi__fr_mesh *m, int h)
     return fsi__fr_sine(m->x[c[0]], m->x[c[1]], m->x[c[2]]) < FSI__FR_THIN && fsi__fr_is_least(m, h);
 }
 
+/* The first element from t on that has one of these marks; m->nt: none. */
+static int fsi__fr_marked(const fsi__fr_mesh *m, int t, int marks)
+{
+    uint64_t eight;
+    for (; t < m->nt; t++) {
+        if (m->mark[t] & marks) return t;
+        for (; t + 8 < m->nt; t += 8) { /* few have one */
+            memcpy(&eight, m->mark + t + 1, 8);
+            if (eight) break;
+        }
+    }
+    return m->nt;
+}
+
 /* ---- split ------------------------------------------------------------------------------------------------------- */
 
 /* A row for the midpoint of a and b: flags are what both have. */
@@ -1133,13 +1706,13 @@ static fsi_status fsi__fr_split(fsi__fr_mesh *m, int h, const char *fn)
     return FSI_OK;
 }
 
+/* What is left in the list are the new vertices, with their ways from midpoints to the curved surface in m->lift. */
 static fsi_status fsi__fr_split_all(fsi__fr_mesh *m, const char *fn)
 {
     const double most = FSI__FR_LONG * m->length;
-    int t, i, c;
+    int t, i, c, n = 0;
     m->count = 0;
-    for (t = 0; t < m->nt; t++) {
-        if (!(m->mark[t] & FSI__FR_IS_LONG)) continue;
+    for (t = fsi__fr_marked(m, 0, FSI__FR_IS_LONG); t < m->nt; t = fsi__fr_marked(m, t + 1, FSI__FR_IS_LONG)) {
         for (i = 0; i < (m->k == 3 ? 3 : 1); i++) {
             const int h = m->k == 3 ? 3 * t + i : t;
             const double l = fsi__fr_edge_length(m, h);
@@ -1147,22 +1720,37 @@ static fsi_status fsi__fr_split_all(fsi__fr_mesh *m, const char *fn)
         }
     }
     FSI__TRY(fsi__fr_sort(m, fn));
-    for (c = 0; c < m->count; c++)
-        if (fsi__fr_edge_length(m, m->list[c].at) > most) FSI__TRY(fsi__fr_split(m, m->list[c].at, fn));
+
+    /* Of the surface as it is, before any. */
+    if (m->count > m->lift_room)
+        FSI__TRY(fsi__room_in(m->context, &m->lift, sizeof *m->lift, 0, &m->lift_room, m->count, fn));
+    for (c = 0; c < m->count; c++) {
+        const int h = m->list[c].at;
+        m->lift[c] = m->k == 3 ? fsi__fr_bulge(m, m->corner[h], m->corner[fsi__fr_after(h)])
+            : fsi__fr_bulge(m, m->corner[2 * h], m->corner[2 * h + 1]);
+    }
+    for (c = 0; c < m->count; c++) {
+        if (!(fsi__fr_edge_length(m, m->list[c].at) > most)) continue;
+        FSI__TRY(fsi__fr_split(m, m->list[c].at, fn));
+        m->lift[n] = m->lift[c];
+        m->list[n++].at = m->nv - 1;
+    }
+    m->count = n;
     return FSI_OK;
 }
 
 /* ---- collapse ---------------------------------------------------------------------------------------------------- */
 
 /* Limits of an operation; wider ones where a bound of the step is violated. */
-typedef struct fsi__fr_limits { double turn, longest, volume; } fsi__fr_limits;
+typedef struct fsi__fr_limits { double turn, longest, volume, round; } fsi__fr_limits;
 static fsi__fr_limits fsi__fr_limits_of(const fsi__fr_mesh *m, int must)
 {
     const double l = m->length, part = m->volume_part * (m->k == 3 ? l * l * l : l * l);
     fsi__fr_limits r;
     r.turn = must ? 0.5 : 0.8660254037844386; /* cosines of 60, 30 degrees */
     r.longest = (must ? FSI__FR_LONGEST : FSI__FR_LONG) * l;
-    r.volume = must ? 4 * part : part;
+    r.round = 4 * part; /* of a vertex that goes to the curved surface */
+    r.volume = must ? r.round : part;
     return r;
 }
 
@@ -1173,6 +1761,7 @@ typedef struct fsi__fr_fan {
     int n[2];
     int t, u;                  /* elements that vanish; 2D: t alone */
     fsi_vec3 y;                /* where a goes */
+    int round;                 /* 1: y is on the curved surface, and stays there */
     double moved;              /* volume */
 } fsi__fr_fan;
 
@@ -1210,13 +1799,13 @@ static int fsi__fr_place(const fsi__fr_mesh *m, fsi__fr_fan *f, double moved, fs
     const fsi__d3 free_g = fsi__fr_along_walls(a & b, g);
     const double gg = fsi__d3_dot(free_g, free_g), tiny = fsi__fr_tiny(m);
     f->moved = moved;
-    if (a == b && !(a & FSI__FR_FIXED) && gg > 1e-3 * fsi__d3_dot(g, g) && gg > tiny * tiny) {
+    if (!f->round && a == b && !(a & FSI__FR_FIXED) && gg > 1e-3 * fsi__d3_dot(g, g) && gg > tiny * tiny) {
         const double most = 0.25 * m->length * sqrt(gg), rest = moved > most ? most : moved < -most ? -most : moved;
         const fsi_vec3 y = f->y;
         f->y = fsi__d3_real(fsi__d3_madd(fsi__d3_of(y), -rest / gg, free_g));
         f->moved += fsi__d3_dot(g, fsi__d3_diff(f->y, y));
     }
-    return fabs(f->moved) <= limits->volume;
+    return fabs(f->moved) <= (f->round ? limits->round : limits->volume);
 }
 
 /* Would the triangles that stay turn, stretch, or become thin? */
@@ -1315,11 +1904,22 @@ static void fsi__fr_merge(fsi__fr_mesh *m, const fsi__fr_fan *f, int h)
     m->collapses++;
 }
 
+/* On the curved surface, where there is one. */
+static int fsi__fr_round_place(const fsi__fr_mesh *m, fsi__fr_fan *f)
+{
+    const fsi__d3 bulge = fsi__fr_bulge(m, f->a, f->b);
+    if (!(fsi__d3_dot(bulge, bulge) > 0)) return 0;
+    f->y = fsi__d3_real(fsi__d3_add(fsi__d3_of(f->y), bulge));
+    f->round = 1;
+    return 1;
+}
+
 /* The end that is held more, or the midpoint; 0 where both are held in different ways. */
 static int fsi__fr_first_place(const fsi__fr_mesh *m, fsi__fr_fan *f)
 {
     const uint32_t held = FSI__FR_WALLS | FSI__FR_FIXED, a = m->flags[f->a] & held, b = m->flags[f->b] & held;
     f->y = fsi_v3_scale(fsi_v3_add(m->x[f->a], m->x[f->b]), (fsi_real)0.5);
+    f->round = 0;
     if (a == b) return 1;
     f->y = (a & b) == b ? m->x[f->a] : m->x[f->b];
     return (a & b) == a || (a & b) == b;
@@ -1354,7 +1954,7 @@ static int fsi__fr_try_place(fsi__fr_mesh *m, fsi__fr_fan *f, const fsi__fr_limi
     return fsi__fr_star_is_clear(m, &s);
 }
 
-/* At its midpoint; where a bound is violated, else at one of its ends, or a vertex opposite that has three edges and is
+/* In its middle; where a bound is violated, else at one of its ends, or a vertex opposite that has three edges and is
    in the way vanishes first. */
 static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
 {
@@ -1378,8 +1978,9 @@ static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
         return 0;
     }
 
-    /* The first place that is good. */
-    good = fsi__fr_try_place(m, &f, &limits);
+    /* The first place that is good: on the curved surface, or where the volume stays. */
+    good = fsi__fr_round_place(m, &f) && fsi__fr_try_place(m, &f, &limits);
+    if (!good && (must || !f.round)) good = fsi__fr_first_place(m, &f) && fsi__fr_try_place(m, &f, &limits);
     for (i = 0; i < 2 && must && !good && ((m->flags[f.a] ^ m->flags[f.b]) & held) == 0; i++) {
         f.y = m->x[i ? f.b : f.a];
         good = fsi__fr_try_place(m, &f, &limits);
@@ -1388,13 +1989,13 @@ static int fsi__fr_collapse_triangles(fsi__fr_mesh *m, int h, int must)
     return good;
 }
 
-static int fsi__fr_segments_are_clear(fsi__fr_mesh *m, int before, int h, int after, int p, int q,
-    const fsi__fr_fan *f)
+/* Two segments from the one before to the one after h, or from its neighbours where these are the same, by way of y. */
+static int fsi__fr_segments_are_clear(fsi__fr_mesh *m, int before, int h, int after, int vertex, fsi_vec3 y)
 {
-    const int id[4] = { p, f->a, f->a, q };
-    const fsi_vec3 x = m->x[f->a];
+    const int id[4] = { m->corner[2 * before], vertex, vertex, m->corner[2 * after + 1] };
+    const fsi_vec3 x = m->x[vertex];
     int clear;
-    m->x[f->a] = f->y;
+    m->x[vertex] = y;
     m->mark[before] |= FSI__FR_SKIP;
     m->mark[h] |= FSI__FR_SKIP;
     m->mark[after] |= FSI__FR_SKIP;
@@ -1402,46 +2003,56 @@ static int fsi__fr_segments_are_clear(fsi__fr_mesh *m, int before, int h, int af
     m->mark[before] &= (unsigned char)~FSI__FR_SKIP;
     m->mark[h] &= (unsigned char)~FSI__FR_SKIP;
     m->mark[after] &= (unsigned char)~FSI__FR_SKIP;
-    m->x[f->a] = x;
+    m->x[vertex] = x;
     return clear;
+}
+
+static int fsi__fr_try_segments(fsi__fr_mesh *m, fsi__fr_fan *f, int before, int h, int after,
+    const fsi__fr_limits *limits)
+{
+    const int p = m->corner[2 * before], q = m->corner[2 * after + 1];
+    fsi__d3 d = fsi__d3_diff(m->x[q], m->x[p]), d2;
+    double moved = 0;
+    int e, i;
+    for (e = before, i = 0; i < 3; i++, e = m->twin[2 * e + 1])
+        moved -= fsi__fr_volume_of(2, m->x, m->corner + 2 * e, f->y);
+    if (!fsi__fr_place(m, f, moved, fsi__d3_make(-d.y / 2, d.x / 2, 0), limits)) return 0;
+    for (i = 0; i < 2; i++) {
+        d = i ? fsi__d3_diff(m->x[q], m->x[f->b]) : fsi__d3_diff(m->x[f->a], m->x[p]);
+        d2 = i ? fsi__d3_diff(m->x[q], f->y) : fsi__d3_diff(f->y, m->x[p]);
+        if (fsi__d3_dot(d, d2) < limits->turn * fsi__d3_norm(d) * fsi__d3_norm(d2)) return 0;
+        if (fsi__d3_norm(d2) > limits->longest && fsi__d3_norm(d2) > fsi__d3_norm(d)) return 0;
+    }
+    return !m->crossings || fsi__fr_segments_are_clear(m, before, h, after, f->a, f->y);
 }
 
 static int fsi__fr_collapse_segments(fsi__fr_mesh *m, int h, int must)
 {
     const fsi__fr_limits limits = fsi__fr_limits_of(m, must);
-    const int before = m->twin[2 * h], after = m->twin[2 * h + 1], p = m->corner[2 * before],
-        q = m->corner[2 * after + 1];
+    const int before = m->twin[2 * h], after = m->twin[2 * h + 1];
     fsi__fr_fan f;
-    fsi__d3 d, d2;
-    double moved = 0;
-    int e, i;
+    int good;
     f.a = m->corner[2 * h];
     f.b = m->corner[2 * h + 1];
     f.t = f.u = h;
     f.n[0] = f.n[1] = 0;
-    if (p == q || m->twin[2 * after + 1] == before || !fsi__fr_first_place(m, &f)) return 0; /* 4 segments or more */
-    for (e = before, i = 0; i < 3; i++, e = m->twin[2 * e + 1])
-        moved -= fsi__fr_volume_of(2, m->x, m->corner + 2 * e, f.y);
-    d = fsi__d3_diff(m->x[q], m->x[p]);
-    if (!fsi__fr_place(m, &f, moved, fsi__d3_make(-d.y / 2, d.x / 2, 0), &limits)) return 0;
-    for (i = 0; i < 2; i++) {
-        d = i ? fsi__d3_diff(m->x[q], m->x[f.b]) : fsi__d3_diff(m->x[f.a], m->x[p]);
-        d2 = i ? fsi__d3_diff(m->x[q], f.y) : fsi__d3_diff(f.y, m->x[p]);
-        if (fsi__d3_dot(d, d2) < limits.turn * fsi__d3_norm(d) * fsi__d3_norm(d2)) return 0;
-        if (fsi__d3_norm(d2) > limits.longest && fsi__d3_norm(d2) > fsi__d3_norm(d)) return 0;
-    }
-    if (m->crossings && !fsi__fr_segments_are_clear(m, before, h, after, p, q, &f)) return 0;
-    fsi__fr_merge(m, &f, h);
-    return 1;
+    if (m->twin[2 * after + 1] == before || m->twin[2 * after + 1] == h || !fsi__fr_first_place(m, &f))
+        return 0; /* 4 segments or more */
+    good = fsi__fr_round_place(m, &f) && fsi__fr_try_segments(m, &f, before, h, after, &limits);
+    if (!good && (must || !f.round))
+        good = fsi__fr_first_place(m, &f) && fsi__fr_try_segments(m, &f, before, h, after, &limits);
+    if (good) fsi__fr_merge(m, &f, h);
+    return good;
 }
 
 static fsi_status fsi__fr_collapse_all(fsi__fr_mesh *m, const char *fn)
 {
     const double least = FSI__FR_SHORT * m->length;
+    const int marks = FSI__FR_IS_SHORT | FSI__FR_IS_THIN;
     int t, i, c;
     m->count = 0;
-    for (t = 0; t < m->nt; t++) {
-        if (!(m->mark[t] & (FSI__FR_IS_SHORT | FSI__FR_IS_THIN)) || m->corner[m->k * t] < 0) continue;
+    for (t = fsi__fr_marked(m, 0, marks); t < m->nt; t = fsi__fr_marked(m, t + 1, marks)) {
+        if (m->corner[m->k * t] < 0) continue;
         for (i = 0; i < (m->k == 3 ? 3 : 1); i++) {
             const int h = m->k == 3 ? 3 * t + i : t;
             const double l = fsi__fr_edge_length(m, h);
@@ -1570,8 +2181,7 @@ static fsi_status fsi__fr_flip_all(fsi__fr_mesh *m, const char *fn)
 
     /* Edges whose opposite angles are too large, each once. */
     m->count = 0;
-    for (t = 0; t < m->nt; t++) {
-        if (!(m->mark[t] & FSI__FR_TO_FLIP)) continue;
+    for (t = fsi__fr_marked(m, 0, FSI__FR_TO_FLIP); t < m->nt; t = fsi__fr_marked(m, t + 1, FSI__FR_TO_FLIP)) {
         for (i = 0; i < 3; i++) {
             const int h = 3 * t + i;
             double sum;
@@ -1659,7 +2269,6 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
     const fsi__d3 slope = fsi__fr_gradient(m, vertex), g = fsi__fr_along_walls(flags, slope);
     fsi__d3 d = fsi__d3_zero();
     const double gg = fsi__d3_dot(g, g);
-    fsi__fr_star s;
     fsi__fr_patch p;
     fsi_vec3 y;
     double now, step;
@@ -1681,13 +2290,7 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
         if (fsi__fr_ring_sine(m, vertex, y, ring, n) > now) break;
     }
     if (i == 3) return;
-    s.vertex = vertex;
-    s.n = 1;
-    s.t = s.u = -1;
-    s.ring[0] = ring;
-    s.count[0] = n;
-    s.y = y;
-    if (!fsi__fr_star_is_clear(m, &s)) return;
+    if (!fsi__fr_ring_is_clear(m, vertex, ring, n, y)) return;
     fsi__fr_patch_begin(m, &p);
     fsi__fr_carry(m, &p, fsi__d3_scale(d, step));
     m->x[vertex] = y;
@@ -1697,13 +2300,53 @@ static void fsi__fr_smooth(fsi__fr_mesh *m, int vertex)
     m->smoothed++;
 }
 
+/* To the curved surface, from the middle of an edge that was split; its triangles, or segments, stay as they are where
+   they would turn much or meet others. */
+static void fsi__fr_lift(fsi__fr_mesh *m, int vertex, fsi__d3 lift)
+{
+    const fsi_vec3 x = m->x[vertex], y = fsi__d3_real(fsi__d3_add(fsi__d3_of(x), lift));
+    int ring[FSI__FR_RING], n = 0, i, clear;
+    fsi__fr_patch p;
+    p.n = 1;
+    p.vertex[0] = vertex;
+    if (m->k == 3) {
+        n = fsi__fr_ring(m, vertex, ring);
+        if (n < 0 || fsi__fr_ring_sine(m, vertex, y, ring, n) < FSI__FR_THINNEST) return;
+        for (i = 0; i < n; i++) p.vertex[p.n++] = m->corner[fsi__fr_after(ring[i])];
+        clear = fsi__fr_ring_is_clear(m, vertex, ring, n, y);
+    } else {
+        const int t = m->star[vertex], before = m->twin[2 * t];
+        p.vertex[p.n++] = m->corner[2 * before];
+        p.vertex[p.n++] = m->corner[2 * t + 1];
+        clear = !m->crossings || fsi__fr_segments_are_clear(m, before, t, t, vertex, y);
+    }
+    if (!clear) return;
+
+    /* The volume that it gains is booked. */
+    fsi__fr_patch_begin(m, &p);
+    m->moved[fsi__fr_piece_of(m, vertex)] += fsi__d3_dot(fsi__fr_gradient(m, vertex), fsi__d3_diff(y, x));
+    m->x[vertex] = y;
+    fsi__fr_patch_end(m, &p);
+    fsi__fr_touch(m, vertex);
+}
+
+static fsi_status fsi__fr_lift_all(fsi__fr_mesh *m, const char *fn)
+{
+    int c;
+    for (c = 0; c < m->count; c++) {
+        FSI__TRY(fsi__fr_reserve_dirty(m, fn));
+        if (fsi__d3_dot(m->lift[c], m->lift[c]) > 0) fsi__fr_lift(m, m->list[c].at, m->lift[c]);
+    }
+    return FSI_OK;
+}
+
 /* Vertices of poor triangles, each once, in order. */
 static fsi_status fsi__fr_smooth_all(fsi__fr_mesh *m, const char *fn)
 {
     int t, i, c, last = -1;
     m->count = 0;
-    for (t = 0; t < m->nt; t++) {
-        if (!(m->mark[t] & FSI__FR_IS_POOR) || m->corner[3 * t] < 0) continue;
+    for (t = fsi__fr_marked(m, 0, FSI__FR_IS_POOR); t < m->nt; t = fsi__fr_marked(m, t + 1, FSI__FR_IS_POOR)) {
+        if (m->corner[3 * t] < 0) continue;
         for (i = 0; i < 3; i++) FSI__TRY(fsi__fr_add(m, 0, m->corner[3 * t + i], fn));
     }
     FSI__TRY(fsi__fr_sort(m, fn));
@@ -1717,14 +2360,17 @@ static fsi_status fsi__fr_smooth_all(fsi__fr_mesh *m, const char *fn)
 
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn)
 {
+    int rows;
     m->dirty_count = m->hashed = 0;
     memset(m->fan, 0, (size_t)m->nv);
     m->splits = m->collapses = m->flips = m->smoothed = m->refused = m->crossed = 0;
     for (m->rounds = 0; m->rounds < rounds; m->rounds++) {
         const int done = m->splits + m->collapses + m->flips;
         fsi__fr_scan(m, m->rounds == 0);
+        rows = m->nt;
         FSI__TRY(fsi__fr_split_all(m, fn));
-        if (m->crossings && !m->hashed) FSI__TRY(fsi__fr_make_hash(m, fn));
+        if (m->crossings && !m->hashed) FSI__TRY(fsi__fr_make_hash(m, FSI__FR_LONGEST * m->length, rows, fn));
+        FSI__TRY(fsi__fr_lift_all(m, fn));
         FSI__TRY(fsi__fr_collapse_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_flip_all(m, fn));
         if (m->k == 3) FSI__TRY(fsi__fr_smooth_all(m, fn));

@@ -22,6 +22,7 @@
 #include "fsi_front_cross.h"
 #include "fsi_front_lines.h"
 #include "fsi_front_remesh.h"
+#include "fsi_front_topology.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"
 #include "fsi_joints.h"

@@ -5,23 +5,26 @@
    A ball that is stirred: in each step its vertices move by 0.6 target lengths (0.3 cells of a grid with two edges a
    cell), and the field turns. Then a tenth and four times as many triangles in the same motion, which asks for as many
    operations a triangle: what one costs must not change much.
+   Before that two drops of 20k triangles that merge: what topology takes of a step, and what it takes where nothing is
+   close (far).
    Then a wavy sheet of as many triangles, a slab with two sides, on 256 x 256 x 64 cells: which of these are inside,
    and where the lines between their centres cross it. Again with a tenth and four times as many triangles on grids with
    as many cells a triangle. */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
-#include "../fsi_front_lines.h"
+#include "../fsi_front.h"
 #include "bench.h"
 #include <stdio.h>
 
 static void line(const char *name, double value, const char *unit) { printf("%-28s %12.4g %s\n", name, value, unit); }
 
-/* An octahedron whose faces are cut in n x n triangles, on a ball of radius 1. */
-static fsi_front *make_ball(fsi_context *context, int n)
+/* An octahedron whose faces are cut in n x n triangles, on a ball of radius 1; with `apart` > 0 another one, that many
+   lengths of edges away, and topology. */
+static fsi_front *make_balls(fsi_context *context, int n, double apart)
 {
     const int side = n + 1;
-    fsi_vec3 *x = (fsi_vec3 *)malloc((size_t)(4 * n * n + 2) * sizeof *x);
-    int *e = (int *)malloc((size_t)(24 * n * n) * sizeof *e);
+    fsi_vec3 *x = (fsi_vec3 *)malloc((size_t)(8 * n * n + 4) * sizeof *x);
+    int *e = (int *)malloc((size_t)(48 * n * n) * sizeof *e);
     int *at = (int *)malloc((size_t)(8 * side * side) * sizeof *at);
     int count = 0, elements = 0, f, i, j, g;
     fsi_front_desc d = fsi_front_default_desc();
@@ -53,11 +56,16 @@ static fsi_front *make_ball(fsi_context *context, int n)
             }
     }
     d.context = context;
+    d.length = (fsi_real)sqrt(4 * FSI_PI / (elements / 3 * 0.4330127));
+    for (i = 0; i < count && apart > 0; i++)
+        x[count + i] = fsi_v3_add(x[i], fsi_v3((fsi_real)(2 + apart * (double)d.length), (fsi_real)0.01,
+            (fsi_real)0.02));
+    for (i = 0; i < elements && apart > 0; i++) e[elements + i] = count + e[i];
+    d.topology = apart > 0;
     d.vertices = x;
-    d.vertex_count = count;
+    d.vertex_count = apart > 0 ? 2 * count : count;
     d.elements = e;
-    d.element_count = elements / 3;
-    d.length = (fsi_real)sqrt(4 * FSI_PI / (d.element_count * 0.4330127));
+    d.element_count = apart > 0 ? 2 * elements / 3 : elements / 3;
     if (fsi_front_create(&front, &d) != FSI_OK) { printf("%s\n", context->error.message); exit(1); }
     free(x);
     free(e);
@@ -87,7 +95,7 @@ static double measure(const char *name, int triangles, double dt, int first)
     int k, operations = 0;
     long long allocs = 0;
     context.now = bench_seconds;
-    f = make_ball(&context, (int)sqrt(triangles / 8.0));
+    f = make_balls(&context, (int)sqrt(triangles / 8.0), 0);
     for (k = -5; k < STEPS; k++) {
         double t;
         const fsi_front_stats *s = &f->stats;
@@ -218,11 +226,53 @@ static void bench_lines(int n)
     line("front_lines_growth_fourfold", many / per, "");
 }
 
+/* Two drops of so many triangles each: a step in which they merge, again and again; and one in which they are too far
+   apart. */
+static void bench_topology(int triangles)
+{
+    enum { STEPS = 15 };
+    fsi_context context = fsi_default_context();
+    double topology[2][STEPS], all[STEPS];
+    long long allocs = 0;
+    int k, merges = 0, far;
+    context.now = bench_seconds;
+    for (far = 0; far < 2; far++) {
+        fsi_front *f = make_balls(&context, (int)sqrt(triangles / 8.0), far ? 4 : 0.7);
+        size_t size;
+        void *state;
+        if (fsi_front_save(f, NULL, 0, &size) != FSI_OK || !(state = malloc(size))) exit(1);
+        if (fsi_front_save(f, state, size, &size) != FSI_OK) exit(1);
+        for (k = -3; k < STEPS; k++) {
+            double t;
+            if (fsi_front_load(f, state, size) != FSI_OK) exit(1);
+            if (k == 0) allocs = context.allocs;
+            t = bench_seconds(NULL);
+            if (fsi_front_step(f, 0) != FSI_OK) exit(1);
+            if (k < 0) continue;
+            all[k] = bench_seconds(NULL) - t;
+            topology[far][k] = f->stats.seconds_topology;
+            merges += f->stats.merges;
+        }
+        if (far == 0) {
+            line("front_merge", 1e3 * median(topology[0], STEPS), "ms");
+            line("front_merge_step", 1e3 * median(all, STEPS), "ms");
+            line("front_merge_triangles", f->element_count, "");
+            line("front_merge_cells", f->stats.resampled_cells, "");
+            line("front_merge_allocs", (double)(context.allocs - allocs) / STEPS, "");
+        }
+        fsi_front_destroy(f);
+        free(state);
+    }
+    line("front_merges", (double)merges / STEPS, "");
+    line("front_far", 1e3 * median(topology[1], STEPS), "ms");
+}
+
 int main(int argc, char **argv)
 {
     const int n = argc > 1 ? atoi(argv[1]) : 260000;
     const double dt = 0.5 * sqrt(4 * FSI_PI / (n * 0.4330127));
     double per, few, many;
+    bench_topology(20000);
     bench_lines(n);
     if (argc > 2) return 0;
     per = measure("step", n, dt, 1);

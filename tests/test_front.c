@@ -127,7 +127,7 @@ static void test_remeshing_keeps_sums(void)
         }
         area = front_areas(f);
         for (i = k = 0; i < f->vertex_count; i++) {
-            CHECK_NEAR(f->attribute[3 * i], 5 * area[i], 0.05 * area[i]); /* up to the change of the area around */
+            CHECK_NEAR(f->attribute[3 * i], 5 * area[i], 0.2 * area[i]); /* up to the area that a round surface gains */
             k += f->attribute[3 * i + 2] < 0;
         }
         CHECK(k == 0); /* what is nowhere negative stays so */
@@ -163,7 +163,7 @@ static void test_volume_is_booked_and_given_back(void)
                 booked = f->piece[0].moved;
                 CHECK(fsi_front_step(f, 0) == FSI_OK);
                 booked = keep ? 0 : f->piece[0].moved - booked;
-                CHECK_NEAR(f->piece[0].volume, volume + booked, TOL(2e-14, 1e-6));
+                CHECK_NEAR(f->piece[0].volume, volume + booked, TOL(2e-14, 4e-6));
                 CHECK_NEAR(f->stats.volume, f->piece[0].volume, 0);
             }
             fsi_front_destroy(f);
@@ -235,6 +235,25 @@ static void test_small_pieces_are_removed(void)
     front_free(&s);
 }
 
+/* A disc of 6 squares of the length: more than what is removed by default in 2D, less than 8, which one may ask for. */
+static void test_small_discs_are_removed_as_asked(void)
+{
+    int k;
+    for (k = 0; k < 2; k++) {
+        front_shape s = { 2, 0, 0, NULL, NULL };
+        fsi_front_desc d;
+        fsi_front *f;
+        front_add_circle(&s, front_v3(0, 0, 0), sqrt(6 / FSI_PI) * 0.1, 12, 1);
+        d = front_desc(&s, 0.1);
+        if (k) d.piece_min = 8;
+        f = make(&d);
+        CHECK(fsi_front_step(f, 0) == FSI_OK && f->piece_count == 1 - k);
+        CHECK_NEAR(f->desc.piece_min, k ? 8 : 4, 1e-6);
+        fsi_front_destroy(f);
+        front_free(&s);
+    }
+}
+
 /* Against the exact ones, before and after remeshing, with 8 edges on a radius: 2 % in the mean of squares. */
 static void test_curvature_and_area(void)
 {
@@ -268,6 +287,46 @@ static void test_curvature_and_area(void)
             free(normal);
             CHECK(fsi_front_step(f, 0) == FSI_OK);
         }
+        fsi_front_destroy(f);
+        front_free(&s);
+    }
+}
+
+/* A ball of 8 edges on a radius that a linear flow stretches and brings back: what was split and collapsed lies on it,
+   so that curvature stays good. */
+static void test_remeshing_keeps_curvature(void)
+{
+    int dim, k, i;
+    for (dim = 2; dim <= 3; dim++) {
+        front_shape s = { dim, 0, 0, NULL, NULL };
+        fsi_front_desc d;
+        fsi_front *f;
+        fsi_real *curvature;
+        double squares = 0, mean = 0;
+        int operations = 0;
+        if (dim == 3) front_add_ball(&s, front_v3(0, 0, 0), front_v3(1, 1, 1), 14, 1);
+        else front_add_circle(&s, front_v3(0, 0, 0), 1, 50, 1);
+        d = front_desc(&s, 0.125);
+        f = make(&d);
+        for (k = 0; k < 2 * 12; k++) {
+            for (i = 0; i < f->vertex_count; i++) {
+                const double x = (double)f->position[i].x, y = (double)f->position[i].y, z = (double)f->position[i].z;
+                f->velocity[i] = k < 12 ? front_v3(0.05 * x, -0.03 * y, -0.02 * z)
+                    : front_v3(x / 1.05 - x, y / 0.97 - y, z / 0.98 - z);
+            }
+            CHECK(fsi_front_step(f, 1) == FSI_OK);
+            operations += f->stats.splits + f->stats.collapses;
+        }
+        curvature = (fsi_real *)calloc((size_t)f->vertex_count, sizeof *curvature);
+        CHECK(fsi_front_curvature(f, curvature) == FSI_OK);
+        for (i = 0; i < f->vertex_count; i++) {
+            const double e = (double)curvature[i] - 1;
+            squares += e * e / f->vertex_count;
+            mean += e / f->vertex_count;
+        }
+        CHECK(operations > (dim == 3 ? 100 : 10));
+        CHECK(sqrt(squares) <= (dim == 3 ? 0.015 : 0.005) && fabs(mean) <= 0.003);
+        free(curvature);
         fsi_front_destroy(f);
         front_free(&s);
     }
@@ -558,8 +617,10 @@ static void test_a_step_leaves_what_create_takes(void)
         CHECK(fsi_front_hash(f) == hash);
 
         /* A vertex that flies away. */
-        f->velocity[3] = front_v3(1e9, 0, 0);
+        f->velocity[3] = front_v3(1e7, 0, 0);
         CHECK(fsi_front_step(f, 1) == FSI_ERROR_LIMIT && strstr(c.error.message, "desc.length wide"));
+        f->velocity[3] = front_v3(1e9, 0, 0);
+        CHECK(fsi_front_step(f, 1) == FSI_ERROR_LIMIT && strstr(c.error.message, "vertex 3 would be too far away"));
         f->velocity[3] = front_v3(0, 0, 0);
 
         /* A flag of a wall that is elsewhere. */
@@ -642,6 +703,15 @@ static void test_bad_calls_change_nothing(void)
     CHECK(fsi_front_step(f, 1) == FSI_ERROR_NAN && c.error.element == 2);
     f->attribute[2] = 0;
     CHECK(fsi_front_hash(f) == hash);
+    {
+        int i;
+        for (i = 0; i < f->vertex_count; i++) f->velocity[i] = front_v3(0, i < 4 ? 1e9 : 0.9e9, 0);
+        hash = fsi_front_hash(f);
+        CHECK(fsi_front_step(f, 1000) == FSI_ERROR_LIMIT && c.error.element == 0 && fsi_front_hash(f) == hash);
+        for (i = 0; i < f->vertex_count; i++) f->velocity[i] = front_v3(0, 1e9, 0);
+        CHECK(fsi_front_step(f, 1000) == FSI_ERROR_LIMIT && c.error.element == 0); /* all together */
+        CHECK(strstr(c.error.message, "vertex 0 would be too far away") != NULL);
+    }
     fsi_front_destroy(f);
     front_free(&s);
 }
@@ -676,7 +746,9 @@ int main(int argc, char **argv)
     RUN(test_volume_is_booked_and_given_back);
     RUN(test_vertices_stay_on_walls);
     RUN(test_small_pieces_are_removed);
+    RUN(test_small_discs_are_removed_as_asked);
     RUN(test_curvature_and_area);
+    RUN(test_remeshing_keeps_curvature);
     RUN(test_weights_are_the_gradient_of_the_area);
     RUN(test_front_is_the_same_for_any_number_of_threads);
     RUN(test_saved_front_goes_on_as_it_would);

@@ -2,7 +2,6 @@
    SPDX-License-Identifier: MIT */
 #include "kit/test_fronts.h"
 #include "kit/test_winding.h"
-#include "../fsi_front_lines.h"
 
 static uint64_t seed = 11;
 static double random_in(double lo, double hi) { return lo + (hi - lo) * test_random(&seed); }

@@ -5,7 +5,7 @@
 #define FSI_KIT_FRONT_TALLY_H
 
 #include "kit.h"
-#include "../../fsi_front_lines.h"
+#include "../../fsi_front.h"
 
 /* Velocity v at place x, time t. */
 typedef void ex_flow(const double *x, double t, double *v);
@@ -78,6 +78,41 @@ EX_FN void ex_front_carry(ex_app *app, fsi_front *f, ex_flow *flow, double t, do
         f->velocity[i] = fsi_v3((fsi_real)sum[0], (fsi_real)sum[1], (fsi_real)sum[2]);
     }
     ex_check(app, fsi_front_step(f, (fsi_real)dt));
+}
+
+/* Velocities of a flow by mean curvature, times `rate` [m^2/s]: v = -2 H n rate. keep 1: less the mean of its piece, so
+   that volumes stay. Added to what is there. */
+EX_FN void ex_front_smoothing(ex_app *app, fsi_front *f, double rate, int keep)
+{
+    const size_t n = (size_t)f->vertex_count + 1, pieces = (size_t)f->piece_count + 1;
+    fsi_vec3 *normal = (fsi_vec3 *)ex_alloc(NULL, n, sizeof *normal);
+    fsi_real *curvature = (fsi_real *)ex_alloc(NULL, n, sizeof *curvature);
+    double *sum = (double *)ex_alloc(NULL, pieces, 2 * sizeof *sum);
+    int *piece = (int *)ex_alloc(NULL, n, sizeof *piece);
+    int i, t, k;
+    ex_check(app, fsi_front_normals(f, normal));
+    ex_check(app, fsi_front_curvature(f, curvature));
+    memset(sum, 0, pieces * 2 * sizeof *sum);
+    for (t = 0; t < f->element_count; t++) {
+        const int *c = f->elements + f->dim * t;
+        const fsi_vec3 u = fsi_v3_sub(f->position[c[1]], f->position[c[0]]);
+        const double area = f->dim == 2 ? (double)fsi_v3_norm(u)
+            : (double)fsi_v3_norm(fsi_v3_cross(u, fsi_v3_sub(f->position[c[2]], f->position[c[0]])));
+        for (k = 0; k < f->dim; k++) {
+            piece[c[k]] = f->piece_of[t];
+            sum[2 * f->piece_of[t]] += area;
+            sum[2 * f->piece_of[t] + 1] += area * (double)curvature[c[k]];
+        }
+    }
+    for (i = 0; i < f->vertex_count; i++) {
+        const double mean = keep ? sum[2 * piece[i] + 1] / sum[2 * piece[i]] : 0;
+        const double speed = 2 * rate * (mean - (double)curvature[i]);
+        f->velocity[i] = fsi_v3_madd(f->velocity[i], (fsi_real)speed, normal[i]);
+    }
+    free(normal);
+    free(curvature);
+    free(sum);
+    free(piece);
 }
 
 /* Which of n^dim points of a box from 0 to `size` are inside? Free it. */
