@@ -365,7 +365,8 @@ static double puddle_speed(int n, double side, int high, double tension, int fra
         *fastest = fmax(*fastest, sqrt(2 * s->stats.kinetic_energy / (1000 * s->stats.volume)));
         speed = fmax(speed, (double)s->stats.max_speed);
     }
-    printf("   puddle of %d x %d x %d cells: %.5f m/s after a second, faces %.4f\n", n / 2, n / 2, high, *fastest, speed);
+    printf("   puddle of %d x %d x %d cells: %.5f m/s after a second, faces %.4f\n", n / 2, n / 2, high, *fastest,
+        speed);
     fsi_levelset_destroy(s);
     CHECK(test_context.bytes == 0);
     return speed;
@@ -387,7 +388,7 @@ static void test_the_rim_of_a_puddle_rests_3d(void)
 {
     double mean;
     puddle_speed(24, 0.14, 2, 0.334, 75, &mean); /* rho g dx^2: as high as a puddle at 180 degrees is */
-    CHECK(mean > 0 && mean <= 0.002);
+    CHECK(mean > 0 && mean <= 0.006);
 }
 
 int main(int argc, char **argv)
