@@ -243,7 +243,8 @@ FSI_API int fsi__fr_first(const fsi__fr_mesh *m, double key);
 /* Remeshes until nothing is left to do, at most so many rounds. Error: MEMORY. */
 FSI_API fsi_status fsi__fr_remesh(fsi__fr_mesh *m, int rounds, const char *fn);
 /* The hash of all elements as they are; none that is put into it later is wider than `least`, or twice the widest one.
-   Of the first `scanned` elements only those that fsi__fr_scan has marked as long can be wide. Errors: LIMIT, MEMORY. */
+   Of the first `scanned` elements only those that fsi__fr_scan has marked as long can be wide. Errors: LIMIT,
+   MEMORY. */
 FSI_API fsi_status fsi__fr_make_hash(fsi__fr_mesh *m, double least, int scanned, const char *fn);
 /* Takes an element out of the hash, and puts it where it is now, if it is not gone. */
 FSI_API void fsi__fr_rehash(fsi__fr_mesh *m, int t);
