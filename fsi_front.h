@@ -76,7 +76,8 @@ typedef struct fsi_front_event {
     uint32_t piece[2];           /* ids of the pieces that they belong to; maybe the same */
     fsi_vec3 place;              /* [m] */
 } fsi_front_event;
-/* 0: this place is left as it is, and asked for again in the next step; else it happens. */
+/* 0: they are left as they are, and asked for again in the next step; else it happens. Sheets that are left come to
+   cross, in a step that is refused then, unless the owner holds them apart. */
 typedef int fsi_front_ask(void *user, const fsi_front_event *event);
 
 /* How to make a front. Start from fsi_front_default_desc(). Arrays are copied. */
@@ -110,10 +111,11 @@ typedef struct fsi_front_desc {
     int crossings;               /* 1 (default): a surface that crosses or touches itself is refused, by an exact test
                                     at the end of each step; operations that would make it so are not done. 0: it may,
                                     and pieces may be inside out */
-    int topology;                /* 1: sheets and necks nearer than half of topology_dx merge and pinch off; 0
-                                    (default): pieces stay what they are */
-    fsi_real topology_dx;        /* 1 to 4 length [m]; default 0: 2 length. Cells of half of it are resampled */
-    fsi_front_ask *ask;          /* asked at each place of a step; default NULL: all may happen */
+    int topology;                /* 1: sheets and necks nearer than half of topology_dx merge and pinch off, with
+                                    crossings only; 0 (default): pieces stay what they are */
+    fsi_real topology_dx;        /* 1 to 3 length [m]; default 0: 2 length. Cells of half of it are resampled */
+    fsi_front_ask *ask;          /* asked at each place of a step, for each kind and each two pieces that meet there;
+                                    default NULL: all may happen */
     void *ask_user;
     int rounds;                  /* of remeshing in a step at most, 1 to 100; default 8 */
     int reserve;                 /* elements to make room for; default 0 */
@@ -962,6 +964,25 @@ static fsi_status fsi__fr_move(fsi_front *f, fsi_real dt, const char *fn)
     return FSI_OK;
 }
 
+/* What of a desc may be written between steps; length and crossings, which these are compared with, may not. */
+static fsi_status fsi__fr_check_switches(fsi_context *context, const fsi_front_desc *d, const char *fn)
+{
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, topology, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, topology_dx, FSI__REAL, 0, 3e9, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, d, rows));
+    if (d->topology_dx > 0 && !(d->topology_dx >= d->length && d->topology_dx <= 3 * d->length))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->topology_dx,
+            "desc.topology_dx is %g, must be 1 to 3 desc.length", (double)d->topology_dx);
+    if (d->topology && !d->crossings)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+            "desc.topology is 1 with desc.crossings 0: what is inside is not known then");
+    return FSI_OK;
+}
+
 FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
 {
     static const char fn[] = "fsi_front_step";
@@ -974,6 +995,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
     FSI__TRY(fsi__fr_check(f));
     im = (fsi__fr_impl *)f->impl;
     FSI__TRY(fsi__check_dt(f->context, dt, fn));
+    FSI__TRY(fsi__fr_check_switches(f->context, &f->desc, fn));
     FSI__TRY(fsi__fr_check_content(f, fn));
     memset(&stats, 0, sizeof stats);
 
@@ -1183,11 +1205,8 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
         FSI__FIELD(fsi_front_desc, length, FSI__REAL, 1e-9, 1e9, 0),
         FSI__FIELD(fsi_front_desc, smoothing, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, volume_part, FSI__REAL, 0, 1, 0),
-        FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, piece_min, FSI__REAL, -1, 1e6, 0),
         FSI__FIELD(fsi_front_desc, crossings, FSI__INT, 0, 1, 0),
-        FSI__FIELD(fsi_front_desc, topology, FSI__INT, 0, 1, 0),
-        FSI__FIELD(fsi_front_desc, topology_dx, FSI__REAL, 0, 4e9, 0),
         FSI__FIELD(fsi_front_desc, rounds, FSI__INT, 1, 100, 0),
         FSI__FIELD(fsi_front_desc, reserve, FSI__INT, 0, 150000000, 0)
     };
@@ -1195,9 +1214,7 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
     int axis;
     FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
 
-    if (d->topology_dx > 0 && !(d->topology_dx >= d->length && d->topology_dx <= 4 * d->length))
-        return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->topology_dx,
-            "desc.topology_dx is %g, must be 1 to 4 desc.length", (double)d->topology_dx);
+    FSI__TRY(fsi__fr_check_switches(d->context, d, fn));
 
     /* Arrays, and walls. */
     if ((d->vertex_count > 0 && !d->vertices) || (d->element_count > 0 && !d->elements))

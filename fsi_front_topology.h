@@ -26,6 +26,9 @@ typedef struct fsi__frt_pair {
     fsi_vec3 foot;
 } fsi__frt_pair;
 
+/* What the owner was asked for in a window: 1: air between pieces low and high, 0: liquid. */
+typedef struct fsi__frt_question { int gap, low, high, allowed; } fsi__frt_question;
+
 /* Cells lo ... hi - 1 of a lattice that begins at the origin. */
 typedef struct fsi__frt_window { int lo[3], hi[3]; } fsi__frt_window;
 
@@ -59,6 +62,8 @@ typedef struct fsi__frt {
     int pair_count, pair_room;
     fsi__frt_window *window;
     int window_count, window_room;
+    fsi__frt_question *question;
+    int question_room;
 
     /* A window: nodes, the lower ones of cells. */
     fsi__frt_window at;
@@ -1405,21 +1410,47 @@ static void fsi__frt_take_pieces(fsi__frt *t, const fsi__fr_mesh *m)
     }
 }
 
+/* Takes the pairs out of a window that another one has changed, or that the owner forbids: asked once for each kind and
+   each two pieces in it. *left: how many there still are. */
+static fsi_status fsi__frt_ask_for(fsi__frt *t, const fsi__fr_mesh *m, int window, int *left, const char *fn)
+{
+    int i, k, questions = 0;
+    *left = 0;
+    for (i = 0; i < t->pair_count; i++) {
+        fsi__frt_pair *p = &t->pair[i];
+        fsi__frt_question q;
+        int a, b;
+        if (p->window != window) continue;
+        p->window = -1;
+        if (m->star[p->vertex] < 0 || m->corner[m->k * p->element] < 0) continue;
+        a = fsi__fr_piece_of(m, p->vertex);
+        b = m->piece[p->element];
+        q.gap = p->gap;
+        q.low = a < b ? a : b;
+        q.high = a < b ? b : a;
+        q.allowed = 1;
+        for (k = 0; k < questions && t->ask; k++) {
+            const fsi__frt_question *old = &t->question[k];
+            if (old->gap == q.gap && old->low == q.low && old->high == q.high) break;
+        }
+        if (t->ask && k == questions) {
+            FSI__FRT_ROOM(question, questions, question_room, questions + 1);
+            q.allowed = t->ask(t->owner, p->gap, a, b, p->foot) != 0;
+            t->forbidden += !q.allowed;
+            t->question[questions++] = q;
+        } else if (t->ask) q.allowed = t->question[k].allowed;
+        if (!q.allowed) continue;
+        p->window = window;
+        ++*left;
+    }
+    return FSI_OK;
+}
+
 static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int window, int pieces, const char *fn)
 {
-    const fsi__frt_pair *p = NULL;
-    int i, attempt, fits, good = 0;
-    for (i = 0; i < t->pair_count; i++) {
-        fsi__frt_pair *q = &t->pair[i];
-        if (q->window != window) continue;
-        if (m->star[q->vertex] < 0 || m->corner[m->k * q->element] < 0) q->window = -1; /* another window changed it */
-        else if (!p) p = q;
-    }
-    if (!p) return FSI_OK;
-    if (t->ask && !t->ask(t->owner, p->gap, fsi__fr_piece_of(m, p->vertex), m->piece[p->element], p->foot)) {
-        t->forbidden++;
-        return FSI_OK;
-    }
+    int i, attempt, fits, left, good = 0;
+    FSI__TRY(fsi__frt_ask_for(t, m, window, &left, fn));
+    if (left == 0) return FSI_OK;
     FSI__FRT_ROOM(concerned, 0, concerned_room, pieces + 1);
     memset(t->concerned, 0, (size_t)pieces);
     t->at = t->window[window];
@@ -1471,6 +1502,7 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *c)
     fsi__free(c, t->cone, (size_t)t->cone_room, sizeof *t->cone);
     fsi__free(c, t->pair, (size_t)t->pair_room, sizeof *t->pair);
     fsi__free(c, t->window, (size_t)t->window_room, sizeof *t->window);
+    fsi__free(c, t->question, (size_t)t->question_room, sizeof *t->question);
     fsi__free(c, t->base, nodes, 1);
     fsi__free(c, t->cell, nodes, 1);
     fsi__free(c, t->node, nodes, 1);

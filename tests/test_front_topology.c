@@ -247,6 +247,40 @@ static void test_owner_is_asked(void)
     front_free(&s);
 }
 
+static int ask_of_two(void *user, const fsi_front_event *event)
+{
+    const int *forbidden = (const int *)user;
+    const int low = (int)(event->piece[0] < event->piece[1] ? event->piece[0] : event->piece[1]);
+    asked++;
+    return low != *forbidden;
+}
+
+/* Three drops in a row, near enough to be one place: the owner decides for each two of them. */
+static void test_owner_is_asked_for_each_two_pieces(void)
+{
+    int forbidden;
+    for (forbidden = 0; forbidden < 2; forbidden++) {
+        front_shape s = { 3, 0, 0, NULL, NULL };
+        fsi_front_desc d;
+        fsi_front *f;
+        int i;
+        for (i = 0; i < 3; i++) front_add_ball(&s, front_v3(2.9 * i, 0, 0), front_v3(1.2, 1.2, 1.2), 3, 1);
+        d = front_desc(&s, (fsi_real)0.4);
+        d.topology = 1;
+        d.topology_dx = (fsi_real)1.2;
+        d.ask = ask_of_two;
+        d.ask_user = &forbidden;
+        asked = 0;
+        if (CHECK(fsi_front_create(&f, &d) == FSI_OK)) {
+            CHECK(fsi_front_step(f, 0) == FSI_OK);
+            CHECK(asked == 2 && f->stats.forbidden_places == 1 && f->stats.merges == 1 && f->piece_count == 2);
+            CHECK(f->piece[0].id == 0 && f->piece[1].id == (forbidden ? 2u : 1u));
+        }
+        fsi_front_destroy(f);
+        front_free(&s);
+    }
+}
+
 /* Vertices that are held are not resampled: the place is left. */
 static void test_held_vertices_stay(void)
 {
@@ -337,7 +371,7 @@ static void test_bad_input_is_refused_by_name(void)
 {
     static const struct { const char *field; fsi_real dx; int topology; fsi_status status; } bad[] = {
         { "topology", 0, 2, FSI_ERROR_ARGUMENT }, { "topology", 0, -1, FSI_ERROR_ARGUMENT },
-        { "topology_dx", (fsi_real)0.5, 1, FSI_ERROR_ARGUMENT }, { "topology_dx", 5, 1, FSI_ERROR_ARGUMENT },
+        { "topology_dx", (fsi_real)0.5, 1, FSI_ERROR_ARGUMENT }, { "topology_dx", (fsi_real)3.5, 1, FSI_ERROR_ARGUMENT },
         { "topology_dx", -1, 1, FSI_ERROR_ARGUMENT }
     };
     front_shape s = { 3, 0, 0, NULL, NULL };
@@ -351,6 +385,17 @@ static void test_bad_input_is_refused_by_name(void)
         d.topology = bad[i].topology;
         d.topology_dx = bad[i].dx;
         CHECK(fsi_front_create(&f, &d) == bad[i].status && !f && strstr(c.error.message, bad[i].field));
+
+        /* the same between steps */
+        d.topology = 1;
+        d.topology_dx = 0;
+        if (!CHECK(fsi_front_create(&f, &d) == FSI_OK)) continue;
+        f->desc.topology = bad[i].topology;
+        f->desc.topology_dx = bad[i].dx;
+        CHECK(fsi_front_step(f, 0) == bad[i].status && strstr(c.error.message, bad[i].field));
+        fsi_front_destroy(f);
+        d.crossings = 0;
+        CHECK(fsi_front_create(&f, &d) == FSI_ERROR_ARGUMENT && !f && strstr(c.error.message, "crossings"));
     }
     front_free(&s);
 }
@@ -367,6 +412,7 @@ int main(int argc, char **argv)
     RUN(test_merge_keeps_momentum);
     RUN(test_what_cannot_be_given_back_is_owed);
     RUN(test_owner_is_asked);
+    RUN(test_owner_is_asked_for_each_two_pieces);
     RUN(test_held_vertices_stay);
     RUN(test_topology_is_the_same_for_any_number_of_threads);
     RUN(test_saved_front_merges_as_it_would);
