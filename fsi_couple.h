@@ -201,8 +201,8 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
       fsi__ls_open                     speed: fsi__sh_fastest
       fsi__co_begin                    fsi__sh_predict; make_samples; find_touching: which are at the liquid
       fsi__ls_force                    calm_tension: behind it
-      fsi__co_project_both FIRST       calm; collect_faces: that move with the solid; predict: its velocities;
-                                       make_solid; release: what would be pulled; take_velocities; bound_shore
+      fsi__co_project_both FIRST       collect_faces: that move with the solid; predict: its velocities; make_solid;
+                                       release: what would be pulled; take_velocities; bound_shore
       fsi__ls_thicken                  drag: before it
       fsi__ls_advect_surface           ride: behind it
       fsi__ls_advect, return_lost, fsi__ls_follow
@@ -1446,6 +1446,9 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
 #define FSI__CO_SLOPING 0.2     /* the normal's component along an axis on which a gap has liquid */
 #define FSI__CO_PINNED 0.5
 
+/* Reynolds number |u| dx / nu of a cell up to which viscosity governs the flow, and from the double of which on not. */
+#define FSI__CO_CREEPING 5
+
 static int fsi__co_may_creep(const fsi__co_impl *c)
 {
     return c->liquid->desc.viscosity > 0 && c->liquid->desc.surface_tension > 0;
@@ -1455,7 +1458,12 @@ static int fsi__co_may_creep(const fsi__co_impl *c)
    others spread on until they are thinner than a cell. */
 static double fsi__co_creeps(const fsi__co_impl *c, int cell)
 {
-    return fsi__co_may_creep(c) ? fsi__ls_creeps(c->run, cell) : 0;
+    const double mu = (double)c->liquid->desc.viscosity;
+    double u[3];
+    if (!fsi__co_may_creep(c)) return 0;
+    fsi__sh_from(
+        fsi_grid_sample_velocity(c->ls->trial_u, fsi__ls_entry_position(c->liquid->grid, FSI_CELLS, cell)), u);
+    return fmax(0, fmin(1, 2 - sqrt(fsi__sh_dot(u, u)) * c->dx * c->density / (mu * FSI__CO_CREEPING)));
 }
 
 /* Is liquid on the side of this cell of air that is away from the solid, across another axis? normal: to the solid. */
@@ -2695,20 +2703,6 @@ static fsi_status fsi__co_calm_tension(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* What lies on the solid is borne by it as by a wall: where it creeps, the surface in a cell has one pressure. */
-static fsi_status fsi__co_calm(fsi__co_impl *c)
-{
-    const int entries = c->liquid->grid->block_count * c->liquid->grid->block_cells;
-    int e;
-    FSI__TRY(fsi__co_begin_thin(c, entries));
-    for (e = 0; e < entries; e++) {
-        const double phi = (double)c->start->value[e];
-        if (c->beside[e] && phi < 0 && phi > -2 * c->dx)
-            c->ls->calm->value[e] = (fsi_real)fmax((double)c->ls->calm->value[e], fsi__co_creeps(c, e));
-    }
-    return FSI_OK;
-}
-
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
 /* Samples at which there is liquid where the substep begins. The barrier of one nearer than the range begins at its
@@ -3161,7 +3155,6 @@ static fsi_status fsi__co_project_both(fsi__co_impl *c, int which)
 {
     fsi_pressure_flow flow;
     FSI__TRY(fsi__ls_open_projection(c->run, which, &flow));
-    if (flow.calm) FSI__TRY(fsi__co_calm(c));
     FSI__CO_LOOK(c, FSI__CO_PROJECTS, &flow);
     FSI__TRY(fsi__co_project(c, &flow));
     FSI__CO_LOOK(c, FSI__CO_PROJECTED, &flow);

@@ -259,8 +259,6 @@ FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run);
 /* 1: liquid and air are at least 1.5 dx deep on both sides of the surface nearest to cell e, where the substep began */
 FSI_API int fsi__ls_is_resolved(const fsi__ls_run *run, int e);
-/* How far the liquid at cell e creeps, 0 to 1: fsi__creeps */
-FSI_API double fsi__ls_creeps(const fsi__ls_run *run, int e);
 FSI_API fsi_status fsi__ls_follow(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_settle(fsi__ls_run *run);
 FSI_API fsi_status fsi__ls_regrid(fsi__ls_run *run);
@@ -367,7 +365,6 @@ static void fsi__ls_show(const fsi__ls_run *run)
     v->trial_pressure = m->trial_pressure;
     v->curvature = m->curvature;
     v->trust = m->trust;
-    v->calm = m->spare;
     v->psi = m->obstacle_count > 0 ? m->psi : NULL;
     v->cell = m->cell;
     v->shore = m->shore;
@@ -642,8 +639,7 @@ static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
 
    The curvature at a cell being that of the surface below it, its Laplacian is that along the surface. A step takes 64
    c = 0.32 of the amplitude of a checkerboard (3D) and c (k dx)^4 of that of a resolved wave: 3e-5 of an ellipsoid's
-   with 16 cells a diameter. It is left out as far as viscosity damps them, 2 nu k^2 with k = 2/dx: a surface that it
-   moves does not rest under gravity, whose kap has a Laplacian too. */
+   with 16 cells a diameter. */
 #define FSI__LS_RELAX 0.005
 
 /* The time in which the shortest waves of the grid move on [s]. */
@@ -651,15 +647,6 @@ static double fsi__ls_capillary_time(const fsi_levelset_desc *d)
 {
     const double dx = (double)d->dx;
     return sqrt((double)d->density * dx * dx * dx / (4 * FSI_PI * ((double)d->surface_tension + 1e-300)));
-}
-
-/* What is left to be damped of the shortest waves, in shares of their amplitude in that time: viscosity takes the rest.
-*/
-static double fsi__ls_undamped(const fsi_levelset_desc *d)
-{
-    const double dx = (double)d->dx, all = 64 * FSI__LS_RELAX;
-    const double taken = 8 * (double)d->viscosity / ((double)d->density * dx * dx) * fsi__ls_capillary_time(d);
-    return taken < all ? 1 - taken / all : 0;
 }
 
 /* Are liquid and air at least so deep on both sides of the surface nearest to a cell? Only there is the Laplacian of
@@ -695,8 +682,7 @@ static void fsi__ls_relax(void *arg, int chunk, int begin, int end)
     const fsi_grid *g = run->grid;
     const int step[3] = { 1, 10, 100 };
     const double dx = (double)g->dx, most = 0.1 * dx, ratio = run->dt / fsi__ls_capillary_time(&run->s->desc);
-    const double weight = FSI__LS_RELAX * fsi__ls_undamped(&run->s->desc) * (ratio < 1 ? ratio : 1) * dx * dx /
-                          (double)run->s->desc.surface_tension;
+    const double weight = FSI__LS_RELAX * (ratio < 1 ? ratio : 1) * dx * dx / (double)run->s->desc.surface_tension;
     fsi_real box[1000];
     int b, c, a;
     (void)chunk;
@@ -922,42 +908,6 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
     }
 }
 
-FSI_API double fsi__ls_creeps(const fsi__ls_run *run, int e)
-{
-    const fsi_levelset_desc *d = &run->s->desc;
-    fsi_vec3 u;
-    if (!(d->viscosity > 0)) return 0;
-    u = fsi_grid_sample_velocity(run->m->trial_u, fsi__ls_entry_position(run->grid, FSI_CELLS, e));
-    return fsi__creeps(sqrt((double)fsi_v3_dot(u, u)) * (double)d->dx, (double)d->viscosity / (double)d->density);
-}
-
-/* Cells at the surface that are so close to a wall or an obstacle hang on it: what they weigh, it bears. Then gravity
-   tells how the pressure in them changes. In a drop that falls it does not change. */
-#define FSI__LS_BORNE 3 /* [dx] */
-
-static void fsi__ls_calm(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    const fsi_grid *g = run->grid;
-    const double dx = (double)g->dx;
-    int corner[3], e, a;
-    (void)chunk;
-    for (e = begin * g->block_cells; e < end * g->block_cells; e++) {
-        const double phi = (double)run->m->trial_phi->value[e];
-        const int c = e % g->block_cells;
-        int borne = run->m->obstacle_count > 0 && (double)run->m->psi->value[e] < FSI__LS_BORNE * dx;
-        run->m->spare->value[e] = 0;
-        if (!(phi < 0 && phi > -2 * dx)) continue;
-        fsi_grid_corner(g, e / g->block_cells, corner);
-        for (a = 0; a < g->dim; a++) {
-            const int at = corner[a] + (a == 0 ? c & 7 : (a == 1 ? c >> 3 & 7 : c >> 6));
-            borne |= (at < FSI__LS_BORNE && !run->s->desc.open_side[2 * a]) ||
-                     (at >= g->n[a] - FSI__LS_BORNE && !run->s->desc.open_side[2 * a + 1]);
-        }
-        if (borne) run->m->spare->value[e] = (fsi_real)fsi__ls_creeps(run, e);
-    }
-}
-
 /* Input of the pressure solver: cells, solids, surface pressure. The first projection of a substep has gravity and
    surface tension; later ones remove the divergence of advection or smoothing, without forces. */
 static fsi_status fsi__ls_fill_flow(fsi__ls_run *run, fsi_pressure_flow *flow)
@@ -989,11 +939,6 @@ static fsi_status fsi__ls_fill_flow(fsi__ls_run *run, fsi_pressure_flow *flow)
     if (first && d->surface_tension > 0 && d->tension == FSI_LEVELSET_TENSION_JUMP) {
         flow->surface_pressure = run->m->curvature;
         flow->surface_weight = run->m->trust;
-        if (d->viscosity > 0) {
-            fsi__ls_each_block_long(run, fsi__ls_calm);
-            flow->calm = run->m->spare;
-            flow->gravity = d->gravity;
-        }
     }
     flow->pressure = first ? run->m->trial_pressure : run->m->spare;
     run->m->solver->desc.absolute = first ? 0 : run->divergence;
@@ -1848,7 +1793,7 @@ FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
     fsi__ls_leave(run);
-    if (d->surface_tension > 0 && fsi__ls_undamped(d) > 0) {
+    if (d->surface_tension > 0) {
         fsi__ls_each_block_long(run, fsi__ls_relax);
         fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     }
@@ -1874,7 +1819,7 @@ FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run)
     /* Surface tension answers to each change of shape, also to those that redistancing makes: small ones where little
        moves. */
     FSI__TRY(fsi__grid_redistance_moved(m->next_phi, FSI__LS_BAND, d->surface_tension > 0 ? m->trial_u : NULL,
-        (fsi_real)run->dt, (double)d->viscosity / (double)d->density, m->next_phi));
+        (fsi_real)run->dt, m->next_phi));
     fsi__ls_lap(run, &run->stats.seconds_distance);
     return FSI_OK;
 }

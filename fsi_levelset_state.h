@@ -166,7 +166,6 @@ typedef struct fsi__ls_view {
     fsi_field *next_u[3];         /* scratch while a projection is open */
     fsi_field *trial_pressure;    /* [Pa] of the first projection, and those after it added up */
     fsi_field *curvature, *trust; /* surface tension [Pa], and its weight: see fsi_pressure_flow; from force on */
-    fsi_field *calm;              /* of fsi_pressure_flow, likewise, while the first projection is open */
     const fsi_field *psi;         /* distance to the nearest obstacle [m]; NULL: there is none */
     const unsigned char *cell;    /* entries: fsi_pressure_flow's kinds of cells, from open_projection on */
     const unsigned char *known[3]; /* entries: 1: the velocity of that face is prescribed; from hold_viscous on */

@@ -177,11 +177,11 @@ typedef struct fsi__distance_job {
 /* Distances at the cells of block b. before: what was returned for the block b - 1, or FSI__SIDE_CUT. Returns where the
    block lies. */
 FSI_API int fsi__distance_block(const fsi__distance_job *job, int b, int before, fsi_real *out);
-/* fsi_grid_redistance after a step dt [s] along the velocities u (fields of faces, as fsi_grid_advect takes them) of a
-   liquid with that kinematic viscosity [m^2/s]: at edges, in thin sheets and where it creeps a value that is nearly a
-   distance is corrected in proportion to how far its cell moved; see FSI__SHEET_MOVED. */
+/* fsi_grid_redistance after a step dt [s] along the velocities u (fields of faces, as fsi_grid_advect takes them): at
+   edges and in thin sheets, a value that is nearly a distance is corrected in proportion to how far its cell moved; see
+   FSI__SHEET_MOVED. */
 FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fsi_field *const u[3], fsi_real dt,
-    double viscosity, fsi_field *out);
+    fsi_field *out);
 /* Checks a mesh that is to be a boundary on a grid. */
 FSI_API fsi_status fsi__grid_check_mesh(fsi_context *context, const fsi_grid *g, const fsi_mesh *mesh, const char *f);
 /* Moves the ends of an interval that reach the walls far away. */
@@ -192,16 +192,6 @@ FSI_API void fsi__grid_fill_open_walls(const fsi_grid *g, int axis, fsi_real ori
 FSI_API int fsi__side_of_block(const fsi_grid *g, const fsi__sampling *s, int b, const int *top, int before);
 
 FSI__STRICT_FN_BEGIN
-/* How far a liquid creeps, by |u| dx [m^2/s] and its kinematic viscosity: 1 where the Reynolds number of a cell is up
-   to FSI__CREEPING, so that viscosity governs its flow, 0 from twice that on. */
-#define FSI__CREEPING 5
-
-FSI_FN double fsi__creeps(double motion, double viscosity)
-{
-    const double creeps = viscosity > 0 ? 2 - motion / (viscosity * FSI__CREEPING) : 0;
-    return creeps < 1 ? (creeps > 0 ? creeps : 0) : 1;
-}
-
 /* A principal curvature of the surface, from the curvature k of the level at distance `phi` from it, all in cells;
    clamped to 1, the largest that a grid resolves. */
 FSI_FN double fsi__phi_principal(double k, double phi)
@@ -305,7 +295,6 @@ typedef struct fsi__waves {
     fsi_field *out;
     fsi_field *const *u;        /* that moved phi; NULL: not known */
     double dt;                  /* for so long [s] */
-    double viscosity;           /* of the liquid, kinematic [m^2/s] */
     int band;
     fsi__mask mask;
     uint64_t *source;           /* bits of cells that make sheets */
@@ -563,16 +552,16 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
    thin puddle would have no shape at which surface tension is in equilibrium, and would drive an eddy without end (5
    mm/s at a rim two cells high). What redistancing has to mend is made by the flow, |grad u| dt a step. So where the
    faces of a cell moved by less than FSI__SHEET_MOVED cells the correction is in proportion to the motion: then
-   viscosity brings a puddle to rest, as what drives it ends with its motion. So it is on smooth surfaces of a liquid
-   that creeps, whose fit is off by 0.003 dx at the foot of a drop. */
+   viscosity brings a puddle to rest, as what drives it ends with its motion. */
 #define FSI__SHEET_KEPT 0.5
 #define FSI__SHEET_MOVED 0.01
 
-/* Speed of the fastest face of a cell. */
-static double fsi__sheet_speed(const fsi__waves *m, int i, int j, int k)
+/* How far the fastest face of a cell moved, in units of FSI__SHEET_MOVED; at most 1, and 1 where nothing is known. */
+static double fsi__sheet_moved(const fsi__waves *m, int i, int j, int k)
 {
     double most = 0;
     int a;
+    if (!m->u) return 1;
     for (a = 0; a < m->phi->grid->dim; a++) {
         const int *step = fsi__step(2 * a + 1);
         const double lower = fabs((double)fsi_grid_at(m->u[a], i, j, k)),
@@ -580,20 +569,8 @@ static double fsi__sheet_speed(const fsi__waves *m, int i, int j, int k)
         most = most > lower ? most : lower;
         most = most > upper ? most : upper;
     }
-    return most;
-}
-
-/* The distance that cell (i, j, k) takes, which has `own` and is to have `to`. Smooth sheets take all of it where the
-   liquid does not creep, as waves need it. */
-static double fsi__sheet_takes(const fsi__waves *m, const fsi__sheet *s, int i, int j, int k, double own, double to)
-{
-    const int smooth = !(s->reach2 < FSI__SHEET_REACH2);
-    const double dx = (double)m->phi->grid->dx, motion = m->u ? fsi__sheet_speed(m, i, j, k) : 0;
-    double moved = m->u ? motion * m->dt / (dx * FSI__SHEET_MOVED) : 1, creeps;
-    if (moved > 1) moved = 1;
-    creeps = smooth ? fsi__creeps(motion * dx, m->viscosity) : 1;
-    if (!(creeps > 0)) return to;
-    return to + creeps * (fsi__sheet_stays(own, to, smooth ? FSI__SHEET_STEADY : FSI__SHEET_KEPT, moved) - to);
+    most *= m->dt / ((double)m->phi->grid->dx * FSI__SHEET_MOVED);
+    return most < 1 ? most : 1;
 }
 
 static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
@@ -623,7 +600,9 @@ static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
             weight += t * t;
         }
         if (weight > 1e-12) m->exact[id] = (m->fitted[id] + sum / weight) / 2;
-        m->exact[id] = fsi__sheet_takes(m, s, i, j, k, fabs(c) / (double)m->phi->grid->dx, m->exact[id]);
+        if (s->reach2 < FSI__SHEET_REACH2)
+            m->exact[id] = fsi__sheet_stays(fabs(c) / (double)m->phi->grid->dx, m->exact[id], FSI__SHEET_KEPT,
+                fsi__sheet_moved(m, i, j, k));
     }
 }
 
@@ -835,11 +814,11 @@ static fsi_status fsi__waves_begin(fsi__waves *m, const char *function)
 
 FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field *out)
 {
-    return fsi__grid_redistance_moved(phi, band, NULL, 0, 0, out);
+    return fsi__grid_redistance_moved(phi, band, NULL, 0, out);
 }
 
 FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fsi_field *const u[3], fsi_real dt,
-    double viscosity, fsi_field *out)
+    fsi_field *out)
 {
     static const char *const f = "fsi_grid_redistance";
     const fsi_grid *g;
@@ -861,7 +840,6 @@ FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fs
     m.out = out;
     m.u = u;
     m.dt = (double)dt;
-    m.viscosity = viscosity;
     m.band = band;
     FSI__TRY(fsi__waves_begin(&m, f));
 

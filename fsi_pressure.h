@@ -163,9 +163,6 @@ typedef struct fsi_pressure_flow {
     const fsi_field *surface_weight;         /* at cells, > 0, its background too: of its surface_pressure in that mean;
                                                 NULL: 1 */
     const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg], their backgrounds too; NULL (all): 1/density */
-    const fsi_field *calm;                   /* at cells, 0 to 1: how far the faces of a cell have one surface_pressure,
-                                                but for the weight of what lies between them; NULL: 0 */
-    fsi_vec3 gravity;                        /* that gives it weight, finite [m/s^2]; default 0 */
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
     fsi_real theta_min;                      /* 0 to 1, not 0; default 0.01 */
@@ -1624,7 +1621,6 @@ typedef struct fsi__pressure_side {
     int air;             /* 1: `beyond` stands behind it rather than another unknown */
     double beyond;       /* q there */
     double theta;        /* where it is, in cells from the centre */
-    int skin;            /* 1: the liquid's surface, with a surface pressure */
     int cell;            /* kind of the cell behind it; the wall of the box counts as solid */
 } fsi__pressure_side;
 
@@ -1688,7 +1684,6 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     s.flux = s.beyond = 0;
     s.a = 0;
     s.theta = 1;
-    s.skin = 0;
     gone = fsi__pressure_gone(job, s.entry, a);
     wall |= go = gone >> (d & 1 ? 3 : 0) & 1;
     s.cell = wall ? (flow->open_side[d] || go ? (int)FSI_CELL_AIR : (int)FSI_CELL_SOLID)
@@ -1723,8 +1718,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     }
 
     /* Pressure at the surface, and the coefficient. */
-    s.skin = s.air && !wall && flow->surface_pressure;
-    if (s.skin) s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
+    if (s.air && !wall && flow->surface_pressure)
+        s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
     s.a = s.open * beta / theta;
     s.theta = theta;
     if (!s.air) s.a = (double)(float)s.a;
@@ -1941,31 +1936,6 @@ static void fsi__pressure_inner_correct(const fsi__pressure_job *job, const fsi_
         job->flow->pressure->value[h->base + c] = (fsi_real)(q[c] / job->scale);
 }
 
-/* Where `calm` asks for it, the surface in a cell is one: its sides across different axes have one pressure, but for
-   what lies between them. With curvatures of their own, whose error from one side to the next is 0.01/dx, liquid comes
-   in through one and leaves through another at 0.01 gamma/viscosity, for ever: it flows along the surface, which does
-   not answer. The mean leaves the sum of a times the pressures, and so the equation of the cell. Two sides across one
-   axis keep their difference, which bends a film. */
-static void fsi__pressure_calm(const fsi__pressure_job *job, fsi__pressure_side *side, double calm)
-{
-    const fsi_vec3 *g = &job->flow->gravity;
-    const double fall[3] = { (double)g->x, (double)g->y, (double)g->z };
-    const double gain = (double)job->flow->dt / (double)job->grid->dx; /* of velocity, as `a` times a pressure */
-    double own[3] = { 0, 0, 0 }, share[3] = { 0, 0, 0 };
-    int d, axes = 0;
-    for (d = 0; d < 2 * job->grid->dim; d++) {
-        if (!side[d].skin) continue;
-        axes += share[d >> 1] == 0;
-        share[d >> 1] += side[d].a;
-        own[d >> 1] += side[d].a * side[d].beyond - side[d].open * gain * (d & 1 ? fall[d >> 1] : -fall[d >> 1]);
-    }
-    if (axes < 2) return;
-    for (d = 0; d < 2 * job->grid->dim; d++)
-        if (side[d].skin)
-            side[d].beyond += calm * ((own[0] + own[1] + own[2]) / (share[0] + share[1] + share[2])
-                - own[d >> 1] / share[d >> 1]);
-}
-
 /* u -= dx a/open (q_upper - q_lower), on the faces of the bricks' liquid cells; a face between two of them is the upper
    one's. */
 static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
@@ -1993,8 +1963,6 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
             if (job->flow->cell[base + x] != FSI_CELL_LIQUID) continue;
             if (job->flow->pressure) job->flow->pressure->value[base + x] = (fsi_real)(here / job->scale);
             fsi__pressure_look_sides(job, &h, x, side);
-            if (job->flow->calm && job->flow->surface_pressure && job->flow->calm->value[base + x] > 0)
-                fsi__pressure_calm(job, side, fmin(1, (double)job->flow->calm->value[base + x]));
             for (d = 0; d < 2 * g->dim; d++) {
                 const fsi__pressure_side s = side[d];
                 double beyond;
@@ -3151,12 +3119,12 @@ static fsi_status fsi__pressure_check_cells(fsi_pressure *s, const fsi_grid *g, 
 /* Fields of the grid that u is on. */
 static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure_flow *flow)
 {
-    static const char *const not_cells[6] = {
+    static const char *const not_cells[5] = {
         "not a field at cells: phi", "not a field at cells: surface_pressure", "not a field at cells: surface_weight",
-        "not a field at cells: source", "not a field at cells: calm", "not a field at cells: pressure"
+        "not a field at cells: source", "not a field at cells: pressure"
     };
     const fsi_grid *g = flow->u[0]->grid;
-    const fsi_field *at_cells[6];
+    const fsi_field *at_cells[5];
     int a, given = 0;
 
     /* Velocities and densities. */
@@ -3177,12 +3145,11 @@ static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure
     at_cells[1] = flow->surface_pressure;
     at_cells[2] = flow->surface_weight;
     at_cells[3] = flow->source;
-    at_cells[4] = flow->calm;
-    at_cells[5] = flow->pressure;
-    for (a = 0; a < 6; a++)
+    at_cells[4] = flow->pressure;
+    for (a = 0; a < 5; a++)
         if (at_cells[a] && !fsi__pressure_is_field(at_cells[a], g, FSI_CELLS))
             return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, not_cells[a], 0);
-    for (a = 0; a < 5; a++)
+    for (a = 0; a < 4; a++)
         if (flow->pressure && flow->pressure == at_cells[a])
             return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is an input too: pressure", 0);
     if (flow->use_guess && !flow->pressure)
@@ -3195,8 +3162,7 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
     static const fsi__field numbers[] = {
         FSI__FIELD(fsi_pressure_flow, density, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
         FSI__FIELD(fsi_pressure_flow, dt, FSI__REAL, 0, FSI__HUGE, FSI__ABOVE),
-        FSI__FIELD(fsi_pressure_flow, theta_min, FSI__REAL, 0, 1, FSI__ABOVE),
-        FSI__FINITE(fsi_pressure_flow, gravity)
+        FSI__FIELD(fsi_pressure_flow, theta_min, FSI__REAL, 0, 1, FSI__ABOVE)
     };
     static const fsi__field limits[] = {
         FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, FSI__HUGE, 0),
@@ -3216,7 +3182,7 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
 
     /* Numbers. */
     given = flow->inverse_density[0] != NULL;
-    FSI__TRY(fsi__check_rows(s->context, &of_flow, flow, numbers + given, 4 - given));
+    FSI__TRY(fsi__check_rows(s->context, &of_flow, flow, numbers + given, 3 - given));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &of_desc, &s->desc, limits));
 
     /* Cells and solids. */

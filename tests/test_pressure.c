@@ -126,47 +126,6 @@ static void test_laplace_pressure_does_not_stir_a_drop(void)
     }
 }
 
-/* One cell of liquid in the corner of the box, with air above it and beside it, under gravity and surface pressures
-   that differ from face to face: it comes in through one and leaves through the others. With calm it rests, and its
-   pressure is the same. */
-static void test_calm_gives_a_cell_one_surface_pressure(void)
-{
-    int dim, calm;
-    for (dim = 2; dim <= 3; dim++) {
-        double speed[2] = { 0, 0 }, pressure[2];
-        for (calm = 0; calm < 2; calm++) {
-            scene t;
-            fsi_field *one;
-            int i, j, k, a;
-            scene_make(&t, dim, 8, 8, 8, 0.1);
-            CHECK(fsi_grid_add_field(t.g, FSI_CELLS, 1, &one) == FSI_OK);
-            EACH_CELL(&t, i, j, k) {
-                const size_t e = entry_of(&t, i, j, k);
-                const int wet = i + j + k == 0;
-                t.phi->value[e] = (fsi_real)(wet ? -0.03 : 0.07);
-                t.cell[e] = (unsigned char)(wet ? FSI_CELL_LIQUID : FSI_CELL_AIR);
-                t.surface->value[e] = (fsi_real)(i == 1 ? 40 : 90);
-                one->value[e] = (fsi_real)calm;
-            }
-            t.f.phi = t.phi;
-            t.f.surface_pressure = t.surface;
-            t.f.calm = one;
-            if (dim == 2) t.f.gravity.y = -10;
-            else t.f.gravity.z = -10;
-            t.f.u[dim - 1]->value[entry_of(&t, 0, dim == 2, dim == 3)] = (fsi_real)(-10 * (double)t.f.dt);
-            CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK);
-            pressure[calm] = (double)t.f.pressure->value[entry_of(&t, 0, 0, 0)];
-            for (a = 0; a < dim; a++)
-                speed[calm] = fmax(speed[calm],
-                    fabs((double)t.f.u[a]->value[entry_of(&t, a == 0, a == 1, a == 2)]) / (10 * (double)t.f.dt));
-            scene_free(&t);
-        }
-        CHECK_NEAR(pressure[1] / pressure[0], 1, TOL(1e-9, 1e-5));
-        CHECK(speed[0] > 0.1);
-        CHECK_NEAR(speed[1], 0, TOL(1e-9, 1e-5));
-    }
-}
-
 /* A film about a row of centres, 1/4 to 3/2 of a cell thick, and a pressure that rises across it. The difference at its
    surfaces moves it as a whole: with its mass, but at least with that of a cell. */
 static void test_tension_moves_a_film_with_the_mass_of_a_cell_at_least(void)
@@ -1458,8 +1417,6 @@ static void test_bad_input_is_named(void)
     REFUSE(m.t.f.phi = m.t.f.u[0], FSI_ERROR_ARGUMENT, "phi");
     REFUSE(m.t.f.surface_pressure = other.phi, FSI_ERROR_ARGUMENT, "surface_pressure");
     REFUSE(m.t.f.source = other.phi, FSI_ERROR_ARGUMENT, "source");
-    REFUSE(m.t.f.calm = other.phi, FSI_ERROR_ARGUMENT, "calm");
-    REFUSE(m.t.f.gravity.y = bad, FSI_ERROR_NAN, "gravity");
     REFUSE((m.t.f.source = m.t.f.pressure), FSI_ERROR_ARGUMENT, "pressure");
     REFUSE(m.t.f.pressure = other.phi, FSI_ERROR_ARGUMENT, "pressure");
     REFUSE(m.t.f.pressure = m.t.phi, FSI_ERROR_ARGUMENT, "pressure");
@@ -1527,7 +1484,6 @@ int main(int argc, char **argv)
     RUN(test_water_at_rest_stays_at_rest);
     RUN(test_a_curved_surface_is_second_order);
     RUN(test_laplace_pressure_does_not_stir_a_drop);
-    RUN(test_calm_gives_a_cell_one_surface_pressure);
     RUN(test_tension_moves_a_film_with_the_mass_of_a_cell_at_least);
     RUN(test_inflow_passes_through);
     RUN(test_closed_pieces_lose_their_net_inflow);
