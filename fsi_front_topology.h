@@ -1410,38 +1410,41 @@ static void fsi__frt_take_pieces(fsi__frt *t, const fsi__fr_mesh *m)
     }
 }
 
-/* Takes the pairs out of a window that another one has changed, or that the owner forbids: asked once for each kind and
-   each two pieces in it. *left: how many there still are. */
-static fsi_status fsi__frt_ask_for(fsi__frt *t, const fsi__fr_mesh *m, int window, int *left, const char *fn)
+/* *allowed: what the owner says to a pair. It is asked once in a window for each kind and each two pieces; the first
+   *questions of t->question are those of this window. */
+static fsi_status fsi__frt_ask_owner(fsi__frt *t, const fsi__fr_mesh *m, const fsi__frt_pair *p, int *questions,
+    int *allowed, const char *fn)
 {
-    int i, k, questions = 0;
+    const int a = fsi__fr_piece_of(m, p->vertex), b = m->piece[p->element], low = a < b ? a : b, high = a < b ? b : a;
+    int k;
+    for (k = 0; k < *questions; k++) {
+        const fsi__frt_question *q = &t->question[k];
+        *allowed = q->allowed;
+        if (q->gap == p->gap && q->low == low && q->high == high) return FSI_OK;
+    }
+    FSI__FRT_ROOM(question, *questions, question_room, *questions + 1);
+    *allowed = t->ask(t->owner, p->gap, a, b, p->foot) != 0;
+    t->forbidden += !*allowed;
+    t->question[*questions].gap = p->gap;
+    t->question[*questions].low = low;
+    t->question[*questions].high = high;
+    t->question[(*questions)++].allowed = *allowed;
+    return FSI_OK;
+}
+
+/* Takes the pairs out of a window that another one has changed, or that the owner forbids. *left: how many stay. */
+static fsi_status fsi__frt_choose_pairs(fsi__frt *t, const fsi__fr_mesh *m, int window, int *left, const char *fn)
+{
+    int i, questions = 0;
     *left = 0;
     for (i = 0; i < t->pair_count; i++) {
         fsi__frt_pair *p = &t->pair[i];
-        fsi__frt_question q;
-        int a, b;
+        int stays = 1;
         if (p->window != window) continue;
-        p->window = -1;
-        if (m->star[p->vertex] < 0 || m->corner[m->k * p->element] < 0) continue;
-        a = fsi__fr_piece_of(m, p->vertex);
-        b = m->piece[p->element];
-        q.gap = p->gap;
-        q.low = a < b ? a : b;
-        q.high = a < b ? b : a;
-        q.allowed = 1;
-        for (k = 0; k < questions && t->ask; k++) {
-            const fsi__frt_question *old = &t->question[k];
-            if (old->gap == q.gap && old->low == q.low && old->high == q.high) break;
-        }
-        if (t->ask && k == questions) {
-            FSI__FRT_ROOM(question, questions, question_room, questions + 1);
-            q.allowed = t->ask(t->owner, p->gap, a, b, p->foot) != 0;
-            t->forbidden += !q.allowed;
-            t->question[questions++] = q;
-        } else if (t->ask) q.allowed = t->question[k].allowed;
-        if (!q.allowed) continue;
-        p->window = window;
-        ++*left;
+        if (m->star[p->vertex] < 0 || m->corner[m->k * p->element] < 0) stays = 0;
+        else if (t->ask) FSI__TRY(fsi__frt_ask_owner(t, m, p, &questions, &stays, fn));
+        if (!stays) p->window = -1;
+        *left += stays;
     }
     return FSI_OK;
 }
@@ -1449,7 +1452,7 @@ static fsi_status fsi__frt_ask_for(fsi__frt *t, const fsi__fr_mesh *m, int windo
 static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int window, int pieces, const char *fn)
 {
     int i, attempt, fits, left, good = 0;
-    FSI__TRY(fsi__frt_ask_for(t, m, window, &left, fn));
+    FSI__TRY(fsi__frt_choose_pairs(t, m, window, &left, fn));
     if (left == 0) return FSI_OK;
     FSI__FRT_ROOM(concerned, 0, concerned_room, pieces + 1);
     memset(t->concerned, 0, (size_t)pieces);
