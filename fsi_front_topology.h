@@ -29,7 +29,7 @@ typedef struct fsi__frt_pair {
 /* What the owner was asked for in a window: 1: air between pieces low and high, 0: liquid. */
 typedef struct fsi__frt_question { int gap, low, high, allowed; } fsi__frt_question;
 
-/* Cells lo ... hi - 1 of a lattice that begins at the origin. */
+/* Cells lo ... hi - 1 of a lattice. */
 typedef struct fsi__frt_window { int lo[3], hi[3]; } fsi__frt_window;
 
 /* Of a vertex on the lattice: its normal, and the piece that it was of. */
@@ -67,6 +67,7 @@ typedef struct fsi__frt {
 
     /* A window: nodes, the lower ones of cells. */
     fsi__frt_window at;
+    double origin[3];          /* of the lattice, in its cells, 0 to 1 */
     int n[3], step[3];
     unsigned char *base, *cell, *node; /* cells at pairs, cells to be resampled; is a node inside? */
     signed char *winding;
@@ -143,13 +144,20 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *context);
 
 FSI__STRICT_BEGIN
 
-#define FSI__FRT_MARGIN 6      /* cells of a window around pairs */
-#define FSI__FRT_ATTEMPTS 5    /* each with a ring of cells more; then whole pieces, as often */
+#define FSI__FRT_MARGIN 6     /* cells of a window around pairs */
+#define FSI__FRT_AROUND 1.0    /* cells around the middle of a pair whose nodes change sides */
+#define FSI__FRT_WIDE 1.0     /* [reach] what is thinner where a place is resampled is parted or joined as well */
+#define FSI__FRT_ATTEMPTS 12   /* each with another lattice, each four with a ring of cells more; */
+#define FSI__FRT_WHOLE 4       /* then whole pieces */
 #define FSI__FRT_FACING (-0.6) /* cosine between normals of sheets that face each other */
 #define FSI__FRT_MOST (1 << 24) /* nodes of a window */
 #define FSI__FRT_NEAREST 0.05  /* part of an edge of the lattice between a vertex and its ends */
 #define FSI__FRT_LONGEST 2.5   /* [length] of edges that are sewn */
 
+/* Sheets nearer than this are joined or parted. Cells of the lattice are half as wide: a sheet that is thicker than
+   sqrt(3) cells has nodes in it that hang together, whatever way it is turned, so that what is not to be parted is not
+   parted by resampling. */
+static double fsi__frt_reach(const fsi__frt *t) { return t->dx / 2; }
 static double fsi__frt_cell(const fsi__frt *t) { return t->dx / 2; }
 
 /* Room for a count of rows, contents kept up to `rows`. */
@@ -191,7 +199,7 @@ static fsi__frt_cone *fsi__frt_cone_at(const fsi__frt *t, int x, int y, int z)
 
 static void fsi__frt_cone_cell(const fsi__frt *t, const fsi__fr_mesh *m, int v, int *at)
 {
-    const double scale = 1 / (FSI__FR_LONGEST * m->length + fsi__frt_cell(t));
+    const double scale = 1 / (FSI__FR_LONGEST * m->length + fsi__frt_reach(t));
     int axis;
     for (axis = 0; axis < 3; axis++) at[axis] = (int)floor((double)fsi__axis(m->x[v], axis) * scale);
 }
@@ -297,7 +305,7 @@ static void fsi__frt_look_task(void *arg, int chunk, int begin, int end)
     const fsi__frt_job *job = (const fsi__frt_job *)arg;
     const fsi__fr_mesh *m = job->m;
     fsi__frt *t = job->t;
-    const double reach = fsi__frt_cell(t);
+    const double reach = fsi__frt_reach(t);
     int v, i, found[FSI__FR_NEAR];
     (void)chunk;
     for (v = begin; v < end; v++) {
@@ -368,7 +376,7 @@ static fsi_status fsi__frt_find_pairs(fsi__frt *t, fsi__fr_mesh *m, const char *
 /* The cell of a place along an axis; places are at most 2^30 cells away. */
 static int fsi__frt_index(const fsi__frt *t, fsi_vec3 x, int axis)
 {
-    return (int)floor((double)fsi__axis(x, axis) / fsi__frt_cell(t));
+    return (int)floor((double)fsi__axis(x, axis) / fsi__frt_cell(t) - t->origin[axis]);
 }
 
 /* Cells from one place to another, and `margin` around. */
@@ -401,34 +409,64 @@ static void fsi__frt_join(fsi__frt_window *a, const fsi__frt_window *b)
     }
 }
 
-/* Boxes around pairs; those that overlap become one. */
+/* The first vertex of those that a vertex hangs together with; role: an earlier one, its own number at the first. */
+static int fsi__frt_first_of(int *role, int v)
+{
+    while (role[v] != v) v = role[v] = role[role[v]];
+    return v;
+}
+static void fsi__frt_tie(int *role, int a, int b)
+{
+    a = fsi__frt_first_of(role, a);
+    b = fsi__frt_first_of(role, b);
+    if (a < b) role[b] = a;
+    else role[a] = b;
+}
+
+/* Vertices of pairs hang together along edges, and with the elements that they face. */
+static void fsi__frt_tie_pairs(fsi__frt *t, const fsi__fr_mesh *m)
+{
+    int p, v, e, i;
+    for (v = 0; v < m->nv; v++) t->role[v] = -1;
+    for (p = 0; p < t->pair_count; p++)
+        for (i = -1; i < m->k; i++) {
+            v = i < 0 ? t->pair[p].vertex : m->corner[m->k * t->pair[p].element + i];
+            t->role[v] = v;
+        }
+    for (p = 0; p < t->pair_count; p++)
+        for (i = 0; i < m->k; i++) fsi__frt_tie(t->role, t->pair[p].vertex, m->corner[m->k * t->pair[p].element + i]);
+    for (e = 0; e < m->nt; e++)
+        for (i = 0; i < m->k && m->corner[m->k * e] >= 0; i++) {
+            const int a = m->corner[m->k * e + i], b = m->corner[m->k * e + (i + 1) % m->k];
+            if (t->role[a] >= 0 && t->role[b] >= 0) fsi__frt_tie(t->role, a, b);
+        }
+}
+
+/* A window for all pairs that hang together, in the order of their first. start: of vertices: their window. */
 static fsi_status fsi__frt_make_windows(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
 {
-    int p, i, joined;
+    int p;
     t->window_count = 0;
+    if (t->pair_count == 0) return FSI_OK;
+    fsi__frt_tie_pairs(t, m);
+    for (p = 0; p < t->pair_count; p++) t->start[fsi__frt_first_of(t->role, t->pair[p].vertex)] = -1;
     for (p = 0; p < t->pair_count; p++) {
         const fsi_vec3 x = m->x[t->pair[p].vertex], y = t->pair[p].foot;
+        int *at = &t->start[fsi__frt_first_of(t->role, t->pair[p].vertex)];
         fsi__frt_window w;
-        if (fmax(fabs((double)x.x), fmax(fabs((double)x.y), fabs((double)x.z))) > 1e9 * fsi__frt_cell(t)) continue;
-        w = fsi__frt_box(t, m->k, fsi_v3_min(x, y), fsi_v3_max(x, y), FSI__FRT_MARGIN);
-        do
-            for (joined = i = 0; i < t->window_count && !joined; i++) {
-                if (!fsi__frt_overlap(&w, &t->window[i])) continue;
-                fsi__frt_join(&w, &t->window[i]);
-                t->window[i] = t->window[--t->window_count];
-                joined = 1;
-            }
-        while (joined);
-        FSI__FRT_ROOM(window, t->window_count, window_room, t->window_count + 1);
-        t->window[t->window_count++] = w;
-    }
-
-    /* Windows of pairs: no two overlap now. */
-    for (p = 0; p < t->pair_count; p++)
-        for (i = 0; i < t->window_count; i++) {
-            const fsi__frt_window one = fsi__frt_box(t, m->k, t->pair[p].foot, t->pair[p].foot, 0);
-            if (fsi__frt_overlap(&one, &t->window[i])) t->pair[p].window = i;
+        if (fmax(fabs((double)x.x), fmax(fabs((double)x.y), fabs((double)x.z))) > 1e9 * fsi__frt_cell(t)) {
+            t->failed++; /* the lattice ends */
+            continue;
         }
+        w = fsi__frt_box(t, m->k, fsi_v3_min(x, y), fsi_v3_max(x, y), FSI__FRT_MARGIN);
+        if (*at < 0) {
+            FSI__FRT_ROOM(window, t->window_count, window_room, t->window_count + 1);
+            *at = t->window_count;
+            t->window[t->window_count++] = w;
+        }
+        fsi__frt_join(&t->window[*at], &w);
+        t->pair[p].window = *at;
+    }
     return FSI_OK;
 }
 
@@ -461,7 +499,8 @@ static fsi_status fsi__frt_take_sub(fsi__frt *t, fsi__fr_mesh *m, const char *fn
         for (axis = 1; axis < m->k && meets; axis++) {
             const double a = (double)fsi__axis(m->x[c[0]], axis), b = (double)fsi__axis(m->x[c[1]], axis),
                 d = (double)fsi__axis(m->x[c[m->k - 1]], axis);
-            const double lo = (t->at.lo[axis] - 0.01) * h, hi = (t->at.hi[axis] + 0.01) * h;
+            const double lo = (t->at.lo[axis] + t->origin[axis] - 0.01) * h,
+                hi = (t->at.hi[axis] + t->origin[axis] + 0.01) * h;
             meets = (a <= hi || b <= hi || d <= hi) && (a >= lo || b >= lo || d >= lo);
         }
         if (!meets) continue;
@@ -528,8 +567,9 @@ static fsi_status fsi__frt_sample(fsi__frt *t, fsi__fr_mesh *m, int *fits, const
     d.context = m->context;
     d.dim = m->k;
     d.dx = (fsi_real)h;
-    d.origin = fsi_v3((fsi_real)((t->at.lo[0] - 0.5) * h), (fsi_real)((t->at.lo[1] - 0.5) * h),
-        m->k == 3 ? (fsi_real)((t->at.lo[2] - 0.5) * h) : 0);
+    d.origin = fsi_v3((fsi_real)((t->at.lo[0] + t->origin[0] - 0.5) * h),
+        (fsi_real)((t->at.lo[1] + t->origin[1] - 0.5) * h),
+        m->k == 3 ? (fsi_real)((t->at.lo[2] + t->origin[2] - 0.5) * h) : 0);
     fsi_front_destroy_lines(t->lines);
     t->lines = NULL;
     FSI__TRY(fsi_front_create_lines(&t->lines, &d));
@@ -667,25 +707,44 @@ static int fsi__frt_is_inner(const fsi__frt *t, int dim, int i, int j, int k)
     return inner;
 }
 
-/* Is a node in a gap (sign 1), or in a sheet (-1), that is thinner than a cell: the surface is left and entered on
-   either side along an axis? The distance along it, times the cosine with the mean normal. */
+/* The crossing next to a node, up or down along an axis, at most 4 cells away. *distance: in cells. */
+static const fsi_front_crossing *fsi__frt_next_crossing(const fsi__frt *t, const int *node, int axis, int up,
+    double *distance)
+{
+    int at[3], s;
+    memcpy(at, node, sizeof at);
+    for (s = 0; s < 4; s++) {
+        const fsi_front_crossing *c;
+        at[axis] = up ? node[axis] + s : node[axis] - 1 - s;
+        if (at[axis] < 0 || at[axis] >= t->n[axis] - 1) return NULL;
+        c = fsi_front_first_crossing(t->lines, axis, at[0], at[1], at[2]);
+        if (!c) continue;
+        c += up ? 0 : c->count - 1;
+        *distance = up ? s + (double)c->theta : s + 1 - (double)c->theta;
+        return c;
+    }
+    return NULL;
+}
+
+/* Is a node in a gap (sign 1), or in a sheet (-1), that is thin: the surface is left and entered on either side along an
+   axis? The distance along it, times the cosine with the mean normal. */
 static int fsi__frt_is_thin(const fsi__frt *t, const fsi__fr_mesh *m, int i, int j, int k, int sign)
 {
+    const int node[3] = { i, j, k };
     int axis;
     for (axis = 0; axis < m->k; axis++) {
-        const fsi_front_crossing *up = fsi_front_first_crossing(t->lines, axis, i, j, k),
-            *down = fsi_front_first_crossing(t->lines, axis, i - (axis == 0), j - (axis == 1), k - (axis == 2));
+        double above = 0, below = 0, thick;
+        const fsi_front_crossing *up = fsi__frt_next_crossing(t, node, axis, 1, &above),
+            *down = fsi__frt_next_crossing(t, node, axis, 0, &below);
         fsi__d3 n, o;
-        double thick;
         if (!up || !down) continue;
-        down += down->count - 1;
         if (fsi__frl_direction(t->lines, &t->sub, down->element, axis) != sign
             || fsi__frl_direction(t->lines, &t->sub, up->element, axis) != -sign) continue;
         n = fsi__d3_unit(fsi__fr_normal_of(m, t->sub_element[down->element]));
         o = fsi__d3_unit(fsi__fr_normal_of(m, t->sub_element[up->element]));
         if (fsi__d3_dot(n, o) > FSI__FRT_FACING) continue;
-        thick = (1 - (double)down->theta + (double)up->theta) * fabs(fsi__d3_axis(fsi__d3_sub(n, o), axis)) / 2;
-        if (thick < 1) return 1;
+        thick = (below + above) * fabs(fsi__d3_axis(fsi__d3_sub(n, o), axis)) / 2;
+        if (thick * fsi__frt_cell(t) < FSI__FRT_WIDE * fsi__frt_reach(t)) return 1;
     }
     return 0;
 }
@@ -710,11 +769,28 @@ static int fsi__frt_overlaps(const fsi__frt *t)
     return 0;
 }
 
+/* Nodes around the middle of a pair change sides. */
+static void fsi__frt_force_around(fsi__frt *t, const fsi__fr_mesh *m, const fsi__frt_pair *q)
+{
+    const fsi_vec3 x = fsi_v3_scale(fsi_v3_add(m->x[q->vertex], q->foot), (fsi_real)0.5);
+    int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, i, j, k, axis;
+    for (axis = 0; axis < m->k; axis++) {
+        const double c = (double)fsi__axis(x, axis) / fsi__frt_cell(t) - t->origin[axis] - t->at.lo[axis];
+        lo[axis] = (int)ceil(c - FSI__FRT_AROUND);
+        hi[axis] = (int)floor(c + FSI__FRT_AROUND);
+    }
+    for (k = lo[2]; k <= hi[2]; k++)
+        for (j = lo[1]; j <= hi[1]; j++)
+            for (i = lo[0]; i <= hi[0]; i++)
+                if (fsi__frt_is_inner(t, m->k, i, j, k) && t->winding[fsi__frt_at(t, i, j, k)] == !q->gap)
+                    t->node[fsi__frt_at(t, i, j, k)] = (unsigned char)q->gap;
+}
+
 /* Is a node inside? By its winding number, but for those in thin gaps and sheets. */
 static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
 {
     const int overlaps = fsi__frt_overlaps(t);
-    int i, j, k, p, c;
+    int i, j, k, p;
     for (k = 0; k < t->n[2]; k++)
         for (j = 0; j < t->n[1]; j++)
             for (i = 0; i < t->n[0]; i++) {
@@ -724,22 +800,10 @@ static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
                     && fsi__frt_is_thin(t, m, i, j, k, w == 0 ? 1 : -1)) t->node[at] = w == 0;
             }
 
-    /* All corners of the cell in the middle of a gap or sheet, so that what is made is wider than a cell. Where volumes
-       overlap it looks like a sheet, and is none. */
-    for (p = 0; p < t->pair_count; p++) {
-        const fsi__frt_pair *q = &t->pair[p];
-        const fsi_vec3 x = fsi_v3_scale(fsi_v3_add(m->x[q->vertex], q->foot), (fsi_real)0.5);
-        const int lo[3] = { fsi__frt_index(t, x, 0) - t->at.lo[0], fsi__frt_index(t, x, 1) - t->at.lo[1],
-            m->k == 3 ? fsi__frt_index(t, x, 2) - t->at.lo[2] : 0 };
-        if (q->window != window || (!q->gap && overlaps)) continue;
-        for (c = 0; c < 1 << m->k; c++) {
-            i = lo[0] + (c & 1);
-            j = lo[1] + (c >> 1 & 1);
-            k = lo[2] + (c >> 2);
-            if (fsi__frt_is_inner(t, m->k, i, j, k) && t->winding[fsi__frt_at(t, i, j, k)] == !q->gap)
-                t->node[fsi__frt_at(t, i, j, k)] = (unsigned char)q->gap;
-        }
-    }
+    /* All nodes around the middle of a gap or sheet, so that what is made is wider than the reach. Where volumes overlap
+       it looks like a sheet, and is none. */
+    for (p = 0; p < t->pair_count; p++)
+        if (t->pair[p].window == window && (t->pair[p].gap || !overlaps)) fsi__frt_force_around(t, m, &t->pair[p]);
 }
 
 /* ---- the new surface --------------------------------------------------------------------------------------------- */
@@ -806,7 +870,8 @@ static fsi_status fsi__frt_make_vertex(fsi__frt *t, fsi__fr_mesh *m, int window,
     FSI__TRY(fsi__fr_reserve(m, v + 1, m->nt, fn));
     FSI__FRT_ROOM(made, v - t->first_vertex, made_room, v + 1 - t->first_vertex);
     theta = theta < FSI__FRT_NEAREST ? FSI__FRT_NEAREST : theta > 1 - FSI__FRT_NEAREST ? 1 - FSI__FRT_NEAREST : theta;
-    for (i = 0; i < 3; i++) x[i] = i < m->k ? (t->at.lo[i] + at[i] + (i == axis ? theta : 0)) * h : 0;
+    for (i = 0; i < 3; i++) 
+        x[i] = i < m->k ? (t->at.lo[i] + t->origin[i] + at[i] + (i == axis ? theta : 0)) * h : 0;
     m->nv++;
     m->x[v] = fsi_v3((fsi_real)x[0], (fsi_real)x[1], (fsi_real)x[2]);
     m->id[v] = m->next_id++;
@@ -911,8 +976,9 @@ static int fsi__frt_touches(const fsi__frt *t, const fsi__fr_mesh *m, int e)
     for (k = w.lo[2]; k < w.hi[2]; k++)
         for (j = w.lo[1]; j < w.hi[1]; j++)
             for (i = w.lo[0]; i < w.hi[0]; i++) {
-                const fsi__d3 c = fsi__d3_make((t->at.lo[0] + i + 0.5) * h, (t->at.lo[1] + j + 0.5) * h,
-                    m->k == 3 ? (t->at.lo[2] + k + 0.5) * h : 0);
+                const fsi__d3 c = fsi__d3_make((t->at.lo[0] + t->origin[0] + i + 0.5) * h,
+                    (t->at.lo[1] + t->origin[1] + j + 0.5) * h,
+                    m->k == 3 ? (t->at.lo[2] + t->origin[2] + k + 0.5) * h : 0);
                 if (t->cell[fsi__frt_at(t, i, j, k)] && fabs(fsi__d3_dot(n, fsi__d3_sub(c, a))) <= reach) return 1;
             }
     return 0;
@@ -1080,7 +1146,7 @@ static fsi__d3 fsi__frt_normal_at(const fsi__frt *t, const fsi__fr_mesh *m, int 
 /* How far apart two loops are: the mean over the first, of distances to the second; normals that differ count, too. */
 static double fsi__frt_apart(const fsi__frt *t, const fsi__fr_mesh *m, int a, int b)
 {
-    const double h = fsi__frt_cell(t);
+    const double h = fsi__frt_reach(t);
     double sum = 0;
     int i, j;
     for (i = t->begin[a]; i < t->begin[a + 1]; i++) {
@@ -1449,6 +1515,14 @@ static fsi_status fsi__frt_choose_pairs(fsi__frt *t, const fsi__fr_mesh *m, int 
     return FSI_OK;
 }
 
+/* The lattice of an attempt: by the golden ratio's relatives in three dimensions, far from those before. */
+static void fsi__frt_move_lattice(fsi__frt *t, int attempt)
+{
+    static const double part[3] = { 0.8191725133961645, 0.6710436067037893, 0.5497004779019703 };
+    int axis;
+    for (axis = 0; axis < 3; axis++) t->origin[axis] = attempt * part[axis] - floor(attempt * part[axis]);
+}
+
 static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int window, int pieces, const char *fn)
 {
     int i, attempt, fits, left, good = 0;
@@ -1458,17 +1532,15 @@ static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int windo
     memset(t->concerned, 0, (size_t)pieces);
     t->at = t->window[window];
     t->list_count = 0;
-    for (attempt = 0; attempt < 2 * FSI__FRT_ATTEMPTS && !good; attempt++) {
-        const int whole = attempt >= FSI__FRT_ATTEMPTS;
+    for (attempt = 0; attempt < FSI__FRT_ATTEMPTS + FSI__FRT_WHOLE && !good; attempt++) {
+        const int whole = attempt >= FSI__FRT_ATTEMPTS, rings = 1 + attempt / 4;
+        fsi__frt_move_lattice(t, attempt);
         if (whole) fsi__frt_take_pieces(t, m);
-        if (attempt == 0 || whole) {
-            FSI__TRY(fsi__frt_sample(t, m, &fits, fn));
-            if (!fits) break;
-            fsi__frt_mark(t, m, window, whole);
-            memcpy(t->cell, t->base, (size_t)t->n[0] * (size_t)t->n[1] * (size_t)t->n[2]);
-        }
-        if (attempt == 1) fsi__frt_fill_box(t);
-        else fsi__frt_grow(t);
+        FSI__TRY(fsi__frt_sample(t, m, &fits, fn));
+        if (!fits) break;
+        fsi__frt_mark(t, m, window, whole);
+        memcpy(t->cell, t->base, (size_t)t->n[0] * (size_t)t->n[1] * (size_t)t->n[2]);
+        for (i = 0; i < rings; i++) fsi__frt_grow(t);
         FSI__TRY(fsi__frt_try(t, m, window, &good, fn));
         if (good) t->whole += whole;
     }
