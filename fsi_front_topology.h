@@ -769,6 +769,76 @@ static int fsi__frt_overlaps(const fsi__frt *t)
     return 0;
 }
 
+/* The crossing on an edge of the lattice where the surface goes from the end inside to the one outside; where the ends
+   are not what their winding numbers say, the first. NULL: there is none. */
+static const fsi_front_crossing *fsi__frt_crossing(const fsi__frt *t, const int *at, int axis)
+{
+    const fsi_front_crossing *c = fsi_front_first_crossing(t->lines, axis, at[0], at[1], at[2]);
+    const int low = fsi__frt_at(t, at[0], at[1], at[2]);
+    int i, w = t->winding[low];
+    for (i = 0; c && i < c->count; i++) {
+        const int then = w - fsi__frl_direction(t->lines, &t->sub, c[i].element, axis);
+        if ((w > 0) != (then > 0) && (then > 0) == (t->node[low + t->step[axis]] != 0)) return &c[i];
+        w = then;
+    }
+    return c;
+}
+
+/* Where the new surface crosses this edge, in its length, whose ends are on different sides. */
+static double fsi__frt_theta(const fsi__frt *t, const fsi_front_crossing *c)
+{
+    const double theta = c ? (double)c->theta : 0.5;
+    (void)t;
+    return theta < FSI__FRT_NEAREST ? FSI__FRT_NEAREST : theta > 1 - FSI__FRT_NEAREST ? 1 - FSI__FRT_NEAREST : theta;
+}
+
+/* How far the new surface is from a node along an axis, in cells; 3 where that is more than 2. */
+static double fsi__frt_made_distance(const fsi__frt *t, const int *node, int axis, int up)
+{
+    const int side = t->node[fsi__frt_at(t, node[0], node[1], node[2])];
+    int at[3], s;
+    memcpy(at, node, sizeof at);
+    for (s = 0; s < 2; s++) {
+        double theta;
+        at[axis] = up ? node[axis] + s : node[axis] - 1 - s;
+        if (at[axis] < 0 || at[axis] >= t->n[axis] - 1) return 3;
+        if (t->node[fsi__frt_at(t, at[0], at[1], at[2]) + (up ? t->step[axis] : 0)] == side) continue;
+        theta = fsi__frt_theta(t, fsi__frt_crossing(t, at, axis));
+        return up ? s + theta : s + 1 - theta;
+    }
+    return 3;
+}
+
+/* Is what is made around a node a sheet or a gap thinner than the reach? One of thickness T whose normal is n is T/|n_i|
+   wide along axis i, so that 1/T^2 is the sum of their inverse squares; threads likewise. */
+static int fsi__frt_is_made_thin(const fsi__frt *t, int dim, const int *node)
+{
+    const double reach = fsi__frt_reach(t) / fsi__frt_cell(t);
+    double sum = 0;
+    int axis;
+    for (axis = 0; axis < dim; axis++) {
+        const double wide = fsi__frt_made_distance(t, node, axis, 1) + fsi__frt_made_distance(t, node, axis, 0);
+        if (wide < 3) sum += 1 / (wide * wide);
+    }
+    return sum * reach * reach > 1;
+}
+
+/* Nodes change sides as long as what is made there is thin. */
+static void fsi__frt_widen_made(fsi__frt *t, int dim)
+{
+    int round, node[3], changed = 1;
+    for (round = 0; round < 4 && changed; round++)
+        for (changed = 0, node[2] = 0; node[2] < t->n[2]; node[2]++)
+            for (node[1] = 0; node[1] < t->n[1]; node[1]++)
+                for (node[0] = 0; node[0] < t->n[0]; node[0]++) {
+                    if (!t->cell[fsi__frt_at(t, node[0], node[1], node[2])]
+                        || !fsi__frt_is_inner(t, dim, node[0], node[1], node[2])
+                        || !fsi__frt_is_made_thin(t, dim, node)) continue;
+                    t->node[fsi__frt_at(t, node[0], node[1], node[2])] ^= 1;
+                    changed = 1;
+                }
+}
+
 /* Nodes around the middle of a pair change sides. */
 static void fsi__frt_force_around(fsi__frt *t, const fsi__fr_mesh *m, const fsi__frt_pair *q)
 {
@@ -804,6 +874,7 @@ static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
        it looks like a sheet, and is none. */
     for (p = 0; p < t->pair_count; p++)
         if (t->pair[p].window == window && (t->pair[p].gap || !overlaps)) fsi__frt_force_around(t, m, &t->pair[p]);
+    fsi__frt_widen_made(t, m->k);
 }
 
 /* ---- the new surface --------------------------------------------------------------------------------------------- */
@@ -842,21 +913,6 @@ static const fsi__frt_pair *fsi__frt_nearest_pair(const fsi__frt *t, const fsi__
     return best;
 }
 
-/* The crossing on an edge of the lattice where the surface goes from the end inside to the one outside; where the ends
-   are not what their winding numbers say, the first. NULL: there is none. */
-static const fsi_front_crossing *fsi__frt_crossing(const fsi__frt *t, const int *at, int axis)
-{
-    const fsi_front_crossing *c = fsi_front_first_crossing(t->lines, axis, at[0], at[1], at[2]);
-    const int low = fsi__frt_at(t, at[0], at[1], at[2]);
-    int i, w = t->winding[low];
-    for (i = 0; c && i < c->count; i++) {
-        const int then = w - fsi__frl_direction(t->lines, &t->sub, c[i].element, axis);
-        if ((w > 0) != (then > 0) && (then > 0) == (t->node[low + t->step[axis]] != 0)) return &c[i];
-        w = then;
-    }
-    return c;
-}
-
 /* A vertex on the edge from a node along an axis. */
 static fsi_status fsi__frt_make_vertex(fsi__frt *t, fsi__fr_mesh *m, int window, const int *at, int axis,
     const char *fn)
@@ -864,12 +920,12 @@ static fsi_status fsi__frt_make_vertex(fsi__frt *t, fsi__fr_mesh *m, int window,
     const double h = fsi__frt_cell(t);
     const fsi_front_crossing *c = fsi__frt_crossing(t, at, axis);
     const int v = m->nv;
-    double theta = c ? (double)c->theta : 0.5, x[3], w[3] = { 0, 0, 0 };
+    const double theta = fsi__frt_theta(t, c);
+    double x[3], w[3] = { 0, 0, 0 };
     fsi__frt_made *made;
     int i, e;
     FSI__TRY(fsi__fr_reserve(m, v + 1, m->nt, fn));
     FSI__FRT_ROOM(made, v - t->first_vertex, made_room, v + 1 - t->first_vertex);
-    theta = theta < FSI__FRT_NEAREST ? FSI__FRT_NEAREST : theta > 1 - FSI__FRT_NEAREST ? 1 - FSI__FRT_NEAREST : theta;
     for (i = 0; i < 3; i++) 
         x[i] = i < m->k ? (t->at.lo[i] + t->origin[i] + at[i] + (i == axis ? theta : 0)) * h : 0;
     m->nv++;
@@ -960,13 +1016,45 @@ static fsi_status fsi__frt_remove(fsi__frt *t, const fsi__fr_mesh *m, int e, con
     return FSI_OK;
 }
 
-/* Does an element meet a marked cell? Its box does, and its plane (2D: line). */
+/* Does a plane along an edge d of a triangle and an axis part the triangle from a cell? corner: from the cell's middle;
+   half: of the cell's width. */
+static int fsi__frt_parts(const fsi__d3 *corner, fsi__d3 d, double half)
+{
+    int axis, i;
+    for (axis = 0; axis < 3; axis++) {
+        const fsi__d3 n = fsi__d3_cross(d, fsi__d3_make(axis == 0, axis == 1, axis == 2));
+        const double reach = (fabs(n.x) + fabs(n.y) + fabs(n.z)) * half;
+        double lo = FSI__HUGE, hi = -FSI__HUGE;
+        for (i = 0; i < 3; i++) {
+            const double at = fsi__d3_dot(n, corner[i]);
+            lo = at < lo ? at : lo;
+            hi = at > hi ? at : hi;
+        }
+        if (lo > reach || hi < -reach) return 1;
+    }
+    return 0;
+}
+
+/* Does an element meet the cell around a place? Its box does: then no plane along the element, or along one of its edges
+   and an axis, parts them. */
+static int fsi__frt_meets(const fsi__fr_mesh *m, int e, fsi__d3 cell, double half)
+{
+    const int *c = m->corner + m->k * e;
+    const fsi__d3 n = fsi__fr_normal_of(m, e);
+    fsi__d3 corner[3];
+    int i, meets;
+    for (i = 0; i < 3; i++) corner[i] = fsi__d3_sub(fsi__d3_of(m->x[c[i < m->k ? i : 0]]), cell);
+    meets = fabs(fsi__d3_dot(n, corner[0])) <= (fabs(n.x) + fabs(n.y) + fabs(n.z)) * half;
+    for (i = 0; i < 3 && m->k == 3 && meets; i++)
+        meets = !fsi__frt_parts(corner, fsi__d3_sub(corner[(i + 1) % 3], corner[i]), half);
+    return meets;
+}
+
+/* Does an element meet a marked cell? */
 static int fsi__frt_touches(const fsi__frt *t, const fsi__fr_mesh *m, int e)
 {
     fsi__frt_window w = fsi__frt_box_of(t, m, e);
     const double h = fsi__frt_cell(t);
-    const fsi__d3 n = fsi__fr_normal_of(m, e), a = fsi__d3_of(m->x[m->corner[m->k * e]]);
-    const double reach = (fabs(n.x) + fabs(n.y) + fabs(n.z)) * 0.501 * h;
     int i, j, k, axis;
     if (!fsi__frt_overlap(&w, &t->at)) return 0;
     for (axis = 0; axis < 3; axis++) {
@@ -979,7 +1067,7 @@ static int fsi__frt_touches(const fsi__frt *t, const fsi__fr_mesh *m, int e)
                 const fsi__d3 c = fsi__d3_make((t->at.lo[0] + t->origin[0] + i + 0.5) * h,
                     (t->at.lo[1] + t->origin[1] + j + 0.5) * h,
                     m->k == 3 ? (t->at.lo[2] + t->origin[2] + k + 0.5) * h : 0);
-                if (t->cell[fsi__frt_at(t, i, j, k)] && fabs(fsi__d3_dot(n, fsi__d3_sub(c, a))) <= reach) return 1;
+                if (t->cell[fsi__frt_at(t, i, j, k)] && fsi__frt_meets(m, e, c, 0.501 * h)) return 1;
             }
     return 0;
 }
