@@ -68,6 +68,8 @@ typedef struct fsi__frt {
     /* A window: nodes, the lower ones of cells. */
     fsi__frt_window at;
     double origin[3];          /* of the lattice, in its cells, 0 to 1 */
+    int joins;                 /* where two nodes across a face of a cell are inside and two are not: 1: what is inside
+                                  hangs together there, 0: what is outside */
     int n[3], step[3];
     unsigned char *base, *cell, *node; /* cells at pairs, cells to be resampled; is a node inside? */
     signed char *winding;
@@ -991,10 +993,11 @@ static fsi_status fsi__frt_march(fsi__frt *t, fsi__fr_mesh *m, int window, const
                 int inside = 0;
                 if (!t->cell[here]) continue;
                 for (c = 0; c < 1 << m->k; c++)
-                    inside |= t->node[here + fsi__frt_to(t, c)] << c;
+                    inside |= (t->node[here + fsi__frt_to(t, c)] ^ t->joins) << c;
                 edges = t->cases[inside];
                 for (e = 0; e < edges[0]; e++) {
-                    const int corner = fsi__sf_edge_low(edges[1 + e]), axis = edges[1 + e] >> 2;
+                    const int edge = edges[1 + (t->joins ? edges[0] - 1 - e : e)], corner = fsi__sf_edge_low(edge),
+                        axis = edge >> 2;
                     for (i = 0; i < 3; i++) low[i] = at[i] + (corner >> i & 1);
                     if (t->edge[3 * fsi__frt_at(t, low[0], low[1], low[2]) + axis] < 0)
                         FSI__TRY(fsi__frt_make_vertex(t, m, window, low, axis, fn));
@@ -1611,6 +1614,16 @@ static void fsi__frt_move_lattice(fsi__frt *t, int attempt)
     for (axis = 0; axis < 3; axis++) t->origin[axis] = attempt * part[axis] - floor(attempt * part[axis]);
 }
 
+/* Are most pairs of a window in liquid? The table of cases parts what is inside where a face of a cell is ambiguous;
+   with inside and outside exchanged it joins it: then sheets that the lattice meets once along an axis are whole. */
+static int fsi__frt_is_sheet(const fsi__frt *t, int window)
+{
+    int p, more = 0;
+    for (p = 0; p < t->pair_count; p++)
+        if (t->pair[p].window == window) more += t->pair[p].gap ? -1 : 1;
+    return more > 0;
+}
+
 static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int window, int pieces, const char *fn)
 {
     int i, attempt, fits, left, good = 0;
@@ -1623,6 +1636,7 @@ static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int windo
     for (attempt = 0; attempt < FSI__FRT_ATTEMPTS + FSI__FRT_WHOLE && !good; attempt++) {
         const int whole = attempt >= FSI__FRT_ATTEMPTS, rings = 1 + attempt / 4;
         fsi__frt_move_lattice(t, attempt);
+        t->joins = fsi__frt_is_sheet(t, window);
         if (whole) fsi__frt_take_pieces(t, m);
         FSI__TRY(fsi__frt_sample(t, m, &fits, fn));
         if (!fits) break;
