@@ -147,19 +147,16 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *context);
 FSI__STRICT_BEGIN
 
 #define FSI__FRT_MARGIN 6     /* cells of a window around pairs */
-#define FSI__FRT_AROUND 1.0    /* cells around the middle of a pair whose nodes change sides */
-#define FSI__FRT_WIDE 1.0     /* [reach] what is thinner where a place is resampled is parted or joined as well */
+#define FSI__FRT_MADE 1.3      /* [cells] thickness of what is made in a place, at least: remeshing and the shift that
+                                  gives volume back may take a part of it */
+#define FSI__FRT_NEAREST 0.05  /* part of an edge of the lattice between a vertex and its ends */
 #define FSI__FRT_ATTEMPTS 12   /* each with another lattice, each four with a ring of cells more; */
 #define FSI__FRT_WHOLE 4       /* then whole pieces */
 #define FSI__FRT_FACING (-0.6) /* cosine between normals of sheets that face each other */
 #define FSI__FRT_MOST (1 << 24) /* nodes of a window */
-#define FSI__FRT_NEAREST 0.05  /* part of an edge of the lattice between a vertex and its ends */
 #define FSI__FRT_LONGEST 2.5   /* [length] of edges that are sewn */
 
-/* Sheets nearer than this are joined or parted. Cells of the lattice are half as wide: a sheet that is thicker than
-   sqrt(3) cells has nodes in it that hang together, whatever way it is turned, so that what is not to be parted is not
-   parted by resampling. */
-static double fsi__frt_reach(const fsi__frt *t) { return t->dx / 2; }
+/* Sheets nearer than a cell are joined or parted. */
 static double fsi__frt_cell(const fsi__frt *t) { return t->dx / 2; }
 
 /* Room for a count of rows, contents kept up to `rows`. */
@@ -201,7 +198,7 @@ static fsi__frt_cone *fsi__frt_cone_at(const fsi__frt *t, int x, int y, int z)
 
 static void fsi__frt_cone_cell(const fsi__frt *t, const fsi__fr_mesh *m, int v, int *at)
 {
-    const double scale = 1 / (FSI__FR_LONGEST * m->length + fsi__frt_reach(t));
+    const double scale = 1 / (FSI__FR_LONGEST * m->length + fsi__frt_cell(t));
     int axis;
     for (axis = 0; axis < 3; axis++) at[axis] = (int)floor((double)fsi__axis(m->x[v], axis) * scale);
 }
@@ -307,7 +304,7 @@ static void fsi__frt_look_task(void *arg, int chunk, int begin, int end)
     const fsi__frt_job *job = (const fsi__frt_job *)arg;
     const fsi__fr_mesh *m = job->m;
     fsi__frt *t = job->t;
-    const double reach = fsi__frt_reach(t);
+    const double reach = fsi__frt_cell(t);
     int v, i, found[FSI__FR_NEAR];
     (void)chunk;
     for (v = begin; v < end; v++) {
@@ -641,22 +638,6 @@ static void fsi__frt_grow(fsi__frt *t)
     }
 }
 
-/* Marks the box of the cells that are marked: strips that are sewn to it do not run into its corners. */
-static void fsi__frt_fill_box(fsi__frt *t)
-{
-    int lo[3] = { 1 << 30, 1 << 30, 1 << 30 }, hi[3] = { 0, 0, 0 }, at[3], axis;
-    for (at[2] = 0; at[2] < t->n[2]; at[2]++)
-        for (at[1] = 0; at[1] < t->n[1]; at[1]++)
-            for (at[0] = 0; at[0] < t->n[0]; at[0]++)
-                for (axis = 0; axis < 3 && t->cell[fsi__frt_at(t, at[0], at[1], at[2])]; axis++) {
-                    lo[axis] = at[axis] < lo[axis] ? at[axis] : lo[axis];
-                    hi[axis] = at[axis] > hi[axis] ? at[axis] : hi[axis];
-                }
-    for (at[2] = lo[2]; at[2] <= hi[2]; at[2]++)
-        for (at[1] = lo[1]; at[1] <= hi[1]; at[1]++)
-            for (at[0] = lo[0]; at[0] <= hi[0]; at[0]++) t->cell[fsi__frt_at(t, at[0], at[1], at[2])] = 1;
-}
-
 /* Of the cells around a node (bits x, y, z), are those of the set connected through faces? */
 static int fsi__frt_connected(int set, int cells)
 {
@@ -746,7 +727,7 @@ static int fsi__frt_is_thin(const fsi__frt *t, const fsi__fr_mesh *m, int i, int
         o = fsi__d3_unit(fsi__fr_normal_of(m, t->sub_element[up->element]));
         if (fsi__d3_dot(n, o) > FSI__FRT_FACING) continue;
         thick = (below + above) * fabs(fsi__d3_axis(fsi__d3_sub(n, o), axis)) / 2;
-        if (thick * fsi__frt_cell(t) < FSI__FRT_WIDE * fsi__frt_reach(t)) return 1;
+        if (thick < 1) return 1;
     }
     return 0;
 }
@@ -787,10 +768,9 @@ static const fsi_front_crossing *fsi__frt_crossing(const fsi__frt *t, const int 
 }
 
 /* Where the new surface crosses this edge, in its length, whose ends are on different sides. */
-static double fsi__frt_theta(const fsi__frt *t, const fsi_front_crossing *c)
+static double fsi__frt_theta(const fsi_front_crossing *c)
 {
     const double theta = c ? (double)c->theta : 0.5;
-    (void)t;
     return theta < FSI__FRT_NEAREST ? FSI__FRT_NEAREST : theta > 1 - FSI__FRT_NEAREST ? 1 - FSI__FRT_NEAREST : theta;
 }
 
@@ -805,24 +785,23 @@ static double fsi__frt_made_distance(const fsi__frt *t, const int *node, int axi
         at[axis] = up ? node[axis] + s : node[axis] - 1 - s;
         if (at[axis] < 0 || at[axis] >= t->n[axis] - 1) return 3;
         if (t->node[fsi__frt_at(t, at[0], at[1], at[2]) + (up ? t->step[axis] : 0)] == side) continue;
-        theta = fsi__frt_theta(t, fsi__frt_crossing(t, at, axis));
+        theta = fsi__frt_theta(fsi__frt_crossing(t, at, axis));
         return up ? s + theta : s + 1 - theta;
     }
     return 3;
 }
 
-/* Is what is made around a node a sheet or a gap thinner than the reach? One of thickness T whose normal is n is T/|n_i|
+/* Is what is made around a node a sheet or a gap that is too thin? One of thickness T whose normal is n is T/|n_i|
    wide along axis i, so that 1/T^2 is the sum of their inverse squares; threads likewise. */
 static int fsi__frt_is_made_thin(const fsi__frt *t, int dim, const int *node)
 {
-    const double reach = fsi__frt_reach(t) / fsi__frt_cell(t);
     double sum = 0;
     int axis;
     for (axis = 0; axis < dim; axis++) {
         const double wide = fsi__frt_made_distance(t, node, axis, 1) + fsi__frt_made_distance(t, node, axis, 0);
         if (wide < 3) sum += 1 / (wide * wide);
     }
-    return sum * reach * reach > 1;
+    return sum * FSI__FRT_MADE * FSI__FRT_MADE > 1;
 }
 
 /* Nodes change sides as long as what is made there is thin. */
@@ -848,8 +827,8 @@ static void fsi__frt_force_around(fsi__frt *t, const fsi__fr_mesh *m, const fsi_
     int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, i, j, k, axis;
     for (axis = 0; axis < m->k; axis++) {
         const double c = (double)fsi__axis(x, axis) / fsi__frt_cell(t) - t->origin[axis] - t->at.lo[axis];
-        lo[axis] = (int)ceil(c - FSI__FRT_AROUND);
-        hi[axis] = (int)floor(c + FSI__FRT_AROUND);
+        lo[axis] = (int)floor(c);
+        hi[axis] = lo[axis] + 1;
     }
     for (k = lo[2]; k <= hi[2]; k++)
         for (j = lo[1]; j <= hi[1]; j++)
@@ -872,8 +851,8 @@ static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
                     && fsi__frt_is_thin(t, m, i, j, k, w == 0 ? 1 : -1)) t->node[at] = w == 0;
             }
 
-    /* All nodes around the middle of a gap or sheet, so that what is made is wider than the reach. Where volumes overlap
-       it looks like a sheet, and is none. */
+    /* All nodes around the middle of a gap or sheet, so that what is made is wider than a cell. Where volumes overlap it
+       looks like a sheet, and is none. */
     for (p = 0; p < t->pair_count; p++)
         if (t->pair[p].window == window && (t->pair[p].gap || !overlaps)) fsi__frt_force_around(t, m, &t->pair[p]);
     fsi__frt_widen_made(t, m->k);
@@ -922,7 +901,7 @@ static fsi_status fsi__frt_make_vertex(fsi__frt *t, fsi__fr_mesh *m, int window,
     const double h = fsi__frt_cell(t);
     const fsi_front_crossing *c = fsi__frt_crossing(t, at, axis);
     const int v = m->nv;
-    const double theta = fsi__frt_theta(t, c);
+    const double theta = fsi__frt_theta(c);
     double x[3], w[3] = { 0, 0, 0 };
     fsi__frt_made *made;
     int i, e;
@@ -1237,7 +1216,7 @@ static fsi__d3 fsi__frt_normal_at(const fsi__frt *t, const fsi__fr_mesh *m, int 
 /* How far apart two loops are: the mean over the first, of distances to the second; normals that differ count, too. */
 static double fsi__frt_apart(const fsi__frt *t, const fsi__fr_mesh *m, int a, int b)
 {
-    const double h = fsi__frt_reach(t);
+    const double h = fsi__frt_cell(t);
     double sum = 0;
     int i, j;
     for (i = t->begin[a]; i < t->begin[a + 1]; i++) {

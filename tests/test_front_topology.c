@@ -125,6 +125,24 @@ static void test_thin_sheet_tears(void)
     front_free(&s);
 }
 
+/* Plates of 1 to 2.4 times dx/2 that tear while they are stirred come to rest with the flow: what is made in a place is
+   thick enough not to tear again. */
+static void test_torn_plates_come_to_rest(void)
+{
+    const double thick[] = { 1.2, 1.5, 2, 2.4 };
+    double removed, most = 0;
+    int k, last, latest = -1, places = tally.places;
+    for (k = 0; k < (TEST_WATCHED ? 3 : 12); k++) {
+        last = topology_plate(k % 4 == 3 ? 2 : 3, thick[k / 3], k & 1 ? 30 : 10, 3 + k % 3, 12, &removed, &tally);
+        latest = last > latest ? last : latest;
+        most = fmax(most, fabs(removed));
+    }
+    check_tally();
+    CHECK(tally.places - places > (TEST_WATCHED ? 2 : 20) && tally.failed == 0);
+    CHECK(latest <= 5);
+    CHECK(most <= 0.02);
+}
+
 /* A bubble at the skin of a drop opens; two bubbles in a drop become one; a ring closes its hole; of a film that is
    thin everywhere nothing is left, and all of it is booked. Steps without motion. */
 static void test_bubbles_rings_and_films(void)
@@ -407,6 +425,7 @@ int main(int argc, char **argv)
     RUN(test_pieces_nearer_than_half_a_cell_merge);
     RUN(test_what_is_made_stays);
     RUN(test_thin_sheet_tears);
+    RUN(test_torn_plates_come_to_rest);
     RUN(test_bubbles_rings_and_films);
     RUN(test_overlapping_drops_become_one);
     RUN(test_merge_keeps_momentum);

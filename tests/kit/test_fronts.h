@@ -93,6 +93,59 @@ TEST_FN void front_add_circle(front_shape *s, fsi_vec3 center, double radius, in
     }
 }
 
+/* A face of a box: n0 x n1 squares of two triangles, from a corner along the edges e0 and e1, whose cross product points
+   outwards; vertices that are there are taken. */
+TEST_FN void front_add_face(front_shape *s, int first, fsi_vec3 corner, fsi_vec3 e0, int n0, fsi_vec3 e1, int n1)
+{
+    int *at = (int *)malloc((size_t)((n0 + 1) * (n1 + 1)) * sizeof *at), i, j, k;
+    front_room(s, (n0 + 1) * (n1 + 1), 2 * n0 * n1);
+    for (j = 0; j <= n1; j++)
+        for (i = 0; i <= n0; i++) {
+            const fsi_vec3 x = fsi_v3_madd(fsi_v3_madd(corner, (fsi_real)i / (fsi_real)n0, e0),
+                (fsi_real)j / (fsi_real)n1, e1);
+            for (k = first; k < s->vertices; k++)
+                if ((double)fsi_v3_norm(fsi_v3_sub(s->x[k], x)) < 1e-3) break;
+            if (k == s->vertices) s->x[s->vertices++] = x;
+            at[j * (n0 + 1) + i] = k;
+        }
+    for (j = 0; j < n1; j++)
+        for (i = 0; i < n0; i++) {
+            const int a = j * (n0 + 1) + i, c[6] = { at[a], at[a + 1], at[a + n0 + 2], at[a], at[a + n0 + 2],
+                at[a + n0 + 1] };
+            memcpy(s->corner + 3 * s->elements, c, sizeof c);
+            s->elements += 2;
+        }
+    free(at);
+}
+
+/* A plate of 2 half x 2 half x thick around the origin, in 2D of 2 half x thick, with edges of about 1. */
+TEST_FN void front_add_plate(front_shape *s, double half, double thick)
+{
+    const int n = (int)(2 * half + 0.5), m = (int)ceil(thick - 0.2), first = s->vertices;
+    const double z = thick / 2;
+    int i;
+    if (s->dim == 3) {
+        const fsi_vec3 a = front_v3(-half, -half, -z), b = front_v3(half, half, z), x = front_v3(2 * half, 0, 0),
+            y = front_v3(0, 2 * half, 0), t = front_v3(0, 0, thick);
+        front_add_face(s, first, a, y, n, x, n);
+        front_add_face(s, first, a, x, n, t, m);
+        front_add_face(s, first, a, t, m, y, n);
+        front_add_face(s, first, b, fsi_v3_scale(x, -1), n, fsi_v3_scale(y, -1), n);
+        front_add_face(s, first, b, fsi_v3_scale(t, -1), m, fsi_v3_scale(x, -1), n);
+        front_add_face(s, first, b, fsi_v3_scale(y, -1), n, fsi_v3_scale(t, -1), m);
+        return;
+    }
+    front_room(s, 2 * (n + m), 2 * (n + m));
+    for (i = 0; i < n; i++) s->x[s->vertices++] = front_v3(-half + 2 * half * i / n, z, 0);
+    for (i = 0; i < m; i++) s->x[s->vertices++] = front_v3(half, z - thick * i / m, 0);
+    for (i = 0; i < n; i++) s->x[s->vertices++] = front_v3(half - 2 * half * i / n, -z, 0);
+    for (i = 0; i < m; i++) s->x[s->vertices++] = front_v3(-half, -z + thick * i / m, 0);
+    for (i = 0; i < 2 * (n + m); i++, s->elements++) {
+        s->corner[2 * s->elements] = first + i;
+        s->corner[2 * s->elements + 1] = first + (i + 1) % (2 * (n + m));
+    }
+}
+
 TEST_FN void front_free(front_shape *s)
 {
     free(s->x);

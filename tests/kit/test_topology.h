@@ -212,4 +212,39 @@ TEST_FN double topology_stir(int seed, double length, int steps, topology_tally 
     return owed;
 }
 
+/* A plate 16 wide that is stirred until it tears in places, then at rest: the last of its steps at rest in which
+   something was resampled, -1: none; *removed: part of its volume that went with small pieces in these. */
+TEST_FN int topology_plate(int dim, double thick, int stir, int seed, int rest, double *removed, topology_tally *y)
+{
+    front_shape s = { dim, 0, 0, NULL, NULL };
+    fsi_front_desc d;
+    fsi_front *f;
+    double volume = 0;
+    int k, i, last = -1;
+    front_add_plate(&s, 8, thick);
+    d = front_desc(&s, 1);
+    d.topology = 1;
+    d.attribute_count = 2;
+    y->runs++;
+    *removed = 0;
+    CHECK(fsi_front_create(&f, &d) == FSI_OK);
+    for (i = 0; i < 2 * f->vertex_count; i++) f->attribute[i] = 1;
+    for (k = 0; k < stir + rest; k++) {
+        const double p = 1.7 * seed + 0.1 * k, u = k < stir ? 0.18 : 0;
+        for (i = 0; i < f->vertex_count; i++) {
+            const double a = (double)f->position[i].x, b = (double)f->position[i].y, c = (double)f->position[i].z;
+            f->velocity[i] = dim == 3 ? front_v3(u * sin(0.5 * b + p), u * sin(0.6 * c + 2 * p), u * sin(0.55 * a + 1.5 * p))
+                : front_v3(u * sin(0.5 * b + p), u * sin(0.55 * a + 1.5 * p), 0);
+        }
+        if (k == stir) volume = topology_volume(f, 0);
+        if (!topology_step(f, 1, y)) break;
+        if (k >= stir && f->stats.places + f->stats.failed_places > 0) last = k - stir;
+        if (k >= stir) *removed += f->stats.removed_volume / volume;
+    }
+    y->crossing += !topology_is_sound(f);
+    fsi_front_destroy(f);
+    front_free(&s);
+    return last;
+}
+
 #endif
