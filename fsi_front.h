@@ -71,8 +71,8 @@ enum {
 /* What is about to happen where two sheets are nearer than half of topology_dx. */
 enum { FSI_FRONT_MERGE, FSI_FRONT_PINCH };
 typedef struct fsi_front_event {
-    int kind;                    /* FSI_FRONT_MERGE: air between them; FSI_FRONT_PINCH: liquid between them, or they
-                                    already cross */
+    int kind;                    /* FSI_FRONT_MERGE: air between them, or two drops that already overlap;
+                                    FSI_FRONT_PINCH: liquid between them, or a piece that overlaps itself */
     uint32_t piece[2];           /* ids of the pieces that they belong to; maybe the same */
     fsi_vec3 place;              /* [m] */
 } fsi_front_event;
@@ -155,7 +155,8 @@ typedef struct fsi_front_stats {
     int resampled_cells;         /* of topology_dx/2 */
     int removed_pieces;
     double removed_volume;       /* with them */
-    double removed_amount[64];   /* and of each attribute */
+    double removed_amount[FSI__FR_ATTRIBUTES]; /* and of each attribute */
+    double removed_momentum[3];  /* and of what momentum has below */
     double volume, area;         /* of all pieces */
     double moved;                /* largest volume by which remeshing and topology changed a piece */
     int not_kept;                /* 1: giving it back would have made the surface cross itself: it is owed, in part */
@@ -448,24 +449,38 @@ static double fsi__fr_unit_volume(const fsi_front *f)
     return f->dim == 3 ? l * l * l : l * l;
 }
 
-/* Pieces with less volume than desc.piece_min: their rows are gone, their volume is booked. */
+/* Amounts and momentum of the vertices of pieces that will be gone. */
+static void fsi__fr_book_small(const fsi__fr_impl *im, double least, fsi_front_stats *stats)
+{
+    const fsi__fr_mesh *m = &im->work;
+    int v, i;
+    for (v = 0; v < m->nv; v++) {
+        double area;
+        if (m->star[v] < 0 || fabs(im->work_piece[fsi__fr_piece_of(m, v)].volume) >= least) continue;
+        area = fsi__fr_vertex_area(m, v);
+        for (i = 0; i < 3; i++) stats->removed_momentum[i] += area * (double)fsi__axis(m->v[v], i);
+        for (i = 0; i < m->attributes; i++)
+            stats->removed_amount[i] += (double)m->a[(size_t)v * (size_t)m->attributes + (size_t)i];
+    }
+}
+
+/* Pieces with less volume than desc.piece_min: their rows are gone, what they had is booked. */
 static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats)
 {
     fsi__fr_mesh *m = &im->work;
     const double least = (double)f->desc.piece_min * fsi__fr_unit_volume(f);
-    int t, i, c;
+    int t, i, c, small_ones = 0;
     for (i = 0; i < im->pieces; i++) {
         if (fabs(im->work_piece[i].volume) >= least) continue;
-        stats->removed_pieces++;
+        small_ones++;
         stats->removed_volume += im->sum[i].before; /* its volume, but for a share of what topology has moved */
     }
-    for (t = 0; t < m->nt && stats->removed_pieces > 0; t++) {
+    stats->removed_pieces += small_ones;
+    if (small_ones > 0) fsi__fr_book_small(im, least, stats);
+    for (t = 0; t < m->nt && small_ones > 0; t++) {
         if (m->corner[m->k * t] < 0 || fabs(im->work_piece[m->piece[t]].volume) >= least) continue;
         for (c = 0; c < m->k; c++) {
-            const int v = m->corner[m->k * t + c];
-            for (i = 0; i < m->attributes && m->star[v] >= 0; i++)
-                stats->removed_amount[i] += (double)m->a[(size_t)v * (size_t)m->attributes + (size_t)i];
-            m->star[v] = -1;
+            m->star[m->corner[m->k * t + c]] = -1;
             m->corner[m->k * t + c] = -1;
         }
     }
@@ -479,7 +494,8 @@ static int fsi__fr_may_change(void *owner, int gap, int a, int b, fsi_vec3 place
     const fsi__fr_impl *im = (const fsi__fr_impl *)f->impl;
     fsi_front_event e;
     memset(&e, 0, sizeof e);
-    e.kind = gap ? FSI_FRONT_MERGE : FSI_FRONT_PINCH;
+    e.kind = gap || (a != b && im->work_piece[a].volume > 0 && im->work_piece[b].volume > 0) ? FSI_FRONT_MERGE
+        : FSI_FRONT_PINCH; /* two drops are no sheet of liquid: they overlap */
     e.piece[0] = im->work_piece[a].id;
     e.piece[1] = im->work_piece[b].id;
     e.place = place;
@@ -590,7 +606,6 @@ static fsi_status fsi__fr_take_parts(fsi_front *f, fsi__fr_impl *im, fsi_front_s
 static fsi_status fsi__fr_change_topology(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats, const char *fn)
 {
     fsi__frt *t = &im->topology;
-    int i;
     if (!f->desc.topology) return FSI_OK;
     t->dx = (double)(f->desc.topology_dx > 0 ? f->desc.topology_dx : 2 * f->desc.length);
     t->ask = f->desc.ask ? fsi__fr_may_change : NULL;
@@ -601,7 +616,8 @@ static fsi_status fsi__fr_change_topology(fsi_front *f, fsi__fr_impl *im, fsi_fr
     stats->failed_places = t->failed;
     stats->forbidden_places = t->forbidden;
     stats->resampled_cells = t->cells;
-    for (i = 0; i < 64; i++) stats->removed_amount[i] = t->lost_amount[i];
+    memcpy(stats->removed_amount, t->lost_amount, sizeof stats->removed_amount);
+    memcpy(stats->removed_momentum, t->lost_momentum, sizeof stats->removed_momentum);
     return t->places > 0 ? fsi__fr_take_parts(f, im, stats, fn) : FSI_OK;
 }
 
@@ -723,7 +739,7 @@ static fsi_status fsi__fr_settle_volume(fsi_front *f, fsi__fr_impl *im, fsi_fron
     stats->seconds_volume = fsi__now(f->context) - begin;
     for (part = 0; part < 3; part++) {
         FSI__TRY(fsi__fr_find_pair(m, pair, fn));
-        if (pair->element < 0 || part == 2) break;
+        if (pair->element < 0 || part == 2 || !f->desc.keep_volume) break;
         for (i = 0; i < m->nv; i++)
             m->x[i] = part ? im->unshifted[i]
                 : fsi_v3_madd(im->unshifted[i], (fsi_real)0.25, fsi_v3_sub(m->x[i], im->unshifted[i]));
@@ -1201,7 +1217,7 @@ static fsi_status fsi__fr_check_desc(const fsi_front_desc *d, const char *fn)
         FSI__FIELD(fsi_front_desc, dim, FSI__INT, 2, 3, 0),
         FSI__FIELD(fsi_front_desc, vertex_count, FSI__INT, 0, 400000000, 0),
         FSI__FIELD(fsi_front_desc, element_count, FSI__INT, 0, 150000000, 0),
-        FSI__FIELD(fsi_front_desc, attribute_count, FSI__INT, 0, 64, 0),
+        FSI__FIELD(fsi_front_desc, attribute_count, FSI__INT, 0, FSI__FR_ATTRIBUTES, 0),
         FSI__FIELD(fsi_front_desc, length, FSI__REAL, 1e-9, 1e9, 0),
         FSI__FIELD(fsi_front_desc, smoothing, FSI__REAL, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, volume_part, FSI__REAL, 0, 1, 0),

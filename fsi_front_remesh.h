@@ -25,6 +25,7 @@
 #define FSI__FR_THINNEST 0.17364817766693033 /* and sin 10 degrees */
 #define FSI__FR_THIN 0.25881904510252074     /* sin 15 degrees: triangles below are worked on */
 #define FSI__FR_POOR 0.42261826174069944     /* sin 25 degrees: vertices of such triangles are smoothed */
+#define FSI__FR_ATTRIBUTES 64  /* of a vertex, at most */
 #define FSI__FR_RING 32        /* edges at a vertex; more: operations there are refused */
 
 #define FSI__FR_WALLS 63u      /* flags of a vertex: bit 2 axis + side: it lies on that wall */

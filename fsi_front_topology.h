@@ -35,8 +35,8 @@ typedef struct fsi__frt_window { int lo[3], hi[3]; } fsi__frt_window;
 /* Of a vertex on the lattice: its normal, and the piece that it was of. */
 typedef struct fsi__frt_made { fsi__d3 normal; int piece; } fsi__frt_made;
 
-/* A cell as wide as the longest element and dx/2, and bounds of the unit normals of the vertices in it, and in its
-   neighbours too, in 1/127. */
+/* A cell that is wider by dx/2 than edges are after a step (FSI__FR_LONGEST), with bounds of the unit normals of the
+   vertices in it (lo, hi), and of those in it and its neighbours (wide), in 1/127. */
 typedef struct fsi__frt_cone {
     int at[3];
     signed char used, lo[3], hi[3], wide_lo[3], wide_hi[3];
@@ -50,7 +50,7 @@ typedef struct fsi__frt {
     fsi__frt_ask *ask;
     void *owner;
     int places, whole, failed, forbidden, cells; /* what a call did */
-    double lost_amount[64];    /* of vertices of which nothing is left */
+    double lost_amount[FSI__FR_ATTRIBUTES], lost_momentum[3]; /* of connected parts of which nothing is left */
 
     /* Pairs, and windows around them. */
     int *hit, *start, *role;   /* of vertices: element nearest; half-edge of the rim; number in the patch */
@@ -100,6 +100,9 @@ typedef struct fsi__frt {
     int match_room, cost_room;
     int *patch;                /* vertices around the patch */
     int patch_count, patch_room;
+    int *group;                /* of new vertices, then those of the patch: which of them hang together */
+    double *sum;               /* of groups: amounts, momentum, as there were */
+    int group_room, sum_room, groups;
     unsigned char *concerned;  /* of pieces */
     int concerned_room;
     unsigned char cases[256][16];
@@ -444,7 +447,7 @@ static void fsi__frt_tie_pairs(fsi__frt *t, const fsi__fr_mesh *m)
 /* A window for all pairs that hang together, in the order of their first. start: of vertices: their window. */
 static fsi_status fsi__frt_make_windows(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
 {
-    int p;
+    int p, beyond = 0;
     t->window_count = 0;
     if (t->pair_count == 0) return FSI_OK;
     fsi__frt_tie_pairs(t, m);
@@ -454,7 +457,7 @@ static fsi_status fsi__frt_make_windows(fsi__frt *t, fsi__fr_mesh *m, const char
         int *at = &t->start[fsi__frt_first_of(t->role, t->pair[p].vertex)];
         fsi__frt_window w;
         if (fmax(fabs((double)x.x), fmax(fabs((double)x.y), fabs((double)x.z))) > 1e9 * fsi__frt_cell(t)) {
-            t->failed++; /* the lattice ends */
+            beyond = 1; /* the lattice ends before */
             continue;
         }
         w = fsi__frt_box(t, m->k, fsi_v3_min(x, y), fsi_v3_max(x, y), FSI__FRT_MARGIN);
@@ -466,6 +469,7 @@ static fsi_status fsi__frt_make_windows(fsi__frt *t, fsi__fr_mesh *m, const char
         fsi__frt_join(&t->window[*at], &w);
         t->pair[p].window = *at;
     }
+    t->failed += beyond;
     return FSI_OK;
 }
 
@@ -539,6 +543,16 @@ static void fsi__frt_wind(fsi__frt *t)
     }
 }
 
+/* All lines through the nodes; an error names the vertex or element of the front, not that of what was taken of it. */
+static fsi_status fsi__frt_cross(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
+{
+    const fsi_status status = fsi__frl_cross(t->lines, &t->sub, fn);
+    const long long vertex = m->context->error.element;
+    if (status != FSI_ERROR_LIMIT || vertex < 0 || vertex >= t->sub.vertex_count) return status;
+    return fsi__fail(m->context, status, fn, t->sub_vertex[vertex], 0,
+        "a place where sheets are close is more than 2^30 cells from vertex %d", t->sub_vertex[vertex]);
+}
+
 /* Nodes of the window, and all lines through them. *fits 0: it is too large. */
 static fsi_status fsi__frt_sample(fsi__frt *t, fsi__fr_mesh *m, int *fits, const char *fn)
 {
@@ -572,7 +586,7 @@ static fsi_status fsi__frt_sample(fsi__frt *t, fsi__fr_mesh *m, int *fits, const
     fsi_front_destroy_lines(t->lines);
     t->lines = NULL;
     FSI__TRY(fsi_front_create_lines(&t->lines, &d));
-    FSI__TRY(fsi__frl_cross(t->lines, &t->sub, fn));
+    FSI__TRY(fsi__frt_cross(t, m, fn));
     fsi__frt_wind(t);
     *fits = 1;
     return FSI_OK;
@@ -1405,45 +1419,109 @@ static fsi_status fsi__frt_link(fsi__frt *t, fsi__fr_mesh *m, int *good, const c
     return FSI_OK;
 }
 
-/* Amounts and momentum of the patch go to what is there now: as fsi__fr_patch_end, where densities are kept in the
-   places of amounts. */
-static void fsi__frt_settle(fsi__frt *t, fsi__fr_mesh *m, const double *sum, fsi__d3 momentum)
+/* New vertices, then those of the patch. */
+static int fsi__frt_settled(const fsi__frt *t, const fsi__fr_mesh *m, int i)
+{
+    const int made = m->nv - t->first_vertex;
+    return i < made ? t->first_vertex + i : t->patch[i - made];
+}
+static void fsi__frt_tie_corners(fsi__frt *t, const fsi__fr_mesh *m, int e)
+{
+    const int made = m->nv - t->first_vertex, *c = m->corner + m->k * e;
+    int i, first = -1;
+    for (i = 0; i < m->k; i++) {
+        const int at = c[i] >= t->first_vertex ? c[i] - t->first_vertex : made + t->role[c[i]];
+        if (i > 0) fsi__frt_tie(t->group, first, at);
+        else first = at;
+    }
+}
+
+/* Vertices hang together by elements that are gone and new ones: numbers of such groups, in the order of their first. */
+static fsi_status fsi__frt_find_groups(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
+{
+    const int count = m->nv - t->first_vertex + t->patch_count;
+    int i;
+    FSI__FRT_ROOM(group, 0, group_room, count);
+    for (i = 0; i < count; i++) t->group[i] = i;
+    for (i = 0; i < t->list_count; i++) fsi__frt_tie_corners(t, m, t->list[i]);
+    for (i = t->first_element; i < m->nt; i++) fsi__frt_tie_corners(t, m, i);
+
+    /* First members have -1 - number, then all have. */
+    for (i = 0; i < count; i++) t->group[i] = fsi__frt_first_of(t->group, i);
+    for (i = t->groups = 0; i < count; i++) t->group[i] = t->group[i] == i ? -1 - t->groups++ : t->group[t->group[i]];
+    for (i = 0; i < count; i++) t->group[i] = -1 - t->group[i];
+    FSI__FRT_ROOM(sum, 0, sum_room, t->groups * (m->attributes + 3));
+    return FSI_OK;
+}
+
+/* What there was, of each group; densities in the places of amounts. */
+static void fsi__frt_sum_patch(fsi__frt *t, fsi__fr_mesh *m)
 {
     const size_t n = (size_t)m->attributes;
-    const int made = m->nv - t->first_vertex, count = t->patch_count + made;
+    const int made = m->nv - t->first_vertex;
+    int i;
+    size_t j;
+    for (j = 0; j < (size_t)t->groups * (n + 3); j++) t->sum[j] = 0;
+    for (i = 0; i < t->patch_count; i++) {
+        const int v = t->patch[i];
+        const double area = fsi__fr_vertex_area(m, v);
+        double *sum = t->sum + (size_t)t->group[made + i] * (n + 3);
+        fsi__d3_put(sum + n, fsi__d3_madd(fsi__d3_make(sum[n], sum[n + 1], sum[n + 2]), area, fsi__d3_of(m->v[v])));
+        for (j = 0; j < n; j++) {
+            fsi_real *a = m->a + (size_t)v * n + j;
+            sum[j] += (double)*a;
+            *a = area > fsi__fr_tiny(m) ? (fsi_real)((double)*a / area) : 0;
+        }
+    }
+}
+
+/* Amounts and momentum of a group go to what is there now: as fsi__fr_patch_end, where densities are kept in the places
+   of amounts. Where nothing is left they are lost. */
+static void fsi__frt_settle(fsi__frt *t, fsi__fr_mesh *m, int group)
+{
+    const size_t n = (size_t)m->attributes;
+    const int count = m->nv - t->first_vertex + t->patch_count;
+    const double *sum = t->sum + (size_t)group * (n + 3);
+    fsi__d3 momentum = fsi__d3_make(sum[n], sum[n + 1], sum[n + 2]);
     double all = 0;
     int i;
     size_t j;
     for (i = 0; i < count; i++) {
-        const int v = i < made ? t->first_vertex + i : t->patch[i - made];
+        const int v = fsi__frt_settled(t, m, i);
         double area;
-        if (m->star[v] < 0) continue;
+        if (t->group[i] != group || m->star[v] < 0) continue;
         area = fsi__fr_vertex_area(m, v);
         all += area;
         momentum = fsi__d3_madd(momentum, -area, fsi__d3_of(m->v[v]));
+    }
+    if (!(all > fsi__fr_tiny(m))) {
+        for (j = 0; j < n; j++) t->lost_amount[j] += sum[j];
+        for (j = 0; j < 3; j++) t->lost_momentum[j] += sum[n + j];
+        return;
     }
 
     /* Amounts one by one, then velocities. */
     for (j = 0; j < n; j++) {
         double got = 0, least = 0;
         fsi__fr_mix mix;
-        if (!(all > fsi__fr_tiny(m))) { t->lost_amount[j] += sum[j]; continue; }
         for (i = 0; i < count; i++) {
-            const int v = i < made ? t->first_vertex + i : t->patch[i - made];
-            if (m->star[v] < 0) continue;
+            const int v = fsi__frt_settled(t, m, i);
+            if (t->group[i] != group || m->star[v] < 0) continue;
             got += fsi__fr_vertex_area(m, v) * (double)m->a[(size_t)v * n + j];
             least = (double)m->a[(size_t)v * n + j] < least ? (double)m->a[(size_t)v * n + j] : least;
         }
         mix = fsi__fr_mix_of(sum[j], got, least, all);
         for (i = 0; i < count; i++) {
-            const int v = i < made ? t->first_vertex + i : t->patch[i - made];
+            const int v = fsi__frt_settled(t, m, i);
             fsi_real *a = m->a + (size_t)v * n + j;
-            if (m->star[v] >= 0) *a = (fsi_real)((mix.factor * (double)*a + mix.more) * fsi__fr_vertex_area(m, v));
+            if (t->group[i] == group && m->star[v] >= 0)
+                *a = (fsi_real)((mix.factor * (double)*a + mix.more) * fsi__fr_vertex_area(m, v));
         }
     }
-    for (i = 0; i < count && all > fsi__fr_tiny(m); i++) {
-        const int v = i < made ? t->first_vertex + i : t->patch[i - made];
-        if (m->star[v] >= 0) m->v[v] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->v[v]), 1 / all, momentum));
+    for (i = 0; i < count; i++) {
+        const int v = fsi__frt_settled(t, m, i);
+        if (t->group[i] == group && m->star[v] >= 0)
+            m->v[v] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->v[v]), 1 / all, momentum));
     }
 }
 
@@ -1452,24 +1530,8 @@ static void fsi__frt_accept(fsi__frt *t, fsi__fr_mesh *m)
 {
     const int k = m->k, made = m->nv - t->first_vertex, nt = m->nt - t->first_element;
     const fsi__frt_local l = fsi__frt_local_of(t, k, made + t->patch_count, nt);
-    const size_t n = (size_t)m->attributes;
-    double sum[64];
-    fsi__d3 momentum = fsi__d3_zero();
     int i;
-    size_t j;
-
-    /* What there was: densities in the places of amounts. */
-    for (j = 0; j < n; j++) sum[j] = 0;
-    for (i = 0; i < t->patch_count; i++) {
-        const int v = t->patch[i];
-        const double area = fsi__fr_vertex_area(m, v);
-        momentum = fsi__d3_madd(momentum, area, fsi__d3_of(m->v[v]));
-        for (j = 0; j < n; j++) {
-            fsi_real *a = m->a + (size_t)v * n + j;
-            sum[j] += (double)*a;
-            *a = area > fsi__fr_tiny(m) ? (fsi_real)((double)*a / area) : 0;
-        }
-    }
+    fsi__frt_sum_patch(t, m);
 
     /* Rows, links. */
     for (i = 0; i < t->patch_count; i++) m->star[t->patch[i]] = -1;
@@ -1485,13 +1547,13 @@ static void fsi__frt_accept(fsi__frt *t, fsi__fr_mesh *m)
         m->star[v] = h;
     }
     for (i = 0; i < made + t->patch_count && k == 2; i++) {
-        const int v = i < made ? t->first_vertex + i : t->patch[i - made];
+        const int v = fsi__frt_settled(t, m, i);
         if (l.star[i] < 0) continue;
         m->star[v] = l.star[i];
         m->twin[2 * l.star[i]] = l.head[i];
         m->twin[2 * l.head[i] + 1] = l.star[i];
     }
-    fsi__frt_settle(t, m, sum, momentum);
+    for (i = 0; i < t->groups; i++) fsi__frt_settle(t, m, i);
 }
 
 /* ---- a window ---------------------------------------------------------------------------------------------------- */
@@ -1511,6 +1573,7 @@ static fsi_status fsi__frt_try(fsi__frt *t, fsi__fr_mesh *m, int window, int *go
     if (*good) FSI__TRY(fsi__frt_link(t, m, good, fn));
     *good = *good && fsi__frt_is_clear(t, m);
     if (*good) {
+        FSI__TRY(fsi__frt_find_groups(t, m, fn));
         fsi__frt_accept(t, m);
         return FSI_OK;
     }
@@ -1636,6 +1699,7 @@ FSI_API fsi_status fsi__frt_change(fsi__frt *t, fsi__fr_mesh *m, int pieces, con
     int w;
     t->places = t->whole = t->failed = t->forbidden = t->cells = 0;
     memset(t->lost_amount, 0, sizeof t->lost_amount);
+    memset(t->lost_momentum, 0, sizeof t->lost_momentum);
     FSI__TRY(fsi__frt_find_pairs(t, m, fn));
     FSI__TRY(fsi__frt_make_windows(t, m, fn));
     for (w = 0; w < t->window_count; w++) {
@@ -1680,6 +1744,8 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *c)
     fsi__free(c, t->match, (size_t)t->match_room, sizeof *t->match);
     fsi__free(c, t->cost, (size_t)t->cost_room, sizeof *t->cost);
     fsi__free(c, t->patch, (size_t)t->patch_room, sizeof *t->patch);
+    fsi__free(c, t->group, (size_t)t->group_room, sizeof *t->group);
+    fsi__free(c, t->sum, (size_t)t->sum_room, sizeof *t->sum);
     fsi__free(c, t->concerned, (size_t)t->concerned_room, 1);
 }
 

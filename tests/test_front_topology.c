@@ -299,6 +299,69 @@ static void test_owner_is_asked_for_each_two_pieces(void)
     }
 }
 
+/* Overlap is told as what it is: two drops that have met. */
+static void test_overlap_is_told_as_a_merge(void)
+{
+    front_shape s = { 3, 0, 0, NULL, NULL };
+    fsi_front *f = make_pair(NULL, 3, 2, 0, &s);
+    int i, t;
+    if (!f) return;
+    f->desc.ask = ask;
+    f->desc.ask_user = &asked;
+    asked = 0;
+    answer = 1;
+    for (t = 0; t < f->element_count; t++)
+        for (i = 0; i < 3; i++) f->velocity[f->elements[3 * t + i]] = front_v3(f->piece_of[t] ? -1.2 : 1.2, 0, 0);
+    CHECK(fsi_front_step(f, 1) == FSI_OK && f->piece_count == 1 && asked >= 1);
+    CHECK(asked_of.kind == FSI_FRONT_MERGE);
+    fsi_front_destroy(f);
+    front_free(&s);
+}
+
+static int ask_of_large(void *user, const fsi_front_event *event)
+{
+    (void)user;
+    return event->piece[0] < 2 && event->piece[1] < 2;
+}
+
+/* Two drops merge around a third that is too small for the lattice, and vanishes: what it carried is booked as removed,
+   what they carried is theirs. */
+static void test_amounts_of_what_vanishes_stay_apart(void)
+{
+    front_shape s = { 3, 0, 0, NULL, NULL };
+    fsi_front_desc d;
+    fsi_front *f = NULL;
+    double had = 0, momentum = 0, *area;
+    int i;
+    front_add_ball(&s, front_v3(-5.3, 0, 0), front_v3(5, 5, 5), 8, 1);
+    front_add_ball(&s, front_v3(5.3, 0, 0), front_v3(5, 5, 5), 8, 1);
+    front_add_ball(&s, front_v3(0, 0.4, 0.3), front_v3(0.15, 0.15, 0.15), 1, 1);
+    d = front_desc(&s, 1);
+    d.topology = 1;
+    d.attribute_count = 2;
+    d.ask = ask_of_large;
+    if (!CHECK(fsi_front_create(&f, &d) == FSI_OK)) return;
+    area = front_areas(f);
+    for (i = 0; i < 3 * f->element_count; i++)
+        if (f->piece_of[i / 3] == 2) f->attribute[2 * f->elements[i]] = 1;
+    for (i = 0; i < f->vertex_count; i++) {
+        const int tiny = f->attribute[2 * i] > 0;
+        if (tiny) f->velocity[i] = front_v3(0, 0, 3);
+        else f->attribute[2 * i + 1] = 1;
+        had += tiny;
+        momentum += tiny ? 3 * area[i] : 0;
+    }
+    CHECK(topology_step(f, 0, &tally));
+    CHECK(f->piece_count == 1 && had > 3);
+    CHECK_NEAR(f->stats.removed_amount[0], had, 1e-5 * had);
+    CHECK_NEAR(f->stats.removed_amount[1], 0, 1e-9);
+    CHECK_NEAR(f->stats.removed_momentum[2], momentum, 1e-5 * momentum);
+    for (i = 0; i < f->vertex_count; i++) CHECK(f->attribute[2 * i] <= 0 && f->velocity[i].z <= 0);
+    free(area);
+    fsi_front_destroy(f);
+    front_free(&s);
+}
+
 /* Vertices that are held are not resampled: the place is left. */
 static void test_held_vertices_stay(void)
 {
@@ -432,6 +495,8 @@ int main(int argc, char **argv)
     RUN(test_what_cannot_be_given_back_is_owed);
     RUN(test_owner_is_asked);
     RUN(test_owner_is_asked_for_each_two_pieces);
+    RUN(test_overlap_is_told_as_a_merge);
+    RUN(test_amounts_of_what_vanishes_stay_apart);
     RUN(test_held_vertices_stay);
     RUN(test_topology_is_the_same_for_any_number_of_threads);
     RUN(test_saved_front_merges_as_it_would);
