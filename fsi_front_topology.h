@@ -68,6 +68,8 @@ typedef struct fsi__frt {
     /* A window: nodes, the lower ones of cells. */
     fsi__frt_window at;
     double origin[3];          /* of the lattice, in its cells, 0 to 1 */
+    int wall_axis, wall_side;  /* of the wall that vertices in the window lie on; axis -1: none */
+    double wall;               /* its place, in the middle between two nodes: those beyond are never inside */
     int joins;                 /* where two nodes across a face of a cell are inside and two are not: 1: what is inside
                                   hangs together there, 0: what is outside */
     int n[3], step[3];
@@ -213,6 +215,32 @@ static fsi__frt_cone *fsi__frt_cone_of(const fsi__frt *t, const fsi__fr_mesh *m,
     return fsi__frt_cone_at(t, at[0], at[1], at[2]);
 }
 
+/* Does an element lie on a wall? */
+static int fsi__frt_is_wetted(const fsi__fr_mesh *m, int e)
+{
+    const int *c = m->corner + m->k * e;
+    return (m->flags[c[0]] & m->flags[c[1]] & m->flags[c[m->k - 1]] & FSI__FR_WALLS) != 0;
+}
+
+/* The normal of a vertex; of one on a wall, that of the elements beside it that are not, along the wall, as if all were
+   mirrored at the wall: 0 where there are none. */
+static fsi__d3 fsi__frt_free_normal(const fsi__fr_mesh *m, int v)
+{
+    fsi__d3 n = fsi__d3_zero();
+    int h = m->star[v];
+    if (!(m->flags[v] & FSI__FR_WALLS)) return fsi__d3_unit(fsi__fr_gradient(m, v));
+    if (m->k == 2) {
+        const int before = m->twin[2 * h];
+        if (!fsi__frt_is_wetted(m, h)) n = fsi__fr_normal_of(m, h);
+        if (!fsi__frt_is_wetted(m, before)) n = fsi__d3_add(n, fsi__fr_normal_of(m, before));
+    } else do {
+        if (!fsi__frt_is_wetted(m, h / 3)) n = fsi__d3_add(n, fsi__fr_normal_of(m, h / 3));
+        h = m->twin[fsi__fr_before(h)];
+    } while (h != m->star[v]);
+    n = fsi__fr_along_walls(m->flags[v], n);
+    return fsi__d3_norm(n) > fsi__fr_tiny(m) ? fsi__d3_unit(n) : fsi__d3_zero();
+}
+
 static void fsi__frt_normal_task(void *arg, int chunk, int begin, int end)
 {
     const fsi__frt_job *job = (const fsi__frt_job *)arg;
@@ -220,7 +248,7 @@ static void fsi__frt_normal_task(void *arg, int chunk, int begin, int end)
     int v;
     (void)chunk;
     for (v = begin; v < end; v++)
-        if (m->star[v] >= 0) job->t->normal[v] = fsi__d3_real(fsi__d3_unit(fsi__fr_gradient(m, v)));
+        if (m->star[v] >= 0) job->t->normal[v] = fsi__d3_real(fsi__frt_free_normal(m, v));
 }
 
 /* Bounds of a cell, then those of its neighbours. */
@@ -252,7 +280,7 @@ static int fsi__frt_may_face(const fsi__frt_job *job, int v)
     const fsi__frt_cone *p;
     double least = 0;
     int axis;
-    if (job->m->star[v] < 0 || job->m->flags[v] & (FSI__FR_WALLS | FSI__FR_FIXED)) return 0;
+    if (job->m->star[v] < 0 || job->m->flags[v] & FSI__FR_FIXED) return 0;
     p = fsi__frt_cone_of(job->t, job->m, v);
     for (axis = 0; axis < 3; axis++) {
         const double n = (double)fsi__axis(job->t->normal[v], axis);
@@ -319,10 +347,10 @@ static void fsi__frt_look_task(void *arg, int chunk, int begin, int end)
         count = fsi__fr_near(m, m->x[v], reach, found);
         for (i = 0; i < count; i++) {
             const int e = found[i], *c = m->corner + m->k * e;
-            const fsi__d3 o = fsi__fr_normal_of(m, e);
+            const fsi__d3 o = fsi__fr_along_walls(m->flags[v], fsi__fr_normal_of(m, e));
             fsi__d3 p;
             double apart;
-            if (c[0] == v || c[1] == v || c[m->k - 1] == v) continue;
+            if (c[0] == v || c[1] == v || c[m->k - 1] == v || fsi__frt_is_wetted(m, e)) continue;
             if (!(fsi__d3_dot(n, o) < FSI__FRT_FACING * fsi__d3_norm(o))) continue;
             p = fsi__frt_foot(m, e, m->x[v]);
             apart = fsi__d3_norm(p);
@@ -479,6 +507,20 @@ static int fsi__frt_at(const fsi__frt *t, int i, int j, int k)
 {
     return i * t->step[0] + j * t->step[1] + k * t->step[2];
 }
+/* The flag of vertices on the wall of a window. */
+static uint32_t fsi__frt_wall_flag(const fsi__frt *t)
+{
+    return t->wall_axis < 0 ? 0 : 1u << (2 * t->wall_axis + t->wall_side);
+}
+
+/* Is a node beyond the wall? */
+static int fsi__frt_is_beyond(const fsi__frt *t, const int *node)
+{
+    double from;
+    if (t->wall_axis < 0) return 0;
+    from = t->at.lo[t->wall_axis] + t->origin[t->wall_axis] + node[t->wall_axis] - t->wall / fsi__frt_cell(t);
+    return t->wall_side ? from > 0 : from < 0;
+}
 /* From a node to the corner c (bits x, y, z) of its cell. */
 static int fsi__frt_to(const fsi__frt *t, int c) { return fsi__frt_at(t, c & 1, c >> 1 & 1, c >> 2); }
 
@@ -628,7 +670,7 @@ static void fsi__frt_mark(fsi__frt *t, const fsi__fr_mesh *m, int window, int wh
         const fsi__frt_pair *q = &t->pair[p];
         const fsi_vec3 x = m->x[q->vertex];
         if (q->window != window) continue;
-        fsi__frt_mark_box(t, fsi__frt_box(t, m->k, fsi_v3_min(x, q->foot), fsi_v3_max(x, q->foot), 0));
+        fsi__frt_mark_box(t, fsi__frt_box(t, m->k, fsi_v3_min(x, q->foot), fsi_v3_max(x, q->foot), t->wall_axis >= 0));
     }
     for (s = 0; s < t->sub.element_count && whole; s++)
         if (t->concerned[m->piece[t->sub_element[s]]]) fsi__frt_mark_box(t, fsi__frt_box_of(t, m, t->sub_element[s]));
@@ -704,6 +746,16 @@ static int fsi__frt_is_inner(const fsi__frt *t, int dim, int i, int j, int k)
     return inner;
 }
 
+/* Does the edge from a node along an axis meet the wall? What is on the other side is the mirror image. */
+static int fsi__frt_is_at_wall(const fsi__frt *t, const int *node, int axis)
+{
+    int next[3];
+    if (axis != t->wall_axis) return 0;
+    memcpy(next, node, sizeof next);
+    next[axis]++;
+    return fsi__frt_is_beyond(t, node) != fsi__frt_is_beyond(t, next);
+}
+
 /* The crossing next to a node, up or down along an axis, at most 4 cells away. *distance: in cells. */
 static const fsi_front_crossing *fsi__frt_next_crossing(const fsi__frt *t, const int *node, int axis, int up,
     double *distance)
@@ -713,7 +765,7 @@ static const fsi_front_crossing *fsi__frt_next_crossing(const fsi__frt *t, const
     for (s = 0; s < 4; s++) {
         const fsi_front_crossing *c;
         at[axis] = up ? node[axis] + s : node[axis] - 1 - s;
-        if (at[axis] < 0 || at[axis] >= t->n[axis] - 1) return NULL;
+        if (at[axis] < 0 || at[axis] >= t->n[axis] - 1 || fsi__frt_is_at_wall(t, at, axis)) return NULL;
         c = fsi_front_first_crossing(t->lines, axis, at[0], at[1], at[2]);
         if (!c) continue;
         c += up ? 0 : c->count - 1;
@@ -797,7 +849,7 @@ static double fsi__frt_made_distance(const fsi__frt *t, const int *node, int axi
     for (s = 0; s < 2; s++) {
         double theta;
         at[axis] = up ? node[axis] + s : node[axis] - 1 - s;
-        if (at[axis] < 0 || at[axis] >= t->n[axis] - 1) return 3;
+        if (at[axis] < 0 || at[axis] >= t->n[axis] - 1 || fsi__frt_is_at_wall(t, at, axis)) return 3;
         if (t->node[fsi__frt_at(t, at[0], at[1], at[2]) + (up ? t->step[axis] : 0)] == side) continue;
         theta = fsi__frt_theta(fsi__frt_crossing(t, at, axis));
         return up ? s + theta : s + 1 - theta;
@@ -826,7 +878,7 @@ static void fsi__frt_widen_made(fsi__frt *t, int dim)
         for (changed = 0, node[2] = 0; node[2] < t->n[2]; node[2]++)
             for (node[1] = 0; node[1] < t->n[1]; node[1]++)
                 for (node[0] = 0; node[0] < t->n[0]; node[0]++) {
-                    if (!t->cell[fsi__frt_at(t, node[0], node[1], node[2])]
+                    if (!t->cell[fsi__frt_at(t, node[0], node[1], node[2])] || fsi__frt_is_beyond(t, node)
                         || !fsi__frt_is_inner(t, dim, node[0], node[1], node[2])
                         || !fsi__frt_is_made_thin(t, dim, node)) continue;
                     t->node[fsi__frt_at(t, node[0], node[1], node[2])] ^= 1;
@@ -838,17 +890,30 @@ static void fsi__frt_widen_made(fsi__frt *t, int dim)
 static void fsi__frt_force_around(fsi__frt *t, const fsi__fr_mesh *m, const fsi__frt_pair *q)
 {
     const fsi_vec3 x = fsi_v3_scale(fsi_v3_add(m->x[q->vertex], q->foot), (fsi_real)0.5);
-    int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, i, j, k, axis;
+    int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, out[2][3] = { { 0, 0, 0 }, { 0, 0, 0 } }, i, j, k, axis;
     for (axis = 0; axis < m->k; axis++) {
         const double c = (double)fsi__axis(x, axis) / fsi__frt_cell(t) - t->origin[axis] - t->at.lo[axis];
         lo[axis] = (int)floor(c);
         hi[axis] = lo[axis] + 1;
     }
+
+    /* At a wall a bridge reaches down to it, and is as wide as its nodes are apart, as the line runs from node to node
+       there: one more on each side. */
+    for (axis = 0; axis < m->k; axis++) {
+        out[0][axis] = lo[axis] - 1;
+        out[1][axis] = hi[axis] + 1;
+    }
+    if (q->gap && (fsi__frt_is_beyond(t, out[0]) || fsi__frt_is_beyond(t, out[1]))) {
+        memcpy(lo, out[0], sizeof lo);
+        memcpy(hi, out[1], sizeof hi);
+    }
     for (k = lo[2]; k <= hi[2]; k++)
         for (j = lo[1]; j <= hi[1]; j++)
-            for (i = lo[0]; i <= hi[0]; i++)
-                if (fsi__frt_is_inner(t, m->k, i, j, k) && t->winding[fsi__frt_at(t, i, j, k)] == !q->gap)
-                    t->node[fsi__frt_at(t, i, j, k)] = (unsigned char)q->gap;
+            for (i = lo[0]; i <= hi[0]; i++) {
+                const int node[3] = { i, j, k };
+                if (fsi__frt_is_inner(t, m->k, i, j, k) && t->winding[fsi__frt_at(t, i, j, k)] == !q->gap
+                    && !fsi__frt_is_beyond(t, node)) t->node[fsi__frt_at(t, i, j, k)] = (unsigned char)q->gap;
+            }
 }
 
 /* Is a node inside? By its winding number, but for those in thin gaps and sheets. */
@@ -859,9 +924,9 @@ static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
     for (k = 0; k < t->n[2]; k++)
         for (j = 0; j < t->n[1]; j++)
             for (i = 0; i < t->n[0]; i++) {
-                const int at = fsi__frt_at(t, i, j, k), w = t->winding[at];
+                const int at = fsi__frt_at(t, i, j, k), w = t->winding[at], node[3] = { i, j, k };
                 t->node[at] = w > 0;
-                if ((w == 0 || w == 1) && t->cell[at] && fsi__frt_is_inner(t, m->k, i, j, k)
+                if ((w == 0 || w == 1) && t->cell[at] && !fsi__frt_is_beyond(t, node) && fsi__frt_is_inner(t, m->k, i, j, k)
                     && fsi__frt_is_thin(t, m, i, j, k, w == 0 ? 1 : -1)) t->node[at] = w == 0;
             }
 
@@ -938,6 +1003,12 @@ static fsi_status fsi__frt_make_vertex(fsi__frt *t, fsi__fr_mesh *m, int window,
         for (i = 0; i < m->k; i++) w[i] = 1.0 / m->k;
     }
     fsi__frt_interpolate(m, v, e, w);
+    m->flags[v] &= ~FSI__FR_WALLS;
+    if (fsi__frt_is_at_wall(t, at, axis) && (!c || fsi__frt_is_wetted(m, e))) {
+        m->flags[v] |= fsi__frt_wall_flag(t);
+        x[axis] = t->wall;
+        m->x[v] = fsi_v3((fsi_real)x[0], (fsi_real)x[1], (fsi_real)x[2]);
+    }
     made = &t->made[v - t->first_vertex];
     made->piece = m->piece[e];
     made->normal = fsi__d3_unit(fsi__fr_normal_of(m, e));
@@ -1374,7 +1445,7 @@ static fsi_status fsi__frt_find_patch(fsi__frt *t, const fsi__fr_mesh *m, int *g
             FSI__FRT_ROOM(patch, t->patch_count, patch_room, t->patch_count + 1);
             t->role[v] = t->patch_count;
             t->patch[t->patch_count++] = v;
-            *good &= !(m->flags[v] & (FSI__FR_WALLS | FSI__FR_FIXED));
+            *good &= !(m->flags[v] & (FSI__FR_WALLS | FSI__FR_FIXED) & ~fsi__frt_wall_flag(t));
         }
     return FSI_OK;
 }
@@ -1653,7 +1724,36 @@ static void fsi__frt_move_lattice(fsi__frt *t, int attempt)
 {
     static const double part[3] = { 0.8191725133961645, 0.6710436067037893, 0.5497004779019703 };
     int axis;
-    for (axis = 0; axis < 3; axis++) t->origin[axis] = attempt * part[axis] - floor(attempt * part[axis]);
+    for (axis = 0; axis < 3; axis++) {
+        const double at = axis == t->wall_axis ? t->wall / fsi__frt_cell(t) - 0.5 : attempt * part[axis];
+        t->origin[axis] = at - floor(at);
+    }
+}
+
+/* The wall that vertices near the pairs lie on. *one 0: there is more than one. */
+static void fsi__frt_find_wall(fsi__frt *t, const fsi__fr_mesh *m, int *one)
+{
+    const double h = fsi__frt_cell(t);
+    uint32_t walls = 0;
+    int v, axis, bit;
+    t->wall_axis = -1;
+    for (v = 0; v < m->nv; v++) {
+        const uint32_t flags = m->star[v] >= 0 ? m->flags[v] & FSI__FR_WALLS : 0;
+        int within = flags != 0;
+        for (axis = 0; axis < m->k && within; axis++) {
+            const double x = (double)fsi__axis(m->x[v], axis) / h;
+            within = x >= t->at.lo[axis] + FSI__FRT_MARGIN / 2 && x <= t->at.hi[axis] + 1 - FSI__FRT_MARGIN / 2;
+        }
+        if (!within) continue;
+        walls |= flags;
+        for (bit = 0; bit < 6; bit++) {
+            if (flags != 1u << bit) continue;
+            t->wall_axis = bit / 2;
+            t->wall_side = bit & 1;
+            t->wall = (double)fsi__axis(m->x[v], bit / 2);
+        }
+    }
+    *one = (walls & (walls - 1)) == 0;
 }
 
 /* Are most pairs of a window in liquid? The table of cases parts what is inside where a face of a cell is ambiguous;
@@ -1668,7 +1768,7 @@ static int fsi__frt_is_sheet(const fsi__frt *t, int window)
 
 static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int window, int pieces, const char *fn)
 {
-    int i, attempt, fits, left, good = 0;
+    int i, attempt, fits, left, one, good = 0;
     FSI__TRY(fsi__frt_choose_pairs(t, m, window, &left, fn));
     if (left == 0) return FSI_OK;
     FSI__FRT_ROOM(concerned, 0, concerned_room, pieces + 1);
@@ -1677,9 +1777,11 @@ static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int windo
     t->list_count = 0;
     for (attempt = 0; attempt < FSI__FRT_ATTEMPTS + FSI__FRT_WHOLE && !good; attempt++) {
         const int whole = attempt >= FSI__FRT_ATTEMPTS, rings = 1 + attempt / 4;
-        fsi__frt_move_lattice(t, attempt);
         t->joins = fsi__frt_is_sheet(t, window);
         if (whole) fsi__frt_take_pieces(t, m);
+        fsi__frt_find_wall(t, m, &one);
+        if (!one) break;
+        fsi__frt_move_lattice(t, attempt);
         FSI__TRY(fsi__frt_sample(t, m, &fits, fn));
         if (!fits) break;
         fsi__frt_mark(t, m, window, whole);

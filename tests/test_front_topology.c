@@ -362,6 +362,112 @@ static void test_amounts_of_what_vanishes_stay_apart(void)
     front_free(&s);
 }
 
+/* A drop on the floor z = 0 (2D: y = 0), a cap of a ball around a center at some height: the upper half of a unit ball
+   becomes the cap, the lower one its foot. */
+static void add_sitting(front_shape *s, double at, double radius, double center)
+{
+    const double edge = acos(-center / radius), foot = radius * sin(edge);
+    const int first = s->vertices;
+    int i;
+    if (s->dim == 3) front_add_ball(s, front_v3(0, 0, 0), front_v3(1, 1, 1), 9, 1);
+    else front_add_circle(s, front_v3(0, 0, 0), 1, 36, 1);
+    for (i = first; i < s->vertices; i++) {
+        const double x = (double)s->x[i].x, y = s->dim == 3 ? (double)s->x[i].y : 0,
+            z = (double)(s->dim == 3 ? s->x[i].z : s->x[i].y), wide = sqrt(x * x + y * y),
+            polar = atan2(wide, z) / (FSI_PI / 2), wet = polar > 1 - 1e-6,
+            r = wet ? foot * (2 - polar) : radius * sin(polar * edge), scale = wide > 1e-9 ? r / wide : 0,
+            high = wet ? 0 : center + radius * cos(polar * edge);
+        s->x[i] = s->dim == 3 ? front_v3(at + x * scale, y * scale, high) : front_v3(at + x * scale, high, 0);
+    }
+}
+
+static fsi_front *make_sitting(front_shape *s, const double *at, int count, double radius, double center)
+{
+    const uint32_t wall = s->dim == 3 ? FSI_FRONT_WALL_Z0 : FSI_FRONT_WALL_Y0;
+    fsi_front_desc d;
+    fsi_front *f = NULL;
+    uint32_t *flags;
+    int i;
+    for (i = 0; i < count; i++) add_sitting(s, at[i], radius, center);
+    flags = (uint32_t *)calloc((size_t)s->vertices, sizeof *flags);
+    for (i = 0; i < s->vertices; i++) flags[i] = (s->dim == 3 ? s->x[i].z : s->x[i].y) > 0 ? 0 : wall;
+    d = front_desc(s, 1);
+    d.flags = flags;
+    d.topology = 1;
+    d.attribute_count = 2;
+    if (s->dim == 3) d.walls.lo.z = 0;
+    else d.walls.lo.y = 0;
+    CHECK(fsi_front_create(&f, &d) == FSI_OK);
+    for (i = 0; f && i < 2 * f->vertex_count; i++) f->attribute[i] = 1;
+    free(flags);
+    return f;
+}
+
+/* All is above the floor, and what has its flag on it. */
+static int is_on_floor(const fsi_front *f)
+{
+    int i, bad = 0, wet = 0;
+    for (i = 0; i < f->vertex_count; i++) {
+        const double z = (double)(f->dim == 3 ? f->position[i].z : f->position[i].y);
+        const int flag = (f->flags[i] & (f->dim == 3 ? FSI_FRONT_WALL_Z0 : FSI_FRONT_WALL_Y0)) != 0;
+        bad += flag ? !(fabs(z) <= 0) : !(z > 0);
+        wet += flag;
+    }
+    return bad == 0 && wet > 3;
+}
+
+static void test_drops_on_a_wall_merge(void)
+{
+    static const double center[] = { 0, 2, -1.5 };
+    int k, i, t;
+    for (k = 0; k < 6; k++) {
+        front_shape s = { 2 + k / 3, 0, 0, NULL, NULL };
+        const double foot = sqrt(36 - center[k % 3] * center[k % 3]), wide = center[k % 3] > 0 ? 6 : foot,
+            at[2] = { -wide - 1, wide + 1 };
+        fsi_front *f = make_sitting(&s, at, 2, 6, center[k % 3]);
+        if (!f) return;
+        for (i = 0; i < 12 && f->piece_count == 2; i++) {
+            for (t = 0; t < f->dim * f->element_count; t++)
+                f->velocity[f->elements[t]] = front_v3((double)f->position[f->elements[t]].x < 0 ? 0.2 : -0.2, 0, 0);
+            if (!CHECK(topology_step(f, 1, &tally))) break;
+        }
+        CHECK(f->piece_count == 1 && f->stats.merges == 1 && f->stats.failed_places == 0);
+        for (i = 0; i < f->vertex_count; i++) f->velocity[i] = front_v3(0, 0, 0);
+        for (i = 0, t = 0; i < 6; i++) {
+            CHECK(topology_step(f, 1, &tally));
+            t = f->stats.places + f->stats.failed_places;
+        }
+        CHECK(t == 0 && f->piece_count == 1 && is_on_floor(f) && topology_is_sound(f));
+        fsi_front_destroy(f);
+        front_free(&s);
+    }
+    check_tally();
+}
+
+/* A ridge on the floor whose middle is drawn in, its line too, becomes two drops. */
+static void test_bridge_on_a_wall_pinches_off(void)
+{
+    front_shape s = { 3, 0, 0, NULL, NULL };
+    const double at = 0;
+    fsi_front *f = make_sitting(&s, &at, 1, 6, 0);
+    int i, k, rest = 0, places = 0;
+    if (!f) return;
+    for (k = 0; k < 80 && rest < 6; k++) {
+        for (i = 0; i < f->vertex_count; i++) {
+            const double x = (double)f->position[i].x, y = (double)f->position[i].y, z = (double)f->position[i].z,
+                n = exp(-x * x / 10);
+            f->velocity[i] = rest ? front_v3(0, 0, 0) : front_v3(0.06 * x, -0.2 * n * y, -0.12 * n * z);
+        }
+        if (!CHECK(topology_step(f, 1, &tally))) break;
+        rest += f->piece_count == 2 || rest;
+        places = f->stats.places + f->stats.failed_places;
+    }
+    CHECK(f->piece_count == 2 && places == 0 && is_on_floor(f) && topology_is_sound(f));
+    fsi_front_destroy(f);
+    front_free(&s);
+    check_tally();
+}
+
 /* Vertices that are held are not resampled: the place is left. */
 static void test_held_vertices_stay(void)
 {
@@ -497,6 +603,8 @@ int main(int argc, char **argv)
     RUN(test_owner_is_asked_for_each_two_pieces);
     RUN(test_overlap_is_told_as_a_merge);
     RUN(test_amounts_of_what_vanishes_stay_apart);
+    RUN(test_drops_on_a_wall_merge);
+    RUN(test_bridge_on_a_wall_pinches_off);
     RUN(test_held_vertices_stay);
     RUN(test_topology_is_the_same_for_any_number_of_threads);
     RUN(test_saved_front_merges_as_it_would);
