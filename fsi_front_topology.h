@@ -54,7 +54,7 @@ typedef struct fsi__frt {
 
     /* Pairs, and windows around them. */
     int *hit, *start, *role;   /* of vertices: element nearest; half-edge of the rim; number in the patch */
-    fsi_vec3 *foot, *normal;
+    fsi_vec3 *normal;
     int vertex_room;
     fsi__frt_cone *cone;       /* a hash: the next place that is free */
     int cones, cone_room;      /* a power of two */
@@ -358,7 +358,6 @@ static void fsi__frt_look_task(void *arg, int chunk, int begin, int end)
             if (fabs(fsi__d3_dot(p, n)) < 0.5 * apart && apart > 0.1 * reach) continue; /* beside it */
             best = apart;
             t->hit[v] = e;
-            t->foot[v] = fsi_v3_add(m->x[v], fsi__d3_real(p));
         }
     }
 }
@@ -367,10 +366,9 @@ static fsi_status fsi__frt_reserve_vertices(fsi__frt *t, const fsi__fr_mesh *m, 
 {
     const fsi__column columns[] = {
         { (void **)(void *)&t->hit, sizeof *t->hit }, { (void **)(void *)&t->start, sizeof *t->start },
-        { (void **)(void *)&t->role, sizeof *t->role }, { (void **)(void *)&t->foot, sizeof *t->foot },
-        { (void **)(void *)&t->normal, sizeof *t->normal }
+        { (void **)(void *)&t->role, sizeof *t->role }, { (void **)(void *)&t->normal, sizeof *t->normal }
     };
-    return m->nv > t->vertex_room ? fsi__room(m->context, columns, 5, 0, &t->vertex_room, m->nv, fn) : FSI_OK;
+    return m->nv > t->vertex_room ? fsi__room(m->context, columns, 4, 0, &t->vertex_room, m->nv, fn) : FSI_OK;
 }
 
 static fsi_status fsi__frt_find_pairs(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
@@ -396,7 +394,7 @@ static fsi_status fsi__frt_find_pairs(fsi__frt *t, fsi__fr_mesh *m, const char *
         p = &t->pair[t->pair_count++];
         p->vertex = v;
         p->element = t->hit[v];
-        p->foot = t->foot[v];
+        p->foot = fsi_v3_add(m->x[v], fsi__d3_real(fsi__frt_foot(m, p->element, m->x[v])));
         p->gap = fsi__d3_dot(fsi__d3_diff(p->foot, m->x[v]), fsi__d3_of(t->normal[v])) > 0;
         p->window = -1;
     }
@@ -840,7 +838,17 @@ static double fsi__frt_theta(const fsi_front_crossing *c)
     return theta < FSI__FRT_NEAREST ? FSI__FRT_NEAREST : theta > 1 - FSI__FRT_NEAREST ? 1 - FSI__FRT_NEAREST : theta;
 }
 
-/* How far the new surface is from a node along an axis, in cells; 3 where that is more than 2. */
+/* Is a node next to the wall? */
+static int fsi__frt_is_next_to_wall(const fsi__frt *t, const int *node)
+{
+    int below[3];
+    memcpy(below, node, sizeof below);
+    if (t->wall_axis >= 0) below[t->wall_axis] += t->wall_side ? 1 : -1;
+    return fsi__frt_is_beyond(t, below);
+}
+
+/* How far the new surface is from a node along an axis, in cells; 3 where that is more than 2. On a wall liquid ends
+   below the last node that is inside. */
 static double fsi__frt_made_distance(const fsi__frt *t, const int *node, int axis, int up)
 {
     const int side = t->node[fsi__frt_at(t, node[0], node[1], node[2])];
@@ -851,6 +859,7 @@ static double fsi__frt_made_distance(const fsi__frt *t, const int *node, int axi
         at[axis] = up ? node[axis] + s : node[axis] - 1 - s;
         if (at[axis] < 0 || at[axis] >= t->n[axis] - 1 || fsi__frt_is_at_wall(t, at, axis)) return 3;
         if (t->node[fsi__frt_at(t, at[0], at[1], at[2]) + (up ? t->step[axis] : 0)] == side) continue;
+        if (side && fsi__frt_is_next_to_wall(t, node)) return s;
         theta = fsi__frt_theta(fsi__frt_crossing(t, at, axis));
         return up ? s + theta : s + 1 - theta;
     }
@@ -1819,7 +1828,6 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *c)
     fsi__free(c, t->hit, v, sizeof *t->hit);
     fsi__free(c, t->start, v, sizeof *t->start);
     fsi__free(c, t->role, v, sizeof *t->role);
-    fsi__free(c, t->foot, v, sizeof *t->foot);
     fsi__free(c, t->normal, v, sizeof *t->normal);
     fsi__free(c, t->cone, (size_t)t->cone_room, sizeof *t->cone);
     fsi__free(c, t->pair, (size_t)t->pair_room, sizeof *t->pair);

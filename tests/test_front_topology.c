@@ -444,6 +444,28 @@ static void test_drops_on_a_wall_merge(void)
     check_tally();
 }
 
+/* The edge of a flat drop is no thin sheet: what is below it is the wall. */
+static void test_flat_drop_on_a_wall_rests(void)
+{
+    int dim, i;
+    for (dim = 2; dim <= 3; dim++) {
+        front_shape s = { dim, 0, 0, NULL, NULL };
+        const double at = 0;
+        fsi_front *f = make_sitting(&s, &at, 1, 12, -9.2); /* 40 degrees, 2.8 high */
+        double volume;
+        if (!f) return;
+        volume = f->piece[0].volume;
+        for (i = 0; i < 4; i++) {
+            CHECK(topology_step(f, 0, &tally));
+            CHECK(f->stats.places == 0 && f->stats.failed_places == 0);
+        }
+        CHECK(f->piece_count == 1 && is_on_floor(f));
+        CHECK_NEAR(f->piece[0].volume, volume, TOL(1e-12, 1e-5) * volume);
+        fsi_front_destroy(f);
+        front_free(&s);
+    }
+}
+
 /* A ridge on the floor whose middle is drawn in, its line too, becomes two drops. */
 static void test_bridge_on_a_wall_pinches_off(void)
 {
@@ -605,6 +627,7 @@ int main(int argc, char **argv)
     RUN(test_amounts_of_what_vanishes_stay_apart);
     RUN(test_drops_on_a_wall_merge);
     RUN(test_bridge_on_a_wall_pinches_off);
+    RUN(test_flat_drop_on_a_wall_rests);
     RUN(test_held_vertices_stay);
     RUN(test_topology_is_the_same_for_any_number_of_threads);
     RUN(test_saved_front_merges_as_it_would);
