@@ -381,9 +381,10 @@ static void add_sitting(front_shape *s, double at, double radius, double center)
     }
 }
 
-static fsi_front *make_sitting(front_shape *s, const double *at, int count, double radius, double center)
+/* up -1: all mirrored at the floor, which is a ceiling then. */
+static fsi_front *make_sitting(front_shape *s, const double *at, int count, double radius, double center, int up)
 {
-    const uint32_t wall = s->dim == 3 ? FSI_FRONT_WALL_Z0 : FSI_FRONT_WALL_Y0;
+    const uint32_t wall = (s->dim == 3 ? (uint32_t)FSI_FRONT_WALL_Z0 : (uint32_t)FSI_FRONT_WALL_Y0) << (up < 0);
     fsi_front_desc d;
     fsi_front *f = NULL;
     uint32_t *flags;
@@ -391,12 +392,17 @@ static fsi_front *make_sitting(front_shape *s, const double *at, int count, doub
     for (i = 0; i < count; i++) add_sitting(s, at[i], radius, center);
     flags = (uint32_t *)calloc((size_t)s->vertices, sizeof *flags);
     for (i = 0; i < s->vertices; i++) flags[i] = (s->dim == 3 ? s->x[i].z : s->x[i].y) > 0 ? 0 : wall;
+    for (i = 0; i < s->vertices && up < 0; i++) *(s->dim == 3 ? &s->x[i].z : &s->x[i].y) *= -1;
+    for (i = 0; i < s->elements && up < 0; i++) {
+        int *c = s->corner + s->dim * i, other = c[0];
+        c[0] = c[s->dim - 1];
+        c[s->dim - 1] = other;
+    }
     d = front_desc(s, 1);
     d.flags = flags;
     d.topology = 1;
     d.attribute_count = 2;
-    if (s->dim == 3) d.walls.lo.z = 0;
-    else d.walls.lo.y = 0;
+    *(s->dim == 3 ? (up > 0 ? &d.walls.lo.z : &d.walls.hi.z) : up > 0 ? &d.walls.lo.y : &d.walls.hi.y) = 0;
     CHECK(fsi_front_create(&f, &d) == FSI_OK);
     for (i = 0; f && i < 2 * f->vertex_count; i++) f->attribute[i] = 1;
     free(flags);
@@ -404,12 +410,12 @@ static fsi_front *make_sitting(front_shape *s, const double *at, int count, doub
 }
 
 /* All is above the floor, and what has its flag on it. */
-static int is_on_floor(const fsi_front *f)
+static int is_on_floor(const fsi_front *f, int up)
 {
     int i, bad = 0, wet = 0;
     for (i = 0; i < f->vertex_count; i++) {
-        const double z = (double)(f->dim == 3 ? f->position[i].z : f->position[i].y);
-        const int flag = (f->flags[i] & (f->dim == 3 ? FSI_FRONT_WALL_Z0 : FSI_FRONT_WALL_Y0)) != 0;
+        const double z = up * (double)(f->dim == 3 ? f->position[i].z : f->position[i].y);
+        const int flag = (f->flags[i] & 63u) != 0;
         bad += flag ? !(fabs(z) <= 0) : !(z > 0);
         wet += flag;
     }
@@ -420,11 +426,12 @@ static void test_drops_on_a_wall_merge(void)
 {
     static const double center[] = { 0, 2, -1.5 };
     int k, i, t;
-    for (k = 0; k < 6; k++) {
-        front_shape s = { 2 + k / 3, 0, 0, NULL, NULL };
+    for (k = 0; k < 12; k++) {
+        const int up = k < 6 ? 1 : -1;
+        front_shape s = { 2 + k / 3 % 2, 0, 0, NULL, NULL };
         const double foot = sqrt(36 - center[k % 3] * center[k % 3]), wide = center[k % 3] > 0 ? 6 : foot,
             at[2] = { -wide - 1, wide + 1 };
-        fsi_front *f = make_sitting(&s, at, 2, 6, center[k % 3]);
+        fsi_front *f = make_sitting(&s, at, 2, 6, center[k % 3], up);
         if (!f) return;
         for (i = 0; i < 12 && f->piece_count == 2; i++) {
             for (t = 0; t < f->dim * f->element_count; t++)
@@ -437,7 +444,7 @@ static void test_drops_on_a_wall_merge(void)
             CHECK(topology_step(f, 1, &tally));
             t = f->stats.places + f->stats.failed_places;
         }
-        CHECK(t == 0 && f->piece_count == 1 && is_on_floor(f) && topology_is_sound(f));
+        CHECK(t == 0 && f->piece_count == 1 && is_on_floor(f, up) && topology_is_sound(f));
         fsi_front_destroy(f);
         front_free(&s);
     }
@@ -451,7 +458,7 @@ static void test_flat_drop_on_a_wall_rests(void)
     for (dim = 2; dim <= 3; dim++) {
         front_shape s = { dim, 0, 0, NULL, NULL };
         const double at = 0;
-        fsi_front *f = make_sitting(&s, &at, 1, 12, -9.2); /* 40 degrees, 2.8 high */
+        fsi_front *f = make_sitting(&s, &at, 1, 12, -9.2, 1); /* 40 degrees, 2.8 high */
         double volume;
         if (!f) return;
         volume = f->piece[0].volume;
@@ -459,7 +466,7 @@ static void test_flat_drop_on_a_wall_rests(void)
             CHECK(topology_step(f, 0, &tally));
             CHECK(f->stats.places == 0 && f->stats.failed_places == 0);
         }
-        CHECK(f->piece_count == 1 && is_on_floor(f));
+        CHECK(f->piece_count == 1 && is_on_floor(f, 1));
         CHECK_NEAR(f->piece[0].volume, volume, TOL(1e-12, 1e-5) * volume);
         fsi_front_destroy(f);
         front_free(&s);
@@ -471,7 +478,7 @@ static void test_bridge_on_a_wall_pinches_off(void)
 {
     front_shape s = { 3, 0, 0, NULL, NULL };
     const double at = 0;
-    fsi_front *f = make_sitting(&s, &at, 1, 6, 0);
+    fsi_front *f = make_sitting(&s, &at, 1, 6, 0, 1);
     int i, k, rest = 0, places = 0;
     if (!f) return;
     for (k = 0; k < 80 && rest < 6; k++) {
@@ -484,7 +491,7 @@ static void test_bridge_on_a_wall_pinches_off(void)
         rest += f->piece_count == 2 || rest;
         places = f->stats.places + f->stats.failed_places;
     }
-    CHECK(f->piece_count == 2 && places == 0 && is_on_floor(f) && topology_is_sound(f));
+    CHECK(f->piece_count == 2 && places == 0 && is_on_floor(f, 1) && topology_is_sound(f));
     fsi_front_destroy(f);
     front_free(&s);
     check_tally();
