@@ -42,7 +42,7 @@
 
    WHAT IT DOES NOT DO
       Surfaces that meet merge, and necks pinch off, only with desc.topology; without, a step whose surface crosses
-      itself is refused. Where surfaces end on walls, topology does not change. Surfaces are closed, also along walls.
+      itself is refused. Topology changes on one wall at a time, not in corners. Surfaces are closed, also along walls.
 */
 #ifndef FSI_FRONT_H
 #define FSI_FRONT_H
@@ -149,7 +149,7 @@ typedef struct fsi_front_stats {
                                           degrees, that are left */
     int merges, pinches;         /* pieces fewer, and more, by topology */
     int places, whole_places;    /* that were resampled; of these, where whole pieces had to be */
-    int failed_places;           /* left as they were: vertices with flags of walls or FSI_FRONT_FIXED, or no surface
+    int failed_places;           /* left as they were: flags of two walls, or FSI_FRONT_FIXED, or no surface
                                     that fits to the rest */
     int forbidden_places;        /* by desc.ask */
     int resampled_cells;         /* of topology_dx/2 */

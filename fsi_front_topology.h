@@ -124,11 +124,13 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *context);
 /* A change, names without their fsi__frt_:
 
       find_pairs      vertices nearer than dx/2 to an element that faces them
-      make_windows    boxes of cells around them
+      make_windows    boxes of cells around those that hang together
       in each window, in order: change_window
          sample          winding numbers of nodes, by fsi_front_lines.h
-         mark            the cells at pairs, and some more around them in each attempt; at last those of whole pieces
+         move_lattice    another one in each attempt, with the wall, if there is one, between its nodes
+         mark            the cells at pairs, and some more around them in later attempts; at last those of whole pieces
          force           nodes in thin gaps are inside, nodes in thin sheets are outside
+         widen_made      nodes change sides until what is made is thick enough
          march           a surface through the marked cells, by the table of fsi_surface.h
          cut             elements that touch these cells are gone
          sew             loops of the new surface to those of the rim, by strips of triangles
@@ -773,8 +775,8 @@ static const fsi_front_crossing *fsi__frt_next_crossing(const fsi__frt *t, const
     return NULL;
 }
 
-/* Is a node in a gap (sign 1), or in a sheet (-1), that is thin: the surface is left and entered on either side along an
-   axis? The distance along it, times the cosine with the mean normal. */
+/* Is a node in a gap (sign 1), or in a sheet (-1), that is thin: the surface is left and entered on either side along
+   an axis? The distance along it, times the cosine with the mean normal. */
 static int fsi__frt_is_thin(const fsi__frt *t, const fsi__fr_mesh *m, int i, int j, int k, int sign)
 {
     const int node[3] = { i, j, k };
@@ -935,12 +937,13 @@ static void fsi__frt_force(fsi__frt *t, const fsi__fr_mesh *m, int window)
             for (i = 0; i < t->n[0]; i++) {
                 const int at = fsi__frt_at(t, i, j, k), w = t->winding[at], node[3] = { i, j, k };
                 t->node[at] = w > 0;
-                if ((w == 0 || w == 1) && t->cell[at] && !fsi__frt_is_beyond(t, node) && fsi__frt_is_inner(t, m->k, i, j, k)
+                if ((w == 0 || w == 1) && t->cell[at] && !fsi__frt_is_beyond(t, node)
+                    && fsi__frt_is_inner(t, m->k, i, j, k)
                     && fsi__frt_is_thin(t, m, i, j, k, w == 0 ? 1 : -1)) t->node[at] = w == 0;
             }
 
-    /* All nodes around the middle of a gap or sheet, so that what is made is wider than a cell. Where volumes overlap it
-       looks like a sheet, and is none. */
+    /* All nodes around the middle of a gap or sheet, so that what is made is wider than a cell. Where volumes overlap
+       it looks like a sheet, and is none. */
     for (p = 0; p < t->pair_count; p++)
         if (t->pair[p].window == window && (t->pair[p].gap || !overlaps)) fsi__frt_force_around(t, m, &t->pair[p]);
     fsi__frt_widen_made(t, m->k);
@@ -1111,8 +1114,8 @@ static int fsi__frt_parts(const fsi__d3 *corner, fsi__d3 d, double half)
     return 0;
 }
 
-/* Does an element meet the cell around a place? Its box does: then no plane along the element, or along one of its edges
-   and an axis, parts them. */
+/* Does an element meet the cell around a place? Its box does: then no plane along the element, or along one of its
+   edges and an axis, parts them. */
 static int fsi__frt_meets(const fsi__fr_mesh *m, int e, fsi__d3 cell, double half)
 {
     const int *c = m->corner + m->k * e;
@@ -1516,7 +1519,8 @@ static void fsi__frt_tie_corners(fsi__frt *t, const fsi__fr_mesh *m, int e)
     }
 }
 
-/* Vertices hang together by elements that are gone and new ones: numbers of such groups, in the order of their first. */
+/* Vertices hang together by elements that are gone and new ones: numbers of such groups, in the order of their
+   first. */
 static fsi_status fsi__frt_find_groups(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
 {
     const int count = m->nv - t->first_vertex + t->patch_count;
@@ -1746,6 +1750,8 @@ static void fsi__frt_find_wall(fsi__frt *t, const fsi__fr_mesh *m, int *one)
     uint32_t walls = 0;
     int v, axis, bit;
     t->wall_axis = -1;
+
+    /* Vertices in the middle of the window. */
     for (v = 0; v < m->nv; v++) {
         const uint32_t flags = m->star[v] >= 0 ? m->flags[v] & FSI__FR_WALLS : 0;
         int within = flags != 0;

@@ -265,6 +265,30 @@ static void run_curvature(void)
 
 /* ---- topology ---------------------------------------------------------------------------------------------------- */
 
+/* Plates that tear while they are stirred, 3D, then 2D: what still happens at rest. */
+static void run_plates(topology_tally *y)
+{
+    static const double thick[] = { 1.2, 1.5, 2, 2.4 };
+    const int runs = app.res * 9 / 10;
+    double most = 0, mean = 0, mean_steps = 0;
+    int k, last, latest = -1, late = 0;
+    for (k = 0; k < runs; k++) {
+        double removed;
+        last = topology_plate(k % 9 == 8 ? 2 : 3, thick[k % 4], k & 4 ? 30 : 10, 1 + k, 30, &removed, y);
+        latest = last > latest ? last : latest;
+        late += last > 2;
+        most = fmax(most, fabs(removed));
+        mean += fabs(removed) / runs;
+        mean_steps += (last + 1.0) / runs;
+    }
+    say(runs, "1", "plates_runs");
+    say(mean_steps, "1", "plates_steps_at_rest_with_places_mean");
+    say(latest + 1, "1", "plates_steps_at_rest_with_places_most");
+    say(late, "1", "plates_runs_with_more_than_3_steps");
+    say(100 * mean, "%", "plates_removed_at_rest_mean");
+    say(100 * most, "%", "plates_removed_at_rest_most");
+}
+
 /* Random pairs of pieces that meet, necks and sheets that get thin; then some in a flow that draws them out. */
 static void run_topology(void)
 {
@@ -274,6 +298,7 @@ static void run_topology(void)
     memset(&y, 0, sizeof y);
     for (k = 0; k < runs; k++) topology_run(k % TOPOLOGY_KINDS, (uint64_t)(100 + k), &y);
     for (k = 0; k < 4; k++) topology_stir(k, 0.05, app.res, &y);
+    run_plates(&y);
     say(y.merges, "1", "topology_merges");
     say(y.pinches, "1", "topology_pinches");
     say(y.places, "1", "topology_places");

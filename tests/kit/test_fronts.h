@@ -93,8 +93,8 @@ TEST_FN void front_add_circle(front_shape *s, fsi_vec3 center, double radius, in
     }
 }
 
-/* A face of a box: n0 x n1 squares of two triangles, from a corner along the edges e0 and e1, whose cross product points
-   outwards; vertices that are there are taken. */
+/* A face of a box: n0 x n1 squares of two triangles, from a corner along the edges e0 and e1, whose cross product
+   points outwards; vertices that are there are taken. */
 TEST_FN void front_add_face(front_shape *s, int first, fsi_vec3 corner, fsi_vec3 e0, int n0, fsi_vec3 e1, int n1)
 {
     int *at = (int *)malloc((size_t)((n0 + 1) * (n1 + 1)) * sizeof *at), i, j, k;

@@ -233,7 +233,8 @@ TEST_FN int topology_plate(int dim, double thick, int stir, int seed, int rest, 
         const double p = 1.7 * seed + 0.1 * k, u = k < stir ? 0.18 : 0;
         for (i = 0; i < f->vertex_count; i++) {
             const double a = (double)f->position[i].x, b = (double)f->position[i].y, c = (double)f->position[i].z;
-            f->velocity[i] = dim == 3 ? front_v3(u * sin(0.5 * b + p), u * sin(0.6 * c + 2 * p), u * sin(0.55 * a + 1.5 * p))
+            f->velocity[i] = dim == 3
+                ? front_v3(u * sin(0.5 * b + p), u * sin(0.6 * c + 2 * p), u * sin(0.55 * a + 1.5 * p))
                 : front_v3(u * sin(0.5 * b + p), u * sin(0.55 * a + 1.5 * p), 0);
         }
         if (k == stir) volume = topology_volume(f, 0);
