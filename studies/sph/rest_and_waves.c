@@ -267,6 +267,7 @@ int main(int argc, char **argv)
     for (k = 0; k < 4; k++) if (strcmp(which, part[k].name) == 0) break;
     if (k == 4) {
         fprintf(stderr, "rest_and_waves: there is no part %s\n", which);
+        ex_pool_stop(&t.app.pool);
         return 1;
     }
     part[k].run(&t);
