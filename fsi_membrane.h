@@ -81,7 +81,8 @@ typedef struct fsi_membrane_desc {
     const fsi_real *attributes;  /* vertex_count * attribute_count; default NULL: 0 */
     int attribute_count;         /* numbers of your own that each vertex carries: amounts, whose sums remeshing keeps; 0
                                     to 64; default 0 */
-    fsi_real thickness;          /* h of the membrane [m], up to 100 dx; default 0: dx/2 */
+    fsi_real thickness;          /* h of the membrane [m], 0.001 to 100 dx; default 0: dx/2. Above dx, the liquid is
+                                    heavier by rho (h - dx) a unit of its surface */
     int whole_faces;             /* 0 (default): faces between liquid and air have the mass of the liquid there, less h,
                                     which the membrane has: liquid and membrane together weigh what the liquid does. 1:
                                     whole ones, as in the paper: everything weighs more near the surface */
@@ -124,7 +125,8 @@ typedef struct fsi_membrane_stats {
     double wall_impulse[3];      /* by walls of the box, in the solves [N s] */
     double moved_momentum[3];    /* by which carrying velocities along and remeshing changed the momentum */
     double kinetic_energy, surface_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
-    double mass;                 /* of liquid and membrane, as the solve has it [kg] */
+    double mass[3];              /* of liquid and membrane, as the solve has it, along each axis: within some percent
+                                    that of the volume [kg; 2D: kg/m] */
     double max_speed;            /* [m/s], of faces and vertices at the end */
     double seconds_move, seconds_rows, seconds_factor, seconds_pressure, seconds_other;
     size_t bytes;                /* allocated through its context */
@@ -227,7 +229,7 @@ FSI__STRICT_BEGIN
 
 #define FSI__MB_SNAP 1e-3      /* [dx] nearer to a wall, a vertex lies on it */
 #define FSI__MB_STEEPEST 10.0  /* of a cotangent: the stiffness of slivers is scaled down to it */
-#define FSI__MB_LIGHTEST 0.1   /* [rho h (dx/2)^(d-1)] the least mass of a vertex */
+#define FSI__MB_LIGHTEST 0.1   /* the least mass of a vertex [rho h (dx/2)^(d-1)]; of it, the least along an axis */
 #define FSI__MB_WINDOW 2       /* faces around a vertex where it looks for one of the liquid */
 /* Of `held`, beside bits 1, 2, 4: held along x, y, z. */
 enum {
@@ -258,7 +260,7 @@ typedef struct fsi__mb_run {
     fsi_membrane_stats stats;
     /* Of vertices. */
     unsigned char *held;
-    double *m, *lump[3], *v[3], *r[3], *b, *y;
+    double *m, *own[3], *lump[3], *v[3], *r[3], *b, *y;
     double *f, *g;             /* three numbers each: force of tension; dV/dx */
     double (*piece)[12];       /* of pieces: sum of f, sum of g n^T */
     /* Of elements. */
@@ -477,6 +479,7 @@ static void fsi__mb_take_surface(fsi__mb_run *run, fsi__arena *a)
     run->held = (unsigned char *)fsi__take(a, v + 1, 1);
     run->m = (double *)fsi__take(a, v, sizeof(double));
     for (axis = 0; axis < 3; axis++) {
+        run->own[axis] = (double *)fsi__take(a, v, sizeof(double));
         run->lump[axis] = (double *)fsi__take(a, v, sizeof(double));
         run->v[axis] = (double *)fsi__take(a, v, sizeof(double));
         run->r[axis] = (double *)fsi__take(a, v, sizeof(double));
@@ -548,18 +551,29 @@ static void fsi__mb_weigh(fsi__mb_run *run)
     }
 }
 
-/* Masses of liquid at faces between liquid and air, and W^T M_a W of rows that sum to 1, lumped: W^T M_a 1. */
+/* Masses at the surface. Between the two centres beside a face there is liquid of the mass rho V share, h/dx of it in the
+   membrane: the face has the rest, lumped on the vertices as W^T M_a 1, which is what W^T M_a W sums to, as rows sum to
+   1. Where there is less liquid than h/dx, the membrane itself is lighter along that axis: a column of liquid weighs what
+   it should, wherever its surface is between two centres. */
 static void fsi__mb_weigh_faces(fsi__mb_run *run)
 {
     const fsi_membrane *s = run->s;
     const fsi__mb_rows *r = &run->im->rows;
-    const double h = run->h / (double)s->desc.dx;
+    const double h = fmin(run->h / (double)s->desc.dx, 1); /* what is thicker is heavier than the liquid in its place */
+    const size_t bytes = (size_t)s->front->vertex_count * sizeof(double);
     int f, a, i;
-    for (f = 0; f < r->count; f++)
-        run->heft[f] = run->mass * (s->desc.whole_faces ? 1 : fmax(r->share[f] - h, 0));
+    for (f = 0; f < r->count; f++) {
+        const double rest = s->desc.whole_faces ? 1 : r->share[f] - h;
+        run->heft[f] = run->mass * fmax(rest, 0);
+        run->found[f] = run->mass * fmin(rest, 0);
+    }
     for (a = 0; a < s->dim; a++) {
-        memset(run->lump[a], 0, (size_t)s->front->vertex_count * sizeof(double));
+        memset(run->lump[a], 0, bytes);
+        memcpy(run->own[a], run->m, bytes);
         fsi__mb_rows_scatter(r, a, run->heft, run->lump[a]);
+        fsi__mb_rows_scatter(r, a, run->found, run->own[a]);
+        for (i = 0; i < s->front->vertex_count; i++)
+            run->own[a][i] = fmax(run->own[a][i], FSI__MB_LIGHTEST * run->m[i]);
         for (f = r->first[a]; f < r->first[a + 1]; f++)
             for (i = r->start[f]; i < r->start[f] + r->length[f]; i++)
                 run->held[r->vertex[i]] |= (unsigned char)(FSI__MB_REACHED << a);
@@ -647,8 +661,8 @@ static void fsi__mb_join_axis(fsi__mb_run *run, int axis)
             const size_t e = (size_t)(face[i] < 0 ? 0 : face[i]);
             if (face[i] < 0) continue;
             if (pass == 0) {
-                run->sum_m[e] += run->m[i];
-                run->sum_p[e] += run->m[i] * run->v[axis][i];
+                run->sum_m[e] += run->own[axis][i];
+                run->sum_p[e] += run->own[axis][i] * run->v[axis][i];
             } else {
                 run->v[axis][i] = run->sum_p[e] / run->sum_m[e];
                 u[e] = (fsi_real)run->v[axis][i];
@@ -685,7 +699,7 @@ static void fsi__mb_sum(const fsi__mb_run *run, double *p, double *mass, double 
     const size_t entries = (size_t)g->block_count * (size_t)g->block_cells;
     size_t e;
     int a, f, i;
-    *mass = *energy = 0;
+    *energy = 0;
     for (a = 0; a < g->dim; a++) {
         const fsi_real *u = run->im->work[a]->value;
         double m = 0, q = 0, own = 0, at;
@@ -704,12 +718,12 @@ static void fsi__mb_sum(const fsi__mb_run *run, double *p, double *mass, double 
             q += (run->heft[f] - run->mass) * at * at;
         }
         for (i = 0; i < run->s->front->vertex_count; i++) {
-            own += run->m[i];
-            m += run->m[i] * run->v[a][i];
-            q += run->m[i] * run->v[a][i] * run->v[a][i];
+            own += run->own[a][i];
+            m += run->own[a][i] * run->v[a][i];
+            q += run->own[a][i] * run->v[a][i] * run->v[a][i];
         }
         p[a] = m;
-        *mass += own / g->dim;
+        mass[a] = own;
         *energy += q / 2;
     }
 }
@@ -891,7 +905,7 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     memset(run->stiff, 0, (size_t)run->start[f->vertex_count] * sizeof(double));
     memset(run->f, 0, 3 * (size_t)f->vertex_count * sizeof(double));
     for (a = 0; a < k; a++)
-        for (i = 0; i < f->vertex_count; i++) run->r[a][i] = run->m[i] * run->v[a][i];
+        for (i = 0; i < f->vertex_count; i++) run->r[a][i] = run->own[a][i] * run->v[a][i];
     for (t = 0; t < f->element_count; t++) {
         const int *corner = f->elements + k * t;
         const fsi_real *w = run->weight + k * t;
@@ -921,7 +935,7 @@ static void fsi__mb_fill_axis(fsi__mb_run *run, int axis)
         const int last = run->start[i + 1] - 1, held = run->held[i] & bits;
         for (e = run->start[i]; e < last; e++)
             run->value[e] = held || run->held[run->col[e]] & bits ? 0 : run->stiff[e];
-        run->value[last] = held ? 1 : run->stiff[last] + run->m[i] + run->lump[axis][i];
+        run->value[last] = held ? 1 : run->stiff[last] + run->own[axis][i] + run->lump[axis][i];
         if (held) run->r[axis][i] = 0;
     }
 }
@@ -1095,7 +1109,7 @@ static void fsi__mb_measure(fsi__mb_run *run)
     fsi__d3 center = fsi__d3_zero();
     double energy = 0;
     int t, c, a;
-    fsi__mb_sum(run, run->stats.momentum, &run->stats.mass, &run->stats.kinetic_energy);
+    fsi__mb_sum(run, run->stats.momentum, run->stats.mass, &run->stats.kinetic_energy);
     run->stats.max_speed = fsi__mb_fastest(run, run->im->work);
     for (t = 0; t < f->element_count; t++) {
         const int *corner = f->elements + f->dim * t;
@@ -1116,19 +1130,19 @@ static void fsi__mb_measure(fsi__mb_run *run)
 static fsi_status fsi__mb_couple(fsi__mb_run *run)
 {
     fsi_membrane *s = run->s;
-    double before[3], after[3], mass, energy, clock[4];
+    double before[3], after[3], mass[3], energy, clock[4];
     int a;
     clock[0] = fsi__now(s->context);
     FSI__TRY(fsi__mb_locate(run));
     clock[1] = fsi__now(s->context);
     fsi__mb_clear_faces(run);
-    fsi__mb_sum(run, before, &mass, &energy);
+    fsi__mb_sum(run, before, mass, &energy);
     for (a = 0; a < s->dim; a++) run->stats.moved_momentum[a] += before[a] - run->stats.momentum[a];
     run->stats.merged = 0;
     for (a = 0; a < s->dim; a++) fsi__mb_join_axis(run, a);
     fsi__mb_fall(run);
     fsi__mb_clear_faces(run);
-    fsi__mb_sum(run, before, &mass, &energy);
+    fsi__mb_sum(run, before, mass, &energy);
     FSI__TRY(fsi__mb_assemble(run));
     FSI__TRY(fsi__mb_factor(run));
     clock[2] = fsi__now(s->context);
@@ -1138,7 +1152,7 @@ static fsi_status fsi__mb_couple(fsi__mb_run *run)
     clock[3] = fsi__now(s->context);
 
     /* What walls gave: all that the solve changed. */
-    fsi__mb_sum(run, after, &mass, &energy);
+    fsi__mb_sum(run, after, mass, &energy);
     for (a = 0; a < s->dim; a++) {
         run->stats.wall_impulse[a] += after[a] - before[a];
         run->stats.momentum[a] = after[a];
