@@ -201,7 +201,7 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
       for each substep, of surface x, v and liquid u:
          extend         u, into the air; vertices on walls, where there is no tension, move with it
          carry          u* = u along u; then gravity
-         move           x += dt v, no farther than walls; touch_walls: where elements lie on them
+         move           x += dt v, no farther than walls; touch_walls: where elements lie on them; mend_walls
                         fsi_front_step: remeshing, topology, and the volume that the motion changed
          locate         which cells are liquid now; rows of W; masses
          join           vertices that no face moves along an axis, to the nearest face of the liquid: their momentum
@@ -230,6 +230,7 @@ FSI__STRICT_BEGIN
 #define FSI__MB_SNAP 1e-3      /* [dx] nearer to a wall, a vertex lies on it */
 #define FSI__MB_STEEPEST 10.0  /* of a cotangent: the stiffness of slivers is scaled down to it */
 #define FSI__MB_LIGHTEST 0.1   /* the least mass of a vertex [rho h (dx/2)^(d-1)]; of it, the least along an axis */
+#define FSI__MB_ROUNDS 20      /* of mending the mesh on walls, at most */
 #define FSI__MB_WINDOW 2       /* faces around a vertex where it looks for one of the liquid */
 /* Of `held`, beside bits 1, 2, 4: held along x, y, z. */
 enum {
@@ -424,19 +425,34 @@ static void fsi__mb_touch_walls(const fsi_membrane *s, unsigned char *skip)
 
 /* ---- motion ------------------------------------------------------------------------------------------------------ */
 
-/* u into the air, as far as a substep carries it, and a sum of what it was. Vertices that have no tension move with
-   it. */
+/* Walls that an element lies on. */
+static uint32_t fsi__mb_walls_of(const fsi_front *f, int t)
+{
+    const int *corner = f->elements + f->dim * t;
+    uint32_t shared = f->flags[corner[0]] & f->flags[corner[1]];
+    if (f->dim == 3) shared &= f->flags[corner[2]];
+    return shared & 63;
+}
+
+/* Marks vertices all of whose elements lie on walls by FSI_FRONT_YOURS. */
+static void fsi__mb_mark_idle(fsi_front *f)
+{
+    int i, t, c;
+    for (i = 0; i < f->vertex_count; i++) f->flags[i] |= FSI_FRONT_YOURS;
+    for (t = 0; t < f->element_count; t++)
+        for (c = 0; c < f->dim && !fsi__mb_walls_of(f, t); c++)
+            f->flags[f->elements[f->dim * t + c]] &= ~(uint32_t)FSI_FRONT_YOURS;
+}
+
+/* u into the air, as far as a substep carries it. Vertices that have no tension move with it. */
 static fsi_status fsi__mb_extend(fsi__mb_run *run)
 {
     fsi_membrane *s = run->s;
     fsi_front *f = s->front;
     const int layers = 3 + fsi__clamp_int((int)ceil(run->stats.cfl), 100);
-    int a, i, t, c;
+    int a, i;
     for (a = 0; a < s->dim; a++) FSI__TRY(fsi_grid_extrapolate(s->u[a], run->known[a], layers));
-    for (i = 0; i < f->vertex_count; i++) f->flags[i] |= FSI_FRONT_YOURS;
-    for (t = 0; t < f->element_count; t++)
-        for (c = 0; c < s->dim && !run->skip[t]; c++)
-            f->flags[f->elements[s->dim * t + c]] &= ~(uint32_t)FSI_FRONT_YOURS;
+    fsi__mb_mark_idle(f);
     for (i = 0; i < f->vertex_count; i++) {
         if (f->flags[i] & FSI_FRONT_YOURS) f->velocity[i] = fsi_grid_sample_velocity(s->u, f->position[i]);
         f->flags[i] &= ~(uint32_t)FSI_FRONT_YOURS;
@@ -453,6 +469,64 @@ static fsi_status fsi__mb_carry(fsi__mb_run *run)
     return fsi_grid_advect_velocity(s->u, s->u, (fsi_real)run->dt, FSI_ADVECT_CUBIC, 2, where, run->im->work);
 }
 
+/* The area of an element on a wall, seen from within the liquid: negative where it is turned over. */
+static double fsi__mb_wall_area(const fsi_front *f, int t, uint32_t walls)
+{
+    const int *corner = f->elements + f->dim * t;
+    const fsi__d3 d = fsi__d3_diff(f->position[corner[1]], f->position[corner[0]]);
+    int side = 0;
+    double n;
+    while (!(walls >> side & 1)) side++;
+    n = fsi__d3_axis(f->dim == 2 ? fsi__d3_make(-d.y, d.x, 0)
+        : fsi__d3_cross(d, fsi__d3_diff(f->position[corner[2]], f->position[corner[0]])), side >> 1);
+    return side & 1 ? n : -n;
+}
+
+/* One round of mending: idle vertices of elements on walls that are thin or turned over go to the mean of their
+   neighbours, along these walls. Returns how many elements there are. */
+static int fsi__mb_mend_round(fsi__mb_run *run, double least)
+{
+    fsi_front *f = run->s->front;
+    int i, t, c, e, bad = 0;
+    memset(run->f, 0, 3 * (size_t)f->vertex_count * sizeof(double));
+    for (i = 0; i < f->vertex_count; i++) run->b[i] = run->y[i] = 0; /* neighbours; to be moved */
+    for (t = 0; t < f->element_count; t++) {
+        const uint32_t walls = fsi__mb_walls_of(f, t);
+        if (!walls || fsi__mb_wall_area(f, t, walls) > least) continue;
+        bad++;
+        for (c = 0; c < f->dim; c++) run->y[f->elements[f->dim * t + c]] = 1;
+    }
+    for (t = 0; t < f->element_count && bad; t++)
+        for (c = 0; c < f->dim; c++)
+            for (e = 0; e < f->dim; e++) {
+                i = f->elements[f->dim * t + c];
+                if (e == c || !(run->y[i] > 0) || !(f->flags[i] & FSI_FRONT_YOURS)) continue;
+                run->b[i]++;
+                fsi__d3_put(run->f + 3 * i, fsi__d3_add(fsi__d3_at(run->f + 3 * i),
+                    fsi__d3_of(f->position[f->elements[f->dim * t + e]])));
+            }
+    for (i = 0; i < f->vertex_count && bad; i++)
+        if (run->b[i] > 0) { /* walls put it back along their axes */
+            const fsi_vec3 to = fsi__d3_real(fsi__d3_over(fsi__d3_at(run->f + 3 * i), run->b[i]));
+            const uint32_t w = f->flags[i];
+            f->position[i] = fsi_v3(w & 3 ? f->position[i].x : to.x, w >> 2 & 3 ? f->position[i].y : to.y,
+                w >> 4 & 3 ? f->position[i].z : to.z);
+        }
+    return bad;
+}
+
+/* Where a line slides over the vertices on the wall behind it, elements there would turn over. These vertices have no
+   mass and no tension: where they are on their wall changes nothing but the mesh. */
+static void fsi__mb_mend_walls(fsi__mb_run *run)
+{
+    fsi_front *f = run->s->front;
+    const double length = (double)run->s->desc.dx / 2, least = 0.1 * (f->dim == 3 ? length * length : length);
+    int round, i;
+    fsi__mb_mark_idle(f);
+    for (round = 0; round < FSI__MB_ROUNDS && fsi__mb_mend_round(run, least) > 0; round++) continue;
+    for (i = 0; i < f->vertex_count; i++) f->flags[i] &= ~(uint32_t)FSI_FRONT_YOURS;
+}
+
 /* The surface, by its velocities, then remeshed; and where it crosses the lines of the grid. */
 static fsi_status fsi__mb_move(fsi__mb_run *run)
 {
@@ -461,6 +535,7 @@ static fsi_status fsi__mb_move(fsi__mb_run *run)
     int i;
     for (i = 0; i < f->vertex_count; i++) f->position[i] = fsi_v3_madd(f->position[i], (fsi_real)run->dt, f->velocity[i]);
     fsi__mb_touch_walls(s, NULL);
+    fsi__mb_mend_walls(run);
     FSI__TRY(fsi_front_step(f, 0));
     if (f->stats.drift > run->stats.drift) run->stats.drift = f->stats.drift;
     run->stats.owed = f->stats.owed;
