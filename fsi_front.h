@@ -239,8 +239,8 @@ FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw
 
 /* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
-/* `to`, which has the dim, length and attribute_count of `from`, becomes a copy of it. Error: MEMORY, then `to` is as it
-   was; never where it has held as many elements, vertices and pieces before. */
+/* `to`, which has the dim, length and attribute_count of `from`, becomes a copy of it. Error: MEMORY, then `to` is as
+   it was; never where it has held as many elements, vertices and pieces before. */
 FSI_API fsi_status fsi__front_copy(fsi_front *to, const fsi_front *from, const char *fn);
 
 #if defined(__cplusplus) && defined(__GNUC__)

@@ -32,7 +32,7 @@
       >>desc           fsi_membrane_desc: box, liquid, its surface at first
       >>membrane       fsi_membrane, which you read: surface, velocities, pressure, stats
       >>state          save, load, hash, debug draw
-   fsi_membrane_rows.h finds which vertices of the surface move which faces of the grid. docs/membrane.md derives it all.
+   fsi_membrane_rows.h finds which vertices of the surface move which faces of the grid. docs/membrane.md derives it.
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth: tension stays N/m.
    PRECISION: state in fsi_real; masses, matrices and sums in double. Recommended: double.
@@ -160,9 +160,9 @@ FSI_API void fsi_membrane_destroy(fsi_membrane *s); /* NULL is fine */
    cfl, max_substeps, pressure_tolerance and pressure_iters may differ; arrays are not read. Errors: COOKIE, ARGUMENT,
    NAN; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_desc(fsi_membrane *s, const fsi_membrane_desc *desc);
+typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
 /* Sets the velocity [m/s] of all liquid and of the membrane to that at each place; it is made divergence-free by the
    next step. Errors: COOKIE, ARGUMENT, NAN (names the vertex or entry), MEMORY; nothing has changed then. */
-typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
 FSI_API fsi_status fsi_membrane_set_velocity(fsi_membrane *s, fsi_membrane_velocity_fn *velocity, void *user);
 /* Advances by dt seconds; dt = 0 only looks: fills stats. Errors: COOKIE; ARGUMENT (dt); NAN; MESH (the surface
    crosses itself, and desc.topology does not prevent it); LIMIT; CONVERGENCE; MEMORY. Nothing has changed then. */
@@ -412,7 +412,8 @@ static void fsi__mb_touch_walls(const fsi_membrane *s, unsigned char *skip)
     const uint32_t all = FSI_FRONT_WALL_X0 | FSI_FRONT_WALL_X1 | FSI_FRONT_WALL_Y0 | FSI_FRONT_WALL_Y1
         | FSI_FRONT_WALL_Z0 | FSI_FRONT_WALL_Z1;
     int i, t, c;
-    for (i = 0; i < f->vertex_count; i++) f->flags[i] = (f->flags[i] & ~all) | fsi__mb_at_walls(s, &f->position[i]) << 8;
+    for (i = 0; i < f->vertex_count; i++) /* 8 bits higher: walls that it lies on, alone or not */
+        f->flags[i] = (f->flags[i] & ~all) | fsi__mb_at_walls(s, &f->position[i]) << 8;
     for (t = 0; t < f->element_count; t++) {
         const int *corner = f->elements + s->dim * t;
         uint32_t shared = all;
@@ -533,7 +534,8 @@ static fsi_status fsi__mb_move(fsi__mb_run *run)
     fsi_membrane *s = run->s;
     fsi_front *f = s->front;
     int i;
-    for (i = 0; i < f->vertex_count; i++) f->position[i] = fsi_v3_madd(f->position[i], (fsi_real)run->dt, f->velocity[i]);
+    for (i = 0; i < f->vertex_count; i++)
+        f->position[i] = fsi_v3_madd(f->position[i], (fsi_real)run->dt, f->velocity[i]);
     fsi__mb_touch_walls(s, NULL);
     fsi__mb_mend_walls(run);
     FSI__TRY(fsi_front_step(f, 0));
@@ -617,6 +619,8 @@ static void fsi__mb_weigh(fsi__mb_run *run)
             run->held[corner[c]] = 0;
         }
     }
+
+    /* Lines on walls, and axes along which walls hold. */
     for (t = 0; t < f->element_count; t++)
         for (c = 0; c < k && run->skip[t]; c++) run->held[f->elements[k * t + c]] |= FSI__MB_LINE;
     for (i = 0; i < f->vertex_count; i++) {
@@ -626,10 +630,10 @@ static void fsi__mb_weigh(fsi__mb_run *run)
     }
 }
 
-/* Masses at the surface. Between the two centres beside a face there is liquid of the mass rho V share, h/dx of it in the
-   membrane: the face has the rest, lumped on the vertices as W^T M_a 1, which is what W^T M_a W sums to, as rows sum to
-   1. Where there is less liquid than h/dx, the membrane itself is lighter along that axis: a column of liquid weighs what
-   it should, wherever its surface is between two centres. */
+/* Masses at the surface. Between the two centres beside a face there is liquid of the mass rho V share, h/dx of it in
+   the membrane: the face has the rest, lumped on the vertices as W^T M_a 1, which is what W^T M_a W sums to, as rows
+   sum to 1. Where there is less liquid than h/dx, the membrane itself is lighter along that axis: a column of liquid
+   weighs what it should, wherever its surface is between two centres. */
 static void fsi__mb_weigh_faces(fsi__mb_run *run)
 {
     const fsi_membrane *s = run->s;
@@ -908,9 +912,10 @@ static void fsi__mb_sum_forces(fsi__mb_run *run)
 }
 
 /* Tension acts along normals. -sigma dA/dx has a part along the surface too, of the order of (edge/R)^2: the area of a
-   mesh changes when its vertices slide on a ball. This would drive currents around a drop at rest for ever. So of f only
-   its part along g = dV/dx counts, f_i = -sigma k_i g_i. As sum g = 0 over a closed surface, these forces have no sum
-   where the curvature k is uniform; elsewhere a small one, which c.n_i added to k_i removes: sum g_i n_i^T c = -sum f.
+   mesh changes when its vertices slide on a ball. This would drive currents around a drop at rest for ever. So of f
+   only its part along g = dV/dx counts, f_i = -sigma k_i g_i. As sum g = 0 over a closed surface, these forces have no
+   sum where the curvature k is uniform; elsewhere a small one, which c.n_i added to k_i removes:
+   sum g_i n_i^T c = -sum f.
    At lines on walls the tension pulls along the surface, and stays as it is. */
 static void fsi__mb_turn_forces(fsi__mb_run *run)
 {
@@ -938,9 +943,9 @@ static void fsi__mb_turn_forces(fsi__mb_run *run)
 
 /* A uniform pressure p pushes vertex i by p g_i, g = dV/dx. Through the faces of the grid it pushes by
    p (W^T j)_i with j = +-dx^(d-1) instead: the same in sum, but with parts along the surface from vertex to vertex,
-   which nothing holds. So the mean pressure of each piece, p = -sum f.g / sum g.g, acts by g, and only what differs from
-   it through faces: f_i += p (g_i - (W^T j)_i). Then f_i + p g_i = 0 is an equilibrium of the whole system. Both sums
-   over a closed surface are 0: no momentum comes in. */
+   which nothing holds. So the mean pressure of each piece, p = -sum f.g / sum g.g, acts by g, and only what differs
+   from it through faces: f_i += p (g_i - (W^T j)_i). Then f_i + p g_i = 0 is an equilibrium of the whole system. Both
+   sums over a closed surface are 0: no momentum comes in. */
 static void fsi__mb_balance(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
@@ -981,6 +986,8 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     memset(run->f, 0, 3 * (size_t)f->vertex_count * sizeof(double));
     for (a = 0; a < k; a++)
         for (i = 0; i < f->vertex_count; i++) run->r[a][i] = run->own[a][i] * run->v[a][i];
+
+    /* Edges of all elements with tension. */
     for (t = 0; t < f->element_count; t++) {
         const int *corner = f->elements + k * t;
         const fsi_real *w = run->weight + k * t;
@@ -991,6 +998,8 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
             fsi__mb_add_edge(run, corner[c], corner[(c + 1) % k], (double)w[c],
                 k == 3 ? fmin(1, FSI__MB_STEEPEST / steepest) : 1);
     }
+
+    /* Forces, and the momentum of liquid at the surface. */
     fsi__mb_turn_forces(run);
     fsi__mb_balance(run);
     for (a = 0; a < k; a++) {
@@ -1091,6 +1100,8 @@ static fsi_status fsi__mb_solve(fsi__mb_run *run)
     fsi_pressure_flow flow = fsi_pressure_default_flow();
     fsi_pressure_solid solid;
     int a;
+
+    /* The surface, as a solid that yields. */
     memset(&solid, 0, sizeof solid);
     solid.faces = im->faces;
     solid.velocity = run->velocity;
@@ -1098,6 +1109,8 @@ static fsi_status fsi__mb_solve(fsi__mb_run *run)
     solid.respond = fsi__mb_respond;
     solid.user = run;
     solid.yielding = run->yielding;
+
+    /* The liquid. */
     for (a = 0; a < s->dim; a++) flow.u[a] = im->work[a];
     flow.cell = run->cell;
     flow.density = s->desc.density;
@@ -1413,6 +1426,8 @@ static fsi_status fsi__mb_check_desc(const fsi_membrane_desc *d, const char *fn)
         FSI__FIELD(fsi_membrane_desc, reserve, FSI__INT, 0, 150000000, 0)
     };
     const fsi__where at = { fn, "desc.", -1, d->dim };
+
+    /* What tables cannot say. */
     FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
     if (d->dim == 3 && (d->n[2] < 2 || d->n[2] > 4096))
         return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, 2, d->n[2], "desc.n[2] is %d, must be 2 to 4096",
@@ -1610,6 +1625,8 @@ static fsi_status fsi__mb_ask_velocity(fsi__mb_run *run, fsi_membrane_velocity_f
         if (!(fsi_v3_norm(f->velocity[i]) <= (fsi_real)1e9))
             return fsi__fail(s->context, FSI_ERROR_NAN, run->fn, i, 0, "the velocity of vertex %d is not finite", i);
     }
+
+    /* Faces that have liquid beside them. */
     for (b = 0; b < s->grid->block_count; b++) {
         fsi_grid_corner(s->grid, b, corner);
         for (c = 0; c < s->grid->block_cells; c++)

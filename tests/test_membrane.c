@@ -254,7 +254,8 @@ static void test_flying_drops_keep_momentum(void)
     CHECK_NEAR(m->stats.volume, volume, TOL(1e-9, 1e-5) * volume);
     CHECK(grew == 40 && m->front->piece_count == 2);
     for (i = 0; i < m->front->vertex_count; i++) /* still round, and where they have flown to */
-        CHECK(fabs((double)m->front->position[i].x - ((double)m->front->position[i].y < 0.0165 ? 0.028 : 0.010)) < 0.0056);
+        CHECK(fabs((double)m->front->position[i].x - ((double)m->front->position[i].y < 0.0165 ? 0.028 : 0.010))
+            < 0.0056);
     fsi_membrane_destroy(m);
     front_free(&s);
 }
@@ -283,7 +284,8 @@ static void test_pool_rests(void)
             for (i = 0; i < (dim == 3 ? 20 : 300) && membrane_step(m, 1.0 / 60); i++)
                 if (i > 10) worst = fmax(worst, m->stats.max_speed);
             CHECK(worst <= TOL(1e-3, 3e-3) * scale);
-            p = (double)fsi_membrane_pressure_at(m, dim == 3 ? front_v3(0.006, 0.006, 0.0005) : front_v3(0.006, 0.0005, 0));
+            p = (double)fsi_membrane_pressure_at(m, dim == 3 ? front_v3(0.006, 0.006, 0.0005)
+                : front_v3(0.006, 0.0005, 0));
             CHECK_NEAR(p / (MEMBRANE_RHO * 9.81 * (h - 0.5) * MEMBRANE_DX), 1, 5e-3);
             CHECK_NEAR(m->stats.volume, volume, TOL(1e-10, 1e-5) * volume);
             for (i = 0; i < m->front->vertex_count; i++) {

@@ -67,8 +67,8 @@ TEST_FN void membrane_add_pool(front_shape *s, int n, double h, double a, int mo
 /* In 3D: a pool of eight vertices. */
 TEST_FN void membrane_add_box(front_shape *s, double wide, double high)
 {
-    static const int faces[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4, 2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4,
-        6, 1, 3, 5, 3, 7, 5 };
+    static const int faces[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4, 2, 6, 3, 3, 6, 7, 0, 4, 2, 2,
+        4, 6, 1, 3, 5, 3, 7, 5 };
     const int first = s->vertices;
     int i;
     front_room(s, 8, 12);
