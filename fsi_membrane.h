@@ -301,6 +301,8 @@ static fsi_status fsi__mb_fit_blocks(fsi__mb_run *run)
         return fsi__fail(s->context, FSI_ERROR_MEMORY, run->fn, -1, (double)places, "no memory for blocks");
     wanted = run->im->places.base;
     for (i = 0; i < (int)places; i++) wanted[i] = g->index[i] >= 0;
+
+    /* Blocks beside one with a cell inside. */
     for (k = 0; k < n[2]; k++)
         for (j = 0; j < n[1]; j++)
             for (i = 0; i < n[0]; i++) {
@@ -349,7 +351,9 @@ static void fsi__mb_mark(void *arg, int chunk, int begin, int end)
             in = at[0] < n[0] && at[1] < n[1] && at[2] < n[2];
             cell = fsi__mb_cell(n, at[0], at[1], at[2]);
             run->cell[e] = in && inside[cell] ? FSI_CELL_LIQUID : FSI_CELL_AIR;
-            for (a = 0; a < g->dim; a++) { /* a face is known where a cell beside it is liquid */
+
+            /* A face is known where a cell beside it is liquid. */
+            for (a = 0; a < g->dim; a++) {
                 const size_t step = a == 0 ? 1 : a == 1 ? (size_t)n[0] : (size_t)n[0] * (size_t)n[1];
                 const int u = fsi__frl_u(a), v = fsi__frl_v(a);
                 const int across = at[u] < n[u] && at[v] < n[v] && at[a] <= n[a];
@@ -497,6 +501,8 @@ static int fsi__mb_mend_round(fsi__mb_run *run, double least)
         bad++;
         for (c = 0; c < f->dim; c++) run->y[f->elements[f->dim * t + c]] = 1;
     }
+
+    /* Sums over neighbours, then their means. */
     for (t = 0; t < f->element_count && bad; t++)
         for (c = 0; c < f->dim; c++)
             for (e = 0; e < f->dim; e++) {
@@ -699,6 +705,8 @@ static long long fsi__mb_nearest_face(const fsi__mb_run *run, int axis, fsi_vec3
     int base[3], d[3], at[3], a;
     fsi__d3_put(p, fsi__d3_scale(fsi__d3_diff(x, g->origin), 1 / (double)g->dx));
     for (a = 0; a < 3; a++) base[a] = a < g->dim ? (int)floor(p[a] + (a == axis ? 0.5 : 0)) : 0;
+
+    /* Those around the nearest of all. */
     for (d[2] = -deep; d[2] <= deep; d[2]++)
         for (d[1] = -w; d[1] <= w; d[1]++)
             for (d[0] = -w; d[0] <= w; d[0]++) {
@@ -735,6 +743,8 @@ static void fsi__mb_join_axis(fsi__mb_run *run, int axis)
         run->sum_p[e] = run->mass * (double)u[e];
         run->stats.merged++;
     }
+
+    /* Sums, then what is shared. */
     for (pass = 0; pass < 2; pass++)
         for (i = 0; i < f->vertex_count; i++) {
             const size_t e = (size_t)(face[i] < 0 ? 0 : face[i]);
@@ -782,7 +792,9 @@ static void fsi__mb_sum(const fsi__mb_run *run, double *p, double *mass, double 
     for (a = 0; a < g->dim; a++) {
         const fsi_real *u = run->im->work[a]->value;
         double m = 0, q = 0, own = 0, at;
-        for (e = 0; e < entries; e++) { /* of whole faces, then back to what those of the surface have */
+
+        /* Of whole faces, then back to what those of the surface have. */
+        for (e = 0; e < entries; e++) {
             own += run->known[a][e];
             m += (double)u[e];
             q += (double)u[e] * (double)u[e];
@@ -796,6 +808,8 @@ static void fsi__mb_sum(const fsi__mb_run *run, double *p, double *mass, double 
             m += (run->heft[f] - run->mass) * at;
             q += (run->heft[f] - run->mass) * at * at;
         }
+
+        /* The membrane. */
         for (i = 0; i < run->s->front->vertex_count; i++) {
             own += run->own[a][i];
             m += run->own[a][i] * run->v[a][i];
@@ -834,7 +848,9 @@ static void fsi__mb_make_pattern(fsi__mb_run *run)
             const int p = f->elements[k * t + c], q = f->elements[k * t + (c + 1) % k];
             if (p > q || k == 2) start[p > q ? p : q]++;
         }
-    for (i = 0; i < f->vertex_count; i++) { /* to the ends of rows, which filling moves to their beginnings */
+
+    /* To the ends of rows, which filling moves to their beginnings. */
+    for (i = 0; i < f->vertex_count; i++) {
         sum += start[i] + 1;
         start[i] = sum - 1;
         col[sum - 1] = i;
@@ -845,7 +861,9 @@ static void fsi__mb_make_pattern(fsi__mb_run *run)
             const int p = f->elements[k * t + c], q = f->elements[k * t + (c + 1) % k];
             if (p > q || k == 2) col[--start[p > q ? p : q]] = p > q ? q : p;
         }
-    for (i = 0; i < f->vertex_count; i++) /* in order */
+
+    /* Columns in order. */
+    for (i = 0; i < f->vertex_count; i++)
         for (t = start[i] + 1; t < start[i + 1]; t++) {
             const int one = col[t];
             for (e = t; e > start[i] && col[e - 1] > one; e--) col[e] = col[e - 1];
