@@ -94,7 +94,7 @@ typedef struct fsi_membrane_desc {
     fsi_front_ask *ask;          /* as in fsi_front_desc; default NULL */
     void *ask_user;
     fsi_real cfl;                /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 2;
-                                    default 0.5 */
+                                    default 0.25: half an edge of the surface */
     int max_substeps;            /* of one call; default 50. Where more are needed they are longer (stats.degraded) */
     double pressure_tolerance;   /* largest divergence left over the largest of the right side; default 1e-8 (float:
                                     1e-6) */
@@ -1414,7 +1414,7 @@ FSI_API fsi_membrane_desc fsi_membrane_default_desc(void)
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     d.damping = (fsi_real)0.25;
     d.box = 2;
-    d.cfl = (fsi_real)0.5;
+    d.cfl = (fsi_real)0.25;
     d.max_substeps = 50;
     d.pressure_tolerance = sizeof(fsi_real) == 8 ? 1e-8 : 1e-6;
     d.pressure_iters = 200;
