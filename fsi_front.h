@@ -33,6 +33,7 @@
       >>front          fsi_front, which you read and write: vertices, elements, pieces, stats
       >>measures       normals, mean curvature, cotangent weights, lines of a grid
       >>state          save, load, hash, debug draw
+      >>stages         for fsi's own headers, not for you: copies
    Operations of remeshing are in fsi_front_remesh.h, what merges and pinches off in fsi_front_topology.h; docs/front.md
    derives them. fsi_front_lines.h tells which cells of a grid are inside of a surface, and where lines between their
    centres cross it.
@@ -105,7 +106,8 @@ typedef struct fsi_front_desc {
                                     where edges or angles are beyond the bounds, or to lie on the curved surface */
     int keep_volume;             /* 1 (default): what remeshing moves is given back to the piece, by a shift along its
                                     normals, as far as the surface does not cross itself then (stats.not_kept,
-                                    fsi_front_piece.owed); 0: it is booked in fsi_front_piece.moved alone */
+                                    fsi_front_piece.owed); 2: and what the motion changes, as for a liquid that keeps
+                                    its volume; 0: it is booked in fsi_front_piece.moved alone */
     fsi_real piece_min;          /* pieces with less volume, in length^dim, are removed; 0: none; default -1: 8, in 2D
                                     4 */
     int crossings;               /* 1 (default): a surface that crosses or touches itself is refused, by an exact test
@@ -158,6 +160,7 @@ typedef struct fsi_front_stats {
     double removed_amount[FSI__FR_ATTRIBUTES]; /* and of each attribute */
     double removed_momentum[3];  /* and of what momentum has below */
     double volume, area;         /* of all pieces */
+    double drift;                /* largest volume by which motion changed a piece; keep_volume 2 gave it back */
     double moved;                /* largest volume by which remeshing and topology changed a piece */
     int not_kept;                /* 1: giving it back would have made the surface cross itself: it is owed, in part */
     double owed;                 /* of all pieces */
@@ -234,6 +237,12 @@ FSI_API fsi_status fsi_front_load(fsi_front *f, const void *buffer, size_t size)
 FSI_API uint64_t fsi_front_hash(const fsi_front *f);
 /* Edges, coloured by their length. */
 FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw);
+
+/* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
+
+/* `to`, which has the dim, length and attribute_count of `from`, becomes a copy of it. Error: MEMORY, then `to` is as
+   it was; never where it has held as many elements, vertices and pieces before. */
+FSI_API fsi_status fsi__front_copy(fsi_front *to, const fsi_front *from, const char *fn);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -950,8 +959,8 @@ static fsi_status fsi__fr_reserve_commit(fsi_front *f, fsi__fr_impl *im, const c
     return FSI_OK;
 }
 
-/* Motion into `work`, and volumes after it. Errors: LIMIT, MEMORY. */
-static fsi_status fsi__fr_move(fsi_front *f, fsi_real dt, const char *fn)
+/* Motion into `work`, volumes after it, and the most by which it changed one. Errors: LIMIT, MEMORY. */
+static fsi_status fsi__fr_move(fsi_front *f, fsi_real dt, double *drift, const char *fn)
 {
     fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
     fsi__fr_motion motion;
@@ -974,6 +983,9 @@ static fsi_status fsi__fr_move(fsi_front *f, fsi_real dt, const char *fn)
     fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
     im->survey.volumes_alone = 0;
     for (i = 0; i < im->pieces; i++) {
+        const double moved = im->work_piece[i].volume - f->piece[i].volume;
+        *drift = fabs(moved) > *drift ? fabs(moved) : *drift;
+        if (f->desc.keep_volume == 2) im->work_piece[i].owed -= moved;
         im->sum[i].before = im->work_piece[i].volume + im->work_piece[i].owed;
         im->moved[i] = 0;
     }
@@ -984,7 +996,7 @@ static fsi_status fsi__fr_move(fsi_front *f, fsi_real dt, const char *fn)
 static fsi_status fsi__fr_check_switches(fsi_context *context, const fsi_front_desc *d, const char *fn)
 {
     static const fsi__field rows[] = {
-        FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_front_desc, keep_volume, FSI__INT, 0, 2, 0),
         FSI__FIELD(fsi_front_desc, topology, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_front_desc, topology_dx, FSI__REAL, 0, 3e9, 0)
     };
@@ -1017,7 +1029,7 @@ FSI_API fsi_status fsi_front_step(fsi_front *f, fsi_real dt)
 
     /* Motion, topology, remeshing. */
     clock[0] = fsi__now(f->context);
-    FSI__TRY(fsi__fr_move(f, dt, fn));
+    FSI__TRY(fsi__fr_move(f, dt, &stats.drift, fn));
     clock[1] = fsi__now(f->context);
     im->work_next_piece = im->next_piece;
     FSI__TRY(fsi__fr_change_topology(f, im, &stats, fn));
@@ -1645,6 +1657,23 @@ FSI_API fsi_status fsi_front_load(fsi_front *f, const void *buffer, size_t size)
     fsi__fr_publish(f);
     memset(&f->stats, 0, sizeof f->stats);
     fsi__fr_fill_stats(f, quality, &f->stats);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__front_copy(fsi_front *to, const fsi_front *from, const char *fn)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)to->impl;
+    const fsi__fr_impl *source = (const fsi__fr_impl *)from->impl;
+    fsi_status status = fsi__fr_reserve(&im->now, from->vertex_count, from->element_count, fn);
+    if (status == FSI_OK) status = fsi__fr_reserve_pieces(to, from->piece_count, fn);
+    fsi__fr_publish(to); /* arrays may have moved */
+    FSI__TRY(status);
+    fsi__fr_copy(&im->now, &source->now);
+    if (from->piece_count > 0) memcpy(im->piece, source->piece, (size_t)from->piece_count * sizeof *im->piece);
+    to->piece_count = from->piece_count;
+    im->next_piece = source->next_piece;
+    to->stats = from->stats;
+    fsi__fr_publish(to);
     return FSI_OK;
 }
 

@@ -31,6 +31,8 @@
 #include "fsi_levelset_parts.h"
 #include "fsi_levelset_state.h"
 #include "fsi_levelset_walls.h"
+#include "fsi_membrane.h"
+#include "fsi_membrane_rows.h"
 #include "fsi_mesh.h"
 #include "fsi_obstacle.h"
 #include "fsi_order.h"

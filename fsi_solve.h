@@ -279,6 +279,10 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
+/* The analysis of a's pattern in *f, which is NULL at first or what an earlier call left, for the same context: it is
+   made where the pattern is another one, in the memory of the last. Errors: those of fsi_ldlt_create; *f is NULL
+   then. */
+FSI_API fsi_status fsi__ldlt_take(fsi_ldlt **f, const fsi_csr *a, const fsi_ldlt_desc *desc);
 /* Refuses what would read out of bounds: a NULL array, rows that do not ascend, columns out of range. Errors: ARGUMENT,
    LIMIT. */
 FSI_API fsi_status fsi__csr_check(fsi_context *context, const char *function, const fsi_csr *a);
@@ -3004,6 +3008,18 @@ static fsi_status fsi__ldlt_renew(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_
     im->keeps = 1;
     f->factored = f->factorings = 0;
     return fsi__ldlt_fill(f, a, desc);
+}
+
+FSI_API fsi_status fsi__ldlt_take(fsi_ldlt **f, const fsi_csr *a, const fsi_ldlt_desc *desc)
+{
+    fsi_status status;
+    if (*f && a->rows == (*f)->rows && a->block == (*f)->block
+        && fsi__csr_hash(a) == ((const fsi__ldlt_impl *)(*f)->impl)->pattern) return FSI_OK;
+    status = *f ? fsi__ldlt_renew(*f, a, desc) : fsi_ldlt_create(f, a, desc);
+    if (status == FSI_OK) return FSI_OK;
+    fsi_ldlt_destroy(*f);
+    *f = NULL;
+    return status;
 }
 
 /* Largest entry of each row of the symmetric matrix, in elimination order. Returns a row with a number that is not

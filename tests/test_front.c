@@ -171,6 +171,38 @@ static void test_volume_is_booked_and_given_back(void)
         }
 }
 
+/* keep_volume 2: a surface that is blown up does not get larger, it only moves; 1: it does. */
+static void test_volume_is_kept_through_motion(void)
+{
+    int keep, dim, k, i;
+    for (dim = 2; dim <= 3; dim++)
+        for (keep = 1; keep < 3; keep++) {
+            front_shape s = { 2, 0, 0, NULL, NULL };
+            fsi_front_desc d;
+            fsi_front *f;
+            double volume;
+            s.dim = dim;
+            if (dim == 3) front_add_ball(&s, front_v3(5, 0, 0), front_v3(0.3, 0.2, 0.4), 8, 1);
+            else front_add_circle(&s, front_v3(5, 0, 0), 0.3, 30, 1);
+            d = front_desc(&s, dim == 3 ? 0.05 : 0.04);
+            d.keep_volume = keep;
+            f = make(&d);
+            volume = f->piece[0].volume;
+            for (k = 0; k < 10; k++) {
+                for (i = 0; i < f->vertex_count; i++)
+                    f->velocity[i] = front_v3(1 + 0.1 * ((double)f->position[i].x - 5 - 0.02 * k),
+                        0.1 * (double)f->position[i].y, 0.1 * (double)f->position[i].z);
+                CHECK(fsi_front_step(f, (fsi_real)0.02) == FSI_OK);
+                CHECK_NEAR(f->stats.drift, 0.002 * dim * f->piece[0].volume, 1e-4 * volume);
+            }
+            CHECK_NEAR(f->piece[0].volume, keep == 2 ? volume : volume * pow(1.002, 10 * dim),
+                keep == 2 ? TOL(1e-12, 4e-6) * volume : 1e-4 * volume);
+            for (i = 0; i < f->vertex_count; i++) CHECK(fabs((double)f->position[i].x - 5.2) < 0.35);
+            fsi_front_destroy(f);
+            front_free(&s);
+        }
+}
+
 /* A box that stands on a floor: its lower vertices slide, and stay there. */
 static void test_vertices_stay_on_walls(void)
 {
@@ -744,6 +776,7 @@ int main(int argc, char **argv)
     RUN(test_bounds_hold_in_every_step);
     RUN(test_remeshing_keeps_sums);
     RUN(test_volume_is_booked_and_given_back);
+    RUN(test_volume_is_kept_through_motion);
     RUN(test_vertices_stay_on_walls);
     RUN(test_small_pieces_are_removed);
     RUN(test_small_discs_are_removed_as_asked);
