@@ -639,7 +639,8 @@ static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
 
    The curvature at a cell being that of the surface below it, its Laplacian is that along the surface. A step takes 64
    c = 0.32 of the amplitude of a checkerboard (3D) and c (k dx)^4 of that of a resolved wave: 3e-5 of an ellipsoid's
-   with 16 cells a diameter. */
+   with 16 cells a diameter. It is left out as far as viscosity damps these waves: it would move a surface at rest
+   under gravity, whose kap has a Laplacian too. */
 #define FSI__LS_RELAX 0.005
 
 /* The time in which the shortest waves of the grid move on [s]. */
@@ -647,6 +648,17 @@ static double fsi__ls_capillary_time(const fsi_levelset_desc *d)
 {
     const double dx = (double)d->dx;
     return sqrt((double)d->density * dx * dx * dx / (4 * FSI_PI * ((double)d->surface_tension + 1e-300)));
+}
+
+/* How far viscosity governs the shortest waves, 0 to 1: it takes 2 nu k^2 t_c, k = 2/dx, of their amplitude while they
+   move on, FSI__LS_CREEPS where it does. */
+#define FSI__LS_CREEPS 0.16
+
+static double fsi__ls_creeps(const fsi_levelset_desc *d)
+{
+    const double dx = (double)d->dx;
+    const double taken = 8 * (double)d->viscosity / ((double)d->density * dx * dx) * fsi__ls_capillary_time(d);
+    return taken < FSI__LS_CREEPS ? taken / FSI__LS_CREEPS : 1;
 }
 
 /* Are liquid and air at least so deep on both sides of the surface nearest to a cell? Only there is the Laplacian of
@@ -682,7 +694,8 @@ static void fsi__ls_relax(void *arg, int chunk, int begin, int end)
     const fsi_grid *g = run->grid;
     const int step[3] = { 1, 10, 100 };
     const double dx = (double)g->dx, most = 0.1 * dx, ratio = run->dt / fsi__ls_capillary_time(&run->s->desc);
-    const double weight = FSI__LS_RELAX * (ratio < 1 ? ratio : 1) * dx * dx / (double)run->s->desc.surface_tension;
+    const double weight = FSI__LS_RELAX * (1 - fsi__ls_creeps(&run->s->desc)) * (ratio < 1 ? ratio : 1) * dx * dx /
+                          (double)run->s->desc.surface_tension;
     fsi_real box[1000];
     int b, c, a;
     (void)chunk;
@@ -1793,7 +1806,7 @@ FSI_API fsi_status fsi__ls_advect_surface(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
     fsi__ls_leave(run);
-    if (d->surface_tension > 0) {
+    if (d->surface_tension > 0 && fsi__ls_creeps(d) < 1) {
         fsi__ls_each_block_long(run, fsi__ls_relax);
         fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     }
@@ -1819,7 +1832,7 @@ FSI_API fsi_status fsi__ls_advect(fsi__ls_run *run)
     /* Surface tension answers to each change of shape, also to those that redistancing makes: small ones where little
        moves. */
     FSI__TRY(fsi__grid_redistance_moved(m->next_phi, FSI__LS_BAND, d->surface_tension > 0 ? m->trial_u : NULL,
-        (fsi_real)run->dt, m->next_phi));
+        (fsi_real)run->dt, fsi__ls_creeps(d), m->next_phi));
     fsi__ls_lap(run, &run->stats.seconds_distance);
     return FSI_OK;
 }

@@ -178,10 +178,10 @@ typedef struct fsi__distance_job {
    block lies. */
 FSI_API int fsi__distance_block(const fsi__distance_job *job, int b, int before, fsi_real *out);
 /* fsi_grid_redistance after a step dt [s] along the velocities u (fields of faces, as fsi_grid_advect takes them): at
-   edges and in thin sheets, a value that is nearly a distance is corrected in proportion to how far its cell moved; see
-   FSI__SHEET_MOVED. */
+   edges and in thin sheets, a value that is nearly a distance is corrected in proportion to how far its cell moved, and
+   so are all values as far as the liquid creeps, 0 to 1; see FSI__SHEET_MOVED and FSI__SHEET_CREPT. */
 FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fsi_field *const u[3], fsi_real dt,
-    fsi_field *out);
+    double creeps, fsi_field *out);
 /* Checks a mesh that is to be a boundary on a grid. */
 FSI_API fsi_status fsi__grid_check_mesh(fsi_context *context, const fsi_grid *g, const fsi_mesh *mesh, const char *f);
 /* Moves the ends of an interval that reach the walls far away. */
@@ -295,6 +295,7 @@ typedef struct fsi__waves {
     fsi_field *out;
     fsi_field *const *u;        /* that moved phi; NULL: not known */
     double dt;                  /* for so long [s] */
+    double creeps;              /* 0 to 1: viscosity governs it */
     int band;
     fsi__mask mask;
     uint64_t *source;           /* bits of cells that make sheets */
@@ -556,8 +557,17 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
 #define FSI__SHEET_KEPT 0.5
 #define FSI__SHEET_MOVED 0.01
 
-/* How far the fastest face of a cell moved, in units of FSI__SHEET_MOVED; at most 1, and 1 where nothing is known. */
-static double fsi__sheet_moved(const fsi__waves *m, int i, int j, int k)
+/* Where viscosity governs the flow all corrections within FSI__SHEET_NEAR cells of the surface are so. The fit of a
+   smooth surface is off by 0.003 dx at the foot of a drop, and the levels around it, on which its curvature depends,
+   change with the sheet that is nearest: tension answers, the flow moves the surface back, and so for ever, at 3 to 30
+   mm/s (0.1 Pa s). A surface is a distance again by the time that it has moved by FSI__SHEET_CREPT cells; with 0.1 to
+   0.3 some drops and puddles still go on. Waves that viscosity does not damp need it at once: their periods are off by
+   1 to 3 % else. */
+#define FSI__SHEET_CREPT 0.5
+#define FSI__SHEET_NEAR 3.5
+
+/* How far the fastest face of a cell moved, in units of `unit` cells; at most 1, and 1 where nothing is known. */
+static double fsi__sheet_moved(const fsi__waves *m, int i, int j, int k, double unit)
 {
     double most = 0;
     int a;
@@ -569,8 +579,14 @@ static double fsi__sheet_moved(const fsi__waves *m, int i, int j, int k)
         most = most > lower ? most : lower;
         most = most > upper ? most : upper;
     }
-    most *= m->dt / ((double)m->phi->grid->dx * FSI__SHEET_MOVED);
+    most *= m->dt / ((double)m->phi->grid->dx * unit);
     return most < 1 ? most : 1;
+}
+
+/* What a cell takes that is to have the distance `to`, of its own and that one. */
+static double fsi__sheet_creeps(const fsi__waves *m, int i, int j, int k, double own, double to)
+{
+    return m->creeps > 0 ? to + m->creeps * (1 - fsi__sheet_moved(m, i, j, k, FSI__SHEET_CREPT)) * (own - to) : to;
 }
 
 static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
@@ -583,7 +599,7 @@ static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
         /* The sheet's own distance. */
         const fsi__sheet *s = m->sheet + id;
         const int i = (int)s->cell[0], j = (int)s->cell[1], k = (int)s->cell[2];
-        const double c = (double)fsi_grid_at(m->phi, i, j, k);
+        const double c = (double)fsi_grid_at(m->phi, i, j, k), own = fabs(c) / (double)m->phi->grid->dx;
         double sum = 0, weight = 0;
         m->exact[id] = m->fitted[id];
 
@@ -601,8 +617,9 @@ static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
         }
         if (weight > 1e-12) m->exact[id] = (m->fitted[id] + sum / weight) / 2;
         if (s->reach2 < FSI__SHEET_REACH2)
-            m->exact[id] = fsi__sheet_stays(fabs(c) / (double)m->phi->grid->dx, m->exact[id], FSI__SHEET_KEPT,
-                fsi__sheet_moved(m, i, j, k));
+            m->exact[id] = fsi__sheet_stays(own, m->exact[id], FSI__SHEET_KEPT,
+                fsi__sheet_moved(m, i, j, k, FSI__SHEET_MOVED));
+        m->exact[id] = fsi__sheet_creeps(m, i, j, k, own, m->exact[id]);
     }
 }
 
@@ -759,14 +776,18 @@ static void fsi__waves_write(void *arg, int chunk, int begin, int end)
     const fsi__waves *m = (const fsi__waves *)arg;
     const fsi_grid *g = m->phi->grid;
     const double dx = (double)g->dx, least = (double)FSI_REAL_EPS;
-    int b, c;
+    int b, c, at[3];
     (void)chunk;
     for (b = begin; b < end; b++) {
         const size_t own = (size_t)b * (size_t)g->block_cells;
+        fsi_grid_corner(g, b, at);
         for (c = 0; c < g->block_cells; c++) {
             const size_t e = own + (size_t)c;
             double d = (double)m->distance[e];
             if (d <= 0) d = m->nearest[e] < 0 ? m->band : m->exact[m->nearest[e]];
+            else if (d < FSI__SHEET_NEAR)
+                d = fsi__sheet_creeps(m, at[0] + (c & 7), at[1] + (c >> 3 & 7), at[2] + (c >> 6),
+                    fabs((double)m->phi->value[e]) / dx, d);
             if (fsi__mask_at(m->mask.liquid, e)) d = d < least ? -least : -d;
             m->out->value[e] = (fsi_real)(d * dx);
         }
@@ -814,11 +835,11 @@ static fsi_status fsi__waves_begin(fsi__waves *m, const char *function)
 
 FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field *out)
 {
-    return fsi__grid_redistance_moved(phi, band, NULL, 0, out);
+    return fsi__grid_redistance_moved(phi, band, NULL, 0, 0, out);
 }
 
 FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fsi_field *const u[3], fsi_real dt,
-    fsi_field *out)
+    double creeps, fsi_field *out)
 {
     static const char *const f = "fsi_grid_redistance";
     const fsi_grid *g;
@@ -840,6 +861,7 @@ FSI_API fsi_status fsi__grid_redistance_moved(const fsi_field *phi, int band, fs
     m.out = out;
     m.u = u;
     m.dt = (double)dt;
+    m.creeps = creeps;
     m.band = band;
     FSI__TRY(fsi__waves_begin(&m, f));
 
