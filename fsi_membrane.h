@@ -710,16 +710,16 @@ static long long fsi__mb_nearest_face(const fsi__mb_run *run, int axis, fsi_vec3
     for (d[2] = -deep; d[2] <= deep; d[2]++)
         for (d[1] = -w; d[1] <= w; d[1]++)
             for (d[0] = -w; d[0] <= w; d[0]++) {
-                double far = 0;
+                double away = 0;
                 long long e;
                 for (a = 0; a < g->dim; a++) {
                     at[a] = base[a] + d[a];
-                    far += (p[a] - at[a] - (a == axis ? 0 : 0.5)) * (p[a] - at[a] - (a == axis ? 0 : 0.5));
+                    away += (p[a] - at[a] - (a == axis ? 0 : 0.5)) * (p[a] - at[a] - (a == axis ? 0 : 0.5));
                 }
                 if (g->dim == 2) at[2] = 0;
-                e = far < best ? fsi__mb_liquid_face(run, axis, at) : -1;
+                e = away < best ? fsi__mb_liquid_face(run, axis, at) : -1;
                 if (e < 0) continue;
-                best = far;
+                best = away;
                 found = e;
             }
     return found;
