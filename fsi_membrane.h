@@ -70,8 +70,8 @@ typedef struct fsi_membrane_desc {
     int n[3];                    /* cells of the box along each axis, 2 to 4096; default 64; 2D: n[2] is ignored */
     fsi_real dx;                 /* edge of a cell [m]; default 1.0/64; edges of the surface are about dx/2 */
     fsi_vec3 origin;             /* lower corner of the box [m]; default 0 */
-    fsi_real density;            /* [kg/m^3]; default 1000 */
-    fsi_real surface_tension;    /* sigma [N/m]; default 0.0728, water */
+    fsi_real density;            /* 1e-6 to 1e6 [kg/m^3]; default 1000 */
+    fsi_real surface_tension;    /* sigma, > 0, at most 1e6 [N/m]; default 0.0728, water */
     fsi_vec3 gravity;            /* [m/s^2]; default (0, 0, -9.81); 2D: set y */
     const fsi_vec3 *vertices;    /* vertex_count [m], in the box: the liquid's surface, as fsi_front_desc has it. Where
                                     liquid touches walls of the box, these parts of its surface lie on them */
@@ -117,10 +117,10 @@ typedef struct fsi_membrane_stats {
     int responses;               /* solves with the matrix of the membrane */
     int merged;                  /* components of vertices that no face of their axis moves: they take part in the
                                     nearest face of the liquid, last substep */
-    int vertices, elements, pieces;
+    int vertices, elements, pieces; /* of the surface, at the end */
     double volume;               /* enclosed by the surface [m^3; 2D: m^2] */
-    double drift;                /* largest volume by which motion changed a piece in a substep; it was given back */
-    double owed;                 /* of that what is still to be given back */
+    double drift;                /* largest volume by which motion changed a piece in a substep [m^3; 2D: m^2] */
+    double owed;                 /* of that what has not been given back yet, likewise */
     double momentum[3];          /* of liquid and membrane, at the end [kg m/s] */
     double wall_impulse[3];      /* by walls of the box, in the solves [N s] */
     double moved_momentum[3];    /* by which carrying velocities along and remeshing changed the momentum */
@@ -128,7 +128,7 @@ typedef struct fsi_membrane_stats {
     double mass[3];              /* of liquid and membrane, as the solve has it, along each axis: within some percent
                                     that of the volume [kg; 2D: kg/m] */
     double max_speed;            /* [m/s], of faces and vertices at the end */
-    double seconds_move, seconds_rows, seconds_factor, seconds_pressure, seconds_other;
+    double seconds_move, seconds_rows, seconds_factor, seconds_pressure, seconds_other; /* by the context's clock */
     size_t bytes;                /* allocated through its context */
     long long allocs;            /* allocations of the context so far */
 } fsi_membrane_stats;
@@ -206,7 +206,7 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
          locate         which cells are liquid now; rows of W; masses
          join           vertices that no face moves along an axis, to the nearest face of the liquid: their momentum
                         is shared
-         assemble       C = M + dt^2 K + diag(W^T M_a W), by axis;  r = M v + dt f + (1 - b) dt^2 K v + W^T M_a u*
+         assemble       C = M + dt^2 K + diag(W^T M_a 1), by axis;  r = M v + dt f + (1 - b) dt^2 K v + W^T M_a u*
          solve          pressure p:  divergence of u = u* - dt/rho grad p in the liquid, u = W C^-1 (r + W^T j) at the
                         surface, is 0; j is the impulse of p there (fsi_pressure.h: a solid that yields)
          write_back     v = C^-1 (r + W^T j)
