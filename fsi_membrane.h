@@ -115,7 +115,7 @@ typedef struct fsi_membrane_stats {
     int iters;                   /* of the pressure */
     double divergence;           /* left, largest [1/s] */
     int responses;               /* solves with the matrix of the membrane */
-    int merged;                  /* components of vertices that no face of their axis moves: they take part in the
+    int joined;                  /* components of vertices that no face of their axis moves: they take part in the
                                     nearest face of the liquid, last substep */
     int vertices, elements, pieces; /* of the surface, at the end */
     double volume;               /* enclosed by the surface [m^3; 2D: m^2] */
@@ -741,7 +741,7 @@ static void fsi__mb_join_axis(fsi__mb_run *run, int axis)
         if (e < 0) continue;
         run->sum_m[e] = run->mass;
         run->sum_p[e] = run->mass * (double)u[e];
-        run->stats.merged++;
+        run->stats.joined++;
     }
 
     /* Sums, then what is shared. */
@@ -1244,7 +1244,7 @@ static fsi_status fsi__mb_couple(fsi__mb_run *run)
     fsi__mb_clear_faces(run);
     fsi__mb_sum(run, before, mass, &energy);
     for (a = 0; a < s->dim; a++) run->stats.moved_momentum[a] += before[a] - run->stats.momentum[a];
-    run->stats.merged = 0;
+    run->stats.joined = 0;
     for (a = 0; a < s->dim; a++) fsi__mb_join_axis(run, a);
     fsi__mb_fall(run);
     fsi__mb_clear_faces(run);
