@@ -200,7 +200,7 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
       fsi__ls_open                     speed: fsi__sh_fastest
       fsi__co_begin                    fsi__sh_predict; make_samples; find_touching: which are at the liquid
-      fsi__ls_force                    calm_tension: behind it
+      fsi__ls_force
       fsi__co_project_both FIRST       collect_faces: that move with the solid; predict: its velocities; make_solid;
                                        release: what would be pulled; take_velocities; bound_shore
       fsi__ls_thicken                  drag: before it
@@ -2646,63 +2646,6 @@ static fsi_status fsi__co_return_lost(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* Has a cell of the liquid air across two axes or more? */
-static int fsi__co_is_corner(const fsi__co_impl *c, int e)
-{
-    int side, axes = 0;
-    for (side = 0; side < 2 * c->liquid->grid->dim && c->start->value[e] < 0; side++) {
-        long long at;
-        if (!fsi__ls_neighbor(c->run, e, side, &at) || c->start->value[at] < 0) continue;
-        axes++;
-        side |= 1; /* the next axis */
-    }
-    return axes > 1;
-}
-
-/* Capillary pressure of a cell at the ridge of a thin layer, whose own curvature is that of no surface: the mean of
-   those beside it on the side of the air, by their weights and by how far they are out of it. */
-static double fsi__co_ridge_pressure(const fsi__co_impl *c, int e)
-{
-    const double own = (double)c->ls->curvature->value[e];
-    double sum = 0, weight = 0;
-    int side;
-    for (side = 0; side < 2 * c->liquid->grid->dim; side++) {
-        long long at;
-        double w;
-        if (!fsi__ls_neighbor(c->run, e, side, &at)) continue;
-        w = fmax(0, fmin(1, ((double)c->start->value[at] - (double)c->start->value[e]) / c->dx));
-        w *= (double)c->ls->trust->value[at];
-        sum += w * (double)c->ls->curvature->value[at];
-        weight += w;
-    }
-    return weight > 0 ? sum / weight : own;
-}
-
-/* Where a rim enters a cell and makes it liquid by a hundredth, the cell's faces across the two axes must have one
-   pressure: else they throw out what is in it, at 0.8 m/s. They do if the cell has a curvature that counts. What lies
-   flat has faces across one axis only; there the mean of both sides would be that of neither. `lost` holds the
-   pressures until all are found. */
-static fsi_status fsi__co_calm_tension(fsi__co_impl *c)
-{
-    const int entries = c->liquid->grid->block_count * c->liquid->grid->block_cells;
-    int e;
-    if (!fsi__co_may_creep(c) || c->liquid->desc.tension != FSI_LEVELSET_TENSION_JUMP) return FSI_OK;
-    FSI__TRY(fsi__co_begin_thin(c, entries));
-    for (e = 0; e < entries; e++) {
-        const double creeps = fsi__co_creeps_thinly(c, e, (double)c->start->value[e]);
-        const double lacks = creeps * (1 - (double)c->ls->trust->value[e]), own = (double)c->ls->curvature->value[e];
-        if (!(lacks > 0 && fsi__co_is_corner(c, e))) c->beside[e] = 0;
-        else c->lost[e] = own + lacks * (fsi__co_ridge_pressure(c, e) - own);
-    }
-    for (e = 0; e < entries; e++) {
-        fsi_real *trust = &c->ls->trust->value[e];
-        if (!c->beside[e]) continue;
-        c->ls->curvature->value[e] = (fsi_real)c->lost[e];
-        *trust = (fsi_real)fmax((double)*trust, fsi__co_creeps(c, e));
-    }
-    return FSI_OK;
-}
-
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
 /* Samples at which there is liquid where the substep begins. The barrier of one nearer than the range begins at its
@@ -3170,7 +3113,6 @@ static fsi_status fsi__co_substep(fsi__co_impl *c)
 {
     FSI__TRY(fsi__co_begin(c));
     FSI__TRY(fsi__ls_force(c->run));
-    FSI__TRY(fsi__co_calm_tension(c));
     FSI__TRY(fsi__co_project_both(c, FSI__LS_FIRST));
     if (fsi__ls_smooths(c->run)) {
         FSI__TRY(fsi__ls_smooth(c->run));

@@ -161,7 +161,8 @@ typedef struct fsi_pressure_flow {
     const fsi_field *surface_pressure;       /* at cells [Pa]: at a surface between cells i and j, (1 - theta) of
                                                 i's + theta of j's; NULL: 0 */
     const fsi_field *surface_weight;         /* at cells, > 0, its background too: of its surface_pressure in that mean;
-                                                NULL: 1 */
+                                                below 1: of a ridge, as in a film or at its rim, whose sides have nearly
+                                                one pressure where it is thin; NULL: 1 */
     const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg], their backgrounds too; NULL (all): 1/density */
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
@@ -1726,23 +1727,45 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     return s;
 }
 
-/* Surface tension at both sides of a film. Waves that bend a film of thickness h have omega^2 = 2 gamma k^2/(rho h).
-   They are faster than those of deep liquid, gamma k^3/rho, which limit the substep, if h < 2/k, and the shortest waves
-   on the grid have k = 2/dx. So the force that bends the film, the difference of the two pressures, is limited as if it
-   moved at least the mass of a cell. Their mean, the only part in the equation of the cell, is unchanged, and so is the
-   flow out of it. */
-static void fsi__pressure_hold_films(const fsi__pressure_job *job, fsi__pressure_side *s)
+/* Surface tension where the surface passes a cell on several sides: in films, at rims and corners. Waves that bend a film
+   of thickness h have omega^2 = 2 gamma k^2/(rho h). They are faster than those of deep liquid, gamma k^3/rho, which
+   limit the substep, if h < 2/k, and the shortest waves on the grid have k = 2/dx. So what bends the film, the
+   difference of the pressures on its sides, is limited as if it moved at least the mass of a cell. Where a rim enters a
+   cell and makes it liquid by a hundredth, all sides are at one place of the surface likewise, and different pressures
+   would throw out what is in it. The mean of all sides, the only part in the equation of the cell, is unchanged, and so
+   is the flow out of it:
+
+      p_s = mean + share_s (p_s - mean) - mean of share_t (p_t - mean)      share = thick + (1 - thick) surface_weight
+
+   thick: of the liquid between this side and the nearest other one [dx], at most 1. Where the side of a deep liquid
+   hardly passes a cell's centre there is air on several sides, too; there surface_weight, which is low on ridges only,
+   is 1: the pressures are interpolated in theta, and their difference is what bears the liquid's weight. */
+static void fsi__pressure_hold_films(const fsi__pressure_job *job, long long here, fsi__pressure_side *s)
 {
-    int a;
-    for (a = 0; a < job->grid->dim; a++) {
-        fsi__pressure_side *lower = s + 2 * a, *upper = lower + 1;
-        const double thick = lower->theta + upper->theta;
-        if (lower->air && upper->air && thick < 1) {
-            const double mean = (lower->a * lower->beyond + upper->a * upper->beyond) / (lower->a + upper->a);
-            lower->beyond = mean + thick * (lower->beyond - mean);
-            upper->beyond = mean + thick * (upper->beyond - mean);
-        }
+    const fsi_field *weight = job->flow->surface_weight;
+    const double ridge = weight ? 1 - fmin(1, fsi__pressure_at(weight, here)) : 0;
+    const int sides = 2 * job->grid->dim;
+    double least = 1, second = 1, sum = 0, mean = 0, kept = 0, share[6];
+    int d;
+
+    /* The two nearest sides, and the mean of all. */
+    for (d = 0; d < sides; d++) {
+        if (!s[d].air) continue;
+        second = fmin(second, fmax(least, s[d].theta));
+        least = fmin(least, s[d].theta);
+        sum += s[d].a;
+        mean += s[d].a * s[d].beyond;
     }
+    if (!(least + second < 1) || !(ridge > 0)) return;
+    mean /= sum;
+
+    for (d = 0; d < sides; d++) {
+        if (!s[d].air) continue;
+        share[d] = 1 - ridge * (1 - fmin(1, s[d].theta + (s[d].theta > least ? least : second)));
+        kept += s[d].a * share[d] * (s[d].beyond - mean) / sum;
+    }
+    for (d = 0; d < sides; d++)
+        if (s[d].air) s[d].beyond = mean + share[d] * (s[d].beyond - mean) - kept;
 }
 
 /* All sides of a cell. Matrix and velocities use the same coefficients, to the last bit of a double: those between
@@ -1759,7 +1782,7 @@ static float fsi__pressure_look_sides(const fsi__pressure_job *job, const fsi__p
     }
     for (d = 0; d < sides; d++)
         if (s[d].air) s[d].a *= (double)(float)sum / sum;
-    if (job->flow->surface_pressure) fsi__pressure_hold_films(job, s);
+    if (job->flow->surface_pressure) fsi__pressure_hold_films(job, h->base + x, s);
     return (float)sum;
 }
 

@@ -339,16 +339,18 @@ static void test_a_capillary_wave_keeps_its_pace(void)
     fsi_levelset_destroy(s);
 }
 
-/* Drops and puddles of 0.1 Pa s come to rest on the floor, in 3D and in 2D, at 150 degrees. They went on at 3 to 30 mm/s
-   for ever: each redistancing moved their surface, or the levels near it that tell its curvature, and the flow moved it
-   back. */
+/* Drops and puddles of 0.1 Pa s come to rest on the floor, in 3D and in 2D. They went on at 3 to 30 mm/s for ever: each
+   redistancing moved their surface, or the levels near it that tell its curvature, and the flow moved it back. Those
+   that wet had bursts of 0.2 m/s, out of cells that the corner of a rim hardly enters; at the side of a deep one (the
+   last row) cells fell that the surface hardly passes. */
 static void test_drops_rest_on_the_floor(void)
 {
     static const struct { int dim, n; double wide, high, dx, tension, angle, rate, seconds;
-    } row[3] = {{3, 16, 8, 3, 1.875e-3, 0.07, 150, 60, 1.5}, {3, 20, 12, 2, 5.8e-3, 0.334, 150, 60, 3},
-                {2, 32, 20, 2, 3e-3, 0.07, 150, 60, 2.5}};
+    } row[5] = {{3, 24, 14, 2, 4e-3, 0.07, 90, 60, 1.2},     {3, 16, 8, 3, 1.875e-3, 0.07, 150, 60, 0.75},
+                {3, 20, 12, 2, 5.8e-3, 0.334, 150, 60, 2.5}, {2, 32, 20, 2, 3e-3, 0.07, 150, 60, 2},
+                {3, 28, 13, 7, 1e-3, 0.07, 150, 60, 0.75}};
     int r, k;
-    for (r = 0; r < (TEST_SLOWED ? 1 : 3); r++) {
+    for (r = 0; r < (TEST_SLOWED ? 1 : 5); r++) {
         fsi_levelset_desc d = tension_desc(row[r].dim, row[r].n);
         const double dx = row[r].dx, side = (row[r].n - row[r].wide) / 2 * dx, end = (row[r].n + row[r].wide) / 2 * dx;
         const int plane = row[r].dim == 2, steps = (int)(row[r].seconds * row[r].rate);

@@ -127,13 +127,14 @@ static void test_laplace_pressure_does_not_stir_a_drop(void)
 }
 
 /* A film about a row of centres, 1/4 to 3/2 of a cell thick, and a pressure that rises across it. The difference at its
-   surfaces moves it as a whole: with its mass, but at least with that of a cell. */
+   surfaces moves it as a whole: with its mass, but as a ridge (of hardly any weight) at least with that of a cell. */
 static void test_tension_moves_a_film_with_the_mass_of_a_cell_at_least(void)
 {
     static const double thick[4] = { 0.25, 0.9, 1.1, 1.5 };
-    int dim, a, h;
-    for (dim = 2; dim <= 3; dim++) for (a = 0; a < dim; a++) for (h = 0; h < 4; h++) {
-        const double dx = 0.1, push = 3, mass = fmax(1, thick[h]) * 1000 * dx;
+    int dim, a, h, ridge;
+    for (dim = 2; dim <= 3; dim++) for (a = 0; a < dim; a++) for (h = 0; h < 4; h++) for (ridge = 0; ridge < 2; ridge++) {
+        const double dx = 0.1, push = 3, mass = (ridge ? fmax(1, thick[h]) : thick[h]) * 1000 * dx;
+        fsi_field *weight;
         scene t;
         int i, j, k, side;
         scene_make(&t, dim, 9, 9, 9, dx);
@@ -144,13 +145,48 @@ static void test_tension_moves_a_film_with_the_mass_of_a_cell_at_least(void)
             t.cell[e] = row == 0 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
             t.surface->value[e] = (fsi_real)(push * row);
         }
+        CHECK(fsi_grid_add_field(t.g, FSI_CELLS, (fsi_real)1e-9, &weight) == FSI_OK);
         t.f.phi = t.phi;
         t.f.surface_pressure = t.surface;
+        if (ridge) t.f.surface_weight = weight;
         CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK);
         for (side = 4; side <= 5; side++)
             CHECK_NEAR((double)t.f.u[a]->value[entry_of(&t, a == 0 ? side : 5, a == 1 ? side : 5,
                        dim == 2 ? 0 : (a == 2 ? side : 5))] / (-(double)t.f.dt * thick[h] * push / mass), 1,
                        TOL(1e-7, 1e-4));
+        scene_free(&t);
+    }
+}
+
+/* A rim whose corner makes a cell liquid by so little, and other pressures above and beside it. Both faces are at one
+   place of the surface: of the difference there remains what the liquid between them, 2 theta cells of it, has. So the
+   acceleration does not grow with 1/theta. */
+static void test_tension_throws_nothing_out_of_a_corner(void)
+{
+    static const double wet[3] = { 0.02, 0.1, 0.3 };
+    int h;
+    for (h = 0; h < 3; h++) {
+        const double dx = 0.1, push = 3, theta = wet[h] / (wet[h] + 0.5);
+        fsi_field *weight;
+        scene t;
+        int i, j, k;
+        double out[2];
+        scene_make(&t, 2, 9, 9, 9, dx);
+        CHECK(fsi_grid_add_field(t.g, FSI_CELLS, (fsi_real)1e-9, &weight) == FSI_OK);
+        EACH_CELL(&t, i, j, k) {
+            const size_t e = entry_of(&t, i, j, k);
+            const int in = i <= 4 && j <= 4;
+            t.phi->value[e] = (fsi_real)(dx * (in ? -wet[h] : 0.5));
+            t.cell[e] = in ? FSI_CELL_LIQUID : FSI_CELL_AIR;
+            t.surface->value[e] = (fsi_real)(j > 4 ? push : 0);
+        }
+        t.f.phi = t.phi;
+        t.f.surface_pressure = t.surface;
+        t.f.surface_weight = weight;
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK);
+        out[0] = (double)t.f.u[0]->value[entry_of(&t, 5, 4, 0)];
+        out[1] = (double)t.f.u[1]->value[entry_of(&t, 4, 5, 0)];
+        CHECK_NEAR((out[0] - out[1]) * 1000 * dx / ((double)t.f.dt * push), 2 * theta, TOL(1e-6, 1e-3));
         scene_free(&t);
     }
 }
@@ -1485,6 +1521,7 @@ int main(int argc, char **argv)
     RUN(test_a_curved_surface_is_second_order);
     RUN(test_laplace_pressure_does_not_stir_a_drop);
     RUN(test_tension_moves_a_film_with_the_mass_of_a_cell_at_least);
+    RUN(test_tension_throws_nothing_out_of_a_corner);
     RUN(test_inflow_passes_through);
     RUN(test_closed_pieces_lose_their_net_inflow);
     RUN(test_enclosed_cells_are_counted);

@@ -969,9 +969,21 @@ static fsi_mesh *make_column(double x, double y)
     return mesh;
 }
 
+/* Force of the pressure on a wall of the box across x. */
+static double force_on_wall(const fsi_levelset *s, double x)
+{
+    const double h = (double)s->desc.dx / 2;
+    double sum = 0;
+    int j, k;
+    for (j = 0; j < 2 * s->desc.n[1]; j++)
+        for (k = 0; k < 2 * s->desc.n[2]; k++)
+            sum += h * h * (double)fsi_levelset_pressure_at(s, v3(x, (j + 0.5) * h, (k + 0.5) * h));
+    return sum;
+}
+
 /* A column of water of 0.4 x 0.6 x 0.3 m runs onto a square column 0.5 m away, over 1 cm of water: impulse by its
    reaction from before the impact to 0.5 s, that of the pressure at its sides over it, and that of the pressure half a
-   cell in front of them. */
+   cell in front of them; and what the liquid lost beside what it gave to the walls, from the impact on, over it. */
 static void column(double dx, double off)
 {
     fsi_levelset_desc d = make_desc((int)(1.6 / dx + 0.5), (int)(0.6 / dx + 0.5), (int)(0.6 / dx + 0.5), dx, G);
@@ -980,17 +992,20 @@ static void column(double dx, double off)
     fsi_levelset *s = make(&d);
     const int across = 2 * (int)ceil(0.12 / dx);
     const double h = 0.12 / across;
-    double got = 0, pushed[2] = { 0, 0 };
+    double got = 0, pushed[2] = { 0, 0 }, lost = 0;
     int id, j, k, l;
     fill(s, box3(0.4, 0.6, 0.3));
     fill(s, box3(1.6, 0.6, 0.01));
     ex_check(&app, fsi_levelset_add_mesh(s, mesh, &id));
     while (s->time < 0.5 - 1e-9) {
         const double dt = fmin(fmin((double)fsi_levelset_suggest_dt(s), 0.005), 0.5 - s->time);
+        const double had = s->stats.momentum[0];
         fsi_vec3 force;
         step(s, dt);
         ex_check(&app, fsi_levelset_obstacle_reaction(s, id, &force, NULL));
         got += dt * (double)force.x;
+        if (s->time > 0.25)
+            lost += dt * (force_on_wall(s, 0) - force_on_wall(s, 1.6)) - (s->stats.momentum[0] - had);
         for (l = 0; l < 2; l++)
             for (j = 0; j < across; j++)
                 for (k = 0; k < (int)(0.6 / h); k++) {
@@ -1003,6 +1018,7 @@ static void column(double dx, double off)
     printf("column_%.1f_mm_%.2f_cells_inside_impulse %.4g N_s\n", 1000 * dx, off, got);
     must(pushed[0] / got, 1, off > 0 ? 0.05 : 0.03, "1", "column_%.1f_mm_%.2f_cells_inside_by_pressure_at_its_sides",
          1000 * dx, off);
+    must(lost / got, 1, 0.03, "1", "column_%.1f_mm_%.2f_cells_inside_by_the_liquids_momentum", 1000 * dx, off);
     if (!(off > 0)) must(pushed[1] / got, 1, 0.03, "1", "column_%.1f_mm_by_pressure_half_a_cell_away", 1000 * dx);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(mesh);
