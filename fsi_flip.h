@@ -987,7 +987,8 @@ static void fsi__fl_load_change(void *arg, int chunk, int begin, int end)
     fsi__fl_load(job, job->run->im->change[job->axis]->value, begin, end);
 }
 
-static fsi_status fsi__fl_spread(fsi__fl_run *run)
+/* The change, by one layer, in u too. Errors: MEMORY. */
+static fsi_status fsi__fl_spread_change(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     int a;
@@ -995,7 +996,15 @@ static fsi_status fsi__fl_spread(fsi__fl_run *run)
     fsi__fl_forget_solids(run);
     for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->change[a], run->reached[a], 1));
     fsi__fl_each_axis(run, fsi__fl_add_change);
-    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 3));
+    return FSI_OK;
+}
+
+/* u, by layers = 2 before the pressure, 3 after it. Errors: MEMORY. */
+static fsi_status fsi__fl_spread_velocity(fsi__fl_run *run, int layers)
+{
+    int a;
+    for (a = 0; a < run->im->grid->dim; a++)
+        FSI__TRY(fsi_grid_extrapolate(run->im->u[a], run->known[a], layers));
     return FSI_OK;
 }
 
@@ -1703,6 +1712,7 @@ static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
     fsi__tr_faces faces;
     int a;
     for (a = 0; a < 3; a++) faces.known[a] = run->known[a];
+    memset(faces.mass, 0, sizeof faces.mass);
     faces.fill = im->fill;
     faces.box = im->boxes;
     for (a = 0; a < 3; a++) faces.u[a] = im->u[a];
@@ -1711,8 +1721,7 @@ static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
         fsi__im_offer(&im->immersed, run->v + run->n);
         fsi__fl_mix(run);
     } else fsi__tr_to_grid(&run->points, &run->motion, per_cell, &faces);
-    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 2));
-    return FSI_OK;
+    return fsi__fl_spread_velocity(run, 2);
 }
 
 static void fsi__fl_to_particles(fsi__fl_run *run)
@@ -1792,18 +1801,18 @@ static fsi_status fsi__fl_couple(fsi__fl_run *run)
     fsi__immersed *bodies = &run->im->immersed;
     const double gravity = (double)fsi_v3_norm(run->s->desc.gravity);
     fsi_status status;
-    int round, a;
+    int round;
     if (run->solids > 0) {
         fsi__fl_keep_given(run);
         fsi__fl_each_axis(run, fsi__fl_keep_known);
     }
     for (round = 0;; round++) {
         FSI__TRY(fsi__fl_project(run, round));
-        FSI__TRY(fsi__fl_spread(run));
-        if (run->solids == 0) return FSI_OK;
+        FSI__TRY(fsi__fl_spread_change(run));
+        if (run->solids == 0) break;
         fsi__fl_each_axis(run, fsi__fl_load_change);
         FSI__TRY(fsi__fl_part_change(run));
-        fsi__fl_to_solids(run);
+        fsi__fl_push_solids(run);
         run->stats.coupling_iters++;
         if (fsi__im_agree(bodies, run->push, round, gravity)) break;
 
@@ -1816,8 +1825,11 @@ static fsi_status fsi__fl_couple(fsi__fl_run *run)
         fsi__fl_accept_solids(run);
         fsi__fl_mix(run);
         fsi__fl_each_axis(run, fsi__fl_know_again);
-        for (a = 0; a < run->im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(run->im->u[a], run->known[a], 2));
+        FSI__TRY(fsi__fl_spread_velocity(run, 2));
     }
+    FSI__TRY(fsi__fl_spread_velocity(run, 3));
+    if (run->solids == 0) return FSI_OK;
+    fsi__fl_carry_solids(run);
     run->stats.coupling_rest = bodies->rest;
     fsi__im_loosen(bodies);
     return FSI_OK;
@@ -1862,12 +1874,15 @@ static fsi_status fsi__fl_thicken(fsi__fl_run *run)
     for (e = 0; e < cells; e++) im->pressure->value[e] += im->again->value[e];
 
     /* What particles get. */
-    FSI__TRY(fsi__fl_spread(run));
+    FSI__TRY(fsi__fl_spread_change(run));
+    FSI__TRY(fsi__fl_spread_velocity(run, 3));
     if (run->solids > 0) fsi__fl_each_axis(run, fsi__fl_load_change);
     for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi__fl_add_thick(run, a));
     for (a = 0; a < im->grid->dim && run->solids > 0; a++)
         for (e = 0; e < cells; e++) im->hard[a]->value[e] += im->change[a]->value[e];
-    if (run->solids > 0) fsi__fl_to_solids(run);
+    if (run->solids == 0) return FSI_OK;
+    fsi__fl_push_solids(run);
+    fsi__fl_carry_solids(run);
     return FSI_OK;
 }
 

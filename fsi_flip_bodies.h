@@ -47,8 +47,9 @@ FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__t
 FSI_API void fsi__fl_mix(fsi__fl_run *run);
 /* What liquid and bodies each get of the pressure's change. Errors: MEMORY. */
 FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run);
-/* What particles of bodies get. */
-FSI_API void fsi__fl_to_solids(fsi__fl_run *run);
+/* What particles of bodies get of it, in each round; and of u, once bodies and liquid agree. */
+FSI_API void fsi__fl_push_solids(fsi__fl_run *run);
+FSI_API void fsi__fl_carry_solids(fsi__fl_run *run);
 /* Unknowns of bodies at the end of the substep, and ends of the liquid's paths before them. Errors: LIMIT, MESH. */
 FSI_API fsi_status fsi__fl_move_solids(fsi__fl_run *run);
 
@@ -101,7 +102,6 @@ FSI_API void fsi__fl_accept_solids(fsi__fl_run *run)
 {
     fsi__immersed *bodies = &run->im->immersed;
     fsi__el_accept(bodies->elastic);
-    fsi__im_places(bodies, run->now);
     fsi__im_offer(bodies, run->v + run->n);
 }
 
@@ -136,17 +136,19 @@ FSI_API fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids)
 
 /* ---- >>faces that both have -------------------------------------------------------------------------------------- */
 
-/* The liquid's velocity without the bodies' part, and the share of these. */
+/* The liquid's velocity without the bodies' part, and the share of these: volume of bodies, in `share`, over that of
+   all, in `hard`. */
 static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
     const fsi__fl_run *run = job->run;
     const size_t cells = (size_t)run->im->grid->block_cells;
+    const fsi_real *all = run->im->hard[job->axis]->value;
     fsi_real *wet = run->im->wet[job->axis]->value, *share = run->im->share[job->axis]->value;
     size_t e;
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = run->known[job->axis][e] ? (double)share[e] : 0;
+        const double part = run->known[job->axis][e] ? (double)(share[e] / all[e]) : 0;
         wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
         share[e] = (fsi_real)part;
     }
@@ -418,60 +420,58 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* A property of the bodies' particles at faces. */
-static void fsi__fl_spread_solids(fsi__fl_run *run, const float *value, fsi_field *const *out)
+/* What the bodies' particles give to faces. v: of each; u, mass (NULL: not wanted): of each axis. */
+static void fsi__fl_spread_solids(fsi__fl_run *run, fsi_vec3 *v, fsi_field *const *u, fsi_field *const *mass)
 {
     fsi__tr_faces faces;
     fsi__tr_motion motion;
-    int i, a;
+    int a;
     motion.affine = NULL;
-    motion.v = run->to; /* not in use yet */
+    motion.v = v;
     memset(&faces, 0, sizeof faces);
     faces.box = run->im->boxes;
-    for (a = 0; a < 3; a++) faces.known[a] = run->reached[a];
-    for (a = 0; a < 3; a++) faces.u[a] = out[a];
-    for (i = 0; i < run->solids; i++) {
-        const fsi_real x = (fsi_real)value[i];
-        motion.v[i] = fsi_v3(x, x, x);
+    for (a = 0; a < 3; a++) {
+        faces.known[a] = run->reached[a];
+        faces.u[a] = u[a];
+        if (mass) faces.mass[a] = mass[a];
     }
     fsi__tr_to_grid(&run->hard, &motion, 1, &faces);
+}
+
+/* Density of bodies at faces as the grid feels it, and their mass there (NULL: not wanted). */
+static void fsi__fl_spread_heft(fsi__fl_run *run, fsi_field *const *mass)
+{
+    fsi_vec3 *v = run->to; /* not in use yet */
+    int i;
+    for (i = 0; i < run->solids; i++) {
+        const fsi_real x = (fsi_real)run->im->immersed.heft[i];
+        v[i] = fsi_v3(x, x, x);
+    }
+    fsi__fl_spread_solids(run, v, run->im->heft, mass);
+    run->im->immersed.weighed_anew = 0;
 }
 
 /* u, as the bodies move now. */
 FSI_API void fsi__fl_mix(fsi__fl_run *run)
 {
-    fsi__tr_faces faces;
-    fsi__tr_motion motion;
-    int a;
-    fsi__fl_spread_solids(run, run->im->immersed.heft, run->im->heft);
-    motion.affine = NULL;
-    memset(&faces, 0, sizeof faces);
-    faces.box = run->im->boxes;
-    for (a = 0; a < 3; a++) faces.known[a] = run->reached[a];
-    for (a = 0; a < 3; a++) faces.u[a] = run->im->hard[a];
-    motion.v = run->v + run->n;
-    fsi__tr_to_grid(&run->hard, &motion, run->im->grid->dim == 3 ? 8 : 4, &faces);
+    if (run->im->immersed.weighed_anew) fsi__fl_spread_heft(run, NULL);
+    fsi__fl_spread_solids(run, run->v + run->n, run->im->hard, NULL);
     fsi__fl_each_axis(run, fsi__fl_mix_range);
 }
 
 /* Fill, shares, velocities of the liquid. */
 FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces)
 {
-    fsi__tr_motion motion = run->motion;
     int i, a;
-    motion.v = run->to; /* not in use yet */
-    motion.affine = NULL;
-    for (i = 0; i < run->n; i++) motion.v[i] = fsi_v3(0, 0, 0);
-    for (i = 0; i < run->solids; i++) motion.v[run->n + i] = fsi_v3(1, 1, 1);
-    for (a = 0; a < 3; a++) faces->u[a] = run->im->share[a];
-    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
-    faces->fill = NULL;
-    motion = run->motion;
     for (i = 0; i < run->solids; i++) run->v[run->n + i] = fsi_v3(0, 0, 0);
-    for (a = 0; a < 3; a++) faces->u[a] = run->im->wet[a];
-    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
-    fsi__fl_each_axis(run, fsi__fl_divide_range);
+    for (a = 0; a < 3; a++) {
+        faces->u[a] = run->im->wet[a];
+        faces->mass[a] = run->im->hard[a]; /* not in use yet */
+    }
+    fsi__tr_to_grid(&run->points, &run->motion, per_cell, faces);
     fsi__tr_sort(&run->hard);
+    fsi__fl_spread_heft(run, run->im->share);
+    fsi__fl_each_axis(run, fsi__fl_divide_range);
     return fsi__fl_glue(run);
 }
 
@@ -534,50 +534,62 @@ FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
     return FSI_OK;
 }
 
-/* push becomes impulse over mass; now, the part of u that particles of bodies take over, and what holds them in the
-   box. */
-static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
+/* What the grid has at particles of bodies: of `field`, in out. */
+static void fsi__fl_read_at_solids(fsi__fl_run *run, fsi_field *const *field, fsi_vec3 *out)
+{
+    fsi__tr_gain gain;
+    fsi__tr_motion motion;
+    memset(out, 0, (size_t)run->solids * sizeof *out);
+    motion.affine = NULL;
+    motion.v = out;
+    gain.pic = 1;
+    gain.u = gain.change = field;
+    fsi__tr_to_particles(&run->hard, &gain, &motion);
+}
+
+/* push becomes impulse over mass; now, the velocity with it. */
+static void fsi__fl_push_range(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
     const fsi__immersed *bodies = &run->im->immersed;
+    int p;
+    (void)chunk;
+    for (p = begin; p < end; p++) {
+        run->now[p] = fsi_v3_madd(run->v[run->n + p], 1 / (fsi_real)bodies->heft[p], run->push[p]);
+        run->push[p] = fsi_v3_scale(run->push[p], 1 / (fsi_real)bodies->density[p]);
+        if (!(run->mass[run->n + p] > 0)) run->push[p] = fsi_v3(0, 0, 0);
+    }
+}
+
+FSI_API void fsi__fl_push_solids(fsi__fl_run *run)
+{
+    fsi__fl_read_at_solids(run, run->im->hard, run->push);
+    fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_push_range, run);
+}
+
+/* now becomes the part of u, in `to`, that particles of bodies take over, and what holds them in the box. */
+static void fsi__fl_carry_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
     const fsi_real part = (fsi_real)fsi__fl_part(run, (double)run->s->desc.pic), dt = (fsi_real)run->dt;
     int p;
     (void)chunk;
     for (p = begin; p < end; p++) {
-        const fsi_vec3 x = run->x[run->n + p],
-            moved = fsi_v3_madd(run->v[run->n + p], 1 / (fsi_real)bodies->heft[p], run->push[p]);
-        fsi_vec3 w = fsi_v3_madd(fsi_v3_scale(moved, 1 - part), part, run->now[p]), to, held;
+        const fsi_vec3 x = run->x[run->n + p], moved = run->now[p];
+        fsi_vec3 w = fsi_v3_madd(fsi_v3_scale(moved, 1 - part), part, run->to[p]), to, held;
         to = fsi_v3_madd(x, dt, w);
         held = to;
         if (fsi__fl_hold_in_box(run, &held, &w) && memcmp(&held, &to, sizeof to) != 0)
             w = fsi_v3_scale(fsi_v3_sub(held, x), 1 / dt);
-        run->push[p] = fsi_v3_scale(run->push[p], 1 / (fsi_real)bodies->density[p]);
-        run->now[p] = fsi_v3_sub(w, moved);
-        if (!(run->mass[run->n + p] > 0)) run->now[p] = run->push[p] = fsi_v3(0, 0, 0);
+        run->now[p] = run->mass[run->n + p] > 0 ? fsi_v3_sub(w, moved) : fsi_v3(0, 0, 0);
     }
 }
 
-/* What the grid gives to particles of bodies. */
-FSI_API void fsi__fl_to_solids(fsi__fl_run *run)
+FSI_API void fsi__fl_carry_solids(fsi__fl_run *run)
 {
-    const size_t n = (size_t)run->solids;
-    fsi__tr_gain gain;
-    fsi__tr_motion motion;
     if (run->solids == 0) return;
-
-    /* u and the change of momentum where they are. */
-    memset(run->now, 0, n * sizeof *run->now);
-    memset(run->push, 0, n * sizeof *run->push);
-    motion.affine = NULL;
-    gain.pic = 1;
-    gain.u = gain.change = run->im->u;
-    motion.v = run->now;
-    fsi__tr_to_particles(&run->hard, &gain, &motion);
-    gain.u = gain.change = run->im->hard;
-    motion.v = run->push;
-    fsi__tr_to_particles(&run->hard, &gain, &motion);
-
-    fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_gain_range, run);
+    fsi__fl_read_at_solids(run, run->im->u, run->to); /* not in use yet */
+    fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_carry_range, run);
 }
 
 /* ---- >>liquid stays out of bodies -----------------------------------------------------------------------------------

@@ -233,8 +233,8 @@ typedef struct fsi__fl_run {
     uint64_t solids_hash;         /* of the blocks and all obstacles in this substep */
     int solids;                   /* particles of bodies, in the rows behind those of the liquid */
     int elastic;                  /* 1: a step of the elastic simulator has begun */
-    fsi_vec3 *now, *push;         /* solids: places after the elastic substep, then velocity of the grid, then what they
-                                     take over; impulse of the pressure over density of the liquid, then over mass */
+    fsi_vec3 *now, *push;         /* solids: velocity with the pressure's impulse, then what they take over besides;
+                                     that impulse over density of the liquid, then over mass */
     fsi__tr_points hard;          /* solids alone */
     int *home;                    /* of each body: its piece in flight, or -1 */
     int *near_face;               /* n: the face of a body that it may meet, or -1 */
