@@ -326,6 +326,8 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
         run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
+        if (run->solids > 0)
+            run->reach = (fsi__fl_reach *)fsi__take(arena, (size_t)im->grid->block_count, sizeof *run->reach);
         fsi__tr_layout_blocks(&run->points, arena, im->grid->block_count);
         run->hard.grid = im->grid;
         if (run->solids > 0) fsi__tr_layout(&run->hard, arena, run->solids, im->grid->block_count);

@@ -618,8 +618,15 @@ static void fsi__fl_find_drift(const fsi__fl_run *run, fsi__im_body *o)
         fmax(o->spread, fsi__d3_norm(fsi__d3_sub(fsi__d3_of(v[p]), fsi__im_drift_at(o, x[p]))));
 }
 
+static void fsi__fl_find_drifts(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_run *run = (const fsi__fl_run *)arg;
+    (void)chunk;
+    for (; begin < end; begin++) fsi__fl_find_drift(run, &run->im->immersed.body[begin]);
+}
+
 /* How far from where it was a particle may meet a body. 1.5: the surface is beyond the body's particles. */
-static double fsi__fl_reach(const fsi__fl_run *run, const fsi__im_body *o, int i, double least)
+static double fsi__fl_reach_of(const fsi__fl_run *run, const fsi__im_body *o, int i, double least)
 {
     const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
     const double reach = fsi__d3_norm(fsi__d3_madd(way, -run->dt, fsi__im_drift_at(o, run->x[i])))
@@ -627,28 +634,38 @@ static double fsi__fl_reach(const fsi__fl_run *run, const fsi__im_body *o, int i
     return reach > least ? reach : least;
 }
 
-/* 0: no particle of ranks begin .. end - 1, of one cell or block, can come near a body in the substep. What
-   fsi__fl_near_cell asks for is never farther than this allows: the longest way, the body's rigid motion anywhere in
-   their box, its spread, and from the first particle of a cell to the others. */
-static int fsi__fl_may_meet(const fsi__fl_run *run, const fsi__im_body *o, int begin, int end)
+/* Of the liquid of ranks begin .. end - 1. */
+static fsi__fl_reach fsi__fl_find_reach(const fsi__fl_run *run, int begin, int end)
 {
     const int *order = run->points.order;
-    fsi_box3 box = fsi_box3_empty();
-    double longest2 = 0, reach; /* the longest way, squared [m^2] */
+    fsi__fl_reach reach;
     int r;
+    reach.box = fsi_box3_empty();
+    reach.longest2 = 0;
+    reach.meets = 0;
     for (r = begin; r < end; r++) {
         fsi__d3 way;
         double d2;
         if (order[r] >= run->n) continue;
-        box = fsi_box3_grow(box, run->x[order[r]]);
+        reach.box = fsi_box3_grow(reach.box, run->x[order[r]]);
         way = fsi__d3_diff(run->to[order[r]], run->x[order[r]]);
         d2 = fsi__d3_dot(way, way);
-        if (d2 > longest2) longest2 = d2;
+        if (d2 > reach.longest2) reach.longest2 = d2;
     }
+    return reach;
+}
+
+/* 0: none of its particles can come near a body in the substep. What fsi__fl_near_cell asks for is never farther than
+   this allows: the longest way, the body's rigid motion anywhere in their box, its spread, and from the first particle
+   of a cell to the others. */
+static int fsi__fl_may_meet(const fsi__fl_run *run, const fsi__im_body *o, const fsi__fl_reach *liquid)
+{
+    const fsi_box3 box = liquid->box;
+    double reach;
     if (!(box.lo.x <= box.hi.x)) return 0;
     reach = fsi__d3_norm(o->drift) + fsi__d3_norm(o->spin) * (fsi__d3_norm(fsi__d3_diff(box.hi, box.lo))
         + fsi__d3_norm(fsi__d3_sub(fsi__d3_of(box.lo), o->center))) + 1.5 * o->spread;
-    reach = sqrt(longest2) + run->dt * reach + 4 * (double)run->s->spacing + 2 * (double)run->im->grid->dx;
+    reach = sqrt(liquid->longest2) + run->dt * reach + 4 * (double)run->s->spacing + 2 * (double)run->im->grid->dx;
     return fsi_box3_overlap(fsi_box3_inflate(o->surface->box, (fsi_real)(1.001 * reach)), box);
 }
 
@@ -676,7 +693,7 @@ static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin
         double reach;
         if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
         if (first < 0) first = i;
-        reach = fsi__fl_reach(run, o, i, least) + fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
+        reach = fsi__fl_reach_of(run, o, i, least) + fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
         most = reach > most ? reach : most;
     }
     if (first < 0 || !fsi__fl_is_in(fsi_box3_inflate(o->surface->box, (fsi_real)most), run->x[first])) return;
@@ -690,7 +707,7 @@ static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin
         double reach, apart;
         if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
         apart = fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
-        reach = fsi__fl_reach(run, o, i, hit.side > 0 && (double)hit.t > apart ? 0 : least); /* 0: it is outside */
+        reach = fsi__fl_reach_of(run, o, i, hit.side > 0 && (double)hit.t > apart ? 0 : least); /* 0: it is outside */
         if ((double)hit.t - apart > reach) continue;
         run->near_face[i] = i == first ? hit.face : fsi__fl_closest(run, o->surface, i, reach, hit.face).face;
     }
@@ -712,14 +729,29 @@ static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         const int last = run->points.first[b + 1];
         int face = -1;
-        if (!fsi__fl_may_meet(run, job->body, run->points.first[b], last)) continue;
+        run->reach[b].meets = fsi__fl_may_meet(run, job->body, &run->reach[b]);
+        if (!run->reach[b].meets) continue;
         for (r = run->points.first[b]; r < last; r = next) {
+            fsi__fl_reach cell;
             int solid = 0;
-            for (next = r; next < last && key[order[next]] == key[order[r]]; next++) solid |= order[next] >= run->n;
-            if (fsi__fl_may_meet(run, job->body, r, next))
+            for (next = r; next < last && key[order[next]] == key[order[r]]; next++) {
+                if (order[next] < run->n) run->near_face[order[next]] = -1;
+                else solid = 1;
+            }
+            cell = fsi__fl_find_reach(run, r, next);
+            if (fsi__fl_may_meet(run, job->body, &cell))
                 fsi__fl_near_cell(run, job->body, r, next, solid ? 4 * (double)run->s->spacing : 0, &face);
         }
     }
+}
+
+static void fsi__fl_reach_blocks(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    int b;
+    (void)chunk;
+    for (b = begin; b < end; b++)
+        run->reach[b] = fsi__fl_find_reach(run, run->points.first[b], run->points.first[b + 1]);
 }
 
 /* Up to -1 or 1 on each axis, at random by the bits of x. */
@@ -730,30 +762,41 @@ static fsi_vec3 fsi__fl_scatter(int dim, fsi_vec3 x)
         dim == 3 ? (fsi_real)(bits >> 20 & 1023) / 512 - 1 : 0);
 }
 
-/* Particles that were deep in the body do not end at one point of an edge or at one corner, from where they would not
-   part: they are scattered over half a spacing before it. */
+/* A path ends before the body. Particles that were deep in it do not end at one point of an edge or at one corner, from
+   where they would not part: they are scattered over half a spacing before it. 0: it ends where it did. */
+static int fsi__fl_end_before(fsi__fl_run *run, const fsi__im_body *o, int i)
+{
+    const fsi_real gap = run->s->spacing / 4;
+    const fsi_mesh_hit hit = fsi__mesh_descend(o->surface, run->near_face[i], run->to[i]);
+    fsi_vec3 n;
+    int inner;
+    if (hit.side > 0 && hit.t >= gap) return 0;
+    n = hit.side > 0 && hit.t > 0 ? fsi_v3_scale(fsi_v3_sub(run->to[i], hit.point), 1 / hit.t) : hit.normal;
+    run->to[i] = fsi_v3_madd(hit.point, gap, n);
+    inner = hit.bary[0] > 0 && hit.bary[1] > 0 && (hit.bary[2] > 0 || run->s->desc.dim == 2); /* of the face */
+    if (hit.side < 0 && hit.t > 4 * gap && !inner) {
+        const fsi_vec3 by = fsi__fl_scatter(run->s->desc.dim, run->x[i]);
+        const fsi_real along = fsi_v3_dot(by, n);
+        run->to[i] = fsi_v3_madd(run->to[i], 2 * gap, fsi_v3_madd(by, fsi_abs(along) - along, n));
+    }
+    return 1;
+}
+
+/* Those of the blocks that may come to the body; where paths have changed, how far they reach is found anew. */
 static void fsi__fl_keep_out(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
     fsi__fl_run *run = job->run;
-    const fsi_real gap = run->s->spacing / 4;
-    int i;
+    const int *order = run->points.order, *first = run->points.first;
+    int b, r;
     (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi_mesh_hit hit;
-        fsi_vec3 n;
-        int inner;
-        if (run->near_face[i] < 0) continue;
-        hit = fsi__mesh_descend(job->body->surface, run->near_face[i], run->to[i]);
-        if (hit.side > 0 && hit.t >= gap) continue;
-        n = hit.side > 0 && hit.t > 0 ? fsi_v3_scale(fsi_v3_sub(run->to[i], hit.point), 1 / hit.t) : hit.normal;
-        run->to[i] = fsi_v3_madd(hit.point, gap, n);
-        inner = hit.bary[0] > 0 && hit.bary[1] > 0 && (hit.bary[2] > 0 || run->s->desc.dim == 2); /* of the face */
-        if (hit.side < 0 && hit.t > 4 * gap && !inner) {
-            const fsi_vec3 by = fsi__fl_scatter(run->s->desc.dim, run->x[i]);
-            const fsi_real along = fsi_v3_dot(by, n);
-            run->to[i] = fsi_v3_madd(run->to[i], 2 * gap, fsi_v3_madd(by, fsi_abs(along) - along, n));
-        }
+    for (b = begin; b < end; b++) {
+        int moved = 0;
+        if (!run->reach[b].meets) continue;
+        for (r = first[b]; r < first[b + 1]; r++)
+            if (order[r] < run->n && run->near_face[order[r]] >= 0)
+                moved |= fsi__fl_end_before(run, job->body, order[r]);
+        if (moved) run->reach[b] = fsi__fl_find_reach(run, first[b], first[b + 1]);
     }
 }
 
@@ -763,20 +806,21 @@ FSI_API fsi_status fsi__fl_move_solids(fsi__fl_run *run)
     fsi__immersed *bodies = &run->im->immersed;
     fsi_context *context = run->s->context;
     fsi__fl_guard job;
+    const int blocks = run->im->grid->block_count;
     int k;
     if (run->solids == 0) return FSI_OK;
     fsi__el_end_substep(bodies->elastic);
     FSI__TRY(fsi__im_take(bodies, run->fn, run->push, run->now));
     fsi__im_places(bodies, run->to + run->n);
     fsi__im_velocities(bodies, run->v + run->n);
+    fsi__parallel(context, bodies->bodies, 1, fsi__fl_find_drifts, run);
+    fsi__parallel_work(context, blocks, 1, 5.0 * run->n, fsi__fl_reach_blocks, run);
     job.run = run;
     for (k = 0; k < bodies->bodies; k++) {
         job.body = &bodies->body[k];
-        fsi__fl_find_drift(run, &bodies->body[k]);
-        memset(run->near_face, 0xff, (size_t)run->n * sizeof *run->near_face); /* -1: none */
-        fsi__parallel_work(context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_near_blocks, &job);
+        fsi__parallel_work(context, blocks, 1, 5.0 * run->n, fsi__fl_near_blocks, &job);
         FSI__TRY(fsi__im_follow(bodies, k));
-        fsi__parallel(context, run->n, FSI__FL_GRAIN, fsi__fl_keep_out, &job);
+        fsi__parallel_work(context, blocks, 1, 5.0 * run->n, fsi__fl_keep_out, &job);
     }
     return FSI_OK;
 }

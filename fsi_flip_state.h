@@ -175,6 +175,14 @@ typedef struct fsi__fl_moments {
     double second[9];          /* m x x^T */
 } fsi__fl_moments;
 
+/* Where the liquid of a block, or of a cell, is, and the longest way of it in a substep, squared [m^2]. meets: it may
+   come to the body. */
+typedef struct fsi__fl_reach {
+    fsi_box3 box;
+    double longest2;
+    int meets;
+} fsi__fl_reach;
+
 typedef struct fsi__fl_piece {
     int bound;                 /* 1: touches a wall, an obstacle or a tap */
     int into;                  /* the piece that it became part of, by a body; itself otherwise */
@@ -237,7 +245,8 @@ typedef struct fsi__fl_run {
                                      that impulse over density of the liquid, then over mass */
     fsi__tr_points hard;          /* solids alone */
     int *home;                    /* of each body: its piece in flight, or -1 */
-    int *near_face;               /* n: the face of a body that it may meet, or -1 */
+    int *near_face;               /* n: the face of a body that it may meet, or -1; where the block does */
+    fsi__fl_reach *reach;         /* with bodies: of each block */
     int anew;                     /* 1: obstacles are not where the last step left them */
     int spare;                    /* of `more`: for particles that are split */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
