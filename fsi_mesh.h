@@ -1389,6 +1389,8 @@ static fsi_status fsi__make_order(fsi__maker *m)
     return s == FSI_OK ? fsi__refuse(m, m->face[0].source, 0, "and those that touch it cannot be turned to agree") : s;
 }
 
+FSI__COLD_END
+
 /* ---- >>mesh state --------------------------------------------------------------------------------------------- */
 
 FSI_API fsi_box3 fsi__faces_box(const fsi_mesh *m, const fsi_vec3 *x, int begin, int end)
@@ -1421,6 +1423,13 @@ static void fsi__mesh_refit(fsi__mesh *w)
 #define FSI__MESH_GRAIN 1024 /* faces, edges or vertices a chunk */
 #define FSI__MESH_LANES 64   /* faces whose angles are found at once */
 
+/* out = angle of (x, y). */
+FSI__NOINLINE static void fsi__angles(int n, const double *y, const double *x, double *out)
+{
+    int i;
+    for (i = 0; i < n; i++) out[i] = fsi_atan2(y[i], x[i]);
+}
+
 /* Normals of faces, and angles of triangles. A collapsed face keeps its former normal. */
 static void fsi__face_normals_range(void *arg, int chunk, int begin, int end)
 {
@@ -1442,8 +1451,7 @@ static void fsi__face_normals_range(void *arg, int chunk, int begin, int end)
             if (twice_area[i] > 0) w->face_normals[f] = fsi__d3_real(fsi__d3_over(normal, twice_area[i]));
         }
         if (corners == 2) continue;
-        for (i = 0; i < n; i++) w->angle[0][begin + i] = fsi_atan2(twice_area[i], dot[0][i]);
-        for (i = 0; i < n; i++) w->angle[1][begin + i] = fsi_atan2(twice_area[i], dot[1][i]);
+        for (i = 0; i < 2; i++) fsi__angles(n, twice_area, dot[i], w->angle[i] + begin);
     }
 }
 
@@ -1506,6 +1514,8 @@ static void fsi__mesh_update(fsi__mesh *w)
     fsi__mesh_normals(w);
     fsi__mesh_refit(w);
 }
+
+FSI__COLD_BEGIN
 
 /* Takes room for an array, and fills it from `source`, unless that is NULL. */
 static void *fsi__put(fsi__arena *arena, const void *source, size_t count, size_t size)
