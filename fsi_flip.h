@@ -324,6 +324,7 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
         }
         run->cell = (unsigned char *)fsi__take(arena, cells, 1);
         run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
+        run->let_go_before = (unsigned char *)fsi__take(arena, run->solids > 0 ? cells : 0, 1);
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
         if (run->solids > 0)
@@ -1141,10 +1142,11 @@ static fsi_pressure_flow fsi__fl_make_flow(fsi__fl_run *run)
 static fsi_status fsi__fl_project(fsi__fl_run *run, int round)
 {
     fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
     fsi_pressure_flow flow = fsi__fl_make_flow(run);
     int a, turn;
     flow.use_guess = round > 0;
-    memset(run->let_go, 0, (size_t)im->grid->block_count * (size_t)im->grid->block_cells);
+    memset(run->let_go, 0, cells);
     fsi__fl_each_axis(run, fsi__fl_keep);
     run->solved = 0;
     fsi__fl_each_side(run, fsi__fl_release_side);
@@ -1153,13 +1155,15 @@ static fsi_status fsi__fl_project(fsi__fl_run *run, int round)
     /* Solve; once more without the walls that would pull. */
     for (turn = 0; turn < FSI__FL_ROUNDS; turn++) {
         for (a = 0; a < im->grid->dim && turn > 0; a++)
-            memcpy(im->u[a]->value, im->change[a]->value,
-                (size_t)im->grid->block_count * (size_t)im->grid->block_cells * sizeof(fsi_real));
+            memcpy(im->u[a]->value, im->change[a]->value, cells * sizeof(fsi_real));
         fsi__fl_each_side(run, fsi__fl_hold_side);
         fsi__fl_hold_taps(run, NULL);
         fsi__fl_offer_solids(run, &flow);
+        flow.same_equations = run->same_masses && memcmp(run->let_go, run->let_go_before, cells) == 0;
         FSI__TRY(fsi__fl_solve(run, &flow));
         run->solved = 1;
+        run->same_masses = run->solids > 0;
+        if (run->solids > 0) memcpy(run->let_go_before, run->let_go, cells);
         if (fsi__fl_each_side(run, fsi__fl_release_side) + fsi__fl_release_obstacles(run) == 0) break;
     }
 

@@ -449,6 +449,7 @@ static void fsi__fl_spread_heft(fsi__fl_run *run, fsi_field *const *mass)
     }
     fsi__fl_spread_solids(run, v, run->im->heft, mass);
     run->im->immersed.weighed_anew = 0;
+    run->same_masses = 0;
 }
 
 /* u, as the bodies move now. */
