@@ -327,6 +327,7 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
         run->let_go_before = (unsigned char *)fsi__take(arena, run->solids > 0 ? cells : 0, 1);
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
+        run->blank = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
         if (run->solids > 0)
             run->reach = (fsi__fl_reach *)fsi__take(arena, (size_t)im->grid->block_count, sizeof *run->reach);
         fsi__tr_layout_blocks(&run->points, arena, im->grid->block_count);
@@ -886,7 +887,7 @@ static fsi_status fsi__fl_solve(fsi__fl_run *run, fsi_pressure_flow *flow)
    they get the mean change of their neighbours, by one layer, or what lies above the surface would fall while the
    liquid rests. */
 
-/* reached, change; known keeps what particles gave, and what the pressure reached. */
+/* reached, change, blank; known keeps what particles gave, and what the pressure reached. */
 static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
@@ -899,6 +900,7 @@ static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
     below[a] = -1;
     for (b = begin; b < end; b++) {
         const int beside = fsi__block_beside(g, b, below), first = b * g->block_cells;
+        int blank = 0;
         fsi_grid_corner(g, b, corner);
         for (c = 0; c < g->block_cells; c++) {
             const int at = c >> 3 * a & 7, back = 1 << 3 * a, e = first + c;
@@ -906,9 +908,11 @@ static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
             const int wet = run->cell[e] != FSI_CELL_AIR || (lower >= 0 && run->cell[lower] != FSI_CELL_AIR);
             const int inside = corner[a] + at <= g->n[a];
             run->reached[a][e] = (unsigned char)(wet && inside);
+            blank |= wet && inside && run->known[a][e] != 1;
             run->known[a][e] = (unsigned char)((run->known[a][e] == 1 || wet) && inside);
             change[e] = run->reached[a][e] ? u[e] - change[e] : 0;
         }
+        run->blank[b] = (unsigned char)((a > 0 && run->blank[b]) || blank);
     }
 }
 
@@ -1831,7 +1835,7 @@ static fsi_status fsi__fl_couple(fsi__fl_run *run)
         fsi__fl_accept_solids(run);
         fsi__fl_mix(run);
         fsi__fl_each_axis(run, fsi__fl_know_again);
-        FSI__TRY(fsi__fl_spread_velocity(run, 2));
+        if (memchr(run->blank, 1, (size_t)run->im->grid->block_count)) FSI__TRY(fsi__fl_spread_velocity(run, 2));
     }
     FSI__TRY(fsi__fl_spread_velocity(run, 3));
     if (run->solids == 0) return FSI_OK;

@@ -174,6 +174,7 @@ typedef struct fsi__fl_lines {
     double held;               /* 1: the body is held, 0: it is free */
     int axis, across[2];       /* axes of the lines and across them; 2D: across[1] is 2 */
     int (*below)[3];           /* of each vertex: fsi__fl_count_below */
+    unsigned char *meets;      /* of each face: bit a: it may meet lines along axis a */
     fsi__fl_crossing *list;
     int room, count;           /* count: all of them, also those that there is no room for */
 } fsi__fl_lines;
@@ -260,11 +261,12 @@ static void fsi__fl_cross_along(fsi__fl_lines *l, const int *corner, const int *
         }
 }
 
-/* The lines that a face of the surface meets: most faces are small, and meet none. */
-static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
+/* Where the lines that a face may meet begin and end on each axis. */
+static void fsi__fl_find_lines(const fsi__fl_lines *l, int f, int *first, int *last)
 {
     const int corners = l->surface->corners, *corner = l->surface->faces + corners * f;
-    int first[3] = { 0, 0, 0 }, last[3] = { 0, 0, 0 }, i, a;
+    int i, a;
+    first[2] = last[2] = 0;
     for (a = 0; a < l->grid->dim; a++) {
         int least = l->below[corner[0]][a], most = least;
         for (i = 1; i < corners; i++) {
@@ -275,10 +277,34 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
         first[a] = least / 2;
         last[a] = ((most + 1) / 2 < l->grid->n[a] ? (most + 1) / 2 : l->grid->n[a]) - 1;
     }
+}
+
+/* Most faces are small, and meet none. */
+static void fsi__fl_mark_faces(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_lines *l = (const fsi__fl_lines *)arg;
+    const int dim = l->grid->dim;
+    int f, a, first[3], last[3];
+    (void)chunk;
+    for (f = begin; f < end; f++) {
+        fsi__fl_find_lines(l, f, first, last);
+        l->meets[f] = 0;
+        for (a = 0; a < dim; a++) {
+            const int b = dim == 3 ? (a + 1) % 3 : 1 - a, c = dim == 3 ? (a + 2) % 3 : 2;
+            if (first[b] <= last[b] && first[c] <= last[c]) l->meets[f] = (unsigned char)(l->meets[f] | 1 << a);
+        }
+    }
+}
+
+/* The lines that a face of the surface meets. */
+static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
+{
+    int a, first[3], last[3];
+    fsi__fl_find_lines(l, f, first, last);
     for (a = 0; a < l->grid->dim; a++) {
+        if (!(l->meets[f] >> a & 1)) continue;
         fsi__fl_choose_lines(l, a);
-        if (first[l->across[0]] <= last[l->across[0]] && first[l->across[1]] <= last[l->across[1]])
-            fsi__fl_cross_along(l, corner, first, last);
+        fsi__fl_cross_along(l, l->surface->faces + l->surface->corners * f, first, last);
     }
 }
 
@@ -327,21 +353,25 @@ static void fsi__fl_glue_between(const fsi__fl_run *run, const fsi__fl_lines *l,
 static fsi_status fsi__fl_glue_by(fsi__fl_run *run, fsi__fl_lines *l)
 {
     fsi__arena *arena = &run->im->lines;
-    const size_t vertices = (size_t)l->surface->vertex_count;
+    const size_t vertices = (size_t)l->surface->vertex_count, faces = (size_t)l->surface->face_count;
     const fsi__fl_crossing *from = NULL;
     size_t more = 0;
     int i, f, in = 0;
 
     /* Crossings, by line and place. */
     for (;;) {
-        if (!fsi__arena_room(run->s->context, arena, vertices * sizeof *l->below + more * sizeof *l->list + 64))
+        if (!fsi__arena_room(run->s->context, arena,
+            vertices * sizeof *l->below + faces + more * sizeof *l->list + 128))
             return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, (double)more,
                 "no memory for %d crossings of a body", (int)more);
         l->below = (int (*)[3])fsi__take(arena, vertices, sizeof *l->below);
+        l->meets = (unsigned char *)fsi__take(arena, faces, 1);
         l->room = (int)((arena->size - arena->used) / sizeof *l->list);
         l->list = (fsi__fl_crossing *)(void *)(arena->base + arena->used);
         fsi__parallel(run->s->context, (int)vertices, FSI__FL_GRAIN, fsi__fl_count_below, l);
-        for (f = l->count = 0; f < l->surface->face_count; f++) fsi__fl_cross_face(l, f);
+        fsi__parallel_work(run->s->context, (int)faces, FSI__FL_GRAIN, 10.0 * (double)faces, fsi__fl_mark_faces, l);
+        for (f = l->count = 0; f < l->surface->face_count; f++)
+            if (l->meets[f]) fsi__fl_cross_face(l, f);
         if (l->count <= l->room) break;
         more = (size_t)l->count;
     }
