@@ -749,7 +749,7 @@ typedef struct fsi__fl_guard {
     const fsi__im_body *body;
 } fsi__fl_guard;
 
-/* The liquid of some blocks, cell by cell. Where it shares a cell with a body it may be deep in it. */
+/* The liquid of some blocks. Where it shares a cell with a body it may be deep in it. */
 static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
@@ -762,6 +762,8 @@ static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
         int face = -1;
         run->reach[b].meets = fsi__fl_may_meet(run, job->body, &run->reach[b]);
         if (!run->reach[b].meets) continue;
+
+        /* Cell by cell. */
         for (r = run->points.first[b]; r < last; r = next) {
             fsi__fl_reach cell;
             int solid = 0;
