@@ -528,13 +528,23 @@ static double fsi__el_phase(fsi__el_impl *im)
 
 /* ---- >>step: surfaces and their points ------------------------------------------------------------------------- */
 
+#define FSI__EL_GRAIN 1024     /* vertices of a surface a chunk */
+
+static void fsi__el_move_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__el_member *m = (const fsi__el_member *)arg;
+    int v;
+    (void)chunk;
+    for (v = begin; v < end; v++) if (m->mesh->source_vertex[v] >= 0)
+        m->moved[v] = fsi__d3_real(fsi__el_point(&m->rows, m->mesh->source_vertex[v], m->body.q));
+}
+
 /* Moves the mesh of a body's surface to the present q. */
 static fsi_status fsi__el_follow(fsi__el_member *m)
 {
-    int v;
     if (!m->mesh || !m->mesh_stale) return FSI_OK;
-    for (v = 0; v < m->mesh->source_count; v++) if (m->mesh->source_vertex[v] >= 0)
-        m->moved[v] = fsi__d3_real(fsi__el_point(&m->rows, m->mesh->source_vertex[v], m->body.q));
+    fsi__parallel_work(m->body.context, m->mesh->source_count, FSI__EL_GRAIN,
+        2.0 * m->rows.start[m->mesh->vertex_count], fsi__el_move_range, m);
     FSI__TRY(fsi_mesh_set(m->mesh, m->moved, m->mesh->source_count));
     m->mesh_stale = 0;
     return FSI_OK;

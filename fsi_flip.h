@@ -324,8 +324,12 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
         }
         run->cell = (unsigned char *)fsi__take(arena, cells, 1);
         run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
+        run->let_go_before = (unsigned char *)fsi__take(arena, run->solids > 0 ? cells : 0, 1);
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
+        run->blank = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
+        if (run->solids > 0)
+            run->reach = (fsi__fl_reach *)fsi__take(arena, (size_t)im->grid->block_count, sizeof *run->reach);
         fsi__tr_layout_blocks(&run->points, arena, im->grid->block_count);
         run->hard.grid = im->grid;
         if (run->solids > 0) fsi__tr_layout(&run->hard, arena, run->solids, im->grid->block_count);
@@ -883,7 +887,7 @@ static fsi_status fsi__fl_solve(fsi__fl_run *run, fsi_pressure_flow *flow)
    they get the mean change of their neighbours, by one layer, or what lies above the surface would fall while the
    liquid rests. */
 
-/* reached, change; known keeps what particles gave, and what the pressure reached. */
+/* reached, change, blank; known keeps what particles gave, and what the pressure reached. */
 static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
@@ -896,6 +900,7 @@ static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
     below[a] = -1;
     for (b = begin; b < end; b++) {
         const int beside = fsi__block_beside(g, b, below), first = b * g->block_cells;
+        int blank = 0;
         fsi_grid_corner(g, b, corner);
         for (c = 0; c < g->block_cells; c++) {
             const int at = c >> 3 * a & 7, back = 1 << 3 * a, e = first + c;
@@ -903,9 +908,11 @@ static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
             const int wet = run->cell[e] != FSI_CELL_AIR || (lower >= 0 && run->cell[lower] != FSI_CELL_AIR);
             const int inside = corner[a] + at <= g->n[a];
             run->reached[a][e] = (unsigned char)(wet && inside);
+            blank |= wet && inside && run->known[a][e] != 1;
             run->known[a][e] = (unsigned char)((run->known[a][e] == 1 || wet) && inside);
             change[e] = run->reached[a][e] ? u[e] - change[e] : 0;
         }
+        run->blank[b] = (unsigned char)((a > 0 && run->blank[b]) || blank);
     }
 }
 
@@ -987,7 +994,8 @@ static void fsi__fl_load_change(void *arg, int chunk, int begin, int end)
     fsi__fl_load(job, job->run->im->change[job->axis]->value, begin, end);
 }
 
-static fsi_status fsi__fl_spread(fsi__fl_run *run)
+/* The change, by one layer, in u too. Errors: MEMORY. */
+static fsi_status fsi__fl_spread_change(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
     int a;
@@ -995,7 +1003,15 @@ static fsi_status fsi__fl_spread(fsi__fl_run *run)
     fsi__fl_forget_solids(run);
     for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->change[a], run->reached[a], 1));
     fsi__fl_each_axis(run, fsi__fl_add_change);
-    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 3));
+    return FSI_OK;
+}
+
+/* u, by layers = 2 before the pressure, 3 after it. Errors: MEMORY. */
+static fsi_status fsi__fl_spread_velocity(fsi__fl_run *run, int layers)
+{
+    int a;
+    for (a = 0; a < run->im->grid->dim; a++)
+        FSI__TRY(fsi_grid_extrapolate(run->im->u[a], run->known[a], layers));
     return FSI_OK;
 }
 
@@ -1130,10 +1146,11 @@ static fsi_pressure_flow fsi__fl_make_flow(fsi__fl_run *run)
 static fsi_status fsi__fl_project(fsi__fl_run *run, int round)
 {
     fsi__fl_impl *im = run->im;
+    const size_t cells = (size_t)im->grid->block_count * (size_t)im->grid->block_cells;
     fsi_pressure_flow flow = fsi__fl_make_flow(run);
     int a, turn;
     flow.use_guess = round > 0;
-    memset(run->let_go, 0, (size_t)im->grid->block_count * (size_t)im->grid->block_cells);
+    memset(run->let_go, 0, cells);
     fsi__fl_each_axis(run, fsi__fl_keep);
     run->solved = 0;
     fsi__fl_each_side(run, fsi__fl_release_side);
@@ -1142,13 +1159,15 @@ static fsi_status fsi__fl_project(fsi__fl_run *run, int round)
     /* Solve; once more without the walls that would pull. */
     for (turn = 0; turn < FSI__FL_ROUNDS; turn++) {
         for (a = 0; a < im->grid->dim && turn > 0; a++)
-            memcpy(im->u[a]->value, im->change[a]->value,
-                (size_t)im->grid->block_count * (size_t)im->grid->block_cells * sizeof(fsi_real));
+            memcpy(im->u[a]->value, im->change[a]->value, cells * sizeof(fsi_real));
         fsi__fl_each_side(run, fsi__fl_hold_side);
         fsi__fl_hold_taps(run, NULL);
         fsi__fl_offer_solids(run, &flow);
+        flow.same_equations = run->same_masses && memcmp(run->let_go, run->let_go_before, cells) == 0;
         FSI__TRY(fsi__fl_solve(run, &flow));
         run->solved = 1;
+        run->same_masses = run->solids > 0;
+        if (run->solids > 0) memcpy(run->let_go_before, run->let_go, cells);
         if (fsi__fl_each_side(run, fsi__fl_release_side) + fsi__fl_release_obstacles(run) == 0) break;
     }
 
@@ -1703,6 +1722,7 @@ static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
     fsi__tr_faces faces;
     int a;
     for (a = 0; a < 3; a++) faces.known[a] = run->known[a];
+    memset(faces.mass, 0, sizeof faces.mass);
     faces.fill = im->fill;
     faces.box = im->boxes;
     for (a = 0; a < 3; a++) faces.u[a] = im->u[a];
@@ -1711,8 +1731,7 @@ static fsi_status fsi__fl_to_grid(fsi__fl_run *run)
         fsi__im_offer(&im->immersed, run->v + run->n);
         fsi__fl_mix(run);
     } else fsi__tr_to_grid(&run->points, &run->motion, per_cell, &faces);
-    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->u[a], run->known[a], 2));
-    return FSI_OK;
+    return fsi__fl_spread_velocity(run, 2);
 }
 
 static void fsi__fl_to_particles(fsi__fl_run *run)
@@ -1792,18 +1811,18 @@ static fsi_status fsi__fl_couple(fsi__fl_run *run)
     fsi__immersed *bodies = &run->im->immersed;
     const double gravity = (double)fsi_v3_norm(run->s->desc.gravity);
     fsi_status status;
-    int round, a;
+    int round;
     if (run->solids > 0) {
         fsi__fl_keep_given(run);
         fsi__fl_each_axis(run, fsi__fl_keep_known);
     }
     for (round = 0;; round++) {
         FSI__TRY(fsi__fl_project(run, round));
-        FSI__TRY(fsi__fl_spread(run));
-        if (run->solids == 0) return FSI_OK;
+        FSI__TRY(fsi__fl_spread_change(run));
+        if (run->solids == 0) break;
         fsi__fl_each_axis(run, fsi__fl_load_change);
         FSI__TRY(fsi__fl_part_change(run));
-        fsi__fl_to_solids(run);
+        fsi__fl_push_solids(run);
         run->stats.coupling_iters++;
         if (fsi__im_agree(bodies, run->push, round, gravity)) break;
 
@@ -1816,8 +1835,11 @@ static fsi_status fsi__fl_couple(fsi__fl_run *run)
         fsi__fl_accept_solids(run);
         fsi__fl_mix(run);
         fsi__fl_each_axis(run, fsi__fl_know_again);
-        for (a = 0; a < run->im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(run->im->u[a], run->known[a], 2));
+        if (memchr(run->blank, 1, (size_t)run->im->grid->block_count)) FSI__TRY(fsi__fl_spread_velocity(run, 2));
     }
+    FSI__TRY(fsi__fl_spread_velocity(run, 3));
+    if (run->solids == 0) return FSI_OK;
+    fsi__fl_carry_solids(run);
     run->stats.coupling_rest = bodies->rest;
     fsi__im_loosen(bodies);
     return FSI_OK;
@@ -1862,12 +1884,15 @@ static fsi_status fsi__fl_thicken(fsi__fl_run *run)
     for (e = 0; e < cells; e++) im->pressure->value[e] += im->again->value[e];
 
     /* What particles get. */
-    FSI__TRY(fsi__fl_spread(run));
+    FSI__TRY(fsi__fl_spread_change(run));
+    FSI__TRY(fsi__fl_spread_velocity(run, 3));
     if (run->solids > 0) fsi__fl_each_axis(run, fsi__fl_load_change);
     for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi__fl_add_thick(run, a));
     for (a = 0; a < im->grid->dim && run->solids > 0; a++)
         for (e = 0; e < cells; e++) im->hard[a]->value[e] += im->change[a]->value[e];
-    if (run->solids > 0) fsi__fl_to_solids(run);
+    if (run->solids == 0) return FSI_OK;
+    fsi__fl_push_solids(run);
+    fsi__fl_carry_solids(run);
     return FSI_OK;
 }
 

@@ -47,8 +47,9 @@ FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__t
 FSI_API void fsi__fl_mix(fsi__fl_run *run);
 /* What liquid and bodies each get of the pressure's change. Errors: MEMORY. */
 FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run);
-/* What particles of bodies get. */
-FSI_API void fsi__fl_to_solids(fsi__fl_run *run);
+/* What particles of bodies get of it, in each round; and of u, once bodies and liquid agree. */
+FSI_API void fsi__fl_push_solids(fsi__fl_run *run);
+FSI_API void fsi__fl_carry_solids(fsi__fl_run *run);
 /* Unknowns of bodies at the end of the substep, and ends of the liquid's paths before them. Errors: LIMIT, MESH. */
 FSI_API fsi_status fsi__fl_move_solids(fsi__fl_run *run);
 
@@ -101,7 +102,6 @@ FSI_API void fsi__fl_accept_solids(fsi__fl_run *run)
 {
     fsi__immersed *bodies = &run->im->immersed;
     fsi__el_accept(bodies->elastic);
-    fsi__im_places(bodies, run->now);
     fsi__im_offer(bodies, run->v + run->n);
 }
 
@@ -136,17 +136,19 @@ FSI_API fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids)
 
 /* ---- >>faces that both have -------------------------------------------------------------------------------------- */
 
-/* The liquid's velocity without the bodies' part, and the share of these. */
+/* The liquid's velocity without the bodies' part, and the share of these: volume of bodies, in `share`, over that of
+   all, in `hard`. */
 static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_faces *job = (const fsi__fl_faces *)arg;
     const fsi__fl_run *run = job->run;
     const size_t cells = (size_t)run->im->grid->block_cells;
+    const fsi_real *all = run->im->hard[job->axis]->value;
     fsi_real *wet = run->im->wet[job->axis]->value, *share = run->im->share[job->axis]->value;
     size_t e;
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = run->known[job->axis][e] ? (double)share[e] : 0;
+        const double part = run->known[job->axis][e] ? (double)(share[e] / all[e]) : 0;
         wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
         share[e] = (fsi_real)part;
     }
@@ -172,6 +174,7 @@ typedef struct fsi__fl_lines {
     double held;               /* 1: the body is held, 0: it is free */
     int axis, across[2];       /* axes of the lines and across them; 2D: across[1] is 2 */
     int (*below)[3];           /* of each vertex: fsi__fl_count_below */
+    unsigned char *meets;      /* of each face: bit a: it may meet lines along axis a */
     fsi__fl_crossing *list;
     int room, count;           /* count: all of them, also those that there is no room for */
 } fsi__fl_lines;
@@ -258,11 +261,12 @@ static void fsi__fl_cross_along(fsi__fl_lines *l, const int *corner, const int *
         }
 }
 
-/* The lines that a face of the surface meets: most faces are small, and meet none. */
-static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
+/* Where the lines that a face may meet begin and end on each axis. */
+static void fsi__fl_find_lines(const fsi__fl_lines *l, int f, int *first, int *last)
 {
     const int corners = l->surface->corners, *corner = l->surface->faces + corners * f;
-    int first[3] = { 0, 0, 0 }, last[3] = { 0, 0, 0 }, i, a;
+    int i, a;
+    first[2] = last[2] = 0;
     for (a = 0; a < l->grid->dim; a++) {
         int least = l->below[corner[0]][a], most = least;
         for (i = 1; i < corners; i++) {
@@ -273,10 +277,34 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
         first[a] = least / 2;
         last[a] = ((most + 1) / 2 < l->grid->n[a] ? (most + 1) / 2 : l->grid->n[a]) - 1;
     }
+}
+
+/* Most faces are small, and meet none. */
+static void fsi__fl_mark_faces(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_lines *l = (const fsi__fl_lines *)arg;
+    const int dim = l->grid->dim;
+    int f, a, first[3], last[3];
+    (void)chunk;
+    for (f = begin; f < end; f++) {
+        fsi__fl_find_lines(l, f, first, last);
+        l->meets[f] = 0;
+        for (a = 0; a < dim; a++) {
+            const int b = dim == 3 ? (a + 1) % 3 : 1 - a, c = dim == 3 ? (a + 2) % 3 : 2;
+            if (first[b] <= last[b] && first[c] <= last[c]) l->meets[f] = (unsigned char)(l->meets[f] | 1 << a);
+        }
+    }
+}
+
+/* The lines that a face of the surface meets. */
+static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
+{
+    int a, first[3], last[3];
+    fsi__fl_find_lines(l, f, first, last);
     for (a = 0; a < l->grid->dim; a++) {
+        if (!(l->meets[f] >> a & 1)) continue;
         fsi__fl_choose_lines(l, a);
-        if (first[l->across[0]] <= last[l->across[0]] && first[l->across[1]] <= last[l->across[1]])
-            fsi__fl_cross_along(l, corner, first, last);
+        fsi__fl_cross_along(l, l->surface->faces + l->surface->corners * f, first, last);
     }
 }
 
@@ -325,21 +353,25 @@ static void fsi__fl_glue_between(const fsi__fl_run *run, const fsi__fl_lines *l,
 static fsi_status fsi__fl_glue_by(fsi__fl_run *run, fsi__fl_lines *l)
 {
     fsi__arena *arena = &run->im->lines;
-    const size_t vertices = (size_t)l->surface->vertex_count;
+    const size_t vertices = (size_t)l->surface->vertex_count, faces = (size_t)l->surface->face_count;
     const fsi__fl_crossing *from = NULL;
     size_t more = 0;
     int i, f, in = 0;
 
     /* Crossings, by line and place. */
     for (;;) {
-        if (!fsi__arena_room(run->s->context, arena, vertices * sizeof *l->below + more * sizeof *l->list + 64))
+        if (!fsi__arena_room(run->s->context, arena,
+            vertices * sizeof *l->below + faces + more * sizeof *l->list + 128))
             return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, (double)more,
                 "no memory for %d crossings of a body", (int)more);
         l->below = (int (*)[3])fsi__take(arena, vertices, sizeof *l->below);
+        l->meets = (unsigned char *)fsi__take(arena, faces, 1);
         l->room = (int)((arena->size - arena->used) / sizeof *l->list);
         l->list = (fsi__fl_crossing *)(void *)(arena->base + arena->used);
         fsi__parallel(run->s->context, (int)vertices, FSI__FL_GRAIN, fsi__fl_count_below, l);
-        for (f = l->count = 0; f < l->surface->face_count; f++) fsi__fl_cross_face(l, f);
+        fsi__parallel_work(run->s->context, (int)faces, FSI__FL_GRAIN, 10.0 * (double)faces, fsi__fl_mark_faces, l);
+        for (f = l->count = 0; f < l->surface->face_count; f++)
+            if (l->meets[f]) fsi__fl_cross_face(l, f);
         if (l->count <= l->room) break;
         more = (size_t)l->count;
     }
@@ -418,60 +450,59 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* A property of the bodies' particles at faces. */
-static void fsi__fl_spread_solids(fsi__fl_run *run, const float *value, fsi_field *const *out)
+/* What the bodies' particles give to faces. v: of each; u, mass (NULL: not wanted): of each axis. */
+static void fsi__fl_spread_solids(fsi__fl_run *run, fsi_vec3 *v, fsi_field *const *u, fsi_field *const *mass)
 {
     fsi__tr_faces faces;
     fsi__tr_motion motion;
-    int i, a;
+    int a;
     motion.affine = NULL;
-    motion.v = run->to; /* not in use yet */
+    motion.v = v;
     memset(&faces, 0, sizeof faces);
     faces.box = run->im->boxes;
-    for (a = 0; a < 3; a++) faces.known[a] = run->reached[a];
-    for (a = 0; a < 3; a++) faces.u[a] = out[a];
-    for (i = 0; i < run->solids; i++) {
-        const fsi_real x = (fsi_real)value[i];
-        motion.v[i] = fsi_v3(x, x, x);
+    for (a = 0; a < 3; a++) {
+        faces.known[a] = run->reached[a];
+        faces.u[a] = u[a];
+        if (mass) faces.mass[a] = mass[a];
     }
     fsi__tr_to_grid(&run->hard, &motion, 1, &faces);
+}
+
+/* Density of bodies at faces as the grid feels it, and their mass there (NULL: not wanted). */
+static void fsi__fl_spread_heft(fsi__fl_run *run, fsi_field *const *mass)
+{
+    fsi_vec3 *v = run->to; /* not in use yet */
+    int i;
+    for (i = 0; i < run->solids; i++) {
+        const fsi_real x = (fsi_real)run->im->immersed.heft[i];
+        v[i] = fsi_v3(x, x, x);
+    }
+    fsi__fl_spread_solids(run, v, run->im->heft, mass);
+    run->im->immersed.weighed_anew = 0;
+    run->same_masses = 0;
 }
 
 /* u, as the bodies move now. */
 FSI_API void fsi__fl_mix(fsi__fl_run *run)
 {
-    fsi__tr_faces faces;
-    fsi__tr_motion motion;
-    int a;
-    fsi__fl_spread_solids(run, run->im->immersed.heft, run->im->heft);
-    motion.affine = NULL;
-    memset(&faces, 0, sizeof faces);
-    faces.box = run->im->boxes;
-    for (a = 0; a < 3; a++) faces.known[a] = run->reached[a];
-    for (a = 0; a < 3; a++) faces.u[a] = run->im->hard[a];
-    motion.v = run->v + run->n;
-    fsi__tr_to_grid(&run->hard, &motion, run->im->grid->dim == 3 ? 8 : 4, &faces);
+    if (run->im->immersed.weighed_anew) fsi__fl_spread_heft(run, NULL);
+    fsi__fl_spread_solids(run, run->v + run->n, run->im->hard, NULL);
     fsi__fl_each_axis(run, fsi__fl_mix_range);
 }
 
 /* Fill, shares, velocities of the liquid. */
 FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__tr_faces *faces)
 {
-    fsi__tr_motion motion = run->motion;
     int i, a;
-    motion.v = run->to; /* not in use yet */
-    motion.affine = NULL;
-    for (i = 0; i < run->n; i++) motion.v[i] = fsi_v3(0, 0, 0);
-    for (i = 0; i < run->solids; i++) motion.v[run->n + i] = fsi_v3(1, 1, 1);
-    for (a = 0; a < 3; a++) faces->u[a] = run->im->share[a];
-    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
-    faces->fill = NULL;
-    motion = run->motion;
     for (i = 0; i < run->solids; i++) run->v[run->n + i] = fsi_v3(0, 0, 0);
-    for (a = 0; a < 3; a++) faces->u[a] = run->im->wet[a];
-    fsi__tr_to_grid(&run->points, &motion, per_cell, faces);
-    fsi__fl_each_axis(run, fsi__fl_divide_range);
+    for (a = 0; a < 3; a++) {
+        faces->u[a] = run->im->wet[a];
+        faces->mass[a] = run->im->hard[a]; /* not in use yet */
+    }
+    fsi__tr_to_grid(&run->points, &run->motion, per_cell, faces);
     fsi__tr_sort(&run->hard);
+    fsi__fl_spread_heft(run, run->im->share);
+    fsi__fl_each_axis(run, fsi__fl_divide_range);
     return fsi__fl_glue(run);
 }
 
@@ -534,50 +565,62 @@ FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
     return FSI_OK;
 }
 
-/* push becomes impulse over mass; now, the part of u that particles of bodies take over, and what holds them in the
-   box. */
-static void fsi__fl_gain_range(void *arg, int chunk, int begin, int end)
+/* What the grid has at particles of bodies: of `field`, in out. */
+static void fsi__fl_read_at_solids(fsi__fl_run *run, fsi_field *const *field, fsi_vec3 *out)
+{
+    fsi__tr_gain gain;
+    fsi__tr_motion motion;
+    memset(out, 0, (size_t)run->solids * sizeof *out);
+    motion.affine = NULL;
+    motion.v = out;
+    gain.pic = 1;
+    gain.u = gain.change = field;
+    fsi__tr_to_particles(&run->hard, &gain, &motion);
+}
+
+/* push becomes impulse over mass; now, the velocity with it. */
+static void fsi__fl_push_range(void *arg, int chunk, int begin, int end)
 {
     fsi__fl_run *run = (fsi__fl_run *)arg;
     const fsi__immersed *bodies = &run->im->immersed;
+    int p;
+    (void)chunk;
+    for (p = begin; p < end; p++) {
+        run->now[p] = fsi_v3_madd(run->v[run->n + p], 1 / (fsi_real)bodies->heft[p], run->push[p]);
+        run->push[p] = fsi_v3_scale(run->push[p], 1 / (fsi_real)bodies->density[p]);
+        if (!(run->mass[run->n + p] > 0)) run->push[p] = fsi_v3(0, 0, 0);
+    }
+}
+
+FSI_API void fsi__fl_push_solids(fsi__fl_run *run)
+{
+    fsi__fl_read_at_solids(run, run->im->hard, run->push);
+    fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_push_range, run);
+}
+
+/* now becomes the part of u, in `to`, that particles of bodies take over, and what holds them in the box. */
+static void fsi__fl_carry_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
     const fsi_real part = (fsi_real)fsi__fl_part(run, (double)run->s->desc.pic), dt = (fsi_real)run->dt;
     int p;
     (void)chunk;
     for (p = begin; p < end; p++) {
-        const fsi_vec3 x = run->x[run->n + p],
-            moved = fsi_v3_madd(run->v[run->n + p], 1 / (fsi_real)bodies->heft[p], run->push[p]);
-        fsi_vec3 w = fsi_v3_madd(fsi_v3_scale(moved, 1 - part), part, run->now[p]), to, held;
+        const fsi_vec3 x = run->x[run->n + p], moved = run->now[p];
+        fsi_vec3 w = fsi_v3_madd(fsi_v3_scale(moved, 1 - part), part, run->to[p]), to, held;
         to = fsi_v3_madd(x, dt, w);
         held = to;
         if (fsi__fl_hold_in_box(run, &held, &w) && memcmp(&held, &to, sizeof to) != 0)
             w = fsi_v3_scale(fsi_v3_sub(held, x), 1 / dt);
-        run->push[p] = fsi_v3_scale(run->push[p], 1 / (fsi_real)bodies->density[p]);
-        run->now[p] = fsi_v3_sub(w, moved);
-        if (!(run->mass[run->n + p] > 0)) run->now[p] = run->push[p] = fsi_v3(0, 0, 0);
+        run->now[p] = run->mass[run->n + p] > 0 ? fsi_v3_sub(w, moved) : fsi_v3(0, 0, 0);
     }
 }
 
-/* What the grid gives to particles of bodies. */
-FSI_API void fsi__fl_to_solids(fsi__fl_run *run)
+FSI_API void fsi__fl_carry_solids(fsi__fl_run *run)
 {
-    const size_t n = (size_t)run->solids;
-    fsi__tr_gain gain;
-    fsi__tr_motion motion;
     if (run->solids == 0) return;
-
-    /* u and the change of momentum where they are. */
-    memset(run->now, 0, n * sizeof *run->now);
-    memset(run->push, 0, n * sizeof *run->push);
-    motion.affine = NULL;
-    gain.pic = 1;
-    gain.u = gain.change = run->im->u;
-    motion.v = run->now;
-    fsi__tr_to_particles(&run->hard, &gain, &motion);
-    gain.u = gain.change = run->im->hard;
-    motion.v = run->push;
-    fsi__tr_to_particles(&run->hard, &gain, &motion);
-
-    fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_gain_range, run);
+    fsi__fl_read_at_solids(run, run->im->u, run->to); /* not in use yet */
+    fsi__parallel(run->s->context, run->solids, FSI__FL_GRAIN, fsi__fl_carry_range, run);
 }
 
 /* ---- >>liquid stays out of bodies -----------------------------------------------------------------------------------
@@ -606,8 +649,15 @@ static void fsi__fl_find_drift(const fsi__fl_run *run, fsi__im_body *o)
         fmax(o->spread, fsi__d3_norm(fsi__d3_sub(fsi__d3_of(v[p]), fsi__im_drift_at(o, x[p]))));
 }
 
+static void fsi__fl_find_drifts(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_run *run = (const fsi__fl_run *)arg;
+    (void)chunk;
+    for (; begin < end; begin++) fsi__fl_find_drift(run, &run->im->immersed.body[begin]);
+}
+
 /* How far from where it was a particle may meet a body. 1.5: the surface is beyond the body's particles. */
-static double fsi__fl_reach(const fsi__fl_run *run, const fsi__im_body *o, int i, double least)
+static double fsi__fl_reach_of(const fsi__fl_run *run, const fsi__im_body *o, int i, double least)
 {
     const fsi__d3 way = fsi__d3_diff(run->to[i], run->x[i]);
     const double reach = fsi__d3_norm(fsi__d3_madd(way, -run->dt, fsi__im_drift_at(o, run->x[i])))
@@ -615,28 +665,38 @@ static double fsi__fl_reach(const fsi__fl_run *run, const fsi__im_body *o, int i
     return reach > least ? reach : least;
 }
 
-/* 0: no particle of ranks begin .. end - 1, of one cell or block, can come near a body in the substep. What
-   fsi__fl_near_cell asks for is never farther than this allows: the longest way, the body's rigid motion anywhere in
-   their box, its spread, and from the first particle of a cell to the others. */
-static int fsi__fl_may_meet(const fsi__fl_run *run, const fsi__im_body *o, int begin, int end)
+/* Of the liquid of ranks begin .. end - 1. */
+static fsi__fl_reach fsi__fl_find_reach(const fsi__fl_run *run, int begin, int end)
 {
     const int *order = run->points.order;
-    fsi_box3 box = fsi_box3_empty();
-    double longest2 = 0, reach; /* the longest way, squared [m^2] */
+    fsi__fl_reach reach;
     int r;
+    reach.box = fsi_box3_empty();
+    reach.longest2 = 0;
+    reach.meets = 0;
     for (r = begin; r < end; r++) {
         fsi__d3 way;
         double d2;
         if (order[r] >= run->n) continue;
-        box = fsi_box3_grow(box, run->x[order[r]]);
+        reach.box = fsi_box3_grow(reach.box, run->x[order[r]]);
         way = fsi__d3_diff(run->to[order[r]], run->x[order[r]]);
         d2 = fsi__d3_dot(way, way);
-        if (d2 > longest2) longest2 = d2;
+        if (d2 > reach.longest2) reach.longest2 = d2;
     }
+    return reach;
+}
+
+/* 0: none of its particles can come near a body in the substep. What fsi__fl_near_cell asks for is never farther than
+   this allows: the longest way, the body's rigid motion anywhere in their box, its spread, and from the first particle
+   of a cell to the others. */
+static int fsi__fl_may_meet(const fsi__fl_run *run, const fsi__im_body *o, const fsi__fl_reach *liquid)
+{
+    const fsi_box3 box = liquid->box;
+    double reach;
     if (!(box.lo.x <= box.hi.x)) return 0;
     reach = fsi__d3_norm(o->drift) + fsi__d3_norm(o->spin) * (fsi__d3_norm(fsi__d3_diff(box.hi, box.lo))
         + fsi__d3_norm(fsi__d3_sub(fsi__d3_of(box.lo), o->center))) + 1.5 * o->spread;
-    reach = sqrt(longest2) + run->dt * reach + 4 * (double)run->s->spacing + 2 * (double)run->im->grid->dx;
+    reach = sqrt(liquid->longest2) + run->dt * reach + 4 * (double)run->s->spacing + 2 * (double)run->im->grid->dx;
     return fsi_box3_overlap(fsi_box3_inflate(o->surface->box, (fsi_real)(1.001 * reach)), box);
 }
 
@@ -664,7 +724,7 @@ static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin
         double reach;
         if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
         if (first < 0) first = i;
-        reach = fsi__fl_reach(run, o, i, least) + fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
+        reach = fsi__fl_reach_of(run, o, i, least) + fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
         most = reach > most ? reach : most;
     }
     if (first < 0 || !fsi__fl_is_in(fsi_box3_inflate(o->surface->box, (fsi_real)most), run->x[first])) return;
@@ -678,7 +738,7 @@ static void fsi__fl_near_cell(fsi__fl_run *run, const fsi__im_body *o, int begin
         double reach, apart;
         if (i >= run->n || run->gone[i] || (run->held && run->held[i])) continue;
         apart = fsi__d3_norm(fsi__d3_diff(run->x[i], run->x[first]));
-        reach = fsi__fl_reach(run, o, i, hit.side > 0 && (double)hit.t > apart ? 0 : least); /* 0: it is outside */
+        reach = fsi__fl_reach_of(run, o, i, hit.side > 0 && (double)hit.t > apart ? 0 : least); /* 0: it is outside */
         if ((double)hit.t - apart > reach) continue;
         run->near_face[i] = i == first ? hit.face : fsi__fl_closest(run, o->surface, i, reach, hit.face).face;
     }
@@ -689,7 +749,7 @@ typedef struct fsi__fl_guard {
     const fsi__im_body *body;
 } fsi__fl_guard;
 
-/* The liquid of some blocks, cell by cell. Where it shares a cell with a body it may be deep in it. */
+/* The liquid of some blocks. Where it shares a cell with a body it may be deep in it. */
 static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
@@ -700,14 +760,31 @@ static void fsi__fl_near_blocks(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         const int last = run->points.first[b + 1];
         int face = -1;
-        if (!fsi__fl_may_meet(run, job->body, run->points.first[b], last)) continue;
+        run->reach[b].meets = fsi__fl_may_meet(run, job->body, &run->reach[b]);
+        if (!run->reach[b].meets) continue;
+
+        /* Cell by cell. */
         for (r = run->points.first[b]; r < last; r = next) {
+            fsi__fl_reach cell;
             int solid = 0;
-            for (next = r; next < last && key[order[next]] == key[order[r]]; next++) solid |= order[next] >= run->n;
-            if (fsi__fl_may_meet(run, job->body, r, next))
+            for (next = r; next < last && key[order[next]] == key[order[r]]; next++) {
+                if (order[next] < run->n) run->near_face[order[next]] = -1;
+                else solid = 1;
+            }
+            cell = fsi__fl_find_reach(run, r, next);
+            if (fsi__fl_may_meet(run, job->body, &cell))
                 fsi__fl_near_cell(run, job->body, r, next, solid ? 4 * (double)run->s->spacing : 0, &face);
         }
     }
+}
+
+static void fsi__fl_reach_blocks(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    int b;
+    (void)chunk;
+    for (b = begin; b < end; b++)
+        run->reach[b] = fsi__fl_find_reach(run, run->points.first[b], run->points.first[b + 1]);
 }
 
 /* Up to -1 or 1 on each axis, at random by the bits of x. */
@@ -718,30 +795,41 @@ static fsi_vec3 fsi__fl_scatter(int dim, fsi_vec3 x)
         dim == 3 ? (fsi_real)(bits >> 20 & 1023) / 512 - 1 : 0);
 }
 
-/* Particles that were deep in the body do not end at one point of an edge or at one corner, from where they would not
-   part: they are scattered over half a spacing before it. */
+/* A path ends before the body. Particles that were deep in it do not end at one point of an edge or at one corner, from
+   where they would not part: they are scattered over half a spacing before it. 0: it ends where it did. */
+static int fsi__fl_end_before(fsi__fl_run *run, const fsi__im_body *o, int i)
+{
+    const fsi_real gap = run->s->spacing / 4;
+    const fsi_mesh_hit hit = fsi__mesh_descend(o->surface, run->near_face[i], run->to[i]);
+    fsi_vec3 n;
+    int inner;
+    if (hit.side > 0 && hit.t >= gap) return 0;
+    n = hit.side > 0 && hit.t > 0 ? fsi_v3_scale(fsi_v3_sub(run->to[i], hit.point), 1 / hit.t) : hit.normal;
+    run->to[i] = fsi_v3_madd(hit.point, gap, n);
+    inner = hit.bary[0] > 0 && hit.bary[1] > 0 && (hit.bary[2] > 0 || run->s->desc.dim == 2); /* of the face */
+    if (hit.side < 0 && hit.t > 4 * gap && !inner) {
+        const fsi_vec3 by = fsi__fl_scatter(run->s->desc.dim, run->x[i]);
+        const fsi_real along = fsi_v3_dot(by, n);
+        run->to[i] = fsi_v3_madd(run->to[i], 2 * gap, fsi_v3_madd(by, fsi_abs(along) - along, n));
+    }
+    return 1;
+}
+
+/* Those of the blocks that may come to the body; where paths have changed, how far they reach is found anew. */
 static void fsi__fl_keep_out(void *arg, int chunk, int begin, int end)
 {
     const fsi__fl_guard *job = (const fsi__fl_guard *)arg;
     fsi__fl_run *run = job->run;
-    const fsi_real gap = run->s->spacing / 4;
-    int i;
+    const int *order = run->points.order, *first = run->points.first;
+    int b, r;
     (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi_mesh_hit hit;
-        fsi_vec3 n;
-        int inner;
-        if (run->near_face[i] < 0) continue;
-        hit = fsi__mesh_descend(job->body->surface, run->near_face[i], run->to[i]);
-        if (hit.side > 0 && hit.t >= gap) continue;
-        n = hit.side > 0 && hit.t > 0 ? fsi_v3_scale(fsi_v3_sub(run->to[i], hit.point), 1 / hit.t) : hit.normal;
-        run->to[i] = fsi_v3_madd(hit.point, gap, n);
-        inner = hit.bary[0] > 0 && hit.bary[1] > 0 && (hit.bary[2] > 0 || run->s->desc.dim == 2); /* of the face */
-        if (hit.side < 0 && hit.t > 4 * gap && !inner) {
-            const fsi_vec3 by = fsi__fl_scatter(run->s->desc.dim, run->x[i]);
-            const fsi_real along = fsi_v3_dot(by, n);
-            run->to[i] = fsi_v3_madd(run->to[i], 2 * gap, fsi_v3_madd(by, fsi_abs(along) - along, n));
-        }
+    for (b = begin; b < end; b++) {
+        int moved = 0;
+        if (!run->reach[b].meets) continue;
+        for (r = first[b]; r < first[b + 1]; r++)
+            if (order[r] < run->n && run->near_face[order[r]] >= 0)
+                moved |= fsi__fl_end_before(run, job->body, order[r]);
+        if (moved) run->reach[b] = fsi__fl_find_reach(run, first[b], first[b + 1]);
     }
 }
 
@@ -751,20 +839,21 @@ FSI_API fsi_status fsi__fl_move_solids(fsi__fl_run *run)
     fsi__immersed *bodies = &run->im->immersed;
     fsi_context *context = run->s->context;
     fsi__fl_guard job;
+    const int blocks = run->im->grid->block_count;
     int k;
     if (run->solids == 0) return FSI_OK;
     fsi__el_end_substep(bodies->elastic);
     FSI__TRY(fsi__im_take(bodies, run->fn, run->push, run->now));
     fsi__im_places(bodies, run->to + run->n);
     fsi__im_velocities(bodies, run->v + run->n);
+    fsi__parallel(context, bodies->bodies, 1, fsi__fl_find_drifts, run);
+    fsi__parallel_work(context, blocks, 1, 5.0 * run->n, fsi__fl_reach_blocks, run);
     job.run = run;
     for (k = 0; k < bodies->bodies; k++) {
         job.body = &bodies->body[k];
-        fsi__fl_find_drift(run, &bodies->body[k]);
-        memset(run->near_face, 0xff, (size_t)run->n * sizeof *run->near_face); /* -1: none */
-        fsi__parallel_work(context, run->im->grid->block_count, 1, 20.0 * run->n, fsi__fl_near_blocks, &job);
+        fsi__parallel_work(context, blocks, 1, 5.0 * run->n, fsi__fl_near_blocks, &job);
         FSI__TRY(fsi__im_follow(bodies, k));
-        fsi__parallel(context, run->n, FSI__FL_GRAIN, fsi__fl_keep_out, &job);
+        fsi__parallel_work(context, blocks, 1, 5.0 * run->n, fsi__fl_keep_out, &job);
     }
     return FSI_OK;
 }

@@ -58,6 +58,7 @@ typedef struct fsi__immersed {
     int wall[6];               /* ids of the shapes that are the walls of the box, -1: none */
     int slot, stored;          /* of agreement: where the next round is stored, how many are */
     int since, failed;         /* rounds with these masses; that were worse */
+    int weighed_anew;          /* 1: `heft` has changed since its user cleared this */
     double best;               /* of agreement: the least square of e */
     double rest;               /* of agreement: |e| over |f| at its end */
 } fsi__immersed;
@@ -424,6 +425,7 @@ FSI_API int fsi__im_weigh_anew(fsi__immersed *s, int all)
         o->yielding = yielding;
         for (i = o->first; i < o->first + o->count; i++) s->heft[i] = (float)((double)s->density[i] / o->yielding);
     }
+    s->weighed_anew |= changed;
     return changed;
 }
 

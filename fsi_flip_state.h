@@ -175,6 +175,14 @@ typedef struct fsi__fl_moments {
     double second[9];          /* m x x^T */
 } fsi__fl_moments;
 
+/* Where the liquid of a block, or of a cell, is, and the longest way of it in a substep, squared [m^2]. meets: it may
+   come to the body. */
+typedef struct fsi__fl_reach {
+    fsi_box3 box;
+    double longest2;
+    int meets;
+} fsi__fl_reach;
+
 typedef struct fsi__fl_piece {
     int bound;                 /* 1: touches a wall, an obstacle or a tap */
     int into;                  /* the piece that it became part of, by a body; itself otherwise */
@@ -233,11 +241,12 @@ typedef struct fsi__fl_run {
     uint64_t solids_hash;         /* of the blocks and all obstacles in this substep */
     int solids;                   /* particles of bodies, in the rows behind those of the liquid */
     int elastic;                  /* 1: a step of the elastic simulator has begun */
-    fsi_vec3 *now, *push;         /* solids: places after the elastic substep, then velocity of the grid, then what they
-                                     take over; impulse of the pressure over density of the liquid, then over mass */
+    fsi_vec3 *now, *push;         /* solids: velocity with the pressure's impulse, then what they take over besides;
+                                     that impulse over density of the liquid, then over mass */
     fsi__tr_points hard;          /* solids alone */
     int *home;                    /* of each body: its piece in flight, or -1 */
-    int *near_face;               /* n: the face of a body that it may meet, or -1 */
+    int *near_face;               /* n: the face of a body that it may meet, or -1; where the block does */
+    fsi__fl_reach *reach;         /* with bodies: of each block */
     int anew;                     /* 1: obstacles are not where the last step left them */
     int spare;                    /* of `more`: for particles that are split */
     double length, done, share, dt; /* of the step; fraction done; of the substep; its length [s] */
@@ -253,7 +262,10 @@ typedef struct fsi__fl_run {
     fsi__tr_points points;
     fsi__tr_motion motion;
     unsigned char *given[3];      /* with bodies: faces whose u particles gave */
+    unsigned char *blank;         /* of blocks: 1: the pressure reads faces whose u no particle gave */
     unsigned char *known[3], *reached[3], *cell, *let_go; /* of the grid's entries, as fsi_pressure_flow has them */
+    unsigned char *let_go_before; /* with bodies: of the last pressure, and */
+    int same_masses;              /* 1: it was solved with the masses of now */
     int *label, pieces;           /* piece of each cell, -1: none; pieces, 0: none is in flight */
     unsigned char *flies;         /* of blocks: 1: holds cells of a piece in flight */
     fsi__fl_piece *piece;

@@ -77,6 +77,7 @@ typedef struct fsi__tr_faces {
     fsi_field *u[3];         /* on faces [m/s]; 0 where nothing is known */
     unsigned char *known[3]; /* an entry of the blocks each: 1: some particle is near */
     fsi_field *fill;         /* at cells; NULL: not wanted */
+    fsi_field *mass[3];      /* on faces: sum w m; NULL: not wanted */
     float *box;              /* fsi__tr_box_size(grid) for each block */
 } fsi__tr_faces;
 
@@ -492,12 +493,13 @@ FSI__HOST_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, i
     const int *order = job->p->order, end = job->p->first[b + 1];
     float (*const place)[4] = job->p->place, (*const c)[9] = job->m->affine;
     const fsi_vec3 *velocity = job->m->v;
+    const int filled = job->faces->fill != NULL;
     float *const box = job->faces->box + (size_t)b * size;
     float squares[4 * FSI__TR_EDGE * FSI__TR_EDGE * FSI__TR_EDGE];
     int r, a;
     if (job->p->first[b] == end) return;
     memset(box, 0, size * sizeof *box);
-    memset(squares, 0, 4 * entries * sizeof *squares);
+    if (filled) memset(squares, 0, 4 * entries * sizeof *squares);
 
     /* Each particle. */
     for (r = job->p->first[b]; r < end; r++) {
@@ -510,9 +512,9 @@ FSI__HOST_FN void fsi__tr_gather_block(const fsi__tr_job *job, int b, int dim, i
         if (affine) fsi__tr_ahead(c[later], sizeof *c);
         for (a = 0; a < dim; a++)
             fsi__tr_give(dim, box + 2 * (size_t)a * entries, &spot, a, m, v[a], affine ? &c[i][3 * a] : NULL);
-        fsi__tr_fill(dim, squares, &spot, m);
+        if (filled) fsi__tr_fill(dim, squares, &spot, m);
     }
-    fsi__tr_fold(dim == 3 ? FSI__TR_EDGE : 1, squares, box + 2 * (size_t)dim * entries);
+    if (filled) fsi__tr_fold(dim == 3 ? FSI__TR_EDGE : 1, squares, box + 2 * (size_t)dim * entries);
 }
 
 static void fsi__tr_gather_blocks(void *arg, int chunk, int begin, int end)
@@ -565,6 +567,18 @@ static void fsi__tr_divide(int cells, const float *sum, fsi_real *u, unsigned ch
     }
 }
 
+/* A block that no particle is near. */
+static void fsi__tr_clear_block(const fsi__tr_faces *faces, int dim, size_t first, size_t cells)
+{
+    int a;
+    for (a = 0; a < dim; a++) {
+        memset(faces->u[a]->value + first, 0, cells * sizeof(fsi_real));
+        memset(faces->known[a] + first, 0, cells);
+        if (faces->mass[0]) memset(faces->mass[a]->value + first, 0, cells * sizeof(fsi_real));
+    }
+    if (faces->fill) memset(faces->fill->value + first, 0, cells * sizeof(fsi_real));
+}
+
 /* Velocities, and what is known of them, from the boxes of the block and its neighbours. */
 static void fsi__tr_merge_block(const fsi__tr_job *job, int b)
 {
@@ -574,24 +588,31 @@ static void fsi__tr_merge_block(const fsi__tr_job *job, int b)
     const size_t entries = (size_t)(FSI__TR_EDGE * FSI__TR_EDGE * fsi__tr_layers(g)), size = fsi__tr_box_size(g);
     const size_t first = (size_t)b * (size_t)cells;
     float sum[4][2 * 512];
-    int step[3], a, c;
+    int step[3], any = 0, a, c;
 
     /* Sums, in the order of the neighbours' places. */
-    for (a = 0; a <= dim; a++) memset(sum[a], 0, 2 * (size_t)cells * sizeof sum[a][0]);
     for (step[2] = -deep; step[2] <= deep; step[2]++)
         for (step[1] = -1; step[1] <= 1; step[1]++)
             for (step[0] = -1; step[0] <= 1; step[0]++) {
                 const int beside = step[0] || step[1] || step[2] ? fsi__block_beside(g, b, step) : b;
                 const float *box;
                 if (beside < 0 || job->p->first[beside] == job->p->first[beside + 1]) continue;
+                for (a = 0; a <= dim && !any; a++) memset(sum[a], 0, 2 * (size_t)cells * sizeof sum[a][0]);
+                any = 1;
                 box = faces->box + (size_t)beside * size;
                 for (a = 0; a < dim; a++) fsi__tr_collect(dim, box + 2 * (size_t)a * entries, 2, step, sum[a]);
-                fsi__tr_collect(dim, box + 2 * (size_t)dim * entries, 1, step, sum[dim]);
+                if (faces->fill) fsi__tr_collect(dim, box + 2 * (size_t)dim * entries, 1, step, sum[dim]);
             }
+    if (!any) {
+        fsi__tr_clear_block(faces, dim, first, (size_t)cells);
+        return;
+    }
 
     /* Means. */
     for (a = 0; a < dim; a++)
         fsi__tr_divide(cells, sum[a], faces->u[a]->value + first, faces->known[a] + first);
+    for (a = 0; a < dim && faces->mass[0]; a++)
+        for (c = 0; c < cells; c++) faces->mass[a]->value[first + (size_t)c] = (fsi_real)sum[a][2 * c + 1];
     for (c = 0; c < cells && faces->fill; c++)
         faces->fill->value[first + (size_t)c] = (fsi_real)((double)sum[dim][c] / job->per_cell);
 }

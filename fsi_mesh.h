@@ -360,6 +360,7 @@ typedef struct fsi__mesh {
     int node_count;
     fsi_vec3 *rest;    /* as it was made */
     fsi_vec3 *vertices, *previous, *face_normals, *edge_normals, *vertex_normals; /* the public ones, to write to */
+    double *angle[2];  /* face_count: of a triangle at its first corners, for its normals */
 } fsi__mesh;
 
 /* ---- >>mesh geometry ------------------------------------------------------------------------------------------ */
@@ -1388,6 +1389,8 @@ static fsi_status fsi__make_order(fsi__maker *m)
     return s == FSI_OK ? fsi__refuse(m, m->face[0].source, 0, "and those that touch it cannot be turned to agree") : s;
 }
 
+FSI__COLD_END
+
 /* ---- >>mesh state --------------------------------------------------------------------------------------------- */
 
 FSI_API fsi_box3 fsi__faces_box(const fsi_mesh *m, const fsi_vec3 *x, int begin, int end)
@@ -1417,43 +1420,92 @@ static void fsi__mesh_refit(fsi__mesh *w)
     w->pub.box = w->nodes[0].box;
 }
 
-/* Adds a face's normal to its edges, and to its vertices weighted by its angle there (segments: weight 1). */
-static void fsi__spread_normal(fsi__mesh *w, int f, const int *c, fsi_vec3 n, fsi__d3 u, fsi__d3 v, double twice_area)
+#define FSI__MESH_GRAIN 1024 /* faces, edges or vertices a chunk */
+#define FSI__MESH_LANES 64   /* faces whose angles are found at once */
+
+/* out = angle of (x, y). */
+FSI__NOINLINE static void fsi__angles(int n, const double *y, const double *x, double *out)
 {
-    double dot = fsi__d3_dot(u, v), angle[3];
+    int i;
+    for (i = 0; i < n; i++) out[i] = fsi_atan2(y[i], x[i]);
+}
+
+/* Normals of faces, and angles of triangles. A collapsed face keeps its former normal. */
+static void fsi__face_normals_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__mesh *w = (const fsi__mesh *)arg;
+    const int corners = w->pub.corners;
+    double twice_area[FSI__MESH_LANES], dot[2][FSI__MESH_LANES];
+    int i, n;
+    (void)chunk;
+    for (; begin < end; begin += n) {
+        n = end - begin < FSI__MESH_LANES ? end - begin : FSI__MESH_LANES;
+        for (i = 0; i < n; i++) {
+            const int f = begin + i, *c = w->pub.faces + corners * f;
+            const fsi_vec3 *x = w->vertices;
+            const fsi__d3 u = fsi__d3_diff(x[c[1]], x[c[0]]), v = fsi__d3_diff(x[c[corners - 1]], x[c[0]]);
+            const fsi__d3 normal = fsi__d3_normal(u, v, corners);
+            twice_area[i] = fsi__d3_norm(normal);
+            dot[0][i] = fsi__d3_dot(u, v);
+            dot[1][i] = fsi__d3_dot(u, u) - dot[0][i]; /* (b - a).(b - c) */
+            if (twice_area[i] > 0) w->face_normals[f] = fsi__d3_real(fsi__d3_over(normal, twice_area[i]));
+        }
+        if (corners == 2) continue;
+        for (i = 0; i < 2; i++) fsi__angles(n, twice_area, dot[i], w->angle[i] + begin);
+    }
+}
+
+/* Adds a face's normal to its edges, and to its vertices weighted by its angle there (segments: weight 1). */
+static void fsi__spread_normal(fsi__mesh *w, int f)
+{
+    const int corners = w->pub.corners, *c = w->pub.faces + corners * f;
+    const fsi_vec3 n = w->face_normals[f];
+    double angle[3] = { 1, 1, 0 };
     int k;
-    angle[0] = fsi_atan2(twice_area, dot);
-    angle[1] = fsi_atan2(twice_area, fsi__d3_dot(u, u) - dot); /* (b - a).(b - c) */
-    angle[2] = FSI_PI - angle[0] - angle[1];
-    for (k = 0; k < 3; k++) {
-        fsi_vec3 *edge = &w->edge_normals[w->pub.face_edge[3 * f + k]], *vertex = &w->vertex_normals[c[k]];
-        *edge = fsi_v3_add(*edge, n);
+    if (corners == 3) {
+        angle[0] = w->angle[0][f];
+        angle[1] = w->angle[1][f];
+        angle[2] = FSI_PI - angle[0] - angle[1];
+    }
+    for (k = 0; k < corners; k++) {
+        fsi_vec3 *vertex = &w->vertex_normals[c[k]];
         *vertex = fsi_v3_madd(*vertex, (fsi_real)angle[k], n);
     }
+    for (k = 0; k < corners && corners == 3; k++) {
+        fsi_vec3 *edge = &w->edge_normals[w->pub.face_edge[3 * f + k]];
+        *edge = fsi_v3_add(*edge, n);
+    }
+}
+
+static void fsi__edge_units_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__mesh *w = (const fsi__mesh *)arg;
+    (void)chunk;
+    for (; begin < end; begin++) w->edge_normals[begin] = fsi_v3_unit(w->edge_normals[begin]);
+}
+
+static void fsi__vertex_units_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__mesh *w = (const fsi__mesh *)arg;
+    (void)chunk;
+    for (; begin < end; begin++) w->vertex_normals[begin] = fsi_v3_unit(w->vertex_normals[begin]);
 }
 
 /* Face normals and pseudonormals (Baerentzen and Aanaes 2005): sums over all faces at an edge or vertex, also where
    surfaces only touch. Such a sum is, up to a factor, minus the integral of the direction over the part of a small
    sphere that is solid. When the closest point of x is there, that part lies on the far side of it (x outside), or is
-   all but a piece of the far side (x inside): so the sign of the dot product with x is right. A collapsed face keeps
-   its former normal. */
+   all but a piece of the far side (x inside): so the sign of the dot product with x is right. */
 static void fsi__mesh_normals(fsi__mesh *w)
 {
     const fsi_mesh *m = &w->pub;
-    int f, k = m->corners, i;
+    fsi_context *context = m->context;
+    int f;
     memset(w->vertex_normals, 0, (size_t)m->vertex_count * sizeof(fsi_vec3));
-    if (k == 3) memset(w->edge_normals, 0, (size_t)m->edge_count * sizeof(fsi_vec3));
-    for (f = 0; f < m->face_count; f++) {
-        const int *c = m->faces + k * f;
-        const fsi_vec3 *x = m->vertices;
-        fsi__d3 u = fsi__d3_diff(x[c[1]], x[c[0]]), v = fsi__d3_diff(x[c[k - 1]], x[c[0]]), n = fsi__d3_normal(u, v, k);
-        double size = fsi__d3_norm(n);
-        if (size > 0) w->face_normals[f] = fsi__d3_real(fsi__d3_over(n, size));
-        if (k == 3) fsi__spread_normal(w, f, c, w->face_normals[f], u, v, size);
-        else for (i = 0; i < 2; i++) w->vertex_normals[c[i]] = fsi_v3_add(w->vertex_normals[c[i]], w->face_normals[f]);
-    }
-    for (i = 0; k == 3 && i < m->edge_count; i++) w->edge_normals[i] = fsi_v3_unit(w->edge_normals[i]);
-    for (i = 0; i < m->vertex_count; i++) w->vertex_normals[i] = fsi_v3_unit(w->vertex_normals[i]);
+    if (m->corners == 3) memset(w->edge_normals, 0, (size_t)m->edge_count * sizeof(fsi_vec3));
+    fsi__parallel_work(context, m->face_count, FSI__MESH_GRAIN, 30.0 * m->face_count, fsi__face_normals_range, w);
+    for (f = 0; f < m->face_count; f++) fsi__spread_normal(w, f);
+    fsi__parallel_work(context, m->edge_count, FSI__MESH_GRAIN, 5.0 * m->edge_count, fsi__edge_units_range, w);
+    fsi__parallel_work(context, m->vertex_count, FSI__MESH_GRAIN, 5.0 * m->vertex_count, fsi__vertex_units_range, w);
 }
 
 static void fsi__mesh_update(fsi__mesh *w)
@@ -1462,6 +1514,8 @@ static void fsi__mesh_update(fsi__mesh *w)
     fsi__mesh_normals(w);
     fsi__mesh_refit(w);
 }
+
+FSI__COLD_BEGIN
 
 /* Takes room for an array, and fills it from `source`, unless that is NULL. */
 static void *fsi__put(fsi__arena *arena, const void *source, size_t count, size_t size)
@@ -1492,6 +1546,8 @@ static void fsi__mesh_layout(fsi__mesh *w, const fsi__maker *m, fsi__arena *aren
     if (k == 2) return;
     p->edge_normals = w->edge_normals = (fsi_vec3 *)fsi__take(arena, e, sizeof(fsi_vec3));
     p->face_edge = (int *)fsi__take(arena, 3 * f, sizeof(int));
+    w->angle[0] = (double *)fsi__take(arena, f, sizeof(double));
+    w->angle[1] = (double *)fsi__take(arena, f, sizeof(double));
 }
 
 /* Copies faces from the maker, and derives the arrays that depend on them. */
@@ -1965,8 +2021,10 @@ FSI_API fsi_mesh *fsi__mesh_shadow(fsi_context *context, const fsi_mesh *mesh)
         w->pub.previous = w->previous = (fsi_vec3 *)fsi__put(a, of->previous, v, real);
         w->pub.face_normals = w->face_normals = (fsi_vec3 *)fsi__put(a, of->face_normals, f, real);
         w->pub.vertex_normals = w->vertex_normals = (fsi_vec3 *)fsi__put(a, of->vertex_normals, v, real);
-        if (mesh->corners == 3)
-            w->pub.edge_normals = w->edge_normals = (fsi_vec3 *)fsi__put(a, of->edge_normals, e, real);
+        if (mesh->corners == 2) continue;
+        w->pub.edge_normals = w->edge_normals = (fsi_vec3 *)fsi__put(a, of->edge_normals, e, real);
+        w->angle[0] = (double *)fsi__take(a, f, sizeof(double));
+        w->angle[1] = (double *)fsi__take(a, f, sizeof(double));
     }
     return &w->pub;
 }

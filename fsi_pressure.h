@@ -174,6 +174,9 @@ typedef struct fsi_pressure_flow {
                                                 its faces (inflow too) */
     int use_guess;                           /* 1: the solve starts from `pressure`, unless that is worse than 0;
                                                 default 0 */
+    int same_equations;                      /* 1: since this solver's last projection, which succeeded, only values of
+                                                u and source have changed: what its equations consist of is not found
+                                                again. Not read with solids or surface_pressure; default 0 */
     fsi_pressure_solid *solids;              /* solid_count */
     int solid_count;
     const unsigned char *let_go;             /* at cells: liquid may separate from the wall or solid at the face below
@@ -1303,6 +1306,9 @@ typedef struct fsi__pressure_impl {
                                        pieces that act on nothing; orthonormal over the cells */
     int touching, nulls;            /* touching: pieces that meet a body or a solid that yields; 0 where no solid
                                        yields */
+    int kept;                       /* 1: all this is what flow.same_equations asks for, with */
+    double kept_density;            /* that of the job, */
+    int kept_pieces;                /* and of stats */
 } fsi__pressure_impl;
 
 /* What the tasks of one projection share. Pressures are q = p dt/(density dx^2) [1/s], and beta is relative to the
@@ -1664,6 +1670,14 @@ FSI_API double fsi__pressure_of_surface(const fsi_pressure_flow *flow, long long
         / (a + b);
 }
 
+/* The cell beside cell x of the row on side d, -1: its block does not exist. */
+FSI_FN long long fsi__pressure_there(const fsi__pressure_here *h, int x, int d)
+{
+    if (d > 1) return h->row[d] < 0 ? -1 : h->row[d] + x;
+    if (x != (d ? 7 : 0)) return h->base + x + (d ? 1 : -1);
+    return h->row[d] < 0 ? -1 : h->row[d] + (d ? 0 : 7);
+}
+
 /* Side d of cell x of the row: what stands there, and the coefficient open beta/theta. */
 static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, const fsi__pressure_here *h, int x,
     int d)
@@ -1673,8 +1687,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     const int a = d >> 1, place = h->place[a] + (a ? 0 : x);
     int gone, go, wall = d & 1 ? place + 1 >= g->n[a] : place == 0;
     const long long here = h->base + x;
-    const long long there = d > 1 ? (h->row[d] < 0 ? -1 : h->row[d] + x)
-        : (x != (d ? 7 : 0) ? here + (d ? 1 : -1) : (h->row[d] < 0 ? -1 : h->row[d] + (d ? 0 : 7)));
+    const long long there = fsi__pressure_there(h, x, d);
     double theta = 1, beta = 1;
     fsi__pressure_side s;
 
@@ -1938,6 +1951,43 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
             partial[3] += job->flow->cell[base + x] == FSI_CELL_LIQUID && !(sum > 0);
         }
         fsi__mg_invert(f, n);
+    }
+}
+
+/* The right sides alone, where there are neither solids nor surface pressures: the matrix is that of the last call.
+   partial: as above. */
+static void fsi__pressure_right_sides(void *arg, int chunk, int begin, int end)
+{
+    const fsi__pressure_job *job = (const fsi__pressure_job *)arg;
+    const fsi_pressure_flow *flow = job->flow;
+    fsi__pressure_impl *m = job->m;
+    const double dx = (double)job->grid->dx;
+    double *partial = m->partial + 4 * chunk;
+    fsi__pressure_here h;
+    int brick, x, d;
+    memset(partial, 0, 4 * sizeof *partial);
+    for (brick = begin; brick < end; brick++) {
+        const long long base = 8 * (long long)m->row[brick];
+        fsi__pressure_look(job, m->row[brick], &h);
+        if (m->mg.level[0].rough[brick] < 0 || (flow->inverse_density[0] && fsi__pressure_is_inner(job, &h))) {
+            fsi__pressure_inner_equations(job, &h, brick, partial);
+            continue;
+        }
+
+        /* Cell after cell: what flows out of it. */
+        for (x = 0; x < 8; x++) {
+            const int at = fsi__mg_cell(brick) + x, wet = flow->cell[base + x] == FSI_CELL_LIQUID;
+            const int has = wet && fsi__mg_has(m->mg.level, at);
+            double div = wet && flow->source ? -dx * (double)flow->source->value[base + x] : 0;
+            for (d = 0; d < 2 * job->grid->dim && wet; d++)
+                div += (d & 1 ? 1 : -1)
+                    * fsi__pressure_at(flow->u[d >> 1], d & 1 ? fsi__pressure_there(&h, x, d) : base + x);
+            m->b[at] = has ? 0 - div / dx : 0;
+            partial[0] += fabs(div);
+            if (has && fabs(m->b[at]) > partial[1]) partial[1] = fabs(m->b[at]);
+            partial[2] += has;
+            partial[3] += wet && !has;
+        }
     }
 }
 
@@ -3239,9 +3289,15 @@ static int fsi__pressure_reserve_vectors(fsi__pressure_job *job)
         m->partial = (double *)fsi__take(arena, 4 * (size_t)chunks, sizeof(double));
         if (!pass && !fsi__arena_room(job->s->context, &m->vectors_memory, measure.used)) return 0;
     }
-    memset(m->x, 0, n * sizeof(double)); /* with the zeros that stand for missing neighbours: */
-    memset(m->p, 0, n * sizeof(double)); /* they are elsewhere in every call */
     return 1;
+}
+
+/* x and p, with the zeros that stand for missing neighbours: they are elsewhere in every call. */
+static void fsi__pressure_clear_vectors(fsi__pressure_impl *m)
+{
+    const size_t n = (size_t)m->mg.level[0].cells;
+    memset(m->x, 0, n * sizeof(double));
+    memset(m->p, 0, n * sizeof(double));
 }
 
 /* The largest beta of the faces below liquid cells; not finite, or 0, when one of them is not above 0 and finite. */
@@ -3261,6 +3317,11 @@ static double fsi__pressure_largest_beta(const fsi__pressure_job *job)
     return most;
 }
 
+static double fsi__pressure_scale(const fsi__pressure_job *job)
+{
+    return (double)job->flow->dt / (job->density * (double)job->grid->dx * (double)job->grid->dx);
+}
+
 /* Units of the iteration, and where ordinary faces are. */
 static fsi_status fsi__pressure_measure(fsi__pressure_job *job)
 {
@@ -3272,13 +3333,13 @@ static fsi_status fsi__pressure_measure(fsi__pressure_job *job)
                 "a number next to liquid is not above 0 and finite: inverse_density", 0);
         job->density = 1 / beta;
     }
-    job->scale = (double)job->flow->dt / (job->density * (double)job->grid->dx * (double)job->grid->dx);
+    job->scale = fsi__pressure_scale(job);
     fsi__pressure_find_plain(job);
     return FSI_OK;
 }
 
-/* The right side and the matrix. *reference: largest right side. */
-static fsi_status fsi__pressure_assemble(fsi__pressure_job *job, double *reference)
+/* The right side and the matrix, or what of both `equations` finds. *reference: largest right side. */
+static fsi_status fsi__pressure_assemble(fsi__pressure_job *job, fsi__range_fn *equations, double *reference)
 {
     fsi__pressure_impl *m = job->m;
     fsi_pressure_stats *stats = &job->s->stats;
@@ -3286,7 +3347,7 @@ static fsi_status fsi__pressure_assemble(fsi__pressure_job *job, double *referen
     double sum = 0;
     int k;
     const double work = (double)FSI__PRESSURE_NS_ROWS * bricks;
-    fsi__parallel_work(job->s->context, bricks, FSI__PRESSURE_CHUNK, work, fsi__pressure_equations, job);
+    fsi__parallel_work(job->s->context, bricks, FSI__PRESSURE_CHUNK, work, equations, job);
     *reference = 0;
     for (k = 0; k < chunks; k++) {
         sum += m->partial[4 * k];
@@ -3399,6 +3460,7 @@ static fsi_status fsi__pressure_prepare(fsi__pressure_job *job, double *referenc
     fsi_pressure *s = job->s;
     fsi__pressure_impl *m = job->m;
     m->mg.dim = job->grid->dim;
+    m->kept = 0;
 
     /* Cells and their equations. */
     if (!fsi__pressure_reserve_cells(job))
@@ -3406,7 +3468,8 @@ static fsi_status fsi__pressure_prepare(fsi__pressure_job *job, double *referenc
     FSI__TRY(fsi__pressure_measure(job));
     if (!fsi__mg_reserve(&m->mg) || !fsi__pressure_reserve_vectors(job))
         return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for the liquid's pressure");
-    FSI__TRY(fsi__pressure_assemble(job, reference));
+    fsi__pressure_clear_vectors(m);
+    FSI__TRY(fsi__pressure_assemble(job, fsi__pressure_equations, reference));
 
     /* Bodies, solids that yield, and pieces of liquid that are closed. */
     fsi__pressure_list_yields(job);
@@ -3414,16 +3477,35 @@ static fsi_status fsi__pressure_prepare(fsi__pressure_job *job, double *referenc
         return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for bodies and pieces of liquid");
     if (job->status != FSI_OK) return job->status;
 
-    /* Coarse levels, the guess, and the preconditioner of bodies. */
+    /* Coarse levels, and what same_equations keeps. */
     fsi__pressure_soften(job);
     fsi__mg_setup(&m->mg);
-    s->stats.removed = fsi__pressure_center(job, m->b) * (double)job->grid->dx * (double)job->grid->dx
-        * (job->grid->dim == 3 ? (double)job->grid->dx : 1);
-    fsi__pressure_take_guess(job);
-    fsi__pressure_factor(m);
-    s->stats.levels = m->mg.levels;
-    s->stats.bytes = fsi__pressure_bytes(m);
+    m->kept = job->flow->solid_count == 0 && !job->flow->surface_pressure;
+    m->kept_density = job->density;
+    m->kept_pieces = s->stats.pieces;
     return FSI_OK;
+}
+
+/* The same, where all but the right side is that of the last call. */
+static fsi_status fsi__pressure_prepare_again(fsi__pressure_job *job, double *reference)
+{
+    job->density = job->m->kept_density;
+    job->scale = fsi__pressure_scale(job);
+    job->s->stats.pieces = job->m->kept_pieces;
+    fsi__pressure_clear_vectors(job->m);
+    return fsi__pressure_assemble(job, fsi__pressure_right_sides, reference);
+}
+
+/* The right side without what cannot be met, the guess, and the preconditioner of bodies. */
+static void fsi__pressure_begin(fsi__pressure_job *job)
+{
+    fsi_pressure_stats *stats = &job->s->stats;
+    const double dx = (double)job->grid->dx;
+    stats->removed = fsi__pressure_center(job, job->m->b) * dx * dx * (job->grid->dim == 3 ? dx : 1);
+    fsi__pressure_take_guess(job);
+    fsi__pressure_factor(job->m);
+    stats->levels = job->m->mg.levels;
+    stats->bytes = fsi__pressure_bytes(job->m);
 }
 
 FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow)
@@ -3444,11 +3526,17 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     job.grid = flow->u[0]->grid;
 
     /* The equations. */
-    if (!fsi__pressure_bounds(&job)) {
-        fsi__pressure_no_liquid(flow);
-        return FSI_OK;
+    if (flow->same_equations && m->kept && flow->solid_count == 0 && !flow->surface_pressure) {
+        FSI__TRY(fsi__pressure_prepare_again(&job, &reference));
+    } else {
+        if (!fsi__pressure_bounds(&job)) {
+            m->kept = 0;
+            fsi__pressure_no_liquid(flow);
+            return FSI_OK;
+        }
+        FSI__TRY(fsi__pressure_prepare(&job, &reference));
     }
-    FSI__TRY(fsi__pressure_prepare(&job, &reference));
+    fsi__pressure_begin(&job);
     s->stats.seconds_setup = fsi__now(s->context) - start;
 
     /* Their solution. */
