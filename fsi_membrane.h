@@ -42,11 +42,12 @@
       surface is a mesh of triangles (2D: segments), which has the tension, and the mass of a layer of liquid of
       thickness h. It is implicit, so that time steps need not follow its ripples. The grid has the liquid's velocities
       and pressure. Faces of the grid between liquid and air move as the surface around them does; the pressure that
-      keeps the liquid's volume is found for liquid and surface in one system.
+      keeps the liquid's volume is found for liquid and surface in one system. Vertices of the surface that lie on a
+      rigid body move with it: liquid, surface and bodies (desc.world) are solved together.
 
    WHAT IT DOES NOT DO
-      Rigid bodies and other solids: the walls of the box alone, where the surface ends at 90 degrees and slides.
-      Surfactants. Viscosity. Air has no mass and no pressure: bubbles collapse.
+      Other contact angles: 180 degrees at bodies, 90 at the walls of the box. Trees of links. Surfactants. Viscosity.
+      Air has no mass and no pressure: bubbles collapse.
 */
 #ifndef FSI_MEMBRANE_H
 #define FSI_MEMBRANE_H
@@ -153,7 +154,7 @@ typedef struct fsi_membrane {
                                     changes volumes calls fsi_front_measure. Its flags are the walls that a vertex is
                                     held to */
     fsi_grid *grid;
-    fsi_field *u[3];             /* velocities of the liquid at faces of liquid cells, 0 elsewhere [m/s]; values may be
+    fsi_field *u[3];             /* u[2] is NULL in 2D. Velocities of the liquid at faces of liquid cells, 0 elsewhere [m/s]; values may be
                                     written between steps */
     const fsi_field *pressure;   /* at cells [Pa], of the last substep. Not saved */
     double time;                 /* seconds simulated */
@@ -170,12 +171,15 @@ FSI_API void fsi_membrane_destroy(fsi_membrane *s); /* NULL is fine */
    cfl, max_substeps, pressure_tolerance, pressure_iters and world may differ; arrays are not read. Errors: COOKIE, ARGUMENT,
    NAN; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_desc(fsi_membrane *s, const fsi_membrane_desc *desc);
+/* The velocity at x [m/s]; in 2D z is not read. Called for each vertex and face, from the calling thread. */
 typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
 /* Sets the velocity [m/s] of all liquid and of the membrane to that at each place; it is made divergence-free by the
    next step. Errors: COOKIE, ARGUMENT, NAN (names the vertex or entry), MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_velocity(fsi_membrane *s, fsi_membrane_velocity_fn *velocity, void *user);
-/* Advances by dt seconds; dt = 0 only looks: fills stats. Errors: COOKIE; ARGUMENT (dt); NAN; MESH (the surface
-   crosses itself, and desc.topology does not prevent it); LIMIT; CONVERGENCE; MEMORY. Nothing has changed then. */
+/* Advances by dt seconds, desc.world too; dt = 0 only looks: fills stats. Errors: COOKIE; ARGUMENT (dt; desc.world has
+   trees, or is between begin and end); NAN; MESH (the surface crosses itself, and desc.topology does not prevent it; a
+   body is in the liquid without a surface around it: names it); LIMIT (a vertex or body too far away, a surface of more
+   than 2^31 numbers); MEMORY; those of fsi_rigid_step. Nothing has changed then, in desc.world neither. */
 FSI_API fsi_status fsi_membrane_step(fsi_membrane *s, fsi_real dt);
 /* A length of step that is one substep now [s]; 0 on errors. */
 FSI_API fsi_real fsi_membrane_suggest_dt(const fsi_membrane *s);
@@ -190,7 +194,8 @@ FSI_API const fsi_error *fsi_membrane_error(const fsi_membrane *s);
 /* Writes the state; buffer NULL: only *size. Errors: COOKIE, ARGUMENT, LIMIT (capacity). */
 FSI_API fsi_status fsi_membrane_save(const fsi_membrane *s, void *buffer, size_t capacity, size_t *size);
 /* Takes a state that a simulator with the same dim, n, dx, origin and attribute_count wrote. Errors: COOKIE, ARGUMENT,
-   FORMAT, MESH, LIMIT, MEMORY; nothing has changed then. */
+   FORMAT, MESH, LIMIT, MEMORY; nothing has changed then. desc stays as it is, pressure too until the next step. The
+   bodies of desc.world are not in the state: load the world beside it. */
 FSI_API fsi_status fsi_membrane_load(fsi_membrane *s, const void *buffer, size_t size);
 /* Hash of the state. Equal after equal steps, for any number of threads. */
 FSI_API uint64_t fsi_membrane_hash(const fsi_membrane *s);
@@ -213,13 +218,16 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
          carry          u* = u along u; then gravity
          move           x += dt v, no farther than walls; touch_walls: where elements lie on them; mend_walls
                         fsi_front_step: remeshing, topology, and the volume that the motion changed
-         locate         which cells are liquid now; rows of W; masses
+                        bodies go on by their velocities, with what lies on them; vertices in a body are put onto it
+         locate         which cells are liquid now; rows of W; masses; which vertices lie on which body
          join           vertices that no face moves along an axis, to the nearest face of the liquid: their momentum
                         is shared
          assemble       C = M + dt^2 K + diag(W^T M_a 1), by axis;  r = M v + dt f + (1 - b) dt^2 K v + W^T M_a u*
+                        f: tension, and dV/dx - W^T j by the mean pressure; modes of bodies
          solve          pressure p:  divergence of u = u* - dt/rho grad p in the liquid, u = W C^-1 (r + W^T j) at the
                         surface, is 0; j is the impulse of p there (fsi_pressure.h: a solid that yields)
-         write_back     v = C^-1 (r + W^T j)
+         write_back     v = C^-1 (r + W^T j); what bodies got; vertices that these would have to pull are let go
+         advance_bodies bodies get it, collide, and go to where the world has them
       commit            or, where something failed, everything as it was                                        */
 
 #ifdef FSI_IMPLEMENTATION
@@ -1725,7 +1733,7 @@ static fsi_status fsi__mb_advance_bodies(fsi__mb_run *run)
         }
     fsi__mb_set_poses(run);
     fsi__mb_stay_out(run, 0);
-    return FSI_OK;
+    return fsi__front_book(f);
 }
 
 /* ---- step -------------------------------------------------------------------------------------------------------- */
