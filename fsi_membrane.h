@@ -154,8 +154,8 @@ typedef struct fsi_membrane {
                                     changes volumes calls fsi_front_measure. Its flags are the walls that a vertex is
                                     held to */
     fsi_grid *grid;
-    fsi_field *u[3];             /* u[2] is NULL in 2D. Velocities of the liquid at faces of liquid cells, 0 elsewhere [m/s]; values may be
-                                    written between steps */
+    fsi_field *u[3];             /* velocities of the liquid at faces of liquid cells, 0 elsewhere [m/s]; values may be
+                                    written between steps. 2D: u[2] is NULL */
     const fsi_field *pressure;   /* at cells [Pa], of the last substep. Not saved */
     double time;                 /* seconds simulated */
     fsi_membrane_stats stats;
@@ -168,8 +168,8 @@ typedef struct fsi_membrane {
 FSI_API fsi_status fsi_membrane_create(fsi_membrane **out, const fsi_membrane_desc *desc);
 FSI_API void fsi_membrane_destroy(fsi_membrane *s); /* NULL is fine */
 /* Another desc between steps: density, surface_tension, gravity, thickness, whole_faces, damping, box, topology, ask,
-   cfl, max_substeps, pressure_tolerance, pressure_iters and world may differ; arrays are not read. Errors: COOKIE, ARGUMENT,
-   NAN; nothing has changed then. */
+   cfl, max_substeps, pressure_tolerance, pressure_iters and world may differ; arrays are not read. Errors: COOKIE,
+   ARGUMENT, NAN; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_desc(fsi_membrane *s, const fsi_membrane_desc *desc);
 /* The velocity at x [m/s]; in 2D z is not read. Called for each vertex and face, from the calling thread. */
 typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
@@ -262,7 +262,8 @@ enum {
 
 /* A body of the world in a step. Six numbers: velocity of its centre of mass, angular velocity. */
 typedef struct fsi__mb_body {
-    int alive, free, touched, slot; /* 1: there is one; the solve moves it; vertices lie on it; place of its modes, -1 */
+    int alive, free, touched;  /* 1: there is one; 1: the solve moves it; vertices that lie on it */
+    int slot;                  /* place of its modes, -1: none */
     double reach, mass;        /* farthest point from the centre [m]; [kg] */
     double inertia[9];         /* about the centre, world axes */
     fsi_pose pose, to;         /* of the centre, at which the solve finds it; next */
@@ -628,6 +629,8 @@ static fsi_status fsi__mb_find_bodies(fsi__mb_run *run)
     if (fsi__rg_contacts_of(w).begun)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, run->fn, -1, 0,
             "desc.world is between fsi_rigid_begin_step and fsi_rigid_end_step");
+
+    /* Where each is. */
     FSI__TRY(fsi__mb_take(run, &run->im->bodies, fsi__mb_take_bodies));
     memset(run->body, 0, ((size_t)w->count + 1) * sizeof *run->body);
     for (b = 0; b < w->count; b++) {
@@ -817,6 +820,8 @@ static fsi_status fsi__mb_find_contacts(fsi__mb_run *run)
             return fsi__fail(s->context, FSI_ERROR_MESH, run->fn, b, 0,
                 "body %d is in the liquid, without a surface around it", b);
     }
+
+    /* Vertices, then elements all of whose corners lie on one. */
     for (i = 0; i < f->vertex_count; i++) {
         run->touch[i] = -1;
         if (!run->world || !fsi__mb_is_held(f, i)) continue;
@@ -1724,7 +1729,10 @@ static fsi_status fsi__mb_advance_bodies(fsi__mb_run *run)
     fsi__rg_solve(w, run->dt, NULL, 0);
     FSI__TRY(fsi__mb_of_world(run, fsi__rg_advance(w, run->dt, run->fn)));
     fsi__rg_accept(w, run->dt);
-    for (b = 0; b < w->count; b++) run->body[b].to = run->body[b].alive ? fsi__rg_bodies(w)[b].start : run->body[b].pose;
+
+    /* Where they are now, and how fast what lies on them is. */
+    for (b = 0; b < w->count; b++)
+        run->body[b].to = run->body[b].alive ? fsi__rg_bodies(w)[b].start : run->body[b].pose;
     for (i = 0; i < f->vertex_count; i++)
         if (run->touch[i] >= 0) {
             const fsi__ct_body *m = &fsi__rg_bodies(w)[run->touch[i]];
