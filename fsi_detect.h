@@ -96,8 +96,8 @@ FSI_API fsi_status fsi__cd_make_solid(fsi_context *context, fsi__cd_solid *solid
 /* Frees what make_solid made; a zeroed solid is fine. */
 FSI_API void fsi__cd_free_solid(fsi_context *context, fsi__cd_solid *solid);
 FSI_API double fsi__cd_volume(const fsi__cd_solid *solid, int dim);
-/* FSI_REAL_MAX: no parts */
-FSI_API double fsi__cd_distance(const fsi__cd_solid *solid, const fsi_pose *pose, fsi__d3 x);
+/* FSI_REAL_MAX: no parts. gradient (NULL ok): of the distance, a unit vector. */
+FSI_API double fsi__cd_distance(const fsi__cd_solid *solid, const fsi_pose *pose, fsi__d3 x, fsi__d3 *gradient);
 FSI_API double fsi__cd_overlap(const fsi__cd_scene *w, int a, const fsi_pose *pose_a, int b, const fsi_pose *pose_b);
 FSI_API void fsi__cd_draw(const fsi_debug_draw *draw, const fsi__cd_solid *solid, const fsi_pose *pose, int dim,
     uint32_t rgb);
@@ -837,7 +837,7 @@ static void fsi__cd_place_part(const fsi__cd_solid *solid, int k, const fsi_pose
     fsi__col_bound(p, 0);
 }
 
-FSI_API double fsi__cd_distance(const fsi__cd_solid *solid, const fsi_pose *pose, fsi__d3 x)
+FSI_API double fsi__cd_distance(const fsi__cd_solid *solid, const fsi_pose *pose, fsi__d3 x, fsi__d3 *gradient)
 {
     double best = (double)FSI_REAL_MAX, d;
     fsi__col_placed p;
@@ -846,6 +846,7 @@ FSI_API double fsi__cd_distance(const fsi__cd_solid *solid, const fsi_pose *pose
     for (k = 0; k < solid->parts; k++) {
         fsi__cd_place_part(solid, k, pose, &p);
         d = fsi__col_distance(&p, x, (double)FSI_REAL_MAX, &n);
+        if (d < best && gradient) *gradient = n;
         best = d < best ? d : best;
     }
     return best;

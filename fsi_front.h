@@ -243,6 +243,9 @@ FSI_API void fsi_front_debug_draw(const fsi_front *f, const fsi_debug_draw *draw
 /* `to`, which has the dim, length and attribute_count of `from`, becomes a copy of it. Error: MEMORY, then `to` is as
    it was; never where it has held as many elements, vertices and pieces before. */
 FSI_API fsi_status fsi__front_copy(fsi_front *to, const fsi_front *from, const char *fn);
+/* fsi_front_measure after a motion: what it changed of volumes is owed (fsi_front_piece.owed), so that the next step
+   gives it back, and a state that is saved now knows of it. */
+FSI_API fsi_status fsi__front_book(fsi_front *f);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -1081,6 +1084,16 @@ FSI_API fsi_status fsi_front_measure(fsi_front *f)
     im = (fsi__fr_impl *)f->impl;
     FSI__TRY(fsi__fr_reserve_survey(im, &im->now, "fsi_front_measure"));
     fsi__fr_sum_pieces(im, &im->now, im->piece, f->piece_count);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__front_book(fsi_front *f)
+{
+    fsi__fr_impl *im = (fsi__fr_impl *)f->impl;
+    int i;
+    for (i = 0; i < f->piece_count; i++) im->piece[i].owed += im->piece[i].volume;
+    FSI__TRY(fsi_front_measure(f));
+    for (i = 0; i < f->piece_count; i++) im->piece[i].owed -= im->piece[i].volume;
     return FSI_OK;
 }
 

@@ -42,11 +42,12 @@
       surface is a mesh of triangles (2D: segments), which has the tension, and the mass of a layer of liquid of
       thickness h. It is implicit, so that time steps need not follow its ripples. The grid has the liquid's velocities
       and pressure. Faces of the grid between liquid and air move as the surface around them does; the pressure that
-      keeps the liquid's volume is found for liquid and surface in one system.
+      keeps the liquid's volume is found for liquid and surface in one system. Vertices of the surface that lie on a
+      rigid body move with it: liquid, surface and bodies (desc.world) are solved together.
 
    WHAT IT DOES NOT DO
-      Rigid bodies and other solids: the walls of the box alone, where the surface ends at 90 degrees and slides.
-      Surfactants. Viscosity. Air has no mass and no pressure: bubbles collapse.
+      Other contact angles: 180 degrees at bodies, 90 at the walls of the box. Trees of links. Surfactants. Viscosity.
+      Air has no mass and no pressure: bubbles collapse.
 */
 #ifndef FSI_MEMBRANE_H
 #define FSI_MEMBRANE_H
@@ -58,6 +59,7 @@
 
 #include "fsi_membrane_rows.h"
 #include "fsi_pressure.h"
+#include "fsi_rigid.h"
 #include "fsi_solve.h"
 
 /* ---- >>desc ------------------------------------------------------------------------------------------------------ */
@@ -99,6 +101,11 @@ typedef struct fsi_membrane_desc {
     double pressure_tolerance;   /* largest divergence left over the largest of the right side; default 1e-8 (float:
                                     1e-6) */
     int pressure_iters;          /* of one solve at most; what they reach is taken (stats.degraded); default 200 */
+    fsi_rigid *world;            /* bodies that float: steps of the liquid advance it, so do not call fsi_rigid_step.
+                                    Not owned, must live as long as it stands here. Its bodies are outside of the liquid
+                                    when it is made, in air: liquid meets them with its surface, at 180 degrees. No
+                                    trees; not between fsi_rigid_begin_step and end_step; desc.substeps is not used;
+                                    default NULL */
     int reserve;                 /* elements to make room for; default 0 */
 } fsi_membrane_desc;
 FSI_API fsi_membrane_desc fsi_membrane_default_desc(void); /* fills every field */
@@ -117,12 +124,16 @@ typedef struct fsi_membrane_stats {
     int responses;               /* solves with the matrix of the membrane */
     int joined;                  /* components of vertices that no face of their axis moves: they take part in the
                                     nearest face of the liquid, last substep */
+    int contacts;                /* vertices that lie on bodies of the world, at the end */
+    int captured, released;      /* vertices that came to lie on bodies; that these would have had to pull: let go */
+    double depth;                /* deepest vertex in a body, at the end [m] */
+    double body_impulse[3];      /* on bodies of the world, in the solves [N s] */
     int vertices, elements, pieces; /* of the surface, at the end */
     double volume;               /* enclosed by the surface [m^3; 2D: m^2] */
     double drift;                /* largest volume by which motion changed a piece in a substep [m^3; 2D: m^2] */
     double owed;                 /* of that what has not been given back yet, likewise */
     double momentum[3];          /* of liquid and membrane, at the end [kg m/s] */
-    double wall_impulse[3];      /* by walls of the box, in the solves [N s] */
+    double wall_impulse[3];      /* by walls of the box on the liquid, in the solves [N s] */
     double moved_momentum[3];    /* by which carrying velocities along and remeshing changed the momentum */
     double kinetic_energy, surface_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
     double mass[3];              /* of liquid and membrane, as the solve has it, along each axis: within some percent
@@ -144,7 +155,7 @@ typedef struct fsi_membrane {
                                     held to */
     fsi_grid *grid;
     fsi_field *u[3];             /* velocities of the liquid at faces of liquid cells, 0 elsewhere [m/s]; values may be
-                                    written between steps */
+                                    written between steps. 2D: u[2] is NULL */
     const fsi_field *pressure;   /* at cells [Pa], of the last substep. Not saved */
     double time;                 /* seconds simulated */
     fsi_membrane_stats stats;
@@ -157,15 +168,18 @@ typedef struct fsi_membrane {
 FSI_API fsi_status fsi_membrane_create(fsi_membrane **out, const fsi_membrane_desc *desc);
 FSI_API void fsi_membrane_destroy(fsi_membrane *s); /* NULL is fine */
 /* Another desc between steps: density, surface_tension, gravity, thickness, whole_faces, damping, box, topology, ask,
-   cfl, max_substeps, pressure_tolerance and pressure_iters may differ; arrays are not read. Errors: COOKIE, ARGUMENT,
-   NAN; nothing has changed then. */
+   cfl, max_substeps, pressure_tolerance, pressure_iters and world may differ; arrays are not read. Errors: COOKIE,
+   ARGUMENT, NAN; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_desc(fsi_membrane *s, const fsi_membrane_desc *desc);
+/* The velocity at x [m/s]; in 2D z is not read. Called for each vertex and face, from the calling thread. */
 typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
 /* Sets the velocity [m/s] of all liquid and of the membrane to that at each place; it is made divergence-free by the
    next step. Errors: COOKIE, ARGUMENT, NAN (names the vertex or entry), MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_velocity(fsi_membrane *s, fsi_membrane_velocity_fn *velocity, void *user);
-/* Advances by dt seconds; dt = 0 only looks: fills stats. Errors: COOKIE; ARGUMENT (dt); NAN; MESH (the surface
-   crosses itself, and desc.topology does not prevent it); LIMIT; CONVERGENCE; MEMORY. Nothing has changed then. */
+/* Advances by dt seconds, desc.world too; dt = 0 only looks: fills stats. Errors: COOKIE; ARGUMENT (dt; desc.world has
+   trees, or is between begin and end); NAN; MESH (the surface crosses itself, and desc.topology does not prevent it; a
+   body is in the liquid without a surface around it: names it); LIMIT (a vertex or body too far away, a surface of more
+   than 2^31 numbers); MEMORY; those of fsi_rigid_step. Nothing has changed then, in desc.world neither. */
 FSI_API fsi_status fsi_membrane_step(fsi_membrane *s, fsi_real dt);
 /* A length of step that is one substep now [s]; 0 on errors. */
 FSI_API fsi_real fsi_membrane_suggest_dt(const fsi_membrane *s);
@@ -180,7 +194,8 @@ FSI_API const fsi_error *fsi_membrane_error(const fsi_membrane *s);
 /* Writes the state; buffer NULL: only *size. Errors: COOKIE, ARGUMENT, LIMIT (capacity). */
 FSI_API fsi_status fsi_membrane_save(const fsi_membrane *s, void *buffer, size_t capacity, size_t *size);
 /* Takes a state that a simulator with the same dim, n, dx, origin and attribute_count wrote. Errors: COOKIE, ARGUMENT,
-   FORMAT, MESH, LIMIT, MEMORY; nothing has changed then. */
+   FORMAT, MESH, LIMIT, MEMORY; nothing has changed then. desc stays as it is, pressure too until the next step. The
+   bodies of desc.world are not in the state: load the world beside it. */
 FSI_API fsi_status fsi_membrane_load(fsi_membrane *s, const void *buffer, size_t size);
 /* Hash of the state. Equal after equal steps, for any number of threads. */
 FSI_API uint64_t fsi_membrane_hash(const fsi_membrane *s);
@@ -203,13 +218,16 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
          carry          u* = u along u; then gravity
          move           x += dt v, no farther than walls; touch_walls: where elements lie on them; mend_walls
                         fsi_front_step: remeshing, topology, and the volume that the motion changed
-         locate         which cells are liquid now; rows of W; masses
+                        bodies go on by their velocities, with what lies on them; vertices in a body are put onto it
+         locate         which cells are liquid now; rows of W; masses; which vertices lie on which body
          join           vertices that no face moves along an axis, to the nearest face of the liquid: their momentum
                         is shared
          assemble       C = M + dt^2 K + diag(W^T M_a 1), by axis;  r = M v + dt f + (1 - b) dt^2 K v + W^T M_a u*
+                        f: tension, and dV/dx - W^T j by the mean pressure; modes of bodies
          solve          pressure p:  divergence of u = u* - dt/rho grad p in the liquid, u = W C^-1 (r + W^T j) at the
                         surface, is 0; j is the impulse of p there (fsi_pressure.h: a solid that yields)
-         write_back     v = C^-1 (r + W^T j)
+         write_back     v = C^-1 (r + W^T j); what bodies got; vertices that these would have to pull are let go
+         advance_bodies bodies get it, collide, and go to where the world has them
       commit            or, where something failed, everything as it was                                        */
 
 #ifdef FSI_IMPLEMENTATION
@@ -223,6 +241,7 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_membrane_rows.h"
 #include "fsi_pressure.h"
+#include "fsi_rigid.h"
 #include "fsi_solve.h"
 
 FSI__STRICT_BEGIN
@@ -231,6 +250,8 @@ FSI__STRICT_BEGIN
 #define FSI__MB_STEEPEST 10.0  /* of a cotangent: the stiffness of slivers is scaled down to it */
 #define FSI__MB_LIGHTEST 0.1   /* the least mass of a vertex [rho h (dx/2)^(d-1)]; of it, the least along an axis */
 #define FSI__MB_ROUNDS 20      /* of mending the mesh on walls, at most */
+#define FSI__MB_CLOSE 0.1      /* [dx] nearer to its body, a vertex that lies on it still does */
+#define FSI__MB_TOUCH 1e-6     /* [dx] deeper in a body, a vertex lies on it */
 #define FSI__MB_WINDOW 2       /* faces around a vertex where it looks for one of the liquid */
 /* Of `held`, beside bits 1, 2, 4: held along x, y, z. */
 enum {
@@ -238,6 +259,17 @@ enum {
     FSI__MB_REACHED = 16,      /* and 32, 64: rows of faces of x, y, z have it */
     FSI__MB_LINE = 128         /* some of its elements lie on walls */
 };
+
+/* A body of the world in a step. Six numbers: velocity of its centre of mass, angular velocity. */
+typedef struct fsi__mb_body {
+    int alive, free, touched;  /* 1: there is one; 1: the solve moves it; vertices that lie on it */
+    int slot;                  /* place of its modes, -1: none */
+    double reach, mass;        /* farthest point from the centre [m]; [kg] */
+    double inertia[9];         /* about the centre, world axes */
+    fsi_pose pose, to;         /* of the centre, at which the solve finds it; next */
+    double before[6], after[6];/* without the liquid; as solved */
+    fsi__d3 impulse, moment;   /* of liquid and membrane, of the substep */
+} fsi__mb_body;
 
 typedef struct fsi__mb_impl {
     fsi_context own_context;
@@ -250,6 +282,7 @@ typedef struct fsi__mb_impl {
     fsi_ldlt *factor[3];
     fsi__mb_rows rows;
     fsi__arena surface, sheet, blocks, places; /* of vertices and elements; of faces; of entries; of places of blocks */
+    fsi__arena bodies, modes;  /* of bodies; of their modes */
 } fsi__mb_impl;
 
 /* One step. */
@@ -258,14 +291,25 @@ typedef struct fsi__mb_run {
     fsi__mb_impl *im;
     const char *fn;
     double dt, h, mass;        /* of the substep [s]; thickness [m]; rho dx^d [kg] */
+    double left;               /* of the step, this substep included [s] */
+    /* Of bodies. */
+    fsi_rigid *world;
+    int begun;                 /* 1: the world's step is */
+    fsi__mb_body *body;        /* world->count */
+    int slots, unknowns;       /* bodies that vertices lie on; their coordinates */
+    double *mode;              /* of each slot, fsi__mb_modes of them: a number for each vertex */
+    double *whole, *schur, *reduced; /* unknowns^2: Schur complement, its factor; unknowns: right side, velocities */
     fsi_membrane_stats stats;
     /* Of vertices. */
     unsigned char *held;
     double *m, *own[3], *lump[3], *v[3], *r[3], *b, *y;
+    double *load[3], *answer[3]; /* right sides and solutions */
+    int *touch;                /* body that it lies on, -1: none */
     double *f, *g;             /* three numbers each: force of tension; dV/dx */
     double (*piece)[12];       /* of pieces: sum of f, sum of g n^T */
     /* Of elements. */
     unsigned char *skip;       /* 1: lies on a wall */
+    unsigned char *wet;        /* 1: lies on a body, all its corners do: it has no tension */
     fsi_real *weight;          /* cot/2 of each edge; 2D: 1/length */
     /* The matrix, its lower triangle. */
     int *start, *col;
@@ -285,6 +329,19 @@ static fsi_status fsi__mb_check(const fsi_membrane *s)
 }
 
 FSI_FN fsi__d3 fsi__mb_gravity(const fsi_membrane *s) { return fsi__d3_of(s->desc.gravity); }
+
+/* Room in an arena for what `take` takes. Error: MEMORY. */
+static fsi_status fsi__mb_take(fsi__mb_run *run, fsi__arena *arena, void (*take)(fsi__mb_run *, fsi__arena *))
+{
+    fsi__arena measure;
+    memset(&measure, 0, sizeof measure);
+    take(run, &measure);
+    if (!fsi__arena_room(run->s->context, arena, measure.used))
+        return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, (double)measure.used,
+            "no memory for the membrane");
+    take(run, arena);
+    return FSI_OK;
+}
 
 /* ---- where liquid is --------------------------------------------------------------------------------------------- */
 
@@ -425,7 +482,7 @@ static void fsi__mb_touch_walls(const fsi_membrane *s, unsigned char *skip)
         for (c = 0; c < s->dim; c++) f->flags[corner[c]] |= shared;
         if (skip) skip[t] = shared != 0;
     }
-    for (i = 0; i < f->vertex_count; i++) f->flags[i] &= all;
+    for (i = 0; i < f->vertex_count; i++) f->flags[i] &= all | (uint32_t)FSI_FRONT_FIXED;
 }
 
 /* ---- motion ------------------------------------------------------------------------------------------------------ */
@@ -534,6 +591,251 @@ static void fsi__mb_mend_walls(fsi__mb_run *run)
     for (i = 0; i < f->vertex_count; i++) f->flags[i] &= ~(uint32_t)FSI_FRONT_YOURS;
 }
 
+/* ---- bodies ------------------------------------------------------------------------------------------------------ */
+
+/* Hands the world's error on to the liquid's caller. */
+static fsi_status fsi__mb_of_world(const fsi__mb_run *run, fsi_status status)
+{
+    if (status != FSI_OK && run->world->context != run->s->context)
+        run->s->context->error = run->world->context->error;
+    return status;
+}
+
+/* A vertex that lies on a body has FSI_FRONT_FIXED: remeshing leaves it where it is. */
+FSI_FN int fsi__mb_is_held(const fsi_front *f, int i) { return (f->flags[i] & (uint32_t)FSI_FRONT_FIXED) != 0; }
+
+static void fsi__mb_take_bodies(fsi__mb_run *run, fsi__arena *a)
+{
+    const size_t n = (size_t)run->world->count, k = 6 * n;
+    run->body = (fsi__mb_body *)fsi__take(a, n + 1, sizeof *run->body);
+    run->whole = (double *)fsi__take(a, k * k, sizeof(double));
+    run->schur = (double *)fsi__take(a, k * k, sizeof(double));
+    run->reduced = (double *)fsi__take(a, k, sizeof(double));
+}
+
+/* The bodies of the world, as it was published. Without a world no vertex lies on one. */
+static fsi_status fsi__mb_find_bodies(fsi__mb_run *run)
+{
+    fsi_membrane *s = run->s;
+    fsi_rigid *w = run->world;
+    int b, i;
+    if (!w) {
+        for (i = 0; i < s->front->vertex_count; i++) s->front->flags[i] &= ~(uint32_t)FSI_FRONT_FIXED;
+        return FSI_OK;
+    }
+    if (w->tree_count > 0)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, run->fn, -1, w->tree_count,
+            "desc.world has trees of links, which float in no liquid yet");
+    if (fsi__rg_contacts_of(w).begun)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, run->fn, -1, 0,
+            "desc.world is between fsi_rigid_begin_step and fsi_rigid_end_step");
+
+    /* Where each is. */
+    FSI__TRY(fsi__mb_take(run, &run->im->bodies, fsi__mb_take_bodies));
+    memset(run->body, 0, ((size_t)w->count + 1) * sizeof *run->body);
+    for (b = 0; b < w->count; b++) {
+        fsi__mb_body *body = &run->body[b];
+        body->slot = -1;
+        body->alive = w->kind[b] != FSI_RIGID_NONE;
+        if (!body->alive) continue;
+        body->pose = w->body[b]->pose;
+        body->reach = fsi__rg_reach(w, b);
+    }
+    return FSI_OK;
+}
+
+/* The body nearest to x, no farther than `most`, -1: none. d, n: distance, and its gradient. */
+static int fsi__mb_nearest_body(const fsi__mb_run *run, fsi_vec3 x, double most, double *d, fsi__d3 *n)
+{
+    int b, found = -1;
+    *d = most;
+    for (b = 0; b < run->world->count; b++) {
+        const fsi__mb_body *body = &run->body[b];
+        fsi__d3 out;
+        double away;
+        if (!body->alive || fsi__d3_norm(fsi__d3_diff(x, body->pose.position)) > body->reach + *d) continue;
+        away = fsi__rg_distance(run->world, b, &body->pose, fsi__d3_of(x), &out);
+        if (!(away < *d)) continue;
+        found = b;
+        *d = away;
+        *n = out;
+    }
+    return found;
+}
+
+/* Vertices in bodies go to their surfaces; with `capture`, they lie on them from now on. What lies on a body stays on
+   its surface, unless remeshing has taken it away. */
+static void fsi__mb_stay_out(fsi__mb_run *run, int capture)
+{
+    fsi_front *f = run->s->front;
+    const double dx = (double)run->s->desc.dx;
+    fsi__d3 n = fsi__d3_zero();
+    double d, deepest = 0;
+    int i, round;
+    run->stats.depth = 0;
+    for (i = 0; run->world && i < f->vertex_count; i++) {
+        const int held = fsi__mb_is_held(f, i);
+        const double most = held ? FSI__MB_CLOSE * dx : 0;
+        if (fsi__mb_nearest_body(run, f->position[i], most, &d, &n) < 0) {
+            f->flags[i] &= ~(uint32_t)FSI_FRONT_FIXED;
+            continue;
+        }
+        if (!held && capture && d < -FSI__MB_TOUCH * dx) {
+            f->flags[i] |= (uint32_t)FSI_FRONT_FIXED;
+            run->stats.captured++;
+        }
+
+        /* At edges and between parts the first way out may not be the last. */
+        for (round = 0; round < 3 && fabs(d) > 1e-9 * dx; round++) {
+            f->position[i] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(f->position[i]), -d, n));
+            if (fsi__mb_nearest_body(run, f->position[i], most + 1e-6 * dx, &d, &n) < 0) d = 0;
+        }
+        deepest = fmax(deepest, -d);
+    }
+    run->stats.depth = deepest;
+}
+
+/* A pose after dt, at the velocities v of its body. */
+static fsi_pose fsi__mb_pose_after(fsi_pose p, const double *v, double dt)
+{
+    p.position = fsi__d3_real(fsi__d3_madd(fsi__d3_of(p.position), dt, fsi__d3_at(v)));
+    p.orientation = fsi_quat_integrate(p.orientation, fsi__d3_real(fsi__d3_at(v + 3)), (fsi_real)dt);
+    return p;
+}
+
+/* Bodies go to new poses, and what lies on them goes along. */
+static void fsi__mb_set_poses(fsi__mb_run *run)
+{
+    fsi_front *f = run->s->front;
+    fsi__d3 n;
+    double d;
+    int i, b;
+    for (i = 0; i < f->vertex_count; i++) {
+        if (!fsi__mb_is_held(f, i)) continue;
+        b = fsi__mb_nearest_body(run, f->position[i], FSI__MB_CLOSE * (double)run->s->desc.dx, &d, &n);
+        if (b >= 0) f->position[i] = fsi_pose_point(run->body[b].to, fsi_pose_local(run->body[b].pose, f->position[i]));
+    }
+    for (b = 0; b < run->world->count; b++) run->body[b].pose = run->body[b].to;
+}
+
+/* Bodies go where the velocities before the substep bring them; the surface stays out of them. */
+static void fsi__mb_move_bodies(fsi__mb_run *run)
+{
+    fsi_rigid *w = run->world;
+    int b;
+    if (!w) return;
+    for (b = 0; b < w->count; b++) {
+        const fsi__ct_body *m = &fsi__rg_bodies(w)[b];
+        double v[6];
+        run->body[b].to = run->body[b].pose;
+        if (!run->body[b].alive || !(m->mobile || w->kind[b] == FSI_RIGID_KINEMATIC)) continue;
+        fsi__d3_put(v, m->v0);
+        fsi__d3_put(v + 3, m->w0);
+        run->body[b].to = fsi__mb_pose_after(m->start, v, run->dt);
+    }
+    fsi__mb_set_poses(run);
+    fsi__mb_stay_out(run, 1);
+}
+
+/* The fastest point of a body that moves. */
+static double fsi__mb_fastest_body(const fsi__mb_run *run)
+{
+    double most = 0;
+    int b;
+    for (b = 0; run->world && b < run->world->count; b++) {
+        const fsi_body *body = run->world->body[b];
+        const fsi__ct_body *m = run->begun ? &fsi__rg_bodies(run->world)[b] : NULL;
+        if (!run->body[b].alive || run->world->kind[b] == FSI_RIGID_STATIC) continue;
+        most = fmax(most, fsi__d3_norm(m ? m->v0 : fsi__d3_of(body->velocity))
+            + run->body[b].reach * fsi__d3_norm(m ? m->w0 : fsi__d3_of(body->angular_velocity)));
+    }
+    return most;
+}
+
+/* The world's step begins. */
+static fsi_status fsi__mb_begin_bodies(fsi__mb_run *run, double dt)
+{
+    FSI__TRY(fsi__mb_of_world(run, fsi__rg_begin(run->world, dt, run->fn)));
+    run->begun = 1;
+    return FSI_OK;
+}
+
+/* Forces on bodies, contacts between them: velocities that they have without the liquid. */
+static fsi_status fsi__mb_predict_bodies(fsi__mb_run *run)
+{
+    fsi_rigid *w = run->world;
+    int b;
+    if (!w) return FSI_OK;
+    for (b = 0; b < w->count; b++)
+        if (run->body[b].alive && run->body[b].touched && w->kind[b] == FSI_RIGID_DYNAMIC) fsi__rg_keep_awake(w, b);
+    FSI__TRY(fsi__mb_of_world(run, fsi__rg_predict(w, run->dt, run->fn)));
+    FSI__TRY(fsi__mb_of_world(run, fsi__rg_collide(w, run->dt, run->fn)));
+    for (b = 0; b < w->count; b++) {
+        fsi__mb_body *body = &run->body[b];
+        const fsi__ct_body *m = &fsi__rg_bodies(w)[b];
+        if (!body->alive) continue;
+        body->free = m->mobile && m->inverse_mass > 0;
+        body->mass = body->free ? 1 / m->inverse_mass : 0;
+        memcpy(body->inertia, m->inertia, sizeof body->inertia);
+        fsi__d3_put(body->before, m->v);
+        fsi__d3_put(body->before + 3, m->w);
+        memcpy(body->after, body->before, sizeof body->after);
+        body->impulse = body->moment = fsi__d3_zero();
+    }
+    return FSI_OK;
+}
+
+/* Is the cell at a body's centre liquid, and its middle in the body? Then liquid is where the body is. */
+static int fsi__mb_is_soaked(const fsi__mb_run *run, int b)
+{
+    const fsi_front_lines *l = run->im->lines;
+    const fsi__mb_body *body = &run->body[b];
+    double x[3] = { 0, 0, 0 };
+    fsi__d3 out;
+    int at[3] = { 0, 0, 0 }, a;
+    for (a = 0; a < l->dim; a++) {
+        const double from = (double)fsi__axis(l->origin, a), dx = (double)l->dx;
+        const double i = floor(((double)fsi__axis(body->pose.position, a) - from) / dx);
+        if (!(i >= 0 && i < l->n[a])) return 0;
+        at[a] = (int)i;
+        x[a] = from + (i + 0.5) * dx;
+    }
+    return l->inside[fsi__mb_cell(l->n, at[0], at[1], at[2])]
+        && fsi__rg_distance(run->world, b, &body->pose, fsi__d3_at(x), &out) < 0;
+}
+
+/* The bodies that vertices lie on, and elements that lie on them. Error: MESH, a body in liquid without a surface
+   around it. */
+static fsi_status fsi__mb_find_contacts(fsi__mb_run *run)
+{
+    const fsi_membrane *s = run->s;
+    const fsi_front *f = s->front;
+    const int k = s->dim;
+    fsi__d3 out;
+    double d;
+    int i, t, c, b;
+    for (b = 0; run->world && b < run->world->count; b++) {
+        run->body[b].touched = 0;
+        if (run->body[b].alive && fsi__mb_is_soaked(run, b))
+            return fsi__fail(s->context, FSI_ERROR_MESH, run->fn, b, 0,
+                "body %d is in the liquid, without a surface around it", b);
+    }
+
+    /* Vertices, then elements all of whose corners lie on one. */
+    for (i = 0; i < f->vertex_count; i++) {
+        run->touch[i] = -1;
+        if (!run->world || !fsi__mb_is_held(f, i)) continue;
+        run->touch[i] = fsi__mb_nearest_body(run, f->position[i], FSI__MB_CLOSE * (double)s->desc.dx, &d, &out);
+        if (run->touch[i] >= 0) run->body[run->touch[i]].touched++;
+    }
+    for (t = 0; t < f->element_count; t++) {
+        const int *corner = f->elements + k * t;
+        run->wet[t] = run->touch[corner[0]] >= 0;
+        for (c = 1; c < k; c++) run->wet[t] &= run->touch[corner[c]] == run->touch[corner[0]];
+    }
+    return FSI_OK;
+}
+
 /* The surface, by its velocities, then remeshed; and where it crosses the lines of the grid. */
 static fsi_status fsi__mb_move(fsi__mb_run *run)
 {
@@ -541,10 +843,12 @@ static fsi_status fsi__mb_move(fsi__mb_run *run)
     fsi_front *f = s->front;
     int i;
     for (i = 0; i < f->vertex_count; i++)
-        f->position[i] = fsi_v3_madd(f->position[i], (fsi_real)run->dt, f->velocity[i]);
+        if (!fsi__mb_is_held(f, i)) f->position[i] = fsi_v3_madd(f->position[i], (fsi_real)run->dt, f->velocity[i]);
+    fsi__mb_move_bodies(run);
     fsi__mb_touch_walls(s, NULL);
     fsi__mb_mend_walls(run);
     FSI__TRY(fsi_front_step(f, 0));
+    fsi__mb_stay_out(run, 1);
     if (f->stats.drift > run->stats.drift) run->stats.drift = f->stats.drift;
     run->stats.owed = f->stats.owed;
     return fsi_front_cross_lines(run->im->lines, f);
@@ -566,13 +870,17 @@ static void fsi__mb_take_surface(fsi__mb_run *run, fsi__arena *a)
         run->lump[axis] = (double *)fsi__take(a, v, sizeof(double));
         run->v[axis] = (double *)fsi__take(a, v, sizeof(double));
         run->r[axis] = (double *)fsi__take(a, v, sizeof(double));
+        run->load[axis] = (double *)fsi__take(a, v, sizeof(double));
+        run->answer[axis] = (double *)fsi__take(a, v, sizeof(double));
     }
+    run->touch = (int *)fsi__take(a, v, sizeof(int));
     run->b = (double *)fsi__take(a, v, sizeof(double));
     run->y = (double *)fsi__take(a, v, sizeof(double));
     run->f = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->g = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->piece = (double (*)[12])fsi__take(a, (size_t)f->piece_count + 1, sizeof *run->piece);
     run->skip = (unsigned char *)fsi__take(a, t + 1, 1);
+    run->wet = (unsigned char *)fsi__take(a, t + 1, 1);
     run->weight = (fsi_real *)fsi__take(a, t * (size_t)f->dim, sizeof(fsi_real));
     run->start = (int *)fsi__take(a, v + 1, sizeof(int));
     run->col = (int *)fsi__take(a, e, sizeof(int));
@@ -589,18 +897,6 @@ static void fsi__mb_take_sheet(fsi__mb_run *run, fsi__arena *a)
     run->push = (double *)fsi__take(a, n, sizeof(double));
     run->velocity = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
     run->yielding = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
-}
-
-static fsi_status fsi__mb_take(fsi__mb_run *run, fsi__arena *arena, void (*take)(fsi__mb_run *, fsi__arena *))
-{
-    fsi__arena measure;
-    memset(&measure, 0, sizeof measure);
-    take(run, &measure);
-    if (!fsi__arena_room(run->s->context, arena, measure.used))
-        return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, (double)measure.used,
-            "no memory for the membrane");
-    take(run, arena);
-    return FSI_OK;
 }
 
 /* Masses of vertices, rho h times their part of all elements with tension, and which of them are held. */
@@ -674,6 +970,7 @@ static fsi_status fsi__mb_locate(fsi__mb_run *run)
     FSI__TRY(fsi__mb_mark_cells(run));
     FSI__TRY(fsi__mb_take(run, &im->surface, fsi__mb_take_surface));
     fsi__mb_touch_walls(s, run->skip);
+    FSI__TRY(fsi__mb_find_contacts(run));
     source.context = s->context;
     source.grid = s->grid;
     source.front = s->front;
@@ -735,7 +1032,7 @@ static void fsi__mb_join_axis(fsi__mb_run *run, int axis)
     double *face = run->b; /* entry of each vertex's face */
     int i, pass;
     for (i = 0; i < f->vertex_count; i++) {
-        const int free = !(run->held[i] & (FSI__MB_IDLE | 1 << axis | FSI__MB_REACHED << axis));
+        const int free = !(run->held[i] & (FSI__MB_IDLE | 1 << axis | FSI__MB_REACHED << axis)) && run->touch[i] < 0;
         const long long e = free ? fsi__mb_nearest_face(run, axis, f->position[i]) : -1;
         face[i] = (double)e;
         if (e < 0) continue;
@@ -923,7 +1220,7 @@ static void fsi__mb_sum_forces(fsi__mb_run *run)
         const double *g = run->g + 3 * i, n = fsi__d3_norm(fsi__d3_at(g));
         for (a = 0; a < 3; a++) {
             sum[a] += run->f[3 * i + a];
-            for (b = 0; b < 3; b++) sum[3 + 3 * a + b] += n > 0 ? g[a] * g[b] / n : 0;
+            for (b = 0; b < 3 && run->touch[i] < 0; b++) sum[3 + 3 * a + b] += n > 0 ? g[a] * g[b] / n : 0;
         }
         if (run->held[i] & FSI__MB_LINE) run->piece[f->piece_count][0] = 1;
     }
@@ -944,7 +1241,8 @@ static void fsi__mb_turn_forces(fsi__mb_run *run)
     for (i = 0; i < f->vertex_count; i++) {
         const fsi__d3 g = fsi__d3_at(run->g + 3 * i);
         const double size = fsi__d3_dot(g, g), along = fsi__d3_dot(fsi__d3_at(run->f + 3 * i), g);
-        if (!(run->held[i] & FSI__MB_LINE) && size > 0) fsi__d3_put(run->f + 3 * i, fsi__d3_scale(g, along / size));
+        if (!(run->held[i] & FSI__MB_LINE) && run->touch[i] < 0 && size > 0)
+            fsi__d3_put(run->f + 3 * i, fsi__d3_scale(g, along / size));
     }
     fsi__mb_sum_forces(run);
     for (p = 0; p < f->piece_count && !(run->piece[f->piece_count][0] > 0); p++) {
@@ -954,7 +1252,7 @@ static void fsi__mb_turn_forces(fsi__mb_run *run)
     }
     for (i = 0; i < f->vertex_count && !(run->piece[f->piece_count][0] > 0); i++) {
         const fsi__d3 g = fsi__d3_at(run->g + 3 * i), c = fsi__d3_at(run->piece[(int)run->y[i]]);
-        const double n = fsi__d3_norm(g), more = n > 0 ? fsi__d3_dot(c, g) / n : 0;
+        const double n = fsi__d3_norm(g), more = n > 0 && run->touch[i] < 0 ? fsi__d3_dot(c, g) / n : 0;
         fsi__d3_put(run->f + 3 * i, fsi__d3_madd(fsi__d3_at(run->f + 3 * i), more, g));
     }
 }
@@ -973,7 +1271,7 @@ static void fsi__mb_balance(fsi__mb_run *run)
     memset(run->piece, 0, (size_t)f->piece_count * sizeof *run->piece);
     for (i = 0; i < f->vertex_count; i++) {
         const fsi__d3 g = fsi__d3_at(run->g + 3 * i);
-        if (run->held[i] & FSI__MB_LINE) continue;
+        if (run->held[i] & FSI__MB_LINE || run->touch[i] >= 0) continue;
         run->piece[(int)run->y[i]][0] -= fsi__d3_dot(fsi__d3_at(run->f + 3 * i), g);
         run->piece[(int)run->y[i]][1] += fsi__d3_dot(g, g);
     }
@@ -1010,7 +1308,7 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
         const int *corner = f->elements + k * t;
         const fsi_real *w = run->weight + k * t;
         double steepest = 0;
-        if (run->skip[t]) continue;
+        if (run->skip[t] || run->wet[t]) continue;
         for (c = 0; c < k; c++) steepest = fmax(steepest, 2 * fabs((double)w[c]));
         for (c = 0; c < (k == 3 ? 3 : 1); c++)
             fsi__mb_add_edge(run, corner[c], corner[(c + 1) % k], (double)w[c],
@@ -1028,17 +1326,21 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     return FSI_OK;
 }
 
-/* C of an axis: components that are held have rows and columns of the identity. */
+/* Is this component not an unknown: held by a wall, or by a body? */
+FSI_FN int fsi__mb_known(const fsi__mb_run *run, int i, int axis)
+{
+    return (run->held[i] & (1 << axis | FSI__MB_IDLE)) != 0 || run->touch[i] >= 0;
+}
+
+/* C of an axis: components that are known have rows and columns of the identity. */
 static void fsi__mb_fill_axis(fsi__mb_run *run, int axis)
 {
-    const int bits = 1 << axis | FSI__MB_IDLE;
     int i, e;
     for (i = 0; i < run->s->front->vertex_count; i++) {
-        const int last = run->start[i + 1] - 1, held = run->held[i] & bits;
+        const int last = run->start[i + 1] - 1, known = fsi__mb_known(run, i, axis);
         for (e = run->start[i]; e < last; e++)
-            run->value[e] = held || run->held[run->col[e]] & bits ? 0 : run->stiff[e];
-        run->value[last] = held ? 1 : run->stiff[last] + run->own[axis][i] + run->lump[axis][i];
-        if (held) run->r[axis][i] = 0;
+            run->value[e] = known || fsi__mb_known(run, run->col[e], axis) ? 0 : run->stiff[e];
+        run->value[last] = known ? 1 : run->stiff[last] + run->own[axis][i] + run->lump[axis][i];
     }
 }
 
@@ -1064,11 +1366,209 @@ static fsi_status fsi__mb_factor(fsi__mb_run *run)
     return FSI_OK;
 }
 
-/* y = C^-1 b of an axis. */
+/* y = C^-1 b of an axis, of the membrane alone: b is 0 where a component is known. */
 static fsi_status fsi__mb_solve_axis(fsi__mb_run *run, int axis)
 {
     run->stats.responses++;
     return fsi_ldlt_solve(run->im->factor[axis], run->b, run->y);
+}
+
+/* y = C x of an axis, for components that walls do not hold; known ones included. */
+static void fsi__mb_times(const fsi__mb_run *run, int axis, const double *x, double *y)
+{
+    int i, e;
+    for (i = 0; i < run->s->front->vertex_count; i++) {
+        const int last = run->start[i + 1] - 1;
+        double sum = (run->stiff[last] + run->own[axis][i] + run->lump[axis][i]) * x[i];
+        for (e = run->start[i]; e < last; e++) {
+            sum += run->stiff[e] * x[run->col[e]];
+            y[run->col[e]] += run->stiff[e] * x[i];
+        }
+        y[i] = sum;
+    }
+}
+
+/* ---- bodies in the solve ----------------------------------------------------------------------------------------- */
+
+/* Vertices that lie on a body move with it, v_i = J_i y, y its velocity and angular velocity. With free vertices F and
+   these, B, and C = [C_FF C_FB; C_BF C_BB] by axis,
+
+      v = C_FF^-1 load_F + Phi y,    Phi = J on B, -C_FF^-1 C_FB J on F:  how the membrane moves when bodies do
+      (M + Phi^T C Phi) y = M y_before + Phi^T load                      over all bodies; Phi^T C Phi = J^T (C Phi)_B
+
+   A column of Phi and an axis are a mode. Translations move one axis, rotations two. */
+FSI_FN int fsi__mb_modes(int dim) { return dim == 3 ? 9 : 4; }
+FSI_FN int fsi__mb_dofs(int dim) { return dim == 3 ? 6 : 3; }
+static void fsi__mb_mode(int dim, int mode, int *dof, int *axis)
+{
+    const int turn = mode - dim, about = dim == 3 ? turn / 2 : 2; /* axis of the rotation */
+    *dof = mode < dim ? mode : dim + (dim == 3 ? about : 0);
+    *axis = mode < dim ? mode : (about + 1 + turn % 2) % 3;
+}
+
+/* J of a vertex: its velocity along an axis when its body has the velocity 1 along `dof`. */
+static double fsi__mb_jacobian(const fsi__mb_run *run, int i, int axis, int dof)
+{
+    const int dim = run->s->dim, about = dim == 3 ? dof - 3 : 2;
+    double e[3] = { 0, 0, 0 };
+    if (dof < dim) return dof == axis;
+    e[about] = 1;
+    return fsi__d3_axis(fsi__d3_cross(fsi__d3_at(e), fsi__d3_diff(run->s->front->position[i],
+        run->body[run->touch[i]].pose.position)), axis);
+}
+
+/* Where a body's coordinate stands in `before` and `after`. */
+FSI_FN int fsi__mb_number(int dim, int dof) { return dof < dim ? dof : dim == 3 ? dof : 5; }
+
+/* M y. */
+static void fsi__mb_mass_times(const fsi__mb_body *b, const double *y, double *to)
+{
+    int k;
+    for (k = 0; k < 3; k++) to[k] = b->mass * y[k];
+    fsi__d3_put(to + 3, fsi__d9_mul(b->inertia, fsi__d3_at(y + 3)));
+}
+
+static void fsi__mb_take_modes(fsi__mb_run *run, fsi__arena *a)
+{
+    const size_t n = (size_t)run->slots * (size_t)fsi__mb_modes(run->s->dim) * (size_t)run->s->front->vertex_count;
+    run->mode = (double *)fsi__take(a, n, sizeof(double));
+}
+
+/* One mode, and its column of Phi^T C Phi. */
+static fsi_status fsi__mb_make_mode(fsi__mb_run *run, int body, int mode)
+{
+    const int dim = run->s->dim, count = run->s->front->vertex_count, dofs = fsi__mb_dofs(dim);
+    double *phi = run->mode + ((size_t)run->body[body].slot * (size_t)fsi__mb_modes(dim) + (size_t)mode)
+        * (size_t)count;
+    int i, d, dof, axis;
+    fsi__mb_mode(dim, mode, &dof, &axis);
+    for (i = 0; i < count; i++)
+        phi[i] = run->touch[i] == body && !(run->held[i] & (1 << axis | FSI__MB_IDLE))
+            ? fsi__mb_jacobian(run, i, axis, dof) : 0;
+    fsi__mb_times(run, axis, phi, run->b);
+    for (i = 0; i < count; i++) run->b[i] = fsi__mb_known(run, i, axis) ? 0 : -run->b[i];
+    FSI__TRY(fsi__mb_solve_axis(run, axis));
+    for (i = 0; i < count; i++) phi[i] += run->y[i];
+
+    /* J^T (C Phi)_B, for all bodies. */
+    fsi__mb_times(run, axis, phi, run->b);
+    for (i = 0; i < count; i++) {
+        if (run->touch[i] < 0 || run->held[i] & (1 << axis | FSI__MB_IDLE)) continue;
+        for (d = 0; d < dofs; d++)
+            run->whole[(run->body[run->touch[i]].slot * dofs + d) * run->unknowns + run->body[body].slot * dofs + dof]
+                += fsi__mb_jacobian(run, i, axis, d) * run->b[i];
+    }
+    return FSI_OK;
+}
+
+/* Adds M; the factor of what the solve does not know of bodies. Rows of bodies that it does not move are those of the
+   identity. */
+static fsi_status fsi__mb_factor_bodies(fsi__mb_run *run)
+{
+    const int dim = run->s->dim, dofs = fsi__mb_dofs(dim), n = run->unknowns;
+    int b, c, d, e, i, j;
+    for (b = 0; b < run->world->count; b++) {
+        const fsi__mb_body *body = &run->body[b];
+        if (body->slot < 0) continue;
+        for (d = 0; d < dofs; d++) {
+            double unit[6] = { 0, 0, 0, 0, 0, 0 }, column[6];
+            unit[fsi__mb_number(dim, d)] = 1;
+            fsi__mb_mass_times(body, unit, column);
+            for (e = 0; e < dofs && body->free; e++)
+                run->whole[(body->slot * dofs + e) * n + body->slot * dofs + d] += column[fsi__mb_number(dim, e)];
+        }
+    }
+    memcpy(run->schur, run->whole, (size_t)n * (size_t)n * sizeof(double));
+    for (b = 0; b < run->world->count; b++)
+        for (d = 0; d < dofs && run->body[b].slot >= 0 && !run->body[b].free; d++) {
+            c = run->body[b].slot * dofs + d;
+            for (i = 0; i < n; i++) run->schur[c * n + i] = run->schur[i * n + c] = i == c;
+        }
+    for (i = 0; i < n; i++)
+        for (j = 0; j < i; j++)
+            run->schur[i * n + j] = run->schur[j * n + i] = (run->schur[i * n + j] + run->schur[j * n + i]) / 2;
+    return n > 0 ? fsi_dense_cholesky(run->s->context, n, run->schur) : FSI_OK;
+}
+
+/* Modes of all bodies that vertices lie on, and the Schur complement. */
+static fsi_status fsi__mb_find_modes(fsi__mb_run *run)
+{
+    const int modes = fsi__mb_modes(run->s->dim);
+    int b, k;
+    run->slots = run->unknowns = 0;
+    if (!run->world) return FSI_OK;
+    for (b = 0; b < run->world->count; b++)
+        run->body[b].slot = run->body[b].alive && run->body[b].touched ? run->slots++ : -1;
+    run->unknowns = run->slots * fsi__mb_dofs(run->s->dim);
+    FSI__TRY(fsi__mb_take(run, &run->im->modes, fsi__mb_take_modes));
+    memset(run->whole, 0, (size_t)run->unknowns * (size_t)run->unknowns * sizeof(double));
+    for (b = 0; b < run->world->count; b++)
+        for (k = 0; k < modes && run->body[b].slot >= 0; k++) FSI__TRY(fsi__mb_make_mode(run, b, k));
+    return fsi__mb_factor_bodies(run);
+}
+
+/* Velocities of bodies into `reduced`: of what their momentum (with `own`) and the load of the membrane make of them.
+   Those that the solve does not move have theirs with `own`, else 0. */
+static fsi_status fsi__mb_solve_bodies(fsi__mb_run *run, int own)
+{
+    const int dim = run->s->dim, dofs = fsi__mb_dofs(dim), modes = fsi__mb_modes(dim), n = run->unknowns;
+    const size_t count = (size_t)run->s->front->vertex_count;
+    double *x = run->reduced;
+    size_t i;
+    int b, c, d, k, dof, axis;
+    for (b = 0; b < n; b++) x[b] = 0;
+    for (b = 0; b < run->world->count; b++) {
+        const fsi__mb_body *body = &run->body[b];
+        double momentum[6];
+        fsi__mb_mass_times(body, body->before, momentum);
+        for (k = 0; k < modes && body->slot >= 0 && body->free; k++) {
+            const double *phi = run->mode + ((size_t)body->slot * (size_t)modes + (size_t)k) * count;
+            double sum = 0;
+            fsi__mb_mode(dim, k, &dof, &axis);
+            for (i = 0; i < count; i++) sum += phi[i] * run->load[axis][i];
+            x[body->slot * dofs + dof] += sum;
+        }
+        for (d = 0; d < dofs && body->slot >= 0 && own; d++)
+            x[body->slot * dofs + d] += body->free ? momentum[fsi__mb_number(dim, d)] : 0;
+    }
+
+    /* Known velocities, to the right side. */
+    for (b = 0; b < run->world->count && own; b++)
+        for (d = 0; d < dofs && run->body[b].slot >= 0 && !run->body[b].free; d++) {
+            const double known = run->body[b].before[fsi__mb_number(dim, d)];
+            for (c = 0; c < n; c++) x[c] -= run->whole[c * n + run->body[b].slot * dofs + d] * known;
+        }
+    for (b = 0; b < run->world->count; b++)
+        for (d = 0; d < dofs && run->body[b].slot >= 0 && !run->body[b].free; d++)
+            x[run->body[b].slot * dofs + d] = own ? run->body[b].before[fsi__mb_number(dim, d)] : 0;
+    return fsi_dense_cholesky_solve(n, run->schur, x);
+}
+
+/* answer = velocities of the membrane under `load`, by axis, and of bodies on it, into `reduced`. own: bodies have
+   their momentum and known velocities. */
+static fsi_status fsi__mb_solve_all(fsi__mb_run *run, int own)
+{
+    const int dim = run->s->dim, dofs = fsi__mb_dofs(dim), modes = fsi__mb_modes(dim);
+    const size_t count = (size_t)run->s->front->vertex_count;
+    size_t i;
+    int a, b, k, dof, axis;
+    for (a = 0; a < dim; a++) {
+        for (i = 0; i < count; i++) run->b[i] = fsi__mb_known(run, (int)i, a) ? 0 : run->load[a][i];
+        FSI__TRY(fsi__mb_solve_axis(run, a));
+        memcpy(run->answer[a], run->y, count * sizeof(double));
+    }
+    if (run->slots == 0) return FSI_OK;
+
+    /* What bodies do to it. */
+    FSI__TRY(fsi__mb_solve_bodies(run, own));
+    for (b = 0; b < run->world->count; b++)
+        for (k = 0; k < modes && run->body[b].slot >= 0; k++) {
+            const double *phi = run->mode + ((size_t)run->body[b].slot * (size_t)modes + (size_t)k) * count;
+            fsi__mb_mode(dim, k, &dof, &axis);
+            for (i = 0; i < count; i++)
+                run->answer[axis][i] += phi[i] * run->reduced[run->body[b].slot * dofs + dof];
+        }
+    return FSI_OK;
 }
 
 /* ---- the pressure ------------------------------------------------------------------------------------------------ */
@@ -1078,17 +1578,14 @@ static fsi_status fsi__mb_respond(void *user, fsi_context *context, const double
 {
     fsi__mb_run *run = (fsi__mb_run *)user;
     const fsi__mb_rows *r = &run->im->rows;
-    const size_t bytes = (size_t)run->s->front->vertex_count * sizeof(double);
-    int a, i;
+    int a;
     (void)context;
     for (a = 0; a < run->s->dim; a++) {
-        memset(run->b, 0, bytes);
-        fsi__mb_rows_scatter(r, a, impulse, run->b);
-        for (i = 0; i < run->s->front->vertex_count; i++)
-            if (run->held[i] & (1 << a | FSI__MB_IDLE)) run->b[i] = 0;
-        FSI__TRY(fsi__mb_solve_axis(run, a));
-        fsi__mb_rows_gather(r, a, run->y, change);
+        memset(run->load[a], 0, (size_t)run->s->front->vertex_count * sizeof(double));
+        fsi__mb_rows_scatter(r, a, impulse, run->load[a]);
     }
+    FSI__TRY(fsi__mb_solve_all(run, 0));
+    for (a = 0; a < run->s->dim; a++) fsi__mb_rows_gather(r, a, run->answer[a], change);
     return FSI_OK;
 }
 
@@ -1097,11 +1594,10 @@ static fsi_status fsi__mb_prepare(fsi__mb_run *run)
 {
     const fsi__mb_rows *r = &run->im->rows;
     int a, f;
-    for (a = 0; a < run->s->dim; a++) {
-        memcpy(run->b, run->r[a], (size_t)run->s->front->vertex_count * sizeof(double));
-        FSI__TRY(fsi__mb_solve_axis(run, a));
-        fsi__mb_rows_gather(r, a, run->y, run->found);
-    }
+    for (a = 0; a < run->s->dim; a++)
+        memcpy(run->load[a], run->r[a], (size_t)run->s->front->vertex_count * sizeof(double));
+    FSI__TRY(fsi__mb_solve_all(run, 1));
+    for (a = 0; a < run->s->dim; a++) fsi__mb_rows_gather(r, a, run->answer[a], run->found);
     for (f = 0; f < r->count; f++) {
         run->velocity[f] = (fsi_real)run->found[f];
         run->push[f] = 1;
@@ -1146,26 +1642,106 @@ static fsi_status fsi__mb_solve(fsi__mb_run *run)
     return FSI_OK;
 }
 
+/* What the membrane did to bodies: load - C v at the vertices on them. A vertex at the rim of the wetted part that
+   would have to be pulled by its body is let go: from the next substep on it moves by itself. */
+static void fsi__mb_push_bodies(fsi__mb_run *run)
+{
+    fsi_front *f = run->s->front;
+    const double reach = FSI__MB_CLOSE * (double)run->s->desc.dx;
+    double *push = run->f;
+    fsi__d3 n, p;
+    double d;
+    int a, i, t, c;
+    memset(push, 0, 3 * (size_t)f->vertex_count * sizeof(double));
+    for (a = 0; a < f->dim; a++) {
+        fsi__mb_times(run, a, run->answer[a], run->y);
+        for (i = 0; i < f->vertex_count; i++)
+            if (run->touch[i] >= 0 && !(run->held[i] & (1 << a | FSI__MB_IDLE)))
+                push[3 * i + a] = run->load[a][i] - run->y[i];
+    }
+    for (i = 0; i < f->vertex_count; i++) {
+        fsi__mb_body *body = run->touch[i] >= 0 ? &run->body[run->touch[i]] : NULL;
+        run->b[i] = 0;
+        if (!body) continue;
+        p = fsi__d3_at(push + 3 * i);
+        body->impulse = fsi__d3_add(body->impulse, p);
+        body->moment = fsi__d3_add(body->moment,
+            fsi__d3_cross(fsi__d3_diff(f->position[i], body->pose.position), p));
+    }
+
+    /* The rim: corners of elements with tension. */
+    for (t = 0; t < f->element_count; t++)
+        for (c = 0; c < f->dim && !run->wet[t] && !run->skip[t]; c++) run->b[f->elements[f->dim * t + c]] = 1;
+    for (i = 0; i < f->vertex_count; i++) {
+        if (run->touch[i] < 0 || !(run->b[i] > 0)) continue;
+        if (fsi__mb_nearest_body(run, f->position[i], reach, &d, &n) < 0 || !(fsi__d3_dot(fsi__d3_at(push + 3 * i), n)
+            > 0)) continue;
+        f->flags[i] &= ~(uint32_t)FSI_FRONT_FIXED;
+        run->stats.released++;
+    }
+}
+
 /* v = C^-1 (r + W^T j), u = W v at the surface. Vertices that only touch a wall do not go through it. */
 static fsi_status fsi__mb_write_back(fsi__mb_run *run)
 {
     fsi_membrane *s = run->s;
     const fsi__mb_rows *r = &run->im->rows;
-    int a, i, f;
+    const int dofs = fsi__mb_dofs(s->dim);
+    int a, i, f, b, d;
     for (a = 0; a < s->dim; a++) {
-        memcpy(run->b, run->r[a], (size_t)s->front->vertex_count * sizeof(double));
-        fsi__mb_rows_scatter(r, a, run->push, run->b);
-        for (i = 0; i < s->front->vertex_count; i++) if (run->held[i] & (1 << a | FSI__MB_IDLE)) run->b[i] = 0;
-        FSI__TRY(fsi__mb_solve_axis(run, a));
-        fsi__mb_rows_gather(r, a, run->y, run->found);
-        for (i = 0; i < s->front->vertex_count; i++) if (!(run->held[i] & FSI__MB_IDLE)) run->v[a][i] = run->y[i];
+        memcpy(run->load[a], run->r[a], (size_t)s->front->vertex_count * sizeof(double));
+        fsi__mb_rows_scatter(r, a, run->push, run->load[a]);
+    }
+    FSI__TRY(fsi__mb_solve_all(run, 1));
+    for (a = 0; a < s->dim; a++) {
+        fsi__mb_rows_gather(r, a, run->answer[a], run->found);
+        for (i = 0; i < s->front->vertex_count; i++)
+            if (!(run->held[i] & FSI__MB_IDLE)) run->v[a][i] = run->answer[a][i];
         for (f = r->first[a]; f < r->first[a + 1]; f++)
             run->im->work[a]->value[r->entry[f]] = (fsi_real)run->found[f];
     }
     for (i = 0; i < s->front->vertex_count; i++)
         s->front->velocity[i] = fsi_v3((fsi_real)run->v[0][i], (fsi_real)run->v[1][i],
             s->dim == 3 ? (fsi_real)run->v[2][i] : 0);
+
+    /* Bodies. */
+    if (run->slots == 0) return FSI_OK;
+    for (b = 0; b < run->world->count; b++)
+        for (d = 0; d < dofs && run->body[b].slot >= 0; d++)
+            run->body[b].after[fsi__mb_number(s->dim, d)] = run->reduced[run->body[b].slot * dofs + d];
+    fsi__mb_push_bodies(run);
     return FSI_OK;
+}
+
+/* Bodies get what the solve gave them, and collide; they go where their velocities bring them, and what lies on them
+   goes along. */
+static fsi_status fsi__mb_advance_bodies(fsi__mb_run *run)
+{
+    fsi_rigid *w = run->world;
+    fsi_front *f = run->s->front;
+    int b, i;
+    if (!w) return FSI_OK;
+    for (b = 0; b < w->count; b++)
+        if (run->body[b].slot >= 0) {
+            fsi__rg_push(w, b, run->body[b].impulse, run->body[b].moment);
+            fsi__rg_wake_pushed(w, b);
+        }
+    fsi__rg_solve(w, run->dt, NULL, 0);
+    FSI__TRY(fsi__mb_of_world(run, fsi__rg_advance(w, run->dt, run->fn)));
+    fsi__rg_accept(w, run->dt);
+
+    /* Where they are now, and how fast what lies on them is. */
+    for (b = 0; b < w->count; b++)
+        run->body[b].to = run->body[b].alive ? fsi__rg_bodies(w)[b].start : run->body[b].pose;
+    for (i = 0; i < f->vertex_count; i++)
+        if (run->touch[i] >= 0) {
+            const fsi__ct_body *m = &fsi__rg_bodies(w)[run->touch[i]];
+            const fsi__d3 arm = fsi__d3_diff(f->position[i], run->body[run->touch[i]].pose.position);
+            f->velocity[i] = fsi__d3_real(fsi__d3_add(m->v, fsi__d3_cross(m->w, arm)));
+        }
+    fsi__mb_set_poses(run);
+    fsi__mb_stay_out(run, 0);
+    return fsi__front_book(f);
 }
 
 /* ---- step -------------------------------------------------------------------------------------------------------- */
@@ -1204,7 +1780,8 @@ static double fsi__mb_fastest(const fsi__mb_run *run, fsi_field *const u[3])
         speed = (double)fsi_v3_norm(f->velocity[i]);
         if (speed > most) most = speed;
     }
-    return most;
+    speed = fsi__mb_fastest_body(run);
+    return speed > most ? speed : most;
 }
 
 /* Everything about the solve that a look needs as well: momentum, energies. */
@@ -1217,13 +1794,15 @@ static void fsi__mb_measure(fsi__mb_run *run)
     int t, c, a;
     fsi__mb_sum(run, run->stats.momentum, run->stats.mass, &run->stats.kinetic_energy);
     run->stats.max_speed = fsi__mb_fastest(run, run->im->work);
+    run->stats.contacts = 0;
+    for (a = 0; a < f->vertex_count; a++) run->stats.contacts += fsi__mb_is_held(f, a);
     for (t = 0; t < f->element_count; t++) {
         const int *corner = f->elements + f->dim * t;
         const double v = fsi__fr_volume_of(f->dim, f->position, corner, s->grid->origin);
         fsi__d3 x = fsi__d3_zero();
         for (c = 0; c < f->dim; c++) x = fsi__d3_add(x, fsi__d3_diff(f->position[corner[c]], s->grid->origin));
         center = fsi__d3_madd(center, v / (f->dim + 1), x);
-        if (!run->skip[t]) energy += fsi__fr_area_of(f->dim, f->position, corner);
+        if (!run->skip[t] && !run->wet[t]) energy += fsi__fr_area_of(f->dim, f->position, corner);
     }
     run->stats.surface_energy = (double)s->desc.surface_tension * energy;
     run->stats.volume = 0;
@@ -1240,6 +1819,7 @@ static fsi_status fsi__mb_couple(fsi__mb_run *run)
     int a;
     clock[0] = fsi__now(s->context);
     FSI__TRY(fsi__mb_locate(run));
+    FSI__TRY(fsi__mb_predict_bodies(run));
     clock[1] = fsi__now(s->context);
     fsi__mb_clear_faces(run);
     fsi__mb_sum(run, before, mass, &energy);
@@ -1251,16 +1831,21 @@ static fsi_status fsi__mb_couple(fsi__mb_run *run)
     fsi__mb_sum(run, before, mass, &energy);
     FSI__TRY(fsi__mb_assemble(run));
     FSI__TRY(fsi__mb_factor(run));
+    FSI__TRY(fsi__mb_find_modes(run));
     clock[2] = fsi__now(s->context);
     FSI__TRY(fsi__mb_prepare(run));
     FSI__TRY(fsi__mb_solve(run));
     FSI__TRY(fsi__mb_write_back(run));
     clock[3] = fsi__now(s->context);
 
-    /* What walls gave: all that the solve changed. */
+    /* What walls gave: all that the solve changed, but for what bodies got. */
     fsi__mb_sum(run, after, mass, &energy);
     for (a = 0; a < s->dim; a++) {
-        run->stats.wall_impulse[a] += after[a] - before[a];
+        double given = 0;
+        int b;
+        for (b = 0; run->body && b < run->world->count; b++) given += fsi__d3_axis(run->body[b].impulse, a);
+        run->stats.body_impulse[a] += given;
+        run->stats.wall_impulse[a] += after[a] - before[a] + given;
         run->stats.momentum[a] = after[a];
     }
     run->stats.seconds_rows += clock[1] - clock[0];
@@ -1287,7 +1872,7 @@ static fsi_status fsi__mb_substep(fsi__mb_run *run)
     run->stats.seconds_move += fsi__now(s->context) - begin;
     FSI__TRY(fsi__mb_couple(run));
     for (a = 0; a < s->dim; a++) fsi__mb_copy_field(s->u[a], run->im->work[a]);
-    return FSI_OK;
+    return fsi__mb_advance_bodies(run);
 }
 
 /* What there is: kept, for a step that fails, and measured. */
@@ -1296,6 +1881,7 @@ static fsi_status fsi__mb_begin(fsi__mb_run *run)
     fsi_membrane *s = run->s;
     int a;
     for (a = 0; a < s->dim; a++) fsi__mb_copy_field(run->im->kept[a], s->u[a]);
+    FSI__TRY(fsi__mb_find_bodies(run));
     FSI__TRY(fsi_front_cross_lines(run->im->lines, s->front));
     FSI__TRY(fsi__mb_fit_blocks(run));
     for (a = 0; a < s->dim; a++) fsi__mb_copy_field(run->im->work[a], s->u[a]);
@@ -1320,6 +1906,7 @@ static fsi_status fsi__mb_advance(fsi__mb_run *run, double length)
             parts = more;
         }
         run->dt = parts > 1 ? left / parts : left;
+        run->left = left;
         left = parts > 1 ? left - run->dt : 0;
         run->stats.substeps++;
         run->stats.substep = run->dt;
@@ -1347,6 +1934,7 @@ static void fsi__mb_set_up(fsi__mb_run *run, fsi_membrane *s, const char *fn)
     run->s = s;
     run->im = (fsi__mb_impl *)s->impl;
     run->fn = fn;
+    run->world = s->desc.world;
     run->h = s->desc.thickness > 0 ? (double)s->desc.thickness : dx / 2;
     run->mass = (double)s->desc.density * dx * dx * (s->dim == 3 ? dx : 1);
 }
@@ -1383,11 +1971,14 @@ FSI_API fsi_status fsi_membrane_step(fsi_membrane *s, fsi_real dt)
     fsi__mb_set_up(&run, s, fn);
     FSI__TRY(fsi__front_copy(run.im->backup, s->front, fn));
     status = fsi__mb_begin(&run);
+    if (status == FSI_OK && run.world && dt > 0) status = fsi__mb_begin_bodies(&run, (double)dt);
     if (status == FSI_OK) status = fsi__mb_advance(&run, (double)dt);
     if (status != FSI_OK) {
+        if (run.begun) fsi__rg_drop(run.world);
         fsi__mb_take_back(&run);
         return status;
     }
+    if (run.begun) fsi__rg_commit(run.world, (double)dt);
     s->time += (double)dt;
     run.stats.seconds_other = fsi__now(s->context) - begin - run.stats.seconds_move - run.stats.seconds_rows
         - run.stats.seconds_factor - run.stats.seconds_pressure;
@@ -1419,6 +2010,20 @@ FSI_API fsi_membrane_desc fsi_membrane_default_desc(void)
     d.pressure_tolerance = sizeof(fsi_real) == 8 ? 1e-8 : 1e-6;
     d.pressure_iters = 200;
     return d;
+}
+
+/* A world of the same kind, without trees, that nobody else is stepping. */
+static fsi_status fsi__mb_check_world(const fsi_membrane_desc *d, const char *fn)
+{
+    const fsi_rigid *w = d->world;
+    if (!w) return FSI_OK;
+    if (fsi__rg_check(w) != FSI_OK)
+        return fsi__fail(d->context, FSI_ERROR_COOKIE, fn, -1, 0,
+            "desc.world was not made by fsi_rigid_create of this version and precision");
+    if (w->desc.dim != d->dim)
+        return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, w->desc.dim, "desc.world's dim is %d, the liquid's %d",
+            w->desc.dim, d->dim);
+    return FSI_OK;
 }
 
 static fsi_status fsi__mb_check_desc(const fsi_membrane_desc *d, const char *fn)
@@ -1453,7 +2058,7 @@ static fsi_status fsi__mb_check_desc(const fsi_membrane_desc *d, const char *fn)
     if (d->thickness > 100 * d->dx || (d->thickness > 0 && d->thickness < d->dx / 1000))
         return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->thickness,
             "desc.thickness is %g, must be 0.001 to 100 desc.dx", (double)d->thickness);
-    return FSI_OK;
+    return fsi__mb_check_world(d, fn);
 }
 
 /* The front of a desc: walls of the box, edges of half a cell. */
@@ -1597,6 +2202,8 @@ FSI_API void fsi_membrane_destroy(fsi_membrane *s)
     fsi__arena_free(s->context, &im->sheet);
     fsi__arena_free(s->context, &im->blocks);
     fsi__arena_free(s->context, &im->places);
+    fsi__arena_free(s->context, &im->bodies);
+    fsi__arena_free(s->context, &im->modes);
     fsi_pressure_destroy(im->solver);
     fsi_grid_faces_destroy(im->faces);
     fsi_front_destroy_lines(im->lines);

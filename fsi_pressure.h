@@ -1740,8 +1740,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     return s;
 }
 
-/* Surface tension where the surface passes a cell on several sides: in films, at rims and corners. Waves that bend a film
-   of thickness h have omega^2 = 2 gamma k^2/(rho h). They are faster than those of deep liquid, gamma k^3/rho, which
+/* Surface tension where the surface passes a cell on several sides: in films, at rims and corners. Waves that bend a
+   film of thickness h have omega^2 = 2 gamma k^2/(rho h). They are faster than those of deep liquid, gamma k^3/rho, which
    limit the substep, if h < 2/k, and the shortest waves on the grid have k = 2/dx. So what bends the film, the
    difference of the pressures on its sides, is limited as if it moved at least the mass of a cell. Where a rim enters a
    cell and makes it liquid by a hundredth, all sides are at one place of the surface likewise, and different pressures

@@ -423,6 +423,12 @@ FSI_API void fsi__rg_aim_kinematic(fsi_rigid *world, double left);
 FSI_API fsi_status fsi__rg_check(const fsi_rigid *world); /* ARGUMENT: NULL; COOKIE */
 /* Wakes a sleeping body, and those that fell asleep with it, when its `sum` is more than rest allows. */
 FSI_API void fsi__rg_wake_pushed(fsi_rigid *world, int id);
+/* Of a body whose centre of mass is at `pose`: distance of x from its surface, negative inside, and its gradient; 1e300
+   where it has no parts. Its farthest point from the centre. */
+FSI_API double fsi__rg_distance(const fsi_rigid *world, int id, const fsi_pose *pose, fsi__d3 x, fsi__d3 *n);
+FSI_API double fsi__rg_reach(const fsi_rigid *world, int id);
+/* It does not fall asleep by the next accept: a liquid bears it. */
+FSI_API void fsi__rg_keep_awake(fsi_rigid *world, int id);
 /* A warning (level 1) from the step's stats: bodies that overlap deeply. */
 FSI_API void fsi__rg_warn(const fsi_rigid *world);
 
@@ -1901,7 +1907,21 @@ FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *w, int id, fsi_mass_propertie
 FSI_API fsi_real fsi_rigid_distance(const fsi_rigid *w, int id, fsi_vec3 x)
 {
     if (fsi__rg_check(w) != FSI_OK || !fsi__rg_is_body(w, id) || !fsi_v3_is_finite(x)) return FSI_REAL_MAX;
-    return (fsi_real)fsi__cd_distance(&fsi__rg_of(w)->solid[id], &w->body[id]->pose, fsi__d3_of(x));
+    return (fsi_real)fsi__cd_distance(&fsi__rg_of(w)->solid[id], &w->body[id]->pose, fsi__d3_of(x), NULL);
+}
+
+FSI_API double fsi__rg_distance(const fsi_rigid *w, int id, const fsi_pose *pose, fsi__d3 x, fsi__d3 *n)
+{
+    return fsi__cd_distance(&fsi__rg_of(w)->solid[id], pose, x, n);
+}
+
+FSI_API double fsi__rg_reach(const fsi_rigid *w, int id) { return fsi__rg_of(w)->solid[id].reach; }
+
+FSI_API void fsi__rg_keep_awake(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    if (im->rest[id].asleep) fsi__rg_wake_group(w, id);
+    im->rest[id].still = 0;
 }
 
 /* Wakes a body and those it fell asleep with, in the published state. */
