@@ -160,9 +160,10 @@ typedef struct fsi_pressure_flow {
     const fsi_field *phi;                    /* at cells, negative in liquid [m]; NULL: theta = 1 */
     const fsi_field *surface_pressure;       /* at cells [Pa]: at a surface between cells i and j, (1 - theta) of
                                                 i's + theta of j's; NULL: 0 */
-    const fsi_field *surface_weight;         /* at cells, > 0, its background too: of its surface_pressure in that mean;
-                                                below 1: of a ridge, as in a film or at its rim, whose sides have nearly
-                                                one pressure where it is thin; NULL: 1 */
+    const fsi_field *surface_weight;         /* at cells, > 0, its background too: of its surface_pressure in that mean.
+                                                Of a liquid cell below 1: it is a ridge, as in a film or at its rim, the
+                                                more the lower, whose sides have nearly one pressure where it is thin;
+                                                NULL: 1 in the mean, films are told by air on opposite sides */
     const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg], their backgrounds too; NULL (all): 1/density */
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
@@ -176,7 +177,9 @@ typedef struct fsi_pressure_flow {
                                                 default 0 */
     int same_equations;                      /* 1: since this solver's last projection, which succeeded, only values of
                                                 u and source have changed: what its equations consist of is not found
-                                                again. Not read with solids or surface_pressure; default 0 */
+                                                again, but where the grid's blocks, density, theta_min or open_side
+                                                differ. Values of cell, phi, let_go and inverse_density that differ give
+                                                wrong velocities. Not read with solids or surface_pressure; default 0 */
     fsi_pressure_solid *solids;              /* solid_count */
     int solid_count;
     const unsigned char *let_go;             /* at cells: liquid may separate from the wall or solid at the face below
@@ -1273,6 +1276,15 @@ typedef struct fsi__pressure_yield {
     double share, more;             /* more: what the multigrid's matrix has there beyond A */
 } fsi__pressure_yield;
 
+/* What equations are kept for: another grid, or one with other blocks, and another desc of the flow have others. */
+typedef struct fsi__pressure_key {
+    const fsi_grid *grid;
+    const void *densities;          /* flow.inverse_density[0] */
+    int blocks, n[3];
+    fsi_real density, theta_min;
+    unsigned char open_side[6];
+} fsi__pressure_key;
+
 typedef struct fsi__pressure_impl {
     fsi__mg mg;
     fsi__arena lists_memory, cuts_memory, vectors_memory, faces_memory, responses_memory, yields_memory, runs_memory,
@@ -1306,7 +1318,8 @@ typedef struct fsi__pressure_impl {
                                        pieces that act on nothing; orthonormal over the cells */
     int touching, nulls;            /* touching: pieces that meet a body or a solid that yields; 0 where no solid
                                        yields */
-    int kept;                       /* 1: all this is what flow.same_equations asks for, with */
+    int kept;                       /* 1: all this is what flow.same_equations asks for, of */
+    fsi__pressure_key key;
     double kept_density;            /* that of the job, */
     int kept_pieces;                /* and of stats */
 } fsi__pressure_impl;
@@ -1626,6 +1639,7 @@ typedef struct fsi__pressure_side {
     double open, flux;   /* fraction that no solid covers; sum of the solids' fractions times velocities */
     double a;            /* coefficient of the pressure difference, 0: closed */
     int air;             /* 1: `beyond` stands behind it rather than another unknown */
+    int surface;         /* 1: air behind the liquid's surface; not an open side, or a wall that has let go */
     double beyond;       /* q there */
     double theta;        /* where it is, in cells from the centre */
     int cell;            /* kind of the cell behind it; the wall of the box counts as solid */
@@ -1698,6 +1712,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     s.flux = s.beyond = 0;
     s.a = 0;
     s.theta = 1;
+    s.surface = 0;
     gone = fsi__pressure_gone(job, s.entry, a);
     wall |= go = gone >> (d & 1 ? 3 : 0) & 1;
     s.cell = wall ? (flow->open_side[d] || go ? (int)FSI_CELL_AIR : (int)FSI_CELL_SOLID)
@@ -1732,7 +1747,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     }
 
     /* Pressure at the surface, and the coefficient. */
-    if (s.air && !wall && flow->surface_pressure)
+    s.surface = s.air && !wall;
+    if (s.surface && flow->surface_pressure)
         s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
     s.a = s.open * beta / theta;
     s.theta = theta;
@@ -1741,29 +1757,24 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
 }
 
 /* Surface tension where the surface passes a cell on several sides: in films, at rims and corners. Waves that bend a
-   film of thickness h have omega^2 = 2 gamma k^2/(rho h). They are faster than those of deep liquid, gamma k^3/rho, which
-   limit the substep, if h < 2/k, and the shortest waves on the grid have k = 2/dx. So what bends the film, the
-   difference of the pressures on its sides, is limited as if it moved at least the mass of a cell. Where a rim enters a
-   cell and makes it liquid by a hundredth, all sides are at one place of the surface likewise, and different pressures
-   would throw out what is in it. The mean of all sides, the only part in the equation of the cell, is unchanged, and so
-   is the flow out of it:
+   film of thickness h have omega^2 = 2 gamma k^2/(rho h). They are faster than those of deep liquid, gamma k^3/rho,
+   which limit the substep, if h < 2/k, and the shortest waves on the grid have k = 2/dx. So what bends the film, the
+   difference of the pressures on its two sides, is limited as if it moved at least the mass of a cell. Where a rim
+   enters a cell and makes it liquid by a hundredth, all its sides are close to one place of the surface, and pressures
+   that differ would throw out what is in it. With `thick`, the thickness of the liquid between a side and the nearest
+   other one [dx], at most 1, and <> the mean over the sides by their coefficients:
 
-      p_s = mean + share_s (p_s - mean) - mean of share_t (p_t - mean)      share = thick + (1 - thick) surface_weight
+      p_s = <p> + share_s (p_s - <p>) - <share (p - <p>)>        share = 1 - ridge (1 - thick)
 
-   thick: of the liquid between this side and the nearest other one [dx], at most 1. Where the side of a deep liquid
-   hardly passes a cell's centre there is air on several sides, too; there surface_weight, which is low on ridges only,
-   is 1: the pressures are interpolated in theta, and their difference is what bears the liquid's weight. */
-static void fsi__pressure_hold_films(const fsi__pressure_job *job, long long here, fsi__pressure_side *s)
+   <p> is all of them that the equation of the cell has: it is unchanged, and so is the flow out of the cell. */
+static void fsi__pressure_hold_sides(fsi__pressure_side *s, int sides, double ridge)
 {
-    const fsi_field *weight = job->flow->surface_weight;
-    const double ridge = weight ? 1 - fmin(1, fsi__pressure_at(weight, here)) : 0;
-    const int sides = 2 * job->grid->dim;
     double least = 1, second = 1, sum = 0, mean = 0, kept = 0, share[6];
     int d;
 
     /* The two nearest sides, and the mean of all. */
     for (d = 0; d < sides; d++) {
-        if (!s[d].air) continue;
+        if (!s[d].surface) continue;
         second = fmin(second, fmax(least, s[d].theta));
         least = fmin(least, s[d].theta);
         sum += s[d].a;
@@ -1773,12 +1784,23 @@ static void fsi__pressure_hold_films(const fsi__pressure_job *job, long long her
     mean /= sum;
 
     for (d = 0; d < sides; d++) {
-        if (!s[d].air) continue;
+        if (!s[d].surface) continue;
         share[d] = 1 - ridge * (1 - fmin(1, s[d].theta + (s[d].theta > least ? least : second)));
         kept += s[d].a * share[d] * (s[d].beyond - mean) / sum;
     }
     for (d = 0; d < sides; d++)
-        if (s[d].air) s[d].beyond = mean + share[d] * (s[d].beyond - mean) - kept;
+        if (s[d].surface) s[d].beyond = mean + share[d] * (s[d].beyond - mean) - kept;
+}
+
+/* By its surface_weight a cell is a ridge, with all its sides. Where the side of a deep liquid hardly passes the centre
+   of a cell there is air on several sides, too, but the weight is 1: there pressures are interpolated in theta, and
+   their difference is what bears the liquid's weight. Without weights films alone are known, by air across an axis. */
+static void fsi__pressure_hold_films(const fsi__pressure_job *job, long long here, fsi__pressure_side *s)
+{
+    const fsi_field *weight = job->flow->surface_weight;
+    int a;
+    if (weight) fsi__pressure_hold_sides(s, 2 * job->grid->dim, 1 - fmin(1, fsi__pressure_at(weight, here)));
+    else for (a = 0; a < job->grid->dim; a++) fsi__pressure_hold_sides(s + 2 * a, 2, 1);
 }
 
 /* All sides of a cell. Matrix and velocities use the same coefficients, to the last bit of a double: those between
@@ -3453,6 +3475,20 @@ static void fsi__pressure_no_liquid(fsi_pressure_flow *flow)
         memset(flow->pressure->value, 0, (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real));
 }
 
+static fsi__pressure_key fsi__pressure_key_of(const fsi__pressure_job *job)
+{
+    fsi__pressure_key key;
+    memset(&key, 0, sizeof key); /* padding is compared, too */
+    key.grid = job->grid;
+    key.densities = job->flow->inverse_density[0];
+    key.blocks = job->grid->block_count;
+    memcpy(key.n, job->grid->n, sizeof key.n);
+    key.density = job->flow->density;
+    key.theta_min = job->flow->theta_min;
+    memcpy(key.open_side, job->flow->open_side, sizeof key.open_side);
+    return key;
+}
+
 /* Cells, equations, bodies, pieces and levels of the liquid that there is. */
 static fsi_status fsi__pressure_prepare(fsi__pressure_job *job, double *reference)
 {
@@ -3481,9 +3517,20 @@ static fsi_status fsi__pressure_prepare(fsi__pressure_job *job, double *referenc
     fsi__pressure_soften(job);
     fsi__mg_setup(&m->mg);
     m->kept = job->flow->solid_count == 0 && !job->flow->surface_pressure;
+    m->key = fsi__pressure_key_of(job);
     m->kept_density = job->density;
     m->kept_pieces = s->stats.pieces;
     return FSI_OK;
+}
+
+/* Does the flow ask for the equations that are kept? Those of another grid or desc are found anew. */
+static int fsi__pressure_is_same(const fsi__pressure_job *job)
+{
+    const fsi_pressure_flow *flow = job->flow;
+    fsi__pressure_key key;
+    if (!flow->same_equations || !job->m->kept || flow->solid_count > 0 || flow->surface_pressure) return 0;
+    key = fsi__pressure_key_of(job);
+    return memcmp(&key, &job->m->key, sizeof key) == 0;
 }
 
 /* The same, where all but the right side is that of the last call. */
@@ -3526,7 +3573,7 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     job.grid = flow->u[0]->grid;
 
     /* The equations. */
-    if (flow->same_equations && m->kept && flow->solid_count == 0 && !flow->surface_pressure) {
+    if (fsi__pressure_is_same(&job)) {
         FSI__TRY(fsi__pressure_prepare_again(&job, &reference));
     } else {
         if (!fsi__pressure_bounds(&job)) {
