@@ -1769,7 +1769,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
    <p> is all of them that the equation of the cell has: it is unchanged, and so is the flow out of the cell. */
 static void fsi__pressure_hold_sides(fsi__pressure_side *s, int sides, double ridge)
 {
-    double least = 1, second = 1, sum = 0, mean = 0, kept = 0, share[6];
+    double least = 1, second = 1, sum = 0, mean = 0, kept = 0, share[6] = { 0, 0, 0, 0, 0, 0 };
     int d;
 
     /* The two nearest sides, and the mean of all. */
