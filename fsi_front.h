@@ -682,23 +682,26 @@ static void fsi__fr_shift(fsi__fr_impl *im)
     }
 }
 
-/* What a piece has less than it should, where that is more than rounding. */
+/* What a piece has less than it should, and what of it is worth a shift: nothing less than rounding, which stays owed,
+   or it would add up over steps. */
 static double fsi__fr_missing(const fsi__fr_impl *im, int i)
 {
-    const fsi_front_piece *p = &im->work_piece[i];
-    const double lost = im->sum[i].before - p->volume;
-    const double rounding = 512 * (double)FSI_REAL_EPS * (fabs(im->sum[i].before) + 0.1 * p->area * im->work.length);
-    return fabs(lost) > rounding && p->element_count > 0 ? lost : 0;
+    return im->work_piece[i].element_count > 0 ? im->sum[i].before - im->work_piece[i].volume : 0;
+}
+static double fsi__fr_worth(const fsi__fr_impl *im, int i, double missing)
+{
+    const double size = fabs(im->sum[i].before) + 0.1 * im->work_piece[i].area * im->work.length;
+    return fabs(missing) > 512 * (double)FSI_REAL_EPS * size ? missing : 0;
 }
 
-/* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows, where
-   that is more than its rounding. Ends with the quality of the mesh. */
+/* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows.
+   Ends with the quality of the mesh. */
 static fsi__fr_quality fsi__fr_give_back(fsi__fr_impl *im, int keep)
 {
     fsi__fr_quality q;
     int round, i, left = 0;
     for (i = 0; i < im->pieces; i++) {
-        im->sum[i].shift = keep ? im->work_piece[i].owed - im->moved[i] : 0;
+        im->sum[i].shift = keep ? fsi__fr_worth(im, i, im->work_piece[i].owed - im->moved[i]) : 0;
         left += fabs(im->sum[i].shift) > 0;
     }
     for (round = 0;; round++) {
@@ -706,7 +709,7 @@ static fsi__fr_quality fsi__fr_give_back(fsi__fr_impl *im, int keep)
         q = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
         if (left == 0 || round == 7) return q;
         for (i = left = 0; i < im->pieces; i++) {
-            im->sum[i].shift = fsi__fr_missing(im, i);
+            im->sum[i].shift = fsi__fr_worth(im, i, fsi__fr_missing(im, i));
             left += fabs(im->sum[i].shift) > 0;
         }
         if (left == 0) return q;
