@@ -593,7 +593,11 @@ static fsi_status fsi__ls_accelerate(fsi__ls_run *run)
 
 /* Weight of the curvature at a cell: 1 where phi has slope 1 across it, near one surface alone; lower on a ridge
    between two surfaces, as in a sheet of a cell or two or between drops. Curvature there is that of neither: that of
-   the other side of the surface is used. */
+   the other side of the surface is used. Not alone, though: a surface that passes the centre of a ridge's cell has its
+   curvature, and with a weight of 0.01 this came and went while the surface moved by a hundredth of a cell. Rims came
+   to such a place and stayed there, thrown to and fro. */
+#define FSI__LS_LEAST_TRUST 0.1
+
 FSI_FN double fsi__ls_trust(const fsi_real *p, int dim, const int *step, double dx)
 {
     double slope2 = 0, share;
@@ -603,7 +607,7 @@ FSI_FN double fsi__ls_trust(const fsi_real *p, int dim, const int *step, double 
         slope2 += slope * slope;
     }
     share = (slope2 - 0.5) / 0.4;
-    return share > 1 ? 1 : (share > 0.01 ? share : 0.01);
+    return share > 1 ? 1 : (share > FSI__LS_LEAST_TRUST ? share : FSI__LS_LEAST_TRUST);
 }
 
 static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
