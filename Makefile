@@ -37,8 +37,8 @@ VALGRIND = test_body test_ground test_io test_mesh test_neighbors test_sph_doubl
 
 # Programs of physics alone, for many seconds each, on code that the others run under sanitizers.
 PHYSICS = test_couple_together test_couple_rest test_levelset_tension test_levelset_use test_levelset_momentum \
-          test_elastic test_flip test_flip_inside test_shell_physics test_viscosity test_sph_moving test_sph_tension test_sph_viscosity test_wcsph_floats test_wcsph_scenes \
-          test_membrane
+          test_elastic test_flip test_flip_inside test_shell_physics test_viscosity test_sph_moving \
+          test_sph_tension test_sph_viscosity test_wcsph_floats test_wcsph_rest test_wcsph_scenes test_membrane
 
 # Other solvers behind fsi_solver: those that are installed.
 PEERS := $(shell $(CC) -E -include suitesparse/cholmod.h -x c /dev/null > /dev/null 2>&1 && echo peer_cholmod) \

@@ -66,9 +66,9 @@ is_top() { case " $(echo $tops) " in *" $1 "*) return 0 ;; esac; return 1; }
 # ---- every header alone, all together, reversed, twice, only declared, in each language and version -----------------
 
 # clang tells all it has to say from the syntax, gcc some of it only when it generates code, and some only when it optimises.
-# So all.c is generated for each language, to be linked below: in C by gcc at -O0, where fsi gives itself -O2, else without
-# that; and in C++ at -O3 in float, for what inlining across headers shows. The tests' builds show what gcc says of each
-# header at -O2, in double and float, and at -O3 -march=native. Private functions cost nothing from -O1 on, as nobody
+# So all.c is generated for each language, to be linked below, without the -O2 that fsi gives itself; and in C++ at -O2 in
+# float, for what inlining across headers shows. The tests' builds show what gcc says of each header at -O2, in double and
+# float, and at -O3 -march=native. Private functions cost nothing from -O1 on, as nobody
 # calls them.
 languages() { # COMPILER FLAGS STANDARD...
     local c=$1 flags=$2 std=$3 read=-fsyntax-only write="-c -o $work/o" f
@@ -78,7 +78,7 @@ languages() { # COMPILER FLAGS STANDARD...
         case $f in declared_*|reversed.c|twice.c) continue ;; esac # private functions need their bodies; order and repetition are the same
         try "$c $std $f float static" "$c -std=$std $flags -DFSI_REAL_FLOAT -DFSI_STATIC -O1 -I. $write $work/$f"
     done
-    try "$c $std all.c" "$c -std=$std $flags $([ $c = gcc ] || echo -DFSI_NO_OPTIMIZE) -fPIC -I. -c -o $work/all_$c.o $work/all.c"
+    try "$c $std all.c" "$c -std=$std $flags -DFSI_NO_OPTIMIZE -fPIC -I. -c -o $work/all_$c.o $work/all.c"
     for std in $4 $5; do try "$c $std" "$c -std=$std $flags -I. $read $work/all.c"; done
     try "$c openmp" "$c -std=$3 $flags -DFSI_NO_OPTIMIZE -fopenmp -I. $read $work/all.c"
 }
@@ -94,7 +94,7 @@ for c in $(present g++ clang++); do
 done
 [ -f $work/all_gcc.o ] && try "a shared library" "gcc -shared $work/all_gcc.o -o $work/libfsi.so -lm"
 if [ "$(present g++)" ]; then
-    try "g++ -O3 float" "g++ -std=c++11 $warn -x c++ -O3 -DFSI_REAL_FLOAT -I. -c -o $work/all_float.o $work/all.c"
+    try "g++ -O2 float" "g++ -std=c++11 $warn -x c++ -O2 -DFSI_REAL_FLOAT -I. -c -o $work/all_float.o $work/all.c"
 fi
 for f in validate/*.c tests/fuzz/*.c bench/*.c; do try "$f" "${CC:-gcc} -std=c99 $cwarn -I. -fsyntax-only $f"; done
 for c in $(present tcc); do for f in $sources; do try "tcc $f" "tcc -Wall -I. -c $work/$f -o $work/${f%.c}_tcc.o"; done; done

@@ -58,8 +58,8 @@
 #endif
 #endif
 
-/* 1 where ThreadSanitizer or valgrind looks at every access; AddressSanitizer is fast enough for all physics. */
-#if defined(__SANITIZE_THREAD__)
+/* 1 where a sanitizer or valgrind looks at every access. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define TEST_WATCHED 1
 #else
 #define TEST_WATCHED (TEST_SLOWED > 1)
