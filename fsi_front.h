@@ -468,7 +468,7 @@ static void fsi__fr_book_small(const fsi__fr_impl *im, double least, fsi_front_s
     int v, i;
     for (v = 0; v < m->nv; v++) {
         double area;
-        if (m->star[v] < 0 || fabs(im->work_piece[fsi__fr_piece_of(m, v)].volume) >= least) continue;
+        if (m->star[v] < 0 || fabs(im->sum[fsi__fr_piece_of(m, v)].before) >= least) continue;
         area = fsi__fr_vertex_area(m, v);
         for (i = 0; i < 3; i++) stats->removed_momentum[i] += area * (double)fsi__axis(m->v[v], i);
         for (i = 0; i < m->attributes; i++)
@@ -476,21 +476,22 @@ static void fsi__fr_book_small(const fsi__fr_impl *im, double least, fsi_front_s
     }
 }
 
-/* Pieces with less volume than desc.piece_min: their rows are gone, what they had is booked. */
+/* Pieces that have less volume than desc.piece_min, with what they will be given back: their rows are gone, what they
+   had is booked. */
 static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats)
 {
     fsi__fr_mesh *m = &im->work;
     const double least = (double)f->desc.piece_min * fsi__fr_unit_volume(f);
     int t, i, c, small_ones = 0;
     for (i = 0; i < im->pieces; i++) {
-        if (fabs(im->work_piece[i].volume) >= least) continue;
+        if (fabs(im->sum[i].before) >= least) continue;
         small_ones++;
-        stats->removed_volume += im->sum[i].before; /* its volume, but for a share of what topology has moved */
+        stats->removed_volume += im->sum[i].before;
     }
     stats->removed_pieces += small_ones;
     if (small_ones > 0) fsi__fr_book_small(im, least, stats);
     for (t = 0; t < m->nt && small_ones > 0; t++) {
-        if (m->corner[m->k * t] < 0 || fabs(im->work_piece[m->piece[t]].volume) >= least) continue;
+        if (m->corner[m->k * t] < 0 || fabs(im->sum[m->piece[t]].before) >= least) continue;
         for (c = 0; c < m->k; c++) {
             m->star[m->corner[m->k * t + c]] = -1;
             m->corner[m->k * t + c] = -1;
