@@ -159,7 +159,7 @@ FSI__STRICT_BEGIN
 #define FSI__FRT_MADE 1.3      /* [cells] thickness of what is made in a place, at least: remeshing and the shift that
                                   gives volume back may take a part of it */
 #define FSI__FRT_NEAREST 0.05  /* part of an edge of the lattice between a vertex and its ends */
-#define FSI__FRT_CLEAR 1.2     /* [cells] that sheets are apart after an attempt that leaves nothing thin */
+#define FSI__FRT_CLEAR 1.2     /* [cells] thickness of sheets after an attempt that leaves nothing thin */
 #define FSI__FRT_LATTICES 6    /* attempts with one ring of cells around those at pairs, as many with two; then the best
                                   of these, or as many with three, */
 #define FSI__FRT_CHOICE (2 * FSI__FRT_LATTICES)
@@ -1553,8 +1553,9 @@ static void fsi__frt_find_normals(fsi__frt *t, const fsi__fr_mesh *m)
     }
 }
 
-/* Vertices of what is made, and of its rim, that an element faces within FSI__FRT_CLEAR cells: remeshing, and the shift
-   that gives volume back, may make a pair of them again. */
+/* Vertices of what is made, and of its rim, that would be a pair again, or where remeshing may make one, in a sheet
+   thinner than FSI__FRT_CLEAR cells. The gap around drops that have merged is a wedge, which begins with a cell on any
+   lattice. */
 static fsi_status fsi__frt_count_thin(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
 {
     const int count = m->nv - t->first_vertex + t->patch_count;
@@ -1564,7 +1565,12 @@ static fsi_status fsi__frt_count_thin(fsi__frt *t, fsi__fr_mesh *m, const char *
     fsi__frt_find_normals(t, m);
     for (i = t->thin = 0; i < count; i++) {
         const int v = fsi__frt_settled(t, m, i);
-        t->thin += fsi__frt_facing(t, m, v, fsi__d3_of(t->normal[v]), reach, 1) >= 0;
+        const fsi__d3 n = fsi__d3_of(t->normal[v]);
+        const int e = fsi__frt_facing(t, m, v, n, reach, 1);
+        fsi__d3 p;
+        if (e < 0) continue;
+        p = fsi__frt_foot(m, e, m->x[v]);
+        t->thin += fsi__d3_dot(p, n) < 0 || fsi__d3_norm(p) < fsi__frt_cell(t);
     }
     return FSI_OK;
 }
