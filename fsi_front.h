@@ -468,7 +468,7 @@ static void fsi__fr_book_small(const fsi__fr_impl *im, double least, fsi_front_s
     int v, i;
     for (v = 0; v < m->nv; v++) {
         double area;
-        if (m->star[v] < 0 || fabs(im->work_piece[fsi__fr_piece_of(m, v)].volume) >= least) continue;
+        if (m->star[v] < 0 || fabs(im->sum[fsi__fr_piece_of(m, v)].before) >= least) continue;
         area = fsi__fr_vertex_area(m, v);
         for (i = 0; i < 3; i++) stats->removed_momentum[i] += area * (double)fsi__axis(m->v[v], i);
         for (i = 0; i < m->attributes; i++)
@@ -476,21 +476,22 @@ static void fsi__fr_book_small(const fsi__fr_impl *im, double least, fsi_front_s
     }
 }
 
-/* Pieces with less volume than desc.piece_min: their rows are gone, what they had is booked. */
+/* Pieces that have less volume than desc.piece_min, with what they will be given back: their rows are gone, what they
+   had is booked. */
 static void fsi__fr_remove_small(fsi_front *f, fsi__fr_impl *im, fsi_front_stats *stats)
 {
     fsi__fr_mesh *m = &im->work;
     const double least = (double)f->desc.piece_min * fsi__fr_unit_volume(f);
     int t, i, c, small_ones = 0;
     for (i = 0; i < im->pieces; i++) {
-        if (fabs(im->work_piece[i].volume) >= least) continue;
+        if (fabs(im->sum[i].before) >= least) continue;
         small_ones++;
-        stats->removed_volume += im->sum[i].before; /* its volume, but for a share of what topology has moved */
+        stats->removed_volume += im->sum[i].before;
     }
     stats->removed_pieces += small_ones;
     if (small_ones > 0) fsi__fr_book_small(im, least, stats);
     for (t = 0; t < m->nt && small_ones > 0; t++) {
-        if (m->corner[m->k * t] < 0 || fabs(im->work_piece[m->piece[t]].volume) >= least) continue;
+        if (m->corner[m->k * t] < 0 || fabs(im->sum[m->piece[t]].before) >= least) continue;
         for (c = 0; c < m->k; c++) {
             m->star[m->corner[m->k * t + c]] = -1;
             m->corner[m->k * t + c] = -1;
@@ -654,9 +655,26 @@ static void fsi__fr_gradients(fsi__fr_impl *im)
     }
 }
 
+/* A coordinate that goes from x to y stays gap before the walls lo and hi, or where it was. */
+static fsi_real fsi__fr_before_walls(fsi_real lo, fsi_real hi, fsi_real gap, fsi_real x, fsi_real y)
+{
+    const fsi_real least = fsi_min(x, lo + gap), most = fsi_max(x, hi - gap);
+    return y < least ? least : y > most ? most : y;
+}
+
+/* The same for a vertex, along axes where it lies on no wall. */
+static fsi_vec3 fsi__fr_keep_before_walls(const fsi_front *f, uint32_t flags, fsi_vec3 x, fsi_vec3 y)
+{
+    const fsi_box3 *w = &f->desc.walls;
+    const fsi_real gap = (fsi_real)0.05 * f->desc.length;
+    return fsi_v3(flags & 3 ? y.x : fsi__fr_before_walls(w->lo.x, w->hi.x, gap, x.x, y.x),
+        flags & 12 ? y.y : fsi__fr_before_walls(w->lo.y, w->hi.y, gap, x.y, y.y),
+        flags & 48 ? y.z : fsi__fr_before_walls(w->lo.z, w->hi.z, gap, x.z, y.z));
+}
+
 /* Along the normals n = g/|g|, g = dV/dx, by s: dV = s sum |g| to first order. sum.shift is the dV that is wanted; a
-   tenth of an edge is the most. */
-static void fsi__fr_shift(fsi__fr_impl *im)
+   tenth of an edge is the most. None goes through a wall. */
+static void fsi__fr_shift(const fsi_front *f, fsi__fr_impl *im)
 {
     fsi__fr_mesh *m = &im->work;
     const double most = 0.1 * m->length;
@@ -678,7 +696,8 @@ static void fsi__fr_shift(fsi__fr_impl *im)
         const fsi__d3 g = fsi__d3_of(im->shift[i]);
         const double n = fsi__d3_norm(g);
         if (!(n > fsi__fr_tiny(m))) continue;
-        m->x[i] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->x[i]), im->sum[fsi__fr_piece_of(m, i)].shift / n, g));
+        m->x[i] = fsi__fr_keep_before_walls(f, m->flags[i], m->x[i],
+            fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->x[i]), im->sum[fsi__fr_piece_of(m, i)].shift / n, g)));
     }
 }
 
@@ -696,16 +715,16 @@ static double fsi__fr_worth(const fsi__fr_impl *im, int i, double missing)
 
 /* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows.
    Ends with the quality of the mesh. */
-static fsi__fr_quality fsi__fr_give_back(fsi__fr_impl *im, int keep)
+static fsi__fr_quality fsi__fr_give_back(const fsi_front *f, fsi__fr_impl *im)
 {
     fsi__fr_quality q;
     int round, i, left = 0;
     for (i = 0; i < im->pieces; i++) {
-        im->sum[i].shift = keep ? fsi__fr_worth(im, i, im->work_piece[i].owed - im->moved[i]) : 0;
+        im->sum[i].shift = f->desc.keep_volume ? fsi__fr_worth(im, i, im->work_piece[i].owed - im->moved[i]) : 0;
         left += fabs(im->sum[i].shift) > 0;
     }
     for (round = 0;; round++) {
-        if (left > 0) fsi__fr_shift(im);
+        if (left > 0) fsi__fr_shift(f, im);
         q = fsi__fr_sum_pieces(im, &im->work, im->work_piece, im->pieces);
         if (left == 0 || round == 7) return q;
         for (i = left = 0; i < im->pieces; i++) {
@@ -750,7 +769,7 @@ static fsi_status fsi__fr_settle_volume(fsi_front *f, fsi__fr_impl *im, fsi_fron
     fsi__fr_mesh *m = &im->work;
     int part, i;
     memcpy(im->unshifted, m->x, (size_t)m->nv * sizeof *m->x);
-    *q = fsi__fr_give_back(im, f->desc.keep_volume);
+    *q = fsi__fr_give_back(f, im);
     stats->seconds_volume = fsi__now(f->context) - begin;
     for (part = 0; part < 3; part++) {
         FSI__TRY(fsi__fr_find_pair(m, pair, fn));

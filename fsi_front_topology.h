@@ -50,6 +50,7 @@ typedef struct fsi__frt {
     fsi__frt_ask *ask;
     void *owner;
     int places, whole, failed, forbidden, cells; /* what a call did */
+    int thin;                  /* vertices that an attempt leaves thin */
     double lost_amount[FSI__FR_ATTRIBUTES], lost_momentum[3]; /* of connected parts of which nothing is left */
 
     /* Pairs, and windows around them. */
@@ -135,6 +136,7 @@ FSI_API void fsi__frt_free(fsi__frt *t, fsi_context *context);
          cut             elements that touch these cells are gone
          sew             loops of the new surface to those of the rim, by strips of triangles
          is_clear        exactly: no new element meets any other
+         count_thin      vertices that would be pairs again: another attempt, unless it is the best of all
          accept          links, amounts, momentum                                                                    */
 
 #ifdef FSI_IMPLEMENTATION
@@ -157,8 +159,13 @@ FSI__STRICT_BEGIN
 #define FSI__FRT_MADE 1.3      /* [cells] thickness of what is made in a place, at least: remeshing and the shift that
                                   gives volume back may take a part of it */
 #define FSI__FRT_NEAREST 0.05  /* part of an edge of the lattice between a vertex and its ends */
-#define FSI__FRT_ATTEMPTS 12   /* each with another lattice, each four with a ring of cells more; */
-#define FSI__FRT_WHOLE 4       /* then whole pieces */
+#define FSI__FRT_CLEAR 1.2     /* [cells] thickness of sheets after an attempt that leaves nothing thin */
+#define FSI__FRT_LATTICES 6    /* attempts with one ring of cells around those at pairs, as many with two; then the best
+                                  of these, or as many with three, */
+#define FSI__FRT_CHOICE (2 * FSI__FRT_LATTICES)
+#define FSI__FRT_ATTEMPTS (3 * FSI__FRT_LATTICES)
+#define FSI__FRT_WHOLE 4       /* then with whole pieces */
+#define FSI__FRT_NONE 0x7fffffff
 #define FSI__FRT_FACING (-0.6) /* cosine between normals of sheets that face each other */
 #define FSI__FRT_MOST (1 << 24) /* nodes of a window */
 #define FSI__FRT_LONGEST 2.5   /* [length] of edges that are sewn */
@@ -332,36 +339,40 @@ static fsi_status fsi__frt_bound_normals(fsi__frt *t, fsi__fr_mesh *m, int *foun
     return FSI_OK;
 }
 
+/* The element nearest to vertex v, nearer than `reach`, that faces its normal n; -1: none. With a patch, what it takes
+   out does not count. */
+static int fsi__frt_facing(const fsi__frt *t, const fsi__fr_mesh *m, int v, fsi__d3 n, double reach, int patch)
+{
+    double best = reach;
+    int i, found[FSI__FR_NEAR], hit = -1;
+    const int count = fsi__fr_near(m, m->x[v], reach, found);
+    for (i = 0; i < count; i++) {
+        const int e = found[i], *c = m->corner + m->k * e;
+        const fsi__d3 o = fsi__fr_along_walls(m->flags[v], fsi__fr_normal_of(m, e));
+        fsi__d3 p;
+        double apart;
+        if (c[0] == v || c[1] == v || c[m->k - 1] == v || fsi__frt_is_wetted(m, e)) continue;
+        if (patch && e < t->first_element && t->gone[e]) continue;
+        if (!(fsi__d3_dot(n, o) < FSI__FRT_FACING * fsi__d3_norm(o))) continue;
+        p = fsi__frt_foot(m, e, m->x[v]);
+        apart = fsi__d3_norm(p);
+        if (!(apart < best || (apart <= best && e < hit))) continue;
+        if (fabs(fsi__d3_dot(p, n)) < 0.5 * apart && apart > 0.1 * reach) continue; /* beside it */
+        best = apart;
+        hit = e;
+    }
+    return hit;
+}
+
 static void fsi__frt_look_task(void *arg, int chunk, int begin, int end)
 {
     const fsi__frt_job *job = (const fsi__frt_job *)arg;
-    const fsi__fr_mesh *m = job->m;
     fsi__frt *t = job->t;
     const double reach = fsi__frt_cell(t);
-    int v, i, found[FSI__FR_NEAR];
+    int v;
     (void)chunk;
-    for (v = begin; v < end; v++) {
-        const fsi__d3 n = fsi__d3_of(t->normal[v]);
-        double best = reach;
-        int count;
-        if (t->hit[v] == -1) continue;
-        t->hit[v] = -1;
-        count = fsi__fr_near(m, m->x[v], reach, found);
-        for (i = 0; i < count; i++) {
-            const int e = found[i], *c = m->corner + m->k * e;
-            const fsi__d3 o = fsi__fr_along_walls(m->flags[v], fsi__fr_normal_of(m, e));
-            fsi__d3 p;
-            double apart;
-            if (c[0] == v || c[1] == v || c[m->k - 1] == v || fsi__frt_is_wetted(m, e)) continue;
-            if (!(fsi__d3_dot(n, o) < FSI__FRT_FACING * fsi__d3_norm(o))) continue;
-            p = fsi__frt_foot(m, e, m->x[v]);
-            apart = fsi__d3_norm(p);
-            if (!(apart < best || (apart <= best && e < t->hit[v]))) continue;
-            if (fabs(fsi__d3_dot(p, n)) < 0.5 * apart && apart > 0.1 * reach) continue; /* beside it */
-            best = apart;
-            t->hit[v] = e;
-        }
-    }
+    for (v = begin; v < end; v++)
+        if (t->hit[v] == -2) t->hit[v] = fsi__frt_facing(t, job->m, v, fsi__d3_of(t->normal[v]), reach, 0);
 }
 
 static fsi_status fsi__frt_reserve_vertices(fsi__frt *t, const fsi__fr_mesh *m, const char *fn)
@@ -370,7 +381,8 @@ static fsi_status fsi__frt_reserve_vertices(fsi__frt *t, const fsi__fr_mesh *m, 
         { (void **)(void *)&t->hit, sizeof *t->hit }, { (void **)(void *)&t->start, sizeof *t->start },
         { (void **)(void *)&t->role, sizeof *t->role }, { (void **)(void *)&t->normal, sizeof *t->normal }
     };
-    return m->nv > t->vertex_room ? fsi__room(m->context, columns, 4, 0, &t->vertex_room, m->nv, fn) : FSI_OK;
+    const int rows = t->vertex_room;
+    return m->nv > rows ? fsi__room(m->context, columns, 4, rows, &t->vertex_room, m->nv, fn) : FSI_OK;
 }
 
 static fsi_status fsi__frt_find_pairs(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
@@ -1508,6 +1520,61 @@ static int fsi__frt_settled(const fsi__frt *t, const fsi__fr_mesh *m, int i)
     const int made = m->nv - t->first_vertex;
     return i < made ? t->first_vertex + i : t->patch[i - made];
 }
+/* Adds the normal of an element, as in fsi__frt_free_normal, to that of one of its vertices. */
+static void fsi__frt_add_normal(fsi__frt *t, const fsi__fr_mesh *m, int v, int e)
+{
+    if (m->flags[v] & FSI__FR_WALLS && fsi__frt_is_wetted(m, e)) return;
+    t->normal[v] = fsi_v3_add(t->normal[v], fsi__d3_real(fsi__fr_normal_of(m, e)));
+}
+
+/* Normals of what is made and of its rim. */
+static void fsi__frt_find_normals(fsi__frt *t, const fsi__fr_mesh *m)
+{
+    const int count = m->nv - t->first_vertex + t->patch_count;
+    int i, c;
+    for (i = 0; i < count; i++) t->normal[fsi__frt_settled(t, m, i)] = fsi_v3(0, 0, 0);
+    for (i = t->first_element; i < m->nt; i++)
+        for (c = 0; c < m->k; c++) fsi__frt_add_normal(t, m, m->corner[m->k * i + c], i);
+
+    /* What stays around the rim. */
+    for (i = 0; i < t->rim_count; i++) {
+        const int first = m->k == 3 ? t->rim[i] : t->rim[i] / 2, v = m->corner[t->rim[i]];
+        int h = first;
+        if (m->k == 2) fsi__frt_add_normal(t, m, v, h);
+        else do {
+            if (!t->gone[h / 3]) fsi__frt_add_normal(t, m, v, h / 3);
+            h = m->twin[fsi__fr_before(h)];
+        } while (h != first);
+    }
+    for (i = 0; i < count; i++) {
+        const int v = fsi__frt_settled(t, m, i);
+        const fsi__d3 n = fsi__fr_along_walls(m->flags[v], fsi__d3_of(t->normal[v]));
+        t->normal[v] = fsi__d3_norm(n) > fsi__fr_tiny(m) ? fsi__d3_real(fsi__d3_unit(n)) : fsi_v3(0, 0, 0);
+    }
+}
+
+/* Vertices of what is made, and of its rim, that would be a pair again, or where remeshing may make one, in a sheet
+   thinner than FSI__FRT_CLEAR cells. The gap around drops that have merged is a wedge, which begins with a cell on any
+   lattice. */
+static fsi_status fsi__frt_count_thin(fsi__frt *t, fsi__fr_mesh *m, const char *fn)
+{
+    const int count = m->nv - t->first_vertex + t->patch_count;
+    const double reach = FSI__FRT_CLEAR * fsi__frt_cell(t);
+    int i;
+    FSI__TRY(fsi__frt_reserve_vertices(t, m, fn));
+    fsi__frt_find_normals(t, m);
+    for (i = t->thin = 0; i < count; i++) {
+        const int v = fsi__frt_settled(t, m, i);
+        const fsi__d3 n = fsi__d3_of(t->normal[v]);
+        const int e = fsi__frt_facing(t, m, v, n, reach, 1);
+        fsi__d3 p;
+        if (e < 0) continue;
+        p = fsi__frt_foot(m, e, m->x[v]);
+        t->thin += fsi__d3_dot(p, n) < 0 || fsi__d3_norm(p) < fsi__frt_cell(t);
+    }
+    return FSI_OK;
+}
+
 static void fsi__frt_tie_corners(fsi__frt *t, const fsi__fr_mesh *m, int e)
 {
     const int made = m->nv - t->first_vertex, *c = m->corner + m->k * e;
@@ -1642,8 +1709,9 @@ static void fsi__frt_accept(fsi__frt *t, fsi__fr_mesh *m)
 
 /* ---- a window ---------------------------------------------------------------------------------------------------- */
 
-/* Resamples the marked cells, if all goes well; else nothing has changed. */
-static fsi_status fsi__frt_try(fsi__frt *t, fsi__fr_mesh *m, int window, int *good, const char *fn)
+/* Resamples the marked cells, if all goes well, and at most `most` vertices are left thin; else nothing has changed.
+   t->thin: how many would be, FSI__FRT_NONE where it cannot be done. */
+static fsi_status fsi__frt_try(fsi__frt *t, fsi__fr_mesh *m, int window, int most, int *good, const char *fn)
 {
     const uint32_t id = m->next_id;
     int i;
@@ -1656,6 +1724,8 @@ static fsi_status fsi__frt_try(fsi__frt *t, fsi__fr_mesh *m, int window, int *go
     if (*good) FSI__TRY(fsi__frt_sew(t, m, good, fn));
     if (*good) FSI__TRY(fsi__frt_link(t, m, good, fn));
     *good = *good && fsi__frt_is_clear(t, m);
+    if (*good) FSI__TRY(fsi__frt_count_thin(t, m, fn));
+    *good = *good && t->thin <= most;
     if (*good) {
         FSI__TRY(fsi__frt_find_groups(t, m, fn));
         fsi__frt_accept(t, m);
@@ -1781,29 +1851,49 @@ static int fsi__frt_is_sheet(const fsi__frt *t, int window)
     return more > 0;
 }
 
+/* One attempt, from FSI__FRT_ATTEMPTS on with all cells of the pieces concerned. *fits 0: none can be made. */
+static fsi_status fsi__frt_attempt(fsi__frt *t, fsi__fr_mesh *m, int window, int attempt, int most, int *fits,
+    int *good, const char *fn)
+{
+    const int whole = attempt >= FSI__FRT_ATTEMPTS;
+    int i;
+    t->thin = FSI__FRT_NONE;
+    *good = 0;
+    if (whole) fsi__frt_take_pieces(t, m);
+    fsi__frt_find_wall(t, m, fits);
+    if (!*fits) return FSI_OK;
+    fsi__frt_move_lattice(t, attempt);
+    FSI__TRY(fsi__frt_sample(t, m, fits, fn));
+    if (!*fits) return FSI_OK;
+    fsi__frt_mark(t, m, window, whole);
+    memcpy(t->cell, t->base, (size_t)t->n[0] * (size_t)t->n[1] * (size_t)t->n[2]);
+    for (i = 0; i <= attempt / FSI__FRT_LATTICES; i++) fsi__frt_grow(t);
+    return fsi__frt_try(t, m, window, most, good, fn);
+}
+
+/* The first lattice that leaves nothing thin; where none does, the one that leaves least; where nothing can be sewn, any
+   with more cells, then with whole pieces. */
 static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int window, int pieces, const char *fn)
 {
-    int i, attempt, fits, left, one, good = 0;
+    int i, attempt, fits = 1, left, best = -1, least = FSI__FRT_NONE, good = 0;
     FSI__TRY(fsi__frt_choose_pairs(t, m, window, &left, fn));
     if (left == 0) return FSI_OK;
     FSI__FRT_ROOM(concerned, 0, concerned_room, pieces + 1);
     memset(t->concerned, 0, (size_t)pieces);
     t->at = t->window[window];
     t->list_count = 0;
-    for (attempt = 0; attempt < FSI__FRT_ATTEMPTS + FSI__FRT_WHOLE && !good; attempt++) {
-        const int whole = attempt >= FSI__FRT_ATTEMPTS, rings = 1 + attempt / 4;
-        t->joins = fsi__frt_is_sheet(t, window);
-        if (whole) fsi__frt_take_pieces(t, m);
-        fsi__frt_find_wall(t, m, &one);
-        if (!one) break;
-        fsi__frt_move_lattice(t, attempt);
-        FSI__TRY(fsi__frt_sample(t, m, &fits, fn));
-        if (!fits) break;
-        fsi__frt_mark(t, m, window, whole);
-        memcpy(t->cell, t->base, (size_t)t->n[0] * (size_t)t->n[1] * (size_t)t->n[2]);
-        for (i = 0; i < rings; i++) fsi__frt_grow(t);
-        FSI__TRY(fsi__frt_try(t, m, window, &good, fn));
-        if (good) t->whole += whole;
+    t->joins = fsi__frt_is_sheet(t, window);
+
+    /* All lattices, then those that are taken whatever they leave. */
+    for (attempt = 0; attempt < FSI__FRT_ATTEMPTS + FSI__FRT_WHOLE && fits && !good; attempt++) {
+        const int again = attempt == FSI__FRT_CHOICE && best >= 0,
+            most = attempt < FSI__FRT_CHOICE ? 0 : FSI__FRT_NONE;
+        FSI__TRY(fsi__frt_attempt(t, m, window, again ? best : attempt, most, &fits, &good, fn));
+        if (t->thin < least) {
+            least = t->thin;
+            best = attempt;
+        }
+        t->whole += good && attempt >= FSI__FRT_ATTEMPTS;
     }
     for (i = 0; i < t->n[0] * t->n[1] * t->n[2] && good; i++) t->cells += t->cell[i];
     t->places += good;

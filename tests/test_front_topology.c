@@ -362,66 +362,6 @@ static void test_amounts_of_what_vanishes_stay_apart(void)
     front_free(&s);
 }
 
-/* A drop on the floor z = 0 (2D: y = 0), a cap of a ball around a center at some height: the upper half of a unit ball
-   becomes the cap, the lower one its foot. */
-static void add_sitting(front_shape *s, double at, double radius, double center)
-{
-    const double edge = acos(-center / radius), foot = radius * sin(edge);
-    const int first = s->vertices;
-    int i;
-    if (s->dim == 3) front_add_ball(s, front_v3(0, 0, 0), front_v3(1, 1, 1), 9, 1);
-    else front_add_circle(s, front_v3(0, 0, 0), 1, 36, 1);
-    for (i = first; i < s->vertices; i++) {
-        const double x = (double)s->x[i].x, y = s->dim == 3 ? (double)s->x[i].y : 0,
-            z = (double)(s->dim == 3 ? s->x[i].z : s->x[i].y), wide = sqrt(x * x + y * y),
-            polar = atan2(wide, z) / (FSI_PI / 2), wet = polar > 1 - 1e-6,
-            r = wet ? foot * (2 - polar) : radius * sin(polar * edge), scale = wide > 1e-9 ? r / wide : 0,
-            high = wet ? 0 : center + radius * cos(polar * edge);
-        s->x[i] = s->dim == 3 ? front_v3(at + x * scale, y * scale, high) : front_v3(at + x * scale, high, 0);
-    }
-}
-
-/* up -1: all mirrored at the floor, which is a ceiling then. */
-static fsi_front *make_sitting(front_shape *s, const double *at, int count, double radius, double center, int up)
-{
-    const uint32_t wall = (s->dim == 3 ? (uint32_t)FSI_FRONT_WALL_Z0 : (uint32_t)FSI_FRONT_WALL_Y0) << (up < 0);
-    fsi_front_desc d;
-    fsi_front *f = NULL;
-    uint32_t *flags;
-    int i;
-    for (i = 0; i < count; i++) add_sitting(s, at[i], radius, center);
-    flags = (uint32_t *)calloc((size_t)s->vertices, sizeof *flags);
-    for (i = 0; i < s->vertices; i++) flags[i] = (s->dim == 3 ? s->x[i].z : s->x[i].y) > 0 ? 0 : wall;
-    for (i = 0; i < s->vertices && up < 0; i++) *(s->dim == 3 ? &s->x[i].z : &s->x[i].y) *= -1;
-    for (i = 0; i < s->elements && up < 0; i++) {
-        int *c = s->corner + s->dim * i, other = c[0];
-        c[0] = c[s->dim - 1];
-        c[s->dim - 1] = other;
-    }
-    d = front_desc(s, 1);
-    d.flags = flags;
-    d.topology = 1;
-    d.attribute_count = 2;
-    *(s->dim == 3 ? (up > 0 ? &d.walls.lo.z : &d.walls.hi.z) : up > 0 ? &d.walls.lo.y : &d.walls.hi.y) = 0;
-    CHECK(fsi_front_create(&f, &d) == FSI_OK);
-    for (i = 0; f && i < 2 * f->vertex_count; i++) f->attribute[i] = 1;
-    free(flags);
-    return f;
-}
-
-/* All is above the floor, and what has its flag on it. */
-static int is_on_floor(const fsi_front *f, int up)
-{
-    int i, bad = 0, wet = 0;
-    for (i = 0; i < f->vertex_count; i++) {
-        const double z = up * (double)(f->dim == 3 ? f->position[i].z : f->position[i].y);
-        const int flag = (f->flags[i] & 63u) != 0;
-        bad += flag ? !(fabs(z) <= 0) : !(z > 0);
-        wet += flag;
-    }
-    return bad == 0 && wet > 3;
-}
-
 static void test_drops_on_a_wall_merge(void)
 {
     static const double center[] = { 0, 2, -1.5 };
@@ -431,7 +371,7 @@ static void test_drops_on_a_wall_merge(void)
         front_shape s = { 2 + k / 3 % 2, 0, 0, NULL, NULL };
         const double foot = sqrt(36 - center[k % 3] * center[k % 3]), wide = center[k % 3] > 0 ? 6 : foot,
             at[2] = { -wide - 1, wide + 1 };
-        fsi_front *f = make_sitting(&s, at, 2, 6, center[k % 3], up);
+        fsi_front *f = topology_sitting(&s, at, 2, 6, center[k % 3], up);
         if (!f) return;
         for (i = 0; i < 12 && f->piece_count == 2; i++) {
             for (t = 0; t < f->dim * f->element_count; t++)
@@ -444,7 +384,7 @@ static void test_drops_on_a_wall_merge(void)
             CHECK(topology_step(f, 1, &tally));
             t = f->stats.places + f->stats.failed_places;
         }
-        CHECK(t == 0 && f->piece_count == 1 && is_on_floor(f, up) && topology_is_sound(f));
+        CHECK(t == 0 && f->piece_count == 1 && topology_is_on_floor(f, up) && topology_is_sound(f));
         fsi_front_destroy(f);
         front_free(&s);
     }
@@ -458,7 +398,7 @@ static void test_flat_drop_on_a_wall_rests(void)
     for (dim = 2; dim <= 3; dim++) {
         front_shape s = { dim, 0, 0, NULL, NULL };
         const double at = 0;
-        fsi_front *f = make_sitting(&s, &at, 1, 12, -9.2, 1); /* 40 degrees, 2.8 high */
+        fsi_front *f = topology_sitting(&s, &at, 1, 12, -9.2, 1); /* 40 degrees, 2.8 high */
         double volume;
         if (!f) return;
         volume = f->piece[0].volume;
@@ -466,7 +406,7 @@ static void test_flat_drop_on_a_wall_rests(void)
             CHECK(topology_step(f, 0, &tally));
             CHECK(f->stats.places == 0 && f->stats.failed_places == 0);
         }
-        CHECK(f->piece_count == 1 && is_on_floor(f, 1));
+        CHECK(f->piece_count == 1 && topology_is_on_floor(f, 1));
         CHECK_NEAR(f->piece[0].volume, volume, TOL(1e-12, 1e-5) * volume);
         fsi_front_destroy(f);
         front_free(&s);
@@ -478,7 +418,7 @@ static void test_bridge_on_a_wall_pinches_off(void)
 {
     front_shape s = { 3, 0, 0, NULL, NULL };
     const double at = 0;
-    fsi_front *f = make_sitting(&s, &at, 1, 6, 0, 1);
+    fsi_front *f = topology_sitting(&s, &at, 1, 6, 0, 1);
     int i, k, rest = 0, places = 0;
     if (!f) return;
     for (k = 0; k < 80 && rest < 6; k++) {
@@ -491,7 +431,7 @@ static void test_bridge_on_a_wall_pinches_off(void)
         rest += f->piece_count == 2 || rest;
         places = f->stats.places + f->stats.failed_places;
     }
-    CHECK(f->piece_count == 2 && places == 0 && is_on_floor(f, 1) && topology_is_sound(f));
+    CHECK(f->piece_count == 2 && places == 0 && topology_is_on_floor(f, 1) && topology_is_sound(f));
     fsi_front_destroy(f);
     front_free(&s);
     check_tally();
