@@ -252,7 +252,6 @@ FSI__STRICT_BEGIN
 #define FSI__MB_ROUNDS 20      /* of mending the mesh on walls, at most */
 #define FSI__MB_CLOSE 0.1      /* [dx] nearer to its body, a vertex that lies on it still does */
 #define FSI__MB_TOUCH 1e-6     /* [dx] deeper in a body, a vertex lies on it */
-#define FSI__MB_FLAT 0.1       /* [dx] flatter than this, a surface does not tell the pressure's gradient */
 #define FSI__MB_WINDOW 2       /* faces around a vertex where it looks for one of the liquid */
 /* Of `held`, beside bits 1, 2, 4: held along x, y, z. */
 enum {
@@ -1258,52 +1257,35 @@ static void fsi__mb_turn_forces(fsi__mb_run *run)
     }
 }
 
-/* The pressure at rest of each piece, p(x) = p_0 + s rho g.x with gravity g: of s = 0, falling freely, to s = 1,
-   resting. Where p_i = -f.g/g^2 is the pressure that would hold vertex i, p_0 and s are those of least squares with the
-   weights g^2. A flat surface says nothing about s: 1 then. */
-static void fsi__mb_fit_pressure(fsi__mb_run *run)
+/* The pressure of each piece, p(x) = p_0 + s rho g.x, were it at rest: s = 1 where it lies on a wall or a body, 0 where
+   it flies. p_i = -f.g/g^2 holds vertex i; p_0 is the mean of p_i - s rho g.x_i with the weights g^2. */
+static void fsi__mb_find_rest(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
     const fsi__d3 fall = fsi__d3_scale(fsi__mb_gravity(run->s), (double)run->s->desc.density);
-    const double least = FSI__MB_FLAT * (double)run->s->desc.dx * fsi__d3_norm(fall);
     int i, p, a;
     memset(run->piece, 0, (size_t)f->piece_count * sizeof *run->piece);
-    for (i = 0; i < f->vertex_count; i++) { /* sums of weights, depth, p, their products, of depths less the first one */
-        double *sum = run->piece[(int)run->y[i]], weight = 0, push = 0, deep;
-        if (run->held[i] & FSI__MB_IDLE || run->touch[i] >= 0) continue;
-        if (!(sum[0] > 0)) fsi__d3_put(sum + 6, fsi__d3_of(f->position[i]));
-        deep = fsi__d3_dot(fall, fsi__d3_sub(fsi__d3_of(f->position[i]), fsi__d3_at(sum + 6)));
-        for (a = 0; a < f->dim; a++) {
-            if (run->held[i] >> a & 1) continue;
-            weight += run->g[3 * i + a] * run->g[3 * i + a];
-            push -= run->f[3 * i + a] * run->g[3 * i + a];
+    for (i = 0; i < f->vertex_count; i++)
+        if (run->touch[i] >= 0 || run->held[i] & (FSI__MB_IDLE | FSI__MB_LINE)) run->piece[(int)run->y[i]][1] = 1;
+    for (i = 0; i < f->vertex_count; i++) { /* sums of products, and of weights */
+        double *rest = run->piece[(int)run->y[i]];
+        const double deep = rest[1] * fsi__d3_dot(fall, fsi__d3_diff(f->position[i], run->s->grid->origin));
+        for (a = 0; a < f->dim && run->touch[i] < 0; a++) {
+            const double g = run->g[3 * i + a];
+            if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
+            rest[2] -= (run->f[3 * i + a] + deep * g) * g;
+            rest[3] += g * g;
         }
-        sum[0] += weight;
-        sum[1] += weight * deep;
-        sum[2] += push;
-        sum[3] += weight * deep * deep;
-        sum[4] += push * deep;
     }
-
-    /* p_0 where the first vertex was, and s. */
-    for (p = 0; p < f->piece_count; p++) {
-        double *sum = run->piece[p], s, more;
-        if (!(sum[0] > 0)) continue;
-        more = least * least * sum[0];
-        s = sum[3] - sum[1] * sum[1] / sum[0] + more;
-        s = s > 0 ? (sum[4] - sum[1] * sum[2] / sum[0] + more) / s : 0;
-        s = fmin(fmax(s, 0), 1);
-        sum[9] = s;
-        sum[10] = (sum[2] - s * sum[1]) / sum[0];
-    }
+    for (p = 0; p < f->piece_count; p++) run->piece[p][0] = run->piece[p][3] > 0 ? run->piece[p][2] / run->piece[p][3] : 0;
 }
 
-/* What p(x) is at x, for a piece. */
-static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi__d3 x)
+/* Of a piece, at x. */
+static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi_vec3 x)
 {
-    const double *of = run->piece[piece];
-    return of[10] + of[9] * (double)run->s->desc.density
-        * fsi__d3_dot(fsi__mb_gravity(run->s), fsi__d3_sub(x, fsi__d3_at(of + 6)));
+    const double *rest = run->piece[piece];
+    return rest[0] + rest[1] * (double)run->s->desc.density
+        * fsi__d3_dot(fsi__mb_gravity(run->s), fsi__d3_diff(x, run->s->grid->origin));
 }
 
 /* DRAFT */
@@ -1314,22 +1296,22 @@ static void fsi__mb_balance(fsi__mb_run *run)
     const fsi__mb_rows *r = &run->im->rows;
     const double dx = (double)run->s->desc.dx, area = f->dim == 3 ? dx * dx : dx;
     int i, a;
-    fsi__mb_fit_pressure(run);
+    fsi__mb_find_rest(run);
     for (a = 0; a < f->dim; a++) {
         const double fall = fsi__d3_axis(fsi__mb_gravity(run->s), a);
         for (i = r->first[a]; i < r->first[a + 1]; i++) {
             const int above = run->cell[r->entry[i]] == FSI_CELL_LIQUID, *at = r->cell[i];
             const fsi_vec3 x = fsi_grid_position(grid, FSI_CELLS, at[0] - (!above && a == 0), at[1] - (!above && a == 1), at[2] - (!above && a == 2));
             const int piece = (int)run->y[r->vertex[r->start[i]]];
-            run->found[i] = (above ? -area : area) * fsi__mb_rest_pressure(run, piece, fsi__d3_of(x));
+            run->found[i] = (above ? -area : area) * fsi__mb_rest_pressure(run, piece, x);
         }
         memset(run->b, 0, (size_t)f->vertex_count * sizeof(double));
         fsi__mb_rows_scatter(r, a, run->found, run->b);
         for (i = 0; i < f->vertex_count; i++) {
             const int piece = (int)run->y[i];
             if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
-            run->f[3 * i + a] += run->g[3 * i + a] * fsi__mb_rest_pressure(run, piece, fsi__d3_of(f->position[i]))
-                - run->b[i] - run->piece[piece][9] * fall * (run->own[a][i] + run->lump[a][i]);
+            run->f[3 * i + a] += run->g[3 * i + a] * fsi__mb_rest_pressure(run, piece, f->position[i])
+                - run->b[i] - run->piece[piece][1] * fall * (run->own[a][i] + run->lump[a][i]);
         }
     }
 }
