@@ -223,7 +223,8 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
          join           vertices that no face moves along an axis, to the nearest face of the liquid: their momentum
                         is shared
          assemble       C = M + dt^2 K + diag(W^T M_a 1), by axis;  r = M v + dt f + (1 - b) dt^2 K v + W^T M_a u*
-                        f: tension, and dV/dx - W^T j by the mean pressure; modes of bodies
+                        f: tension, and by what the pressure at rest acts otherwise on vertices than through faces;
+                        modes of bodies
          solve          pressure p:  divergence of u = u* - dt/rho grad p in the liquid, u = W C^-1 (r + W^T j) at the
                         surface, is 0; j is the impulse of p there (fsi_pressure.h: a solid that yields)
          write_back     v = C^-1 (r + W^T j); what bodies got; vertices that these would have to pull are let go
@@ -306,7 +307,8 @@ typedef struct fsi__mb_run {
     double *load[3], *answer[3]; /* right sides and solutions */
     int *touch;                /* body that it lies on, -1: none */
     double *f, *g;             /* three numbers each: force of tension; dV/dx */
-    double (*piece)[12];       /* of pieces: sum of f, sum of g n^T */
+    double (*piece)[12];       /* of pieces: sum of f, sum of g n^T; then p_0 and s of the pressure at rest */
+    double balance[3];         /* sum of what it adds to f */
     /* Of elements. */
     unsigned char *skip;       /* 1: lies on a wall */
     unsigned char *wet;        /* 1: lies on a body, all its corners do: it has no tension */
@@ -1257,8 +1259,8 @@ static void fsi__mb_turn_forces(fsi__mb_run *run)
     }
 }
 
-/* The pressure of each piece, p(x) = p_0 + s rho g.x, were it at rest: s = 1 where it lies on a wall or a body, 0 where
-   it flies. p_i = -f.g/g^2 holds vertex i; p_0 is the mean of p_i - s rho g.x_i with the weights g^2. */
+/* The pressure of each piece, p(x) = p_0 + s rho g.x, as if it rested: s = 1 where it lies on a wall or a body, 0 where
+   it flies. p_i = -f.g/g^2 holds vertex i, g = dV/dx; p_0 is the mean of p_i - s rho g.x_i with the weights g^2. */
 static void fsi__mb_find_rest(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
@@ -1267,7 +1269,9 @@ static void fsi__mb_find_rest(fsi__mb_run *run)
     memset(run->piece, 0, (size_t)f->piece_count * sizeof *run->piece);
     for (i = 0; i < f->vertex_count; i++)
         if (run->touch[i] >= 0 || run->held[i] & (FSI__MB_IDLE | FSI__MB_LINE)) run->piece[(int)run->y[i]][1] = 1;
-    for (i = 0; i < f->vertex_count; i++) { /* sums of products, and of weights */
+
+    /* Sums of products and of weights, of free vertices with tension; p_0. */
+    for (i = 0; i < f->vertex_count; i++) {
         double *rest = run->piece[(int)run->y[i]];
         const double deep = rest[1] * fsi__d3_dot(fall, fsi__d3_diff(f->position[i], run->s->grid->origin));
         for (a = 0; a < f->dim && run->touch[i] < 0; a++) {
@@ -1277,10 +1281,11 @@ static void fsi__mb_find_rest(fsi__mb_run *run)
             rest[3] += g * g;
         }
     }
-    for (p = 0; p < f->piece_count; p++) run->piece[p][0] = run->piece[p][3] > 0 ? run->piece[p][2] / run->piece[p][3] : 0;
+    for (p = 0; p < f->piece_count; p++)
+        if (run->piece[p][3] > 0) run->piece[p][0] = run->piece[p][2] / run->piece[p][3];
 }
 
-/* Of a piece, at x. */
+/* p(x) of a piece. */
 static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi_vec3 x)
 {
     const double *rest = run->piece[piece];
@@ -1288,30 +1293,52 @@ static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi_vec3 
         * fsi__d3_dot(fsi__mb_gravity(run->s), fsi__d3_diff(x, run->s->grid->origin));
 }
 
-/* DRAFT */
+/* p(x) in the liquid cells at the faces of an axis, as forces of these faces on the surface. */
+static void fsi__mb_find_loads(fsi__mb_run *run, int axis)
+{
+    const fsi_grid *g = run->s->grid;
+    const fsi__mb_rows *r = &run->im->rows;
+    const double dx = (double)g->dx, area = g->dim == 3 ? dx * dx : dx;
+    int i;
+    for (i = r->first[axis]; i < r->first[axis + 1]; i++) {
+        const int above = run->cell[r->entry[i]] == FSI_CELL_LIQUID, piece = (int)run->y[r->vertex[r->start[i]]];
+        int at[3];
+        memcpy(at, r->cell[i], sizeof at);
+        at[axis] -= !above;
+        run->found[i] = (above ? -area : area)
+            * fsi__mb_rest_pressure(run, piece, fsi_grid_position(g, FSI_CELLS, at[0], at[1], at[2]));
+    }
+}
+
+/* A pressure p(x) pushes vertex i by p(x_i) g_i, g = dV/dx. Through the faces of the grid it pushes by (W^T j)_i, j = p
+   of the cell times +-dx^(d-1), instead: about the same in sum, but with parts along the surface from vertex to vertex,
+   which nothing holds. The weight of what the faces have, and of the membrane on slopes, has such parts too. So the
+   pressure p(x) of rest acts by g, and only what differs from it through faces, its weight being part of it:
+
+      f_i += p(x_i) g_i - (W^T j)_i - s (m_i + (W^T M_a 1)_i) g
+
+   Then f_i + p(x_i) g_i = 0 is an equilibrium of the whole system. Where there is no gravity the sum over a closed
+   surface is 0: no momentum comes in. With it the sum over all of a piece is s (rho V - M) g: what rests weighs as much
+   as its volume does, not as the masses M that the solve has. */
 static void fsi__mb_balance(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
-    const fsi_grid *grid = run->s->grid;
-    const fsi__mb_rows *r = &run->im->rows;
-    const double dx = (double)run->s->desc.dx, area = f->dim == 3 ? dx * dx : dx;
     int i, a;
     fsi__mb_find_rest(run);
     for (a = 0; a < f->dim; a++) {
         const double fall = fsi__d3_axis(fsi__mb_gravity(run->s), a);
-        for (i = r->first[a]; i < r->first[a + 1]; i++) {
-            const int above = run->cell[r->entry[i]] == FSI_CELL_LIQUID, *at = r->cell[i];
-            const fsi_vec3 x = fsi_grid_position(grid, FSI_CELLS, at[0] - (!above && a == 0), at[1] - (!above && a == 1), at[2] - (!above && a == 2));
-            const int piece = (int)run->y[r->vertex[r->start[i]]];
-            run->found[i] = (above ? -area : area) * fsi__mb_rest_pressure(run, piece, x);
-        }
+        fsi__mb_find_loads(run, a);
         memset(run->b, 0, (size_t)f->vertex_count * sizeof(double));
-        fsi__mb_rows_scatter(r, a, run->found, run->b);
+        fsi__mb_rows_scatter(&run->im->rows, a, run->found, run->b);
+        run->balance[a] = 0;
         for (i = 0; i < f->vertex_count; i++) {
             const int piece = (int)run->y[i];
+            double more;
             if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
-            run->f[3 * i + a] += run->g[3 * i + a] * fsi__mb_rest_pressure(run, piece, f->position[i])
-                - run->b[i] - run->piece[piece][1] * fall * (run->own[a][i] + run->lump[a][i]);
+            more = fsi__mb_rest_pressure(run, piece, f->position[i]) * run->g[3 * i + a] - run->b[i]
+                - run->piece[piece][1] * fall * (run->own[a][i] + run->lump[a][i]);
+            run->f[3 * i + a] += more;
+            run->balance[a] += more;
         }
     }
 }
@@ -1866,14 +1893,14 @@ static fsi_status fsi__mb_couple(fsi__mb_run *run)
     FSI__TRY(fsi__mb_write_back(run));
     clock[3] = fsi__now(s->context);
 
-    /* What walls gave: all that the solve changed, but for what bodies got. */
+    /* What walls gave: all that the solve changed, but for what bodies got and for what rest weighs more or less. */
     fsi__mb_sum(run, after, mass, &energy);
     for (a = 0; a < s->dim; a++) {
         double given = 0;
         int b;
         for (b = 0; run->body && b < run->world->count; b++) given += fsi__d3_axis(run->body[b].impulse, a);
         run->stats.body_impulse[a] += given;
-        run->stats.wall_impulse[a] += after[a] - before[a] + given;
+        run->stats.wall_impulse[a] += after[a] - before[a] - run->dt * run->balance[a] + given;
         run->stats.momentum[a] = after[a];
     }
     run->stats.seconds_rows += clock[1] - clock[0];
