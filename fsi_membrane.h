@@ -1724,9 +1724,17 @@ static void fsi__mb_push_bodies(fsi__mb_run *run)
             fsi__d3_cross(fsi__d3_diff(f->position[i], body->pose.position), p));
     }
 
-    /* The rim: corners of elements with tension. */
-    for (t = 0; t < f->element_count; t++)
+    /* The rim: corners of elements with tension. What is let go is pulled by the elements on the body, too. */
+    for (t = 0; t < f->element_count; t++) {
         for (c = 0; c < f->dim && !run->wet[t] && !run->skip[t]; c++) run->b[f->elements[f->dim * t + c]] = 1;
+        for (c = 0; c < (f->dim == 3 ? 3 : 1) && run->wet[t]; c++) {
+            const int i0 = f->elements[f->dim * t + c], i1 = f->elements[f->dim * t + (c + 1) % f->dim];
+            const double w = run->dt * (double)run->s->desc.surface_tension * (double)run->weight[f->dim * t + c];
+            p = fsi__d3_scale(fsi__d3_diff(f->position[i1], f->position[i0]), w);
+            fsi__d3_put(push + 3 * i0, fsi__d3_add(fsi__d3_at(push + 3 * i0), p));
+            fsi__d3_put(push + 3 * i1, fsi__d3_sub(fsi__d3_at(push + 3 * i1), p));
+        }
+    }
     for (i = 0; i < f->vertex_count; i++) {
         if (run->touch[i] < 0 || !(run->b[i] > 0)) continue;
         if (fsi__mb_nearest_body(run, f->position[i], reach, &d, &n) < 0 || !(fsi__d3_dot(fsi__d3_at(push + 3 * i), n)
