@@ -170,9 +170,8 @@ static void test_floating_cylinder_rests(void)
                 moved += m->stats.captured + m->stats.released;
             }
         }
-        printf("   density %.1f, 1/%.0f s: body %.1e, liquid %.1e m/s; %.3f cells along, %.3f from its height; %d\n",
-            density[k], rate[k], fastest, liquid, ((double)w->body[0]->pose.position.x - from) / MEMBRANE_DX,
-            (double)w->body[0]->pose.position.y / MEMBRANE_DX - high - y, moved);
+        printf("   density %.1f, 1/%.0f s: body %.1e, all %.1e m/s; %.3f cells along; %d\n", density[k], rate[k], fastest,
+            liquid, ((double)w->body[0]->pose.position.x - from) / MEMBRANE_DX, moved);
         CHECK(fastest <= still && liquid <= still);
         CHECK(fabs((double)w->body[0]->pose.position.x - from) <= 1.5 * 0.05 * MEMBRANE_DX);
         CHECK_NEAR((double)w->body[0]->pose.position.y / MEMBRANE_DX, high + y, 0.1);
@@ -183,8 +182,8 @@ static void test_floating_cylinder_rests(void)
     }
 }
 
-/* A cylinder beside a wall, where the surface is level: as beside another one as far behind it. Held at a height y, it is
-   pushed to the wall by rho g h^2/2, h the depth at the wall: tension is along the same direction there and far away. */
+/* A cylinder beside a wall, where the surface is level: as beside another one as far behind it. Held at a height y, it
+   is pushed to the wall by rho g h^2/2, h the depth at the wall: tension has the same direction there and far away. */
 static void test_cylinder_is_drawn_to_its_image(void)
 {
     const double r = 4, l = 6, high = 12.3, y = -1.5, away[2] = { 7, 10 };
@@ -192,7 +191,7 @@ static void test_cylinder_is_drawn_to_its_image(void)
     int k, i;
     for (k = 0; k < 2; k++) {
         const double sigma = MEMBRANE_RHO * 9.81 * l * l * MEMBRANE_DX * MEMBRANE_DX;
-        double phi[2], h, force = 0, want, lift = 0;
+        double phi[2], h, force = 0, want;
         fsi_context c = fsi_default_context();
         front_shape s = { 2, 0, 0, NULL, NULL };
         fsi_membrane_desc d;
@@ -208,13 +207,10 @@ static void test_cylinder_is_drawn_to_its_image(void)
         w = world_with(2, FSI_RIGID_KINEMATIC, r, 1000, front_v3(away[k], high + y, 0), d.gravity, fsi_v3(0, 0, 0));
         d.world = w;
         m = membrane_make(&d);
-        for (i = 0; i < 160 && membrane_step(m, 5e-3); i++) {
+        for (i = 0; i < 160 && membrane_step(m, 5e-3); i++)
             if (i >= 80) force -= m->stats.body_impulse[0] / (80 * 5e-3);
-            if (i >= 80) lift += m->stats.body_impulse[1] / (80 * 5e-3);
-        }
         want = MEMBRANE_RHO * 9.81 * h * h * MEMBRANE_DX * MEMBRANE_DX / 2;
-        printf("   %.0f cells from the wall, %.2f deep there: %.4f N/m, want %.4f; up %.3f; speed %.1e\n", away[k], h, force,
-            want, lift, m->stats.max_speed);
+        printf("   %.0f cells from the wall, %.2f deep there: %.4f N/m, want %.4f\n", away[k], h, force, want);
         CHECK_NEAR(force, want, 0.02 * want);
         fsi_membrane_destroy(m);
         fsi_rigid_destroy(w);

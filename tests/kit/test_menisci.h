@@ -31,9 +31,8 @@ TEST_FN double meniscus_angle(double density, double r, double l)
 /* Height of its centre. */
 TEST_FN double meniscus_height(double phi, double r, double l) { return r * cos(phi) - 2 * l * sin(phi / 2); }
 
-/* The surface beside a cylinder at height y, from its line at phi over `wide` cells, counted from the centre: points
-   half a cell apart into x, y if these are not NULL. Returns their number; *slope: at the end; once the surface is level
-   it stays so. */
+/* The surface beside a cylinder at height y, from its line at phi to `wide` cells from its centre: points half a cell
+   apart into px, py if these are not NULL. Returns their number. *slope: at the end; NULL: once level it stays so. */
 TEST_FN int meniscus_trace(double y, double phi, double r, double l, double wide, double *px, double *py, double *slope)
 {
     const double ds = 1e-3;

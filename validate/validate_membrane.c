@@ -1,0 +1,161 @@
+/* validate_membrane.c - bodies held by the surface of a liquid, at full size: where they float, the largest density that
+   floats, forces between them, spheres, and waves.
+   SPDX-License-Identifier: MIT
+
+   Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word
+   runs one part. Contact angle 180 degrees throughout. Lengths in cells of 1 mm; l = sqrt(sigma/(rho g)). */
+#define FSI_IMPLEMENTATION
+#include "../fsi_membrane.h"
+#include "../examples/kit/kit.h"
+#include "../tests/kit/test_menisci.h"
+#include "validate.h"
+
+#define GRAVITY 9.81
+
+/* A pool with one body, or two, in its surface. */
+typedef struct pond {
+    front_shape shape;
+    fsi_membrane *liquid;
+    fsi_rigid *world;
+} pond;
+
+/* The world, without bodies. */
+static void pond_begin(pond *p, int dim)
+{
+    fsi_rigid_desc d = fsi_rigid_default_desc();
+    memset(p, 0, sizeof *p);
+    p->shape.dim = d.dim = dim;
+    d.gravity = dim == 3 ? front_v3(0, 0, -GRAVITY) : front_v3(0, -GRAVITY, 0);
+    d.context = &app.context;
+    ex_check(&app, fsi_rigid_create(&p->world, &d));
+}
+
+static void pond_add(pond *p, fsi_rigid_kind kind, double r, double density, fsi_vec3 at)
+{
+    fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
+    fsi_rigid_shape ball = fsi_rigid_sphere((fsi_real)(r * MEMBRANE_DX));
+    int id;
+    ball.density = (fsi_real)(density * MEMBRANE_RHO);
+    b.kind = kind;
+    b.shapes = &ball;
+    b.shape_count = 1;
+    b.pose.position = fsi_v3_scale(at, (fsi_real)MEMBRANE_DX);
+    ex_check(&app, fsi_rigid_add_body(p->world, &b, &id));
+}
+
+/* The liquid, from the shape, in a box of `wide` x `high` cells (3D: wide^2). */
+static void pond_fill(pond *p, int wide, double high, double l)
+{
+    const int dim = p->shape.dim;
+    fsi_membrane_desc d = membrane_desc(&app.context, &p->shape, wide);
+    d.n[dim - 1] = (int)ceil(high);
+    d.gravity = p->world->desc.gravity;
+    d.surface_tension = (fsi_real)(MEMBRANE_RHO * GRAVITY * l * l * MEMBRANE_DX * MEMBRANE_DX);
+    d.world = p->world;
+    ex_check(&app, fsi_membrane_create(&p->liquid, &d));
+}
+
+static void pond_end(pond *p)
+{
+    fsi_membrane_destroy(p->liquid);
+    fsi_rigid_destroy(p->world);
+    front_free(&p->shape);
+}
+
+/* Height of a body's centre [cells]. */
+static double pond_height(const pond *p, int body)
+{
+    return (double)fsi__axis(p->world->body[body]->pose.position, p->shape.dim - 1) / MEMBRANE_DX;
+}
+
+/* The largest angle from its lowest point at which a vertex lies on body 0, and the least at which one beside does not:
+   their mean [degrees]. */
+static double pond_angle(const pond *p)
+{
+    const fsi_front *f = p->liquid->front;
+    double on = 0, off = FSI_PI;
+    int i;
+    for (i = 0; i < f->vertex_count; i++) {
+        const fsi_vec3 x = fsi_v3_sub(f->position[i], p->world->body[0]->pose.position);
+        const double a = acos(fmax(-1, fmin(1, -(double)fsi__axis(x, f->dim - 1) / (double)fsi_v3_norm(x))));
+        if (f->flags[i] & (uint32_t)FSI_FRONT_FIXED) on = fmax(on, a);
+    }
+    for (i = 0; i < f->vertex_count; i++) {
+        const fsi_vec3 x = fsi_v3_sub(f->position[i], p->world->body[0]->pose.position);
+        const double a = acos(fmax(-1, fmin(1, -(double)fsi__axis(x, f->dim - 1) / (double)fsi_v3_norm(x))));
+        if (!(f->flags[i] & (uint32_t)FSI_FRONT_FIXED) && a > on) off = fmin(off, a);
+    }
+    return (on + off) / 2 * 180 / FSI_PI;
+}
+
+/* Drag on the bodies, near the critical one of a float. */
+static void pond_drag(pond *p, double drag)
+{
+    int b;
+    for (b = 0; b < p->world->count; b++)
+        p->world->force[b] = fsi_v3_scale(p->world->body[b]->velocity, (fsi_real)-drag);
+}
+
+/* Cells a capillary length for a Bond number: R = sqrt(Bo) l is 3 cells at least, l 6. */
+static double length_for(double bond) { return fmax(6, 3 / sqrt(bond)); }
+
+/* ---- cylinders --------------------------------------------------------------------------------------------------- */
+
+/* A cylinder is laid onto a pool and let go, with drag: where it comes to rest. */
+static void float_cylinder(double bond, double density)
+{
+    const double l = length_for(bond), r = l * sqrt(bond), phi = meniscus_angle(density, r, l);
+    const double level_rise = density * FSI_PI * r * r, weight = density * MEMBRANE_RHO * GRAVITY * FSI_PI * r * r * 1e-6;
+    const int wide = (int)ceil(10 * l + 2 * r), steps = scaled(600), from = steps * 5 / 6;
+    const double high = ceil(2 * l + 2 * r) + 0.3, drag = 2 * sqrt(density * FSI_PI * r * r * 2 * (r + l) * GRAVITY * 1e-3);
+    double y = 0, angle = 0, held = 0, deep = 0, fastest = 0;
+    pond p;
+    int k;
+    pond_begin(&p, 2);
+    membrane_add_pool(&p.shape, wide, high, 0, 1);
+    pond_add(&p, FSI_RIGID_DYNAMIC, r, density, front_v3(wide / 2 + 0.2, high + r, 0));
+    pond_fill(&p, wide, high + 3 * r + 4, l);
+    for (k = 0; k < steps; k++) {
+        pond_drag(&p, drag * MEMBRANE_RHO * 1e-3);
+        ex_check(&app, fsi_membrane_step(p.liquid, (fsi_real)5e-3));
+        deep = fmax(deep, p.liquid->stats.depth / MEMBRANE_DX);
+        if (k < from) continue;
+        y += pond_height(&p, 0) / (steps - from);
+        angle += pond_angle(&p) / (steps - from);
+        held += p.liquid->stats.body_impulse[1] / 5e-3 / (steps - from);
+        fastest = fmax(fastest, (double)fsi_v3_norm(p.world->body[0]->velocity));
+    }
+    y -= high + level_rise / wide;
+    must(y, meniscus_height(phi, r, l), fmax(0.3, 0), "dx", "cylinder_bond_%g_density_%g_centre", bond, density);
+    must(angle, phi * 180 / FSI_PI, 3, "degrees", "cylinder_bond_%g_density_%g_angle", bond, density);
+    must(held / weight, 1, 0.03, "1", "cylinder_bond_%g_density_%g_force_over_weight", bond, density);
+    must(deep, 0, 1e-4, "dx", "cylinder_bond_%g_density_%g_deepest_vertex", bond, density);
+    say(fastest, "m/s", "cylinder_bond_%g_density_%g_speed_at_the_end", bond, density);
+    pond_end(&p);
+}
+
+static void run_cylinders(void)
+{
+    static const double bond[] = { 0.02, 0.05, 0.1, 0.2, 0.5 }, density[] = { 10, 5, 4, 3, 1.5 };
+    int k;
+    for (k = 0; k < 5; k++) float_cylinder(bond[k], density[k]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct { const char *name; void (*run)(void);
+    } parts[] = {{"cylinders", run_cylinders}};
+    const int count = (int)(sizeof parts / sizeof parts[0]);
+    const char *only = NULL;
+    int k;
+    ex_init(&app, "validate_membrane", "Bodies held by the surface of a liquid: where they float, forces, waves.");
+    app.res = 100;
+    app.res_help = "per cent of the full number of steps";
+    app.threads = 1;
+    app.out = "docs";
+    ex_operand(&app, "part", &only, "cylinders, limits, images or spheres; none: all");
+    if (!ex_begin(&app, argc, argv)) return app.exit_code;
+    for (k = 0; k < count; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
+    ex_pool_stop(&app.pool);
+    return 0;
+}
