@@ -101,22 +101,32 @@ static double length_for(double bond) { return fmax(6, 3 / sqrt(bond)); }
 
 /* ---- cylinders --------------------------------------------------------------------------------------------------- */
 
-/* A cylinder is laid onto a pool and let go, with drag: where it comes to rest. */
+/* A cylinder just over a pool that is wide and deep enough for it. Returns the depth of the pool; *drag: about that
+   which lets it float without swinging [kg/s]. */
+static double lay_cylinder(pond *p, double r, double l, double density, double *drag)
+{
+    const int wide = (int)ceil(10 * l + 2 * r);
+    const double high = ceil(3 * l + 2 * r) + 0.3;
+    pond_begin(p, 2);
+    membrane_add_pool(&p->shape, wide, high, 0, 1);
+    pond_add(p, FSI_RIGID_DYNAMIC, r, density, front_v3(wide / 2 + 0.2, high + r, 0));
+    pond_fill(p, wide, high + 3 * r + 4, l);
+    *drag = 2 * MEMBRANE_RHO * sqrt(density * FSI_PI * r * r * 2 * (r + l) * GRAVITY * pow(MEMBRANE_DX, 3));
+    return high;
+}
+
+/* Where a cylinder comes to rest. */
 static void float_cylinder(double bond, double density)
 {
     const double l = length_for(bond), r = l * sqrt(bond), phi = meniscus_angle(density, r, l);
-    const double level_rise = density * FSI_PI * r * r, weight = density * MEMBRANE_RHO * GRAVITY * FSI_PI * r * r * 1e-6;
-    const int wide = (int)ceil(10 * l + 2 * r), steps = scaled(600), from = steps * 5 / 6;
-    const double high = ceil(2 * l + 2 * r) + 0.3, drag = 2 * sqrt(density * FSI_PI * r * r * 2 * (r + l) * GRAVITY * 1e-3);
-    double y = 0, angle = 0, held = 0, deep = 0, fastest = 0;
+    const double weight = density * MEMBRANE_RHO * GRAVITY * FSI_PI * r * r * 1e-6;
+    const int steps = scaled(600), from = steps * 5 / 6;
+    double y = 0, angle = 0, held = 0, deep = 0, fastest = 0, drag, high;
     pond p;
     int k;
-    pond_begin(&p, 2);
-    membrane_add_pool(&p.shape, wide, high, 0, 1);
-    pond_add(&p, FSI_RIGID_DYNAMIC, r, density, front_v3(wide / 2 + 0.2, high + r, 0));
-    pond_fill(&p, wide, high + 3 * r + 4, l);
+    high = lay_cylinder(&p, r, l, density, &drag);
     for (k = 0; k < steps; k++) {
-        pond_drag(&p, drag * MEMBRANE_RHO * 1e-3);
+        pond_drag(&p, drag);
         ex_check(&app, fsi_membrane_step(p.liquid, (fsi_real)5e-3));
         deep = fmax(deep, p.liquid->stats.depth / MEMBRANE_DX);
         if (k < from) continue;
@@ -125,8 +135,9 @@ static void float_cylinder(double bond, double density)
         held += p.liquid->stats.body_impulse[1] / 5e-3 / (steps - from);
         fastest = fmax(fastest, (double)fsi_v3_norm(p.world->body[0]->velocity));
     }
-    y -= high + level_rise / wide;
-    must(y, meniscus_height(phi, r, l), fmax(0.3, 0), "dx", "cylinder_bond_%g_density_%g_centre", bond, density);
+    y -= high + density * FSI_PI * r * r / p.liquid->desc.n[0]; /* the level far away: it displaces its weight */
+    say(meniscus_height(phi, r, l), "dx", "cylinder_bond_%g_density_%g_height", bond, density);
+    must(y - meniscus_height(phi, r, l), 0, 0.3, "dx", "cylinder_bond_%g_density_%g_height_error", bond, density);
     must(angle, phi * 180 / FSI_PI, 3, "degrees", "cylinder_bond_%g_density_%g_angle", bond, density);
     must(held / weight, 1, 0.03, "1", "cylinder_bond_%g_density_%g_force_over_weight", bond, density);
     must(deep, 0, 1e-4, "dx", "cylinder_bond_%g_density_%g_deepest_vertex", bond, density);
@@ -141,10 +152,108 @@ static void run_cylinders(void)
     for (k = 0; k < 5; k++) float_cylinder(bond[k], density[k]);
 }
 
+/* ---- the largest density ----------------------------------------------------------------------------------------- */
+
+/* Is the cylinder carried after 3 s? It has sunk when it is lower than it can float by a quarter of l. */
+static int is_carried(double bond, double density, double lowest)
+{
+    const double l = length_for(bond), r = l * sqrt(bond);
+    double drag, high;
+    int k, floats = 1;
+    pond p;
+    high = lay_cylinder(&p, r, l, density, &drag);
+    for (k = 0; k < 600 && floats; k++) {
+        pond_drag(&p, drag);
+        floats = fsi_membrane_step(p.liquid, (fsi_real)5e-3) == FSI_OK;
+        floats &= pond_height(&p, 0) > high + lowest - l / 4;
+    }
+    pond_end(&p);
+    return floats;
+}
+
+/* At 0.85 and 1.15 of the largest density that floats; beyond 2 it is carried at angles over 90 degrees. */
+static void run_limits(void)
+{
+    static const double bond[] = { 0.02, 0.05, 0.1, 0.2, 0.5, 1 };
+    int k, i;
+    for (k = 0; k < 6; k++) {
+        const double l = length_for(bond[k]), r = l * sqrt(bond[k]);
+        double most = 0, phi = 0;
+        for (i = 1; i < 2000; i++) {
+            const double a = FSI_PI * i / 2000, d = meniscus_load(a, r, l) / (FSI_PI * r * r);
+            if (d <= most) continue;
+            most = d;
+            phi = a;
+        }
+        say(most, "1", "limit_bond_%g_density", bond[k]);
+        must(is_carried(bond[k], 0.85 * most, meniscus_height(phi, r, l)), 1, 0, "1", "limit_bond_%g_floats_at_0.85", bond[k]);
+        must(is_carried(bond[k], 1.15 * most, meniscus_height(phi, r, l)), 0, 0, "1", "limit_bond_%g_floats_at_1.15", bond[k]);
+    }
+}
+
+/* ---- forces between bodies --------------------------------------------------------------------------------------- */
+
+/* A cylinder held beside a wall, where the surface is level, as between two: pushed there by rho g h^2/2, h the depth at
+   the wall. */
+static void run_images(void)
+{
+    static const double apart[] = { 1, 1.5, 2, 2.5, 3 }; /* half the distance of the rims [l], about */
+    const double r = 4, l = 8, y = -2, high = 20.3;
+    const int wide = 90;
+    int k, i;
+    for (k = 0; k < 5; k++) {
+        const double away = r + apart[k] * l;
+        double phi[2], h, force = 0, want;
+        pond p;
+        phi[0] = meniscus_to_wall(y, r, l, away, &h);
+        phi[1] = meniscus_to_level(y, r, l);
+        pond_begin(&p, 2);
+        membrane_add_dented_pool(&p.shape, wide, high, away, y, r, l, phi, 1);
+        pond_add(&p, FSI_RIGID_KINEMATIC, r, 1, front_v3(away, high + y, 0));
+        pond_fill(&p, wide, high + 12, l);
+        for (i = 0; i < 400; i++) {
+            ex_check(&app, fsi_membrane_step(p.liquid, (fsi_real)5e-3));
+            if (i >= 200) force -= p.liquid->stats.body_impulse[0] / (200 * 5e-3);
+        }
+        want = MEMBRANE_RHO * GRAVITY * h * h * MEMBRANE_DX * MEMBRANE_DX / 2;
+        say(want, "N/m", "image_%g_l_force", apart[k]);
+        must(force / want, 1, 0.1, "1", "image_%g_l_force_over_theory", apart[k]);
+        pond_end(&p);
+    }
+}
+
+/* Two cylinders at their depth of balance are let go: they meet. */
+static void run_pair(void)
+{
+    const double r = 3, l = 6, density = 2, high = 16.3, apart = 16;
+    const int wide = 72, steps = 1500;
+    double drag, first, last = 0, meet = -1;
+    int k;
+    pond p;
+    pond_begin(&p, 2);
+    membrane_add_pool(&p.shape, wide, high, 0, 1);
+    for (k = -1; k < 2; k += 2)
+        pond_add(&p, FSI_RIGID_DYNAMIC, r, density, front_v3(wide / 2 + k * apart / 2, high + r, 0));
+    pond_fill(&p, wide, high + 12, l);
+    drag = MEMBRANE_RHO * sqrt(density * FSI_PI * r * r * 2 * (r + l) * GRAVITY * pow(MEMBRANE_DX, 3));
+    first = apart;
+    for (k = 0; k < steps; k++) {
+        pond_drag(&p, drag / (k < 200 ? 1 : 20));
+        ex_check(&app, fsi_membrane_step(p.liquid, (fsi_real)5e-3));
+        last = (double)(p.world->body[1]->pose.position.x - p.world->body[0]->pose.position.x) / MEMBRANE_DX;
+        if (meet < 0 && last < 2 * r + 0.1) meet = k * 5e-3;
+        if (k % 100 == 99) printf("# %g %g %g %g  %g\n", (k+1)*5e-3, last, pond_height(&p, 0) - high, pond_height(&p,1) - high, p.liquid->stats.max_speed);
+    }
+    (void)first;
+    say(meet, "s", "pair_meets_at");
+    must(last, 2 * r, 0.3, "dx", "pair_distance_at_the_end");
+    pond_end(&p);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void);
-    } parts[] = {{"cylinders", run_cylinders}};
+    } parts[] = {{"cylinders", run_cylinders}, {"limits", run_limits}, {"images", run_images}, {"pair", run_pair}};
     const int count = (int)(sizeof parts / sizeof parts[0]);
     const char *only = NULL;
     int k;
