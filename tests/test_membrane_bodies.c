@@ -182,6 +182,47 @@ static void test_floating_cylinder_rests(void)
     }
 }
 
+/* A ball in 3D, 2.5 times as dense as the liquid. The level far away is that of the liquid and what the ball displaces:
+   its own weight, however far the surface is bent. */
+static void test_ball_rests_at_its_depth(void)
+{
+    const double r = 2.2, l = 3, density = 2.5, high = 5.3, dt = 1.0 / 60, volume = 4 * FSI_PI / 3 * r * r * r;
+    const int wide = 16, steps = 14;
+    const double sigma = MEMBRANE_RHO * 9.81 * l * l * MEMBRANE_DX * MEMBRANE_DX;
+    double depth, level, held = 0, fastest = 0, angle;
+    const double phi = meniscus_ball_angle(density, r, l, &depth), y = r * cos(phi) - depth;
+    fsi_context c = fsi_default_context();
+    front_shape s = { 3, 0, 0, NULL, NULL };
+    fsi_membrane_desc d;
+    fsi_membrane *m;
+    fsi_rigid *w;
+    int k, contacts;
+    membrane_add_pool_around(&s, wide, high, r, l, phi, depth);
+    d = membrane_desc(&c, &s, wide);
+    d.n[2] = 10;
+    d.gravity = front_v3(0, 0, -9.81);
+    d.surface_tension = (fsi_real)sigma;
+    w = world_with(3, FSI_RIGID_DYNAMIC, r, density * MEMBRANE_RHO, front_v3(wide / 2, wide / 2, high + y), d.gravity,
+        fsi_v3(0, 0, 0));
+    d.world = w;
+    m = membrane_make(&d);
+    level = (m->stats.volume * 1e9 + density * volume) / (wide * wide);
+    for (k = 0; k < steps && membrane_step(m, dt); k++) {
+        CHECK(deepest(m, w, &contacts, &angle) <= TOL(1e-4, 1e-3));
+        if (k < steps / 2) continue;
+        held += m->stats.body_impulse[2] / dt / (steps - steps / 2);
+        fastest = fmax(fastest, (double)fsi_v3_norm(w->body[0]->velocity));
+    }
+    printf("   height %.3f, want %.3f cells; weight %.4f; speed %.1e m/s\n", (double)w->body[0]->pose.position.z * 1e3
+        - level, y, held / (density * volume * MEMBRANE_RHO * 9.81e-9), fastest);
+    CHECK_NEAR((double)w->body[0]->pose.position.z * 1e3 - level, y, 0.3);
+    CHECK_NEAR(held, density * volume * MEMBRANE_RHO * 9.81e-9, 0.03 * held);
+    CHECK(fastest <= 1e-2 * sqrt(sigma / (MEMBRANE_RHO * r * MEMBRANE_DX)));
+    fsi_membrane_destroy(m);
+    fsi_rigid_destroy(w);
+    front_free(&s);
+}
+
 /* A cylinder beside a wall, where the surface is level: as beside another one as far behind it. Held at a height y, it
    is pushed to the wall by rho g h^2/2, h the depth at the wall: tension has the same direction there and far away. */
 static void test_cylinder_is_drawn_to_its_image(void)
@@ -309,6 +350,7 @@ int main(int argc, char **argv)
     RUN(test_what_one_loses_the_other_gets);
     RUN_PHYSICS(test_cylinder_floats_where_it_should);
     RUN_PHYSICS(test_floating_cylinder_rests);
+    RUN_PHYSICS(test_ball_rests_at_its_depth);
     RUN_PHYSICS(test_cylinder_is_drawn_to_its_image);
     RUN(test_lifting_lets_go);
     RUN(test_states_and_failures);

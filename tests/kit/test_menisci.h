@@ -116,4 +116,104 @@ TEST_FN void membrane_add_dented_pool(front_shape *s, int n, double high, double
     s->x[s->vertices++] = front_v3(n * dx, 0, 0);
 }
 
+/* ---- a ball ------------------------------------------------------------------------------------------------------ */
+
+/* The surface around a ball from its line at phi, `depth` below the level: in a plane through the axis dpsi/ds = z/l^2 -
+   sin(psi)/r. Goes on as far as `away` from the axis or until it is level or crosses the level. Returns the height there,
+   *slope: of the surface. */
+TEST_FN double meniscus_around(double phi, double depth, double r, double l, double away, double *slope)
+{
+    const double ds = 1e-3 * l;
+    double at[3], half[3];
+    at[0] = r * sin(phi);
+    at[1] = -depth;
+    at[2] = phi;
+    while (at[0] < away && at[2] > 0 && at[1] < 0) {
+        half[0] = at[0] + ds / 2 * cos(at[2]);
+        half[1] = at[1] + ds / 2 * sin(at[2]);
+        half[2] = at[2] + ds / 2 * (at[1] / (l * l) - sin(at[2]) / at[0]);
+        at[0] += ds * cos(half[2]);
+        at[1] += ds * sin(half[2]);
+        at[2] += ds * (half[1] / (l * l) - sin(half[2]) / half[0]);
+    }
+    *slope = at[2];
+    return at[1];
+}
+
+/* Depth of the line of a ball at phi, up to 90 degrees: deeper, its surface would be level before it is at the level;
+   less deep, it would cross it. */
+TEST_FN double meniscus_ball_depth(double phi, double r, double l)
+{
+    double low = 0, top = 2 * l, slope;
+    int k;
+    for (k = 0; k < 50; k++) {
+        meniscus_around(phi, (low + top) / 2, r, l, 20 * l + r, &slope);
+        if (slope > 0) low = (low + top) / 2;
+        else top = (low + top) / 2;
+    }
+    return low;
+}
+
+/* phi of a ball of a density relative to the liquid's that floats, phi up to 90 degrees; *depth of its line. */
+TEST_FN double meniscus_ball_angle(double density, double r, double l, double *depth)
+{
+    double low = 0, top = FSI_PI / 2;
+    int k;
+    for (k = 0; k < 40; k++) {
+        const double a = (low + top) / 2, c = cos(a), h = meniscus_ball_depth(a, r, l);
+        const double load = 0.75 * (2 * sin(a) * sin(a) * l * l / (r * r) + 2.0 / 3 - c + c * c * c / 3
+            + sin(a) * sin(a) * h / r);
+        if (load < density) low = a;
+        else top = a;
+        *depth = h;
+    }
+    return low;
+}
+
+/* A box of n cells in the plane and `high` deep far away, a ball at its middle in its surface, its line at phi and
+   `depth`: walls and floor are meshed as finely as the surface. */
+TEST_FN void membrane_add_pool_around(front_shape *s, int n, double high, double r, double l, double phi, double depth)
+{
+    const int m = (int)ceil(n / 0.45), up = (int)ceil(high / 0.45);
+    const double step = (double)n / m, y = -depth + r * cos(phi);
+    double slope;
+    int i, j, k, side;
+    int *at = (int *)calloc((size_t)(m + 1) * (size_t)(m + 1) * (size_t)(up + 1), sizeof(int));
+    front_room(s, 2 * (m + 1) * (m + 1) + 4 * m * up, 4 * m * m + 8 * m * up);
+    for (k = 0; k <= up; k++)
+        for (j = 0; j <= m; j++)
+            for (i = 0; i <= m; i++) {
+                const double px = i * step - n / 2.0, py = j * step - n / 2.0, away = sqrt(px * px + py * py);
+                double z = (double)k / up * high;
+                if (i > 0 && i < m && j > 0 && j < m && k > 0 && k < up) continue;
+                if (away < r * sin(phi)) z += (double)k / up * (y - sqrt((r - 1e-5) * (r - 1e-5) - away * away));
+                else z += (double)k / up * meniscus_around(phi, depth, r, l, away, &slope);
+                at[i + (m + 1) * (j + (m + 1) * k)] = s->vertices;
+                s->x[s->vertices++] = front_v3(i * step * MEMBRANE_DX, j * step * MEMBRANE_DX, z * MEMBRANE_DX);
+            }
+
+    /* Six sides, each a lattice of squares cut along their diagonals. */
+    for (side = 0; side < 6; side++) {
+        const int a = side >> 1, b = (a + 1) % 3, c = (a + 2) % 3;
+        int size[3], q[3], corner[4], e;
+        size[0] = size[1] = m;
+        size[2] = up;
+        for (j = 0; j < size[c]; j++)
+            for (i = 0; i < size[b]; i++) {
+                for (e = 0; e < 4; e++) {
+                    q[a] = side & 1 ? size[a] : 0;
+                    q[b] = i + (e == 1 || e == 2);
+                    q[c] = j + (e >= 2);
+                    corner[e] = at[q[0] + (m + 1) * (q[1] + (m + 1) * q[2])];
+                }
+                for (e = 0; e < 6; e++) {
+                    static const int order[2][6] = { { 0, 2, 1, 0, 3, 2 }, { 0, 1, 2, 0, 2, 3 } };
+                    s->corner[3 * s->elements + e] = corner[order[side & 1][e]];
+                }
+                s->elements += 2;
+            }
+    }
+    free(at);
+}
+
 #endif
