@@ -222,7 +222,8 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
          locate         which cells are liquid now; rows of W; masses; which vertices lie on which body
          join           vertices that no face moves along an axis, to the nearest face of the liquid: their momentum
                         is shared
-         assemble       C = M + dt^2 K + diag(W^T M_a 1), by axis;  r = M v + dt f + (1 - b) dt^2 K v + W^T M_a u*
+         assemble       C = M + D + dt^2 K, by axis;  D = diag(W^T M_a 1);
+                        r = (M + D) v + dt f + (1 - b) dt^2 K v + W^T M_a (u* - W v)
                         f: tension, and by what the pressure at rest acts otherwise on vertices than through faces;
                         modes of bodies
          solve          pressure p:  divergence of u = u* - dt/rho grad p in the liquid, u = W C^-1 (r + W^T j) at the
@@ -1343,8 +1344,9 @@ static void fsi__mb_balance(fsi__mb_run *run)
     }
 }
 
-/* dt^2 K, and r = M v + dt f + (1 - b) dt^2 K v + W^T M_a u*. The stiffness of a sliver is scaled down as a whole: it
-   stays semidefinite; its force is not. */
+/* dt^2 K, and r = (M + D) v + dt f + (1 - b) dt^2 K v + W^T M_a (u* - W v), D = diag(W^T M_a 1): the momentum of
+   M v + W^T M_a u*, but W^T M_a W v in place of D v would smooth v in every step. The stiffness of a sliver is scaled
+   down as a whole: it stays semidefinite; its force is not. */
 static fsi_status fsi__mb_assemble(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
@@ -1374,8 +1376,11 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     fsi__mb_turn_forces(run);
     fsi__mb_balance(run);
     for (a = 0; a < k; a++) {
-        for (i = 0; i < f->vertex_count; i++) run->r[a][i] += run->dt * run->f[3 * i + a];
-        for (i = r->first[a]; i < r->first[a + 1]; i++) run->found[i] = run->heft[i] * run->wind[i];
+        fsi__mb_rows_gather(r, a, run->v[a], run->found);
+        for (i = 0; i < f->vertex_count; i++)
+            run->r[a][i] += run->lump[a][i] * run->v[a][i] + run->dt * run->f[3 * i + a];
+        for (i = r->first[a]; i < r->first[a + 1]; i++)
+            run->found[i] = run->heft[i] * (run->wind[i] - run->found[i]);
         fsi__mb_rows_scatter(r, a, run->found, run->r[a]);
     }
     return FSI_OK;
