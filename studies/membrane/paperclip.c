@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     ex_init(&app, "paperclip", "A steel paperclip floats on water.");
     app.res = 42;
     app.res_help = "cells along the longer edge of the bowl of 31.5 mm";
-    app.frames = 60;
+    app.frames = 45;
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
 
     /* Water in its bowl; the clip just above it. */
