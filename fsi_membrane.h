@@ -222,8 +222,10 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
          locate         which cells are liquid now; rows of W; masses; which vertices lie on which body
          join           vertices that no face moves along an axis, to the nearest face of the liquid: their momentum
                         is shared
-         assemble       C = M + dt^2 K + diag(W^T M_a 1), by axis;  r = M v + dt f + (1 - b) dt^2 K v + W^T M_a u*
-                        f: tension, and dV/dx - W^T j by the mean pressure; modes of bodies
+         assemble       C = M + D + dt^2 K, by axis;  D = diag(W^T M_a 1);
+                        r = (M + D) v + dt f + (1 - b) dt^2 K v + W^T M_a (u* - W v)
+                        f: tension, and by what the pressure at rest acts otherwise on vertices than through faces;
+                        modes of bodies
          solve          pressure p:  divergence of u = u* - dt/rho grad p in the liquid, u = W C^-1 (r + W^T j) at the
                         surface, is 0; j is the impulse of p there (fsi_pressure.h: a solid that yields)
          write_back     v = C^-1 (r + W^T j); what bodies got; vertices that these would have to pull are let go
@@ -306,7 +308,8 @@ typedef struct fsi__mb_run {
     double *load[3], *answer[3]; /* right sides and solutions */
     int *touch;                /* body that it lies on, -1: none */
     double *f, *g;             /* three numbers each: force of tension; dV/dx */
-    double (*piece)[12];       /* of pieces: sum of f, sum of g n^T */
+    double (*piece)[12];       /* of pieces: sum of f, sum of g n^T; then p_0 and s of the pressure at rest */
+    double balance[3];         /* sum of what it adds to f */
     /* Of elements. */
     unsigned char *skip;       /* 1: lies on a wall */
     unsigned char *wet;        /* 1: lies on a body, all its corners do: it has no tension */
@@ -1257,39 +1260,93 @@ static void fsi__mb_turn_forces(fsi__mb_run *run)
     }
 }
 
-/* A uniform pressure p pushes vertex i by p g_i, g = dV/dx. Through the faces of the grid it pushes by
-   p (W^T j)_i with j = +-dx^(d-1) instead: the same in sum, but with parts along the surface from vertex to vertex,
-   which nothing holds. So the mean pressure of each piece, p = -sum f.g / sum g.g, acts by g, and only what differs
-   from it through faces: f_i += p (g_i - (W^T j)_i). Then f_i + p g_i = 0 is an equilibrium of the whole system. Both
-   sums over a closed surface are 0: no momentum comes in. */
-static void fsi__mb_balance(fsi__mb_run *run)
+/* The pressure of each piece, p(x) = p_0 + s rho g.x, as if it rested: s = 1 where it lies on a wall or a body, 0 where
+   it flies. p_i = -f.g/g^2 holds vertex i, g = dV/dx; p_0 is the mean of p_i - s rho g.x_i with the weights g^2. */
+static void fsi__mb_find_rest(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
-    const fsi__mb_rows *r = &run->im->rows;
-    const double dx = (double)run->s->desc.dx, area = f->dim == 3 ? dx * dx : dx;
+    const fsi__d3 fall = fsi__d3_scale(fsi__mb_gravity(run->s), (double)run->s->desc.density);
     int i, p, a;
     memset(run->piece, 0, (size_t)f->piece_count * sizeof *run->piece);
+    for (i = 0; i < f->vertex_count; i++)
+        if (run->touch[i] >= 0 || run->held[i] & (FSI__MB_IDLE | FSI__MB_LINE)) run->piece[(int)run->y[i]][1] = 1;
+
+    /* Sums of products and of weights, of free vertices with tension; p_0. */
     for (i = 0; i < f->vertex_count; i++) {
-        const fsi__d3 g = fsi__d3_at(run->g + 3 * i);
-        if (run->held[i] & FSI__MB_LINE || run->touch[i] >= 0) continue;
-        run->piece[(int)run->y[i]][0] -= fsi__d3_dot(fsi__d3_at(run->f + 3 * i), g);
-        run->piece[(int)run->y[i]][1] += fsi__d3_dot(g, g);
+        double *rest = run->piece[(int)run->y[i]];
+        const double deep = rest[1] * fsi__d3_dot(fall, fsi__d3_diff(f->position[i], run->s->grid->origin));
+        for (a = 0; a < f->dim && run->touch[i] < 0; a++) {
+            const double g = run->g[3 * i + a];
+            if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
+            rest[2] -= (run->f[3 * i + a] + deep * g) * g;
+            rest[3] += g * g;
+        }
     }
     for (p = 0; p < f->piece_count; p++)
-        run->piece[p][0] = run->piece[p][1] > 0 ? run->piece[p][0] / run->piece[p][1] : 0;
-    for (a = 0; a < f->dim; a++) {
-        for (i = r->first[a]; i < r->first[a + 1]; i++)
-            run->found[i] = run->cell[r->entry[i]] == FSI_CELL_LIQUID ? -area : area;
-        memset(run->b, 0, (size_t)f->vertex_count * sizeof(double));
-        fsi__mb_rows_scatter(r, a, run->found, run->b);
-        for (i = 0; i < f->vertex_count; i++)
-            if (!(run->held[i] & FSI__MB_LINE))
-                run->f[3 * i + a] += run->piece[(int)run->y[i]][0] * (run->g[3 * i + a] - run->b[i]);
+        if (run->piece[p][3] > 0) run->piece[p][0] = run->piece[p][2] / run->piece[p][3];
+}
+
+/* p(x) of a piece. */
+static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi_vec3 x)
+{
+    const double *rest = run->piece[piece];
+    return rest[0] + rest[1] * (double)run->s->desc.density
+        * fsi__d3_dot(fsi__mb_gravity(run->s), fsi__d3_diff(x, run->s->grid->origin));
+}
+
+/* p(x) in the liquid cells at the faces of an axis, as forces of these faces on the surface. */
+static void fsi__mb_find_loads(fsi__mb_run *run, int axis)
+{
+    const fsi_grid *g = run->s->grid;
+    const fsi__mb_rows *r = &run->im->rows;
+    const double dx = (double)g->dx, area = g->dim == 3 ? dx * dx : dx;
+    int i;
+    for (i = r->first[axis]; i < r->first[axis + 1]; i++) {
+        const int above = run->cell[r->entry[i]] == FSI_CELL_LIQUID, piece = (int)run->y[r->vertex[r->start[i]]];
+        int at[3];
+        memcpy(at, r->cell[i], sizeof at);
+        at[axis] -= !above;
+        run->found[i] = (above ? -area : area)
+            * fsi__mb_rest_pressure(run, piece, fsi_grid_position(g, FSI_CELLS, at[0], at[1], at[2]));
     }
 }
 
-/* dt^2 K, and r = M v + dt f + (1 - b) dt^2 K v + W^T M_a u*. The stiffness of a sliver is scaled down as a whole: it
-   stays semidefinite; its force is not. */
+/* A pressure p(x) pushes vertex i by p(x_i) g_i, g = dV/dx. Through the faces of the grid it pushes by (W^T j)_i, j = p
+   of the cell times +-dx^(d-1), instead: about the same in sum, but with parts along the surface from vertex to vertex,
+   which nothing holds. The weight of what the faces have, and of the membrane on slopes, has such parts too. So the
+   pressure p(x) of rest acts by g, and only what differs from it through faces, its weight being part of it:
+
+      f_i += p(x_i) g_i - (W^T j)_i - s (m_i + (W^T M_a 1)_i) g
+
+   Then f_i + p(x_i) g_i = 0 is an equilibrium of the whole system. Where there is no gravity the sum over a closed
+   surface is 0: no momentum comes in. With it the sum over all of a piece is s (rho V - M) g: what rests weighs as much
+   as its volume does, not as the masses M that the solve has. */
+static void fsi__mb_balance(fsi__mb_run *run)
+{
+    const fsi_front *f = run->s->front;
+    int i, a;
+    fsi__mb_find_rest(run);
+    for (a = 0; a < f->dim; a++) {
+        const double fall = fsi__d3_axis(fsi__mb_gravity(run->s), a);
+        fsi__mb_find_loads(run, a);
+        memset(run->b, 0, (size_t)f->vertex_count * sizeof(double));
+        fsi__mb_rows_scatter(&run->im->rows, a, run->found, run->b);
+        run->balance[a] = 0;
+        for (i = 0; i < f->vertex_count; i++) {
+            const int piece = (int)run->y[i];
+            double more;
+            if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
+            more = fsi__mb_rest_pressure(run, piece, f->position[i]) * run->g[3 * i + a] - run->b[i]
+                - run->piece[piece][1] * fall * (run->own[a][i] + run->lump[a][i]);
+            run->f[3 * i + a] += more;
+            run->balance[a] += more;
+        }
+    }
+}
+
+/* dt^2 K, and r = (M + D) v + dt f + (1 - b) dt^2 K v + W^T M_a (u* - W v), D = diag(W^T M_a 1): the momentum of
+   M v + W^T M_a u*, but W^T M_a W v in place of D v would smooth v in every step. The stiffness of a sliver is scaled
+   down as a whole: it stays semidefinite; its force is not. */
 static fsi_status fsi__mb_assemble(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
@@ -1319,8 +1376,11 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     fsi__mb_turn_forces(run);
     fsi__mb_balance(run);
     for (a = 0; a < k; a++) {
-        for (i = 0; i < f->vertex_count; i++) run->r[a][i] += run->dt * run->f[3 * i + a];
-        for (i = r->first[a]; i < r->first[a + 1]; i++) run->found[i] = run->heft[i] * run->wind[i];
+        fsi__mb_rows_gather(r, a, run->v[a], run->found);
+        for (i = 0; i < f->vertex_count; i++)
+            run->r[a][i] += run->lump[a][i] * run->v[a][i] + run->dt * run->f[3 * i + a];
+        for (i = r->first[a]; i < r->first[a + 1]; i++)
+            run->found[i] = run->heft[i] * (run->wind[i] - run->found[i]);
         fsi__mb_rows_scatter(r, a, run->found, run->r[a]);
     }
     return FSI_OK;
@@ -1669,9 +1729,17 @@ static void fsi__mb_push_bodies(fsi__mb_run *run)
             fsi__d3_cross(fsi__d3_diff(f->position[i], body->pose.position), p));
     }
 
-    /* The rim: corners of elements with tension. */
-    for (t = 0; t < f->element_count; t++)
+    /* The rim: corners of elements with tension. What is let go is pulled by the elements on the body, too. */
+    for (t = 0; t < f->element_count; t++) {
         for (c = 0; c < f->dim && !run->wet[t] && !run->skip[t]; c++) run->b[f->elements[f->dim * t + c]] = 1;
+        for (c = 0; c < (f->dim == 3 ? 3 : 1) && run->wet[t]; c++) {
+            const int i0 = f->elements[f->dim * t + c], i1 = f->elements[f->dim * t + (c + 1) % f->dim];
+            const double w = run->dt * (double)run->s->desc.surface_tension * (double)run->weight[f->dim * t + c];
+            p = fsi__d3_scale(fsi__d3_diff(f->position[i1], f->position[i0]), w);
+            fsi__d3_put(push + 3 * i0, fsi__d3_add(fsi__d3_at(push + 3 * i0), p));
+            fsi__d3_put(push + 3 * i1, fsi__d3_sub(fsi__d3_at(push + 3 * i1), p));
+        }
+    }
     for (i = 0; i < f->vertex_count; i++) {
         if (run->touch[i] < 0 || !(run->b[i] > 0)) continue;
         if (fsi__mb_nearest_body(run, f->position[i], reach, &d, &n) < 0 || !(fsi__d3_dot(fsi__d3_at(push + 3 * i), n)
@@ -1838,14 +1906,14 @@ static fsi_status fsi__mb_couple(fsi__mb_run *run)
     FSI__TRY(fsi__mb_write_back(run));
     clock[3] = fsi__now(s->context);
 
-    /* What walls gave: all that the solve changed, but for what bodies got. */
+    /* What walls gave: all that the solve changed, but for what bodies got and for what rest weighs more or less. */
     fsi__mb_sum(run, after, mass, &energy);
     for (a = 0; a < s->dim; a++) {
         double given = 0;
         int b;
         for (b = 0; run->body && b < run->world->count; b++) given += fsi__d3_axis(run->body[b].impulse, a);
         run->stats.body_impulse[a] += given;
-        run->stats.wall_impulse[a] += after[a] - before[a] + given;
+        run->stats.wall_impulse[a] += after[a] - before[a] - run->dt * run->balance[a] + given;
         run->stats.momentum[a] = after[a];
     }
     run->stats.seconds_rows += clock[1] - clock[0];

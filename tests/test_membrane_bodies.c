@@ -1,6 +1,6 @@
 /* test_membrane_bodies.c - bodies on a membrane: momentum, floating and sinking, lifting, what is refused.
    SPDX-License-Identifier: MIT */
-#include "kit/test_membranes.h"
+#include "kit/test_menisci.h"
 
 /* A world with one ball of radius r cells and `density`, its centre at (x, y, z) cells. */
 static fsi_rigid *world_with(int dim, fsi_rigid_kind kind, double r, double density, fsi_vec3 at, fsi_vec3 gravity,
@@ -88,13 +88,7 @@ static void test_what_one_loses_the_other_gets(void)
     }
 }
 
-/* A cylinder across the plane at contact angle 180 degrees: its surface leaves it at the angle phi from the lowest
-   line, 2 l sin(phi/2) below the level, l = sqrt(sigma/(rho g)):
-   weight = 2 sigma sin(phi) + rho g (2 R sin(phi) 2 l sin(phi/2) + R^2 (phi - sin(phi) cos(phi))). */
-static double carried(double phi, double r, double l)
-{
-    return 2 * l * l * sin(phi) + 4 * r * l * sin(phi) * sin(phi / 2) + r * r * (phi - sin(phi) * cos(phi));
-}
+/* A cylinder heavier than the liquid, laid onto it, at contact angle 180 degrees. */
 static void test_cylinder_floats_where_it_should(void)
 {
     const double r = 6, l = 6, heavy = 1.2, high = 14.3, drag = 3;
@@ -104,11 +98,9 @@ static void test_cylinder_floats_where_it_should(void)
     fsi_membrane_desc d;
     fsi_membrane *m;
     fsi_rigid *w;
-    double low = 0, top = FSI_PI, angle, phi = 0, y = 0, held = 0, level, deep = 0;
+    const double low = meniscus_angle(heavy, r, l);
+    double angle, phi = 0, y = 0, held = 0, level, deep = 0;
     int k, contacts;
-    for (k = 0; k < 50; k++)
-        if (carried((low + top) / 2, r, l) < heavy * FSI_PI * r * r) low = (low + top) / 2;
-        else top = (low + top) / 2;
     membrane_add_pool(&s, wide, high, 0, 1);
     d = membrane_desc(&c, &s, wide);
     d.n[1] = 36;
@@ -129,15 +121,142 @@ static void test_cylinder_floats_where_it_should(void)
     }
     level = high + heavy * FSI_PI * r * r / wide; /* displaced: as much as the weight */
     printf("   phi %.2f, %.2f degrees; centre %.3f, %.3f cells; weight %.4f\n", phi * 180 / FSI_PI, low * 180 / FSI_PI,
-        y - level, r * cos(low) - 2 * l * sin(low / 2), held / (heavy * MEMBRANE_RHO * 9.81 * FSI_PI * r * r * 1e-6));
+        y - level, meniscus_height(low, r, l), held / (heavy * MEMBRANE_RHO * 9.81 * FSI_PI * r * r * 1e-6));
     CHECK(deep <= 1e-4);
     CHECK_NEAR(phi * 180 / FSI_PI, low * 180 / FSI_PI, 3);
-    CHECK_NEAR(y - level, r * cos(low) - 2 * l * sin(low / 2), 0.3);
+    CHECK_NEAR(y - level, meniscus_height(low, r, l), 0.3);
     CHECK_NEAR(held / (heavy * MEMBRANE_RHO * 9.81 * FSI_PI * r * r * 1e-6), 1, 0.03);
     CHECK_NEAR(m->stats.volume, wide * high * 1e-6, TOL(1e-3, 1e-3) * wide * high * 1e-6);
     fsi_membrane_destroy(m);
     fsi_rigid_destroy(w);
     front_free(&s);
+}
+
+/* A cylinder at its balance stays there, and the liquid beside it: for 2 s nothing moves faster than 1e-2 sqrt(sigma/
+   (rho R)) after the first 0.5 s, which bounds how far from the balance the mesh began. It wanders by less than 0.05
+   cells a second; no vertex at its rim comes and goes. */
+static void test_floating_cylinder_rests(void)
+{
+    static const double rate[3] = { 60, 240, 240 }, at[3] = { 36, 36.37, 36 }, density[3] = { 1.2, 1.2, 0.6 };
+    const double r = 6, l = 6, high = 12.3;
+    const int wide = 72;
+    int k, i;
+    for (k = 0; k < 3; k++) {
+        const double sigma = MEMBRANE_RHO * 9.81 * l * l * MEMBRANE_DX * MEMBRANE_DX;
+        const double still = 1e-2 * sqrt(sigma / (MEMBRANE_RHO * r * MEMBRANE_DX));
+        const double phi = meniscus_angle(density[k], r, l), y = meniscus_height(phi, r, l);
+        double both[2], from = 0, fastest = 0, liquid = 0;
+        fsi_context c = fsi_default_context();
+        front_shape s = { 2, 0, 0, NULL, NULL };
+        fsi_membrane_desc d;
+        fsi_membrane *m;
+        fsi_rigid *w;
+        int moved = 0;
+        both[0] = both[1] = phi;
+        membrane_add_dented_pool(&s, wide, high, at[k], y, r, l, both, 0);
+        d = membrane_desc(&c, &s, wide);
+        d.n[1] = 28;
+        d.gravity = front_v3(0, -9.81, 0);
+        d.surface_tension = (fsi_real)sigma;
+        w = world_with(2, FSI_RIGID_DYNAMIC, r, density[k] * MEMBRANE_RHO, front_v3(at[k], high + y, 0), d.gravity,
+            fsi_v3(0, 0, 0));
+        d.world = w;
+        m = membrane_make(&d);
+        for (i = 0; i < 2 * rate[k] && membrane_step(m, 1 / rate[k]); i++) {
+            if (i < rate[k] / 2) from = (double)w->body[0]->pose.position.x;
+            else {
+                fastest = fmax(fastest, (double)fsi_v3_norm(w->body[0]->velocity));
+                liquid = fmax(liquid, m->stats.max_speed);
+                moved += m->stats.captured + m->stats.released;
+            }
+        }
+        printf("   density %.1f, 1/%.0f s: body %.1e, all %.1e m/s; %.3f cells along; %d\n", density[k], rate[k], fastest,
+            liquid, ((double)w->body[0]->pose.position.x - from) / MEMBRANE_DX, moved);
+        CHECK(fastest <= still && liquid <= still);
+        CHECK(fabs((double)w->body[0]->pose.position.x - from) <= 1.5 * 0.05 * MEMBRANE_DX);
+        CHECK_NEAR((double)w->body[0]->pose.position.y / MEMBRANE_DX, high + y, 0.1);
+        CHECK(moved <= 4);
+        fsi_membrane_destroy(m);
+        fsi_rigid_destroy(w);
+        front_free(&s);
+    }
+}
+
+/* A ball in 3D, 2.5 times as dense as the liquid. The level far away is that of the liquid and what the ball displaces:
+   its own weight, however far the surface is bent. */
+static void test_ball_rests_at_its_depth(void)
+{
+    const double r = 2.2, l = 3, density = 2.5, high = 5.3, dt = 1.0 / 60, volume = 4 * FSI_PI / 3 * r * r * r;
+    const int wide = 16, steps = 14;
+    const double sigma = MEMBRANE_RHO * 9.81 * l * l * MEMBRANE_DX * MEMBRANE_DX;
+    double depth, level, held = 0, fastest = 0, angle;
+    const double phi = meniscus_ball_angle(density, r, l, &depth), y = r * cos(phi) - depth;
+    fsi_context c = fsi_default_context();
+    front_shape s = { 3, 0, 0, NULL, NULL };
+    fsi_membrane_desc d;
+    fsi_membrane *m;
+    fsi_rigid *w;
+    int k, contacts;
+    membrane_add_pool_around(&s, wide, high, r, l, phi, depth);
+    d = membrane_desc(&c, &s, wide);
+    d.n[2] = 10;
+    d.gravity = front_v3(0, 0, -9.81);
+    d.surface_tension = (fsi_real)sigma;
+    w = world_with(3, FSI_RIGID_DYNAMIC, r, density * MEMBRANE_RHO, front_v3(wide / 2, wide / 2, high + y), d.gravity,
+        fsi_v3(0, 0, 0));
+    d.world = w;
+    m = membrane_make(&d);
+    level = (m->stats.volume * 1e9 + density * volume) / (wide * wide);
+    for (k = 0; k < steps && membrane_step(m, dt); k++) {
+        CHECK(deepest(m, w, &contacts, &angle) <= TOL(1e-4, 1e-3));
+        if (k < steps / 2) continue;
+        held += m->stats.body_impulse[2] / dt / (steps - steps / 2);
+        fastest = fmax(fastest, (double)fsi_v3_norm(w->body[0]->velocity));
+    }
+    printf("   height %.3f, want %.3f cells; weight %.4f; speed %.1e m/s\n", (double)w->body[0]->pose.position.z * 1e3
+        - level, y, held / (density * volume * MEMBRANE_RHO * 9.81e-9), fastest);
+    CHECK_NEAR((double)w->body[0]->pose.position.z * 1e3 - level, y, 0.3);
+    CHECK_NEAR(held, density * volume * MEMBRANE_RHO * 9.81e-9, 0.03 * held);
+    CHECK(fastest <= 1e-2 * sqrt(sigma / (MEMBRANE_RHO * r * MEMBRANE_DX)));
+    fsi_membrane_destroy(m);
+    fsi_rigid_destroy(w);
+    front_free(&s);
+}
+
+/* A cylinder beside a wall, where the surface is level: as beside another one as far behind it. Held at a height y, it
+   is pushed to the wall by rho g h^2/2, h the depth at the wall: tension has the same direction there and far away. */
+static void test_cylinder_is_drawn_to_its_image(void)
+{
+    const double r = 4, l = 6, high = 12.3, y = -1.5, away[2] = { 7, 10 };
+    const int wide = 56;
+    int k, i;
+    for (k = 0; k < 2; k++) {
+        const double sigma = MEMBRANE_RHO * 9.81 * l * l * MEMBRANE_DX * MEMBRANE_DX;
+        double phi[2], h, force = 0, want;
+        fsi_context c = fsi_default_context();
+        front_shape s = { 2, 0, 0, NULL, NULL };
+        fsi_membrane_desc d;
+        fsi_membrane *m;
+        fsi_rigid *w;
+        phi[0] = meniscus_to_wall(y, r, l, away[k], &h);
+        phi[1] = meniscus_to_level(y, r, l);
+        membrane_add_dented_pool(&s, wide, high, away[k], y, r, l, phi, 1);
+        d = membrane_desc(&c, &s, wide);
+        d.n[1] = 24;
+        d.gravity = front_v3(0, -9.81, 0);
+        d.surface_tension = (fsi_real)sigma;
+        w = world_with(2, FSI_RIGID_KINEMATIC, r, 1000, front_v3(away[k], high + y, 0), d.gravity, fsi_v3(0, 0, 0));
+        d.world = w;
+        m = membrane_make(&d);
+        for (i = 0; i < 160 && membrane_step(m, 5e-3); i++)
+            if (i >= 80) force -= m->stats.body_impulse[0] / (80 * 5e-3);
+        want = MEMBRANE_RHO * 9.81 * h * h * MEMBRANE_DX * MEMBRANE_DX / 2;
+        printf("   %.0f cells from the wall, %.2f deep there: %.4f N/m, want %.4f\n", away[k], h, force, want);
+        CHECK_NEAR(force, want, 0.02 * want);
+        fsi_membrane_destroy(m);
+        fsi_rigid_destroy(w);
+        front_free(&s);
+    }
 }
 
 /* A ball pressed into a pool and lifted out of it by its own velocity: all lets go. */
@@ -230,6 +349,9 @@ int main(int argc, char **argv)
     TEST_BEGIN(argc, argv);
     RUN(test_what_one_loses_the_other_gets);
     RUN_PHYSICS(test_cylinder_floats_where_it_should);
+    RUN_PHYSICS(test_floating_cylinder_rests);
+    RUN_PHYSICS(test_ball_rests_at_its_depth);
+    RUN_PHYSICS(test_cylinder_is_drawn_to_its_image);
     RUN(test_lifting_lets_go);
     RUN(test_states_and_failures);
     return TEST_END();

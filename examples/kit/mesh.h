@@ -154,6 +154,46 @@ EX_FN ex_mesh ex_grid(fsi_vec3 lo, fsi_vec3 hi, int nx, int ny)
     return m;
 }
 
+/* The number of a vertex (i, j, k) of a block's lattice, in x, y and z; new ones are added to m. */
+static int ex__block_vertex(ex_mesh *m, int *number, fsi_box3 box, const int *n, const int *q)
+{
+    int *at = number + q[0] + (n[0] + 1) * (q[1] + (n[1] + 1) * q[2]);
+    const fsi_vec3 size = fsi_v3_sub(box.hi, box.lo);
+    if (*at) return *at - 1;
+    m->vertices[m->vertex_count] = fsi_v3_add(box.lo, fsi_v3(size.x * (fsi_real)q[0] / (fsi_real)n[0],
+        size.y * (fsi_real)q[1] / (fsi_real)n[1], size.z * (fsi_real)q[2] / (fsi_real)n[2]));
+    *at = ++m->vertex_count;
+    return *at - 1;
+}
+
+/* A closed block whose sides are cut in squares of n[0], n[1], n[2] along its edges, each in two triangles. */
+EX_FN ex_mesh ex_block(fsi_box3 box, const int *n)
+{
+    const int squares = 2 * (n[0] * n[1] + n[1] * n[2] + n[2] * n[0]);
+    ex_mesh m = ex_mesh_make(squares + 2, 2 * squares);
+    int *number = (int *)ex_alloc(NULL, (size_t)(n[0] + 1) * (size_t)(n[1] + 1), (size_t)(n[2] + 1) * sizeof *number);
+    int side, i, j, e, t = 0;
+    m.vertex_count = 0;
+    memset(number, 0, (size_t)(n[0] + 1) * (size_t)(n[1] + 1) * (size_t)(n[2] + 1) * sizeof *number);
+    for (side = 0; side < 6; side++) {
+        const int a = side >> 1, b = (a + 1) % 3, c = (a + 2) % 3;
+        for (j = 0; j < n[c]; j++)
+            for (i = 0; i < n[b]; i++) {
+                int q[3], v[4];
+                for (e = 0; e < 4; e++) {
+                    q[a] = side & 1 ? n[a] : 0;
+                    q[b] = i + (e == 1 || e == 2);
+                    q[c] = j + (e >= 2);
+                    v[e] = ex__block_vertex(&m, number, box, n, q);
+                }
+                ex__triangle(&m, t++, v[0], v[side & 1 ? 1 : 2], v[side & 1 ? 2 : 1]);
+                ex__triangle(&m, t++, v[0], v[side & 1 ? 2 : 3], v[side & 1 ? 3 : 2]);
+            }
+    }
+    free(number);
+    return m;
+}
+
 /* The point at angle t in [0, 2 pi) of a (p, q) torus knot: p turns around the axis z, q around the tube. */
 static fsi_vec3 ex__knot_point(int p, int q, double t)
 {
