@@ -701,8 +701,8 @@ static void fsi__fr_shift(const fsi_front *f, fsi__fr_impl *im)
     }
 }
 
-/* What a piece has less than it should, and what of it is worth a shift: nothing less than rounding, which stays owed,
-   or it would add up over steps. */
+/* What a piece has less than it should, and what of it is worth another shift: nothing less than rounding. That stays
+   owed, or it would add up over steps. */
 static double fsi__fr_missing(const fsi__fr_impl *im, int i)
 {
     return im->work_piece[i].element_count > 0 ? im->sum[i].before - im->work_piece[i].volume : 0;
@@ -720,7 +720,7 @@ static fsi__fr_quality fsi__fr_give_back(const fsi_front *f, fsi__fr_impl *im)
     fsi__fr_quality q;
     int round, i, left = 0;
     for (i = 0; i < im->pieces; i++) {
-        im->sum[i].shift = f->desc.keep_volume ? fsi__fr_worth(im, i, im->work_piece[i].owed - im->moved[i]) : 0;
+        im->sum[i].shift = f->desc.keep_volume ? im->work_piece[i].owed - im->moved[i] : 0;
         left += fabs(im->sum[i].shift) > 0;
     }
     for (round = 0;; round++) {
