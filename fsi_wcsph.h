@@ -1409,9 +1409,9 @@ static fsi__d3 fsi__wc_surface_velocity(const fsi__wc_run *run, const fsi__wc_ob
    P/R^2 the neighbours' mean. */
 static void fsi__wc_press(const fsi__wc_run *run, fsi__wc_contact *c, double d)
 {
-    const double image = run->c < (double)run->s->sound_speed ? 0 : FSI__WC_IMAGE, /* none in softer substeps */
-                 felt = fmax((double)run->zr[c->rank].w + image * (double)run->mean[c->rank], 0);
-    if (c->body >= 0 || run->s->desc.density_mode != FSI_WCSPH_CONTINUITY) return;
+    const double felt = fmax((double)run->zr[c->rank].w + FSI__WC_IMAGE * (double)run->mean[c->rank], 0);
+    const int softer = run->c < (double)run->s->sound_speed; /* degraded: such a pool would not come to rest */
+    if (c->body >= 0 || softer || run->s->desc.density_mode != FSI_WCSPH_CONTINUITY) return;
     c->slope = fsi__wc_share_slope(run, d);
     c->press = -run->dt * c->m * (double)run->s->desc.density * c->slope * felt;
 }
