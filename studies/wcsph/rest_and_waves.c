@@ -310,7 +310,7 @@ static fsi_mesh *make_square(study *t, double half)
     return m;
 }
 
-/* A body of `side` [m] in a tank twelve... as wide as given. */
+/* A body of `density` at `place` in a pool `wide`, filled to `level`. */
 static fsi_wcsph *make_pool_with(study *t, fsi_mesh *m, fsi_body *body, double density, double wide, double level,
                                  fsi_vec3 place, double angle)
 {
