@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT
 
    Motions in the plane whose end is known, and what the weakly compressible particles make of them:
-      pool     a tank of 1 x 1 m at rest: kinetic energy over rho g H V, twice the height of the centre of mass, slope of
-               the pressure, distance of the first layer from walls and from its neighbours, means over the last quarter
+      pool     a tank of 1 x 1 m at rest: kinetic energy over rho g H V, twice the height of the centre of mass, slope
+               of the pressure, distance of the first layer from walls and from its neighbours, means over the last quarter
       wave     the first standing wave of a tank of 1 x 0.5 m, 0.05 m high: part of its energy lost in a period, and its
                period against linear theory; its height is read from the centre of mass, which moves to and fro with it
       patch    a free disc of 1 m, stretched at 1/s along x to twice its length: its area over what it was
@@ -135,7 +135,8 @@ static void floor_layer(const fsi_wcsph *s, double *off, double *along)
 static void run_pool(study *t)
 {
     fsi_wcsph *s = make_box(t, 1, 1, 1, 1.5);
-    double energy = 0, level = 0, early = 0, slope = 0, share = 0, off = 0, along = 0, n = 0, early_n = 0, fastest = 0, a, b;
+    double energy = 0, level = 0, early = 0, slope = 0, share = 0, off = 0, along = 0, fastest = 0;
+    double n = 0, early_n = 0, a, b;
     if (!(t->seconds > 0)) t->seconds = 6;
     while (s->time < t->seconds - 1e-9) {
         advance(t, s);
@@ -188,7 +189,8 @@ static void judge_wave(study *t, const double *way, int n)
     for (i = 1; i < n - 1 && peaks < 64 && zeros < 64; i++) {
         const int turns = (way[i] - way[i - 1]) * (way[i + 1] - way[i]) <= 0;
         if (way[i] * way[i - 1] < 0) zero[zeros++] = (i - 1 + way[i - 1] / (way[i - 1] - way[i])) * t->dt;
-        if (turns && way[i] * peak[peaks - 1] < 0 && fabs(way[i]) > 0.25 * fabs(peak[peaks - 1])) peak[peaks++] = way[i];
+        if (turns && way[i] * peak[peaks - 1] < 0 && fabs(way[i]) > 0.25 * fabs(peak[peaks - 1]))
+            peak[peaks++] = way[i];
     }
     periods = (peaks - 1) / 2 < (zeros - 1) / 2 ? (peaks - 1) / 2 : (zeros - 1) / 2;
     if (periods < 1) return;
@@ -333,7 +335,10 @@ static fsi_wcsph *make_pool_with(study *t, fsi_mesh *m, fsi_body *body, double d
     return s;
 }
 
-static double angle_of(const fsi_body *b) { return 2 * atan2((double)b->pose.orientation.z, (double)b->pose.orientation.w) * 180 / FSI_PI; }
+static double angle_of(const fsi_body *b)
+{
+    return 2 * atan2((double)b->pose.orientation.z, (double)b->pose.orientation.w) * 180 / FSI_PI;
+}
 
 static void run_square(study *t)
 {
@@ -379,8 +384,8 @@ static void run_block(study *t)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(study *); } part[] = {
-        { "pool", run_pool }, { "wave", run_wave }, { "patch", run_patch }, { "dam", run_dam }, { "square", run_square },
-        { "block", run_block }
+        { "pool", run_pool }, { "wave", run_wave }, { "patch", run_patch }, { "dam", run_dam },
+        { "square", run_square }, { "block", run_block }
     };
     enum { PARTS = (int)(sizeof part / sizeof *part) };
     const fsi_wcsph_desc usual = fsi_wcsph_default_desc();
