@@ -427,8 +427,10 @@ enum {
 #define FSI__WC_SKIN 0.4              /* how far lists reach beyond the kernel, at most [dx] */
 #define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
 #define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
-#define FSI__WC_FELT 1.5              /* how far surfaces have a share in the density [dx] */
+#define FSI__WC_FELT 0.625            /* how far surfaces have a share in the density [H]: 1.5 dx at H = 2.4 dx */
 #define FSI__WC_IMAGE 0.25            /* part of the pressure of mirror images that acts at surfaces */
+#define FSI__WC_RECALL 100.0          /* time in which densities go to those of the positions [dx/c] */
+#define FSI__WC_SURROUNDED 0.9        /* summation density of particles within the liquid, at least [rho0] */
 #define FSI__WC_FARTHEST (0.5 * FSI__MESH_REACH) /* no coordinate of a particle is beyond [m] */
 #define FSI__WC_FASTEST 1e9 /* no particle, body or obstacle moves or turns faster [m/s, rad/s] */
 #define FSI__WC_STIFF 1.1   /* where Tait's equation goes over into its tangent [rho0] */
@@ -511,6 +513,7 @@ typedef struct fsi__wc_run {
     double dt, done, share;  /* substep; fraction of the step before it; its own */
     double length;           /* of the step [s] */
     double h;                /* H */
+    double lack;             /* of the share of surfaces in the density: phi = lack (R - d)^2 [1/m^2] */
     double c;                /* speed of sound in this substep, that of the simulator unless degraded [m/s] */
     fsi__nb_build b;
     double moved, skin;      /* farthest from where the lists were made; how far they reach beyond the kernel [m] */
@@ -522,6 +525,7 @@ typedef struct fsi__wc_run {
     fsi_real *rho, *room, *swap_real;
     int *src;
     float *ratio;            /* summation density / rho0 */
+    float *beside;           /* share of near surfaces in the density / rho0 */
     float *mean;             /* of p/rho^2 of the neighbours, weights -(dW/dr)/r */
     fsi__record *zr;         /* position, p/rho^2 */
     fsi__lane4 *zv;          /* velocity, rho */
@@ -624,6 +628,7 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
     /* Arrays of the pair sums. */
     run->src = (int *)fsi__take(a, n, sizeof(int));
     run->ratio = (float *)fsi__take(a, n, sizeof(float));
+    run->beside = (float *)fsi__take(a, n, sizeof(float));
     run->mean = (float *)fsi__take(a, n, sizeof(float));
     run->zr = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
     run->zv = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
@@ -809,6 +814,7 @@ static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
     fsi__wc_permute(run, run->rho, run->swap, sizeof *run->rho);
     fsi__wc_permute(run, run->room, run->swap, sizeof *run->room);
     fsi__wc_permute(run, run->ratio, run->swap, sizeof *run->ratio);
+    fsi__wc_permute(run, run->beside, run->swap, sizeof *run->beside);
     fsi__wc_permute(run, run->src, run->swap, sizeof *run->src);
     fsi__wc_permute(run, run->pinched, run->swap, 1);
     if (run->list_room > 0) fsi__wc_permute(run, run->head, run->swap, sizeof *run->head);
@@ -901,9 +907,21 @@ static void fsi__wc_records(void *arg, int chunk, int begin, int end)
 
 static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
 
+/* What the density that positions give, rho_s = sum m W + rho0 phi, changes CONTINUITY's in dt:
+      dt/T w (rho_s - rho),   T = 100 dx/c.
+   The equation of continuity with diffusion forgets how closely particles are packed, so that liquid at rest would be
+   packed ever closer. w goes to 0 where rho_s shows that neighbours are missing at a free surface. */
+FSI_FN double fsi__wc_recall(const fsi__wc_run *run, int i, double sum)
+{
+    const double rho0 = (double)run->s->desc.density, seen = sum + rho0 * (double)run->beside[i];
+    const double within = (seen / rho0 - FSI__WC_SURROUNDED) / (1 - FSI__WC_SURROUNDED);
+    const double part = run->dt * run->c / (FSI__WC_RECALL * (double)run->s->desc.spacing);
+    return fmin(part, 1) * fmin(fmax(within, 0), 1) * (seen - (double)run->rho[i]);
+}
+
 /* Density after the drift (direct_forcing.md 2.1), with velocities and places of its end:
       CONTINUITY   rho += dt sum_j m v_ij . grad W_ij
-                          + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0 (-dW/dr/r)
+                          + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0 (-dW/dr/r) + fsi__wc_recall
                    rho_H = rho0/c_s^2 g.(x_j - x_i): no diffusion of the pressure at rest (Fourtakas et al. 2019)
       filter       rho  = sum m W / sum (m/rho_j) W  + the same increment, which the old rho_j do not know yet
       SUMMATION    rho  = max(rho0, sum m W)
@@ -954,7 +972,7 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
                           - 2 * (double)s->desc.diffusion * hs * run->c / rho0 * (double)fsi__f8_sum(dif));
         const double own = (double)self / (double)run->rho[i], volume = m * alpha * ((double)fsi__f8_sum(vol) + own);
         const double from = run->filter ? sum / volume : (double)run->rho[i];
-        run->a[i].x = (fsi_real)fmax(from + run->dt * rate, 0.1 * rho0);
+        run->a[i].x = (fsi_real)fmax(from + run->dt * rate + fsi__wc_recall(run, i, sum), 0.1 * rho0);
     }
 
     /* Within the range that a step accepts; sums for the stats. */
@@ -1079,16 +1097,19 @@ static double fsi__wc_felt_reach(const fsi__wc_run *run, const fsi__wc_obstacle 
     const double gap = o ? o->gap : (double)run->s->radius;
     if (run->s->desc.density_mode != FSI_WCSPH_CONTINUITY) return gap;
     if (o && o->base.body >= 0) return gap;
-    return FSI__WC_FELT * (double)run->s->desc.spacing;
+    return FSI__WC_FELT * run->h;
 }
 
-/* The share of a surface at distance d in the density, over rho0: what a half space of liquid behind it would add,
-      phi(d) = (R - d)^2 / (4 dx^2),   R = 1.5 dx;   returns dphi/dd.
-   At dx/2 a square lattice lacks 0.21 of rho0, and phi is 0.25. */
+/* The share of a surface at distance d in the density, over rho0: what a lattice behind it would add,
+      phi(d) = lack (R - d)^2,   R = 0.625 H,   exact at d = dx/2;   and dphi/dd. */
+FSI_FN double fsi__wc_share_at(const fsi__wc_run *run, double d)
+{
+    const double left = fmax(FSI__WC_FELT * run->h - d, 0);
+    return run->lack * left * left;
+}
 FSI_FN double fsi__wc_share_slope(const fsi__wc_run *run, double d)
 {
-    const double dx = (double)run->s->desc.spacing, left = FSI__WC_FELT * dx - d;
-    return left > 0 ? -left / (2 * dx * dx) : 0;
+    return -2 * run->lack * fmax(FSI__WC_FELT * run->h - d, 0);
 }
 
 /* How near things must be to matter to particles of an obstacle: exact distances are needed below this [m]. */
@@ -1359,7 +1380,7 @@ static double fsi__wc_plane(int dim, double q)
     if (dim == 3) return 2 * (a * a * a * a * (1.0 / 8 - a / 20) - b * b * b * b * (1.0 / 4 - b / 5));
     for (k = 0; k <= 32; k++)
         sum += (k == 0 || k == 32 ? 1 : k & 1 ? 4 : 2) * fsi__wc_spline(sqrt(q * q + step * step * k * k));
-    return sum * step / 3 * 10 / (7 * FSI_PI);
+    return sum * step / 3 * 20 / (7 * FSI_PI); /* both halves of the line */
 }
 
 static double fsi__wc_layers(int dim, double z, double dx, double hs) /* z: of the first layer */
@@ -1407,7 +1428,7 @@ static fsi__d3 fsi__wc_surface_velocity(const fsi__wc_run *run, const fsi__wc_ob
     return start ? fsi__d3_add(b->v0, fsi__d3_cross(b->w0, arm)) : fsi__d3_add(b->v, fsi__d3_cross(b->w, arm));
 }
 
-/* A surface's share in the density: its slope, and the impulse that pressure gives by it,
+/* A surface's share in the density, its slope, and the impulse that pressure gives by it,
       dt m rho0 |dphi/dd| (p/rho^2 + q P/R^2):
    the first part is the gradient of the particle's own energy; the second is what mirror images of the liquid would do,
    P/R^2 the neighbours' mean. */
@@ -1416,7 +1437,9 @@ static void fsi__wc_press(const fsi__wc_run *run, fsi__wc_contact *c, double d)
     const double felt = fmax((double)run->zr[c->rank].w + FSI__WC_IMAGE * (double)run->mean[c->rank], 0);
     const int softer = run->c < (double)run->s->sound_speed; /* degraded: such a pool would not come to rest */
     const int carried = c->obstacle >= 0 && run->im->obstacle[c->obstacle].base.body >= 0;
-    if (carried || softer || run->s->desc.density_mode != FSI_WCSPH_CONTINUITY) return;
+    if (carried || run->s->desc.density_mode != FSI_WCSPH_CONTINUITY) return;
+    c->share = fsi__wc_share_at(run, fmax(d, (double)run->s->radius));
+    if (softer) return;
     c->slope = fsi__wc_share_slope(run, d);
     c->press = -run->dt * c->m * (double)run->s->desc.density * c->slope * felt;
 }
@@ -1514,6 +1537,7 @@ static void fsi__wc_detect(void *arg, int chunk, int begin, int end)
         /* Least possible distance now. Particles still moved by their emitter have no contacts. */
         const double left = (double)run->room[r] - (double)fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) - run->motion;
         const int had = run->used[chunk];
+        run->beside[r] = 0;
         if (fsi__wc_is_held(run, r)) continue;
 
         /* Walls of the domain; a particle far from all surfaces is done. */
@@ -1862,7 +1886,7 @@ static void fsi__wc_pgs(fsi__wc_run *run)
 }
 
 /* What a surface that comes nearer adds to the density, rho0 dphi/dd u.n, with the velocities that the contacts leave;
-   and pressure joins the contact's impulse. A single particle (its own kernel makes its density) has no pressure. */
+   the shares of several, as if they stood at right angles; and pressure joins the contact's impulse. A single particle (its own kernel makes its density) has no pressure. */
 static void fsi__wc_share(fsi__wc_run *run, fsi__wc_contact *c)
 {
     const fsi_wcsph *s = run->s;
@@ -1870,6 +1894,7 @@ static void fsi__wc_share(fsi__wc_run *run, fsi__wc_contact *c)
     const double self = (double)s->particle_mass * fsi__wc_alpha(s->desc.dim, run->h / 2);
     const double un = fsi__d3_dot(fsi__d3_sub(fsi__d3_of(run->v[c->rank]), c->wall), c->n);
     const fsi_real rho = run->rho[c->rank] + (fsi_real)(run->dt * rho0 * c->slope * un);
+    run->beside[c->rank] += (float)c->share * (1 - run->beside[c->rank]);
     if (!(c->slope < 0)) return;
     run->rho[c->rank] = rho;
     if ((double)run->ratio[c->rank] * rho0 < 1.2 * self && (double)rho > rho0) run->rho[c->rank] = (fsi_real)rho0;
@@ -3150,6 +3175,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
 {
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
     size_t n;
+    double felt;
     int i;
 
     /* Simulator, and room for what emitters may emit. */
@@ -3159,6 +3185,8 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     run->fn = fn;
     run->length = dt;
     run->h = (double)s->support;
+    felt = FSI__WC_FELT * run->h - (double)s->radius;
+    run->lack = fsi__wc_layers(s->desc.dim, 2 * (double)s->radius, 2 * (double)s->radius, run->h / 2) / (felt * felt);
     run->sources.sources = &im->sources;
     FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     run->n = s->count + run->more;
