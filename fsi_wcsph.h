@@ -428,9 +428,9 @@ enum {
 #define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
 #define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
 #define FSI__WC_FELT 0.625            /* how far surfaces have a share in the density [H]: 1.5 dx at H = 2.4 dx */
-#define FSI__WC_IMAGE 0.25            /* part of the pressure of mirror images that acts at surfaces */
-#define FSI__WC_RECALL 100.0          /* time in which densities go to those of the positions [dx/c] */
+#define FSI__WC_RECALL 200.0          /* time in which densities go to those of the positions [dx/c] */
 #define FSI__WC_SURROUNDED 0.9        /* summation density of particles within the liquid, at least [rho0] */
+#define FSI__WC_ONE_SIDED 0.2         /* slope of the summation density of particles within it, at most [rho0/dx] */
 #define FSI__WC_FARTHEST (0.5 * FSI__MESH_REACH) /* no coordinate of a particle is beyond [m] */
 #define FSI__WC_FASTEST 1e9 /* no particle, body or obstacle moves or turns faster [m/s, rad/s] */
 #define FSI__WC_STIFF 1.1   /* where Tait's equation goes over into its tangent [rho0] */
@@ -525,8 +525,7 @@ typedef struct fsi__wc_run {
     fsi_real *rho, *room, *swap_real;
     int *src;
     float *ratio;            /* summation density / rho0 */
-    float *beside;           /* share of near surfaces in the density / rho0 */
-    float *mean;             /* of p/rho^2 of the neighbours, weights -(dW/dr)/r */
+    fsi__lane4 *beside;      /* near surfaces: gradient of their share in the density, and the share, over rho0 */
     fsi__record *zr;         /* position, p/rho^2 */
     fsi__lane4 *zv;          /* velocity, rho */
     unsigned char *pinched;
@@ -628,8 +627,7 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
     /* Arrays of the pair sums. */
     run->src = (int *)fsi__take(a, n, sizeof(int));
     run->ratio = (float *)fsi__take(a, n, sizeof(float));
-    run->beside = (float *)fsi__take(a, n, sizeof(float));
-    run->mean = (float *)fsi__take(a, n, sizeof(float));
+    run->beside = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     run->zr = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
     run->zv = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     run->pinched = (unsigned char *)fsi__take(a, n, 1);
@@ -908,15 +906,20 @@ static void fsi__wc_records(void *arg, int chunk, int begin, int end)
 static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
 
 /* What the density that positions give, rho_s = sum m W + rho0 phi, changes CONTINUITY's in dt:
-      dt/T w (rho_s - rho),   T = 100 dx/c.
+      dt/T w (rho_s - rho),   T = 200 dx/c.
    The equation of continuity with diffusion forgets how closely particles are packed, so that liquid at rest would be
-   packed ever closer. w goes to 0 where rho_s shows that neighbours are missing at a free surface. */
-FSI_FN double fsi__wc_recall(const fsi__wc_run *run, int i, double sum)
+   packed ever closer. w goes to 0 where neighbours are missing, at free surfaces and bodies: where rho_s is small or
+   one-sided. slope: sum m grad W. */
+FSI_FN double fsi__wc_recall(const fsi__wc_run *run, int i, double sum, fsi__d3 slope)
 {
-    const double rho0 = (double)run->s->desc.density, seen = sum + rho0 * (double)run->beside[i];
-    const double within = (seen / rho0 - FSI__WC_SURROUNDED) / (1 - FSI__WC_SURROUNDED);
-    const double part = run->dt * run->c / (FSI__WC_RECALL * (double)run->s->desc.spacing);
-    return fmin(part, 1) * fmin(fmax(within, 0), 1) * (seen - (double)run->rho[i]);
+    const double rho0 = (double)run->s->desc.density, dx = (double)run->s->desc.spacing;
+    const fsi__lane4 *beside = &run->beside[i];
+    const fsi__d3 walls = fsi__d3_make((double)beside->x, (double)beside->y, (double)beside->z);
+    const double seen = sum + rho0 * (double)beside->w;
+    const double tilt = fsi__d3_norm(fsi__d3_madd(slope, rho0, walls)) * dx / (rho0 * FSI__WC_ONE_SIDED);
+    const double within = fmin((seen / rho0 - FSI__WC_SURROUNDED) / (1 - FSI__WC_SURROUNDED), 1);
+    if (!(within > 0) || !(tilt < 1)) return 0;
+    return run->dt * run->c / (FSI__WC_RECALL * dx) * within * (1 - tilt * tilt) * (seen - (double)run->rho[i]);
 }
 
 /* Density after the drift (direct_forcing.md 2.1), with velocities and places of its end:
@@ -938,12 +941,12 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
     const fsi__f8 hx = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.x)),
                   hy = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.y)),
                   hz = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.z));
-    fsi__f8 w = fsi__f8_set(0), div = w, dif = w, vol = w;
+    fsi__f8 w = fsi__f8_set(0), div = w, dif = w, vol = w, gx = w, gy = w, gz = w;
     int k, padded = fsi__wc_padded(size), self = 1 - (padded - size);
     double sum;
 
-    /* Over the neighbours: w = sum W/alpha; div = sum g v_ij.x_ij; dif = sum g (rho_j - rho_i - rho_H); vol = sum
-       W/(alpha rho_j), for the filter. */
+    /* Over the neighbours: w = sum W/alpha; div = sum g v_ij.x_ij; dif = sum g (rho_j - rho_i - rho_H); (gx, gy, gz) =
+       sum g x_ij; vol = sum W/(alpha rho_j), for the filter. */
     for (k = 0; k < padded; k += FSI_LANES) {
         fsi__f8 ux, uy, uz, other, kernel, level;
         fsi__wc_lanes p;
@@ -958,6 +961,9 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
         div = fsi__f8_add(div, fsi__f8_mul(p.g, fsi__f8_add(fsi__f8_add(ux, uy), uz)));
         level = fsi__f8_add(fsi__f8_add(fsi__f8_mul(hx, p.dx), fsi__f8_mul(hy, p.dy)), fsi__f8_mul(hz, p.dz));
         dif = fsi__f8_add(dif, fsi__f8_mul(p.g, fsi__f8_sub(fsi__f8_sub(other, rho), level)));
+        gx = fsi__f8_add(gx, fsi__f8_mul(p.g, p.dx));
+        gy = fsi__f8_add(gy, fsi__f8_mul(p.g, p.dy));
+        gz = fsi__f8_add(gz, fsi__f8_mul(p.g, p.dz));
         if (run->filter) vol = fsi__f8_add(vol, fsi__f8_mul(kernel, fsi__f8_div(one, other)));
     }
 
@@ -972,7 +978,10 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
                           - 2 * (double)s->desc.diffusion * hs * run->c / rho0 * (double)fsi__f8_sum(dif));
         const double own = (double)self / (double)run->rho[i], volume = m * alpha * ((double)fsi__f8_sum(vol) + own);
         const double from = run->filter ? sum / volume : (double)run->rho[i];
-        run->a[i].x = (fsi_real)fmax(from + run->dt * rate + fsi__wc_recall(run, i, sum), 0.1 * rho0);
+        const double slope = m * alpha / (hs * hs) * FSI__COORD_UNIT * run->h;
+        const fsi__d3 tilt = fsi__d3_scale(fsi__d3_make((double)fsi__f8_sum(gx), (double)fsi__f8_sum(gy),
+                                                        (double)fsi__f8_sum(gz)), -slope);
+        run->a[i].x = (fsi_real)fmax(from + run->dt * rate + fsi__wc_recall(run, i, sum, tilt), 0.1 * rho0);
     }
 
     /* Within the range that a step accepts; sums for the stats. */
@@ -1003,8 +1012,6 @@ static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, do
     const fsi__f8 nu = fsi__f8_set((fsi__lane)(2 * (double)d->alpha * hs * run->c / unit));
     const fsi__f8 soft = fsi__f8_set((fsi__lane)((double)d->eta / (4 * FSI__COORD_UNIT * FSI__COORD_UNIT)));
     fsi__d8 x = fsi__d8_zero(), y = x, z = x;
-    fsi__f8 around = zero, weight = zero;
-    double total;
     fsi__d3 a;
     int k, padded = fsi__wc_padded(size);
 
@@ -1018,8 +1025,6 @@ static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, do
         uy = fsi__f8_mul(fsi__f8_sub(vy, uy), q.dy);
         uz = fsi__f8_mul(fsi__f8_sub(vz, uz), q.dz);
         meet = fsi__f8_add(fsi__f8_add(ux, uy), uz); /* -v_ij.x_ij */
-        weight = fsi__f8_sub(weight, q.g);
-        around = fsi__f8_sub(around, fsi__f8_mul(q.g, q.w));
         if (d->visc_bulk_only) meet = fsi__f8_max(meet, zero);
         push = fsi__f8_div(fsi__f8_mul(nu, meet), fsi__f8_mul(fsi__f8_add(rho, other), fsi__f8_add(q.r2, soft)));
         push = fsi__f8_mul(fsi__f8_add(fsi__f8_add(p, q.w), push), q.g);
@@ -1032,8 +1037,6 @@ static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, do
     a = fsi__d3_make(scale * fsi__d8_sum(x), scale * fsi__d8_sum(y), scale * fsi__d8_sum(z));
     a = fsi__d3_add(a, fsi__d3_add(fsi__d3_of(d->gravity), fsi__d3_scale(fsi__wc_outside(run, i), 1 / m)));
     run->a[i] = fsi__d3_real(a);
-    total = (double)fsi__f8_sum(weight);
-    run->mean[i] = (float)(total > 0 ? (double)fsi__f8_sum(around) / total : 0);
     part[0] = fmax(part[0], fsi__d3_dot(a, a));
     part[1] = fmax(part[1], (double)fsi_v3_norm2(run->v[i]));
     if (!fsi_is_finite(a.x + a.y + a.z)) part[2] = 1;
@@ -1429,12 +1432,11 @@ static fsi__d3 fsi__wc_surface_velocity(const fsi__wc_run *run, const fsi__wc_ob
 }
 
 /* A surface's share in the density, its slope, and the impulse that pressure gives by it,
-      dt m rho0 |dphi/dd| (p/rho^2 + q P/R^2):
-   the first part is the gradient of the particle's own energy; the second is what mirror images of the liquid would do,
-   P/R^2 the neighbours' mean. */
+      dt m rho0 |dphi/dd| p/rho^2:
+   the gradient of the particle's energy, so that the work of this force is what the share takes from it, or gives. */
 static void fsi__wc_press(const fsi__wc_run *run, fsi__wc_contact *c, double d)
 {
-    const double felt = fmax((double)run->zr[c->rank].w + FSI__WC_IMAGE * (double)run->mean[c->rank], 0);
+    const double felt = fmax((double)run->zr[c->rank].w, 0);
     const int softer = run->c < (double)run->s->sound_speed; /* degraded: such a pool would not come to rest */
     const int carried = c->obstacle >= 0 && run->im->obstacle[c->obstacle].base.body >= 0;
     if (carried || run->s->desc.density_mode != FSI_WCSPH_CONTINUITY) return;
@@ -1537,7 +1539,7 @@ static void fsi__wc_detect(void *arg, int chunk, int begin, int end)
         /* Least possible distance now. Particles still moved by their emitter have no contacts. */
         const double left = (double)run->room[r] - (double)fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) - run->motion;
         const int had = run->used[chunk];
-        run->beside[r] = 0;
+        memset(&run->beside[r], 0, sizeof *run->beside);
         if (fsi__wc_is_held(run, r)) continue;
 
         /* Walls of the domain; a particle far from all surfaces is done. */
@@ -1885,8 +1887,19 @@ static void fsi__wc_pgs(fsi__wc_run *run)
     if (any) run->stats.residual = fmax(run->stats.residual, speed > 0 ? change / speed : 0);
 }
 
+/* The shares of several surfaces, as if they stood at right angles. */
+static void fsi__wc_stand_beside(fsi__wc_run *run, const fsi__wc_contact *c)
+{
+    fsi__lane4 *b = &run->beside[c->rank];
+    const double slope = c->share > 0 ? -2 * sqrt(run->lack * c->share) : 0;
+    b->x += (fsi__lane)(slope * c->n.x);
+    b->y += (fsi__lane)(slope * c->n.y);
+    b->z += (fsi__lane)(slope * c->n.z);
+    b->w += (fsi__lane)c->share * (1 - b->w);
+}
+
 /* What a surface that comes nearer adds to the density, rho0 dphi/dd u.n, with the velocities that the contacts leave;
-   the shares of several, as if they stood at right angles; and pressure joins the contact's impulse. A single particle (its own kernel makes its density) has no pressure. */
+   and pressure joins the contact's impulse. A single particle (its own kernel makes its density) has no pressure. */
 static void fsi__wc_share(fsi__wc_run *run, fsi__wc_contact *c)
 {
     const fsi_wcsph *s = run->s;
@@ -1894,7 +1907,7 @@ static void fsi__wc_share(fsi__wc_run *run, fsi__wc_contact *c)
     const double self = (double)s->particle_mass * fsi__wc_alpha(s->desc.dim, run->h / 2);
     const double un = fsi__d3_dot(fsi__d3_sub(fsi__d3_of(run->v[c->rank]), c->wall), c->n);
     const fsi_real rho = run->rho[c->rank] + (fsi_real)(run->dt * rho0 * c->slope * un);
-    run->beside[c->rank] += (float)c->share * (1 - run->beside[c->rank]);
+    fsi__wc_stand_beside(run, c);
     if (!(c->slope < 0)) return;
     run->rho[c->rank] = rho;
     if ((double)run->ratio[c->rank] * rho0 < 1.2 * self && (double)rho > rho0) run->rho[c->rank] = (fsi_real)rho0;
