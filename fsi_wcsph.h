@@ -428,7 +428,7 @@ enum {
 #define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
 #define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
 #define FSI__WC_FELT 0.625            /* how far surfaces have a share in the density [H]: 1.5 dx at H = 2.4 dx */
-#define FSI__WC_RECALL 200.0          /* time in which densities go to those of the positions [dx/c] */
+#define FSI__WC_RECALL 100.0          /* time in which densities go to those of the positions [dx/c] */
 #define FSI__WC_SURROUNDED 0.9        /* summation density of particles within the liquid, at least [rho0] */
 #define FSI__WC_ONE_SIDED 0.2         /* slope of the summation density of particles within it, at most [rho0/dx] */
 #define FSI__WC_FARTHEST (0.5 * FSI__MESH_REACH) /* no coordinate of a particle is beyond [m] */
@@ -906,7 +906,7 @@ static void fsi__wc_records(void *arg, int chunk, int begin, int end)
 static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
 
 /* What the density that positions give, rho_s = sum m W + rho0 phi, changes CONTINUITY's in dt:
-      dt/T w (rho_s - rho),   T = 200 dx/c.
+      dt/T w (rho_s - rho),   T = 100 dx/c.
    The equation of continuity with diffusion forgets how closely particles are packed, so that liquid at rest would be
    packed ever closer. w goes to 0 where neighbours are missing, at free surfaces and bodies: where rho_s is small or
    one-sided. slope: sum m grad W. */
