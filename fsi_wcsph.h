@@ -84,7 +84,8 @@
 
 /* Where densities come from (direct_forcing.md 2.1). CONTINUITY: rho is moved by the divergence of velocity, and
    filtered every `shepard_every` substeps; the domain and meshes without a body have a share in it, and its
-   pressure pushes liquid off them up to 1.5 dx away (not in degraded steps). SUMMATION: rho = sum m W, at least rho0.
+   pressure pushes liquid off them up to 0.625 H away (not in degraded steps); within the liquid rho goes slowly to that
+   of the positions, so that liquid at rest is not packed ever closer. SUMMATION: rho = sum m W, at least rho0.
    SUMMATION_WALL: the same with layers of samples behind each wall in the sum, taken for plane. */
 typedef enum fsi_wcsph_density {
     FSI_WCSPH_CONTINUITY, FSI_WCSPH_SUMMATION, FSI_WCSPH_SUMMATION_WALL
@@ -116,8 +117,7 @@ typedef struct fsi_wcsph_desc {
     fsi_real eta;            /* its regulariser; default 0.01 */
     int visc_bulk_only;      /* 1 (default): it acts between particles that approach; 0: always, also along shear */
     fsi_wcsph_density density_mode; /* default CONTINUITY */
-    int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0 (default): never; after 30 s a pool 16
-                                particles deep is 3.3 % lower than its lattice with 30, 2.2 % with 0 */
+    int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0 (default): never */
     fsi_real diffusion;      /* CONTINUITY: delta of the density diffusion of Molteni and Colagrossi (2009), away from
                                 the slope that rest asks for, 0 to 0.2: smooth pressure; default 0.1; 0: plain form */
     fsi_real guard;          /* CONTINUITY: pressure follows from the summation density less this fraction of rho0 where
